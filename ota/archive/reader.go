@@ -36,6 +36,14 @@ type Options struct {
 	Key        *rsa.PublicKey // the manifest must be signed with it
 	Unverified bool           // take any manifest: to look at an archive, never to install it
 	Password   []byte         // of encrypted images; see Password
+	Resume     *Point         // r begins there; nil: at the start of the archive
+}
+
+// Point is a place between two images of an archive, and what was read before it.
+type Point struct {
+	Raw, Signature []byte // as in Reader; they are verified again
+	Images         int    // that were read before
+	At             int64  // byte of the archive: Reader.Offset
 }
 
 // Reader reads an archive from its start to its end. Only Consumed may be called while another goroutine uses it.
@@ -49,6 +57,7 @@ type Reader struct {
 	tar      *tar.Reader
 	password []byte
 	images   int    // returned so far
+	next     int64  // byte at which the next file begins
 	now      *Image // the last of them
 	err      error
 }
@@ -61,10 +70,12 @@ func Open(r io.Reader, o Options) (*Reader, error) {
 	a := &Reader{src: &source{r: r}, password: o.Password}
 	a.tar = tar.NewReader(a.src)
 	var err error
-	if a.Raw, err = a.small(ManifestFile, manifest.MaxSize, ota.BadManifest); err != nil {
+	if p := o.Resume; p != nil {
+		a.Raw, a.Signature, a.images, a.next = p.Raw, p.Signature, p.Images, p.At
+		a.src.n.Store(p.At)
+	} else if a.Raw, err = a.small(ManifestFile, manifest.MaxSize, ota.BadManifest); err != nil {
 		return nil, err
-	}
-	if a.Signature, err = a.small(SignatureFile, manifest.MaxSignature, ota.NotAuthentic); err != nil {
+	} else if a.Signature, err = a.small(SignatureFile, manifest.MaxSignature, ota.NotAuthentic); err != nil {
 		return nil, err
 	}
 	if !o.Unverified {
@@ -75,8 +86,14 @@ func Open(r io.Reader, o Options) (*Reader, error) {
 	if a.Manifest, err = manifest.Parse(a.Raw); err != nil {
 		return nil, err
 	}
+	if a.images < 0 || a.images > len(a.Manifest.Images) {
+		return nil, a.fail(ota.Other, "continue after %d images: the manifest has %d", a.images, len(a.Manifest.Images))
+	}
 	return a, nil
 }
+
+// Offset returns the byte at which the next file begins, once the image before it was read to its end. A later Reader can begin there (Point).
+func (a *Reader) Offset() int64 { return a.next }
 
 // Consumed returns the bytes of the archive that were read so far, as they are transferred. It may be called at any time.
 func (a *Reader) Consumed() int64 { return a.src.n.Load() }
@@ -146,6 +163,8 @@ func (a *Reader) entry(name string, limit int64, over ota.Code) (*tar.Header, er
 	case h.Size > limit:
 		return nil, a.fail(over, "%s has %d bytes: at most %d", name, h.Size, limit)
 	}
+	const block = 512
+	a.next = a.Consumed() + (h.Size+block-1)/block*block
 	return h, nil
 }
 

@@ -287,3 +287,53 @@ func FuzzReader(f *testing.F) {
 		}
 	})
 }
+
+// TestResume: a reader continues between any two images of an archive, and checks the manifest again (VEC-OTA-05, VEC-OTA-08).
+func TestResume(t *testing.T) {
+	whole := archivetest.Make(manifest.Manifest{QSN: archivetest.QSN}, archivetest.Factory(), "")
+	o := archive.Options{Key: &archivetest.Key().PublicKey}
+	a, err := archive.Open(bytes.NewReader(whole), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range a.Manifest.Images {
+		i, err := a.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.Copy(io.Discard, i); err != nil {
+			t.Fatal(err)
+		}
+		at := archive.Point{Raw: a.Raw, Signature: a.Signature, Images: n + 1, At: a.Offset()}
+		o := o
+		o.Resume = &at
+		b, err := archive.Open(bytes.NewReader(whole[at.At:]), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range a.Manifest.Images[n+1:] {
+			i, err := b.Next()
+			if err != nil || i.Part != want.Part {
+				t.Fatalf("after %d images: %v, want %s", n+1, err, want.Part)
+			}
+			if _, err := io.Copy(io.Discard, i); err != nil {
+				t.Error(err)
+			}
+		}
+		if _, err := b.Next(); !errors.Is(err, io.EOF) || b.Consumed() != int64(len(whole)) {
+			t.Errorf("after %d images: %v at byte %d, want the end at %d", n+1, err, b.Consumed(), len(whole))
+		}
+		bad := at
+		bad.Raw = append([]byte("#"), bad.Raw...)
+		o.Resume = &bad
+		if _, err := archive.Open(bytes.NewReader(whole[at.At:]), o); ota.CodeOf(err) != ota.NotAuthentic {
+			t.Errorf("another manifest: %v, want code %d", err, ota.NotAuthentic)
+		}
+		bad = at
+		bad.Images = 4
+		o.Resume = &bad
+		if _, err := archive.Open(bytes.NewReader(whole[at.At:]), o); err == nil {
+			t.Error("4 of 3 images were read, and it continued")
+		}
+	}
+}

@@ -8,15 +8,16 @@ package slot
 
 import (
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"strings"
 
 	"kennel/edge/update/disk"
 	"kennel/ota"
+	"kennel/ota/manifest"
 )
 
 // Name is a slot.
@@ -36,15 +37,6 @@ func (n Name) Other() Name {
 	return A
 }
 
-// Images of a slot and of the factory, by their partitions.
-const (
-	BootImage   = "boot"
-	SystemImage = "system"
-	Loader      = "aboot"
-	Recovery    = "recovery"
-	RecoveryFS  = "recoveryfs"
-)
-
 // Tries is how often a new system is started before it has said that it is well. Our own default.
 const Tries = 3
 
@@ -55,14 +47,14 @@ const (
 
 // Sum is the size and the hash of an image.
 type Sum struct {
-	Bytes  int64  `json:"bytes"`
-	SHA256 string `json:"sha256"` // hexadecimal
+	Bytes  int64        `json:"bytes"`
+	SHA256 manifest.Sum `json:"sha256"`
 }
 
 // Content is a set of images that belong together.
 type Content struct {
-	Version ota.Version    `json:"version"`
-	Images  map[string]Sum `json:"images"` // by image
+	Version ota.Version           `json:"version"`
+	Images  map[manifest.Part]Sum `json:"images"`
 }
 
 // Slot is the record of one slot.
@@ -88,6 +80,7 @@ type Record struct {
 	Factory Content       `json:"factory"`
 	Set     Name          `json:"set"`            // of the two sets of factory images, the one that counts
 	Fall    *Fall         `json:"fall,omitempty"` // the last one, until FallTold
+	Wipe    bool          `json:"wipe,omitempty"` // a factory update asks for the owner's data to be erased, until WipeAsked
 }
 
 // Device is the device of a running system. It serves one goroutine.
@@ -141,10 +134,14 @@ func (d *Device) Running() (Name, Content) { return d.running, d.r.Slots[d.runni
 func (d *Device) Record() Record { return d.r }
 
 // Image opens an image of the running system for reading.
-func (d *Device) Image(image string) (disk.File, error) { return d.disk.Open(File(image, d.running)) }
+func (d *Device) Image(image manifest.Part) (disk.File, error) {
+	return d.disk.Open(File(image, d.running))
+}
 
 // File names the file of an image in a slot, or in a set of the factory.
-func File(image string, n Name) string { return "slots/" + image + "_" + string(n) + ".img" }
+func File(image manifest.Part, n Name) string {
+	return "slots/" + strings.ToLower(string(image)) + "_" + string(n) + ".img"
+}
 
 // change saves the record with what edit makes of it; after an error the device is as before.
 func (d *Device) change(edit func(*Record)) error {
@@ -174,25 +171,46 @@ func (d *Device) Begin() error {
 }
 
 // Write opens an image of the slot that does not run, or of the factory's set that does not count, for writing. Begin was called before.
-func (d *Device) Write(image string) (disk.File, error) {
-	n := d.running.Other()
-	if factory(image) {
-		n = d.r.Set.Other()
-	}
-	f, err := d.disk.Write(File(image, n))
+func (d *Device) Write(image manifest.Part) (disk.File, error) {
+	f, err := d.disk.Write(File(image, d.target(image)))
 	if err != nil {
 		return nil, ota.Fail(ota.DiskFailed, "image %s: %w", image, err)
 	}
 	return f, nil
 }
 
-func factory(image string) bool { return image == Loader || image == Recovery || image == RecoveryFS }
-
-// Activate makes the slot that does not run the one that the next boot starts. Its images were written and synced.
-func (d *Device) Activate(c Content) error {
-	if err := d.disk.SyncDir("slots"); err != nil { // the images' names
-		return ota.Fail(ota.DiskFailed, "slots: %w", err)
+// Keep syncs and closes an image that was written.
+func (d *Device) Keep(f disk.File) error {
+	if err := errors.Join(f.Sync(), f.Close(), d.disk.SyncDir("slots")); err != nil {
+		return ota.Fail(ota.DiskFailed, "image not kept: %w", err)
 	}
+	return nil
+}
+
+// Check says what is wrong with images of the slot that does not run, or of the factory's set that does not count.
+func (d *Device) Check(c Content) error {
+	for image := range c.Images {
+		if err := whole(d.disk, Content{Images: map[manifest.Part]Sum{image: c.Images[image]}}, d.target(image)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// target is where Write writes an image.
+func (d *Device) target(image manifest.Part) Name {
+	if factory(image) {
+		return d.r.Set.Other()
+	}
+	return d.running.Other()
+}
+
+func factory(image manifest.Part) bool {
+	return image == manifest.ABoot || image == manifest.Recovery || image == manifest.RecoveryFS
+}
+
+// Activate makes the slot that does not run the one that the next boot starts. Its images were kept.
+func (d *Device) Activate(c Content) error {
 	to := d.running.Other()
 	return d.change(func(r *Record) {
 		r.Active, r.Fall = to, nil
@@ -202,11 +220,8 @@ func (d *Device) Activate(c Content) error {
 
 // ActivateFactory makes the new factory images count and both slots unbootable: the next boot starts the recovery system (VEC-OTA-12).
 func (d *Device) ActivateFactory(c Content) error {
-	if err := d.disk.SyncDir("slots"); err != nil {
-		return ota.Fail(ota.DiskFailed, "slots: %w", err)
-	}
 	return d.change(func(r *Record) {
-		r.Set, r.Factory, r.Fall = r.Set.Other(), c, nil
+		r.Set, r.Factory, r.Fall, r.Wipe = r.Set.Other(), c, nil, true
 		r.Slots = map[Name]Slot{A: {}, B: {}}
 	})
 }
@@ -229,6 +244,14 @@ func (d *Device) FallTold() error {
 		return nil
 	}
 	return d.change(func(r *Record) { r.Fall = nil })
+}
+
+// WipeAsked says that the owner's data will be erased.
+func (d *Device) WipeAsked() error {
+	if !d.r.Wipe {
+		return nil
+	}
+	return d.change(func(r *Record) { r.Wipe = false })
 }
 
 // RollBack makes the other slot active again, if its system was good, and closes the running one.
@@ -312,7 +335,7 @@ func whole(d disk.Disk, c Content, n Name) error {
 			return err
 		}
 		if got != want {
-			return fmt.Errorf("image %s of slot %s has the hash %.12s…, want %.12s…", image, n, got.SHA256, want.SHA256)
+			return fmt.Errorf("image %s of slot %s has the hash %s, want %s", image, n, got.SHA256, want.SHA256)
 		}
 	}
 	return nil
@@ -322,5 +345,5 @@ func whole(d disk.Disk, c Content, n Name) error {
 func SumOf(f disk.File, bytes int64) (Sum, error) {
 	h := sha256.New()
 	n, err := io.Copy(h, io.NewSectionReader(f, 0, bytes))
-	return Sum{Bytes: n, SHA256: hex.EncodeToString(h.Sum(nil))}, err
+	return Sum{Bytes: n, SHA256: manifest.Sum(h.Sum(nil))}, err
 }

@@ -9,10 +9,11 @@ import (
 	"kennel/edge/update/disk"
 	"kennel/edge/update/disktest"
 	"kennel/ota"
+	"kennel/ota/manifest"
 )
 
-// install writes an image in pieces and syncs it.
-func install(open func(string) (disk.File, error), image, data string) error {
+// install writes an image in pieces and keeps it.
+func install(open func(manifest.Part) (disk.File, error), keep func(disk.File) error, image manifest.Part, data string) error {
 	f, err := open(image)
 	if err != nil {
 		return err
@@ -25,18 +26,18 @@ func install(open func(string) (disk.File, error), image, data string) error {
 			return err
 		}
 	}
-	return errors.Join(f.Sync(), f.Close())
+	return keep(f)
 }
 
-func content(t *testing.T, v ota.Version, images map[string]string) Content {
+func content(t *testing.T, v ota.Version, images map[manifest.Part]string) Content {
 	t.Helper()
-	c := Content{Version: v, Images: map[string]Sum{}}
+	c := Content{Version: v, Images: map[manifest.Part]Sum{}}
 	d := disktest.New()
 	for image, data := range images {
-		if err := install(d.Write, image, data); err != nil {
+		if err := install(func(p manifest.Part) (disk.File, error) { return d.Write(string(p)) }, disk.File.Close, image, data); err != nil {
 			t.Fatal(err)
 		}
-		f, err := d.Open(image)
+		f, err := d.Open(string(image))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -56,15 +57,18 @@ const (
 func robot(t *testing.T) (d *disktest.Disk, next, factory Content) {
 	t.Helper()
 	d = disktest.New()
-	oldImages := map[string]string{BootImage: "old kernel", SystemImage: "old system"}
-	rescue := map[string]string{Loader: "loader", Recovery: "rescue kernel", RecoveryFS: "rescue system"}
-	at := func(image string) (disk.File, error) { return d.Write(File(image, A)) }
-	for _, set := range []map[string]string{oldImages, rescue} {
+	oldImages := map[manifest.Part]string{manifest.Boot: "old kernel", manifest.System: "old system"}
+	rescue := map[manifest.Part]string{manifest.ABoot: "loader", manifest.Recovery: "rescue kernel", manifest.RecoveryFS: "rescue system"}
+	at := func(image manifest.Part) (disk.File, error) { return d.Write(File(image, A)) }
+	for _, set := range []map[manifest.Part]string{oldImages, rescue} {
 		for image, data := range set {
-			if err := install(at, image, data); err != nil {
+			if err := install(at, disk.File.Sync, image, data); err != nil {
 				t.Fatal(err)
 			}
 		}
+	}
+	if err := d.SyncDir("slots"); err != nil {
+		t.Fatal(err)
 	}
 	if err := Make(d, content(t, before, oldImages), content(t, "0.9.0.1", rescue)); err != nil {
 		t.Fatal(err)
@@ -73,12 +77,12 @@ func robot(t *testing.T) (d *disktest.Disk, next, factory Content) {
 }
 
 var (
-	newImages = map[string]string{BootImage: "new kernel", SystemImage: "a new system"}
-	newRescue = map[string]string{Loader: "new loader", Recovery: "new rescue kernel", RecoveryFS: "new rescue system"}
+	newImages = map[manifest.Part]string{manifest.Boot: "new kernel", manifest.System: "a new system"}
+	newRescue = map[manifest.Part]string{manifest.ABoot: "new loader", manifest.Recovery: "new rescue kernel", manifest.RecoveryFS: "new rescue system"}
 )
 
 // update does to a device what an updater does.
-func update(d disk.Disk, running Name, c Content, images map[string]string, factory bool) error {
+func update(d disk.Disk, running Name, c Content, images map[manifest.Part]string, factory bool) error {
 	dev, err := Open(d, running)
 	if err != nil {
 		return err
@@ -86,9 +90,9 @@ func update(d disk.Disk, running Name, c Content, images map[string]string, fact
 	if err := dev.Begin(); err != nil {
 		return err
 	}
-	for _, image := range []string{BootImage, SystemImage, Loader, Recovery, RecoveryFS} {
+	for _, image := range []manifest.Part{manifest.Boot, manifest.System, manifest.ABoot, manifest.Recovery, manifest.RecoveryFS} {
 		if data, ok := images[image]; ok {
-			if err := install(dev.Write, image, data); err != nil {
+			if err := install(dev.Write, dev.Keep, image, data); err != nil {
 				return err
 			}
 		}
@@ -179,7 +183,7 @@ func TestPowerCutsAtBoot(t *testing.T) {
 // TestFallBack: a system that does not start, or is damaged, gives way to the one before it, and the record says why.
 func TestFallBack(t *testing.T) {
 	damage := func(d disk.Disk) error {
-		f, err := d.Write(File(SystemImage, B))
+		f, err := d.Write(File(manifest.System, B))
 		if err != nil {
 			return err
 		}
@@ -209,8 +213,8 @@ func TestFallBack(t *testing.T) {
 	}{
 		{"never well", nil, Tries + 1, before, "started 3 times"},
 		{"well", []func(disk.Disk) error{confirm}, Tries + 1, after, ""},
-		{"damaged", []func(disk.Disk) error{damage}, 1, before, "image system of slot b has the hash"},
-		{"well and damaged", []func(disk.Disk) error{confirm, damage}, 1, before, "image system of slot b has the hash"},
+		{"damaged", []func(disk.Disk) error{damage}, 1, before, "image SYSTEM of slot b has the hash"},
+		{"well and damaged", []func(disk.Disk) error{confirm, damage}, 1, before, "image SYSTEM of slot b has the hash"},
 		{"rolled back", []func(disk.Disk) error{confirm, back}, 1, before, "5 of 20 robots"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -1,0 +1,429 @@
+// Package update installs releases, as the original's update engine does: it unpacks an archive while it downloads it, checks who signed it and
+// every byte of it, writes the slot that does not run, and makes that slot the next one to start (VEC-OTA-14). A power cut at any instant leaves a robot
+// that boots a whole system; the next try continues with the image at which the last one ended.
+//
+// All ways to an update end in Engine.Run: the cloud's wish, the owner's app, the command line.
+package update
+
+import (
+	"context"
+	"crypto/rsa"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"path"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"kennel/edge/update/disk"
+	"kennel/edge/update/slot"
+	"kennel/infra/api/events"
+	"kennel/infra/backoff"
+	"kennel/infra/logging"
+	"kennel/ota"
+	"kennel/ota/archive"
+	"kennel/ota/manifest"
+)
+
+// Events of an update (VEC-OTA-22). Source is update-engine.
+const (
+	EventStart   = "robot.ota_download_start"   // s1: the address, without what signs it; s2: the running version
+	EventStalled = "robot.ota_download_stalled" // i1: bytes that arrived
+	EventEnd     = "robot.ota_download_end"     // s1: success or fail; s2: the version; s3: what failed; i1: the code; i2: bytes
+)
+
+// ErrBusy: an update runs. ErrWaits: one is installed and waits for the reboot.
+var (
+	ErrBusy  = errors.New("an update runs already")
+	ErrWaits = errors.New("an update is installed and waits for the reboot")
+)
+
+// Config configures an Engine. All but Password, Ready, Changed and the times are required.
+type Config struct {
+	Disk     disk.Disk // the robot's folder
+	Device   *slot.Device
+	Unit     Unit
+	Env      Env
+	Key      *rsa.PublicKey // who may sign releases
+	Password []byte         // of encrypted images
+	Client   *http.Client
+	Record   func(context.Context, events.Event)
+	Ready    func() error             // says why no update may begin now (VEC-OTA-20); nil: nothing prevents one
+	Changed  func(Phase, ota.Version) // on each phase; the version is "" until it is known
+	Log      *slog.Logger
+	Quiet    time.Duration // without data until a connection is given up; 0: 30 s
+	Patience time.Duration // without data until the update is given up; 0: 10 min
+}
+
+// Engine is made by New. Safe for concurrent use.
+type Engine struct {
+	cfg   Config
+	piece int64      // bytes of an image that are written at once
+	run   sync.Mutex // of one update
+}
+
+// New returns an engine.
+func New(cfg Config) *Engine {
+	if cfg.Quiet == 0 {
+		cfg.Quiet = 30 * time.Second
+	}
+	if cfg.Patience == 0 {
+		cfg.Patience = 10 * time.Minute
+	}
+	if cfg.Ready == nil {
+		cfg.Ready = func() error { return nil }
+	}
+	if cfg.Changed == nil {
+		cfg.Changed = func(Phase, ota.Version) {}
+	}
+	return &Engine{cfg: cfg, piece: 1 << 20}
+}
+
+// Address says where an archive is. It is asked for each connection, because a signed address ends.
+type Address func(context.Context) (string, error)
+
+// Result is a finished update.
+type Result struct {
+	Version ota.Version
+	Reboot  bool // its manifest asks for one at once
+}
+
+// Status reads how far the update is.
+func (e *Engine) Status() (Status, error) { return ReadStatus(e.cfg.Disk) }
+
+// Run looks for an update at an address and installs it; nil: where the configuration says. It returns when the update is installed, which the
+// next reboot starts, or with an error that has a code. ErrBusy and ErrWaits change nothing.
+func (e *Engine) Run(ctx context.Context, at Address) (Result, error) {
+	if !e.run.TryLock() {
+		return Result{}, ErrBusy
+	}
+	defer e.run.Unlock()
+	if s, err := e.Status(); err != nil {
+		return Result{}, ota.Fail(ota.DiskFailed, "%w", err)
+	} else if s.Done {
+		return Result{}, ErrWaits
+	}
+	if err := e.cfg.Ready(); err != nil {
+		return Result{}, err
+	}
+	j := &job{Engine: e, ctx: ctx, board: &board{disk: e.cfg.Disk}}
+	err := j.all(at)
+	j.end(err)
+	return Result{Version: j.version, Reboot: j.reboot}, err
+}
+
+// job is one update.
+type job struct {
+	*Engine
+	ctx     context.Context
+	board   *board
+	d       *download
+	version ota.Version // "" until the manifest was read
+	reboot  bool
+	stalled time.Time // when it was told last
+}
+
+// delta writes what the changes of an image make of the running system.
+func (j *job) delta(*archive.Reader, *archive.Image, *slot.Content) error {
+	return ota.Fail(ota.BadDelta, "changes cannot be applied")
+}
+
+// all is the process of the original, in its order (VEC-OTA-14).
+func (j *job) all(at Address) error {
+	if err := j.board.clear(); err != nil {
+		return err
+	}
+	j.cfg.Changed(Starting, "")
+	addresses := []Address{at}
+	if at == nil {
+		urls, err := j.cfg.Env.Addresses(j.cfg.Unit)
+		if err != nil {
+			return err
+		}
+		addresses = nil
+		for _, u := range urls {
+			addresses = append(addresses, func(context.Context) (string, error) { return u, nil })
+		}
+	}
+	var err error
+	for n, a := range addresses {
+		// A missing delta, or one that does not fit, is no reason to stay: the whole release is next.
+		if err = j.from(a); err == nil || n == len(addresses)-1 || !another(err) {
+			return err
+		}
+		j.cfg.Log.InfoContext(j.ctx, "update not usable, the next address is asked", logging.Err, err)
+	}
+	return err
+}
+
+// another reports whether the whole release may succeed where a delta did not.
+func another(err error) bool {
+	switch ota.CodeOf(err) {
+	case ota.BadURL, ota.WrongBase, ota.BadDelta:
+		return true
+	}
+	return false
+}
+
+// from installs the archive at an address.
+func (j *job) from(at Address) error {
+	resume := readCheckpoint(j.cfg.Disk)
+	err := j.install(at, resume)
+	if err != nil && resume != nil && j.ctx.Err() == nil && ota.CodeOf(err) != ota.TimedOut && ota.CodeOf(err) != ota.BadURL {
+		j.cfg.Log.InfoContext(j.ctx, "update not continued, it starts from the beginning", logging.Err, err)
+		err = j.install(at, nil)
+	}
+	return err
+}
+
+func (j *job) install(at Address, resume *checkpoint) error {
+	if resume == nil {
+		if err := dropCheckpoint(j.cfg.Disk); err != nil {
+			return err
+		}
+		resume = &checkpoint{}
+	}
+	j.d = &download{ctx: j.ctx, client: j.cfg.Client, quiet: j.cfg.Quiet, patience: j.cfg.Patience, stalled: j.stall,
+		address: func(ctx context.Context) (string, error) { return at(ctx) }, pause: backoff.Pause{Min: time.Second, Max: 30 * time.Second}}
+	defer j.d.close()
+	if err := j.phase(Downloading); err != nil {
+		return err
+	}
+	if err := j.d.open(resume.At, resume.Tag); err != nil {
+		return err
+	}
+	j.record(events.Event{Name: EventStart, S1: j.d.name, S2: string(j.cfg.Unit.Running)})
+	if j.d.size > 0 {
+		if err := j.board.number(downloadFile, j.d.size); err != nil {
+			return err
+		}
+	}
+	a, err := archive.Open(j.d, archive.Options{Key: j.cfg.Key, Password: j.cfg.Password, Resume: resume.point()})
+	if err != nil {
+		return err
+	}
+	m := a.Manifest
+	j.version = m.Version
+	if err := errors.Join(j.board.put(manifestFile, string(a.Raw)), j.board.put(signatureFile, string(a.Signature))); err != nil {
+		return err
+	}
+	offer := Offer{Version: m.Version, Development: m.Dev, QSN: m.QSN, Factory: m.Kind() == manifest.Factory}
+	if m.Kind() == manifest.Delta {
+		offer.Base = m.Images[0].Base
+	} else if err := j.board.number(sizeFile, total(m)); err != nil {
+		return err
+	}
+	if err := j.cfg.Unit.Allow(offer); err != nil {
+		return err
+	}
+	j.cfg.Changed(Downloading, m.Version)
+	if err := j.cfg.Device.Begin(); err != nil {
+		return err
+	}
+	c := slot.Content{Version: m.Version, Images: map[manifest.Part]slot.Sum{}}
+	if err := j.images(a, resume.Image, &c); err != nil {
+		return err
+	}
+	return j.activate(m, c)
+}
+
+func total(m *manifest.Manifest) (n int64) {
+	for _, i := range m.Images {
+		n += i.Bytes
+	}
+	return n
+}
+
+// images writes every image of the archive that no earlier try has written, and says in c what they are.
+func (j *job) images(a *archive.Reader, done int, c *slot.Content) error {
+	for _, i := range a.Manifest.Images[:done] {
+		c.Images[i.Part] = slot.Sum{Bytes: i.Bytes, SHA256: i.SHA256}
+	}
+	if err := j.cfg.Device.Check(*c); err != nil { // of the earlier try
+		return ota.Fail(ota.NotAuthentic, "%w", err)
+	}
+	for {
+		i, err := a.Next()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if i.Part == manifest.Changes {
+			err = j.delta(a, i, c)
+		} else {
+			err = j.image(a, i)
+			c.Images[i.Part] = slot.Sum{Bytes: i.Bytes, SHA256: i.SHA256}
+		}
+		if err != nil {
+			return err
+		}
+		if done++; j.d.tag == "" || i.Part == manifest.Changes {
+			continue // nothing says that the archive will be the same after a reboot; what a delta has written it finds by itself
+		}
+		if err := (&checkpoint{At: a.Offset(), Tag: j.d.tag, Raw: a.Raw, Signature: a.Signature, Image: done}).write(j.cfg.Disk); err != nil {
+			return err
+		}
+	}
+}
+
+// image writes one image to its partition, synced.
+func (j *job) image(a *archive.Reader, i *archive.Image) error {
+	f, err := j.cfg.Device.Write(i.Part)
+	if err != nil {
+		return err
+	}
+	buf := make([]byte, min(j.piece, i.Bytes+1))
+	for at := int64(0); ; {
+		n, err := io.ReadFull(i, buf)
+		if n > 0 {
+			if _, err := f.WriteAt(buf[:n], at); err != nil {
+				return errors.Join(ota.Fail(ota.DiskFailed, "image %s at byte %d: %w", i.Part, at, err), f.Close())
+			}
+			at += int64(n)
+			if err := j.progress(a.Consumed()); err != nil {
+				return errors.Join(err, f.Close())
+			}
+		}
+		if err == io.EOF || err == io.ErrUnexpectedEOF { // of ReadFull: errors of the image have a code around them
+			break
+		}
+		if err != nil {
+			return errors.Join(err, f.Close())
+		}
+	}
+	return j.cfg.Device.Keep(f)
+}
+
+// activate makes the new images the ones that start.
+func (j *job) activate(m *manifest.Manifest, c slot.Content) error {
+	activate := j.cfg.Device.Activate
+	if m.Kind() == manifest.Factory {
+		activate = j.cfg.Device.ActivateFactory
+		if err := j.board.put(wipeFile, ""); err != nil {
+			return err
+		}
+	}
+	if err := activate(c); err != nil {
+		return err
+	}
+	// From here on the new system starts at the next boot, whatever else fails.
+	j.reboot = m.Reboot
+	if err := errors.Join(dropCheckpoint(j.cfg.Disk), j.cfg.Disk.Remove(errorFile), j.board.put(doneFile, "")); err != nil {
+		j.cfg.Log.WarnContext(j.ctx, "status of the update not written", logging.Err, err)
+	}
+	return nil
+}
+
+// end tells how it ended. The status folder keeps the code; it is in memory, so a disk that refuses even that changes nothing for the slots.
+func (j *job) end(err error) {
+	e := events.Event{Name: EventEnd, S1: "success", S2: string(j.version)}
+	if j.d != nil {
+		e.I2 = events.Num(j.d.at)
+	}
+	if err != nil {
+		code := int64(ota.CodeOf(err))
+		e.S1, e.S3, e.I1 = "fail", err.Error(), events.Num(code)
+		if err := errors.Join(j.board.put(errorFile, strconv.FormatInt(code, 10)), j.cfg.Disk.Remove(manifestFile), j.cfg.Disk.Remove(signatureFile)); err != nil {
+			j.cfg.Log.WarnContext(j.ctx, "status of the update not written", logging.Err, err)
+		}
+	}
+	j.record(e)
+	if err := j.phase(phaseOf(err)); err != nil {
+		j.cfg.Log.WarnContext(j.ctx, "status of the update not written", logging.Err, err)
+	}
+}
+
+func phaseOf(err error) Phase {
+	if err != nil {
+		return Sleeping
+	}
+	return Finished
+}
+
+func (j *job) phase(p Phase) error {
+	j.cfg.Changed(p, j.version)
+	return j.board.put(phaseFile, string(p))
+}
+
+func (j *job) progress(n int64) error { return j.board.number(progressFile, n) }
+
+// stall is called whenever a connection is given up; it is told once a minute.
+func (j *job) stall(at int64) {
+	if now := time.Now(); now.Sub(j.stalled) > time.Minute {
+		j.stalled = now
+		j.record(events.Event{Name: EventStalled, I1: events.Num(at)})
+	}
+}
+
+func (j *job) record(e events.Event) {
+	e.Source = "update-engine"
+	j.cfg.Record(context.WithoutCancel(j.ctx), e)
+}
+
+// checkpoint is where an update continues after a reboot: at the beginning of an image.
+type checkpoint struct {
+	At        int64  `json:"at"`    // offset in the archive
+	Tag       string `json:"tag"`   // of the server for this archive
+	Image     int    `json:"image"` // the next one
+	Raw       []byte `json:"manifest"`
+	Signature []byte `json:"signature"`
+}
+
+const checkpointFile = "data/update-engine/checkpoint.json"
+
+func (c *checkpoint) point() *archive.Point {
+	if c.At == 0 {
+		return nil
+	}
+	return &archive.Point{Raw: c.Raw, Signature: c.Signature, Images: c.Image, At: c.At}
+}
+
+func (c *checkpoint) write(d disk.Disk) error {
+	b, err := json.Marshal(c)
+	if err == nil {
+		err = disk.Put(d, checkpointFile, b)
+	}
+	if err != nil {
+		return ota.Fail(ota.DiskFailed, "update: %w", err)
+	}
+	return nil
+}
+
+// readCheckpoint returns nil if there is none that can be used.
+func readCheckpoint(d disk.Disk) *checkpoint {
+	b, err := disk.Get(d, checkpointFile, 64<<10)
+	if err != nil {
+		return nil
+	}
+	var c checkpoint
+	if json.Unmarshal(b, &c) != nil || c.At <= 0 || c.Tag == "" {
+		return nil
+	}
+	return &c
+}
+
+func dropCheckpoint(d disk.Disk) error {
+	f, err := d.Open(checkpointFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err == nil {
+		_ = f.Close() // read only
+	}
+	if err := errors.Join(d.Remove(checkpointFile), d.SyncDir(path.Dir(checkpointFile))); err != nil {
+		return ota.Fail(ota.DiskFailed, "update: %w", err)
+	}
+	return nil
+}
+
+// withoutQuery is an address that may be told: what comes after the question mark may be a signature.
+func withoutQuery(address string) string {
+	address, _, _ = strings.Cut(address, "?")
+	return address
+}

@@ -1,0 +1,401 @@
+package update
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"kennel/edge/update/disk"
+	"kennel/edge/update/disktest"
+	"kennel/edge/update/slot"
+	"kennel/infra/api/events"
+	"kennel/ota"
+	"kennel/ota/archive/archivetest"
+	"kennel/ota/manifest"
+)
+
+// robot is a robot with slots, and a server with its archives.
+type robot struct {
+	t      *testing.T
+	disk   *disktest.Disk
+	booted slot.Started
+	server *httptest.Server
+	sent   atomic.Int64 // bytes of archives
+	unit   Unit
+
+	mu     sync.Mutex
+	files  map[string][]byte // by path
+	events []events.Event
+}
+
+func newRobot(t *testing.T) *robot {
+	t.Helper()
+	r := &robot{t: t, disk: disktest.New(), files: map[string][]byte{}, unit: Unit{Running: archivetest.Running, QSN: archivetest.QSN}}
+	contents := [2]slot.Content{{Version: archivetest.Running}, {Version: "0.9.0.1"}}
+	for n, images := range []map[manifest.Part][]byte{
+		{manifest.Boot: archivetest.Image(91, 9_000), manifest.System: archivetest.Image(92, 60_000)},
+		{manifest.ABoot: archivetest.Image(93, 900), manifest.Recovery: archivetest.Image(94, 900), manifest.RecoveryFS: archivetest.Image(95, 900)},
+	} {
+		contents[n].Images = map[manifest.Part]slot.Sum{}
+		for part, data := range images {
+			f, err := r.disk.Write(slot.File(part, slot.A))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := f.WriteAt(data, 0); err != nil {
+				t.Fatal(err)
+			}
+			sum, err := slot.SumOf(f, int64(len(data)))
+			if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+				t.Fatal(err)
+			}
+			contents[n].Images[part] = sum
+		}
+	}
+	if err := errors.Join(r.disk.SyncDir("slots"), slot.Make(r.disk, contents[0], contents[1])); err != nil {
+		t.Fatal(err)
+	}
+	r.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		r.mu.Lock()
+		data, ok := r.files[req.URL.Path]
+		r.mu.Unlock()
+		if !ok {
+			http.NotFound(w, req)
+			return
+		}
+		w.Header().Set("ETag", fmt.Sprintf("%q", fmt.Sprint(len(data), req.URL.Path)))
+		http.ServeContent(&counted{w, &r.sent}, req, "", time.Time{}, bytes.NewReader(data))
+	}))
+	t.Cleanup(r.server.Close)
+	r.boot()
+	return r
+}
+
+type counted struct {
+	http.ResponseWriter
+	n *atomic.Int64
+}
+
+func (c *counted) Write(p []byte) (int, error) {
+	n, err := c.ResponseWriter.Write(p)
+	c.n.Add(int64(n))
+	return n, err
+}
+
+// boot starts what the boot loader chooses; the files in memory are gone.
+func (r *robot) boot() slot.Started {
+	r.t.Helper()
+	r.disk.Power(disktest.Kept, "run")
+	var err error
+	if r.booted, err = slot.Boot(r.disk); err != nil {
+		r.t.Fatal(err)
+	}
+	r.unit.Running = r.booted.Version
+	r.unit.Recovery = r.booted.Recovery
+	return r.booted
+}
+
+func (r *robot) engine(change ...func(*Config)) *Engine {
+	r.t.Helper()
+	dev, err := slot.Open(r.disk, r.booted.Slot)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	cfg := Config{Disk: r.disk, Device: dev, Unit: r.unit, Env: Env{BaseURL: r.server.URL, Type: "diff"}, Key: &archivetest.Key().PublicKey,
+		Client: r.server.Client(), Log: slog.New(slog.DiscardHandler), Quiet: 10 * time.Second, Patience: 10 * time.Second,
+		Record: func(_ context.Context, e events.Event) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.events = append(r.events, e)
+		}}
+	for _, c := range change {
+		c(&cfg)
+	}
+	e := New(cfg)
+	e.piece = 8 << 10
+	return e
+}
+
+func (r *robot) put(path string, data []byte) Address {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.files[path] = data
+	return func(context.Context) (string, error) { return r.server.URL + path + "?signature=secret", nil }
+}
+
+// TestUpdate is the whole way of an update of each kind: status folder, slots, events, the next boot (VEC-OTA-14, VEC-OTA-15, VEC-OTA-22).
+func TestUpdate(t *testing.T) {
+	r := newRobot(t)
+	data := archivetest.Make(manifest.Manifest{Reboot: true}, archivetest.Production(), "")
+	at := r.put("/v/full/2.ota", data)
+	var phases []Phase
+	e := r.engine(func(c *Config) { c.Changed = func(p Phase, _ ota.Version) { phases = append(phases, p) } })
+	got, err := e.Run(t.Context(), at)
+	if err != nil || got != (Result{archivetest.Version, true}) {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	if want := []Phase{Starting, Downloading, Downloading, Finished}; !slices.Equal(phases, want) {
+		t.Errorf("phases %q, want %q", phases, want)
+	}
+	s, err := e.Status()
+	if want := (Status{Phase: Finished, Done: true, Expected: int64(len(data)), Progress: s.Progress}); err != nil || s != want || s.Progress < 20_000 {
+		t.Errorf("%+v, %v; want %+v", s, err, want)
+	}
+	for name, want := range map[string]string{sizeFile: "90000", doneFile: ""} {
+		if b, err := disk.Get(r.disk, name, 100); err != nil || string(b) != want {
+			t.Errorf("%s: %q, %v; want %q", name, b, err, want)
+		}
+	}
+	if _, err := e.Run(t.Context(), at); !errors.Is(err, ErrWaits) {
+		t.Errorf("before the reboot: %v, want %v", err, ErrWaits)
+	}
+	if len(r.events) != 2 || r.events[0].Name != EventStart || r.events[0].S1 != r.server.URL+"/v/full/2.ota" || r.events[1].Name != EventEnd ||
+		r.events[1].S1 != "success" || r.events[1].S2 != string(archivetest.Version) || r.events[1].I2.N != int64(len(data)) {
+		t.Errorf("events %+v", r.events)
+	}
+	if s := r.boot(); s.Version != archivetest.Version || s.Slot != slot.B {
+		t.Errorf("started %+v", s)
+	}
+}
+
+// TestFactoryUpdate: a factory update starts the recovery system and asks for the owner's data to be erased, also if the power fails at once
+// (VEC-OTA-12).
+func TestFactoryUpdate(t *testing.T) {
+	r := newRobot(t)
+	at := r.put("/f.ota", archivetest.Make(manifest.Manifest{QSN: archivetest.QSN}, archivetest.Factory(), ""))
+	if _, err := r.engine().Run(t.Context(), at); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Contains(r.disk.Names(), wipeFile) {
+		t.Error("no", wipeFile)
+	}
+	r.disk.Power(disktest.Lost, "run")
+	if s := r.boot(); !s.Recovery || s.Version != archivetest.Version {
+		t.Errorf("started %+v", s)
+	}
+	dev, err := slot.Open(r.disk, r.booted.Slot)
+	if err != nil || !dev.Record().Wipe {
+		t.Errorf("%v, %+v: want Wipe", err, dev.Record())
+	}
+	// The recovery system gets the release that is there, whatever its version.
+	r.put("/full/latest.ota", archivetest.Make(manifest.Manifest{Version: "0.5.0.1"}, archivetest.Production(), ""))
+	if _, err := r.engine().Run(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if s := r.boot(); s.Recovery || s.Version != "0.5.0.1" {
+		t.Errorf("started %+v", s)
+	}
+}
+
+// TestCutAtEveryCall: the power fails at every write, sync, rename and removal of an update, one after the other, whatever the disk makes of it.
+// The robot boots a whole system each time, and the next try ends updated; an image that was kept is not sent again (issue 17).
+func TestCutAtEveryCall(t *testing.T) {
+	data := archivetest.Make(manifest.Manifest{}, archivetest.Production(), "")
+	for _, loss := range disktest.Losses {
+		t.Run(fmt.Sprint("loss ", loss), func(t *testing.T) {
+			t.Parallel()
+			resumed := 0
+			for n := 1; ; n++ {
+				r := newRobot(t)
+				at := r.put("/v.ota", data)
+				r.disk.CutAt(n)
+				_, err := r.engine().Run(t.Context(), at)
+				r.disk.Power(loss, "run")
+				s := r.boot()
+				if err == nil && r.booted.Version == archivetest.Version {
+					t.Logf("%d calls; %d tries continued", n-1, resumed)
+					if n < 30 || resumed == 0 {
+						t.Error("want an update of more calls, and some that are continued")
+					}
+					return
+				}
+				if s.Recovery || s.Version != archivetest.Running && s.Version != archivetest.Version {
+					t.Fatalf("cut at %d: started %+v", n, s)
+				}
+				if s.Version == archivetest.Running {
+					if readCheckpoint(r.disk) != nil {
+						resumed++
+					}
+					if _, err := r.engine().Run(t.Context(), at); err != nil {
+						t.Fatalf("cut at %d: again: %v", n, err)
+					}
+					s = r.boot()
+				}
+				if s.Version != archivetest.Version {
+					t.Fatalf("cut at %d: started %+v", n, s)
+				}
+				r.server.Close()
+			}
+		})
+	}
+}
+
+// TestContinued: after a reboot an update continues with the image at which it ended; one that changed meanwhile starts from the beginning.
+func TestContinued(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		change func(r *robot, data []byte)
+		most   func(whole, first int64) int64
+	}{
+		{"as it was", func(*robot, []byte) {}, func(whole, first int64) int64 { return whole - first }},
+		{"another archive", func(r *robot, _ []byte) {
+			r.put("/v.ota", archivetest.Make(manifest.Manifest{Version: "2.0.2.1"}, archivetest.Production(), ""))
+		}, nil},
+		{"damaged image", func(r *robot, _ []byte) {
+			f, err := r.disk.Write(slot.File(manifest.Boot, slot.B))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := f.WriteAt([]byte("x"), 77); err != nil {
+				t.Fatal(err)
+			}
+		}, nil},
+		{"damaged record", func(r *robot, _ []byte) {
+			if err := disk.Put(r.disk, checkpointFile, []byte(`{"at":9,"tag":"x","image":7}`)); err != nil {
+				t.Fatal(err)
+			}
+		}, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newRobot(t)
+			data := archivetest.Make(manifest.Manifest{}, archivetest.Production(), "")
+			at := r.put("/v.ota", data)
+			r.disk.Fail("system_b", errors.New("input/output error"))
+			if _, err := r.engine().Run(t.Context(), at); ota.CodeOf(err) != ota.DiskFailed {
+				t.Fatal(err)
+			}
+			c := readCheckpoint(r.disk)
+			if c == nil || c.Image != 1 {
+				t.Fatalf("checkpoint %+v", c)
+			}
+			r.disk.Fail("", nil)
+			tt.change(r, data)
+			r.boot()
+			r.sent.Store(0)
+			got, err := r.engine().Run(t.Context(), at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tt.most != nil && r.sent.Load() > tt.most(int64(len(data)), c.At) {
+				t.Errorf("%d bytes were sent after byte %d of %d", r.sent.Load(), c.At, len(data))
+			}
+			if s := r.boot(); s.Version != got.Version {
+				t.Errorf("started %+v, want %s", s, got.Version)
+			}
+		})
+	}
+}
+
+// TestFaultyArchives: each fault of an archive ends the update with its code, in the status folder and in the event, and the running system stays
+// (VEC-OTA-16).
+func TestFaultyArchives(t *testing.T) {
+	seen := map[ota.Code]bool{}
+	for _, fault := range archivetest.Faults() {
+		t.Run(fault.Name, func(t *testing.T) {
+			r := newRobot(t)
+			at := r.put("/v.ota", fault.Archive)
+			_, err := r.engine(func(c *Config) { c.Password = []byte(fault.Password) }).Run(t.Context(), at)
+			if ota.CodeOf(err) != fault.Code {
+				t.Fatalf("%v: want code %d", err, fault.Code)
+			}
+			seen[fault.Code] = true
+			s, err := ReadStatus(r.disk)
+			if err != nil || s.Code != fault.Code || s.Done || s.Phase != Sleeping || s.Error != fault.Code.Words() {
+				t.Errorf("%+v, %v", s, err)
+			}
+			last := r.events[len(r.events)-1]
+			if last.Name != EventEnd || last.S1 != "fail" || last.I1.N != int64(fault.Code) || last.S3 == "" {
+				t.Errorf("event %+v", last)
+			}
+			if names := r.disk.Names(); slices.Contains(names, manifestFile) || slices.Contains(names, signatureFile) {
+				t.Error("the manifest is still there")
+			}
+			if s := r.boot(); s.Version != archivetest.Running {
+				t.Errorf("started %+v", s)
+			}
+		})
+	}
+	t.Log("codes", slices.Sorted(maps.Keys(seen)))
+}
+
+// TestRefused: an update does not begin, or ends, for reasons that are not the archive's.
+func TestRefused(t *testing.T) {
+	good := archivetest.Make(manifest.Manifest{}, archivetest.Production(), "")
+	low := errors.New("the battery is low")
+	for _, tt := range []struct {
+		name   string
+		change func(*Config)
+		disk   string
+		want   ota.Code
+		says   string
+	}{
+		{"battery", func(c *Config) { c.Ready = func() error { return low } }, "", ota.Other, "battery"},
+		{"no such archive", func(c *Config) {}, "", ota.BadURL, "404"},
+		{"no address", func(c *Config) { c.Env = Env{} }, "", ota.BadURL, "UPDATE_ENGINE_BASE_URL"},
+		{"slots", func(c *Config) { c.Env.URL = "/v.ota" }, "state.json", ota.SlotFailed, "input/output"},
+		{"disk", func(c *Config) { c.Env.URL = "/v.ota" }, "boot_b", ota.DiskFailed, "input/output"},
+		{"status folder", func(c *Config) { c.Env.URL = "/v.ota" }, Dir, ota.DiskFailed, "input/output"},
+		{"not newer", func(c *Config) { c.Env.URL, c.Unit.Running = "/v.ota", archivetest.Version }, "", ota.WrongVersion, "not newer"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newRobot(t)
+			r.put("/v.ota", good)
+			if tt.disk != "" {
+				r.disk.Fail(tt.disk, errors.New("input/output error"))
+			}
+			_, err := r.engine(tt.change, func(c *Config) {
+				if c.Env.URL != "" {
+					c.Env.URL = r.server.URL + c.Env.URL
+				}
+			}).Run(t.Context(), nil)
+			if ota.CodeOf(err) != tt.want || !strings.Contains(err.Error(), tt.says) {
+				t.Errorf("%v: want code %d and %q", err, tt.want, tt.says)
+			}
+			r.disk.Fail("", nil)
+			if s := r.boot(); s.Version != archivetest.Running {
+				t.Errorf("started %+v", s)
+			}
+		})
+	}
+}
+
+// TestOneAtATime: a second update is refused while one runs, and stopping one leaves the robot as it was.
+func TestOneAtATime(t *testing.T) {
+	r := newRobot(t)
+	r.put("/v.ota", archivetest.Make(manifest.Manifest{}, archivetest.Production(), ""))
+	began := make(chan struct{})
+	ctx, stop := context.WithCancel(t.Context())
+	wait := func(ctx context.Context) (string, error) {
+		close(began)
+		<-ctx.Done()
+		return "", ctx.Err()
+	}
+	e := r.engine()
+	end := make(chan error, 1)
+	go func() {
+		_, err := e.Run(ctx, wait)
+		end <- err
+	}()
+	<-began
+	if _, err := e.Run(t.Context(), nil); !errors.Is(err, ErrBusy) {
+		t.Errorf("%v, want %v", err, ErrBusy)
+	}
+	stop()
+	if err := <-end; ota.CodeOf(err) != ota.Other || !strings.Contains(err.Error(), "stopped") {
+		t.Errorf("%v", err)
+	}
+	if s := r.boot(); s.Version != archivetest.Running {
+		t.Errorf("started %+v", s)
+	}
+}
