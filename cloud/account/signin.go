@@ -91,6 +91,7 @@ type SignInConfig struct {
 	Hasher     Hasher
 	ByAddr     Limiter       // login attempts per peer address
 	Secret     []byte        // signs what makes browsers known; nil: they are known until this process ends
+	Instance   string        // short name of this cloud, the same in all its processes, in the names of cookies on loopback hosts; "": none
 	SessionTTL time.Duration // 0: DefaultSessionTTL
 	Mail       Mailer        // tells people that their password was changed; nil: no letters
 
@@ -143,6 +144,9 @@ func NewSignIn(ctx context.Context, cfg SignInConfig) (*SignIn, error) {
 	}
 	return &SignIn{cfg: cfg, decoy: decoy}, nil
 }
+
+// Instance returns SignInConfig.Instance.
+func (s *SignIn) Instance() string { return s.cfg.Instance }
 
 // Run deletes expired sessions, old failures and old addresses once an hour, and logs an anchor of the audit log, until ctx ends. It is a
 // service of the runner; n processes may run it at once.

@@ -22,7 +22,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"kennel/cloud/account"
-	"kennel/cloud/account/accountapi"
 	"kennel/cloud/account/accounttest"
 	"kennel/cloud/registry"
 	"kennel/cloud/registry/registrypg"
@@ -369,7 +368,7 @@ func (s *screen) get(ctx context.Context, path, accept string) (*http.Response, 
 		return nil, err
 	}
 	req.Header.Set("Accept", accept)
-	req.AddCookie(&http.Cookie{Name: accountapi.CookieName(&http.Request{Host: req.URL.Host, RemoteAddr: req.URL.Host}), Value: s.token})
+	req.Header.Set("Authorization", "Bearer "+s.token)
 	resp, err := s.http.Do(req)
 	if err != nil {
 		return nil, err

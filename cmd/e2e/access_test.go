@@ -102,7 +102,7 @@ func TestAccessMatrix(t *testing.T) {
 			switch {
 			case p.token == "":
 			case rule.Page:
-				req.AddCookie(sessionCookie(p.api, p.token))
+				req.AddCookie(p.cookie())
 			default:
 				req.Header.Set("Authorization", "Bearer "+p.token)
 			}

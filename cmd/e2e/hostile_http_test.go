@@ -113,7 +113,7 @@ func (p *person) ask(route, path, body string, page bool, extra ...string) (answ
 	switch {
 	case p.token == "":
 	case page:
-		req.AddCookie(sessionCookie(p.api, p.token))
+		req.AddCookie(p.cookie())
 	default:
 		req.Header.Set("Authorization", "Bearer "+p.token)
 	}
@@ -687,7 +687,7 @@ func (h *house) tailed(t *testing.T, admin *person, id thing.ID, cert tls.Certif
 	if err != nil {
 		t.Fatal(err)
 	}
-	req.AddCookie(sessionCookie(admin.api, admin.token))
+	req.AddCookie(admin.cookie())
 	resp, err := admin.http.Do(req)
 	if err != nil {
 		t.Fatal(err)

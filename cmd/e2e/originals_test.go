@@ -342,7 +342,7 @@ func TestOriginalsCheck(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		req.AddCookie(sessionCookie(admin.api, admin.token))
+		req.AddCookie(admin.cookie())
 		req.Header.Set("Sec-Fetch-Site", "same-origin")
 		resp, err := admin.http.Do(req)
 		if err != nil {

@@ -18,6 +18,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -268,7 +269,28 @@ func (p *person) doctor(thing string) string {
 	return string(b)
 }
 
-// sessionCookie is the cookie of a browser that is signed in at api, an address with its port.
-func sessionCookie(api, token string) *http.Cookie {
-	return &http.Cookie{Name: "__Host-kennel-" + api[strings.LastIndex(api, ":")+1:], Value: token}
+// cookie is the one of a browser in which p is signed in. Its name is asked for once: signing out without a session only removes it.
+func (p *person) cookie() *http.Cookie {
+	p.t.Helper()
+	name, known := cookieNames.Load(p.api)
+	if !known {
+		req, err := http.NewRequestWithContext(p.t.Context(), "POST", p.api+"/logout", nil)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		req.Header.Set("Sec-Fetch-Site", "same-origin")
+		resp, err := p.http.Transport.RoundTrip(req)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		if len(resp.Cookies()) != 1 {
+			p.t.Fatalf("POST /logout: %s, cookies %v, want the session's", resp.Status, resp.Cookies())
+		}
+		name = resp.Cookies()[0].Name
+		cookieNames.Store(p.api, name)
+	}
+	return &http.Cookie{Name: name.(string), Value: p.token}
 }
+
+var cookieNames sync.Map // of session cookies, by API

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/http/cookiejar"
 	"net/http/httptest"
 	"slices"
 	"strings"
@@ -42,10 +43,10 @@ type site struct {
 	lasts func(*http.Request) // answers /lasts
 }
 
-func newSite(t testing.TB) *site {
+func newSite(t testing.TB, change ...func(*account.SignInConfig)) *site {
 	t.Helper()
 	pool := pgtest.New(t)
-	svc := accounttest.New(t, pool, func(c *account.SignInConfig) { c.ByAddr = limit.NewByAddr(time.Hour, 100) })
+	svc := accounttest.New(t, pool, append(change, func(c *account.SignInConfig) { c.ByAddr = limit.NewByAddr(time.Hour, 100) })...)
 	s := &site{svc: svc, log: new(bytes.Buffer), end: pool.Close}
 	log := slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	mux := http.NewServeMux()
@@ -247,6 +248,52 @@ func TestPlainCookieOnlyOnLoopback(t *testing.T) {
 		_, w := s.login(t, `{"email":"ada@example.com","password":"correct horse","cookie":true}`, func(r *http.Request) { r.TLS, r.Host, r.RemoteAddr = nil, c.host, c.remote })
 		if got := w.Result().Cookies()[0]; got.Name != c.want || got.Secure != strings.HasPrefix(c.want, accountapi.SecureCookie) {
 			t.Errorf("%s from %s: %v", c.host, c.remote, got)
+		}
+	}
+}
+
+// TestCookiesOfTwoClouds: of two clouds that one after the other answer at a port of this machine, each ignores the other's cookie and leaves it alone.
+func TestCookiesOfTwoClouds(t *testing.T) {
+	clouds := map[string]*site{}
+	for _, name := range []string{"aa", "bb"} {
+		clouds[name] = newSite(t, func(c *account.SignInConfig) { c.Instance = name })
+		clouds[name].create(t, ada, auth.Viewer)
+	}
+	now := clouds["aa"]
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { now.h.ServeHTTP(w, r) }))
+	defer server.Close()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	browser := &http.Client{Jar: jar}
+	ask := func(method, path, body, want string) {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), method, server.URL+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Content-Type", "application/json")
+		resp, err := browser.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		if b, err := io.ReadAll(resp.Body); err != nil || resp.StatusCode != 200 || !strings.Contains(string(b), want) {
+			t.Fatalf("%s %s: %s %s %v, want %s", method, path, resp.Status, b, err, want)
+		}
+	}
+	const login = `{"email":"ada@example.com","password":"correct horse","cookie":true}`
+	ask("POST", "/v1/login", login, ada)
+	now = clouds["bb"]
+	ask("GET", "/who", "", `"Role":""`)
+	ask("POST", "/v1/login", login, ada)
+	now = clouds["aa"]
+	ask("GET", "/who", "", `"Role":"viewer"`)
+
+	for host, want := range map[string]string{"localhost:8443": accountapi.SecureCookie + "-8443-aa", "127.0.0.1": accountapi.SecureCookie + "-aa", "cloud.example:8443": accountapi.SecureCookie + "-8443"} {
+		if _, w := now.login(t, login, func(r *http.Request) { r.Host = host }); w.Result().Cookies()[0].Name != want {
+			t.Errorf("at %s: %v, want %s", host, w.Result().Cookies()[0], want)
 		}
 	}
 }

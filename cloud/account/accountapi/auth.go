@@ -18,7 +18,7 @@ import (
 )
 
 // Names of the session cookie, which a port other than the usual one is added to: browsers send a cookie to every port of a host, so that two clouds at one
-// name would take each other's for their own. Browsers hold a __Host- cookie to Secure, this host and Path=/. The plain name is for plain HTTP on this very
+// name would take each other's for their own. On a loopback host, where one cloud follows another at the same port, the name of the cloud is added too. Browsers hold a __Host- cookie to Secure, this host and Path=/. The plain name is for plain HTTP on this very
 // machine, where browsers keep no Secure cookies.
 const (
 	SecureCookie = "__Host-kennel"
@@ -39,6 +39,7 @@ const CSRFHeader = "X-Kennel-CSRF"
 func Authenticator(in *account.SignIn, log *slog.Logger) func(next http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			r = r.WithContext(context.WithValue(r.Context(), instanceKey{}, in.Instance()))
 			caller := auth.Caller{Addr: peer(r)}
 			var who account.Account
 			token, cookie := tokenOf(r)
@@ -139,7 +140,10 @@ func whileGood(ctx context.Context, in *account.SignIn, token logging.Secret, wh
 	return ctx, func() { cancel(); timer.Stop() }
 }
 
-type tokenKey struct{}
+type (
+	tokenKey    struct{}
+	instanceKey struct{}
+)
 
 // sessionToken returns the token that authenticated this request; "" if none did.
 func sessionToken(ctx context.Context) logging.Secret {
@@ -162,7 +166,8 @@ func tokenOf(r *http.Request) (logging.Secret, bool) {
 }
 
 // CookieName is PlainCookie on plain HTTP between a browser and this very machine, else SecureCookie: behind a load balancer the connection
-// is plain too, but the browser's is not. A port in the address that the browser asked for is added.
+// is plain too, but the browser's is not. A port in the address that the browser asked for is added, and on a loopback host the instance that
+// Authenticator noted in r's context.
 func CookieName(r *http.Request) string {
 	name := SecureCookie
 	if kithttp.PlainLocal(r) {
@@ -170,6 +175,9 @@ func CookieName(r *http.Request) string {
 	}
 	if _, port, err := net.SplitHostPort(r.Host); err == nil {
 		name += "-" + port
+	}
+	if instance, _ := r.Context().Value(instanceKey{}).(string); instance != "" && kithttp.Loopback(r.Host) {
+		name += "-" + instance
 	}
 	return name
 }

@@ -4,6 +4,7 @@ package people
 import (
 	"cmp"
 	"context"
+	"encoding/hex"
 	"errors"
 	"net"
 	"net/http"
@@ -110,7 +111,7 @@ func WireAccounts(ctx context.Context, b wire.Base, cfg Config) (a Accounts, s w
 	a.Audit = audit.New(store, nil)
 	a.SignIn, err = account.NewSignIn(ctx, account.SignInConfig{
 		Store: store, Attempts: store, Audit: a.Audit, Hasher: accounthash.New(), ByAddr: limit.NewByAddr(loginByAddrEvery, loginByAddrBurst),
-		Secret: b.Seal.Secret("device"), RequireSecond: cfg.RequireSecond, Mail: letters(b), Log: b.Log,
+		Secret: b.Seal.Secret("device"), Instance: hex.EncodeToString(b.Seal.Secret("instance")[:4]), RequireSecond: cfg.RequireSecond, Mail: letters(b), Log: b.Log,
 	})
 	if err != nil {
 		return a, s, err

@@ -49,10 +49,11 @@ func SameOrigin(r *http.Request) error {
 
 // PlainLocal reports whether a request came over plain HTTP from a browser on this very machine.
 func PlainLocal(r *http.Request) bool {
-	return r.TLS == nil && loopback(r.RemoteAddr) && loopback(r.Host)
+	return r.TLS == nil && Loopback(r.RemoteAddr) && Loopback(r.Host)
 }
 
-func loopback(hostPort string) bool {
+// Loopback reports whether a host, with or without a port, is this very machine: localhost or a loopback address.
+func Loopback(hostPort string) bool {
 	host := hostPort
 	if h, _, err := net.SplitHostPort(hostPort); err == nil {
 		host = h
