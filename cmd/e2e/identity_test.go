@@ -12,6 +12,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/base64"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -217,13 +218,69 @@ func TestOriginalRobot(t *testing.T) {
 func (h *house) upload(t *testing.T, r *tokentest.Robot, user, id string) error {
 	t.Helper()
 	client := s3.New(s3.Options{
-		Region: "us-west-2", UsePathStyle: true, BaseEndpoint: aws.String(h.ready.Endpoints["robots"]),
+		Region: "us-west-2", UsePathStyle: true, BaseEndpoint: aws.String("https://" + r.Addr),
 		Credentials: credentials.NewStaticCredentialsProvider(r.STS.GetAccessKeyId(), r.STS.GetSecretAccessKey(), r.STS.GetSessionToken()),
 		HTTPClient:  &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: r.TLS.RootCAs, ServerName: "localhost"}}},
 	})
 	key := "logs/" + user + "/" + base64.StdEncoding.EncodeToString([]byte(id)) + "/2026-11-21-10-00-00-log.gz"
 	_, err := client.PutObject(t.Context(), &s3.PutObjectInput{Bucket: aws.String("kennel"), Key: &key, Body: strings.NewReader("log of " + user)})
 	return err
+}
+
+// TestUploadCredentialsEnd (issue 16, finding 8): what takes a robot's rights away at one kenneld ends its credentials for uploads, good for hours yet, at
+// the S3 doors of all within 2 s.
+func TestUploadCredentialsEnd(t *testing.T) {
+	const promised = 2 * time.Second
+	h := newHouse(t, "-robots", "0")
+	h.start()
+	admin, maker := h.operator(t), newFactory(t)
+	admin.do("PUT", "/v1/batches/lot-1", map[string]string{"bundle": maker.bundle()}, nil)
+	ada := h.owner(t, "ada@example.com", "Ada")
+	_, port, _ := h.serveRobots(t)
+	for i, way := range []struct {
+		name string
+		take func(id string)
+	}{
+		{"its owner revokes its tokens", func(id string) { ada.do("DELETE", "/v1/things/"+id+"/tokens", nil, nil) }},
+		{"its owner lets go of it", func(id string) { ada.do("DELETE", "/v1/my/robots/"+id, nil, nil) }},
+		{"an operator revokes it", func(id string) {
+			admin.do("POST", "/v1/things/"+id+"/revoke", map[string]string{"reason": "stolen"}, nil)
+		}},
+	} {
+		id := fmt.Sprintf("vic:00e2aa1%d", i)
+		robot := h.original(t, maker.make(id, nil), h.robotsPort())
+		err := robot.Associate(t.Context(), ada.appSession(robot.AppKey))
+		if err == nil {
+			err = robot.RefreshSTS(t.Context())
+		}
+		if err != nil {
+			t.Fatal(way.name, err)
+		}
+		twin := h.original(t, robot.TLS.Certificates[0], port)
+		twin.STS = robot.STS
+		for _, r := range []*tokentest.Robot{robot, twin} { // each door has just learned that it may
+			if err := h.upload(t, r, ada.id, id); err != nil {
+				t.Fatal(way.name, err)
+			}
+		}
+		way.take(id)
+		for _, r := range []*tokentest.Robot{twin, robot} {
+			took := await(t, 5*promised, way.name+": the door of "+r.Addr+" refuses", func() error {
+				var refused interface{ ErrorCode() string }
+				if err := h.upload(t, r, ada.id, id); !errors.As(err, &refused) || refused.ErrorCode() != "AccessDenied" {
+					return fmt.Errorf("upload: %v, want AccessDenied", err)
+				}
+				return nil
+			})
+			t.Logf("%s: refused after %v", way.name, took.Round(time.Millisecond))
+		}
+		await(t, 20*time.Second, "the doctor says so", func() error {
+			if d := admin.doctor(id); !strings.Contains(d, "log upload") {
+				return errors.New(d)
+			}
+			return nil
+		})
+	}
 }
 
 // TestRevokedRobot: an operator revokes a robot's certificate at one kenneld; the broker closes its session and refuses it from then on.
