@@ -213,7 +213,7 @@ func (c *Cloud) wire(ctx context.Context) error {
 		docSlice, eventSlice, vitalSlice, webhookSlice, ownerSlice, uploadSlice, mailSlice, accountSlice, registrySlice, releaseSlice, lookSlice, storageSlice, alertSlice,
 		originalswire.Speech(), originalswire.Documents(b, docs.Robots, docs.Personal, c.Identity.Tokens, c.Accounts.Audit), doorSlice,
 		fleet.WireCohorts(b, cohorts, robots), people.WirePages(b, c.Accounts, owners, c.Identity.Tokens, robots, docs, c.uploads.Logs),
-		originalswire.Wire(b, cfg.door(), c.ca, robots, func() wire.Slices { return c.slices }), fleet.WireReady(b, cfg.ready()),
+		originalswire.Wire(b, cfg.door(), c.ca, robots, func() wire.Slices { return c.slices }), fleet.WireReady(b, c.readiness()),
 	})
 	c.link, c.watched = l, watched
 	c.doors = wire.Doors{Known: robots.Known, Owns: owners.Owns, Audit: c.Accounts.Audit.Note}

@@ -1,17 +1,27 @@
 package app
 
 import (
-	"path/filepath"
+	"context"
 
 	"kennel/cloud/app/fleet"
+	"kennel/infra/telemetry"
 )
 
-// ready tells the checks of the page "Ready for the internet?" what they must know of the settings.
-func (c Config) ready() fleet.ReadyConfig {
+// readiness tells the checks of the page "Ready for the internet?" what they must know of the settings and of this process.
+func (c *Cloud) readiness() fleet.ReadyConfig {
+	cfg := c.cfg
+	parts := []fleet.ReadyPart{{Name: "api_certificate", Title: "Renewal of the certificate"}}
+	if cfg.API.ACME.Directory != "" {
+		parts = append(parts, fleet.ReadyPart{Name: "acme", Title: "Certificates by ACME"})
+	}
+	if cfg.Robots.Listen != "" {
+		parts = append(parts, fleet.ReadyPart{Name: "robots_certificate", Title: "Certificate for original robots"})
+	}
 	return fleet.ReadyConfig{
-		PublicURL: c.API.publicURL(), API: c.API.Listen, MailServer: c.Mail.SMTP.Host, Events: c.Events.KeepDays, Uploads: c.Uploads.KeepDays,
-		Folder: filepath.Dir(filepath.Clean(c.CA.Dir)), Postgres: c.Postgres.DSN, S3: c.S3.Endpoint, MQTT: c.MQTT.URL,
-		Open:   map[string]string{"public API": c.API.Listen, "original robots": c.Robots.Listen, "uploads of original robots": c.Robots.Uploads},
-		Closed: map[string]string{"metrics": c.Metrics.Listen, "console without TLS": c.Console.Listen},
+		PublicURL: cfg.API.publicURL(), API: cfg.API.Listen, MailServer: cfg.Mail.SMTP.Host, Events: cfg.Events.KeepDays, Uploads: cfg.Uploads.KeepDays,
+		Postgres: cfg.Postgres.DSN, S3: cfg.S3.Endpoint, MQTT: cfg.MQTT.URL,
+		Open:   map[string]string{"public API": cfg.API.Listen, "original robots": cfg.Robots.Listen, "uploads of original robots": cfg.Robots.Uploads},
+		Closed: map[string]string{"metrics": cfg.Metrics.Listen, "console without TLS": cfg.Console.Listen},
+		Parts:  parts, Report: func(ctx context.Context) telemetry.Report { return c.ready.Now(ctx) },
 	}
 }

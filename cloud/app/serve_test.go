@@ -2,11 +2,18 @@ package app
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
 	"io"
+	"math/big"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +21,9 @@ import (
 	"time"
 
 	"kennel/certs/ca"
+	"kennel/cloud/app/identity"
+	"kennel/cloud/ready"
+	"kennel/infra/auth"
 	"kennel/infra/logging"
 	"kennel/infra/mqtt/mqtttest"
 	"kennel/infra/runner"
@@ -102,6 +112,92 @@ func TestStrictTransport(t *testing.T) {
 		cancel()
 		if err := <-done; err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// TestReadyForTheInternet: the checks of an operator name a volume that refuses writes, a certificate whose files end soon, and one that ACME does not get;
+// what our own authority renews is in order.
+func TestReadyForTheInternet(t *testing.T) {
+	cfg := settings(t, mqtttest.Start(t))
+	dir := cfg.CA.Dir
+	write := func(name string, data []byte) string {
+		t.Helper()
+		file := filepath.Join(dir, name)
+		if err := os.WriteFile(file, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"kennel.example"}, NotBefore: time.Now().AddDate(0, 0, -88), NotAfter: time.Now().AddDate(0, 0, 2)}
+	der, err := x509.CreateCertificate(rand.Reader, leaf, leaf, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pkcs8, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.API.Listen, cfg.Robots.Listen, cfg.Robots.AppKeysFile = freePort(t), freePort(t), write("app-keys", []byte("oDoa0quieSeir6goowai7f\n"))
+	cfg.API.CertFile = write("web.crt", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
+	cfg.API.KeyFile = write("web.key", pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8}))
+	cfg.API.ACME = identity.ACMEConfig{Directory: "https://127.0.0.1:1/directory", Names: []string{"acme.example"}, Dir: dir}
+	log, err := logging.New(t.Output(), "warn", "text")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := Build(t.Context(), cfg, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	h, err := c.Handler()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, open := range []func() ([]runner.Service, error){c.listeners, c.robots} {
+		services, err := open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel() // the ports close at once: their certificates are what counts
+		if err := runner.Run(ctx, log, runner.Config{}, services...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.base.Volumes.Refused("object store", "no space left on device")
+	if _, _, err := c.Accounts.People.CreateAccount(t.Context(), "ada@example.org", auth.Admin, "correct horse battery"); err != nil {
+		t.Fatal(err)
+	}
+	l, err := c.Accounts.Login(t.Context(), "ada@example.org", "correct horse battery", "192.0.2.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	req := httptest.NewRequest("GET", "/v1/check", nil)
+	req.Header.Set("Authorization", "Bearer "+l.Token.Reveal())
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, req)
+	var list ready.Checklist
+	if err := json.Unmarshal(w.Body.Bytes(), &list); err != nil || w.Code != http.StatusOK {
+		t.Fatalf("%d %s %v", w.Code, w.Body, err)
+	}
+	got := map[string]ready.CheckItem{}
+	for _, i := range list.Items {
+		got[i.Name] = i
+	}
+	for name, want := range map[string]ready.CheckItem{
+		"disk":               {State: ready.Missing, Says: "object store refuses writes"},
+		"api_certificate":    {State: ready.Missing, Says: "certificate " + cfg.API.CertFile + " ends at"},
+		"acme":               {State: ready.Missing, Says: "no certificate for acme.example yet"},
+		"robots_certificate": {State: ready.OK},
+	} {
+		if i := got[name]; i.State != want.State || !strings.Contains(i.Says, want.Says) || (i.Do == "") != (want.State == ready.OK) {
+			t.Errorf("%s: %+v, want %+v", name, i, want)
 		}
 	}
 }

@@ -16,9 +16,7 @@ const (
 	mailAge    = 30 * 24 * time.Hour // a letter that the server took says that much about today
 	backupAge  = 2 * 24 * time.Hour
 	drillAge   = 31 * 24 * time.Hour
-	minFree    = 10      // per cent of a volume
-	minBytes   = 2 << 30 // of a volume
-	longRetain = 400     // days
+	longRetain = 400 // days
 )
 
 // Name judges the name by which people and robots call the installation: found are its addresses, err why there are none.
@@ -132,33 +130,26 @@ func Drills(last Last, now time.Time) Result {
 	return good("A backup was restored and checked %s. %s", day(last.Good.At), last.Good.Says)
 }
 
-// Volume is a file system that holds data.
-type Volume struct {
-	What, Path  string
-	Free, Total uint64 // bytes
-}
-
-// Disks judges the volumes. elsewhere names what is on machines that cannot be seen from here.
-func Disks(all []Volume, elsewhere []string) Result {
-	var full, fine []string
-	for _, v := range all {
-		percent := 100 * float64(v.Free) / float64(max(v.Total, 1))
-		text := fmt.Sprintf("%s in %s has %.0f GB (%.0f %%) free", v.What, v.Path, float64(v.Free)/1e9, percent)
-		if percent < minFree || v.Free < minBytes {
-			full = append(full, text)
-		} else {
-			fine = append(fine, text)
-		}
-	}
+// Disks judges the volumes of this machine. trouble is what the watch of them says of any that is low or full, fine describes all, and elsewhere names
+// what is on machines that cannot be seen from here.
+func Disks(trouble error, fine, elsewhere []string) Result {
 	switch {
-	case len(full) > 0:
-		return missing("Free some space, or shorten events.keep_days.", "%s.", strings.Join(full, "; "))
+	case trouble != nil:
+		return missing("Free some space, make the volume larger, or shorten events.keep_days.", "Not in order: %s.", trouble)
 	case len(fine) == 0:
 		return Unknown("Watch them where they are.", "No data is on a disk of this machine.")
 	case len(elsewhere) > 0:
 		return good("%s. Not seen from here: %s.", strings.Join(fine, "; "), strings.Join(elsewhere, ", "))
 	}
 	return good("%s.", strings.Join(fine, "; "))
+}
+
+// Part judges a part of this process by what its own check of readiness says: nil if all is well.
+func Part(trouble error) Result {
+	if trouble != nil {
+		return missing("Mend it: the log of kenneld says more.", "Not in order: %s.", trouble)
+	}
+	return good("In order.")
 }
 
 // Clock judges whether the kernel's clock follows a time server.

@@ -120,6 +120,17 @@ func (f *Files) Check(context.Context) error {
 	return ending(f.cert, cert.Leaf)
 }
 
+// Ending returns a check of readiness: a warning if there is no certificate from get, or one that ends soon. what says whose it is.
+func Ending(what string, get Get) func(context.Context) error {
+	return func(context.Context) error {
+		cert, err := get(nil)
+		if err != nil {
+			return telemetry.Warning(err.Error())
+		}
+		return ending(what, cert.Leaf)
+	}
+}
+
 func ending(what string, leaf *x509.Certificate) error {
 	if left := time.Until(leaf.NotAfter); left < endsSoon && left < leaf.NotAfter.Sub(leaf.NotBefore)/3 {
 		return telemetry.Warning(fmt.Sprintf("certificate %s ends at %s", what, leaf.NotAfter.UTC().Format("2006-01-02 15:04 UTC")))

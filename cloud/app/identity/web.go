@@ -38,6 +38,7 @@ func (w Web) Certificate(what, certFile, keyFile string, names []string) (webcer
 	if err != nil {
 		return nil, fmt.Errorf("%s.names: %w", what, err)
 	}
+	w.Ready.Add(telemetry.Check{Name: what + "_certificate", Ask: webcert.Ending("of our own authority for "+names[0], issued.GetCertificate)})
 	return issued.GetCertificate, nil
 }
 

@@ -1,4 +1,4 @@
-// Package readyhost reads from this machine what the checks of package ready judge: volumes, clock, open ports, names and certificates.
+// Package readyhost reads from this machine what the checks of package ready judge: clock, open ports, names and certificates.
 package readyhost
 
 import (
@@ -22,15 +22,6 @@ import (
 
 	"kennel/cloud/ready"
 )
-
-// Volume returns the file system that holds path.
-func Volume(what, path string) (ready.Volume, error) {
-	var s unix.Statfs_t
-	if err := unix.Statfs(path, &s); err != nil {
-		return ready.Volume{}, fmt.Errorf("disk of %s: %w", path, err)
-	}
-	return ready.Volume{What: what, Path: path, Free: s.Bavail * uint64(s.Bsize), Total: s.Blocks * uint64(s.Bsize)}, nil
-}
 
 // timeError is the state in which the kernel's clock follows nothing (adjtimex(2): TIME_ERROR).
 const timeError = 5

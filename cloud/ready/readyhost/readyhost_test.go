@@ -9,7 +9,7 @@ import (
 	"kennel/cloud/ready"
 )
 
-// TestThisMachine: a port that this process opens is found with its address, its owner and its name; a volume has a size.
+// TestThisMachine: a port that this process opens is found with its address, its owner and its name.
 func TestThisMachine(t *testing.T) {
 	l, err := net.Listen("tcp4", "0.0.0.0:0")
 	if err != nil {
@@ -28,9 +28,6 @@ func TestThisMachine(t *testing.T) {
 	}
 	if !found {
 		t.Errorf("%v is not in %+v", at, all)
-	}
-	if v, err := Volume("data", t.TempDir()); err != nil || v.Total == 0 || v.Free > v.Total {
-		t.Errorf("%+v, %v", v, err)
 	}
 	if _, _, err := Clock(); err != nil {
 		t.Error(err)

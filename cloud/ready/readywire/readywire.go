@@ -3,6 +3,7 @@ package readywire
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -23,6 +24,7 @@ import (
 	"kennel/cloud/wire"
 	"kennel/infra/errs"
 	"kennel/infra/logging"
+	"kennel/infra/telemetry"
 )
 
 // Config tells the checks what they must know of the settings.
@@ -31,11 +33,30 @@ type Config struct {
 	API             string            // host:port
 	MailServer      string            // "": none
 	Events, Uploads int               // days
-	Folder          string            // with data
 	Postgres        string            // data source name
 	S3, MQTT        string            // URLs; S3 "": AWS
 	Open            map[string]string // host:port of what strangers may reach, by name
 	Closed          map[string]string // and of what they may not
+	Parts           []Part            // of this process, beside what has a check of its own
+	// Report says how those are. It is called after everything is wired.
+	Report func(ctx context.Context) telemetry.Report
+}
+
+// Part is a check of readiness whose result the page shows, too.
+type Part struct{ Name, Title string }
+
+// look looks for a part in the report.
+func (c Config) look(name string) func(context.Context, time.Time) (ready.Result, error) {
+	return func(ctx context.Context, _ time.Time) (ready.Result, error) {
+		for _, p := range c.Report(ctx).Parts {
+			if p.Name == name && p.Reason != "" {
+				return ready.Part(telemetry.Warning(p.Reason)), nil
+			} else if p.Name == name {
+				return ready.Part(nil), nil
+			}
+		}
+		return ready.Unknown("Ask a process that has it.", "This process does not have it."), nil
+	}
 }
 
 // facts are those of a Config that the checks use.
@@ -110,7 +131,7 @@ func checks(b wire.Base, cfg Config) []ready.Check {
 			return rule(l, now), err
 		}
 	}
-	return []ready.Check{
+	all := []ready.Check{
 		{Name: "name", Title: "Public name", Look: func(ctx context.Context, _ time.Time) (ready.Result, error) {
 			var found []netip.Addr
 			var err error
@@ -133,9 +154,13 @@ func checks(b wire.Base, cfg Config) []ready.Check {
 		}},
 		{Name: "backup", Title: "Backup", Look: last(ready.Backup, ready.Backups)},
 		{Name: "drill", Title: "Restore drill", Look: last(ready.Drill, ready.Drills)},
-		{Name: "disk", Title: "Disk", Look: func(context.Context, time.Time) (ready.Result, error) {
-			v, err := readyhost.Volume("The data folder", cfg.Folder)
-			return ready.Disks([]ready.Volume{v}, f.elsewhere), err
+		{Name: "disk", Title: "Disk", Look: func(ctx context.Context, _ time.Time) (ready.Result, error) {
+			var fine []string
+			trouble := b.Volumes.Check(ctx) // it has looked when Uses answers
+			for _, u := range b.Volumes.Uses() {
+				fine = append(fine, fmt.Sprintf("%s in %s has %s", u.Name, u.Folder, u.Space))
+			}
+			return ready.Disks(trouble, fine, f.elsewhere), nil
 		}},
 		{Name: "time", Title: "Time", Look: func(context.Context, time.Time) (ready.Result, error) {
 			synced, off, err := readyhost.Clock()
@@ -149,6 +174,10 @@ func checks(b wire.Base, cfg Config) []ready.Check {
 			return ready.Ports(all), err
 		}},
 	}
+	for _, p := range cfg.Parts {
+		all = append(all, ready.Check{Name: p.Name, Title: p.Title, Look: cfg.look(p.Name)})
+	}
+	return all
 }
 
 // Noted returns to, and records when a letter was last taken, and when one was not.
