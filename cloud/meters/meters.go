@@ -331,6 +331,7 @@ func (m *Meters) Broker() error {
 				return out
 			}),
 		show("kennel_broker_refusals_total", "Clients and packets the broker turned away.", nil, one(func(s brokerapi.Stats) int64 { return s.Refused })),
+		show("kennel_broker_muted_refusals_total", "Refusals of the broker that are in no log, because there were too many.", nil, one(func(s brokerapi.Stats) int64 { return s.Muted })),
 	)
 }
 

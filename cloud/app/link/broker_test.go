@@ -1,6 +1,7 @@
 package link
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -8,14 +9,18 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"kennel/certs/certsbroker"
 	"kennel/cloud/wire"
 	"kennel/infra/awsconfig"
 	"kennel/infra/errs"
+	"kennel/infra/logging"
 	"kennel/infra/mqtt"
 	"kennel/infra/mqtt/brokeradmin"
 	"kennel/infra/mqtt/brokeradmin/emqx"
+	"kennel/infra/mqtt/brokerapi"
 	"kennel/infra/queue"
 )
 
@@ -76,4 +81,26 @@ func TestBrokerAdminByName(t *testing.T) {
 	if _, err := l.admin(t.Context(), nil, certsbroker.Source{}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("key files that are not there: %v", err)
 	}
+}
+
+// TestStrangersAreLoggedSparsely (issue 16): whoever the broker cuts off without a name makes a few lines, and the count of the others is not lost.
+func TestStrangersAreLoggedSparsely(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		log, sparse := slog.New(slog.NewTextHandler(&out, nil)), logging.NewSparse(10*time.Second, 20)
+		cut := brokerapi.Refusal{Addr: "192.0.2.1:1", Code: brokerapi.CodeTLS, Reason: "TLS handshake: EOF"}
+		for range 500 {
+			refused(t.Context(), cut, nil, sparse, log)
+		}
+		if n := strings.Count(out.String(), "\n"); n != 20 || sparse.Held() != 480 {
+			t.Errorf("%d lines, %d held back, want 20 and 480:\n%s", n, sparse.Held(), out.String())
+		}
+		time.Sleep(10 * time.Second)
+		out.Reset()
+		cut.Muted = 7 // of the broker
+		refused(t.Context(), cut, nil, sparse, log)
+		if !strings.Contains(out.String(), "muted=487") {
+			t.Errorf("%q, want those held back", out.String())
+		}
+	})
 }

@@ -112,7 +112,8 @@ func (l *Link) Serve(all wire.Slices, fleet *registry.Service, thingOf func(*htt
 	}
 	h := bridge.Handlers{Up: l.base.Meters.Ups(ups), Req: l.base.Meters.Requests(requests)}
 	if l.cfg.embedded() {
-		h.OnRefused = func(ctx context.Context, r brokerapi.Refusal) { refused(ctx, r, fleet, l.base.Log) }
+		strangers := logging.NewSparse(10*time.Second, 20)
+		h.OnRefused = func(ctx context.Context, r brokerapi.Refusal) { refused(ctx, r, fleet, strangers, l.base.Log) }
 		h.OnStats = l.base.Meters.BrokerSays
 	}
 	l.Handle(h)
@@ -155,16 +156,18 @@ func serviceTLS(m Config, authority *ca.Authority) func() (*tls.Config, error) {
 
 const serviceTTL = 30 * 24 * time.Hour
 
-// refused keeps why the broker turned a robot away, for its doctor.
-func refused(ctx context.Context, r brokerapi.Refusal, fleet *registry.Service, log *slog.Logger) {
+// refused keeps why the broker turned a robot away, for its doctor. Who names no robot is logged, within limits.
+func refused(ctx context.Context, r brokerapi.Refusal, fleet *registry.Service, strangers *logging.Sparse, log *slog.Logger) {
 	name := r.CN
 	if name == "" {
 		name = r.ClientID
 	}
 	id, err := thing.Parse(name)
 	if err != nil {
-		log.InfoContext(ctx, "client refused by the broker", logging.Addr, r.Addr, "client_id", r.ClientID,
-			"cn", r.CN, "code", r.Code, "reason", r.Reason)
+		if held, ok := strangers.Allow(); ok {
+			log.InfoContext(ctx, "client refused by the broker", logging.Addr, r.Addr, "client_id", r.ClientID,
+				"cn", r.CN, "code", r.Code, "reason", r.Reason, "muted", held+r.Muted)
+		}
 		return
 	}
 	step := registry.Step{Thing: id, At: r.At, Name: registry.StepBroker, Code: r.Code, Peer: r.Addr, Detail: r.Reason}

@@ -102,6 +102,41 @@ func refusals(t *testing.T, b *mqtttest.Broker) func(code string) brokerapi.Refu
 	}
 }
 
+// TestStrangersDrownNoRobot (issue 16): of many clients without a certificate a few are told of, and a robot that is refused beside them still is.
+func TestStrangersDrownNoRobot(t *testing.T) {
+	b := mqtttest.Start(t)
+	heard := connect(t, b, "kenneld-doctor", b.Cloud(t), nil, brokerapi.RefusedTopic)
+	for range 150 {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(b.URL, "ssl://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.Write([]byte("GET / HTTP/1.1\r\n\r\n")); err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.Copy(io.Discard, conn) // until the broker hangs up
+		conn.Close()
+	}
+	start(t, b, string(other), b.Thing(t, me), nil) // with another's certificate
+	strangers := 0
+	for {
+		r, err := brokerapi.ParseRefusal([]byte(testwait.For(t, heard.got, "refusal").payload))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.CN != "" {
+			if r.Code != brokerapi.CodeClientID || r.Muted != 0 {
+				t.Errorf("%+v, want the robot's, and none of its kind held back", r)
+			}
+			break
+		}
+		strangers++
+	}
+	if strangers == 0 || strangers > 60 {
+		t.Errorf("told of %d strangers, want some 50 of 150", strangers)
+	}
+}
+
 // TestForbiddenPublish is issue 2, "what must hold" 5, writing: every class and name of another thing, and everything else that is not a
 // thing's own to say. The connection ends, the reason is told, and no client receives a byte.
 func TestForbiddenPublish(t *testing.T) {

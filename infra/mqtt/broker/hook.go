@@ -11,7 +11,6 @@ import (
 	mochi "github.com/mochi-mqtt/server/v2"
 	"github.com/mochi-mqtt/server/v2/packets"
 	"github.com/mochi-mqtt/server/v2/system"
-	"golang.org/x/time/rate"
 
 	"kennel/infra/api/topics"
 	"kennel/infra/frontdoor"
@@ -32,14 +31,14 @@ type hook struct {
 	log      *slog.Logger
 	denied   *denied
 	door     *frontdoor.Door
-	limit    *rate.Limiter // of refusals published and logged
+	named    *logging.Sparse // refusals of clients with a certificate that are published and logged
+	nameless *logging.Sparse // and of those without one, who must not drown the others
 	refused  atomic.Int64
-	muted    atomic.Int64 // since the last one published
 	stopping atomic.Bool
 }
 
 func newHook(server *mochi.Server, deny *denied, door *frontdoor.Door, log *slog.Logger) *hook {
-	return &hook{server: server, log: log, denied: deny, door: door, limit: rate.NewLimiter(20, 100)}
+	return &hook{server: server, log: log, denied: deny, door: door, named: logging.NewSparse(time.Second/20, 100), nameless: logging.NewSparse(10*time.Second, 50)}
 }
 
 // ID names the hook in mochi's log.
@@ -249,6 +248,7 @@ func (h *hook) OnSysInfoTick(i *system.Info) {
 	b, err := brokerapi.Stats{
 		StartedUnix: i.Started, Connected: i.ClientsConnected, Subscriptions: i.Subscriptions, Retained: i.Retained, Inflight: i.Inflight,
 		MessagesReceived: i.MessagesReceived, MessagesSent: i.MessagesSent, MessagesDropped: i.MessagesDropped, Refused: h.refused.Load(),
+		Muted:      h.named.Held() + h.nameless.Held(),
 		Unfinished: int64(unfinished), Away: h.door.Away(), News: h.door.News(),
 	}.Encode()
 	h.publish(brokerapi.StatsTopic, true, b, err) // retained, so that a new subscriber need not wait for the next one
@@ -308,11 +308,15 @@ func (h *hook) turn(p *peer, clientID string, why *refusal) {
 // refuse counts, logs and publishes a refusal. Beyond the rate limit it only counts.
 func (h *hook) refuse(r brokerapi.Refusal) {
 	h.refused.Add(1)
-	if !h.limit.Allow() {
-		h.muted.Add(1)
+	limit := h.named
+	if r.CN == "" {
+		limit = h.nameless
+	}
+	muted, ok := limit.Allow()
+	if !ok {
 		return
 	}
-	r.At, r.Muted = time.Now().UTC(), h.muted.Swap(0)
+	r.At, r.Muted = time.Now().UTC(), muted
 	h.log.Warn("client refused", logging.Addr, r.Addr, "client_id", r.ClientID, "cn", r.CN, "code", r.Code, "reason", r.Reason, "muted", r.Muted)
 	b, err := r.Encode()
 	h.publish(brokerapi.RefusedTopic, false, b, err)

@@ -52,7 +52,7 @@ type Refusal struct {
 	NotAfter time.Time `json:"not_after,omitzero"`  // when the certificate ends
 	Code     string    `json:"code"`
 	Reason   string    `json:"reason"`          // for people: what was wrong, what was expected
-	Muted    int64     `json:"muted,omitempty"` // refusals not published since the last one, by the rate limit
+	Muted    int64     `json:"muted,omitempty"` // refusals of its kind not published since the last one, by the rate limit
 }
 
 // Encode returns the refusal as JSON, its texts bounded.
@@ -108,6 +108,7 @@ type Stats struct {
 	MessagesSent     int64 `json:"messages_sent"`
 	MessagesDropped  int64 `json:"messages_dropped"` // to slow subscribers; robots and cloud send again
 	Refused          int64 `json:"refused"`          // clients and packets turned away
+	Muted            int64 `json:"muted,omitempty"`  // of them, those neither logged nor published, by the rate limit
 	// The front door (infra/frontdoor).
 	Unfinished int64            `json:"unfinished"`     // connections that have not proved who they are, now
 	Away       map[string]int64 `json:"away,omitempty"` // connections turned away before they did, by reason
