@@ -406,6 +406,12 @@ func TestIdentifyNamesTheTrouble(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	weak := *parsed
+	weak.PublicKey = rsaKey(t, 3).Public()
+	three, err := w.ca.IssueDevice(&weak, vic, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
 	foreign, err := stranger.ca.IssueDevice(parsed, vic, time.Hour)
 	if err != nil {
 		t.Fatal(err)
@@ -430,6 +436,7 @@ func TestIdentifyNamesTheTrouble(t *testing.T) {
 		"foreign": {foreign, time.Now(), "unknown authority"},
 		"expired": {chain, time.Now().Add(2 * time.Hour), "expired"},
 		"the CA":  {chain[1:], time.Now(), "thing id"},
+		"RSA e=3": {three, time.Now(), "exponent 3"},
 	} {
 		if p, err := trust.Identify(c.chain, c.at); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %+v, %v; want %q", name, p, err, c.want)

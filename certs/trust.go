@@ -54,6 +54,9 @@ func (t Trust) Identify(chain []*x509.Certificate, now time.Time) (Peer, error) 
 }
 
 func (t Trust) checked(leaf *x509.Certificate, p Peer) (Peer, error) {
+	if err := checkKey(leaf.PublicKey); err != nil { // an earlier version issued for weaker ones
+		return Peer{}, fmt.Errorf("client certificate: %w", err)
+	}
 	if t.Check != nil {
 		if err := t.Check(leaf); err != nil {
 			return Peer{}, fmt.Errorf("client certificate: %w", err)

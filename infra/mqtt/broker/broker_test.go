@@ -2,6 +2,7 @@ package broker_test
 
 import (
 	"context"
+	"crypto/rsa"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
@@ -248,6 +249,21 @@ func TestForbiddenWill(t *testing.T) {
 	}
 }
 
+// exponent3 returns an RSA key as no program of today makes one.
+func exponent3(t *testing.T) *rsa.PrivateKey {
+	t.Helper()
+	text, err := os.ReadFile("../../../certs/testdata/rsa3.pem")
+	if err != nil {
+		t.Fatal(err)
+	}
+	block, _ := pem.Decode(text)
+	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key.(*rsa.PrivateKey)
+}
+
 // TestRefusedClients is issue 2, "what must hold" 5: who is not let in learns it, and the cloud learns why.
 func TestRefusedClients(t *testing.T) {
 	b := mqtttest.Start(t)
@@ -272,6 +288,7 @@ func TestRefusedClients(t *testing.T) {
 		"thing of service CA":   {string(me), []tls.Certificate{b.Service.Issue(t, string(me))}, mqtt.NotAuthorised, brokerapi.CodeForeign, "device authority"},
 		"service as a thing":    {string(me), []tls.Certificate{b.Service.Issue(t, "kenneld")}, mqtt.ClientID, brokerapi.CodeClientID, "kenneld"},
 		"name of nobody":        {"x", []tls.Certificate{b.Device.Issue(t, "x")}, mqtt.NotAuthorised, brokerapi.CodeBadName, "species:serial"},
+		"RSA with exponent 3":   {string(me), []tls.Certificate{b.Device.IssueFor(t, string(me), exponent3(t))}, mqtt.NotAuthorised, brokerapi.CodeWeakKey, "exponent 3"},
 		"server certificate only": {string(me),
 			[]tls.Certificate{b.Device.Issue(t, string(me),
 				func(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth} })}, mqtt.NotAuthorised,

@@ -3,6 +3,7 @@ package broker
 import (
 	"bytes"
 	"context"
+	"crypto/rsa"
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
@@ -18,6 +19,9 @@ import (
 	"kennel/infra/mqtt/brokerapi"
 	"kennel/infra/thing"
 )
+
+// minExponent is what enrolment wants of RSA keys (package certs); an earlier version did not.
+const minExponent = 65537
 
 // ServicePrefix begins the common name and the client id of the cloud's processes.
 const ServicePrefix = "kenneld"
@@ -143,7 +147,10 @@ func (t *trust) identify(chain []*x509.Certificate, now time.Time) identity {
 		who.refusal = explain(leaf, err, authority, now)
 		return who
 	}
+	rsaKey, _ := leaf.PublicKey.(*rsa.PublicKey)
 	switch {
+	case rsaKey != nil && rsaKey.E < minExponent:
+		who.refusal = &refusal{brokerapi.CodeWeakKey, fmt.Sprintf("certificate for an RSA key with the public exponent %d: want at least %d", rsaKey.E, minExponent)}
 	case service:
 		who.service = true
 	case notThing != nil:

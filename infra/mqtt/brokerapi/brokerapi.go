@@ -26,6 +26,7 @@ const (
 	CodeExpired       = "expired"          // certificate ended
 	CodeNotYetValid   = "not_yet_valid"    // certificate not begun
 	CodeForeign       = "foreign"          // not issued by an authority we trust for clients
+	CodeWeakKey       = "key_weak"         // RSA with a small public exponent
 	CodeBadName       = "bad_name"         // common name is neither a thing nor a service
 	CodeClientID      = "client_id"        // client id is not the certificate's name
 	CodeWill          = "will"             // will on a topic that is not the client's

@@ -4,6 +4,7 @@ package mqtttest
 
 import (
 	"context"
+	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -49,7 +50,12 @@ func NewCA(t testing.TB, name string) *CA {
 // Issue makes a leaf for clients and servers alike, valid from an hour ago to an hour from now; change alters it before it is signed.
 func (ca *CA) Issue(t testing.TB, cn string, change ...func(*x509.Certificate)) tls.Certificate {
 	t.Helper()
-	key := newKey(t)
+	return ca.IssueFor(t, cn, newKey(t), change...)
+}
+
+// IssueFor is Issue for a key of the caller's.
+func (ca *CA) IssueFor(t testing.TB, cn string, key crypto.Signer, change ...func(*x509.Certificate)) tls.Certificate {
+	t.Helper()
 	tmpl := &x509.Certificate{
 		SerialNumber: serial(t), Subject: pkix.Name{CommonName: cn}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		KeyUsage:    x509.KeyUsageDigitalSignature,
@@ -59,7 +65,7 @@ func (ca *CA) Issue(t testing.TB, cn string, change ...func(*x509.Certificate)) 
 	for _, f := range change {
 		f(tmpl)
 	}
-	der, err := x509.CreateCertificate(rand.Reader, tmpl, ca.Cert, &key.PublicKey, ca.key)
+	der, err := x509.CreateCertificate(rand.Reader, tmpl, ca.Cert, key.Public(), ca.key)
 	if err != nil {
 		t.Fatal(err)
 	}
