@@ -130,8 +130,8 @@ func Drills(last Last, now time.Time) Result {
 	return good("A backup was restored and checked %s. %s", day(last.Good.At), last.Good.Says)
 }
 
-// Disks judges the volumes of this machine. trouble is what the watch of them says of any that is low or full, fine describes all, and elsewhere names
-// what is on machines that cannot be seen from here.
+// Disks judges the volumes of this machine: trouble is the error of their watch about any that is low or full, and fine describes all of them. elsewhere
+// lists the stores on machines that cannot be seen from here.
 func Disks(trouble error, fine, elsewhere []string) Result {
 	switch {
 	case trouble != nil:

@@ -83,7 +83,7 @@ func TestBrokerAdminByName(t *testing.T) {
 	}
 }
 
-// TestStrangersAreLoggedSparsely (issue 16): whoever the broker cuts off without a name makes a few lines, and the count of the others is not lost.
+// TestStrangersAreLoggedSparsely (issue 16): strangers cut off by the broker make a few lines, and the count of the others is not lost.
 func TestStrangersAreLoggedSparsely(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer

@@ -20,7 +20,7 @@ import (
 	"kennel/infra/thing"
 )
 
-// minExponent is what enrolment wants of RSA keys (package certs); an earlier version did not.
+// minExponent is the smallest that enrolment takes (package certs); an earlier version took smaller ones.
 const minExponent = 65537
 
 // ServicePrefix begins the common name and the client id of the cloud's processes.
