@@ -5,6 +5,8 @@ import (
 	"crypto"
 	"errors"
 	"fmt"
+	"io"
+	"os"
 	"strings"
 	"time"
 
@@ -13,6 +15,8 @@ import (
 	// Back ends, each under the first word of its addresses: softkms comes with the package above. The others of the library bring C code
 	// or a cloud's whole client; add a line here for each one needed.
 	_ "go.step.sm/crypto/kms/awskms"
+
+	"kennel/certs/internal/pemfile"
 )
 
 // kmsTime bounds one request to a key management service: a start or a rotation waits for it.
@@ -38,6 +42,27 @@ func openKMS(address string) (crypto.Signer, error) {
 		return nil, errors.Join(fmt.Errorf("key management service: %w", err), m.Close())
 	}
 	return key, nil // m stays open: the key signs through it
+}
+
+// OpenKey returns the private key that source names, of any kind: a file in PEM, or an address as openKMS takes them.
+func OpenKey(source string) (crypto.Signer, error) {
+	if strings.HasPrefix(source, "awskms:") || strings.HasPrefix(source, "softkms:") {
+		return openKMS(source)
+	}
+	f, err := os.Open(source)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, pemfile.MaxFile))
+	if err != nil {
+		return nil, err
+	}
+	key, err := pemfile.ParseKey(b)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", source, err)
+	}
+	return key, nil
 }
 
 // parseKMS checks the address in a .kms file. Errors do not quote the text behind the scheme, because an address may carry a pin.

@@ -48,7 +48,7 @@ type Point struct {
 
 // Reader reads an archive from its start to its end. Only Consumed may be called while another goroutine uses it.
 //
-// A fault ends the reading: every later call returns the same error. An error of the reader below comes back wrapped, without a code of its own.
+// A fault ends the reading: every later call returns the same error. An error of the reader below comes back wrapped, with the code that it has itself.
 type Reader struct {
 	Manifest       *manifest.Manifest
 	Raw, Signature []byte // manifest.ini and manifest.sha256
@@ -146,7 +146,7 @@ func (a *Reader) decrypt(i *Image) (io.Reader, error) {
 	return decrypter(a.tar, a.password, head[len(salted):])
 }
 
-// entry moves on to the next file, which must be the named one and have at most limit bytes, otherwise the code is over.
+// entry moves to the next file, which must be the named one and have at most limit bytes, otherwise the code is over.
 func (a *Reader) entry(name string, limit int64, over ota.Code) (*tar.Header, error) {
 	h, err := a.tar.Next()
 	switch {
@@ -218,15 +218,28 @@ func (zeros) Write(p []byte) (int, error) {
 // fail ends the reading. An error of the reader below explains any fault that follows from it.
 func (a *Reader) fail(c ota.Code, format string, args ...any) error {
 	a.err = ota.Fail(c, format, args...)
-	if a.src.err != nil && !errors.Is(a.src.err, io.EOF) {
-		a.err = fmt.Errorf("read the archive at byte %d: %w", a.Consumed(), a.src.err)
+	if a.src.err != nil && a.src.err != io.EOF {
+		a.err = &sourceError{a.Consumed(), a.src.err}
 	}
 	return a.err
 }
 
+// sourceError wraps an error of the reader below. It is never io.EOF, although what it wraps may be, as when a connection is closed: io.EOF says that
+// all is well.
+type sourceError struct {
+	at  int64
+	err error
+}
+
+func (e *sourceError) Error() string {
+	return fmt.Sprintf("read the archive at byte %d: %v", e.at, e.err)
+}
+func (e *sourceError) Is(target error) bool { return target != io.EOF && errors.Is(e.err, target) }
+func (e *sourceError) As(target any) bool   { return errors.As(e.err, target) }
+
 // cut reports whether err says that the archive ends inside an entry.
 func (a *Reader) cut(err error) bool {
-	return errors.Is(err, io.ErrUnexpectedEOF) && errors.Is(a.src.err, io.EOF)
+	return errors.Is(err, io.ErrUnexpectedEOF) && a.src.err == io.EOF
 }
 
 // Image is one image of an archive, decrypted and decompressed.
@@ -281,7 +294,9 @@ func (i *Image) damaged(err error) error {
 		i.end = i.a.fail(ota.BadArchive, "the archive ends after %d bytes, in %s", i.a.Consumed(), i.Part.File())
 	case errors.Is(err, io.EOF) && i.gz != nil:
 		i.end = i.a.fail(ota.NotAuthentic, "image %s has %d bytes; the manifest says %d", i.Part, at, i.Bytes)
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, gzip.ErrHeader), errors.Is(err, gzip.ErrChecksum), errors.As(err, &corrupt):
+	case errors.Is(err, io.EOF):
+		i.end = i.a.fail(ota.BadCompression, "the file of image %s is empty", i.Part)
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, gzip.ErrHeader), errors.Is(err, gzip.ErrChecksum), errors.As(err, &corrupt):
 		i.end = i.a.fail(ota.BadCompression, "decompress image %s after %d bytes: %w", i.Part, at, err)
 	default:
 		i.end = i.a.fail(ota.Decompressor, "decompress image %s after %d bytes: %w", i.Part, at, err)

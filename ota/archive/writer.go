@@ -48,10 +48,16 @@ func Write(w io.Writer, m *manifest.Manifest, images map[manifest.Part]io.Reader
 		}
 	}
 	if m.Images == nil {
-		return errors.New("pack: want the image DELTA, or BOOT and SYSTEM, or ABOOT, RECOVERY and RECOVERYFS")
+		return ota.Fail(ota.BadManifest, "want the image DELTA, or BOOT and SYSTEM, or ABOOT, RECOVERY and RECOVERYFS")
 	}
 	if m.Kind() == manifest.Delta {
 		m.Images[0].Base = base.Base
+	}
+	for n := range m.Images {
+		m.Images[n].Bytes = 1
+	}
+	if _, err := m.Encode(); err != nil { // a fault of the caller's is found before the long work
+		return err
 	}
 	packed := make([]*os.File, len(m.Images))
 	defer func() {

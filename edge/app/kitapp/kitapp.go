@@ -17,13 +17,14 @@ func Main(args []string, getenv func(string) string, stdout, stderr io.Writer) i
 func command() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "robotkit",
-		Short: "Tools for those who program robots: what a body has, what it is called, and what it did",
+		Short: "Tools for those who program robots: what a body has, what it is called, what it did, and what updates it",
 		Example: `  robotkit tree vector
   robotkit tree -f body.json -o json
   robotkit interfaces RotationalMotor
-  robotkit replay run.krt`,
+  robotkit replay run.krt
+  robotkit ota inspect 2.0.1.6076.ota`,
 	}
-	root.AddCommand(treeCommand(), interfacesCommand(), replayCommand(), amigoCommand())
+	root.AddCommand(treeCommand(), interfacesCommand(), replayCommand(), amigoCommand(), otaCommand())
 	cli.AddOutput(root)
 	return root
 }
