@@ -40,7 +40,7 @@ have its public half, ota.pub. FILE may be "-" for standard input.`,
 	return cmd
 }
 
-// described is the output of pack, sign and inspect, and part of that of verify.
+// described is the output of pack, sign and inspect.
 type described struct {
 	File string        `json:"file"`
 	Kind manifest.Kind `json:"kind"`
