@@ -1518,12 +1518,15 @@ type Guide struct {
 
 // Health says whether the parts can be reached.
 type Health struct {
-	Broker      bool            `json:"broker"`
-	Disk        bool            `json:"disk"`           // false: a volume is full
-	Migrations  bool            `json:"migrations"`     // the database has what this version needs
-	Parts       []TelemetryPart `json:"parts,omitzero"` // for operators: what is wrong with which part, since when
-	Postgres    bool            `json:"postgres"`
-	Revocations bool            `json:"revocations"` // the list of revoked identities was read
+	Acme              bool            `json:"acme,omitzero"`   // certificates come by ACME
+	ApiCertificate    bool            `json:"api_certificate"` // the API's certificate is renewed
+	Broker            bool            `json:"broker"`
+	Disk              bool            `json:"disk"`           // false: a volume is full
+	Migrations        bool            `json:"migrations"`     // the database has what this version needs
+	Parts             []TelemetryPart `json:"parts,omitzero"` // for operators: what is wrong with which part, since when
+	Postgres          bool            `json:"postgres"`
+	Revocations       bool            `json:"revocations"`                 // the list of revoked identities was read
+	RobotsCertificate bool            `json:"robots_certificate,omitzero"` // and the one for original robots
 }
 
 // Hook is one registration.

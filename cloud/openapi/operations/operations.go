@@ -119,10 +119,13 @@ type (
 	Health struct {
 		Postgres    bool             `json:"postgres"`
 		Broker      bool             `json:"broker"`
-		Disk        bool             `json:"disk"`            // false: a volume is full
-		Revocations bool             `json:"revocations"`     // the list of revoked identities was read
-		Migrations  bool             `json:"migrations"`      // the database has what this version needs
-		Parts       []telemetry.Part `json:"parts,omitempty"` // for operators: what is wrong with which part, since when
+		Disk        bool             `json:"disk"`                         // false: a volume is full
+		Revocations bool             `json:"revocations"`                  // the list of revoked identities was read
+		Migrations  bool             `json:"migrations"`                   // the database has what this version needs
+		API         bool             `json:"api_certificate"`              // the API's certificate is renewed
+		Robots      bool             `json:"robots_certificate,omitempty"` // and the one for original robots
+		ACME        bool             `json:"acme,omitempty"`               // certificates come by ACME
+		Parts       []telemetry.Part `json:"parts,omitempty"`              // for operators: what is wrong with which part, since when
 	}
 )
 
