@@ -75,11 +75,31 @@ type DesiredRequest struct {
 	Running string `json:"running,omitempty"` // what the robot runs, as it calls it
 }
 
-// Desired is the answer, and the payload of the hint.
+// Desired is the answer, and the payload of the hint. A robot asks again right before it begins, and begins only while the answer has a release. All but V and Release may be missing.
 type Desired struct {
-	V       int       `json:"v"`
-	Release Version   `json:"release,omitempty"` // "": nothing is desired, stay
-	Since   time.Time `json:"since,omitzero"`
+	V        int       `json:"v"`
+	Release  Version   `json:"release,omitempty"` // "": nothing is desired, stay
+	Since    time.Time `json:"since,omitzero"`
+	Rollout  string    `json:"rollout,omitempty"`  // whose turn of the robot it is; "": a person asked for the release
+	Rollback bool      `json:"rollback,omitempty"` // Release is what the robot ran before and runs better: an older version is right here, and it need not be downloaded if a slot still has it
+	Until    time.Time `json:"until,omitzero"`     // begin before; a robot that is later asks again
+	Window   *Window   `json:"window,omitempty"`   // begin, and restart, only within
+	Needs    *Needs    `json:"needs,omitempty"`    // begin only if they hold; a robot that waits for them reports Pending with the reason
+	Rate     int64     `json:"rate,omitempty"`     // download at most so many bytes a second
+	Artifact
+}
+
+// Needs are what must hold on the robot before it begins.
+type Needs struct {
+	Battery bool `json:"battery,omitempty"` // its battery is not low (VEC-PWR-02)
+	Charger bool `json:"charger,omitempty"` // it is on its charger
+}
+
+// Artifact says where a release's archive is. A release of which only its version is known has none.
+type Artifact struct {
+	URL    string `json:"url,omitempty"`
+	SHA256 string `json:"sha256,omitempty"` // of the archive, in hex
+	Size   int64  `json:"size,omitempty"`   // bytes
 }
 
 // Status is one report of a robot.

@@ -1,0 +1,227 @@
+package rollout
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"kennel/infra/thing"
+	"kennel/ota"
+)
+
+// WhyCode says why a robot is not updating, or what it does.
+type WhyCode string
+
+// The codes, those first that nothing else changes.
+const (
+	WhyNotIn     WhyCode = "not_in_cohort"
+	WhyDone      WhyCode = "done"
+	WhyGranted   WhyCode = "granted"  // and has not begun
+	WhyUpdating  WhyCode = "updating" //
+	WhyFailed    WhyCode = "failed"
+	WhySilent    WhyCode = "silent"
+	WhyBack      WhyCode = "going_back"
+	WhyReturned  WhyCode = "went_back"
+	WhyNewer     WhyCode = "already_newer"
+	WhyDraft     WhyCode = "draft"
+	WhyApproval  WhyCode = "waits_for_approval"
+	WhyPaused    WhyCode = "paused"
+	WhyStopped   WhyCode = "stopped"
+	WhyAborted   WhyCode = "aborted"
+	WhyExcluded  WhyCode = "not_chosen" // the last phase is below 100 % and the robot is not among them
+	WhyPhase     WhyCode = "waits_for_phase"
+	WhyOffline   WhyCode = "offline"
+	WhyBattery   WhyCode = "battery"
+	WhyWindow    WhyCode = "outside_window"
+	WhyBusy      WhyCode = "busy" // with another rollout
+	WhyCap       WhyCode = "waits_for_place"
+	whyGrantable WhyCode = ""
+)
+
+// Why is the answer for one robot.
+type Why struct {
+	Thing thing.ID  `json:"thing"`
+	Code  WhyCode   `json:"code"`
+	Words string    `json:"words"`
+	Since time.Time `json:"since,omitzero"` // when it began to be so, if that is known
+	Until time.Time `json:"until,omitzero"` // when it will change by itself, if that is known
+	Error int       `json:"error,omitempty"`
+}
+
+// zones remembers time zones by name, and versions by their text.
+type look struct {
+	now      time.Time
+	zones    map[string]shut
+	versions map[string]int
+}
+
+type shut struct {
+	open  bool
+	until time.Time
+	name  string
+}
+
+func newLook(now time.Time) *look { return &look{now, map[string]shut{}, map[string]int{}} }
+
+// window says whether the rollout's window is open in a zone; one that does not exist is UTC.
+func (l *look) window(w *ota.Window, zone string) shut {
+	s, ok := l.zones[zone]
+	if !ok {
+		loc, err := time.LoadLocation(zone)
+		if err != nil || zone == "Local" {
+			loc = time.UTC
+		}
+		s = shut{open: true, name: loc.String()}
+		if w != nil {
+			s.open, s.until = w.At(l.now.In(loc))
+		}
+		l.zones[zone] = s
+	}
+	return s
+}
+
+// newer compares what a robot runs with the release: 0 the same, 1 newer; -1 older, or unknown.
+func (l *look) newer(running string, v ota.Version) int {
+	n, ok := l.versions[running]
+	if !ok {
+		n = -1
+		if have, err := ota.ParseVersion(running); err == nil {
+			n = have.Compare(v)
+		}
+		l.versions[running] = n
+	}
+	return n
+}
+
+// in reports whether a robot is one that the rollout is for.
+func (r *Rollout) in(f *Fact) bool {
+	if !f.In || f.Thing.Species() != r.Species {
+		return false
+	}
+	for _, region := range r.Regions {
+		if f.Zone == region || strings.HasPrefix(f.Zone, strings.TrimSuffix(region, "/")+"/") {
+			return true
+		}
+	}
+	return len(r.Regions) == 0
+}
+
+// judge says where a robot stands. whyGrantable: it may be granted if a place is free.
+func (r *Rollout) judge(f *Fact, m Member, l *look) Why {
+	w := Why{Thing: f.Thing, Since: m.At}
+	say := func(c WhyCode) Why { w.Code = c; return w }
+	switch m.State {
+	case Through:
+		return say(WhyDone)
+	case Granted:
+		w.Since, w.Until = m.Granted, m.Until
+		return say(WhyGranted)
+	case Updating:
+		return say(WhyUpdating)
+	case Failed:
+		w.Error = m.Code
+		return say(WhyFailed)
+	case Lost:
+		return say(WhySilent)
+	case Return:
+		return say(WhyBack)
+	case Returned:
+		return say(WhyReturned)
+	}
+	w.Since = time.Time{}
+	if !r.in(f) {
+		return say(WhyNotIn)
+	}
+	switch n := l.newer(f.Running, r.Version); {
+	case n == 0:
+		return say(WhyDone)
+	case n > 0:
+		return say(WhyNewer)
+	}
+	w.Since = r.Changed
+	switch r.State {
+	case Draft, Waiting, Paused, Stopped, Aborted:
+		return say(map[State]WhyCode{Draft: WhyDraft, Waiting: WhyApproval, Paused: WhyPaused, Stopped: WhyStopped, Aborted: WhyAborted}[r.State])
+	}
+	w.Since = time.Time{}
+	switch p := r.PhaseOf(f.Thing); {
+	case p == len(r.Phases):
+		return say(WhyExcluded)
+	case p > r.Phase:
+		return say(WhyPhase)
+	case !f.Present:
+		w.Since = f.Since
+		return say(WhyOffline)
+	case f.LowPower && r.Needs != nil && r.Needs.Battery:
+		return say(WhyBattery)
+	case f.Busy:
+		return say(WhyBusy)
+	}
+	if s := l.window(r.Window, f.Zone); !s.open {
+		w.Until = s.until
+		return say(WhyWindow)
+	}
+	return say(whyGrantable)
+}
+
+const stamp = "2 January 2006 15:04 MST"
+
+// inWords completes a Why with the words for people.
+func (r *Rollout) inWords(w Why, m Member) Why {
+	since := ""
+	if !w.Since.IsZero() {
+		since = " since " + w.Since.UTC().Format(stamp)
+	}
+	switch w.Code {
+	case WhyNotIn:
+		w.Words = "It is not one of the robots that this rollout is for."
+	case WhyDone:
+		w.Words = fmt.Sprintf("It runs %s%s.", r.Version, since)
+	case WhyGranted:
+		w.Words = fmt.Sprintf("It may update%s and has not begun; it has until %s.", since, w.Until.UTC().Format(stamp))
+	case WhyUpdating:
+		w.Words = fmt.Sprintf("It is updating%s.", since)
+	case WhyFailed:
+		w.Words = fmt.Sprintf("Its update failed with code %d: %s.", w.Error, ota.Code(w.Error).Words())
+	case WhySilent:
+		w.Words = "It began the update and has been silent" + since + "."
+	case WhyBack:
+		w.Words = fmt.Sprintf("It is to go back to %s%s.", m.From, since)
+	case WhyReturned:
+		w.Words = fmt.Sprintf("It went back to %s%s.", m.From, strings.Replace(since, " since", " on", 1))
+	case WhyNewer:
+		w.Words = fmt.Sprintf("It runs a version that is newer than %s.", r.Version)
+	case WhyDraft:
+		w.Words = "The rollout is a draft and was not started."
+	case WhyApproval:
+		w.Words = "The rollout waits for the approval of a second person" + since + "."
+	case WhyPaused, WhyStopped, WhyAborted:
+		w.Words = fmt.Sprintf("The rollout is %s%s", r.State, since)
+		if r.Why != "" {
+			w.Words += ": " + strings.TrimSuffix(r.Why, ".")
+		}
+		w.Words += "."
+	case WhyExcluded:
+		w.Words = fmt.Sprintf("It is not among the %g %% of the robots that this rollout is for.", r.Phases[len(r.Phases)-1].Percent)
+	case WhyPhase:
+		p := r.PhaseOf(w.Thing)
+		w.Words = fmt.Sprintf("It waits for phase %d (%g %%); the rollout is in phase %d.", p+1, r.Phases[p].Percent, r.Phase+1)
+	case WhyOffline:
+		w.Words = "It is offline" + since + "."
+		if since == "" {
+			w.Words = "It was never online."
+		}
+	case WhyBattery:
+		w.Words = "Its battery is low."
+	case WhyWindow:
+		w.Words = fmt.Sprintf("It is outside its maintenance window until %s.", w.Until.Format(stamp))
+	case WhyBusy:
+		w.Words = "It is busy with another rollout."
+	case WhyCap:
+		w.Words = fmt.Sprintf("It waits until one of the %d that may update at once is through.", r.Cap)
+	}
+	if m.State.Open() && m.Reason != "" {
+		w.Words += " It says: " + strings.TrimSuffix(m.Reason, ".") + "."
+	}
+	return w
+}
