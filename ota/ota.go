@@ -3,6 +3,7 @@ package ota
 import (
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
@@ -46,6 +47,7 @@ type Release struct {
 	Version Version       `json:"version"`
 	Notes   string        `json:"notes,omitempty"` // for people, at most MaxNotes bytes
 	Created time.Time     `json:"created"`
+	Artifact
 }
 
 // Actions of the audit log. The object is a species or a robot, the detail a version; "" takes a wish back.
@@ -81,7 +83,7 @@ type Desired struct {
 	Release  Version   `json:"release,omitempty"` // "": nothing is desired, stay
 	Since    time.Time `json:"since,omitzero"`
 	Rollout  string    `json:"rollout,omitempty"`  // whose turn of the robot it is; "": a person asked for the release
-	Rollback bool      `json:"rollback,omitempty"` // Release is what the robot ran before and runs better: an older version is right here, and it need not be downloaded if a slot still has it
+	Rollback bool      `json:"rollback,omitempty"` // the robot returns to the version that it ran before: Release may be older than the running one, and is not downloaded if a slot still has it
 	Until    time.Time `json:"until,omitzero"`     // begin before; a robot that is later asks again
 	Window   *Window   `json:"window,omitempty"`   // begin, and restart, only within
 	Needs    *Needs    `json:"needs,omitempty"`    // begin only if they hold; a robot that waits for them reports Pending with the reason
@@ -100,6 +102,23 @@ type Artifact struct {
 	URL    string `json:"url,omitempty"`
 	SHA256 string `json:"sha256,omitempty"` // of the archive, in hex
 	Size   int64  `json:"size,omitempty"`   // bytes
+}
+
+var hashPattern = regexp.MustCompile(`^[0-9a-f]{64}$`)
+
+// Check reports what is wrong with an artifact; an empty one is right.
+func (a Artifact) Check() error {
+	switch u, err := url.Parse(a.URL); {
+	case a == Artifact{}:
+		return nil
+	case err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || len(a.URL) > 2000:
+		return errs.New(errs.Invalid, "artifact: url %.100q: want http or https, a host and at most 2000 bytes", a.URL)
+	case a.SHA256 != "" && !hashPattern.MatchString(a.SHA256):
+		return errs.New(errs.Invalid, "artifact: sha256 %.80q: want 64 lower-case hex digits", a.SHA256)
+	case a.Size < 0:
+		return errs.New(errs.Invalid, "artifact: size %d: want 0 or more bytes", a.Size)
+	}
+	return nil
 }
 
 // Status is one report of a robot.
@@ -133,6 +152,14 @@ func ParseDesired(b []byte) (Desired, error) {
 		if _, err := ParseVersion(string(d.Release)); err != nil {
 			return Desired{}, fmt.Errorf("ota desired: %w", err)
 		}
+	}
+	if d.Window != nil {
+		if err := d.Window.Check(); err != nil {
+			return Desired{}, fmt.Errorf("ota desired: %w", err)
+		}
+	}
+	if err := d.Artifact.Check(); err != nil {
+		return Desired{}, fmt.Errorf("ota desired: %w", err)
 	}
 	return d, nil
 }

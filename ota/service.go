@@ -19,8 +19,10 @@ type Store interface {
 	// SetDesired stores the release that scope (a thing id or a species) should run; v "" removes it. It returns the time since when that
 	// release is desired: repeating the call changes nothing.
 	SetDesired(ctx context.Context, scope string, v Version, by string) (time.Time, error)
-	// Desired returns the release desired for the thing itself, else for its species, else a Desired without release.
-	Desired(ctx context.Context, id thing.ID) (Desired, error)
+	// Desired returns the release desired for the thing itself (own), else for its species, else a Desired without release.
+	Desired(ctx context.Context, id thing.ID) (d Desired, own bool, err error)
+	// Artifact returns where a release's archive is; an empty one if that is not known.
+	Artifact(ctx context.Context, species thing.Species, v Version) (Artifact, error)
 	// Wishes returns every wish, those of species first.
 	Wishes(ctx context.Context) ([]Wish, error)
 	// AddStatus keeps a report once per (thing, s.ID).
@@ -56,17 +58,31 @@ type Hinter interface {
 	Hint(ctx context.Context, id thing.ID, name string, payload []byte)
 }
 
+// Rollouts decide for robots of which no person said what they should run. What they say goes before the wish for the species.
+type Rollouts interface {
+	// Desired returns what a robot should run; ok is false if no rollout has anything to say.
+	Desired(ctx context.Context, id thing.ID) (d Desired, ok bool, err error)
+	// Ask is Desired for a robot that asks and runs something now: it may be its turn.
+	Ask(ctx context.Context, id thing.ID, running string) (d Desired, ok bool, err error)
+	// Reported hears of each report, also of repeated ones.
+	Reported(ctx context.Context, id thing.ID, s Status) error
+}
+
 // Service holds the rules. It is safe for concurrent use.
 type Service struct {
-	store Store
-	hint  Hinter
+	store    Store
+	hint     Hinter
+	rollouts Rollouts // nil: none
 }
 
 // HintName is the name of the hint below down/.
 const HintName = "ota"
 
 // New returns a service on store. hint may be nil: robots then learn of a change when they ask.
-func New(store Store, hint Hinter) *Service { return &Service{store, hint} }
+func New(store Store, hint Hinter) *Service { return &Service{store: store, hint: hint} }
+
+// Follow has rollouts decide from now on; it is called before the service is used.
+func (s *Service) Follow(r Rollouts) { s.rollouts = r }
 
 // AddRelease makes a release known.
 func (s *Service) AddRelease(ctx context.Context, r Release) error {
@@ -75,6 +91,9 @@ func (s *Service) AddRelease(ctx context.Context, r Release) error {
 	}
 	if _, err := thing.New(r.Species, "0"); err != nil {
 		return errs.New(errs.Invalid, "species %.20q: want vic, amigo, pleo or aibo", r.Species)
+	}
+	if err := r.Artifact.Check(); err != nil {
+		return err
 	}
 	if len(r.Notes) > MaxNotes {
 		return errs.New(errs.Invalid, "notes have %d bytes: at most %d", len(r.Notes), MaxNotes)
@@ -92,7 +111,27 @@ func (s *Service) Wishes(ctx context.Context) ([]Wish, error) { return s.store.W
 
 // Desired returns the release that a thing should run.
 func (s *Service) Desired(ctx context.Context, id thing.ID) (Desired, error) {
-	d, err := s.store.Desired(ctx, id)
+	return s.desired(ctx, id, func(r Rollouts) (Desired, bool, error) { return r.Desired(ctx, id) })
+}
+
+// Ask is Desired for a robot that asks, with what it needs to get the release.
+func (s *Service) Ask(ctx context.Context, id thing.ID, running string) (Desired, error) {
+	d, err := s.desired(ctx, id, func(r Rollouts) (Desired, bool, error) { return r.Ask(ctx, id, running) })
+	if err == nil && d.Release != "" && string(d.Release) != running {
+		d.Artifact, err = s.store.Artifact(ctx, id.Species(), d.Release)
+	}
+	return d, err
+}
+
+func (s *Service) desired(ctx context.Context, id thing.ID, ask func(Rollouts) (Desired, bool, error)) (Desired, error) {
+	d, own, err := s.store.Desired(ctx, id)
+	if err == nil && !own && s.rollouts != nil {
+		var ok bool
+		var by Desired
+		if by, ok, err = ask(s.rollouts); ok {
+			d = by
+		}
+	}
 	d.V = 1
 	return d, err
 }
@@ -100,7 +139,7 @@ func (s *Service) Desired(ctx context.Context, id thing.ID) (Desired, error) {
 // SetDesired asks one thing to run v, and hints it. An empty v removes the thing's own release, so that the species' one applies again.
 // NotFound if its species has no such release. by is the operator who asked.
 func (s *Service) SetDesired(ctx context.Context, id thing.ID, v Version, by string) (Desired, error) {
-	if err := s.known(ctx, id.Species(), v); err != nil {
+	if err := s.Known(ctx, id.Species(), v); err != nil {
 		return Desired{}, err
 	}
 	if _, err := s.store.SetDesired(ctx, string(id), v, by); err != nil {
@@ -125,14 +164,15 @@ func (s *Service) SetSpeciesDesired(ctx context.Context, species thing.Species, 
 	if _, err := thing.New(species, "0"); err != nil {
 		return Desired{}, errs.New(errs.Invalid, "species %.20q: want vic, amigo, pleo or aibo", species)
 	}
-	if err := s.known(ctx, species, v); err != nil {
+	if err := s.Known(ctx, species, v); err != nil {
 		return Desired{}, err
 	}
 	since, err := s.store.SetDesired(ctx, string(species), v, by)
 	return Desired{V: 1, Release: v, Since: since}, err
 }
 
-func (s *Service) known(ctx context.Context, species thing.Species, v Version) error {
+// Known returns NotFound for a release that the species does not have; "" is known.
+func (s *Service) Known(ctx context.Context, species thing.Species, v Version) error {
 	if v == "" {
 		return nil
 	}
@@ -151,7 +191,10 @@ func (s *Service) known(ctx context.Context, species thing.Species, v Version) e
 
 // Report stores a robot's report; a repeated report changes nothing.
 func (s *Service) Report(ctx context.Context, id thing.ID, st Status) error {
-	return s.store.AddStatus(ctx, id, st)
+	if err := s.store.AddStatus(ctx, id, st); err != nil || s.rollouts == nil {
+		return err
+	}
+	return s.rollouts.Reported(ctx, id, st) // if it fails, the robot repeats the report
 }
 
 // State returns the state of a thing's release, with at most limit reports.

@@ -126,6 +126,8 @@ type Table interface {
 	Table(ctx context.Context, q Selection, after *Place) (things []Thing, next *Place, err error)
 	// Select returns the ids that a resolved filter selects, in their order, at most limit.
 	Select(ctx context.Context, f filter.Filter, limit int) ([]thing.ID, error)
+	// Briefs returns what a resolved filter selects, and those of also that exist, in no order.
+	Briefs(ctx context.Context, f filter.Filter, also []thing.ID) ([]Brief, error)
 	// Counts counts what a resolved filter selects.
 	Counts(ctx context.Context, f filter.Filter) (Counts, error)
 	Count(ctx context.Context) (Count, error)

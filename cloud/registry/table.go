@@ -186,6 +186,26 @@ func (s *Service) Select(ctx context.Context, f filter.Filter, limit int) ([]thi
 	return ids, err
 }
 
+// Brief is a short account of one robot, for callers that decide about many at once.
+type Brief struct {
+	Thing   thing.ID
+	In      bool // the filter selects it
+	Version string
+	Level   string // of its battery
+	Present bool
+	Since   time.Time // when it came or went; zero: it never did
+	Codes   []string  // of its problems: kind/code, or the kind alone
+}
+
+// Briefs returns what a filter selects, and those of also that exist, in no order.
+func (s *Service) Briefs(ctx context.Context, f filter.Filter, also []thing.ID) ([]Brief, error) {
+	f, err := f.Resolve(ctx, s.src.Filter)
+	if err != nil {
+		return nil, err
+	}
+	return s.table.Briefs(ctx, f, also)
+}
+
 // Owners returns the e-mails of the owners of robots, for callers who may know (Denied); a robot without an owner has none.
 func (s *Service) Owners(ctx context.Context, ids []thing.ID) (map[thing.ID]string, error) {
 	if s.src.Owners == nil || len(ids) == 0 {

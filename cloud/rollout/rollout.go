@@ -51,7 +51,7 @@ type Phase struct {
 	BakeS   int64   `json:"bake_s"`  // seconds to wait, and watch, once its robots are through
 }
 
-// Metric is what a guard counts.
+// Metric names the robots that a guard counts.
 type Metric string
 
 // The metrics.
@@ -70,7 +70,7 @@ type Guard struct {
 	Problem string  `json:"problem,omitempty"` // of Problems: a kind, or kind/code; "": any but a low battery
 }
 
-// Spec is what an operator decides.
+// Spec holds the decisions of the operator.
 type Spec struct {
 	Species   thing.Species `json:"species"`
 	Version   ota.Version   `json:"version"`
@@ -140,7 +140,7 @@ type Evidence struct {
 type Progress struct {
 	At     time.Time       `json:"at,omitzero"`
 	Robots int             `json:"robots"` // of the cohort
-	Why    map[WhyCode]int `json:"why"`    // how many stand where
+	Why    map[WhyCode]int `json:"why"`    // robots by their answer
 	Phases []PhaseProgress `json:"phases"`
 	Codes  []CodeCount     `json:"codes"` // of failed updates, the most first
 }
@@ -194,7 +194,7 @@ type Member struct {
 	Reason  string    // likewise
 }
 
-// Fact is what is known about a robot.
+// Fact is the knowledge about one robot.
 type Fact struct {
 	Thing    thing.ID
 	In       bool   // the cohort's filter selects it

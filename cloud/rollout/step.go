@@ -12,7 +12,7 @@ import (
 	"kennel/ota"
 )
 
-// Ask decides about one robot that asks for its release. open is how many robots hold a grant now. The returned Member is what is to be kept if changed.
+// Ask decides about one robot that asks for its release. open is how many robots hold a grant now. The returned Member is to be kept if changed.
 func (r *Rollout) Ask(f Fact, m Member, open int, now time.Time) (_ Member, why Why, changed bool) {
 	f.Present, m.Thing = true, f.Thing
 	l := newLook(now)
@@ -31,7 +31,7 @@ func (r *Rollout) Ask(f Fact, m Member, open int, now time.Time) (_ Member, why 
 	return m, r.inWords(why, m), changed
 }
 
-// Explain says where a robot stands.
+// Explain says why a robot does not update, or what it does.
 func (r *Rollout) Explain(f Fact, m Member, now time.Time) Why {
 	w := r.judge(&f, m, newLook(now))
 	if w.Code == whyGrantable {
@@ -112,7 +112,7 @@ func (r *Rollout) settle(f *Fact, m Member, l *look) (_ Member, changed bool) {
 	return m, false
 }
 
-// Outcome is what a step found.
+// Outcome holds the results of a step.
 type Outcome struct {
 	Changed []Member // to be kept
 	Told    []thing.ID
@@ -351,7 +351,7 @@ func (r *Rollout) Take(members []Member, now time.Time) (changed []Member) {
 	return changed
 }
 
-// hand grants what is free, and counts where all robots stand.
+// hand grants what is free, and counts all robots by their answer.
 func (r *Rollout) hand(facts []Fact, members map[thing.ID]Member, open int, l *look) (granted []Member) {
 	type candidate struct {
 		f     *Fact

@@ -106,7 +106,7 @@ func (r *Rollout) in(f *Fact) bool {
 	return len(r.Regions) == 0
 }
 
-// judge says where a robot stands. whyGrantable: it may be granted if a place is free.
+// judge returns the answer for a robot, without words. whyGrantable: it may be granted if a place is free.
 func (r *Rollout) judge(f *Fact, m Member, l *look) Why {
 	w := Why{Thing: f.Thing, Since: m.At}
 	say := func(c WhyCode) Why { w.Code = c; return w }

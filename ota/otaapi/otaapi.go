@@ -1,6 +1,6 @@
 // Package otaapi serves ota over HTTP for operators and over MQTT for robots.
 //
-//	GET  /v1/releases?species=            POST /v1/releases {species, version, notes}
+//	GET  /v1/releases?species=            POST /v1/releases {species, version, notes, url, sha256, size}
 //	GET  /v1/things/{thing}/ota           PUT  /v1/things/{thing}/ota/desired {version}   "" takes the wish back
 //	PUT  /v1/ota/desired/{species} {version}
 //	req/ota/desired -> Desired            up/ota -> Report, answered on down/ack after the commit
@@ -46,10 +46,8 @@ func NewMQTT(svc *ota.Service, log *slog.Logger) *MQTT { return &MQTT{svc, log} 
 
 // Desired answers req/ota/desired.
 func (m *MQTT) Desired() kitmqtt.ReqHandler {
-	return kitmqtt.Handler(ota.ParseRequest, func(ctx context.Context, id thing.ID, _ ota.DesiredRequest) (ota.Desired, error) {
-		d, err := m.svc.Desired(ctx, id)
-		d.V = 1
-		return d, err
+	return kitmqtt.Handler(ota.ParseRequest, func(ctx context.Context, id thing.ID, q ota.DesiredRequest) (ota.Desired, error) {
+		return m.svc.Ask(ctx, id, q.Running)
 	})
 }
 
@@ -94,9 +92,10 @@ func Mount(mux *http.ServeMux, svc *ota.Service, audit func(ctx context.Context,
 			Species thing.Species `json:"species"`
 			Version ota.Version   `json:"version"`
 			Notes   string        `json:"notes"`
+			ota.Artifact
 		}
 		err := kithttp.ReadJSON(r, &body, 64<<10)
-		return ota.Release{Species: body.Species, Version: body.Version, Notes: body.Notes, Created: time.Now().UTC()}, err
+		return ota.Release{Species: body.Species, Version: body.Version, Notes: body.Notes, Created: time.Now().UTC(), Artifact: body.Artifact}, err
 	}))
 
 	type stateRequest struct {

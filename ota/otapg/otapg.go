@@ -28,8 +28,8 @@ var _ ota.Store = (*Store)(nil)
 
 // AddRelease keeps r; Conflict if it exists.
 func (s *Store) AddRelease(ctx context.Context, r ota.Release) error {
-	tag, err := s.pool.Exec(ctx, `INSERT INTO ota_release (species, version, notes) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`, r.Species,
-		r.Version, r.Notes)
+	tag, err := s.pool.Exec(ctx, `INSERT INTO ota_release (species, version, notes, url, sha256, size) VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING`,
+		r.Species, r.Version, r.Notes, r.URL, r.SHA256, r.Size)
 	if err == nil && tag.RowsAffected() == 0 {
 		return errs.Coded(errs.Conflict, "release_exists", "release %s of %s exists", r.Version, r.Species)
 	}
@@ -39,12 +39,14 @@ func (s *Store) AddRelease(ctx context.Context, r ota.Release) error {
 // Releases returns the newest first.
 func (s *Store) Releases(ctx context.Context, species thing.Species) ([]ota.Release, error) {
 	rows, err := s.pool.Query(ctx,
-		`SELECT species, version, notes, created FROM ota_release WHERE $1 = '' OR species = $1
+		`SELECT species, version, notes, created, url, sha256, size FROM ota_release WHERE $1 = '' OR species = $1
 			ORDER BY created DESC, species, version LIMIT 1000`, species)
 	if err != nil {
 		return nil, pg.Wrap(err, "list releases")
 	}
-	out, err := pgx.CollectRows(rows, pgx.RowToStructByPos[ota.Release])
+	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r ota.Release, err error) {
+		return r, row.Scan(&r.Species, &r.Version, &r.Notes, &r.Created, &r.URL, &r.SHA256, &r.Size)
+	})
 	return out, pg.Wrap(err, "list releases")
 }
 
@@ -69,14 +71,23 @@ func (s *Store) SetDesired(ctx context.Context, scope string, v ota.Version, by 
 	return since, pg.Wrap(err, "desired release of %s", scope)
 }
 
-// Desired returns the release desired for the thing itself, else for its species.
-func (s *Store) Desired(ctx context.Context, id thing.ID) (d ota.Desired, err error) {
-	err = s.pool.QueryRow(ctx, `SELECT version, since FROM ota_desired WHERE scope IN ($1, $2) ORDER BY scope = $1 DESC LIMIT 1`,
-		string(id), string(id.Species())).Scan(&d.Release, &d.Since)
+// Artifact returns where a release's archive is.
+func (s *Store) Artifact(ctx context.Context, species thing.Species, v ota.Version) (a ota.Artifact, err error) {
+	err = s.pool.QueryRow(ctx, `SELECT url, sha256, size FROM ota_release WHERE species = $1 AND version = $2`, species, v).Scan(&a.URL, &a.SHA256, &a.Size)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return ota.Desired{}, nil
+		return ota.Artifact{}, nil
 	}
-	return d, pg.Wrap(err, "desired release of %s", id)
+	return a, pg.Wrap(err, "release %s of %s", v, species)
+}
+
+// Desired returns the release desired for the thing itself, else for its species.
+func (s *Store) Desired(ctx context.Context, id thing.ID) (d ota.Desired, own bool, err error) {
+	err = s.pool.QueryRow(ctx, `SELECT version, since, scope = $1 FROM ota_desired WHERE scope IN ($1, $2) ORDER BY scope = $1 DESC LIMIT 1`,
+		string(id), string(id.Species())).Scan(&d.Release, &d.Since, &own)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return ota.Desired{}, false, nil
+	}
+	return d, own, pg.Wrap(err, "desired release of %s", id)
 }
 
 // Wishes returns every wish, those of species first.

@@ -1374,9 +1374,18 @@ type DeliveryProblem struct {
 
 // Desired is the answer, and the payload of the hint.
 type Desired struct {
-	Release string    `json:"release,omitzero"` // "": nothing is desired, stay
-	Since   time.Time `json:"since,omitzero"`
-	V       int64     `json:"v"`
+	Needs    *Needs    `json:"needs,omitzero"`    // begin only if they hold; a robot that waits for them reports Pending with the reason
+	Rate     int64     `json:"rate,omitzero"`     // download at most so many bytes a second
+	Release  string    `json:"release,omitzero"`  // "": nothing is desired, stay
+	Rollback bool      `json:"rollback,omitzero"` // the robot returns to the version that it ran before: Release may be older than the running one, and is not downloaded if a slot still has it
+	Rollout  string    `json:"rollout,omitzero"`  // whose turn of the robot it is; "": a person asked for the release
+	Sha256   string    `json:"sha256,omitzero"`   // of the archive, in hex
+	Since    time.Time `json:"since,omitzero"`
+	Size     int64     `json:"size,omitzero"`  // bytes
+	Until    time.Time `json:"until,omitzero"` // begin before; a robot that is later asks again
+	URL      string    `json:"url,omitzero"`
+	V        int64     `json:"v"`
+	Window   *Window   `json:"window,omitzero"` // begin, and restart, only within
 }
 
 // Device is one of the tree.
@@ -1707,6 +1716,12 @@ type NameRequest struct {
 	Name string `json:"name"` // "": none
 }
 
+// Needs are what must hold on the robot before it begins.
+type Needs struct {
+	Battery bool `json:"battery,omitzero"` // its battery is not low (VEC-PWR-02)
+	Charger bool `json:"charger,omitzero"` // it is on its charger
+}
+
 // NewEmailRequest is the body of POST /v1/account/email.
 type NewEmailRequest struct {
 	Email    string `json:"email"`
@@ -1721,8 +1736,11 @@ type NewOperator struct {
 
 // NewRelease makes a release known.
 type NewRelease struct {
-	Notes   string `json:"notes,omitzero"` // for people
+	Notes   string `json:"notes,omitzero"`  // for people
+	Sha256  string `json:"sha256,omitzero"` // of the archive, in hex
+	Size    int64  `json:"size,omitzero"`   // bytes
 	Species string `json:"species"`
+	URL     string `json:"url,omitzero"`
 	Version string `json:"version"`
 }
 
@@ -1945,8 +1963,11 @@ type RegistryChange struct {
 // Release is something a species can be updated to.
 type Release struct {
 	Created time.Time `json:"created"`
-	Notes   string    `json:"notes,omitzero"` // for people, at most MaxNotes bytes
+	Notes   string    `json:"notes,omitzero"`  // for people, at most MaxNotes bytes
+	Sha256  string    `json:"sha256,omitzero"` // of the archive, in hex
+	Size    int64     `json:"size,omitzero"`   // bytes
 	Species string    `json:"species"`
+	URL     string    `json:"url,omitzero"`
 	Version string    `json:"version"`
 }
 
@@ -2284,6 +2305,13 @@ type WebhookDraft struct {
 	Kinds    *[]string `json:"kinds,omitzero"`
 	Note     *string   `json:"note,omitzero"`
 	URL      *string   `json:"url,omitzero"`
+}
+
+// Window is the part of a day in which a robot may begin an update, by its own clock and time zone.
+type Window struct {
+	Days []string `json:"days,omitzero"` // of the beginning: mon, tue, wed, thu, fri, sat, sun; empty: every day
+	From string   `json:"from"`          // "22:00"
+	To   string   `json:"to"`            // "05:30"; the same as From is the whole day
 }
 
 // Wish says what should run; "" takes the wish back.

@@ -105,6 +105,7 @@ type (
 		Species thing.Species `json:"species"`
 		Version ota.Version   `json:"version"`
 		Notes   string        `json:"notes,omitempty"` // for people
+		ota.Artifact
 	}
 	// Wish says what should run; "" takes the wish back.
 	Wish struct {

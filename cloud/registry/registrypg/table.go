@@ -127,6 +127,29 @@ func (s *Store) Select(ctx context.Context, f filter.Filter, limit int) ([]thing
 	return out, pg.Wrap(err, "select things")
 }
 
+// Briefs returns the robots that a filter selects, and others by name.
+func (s *Store) Briefs(ctx context.Context, f filter.Filter, also []thing.ID) (out []registry.Brief, err error) {
+	b := query{now: time.Now()}
+	cond := b.where(f)
+	if also == nil {
+		also = []thing.ID{}
+	}
+	sql := `SELECT f.thing, (` + cond + `), f.os, f.level, f.present, nullif(f.since, '-infinity'), f.codes FROM ` + b.from() + ` WHERE (` + cond + `) OR f.thing = ANY (` + b.arg(also) + `::text[])`
+	rows, err := s.pool.Query(ctx, sql, b.args...)
+	if err != nil {
+		return nil, pg.Wrap(err, "robots of %.200q", f.Nameless())
+	}
+	var x registry.Brief
+	var since *time.Time
+	_, err = pgx.ForEachRow(rows, []any{&x.Thing, &x.In, &x.Version, &x.Level, &x.Present, &since, &x.Codes}, func() error {
+		x.Since = value(since)
+		out = append(out, x)
+		x.Codes = nil
+		return nil
+	})
+	return out, pg.Wrap(err, "robots of %.200q", f.Nameless())
+}
+
 // countsSQL returns one row per combination of facets: there are far fewer of them than robots, and one pass finds them.
 func countsSQL(f filter.Filter, now time.Time) (string, []any) {
 	b := query{now: now}

@@ -1,0 +1,316 @@
+package rolloutwire_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"kennel/cloud/registry"
+	"kennel/cloud/registry/filter"
+	"kennel/cloud/registry/registrypg"
+	"kennel/cloud/rollout"
+	"kennel/cloud/rollout/rolloutpg"
+	"kennel/cloud/rollout/rolloutwire"
+	"kennel/infra/errs"
+	"kennel/infra/pg/pgtest"
+	"kennel/infra/thing"
+	"kennel/ota"
+	"kennel/ota/otapg"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+const (
+	older = "2.0.0.1"
+	newer = ota.Version("2.0.1.1")
+)
+
+// hints collects what robots are told; safe for concurrent use.
+type hints struct {
+	mu   sync.Mutex
+	told map[thing.ID]ota.Desired
+}
+
+func (h *hints) Hint(_ context.Context, id thing.ID, _ string, payload []byte) {
+	d, err := ota.ParseDesired(payload)
+	if err != nil {
+		panic(err)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.told[id] = d
+}
+
+// cloud is the releases and rollouts of one process.
+type cloud struct {
+	*rollout.Service
+	releases *ota.Service
+	hints    *hints
+	now      atomic.Int64 // ns; 0: the clock
+}
+
+func open(pool *pgxpool.Pool) *cloud {
+	c := &cloud{hints: &hints{told: map[thing.ID]ota.Desired{}}}
+	c.releases = ota.New(otapg.New(pool), c.hints)
+	log := slog.New(slog.DiscardHandler)
+	store := registrypg.New(pool, log)
+	robots := registry.New(store, store, registry.Sources{}, log)
+	c.Service = rollout.New(rollout.Config{Store: rolloutpg.New(pool), Fleet: rolloutwire.Fleet(robots.Briefs), Known: c.releases.Known, Hint: c.hints, Now: func() time.Time {
+		if ns := c.now.Load(); ns != 0 {
+			return time.Unix(0, ns)
+		}
+		return time.Now()
+	}})
+	c.releases.Follow(c.Service)
+	return c
+}
+
+func exec(t *testing.T, pool *pgxpool.Pool, sql string, args ...any) {
+	t.Helper()
+	if _, err := pool.Exec(t.Context(), sql, args...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// fill makes n robots that run the older release and are present, and the release.
+func fill(t *testing.T, pool *pgxpool.Pool, c *cloud, n int) {
+	t.Helper()
+	exec(t, pool, `INSERT INTO registry_thing (thing, present, since) SELECT 'vic:' || to_char(i, 'FM000000'), true, now() - interval '1 day' FROM generate_series(1, $1) AS i`, n)
+	exec(t, pool, `UPDATE registry_facet SET os = $1, os_key = $2`, older, filter.VersionKey(older))
+	if err := c.releases.AddRelease(t.Context(), ota.Release{Species: thing.Vector, Version: newer, Artifact: ota.Artifact{URL: "https://s3.example/a.ota", Size: 7}}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func create(t *testing.T, c *cloud, s rollout.Spec) rollout.Rollout {
+	t.Helper()
+	s.Species, s.Version = thing.Vector, newer
+	if s.Channel == "" {
+		s.Channel = rollout.Beta
+	}
+	r, err := c.Create(t.Context(), s, false, "author")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func robot(i int) thing.ID { return thing.ID(fmt.Sprintf("vic:%06d", i)) }
+
+// TestCapIsExact (issue 17, must hold 3): a cap of N grants exactly N, to 1 to 256 robots that ask at once of two processes which also run steps, and another
+// rollout of the species takes none of them twice.
+func TestCapIsExact(t *testing.T) {
+	pool := pgtest.New(t)
+	a, b := open(pool), open(pool)
+	fill(t, pool, a, 300)
+	for _, tt := range []struct{ clients, places int }{{1, 10}, {2, 1}, {16, 10}, {256, 10}, {256, 255}} {
+		exec(t, pool, `DELETE FROM rollout_rollout`)
+		var ids []string
+		for range 2 {
+			ids = append(ids, create(t, a, rollout.Spec{Phases: []rollout.Phase{{Percent: 100, BakeS: 60}}, Cap: tt.places}).ID)
+		}
+		var granted atomic.Int64
+		var all sync.WaitGroup
+		for i := range tt.clients {
+			all.Go(func() {
+				c := []*cloud{a, b}[i%2]
+				for range 2 { // a robot that asks again holds the same grant
+					d, err := c.releases.Ask(t.Context(), robot(i+1), older)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					if d.Release == "" {
+						return
+					}
+					if d.Release != newer || d.Rollout == "" || d.URL == "" || d.Until.IsZero() {
+						t.Errorf("desired %+v", d)
+					}
+				}
+				granted.Add(1)
+			})
+		}
+		if tt.clients == 256 {
+			for i := range 4 {
+				all.Go(func() {
+					if err := []*cloud{a, b}[i%2].StepOne(t.Context(), ids[i%2]); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+		}
+		all.Wait()
+		var each []int
+		rows, err := pool.Query(t.Context(), `SELECT count(*) FILTER (WHERE state = 'granted') FROM rollout_member GROUP BY rollout ORDER BY 1`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for rows.Next() {
+			var n int
+			if err := rows.Scan(&n); err != nil {
+				t.Fatal(err)
+			}
+			each = append(each, n)
+		}
+		if slices.Max(each) > tt.places || tt.clients >= 2*tt.places && (len(each) != 2 || each[0] != tt.places) || tt.clients < tt.places && int(granted.Load()) != tt.clients {
+			t.Errorf("%d clients, cap %d: two rollouts granted %v, %d robots hold one", tt.clients, tt.places, each, granted.Load())
+		}
+	}
+}
+
+// TestTurns: prod waits for a second person; pause takes idle grants back and keeps updates going; each turn is told to webhooks; a person's wish for a
+// robot goes before, and the species' one after.
+func TestTurns(t *testing.T) {
+	pool := pgtest.New(t)
+	c, ctx := open(pool), t.Context()
+	fill(t, pool, c, 20)
+	exec(t, pool, `INSERT INTO webhook_hook (id, url, kinds, filter, secret, note, by_whom, created) VALUES (gen_random_uuid(), 'https://x.example', '{rollout.waiting,rollout.started,rollout.paused,rollout.aborted}', '', '', '', '', now())`)
+	r := create(t, c, rollout.Spec{Channel: rollout.Prod, Phases: []rollout.Phase{{Percent: 100, BakeS: 60}}, Cap: 10})
+	desired := func(id thing.ID, want ota.Version) ota.Desired {
+		t.Helper()
+		d, err := c.releases.Ask(ctx, id, older)
+		if err != nil || d.Release != want {
+			t.Errorf("%s should run %+v, %v; want %q", id, d, err, want)
+		}
+		return d
+	}
+	do := func(a rollout.Action, by string, want rollout.State) {
+		t.Helper()
+		if got, err := c.Do(ctx, r.ID, a, "because", by); err != nil || got.State != want {
+			t.Errorf("%s: %s, %v; want %s", a, got.State, err, want)
+		}
+	}
+	if r.State != rollout.Waiting {
+		t.Fatalf("state %s", r.State)
+	}
+	desired(robot(1), "")
+	if _, err := c.Do(ctx, r.ID, rollout.Approve, "", "author"); errs.KindOf(err) != errs.Denied {
+		t.Errorf("approved by its author: %v", err)
+	}
+	if why, err := c.Explain(ctx, robot(1)); err != nil || len(why) != 1 || why[0].Code != rollout.WhyApproval {
+		t.Errorf("why %+v, %v", why, err)
+	}
+	do(rollout.Approve, "other", rollout.Running)
+	desired(robot(1), newer)
+	if err := c.StepOne(ctx, r.ID); err != nil {
+		t.Fatal(err)
+	}
+	if len(c.hints.told) != 9 {
+		t.Errorf("%d robots were told; want the other 9 of the cap", len(c.hints.told))
+	}
+	if err := c.releases.Report(ctx, robot(1), ota.Status{ID: "1", Release: newer, Phase: "download", Running: older}); err != nil {
+		t.Fatal(err)
+	}
+	do(rollout.Pause, "author", rollout.Paused)
+	desired(robot(1), newer) // it has begun
+	idle := 0
+	for id, d := range c.hints.told {
+		if d.Release == "" {
+			idle++
+			desired(id, "")
+		}
+	}
+	if idle != 9 {
+		t.Errorf("%d were told to wait, want 9", idle)
+	}
+	if _, err := c.Do(ctx, r.ID, rollout.Approve, "", "other"); errs.KindOf(err) != errs.Conflict {
+		t.Errorf("approved again: %v", err)
+	}
+	if err := c.releases.Report(ctx, robot(1), ota.Status{ID: "2", Release: newer, Phase: "failed", Code: 209, Running: older}); err != nil {
+		t.Fatal(err)
+	}
+	if why, err := c.Explain(ctx, robot(1)); err != nil || why[0].Code != rollout.WhyFailed || why[0].Error != 209 || !strings.Contains(why[0].Words, "signature") {
+		t.Errorf("why %+v, %v", why, err)
+	}
+	do(rollout.Resume, "author", rollout.Running)
+	desired(robot(1), "")
+	do(rollout.TryAgain, "author", rollout.Running)
+	desired(robot(1), newer)
+	if err := c.releases.Report(ctx, robot(1), ota.Status{ID: "3", Release: newer, Phase: ota.Current, Running: string(newer)}); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.releases.AddRelease(ctx, ota.Release{Species: thing.Vector, Version: "9.0.0.0"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.releases.SetSpeciesDesired(ctx, thing.Vector, "9.0.0.0", "op"); err != nil {
+		t.Fatal(err)
+	}
+	desired(robot(1), newer)
+	desired("vic:stranger", "9.0.0.0")
+	if _, err := c.releases.SetDesired(ctx, robot(1), "9.0.0.0", "op"); err != nil {
+		t.Fatal(err)
+	}
+	desired(robot(1), "9.0.0.0")
+	if _, err := c.releases.SetDesired(ctx, robot(1), "", "op"); err != nil {
+		t.Fatal(err)
+	}
+	do(rollout.GoBack, "author", rollout.Aborted)
+	if d := desired(robot(1), older); !d.Rollback {
+		t.Errorf("%+v; want it to go back", d)
+	}
+	if err := c.releases.Report(ctx, robot(1), ota.Status{ID: "4", Release: older, Phase: ota.Current, Running: older}); err != nil {
+		t.Fatal(err)
+	}
+	if why, err := c.Explain(ctx, robot(1)); err != nil || why[0].Code != rollout.WhyReturned {
+		t.Errorf("why %+v, %v", why, err)
+	}
+	turns, err := c.Turns(ctx, r.ID)
+	var kinds []string
+	for _, x := range turns {
+		kinds = append(kinds, x.Kind)
+	}
+	if want := []string{"rollout.aborted", "rollout.retried", "rollout.resumed", "rollout.paused", "rollout.started", "rollout.waiting"}; err != nil || !slices.Equal(kinds, want) {
+		t.Errorf("turns %q, %v", kinds, err)
+	}
+	var told int
+	if err := pool.QueryRow(ctx, `SELECT count(*) FROM webhook_event WHERE data->>'version' = $1`, newer).Scan(&told); err != nil || told != 4 {
+		t.Errorf("%d events for webhooks, %v", told, err)
+	}
+	list, err := c.Robots(ctx, r.ID, rollout.WhyReturned, "", 10)
+	if err != nil || len(list) != 1 || list[0].Thing != robot(1) {
+		t.Errorf("robots %+v, %v", list, err)
+	}
+}
+
+// TestZones: what a rollout knows of robots' zones follows their settings, also when these are erased.
+func TestZones(t *testing.T) {
+	pool := pgtest.New(t)
+	store := rolloutpg.New(pool)
+	doc := func(text string) {
+		t.Helper()
+		exec(t, pool, `INSERT INTO jdocs_doc (thing, name, doc_version, fmt_version, json_doc, changed_by) VALUES ('vic:1', 'vic.RobotSettings', 1, 1, $1, 'x')
+			ON CONFLICT (thing, account, name) DO UPDATE SET json_doc = excluded.json_doc`, text)
+	}
+	want := func(zone string) {
+		t.Helper()
+		if z, err := store.Zones(t.Context(), nil); err != nil || z["vic:1"] != zone {
+			t.Errorf("zones %v, %v; want %q", z, err, zone)
+		}
+	}
+	want("")
+	doc(`{"volume": 3}`)
+	want("")
+	doc(`{"time_zone": "Europe/Berlin", "volume": 3}`)
+	want("Europe/Berlin")
+	doc(`{"time_zone":"Asia/Tokyo"}`)
+	want("Asia/Tokyo")
+	doc(`{"time_zone": 7}`)
+	want("")
+	doc(`{"time_zone":"Asia/Tokyo"}`)
+	exec(t, pool, `UPDATE jdocs_doc SET deleted = true, json_doc = '' WHERE thing = 'vic:1'`)
+	want("")
+	doc(`{"time_zone":"Asia/Tokyo"}`)
+	exec(t, pool, `UPDATE jdocs_doc SET deleted = false`)
+	doc(`{"time_zone":"Etc/GMT+3"}`)
+	want("Etc/GMT+3")
+	exec(t, pool, `DELETE FROM jdocs_doc`)
+	want("")
+}
