@@ -175,6 +175,12 @@ var HTTP = table([]Rule{
 	{Name: "GET /v1/things/{thing}/ota", Roles: auth.Staff},
 	{Name: "PUT /v1/things/{thing}/ota/desired", Roles: []auth.Role{auth.ReleaseManager, auth.Admin}},
 	{Name: "PUT /v1/ota/desired/{species}", Roles: []auth.Role{auth.ReleaseManager, auth.Admin}},
+	{Name: "GET /v1/rollouts", Roles: auth.Staff},
+	{Name: "POST /v1/rollouts", Roles: []auth.Role{auth.ReleaseManager, auth.Admin}},
+	{Name: "GET /v1/rollouts/{id}", Roles: auth.Staff},
+	{Name: "GET /v1/rollouts/{id}/robots", Roles: auth.Staff},
+	{Name: "POST /v1/rollouts/{id}/{action}", Roles: []auth.Role{auth.ReleaseManager, auth.Admin}},
+	{Name: "GET /v1/things/{thing}/rollouts", Roles: auth.Staff},
 
 	// People of the staff.
 	{Name: "GET /v1/operators", Roles: auth.Admins},

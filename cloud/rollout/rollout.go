@@ -155,6 +155,11 @@ type PhaseProgress struct {
 	Offline int     `json:"offline"`
 }
 
+// NoProgress is the progress before the first step.
+func NoProgress() Progress {
+	return Progress{Why: map[WhyCode]int{}, Phases: []PhaseProgress{}, Codes: []CodeCount{}}
+}
+
 // CodeCount is how many updates ended with one code.
 type CodeCount struct {
 	Code   int    `json:"code"`

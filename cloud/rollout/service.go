@@ -86,7 +86,7 @@ func (s *Service) Create(ctx context.Context, spec Spec, draft bool, by string) 
 		return Rollout{}, err
 	}
 	now := s.Now().UTC()
-	r := Rollout{Spec: spec, Salt: rand.Text(), State: Draft, By: by, Created: now, Changed: now}
+	r := Rollout{Spec: spec, Salt: rand.Text(), State: Draft, By: by, Created: now, Changed: now, Progress: NoProgress()}
 	var turns []Turn
 	if !draft {
 		turns = append(turns, r.begin(by, now))

@@ -172,7 +172,7 @@ func (r *Rollout) Step(facts []Fact, members map[thing.ID]Member, now time.Time)
 		out.Told = append(out.Told, m.Thing)
 	}
 	r.Progress.At, r.Progress.Phases = now, t.phases
-	r.Progress.Codes = r.Progress.Codes[:0:0]
+	r.Progress.Codes = []CodeCount{}
 	for c, n := range t.codes {
 		r.Progress.Codes = append(r.Progress.Codes, CodeCount{c, ota.Code(c).Words(), n})
 	}

@@ -57,11 +57,24 @@ const (
 	AlertFiring   Kind = "alert.firing"   // many robots of one release have the same problem
 	AlertResolved Kind = "alert.resolved"
 
+	// The turns of a rollout.
+	RolloutWaiting Kind = "rollout.waiting" // for a second person's approval
+	RolloutStarted Kind = "rollout.started"
+	RolloutPhase   Kind = "rollout.phase" // the next one is open
+	RolloutBaking  Kind = "rollout.baking"
+	RolloutPaused  Kind = "rollout.paused"
+	RolloutResumed Kind = "rollout.resumed"
+	RolloutStopped Kind = "rollout.stopped" // by a guard
+	RolloutAborted Kind = "rollout.aborted"
+	RolloutRetried Kind = "rollout.retried"
+	RolloutDone    Kind = "rollout.done"
+
 	Ping Kind = "ping" // a test; every webhook gets it without asking
 )
 
 // Kinds are those a hook may want, besides those of events.
-var Kinds = []Kind{Present, Absent, Activated, Setting, Command, Revoked, ProblemRaised, ProblemGone, FaultRaised, AlertFiring, AlertResolved}
+var Kinds = []Kind{Present, Absent, Activated, Setting, Command, Revoked, ProblemRaised, ProblemGone, FaultRaised, AlertFiring, AlertResolved,
+	RolloutWaiting, RolloutStarted, RolloutPhase, RolloutBaking, RolloutPaused, RolloutResumed, RolloutStopped, RolloutAborted, RolloutRetried, RolloutDone}
 
 // EventPrefix begins the kind of a robot's event, which ends with the event's name: event:robot.fault_code. A hook wants events by the
 // beginning of their names: event:battery. or event: for all.

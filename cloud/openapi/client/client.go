@@ -595,6 +595,47 @@ func (c Client) GetRevocations(ctx context.Context, q GetRevocationsQuery) (Repl
 	return ask[[]Revocation](ctx, c, "GET", "/v1/revocations"+"?"+q.Encode(), nil)
 }
 
+// GetRollouts is GET /v1/rollouts: Rollouts with their progress, the newest first.
+func (c Client) GetRollouts(ctx context.Context) (Reply[[]Rollout], error) {
+	return ask[[]Rollout](ctx, c, "GET", "/v1/rollouts", nil)
+}
+
+// PostRollouts is POST /v1/rollouts: Bring a release to a part of the fleet in phases; one for prod waits for a second person's approval.
+func (c Client) PostRollouts(ctx context.Context, in RolloutRequest) (Reply[Rollout], error) {
+	return ask[Rollout](ctx, c, "POST", "/v1/rollouts", in)
+}
+
+// GetRolloutsID is GET /v1/rollouts/{id}: One rollout with its history.
+func (c Client) GetRolloutsID(ctx context.Context, id string) (Reply[Told], error) {
+	return ask[Told](ctx, c, "GET", "/v1/rollouts/"+url.PathEscape(id), nil)
+}
+
+// GetRolloutsIDRobotsQuery is the query of GET /v1/rollouts/{id}/robots; nil leaves a parameter out.
+type GetRolloutsIDRobotsQuery struct {
+	Why   *string // Only robots with this code.
+	After *string // Only ids after this one.
+	Limit *int64  // At most so many.
+}
+
+// Encode returns the query as a URL has it.
+func (q GetRolloutsIDRobotsQuery) Encode() string {
+	v := url.Values{}
+	put(v, "why", q.Why)
+	put(v, "after", q.After)
+	put(v, "limit", q.Limit)
+	return v.Encode()
+}
+
+// GetRolloutsIDRobots is GET /v1/rollouts/{id}/robots: Why each of its robots does not update, or what it does.
+func (c Client) GetRolloutsIDRobots(ctx context.Context, id string, q GetRolloutsIDRobotsQuery) (Reply[[]Why], error) {
+	return ask[[]Why](ctx, c, "GET", "/v1/rollouts/"+url.PathEscape(id)+"/robots"+"?"+q.Encode(), nil)
+}
+
+// PostRolloutsIDAction is POST /v1/rollouts/{id}/{action}: Approve, pause, resume, abort or retry it, or take updated robots back (rollback).
+func (c Client) PostRolloutsIDAction(ctx context.Context, id string, action string, in Because) (Reply[Rollout], error) {
+	return ask[Rollout](ctx, c, "POST", "/v1/rollouts/"+url.PathEscape(id)+"/"+url.PathEscape(action), in)
+}
+
 // GetStrangers is GET /v1/strangers: What was refused at the port of original robots and belongs to no robot of the fleet, the latest first.
 func (c Client) GetStrangers(ctx context.Context) (Reply[[]Stranger], error) {
 	return ask[[]Stranger](ctx, c, "GET", "/v1/strangers", nil)
@@ -896,6 +937,11 @@ func (c Client) PostThingsThingRevoke(ctx context.Context, thing string, in Reas
 	return ask[RevokedCertificates](ctx, c, "POST", "/v1/things/"+url.PathEscape(thing)+"/revoke", in)
 }
 
+// GetThingsThingRollouts is GET /v1/things/{thing}/rollouts: Why a robot does not update: its place in each rollout that may concern it.
+func (c Client) GetThingsThingRollouts(ctx context.Context, thing string) (Reply[[]RobotWhy], error) {
+	return ask[[]RobotWhy](ctx, c, "GET", "/v1/things/"+url.PathEscape(thing)+"/rollouts", nil)
+}
+
 // PatchThingsThingTags is PATCH /v1/things/{thing}/tags: Give it tags, and take some.
 func (c Client) PatchThingsThingTags(ctx context.Context, thing string, in TagsRequest) (Reply[Tags], error) {
 	return ask[Tags](ctx, c, "PATCH", "/v1/things/"+url.PathEscape(thing)+"/tags", in)
@@ -1136,6 +1182,11 @@ type Batch struct {
 	ValidAfter   time.Time `json:"valid_after,omitzero"`
 }
 
+// Because is the body of POST /v1/rollouts/{id}/{action}.
+type Because struct {
+	Why string `json:"why,omitzero"` // for people
+}
+
 type Body struct {
 	BatteryLevel string  `json:"battery_level"`
 	BatteryVolts float64 `json:"battery_volts"`
@@ -1216,6 +1267,13 @@ type Checklist struct {
 type ClaimRequest struct {
 	Code  string `json:"code"`
 	Thing string `json:"thing,omitzero"` // only this one's code is taken
+}
+
+// CodeCount is how many updates ended with one code.
+type CodeCount struct {
+	Code   int64  `json:"code"`
+	Robots int64  `json:"robots"`
+	Words  string `json:"words"`
 }
 
 // CodeRequest carries the code of a letter and, to prove a sign-up's e-mail or to set a new password, a password.
@@ -1450,6 +1508,21 @@ type Enroll struct {
 	Thing        string `json:"thing"`
 }
 
+// Evidence is why a guard stopped a rollout.
+type Evidence struct {
+	At      time.Time        `json:"at"`
+	Bad     int64            `json:"bad"`
+	Codes   map[string]int64 `json:"codes,omitzero"`
+	Control float64          `json:"control"` // share of bad robots among those that wait
+	Metric  string           `json:"metric"`
+	Of      int64            `json:"of"`
+	Problem string           `json:"problem,omitzero"` // of Problems: a kind, or kind/code; "": any but a low battery
+	Robots  []string         `json:"robots"`           // some of the bad ones
+	Sample  int64            `json:"sample"`           // robots
+	Share   float64          `json:"share"`            // 0 to 1
+	Words   string           `json:"words"`
+}
+
 // FactoryCertificate is one row of GET /v1/factory-certificates.
 type FactoryCertificate struct {
 	At            time.Time `json:"at"`
@@ -1510,6 +1583,14 @@ type Gone struct {
 	ForMS int64  `json:"for_ms"`
 	Full  string `json:"full"`
 	Why   string `json:"why,omitzero"`
+}
+
+// Guard stops a rollout when the share of bad robots among those that had the update exceeds the share among those that still wait for it (the control group) by more than Share.
+type Guard struct {
+	Metric  string  `json:"metric"`
+	Problem string  `json:"problem,omitzero"` // of Problems: a kind, or kind/code; "": any but a low battery
+	Sample  int64   `json:"sample"`           // robots
+	Share   float64 `json:"share"`            // 0 to 1
 }
 
 // Guide says what the network of original robots, and the robots, need.
@@ -1880,6 +1961,16 @@ type Past struct {
 	Until   time.Time `json:"until"`
 }
 
+// PhaseProgress is the progress of the robots that one phase added.
+type PhaseProgress struct {
+	Done    int64   `json:"done"`
+	Failed  int64   `json:"failed"` // and those that went silent or back
+	Offline int64   `json:"offline"`
+	Open    int64   `json:"open"` // granted or updating
+	Percent float64 `json:"percent"`
+	Robots  int64   `json:"robots"`
+}
+
 type Place = []float64
 
 type Point = []float64
@@ -1898,6 +1989,15 @@ type Problem struct {
 	Code  string `json:"code,omitzero"` // finer word, for programs
 	Error string `json:"error"`         // for people: what was wrong, where, what was expected
 	Kind  string `json:"kind"`          // errs kind, for programs
+}
+
+// Progress is how far a rollout is, as its last step found it.
+type Progress struct {
+	At     time.Time        `json:"at,omitzero"`
+	Codes  []CodeCount      `json:"codes"` // of failed updates, the most first
+	Phases []PhaseProgress  `json:"phases"`
+	Robots int64            `json:"robots"` // of the cohort
+	Why    map[string]int64 `json:"why"`    // robots by their answer
 }
 
 // Reason says why, for the audit log.
@@ -2053,6 +2153,76 @@ type Robot struct {
 	Name  string    `json:"name"`
 	Since time.Time `json:"since"`
 	Thing string    `json:"thing"`
+}
+
+// RobotWhy is the answer of one rollout.
+type RobotWhy struct {
+	Code    string    `json:"code"`
+	Error   int64     `json:"error,omitzero"`
+	Rollout string    `json:"rollout"`
+	Since   time.Time `json:"since,omitzero"` // when it began to be so, if that is known
+	State   string    `json:"state"`
+	Thing   string    `json:"thing"`
+	Until   time.Time `json:"until,omitzero"` // when it will change by itself, if that is known
+	Version string    `json:"version"`
+	Words   string    `json:"words"`
+}
+
+// Rollout is a rollout and how far it is.
+type Rollout struct {
+	ApprovedBy   string             `json:"approved_by,omitzero"`
+	Back         bool               `json:"back,omitzero"` // updated robots are taken back
+	BakingSince  time.Time          `json:"baking_since,omitzero"`
+	Bandwidth    int64              `json:"bandwidth,omitzero"` // bytes a second of all of them together; 0: no limit
+	By           string             `json:"by"`
+	Cap          int64              `json:"cap"`     // robots that update at once
+	Changed      time.Time          `json:"changed"` // the state
+	Channel      string             `json:"channel"`
+	Cohort       string             `json:"cohort"`           // robots of the species that it is for; "": all
+	Control      map[string]float64 `json:"control,omitzero"` // Control is the share of bad robots in the control group when it was last large enough, by metric.
+	Created      time.Time          `json:"created"`
+	Evidence     *Evidence          `json:"evidence,omitzero"`
+	Guards       []Guard            `json:"guards"`
+	Needs        *Needs             `json:"needs,omitzero"`
+	Note         string             `json:"note,omitzero"`
+	Phase        int64              `json:"phase"`       // from 0
+	PhaseSince   time.Time          `json:"phase_since"` // of the phase
+	Phases       []RolloutPhase     `json:"phases"`
+	Progress     Progress           `json:"progress"`
+	Regions      []string           `json:"regions,omitzero"`  // beginnings of time zones, such as Europe; empty: everywhere
+	Rollback     bool               `json:"rollback,omitzero"` // a guard that stops it also takes updated robots back
+	Rollout      string             `json:"rollout"`           // a UUID
+	Salt         string             `json:"salt"`
+	Species      string             `json:"species"`
+	State        string             `json:"state"`
+	Version      string             `json:"version"`
+	WatchedSince time.Time          `json:"watched_since"` // guards look at what came after
+	Why          string             `json:"why,omitzero"`  // of the state, in words
+	Window       *Window            `json:"window,omitzero"`
+}
+
+// Phase opens the rollout to a share of its cohort.
+type RolloutPhase struct {
+	BakeS   int64   `json:"bake_s"`  // seconds to wait, and watch, once its robots are through
+	Percent float64 `json:"percent"` // of the cohort, with those of the phases before
+}
+
+// Request is the body of POST /v1/rollouts.
+type RolloutRequest struct {
+	Bandwidth int64          `json:"bandwidth,omitzero"` // bytes a second of all of them together; 0: no limit
+	Cap       int64          `json:"cap"`                // robots that update at once
+	Channel   string         `json:"channel"`
+	Cohort    string         `json:"cohort"`         // robots of the species that it is for; "": all
+	Draft     bool           `json:"draft,omitzero"` // it is started by resume
+	Guards    []Guard        `json:"guards"`
+	Needs     *Needs         `json:"needs,omitzero"`
+	Note      string         `json:"note,omitzero"`
+	Phases    []RolloutPhase `json:"phases"`
+	Regions   []string       `json:"regions,omitzero"`  // beginnings of time zones, such as Europe; empty: everywhere
+	Rollback  bool           `json:"rollback,omitzero"` // a guard that stops it also takes updated robots back
+	Species   string         `json:"species"`
+	Version   string         `json:"version"`
+	Window    *Window        `json:"window,omitzero"`
 }
 
 // Rule says when an alert fires: when at least Robots present robots of one release have the same problem, and they are at least Share of that release's present robots.
@@ -2251,6 +2421,40 @@ type Token struct {
 	UserID        string    `json:"user_id"`
 }
 
+// Told is a rollout with its history.
+type Told struct {
+	ApprovedBy   string             `json:"approved_by,omitzero"`
+	Back         bool               `json:"back,omitzero"` // updated robots are taken back
+	BakingSince  time.Time          `json:"baking_since,omitzero"`
+	Bandwidth    int64              `json:"bandwidth,omitzero"` // bytes a second of all of them together; 0: no limit
+	By           string             `json:"by"`
+	Cap          int64              `json:"cap"`     // robots that update at once
+	Changed      time.Time          `json:"changed"` // the state
+	Channel      string             `json:"channel"`
+	Cohort       string             `json:"cohort"`           // robots of the species that it is for; "": all
+	Control      map[string]float64 `json:"control,omitzero"` // Control is the share of bad robots in the control group when it was last large enough, by metric.
+	Created      time.Time          `json:"created"`
+	Evidence     *Evidence          `json:"evidence,omitzero"`
+	Guards       []Guard            `json:"guards"`
+	Needs        *Needs             `json:"needs,omitzero"`
+	Note         string             `json:"note,omitzero"`
+	Phase        int64              `json:"phase"`       // from 0
+	PhaseSince   time.Time          `json:"phase_since"` // of the phase
+	Phases       []RolloutPhase     `json:"phases"`
+	Progress     Progress           `json:"progress"`
+	Regions      []string           `json:"regions,omitzero"`  // beginnings of time zones, such as Europe; empty: everywhere
+	Rollback     bool               `json:"rollback,omitzero"` // a guard that stops it also takes updated robots back
+	Rollout      string             `json:"rollout"`           // a UUID
+	Salt         string             `json:"salt"`
+	Species      string             `json:"species"`
+	State        string             `json:"state"`
+	Turns        []Turn             `json:"turns"` // the newest first
+	Version      string             `json:"version"`
+	WatchedSince time.Time          `json:"watched_since"` // guards look at what came after
+	Why          string             `json:"why,omitzero"`  // of the state, in words
+	Window       *Window            `json:"window,omitzero"`
+}
+
 // Transfer is an offer.
 type Transfer struct {
 	Expires time.Time `json:"expires"`
@@ -2262,6 +2466,15 @@ type Transfer struct {
 // TransferRequest is the body of POST /v1/my/robots/{thing}/transfer.
 type TransferRequest struct {
 	To string `json:"to"`
+}
+
+// Turn is a change of a rollout, for its history and for webhooks.
+type Turn struct {
+	At    time.Time `json:"at"`
+	By    string    `json:"by,omitzero"`
+	Kind  string    `json:"kind"` // one of Turns
+	Phase int64     `json:"phase"`
+	Words string    `json:"words,omitzero"`
 }
 
 // Wait is the body of an answer 202: the robot waits until an operator who sees the same fingerprint approves it.
@@ -2305,6 +2518,16 @@ type WebhookDraft struct {
 	Kinds    *[]string `json:"kinds,omitzero"`
 	Note     *string   `json:"note,omitzero"`
 	URL      *string   `json:"url,omitzero"`
+}
+
+// Why is the answer for one robot.
+type Why struct {
+	Code  string    `json:"code"`
+	Error int64     `json:"error,omitzero"`
+	Since time.Time `json:"since,omitzero"` // when it began to be so, if that is known
+	Thing string    `json:"thing"`
+	Until time.Time `json:"until,omitzero"` // when it will change by itself, if that is known
+	Words string    `json:"words"`
 }
 
 // Window is the part of a day in which a robot may begin an update, by its own clock and time zone.

@@ -20,12 +20,12 @@ import (
 	"kennel/cloud/das"
 	"kennel/cloud/door"
 	"kennel/cloud/look"
-	"kennel/cloud/originals"
 	"kennel/cloud/originals/originalsapi"
 	"kennel/cloud/owner/ownerapi"
 	"kennel/cloud/ready"
 	"kennel/cloud/registry"
 	"kennel/cloud/registry/registryapi"
+	"kennel/cloud/rollout/rolloutapi"
 	"kennel/cloud/token"
 	"kennel/cloud/token/tokenapi"
 	"kennel/cloud/uploads"
@@ -149,6 +149,7 @@ var PathParameters = map[string]struct {
 }{
 	"thing":   {"Id of a thing, such as vic:00e20100.", map[string]any{"type": "string", "pattern": `^(vic|amigo|pleo|aibo):[0-9a-z-]{1,40}$`}},
 	"doc":     {"Name of a document, such as vic.RobotSettings.", text},
+	"action":  {"What to do.", oneOf("approve", "pause", "resume", "abort", "rollback", "retry")},
 	"log":     {"Id of a log.", text},
 	"id":      {"Id, as lists show it.", text},
 	"session": {"Id of a session.", text},
@@ -261,6 +262,12 @@ var All = []Operation{
 	{Route: "GET /v1/things/{thing}/ota", Tag: "Releases", Summary: "What a robot should run, and what became of its updates.", Query: []Parameter{limit(200)}, Answer: ota.State{}},
 	{Route: "PUT /v1/things/{thing}/ota/desired", Tag: "Releases", Summary: "Say what a robot should run.", Body: Wish{}, Answer: ota.Desired{}},
 	{Route: "PUT /v1/ota/desired/{species}", Tag: "Releases", Summary: "Say what a species should run.", Body: Wish{}, Answer: ota.Desired{}},
+	{Route: "GET /v1/rollouts", Tag: "Releases", Summary: "Rollouts with their progress, the newest first.", Answer: []rolloutapi.Rollout{}},
+	{Route: "POST /v1/rollouts", Tag: "Releases", Summary: "Bring a release to a part of the fleet in phases; one for prod waits for a second person's approval.", Body: rolloutapi.Request{}, Answer: rolloutapi.Rollout{}},
+	{Route: "GET /v1/rollouts/{id}", Tag: "Releases", Summary: "One rollout with its history.", Answer: rolloutapi.Told{}},
+	{Route: "GET /v1/rollouts/{id}/robots", Tag: "Releases", Summary: "Why each of its robots does not update, or what it does.", Query: []Parameter{{"why", "Only robots with this code.", text}, {"after", "Only ids after this one.", text}, limit(rolloutapi.MaxLimit)}, Answer: []rolloutapi.Why{}},
+	{Route: "POST /v1/rollouts/{id}/{action}", Tag: "Releases", Summary: "Approve, pause, resume, abort or retry it, or take updated robots back (rollback).", Body: rolloutapi.Because{}, Answer: rolloutapi.Rollout{}},
+	{Route: "GET /v1/things/{thing}/rollouts", Tag: "Releases", Summary: "Why a robot does not update: its place in each rollout that may concern it.", Answer: []rolloutapi.RobotWhy{}},
 
 	{Route: "GET /v1/webhooks", Tag: "Webhooks", Summary: "Programs elsewhere that are told what happens.", Answer: []webhook.Hook{}},
 	{Route: "POST /v1/webhooks", Tag: "Webhooks", Summary: "Register one; its secret is shown this once. problem.raised comes at once, problem.gone when the problem has not been back for 30 s.", Body: webhookapi.Draft{}, Answer: webhookapi.Added{}},
@@ -295,8 +302,8 @@ var All = []Operation{
 	{Route: "PUT /v1/batches/{batch}", Tag: "Identity", Summary: "Trust a batch.", Body: certsapi.Batch{}},
 	{Route: "POST /v1/batches/{batch}/disable", Tag: "Identity", Summary: "Trust it no more.", Body: Reason{}},
 	{Route: "POST /v1/batches/{batch}/enable", Tag: "Identity", Summary: "Trust it again."},
-	{Route: "GET /v1/originals", Tag: "Identity", Summary: "What original robots and their network need: names, root certificate, server_config.json.", Answer: originals.Guide{}},
-	{Route: "POST /v1/originals/self-test", Tag: "Identity", Summary: "Make the identity of a self-test, which plays an original robot.", Body: originalsapi.SelfTest{}, Answer: originals.Admission{}},
+	{Route: "GET /v1/originals", Tag: "Identity", Summary: "What original robots and their network need: names, root certificate, server_config.json.", Answer: originalsapi.Guide{}},
+	{Route: "POST /v1/originals/self-test", Tag: "Identity", Summary: "Make the identity of a self-test, which plays an original robot.", Body: originalsapi.SelfTest{}, Answer: originalsapi.Admission{}},
 	{Route: "DELETE /v1/originals/self-test", Tag: "Identity", Summary: "Erase what self-tests left."},
 	{Route: "GET /v1/factory-certificates", Tag: "Identity", Summary: "Factory certificates that were revoked.", Answer: []certsapi.FactoryCertificate{}},
 	{Route: "POST /v1/factory-certificates/revoke", Tag: "Identity", Summary: "Revoke one.", Body: FactoryRevocation{}},

@@ -32,6 +32,12 @@ const (
 	maxBody = 16 << 10
 )
 
+// The answers.
+type (
+	Guide     = originals.Guide
+	Admission = originals.Admission
+)
+
 // SelfTest is the body of POST /v1/originals/self-test.
 type SelfTest struct {
 	CSR string `json:"csr"` // certificate request in PEM; CN is vic:00efffff

@@ -39,7 +39,7 @@ func read(row pgx.CollectableRow, more ...any) (r rollout.Rollout, err error) {
 	if err := json.Unmarshal(doc, &r); err != nil {
 		return r, err
 	}
-	r.ID, r.Progress = id, rollout.Progress{}
+	r.ID, r.Progress = id, rollout.NoProgress()
 	return r, json.Unmarshal(progress, &r.Progress)
 }
 

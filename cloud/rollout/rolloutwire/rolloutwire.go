@@ -3,11 +3,13 @@ package rolloutwire
 
 import (
 	"context"
+	"net/http"
 	"time"
 
 	"kennel/cloud/registry"
 	"kennel/cloud/registry/filter"
 	"kennel/cloud/rollout"
+	"kennel/cloud/rollout/rolloutapi"
 	"kennel/cloud/rollout/rolloutpg"
 	"kennel/cloud/wire"
 	"kennel/infra/jobs"
@@ -31,5 +33,8 @@ func Fleet(briefs func(ctx context.Context, f filter.Filter, also []thing.ID) ([
 func Wire(b wire.Base, robots *registry.Service, releases *ota.Service, hint ota.Hinter) wire.Slice {
 	svc := rollout.New(rollout.Config{Store: rolloutpg.New(b.Pool), Fleet: Fleet(robots.Briefs), Known: releases.Known, Hint: hint, Now: time.Now})
 	releases.Follow(svc)
-	return wire.Slice{Jobs: []jobs.Job{{Name: "rollout.step", Every: rollout.StepEvery, Run: svc.Step}}}
+	return wire.Slice{
+		Routes: wire.Routes(func(mux *http.ServeMux, d wire.Doors) { rolloutapi.Mount(mux, svc, d.Audit, b.Log) }),
+		Jobs:   []jobs.Job{{Name: "rollout.step", Every: rollout.StepEvery, Run: svc.Step}},
+	}
 }

@@ -1,4 +1,4 @@
-package records
+package orders
 
 import (
 	"kennel/cloud/app/link"
