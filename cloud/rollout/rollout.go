@@ -29,6 +29,7 @@ const (
 	StallAfter  = 24 * time.Hour   // an update that takes longer has failed
 	SilentAfter = 30 * time.Minute // a robot that is away for longer, since it was granted, is silent
 	FellBack    = 10 * time.Minute // a robot that runs its old version so long after its update has gone back to it
+	FollowFor   = 24 * time.Hour   // the progress of a rollout that has ended
 	Reached     = 0.9              // share of a phase's reachable robots that must be through before it bakes
 	MaxPhases   = 20
 	MaxCap      = 100_000

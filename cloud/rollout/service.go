@@ -237,12 +237,13 @@ func (s *Service) fact(ctx context.Context, r *Rollout, id thing.ID) (Fact, erro
 	return facts[0], nil
 }
 
-// Step moves each rollout that is under way on; a periodic job. Rollouts that fail do not keep others from it.
+// Step moves each rollout on that is under way, or ended less than FollowFor ago; a periodic job. Rollouts that fail do not keep others from it.
 func (s *Service) Step(ctx context.Context) error {
 	list, err := s.List(ctx)
 	var failed []error
 	for _, r := range list {
-		if r.State == Running || r.State == Baking || r.State == Paused {
+		under := r.State == Running || r.State == Baking || r.State == Paused
+		if under || r.State != Draft && r.State != Waiting && s.Now().Sub(r.Changed) < FollowFor {
 			if err := s.StepOne(ctx, r.ID); err != nil {
 				failed = append(failed, fmt.Errorf("rollout %s: %w", r.ID, err))
 			}

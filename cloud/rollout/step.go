@@ -161,7 +161,7 @@ func (r *Rollout) Step(facts []Fact, members map[thing.ID]Member, now time.Time)
 		out.Turns = append(out.Turns, Turn{At: now, Kind: kind, Phase: r.Phase, Words: words})
 	}
 	r.move(&t, now, turn)
-	if r.State == Stopped {
+	if r.State == Stopped || r.State == Aborted {
 		for _, m := range r.Take(slices.Collect(maps.Values(members)), now) {
 			keep(m)
 			out.Told = append(out.Told, m.Thing)
