@@ -181,7 +181,7 @@ func TestFleet(t *testing.T) {
 		t.Errorf("the slowest step took %v", m.slowest)
 	}
 
-	// Whoever is left asks by itself, and those that were away come back.
+	// The robots that are left ask by themselves, and the absent ones come back.
 	m.exec(`UPDATE registry_facet SET present = true, since = $1 WHERE NOT present`, m.now)
 	for range 30 {
 		m.now = m.now.Add(time.Hour)
