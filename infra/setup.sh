@@ -32,6 +32,8 @@ have_cyclictest() { command -v cyclictest >/dev/null; }
 package_cyclictest=rt-tests
 have_npm() { command -v npm >/dev/null; }
 package_npm=npm
+have_zstd() { command -v zstd >/dev/null; }
+package_zstd=zstd
 
 # drivers installs what drives the browser in tests, as infra/browser/package-lock.json names it, unless it is there. The network is asked once.
 drivers() {
@@ -52,9 +54,9 @@ drivers() {
 
 case "${1:-}" in
 run) needs=(go postgres) ;;
-test) needs=(go git openssl postgres gcc qemu promtool mosquitto haproxy systemd chromium node npm) ;;
+test) needs=(go git openssl postgres gcc qemu promtool mosquitto haproxy systemd chromium node npm zstd) ;;
 arm) needs=(go gcc qemu) ;;
-bench) needs=(go openssl postgres cyclictest) ;;
+bench) needs=(go openssl postgres cyclictest zstd) ;;
 *) echo "usage: $0 run|test|arm|bench" >&2; exit 2 ;;
 esac
 
