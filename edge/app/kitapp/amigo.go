@@ -94,10 +94,8 @@ func systemError(err error) error {
 
 // readFile reads a file of at most maxFile bytes.
 func readFile(name string) ([]byte, error) {
-	f, err := os.Open(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, errs.New(errs.NotFound, "%w", err)
-	} else if err != nil {
+	f, err := openFile(name)
+	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
@@ -106,6 +104,15 @@ func readFile(name string) ([]byte, error) {
 		err = cli.Usage("%s has more than %d MB", name, maxFile>>20)
 	}
 	return b, err
+}
+
+// openFile opens a file to read it.
+func openFile(name string) (*os.File, error) {
+	f, err := os.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, errs.New(errs.NotFound, "%w", err)
+	}
+	return f, err
 }
 
 // writeFile replaces a file as a whole.

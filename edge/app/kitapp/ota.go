@@ -24,14 +24,14 @@ import (
 func otaCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ota",
-		Short: "Pack, sign, inspect and verify update archives",
+		Short: "Pack, sign, inspect and verify update archives, and make deltas",
 		Long: `Pack, sign, inspect and verify update archives: the .ota files that robots download and install. An archive is signed with an RSA key; robots
 have its public half, ota.pub. FILE may be "-" for standard input.`,
 		Example: `  openssl genrsa -out ota.key 2048 && openssl rsa -in ota.key -pubout -out ota.pub
   robotkit ota pack 2.0.1.6076.ota -version 2.0.1.6076 -boot boot.img -system sysfs.img -key ota.key
   robotkit ota verify 2.0.1.6076.ota -key ota.pub`,
 	}
-	cmd.AddCommand(otaPackCommand(), otaSignCommand(), otaInspectCommand(), otaVerifyCommand())
+	cmd.AddCommand(otaPackCommand(), otaDeltaCommand(), otaSignCommand(), otaInspectCommand(), otaVerifyCommand())
 	for _, c := range cmd.Commands() {
 		c.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return []string{"ota"}, cobra.ShellCompDirectiveFilterFileExt
@@ -359,10 +359,8 @@ func (p *progress) open(name string) (io.ReadCloser, error) {
 	if name == "-" {
 		return io.NopCloser(p.cmd.InOrStdin()), nil
 	}
-	f, err := os.Open(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, errs.New(errs.NotFound, "%w", err)
-	} else if err != nil {
+	f, err := openFile(name)
+	if err != nil {
 		return nil, err
 	}
 	if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
