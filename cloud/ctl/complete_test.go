@@ -45,6 +45,8 @@ var commandOf = map[string]string{
 
 	"GET /v1/releases": "releases list", "POST /v1/releases": "releases add", "GET /v1/things/{thing}/ota": "releases show",
 	"PUT /v1/things/{thing}/ota/desired": "releases want", "PUT /v1/ota/desired/{species}": "releases want",
+	"GET /v1/rollouts": "rollout list", "POST /v1/rollouts": "rollout create", "GET /v1/rollouts/{id}": "rollout show", "GET /v1/rollouts/{id}/robots": "rollout robots",
+	"POST /v1/rollouts/{id}/{action}": "rollout pause", "GET /v1/things/{thing}/rollouts": "rollout why",
 
 	"GET /v1/alerts": "alerts list", "GET /v1/alerts/rule": "alerts rule", "PUT /v1/alerts/rule": "alerts rule",
 	"GET /v1/webhooks": "webhooks list", "POST /v1/webhooks": "webhooks add", "GET /v1/webhooks/{id}": "webhooks show", "PATCH /v1/webhooks/{id}": "webhooks change",

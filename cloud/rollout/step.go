@@ -169,6 +169,7 @@ func (r *Rollout) Step(facts []Fact, members map[thing.ID]Member, now time.Time)
 	}
 	for _, m := range r.hand(facts, members, t.open, l) {
 		keep(m)
+		t.phases[r.PhaseOf(m.Thing)].Open++
 		out.Told = append(out.Told, m.Thing)
 	}
 	r.Progress.At, r.Progress.Phases = now, t.phases

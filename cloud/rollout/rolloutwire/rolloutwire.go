@@ -3,9 +3,13 @@ package rolloutwire
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net/http"
 	"time"
 
+	"kennel/cloud/alert"
+	"kennel/cloud/alert/alertpg"
 	"kennel/cloud/registry"
 	"kennel/cloud/registry/filter"
 	"kennel/cloud/rollout"
@@ -33,8 +37,26 @@ func Fleet(briefs func(ctx context.Context, f filter.Filter, also []thing.ID) ([
 func Wire(b wire.Base, robots *registry.Service, releases *ota.Service, hint ota.Hinter) wire.Slice {
 	svc := rollout.New(rollout.Config{Store: rolloutpg.New(b.Pool), Fleet: Fleet(robots.Briefs), Known: releases.Known, Hint: hint, Now: time.Now})
 	releases.Follow(svc)
+	alarms := alertpg.New(b.Pool)
 	return wire.Slice{
 		Routes: wire.Routes(func(mux *http.ServeMux, d wire.Doors) { rolloutapi.Mount(mux, svc, d.Audit, b.Log) }),
-		Jobs:   []jobs.Job{{Name: "rollout.step", Every: rollout.StepEvery, Run: svc.Step}},
+		Jobs: []jobs.Job{{Name: "rollout.step", Every: rollout.StepEvery, Run: func(ctx context.Context) error {
+			return errors.Join(svc.Step(ctx), tell(ctx, svc, alarms))
+		}}},
 	}
+}
+
+// tell makes an alert of each rollout that a guard stopped, until an operator decides what becomes of it.
+func tell(ctx context.Context, svc *rollout.Service, alarms *alertpg.Store) error {
+	list, err := svc.List(ctx)
+	var parts []alert.Part
+	for _, r := range list {
+		if r.State == rollout.Stopped {
+			parts = append(parts, alert.Part{Name: fmt.Sprintf("rollout of %s %s", r.Species, r.Version), Failing: true, Reason: r.Why, Since: r.Changed})
+		}
+	}
+	if len(parts) == 0 {
+		return err
+	}
+	return alarms.Told(ctx, "rollouts", parts)
 }

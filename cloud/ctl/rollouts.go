@@ -1,0 +1,189 @@
+package ctl
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"kennel/cloud/openapi/client"
+	"kennel/infra/cli"
+)
+
+func (a *app) rollout() *cobra.Command {
+	words := map[string]string{"approve": "Approve a rollout that another person made", "pause": "Stop handing out the release; updates that have begun go on",
+		"resume": "Start a draft, or go on after a pause or a stop", "abort": "End a rollout; updated robots stay as they are",
+		"rollback": "End a rollout and take updated robots back to what they ran before", "retry": "Let robots try again whose update failed"}
+	cmd := group(describe("rollout", "Bring a release to a part of the fleet, in phases that stop by themselves",
+		"rollout create vic 2.0.1.6076 -cohort tag:beta -channel beta", "rollout show "+anID, "rollout why vic:00e20100"),
+		a.rolloutCreate(),
+		shows(a, describe("list", "List rollouts, the newest first", "rollout list"), none(a.api.GetRollouts),
+			rows("ROLLOUT|RELEASE|STATE|PHASE|UPDATED|FAILED|CHANGED", func(r client.Rollout) cells {
+				return cells{r.Rollout, r.Species + " " + r.Version, r.State, phase(r), fmt.Sprintf("%d/%d", r.Progress.Why["done"], r.Progress.Robots), r.Progress.Why["failed"], r.Changed}
+			})),
+		shows(a, describe("show ROLLOUT", "Show a rollout: its phases, why robots wait, and the codes of failed updates", "rollout show "+anID), first(a.api.GetRolloutsID), showRollout),
+		a.rolloutRobots(),
+		shows(a, describe("why THING", "Say why a robot does not update", "rollout why vic:00e20100"), first(a.api.GetThingsThingRollouts),
+			rows("ROLLOUT|RELEASE|STATE|ANSWER", func(w client.RobotWhy) cells { return cells{w.Rollout, w.Version, w.State, w.Words} })))
+	for _, action := range []string{"approve", "pause", "resume", "abort", "rollback", "retry"} {
+		var because client.Because
+		do := does(a, describe(action+" ROLLOUT", words[action], "rollout "+action+" "+anID),
+			func(ctx context.Context, args []string) (reply[client.Rollout], error) {
+				return a.api.PostRolloutsIDAction(ctx, args[0], action, because)
+			}, func(_ []string, r client.Rollout) string {
+				return fmt.Sprintf("%s %s is %s", r.Species, r.Version, r.State)
+			})
+		do.Flags().StringVar(&because.Why, "why", "", "the `REASON`, for the history and the audit log")
+		cmd.AddCommand(do)
+	}
+	return cmd
+}
+
+func phase(r client.Rollout) string {
+	if int(r.Phase) >= len(r.Phases) {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d (%g %%)", r.Phase+1, len(r.Phases), r.Phases[r.Phase].Percent)
+}
+
+func (a *app) rolloutCreate() *cobra.Command {
+	var in client.RolloutRequest
+	var phases, guards []string
+	var window string
+	var needs client.Needs
+	cmd := shows(a, &cobra.Command{Use: "create SPECIES VERSION", Short: "Bring a release to the robots of a cohort", ValidArgsFunction: completeSpecies,
+		Long: "Each phase is a share of the cohort and how long to wait once its robots are through, such as 1%:1h. A guard is what it counts (failures, silent or\n" +
+			"problems), the share that is too much, and how many robots it needs, such as failures:5%:20. One for prod waits until another person approves it.\n\n" + filterHelp,
+		Example: "  kennelctl rollout create vic 2.0.1.6076 -cohort tag:beta -channel beta\n" +
+			"  kennelctl rollout create vic 2.0.1.6076 -phases 1%:2h,10%:1d,100%:1d -cap 500 -window 01:00-05:00 -charger -rollback"},
+		func(ctx context.Context, args []string) (r reply[client.Rollout], err error) {
+			in.Species, in.Version = args[0], args[1]
+			if in.Phases, in.Guards, err = parsePlan(phases, guards); err != nil {
+				return r, err
+			}
+			if window != "" {
+				from, to, ok := strings.Cut(window, "-")
+				if !ok {
+					return r, cli.Usage("window %q: want hours such as 01:00-05:00", window)
+				}
+				in.Window = &client.Window{From: from, To: to}
+			}
+			if needs != (client.Needs{}) {
+				in.Needs = &needs
+			}
+			return a.api.PostRollouts(ctx, in)
+		}, func(t *cli.Table, r client.Rollout) {
+			showRollout(t, client.Told{Rollout: r.Rollout, Species: r.Species, Version: r.Version, Channel: r.Channel, Cohort: r.Cohort, State: r.State, Phase: r.Phase, Phases: r.Phases, Changed: r.Changed})
+		})
+	f := cmd.Flags()
+	f.StringVar(&in.Cohort, "cohort", "", "only robots that this `FILTER` selects")
+	f.StringVar(&in.Channel, "channel", "prod", "prod, beta or dev; prod needs a second person's `APPROVAL`")
+	f.StringSliceVar(&in.Regions, "region", nil, "only robots whose time zone begins so, such as `Europe`; may be repeated")
+	f.StringSliceVar(&phases, "phases", nil, "`PERCENT:WAIT` of each phase (1%:1h,10%:1h,50%:1h,100%:1h)")
+	f.StringSliceVar(&guards, "guards", nil, "`METRIC:SHARE:ROBOTS` of each guard (failures:5%:20,silent:3%:30,problems:5%:30)")
+	f.Int64Var(&in.Cap, "cap", 100, "at most `N` robots update at once")
+	f.Int64Var(&in.Bandwidth, "bandwidth", 0, "`BYTES` a second of all robots together")
+	f.StringVar(&window, "window", "", "robots begin only in these `HOURS` of their own time, such as 01:00-05:00")
+	f.BoolVar(&needs.Battery, "battery", false, "robots begin only if their battery is not low")
+	f.BoolVar(&needs.Charger, "charger", false, "robots begin only on their charger")
+	f.BoolVar(&in.Rollback, "rollback", false, "a guard that stops the rollout also takes updated robots back")
+	f.BoolVar(&in.Draft, "draft", false, "do not start it yet; rollout resume does")
+	f.StringVar(&in.Note, "note", "", "`TEXT` for people")
+	_ = cmd.RegisterFlagCompletionFunc("channel", cobra.FixedCompletions([]string{"prod", "beta", "dev"}, cobra.ShellCompDirectiveNoFileComp)) // the flag is there
+	return cmd
+}
+
+// parsePlan reads phases such as 10%:2h and guards such as failures:5%:20.
+func parsePlan(phases, guards []string) (ps []client.RolloutPhase, gs []client.Guard, err error) {
+	percent := func(s string) (float64, bool) {
+		n, err := strconv.ParseFloat(strings.TrimSuffix(s, "%"), 64)
+		return n, err == nil
+	}
+	for _, s := range phases {
+		share, wait, _ := strings.Cut(s, ":")
+		n, ok := percent(share)
+		days, isDays := strings.CutSuffix(cmp.Or(wait, "1h"), "d")
+		d, err := time.ParseDuration(cmp.Or(wait, "1h"))
+		if isDays {
+			var k float64
+			k, err = strconv.ParseFloat(days, 64)
+			d = time.Duration(k * 24 * float64(time.Hour))
+		}
+		if !ok || err != nil {
+			return nil, nil, cli.Usage("phase %q: want a share and how long to wait, such as 10%%:2h", s)
+		}
+		ps = append(ps, client.RolloutPhase{Percent: n, BakeS: int64(d.Seconds())})
+	}
+	for _, s := range guards {
+		parts := strings.Split(s, ":")
+		if len(parts) < 3 {
+			return nil, nil, cli.Usage("guard %q: want what it counts, a share and a number of robots, such as failures:5%%:20", s)
+		}
+		n, ok := percent(parts[1])
+		sample, err := strconv.ParseInt(parts[2], 10, 64)
+		if !ok || err != nil {
+			return nil, nil, cli.Usage("guard %q: want what it counts, a share and a number of robots, such as failures:5%%:20", s)
+		}
+		gs = append(gs, client.Guard{Metric: parts[0], Share: n / 100, Sample: sample, Problem: strings.Join(parts[3:], ":")})
+	}
+	return ps, gs, nil
+}
+
+func showRollout(t *cli.Table, r client.Told) {
+	pairs(t, "rollout", r.Rollout, "release", r.Species+" "+r.Version+" ("+r.Channel+")", "cohort", cmp.Or(r.Cohort, "all robots of the species"),
+		"state", r.State, "changed", r.Changed, "phase", phase(client.Rollout{Phase: r.Phase, Phases: r.Phases}))
+	if r.Why != "" {
+		t.Row("why", r.Why)
+	}
+	if e := r.Evidence; e != nil {
+		t.Row("evidence", strings.Join(e.Robots, ", "))
+	}
+	if len(r.Progress.Phases) == 0 {
+		return
+	}
+	t.Row("robots", fmt.Sprintf("%d when last counted, %s", r.Progress.Robots, ago(r.Progress.At)))
+	t.Text("")
+	rows("PHASE|SHARE|ROBOTS|DONE|FAILED|UPDATING|OFFLINE", func(p client.PhaseProgress) cells {
+		return cells{1 + slices.Index(r.Progress.Phases, p), fmt.Sprintf("%g %%", p.Percent), p.Robots, p.Done, p.Failed, p.Open, p.Offline}
+	})(t, r.Progress.Phases)
+	t.Text("")
+	rows("ROBOTS|ANSWER", func(code string) cells {
+		return cells{r.Progress.Why[code], strings.ReplaceAll(code, "_", " ")}
+	})(t, slices.SortedFunc(maps.Keys(r.Progress.Why), func(x, y string) int {
+		return cmp.Or(cmp.Compare(r.Progress.Why[y], r.Progress.Why[x]), cmp.Compare(x, y))
+	}))
+	if len(r.Progress.Codes) > 0 {
+		t.Text("")
+		rows("FAILED|CODE|MEANING", func(c client.CodeCount) cells { return cells{c.Robots, c.Code, c.Words} })(t, r.Progress.Codes)
+	}
+	if len(r.Turns) > 0 {
+		t.Text("")
+		rows("WHEN|TURN|BY|WHAT", func(x client.Turn) cells { return cells{x.At, strings.TrimPrefix(x.Kind, "rollout."), x.By, x.Words} })(t, r.Turns)
+	}
+}
+
+func (a *app) rolloutRobots() *cobra.Command {
+	var why string
+	cmd := a.runs(describe("robots ROLLOUT", "List the robots of a rollout and why each does not update", "rollout robots "+anID+" -why failed"),
+		func(cmd *cobra.Command, args []string) error {
+			var all reply[[]client.Why]
+			q := client.GetRolloutsIDRobotsQuery{Why: given(why), Limit: new(int64(1000))}
+			all, err := pages(func(after *string) (reply[[]client.Why], error) {
+				q.After = after
+				r, err := a.api.GetRolloutsIDRobots(cmd.Context(), args[0], q)
+				if n := len(r.Value); n == 1000 {
+					r.After = r.Value[n-1].Thing
+				}
+				return r, err
+			})
+			return show(cmd, all, err, rows("THING|CODE|ANSWER", func(w client.Why) cells { return cells{w.Thing, w.Code, w.Words} }))
+		})
+	cmd.Flags().StringVar(&why, "why", "", "only robots with this `CODE`, such as failed or outside_window")
+	return cmd
+}
