@@ -67,6 +67,11 @@ type Phase string
 const (
 	Current Phase = "current" // it runs the desired release, or none is desired
 	Pending Phase = "pending" // it knows the desired release and has not begun
+
+	Downloading Phase = "downloading" // and writing to its other slot
+	Installed   Phase = "installed"   // it waits for the reboot
+	Failed      Phase = "failed"      // Code and Reason say why
+	FellBack    Phase = "fell_back"   // the release was installed, and the robot returned to the one before it
 )
 
 var wordPattern = regexp.MustCompile(`^[a-z][a-z0-9_]{0,31}$`)

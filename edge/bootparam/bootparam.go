@@ -17,12 +17,14 @@ const File = "proc/cmdline"
 const (
 	Unbrick = "anki.unbrick"
 	dev     = "anki.dev"
+	slot    = "androidboot.slot_suffix=" // _a or _b, by Android's boot loader
 )
 
 // Params are the parsed parameters. The zero value is a normal boot of a robot at home.
 type Params struct {
-	Dev      bool // a development robot
-	Recovery bool // the button was held until the recovery system was chosen (VEC-BOOT-03)
+	Dev      bool   // a development robot
+	Recovery bool   // the button was held until the recovery system was chosen (VEC-BOOT-03)
+	Slot     string // that runs, "a" or "b"; "": the boot loader named none
 }
 
 // Parse reads a command line. A word counts bare or with the value 1.
@@ -31,11 +33,17 @@ func Parse(line string) Params {
 	for _, w := range strings.Fields(line) {
 		p.Dev = p.Dev || is(w, dev)
 		p.Recovery = p.Recovery || is(w, Unbrick)
+		if name, ok := strings.CutPrefix(w, slot+"_"); ok && (name == "a" || name == "b") {
+			p.Slot = name
+		}
 	}
 	return p
 }
 
 func is(word, name string) bool { return word == name || word == name+"=1" }
+
+// InSlot returns the word that names the running slot.
+func InSlot(name string) string { return slot + "_" + name }
 
 // Read reads the file. Without one nothing was said.
 func Read(root *os.Root) (Params, error) {

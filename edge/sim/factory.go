@@ -37,6 +37,8 @@ type Birth struct {
 	RootPEM   []byte // the root the robot shall trust
 	OSVersion string
 	World     World
+	// ReleaseKey is the public key, in PEM, of those who may sign the robot's releases. With it the robot has two slots; without, it installs none.
+	ReleaseKey []byte
 }
 
 // World is the simulated body's surroundings at its first boot.
@@ -100,6 +102,11 @@ func Make(dir string, b Birth) error {
 	}
 	if err := writeEndpoints(root, b); err != nil {
 		return err
+	}
+	if len(b.ReleaseKey) > 0 {
+		if err := writeSlots(root, b); err != nil {
+			return err
+		}
 	}
 	// The record comes last: a folder with a record is a whole robot. This is the factory, and the robot is not packed yet.
 	return emr.Write(root, rec, true)

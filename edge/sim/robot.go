@@ -236,6 +236,11 @@ func (r *robot) hangUp(ctx context.Context, line io.Closer) {
 // load is the head's boot-loader and what mounts its file systems: it tells the kernel of a recovery boot, and returns where the logs go.
 func (r *robot) load(k vectorsim.Boot) (logs string, err error) {
 	recovery := k == vectorsim.BootRecovery
+	if !recovery {
+		if recovery, err = LoadSlot(r.root); err != nil {
+			return "", err
+		}
+	}
 	if err := tellKernel(r.root, recovery); err != nil {
 		return "", err
 	}
@@ -285,6 +290,8 @@ func (r *robot) spec(name, logs string, restart proc.Restart, args ...string) pr
 				why = "the user data are to be cleared"
 			case nightly.Asked(r.root):
 				why = "it is night"
+			case nightly.Installed(r.root):
+				why = "an update is installed"
 			}
 			if why == "" {
 				return

@@ -21,6 +21,7 @@ type download struct {
 	quiet    time.Duration                         // without data until the connection is given up
 	patience time.Duration                         // without data until the update is given up
 	stalled  func(at int64)
+	rate     int64 // bytes a second at most; 0: any
 	pause    backoff.Pause
 
 	at      int64  // bytes given out
@@ -61,12 +62,18 @@ func (d *download) Read(p []byte) (int, error) {
 		if err := d.ready(); err != nil {
 			return 0, err
 		}
+		if d.rate > 0 {
+			p = p[:min(int64(len(p)), max(d.rate/4, 1))] // four pieces a second
+		}
 		n, err := d.body.Read(p)
 		switch {
 		case n > 0:
 			d.at, d.since = d.at+int64(n), time.Now()
 			d.timer.Reset(d.quiet)
 			d.pause.Reset()
+			if d.rate > 0 && backoff.Sleep(d.ctx, time.Duration(n)*time.Second/time.Duration(d.rate)) != nil {
+				return n, ota.Fail(ota.Other, "stopped: %w", context.Cause(d.ctx))
+			}
 			return n, nil // an error comes again
 		case d.at == d.size, err == io.EOF && d.size < 0:
 			return 0, io.EOF

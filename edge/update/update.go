@@ -87,6 +87,13 @@ func New(cfg Config) *Engine {
 // Address says where an archive is. It is asked for each connection, because a signed address ends.
 type Address func(context.Context) (string, error)
 
+// Request asks for an update.
+type Request struct {
+	At   Address // nil: where the configuration says
+	Wish string  // that it is for; a Fall from the new system tells it
+	Rate int64   // download at most so many bytes a second; 0: as fast as it goes
+}
+
 // Result is a finished update.
 type Result struct {
 	Version ota.Version
@@ -96,9 +103,9 @@ type Result struct {
 // Status reads how far the update is.
 func (e *Engine) Status() (Status, error) { return ReadStatus(e.cfg.Disk) }
 
-// Run looks for an update at an address and installs it; nil: where the configuration says. It returns when the update is installed, which the
-// next reboot starts, or with an error that has a code. ErrBusy and ErrWaits change nothing.
-func (e *Engine) Run(ctx context.Context, at Address) (Result, error) {
+// Run looks for an update and installs it. It returns when the update is installed, which the next reboot starts, or with an error that has a code.
+// ErrBusy and ErrWaits change nothing.
+func (e *Engine) Run(ctx context.Context, r Request) (Result, error) {
 	if !e.run.TryLock() {
 		return Result{}, ErrBusy
 	}
@@ -111,16 +118,51 @@ func (e *Engine) Run(ctx context.Context, at Address) (Result, error) {
 	if err := e.cfg.Ready(); err != nil {
 		return Result{}, err
 	}
-	j := &job{Engine: e, ctx: ctx, board: &board{disk: e.cfg.Disk}}
-	err := j.all(at)
+	j := &job{Engine: e, ctx: ctx, rate: r.Rate, wish: r.Wish, board: &board{disk: e.cfg.Disk}}
+	err := j.all(r.At)
 	j.end(err)
 	return Result{Version: j.version, Reboot: j.reboot}, err
+}
+
+// Confirm says that the running system is well: from now on no boot falls back from it. Like the next two it does nothing while an update
+// runs, and returns ErrBusy.
+func (e *Engine) Confirm() error { return e.device((*slot.Device).Confirm) }
+
+// Fall returns the return to the other slot from the system that was installed last; nil: there was none.
+func (e *Engine) Fall() (f *slot.Fall, err error) {
+	err = e.device(func(d *slot.Device) error { f = d.Record().Fall; return nil })
+	return f, err
+}
+
+// RollBack makes the system before the running one start at the next boot, if the other slot still has its version v.
+func (e *Engine) RollBack(v ota.Version, why string) error {
+	return e.device(func(d *slot.Device) error {
+		running, _ := d.Running()
+		if has := d.Record().Slots[running.Other()].Content.Version; has != v {
+			return ota.Fail(ota.SlotFailed, "roll back to %s: the other slot holds %q", v, has)
+		}
+		if err := d.RollBack(why); err != nil {
+			return err
+		}
+		b := &board{disk: e.cfg.Disk, said: map[string]string{}}
+		return b.put(doneFile, "") // the reboot is waited for, as after an update
+	})
+}
+
+func (e *Engine) device(do func(*slot.Device) error) error {
+	if !e.run.TryLock() {
+		return ErrBusy
+	}
+	defer e.run.Unlock()
+	return do(e.cfg.Device)
 }
 
 // job is one update.
 type job struct {
 	*Engine
 	ctx     context.Context
+	rate    int64
+	wish    string
 	board   *board
 	d       *download
 	version ota.Version // "" until the manifest was read
@@ -188,7 +230,7 @@ func (j *job) install(at Address, resume *checkpoint) error {
 		}
 		resume = &checkpoint{}
 	}
-	j.d = &download{ctx: j.ctx, client: j.cfg.Client, quiet: j.cfg.Quiet, patience: j.cfg.Patience, stalled: j.stall,
+	j.d = &download{ctx: j.ctx, client: j.cfg.Client, rate: j.rate, quiet: j.cfg.Quiet, patience: j.cfg.Patience, stalled: j.stall,
 		address: func(ctx context.Context) (string, error) { return at(ctx) }, pause: backoff.Pause{Min: time.Second, Max: 30 * time.Second}}
 	defer j.d.close()
 	if err := j.phase(Downloading); err != nil {
@@ -225,7 +267,7 @@ func (j *job) install(at Address, resume *checkpoint) error {
 	if err := j.cfg.Device.Begin(); err != nil {
 		return err
 	}
-	c := slot.Content{Version: m.Version, Images: map[manifest.Part]slot.Sum{}}
+	c := slot.Content{Version: m.Version, Wish: j.wish, Images: map[manifest.Part]slot.Sum{}}
 	if err := j.images(a, resume.Image, &c); err != nil {
 		return err
 	}

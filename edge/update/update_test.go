@@ -141,7 +141,7 @@ func TestUpdate(t *testing.T) {
 	at := r.put("/v/full/2.ota", data)
 	var phases []Phase
 	e := r.engine(func(c *Config) { c.Changed = func(p Phase, _ ota.Version) { phases = append(phases, p) } })
-	got, err := e.Run(t.Context(), at)
+	got, err := e.Run(t.Context(), Request{At: at})
 	if err != nil || got != (Result{archivetest.Version, true}) {
 		t.Fatalf("%+v, %v", got, err)
 	}
@@ -157,7 +157,7 @@ func TestUpdate(t *testing.T) {
 			t.Errorf("%s: %q, %v; want %q", name, b, err, want)
 		}
 	}
-	if _, err := e.Run(t.Context(), at); !errors.Is(err, ErrWaits) {
+	if _, err := e.Run(t.Context(), Request{At: at}); !errors.Is(err, ErrWaits) {
 		t.Errorf("before the reboot: %v, want %v", err, ErrWaits)
 	}
 	if len(r.events) != 2 || r.events[0].Name != EventStart || r.events[0].S1 != r.server.URL+"/v/full/2.ota" || r.events[1].Name != EventEnd ||
@@ -174,7 +174,7 @@ func TestUpdate(t *testing.T) {
 func TestFactoryUpdate(t *testing.T) {
 	r := newRobot(t)
 	at := r.put("/f.ota", archivetest.Make(manifest.Manifest{QSN: archivetest.QSN}, archivetest.Factory(), ""))
-	if _, err := r.engine().Run(t.Context(), at); err != nil {
+	if _, err := r.engine().Run(t.Context(), Request{At: at}); err != nil {
 		t.Fatal(err)
 	}
 	if !slices.Contains(r.disk.Names(), wipeFile) {
@@ -190,7 +190,7 @@ func TestFactoryUpdate(t *testing.T) {
 	}
 	// The recovery system gets the release that is there, whatever its version.
 	r.put("/full/latest.ota", archivetest.Make(manifest.Manifest{Version: "0.5.0.1"}, archivetest.Production(), ""))
-	if _, err := r.engine().Run(t.Context(), nil); err != nil {
+	if _, err := r.engine().Run(t.Context(), Request{}); err != nil {
 		t.Fatal(err)
 	}
 	if s := r.boot(); s.Recovery || s.Version != "0.5.0.1" {
@@ -210,7 +210,7 @@ func TestCutAtEveryCall(t *testing.T) {
 				r := newRobot(t)
 				at := r.put("/v.ota", data)
 				r.disk.CutAt(n)
-				_, err := r.engine().Run(t.Context(), at)
+				_, err := r.engine().Run(t.Context(), Request{At: at})
 				r.disk.Power(loss, "run")
 				s := r.boot()
 				if err == nil && r.booted.Version == archivetest.Version {
@@ -227,7 +227,7 @@ func TestCutAtEveryCall(t *testing.T) {
 					if readCheckpoint(r.disk) != nil {
 						resumed++
 					}
-					if _, err := r.engine().Run(t.Context(), at); err != nil {
+					if _, err := r.engine().Run(t.Context(), Request{At: at}); err != nil {
 						t.Fatalf("cut at %d: again: %v", n, err)
 					}
 					s = r.boot()
@@ -272,7 +272,7 @@ func TestContinued(t *testing.T) {
 			data := archivetest.Make(manifest.Manifest{}, archivetest.Production(), "")
 			at := r.put("/v.ota", data)
 			r.disk.Fail("system_b", errors.New("input/output error"))
-			if _, err := r.engine().Run(t.Context(), at); ota.CodeOf(err) != ota.DiskFailed {
+			if _, err := r.engine().Run(t.Context(), Request{At: at}); ota.CodeOf(err) != ota.DiskFailed {
 				t.Fatal(err)
 			}
 			c := readCheckpoint(r.disk)
@@ -283,7 +283,7 @@ func TestContinued(t *testing.T) {
 			tt.change(r, data)
 			r.boot()
 			r.sent.Store(0)
-			got, err := r.engine().Run(t.Context(), at)
+			got, err := r.engine().Run(t.Context(), Request{At: at})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -305,7 +305,7 @@ func TestFaultyArchives(t *testing.T) {
 		t.Run(fault.Name, func(t *testing.T) {
 			r := newRobot(t)
 			at := r.put("/v.ota", fault.Archive)
-			_, err := r.engine(func(c *Config) { c.Password = []byte(fault.Password) }).Run(t.Context(), at)
+			_, err := r.engine(func(c *Config) { c.Password = []byte(fault.Password) }).Run(t.Context(), Request{At: at})
 			if ota.CodeOf(err) != fault.Code {
 				t.Fatalf("%v: want code %d", err, fault.Code)
 			}
@@ -358,7 +358,7 @@ func TestRefused(t *testing.T) {
 				if c.Env.URL != "" {
 					c.Env.URL = r.server.URL + c.Env.URL
 				}
-			}).Run(t.Context(), nil)
+			}).Run(t.Context(), Request{})
 			if ota.CodeOf(err) != tt.want || !strings.Contains(err.Error(), tt.says) {
 				t.Errorf("%v: want code %d and %q", err, tt.want, tt.says)
 			}
@@ -384,11 +384,11 @@ func TestOneAtATime(t *testing.T) {
 	e := r.engine()
 	end := make(chan error, 1)
 	go func() {
-		_, err := e.Run(ctx, wait)
+		_, err := e.Run(ctx, Request{At: wait})
 		end <- err
 	}()
 	<-began
-	if _, err := e.Run(t.Context(), nil); !errors.Is(err, ErrBusy) {
+	if _, err := e.Run(t.Context(), Request{}); !errors.Is(err, ErrBusy) {
 		t.Errorf("%v, want %v", err, ErrBusy)
 	}
 	stop()

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"maps"
 	"net"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -22,6 +23,7 @@ import (
 	"kennel/edge/agent/health/diagnosis"
 	"kennel/edge/agent/info"
 	"kennel/edge/agent/info/platform"
+	"kennel/edge/update/slot"
 	"kennel/infra/api/ack"
 	"kennel/infra/api/events"
 	"kennel/infra/api/owners"
@@ -31,6 +33,7 @@ import (
 	"kennel/infra/errs"
 	"kennel/infra/logging"
 	"kennel/infra/runner"
+	"kennel/ota"
 )
 
 // Config holds what a Cloud needs beside the robot.
@@ -43,7 +46,17 @@ type Config struct {
 	OnUp          func()                                                                     // there is a connection, and every part was told
 	OnDown        func(error)                                                                // a connection ended or could not be made
 	Changed       func()                                                                     // there is news for the report
+	Slots         Slots                                                                      // nil: the robot installs no releases
+	Needs         func(battery, charger bool) error                                          // which of them keeps the robot from an update
+	Local         func() (time.Time, bool)                                                   // the robot's local time, if known
+	Reboot        func(context.Context) error                                                // nil: never
 }
+
+// Slots are the robot's two systems.
+type Slots = *slot.Device
+
+// OpenSlots returns nil for a robot that has none.
+func OpenSlots(root *os.Root) (Slots, error) { return release.Slots(root) }
 
 // Talk tells others of the connection. Up and Lost are called in order, one at a time.
 type Talk struct {
@@ -78,14 +91,28 @@ type Cloud struct {
 func New(robot info.Robot, cfg Config) (*Cloud, error) {
 	c := &Cloud{robot: robot, cfg: cfg}
 	c.presence = presence.New(robot.Boot, cfg.Status, presence.Every(cmp.Or(cfg.Interval, presence.Interval)), presence.Clock(robot.Now))
-	c.release = release.New(robot.OS, c, c.Publish, robot.Log)
 	var err error
 	c.events, err = das.New(das.Config{Root: robot.Root, Thing: robot.Thing, BootID: robot.Boot, RobotVersion: robot.OS, Uptime: robot.Uptime,
 		Synced: c.ClockRight, Now: robot.Now, Log: robot.Log, FlushInterval: cfg.Flush, Frugal: robot.Frugal})
 	if err == nil && robot.Recovery {
 		err = c.events.SetAllowUpload(false)
 	}
+	robot.Keep = c.Keep
+	c.release = release.New(release.Config{Running: robot.OS, Ask: c, Publish: c.Publish, Updater: c.updater(robot), Needs: func(n ota.Needs) error { return cfg.Needs(n.Battery, n.Charger) }, Local: cfg.Local,
+		Reboot: cfg.Reboot, Log: robot.Log})
 	return c, err
+}
+
+// updater returns nil for a robot that cannot install releases.
+func (c *Cloud) updater(robot info.Robot) release.Updater {
+	if c.cfg.Slots == nil {
+		return nil
+	}
+	u, err := release.NewUpdater(robot, c.cfg.Slots, c.cfg.Dial)
+	if err != nil {
+		robot.Log.Warn("the robot installs no releases", logging.Err, err)
+	}
+	return u
 }
 
 // Emit records an event (VEC-DAS-05). It logs a failure, because its callers cannot.

@@ -101,6 +101,9 @@ func (h *Health) Fill(m *status.Message) {
 // Problems returns the faults that are open.
 func (h *Health) Problems() []status.Problem { return h.faults.Problems(nil) }
 
+// Needs says which of battery and charger keeps the robot from an update (VEC-OTA-20); nil if none of those asked for does.
+func (h *Health) Needs(battery, charger bool) error { return h.vitals.Needs(battery, charger) }
+
 // Start returns robotd's last word on its start.
 func (h *Health) Start() corelink.Start { return h.vitals.Start() }
 

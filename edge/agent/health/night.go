@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"kennel/edge/agent/health/nightly"
+	"kennel/edge/update"
+	"kennel/edge/update/disk"
 	"kennel/infra/api/events"
 	"kennel/infra/logging"
 	"kennel/infra/proc"
@@ -39,7 +41,7 @@ func (h *Health) NightConfig() nightly.Config {
 				h.Log.WarnContext(ctx, "event not recorded", "event", e.Name, logging.Err, err)
 			}
 		},
-		Reboot: h.reboot, Log: h.Log,
+		Reboot: h.Reboot, Log: h.Log,
 	}
 }
 
@@ -89,16 +91,23 @@ func (h *Health) LocalTime() func() (time.Time, bool) {
 	}
 }
 
-// updating returns the progress of an update. This agent applies none; another program may, and reports it as the original does.
+// updating returns the progress of an update, of this agent or another program, as the original reports it.
 func (h *Health) updating() nightly.Update {
-	if _, err := h.Root.Stat(nightly.DoneFile); err == nil {
+	s, err := update.ReadStatus(disk.Of(h.Root))
+	switch {
+	case err != nil:
+		h.Log.Warn("progress of an update unreadable", logging.Err, err)
+		return nightly.NoUpdate
+	case s.Done:
 		return nightly.UpdateWaits
+	case s.Phase == update.Starting, s.Phase == update.Downloading:
+		return nightly.UpdateRuns
 	}
 	return nightly.NoUpdate
 }
 
-// reboot asks for a reboot of the robot. Events in folders that a boot empties are moved before.
-func (h *Health) reboot(ctx context.Context) error {
+// Reboot asks for a reboot of the robot. Events in folders that a boot empties are moved before.
+func (h *Health) Reboot(ctx context.Context) error {
 	if err := h.cfg.Backup(); err != nil {
 		h.Log.WarnContext(ctx, "events not saved before the reboot", logging.Err, err)
 	}

@@ -38,14 +38,14 @@ func TestRebootCommand(t *testing.T) {
 	h := &Health{cfg: Config{Backup: func() error { return nil }, End: func(err error) { t.Errorf("agentd ends, too: %v", err) }}}
 	done := filepath.Join(dir, "booted")
 	h.cfg.Reboot = []string{"touch", done}
-	if err := h.reboot(t.Context()); err != nil {
+	if err := h.Reboot(t.Context()); err != nil {
 		t.Error(err)
 	}
 	if _, err := os.Stat(done); err != nil {
 		t.Error(err)
 	}
 	h.cfg.Reboot = []string{"cat", filepath.Join(dir, "nothing")}
-	if err := h.reboot(t.Context()); err == nil || !strings.Contains(err.Error(), "No such file") {
+	if err := h.Reboot(t.Context()); err == nil || !strings.Contains(err.Error(), "No such file") {
 		t.Errorf("a program that fails: %v", err)
 	}
 }

@@ -42,6 +42,9 @@ type Agent struct {
 	client  *coreclient.Client // of core
 	restart chan error         // why agentd is to restart; one slot
 	start   *start
+	slots   cloud.Slots
+
+	localTime func() (time.Time, bool)
 }
 
 // New makes the agent of the robot below root, from the files there; it starts nothing. A wipe of the user data that was asked for is done

@@ -29,6 +29,7 @@ import (
 // read, then the stores for all other parts are opened. Each step may use the results of the steps before it.
 func (a *Agent) making() []stages.Stage {
 	return []stages.Stage{
+		{Name: "slots", Do: a.openSlots},
 		{Name: "user_data", Do: func(context.Context) error { return people.Clear(a.Robot) }},
 		{Name: "identity", Do: a.readIdentity},
 		{Name: "boot", Do: a.readBoot},
@@ -38,6 +39,15 @@ func (a *Agent) making() []stages.Stage {
 		{Name: "owner", Do: a.meetPeople},
 		{Name: "commands", Do: func(ctx context.Context) error { return a.orders.TakeCommands(ctx) }},
 	}
+}
+
+// openSlots opens the slots. A robot whose record of them cannot be read lives on with the system that it has.
+func (a *Agent) openSlots(context.Context) (err error) {
+	if a.slots, err = cloud.OpenSlots(a.Root); a.slots == nil && err != nil {
+		a.Log.Error("the robot installs no releases", logging.Err, err)
+		return nil
+	}
+	return err
 }
 
 func (a *Agent) readIdentity(context.Context) (err error) {
@@ -72,7 +82,10 @@ func (a *Agent) readBoot(context.Context) (err error) {
 func (a *Agent) openEvents(context.Context) (err error) {
 	a.report = diagnosis.NewKeeper(a.Root, a.facts, a.Now, a.Log)
 	a.cloud, err = cloud.New(a.Robot, cloud.Config{TracePermille: a.cfg.TracePermille, Flush: a.cfg.Flush, Interval: a.cfg.Status, Status: a.status,
-		Dial: a.cfg.Dial, OnUp: a.cfg.OnUp, OnDown: a.cfg.OnDown, Changed: a.report.Changed})
+		Dial: a.cfg.Dial, OnUp: a.cfg.OnUp, OnDown: a.cfg.OnDown, Changed: a.report.Changed, Slots: a.slots,
+		Needs:  func(battery, charger bool) error { return a.health.Needs(battery, charger) },
+		Local:  func() (time.Time, bool) { return a.localTime() },
+		Reboot: func(ctx context.Context) error { return a.health.Reboot(ctx) }})
 	if err == nil {
 		a.Robot.Emit, a.Robot.Keep = a.cloud.Emit, a.cloud.Keep
 	}
@@ -94,6 +107,7 @@ func (a *Agent) makeParts(context.Context) error {
 	a.health = health.New(a.Robot, health.Config{Telemetry: a.cfg.Telemetry, Silence: a.cfg.Silence, Restart: a.cfg.Restart, Changed: a.cloud.Changed,
 		Stats: d.AddStats, Upload: a.cloud.Events().AllowUpload, Nightly: a.cfg.Nightly, Reboot: a.cfg.Reboot, End: a.startAnew,
 		Backup: a.cloud.Events().Backup, Clock: a.cloud.ClockAgrees, Get: d.Get})
+	a.localTime = a.health.LocalTime()
 	return nil
 }
 

@@ -33,7 +33,7 @@ func (s starter) Run(ctx context.Context, handle func(corelink.Message)) error {
 
 const (
 	spentEvent = "robot.init.time_spent_ms"
-	made       = "user_data identity boot events documents parts owner commands supervisor"
+	made       = "slots user_data identity boot events documents parts owner commands supervisor"
 )
 
 // TestStartIsTold: VEC-BOOT-06, VEC-BOOT-11: each step of agentd's start is an event and a line of the report, in the order in which it
@@ -168,7 +168,7 @@ func TestDoctorShowsTheStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, out, _ := runCommand(dir, "", "doctor", "-offline")
-	if !strings.Contains(out, "start       agentd, ms: user_data ") || !strings.Contains(out, ", commands ") {
+	if !strings.Contains(out, "start       agentd, ms: slots ") || !strings.Contains(out, ", commands ") {
 		t.Errorf("doctor says\n%s", out)
 	}
 }

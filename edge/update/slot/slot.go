@@ -54,6 +54,7 @@ type Sum struct {
 // Content is a set of images that belong together.
 type Content struct {
 	Version ota.Version           `json:"version"`
+	Wish    string                `json:"wish,omitempty"` // that it was installed for, so that a system that failed is not installed for it again
 	Images  map[manifest.Part]Sum `json:"images"`
 }
 
@@ -67,6 +68,7 @@ type Slot struct {
 
 // Fall is a return to the other slot.
 type Fall struct {
+	Wish string      `json:"wish,omitempty"` // of the system that was left
 	From ota.Version `json:"from"`
 	To   ota.Version `json:"to"`
 	Why  string      `json:"why"` // for people
@@ -79,7 +81,7 @@ type Record struct {
 	Slots   map[Name]Slot `json:"slots"`
 	Factory Content       `json:"factory"`
 	Set     Name          `json:"set"`            // of the two sets of factory images, the one that counts
-	Fall    *Fall         `json:"fall,omitempty"` // the last one, until FallTold
+	Fall    *Fall         `json:"fall,omitempty"` // the last one, until a new system is activated
 	Wipe    bool          `json:"wipe,omitempty"` // a factory update asks for the owner's data to be erased, until WipeAsked
 }
 
@@ -238,14 +240,6 @@ func (d *Device) Confirm() error {
 	})
 }
 
-// FallTold forgets the last return to the other slot.
-func (d *Device) FallTold() error {
-	if d.r.Fall == nil {
-		return nil
-	}
-	return d.change(func(r *Record) { r.Fall = nil })
-}
-
 // WipeAsked says that the owner's data will be erased.
 func (d *Device) WipeAsked() error {
 	if !d.r.Wipe {
@@ -262,7 +256,7 @@ func (d *Device) RollBack(why string) error {
 	}
 	return d.change(func(r *Record) {
 		s := r.Slots[d.running]
-		r.Active, r.Fall = d.running.Other(), &Fall{From: s.Content.Version, To: old.Content.Version, Why: why}
+		r.Active, r.Fall = d.running.Other(), &Fall{Wish: s.Content.Wish, From: s.Content.Version, To: old.Content.Version, Why: why}
 		r.Slots[d.running] = Slot{}
 	})
 }
@@ -293,7 +287,7 @@ func Boot(d disk.Disk) (Started, error) {
 		}
 		if why != nil {
 			whys = errors.Join(whys, why)
-			r.Fall = &Fall{From: s.Content.Version, Why: why.Error()}
+			r.Fall = &Fall{Wish: s.Content.Wish, From: s.Content.Version, Why: why.Error()}
 			r.Slots[n] = Slot{}
 			if err := save(d, r); err != nil {
 				return Started{}, err

@@ -245,9 +245,6 @@ func TestFallBack(t *testing.T) {
 			if fall.From != after || fall.To != before || !strings.Contains(fall.Why, tt.why) {
 				t.Errorf("fall %+v, want %q", fall, tt.why)
 			}
-			if err := dev.FallTold(); err != nil || dev.Record().Fall != nil {
-				t.Errorf("told: %v", err)
-			}
 		})
 	}
 }

@@ -1,16 +1,19 @@
-// Package release asks the cloud which release this robot should run and reports the progress towards it. Applying an archive is the
-// updater's work; until it is part of this agent, a robot that should run something else says Pending and why.
+// Package release follows the release that the cloud wants this robot to run: it asks for it, installs it when the robot and the hour permit, and
+// reports each step. A robot without slots installs nothing and says so.
 package release
 
 import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
 	"time"
 
+	"kennel/edge/update"
+	"kennel/edge/update/slot"
 	"kennel/infra/api/ack"
 	"kennel/infra/api/topics"
 	"kennel/infra/backoff"
@@ -24,17 +27,36 @@ import (
 // Our own defaults. The original asked once an hour.
 const (
 	poll       = time.Hour
+	needs      = time.Minute // until battery and charger are looked at again
 	firstRetry = 2 * time.Second
 	maxRetry   = 2 * time.Minute
 )
 
+// Updater installs releases (edge/update.Engine).
+type Updater interface {
+	Run(context.Context, update.Request) (update.Result, error)
+	Confirm() error
+	Fall() (*slot.Fall, error)
+	RollBack(v ota.Version, why string) error
+}
+
+// Config configures an Agent. Running, Ask, Publish and Log are required.
+type Config struct {
+	Running string // the robot's own name of its release
+	Ask     kitmqtt.Requester
+	Publish func(ctx context.Context, name string, payload []byte) error
+	Updater Updater // nil: the robot installs no releases
+	// Needs says what keeps the robot from an update, in words; nil: nothing does.
+	Needs func(ota.Needs) error
+	// Local is the time in the robot's zone, if it is known; nil: it is not.
+	Local  func() (time.Time, bool)
+	Reboot func(context.Context) error // nil: the robot waits for its next boot
+	Log    *slog.Logger
+}
+
 // Agent follows the desired release and reports the robot's progress. Safe for concurrent use.
 type Agent struct {
-	running string // the robot's own name of its release
-	ask     kitmqtt.Requester
-	publish func(ctx context.Context, name string, payload []byte) error
-	log     *slog.Logger
-
+	cfg  Config
 	wake wake.Signal // one slot: look again
 
 	mu      sync.Mutex
@@ -42,11 +64,28 @@ type Agent struct {
 	desired ota.Desired
 	pending *ota.Status // the report that the cloud has not confirmed yet
 	said    ota.Status  // the last report that it did confirm
+	try     try
 }
 
-// New returns an agent of a robot that runs the given version.
-func New(running string, ask kitmqtt.Requester, publish func(context.Context, string, []byte) error, log *slog.Logger) *Agent {
-	return &Agent{running: running, ask: ask, publish: publish, log: log, wake: wake.New()}
+// try is the attempt to install a release.
+type try struct {
+	release ota.Version
+	since   time.Time          // of the wish
+	stop    context.CancelFunc // nil: it does not run
+	result  update.Result
+	err     error
+	ended   time.Time // zero: not yet
+}
+
+// New returns an agent.
+func New(cfg Config) *Agent {
+	if cfg.Needs == nil {
+		cfg.Needs = func(ota.Needs) error { return nil }
+	}
+	if cfg.Local == nil {
+		cfg.Local = func() (time.Time, bool) { return time.Time{}, false }
+	}
+	return &Agent{cfg: cfg, wake: wake.New()}
 }
 
 // Connected says that the cloud can be reached now, or no longer.
@@ -73,16 +112,21 @@ func (a *Agent) HandleAck(k ack.Ack) bool {
 	case ack.Stored:
 		a.said, a.pending = *a.pending, nil
 	case ack.Refused:
-		a.log.Error("cloud refused the update status", "code", k.Code, "reason", k.Reason)
+		a.cfg.Log.Error("cloud refused the update status", "code", k.Code, "reason", k.Reason)
 		a.said, a.pending = *a.pending, nil // saying it again would be refused again
 	case ack.RetryAfter:
-		// The resend timer is already on.
+		return true // the resend timer is already on
+	}
+	if a.said.Phase == ota.Installed {
+		a.wake.Set() // the reboot waits for it
 	}
 	return true
 }
 
-// Run asks for the desired release on every connect, on hints and once an hour, and resends reports until they are confirmed.
+// Run asks for the desired release on every connect, on hints and once an hour, installs it, and resends reports until they are confirmed.
 func (a *Agent) Run(ctx context.Context) error {
+	var installs sync.WaitGroup
+	defer installs.Wait()
 	pause := backoff.Pause{Min: firstRetry, Max: maxRetry}
 	timer := time.NewTimer(poll)
 	defer timer.Stop()
@@ -94,30 +138,31 @@ func (a *Agent) Run(ctx context.Context) error {
 			pause.Reset()
 		case <-timer.C:
 		}
-		next := poll
-		if done := a.step(ctx); !done {
+		next, done := a.step(ctx, &installs)
+		if !done {
 			next = pause.Next(nil)
 		}
 		timer.Reset(next)
 	}
 }
 
-// step asks and reports; done is true if nothing is left to do.
-func (a *Agent) step(ctx context.Context) (done bool) {
+// step asks, installs and reports; done is true if nothing is left to do before next.
+func (a *Agent) step(ctx context.Context, installs *sync.WaitGroup) (next time.Duration, done bool) {
 	a.mu.Lock()
 	online := a.online
 	a.mu.Unlock()
 	if !online {
-		return true // Connected wakes us
+		return poll, true // Connected wakes us
 	}
 	want, err := a.pull(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
-			a.log.WarnContext(ctx, "desired release not read", logging.Err, err)
+			a.cfg.Log.WarnContext(ctx, "desired release not read", logging.Err, err)
 		}
-		return false
+		return 0, false
 	}
-	report := a.judge(want)
+	a.confirm(ctx)
+	report, next := a.follow(ctx, want, installs)
 	a.mu.Lock()
 	a.desired = want
 	if same(report, a.said) {
@@ -133,20 +178,30 @@ func (a *Agent) step(ctx context.Context) (done bool) {
 	}
 	a.mu.Unlock()
 	if out == nil || err != nil {
-		return err == nil
+		return next, err == nil
 	}
-	_ = a.publish(ctx, topics.OTA, out) // not acknowledged: the timer says it again
-	return false
+	_ = a.cfg.Publish(ctx, topics.OTA, out) // not acknowledged: the timer says it again
+	return 0, false
+}
+
+// confirm says that the running system is well: it reached its cloud.
+func (a *Agent) confirm(ctx context.Context) {
+	if a.cfg.Updater == nil {
+		return
+	}
+	if err := a.cfg.Updater.Confirm(); err != nil && !errors.Is(err, update.ErrBusy) {
+		a.cfg.Log.WarnContext(ctx, "slots not written", logging.Err, err)
+	}
 }
 
 func (a *Agent) pull(ctx context.Context) (ota.Desired, error) {
-	body, err := json.Marshal(ota.DesiredRequest{V: 1, Running: a.running})
+	body, err := json.Marshal(ota.DesiredRequest{V: 1, Running: a.cfg.Running})
 	if err != nil {
 		return ota.Desired{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	resp, err := a.ask.Do(ctx, "ota", "desired", body)
+	resp, err := a.cfg.Ask.Do(ctx, "ota", "desired", body)
 	if err != nil {
 		return ota.Desired{}, fmt.Errorf("ask for the desired release: %w", err)
 	}
@@ -157,16 +212,154 @@ func (a *Agent) pull(ctx context.Context) (ota.Desired, error) {
 	return d, nil
 }
 
-// judge compares the robot's release with the desired one.
-func (a *Agent) judge(want ota.Desired) ota.Status {
-	s := ota.Status{Release: want.Release, Running: a.running, Phase: ota.Current}
-	if want.Release != "" && string(want.Release) != a.running {
-		s.Phase = ota.Pending
-		s.Reason = "not supported by this robot: it does not install releases"
+// follow does what the wish asks for now, and returns the robot's report and when to look again.
+func (a *Agent) follow(ctx context.Context, want ota.Desired, installs *sync.WaitGroup) (ota.Status, time.Duration) {
+	s := ota.Status{Release: want.Release, Running: a.cfg.Running, Phase: ota.Current}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	wanted := want.Release != "" && string(want.Release) != a.cfg.Running
+	if t := &a.try; t.release != want.Release || !t.since.Equal(want.Since) || !wanted {
+		if t.stop != nil {
+			t.stop() // its end wakes us
+			s.Phase, s.Reason = ota.Pending, "the update to "+string(t.release)+" ends first"
+			return s, poll
+		}
+		*t = try{release: want.Release, since: want.Since}
 	}
-	return s
+	if !wanted {
+		return s, poll
+	}
+	if a.cfg.Updater != nil {
+		if fall, err := a.cfg.Updater.Fall(); err == nil && fall != nil && fall.Wish == wish(want) {
+			s.Phase, s.Code, s.Reason = ota.FellBack, int(ota.Other), short(fall.Why)
+			return s, poll
+		}
+	}
+	t := &a.try
+	switch {
+	case t.stop != nil:
+		s.Phase = ota.Downloading
+		return s, poll
+	case !t.ended.IsZero() && t.err == nil:
+		s.Phase = ota.Installed
+		return s, a.reboot(ctx, want)
+	case !t.ended.IsZero():
+		s.Phase, s.Code, s.Reason = ota.Failed, int(ota.CodeOf(t.err)), short(t.err.Error())
+		left := poll - time.Since(t.ended)
+		if !passes(t.err) || left > 0 {
+			return s, max(left, time.Second)
+		}
+	}
+	if why, next := a.notNow(want); why != "" {
+		s.Phase, s.Code, s.Reason = ota.Pending, 0, why
+		return s, next
+	}
+	s.Phase, s.Code, s.Reason = ota.Downloading, 0, ""
+	ictx, stop := context.WithCancel(ctx)
+	t.stop, t.ended, t.err = stop, time.Time{}, nil
+	installs.Go(func() { a.install(ictx, want) })
+	return s, poll
 }
 
+// passes reports whether an update that failed may succeed if it is tried again.
+func passes(err error) bool {
+	switch ota.CodeOf(err) {
+	case ota.BadURL, ota.DiskFailed, ota.TimedOut, ota.Other:
+		return true
+	}
+	return false
+}
+
+// notNow says why the robot does not begin, and when to look again.
+func (a *Agent) notNow(want ota.Desired) (why string, next time.Duration) {
+	switch {
+	case a.cfg.Updater == nil:
+		return "not supported by this robot: it does not install releases", poll
+	case want.URL == "" && !want.Rollback:
+		return "the cloud has no archive of it", poll
+	}
+	if want.Window != nil {
+		if open, until := want.Window.At(a.local()); !open {
+			return "outside its window until " + until.Format("Mon 15:04"), min(poll, time.Until(until)+time.Second)
+		}
+	}
+	if want.Needs != nil {
+		if err := a.cfg.Needs(*want.Needs); err != nil {
+			return err.Error(), needs
+		}
+	}
+	return "", 0
+}
+
+// local is the robot's local time; UTC if its zone is not known.
+func (a *Agent) local() time.Time {
+	if now, known := a.cfg.Local(); known {
+		return now
+	}
+	return time.Now().UTC()
+}
+
+// reboot starts the new system, within the window, if the release or the wish asks for it; otherwise the nightly reboot does. The lock is held.
+func (a *Agent) reboot(ctx context.Context, want ota.Desired) time.Duration {
+	if a.cfg.Reboot == nil || !a.try.result.Reboot && !want.Rollback {
+		return poll
+	}
+	if want.Window != nil {
+		if open, until := want.Window.At(a.local()); !open {
+			return min(poll, time.Until(until)+time.Second)
+		}
+	}
+	if a.said.Phase != ota.Installed {
+		return needs // the report goes first, and its acknowledgement comes
+	}
+	if err := a.cfg.Reboot(ctx); err != nil {
+		a.cfg.Log.WarnContext(ctx, "robot not rebooted after its update", logging.Err, err)
+	}
+	return needs
+}
+
+// install runs an update to its end.
+func (a *Agent) install(ctx context.Context, want ota.Desired) {
+	first := true
+	at := func(ctx context.Context) (string, error) {
+		if first {
+			first = false
+			return want.URL, nil
+		}
+		now, err := a.pull(ctx) // a signed address ends
+		if err == nil && now.Release != want.Release {
+			err = ota.Fail(ota.Other, "the cloud no longer wants %s", want.Release)
+		}
+		return now.URL, err
+	}
+	var result update.Result
+	var err error
+	if want.Rollback {
+		result.Version, err = want.Release, a.cfg.Updater.RollBack(want.Release, "the cloud asked for it")
+	} else {
+		result, err = a.cfg.Updater.Run(ctx, update.Request{At: at, Wish: wish(want), Rate: want.Rate})
+	}
+	if errors.Is(err, update.ErrWaits) { // of an earlier run of this program
+		result.Reboot, err = true, nil
+	}
+	if err != nil {
+		a.cfg.Log.WarnContext(ctx, "update failed", "release", want.Release, "code", int(ota.CodeOf(err)), logging.Err, err)
+	}
+	a.mu.Lock()
+	a.try.stop()
+	a.try.stop, a.try.result, a.try.err, a.try.ended = nil, result, err, time.Now()
+	a.mu.Unlock()
+	a.wake.Set()
+}
+
+// wish names what the cloud asks for. The same release asked for again later is another wish.
+func wish(d ota.Desired) string {
+	return string(d.Release) + " " + d.Since.UTC().Format(time.RFC3339Nano)
+}
+
+// short keeps a reason within what a report holds.
+func short(s string) string { return s[:min(len(s), 1000)] }
+
 func same(x, y ota.Status) bool {
-	return x.Release == y.Release && x.Phase == y.Phase && x.Running == y.Running && x.Reason == y.Reason
+	return x.Release == y.Release && x.Phase == y.Phase && x.Running == y.Running && x.Code == y.Code && x.Reason == y.Reason
 }

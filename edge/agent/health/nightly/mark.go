@@ -79,3 +79,9 @@ func Asked(root *os.Root) bool {
 	_, err := root.Lstat(AskedFile)
 	return err == nil
 }
+
+// Installed reports whether an update of the robot below root waits for the reboot.
+func Installed(root *os.Root) bool {
+	_, err := root.Lstat(DoneFile)
+	return err == nil
+}

@@ -4,6 +4,7 @@ package vitals
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -328,6 +329,22 @@ func (v *Vitals) Resting() bool {
 	defer v.mu.Unlock()
 	s, ok := power.ParseSleep(v.power.Sleep)
 	return !v.powerAt.IsZero() && time.Since(v.powerAt) < stale && (v.power.Calm || ok && s.Asleep())
+}
+
+// Needs says which of battery and charger keeps the robot from an update; nil if none of those asked for does. A robot on its charger needs no
+// battery.
+func (v *Vitals) Needs(battery, charger bool) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	switch on := onCharger(v.state); {
+	case (battery || charger) && !v.fresh():
+		return errors.New("battery and charger are not known: the real-time core does not answer")
+	case charger && !on:
+		return errors.New("the robot is not on its charger")
+	case battery && !on && power.Level(v.state.BatteryLevel) == power.Low:
+		return fmt.Errorf("the battery is low: %.2f V", v.state.BatteryVolts)
+	}
+	return nil
 }
 
 func (v *Vitals) fresh() bool { return !v.at.IsZero() && time.Since(v.at) < stale }

@@ -1,0 +1,105 @@
+package sim
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"kennel/edge/agent/cloud/release"
+	"kennel/edge/agent/info/platform"
+	"kennel/edge/agent/info/robotfs"
+	"kennel/edge/bootparam"
+	"kennel/edge/update/disk"
+	"kennel/edge/update/slot"
+	"kennel/ota"
+	"kennel/ota/manifest"
+)
+
+// System is the content of a simulated system image: what the programs of that release do. What follows its line is ballast.
+type System struct {
+	Version ota.Version `json:"version"`
+}
+
+// Image returns a system image of at least size bytes.
+func (s System) Image(size int) []byte {
+	b, err := json.Marshal(s)
+	if err != nil {
+		panic(err) // of strings and numbers
+	}
+	b = append(b, '\n')
+	for n := 0; len(b) < size; n++ { // a program is neither noise nor all zeros
+		b = fmt.Appendf(b, "%s block %d\n", s.Version, n*n)
+	}
+	return b
+}
+
+// writeSlots gives a robot its two slots, of which the first has the system that it was born with, and the factory's images.
+func writeSlots(root *os.Root, b Birth) error {
+	v, err := ota.ParseVersion(b.OSVersion)
+	if err != nil {
+		return err
+	}
+	d := disk.Of(root)
+	content := func(v ota.Version, images map[manifest.Part][]byte) (slot.Content, error) {
+		c := slot.Content{Version: v, Images: map[manifest.Part]slot.Sum{}}
+		for part, data := range images {
+			f, err := d.Write(slot.File(part, slot.A))
+			if err != nil {
+				return c, err
+			}
+			_, err = f.WriteAt(data, 0)
+			if err == nil {
+				c.Images[part], err = slot.SumOf(f, int64(len(data)))
+			}
+			if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+				return c, err
+			}
+		}
+		return c, d.SyncDir("slots")
+	}
+	system, err := content(v, map[manifest.Part][]byte{manifest.Boot: []byte("kernel of " + b.OSVersion), manifest.System: System{v}.Image(1 << 10)})
+	if err != nil {
+		return err
+	}
+	const rescue = "0.9.0.0"
+	factory, err := content(rescue, map[manifest.Part][]byte{manifest.ABoot: []byte("loader"), manifest.Recovery: []byte("rescue kernel"),
+		manifest.RecoveryFS: System{rescue}.Image(1 << 10)})
+	if err != nil {
+		return err
+	}
+	return errors.Join(
+		robotfs.WriteFile(root, release.KeyFile, b.ReleaseKey, 0o644),
+		robotfs.WriteFile(root, release.SerialFile, []byte(b.Thing.Serial()+"\n"), 0o444),
+		slot.Make(d, system, factory))
+}
+
+// LoadSlot is the boot loader of a robot with slots: it chooses one, says which to the kernel, and mounts its system, of which a simulated robot
+// sees the version. recovery reports that neither slot could be started. A robot without slots starts as it is.
+func LoadSlot(root *os.Root) (recovery bool, err error) {
+	d := disk.Of(root)
+	s, err := slot.Boot(d)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("boot loader: %w", err)
+	}
+	b, err := root.ReadFile(bootparam.File)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, fmt.Errorf("kernel's command line: %w", err)
+	}
+	words := slices.DeleteFunc(strings.Fields(string(b)), func(w string) bool { return bootparam.Parse(w).Slot != "" })
+	words = append(words, bootparam.InSlot(string(s.Slot)))
+	if line := []byte(strings.Join(words, " ") + "\n"); !bytes.Equal(line, b) {
+		err = robotfs.WriteFile(root, bootparam.File, line, 0o644)
+	}
+	if platform.OSVersion(root) != string(s.Version) {
+		err = errors.Join(err, robotfs.WriteFile(root, platform.OSVersionFile, []byte(s.Version+"\n"), 0o644))
+	}
+	return s.Recovery, err
+}
