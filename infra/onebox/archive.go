@@ -43,6 +43,8 @@ type Manifest struct {
 	Members  map[string]Member `json:"members"`  // by slash-separated path
 	RootKey  bool              `json:"root_key"` // the key of the root authority is in it
 	Tables   map[string]Table  `json:"tables"`   // by schema and name; what the dump holds. nil: an older program made the backup
+	// Objects are what S3 keeps beside each object, by key. nil: a one-machine instance, whose gateway keeps it in files.
+	Objects map[string]ObjectInfo `json:"objects"`
 }
 
 // Table describes the rows of a table.

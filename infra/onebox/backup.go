@@ -20,7 +20,6 @@ import (
 	"kennel/infra/durable"
 	"kennel/infra/errs"
 	"kennel/infra/pg"
-	"kennel/infra/pg/pgserver"
 	"kennel/infra/proc"
 )
 
@@ -36,6 +35,7 @@ var robotTemp = []string{"run", "socket", "vic-logmgr", "das", "das-backup"}
 // Saving says what to save and where.
 type Saving struct {
 	Dir, Out string
+	From     *Parts             // saved instead of the instance in Dir; nil: that
 	To       agefile.Recipients // who can open the file; none: it is not encrypted
 	RootKey  bool               // put the key of the root authority into it, which can sign every other authority
 }
@@ -70,8 +70,8 @@ func (s Saving) write(ctx context.Context, out string, log *slog.Logger) (m Mani
 	if err != nil {
 		return m, 0, err
 	}
-	if _, err := os.Stat(filepath.Join(p.cluster(), "PG_VERSION")); err != nil {
-		return m, 0, errs.New(errs.NotFound, "%s holds no instance (no Postgres cluster in %s)", p.Root, p.cluster())
+	if _, err := os.Stat(filepath.Join(p.cluster(), "PG_VERSION")); err != nil && s.From == nil {
+		return m, 0, errs.New(errs.NotFound, "%s holds no instance (no Postgres cluster in %s); -config FILE names an installation with parts of its own", p.Root, p.cluster())
 	}
 	f, err := os.CreateTemp(filepath.Dir(out), ".kennel-backup-") // mode 0600
 	if err != nil {
@@ -88,15 +88,12 @@ func (s Saving) write(ctx context.Context, out string, log *slog.Logger) (m Mani
 		return m, 0, err
 	}
 	a.omit = func(member string) bool { return !s.RootKey && isRootKey(member) }
+	save := func() error { return a.instance(ctx, p, log) }
+	if s.From != nil {
+		save = func() error { return s.From.save(ctx, a) }
+	}
 	for _, step := range []func() error{
-		func() error {
-			return WithDatabase(ctx, p.Root, log, func(db *Postgres) error { return a.database(ctx, db) })
-		},
-		func() error { return a.tree("s3", p.S3, gatewayTemp) },
-		func() error { return a.tree("ca", p.CA) },
-		func() error { return a.tree("secrets", p.Secrets) },
-		func() error { return a.tree("robots", p.Robots, robotTemp...) },
-		a.close, sealed.Close, f.Sync,
+		save, a.close, sealed.Close, f.Sync,
 		func() error { fi, err := f.Stat(); size = fi.Size(); return err },
 		f.Close,
 		func() error { return os.Rename(f.Name(), out) },
@@ -109,6 +106,30 @@ func (s Saving) write(ctx context.Context, out string, log *slog.Logger) (m Mani
 	return a.manifest, size, nil
 }
 
+// instance adds a one-machine instance.
+func (p *packer) instance(ctx context.Context, from Paths, log *slog.Logger) error {
+	for _, step := range []func() error{
+		func() error {
+			return WithDatabase(ctx, from.Root, log, func(db *Postgres) error {
+				s, err := db.server()
+				if err != nil {
+					return err
+				}
+				return p.database(ctx, s)
+			})
+		},
+		func() error { return p.tree("s3", from.S3, gatewayTemp) },
+		func() error { return p.tree("ca", from.CA) },
+		func() error { return p.tree("secrets", from.Secrets) },
+		func() error { return p.tree("robots", from.Robots, robotTemp...) },
+	} {
+		if err := errors.Join(context.Cause(ctx), step()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // isRootKey reports whether a member is a key of the root authority, such as ca/root-2.key.
 func isRootKey(member string) bool {
 	first, _ := path.Match("ca/root.key", member)
@@ -117,9 +138,9 @@ func isRootKey(member string) bool {
 }
 
 // database adds the dump, and to the manifest what each table holds in it: both see the same moment.
-func (p *packer) database(ctx context.Context, db *Postgres) error {
-	p.manifest.Postgres = db.Binaries().Major
-	return onSnapshot(ctx, db, func(tx pgx.Tx, snapshot string) (err error) {
+func (p *packer) database(ctx context.Context, db server) error {
+	p.manifest.Postgres = db.bin.Major // that of pg_dump: a dump can be restored by it and later ones
+	return onSnapshot(ctx, db.Config, func(tx pgx.Tx, snapshot string) (err error) {
 		r, w, err := os.Pipe()
 		if err != nil {
 			return err
@@ -129,7 +150,7 @@ func (p *packer) database(ctx context.Context, db *Postgres) error {
 		defer cancel(nil)
 		dumped := make(chan error, 1)
 		go func() {
-			err := pgTool(ctx, db, proc.Spec{Name: "pg_dump", Stdout: w}, "--format=custom", "--compress=0", "--no-owner", "--snapshot="+snapshot)
+			err := db.tool(ctx, proc.Spec{Name: "pg_dump", Stdout: w}, "--format=custom", "--compress=0", "--no-owner", "--snapshot="+snapshot)
 			dumped <- errors.Join(err, w.Close())
 		}()
 		if err := p.stream(dumpName, r); err != nil {
@@ -145,8 +166,8 @@ func (p *packer) database(ctx context.Context, db *Postgres) error {
 }
 
 // onSnapshot calls fn with a transaction that sees one moment, and the name by which pg_dump sees the same.
-func onSnapshot(ctx context.Context, db *Postgres, fn func(tx pgx.Tx, snapshot string) error) error {
-	pool, err := pg.Open(ctx, db.Config())
+func onSnapshot(ctx context.Context, cfg pg.Config, fn func(tx pgx.Tx, snapshot string) error) error {
+	pool, err := pg.Open(ctx, cfg)
 	if err != nil {
 		return err
 	}
@@ -274,15 +295,4 @@ func parsePostmaster(s string) (string, error) {
 		return "", errs.New(errs.Corrupt, "line 6 is %q, want an IP address", lines[5])
 	}
 	return net.JoinHostPort(ip.String(), strconv.FormatUint(port, 10)), nil
-}
-
-// pgTool runs one of Postgres's own programs, which spec names, on the instance's database.
-func pgTool(ctx context.Context, db *Postgres, spec proc.Spec, args ...string) error {
-	pw, err := db.Password()
-	if err != nil {
-		return err
-	}
-	spec.Path, spec.Args = db.Binaries().Path(spec.Name), append([]string{"--dbname=" + db.DSN(), "--no-password"}, args...)
-	spec.Env, spec.Dir = append(pgserver.Env(), "PGPASSWORD="+pw), "/"
-	return proc.Once(ctx, spec)
 }

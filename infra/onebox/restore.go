@@ -2,6 +2,7 @@ package onebox
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -195,8 +196,15 @@ func restoreInto(ctx context.Context, archive *os.File, ids agefile.Identities, 
 		return err
 	}
 	defer dump.Close()
+	if look == nil && s.Manifest.Objects != nil {
+		return errs.New(errs.Invalid, "this is the backup of an installation with a Postgres and an S3 of its own: restore it with -config FILE")
+	}
 	err = startedDatabase(ctx, p, log, func(db *Postgres) error {
-		if err := pgTool(ctx, db, proc.Spec{Name: "pg_restore", Stdin: dump}, "--no-owner", "--exit-on-error", "--single-transaction"); err != nil || look == nil {
+		own, err := db.server()
+		if err != nil {
+			return err
+		}
+		if err := own.tool(ctx, proc.Spec{Name: "pg_restore", Stdin: dump}, "--no-owner", "--exit-on-error", "--single-transaction"); err != nil || look == nil {
 			return err
 		}
 		s.Postgres = db
@@ -224,7 +232,11 @@ func (s *Scratch) unpack(archive *os.File, ids agefile.Identities) (*parts, erro
 	if s.Manifest, err = unpack(content, root); err != nil {
 		return nil, err
 	}
-	if _, ok := s.Manifest.Members["secrets/"+postgresName]; !ok {
+	if s.Manifest.Objects != nil { // of an installation with a Postgres of its own
+		if err := durable.WriteFile(s.Paths.secret(postgresName), []byte(rand.Text()+"\n"), 0o600); err != nil {
+			return nil, err
+		}
+	} else if _, ok := s.Manifest.Members["secrets/"+postgresName]; !ok {
 		return nil, corrupt("member secrets/%s is missing", postgresName)
 	}
 	dump := &parts{dir: tmp}

@@ -1,4 +1,4 @@
-// Package backup holds kenneld's commands that save a one-machine instance, prove a backup, and restore it.
+// Package backup holds kenneld's commands that save an installation, prove a backup, and restore it.
 package backup
 
 import (
@@ -19,6 +19,7 @@ import (
 	"kennel/cloud/ready"
 	"kennel/cloud/ready/readypg"
 	"kennel/infra/agefile"
+	"kennel/infra/blob"
 	"kennel/infra/cli"
 	"kennel/infra/config"
 	"kennel/infra/errs"
@@ -38,16 +39,18 @@ func Commands(dir func(flag string) (string, error)) []*cobra.Command {
 func backupCommand(dataDir func(string) (string, error)) *cobra.Command {
 	var s onebox.Saving
 	var keys []string
-	var file string
+	var file, settings string
 	cmd := &cobra.Command{
 		Use:   "backup",
-		Short: "Save a one-machine instance into one file, also while it runs",
-		Long: `Save a one-machine instance into one file: database, objects, authorities and secrets. With public keys of age (-recipient,
+		Short: "Save an installation into one file, also while it runs",
+		Long: `Save a one-machine instance into one file: database, objects, authorities and secrets. With -config, save the installation that
+kenneld serve runs with these settings: the database, the bucket, and the folder of the authorities. That needs pg_dump on this machine, of the
+server's version or a later one. With public keys of age (-recipient,
 -recipients-file, or the file backup-recipients in the data folder) only the holder of a matching private key can read it; without them the
 file is as secret as what is in it.
 
 The key of the root authority is left out unless -with-root-key is given. Nothing that runs needs it; keep it apart with kenneld ca offline.`,
-		Example: "  kenneld backup -out kennel.backup -recipient age1...\n  kenneld backup -data /srv/kennel -out kennel.backup\n  kenneld backup drill -in kennel.backup -identity age-key.txt",
+		Example: "  kenneld backup -out kennel.backup -recipient age1...\n  kenneld backup -data /srv/kennel -out kennel.backup\n  kenneld backup -config /etc/kennel/kenneld.yaml -out kennel.backup -recipient age1...\n  kenneld backup drill -in kennel.backup -identity age-key.txt",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			dir, err := dataDir(s.Dir)
@@ -55,6 +58,11 @@ The key of the root authority is left out unless -with-root-key is given. Nothin
 				return err
 			}
 			s.Dir = dir
+			if settings != "" {
+				if s.From, err = parts(cmd.Context(), settings); err != nil {
+					return err
+				}
+			}
 			if ours := filepath.Join(dir, recipientsName); len(keys) == 0 && file == "" {
 				if _, err := os.Stat(ours); err == nil {
 					file = ours
@@ -66,7 +74,7 @@ The key of the root authority is left out unless -with-root-key is given. Nothin
 			saved, err := onebox.Backup(cmd.Context(), s, commandLog(cmd))
 			r := ready.Record{Kind: ready.Backup, OK: err == nil, At: time.Now(), Says: words(saved, err)}
 			if errs.KindOf(err) != errs.NotFound { // there is an instance to tell
-				note(cmd.Context(), cmd, dir, "", r)
+				note(cmd.Context(), cmd, dir, settings, r)
 			}
 			if err != nil {
 				return err
@@ -76,6 +84,7 @@ The key of the root authority is left out unless -with-root-key is given. Nothin
 	}
 	f := cmd.Flags()
 	f.StringVar(&s.Dir, "data", "", "data folder (default: as kenneld onebox)")
+	f.StringVar(&settings, "config", "", "settings of kenneld serve, whose parts are saved instead")
 	f.StringVar(&s.Out, "out", "", "file to write (required)")
 	f.StringArrayVar(&keys, "recipient", nil, "public `key` of age to which the file is encrypted (may be repeated)")
 	f.StringVar(&file, "recipients-file", "", "`file` with such keys, one a line (default: backup-recipients in the data folder, if it is there)")
@@ -83,6 +92,16 @@ The key of the root authority is left out unless -with-root-key is given. Nothin
 	_ = cmd.MarkFlagRequired("out") // the flag exists
 	cmd.AddCommand(drillCommand(dataDir))
 	return cmd
+}
+
+// parts returns the parts that settings name.
+func parts(ctx context.Context, settings string) (*onebox.Parts, error) {
+	cfg := app.Defaults()
+	if err := config.Load(&cfg, settings, app.EnvPrefix, os.Environ()); err != nil {
+		return nil, cli.Usage("%w", err)
+	}
+	objects, err := blob.Open(ctx, cfg.S3)
+	return &onebox.Parts{Postgres: cfg.Postgres, Bucket: cfg.S3.Bucket, Objects: objects, CA: cfg.CA.Dir, Seal: cfg.CA.SealPath()}, err
 }
 
 // words says what a backup is, a sentence.
@@ -172,16 +191,26 @@ kennelctl check find it. The scratch folder needs about three times the size of 
 }
 
 func restoreCommand(dataDir func(string) (string, error)) *cobra.Command {
-	var data, in, identity string
+	var data, in, identity, settings, scratch string
 	cmd := &cobra.Command{
-		Use:     "restore",
-		Short:   "Make an instance from a backup, in an empty folder",
-		Example: "  kenneld restore -in kennel.backup -data /srv/kennel\n  kenneld restore -in kennel.backup -identity age-key.txt",
+		Use:   "restore",
+		Short: "Make an instance from a backup, in an empty folder or in an empty database",
+		Long: `Make a one-machine instance from a backup, in an empty folder. A backup that was made with -config goes back with -config: the objects into the
+bucket, the authorities into their folder if that is empty, and then the tables into the database, which must have none. Nothing of kenneld may run
+meanwhile.`,
+		Example: "  kenneld restore -in kennel.backup -data /srv/kennel\n  kenneld restore -in kennel.backup -identity age-key.txt -config /etc/kennel/kenneld.yaml",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ids, err := agefile.ReadIdentities(identity)
 			if err != nil {
 				return err
+			}
+			if settings != "" {
+				to, err := parts(cmd.Context(), settings)
+				if err != nil {
+					return err
+				}
+				return onebox.RestoreParts(cmd.Context(), in, scratch, ids, *to)
 			}
 			dir, err := dataDir(data)
 			if err != nil {
@@ -191,6 +220,8 @@ func restoreCommand(dataDir func(string) (string, error)) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&data, "data", "", "data folder, absent or empty (default: as kenneld onebox)")
+	cmd.Flags().StringVar(&settings, "config", "", "settings of kenneld serve, into whose parts a backup of such an installation goes")
+	cmd.Flags().StringVar(&scratch, "scratch", "", "folder in which that is unpacked meanwhile (default: that for temporary files)")
 	cmd.Flags().StringVar(&in, "in", "", "file that kenneld backup wrote (required)")
 	cmd.Flags().StringVar(&identity, "identity", "", "`file` with the private key of age, for an encrypted backup")
 	_ = cmd.MarkFlagRequired("in") // the flag exists

@@ -21,9 +21,12 @@ import (
 	"kennel/certs/ca"
 	"kennel/cloud/account/accountpg"
 	"kennel/cloud/account/audit"
+	"kennel/cloud/app"
 	"kennel/cloud/das/daspg"
 	"kennel/cloud/ready"
 	"kennel/cloud/ready/readypg"
+	"kennel/infra/blob"
+	"kennel/infra/blob/blobtest"
 	"kennel/infra/cli"
 	"kennel/infra/errs"
 	"kennel/infra/jobs"
@@ -31,6 +34,7 @@ import (
 	"kennel/infra/onebox"
 	"kennel/infra/pg"
 	"kennel/infra/pg/pgtest"
+	"kennel/infra/seal"
 )
 
 // drillEvents is how many events a drill restores: tens of thousands, in a soak ten millions. KENNEL_DRILL_EVENTS says another number.
@@ -52,7 +56,6 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 // stocked makes the data folder of an instance with events, audit lines, authorities, and one uploaded log with its object.
 func stocked(t *testing.T, events int) (dir string) {
 	t.Helper()
-	ctx := t.Context()
 	work, err := os.MkdirTemp("", "kennel-drill-test-")
 	if err != nil {
 		t.Fatal(err)
@@ -75,32 +78,39 @@ func stocked(t *testing.T, events int) (dir string) {
 		t.Fatal(err)
 	}
 	inDatabase(t, dir, func(pool *pgxpool.Pool) {
-		if _, err := pg.Migrate(ctx, pool, migrations.FS); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := jobs.Migrate(ctx, pool); err != nil {
-			t.Fatal(err)
-		}
-		now := time.Now()
-		if err := daspg.Open(pool).EnsurePartitions(ctx, now); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := pool.Exec(ctx, `INSERT INTO das_event (received, grp, thing, boot_id, seq, ts, uptime_ms, unsynced, level, source, robot_version, profile_id, feature_type, feature_run_id, event, s1, i1)
-			SELECT $1, n / 1000, 'vic:' || lpad(to_hex(n % 5000), 8, '0'), md5((n % 5000)::text), n, n, n, false, 'info', 'vic-engine', '2.0.1.6091', '', '', '', 'robot.something_happened', 'word ' || n, n
-			FROM generate_series(1, $2) n`, now, events); err != nil {
-			t.Fatal(err)
-		}
-		lines := audit.New(accountpg.New(pool), nil)
-		for range 25 {
-			if err := lines.Append(ctx, audit.Entry{Actor: "kenneld", Action: "test", Object: "x"}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if _, err := pool.Exec(ctx, `INSERT INTO uploads_log (key, thing, account, name, size, os, at) VALUES ('logs/one.log', 'vic:00e20100', '', 'one.log', 5, '', now())`); err != nil {
-			t.Fatal(err)
-		}
+		stock(t, pool, events)
 	})
 	return dir
+}
+
+// stock fills a database with events, audit lines, and one uploaded log.
+func stock(t *testing.T, pool *pgxpool.Pool, events int) {
+	t.Helper()
+	ctx := t.Context()
+	if _, err := pg.Migrate(ctx, pool, migrations.FS); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := jobs.Migrate(ctx, pool); err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	if err := daspg.Open(pool).EnsurePartitions(ctx, now); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pool.Exec(ctx, `INSERT INTO das_event (received, grp, thing, boot_id, seq, ts, uptime_ms, unsynced, level, source, robot_version, profile_id, feature_type, feature_run_id, event, s1, i1)
+		SELECT $1, n / 1000, 'vic:' || lpad(to_hex(n % 5000), 8, '0'), md5((n % 5000)::text), n, n, n, false, 'info', 'vic-engine', '2.0.1.6091', '', '', '', 'robot.something_happened', 'word ' || n, n
+		FROM generate_series(1, $2) n`, now, events); err != nil {
+		t.Fatal(err)
+	}
+	lines := audit.New(accountpg.New(pool), nil)
+	for range 25 {
+		if err := lines.Append(ctx, audit.Entry{Actor: "kenneld", Action: "test", Object: "x"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := pool.Exec(ctx, `INSERT INTO uploads_log (key, thing, account, name, size, os, at) VALUES ('logs/one.log', 'vic:00e20100', '', 'one.log', 5, '', now())`); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func inDatabase(t *testing.T, dir string, fn func(*pgxpool.Pool)) {
@@ -253,6 +263,87 @@ func drillsOfDamage(t *testing.T, dir, archive string, drill func(string) (Drill
 	}
 	if code != cli.ExitFailed || len(said) != 2 || !strings.Contains(said["audit"], "line 7") || !strings.Contains(said["objects"], "logs/one.log") {
 		t.Errorf("exit %d, failed %v", code, said)
+	}
+}
+
+// TestServeInstallation (issue 16, finding 9): an installation with a Postgres and an S3 of its own is saved, drilled, and restored into others.
+func TestServeInstallation(t *testing.T) {
+	ctx, dir := t.Context(), t.TempDir()
+	settings := func(name string) (file string, cfg app.Config, pool *pgxpool.Pool) {
+		t.Helper()
+		cfg, pool = app.Defaults(), pgtest.NewEmpty(t)
+		cfg.Postgres.DSN, cfg.S3, cfg.CA.Dir = pool.Config().ConnString(), blobtest.Config(t), filepath.Join(dir, name)
+		file = filepath.Join(dir, name+".yaml")
+		text, err := json.Marshal(map[string]any{ // JSON is YAML
+			"postgres": map[string]any{"dsn": cfg.Postgres.DSN},
+			"s3": map[string]any{"endpoint": cfg.S3.Endpoint, "bucket": cfg.S3.Bucket, "path_style": cfg.S3.PathStyle, "access_key_file": cfg.S3.AccessKeyFile,
+				"secret_key_file": cfg.S3.SecretKeyFile},
+			"mqtt": map[string]any{"url": "ssl://localhost:8884"}, "ca": map[string]any{"dir": cfg.CA.Dir}})
+		if err := errors.Join(err, os.WriteFile(file, text, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		return file, cfg, pool
+	}
+	file, cfg, pool := settings("first")
+	stock(t, pool, 500)
+	if _, err := ca.Init(cfg.CA.Dir); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := seal.Init(cfg.CA.SealPath()); err != nil {
+		t.Fatal(err)
+	}
+	objects, err := blob.Open(ctx, cfg.S3)
+	if err == nil {
+		err = errors.Join(objects.EnsureBucket(ctx), objects.Put(ctx, "logs/one.log", strings.NewReader("a log"), 5, blob.PutOptions{ContentType: "text/plain", Metadata: map[string]string{"name": "b25l"}}))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, err := age.GenerateX25519Identity()
+	identity, archive := filepath.Join(dir, "identity"), filepath.Join(dir, "kennel.backup")
+	if err := errors.Join(err, os.WriteFile(identity, []byte(id.String()+"\n"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if out, code := kenneldRun(t, "backup", "-config", file, "-out", archive, "-recipient", id.Recipient().String()); code != cli.ExitOK || strings.Contains(out, "not recorded") {
+		t.Fatalf("backup: exit %d: %s", code, out)
+	}
+	var r DrillReport
+	out, code := kenneldRun(t, "backup", "drill", "-in", archive, "-identity", identity, "-config", file, "-o", "json")
+	if err := json.NewDecoder(strings.NewReader(out)).Decode(&r); err != nil || code != cli.ExitOK || !r.OK || !r.Encrypted || r.Rows < 500 || len(r.Checks) != 6 {
+		t.Fatalf("drill: exit %d, %+v, %v", code, r, err)
+	}
+	for _, k := range []ready.Kind{ready.Backup, ready.Drill} {
+		if last, err := readypg.New(pool).Last(ctx, k); err != nil || last.Good.At.IsZero() || !last.Bad.At.IsZero() {
+			t.Errorf("recorded of %s: %+v, %v", k, last, err)
+		}
+	}
+	if out, code := kenneldRun(t, "restore", "-in", archive, "-identity", identity, "-data", filepath.Join(dir, "x")); code == cli.ExitOK || !strings.Contains(out, "-config") {
+		t.Errorf("into a folder: exit %d: %s", code, out)
+	}
+	if out, code := kenneldRun(t, "restore", "-in", archive, "-identity", identity, "-config", file); code == cli.ExitOK || !strings.Contains(out, "tables") {
+		t.Errorf("into a database that is in use: exit %d: %s", code, out)
+	}
+
+	again, back, restored := settings("second")
+	if out, code := kenneldRun(t, "restore", "-in", archive, "-identity", identity, "-config", again); code != cli.ExitOK {
+		t.Fatalf("restore: exit %d: %s", code, out)
+	}
+	var events int
+	if err := restored.QueryRow(ctx, "SELECT count(*) FROM das_event").Scan(&events); err != nil || events != 500 {
+		t.Errorf("%d events, %v", events, err)
+	}
+	if objects, err = blob.Open(ctx, back.S3); err != nil {
+		t.Fatal(err)
+	}
+	if o, err := objects.Head(ctx, "logs/one.log"); err != nil || o.Size != 5 || o.ContentType != "text/plain" || o.Metadata["name"] != "b25l" {
+		t.Errorf("the log: %+v, %v", o, err)
+	}
+	a, err := ca.Load(back.CA.Dir)
+	if err != nil || a.RootName() == "" {
+		t.Error("authorities:", err)
+	}
+	if _, err := seal.Load(back.CA.SealPath()); err != nil {
+		t.Error(err)
 	}
 }
 
