@@ -131,6 +131,9 @@ var composeEnv = map[string]string{"KENNEL_NAME": "localhost"}
 // TestComposeRules holds the file to what its first lines promise.
 func TestComposeRules(t *testing.T) {
 	c := loadCompose(t, "compose.yaml", composeEnv)
+	more := loadCompose(t, "backup.yaml", composeEnv)
+	maps.Copy(c.Services, more.Services)
+	maps.Copy(c.Volumes, more.Volumes)
 	secretName := regexp.MustCompile(`(?i)(password|secret|token|access_key)`)
 	for name, s := range c.Services {
 		bad := func(format string, args ...any) {
@@ -388,6 +391,14 @@ func TestComposeStarts(t *testing.T) {
 		return nil
 	})
 	t.Logf("refused by the list %v after the order", took.Round(time.Millisecond))
+
+	// A backup of all that, which a drill proves.
+	d.file.Services["backup"] = loadCompose(t, "backup.yaml", composeEnv).Services["backup"]
+	d.bringUp("backup")
+	if out, err := kenneld("backup", "drill", "-in", filepath.Join(d.dir, "volumes/backup/kennel.backup"), "-scratch", d.dir, "-config",
+		filepath.Join(d.dir, "backup/etc/kennel/kenneld.yaml")); err != nil || strings.Contains(out, "not recorded") {
+		t.Errorf("drill: %v\n%s", err, out)
+	}
 
 	// A second `up` runs the jobs again: nothing changes.
 	password, err := os.ReadFile(filepath.Join(d.dir, "state/operator/first-password"))

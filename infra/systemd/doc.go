@@ -2,6 +2,7 @@
 //
 //	on a server    kenneld@.service        roles against parts of your own: systemctl enable --now kenneld@all
 //	               kenneld-onebox.service  everything on one machine
+//	               kenneld-backup.timer    a backup each night of either
 //	               kennel.sysusers, kennel.tmpfiles
 //	on a robot     robotd.service          the real-time core, with watchdog
 //	               agentd.service          all that faces the network, with watchdog

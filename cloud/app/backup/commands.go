@@ -28,7 +28,7 @@ import (
 	"kennel/infra/pg"
 )
 
-// recipientsName is a file in the data folder: public keys to which backups are encrypted unless a flag says otherwise.
+// recipientsName is a file in the data folder, or beside that of the authorities: public keys to which backups are encrypted unless a flag says otherwise.
 const recipientsName = "backup-recipients"
 
 // Commands returns backup, with drill below it, and restore. dir returns the data folder that a flag names, or the default.
@@ -53,17 +53,16 @@ The key of the root authority is left out unless -with-root-key is given. Nothin
 		Example: "  kenneld backup -out kennel.backup -recipient age1...\n  kenneld backup -data /srv/kennel -out kennel.backup\n  kenneld backup -config /etc/kennel/kenneld.yaml -out kennel.backup -recipient age1...\n  kenneld backup drill -in kennel.backup -identity age-key.txt",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			dir, err := dataDir(s.Dir)
-			if err != nil {
-				return err
-			}
-			s.Dir = dir
+			var err error
 			if settings != "" {
 				if s.From, err = parts(cmd.Context(), settings); err != nil {
 					return err
 				}
+				s.Dir = filepath.Dir(filepath.Clean(s.From.CA))
+			} else if s.Dir, err = dataDir(s.Dir); err != nil {
+				return err
 			}
-			if ours := filepath.Join(dir, recipientsName); len(keys) == 0 && file == "" {
+			if ours := filepath.Join(s.Dir, recipientsName); len(keys) == 0 && file == "" {
 				if _, err := os.Stat(ours); err == nil {
 					file = ours
 				}
@@ -74,7 +73,7 @@ The key of the root authority is left out unless -with-root-key is given. Nothin
 			saved, err := onebox.Backup(cmd.Context(), s, commandLog(cmd))
 			r := ready.Record{Kind: ready.Backup, OK: err == nil, At: time.Now(), Says: words(saved, err)}
 			if errs.KindOf(err) != errs.NotFound { // there is an instance to tell
-				note(cmd.Context(), cmd, dir, settings, r)
+				note(cmd.Context(), cmd, s.Dir, settings, r)
 			}
 			if err != nil {
 				return err
@@ -87,7 +86,7 @@ The key of the root authority is left out unless -with-root-key is given. Nothin
 	f.StringVar(&settings, "config", "", "settings of kenneld serve, whose parts are saved instead")
 	f.StringVar(&s.Out, "out", "", "file to write (required)")
 	f.StringArrayVar(&keys, "recipient", nil, "public `key` of age to which the file is encrypted (may be repeated)")
-	f.StringVar(&file, "recipients-file", "", "`file` with such keys, one a line (default: backup-recipients in the data folder, if it is there)")
+	f.StringVar(&file, "recipients-file", "", "`file` with such keys, one a line (default: backup-recipients in the data folder or beside ca.dir, if it is there)")
 	f.BoolVar(&s.RootKey, "with-root-key", false, "put the key of the root authority into the file as well")
 	_ = cmd.MarkFlagRequired("out") // the flag exists
 	cmd.AddCommand(drillCommand(dataDir))
@@ -160,9 +159,12 @@ kennelctl check find it. The scratch folder needs about three times the size of 
 		Example: "  kenneld backup drill -in kennel.backup -identity age-key.txt\n  kenneld backup drill -in kennel.backup -identity age-key.txt -scratch /mnt/spare -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			dir, err := dataDir(data)
-			if err != nil {
-				return err
+			dir := ""
+			if file == "" {
+				var err error
+				if dir, err = dataDir(data); err != nil {
+					return err
+				}
 			}
 			ids, err := agefile.ReadIdentities(identity)
 			if err != nil {
