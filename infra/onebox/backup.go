@@ -139,7 +139,7 @@ func isRootKey(member string) bool {
 
 // database adds the dump, and to the manifest what each table holds in it: both see the same moment.
 func (p *packer) database(ctx context.Context, db server) error {
-	p.manifest.Postgres = db.bin.Major // that of pg_dump: a dump can be restored by it and later ones
+	p.manifest.Postgres = db.bin.Major // of pg_dump: its own version and later ones restore the dump
 	return onSnapshot(ctx, db.Config, func(tx pgx.Tx, snapshot string) (err error) {
 		r, w, err := os.Pipe()
 		if err != nil {

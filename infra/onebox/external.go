@@ -24,7 +24,7 @@ import (
 	"kennel/infra/proc"
 )
 
-// Parts are a Postgres and a bucket that somebody else runs, and the folder of the authorities: an installation of kenneld serve.
+// Parts are a Postgres and a bucket that other programs run, and the folder of the authorities: an installation of kenneld serve.
 type Parts struct {
 	Postgres pg.Config
 	Bucket   string

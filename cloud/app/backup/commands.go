@@ -28,7 +28,7 @@ import (
 	"kennel/infra/pg"
 )
 
-// recipientsName is a file in the data folder, or beside that of the authorities: public keys to which backups are encrypted unless a flag says otherwise.
+// recipientsName is a file in the data folder, or beside the folder of the authorities: public keys to which backups are encrypted unless a flag says otherwise.
 const recipientsName = "backup-recipients"
 
 // Commands returns backup, with drill below it, and restore. dir returns the data folder that a flag names, or the default.
