@@ -34,6 +34,9 @@ var occasions = map[webhook.Kind]string{
 	webhook.Setting: "A setting changes", webhook.Command: "A command ends", webhook.Revoked: "A certificate is revoked", webhook.Ping: "A test",
 	webhook.ProblemRaised: "A robot has a new problem", webhook.ProblemGone: "A problem has been gone for half a minute", webhook.FaultRaised: "A robot raises a numbered fault",
 	webhook.AlertFiring: "An alert fires", webhook.AlertResolved: "An alert is resolved",
+	webhook.RolloutWaiting: "A rollout waits for approval", webhook.RolloutStarted: "A rollout starts", webhook.RolloutPhase: "A rollout's next phase opens",
+	webhook.RolloutBaking: "A phase of a rollout is through", webhook.RolloutPaused: "A rollout is paused", webhook.RolloutResumed: "A rollout continues",
+	webhook.RolloutStopped: "A guard stops a rollout", webhook.RolloutAborted: "A rollout is aborted", webhook.RolloutRetried: "Failed robots of a rollout try again", webhook.RolloutDone: "A rollout is done",
 }
 
 func occasion(k webhook.Kind) string {

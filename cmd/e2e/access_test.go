@@ -81,7 +81,7 @@ func TestAccessMatrix(t *testing.T) {
 	names := access.HTTP.Names()
 	slices.SortStableFunc(names, func(a, b string) int { return ending(a) - ending(b) })
 	fill := strings.NewReplacer("{thing}", "vic:00e2ffff", "{doc}", "vic.RobotSettings", "{id}", "00000000-0000-4000-8000-000000000000",
-		"{session}", "none", "{cohort}", "none",
+		"{session}", "none", "{cohort}", "none", "{action}", "pause",
 		"{token}", "00000000-0000-4000-8000-000000000000", "{app}", "none", "{batch}", "no-such-batch", "{species}", "vic", "{userid}", "me", "{username}", "nobody", "{esn}", "00e2ffff",
 		"{file}", "device.crl", "{service}", "jdocs", "{method}", "read", "{$}", "", "{path...}", "no-such-page")
 	asked := 0

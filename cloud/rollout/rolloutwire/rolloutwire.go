@@ -38,8 +38,15 @@ func Wire(b wire.Base, robots *registry.Service, releases *ota.Service, hint ota
 	svc := rollout.New(rollout.Config{Store: rolloutpg.New(b.Pool), Fleet: Fleet(robots.Briefs), Known: releases.Known, Hint: hint, Now: time.Now})
 	releases.Follow(svc)
 	alarms := alertpg.New(b.Pool)
+	var audit func(ctx context.Context, action, object, detail string) error // routes are mounted before pages are served
 	return wire.Slice{
-		Routes: wire.Routes(func(mux *http.ServeMux, d wire.Doors) { rolloutapi.Mount(mux, svc, d.Audit, b.Log) }),
+		Routes: wire.Routes(func(mux *http.ServeMux, d wire.Doors) {
+			audit = d.Audit
+			rolloutapi.Mount(mux, svc, d.Audit, b.Log)
+		}),
+		Pages: rolloutapi.Pages(svc, func(ctx context.Context, action, object, detail string) error {
+			return audit(ctx, action, object, detail)
+		}),
 		Jobs: []jobs.Job{{Name: "rollout.step", Every: rollout.StepEvery, Run: func(ctx context.Context) error {
 			return errors.Join(svc.Step(ctx), tell(ctx, svc, alarms))
 		}}},

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/http/httptest"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -17,8 +19,10 @@ import (
 	"kennel/cloud/registry/filter"
 	"kennel/cloud/registry/registrypg"
 	"kennel/cloud/rollout"
+	"kennel/cloud/rollout/rolloutapi"
 	"kennel/cloud/rollout/rolloutpg"
 	"kennel/cloud/rollout/rolloutwire"
+	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/pg/pgtest"
 	"kennel/infra/thing"
@@ -313,4 +317,56 @@ func TestZones(t *testing.T) {
 	want("Etc/GMT+3")
 	exec(t, pool, `DELETE FROM jdocs_doc`)
 	want("")
+}
+
+// TestPage: the page shows each rollout's phases, funnel and codes in words, with a button that stops it; a viewer has none. A robot's page says why it waits.
+func TestPage(t *testing.T) {
+	pool := pgtest.New(t)
+	c := open(pool)
+	fill(t, pool, c, 3)
+	r := create(t, c, rollout.Spec{Phases: []rollout.Phase{{Percent: 100, BakeS: 60}}, Cap: 1})
+	if _, err := c.releases.Ask(t.Context(), robot(1), older); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.releases.Report(t.Context(), robot(1), ota.Status{ID: "1", Release: newer, Phase: "failed", Code: 209}); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.StepOne(t.Context(), r.ID); err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	pages := rolloutapi.Pages(c.Service, func(_ context.Context, action, object, _ string) error {
+		lines = append(lines, action+" "+object)
+		return nil
+	})
+	as := func(role auth.Role) context.Context {
+		return auth.WithCaller(t.Context(), auth.Caller{Role: role, Name: "op"})
+	}
+	show := func(role auth.Role, want ...string) string {
+		t.Helper()
+		html, err := pages[0].Show(as(role))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range want {
+			if !strings.Contains(string(html), w) {
+				t.Errorf("no %q in\n%s", w, html)
+			}
+		}
+		return string(html)
+	}
+	show(auth.Admin, "Stop this rollout", `class="danger"`, "with code 209: the signature", `<span class="num">1</span> wait for a free place`, `<span class="num">1</span> failed`, "0 of 3 updated", "running")
+	if html := show(auth.Viewer, "running"); strings.Contains(html, "<form") {
+		t.Error("a viewer has buttons")
+	}
+	if err := pages[0].Do(as(auth.Admin), url.Values{"rollout": {r.ID}, "action": {"pause"}}); err != nil || !slices.Equal(lines, []string{"rollout.pause " + r.ID}) {
+		t.Errorf("%v, %q", err, lines)
+	}
+	show(auth.Admin, "paused", "Continue")
+	q := httptest.NewRequestWithContext(as(auth.Viewer), "GET", "/things/vic:000001/rollouts", nil)
+	q.SetPathValue("thing", string(robot(1)))
+	_, html, err := pages[1].Tab(q.Context(), q)
+	if err != nil || !strings.Contains(string(html), "Its update failed with code 209") {
+		t.Errorf("%s, %v", html, err)
+	}
 }
