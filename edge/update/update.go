@@ -27,6 +27,7 @@ import (
 	"kennel/infra/logging"
 	"kennel/ota"
 	"kennel/ota/archive"
+	"kennel/ota/delta"
 	"kennel/ota/manifest"
 )
 
@@ -168,11 +169,6 @@ type job struct {
 	version ota.Version // "" until the manifest was read
 	reboot  bool
 	stalled time.Time // when it was told last
-}
-
-// delta writes what the changes of an image make of the running system.
-func (j *job) delta(*archive.Reader, *archive.Image, *slot.Content) error {
-	return ota.Fail(ota.BadDelta, "changes cannot be applied")
 }
 
 // all is the process of the original, in its order (VEC-OTA-14).
@@ -341,6 +337,84 @@ func (j *job) image(a *archive.Reader, i *archive.Image) error {
 		}
 	}
 	return j.cfg.Device.Keep(f)
+}
+
+// delta makes the new images of what runs and the changes in i. An image without changes is copied.
+func (j *job) delta(a *archive.Reader, i *archive.Image, c *slot.Content) (err error) {
+	open := map[manifest.Part]disk.File{}
+	var bases []disk.File
+	defer func() {
+		for _, f := range bases {
+			_ = f.Close() // read only
+		}
+		if err != nil {
+			for _, f := range open {
+				_ = f.Close() // err says more
+			}
+		}
+	}()
+	_, runs := j.cfg.Device.Running()
+	pair := func(part manifest.Part) (base, target disk.File, err error) {
+		if _, ok := runs.Images[part]; !ok {
+			return nil, nil, ota.Fail(ota.BadDelta, "changes of image %.20q, which the running system does not have", part)
+		}
+		if base, err = j.cfg.Device.Image(part); err != nil {
+			return nil, nil, ota.Fail(ota.DiskFailed, "image %s of the running system: %w", part, err)
+		}
+		bases = append(bases, base)
+		if target, err = j.cfg.Device.Write(part); err == nil {
+			open[part] = target
+		}
+		return base, target, err
+	}
+	_, err = delta.Apply(&watched{i, func() error { return j.progress(a.Consumed()) }}, func(m delta.Image) (io.ReaderAt, io.WriterAt, error) {
+		part := manifest.Part(m.Name)
+		base, target, err := pair(part)
+		c.Images[part] = slot.Sum{Bytes: m.New.Size, SHA256: m.New.SHA256}
+		return base, target, err
+	})
+	if err == nil {
+		_, err = io.Copy(io.Discard, i) // to its end, where its hash is checked
+	}
+	if err != nil {
+		return err
+	}
+	for part, sum := range runs.Images {
+		if _, changed := c.Images[part]; changed {
+			continue
+		}
+		base, target, err := pair(part)
+		if err == nil {
+			_, err = io.Copy(io.NewOffsetWriter(target, 0), io.NewSectionReader(base, 0, sum.Bytes))
+		}
+		if err != nil {
+			return ota.Fail(ota.DiskFailed, "copy image %s: %w", part, err)
+		}
+		c.Images[part] = sum
+	}
+	for part, f := range open {
+		delete(open, part)
+		if err := j.cfg.Device.Keep(f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// watched calls did after each read.
+type watched struct {
+	r   io.Reader
+	did func() error
+}
+
+func (w *watched) Read(p []byte) (int, error) {
+	n, err := w.r.Read(p)
+	if n > 0 {
+		if err := w.did(); err != nil {
+			return n, err
+		}
+	}
+	return n, err
 }
 
 // activate makes the new images the ones that start.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -22,6 +23,7 @@ import (
 	"kennel/infra/api/events"
 	"kennel/ota"
 	"kennel/ota/archive/archivetest"
+	"kennel/ota/delta"
 	"kennel/ota/manifest"
 )
 
@@ -44,7 +46,7 @@ func newRobot(t *testing.T) *robot {
 	r := &robot{t: t, disk: disktest.New(), files: map[string][]byte{}, unit: Unit{Running: archivetest.Running, QSN: archivetest.QSN}}
 	contents := [2]slot.Content{{Version: archivetest.Running}, {Version: "0.9.0.1"}}
 	for n, images := range []map[manifest.Part][]byte{
-		{manifest.Boot: archivetest.Image(91, 9_000), manifest.System: archivetest.Image(92, 60_000)},
+		oldImages(),
 		{manifest.ABoot: archivetest.Image(93, 900), manifest.Recovery: archivetest.Image(94, 900), manifest.RecoveryFS: archivetest.Image(95, 900)},
 	} {
 		contents[n].Images = map[manifest.Part]slot.Sum{}
@@ -91,6 +93,33 @@ func (c *counted) Write(p []byte) (int, error) {
 	n, err := c.ResponseWriter.Write(p)
 	c.n.Add(int64(n))
 	return n, err
+}
+
+func oldImages() map[manifest.Part][]byte {
+	return map[manifest.Part][]byte{manifest.Boot: archivetest.Image(91, 9_000), manifest.System: archivetest.Image(92, 60_000)}
+}
+
+// deltaArchive changes the old images to new ones.
+func deltaArchive(t *testing.T, base ota.Version, next map[manifest.Part][]byte) []byte {
+	t.Helper()
+	var parts []delta.Part
+	for _, part := range []manifest.Part{manifest.Boot, manifest.System} {
+		if data, ok := next[part]; ok {
+			parts = append(parts, delta.Part{Name: string(part), Base: bytes.NewReader(oldImages()[part]), New: bytes.NewReader(data)})
+		}
+	}
+	var payload bytes.Buffer
+	if err := delta.Make(&payload, parts...); err != nil {
+		t.Fatal(err)
+	}
+	return archivetest.Make(manifest.Manifest{Images: []manifest.Image{{Base: base}}}, map[manifest.Part][]byte{manifest.Changes: payload.Bytes()}, "")
+}
+
+// rebuilt is the old system with something in its midst, larger than before.
+func rebuilt() map[manifest.Part][]byte {
+	old := oldImages()
+	system := slices.Concat(old[manifest.System][:20_000], []byte("a new function"), old[manifest.System][20_000:])
+	return map[manifest.Part][]byte{manifest.Boot: append(old[manifest.Boot], 1, 2, 3), manifest.System: system}
 }
 
 // boot starts what the boot loader chooses; the files in memory are gone.
@@ -201,10 +230,16 @@ func TestFactoryUpdate(t *testing.T) {
 // TestCutAtEveryCall: the power fails at every write, sync, rename and removal of an update, one after the other, whatever the disk makes of it.
 // The robot boots a whole system each time, and the next try ends updated; an image that was kept is not sent again (issue 17).
 func TestCutAtEveryCall(t *testing.T) {
-	data := archivetest.Make(manifest.Manifest{}, archivetest.Production(), "")
-	for _, loss := range disktest.Losses {
-		t.Run(fmt.Sprint("loss ", loss), func(t *testing.T) {
+	whole := archivetest.Make(manifest.Manifest{}, archivetest.Production(), "")
+	changes := deltaArchive(t, archivetest.Running, rebuilt())
+	for i := range 2 * len(disktest.Losses) {
+		loss, isDelta := disktest.Losses[i/2], i%2 == 1
+		t.Run(fmt.Sprintf("loss %d, delta %t", loss, isDelta), func(t *testing.T) {
 			t.Parallel()
+			data := whole
+			if isDelta {
+				data = changes
+			}
 			resumed := 0
 			for n := 1; ; n++ {
 				r := newRobot(t)
@@ -215,7 +250,7 @@ func TestCutAtEveryCall(t *testing.T) {
 				s := r.boot()
 				if err == nil && r.booted.Version == archivetest.Version {
 					t.Logf("%d calls; %d tries continued", n-1, resumed)
-					if n < 30 || resumed == 0 {
+					if n < 25 || !isDelta && resumed == 0 {
 						t.Error("want an update of more calls, and some that are continued")
 					}
 					return
@@ -239,6 +274,60 @@ func TestCutAtEveryCall(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestDelta: changes make the new system of the running one; an image without changes is taken over; where they do not fit, or are missing, the
+// whole release is installed (VEC-OTA-11, VEC-OTA-18).
+func TestDelta(t *testing.T) {
+	const diff, full = "/diff/" + string(archivetest.Running) + ".ota", "/full/latest.ota"
+	next := rebuilt()
+	damaged := archivetest.Make(manifest.Manifest{Images: []manifest.Image{{Base: archivetest.Running}}},
+		map[manifest.Part][]byte{manifest.Changes: []byte("no delta")}, "")
+	other := newImagesOf(next, func(b []byte) []byte { return append([]byte{7}, b...) })
+	for _, tt := range []struct {
+		name string
+		diff []byte // nil: there is none
+		want map[manifest.Part][]byte
+	}{
+		{"both images", deltaArchive(t, archivetest.Running, next), next},
+		{"one image", deltaArchive(t, archivetest.Running, map[manifest.Part][]byte{manifest.System: next[manifest.System]}),
+			map[manifest.Part][]byte{manifest.Boot: oldImages()[manifest.Boot], manifest.System: next[manifest.System]}},
+		{"none", nil, other},
+		{"damaged", damaged, other},
+		{"for another version", deltaArchive(t, "1.7.0.1", next), other},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newRobot(t)
+			r.put(full, archivetest.Make(manifest.Manifest{}, other, ""))
+			if tt.diff != nil {
+				r.put(diff, tt.diff)
+			}
+			if _, err := r.engine().Run(t.Context(), Request{}); err != nil {
+				t.Fatal(err)
+			}
+			if s := r.boot(); s.Version != archivetest.Version || s.Slot != slot.B {
+				t.Fatalf("started %+v", s)
+			}
+			for part, want := range tt.want {
+				f, err := r.disk.Open(slot.File(part, slot.B))
+				if err != nil {
+					t.Fatal(err)
+				}
+				got := make([]byte, len(want))
+				if _, err := f.ReadAt(got, 0); err != nil && err != io.EOF || !bytes.Equal(got, want) {
+					t.Errorf("%s: not the new image, %v", part, err)
+				}
+			}
+		})
+	}
+}
+
+func newImagesOf(images map[manifest.Part][]byte, change func([]byte) []byte) map[manifest.Part][]byte {
+	out := map[manifest.Part][]byte{}
+	for part, b := range images {
+		out[part] = change(b)
+	}
+	return out
 }
 
 // TestContinued: after a reboot an update continues with the image at which it ended; one that changed meanwhile starts from the beginning.
