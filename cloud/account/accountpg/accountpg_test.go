@@ -381,7 +381,9 @@ func TestKnownPlacesAreLimitedToo(t *testing.T) {
 	}
 	w.sleep(account.DeviceTTL)
 	for i := range 3 {
-		_, err = w.LoginFrom(t.Context(), ada, "wrong password", account.From{Addr: fmt.Sprint("198.51.100.", i), Device: l.Device})
+		if _, err := w.LoginFrom(t.Context(), ada, "wrong password", account.From{Addr: fmt.Sprint("198.51.100.", i), Device: l.Device}); err == nil {
+			t.Error("a wrong password was let in")
+		}
 	}
 	if _, err := w.LoginFrom(t.Context(), ada, password, account.From{Addr: "198.51.100.9", Device: l.Device}); err != nil {
 		t.Errorf("an old device is a stranger, not refused: %v", err)

@@ -54,7 +54,7 @@ func (p Parameters) Check(parameter string, given json.RawMessage) (json.RawMess
 func (p Parameters) Store(ctx context.Context, values map[string]json.RawMessage) (map[string]json.RawMessage, error) {
 	line, err := port.Open(ctx, p.Device, DefaultBaud, false)
 	if err != nil {
-		return nil, fmt.Errorf("System port: %w", err)
+		return nil, fmt.Errorf("port %s: %w", p.Device, err)
 	}
 	defer line.Close() // all writes are acknowledged
 	client := sysmode.NewClient(line)

@@ -148,8 +148,12 @@ func (s *Server) call(ctx context.Context, h ReqHandler, id thing.ID, name strin
 // refuse encodes err as a response, and logs what is ours to mend.
 func (s *Server) refuse(ctx context.Context, in Incoming, id string, err error) []byte {
 	kind := errs.KindOf(err)
-	if kind == errs.Internal && errors.Is(err, context.DeadlineExceeded) {
+	switch {
+	case kind != errs.Internal:
+	case errors.Is(err, context.DeadlineExceeded):
 		kind, err = errs.Unavailable, errs.Coded(errs.Unavailable, "timeout", "%s/%s took longer than you wanted to wait", in.Service, in.Method)
+	case errors.Is(err, context.Canceled): // this process stops; another one, or the next, answers
+		kind, err = errs.Unavailable, errs.Coded(errs.Unavailable, "stopping", "%s/%s was interrupted: the service stops", in.Service, in.Method)
 	}
 	if kind == errs.Internal || kind == errs.Corrupt {
 		s.log.ErrorContext(ctx, "request failed", logging.Thing, in.Thing, "service", in.Service, "method", in.Method, logging.Err, err)

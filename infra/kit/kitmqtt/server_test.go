@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -49,8 +50,11 @@ func TestServeAnswersEveryKind(t *testing.T) {
 			return nil, errs.New(errs.Invalid, "%s", strings.Repeat("x", 1<<20))
 		},
 		"t/panic": func(context.Context, thing.ID, []byte) ([]byte, error) { panic("boom") },
-		"t/slow":  func(ctx context.Context, _ thing.ID, _ []byte) ([]byte, error) { <-ctx.Done(); return nil, ctx.Err() },
-		"t/big":   func(context.Context, thing.ID, []byte) ([]byte, error) { return big, nil },
+		"t/stop": func(context.Context, thing.ID, []byte) ([]byte, error) {
+			return nil, fmt.Errorf("read the row: %w", context.Canceled)
+		},
+		"t/slow": func(ctx context.Context, _ thing.ID, _ []byte) ([]byte, error) { <-ctx.Done(); return nil, ctx.Err() },
+		"t/big":  func(context.Context, thing.ID, []byte) ([]byte, error) { return big, nil },
 	}, discard())
 	for method, want := range map[string]envelope.Response{
 		"echo":   {Status: "ok"},
@@ -60,6 +64,7 @@ func TestServeAnswersEveryKind(t *testing.T) {
 		"long":   {Status: "invalid", Error: strings.Repeat("x", 1000) + "…"},
 		"panic":  {Status: "internal", Error: "internal error"},
 		"slow":   {Status: "unavailable", Code: "timeout", Error: "t/slow took longer than you wanted to wait"},
+		"stop":   {Status: "unavailable", Code: "stopping", Error: "t/stop was interrupted: the service stops"},
 		"nobody": {Status: "not_found", Code: "unknown_method", Error: `this cloud has no request "t/nobody"`},
 	} {
 		asked := time.Now().UnixMilli()
@@ -80,7 +85,7 @@ func TestServeAnswersEveryKind(t *testing.T) {
 	if got, _, err := envelope.DecodeResponse(out); err != nil || got.Code != "too_large" || got.Status != "invalid" {
 		t.Errorf("big: %+v, %v", got, err)
 	}
-	if st := s.Stats(); st.Panics != 1 || st.Unknown != 1 || st.Failed != 7 {
+	if st := s.Stats(); st.Panics != 1 || st.Unknown != 1 || st.Failed != 8 {
 		t.Errorf("stats %+v", st)
 	}
 }
