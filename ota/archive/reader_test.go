@@ -268,20 +268,45 @@ type writerFunc func(p []byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
-// FuzzReader: no input makes the reader panic or give out more than the manifest says, and every error has a code. Signatures are not verified, because
-// nothing else would be reached.
-func FuzzReader(f *testing.F) {
-	for _, fault := range archivetest.Faults() {
-		f.Add(fault.Archive, fault.Password)
+// small is an archive short enough for a fuzzer.
+func small(password string) []byte {
+	return archivetest.Make(manifest.Manifest{}, map[manifest.Part][]byte{manifest.Boot: archivetest.Image(1, 40), manifest.System: archivetest.Image(2, 90)}, password)
+}
+
+// fuzzed reads what a fuzzer made: every error has a code, and what is whole is what the manifest says. Signatures are not verified, because nothing else
+// would be reached.
+func fuzzed(t *testing.T, b []byte, password string) {
+	a, got, err := install(bytes.NewReader(b), archive.Options{Unverified: true, Password: []byte(password)})
+	if c := ota.CodeOf(err); err != nil && (c < ota.WrongOrder || c >= ota.Other) {
+		t.Fatalf("code %d: %v", c, err)
 	}
-	f.Fuzz(func(t *testing.T, b []byte, password string) {
-		a, got, err := install(bytes.NewReader(b), archive.Options{Unverified: true, Password: []byte(password)})
-		if c := ota.CodeOf(err); err != nil && (c < ota.WrongOrder || c >= ota.Other) {
-			t.Fatalf("code %d: %v", c, err)
+	if err == nil && len(got) != len(a.Manifest.Images) {
+		t.Fatalf("%d images of %d", len(got), len(a.Manifest.Images))
+	}
+	for part, b := range got {
+		if i := slices.IndexFunc(a.Manifest.Images, func(i manifest.Image) bool { return i.Part == part }); a.Manifest.Images[i].SHA256 != sha256.Sum256(b) {
+			t.Fatalf("%s is whole and not the one of the manifest", part)
 		}
-		if err == nil && len(got) != len(a.Manifest.Images) {
-			t.Fatalf("%d images of %d", len(got), len(a.Manifest.Images))
-		}
+	}
+}
+
+// FuzzReader changes any byte of an archive.
+func FuzzReader(f *testing.F) {
+	for _, password := range []string{"", "x"} {
+		f.Add(small(password), password)
+	}
+	f.Fuzz(fuzzed)
+}
+
+// FuzzImages changes manifest and images inside a sound tar, which the checksums of its headers keep from FuzzReader.
+func FuzzImages(f *testing.F) {
+	for _, password := range []string{"", "x"} {
+		e := archivetest.Entries(small(password))
+		f.Add(e[0].Body, e[2].Body, e[3].Body, password)
+	}
+	f.Fuzz(func(t *testing.T, ini, boot, system []byte, password string) {
+		fuzzed(t, archivetest.Tar(archivetest.Entry{Name: archive.ManifestFile, Body: ini}, archivetest.Entry{Name: archive.SignatureFile, Body: []byte("x")},
+			archivetest.Entry{Name: manifest.Boot.File(), Body: boot}, archivetest.Entry{Name: manifest.System.File(), Body: system}), password)
 	})
 }
 
