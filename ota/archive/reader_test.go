@@ -273,7 +273,7 @@ func small(password string) []byte {
 	return archivetest.Make(manifest.Manifest{}, map[manifest.Part][]byte{manifest.Boot: archivetest.Image(1, 40), manifest.System: archivetest.Image(2, 90)}, password)
 }
 
-// fuzzed reads what a fuzzer made: every error has a code, and what is whole is what the manifest says. Signatures are not verified, because nothing else
+// fuzzed reads what a fuzzer made: every error has a code, and each whole image is the one of the manifest. Signatures are not verified, because nothing else
 // would be reached.
 func fuzzed(t *testing.T, b []byte, password string) {
 	a, got, err := install(bytes.NewReader(b), archive.Options{Unverified: true, Password: []byte(password)})
