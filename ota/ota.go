@@ -109,6 +109,9 @@ type Artifact struct {
 	Size   int64  `json:"size,omitempty"`   // bytes
 }
 
+// maxURL bounds an address, in bytes: one that AWS signs with the credentials of a role has a token of more than 1,000.
+const maxURL = 8000
+
 var hashPattern = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
 // Check reports what is wrong with an artifact; an empty one is right.
@@ -116,8 +119,8 @@ func (a Artifact) Check() error {
 	switch u, err := url.Parse(a.URL); {
 	case a == Artifact{}:
 		return nil
-	case err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || len(a.URL) > 2000:
-		return errs.New(errs.Invalid, "artifact: url %.100q: want http or https, a host and at most 2000 bytes", a.URL)
+	case err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || len(a.URL) > maxURL:
+		return errs.New(errs.Invalid, "artifact: url %.100q: want http or https, a host and at most %d bytes", a.URL, maxURL)
 	case a.SHA256 != "" && !hashPattern.MatchString(a.SHA256):
 		return errs.New(errs.Invalid, "artifact: sha256 %.80q: want 64 lower-case hex digits", a.SHA256)
 	case a.Size < 0:

@@ -73,6 +73,13 @@ type Service struct {
 	store    Store
 	hint     Hinter
 	rollouts Rollouts // nil: none
+	archives Archives // nil: none
+}
+
+// Archives finds archives of releases.
+type Archives interface {
+	// Artifact returns where a robot that runs something gets release v: a delta from there, or the full archive; an empty one if there is neither.
+	Artifact(ctx context.Context, species thing.Species, running string, v Version) (Artifact, error)
 }
 
 // HintName is the name of the hint below down/.
@@ -83,6 +90,9 @@ func New(store Store, hint Hinter) *Service { return &Service{store: store, hint
 
 // Follow has rollouts decide from now on; it is called before the service is used.
 func (s *Service) Follow(r Rollouts) { s.rollouts = r }
+
+// Supply has robots that ask be told where the archive is; it is called before the service is used.
+func (s *Service) Supply(a Archives) { s.archives = a }
 
 // AddRelease makes a release known.
 func (s *Service) AddRelease(ctx context.Context, r Release) error {
@@ -114,10 +124,17 @@ func (s *Service) Desired(ctx context.Context, id thing.ID) (Desired, error) {
 	return s.desired(ctx, id, func(r Rollouts) (Desired, bool, error) { return r.Desired(ctx, id) })
 }
 
-// Ask is Desired for a robot that asks, with what it needs to get the release.
+// Ask is Desired for a robot that asks, with what it needs to get the release: the archive that was uploaded, else the address that a person gave. A robot that
+// does not say what it runs gets the full archive.
 func (s *Service) Ask(ctx context.Context, id thing.ID, running string) (Desired, error) {
 	d, err := s.desired(ctx, id, func(r Rollouts) (Desired, bool, error) { return r.Ask(ctx, id, running) })
-	if err == nil && d.Release != "" && string(d.Release) != running {
+	if err != nil || d.Release == "" || string(d.Release) == running {
+		return d, err
+	}
+	if s.archives != nil {
+		d.Artifact, err = s.archives.Artifact(ctx, id.Species(), running, d.Release)
+	}
+	if err == nil && d.Artifact == (Artifact{}) {
 		d.Artifact, err = s.store.Artifact(ctx, id.Species(), d.Release)
 	}
 	return d, err

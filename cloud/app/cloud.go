@@ -20,6 +20,8 @@ import (
 	"kennel/cloud/app/orders"
 	"kennel/cloud/app/people"
 	"kennel/cloud/app/records"
+	"kennel/cloud/artifact/artifactapi"
+	"kennel/cloud/artifact/artifactwire"
 	"kennel/cloud/console"
 	"kennel/cloud/meters"
 	"kennel/cloud/openapi"
@@ -46,6 +48,7 @@ type Cloud struct {
 
 	slices  wire.Slices
 	doors   wire.Doors
+	files   *artifactapi.Files
 	link    *link.Link
 	uploads identity.Uploads
 	watched originalswire.Watched
@@ -155,6 +158,10 @@ func (c *Cloud) wire(ctx context.Context) error {
 	}
 	docs, docSlice := records.WireDocuments(b, l)
 	releases, releaseSlice := records.WireReleases(b, l)
+	_, files, archiveSlice, err := artifactwire.Wire(b, cfg.Releases, releases)
+	if err != nil {
+		return err
+	}
 	cohorts := fleet.Cohorts(b)
 	robots, registrySlice, err := fleet.WireRegistry(b, docs, releases, cohorts)
 	if err != nil {
@@ -210,12 +217,12 @@ func (c *Cloud) wire(ctx context.Context) error {
 	// The order is the one in which personal data is erased: first what acts for a person, then what is left of it. What robots sent while they
 	// were the person's goes before the owner slice forgets when that was, and after the documents, whose erasure robots are told of.
 	c.slices = slices.Concat(c.Identity.Slices, c.orders.Slices, wire.Slices{
-		docSlice, eventSlice, vitalSlice, webhookSlice, ownerSlice, uploadSlice, mailSlice, accountSlice, registrySlice, releaseSlice, lookSlice, storageSlice, alertSlice, orders.WireRollouts(b, l, robots, releases),
+		docSlice, eventSlice, vitalSlice, webhookSlice, ownerSlice, uploadSlice, mailSlice, accountSlice, registrySlice, releaseSlice, archiveSlice, lookSlice, storageSlice, alertSlice, orders.WireRollouts(b, l, robots, releases),
 		originalswire.Speech(), originalswire.Documents(b, docs.Robots, docs.Personal, c.Identity.Tokens, c.Accounts.Audit), doorSlice,
 		fleet.WireCohorts(b, cohorts, robots), people.WirePages(b, c.Accounts, owners, c.Identity.Tokens, robots, docs, c.uploads.Logs),
 		originalswire.Wire(b, cfg.door(), c.ca, robots, func() wire.Slices { return c.slices }), fleet.WireReady(b, c.readiness()),
 	})
-	c.link, c.watched = l, watched
+	c.link, c.watched, c.files = l, watched, files
 	c.doors = wire.Doors{Known: robots.Known, Owns: owners.Owns, Audit: c.Accounts.Audit.Note}
 	pages := console.Config{
 		Passkeys: c.Accounts.Keys, PasskeySites: c.Accounts.Passkeys.Sites(), Provider: c.Accounts.ProviderName(),

@@ -18,6 +18,7 @@ import (
 	"kennel/cloud/app/link"
 	"kennel/cloud/app/people"
 	"kennel/cloud/app/records"
+	"kennel/cloud/artifact/artifactwire"
 	"kennel/cloud/wire"
 	"kennel/infra/blob"
 	"kennel/infra/errs"
@@ -57,6 +58,7 @@ type Config struct {
 	// Volumes are folders, each NAME=/FOLDER, whose file systems are watched beside the one of ca.dir: of a Postgres or an object store on this machine.
 	Volumes  []string              `koanf:"volumes"`
 	Webhooks fleet.WebhooksConfig  `koanf:"webhooks"`
+	Releases artifactwire.Config   `koanf:"releases"`
 	Metrics  MetricsConfig         `koanf:"metrics"`
 	Traces   telemetry.TraceConfig `koanf:"traces"`
 }

@@ -239,6 +239,11 @@ func (o Onebox) parts(inst *onebox.Instance, authority *ca.Authority) ([]onebox.
 	cfg.Robots.Listen, cfg.Robots.AppKeysFile = o.Listen.Robots, appKey
 	cfg.Robots.Uploads, cfg.Robots.Names, cfg.Robots.Advice = o.Listen.Uploads, unique(slices.Concat(o.Originals, names)), o.advice
 	cfg.API.AppKeys = []string{"*"} // every holder of an account here has its password
+	public, err := releaseKey(inst)
+	if err != nil {
+		return nil, cfg, err
+	}
+	cfg.Releases.Keys = []string{public}
 	cfg.Mail.Spool = filepath.Join(inst.Paths.Root, mailFolder)
 	if app.Loopback(o.Listen.API) == nil {
 		// Only this machine can ask, and all its simulated robots share one address.
@@ -405,7 +410,7 @@ func (h *oneboxHouse) describe() onebox.Ready {
 		Pids: map[string]int{"kenneld": os.Getpid()},
 		Files: map[string]string{
 			"root_ca": rootFile(h.inst), "operator_token": h.secret(operatorToken), "passwords": h.secret(passwordFile), "postgres_dsn": h.secret(dsnFile),
-			"app_key": h.secret(appKeyName), "mail": filepath.Join(h.inst.Paths.Root, mailFolder),
+			"app_key": h.secret(appKeyName), "release_key": h.secret(releaseKeyName), "release_pub": filepath.Join(h.inst.Paths.Root, releasePubName), "mail": filepath.Join(h.inst.Paths.Root, mailFolder),
 		},
 	}
 	if h.Listen.Metrics != "" {
@@ -436,6 +441,7 @@ func (h *oneboxHouse) welcome() string {
 	if h.advice != "" {
 		line("", "", h.advice)
 	}
+	line("releases", h.secret(releaseKeyName), "development key that signs archives; robots verify them with "+filepath.Join(h.inst.Paths.Root, releasePubName))
 	line("mail", filepath.Join(h.inst.Paths.Root, mailFolder), "letters to owners, as files")
 	if h.Listen.Metrics != "" {
 		line("metrics", "http://"+dialable(h.Listen.Metrics)+"/metrics", "also /livez, /readyz")

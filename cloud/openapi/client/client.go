@@ -147,6 +147,25 @@ func (c Client) PutAlertsRule(ctx context.Context, in AlertRule) (Reply[Rule], e
 	return ask[Rule](ctx, c, "PUT", "/v1/alerts/rule", in)
 }
 
+// GetArchivesQuery is the query of GET /v1/archives; nil leaves a parameter out.
+type GetArchivesQuery struct {
+	Species *string // Only those of one.
+	Version *string // Only those of one release.
+}
+
+// Encode returns the query as a URL has it.
+func (q GetArchivesQuery) Encode() string {
+	v := url.Values{}
+	put(v, "species", q.Species)
+	put(v, "version", q.Version)
+	return v.Encode()
+}
+
+// GetArchives is GET /v1/archives: Archives of releases.
+func (c Client) GetArchives(ctx context.Context, q GetArchivesQuery) (Reply[[]Artifact], error) {
+	return ask[[]Artifact](ctx, c, "GET", "/v1/archives"+"?"+q.Encode(), nil)
+}
+
 // GetAuditQuery is the query of GET /v1/audit; nil leaves a parameter out.
 type GetAuditQuery struct {
 	Before *int64 // Only lines before this one.
@@ -259,6 +278,28 @@ func (q GetBulkIDResultsQuery) Encode() string {
 // GetBulkIDResults is GET /v1/bulk/{id}/results: What became of each robot.
 func (c Client) GetBulkIDResults(ctx context.Context, id string, q GetBulkIDResultsQuery) (Reply[[]Result], error) {
 	return ask[[]Result](ctx, c, "GET", "/v1/bulk/"+url.PathEscape(id)+"/results"+"?"+q.Encode(), nil)
+}
+
+// GetChannelsQuery is the query of GET /v1/channels; nil leaves a parameter out.
+type GetChannelsQuery struct {
+	Species *string // Only those of one.
+}
+
+// Encode returns the query as a URL has it.
+func (q GetChannelsQuery) Encode() string {
+	v := url.Values{}
+	put(v, "species", q.Species)
+	return v.Encode()
+}
+
+// GetChannels is GET /v1/channels: Which release each channel offers to original robots.
+func (c Client) GetChannels(ctx context.Context, q GetChannelsQuery) (Reply[[]Channel], error) {
+	return ask[[]Channel](ctx, c, "GET", "/v1/channels"+"?"+q.Encode(), nil)
+}
+
+// PutChannelsSpeciesChannel is PUT /v1/channels/{species}/{channel}: Have a channel offer a release, or none.
+func (c Client) PutChannelsSpeciesChannel(ctx context.Context, species string, channel string, in Wish) (Reply[Channel], error) {
+	return ask[Channel](ctx, c, "PUT", "/v1/channels/"+url.PathEscape(species)+"/"+url.PathEscape(channel), in)
 }
 
 // GetCheck is GET /v1/check: What this installation lacks before strangers may reach it, checked now.
@@ -569,6 +610,18 @@ func (c Client) GetReleases(ctx context.Context, q GetReleasesQuery) (Reply[[]Re
 // PostReleases is POST /v1/releases: Make a release known.
 func (c Client) PostReleases(ctx context.Context, in NewRelease) (Reply[Release], error) {
 	return ask[Release](ctx, c, "POST", "/v1/releases", in)
+}
+
+// PutReleasesSpeciesArchivesSha256Query is the query of PUT /v1/releases/{species}/archives/{sha256}; nil leaves a parameter out.
+type PutReleasesSpeciesArchivesSha256Query struct {
+	Notes *string // For people, if the release is not known yet.
+}
+
+// Encode returns the query as a URL has it.
+func (q PutReleasesSpeciesArchivesSha256Query) Encode() string {
+	v := url.Values{}
+	put(v, "notes", q.Notes)
+	return v.Encode()
 }
 
 // PostRenew is POST /v1/renew: Get the next certificate.
@@ -1138,6 +1191,20 @@ type Approval struct {
 	Fingerprint string `json:"fingerprint"`
 }
 
+// Artifact is one archive of a release.
+type Artifact struct {
+	Ankidev     bool      `json:"ankidev"`               // for development robots
+	BaseVersion string    `json:"base_version,omitzero"` // the version that a delta changes
+	By          string    `json:"by"`                    // who uploaded it
+	Created     time.Time `json:"created"`
+	Kind        string    `json:"kind"`
+	Qsn         string    `json:"qsn,omitzero"` // the only robot that it is for, by its processor's serial number
+	Sha256      string    `json:"sha256"`       // of the whole archive, hex
+	Size        int64     `json:"size"`         // bytes
+	Species     string    `json:"species"`
+	Version     string    `json:"version"`
+}
+
 // AuditBreak is the first line that was altered, removed or added.
 type AuditBreak struct {
 	ID  int64  `json:"id"`
@@ -1234,6 +1301,15 @@ type Change struct {
 	FamilyName *string `json:"family_name,omitzero"`
 	Gender     *string `json:"gender,omitzero"`
 	GivenName  *string `json:"given_name,omitzero"`
+}
+
+// Channel is a stable name by which robots of a species find a release.
+type Channel struct {
+	By      string    `json:"by"`
+	Channel string    `json:"channel"`
+	Since   time.Time `json:"since"`
+	Species string    `json:"species"`
+	Version string    `json:"version"` // "": it offers none
 }
 
 // Check is one line of a report.

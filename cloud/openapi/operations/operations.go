@@ -11,6 +11,7 @@ import (
 	"kennel/cloud/account/accountapi"
 	"kennel/cloud/alert"
 	"kennel/cloud/alert/alertapi"
+	"kennel/cloud/artifact"
 	"kennel/cloud/bulk"
 	"kennel/cloud/bulk/bulkapi"
 	"kennel/cloud/cohort"
@@ -158,6 +159,8 @@ var PathParameters = map[string]struct {
 	"batch":   {"Name of a batch.", text},
 	"species": {"Species of things.", oneOf(string(thing.Vector), string(thing.AmigoBot), string(thing.Pleo), string(thing.AIBO))},
 	"cohort":  {"Name of a cohort.", text},
+	"channel": {"Channel of releases.", oneOf(artifact.Channels...)},
+	"sha256":  {"SHA-256 of an archive.", map[string]any{"type": "string", "pattern": "^[0-9a-f]{64}$"}},
 	"service": {"Service, as requests over MQTT name it.", text},
 	"method":  {"Method of the service.", text},
 	"file":    {"Name of a list.", text},
@@ -259,6 +262,11 @@ var All = []Operation{
 
 	{Route: "GET /v1/releases", Tag: "Releases", Summary: "Known releases.", Query: []Parameter{{"species", "Only those of one.", text}}, Answer: []ota.Release{}},
 	{Route: "POST /v1/releases", Tag: "Releases", Summary: "Make a release known.", Body: NewRelease{}, Answer: ota.Release{}},
+	{Route: "PUT /v1/releases/{species}/archives/{sha256}", Tag: "Releases", Summary: "Upload an archive of a release, which becomes known. An archive that robots would refuse is not kept; the code of the error has theirs, as archive_209.",
+		Query: []Parameter{{"notes", "For people, if the release is not known yet.", text}}, BodyMedia: "application/octet-stream", Answer: artifact.Artifact{}},
+	{Route: "GET /v1/archives", Tag: "Releases", Summary: "Archives of releases.", Query: []Parameter{{"species", "Only those of one.", text}, {"version", "Only those of one release.", text}}, Answer: []artifact.Artifact{}},
+	{Route: "GET /v1/channels", Tag: "Releases", Summary: "Which release each channel offers to original robots.", Query: []Parameter{{"species", "Only those of one.", text}}, Answer: []artifact.Channel{}},
+	{Route: "PUT /v1/channels/{species}/{channel}", Tag: "Releases", Summary: "Have a channel offer a release, or none.", Body: Wish{}, Answer: artifact.Channel{}},
 	{Route: "GET /v1/things/{thing}/ota", Tag: "Releases", Summary: "What a robot should run, and what became of its updates.", Query: []Parameter{limit(200)}, Answer: ota.State{}},
 	{Route: "PUT /v1/things/{thing}/ota/desired", Tag: "Releases", Summary: "Say what a robot should run.", Body: Wish{}, Answer: ota.Desired{}},
 	{Route: "PUT /v1/ota/desired/{species}", Tag: "Releases", Summary: "Say what a species should run.", Body: Wish{}, Answer: ota.Desired{}},

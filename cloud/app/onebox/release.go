@@ -1,0 +1,63 @@
+package onebox
+
+import (
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"kennel/infra/durable"
+	"kennel/infra/onebox"
+)
+
+// Names of the development key that signs releases of a one-machine cloud: the private one is below secrets.
+const (
+	releaseKeyName = "release.key"
+	releasePubName = "ota.pub"
+)
+
+// releaseKey returns the file of the public key that verifies releases, which robots have as ota.pub. The first call makes the pair; a key that the operator
+// put there is kept.
+func releaseKey(inst *onebox.Instance) (public string, err error) {
+	file := filepath.Join(inst.Paths.Secrets, releaseKeyName)
+	text, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		var key *rsa.PrivateKey
+		if key, err = rsa.GenerateKey(rand.Reader, 3072); err != nil {
+			return "", err
+		}
+		der, err := x509.MarshalPKCS8PrivateKey(key)
+		if err != nil {
+			return "", err
+		}
+		text = pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
+		if err := inst.PutSecret(releaseKeyName, text); err != nil {
+			return "", err
+		}
+	} else if err != nil {
+		return "", fmt.Errorf("release key: %w", err)
+	}
+	block, _ := pem.Decode(text)
+	if block == nil {
+		return "", fmt.Errorf("release key %s: want a private key in PEM", file)
+	}
+	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	if err != nil {
+		return "", fmt.Errorf("release key %s: %w", file, err)
+	}
+	pair, ok := key.(*rsa.PrivateKey)
+	if !ok {
+		return "", fmt.Errorf("release key %s is a %T: want an RSA key", file, key)
+	}
+	der, err := x509.MarshalPKIXPublicKey(&pair.PublicKey)
+	if err != nil {
+		return "", err
+	}
+	public = filepath.Join(inst.Paths.Root, releasePubName)
+	return public, durable.WriteFile(public, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), 0o644)
+}
