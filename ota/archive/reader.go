@@ -314,6 +314,9 @@ type source struct {
 func (s *source) Read(p []byte) (int, error) {
 	n, err := s.r.Read(p)
 	s.n.Add(int64(n))
+	if n > 0 && err == io.EOF {
+		return n, nil // as bodies of HTTP end; who reads on meets the end
+	}
 	if err != nil {
 		s.err = err
 	}

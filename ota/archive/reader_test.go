@@ -104,6 +104,9 @@ func TestFaults(t *testing.T) {
 		case !f.Sound:
 			t.Logf("%s: %v", f.Name, err)
 		}
+		if _, _, err := install(iotest.DataErrReader(bytes.NewReader(f.Archive)), options(f.Password)); !f.Sound && ota.CodeOf(err) != f.Code { // as from HTTP
+			t.Errorf("%s, end with data: %v, want code %d", f.Name, err, f.Code)
+		}
 		for part, b := range got {
 			i := slices.IndexFunc(a.Manifest.Images, func(i manifest.Image) bool { return i.Part == part })
 			if a.Manifest.Images[i].SHA256 != sha256.Sum256(b) {
