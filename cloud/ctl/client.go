@@ -136,6 +136,9 @@ func (c *conn) send(ctx context.Context, method, path string, body io.Reader, he
 	if head != nil {
 		req.Header = head
 	}
+	if u, ok := body.(*uploading); ok {
+		req.ContentLength = u.size
+	}
 	req.Header.Set("User-Agent", "kennelctl/"+version.String())
 	if c.s.Token != "" {
 		req.Header.Set("Authorization", "Bearer "+c.s.Token)

@@ -11,9 +11,10 @@ import (
 )
 
 func (a *app) releases() *cobra.Command {
-	return group(describe("releases", "Releases that robots may run, and the one that they should run",
-		"releases list -species vic", "releases want vic 2.0.1.6076", "releases show vic:00e20100"),
-		a.releasesList(), a.releasesAdd(), a.releasesWant(), a.releasesShow())
+	cmd := describe("releases", "Releases that robots may run, and the one that they should run",
+		"releases list -species vic", "releases want vic 2.0.1.6076", "releases upload vicos-2.0.1.6076.ota", "releases show vic:00e20100")
+	cmd.Aliases = []string{"release"}
+	return group(cmd, a.releasesList(), a.releasesAdd(), a.releasesUpload(), a.releasesArchives(), a.releasesWant(), a.releasesShow())
 }
 
 func completeSpecies(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
@@ -22,11 +23,19 @@ func completeSpecies(*cobra.Command, []string, string) ([]string, cobra.ShellCom
 
 func (a *app) releasesList() *cobra.Command {
 	var q client.GetReleasesQuery
+	var archives []client.Artifact
 	cmd := shows(a, describe("list", "List releases", "releases list", "releases list -species vic -o json"),
 		func(ctx context.Context, _ []string) (reply[[]client.Release], error) {
+			all, err := a.api.GetArchives(ctx, client.GetArchivesQuery{Species: q.Species})
+			if err != nil {
+				return reply[[]client.Release]{}, err
+			}
+			archives = all.Value
 			return a.api.GetReleases(ctx, q)
 		},
-		rows("SPECIES|VERSION|SINCE|NOTES", func(r client.Release) cells { return cells{r.Species, r.Version, r.Created, r.Notes} }))
+		rows("SPECIES|VERSION|SINCE|ARCHIVES|NOTES", func(r client.Release) cells {
+			return cells{r.Species, r.Version, r.Created, archivesOf(archives, r), r.Notes}
+		}))
 	q.Species = cmd.Flags().String("species", "", "only those of a `SPECIES`: vic, amigo, pleo or aibo")
 	_ = cmd.RegisterFlagCompletionFunc("species", completeSpecies)
 	return cmd
