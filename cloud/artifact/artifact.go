@@ -19,6 +19,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"kennel/infra/blob"
@@ -57,7 +58,7 @@ func (a Artifact) Key() string {
 func ParseKey(key string) (species, version, sha256 string, err error) {
 	part := strings.Split(key, "/")
 	i := strings.LastIndexByte(key, '-')
-	if len(part) != 4 || i < 0 {
+	if len(part) != 4 || part[0] != prefix || !strings.Contains(part[3], "-") {
 		return "", "", "", errs.New(errs.Invalid, "key %.200q: want ota/SPECIES/VERSION/KIND-SHA256.ota", key)
 	}
 	return part[1], part[2], strings.TrimSuffix(key[i+1:], ".ota"), nil
@@ -140,10 +141,15 @@ type Config struct {
 }
 
 // Service holds the rules. It is safe for concurrent use.
-type Service struct{ Config }
+type Service struct {
+	Config
+
+	mu   sync.Mutex
+	urls map[string]blob.Presigned // by key
+}
 
 // New returns a service.
-func New(c Config) *Service { return &Service{c} }
+func New(c Config) *Service { return &Service{Config: c, urls: map[string]blob.Presigned{}} }
 
 // List returns the archives of a release, or of all for "".
 func (s *Service) List(ctx context.Context, species thing.Species, v ota.Version) ([]Artifact, error) {
@@ -190,7 +196,10 @@ func checkSpecies(s thing.Species) error {
 }
 
 // urlTime is how long a robot may take until it begins its download; the download itself may last longer. Afterwards it asks again.
-const urlTime = time.Hour
+const (
+	urlTime   = time.Hour
+	urlShared = 10 * time.Minute
+)
 
 // Artifact returns where a robot that runs something gets release v: the smallest archive that it can use. It is empty if there is none. A robot that cannot
 // use a delta asks as one that runs nothing.
@@ -206,8 +215,24 @@ func (s *Service) Artifact(ctx context.Context, species thing.Species, running s
 	if err != nil {
 		return ota.Artifact{}, err
 	}
-	p, err := s.Objects.PresignGet(ctx, a.Key(), urlTime)
-	return ota.Artifact{URL: p.URL, SHA256: a.SHA256, Size: a.Size}, err
+	url, err := s.url(ctx, a.Key())
+	return ota.Artifact{URL: url, SHA256: a.SHA256, Size: a.Size}, err
+}
+
+// url returns an address of an object that can be read for at least urlTime. Robots share it for a while: to sign one costs as much as all else of an answer.
+func (s *Service) url(ctx context.Context, key string) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p, ok := s.urls[key]
+	if ok && time.Until(p.Until) >= urlTime {
+		return p.URL, nil
+	}
+	p, err := s.Objects.PresignGet(ctx, key, urlTime+urlShared)
+	if err != nil {
+		return "", err
+	}
+	s.urls[key] = p
+	return p.URL, nil
 }
 
 // orphanAge is how old an object without a row must be to be swept: no upload lasts so long.
