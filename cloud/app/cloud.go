@@ -20,8 +20,6 @@ import (
 	"kennel/cloud/app/orders"
 	"kennel/cloud/app/people"
 	"kennel/cloud/app/records"
-	"kennel/cloud/artifact/artifactapi"
-	"kennel/cloud/artifact/artifactwire"
 	"kennel/cloud/console"
 	"kennel/cloud/meters"
 	"kennel/cloud/openapi"
@@ -46,15 +44,15 @@ type Cloud struct {
 	Accounts people.Accounts
 	Identity identity.Identity
 
-	slices  wire.Slices
-	doors   wire.Doors
-	files   *artifactapi.Files
-	link    *link.Link
-	uploads identity.Uploads
-	watched originalswire.Watched
-	orders  orders.Orders
-	ready   *telemetry.Readiness
-	front   *front.Front
+	slices   wire.Slices
+	doors    wire.Doors
+	releases orders.Releases
+	link     *link.Link
+	uploads  identity.Uploads
+	watched  originalswire.Watched
+	orders   orders.Orders
+	ready    *telemetry.Readiness
+	front    *front.Front
 }
 
 // Build opens the parts, migrates the database and wires the slices. Close gives the connections back.
@@ -152,18 +150,16 @@ func (c *Cloud) wire(ctx context.Context) error {
 		return err
 	}
 	var accountSlice wire.Slice
-	c.Accounts, accountSlice, err = people.WireAccounts(ctx, b, cfg.people())
-	if err != nil {
+	if c.Accounts, accountSlice, err = people.WireAccounts(ctx, b, cfg.people()); err != nil {
 		return err
 	}
 	docs, docSlice := records.WireDocuments(b, l)
-	releases, releaseSlice := records.WireReleases(b, l)
-	_, files, archiveSlice, err := artifactwire.Wire(b, cfg.Releases, releases)
+	releases, releaseSlice, err := orders.WireReleases(b, l, cfg.Releases)
 	if err != nil {
 		return err
 	}
 	cohorts := fleet.Cohorts(b)
-	robots, registrySlice, err := fleet.WireRegistry(b, docs, releases, cohorts)
+	robots, registrySlice, err := fleet.WireRegistry(b, docs, releases.Service, cohorts)
 	if err != nil {
 		return err
 	}
@@ -177,8 +173,7 @@ func (c *Cloud) wire(ctx context.Context) error {
 	}
 	steps := identity.Steps{Registry: robots, Door: watched.Door, Log: b.Log}
 	var uploadSlice wire.Slice
-	c.uploads, uploadSlice, err = identity.WireUploads(b, owners, robots, steps, cfg.S3.Bucket, cfg.Robots.S3Domains, cfg.Uploads.KeepDays)
-	if err != nil {
+	if c.uploads, uploadSlice, err = identity.WireUploads(b, owners, robots, steps, cfg.S3.Bucket, cfg.Robots.S3Domains, cfg.Uploads.KeepDays); err != nil {
 		return err
 	}
 	c.Identity, err = identity.Wire(ctx, b, cfg.identity(), identity.Needs{
@@ -201,8 +196,7 @@ func (c *Cloud) wire(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.orders, err = orders.Wire(b, l, robots, cohorts, docs)
-	if err != nil {
+	if c.orders, err = orders.Wire(b, l, robots, cohorts, docs); err != nil {
 		return err
 	}
 	troubles := health.Troubles(func() *telemetry.Readiness { return c.ready })
@@ -217,12 +211,12 @@ func (c *Cloud) wire(ctx context.Context) error {
 	// The order is the one in which personal data is erased: first what acts for a person, then what is left of it. What robots sent while they
 	// were the person's goes before the owner slice forgets when that was, and after the documents, whose erasure robots are told of.
 	c.slices = slices.Concat(c.Identity.Slices, c.orders.Slices, wire.Slices{
-		docSlice, eventSlice, vitalSlice, webhookSlice, ownerSlice, uploadSlice, mailSlice, accountSlice, registrySlice, releaseSlice, archiveSlice, lookSlice, storageSlice, alertSlice, orders.WireRollouts(b, l, robots, releases),
+		docSlice, eventSlice, vitalSlice, webhookSlice, ownerSlice, uploadSlice, mailSlice, accountSlice, registrySlice, releaseSlice, lookSlice, storageSlice, alertSlice, orders.WireRollouts(b, l, robots, releases.Service),
 		originalswire.Speech(), originalswire.Documents(b, docs.Robots, docs.Personal, c.Identity.Tokens, c.Accounts.Audit), doorSlice,
 		fleet.WireCohorts(b, cohorts, robots), people.WirePages(b, c.Accounts, owners, c.Identity.Tokens, robots, docs, c.uploads.Logs),
 		originalswire.Wire(b, cfg.door(), c.ca, robots, func() wire.Slices { return c.slices }), fleet.WireReady(b, c.readiness()),
 	})
-	c.link, c.watched, c.files = l, watched, files
+	c.link, c.watched, c.releases = l, watched, releases
 	c.doors = wire.Doors{Known: robots.Known, Owns: owners.Owns, Audit: c.Accounts.Audit.Note}
 	pages := console.Config{
 		Passkeys: c.Accounts.Keys, PasskeySites: c.Accounts.Passkeys.Sites(), Provider: c.Accounts.ProviderName(),

@@ -16,9 +16,9 @@ import (
 	"kennel/cloud/app/front"
 	"kennel/cloud/app/identity"
 	"kennel/cloud/app/link"
+	"kennel/cloud/app/orders"
 	"kennel/cloud/app/people"
 	"kennel/cloud/app/records"
-	"kennel/cloud/artifact/artifactwire"
 	"kennel/cloud/wire"
 	"kennel/infra/blob"
 	"kennel/infra/errs"
@@ -58,7 +58,7 @@ type Config struct {
 	// Volumes are folders, each NAME=/FOLDER, whose file systems are watched beside the one of ca.dir: of a Postgres or an object store on this machine.
 	Volumes  []string              `koanf:"volumes"`
 	Webhooks fleet.WebhooksConfig  `koanf:"webhooks"`
-	Releases artifactwire.Config   `koanf:"releases"`
+	Releases orders.ReleasesConfig `koanf:"releases"`
 	Metrics  MetricsConfig         `koanf:"metrics"`
 	Traces   telemetry.TraceConfig `koanf:"traces"`
 }

@@ -104,8 +104,8 @@ func (c *Cloud) robots() ([]runner.Service, error) {
 		port.Broken, port.Known = watch.Broken(cert), c.Identity.Peers.Knows
 		out = append(out,
 			runner.Service{Name: setting, Run: port.Run, Fatal: true},
-			c.front.Serve(setting+" http", port.Plain, c.files.Or(watch.Plain(connectionCheck))),
-			c.front.Serve(setting+" https", port.HTTPS, front.BoundReads(front.WithAddr(c.files.Or(c.robotsHTTPS(watch.Routes))), front.StreamTime)),
+			c.front.Serve(setting+" http", port.Plain, c.releases.Files(watch.Plain(connectionCheck))),
+			c.front.Serve(setting+" https", port.HTTPS, front.BoundReads(front.WithAddr(c.releases.Files(c.robotsHTTPS(watch.Routes))), front.StreamTime)),
 			runner.Service{Name: setting + " grpc", Fatal: true, Run: func(ctx context.Context) error { return kitgrpc.Run(ctx, calls, port.GRPC, graceTime) }})
 	}
 	return out, nil

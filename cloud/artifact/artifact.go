@@ -1,7 +1,7 @@
 // Package artifact keeps the archives of releases, and the channels by which original robots find them (VEC-OTA-18, VEC-OTA-23).
 //
 // A release has at most one full archive, one delta for each version that it can be reached from, and factory archives, each for any robot or for one. An archive
-// is verified while it is uploaded: what a robot would refuse is not kept. It lies in the object store, under a key that follows from what it is:
+// is verified while it is uploaded: what a robot would refuse is not kept. It is in the object store, under a key that follows from what it is:
 //
 //	ota/vic/2.0.1.6076/production-0f1e2d3c4b5a6978.ota       the first 16 digits of its SHA-256
 //	ota/vic/2.0.1.6076/1.8.0.6051-8796a5b4c3d2e1f0.ota       the delta from 1.8.0.6051

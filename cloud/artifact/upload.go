@@ -18,7 +18,7 @@ import (
 	"kennel/ota/manifest"
 )
 
-// MaxSize bounds an archive: S3 takes no more in one request.
+// MaxSize bounds an archive: one request of S3 has at most so many bytes.
 const MaxSize = 5 << 30
 
 // Upload is an archive that comes.
@@ -138,7 +138,7 @@ func (s *Service) store(ctx context.Context, a Artifact, r *archive.Reader, p *p
 	go func() {
 		digest, _ := hex.DecodeString(a.SHA256) // checked
 		_, err := s.Objects.PutOnce(ctx, a.Key(), in, a.Size, blob.PutOptions{ContentType: "application/octet-stream"}, blob.Digests{SHA256: digest})
-		_ = in.CloseWithError(errStopped) // ends a verification that goes on; it never fails
+		_ = in.CloseWithError(errStopped) // ends the verification; it never fails
 		stored <- err
 	}()
 	p.to = out
@@ -156,7 +156,7 @@ func (s *Service) store(ctx context.Context, a Artifact, r *archive.Reader, p *p
 	return refusal(err)
 }
 
-var errStopped = errors.New("the object store takes no more")
+var errStopped = errors.New("the object store stopped reading")
 
 // verify reads an archive to its end.
 func verify(r *archive.Reader) error {

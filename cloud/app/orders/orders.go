@@ -1,4 +1,4 @@
-// Package orders wires what robots are told to do: commands to one, and bulk jobs for many.
+// Package orders wires what robots are told to do: commands to one, bulk jobs for many, and releases.
 package orders
 
 import (

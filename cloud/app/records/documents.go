@@ -1,4 +1,4 @@
-// Package records wires the slices that keep what robots say and are to take over: documents, releases, events, vitals and live looks.
+// Package records wires the slices that keep what robots say and are to take over: documents, events, vitals and live looks.
 package records
 
 import (

@@ -28,21 +28,7 @@ import (
 	"kennel/infra/jobs"
 	"kennel/infra/kit/kitmqtt"
 	"kennel/infra/thing"
-	"kennel/ota"
-	"kennel/ota/otaapi"
-	"kennel/ota/otapg"
 )
-
-// WireReleases wires the releases that robots are to run.
-func WireReleases(b wire.Base, l *link.Link) (*ota.Service, wire.Slice) {
-	svc := ota.New(otapg.New(b.Pool), l)
-	robots := otaapi.NewMQTT(svc, b.Log)
-	return svc, wire.Slice{
-		Requests: map[string]kitmqtt.ReqHandler{"ota/desired": robots.Desired()},
-		Ups:      map[string]kitmqtt.UpHandler{"ota": robots.Report},
-		Routes:   wire.Routes(func(mux *http.ServeMux, d wire.Doors) { otaapi.Mount(mux, svc, d.Audit) }),
-	}
-}
 
 // EventsConfig says how long events are kept.
 type EventsConfig struct {

@@ -1,6 +1,6 @@
 // Package artifactapi serves archives and channels over HTTP: to operators
 //
-//	PUT /v1/releases/{species}/archives/{sha256}?notes=     the archive as it is; Artifact
+//	PUT /v1/releases/{species}/archives/{sum}?notes=     the archive as it is; Artifact
 //	GET /v1/archives?species=&version=
 //	GET /v1/channels?species=                               PUT /v1/channels/{species}/{channel} {version}   "" offers none
 //
@@ -77,13 +77,13 @@ func Mount(mux *http.ServeMux, svc *artifact.Service, audit func(ctx context.Con
 		u.By, u.Audit = auth.CallerFrom(ctx).Subject(), audit
 		return svc.Upload(ctx, u)
 	})), func(r *http.Request) (any, error) {
-		u := artifact.Upload{Species: thing.Species(r.PathValue("species")), SHA256: r.PathValue("sha256"), Size: r.ContentLength, Body: r.Body, Notes: r.URL.Query().Get("notes")}
+		u := artifact.Upload{Species: thing.Species(r.PathValue("species")), SHA256: r.PathValue("sum"), Size: r.ContentLength, Body: r.Body, Notes: r.URL.Query().Get("notes")}
 		if len(u.Notes) > ota.MaxNotes {
 			return nil, errs.New(errs.Invalid, "notes have %d bytes: at most %d", len(u.Notes), ota.MaxNotes)
 		}
 		return u, nil
 	})
-	mux.HandleFunc("PUT /v1/releases/{species}/archives/{sha256}", func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("PUT /v1/releases/{species}/archives/{sum}", func(w http.ResponseWriter, r *http.Request) {
 		r.Body = patient{r.Body, http.NewResponseController(w)}
 		upload.ServeHTTP(w, r)
 	})

@@ -612,13 +612,13 @@ func (c Client) PostReleases(ctx context.Context, in NewRelease) (Reply[Release]
 	return ask[Release](ctx, c, "POST", "/v1/releases", in)
 }
 
-// PutReleasesSpeciesArchivesSha256Query is the query of PUT /v1/releases/{species}/archives/{sha256}; nil leaves a parameter out.
-type PutReleasesSpeciesArchivesSha256Query struct {
+// PutReleasesSpeciesArchivesSumQuery is the query of PUT /v1/releases/{species}/archives/{sum}; nil leaves a parameter out.
+type PutReleasesSpeciesArchivesSumQuery struct {
 	Notes *string // For people, if the release is not known yet.
 }
 
 // Encode returns the query as a URL has it.
-func (q PutReleasesSpeciesArchivesSha256Query) Encode() string {
+func (q PutReleasesSpeciesArchivesSumQuery) Encode() string {
 	v := url.Values{}
 	put(v, "notes", q.Notes)
 	return v.Encode()

@@ -27,7 +27,6 @@ import (
 	"kennel/cloud/registry"
 	"kennel/cloud/registry/registryapi"
 	"kennel/cloud/rollout/rolloutapi"
-	"kennel/cloud/token"
 	"kennel/cloud/token/tokenapi"
 	"kennel/cloud/uploads"
 	"kennel/cloud/webhook"
@@ -160,7 +159,7 @@ var PathParameters = map[string]struct {
 	"species": {"Species of things.", oneOf(string(thing.Vector), string(thing.AmigoBot), string(thing.Pleo), string(thing.AIBO))},
 	"cohort":  {"Name of a cohort.", text},
 	"channel": {"Channel of releases.", oneOf(artifact.Channels...)},
-	"sha256":  {"SHA-256 of an archive.", map[string]any{"type": "string", "pattern": "^[0-9a-f]{64}$"}},
+	"sum":     {"SHA-256 of an archive.", map[string]any{"type": "string", "pattern": "^[0-9a-f]{64}$"}},
 	"service": {"Service, as requests over MQTT name it.", text},
 	"method":  {"Method of the service.", text},
 	"file":    {"Name of a list.", text},
@@ -262,7 +261,7 @@ var All = []Operation{
 
 	{Route: "GET /v1/releases", Tag: "Releases", Summary: "Known releases.", Query: []Parameter{{"species", "Only those of one.", text}}, Answer: []ota.Release{}},
 	{Route: "POST /v1/releases", Tag: "Releases", Summary: "Make a release known.", Body: NewRelease{}, Answer: ota.Release{}},
-	{Route: "PUT /v1/releases/{species}/archives/{sha256}", Tag: "Releases", Summary: "Upload an archive of a release, which becomes known. An archive that robots would refuse is not kept; the code of the error has theirs, as archive_209.",
+	{Route: "PUT /v1/releases/{species}/archives/{sum}", Tag: "Releases", Summary: "Upload an archive of a release, which becomes known. An archive that robots would refuse is not kept; the code of the error has theirs, as archive_209.",
 		Query: []Parameter{{"notes", "For people, if the release is not known yet.", text}}, BodyMedia: "application/octet-stream", Answer: artifact.Artifact{}},
 	{Route: "GET /v1/archives", Tag: "Releases", Summary: "Archives of releases.", Query: []Parameter{{"species", "Only those of one.", text}, {"version", "Only those of one release.", text}}, Answer: []artifact.Artifact{}},
 	{Route: "GET /v1/channels", Tag: "Releases", Summary: "Which release each channel offers to original robots.", Query: []Parameter{{"species", "Only those of one.", text}}, Answer: []artifact.Channel{}},
@@ -297,7 +296,7 @@ var All = []Operation{
 	{Route: "GET /v1/things/{thing}/tokens", Tag: "Identity", Summary: "Access tokens with which it acts for its owner.", Answer: []tokenapi.Token{}},
 	{Route: "DELETE /v1/things/{thing}/tokens", Tag: "Identity", Summary: "Revoke all of them.", Answer: tokenapi.Revoked{}},
 	{Route: "DELETE /v1/things/{thing}/tokens/{token}", Tag: "Identity", Summary: "Revoke one.", Answer: tokenapi.Revoked{}},
-	{Route: "GET /v1/things/{thing}/apps", Tag: "Identity", Summary: "Apps and programs that may talk to it.", Answer: []token.App{}},
+	{Route: "GET /v1/things/{thing}/apps", Tag: "Identity", Summary: "Apps and programs that may talk to it.", Answer: []tokenapi.App{}},
 	{Route: "DELETE /v1/things/{thing}/apps", Tag: "Identity", Summary: "Take all of them off."},
 	{Route: "DELETE /v1/things/{thing}/apps/{app}", Tag: "Identity", Summary: "Take one off."},
 	{Route: "GET /v1/things/{thing}/owner", Tag: "Identity", Summary: "Whose it is and was.", Answer: ownerapi.Owner{}},

@@ -18,6 +18,9 @@ import (
 	"kennel/infra/thing"
 )
 
+// App is one entry of the list of apps.
+type App = token.App
+
 // Admin is the part of *token.Service that operators and owners use.
 type Admin interface {
 	Tokens(ctx context.Context, id thing.ID) ([]token.TokenInfo, error)

@@ -1,0 +1,39 @@
+package orders
+
+import (
+	"net/http"
+
+	"kennel/cloud/app/link"
+	"kennel/cloud/artifact"
+	"kennel/cloud/artifact/artifactwire"
+	"kennel/cloud/wire"
+	"kennel/infra/kit/kitmqtt"
+	"kennel/ota"
+	"kennel/ota/otaapi"
+	"kennel/ota/otapg"
+)
+
+// ReleasesConfig says which archives of releases are taken.
+type ReleasesConfig = artifactwire.Config
+
+// Releases are the releases that robots may run, and where original robots get their archives.
+type Releases struct {
+	*ota.Service
+	Archives *artifact.Service
+	Files    func(next http.Handler) http.Handler
+}
+
+// WireReleases wires the releases that robots are to run, and their archives.
+func WireReleases(b wire.Base, l *link.Link, cfg ReleasesConfig) (Releases, wire.Slice, error) {
+	svc := ota.New(otapg.New(b.Pool), l)
+	robots := otaapi.NewMQTT(svc, b.Log)
+	archives, files, slice, err := artifactwire.Wire(b, cfg, svc)
+	if err != nil {
+		return Releases{}, slice, err
+	}
+	slice.Requests = map[string]kitmqtt.ReqHandler{"ota/desired": robots.Desired()}
+	slice.Ups = map[string]kitmqtt.UpHandler{"ota": robots.Report}
+	own := wire.Routes(func(mux *http.ServeMux, d wire.Doors) { otaapi.Mount(mux, svc, d.Audit) })
+	slice.Routes = wire.Slices{{Routes: own}, {Routes: slice.Routes}}.Mount
+	return Releases{svc, archives, files.Or}, slice, nil
+}
