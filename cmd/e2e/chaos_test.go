@@ -138,8 +138,8 @@ func runChaos(t *testing.T, robots, kills int, broker string) {
 	defer stop()
 	x := newChaos(t, ctx, robots, broker)
 	if soak() { // strangers at every door for as long as it lasts (issue 16: what must hold 3)
-		for _, part := range []string{"mqtt", "kenneld-a", "kenneld-b"} {
-			strangers := attack(t, x.addr[part], 300, from(200))
+		for part, speaks := range map[string]string{"mqtt": "mqtt", "kenneld-a": "http/1.1", "kenneld-b": "http/1.1"} {
+			strangers := attack(t, x.addr[part], speaks, 300, from(200))
 			defer func() { t.Logf("%s: strangers opened %d connections", part, strangers.dialed.Load()) }()
 		}
 	}

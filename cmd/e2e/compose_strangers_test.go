@@ -29,7 +29,7 @@ func TestComposeStrangers(t *testing.T) {
 	await(t, time.Minute, "the proxy has found the broker", func() error { return v.login(t.Context(), addr) })
 
 	quiet := times(t, pick(30, 300), addr, v.login)
-	strangers := attack(t, addr, 4000, []string{"127.0.0.2"})
+	strangers := attack(t, addr, "mqtt", 4000, []string{"127.0.0.2"})
 	attacked := times(t, pick(30, 300), addr, v.login)
 	inTime(t, "Mosquitto behind the proxy", quiet, attacked)
 	await(t, 30*time.Second, "the address has no more than its share", func() error {

@@ -48,12 +48,12 @@ func from(n int) []string {
 }
 
 // attack opens n connections to addr from those addresses and returns once each was tried. A third of them says nothing, a third begins a record of TLS
-// and a third greets and then says nothing.
-func attack(t *testing.T, addr string, n int, sources []string) *halfOpen {
+// and a third greets, as a client of that protocol, and then says nothing.
+func attack(t *testing.T, addr, speaks string, n int, sources []string) *halfOpen {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	h := &halfOpen{t: t, stop: stop}
-	words := [][]byte{nil, {0x16, 3, 1, 2, 0}, clientHello(t)}
+	words := [][]byte{nil, {0x16, 3, 1, 2, 0}, clientHello(t, speaks)}
 	var tried sync.WaitGroup
 	for i := range n {
 		tried.Add(1)
@@ -94,12 +94,12 @@ func (h *halfOpen) hold(ctx context.Context, d net.Dialer, addr string, words []
 // end lets go of all.
 func (h *halfOpen) end() { h.stop(); h.wg.Wait() }
 
-// clientHello returns the first bytes of a client that speaks TLS.
-func clientHello(t *testing.T) []byte {
+// clientHello returns the first bytes of a client that speaks a protocol over TLS.
+func clientHello(t *testing.T, protocol string) []byte {
 	t.Helper()
 	ours, theirs := net.Pipe()
 	go func() {
-		_ = tls.Client(theirs, &tls.Config{ServerName: "localhost", NextProtos: []string{"mqtt"}}).Handshake()
+		_ = tls.Client(theirs, &tls.Config{ServerName: "localhost", NextProtos: []string{protocol}}).Handshake()
 	}() // ends with the pipe
 	defer ours.Close()
 	b := make([]byte, 4096)
@@ -245,9 +245,9 @@ func TestHalfOpenStrangers(t *testing.T) {
 	port := func(name string) string { _, addr, _ := strings.Cut(h.ready.Endpoints[name], "://"); return addr }
 	visits := pick(40, 300)
 	for _, door := range []struct {
-		name  string
-		visit func(context.Context, string) error
-	}{{"mqtt", v.login}, {"robots", v.get("/ok")}, {"api", v.get("/ok")}} {
+		name, speaks string
+		visit        func(context.Context, string) error
+	}{{"mqtt", "mqtt", v.login}, {"robots", "http/1.1", v.get("/ok")}, {"api", "http/1.1", v.get("/ok")}} {
 		times(t, 5, port(door.name), door.visit) // what is slow only once
 		for _, who := range []struct {
 			name string
@@ -255,7 +255,7 @@ func TestHalfOpenStrangers(t *testing.T) {
 		}{{"one address", []string{"127.0.0.2"}}, {"200 addresses", from(200)}, {"the visitor's address", []string{"127.0.0.1"}}} {
 			t.Run(door.name+" from "+who.name, func(t *testing.T) {
 				quiet := times(t, visits, port(door.name), door.visit)
-				strangers := attack(t, port(door.name), 2000, who.from)
+				strangers := attack(t, port(door.name), door.speaks, 2000, who.from)
 				attacked := times(t, visits, port(door.name), door.visit)
 				t.Logf("%d connections held, %d opened", strangers.open.Load(), strangers.dialed.Load())
 				strangers.end()
@@ -266,7 +266,7 @@ func TestHalfOpenStrangers(t *testing.T) {
 		}
 	}
 
-	strangers := attack(t, port("mqtt"), 2000, []string{"127.0.0.1"})
+	strangers := attack(t, port("mqtt"), "mqtt", 2000, []string{"127.0.0.1"})
 	const up = `msg="broker connection up"`
 	before := strings.Count(h.out.String(), up)
 	if err := syscall.Kill(h.partPid("broker"), syscall.SIGKILL); err != nil {
@@ -410,7 +410,7 @@ func TestFewDescriptors(t *testing.T) {
 	v := visitor{plain: &tls.Config{RootCAs: pool, ServerName: "localhost"}}
 	var strangers []*halfOpen
 	for _, addr := range []string{c.addr["kenneld-a"], robots} {
-		strangers = append(strangers, attack(t, addr, 400, from(20)))
+		strangers = append(strangers, attack(t, addr, "http/1.1", 400, from(20)))
 	}
 	idle := idlers(t, c.addr["kenneld-a"], 400, v.plain)
 	for name, visit := range map[string]struct {
