@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,11 +25,11 @@ func TestDeltaBesideZstd(t *testing.T) { deltaBesideZstd(t) }
 
 func deltaBesideZstd(tb testing.TB) {
 	dir := tb.TempDir()
-	programs := []string{"robotkit"}
+	programs, changes := []string{"robotkit"}, "cmd/robotkit" // quick: only this package is compiled again
 	if !bench.Quick(tb) {
-		programs = []string{"robotkit", "robotd", "agentd", "kenneld"}
+		programs, changes = []string{"robotkit", "robotd", "agentd", "kenneld"}, "infra/errs" // linked nearly first, so that all else moves
 	}
-	base, data := image(tb, filepath.Join(dir, "a"), programs, ""), image(tb, filepath.Join(dir, "b"), programs, changed)
+	base, data := image(tb, filepath.Join(dir, "a"), programs, ""), image(tb, filepath.Join(dir, "b"), programs, changes)
 	files := map[string]string{}
 	for name, b := range map[string][]byte{"base": base, "new": data, "patch": nil, "out": nil} {
 		files[name] = filepath.Join(dir, name)
@@ -101,8 +104,8 @@ func zstdTool(args ...string) error {
 	return cmd.Run()
 }
 
-// changed is a file of package errs, which every program links nearly first.
-const changed = `package errs
+// changed is a file that is added to a package; %s is the package's name.
+const changed = `package %s
 
 import (
 	"fmt"
@@ -111,14 +114,14 @@ import (
 )
 
 func init() {
-	if name := strings.ToUpper(os.Getenv("KENNEL_ERRORS")); name != "" {
-		fmt.Fprintln(os.Stderr, "errors are called", name, "and", len(names), "kinds are known")
+	if name := strings.ToUpper(os.Getenv("KENNEL_CHANGED")); name != "" {
+		fmt.Fprintln(os.Stderr, "this program was changed by", name, "and knows", len(name), "letters of it")
 	}
 }
 `
 
-// image builds programs, with the change if there is one, and returns them one after the other, each from a block of its own, as in a file system.
-func image(tb testing.TB, dir string, programs []string, change string) (out []byte) {
+// image builds programs, with the change in package pkg if there is one, and returns them one after the other, each from a block of its own, as in a file system.
+func image(tb testing.TB, dir string, programs []string, pkg string) (out []byte) {
 	tb.Helper()
 	root, err := filepath.Abs("../..")
 	if err != nil {
@@ -127,14 +130,18 @@ func image(tb testing.TB, dir string, programs []string, change string) (out []b
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		tb.Fatal(err)
 	}
-	args := []string{"build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", dir + "/"}
-	if change != "" {
+	args := []string{"build", "-buildvcs=false", "-ldflags=-s -w", "-o", dir + "/"}
+	if pkg != "" {
 		file, overlay := filepath.Join(dir, "changed.go"), filepath.Join(dir, "overlay.json")
-		replace, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(root, "infra/errs/changed.go"): file}})
+		replace, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(root, pkg, "changed.go"): file}})
 		if err != nil {
 			tb.Fatal(err)
 		}
-		for name, b := range map[string][]byte{file: []byte(change), overlay: replace} {
+		name := path.Base(pkg)
+		if strings.HasPrefix(pkg, "cmd/") {
+			name = "main"
+		}
+		for name, b := range map[string][]byte{file: fmt.Appendf(nil, changed, name), overlay: replace} {
 			if err := os.WriteFile(name, b, 0o600); err != nil {
 				tb.Fatal(err)
 			}

@@ -15,6 +15,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"kennel/ota"
@@ -28,10 +29,18 @@ func noise(seed uint64, n int) []byte {
 	return b
 }
 
+// encoder is one for all tests: it is large.
+var encoder = sync.OnceValues(newEncoder)
+
+// made is Make with that encoder.
 func made(t testing.TB, parts ...Part) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := Make(&b, parts...); err != nil {
+	enc, err := encoder()
+	if err == nil {
+		err = write(&b, enc, parts)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	return b.Bytes()
@@ -78,7 +87,7 @@ func edits() map[string]struct {
 		base, new []byte
 		most      int
 	}
-	a, b := noise(1, 9<<20), noise(2, 100_000)
+	a, b := noise(1, 5<<20), noise(2, 100_000)
 	words := make([]byte, 0, 2<<20)
 	for i := range uint32(cap(words) / 8) { // addresses, every other one of which moves
 		words = binary.LittleEndian.AppendUint64(words, uint64(i)*48+1<<20)
@@ -89,20 +98,20 @@ func edits() map[string]struct {
 	}
 	var blocks []byte
 	for i := range 9 << 20 / 4096 { // the blocks of a file system in another order
-		blocks = append(blocks, a[i*5%(9<<20/4096)*4096:][:4096]...)
+		blocks = append(blocks, a[i*7%(5<<20/4096)*4096:][:4096]...)
 	}
 	return map[string]edit{
-		"same":            {a, a, 600},
+		"same":            {a, a, 1000},
 		"empty to empty":  {nil, nil, 200},
 		"from nothing":    {nil, b, len(b) + 600},
 		"to nothing":      {b, nil, 200},
 		"one byte":        {[]byte{1}, []byte{2}, 300},
-		"zeros":           {a, make([]byte, 9<<20), 1000},
-		"shorter":         {a, a[:5<<20+17], 600},
+		"zeros":           {a, make([]byte, 5<<20), 1000},
+		"shorter":         {a, a[:3<<20+17], 1000},
 		"longer":          {a, slices.Concat(a, b), len(b) + 1000},
 		"inserted":        {a, slices.Concat(a[:3<<20+5], b, a[3<<20+5:]), len(b) + 1000},
 		"cut out":         {a, slices.Concat(a[:1<<20], a[1<<20+333:]), 1000},
-		"moved to front":  {a, slices.Concat(a[7<<20:], a[:7<<20]), 1000},
+		"moved to front":  {a, slices.Concat(a[4<<20:], a[:4<<20]), 1000},
 		"blocks reversed": {a, blocks, 20_000},
 		"addresses moved": {words, moved, 40_000},
 		"nothing alike":   {b, noise(3, 100_000), len(b) + 600},
@@ -121,8 +130,9 @@ func TestApply(t *testing.T) {
 			if err != nil || !bytes.Equal(got.b, e.new) {
 				t.Errorf("%d bytes, %v; want those of the new image", len(got.b), err)
 			}
-			if again := made(t, part("BOOT", e.base, e.new)); !bytes.Equal(again, delta) {
-				t.Error("the second delta of the same images differs")
+			var again bytes.Buffer
+			if err := Make(&again, part("BOOT", e.base, e.new)); err != nil || !bytes.Equal(again.Bytes(), delta) {
+				t.Errorf("the second delta of the same images differs; %v", err)
 			}
 			sum, err := Inspect(bytes.NewReader(delta))
 			want := Image{"BOOT", Content{int64(len(e.base)), sha256.Sum256(e.base)}, Content{int64(len(e.new)), sha256.Sum256(e.new)}}
@@ -135,9 +145,9 @@ func TestApply(t *testing.T) {
 
 // images is a delta of two images with several chunks, and what it is for.
 func images(t testing.TB) (delta []byte, base, want map[string][]byte) {
-	boot, system := noise(4, 5<<20), noise(5, 9<<20)
+	boot, system := noise(4, chunkSize*5/4), noise(5, chunkSize*9/4)
 	base = map[string][]byte{"BOOT": boot, "SYSTEM": system}
-	want = map[string][]byte{"BOOT": slices.Concat(boot[:99], boot[77:]), "SYSTEM": slices.Concat(system[4<<20:], []byte("new"), system[:5<<20])}
+	want = map[string][]byte{"BOOT": slices.Concat(boot[:99], boot[77:]), "SYSTEM": slices.Concat(system[chunkSize:], []byte("new"), system[:chunkSize*5/4])}
 	return made(t, part("BOOT", boot, want["BOOT"]), part("SYSTEM", system, want["SYSTEM"])), base, want
 }
 
@@ -407,13 +417,13 @@ func TestMemory(t *testing.T) {
 		applyAlone(t, dir)
 		return
 	}
-	size := 40 << 20
+	size := 24 << 20
 	if os.Getenv("KENNEL_SOAK") == "1" {
 		size = 500 << 20
 	}
 	dir := t.TempDir()
 	base := noise(7, size)
-	data := slices.Concat(base[size/2:], noise(8, 10<<20), base[:size/2])
+	data := slices.Concat(base[size/2:], noise(8, size/4), base[:size/2])
 	for i := 0; i < len(data); i += 100 { // as where addresses have moved
 		data[i]++
 	}
@@ -523,17 +533,9 @@ func FuzzMake(f *testing.F) {
 	f.Add(base, data, uint16(0))
 	f.Add([]byte(nil), base, uint16(3))
 	f.Add(base, base[100:], uint16(64))
-	enc, err := newEncoder() // one for all: it is large
-	if err != nil {
-		f.Fatal(err)
-	}
 	f.Fuzz(func(t *testing.T, base, data []byte, times uint16) {
 		data = append(data, bytes.Repeat(base, int(times%64))...)
-		var b bytes.Buffer
-		if err := write(&b, enc, []Part{part("BOOT", base, data)}); err != nil {
-			t.Fatal(err)
-		}
-		got, err := apply(b.Bytes(), base)
+		got, err := apply(made(t, part("BOOT", base, data)), base)
 		if err != nil || !bytes.Equal(got.b, data) {
 			t.Fatalf("%d bytes, want %d: %v", len(got.b), len(data), err)
 		}
