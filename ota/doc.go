@@ -3,7 +3,7 @@
 // A release belongs to a species. The cloud wants one release per species, or another one for a single thing; the robot asks for it on
 // every connect and once an hour (req/ota/desired), and reports each step on up/ota until the cloud answers that the report is stored.
 // A report has an id, so that a repeated one counts once. The archives that carry a release are in ota/manifest and
-// ota/archive. An agent that cannot apply archives answers Pending.
+// ota/archive, the changes between two in ota/delta. An agent that cannot apply archives answers Pending.
 //
 //	robot -> cloud  req/ota/desired  DesiredRequest, answered by Desired
 //	robot -> cloud  up/ota           Status, answered by down/ack with the report's id as batch
