@@ -2,9 +2,7 @@ package rolloutapi
 
 import (
 	"context"
-	"fmt"
 	"html/template"
-	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -14,7 +12,8 @@ import (
 	"kennel/cloud/rollout"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
-	"kennel/infra/kit/kithttp"
+	"kennel/infra/thing"
+	"kennel/ota"
 )
 
 // shown is how many rollouts the page shows.
@@ -105,19 +104,9 @@ var pageBody = template.Must(template.New("").Funcs(template.FuncMap{"ago": page
 </section>
 {{else}}<section class="card wide"><p class="none">No rollouts yet. <code>kennelctl rollout create</code> makes one.</p></section>{{end}}`))
 
-var tabBody = template.Must(template.New("").Parse(`<section class="card wide" aria-labelledby="h-why"><h2 id="h-why">Why is this robot not updating?</h2>
-{{if .}}<table class="plain"><caption class="hide">Rollouts that may concern this robot</caption>
-<thead><tr><th scope="col">Release</th><th scope="col">Rollout</th><th scope="col">Answer</th></tr></thead>
-<tbody>{{range .}}<tr><th scope="row">{{.Version}}</th><td data-label="Rollout">{{.State}}</td><td data-label="Answer">{{.Words}}</td></tr>{{end}}</tbody></table>
-{{else}}<p class="none">There is no rollout for robots of its species.</p>{{end}}</section>`))
-
 // Pages returns the page of rollouts, and what it says on the page of each robot.
-func Pages(svc *rollout.Service, audit func(ctx context.Context, action, object, detail string) error) []page.Extra {
-	draw := func(t *template.Template, v any) (template.HTML, error) {
-		var b strings.Builder
-		err := t.Execute(&b, v)
-		return template.HTML(b.String()), err
-	}
+func Pages(svc *rollout.Service, state func(ctx context.Context, id thing.ID, limit int) (ota.State, error),
+	audit func(ctx context.Context, action, object, detail string) error) []page.Extra {
 	return []page.Extra{{
 		Label: "Rollouts", Address: "/rollouts", Done: "Done.",
 		Show: func(ctx context.Context) (template.HTML, error) {
@@ -143,19 +132,11 @@ func Pages(svc *rollout.Service, audit func(ctx context.Context, action, object,
 			_, err := svc.Do(ctx, v.Get("rollout"), a, "", auth.CallerFrom(ctx).Subject())
 			return err
 		},
-	}, {
-		Label: "Updates", Address: "/things/{thing}/rollouts",
-		Tab: func(ctx context.Context, r *http.Request) (string, template.HTML, error) {
-			id, err := kithttp.Thing(r)
-			if err != nil {
-				return "", "", fmt.Errorf("updates: %w", err)
-			}
-			list, err := svc.Explain(ctx, id)
-			if err != nil {
-				return "", "", err
-			}
-			body, err := draw(tabBody, list)
-			return "Updates", body, err
-		},
-	}}
+	}, robotTab(svc, state)}
+}
+
+func draw(t *template.Template, v any) (template.HTML, error) {
+	var b strings.Builder
+	err := t.Execute(&b, v)
+	return template.HTML(b.String()), err // html/template escaped it
 }

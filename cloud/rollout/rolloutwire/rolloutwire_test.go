@@ -335,7 +335,7 @@ func TestPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	var lines []string
-	pages := rolloutapi.Pages(c.Service, func(_ context.Context, action, object, _ string) error {
+	pages := rolloutapi.Pages(c.Service, c.releases.State, func(_ context.Context, action, object, _ string) error {
 		lines = append(lines, action+" "+object)
 		return nil
 	})
@@ -366,7 +366,8 @@ func TestPage(t *testing.T) {
 	q := httptest.NewRequestWithContext(as(auth.Viewer), "GET", "/things/vic:000001/rollouts", nil)
 	q.SetPathValue("thing", string(robot(1)))
 	_, html, err := pages[1].Tab(q.Context(), q)
-	if err != nil || !strings.Contains(string(html), "Its update failed with code 209") {
+	if err != nil || !strings.Contains(string(html), "Its update failed with code 209") ||
+		!strings.Contains(string(html), "failed with code 209: "+ota.NotAuthentic.Words()) {
 		t.Errorf("%s, %v", html, err)
 	}
 }
