@@ -49,7 +49,7 @@ type World struct {
 }
 
 // Make builds the robot's folder in dir. A folder that already is this robot is left as it is, except for the endpoints and the trust
-// root, which may have moved: a robot keeps its data. Another robot's folder is an error.
+// root, which may have moved, and for slots that it lacks: a robot keeps its data. Another robot's folder is an error.
 func Make(dir string, b Birth) error {
 	kind, err := speciesOf(b.Thing)
 	if err != nil {
@@ -72,6 +72,12 @@ func Make(dir string, b Birth) error {
 	case err == nil && id != b.Thing:
 		return fmt.Errorf("%s holds robot %s, not %s", dir, id, b.Thing)
 	case err == nil:
+		if _, err := root.Stat("slots"); len(b.ReleaseKey) > 0 && errors.Is(err, fs.ErrNotExist) {
+			b.OSVersion = platform.OSVersion(root)
+			if err := writeSlots(root, b); err != nil {
+				return err
+			}
+		}
 		return writeEndpoints(root, b)
 	}
 	if err := copyAssets(root); err != nil {

@@ -38,12 +38,12 @@ func Main(args []string, getenv func(string) string, stdout, stderr io.Writer) i
 
 func makeCommand() *cobra.Command {
 	var b sim.Birth
-	var dir, id, species, secretFile, caFile string
+	var dir, id, species, secretFile, caFile, releaseKey string
 	cmd := &cobra.Command{
 		Use:   "make",
 		Short: "Make a robot's folder, as a factory would",
 		Long: `Make a robot's folder, as a factory would: serial number, claim secret, trust root, endpoints and assets.
-A folder that already holds this robot keeps its data; only endpoints and trust root are renewed.`,
+A folder that already holds this robot keeps its data; only endpoints and trust root are renewed, and slots are added if it has none.`,
 		Example: `  robotsim make -root ./r1 -thing vic:00e20100 -secret-file s.txt -api https://localhost:8443 -ca root.crt`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -60,6 +60,11 @@ A folder that already holds this robot keeps its data; only endpoints and trust 
 			}
 			if b.RootPEM, err = os.ReadFile(caFile); err != nil {
 				return fmt.Errorf("trust root: %w", err)
+			}
+			if releaseKey != "" {
+				if b.ReleaseKey, err = os.ReadFile(releaseKey); err != nil {
+					return fmt.Errorf("-release-key: %w", err)
+				}
 			}
 			if secretFile != "" {
 				s, err := os.ReadFile(secretFile)
@@ -79,6 +84,7 @@ A folder that already holds this robot keeps its data; only endpoints and trust 
 	f.StringVar(&caFile, "ca", "", "PEM file with the root the robot shall trust (required)")
 	f.StringVar(&b.Endpoints.Kennel.API, "api", "", "https://host:port of the cloud (required)")
 	f.StringVar(&b.Endpoints.Kennel.MQTT, "mqtt", "", "ssl://host:port of the broker (default: what the cloud says)")
+	f.StringVar(&releaseKey, "release-key", "", "PEM file with the public key that signs releases; with it the robot has two slots and installs them")
 	f.StringVar(&b.OSVersion, "os-version", "2.0.0.6074", "release the robot runs")
 	f.Float64Var(&b.World.BatteryVolts, "battery", 0, "battery at its first boot, in volts (default: charged well)")
 	f.BoolVar(&b.World.OnCharger, "on-charger", false, "it stands on the charger")

@@ -72,6 +72,8 @@ type Config struct {
 	RootPEM   []byte // the root they trust
 	Secrets   Secrets
 	OSVersion string
+	// ReleaseKey is the public key, in PEM, of those who may sign releases; none: the robots install none.
+	ReleaseKey []byte
 
 	// NewAgent makes the agent of the robot below root.
 	NewAgent func(root *os.Root, m Machine) (Agent, error)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"kennel/certs/devicecert"
+	"kennel/edge/agent/health/nightly"
 	"kennel/edge/agent/info/platform"
 	"kennel/edge/sim"
 	"kennel/infra/api/events"
@@ -78,7 +79,7 @@ func (r *robot) live(ctx context.Context, started func()) error {
 
 // birth makes the robot's folder, if it is not there.
 func (r *robot) birth(ctx context.Context) error {
-	b := sim.Birth{Thing: r.id, Endpoints: r.cfg.Endpoints, RootPEM: r.cfg.RootPEM, OSVersion: r.cfg.OSVersion}
+	b := sim.Birth{Thing: r.id, Endpoints: r.cfg.Endpoints, RootPEM: r.cfg.RootPEM, OSVersion: r.cfg.OSVersion, ReleaseKey: r.cfg.ReleaseKey}
 	if !r.born() {
 		for pause := (backoff.Pause{Min: time.Second, Max: 10 * time.Second}); ; {
 			var err error
@@ -120,6 +121,9 @@ func (r *robot) boot(ctx context.Context, clock Clock, cold bool, started func()
 		if err := root.RemoveAll("run"); err != nil {
 			return nil, err
 		}
+		if _, err := sim.LoadSlot(root); err != nil {
+			return nil, err
+		}
 	}
 	at := time.Now()
 	a, err := r.cfg.NewAgent(root, Machine{
@@ -146,7 +150,10 @@ func (r *robot) boot(ctx context.Context, clock Clock, cold bool, started func()
 		<-ended // a goodbye that fails is the wire's fault
 		return again, nil
 	}
-	if err = <-ended; err == nil {
+	if err = <-ended; nightly.Installed(root) {
+		return &clock, nil // that was why
+	}
+	if err == nil {
 		err = errors.New("the agent ended by itself")
 	}
 	return nil, err
