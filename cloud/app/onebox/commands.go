@@ -71,6 +71,7 @@ robots in from the network, at their port and, where this account may open it, a
 	f := cmd.Flags()
 	f.StringVar(&o.Data, "data", "", "data folder (default: /var/lib/kennel as root, else ~/.local/share/kennel)")
 	f.StringVar(&robots, "robots", "0", "how many simulated robots: a number of Vectors, or by species, such as vector:3,amigobot:2")
+	f.StringVar(&o.ObjectsURL, "objects-url", "", "http(s)://host:port at which robots reach the object store, when that is not where it listens")
 	f.StringArrayVar(&listen, "listen", nil, "part=host:port; parts: api, console, robots, uploads, mqtt, postgres, s3, metrics (may be repeated)")
 	f.StringSliceVar(&o.Originals, "originals", nil, "name or address by which original robots call this machine (may be repeated; the first is in their configuration)")
 	f.StringVar(&o.ReadyFile, "ready-file", "", "write endpoints, pids and files here, as JSON, when everything is up")

@@ -47,9 +47,11 @@ type Onebox struct {
 	RobotEnv  []string // KEY=VALUE for simulated robots
 	Webhooks  fleet.WebhooksConfig
 	Originals []string // names by which original robots call this machine
-	Log       *slog.Logger
-	LogLevel  string
-	Out       io.Writer // where people look
+	// ObjectsURL is where robots reach the object store; "": where it listens.
+	ObjectsURL string
+	Log        *slog.Logger
+	LogLevel   string
+	Out        io.Writer // where people look
 
 	advice string // why original robots cannot upload, and what to do; "": they can, or are not expected
 }
@@ -225,6 +227,7 @@ func (o Onebox) parts(inst *onebox.Instance, authority *ca.Authority) ([]onebox.
 	}
 	cfg.Log.Level, cfg.Webhooks = o.LogLevel, o.Webhooks
 	cfg.Postgres, cfg.S3 = db.Config(), s3cfg
+	cfg.S3.PublicEndpoint = o.ObjectsURL
 	cfg.CA.Dir = inst.Paths.CA
 	cfg.Volumes = []string{"postgres=" + inst.Paths.PG, "objects=" + inst.Paths.S3}
 	brokerDir := filepath.Dir(conf)
@@ -602,7 +605,7 @@ func (h *oneboxHouse) addRobot(ctx context.Context, c *app.Cloud, robotsim strin
 func (h *oneboxHouse) makeRobot(ctx context.Context, c *app.Cloud, robotsim string, id thing.ID, root string, i int) error {
 	args := []string{"make", "-root", root, "-thing", string(id), "-ca", rootFile(h.inst),
 		"-api", "https://" + dialable(h.Listen.API), "-mqtt", "ssl://" + dialable(h.Listen.MQTT),
-		"-seed", strconv.Itoa(i + 1)}
+		"-seed", strconv.Itoa(i + 1), "-release-key", filepath.Join(h.inst.Paths.Root, releasePubName)}
 	if id.Species() == thing.Vector {
 		args = append(args, "-battery", strconv.FormatFloat(3.75+0.09*float64(i%5), 'f', 2, 64))
 	}

@@ -60,13 +60,8 @@ A -root on a memory file system spares the disk their thousands of syncs.`,
 			if cfg.Folder, err = filepath.Abs(cfg.Folder); err != nil {
 				return err
 			}
-			if cfg.RootPEM, err = os.ReadFile(o.ca); err != nil {
-				return fmt.Errorf("-ca: %w", err)
-			}
-			if o.releaseKey != "" {
-				if cfg.ReleaseKey, err = os.ReadFile(o.releaseKey); err != nil {
-					return fmt.Errorf("-release-key: %w", err)
-				}
+			if err := errors.Join(load(&cfg.RootPEM, "-ca", o.ca), load(&cfg.ReleaseKey, "-release-key", o.releaseKey)); err != nil {
+				return err
 			}
 			if cfg.Profile, err = fleet.LoadProfile(o.profile); err != nil {
 				return err
@@ -115,6 +110,17 @@ A -root on a memory file system spares the disk their thousands of syncs.`,
 	}
 	cmd.MarkFlagsMutuallyExclusive("token-file", "secrets")
 	return cmd
+}
+
+// load reads the file that a flag names; none is nothing.
+func load(to *[]byte, flag, file string) (err error) {
+	if file == "" {
+		return nil
+	}
+	if *to, err = os.ReadFile(file); err != nil {
+		return fmt.Errorf("%s: %w", flag, err)
+	}
+	return nil
 }
 
 // secretsOf returns where robots without a folder get their claim secret from.

@@ -2,6 +2,7 @@
 package simapp
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -58,13 +59,8 @@ A folder that already holds this robot keeps its data; only endpoints and trust 
 			if b.Thing, err = thing.Parse(id); err != nil {
 				return cli.Usage("%w", err)
 			}
-			if b.RootPEM, err = os.ReadFile(caFile); err != nil {
-				return fmt.Errorf("trust root: %w", err)
-			}
-			if releaseKey != "" {
-				if b.ReleaseKey, err = os.ReadFile(releaseKey); err != nil {
-					return fmt.Errorf("-release-key: %w", err)
-				}
+			if err := errors.Join(load(&b.RootPEM, "-ca", caFile), load(&b.ReleaseKey, "-release-key", releaseKey)); err != nil {
+				return err
 			}
 			if secretFile != "" {
 				s, err := os.ReadFile(secretFile)

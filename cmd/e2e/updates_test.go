@@ -1,0 +1,153 @@
+package e2e
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"kennel/edge/sim"
+	"kennel/ota"
+	"kennel/ota/archive"
+	"kennel/ota/manifest"
+)
+
+// cutter is the way to the object store. Every twentieth connection breaks after some bytes of its answer.
+type cutter struct {
+	addr        string
+	conns, cuts atomic.Int64
+	sent        atomic.Int64 // bytes of answers
+}
+
+func newCutter(t *testing.T, target string, most int) *cutter {
+	t.Helper()
+	l, err := net.Listen("tcp", freeAddr(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &cutter{addr: l.Addr().String()}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			near, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go c.carry(near, target, most)
+		}
+	}()
+	return c
+}
+
+func (c *cutter) carry(near net.Conn, target string, most int) {
+	defer near.Close()
+	far, err := net.Dial("tcp", target)
+	if err != nil {
+		return
+	}
+	defer far.Close()
+	go func() {
+		_, _ = io.Copy(far, near) // the end of either side ends both
+		far.Close()
+	}()
+	var answer io.Reader = far
+	if c.conns.Add(1)%20 == 0 {
+		c.cuts.Add(1)
+		answer = io.LimitReader(far, 1+rand.Int64N(int64(most)))
+	}
+	n, _ := io.Copy(near, answer) // as above
+	c.sent.Add(n)
+}
+
+// release packs a release of simulated robots with a system image of size bytes, signed with the installation's key.
+func (h *house) release(v ota.Version, size int) string {
+	h.t.Helper()
+	text, err := os.ReadFile(h.ready.Files["release_key"])
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	block, _ := pem.Decode(text)
+	if block == nil {
+		h.t.Fatal("the release key is no PEM")
+	}
+	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	file := filepath.Join(h.t.TempDir(), string(v)+".ota")
+	f, err := os.Create(file)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	noise := make([]byte, size) // does not compress: each byte of it crosses the wire
+	rng := rand.NewChaCha8([32]byte{7})
+	_, _ = rng.Read(noise) // never fails
+	images := map[manifest.Part]io.Reader{manifest.Boot: bytes.NewReader([]byte("kernel of " + v)),
+		manifest.System: bytes.NewReader(append(sim.System{Version: v}.Image(1<<10), noise...))}
+	if err := archive.Write(f, &manifest.Manifest{Version: v, Reboot: true}, images, archive.WriteOptions{Key: key.(crypto.Signer)}); err != nil {
+		h.t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		h.t.Fatal(err)
+	}
+	return file
+}
+
+// TestUpdates is issue 17, "what must hold" 5: a fleet downloads a release at once from S3 while connections break at random, each robot continues where
+// it was, boots the new system and says so; nearly nothing crosses the wire twice. A rollout hands the release out.
+func TestUpdates(t *testing.T) {
+	n, size, limit := 40, 1<<20, 3*time.Minute
+	if soak() {
+		n, size, limit = 500, 2<<20, 15*time.Minute
+	}
+	store := freeAddr(t)
+	way := newCutter(t, store, size)
+	h := newHouse(t, "-robots", "0", "-log-level", "warn", "-listen", "s3="+store, "-objects-url", "http://"+way.addr)
+	h.start()
+	db := h.db(t)
+	file := h.release("2.0.0.9000", size)
+	whole, err := os.Stat(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := h.fleet(t, fleetRoot(t), n, profile(t, steady), "-release-key", h.ready.Files["release_pub"])
+	f.await(limit, "all connected", func(s fleetStatus) bool { return s.Connected == n && s.Enrolled == n })
+	if out, err := h.ctl("releases", "upload", file); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	start := time.Now()
+	if out, err := h.ctl("rollout", "create", "vic", "2.0.0.9000", "-channel", "dev", "-phases", "100%:1s", "-cap", fmt.Sprint(n)); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	await(t, limit, "all run the new release", func() error {
+		got := number(t, db, `select count(*) from registry_facet where os = '2.0.0.9000'`)
+		if got != int64(n) {
+			return fmt.Errorf("%d of %d", got, n)
+		}
+		return nil
+	})
+	ideal := float64(n) * float64(whole.Size())
+	share := float64(way.sent.Load()) / ideal
+	t.Logf("%d robots updated in %v; %d connections, %d cut; %.3f times the ideal crossed the wire", n, time.Since(start).Round(time.Second),
+		way.conns.Load(), way.cuts.Load(), share)
+	if way.cuts.Load() == 0 {
+		t.Error("no connection was cut")
+	}
+	if share > 1.1 {
+		t.Errorf("%.3f times the ideal crossed the wire, want at most 1.1", share)
+	}
+	f.await(limit, "all are back", func(s fleetStatus) bool { return s.Connected == n })
+	s := f.stop()
+	if s.Reboots < int64(n) {
+		t.Errorf("%d reboots of %d robots", s.Reboots, n)
+	}
+}
