@@ -183,6 +183,9 @@ func (r *Rollout) inWords(w Why, m Member) Why {
 		w.Words = fmt.Sprintf("It is updating%s.", since)
 	case WhyFailed:
 		w.Words = fmt.Sprintf("Its update failed with code %d: %s.", w.Error, ota.Code(w.Error).Words())
+		if m.Reason != "" {
+			w.Words += " The robot says: " + strings.TrimSuffix(m.Reason, ".") + "."
+		}
 	case WhySilent:
 		w.Words = "It began the update and has been silent" + since + "."
 	case WhyBack:

@@ -11,12 +11,12 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"kennel/edge/sim"
-	"kennel/ota"
 	"kennel/ota/archive"
 	"kennel/ota/manifest"
 )
@@ -69,7 +69,7 @@ func (c *cutter) carry(near net.Conn, target string, most int) {
 }
 
 // release packs a release of simulated robots with a system image of size bytes, signed with the installation's key.
-func (h *house) release(v ota.Version, size int) string {
+func (h *house) release(sys sim.System, size int) string {
 	h.t.Helper()
 	text, err := os.ReadFile(h.ready.Files["release_key"])
 	if err != nil {
@@ -83,7 +83,7 @@ func (h *house) release(v ota.Version, size int) string {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	file := filepath.Join(h.t.TempDir(), string(v)+".ota")
+	file := filepath.Join(h.t.TempDir(), string(sys.Version)+".ota")
 	f, err := os.Create(file)
 	if err != nil {
 		h.t.Fatal(err)
@@ -91,9 +91,9 @@ func (h *house) release(v ota.Version, size int) string {
 	noise := make([]byte, size) // does not compress: each byte of it crosses the wire
 	rng := rand.NewChaCha8([32]byte{7})
 	_, _ = rng.Read(noise) // never fails
-	images := map[manifest.Part]io.Reader{manifest.Boot: bytes.NewReader([]byte("kernel of " + v)),
-		manifest.System: bytes.NewReader(append(sim.System{Version: v}.Image(1<<10), noise...))}
-	if err := archive.Write(f, &manifest.Manifest{Version: v, Reboot: true}, images, archive.WriteOptions{Key: key.(crypto.Signer)}); err != nil {
+	images := map[manifest.Part]io.Reader{manifest.Boot: bytes.NewReader([]byte("kernel of " + sys.Version)),
+		manifest.System: bytes.NewReader(append(sys.Image(1<<10), noise...))}
+	if err := archive.Write(f, &manifest.Manifest{Version: sys.Version, Reboot: true}, images, archive.WriteOptions{Key: key.(crypto.Signer)}); err != nil {
 		h.t.Fatal(err)
 	}
 	if err := f.Close(); err != nil {
@@ -114,7 +114,7 @@ func TestUpdates(t *testing.T) {
 	h := newHouse(t, "-robots", "0", "-log-level", "warn", "-listen", "s3="+store, "-objects-url", "http://"+way.addr)
 	h.start()
 	db := h.db(t)
-	file := h.release("2.0.0.9000", size)
+	file := h.release(sim.System{Version: "2.0.0.9000"}, size)
 	whole, err := os.Stat(file)
 	if err != nil {
 		t.Fatal(err)
@@ -150,4 +150,61 @@ func TestUpdates(t *testing.T) {
 	if s.Reboots < int64(n) {
 		t.Errorf("%d reboots of %d robots", s.Reboots, n)
 	}
+}
+
+// TestBadRelease is issue 17, "what must hold" 7, with real agents: a release whose programs end right after each start on some robots stops by itself
+// before the last phase. Those robots fall back to their other slot by themselves, the others are taken back, and the rollout says why.
+func TestBadRelease(t *testing.T) {
+	const older, bad = "2.0.0.6074", "2.0.0.9100"
+	n, dies, guard, limit := 60, 20.0, "failures:5%:5", 3*time.Minute
+	if soak() {
+		n, dies, guard, limit = 500, 5, "failures:2%:20", 15*time.Minute
+	}
+	h := newHouse(t, "-robots", "0", "-log-level", "warn")
+	h.start()
+	db := h.db(t)
+	file := h.release(sim.System{Version: bad, Dies: dies}, 1<<16)
+	f := h.fleet(t, fleetRoot(t), n, profile(t, steady), "-release-key", h.ready.Files["release_pub"])
+	f.await(limit, "all connected", func(s fleetStatus) bool { return s.Connected == n && s.Enrolled == n })
+	if out, err := h.ctl("releases", "upload", file); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	var r struct {
+		ID       string `json:"rollout"`
+		State    string
+		Phase    int
+		Why      string
+		Evidence struct{ Robots []string }
+	}
+	if err := h.ctlJSON(&r, "rollout", "create", "vic", bad, "-channel", "dev", "-phases", "30%:5s,60%:5s,100%:5s", "-guards", guard, "-rollback",
+		"-cap", fmt.Sprint(n)); err != nil {
+		t.Fatal(err)
+	}
+	id := r.ID
+	start := time.Now()
+	await(t, limit, "the rollout stops by itself", func() error {
+		if err := h.ctlJSON(&r, "rollout", "show", id); err != nil {
+			return err
+		}
+		if r.State != "stopped" {
+			return fmt.Errorf("it is %s in phase %d", r.State, r.Phase)
+		}
+		return nil
+	})
+	t.Logf("stopped in phase %d after %v: %s", r.Phase+1, time.Since(start).Round(time.Second), r.Why)
+	if r.Phase >= 2 || !strings.Contains(r.Why, "failed") || len(r.Evidence.Robots) == 0 {
+		t.Errorf("%+v: want it stopped before phase 3, with evidence", r)
+	}
+	await(t, limit, "every robot runs the old release again", func() error {
+		got := number(t, db, `select count(*) from registry_facet where os = '`+older+`' and present`)
+		if got != int64(n) {
+			return fmt.Errorf("%d of %d", got, n)
+		}
+		return nil
+	})
+	var why []struct{ Answer, Words string }
+	if err := h.ctlJSON(&why, "rollout", "why", r.Evidence.Robots[0]); err != nil || len(why) == 0 || !strings.Contains(why[0].Words, "started 3 times") {
+		t.Errorf("why: %+v, %v", why, err)
+	}
+	f.stop()
 }

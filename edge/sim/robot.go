@@ -166,9 +166,15 @@ func (r *robot) boot(ctx context.Context) error {
 		return <-power
 	}
 	r.booted(boot)
-	logs, err := r.load(boot)
+	sys, logs, err := r.load(boot)
 	if err != nil {
 		return err
+	}
+	if sys.DiesOn(r.id) {
+		r.cfg.Log.WarnContext(ctx, "the release's programs end at once", "release", sys.Version)
+		cancel()
+		<-power
+		return nil // and boots again, as its watchdog would
 	}
 	select {
 	case <-ctx.Done():
@@ -233,22 +239,23 @@ func (r *robot) hangUp(ctx context.Context, line io.Closer) {
 	}
 }
 
-// load is the head's boot-loader and what mounts its file systems: it tells the kernel of a recovery boot, and returns where the logs go.
-func (r *robot) load(k vectorsim.Boot) (logs string, err error) {
+// load is the head's boot-loader and what mounts its file systems: it tells the kernel of a recovery boot, and
+// returns what starts and where the logs go.
+func (r *robot) load(k vectorsim.Boot) (sys System, logs string, err error) {
 	recovery := k == vectorsim.BootRecovery
 	if !recovery {
-		if recovery, err = LoadSlot(r.root); err != nil {
-			return "", err
+		if sys, recovery, err = LoadSlot(r.root); err != nil {
+			return sys, "", err
 		}
 	}
 	if err := tellKernel(r.root, recovery); err != nil {
-		return "", err
+		return sys, "", err
 	}
 	logs = LogDir
 	if recovery {
 		logs = recoveryLogs
 	}
-	return logs, r.root.MkdirAll(logs, 0o755)
+	return sys, logs, r.root.MkdirAll(logs, 0o755)
 }
 
 // tellKernel prepends anki.unbrick=1 to the kernel's command line for a recovery boot (VEC-BOOT-03), and takes it off for any other.

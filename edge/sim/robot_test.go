@@ -158,7 +158,7 @@ func TestLoad(t *testing.T) {
 	r := &robot{root: root}
 	load := func(k vectorsim.Boot, logs, line string) {
 		t.Helper()
-		got, err := r.load(k)
+		_, got, err := r.load(k)
 		b, readErr := root.ReadFile(bootparam.File)
 		if line == "" && errors.Is(readErr, fs.ErrNotExist) {
 			readErr = nil

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/fnv"
+	"io"
 	"io/fs"
 	"os"
 	"slices"
@@ -16,6 +18,7 @@ import (
 	"kennel/edge/bootparam"
 	"kennel/edge/update/disk"
 	"kennel/edge/update/slot"
+	"kennel/infra/thing"
 	"kennel/ota"
 	"kennel/ota/manifest"
 )
@@ -23,6 +26,15 @@ import (
 // System is the content of a simulated system image: what the programs of that release do. What follows its line is ballast.
 type System struct {
 	Version ota.Version `json:"version"`
+	// Dies is the share of robots, in percent, on which its programs end right after each start: a bad release.
+	Dies float64 `json:"dies,omitempty"`
+}
+
+// DiesOn reports whether the programs of a release end right after each start on a robot. It is the same for every release with that share.
+func (s System) DiesOn(id thing.ID) bool {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(id)) // never fails
+	return float64(h.Sum32()%10_000) < 100*s.Dies
 }
 
 // Image returns a system image of at least size bytes.
@@ -62,13 +74,13 @@ func writeSlots(root *os.Root, b Birth) error {
 		}
 		return c, d.SyncDir("slots")
 	}
-	system, err := content(v, map[manifest.Part][]byte{manifest.Boot: []byte("kernel of " + b.OSVersion), manifest.System: System{v}.Image(1 << 10)})
+	system, err := content(v, map[manifest.Part][]byte{manifest.Boot: []byte("kernel of " + b.OSVersion), manifest.System: System{Version: v}.Image(1 << 10)})
 	if err != nil {
 		return err
 	}
 	const rescue = "0.9.0.0"
 	factory, err := content(rescue, map[manifest.Part][]byte{manifest.ABoot: []byte("loader"), manifest.Recovery: []byte("rescue kernel"),
-		manifest.RecoveryFS: System{rescue}.Image(1 << 10)})
+		manifest.RecoveryFS: System{Version: rescue}.Image(1 << 10)})
 	if err != nil {
 		return err
 	}
@@ -78,20 +90,20 @@ func writeSlots(root *os.Root, b Birth) error {
 		slot.Make(d, system, factory))
 }
 
-// LoadSlot is the boot loader of a robot with slots: it chooses one, says which to the kernel, and mounts its system, of which a simulated robot
-// sees the version. recovery reports that neither slot could be started. A robot without slots starts as it is.
-func LoadSlot(root *os.Root) (recovery bool, err error) {
+// LoadSlot is the boot loader of a robot with slots: it chooses one, says which to the kernel, and mounts its system, which it returns. recovery reports
+// that neither slot could be started. A robot without slots starts as it is.
+func LoadSlot(root *os.Root) (sys System, recovery bool, err error) {
 	d := disk.Of(root)
 	s, err := slot.Boot(d)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return false, nil
+		return System{}, false, nil
 	case err != nil:
-		return false, fmt.Errorf("boot loader: %w", err)
+		return System{}, false, fmt.Errorf("boot loader: %w", err)
 	}
 	b, err := root.ReadFile(bootparam.File)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return false, fmt.Errorf("kernel's command line: %w", err)
+		return System{}, false, fmt.Errorf("kernel's command line: %w", err)
 	}
 	words := slices.DeleteFunc(strings.Fields(string(b)), func(w string) bool { return bootparam.Parse(w).Slot != "" })
 	words = append(words, bootparam.InSlot(string(s.Slot)))
@@ -101,5 +113,21 @@ func LoadSlot(root *os.Root) (recovery bool, err error) {
 	if platform.OSVersion(root) != string(s.Version) {
 		err = errors.Join(err, robotfs.WriteFile(root, platform.OSVersionFile, []byte(s.Version+"\n"), 0o644))
 	}
-	return s.Recovery, err
+	if err == nil && !s.Recovery {
+		sys, err = readSystem(d, slot.File(manifest.System, s.Slot))
+	}
+	return sys, s.Recovery, err
+}
+
+// readSystem reads the first line of a system image. One that is not of a simulated robot does nothing special.
+func readSystem(d disk.Disk, name string) (s System, err error) {
+	f, err := d.Open(name)
+	if err != nil {
+		return s, err
+	}
+	defer f.Close() // read only
+	if json.NewDecoder(io.NewSectionReader(f, 0, 4<<10)).Decode(&s) != nil {
+		return System{}, nil
+	}
+	return s, nil
 }

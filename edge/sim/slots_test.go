@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -50,8 +52,8 @@ func TestSlots(t *testing.T) {
 		if err := emptyRun(root); err != nil {
 			t.Fatal(err)
 		}
-		got, err := LoadSlot(root)
-		if err != nil || got != rescue || platform.OSVersion(root) != want {
+		sys, got, err := LoadSlot(root)
+		if err != nil || got != rescue || !rescue && string(sys.Version) != want || platform.OSVersion(root) != want {
 			t.Fatalf("started %s, recovery %t, %v; want %s, %t", platform.OSVersion(root), got, err, want, rescue)
 		}
 	}
@@ -111,5 +113,20 @@ func TestSlots(t *testing.T) {
 	}
 	if dev, err := release.Slots(root); err != nil || dev.Record().Wipe {
 		t.Errorf("%v: the wipe is asked for once", err)
+	}
+}
+
+// TestDiesOn: a bad release kills its share of robots, and the others never.
+func TestDiesOn(t *testing.T) {
+	for _, percent := range []float64{0, 5, 100} {
+		n := 0
+		for i := range 10_000 {
+			if (System{Dies: percent}).DiesOn(thing.ID(fmt.Sprintf("vic:%08x", i))) {
+				n++
+			}
+		}
+		if got := float64(n) / 100; math.Abs(got-percent) > 1 {
+			t.Errorf("%.1f %% of robots, want %.0f", got, percent)
+		}
 	}
 }

@@ -121,8 +121,10 @@ func (r *robot) boot(ctx context.Context, clock Clock, cold bool, started func()
 		if err := root.RemoveAll("run"); err != nil {
 			return nil, err
 		}
-		if _, err := sim.LoadSlot(root); err != nil {
+		if sys, _, err := sim.LoadSlot(root); err != nil {
 			return nil, err
+		} else if sys.DiesOn(r.id) {
+			return &clock, backoff.Sleep(ctx, backoff.Jitter(time.Second))
 		}
 	}
 	at := time.Now()
