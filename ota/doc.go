@@ -1,9 +1,10 @@
 // Package ota decides which release a robot should run, and keeps the robot's reports on its way there.
 //
-// A release belongs to a species. The cloud wants one release per species, or another one for a single thing; the robot asks for it on
-// every connect and once an hour (req/ota/desired), and reports each step on up/ota until the cloud answers that the report is stored.
-// A report has an id, so that a repeated one counts once. The archives that carry a release are in ota/manifest and
-// ota/archive, the changes between two in ota/delta. An agent that cannot apply archives answers Pending.
+// A release belongs to a species. What a person asked for one thing goes first, then rollouts (Rollouts, cloud/rollout), then what a person
+// asked for the whole species. The robot asks on every connect and once an hour (req/ota/desired), and again right before it begins; it reports
+// each step on up/ota until the cloud answers that the report is stored. A report has an id, so that a repeated one counts once. The archives
+// that carry a release are in ota/manifest and ota/archive, the changes between two in ota/delta. An agent that cannot apply archives answers
+// Pending.
 //
 //	robot -> cloud  req/ota/desired  DesiredRequest, answered by Desired
 //	robot -> cloud  up/ota           Status, answered by down/ack with the report's id as batch
