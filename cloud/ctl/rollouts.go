@@ -168,16 +168,18 @@ func showRollout(t *cli.Table, r client.Told) {
 	}
 }
 
+// robotsAtOnce is how many robots one page has: the cloud judges all of them for each page.
+const robotsAtOnce = 10_000
+
 func (a *app) rolloutRobots() *cobra.Command {
 	var why string
 	cmd := a.runs(describe("robots ROLLOUT", "List the robots of a rollout and why each does not update", "rollout robots "+anID+" -why failed"),
 		func(cmd *cobra.Command, args []string) error {
-			var all reply[[]client.Why]
-			q := client.GetRolloutsIDRobotsQuery{Why: given(why), Limit: new(int64(1000))}
+			q := client.GetRolloutsIDRobotsQuery{Why: given(why), Limit: new(int64(robotsAtOnce))}
 			all, err := pages(func(after *string) (reply[[]client.Why], error) {
 				q.After = after
 				r, err := a.api.GetRolloutsIDRobots(cmd.Context(), args[0], q)
-				if n := len(r.Value); n == 1000 {
+				if n := len(r.Value); n == robotsAtOnce {
 					r.After = r.Value[n-1].Thing
 				}
 				return r, err

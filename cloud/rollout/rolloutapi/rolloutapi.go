@@ -30,7 +30,7 @@ const (
 	timeout = 20 * time.Second
 	maxBody = 32 << 10
 	// MaxLimit bounds a page of robots.
-	MaxLimit = 1000
+	MaxLimit = 10_000
 )
 
 // AuditPrefix begins the actions of the audit log: rollout.create, and rollout. with each of rollout.Actions.

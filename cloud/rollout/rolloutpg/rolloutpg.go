@@ -122,7 +122,7 @@ func (s *Store) Of(ctx context.Context, id thing.ID) ([]rollout.Place, error) {
 		SELECT r.id::text, r.doc, '{}'::jsonb, coalesce(m.state, ''), coalesce(m.was, ''), coalesce(m.granted, 'epoch'), coalesce(m.until, 'epoch'), coalesce(m.at, 'epoch'),
 			coalesce(m.tries, 0), coalesce(m.code, 0), coalesce(m.phase, ''), coalesce(m.reason, '')
 		FROM rollout_rollout AS r LEFT JOIN rollout_member AS m ON m.rollout = r.id AND m.thing = $1
-		WHERE r.species = $2 AND (r.state <> 'aborted' OR m.thing IS NOT NULL) ORDER BY r.num DESC LIMIT 50`, id, id.Species())
+		WHERE r.species = $2 AND (r.state <> 'aborted' OR m.thing IS NOT NULL) ORDER BY r.num DESC LIMIT 20`, id, id.Species())
 	if err != nil {
 		return nil, pg.Wrap(err, "rollouts of %s", id)
 	}
