@@ -364,6 +364,20 @@ func (s *site) otherPages(p *browser.Page, look func(string), thing string) {
 	look("robot-events")
 	p.Follow("Access", "/access$")
 	look("robot-access")
+	for _, line := range [][]string{{"releases", "add", "vic", "9.0.0.1"}, {"rollout", "create", "vic", "9.0.0.1", "-draft"}} {
+		var made any
+		if err := s.ctlJSON(&made, line...); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	p.Follow("Updates", "/rollouts$")
+	p.SeeIn("region", "Why is this robot not updating?", "The rollout is a draft")
+	look("robot-updates")
+	p.Follow("Rollouts", "^/rollouts$")
+	p.SeeRole("button", "Start of 9.0.0.1")
+	look("rollouts")
+	p.Click("button", "End without updating more robots of 9.0.0.1")
+	p.See("aborted")
 	p.Follow("Fleet", "^/things$")
 	p.Check("Pick all on this page")
 	picked := func() string {
