@@ -59,7 +59,7 @@ type Metric string
 const (
 	Failures Metric = "failures" // updates that failed
 	Silent   Metric = "silent"   // robots that went away for SilentAfter after they were granted
-	Problems Metric = "problems" // updated robots that have a problem now
+	Problems Metric = "problems" // updated robots that have a problem now which they did not have before
 )
 
 // Guard stops a rollout when the share of bad robots among those that had the update exceeds the share among those that still wait for it (the control
@@ -198,6 +198,7 @@ type Member struct {
 	Code    int       // of the last report
 	Phase   string    // likewise
 	Reason  string    // likewise
+	Had     string    // its problems when it was granted, as in Fact, with spaces between
 }
 
 // Fact is the knowledge about one robot.

@@ -160,6 +160,12 @@ func TestGuards(t *testing.T) {
 			return 0, false
 		}, nil, true},
 		{"all have the problem", Guard{Metric: Problems, Share: 0.1, Sample: 20}, well, func(f *Fact) { f.Problems = []string{"fault/914"} }, false},
+		{"a problem from before, and a new one", Guard{Metric: Problems, Share: 0.1, Sample: 20}, func(i int, f *Fact) (ota.Code, bool) {
+			if i%3 == 0 {
+				f.Problems = []string{"loop", "fault/914"}
+			}
+			return 0, false
+		}, func(f *Fact) { f.Problems = []string{"loop"} }, true},
 		{"a low battery is no fault", Guard{Metric: Problems, Share: 0.1, Sample: 20}, func(_ int, f *Fact) (ota.Code, bool) { f.Problems = []string{"battery"}; return 0, false }, nil, false},
 		{"another problem than the guard's", Guard{Metric: Problems, Share: 0.1, Sample: 20, Problem: "fault/914"}, func(_ int, f *Fact) (ota.Code, bool) { f.Problems = []string{"loop"}; return 0, false }, nil, false},
 	} {
@@ -366,5 +372,20 @@ func TestCheck(t *testing.T) {
 	s := Spec{Species: "vic", Version: newer}
 	if err := s.Check(); err != nil || s.Channel != Prod || len(s.Guards) != 3 || len(s.Phases) != 4 || s.Cap != 100 {
 		t.Errorf("%+v, %v", s, err)
+	}
+}
+
+// TestProblemsFromBefore: where none is left to compare with, the problems that robots had before the release do not stop it.
+func TestProblemsFromBefore(t *testing.T) {
+	w := fleet(running(t, Spec{Phases: []Phase{{100, 60}}, Cap: 100, Guards: []Guard{{Metric: Problems, Share: 0.1, Sample: 2}}}), 3)
+	for i := range w.facts {
+		w.facts[i].Problems = []string{"loop"}
+	}
+	w.step(time.Second)
+	w.take(well)
+	w.step(time.Minute)
+	w.step(time.Hour)
+	if w.r.State != Done {
+		t.Errorf("%s: %s", w.r.State, w.r.Why)
 	}
 }

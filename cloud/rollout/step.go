@@ -45,7 +45,7 @@ func (r *Rollout) grant(f *Fact, m Member, l *look) Member {
 	if s := l.window(r.Window, f.Zone); !s.until.IsZero() && s.until.Before(until) {
 		until = s.until
 	}
-	return Member{Thing: f.Thing, State: Granted, From: f.Running, Granted: l.now, Until: until.UTC(), At: l.now, Tries: m.Tries + 1}
+	return Member{Thing: f.Thing, State: Granted, From: f.Running, Granted: l.now, Until: until.UTC(), At: l.now, Tries: m.Tries + 1, Had: strings.Join(f.Problems, " ")}
 }
 
 // Report brings a robot's report into its standing.
@@ -125,6 +125,7 @@ type tally struct {
 	robots      map[Metric][]thing.ID
 	codes       map[int]int
 	quiet, wait int // of the control group: silent, all
+	had         int // updated robots that had a problem before
 	ill         int // of the control group, present: with the problem
 	present     int // of the control group
 	phases      []PhaseProgress
@@ -187,7 +188,7 @@ func (r *Rollout) Step(facts []Fact, members map[thing.ID]Member, now time.Time)
 // count adds one robot to the tally.
 func (r *Rollout) count(f *Fact, m Member, l *look, t *tally) {
 	away := !f.Present && l.now.Sub(f.Since) > SilentAfter
-	sick := r.sick(f)
+	sick := slices.ContainsFunc(f.Problems, r.counts)
 	had := m.State != Idle && m.State != Granted
 	if had && !m.At.Before(r.Watched) {
 		note := func(g Metric, bad bool) {
@@ -203,7 +204,11 @@ func (r *Rollout) count(f *Fact, m Member, l *look, t *tally) {
 			note(Silent, lost)
 		}
 		if m.State == Through && f.Present {
-			note(Problems, sick)
+			before := strings.Fields(m.Had)
+			note(Problems, slices.ContainsFunc(f.Problems, func(p string) bool { return r.counts(p) && !slices.Contains(before, p) }))
+			if slices.ContainsFunc(before, r.counts) {
+				t.had++
+			}
 		}
 	}
 	if m.State == Failed {
@@ -245,17 +250,12 @@ func (r *Rollout) count(f *Fact, m Member, l *look, t *tally) {
 	}
 }
 
-// sick reports whether a robot has a problem that the guard counts.
-func (r *Rollout) sick(f *Fact) bool {
-	if len(f.Problems) == 0 {
-		return false
-	}
+// counts reports whether a guard counts a problem.
+func (r *Rollout) counts(problem string) bool {
 	for _, g := range r.Guards {
 		if g.Metric == Problems {
-			return slices.ContainsFunc(f.Problems, func(p string) bool {
-				kind, _, _ := strings.Cut(p, "/")
-				return g.Problem == "" && kind != "battery" || g.Problem == kind || g.Problem == p
-			})
+			kind, _, _ := strings.Cut(problem, "/")
+			return g.Problem == "" && kind != "battery" || g.Problem == kind || g.Problem == problem
 		}
 	}
 	return false
@@ -314,14 +314,15 @@ func (r *Rollout) guarded(t *tally, end bool, now time.Time) *Evidence {
 		case g.Metric == Silent && t.wait >= g.Sample:
 			r.Control[Silent] = float64(t.quiet) / float64(t.wait)
 		case g.Metric == Problems && t.present >= g.Sample:
-			r.Control[Problems] = float64(t.ill) / float64(t.present)
+			// New problems among those that wait: all of theirs, less the share that the updated robots had before.
+			r.Control[Problems] = max(0, float64(t.ill)/float64(t.present)-float64(t.had)/float64(max(1, t.of[Problems])))
 		}
 		bad, of := t.bad[g.Metric], t.of[g.Metric]
 		if of == 0 || of < g.Sample && !end || float64(bad)/float64(of)-r.Control[g.Metric] <= g.Share {
 			continue
 		}
 		e := &Evidence{Guard: g, At: now, Bad: bad, Of: of, Control: r.Control[g.Metric], Robots: t.robots[g.Metric]}
-		what := map[Metric]string{Failures: "failed", Silent: "went silent", Problems: "have a problem"}[g.Metric]
+		what := map[Metric]string{Failures: "failed", Silent: "went silent", Problems: "have a new problem"}[g.Metric]
 		e.Words = fmt.Sprintf("%d of %d updated robots (%.1f %%) %s; %.1f %% of those that wait; more than %g %% above them is too many", bad, of,
 			100*float64(bad)/float64(of), what, 100*e.Control, 100*g.Share)
 		if g.Metric == Failures {

@@ -98,9 +98,9 @@ var pageBody = template.Must(template.New("").Funcs(template.FuncMap{"ago": page
   {{with .Phases}}<table class="plain"><caption class="hide">Phases</caption>
   <thead><tr><th scope="col">Phase</th><th scope="col" class="right">Share</th><th scope="col" class="right">Robots</th><th scope="col" class="right">Updated</th><th scope="col" class="right">Failed</th><th scope="col" class="right">Updating</th><th scope="col" class="right">Offline</th></tr></thead>
   <tbody>{{range $i, $p := .}}<tr><th scope="row">{{inc $i}}</th><td class="num right" data-label="Share">{{.Percent}} %</td><td class="num right" data-label="Robots">{{.Robots}}</td><td class="num right" data-label="Updated">{{.Done}}</td><td class="num right" data-label="Failed">{{.Failed}}</td><td class="num right" data-label="Updating">{{.Open}}</td><td class="num right" data-label="Offline">{{.Offline}}</td></tr>{{end}}</tbody></table>{{end}}
-  {{with .Codes}}<h3>Failed updates</h3><ul>{{range .}}<li><span class="num">{{.Robots}}</span> with code {{.Code}}: {{.Words}}</li>{{end}}</ul>{{end}}{{end}}
-  {{with .Funnel}}<h3>Robots</h3><ul>{{range .}}<li><span class="num">{{.Robots}}</span> {{.Words}}</li>{{end}}</ul>{{end}}
-  {{range .Actions}}<form method="post" action="/rollouts"><input type="hidden" name="rollout" value="{{$r.ID}}"><input type="hidden" name="action" value="{{.Action}}"><button{{if .Danger}} class="danger"{{end}}>{{.Words}}<span class="hide"> of {{$r.Version}}</span></button></form> {{end}}
+  {{with .Codes}}<h3>Failed updates</h3><ul class="rows">{{range .}}<li><span class="num">{{.Robots}}</span> with code {{.Code}}: {{.Words}}</li>{{end}}</ul>{{end}}{{end}}
+  {{with .Funnel}}<h3>Robots</h3><ul class="rows">{{range .}}<li><span class="num">{{.Robots}}</span> {{.Words}}</li>{{end}}</ul>{{end}}
+  {{with .Actions}}<div class="chips">{{range .}}<form method="post" action="/rollouts"><input type="hidden" name="rollout" value="{{$r.ID}}"><input type="hidden" name="action" value="{{.Action}}"><button{{if .Danger}} class="danger"{{end}}>{{.Words}}<span class="hide"> of {{$r.Version}}</span></button></form> {{end}}</div>{{end}}
 </section>
 {{else}}<section class="card wide"><p class="none">No rollouts yet. <code>kennelctl rollout create</code> makes one.</p></section>{{end}}`))
 

@@ -56,7 +56,7 @@ func standing(s ota.State) (head, words string) {
 	case s.Last == nil || s.Last.Release != want:
 		return "Release " + string(want) + " is wanted", "The robot has not answered yet. It asks when it connects, and once an hour."
 	}
-	return "Release " + string(want) + " is wanted", page.Sentence(Words(s.Last.Status))
+	return "Release " + string(want) + " is wanted", "The robot " + Words(s.Last.Status) + "."
 }
 
 // Words says a report of a robot in words.

@@ -30,7 +30,7 @@ func TestWords(t *testing.T) {
 		{ota.State{}, "keeps what it runs"},
 		{ota.State{Desired: ota.Desired{Release: "2.0.0.1"}}, "not answered yet"},
 		{ota.State{Desired: ota.Desired{Release: "2.0.0.1"}, Last: &ota.Report{Status: ota.Status{Release: "1.0.0.1", Phase: ota.Current}}}, "not answered yet"},
-		{ota.State{Desired: ota.Desired{Release: "2.0.0.1"}, Last: &ota.Report{Status: ota.Status{Release: "2.0.0.1", Phase: ota.Installed}}}, "Has installed it"},
+		{ota.State{Desired: ota.Desired{Release: "2.0.0.1"}, Last: &ota.Report{Status: ota.Status{Release: "2.0.0.1", Phase: ota.Installed}}}, "The robot has installed it"},
 	} {
 		if _, got := standing(tt.state); !strings.Contains(got, tt.want) {
 			t.Errorf("%+v: %q, want %q", tt.state, got, tt.want)

@@ -120,7 +120,7 @@ func (s *Store) Turns(ctx context.Context, id string) ([]rollout.Turn, error) {
 func (s *Store) Of(ctx context.Context, id thing.ID) ([]rollout.Place, error) {
 	rows, err := s.pool.Query(ctx, `
 		SELECT r.id::text, r.doc, '{}'::jsonb, coalesce(m.state, ''), coalesce(m.was, ''), coalesce(m.granted, 'epoch'), coalesce(m.until, 'epoch'), coalesce(m.at, 'epoch'),
-			coalesce(m.tries, 0), coalesce(m.code, 0), coalesce(m.phase, ''), coalesce(m.reason, '')
+			coalesce(m.tries, 0), coalesce(m.code, 0), coalesce(m.phase, ''), coalesce(m.reason, ''), coalesce(m.had, '')
 		FROM rollout_rollout AS r LEFT JOIN rollout_member AS m ON m.rollout = r.id AND m.thing = $1
 		WHERE r.species = $2 AND (r.state <> 'aborted' OR m.thing IS NOT NULL) ORDER BY r.num DESC LIMIT 20`, id, id.Species())
 	if err != nil {
@@ -129,7 +129,7 @@ func (s *Store) Of(ctx context.Context, id thing.ID) ([]rollout.Place, error) {
 	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (p rollout.Place, err error) {
 		m := &p.Member
 		m.Thing = id
-		p.Rollout, err = read(row, &m.State, &m.From, &m.Granted, &m.Until, &m.At, &m.Tries, &m.Code, &m.Phase, &m.Reason)
+		p.Rollout, err = read(row, &m.State, &m.From, &m.Granted, &m.Until, &m.At, &m.Tries, &m.Code, &m.Phase, &m.Reason, &m.Had)
 		return p, err
 	})
 	return out, pg.Wrap(err, "rollouts of %s", id)
@@ -170,13 +170,13 @@ func (s *Store) Look(ctx context.Context, id string) (w rollout.Work, err error)
 func fill(ctx context.Context, q querier, w *rollout.Work, things []thing.ID) error {
 	w.Members, w.Busy = map[thing.ID]rollout.Member{}, map[thing.ID]bool{}
 	id := pg.UUID(w.Rollout.ID)
-	rows, err := q.Query(ctx, `SELECT thing, state, was, granted, until, at, tries, code, phase, reason FROM rollout_member
+	rows, err := q.Query(ctx, `SELECT thing, state, was, granted, until, at, tries, code, phase, reason, had FROM rollout_member
 		WHERE rollout = $1 AND ($2::text[] IS NULL OR thing = ANY ($2))`, id, things)
 	if err != nil {
 		return err
 	}
 	var m rollout.Member
-	if _, err := pgx.ForEachRow(rows, []any{&m.Thing, &m.State, &m.From, &m.Granted, &m.Until, &m.At, &m.Tries, &m.Code, &m.Phase, &m.Reason}, func() error {
+	if _, err := pgx.ForEachRow(rows, []any{&m.Thing, &m.State, &m.From, &m.Granted, &m.Until, &m.At, &m.Tries, &m.Code, &m.Phase, &m.Reason, &m.Had}, func() error {
 		w.Members[m.Thing] = m
 		return nil
 	}); err != nil {
@@ -238,17 +238,17 @@ func keep(ctx context.Context, tx pgx.Tx, id string, list []rollout.Member) erro
 		return nil
 	}
 	n := len(list)
-	things, states, was, phases, reasons := make([]string, n), make([]string, n), make([]string, n), make([]string, n), make([]string, n)
+	things, states, was, phases, reasons, had := make([]string, n), make([]string, n), make([]string, n), make([]string, n), make([]string, n), make([]string, n)
 	granted, until, at := make([]time.Time, n), make([]time.Time, n), make([]time.Time, n)
 	tries, codes := make([]int, n), make([]int, n)
 	for i, m := range list {
-		things[i], states[i], was[i], phases[i], reasons[i] = string(m.Thing), string(m.State), m.From, m.Phase, m.Reason
+		things[i], states[i], was[i], phases[i], reasons[i], had[i] = string(m.Thing), string(m.State), m.From, m.Phase, m.Reason, m.Had
 		granted[i], until[i], at[i], tries[i], codes[i] = m.Granted, m.Until, m.At, m.Tries, m.Code
 	}
-	_, err := tx.Exec(ctx, `INSERT INTO rollout_member (rollout, thing, state, was, granted, until, at, tries, code, phase, reason)
-		SELECT $1, * FROM unnest($2::text[], $3::text[], $4::text[], $5::timestamptz[], $6::timestamptz[], $7::timestamptz[], $8::int[], $9::int[], $10::text[], $11::text[])
+	_, err := tx.Exec(ctx, `INSERT INTO rollout_member (rollout, thing, state, was, granted, until, at, tries, code, phase, reason, had)
+		SELECT $1, * FROM unnest($2::text[], $3::text[], $4::text[], $5::timestamptz[], $6::timestamptz[], $7::timestamptz[], $8::int[], $9::int[], $10::text[], $11::text[], $12::text[])
 		ON CONFLICT (rollout, thing) DO UPDATE SET state = excluded.state, was = excluded.was, granted = excluded.granted, until = excluded.until, at = excluded.at,
-			tries = excluded.tries, code = excluded.code, phase = excluded.phase, reason = excluded.reason`,
-		pg.UUID(id), things, states, was, granted, until, at, tries, codes, phases, reasons)
+			tries = excluded.tries, code = excluded.code, phase = excluded.phase, reason = excluded.reason, had = excluded.had`,
+		pg.UUID(id), things, states, was, granted, until, at, tries, codes, phases, reasons, had)
 	return err
 }
