@@ -220,7 +220,7 @@ func (c *Cloud) wire(ctx context.Context) error {
 	c.doors = wire.Doors{Known: robots.Known, Owns: owners.Owns, Audit: c.Accounts.Audit.Note}
 	pages := console.Config{
 		Passkeys: c.Accounts.Keys, PasskeySites: c.Accounts.Passkeys.Sites(), Provider: c.Accounts.ProviderName(),
-		Auth: accountapi.Browser{In: c.Accounts.SignIn, Log: b.Log}, Operators: c.Accounts.Operators, Releases: releases, Webhooks: hooks,
+		Auth: accountapi.Browser{In: c.Accounts.SignIn, Log: b.Log}, Operators: c.Accounts.Operators, Releases: releases, Archives: releases.Archives, Webhooks: hooks,
 		AuditLog: c.Accounts.Audit.Lines, VerifyAudit: c.Accounts.Audit.Verify,
 		Fleet: robots, Docs: docs, Commands: c.orders.Commands, Events: events, Vitals: vitals.List, Look: look, Cohorts: cohorts, Bulk: c.orders.Bulk, Alerts: alarms,
 		Troubles: troubles, Identities: c.Identity.Certs, Owners: owners, Tokens: c.Identity.Tokens, Log: b.Log,

@@ -71,7 +71,7 @@ func (s *Service) Upload(ctx context.Context, u Upload) (Artifact, error) {
 	if err := s.free(ctx, a); err != nil {
 		return a, err
 	}
-	if err := u.Audit(ctx, AuditUpload, string(a.Species), fmt.Sprint(a.Version, " ", a.title(), " ", a.SHA256[:16])); err != nil {
+	if err := u.Audit(ctx, AuditUpload, string(a.Species), fmt.Sprint(a.Version, " ", a.Title(), " ", a.SHA256[:16])); err != nil {
 		return a, err
 	}
 	if err := s.store(ctx, a, r, &p); err != nil {
@@ -94,8 +94,8 @@ func (s *Service) Upload(ctx context.Context, u Upload) (Artifact, error) {
 	return kept, err
 }
 
-// title names an archive within its release.
-func (a Artifact) title() string {
+// Title names an archive within its release.
+func (a Artifact) Title() string {
 	switch {
 	case a.Kind == manifest.Delta:
 		return "delta from " + string(a.Base)
@@ -128,7 +128,7 @@ func (s *Service) free(ctx context.Context, a Artifact) error {
 
 // Taken is the error of an archive whose place another one has.
 func Taken(a Artifact) error {
-	return errs.Coded(errs.Conflict, "archive_exists", "release %s of %s has another archive of this kind (%s); a changed archive needs a new version", a.Version, a.Species, a.title())
+	return errs.Coded(errs.Conflict, "archive_exists", "release %s of %s has another archive of this kind (%s); a changed archive needs a new version", a.Version, a.Species, a.Title())
 }
 
 // store sends the archive on to the object store while r verifies it. The last byte is sent when all is verified; the store keeps nothing of a body that is cut.

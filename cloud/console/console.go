@@ -59,6 +59,7 @@ type Config struct {
 	Operators   Operators
 	Webhooks    Webhooks
 	Releases    Releases
+	Archives    Archives // with Releases
 	// Passkeys has the keys of the signed-in operator; *account.Passkeys is one. nil: there is no page /me.
 	Passkeys Passkeys
 	// PasskeySites are the origins at which browsers take passkeys, such as https://kennel.example; none: passkeys are not offered.

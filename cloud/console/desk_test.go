@@ -27,6 +27,7 @@ import (
 	"kennel/cloud/account"
 	"kennel/cloud/account/audit"
 	"kennel/cloud/alert"
+	"kennel/cloud/artifact"
 	"kennel/cloud/command"
 	"kennel/cloud/console/page"
 	"kennel/cloud/owner"
@@ -38,6 +39,7 @@ import (
 	"kennel/infra/logging"
 	"kennel/infra/thing"
 	"kennel/ota"
+	"kennel/ota/manifest"
 )
 
 const rex = thing.ID("vic:00e20100")
@@ -270,6 +272,13 @@ type depot struct{ *desk }
 func (d depot) Releases(context.Context, thing.Species) ([]ota.Release, error) {
 	return []ota.Release{{Species: thing.Vector, Version: "2.0.1.6076", Notes: evil, Created: noon}, {Species: thing.Pleo, Version: "1.0.0.1", Created: noon}}, nil
 }
+func (d depot) List(context.Context, thing.Species, ota.Version) ([]artifact.Artifact, error) {
+	return []artifact.Artifact{{Species: thing.Vector, Version: "2.0.1.6076", Kind: manifest.Production, Size: 180 << 20}, {Species: thing.Vector, Version: "2.0.1.6076", Kind: manifest.Delta, Base: "1.8.0.6051", Size: 3 << 20, Dev: true},
+		{Species: thing.Pleo, Version: "2.0.1.6076", Kind: manifest.Factory}}, nil
+}
+func (d depot) Channels(context.Context, thing.Species) ([]artifact.Channel, error) {
+	return []artifact.Channel{{Species: thing.Vector, Channel: "prod", Version: "2.0.1.6076", Since: noon, By: evil}, {Species: thing.Vector, Channel: "beta", Since: noon, By: "op@example.org"}}, nil
+}
 func (d depot) Wishes(context.Context) ([]ota.Wish, error) {
 	return []ota.Wish{{Scope: "vic", Release: "2.0.1.6076", By: evil, Since: noon}, {Scope: string(rex), Release: "2.0.1.6076", By: "op@example.org", Since: noon}}, nil
 }
@@ -340,7 +349,9 @@ func TestYoungTimeline(t *testing.T) {
 func TestReleases(t *testing.T) {
 	mux, _ := openDesk(t)
 	page := html.UnescapeString(do(t, mux, auth.Viewer, "GET", "/releases", "").Body.String())
-	for _, want := range []string{">2.0.1.6076<", `data-label="Wanted for">vic, vic:00e20100<`, `data-label="Wanted for">–<`, `<a href="/things/vic:00e20100">vic:00e20100</a>`, `">every Vector</a>`, `data-label="By">op@example.org<`, "Also in use", "2.0.1 <"} {
+	for _, want := range []string{">2.0.1.6076<", `data-label="Wanted for">vic, vic:00e20100<`, `data-label="Wanted for">–<`, `<a href="/things/vic:00e20100">vic:00e20100</a>`, `">every Vector</a>`, `data-label="By">op@example.org<`, "Also in use", "2.0.1 <",
+		`data-label="Archives"><span class="what">production, 180.0 MiB</span><span class="what">delta from 1.8.0.6051, 3.0 MiB, for development robots</span></td>`, `data-label="Archives">none<`,
+		`<th scope="row">prod</th><td>Vector</td><td data-label="Offers">2.0.1.6076<`, `data-label="Offers">nothing<`} {
 		if !strings.Contains(page, want) {
 			t.Errorf("no %q in\n%s", want, page)
 		}
@@ -373,7 +384,7 @@ func openDesk(t *testing.T) (*http.ServeMux, *desk) {
 	t.Helper()
 	d := &desk{bundle: authority2018(t), lines: []audit.Entry{{ID: 7, At: noon, Actor: "acc-7", Name: evil, Role: auth.Admin, Addr: evil, Action: evil, Object: string(rex), Detail: evil}}}
 	mux := http.NewServeMux()
-	err := Mount(mux, Config{Fleet: &fleet{things: []registry.Thing{nasty()}, desk: d}, Auth: &door{}, Identities: d, Owners: d, Tokens: d, Operators: staff{d}, Webhooks: hooks{d}, Releases: depot{d},
+	err := Mount(mux, Config{Fleet: &fleet{things: []registry.Thing{nasty()}, desk: d}, Auth: &door{}, Identities: d, Owners: d, Tokens: d, Operators: staff{d}, Webhooks: hooks{d}, Releases: depot{d}, Archives: depot{d},
 		AuditLog: d.auditLog, VerifyAudit: d.verify, Audit: d.audit, Passkeys: d, PasskeySites: []string{"https://kennel.example"}, Docs: papers{d}, Commands: outbox{d}, Events: diary{}, Vitals: curves, Look: glass{}, Cohorts: shelf{d}, Bulk: heap{d}, Alerts: bells{d}, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"kennel/cloud/artifact"
 	"kennel/cloud/console/page"
 	"kennel/cloud/registry/filter"
 	"kennel/infra/auth"
@@ -25,23 +26,31 @@ type Releases interface {
 	SetSpeciesDesired(ctx context.Context, species thing.Species, v ota.Version, by string) (ota.Desired, error)
 }
 
+// Archives is the pages' access to the archives of releases and to channels; *artifact.Service is one.
+type Archives interface {
+	List(ctx context.Context, species thing.Species, v ota.Version) ([]artifact.Artifact, error)
+	Channels(ctx context.Context, species thing.Species) ([]artifact.Channel, error)
+}
+
 // everySpecies lists the species that a release may be for.
 var everySpecies = []thing.Species{thing.Vector, thing.AmigoBot, thing.Pleo, thing.AIBO}
 
 type releasesView struct {
 	able
 	said
-	Rows    []releaseView
-	Wishes  []wishView
-	Species []thing.Species
-	Others  []chip // versions that robots run and that are no known release
+	Rows     []releaseView
+	Wishes   []wishView
+	Species  []thing.Species
+	Channels []artifact.Channel
+	Others   []chip // versions that robots run and that are no known release
 }
 
 type releaseView struct {
 	ota.Release
-	Running int    // robots that say they run it
-	Address string // of these
-	Wanted  []string
+	Running  int    // robots that say they run it
+	Address  string // of these
+	Wanted   []string
+	Archives []artifact.Artifact
 }
 
 type wishView struct {
@@ -64,7 +73,15 @@ func (c *console) releases(ctx context.Context, _ *http.Request, s said) (string
 	if err != nil {
 		return "", frame{}, err
 	}
-	v := releasesView{able: ableOf(ctx), said: s, Species: everySpecies}
+	archives, err := c.Archives.List(ctx, "", "")
+	if err != nil {
+		return "", frame{}, err
+	}
+	channels, err := c.Archives.Channels(ctx, "")
+	if err != nil {
+		return "", frame{}, err
+	}
+	v := releasesView{able: ableOf(ctx), said: s, Species: everySpecies, Channels: channels}
 	running := map[string]chip{}
 	for _, b := range counts.Version {
 		if g, ok := narrowed(filter.Filter{}, filter.Version, b.Value); ok && b.Value != filter.None {
@@ -73,6 +90,11 @@ func (c *console) releases(ctx context.Context, _ *http.Request, s said) (string
 	}
 	for _, r := range known {
 		x := releaseView{Release: r, Running: running[string(r.Version)].Count, Address: running[string(r.Version)].Address}
+		for _, a := range archives {
+			if a.Version == r.Version && a.Species == r.Species {
+				x.Archives = append(x.Archives, a)
+			}
+		}
 		for _, w := range wishes {
 			if w.Release == r.Version && (w.Scope == string(r.Species) || strings.HasPrefix(w.Scope, string(r.Species)+":")) {
 				x.Wanted = append(x.Wanted, w.Scope)
