@@ -66,7 +66,7 @@ func (a *app) releasesWant() *cobra.Command {
 			return things, directive
 		},
 		Long: "What is said of a robot goes before what is said of its species. -none takes it back.\n" +
-			"Today's agent keeps the wish and does not install the release; kennelctl releases show has the answer of each robot.",
+			"A robot installs a release that has an archive for it; kennelctl releases show has its answer.",
 		Example: "  kennelctl releases want vic 2.0.1.6076\n  kennelctl releases want vic:00e20100 2.0.1.6075\n" +
 			"  kennelctl releases want vic:00e20100 -none"},
 		func(ctx context.Context, args []string) (r reply[client.Desired], err error) {
@@ -84,7 +84,7 @@ func (a *app) releasesWant() *cobra.Command {
 		}, func(t *cli.Table, d client.Desired) {
 			pairs(t, "desired", d.Release, "since", d.Since)
 			if !none {
-				t.Text("The wish is stored. Robots of this release do not install it; kennelctl releases show has the answer of each.")
+				t.Text("The wish is stored; kennelctl releases show has the answer of each robot.")
 			}
 		})
 	cmd.Flags().BoolVar(&none, "none", false, "no release is wanted")

@@ -92,7 +92,7 @@ var advice = map[string]string{
 	"tls_failed":      "See whether something between the robot and this cloud changes or ends its connections, and whether the robot's software is very old",
 	"service_unknown": "Nothing is wrong with the robot: this cloud does not have that service. A newer release may",
 	"speech_missing":  "Nothing is wrong with the robot: this cloud does not understand speech yet",
-	"update_missing":  "The robot shows error 203 and keeps its software; nothing is wrong with it. Install an update over Bluetooth from an address that has one, or ignore the error",
+	"update_missing":  "The robot shows error 203 and keeps its software; nothing is wrong with it. Upload an archive and offer it (kennelctl releases upload, kennelctl channels set), or ignore the error",
 	"path_unknown":    "See which address the robot's server file has for that service: here it is not served",
 	// Status.
 	"malformed": "Agent and cloud do not speak the same version: update the older one",
