@@ -8,6 +8,7 @@ package alert
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"kennel/cloud/registry"
@@ -45,6 +46,12 @@ var DefaultRule = Rule{Robots: 5, Share: 0.1}
 
 // Percent is Share as people read it.
 func (r Rule) Percent() float64 { return r.Share * 100 }
+
+// Words says in the audit log what a rule is changed to.
+func (r Rule) Words() string { return fmt.Sprintf("robots %d, share %g", r.Robots, r.Share) }
+
+// AuditRule is the action of a changed rule in the audit log.
+const AuditRule = "alert.rule"
 
 // Check reports why a rule cannot be.
 func (r Rule) Check() error {

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"kennel/cloud/alert"
-	"kennel/cloud/alert/alertapi"
 	"kennel/cloud/registry"
 	"kennel/cloud/registry/filter"
 	"kennel/infra/api/status"
@@ -76,11 +75,11 @@ func (c *console) setAlertRule(ctx context.Context, _ *http.Request, v url.Value
 	if err != nil {
 		return outcome{}, errs.New(errs.Invalid, "per cent %.20q: want a number from 0 to 100", v.Get("percent"))
 	}
-	rule := alertapi.Rule{Robots: robots, Share: percent / 100}
-	if err := (alert.Rule{Robots: rule.Robots, Share: rule.Share}).Check(); err != nil {
+	rule := alert.Rule{Robots: robots, Share: percent / 100}
+	if err := rule.Check(); err != nil {
 		return outcome{}, err
 	}
-	if err := c.Audit(ctx, alertapi.AuditRule, "", rule.Words()); err != nil {
+	if err := c.Audit(ctx, alert.AuditRule, "", rule.Words()); err != nil {
 		return outcome{}, err
 	}
 	_, err = c.Alerts.SetRule(ctx, rule.Robots, rule.Share, auth.CallerFrom(ctx).Subject())

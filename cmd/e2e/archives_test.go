@@ -84,7 +84,7 @@ func TestArchives(t *testing.T) {
 	go func() {
 		resp, err := admin.http.Do(req)
 		if err == nil {
-			b, _ := io.ReadAll(resp.Body) // the error is what counts
+			b, _ := io.ReadAll(resp.Body) // only said
 			err = fmt.Errorf("answered %s %s", resp.Status, b)
 			_ = resp.Body.Close()
 		}

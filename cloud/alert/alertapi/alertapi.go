@@ -7,7 +7,6 @@ package alertapi
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"time"
@@ -32,12 +31,6 @@ type Rule struct {
 	Share  float64 `json:"share"` // 0 to 1
 }
 
-// Words says in the audit log what a rule is changed to.
-func (r Rule) Words() string { return fmt.Sprintf("robots %d, share %g", r.Robots, r.Share) }
-
-// AuditRule is the action of a changed rule in the audit log.
-const AuditRule = "alert.rule"
-
 // Mount adds the endpoints to mux. audit writes one line about what the caller in ctx does; what cannot be written down is not done.
 func Mount(mux *http.ServeMux, svc *alert.Service, audit func(ctx context.Context, action, object, detail string) error, log *slog.Logger) {
 	wrap := endpoint.Chain(kit.Recover(log), kit.Timeout(timeout))
@@ -56,7 +49,7 @@ func Mount(mux *http.ServeMux, svc *alert.Service, audit func(ctx context.Contex
 		if err := (alert.Rule{Robots: r.Robots, Share: r.Share}).Check(); err != nil {
 			return alert.Rule{}, err
 		}
-		if err := audit(ctx, AuditRule, "", r.Words()); err != nil {
+		if err := audit(ctx, alert.AuditRule, "", alert.Rule{Robots: r.Robots, Share: r.Share}.Words()); err != nil {
 			return alert.Rule{}, err
 		}
 		return svc.SetRule(ctx, r.Robots, r.Share, auth.CallerFrom(ctx).Subject())
