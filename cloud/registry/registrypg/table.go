@@ -134,7 +134,8 @@ func (s *Store) Briefs(ctx context.Context, f filter.Filter, also []thing.ID) (o
 	if also == nil {
 		also = []thing.ID{}
 	}
-	sql := `SELECT f.thing, (` + cond + `), f.os, f.level, f.present, nullif(f.since, '-infinity'), f.codes FROM ` + b.from() + ` WHERE (` + cond + `) OR f.thing = ANY (` + b.arg(also) + `::text[])`
+	// A subquery and not = ANY: the plan for any argument would compare each robot with each name.
+	sql := `SELECT f.thing, (` + cond + `), f.os, f.level, f.present, nullif(f.since, '-infinity'), f.codes FROM ` + b.from() + ` WHERE (` + cond + `) OR f.thing IN (SELECT unnest(` + b.arg(also) + `::text[]))`
 	rows, err := s.pool.Query(ctx, sql, b.args...)
 	if err != nil {
 		return nil, pg.Wrap(err, "robots of %.200q", f.Nameless())
