@@ -290,6 +290,9 @@ func (p *Page) Fill(label, value string) {
 	p.do("fill", args{"label": label, "value": value})
 }
 
+// Authenticator gives the page's device a place for passkeys, whose owner is there and shows a finger whenever it is asked for.
+func (p *Page) Authenticator() { p.t.Helper(); p.do("authenticator", nil) }
+
 // Check ticks the box, or picks the radio button, with that label.
 func (p *Page) Check(label string) { p.t.Helper(); p.do("check", args{"label": label}) }
 

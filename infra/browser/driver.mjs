@@ -92,6 +92,12 @@ const ops = {
   async click(s, a) { await find(s, a).click(); },
   async focus(s, a) { await find(s, a).focus(); },
   async fill(s, a) { await find(s, a).fill(a.value); },
+  async authenticator(s) {
+    const cdp = await s.context.newCDPSession(s.page);
+    await cdp.send("WebAuthn.enable");
+    const options = { protocol: "ctap2", transport: "internal", hasResidentKey: true, hasUserVerification: true, isUserVerified: true, automaticPresenceSimulation: true };
+    await cdp.send("WebAuthn.addVirtualAuthenticator", { options });
+  },
   async check(s, a) { await find(s, a).setChecked(a.on ?? true); },
   async choose(s, a) { await find(s, a).selectOption({ label: a.value }); },
   async press(s, a) { await (a.role || a.label ? find(s, a).press(a.key) : s.page.keyboard.press(a.key, { delay: a.hold ?? 0 })); },
