@@ -212,6 +212,7 @@ type Fact struct {
 	Problems []string // kind/code, or the kind alone
 	Zone     string   // of its settings; "": UTC
 	Busy     bool     // it holds a grant of another rollout
+	Wished   bool     // a person said what it should run
 }
 
 // Turn is a change of a rollout, for its history and for webhooks.

@@ -295,6 +295,7 @@ func TestWhy(t *testing.T) {
 		{with(func(f *Fact) { f.Present, f.Since = false, time.Time{} }), Member{}, Running, night, WhyOffline, "never online"},
 		{with(func(f *Fact) { f.LowPower = true }), Member{}, Running, night, WhyBattery, "battery"},
 		{with(func(f *Fact) { f.Busy = true }), Member{}, Running, night, WhyBusy, "another rollout"},
+		{with(func(f *Fact) { f.Wished = true }), Member{}, Running, night, WhyWished, "goes before"},
 		{with(func(f *Fact) { f.Thing = second }), Member{}, Running, night, WhyPhase, "phase 2 (90 %)"},
 		{with(func(f *Fact) { f.Thing = never }), Member{}, Running, night, WhyExcluded, "90 %"},
 		{ok, Member{}, Draft, night, WhyDraft, "draft"},

@@ -64,8 +64,10 @@ type Config struct {
 	Fleet func(ctx context.Context, f filter.Filter, also []thing.ID) ([]Fact, error)
 	// Known returns an error for a release that was not added.
 	Known func(ctx context.Context, species thing.Species, v ota.Version) error
-	Hint  ota.Hinter // may be nil
-	Now   func() time.Time
+	// Wishes returns what persons want robots to run.
+	Wishes func(ctx context.Context) ([]ota.Wish, error)
+	Hint   ota.Hinter // may be nil
+	Now    func() time.Time
 }
 
 // Service applies the rules. Safe for concurrent use, also by several processes.
@@ -215,6 +217,17 @@ func (s *Service) facts(ctx context.Context, r *Rollout, also []thing.ID, only t
 		return nil, err
 	}
 	facts, err := s.Fleet(ctx, f.With(t), also)
+	if err != nil {
+		return nil, err
+	}
+	wishes, err := s.Wishes(ctx)
+	wished := map[thing.ID]bool{}
+	for _, w := range wishes {
+		wished[thing.ID(w.Scope)] = true
+	}
+	for i := range facts {
+		facts[i].Wished = wished[facts[i].Thing]
+	}
 	if err != nil || r.Window == nil && len(r.Regions) == 0 {
 		return facts, err
 	}

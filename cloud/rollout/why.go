@@ -34,6 +34,7 @@ const (
 	WhyBattery   WhyCode = "battery"
 	WhyWindow    WhyCode = "outside_window"
 	WhyBusy      WhyCode = "busy" // with another rollout
+	WhyWished    WhyCode = "wished"
 	WhyCap       WhyCode = "waits_for_place"
 	whyGrantable WhyCode = ""
 )
@@ -156,6 +157,8 @@ func (r *Rollout) judge(f *Fact, m Member, l *look) Why {
 		return say(WhyBattery)
 	case f.Busy:
 		return say(WhyBusy)
+	case f.Wished:
+		return say(WhyWished)
 	}
 	if s := l.window(r.Window, f.Zone); !s.open {
 		w.Until = s.until
@@ -220,6 +223,8 @@ func (r *Rollout) inWords(w Why, m Member) Why {
 		w.Words = fmt.Sprintf("It is outside its maintenance window until %s.", w.Until.Format(stamp))
 	case WhyBusy:
 		w.Words = "It is busy with another rollout."
+	case WhyWished:
+		w.Words = "A person said which release this robot should run, which goes before all rollouts."
 	case WhyCap:
 		w.Words = fmt.Sprintf("It waits until one of the %d that may update at once is through.", r.Cap)
 	}

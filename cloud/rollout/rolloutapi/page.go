@@ -25,7 +25,7 @@ var answers = []struct {
 	Words string
 }{
 	{rollout.WhyDone, "updated"}, {rollout.WhyUpdating, "updating"}, {rollout.WhyGranted, "about to begin"}, {rollout.WhyCap, "wait for a free place"}, {rollout.WhyPhase, "wait for their phase"},
-	{rollout.WhyWindow, "outside their maintenance window"}, {rollout.WhyOffline, "offline"}, {rollout.WhyBattery, "low battery"}, {rollout.WhyBusy, "busy with another rollout"},
+	{rollout.WhyWindow, "outside their maintenance window"}, {rollout.WhyOffline, "offline"}, {rollout.WhyBattery, "low battery"}, {rollout.WhyBusy, "busy with another rollout"}, {rollout.WhyWished, "kept by a person's wish"},
 	{rollout.WhyFailed, "failed"}, {rollout.WhySilent, "silent since the update began"}, {rollout.WhyBack, "going back"}, {rollout.WhyReturned, "went back"},
 	{rollout.WhyNewer, "run a newer version"}, {rollout.WhyExcluded, "not chosen"}, {rollout.WhyDraft, "wait for the start"}, {rollout.WhyApproval, "wait for approval"},
 	{rollout.WhyPaused, "held by the pause"}, {rollout.WhyStopped, "held by the stop"}, {rollout.WhyAborted, "left as they are"},

@@ -35,7 +35,7 @@ func Fleet(briefs func(ctx context.Context, f filter.Filter, also []thing.ID) ([
 
 // Wire wires rollouts, by which releases then decide.
 func Wire(b wire.Base, robots *registry.Service, releases *ota.Service, hint ota.Hinter) wire.Slice {
-	svc := rollout.New(rollout.Config{Store: rolloutpg.New(b.Pool), Fleet: Fleet(robots.Briefs), Known: releases.Known, Hint: hint, Now: time.Now})
+	svc := rollout.New(rollout.Config{Store: rolloutpg.New(b.Pool), Fleet: Fleet(robots.Briefs), Known: releases.Known, Wishes: releases.Wishes, Hint: hint, Now: time.Now})
 	releases.Follow(svc)
 	alarms := alertpg.New(b.Pool)
 	var audit func(ctx context.Context, action, object, detail string) error // routes are mounted before pages are served

@@ -67,7 +67,7 @@ func open(pool *pgxpool.Pool) *cloud {
 	log := slog.New(slog.DiscardHandler)
 	store := registrypg.New(pool, log)
 	robots := registry.New(store, store, registry.Sources{}, log)
-	c.Service = rollout.New(rollout.Config{Store: rolloutpg.New(pool), Fleet: rolloutwire.Fleet(robots.Briefs), Known: c.releases.Known, Hint: c.hints, Now: func() time.Time {
+	c.Service = rollout.New(rollout.Config{Store: rolloutpg.New(pool), Fleet: rolloutwire.Fleet(robots.Briefs), Known: c.releases.Known, Wishes: c.releases.Wishes, Hint: c.hints, Now: func() time.Time {
 		if ns := c.now.Load(); ns != 0 {
 			return time.Unix(0, ns)
 		}
@@ -253,6 +253,17 @@ func TestTurns(t *testing.T) {
 		t.Fatal(err)
 	}
 	desired(robot(1), "9.0.0.0")
+	if _, err := c.releases.SetDesired(ctx, robot(20), "9.0.0.0", "op"); err != nil { // it takes no place of the rollout
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := c.StepOne(ctx, r.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if why, err := c.Explain(ctx, robot(20)); err != nil || why[0].Code != rollout.WhyWished {
+		t.Errorf("why %+v, %v", why, err)
+	}
 	if _, err := c.releases.SetDesired(ctx, robot(1), "", "op"); err != nil {
 		t.Fatal(err)
 	}
