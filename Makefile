@@ -36,7 +36,7 @@ test: ## everything that CI needs; PKG=./jdocs/... for one slice
 	@$(MAKE) --no-print-directory -j2 setup-test vet
 	@$(MAKE) --no-print-directory test-programs
 	@KENNEL_BIN=$(CURDIR)/bin/test $(MAKE) --no-print-directory test-rhythm
-	@KENNEL_BIN=$(CURDIR)/bin/test $(MAKE) --no-print-directory -j4 test-storms test-pages test-house test-robots
+	@KENNEL_BIN=$(CURDIR)/bin/test $(MAKE) --no-print-directory -j5 test-storms test-pages test-lives test-house test-robots
 endif
 
 .PHONY: test-programs
@@ -80,9 +80,16 @@ PAGES := ^Test(AccessMatrix|Browser|Complaints|ProblemsAsData|TroublesAreNamed)$
 test-pages: ## every route by every role, and the pages in a browser
 	$(GO_TEST) -count=1 -timeout 14m -run '$(PAGES)' ./cmd/e2e
 
+# What a robot or its owner goes through from beginning to end.
+LIVES := ^Test(Amigobot|Archives|BadRelease|OriginalsSequence|OwnerAndRobot|PasskeyInABrowser|RollingUpgrade|SettingsBothWays|Updates|UploadCredentialsEnd)$$
+
+.PHONY: test-lives
+test-lives: ## whole stories of robots and owners, among them every way of an update
+	$(GO_TEST) -count=1 -timeout 14m -run '$(LIVES)' ./cmd/e2e
+
 .PHONY: test-house
 test-house: ## the house of processes in all else, and all other packages
-	$(GO_TEST) -count=1 -timeout 14m -skip '$(STORMS)|$(PAGES)|$(DRIVEN)' ./cmd/... \
+	$(GO_TEST) -count=1 -timeout 14m -skip '$(STORMS)|$(PAGES)|$(LIVES)|$(DRIVEN)' ./cmd/... \
 		$$(go list ./... | grep -vE '/cmd/|$(RHYTHM)|$(RACE)')
 
 .PHONY: race
