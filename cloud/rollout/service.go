@@ -275,9 +275,19 @@ func (s *Service) StepOne(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	facts, err := s.facts(ctx, &r, known, "") // before the lock: it needs another connection
+	facts, err := s.facts(ctx, &r, nil, "") // before the lock: it needs another connection
 	if err != nil {
 		return err
+	}
+	found := make(map[thing.ID]bool, len(facts))
+	for i := range facts {
+		found[facts[i].Thing] = true
+	}
+	left := slices.DeleteFunc(known, func(id thing.ID) bool { return found[id] })
+	if len(left) > 0 { // the cohort no longer has them, for instance because it is about the version that they ran
+		if facts, err = s.facts(ctx, &r, left, ""); err != nil {
+			return err
+		}
 	}
 	var told []Member
 	err = s.Store.Update(ctx, id, nil, func(w *Work) error {

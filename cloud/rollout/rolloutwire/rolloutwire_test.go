@@ -382,3 +382,21 @@ func TestPage(t *testing.T) {
 		t.Errorf("%s, %v", html, err)
 	}
 }
+
+// TestLeavingTheCohort: robots that are no longer in the cohort because they run the release now are through, and count.
+func TestLeavingTheCohort(t *testing.T) {
+	pool := pgtest.New(t)
+	c := open(pool)
+	fill(t, pool, c, 3)
+	r := create(t, c, rollout.Spec{Phases: []rollout.Phase{{Percent: 100, BakeS: 60}}, Cap: 2, Cohort: filter.MustParse("version:<2.0.1")})
+	for range 3 {
+		if err := c.StepOne(t.Context(), r.ID); err != nil {
+			t.Fatal(err)
+		}
+		exec(t, pool, `UPDATE registry_facet SET os = $1, os_key = $2 WHERE thing IN (SELECT thing FROM rollout_member)`, newer, filter.VersionKey(string(newer)))
+	}
+	got, err := c.Get(t.Context(), r.ID)
+	if err != nil || got.Progress.Why[rollout.WhyDone] != 3 || got.State != rollout.Baking {
+		t.Errorf("%s, %+v, %v", got.State, got.Progress, err)
+	}
+}
