@@ -96,7 +96,7 @@ func TestSlots(t *testing.T) {
 		boot("1.0.0.3", false)
 	}
 	boot("1.0.0.2", false) // 1.0.0.3 never said so
-	u = install("1.0.0.4", manifest.Manifest{}, production("1.0.0.4"))
+	install("1.0.0.4", manifest.Manifest{}, production("1.0.0.4"))
 	boot("1.0.0.4", false)
 	dev, err := release.Slots(root)
 	if err != nil {
