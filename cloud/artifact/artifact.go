@@ -144,12 +144,23 @@ type Config struct {
 type Service struct {
 	Config
 
-	mu   sync.Mutex
-	urls map[string]blob.Presigned // by key
+	mu    sync.Mutex
+	found map[question]answer
+}
+
+// question is what robots ask, many of them the same.
+type question struct {
+	species thing.Species
+	base, v ota.Version
+}
+
+type answer struct {
+	ota.Artifact
+	until time.Time // it is given out
 }
 
 // New returns a service.
-func New(c Config) *Service { return &Service{Config: c, urls: map[string]blob.Presigned{}} }
+func New(c Config) *Service { return &Service{Config: c, found: map[question]answer{}} }
 
 // List returns the archives of a release, or of all for "".
 func (s *Service) List(ctx context.Context, species thing.Species, v ota.Version) ([]Artifact, error) {
@@ -195,10 +206,12 @@ func checkSpecies(s thing.Species) error {
 	return nil
 }
 
-// urlTime is how long a robot may take until it begins its download; the download itself may last longer. Afterwards it asks again.
+// urlTime is how long a robot may take until it begins its download; the download itself may last longer. Afterwards it asks again. An answer is shared for a
+// while: to find it and to sign its address costs as much as all else of a robot's question.
 const (
 	urlTime   = time.Hour
-	urlShared = 10 * time.Minute
+	shareTime = 10 * time.Second
+	maxShared = 1000 // answers: robots may say that they run anything
 )
 
 // Artifact returns where a robot that runs something gets release v: the smallest archive that it can use. It is empty if there is none. A robot that cannot
@@ -208,6 +221,13 @@ func (s *Service) Artifact(ctx context.Context, species thing.Species, running s
 	if err != nil {
 		base = "" // as it calls itself: no delta is for it
 	}
+	q := question{species, base, v}
+	s.mu.Lock()
+	shared, ok := s.found[q]
+	s.mu.Unlock()
+	if ok && time.Now().Before(shared.until) {
+		return shared.Artifact, nil
+	}
 	a, err := s.Store.Best(ctx, species, base, v)
 	if errs.KindOf(err) == errs.NotFound {
 		return ota.Artifact{}, nil
@@ -215,24 +235,18 @@ func (s *Service) Artifact(ctx context.Context, species thing.Species, running s
 	if err != nil {
 		return ota.Artifact{}, err
 	}
-	url, err := s.url(ctx, a.Key())
-	return ota.Artifact{URL: url, SHA256: a.SHA256, Size: a.Size}, err
-}
-
-// url returns an address of an object that can be read for at least urlTime. Robots share it for a while: to sign one costs as much as all else of an answer.
-func (s *Service) url(ctx context.Context, key string) (string, error) {
+	p, err := s.Objects.PresignGet(ctx, a.Key(), urlTime+shareTime)
+	if err != nil {
+		return ota.Artifact{}, err
+	}
+	now := answer{ota.Artifact{URL: p.URL, SHA256: a.SHA256, Size: a.Size}, time.Now().Add(shareTime)}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p, ok := s.urls[key]
-	if ok && time.Until(p.Until) >= urlTime {
-		return p.URL, nil
+	if len(s.found) >= maxShared {
+		clear(s.found)
 	}
-	p, err := s.Objects.PresignGet(ctx, key, urlTime+urlShared)
-	if err != nil {
-		return "", err
-	}
-	s.urls[key] = p
-	return p.URL, nil
+	s.found[q] = now
+	return now.Artifact, nil
 }
 
 // orphanAge is how old an object without a row must be to be swept: no upload lasts so long.
