@@ -148,7 +148,7 @@ type Service struct {
 	found map[question]answer
 }
 
-// question is what robots ask, many of them the same.
+// question is one that many robots ask alike.
 type question struct {
 	species thing.Species
 	base, v ota.Version
