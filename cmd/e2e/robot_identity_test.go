@@ -196,7 +196,7 @@ func TestOwnerAndRobot(t *testing.T) {
 	}
 	await(t, 30*time.Second, "doctor shows how the robot started (VEC-BOOT-11)", func() error {
 		out, err := agentd(t, root, "", "doctor", "-offline")
-		for _, want := range []string{"robotd, ms: socket ", ", first_frame ", "agentd, ms: user_data ", ", reach_core ", ", reach_cloud "} {
+		for _, want := range []string{"robotd, ms: socket ", ", first_frame ", "agentd, ms: slots ", ", reach_core ", ", reach_cloud "} {
 			if !strings.Contains(out, want) {
 				return fmt.Errorf("no %q in\n%s; %v", want, out, err)
 			}
