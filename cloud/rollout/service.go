@@ -210,7 +210,7 @@ func (s *Service) facts(ctx context.Context, r *Rollout, also []thing.ID, only t
 	f := r.Cohort
 	key, text := filter.Species, string(r.Species)
 	if only != "" {
-		key, text, also = filter.ID, string(only), []thing.ID{only}
+		key, text, also = filter.ID, string(only), nil
 	}
 	t, err := filter.Of(key, text)
 	if err != nil {
@@ -231,10 +231,11 @@ func (s *Service) facts(ctx context.Context, r *Rollout, also []thing.ID, only t
 	if err != nil || r.Window == nil && len(r.Regions) == 0 {
 		return facts, err
 	}
-	if only == "" {
-		also = nil
+	var whose []thing.ID
+	if only != "" {
+		whose = []thing.ID{only}
 	}
-	zones, err := s.Store.Zones(ctx, also)
+	zones, err := s.Store.Zones(ctx, whose)
 	for i := range facts {
 		facts[i].Zone = zones[facts[i].Thing]
 	}

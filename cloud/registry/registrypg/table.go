@@ -131,11 +131,12 @@ func (s *Store) Select(ctx context.Context, f filter.Filter, limit int) ([]thing
 func (s *Store) Briefs(ctx context.Context, f filter.Filter, also []thing.ID) (out []registry.Brief, err error) {
 	b := query{now: time.Now()}
 	cond := b.where(f)
-	if also == nil {
-		also = []thing.ID{}
+	or := ""
+	if len(also) > 0 {
+		or = ` OR f.thing IN (SELECT unnest(` + b.arg(also) + `::text[]))`
 	}
 	// A subquery and not = ANY: the plan for any argument would compare each robot with each name.
-	sql := `SELECT f.thing, (` + cond + `), f.os, f.level, f.present, nullif(f.since, '-infinity'), f.codes FROM ` + b.from() + ` WHERE (` + cond + `) OR f.thing IN (SELECT unnest(` + b.arg(also) + `::text[]))`
+	sql := `SELECT f.thing, (` + cond + `), f.os, f.level, f.present, nullif(f.since, '-infinity'), f.codes FROM ` + b.from() + ` WHERE (` + cond + `)` + or
 	rows, err := s.pool.Query(ctx, sql, b.args...)
 	if err != nil {
 		return nil, pg.Wrap(err, "robots of %.200q", f.Nameless())
