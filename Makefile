@@ -36,7 +36,7 @@ test: ## everything that CI needs; PKG=./jdocs/... for one slice
 	@$(MAKE) --no-print-directory -j2 setup-test vet
 	@$(MAKE) --no-print-directory test-programs
 	@KENNEL_BIN=$(CURDIR)/bin/test $(MAKE) --no-print-directory test-rhythm
-	@KENNEL_BIN=$(CURDIR)/bin/test $(MAKE) --no-print-directory -j5 test-storms test-pages test-lives test-house test-robots
+	@KENNEL_BIN=$(CURDIR)/bin/test $(MAKE) --no-print-directory -j4 test-storms test-pages test-lives test-house test-robots
 endif
 
 .PHONY: test-programs

@@ -234,11 +234,13 @@ func WithDatabase(ctx context.Context, dir string, log *slog.Logger, fn func(*Po
 
 // startedDatabase runs Postgres for the time of fn. The caller holds the lock.
 func startedDatabase(ctx context.Context, p Paths, log *slog.Logger, fn func(*Postgres) error) error {
-	addr, err := freeAddr()
+	// A socket, since a port that is free now may be the end of somebody's connection when Postgres comes to listen.
+	sockets, err := os.MkdirTemp("", "kennel-pg-")
 	if err != nil {
 		return err
 	}
-	db, err := newPostgres(p, log, addr, p.secret(postgresName))
+	defer os.RemoveAll(sockets)
+	db, err := newPostgres(p, log, sockets, p.secret(postgresName))
 	if err != nil {
 		return err
 	}
@@ -256,15 +258,8 @@ func startedDatabase(ctx context.Context, p Paths, log *slog.Logger, fn func(*Po
 	return errors.Join(err, <-done)
 }
 
-func freeAddr() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return l.Addr().String(), l.Close()
-}
-
-// runningServer reads the address of the running server from its postmaster.pid: line 4 is the port, line 6 the listen address.
+// runningServer reads the address of the running server from its postmaster.pid: line 4 is the port, line 5 the folder of its socket, line 6 the listen
+// address. One of the last two is empty.
 func runningServer(p Paths) (string, error) {
 	name := filepath.Join(p.cluster(), "postmaster.pid")
 	b, err := os.ReadFile(name)
@@ -289,6 +284,9 @@ func parsePostmaster(s string) (string, error) {
 	port, err := strconv.ParseUint(strings.TrimSpace(lines[3]), 10, 16)
 	if err != nil || port == 0 {
 		return "", errs.New(errs.Corrupt, "line 4 is %q, want a port", lines[3])
+	}
+	if sockets := strings.TrimSpace(lines[4]); filepath.IsAbs(sockets) {
+		return sockets, nil
 	}
 	ip := net.ParseIP(strings.TrimSpace(lines[5]))
 	if ip == nil {

@@ -97,9 +97,13 @@ func (i *Instance) Postgres(listen string) (*Postgres, error) {
 	return newPostgres(i.Paths, i.log, listen, pw)
 }
 
-func newPostgres(p Paths, log *slog.Logger, listen, password string) (*Postgres, error) {
-	s, err := pgserver.New(pgserver.Config{Dir: p.cluster(), Listen: listen, PasswordFile: password, Database: Database,
-		LogFile: p.log(postgresName), PidFile: p.pid(postgresName)}, log.With(logging.Part, postgresName))
+// newPostgres returns the server at a loopback TCP address, or at a Unix socket in the folder with that absolute path.
+func newPostgres(p Paths, log *slog.Logger, at, password string) (*Postgres, error) {
+	cfg := pgserver.Config{Dir: p.cluster(), Listen: at, PasswordFile: password, Database: Database, LogFile: p.log(postgresName), PidFile: p.pid(postgresName)}
+	if filepath.IsAbs(at) {
+		cfg.Listen, cfg.SocketDir = "", at
+	}
+	s, err := pgserver.New(cfg, log.With(logging.Part, postgresName))
 	if err != nil {
 		return nil, err
 	}
