@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"context"
 	"errors"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/netip"
@@ -16,12 +17,16 @@ import (
 
 // Our own limits (the source gives none).
 const (
-	firstTime     = 4 * time.Second  // until the first byte
+	firstTime     = 3 * time.Second  // until the first byte
 	queueTime     = 15 * time.Second // between the first byte and the first turn: as long as a robot waits for both (infra/mqtt)
-	handshakeTime = 8 * time.Second  // from the first turn until Done or Prove
+	handshakeTime = 7 * time.Second  // from the first turn until Done or Prove
 	writeTime     = 15 * time.Second // for each piece of what is written
 	piece         = 64 << 10         // bytes
 )
+
+// about returns d and up to a half more. Connections that began together would otherwise end together, and come again together: 2,000 of them keep
+// everybody else waiting for as long as they are taken in.
+func about(d time.Duration) time.Duration { return d + rand.N(d/2) }
 
 // state is how far a connection has come.
 type state int32

@@ -15,6 +15,6 @@
 // back when it waits for more. So a half-open connection holds nothing that others need. Addresses get their turns one after the other, each in the order
 // of its connections; a handshake that has begun goes first.
 //
-// Times. The first byte must come within firstTime, the handshake must be complete within handshakeTime of its first turn, and each write must get on within
-// writeTime, whatever the whole answer takes.
+// Times. The first byte must come within firstTime, the handshake must be complete within handshakeTime of its first turn (a connection has up to a half
+// more than these, by chance), and each write must get on within writeTime, whatever the whole answer takes.
 package frontdoor

@@ -32,7 +32,7 @@ const (
 )
 
 var words = map[Reason]string{
-	Silent: fmt.Sprintf("no first byte within %v", firstTime), Slow: fmt.Sprintf("handshake not complete within %v", handshakeTime),
+	Silent: fmt.Sprintf("no first byte within %v or a little more", firstTime), Slow: fmt.Sprintf("handshake not complete within %v or a little more", handshakeTime),
 	Crowded: fmt.Sprintf("no turn for a handshake within %v", queueTime), Left: "the client hung up while it waited for its turn",
 	Share: "its address had the most connections when places were short", Full: "all places are taken by robots and people who proved themselves",
 	Unread: fmt.Sprintf("the client read nothing for %v", writeTime), Descriptors: "no file descriptor was left",
@@ -163,7 +163,7 @@ func (d *Door) admit(l *Listener, raw net.Conn) *Conn {
 	d.unfinished.add(c, weight)
 	lost := d.displace()
 	if state(c.now.Load()) == unfinished {
-		c.timer = time.AfterFunc(firstTime, func() { d.late(c) })
+		c.timer = time.AfterFunc(about(firstTime), func() { d.late(c) })
 	}
 	d.mu.Unlock()
 	closeAll(lost)
@@ -250,7 +250,7 @@ func (d *Door) begin(c *Conn) {
 	d.unfinished.owe(c)
 	if !c.begun {
 		c.begun, c.reason = true, Slow
-		c.timer.Reset(handshakeTime)
+		c.timer.Reset(about(handshakeTime))
 	}
 }
 

@@ -187,8 +187,8 @@ func TestTimes(t *testing.T) {
 		ends := func(c *Conn, words string, after time.Duration) {
 			t.Helper()
 			_, err := io.ReadAll(c)
-			if err == nil || !strings.Contains(err.Error(), words) || time.Since(began) != after {
-				t.Errorf("after %v: %v; want %q after %v", time.Since(began), err, words, after)
+			if took := time.Since(began); err == nil || !strings.Contains(err.Error(), words) || took < after || took > after*3/2 {
+				t.Errorf("after %v: %v; want %q after %v to %v", took, err, words, after, after*3/2)
 			}
 		}
 		silent := d.admit(l, pipe(t, "192.0.2.1"))
@@ -229,6 +229,27 @@ func TestTimes(t *testing.T) {
 		}
 		if refused[Silent] != 1 || refused[Slow] != 1 || refused[Unread] != 1 || d.n != 0 {
 			t.Errorf("refused %v, %d left", refused, d.n)
+		}
+	})
+}
+
+// TestNotAllAtOnce: connections that came together and say nothing leave one by one.
+func TestNotAllAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, l, _ := counted(1000)
+		for range 100 {
+			d.admit(l, pipe(t, "192.0.2.1"))
+		}
+		for begin := time.Now(); d.n > 0; {
+			if time.Since(begin) > 2*firstTime {
+				t.Fatalf("%d are still there after %v", d.n, time.Since(begin))
+			}
+			before := d.n
+			time.Sleep(firstTime / 20)
+			synctest.Wait()
+			if before-d.n > 35 { // of 100, where 10 are expected
+				t.Errorf("%d left within %v", before-d.n, firstTime/20)
+			}
 		}
 	})
 }
