@@ -234,7 +234,7 @@ func WithDatabase(ctx context.Context, dir string, log *slog.Logger, fn func(*Po
 
 // startedDatabase runs Postgres for the time of fn. The caller holds the lock.
 func startedDatabase(ctx context.Context, p Paths, log *slog.Logger, fn func(*Postgres) error) error {
-	// A socket, since a port that is free now may be the end of somebody's connection when Postgres comes to listen.
+	// A socket: a port that is free now may belong to a connection by the time Postgres listens on it.
 	sockets, err := os.MkdirTemp("", "kennel-pg-")
 	if err != nil {
 		return err
