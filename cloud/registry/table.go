@@ -193,11 +193,11 @@ type Brief struct {
 	Version string
 	Level   string // of its battery
 	Present bool
-	Since   time.Time // when it came or went; zero: it never did
+	Since   time.Time // when it went; zero: it is present, or never was
 	Codes   []string  // of its problems: kind/code, or the kind alone
 }
 
-// Briefs returns what a filter selects, and those of also that exist, in no order.
+// Briefs returns what a filter selects, and those of also that exist, in no order. They share memory.
 func (s *Service) Briefs(ctx context.Context, f filter.Filter, also []thing.ID) ([]Brief, error) {
 	f, err := f.Resolve(ctx, s.src.Filter)
 	if err != nil {

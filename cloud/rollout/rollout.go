@@ -207,7 +207,7 @@ type Fact struct {
 	In       bool   // the cohort's filter selects it
 	Running  string // release
 	Present  bool
-	Since    time.Time // when it came or went; zero: never
+	Since    time.Time // when it went, of one that is not present; zero: it never came
 	LowPower bool
 	Problems []string // kind/code, or the kind alone
 	Zone     string   // of its settings; "": UTC
@@ -289,7 +289,8 @@ func (s *Spec) Check() error {
 
 // Place returns the robot's place in the order of the rollout, from 0 to below 1: the same whenever it is asked.
 func (r *Rollout) Place(id thing.ID) float64 {
-	sum := sha256.Sum256([]byte(r.Salt + "\x00" + string(id)))
+	var b [128]byte // on the stack: each step asks for each robot
+	sum := sha256.Sum256(append(append(append(b[:0], r.Salt...), 0), id...))
 	return float64(binary.BigEndian.Uint64(sum[:])>>11) / (1 << 53)
 }
 

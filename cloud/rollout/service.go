@@ -20,8 +20,8 @@ import (
 // Work is a rollout that is locked against other changes, with the robots that were asked for.
 type Work struct {
 	Rollout Rollout
-	Members map[thing.ID]Member
-	Open    int // robots that hold a grant of it
+	Members map[thing.ID]Member // until the work is done
+	Open    int                 // robots that hold a grant of it
 	Busy    map[thing.ID]bool
 
 	// Changes that are kept besides Rollout.

@@ -45,7 +45,7 @@ func (r *Rollout) grant(f *Fact, m Member, l *look) Member {
 	if s := l.window(r.Window, f.Zone); !s.until.IsZero() && s.until.Before(until) {
 		until = s.until
 	}
-	return Member{Thing: f.Thing, State: Granted, From: f.Running, Granted: l.now, Until: until.UTC(), At: l.now, Tries: m.Tries + 1, Had: strings.Join(f.Problems, " ")}
+	return Member{Thing: thing.ID(strings.Clone(string(f.Thing))), State: Granted, From: f.Running, Granted: l.now, Until: until.UTC(), At: l.now, Tries: m.Tries + 1, Had: strings.Join(f.Problems, " ")}
 }
 
 // Report brings a robot's report into its standing.

@@ -135,17 +135,23 @@ func (s *Store) Briefs(ctx context.Context, f filter.Filter, also []thing.ID) (o
 	if len(also) > 0 {
 		or = ` OR f.thing IN (SELECT unnest(` + b.arg(also) + `::text[]))`
 	}
-	// A subquery and not = ANY: the plan for any argument would compare each robot with each name.
-	sql := `SELECT f.thing, (` + cond + `), f.os, f.level, f.present, nullif(f.since, '-infinity'), f.codes FROM ` + b.from() + ` WHERE (` + cond + `)` + or
+	// A subquery and not = ANY: the plan for any argument would compare each robot with each name. Robots that are alike come in one row: a large fleet has few kinds.
+	sql := `SELECT string_agg(f.thing, ' '), (` + cond + `), f.os, f.level, f.present, CASE WHEN NOT f.present THEN nullif(f.since, '-infinity') END, f.codes
+		FROM ` + b.from() + ` WHERE (` + cond + `)` + or + ` GROUP BY 2, 3, 4, 5, 6, 7`
 	rows, err := s.pool.Query(ctx, sql, b.args...)
 	if err != nil {
 		return nil, pg.Wrap(err, "robots of %.200q", f.Nameless())
 	}
 	var x registry.Brief
+	var things string
 	var since *time.Time
-	_, err = pgx.ForEachRow(rows, []any{&x.Thing, &x.In, &x.Version, &x.Level, &x.Present, &since, &x.Codes}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&things, &x.In, &x.Version, &x.Level, &x.Present, &since, &x.Codes}, func() error {
 		x.Since = value(since)
-		out = append(out, x)
+		out = slices.Grow(out, strings.Count(things, " ")+1)
+		for id := range strings.SplitSeq(things, " ") {
+			x.Thing = thing.ID(id)
+			out = append(out, x)
+		}
 		x.Codes = nil
 		return nil
 	})

@@ -1,10 +1,14 @@
-// Package rolloutpg keeps rollouts in Postgres: tables rollout_rollout, rollout_member, rollout_turn and rollout_zone (migration 0130).
+// Package rolloutpg keeps rollouts in Postgres: tables rollout_rollout, rollout_member, rollout_turn and rollout_zone (migrations 0130 to 0132).
 package rolloutpg
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -17,10 +21,24 @@ import (
 )
 
 // Store is rollout.Store. It is safe for concurrent use.
-type Store struct{ pool *pgxpool.Pool }
+type Store struct {
+	pool *pgxpool.Pool
+
+	mu   sync.Mutex // held by whoever reads or changes all robots of a rollout, before anything is locked in Postgres
+	held map[string]*held
+}
+
+// held is what this process knows of all robots of a rollout. A step reads only the rows that changed since.
+type held struct {
+	members map[thing.ID]rollout.Member
+	num     int64 // of the last change; all changes of a rollout are made under one lock, so their numbers follow one another
+}
+
+// maxHeld bounds the memory: a rollout of 100,000 robots takes about 50 MB.
+const maxHeld = 8
 
 // New returns a store; the schema must be migrated.
-func New(pool *pgxpool.Pool) *Store { return &Store{pool} }
+func New(pool *pgxpool.Pool) *Store { return &Store{pool: pool, held: map[string]*held{}} }
 
 var _ rollout.Store = (*Store)(nil)
 
@@ -137,24 +155,70 @@ func (s *Store) Of(ctx context.Context, id thing.ID) ([]rollout.Place, error) {
 
 // Things implements rollout.Store.
 func (s *Store) Things(ctx context.Context, id string) ([]thing.ID, error) {
-	rows, err := s.pool.Query(ctx, `SELECT thing FROM rollout_member WHERE rollout = $1`, pg.UUID(id))
-	if err != nil {
-		return nil, pg.Wrap(err, "robots of rollout %s", id)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	members, err := s.all(ctx, s.pool, id)
+	return slices.Collect(maps.Keys(members)), pg.Wrap(err, "robots of rollout %s", id)
+}
+
+// all returns the standing of all robots of a rollout. The caller holds s.mu.
+func (s *Store) all(ctx context.Context, q querier, id string) (map[thing.ID]rollout.Member, error) {
+	h := s.held[id]
+	if h == nil {
+		if len(s.held) >= maxHeld {
+			clear(s.held)
+		}
+		h = &held{members: map[thing.ID]rollout.Member{}, num: -1}
+		s.held[id] = h
 	}
-	out, err := pgx.CollectRows(rows, pgx.RowTo[thing.ID])
-	return out, pg.Wrap(err, "robots of rollout %s", id)
+	for {
+		whole := h.num < 0
+		rows, err := q.Query(ctx, `SELECT `+columns+`, num FROM rollout_member WHERE rollout = $1 AND num > $2`, pg.UUID(id), h.num)
+		if err == nil {
+			var m rollout.Member
+			var num int64
+			_, err = pgx.ForEachRow(rows, append(places(&m), &num), func() error {
+				h.members[m.Thing], h.num = m, max(h.num, num)
+				return nil
+			})
+		}
+		if err != nil {
+			delete(s.held, id)
+			return nil, err
+		}
+		rows, err = q.Query(ctx, `SELECT count(*) FROM rollout_member WHERE rollout = $1`, pg.UUID(id))
+		if err != nil {
+			return nil, err
+		}
+		if n, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[int]); err != nil || n == len(h.members) || whole {
+			return h.members, err
+		}
+		clear(h.members) // rows were deleted
+		h.num = -1
+	}
+}
+
+const columns = `thing, state, was, granted, until, at, tries, code, phase, reason, had`
+
+// places returns where the columns of a member go.
+func places(m *rollout.Member) []any {
+	return []any{&m.Thing, &m.State, &m.From, &m.Granted, &m.Until, &m.At, &m.Tries, &m.Code, &m.Phase, &m.Reason, &m.Had}
 }
 
 // Zones implements rollout.Store.
 func (s *Store) Zones(ctx context.Context, things []thing.ID) (map[thing.ID]string, error) {
-	rows, err := s.pool.Query(ctx, `SELECT thing, zone FROM rollout_zone WHERE $1::text[] IS NULL OR thing = ANY ($1)`, things)
+	rows, err := s.pool.Query(ctx, `SELECT zone, string_agg(thing, ' ') FROM rollout_zone WHERE $1::text[] IS NULL OR thing = ANY ($1) GROUP BY zone`, things)
 	if err != nil {
 		return nil, pg.Wrap(err, "time zones")
 	}
 	out := map[thing.ID]string{}
-	var id thing.ID
-	var zone string
-	_, err = pgx.ForEachRow(rows, []any{&id, &zone}, func() error { out[id] = zone; return nil })
+	var zone, ids string
+	_, err = pgx.ForEachRow(rows, []any{&zone, &ids}, func() error {
+		for id := range strings.SplitSeq(ids, " ") {
+			out[thing.ID(id)] = zone
+		}
+		return nil
+	})
 	return out, pg.Wrap(err, "time zones")
 }
 
@@ -166,23 +230,25 @@ func (s *Store) Look(ctx context.Context, id string) (w rollout.Work, err error)
 	return w, pg.Wrap(fill(ctx, s.pool, &w, nil), "robots of rollout %s", id)
 }
 
-// fill reads what a rollout's work needs of its robots.
+// fill reads what a rollout's work needs of its robots, besides the members that it has.
 func fill(ctx context.Context, q querier, w *rollout.Work, things []thing.ID) error {
-	w.Members, w.Busy = map[thing.ID]rollout.Member{}, map[thing.ID]bool{}
 	id := pg.UUID(w.Rollout.ID)
-	rows, err := q.Query(ctx, `SELECT thing, state, was, granted, until, at, tries, code, phase, reason, had FROM rollout_member
-		WHERE rollout = $1 AND ($2::text[] IS NULL OR thing = ANY ($2))`, id, things)
-	if err != nil {
-		return err
+	if w.Members == nil {
+		w.Members = map[thing.ID]rollout.Member{}
+		rows, err := q.Query(ctx, `SELECT `+columns+` FROM rollout_member WHERE rollout = $1 AND ($2::text[] IS NULL OR thing = ANY ($2))`, id, things)
+		if err != nil {
+			return err
+		}
+		var m rollout.Member
+		if _, err := pgx.ForEachRow(rows, places(&m), func() error {
+			w.Members[m.Thing] = m
+			return nil
+		}); err != nil {
+			return err
+		}
 	}
-	var m rollout.Member
-	if _, err := pgx.ForEachRow(rows, []any{&m.Thing, &m.State, &m.From, &m.Granted, &m.Until, &m.At, &m.Tries, &m.Code, &m.Phase, &m.Reason, &m.Had}, func() error {
-		w.Members[m.Thing] = m
-		return nil
-	}); err != nil {
-		return err
-	}
-	rows, err = q.Query(ctx, `SELECT thing, rollout = $1 FROM rollout_member WHERE `+open+` AND (rollout = $1 OR $2::text[] IS NULL OR thing = ANY ($2))`, id, things)
+	w.Busy = map[thing.ID]bool{}
+	rows, err := q.Query(ctx, `SELECT thing, rollout = $1 FROM rollout_member WHERE `+open+` AND (rollout = $1 OR $2::text[] IS NULL OR thing = ANY ($2))`, id, things)
 	if err != nil {
 		return err
 	}
@@ -200,14 +266,28 @@ func fill(ctx context.Context, q querier, w *rollout.Work, things []thing.ID) er
 }
 
 // Update implements rollout.Store. One lock for all rollouts of a species, so that no robot is granted by two of them.
-func (s *Store) Update(ctx context.Context, id string, things []thing.ID, fn func(*rollout.Work) error) error {
-	err := pg.Tx(ctx, s.pool, func(tx pgx.Tx) (err error) {
+func (s *Store) Update(ctx context.Context, id string, things []thing.ID, fn func(*rollout.Work) error) (err error) {
+	if things == nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		defer func() {
+			if err != nil { // fn may have changed what is held
+				delete(s.held, id)
+			}
+		}()
+	}
+	err = pg.Tx(ctx, s.pool, func(tx pgx.Tx) (err error) {
 		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('rollout/' || species, 0)) FROM rollout_rollout WHERE id = $1`, pg.UUID(id)); err != nil {
 			return err
 		}
 		var w rollout.Work
 		if w.Rollout, err = get(ctx, tx, id, " FOR UPDATE"); err != nil {
 			return err
+		}
+		if things == nil {
+			if w.Members, err = s.all(ctx, tx, id); err != nil {
+				return err
+			}
 		}
 		if err := fill(ctx, tx, &w, things); err != nil {
 			return err

@@ -103,6 +103,19 @@ func (m *model) begin(r *rollout.Rollout, id thing.ID, d ota.Desired) {
 	m.ends[id] = m.now.Add(tick)
 }
 
+// step takes one, and checks the cap.
+func (m *model) step() {
+	m.t.Helper()
+	start := time.Now()
+	if err := m.c.StepOne(m.t.Context(), m.id); err != nil {
+		m.t.Fatal(err)
+	}
+	m.took = append(m.took, time.Since(start))
+	if k := m.open(); k > m.cap {
+		m.t.Fatalf("%d robots hold a grant, the cap is %d", k, m.cap)
+	}
+}
+
 // run lets one tick pass: updates end, then a step is taken, then robots that were granted begin.
 func (m *model) run() rollout.Rollout {
 	m.t.Helper()
@@ -128,15 +141,8 @@ func (m *model) run() rollout.Rollout {
 	if m.before != nil {
 		m.before()
 	}
-	start := time.Now()
-	if err := m.c.StepOne(m.t.Context(), m.id); err != nil {
-		m.t.Fatal(err)
-	}
-	m.took = append(m.took, time.Since(start))
+	m.step()
 	r := m.rollout()
-	if k := m.open(); k > m.cap {
-		m.t.Fatalf("%d robots hold a grant, the cap is %d", k, m.cap)
-	}
 	for id, d := range m.c.hints.told {
 		if d.Release == newer && d.Rollout == m.id {
 			m.begin(&r, id, d)
@@ -160,7 +166,7 @@ func size() int {
 // TestFleet (issue 17, must hold 3): of a fleet with 2 % offline and 1 % that fail, every robot that can be updated is, within its phase, its window and the
 // cap; a step takes less than a second; robots that appear later, and those that come back, join; each robot has an answer.
 func TestFleet(t *testing.T) {
-	n := size()
+	n, begun := size(), time.Now()
 	m := newModel(t, n, rollout.Spec{Phases: []rollout.Phase{{Percent: 1, BakeS: 3600}, {Percent: 10, BakeS: 3600}, {Percent: 50, BakeS: 3600}, {Percent: 100, BakeS: 6 * 3600}}, Cap: n / 20,
 		Window: &ota.Window{From: "01:00", To: "05:00"}})
 	m.fails = func(id thing.ID) bool { return share(id) >= 2 && share(id) < 3 }
@@ -177,13 +183,6 @@ func TestFleet(t *testing.T) {
 			m.exec(`INSERT INTO rollout_zone (thing, zone) SELECT thing, 'Etc/GMT+6' FROM registry_facet WHERE thing > 'vic:900000'`)
 		}
 	}
-	slices.Sort(m.took)
-	k := len(m.took)
-	t.Logf("%d robots in %v of their time; of %d steps a quarter took at most %v, half %v, the slowest %v", n+late, m.now.Sub(m.rollout().Created), k, m.took[k/4], m.took[k/2], m.took[k-1])
-	if os.Getenv("KENNEL_SOAK") == "1" && m.took[k/4] > time.Second { // other tests run beside this one and take most of the machine
-		t.Errorf("three quarters of the steps took more than %v", m.took[k/4])
-	}
-
 	// The robots that are left ask by themselves, and the absent ones come back.
 	m.exec(`UPDATE registry_facet SET present = true, since = $1 WHERE NOT present`, m.now)
 	for range 30 {
@@ -199,9 +198,7 @@ func TestFleet(t *testing.T) {
 			}
 			delete(m.ends, id)
 		}
-		if err := m.c.StepOne(t.Context(), m.id); err != nil {
-			t.Fatal(err)
-		}
+		m.step()
 		list, err := m.c.Robots(t.Context(), m.id, rollout.WhyCap, "", n)
 		if err != nil {
 			t.Fatal(err)
@@ -218,6 +215,16 @@ func TestFleet(t *testing.T) {
 		if k := m.open(); k > m.cap {
 			t.Fatalf("%d robots hold a grant, the cap is %d", k, m.cap)
 		}
+	}
+	most := time.Second
+	if os.Getenv("KENNEL_SOAK") != "1" {
+		most *= 5 // other tests run beside this one and take most of the machine
+	}
+	slices.Sort(m.took)
+	k := len(m.took)
+	if t.Logf("%d robots in %v of their time, %v of ours; of %d steps half took at most %v, 99 %% %v, the slowest %v", n+late, m.now.Sub(m.rollout().Created), time.Since(begun), k, m.took[k/2],
+		m.took[k*99/100], m.took[k-1]); m.took[k-1] > most {
+		t.Errorf("a step took %v: want at most %v", m.took[k-1], most)
 	}
 	bad := 0
 	for i := range n {

@@ -400,3 +400,39 @@ func TestLeavingTheCohort(t *testing.T) {
 		t.Errorf("%s, %+v, %v", got.State, got.Progress, err)
 	}
 }
+
+// TestHeldRobots: what a process holds of a rollout's robots follows the changes of another one, rows that were deleted, and work that failed.
+func TestHeldRobots(t *testing.T) {
+	pool := pgtest.New(t)
+	a, b := open(pool), open(pool)
+	fill(t, pool, a, 6)
+	r := create(t, a, rollout.Spec{Phases: []rollout.Phase{{Percent: 100, BakeS: 60}}, Cap: 2})
+	for i := range 8 {
+		c := []*cloud{a, b}[i%2]
+		if err := c.StepOne(t.Context(), r.ID); err != nil {
+			t.Fatal(err)
+		}
+		exec(t, pool, `UPDATE registry_facet SET os = $1 WHERE thing IN (SELECT thing FROM rollout_member)`, newer)
+		if got, err := c.Get(t.Context(), r.ID); err != nil || got.Progress.Why[rollout.WhyDone] != min(2*i, 6) {
+			t.Errorf("step %d: %+v, %v", i, got.Progress, err)
+		}
+	}
+	exec(t, pool, `DELETE FROM rollout_member WHERE thing = $1`, robot(1))
+	for _, c := range []*cloud{a, b} {
+		if ids, err := c.Store.Things(t.Context(), r.ID); err != nil || len(ids) != 5 || slices.Contains(ids, robot(1)) {
+			t.Errorf("%q, %v; want the 5 others", ids, err)
+		}
+	}
+	want := errs.New(errs.Conflict, "no")
+	if err := a.Store.Update(t.Context(), r.ID, nil, func(w *rollout.Work) error { clear(w.Members); return want }); errs.KindOf(err) != errs.Conflict {
+		t.Error(err)
+	}
+	if err := a.Store.Update(t.Context(), r.ID, nil, func(w *rollout.Work) error {
+		if len(w.Members) != 5 || w.Members[robot(2)].State != rollout.Through {
+			t.Errorf("%+v after work that failed", w.Members)
+		}
+		return nil
+	}); err != nil {
+		t.Error(err)
+	}
+}
