@@ -24,11 +24,11 @@ import (
 type Store struct {
 	pool *pgxpool.Pool
 
-	mu   sync.Mutex // held by whoever reads or changes all robots of a rollout, before anything is locked in Postgres
+	mu   sync.Mutex // held to read or change all robots of a rollout, before anything is locked in Postgres
 	held map[string]*held
 }
 
-// held is what this process knows of all robots of a rollout. A step reads only the rows that changed since.
+// held has the standing of all robots of a rollout. A step reads only the rows that changed since.
 type held struct {
 	members map[thing.ID]rollout.Member
 	num     int64 // of the last change; all changes of a rollout are made under one lock, so their numbers follow one another
