@@ -45,15 +45,17 @@ func (v Version) numbers() (ns []int) {
 type Release struct {
 	Species thing.Species `json:"species"`
 	Version Version       `json:"version"`
-	Notes   string        `json:"notes,omitempty"` // for people, at most MaxNotes bytes
+	Notes   string        `json:"notes,omitempty"`  // for people, at most MaxNotes bytes
+	Lowest  Version       `json:"lowest,omitempty"` // that it can be installed on; a robot that runs an older version gets that release first. "": any
 	Created time.Time     `json:"created"`
 	Artifact
 }
 
 // Actions of the audit log. The object is a species or a robot, the detail a version; "" takes a wish back.
 const (
-	AuditAdd  = "release.add"
-	AuditWant = "release.want"
+	AuditAdd    = "release.add"
+	AuditWant   = "release.want"
+	AuditLowest = "release.lowest" // detail: a version, and the lowest that it can be installed on
 )
 
 // MaxNotes bounds a release's notes, in bytes.

@@ -2,6 +2,7 @@ package ota
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"kennel/infra/errs"
@@ -16,6 +17,10 @@ type Store interface {
 	Releases(ctx context.Context, species thing.Species) ([]Release, error)
 	// HasRelease reports whether a species has that version.
 	HasRelease(ctx context.Context, species thing.Species, v Version) (bool, error)
+	// SetLowest stores the lowest version that a release can be installed on; "" is any. NotFound if there is no such release.
+	SetLowest(ctx context.Context, species thing.Species, v, lowest Version) error
+	// Path returns the releases that a robot may need on its way to v, the last first: the lowest version of v, the lowest version of that, and so on.
+	Path(ctx context.Context, species thing.Species, v Version) ([]Version, error)
 	// SetDesired stores the release that scope (a thing id or a species) should run; v "" removes it. It returns the time since when that
 	// release is desired: repeating the call changes nothing.
 	SetDesired(ctx context.Context, scope string, v Version, by string) (time.Time, error)
@@ -39,6 +44,13 @@ type Wish struct {
 	Since   time.Time `json:"since"`
 }
 
+// Way is the answer to what a release needs.
+type Way struct {
+	Species thing.Species `json:"species"`
+	Version Version       `json:"version"`
+	Path    []Version     `json:"path"` // the releases that robots may get before it, the last first
+}
+
 // Report is a robot's report with the time the cloud stored it.
 type Report struct {
 	Status
@@ -49,8 +61,9 @@ type Report struct {
 type State struct {
 	Thing   thing.ID `json:"thing"`
 	Desired Desired  `json:"desired"`
-	Last    *Report  `json:"last,omitempty"` // nil: it never reported
-	History []Report `json:"history"`        // the latest first
+	Last    *Report  `json:"last,omitempty"`  // nil: it never reported
+	First   Version  `json:"first,omitempty"` // the release that it gets before the desired one, which cannot be installed on what it last ran
+	History []Report `json:"history"`         // the latest first
 }
 
 // Hinter tells a robot that something changed; it never blocks for long and a lost hint does no harm.
@@ -108,7 +121,57 @@ func (s *Service) AddRelease(ctx context.Context, r Release) error {
 	if len(r.Notes) > MaxNotes {
 		return errs.New(errs.Invalid, "notes have %d bytes: at most %d", len(r.Notes), MaxNotes)
 	}
+	if err := s.checkLowest(ctx, r.Species, r.Version, r.Lowest); err != nil {
+		return err
+	}
 	return s.store.AddRelease(ctx, r)
+}
+
+// SetLowest says which version a release can be installed on at the lowest; "" is any. A robot that runs an older one gets that version first. Conflict if that
+// is not an older release of the same kind with an archive; what is always older never leads in a circle.
+func (s *Service) SetLowest(ctx context.Context, species thing.Species, v, lowest Version) error {
+	if err := s.checkLowest(ctx, species, v, lowest); err != nil {
+		return err
+	}
+	return s.store.SetLowest(ctx, species, v, lowest)
+}
+
+func (s *Service) checkLowest(ctx context.Context, species thing.Species, v, lowest Version) error {
+	if lowest == "" {
+		return nil
+	}
+	if err := s.Known(ctx, species, lowest); err != nil {
+		return err
+	}
+	if lowest.Compare(v) >= 0 || lowest.Suffix() != v.Suffix() {
+		return errs.Coded(errs.Conflict, "not_older", "release %s cannot need %s first: want an older version of the same kind", v, lowest)
+	}
+	a, err := s.artifact(ctx, species, "", lowest)
+	if err == nil && a == (Artifact{}) {
+		err = errs.Coded(errs.Conflict, "no_archive", "release %s of %s has no archive, but robots would need it before %s; upload it first", lowest, species, v)
+	}
+	return err
+}
+
+// Path returns the releases that a robot may need on its way to v, the last first.
+func (s *Service) Path(ctx context.Context, species thing.Species, v Version) ([]Version, error) {
+	return s.store.Path(ctx, species, v)
+}
+
+// First returns the release that a robot gets next on its way to v: v itself, or the one of path that can be installed on what it runs. One that does not say
+// which version it runs gets v.
+func First(running string, v Version, path []Version) Version {
+	have, err := ParseVersion(running)
+	if err != nil {
+		return v
+	}
+	for _, lowest := range path {
+		if have.Compare(lowest) >= 0 {
+			break
+		}
+		v = lowest
+	}
+	return v
 }
 
 // Releases lists the releases of a species, or all of them for "", the newest first.
@@ -119,25 +182,58 @@ func (s *Service) Releases(ctx context.Context, species thing.Species) ([]Releas
 // Wishes returns every wish, those of species first.
 func (s *Service) Wishes(ctx context.Context) ([]Wish, error) { return s.store.Wishes(ctx) }
 
+// Used says what uses a release: a wish, or another release that needs it first; "" is nothing.
+func (s *Service) Used(ctx context.Context, species thing.Species, v Version) (string, error) {
+	wishes, err := s.store.Wishes(ctx)
+	if err != nil {
+		return "", err
+	}
+	for _, w := range wishes {
+		if kind, _, _ := strings.Cut(w.Scope, ":"); w.Release == v && kind == string(species) {
+			return "the wish for " + w.Scope, nil
+		}
+	}
+	releases, err := s.store.Releases(ctx, species)
+	for _, r := range releases {
+		if r.Lowest == v {
+			return "release " + string(r.Version) + ", which robots get after it", err
+		}
+	}
+	return "", err
+}
+
 // Desired returns the release that a thing should run.
 func (s *Service) Desired(ctx context.Context, id thing.ID) (Desired, error) {
 	return s.desired(ctx, id, func(r Rollouts) (Desired, bool, error) { return r.Desired(ctx, id) })
 }
 
-// Ask is Desired for a robot that asks, with what it needs to get the release: the archive that was uploaded, else the address that a person gave. A robot that
-// does not say what it runs gets the full archive.
+// Ask is Desired for a robot that asks, with what it needs to get the release. If the release cannot be installed on what the robot runs, it is the first one on
+// the way there. A robot that does not say what it runs gets the full archive.
 func (s *Service) Ask(ctx context.Context, id thing.ID, running string) (Desired, error) {
 	d, err := s.desired(ctx, id, func(r Rollouts) (Desired, bool, error) { return r.Ask(ctx, id, running) })
 	if err != nil || d.Release == "" || string(d.Release) == running {
 		return d, err
 	}
-	if s.archives != nil {
-		d.Artifact, err = s.archives.Artifact(ctx, id.Species(), running, d.Release)
+	if !d.Rollback {
+		path, err := s.store.Path(ctx, id.Species(), d.Release)
+		if err != nil {
+			return d, err
+		}
+		d.Release = First(running, d.Release, path)
 	}
-	if err == nil && d.Artifact == (Artifact{}) {
-		d.Artifact, err = s.store.Artifact(ctx, id.Species(), d.Release)
-	}
+	d.Artifact, err = s.artifact(ctx, id.Species(), running, d.Release)
 	return d, err
+}
+
+// artifact returns where a release is: the archive that was uploaded, else the address that a person gave.
+func (s *Service) artifact(ctx context.Context, species thing.Species, running string, v Version) (a Artifact, err error) {
+	if s.archives != nil {
+		a, err = s.archives.Artifact(ctx, species, running, v)
+	}
+	if err == nil && a == (Artifact{}) {
+		a, err = s.store.Artifact(ctx, species, v)
+	}
+	return a, err
 }
 
 func (s *Service) desired(ctx context.Context, id thing.ID, ask func(Rollouts) (Desired, bool, error)) (Desired, error) {
@@ -227,6 +323,15 @@ func (s *Service) State(ctx context.Context, id thing.ID, limit int) (State, err
 	st := State{Thing: id, Desired: d, History: reports}
 	if len(reports) > 0 {
 		st.Last = &reports[0]
+	}
+	if st.Last != nil && d.Release != "" && !d.Rollback {
+		path, err := s.store.Path(ctx, id.Species(), d.Release)
+		if err != nil {
+			return State{}, err
+		}
+		if first := First(st.Last.Running, d.Release, path); first != d.Release {
+			st.First = first
+		}
 	}
 	return st, nil
 }

@@ -172,8 +172,10 @@ var HTTP = table([]Rule{
 	// Releases.
 	{Name: "GET /v1/releases", Roles: auth.Staff},
 	{Name: "POST /v1/releases", Roles: []auth.Role{auth.ReleaseManager, auth.Admin}},
+	{Name: "PUT /v1/ota/lowest/{species}/{version}", Roles: []auth.Role{auth.ReleaseManager, auth.Admin}},
 	{Name: "PUT /v1/releases/{species}/archives/{sum}", Roles: []auth.Role{auth.ReleaseManager, auth.Admin}},
 	{Name: "GET /v1/archives", Roles: auth.Staff},
+	{Name: "DELETE /v1/archives/{species}/{sum}", Roles: []auth.Role{auth.ReleaseManager, auth.Admin}},
 	{Name: "GET /v1/channels", Roles: auth.Staff},
 	{Name: "PUT /v1/channels/{species}/{channel}", Roles: []auth.Role{auth.ReleaseManager, auth.Admin}},
 	{Name: "GET /v1/things/{thing}/ota", Roles: auth.Staff},

@@ -88,6 +88,7 @@ var Channels = []string{Prod, "beta", "dev"}
 const (
 	AuditUpload  = "release.upload"  // detail: version, kind or base, and the beginning of the SHA-256
 	AuditChannel = "release.channel" // detail: channel and version
+	AuditDelete  = "release.delete"  // detail as for an upload
 )
 
 // File is an archive as a robot names it within a channel.
@@ -107,6 +108,8 @@ type Store interface {
 	// Add keeps a, once exists says that its object is there, and returns what is kept. No Unless for its key runs meanwhile. It returns Conflict if another
 	// archive has the place of a in the release, and the error of exists.
 	Add(ctx context.Context, a Artifact, exists func(context.Context) error) (Artifact, error)
+	// Remove forgets an archive.
+	Remove(ctx context.Context, a Artifact) error
 	// Unless calls f if no archive has the object a.Key. No Add for the same key runs meanwhile.
 	Unless(ctx context.Context, key string, f func(context.Context) error) error
 	// Best returns the smallest archive that brings any robot from running to v; NotFound if there is none. running "" takes no delta.
@@ -138,6 +141,8 @@ type Config struct {
 	Keys     []*rsa.PublicKey                               // one of them signed each archive that is taken
 	Password []byte                                         // of encrypted images; none: they are refused
 	Log      *slog.Logger
+	// Users return what uses a release, in words; "" is nothing. Its archives then stay.
+	Users []func(ctx context.Context, species thing.Species, v ota.Version) (string, error)
 }
 
 // Service holds the rules. It is safe for concurrent use.
@@ -165,6 +170,40 @@ func New(c Config) *Service { return &Service{Config: c, found: map[question]ans
 // List returns the archives of a release, or of all for "".
 func (s *Service) List(ctx context.Context, species thing.Species, v ota.Version) ([]Artifact, error) {
 	return s.Store.List(ctx, species, v)
+}
+
+// Delete removes an archive and its object. Conflict while a channel, or one of Users, uses its release.
+func (s *Service) Delete(ctx context.Context, species thing.Species, sum string, audit func(ctx context.Context, action, object, detail string) error) (Artifact, error) {
+	a, err := s.Store.Get(ctx, species, sum)
+	if err != nil {
+		return a, err
+	}
+	for _, uses := range append([]func(context.Context, thing.Species, ota.Version) (string, error){s.offered}, s.Users...) {
+		switch what, err := uses(ctx, species, a.Version); {
+		case err != nil:
+			return a, err
+		case what != "":
+			return a, errs.Coded(errs.Conflict, "archive_used", "release %s of %s is used by %s; its archives stay", a.Version, species, what)
+		}
+	}
+	if err := audit(ctx, AuditDelete, string(species), a.line()); err != nil {
+		return a, err
+	}
+	if err := s.Store.Remove(ctx, a); err != nil {
+		return a, err
+	}
+	return a, s.Store.Unless(ctx, a.Key(), func(ctx context.Context) error { return s.Objects.Delete(ctx, a.Key()) }) // what fails here is swept later
+}
+
+// offered says which channel offers a release now.
+func (s *Service) offered(ctx context.Context, species thing.Species, v ota.Version) (string, error) {
+	list, err := s.Store.Channels(ctx, species)
+	for _, c := range list {
+		if c.Version == v {
+			return "the channel " + c.Channel, err
+		}
+	}
+	return "", err
 }
 
 // Channels lists what channels offer; species "" is all.

@@ -15,6 +15,7 @@ import (
 	"kennel/infra/thing"
 	"kennel/ota"
 	"kennel/ota/archive"
+	"kennel/ota/delta"
 	"kennel/ota/manifest"
 )
 
@@ -71,7 +72,7 @@ func (s *Service) Upload(ctx context.Context, u Upload) (Artifact, error) {
 	if err := s.free(ctx, a); err != nil {
 		return a, err
 	}
-	if err := u.Audit(ctx, AuditUpload, string(a.Species), fmt.Sprint(a.Version, " ", a.Title(), " ", a.SHA256[:16])); err != nil {
+	if err := u.Audit(ctx, AuditUpload, string(a.Species), a.line()); err != nil {
 		return a, err
 	}
 	if err := s.store(ctx, a, r, &p); err != nil {
@@ -104,6 +105,9 @@ func (a Artifact) Title() string {
 	}
 	return string(a.Kind)
 }
+
+// line is the detail of a line in the audit log.
+func (a Artifact) line() string { return fmt.Sprint(a.Version, " ", a.Title(), " ", a.SHA256[:16]) }
 
 // signed reports whether one of the keys signed the manifest.
 func (s *Service) signed(r *archive.Reader) (err error) {
@@ -158,12 +162,15 @@ func (s *Service) store(ctx context.Context, a Artifact, r *archive.Reader, p *p
 
 var errStopped = errors.New("the object store stopped reading")
 
-// verify reads an archive to its end.
+// verify reads an archive to its end. The changes of a delta must be such as a robot can apply to the right base.
 func verify(r *archive.Reader) error {
 	for {
 		image, err := r.Next()
 		if errors.Is(err, io.EOF) {
 			return nil
+		}
+		if err == nil && r.Manifest.Kind() == manifest.Delta {
+			_, err = delta.Inspect(image)
 		}
 		if err == nil {
 			_, err = io.Copy(io.Discard, image)

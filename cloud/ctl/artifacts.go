@@ -136,6 +136,17 @@ func (a *app) releasesArchives() *cobra.Command {
 		}))
 }
 
+func (a *app) releasesDelete() *cobra.Command {
+	return does(a, &cobra.Command{Use: "delete SPECIES SHA256", Short: "Delete an archive", ValidArgsFunction: completeSpecies,
+		Long:    "kennelctl releases archives says which there are. It is refused while a channel, a wish, a rollout or another release uses the release.",
+		Example: "  kennelctl releases delete vic " + strings.Repeat("0f1e2d3c", 8)},
+		func(ctx context.Context, args []string) (reply[client.Artifact], error) {
+			return a.api.DeleteArchivesSpeciesSum(ctx, args[0], args[1])
+		}, func(_ []string, x client.Artifact) string {
+			return fmt.Sprintf("deleted %s %s: %s", x.Species, x.Version, archiveKind(x))
+		})
+}
+
 // archivesOf says which archives a release has, in a few words.
 func archivesOf(all []client.Artifact, r client.Release) string {
 	n := map[string]int{}

@@ -1,7 +1,9 @@
 package ctl
 
 import (
+	"cmp"
 	"context"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -14,7 +16,7 @@ func (a *app) releases() *cobra.Command {
 	cmd := describe("releases", "Releases that robots may run, and the one that they should run",
 		"releases list -species vic", "releases want vic 2.0.1.6076", "releases upload vicos-2.0.1.6076.ota", "releases show vic:00e20100")
 	cmd.Aliases = []string{"release"}
-	return group(cmd, a.releasesList(), a.releasesAdd(), a.releasesUpload(), a.releasesArchives(), a.releasesWant(), a.releasesShow())
+	return group(cmd, a.releasesList(), a.releasesAdd(), a.releasesUpload(), a.releasesArchives(), a.releasesDelete(), a.releasesWant(), a.releasesLowest(), a.releasesShow())
 }
 
 func completeSpecies(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
@@ -33,8 +35,8 @@ func (a *app) releasesList() *cobra.Command {
 			archives = all.Value
 			return a.api.GetReleases(ctx, q)
 		},
-		rows("SPECIES|VERSION|SINCE|ARCHIVES|NOTES", func(r client.Release) cells {
-			return cells{r.Species, r.Version, r.Created, archivesOf(archives, r), r.Notes}
+		rows("SPECIES|VERSION|SINCE|NEEDS|ARCHIVES|NOTES", func(r client.Release) cells {
+			return cells{r.Species, r.Version, r.Created, r.Lowest, archivesOf(archives, r), r.Notes}
 		}))
 	q.Species = cmd.Flags().String("species", "", "only those of a `SPECIES`: vic, amigo, pleo or aibo")
 	_ = cmd.RegisterFlagCompletionFunc("species", completeSpecies)
@@ -91,6 +93,23 @@ func (a *app) releasesWant() *cobra.Command {
 	return cmd
 }
 
+func (a *app) releasesLowest() *cobra.Command {
+	var none bool
+	cmd := shows(a, &cobra.Command{Use: "lowest SPECIES VERSION [LOWEST]", Short: "Say which version a release can be installed on at the lowest", ValidArgsFunction: completeSpecies,
+		Long:    "A robot that runs an older version gets LOWEST first, by itself. That is an older release with an archive, and may need another one before it.\n-none: any version will do.",
+		Example: "  kennelctl releases lowest vic 2.0.1.6076 1.8.0.6051"},
+		func(ctx context.Context, args []string) (r reply[client.Way], err error) {
+			if (len(args) == 3) == none {
+				return r, cli.Usage("want a version or -none")
+			}
+			return a.api.PutOtaLowestSpeciesVersion(ctx, args[0], args[1], client.Wish{Version: strings.Join(args[2:], "")})
+		}, func(t *cli.Table, w client.Way) {
+			pairs(t, "release", w.Species+" "+w.Version, "robots get first", cmp.Or(strings.Join(w.Path, ", before it "), "nothing"))
+		})
+	cmd.Flags().BoolVar(&none, "none", false, "it can be installed on any version")
+	return cmd
+}
+
 func (a *app) releasesShow() *cobra.Command {
 	var q client.GetThingsThingOtaQuery
 	cmd := shows(a, describe("show THING", "Show the release that a robot should run, and the results of its updates", "releases show vic:00e20100"),
@@ -99,6 +118,9 @@ func (a *app) releasesShow() *cobra.Command {
 		},
 		func(t *cli.Table, s client.OtaState) {
 			pairs(t, "thing", s.Thing, "desired", s.Desired.Release, "since", s.Desired.Since)
+			if s.First != "" {
+				t.Row("gets first", s.First)
+			}
 			t.Text("")
 			rows("RECEIVED|PHASE|RELEASE|RUNNING|CODE|REASON", func(r client.OtaReport) cells {
 				return cells{r.Received, r.Phase, r.Release, r.Running, r.Code, r.Reason}

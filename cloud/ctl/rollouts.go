@@ -103,7 +103,7 @@ func (a *app) rolloutCreate() *cobra.Command {
 func parsePlan(phases, guards []string) (ps []client.RolloutPhase, gs []client.Guard, err error) {
 	percent := func(s string) (float64, bool) {
 		n, err := strconv.ParseFloat(strings.TrimSuffix(s, "%"), 64)
-		return n, err == nil
+		return n, err == nil && n >= 0 && n <= 100
 	}
 	for _, s := range phases {
 		share, wait, _ := strings.Cut(s, ":")
@@ -113,10 +113,11 @@ func parsePlan(phases, guards []string) (ps []client.RolloutPhase, gs []client.G
 		if isDays {
 			var k float64
 			k, err = strconv.ParseFloat(days, 64)
-			d = time.Duration(k * 24 * float64(time.Hour))
+			ok = ok && k >= 0
+			d = time.Duration(min(k, 1e4) * 24 * float64(time.Hour)) // the cloud takes fewer
 		}
-		if !ok || err != nil {
-			return nil, nil, cli.Usage("phase %q: want a share and how long to wait, such as 10%%:2h", s)
+		if !ok || err != nil || d < 0 {
+			return nil, nil, cli.Usage("phase %q: want a share from 0 to 100 %% and how long to wait, such as 10%%:2h", s)
 		}
 		ps = append(ps, client.RolloutPhase{Percent: n, BakeS: int64(d.Seconds())})
 	}

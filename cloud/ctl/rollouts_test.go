@@ -32,7 +32,7 @@ func TestRollouts(t *testing.T) {
 	_, _, dir := newPeople(t, func(mux *http.ServeMux, _ accounttest.Accounts, pool *pgxpool.Pool) {
 		store := registrypg.New(pool, log)
 		db, releases = pool, ota.New(otapg.New(pool), nil)
-		slice := rolloutwire.Wire(wire.Base{Pool: pool, Log: log}, registry.New(store, store, registry.Sources{}, log), releases, nil)
+		slice := rolloutwire.Wire(wire.Base{Pool: pool, Log: log}, registry.New(store, store, registry.Sources{}, log), releases, nil, nil)
 		if err := slice.Routes(mux, wire.Doors{Audit: func(_ context.Context, action, object, detail string) error {
 			lines = append(lines, action+" "+detail)
 			return nil

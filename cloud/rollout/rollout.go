@@ -107,20 +107,21 @@ const (
 type Rollout struct {
 	ID string `json:"rollout"` // a UUID
 	Spec
-	Salt     string    `json:"salt"`
-	State    State     `json:"state"`
-	Phase    int       `json:"phase"`       // from 0
-	Since    time.Time `json:"phase_since"` // of the phase
-	BakedAt  time.Time `json:"baking_since,omitzero"`
-	Watched  time.Time `json:"watched_since"` // guards look at what came after
-	By       string    `json:"by"`
-	Approved string    `json:"approved_by,omitempty"`
-	Created  time.Time `json:"created"`
-	Changed  time.Time `json:"changed"`       // the state
-	Why      string    `json:"why,omitempty"` // of the state, in words
-	Evidence *Evidence `json:"evidence,omitempty"`
-	Back     bool      `json:"back,omitempty"` // updated robots are taken back
-	Progress Progress  `json:"progress"`
+	Salt     string        `json:"salt"`
+	Path     []ota.Version `json:"path,omitempty"` // releases that robots may need before Version, the last first
+	State    State         `json:"state"`
+	Phase    int           `json:"phase"`       // from 0
+	Since    time.Time     `json:"phase_since"` // of the phase
+	BakedAt  time.Time     `json:"baking_since,omitzero"`
+	Watched  time.Time     `json:"watched_since"` // guards look at what came after
+	By       string        `json:"by"`
+	Approved string        `json:"approved_by,omitempty"`
+	Created  time.Time     `json:"created"`
+	Changed  time.Time     `json:"changed"`       // the state
+	Why      string        `json:"why,omitempty"` // of the state, in words
+	Evidence *Evidence     `json:"evidence,omitempty"`
+	Back     bool          `json:"back,omitempty"` // updated robots are taken back
+	Progress Progress      `json:"progress"`
 	// Control is the share of bad robots in the control group when it was last large enough, by metric.
 	Control map[Metric]float64 `json:"control,omitempty"`
 }

@@ -64,6 +64,8 @@ type Config struct {
 	Fleet func(ctx context.Context, f filter.Filter, also []thing.ID) ([]Fact, error)
 	// Known returns an error for a release that was not added.
 	Known func(ctx context.Context, species thing.Species, v ota.Version) error
+	// Path returns the releases that robots may need before v, the last first.
+	Path func(ctx context.Context, species thing.Species, v ota.Version) ([]ota.Version, error)
 	// Wishes returns what persons want robots to run.
 	Wishes func(ctx context.Context) ([]ota.Wish, error)
 	Hint   ota.Hinter // may be nil
@@ -87,8 +89,12 @@ func (s *Service) Create(ctx context.Context, spec Spec, draft bool, by string) 
 	if _, err := s.facts(ctx, &Rollout{Spec: spec}, []thing.ID{}, thing.ID(spec.Species+":0")); err != nil { // a cohort that is not there
 		return Rollout{}, err
 	}
+	path, err := s.Path(ctx, spec.Species, spec.Version)
+	if err != nil {
+		return Rollout{}, err
+	}
 	now := s.Now().UTC()
-	r := Rollout{Spec: spec, Salt: rand.Text(), State: Draft, By: by, Created: now, Changed: now, Progress: NoProgress()}
+	r := Rollout{Spec: spec, Path: path, Salt: rand.Text(), State: Draft, By: by, Created: now, Changed: now, Progress: NoProgress()}
 	var turns []Turn
 	if !draft {
 		turns = append(turns, r.begin(by, now))
@@ -111,6 +117,17 @@ func (s *Service) Get(ctx context.Context, id string) (Rollout, error) { return 
 
 // List returns the newest first.
 func (s *Service) List(ctx context.Context) ([]Rollout, error) { return s.Store.List(ctx, 200) }
+
+// Used says which rollout uses a release, also on the way to another; "" is none. One that is done still gives it to robots that appear later.
+func (s *Service) Used(ctx context.Context, species thing.Species, v ota.Version) (string, error) {
+	list, err := s.List(ctx)
+	for _, r := range list {
+		if r.Species == species && r.State != Aborted && (r.Version == v || slices.Contains(r.Path, v)) {
+			return fmt.Sprintf("rollout %s, which is %s; abort it first", r.ID, r.State), err
+		}
+	}
+	return "", err
+}
 
 // Turns returns a rollout's history, the newest first.
 func (s *Service) Turns(ctx context.Context, id string) ([]Turn, error) {
@@ -272,6 +289,10 @@ func (s *Service) StepOne(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
+	path, err := s.Path(ctx, r.Species, r.Version)
+	if err != nil {
+		return err
+	}
 	known, err := s.Store.Things(ctx, id)
 	if err != nil {
 		return err
@@ -295,6 +316,7 @@ func (s *Service) StepOne(ctx context.Context, id string) error {
 		for i := range facts {
 			facts[i].Busy = w.Busy[facts[i].Thing]
 		}
+		w.Rollout.Path = path
 		out := w.Rollout.Step(facts, w.Members, s.Now().UTC())
 		w.Changed, w.Turns, r = out.Changed, out.Turns, w.Rollout
 		for _, id := range out.Told {

@@ -62,7 +62,7 @@ func (r *Rollout) Report(m Member, s ota.Status, now time.Time) (_ Member, chang
 			to(Returned)
 		}
 		return m, m != before
-	case m.State != Granted && m.State != Updating && m.State != Lost && m.State != Failed || s.Release != r.Version:
+	case m.State != Granted && m.State != Updating && m.State != Lost && m.State != Failed || s.Release != r.Version && !slices.Contains(r.Path, s.Release):
 		return m, false
 	}
 	m.Code, m.Phase, m.Reason = s.Code, string(s.Phase), s.Reason
@@ -71,6 +71,8 @@ func (r *Rollout) Report(m Member, s ota.Status, now time.Time) (_ Member, chang
 		to(Through)
 	case s.Code != 0:
 		to(Failed)
+	case m.State.Open() && s.Running != m.From && slices.Contains(r.Path, ota.Version(s.Running)): // on its way: it keeps its place, and has new time for what follows
+		m.State, m.At, m.From, m.Granted, m.Until = Granted, now, s.Running, now, now.Add(GrantFor)
 	case s.Phase == ota.Pending || m.State == Failed:
 	default:
 		to(Updating)

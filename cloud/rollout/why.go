@@ -41,12 +41,13 @@ const (
 
 // Why is the answer for one robot.
 type Why struct {
-	Thing thing.ID  `json:"thing"`
-	Code  WhyCode   `json:"code"`
-	Words string    `json:"words"`
-	Since time.Time `json:"since,omitzero"` // when it began to be so, if that is known
-	Until time.Time `json:"until,omitzero"` // when it will change by itself, if that is known
-	Error int       `json:"error,omitempty"`
+	Thing thing.ID    `json:"thing"`
+	Code  WhyCode     `json:"code"`
+	Words string      `json:"words"`
+	Since time.Time   `json:"since,omitzero"` // when it began to be so, if that is known
+	Until time.Time   `json:"until,omitzero"` // when it will change by itself, if that is known
+	Error int         `json:"error,omitempty"`
+	First ota.Version `json:"first,omitempty"` // the release that it gets before the rollout's, which cannot be installed on what it runs
 }
 
 // zones remembers time zones by name, and versions by their text.
@@ -54,6 +55,7 @@ type look struct {
 	now      time.Time
 	zones    map[string]shut
 	versions map[string]int
+	firsts   map[string]ota.Version
 }
 
 type shut struct {
@@ -62,7 +64,9 @@ type shut struct {
 	name  string
 }
 
-func newLook(now time.Time) *look { return &look{now, map[string]shut{}, map[string]int{}} }
+func newLook(now time.Time) *look {
+	return &look{now, map[string]shut{}, map[string]int{}, map[string]ota.Version{}}
+}
 
 // window says whether the rollout's window is open in a zone; one that does not exist is UTC.
 func (l *look) window(w *ota.Window, zone string) shut {
@@ -94,6 +98,18 @@ func (l *look) newer(running string, v ota.Version) int {
 	return n
 }
 
+// first returns the release that a robot needs before the rollout's; "" if none.
+func (l *look) first(running string, r *Rollout) ota.Version {
+	v, ok := l.firsts[running]
+	if !ok {
+		if v = ota.First(running, r.Version, r.Path); v == r.Version {
+			v = ""
+		}
+		l.firsts[running] = v
+	}
+	return v
+}
+
 // in reports whether a robot is one that the rollout is for.
 func (r *Rollout) in(f *Fact) bool {
 	if !f.In || f.Thing.Species() != r.Species {
@@ -110,6 +126,9 @@ func (r *Rollout) in(f *Fact) bool {
 // judge returns the answer for a robot, without words. whyGrantable: it may be granted if a place is free.
 func (r *Rollout) judge(f *Fact, m Member, l *look) Why {
 	w := Why{Thing: f.Thing, Since: m.At}
+	if len(r.Path) > 0 && (m.State.Open() || m.State == Idle && r.in(f)) {
+		w.First = l.first(f.Running, r)
+	}
 	say := func(c WhyCode) Why { w.Code = c; return w }
 	switch m.State {
 	case Through:
@@ -230,6 +249,9 @@ func (r *Rollout) inWords(w Why, m Member) Why {
 	}
 	if m.State.Open() && m.Reason != "" {
 		w.Words += " It says: " + strings.TrimSuffix(m.Reason, ".") + "."
+	}
+	if w.First != "" {
+		w.Words += fmt.Sprintf(" It gets %s first: %s cannot be installed on what it runs.", w.First, r.Version)
 	}
 	return w
 }

@@ -491,7 +491,7 @@ func update203(t *testing.T, k *kennelOfComplaints, r *replayed) (string, func()
 		}
 		b, err := io.ReadAll(resp.Body)
 		_ = resp.Body.Close() // it was read
-		if err != nil || resp.StatusCode != http.StatusNotFound || !strings.Contains(string(b), "this cloud has no updates for original robots yet") {
+		if err != nil || resp.StatusCode != http.StatusNotFound || !strings.Contains(string(b), "no channel of this cloud offers that update") {
 			t.Errorf("%s: %s %s, %v", path, resp.Status, b, err)
 		}
 	}

@@ -61,7 +61,16 @@ func Inspect(r io.Reader) (Summary, error) {
 	if err != nil {
 		return Summary{}, err
 	}
+	a := applier{reader: d}
+	if a.zstd, err = newDecoder(); err != nil {
+		return d.Summary, ota.Fail(ota.Decompressor, "start zstd: %w", err)
+	}
+	defer a.zstd.Close()
 	err = d.each(func(c *chunk) error {
+		a.buf = resize(a.buf, c.size)
+		if err := a.add(c); err != nil {
+			return c.fail(d.Images[c.image], "patch: %w", err)
+		}
 		return c.copies(d.Images[c.image].Base.Size, func(_, _ int, _ int64) error { return nil })
 	})
 	return d.Summary, err

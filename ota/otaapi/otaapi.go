@@ -1,6 +1,7 @@
 // Package otaapi serves ota over HTTP for operators and over MQTT for robots.
 //
-//	GET  /v1/releases?species=            POST /v1/releases {species, version, notes, url, sha256, size}
+//	GET  /v1/releases?species=            POST /v1/releases {species, version, notes, lowest, url, sha256, size}
+//	PUT  /v1/ota/lowest/{species}/{version} {version}                   "" is any
 //	GET  /v1/things/{thing}/ota           PUT  /v1/things/{thing}/ota/desired {version}   "" takes the wish back
 //	PUT  /v1/ota/desired/{species} {version}
 //	req/ota/desired -> Desired            up/ota -> Report, answered on down/ack after the commit
@@ -92,10 +93,11 @@ func Mount(mux *http.ServeMux, svc *ota.Service, audit func(ctx context.Context,
 			Species thing.Species `json:"species"`
 			Version ota.Version   `json:"version"`
 			Notes   string        `json:"notes"`
+			Lowest  ota.Version   `json:"lowest"`
 			ota.Artifact
 		}
 		err := kithttp.ReadJSON(r, &body, 64<<10)
-		return ota.Release{Species: body.Species, Version: body.Version, Notes: body.Notes, Created: time.Now().UTC(), Artifact: body.Artifact}, err
+		return ota.Release{Species: body.Species, Version: body.Version, Notes: body.Notes, Lowest: body.Lowest, Created: time.Now().UTC(), Artifact: body.Artifact}, err
 	}))
 
 	type stateRequest struct {
@@ -116,8 +118,8 @@ func Mount(mux *http.ServeMux, svc *ota.Service, audit func(ctx context.Context,
 	}))
 
 	type wish struct {
-		scope   string
-		version ota.Version
+		scope            string
+		version, release ota.Version
 	}
 	decode := func(param string) func(r *http.Request) (any, error) {
 		return func(r *http.Request) (any, error) {
@@ -128,9 +130,9 @@ func Mount(mux *http.ServeMux, svc *ota.Service, audit func(ctx context.Context,
 				return nil, err
 			}
 			if body.Version == nil {
-				return nil, errs.New(errs.Invalid, `body: no version; want {"version": "2.0.1.6076"}, or "" to take the wish back`)
+				return nil, errs.New(errs.Invalid, `body: no version; want {"version": "2.0.1.6076"}, or "" for none`)
 			}
-			return wish{r.PathValue(param), *body.Version}, nil
+			return wish{r.PathValue(param), *body.Version, ota.Version(r.PathValue("version"))}, nil
 		}
 	}
 	mux.Handle("PUT /v1/things/{thing}/ota/desired", kithttp.Handler(changers(kit.Typed(func(ctx context.Context, w wish) (ota.Desired, error) {
@@ -148,6 +150,16 @@ func Mount(mux *http.ServeMux, svc *ota.Service, audit func(ctx context.Context,
 			return ota.Desired{}, err
 		}
 		return svc.SetSpeciesDesired(ctx, thing.Species(w.scope), w.version, auth.CallerFrom(ctx).Subject())
+	})), decode("species")))
+	mux.Handle("PUT /v1/ota/lowest/{species}/{version}", kithttp.Handler(changers(kit.Typed(func(ctx context.Context, w wish) (ota.Way, error) {
+		if err := audit(ctx, ota.AuditLowest, w.scope, fmt.Sprint(w.release, " ", w.version)); err != nil {
+			return ota.Way{}, err
+		}
+		if err := svc.SetLowest(ctx, thing.Species(w.scope), w.release, w.version); err != nil {
+			return ota.Way{}, err
+		}
+		path, err := svc.Path(ctx, thing.Species(w.scope), w.release)
+		return ota.Way{Species: thing.Species(w.scope), Version: w.release, Path: orEmpty(path)}, err
 	})), decode("species")))
 }
 

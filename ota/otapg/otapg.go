@@ -28,8 +28,8 @@ var _ ota.Store = (*Store)(nil)
 
 // AddRelease keeps r; Conflict if it exists.
 func (s *Store) AddRelease(ctx context.Context, r ota.Release) error {
-	tag, err := s.pool.Exec(ctx, `INSERT INTO ota_release (species, version, notes, url, sha256, size) VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING`,
-		r.Species, r.Version, r.Notes, r.URL, r.SHA256, r.Size)
+	tag, err := s.pool.Exec(ctx, `INSERT INTO ota_release (species, version, notes, url, sha256, size, lowest) VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING`,
+		r.Species, r.Version, r.Notes, r.URL, r.SHA256, r.Size, r.Lowest)
 	if err == nil && tag.RowsAffected() == 0 {
 		return errs.Coded(errs.Conflict, "release_exists", "release %s of %s exists", r.Version, r.Species)
 	}
@@ -39,13 +39,13 @@ func (s *Store) AddRelease(ctx context.Context, r ota.Release) error {
 // Releases returns the newest first.
 func (s *Store) Releases(ctx context.Context, species thing.Species) ([]ota.Release, error) {
 	rows, err := s.pool.Query(ctx,
-		`SELECT species, version, notes, created, url, sha256, size FROM ota_release WHERE $1 = '' OR species = $1
+		`SELECT species, version, notes, created, url, sha256, size, lowest FROM ota_release WHERE $1 = '' OR species = $1
 			ORDER BY created DESC, species, version LIMIT 1000`, species)
 	if err != nil {
 		return nil, pg.Wrap(err, "list releases")
 	}
 	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r ota.Release, err error) {
-		return r, row.Scan(&r.Species, &r.Version, &r.Notes, &r.Created, &r.URL, &r.SHA256, &r.Size)
+		return r, row.Scan(&r.Species, &r.Version, &r.Notes, &r.Created, &r.URL, &r.SHA256, &r.Size, &r.Lowest)
 	})
 	return out, pg.Wrap(err, "list releases")
 }
@@ -54,6 +54,28 @@ func (s *Store) Releases(ctx context.Context, species thing.Species) ([]ota.Rele
 func (s *Store) HasRelease(ctx context.Context, species thing.Species, v ota.Version) (ok bool, err error) {
 	err = s.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM ota_release WHERE species = $1 AND version = $2)`, species, v).Scan(&ok)
 	return ok, pg.Wrap(err, "release %s of %s", v, species)
+}
+
+// SetLowest stores the lowest version that a release can be installed on.
+func (s *Store) SetLowest(ctx context.Context, species thing.Species, v, lowest ota.Version) error {
+	tag, err := s.pool.Exec(ctx, `UPDATE ota_release SET lowest = $3 WHERE species = $1 AND version = $2`, species, v, lowest)
+	if err == nil && tag.RowsAffected() == 0 {
+		return errs.Coded(errs.NotFound, "no_release", "release %s of %s is unknown; add it first", v, species)
+	}
+	return pg.Wrap(err, "lowest version for release %s of %s", v, species)
+}
+
+// Path returns the releases on the way to v, the last first. Each is older than the one before.
+func (s *Store) Path(ctx context.Context, species thing.Species, v ota.Version) ([]ota.Version, error) {
+	rows, err := s.pool.Query(ctx, `WITH RECURSIVE p AS (
+			SELECT lowest, 1 AS n FROM ota_release WHERE species = $1 AND version = $2
+			UNION ALL SELECT r.lowest, n + 1 FROM p JOIN ota_release AS r ON r.species = $1 AND r.version = p.lowest)
+		SELECT lowest FROM p WHERE lowest <> '' ORDER BY n`, species, v)
+	if err != nil {
+		return nil, pg.Wrap(err, "way to release %s of %s", v, species)
+	}
+	out, err := pgx.CollectRows(rows, pgx.RowTo[ota.Version])
+	return out, pg.Wrap(err, "way to release %s of %s", v, species)
 }
 
 // SetDesired stores a desired release, or removes it if v is empty.

@@ -5,10 +5,9 @@ import (
 	"kennel/cloud/registry"
 	"kennel/cloud/rollout/rolloutwire"
 	"kennel/cloud/wire"
-	"kennel/ota"
 )
 
 // WireRollouts wires what brings releases to parts of the fleet.
-func WireRollouts(b wire.Base, l *link.Link, robots *registry.Service, releases *ota.Service) wire.Slice {
-	return rolloutwire.Wire(b, robots, releases, l)
+func WireRollouts(b wire.Base, l *link.Link, robots *registry.Service, releases Releases) wire.Slice {
+	return rolloutwire.Wire(b, robots, releases.Service, releases.Archives, l)
 }

@@ -1,7 +1,7 @@
 // Package artifactapi serves archives and channels over HTTP: to operators
 //
 //	PUT /v1/releases/{species}/archives/{sum}?notes=     the archive as it is; Artifact
-//	GET /v1/archives?species=&version=
+//	GET /v1/archives?species=&version=                      DELETE /v1/archives/{species}/{sum}
 //	GET /v1/channels?species=                               PUT /v1/channels/{species}/{channel} {version}   "" offers none
 //
 // and to original robots (Files)
@@ -51,6 +51,9 @@ func Mount(mux *http.ServeMux, svc *artifact.Service, audit func(ctx context.Con
 		out, err := svc.List(ctx, q.species, q.version)
 		return append([]artifact.Artifact{}, out...), err
 	})), chosen))
+	mux.Handle("DELETE /v1/archives/{species}/{sum}", kithttp.Handler(changers(kit.Typed(func(ctx context.Context, q [2]string) (artifact.Artifact, error) {
+		return svc.Delete(ctx, thing.Species(q[0]), q[1], audit)
+	})), func(r *http.Request) (any, error) { return [2]string{r.PathValue("species"), r.PathValue("sum")}, nil }))
 	mux.Handle("GET /v1/channels", kithttp.Handler(staff(kit.Typed(func(ctx context.Context, q query) ([]artifact.Channel, error) {
 		out, err := svc.Channels(ctx, q.species)
 		return append([]artifact.Channel{}, out...), err

@@ -29,6 +29,7 @@ import (
 	"kennel/infra/thing"
 	"kennel/ota"
 	"kennel/ota/archive/archivetest"
+	otadelta "kennel/ota/delta"
 	"kennel/ota/manifest"
 	"kennel/ota/otaapi"
 	"kennel/ota/otapg"
@@ -135,7 +136,15 @@ func full(v ota.Version) []byte {
 }
 
 func delta(base, v ota.Version) []byte {
-	return archivetest.Make(manifest.Manifest{Version: v, Images: []manifest.Image{{Base: base}}}, map[manifest.Part][]byte{manifest.Changes: archivetest.Image(9, 4000)}, "")
+	var b bytes.Buffer
+	if err := otadelta.Make(&b, otadelta.Part{Name: "SYSTEM", Base: bytes.NewReader(archivetest.Image(8, 4000)), New: bytes.NewReader(archivetest.Image(9, 4000))}); err != nil {
+		panic(err)
+	}
+	return changes(base, v, b.Bytes())
+}
+
+func changes(base, v ota.Version, b []byte) []byte {
+	return archivetest.Make(manifest.Manifest{Version: v, Images: []manifest.Image{{Base: base}}}, map[manifest.Part][]byte{manifest.Changes: b}, "")
 }
 
 // TestUpload: an archive makes its release known and is kept as it came; the same one again changes nothing (VEC-OTA-23).
@@ -192,6 +201,19 @@ func TestRefusedArchives(t *testing.T) {
 		code, body := h.ask(auth.ReleaseManager, "PUT", "/v1/releases/vic/archives/"+sumOf(f.Archive), f.Archive)
 		if code != 400 || !strings.Contains(body, fmt.Sprintf(`"archive_%d"`, f.Code)) || !strings.Contains(body, f.Code.Words()) {
 			t.Errorf("%s: %d %s, want code %d", f.Name, code, body, f.Code)
+		}
+	}
+	whole := delta("1.8.0.6051", "2.0.1.6076")
+	var payload bytes.Buffer
+	if err := otadelta.Make(&payload, otadelta.Part{Name: "SYSTEM", Base: bytes.NewReader(nil), New: bytes.NewReader(archivetest.Image(9, 4000))}); err != nil {
+		t.Fatal(err)
+	}
+	for name, b := range map[string][]byte{"no delta": archivetest.Image(9, 4000), "half a delta": payload.Bytes()[:payload.Len()/2], "more behind it": append(payload.Bytes(), 0)} {
+		if b = changes("1.8.0.6051", "2.0.1.6076", b); bytes.Equal(b, whole) {
+			t.Fatal("not broken")
+		}
+		if code, body := h.ask(auth.Admin, "PUT", "/v1/releases/vic/archives/"+sumOf(b), b); code != 400 || !strings.Contains(body, `"archive_207"`) {
+			t.Errorf("%s: %d %s, want code 207", name, code, body)
 		}
 	}
 	good := full("2.0.1.6076")
@@ -368,5 +390,54 @@ func TestSweep(t *testing.T) {
 	b.at = ""
 	if h.upload(lost); len(h.keys()) != 2 {
 		t.Errorf("uploaded again: objects %q", h.keys())
+	}
+}
+
+// TestDelete: an archive and its object can be deleted, once nothing uses its release; each deletion is in the audit log.
+func TestDelete(t *testing.T) {
+	h := newHouse(t, plain)
+	h.svc.Users = append(h.svc.Users, h.releases.Used)
+	stone, last := h.upload(full("2.0.1.6076")), h.upload(full("2.0.1.6079"))
+	small := h.upload(delta("2.0.1.6076", "2.0.1.6079"))
+	del := func(a artifact.Artifact, code int, want string) {
+		t.Helper()
+		if got, body := h.ask(auth.ReleaseManager, "DELETE", "/v1/archives/vic/"+a.SHA256, nil); got != code || !strings.Contains(body, want) {
+			t.Errorf("%d %s, want %d and %q", got, body, code, want)
+		}
+	}
+	set := func(v ota.Version) {
+		t.Helper()
+		if _, err := h.svc.SetChannel(t.Context(), artifact.Channel{Species: "vic", Channel: "beta", Version: v}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := func(scope thing.ID, v ota.Version) {
+		t.Helper()
+		if _, err := h.releases.SetDesired(t.Context(), scope, v, "op"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set("2.0.1.6079")
+	del(small, 409, "the channel beta")
+	set("")
+	want("vic:1", "2.0.1.6079")
+	del(last, 409, "the wish for vic:1")
+	want("vic:1", "")
+	if err := h.releases.SetLowest(t.Context(), "vic", "2.0.1.6079", "2.0.1.6076"); err != nil {
+		t.Fatal(err)
+	}
+	del(stone, 409, "release 2.0.1.6079, which robots get after it")
+	h.audit = nil
+	del(small, 200, `"base_version":"2.0.1.6076"`)
+	del(last, 200, last.SHA256)
+	del(last, 404, "no_archive")
+	if code, _ := h.ask(auth.Viewer, "DELETE", "/v1/archives/vic/"+stone.SHA256, nil); code != 403 {
+		t.Errorf("a viewer: %d", code)
+	}
+	if got := h.keys(); len(got) != 1 || got[0] != stone.Key() || len(h.audit) != 2 || h.audit[0] != "release.delete vic 2.0.1.6079 delta from 2.0.1.6076 "+small.SHA256[:16] {
+		t.Errorf("objects %q, audit %q", got, h.audit)
+	}
+	if again := h.upload(full("2.0.1.6079")); again.SHA256 != last.SHA256 || len(h.keys()) != 2 {
+		t.Errorf("uploaded again: %+v", again)
 	}
 }

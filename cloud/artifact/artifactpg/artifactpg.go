@@ -87,6 +87,12 @@ func (s *Store) Add(ctx context.Context, a artifact.Artifact, exists func(contex
 	return s.Get(ctx, a.Species, a.SHA256)
 }
 
+// Remove forgets an archive.
+func (s *Store) Remove(ctx context.Context, a artifact.Artifact) error {
+	_, err := s.pool.Exec(ctx, `DELETE FROM artifact_archive WHERE species = $1 AND sha256 = $2`, a.Species, a.SHA256)
+	return pg.Wrap(err, "remove archive %s", a.Key())
+}
+
 // Unless calls f if no archive has that object.
 func (s *Store) Unless(ctx context.Context, key string, f func(context.Context) error) error {
 	return pg.Tx(ctx, s.pool, func(tx pgx.Tx) error {

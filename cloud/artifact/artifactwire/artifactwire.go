@@ -60,6 +60,7 @@ func Wire(b wire.Base, cfg Config, releases *ota.Service) (*artifact.Service, *a
 	}
 	svc := artifact.New(artifact.Config{Store: artifactpg.New(b.Pool), Objects: b.Blobs, Add: releases.AddRelease, Keys: keys, Password: password, Log: b.Log})
 	releases.Supply(svc)
+	svc.Users = append(svc.Users, releases.Used)
 	asked, e1 := b.Meters.Count(telemetry.Metric{Name: "kennel_artifact_requests_total",
 		Help: "Requests of original robots for archives, by what the robot says that it is (victortarget)."}, "channel", "version", "target", "answer")
 	sent, e2 := b.Meters.Count(telemetry.Metric{Name: "kennel_artifact_sent_bytes_total", Help: "Bytes of archives sent to original robots."}, "channel", "version")

@@ -36,8 +36,8 @@ import (
 // notServed is the answer to calls of services that this cloud does not have.
 const notServed = "this cloud does not serve that call; the operator's doctor shows which robot asked for it"
 
-// noUpdate is the answer to robots that ask for an archive of their software (VEC-OTA-18).
-const noUpdate = "this cloud has no updates for original robots yet: the robot keeps the software that it has, and shows error 203"
+// noUpdate is the answer to robots that ask for an archive of their software which no channel offers (VEC-OTA-18).
+const noUpdate = "no channel of this cloud offers that update: the robot keeps the software that it has, and shows error 203"
 
 // accessToken is the metadata, or the header, that carries an access token.
 const accessToken = "anki-access-token"

@@ -146,7 +146,7 @@ func TestPaths(t *testing.T) {
 		if rec.Code != tc.code {
 			t.Errorf("%s %s: %d, want %d", tc.method, tc.path, rec.Code, tc.code)
 		}
-		if update := strings.HasSuffix(tc.path, ".ota"); update != strings.Contains(rec.Body.String(), "has no updates for original robots yet") {
+		if update := strings.HasSuffix(tc.path, ".ota"); update != strings.Contains(rec.Body.String(), "no channel of this cloud offers that update") {
 			t.Errorf("%s: %s", tc.path, rec.Body)
 		}
 	}

@@ -166,6 +166,11 @@ func (c Client) GetArchives(ctx context.Context, q GetArchivesQuery) (Reply[[]Ar
 	return ask[[]Artifact](ctx, c, "GET", "/v1/archives"+"?"+q.Encode(), nil)
 }
 
+// DeleteArchivesSpeciesSum is DELETE /v1/archives/{species}/{sum}: Delete an archive, unless a channel, a wish, a rollout or another release uses its release.
+func (c Client) DeleteArchivesSpeciesSum(ctx context.Context, species string, sum string) (Reply[Artifact], error) {
+	return ask[Artifact](ctx, c, "DELETE", "/v1/archives/"+url.PathEscape(species)+"/"+url.PathEscape(sum), nil)
+}
+
 // GetAuditQuery is the query of GET /v1/audit; nil leaves a parameter out.
 type GetAuditQuery struct {
 	Before *int64 // Only lines before this one.
@@ -588,6 +593,11 @@ func (c Client) PostOriginalsSelfTest(ctx context.Context, in SelfTest) (Reply[A
 // PutOtaDesiredSpecies is PUT /v1/ota/desired/{species}: Say what a species should run.
 func (c Client) PutOtaDesiredSpecies(ctx context.Context, species string, in Wish) (Reply[Desired], error) {
 	return ask[Desired](ctx, c, "PUT", "/v1/ota/desired/"+url.PathEscape(species), in)
+}
+
+// PutOtaLowestSpeciesVersion is PUT /v1/ota/lowest/{species}/{version}: Say which version a release can be installed on at the lowest. Robots that run an older one get that version first.
+func (c Client) PutOtaLowestSpeciesVersion(ctx context.Context, species string, version string, in Wish) (Reply[Way], error) {
+	return ask[Way](ctx, c, "PUT", "/v1/ota/lowest/"+url.PathEscape(species)+"/"+url.PathEscape(version), in)
 }
 
 // GetReleasesQuery is the query of GET /v1/releases; nil leaves a parameter out.
@@ -1893,6 +1903,7 @@ type NewOperator struct {
 
 // NewRelease makes a release known.
 type NewRelease struct {
+	Lowest  string `json:"lowest,omitzero"` // that it can be installed on; a robot with an older one gets that release first
 	Notes   string `json:"notes,omitzero"`  // for people
 	Sha256  string `json:"sha256,omitzero"` // of the archive, in hex
 	Size    int64  `json:"size,omitzero"`   // bytes
@@ -1953,8 +1964,9 @@ type OtaReport struct {
 // State is the cloud's knowledge of one thing's release.
 type OtaState struct {
 	Desired Desired     `json:"desired"`
-	History []OtaReport `json:"history"`       // the latest first
-	Last    *OtaReport  `json:"last,omitzero"` // nil: it never reported
+	First   string      `json:"first,omitzero"` // the release that it gets before the desired one, which cannot be installed on what it last ran
+	History []OtaReport `json:"history"`        // the latest first
+	Last    *OtaReport  `json:"last,omitzero"`  // nil: it never reported
 	Thing   string      `json:"thing"`
 }
 
@@ -2139,6 +2151,7 @@ type RegistryChange struct {
 // Release is something a species can be updated to.
 type Release struct {
 	Created time.Time `json:"created"`
+	Lowest  string    `json:"lowest,omitzero"` // that it can be installed on; a robot that runs an older version gets that release first. "": any
 	Notes   string    `json:"notes,omitzero"`  // for people, at most MaxNotes bytes
 	Sha256  string    `json:"sha256,omitzero"` // of the archive, in hex
 	Size    int64     `json:"size,omitzero"`   // bytes
@@ -2235,6 +2248,7 @@ type Robot struct {
 type RobotWhy struct {
 	Code    string    `json:"code"`
 	Error   int64     `json:"error,omitzero"`
+	First   string    `json:"first,omitzero"` // the release that it gets before the rollout's, which cannot be installed on what it runs
 	Rollout string    `json:"rollout"`
 	Since   time.Time `json:"since,omitzero"` // when it began to be so, if that is known
 	State   string    `json:"state"`
@@ -2261,8 +2275,9 @@ type Rollout struct {
 	Guards       []Guard            `json:"guards"`
 	Needs        *Needs             `json:"needs,omitzero"`
 	Note         string             `json:"note,omitzero"`
-	Phase        int64              `json:"phase"`       // from 0
-	PhaseSince   time.Time          `json:"phase_since"` // of the phase
+	Path         []string           `json:"path,omitzero"` // releases that robots may need before Version, the last first
+	Phase        int64              `json:"phase"`         // from 0
+	PhaseSince   time.Time          `json:"phase_since"`   // of the phase
 	Phases       []RolloutPhase     `json:"phases"`
 	Progress     Progress           `json:"progress"`
 	Regions      []string           `json:"regions,omitzero"`  // beginnings of time zones, such as Europe; empty: everywhere
@@ -2514,8 +2529,9 @@ type Told struct {
 	Guards       []Guard            `json:"guards"`
 	Needs        *Needs             `json:"needs,omitzero"`
 	Note         string             `json:"note,omitzero"`
-	Phase        int64              `json:"phase"`       // from 0
-	PhaseSince   time.Time          `json:"phase_since"` // of the phase
+	Path         []string           `json:"path,omitzero"` // releases that robots may need before Version, the last first
+	Phase        int64              `json:"phase"`         // from 0
+	PhaseSince   time.Time          `json:"phase_since"`   // of the phase
 	Phases       []RolloutPhase     `json:"phases"`
 	Progress     Progress           `json:"progress"`
 	Regions      []string           `json:"regions,omitzero"`  // beginnings of time zones, such as Europe; empty: everywhere
@@ -2587,6 +2603,13 @@ type Wall struct {
 	To   Point `json:"to"`
 }
 
+// Way is the answer to what a release needs.
+type Way struct {
+	Path    []string `json:"path"` // the releases that robots may get before it, the last first
+	Species string   `json:"species"`
+	Version string   `json:"version"`
+}
+
 // Draft is an operator's input for a hook; a nil field stays as it is, or takes its default.
 type WebhookDraft struct {
 	Disabled *bool     `json:"disabled,omitzero"`
@@ -2600,6 +2623,7 @@ type WebhookDraft struct {
 type Why struct {
 	Code  string    `json:"code"`
 	Error int64     `json:"error,omitzero"`
+	First string    `json:"first,omitzero"` // the release that it gets before the rollout's, which cannot be installed on what it runs
 	Since time.Time `json:"since,omitzero"` // when it began to be so, if that is known
 	Thing string    `json:"thing"`
 	Until time.Time `json:"until,omitzero"` // when it will change by itself, if that is known

@@ -104,7 +104,8 @@ type (
 	NewRelease struct {
 		Species thing.Species `json:"species"`
 		Version ota.Version   `json:"version"`
-		Notes   string        `json:"notes,omitempty"` // for people
+		Notes   string        `json:"notes,omitempty"`  // for people
+		Lowest  ota.Version   `json:"lowest,omitempty"` // that it can be installed on; a robot with an older one gets that release first
 		ota.Artifact
 	}
 	// Wish says what should run; "" takes the wish back.
@@ -159,6 +160,7 @@ var PathParameters = map[string]struct {
 	"species": {"Species of things.", oneOf(string(thing.Vector), string(thing.AmigoBot), string(thing.Pleo), string(thing.AIBO))},
 	"cohort":  {"Name of a cohort.", text},
 	"channel": {"Channel of releases.", oneOf(artifact.Channels...)},
+	"version": {"Version of a release.", text},
 	"sum":     {"SHA-256 of an archive.", map[string]any{"type": "string", "pattern": "^[0-9a-f]{64}$"}},
 	"service": {"Service, as requests over MQTT name it.", text},
 	"method":  {"Method of the service.", text},
@@ -261,9 +263,11 @@ var All = []Operation{
 
 	{Route: "GET /v1/releases", Tag: "Releases", Summary: "Known releases.", Query: []Parameter{{"species", "Only those of one.", text}}, Answer: []ota.Release{}},
 	{Route: "POST /v1/releases", Tag: "Releases", Summary: "Make a release known.", Body: NewRelease{}, Answer: ota.Release{}},
+	{Route: "PUT /v1/ota/lowest/{species}/{version}", Tag: "Releases", Summary: "Say which version a release can be installed on at the lowest. Robots that run an older one get that version first.", Body: Wish{}, Answer: ota.Way{}},
 	{Route: "PUT /v1/releases/{species}/archives/{sum}", Tag: "Releases", Summary: "Upload an archive of a release, which becomes known. An archive that robots would refuse is not kept; the code of the error has theirs, as archive_209.",
 		Query: []Parameter{{"notes", "For people, if the release is not known yet.", text}}, BodyMedia: "application/octet-stream", Answer: artifact.Artifact{}},
 	{Route: "GET /v1/archives", Tag: "Releases", Summary: "Archives of releases.", Query: []Parameter{{"species", "Only those of one.", text}, {"version", "Only those of one release.", text}}, Answer: []artifact.Artifact{}},
+	{Route: "DELETE /v1/archives/{species}/{sum}", Tag: "Releases", Summary: "Delete an archive, unless a channel, a wish, a rollout or another release uses its release.", Answer: artifact.Artifact{}},
 	{Route: "GET /v1/channels", Tag: "Releases", Summary: "Which release each channel offers to original robots.", Query: []Parameter{{"species", "Only those of one.", text}}, Answer: []artifact.Channel{}},
 	{Route: "PUT /v1/channels/{species}/{channel}", Tag: "Releases", Summary: "Have a channel offer a release, or none.", Body: Wish{}, Answer: artifact.Channel{}},
 	{Route: "GET /v1/things/{thing}/ota", Tag: "Releases", Summary: "What a robot should run, and what became of its updates.", Query: []Parameter{limit(200)}, Answer: ota.State{}},

@@ -53,6 +53,10 @@ func standing(s ota.State) (head, words string) {
 	switch {
 	case want == "":
 		return "No release is wanted", "The robot keeps what it runs."
+	case s.First != "" && s.Last.Release == s.First:
+		return "Release " + string(want) + " is wanted", "The robot gets " + string(s.First) + " first, because " + string(want) + " cannot be installed on what it runs. It " + Words(s.Last.Status) + "."
+	case s.First != "":
+		return "Release " + string(want) + " is wanted", "The robot gets " + string(s.First) + " first, because " + string(want) + " cannot be installed on what it runs. It has not answered yet."
 	case s.Last == nil || s.Last.Release != want:
 		return "Release " + string(want) + " is wanted", "The robot has not answered yet. It asks when it connects, and once an hour."
 	}

@@ -10,6 +10,7 @@ import (
 
 	"kennel/cloud/alert"
 	"kennel/cloud/alert/alertpg"
+	"kennel/cloud/artifact"
 	"kennel/cloud/registry"
 	"kennel/cloud/registry/filter"
 	"kennel/cloud/rollout"
@@ -33,10 +34,13 @@ func Fleet(briefs func(ctx context.Context, f filter.Filter, also []thing.ID) ([
 	}
 }
 
-// Wire wires rollouts, by which releases then decide.
-func Wire(b wire.Base, robots *registry.Service, releases *ota.Service, hint ota.Hinter) wire.Slice {
-	svc := rollout.New(rollout.Config{Store: rolloutpg.New(b.Pool), Fleet: Fleet(robots.Briefs), Known: releases.Known, Wishes: releases.Wishes, Hint: hint, Now: time.Now})
+// Wire wires rollouts, by which releases then decide. archives (nil: none) keeps what they use.
+func Wire(b wire.Base, robots *registry.Service, releases *ota.Service, archives *artifact.Service, hint ota.Hinter) wire.Slice {
+	svc := rollout.New(rollout.Config{Store: rolloutpg.New(b.Pool), Fleet: Fleet(robots.Briefs), Known: releases.Known, Path: releases.Path, Wishes: releases.Wishes, Hint: hint, Now: time.Now})
 	releases.Follow(svc)
+	if archives != nil {
+		archives.Users = append(archives.Users, svc.Used)
+	}
 	alarms := alertpg.New(b.Pool)
 	var audit func(ctx context.Context, action, object, detail string) error // routes are mounted before pages are served
 	return wire.Slice{

@@ -67,7 +67,7 @@ func open(pool *pgxpool.Pool) *cloud {
 	log := slog.New(slog.DiscardHandler)
 	store := registrypg.New(pool, log)
 	robots := registry.New(store, store, registry.Sources{}, log)
-	c.Service = rollout.New(rollout.Config{Store: rolloutpg.New(pool), Fleet: rolloutwire.Fleet(robots.Briefs), Known: c.releases.Known, Wishes: c.releases.Wishes, Hint: c.hints, Now: func() time.Time {
+	c.Service = rollout.New(rollout.Config{Store: rolloutpg.New(pool), Fleet: rolloutwire.Fleet(robots.Briefs), Known: c.releases.Known, Path: c.releases.Path, Wishes: c.releases.Wishes, Hint: c.hints, Now: func() time.Time {
 		if ns := c.now.Load(); ns != 0 {
 			return time.Unix(0, ns)
 		}
@@ -434,5 +434,94 @@ func TestHeldRobots(t *testing.T) {
 		return nil
 	}); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestSteppingStones: robots on the way to a rollout's release get what they need before it, in order, keep their place, and are told apart by their answers.
+func TestSteppingStones(t *testing.T) {
+	pool := pgtest.New(t)
+	c, ctx := open(pool), t.Context()
+	fill(t, pool, c, 3)
+	for _, v := range []ota.Version{older, "1.5.0.0"} {
+		if err := c.releases.AddRelease(ctx, ota.Release{Species: thing.Vector, Version: v, Artifact: ota.Artifact{URL: "https://s3.example/" + string(v)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := create(t, c, rollout.Spec{Phases: []rollout.Phase{{Percent: 100, BakeS: 60}}, Cap: 2})
+	for v, lowest := range map[ota.Version]ota.Version{newer: older, older: "1.5.0.0"} { // of a rollout that runs already
+		if err := c.releases.SetLowest(ctx, thing.Vector, v, lowest); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec(t, pool, `UPDATE registry_facet SET os = '1.0.0.0' WHERE thing <> $1`, robot(3))
+	if err := c.StepOne(ctx, r.ID); err != nil {
+		t.Fatal(err)
+	}
+	report := func(i int, st ota.Status) {
+		t.Helper()
+		st.ID = fmt.Sprint(st)
+		if err := c.releases.Report(ctx, robot(i), st); err != nil {
+			t.Fatal(err)
+		}
+		exec(t, pool, `UPDATE registry_facet SET os = $2 WHERE thing = $1`, robot(i), st.Running)
+	}
+	why := func(i int, want rollout.WhyCode, first ota.Version) {
+		t.Helper()
+		w, err := c.Explain(ctx, robot(i))
+		if err != nil || w[0].Code != want || w[0].First != first || strings.Contains(w[0].Words, "It gets "+string(first)+" first: 2.0.1.1 cannot") != (first != "") {
+			t.Errorf("%+v, %v; want %s after %q", w, err, want, first)
+		}
+	}
+	asks := func(i int, running string, want ota.Version) {
+		t.Helper()
+		if d, err := c.releases.Ask(ctx, robot(i), running); err != nil || d.Release != want {
+			t.Errorf("%+v, %v; want %s", d, err, want)
+		}
+	}
+	members := func() map[thing.ID]rollout.Member {
+		w, err := c.Store.Look(ctx, r.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return w.Members
+	}
+	var on []int // robots that hold a grant
+	for i := 1; i <= 3; i++ {
+		if members()[robot(i)].State == rollout.Granted {
+			on = append(on, i)
+		}
+	}
+	if len(on) != 2 {
+		t.Fatalf("granted %v", on)
+	}
+	on = slices.DeleteFunc(on, func(i int) bool { return i == 3 })
+	a := on[0]
+	why(a, rollout.WhyGranted, "1.5.0.0")
+	asks(a, "1.0.0.0", "1.5.0.0")
+	report(a, ota.Status{Release: "1.5.0.0", Running: "1.0.0.0", Phase: ota.Downloading})
+	why(a, rollout.WhyUpdating, "1.5.0.0")
+	report(a, ota.Status{Release: "1.5.0.0", Running: "1.5.0.0", Phase: ota.Current})
+	why(a, rollout.WhyGranted, older)
+	asks(a, "1.5.0.0", older)
+	granted := members()[robot(a)].Granted
+	report(a, ota.Status{Release: older, Running: "1.5.0.0", Phase: ota.Downloading})
+	why(a, rollout.WhyUpdating, older)
+	if m := members()[robot(a)]; !m.Granted.Equal(granted) || m.From != "1.5.0.0" {
+		t.Errorf("%+v: want its new time only once", m)
+	}
+	report(a, ota.Status{Release: newer, Running: older, Phase: ota.Pending})
+	why(a, rollout.WhyGranted, "")
+	asks(a, older, newer)
+	report(a, ota.Status{Release: newer, Running: string(newer), Phase: ota.Current})
+	why(a, rollout.WhyDone, "")
+	if err := c.StepOne(ctx, r.ID); err != nil {
+		t.Fatal(err)
+	}
+	b := 3 - a // the other one that runs 1.0.0.0
+	asks(b, "1.0.0.0", "1.5.0.0")
+	report(b, ota.Status{Release: "1.5.0.0", Running: "1.0.0.0", Phase: ota.Failed, Code: 209})
+	why(b, rollout.WhyFailed, "")
+	if n := len(members()); n > 3 || members()[robot(3)].Tries > 1 {
+		t.Errorf("%+v", members())
 	}
 }
