@@ -10,7 +10,7 @@ import (
 type Unit struct {
 	Running        ota.Version
 	Development    bool // the kernel's command line says so
-	AllowDowngrade bool // on a development robot: any version may follow
+	AllowDowngrade bool // on a development robot: any version may follow; the engine takes it from Env and Request
 	Recovery       bool // the recovery system runs: it looks at neither version nor suffix
 	QSN            string
 }
@@ -58,6 +58,7 @@ type Env struct {
 	Type, Shard         string
 	Sharding            bool
 	URL                 string // "auto", or the one archive to get
+	AllowDowngrade      bool
 }
 
 // Addresses returns where to ask for an update, in order (VEC-OTA-18): the archive that URL names, or else the delta for the running version and

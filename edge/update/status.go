@@ -8,6 +8,7 @@ import (
 
 	"kennel/edge/update/disk"
 	"kennel/ota"
+	"kennel/ota/manifest"
 )
 
 // Dir is the folder in which the updater says how far it is, for other programs of the robot (VEC-OTA-15). It is in memory.
@@ -83,12 +84,50 @@ func (b *board) number(name string, n int64) error { return b.put(name, strconv.
 
 // Status is how far an update is, read from the folder.
 type Status struct {
-	Phase    Phase    `json:"phase,omitempty"` // "": there was none since the boot
-	Code     ota.Code `json:"code,omitempty"`
-	Error    string   `json:"error,omitempty"`
-	Done     bool     `json:"done"`
-	Expected int64    `json:"expected"` // bytes of the archive; 0: not known
-	Progress int64    `json:"progress"` // of them
+	Phase    Phase       `json:"phase,omitempty"` // "": there was none since the boot
+	Version  ota.Version `json:"update_version,omitempty"`
+	Code     ota.Code    `json:"code,omitempty"`
+	Error    string      `json:"error,omitempty"`
+	Done     bool        `json:"done"`
+	Expected int64       `json:"expected"` // bytes of the archive; 0: not known
+	Progress int64       `json:"progress"` // of them
+}
+
+// Runs reports whether an update is on its way.
+func (s Status) Runs() bool { return s.Phase == Starting || s.Phase == Downloading }
+
+// SDK is s in the numbers of the robot's API (VEC-UPD-01): 0 no update, 1 ready to install, 2 downloading, 3 interrupted, 4 starting, 6 failed.
+// That there is no archive, or no newer one, is no failure for those who ask for the newest.
+func (s Status) SDK() int {
+	switch {
+	case s.Done:
+		return 1
+	case s.Phase == Downloading:
+		return 2
+	case s.Phase == Starting:
+		return 4
+	case s.Error == "", s.Code == ota.BadURL, s.Code == ota.WrongVersion:
+		return 0
+	case s.Error == unclean, s.Code == ota.TimedOut:
+		return 3
+	}
+	return 6
+}
+
+// BLE is s in the numbers that the robot sends over Bluetooth (VEC-MSG-16): 0 idle, 2 in progress, 3 complete, 5 ended uncleanly, 200 and above the
+// code of the failure.
+func (s Status) BLE() int {
+	switch {
+	case s.Done:
+		return 3
+	case s.Runs():
+		return 2
+	case s.Code != 0:
+		return int(s.Code)
+	case s.Error != "":
+		return 5
+	}
+	return 0
 }
 
 // ReadStatus reads the folder.
@@ -96,7 +135,7 @@ func ReadStatus(d disk.Disk) (Status, error) {
 	var s Status
 	var errs error
 	read := func(name string) string {
-		b, err := disk.Get(d, name, 4096)
+		b, err := disk.Get(d, name, manifest.MaxSize)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			errs = errors.Join(errs, fmt.Errorf("status: %w", err))
 		}
@@ -109,6 +148,9 @@ func ReadStatus(d disk.Disk) (Status, error) {
 	s.Phase, s.Expected, s.Progress = Phase(read(phaseFile)), number(downloadFile), number(progressFile)
 	if _, err := disk.Get(d, doneFile, 4096); err == nil {
 		s.Done = true
+	}
+	if m, err := manifest.Parse([]byte(read(manifestFile))); err == nil { // a failed update leaves none
+		s.Version = m.Version
 	}
 	if s.Error = read(errorFile); s.Error != "" {
 		if n, err := strconv.Atoi(s.Error); err == nil {

@@ -49,7 +49,7 @@ type Config struct {
 	Disk     disk.Disk // the robot's folder
 	Device   *slot.Device
 	Unit     Unit
-	Env      Env
+	Env      func() Env     // asked at the beginning of each update: an app writes its wish there before it asks
 	Key      *rsa.PublicKey // who may sign releases
 	Password []byte         // of encrypted images
 	Client   *http.Client
@@ -68,7 +68,7 @@ type Engine struct {
 	run   sync.Mutex // of one update
 }
 
-// New returns an engine.
+// New returns an engine. An update that the program before it did not end is over: its error stays in the status folder.
 func New(cfg Config) *Engine {
 	if cfg.Quiet == 0 {
 		cfg.Quiet = 30 * time.Second
@@ -82,6 +82,12 @@ func New(cfg Config) *Engine {
 	if cfg.Changed == nil {
 		cfg.Changed = func(Phase, ota.Version) {}
 	}
+	if s, err := ReadStatus(cfg.Disk); err == nil && s.Runs() {
+		b := &board{disk: cfg.Disk, said: map[string]string{}}
+		if err := b.put(phaseFile, string(Sleeping)); err != nil {
+			cfg.Log.Warn("status of the update not written", logging.Err, err)
+		}
+	}
 	return &Engine{cfg: cfg, piece: 1 << 20}
 }
 
@@ -90,9 +96,10 @@ type Address func(context.Context) (string, error)
 
 // Request asks for an update.
 type Request struct {
-	At   Address // nil: where the configuration says
-	Wish string  // that it is for; a Fall from the new system tells it
-	Rate int64   // download at most so many bytes a second; 0: as fast as it goes
+	At        Address // nil: where the configuration says
+	Wish      string  // that it is for; a Fall from the new system tells it
+	Rate      int64   // download at most so many bytes a second; 0: as fast as it goes
+	Downgrade bool    // a development robot takes an older version, as from the original's command line (VEC-OTA-19)
 }
 
 // Result is a finished update.
@@ -119,7 +126,8 @@ func (e *Engine) Run(ctx context.Context, r Request) (Result, error) {
 	if err := e.cfg.Ready(); err != nil {
 		return Result{}, err
 	}
-	j := &job{Engine: e, ctx: ctx, rate: r.Rate, wish: r.Wish, board: &board{disk: e.cfg.Disk}}
+	j := &job{Engine: e, ctx: ctx, rate: r.Rate, wish: r.Wish, board: &board{disk: e.cfg.Disk}, env: e.cfg.Env(), unit: e.cfg.Unit}
+	j.unit.AllowDowngrade = j.env.AllowDowngrade || r.Downgrade
 	err := j.all(r.At)
 	j.end(err)
 	return Result{Version: j.version, Reboot: j.reboot}, err
@@ -164,6 +172,8 @@ type job struct {
 	ctx     context.Context
 	rate    int64
 	wish    string
+	env     Env
+	unit    Unit
 	board   *board
 	d       *download
 	version ota.Version // "" until the manifest was read
@@ -179,7 +189,7 @@ func (j *job) all(at Address) error {
 	j.cfg.Changed(Starting, "")
 	addresses := []Address{at}
 	if at == nil {
-		urls, err := j.cfg.Env.Addresses(j.cfg.Unit)
+		urls, err := j.env.Addresses(j.unit)
 		if err != nil {
 			return err
 		}
@@ -235,7 +245,7 @@ func (j *job) install(at Address, resume *checkpoint) error {
 	if err := j.d.open(resume.At, resume.Tag); err != nil {
 		return err
 	}
-	j.record(events.Event{Name: EventStart, S1: j.d.name, S2: string(j.cfg.Unit.Running)})
+	j.record(events.Event{Name: EventStart, S1: j.d.name, S2: string(j.unit.Running)})
 	if j.d.size > 0 {
 		if err := j.board.number(downloadFile, j.d.size); err != nil {
 			return err
@@ -256,7 +266,7 @@ func (j *job) install(at Address, resume *checkpoint) error {
 	} else if err := j.board.number(sizeFile, total(m)); err != nil {
 		return err
 	}
-	if err := j.cfg.Unit.Allow(offer); err != nil {
+	if err := j.unit.Allow(offer); err != nil {
 		return err
 	}
 	j.cfg.Changed(Downloading, m.Version)

@@ -141,7 +141,7 @@ func (r *robot) engine(change ...func(*Config)) *Engine {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	cfg := Config{Disk: r.disk, Device: dev, Unit: r.unit, Env: Env{BaseURL: r.server.URL, Type: "diff"}, Key: &archivetest.Key().PublicKey,
+	cfg := Config{Disk: r.disk, Device: dev, Unit: r.unit, Env: func() Env { return Env{BaseURL: r.server.URL, Type: "diff"} }, Key: &archivetest.Key().PublicKey,
 		Client: r.server.Client(), Log: slog.New(slog.DiscardHandler), Quiet: 10 * time.Second, Patience: 10 * time.Second,
 		Record: func(_ context.Context, e events.Event) {
 			r.mu.Lock()
@@ -178,7 +178,7 @@ func TestUpdate(t *testing.T) {
 		t.Errorf("phases %q, want %q", phases, want)
 	}
 	s, err := e.Status()
-	if want := (Status{Phase: Finished, Done: true, Expected: int64(len(data)), Progress: s.Progress}); err != nil || s != want || s.Progress < 20_000 {
+	if want := (Status{Phase: Finished, Version: archivetest.Version, Done: true, Expected: int64(len(data)), Progress: s.Progress}); err != nil || s != want || s.Progress < 20_000 {
 		t.Errorf("%+v, %v; want %+v", s, err, want)
 	}
 	for name, want := range map[string]string{sizeFile: "90000", doneFile: ""} {
@@ -386,6 +386,61 @@ func TestContinued(t *testing.T) {
 	}
 }
 
+// TestTold: the numbers that an app hears over the robot's API and over Bluetooth (VEC-OTA-21, VEC-UPD-01, VEC-MSG-16).
+func TestTold(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		s        Status
+		sdk, ble int
+	}{
+		{"nothing yet", Status{}, 0, 0},
+		{"starting", Status{Phase: Starting, Error: unclean}, 4, 2},
+		{"downloading", Status{Phase: Downloading, Error: unclean}, 2, 2},
+		{"installed", Status{Phase: Finished, Done: true}, 1, 3},
+		{"its program ended", Status{Phase: Sleeping, Error: unclean}, 3, 5},
+		{"no data", Status{Phase: Sleeping, Code: ota.TimedOut, Error: "x"}, 3, 215},
+		{"not newer", Status{Phase: Sleeping, Code: ota.WrongVersion, Error: "x"}, 0, 216},
+		{"no archive", Status{Phase: Sleeping, Code: ota.BadURL, Error: "x"}, 0, 203},
+		{"not signed", Status{Phase: Sleeping, Code: ota.NotAuthentic, Error: "x"}, 6, 209},
+	} {
+		if sdk, ble := tt.s.SDK(), tt.s.BLE(); sdk != tt.sdk || ble != tt.ble {
+			t.Errorf("%s: %d and %d, want %d and %d", tt.name, sdk, ble, tt.sdk, tt.ble)
+		}
+	}
+}
+
+// TestProgramEnds: an update whose program ended is over: nothing waits for it, and its error stays (VEC-OTA-15).
+func TestProgramEnds(t *testing.T) {
+	r := newRobot(t)
+	b := &board{disk: r.disk}
+	if err := errors.Join(b.clear(), b.put(phaseFile, string(Downloading))); err != nil {
+		t.Fatal(err)
+	}
+	s, err := r.engine().Status()
+	if want := (Status{Phase: Sleeping, Error: unclean}); err != nil || s != want {
+		t.Errorf("%+v, %v; want %+v", s, err, want)
+	}
+}
+
+// TestDowngrade: the command line lets a development robot take an older version, and no other robot (VEC-OTA-10, VEC-OTA-19).
+func TestDowngrade(t *testing.T) {
+	for _, dev := range []bool{true, false} {
+		r := newRobot(t)
+		r.unit.Development = dev
+		at := r.put("/v.ota", archivetest.Make(manifest.Manifest{Version: "0.5.0.1", Dev: dev}, archivetest.Production(), ""))
+		if _, err := r.engine().Run(t.Context(), Request{At: at}); ota.CodeOf(err) != ota.WrongVersion {
+			t.Errorf("development %t: %v", dev, err)
+		}
+		want := ota.WrongVersion
+		if dev {
+			want = ota.Done
+		}
+		if _, err := r.engine().Run(t.Context(), Request{At: at, Downgrade: true}); ota.CodeOf(err) != want {
+			t.Errorf("development %t, downgrade: %v, want code %d", dev, err, want)
+		}
+	}
+}
+
 // TestFaultyArchives: each fault of an archive ends the update with its code, in the status folder and in the event, and the running system stays
 // (VEC-OTA-16).
 func TestFaultyArchives(t *testing.T) {
@@ -400,7 +455,7 @@ func TestFaultyArchives(t *testing.T) {
 			}
 			seen[fault.Code] = true
 			s, err := ReadStatus(r.disk)
-			if err != nil || s.Code != fault.Code || s.Done || s.Phase != Sleeping || s.Error != fault.Code.Words() {
+			if err != nil || s.Code != fault.Code || s.Done || s.Phase != Sleeping || s.Error != fault.Code.Words() || s.BLE() != int(fault.Code) {
 				t.Errorf("%+v, %v", s, err)
 			}
 			last := r.events[len(r.events)-1]
@@ -422,6 +477,11 @@ func TestFaultyArchives(t *testing.T) {
 func TestRefused(t *testing.T) {
 	good := archivetest.Make(manifest.Manifest{}, archivetest.Production(), "")
 	low := errors.New("the battery is low")
+	url := func(c *Config) {
+		e := c.Env()
+		e.URL = e.BaseURL + "/v.ota"
+		c.Env = func() Env { return e }
+	}
 	for _, tt := range []struct {
 		name   string
 		change func(*Config)
@@ -431,11 +491,11 @@ func TestRefused(t *testing.T) {
 	}{
 		{"battery", func(c *Config) { c.Ready = func() error { return low } }, "", ota.Other, "battery"},
 		{"no such archive", func(c *Config) {}, "", ota.BadURL, "404"},
-		{"no address", func(c *Config) { c.Env = Env{} }, "", ota.BadURL, "UPDATE_ENGINE_BASE_URL"},
-		{"slots", func(c *Config) { c.Env.URL = "/v.ota" }, "state.json", ota.SlotFailed, "input/output"},
-		{"disk", func(c *Config) { c.Env.URL = "/v.ota" }, "boot_b", ota.DiskFailed, "input/output"},
-		{"status folder", func(c *Config) { c.Env.URL = "/v.ota" }, Dir, ota.DiskFailed, "input/output"},
-		{"not newer", func(c *Config) { c.Env.URL, c.Unit.Running = "/v.ota", archivetest.Version }, "", ota.WrongVersion, "not newer"},
+		{"no address", func(c *Config) { c.Env = func() Env { return Env{} } }, "", ota.BadURL, "UPDATE_ENGINE_BASE_URL"},
+		{"slots", url, "state.json", ota.SlotFailed, "input/output"},
+		{"disk", url, "boot_b", ota.DiskFailed, "input/output"},
+		{"status folder", url, Dir, ota.DiskFailed, "input/output"},
+		{"not newer", func(c *Config) { url(c); c.Unit.Running = archivetest.Version }, "", ota.WrongVersion, "not newer"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newRobot(t)
@@ -443,11 +503,7 @@ func TestRefused(t *testing.T) {
 			if tt.disk != "" {
 				r.disk.Fail(tt.disk, errors.New("input/output error"))
 			}
-			_, err := r.engine(tt.change, func(c *Config) {
-				if c.Env.URL != "" {
-					c.Env.URL = r.server.URL + c.Env.URL
-				}
-			}).Run(t.Context(), Request{})
+			_, err := r.engine(tt.change).Run(t.Context(), Request{})
 			if ota.CodeOf(err) != tt.want || !strings.Contains(err.Error(), tt.says) {
 				t.Errorf("%v: want code %d and %q", err, tt.want, tt.says)
 			}

@@ -76,10 +76,25 @@ type failure struct {
 	Exit  int    `json:"exit"`
 }
 
+// Status is an error with an exit code of its own, for a command whose codes are older than this package.
+type Status struct {
+	error
+	Exit int
+}
+
+// WithStatus returns err with an exit code.
+func WithStatus(exit int, err error) error { return Status{err, exit} }
+
+// Unwrap returns the error itself.
+func (s Status) Unwrap() error { return s.error }
+
 // ExitCode maps an error's kind to the exit code.
 func ExitCode(err error) int {
 	if err == nil {
 		return ExitOK
+	}
+	if s, ok := errors.AsType[Status](err); ok {
+		return s.Exit
 	}
 	switch errs.KindOf(err) {
 	case errs.Invalid:

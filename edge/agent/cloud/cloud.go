@@ -99,7 +99,7 @@ func New(robot info.Robot, cfg Config) (*Cloud, error) {
 	}
 	robot.Keep = c.Keep
 	c.release = release.New(release.Config{Running: robot.OS, Ask: c, Publish: c.Publish, Updater: c.updater(robot), Needs: func(n ota.Needs) error { return cfg.Needs(n.Battery, n.Charger) }, Local: cfg.Local,
-		Reboot: cfg.Reboot, Log: robot.Log})
+		Reboot: cfg.Reboot, Root: robot.Root, Log: robot.Log})
 	return c, err
 }
 
@@ -114,6 +114,9 @@ func (c *Cloud) updater(robot info.Robot) release.Updater {
 	}
 	return u
 }
+
+// Release returns the updates of the robot, for those who ask at the robot itself.
+func (c *Cloud) Release() *release.Agent { return c.release }
 
 // Emit records an event (VEC-DAS-05). It logs a failure, because its callers cannot.
 func (c *Cloud) Emit(e events.Event) {

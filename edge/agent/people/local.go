@@ -23,6 +23,8 @@ import (
 //	POST /authorized       TokenMessage -> AuthorizedAnswer    whether a client token lets in
 //	POST /claim-code       {} -> CodeAnswer                    shows a code and returns it
 //	POST /clear-user-data  {} -> {}                            the owner has confirmed; agentd ends
+//
+// Config.Local adds the requests of other parts.
 const (
 	localDir  = "run/kennel-agent"
 	localName = "socket"
@@ -87,25 +89,28 @@ func (p *People) serveLocal(ctx context.Context) error {
 
 func (p *People) local() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("POST /exchange", answer(func(ctx context.Context, r ExchangeRequest) (TokenMessage, error) {
+	for pattern, h := range p.cfg.Local {
+		mux.Handle(pattern, h)
+	}
+	mux.Handle("POST /exchange", Answer(func(ctx context.Context, r ExchangeRequest) (TokenMessage, error) {
 		token, err := p.Exchange(ctx, logging.Secret(r.Session), r.Client, r.App)
 		return TokenMessage{token.Reveal()}, err
 	}))
-	mux.Handle("POST /authorized", answer(func(ctx context.Context, r TokenMessage) (AuthorizedAnswer, error) {
+	mux.Handle("POST /authorized", Answer(func(ctx context.Context, r TokenMessage) (AuthorizedAnswer, error) {
 		return AuthorizedAnswer{p.tokens.Authorized(ctx, r.Token)}, nil
 	}))
-	mux.Handle("POST /claim-code", answer(func(ctx context.Context, _ Nothing) (CodeAnswer, error) {
+	mux.Handle("POST /claim-code", Answer(func(ctx context.Context, _ Nothing) (CodeAnswer, error) {
 		code, until, err := p.claim.Want(ctx)
 		return CodeAnswer{code, until.UTC()}, err
 	}))
-	mux.Handle("POST /clear-user-data", answer(func(context.Context, Nothing) (Nothing, error) {
+	mux.Handle("POST /clear-user-data", Answer(func(context.Context, Nothing) (Nothing, error) {
 		return Nothing{}, p.clearUserData()
 	}))
 	return mux
 }
 
-// answer serves one kind of request.
-func answer[Req, Resp any](do func(context.Context, Req) (Resp, error)) http.Handler {
+// Answer serves one kind of request.
+func Answer[Req, Resp any](do func(context.Context, Req) (Resp, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), localTime)
 		defer cancel()

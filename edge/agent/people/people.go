@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"sync/atomic"
 	"time"
 
@@ -36,6 +37,7 @@ type Config struct {
 	Consent  func(owners.Status)                  // the owner, or their consent, may be another
 	Named    func()                               // the robot has a name
 	Restart  func(why error)                      // ends agentd, whose next start clears the user data
+	Local    map[string]http.Handler              // requests of other parts on the socket, by pattern (Answer)
 }
 
 // People is made by New. Safe for concurrent use.

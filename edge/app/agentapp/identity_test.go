@@ -24,11 +24,19 @@ import (
 // newRobot makes a robot without a reachable cloud, and its agent.
 func newRobot(t *testing.T, change func(*Config)) (dir string, root *os.Root, a *Agent) {
 	t.Helper()
+	dir, root = born(t, nil)
+	return dir, root, newAgent(t, dir, root, change)
+}
+
+// born makes a robot without a reachable cloud; releaseKey may sign its releases, nil: it installs none.
+func born(t *testing.T, releaseKey []byte) (dir string, root *os.Root) {
+	t.Helper()
 	// Longer than a socket's address may be.
 	dir = filepath.Join(t.TempDir(), strings.Repeat("a-robot-with-a-long-path/", 5))
 	var e platform.Endpoints
 	e.Kennel.API, e.Kennel.MQTT = "https://127.0.0.1:1", "ssl://127.0.0.1:1"
-	if err := sim.Make(dir, sim.Birth{Thing: "vic:00e20100", Secret: "unused", Endpoints: e, RootPEM: rootPEM(t), OSVersion: "2.0.0.6074"}); err != nil {
+	if err := sim.Make(dir, sim.Birth{Thing: "vic:00e20100", Secret: "unused", Endpoints: e, RootPEM: rootPEM(t), OSVersion: "2.0.0.6074",
+		ReleaseKey: releaseKey}); err != nil {
 		t.Fatal(err)
 	}
 	root, err := os.OpenRoot(dir)
@@ -36,7 +44,7 @@ func newRobot(t *testing.T, change func(*Config)) (dir string, root *os.Root, a 
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { root.Close() })
-	return dir, root, newAgent(t, dir, root, change)
+	return dir, root
 }
 
 func newAgent(t *testing.T, dir string, root *os.Root, change func(*Config)) *Agent {

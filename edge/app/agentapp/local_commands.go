@@ -22,7 +22,8 @@ const rootFlag = "root"
 
 // localCommands are for people at the robot: some read its files, others ask the agentd that runs.
 func localCommands() []*cobra.Command {
-	return []*cobra.Command{doctorCommand(), emrCommand(), codeCommand(), exchangeCommand(), authorizedCommand(), clearCommand(), faultCommand()}
+	return []*cobra.Command{doctorCommand(), emrCommand(), codeCommand(), exchangeCommand(), authorizedCommand(), clearCommand(), faultCommand(),
+		updateCommand()}
 }
 
 // atRobot makes run's command one about the robot below -root.

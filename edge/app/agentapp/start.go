@@ -113,7 +113,7 @@ func (a *Agent) makeParts(context.Context) error {
 
 func (a *Agent) meetPeople(context.Context) (err error) {
 	a.people, err = people.New(a.Robot, people.Config{Ask: a.cloud, Linked: a.cloud.Linked, Believed: a.cloud.Believed, Fault: a.health.Fault,
-		Consent: a.cloud.Consent, Named: a.meetCore, Restart: a.startAnew})
+		Consent: a.cloud.Consent, Named: a.meetCore, Restart: a.startAnew, Local: updateRequests(a.cloud.Release())})
 	return err
 }
 

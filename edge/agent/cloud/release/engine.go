@@ -67,9 +67,13 @@ func NewUpdater(robot info.Robot, dev *slot.Device, dial func(context.Context, s
 	if err != nil {
 		return nil, err
 	}
-	env, err := platform.LoadUpdateEngine(robot.Root, robot.Getenv)
-	if err != nil {
-		robot.Log.Warn("settings ignored", logging.Err, err) // the rest of them is in force
+	env := func() update.Env {
+		e, err := platform.LoadUpdateEngine(robot.Root, robot.Getenv)
+		if err != nil {
+			robot.Log.Warn("settings ignored", logging.Err, err) // the rest of them is in force
+		}
+		return update.Env{BaseURL: e.BaseURL, DevBaseURL: e.DevBaseURL, Type: e.OTAType, Shard: e.Shard, Sharding: e.UseSharding, URL: e.URL,
+			AllowDowngrade: e.AllowDowngrade}
 	}
 	running, err := ota.ParseVersion(robot.OS)
 	if err != nil {
@@ -81,9 +85,7 @@ func NewUpdater(robot info.Robot, dev *slot.Device, dial func(context.Context, s
 	}
 	return update.New(update.Config{
 		Disk: disk.Of(robot.Root), Device: dev, Key: key, Password: password, Client: client(robot, dial), Log: robot.Log,
-		Unit: update.Unit{Running: running, Development: params.Dev, AllowDowngrade: env.AllowDowngrade, Recovery: robot.Recovery,
-			QSN: strings.TrimSpace(string(serial))},
-		Env: update.Env{BaseURL: env.BaseURL, DevBaseURL: env.DevBaseURL, Type: env.OTAType, Shard: env.Shard, Sharding: env.UseSharding, URL: env.URL},
+		Unit: update.Unit{Running: running, Development: params.Dev, Recovery: robot.Recovery, QSN: strings.TrimSpace(string(serial))}, Env: env,
 		Record: func(ctx context.Context, e events.Event) {
 			if err := robot.Keep(ctx, e); err != nil {
 				robot.Log.WarnContext(ctx, "event not recorded", "event", e.Name, logging.Err, err)

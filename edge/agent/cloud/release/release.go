@@ -4,11 +4,13 @@ package release
 
 import (
 	"context"
-	"crypto/rand"
+	crand "crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
+	"os"
 	"sync"
 	"time"
 
@@ -24,8 +26,9 @@ import (
 	"kennel/ota"
 )
 
-// Our own defaults. The original asked once an hour.
+// Our own defaults. The cloud is asked after a time by chance between soonest and poll, the longest (VEC-OTA-19).
 const (
+	soonest    = 10 * time.Second
 	poll       = time.Hour
 	needs      = time.Minute // until battery and charger are looked at again
 	firstRetry = 2 * time.Second
@@ -38,6 +41,7 @@ type Updater interface {
 	Confirm() error
 	Fall() (*slot.Fall, error)
 	RollBack(v ota.Version, why string) error
+	Status() (update.Status, error)
 }
 
 // Config configures an Agent. Running, Ask, Publish and Log are required.
@@ -51,20 +55,26 @@ type Config struct {
 	// Local is the time in the robot's zone, if it is known; nil: it is not.
 	Local  func() (time.Time, bool)
 	Reboot func(context.Context) error // nil: the robot waits for its next boot
+	Root   *os.Root                    // the robot's folder, in which a file may ask for one update; nil: none does
 	Log    *slog.Logger
 }
 
 // Agent follows the desired release and reports the robot's progress. Safe for concurrent use.
 type Agent struct {
-	cfg  Config
-	wake wake.Signal // one slot: look again
+	cfg    Config
+	wake   wake.Signal                // one slot: look again
+	orders chan func(context.Context) // one slot: an order is in it or runs
 
-	mu      sync.Mutex
-	online  bool
-	desired ota.Desired
-	pending *ota.Status // the report that the cloud has not confirmed yet
-	said    ota.Status  // the last report that it did confirm
-	try     try
+	mu        sync.Mutex
+	online    bool
+	desired   ota.Desired
+	pending   *ota.Status // the report that the cloud has not confirmed yet
+	said      ota.Status  // the last report that it did confirm
+	try       try
+	order     context.CancelFunc // ends the update that was asked for at the robot; nil: there is none
+	failed    error              // how the last update ended
+	reason    string             // why the desired release is not installed now
+	rebooting bool
 }
 
 // try is the attempt to install a release.
@@ -85,7 +95,7 @@ func New(cfg Config) *Agent {
 	if cfg.Local == nil {
 		cfg.Local = func() (time.Time, bool) { return time.Time{}, false }
 	}
-	return &Agent{cfg: cfg, wake: wake.New()}
+	return &Agent{cfg: cfg, wake: wake.New(), orders: make(chan func(context.Context), 1)}
 }
 
 // Connected says that the cloud can be reached now, or no longer.
@@ -123,7 +133,7 @@ func (a *Agent) HandleAck(k ack.Ack) bool {
 	return true
 }
 
-// Run asks for the desired release on every connect, on hints and once an hour, installs it, and resends reports until they are confirmed.
+// Run asks for the desired release on every connect, on hints and at times, installs it, and resends reports until they are confirmed.
 func (a *Agent) Run(ctx context.Context) error {
 	var installs sync.WaitGroup
 	defer installs.Wait()
@@ -137,9 +147,13 @@ func (a *Agent) Run(ctx context.Context) error {
 		case <-a.wake:
 			pause.Reset()
 		case <-timer.C:
+		case obey := <-a.orders:
+			installs.Go(func() { obey(ctx) })
 		}
 		next, done := a.step(ctx, &installs)
-		if !done {
+		if done {
+			next = min(next, soonest+rand.N(poll-soonest))
+		} else {
 			next = pause.Next(nil)
 		}
 		timer.Reset(next)
@@ -162,13 +176,16 @@ func (a *Agent) step(ctx context.Context, installs *sync.WaitGroup) (next time.D
 		return 0, false
 	}
 	a.confirm(ctx)
+	a.once(ctx)
 	report, next := a.follow(ctx, want, installs)
 	a.mu.Lock()
-	a.desired = want
+	if a.desired, a.reason = want, ""; report.Phase == ota.Pending || report.Phase == ota.FellBack {
+		a.reason = report.Reason
+	}
 	if same(report, a.said) {
 		a.pending = nil
 	} else if a.pending == nil || !same(report, *a.pending) {
-		report.ID = rand.Text()
+		report.ID = crand.Text()
 		report.TS = time.Now().UnixMilli()
 		a.pending = &report
 	}
@@ -273,6 +290,8 @@ func passes(err error) bool {
 // notNow says why the robot does not begin, and when to look again.
 func (a *Agent) notNow(want ota.Desired) (why string, next time.Duration) {
 	switch {
+	case a.order != nil:
+		return "another update runs", poll // its end wakes us
 	case a.cfg.Updater == nil:
 		return "not supported by this robot: it does not install releases", poll
 	case want.URL == "" && !want.Rollback:
@@ -312,6 +331,9 @@ func (a *Agent) reboot(ctx context.Context, want ota.Desired) time.Duration {
 	if a.said.Phase != ota.Installed {
 		return needs // the report goes first, and its acknowledgement comes
 	}
+	if a.inhibited() {
+		return needs
+	}
 	if err := a.cfg.Reboot(ctx); err != nil {
 		a.cfg.Log.WarnContext(ctx, "robot not rebooted after its update", logging.Err, err)
 	}
@@ -347,7 +369,7 @@ func (a *Agent) install(ctx context.Context, want ota.Desired) {
 	}
 	a.mu.Lock()
 	a.try.stop()
-	a.try.stop, a.try.result, a.try.err, a.try.ended = nil, result, err, time.Now()
+	a.try.stop, a.try.result, a.try.err, a.try.ended, a.failed = nil, result, err, time.Now(), err
 	a.mu.Unlock()
 	a.wake.Set()
 }

@@ -3,12 +3,17 @@ package release
 import (
 	"context"
 	"log/slog"
+	"os"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"kennel/edge/agent/health/nightly"
+	"kennel/edge/agent/info/platform"
+	"kennel/edge/agent/info/robotfs"
 	"kennel/edge/update"
 	"kennel/edge/update/slot"
 	"kennel/infra/api/ack"
@@ -125,7 +130,10 @@ type updater struct {
 	back  []ota.Version
 	fall  *slot.Fall
 	again bool // a second connection is needed
+	done  bool // an update is installed
 }
+
+func (u *updater) Status() (update.Status, error) { return update.Status{Done: u.done}, nil }
 
 func (u *updater) Run(ctx context.Context, r update.Request) (update.Result, error) {
 	u.mu.Lock()
@@ -136,6 +144,9 @@ func (u *updater) Run(ctx context.Context, r update.Request) (update.Result, err
 	}
 	u.mu.Unlock()
 	for range n {
+		if r.At == nil {
+			break // where the configuration says
+		}
 		url, err := r.At(ctx)
 		if err != nil {
 			return update.Result{}, err
@@ -146,6 +157,7 @@ func (u *updater) Run(ctx context.Context, r update.Request) (update.Result, err
 	}
 	select {
 	case err := <-u.end:
+		u.done = err == nil
 		return update.Result{Version: "2.0.1.6076", Reboot: true}, err
 	case <-ctx.Done():
 		return update.Result{}, ctx.Err()
@@ -267,5 +279,150 @@ func TestInstalls(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestOrders: an update that is asked for at the robot runs to its end, one at a time, with and without a cloud; it can be stopped, and the robot
+// reboots for it if it may (VEC-OTA-19, VEC-OTA-20, VEC-UPD-02, VEC-RBT-02).
+func TestOrders(t *testing.T) {
+	const url = "https://o/1"
+	kind := func(err error) errs.Kind { t.Helper(); return errs.KindOf(err) }
+	for _, tt := range []struct {
+		name string
+		do   func(t *testing.T, a *Agent, c *cloud, u *updater, root *os.Root)
+		runs int
+		boot bool
+	}{
+		{"installed", func(t *testing.T, a *Agent, _ *cloud, u *updater, _ *os.Root) {
+			if err := a.Restart(t.Context()); kind(err) != errs.NotFound {
+				t.Errorf("restart without an update: %v", err)
+			}
+			r, err := a.Start(Order{URL: url, Downgrade: true})
+			if err != nil || !r.Runs {
+				t.Errorf("%+v, %v", r, err)
+			}
+			synctest.Wait()
+			if r, err := a.Start(Order{}); err != nil || !r.Runs {
+				t.Errorf("once more: %+v, %v", r, err)
+			}
+			if _, err := a.Start(Order{URL: "https://o/2"}); kind(err) != errs.Conflict {
+				t.Errorf("another one: %v", err)
+			}
+			u.end <- nil
+			synctest.Wait()
+			if r, err := a.Report(); err != nil || r.Runs || !r.Done || r.BLE != rebooting {
+				t.Errorf("%+v, %v", r, err)
+			}
+			if r, err := a.Start(Order{URL: url}); err != nil || r.Runs || !u.runs[0].Downgrade || u.urls[0] != url {
+				t.Errorf("%+v, %v; runs %+v", r, err, u.runs)
+			}
+		}, 1, true},
+		{"stopped", func(t *testing.T, a *Agent, _ *cloud, _ *updater, _ *os.Root) {
+			if _, err := a.Start(Order{URL: url}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := a.Stop(); err != nil { // at once
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			if r, err := a.Report(); err != nil || r.Runs || r.Code != ota.Other || r.Why == "" {
+				t.Errorf("%+v, %v", r, err)
+			}
+		}, 1, false},
+		{"hot", func(t *testing.T, a *Agent, _ *cloud, _ *updater, _ *os.Root) {
+			a.cfg.Needs = func(ota.Needs) error { return errs.New(errs.Unavailable, "hot") }
+			if _, err := a.Start(Order{URL: url}); kind(err) != errs.Conflict {
+				t.Errorf("%v", err)
+			}
+			if _, err := a.Start(Order{URL: url, Force: true}); err != nil {
+				t.Error(err)
+			}
+			synctest.Wait()
+		}, 1, false},
+		{"no reboot now", func(t *testing.T, a *Agent, _ *cloud, u *updater, root *os.Root) {
+			touch(t, root, nightly.Inhibitors[1])
+			if _, err := a.Start(Order{}); err != nil {
+				t.Fatal(err)
+			}
+			u.end <- nil
+		}, 1, false},
+		{"a file asks for one", func(t *testing.T, a *Agent, c *cloud, u *updater, root *os.Root) {
+			touch(t, root, platform.UpdateEngineOneshotFile)
+			c.say("2.0.0.6074", nil)
+			a.Connected(true)
+			u.end <- ota.Fail(ota.BadURL, "no archive")
+			synctest.Wait()
+			if _, err := root.Stat(platform.UpdateEngineOneshotFile); err == nil {
+				t.Error("the file is still there")
+			}
+			time.Sleep(5 * time.Hour)
+		}, 1, false},
+		{"the cloud wants one", func(t *testing.T, a *Agent, c *cloud, u *updater, _ *os.Root) {
+			c.wishFor(ota.Desired{Release: "2.0.1.6076", Artifact: ota.Artifact{URL: url}, Window: &ota.Window{From: "02:00", To: "03:00"}})
+			a.Connected(true)
+			synctest.Wait()
+			if r, err := a.Start(Order{}); err != nil || r.Runs || r.Wanted != "2.0.1.6076" {
+				t.Errorf("%+v, %v", r, err)
+			}
+			synctest.Wait()
+			if r, err := a.Report(); err != nil || r.Soon() || !strings.Contains(r.Waits, "window") {
+				t.Errorf("%+v, %v: want the window in it", r, err)
+			}
+			a.Connected(false)
+			if r, _ := a.Report(); r.Waits == "" || r.Soon() {
+				t.Errorf("without a connection: %+v", r)
+			}
+		}, 0, false},
+		{"the cloud's waits for it", func(t *testing.T, a *Agent, c *cloud, u *updater, _ *os.Root) {
+			if _, err := a.Start(Order{URL: "https://o/2"}); err != nil {
+				t.Fatal(err)
+			}
+			c.wishFor(ota.Desired{Release: "2.0.1.6076", Artifact: ota.Artifact{URL: url}})
+			a.Connected(true)
+			synctest.Wait()
+			if len(u.runs) != 1 {
+				t.Errorf("%d run at once", len(u.runs))
+			}
+			u.end <- ota.Fail(ota.NotAuthentic, "signature")
+			synctest.Wait()
+		}, 2, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			root, err := os.OpenRoot(t.TempDir())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer root.Close()
+			synctest.Test(t, func(t *testing.T) {
+				c, u := &cloud{}, &updater{end: make(chan error)}
+				boots := 0
+				a := New(Config{Running: "2.0.0.6074", Ask: c, Publish: c.publish, Updater: u, Root: root, Log: slog.New(slog.DiscardHandler),
+					Reboot: func(context.Context) error { boots++; return nil }})
+				ctx, cancel := context.WithCancel(t.Context())
+				done := make(chan error)
+				go func() { done <- a.Run(ctx) }()
+				tt.do(t, a, c, u, root)
+				time.Sleep(2 * farewell)
+				synctest.Wait()
+				if len(u.runs) != tt.runs || (boots > 0) != tt.boot {
+					t.Errorf("%d runs and %d reboots, want %d and %t", len(u.runs), boots, tt.runs, tt.boot)
+				}
+				cancel()
+				if err := <-done; err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+	a := New(Config{Log: slog.New(slog.DiscardHandler)})
+	if _, err := a.Start(Order{}); kind(err) != errs.Unavailable {
+		t.Errorf("a robot without slots: %v", err)
+	}
+}
+
+func touch(t *testing.T, root *os.Root, name string) {
+	t.Helper()
+	if err := robotfs.WriteFile(root, name, nil, 0o600); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -24,6 +24,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"time"
 
 	"kennel/edge/agent/info/platform"
@@ -203,12 +204,18 @@ func (r *Rebooter) against() string {
 	if update == NoUpdate && !r.cfg.Resting() {
 		return NotRest
 	}
-	for _, name := range Inhibitors { // last: they may appear while the others are asked
-		if _, err := r.cfg.Root.Lstat(name); !errors.Is(err, fs.ErrNotExist) {
-			return Inhibited // one that cannot be looked at, too
-		}
+	if IsInhibited(r.cfg.Root) { // last: a file may appear while the others are asked
+		return Inhibited
 	}
 	return ""
+}
+
+// IsInhibited reports whether a file keeps the robot from rebooting. One that cannot be looked at counts.
+func IsInhibited(root *os.Root) bool {
+	return slices.ContainsFunc(Inhibitors[:], func(name string) bool {
+		_, err := root.Lstat(name)
+		return !errors.Is(err, fs.ErrNotExist)
+	})
 }
 
 // reboot reboots the robot. The file and the event are written before; because that takes time, all conditions are checked again after it.

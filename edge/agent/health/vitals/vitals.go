@@ -332,7 +332,7 @@ func (v *Vitals) Resting() bool {
 }
 
 // Needs says which of battery and charger keeps the robot from an update; nil if none of those asked for does. A robot on its charger needs no
-// battery.
+// battery. Heat that stops the robot's activity keeps it from both (VEC-OTA-20).
 func (v *Vitals) Needs(battery, charger bool) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -343,8 +343,15 @@ func (v *Vitals) Needs(battery, charger bool) error {
 		return errors.New("the robot is not on its charger")
 	case battery && !on && power.Level(v.state.BatteryLevel) == power.Low:
 		return fmt.Errorf("the battery is low: %.2f V", v.state.BatteryVolts)
+	case (battery || charger) && (tooHot(v.power.Heat) || tooHot(v.power.CPUHeat)):
+		return fmt.Errorf("the robot is too hot: its battery is %s, its processor %s", v.power.Heat, v.power.CPUHeat)
 	}
 	return nil
+}
+
+// tooHot reports whether a heat is Hot or more.
+func tooHot(heat string) bool {
+	return heat != "" && heat != power.Cool.String() && heat != power.Warm.String()
 }
 
 func (v *Vitals) fresh() bool { return !v.at.IsZero() && time.Since(v.at) < stale }

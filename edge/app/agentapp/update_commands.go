@@ -1,0 +1,113 @@
+package agentapp
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"kennel/edge/agent/cloud/release"
+	"kennel/edge/agent/people"
+	"kennel/infra/backoff"
+	"kennel/infra/cli"
+	"kennel/infra/errs"
+)
+
+// updateRequests are the requests about updates on agentd's socket: the command line's, and those of the programs that serve the robot's API and
+// Bluetooth (VEC-UPD-01, VEC-SRV-08).
+//
+//	POST /update/start    release.Order -> release.Report   begins one, or says how far the one that runs is
+//	POST /update/status   {} -> release.Report
+//	POST /update/stop     {} -> release.Report
+//	POST /update/restart  {} -> {}                          starts the system that was installed
+func updateRequests(a *release.Agent) map[string]http.Handler {
+	return map[string]http.Handler{
+		"POST /update/start":  people.Answer(func(_ context.Context, o release.Order) (release.Report, error) { return a.Start(o) }),
+		"POST /update/status": people.Answer(func(context.Context, people.Nothing) (release.Report, error) { return a.Report() }),
+		"POST /update/stop":   people.Answer(func(context.Context, people.Nothing) (release.Report, error) { return a.Stop() }),
+		"POST /update/restart": people.Answer(func(ctx context.Context, _ people.Nothing) (people.Nothing, error) {
+			return people.Nothing{}, a.Restart(ctx)
+		}),
+	}
+}
+
+// follow is how often the command line looks how far an update is.
+const follow = 250 * time.Millisecond
+
+// updateCommand is the original's update-os.
+func updateCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "update", Short: "Install a release, show how far it is, stop it, restart into it"}
+	ask := func(cmd *cobra.Command, root *os.Root, path string, body any) (release.Report, error) {
+		return people.Ask[release.Report](cmd.Context(), root, "/update/"+path, body)
+	}
+	show := func(cmd *cobra.Command, r release.Report, err error) error {
+		if err != nil {
+			return err
+		}
+		return cli.Print(cmd, r, func(t *cli.Table) { t.Text(words(r)) })
+	}
+	simple := func(use, short string) *cobra.Command {
+		return atRobot(&cobra.Command{Use: use, Short: short, Example: "  agentd update " + use + " -root ./r1"},
+			func(cmd *cobra.Command, root *os.Root) error {
+				r, err := ask(cmd, root, use, people.Nothing{})
+				return show(cmd, r, err)
+			})
+	}
+	var o release.Order
+	start := atRobot(&cobra.Command{
+		Use: "start [URL]", Short: "Install a release and wait for its end",
+		Long: `Install the release whose archive is at URL, the one that the cloud wants, or else the one that the updater's files name, and wait for its
+end. An update that runs already is followed. The exit code is the update's own, 200 to 219, if it fails. An interrupt ends the wait only: the
+update continues.`,
+		Example: "  agentd update start -root ./r1\n  agentd update start https://example.com/1.8.1.ota -downgrade -root ./r1",
+	}, func(cmd *cobra.Command, root *os.Root) error {
+		o.URL = cmd.Flags().Arg(0)
+		r, err := ask(cmd, root, "start", o)
+		for said := ""; err == nil && (r.Runs || r.Soon()); {
+			if text := words(r); !cli.JSON(cmd) && text != said {
+				said = text
+				fmt.Fprintln(cmd.ErrOrStderr(), text)
+			}
+			if err = backoff.Sleep(cmd.Context(), follow); err == nil {
+				r, err = ask(cmd, root, "status", people.Nothing{})
+			}
+		}
+		if err := show(cmd, r, err); err != nil {
+			return err
+		}
+		if r.Code != 0 && !r.Done {
+			return cli.WithStatus(int(r.Code), errs.New(errs.Internal, "%s", r.Why))
+		}
+		return nil
+	})
+	start.Args = cobra.MaximumNArgs(1)
+	start.Flags().BoolVar(&o.Downgrade, "downgrade", false, "let a development robot take an older version")
+	start.Flags().BoolVar(&o.Force, "force", false, "install it whatever battery and temperature are")
+	cmd.AddCommand(start, simple("status", "Show how far an update is"), simple("stop", "Stop the update that runs"),
+		atRobot(&cobra.Command{Use: "restart", Short: "Restart the robot into the release that was installed", Example: "  agentd update restart -root ./r1"},
+			func(cmd *cobra.Command, root *os.Root) error {
+				_, err := people.Ask[people.Nothing](cmd.Context(), root, "/update/restart", people.Nothing{})
+				return err
+			}))
+	return cmd
+}
+
+// words says in one line how far an update is.
+func words(r release.Report) string {
+	switch {
+	case r.Done:
+		return fmt.Sprintf("%s is installed and starts with the next boot", r.Version)
+	case r.Runs && r.Expected > 0:
+		return fmt.Sprintf("downloading %s: %d %% of %.1f MB", r.Version, 100*r.Progress/r.Expected, float64(r.Expected)/1e6)
+	case r.Runs:
+		return "looking for an update"
+	case r.Waits != "":
+		return fmt.Sprintf("%s waits: %s", r.Wanted, r.Waits)
+	case r.Code != 0:
+		return fmt.Sprintf("code %d: %s", int(r.Code), r.Error)
+	}
+	return r.Running + " runs; no update is known"
+}
