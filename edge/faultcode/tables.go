@@ -1,5 +1,11 @@
 package faultcode
 
+import (
+	"strings"
+
+	"kennel/ota"
+)
+
 // The faults that programs raise by name, in the System domain.
 const (
 	ShutdownButton     Code = 700
@@ -43,34 +49,15 @@ const (
 	Display            Code = 990
 )
 
-// systemTexts: annex F, tables 603 and 606; where one entry lists several causes they are shortened to one sentence. 919 is listed twice
+// systemTexts: annex F, tables 603 and 606, without the codes of updates, whose words are in ota; where one entry lists several causes they are shortened to one sentence. 919 is listed twice
 // there, the second time empty.
-var systemTexts = map[Code]string{
-	1:   "Switchboard: unknown status.",
-	2:   "Switchboard: over the air update is in progress.",
-	3:   "Switchboard: over the air update has completed.",
-	4:   "Switchboard: rebooting.",
-	5:   "Switchboard: other over the air update error.",
-	10:  "OS: Unknown system error.",
-	200: "The TAR contents did not follow the expected order.",
-	201: "Unhandled section format, manifest version or configuration, or the wrong number or kind of images for the type.",
-	202: "Could not mark the target slot unbootable, or could not set it active.",
-	203: "Unable to construct the automatic update URL, or it could not be opened.",
-	204: "The file from the update URL wasn't a valid TAR file, or is corrupt.",
-	205: "The compression scheme is not supported, or decompression failed, the file may be corrupt.",
-	206: "Block error (not present in published update software, may be reserved).",
-	207: "Delta payload error.",
-	208: "Couldn't sync OS images to disk, or disk error while transferring OTA file.",
-	209: "The manifest failed signature validation, or the hash of an image or delta.bin doesn't match the signed manifest.",
-	210: "The encryption scheme is not supported.",
-	211: "Vector's current version doesn't match the baseline for a delta update.",
-	212: "The decompression engine had an unexpected, undefined error.",
-	213: "The processor serial number (QSN) doesn't match the one in the manifest.",
-	214: "There is a mismatch: development Vectors can't install release OTA software, and release Vectors can't install " +
-		"development OTA software.",
-	215:                "OTA transfer failed, due to timeout. There may be poor network connectivity.",
-	216:                "The OS version name in the update file doesn't follow an acceptable pattern, or an upgrade or downgrade to it is not allowed.",
-	219:                "Other unexpected, undefined error while transferring OTA file.",
+var systemTexts = withUpdates(map[Code]string{
+	1:                  "Switchboard: unknown status.",
+	2:                  "Switchboard: over the air update is in progress.",
+	3:                  "Switchboard: over the air update has completed.",
+	4:                  "Switchboard: rebooting.",
+	5:                  "Switchboard: other over the air update error.",
+	10:                 "OS: Unknown system error.",
 	ShutdownButton:     "The robot was shutdown because the button was pressed.",
 	ShutdownGyro:       "The gyroscope sensor is out of range or failed (it wasn't able to calibrate), so the robot shutdown.",
 	ShutdownBatteryLow: "The robot was shutdown because the battery voltage was too low.",
@@ -110,6 +97,15 @@ var systemTexts = map[Code]string{
 	CameraHangs:        "The camera hangs when its stream is stopped; its process must be killed and started again.",
 	CameraSilent:       "The camera stopped responding; its process must be killed and started again.",
 	Display:            "The LCD display is not communicating properly with the processor.",
+})
+
+// withUpdates adds the codes of updates.
+func withUpdates(texts map[Code]string) map[Code]string {
+	for _, c := range ota.Codes() {
+		w := c.Words()
+		texts[Code(c)] = strings.ToUpper(w[:1]) + w[1:] + "."
+	}
+	return texts
 }
 
 // playpenTexts: annex F, table 604

@@ -227,52 +227,78 @@ func TestFactoryUpdate(t *testing.T) {
 	}
 }
 
-// TestCutAtEveryCall: the power fails at every write, sync, rename and removal of an update, one after the other, whatever the disk makes of it.
-// The robot boots a whole system each time, and the next try ends updated; an image that was kept is not sent again (issue 17).
+// TestCutAtEveryCall: the power fails at every write, sync, rename and removal of an update of each kind, one after the other, whatever the disk makes
+// of it. The robot boots a whole system each time, and the next try ends updated; an image that was kept is not sent again, a factory update never
+// forgets the owner's data, and the new system knows for which wish of the cloud it was installed (issue 17, VEC-OTA-12).
 func TestCutAtEveryCall(t *testing.T) {
-	whole := archivetest.Make(manifest.Manifest{}, archivetest.Production(), "")
-	changes := deltaArchive(t, archivetest.Running, rebuilt())
-	for i := range 2 * len(disktest.Losses) {
-		loss, isDelta := disktest.Losses[i/2], i%2 == 1
-		t.Run(fmt.Sprintf("loss %d, delta %t", loss, isDelta), func(t *testing.T) {
-			t.Parallel()
-			data := whole
-			if isDelta {
-				data = changes
-			}
-			resumed := 0
-			for n := 1; ; n++ {
-				r := newRobot(t)
-				at := r.put("/v.ota", data)
-				r.disk.CutAt(n)
-				_, err := r.engine().Run(t.Context(), Request{At: at})
-				r.disk.Power(loss, "run")
-				s := r.boot()
-				if err == nil && r.booted.Version == archivetest.Version {
-					t.Logf("%d calls; %d tries continued", n-1, resumed)
-					if n < 25 || !isDelta && resumed == 0 {
-						t.Error("want an update of more calls, and some that are continued")
+	const wish = "2.0.1.6076 2026-01-01T00:00:00Z"
+	factory := archivetest.Make(manifest.Manifest{QSN: archivetest.QSN}, archivetest.Factory(), "")
+	for _, kind := range []struct {
+		name    string
+		archive []byte
+		version ota.Version
+		resumes bool
+		rescue  bool // the recovery system runs
+	}{
+		{"full", archivetest.Make(manifest.Manifest{}, archivetest.Production(), ""), archivetest.Version, true, false},
+		{"delta", deltaArchive(t, archivetest.Running, rebuilt()), archivetest.Version, false, false},
+		{"factory", factory, archivetest.Version, true, false},
+		{"rescue", archivetest.Make(manifest.Manifest{Version: "0.5.0.1"}, archivetest.Production(), ""), "0.5.0.1", true, true},
+	} {
+		for _, loss := range disktest.Losses {
+			t.Run(fmt.Sprintf("%s, loss %d", kind.name, loss), func(t *testing.T) {
+				t.Parallel()
+				resumed := 0
+				for n := 1; ; n++ {
+					r := newRobot(t)
+					if kind.rescue {
+						if _, err := r.engine().Run(t.Context(), Request{At: r.put("/f.ota", factory)}); err != nil || !r.boot().Recovery {
+							t.Fatal(err, r.booted)
+						}
 					}
-					return
-				}
-				if s.Recovery || s.Version != archivetest.Running && s.Version != archivetest.Version {
-					t.Fatalf("cut at %d: started %+v", n, s)
-				}
-				if s.Version == archivetest.Running {
-					if readCheckpoint(r.disk) != nil {
-						resumed++
+					before := r.booted
+					request := Request{At: r.put("/v.ota", kind.archive), Wish: wish}
+					r.disk.CutAt(n)
+					_, err := r.engine().Run(t.Context(), request)
+					r.disk.Power(loss, "run")
+					s := r.boot()
+					whole := err == nil && s.Version == kind.version
+					if s != before && s.Version != kind.version {
+						t.Fatalf("cut at %d: started %+v", n, s)
 					}
-					if _, err := r.engine().Run(t.Context(), Request{At: at}); err != nil {
-						t.Fatalf("cut at %d: again: %v", n, err)
+					if s == before {
+						if readCheckpoint(r.disk) != nil {
+							resumed++
+						}
+						if _, err := r.engine().Run(t.Context(), request); err != nil {
+							t.Fatalf("cut at %d: again: %v", n, err)
+						}
+						s = r.boot()
 					}
-					s = r.boot()
+					dev, err := slot.Open(r.disk, s.Slot)
+					if err != nil {
+						t.Fatal(err)
+					}
+					got := dev.Record().Slots[s.Slot].Content
+					if kind.name == "factory" {
+						if got = dev.Record().Factory; !dev.Record().Wipe || !s.Recovery {
+							t.Fatalf("cut at %d: started %+v, wipe %t", n, s, dev.Record().Wipe)
+						}
+					}
+					if s.Version != kind.version || got.Wish != wish {
+						t.Fatalf("cut at %d: started %+v for %q", n, s, got.Wish)
+					}
+					r.server.Close()
+					if whole {
+						t.Logf("%d calls; %d tries continued", n-1, resumed)
+						if n < 25 || kind.resumes && resumed == 0 {
+							t.Error("want an update of more calls, and some that are continued")
+						}
+						return
+					}
 				}
-				if s.Version != archivetest.Version {
-					t.Fatalf("cut at %d: started %+v", n, s)
-				}
-				r.server.Close()
-			}
-		})
+			})
+		}
 	}
 }
 
