@@ -11,7 +11,6 @@ import (
 
 	"kennel/edge/agent/cloud/release"
 	"kennel/edge/agent/people"
-	"kennel/infra/backoff"
 	"kennel/infra/cli"
 	"kennel/infra/errs"
 )
@@ -71,9 +70,12 @@ update continues.`,
 				said = text
 				fmt.Fprintln(cmd.ErrOrStderr(), text)
 			}
-			if err = backoff.Sleep(cmd.Context(), follow); err == nil {
-				r, err = ask(cmd, root, "status", people.Nothing{})
+			select {
+			case <-cmd.Context().Done():
+				return context.Cause(cmd.Context())
+			case <-time.After(follow):
 			}
+			r, err = ask(cmd, root, "status", people.Nothing{})
 		}
 		if err := show(cmd, r, err); err != nil {
 			return err

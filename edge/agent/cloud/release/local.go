@@ -20,7 +20,7 @@ type Order struct {
 	Force     bool   `json:"force,omitempty"`     // whatever battery and temperature are
 }
 
-// Report says how far an update is, whoever asked for it (VEC-OTA-21).
+// Report says how far an update is, no matter who asked for it (VEC-OTA-21).
 type Report struct {
 	update.Status
 	Running string      `json:"running"`             // the version that runs
