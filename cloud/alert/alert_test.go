@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -162,28 +164,29 @@ func TestParts(t *testing.T) {
 // TestWatch: a part that fails for a moment makes no alert; a warning does at once, and what is over is told once.
 func TestWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var told [][]alert.Part
-		svc := alert.New(telling{told: &told}, nil)
+		store := &telling{}
+		svc := alert.New(store, nil)
 		ctx, stop := context.WithCancel(t.Context())
 		start := time.Now()
-		now := []alert.Part{{Name: "broker", Failing: true, Since: start}, {Name: "disk", Since: start}}
+		var now atomic.Pointer[[]alert.Part]
+		now.Store(&[]alert.Part{{Name: "broker", Failing: true, Since: start}, {Name: "disk", Since: start}})
 		done := make(chan error, 1)
 		go func() {
-			done <- svc.Watch(ctx, "here", func(context.Context) []alert.Part { return now }, func(error) {})
+			done <- svc.Watch(ctx, "here", func(context.Context) []alert.Part { return *now.Load() }, func(error) {})
 		}()
 		synctest.Wait()
-		if len(told) != 1 || len(told[0]) != 1 || told[0][0].Name != "disk" {
+		if told := store.all(); len(told) != 1 || len(told[0]) != 1 || told[0][0].Name != "disk" {
 			t.Errorf("at once: %+v", told)
 		}
 		time.Sleep(alert.TellEvery + time.Second)
 		synctest.Wait()
-		if len(told) != 2 || len(told[1]) != 2 {
+		if told := store.all(); len(told) != 2 || len(told[1]) != 2 {
 			t.Errorf("after 11 s: %+v", told)
 		}
-		now = nil
+		now.Store(new([]alert.Part))
 		time.Sleep(5 * alert.TellEvery)
 		synctest.Wait()
-		if len(told) != 3 || len(told[2]) != 0 {
+		if told := store.all(); len(told) != 3 || len(told[2]) != 0 {
 			t.Errorf("after its end: %+v", told)
 		}
 		stop()
@@ -195,10 +198,19 @@ func TestWatch(t *testing.T) {
 
 type telling struct {
 	alert.Store
-	told *[][]alert.Part
+	mu   sync.Mutex
+	told [][]alert.Part
 }
 
-func (s telling) Told(_ context.Context, _ string, parts []alert.Part) error {
-	*s.told = append(*s.told, parts)
+func (s *telling) Told(_ context.Context, _ string, parts []alert.Part) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.told = append(s.told, parts)
 	return nil
+}
+
+func (s *telling) all() [][]alert.Part {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.told)
 }

@@ -164,6 +164,12 @@ func (u *updater) Run(ctx context.Context, r update.Request) (update.Result, err
 	}
 }
 
+func (u *updater) ran() int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return len(u.runs)
+}
+
 func (u *updater) Confirm() error { return nil }
 
 func (u *updater) Fall() (*slot.Fall, error) { return u.fall, nil }
@@ -199,8 +205,8 @@ func TestInstalls(t *testing.T) {
 		{"installed", want, &updater{}, func(_ *Agent, _ *cloud, u *updater) { u.end <- nil }, []ota.Phase{ota.Downloading, ota.Installed}, 1, 1},
 		{"window", night, &updater{}, func(_ *Agent, c *cloud, u *updater) {
 			time.Sleep(119 * time.Minute)
-			if got := c.told(); got[len(got)-1].Phase != ota.Pending || len(u.runs) != 0 {
-				t.Errorf("before its window: %+v, %d runs", got, len(u.runs))
+			if got := c.told(); got[len(got)-1].Phase != ota.Pending || u.ran() != 0 {
+				t.Errorf("before its window: %+v, %d runs", got, u.ran())
 			}
 			u.end <- nil
 		}, []ota.Phase{ota.Pending, ota.Downloading, ota.Installed}, 1, 1},
@@ -271,8 +277,8 @@ func TestInstalls(t *testing.T) {
 						phases = append(phases, s.Phase)
 					}
 				}
-				if !slices.Equal(phases, tt.want) || len(u.runs) != tt.runs {
-					t.Errorf("phases %q in %d runs, want %q in %d", phases, len(u.runs), tt.want, tt.runs)
+				if !slices.Equal(phases, tt.want) || u.ran() != tt.runs {
+					t.Errorf("phases %q in %d runs, want %q in %d", phases, u.ran(), tt.want, tt.runs)
 				}
 				if (boots > 0) != (tt.boots > 0) {
 					t.Errorf("%d reboots, want %d", boots, tt.boots)
