@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -302,30 +303,34 @@ func (c *console) dress(r *http.Request, _ string, f *frame) {
 		f.Crumbs[n-1].Current = true
 	}
 	if caller.Role.Staff() {
-		menu := []struct {
+		type entry struct {
 			link
+			menu  string
 			there bool
-		}{{link{Label: "Overview", Address: "/"}, true}, {fleetLink, true}, {link{Label: "Alerts", Address: "/alerts"}, c.Alerts != nil}, {link{Label: "Live tail", Address: "/tail"}, c.Events != nil}, {link{Label: "Certificates", Address: "/certificates"}, c.Identities != nil},
-			{link{Label: "Releases", Address: "/releases"}, c.Releases != nil},
-			{link{Label: "Webhooks", Address: "/webhooks"}, c.Webhooks != nil},
-			{link{Label: "Operators", Address: "/operators"}, c.Operators != nil}, {link{Label: "Audit", Address: "/audit"}, c.AuditLog != nil}}
+		}
+		entries := []entry{{link{Label: "Overview", Address: "/"}, "", true}, {fleetLink, "", true}, {link{Label: "Alerts", Address: "/alerts"}, "", c.Alerts != nil},
+			{link{Label: "Live tail", Address: "/tail"}, "", c.Events != nil}, {link{Label: "Releases", Address: "/releases"}, page.Updates, c.Releases != nil},
+			{link{Label: "Certificates", Address: "/certificates"}, page.Connections, c.Identities != nil}, {link{Label: "Webhooks", Address: "/webhooks"}, page.Cloud, c.Webhooks != nil},
+			{link{Label: "Operators", Address: "/operators"}, page.Cloud, c.Operators != nil}, {link{Label: "Audit", Address: "/audit"}, page.Cloud, c.AuditLog != nil}}
 		for _, e := range c.More {
-			menu = append(menu, struct {
-				link
-				there bool
-			}{link{Label: e.Label, Address: e.Address}, e.Tab == nil && !e.Aside})
+			entries = append(entries, entry{link{Label: e.Label, Address: e.Address}, e.Menu, e.Tab == nil && !e.Aside})
 			if e.Aside && access.HTTP.Check("GET "+e.Address, caller.Role) == nil {
 				f.Aside = append(f.Aside, link{Label: e.Label, Address: e.Address})
 			}
 		}
-		for _, l := range menu {
+		for _, l := range entries {
 			pattern := "GET " + l.Address
 			if l.Address == "/" {
 				pattern = "GET /{$}"
 			}
-			if l.there && access.HTTP.Check(pattern, caller.Role) == nil {
-				l.Current = f.Path == l.Address || l.Address != "/" && strings.HasPrefix(f.Path, l.Address+"/") || l.link == fleetLink && (strings.HasPrefix(f.Path, "/bulk") || f.Path == "/cohorts")
-				f.Nav = append(f.Nav, l.link)
+			if !l.there || access.HTTP.Check(pattern, caller.Role) != nil {
+				continue
+			}
+			l.Current = f.Path == l.Address || l.Address != "/" && strings.HasPrefix(f.Path, l.Address+"/") || l.link == fleetLink && (strings.HasPrefix(f.Path, "/bulk") || f.Path == "/cohorts")
+			if i := slices.IndexFunc(f.Nav, func(m page.Menu) bool { return l.menu != "" && m.Label == l.menu }); i >= 0 {
+				f.Nav[i].Links = append(f.Nav[i].Links, l.link)
+			} else {
+				f.Nav = append(f.Nav, page.Menu{Label: l.menu, Links: []link{l.link}})
 			}
 		}
 	}

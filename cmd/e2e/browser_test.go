@@ -373,6 +373,7 @@ func (s *site) otherPages(p *browser.Page, look func(string), thing string) {
 	p.Follow("Updates", "/rollouts$")
 	p.SeeIn("region", "Why is this robot not updating?", "The rollout is a draft")
 	look("robot-updates")
+	p.ClickIn("navigation", "Main", "summary", "Updates")
 	p.Follow("Rollouts", "^/rollouts$")
 	p.SeeRole("button", "Start of 9.0.0.1")
 	look("rollouts")
@@ -413,12 +414,14 @@ func (s *site) otherPages(p *browser.Page, look func(string), thing string) {
 	p.Click("button", "Save")
 	p.SeeRole("link", "lab")
 	look("cohorts")
-	for _, x := range []struct{ link, path, name string }{
-		{"Alerts", "^/alerts", "alerts"}, {"Live tail", "^/tail", "tail"}, {"Certificates", "^/certificates", "certificates"},
-		{"Releases", "^/releases", "releases"}, {"Operators", "^/operators", "operators"}, {"Audit", "^/audit", "audit"}, {"Strangers", "^/strangers", "strangers"},
-		{"Storage", "^/storage", "storage"},
-		{"keys and filters", "^/help", "help"},
+	for _, x := range []struct{ menu, link, path, name string }{
+		{"", "Alerts", "^/alerts", "alerts"}, {"", "Live tail", "^/tail", "tail"}, {"Connections", "Certificates", "^/certificates", "certificates"},
+		{"Updates", "Releases", "^/releases", "releases"}, {"Cloud", "Operators", "^/operators", "operators"}, {"Cloud", "Audit", "^/audit", "audit"},
+		{"Connections", "Strangers", "^/strangers", "strangers"}, {"Cloud", "Storage", "^/storage", "storage"}, {"", "keys and filters", "^/help", "help"},
 	} {
+		if x.menu != "" {
+			p.ClickIn("navigation", "Main", "summary", x.menu)
+		}
 		p.Follow(x.link, x.path)
 		look(x.name)
 		if x.name == "tail" { // new lines do not scroll away the line being read
@@ -430,10 +433,12 @@ func (s *site) otherPages(p *browser.Page, look func(string), thing string) {
 			p.Gone("New rows wait while you read")
 		}
 	}
+	p.ClickIn("navigation", "Main", "summary", "Cloud")
 	p.Follow("Operators", "^/operators$")
 	p.Follow("olga@staff.example", "^/operators/")
 	p.SeeIn("region", "Sessions", "End session")
 	look("operator")
+	p.ClickIn("navigation", "Main", "summary", "Cloud")
 	p.Follow("Webhooks", "^/webhooks$")
 	p.Fill("Address", "https://hooks.example.org/kennel")
 	p.Check("A robot comes online")
@@ -443,6 +448,7 @@ func (s *site) otherPages(p *browser.Page, look func(string), thing string) {
 	p.Follow("hooks.example.org", "^/webhooks/")
 	p.SeeIn("region", "Deliveries", "Nothing was sent yet")
 	look("webhook")
+	p.ClickIn("navigation", "Main", "summary", "Connections")
 	p.Follow("Originals", "^/originals$")
 	p.Click("button", "Run self-test")
 	p.See("Step 1 of 9, names, fails")

@@ -240,16 +240,22 @@ func TestNotAllAtOnce(t *testing.T) {
 		for range 100 {
 			d.admit(l, pipe(t, "192.0.2.1"))
 		}
-		for begin := time.Now(); d.n > 0; {
+		held := func() int {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			return d.n
+		}
+		for begin, before := time.Now(), 100; before > 0; {
 			if time.Since(begin) > 2*firstTime {
-				t.Fatalf("%d are still there after %v", d.n, time.Since(begin))
+				t.Fatalf("%d are still there after %v", before, time.Since(begin))
 			}
-			before := d.n
 			time.Sleep(firstTime / 20)
 			synctest.Wait()
-			if before-d.n > 35 { // of 100, where 10 are expected
-				t.Errorf("%d left within %v", before-d.n, firstTime/20)
+			now := held()
+			if before-now > 35 { // of 100, where 10 are expected
+				t.Errorf("%d left within %v", before-now, firstTime/20)
 			}
+			before = now
 		}
 	})
 }

@@ -152,10 +152,6 @@ function follow() {
   };
 }
 
-// On a narrow screen the menu scrolls: the page's own entry is in its visible part.
-const here = document.querySelector(".top nav a[aria-current]");
-if (here) here.parentElement.scrollLeft = here.offsetLeft - here.parentElement.offsetLeft - (here.parentElement.clientWidth - here.offsetWidth) / 2;
-
 tellTimes();
 setInterval(tellTimes, 1000);
 
@@ -254,8 +250,8 @@ function step(by) {
 const places = { o: "/", f: "/things", t: "/tail", c: "/certificates", a: "/audit" };
 let going = 0;
 addEventListener("keydown", (e) => {
-  const menu = document.getElementById("menu");
-  if (e.key === "Escape" && menu?.open) { menu.open = false; menu.firstElementChild.focus(); }
+  const menu = document.querySelector("details.menu[open]");
+  if (e.key === "Escape" && menu) { menu.open = false; menu.firstElementChild.focus(); }
   if (!free(e)) return;
   if (Date.now() - going < 1500 && places[e.key]) {
     const to = document.querySelector(`.top nav a[href="${places[e.key]}"]`);
@@ -273,6 +269,5 @@ addEventListener("keydown", (e) => {
   }
 });
 addEventListener("click", (e) => {
-  const menu = document.getElementById("menu");
-  if (menu?.open && !menu.contains(e.target)) menu.open = false;
+  for (const menu of document.querySelectorAll("details.menu[open]")) if (!menu.contains(e.target)) menu.open = false;
 });

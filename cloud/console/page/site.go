@@ -6,6 +6,7 @@ import (
 	"html/template"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
 	"kennel/cloud/access"
@@ -31,7 +32,7 @@ type Frame struct {
 	Role   auth.Role
 	Here   string // the page's address, to come back to
 	Theme  string // light, dark, or "" for what the system says
-	Nav    []Link
+	Nav    []Menu
 	Aside  []Link // in the menu of the person
 	Crumbs []Link // the way to this page; the last is the page itself
 	Again  int    // fetch the page again after so many milliseconds; 0: not
@@ -42,6 +43,24 @@ type Frame struct {
 type Link struct {
 	Label, Address string
 	Current        bool
+}
+
+// Menu is a part of the main menu: one link, or several under a label.
+type Menu struct {
+	Label string // "": there is one link
+	Links []Link
+}
+
+// Labels of menus with several links.
+const (
+	Updates     = "Updates"
+	Connections = "Connections"
+	Cloud       = "Cloud"
+)
+
+// Current reports whether the page is one of the menu's.
+func (m Menu) Current() bool {
+	return slices.ContainsFunc(m.Links, func(l Link) bool { return l.Current })
 }
 
 // View makes a page. s is about a form that was sent from it.
@@ -65,7 +84,8 @@ type Action struct {
 // Extra is a page that a slice brings along; the site puts its frame and its menu around it.
 type Extra struct {
 	Label, Address string
-	Aside          bool // in the menu of the person, not in the main one
+	Menu           string // that of the main menu in which it stands; "": by itself
+	Aside          bool   // in the menu of the person, not in the main one
 	// Show returns what is below the heading, escaped by the slice's own html/template.
 	Show func(ctx context.Context) (template.HTML, error)
 	// Do does what a form on the page asks for; nil: there is none. Done says so on the page afterwards.

@@ -198,7 +198,7 @@ var list = template.Must(template.New("").Funcs(template.FuncMap{"ago": page.Ago
 
 // Page is the list as a page of the console.
 func Page(d *door.Door) page.Extra {
-	return page.Extra{Label: "Strangers", Address: "/strangers", Why: d.Why, Show: func(ctx context.Context) (template.HTML, error) {
+	return page.Extra{Label: "Strangers", Address: "/strangers", Menu: page.Connections, Why: d.Why, Show: func(ctx context.Context) (template.HTML, error) {
 		all, err := d.Strangers(ctx)
 		if err != nil {
 			return "", err

@@ -88,7 +88,7 @@ func Page(svc *originals.Service, log *slog.Logger) page.Extra {
 	var mu sync.Mutex
 	var last *originals.Result
 	return page.Extra{
-		Label: "Originals", Address: "/originals", Done: "The self-test is done.",
+		Label: "Originals", Address: "/originals", Menu: page.Connections, Done: "The self-test is done.",
 		Show: func(ctx context.Context) (template.HTML, error) {
 			var v struct {
 				originals.Guide

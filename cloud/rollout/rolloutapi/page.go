@@ -108,7 +108,7 @@ var pageBody = template.Must(template.New("").Funcs(template.FuncMap{"ago": page
 func Pages(svc *rollout.Service, state func(ctx context.Context, id thing.ID, limit int) (ota.State, error),
 	audit func(ctx context.Context, action, object, detail string) error) []page.Extra {
 	return []page.Extra{{
-		Label: "Rollouts", Address: "/rollouts", Done: "Done.",
+		Label: "Rollouts", Address: "/rollouts", Menu: page.Updates, Done: "Done.",
 		Show: func(ctx context.Context) (template.HTML, error) {
 			list, err := svc.List(ctx)
 			if err != nil {

@@ -47,7 +47,7 @@ func more(n int64) string {
 
 // Pages returns the page of the console.
 func Pages(book *storage.Book) []page.Extra {
-	return []page.Extra{{Label: "Storage", Address: "/storage", Show: func(ctx context.Context) (template.HTML, error) {
+	return []page.Extra{{Label: "Storage", Address: "/storage", Menu: page.Cloud, Show: func(ctx context.Context) (template.HTML, error) {
 		all, err := book.Usage(ctx)
 		if err != nil {
 			return "", err
