@@ -84,7 +84,7 @@ type Action struct {
 // Extra is a page that a slice brings along; the site puts its frame and its menu around it.
 type Extra struct {
 	Label, Address string
-	Menu           string // that of the main menu in which it stands; "": by itself
+	Menu           string // part of the main menu that holds it; "": a link by itself
 	Aside          bool   // in the menu of the person, not in the main one
 	// Show returns what is below the heading, escaped by the slice's own html/template.
 	Show func(ctx context.Context) (template.HTML, error)
