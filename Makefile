@@ -6,6 +6,9 @@ export PATH := $(PATH):/usr/local/go/bin:$(HOME)/go/bin
 
 # Everything without cgo but the race detector: each further way to build compiles all dependencies once more, minutes on a fresh machine.
 export CGO_ENABLED := 0
+# Without the checkout's path in them, packages that were compiled in one checkout need not be compiled in the next, nor in the folder where a test
+# builds the previous release.
+export GOFLAGS := -trimpath $(GOFLAGS)
 
 ROBOTS  ?= 5
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
@@ -118,12 +121,12 @@ soak: setup-test build ## lint, and the same tests in full: long seeds, many kil
 .PHONY: build
 build: ## the programs, into bin/
 	@mkdir -p bin
-	@set -o pipefail; go build -v -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/... 2>&1 | awk -f infra/progress.awk
+	@set -o pipefail; go build -v -ldflags '$(LDFLAGS)' -o bin/ ./cmd/... 2>&1 | awk -f infra/progress.awk
 
 .PHONY: build-arm
 build-arm: ## the robot's programs for ARM v7, into bin/arm/
 	@mkdir -p bin/arm
-	GOOS=linux GOARCH=arm GOARM=7 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/arm/ $(ROBOT_CMDS:%=./cmd/%)
+	GOOS=linux GOARCH=arm GOARM=7 go build -ldflags '$(LDFLAGS)' -o bin/arm/ $(ROBOT_CMDS:%=./cmd/%)
 
 .PHONY: vet
 vet: ## gofmt and go vet

@@ -106,7 +106,7 @@ func previousKenneld(t *testing.T) string {
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	archive := filepath.Join(dir, "previous.tar")
 	git("archive", "--format=tar", "-o", archive, commit)
-	for _, cmd := range [][]string{{"tar", "xf", archive}, {"go", "build", "-ldflags=-s -w", "-o", "kenneld.previous", "./cmd/kenneld"}} {
+	for _, cmd := range [][]string{{"tar", "xf", archive}, {"go", "build", "-trimpath", "-ldflags=-s -w", "-o", "kenneld.previous", "./cmd/kenneld"}} {
 		c := exec.Command(cmd[0], cmd[1:]...)
 		c.Dir, c.Env = dir, append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := c.CombinedOutput(); err != nil {
