@@ -112,6 +112,7 @@ type chaos struct {
 		ids map[string]string // id -> thing
 	}
 	changes atomic.Int64
+	stored  tally // for the test's own goroutine
 }
 
 // TestChaos (issue: what must hold 2): SIGKILL in seeded random order for two kenneld, robots' processes, Postgres and the broker, and
@@ -300,30 +301,27 @@ func (x *chaos) blow() string {
 
 // progress waits a little, and then until robots were told again that events are stored.
 func (x *chaos) progress() {
-	before := len(x.told())
+	before := x.stored.count(x.t, x.logs())
 	select {
 	case <-x.t.Context().Done():
 		return
 	case <-time.After(betweenBlows + time.Duration(x.rng.IntN(300))*time.Millisecond):
 	}
 	await(x.t, 2*time.Minute, "events are stored after the blow", func() error {
-		if n := len(x.told()); n <= before {
+		if n := x.stored.count(x.t, x.logs()); n <= before {
 			return fmt.Errorf("%d batches, as before", n)
 		}
 		return nil
 	})
 }
 
-// told reads from the robots' logs what they were told.
-func (x *chaos) told() []told {
-	var out []told
+// logs lists the robots' logs, which say what they were told.
+func (x *chaos) logs() (files []string) {
 	for _, name := range x.agents {
-		files, _ := filepath.Glob(filepath.Join(x.inst.Paths.Log, name+".log*"))
-		for _, f := range files {
-			out = append(out, toldIn(x.t, f)...)
-		}
+		of, _ := filepath.Glob(filepath.Join(x.inst.Paths.Log, name+".log*"))
+		files = append(files, of...)
 	}
-	return out
+	return files
 }
 
 // changeSettings is people who turn knobs, through whichever kenneld answers.
@@ -387,7 +385,7 @@ func (c *cluster) connect() *pgx.Conn {
 func (x *chaos) judgeAll(count map[string]int) {
 	t := x.t
 	db := x.connect()
-	promised := x.told()
+	promised := allTold(t, x.logs())
 	lost, double, events := judge(promised, storedSeqs(t, db))
 	t.Logf("blows %v; %d events promised in %d batches; %d settings changed, %d commands given", count, events, len(promised),
 		x.changes.Load(), len(x.command.ids))

@@ -35,14 +35,14 @@ func TestPostgresAway(t *testing.T) {
 	if out, err := x.apis[0].call(ctx, "GET", "/v1/things", nil, nil); out != 0 && out != 503 {
 		t.Errorf("the API while the database is down: %d, %v; want 503", out, err)
 	}
-	batches := len(x.told())
+	batches := x.stored.count(t, x.logs())
 	x.startPostgres()
 	back := time.Now()
 	rate := []int{} // batches acknowledged in each second of the recovery
 	backlog := 0
 	await(t, 5*time.Minute, "the backlog arrives", func() error {
 		if n := int(time.Since(back) / time.Second); n >= len(rate) {
-			now := len(x.told())
+			now := x.stored.count(t, x.logs())
 			rate, batches = append(rate, now-batches), now
 		}
 		db, err := x.tryConnect()
@@ -68,7 +68,7 @@ func TestPostgresAway(t *testing.T) {
 	})
 	took := time.Since(back).Round(100 * time.Millisecond)
 	x.awaitPresent(2 * time.Minute)
-	lost, double, events := judge(x.told(), storedSeqs(t, x.connect()))
+	lost, double, events := judge(allTold(t, x.logs()), storedSeqs(t, x.connect()))
 	t.Logf("database away %v; both kenneld %d MiB before, %d MiB at most; %d events, all in step %v after its return; batches by second %v",
 		away, before>>20, peak>>20, events, took, rate)
 	if len(lost)+len(double) > 0 {
