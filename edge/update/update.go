@@ -1,6 +1,6 @@
 // Package update installs releases, as the original's update engine does: it unpacks an archive while it downloads it, checks who signed it and
 // every byte of it, writes the slot that does not run, and makes that slot the next one to start (VEC-OTA-14). A power cut at any instant leaves a robot
-// that boots a whole system; the next try continues with the image at which the last one ended.
+// that boots a whole system; the next try continues near the byte at which the last one ended, and with the image if its writer left no place in it.
 //
 // All ways to an update end in Engine.Run: the cloud's wish, the owner's app, the command line.
 package update
@@ -65,6 +65,7 @@ type Config struct {
 type Engine struct {
 	cfg   Config
 	piece int64      // bytes of an image that are written at once
+	keep  int64      // bytes of an image from one checkpoint to the next
 	run   sync.Mutex // of one update
 }
 
@@ -88,7 +89,7 @@ func New(cfg Config) *Engine {
 			cfg.Log.Warn("status of the update not written", logging.Err, err)
 		}
 	}
-	return &Engine{cfg: cfg, piece: 1 << 20}
+	return &Engine{cfg: cfg, piece: 1 << 20, keep: 16 << 20}
 }
 
 // Address says where an archive is. It is asked for each connection, because a signed address ends.
@@ -306,7 +307,7 @@ func (j *job) images(a *archive.Reader, done int, c *slot.Content) error {
 		if i.Part == manifest.Changes {
 			err = j.delta(a, i, c)
 		} else {
-			err = j.image(a, i)
+			err = j.image(a, i, done)
 			c.Images[i.Part] = slot.Sum{Bytes: i.Bytes, SHA256: i.SHA256}
 		}
 		if err != nil {
@@ -321,22 +322,35 @@ func (j *job) images(a *archive.Reader, done int, c *slot.Content) error {
 	}
 }
 
-// image writes one image to its partition, synced.
-func (j *job) image(a *archive.Reader, i *archive.Image) error {
+// image writes one image to its partition, synced. An earlier try may have written its beginning; done images are before it.
+func (j *job) image(a *archive.Reader, i *archive.Image, done int) error {
 	f, err := j.cfg.Device.Write(i.Part)
 	if err != nil {
 		return err
 	}
-	buf := make([]byte, min(j.piece, i.Bytes+1))
-	for at := int64(0); ; {
+	at := i.Continues()
+	kept := at
+	if at > 0 {
+		if err := i.Continue(f); err != nil {
+			return errors.Join(err, f.Close())
+		}
+	}
+	for buf := make([]byte, min(j.piece, i.Bytes+1)); ; {
 		n, err := io.ReadFull(i, buf)
 		if n > 0 {
 			if _, err := f.WriteAt(buf[:n], at); err != nil {
 				return errors.Join(ota.Fail(ota.DiskFailed, "image %s at byte %d: %w", i.Part, at, err), f.Close())
 			}
 			at += int64(n)
-			if err := j.progress(a.Consumed()); err != nil {
-				return errors.Join(err, f.Close())
+			err := j.progress(a.Consumed())
+			if inside, offset, ok := i.Mark(); err == nil && ok && inside.Bytes-kept >= j.keep && j.d.tag != "" {
+				if err = f.Sync(); err == nil {
+					kept = inside.Bytes
+					err = (&checkpoint{At: offset, Tag: j.d.tag, Raw: a.Raw, Signature: a.Signature, Image: done, Inside: &inside}).write(j.cfg.Disk)
+				}
+			}
+			if err != nil {
+				return errors.Join(ota.Fail(ota.DiskFailed, "image %s at byte %d: %w", i.Part, at, err), f.Close())
 			}
 		}
 		if err == io.EOF || err == io.ErrUnexpectedEOF { // of ReadFull: errors of the image have a code around them
@@ -493,13 +507,14 @@ func (j *job) record(e events.Event) {
 	j.cfg.Record(context.WithoutCancel(j.ctx), e)
 }
 
-// checkpoint is where an update continues after a reboot: at the beginning of an image.
+// checkpoint is where an update continues after a reboot. A delta, which is small, is downloaded from its start.
 type checkpoint struct {
-	At        int64  `json:"at"`    // offset in the archive
-	Tag       string `json:"tag"`   // of the server for this archive
-	Image     int    `json:"image"` // the next one
-	Raw       []byte `json:"manifest"`
-	Signature []byte `json:"signature"`
+	At        int64           `json:"at"`    // offset in the archive
+	Tag       string          `json:"tag"`   // of the server for this archive
+	Image     int             `json:"image"` // the next one
+	Raw       []byte          `json:"manifest"`
+	Signature []byte          `json:"signature"`
+	Inside    *archive.Inside `json:"inside,omitempty"` // of that image; nil: at its beginning
 }
 
 const checkpointFile = "data/update-engine/checkpoint.json"
@@ -508,7 +523,7 @@ func (c *checkpoint) point() *archive.Point {
 	if c.At == 0 {
 		return nil
 	}
-	return &archive.Point{Raw: c.Raw, Signature: c.Signature, Images: c.Image, At: c.At}
+	return &archive.Point{Raw: c.Raw, Signature: c.Signature, Images: c.Image, At: c.At, Inside: c.Inside}
 }
 
 func (c *checkpoint) write(d disk.Disk) error {

@@ -152,7 +152,7 @@ func (r *robot) engine(change ...func(*Config)) *Engine {
 		c(&cfg)
 	}
 	e := New(cfg)
-	e.piece = 8 << 10
+	e.piece, e.keep = 8<<10, 20<<10
 	return e
 }
 
@@ -356,7 +356,7 @@ func newImagesOf(images map[manifest.Part][]byte, change func([]byte) []byte) ma
 	return out
 }
 
-// TestContinued: after a reboot an update continues with the image at which it ended; one that changed meanwhile starts from the beginning.
+// TestContinued: after a reboot an update continues in the image at which it ended; one that changed meanwhile starts from the beginning.
 func TestContinued(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -463,6 +463,40 @@ func TestDowngrade(t *testing.T) {
 		}
 		if _, err := r.engine().Run(t.Context(), Request{At: at, Downgrade: true}); ota.CodeOf(err) != want {
 			t.Errorf("development %t, downgrade: %v, want code %d", dev, err, want)
+		}
+	}
+}
+
+// TestContinuedInside: after a power cut within an image, plain or encrypted, only what follows the last checkpoint in it is sent again.
+func TestContinuedInside(t *testing.T) {
+	for _, password := range []string{"", "swordfish"} {
+		with := func(c *Config) { c.Password = []byte(password) }
+		data := archivetest.Make(manifest.Manifest{}, archivetest.Production(), password)
+		for n := 10; ; n++ {
+			r := newRobot(t)
+			at := r.put("/v.ota", data)
+			r.disk.CutAt(n)
+			_, err := r.engine(with).Run(t.Context(), Request{At: at})
+			if err == nil {
+				t.Fatal("no cut after a checkpoint in the second half of an image")
+			}
+			r.disk.Power(disktest.Torn, "run")
+			r.boot()
+			c := readCheckpoint(r.disk)
+			if c == nil || c.Inside == nil || c.Inside.Bytes < 35_000 {
+				continue
+			}
+			r.sent.Store(0)
+			if _, err := r.engine(with).Run(t.Context(), Request{At: at}); err != nil {
+				t.Fatal(err)
+			}
+			if most := int64(len(data)) - c.At; r.sent.Load() > most {
+				t.Errorf("%d bytes were sent after byte %d of %d, want %d", r.sent.Load(), c.At, len(data), most)
+			}
+			if s := r.boot(); s.Version != archivetest.Version {
+				t.Errorf("started %+v", s)
+			}
+			break
 		}
 	}
 }

@@ -9,6 +9,9 @@
 // An image is compressed with gzip and then, if its section says encryption=1, encrypted as "openssl enc -aes-256-ctr -md md5" does it: "Salted__", eight bytes
 // of salt, then the ciphertext. Key and IV are the MD5 of password and salt, in one round (VEC-OTA-07).
 //
+// Write flushes the compressor every 4 MB. A Reader notes these places as it passes them, and a later one can begin there if it has the image's beginning
+// (Image.Mark, Point). In an archive of another writer there are none, and it begins with the image.
+//
 // Reader takes an archive apart while it arrives and keeps nothing of it. The order of its checks is the order of what can be trusted: name and kind of the
 // tar entries, the signature, the manifest, and then each image's bytes as they pass. Each fault has the original's code:
 //

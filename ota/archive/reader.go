@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bufio"
 	"bytes"
+	"crypto/cipher"
 	"crypto/rsa"
 	"crypto/sha256"
 	"errors"
@@ -28,6 +29,7 @@ const (
 
 const (
 	readSize   = 64 << 10 // of one read of a compressed image
+	window     = 32 << 10 // before a block that it may repeat
 	maxPadding = 1 << 20  // zeros behind the archive: tar fills its last record, of 10 KiB unless told otherwise
 )
 
@@ -39,11 +41,20 @@ type Options struct {
 	Resume     *Point         // r begins there; nil: at the start of the archive
 }
 
-// Point is a place between two images of an archive, and what was read before it.
+// Point is a place in an archive at which a Reader can begin, and what was read before it.
 type Point struct {
-	Raw, Signature []byte // as in Reader; they are verified again
-	Images         int    // that were read before
-	At             int64  // byte of the archive: Reader.Offset
+	Raw, Signature []byte  // as in Reader; they are verified again
+	Images         int     // that were read before
+	At             int64   // byte of the archive: Reader.Offset, or that of the Inside
+	Inside         *Inside // nil: between two images
+}
+
+// Inside is a place within an image at which its decompression can begin: the end of a block, where the writer flushed.
+type Inside struct {
+	Bytes int64  `json:"bytes"`          // of the image before it
+	File  int64  `json:"file"`           // bytes of the image's file before it
+	Size  int64  `json:"size"`           // of that file
+	Salt  []byte `json:"salt,omitempty"` // of an encrypted image
 }
 
 // Reader reads an archive from its start to its end. Only Consumed may be called while another goroutine uses it.
@@ -56,9 +67,11 @@ type Reader struct {
 	src      *source
 	tar      *tar.Reader
 	password []byte
-	images   int    // returned so far
-	next     int64  // byte at which the next file begins
-	now      *Image // the last of them
+	images   int     // returned so far
+	next     int64   // byte at which the next file begins
+	now      *Image  // the last of them
+	inside   *Inside // of the next image; nil: it is read from its start
+	torn     bool    // tar does not know the file that was continued
 	err      error
 }
 
@@ -71,7 +84,7 @@ func Open(r io.Reader, o Options) (*Reader, error) {
 	a.tar = tar.NewReader(a.src)
 	var err error
 	if p := o.Resume; p != nil {
-		a.Raw, a.Signature, a.images, a.next = p.Raw, p.Signature, p.Images, p.At
+		a.Raw, a.Signature, a.images, a.next, a.inside = p.Raw, p.Signature, p.Images, p.At, p.Inside
 		a.src.n.Store(p.At)
 	} else if a.Raw, err = a.small(ManifestFile, manifest.MaxSize, ota.BadManifest); err != nil {
 		return nil, err
@@ -106,25 +119,38 @@ func (a *Reader) Next() (*Image, error) {
 		return nil, a.err
 	case a.now != nil && a.now.end == nil:
 		return nil, a.fail(ota.Other, "image %s was not read to its end", a.now.Part)
-	case a.images == len(a.Manifest.Images):
+	}
+	if err := a.after(); err != nil {
+		return nil, err
+	}
+	if a.images == len(a.Manifest.Images) {
 		return nil, a.finish()
 	}
 	i := &Image{Image: a.Manifest.Images[a.images], a: a, hash: sha256.New()}
 	i.left = i.Bytes
+	if a.inside != nil {
+		i.from, a.inside, a.torn, a.now = a.inside, nil, true, i
+		a.images++
+		return i, nil
+	}
 	h, err := a.entry(i.Part.File(), maxFile(i.Image), ota.BadArchive)
 	if err != nil {
 		return nil, err
 	}
 	i.Size = h.Size
-	body := io.Reader(a.tar)
+	i.in = &feed{r: a.tar}
 	if i.Encrypted {
-		if body, err = a.decrypt(i); err != nil {
+		if i.in.r, i.salt, err = a.decrypt(i); err != nil {
 			return nil, err
 		}
+		i.in.n = int64(len(salted) + saltSize)
 	}
-	if i.gz, err = gzip.NewReader(bufio.NewReaderSize(body, readSize)); err != nil {
+	i.buf = bufio.NewReaderSize(i.in, readSize)
+	gz, err := gzip.NewReader(i.buf)
+	if err != nil {
 		return nil, i.damaged(err)
 	}
+	i.gz = gz
 	a.now = i
 	a.images++
 	return i, nil
@@ -133,17 +159,31 @@ func (a *Reader) Next() (*Image, error) {
 // maxFile bounds an image's file: compression adds little to what cannot be compressed, and a longer file would only keep the robot busy.
 func maxFile(i manifest.Image) int64 { return i.Bytes + i.Bytes/64 + 4096 }
 
-func (a *Reader) decrypt(i *Image) (io.Reader, error) {
+func (a *Reader) decrypt(i *Image) (r io.Reader, salt []byte, err error) {
 	if len(a.password) == 0 {
-		return nil, a.fail(ota.BadEncryption, "image %s is encrypted, and no password is known", i.Part)
+		return nil, nil, a.fail(ota.BadEncryption, "image %s is encrypted, and no password is known", i.Part)
 	}
 	head := make([]byte, len(salted)+saltSize)
 	if n, err := io.ReadFull(a.tar, head); err != nil && a.cut(err) {
-		return nil, a.fail(ota.BadArchive, "the archive ends after %d bytes, in %s", a.Consumed(), i.Part.File())
+		return nil, nil, a.fail(ota.BadArchive, "the archive ends after %d bytes, in %s", a.Consumed(), i.Part.File())
 	} else if err != nil || !bytes.HasPrefix(head, []byte(salted)) {
-		return nil, a.fail(ota.BadEncryption, "image %s begins with %.16q: want %s and %d bytes of salt", i.Part, head[:n], salted, saltSize)
+		return nil, nil, a.fail(ota.BadEncryption, "image %s begins with %.16q: want %s and %d bytes of salt", i.Part, head[:n], salted, saltSize)
 	}
-	return decrypter(a.tar, a.password, head[len(salted):])
+	salt = head[len(salted):]
+	r, err = decrypter(a.tar, a.password, salt)
+	return r, salt, err
+}
+
+// after moves behind the file that was continued.
+func (a *Reader) after() error {
+	if !a.torn {
+		return nil
+	}
+	if _, err := io.CopyN(io.Discard, a.src, a.next-a.Consumed()); err != nil {
+		return a.fail(ota.BadArchive, "the archive ends after %d bytes, in %s", a.Consumed(), a.now.Part.File())
+	}
+	a.tar, a.torn = tar.NewReader(a.src), false
+	return nil
 }
 
 // entry moves to the next file, which must be the named one and have at most limit bytes, otherwise the code is over.
@@ -163,10 +203,12 @@ func (a *Reader) entry(name string, limit int64, over ota.Code) (*tar.Header, er
 	case h.Size > limit:
 		return nil, a.fail(over, "%s has %d bytes: at most %d", name, h.Size, limit)
 	}
-	const block = 512
-	a.next = a.Consumed() + (h.Size+block-1)/block*block
+	a.next = a.Consumed() + padded(h.Size)
 	return h, nil
 }
+
+// padded is the room of a file in a tar.
+func padded(size int64) int64 { return (size + 511) / 512 * 512 }
 
 // sparse reports whether the entry has holes that take no space in the archive.
 func sparse(h *tar.Header) bool {
@@ -248,10 +290,88 @@ type Image struct {
 	Size int64 // of its file in the archive
 
 	a    *Reader
-	gz   *gzip.Reader
+	in   *feed
+	buf  *bufio.Reader // of in
+	gz   io.Reader     // of buf
+	salt []byte
 	hash hash.Hash
 	left int64
+	mark *Inside // the last place at which it can be continued; nil: none so far
+	from *Inside // it is continued there, and Continue was not called yet; nil: it is not
 	end  error
+}
+
+// feed counts what is read, and keeps the last piece.
+type feed struct {
+	r    io.Reader
+	n    int64
+	last []byte // in the memory of the reader above
+}
+
+func (f *feed) Read(p []byte) (int, error) {
+	n, err := f.r.Read(p)
+	f.n, f.last = f.n+int64(n), p[:n]
+	return n, err
+}
+
+// Continues returns the bytes of the image that an earlier Reader gave out; if there are any, Continue must be called before Read.
+func (i *Image) Continues() int64 {
+	if i.from == nil {
+		return 0
+	}
+	return i.from.Bytes
+}
+
+// Continue takes what the earlier Reader gave out of the image. If that is damaged, the image ends with a wrong hash.
+func (i *Image) Continue(before io.ReaderAt) error {
+	a, p := i.a, i.from
+	start := a.Consumed() - p.File // of the file, in the archive
+	if p.Bytes <= 0 || p.Bytes > i.Bytes || p.File < 0 || p.File > p.Size || p.Size > maxFile(i.Image) || start < 0 ||
+		i.Encrypted && p.File < int64(len(salted)+saltSize) {
+		return a.fail(ota.Other, "image %s cannot be continued after %d of %d bytes", i.Part, p.Bytes, i.Bytes)
+	}
+	dict := make([]byte, min(window, p.Bytes))
+	_, err := io.CopyBuffer(struct{ io.Writer }{i.hash}, struct{ io.Reader }{io.NewSectionReader(before, 0, p.Bytes)}, make([]byte, readSize))
+	if err == nil {
+		_, err = before.ReadAt(dict, p.Bytes-int64(len(dict)))
+	}
+	if err != nil {
+		return a.fail(ota.DiskFailed, "image %s before byte %d: %w", i.Part, p.Bytes, err)
+	}
+	i.Size, i.left, i.from, i.salt, a.next = p.Size, i.Bytes-p.Bytes, nil, p.Salt, start+padded(p.Size)
+	i.in = &feed{r: io.LimitReader(a.src, p.Size-p.File), n: p.File}
+	if i.Encrypted {
+		s, err := stream(a.password, p.Salt)
+		if err != nil {
+			return a.fail(ota.BadEncryption, "image %s: %w", i.Part, err)
+		}
+		skip := p.File - int64(len(salted)+saltSize)
+		for b := make([]byte, min(window, skip)); skip > 0; skip -= int64(len(b)) {
+			b = b[:min(skip, int64(len(b)))]
+			s.XORKeyStream(b, b)
+		}
+		i.in.r = cipher.StreamReader{S: s, R: i.in.r}
+	}
+	i.buf = bufio.NewReaderSize(i.in, readSize)
+	i.gz = flate.NewReaderDict(i.buf, dict)
+	return nil
+}
+
+// Mark returns the last place at which the image can be continued, and its byte of the archive.
+func (i *Image) Mark() (p Inside, at int64, ok bool) {
+	if i.mark == nil {
+		return p, 0, false
+	}
+	return *i.mark, i.a.next - padded(i.Size) + i.mark.File, true
+}
+
+// note notes a place where decompression can begin: a block of no bytes, with which writers flush, was the last that was read, and all before it was
+// given out. That other data look the same has next to no chance, and would end with a wrong hash.
+func (i *Image) note() {
+	k := len(i.in.last) - i.buf.Buffered()
+	if k >= 4 && string(i.in.last[k-4:k]) == "\x00\x00\xff\xff" {
+		i.mark = &Inside{Bytes: i.Bytes - i.left, File: i.in.n - int64(i.buf.Buffered()), Size: i.Size, Salt: i.salt}
+	}
 }
 
 // Read gives out the image. It returns io.EOF only when length and hash are those of the manifest: no image may be put to use before.
@@ -259,10 +379,16 @@ func (i *Image) Read(p []byte) (int, error) {
 	if i.end != nil {
 		return 0, i.end
 	}
+	if i.from != nil {
+		return 0, i.a.fail(ota.Other, "image %s was not continued", i.Part)
+	}
 	if i.left > 0 {
-		n, err := i.gz.Read(p[:min(int64(len(p)), i.left)])
+		p = p[:min(int64(len(p)), i.left)]
+		n, err := i.gz.Read(p)
 		i.hash.Write(p[:n])
-		i.left -= int64(n)
+		if i.left -= int64(n); n < len(p) {
+			i.note()
+		}
 		if err != nil && (!errors.Is(err, io.EOF) || i.left > 0) {
 			return n, i.damaged(err)
 		}

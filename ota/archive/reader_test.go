@@ -362,3 +362,106 @@ func TestResume(t *testing.T) {
 		}
 	}
 }
+
+// TestResumeInside: a reader continues within an image, wherever the writer flushed, plain and encrypted; what is not the beginning of that image ends it
+// with a wrong hash, and a place that cannot be is refused.
+func TestResumeInside(t *testing.T) {
+	for _, password := range []string{"", "swordfish"} {
+		images := archivetest.Production()
+		whole := archivetest.Make(manifest.Manifest{}, images, password)
+		a, err := archive.Open(bytes.NewReader(whole), options(password))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var points []archive.Point
+		for n := range a.Manifest.Images {
+			i, err := a.Next()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for last := int64(0); err == nil; {
+				_, err = io.ReadFull(i, make([]byte, 1000))
+				if p, at, ok := i.Mark(); ok && p.Bytes > last {
+					last = p.Bytes
+					points = append(points, archive.Point{Raw: a.Raw, Signature: a.Signature, Images: n, At: at, Inside: &p})
+				}
+			}
+		}
+		if len(points) < 7 {
+			t.Fatalf("%d places in images of 20,000 and 70,000 bytes, flushed each 9001", len(points))
+		}
+		resume := func(p archive.Point, change func([]byte)) error {
+			o := options(password)
+			o.Resume = &p
+			b, err := archive.Open(bytes.NewReader(whole[p.At:]), o)
+			if err != nil {
+				return err
+			}
+			i, err := b.Next()
+			if err != nil {
+				return err
+			}
+			before := slices.Clone(images[i.Part][:p.Inside.Bytes])
+			change(before)
+			if i.Continues() != p.Inside.Bytes {
+				t.Errorf("continues after %d bytes, want %d", i.Continues(), p.Inside.Bytes)
+			}
+			if err := i.Continue(bytes.NewReader(before)); err != nil {
+				return err
+			}
+			rest, err := io.ReadAll(i)
+			if err != nil {
+				return err
+			}
+			if !bytes.Equal(rest, images[i.Part][len(before):]) {
+				t.Errorf("%s after %d bytes: not the rest of it", i.Part, len(before))
+			}
+			for range b.Manifest.Images[p.Images+1:] {
+				i, err := b.Next()
+				if err != nil {
+					return err
+				}
+				if got, err := io.ReadAll(i); err != nil || !bytes.Equal(got, images[i.Part]) {
+					t.Errorf("%s, the next one: %v", i.Part, err)
+				}
+			}
+			if _, err := b.Next(); !errors.Is(err, io.EOF) || b.Consumed() != int64(len(whole)) {
+				t.Errorf("%v at byte %d, want the end at %d", err, b.Consumed(), len(whole))
+			}
+			return nil
+		}
+		for _, p := range points {
+			if err := resume(p, func([]byte) {}); err != nil {
+				t.Errorf("image %d after %d bytes: %v", p.Images, p.Inside.Bytes, err)
+			}
+			if err := resume(p, func(b []byte) { b[0]++ }); ota.CodeOf(err) != ota.NotAuthentic {
+				t.Errorf("damaged: %v, want code %d", err, ota.NotAuthentic)
+			}
+			for name, change := range map[string]func(*archive.Inside){
+				"before the image": func(i *archive.Inside) { i.Bytes = -1 }, "behind it": func(i *archive.Inside) { i.Bytes = 70_001 },
+				"before the file": func(i *archive.Inside) { i.File = -1 }, "behind the file": func(i *archive.Inside) { i.File = i.Size + 1 },
+				"a large file": func(i *archive.Inside) { i.Size = 1 << 40 }, "before the archive": func(i *archive.Inside) { i.File, i.Size = 71_000, 72_000 },
+			} {
+				inside := *p.Inside
+				change(&inside)
+				p.Inside = &inside
+				o := options(password)
+				o.Resume = &p
+				b, err := archive.Open(bytes.NewReader(whole[p.At:]), o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				i, err := b.Next()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := i.Continue(bytes.NewReader(make([]byte, 70_001))); err == nil {
+					t.Errorf("%s: continued", name)
+				}
+				if _, err := i.Read(make([]byte, 1)); err == nil {
+					t.Errorf("%s: read", name)
+				}
+			}
+		}
+	}
+}

@@ -26,6 +26,7 @@ type WriteOptions struct {
 	Key      crypto.Signer // an RSA key
 	Password []byte        // encrypts all images; none: they are not encrypted
 	Level    int           // of gzip, 1 to 9; 0 is the usual one
+	Flush    int64         // bytes of an image from one place at which it can be continued to the next; 0: 4 MB
 	TempDir  string        // for the compressed images; "" is the system's
 }
 
@@ -72,7 +73,7 @@ func Write(w io.Writer, m *manifest.Manifest, images map[manifest.Part]io.Reader
 		if packed[n], err = temporary(o.TempDir); err != nil {
 			return err
 		}
-		if err := compress(packed[n], images[i.Part], i, o.Level); err != nil {
+		if err := compress(packed[n], images[i.Part], i, o.Level, cmp.Or(o.Flush, flush)); err != nil {
 			return fmt.Errorf("pack image %s: %w", i.Part, err)
 		}
 	}
@@ -104,15 +105,27 @@ func temporary(dir string) (*os.File, error) {
 	return f, nil
 }
 
+// flush is no multiple of the window: a reader whose window is full when the flush comes has nothing left to give out, and does not see it.
+const flush = 4_000_000
+
 // compress reads an image and fills in its length and hash.
-func compress(w io.Writer, r io.Reader, i *manifest.Image, level int) error {
+func compress(w io.Writer, r io.Reader, i *manifest.Image, level int, flush int64) error {
 	z, err := gzip.NewWriterLevel(w, cmp.Or(level, gzip.DefaultCompression))
 	if err != nil {
 		return err
 	}
 	h := sha256.New()
-	if i.Bytes, err = io.CopyBuffer(io.MultiWriter(z, h), onlyReader{r}, make([]byte, readSize)); err != nil {
-		return err
+	i.Bytes = 0
+	for buf := make([]byte, readSize); ; {
+		n, err := io.CopyBuffer(io.MultiWriter(z, h), onlyReader{io.LimitReader(r, flush)}, buf)
+		if i.Bytes += n; err != nil {
+			return err
+		} else if n < flush {
+			break
+		}
+		if err := z.Flush(); err != nil {
+			return err
+		}
 	}
 	h.Sum(i.SHA256[:0])
 	return z.Close()

@@ -82,7 +82,7 @@ func Make(m manifest.Manifest, images map[manifest.Part][]byte, password string)
 		readers[p] = bytes.NewReader(b)
 	}
 	var out bytes.Buffer
-	if err := archive.Write(&out, &m, readers, archive.WriteOptions{Key: Key(), Password: []byte(password)}); err != nil {
+	if err := archive.Write(&out, &m, readers, archive.WriteOptions{Key: Key(), Password: []byte(password), Flush: 9001}); err != nil {
 		panic(fmt.Sprintf("archivetest: %v", err))
 	}
 	return out.Bytes()
