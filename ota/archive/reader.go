@@ -45,7 +45,7 @@ type Options struct {
 type Point struct {
 	Raw, Signature []byte  // as in Reader; they are verified again
 	Images         int     // that were read before
-	At             int64   // byte of the archive: Reader.Offset, or that of the Inside
+	At             int64   // byte of the archive, as Reader.Offset or Image.Mark returned it
 	Inside         *Inside // nil: between two images
 }
 
