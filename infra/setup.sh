@@ -34,6 +34,8 @@ have_npm() { command -v npm >/dev/null; }
 package_npm=npm
 have_zstd() { command -v zstd >/dev/null; }
 package_zstd=zstd
+have_swupdate() { command -v swupdate >/dev/null; }
+package_swupdate=swupdate
 
 # drivers installs what drives the browser in tests, as infra/browser/package-lock.json names it, unless it is there. The network is asked once.
 drivers() {
@@ -54,7 +56,7 @@ drivers() {
 
 case "${1:-}" in
 run) needs=(go postgres) ;;
-test) needs=(go git openssl postgres gcc qemu promtool mosquitto haproxy systemd chromium node npm zstd) ;;
+test) needs=(go git openssl postgres gcc qemu promtool mosquitto haproxy systemd chromium node npm zstd swupdate) ;;
 arm) needs=(go gcc qemu) ;;
 bench) needs=(go openssl postgres cyclictest zstd) ;;
 *) echo "usage: $0 run|test|arm|bench" >&2; exit 2 ;;

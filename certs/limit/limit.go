@@ -81,6 +81,20 @@ func (k *Keyed) Allow(key string) time.Duration {
 	return 0
 }
 
+// Wait returns how long to wait for the next attempt of key, and takes none: for those that only failed attempts count against.
+func (k *Keyed) Wait(key string) time.Duration {
+	now := k.now()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	b := k.buckets[k.norm(key)]
+	if b == nil {
+		return 0
+	}
+	r := b.ReserveN(now, 1)
+	defer r.CancelAt(now)
+	return r.DelayFrom(now)
+}
+
 // room makes room for one key. It drops the keys whose tokens are all back, a search made at most once a second, else an arbitrary key.
 // Under a flood from more addresses than fit, memory stays bounded and a dropped key starts again with all its tokens.
 func (k *Keyed) room(now time.Time) {

@@ -30,6 +30,28 @@ func TestBurstThenPace(t *testing.T) {
 	})
 }
 
+// TestWait: to ask how long to wait takes no attempt.
+func TestWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := New(10*time.Second, 1)
+		for range 5 {
+			if wait := k.Wait("a"); wait != 0 {
+				t.Fatalf("nothing was tried: %v", wait)
+			}
+		}
+		k.Allow("a")
+		for range 5 {
+			if wait := k.Wait("a"); wait <= 9*time.Second || wait > 10*time.Second {
+				t.Fatalf("after the one attempt: %v, want 10s", wait)
+			}
+		}
+		time.Sleep(10 * time.Second) // simulated
+		if wait := k.Wait("a"); wait != 0 || k.Allow("a") != 0 {
+			t.Errorf("after the pause: %v", wait)
+		}
+	})
+}
+
 func TestAddressesShareTheirNetwork(t *testing.T) {
 	for _, c := range []struct{ a, b string }{
 		{"192.0.2.1:1000", "192.0.2.1:2000"},

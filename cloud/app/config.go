@@ -59,6 +59,7 @@ type Config struct {
 	Volumes  []string              `koanf:"volumes"`
 	Webhooks fleet.WebhooksConfig  `koanf:"webhooks"`
 	Releases orders.ReleasesConfig `koanf:"releases"`
+	Devices  orders.DevicesConfig  `koanf:"devices"` // that run SWUpdate
 	Metrics  MetricsConfig         `koanf:"metrics"`
 	Traces   telemetry.TraceConfig `koanf:"traces"`
 }

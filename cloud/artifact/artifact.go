@@ -5,6 +5,7 @@
 //
 //	ota/vic/2.0.1.6076/production-0f1e2d3c4b5a6978.ota       the first 16 digits of its SHA-256
 //	ota/vic/2.0.1.6076/1.8.0.6051-8796a5b4c3d2e1f0.ota       the delta from 1.8.0.6051
+//	ota/vic/2.0.1.6076/swu-6a5b4c3d2e1f0987.swu              the file for devices that run SWUpdate
 //
 // The object comes first and the row last, so that a row always has its object. An object without a row, which a crash may leave, is used by the next upload of
 // the same archive, or swept.
@@ -39,19 +40,27 @@ type Artifact struct {
 	Dev     bool          `json:"ankidev"`                // for development robots
 	Size    int64         `json:"size"`                   // bytes
 	SHA256  string        `json:"sha256"`                 // of the whole archive, hex
+	SHA1    string        `json:"sha1,omitempty"`         // of one for SWUpdate alone, as is MD5
+	MD5     string        `json:"md5,omitempty"`
 	Created time.Time     `json:"created"`
 	By      string        `json:"by"` // who uploaded it
 
 	Manifest *manifest.Manifest `json:"-"` // of an archive that is being stored
 }
 
+// SWU is the kind of files for devices that run SWUpdate. A release has at most one, beside the archives for other robots.
+const SWU manifest.Kind = "swu"
+
 // Key returns the key of the archive's object.
 func (a Artifact) Key() string {
-	name := string(a.Kind)
+	name, form := string(a.Kind), ".ota"
 	if a.Base != "" {
 		name = string(a.Base)
 	}
-	return path.Join(prefix, string(a.Species), string(a.Version), name+"-"+a.SHA256[:16]+".ota")
+	if a.Kind == SWU {
+		form = ".swu"
+	}
+	return path.Join(prefix, string(a.Species), string(a.Version), name+"-"+a.SHA256[:16]+form)
 }
 
 // ParseKey returns what a key says of its archive: species, version, and the beginning of the SHA-256.
@@ -59,9 +68,9 @@ func ParseKey(key string) (species, version, sha256 string, err error) {
 	part := strings.Split(key, "/")
 	i := strings.LastIndexByte(key, '-')
 	if len(part) != 4 || part[0] != prefix || !strings.Contains(part[3], "-") {
-		return "", "", "", errs.New(errs.Invalid, "key %.200q: want ota/SPECIES/VERSION/KIND-SHA256.ota", key)
+		return "", "", "", errs.New(errs.Invalid, "key %.200q: want ota/SPECIES/VERSION/KIND-SHA256.ota or .swu", key)
 	}
-	return part[1], part[2], strings.TrimSuffix(key[i+1:], ".ota"), nil
+	return part[1], part[2], strings.TrimSuffix(strings.TrimSuffix(key[i+1:], ".ota"), ".swu"), nil
 }
 
 // ETag is the strong entity tag of the archive.

@@ -1,7 +1,10 @@
 package artifact
 
 import (
+	"bufio"
 	"context"
+	"crypto/md5"
+	"crypto/sha1"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -17,6 +20,7 @@ import (
 	"kennel/ota/archive"
 	"kennel/ota/delta"
 	"kennel/ota/manifest"
+	"kennel/ota/swu"
 )
 
 // MaxSize bounds an archive: one request of S3 has at most so many bytes.
@@ -25,7 +29,8 @@ const MaxSize = 5 << 30
 // Upload is an archive that comes.
 type Upload struct {
 	Species thing.Species
-	SHA256  string // that it must have, hex
+	SHA256  string      // that it must have, hex
+	Version ota.Version // of a file for SWUpdate, which does not say it itself; else ""
 	Size    int64
 	Body    io.Reader
 	Notes   string // of the release, if it is not known yet
@@ -56,11 +61,18 @@ func (s *Service) Upload(ctx context.Context, u Upload) (Artifact, error) {
 	if a, err := s.Store.Get(ctx, u.Species, u.SHA256); errs.KindOf(err) != errs.NotFound || err == nil {
 		return a, err
 	}
+	body := bufio.NewReader(u.Body)
+	if start, _ := body.Peek(6); swu.Is(start) { // what cannot be read is found out below
+		return s.uploadSWU(ctx, u, body)
+	}
+	if u.Version != "" {
+		return Artifact{}, errs.New(errs.Invalid, "version %.40q given with an archive that says its own", u.Version)
+	}
 	if len(s.Keys) == 0 {
 		return Artifact{}, errs.Coded(errs.Unavailable, "no_release_keys", "this cloud knows no key that signs releases; set releases.keys")
 	}
 	p := passing{sum: sha256.New()}
-	r, err := archive.Open(io.TeeReader(u.Body, &p), archive.Options{Unverified: true, Password: s.Password})
+	r, err := archive.Open(io.TeeReader(body, &p), archive.Options{Unverified: true, Password: s.Password})
 	if err == nil {
 		err = s.signed(r)
 	}
@@ -75,10 +87,36 @@ func (s *Service) Upload(ctx context.Context, u Upload) (Artifact, error) {
 	if err := u.Audit(ctx, AuditUpload, string(a.Species), a.line()); err != nil {
 		return a, err
 	}
-	if err := s.store(ctx, a, r, &p); err != nil {
+	if err := s.store(ctx, a, func() error { return verify(r) }, &p); err != nil {
 		return a, err
 	}
-	err = s.Add(ctx, ota.Release{Species: a.Species, Version: a.Version, Notes: u.Notes})
+	return s.keep(ctx, a, u.Notes)
+}
+
+// uploadSWU is Upload for a file for SWUpdate. The device judges who signed it.
+func (s *Service) uploadSWU(ctx context.Context, u Upload, body io.Reader) (Artifact, error) {
+	a := Artifact{Species: u.Species, Version: u.Version, Kind: SWU, Size: u.Size, SHA256: u.SHA256, By: u.By, Manifest: &manifest.Manifest{Version: u.Version}}
+	if _, err := ota.ParseVersion(string(u.Version)); err != nil {
+		return a, errs.New(errs.Invalid, "a file for SWUpdate does not say its version in one way; give it: %w", err)
+	}
+	if err := s.free(ctx, a); err != nil {
+		return a, err
+	}
+	if err := u.Audit(ctx, AuditUpload, string(a.Species), a.line()); err != nil {
+		return a, err
+	}
+	sum1, sum5 := sha1.New(), md5.New() // what clients compare, beside TLS and the signature
+	p := passing{sum: sha256.New()}
+	if err := s.store(ctx, a, func() error { return swu.Check(io.TeeReader(body, io.MultiWriter(&p, sum1, sum5))) }, &p); err != nil {
+		return a, err
+	}
+	a.SHA1, a.MD5 = hex.EncodeToString(sum1.Sum(nil)), hex.EncodeToString(sum5.Sum(nil))
+	return s.keep(ctx, a, u.Notes)
+}
+
+// keep makes an archive and its release known, once its object is there.
+func (s *Service) keep(ctx context.Context, a Artifact, notes string) (Artifact, error) {
+	err := s.Add(ctx, ota.Release{Species: a.Species, Version: a.Version, Notes: notes})
 	if err != nil && errs.KindOf(err) != errs.Conflict {
 		return a, err
 	}
@@ -135,8 +173,8 @@ func Taken(a Artifact) error {
 	return errs.Coded(errs.Conflict, "archive_exists", "release %s of %s has another archive of this kind (%s); a changed archive needs a new version", a.Version, a.Species, a.Title())
 }
 
-// store sends the archive on to the object store while r verifies it. The last byte is sent when all is verified; the store keeps nothing of a body that is cut.
-func (s *Service) store(ctx context.Context, a Artifact, r *archive.Reader, p *passing) error {
+// store sends the archive on to the object store while verify reads it through p. The last byte is sent when all is verified; the store keeps nothing of a body that is cut.
+func (s *Service) store(ctx context.Context, a Artifact, verify func() error, p *passing) error {
 	in, out := io.Pipe()
 	stored := make(chan error, 1) // the one result
 	go func() {
@@ -146,7 +184,7 @@ func (s *Service) store(ctx context.Context, a Artifact, r *archive.Reader, p *p
 		stored <- err
 	}()
 	p.to = out
-	err := verify(r)
+	err := verify()
 	if sum := hex.EncodeToString(p.sum.Sum(nil)); err == nil && sum != a.SHA256 {
 		err = errs.New(errs.Invalid, "the archive has SHA-256 %s, want %s; it was changed on its way, or another file was named", sum, a.SHA256)
 	}

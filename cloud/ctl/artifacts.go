@@ -29,25 +29,27 @@ import (
 const storeTime = 5 * time.Minute
 
 func (a *app) releasesUpload() *cobra.Command {
-	var species, notes string
+	var species, version, notes string
 	cmd := a.runs(&cobra.Command{Use: "upload FILE", Short: "Upload an archive of a release, which becomes known",
 		Long: "The cloud verifies the archive while it comes and keeps none that robots would refuse. Version and kind are those of its manifest.\n" +
+			"A file for SWUpdate (.swu) has no version that all devices read: give it with -version. The devices judge its signature.\n" +
 			"After a break, give the same command again: an archive that was stored is not sent a second time.",
-		Example: "  kennelctl releases upload vicos-2.0.1.6076.ota -notes 'quieter motors'"},
+		Example: "  kennelctl releases upload vicos-2.0.1.6076.ota -notes 'quieter motors'\n  kennelctl releases upload arm.swu -species amigo -version 1.4.0.12"},
 		func(cmd *cobra.Command, args []string) error {
-			r, err := a.upload(cmd, args[0], species, notes)
+			r, err := a.upload(cmd, args[0], species, url.Values{"notes": {notes}, "version": {version}})
 			return show(cmd, r, err, func(t *cli.Table, x client.Artifact) {
 				pairs(t, "species", x.Species, "version", x.Version, "kind", archiveKind(x), "size", x.Size, "sha256", x.Sha256, "uploaded", x.Created, "by", x.By)
 			})
 		})
 	cmd.Flags().StringVar(&species, "species", string(thing.Vector), "`SPECIES` that the release is for: vic, amigo, pleo or aibo")
+	cmd.Flags().StringVar(&version, "version", "", "`VERSION` of a file for SWUpdate")
 	cmd.Flags().StringVar(&notes, "notes", "", "`TEXT` for people, if the release is not known yet")
 	_ = cmd.RegisterFlagCompletionFunc("species", completeSpecies)
 	return cmd
 }
 
 // upload sends a file, and says on a terminal how far it is.
-func (a *app) upload(cmd *cobra.Command, name, species, notes string) (r reply[client.Artifact], err error) {
+func (a *app) upload(cmd *cobra.Command, name, species string, query url.Values) (r reply[client.Artifact], err error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return r, errs.New(errs.Invalid, "%w", err)
@@ -76,7 +78,7 @@ func (a *app) upload(cmd *cobra.Command, name, species, notes string) (r reply[c
 		body.out = out
 	}
 	defer body.end()
-	path := "/v1/releases/" + url.PathEscape(species) + "/archives/" + hex.EncodeToString(sum.Sum(nil)) + "?" + url.Values{"notes": {notes}}.Encode()
+	path := "/v1/releases/" + url.PathEscape(species) + "/archives/" + hex.EncodeToString(sum.Sum(nil)) + "?" + query.Encode()
 	resp, err := c.send(cmd.Context(), http.MethodPut, path, body, http.Header{"Accept": {"application/json"}, "Content-Type": {"application/octet-stream"}})
 	if err != nil {
 		return r, err
@@ -156,7 +158,7 @@ func archivesOf(all []client.Artifact, r client.Release) string {
 		}
 	}
 	var words []string
-	for _, kind := range []string{"production", "delta", "factory"} {
+	for _, kind := range []string{"production", "delta", "factory", "swu"} {
 		if n[kind] > 0 {
 			words = append(words, fmt.Sprint(n[kind], " ", kind))
 		}

@@ -175,6 +175,7 @@ func (a *app) robotDetails() []*cobra.Command {
 			rows("SERIAL|FOR|FROM|UNTIL|REVOKED|REASON", func(c client.Certificate) cells {
 				return cells{c.Serial, c.Method, c.NotBefore, c.NotAfter, c.Revoked, c.Reason}
 			})),
+		a.robotsDeviceToken(),
 		group(describe("tokens", "Access tokens with which a robot acts for its owner", "robots tokens list vic:00e20100"),
 			shows(a, describe("list THING", "List a robot's access tokens", "robots tokens list vic:00e20100"),
 				first(a.api.GetThingsThingTokens), rows("TOKEN|ISSUED|UNTIL|BY|REVOKED|REASON", func(k client.Token) cells {
@@ -201,6 +202,23 @@ func (a *app) robotDetails() []*cobra.Command {
 				return a.api.DeleteThingsThingOwner(ctx, args[0], client.ReleaseRequest{Reason: reason})
 			}, said[client.None]("%s has no owner now")),
 	}
+}
+
+func (a *app) robotsDeviceToken() *cobra.Command {
+	var none bool
+	cmd := a.runs(&cobra.Command{Use: "device-token THING", Short: "Make the token of a device that runs SWUpdate",
+		Long:    "The device shows it as suricatta's targettoken. It takes the place of an earlier one and is shown only once. -none takes it away.",
+		Example: "  kennelctl robots device-token amigo:arm-7"},
+		func(cmd *cobra.Command, args []string) error {
+			if none {
+				_, err := a.api.DeleteThingsThingDeviceToken(cmd.Context(), args[0])
+				return err
+			}
+			r, err := a.api.PostThingsThingDeviceToken(cmd.Context(), args[0])
+			return show(cmd, r, err, func(t *cli.Table, k client.DeviceToken) { pairs(t, "thing", k.Thing, "token", k.Token) })
+		})
+	cmd.Flags().BoolVar(&none, "none", false, "take the token away")
+	return cmd
 }
 
 func (a *app) robotsHistory() *cobra.Command {

@@ -1,6 +1,6 @@
 // Package artifactapi serves archives and channels over HTTP: to operators
 //
-//	PUT /v1/releases/{species}/archives/{sum}?notes=     the archive as it is; Artifact
+//	PUT /v1/releases/{species}/archives/{sum}?notes=&version=   the archive as it is; Artifact. version: of a file for SWUpdate
 //	GET /v1/archives?species=&version=                      DELETE /v1/archives/{species}/{sum}
 //	GET /v1/channels?species=                               PUT /v1/channels/{species}/{channel} {version}   "" offers none
 //
@@ -80,7 +80,8 @@ func Mount(mux *http.ServeMux, svc *artifact.Service, audit func(ctx context.Con
 		u.By, u.Audit = auth.CallerFrom(ctx).Subject(), audit
 		return svc.Upload(ctx, u)
 	})), func(r *http.Request) (any, error) {
-		u := artifact.Upload{Species: thing.Species(r.PathValue("species")), SHA256: r.PathValue("sum"), Size: r.ContentLength, Body: r.Body, Notes: r.URL.Query().Get("notes")}
+		u := artifact.Upload{Species: thing.Species(r.PathValue("species")), SHA256: r.PathValue("sum"), Size: r.ContentLength, Body: r.Body, Notes: r.URL.Query().Get("notes"),
+			Version: ota.Version(r.URL.Query().Get("version"))}
 		if len(u.Notes) > ota.MaxNotes {
 			return nil, errs.New(errs.Invalid, "notes have %d bytes: at most %d", len(u.Notes), ota.MaxNotes)
 		}

@@ -119,10 +119,15 @@ func later(w http.ResponseWriter, seconds, why string) {
 
 // serve sends the archive, or the ranges of it that are asked for.
 func (f *Files) serve(w http.ResponseWriter, r *http.Request, file artifact.File, a artifact.Artifact) {
+	f.sent(file.Channel, string(a.Version), send(w, r, f.svc, f.log, a))
+}
+
+// send sends the archive, or the ranges of it that are asked for, and returns how many bytes were read.
+func send(w http.ResponseWriter, r *http.Request, svc *artifact.Service, log *slog.Logger, a artifact.Artifact) int {
 	o := &object{size: a.Size, open: func(at int64) (io.ReadCloser, error) {
-		body, _, err := f.svc.Objects.Get(r.Context(), a.Key(), at, 0)
+		body, _, err := svc.Objects.Get(r.Context(), a.Key(), at, 0)
 		if err != nil && r.Context().Err() == nil {
-			f.log.ErrorContext(r.Context(), "archive not read", "path", r.URL.Path, logging.Err, err)
+			log.ErrorContext(r.Context(), "archive not read", "path", r.URL.Path, logging.Err, err)
 		}
 		return body, err
 	}}
@@ -131,7 +136,24 @@ func (f *Files) serve(w http.ResponseWriter, r *http.Request, file artifact.File
 	h.Set("ETag", a.ETag())
 	h.Set("Content-Type", "application/octet-stream")
 	http.ServeContent(w, r, "", a.Created, o)
-	f.sent(file.Channel, string(a.Version), o.read)
+	return o.read
+}
+
+// Sender sends an archive to a device that may have it.
+type Sender func(w http.ResponseWriter, r *http.Request, a artifact.Artifact)
+
+// NewSender returns a Sender with at most downloads at once; others are told to ask again.
+func NewSender(svc *artifact.Service, downloads int, log *slog.Logger) Sender {
+	slots := make(chan struct{}, downloads) // one for each download
+	return func(w http.ResponseWriter, r *http.Request, a artifact.Artifact) {
+		select {
+		case slots <- struct{}{}:
+			defer func() { <-slots }()
+			send(w, r, svc, log, a)
+		default:
+			later(w, "60", "too many downloads at once; try again later")
+		}
+	}
 }
 
 // object is a file in the object store, opened where it is read.

@@ -1,4 +1,4 @@
-// Package artifactpg keeps the list of archives, and what channels offer, in Postgres: tables artifact_archive and artifact_channel (migration 0122).
+// Package artifactpg keeps the list of archives, and what channels offer, in Postgres: tables artifact_archive and artifact_channel (migrations 0122 and 0134).
 package artifactpg
 
 import (
@@ -24,10 +24,10 @@ func New(pool *pgxpool.Pool) *Store { return &Store{pool} }
 
 var _ artifact.Store = (*Store)(nil)
 
-const columns = `species, version, kind, base, qsn, dev, size, sha256, created, by_whom`
+const columns = `species, version, kind, base, qsn, dev, size, sha256, sha1, md5, created, by_whom`
 
 func scan(row pgx.CollectableRow) (a artifact.Artifact, err error) {
-	return a, row.Scan(&a.Species, &a.Version, &a.Kind, &a.Base, &a.QSN, &a.Dev, &a.Size, &a.SHA256, &a.Created, &a.By)
+	return a, row.Scan(&a.Species, &a.Version, &a.Kind, &a.Base, &a.QSN, &a.Dev, &a.Size, &a.SHA256, &a.SHA1, &a.MD5, &a.Created, &a.By)
 }
 
 func one(rows pgx.Rows, err error, what string, args ...any) (artifact.Artifact, error) {
@@ -73,9 +73,9 @@ func (s *Store) Add(ctx context.Context, a artifact.Artifact, exists func(contex
 		if err := exists(ctx); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, `INSERT INTO artifact_archive (species, version, kind, base, qsn, dev, size, sha256, by_whom, manifest)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT (species, sha256) DO NOTHING`,
-			a.Species, a.Version, a.Kind, a.Base, a.QSN, a.Dev, a.Size, a.SHA256, a.By, a.Manifest)
+		_, err := tx.Exec(ctx, `INSERT INTO artifact_archive (species, version, kind, base, qsn, dev, size, sha256, sha1, md5, by_whom, manifest)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) ON CONFLICT (species, sha256) DO NOTHING`,
+			a.Species, a.Version, a.Kind, a.Base, a.QSN, a.Dev, a.Size, a.SHA256, a.SHA1, a.MD5, a.By, a.Manifest)
 		if c, ok := pg.Violates(err); ok && c == "artifact_archive_place" {
 			return artifact.Taken(a)
 		}

@@ -624,13 +624,15 @@ func (c Client) PostReleases(ctx context.Context, in NewRelease) (Reply[Release]
 
 // PutReleasesSpeciesArchivesSumQuery is the query of PUT /v1/releases/{species}/archives/{sum}; nil leaves a parameter out.
 type PutReleasesSpeciesArchivesSumQuery struct {
-	Notes *string // For people, if the release is not known yet.
+	Notes   *string // For people, if the release is not known yet.
+	Version *string // Of a file for SWUpdate.
 }
 
 // Encode returns the query as a URL has it.
 func (q PutReleasesSpeciesArchivesSumQuery) Encode() string {
 	v := url.Values{}
 	put(v, "notes", q.Notes)
+	put(v, "version", q.Version)
 	return v.Encode()
 }
 
@@ -790,6 +792,16 @@ func (c Client) PostThingsThingCommands(ctx context.Context, thing string, in Co
 // GetThingsThingCommandsID is GET /v1/things/{thing}/commands/{id}: One command and its result.
 func (c Client) GetThingsThingCommandsID(ctx context.Context, thing string, id string) (Reply[Command], error) {
 	return ask[Command](ctx, c, "GET", "/v1/things/"+url.PathEscape(thing)+"/commands/"+url.PathEscape(id), nil)
+}
+
+// DeleteThingsThingDeviceToken is DELETE /v1/things/{thing}/device-token: Take that token away.
+func (c Client) DeleteThingsThingDeviceToken(ctx context.Context, thing string) (Reply[None], error) {
+	return ask[None](ctx, c, "DELETE", "/v1/things/"+url.PathEscape(thing)+"/device-token", nil)
+}
+
+// PostThingsThingDeviceToken is POST /v1/things/{thing}/device-token: Make the token with which a device that runs SWUpdate shows who it is, in place of an earlier one; it is shown this once.
+func (c Client) PostThingsThingDeviceToken(ctx context.Context, thing string) (Reply[DeviceToken], error) {
+	return ask[DeviceToken](ctx, c, "POST", "/v1/things/"+url.PathEscape(thing)+"/device-token", nil)
 }
 
 // GetThingsThingDoctor is GET /v1/things/{thing}/doctor: What is wrong with it, and what to do.
@@ -1208,9 +1220,11 @@ type Artifact struct {
 	By          string    `json:"by"`                    // who uploaded it
 	Created     time.Time `json:"created"`
 	Kind        string    `json:"kind"`
-	Qsn         string    `json:"qsn,omitzero"` // the only robot that it is for, by its processor's serial number
-	Sha256      string    `json:"sha256"`       // of the whole archive, hex
-	Size        int64     `json:"size"`         // bytes
+	Md5         string    `json:"md5,omitzero"`
+	Qsn         string    `json:"qsn,omitzero"`  // the only robot that it is for, by its processor's serial number
+	Sha1        string    `json:"sha1,omitzero"` // of one for SWUpdate alone, as is MD5
+	Sha256      string    `json:"sha256"`        // of the whole archive, hex
+	Size        int64     `json:"size"`          // bytes
 	Species     string    `json:"species"`
 	Version     string    `json:"version"`
 }
@@ -1543,6 +1557,12 @@ type Device struct {
 	Interface string   `json:"interface"`
 	Kind      string   `json:"kind"`
 	Slots     []Slot   `json:"slots,omitzero"`
+}
+
+// DeviceToken is the token that a device shows.
+type DeviceToken struct {
+	Thing string `json:"thing"`
+	Token string `json:"token"`
 }
 
 // Difference is a field that differs between two versions; nil: it is not there.

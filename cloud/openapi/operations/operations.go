@@ -96,6 +96,11 @@ type (
 	NewThing struct {
 		Thing thing.ID `json:"thing"`
 	}
+	// DeviceToken is the token that a device shows.
+	DeviceToken struct {
+		Thing thing.ID `json:"thing"`
+		Token string   `json:"token"`
+	}
 	// RevokedCertificates says how many certificates were in force.
 	RevokedCertificates struct {
 		Revoked int `json:"revoked"`
@@ -265,7 +270,7 @@ var All = []Operation{
 	{Route: "POST /v1/releases", Tag: "Releases", Summary: "Make a release known.", Body: NewRelease{}, Answer: ota.Release{}},
 	{Route: "PUT /v1/ota/lowest/{species}/{version}", Tag: "Releases", Summary: "Say which version a release can be installed on at the lowest. Robots that run an older one get that version first.", Body: Wish{}, Answer: ota.Way{}},
 	{Route: "PUT /v1/releases/{species}/archives/{sum}", Tag: "Releases", Summary: "Upload an archive of a release, which becomes known. An archive that robots would refuse is not kept; the code of the error has theirs, as archive_209.",
-		Query: []Parameter{{"notes", "For people, if the release is not known yet.", text}}, BodyMedia: "application/octet-stream", Answer: artifact.Artifact{}},
+		Query: []Parameter{{"notes", "For people, if the release is not known yet.", text}, {"version", "Of a file for SWUpdate.", text}}, BodyMedia: "application/octet-stream", Answer: artifact.Artifact{}},
 	{Route: "GET /v1/archives", Tag: "Releases", Summary: "Archives of releases.", Query: []Parameter{{"species", "Only those of one.", text}, {"version", "Only those of one release.", text}}, Answer: []artifact.Artifact{}},
 	{Route: "DELETE /v1/archives/{species}/{sum}", Tag: "Releases", Summary: "Delete an archive, unless a channel, a wish, a rollout or another release uses its release.", Answer: artifact.Artifact{}},
 	{Route: "GET /v1/channels", Tag: "Releases", Summary: "Which release each channel offers to original robots.", Query: []Parameter{{"species", "Only those of one.", text}}, Answer: []artifact.Channel{}},
@@ -295,6 +300,8 @@ var All = []Operation{
 	{Route: "POST /v1/things/batch", Tag: "Identity", Summary: "Make many known, all or none: a column thing in, thing and secret out.", BodyMedia: "text/csv", AnswerMedia: "text/csv",
 		Also: map[int]any{http.StatusBadRequest: certsapi.DeliveryProblem{}}},
 	{Route: "GET /v1/things/{thing}/certificates", Tag: "Identity", Summary: "The certificates it was given.", Answer: []certsapi.Certificate{}},
+	{Route: "POST /v1/things/{thing}/device-token", Tag: "Identity", Summary: "Make the token with which a device that runs SWUpdate shows who it is, in place of an earlier one; it is shown this once.", Answer: DeviceToken{}},
+	{Route: "DELETE /v1/things/{thing}/device-token", Tag: "Identity", Summary: "Take that token away."},
 	{Route: "POST /v1/things/{thing}/revoke", Tag: "Identity", Summary: "Take its identity away.", Body: Reason{}, Answer: RevokedCertificates{}},
 	{Route: "POST /v1/things/{thing}/release", Tag: "Identity", Summary: "Give its key up, so that it can enrol with another; a new claim secret is shown this once.", Body: Reason{}, Answer: certsapi.Registration{}},
 	{Route: "GET /v1/things/{thing}/tokens", Tag: "Identity", Summary: "Access tokens with which it acts for its owner.", Answer: []tokenapi.Token{}},

@@ -1,0 +1,431 @@
+// Package ddiapi serves hawkBit's Direct Device Integration API, as clients such as SWUpdate speak it, below /default/controller/v1/{thing}:
+//
+//	GET  .                                                  when to ask again, and links to what there is to do
+//	GET  ./deploymentBase/{action}                          what to install          POST ./deploymentBase/{action}/feedback
+//	GET  ./cancelAction/{action}                            what to stop             POST ./cancelAction/{action}/feedback
+//	GET  ./softwaremodules/{version}/artifacts/{file}       the file, or ranges of it
+//	PUT  ./configData                                       what the device says of itself
+//
+// A device shows its certificate, or "Authorization: TargetToken TOKEN" (infra/adr/0030). To operators it serves
+//
+//	POST /v1/things/{thing}/device-token    another token, shown this once      DELETE the same: none
+package ddiapi
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"kennel/certs/limit"
+	"kennel/cloud/artifact"
+	"kennel/cloud/artifact/artifactapi"
+	"kennel/cloud/ddi"
+	"kennel/infra/auth"
+	"kennel/infra/errs"
+	"kennel/infra/frontdoor"
+	"kennel/infra/kit"
+	"kennel/infra/kit/kithttp"
+	"kennel/infra/logging"
+	"kennel/infra/thing"
+	"kennel/ota"
+)
+
+// Limits of requests.
+const (
+	timeout = 15 * time.Second // but for downloads
+	maxBody = 256 << 10        // feedback of SWUpdate has up to 48 lines of its log
+)
+
+// Wrong tokens for one device from one address: a burst, then one now and then.
+const (
+	guessEvery = 30 * time.Second
+	guessBurst = 10
+)
+
+// Config holds what the endpoints need beside their service.
+type Config struct {
+	Known    func(ctx context.Context, id thing.ID) error         // NotFound for an unregistered thing
+	Identify func(chain []*x509.Certificate) (thing.ID, error)    // whose certificate it is
+	Revoked  func(ctx context.Context, id thing.ID) (bool, error) // its identity was taken away
+	Gateway  logging.Secret                                       // a token for every registered device; "": none
+	Download artifactapi.Sender
+	Log      *slog.Logger
+}
+
+// base is the address of a device; tenants are those of other servers.
+const base = "/{tenant}/controller/v1/{thing}"
+
+const tenant = "default"
+
+type api struct {
+	svc     *ddi.Service
+	cfg     Config
+	guesses *limit.Keyed // by device and address
+}
+
+// Mount adds the device API to mux.
+func Mount(mux *http.ServeMux, svc *ddi.Service, cfg Config) {
+	a := &api{svc, cfg, limit.New(guessEvery, guessBurst)}
+	mux.Handle("GET "+base, a.door(a.poll))
+	mux.Handle("GET "+base+"/deploymentBase/{action}", a.door(a.deployment))
+	mux.Handle("POST "+base+"/deploymentBase/{action}/feedback", a.door(a.feedback(svc.Feedback)))
+	mux.Handle("GET "+base+"/cancelAction/{action}", a.door(a.cancel))
+	mux.Handle("POST "+base+"/cancelAction/{action}/feedback", a.door(a.feedback(svc.Stopped)))
+	mux.Handle("GET "+base+"/softwaremodules/{version}/artifacts/{file}", a.door(a.download))
+	mux.Handle("PUT "+base+"/configData", a.door(a.configData))
+}
+
+// DeviceToken is the token that a device shows.
+type DeviceToken struct {
+	Thing thing.ID `json:"thing"`
+	Token string   `json:"token"`
+}
+
+// MountTokens adds the endpoints for operators to mux.
+func MountTokens(mux *http.ServeMux, svc *ddi.Service, known func(context.Context, thing.ID) error, audit func(ctx context.Context, action, object, detail string) error) {
+	admins := auth.Require(auth.Admins...)
+	of := func(r *http.Request) (any, error) { return kithttp.Thing(r) }
+	mux.Handle("POST /v1/things/{thing}/device-token", kithttp.Handler(admins(kit.Typed(func(ctx context.Context, id thing.ID) (DeviceToken, error) {
+		if err := known(ctx, id); err != nil {
+			return DeviceToken{}, err
+		}
+		if err := audit(ctx, ddi.AuditToken, string(id), "new"); err != nil {
+			return DeviceToken{}, err
+		}
+		t, err := svc.NewToken(ctx, id)
+		return DeviceToken{id, t.Reveal()}, err
+	})), of))
+	mux.Handle("DELETE /v1/things/{thing}/device-token", kithttp.Handler(admins(func(ctx context.Context, req any) (any, error) {
+		id := req.(thing.ID) // of returns nothing else
+		if err := known(ctx, id); err != nil {
+			return nil, err
+		}
+		if err := audit(ctx, ddi.AuditToken, string(id), "none"); err != nil {
+			return nil, err
+		}
+		return nil, svc.Store.SetToken(ctx, id, nil)
+	}), of))
+}
+
+// request is one of a device that proved who it is.
+type request struct {
+	*http.Request               // which ends after timeout
+	whole         *http.Request // as it came
+	id            thing.ID
+	agent         string
+}
+
+// answerer answers by itself, in place of JSON.
+type answerer func(w http.ResponseWriter)
+
+// door lets devices through that prove who they are, and answers with what next returns; nil: an empty answer.
+func (a *api) door(next func(r request) (any, error)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		id, err := a.prove(r)
+		var answer any
+		if err == nil {
+			frontdoor.From(r.Context()).Proved(func() bool { return true })
+			ctx, cancel := context.WithTimeout(r.Context(), timeout)
+			defer cancel()
+			answer, err = next(request{r.WithContext(ctx), r, id, r.UserAgent()})
+		}
+		if own, ok := answer.(answerer); ok && err == nil {
+			own(w)
+			return
+		}
+		switch {
+		case errs.CodeOf(err) == "action_gone":
+			kithttp.WriteJSON(w, http.StatusGone, kithttp.Problem{Error: errs.Public(err), Kind: errs.KindOf(err).String(), Code: errs.CodeOf(err)})
+		case err != nil:
+			if errs.KindOf(err) == errs.Internal {
+				a.cfg.Log.ErrorContext(r.Context(), "request of a device failed", "path", r.URL.Path, logging.Err, err)
+			}
+			kithttp.WriteError(w, err)
+		case answer != nil:
+			kithttp.WriteJSON(w, http.StatusOK, answer)
+		}
+	})
+}
+
+// prove returns the device that a request is about and proves to come from. Without a good proof every id is answered alike, and with one every other id.
+func (a *api) prove(r *http.Request) (thing.ID, error) {
+	id, malformed := thing.Parse(r.PathValue("thing"))
+	if r.TLS != nil && len(r.TLS.PeerCertificates) > 0 {
+		who, err := a.cfg.Identify(r.TLS.PeerCertificates)
+		switch {
+		case err != nil || who == "":
+			return "", errs.Coded(errs.Unauthenticated, "client_certificate", "the certificate is not one of a device of this fleet: %w", err)
+		case who != id:
+			return "", auth.UnknownThing(thing.ID(r.PathValue("thing")))
+		}
+		return a.ours(r, id)
+	}
+	scheme, word, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	token := logging.Secret(strings.TrimSpace(word))
+	switch {
+	case strings.EqualFold(scheme, "GatewayToken") && a.cfg.Gateway != "" && equal(token, a.cfg.Gateway):
+		if malformed != nil || a.cfg.Known(r.Context(), id) != nil {
+			return "", auth.UnknownThing(thing.ID(r.PathValue("thing")))
+		}
+		return a.ours(r, id)
+	case strings.EqualFold(scheme, "TargetToken") && malformed == nil && token != "":
+		key := string(id) + " " + limit.Network(auth.CallerFrom(r.Context()).Addr)
+		if wait := a.guesses.Wait(key); wait > 0 {
+			return "", &errs.Error{Kind: errs.Exhausted, Code: "too_many_guesses", Msg: "too many wrong tokens for this device from this address", Retry: wait}
+		}
+		good, err := a.svc.Check(r.Context(), id, token)
+		if err != nil {
+			return "", err
+		}
+		if good {
+			return a.ours(r, id)
+		}
+		a.guesses.Allow(key)
+	}
+	return "", errs.Coded(errs.Unauthenticated, "device_token", `want the certificate of this device, or "Authorization: TargetToken" and its token; kennelctl robots device-token makes one`)
+}
+
+func equal(x, y logging.Secret) bool {
+	a, b := sha256.Sum256([]byte(x.Reveal())), sha256.Sum256([]byte(y.Reveal()))
+	return subtle.ConstantTimeCompare(a[:], b[:]) == 1
+}
+
+// ours refuses a device that proved who it is if its identity was taken away, or if it asks for another tenant.
+func (a *api) ours(r *http.Request, id thing.ID) (thing.ID, error) {
+	if !strings.EqualFold(r.PathValue("tenant"), tenant) {
+		return "", errs.Coded(errs.NotFound, "no_tenant", "tenant %.40q: want %s", r.PathValue("tenant"), tenant)
+	}
+	revoked, err := a.cfg.Revoked(r.Context(), id)
+	if err == nil && revoked {
+		err = errs.Coded(errs.Unauthenticated, "revoked", "the identity of %s was revoked", id)
+	}
+	return id, err
+}
+
+type link struct {
+	Href string `json:"href"`
+}
+
+// at returns an address below the device's.
+func (r request) at(path ...string) link {
+	u := url.URL{Scheme: "https", Host: r.Host}
+	if r.TLS == nil {
+		u.Scheme = "http"
+	}
+	return link{u.JoinPath(append([]string{tenant, "controller", "v1", string(r.id)}, path...)...).String()}
+}
+
+// action reads the number of an action.
+func (r request) action() (int32, error) {
+	n, err := strconv.ParseInt(r.PathValue("action"), 10, 32)
+	if err != nil || n < 1 {
+		return 0, errs.New(errs.Invalid, "action %.20q: want a number from 1", r.PathValue("action"))
+	}
+	return int32(n), nil
+}
+
+// body reads the body of a request.
+func (r request) body() ([]byte, error) {
+	b, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
+	switch {
+	case err != nil:
+		return nil, errs.New(errs.Invalid, "read body: %w", err)
+	case len(b) > maxBody:
+		return nil, errs.New(errs.Invalid, "body is larger than %d bytes", maxBody)
+	}
+	return b, nil
+}
+
+// root is the answer to a poll.
+type root struct {
+	Config struct {
+		Polling struct {
+			Sleep string `json:"sleep"` // hours:minutes:seconds
+		} `json:"polling"`
+	} `json:"config"`
+	Links map[string]link `json:"_links,omitempty"`
+}
+
+func (a *api) poll(r request) (any, error) {
+	d, err := a.svc.Poll(r.Context(), r.id, r.agent)
+	if err != nil {
+		return nil, err
+	}
+	var out root
+	s := int(d.Sleep.Seconds())
+	out.Config.Polling.Sleep = fmt.Sprintf("%02d:%02d:%02d", s/3600, s/60%60, s%60)
+	out.Links = map[string]link{}
+	action := strconv.Itoa(int(d.Action))
+	if d.State.Open() {
+		out.Links["deploymentBase"] = r.at("deploymentBase", action)
+	}
+	if d.State == ddi.Cancel {
+		out.Links["cancelAction"] = r.at("cancelAction", action)
+	}
+	if !d.Told {
+		out.Links["configData"] = r.at("configData")
+	}
+	return out, nil
+}
+
+// deployment says what to install.
+type deployment struct {
+	ID         string `json:"id"`
+	Deployment struct {
+		Download          string  `json:"download"` // forced, or attempt: when the device likes
+		Update            string  `json:"update"`
+		MaintenanceWindow string  `json:"maintenanceWindow,omitempty"`
+		Chunks            []chunk `json:"chunks"`
+	} `json:"deployment"`
+}
+
+type chunk struct {
+	Part      string `json:"part"`
+	Version   string `json:"version"`
+	Name      string `json:"name"`
+	Artifacts []file `json:"artifacts"`
+}
+
+type file struct {
+	Filename string          `json:"filename"`
+	Hashes   hashes          `json:"hashes"`
+	Size     int64           `json:"size"`
+	Links    map[string]link `json:"_links"`
+}
+
+type hashes struct {
+	SHA1   string `json:"sha1"`
+	MD5    string `json:"md5"`
+	SHA256 string `json:"sha256"`
+}
+
+// fileName is the name of a release's file.
+func fileName(f artifact.Artifact) string {
+	return string(f.Species) + "-" + string(f.Version) + ".swu"
+}
+
+func (a *api) deployment(r request) (any, error) {
+	action, err := r.action()
+	if err != nil {
+		return nil, err
+	}
+	d, f, err := a.svc.Fetch(r.Context(), r.id, action, r.agent)
+	if err != nil {
+		return nil, err
+	}
+	at := r.at("softwaremodules", string(f.Version), "artifacts", fileName(f))
+	links := map[string]link{"download": at, "download-http": at} // there is no way without TLS, and clients ask for one of both
+	out := deployment{ID: strconv.Itoa(int(action))}
+	out.Deployment.Download, out.Deployment.Update = "forced", "forced"
+	if d.Terms.Waits {
+		out.Deployment.Download, out.Deployment.Update = "attempt", "attempt"
+	}
+	if d.Terms.Window {
+		out.Deployment.MaintenanceWindow = "available" // outside it nothing is offered
+	}
+	out.Deployment.Chunks = []chunk{{"os", string(f.Version), string(f.Species), []file{{fileName(f), hashes{f.SHA1, f.MD5, f.SHA256}, f.Size, links}}}}
+	return out, nil
+}
+
+func (a *api) feedback(take func(ctx context.Context, id thing.ID, action int32, f ddi.Feedback, agent string) error) func(r request) (any, error) {
+	return func(r request) (any, error) {
+		action, err := r.action()
+		if err != nil {
+			return nil, err
+		}
+		b, err := r.body()
+		if err != nil {
+			return nil, err
+		}
+		f, err := ddi.ParseFeedback(b)
+		if err != nil {
+			return nil, err
+		}
+		return nil, take(r.Context(), r.id, action, f, r.agent)
+	}
+}
+
+// cancelAction says what to stop. SWUpdate looks for deployment.update in it when it asks during a download, and ends without it.
+type cancelAction struct {
+	ID           string            `json:"id"`
+	CancelAction map[string]string `json:"cancelAction"`
+	Deployment   map[string]string `json:"deployment"`
+}
+
+func (a *api) cancel(r request) (any, error) {
+	action, err := r.action()
+	if err != nil {
+		return nil, err
+	}
+	if err := a.svc.Cancelling(r.Context(), r.id, action); err != nil {
+		return nil, err
+	}
+	id := strconv.Itoa(int(action))
+	return cancelAction{id, map[string]string{"stopId": id}, map[string]string{"update": "skip", "download": "skip"}}, nil
+}
+
+func (a *api) configData(r request) (any, error) {
+	b, err := r.body()
+	if err != nil {
+		return nil, err
+	}
+	var body struct {
+		Mode string            `json:"mode"`
+		Data map[string]string `json:"data"`
+	}
+	if err := json.Unmarshal(b, &body); err != nil {
+		return nil, errs.New(errs.Invalid, "configData: %w", err)
+	}
+	return nil, a.svc.Describe(r.Context(), r.id, body.Mode, body.Data, r.agent)
+}
+
+func (a *api) download(r request) (any, error) {
+	d, f, err := a.svc.File(r.Context(), r.id, ota.Version(r.PathValue("version")))
+	if err == nil && r.PathValue("file") != fileName(f) {
+		err = errs.Coded(errs.NotFound, "no_file", "file %.80q: want %s", r.PathValue("file"), fileName(f))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return answerer(func(w http.ResponseWriter) {
+		if d.Terms.Rate > 0 {
+			w = &paced{w, r.whole.Context(), rate.NewLimiter(rate.Limit(d.Terms.Rate), piece)}
+		}
+		a.cfg.Download(w, r.whole, f)
+	}), nil
+}
+
+// piece is what is written at once.
+const piece = 32 << 10
+
+// paced writes at most so many bytes a second.
+type paced struct {
+	http.ResponseWriter
+	ctx   context.Context
+	limit *rate.Limiter
+}
+
+// Write implements io.Writer.
+func (p *paced) Write(b []byte) (n int, err error) {
+	for len(b) > n && err == nil {
+		part := b[n:min(len(b), n+piece)]
+		if err = p.limit.WaitN(p.ctx, len(part)); err == nil {
+			var k int
+			k, err = p.ResponseWriter.Write(part)
+			n += k
+		}
+	}
+	return n, err
+}

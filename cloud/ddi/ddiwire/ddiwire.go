@@ -1,0 +1,91 @@
+// Package ddiwire wires the slice of devices that take their releases by hawkBit's device API.
+package ddiwire
+
+import (
+	"bytes"
+	"context"
+	"crypto/x509"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"time"
+
+	"kennel/cloud/artifact"
+	"kennel/cloud/artifact/artifactapi"
+	"kennel/cloud/ddi"
+	"kennel/cloud/ddi/ddiapi"
+	"kennel/cloud/ddi/ddipg"
+	"kennel/cloud/registry"
+	"kennel/cloud/wire"
+	"kennel/infra/errs"
+	"kennel/infra/logging"
+	"kennel/infra/thing"
+	"kennel/ota"
+)
+
+// Config is the settings of devices.
+type Config struct {
+	Poll time.Duration `koanf:"poll"` // how often idle devices ask; 0: ddi.DefaultPoll
+	// GatewayTokenFile holds a token with which a gateway may speak for every registered device; "": there is none.
+	GatewayTokenFile string `koanf:"gateway_token_file"`
+}
+
+// minGateway is the length of a gateway's token that nobody guesses, in bytes.
+const minGateway = 20
+
+func (c Config) open() (Config, logging.Secret, error) {
+	if c.Poll == 0 {
+		c.Poll = ddi.DefaultPoll
+	}
+	if c.Poll < time.Second || c.Poll > ddi.DefaultPoll {
+		return c, "", errs.New(errs.Invalid, "devices.poll %v: want 1s to %v", c.Poll, ddi.DefaultPoll)
+	}
+	if c.GatewayTokenFile == "" {
+		return c, "", nil
+	}
+	b, err := os.ReadFile(c.GatewayTokenFile)
+	if err != nil {
+		return c, "", fmt.Errorf("devices.gateway_token_file: %w", err)
+	}
+	token := bytes.TrimSpace(b)
+	if len(token) < minGateway {
+		return c, "", errs.New(errs.Invalid, "devices.gateway_token_file %s: token of %d bytes, want at least %d", c.GatewayTokenFile, len(token), minGateway)
+	}
+	return c, logging.Secret(token), nil
+}
+
+// Needs holds the services that devices are served by.
+type Needs struct {
+	Releases *ota.Service
+	Archives *artifact.Service
+	Robots   *registry.Service
+	Identify func(chain []*x509.Certificate) (thing.ID, error)
+	Revoked  func(ctx context.Context, id thing.ID) (bool, error)
+}
+
+// Wire wires them.
+func Wire(b wire.Base, cfg Config, n Needs) (wire.Slice, error) {
+	cfg, gateway, err := cfg.open()
+	if err != nil {
+		return wire.Slice{}, err
+	}
+	svc := ddi.New(ddi.Config{
+		Store: ddipg.New(b.Pool), Wish: n.Releases.Ask, Report: n.Releases.Report, Seen: n.Robots.Apply, Tag: n.Robots.Tag, Every: cfg.Poll, Log: b.Log,
+		Archive: func(ctx context.Context, species thing.Species, v ota.Version) (artifact.Artifact, bool, error) {
+			list, err := n.Archives.List(ctx, species, v)
+			i := slices.IndexFunc(list, func(a artifact.Artifact) bool { return a.Kind == artifact.SWU })
+			if err != nil || i < 0 {
+				return artifact.Artifact{}, false, err
+			}
+			return list[i], true, nil
+		},
+	})
+	download := artifactapi.NewSender(n.Archives, artifactapi.MaxDownloads, b.Log)
+	return wire.Slice{
+		Public: func(mux *http.ServeMux, d wire.Doors) {
+			ddiapi.Mount(mux, svc, ddiapi.Config{Known: d.Known, Identify: n.Identify, Revoked: n.Revoked, Gateway: gateway, Download: download, Log: b.Log})
+		},
+		Routes: wire.Routes(func(mux *http.ServeMux, d wire.Doors) { ddiapi.MountTokens(mux, svc, d.Known, d.Audit) }),
+	}, nil
+}
