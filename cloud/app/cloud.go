@@ -196,11 +196,7 @@ func (c *Cloud) wire(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if c.orders, err = orders.Wire(b, l, robots, cohorts, docs); err != nil {
-		return err
-	}
-	devices, err := orders.WireDevices(b, cfg.Devices, releases, robots, c.Identity.Peers.Identify)
-	if err != nil {
+	if c.orders, err = orders.Wire(b, l, robots, cohorts, docs, orders.Devices{DevicesConfig: cfg.Devices, Releases: releases, Identify: c.Identity.Peers.Identify}); err != nil {
 		return err
 	}
 	troubles := health.Troubles(func() *telemetry.Readiness { return c.ready })
@@ -215,7 +211,7 @@ func (c *Cloud) wire(ctx context.Context) error {
 	// The order is the one in which personal data is erased: first what acts for a person, then what is left of it. What robots sent while they
 	// were the person's goes before the owner slice forgets when that was, and after the documents, whose erasure robots are told of.
 	c.slices = slices.Concat(c.Identity.Slices, c.orders.Slices, wire.Slices{
-		docSlice, eventSlice, vitalSlice, webhookSlice, ownerSlice, uploadSlice, mailSlice, accountSlice, registrySlice, releaseSlice, lookSlice, storageSlice, alertSlice, orders.WireRollouts(b, l, robots, releases), devices,
+		docSlice, eventSlice, vitalSlice, webhookSlice, ownerSlice, uploadSlice, mailSlice, accountSlice, registrySlice, releaseSlice, lookSlice, storageSlice, alertSlice, orders.WireRollouts(b, l, robots, releases),
 		originalswire.Speech(), originalswire.Documents(b, docs.Robots, docs.Personal, c.Identity.Tokens, c.Accounts.Audit), doorSlice,
 		fleet.WireCohorts(b, cohorts, robots), people.WirePages(b, c.Accounts, owners, c.Identity.Tokens, robots, docs, c.uploads.Logs),
 		originalswire.Wire(b, cfg.door(), c.ca, robots, func() wire.Slices { return c.slices }), fleet.WireReady(b, c.readiness()),

@@ -58,6 +58,7 @@ var commandOf = map[string]string{
 
 	"POST /v1/things": "robots register", "POST /v1/things/batch": "robots register", "GET /v1/things/{thing}/certificates": "robots certificates",
 	"POST /v1/things/{thing}/revoke": "robots revoke", "POST /v1/things/{thing}/release": "robots release",
+	"POST /v1/things/{thing}/device-token": "robots device-token", "DELETE /v1/things/{thing}/device-token": "robots device-token",
 	"GET /v1/things/{thing}/tokens": "robots tokens list", "DELETE /v1/things/{thing}/tokens": "robots tokens revoke", "DELETE /v1/things/{thing}/tokens/{token}": "robots tokens revoke",
 	"GET /v1/things/{thing}/apps": "robots apps list", "DELETE /v1/things/{thing}/apps": "robots apps revoke", "DELETE /v1/things/{thing}/apps/{app}": "robots apps revoke",
 	"GET /v1/things/{thing}/owner": "robots owner", "DELETE /v1/things/{thing}/owner": "robots disown", "GET /v1/revocations": "robots revocations",

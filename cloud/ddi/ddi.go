@@ -58,7 +58,7 @@ func (s State) busy() bool { return s == Fetched || s == Working || s == Install
 // Open reports whether the device may see what the action is about.
 func (s State) Open() bool { return s == Offered || s.busy() || s == Kept }
 
-// Device is what is kept of one.
+// Device holds what is kept of one.
 type Device struct {
 	Thing      thing.ID
 	Rev        int64
@@ -175,7 +175,7 @@ func (s *Service) seen(ctx context.Context, d Device, agent string) error {
 	return s.Seen(ctx, d.Thing, m)
 }
 
-// Answer is what a poll comes to.
+// Answer is the answer to a poll.
 type Answer struct {
 	Device
 	Sleep time.Duration // until the next one

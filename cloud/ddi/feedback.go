@@ -12,7 +12,7 @@ import (
 	"kennel/ota"
 )
 
-// Feedback is what a device says of an action.
+// Feedback is a device's word about its action.
 type Feedback struct {
 	Execution string // closed, proceeding, canceled, scheduled, rejected, resumed, download, downloaded
 	Finished  string // success, failure, none

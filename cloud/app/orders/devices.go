@@ -15,10 +15,16 @@ import (
 // DevicesConfig is the settings of devices that update themselves with SWUpdate.
 type DevicesConfig = ddiwire.Config
 
-// WireDevices wires the API by which such devices take releases. identify returns whose a certificate is.
-func WireDevices(b wire.Base, cfg DevicesConfig, releases Releases, robots *registry.Service, identify func([]*x509.Certificate) (thing.ID, error)) (wire.Slice, error) {
+// Devices holds what the API of such devices needs.
+type Devices struct {
+	DevicesConfig
+	Releases Releases
+	Identify func([]*x509.Certificate) (thing.ID, error) // whose a certificate is
+}
+
+func (d Devices) wire(b wire.Base, robots *registry.Service) (wire.Slice, error) {
 	store := certspg.New(b.Pool)
-	return ddiwire.Wire(b, cfg, ddiwire.Needs{Releases: releases.Service, Archives: releases.Archives, Robots: robots, Identify: identify,
+	return ddiwire.Wire(b, d.DevicesConfig, ddiwire.Needs{Releases: d.Releases.Service, Archives: d.Releases.Archives, Robots: robots, Identify: d.Identify,
 		Revoked: func(ctx context.Context, id thing.ID) (bool, error) {
 			st, err := store.Standing(ctx, id, certs.Key{})
 			return !st.Revoked.IsZero(), err

@@ -32,16 +32,17 @@ type Orders struct {
 	Slices   wire.Slices     // commands first
 }
 
-// Wire wires both.
-func Wire(b wire.Base, l *link.Link, robots *registry.Service, cohorts *cohort.Service, docs records.Documents) (o Orders, err error) {
+// Wire wires both, and devices that update themselves with SWUpdate.
+func Wire(b wire.Base, l *link.Link, robots *registry.Service, cohorts *cohort.Service, docs records.Documents, devices Devices) (o Orders, err error) {
 	var commands wire.Slice
 	if o.Commands, o.Sender, commands, err = wireCommands(b, l); err != nil {
 		return o, err
 	}
 	var jobs wire.Slice
 	o.Bulk, jobs = wireBulk(b, robots, cohorts, o.Commands, docs)
-	o.Slices = wire.Slices{commands, jobs}
-	return o, nil
+	device, err := devices.wire(b, robots)
+	o.Slices = wire.Slices{commands, jobs, device}
+	return o, err
 }
 
 func wireCommands(b wire.Base, l *link.Link) (*command.Service, *command.Sender, wire.Slice, error) {

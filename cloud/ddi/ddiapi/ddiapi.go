@@ -407,7 +407,7 @@ func (a *api) download(r request) (any, error) {
 	}), nil
 }
 
-// piece is what is written at once.
+// piece is how many bytes are written at once.
 const piece = 32 << 10
 
 // paced writes at most so many bytes a second.

@@ -31,7 +31,7 @@ type Config struct {
 	GatewayTokenFile string `koanf:"gateway_token_file"`
 }
 
-// minGateway is the length of a gateway's token that nobody guesses, in bytes.
+// minGateway is the least length of a gateway's token in bytes, so that it cannot be guessed.
 const minGateway = 20
 
 func (c Config) open() (Config, logging.Secret, error) {

@@ -287,7 +287,7 @@ func TestWhoIsLetIn(t *testing.T) {
 		t.Errorf("another device of the same house meanwhile: %d", code)
 	}
 
-	// What an operator does.
+	// An operator makes a new token, takes one away, and revokes the device.
 	again := h.token(other)
 	if code, _ := ask(plain, other, "TargetToken "+again); code != 200 {
 		t.Errorf("a new token: %d", code)

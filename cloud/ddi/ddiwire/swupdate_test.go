@@ -42,7 +42,7 @@ func (d *device) log() string {
 	return string(b)
 }
 
-// start starts SWUpdate on a device that runs version. state is what its boot loader would keep: "" or 2 after an installation (suricatta -c).
+// start starts SWUpdate on a device that runs version. state is the word that its boot loader would keep: "", or 2 after an installation (suricatta -c).
 func (d *device) start(version, state string) {
 	d.h.Helper()
 	swutest.Write(d.h, d.file("swupdate.cfg"), fmt.Appendf(nil, `
