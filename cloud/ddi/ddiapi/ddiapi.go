@@ -214,17 +214,16 @@ func (a *api) ours(r *http.Request, id thing.ID) (thing.ID, error) {
 	return id, err
 }
 
-type link struct {
-	Href string `json:"href"`
-}
+// object is one of JSON.
+type object = map[string]any
 
-// at returns an address below the device's.
-func (r request) at(path ...string) link {
+// at returns a link to an address below the device's.
+func (r request) at(path ...string) object {
 	u := url.URL{Scheme: "https", Host: r.Host}
 	if r.TLS == nil {
 		u.Scheme = "http"
 	}
-	return link{u.JoinPath(append([]string{tenant, "controller", "v1", string(r.id)}, path...)...).String()}
+	return object{"href": u.JoinPath(append([]string{tenant, "controller", "v1", string(r.id)}, path...)...).String()}
 }
 
 // action reads the number of an action.
@@ -248,67 +247,22 @@ func (r request) body() ([]byte, error) {
 	return b, nil
 }
 
-// root is the answer to a poll.
-type root struct {
-	Config struct {
-		Polling struct {
-			Sleep string `json:"sleep"` // hours:minutes:seconds
-		} `json:"polling"`
-	} `json:"config"`
-	Links map[string]link `json:"_links,omitempty"`
-}
-
 func (a *api) poll(r request) (any, error) {
 	d, err := a.svc.Poll(r.Context(), r.id, r.agent)
 	if err != nil {
 		return nil, err
 	}
-	var out root
-	s := int(d.Sleep.Seconds())
-	out.Config.Polling.Sleep = fmt.Sprintf("%02d:%02d:%02d", s/3600, s/60%60, s%60)
-	out.Links = map[string]link{}
-	action := strconv.Itoa(int(d.Action))
+	links, action, sleep := object{}, strconv.Itoa(int(d.Action)), int(d.Sleep.Seconds())
 	if d.State.Open() {
-		out.Links["deploymentBase"] = r.at("deploymentBase", action)
+		links["deploymentBase"] = r.at("deploymentBase", action)
 	}
 	if d.State == ddi.Cancel {
-		out.Links["cancelAction"] = r.at("cancelAction", action)
+		links["cancelAction"] = r.at("cancelAction", action)
 	}
 	if !d.Told {
-		out.Links["configData"] = r.at("configData")
+		links["configData"] = r.at("configData")
 	}
-	return out, nil
-}
-
-// deployment says what to install.
-type deployment struct {
-	ID         string `json:"id"`
-	Deployment struct {
-		Download          string  `json:"download"` // forced, or attempt: when the device likes
-		Update            string  `json:"update"`
-		MaintenanceWindow string  `json:"maintenanceWindow,omitempty"`
-		Chunks            []chunk `json:"chunks"`
-	} `json:"deployment"`
-}
-
-type chunk struct {
-	Part      string `json:"part"`
-	Version   string `json:"version"`
-	Name      string `json:"name"`
-	Artifacts []file `json:"artifacts"`
-}
-
-type file struct {
-	Filename string          `json:"filename"`
-	Hashes   hashes          `json:"hashes"`
-	Size     int64           `json:"size"`
-	Links    map[string]link `json:"_links"`
-}
-
-type hashes struct {
-	SHA1   string `json:"sha1"`
-	MD5    string `json:"md5"`
-	SHA256 string `json:"sha256"`
+	return object{"config": object{"polling": object{"sleep": fmt.Sprintf("%02d:%02d:%02d", sleep/3600, sleep/60%60, sleep%60)}}, "_links": links}, nil
 }
 
 // fileName is the name of a release's file.
@@ -325,18 +279,19 @@ func (a *api) deployment(r request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	at := r.at("softwaremodules", string(f.Version), "artifacts", fileName(f))
-	links := map[string]link{"download": at, "download-http": at} // there is no way without TLS, and clients ask for one of both
-	out := deployment{ID: strconv.Itoa(int(action))}
-	out.Deployment.Download, out.Deployment.Update = "forced", "forced"
+	how := "forced"
 	if d.Terms.Waits {
-		out.Deployment.Download, out.Deployment.Update = "attempt", "attempt"
+		how = "attempt" // when the device likes
 	}
+	link := r.at("softwaremodules", string(f.Version), "artifacts", fileName(f))
+	out := object{"download": how, "update": how, "chunks": []object{{"part": "os", "version": f.Version, "name": f.Species, "artifacts": []object{{
+		"filename": fileName(f), "size": f.Size, "hashes": object{"sha1": f.SHA1, "md5": f.MD5, "sha256": f.SHA256},
+		"_links": object{"download": link, "download-http": link}, // there is no way without TLS, and clients ask for one of both
+	}}}}}
 	if d.Terms.Window {
-		out.Deployment.MaintenanceWindow = "available" // outside it nothing is offered
+		out["maintenanceWindow"] = "available" // outside it nothing is offered
 	}
-	out.Deployment.Chunks = []chunk{{"os", string(f.Version), string(f.Species), []file{{fileName(f), hashes{f.SHA1, f.MD5, f.SHA256}, f.Size, links}}}}
-	return out, nil
+	return object{"id": strconv.Itoa(int(action)), "deployment": out}, nil
 }
 
 func (a *api) feedback(take func(ctx context.Context, id thing.ID, action int32, f ddi.Feedback, agent string) error) func(r request) (any, error) {
@@ -357,13 +312,6 @@ func (a *api) feedback(take func(ctx context.Context, id thing.ID, action int32,
 	}
 }
 
-// cancelAction says what to stop. SWUpdate looks for deployment.update in it when it asks during a download, and ends without it.
-type cancelAction struct {
-	ID           string            `json:"id"`
-	CancelAction map[string]string `json:"cancelAction"`
-	Deployment   map[string]string `json:"deployment"`
-}
-
 func (a *api) cancel(r request) (any, error) {
 	action, err := r.action()
 	if err != nil {
@@ -373,7 +321,7 @@ func (a *api) cancel(r request) (any, error) {
 		return nil, err
 	}
 	id := strconv.Itoa(int(action))
-	return cancelAction{id, map[string]string{"stopId": id}, map[string]string{"update": "skip", "download": "skip"}}, nil
+	return object{"id": id, "cancelAction": object{"stopId": id}}, nil
 }
 
 func (a *api) configData(r request) (any, error) {

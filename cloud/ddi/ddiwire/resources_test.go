@@ -10,9 +10,11 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -42,9 +44,15 @@ func (h *house) client(id thing.ID) client {
 func (c client) want(method, path, body string, code int, want string) {
 	c.Helper()
 	got, answer, _ := c.do(c.http, method, path, body, c.header...)
-	if answer = strings.ReplaceAll(strings.TrimSpace(answer), c.api.URL, "HOST"); got != code || answer != want && (code < 400 || !strings.Contains(answer, want)) {
+	if answer = strings.ReplaceAll(strings.TrimSpace(answer), c.api.URL, "HOST"); got != code || answer != want && !same(answer, want) && (code < 400 || !strings.Contains(answer, want)) {
 		c.Errorf("%s %s: %d %s\nwant %d %s", method, path, got, answer, code, want)
 	}
+}
+
+// same compares JSON, in which the order of fields says nothing.
+func same(x, y string) bool {
+	var a, b any
+	return json.Unmarshal([]byte(x), &a) == nil && json.Unmarshal([]byte(y), &b) == nil && reflect.DeepEqual(a, b)
 }
 
 func feedback(execution, finished string, cnt, of int) string {
@@ -57,7 +65,7 @@ func TestResources(t *testing.T) {
 	h := newHouse(t, ddiwire.Config{})
 	c := h.client(arm)
 	const (
-		idle      = `{"config":{"polling":{"sleep":"00:02:00"}}}`
+		idle      = `{"config":{"polling":{"sleep":"00:02:00"}},"_links":{}}`
 		describe  = `{"config":{"polling":{"sleep":"00:02:00"}},"_links":{"configData":{"href":"HOST` + at + `/configData"}}}`
 		swupdates = `{ "id": "", "time": "20261123T044808", "status": { "result": { "finished": "success" }, "execution": "closed", "details" : [ "" ] }, "data" : { "version": "1.0.0.1","hardware": "arm board" } }`
 	)
@@ -145,7 +153,7 @@ func TestResources(t *testing.T) {
 	_, _, _ = h.do(c.http, "GET", at+"/deploymentBase/3", "", c.header...)
 	wish("")
 	c.want("GET", at, "", 200, stop(3))
-	c.want("GET", at+"/cancelAction/3", "", 200, `{"id":"3","cancelAction":{"stopId":"3"},"deployment":{"download":"skip","update":"skip"}}`)
+	c.want("GET", at+"/cancelAction/3", "", 200, `{"id":"3","cancelAction":{"stopId":"3"}}`)
 	c.want("POST", at+"/cancelAction/3/feedback", feedback("proceeding", "none", 0, 0), 200, "")
 	c.want("GET", at, "", 200, stop(3))
 	for range 2 {
