@@ -192,8 +192,8 @@ func TestResources(t *testing.T) {
 	c.want("GET", at, "", 200, idle)
 }
 
-// certificate makes a device's certificate and a client that shows it.
-func (h *house) certificate(authority *ca.Authority, id thing.ID) *http.Client {
+// certificate makes a device's certificate.
+func (h *house) certificate(authority *ca.Authority, id thing.ID) tls.Certificate {
 	h.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -215,6 +215,13 @@ func (h *house) certificate(authority *ca.Authority, id thing.ID) *http.Client {
 	for _, c := range chain {
 		cert.Certificate = append(cert.Certificate, c.Raw)
 	}
+	return cert
+}
+
+// shows returns a client that shows a device's certificate.
+func (h *house) shows(authority *ca.Authority, id thing.ID) *http.Client {
+	h.Helper()
+	cert := h.certificate(authority, id)
 	tr := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: h.authority.RootPool(), Certificates: []tls.Certificate{cert}}}
 	h.Cleanup(tr.CloseIdleConnections)
 	return &http.Client{Transport: tr}
@@ -241,7 +248,7 @@ func TestWhoIsLetIn(t *testing.T) {
 		code, body, _ := h.do(client, "GET", "/default/controller/v1/"+string(id), "", "Authorization", auth)
 		return code, strings.ReplaceAll(body, string(id), "ID")
 	}
-	own := h.certificate(h.authority, arm)
+	own := h.shows(h.authority, arm)
 	for _, tt := range []struct {
 		name   string
 		client *http.Client
@@ -260,8 +267,8 @@ func TestWhoIsLetIn(t *testing.T) {
 		{"a wrong gateway", plain, arm, "GatewayToken " + token, 401},
 		{"a gateway for no robot", plain, unknown, "GatewayToken a-token-of-a-gateway-nobody-guesses", 404},
 		{"another's certificate", own, other, "", 404},
-		{"a certificate and another's token", h.certificate(h.authority, other), arm, "TargetToken " + token, 404},
-		{"a foreign certificate", h.certificate(foreign, arm), arm, "", 401},
+		{"a certificate and another's token", h.shows(h.authority, other), arm, "TargetToken " + token, 404},
+		{"a foreign certificate", h.shows(foreign, arm), arm, "", 401},
 		{"no id", plain, "arm", "TargetToken " + token, 401},
 	} {
 		code, body := ask(tt.client, tt.id, tt.auth)

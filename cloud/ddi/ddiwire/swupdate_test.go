@@ -2,6 +2,8 @@ package ddiwire_test
 
 import (
 	"bytes"
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"os"
@@ -24,14 +26,30 @@ type device struct {
 	h      *house
 	dir    string
 	signer swutest.Signer
-	token  string
-	runs   int
+	proof  string // its settings of suricatta
 	stop   func()
 }
 
 func (h *house) device() *device {
 	h.Helper()
-	return &device{h: h, dir: h.TempDir(), signer: swutest.NewSigner(h), token: h.token(arm)}
+	return &device{h: h, dir: h.TempDir(), signer: swutest.NewSigner(h), proof: fmt.Sprintf("targettoken = %q;", h.token(arm))}
+}
+
+// certified gives the device a certificate in place of its token.
+func (d *device) certified() {
+	d.h.Helper()
+	cert := d.h.certificate(d.h.authority, arm)
+	key, err := x509.MarshalPKCS8PrivateKey(cert.PrivateKey)
+	if err != nil {
+		d.h.Fatal(err)
+	}
+	var chain []byte
+	for _, der := range cert.Certificate {
+		chain = append(chain, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})...)
+	}
+	swutest.Write(d.h, d.file("cert.pem"), chain)
+	swutest.Write(d.h, d.file("key.pem"), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}))
+	d.proof = fmt.Sprintf("sslcert = %q; sslkey = %q;", d.file("cert.pem"), d.file("key.pem"))
 }
 
 func (d *device) file(name string) string { return filepath.Join(d.dir, name) }
@@ -47,9 +65,9 @@ func (d *device) start(version, state string) {
 	d.h.Helper()
 	swutest.Write(d.h, d.file("swupdate.cfg"), fmt.Appendf(nil, `
 globals : { public-key-file = %q; loglevel = 5; postupdatecmd = "touch %s"; };
-suricatta : { tenant = "DEFAULT"; id = %q; url = %q; targettoken = %q; cafile = %q; retry = 4; retrywait = 1; };
+suricatta : { tenant = "DEFAULT"; id = %q; url = %q; %s cafile = %q; retry = 4; retrywait = 1; };
 identify : ( { name = "version"; value = %q; }, { name = "hardware"; value = "arm board"; }, { name = "region"; value = "EU"; } );
-`, d.signer.Certificate(), d.file("restart"), arm, d.h.api.URL, d.token, d.h.root, version))
+`, d.signer.Certificate(), d.file("restart"), arm, d.h.api.URL, d.proof, d.h.root, version))
 	args := []string{"-f", d.file("swupdate.cfg"), "-H", "kennel:1.0", "-u"}
 	if state != "" {
 		args = append(args, "-c "+state)
@@ -86,7 +104,7 @@ func (d *device) awaitFile(name string) {
 }
 
 // TestSWUpdate (issue 17, build 6): Debian's SWUpdate, unmodified, polls over TLS with our root, says what it is, downloads a release that is cut in the
-// middle and continued, installs it, and is one of a rollout's updated robots after its restart. A release that fails ends with its words. An update that is
+// middle and continued, installs it, and is one of a rollout's updated robots after its restart. Then it shows a certificate, where it had a token. A release that fails ends with its words. An update that is
 // cancelled while it is downloaded ends.
 func TestSWUpdate(t *testing.T) {
 	h := newHouse(t, ddiwire.Config{Poll: time.Second})
@@ -120,6 +138,7 @@ func TestSWUpdate(t *testing.T) {
 	h.mu.Unlock()
 	said("installed")
 	d.stop()
+	d.certified()
 	d.start("1.0.0.2", "2")
 	h.awaitWhy(d, id, rollout.WhyDone)
 	testwait.Until(t, testwait.Long, "the fleet knows", func() error {
