@@ -97,11 +97,16 @@ type DeviceToken struct {
 func MountTokens(mux *http.ServeMux, svc *ddi.Service, known func(context.Context, thing.ID) error, audit func(ctx context.Context, action, object, detail string) error) {
 	admins := auth.Require(auth.Admins...)
 	of := func(r *http.Request) (any, error) { return kithttp.Thing(r) }
-	mux.Handle("POST /v1/things/{thing}/device-token", kithttp.Handler(admins(kit.Typed(func(ctx context.Context, id thing.ID) (DeviceToken, error) {
-		if err := known(ctx, id); err != nil {
-			return DeviceToken{}, err
+	// The line of the audit log comes first: it tells what became of the request, too.
+	noted := func(ctx context.Context, id thing.ID, what string) error {
+		err := audit(ctx, ddi.AuditToken, string(id), what)
+		if err == nil {
+			err = known(ctx, id)
 		}
-		if err := audit(ctx, ddi.AuditToken, string(id), "new"); err != nil {
+		return err
+	}
+	mux.Handle("POST /v1/things/{thing}/device-token", kithttp.Handler(admins(kit.Typed(func(ctx context.Context, id thing.ID) (DeviceToken, error) {
+		if err := noted(ctx, id, "new"); err != nil {
 			return DeviceToken{}, err
 		}
 		t, err := svc.NewToken(ctx, id)
@@ -109,10 +114,7 @@ func MountTokens(mux *http.ServeMux, svc *ddi.Service, known func(context.Contex
 	})), of))
 	mux.Handle("DELETE /v1/things/{thing}/device-token", kithttp.Handler(admins(func(ctx context.Context, req any) (any, error) {
 		id := req.(thing.ID) // of returns nothing else
-		if err := known(ctx, id); err != nil {
-			return nil, err
-		}
-		if err := audit(ctx, ddi.AuditToken, string(id), "none"); err != nil {
+		if err := noted(ctx, id, "none"); err != nil {
 			return nil, err
 		}
 		return nil, svc.Store.SetToken(ctx, id, nil)
