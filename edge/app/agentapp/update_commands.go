@@ -55,13 +55,13 @@ func updateCommand() *cobra.Command {
 				return show(cmd, r, err)
 			})
 	}
-	var o release.Order
+	o := release.Order{Downgrade: true} // as the original's
 	start := atRobot(&cobra.Command{
 		Use: "start [URL]", Short: "Install a release and wait for its end",
 		Long: `Install the release whose archive is at URL, the one that the cloud wants, or else the one that the updater's files name, and wait for its
-end. An update that runs already is followed. The exit code is the update's own, 200 to 219, if it fails. An interrupt ends the wait only: the
-update continues.`,
-		Example: "  agentd update start -root ./r1\n  agentd update start https://example.com/1.8.1.ota -downgrade -root ./r1",
+end. An update that runs already is followed. A development robot takes an older version, too. If the update fails, the exit code is its own, 200 to 219.
+An interrupt ends the wait only: the update continues.`,
+		Example: "  agentd update start -root ./r1\n  agentd update start https://example.com/1.8.1.ota -force -root ./r1",
 	}, func(cmd *cobra.Command, root *os.Root) error {
 		o.URL = cmd.Flags().Arg(0)
 		r, err := ask(cmd, root, "start", o)
@@ -80,13 +80,12 @@ update continues.`,
 		if err := show(cmd, r, err); err != nil {
 			return err
 		}
-		if r.Code != 0 && !r.Done {
+		if r.Why != "" && !r.Done {
 			return cli.WithStatus(int(r.Code), errs.New(errs.Internal, "%s", r.Why))
 		}
 		return nil
 	})
 	start.Args = cobra.MaximumNArgs(1)
-	start.Flags().BoolVar(&o.Downgrade, "downgrade", false, "let a development robot take an older version")
 	start.Flags().BoolVar(&o.Force, "force", false, "install it whatever battery and temperature are")
 	cmd.AddCommand(start, simple("status", "Show how far an update is"), simple("stop", "Stop the update that runs"),
 		atRobot(&cobra.Command{Use: "restart", Short: "Restart the robot into the release that was installed", Example: "  agentd update restart -root ./r1"},

@@ -28,7 +28,7 @@ type Report struct {
 	Wanted  ota.Version `json:"wanted,omitempty"`    // by the cloud, if it is another
 	Waits   string      `json:"waits_for,omitempty"` // why that one is not installed now
 	Why     string      `json:"why,omitempty"`       // the last update failed, with its details
-	SDK     int         `json:"sdk_status"`
+	SDK     int         `json:"update_status"`
 	BLE     int         `json:"ble_status"`
 }
 

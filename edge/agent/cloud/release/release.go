@@ -1,5 +1,5 @@
 // Package release follows the release that the cloud wants this robot to run: it asks for it, installs it when the robot and the hour permit, and
-// reports each step. A robot without slots installs nothing and says so.
+// reports each step. People and programs at the robot ask here for an update, too. A robot without slots installs nothing and says so.
 package release
 
 import (
