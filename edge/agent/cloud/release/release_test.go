@@ -121,6 +121,39 @@ func TestReportsUntilConfirmed(t *testing.T) {
 	})
 }
 
+// TestAsksAtRandom: the cloud is asked after times by chance, from seconds to an hour (VEC-OTA-19).
+func TestAsksAtRandom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &cloud{}
+		var asked []time.Time
+		a := New(Config{Ask: asker(func() { asked = append(asked, time.Now()) }), Publish: c.publish, Log: slog.New(slog.DiscardHandler)})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- a.Run(ctx) }()
+		a.Connected(true)
+		synctest.Wait()
+		a.HandleAck(ack.Ack{Batch: a.pending.ID, Status: ack.Stored})
+		time.Sleep(100 * time.Hour)
+		cancel()
+		<-done
+		var waits []time.Duration
+		for n := range asked[3:] {
+			waits = append(waits, asked[n+3].Sub(asked[n+2]))
+		}
+		if low, high := slices.Min(waits), slices.Max(waits); len(waits) < 120 || low < soonest || low > 10*time.Minute || high > poll || high < 50*time.Minute {
+			t.Errorf("asked %d times in 100 hours, after %v to %v", len(waits), low, high)
+		}
+	})
+}
+
+// asker answers that nothing is wanted.
+type asker func()
+
+func (a asker) Do(context.Context, string, string, []byte) ([]byte, error) {
+	a()
+	return ota.Desired{}.Encode()
+}
+
 // updater is one that a test lets end.
 type updater struct {
 	mu    sync.Mutex

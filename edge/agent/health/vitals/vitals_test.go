@@ -3,6 +3,7 @@ package vitals
 import (
 	"math"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -193,6 +194,35 @@ func TestResting(t *testing.T) {
 }
 
 // TestCooldownBecomesAnEvent: VEC-PWR-53.
+// TestNeeds: battery, charger and heat keep a robot from an update that asks for them, and so does a core that says nothing (VEC-OTA-20).
+func TestNeeds(t *testing.T) {
+	hot, warm := &corelink.Power{Heat: power.Hot.String()}, &corelink.Power{Heat: power.Warm.String(), CPUHeat: power.Cool.String()}
+	for _, tt := range []struct {
+		name             string
+		says             []corelink.Message
+		battery, charger bool
+		want             string // in the reason; "": none
+	}{
+		{"nothing asked", nil, false, false, ""},
+		{"nothing known", nil, true, false, "core does not answer"},
+		{"battery", []corelink.Message{state(3.9, power.Nominal, 0)}, true, false, ""},
+		{"low", []corelink.Message{state(3.5, power.Low, 0)}, true, false, "3.50 V"},
+		{"low, on the charger", []corelink.Message{state(3.5, power.Low, body.OnCharger)}, true, true, ""},
+		{"away", []corelink.Message{state(3.9, power.Nominal, 0)}, false, true, "not on its charger"},
+		{"warm", []corelink.Message{state(3.9, power.Nominal, 0), warm}, true, false, ""},
+		{"hot", []corelink.Message{state(3.9, power.Nominal, body.OnCharger), hot}, true, true, "too hot"},
+		{"hot, not asked", []corelink.Message{state(3.9, power.Nominal, 0), hot}, false, false, ""},
+	} {
+		v, _ := newVitals()
+		for _, m := range tt.says {
+			v.Handle(m)
+		}
+		if err := v.Needs(tt.battery, tt.charger); (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v, want %q", tt.name, err, tt.want)
+		}
+	}
+}
+
 func TestCooldownBecomesAnEvent(t *testing.T) {
 	v, s := newVitals()
 	for _, charging := range []string{"cooldown", "charging", "cooldown", "cooldown", "charging"} {
