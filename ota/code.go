@@ -44,7 +44,7 @@ var codeWords = map[Code]string{
 	206:            "a block could not be written",
 	BadDelta:       "the changes of a delta update could not be applied",
 	DiskFailed:     "the robot's disk failed or is full",
-	NotAuthentic:   "the signature does not belong to the manifest, or an image is not the one that was signed",
+	NotAuthentic:   "the signature does not belong to the manifest, an image is not the one that was signed, or the release metadata do not name the archive",
 	BadEncryption:  "an image is encrypted in a way that this robot does not know",
 	WrongBase:      "the delta update is for another version than the one that runs",
 	Decompressor:   "the decompressor failed for an unknown reason",
