@@ -44,7 +44,7 @@ var (
 	ErrWaits = errors.New("an update is installed and waits for the reboot")
 )
 
-// Config configures an Engine. All but Password, Ready, Changed and the times are required.
+// Config configures an Engine. All but Password, Vouch, Ready, Changed and the times are required.
 type Config struct {
 	Disk     disk.Disk // the robot's folder
 	Device   *slot.Device
@@ -52,6 +52,7 @@ type Config struct {
 	Env      func() Env     // asked at the beginning of each update: an app writes its wish there before it asks
 	Key      *rsa.PublicKey // who may sign releases
 	Password []byte         // of encrypted images
+	Vouch    Voucher        // nil: the signature of an archive suffices, as for original robots
 	Client   *http.Client
 	Record   func(context.Context, events.Event)
 	Ready    func() error             // says why no update may begin now (VEC-OTA-20); nil: nothing prevents one
@@ -107,6 +108,7 @@ type Request struct {
 type Result struct {
 	Version ota.Version
 	Reboot  bool // its manifest asks for one at once
+	Plain   bool // without release metadata; see Config.Vouch
 }
 
 // Status reads how far the update is.
@@ -131,7 +133,7 @@ func (e *Engine) Run(ctx context.Context, r Request) (Result, error) {
 	j.unit.AllowDowngrade = j.env.AllowDowngrade || r.Downgrade
 	err := j.all(r.At)
 	j.end(err)
-	return Result{Version: j.version, Reboot: j.reboot}, err
+	return Result{Version: j.version, Reboot: j.reboot, Plain: e.cfg.Vouch == nil}, err
 }
 
 // Confirm says that the running system is well: from now on no boot falls back from it. Like the next two it does nothing while an update
@@ -177,6 +179,7 @@ type job struct {
 	unit    Unit
 	board   *board
 	d       *download
+	whole   *whole
 	version ota.Version // "" until the manifest was read
 	reboot  bool
 	stalled time.Time // when it was told last
@@ -222,6 +225,9 @@ func another(err error) bool {
 // from installs the archive at an address.
 func (j *job) from(at Address) error {
 	resume := readCheckpoint(j.cfg.Disk)
+	if resume != nil && j.cfg.Vouch != nil && resume.Hash == nil {
+		resume = nil
+	}
 	err := j.install(at, resume)
 	if err != nil && resume != nil && j.ctx.Err() == nil && ota.CodeOf(err) != ota.TimedOut && ota.CodeOf(err) != ota.BadURL {
 		j.cfg.Log.InfoContext(j.ctx, "update not continued, it starts from the beginning", logging.Err, err)
@@ -243,7 +249,11 @@ func (j *job) install(at Address, resume *checkpoint) error {
 	if err := j.phase(Downloading); err != nil {
 		return err
 	}
-	if err := j.d.open(resume.At, resume.Tag); err != nil {
+	var err error
+	if j.whole, err = newWhole(j.d, resume, j.cfg.Vouch != nil, j.piece/4); err != nil {
+		return err
+	}
+	if err := j.d.open(j.whole.at, resume.Tag); err != nil {
 		return err
 	}
 	j.record(events.Event{Name: EventStart, S1: j.d.name, S2: string(j.unit.Running)})
@@ -252,7 +262,10 @@ func (j *job) install(at Address, resume *checkpoint) error {
 			return err
 		}
 	}
-	a, err := archive.Open(j.d, archive.Options{Key: j.cfg.Key, Password: j.cfg.Password, Resume: resume.point()})
+	if _, err := io.CopyN(io.Discard, j.whole, max(resume.At-j.whole.at, 0)); err != nil {
+		return err
+	}
+	a, err := archive.Open(j.whole, archive.Options{Key: j.cfg.Key, Password: j.cfg.Password, Resume: resume.point()})
 	if err != nil {
 		return err
 	}
@@ -270,12 +283,24 @@ func (j *job) install(at Address, resume *checkpoint) error {
 	if err := j.unit.Allow(offer); err != nil {
 		return err
 	}
+	if j.cfg.Vouch != nil {
+		length, sum, err := j.cfg.Vouch(j.ctx, m)
+		if err == nil {
+			err = j.whole.must(length, sum, j.d.size)
+		}
+		if err != nil {
+			return err
+		}
+	}
 	j.cfg.Changed(Downloading, m.Version)
 	if err := j.cfg.Device.Begin(); err != nil {
 		return err
 	}
 	c := slot.Content{Version: m.Version, Wish: j.wish, Images: map[manifest.Part]slot.Sum{}}
 	if err := j.images(a, resume.Image, &c); err != nil {
+		return err
+	}
+	if err := j.whole.check(); err != nil {
 		return err
 	}
 	return j.activate(m, c)
@@ -316,7 +341,7 @@ func (j *job) images(a *archive.Reader, done int, c *slot.Content) error {
 		if done++; j.d.tag == "" || i.Part == manifest.Changes {
 			continue // nothing says that the archive will be the same after a reboot; what a delta has written it finds by itself
 		}
-		if err := (&checkpoint{At: a.Offset(), Tag: j.d.tag, Raw: a.Raw, Signature: a.Signature, Image: done}).write(j.cfg.Disk); err != nil {
+		if err := j.keepPlace(&checkpoint{At: a.Offset(), Tag: j.d.tag, Raw: a.Raw, Signature: a.Signature, Image: done}); err != nil {
 			return err
 		}
 	}
@@ -346,7 +371,7 @@ func (j *job) image(a *archive.Reader, i *archive.Image, done int) error {
 			if inside, offset, ok := i.Mark(); err == nil && ok && inside.Bytes-kept >= j.keep && j.d.tag != "" {
 				if err = f.Sync(); err == nil {
 					kept = inside.Bytes
-					err = (&checkpoint{At: offset, Tag: j.d.tag, Raw: a.Raw, Signature: a.Signature, Image: done, Inside: &inside}).write(j.cfg.Disk)
+					err = j.keepPlace(&checkpoint{At: offset, Tag: j.d.tag, Raw: a.Raw, Signature: a.Signature, Image: done, Inside: &inside})
 				}
 			}
 			if err != nil {
@@ -515,6 +540,8 @@ type checkpoint struct {
 	Raw       []byte          `json:"manifest"`
 	Signature []byte          `json:"signature"`
 	Inside    *archive.Inside `json:"inside,omitempty"` // of that image; nil: at its beginning
+	Hashed    int64           `json:"hashed,omitempty"` // bytes of the archive that are in Hash, at most At
+	Hash      []byte          `json:"hash,omitempty"`   // state of the SHA-256
 }
 
 const checkpointFile = "data/update-engine/checkpoint.json"
@@ -524,6 +551,11 @@ func (c *checkpoint) point() *archive.Point {
 		return nil
 	}
 	return &archive.Point{Raw: c.Raw, Signature: c.Signature, Images: c.Image, At: c.At, Inside: c.Inside}
+}
+
+func (j *job) keepPlace(c *checkpoint) error {
+	j.whole.keep(c)
+	return c.write(j.cfg.Disk)
 }
 
 func (c *checkpoint) write(d disk.Disk) error {

@@ -3,6 +3,7 @@ package update
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -171,7 +172,7 @@ func TestUpdate(t *testing.T) {
 	var phases []Phase
 	e := r.engine(func(c *Config) { c.Changed = func(p Phase, _ ota.Version) { phases = append(phases, p) } })
 	got, err := e.Run(t.Context(), Request{At: at})
-	if err != nil || got != (Result{archivetest.Version, true}) {
+	if err != nil || got != (Result{archivetest.Version, true, true}) {
 		t.Fatalf("%+v, %v", got, err)
 	}
 	if want := []Phase{Starting, Downloading, Downloading, Finished}; !slices.Equal(phases, want) {
@@ -469,9 +470,15 @@ func TestDowngrade(t *testing.T) {
 
 // TestContinuedInside: after a power cut within an image, plain or encrypted, only what follows the last checkpoint in it is sent again.
 func TestContinuedInside(t *testing.T) {
-	for _, password := range []string{"", "swordfish"} {
-		with := func(c *Config) { c.Password = []byte(password) }
+	for _, password := range []string{"", "swordfish", "vouched"} {
 		data := archivetest.Make(manifest.Manifest{}, archivetest.Production(), password)
+		with := func(c *Config) {
+			if c.Password = []byte(password); password == "vouched" {
+				c.Vouch = func(context.Context, *manifest.Manifest) (int64, manifest.Sum, error) {
+					return int64(len(data)), sha256.Sum256(data), nil
+				}
+			}
+		}
 		for n := 10; ; n++ {
 			r := newRobot(t)
 			at := r.put("/v.ota", data)
@@ -490,7 +497,13 @@ func TestContinuedInside(t *testing.T) {
 			if _, err := r.engine(with).Run(t.Context(), Request{At: at}); err != nil {
 				t.Fatal(err)
 			}
-			if most := int64(len(data)) - c.At; r.sent.Load() > most {
+			from := c.At
+			if password == "vouched" {
+				if from = c.Hashed; from == 0 || from > c.At || c.Hash == nil {
+					t.Errorf("checkpoint at byte %d, hashed %d", c.At, c.Hashed)
+				}
+			}
+			if most := int64(len(data)) - from; r.sent.Load() > most {
 				t.Errorf("%d bytes were sent after byte %d of %d, want %d", r.sent.Load(), c.At, len(data), most)
 			}
 			if s := r.boot(); s.Version != archivetest.Version {

@@ -108,7 +108,7 @@ func (c *Cloud) updater(robot info.Robot) release.Updater {
 	if c.cfg.Slots == nil {
 		return nil
 	}
-	u, err := release.NewUpdater(robot, c.cfg.Slots, c.cfg.Dial)
+	u, err := release.NewUpdater(robot, c.cfg.Slots, c.cfg.Dial, c, c.Believed)
 	if err != nil {
 		robot.Log.Warn("the robot installs no releases", logging.Err, err)
 	}

@@ -22,6 +22,7 @@ import (
 	"kennel/edge/update/disk"
 	"kennel/edge/update/slot"
 	"kennel/infra/api/events"
+	"kennel/infra/kit/kitmqtt"
 	"kennel/infra/logging"
 	"kennel/ota"
 	"kennel/ota/manifest"
@@ -57,8 +58,13 @@ func Slots(root *os.Root) (*slot.Device, error) {
 	return dev, dev.WipeAsked()
 }
 
-// NewUpdater returns the updater of a robot with slots; nil if it lacks what an updater needs, and why.
-func NewUpdater(robot info.Robot, dev *slot.Device, dial func(context.Context, string, string) (net.Conn, error)) (Updater, error) {
+// NewUpdater returns the updater of a robot with slots; nil if it lacks what an updater needs, and why. It asks the cloud for release metadata; believed
+// returns the time to check them with.
+func NewUpdater(robot info.Robot, dev *slot.Device, dial func(context.Context, string, string) (net.Conn, error), ask kitmqtt.Requester, believed func() time.Time) (Updater, error) {
+	vouch, err := voucher(robot, ask, believed)
+	if err != nil {
+		return nil, err
+	}
 	key, password, err := keys(robot.Root)
 	if err != nil {
 		return nil, err
@@ -84,7 +90,7 @@ func NewUpdater(robot info.Robot, dev *slot.Device, dial func(context.Context, s
 		return nil, err
 	}
 	return update.New(update.Config{
-		Disk: disk.Of(robot.Root), Device: dev, Key: key, Password: password, Client: client(robot, dial), Log: robot.Log,
+		Disk: disk.Of(robot.Root), Device: dev, Key: key, Password: password, Vouch: vouch, Client: client(robot, dial), Log: robot.Log,
 		Unit: update.Unit{Running: running, Development: params.Dev, Recovery: robot.Recovery, QSN: strings.TrimSpace(string(serial))}, Env: env,
 		Record: func(ctx context.Context, e events.Event) {
 			if err := robot.Keep(ctx, e); err != nil {

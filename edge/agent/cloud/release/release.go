@@ -258,7 +258,9 @@ func (a *Agent) follow(ctx context.Context, want ota.Desired, installs *sync.Wai
 		s.Phase = ota.Downloading
 		return s, poll
 	case !t.ended.IsZero() && t.err == nil:
-		s.Phase = ota.Installed
+		if s.Phase = ota.Installed; t.result.Plain {
+			s.Reason = plain
+		}
 		return s, a.reboot(ctx, want)
 	case !t.ended.IsZero():
 		s.Phase, s.Code, s.Reason = ota.Failed, int(ota.CodeOf(t.err)), short(t.err.Error())
@@ -284,7 +286,7 @@ func passes(err error) bool {
 	case ota.BadURL, ota.DiskFailed, ota.TimedOut, ota.Other:
 		return true
 	}
-	return false
+	return errors.Is(err, errUnvouched)
 }
 
 // notNow says why the robot does not begin, and when to look again.
