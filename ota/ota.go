@@ -111,6 +111,18 @@ type Artifact struct {
 	Size   int64  `json:"size,omitempty"`   // bytes
 }
 
+// RoleState is the state of a role of the releases' metadata (ota/trust), for people.
+type RoleState struct {
+	Role      string    `json:"role"`
+	Version   int64     `json:"version"`
+	Expires   time.Time `json:"expires"`
+	Keys      []string  `json:"keys"` // ids of those that sign it
+	Threshold int       `json:"threshold"`
+	Here      bool      `json:"signed_here"` // the cloud signs it by itself
+	Archives  int       `json:"archives"`
+	Problem   string    `json:"problem,omitempty"` // for an operator to solve
+}
+
 // maxURL bounds an address, in bytes: one that AWS signs with the credentials of a role has a token of more than 1,000.
 const maxURL = 8000
 

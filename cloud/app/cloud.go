@@ -248,7 +248,7 @@ func (c *Cloud) finish() error {
 		return err
 	}
 	c.slices = append(c.slices, wire.Slice{Runs: []wire.Run{{Name: "jobs", Run: work.Run, Role: wire.Jobs}, {Name: "volumes", Run: b.Volumes.Run}}})
-	if c.ready, err = b.Meters.NewReadiness(health.Checks(b, c.cfg.MQTT.URL, c.link.Answers, c.Identity.Peers.Ready)...); err == nil {
+	if c.ready, err = b.Meters.NewReadiness(health.Checks(b, c.cfg.MQTT.URL, c.link.Answers, c.Identity.Peers.Ready, c.releases.Metadata.Check)...); err == nil {
 		c.ready.Tell(c.front.News, b.Meters.BrokerNews)
 	}
 	return err

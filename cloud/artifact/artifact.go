@@ -149,6 +149,7 @@ type Config struct {
 	Add      func(ctx context.Context, r ota.Release) error // makes a release known; Conflict if it is
 	Keys     []*rsa.PublicKey                               // one of them signed each archive that is taken
 	Password []byte                                         // of encrypted images; none: they are refused
+	Added    func(ctx context.Context) error                // is called for each archive that is kept; nil: nothing is
 	Log      *slog.Logger
 	// Users return what uses a release, in words; "" is nothing. Its archives then stay.
 	Users []func(ctx context.Context, species thing.Species, v ota.Version) (string, error)

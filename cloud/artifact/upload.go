@@ -15,6 +15,7 @@ import (
 
 	"kennel/infra/blob"
 	"kennel/infra/errs"
+	"kennel/infra/logging"
 	"kennel/infra/thing"
 	"kennel/ota"
 	"kennel/ota/archive"
@@ -129,6 +130,11 @@ func (s *Service) keep(ctx context.Context, a Artifact, notes string) (Artifact,
 	})
 	if errs.KindOf(err) == errs.Conflict {
 		return kept, errors.Join(err, s.Store.Unless(ctx, a.Key(), func(ctx context.Context) error { return s.Objects.Delete(ctx, a.Key()) }))
+	}
+	if err == nil && s.Added != nil {
+		if err := s.Added(ctx); err != nil { // it hears again within a minute
+			s.Log.WarnContext(ctx, "release metadata not published after an upload", logging.Err, err)
+		}
 	}
 	return kept, err
 }

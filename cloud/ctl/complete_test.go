@@ -44,7 +44,8 @@ var commandOf = map[string]string{
 	"GET /v1/things/{thing}/logs/{log}/content": "logs get",
 
 	"PUT /v1/releases/{species}/archives/{sum}": "releases upload", "GET /v1/archives": "releases archives", "DELETE /v1/archives/{species}/{sum}": "releases delete", "PUT /v1/ota/lowest/{species}/{version}": "releases lowest",
-	"GET /v1/channels":                     "channels list",
+	"GET /v1/channels":          "channels list",
+	"GET /v1/releases/metadata": "releases trust show", "POST /v1/releases/metadata": "releases trust upload",
 	"PUT /v1/channels/{species}/{channel}": "channels set",
 	"GET /v1/releases":                     "releases list", "POST /v1/releases": "releases add", "GET /v1/things/{thing}/ota": "releases show",
 	"PUT /v1/things/{thing}/ota/desired": "releases want", "PUT /v1/ota/desired/{species}": "releases want",

@@ -16,7 +16,7 @@ func (a *app) releases() *cobra.Command {
 	cmd := describe("releases", "Releases that robots may run, and the one that they should run",
 		"releases list -species vic", "releases want vic 2.0.1.6076", "releases upload vicos-2.0.1.6076.ota", "releases show vic:00e20100")
 	cmd.Aliases = []string{"release"}
-	return group(cmd, a.releasesList(), a.releasesAdd(), a.releasesUpload(), a.releasesArchives(), a.releasesDelete(), a.releasesWant(), a.releasesLowest(), a.releasesShow())
+	return group(cmd, a.releasesList(), a.releasesAdd(), a.releasesUpload(), a.releasesArchives(), a.releasesDelete(), a.releasesWant(), a.releasesLowest(), a.releasesShow(), a.releasesTrust())
 }
 
 func completeSpecies(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {

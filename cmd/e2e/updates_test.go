@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"kennel/edge/sim"
 	"kennel/ota/archive"
 	"kennel/ota/manifest"
@@ -103,7 +105,7 @@ func (h *house) release(sys sim.System, size int) string {
 }
 
 // TestUpdates is issue 17, "what must hold" 5: a fleet downloads a release at once from S3 while connections break at random, each robot continues where
-// it was, boots the new system and says so; nearly nothing crosses the wire twice. A rollout hands the release out.
+// it was, boots the new system and says so; nearly nothing crosses the wire twice. A rollout hands the release out, and the robots check its metadata (line 4).
 func TestUpdates(t *testing.T) {
 	n, size, limit := 40, 1<<20, 3*time.Minute
 	if soak() {
@@ -119,7 +121,7 @@ func TestUpdates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := h.fleet(t, fleetRoot(t), n, profile(t, steady), "-release-key", h.ready.Files["release_pub"])
+	f := h.fleet(t, fleetRoot(t), n, profile(t, steady), "-release-key", h.ready.Files["release_pub"], "-release-root", h.ready.Files["release_root"])
 	f.await(limit, "all connected", func(s fleetStatus) bool { return s.Connected == n && s.Enrolled == n })
 	if out, err := h.ctl("releases", "upload", file); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -146,10 +148,76 @@ func TestUpdates(t *testing.T) {
 		t.Errorf("%.3f times the ideal crossed the wire, want at most 1.1", share)
 	}
 	f.await(limit, "all are back", func(s fleetStatus) bool { return s.Connected == n })
+	h.unvouched(db, limit)
 	s := f.stop()
 	if s.Reboots < int64(n) {
 		t.Errorf("%d reboots of %d robots", s.Reboots, n)
 	}
+}
+
+// unvouched is issue 17, "what must hold" 4, with a real agent: who can write the cloud's database names an archive to a robot, but cannot sign for it. The robot
+// says with which code and why it refuses, and installs the release once the metadata are right again.
+func (h *house) unvouched(db *pgx.Conn, limit time.Duration) {
+	t := h.t
+	t.Helper()
+	var plain int64
+	if plain = number(t, db, `select count(*) from ota_status where reason like 'installed on the signature%'`); plain != 0 {
+		t.Errorf("%d robots installed without metadata", plain)
+	}
+	var roles []struct {
+		Role    string
+		Problem string
+		Here    bool `json:"signed_here"`
+	}
+	if err := h.ctlJSON(&roles, "releases", "trust", "show"); err != nil || len(roles) != 7 {
+		t.Errorf("metadata %+v, %v", roles, err)
+	}
+	for _, r := range roles {
+		if r.Problem != "" || r.Here != (r.Role != "root") {
+			t.Errorf("metadata %+v", r)
+		}
+	}
+	if out, err := h.ctl("releases", "upload", h.release(sim.System{Version: "2.0.0.9001"}, 1<<10)); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	const forged = `update vouch_metadata set body = convert_to(replace(convert_from(body, 'utf8'), '"expires":"2', '"expires":"3'), 'utf8')
+		where role = 'prod' and version = (select max(version) from vouch_metadata where role = 'prod')`
+	if _, err := db.Exec(t.Context(), forged); err != nil {
+		t.Fatal(err)
+	}
+	const robot = "vic:00f00000"
+	if out, err := h.ctl("releases", "want", robot, "2.0.0.9001"); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	await(t, limit, "the robot refuses and says why", func() error {
+		var s struct {
+			Last struct {
+				Phase, Reason string
+				Code          int
+			}
+		}
+		if err := h.ctlJSON(&s, "releases", "show", robot); err != nil {
+			return err
+		}
+		if s.Last.Phase != "failed" || s.Last.Code != 209 || !strings.Contains(s.Last.Reason, "release metadata, role prod: length/hash verification error") {
+			return fmt.Errorf("%+v", s.Last)
+		}
+		return nil
+	})
+	if _, err := db.Exec(t.Context(), strings.NewReplacer(`"2'`, `"3'`, `"3'`, `"2'`).Replace(forged)); err != nil {
+		t.Fatal(err)
+	}
+	for _, version := range []string{"-none", "2.0.0.9001"} { // another wish is tried at once
+		if out, err := h.ctl("releases", "want", robot, version); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
+	await(t, limit, "the robot runs it", func() error {
+		if got := number(t, db, `select count(*) from registry_facet where os = '2.0.0.9001'`); got != 1 {
+			return fmt.Errorf("%d robots", got)
+		}
+		return nil
+	})
 }
 
 // TestBadRelease is issue 17, "what must hold" 7, with real agents: a release whose programs end right after each start on some robots stops by itself

@@ -39,6 +39,8 @@ type Birth struct {
 	World     World
 	// ReleaseKey is the public key, in PEM, of those who may sign the robot's releases. With it the robot has two slots; without, it installs none.
 	ReleaseKey []byte
+	// ReleaseRoot is the first root of release metadata, which the robot then uses; none: it installs what ReleaseKey signed.
+	ReleaseRoot []byte
 }
 
 // World is the simulated body's surroundings at its first boot.

@@ -85,9 +85,16 @@ func writeSlots(root *os.Root, b Birth) error {
 		return err
 	}
 	return errors.Join(
-		robotfs.WriteFile(root, release.KeyFile, b.ReleaseKey, 0o644),
+		robotfs.WriteFile(root, release.KeyFile, b.ReleaseKey, 0o644), writeRoot(root, b.ReleaseRoot),
 		robotfs.WriteFile(root, release.SerialFile, []byte(b.Thing.Serial()+"\n"), 0o444),
 		slot.Make(d, system, factory))
+}
+
+func writeRoot(root *os.Root, metadata []byte) error {
+	if len(metadata) == 0 {
+		return nil
+	}
+	return robotfs.WriteFile(root, release.RootFile, metadata, 0o644)
 }
 
 // LoadSlot is the boot loader of a robot with slots: it chooses one, says which to the kernel, and mounts its system, which it returns. recovery reports

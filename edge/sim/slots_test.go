@@ -67,7 +67,7 @@ func TestSlots(t *testing.T) {
 		}
 		robot := info.Robot{Root: root, OS: platform.OSVersion(root), Log: slog.New(slog.DiscardHandler), Getenv: func(string) string { return "" },
 			Now: time.Now, Keep: func(context.Context, events.Event) error { return nil }}
-		u, err := release.NewUpdater(robot, dev, nil)
+		u, err := release.NewUpdater(robot, dev, nil, nil, robot.Now)
 		if err != nil {
 			t.Fatal(err)
 		}

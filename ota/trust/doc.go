@@ -1,5 +1,5 @@
 // Package trust makes and checks the metadata of releases: who vouches for which archives, until when. It is The Update Framework (theupdateframework.io) around
-// the archives, which are signed in themselves; what the roles are and why is in infra/adr/0030.
+// the archives, which are signed in themselves; what the roles are and why is in infra/adr/0031.
 //
 //	root        names the keys of all roles; several people sign it, offline
 //	targets     names the keys of the channels

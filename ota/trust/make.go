@@ -22,6 +22,8 @@ import (
 	"github.com/sigstore/sigstore/pkg/signature"
 	"github.com/theupdateframework/go-tuf/v2/metadata"
 	"github.com/theupdateframework/go-tuf/v2/metadata/trustedmetadata"
+
+	"kennel/ota"
 )
 
 // How long metadata that a Publisher signs are good; it signs again after half of it. The life of the timestamp bounds how long a robot can be kept from newer releases.
@@ -443,23 +445,11 @@ func sameMeta(a, b *metadata.MetaFiles) bool {
 	return a.Version == b.Version && a.Hashes.Equal(b.Hashes)
 }
 
-// State is the state of a role, for people.
-type State struct {
-	Role      string    `json:"role"`
-	Version   int64     `json:"version"`
-	Expires   time.Time `json:"expires"`
-	Keys      []string  `json:"keys"` // ids of those that sign it
-	Threshold int       `json:"threshold"`
-	Here      bool      `json:"signed_here"` // the cloud signs it by itself
-	Archives  int       `json:"archives"`
-	Problem   string    `json:"problem,omitempty"` // for an operator to solve
-}
-
 // notice is how long before its end a role that people sign needs them.
 const notice = 30 * 24 * time.Hour
 
 // States returns the state of each role, root first.
-func (p Publisher) States(k *Known, now time.Time) (out []State) {
+func (p Publisher) States(k *Known, now time.Time) (out []ota.RoleState) {
 	for _, role := range append([]string{metadata.ROOT, metadata.TIMESTAMP, metadata.SNAPSHOT, metadata.TARGETS}, Channels...) {
 		b := k.Roles[role]
 		if role == metadata.ROOT {
@@ -469,7 +459,7 @@ func (p Publisher) States(k *Known, now time.Time) (out []State) {
 			continue
 		}
 		h := HeadOf(b)
-		s := State{Role: role, Version: h.Signed.Version, Expires: h.Signed.Expires, Here: p.Can(k, role)}
+		s := ota.RoleState{Role: role, Version: h.Signed.Version, Expires: h.Signed.Expires, Here: p.Can(k, role)}
 		s.Keys, s.Threshold = k.Signers(role)
 		if list, err := ChannelTargets(b); err == nil {
 			s.Archives = len(list)

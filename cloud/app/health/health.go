@@ -18,7 +18,7 @@ import (
 )
 
 // Checks are what a process cannot work without. broker returns nil while the one at url answers.
-func Checks(b wire.Base, url string, broker func() error, revocations func(context.Context) error) []telemetry.Check {
+func Checks(b wire.Base, url string, broker func() error, revocations, metadata func(context.Context) error) []telemetry.Check {
 	return []telemetry.Check{
 		{Name: "postgres", Ask: func(ctx context.Context) error { return b.Pool.Ping(ctx) }},
 		{Name: "broker", Ask: func(context.Context) error {
@@ -30,6 +30,7 @@ func Checks(b wire.Base, url string, broker func() error, revocations func(conte
 		}},
 		{Name: "disk", Ask: b.Volumes.Check},
 		{Name: "revocations", Ask: revocations},
+		{Name: "release metadata", Ask: metadata},
 		{Name: "migrations", Ask: func(ctx context.Context) error {
 			n, err := pg.Pending(ctx, b.Pool, migrations.FS)
 			if err == nil && n > 0 {

@@ -247,6 +247,9 @@ func (o Onebox) parts(inst *onebox.Instance, authority *ca.Authority) ([]onebox.
 		return nil, cfg, err
 	}
 	cfg.Releases.Keys = []string{public}
+	if err := cfg.Releases.Metadata.Develop(inst.Paths.Secrets, inst.PutSecret); err != nil {
+		return nil, cfg, err
+	}
 	cfg.Mail.Spool = filepath.Join(inst.Paths.Root, mailFolder)
 	if app.Loopback(o.Listen.API) == nil {
 		// Only this machine can ask, and all its simulated robots share one address.
@@ -413,7 +416,7 @@ func (h *oneboxHouse) describe() onebox.Ready {
 		Pids: map[string]int{"kenneld": os.Getpid()},
 		Files: map[string]string{
 			"root_ca": rootFile(h.inst), "operator_token": h.secret(operatorToken), "passwords": h.secret(passwordFile), "postgres_dsn": h.secret(dsnFile),
-			"app_key": h.secret(appKeyName), "release_key": h.secret(releaseKeyName), "release_pub": filepath.Join(h.inst.Paths.Root, releasePubName), "mail": filepath.Join(h.inst.Paths.Root, mailFolder),
+			"app_key": h.secret(appKeyName), "release_key": h.secret(releaseKeyName), "release_pub": filepath.Join(h.inst.Paths.Root, releasePubName), "release_root": h.secret(releaseRootName), "mail": filepath.Join(h.inst.Paths.Root, mailFolder),
 		},
 	}
 	if h.Listen.Metrics != "" {
@@ -605,7 +608,7 @@ func (h *oneboxHouse) addRobot(ctx context.Context, c *app.Cloud, robotsim strin
 func (h *oneboxHouse) makeRobot(ctx context.Context, c *app.Cloud, robotsim string, id thing.ID, root string, i int) error {
 	args := []string{"make", "-root", root, "-thing", string(id), "-ca", rootFile(h.inst),
 		"-api", "https://" + dialable(h.Listen.API), "-mqtt", "ssl://" + dialable(h.Listen.MQTT),
-		"-seed", strconv.Itoa(i + 1), "-release-key", filepath.Join(h.inst.Paths.Root, releasePubName)}
+		"-seed", strconv.Itoa(i + 1), "-release-key", filepath.Join(h.inst.Paths.Root, releasePubName), "-release-root", h.secret(releaseRootName)}
 	if id.Species() == thing.Vector {
 		args = append(args, "-battery", strconv.FormatFloat(3.75+0.09*float64(i%5), 'f', 2, 64))
 	}

@@ -19,6 +19,8 @@ import (
 const (
 	releaseKeyName = "release.key"
 	releasePubName = "ota.pub"
+
+	releaseRootName = "tuf/1.root.json" // below secrets: the first root of release metadata (vouchwire)
 )
 
 // releaseKey returns the file of the public key that verifies releases, which robots have as ota.pub. The first call makes the pair; a key that the operator

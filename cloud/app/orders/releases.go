@@ -1,11 +1,14 @@
 package orders
 
 import (
+	"maps"
 	"net/http"
 
 	"kennel/cloud/app/link"
 	"kennel/cloud/artifact"
 	"kennel/cloud/artifact/artifactwire"
+	"kennel/cloud/vouch"
+	"kennel/cloud/vouch/vouchwire"
 	"kennel/cloud/wire"
 	"kennel/infra/kit/kitmqtt"
 	"kennel/ota"
@@ -20,6 +23,7 @@ type ReleasesConfig = artifactwire.Config
 type Releases struct {
 	*ota.Service
 	Archives *artifact.Service
+	Metadata *vouch.Service
 	Files    func(next http.Handler) http.Handler
 }
 
@@ -31,9 +35,16 @@ func WireReleases(b wire.Base, l *link.Link, cfg ReleasesConfig) (Releases, wire
 	if err != nil {
 		return Releases{}, slice, err
 	}
+	metadata, signing, err := vouchwire.Wire(b, cfg.Metadata, archives)
+	if err != nil {
+		return Releases{}, slice, err
+	}
+	archives.Added = metadata.Renew
 	slice.Requests = map[string]kitmqtt.ReqHandler{"ota/desired": robots.Desired()}
+	maps.Copy(slice.Requests, signing.Requests)
+	slice.Jobs = append(slice.Jobs, signing.Jobs...)
 	slice.Ups = map[string]kitmqtt.UpHandler{"ota": robots.Report}
 	own := wire.Routes(func(mux *http.ServeMux, d wire.Doors) { otaapi.Mount(mux, svc, d.Audit) })
-	slice.Routes = wire.Slices{{Routes: own}, {Routes: slice.Routes}}.Mount
-	return Releases{svc, archives, files.Or}, slice, nil
+	slice.Routes = wire.Slices{{Routes: own}, {Routes: slice.Routes}, {Routes: signing.Routes}}.Mount
+	return Releases{svc, archives, metadata, files.Or}, slice, nil
 }

@@ -622,6 +622,16 @@ func (c Client) PostReleases(ctx context.Context, in NewRelease) (Reply[Release]
 	return ask[Release](ctx, c, "POST", "/v1/releases", in)
 }
 
+// GetReleasesMetadata is GET /v1/releases/metadata: Who signs the metadata of releases, and until when they are good.
+func (c Client) GetReleasesMetadata(ctx context.Context) (Reply[[]RoleState], error) {
+	return ask[[]RoleState](ctx, c, "GET", "/v1/releases/metadata", nil)
+}
+
+// PostReleasesMetadata is POST /v1/releases/metadata: Publish metadata of releases that people signed, by role: 2.root, targets, prod and so on. Metadata that robots would refuse are not kept.
+func (c Client) PostReleasesMetadata(ctx context.Context, in Metadata) (Reply[[]RoleState], error) {
+	return ask[[]RoleState](ctx, c, "POST", "/v1/releases/metadata", in)
+}
+
 // PutReleasesSpeciesArchivesSumQuery is the query of PUT /v1/releases/{species}/archives/{sum}; nil leaves a parameter out.
 type PutReleasesSpeciesArchivesSumQuery struct {
 	Notes   *string // For people, if the release is not known yet.
@@ -1883,6 +1893,11 @@ type Message struct {
 	V            int64            `json:"v"`
 }
 
+// Metadata holds signed metadata of releases, as text, by role: 2.root, targets, prod and so on.
+type Metadata struct {
+	Metadata map[string]string `json:"metadata"`
+}
+
 type Motion struct {
 	Moving     bool     `json:"moving"`
 	Owners     []Owner  `json:"owners,omitzero"`
@@ -2276,6 +2291,18 @@ type RobotWhy struct {
 	Until   time.Time `json:"until,omitzero"` // when it will change by itself, if that is known
 	Version string    `json:"version"`
 	Words   string    `json:"words"`
+}
+
+// RoleState is the state of a role of the releases' metadata (ota/trust), for people.
+type RoleState struct {
+	Archives   int64     `json:"archives"`
+	Expires    time.Time `json:"expires"`
+	Keys       []string  `json:"keys"`             // ids of those that sign it
+	Problem    string    `json:"problem,omitzero"` // for an operator to solve
+	Role       string    `json:"role"`
+	SignedHere bool      `json:"signed_here"` // the cloud signs it by itself
+	Threshold  int64     `json:"threshold"`
+	Version    int64     `json:"version"`
 }
 
 // Rollout is a rollout and how far it is.

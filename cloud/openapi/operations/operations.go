@@ -74,6 +74,10 @@ func limit(most int) Parameter { return Parameter{"limit", "At most so many.", n
 
 // Bodies that the endpoints read field by field.
 type (
+	// Metadata holds signed metadata of releases, as text, by role: 2.root, targets, prod and so on.
+	Metadata struct {
+		Metadata map[string]string `json:"metadata"`
+	}
 	// Reason says why, for the audit log.
 	Reason struct {
 		Reason string `json:"reason"`
@@ -271,6 +275,8 @@ var All = []Operation{
 	{Route: "PUT /v1/ota/lowest/{species}/{version}", Tag: "Releases", Summary: "Say which version a release can be installed on at the lowest. Robots that run an older one get that version first.", Body: Wish{}, Answer: ota.Way{}},
 	{Route: "PUT /v1/releases/{species}/archives/{sum}", Tag: "Releases", Summary: "Upload an archive of a release, which becomes known. An archive that robots would refuse is not kept; the code of the error has theirs, as archive_209.",
 		Query: []Parameter{{"notes", "For people, if the release is not known yet.", text}, {"version", "Of a file for SWUpdate.", text}}, BodyMedia: "application/octet-stream", Answer: artifact.Artifact{}},
+	{Route: "GET /v1/releases/metadata", Tag: "Releases", Summary: "Who signs the metadata of releases, and until when they are good.", Answer: []ota.RoleState{}},
+	{Route: "POST /v1/releases/metadata", Tag: "Releases", Summary: "Publish metadata of releases that people signed, by role: 2.root, targets, prod and so on. Metadata that robots would refuse are not kept.", Body: Metadata{}, Answer: []ota.RoleState{}},
 	{Route: "GET /v1/archives", Tag: "Releases", Summary: "Archives of releases.", Query: []Parameter{{"species", "Only those of one.", text}, {"version", "Only those of one release.", text}}, Answer: []artifact.Artifact{}},
 	{Route: "DELETE /v1/archives/{species}/{sum}", Tag: "Releases", Summary: "Delete an archive, unless a channel, a wish, a rollout or another release uses its release.", Answer: artifact.Artifact{}},
 	{Route: "GET /v1/channels", Tag: "Releases", Summary: "Which release each channel offers to original robots.", Query: []Parameter{{"species", "Only those of one.", text}}, Answer: []artifact.Channel{}},

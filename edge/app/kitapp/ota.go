@@ -31,7 +31,7 @@ have its public half, ota.pub. FILE may be "-" for standard input.`,
   robotkit ota pack 2.0.1.6076.ota -version 2.0.1.6076 -boot boot.img -system sysfs.img -key ota.key
   robotkit ota verify 2.0.1.6076.ota -key ota.pub`,
 	}
-	cmd.AddCommand(otaPackCommand(), otaDeltaCommand(), otaSignCommand(), otaInspectCommand(), otaVerifyCommand())
+	cmd.AddCommand(otaPackCommand(), otaDeltaCommand(), otaSignCommand(), otaInspectCommand(), otaVerifyCommand(), otaTrustCommand())
 	for _, c := range cmd.Commands() {
 		c.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return []string{"ota"}, cobra.ShellCompDirectiveFilterFileExt

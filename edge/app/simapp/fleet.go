@@ -23,9 +23,9 @@ import (
 
 func fleetCommand() *cobra.Command {
 	var o struct {
-		cfg                                                           fleet.Config
-		first, ca, token, secrets, profile, status, level, releaseKey string
-		lasts, progress                                               time.Duration
+		cfg                                                                        fleet.Config
+		first, ca, token, secrets, profile, status, level, releaseKey, releaseRoot string
+		lasts, progress                                                            time.Duration
 	}
 	cmd := &cobra.Command{
 		Use:   "fleet",
@@ -60,7 +60,7 @@ A -root on a memory file system spares the disk their thousands of syncs.`,
 			if cfg.Folder, err = filepath.Abs(cfg.Folder); err != nil {
 				return err
 			}
-			if err := errors.Join(load(&cfg.RootPEM, "-ca", o.ca), load(&cfg.ReleaseKey, "-release-key", o.releaseKey)); err != nil {
+			if err := errors.Join(load(&cfg.RootPEM, "-ca", o.ca), load(&cfg.ReleaseKey, "-release-key", o.releaseKey), load(&cfg.ReleaseRoot, "-release-root", o.releaseRoot)); err != nil {
 				return err
 			}
 			if cfg.Profile, err = fleet.LoadProfile(o.profile); err != nil {
@@ -93,7 +93,7 @@ A -root on a memory file system spares the disk their thousands of syncs.`,
 	f.StringVar(&o.cfg.Endpoints.Kennel.API, "api", "", "https://host:port of the cloud (required)")
 	f.StringVar(&o.cfg.Endpoints.Kennel.MQTT, "mqtt", "", "ssl://host:port of the broker (default: what the cloud says)")
 	f.StringVar(&o.ca, "ca", "", "PEM file with the root the robots shall trust (required)")
-	f.StringVar(&o.releaseKey, "release-key", "", "PEM file with the public key that signs releases; with it the robots install them")
+	releaseFlags(f, &o.releaseKey, &o.releaseRoot)
 	f.StringVar(&o.token, "token-file", "", "file with an operator's token, to register robots")
 	f.StringVar(&o.secrets, "secrets", "", "CSV file with lines thing,secret of robots that are registered")
 	f.StringVar(&o.first, "first", "vic:00f00000", "the first robot; serials count up from its")

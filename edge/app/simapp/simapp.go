@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"kennel/edge/agent/health/faults"
 	"kennel/edge/sim"
@@ -39,7 +40,7 @@ func Main(args []string, getenv func(string) string, stdout, stderr io.Writer) i
 
 func makeCommand() *cobra.Command {
 	var b sim.Birth
-	var dir, id, species, secretFile, caFile, releaseKey string
+	var dir, id, species, secretFile, caFile, releaseKey, releaseRoot string
 	cmd := &cobra.Command{
 		Use:   "make",
 		Short: "Make a robot's folder, as a factory would",
@@ -59,7 +60,7 @@ A folder that already holds this robot keeps its data; only endpoints and trust 
 			if b.Thing, err = thing.Parse(id); err != nil {
 				return cli.Usage("%w", err)
 			}
-			if err := errors.Join(load(&b.RootPEM, "-ca", caFile), load(&b.ReleaseKey, "-release-key", releaseKey)); err != nil {
+			if err := errors.Join(load(&b.RootPEM, "-ca", caFile), load(&b.ReleaseKey, "-release-key", releaseKey), load(&b.ReleaseRoot, "-release-root", releaseRoot)); err != nil {
 				return err
 			}
 			if secretFile != "" {
@@ -80,7 +81,7 @@ A folder that already holds this robot keeps its data; only endpoints and trust 
 	f.StringVar(&caFile, "ca", "", "PEM file with the root the robot shall trust (required)")
 	f.StringVar(&b.Endpoints.Kennel.API, "api", "", "https://host:port of the cloud (required)")
 	f.StringVar(&b.Endpoints.Kennel.MQTT, "mqtt", "", "ssl://host:port of the broker (default: what the cloud says)")
-	f.StringVar(&releaseKey, "release-key", "", "PEM file with the public key that signs releases; with it the robot has two slots and installs them")
+	releaseFlags(f, &releaseKey, &releaseRoot)
 	f.StringVar(&b.OSVersion, "os-version", "2.0.0.6074", "release the robot runs")
 	f.Float64Var(&b.World.BatteryVolts, "battery", 0, "battery at its first boot, in volts (default: charged well)")
 	f.BoolVar(&b.World.OnCharger, "on-charger", false, "it stands on the charger")
@@ -89,6 +90,11 @@ A folder that already holds this robot keeps its data; only endpoints and trust 
 		_ = cmd.MarkFlagRequired(name) // the flags exist
 	}
 	return cmd
+}
+
+func releaseFlags(f *pflag.FlagSet, key, root *string) {
+	f.StringVar(key, "release-key", "", "PEM file with the public key that signs releases; with it a robot has two slots and installs them")
+	f.StringVar(root, "release-root", "", "file with the first root of release metadata; with it a robot installs only what they name")
 }
 
 // tellCode is the robot's display.

@@ -74,6 +74,8 @@ type Config struct {
 	OSVersion string
 	// ReleaseKey is the public key, in PEM, of those who may sign releases; none: the robots install none.
 	ReleaseKey []byte
+	// ReleaseRoot is the first root of release metadata; none: the robots do without metadata.
+	ReleaseRoot []byte
 
 	// NewAgent makes the agent of the robot below root.
 	NewAgent func(root *os.Root, m Machine) (Agent, error)

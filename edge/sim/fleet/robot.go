@@ -79,7 +79,7 @@ func (r *robot) live(ctx context.Context, started func()) error {
 
 // birth makes the robot's folder, if it is not there.
 func (r *robot) birth(ctx context.Context) error {
-	b := sim.Birth{Thing: r.id, Endpoints: r.cfg.Endpoints, RootPEM: r.cfg.RootPEM, OSVersion: r.cfg.OSVersion, ReleaseKey: r.cfg.ReleaseKey}
+	b := sim.Birth{Thing: r.id, Endpoints: r.cfg.Endpoints, RootPEM: r.cfg.RootPEM, OSVersion: r.cfg.OSVersion, ReleaseKey: r.cfg.ReleaseKey, ReleaseRoot: r.cfg.ReleaseRoot}
 	if !r.born() {
 		for pause := (backoff.Pause{Min: time.Second, Max: 10 * time.Second}); ; {
 			var err error

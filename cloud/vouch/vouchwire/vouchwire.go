@@ -1,0 +1,58 @@
+// Package vouchwire wires the slice of release metadata.
+package vouchwire
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"kennel/certs/ca"
+	"kennel/cloud/vouch"
+	"kennel/cloud/vouch/vouchapi"
+	"kennel/cloud/vouch/vouchpg"
+	"kennel/cloud/wire"
+	"kennel/infra/jobs"
+	"kennel/ota/trust"
+)
+
+// Config says what of the metadata the cloud signs by itself.
+type Config struct {
+	Keys  []string `koanf:"keys"`  // private keys: files in PEM, or awskms:key-id=ID?region=REGION. root and targets say which roles they sign: timestamp and snapshot at least
+	First string   `koanf:"first"` // folder with 1.root.json and targets.json, which are published if nothing is; "": kennelctl uploads them
+}
+
+// Wire wires it.
+func Wire(b wire.Base, cfg Config, archives vouch.Archives) (*vouch.Service, wire.Slice, error) {
+	c := vouch.Config{Store: vouchpg.New(b.Pool), Archives: archives, Now: time.Now}
+	for _, name := range cfg.Keys {
+		key, err := ca.OpenKey(name)
+		if err == nil {
+			_, err = trust.KeyID(key.Public())
+		}
+		if err != nil {
+			return nil, wire.Slice{}, fmt.Errorf("releases.metadata.keys: %w", err)
+		}
+		c.Keys.Keys = append(c.Keys.Keys, key)
+	}
+	if cfg.First != "" {
+		names, err := filepath.Glob(filepath.Join(cfg.First, "*.json"))
+		if err != nil || len(names) == 0 {
+			return nil, wire.Slice{}, fmt.Errorf("releases.metadata.first: no *.json in %s", cfg.First)
+		}
+		c.First = map[string][]byte{}
+		for _, name := range names {
+			if c.First[strings.TrimSuffix(filepath.Base(name), ".json")], err = os.ReadFile(name); err != nil {
+				return nil, wire.Slice{}, fmt.Errorf("releases.metadata.first: %w", err)
+			}
+		}
+	}
+	svc := vouch.New(c)
+	return svc, wire.Slice{
+		Requests: vouchapi.Handlers(svc),
+		Routes:   wire.Routes(func(mux *http.ServeMux, d wire.Doors) { vouchapi.Mount(mux, svc, d.Audit) }),
+		Jobs:     []jobs.Job{{Name: "vouch.renew", Every: time.Minute, Run: svc.Renew}},
+	}, nil
+}
