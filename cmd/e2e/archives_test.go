@@ -21,6 +21,7 @@ import (
 	"kennel/ota/archive"
 	"kennel/ota/archive/archivetest"
 	"kennel/ota/manifest"
+	"kennel/ota/swu/swutest"
 )
 
 // signedArchive returns a production archive signed with the house's development key; its system image has about n bytes.
@@ -166,13 +167,69 @@ func TestArchives(t *testing.T) {
 		}
 	}
 
+	h.swupdates(t, admin)
+
 	await(t, 10*time.Second, "the audit log has the changes", func() error {
 		_, b := admin.try("GET", "/v1/audit", nil)
-		for _, want := range []string{"release.upload", "2.0.1.6076 production " + name[:16], "release.channel", "prod 2.0.1.6076"} {
+		for _, want := range []string{"release.upload", "2.0.1.6076 production " + name[:16], "release.channel", "prod 2.0.1.6076", "thing.device_token"} {
 			if !strings.Contains(string(b), want) {
 				return fmt.Errorf("no %q in %s", want, b)
 			}
 		}
 		return nil
 	})
+}
+
+// swupdates (issue 17, build 6): a device that runs SWUpdate is told of its release with its token at the API's port and with its certificate at the robots' port,
+// where it downloads the file; the certificate opens no other device.
+func (h *house) swupdates(t *testing.T, admin *person) {
+	t.Helper()
+	id, cert := h.certified(t, admin, "amigo:arm-7")
+	whole := swutest.Pack("sw-description", "software = {}", "image", strings.Repeat("x", 1<<20))
+	swutest.Write(t, filepath.Join(h.dir, "arm.swu"), whole)
+	if out, err := h.ctl("release", "upload", filepath.Join(h.dir, "arm.swu"), "-species", "amigo", "-version", "1.4.0.12"); err != nil || !strings.Contains(string(out), "swu") {
+		t.Fatalf("%s, %v", out, err)
+	}
+	var made struct{ Token string }
+	if err := h.ctlJSON(&made, "robots", "device-token", string(id)); err != nil || len(made.Token) < 26 {
+		t.Fatalf("%+v, %v", made, err)
+	}
+	if out, err := h.ctl("releases", "want", string(id), "1.4.0.12"); err != nil {
+		t.Fatalf("%s, %v", out, err)
+	}
+	get := func(client *http.Client, url string) (int, string) {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasPrefix(url, admin.api) {
+			req.Header.Set("Authorization", "TargetToken "+made.Token)
+		}
+		resp, err := client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		b, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp.StatusCode, string(b)
+	}
+	shows := &http.Transport{TLSClientConfig: h.trust(t, cert)}
+	defer shows.CloseIdleConnections()
+	robots := h.ready.Endpoints["robots"]
+	for address, client := range map[string]*http.Client{admin.api: h.stranger(t).http, robots: {Transport: shows}} {
+		base := address + "/default/controller/v1/"
+		if code, body := get(client, base+string(id)); code != http.StatusOK || !strings.Contains(body, base+string(id)+"/deploymentBase/1") {
+			t.Errorf("%s: %d %s", address, code, body)
+		}
+		if code, body := get(client, base+string(id)+"/softwaremodules/1.4.0.12/artifacts/amigo-1.4.0.12.swu"); code != http.StatusOK || body != string(whole) {
+			t.Errorf("%s: %d, %d bytes", address, code, len(body))
+		}
+		code, body := get(client, base+"amigo:arm-8")
+		if want := map[string]int{admin.api: http.StatusUnauthorized, robots: http.StatusNotFound}[address]; code != want {
+			t.Errorf("%s: another device: %d %s", address, code, body)
+		}
+	}
 }

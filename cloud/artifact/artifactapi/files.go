@@ -146,6 +146,10 @@ type Sender func(w http.ResponseWriter, r *http.Request, a artifact.Artifact)
 func NewSender(svc *artifact.Service, downloads int, log *slog.Logger) Sender {
 	slots := make(chan struct{}, downloads) // one for each download
 	return func(w http.ResponseWriter, r *http.Request, a artifact.Artifact) {
+		if r.Method == http.MethodHead {
+			send(w, r, svc, log, a)
+			return
+		}
 		select {
 		case slots <- struct{}{}:
 			defer func() { <-slots }()

@@ -2,11 +2,15 @@ package artifactapi_test
 
 import (
 	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
 
 	"kennel/cloud/artifact"
+	"kennel/cloud/artifact/artifactapi"
 	"kennel/infra/auth"
 	"kennel/ota/swu/swutest"
 )
@@ -53,6 +57,14 @@ func TestSWU(t *testing.T) {
 	}
 	if a, err := h.svc.Artifact(t.Context(), "vic", "1.8.0.6051", "2.0.1.6076"); err != nil || a.SHA256 != list[1-i].SHA256 {
 		t.Errorf("other robots get %+v, %v", a, err)
+	}
+	send := artifactapi.NewSender(h.svc, 0, slog.New(slog.DiscardHandler)) // all places are taken
+	for method, code := range map[string]int{"GET": 503, "HEAD": 200} {
+		w := httptest.NewRecorder()
+		send(w, httptest.NewRequestWithContext(t.Context(), method, "/", nil), list[i])
+		if w.Code != code || code == 503 && w.Header().Get("Retry-After") == "" || code == 200 && w.Header().Get("Content-Length") != fmt.Sprint(len(good)) {
+			t.Errorf("%s: %d %v", method, w.Code, w.Header())
+		}
 	}
 	if b, err := json.Marshal(list[1-i]); err != nil || strings.Contains(string(b), "sha1") {
 		t.Errorf("%s, %v", b, err)

@@ -55,6 +55,10 @@ func (c Config) open() (Config, logging.Secret, error) {
 	return c, logging.Secret(token), nil
 }
 
+// maxDownloads bounds the downloads that one process serves devices at once. SWUpdate ends an update as failed that is turned away; so this is more than for
+// strangers, and a rollout's cap is the finer limit.
+const maxDownloads = 1000
+
 // Needs holds the services that devices are served by.
 type Needs struct {
 	Releases *ota.Service
@@ -81,7 +85,7 @@ func Wire(b wire.Base, cfg Config, n Needs) (wire.Slice, error) {
 			return list[i], true, nil
 		},
 	})
-	download := artifactapi.NewSender(n.Archives, artifactapi.MaxDownloads, b.Log)
+	download := artifactapi.NewSender(n.Archives, maxDownloads, b.Log)
 	return wire.Slice{
 		Public: func(mux *http.ServeMux, d wire.Doors) {
 			ddiapi.Mount(mux, svc, ddiapi.Config{Known: d.Known, Identify: n.Identify, Revoked: n.Revoked, Gateway: gateway, Download: download, Log: b.Log})
