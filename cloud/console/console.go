@@ -219,6 +219,7 @@ var dones = map[string]string{
 	"release-added":   "The release is known. Robots are asked to run it once you want it for their species or for one of them.",
 	"release-wanted":  "The wish is stored. Robots learn of it when they connect, and once an hour.",
 	"release-unwant":  "The wish is taken back.",
+	"channel-set":     "The channel is set. Original robots find the release when they next ask.",
 	"webhook-added":   "The webhook is added. Give this secret to the receiver, which checks signatures with it; it is shown this once.",
 	"webhook-tested":  "The test was sent. Its answer is the first of the deliveries.",
 	"webhook-disable": "The webhook is off. Nothing is sent until you turn it on.",
@@ -313,7 +314,7 @@ func (c *console) dress(r *http.Request, _ string, f *frame) {
 			{link{Label: "Certificates", Address: "/certificates"}, page.Connections, c.Identities != nil}, {link{Label: "Webhooks", Address: "/webhooks"}, page.Cloud, c.Webhooks != nil},
 			{link{Label: "Operators", Address: "/operators"}, page.Cloud, c.Operators != nil}, {link{Label: "Audit", Address: "/audit"}, page.Cloud, c.AuditLog != nil}}
 		for _, e := range c.More {
-			entries = append(entries, entry{link{Label: e.Label, Address: e.Address}, e.Menu, e.Tab == nil && !e.Aside})
+			entries = append(entries, entry{link{Label: e.Label, Address: e.Address}, e.Menu, e.Tab == nil && e.Ask == nil && !e.Aside})
 			if e.Aside && access.HTTP.Check("GET "+e.Address, caller.Role) == nil {
 				f.Aside = append(f.Aside, link{Label: e.Label, Address: e.Address})
 			}

@@ -279,6 +279,9 @@ func (d depot) List(context.Context, thing.Species, ota.Version) ([]artifact.Art
 func (d depot) Channels(context.Context, thing.Species) ([]artifact.Channel, error) {
 	return []artifact.Channel{{Species: thing.Vector, Channel: "prod", Version: "2.0.1.6076", Since: noon, By: evil}, {Species: thing.Vector, Channel: "beta", Since: noon, By: "op@example.org"}}, nil
 }
+func (d depot) SetChannel(_ context.Context, c artifact.Channel) (artifact.Channel, error) {
+	return c, d.do("set channel", c.Species, c.Channel, c.Version, c.By)
+}
 func (d depot) Wishes(context.Context) ([]ota.Wish, error) {
 	return []ota.Wish{{Scope: "vic", Release: "2.0.1.6076", By: evil, Since: noon}, {Scope: string(rex), Release: "2.0.1.6076", By: "op@example.org", Since: noon}}, nil
 }
@@ -460,6 +463,8 @@ var orders = []struct {
 		[]string{"audit release.want vic 2.0.1.6076", "want for all vic 2.0.1.6076 op@example.org"}, "wish is stored"},
 	{"POST /releases/unwant", "/releases/unwant", form("scope", string(rex)), "PUT /v1/things/{thing}/ota/desired", "/releases",
 		[]string{"audit release.want vic:00e20100", "want vic:00e20100  op@example.org"}, "taken back"},
+	{"POST /releases/channel", "/releases/channel", form("channel", "beta", "release", "vic 2.0.1.6076"), "PUT /v1/channels/{species}/{channel}", "/releases",
+		[]string{"audit release.channel vic beta 2.0.1.6076", "set channel vic beta 2.0.1.6076 op@example.org"}, "channel is set"},
 	{"POST /webhooks", "/webhooks", form("url", "https://example.org/x", "kind", "thing.present", "events", "battery.*", "filter", "tag:lab", "note", "n"), "POST /v1/webhooks", "",
 		[]string{"add webhook op@example.org https://example.org/x [thing.present event:battery.] tag:lab n"}, "whsec_new"},
 	{"POST /webhooks/{id}/test", "/webhooks/h-1/test", "", "POST /v1/webhooks/{id}/ping", "/webhooks/h-1", []string{"ping h-1"}, "test was sent"},
@@ -544,7 +549,7 @@ func TestOrders(t *testing.T) {
 		d.err = nil
 	}
 	// Forms of pages that their slices bring along: TestPage, TestSecondFactorOnThePages there.
-	others := []string{"POST /originals", "POST /account/second", "POST /rollouts"}
+	others := []string{"POST /originals", "POST /account/second", "POST /rollouts", "POST /rollouts/new"}
 	for pattern, rule := range access.HTTP {
 		if rule.Page && len(rule.Roles) > 0 && strings.HasPrefix(pattern, "POST ") && !strings.HasPrefix(pattern, "POST /my") && !slices.Contains(others, pattern) && !seen[pattern] {
 			t.Errorf("%s is a form that this test does not send", pattern)
@@ -839,6 +844,16 @@ func TestExtraPages(t *testing.T) {
 			return "Papers", template.HTML("<p>papers of " + r.PathValue("thing") + "</p>"), nil
 		},
 	}, {
+		Label: "New rule", Address: "/rollouts/new", Done: "It is made.", Then: "/alerts", Ask: func(_ context.Context, v url.Values) (template.HTML, error) {
+			return template.HTML("<p>for " + v.Get("release") + "</p>"), nil
+		},
+		Do: func(_ context.Context, v url.Values) error {
+			if v.Get("cap") == "" {
+				return errs.New(errs.Invalid, "say how many")
+			}
+			return nil
+		},
+	}, {
 		Address: "/things/{thing}/logs/{log}", Tab: func(_ context.Context, r *http.Request) (string, template.HTML, error) {
 			return "Paper " + r.PathValue("log"), "<p>one paper</p>", nil
 		},
@@ -877,6 +892,15 @@ func TestExtraPages(t *testing.T) {
 	}
 	if w := do(t, mux, auth.Admin, "POST", "/alerts/rule", "text="); w.Code < 400 || !strings.Contains(w.Body.String(), "Say something.") {
 		t.Errorf("nothing: %d %s", w.Code, w.Body)
+	}
+	if w := do(t, mux, auth.Admin, "GET", "/rollouts/new?release=vic+1", ""); w.Code != 200 || !strings.Contains(w.Body.String(), "<p>for vic 1</p>") || strings.Contains(w.Body.String(), `href="/rollouts/new"`) {
+		t.Errorf("a page with parameters: %d %s", w.Code, w.Body)
+	}
+	if w := do(t, mux, auth.Admin, "POST", "/rollouts/new", "release=vic+2"); w.Code != 400 || !strings.Contains(w.Body.String(), "<p>for vic 2</p>") || !strings.Contains(w.Body.String(), "Say how many.") {
+		t.Errorf("a form that is refused keeps what was typed: %d %s", w.Code, w.Body)
+	}
+	if w := do(t, mux, auth.Admin, "POST", "/rollouts/new", "cap=1"); w.Code != 303 || !strings.HasPrefix(w.Header().Get("Location"), "/alerts?") {
+		t.Errorf("a form that leads elsewhere: %d %s", w.Code, w.Header())
 	}
 	if w := do(t, mux, auth.Admin, "POST", "/alerts/rule", "text=hello"); w.Code != 303 || said != "hello" {
 		t.Errorf("hello: %d, said %q", w.Code, said)

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"html/template"
 	"net/http"
@@ -32,9 +33,14 @@ func (c *console) mountExtra(e page.Extra, show func(string, view), act func(str
 		})
 		return
 	}
-	main := func(ctx context.Context, _ *http.Request, s said) (string, frame, error) {
-		body, err := e.Show(ctx)
-		return "extra", frame{Title: e.Label, Main: extraView{s, e.Label, body}}, err
+	main := func(ctx context.Context, r *http.Request, s said) (name string, f frame, err error) {
+		var main template.HTML
+		if e.Ask == nil {
+			main, err = e.Show(ctx)
+		} else if err = r.ParseForm(); err == nil {
+			main, err = e.Ask(ctx, r.Form)
+		}
+		return "extra", frame{Title: e.Label, Main: extraView{s, e.Label, main}}, err
 	}
 	show("GET "+e.Address, main)
 	if e.Do == nil {
@@ -43,7 +49,7 @@ func (c *console) mountExtra(e page.Extra, show func(string, view), act func(str
 	c.Dones[e.Address] = e.Done
 	act("POST "+e.Address, action{page.Called("extra"), func(ctx context.Context, _ *http.Request, v url.Values) (outcome, error) {
 		return outcome{done: e.Address}, e.Do(ctx, v)
-	}, main, func(*http.Request) string { return e.Address }})
+	}, main, func(*http.Request) string { return cmp.Or(e.Then, e.Address) }})
 }
 
 // extraTab is a page of one robot that a slice brings along.

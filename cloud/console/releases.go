@@ -15,6 +15,7 @@ import (
 	"kennel/infra/errs"
 	"kennel/infra/thing"
 	"kennel/ota"
+	"kennel/ota/manifest"
 )
 
 // Releases is the pages' access to releases and to what robots should run; *ota.Service is one.
@@ -30,6 +31,7 @@ type Releases interface {
 type Archives interface {
 	List(ctx context.Context, species thing.Species, v ota.Version) ([]artifact.Artifact, error)
 	Channels(ctx context.Context, species thing.Species) ([]artifact.Channel, error)
+	SetChannel(ctx context.Context, c artifact.Channel) (artifact.Channel, error)
 }
 
 // everySpecies lists the species that a release may be for.
@@ -42,7 +44,9 @@ type releasesView struct {
 	Wishes   []wishView
 	Species  []thing.Species
 	Channels []artifact.Channel
-	Others   []chip // versions that robots run and that are no known release
+	Names    []string // of channels
+	Offers   []chip   // releases that a channel can offer, or none of a species
+	Others   []chip   // versions that robots run and that are no known release
 }
 
 type releaseView struct {
@@ -81,7 +85,7 @@ func (c *console) releases(ctx context.Context, _ *http.Request, s said) (string
 	if err != nil {
 		return "", frame{}, err
 	}
-	v := releasesView{able: ableOf(ctx), said: s, Species: everySpecies, Channels: channels}
+	v := releasesView{able: ableOf(ctx), said: s, Species: everySpecies, Channels: channels, Names: artifact.Channels}
 	running := map[string]chip{}
 	for _, b := range counts.Version {
 		if g, ok := narrowed(filter.Filter{}, filter.Version, b.Value); ok && b.Value != filter.None {
@@ -94,6 +98,9 @@ func (c *console) releases(ctx context.Context, _ *http.Request, s said) (string
 			if a.Version == r.Version && a.Species == r.Species {
 				x.Archives = append(x.Archives, a)
 			}
+		}
+		if slices.ContainsFunc(x.Archives, func(a artifact.Artifact) bool { return a.Kind == manifest.Production }) {
+			v.Offers = append(v.Offers, chip{Label: string(r.Version) + " (" + r.Species.Name() + ")", Address: string(r.Species) + " " + string(r.Version)})
 		}
 		for _, w := range wishes {
 			if w.Release == r.Version && (w.Scope == string(r.Species) || strings.HasPrefix(w.Scope, string(r.Species)+":")) {
@@ -113,6 +120,11 @@ func (c *console) releases(ctx context.Context, _ *http.Request, s said) (string
 			x.Kind, x.Place = thing.Species(w.Scope), fleetAddress("species:"+w.Scope, "", "")
 		}
 		v.Wishes = append(v.Wishes, x)
+	}
+	for _, ch := range channels {
+		if none := (chip{Label: "nothing (" + ch.Species.Name() + ")", Address: string(ch.Species) + " "}); !slices.Contains(v.Offers, none) {
+			v.Offers = append(v.Offers, none)
+		}
 	}
 	return "releases", frame{Title: "Releases", Main: v}, nil
 }
@@ -139,6 +151,15 @@ func (c *console) mountReleases(show func(pattern string, h view), act func(patt
 	}, c.releases, back})
 	act("POST /releases/unwant", action{page.Called("unwant"), func(ctx context.Context, _ *http.Request, v url.Values) (outcome, error) {
 		return outcome{done: "release-unwant"}, c.want(ctx, v.Get("scope"), "")
+	}, c.releases, back})
+	act("POST /releases/channel", action{page.Called("channel"), func(ctx context.Context, _ *http.Request, v url.Values) (outcome, error) {
+		species, version, _ := strings.Cut(v.Get("release"), " ")
+		ch := artifact.Channel{Species: thing.Species(species), Channel: v.Get("channel"), Version: ota.Version(version), By: auth.CallerFrom(ctx).Subject()}
+		if err := c.Audit(ctx, artifact.AuditChannel, species, ch.Channel+" "+version); err != nil {
+			return outcome{}, err
+		}
+		_, err := c.Archives.SetChannel(ctx, ch)
+		return outcome{done: "channel-set"}, err
 	}, c.releases, back})
 }
 

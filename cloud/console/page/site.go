@@ -88,9 +88,11 @@ type Extra struct {
 	Aside          bool   // in the menu of the person, not in the main one
 	// Show returns what is below the heading, escaped by the slice's own html/template.
 	Show func(ctx context.Context) (template.HTML, error)
-	// Do does what a form on the page asks for; nil: there is none. Done says so on the page afterwards.
-	Do   func(ctx context.Context, v url.Values) error
-	Done string
+	// Ask is Show for a page that is no entry of the menu, with the parameters of its address or what was typed into a form that was refused.
+	Ask func(ctx context.Context, v url.Values) (template.HTML, error)
+	// Do does what a form on the page asks for; nil: there is none. Done says so afterwards, on this page or on the one at Then.
+	Do         func(ctx context.Context, v url.Values) error
+	Done, Then string
 	// Tab makes it a page of one robot instead, below /things/{thing}/: it returns its title and what is below the robot's head. With a Label
 	// it is one of the robot's tabs.
 	Tab func(ctx context.Context, r *http.Request) (title string, body template.HTML, err error)

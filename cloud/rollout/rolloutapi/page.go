@@ -12,7 +12,6 @@ import (
 	"kennel/cloud/rollout"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
-	"kennel/infra/thing"
 	"kennel/ota"
 )
 
@@ -90,7 +89,8 @@ func viewOf(r rollout.Rollout, may bool) view {
 }
 
 var pageBody = template.Must(template.New("").Funcs(template.FuncMap{"ago": page.Ago, "inc": func(i int) int { return i + 1 }}).Parse(`
-{{range .}}{{$r := .}}<section class="card wide" aria-labelledby="h-{{.ID}}">
+{{if .May}}<p class="chips"><a class="button" href="/rollouts/new">New rollout</a></p>{{end}}
+{{range .Rollouts}}{{$r := .}}<section class="card wide" aria-labelledby="h-{{.ID}}">
   <h2 id="h-{{.ID}}">{{.Species}} {{.Version}} <span class="what">{{.Channel}}{{with .Cohort.String}}, {{.}}{{end}}</span></h2>
   <p><strong>{{.State}}</strong>, phase {{inc .Phase}} of {{len .Phases}}, {{ago .Changed}}{{with .Why}}: {{.}}{{end}}</p>
   {{with .Evidence}}<p>Robots: {{range $i, $x := .Robots}}{{if $i}}, {{end}}<a href="/things/{{$x}}">{{$x}}</a>{{end}}</p>{{end}}
@@ -102,10 +102,10 @@ var pageBody = template.Must(template.New("").Funcs(template.FuncMap{"ago": page
   {{with .Funnel}}<h3>Robots</h3><ul class="rows">{{range .}}<li><span class="num">{{.Robots}}</span> {{.Words}}</li>{{end}}</ul>{{end}}
   {{with .Actions}}<div class="chips">{{range .}}<form method="post" action="/rollouts"><input type="hidden" name="rollout" value="{{$r.ID}}"><input type="hidden" name="action" value="{{.Action}}"><button{{if .Danger}} class="danger"{{end}}>{{.Words}}<span class="hide"> of {{$r.Version}}</span></button></form> {{end}}</div>{{end}}
 </section>
-{{else}}<section class="card wide"><p class="none">No rollouts yet. <code>kennelctl rollout create</code> makes one.</p></section>{{end}}`))
+{{else}}<section class="card wide"><p class="none">No rollouts yet.</p></section>{{end}}`))
 
 // Pages returns the page of rollouts, and what it says on the page of each robot.
-func Pages(svc *rollout.Service, state func(ctx context.Context, id thing.ID, limit int) (ota.State, error),
+func Pages(svc *rollout.Service, releases *ota.Service,
 	audit func(ctx context.Context, action, object, detail string) error) []page.Extra {
 	return []page.Extra{{
 		Label: "Rollouts", Address: "/rollouts", Menu: page.Updates, Done: "Done.",
@@ -119,7 +119,10 @@ func Pages(svc *rollout.Service, state func(ctx context.Context, id thing.ID, li
 			for _, r := range list[:min(len(list), shown)] {
 				views = append(views, viewOf(r, may))
 			}
-			return draw(pageBody, views)
+			return draw(pageBody, struct {
+				May      bool
+				Rollouts []view
+			}{may, views})
 		},
 		Do: func(ctx context.Context, v url.Values) error {
 			a := rollout.Action(v.Get("action"))
@@ -132,7 +135,7 @@ func Pages(svc *rollout.Service, state func(ctx context.Context, id thing.ID, li
 			_, err := svc.Do(ctx, v.Get("rollout"), a, "", auth.CallerFrom(ctx).Subject())
 			return err
 		},
-	}, robotTab(svc, state)}
+	}, newPage(svc, releases, audit), robotTab(svc, releases.State)}
 }
 
 func draw(t *template.Template, v any) (template.HTML, error) {

@@ -84,13 +84,7 @@ func Mount(mux *http.ServeMux, svc *rollout.Service, audit func(ctx context.Cont
 		return append([]rollout.Rollout{}, out...), err
 	})), id))
 	mux.Handle("POST /v1/rollouts", kithttp.Handler(writes(kit.Typed(func(ctx context.Context, q Request) (rollout.Rollout, error) {
-		if err := q.Check(); err != nil {
-			return rollout.Rollout{}, err
-		}
-		if err := audit(ctx, AuditPrefix+"create", string(q.Species), string(q.Version)+" to "+string(q.Channel)); err != nil {
-			return rollout.Rollout{}, err
-		}
-		return svc.Create(ctx, q.Spec, q.Draft, auth.CallerFrom(ctx).Subject())
+		return create(ctx, svc, audit, q)
 	})), func(r *http.Request) (any, error) {
 		var q Request
 		err := kithttp.ReadJSON(r, &q, maxBody)

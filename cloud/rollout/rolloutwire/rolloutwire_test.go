@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http/httptest"
 	"net/url"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -346,7 +348,7 @@ func TestPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	var lines []string
-	pages := rolloutapi.Pages(c.Service, c.releases.State, func(_ context.Context, action, object, _ string) error {
+	pages := rolloutapi.Pages(c.Service, c.releases, func(_ context.Context, action, object, _ string) error {
 		lines = append(lines, action+" "+object)
 		return nil
 	})
@@ -376,7 +378,7 @@ func TestPage(t *testing.T) {
 	show(auth.Admin, "paused", "Continue")
 	q := httptest.NewRequestWithContext(as(auth.Viewer), "GET", "/things/vic:000001/rollouts", nil)
 	q.SetPathValue("thing", string(robot(1)))
-	_, html, err := pages[1].Tab(q.Context(), q)
+	_, html, err := pages[2].Tab(q.Context(), q)
 	if err != nil || !strings.Contains(string(html), "Its update failed with code 209") ||
 		!strings.Contains(string(html), "failed with code 209: "+ota.NotAuthentic.Words()) {
 		t.Errorf("%s, %v", html, err)
@@ -523,5 +525,54 @@ func TestSteppingStones(t *testing.T) {
 	why(b, rollout.WhyFailed, "")
 	if n := len(members()); n > 3 || members()[robot(3)].Tries > 1 {
 		t.Errorf("%+v", members())
+	}
+}
+
+// TestNewRollout: the form makes the rollout that it describes, in the name of the person who sent it; one for prod waits for another person. What was typed
+// stays when it is refused.
+func TestNewRollout(t *testing.T) {
+	pool := pgtest.New(t)
+	c := open(pool)
+	fill(t, pool, c, 1)
+	var lines []string
+	form := rolloutapi.Pages(c.Service, c.releases, func(_ context.Context, action, object, detail string) error {
+		lines = append(lines, action+" "+object+" "+detail)
+		return nil
+	})[1]
+	ctx := auth.WithCaller(t.Context(), auth.Caller{Role: auth.ReleaseManager, Name: "rel@example.org"})
+	v := url.Values{"release": {"vic " + string(newer)}, "channel": {"prod"}, "cohort": {"tag:beta"}, "cap": {"7"}, "bandwidth": {"1000"}, "from": {"22:00"}, "to": {"05:00"}, "percent": {"2.5", "100", "", ""},
+		"bake": {"0.5", "24", "1", ""}, "share": {"5", "", "1"}, "sample": {"20", "30", "40"}, "charger": {"yes"}, "rollback": {"yes"}, "note": {" calm "}}
+	if err := form.Do(ctx, v); err != nil {
+		t.Fatal(err)
+	}
+	list, err := c.List(t.Context())
+	if err != nil || len(list) != 1 {
+		t.Fatal(list, err)
+	}
+	want := rollout.Spec{Species: thing.Vector, Version: newer, Channel: rollout.Prod, Cohort: filter.MustParse("tag:beta"), Phases: []rollout.Phase{{Percent: 2.5, BakeS: 1800}, {Percent: 100, BakeS: 86400}}, Cap: 7, Bandwidth: 1000,
+		Window: &ota.Window{From: "22:00", To: "05:00"}, Needs: &ota.Needs{Charger: true}, Guards: []rollout.Guard{{Metric: rollout.Failures, Share: 0.05, Sample: 20}, {Metric: rollout.Problems, Share: 0.01, Sample: 40}}, Rollback: true, Note: "calm"}
+	if got := list[0]; !reflect.DeepEqual(got.Spec, want) || got.State != rollout.Waiting || got.By != "rel@example.org" {
+		t.Errorf("%+v is %s by %s; want %+v", got.Spec, got.State, got.By, want)
+	}
+	if !slices.Equal(lines, []string{"rollout.create vic 2.0.1.1 to prod"}) {
+		t.Errorf("audit %q", lines)
+	}
+	for name, text := range map[string]string{"cap": "many", "percent": "200", "from": "25:00", "cohort": "owner:ann", "release": "vic 7.7.7.7", "share": "x"} {
+		bad := maps.Clone(v)
+		bad[name] = []string{text}
+		if err := form.Do(ctx, bad); errs.KindOf(err) != errs.Invalid && errs.KindOf(err) != errs.NotFound {
+			t.Errorf("%s %s: %v", name, text, err)
+		}
+	}
+	for i, want := range []string{`value="22:00"`, `<option value="vic 2.0.1.1" selected`, `name="charger" value="yes" checked`, `value="2.5"`, `> calm </textarea>`} {
+		if html, err := form.Ask(ctx, v); err != nil || !strings.Contains(string(html), want) {
+			t.Errorf("%d: no %q in\n%s, %v", i, want, html, err)
+		}
+	}
+	if html, err := form.Ask(ctx, url.Values{}); err != nil || strings.Count(string(html), `name="percent"`) != 5 || !strings.Contains(string(html), `value="100"`) {
+		t.Errorf("%s, %v", html, err)
+	}
+	if list, err := c.List(t.Context()); err != nil || len(list) != 1 {
+		t.Errorf("%d rollouts, %v", len(list), err)
 	}
 }
