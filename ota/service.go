@@ -158,6 +158,12 @@ func (s *Service) Path(ctx context.Context, species thing.Species, v Version) ([
 	return s.store.Path(ctx, species, v)
 }
 
+// Next returns the release that a robot gets next on its way to v, as First does.
+func (s *Service) Next(ctx context.Context, species thing.Species, running string, v Version) (Version, error) {
+	path, err := s.store.Path(ctx, species, v)
+	return First(running, v, path), err
+}
+
 // First returns the release that a robot gets next on its way to v: v itself, or the one of path that can be installed on what it runs. One that does not say
 // which version it runs gets v.
 func First(running string, v Version, path []Version) Version {
@@ -215,11 +221,9 @@ func (s *Service) Ask(ctx context.Context, id thing.ID, running string) (Desired
 		return d, err
 	}
 	if !d.Rollback {
-		path, err := s.store.Path(ctx, id.Species(), d.Release)
-		if err != nil {
+		if d.Release, err = s.Next(ctx, id.Species(), running, d.Release); err != nil {
 			return d, err
 		}
-		d.Release = First(running, d.Release, path)
 	}
 	d.Artifact, err = s.artifact(ctx, id.Species(), running, d.Release)
 	return d, err
@@ -325,13 +329,9 @@ func (s *Service) State(ctx context.Context, id thing.ID, limit int) (State, err
 		st.Last = &reports[0]
 	}
 	if st.Last != nil && d.Release != "" && !d.Rollback {
-		path, err := s.store.Path(ctx, id.Species(), d.Release)
-		if err != nil {
-			return State{}, err
-		}
-		if first := First(st.Last.Running, d.Release, path); first != d.Release {
-			st.First = first
+		if st.First, err = s.Next(ctx, id.Species(), st.Last.Running, d.Release); st.First == d.Release {
+			st.First = ""
 		}
 	}
-	return st, nil
+	return st, err
 }

@@ -151,6 +151,8 @@ type Config struct {
 	Password []byte                                         // of encrypted images; none: they are refused
 	Added    func(ctx context.Context) error                // is called for each archive that is kept; nil: nothing is
 	Log      *slog.Logger
+	// Next returns the release that a robot gets next on its way to v; nil: v.
+	Next func(ctx context.Context, species thing.Species, running string, v ota.Version) (ota.Version, error)
 	// Users return what uses a release, in words; "" is nothing. Its archives then stay.
 	Users []func(ctx context.Context, species thing.Species, v ota.Version) (string, error)
 }
@@ -203,6 +205,22 @@ func (s *Service) Delete(ctx context.Context, species thing.Species, sum string,
 		return a, err
 	}
 	return a, s.Store.Unless(ctx, a.Key(), func(ctx context.Context) error { return s.Objects.Delete(ctx, a.Key()) }) // what fails here is swept later
+}
+
+// Offered returns the version of a channel that f means, or what a robot that runs something needs before it, and the archive. They are empty as Store.Offered says.
+func (s *Service) Offered(ctx context.Context, species thing.Species, f File, running string) (ota.Version, Artifact, error) {
+	v, a, err := s.Store.Offered(ctx, species, f)
+	if err != nil || v == "" || f.Version != "" || s.Next == nil {
+		return v, a, err
+	}
+	next, err := s.Next(ctx, species, running, v)
+	if err != nil || next == v {
+		return v, a, err
+	}
+	if a, err = s.Store.Best(ctx, species, f.Base, next); errs.KindOf(err) == errs.NotFound || err == nil && f.Delta != (a.Kind == manifest.Delta) {
+		return next, Artifact{}, nil
+	}
+	return next, a, err
 }
 
 // offered says which channel offers a release now.

@@ -55,7 +55,7 @@ type house struct {
 func newHouse(t *testing.T, objects func(*blob.Store) artifact.Objects) *house {
 	pool := pgtest.New(t)
 	h := &house{T: t, releases: ota.New(otapg.New(pool), nil), objects: blobtest.New(t)}
-	h.svc = artifact.New(artifact.Config{Store: artifactpg.New(pool), Objects: objects(h.objects), Add: h.releases.AddRelease,
+	h.svc = artifact.New(artifact.Config{Store: artifactpg.New(pool), Objects: objects(h.objects), Add: h.releases.AddRelease, Next: h.releases.Next,
 		Keys: []*rsa.PublicKey{&otherKey().PublicKey, &archivetest.Key().PublicKey}, Log: slog.New(slog.DiscardHandler)})
 	h.releases.Supply(h.svc)
 	mux := http.NewServeMux()

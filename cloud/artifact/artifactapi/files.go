@@ -1,6 +1,7 @@
 package artifactapi
 
 import (
+	"cmp"
 	"io"
 	"log/slog"
 	"net/http"
@@ -76,7 +77,7 @@ func (f *Files) Or(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		v, a, err := f.svc.Store.Offered(r.Context(), thing.Vector, file)
+		v, a, err := f.svc.Offered(r.Context(), thing.Vector, file, cmp.Or(string(file.Base), r.URL.Query().Get("victorversion")))
 		count := func(answer string) {
 			channel := file.Channel
 			if v == "" {

@@ -224,3 +224,30 @@ func TestDownloadsAreBounded(t *testing.T) {
 		t.Errorf("afterwards: %d", w.Code)
 	}
 }
+
+// TestOriginalsOnTheirWay: an original robot whose version the release cannot be installed on gets what it needs first, if its address says what it runs.
+func TestOriginalsOnTheirWay(t *testing.T) {
+	h := newHouse(t, plain)
+	h.upload(full("1.8.0.6051"))
+	small, last := delta("1.7.0.3412", "1.8.0.6051"), full("2.0.1.6076")
+	h.upload(small)
+	h.upload(last)
+	h.upload(delta("1.6.0.3331", "2.0.1.6076"))
+	h.channel("prod", "2.0.1.6076")
+	if err := h.releases.SetLowest(t.Context(), "vic", "2.0.1.6076", "1.8.0.6051"); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string][]byte{
+		"/vic/prod/diff/1.7.0.3412.ota":                          small,
+		"/vic/prod/diff/1.6.0.3331.ota":                          nil, // the release cannot be installed on it, and there is no delta to what it needs
+		"/vic/prod/full/latest.ota?victorversion=1.6.0.3331":     full("1.8.0.6051"),
+		"/vic/prod/full/latest.ota?victorversion=1.8.0.6051":     last,
+		"/vic/prod/full/latest.ota":                              last,
+		"/vic/prod/full/2.0.1.6076.ota?victorversion=1.6.0.3331": last, // by name
+	} {
+		rec := h.robot("GET", path)
+		if want == nil && rec.Code != 404 || want != nil && (rec.Code != 200 || !bytes.Equal(rec.Body.Bytes(), want)) {
+			t.Errorf("%s: %d, %d bytes; want %d", path, rec.Code, rec.Body.Len(), len(want))
+		}
+	}
+}

@@ -61,7 +61,7 @@ func Wire(b wire.Base, cfg Config, releases *ota.Service) (*artifact.Service, *a
 	if err != nil {
 		return nil, nil, wire.Slice{}, err
 	}
-	svc := artifact.New(artifact.Config{Store: artifactpg.New(b.Pool), Objects: b.Blobs, Add: releases.AddRelease, Keys: keys, Password: password, Log: b.Log})
+	svc := artifact.New(artifact.Config{Store: artifactpg.New(b.Pool), Objects: b.Blobs, Add: releases.AddRelease, Next: releases.Next, Keys: keys, Password: password, Log: b.Log})
 	releases.Supply(svc)
 	svc.Users = append(svc.Users, releases.Used)
 	asked, e1 := b.Meters.Count(telemetry.Metric{Name: "kennel_artifact_requests_total",
