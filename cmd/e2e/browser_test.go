@@ -364,7 +364,11 @@ func (s *site) otherPages(p *browser.Page, look func(string), thing string) {
 	look("robot-events")
 	p.Follow("Access", "/access$")
 	look("robot-access")
-	for _, line := range [][]string{{"releases", "add", "vic", "9.0.0.1"}, {"rollout", "create", "vic", "9.0.0.1", "-draft"}} {
+	archive := filepath.Join(s.dir, "release.ota")
+	if err := os.WriteFile(archive, s.signedArchive("9.0.0.1", 100_000), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range [][]string{{"releases", "upload", archive}, {"rollout", "create", "vic", "9.0.0.1", "-draft"}} {
 		var made any
 		if err := s.ctlJSON(&made, line...); err != nil {
 			s.t.Fatal(err)
@@ -379,7 +383,14 @@ func (s *site) otherPages(p *browser.Page, look func(string), thing string) {
 	look("rollouts")
 	p.Click("button", "End without updating more robots of 9.0.0.1")
 	p.See("aborted")
+	p.ClickIn("navigation", "Main", "summary", "Updates")
 	p.Follow("Releases", "^/releases$")
+	p.Choose("Channel", "beta")
+	p.Focus("button", "Set channel")
+	p.Press("Enter")
+	p.See("The channel is set.")
+	p.SeeIn("table", "Channels", "9.0.0.1")
+	look("releases-channel")
 	p.Focus("link", "Roll out 9.0.0.1 to Vector")
 	p.Press("Enter")
 	p.At("^/rollouts/new")
