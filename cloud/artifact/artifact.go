@@ -73,6 +73,9 @@ func ParseKey(key string) (species, version, sha256 string, err error) {
 	return part[1], part[2], strings.TrimSuffix(strings.TrimSuffix(key[i+1:], ".ota"), ".swu"), nil
 }
 
+// Full reports whether any robot can install the archive, so that a channel can offer its release.
+func (a Artifact) Full() bool { return a.Kind == manifest.Production && a.QSN == "" }
+
 // ETag is the strong entity tag of the archive.
 func (a Artifact) ETag() string { return `"` + a.SHA256 + `"` }
 

@@ -15,7 +15,6 @@ import (
 	"kennel/infra/errs"
 	"kennel/infra/thing"
 	"kennel/ota"
-	"kennel/ota/manifest"
 )
 
 // Releases is the pages' access to releases and to what robots should run; *ota.Service is one.
@@ -99,7 +98,7 @@ func (c *console) releases(ctx context.Context, _ *http.Request, s said) (string
 				x.Archives = append(x.Archives, a)
 			}
 		}
-		if slices.ContainsFunc(x.Archives, func(a artifact.Artifact) bool { return a.Kind == manifest.Production }) {
+		if slices.ContainsFunc(x.Archives, artifact.Artifact.Full) {
 			v.Offers = append(v.Offers, chip{Label: string(r.Version) + " (" + r.Species.Name() + ")", Address: string(r.Species) + " " + string(r.Version)})
 		}
 		for _, w := range wishes {
