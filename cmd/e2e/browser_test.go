@@ -366,7 +366,7 @@ func (s *site) otherPages(p *browser.Page, look func(string), thing string) {
 	look("robot-access")
 	archive := filepath.Join(s.dir, "release.ota")
 	if err := os.WriteFile(archive, s.signedArchive("9.0.0.1", 100_000), 0o600); err != nil {
-		t.Fatal(err)
+		s.t.Fatal(err)
 	}
 	for _, line := range [][]string{{"releases", "upload", archive}, {"rollout", "create", "vic", "9.0.0.1", "-draft"}} {
 		var made any
