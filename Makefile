@@ -30,6 +30,9 @@ help: ## this list
 run: setup-run build ## everything on this machine, with simulated robots (ROBOTS=5 or vector:3,amigobot:2; DATA=dir, ARGS=more flags)
 	@exec bin/kenneld onebox -robots $(ROBOTS) $(if $(DATA),-data $(DATA)) $(ARGS)
 
+# The houses of the tests, each with a database, are in memory if there is enough. What the compiler writes, and t.TempDir, stays where it was.
+IN_MEMORY = KENNEL_BIN=$(CURDIR)/bin/test GOTMPDIR=$${TMPDIR:-/tmp} TMPDIR=$$(infra/tmpdir.sh)
+
 .PHONY: test
 ifdef PKG
 test: setup-test
@@ -38,8 +41,8 @@ else
 test: ## everything that CI needs; PKG=./jdocs/... for one slice
 	@$(MAKE) --no-print-directory -j2 setup-test vet
 	@$(MAKE) --no-print-directory test-programs
-	@KENNEL_BIN=$(CURDIR)/bin/test $(MAKE) --no-print-directory test-rhythm
-	@KENNEL_BIN=$(CURDIR)/bin/test $(MAKE) --no-print-directory -j4 test-storms test-pages test-lives test-house test-robots
+	@$(IN_MEMORY) $(MAKE) --no-print-directory test-rhythm
+	@$(IN_MEMORY) $(MAKE) --no-print-directory -j4 test-storms test-pages test-lives test-house test-robots
 endif
 
 .PHONY: test-programs
