@@ -100,9 +100,10 @@ const ops = {
   async close(s, a) { await s.context.close(); pages.delete(a.page); },
   async goto(s, a) { await s.page.goto(a.url, { waitUntil: "load" }); },
   async reload(s) { await s.page.reload({ waitUntil: "load" }); },
-  async look(s, a) {
-    if (a.scheme) await s.page.emulateMedia({ colorScheme: a.scheme });
-    if (a.width) await s.page.setViewportSize({ width: a.width, height: a.height });
+  async look(s, a) { // each change lays the page out and paints it anew
+    const { width, height } = s.page.viewportSize();
+    if (a.scheme && a.scheme !== s.scheme) await s.page.emulateMedia({ colorScheme: s.scheme = a.scheme });
+    if (a.width && (a.width !== width || a.height !== height)) await s.page.setViewportSize({ width: a.width, height: a.height });
   },
   async click(s, a) { await find(s, a).click(); },
   async focus(s, a) { await find(s, a).focus(); },
