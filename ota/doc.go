@@ -4,7 +4,7 @@
 // asked for the whole species. The robot asks on every connect and once an hour (req/ota/desired), and again right before it begins; it reports
 // each step on up/ota until the cloud answers that the report is stored. A report has an id, so that a repeated one counts once. The archives
 // that carry a release are in ota/manifest and ota/archive, the changes between two in ota/delta. An agent that cannot apply archives answers
-// Pending.
+// Pending. Robots with a root of trust also ask who vouches for an archive (ota/trust).
 //
 //	robot -> cloud  req/ota/desired  DesiredRequest, answered by Desired
 //	robot -> cloud  up/ota           Status, answered by down/ack with the report's id as batch

@@ -622,3 +622,23 @@ func FuzzAnswer(f *testing.F) {
 		}
 	})
 }
+
+// FuzzQuestion: the cloud reads what robots ask, and answers what it could read.
+func FuzzQuestion(f *testing.F) {
+	w := newWorld(&testing.T{})
+	q, err := w.robot().Question("prod").Encode()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(q)
+	f.Add([]byte(`{"v":1,"root":9223372036854775807,"roles":{"root":-1,"timestamp":0}}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		q, err := ParseQuestion(b)
+		if err != nil {
+			return
+		}
+		if a := w.known.Answer(q, nil); len(a.Roles) > 2+len(q.Roles) || a.Roles["root"] != nil {
+			t.Errorf("%d roles for %d that were asked", len(a.Roles), len(q.Roles))
+		}
+	})
+}
