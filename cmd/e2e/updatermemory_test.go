@@ -96,9 +96,9 @@ func TestUpdaterMemory(t *testing.T) {
 	}
 	defer old.Close()
 	next, err := os.Create(filepath.Join(files, "next.img"))
-	if err == nil { // the halves change places, and a block comes between them
-		_, err = io.Copy(next, io.MultiReader(io.NewSectionReader(old, size/2, size/2), io.LimitReader(rand.NewChaCha8([32]byte{9}), size/64),
-			io.NewSectionReader(old, 0, size/2)))
+	if err == nil { // the halves change places, a block comes between them, and a byte of each hundred is another, as where addresses have moved
+		_, err = io.Copy(next, &moved{Reader: io.MultiReader(io.NewSectionReader(old, size/2, size/2), io.LimitReader(rand.NewChaCha8([32]byte{9}), size/64),
+			io.NewSectionReader(old, 0, size/2))})
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -115,6 +115,24 @@ func TestUpdaterMemory(t *testing.T) {
 
 // image returns bytes that do not compress, so that each of them is downloaded.
 func image(size int64) io.Reader { return io.LimitReader(rand.NewChaCha8([32]byte{8}), size) }
+
+// moved changes one byte in a hundred.
+type moved struct {
+	io.Reader
+	at int
+}
+
+// Read implements io.Reader.
+func (m *moved) Read(b []byte) (int, error) {
+	n, err := m.Reader.Read(b)
+	for i := range n {
+		if (m.at+i)%100 == 0 {
+			b[i]++
+		}
+	}
+	m.at += n
+	return n, err
+}
 
 // updatedBy starts an agentd and has it install an archive. It returns the resident memory, in KiB, before the update and at its peak.
 func updatedBy(t *testing.T, dir, url string) (before, peak float64) {

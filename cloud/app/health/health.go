@@ -30,7 +30,7 @@ func Checks(b wire.Base, url string, broker func() error, revocations, metadata 
 		}},
 		{Name: "disk", Ask: b.Volumes.Check},
 		{Name: "revocations", Ask: revocations},
-		{Name: "release metadata", Ask: metadata},
+		{Name: "release_metadata", Ask: metadata},
 		{Name: "migrations", Ask: func(ctx context.Context) error {
 			n, err := pg.Pending(ctx, b.Pool, migrations.FS)
 			if err == nil && n > 0 {

@@ -100,7 +100,13 @@ identify : ( { name = "version"; value = %q; }, { name = "hardware"; value = "ar
 // awaitFile waits for a file that the device makes.
 func (d *device) awaitFile(name string) {
 	d.h.Helper()
-	testwait.Until(d.h, testwait.Long, name, func() error { _, err := os.Stat(d.file(name)); return err })
+	testwait.Until(d.h, testwait.Long, name, func() error {
+		_, err := os.Stat(d.file(name))
+		if err != nil {
+			err = fmt.Errorf("%w\n%s", err, d.log())
+		}
+		return err
+	})
 }
 
 // TestSWUpdate (issue 17, build 6): Debian's SWUpdate, unmodified, polls over TLS with our root, says what it is, downloads a release that is cut in the

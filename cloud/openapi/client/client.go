@@ -1731,6 +1731,7 @@ type Health struct {
 	Migrations        bool            `json:"migrations"`     // the database has what this version needs
 	Parts             []TelemetryPart `json:"parts,omitzero"` // for operators: what is wrong with which part, since when
 	Postgres          bool            `json:"postgres"`
+	ReleaseMetadata   bool            `json:"release_metadata"`            // what vouches for releases can be read
 	Revocations       bool            `json:"revocations"`                 // the list of revoked identities was read
 	RobotsCertificate bool            `json:"robots_certificate,omitzero"` // and the one for original robots
 }

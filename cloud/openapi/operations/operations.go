@@ -132,6 +132,7 @@ type (
 		Broker      bool             `json:"broker"`
 		Disk        bool             `json:"disk"`                         // false: a volume is full
 		Revocations bool             `json:"revocations"`                  // the list of revoked identities was read
+		Metadata    bool             `json:"release_metadata"`             // what vouches for releases can be read
 		Migrations  bool             `json:"migrations"`                   // the database has what this version needs
 		API         bool             `json:"api_certificate"`              // the API's certificate is renewed
 		Robots      bool             `json:"robots_certificate,omitempty"` // and the one for original robots
