@@ -227,7 +227,7 @@ func inTime(t *testing.T, what string, quiet, attacked []time.Duration) {
 	t.Logf("%s: undisturbed %s, under attack %s (%d and %d visits)", what, show(quiet), show(attacked), len(quiet), len(attacked))
 	floor := map[float64]time.Duration{.5: 150 * time.Millisecond, .9: 400 * time.Millisecond} // beside the rest of make test, on two cores
 	if soak() {
-		floor = map[float64]time.Duration{.5: 20 * time.Millisecond, .99: 60 * time.Millisecond}
+		floor = map[float64]time.Duration{.5: 0, .99: 0}
 	}
 	for q, least := range floor {
 		if got, most := quantile(attacked, q), 5*max(least, quantile(quiet, q)); got > most {
@@ -243,7 +243,7 @@ func TestHalfOpenStrangers(t *testing.T) {
 	h.start()
 	v := h.visitor("vic:00e20100")
 	port := func(name string) string { _, addr, _ := strings.Cut(h.ready.Endpoints[name], "://"); return addr }
-	visits := pick(40, 300)
+	visits := pick(40, 1500) // in full for longer than a stranger is let to wait, so that they all come again meanwhile
 	for _, door := range []struct {
 		name, speaks string
 		visit        func(context.Context, string) error
