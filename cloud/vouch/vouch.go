@@ -107,7 +107,7 @@ func (s *Service) States(ctx context.Context) ([]ota.RoleState, error) {
 	return s.Keys.States(k, s.Now()), nil
 }
 
-// Check warns of metadata that expire soon. The cloud works without them, so that it is no more than a warning.
+// Check warns of metadata that expire soon, and only warns: the cloud works without them.
 func (s *Service) Check(ctx context.Context) error {
 	states, err := s.States(ctx)
 	if err != nil {
