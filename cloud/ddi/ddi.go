@@ -292,7 +292,7 @@ func (s *Service) Feedback(ctx context.Context, id thing.ID, action int32, f Fee
 			return nil, gone(action)
 		}
 		next, phase := f.meaning()
-		if next == Working { // SWUpdate tells its errors in its log, and at the end no more than that it failed
+		if next == Working { // SWUpdate's log has its errors; its last message may say only that it failed
 			d.Said = join(append([]string{d.Said}, f.errors()...), 600)
 		}
 		switch {

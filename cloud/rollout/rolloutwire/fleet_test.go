@@ -252,17 +252,17 @@ func TestFleet(t *testing.T) {
 			t.Fatalf("%d robots hold a grant, the cap is %d", k, m.cap)
 		}
 	}
-	most := time.Second
-	if os.Getenv("KENNEL_SOAK") != "1" {
-		most *= 5 // other tests run beside this one and take most of the machine
-	}
 	t.Logf("%d robots in %v of their time, %v of ours", n+late, m.now.Sub(m.rollout().Created), time.Since(begun))
 	for what, list := range map[string][]time.Duration{"time": m.took, "work": m.work} {
 		slices.Sort(list)
 		k := len(list)
 		t.Logf("%s of %d steps: half at most %v, 99 %% %v, the slowest %v", what, k, list[k/2], list[k*99/100], list[k-1])
 	}
-	if slowest := min(m.work[len(m.work)-1], m.took[len(m.took)-1]); slowest > most {
+	slowest, most := m.took[len(m.took)-1], time.Second
+	if os.Getenv("KENNEL_SOAK") != "1" { // other tests run beside this one and take most of the machine
+		slowest, most = min(slowest, m.work[len(m.work)-1]), 5*most
+	}
+	if slowest > most {
 		t.Errorf("a step took %v: want at most %v", slowest, most)
 	}
 	bad := 0
