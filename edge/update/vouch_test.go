@@ -63,7 +63,7 @@ func TestVouched(t *testing.T) {
 					}
 					r.disk.Fail("", nil)
 					r.boot()
-					r.sent.Store(0)
+					r.forget()
 				}
 				got, err := r.engine(vouch).Run(t.Context(), Request{At: at})
 				if ota.CodeOf(err) != tt.code || err != nil && !strings.Contains(err.Error(), tt.reason) || asked == 0 {
@@ -74,8 +74,8 @@ func TestVouched(t *testing.T) {
 					if want = archivetest.Version; got.Plain {
 						t.Error("the result says that there were no release metadata")
 					}
-					if continued && r.sent.Load() >= int64(len(data)) {
-						t.Errorf("%d of %d bytes were sent again", r.sent.Load(), len(data))
+					if continued && r.sent.Load().Load() >= int64(len(data)) {
+						t.Errorf("%d of %d bytes were sent again", r.sent.Load().Load(), len(data))
 					}
 				}
 				if s := r.boot(); s.Version != want {
