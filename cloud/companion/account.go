@@ -34,7 +34,7 @@ func (c *companion) privacy(ctx context.Context, r *http.Request, s said) (strin
 	}
 	v.Robots, v.Places = len(robots), len(sessions)
 	if len(robots) > 0 {
-		if v.Events, err = c.consent(ctx, robots[0].Thing); err != nil {
+		if v.Events, _, err = c.consent(ctx, robots[0].Thing); err != nil {
 			return "", frame{}, err
 		}
 	}

@@ -49,6 +49,7 @@ type house struct {
 	first    bool
 	loop     bool // an offer of rex is under way
 	settings string
+	account  string // its settings; "": none
 	stats    string
 	lacks    []string // fields of the settings that version 1 lacks
 	docErr   error
@@ -135,7 +136,7 @@ func (h *house) Watch(ctx context.Context) <-chan registry.Thing {
 }
 
 func (h *house) Get(_ context.Context, id thing.ID, name jdocs.Name) (jdocs.Revision, error) {
-	text := map[jdocs.Name]string{jdocs.RobotSettings: h.settings, jdocs.RobotLifetimeStats: h.stats, jdocs.AccountSettings: `{"DATA_COLLECTION":true}`}[name]
+	text := map[jdocs.Name]string{jdocs.RobotSettings: h.settings, jdocs.RobotLifetimeStats: h.stats, jdocs.AccountSettings: h.account}[name]
 	if h.docErr != nil || text == "" {
 		return jdocs.Revision{}, cmp.Or(h.docErr, jdocs.ErrNotFound)
 	}
@@ -203,7 +204,7 @@ func (papers) List(_ context.Context, q uploads.Query) ([]uploads.Log, error) {
 
 func open(t *testing.T) (*http.ServeMux, *house) {
 	t.Helper()
-	h := &house{things: map[thing.ID]registry.Thing{
+	h := &house{account: `{"DATA_COLLECTION":true}`, things: map[thing.ID]registry.Thing{
 		rex:  {ID: rex, Presence: registry.Present, Since: noon, LastSeen: noon, Status: &status.Message{OS: evil, Problems: []string{evil}, Body: &status.Body{BatteryLevel: "low"}}, Problems: []status.Problem{{Kind: status.KindOther, Text: evil}}},
 		bobs: {ID: bobs, Presence: registry.Absent, Since: noon, LastSeen: noon}}}
 	mux := http.NewServeMux()
@@ -267,6 +268,7 @@ var wishes = []struct {
 	{"/my/robots/vic:00e20100/settings", form("card", "home", "place", " Bonn ", "zone", "berlin", "clock", "24", "temperature", "celsius", "distance", "metric"), "/my/robots/vic:00e20100/settings?done=set",
 		[]string{`set vic:00e20100 vic.RobotSettings {"clock_24_hour":true,"default_location":"Bonn","dist_is_metric":true,"temp_is_fahrenheit":false,"time_zone":"Europe/Berlin"}`}, true},
 	{"/my/privacy/events", form("events", "yes"), "/my/privacy?done=consent", []string{`set vic:00e20100 vic.AccountSettings {"data_collection":true}`}, false},
+	{"/my/privacy/events", form("events", "no"), "/my/privacy?done=no-consent", []string{`set vic:00e20100 vic.AccountSettings {"data_collection":false}`}, false},
 	{"/my/privacy/events", "", "/my/privacy?done=no-consent", []string{`set vic:00e20100 vic.AccountSettings {"data_collection":false}`}, false},
 	{"/my/account/sessions", form("session", "s-2"), "/my/account?done=session", []string{"end session s-2"}, false},
 	{"/my/account/sessions", "", "/my/account?done=sessions", []string{"end others"}, false},

@@ -30,6 +30,7 @@ type robotView struct {
 	How    string       // how it came
 	Eyes   string       // their colour
 	Tab    string       // which of its pages this is
+	Ask    bool         // its owner has not said whether robots may send what happens to them
 	metric bool
 }
 
@@ -101,6 +102,11 @@ func (c *companion) newRobot(ctx context.Context, t owner.Tenure, offers []owner
 	}
 	is := readSettings(wants.JSON)
 	v.Eyes, v.metric = is.Color(), is.Metric
+	_, asked, err := c.consent(ctx, t.Thing)
+	if err != nil {
+		return v, err
+	}
+	v.Ask = !asked
 	for _, o := range offers {
 		if o.Mine && o.Thing == t.Thing {
 			v.Offer = &o

@@ -391,20 +391,24 @@ func wanted(v url.Values) (map[string]json.RawMessage, error) {
 	return out, nil
 }
 
-// consent reports whether the owner's robots may send what happens to them (VEC-DOC-05).
-func (c *companion) consent(ctx context.Context, id thing.ID) (bool, error) {
-	rev, err := c.document(ctx, id, jdocs.AccountSettings)
+// consent reports whether the owner's robots may send what happens to them (VEC-DOC-05), and whether the owner was ever asked: the account's
+// settings are the same through each of their robots.
+func (c *companion) consent(ctx context.Context, id thing.ID) (yes, asked bool, err error) {
+	rev, err := c.Docs.Get(ctx, id, jdocs.AccountSettings)
+	if errs.KindOf(err) == errs.NotFound && err != nil {
+		return false, false, nil
+	}
 	if err != nil {
-		return false, err
+		return false, false, fmt.Errorf("consent of the owner of %s: %w", id, err)
 	}
 	var fields map[string]json.RawMessage
 	_ = json.Unmarshal([]byte(rev.JSON), &fields) // no field: no consent
 	for name, v := range fields {
 		if strings.EqualFold(name, "data_collection") {
-			return string(v) == "true", nil
+			return string(v) == "true", true, nil
 		}
 	}
-	return false, nil
+	return false, false, nil
 }
 
 // setConsent sets it: through any robot of the owner's.

@@ -162,6 +162,20 @@ func TestRefusedSettings(t *testing.T) {
 	}
 }
 
+// TestOwnerIsAsked: whether robots may send what happens to them, until there is an answer (VEC-DAS-08).
+func TestOwnerIsAsked(t *testing.T) {
+	mux, h := open(t)
+	for account, asked := range map[string]bool{"": true, `{}`: true, `{"APP_LOCALE":"en-US"}`: true, "no JSON": true, `{"data_collection":false}`: false, `{"DATA_COLLECTION":true}`: false} {
+		h.account = account
+		for _, path := range []string{"/my", "/my/robots/vic:00e20100"} {
+			body := do(t, mux, "ann", "GET", path, "").Body.String()
+			if got := strings.Contains(body, `name="events" value="no"`); got != asked {
+				t.Errorf("%s with %q: asked %t, want %t", path, account, got, asked)
+			}
+		}
+	}
+}
+
 // TestLife: the numbers of VEC-DOC-07 in words, whatever else the document holds.
 func TestLife(t *testing.T) {
 	mux, h := open(t)
