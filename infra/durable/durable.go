@@ -102,6 +102,9 @@ func SyncDir(root *os.Root, dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
+// Unfinished reports whether name is of a file that Write has not renamed yet.
+func Unfinished(name string) bool { return strings.HasSuffix(name, tmpSuffix) }
+
 // CleanTemp removes what interrupted writes left in dir. A missing folder is fine.
 func CleanTemp(root *os.Root, dir string) error {
 	d, err := root.Open(dir)
@@ -114,7 +117,7 @@ func CleanTemp(root *os.Root, dir string) error {
 	names, err := d.Readdirnames(-1)
 	_ = d.Close() // read only
 	for _, n := range names {
-		if strings.HasSuffix(n, tmpSuffix) {
+		if Unfinished(n) {
 			err = errors.Join(err, root.Remove(path.Join(dir, n)))
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"maps"
 	"net"
+	"net/http"
 	"os"
 	"strings"
 	"sync"
@@ -239,6 +240,15 @@ func (c *Cloud) Do(ctx context.Context, service, method string, body []byte) ([]
 			"took", time.Since(start).Round(time.Millisecond), logging.Err, err)
 	}
 	return out, err
+}
+
+// Upload sends a file over the link (link.Link.Upload), or fails at once while there is no connection.
+func (c *Cloud) Upload(ctx context.Context, req *http.Request) (*http.Response, error) {
+	l, err := c.connection()
+	if err != nil {
+		return nil, err
+	}
+	return l.Upload(ctx, req)
 }
 
 // configRetry is how often a server configuration that cannot be used is read again.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"kennel/edge/agent/info/robotfs"
 	"kennel/jdocs"
 )
 
@@ -15,7 +16,7 @@ import (
 // left or the folder was replaced, it looks at the folder twice a second.
 func watch(ctx context.Context, root *os.Root, dir string, log *slog.Logger, changed func(force bool)) {
 	for ctx.Err() == nil {
-		err := notified(ctx, root, dir, func() { changed(true) })
+		err := robotfs.Notified(ctx, root, dir, func() { changed(true) })
 		if ctx.Err() != nil {
 			return
 		}

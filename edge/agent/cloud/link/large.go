@@ -10,6 +10,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
+	"strconv"
 	"time"
 
 	"kennel/infra/api/large"
@@ -52,6 +54,52 @@ func newBySize(base string, creds func() (*tls.Config, error), dial func(ctx con
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return errors.New("redirected: requests go to one place") },
 	}}
+}
+
+// uploadTime bounds one upload: the largest, over a slow link.
+const uploadTime = 15 * time.Minute
+
+// Upload sends a file over HTTPS with the device certificate; of the request's address only the path counts. It fails at once without a connection to
+// the broker, which is how the battery keeps the robot from the network. The caller reads the response with Refusal and closes its body.
+func (l *Link) Upload(ctx context.Context, req *http.Request) (*http.Response, error) {
+	if l.size == nil || !l.Up() {
+		return nil, errs.New(errs.Unavailable, "no connection to the cloud")
+	}
+	return l.size.upload(ctx, req)
+}
+
+func (b *bySize) upload(ctx context.Context, req *http.Request) (*http.Response, error) {
+	to, err := url.Parse(b.base)
+	if err != nil {
+		return nil, fmt.Errorf("upload: %w", err)
+	}
+	req = req.Clone(ctx)
+	req.URL.Scheme, req.URL.Host = to.Scheme, to.Host
+	client := *b.http
+	client.Timeout = uploadTime
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, errs.New(errs.Unavailable, "upload: %w", err)
+	}
+	return resp, nil
+}
+
+// Refusal returns nil if the cloud stored an upload, which it says with 200. Only a refusal in the cloud's own words is of another kind than
+// Unavailable: whatever else answers at its address must not make a robot drop a file.
+func Refusal(resp *http.Response) error {
+	if resp.StatusCode == http.StatusOK {
+		return nil
+	}
+	body, err := io.ReadAll(io.LimitReader(resp.Body, large.MaxBody))
+	if err != nil {
+		return errs.New(errs.Unavailable, "answer to an upload: %w", err)
+	}
+	err = problem(resp.Status, body)
+	var p *errs.Error
+	if s, aerr := strconv.ParseUint(resp.Header.Get("Retry-After"), 10, 16); aerr == nil && errors.As(err, &p) {
+		p.Retry = time.Duration(s) * time.Second
+	}
+	return err
 }
 
 // do sends one request and reads its answer; it does not try again: the caller does.

@@ -32,6 +32,9 @@ func SyncDir(root *os.Root, dir string) error { return durable.SyncDir(root, dir
 // CleanTemp removes what interrupted writes left in dir. A missing folder is fine.
 func CleanTemp(root *os.Root, dir string) error { return durable.CleanTemp(root, dir) }
 
+// Unfinished reports whether name is of a file that WriteFile has not renamed yet.
+func Unfinished(name string) bool { return durable.Unfinished(name) }
+
 // MaxFile is the largest file that ReadFile reads, in bytes.
 const MaxFile = 16 << 20
 

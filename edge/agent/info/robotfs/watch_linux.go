@@ -1,4 +1,4 @@
-package docs
+package robotfs
 
 import (
 	"context"
@@ -13,9 +13,9 @@ import (
 // errUnwatched: the folder is no longer the one that was watched.
 var errUnwatched = errors.New("folder was moved or removed")
 
-// notified calls changed after each completed write, rename or removal in dir, and once at the start. It returns when ctx ends or the
+// Notified calls changed after each completed write, rename or removal in dir, and once at the start. It returns when ctx ends or the
 // watch is lost.
-func notified(ctx context.Context, root *os.Root, dir string, changed func()) error {
+func Notified(ctx context.Context, root *os.Root, dir string, changed func()) error {
 	d, err := root.Open(dir)
 	if err != nil {
 		return err
