@@ -310,7 +310,7 @@ func TestKilled(t *testing.T) {
 	})
 }
 
-// TestErrorsNameTheFile: whoever reads the log learns which file is stuck.
+// TestErrorsNameTheFile: the error in the log names the file that is stuck.
 func TestErrorsNameTheFile(t *testing.T) {
 	r := newRobot(t)
 	r.add("a", "1")
