@@ -77,8 +77,9 @@ type Cloud struct {
 	permit   permit                    // of the battery, to use the cloud
 	heard    atomic.Pointer[heard]     // of the time, newest; nil: nothing
 
-	linking sync.Mutex // orders Up and Lost
-	links   int        // how many connections there were
+	linking sync.Mutex  // orders Up and Lost
+	links   int         // how many connections there were
+	asked   atomic.Bool // the owner's consent, over this connection
 
 	mu        sync.Mutex
 	problem   string // why there is no connection, in words; "" while there is one
@@ -141,12 +142,27 @@ func (c *Cloud) Events() *das.Manager { return c.events }
 // owner are no person's data (VEC-DAS-08).
 func (c *Cloud) Consent(s owners.Status) {
 	allow := !s.Owned || s.DataCollection
-	if allow == c.events.AllowUpload() {
-		return
+	if allow != c.events.AllowUpload() {
+		if err := c.events.SetAllowUpload(allow); err != nil {
+			c.robot.Log.Error("data collection consent not stored", "allow", allow, logging.Err, err)
+			return
+		}
 	}
-	if err := c.events.SetAllowUpload(allow); err != nil {
-		c.robot.Log.Error("data collection consent not stored", "allow", allow, logging.Err, err)
+	if !c.asked.Swap(true) {
+		c.events.Flush()
 	}
+}
+
+// MaySend reports whether events, logs and crashes may leave the robot now: the owner allows it, and has been asked over this connection. Consent may
+// have been withdrawn while the robot was away. A frugal robot asks for no owner.
+func (c *Cloud) MaySend() bool { return c.events.AllowUpload() && (c.asked.Load() || c.robot.Frugal) }
+
+// publishEvents sends a batch of events.
+func (c *Cloud) publishEvents(ctx context.Context, name string, payload []byte) error {
+	if !c.MaySend() {
+		return errs.New(errs.Unavailable, "the cloud has not said yet whether the owner allows events")
+	}
+	return c.Publish(ctx, name, payload)
 }
 
 // Changed asks for a status soon.
@@ -155,7 +171,7 @@ func (c *Cloud) Changed() { c.presence.Changed() }
 // Services keep the connection, and send events and the release over it.
 func (c *Cloud) Services(t Talk) []runner.Service {
 	return []runner.Service{
-		{Name: "events", Run: func(ctx context.Context) error { return c.events.Run(ctx, c.Publish) }},
+		{Name: "events", Run: func(ctx context.Context) error { return c.events.Run(ctx, c.publishEvents) }},
 		{Name: "release", Run: c.release.Run},
 		{Name: "cloud", Run: func(ctx context.Context) error { return c.reach(ctx, t) }},
 	}
@@ -363,10 +379,13 @@ func (c *Cloud) up(ctx context.Context, t Talk) {
 	defer c.linking.Unlock()
 	c.links++
 	this := c.links
+	c.asked.Store(false)
 	c.linkIs(true, nil)
 	c.release.Connected(true)
 	t.Up()
-	c.events.Flush()
+	if c.robot.Frugal {
+		c.events.Flush()
+	}
 	c.cfg.OnUp()
 	context.AfterFunc(ctx, func() {
 		c.linking.Lock()
