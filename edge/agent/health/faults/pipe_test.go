@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"kennel/edge/agent/info/fifo"
 	"kennel/edge/agent/info/robotfs"
 	"kennel/edge/faultcode"
 	"kennel/infra/api/events"
@@ -39,16 +40,16 @@ func TestParse(t *testing.T) {
 	}
 }
 
-func parsed(l *lines, chunks ...[]byte) (codes []faultcode.Code) {
+func parsed(l *fifo.Lines, chunks ...[]byte) (codes []faultcode.Code) {
 	take := func(line []byte) {
 		if code, err := Parse(line); err == nil {
 			codes = append(codes, code)
 		}
 	}
 	for _, c := range chunks {
-		l.feed(c, take)
+		l.Feed(c, take)
 	}
-	l.end(take)
+	l.End(take)
 	return codes
 }
 
@@ -57,14 +58,14 @@ func FuzzLines(f *testing.F) {
 	f.Add([]byte("914\n0\n1000\ngarbage\n915"), 3)
 	f.Add(append(bytes.Repeat([]byte("9"), 500), "\n916\n"...), 100)
 	f.Fuzz(func(t *testing.T, b []byte, cut int) {
-		var whole, parts lines
+		whole, parts := fifo.Lines{Max: maxLine}, fifo.Lines{Max: maxLine}
 		codes := parsed(&whole, b)
 		cut = max(0, min(cut, len(b)))
 		if got := parsed(&parts, b[:cut], b[cut:]); !slices.Equal(got, codes) {
 			t.Errorf("in two parts %v, at once %v", got, codes)
 		}
-		if len(parts.line) != 0 || cap(parts.line) > 4*maxLine {
-			t.Errorf("%d bytes are kept, room for %d", len(parts.line), cap(parts.line))
+		if kept, room := parts.Held(); kept != 0 || room > 4*maxLine {
+			t.Errorf("%d bytes are kept, room for %d", kept, room)
 		}
 		for i, line := range bytes.Split(b, []byte("\n")) {
 			want, err := Parse(line)
