@@ -28,7 +28,7 @@ import (
 // File is the filter's file. Without it every channel is on.
 const File = robotfs.Resources + "/config/engine/console_filter_config.json"
 
-// host is the key of our part of the file, that of the original robot's system; osx is for its developers' machines.
+// host is the key of the part of the file for robots; osx is for the machines of the original's developers.
 const host = "vicos"
 
 // other is the channel of all that are not in the file.
