@@ -15,9 +15,9 @@ import (
 	"kennel/infra/pg"
 )
 
-// Classes are kinds of objects by the first folder of their keys, each with a life of its own: raw batches of events, uploaded logs (crash dumps among
-// them), and archives of releases, which stay.
-var Classes = []string{"das", "logs", "ota"}
+// Classes are kinds of objects by the first folder of their keys, each with a life of its own: crashes and symbols, raw batches of events, uploaded logs,
+// and archives of releases, which stay.
+var Classes = []string{"crash", "das", "logs", "ota"}
 
 const (
 	keep    = 35 * 24 * time.Hour

@@ -8,6 +8,8 @@ import (
 
 	"kennel/cloud/account"
 	"kennel/cloud/app/link"
+	"kennel/cloud/crash"
+	"kennel/cloud/crash/crashwire"
 	"kennel/cloud/das"
 	"kennel/cloud/das/archive"
 	"kennel/cloud/das/dasapi"
@@ -38,19 +40,24 @@ type EventsConfig struct {
 
 const day = 24 * time.Hour
 
-// WireEvents wires the robots' events. others erase the data of other
-// domains in a stretch of time that was erased a while ago.
-func WireEvents(b wire.Base, cfg EventsConfig, owners *owner.Service, others ...func(context.Context, thing.Stretch) (int, error)) (*das.Service, wire.Slice, error) {
+// WireEvents wires the robots' events and crashes; dumps are kept for some days. others erase the data of other domains in a stretch of time that was
+// erased a while ago.
+func WireEvents(b wire.Base, cfg EventsConfig, dumpDays int, owners *owner.Service, others ...func(context.Context, thing.Stretch) (int, error)) (*das.Service, *crash.Service, wire.Slices, error) {
 	store := daspg.Open(b.Pool)
+	crashes, crashSlice, err := crashwire.Wire(b, dumpDays, owners)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	others = append(others, crashes.Erase)
 	svc := das.NewService(store)
 	profiles := das.NewProfiles(b.Seal.Secret("das/profile"))
 	ingester, err := das.NewIngester(das.Config{Writer: b.Meters.Writer(store), Blobs: rawBlobs{b.Blobs}, Consent: owners, Profile: profiles.Key, Log: b.Log})
 	if err != nil {
-		return nil, wire.Slice{}, err
+		return nil, nil, nil, err
 	}
 	raw := archive.New(b.Blobs, store, b.Log)
 	personal := das.Personal{Eraser: store, Archive: raw, Reader: store, Owned: owners.Owned, Left: owners.Leave, Now: time.Now}
-	return svc, wire.Slice{
+	return svc, crashes, wire.Slices{crashSlice, {
 		Personal: []account.Holder{{Name: "events", Personal: personal}},
 		Ups:      map[string]kitmqtt.UpHandler{topics.DAS: ingester.Handle},
 		Routes:   wire.Routes(func(mux *http.ServeMux, d wire.Doors) { dasapi.Mount(mux, svc, dasapi.WithOwns(d.Owns)) }),
@@ -81,7 +88,7 @@ func WireEvents(b wire.Base, cfg EventsConfig, owners *owner.Service, others ...
 				}
 				return err
 			}}},
-	}, b.Meters.Events(ingester)
+	}}, b.Meters.Events(ingester)
 }
 
 // rawBlobs keeps raw event batches in the bucket.

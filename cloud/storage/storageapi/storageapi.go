@@ -14,7 +14,7 @@ import (
 )
 
 // names are those of the classes for people.
-var names = map[string]string{"das": "Events as received", "logs": "Uploaded logs", "ota": "Release archives"}
+var names = map[string]string{"crash": "Crashes and symbols", "das": "Events as received", "logs": "Uploaded logs", "ota": "Release archives"}
 
 var list = template.Must(template.New("").Funcs(template.FuncMap{"ago": page.Ago, "size": size, "more": more,
 	"name": func(class string) string { return cmp.Or(names[class], class) }}).Parse(`

@@ -1,0 +1,239 @@
+package crash_test
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"kennel/cloud/crash"
+	"kennel/cloud/crash/crashpg"
+	"kennel/infra/blob"
+	"kennel/infra/blob/blobtest"
+	"kennel/infra/errs"
+	"kennel/infra/pg/pgtest"
+	"kennel/infra/thing"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+const (
+	rex = thing.ID("vic:00e20100")
+	max = thing.ID("vic:00e20101")
+)
+
+// rig is a service on real stores with a clock of the test's.
+type rig struct {
+	*testing.T
+	svc   *crash.Service
+	store *crashpg.Store
+	blobs *blob.Store
+	mu    sync.Mutex
+	now   time.Time
+}
+
+func (r *rig) clock() time.Time { r.mu.Lock(); defer r.mu.Unlock(); return r.now }
+
+func (r *rig) pass(d time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.now = r.now.Add(d)
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	r := &rig{T: t, store: crashpg.New(pgtest.New(t)), blobs: blobtest.New(t), now: time.Now().UTC().Truncate(time.Second)}
+	var err error
+	if r.svc, err = crash.New(crash.Config{Store: r.store, Objects: r.blobs, Now: r.clock, Log: slog.New(slog.DiscardHandler)}); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// record is a crash record of agentd with a function on top of its stack.
+func record(version, function, salt string) []byte {
+	return []byte("kennel-crash 1\nprogram: agentd\nversion: " + version + "\nboot_id: b-" + salt + "\ntime: 2020-01-01T00:00:00Z\n\n" +
+		"panic: boom " + salt + "\n\ngoroutine 7 [running]:\n" + function + "(0xc000012120, 0x5)\n\t/src/x.go:12 +0x1d\nmain.main()\n\t/src/main.go:3 +0x20\n")
+}
+
+func (r *rig) take(rep crash.Report) string {
+	r.Helper()
+	id, err := r.svc.Take(r.Context(), rep)
+	if err != nil {
+		r.Fatalf("take: %v", err)
+	}
+	return id
+}
+
+func (r *rig) groups(q crash.GroupQuery) []crash.Group {
+	r.Helper()
+	list, err := r.svc.Groups(r.Context(), q)
+	if err != nil {
+		r.Fatal(err)
+	}
+	return list
+}
+
+func (r *rig) objects() (keys []string) {
+	r.Helper()
+	for o, err := range r.blobs.List(r.Context(), crash.Prefix) {
+		if err != nil {
+			r.Fatal(err)
+		}
+		keys = append(keys, o.Key)
+	}
+	return keys
+}
+
+// A crash is stored once for each (thing, dump), found by robot and group, and downloaded as it came (VEC-CRS-06).
+func TestTake(t *testing.T) {
+	r := newRig(t)
+	rep := crash.Report{Thing: rex, Name: "agentd-20261123T100000Z-7.dmp", OSVersion: "2.0.0.6074", At: r.now.Add(-time.Minute), Dump: record("2.0.0.6074", "main.f", "1"), Log: []byte("last words\n")}
+	id := r.take(rep)
+	var ids sync.Map
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			again, err := r.svc.Take(context.Background(), rep)
+			if err != nil {
+				t.Error(err)
+			}
+			ids.Store(again, true)
+		})
+	}
+	all.Wait()
+	ids.Range(func(k, _ any) bool {
+		if k != id {
+			t.Errorf("the same crash is %v, and was %s", k, id)
+		}
+		return true
+	})
+	other := rep
+	other.Thing = max
+	r.take(other)
+	groups := r.groups(crash.GroupQuery{})
+	if len(groups) != 1 || groups[0].Crashes != 2 || groups[0].Robots != 2 || groups[0].Signature != "main.f | main.main" || groups[0].Program != "agentd" || groups[0].Days[13] != 2 {
+		t.Fatalf("groups %+v", groups)
+	}
+	list, err := r.svc.Crashes(t.Context(), crash.Query{Thing: rex})
+	if err != nil || len(list) != 1 {
+		t.Fatalf("crashes of a robot: %v %+v", err, list)
+	}
+	c, err := r.svc.Crash(t.Context(), id)
+	if err != nil || c.Version != "2.0.0.6074" || c.BootID != "b-1" || c.Reason != "panic: boom 1" || !c.At.Equal(rep.At) || c.LogSize != 11 || c.Group != groups[0].ID || len(c.Analysis.Threads) != 1 {
+		t.Fatalf("crash %v %+v", err, c)
+	}
+	for log, want := range map[bool]string{false: string(rep.Dump), true: "last words\n"} {
+		body, err := r.svc.Open(t.Context(), c, log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, _ := io.ReadAll(body)
+		if body.Close(); string(b) != want {
+			t.Errorf("log %v: %q", log, b)
+		}
+	}
+	for _, key := range r.objects() {
+		if strings.Contains(key, "00e20100") {
+			t.Errorf("key %s names the robot", key)
+		}
+	}
+}
+
+// A refusal says what is wrong, and nothing is stored.
+func TestTakeRefuses(t *testing.T) {
+	r := newRig(t)
+	for name, c := range map[string]struct {
+		rep  crash.Report
+		want string
+	}{
+		"empty":      {crash.Report{}, "the dump is empty"},
+		"large":      {crash.Report{Dump: make([]byte, crash.MaxDump+1)}, "want at most 16777216"},
+		"large log":  {crash.Report{Dump: []byte("x"), Log: make([]byte, crash.MaxLog+1)}, "the log has"},
+		"other file": {crash.Report{Dump: []byte("\x7fELF\x01\x01")}, "want a minidump (MDMP) or a crash record"},
+		"long name":  {crash.Report{Dump: record("1", "f", ""), Name: strings.Repeat("x", 201)}, "name of the crash: want at most 200 bytes"},
+		"zero byte":  {crash.Report{Dump: record("1", "f", ""), Version: "a\x00"}, "version of the crash"},
+	} {
+		if _, err := r.svc.Take(t.Context(), c.rep); errs.KindOf(err) != errs.Invalid || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if keys := r.objects(); len(keys) != 0 {
+		t.Errorf("stored: %v", keys)
+	}
+}
+
+// A resolved group stays so for crashes of versions that had it, and a later version reopens it.
+func TestRegression(t *testing.T) {
+	r := newRig(t)
+	crashed := func(version, salt string) crash.State {
+		t.Helper()
+		r.take(crash.Report{Thing: rex, Dump: record(version, "main.f", salt)})
+		return r.groups(crash.GroupQuery{})[0].State
+	}
+	crashed("2.0.0.6074", "1")
+	id := r.groups(crash.GroupQuery{})[0].ID
+	note := "fixed by hand"
+	if g, err := r.svc.Change(t.Context(), id, crash.Change{State: crash.Resolved, Note: &note}, "ann"); err != nil || g.State != crash.Resolved || g.Note != note || g.By != "ann" {
+		t.Fatalf("%v %+v", err, g)
+	}
+	for _, step := range []struct {
+		version string
+		want    crash.State
+	}{{"2.0.0.6074", crash.Resolved}, {"1.9.0.1", crash.Resolved}, {"2.0.1.6075", crash.Regressed}} {
+		if got := crashed(step.version, "a"+step.version); got != step.want {
+			t.Errorf("after a crash of %s: %s, want %s", step.version, got, step.want)
+		}
+	}
+	if _, err := r.svc.Change(t.Context(), id, crash.Change{State: crash.Resolved, FixedIn: "2.1.0.1"}, "ann"); err != nil {
+		t.Fatal(err)
+	}
+	if got := crashed("2.0.9.1", "b"); got != crash.Resolved {
+		t.Errorf("before the version that fixes it: %s", got)
+	}
+	if got := crashed("2.1.0.1", "c"); got != crash.Regressed {
+		t.Errorf("in the version that fixes it: %s", got)
+	}
+	if g := r.groups(crash.GroupQuery{State: crash.Regressed, Version: "2.1.0.1", Program: "agentd"}); len(g) != 1 || !slices.Contains(g[0].Versions, "1.9.0.1") {
+		t.Errorf("%+v", g)
+	}
+	if g := r.groups(crash.GroupQuery{State: crash.Open}); len(g) != 0 {
+		t.Errorf("open: %+v", g)
+	}
+	for _, c := range []crash.Change{{}, {State: crash.Regressed}, {State: crash.Open, FixedIn: "1"}} {
+		if _, err := r.svc.Change(t.Context(), id, c, "ann"); errs.KindOf(err) != errs.Invalid {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
+
+// Crashes end after a while, with their objects; so do objects without a crash. The crashes of a person's time end with the account.
+func TestEnds(t *testing.T) {
+	r := newRig(t)
+	r.take(crash.Report{Thing: rex, Dump: record("1", "main.f", "old"), Log: []byte("x")})
+	if err := r.blobs.Put(t.Context(), crash.Prefix+"dumps/lost", strings.NewReader("x"), 1, blob.PutOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	r.pass(crash.DefaultKeep + time.Minute)
+	late := r.take(crash.Report{Thing: rex, Dump: record("1", "main.f", "new"), Log: []byte("x")})
+	if n, err := r.svc.Expire(t.Context()); err != nil || n != 2 {
+		t.Fatalf("expired %d, %v; want one crash and one object without", n, err)
+	}
+	if g := r.groups(crash.GroupQuery{}); len(g) != 1 || g[0].Crashes != 2 || g[0].Robots != 1 {
+		t.Errorf("%+v", g)
+	}
+	r.take(crash.Report{Thing: max, Dump: record("1", "main.f", "other")})
+	if n, err := r.svc.Erase(t.Context(), thing.Stretch{Thing: rex, Since: r.now.Add(-time.Hour), Until: r.now.Add(time.Hour)}); err != nil || n != 1 {
+		t.Fatalf("erased %d, %v", n, err)
+	}
+	if _, err := r.svc.Crash(t.Context(), late); errs.CodeOf(err) != "unknown_crash" {
+		t.Errorf("erased crash: %v", err)
+	}
+	if keys := r.objects(); len(keys) != 1 {
+		t.Errorf("left: %v", keys)
+	}
+}

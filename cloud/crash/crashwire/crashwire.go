@@ -1,0 +1,32 @@
+// Package crashwire wires the slice of crashes.
+package crashwire
+
+import (
+	"context"
+	"time"
+
+	"kennel/cloud/account"
+	"kennel/cloud/crash"
+	"kennel/cloud/crash/crashpg"
+	"kennel/cloud/owner"
+	"kennel/cloud/wire"
+	"kennel/infra/jobs"
+)
+
+// Wire wires crashes, which are kept for some days.
+func Wire(b wire.Base, keepDays int, owners *owner.Service) (*crash.Service, wire.Slice, error) {
+	svc, err := crash.New(crash.Config{Store: crashpg.New(b.Pool), Objects: b.Blobs, Keep: time.Duration(keepDays) * 24 * time.Hour, Log: b.Log})
+	if err != nil {
+		return nil, wire.Slice{}, err
+	}
+	return svc, wire.Slice{
+		Jobs: []jobs.Job{{Name: "crash.expire", Every: time.Hour, Run: func(ctx context.Context) error {
+			n, err := svc.Expire(ctx)
+			if n > 0 {
+				b.Log.InfoContext(ctx, "expired crashes deleted", "crashes", n)
+			}
+			return err
+		}}},
+		Personal: []account.Holder{{Name: "crashes", Personal: owner.Held{Kind: "crashes", Owners: owners, List: svc.List, Drop: svc.Erase}}},
+	}, nil
+}
