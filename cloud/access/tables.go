@@ -15,6 +15,7 @@ var HTTP = table([]Rule{
 	{Name: "POST /v1/enroll", By: "the claim secret"},
 	{Name: "POST /v1/renew", By: "the key of an earlier certificate"},
 	{Name: "POST /v1/req/{service}/{method}", By: "the device certificate"},
+	{Name: "PUT /v1/files/logs/{name}", By: "the device certificate"},
 	{Name: "POST /v1/login", By: "e-mail and password"},
 	{Name: "POST /v1/login/passkey/begin", By: "nothing: a challenge"},
 	{Name: "POST /v1/login/passkey", By: "the passkey"},

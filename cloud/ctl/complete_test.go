@@ -72,7 +72,7 @@ var commandOf = map[string]string{
 	"DELETE /v1/operators/{id}/sessions": "operators end", "DELETE /v1/operators/{id}/sessions/{session}": "operators end",
 	"GET /v1/audit": "audit list", "GET /v1/audit/verify": "audit verify",
 
-	"POST /v1/enroll": "(robots do)", "POST /v1/renew": "(robots do)", "POST /v1/req/{service}/{method}": "(robots do)", "GET /v1/crl/{file}": "(programs that check certificates do)",
+	"POST /v1/enroll": "(robots do)", "POST /v1/renew": "(robots do)", "POST /v1/req/{service}/{method}": "(robots do)", "PUT /v1/files/logs/{name}": "(robots do)", "GET /v1/crl/{file}": "(programs that check certificates do)",
 	"GET /v1/originals": "(kenneld originals does)", "POST /v1/originals/self-test": "(kenneld originals check does)", "DELETE /v1/originals/self-test": "(kenneld originals check does)",
 	"GET /v1/health": "(load balancers do)", "GET /v1/openapi.json": "(a browser and programs do)",
 	"GET /v1/watch": "(the console does; robots list asks again)",

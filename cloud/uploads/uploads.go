@@ -8,6 +8,8 @@ package uploads
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"hash/maphash"
 	"io"
 	"iter"
@@ -42,6 +44,7 @@ type Log struct {
 	Name    string    `json:"name"`
 	Size    int64     `json:"size"`         // bytes, as it was uploaded
 	OS      string    `json:"os,omitempty"` // what the robot ran then; "": not known
+	SHA256  []byte    `json:"-"`            // of the content; nil: not known
 	At      time.Time `json:"at"`           // when it was uploaded
 	Expires time.Time `json:"expires"`
 }
@@ -63,6 +66,8 @@ var ErrUnknown = errs.Coded(errs.NotFound, "unknown_log", "no such log; it may h
 type Store interface {
 	// Put adds a log, or changes the one with its key: a robot may upload a name again. ID and Expires of l are not used.
 	Put(ctx context.Context, l Log) error
+	// Taken reports whether the thing has sent this content by this name before.
+	Taken(ctx context.Context, id thing.ID, sha256 []byte, name string) (bool, error)
 	List(ctx context.Context, q Query) ([]Log, error)
 	// Get returns ErrUnknown unless the thing has that log.
 	Get(ctx context.Context, id thing.ID, log string) (Log, error)
@@ -80,6 +85,7 @@ type Objects interface {
 	Get(ctx context.Context, key string, offset, length int64) (io.ReadCloser, blob.Info, error)
 	Head(ctx context.Context, key string) (blob.Info, error)
 	Delete(ctx context.Context, key string) error
+	PutOnce(ctx context.Context, key string, body io.Reader, size int64, o blob.PutOptions, d blob.Digests) (string, error)
 }
 
 // Config holds the parts and settings of a Service.
@@ -113,6 +119,32 @@ func (s *Service) Keep() time.Duration { return s.cfg.Keep }
 // Uploaded lists an object that a robot has just uploaded (stsapi.Config.Stored).
 func (s *Service) Uploaded(ctx context.Context, g sts.Grant, key, name string, size int64) error {
 	return s.cfg.Store.Put(ctx, Log{Thing: g.Thing, Account: g.User, Key: key, Name: name, Size: size, OS: s.cfg.OS(ctx, g.Thing), At: s.cfg.Now()})
+}
+
+// Nobody is the account of logs of robots without an owner.
+const Nobody = "-"
+
+// Take stores a log of l.Size bytes that a robot sends itself, once for each content and name, and lists it. After an error it may be sent again: the
+// object is stored first, under a key that its content and name decide, so that a row always has its object; Mend lists an object whose row failed.
+func (s *Service) Take(ctx context.Context, l Log, body io.ReadSeeker) error {
+	sum := sha256.New()
+	if _, err := io.Copy(sum, body); err != nil {
+		return err
+	}
+	if _, err := body.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	l.SHA256 = sum.Sum(nil)
+	if known, err := s.cfg.Store.Taken(ctx, l.Thing, l.SHA256, l.Name); err != nil || known {
+		return err
+	}
+	l.Account, l.OS, l.At = cmp.Or(l.Account, Nobody), cmp.Or(l.OS, s.cfg.OS(ctx, l.Thing)), s.cfg.Now()
+	g := sts.Grant{Thing: l.Thing, User: l.Account, Prefix: s.cfg.Prefixes[0]}
+	l.Key = g.Stored(g.Folder() + hex.EncodeToString(l.SHA256[:8]) + "-" + l.Name)
+	if _, err := s.cfg.Objects.PutOnce(ctx, l.Key, body, l.Size, blob.PutOptions{Metadata: g.Metadata(l.Name)}, blob.Digests{SHA256: l.SHA256}); err != nil {
+		return err
+	}
+	return s.cfg.Store.Put(ctx, l)
 }
 
 func (s *Service) dated(l Log) Log {

@@ -175,6 +175,7 @@ var PathParameters = map[string]struct {
 	"service": {"Service, as requests over MQTT name it.", text},
 	"method":  {"Method of the service.", text},
 	"file":    {"Name of a list.", text},
+	"name":    {"Name of a file.", text},
 }
 
 // None is the answer of an operation without a body, among others.
@@ -347,6 +348,7 @@ var All = []Operation{
 	{Route: "POST /v1/enroll", Tag: "Robots", Summary: "Get the first certificate.", Body: certsclient.Enroll{}, Answer: certsclient.Answer{}, Also: map[int]any{http.StatusAccepted: certsclient.Wait{}}},
 	{Route: "POST /v1/renew", Tag: "Robots", Summary: "Get the next certificate.", Body: certsclient.Renew{}, Answer: certsclient.Answer{}},
 	{Route: "POST /v1/req/{service}/{method}", Tag: "Robots", Summary: "A request that is too large for MQTT; its answer is that of the service.", BodyMedia: "application/octet-stream", AnswerMedia: "application/octet-stream"},
+	{Route: "PUT /v1/files/logs/{name}", Tag: "Robots", Summary: "A log; 200 says that it is stored.", BodyMedia: "application/octet-stream", Status: http.StatusOK},
 	{Route: "GET /v1/crl/{file}", Tag: "Robots", Summary: "A list of revoked certificates.", AnswerMedia: "application/pkix-crl"},
 	{Route: "GET /v1/health", Tag: "Cloud", Summary: "Whether this process can do its work.", Answer: Health{}, Also: map[int]any{http.StatusServiceUnavailable: Health{}}},
 	{Route: "GET /v1/openapi.json", Tag: "Cloud", Summary: "This description.", AnswerMedia: "application/openapi+json"},

@@ -26,12 +26,22 @@ func New(pool *pgxpool.Pool) *Store { return &Store{pool} }
 
 // Put implements uploads.Store.
 func (s *Store) Put(ctx context.Context, l uploads.Log) error {
-	_, err := s.pool.Exec(ctx, `INSERT INTO uploads_log (key, thing, account, name, size, os, at) VALUES ($1, $2, $3, $4, $5, $6, $7)
-		ON CONFLICT (key) DO UPDATE SET size = EXCLUDED.size, os = EXCLUDED.os, at = EXCLUDED.at`, l.Key, string(l.Thing), l.Account, l.Name, l.Size, l.OS, l.At)
+	_, err := s.pool.Exec(ctx, `INSERT INTO uploads_log (key, thing, account, name, size, os, at, sha256) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+		ON CONFLICT (key) DO UPDATE SET size = EXCLUDED.size, os = EXCLUDED.os, at = EXCLUDED.at, name = EXCLUDED.name, sha256 = EXCLUDED.sha256`,
+		l.Key, string(l.Thing), l.Account, l.Name, l.Size, l.OS, l.At, l.SHA256)
 	if err != nil {
 		return fmt.Errorf("list log %s: %w", l.Key, pg.Err(err))
 	}
 	return nil
+}
+
+// Taken implements uploads.Store.
+func (s *Store) Taken(ctx context.Context, id thing.ID, sha256 []byte, name string) (known bool, err error) {
+	err = s.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM uploads_log WHERE thing = $1 AND sha256 = $2 AND name = $3)`, string(id), sha256, name).Scan(&known)
+	if err != nil {
+		return false, fmt.Errorf("look for log %s of %s: %w", name, id, pg.Err(err))
+	}
+	return known, nil
 }
 
 const columns = "id::text, key, thing, account, name, size, os, at"

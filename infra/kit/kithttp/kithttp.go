@@ -78,10 +78,19 @@ func WriteError(w http.ResponseWriter, err error) {
 	if errors.Is(err, context.DeadlineExceeded) {
 		k = errs.Unavailable
 	}
+	writeProblem(w, StatusOf(k), k, err)
+}
+
+// WriteProblem is WriteError with a status of its own.
+func WriteProblem(w http.ResponseWriter, status int, err error) {
+	writeProblem(w, status, errs.KindOf(err), err)
+}
+
+func writeProblem(w http.ResponseWriter, status int, k errs.Kind, err error) {
 	if d := errs.RetryOf(err); d > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(d.Seconds()))))
 	}
-	WriteJSON(w, StatusOf(k), Problem{Error: errs.Public(err), Kind: k.String(), Code: errs.CodeOf(err)})
+	WriteJSON(w, status, Problem{Error: errs.Public(err), Kind: k.String(), Code: errs.CodeOf(err)})
 }
 
 // WriteJSON answers with v.

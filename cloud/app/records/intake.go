@@ -1,0 +1,12 @@
+package records
+
+import (
+	"kennel/cloud/intake/intakewire"
+	"kennel/cloud/wire"
+)
+
+// Intake holds the services that robots' files go to, and those that say whose they are.
+type Intake = intakewire.Needs
+
+// WireIntake wires what takes files and events of robots over HTTP.
+func WireIntake(b wire.Base, n Intake) wire.Slice { return intakewire.Wire(b, n) }

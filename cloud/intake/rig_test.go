@@ -1,0 +1,148 @@
+package intake_test
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"kennel/certs/limit"
+	"kennel/cloud/intake"
+	"kennel/cloud/sts"
+	"kennel/cloud/sts/stspg"
+	"kennel/cloud/uploads"
+	"kennel/cloud/uploads/uploadspg"
+	"kennel/infra/api/files"
+	"kennel/infra/blob"
+	"kennel/infra/blob/blobtest"
+	"kennel/infra/errs"
+	"kennel/infra/pg/pgtest"
+	"kennel/infra/thing"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+const (
+	rex = thing.ID("vic:00e20100")
+	ann = "1b4e28ba-2fa1-11d2-883f-0016d3cca427"
+)
+
+// rig is both listeners on real stores.
+type rig struct {
+	pool  *pgxpool.Pool
+	blobs *blob.Store
+	logs  *uploads.Service
+	srv   *httptest.Server
+	denied,
+	s3Away atomic.Bool
+}
+
+// away is an object store that can be away.
+type away struct {
+	*blob.Store
+	away *atomic.Bool
+}
+
+func (a away) PutOnce(ctx context.Context, key string, body io.Reader, size int64, o blob.PutOptions, d blob.Digests) (string, error) {
+	if a.away.Load() {
+		return "", errs.RetryLater(2*time.Second, "the object store is not available", errors.New("connection refused"))
+	}
+	return a.Store.PutOnce(ctx, key, body, size, o, d)
+}
+
+func newRig(t testing.TB, change ...func(*intake.Config)) *rig {
+	t.Helper()
+	r := &rig{pool: pgtest.New(t), blobs: blobtest.New(t)}
+	var err error
+	r.logs, err = uploads.New(uploads.Config{Store: uploadspg.New(r.pool), Objects: away{r.blobs, &r.s3Away}, Prefixes: []string{sts.DefaultPrefix},
+		OS: func(context.Context, thing.ID) string { return "1.8.1.6051" }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := intake.Config{Logs: r.logs, Usage: stspg.New(r.pool), Limiter: limit.New(time.Millisecond, 1000), Log: slog.New(slog.DiscardHandler),
+		Consent: func(context.Context, thing.ID) (bool, error) { return !r.denied.Load(), nil },
+		Owner:   func(context.Context, thing.ID) (string, error) { return ann, nil }}
+	for _, f := range change {
+		f(&cfg)
+	}
+	svc := intake.New(cfg)
+	mux := http.NewServeMux()
+	mux.Handle("PUT "+files.Logs+"{name}", svc.Log(func(*http.Request) (thing.ID, error) { return rex, nil }))
+	r.srv = httptest.NewTLSServer(mux)
+	t.Cleanup(r.srv.Close)
+	return r
+}
+
+// cut ends a request after which the client closes its side; the server takes that for a hang-up.
+const cut = "\x00cut"
+
+// raw sends bytes over TLS, in pieces, and returns the answer.
+func (r *rig) raw(t testing.TB, request string) (*http.Response, string) {
+	t.Helper()
+	conn, err := tls.Dial("tcp", r.srv.Listener.Addr().String(), r.srv.Client().Transport.(*http.Transport).TLSClientConfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	go func() {
+		text, half := strings.CutSuffix(request, cut)
+		_, _ = io.Copy(conn, struct{ io.Reader }{strings.NewReader(text)}) // the server may answer before it has all
+		if half {
+			_ = conn.CloseWrite()
+		}
+	}()
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatalf("no answer to %.80q: %v", request, err)
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp, string(b)
+}
+
+// want checks an answer: its status, a part of its body, and that a robot that shall come again is told when.
+func want(t testing.TB, what string, resp *http.Response, body string, status int, says string) {
+	t.Helper()
+	if resp.StatusCode != status || !strings.Contains(body, says) {
+		t.Errorf("%s: %d %.300s; want %d with %q", what, resp.StatusCode, body, status, says)
+	}
+	if later := status == 429 || status == 503; later && resp.Header.Get("Retry-After") == "" {
+		t.Errorf("%s: %d without Retry-After", what, status)
+	}
+}
+
+func (r *rig) names(t testing.TB) (names []string) {
+	t.Helper()
+	list, err := r.logs.List(t.Context(), uploads.Query{Thing: rex})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range list {
+		names = append(names, l.Name)
+	}
+	return names
+}
+
+func (r *rig) objects(t testing.TB) (n int) {
+	t.Helper()
+	for _, err := range r.blobs.List(t.Context(), "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		n++
+	}
+	return n
+}
