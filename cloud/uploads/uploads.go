@@ -121,8 +121,8 @@ func (s *Service) Uploaded(ctx context.Context, g sts.Grant, key, name string, s
 	return s.cfg.Store.Put(ctx, Log{Thing: g.Thing, Account: g.User, Key: key, Name: name, Size: size, OS: s.cfg.OS(ctx, g.Thing), At: s.cfg.Now()})
 }
 
-// Nobody is the account of logs of robots without an owner.
-const Nobody = "-"
+// NoAccount is the account of logs of robots without an owner.
+const NoAccount = "-"
 
 // Take stores a log of l.Size bytes that a robot sends itself, once for each content and name, and lists it. After an error it may be sent again: the
 // object is stored first, under a key that its content and name decide, so that a row always has its object; Mend lists an object whose row failed.
@@ -138,7 +138,7 @@ func (s *Service) Take(ctx context.Context, l Log, body io.ReadSeeker) error {
 	if known, err := s.cfg.Store.Taken(ctx, l.Thing, l.SHA256, l.Name); err != nil || known {
 		return err
 	}
-	l.Account, l.OS, l.At = cmp.Or(l.Account, Nobody), cmp.Or(l.OS, s.cfg.OS(ctx, l.Thing)), s.cfg.Now()
+	l.Account, l.OS, l.At = cmp.Or(l.Account, NoAccount), cmp.Or(l.OS, s.cfg.OS(ctx, l.Thing)), s.cfg.Now()
 	g := sts.Grant{Thing: l.Thing, User: l.Account, Prefix: s.cfg.Prefixes[0]}
 	l.Key = g.Stored(g.Folder() + hex.EncodeToString(l.SHA256[:8]) + "-" + l.Name)
 	if _, err := s.cfg.Objects.PutOnce(ctx, l.Key, body, l.Size, blob.PutOptions{Metadata: g.Metadata(l.Name)}, blob.Digests{SHA256: l.SHA256}); err != nil {
