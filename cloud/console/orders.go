@@ -28,6 +28,7 @@ var kinds = []struct{ Kind, Does, Args string }{
 	{commands.Ping, "Nothing happens; its answer says that it listens.", ""},
 	{commands.Sync, "Brings its documents in step with the cloud now.", ""},
 	{commands.FlushEvents, "Sends the events that wait on it now.", ""},
+	{commands.SendLogs, "Sends its recent logs; with diagnostics also the state of its computer and network.", `{"diagnostics": false, "reason": "request"}`},
 	{commands.RestartAgent, "Starts its network side anew; it is away for some seconds.", ""},
 	{commands.Intent, "Does as if somebody had said it.", `{"intent": "intent_system_charger"}`},
 	{commands.SetLights, "Sets the lights of its body, until somebody sets them again.", `{"lights": [{"r":0,"g":80,"b":0}, {"r":0,"g":80,"b":0}, {"r":0,"g":80,"b":0}, {"r":0,"g":0,"b":0}]}`},

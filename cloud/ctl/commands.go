@@ -33,8 +33,8 @@ func (a *app) commandsSend() *cobra.Command {
 	cmd := &cobra.Command{Use: "send THING KIND [KEY=VALUE...]", Short: "Give a robot a command",
 		Long: "A robot gets its commands in the order they were given, also after days offline, until they expire. Each ends with one\n" +
 			"result or its expiry. VALUE is JSON if it is JSON, else text.\n\n" +
-			"Kinds: ping; set_lights lights=[four of {\"r\":0-255,\"g\":..,\"b\":..}]; sync (documents); flush_events;\n" +
-			"restart_agent; robot_do, robot_poke, robot_stop, robot_hold and robot_release (kennelctl robot says more); " +
+			"Kinds: ping; set_lights lights=[four of {\"r\":0-255,\"g\":..,\"b\":..}]; sync (documents); flush_events; send_logs (kennelctl logs\n" +
+			"request); restart_agent; robot_do, robot_poke, robot_stop, robot_hold and robot_release (kennelctl robot says more); " +
 			"intent intent=NAME params={...} (kept by\n" +
 			"robots of this release, which do not act on it).",
 		Example: "  kennelctl commands send vic:00e20100 ping -ttl 1m\n" +

@@ -40,6 +40,8 @@ import (
 // Config holds what a Cloud needs beside the robot.
 type Config struct {
 	TracePermille int                                                                        // share of requests, of a thousand, that ask the cloud to keep their trace
+	KeepEvents    bool                                                                       // they stay on the robot (VEC-LOG-01)
+	Consented     func()                                                                     // the cloud said whether the owner allows uploads; may be nil
 	Flush         time.Duration                                                              // how long events wait for company
 	Interval      time.Duration                                                              // of status messages; 0: presence.Interval
 	Status        func() status.Message                                                      // the robot's status now
@@ -151,16 +153,29 @@ func (c *Cloud) Consent(s owners.Status) {
 	if !c.asked.Swap(true) {
 		c.events.Flush()
 	}
+	if c.cfg.Consented != nil {
+		c.cfg.Consented()
+	}
 }
 
 // MaySend reports whether events, logs and crashes may leave the robot now: the owner allows it, and has been asked over this connection. Consent may
 // have been withdrawn while the robot was away. A frugal robot asks for no owner.
 func (c *Cloud) MaySend() bool { return c.events.AllowUpload() && (c.asked.Load() || c.robot.Frugal) }
 
+func (c *Cloud) maySend() error {
+	if !c.MaySend() {
+		return errs.New(errs.Unavailable, "the cloud has not said yet whether the owner allows uploads")
+	}
+	return nil
+}
+
 // publishEvents sends a batch of events.
 func (c *Cloud) publishEvents(ctx context.Context, name string, payload []byte) error {
-	if !c.MaySend() {
-		return errs.New(errs.Unavailable, "the cloud has not said yet whether the owner allows events")
+	if err := c.maySend(); err != nil {
+		return err
+	}
+	if c.cfg.KeepEvents {
+		return errs.New(errs.Unavailable, "the upload of events is switched off")
 	}
 	return c.Publish(ctx, name, payload)
 }
@@ -258,8 +273,11 @@ func (c *Cloud) Do(ctx context.Context, service, method string, body []byte) ([]
 	return out, err
 }
 
-// Upload sends a file over the link (link.Link.Upload), or fails at once while there is no connection.
+// Upload sends a file over the link (link.Link.Upload), or fails at once while there is no connection or it may send nothing.
 func (c *Cloud) Upload(ctx context.Context, req *http.Request) (*http.Response, error) {
+	if err := c.maySend(); err != nil {
+		return nil, err
+	}
 	l, err := c.connection()
 	if err != nil {
 		return nil, err

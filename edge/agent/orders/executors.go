@@ -27,6 +27,14 @@ func (w *Orders) Executors() map[string]commands.Executor {
 			w.cfg.Cloud.Events().Flush()
 			return commands.Outcome{Detail: fmt.Sprintf("%d events were waiting", w.cfg.Cloud.Events().Stats().Events)}, nil
 		},
+		wire.SendLogs: func(ctx context.Context, args json.RawMessage) (commands.Outcome, error) {
+			r, err := wire.ParseLogRequest(args)
+			if err != nil {
+				return commands.Outcome{}, err
+			}
+			name, err := w.cfg.SendLogs(ctx, r)
+			return commands.Outcome{Detail: wire.Queued(name)}, err
+		},
 		wire.RestartAgent: func(context.Context, json.RawMessage) (commands.Outcome, error) {
 			return commands.Outcome{Detail: "agentd restarts", After: func() { w.cfg.Restart(errRestart) }}, nil
 		},

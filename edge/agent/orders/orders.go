@@ -16,6 +16,7 @@ import (
 	"kennel/edge/agent/orders/simulator"
 	"kennel/edge/coreclient"
 	"kennel/edge/corelink"
+	wire "kennel/infra/api/commands"
 	"kennel/infra/api/events"
 	"kennel/infra/api/hints"
 	"kennel/infra/api/status"
@@ -33,6 +34,8 @@ type Config struct {
 	Memory  parameters.Memory       // settings that the body stores; nil: it stores none
 	Hinted  func(map[string]uint64) // the cloud has documents of these versions
 	Restart func(why error)         // ends agentd
+	// SendLogs collects the robot's logs for their upload and returns its name.
+	SendLogs func(context.Context, wire.LogRequest) (name string, err error)
 }
 
 // Orders is made by New. Safe for concurrent use.

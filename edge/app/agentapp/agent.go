@@ -37,6 +37,7 @@ type Agent struct {
 	orders  *orders.Orders
 	health  *health.Health
 	people  *people.People
+	logs    health.Logs
 	report  *diagnosis.Keeper
 	core    Core
 	client  *coreclient.Client // of core
@@ -79,6 +80,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	services = append(services, a.orders.Services()...)
 	services = append(services, a.people.Services()...)
 	services = append(services, a.health.Services()...)
+	services = append(services, a.logs.Services()...)
 	if !a.Frugal {
 		services = append(services, runner.Service{Name: "diagnosis", Run: a.report.Run})
 		services = append(services, a.start.services()...)
@@ -160,6 +162,7 @@ func (a *Agent) linkUp() {
 	a.start.reached(a.start.cloud)
 	a.orders.Connected(true)
 	a.people.Connected()
+	a.logs.Look()
 }
 
 // status returns the robot's status.

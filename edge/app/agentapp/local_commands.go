@@ -23,7 +23,7 @@ const rootFlag = "root"
 // localCommands are for people at the robot: some read its files, others ask the agentd that runs.
 func localCommands() []*cobra.Command {
 	return []*cobra.Command{doctorCommand(), emrCommand(), codeCommand(), exchangeCommand(), authorizedCommand(), clearCommand(), faultCommand(),
-		updateCommand()}
+		updateCommand(), logCommand()}
 }
 
 // atRobot makes run's command one about the robot below -root.

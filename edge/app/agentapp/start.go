@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"time"
 
@@ -81,13 +82,18 @@ func (a *Agent) readBoot(context.Context) (err error) {
 
 func (a *Agent) openEvents(context.Context) (err error) {
 	a.report = diagnosis.NewKeeper(a.Root, a.facts, a.Now, a.Log)
-	a.cloud, err = cloud.New(a.Robot, cloud.Config{TracePermille: a.cfg.TracePermille, Flush: a.cfg.Flush, Interval: a.cfg.Status, Status: a.status,
+	ways, err := platform.LoadUploads(a.Root, a.Getenv)
+	if err != nil {
+		a.Log.Error("settings ignored", logging.Err, err)
+	}
+	a.cloud, err = cloud.New(a.Robot, cloud.Config{TracePermille: a.cfg.TracePermille, KeepEvents: !ways.Events, Consented: func() { a.logs.Look() }, Flush: a.cfg.Flush, Interval: a.cfg.Status, Status: a.status,
 		Dial: a.cfg.Dial, OnUp: a.cfg.OnUp, OnDown: a.cfg.OnDown, Changed: a.report.Changed, Slots: a.slots,
 		Needs:  func(battery, charger bool) error { return a.health.Needs(battery, charger) },
 		Local:  func() (time.Time, bool) { return a.localTime() },
 		Reboot: func(ctx context.Context) error { return a.health.Reboot(ctx) }})
 	if err == nil {
 		a.Robot.Emit, a.Robot.Keep = a.cloud.Emit, a.cloud.Keep
+		a.logs = health.OpenLogs(a.Robot, ways, a.cloud.Events().AllowUpload, a.cloud.Events().ProfileID, a.cloud.Upload)
 	}
 	return err
 }
@@ -98,7 +104,8 @@ func (a *Agent) openDocuments(context.Context) (err error) {
 	}
 	a.client = coreclient.New(a.core)
 	a.orders, err = orders.New(a.Robot, orders.Config{Cloud: a.cloud, Core: a.client, Memory: memory.Of(a.Dir, a.Thing),
-		Hinted: func(docs map[string]uint64) { a.people.Hinted(docs) }, Restart: a.startAnew})
+		Hinted: func(docs map[string]uint64) { a.people.Hinted(docs) }, Restart: a.startAnew,
+		SendLogs: a.logs.Send})
 	return err
 }
 
@@ -112,8 +119,10 @@ func (a *Agent) makeParts(context.Context) error {
 }
 
 func (a *Agent) meetPeople(context.Context) (err error) {
+	local := updateRequests(a.cloud.Release())
+	maps.Copy(local, logRequests(a.logs))
 	a.people, err = people.New(a.Robot, people.Config{Ask: a.cloud, Linked: a.cloud.Linked, Believed: a.cloud.Believed, Fault: a.health.Fault,
-		Consent: a.cloud.Consent, Named: a.meetCore, Restart: a.startAnew, Local: updateRequests(a.cloud.Release())})
+		Consent: a.cloud.Consent, Named: a.meetCore, Restart: a.startAnew, Local: local})
 	return err
 }
 

@@ -19,6 +19,7 @@ const (
 	Ping         = "ping"          // nothing happens; the result says that the robot listens
 	Sync         = "sync"          // documents are brought in step with the cloud now
 	FlushEvents  = "flush_events"  // events that wait are sent now
+	SendLogs     = "send_logs"     // LogRequest: the robot collects its logs and uploads them; its result names the file
 	RestartAgent = "restart_agent" // the robot's network side restarts once the result is stored
 	RobotDo      = "robot_do"      // Do: a line that reads, writes or calls what the structure tree names; its result says what was read or taken
 	RobotPoke    = "robot_poke"    // poke.Poke: what a person beside a simulated robot does to it by hand
@@ -63,6 +64,7 @@ var catalogue = map[string]func(json.RawMessage) error{
 	Ping:         noArgs,
 	Sync:         noArgs,
 	FlushEvents:  noArgs,
+	SendLogs:     func(args json.RawMessage) error { _, err := ParseLogRequest(args); return err },
 	RestartAgent: noArgs,
 }
 

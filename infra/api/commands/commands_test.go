@@ -105,7 +105,9 @@ func TestCatalogue(t *testing.T) {
 		{RobotPoke, `{"verb":"kick"}`, "want one of touch"},
 		{RobotPoke, ``, "EOF"}, {RobotPoke, `{"verb":"touch","for":2}`, "for"},
 		{"dance", `{}`,
-			"want one of flush_events, intent, ping, restart_agent, robot_do, robot_hold, robot_poke, robot_release, robot_stop, set_lights, sync"},
+			"want one of flush_events, intent, ping, restart_agent, robot_do, robot_hold, robot_poke, robot_release, robot_stop, send_logs, set_lights, sync"},
+		{SendLogs, ``, ""}, {SendLogs, `{"diagnostics":true,"reason":"battery-drain"}`, ""}, {SendLogs, `{"reason":"../../etc"}`, "want a word of at most 40"},
+		{SendLogs, `{"reason":"-"}`, "want a word"}, {SendLogs, `{"diag":true}`, "want diagnostics and reason"},
 		{Ping, `{"loud":true}`, "want no arguments"},
 		{Ping, `7`, "want a JSON object"},
 		{SetLights, ``, "0 lights"}, {SetLights, `{"lights":[{},{},{}]}`, "3 lights"},
@@ -150,6 +152,28 @@ func FuzzParseDo(f *testing.F) {
 		d, err := ParseDo(b)
 		if err == nil && (d.For() <= 0 || d.For() > MaxDrive || strings.Contains(d.Line, "\n")) {
 			t.Fatalf("%s is %q for %v", b, d.Line, d.For())
+		}
+	})
+}
+
+// FuzzParseLogRequest: whatever is taken has a reason that is safe in the name of a file.
+func FuzzParseLogRequest(f *testing.F) {
+	f.Add([]byte(`{"diagnostics":true,"reason":"battery-drain"}`))
+	f.Add([]byte(``))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if r, err := ParseLogRequest(b); err == nil && (!IsReason(r.Reason) || strings.ContainsAny(r.Reason, "/~. \n") || len(r.Reason) > 40) {
+			t.Fatalf("%s reads as %+v", b, r)
+		}
+	})
+}
+
+// FuzzParseQueued: what reads as the name of an upload is written as the same result again.
+func FuzzParseQueued(f *testing.F) {
+	f.Add(Queued("victor-00e20100-2026-05-06-12-00-00-7.log.gz"))
+	f.Add("documents are in step")
+	f.Fuzz(func(t *testing.T, s string) {
+		if name, ok := ParseQueued(s); ok && Queued(name) != s {
+			t.Fatalf("%q reads as %q", s, name)
 		}
 	})
 }

@@ -12,6 +12,13 @@ type session struct {
 	profile, ble, wifi, run, feature string
 }
 
+// ProfileID returns the profile that events belong to now; "": none (VEC-TOK-09).
+func (m *Manager) ProfileID() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.session.profile
+}
+
 func (s *session) apply(e *events.Event) {
 	switch e.Name {
 	case "behavior.feature.start":

@@ -113,6 +113,24 @@ func LoadLogUploader(root *os.Root, getenv func(string) string) (LogUploader, er
 	return c, e.Err()
 }
 
+// UploadsFile is the agent's own file (info.EnvFile), which has the switches of the ways by which data leave the robot.
+const UploadsFile = "anki/etc/kennel-agent.env"
+
+// Uploads says which of the original's four ways are open (VEC-LOG-01). They are independent; the owner's consent is asked on each.
+type Uploads struct {
+	Logs      bool // waiting log files (vic-log-upload)
+	Snapshots bool // of recent logs (vic-logmgr-upload)
+	Crashes   bool // crash dumps
+	Events    bool // analytics events
+}
+
+// LoadUploads reads UploadsFile.
+func LoadUploads(root *os.Root, getenv func(string) string) (Uploads, error) {
+	e := robotfs.LoadEnv(root, UploadsFile, getenv)
+	c := Uploads{Logs: e.Bool("UPLOAD_LOGS", true), Snapshots: e.Bool("UPLOAD_SNAPSHOTS", true), Crashes: e.Bool("UPLOAD_CRASHES", true), Events: e.Bool("UPLOAD_EVENTS", true)}
+	return c, e.Err()
+}
+
 // CrashUploader configures the upload of crash dumps.
 type CrashUploader struct {
 	Folder     string // "": the cache tree's folder crashDumps
