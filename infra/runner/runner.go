@@ -25,6 +25,8 @@ type Service struct {
 type Config struct {
 	MinBackoff, MaxBackoff time.Duration // default 200 ms and 15 s
 	StopTimeout            time.Duration // how long one service may take to stop, default 10 s
+	// OnPanic is told of a service that panicked, with the stack in the error; it may be nil.
+	OnPanic func(service string, err error)
 }
 
 // Run starts services in order and blocks until ctx ends or a fatal service fails; then it stops them in reverse order, each with its
@@ -84,6 +86,9 @@ func keep(ctx context.Context, log *slog.Logger, cfg Config, s Service) error {
 		err := guarded(ctx, s)
 		if ctx.Err() != nil || err == nil {
 			return nil
+		}
+		if cfg.OnPanic != nil && errors.Is(err, ErrPanic) {
+			cfg.OnPanic(s.Name, err)
 		}
 		if s.Fatal {
 			return err

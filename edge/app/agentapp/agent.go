@@ -19,6 +19,7 @@ import (
 	"kennel/edge/agent/people"
 	"kennel/edge/coreclient"
 	"kennel/edge/corelink"
+	"kennel/edge/crash"
 	"kennel/edge/stages"
 	"kennel/infra/api/events"
 	"kennel/infra/api/status"
@@ -44,6 +45,7 @@ type Agent struct {
 	restart chan error         // why agentd is to restart; one slot
 	start   *start
 	slots   cloud.Slots
+	crash   *crash.Capture // of this process; nil: none
 
 	localTime func() (time.Time, bool)
 }
@@ -57,6 +59,7 @@ func New(root *os.Root, cfg Config) (*Agent, error) {
 		Recovery: cfg.Recovery, Now: cfg.Now, Uptime: func() time.Duration { return time.Since(started) }, Getenv: cfg.Getenv, Log: cfg.Log}}
 	a.start = newStart(a)
 	if err := a.start.rec.Walk(context.Background(), a.making()...); err != nil {
+		a.crash.End()
 		return nil, err
 	}
 	return a, nil
@@ -64,6 +67,7 @@ func New(root *os.Root, cfg Config) (*Agent, error) {
 
 // Run keeps every part going until ctx ends, then says goodbye.
 func (a *Agent) Run(ctx context.Context) error {
+	defer a.crash.End()
 	var supervisor *sdnotify.Notifier
 	err := a.start.rec.Walk(context.WithoutCancel(ctx), stages.Stage{Name: "supervisor", Do: func(context.Context) (err error) {
 		supervisor, err = sdnotify.Open(a.cfg.Supervisor.Addr)
@@ -90,7 +94,7 @@ func (a *Agent) Run(ctx context.Context) error {
 			return supervisor.Run(ctx, a.cfg.Supervisor.Every, a.healthy)
 		}})
 	}
-	return runner.Run(ctx, a.Log, runner.Config{MinBackoff: 500 * time.Millisecond, MaxBackoff: 30 * time.Second}, services...)
+	return runner.Run(ctx, a.Log, runner.Config{MinBackoff: 500 * time.Millisecond, MaxBackoff: 30 * time.Second, OnPanic: a.crash.Panicked}, services...)
 }
 
 // healthy asks every part how it is, as a status does: one that hangs with its state locked keeps the watchdog from being fed. An agent

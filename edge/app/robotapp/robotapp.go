@@ -26,6 +26,7 @@ import (
 
 	"kennel/edge/body/vector/imu"
 	"kennel/edge/corelink"
+	"kennel/edge/crash"
 	"kennel/edge/rt"
 	"kennel/edge/rt/rtlinux"
 	"kennel/infra/cli"
@@ -50,7 +51,8 @@ type Config struct {
 	CPUClock  string         // file that takes the processor's highest clock, in kHz; "": the clock is not set
 	Notify    string         // address of the supervisor's notification socket; "": none
 
-	kind Kind // of Body
+	kind  Kind           // of Body
+	crash *crash.Capture // of this process; nil: none
 }
 
 // Named is a kind of body under the name that -body takes.
@@ -118,6 +120,8 @@ SIGTERM or SIGINT stop all motion and end it with code 0.`,
 			cfg.Notify = cli.Getenv(cmd.Context())("NOTIFY_SOCKET")
 			// The loop keeps its processor while it waits: one more than it for the rest, and one in hand.
 			runtime.GOMAXPROCS(max(3, runtime.NumCPU()))
+			cfg.crash = crash.Begin(cfg.Root, "robotd", cli.Getenv(cmd.Context()), log)
+			defer cfg.crash.End()
 			return Run(cmd.Context(), log, cfg)
 		},
 	}
@@ -162,7 +166,7 @@ func Run(ctx context.Context, log *slog.Logger, cfg Config) error {
 	}
 	log.InfoContext(ctx, "robotd running", "version", version.String(), "root", cfg.Root, logging.Body, cfg.Body)
 	c := s.core
-	err := runner.Run(ctx, log, runner.Config{}, s.services()...)
+	err := runner.Run(ctx, log, runner.Config{OnPanic: cfg.crash.Panicked}, s.services()...)
 	if err == nil || errors.Is(err, rt.ErrShutdown) {
 		c.peers.GoingOff() // the end was decided, by a signal, a peer or the battery; any other end leaves no note (VEC-PWR-42)
 	}

@@ -4,7 +4,6 @@ package platform
 
 import (
 	"cmp"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -25,9 +24,9 @@ const (
 	ServerConfigFile = robotfs.Resources + "/config/server_config.json" // VEC-CLD-01; the path is fixed
 	PlatformFile     = "anki/etc/config/platform_config.json"           // VEC-CFG-02
 	RootCertFile     = "etc/ssl/certs/local/root.crt"                   // the extra trust root that original robots read
-	OSVersionFile    = "etc/os-version"
-	VersionFile      = "anki/etc/version"
-	BootIDFile       = "run/boot_id"
+	OSVersionFile    = robotfs.OSVersionFile
+	VersionFile      = robotfs.VersionFile
+	BootIDFile       = robotfs.BootIDFile
 	SpeciesFile      = "factory/kennel/species" // absent: vic
 )
 
@@ -120,37 +119,8 @@ func readID(root *os.Root) (thing.ID, error) {
 	return thing.New(species, rec.Serial())
 }
 
-// BootID returns the id of this boot: new on each boot, the same for every process of it (VEC-DAS-03). run/ is emptied at boot, so the
-// first process makes the file.
-func BootID(root *os.Root) (string, error) {
-	b, err := robotfs.ReadFile(root, BootIDFile)
-	if id := strings.TrimSpace(string(b)); err == nil && len(id) == 36 {
-		return id, nil
-	}
-	id := newUUID()
-	if err := robotfs.WriteFile(root, BootIDFile, []byte(id+"\n"), 0o644); err != nil {
-		return "", fmt.Errorf("boot id: %w", err)
-	}
-	return id, nil
-}
-
-// newUUID returns a random UUID (version 4), as the kernel's random boot id is.
-func newUUID() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails
-	b[6] = b[6]&0x0f | 0x40
-	b[8] = b[8]&0x3f | 0x80
-	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
-}
+// BootID returns the id of this boot (VEC-DAS-03).
+func BootID(root *os.Root) (string, error) { return robotfs.BootID(root) }
 
 // OSVersion returns the release the robot runs, such as "2.0.0.6074"; "unknown" where no file says.
-func OSVersion(root *os.Root) string {
-	for _, name := range []string{OSVersionFile, VersionFile} {
-		if b, err := robotfs.ReadFile(root, name); err == nil {
-			if v := strings.TrimSpace(string(b)); v != "" && len(v) <= 64 {
-				return v
-			}
-		}
-	}
-	return "unknown"
-}
+func OSVersion(root *os.Root) string { return robotfs.OSVersion(root) }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"kennel/edge/agent/info/robotfs"
+	"kennel/edge/crash"
 )
 
 // The .env files of the original's services (VEC-CLD-02, VEC-CLD-05), with the defaults of the seed's tables 578, 579, 582, 584 and 586 for
@@ -19,7 +20,7 @@ const (
 	UpdateEngineAppFile     = "run/vic-switchboard/update-engine.env"
 	RebooterFile            = "data/etc/rebooter.env"
 	LogUploaderFile         = "anki/etc/vic-log-uploader.env"
-	CrashUploaderFile       = "anki/etc/vic-crashuploader.env"
+	CrashUploaderFile       = crash.UploaderFile
 	FaultHandlerFile        = "anki/etc/fault-code-handler.env"
 	GatewayCertFile         = "anki/etc/vic-gateway-cert.env"
 )
@@ -133,7 +134,7 @@ func LoadUploads(root *os.Root, getenv func(string) string) (Uploads, error) {
 
 // CrashUploader configures the upload of crash dumps.
 type CrashUploader struct {
-	Folder     string // "": the cache tree's folder crashDumps
+	Folder     string // below the robot's root
 	Every      time.Duration
 	KeepLatest int // older ones are deleted
 	UploadLog  bool
@@ -143,14 +144,16 @@ type CrashUploader struct {
 // LoadCrashUploader reads CrashUploaderFile.
 func LoadCrashUploader(root *os.Root, getenv func(string) string) (CrashUploader, error) {
 	e := robotfs.LoadEnv(root, CrashUploaderFile, getenv)
+	dir, err := crash.Folder(root, getenv)
+	const most = 24 * time.Hour
 	c := CrashUploader{
-		Folder:     e.String("VIC_CRASH_FOLDER", ""),
-		Every:      e.Seconds("VIC_CRASH_SCRAPER_PERIOD_SEC", 30*time.Second, 24*time.Hour),
+		Folder:     dir,
+		Every:      e.Seconds("VIC_CRASH_SCRAPER_PERIOD_SEC", e.Seconds("VIC_CRASH_SCRAPE_PERIOD_SEC", 30*time.Second, most), most), // the source spells it both ways
 		KeepLatest: e.Int("VIC_CRASH_UPLOADER_KEEP_LATEST", 30, 0, 1<<20),
 		UploadLog:  e.Int("VIC_CRASH_UPLOAD_LOG", 0, 0, 1<<20) > 0,
 		URL:        e.String("VIC_CRASH_UPLOAD_URL", ""),
 	}
-	return c, e.Err()
+	return c, errors.Join(e.Err(), err)
 }
 
 // FaultHandler configures what happens on a fault (VEC-FLT-07).

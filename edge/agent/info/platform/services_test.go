@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"kennel/edge/agent/info/robotfs"
+
 	"kennel/edge/bootparam"
 )
 
@@ -27,7 +29,7 @@ func TestServiceDefaults(t *testing.T) {
 	l, err := LoadLogUploader(root, none)
 	check("log uploader", l, LogUploader{QuotaMB: 10, Every: 30 * time.Second}, err)
 	c, err := LoadCrashUploader(root, none)
-	check("crash uploader", c, CrashUploader{Every: 30 * time.Second, KeepLatest: 30}, err)
+	check("crash uploader", c, CrashUploader{Folder: robotfs.Cache + "/crashDumps", Every: 30 * time.Second, KeepLatest: 30}, err)
 	f, err := LoadFaultHandler(root, none)
 	check("fault handler", f, FaultHandler{RestartLimit: 2, LimitWindow: time.Minute, SigtermAfter: 3 * time.Second, RestartAfter: 5 * time.Second}, err)
 	g, err := LoadGatewayFault(root, none)
@@ -51,6 +53,14 @@ func TestServiceFiles(t *testing.T) {
 	c, err := LoadCrashUploader(root, func(k string) string { return map[string]string{"KENNEL_VIC_CRASH_SCRAPER_PERIOD_SEC": "5"}[k] })
 	if err == nil || !strings.Contains(err.Error(), "VIC_CRASH_UPLOADER_KEEP_LATEST") || c.KeepLatest != 30 || !c.UploadLog ||
 		c.Every != 5*time.Second || c.URL == "" {
+		t.Errorf("crash uploader %+v, %v", c, err)
+	}
+	other := newRoot(t, map[string]string{CrashUploaderFile: "VIC_CRASH_SCRAPE_PERIOD_SEC=7\nVIC_CRASH_FOLDER=/data/crashes/\n"}) // the other spelling
+	if c, err := LoadCrashUploader(other, none); err != nil || c.Every != 7*time.Second || c.Folder != "data/crashes" {
+		t.Errorf("crash uploader %+v, %v", c, err)
+	}
+	outside := newRoot(t, map[string]string{CrashUploaderFile: "VIC_CRASH_FOLDER=/data/../etc\n"})
+	if c, err := LoadCrashUploader(outside, none); err == nil || c.Folder != robotfs.Cache+"/crashDumps" {
 		t.Errorf("crash uploader %+v, %v", c, err)
 	}
 	if r, err := LoadRebooter(root, none); err != nil || r.Earliest != 2*time.Hour || !r.Verbose || r.Latest != 5*time.Hour {
