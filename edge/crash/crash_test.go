@@ -133,7 +133,7 @@ func only(t *testing.T, dir, ending string) string {
 	return names[0]
 }
 
-// TestDeath: VEC-CRS-01, with a process each: what a program's record says after each kind of end.
+// TestDeath: VEC-CRS-01, with a process each: each kind of end leaves its own record.
 func TestDeath(t *testing.T) {
 	for _, tc := range []struct {
 		name, end string

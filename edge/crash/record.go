@@ -110,11 +110,11 @@ func Parse(b []byte) (Record, error) {
 	}
 }
 
-// FatalError is what the runtime calls the end of a program that it cannot go on with.
+// FatalError is the runtime's word for an end that no program can prevent.
 const FatalError = "fatal error"
 
 // Cause returns why the program died, in the words of its text; "" if the runtime wrote none. Of a fatal error the runtime writes the stacks alone into
-// the record, and its words to standard error: it is FatalError, or begins so if the words are there.
+// the record, and its words to standard error: then Cause is FatalError alone.
 func (r Record) Cause() string {
 	for line := range strings.Lines(string(r.Text[:min(len(r.Text), 64<<10)])) {
 		line = oneLine(line)

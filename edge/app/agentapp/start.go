@@ -13,7 +13,6 @@ import (
 	"kennel/edge/agent/health/diagnosis"
 	"kennel/edge/agent/health/vitals"
 	"kennel/edge/agent/info/platform"
-	"kennel/edge/agent/info/robotfs"
 	"kennel/edge/agent/orders"
 	"kennel/edge/agent/people"
 	"kennel/edge/app/agentapp/memory"
@@ -61,13 +60,9 @@ func (a *Agent) readIdentity(context.Context) (err error) {
 	return nil
 }
 
-// startedFile is there once an agentd has started in this boot: run/ is emptied at boot.
-const startedFile = "run/kennel/started"
-
 // readBoot reads the boot id and, if the system says it, the time from power on to here (VEC-BOOT-06). A program that restarts within a
 // boot does not report that time.
 func (a *Agent) readBoot(context.Context) (err error) {
-	_, known := a.Root.Stat(startedFile)
 	if a.Boot, err = platform.BootID(a.Root); err != nil {
 		return err
 	}
@@ -75,10 +70,7 @@ func (a *Agent) readBoot(context.Context) (err error) {
 	if !a.Frugal { // after the user data of a former owner went, among which records are
 		a.crash = crash.Begin(a.Dir, "agentd", a.Getenv, a.Log)
 	}
-	if !errors.Is(known, fs.ErrNotExist) {
-		return nil
-	}
-	if err := robotfs.WriteFile(a.Root, startedFile, nil, 0o644); err != nil {
+	if first, err := platform.FirstStart(a.Root); !first {
 		return err
 	}
 	up, err := stages.Uptime(a.Root)

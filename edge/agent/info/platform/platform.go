@@ -124,3 +124,15 @@ func BootID(root *os.Root) (string, error) { return robotfs.BootID(root) }
 
 // OSVersion returns the release the robot runs, such as "2.0.0.6074"; "unknown" where no file says.
 func OSVersion(root *os.Root) string { return robotfs.OSVersion(root) }
+
+// startedFile is there once an agentd has started in this boot: run/ is emptied at boot.
+const startedFile = "run/kennel/started"
+
+// FirstStart notes that an agentd starts, and reports whether it is the first in this boot.
+func FirstStart(root *os.Root) (bool, error) {
+	if _, err := root.Stat(startedFile); !errors.Is(err, fs.ErrNotExist) {
+		return false, err
+	}
+	err := robotfs.WriteFile(root, startedFile, nil, 0o644)
+	return err == nil, err
+}
