@@ -111,7 +111,7 @@ func live(t *testing.T, dir, end string, sig syscall.Signal) {
 			t.Fatal(err)
 		}
 	}
-	_ = cmd.Wait() // how it ended is what the record says
+	_ = cmd.Wait() // the record says how it ended
 }
 
 // records lists the files of the crash folder.

@@ -19,7 +19,6 @@ import (
 	"kennel/edge/agent/people"
 	"kennel/edge/coreclient"
 	"kennel/edge/corelink"
-	"kennel/edge/crash"
 	"kennel/edge/stages"
 	"kennel/infra/api/events"
 	"kennel/infra/api/status"
@@ -45,7 +44,7 @@ type Agent struct {
 	restart chan error         // why agentd is to restart; one slot
 	start   *start
 	slots   cloud.Slots
-	crash   *crash.Capture // of this process; nil: none
+	crash   health.Capture // of this process; nil: none
 
 	localTime func() (time.Time, bool)
 }

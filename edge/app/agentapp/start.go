@@ -19,7 +19,6 @@ import (
 	"kennel/edge/body/mono"
 	"kennel/edge/coreclient"
 	"kennel/edge/corelink"
-	"kennel/edge/crash"
 	"kennel/edge/stages"
 	"kennel/infra/cli/version"
 	"kennel/infra/errs"
@@ -68,7 +67,7 @@ func (a *Agent) readBoot(context.Context) (err error) {
 	}
 	a.OS = platform.OSVersion(a.Root)
 	if !a.Frugal { // after the user data of a former owner went, among which records are
-		a.crash = crash.Begin(a.Dir, "agentd", a.Getenv, a.Log)
+		a.crash = health.Record(a.Robot)
 	}
 	if first, err := platform.FirstStart(a.Root); !first {
 		return err
