@@ -191,6 +191,7 @@ func (c *Cloud) wire(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	events.WithRobots(records.Selecting(robots))
 	look, lookSlice := records.WireLook(b, l)
 	storageSlice, err := records.WireStorage(b)
 	if err != nil {

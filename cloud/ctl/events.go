@@ -19,7 +19,7 @@ import (
 
 func (a *app) events() *cobra.Command {
 	return group(&cobra.Command{Use: "events", Aliases: []string{"das"}, Short: "Read what robots report",
-		Example: "  kennelctl events list -thing vic:00e20100 -limit 20\n  kennelctl events tail"}, a.eventsList(), a.eventsTail())
+		Example: "  kennelctl events list -thing vic:00e20100 -limit 20\n  kennelctl events tail"}, a.eventsList(), a.eventsTail(), a.eventsQuery(), a.eventsExport())
 }
 
 // eventFilter are the flags of both list and tail.
@@ -56,7 +56,7 @@ func (a *app) eventsList() *cobra.Command {
 				if err != nil {
 					return r, err
 				}
-				q.Since = &from
+				q.Since = given(from.UTC().Format(time.RFC3339Nano))
 			}
 			return a.api.GetEvents(ctx, q)
 		},

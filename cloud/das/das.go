@@ -59,13 +59,6 @@ type Record struct {
 	events.Event
 }
 
-// Filter chooses records; empty fields choose all.
-type Filter struct {
-	Thing thing.ID
-	Event string    // prefix of the event's name
-	Since time.Time // received then or later
-}
-
 // Cursor is a place in the list of all records, newest first. The zero value is the newest end.
 type Cursor struct {
 	Received time.Time
@@ -74,6 +67,16 @@ type Cursor struct {
 	Seq      uint64
 }
 
+// Loss is a gap in the sequence numbers of one boot of a robot: events that did not come, or did not come yet.
+type Loss struct {
+	BootID      string    `json:"boot_id"`
+	First, Last uint64    // the sequence numbers that are missing
+	From, To    time.Time // when the events before and after the gap were received
+}
+
+// Events is how many events are missing.
+func (l Loss) Events() uint64 { return l.Last - l.First + 1 }
+
 // Position is a place in the order in which commits became visible.
 type Position uint64
 
@@ -81,6 +84,12 @@ type Position uint64
 type Reader interface {
 	// List returns at most limit records older than before, newest first.
 	List(ctx context.Context, f Filter, limit int, before Cursor) ([]Record, error)
+	// Stream calls fn for the oldest records that f chooses, at most limit of them, in the order in which they were received.
+	Stream(ctx context.Context, f Filter, limit int, fn func(Record) error) error
+	// Counts counts records; the filter has both times.
+	Counts(ctx context.Context, q CountsQuery) (Counts, error)
+	// Losses returns gaps in the sequence numbers of a thing's boots.
+	Losses(ctx context.Context, id thing.ID, from, to time.Time) ([]Loss, error)
 	// Position returns the place before the first commit received at or after since; the zero time asks for the place after all.
 	Position(ctx context.Context, since time.Time) (Position, error)
 	// Changes returns records committed after from, in order of commit, the place after them, and whether more is there already. It

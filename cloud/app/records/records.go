@@ -20,6 +20,7 @@ import (
 	"kennel/cloud/owner"
 	"kennel/cloud/owner/ownerpg"
 	"kennel/cloud/registry"
+	"kennel/cloud/registry/filter"
 	"kennel/cloud/storage"
 	"kennel/cloud/storage/storageapi"
 	"kennel/cloud/vitals"
@@ -38,7 +39,10 @@ type EventsConfig struct {
 	RawKeepDays int `koanf:"raw_keep_days"` // raw batches in S3 are deleted after so many days
 }
 
-const day = 24 * time.Hour
+const (
+	day        = 24 * time.Hour
+	mostRobots = 20_000 // that a question about events may choose by a filter of the fleet
+)
 
 // WireEvents wires the robots' events and crashes; dumps are kept for some days. others erase the data of other domains in a stretch of time that was
 // erased a while ago.
@@ -60,7 +64,9 @@ func WireEvents(b wire.Base, cfg EventsConfig, dumpDays int, owners *owner.Servi
 	return svc, crashes, wire.Slices{crashSlice, {
 		Personal: []account.Holder{{Name: "events", Personal: personal}},
 		Ups:      map[string]kitmqtt.UpHandler{topics.DAS: ingester.Handle},
-		Routes:   wire.Routes(func(mux *http.ServeMux, d wire.Doors) { dasapi.Mount(mux, svc, dasapi.WithOwns(d.Owns)) }),
+		Routes: wire.Routes(func(mux *http.ServeMux, d wire.Doors) {
+			dasapi.Mount(mux, svc, dasapi.WithOwns(d.Owns), dasapi.WithAudit(d.Audit))
+		}),
 		Runs: []wire.Run{
 			{Name: "events", Run: ingester.Run, Role: wire.Bridge},
 			{Name: "consents", Role: wire.Bridge, Run: func(ctx context.Context) error {
@@ -89,6 +95,17 @@ func WireEvents(b wire.Base, cfg EventsConfig, dumpDays int, owners *owner.Servi
 				return err
 			}}},
 	}}, b.Meters.Events(ingester)
+}
+
+// Selecting answers questions about events of robots that a filter of the fleet selects.
+func Selecting(fleet *registry.Service) das.Robots {
+	return func(ctx context.Context, s string) ([]thing.ID, error) {
+		f, err := filter.Parse(s)
+		if err != nil {
+			return nil, err
+		}
+		return fleet.Select(ctx, f, mostRobots)
+	}
 }
 
 // rawBlobs keeps raw event batches in the bucket.

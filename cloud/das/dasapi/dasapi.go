@@ -1,9 +1,11 @@
 // Package dasapi is robots' events over HTTP, for operators, and for owners about one robot of theirs since it is theirs (WithOwns):
 //
-//	GET /v1/events?thing=&event=&since=&limit=&before=   newest first; Link rel="next" if there may be more
-//	GET /v1/events/tail?thing=&event=&since=             server-sent events: each event as it is stored
+//	GET /v1/events?FILTER&limit=&before=   newest first; Link rel="next" if there may be more
+//	GET /v1/events/tail?FILTER             server-sent events: each event as it is stored
+//	GET /v1/events/counts?FILTER&by=&of=   how many there were, for operators
+//	GET /v1/events/export?FILTER&format=   all of them as one file, for operators; the trailer Kennel-Cut says that there are more than fit
 //
-// event is a prefix of the name, since a time such as 2026-05-06T12:00:00Z. A tail begins now, or at since; a client that reconnects with
+// FILTER is das.Filter in an address. A tail begins now, or at since; a client that reconnects with
 // Last-Event-ID continues after the event it saw last. Silence is broken by a comment every 15 seconds.
 package dasapi
 
@@ -37,17 +39,29 @@ type query struct {
 // Option changes who may see what.
 type Option func(*options)
 
-type options struct{ owns auth.Owns }
+type options struct {
+	owns  auth.Owns
+	audit func(ctx context.Context, action, object, detail string) error
+}
+
+// WithAudit writes a line for each export. Without it there are none.
+func WithAudit(audit func(ctx context.Context, action, object, detail string) error) Option {
+	return func(o *options) { o.audit = audit }
+}
 
 // WithOwns lets the owner of a robot see its events. Without it owners are refused.
 func WithOwns(owns auth.Owns) Option { return func(o *options) { o.owns = owns } }
 
 // since makes the filter begin where the robot became the caller's.
-func (q query) since(ctx context.Context) query {
-	if since, mine := auth.OwnedSince(ctx); mine && q.filter.Since.Before(since) {
-		q.filter.Since = since
+func (q query) since(ctx context.Context) (query, error) {
+	since, mine := auth.OwnedSince(ctx)
+	if mine && q.filter.Robots != "" {
+		return q, errs.New(errs.Denied, "robots %.60q: filters of the fleet are for operators", q.filter.Robots)
 	}
-	return q
+	if mine {
+		q.filter.Owned = since
+	}
+	return q, nil
 }
 
 // Mount adds the endpoints to mux. The caller's role comes from the context (infra/kit).
@@ -58,7 +72,10 @@ func Mount(mux *http.ServeMux, svc *das.Service, opts ...Option) {
 	}
 	admit := auth.RequireOwn(o.owns, func(q query) thing.ID { return q.filter.Thing }, auth.Staff...)
 	list := admit(kit.Typed(func(ctx context.Context, q query) ([]das.Record, error) {
-		q = q.since(ctx)
+		q, err := q.since(ctx)
+		if err != nil {
+			return nil, err
+		}
 		recs, err := svc.List(ctx, q.filter, q.limit, q.before)
 		if recs == nil {
 			recs = []das.Record{}
@@ -84,36 +101,34 @@ func Mount(mux *http.ServeMux, svc *das.Service, opts ...Option) {
 		}
 		kithttp.WriteJSON(w, http.StatusOK, recs)
 	})
+	counts := auth.Require(auth.Staff...)(kit.Typed(svc.Counts))
+	mux.HandleFunc("GET /v1/events/counts", func(w http.ResponseWriter, r *http.Request) {
+		q, err := das.ReadCounts(r.URL.Query(), time.Now(), nil)
+		var resp any
+		if err == nil {
+			resp, err = counts(r.Context(), q)
+		}
+		if err != nil {
+			kithttp.WriteError(w, err)
+			return
+		}
+		kithttp.WriteJSON(w, http.StatusOK, resp)
+	})
+	if o.audit != nil {
+		mux.HandleFunc("GET /v1/events/export", func(w http.ResponseWriter, r *http.Request) { export(w, r, svc, o) })
+	}
 	mux.Handle("GET /v1/events/tail", tail{svc, admit(func(ctx context.Context, _ any) (any, error) {
 		since, _ := auth.OwnedSince(ctx)
 		return since, nil
 	})})
 }
 
-// queryOf reads the parameters; unknown ones are errors, so that a misspelled filter does not silently choose everything.
+// queryOf reads the parameters.
 func queryOf(v url.Values) (query, error) {
 	q := query{limit: das.DefaultLimit}
-	for key := range v {
-		s, err := v.Get(key), error(nil)
-		if len(v[key]) != 1 {
-			return query{}, errs.New(errs.Invalid, "%.40s: given %d times, want it once", key, len(v[key]))
-		}
-		if s == "" {
-			continue
-		}
+	var err error
+	q.filter, err = das.ReadFilter(v, time.Now(), func(key, s string) (known bool, err error) {
 		switch key {
-		case "thing":
-			q.filter.Thing, err = thing.Parse(s)
-		case "event":
-			if q.filter.Event = s; len(s) > 128 {
-				err = errors.New("want at most 128 bytes")
-			}
-		case "since":
-			if q.filter.Since, err = time.Parse(time.RFC3339, s); err != nil {
-				err = errors.New("want a time such as 2026-05-06T12:00:00Z")
-			} else if y := q.filter.Since.Year(); y < 1970 || y > 9999 {
-				err = errors.New("want a year from 1970 to 9999")
-			}
 		case "limit":
 			if q.limit, err = strconv.Atoi(s); err != nil || q.limit < 1 || q.limit > das.MaxLimit {
 				err = fmt.Errorf("want 1 to %d", das.MaxLimit)
@@ -121,13 +136,11 @@ func queryOf(v url.Values) (query, error) {
 		case "before":
 			q.before, err = das.ParseCursor(s)
 		default:
-			return query{}, errs.New(errs.Invalid, "%.40q: want thing, event, since, limit or before", key)
+			return false, nil
 		}
-		if err != nil {
-			return query{}, errs.New(errs.Invalid, "%s %.60q: %w", key, s, err)
-		}
-	}
-	return q, nil
+		return true, err
+	})
+	return q, err
 }
 
 // Heartbeat breaks silence, so that neither proxies nor clients take it for a dead connection; writeTimeout ends clients that do not read.
@@ -183,6 +196,7 @@ func (t tail) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	wg.Go(func() {
 		defer close(recs)
 		f, asked := after(q.filter, seen), time.Now()
+		f.Owned = since
 		if !f.Since.IsZero() && f.Since.Before(since) {
 			f.Since = since
 		}

@@ -31,49 +31,6 @@ func scanRecord(row pgx.CollectableRow) (das.Record, error) {
 	return r, err
 }
 
-// where adds f to a query whose arguments so far are args.
-func where(f das.Filter, sql string, args []any) (string, []any) {
-	add := func(cond string, arg any) {
-		args = append(args, arg)
-		sql += " AND " + cond + "$" + strconv.Itoa(len(args))
-	}
-	if f.Thing != "" {
-		add("thing = ", string(f.Thing))
-	}
-	if !f.Since.IsZero() {
-		add("received >= ", f.Since)
-	}
-	if f.Event != "" {
-		args = append(args, f.Event)
-		sql += fmt.Sprintf(" AND starts_with(event, $%d)", len(args))
-	}
-	return sql, args
-}
-
-func (s *Store) List(ctx context.Context, f das.Filter, limit int, before das.Cursor) ([]das.Record, error) {
-	sql, args := where(f, selectEvents+" WHERE true", nil)
-	if !before.Received.IsZero() {
-		args = append(args, before.Received, string(before.Thing), before.BootID, int64(before.Seq))
-		n := len(args)
-		sql += fmt.Sprintf(" AND received <= $%d AND (received, thing, boot_id, seq) < ($%d, $%d, $%d, $%d)", n-3, n-3, n-2, n-1, n)
-	}
-	args = append(args, limit)
-	sql += " ORDER BY received DESC, thing DESC, boot_id DESC, seq DESC LIMIT $" + strconv.Itoa(len(args))
-	return s.records(ctx, sql, args)
-}
-
-func (s *Store) records(ctx context.Context, sql string, args []any) ([]das.Record, error) {
-	rows, err := s.pool.Query(ctx, sql, args...)
-	if err != nil {
-		return nil, pg.Err(fmt.Errorf("read events: %w", err))
-	}
-	recs, err := pgx.CollectRows(rows, scanRecord)
-	if err != nil {
-		return nil, pg.Err(fmt.Errorf("read events: %w", err))
-	}
-	return recs, nil
-}
-
 // visible is the transaction before which everything is committed or given up. A group at or after it may still be on its way, so readers
 // wait for it: no commit is passed over because a later one was faster.
 const visible = `pg_snapshot_xmin(pg_current_snapshot())`
@@ -133,11 +90,15 @@ func (s *Store) Changes(ctx context.Context, f das.Filter, from das.Position) ([
 	if len(ids) == 0 {
 		return nil, max(next, from), more, nil
 	}
-	sql, args := where(das.Filter{Thing: f.Thing, Event: f.Event, Since: f.Since},
+	sql, args := where(f,
 		selectEvents+` WHERE received = ANY($1) AND grp = ANY($2)`, []any{times, ids})
-	recs, err := s.records(ctx, sql+` ORDER BY array_position($2::bigint[], grp), thing, boot_id, seq`, args)
+	rows, err = s.pool.Query(ctx, sql+` ORDER BY array_position($2::bigint[], grp), thing, boot_id, seq`, args...)
 	if err != nil {
-		return nil, from, false, err
+		return fail(err)
+	}
+	recs, err := pgx.CollectRows(rows, scanRecord)
+	if err != nil {
+		return fail(err)
 	}
 	return recs, max(next, from), more, nil
 }

@@ -29,13 +29,16 @@ const channel = "das_event"
 // Store is das.Writer and das.Reader. Safe for concurrent use.
 type Store struct {
 	pool *pgxpool.Pool
+	asks chan struct{} // questions that run
 
 	mu   sync.Mutex
 	days map[string]bool // partitions known to exist
 }
 
 // Open returns a Store on pool, whose schema is migrated.
-func Open(pool *pgxpool.Pool) *Store { return &Store{pool: pool, days: map[string]bool{}} }
+func Open(pool *pgxpool.Pool) *Store {
+	return &Store{pool: pool, asks: make(chan struct{}, askAtOnce), days: map[string]bool{}}
+}
 
 // Listen calls wake after every commit of any process, until ctx ends.
 func (s *Store) Listen(ctx context.Context, log *slog.Logger, wake func()) error {

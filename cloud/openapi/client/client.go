@@ -344,19 +344,37 @@ func (c Client) PostEnroll(ctx context.Context, in Enroll) (Reply[Answer], error
 
 // GetEventsQuery is the query of GET /v1/events; nil leaves a parameter out.
 type GetEventsQuery struct {
-	Thing  *string    // Only those of this thing; owners must say which.
-	Event  *string    // Beginning of the event's name.
-	Since  *time.Time // Only those received since then.
-	Limit  *int64     // At most so many.
-	Before *string    // Only what is older than this, as the last line of the page before has it.
+	Thing   *string // Only those of this thing; owners must say which.
+	Robots  *string // Only those of robots that this filter of the fleet selects, such as cohort:beta; for operators.
+	Event   *string // Beginning of the event's name.
+	Name    *string // The event's whole name.
+	Version *string // Of the robot's release; a * at the end matches anything.
+	Level   *string // At least so grave.
+	Source  *string // The robot's program.
+	Value   *string // A condition such as battery<3500 or s1=low; several, each a parameter, must all hold. A value is called by its field, s1 to s4 and i1 to i4, or, with name, by its name in the event's description.
+	Fits    *string // Only events that do not fit their description.
+	Since   *string // Only those received since then; or how long ago, such as 24h or 7d.
+	Until   *string // Only those received before then; likewise.
+	Clock   *string // Whose times since and until are.
+	Limit   *int64  // At most so many.
+	Before  *string // Only what is older than this, as the last line of the page before has it.
 }
 
 // Encode returns the query as a URL has it.
 func (q GetEventsQuery) Encode() string {
 	v := url.Values{}
 	put(v, "thing", q.Thing)
+	put(v, "robots", q.Robots)
 	put(v, "event", q.Event)
+	put(v, "name", q.Name)
+	put(v, "version", q.Version)
+	put(v, "level", q.Level)
+	put(v, "source", q.Source)
+	put(v, "value", q.Value)
+	put(v, "fits", q.Fits)
 	put(v, "since", q.Since)
+	put(v, "until", q.Until)
+	put(v, "clock", q.Clock)
 	put(v, "limit", q.Limit)
 	put(v, "before", q.Before)
 	return v.Encode()
@@ -367,19 +385,116 @@ func (c Client) GetEvents(ctx context.Context, q GetEventsQuery) (Reply[[]DasRec
 	return ask[[]DasRecord](ctx, c, "GET", "/v1/events"+"?"+q.Encode(), nil)
 }
 
+// GetEventsCountsQuery is the query of GET /v1/events/counts; nil leaves a parameter out.
+type GetEventsCountsQuery struct {
+	Thing   *string // Only those of this thing; owners must say which.
+	Robots  *string // Only those of robots that this filter of the fleet selects, such as cohort:beta; for operators.
+	Event   *string // Beginning of the event's name.
+	Name    *string // The event's whole name.
+	Version *string // Of the robot's release; a * at the end matches anything.
+	Level   *string // At least so grave.
+	Source  *string // The robot's program.
+	Value   *string // A condition such as battery<3500 or s1=low; several, each a parameter, must all hold. A value is called by its field, s1 to s4 and i1 to i4, or, with name, by its name in the event's description.
+	Fits    *string // Only events that do not fit their description.
+	Since   *string // Only those received since then; or how long ago, such as 24h or 7d.
+	Until   *string // Only those received before then; likewise.
+	Clock   *string // Whose times since and until are.
+	By      *string // What they are grouped by.
+	Of      *string // A number, i1 to i4, or with name by its name in the description, of which quantiles are wanted.
+}
+
+// Encode returns the query as a URL has it.
+func (q GetEventsCountsQuery) Encode() string {
+	v := url.Values{}
+	put(v, "thing", q.Thing)
+	put(v, "robots", q.Robots)
+	put(v, "event", q.Event)
+	put(v, "name", q.Name)
+	put(v, "version", q.Version)
+	put(v, "level", q.Level)
+	put(v, "source", q.Source)
+	put(v, "value", q.Value)
+	put(v, "fits", q.Fits)
+	put(v, "since", q.Since)
+	put(v, "until", q.Until)
+	put(v, "clock", q.Clock)
+	put(v, "by", q.By)
+	put(v, "of", q.Of)
+	return v.Encode()
+}
+
+// GetEventsCounts is GET /v1/events/counts: How many events there were, and the quantiles of a number. Without since: of the last day.
+func (c Client) GetEventsCounts(ctx context.Context, q GetEventsCountsQuery) (Reply[DasCounts], error) {
+	return ask[DasCounts](ctx, c, "GET", "/v1/events/counts"+"?"+q.Encode(), nil)
+}
+
+// GetEventsExportQuery is the query of GET /v1/events/export; nil leaves a parameter out.
+type GetEventsExportQuery struct {
+	Thing   *string // Only those of this thing; owners must say which.
+	Robots  *string // Only those of robots that this filter of the fleet selects, such as cohort:beta; for operators.
+	Event   *string // Beginning of the event's name.
+	Name    *string // The event's whole name.
+	Version *string // Of the robot's release; a * at the end matches anything.
+	Level   *string // At least so grave.
+	Source  *string // The robot's program.
+	Value   *string // A condition such as battery<3500 or s1=low; several, each a parameter, must all hold. A value is called by its field, s1 to s4 and i1 to i4, or, with name, by its name in the event's description.
+	Fits    *string // Only events that do not fit their description.
+	Since   *string // Only those received since then; or how long ago, such as 24h or 7d.
+	Until   *string // Only those received before then; likewise.
+	Clock   *string // Whose times since and until are.
+	Format  *string // Of the file.
+}
+
+// Encode returns the query as a URL has it.
+func (q GetEventsExportQuery) Encode() string {
+	v := url.Values{}
+	put(v, "thing", q.Thing)
+	put(v, "robots", q.Robots)
+	put(v, "event", q.Event)
+	put(v, "name", q.Name)
+	put(v, "version", q.Version)
+	put(v, "level", q.Level)
+	put(v, "source", q.Source)
+	put(v, "value", q.Value)
+	put(v, "fits", q.Fits)
+	put(v, "since", q.Since)
+	put(v, "until", q.Until)
+	put(v, "clock", q.Clock)
+	put(v, "format", q.Format)
+	return v.Encode()
+}
+
 // GetEventsTailQuery is the query of GET /v1/events/tail; nil leaves a parameter out.
 type GetEventsTailQuery struct {
-	Thing *string    // Only those of this thing; owners must say which.
-	Event *string    // Beginning of the event's name.
-	Since *time.Time // Only those received since then.
+	Thing   *string // Only those of this thing; owners must say which.
+	Robots  *string // Only those of robots that this filter of the fleet selects, such as cohort:beta; for operators.
+	Event   *string // Beginning of the event's name.
+	Name    *string // The event's whole name.
+	Version *string // Of the robot's release; a * at the end matches anything.
+	Level   *string // At least so grave.
+	Source  *string // The robot's program.
+	Value   *string // A condition such as battery<3500 or s1=low; several, each a parameter, must all hold. A value is called by its field, s1 to s4 and i1 to i4, or, with name, by its name in the event's description.
+	Fits    *string // Only events that do not fit their description.
+	Since   *string // Only those received since then; or how long ago, such as 24h or 7d.
+	Until   *string // Only those received before then; likewise.
+	Clock   *string // Whose times since and until are.
 }
 
 // Encode returns the query as a URL has it.
 func (q GetEventsTailQuery) Encode() string {
 	v := url.Values{}
 	put(v, "thing", q.Thing)
+	put(v, "robots", q.Robots)
 	put(v, "event", q.Event)
+	put(v, "name", q.Name)
+	put(v, "version", q.Version)
+	put(v, "level", q.Level)
+	put(v, "source", q.Source)
+	put(v, "value", q.Value)
+	put(v, "fits", q.Fits)
 	put(v, "since", q.Since)
+	put(v, "until", q.Until)
+	put(v, "clock", q.Clock)
 	return v.Encode()
 }
 
@@ -1480,6 +1595,26 @@ type Counts struct {
 	Version  []Bucket  `json:"version"`
 }
 
+// Count says how many events there were in one group.
+type DasCount struct {
+	Events  int64    `json:"events"`
+	Key     string   `json:"key"`     // the hour or day it begins with, such as 2026-05-06T12:00:00Z; else the name
+	Misfits int64    `json:"misfits"` // events that do not fit their description
+	Numbers *Numbers `json:"numbers,omitzero"`
+	Robots  int64    `json:"robots"`
+}
+
+// Counts is the answer to a CountsQuery.
+type DasCounts struct {
+	By     string     `json:"by"`
+	Cut    bool       `json:"cut"`    // there are more groups
+	Groups []DasCount `json:"groups"` // stretches of time in their order, without those that have no event; others the largest first
+	Of     string     `json:"of,omitzero"`
+	Since  time.Time  `json:"since"`
+	Total  DasCount   `json:"total"`
+	Until  time.Time  `json:"until"`
+}
+
 // Record is a stored event.
 type DasRecord struct {
 	BleConnID    string    `json:"ble_conn_id,omitzero"`
@@ -1956,6 +2091,17 @@ type NewSecret struct {
 // NewThing makes a thing known.
 type NewThing struct {
 	Thing string `json:"thing"`
+}
+
+// Numbers says how a number was distributed over those events that have it.
+type Numbers struct {
+	Count int64   `json:"count"`
+	Max   int64   `json:"max"`
+	Mean  float64 `json:"mean"`
+	Min   int64   `json:"min"`
+	P50   float64 `json:"p50"`
+	P90   float64 `json:"p90"`
+	P99   float64 `json:"p99"`
 }
 
 // Operator is one of the staff as GET /v1/operators shows one.

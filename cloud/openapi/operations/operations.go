@@ -149,8 +149,12 @@ var (
 		{"after", "Only what follows the log with this id, as the last line of the page before has it.", text}}
 	lineParams = []Parameter{{"text", "Part of the line, in any case.", text}, {"level", "Only lines at least so grave; a line that names no level counts as info.", oneOf("debug", "info", "warning", "error")},
 		{"from", "Only lines written since then.", instant}, {"to", "Only lines written before then.", instant}}
-	eventParams = []Parameter{{"thing", "Only those of this thing; owners must say which.", text}, {"event", "Beginning of the event's name.", text},
-		{"since", "Only those received since then.", instant}}
+	eventParams = []Parameter{{"thing", "Only those of this thing; owners must say which.", text}, {"robots", "Only those of robots that this filter of the fleet selects, such as cohort:beta; for operators.", text},
+		{"event", "Beginning of the event's name.", text}, {"name", "The event's whole name.", text}, {"version", "Of the robot's release; a * at the end matches anything.", text},
+		{"level", "At least so grave.", oneOf("debug", "info", "warning", "error")}, {"source", "The robot's program.", text},
+		{"value", "A condition such as battery<3500 or s1=low; several, each a parameter, must all hold. A value is called by its field, s1 to s4 and i1 to i4, or, with name, by its name in the event's description.", text},
+		{"fits", "Only events that do not fit their description.", oneOf("no")}, {"since", "Only those received since then; or how long ago, such as 24h or 7d.", text},
+		{"until", "Only those received before then; likewise.", text}, {"clock", "Whose times since and until are.", oneOf("cloud", "robot")}}
 )
 
 // PathParameters are the parameters in routes.
@@ -270,6 +274,10 @@ var All = []Operation{
 		Parameter{"skip", "Leave out so many lines, as more of the page before says.", number(0, 1<<31-1)}, limit(uploads.MaxLimit)), Answer: uploads.Contents{}},
 	{Route: "GET /v1/things/{thing}/logs/{log}/content", Tag: "Logs", Summary: "One log as it was uploaded.", AnswerMedia: "application/octet-stream"},
 	{Route: "GET /v1/events", Tag: "Events", Summary: "What robots told, the newest first; Link rel=\"next\" leads on.", Query: append(eventParams[:len(eventParams):len(eventParams)], limit(das.MaxLimit), before), Answer: []das.Record{}},
+	{Route: "GET /v1/events/counts", Tag: "Events", Summary: "How many events there were, and the quantiles of a number. Without since: of the last day.", Query: append(eventParams[:len(eventParams):len(eventParams)],
+		Parameter{"by", "What they are grouped by.", oneOf("hour", "day", "event", "version", "source", "level", "robot")}, Parameter{"of", "A number, i1 to i4, or with name by its name in the description, of which quantiles are wanted.", text}), Answer: das.Counts{}},
+	{Route: "GET /v1/events/export", Tag: "Events", Summary: "The oldest million events as one file. The trailer Kennel-Cut says that there are more.", Query: append(eventParams[:len(eventParams):len(eventParams)],
+		Parameter{"format", "Of the file.", oneOf("ndjson", "csv", "parquet")}), AnswerMedia: "application/x-ndjson"},
 	{Route: "GET /v1/events/tail", Tag: "Events", Summary: "Events as they are stored, as server-sent events.", Query: eventParams, AnswerMedia: "text/event-stream"},
 
 	{Route: "GET /v1/releases", Tag: "Releases", Summary: "Known releases.", Query: []Parameter{{"species", "Only those of one.", text}}, Answer: []ota.Release{}},

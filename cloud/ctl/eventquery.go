@@ -1,0 +1,182 @@
+package ctl
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"kennel/cloud/openapi/client"
+	"kennel/infra/cli"
+	"kennel/infra/errs"
+)
+
+const askHelp = "A value is called by its field, s1 to s4 for texts and i1 to i4 for numbers, or, with -name, by its name in the description of the event.\n" +
+	"Times are durations before now, such as 24h or 7d, or moments such as 2026-05-06T12:00:00Z."
+
+// eventAsk are the flags of what asks the store of events.
+type eventAsk struct {
+	words   map[string]*string // by parameter
+	values  []string
+	misfits bool
+	robot   bool
+}
+
+func (f *eventAsk) flags(a *app, cmd *cobra.Command) {
+	f.words = map[string]*string{}
+	for _, w := range []struct{ name, about string }{
+		{"thing", "only events of `THING`"}, {"robots", "only events of robots that `FILTER` selects, such as cohort:beta"}, {"event", "only events whose name begins with `PREFIX`"},
+		{"name", "only events called `NAME`"}, {"version", "only of robots with release `VERSION`; a * at the end matches anything"}, {"level", "only events at least so grave: debug, info, warning or error"},
+		{"source", "only events of the robot's `PROGRAM`"}, {"since", "only events received since `TIME`"}, {"until", "only events received before `TIME`"}} {
+		f.words[w.name] = cmd.Flags().String(w.name, "", w.about)
+	}
+	cmd.Flags().StringArrayVar(&f.values, "value", nil, "only events whose value meets `CONDITION`, such as battery<3500 or s1=low; may be repeated")
+	cmd.Flags().BoolVar(&f.misfits, "misfits", false, "only events that do not fit their description")
+	cmd.Flags().BoolVar(&f.robot, "robot-clock", false, "-since and -until are by the robots' clocks")
+	_ = cmd.RegisterFlagCompletionFunc("thing", func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+		return a.completeThing(cmd, nil, typed)
+	})
+	_ = cmd.RegisterFlagCompletionFunc("robots", completeFilter)
+}
+
+// query returns the parameters of a request.
+func (f *eventAsk) query() (url.Values, error) {
+	v := url.Values{}
+	for name, s := range f.words {
+		if *s != "" {
+			v.Set(name, *s)
+		}
+	}
+	if s := *f.words["thing"]; s != "" {
+		if _, err := parseThing(s); err != nil {
+			return nil, err
+		}
+	}
+	v["value"] = f.values
+	if f.misfits {
+		v.Set("fits", "no")
+	}
+	if f.robot {
+		v.Set("clock", "robot")
+	}
+	return v, nil
+}
+
+func (a *app) eventsQuery() *cobra.Command {
+	var ask eventAsk
+	var by, of string
+	var limit int64
+	cmd := describe("query", "Find events, or count them",
+		"events query -robots cohort:beta -name robot.fault_code -since 7d", "events query -name battery.low -value \"battery<3400\"",
+		"events query -by day -since 30d -event robot.crash", "events query -name robot.cpu_info -of load -by hour", "events query -by event -misfits")
+	cmd.Long = "Without -by: the events, the newest first. With it: how many there were, of how many robots, and with -of the quantiles of a number.\n" + askHelp
+	a.runs(cmd, func(cmd *cobra.Command, _ []string) error {
+		v, err := ask.query()
+		if err != nil {
+			return err
+		}
+		if by == "" && of == "" {
+			v.Set("limit", fmt.Sprint(limit))
+			r, err := get[[]client.DasRecord](cmd.Context(), a, "/v1/events?"+v.Encode())
+			if err == nil && len(r.Value) == int(limit) {
+				fmt.Fprintf(cmd.ErrOrStderr(), "kennelctl: these are the latest %d; there may be more (-limit, -until, events export)\n", limit)
+			}
+			return show(cmd, r, err, rows("RECEIVED|THING|VERSION|LEVEL|EVENT|VALUES", func(r client.DasRecord) cells {
+				return cells{r.Received, r.Thing, r.RobotVersion, r.Level, r.Event, eventValues(r)}
+			}))
+		}
+		v.Set("by", cmp.Or(by, "hour"))
+		if of != "" {
+			v.Set("of", of)
+		}
+		r, err := get[client.DasCounts](cmd.Context(), a, "/v1/events/counts?"+v.Encode())
+		if err == nil && r.Value.Cut {
+			fmt.Fprintf(cmd.ErrOrStderr(), "kennelctl: there are more than these %d groups; the total has all\n", len(r.Value.Groups))
+		}
+		return show(cmd, r, err, showCounts)
+	})
+	ask.flags(a, cmd)
+	cmd.Flags().StringVar(&by, "by", "", "count by `WHAT`: hour, day, event, version, source, level or robot")
+	cmd.Flags().StringVar(&of, "of", "", "show the quantiles of the number `VALUE`")
+	cmd.Flags().Int64Var(&limit, "limit", 100, "show at most `N` events")
+	return cmd
+}
+
+// get asks for what the generated client has no method for: a parameter that is given several times.
+func get[T any](ctx context.Context, a *app, path string) (r reply[T], err error) {
+	b, _, err := a.api.Do(ctx, http.MethodGet, path, nil)
+	if err != nil {
+		return r, err
+	}
+	r.Raw = b
+	return r, json.Unmarshal(b, &r.Value)
+}
+
+func showCounts(t *cli.Table, c client.DasCounts) {
+	head := []any{c.By, "EVENTS", "ROBOTS", "MISFITS"}
+	if c.Of != "" {
+		head = append(head, "MIN", "P50", "MEAN", "P90", "P99", "MAX")
+	}
+	t.Row(head...)
+	for _, g := range append([]client.DasCount{c.Total}, c.Groups...) {
+		line := []any{cmp.Or(g.Key, "total"), g.Events, g.Robots, g.Misfits}
+		if n := g.Numbers; n != nil {
+			line = append(line, n.Min, n.P50, fmt.Sprintf("%.1f", n.Mean), n.P90, n.P99, n.Max)
+		}
+		t.Row(line...)
+	}
+}
+
+func (a *app) eventsExport() *cobra.Command {
+	var ask eventAsk
+	var to, format string
+	cmd := describe("export", "Download events as a file for other programs", "events export -format parquet -since 7d -to week.parquet", "events export -format csv -thing vic:00e20100 -since 24h -to -")
+	cmd.Long = "Writes the oldest million of the events that the flags choose. An existing file is not overwritten; -to - writes to standard output.\n" + askHelp
+	a.runs(cmd, func(cmd *cobra.Command, _ []string) error {
+		v, err := ask.query()
+		if err != nil {
+			return err
+		}
+		v.Set("format", format)
+		c, err := a.connect(cmd.Context())
+		if err != nil {
+			return err
+		}
+		resp, err := c.send(cmd.Context(), http.MethodGet, "/v1/events/export?"+v.Encode(), nil, nil)
+		if err != nil {
+			return err
+		}
+		defer resp.Body.Close()
+		name := cmp.Or(to, "events-"+time.Now().UTC().Format("20060102T150405Z")+"."+format)
+		var n int64
+		if name == "-" {
+			n, err = io.Copy(cmd.OutOrStdout(), resp.Body)
+		} else {
+			n, err = saveNew(name, resp.Body, resp.ContentLength)
+		}
+		if err != nil {
+			return errs.New(errs.Unavailable, "the file is not complete: %w", err)
+		}
+		if resp.Trailer.Get("Kennel-Cut") != "" {
+			fmt.Fprintln(cmd.ErrOrStderr(), "kennelctl: there are more than a million events; -since and -until choose a part")
+		}
+		if name == "-" {
+			return nil
+		}
+		return cli.Print(cmd, struct {
+			File  string `json:"file"`
+			Bytes int64  `json:"bytes"`
+		}{name, n}, func(t *cli.Table) { t.Text(fmt.Sprintf("%s: %d bytes", name, n)) })
+	})
+	ask.flags(a, cmd)
+	cmd.Flags().StringVar(&to, "to", "", "write to `FILE` instead of one called after the time")
+	cmd.Flags().StringVar(&format, "format", "parquet", "parquet, csv or ndjson")
+	_ = cmd.MarkFlagFilename("to")
+	return cmd
+}
