@@ -12,7 +12,7 @@ import (
 	"kennel/infra/errs"
 )
 
-// Grouping is what Counts groups events by.
+// Grouping says which events Counts puts together.
 type Grouping string
 
 // The groupings.

@@ -15,7 +15,7 @@ import (
 	"kennel/infra/thing"
 )
 
-// Filter chooses records; empty fields choose all. Its form in an address is what Set reads and Values writes.
+// Filter chooses records; empty fields choose all. Set reads its form in an address, Query writes it.
 type Filter struct {
 	Thing   thing.ID
 	Robots  string       // a filter of the fleet, such as cohort:beta

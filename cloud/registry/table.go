@@ -186,6 +186,18 @@ func (s *Service) Select(ctx context.Context, f filter.Filter, limit int) ([]thi
 	return ids, err
 }
 
+// mostSelected is how many robots Selected returns.
+const mostSelected = 20_000
+
+// Selected returns the ids that a filter selects, which is given as text; Exhausted if they are very many.
+func (s *Service) Selected(ctx context.Context, text string) ([]thing.ID, error) {
+	f, err := filter.Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	return s.Select(ctx, f, mostSelected)
+}
+
 // Brief is a short account of one robot, for callers that decide about many at once.
 type Brief struct {
 	Thing   thing.ID

@@ -20,7 +20,6 @@ import (
 	"kennel/cloud/owner"
 	"kennel/cloud/owner/ownerpg"
 	"kennel/cloud/registry"
-	"kennel/cloud/registry/filter"
 	"kennel/cloud/storage"
 	"kennel/cloud/storage/storageapi"
 	"kennel/cloud/vitals"
@@ -39,10 +38,7 @@ type EventsConfig struct {
 	RawKeepDays int `koanf:"raw_keep_days"` // raw batches in S3 are deleted after so many days
 }
 
-const (
-	day        = 24 * time.Hour
-	mostRobots = 20_000 // that a question about events may choose by a filter of the fleet
-)
+const day = 24 * time.Hour
 
 // WireEvents wires the robots' events and crashes; dumps are kept for some days. others erase the data of other domains in a stretch of time that was
 // erased a while ago.
@@ -95,17 +91,6 @@ func WireEvents(b wire.Base, cfg EventsConfig, dumpDays int, owners *owner.Servi
 				return err
 			}}},
 	}}, b.Meters.Events(ingester)
-}
-
-// Selecting answers questions about events of robots that a filter of the fleet selects.
-func Selecting(fleet *registry.Service) das.Robots {
-	return func(ctx context.Context, s string) ([]thing.ID, error) {
-		f, err := filter.Parse(s)
-		if err != nil {
-			return nil, err
-		}
-		return fleet.Select(ctx, f, mostRobots)
-	}
 }
 
 // rawBlobs keeps raw event batches in the bucket.
