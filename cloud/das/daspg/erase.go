@@ -121,18 +121,17 @@ func (s *Store) EraseEvents(ctx context.Context, stretch thing.Stretch, note fun
 			if !enough(ctx) {
 				return errAgain
 			}
-			tag, err := s.pool.Exec(ctx, `DELETE FROM `+table+` WHERE ctid = ANY (ARRAY(SELECT ctid FROM `+table+
-				` WHERE thing = $1 AND received >= $2 AND received < $3 LIMIT $4))`, string(stretch.Thing), stretch.Since, stretch.Until, eraseRows)
+			n, err := s.eraseSome(ctx, table, stretch)
 			if gone(err) {
 				break
 			}
 			if err != nil {
 				return fmt.Errorf("erase events: %w", pg.Err(err))
 			}
-			if tag.RowsAffected() == 0 {
+			if n == 0 {
 				break
 			}
-			if err := note(ctx, int(tag.RowsAffected())); err != nil {
+			if err := note(ctx, n); err != nil {
 				return err
 			}
 		}

@@ -1,0 +1,185 @@
+package daspg
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"kennel/cloud/das"
+	"kennel/infra/pg"
+	"kennel/infra/thing"
+)
+
+// sums counts the events of a query named e by hour, robot, version and class, and by hour, version and name. Erasures subtract the same sums.
+const sums = `
+	, hours AS (
+		SELECT date_bin('1 hour', received, 'epoch') AS at, thing COLLATE "C" AS thing, CASE WHEN event = 'robot.crash' AND s3 <> '' THEN left(s3, 64) ELSE robot_version END COLLATE "C" AS version,
+			CASE event WHEN 'robot.crash' THEN 'crash' WHEN 'robot.fault_code' THEN 'fault/' || coalesce(i1, 0)
+				WHEN 'battery.low' THEN 'battery.low' WHEN 'wakeword.triggered' THEN 'voice.heard' WHEN 'robot.cloud_intent' THEN 'voice.done' WHEN 'robot.cloud_response_failed' THEN 'voice.lost'
+				ELSE CASE WHEN event IN ('battery.periodic_log', 'battery.battery_level_changed') AND s1 IN ('low', 'critical') THEN 'battery.low' WHEN level = 'error' THEN 'level.failure' ELSE '' END
+			END COLLATE "C" AS class, count(*) AS n
+		FROM e GROUP BY 1, 2, 3, 4)
+	, robots AS (
+		SELECT every, date_bin(make_interval(secs => every), at, 'epoch') AS at, thing, version, class, sum(n)::bigint AS n
+		FROM (SELECT at, thing, version, class, n FROM hours WHERE class <> '' UNION ALL SELECT at, thing, version, '', n FROM hours) AS h, unnest('{3600,86400}'::int[]) AS every
+		GROUP BY 1, 2, 3, 4, 5)
+	, names AS (SELECT date_bin('1 hour', received, 'epoch') AS at, robot_version COLLATE "C" AS version, event COLLATE "C" AS event, count(*) AS n FROM e GROUP BY 1, 2, 3)`
+
+const summed = `received, thing, robot_version, event, level, s1, s3, i1`
+
+const (
+	// rollLock is the advisory lock of the transaction that changes the sums, in any process.
+	rollLock = 0x6b726f6c // "krol"
+	// rollGroups and rollEvents bound one transaction, the latter about.
+	rollGroups, rollEvents = 200, 50_000
+)
+
+// Rolled is what one Roll added.
+type Rolled struct {
+	Groups int
+	Urgent bool // crashes or faults were among it
+}
+
+// Roll adds some of the commits that are not in the sums yet, each once. While another process does so it adds nothing.
+func (s *Store) Roll(ctx context.Context) (out Rolled, err error) {
+	err = pg.Tx(ctx, s.pool, func(tx pgx.Tx) error {
+		var mine bool
+		if err := tx.QueryRow(ctx, `SELECT pg_try_advisory_xact_lock($1)`, rollLock).Scan(&mine); err != nil || !mine {
+			return err
+		}
+		rows, err := tx.Query(ctx, `SELECT id, received, events FROM das_group WHERE NOT rolled ORDER BY id LIMIT $1`, rollGroups)
+		if err != nil {
+			return err
+		}
+		var ids []int64
+		var times []time.Time
+		var id int64
+		var received time.Time
+		var events, all int
+		if _, err := pgx.ForEachRow(rows, []any{&id, &received, &events}, func() error {
+			if all < rollEvents {
+				ids, times, all = append(ids, id), append(times, received), all+events
+			}
+			return nil
+		}); err != nil || len(ids) == 0 {
+			return err
+		}
+		out.Groups = len(ids)
+		return tx.QueryRow(ctx, `WITH e AS (SELECT `+summed+` FROM das_event WHERE received = ANY($1) AND grp = ANY($2))`+sums+`
+			, r AS (INSERT INTO das_robot AS r (every, at, thing, version, class, n) SELECT every, at, thing, version, class, n FROM robots
+				ON CONFLICT (every, at, thing, version, class) DO UPDATE SET n = r.n + excluded.n)
+			, d AS (INSERT INTO das_name AS d (at, event, version, n) SELECT at, event, version, n FROM names
+				ON CONFLICT (at, event, version) DO UPDATE SET n = d.n + excluded.n)
+			, g AS (UPDATE das_group SET rolled = true WHERE id = ANY($2))
+			SELECT EXISTS (SELECT FROM hours WHERE class = 'crash' OR starts_with(class, 'fault/'))`, times, ids).Scan(&out.Urgent)
+	})
+	if err != nil {
+		return Rolled{}, fmt.Errorf("sum up events: %w", err)
+	}
+	return out, nil
+}
+
+// eraseSome deletes some events of a stretch from one partition, and subtracts those that are in the sums.
+func (s *Store) eraseSome(ctx context.Context, table string, of thing.Stretch) (n int, err error) {
+	err = pg.Tx(ctx, s.pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1)`, rollLock); err != nil {
+			return err
+		}
+		return tx.QueryRow(ctx, `WITH gone AS (DELETE FROM `+table+` WHERE ctid = ANY (ARRAY(SELECT ctid FROM `+table+`
+				WHERE thing = $1 AND received >= $2 AND received < $3 LIMIT $4)) RETURNING grp, `+summed+`)
+			, e AS (SELECT `+summed+` FROM gone WHERE EXISTS (SELECT FROM das_group WHERE id = grp AND rolled))`+sums+`
+			, r AS (UPDATE das_robot AS t SET n = t.n - s.n FROM robots AS s WHERE (t.every, t.at, t.thing, t.version, t.class) = (s.every, s.at, s.thing, s.version, s.class) AND t.n > s.n)
+			, rd AS (DELETE FROM das_robot AS t USING robots AS s WHERE (t.every, t.at, t.thing, t.version, t.class) = (s.every, s.at, s.thing, s.version, s.class) AND t.n <= s.n)
+			, d AS (UPDATE das_name AS t SET n = t.n - s.n FROM names AS s WHERE (t.at, t.event, t.version) = (s.at, s.event, s.version) AND t.n > s.n)
+			, dd AS (DELETE FROM das_name AS t USING names AS s WHERE (t.at, t.event, t.version) = (s.at, s.event, s.version) AND t.n <= s.n)
+			SELECT count(*) FROM gone`, string(of.Thing), of.Since, of.Until, eraseRows).Scan(&n)
+	})
+	return n, err
+}
+
+// slots chooses rows of das_robot.
+const slots = ` FROM das_robot WHERE every = $1 AND at >= $2 AND at < $3 AND ($4::text[] IS NULL OR thing = ANY($4))`
+
+func (s *Store) tallies(ctx context.Context, sql string, args ...any) ([]das.Tally, error) {
+	rows, err := s.pool.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, pg.Wrap(err, "read sums of events")
+	}
+	out, err := pgx.CollectRows(rows, pgx.RowToStructByPos[das.Tally])
+	return out, pg.Wrap(err, "read sums of events")
+}
+
+func args(of das.Slots) []any { return []any{int(of.Every.Seconds()), of.Since, of.Until, texts(of.Things)} }
+
+// texts are things as Postgres takes them; nil stays nil.
+func texts(things []thing.ID) (out []string) {
+	if things == nil {
+		return nil
+	}
+	out = make([]string, len(things))
+	for i, id := range things {
+		out[i] = string(id)
+	}
+	return out
+}
+
+// Tallies sums up by version and class.
+func (s *Store) Tallies(ctx context.Context, of das.Slots) ([]das.Tally, error) {
+	return s.tallies(ctx, `SELECT 'epoch'::timestamptz, version, class, count(*), sum(slots)::bigint, sum(n)::bigint
+		FROM (SELECT version, class, thing, count(*) AS slots, sum(n) AS n`+slots+` GROUP BY version, class, thing) AS t GROUP BY version, class ORDER BY 2, 3`, args(of)...)
+}
+
+// Course sums up robots that were heard of and robots that crashed, by slot and version, oldest first. Of days whose robots have expired it returns what is left of cohort.
+func (s *Store) Course(ctx context.Context, of das.Slots, cohort string) ([]das.Tally, error) {
+	return s.tallies(ctx, `SELECT at, version, class, count(*), count(*), sum(n)::bigint`+slots+` AND class IN ('', 'crash') GROUP BY at, version, class
+		UNION ALL SELECT at, version, class, robots, robots, n FROM das_day WHERE $1 = 86400 AND at >= $2 AND at < $3 AND cohort = $5 AND class IN ('', 'crash')
+		ORDER BY 1, 2, 3`, append(args(of), cohort)...)
+}
+
+// Rates returns how often an event came since an hour, by version.
+func (s *Store) Rates(ctx context.Context, event string, since time.Time) ([]das.Rates, error) {
+	rows, err := s.pool.Query(ctx, `SELECT version, robots, coalesce(n, 0), coalesce(n, 0)::float8 / slots
+		FROM (SELECT version, count(DISTINCT thing) AS robots, count(*) AS slots FROM das_robot WHERE every = 3600 AND at >= $2 AND class = '' GROUP BY version) AS seen
+		LEFT JOIN (SELECT version, sum(n)::bigint AS n FROM das_name WHERE at >= $2 AND event = $1 GROUP BY version) AS e USING (version) ORDER BY version`, event, since)
+	if err != nil {
+		return nil, pg.Wrap(err, "read rates of events")
+	}
+	out, err := pgx.CollectRows(rows, pgx.RowToStructByPos[das.Rates])
+	return out, pg.Wrap(err, "read rates of events")
+}
+
+// ForgetRobots drops hours that began before hour, and turns days that began before day into sums, of the whole fleet and of cohorts as they are now.
+func (s *Store) ForgetRobots(ctx context.Context, hour, day time.Time, cohorts func(context.Context) (map[string][]thing.ID, error)) error {
+	var due bool
+	if err := s.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM das_robot WHERE every = 86400 AND at < $1)`, day).Scan(&due); err != nil {
+		return pg.Wrap(err, "look for days that expired")
+	}
+	groups := map[string][]thing.ID{}
+	if due {
+		var err error
+		if groups, err = cohorts(ctx); err != nil {
+			return err
+		}
+		groups[""] = nil
+	}
+	err := pg.Tx(ctx, s.pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1)`, rollLock); err != nil {
+			return err
+		}
+		for name, things := range groups {
+			if _, err := tx.Exec(ctx, `INSERT INTO das_day AS d (cohort, at, version, class, robots, n) SELECT $5, at, version, class, count(*), sum(n)::bigint`+slots+` GROUP BY at, version, class
+				ON CONFLICT (cohort, at, version, class) DO UPDATE SET robots = d.robots + excluded.robots, n = d.n + excluded.n`,
+				append(args(das.Slots{Every: das.Day, Until: day, Things: things}), name)...); err != nil {
+				return err
+			}
+		}
+		b := &pgx.Batch{}
+		b.Queue(`DELETE FROM das_robot WHERE every = 3600 AND at < $1`, hour)
+		b.Queue(`DELETE FROM das_robot WHERE every = 86400 AND at < $1`, day)
+		b.Queue(`DELETE FROM das_name WHERE at < $1`, hour)
+		return tx.SendBatch(ctx, b).Close()
+	})
+	return pg.Wrap(err, "forget sums of robots")
+}

@@ -1,0 +1,219 @@
+package daspg
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"kennel/cloud/das"
+	"kennel/infra/api/events"
+	"kennel/infra/errs"
+	"kennel/infra/pg/pgtest"
+	"kennel/infra/thing"
+)
+
+// rollAll adds everything to the sums.
+func rollAll(t testing.TB, s *Store) {
+	t.Helper()
+	for {
+		r, err := s.Roll(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Groups == 0 {
+			return
+		}
+	}
+}
+
+// unequal counts rows in which the sums differ from a plain aggregation of the events.
+func unequal(t *testing.T, pool *pgxpool.Pool) (n int) {
+	t.Helper()
+	const class = `CASE WHEN event = 'robot.crash' THEN 'crash' WHEN event = 'robot.fault_code' THEN 'fault/' || i1 WHEN event = 'battery.low' OR event = 'battery.periodic_log' AND s1 = 'low' THEN 'battery.low'
+		WHEN event = 'wakeword.triggered' THEN 'voice.heard' WHEN level = 'error' THEN 'level.failure' END`
+	const version = `CASE WHEN event = 'robot.crash' AND s3 IS NOT NULL THEN s3 ELSE robot_version END`
+	var plain []string
+	for every, slot := range map[string]string{"3600": "hour", "86400": "day"} {
+		for _, c := range []string{`''`, class} {
+			plain = append(plain, `SELECT `+every+`, date_trunc('`+slot+`', received, 'UTC'), thing, `+version+`, `+c+`, count(*) FROM das_event WHERE `+c+` IS NOT NULL GROUP BY 1, 2, 3, 4, 5`)
+		}
+	}
+	robots := plain[0] + ` UNION ALL ` + plain[1] + ` UNION ALL ` + plain[2] + ` UNION ALL ` + plain[3]
+	const names = `SELECT date_trunc('hour', received, 'UTC'), robot_version, event, count(*) FROM das_event GROUP BY 1, 2, 3`
+	for _, two := range [][2]string{{`SELECT every, at, thing, version, class, n FROM das_robot`, robots}, {`SELECT at, version, event, n FROM das_name`, names}} {
+		var d int
+		if err := pool.QueryRow(t.Context(), `SELECT count(*) FROM ((`+two[0]+` EXCEPT ALL (`+two[1]+`)) UNION ALL ((`+two[1]+`) EXCEPT ALL `+two[0]+`)) AS d`).Scan(&d); err != nil {
+			t.Fatal(err)
+		}
+		n += d
+	}
+	return n
+}
+
+// somethingHappens makes an event of a robot at random.
+func somethingHappens(rnd *rand.Rand, e *events.Event) {
+	e.RobotVersion = []string{"2.0.0", "2.0.1"}[rnd.IntN(2)]
+	e.Name = []string{"robot.power_on", "robot.crash", "robot.fault_code", "battery.periodic_log", "battery.low", "wakeword.triggered", "log.error"}[rnd.IntN(7)]
+	e.S1, e.I1 = []string{"low", "nominal", "agentd"}[rnd.IntN(3)], events.Num(int64(800+rnd.IntN(3)))
+	switch e.Name {
+	case "robot.crash":
+		e.S3 = []string{"", "1.9.9", "2.0.0"}[rnd.IntN(3)]
+	case "log.error":
+		e.Level = events.Error
+	}
+}
+
+// The sums equal a plain aggregation of the events, whatever came: batches again and overlapping, with gaps and clocks that lie, late, by several processes while others sum up, erasures of a
+// robot's stretch of time in between, and commits of a release that knows no sums (issue 18, "what must hold" 3).
+func TestSumsEqualEvents(t *testing.T) {
+	pool := pgtest.New(t)
+	seed, rounds := uint64(18), 3
+	if os.Getenv("KENNEL_SOAK") != "" {
+		seed, rounds = rand.Uint64(), 60
+	}
+	t.Logf("seed %d", seed)
+	robots := []thing.ID{"vic:0", "vic:1", "vic:2", "vic:3"}
+	for round := range rounds {
+		done := make(chan struct{})
+		var writers, others sync.WaitGroup
+		for w := range 3 {
+			writers.Go(func() {
+				s, rnd := Open(pool), rand.New(rand.NewPCG(seed, uint64(10*round+w)))
+				for range 12 {
+					g := das.Group{Received: noon.Add(time.Duration(rnd.IntN(60)) * time.Hour)}
+					for _, r := range rnd.Perm(len(robots))[:1+rnd.IntN(3)] {
+						first := uint64(rnd.IntN(200))
+						it := batch(robots[r], fmt.Sprint("boot", round), first, first+uint64(rnd.IntN(40)))
+						for i := range it.Events { // what an event says depends on its number, so that it says the same when it comes again
+							e := &it.Events[i]
+							somethingHappens(rand.New(rand.NewPCG(e.Seq, uint64(100*round+r))), e)
+							e.TS = int64(rnd.IntN(2)) * noon.UnixMilli()
+						}
+						g.Items = append(g.Items, it)
+					}
+					if _, err := s.Commit(t.Context(), g, das.Raw{Key: "k"}); err != nil && errs.KindOf(err) != errs.Unavailable {
+						t.Errorf("commit: %v", err)
+					}
+				}
+			})
+		}
+		others.Go(func() {
+			s := Open(pool)
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				if _, err := s.Roll(t.Context()); err != nil {
+					t.Errorf("roll: %v", err)
+				}
+			}
+		})
+		others.Go(func() {
+			s, rnd := Open(pool), rand.New(rand.NewPCG(seed, uint64(10*round+9)))
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				since := noon.Add(time.Duration(rnd.IntN(60)) * time.Hour)
+				of := thing.Stretch{Thing: robots[rnd.IntN(len(robots))], Since: since, Until: since.Add(6 * time.Hour)}
+				if err := s.EraseEvents(t.Context(), of, func(context.Context, int) error { return nil }); err != nil && errs.KindOf(err) != errs.Unavailable {
+					t.Errorf("erase: %v", err)
+				}
+			}
+		})
+		writers.Wait()
+		close(done)
+		others.Wait()
+		s := Open(pool)
+		rollAll(t, s)
+		if n := unequal(t, pool); n != 0 {
+			t.Fatalf("round %d: %d rows differ", round, n)
+		}
+		if rows, distinct := count(t, pool); rows == 0 || rows != distinct {
+			t.Fatalf("%d events, %d distinct", rows, distinct)
+		}
+	}
+	// A person who had every robot all the time leaves nothing.
+	s := Open(pool)
+	for _, id := range robots {
+		if err := s.EraseEvents(t.Context(), thing.Stretch{Thing: id, Since: noon, Until: noon.AddDate(0, 1, 0)}, func(context.Context, int) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var left int
+	if err := pool.QueryRow(t.Context(), `SELECT (SELECT count(*) FROM das_robot) + (SELECT count(*) FROM das_name)`).Scan(&left); err != nil || left != 0 {
+		t.Errorf("%d rows are left, %v", left, err)
+	}
+}
+
+// A robot that sends the same on two days counts once over both; a cohort has its own robots alone; a crash counts for the version that crashed.
+func TestTallies(t *testing.T) {
+	pool := pgtest.New(t)
+	s := Open(pool)
+	commit := func(at time.Time, id thing.ID, boot, name, s3 string) {
+		t.Helper()
+		it := batch(id, boot, 1, 2)
+		it.Events[1].Name, it.Events[1].S3 = name, s3
+		if _, err := s.Commit(t.Context(), das.Group{Received: at, Items: []das.Item{it}}, das.Raw{Key: "k"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const version, before = "2.0.1.6091", "2.0.0"
+	next := noon.AddDate(0, 0, 1)
+	commit(noon, rex, "a", "robot.crash", "")
+	commit(next, rex, "b", "robot.crash", before)
+	commit(next, ada, "a", "robot.power_on", "")
+	rollAll(t, s)
+	day := noon.Truncate(das.Day)
+	zero := time.Unix(0, 0).UTC()
+	of := das.Slots{Every: das.Day, Since: day, Until: day.Add(2 * das.Day)}
+	check := func(what string, got []das.Tally, err error, want ...das.Tally) {
+		t.Helper()
+		for i := range got {
+			got[i].At = got[i].At.UTC()
+		}
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: %+v, %v; want %+v", what, got, err, want)
+		}
+	}
+	got, err := s.Tallies(t.Context(), of)
+	check("all", got, err, das.Tally{zero, before, das.All, 1, 1, 1}, das.Tally{zero, before, das.Crash, 1, 1, 1}, das.Tally{zero, version, das.All, 2, 3, 5}, das.Tally{zero, version, das.Crash, 1, 1, 1})
+	of.Things = []thing.ID{ada}
+	got, err = s.Tallies(t.Context(), of)
+	check("one", got, err, das.Tally{zero, version, das.All, 1, 1, 2})
+	if rates, err := s.Rates(t.Context(), "robot.crash", day); err != nil || len(rates) != 2 || rates[1] != (das.Rates{Version: version, Robots: 2, Events: 2, PerHour: 2.0 / 3}) {
+		t.Errorf("rates %+v, %v", rates, err)
+	}
+	// The first day expires. Its robots go, its sums stay, for the cohort too.
+	cohorts := func(context.Context) (map[string][]thing.ID, error) {
+		return map[string][]thing.ID{"adas": {ada}, "rexes": {rex}, "none": {}}, nil
+	}
+	for range 2 { // again: nothing changes
+		if err := s.ForgetRobots(t.Context(), next.Add(das.Day), day.Add(das.Day), cohorts); err != nil {
+			t.Fatal(err)
+		}
+	}
+	of.Things = nil
+	got, err = s.Course(t.Context(), of, "")
+	check("course", got, err, das.Tally{day, version, das.All, 1, 1, 2}, das.Tally{day, version, das.Crash, 1, 1, 1},
+		das.Tally{day.Add(das.Day), before, das.All, 1, 1, 1}, das.Tally{day.Add(das.Day), before, das.Crash, 1, 1, 1}, das.Tally{day.Add(das.Day), version, das.All, 2, 2, 3})
+	of.Things = []thing.ID{rex}
+	got, err = s.Course(t.Context(), of, "rexes")
+	check("course of a cohort", got, err, das.Tally{day, version, das.All, 1, 1, 2}, das.Tally{day, version, das.Crash, 1, 1, 1},
+		das.Tally{day.Add(das.Day), before, das.All, 1, 1, 1}, das.Tally{day.Add(das.Day), before, das.Crash, 1, 1, 1}, das.Tally{day.Add(das.Day), version, das.All, 1, 1, 1})
+	var hours int
+	if err := pool.QueryRow(t.Context(), `SELECT count(*) FROM das_robot WHERE every = 3600`).Scan(&hours); err != nil || hours != 0 {
+		t.Errorf("%d hours are left, %v", hours, err)
+	}
+}

@@ -1,0 +1,59 @@
+package das
+
+import (
+	"time"
+
+	"kennel/infra/thing"
+)
+
+// Class groups events for the sums of the fleet. A fault is FaultClass followed by its code.
+type Class string
+
+// The classes. An event is in All, and in at most one of the others.
+const (
+	All        Class = ""
+	Crash      Class = "crash"         // robot.crash; of the version that crashed, where the event names it (VEC-CRS-06)
+	FaultClass Class = "fault/"        // robot.fault_code with this code (VEC-DAS-11)
+	BatteryLow Class = "battery.low"   // battery.periodic_log or battery.battery_level_changed that says low or critical, and battery.low
+	VoiceHeard Class = "voice.heard"   // the robot heard its name
+	VoiceDone  Class = "voice.done"    // an intent came of it
+	VoiceLost  Class = "voice.lost"    // the cloud did not answer
+	Failures   Class = "level.failure" // any other event of level error
+)
+
+// Slots of time in which robots are counted.
+const (
+	Hour = time.Hour
+	Day  = 24 * time.Hour
+)
+
+// How long robots are counted one by one.
+const (
+	KeepHours = 3 * Day
+	KeepDays  = 35 * Day // at most; then a day is kept as a sum
+)
+
+// Tally is the sum of one class of events of robots that ran one version.
+type Tally struct {
+	At      time.Time // begin of the slot; zero: of a whole stretch of time
+	Version string
+	Class   Class
+	Robots  int   // different ones
+	Slots   int   // robots times slots in which they sent such an event
+	Events  int64 // how often
+}
+
+// Rates is how often an event came from robots of one version, per hour that a robot was heard of.
+type Rates struct {
+	Version string
+	Robots  int // that were heard of
+	Events  int64
+	PerHour float64
+}
+
+// Slots are those of length Every that begin from Since until before Until, of all robots or of some.
+type Slots struct {
+	Every        time.Duration
+	Since, Until time.Time
+	Things       []thing.ID // nil: all
+}
