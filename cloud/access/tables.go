@@ -133,6 +133,7 @@ var HTTP = table([]Rule{
 	// The fleet.
 	{Name: "GET /v1/fleet", Roles: auth.Staff},
 	{Name: "GET /v1/fleet/counts", Roles: auth.Staff},
+	{Name: "GET /v1/fleet/health", Roles: auth.Staff},
 	{Name: "GET /v1/watch", Roles: auth.Staff},
 	{Name: "GET /v1/strangers", Roles: auth.Staff},
 	{Name: "GET /v1/check", Roles: auth.Admins},
@@ -244,6 +245,7 @@ var HTTP = table([]Rule{
 	{Name: "GET /things/{thing}/logs/{log}", Roles: auth.Staff, Page: true},
 	{Name: "GET /things/{thing}/access", Roles: auth.Staff, Page: true},
 	{Name: "GET /alerts", Roles: auth.Staff, Page: true},
+	{Name: "GET /health", Roles: auth.Staff, Page: true},
 	{Name: "GET /strangers", Roles: auth.Staff, Page: true},
 	{Name: "GET /ready", Roles: auth.Admins, Page: true},
 	{Name: "GET /storage", Roles: auth.Staff, Page: true},

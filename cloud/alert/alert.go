@@ -41,6 +41,12 @@ type Rule struct {
 	By      string    `json:"by,omitempty"` // who changed it; "": it is the default
 }
 
+// Wanted is a rule as a person sets it.
+type Wanted struct {
+	Robots int     `json:"robots"`
+	Share  float64 `json:"share"` // 0 to 1
+}
+
 // DefaultRule is in force until an operator sets another.
 var DefaultRule = Rule{Robots: 5, Share: 0.1}
 

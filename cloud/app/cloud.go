@@ -211,7 +211,7 @@ func (c *Cloud) wire(ctx context.Context) error {
 	// The order is the one in which personal data is erased: first what acts for a person, then what is left of it. What robots sent while they
 	// were the person's goes before the owner slice forgets when that was, and after the documents, whose erasure robots are told of.
 	c.slices = slices.Concat(c.Identity.Slices, c.orders.Slices, wire.Slices{docSlice}, eventSlices, wire.Slices{
-		vitalSlice, webhookSlice, ownerSlice, uploadSlice, mailSlice, accountSlice, registrySlice, releaseSlice, lookSlice, storageSlice, alertSlice, orders.WireRollouts(b, l, robots, releases),
+		vitalSlice, webhookSlice, ownerSlice, uploadSlice, mailSlice, accountSlice, registrySlice, releaseSlice, lookSlice, storageSlice, alertSlice, health.WireFleet(b, events, cfg.Events.KeepDays, robots, cohorts, alarms), orders.WireRollouts(b, l, robots, releases),
 		records.WireIntake(b, records.Intake{Logs: c.uploads.Logs, Consent: owners.Allowed, Owner: owners.Owner, Thing: c.Identity.Peers.Thing}), originalswire.Speech(), originalswire.Documents(b, docs.Robots, docs.Personal, c.Identity.Tokens, c.Accounts.Audit), doorSlice,
 		fleet.WireCohorts(b, cohorts, robots), people.WirePages(b, c.Accounts, owners, c.Identity.Tokens, robots, docs, c.uploads.Logs),
 		originalswire.Wire(b, cfg.door(), c.ca, robots, func() wire.Slices { return c.slices }), fleet.WireReady(b, c.readiness()),

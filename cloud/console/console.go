@@ -314,7 +314,7 @@ func (c *console) dress(r *http.Request, _ string, f *frame) {
 			{link{Label: "Certificates", Address: "/certificates"}, page.Connections, c.Identities != nil}, {link{Label: "Webhooks", Address: "/webhooks"}, page.Cloud, c.Webhooks != nil},
 			{link{Label: "Operators", Address: "/operators"}, page.Cloud, c.Operators != nil}, {link{Label: "Audit", Address: "/audit"}, page.Cloud, c.AuditLog != nil}}
 		for _, e := range c.More {
-			entries = append(entries, entry{link{Label: e.Label, Address: e.Address}, e.Menu, e.Tab == nil && e.Ask == nil && !e.Aside})
+			entries = append(entries, entry{link{Label: e.Label, Address: e.Address}, e.Menu, e.Show != nil && !e.Aside})
 			if e.Aside && access.HTTP.Check("GET "+e.Address, caller.Role) == nil {
 				f.Aside = append(f.Aside, link{Label: e.Label, Address: e.Address})
 			}

@@ -32,11 +32,6 @@ func (a *app) whoami() *cobra.Command {
 		})
 }
 
-func (a *app) fleet() *cobra.Command {
-	return shows(a, describe("fleet", "Count the robots that are present and absent", "fleet", "fleet -o json"),
-		none(a.api.GetFleet), func(t *cli.Table, c client.Count) { pairs(t, "present", c.Present, "absent", c.Absent) })
-}
-
 func (a *app) passkeys() *cobra.Command {
 	return group(describe("passkeys", "Your passkeys; a browser adds them", "passkeys list", "passkeys remove ID"),
 		shows(a, describe("list", "List your passkeys", "passkeys list"), none(a.api.GetMePasskeys),

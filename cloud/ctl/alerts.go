@@ -34,7 +34,7 @@ func (a *app) alertsList() *cobra.Command {
 }
 
 func (a *app) alertsRule() *cobra.Command {
-	var rule client.AlertRule
+	var rule client.Wanted
 	var cmd *cobra.Command
 	cmd = shows(a, &cobra.Command{Use: "rule", Short: "Show or change when an alert fires",
 		Example: "  kennelctl alerts rule\n  kennelctl alerts rule -robots 10 -share 0.05"},

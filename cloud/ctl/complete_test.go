@@ -52,7 +52,7 @@ var commandOf = map[string]string{
 	"GET /v1/rollouts": "rollout list", "POST /v1/rollouts": "rollout create", "GET /v1/rollouts/{id}": "rollout show", "GET /v1/rollouts/{id}/robots": "rollout robots",
 	"POST /v1/rollouts/{id}/{action}": "rollout pause", "GET /v1/things/{thing}/rollouts": "rollout why",
 
-	"GET /v1/alerts": "alerts list", "GET /v1/alerts/rule": "alerts rule", "PUT /v1/alerts/rule": "alerts rule",
+	"GET /v1/fleet/health": "fleet health", "GET /v1/alerts": "alerts list", "GET /v1/alerts/rule": "alerts rule", "PUT /v1/alerts/rule": "alerts rule",
 	"GET /v1/webhooks": "webhooks list", "POST /v1/webhooks": "webhooks add", "GET /v1/webhooks/{id}": "webhooks show", "PATCH /v1/webhooks/{id}": "webhooks change",
 	"DELETE /v1/webhooks/{id}": "webhooks remove", "POST /v1/webhooks/{id}/secret": "webhooks secret", "POST /v1/webhooks/{id}/ping": "webhooks ping",
 	"GET /v1/webhooks/{id}/deliveries": "webhooks deliveries", "POST /v1/webhooks/{id}/replay": "webhooks replay",
@@ -103,7 +103,7 @@ func TestComplete(t *testing.T) {
 			continue
 		}
 		cmd, rest, err := root.Find(strings.Fields(words))
-		if err != nil || len(rest) > 0 || cmd.HasSubCommands() {
+		if err != nil || len(rest) > 0 || cmd.HasSubCommands() && words != "fleet" { // it does both
 			t.Errorf("%s: there is no command %q (%v, %q)", route, words, err, rest)
 		}
 	}

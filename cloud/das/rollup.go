@@ -1,6 +1,7 @@
 package das
 
 import (
+	"context"
 	"time"
 
 	"kennel/infra/thing"
@@ -39,7 +40,7 @@ type Tally struct {
 	Version string
 	Class   Class
 	Robots  int   // different ones
-	Slots   int   // robots times slots in which they sent such an event
+	Slots   int   // robots times slots in which they sent such an event, each for every version in which they did
 	Events  int64 // how often
 }
 
@@ -56,4 +57,46 @@ type Slots struct {
 	Every        time.Duration
 	Since, Until time.Time
 	Things       []thing.ID // nil: all
+	Whole        bool       // all versions are one, named ""
+}
+
+// Rolled tells of one step of adding commits to the sums.
+type Rolled struct {
+	Groups int
+	Urgent bool // crashes or faults were among it
+}
+
+// sumEvery is how long commits gather before they are added to the sums together.
+const sumEvery = 250 * time.Millisecond
+
+// KeepSums calls roll after each commit until ctx ends, and urgent when crashes or faults were added. While the database is away it tries again each second.
+func (s *Service) KeepSums(ctx context.Context, roll func(context.Context) (Rolled, error), urgent func(context.Context), failed func(error)) error {
+	for {
+		wake := s.wakes()
+		crashed := false
+		for {
+			r, err := roll(ctx)
+			if err != nil && ctx.Err() == nil {
+				failed(err)
+			}
+			crashed = crashed || r.Urgent
+			if err != nil || r.Groups == 0 {
+				break
+			}
+		}
+		if crashed {
+			urgent(ctx)
+		}
+		select {
+		case <-wake:
+		case <-time.After(pollEvery):
+		case <-ctx.Done():
+			return nil
+		}
+		select {
+		case <-time.After(sumEvery):
+		case <-ctx.Done():
+			return nil
+		}
+	}
 }

@@ -156,6 +156,12 @@ func (s *Store) List(ctx context.Context, id thing.ID) ([]jdocs.Listing, error) 
 	return ls, pg.Err(err)
 }
 
+// Having returns how many of the robots have a document of a name.
+func (s *Store) Having(ctx context.Context, name jdocs.Name, things []thing.ID) (n int, err error) {
+	err = s.pool.QueryRow(ctx, `SELECT count(*) FROM jdocs_doc WHERE name = $1 AND account = '' AND NOT deleted AND thing = ANY($2)`, string(name), things).Scan(&n)
+	return n, pg.Wrap(err, "count documents")
+}
+
 func revision(row pgx.CollectableRow) (jdocs.Revision, error) {
 	var r jdocs.Revision
 	err := row.Scan(&r.Version, &r.FmtVersion, &r.ClientMeta, &r.JSON, &r.Deleted, &r.By, &r.At)

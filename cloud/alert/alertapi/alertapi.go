@@ -24,13 +24,6 @@ const (
 	maxBody = 4 << 10
 )
 
-// Rule is the body of PUT /v1/alerts/rule: an alert fires when at least so many present robots of one release have the same problem, and
-// they are at least that share of its present robots.
-type Rule struct {
-	Robots int     `json:"robots"`
-	Share  float64 `json:"share"` // 0 to 1
-}
-
 // Mount adds the endpoints to mux. audit writes one line about what the caller in ctx does; what cannot be written down is not done.
 func Mount(mux *http.ServeMux, svc *alert.Service, audit func(ctx context.Context, action, object, detail string) error, log *slog.Logger) {
 	wrap := endpoint.Chain(kit.Recover(log), kit.Timeout(timeout))
@@ -45,7 +38,7 @@ func Mount(mux *http.ServeMux, svc *alert.Service, audit func(ctx context.Contex
 	})), none))
 	mux.Handle("GET /v1/alerts/rule", kithttp.Handler(reads(kit.Typed(func(ctx context.Context, _ struct{}) (alert.Rule, error) { return svc.Rule(ctx) })), none))
 	writes := endpoint.Chain(wrap, auth.Require(auth.Changers...))
-	mux.Handle("PUT /v1/alerts/rule", kithttp.Handler(writes(kit.Typed(func(ctx context.Context, r Rule) (alert.Rule, error) {
+	mux.Handle("PUT /v1/alerts/rule", kithttp.Handler(writes(kit.Typed(func(ctx context.Context, r alert.Wanted) (alert.Rule, error) {
 		if err := (alert.Rule{Robots: r.Robots, Share: r.Share}).Check(); err != nil {
 			return alert.Rule{}, err
 		}
@@ -54,7 +47,7 @@ func Mount(mux *http.ServeMux, svc *alert.Service, audit func(ctx context.Contex
 		}
 		return svc.SetRule(ctx, r.Robots, r.Share, auth.CallerFrom(ctx).Subject())
 	})), func(r *http.Request) (any, error) {
-		var rule Rule
+		var rule alert.Wanted
 		err := kithttp.ReadJSON(r, &rule, maxBody)
 		return rule, err
 	}))

@@ -3,8 +3,6 @@ package fleet
 
 import (
 	"context"
-	"kennel/cloud/alert"
-	"kennel/cloud/alert/alertwire"
 	"maps"
 	"net/http"
 	"slices"
@@ -13,6 +11,8 @@ import (
 	"kennel/certs/certspg"
 	"kennel/cloud/access"
 	"kennel/cloud/account/accountpg"
+	"kennel/cloud/alert"
+	"kennel/cloud/alert/alertwire"
 	"kennel/cloud/cohort"
 	"kennel/cloud/cohort/cohortapi"
 	"kennel/cloud/cohort/cohortpg"

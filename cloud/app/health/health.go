@@ -1,4 +1,4 @@
-// Package health says whether a process of the cloud can do its work: to load balancers, to operators, and as alerts.
+// Package health says whether a process of the cloud can do its work, to load balancers, to operators, and as alerts; and it wires the fleet's health.
 package health
 
 import (
@@ -8,6 +8,10 @@ import (
 	"net/http"
 
 	"kennel/cloud/alert"
+	"kennel/cloud/cohort"
+	"kennel/cloud/das"
+	"kennel/cloud/health/healthwire"
+	"kennel/cloud/registry"
 	"kennel/cloud/wire"
 	"kennel/infra/auth"
 	"kennel/infra/kit/kithttp"
@@ -70,4 +74,9 @@ func Troubles(ready func() *telemetry.Readiness) func(context.Context) []alert.P
 		}
 		return out
 	}
+}
+
+// WireFleet wires the fleet's health and the sums of events behind it.
+func WireFleet(b wire.Base, events *das.Service, eventDays int, robots *registry.Service, cohorts *cohort.Service, alarms *alert.Service) wire.Slice {
+	return healthwire.Wire(b, events, eventDays, robots, cohorts, alarms)
 }

@@ -88,7 +88,7 @@ type Extra struct {
 	Aside          bool   // in the menu of the person, not in the main one
 	// Show returns what is below the heading, escaped by the slice's own html/template.
 	Show func(ctx context.Context) (template.HTML, error)
-	// Ask is Show for a page that is no entry of the menu, with the parameters of its address or what was typed into a form that was refused.
+	// Ask is Show with the parameters of its address, or with what was typed into a form that was refused. A page without Show is no entry of the menu.
 	Ask func(ctx context.Context, v url.Values) (template.HTML, error)
 	// Do does what a form on the page asks for; nil: there is none. Done says so afterwards, on this page or on the one at Then.
 	Do         func(ctx context.Context, v url.Values) error

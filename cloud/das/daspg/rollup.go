@@ -36,14 +36,8 @@ const (
 	rollGroups, rollEvents = 200, 50_000
 )
 
-// Rolled is what one Roll added.
-type Rolled struct {
-	Groups int
-	Urgent bool // crashes or faults were among it
-}
-
 // Roll adds some of the commits that are not in the sums yet, each once. While another process does so it adds nothing.
-func (s *Store) Roll(ctx context.Context) (out Rolled, err error) {
+func (s *Store) Roll(ctx context.Context) (out das.Rolled, err error) {
 	err = pg.Tx(ctx, s.pool, func(tx pgx.Tx) error {
 		var mine bool
 		if err := tx.QueryRow(ctx, `SELECT pg_try_advisory_xact_lock($1)`, rollLock).Scan(&mine); err != nil || !mine {
@@ -76,7 +70,7 @@ func (s *Store) Roll(ctx context.Context) (out Rolled, err error) {
 			SELECT EXISTS (SELECT FROM hours WHERE class = 'crash' OR starts_with(class, 'fault/'))`, times, ids).Scan(&out.Urgent)
 	})
 	if err != nil {
-		return Rolled{}, fmt.Errorf("sum up events: %w", err)
+		return das.Rolled{}, fmt.Errorf("sum up events: %w", err)
 	}
 	return out, nil
 }
@@ -111,7 +105,9 @@ func (s *Store) tallies(ctx context.Context, sql string, args ...any) ([]das.Tal
 	return out, pg.Wrap(err, "read sums of events")
 }
 
-func args(of das.Slots) []any { return []any{int(of.Every.Seconds()), of.Since, of.Until, texts(of.Things)} }
+func args(of das.Slots) []any {
+	return []any{int(of.Every.Seconds()), of.Since, of.Until, texts(of.Things)}
+}
 
 // texts are things as Postgres takes them; nil stays nil.
 func texts(things []thing.ID) (out []string) {
@@ -128,7 +124,8 @@ func texts(things []thing.ID) (out []string) {
 // Tallies sums up by version and class.
 func (s *Store) Tallies(ctx context.Context, of das.Slots) ([]das.Tally, error) {
 	return s.tallies(ctx, `SELECT 'epoch'::timestamptz, version, class, count(*), sum(slots)::bigint, sum(n)::bigint
-		FROM (SELECT version, class, thing, count(*) AS slots, sum(n) AS n`+slots+` GROUP BY version, class, thing) AS t GROUP BY version, class ORDER BY 2, 3`, args(of)...)
+		FROM (SELECT CASE WHEN $5 THEN '' ELSE version END AS version, class, thing, count(*) AS slots, sum(n) AS n`+slots+` GROUP BY 1, 2, 3) AS t
+		GROUP BY version, class ORDER BY 2, 3`, append(args(of), of.Whole)...)
 }
 
 // Course sums up robots that were heard of and robots that crashed, by slot and version, oldest first. Of days whose robots have expired it returns what is left of cohort.

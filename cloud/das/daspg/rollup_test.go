@@ -175,6 +175,9 @@ func TestTallies(t *testing.T) {
 	commit(next, rex, "b", "robot.crash", before)
 	commit(next, ada, "a", "robot.power_on", "")
 	rollAll(t, s)
+	tally := func(at time.Time, version string, class das.Class, robots, slots int, n int64) das.Tally {
+		return das.Tally{At: at, Version: version, Class: class, Robots: robots, Slots: slots, Events: n}
+	}
 	day := noon.Truncate(das.Day)
 	zero := time.Unix(0, 0).UTC()
 	of := das.Slots{Every: das.Day, Since: day, Until: day.Add(2 * das.Day)}
@@ -188,10 +191,10 @@ func TestTallies(t *testing.T) {
 		}
 	}
 	got, err := s.Tallies(t.Context(), of)
-	check("all", got, err, das.Tally{zero, before, das.All, 1, 1, 1}, das.Tally{zero, before, das.Crash, 1, 1, 1}, das.Tally{zero, version, das.All, 2, 3, 5}, das.Tally{zero, version, das.Crash, 1, 1, 1})
+	check("all", got, err, tally(zero, before, das.All, 1, 1, 1), tally(zero, before, das.Crash, 1, 1, 1), tally(zero, version, das.All, 2, 3, 5), tally(zero, version, das.Crash, 1, 1, 1))
 	of.Things = []thing.ID{ada}
 	got, err = s.Tallies(t.Context(), of)
-	check("one", got, err, das.Tally{zero, version, das.All, 1, 1, 2})
+	check("one", got, err, tally(zero, version, das.All, 1, 1, 2))
 	if rates, err := s.Rates(t.Context(), "robot.crash", day); err != nil || len(rates) != 2 || rates[1] != (das.Rates{Version: version, Robots: 2, Events: 2, PerHour: 2.0 / 3}) {
 		t.Errorf("rates %+v, %v", rates, err)
 	}
@@ -206,12 +209,12 @@ func TestTallies(t *testing.T) {
 	}
 	of.Things = nil
 	got, err = s.Course(t.Context(), of, "")
-	check("course", got, err, das.Tally{day, version, das.All, 1, 1, 2}, das.Tally{day, version, das.Crash, 1, 1, 1},
-		das.Tally{day.Add(das.Day), before, das.All, 1, 1, 1}, das.Tally{day.Add(das.Day), before, das.Crash, 1, 1, 1}, das.Tally{day.Add(das.Day), version, das.All, 2, 2, 3})
+	check("course", got, err, tally(day, version, das.All, 1, 1, 2), tally(day, version, das.Crash, 1, 1, 1),
+		tally(day.Add(das.Day), before, das.All, 1, 1, 1), tally(day.Add(das.Day), before, das.Crash, 1, 1, 1), tally(day.Add(das.Day), version, das.All, 2, 2, 3))
 	of.Things = []thing.ID{rex}
 	got, err = s.Course(t.Context(), of, "rexes")
-	check("course of a cohort", got, err, das.Tally{day, version, das.All, 1, 1, 2}, das.Tally{day, version, das.Crash, 1, 1, 1},
-		das.Tally{day.Add(das.Day), before, das.All, 1, 1, 1}, das.Tally{day.Add(das.Day), before, das.Crash, 1, 1, 1}, das.Tally{day.Add(das.Day), version, das.All, 1, 1, 1})
+	check("course of a cohort", got, err, tally(day, version, das.All, 1, 1, 2), tally(day, version, das.Crash, 1, 1, 1),
+		tally(day.Add(das.Day), before, das.All, 1, 1, 1), tally(day.Add(das.Day), before, das.Crash, 1, 1, 1), tally(day.Add(das.Day), version, das.All, 1, 1, 1))
 	var hours int
 	if err := pool.QueryRow(t.Context(), `SELECT count(*) FROM das_robot WHERE every = 3600`).Scan(&hours); err != nil || hours != 0 {
 		t.Errorf("%d hours are left, %v", hours, err)

@@ -143,7 +143,7 @@ func (c Client) GetAlertsRule(ctx context.Context) (Reply[Rule], error) {
 }
 
 // PutAlertsRule is PUT /v1/alerts/rule: Change when an alert fires.
-func (c Client) PutAlertsRule(ctx context.Context, in AlertRule) (Reply[Rule], error) {
+func (c Client) PutAlertsRule(ctx context.Context, in Wanted) (Reply[Rule], error) {
 	return ask[Rule](ctx, c, "PUT", "/v1/alerts/rule", in)
 }
 
@@ -528,6 +528,25 @@ func (q GetFleetCountsQuery) Encode() string {
 // GetFleetCounts is GET /v1/fleet/counts: How many of each version, species, problem, tag and so on.
 func (c Client) GetFleetCounts(ctx context.Context, q GetFleetCountsQuery) (Reply[Counts], error) {
 	return ask[Counts](ctx, c, "GET", "/v1/fleet/counts"+"?"+q.Encode(), nil)
+}
+
+// GetFleetHealthQuery is the query of GET /v1/fleet/health; nil leaves a parameter out.
+type GetFleetHealthQuery struct {
+	Period *string // Until now.
+	Cohort *string // Only its robots.
+}
+
+// Encode returns the query as a URL has it.
+func (q GetFleetHealthQuery) Encode() string {
+	v := url.Values{}
+	put(v, "period", q.Period)
+	put(v, "cohort", q.Cohort)
+	return v.Encode()
+}
+
+// GetFleetHealth is GET /v1/fleet/health: How the fleet was: crash-free robots by version, faults, batteries, voice and activation.
+func (c Client) GetFleetHealth(ctx context.Context, q GetFleetHealthQuery) (Reply[Overview], error) {
+	return ask[Overview](ctx, c, "GET", "/v1/fleet/health"+"?"+q.Encode(), nil)
 }
 
 // GetHealth is GET /v1/health: Whether this process can do its work.
@@ -1305,12 +1324,6 @@ type Alert struct {
 	Since    time.Time `json:"since"`
 }
 
-// Rule is the body of PUT /v1/alerts/rule: an alert fires when at least so many present robots of one release have the same problem, and they are at least that share of its present robots.
-type AlertRule struct {
-	Robots int64   `json:"robots"`
-	Share  float64 `json:"share"` // 0 to 1
-}
-
 // Answer is the body of both answers.
 type Answer struct {
 	Certificate string    `json:"certificate"` // PEM, leaf first, without the root
@@ -1396,6 +1409,12 @@ type Batch struct {
 	SerialTo     string    `json:"serial_to,omitzero"`
 	Species      string    `json:"species,omitzero"`
 	ValidAfter   time.Time `json:"valid_after,omitzero"`
+}
+
+// Battery is how batteries are now, and what was lowest in the last day.
+type Battery struct {
+	Levels []HealthCount `json:"levels"`
+	Lowest []Lowest      `json:"lowest"`
 }
 
 // Because is the body of POST /v1/rollouts/{id}/{action}.
@@ -1787,6 +1806,14 @@ type FactoryRevocation struct {
 	Reason        string `json:"reason"`         // for the audit log
 }
 
+// Fault is a fault code.
+type Fault struct {
+	Code    int64  `json:"code"`
+	Robots  int64  `json:"robots"`
+	Times   int64  `json:"times"`
+	Version string `json:"version"` // with the most robots that have it
+}
+
 // Field is a field of a document.
 type Field struct {
 	About   string          `json:"about,omitzero"`
@@ -1869,6 +1896,12 @@ type Health struct {
 	ReleaseMetadata   bool            `json:"release_metadata"`            // what vouches for releases can be read
 	Revocations       bool            `json:"revocations"`                 // the list of revoked identities was read
 	RobotsCertificate bool            `json:"robots_certificate,omitzero"` // and the one for original robots
+}
+
+// Count is a number of robots with a name.
+type HealthCount struct {
+	Name   string `json:"name"`
+	Robots int64  `json:"robots"`
 }
 
 // Hook is one registration.
@@ -1997,6 +2030,12 @@ type Loop struct {
 	Steps      int64   `json:"steps"`
 }
 
+// Lowest is the lowest voltage of a robot.
+type Lowest struct {
+	Thing string  `json:"thing"`
+	Volts float64 `json:"volts"`
+}
+
 type Map struct {
 	Body    LiveBody  `json:"body"`
 	Charger *Place    `json:"charger,omitzero"`
@@ -2032,6 +2071,13 @@ type Message struct {
 // Metadata holds signed metadata of releases, as text, by role: 2.root, targets, prod and so on.
 type Metadata struct {
 	Metadata map[string]string `json:"metadata"`
+}
+
+// Moment is one slot of the fleet's course.
+type Moment struct {
+	At      time.Time `json:"at"`
+	Crashed int64     `json:"crashed"`
+	Robots  int64     `json:"robots"` // that were heard of, one for each version that it ran
 }
 
 type Motion struct {
@@ -2165,6 +2211,23 @@ type Outcome struct {
 	Step        string            `json:"step"`
 	Times       int64             `json:"times"`
 	Version     string            `json:"version,omitzero"`
+}
+
+// Overview is the health of the fleet, or of a cohort.
+type Overview struct {
+	Battery   Battery       `json:"battery"`
+	Cohort    string        `json:"cohort,omitzero"`
+	Course    []Moment      `json:"course"` // by day, the oldest first
+	CrashFree float64       `json:"crash_free"`
+	Crashed   int64         `json:"crashed"`
+	Faults    []Fault       `json:"faults"` // the most frequent first
+	Funnel    []HealthCount `json:"funnel"`
+	Period    string        `json:"period"`
+	Robots    int64         `json:"robots"`
+	Since     time.Time     `json:"since"`
+	Until     time.Time     `json:"until"`
+	Versions  []Version     `json:"versions"`       // the newest first
+	Voice     *Voice        `json:"voice,omitzero"` // nil: no robot told of it
 }
 
 type Owner struct {
@@ -2763,6 +2826,29 @@ type Turn struct {
 	Words string    `json:"words,omitzero"`
 }
 
+// Version sums up the robots that ran one version.
+type Version struct {
+	CrashFree float64 `json:"crash_free"` // share of robots, 0 to 1
+	Crashed   int64   `json:"crashed"`    // robots
+	Crashes   int64   `json:"crashes"`
+	Events    int64   `json:"events"`
+	Failures  int64   `json:"failures"` // events of level error
+	Faulty    int64   `json:"faulty"`   // robots with the most frequent fault
+	Low       int64   `json:"low"`      // robots that told of a low battery
+	Robots    int64   `json:"robots"`
+	State     string  `json:"state"`
+	Usual     float64 `json:"usual"` // share of slots with a crash that this version is compared with
+	Version   string  `json:"version"`
+}
+
+// Voice sums up how people's words to robots ended.
+type Voice struct {
+	Done  int64   `json:"done"`  // intents
+	Heard int64   `json:"heard"` // how often a robot heard its name
+	Lost  int64   `json:"lost"`  // requests without an answer
+	Share float64 `json:"share"` // of Done in Done and Lost
+}
+
 // Wait is the body of an answer 202: the robot waits until an operator who sees the same fingerprint approves it.
 type Wait struct {
 	Fingerprint string `json:"fingerprint"`
@@ -2795,6 +2881,12 @@ type WaitingRefusal struct {
 type Wall struct {
 	From Point `json:"from"`
 	To   Point `json:"to"`
+}
+
+// Wanted is a rule as a person sets it.
+type Wanted struct {
+	Robots int64   `json:"robots"`
+	Share  float64 `json:"share"` // 0 to 1
 }
 
 // Way is the answer to what a release needs.

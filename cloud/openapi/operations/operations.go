@@ -10,7 +10,6 @@ import (
 	"kennel/cloud/account"
 	"kennel/cloud/account/accountapi"
 	"kennel/cloud/alert"
-	"kennel/cloud/alert/alertapi"
 	"kennel/cloud/artifact"
 	"kennel/cloud/bulk"
 	"kennel/cloud/bulk/bulkapi"
@@ -20,6 +19,7 @@ import (
 	"kennel/cloud/command/commandapi"
 	"kennel/cloud/das"
 	"kennel/cloud/door"
+	"kennel/cloud/health"
 	"kennel/cloud/look"
 	"kennel/cloud/originals/originalsapi"
 	"kennel/cloud/owner/ownerapi"
@@ -229,6 +229,8 @@ var All = []Operation{
 
 	{Route: "GET /v1/fleet", Tag: "Fleet", Summary: "How many robots are present and absent.", Answer: registry.Count{}},
 	{Route: "GET /v1/fleet/counts", Tag: "Fleet", Summary: "How many of each version, species, problem, tag and so on.", Query: []Parameter{filterParam}, Answer: registry.Counts{}},
+	{Route: "GET /v1/fleet/health", Tag: "Fleet", Summary: "How the fleet was: crash-free robots by version, faults, batteries, voice and activation.",
+		Query: []Parameter{{"period", "Until now.", oneOf("24h", "7d", "30d")}, {"cohort", "Only its robots.", text}}, Answer: health.Overview{}},
 	{Route: "GET /v1/watch", Tag: "Fleet", Summary: "Robots as they change, as server-sent events.", Query: []Parameter{filterParam, {"counts", "1: counts as well.", text}}, AnswerMedia: "text/event-stream"},
 	{Route: "GET /v1/things", Tag: "Fleet", Summary: "A page of robots; Link rel=\"next\" leads to the next.", Query: []Parameter{filterParam, {"sort", "Column, with - before it downwards.", text}, limit(registry.MaxLimit),
 		{"after", "Where the page before ended.", text}, {"presence", "A term of the filter.", text}, {"q", "A word of the filter.", text}, {"format", "csv and ndjson give all of them as a stream.", oneOf("json", "csv", "ndjson")}},
@@ -247,7 +249,7 @@ var All = []Operation{
 	{Route: "DELETE /v1/cohorts/{cohort}", Tag: "Cohorts", Summary: "Forget one; refused while another asks for it."},
 	{Route: "GET /v1/alerts", Tag: "Alerts", Summary: "Problems that many robots of one release have: those that fire, then the latest resolved.", Answer: []alert.Alert{}},
 	{Route: "GET /v1/alerts/rule", Tag: "Alerts", Summary: "When an alert fires.", Answer: alert.Rule{}},
-	{Route: "PUT /v1/alerts/rule", Tag: "Alerts", Summary: "Change when an alert fires.", Body: alertapi.Rule{}, Answer: alert.Rule{}},
+	{Route: "PUT /v1/alerts/rule", Tag: "Alerts", Summary: "Change when an alert fires.", Body: alert.Wanted{}, Answer: alert.Rule{}},
 	{Route: "POST /v1/bulk/preview", Tag: "Bulk jobs", Summary: "What would be done, and to how many.", Body: bulkapi.Request{}, Answer: bulk.Preview{}},
 	{Route: "POST /v1/bulk", Tag: "Bulk jobs", Summary: "Do one thing to many robots; the same key again is the same job.", Body: bulkapi.Request{}, Answer: bulk.Job{}},
 	{Route: "GET /v1/bulk", Tag: "Bulk jobs", Summary: "The newest first.", Query: []Parameter{limit(500)}, Answer: []bulk.Job{}},

@@ -1,0 +1,127 @@
+// Package healthwire wires the slice of the fleet's health, and keeps the sums of events that it and the alerts read.
+package healthwire
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"kennel/cloud/alert"
+	"kennel/cloud/cohort"
+	"kennel/cloud/console/page"
+	"kennel/cloud/das"
+	"kennel/cloud/das/daspg"
+	"kennel/cloud/health"
+	"kennel/cloud/health/healthapi"
+	"kennel/cloud/owner/ownerpg"
+	"kennel/cloud/registry"
+	"kennel/cloud/registry/filter"
+	"kennel/cloud/vitals/vitalspg"
+	"kennel/cloud/wire"
+	"kennel/infra/jobs"
+	"kennel/infra/logging"
+	"kennel/infra/thing"
+	"kennel/jdocs"
+	"kennel/jdocs/jdocspg"
+)
+
+const (
+	maxRobots = 1_000_000
+	lowest    = 5 // robots with the lowest batteries
+)
+
+// Wire wires the slice. eventDays is how long events are kept; alarms is told when crashes or faults came.
+func Wire(b wire.Base, events *das.Service, eventDays int, robots *registry.Service, cohorts *cohort.Service, alarms *alert.Service) wire.Slice {
+	sums := daspg.Open(b.Pool)
+	member := func(ctx context.Context, name string) ([]thing.ID, error) {
+		if _, err := cohorts.Get(ctx, name); err != nil {
+			return nil, err
+		}
+		ids, err := robots.Select(ctx, of(name), maxRobots)
+		if ids == nil {
+			ids = []thing.ID{}
+		}
+		return ids, err
+	}
+	svc := &health.Service{Sums: sums, Now: time.Now, Fleet: health.Fleet{Cohort: member, Battery: battery(robots, vitalspg.New(b.Pool)),
+		Funnel: funnel(robots, ownerpg.New(b.Pool), jdocspg.New(b.Pool))}}
+	return wire.Slice{
+		Routes: wire.Routes(func(mux *http.ServeMux, _ wire.Doors) { healthapi.Mount(mux, svc, b.Log) }),
+		Pages:  []page.Extra{healthapi.Page(svc, cohorts.List)},
+		Runs: []wire.Run{{Name: "event sums", Role: wire.Jobs, Run: func(ctx context.Context) error {
+			failed := func(err error) { b.Log.WarnContext(ctx, "events not summed up", logging.Err, err) }
+			return events.KeepSums(ctx, sums.Roll, func(ctx context.Context) {
+				if err := alarms.Look(ctx); err != nil && ctx.Err() == nil {
+					failed(err)
+				}
+			}, failed)
+		}}},
+		Jobs: []jobs.Job{{Name: "das.sums", Every: time.Hour, Run: func(ctx context.Context) error {
+			now := time.Now().UTC()
+			return sums.ForgetRobots(ctx, now.Add(-das.KeepHours), now.Add(-min(das.KeepDays, time.Duration(eventDays)*das.Day)).Truncate(das.Day), func(ctx context.Context) (map[string][]thing.ID, error) {
+				list, err := cohorts.List(ctx)
+				out := map[string][]thing.ID{}
+				for _, c := range list {
+					if out[c.Name], err = member(ctx, c.Name); err != nil {
+						return nil, err
+					}
+				}
+				return out, err
+			})
+		}}},
+	}
+}
+
+// of is the filter of a cohort; "" is the whole fleet.
+func of(cohort string) filter.Filter {
+	if cohort == "" {
+		return filter.Filter{}
+	}
+	return filter.MustParse(string(filter.Cohort) + ":" + cohort) // its name was found
+}
+
+func battery(robots *registry.Service, curves *vitalspg.Store) func(context.Context, string, []thing.ID) (health.Battery, error) {
+	return func(ctx context.Context, cohort string, things []thing.ID) (out health.Battery, err error) {
+		counts, err := robots.Counts(ctx, of(cohort))
+		if err != nil {
+			return out, err
+		}
+		out.Levels, out.Lowest = []health.Count{}, []health.Lowest{}
+		for _, l := range counts.Battery {
+			out.Levels = append(out.Levels, health.Count{Name: l.Value, Robots: l.Count})
+		}
+		ids, volts, err := curves.Lowest(ctx, time.Now().Add(-24*time.Hour), things, lowest)
+		for i, id := range ids {
+			out.Lowest = append(out.Lowest, health.Lowest{Thing: id, Volts: volts[i]})
+		}
+		return out, err
+	}
+}
+
+func funnel(robots *registry.Service, owners *ownerpg.Store, docs *jdocspg.Store) func(context.Context, string, []thing.ID) ([]health.Count, error) {
+	return func(ctx context.Context, cohort string, things []thing.ID) ([]health.Count, error) {
+		f := of(cohort)
+		if things == nil {
+			var err error
+			if things, err = robots.Select(ctx, f, maxRobots); err != nil {
+				return nil, err
+			}
+		}
+		never, err := filter.Of(filter.Presence, filter.Never)
+		if err != nil {
+			return nil, err
+		}
+		never.Not = true
+		online, err := robots.Counts(ctx, f.With(never))
+		if err != nil {
+			return nil, err
+		}
+		claimed, err := owners.Owned(ctx, things)
+		if err != nil {
+			return nil, err
+		}
+		set, err := docs.Having(ctx, jdocs.RobotSettings, things)
+		return []health.Count{{Name: "registered", Robots: len(things)}, {Name: "claimed by an owner", Robots: claimed},
+			{Name: "online at least once", Robots: online.Total}, {Name: "with settings", Robots: set}}, err
+	}
+}
