@@ -49,6 +49,7 @@ type Config struct {
 	OnUp          func()                                                                     // there is a connection, and every part was told
 	OnDown        func(error)                                                                // a connection ended or could not be made
 	Changed       func()                                                                     // there is news for the report
+	Mirror        func(*events.Event)                                                        // sees each recorded event; nil: nothing does
 	Slots         Slots                                                                      // nil: the robot installs no releases
 	Needs         func(battery, charger bool) error                                          // which of them keeps the robot from an update
 	Local         func() (time.Time, bool)                                                   // the robot's local time, if known
@@ -97,7 +98,7 @@ func New(robot info.Robot, cfg Config) (*Cloud, error) {
 	c.presence = presence.New(robot.Boot, cfg.Status, presence.Every(cmp.Or(cfg.Interval, presence.Interval)), presence.Clock(robot.Now))
 	var err error
 	c.events, err = das.New(das.Config{Root: robot.Root, Thing: robot.Thing, BootID: robot.Boot, RobotVersion: robot.OS, Uptime: robot.Uptime,
-		Synced: c.ClockRight, Now: robot.Now, Log: robot.Log, FlushInterval: cfg.Flush, Frugal: robot.Frugal})
+		Synced: c.ClockRight, Now: robot.Now, Log: robot.Log, Mirror: cfg.Mirror, FlushInterval: cfg.Flush, Frugal: robot.Frugal})
 	if err == nil && robot.Recovery {
 		err = c.events.SetAllowUpload(false)
 	}

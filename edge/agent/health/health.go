@@ -2,18 +2,15 @@
 package health
 
 import (
-	"context"
 	"time"
 
 	"kennel/edge/agent/health/faults"
 	"kennel/edge/agent/health/nightly"
 	"kennel/edge/agent/health/vitals"
 	"kennel/edge/agent/info"
-	"kennel/edge/agent/info/hoststats"
 	"kennel/edge/agent/info/platform"
 	"kennel/edge/corelink"
 	"kennel/edge/faultcode"
-	"kennel/infra/api/events"
 	"kennel/infra/api/status"
 	"kennel/infra/logging"
 	"kennel/infra/runner"
@@ -118,35 +115,4 @@ func (h *Health) Services() []runner.Service {
 		all = append(all, runner.Service{Name: "faults", Run: h.faults.Run}, runner.Service{Name: "posted faults", Run: h.faults.Listen})
 	}
 	return all
-}
-
-// telemetry reports battery, loop and computer at intervals, and counts the time alive (Alive.seconds).
-func (h *Health) telemetry(ctx context.Context) error {
-	host := hoststats.Host(h.Dir)
-	report, alive := time.NewTicker(h.cfg.Telemetry), time.NewTicker(time.Minute)
-	defer report.Stop()
-	defer alive.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-report.C:
-			h.vitals.Periodic()
-			h.reportHost(host.Read())
-		case <-alive.C:
-			h.cfg.Stats(map[string]float64{"Alive.seconds": 60})
-		}
-	}
-}
-
-// reportHost says how the robot's computer is (VEC-DAS-14).
-func (h *Health) reportHost(s hoststats.Sample) {
-	for _, e := range []events.Event{
-		{Name: "robot.memory_info", I1: events.Num(s.MemTotalKiB), I2: events.Num(s.MemAvailableKiB), I3: events.Num(s.SelfKiB)},
-		{Name: "robot.cpu_info", I1: events.Num(s.LoadMilli)},
-		{Name: "robot.disk_info", I1: events.Num(s.DiskTotalMiB), I2: events.Num(s.DiskFreeMiB)},
-	} {
-		e.Source = "agentd"
-		h.Emit(e)
-	}
 }

@@ -61,6 +61,13 @@ func (s *supervised) handle(m corelink.Message, h *faults.Handler) {
 	}
 }
 
+// pid returns robotd's process number; 0: not known.
+func (s *supervised) pid() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.core.Pid
+}
+
 // Stop ends robotd, if service is that. It cannot stop other services: their command stops them before it starts them.
 func (s *supervised) Stop(ctx context.Context, service string, patience time.Duration) error {
 	s.mu.Lock()

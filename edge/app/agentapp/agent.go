@@ -84,6 +84,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	services = append(services, a.people.Services()...)
 	services = append(services, a.health.Services()...)
 	services = append(services, a.logs.Services()...)
+	services = append(services, a.cfg.Console.Services(a.Robot)...)
 	if !a.Frugal {
 		services = append(services, runner.Service{Name: "diagnosis", Run: a.report.Run})
 		services = append(services, a.start.services()...)

@@ -22,6 +22,7 @@ import (
 	"kennel/edge/agent/info/platform"
 	"kennel/edge/agent/info/recovery"
 	"kennel/edge/agent/info/robotfs"
+	"kennel/edge/app/agentapp/local"
 	"kennel/edge/bootparam"
 	"kennel/edge/corelink"
 	"kennel/edge/faultcode"
@@ -34,6 +35,8 @@ import (
 type Config struct {
 	Root string // the robot's folder by name, for files that no os.Root reaches
 	Log  *slog.Logger
+	// Console is the text log behind Log; nil: there is no other program whose log it must fit.
+	Console *local.Console
 	// Telemetry is how often battery and loop are reported as events; 30 s.
 	Telemetry time.Duration
 	// Flush is how long events wait for company before they are sent; 2 s.
@@ -127,9 +130,6 @@ kept, nobody can claim the robot. The cloud sees it and may command it, if it ha
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var err error
-			if cfg.Log, err = logging.New(cmd.ErrOrStderr(), level, "text"); err != nil {
-				return cli.Usage("-log-level: %w", err)
-			}
 			if cfg.Root, err = filepath.Abs(cfg.Root); err != nil {
 				return err
 			}
@@ -142,6 +142,10 @@ kept, nobody can claim the robot. The cloud sees it and may command it, if it ha
 				return cli.Usage("-root: want the robot's folder: %w", err)
 			}
 			defer root.Close() // all writes are synced
+			if cfg.Console, err = local.OpenConsole(root, cmd.ErrOrStderr(), level); err != nil {
+				return err
+			}
+			cfg.Log = cfg.Console.Log
 			env := robotfs.LoadEnv(root, info.EnvFile, getenv)
 			cfg.Telemetry = env.Millis("TELEMETRY_MS", defaultTelemetry, 10*time.Millisecond, 24*time.Hour)
 			cfg.Flush = env.Millis("FLUSH_MS", defaultFlush, 10*time.Millisecond, time.Hour)

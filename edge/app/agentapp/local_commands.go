@@ -11,7 +11,7 @@ import (
 	"kennel/edge/agent/health/diagnosis"
 	"kennel/edge/agent/health/faults"
 	"kennel/edge/agent/people"
-	"kennel/edge/emr"
+	"kennel/edge/app/agentapp/local"
 	"kennel/edge/faultcode"
 	"kennel/infra/cli"
 	"kennel/infra/cli/version"
@@ -22,8 +22,8 @@ const rootFlag = "root"
 
 // localCommands are for people at the robot: some read its files, others ask the agentd that runs.
 func localCommands() []*cobra.Command {
-	return []*cobra.Command{doctorCommand(), emrCommand(), codeCommand(), exchangeCommand(), authorizedCommand(), clearCommand(), faultCommand(),
-		updateCommand(), logCommand()}
+	return append([]*cobra.Command{doctorCommand(), codeCommand(), exchangeCommand(), authorizedCommand(), clearCommand(), faultCommand(),
+		updateCommand(), logCommand()}, local.Commands(atRobot)...)
 }
 
 // atRobot makes run's command one about the robot below -root.
@@ -63,20 +63,6 @@ the way itself, beside a running agentd or without one, and changes nothing. Exi
 	})
 	cmd.Flags().BoolVar(&offline, "offline", false, "show what agentd left, and try nothing")
 	return cmd
-}
-
-func emrCommand() *cobra.Command {
-	return atRobot(&cobra.Command{Use: "emr", Short: "Print the electronic medical record", Example: "  agentd emr -root ./r1"},
-		func(cmd *cobra.Command, root *os.Root) error {
-			r, err := emr.Read(root)
-			if err != nil {
-				return err
-			}
-			if cli.JSON(cmd) {
-				return cli.Print(cmd, r, nil)
-			}
-			return r.Dump(cmd.OutOrStdout())
-		})
 }
 
 func codeCommand() *cobra.Command {

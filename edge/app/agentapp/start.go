@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"maps"
+	"net/http"
 	"os"
 	"time"
 
@@ -15,11 +16,13 @@ import (
 	"kennel/edge/agent/info/platform"
 	"kennel/edge/agent/orders"
 	"kennel/edge/agent/people"
+	"kennel/edge/app/agentapp/local"
 	"kennel/edge/app/agentapp/memory"
 	"kennel/edge/body/mono"
 	"kennel/edge/coreclient"
 	"kennel/edge/corelink"
 	"kennel/edge/stages"
+	"kennel/infra/api/events"
 	"kennel/infra/cli/version"
 	"kennel/infra/errs"
 	"kennel/infra/logging"
@@ -88,8 +91,13 @@ func (a *Agent) openEvents(context.Context) (err error) {
 	if err != nil {
 		a.Log.Error("settings ignored", logging.Err, err)
 	}
+	a.Log = local.Errors(a.Log, func(e events.Event) {
+		if c := a.cloud; c != nil { // else the events are not open
+			c.Emit(e)
+		}
+	})
 	a.cloud, err = cloud.New(a.Robot, cloud.Config{TracePermille: a.cfg.TracePermille, KeepEvents: !ways.Events, Consented: func() { a.logs.Look() }, Flush: a.cfg.Flush, Interval: a.cfg.Status, Status: a.status,
-		Dial: a.cfg.Dial, OnUp: a.cfg.OnUp, OnDown: a.cfg.OnDown, Changed: a.report.Changed, Slots: a.slots,
+		Dial: a.cfg.Dial, OnUp: a.cfg.OnUp, OnDown: a.cfg.OnDown, Changed: a.report.Changed, Mirror: a.cfg.Console.Event, Slots: a.slots,
 		Needs:  func(battery, charger bool) error { return a.health.Needs(battery, charger) },
 		Local:  func() (time.Time, bool) { return a.localTime() },
 		Reboot: func(ctx context.Context) error { return a.health.Reboot(ctx) }})
@@ -121,11 +129,17 @@ func (a *Agent) makeParts(context.Context) error {
 }
 
 func (a *Agent) meetPeople(context.Context) (err error) {
-	local := updateRequests(a.cloud.Release())
-	maps.Copy(local, logRequests(a.logs))
 	a.people, err = people.New(a.Robot, people.Config{Ask: a.cloud, Linked: a.cloud.Linked, Believed: a.cloud.Believed, Fault: a.health.Fault,
-		Consent: a.cloud.Consent, Named: a.meetCore, Restart: a.startAnew, Local: local})
+		Consent: a.cloud.Consent, Named: a.meetCore, Restart: a.startAnew, Local: a.requests()})
 	return err
+}
+
+// requests are those that other programs of the robot make on agentd's socket, beside those about people.
+func (a *Agent) requests() map[string]http.Handler {
+	all := updateRequests(a.cloud.Release())
+	maps.Copy(all, logRequests(a.logs))
+	maps.Copy(all, local.Requests(a.cloud.Events()))
+	return all
 }
 
 // start records agentd's start. A frugal agent does not report it: the start of many robots in one process says nothing about one robot.

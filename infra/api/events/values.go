@@ -72,6 +72,7 @@ var (
 	session  = layout{s: fields{"id"}} // VEC-DAS-18
 	happened = layout{i: fields{"times"}}
 	firmware = fields{"status", "attempts", "took/ms"}
+	degrees  = fields{"least/m°C", "most/m°C", "mean/m°C", "samples"}
 	loop     = fields{"cycles", "worst/us"}
 	uploads  = fields{"batches stored", "batches failed", "events dropped"}
 	movement = layout{fields{"order", "outcome", "reasons"}, fields{"moved/mm or mrad", "of/mm or mrad"}}
@@ -79,11 +80,20 @@ var (
 
 // layouts names the values of the events whose layout is known: those that our robots send, and those that the source documents (VEC-DAS-11).
 var layouts = map[string]layout{
-	"robot.boot_info":             {s: fields{"release", "system", "boot"}},
+	"robot.boot_info":             {fields{"release", "system", "boot"}, fields{"recovery/" + yesNo, "uptime/ms"}},
 	"robot.init.time_spent_ms":    {fields{"step", "program", "problem"}, fields{"took/ms", "began after/ms"}},
 	"robot.memory_info":           {i: fields{"memory/KiB", "available/KiB", "agent/KiB"}},
-	"robot.cpu_info":              {i: fields{"load/thousandths"}},
-	"robot.disk_info":             {i: fields{"disk/MiB", "free/MiB"}},
+	"robot.cpu_info":              {fields{"governor", "set speed", "throttled"}, fields{"load/thousandths", "clock/kHz", "limit/kHz", "temperature/m°C"}}, // VEC-DAS-14
+	"robot.disk_info":             {fields{"problem"}, fields{"disk/MiB", "free/MiB", "flash/MiB", "medical record valid/" + yesNo}},
+	"robot.service_info":          {fields{"service"}, fields{"processor/thousandths", "memory/KiB", "threads"}},
+	"robot.wifi_info":             {fields{"address", "network", "IP", "valid"}, fields{"received/bytes", "sent/bytes", "receive errors", "send errors"}}, // VEC-DAS-13
+	"wifi.initial_state":          {fields{"network"}, fields{"connected/" + yesNo}},
+	"wifi.connection":             {s: fields{"network", "address"}},
+	"wifi.disconnection":          {s: fields{"network"}},
+	"ntp.timesync":                {i: fields{"uptime/ms"}},
+	"cpu.temperature_stats":       {i: degrees},
+	"battery.temperature_stats":   {i: degrees},
+	"log.error":                   {s: fields{"message", "error"}},              // VEC-DAS-07
 	"robot.fault_code":            {fields{"fault", "service"}, fields{"code"}}, // VEC-DAS-11
 	"robot.shutdown_reason":       {s: fields{"reason"}},
 	"robot.maintenance_reboot":    {fields{"outcome", "reason", "at"}, fields{"uptime/s"}}, // VEC-DAS-11

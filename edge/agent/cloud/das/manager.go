@@ -31,6 +31,7 @@ type Config struct {
 	Synced       func() bool          // whether the clock was set from the network (VEC-BOOT-14); nil: always
 	Now          func() time.Time     // the robot's clock, for the times of events; nil: the system's
 	Log          *slog.Logger
+	Mirror       func(*events.Event) // sees each recorded event, as the text log does (VEC-LOG-09); nil: nothing does
 
 	FlushInterval time.Duration // between batches while there is something to send; 2 s
 	SyncInterval  time.Duration // within which an event is durable; 500 ms
@@ -188,6 +189,14 @@ func (m *Manager) Log(source, name string, texts []string, numbers ...int64) {
 }
 
 func (m *Manager) emit(e events.Event, urgent bool) (seq, ticket uint64, err error) {
+	seq, ticket, err = m.record(&e, urgent)
+	if err == nil && m.conf.Mirror != nil {
+		m.conf.Mirror(&e)
+	}
+	return seq, ticket, err
+}
+
+func (m *Manager) record(e *events.Event, urgent bool) (seq, ticket uint64, err error) {
 	e.RobotID, e.BootID = m.conf.Thing.Serial(), m.conf.BootID
 	e.RobotVersion = cmp.Or(e.RobotVersion, m.conf.RobotVersion)
 	e.Unsynced = !m.conf.Synced()
@@ -202,7 +211,7 @@ func (m *Manager) emit(e events.Event, urgent bool) (seq, ticket uint64, err err
 	if !m.allowed {
 		return 0, 0, ErrOptedOut
 	}
-	m.session.apply(&e)
+	m.session.apply(e)
 	e.Seq = m.next
 	e.Fit()
 	if err := e.Validate(); err != nil {
@@ -212,7 +221,7 @@ func (m *Manager) emit(e events.Event, urgent bool) (seq, ticket uint64, err err
 		m.lost++
 		return 0, 0, ErrFull
 	}
-	m.pend = append(events.AppendLine(m.pend, &e), '\n')
+	m.pend = append(events.AppendLine(m.pend, e), '\n')
 	m.pendN++
 	m.pendLast = e.Seq
 	m.urgent = m.urgent || urgent

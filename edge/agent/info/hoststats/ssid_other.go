@@ -1,0 +1,5 @@
+//go:build !linux
+
+package hoststats
+
+func ssid(string) string { return "" }

@@ -1,0 +1,203 @@
+package local
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"kennel/edge/agent/experiments"
+	"kennel/edge/agent/info"
+	"kennel/edge/agent/info/hoststats"
+	"kennel/edge/agent/info/platform"
+	"kennel/edge/agent/info/robotfs"
+	"kennel/edge/agent/people"
+	"kennel/edge/emr"
+	"kennel/infra/api/events"
+	"kennel/infra/cli"
+	"kennel/infra/thing"
+)
+
+// AtRobot makes run's command one about the robot below -root.
+type AtRobot func(cmd *cobra.Command, run func(cmd *cobra.Command, root *os.Root) error) *cobra.Command
+
+// Commands returns the commands of this package.
+func Commands(at AtRobot) []*cobra.Command {
+	return []*cobra.Command{emrCommand(at), eventCommand(at), profileCommand(at), experimentsCommand(at)}
+}
+
+func emrCommand(at AtRobot) *cobra.Command {
+	return at(&cobra.Command{Use: "emr", Short: "Print the electronic medical record", Example: "  agentd emr -root ./r1"},
+		func(cmd *cobra.Command, root *os.Root) error {
+			r, err := emr.Read(root)
+			if err != nil {
+				return err
+			}
+			if cli.JSON(cmd) {
+				return cli.Print(cmd, r, nil)
+			}
+			return r.Dump(cmd.OutOrStdout())
+		})
+}
+
+// eventCommand is the original's vic-log-event (VEC-DAS-17).
+func eventCommand(at AtRobot) *cobra.Command {
+	var source, level string
+	cmd := at(&cobra.Command{
+		Use: "event CODE [VALUE]...", Short: "Post an event, as a program of the robot does",
+		Long: `Post an event to the agentd that runs. CODE is its name, module.name. A whole number is the next of i1 to i4, any other VALUE the next of s1 to s4;
+s1=TEXT and i1=NUMBER name the field. The event is on disk when the command ends. Programs without this command may write a line of
+@name, s1 to s4, i1 to i4 with unit separators (1F) between them to run/das_events.`,
+		Example: "  agentd event robot.poked -root ./r1\n  agentd event robot.docking.status docked i2=3 -source my-script -root ./r1",
+	}, func(cmd *cobra.Command, root *os.Root) error {
+		e, err := parseEvent(cmd.Flags().Args())
+		if err != nil {
+			return err
+		}
+		e.Source, e.Level = source, events.Level(level)
+		_, err = people.Ask[people.Nothing](cmd.Context(), root, "/event", e)
+		return err
+	})
+	cmd.Args = cobra.MinimumNArgs(1)
+	cmd.Flags().StringVar(&source, "source", "vic-log-event", "the program that it is from")
+	cmd.Flags().StringVar(&level, "level", "info", "debug, info, warning or error")
+	return cmd
+}
+
+// parseEvent reads the arguments of eventCommand.
+func parseEvent(args []string) (e events.Event, err error) {
+	e.Name = strings.TrimSpace(args[0])
+	if err := events.CheckName(e.Name); err != nil {
+		return e, cli.Usage("%w", err)
+	}
+	texts, numbers := [...]*string{&e.S1, &e.S2, &e.S3, &e.S4}, [...]*events.Int{&e.I1, &e.I2, &e.I3, &e.I4}
+	s, i := 0, 0
+	for _, arg := range args[1:] {
+		key, value, named := strings.Cut(arg, "=")
+		if named = named && len(key) == 2 && (key[0] == 's' || key[0] == 'i') && '1' <= key[1] && key[1] <= '4'; !named {
+			value = arg
+		}
+		n, nerr := strconv.ParseInt(value, 10, 64)
+		switch number := nerr == nil; {
+		case named && key[0] == 's':
+			s = int(key[1] - '1')
+			number = false
+		case named:
+			if i = int(key[1] - '1'); !number {
+				return e, cli.Usage("%s %.40q: want a 64-bit integer", key, value)
+			}
+		}
+		if nerr == nil && (!named || key[0] == 'i') {
+			if i >= len(numbers) {
+				return e, cli.Usage("value %.40q: i1 to i4 are given", arg)
+			}
+			*numbers[i] = events.Num(n)
+			i++
+		} else {
+			if s >= len(texts) {
+				return e, cli.Usage("value %.40q: s1 to s4 are given", arg)
+			}
+			*texts[s] = value
+			s++
+		}
+	}
+	return e, nil
+}
+
+// profileCommand is the original's vic-powerstatus.sh (VEC-DAS-15). It runs only when it is called.
+func profileCommand(at AtRobot) *cobra.Command {
+	var every time.Duration
+	var count int
+	var pids []int
+	cmd := at(&cobra.Command{
+		Use: "profile", Short: "Print clock and temperature of the processor, and the load of each service, at intervals",
+		Long: `Print clock and temperature of the processor, and processor time and memory of the robot's services, every ten seconds until it is interrupted.
+It needs no agentd. Of a simulated robot, whose root has no proc, it knows no service: -pid names them.`,
+		Example: "  agentd profile\n  agentd profile -every 1s -count 60 -pid 4711 -root ./r1",
+	}, func(cmd *cobra.Command, root *os.Root) error {
+		if every < 10*time.Millisecond {
+			return cli.Usage("-every %v: want 10ms or more", every)
+		}
+		known := map[string]int{}
+		for _, pid := range pids {
+			known[strconv.Itoa(pid)] = pid
+		}
+		source := hoststats.Robot(root, cmd.Flag("root").Value.String())
+		var meter hoststats.Meter
+		meter.Measure(source.Processes(known), time.Now())
+		tick := time.NewTicker(every)
+		defer tick.Stop()
+		for n := 0; count == 0 || n < count; n++ {
+			select {
+			case <-cmd.Context().Done():
+				return nil
+			case <-tick.C:
+			}
+			now := time.Now()
+			p := profile{now, source.Read().CPU, meter.Measure(source.Processes(known), now)}
+			if err := cli.Print(cmd, p, p.rows); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	f := cmd.Flags()
+	f.DurationVar(&every, "every", 10*time.Second, "time between two looks")
+	f.IntVar(&count, "count", 0, "looks until it ends; 0: until it is interrupted")
+	f.IntSliceVar(&pids, "pid", nil, "process to look at beside the robot's services; may be repeated")
+	return cmd
+}
+
+// profile is one look.
+type profile struct {
+	At    time.Time        `json:"at"`
+	CPU   hoststats.CPU    `json:"cpu"`
+	Loads []hoststats.Load `json:"services"`
+}
+
+func (p profile) rows(t *cli.Table) {
+	t.Row(p.At.Format(time.TimeOnly), "processor", fmt.Sprintf("%d kHz", p.CPU.KHz), fmt.Sprintf("%.1f °C", float64(p.CPU.MilliC)/1000))
+	for _, l := range p.Loads {
+		t.Row(p.At.Format(time.TimeOnly), l.Name, fmt.Sprintf("%.1f %%", float64(l.Permille)/10), fmt.Sprintf("%d KiB", l.KiB))
+	}
+}
+
+func experimentsCommand(at AtRobot) *cobra.Command {
+	return at(&cobra.Command{
+		Use: "experiments", Short: "Say which variation of each experiment the robot has, and why",
+		Long: `Say which variation of each experiment the robot has now, and why. The experiments are in ` + experiments.File + `.
+The robot's tags are its serial, its id, its species, its release, and those of AUDIENCE_TAGS in ` + info.EnvFile + `.`,
+		Example: "  agentd experiments -root ./r1",
+	}, func(cmd *cobra.Command, root *os.Root) error {
+		id, err := platform.ID(root)
+		if err != nil {
+			return err
+		}
+		env := robotfs.LoadEnv(root, info.EnvFile, cli.Getenv(cmd.Context()))
+		plan, err := experiments.Load(root)
+		if err != nil {
+			return err
+		}
+		out := []experiments.Assignment{}
+		for _, e := range plan.Experiments {
+			out = append(out, e.Assign(subject(id, platform.OSVersion(root), env), time.Now()))
+		}
+		return cli.Print(cmd, out, func(t *cli.Table) {
+			if len(out) == 0 {
+				t.Text("no experiments")
+			}
+			for _, a := range out {
+				t.Row(a.Key, a.Variation, a.Why)
+			}
+		})
+	})
+}
+
+// subject is the robot as experiments see it.
+func subject(id thing.ID, release string, env *robotfs.Env) experiments.Robot {
+	tags := append(strings.Fields(env.String("AUDIENCE_TAGS", "")), id.String(), string(id.Species()), release)
+	return experiments.Robot{Serial: id.Serial(), Tags: tags}
+}

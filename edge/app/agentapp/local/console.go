@@ -1,0 +1,94 @@
+// Package local is agentd at the robot itself: its text log, the events that other programs post, and commands for people there.
+package local
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+
+	"kennel/edge/agent/cloud/das"
+	"kennel/edge/agent/experiments"
+	"kennel/edge/agent/info"
+	"kennel/edge/agent/info/eventlog"
+	"kennel/edge/agent/info/robotfs"
+	"kennel/edge/agent/people"
+	"kennel/edge/consolefilter"
+	"kennel/infra/api/events"
+	"kennel/infra/cli"
+	"kennel/infra/errs"
+	"kennel/infra/logging"
+	"kennel/infra/runner"
+)
+
+// Console is agentd's text log.
+type Console struct {
+	Log    *slog.Logger
+	filter *consolefilter.Filter
+	lines  *eventlog.Log
+}
+
+// OpenConsole returns the log that w takes, filtered by the file of the robot below root (VEC-DGN-07).
+func OpenConsole(root *os.Root, w io.Writer, level string) (*Console, error) {
+	var base slog.Level
+	if err := base.UnmarshalText([]byte(level)); err != nil {
+		return nil, cli.Usage("-log-level %q: want debug, info, warn or error", level)
+	}
+	filter, ferr := consolefilter.Open(root, base)
+	c := &Console{filter: filter, lines: eventlog.NewLog(w, filter.Events)}
+	all, err := logging.New(c.lines, "debug", "text")
+	if err != nil {
+		return nil, err
+	}
+	if c.Log = slog.New(filter.Handler(all.Handler())); ferr != nil {
+		c.Log.Error("settings ignored", logging.Err, ferr)
+	}
+	return c, nil
+}
+
+// Event writes an event into the log; a nil Console has no log.
+func (c *Console) Event(e *events.Event) {
+	if c != nil {
+		c.lines.Event(e)
+	}
+}
+
+// Errors returns a log whose errors are events, too.
+func Errors(log *slog.Logger, emit func(events.Event)) *slog.Logger {
+	return slog.New(eventlog.Errors(log.Handler(), emit))
+}
+
+// Services follow the filter's file, the events of other programs and the experiments. A frugal robot shares its process, and has none of them.
+func (c *Console) Services(r info.Robot) (all []runner.Service) {
+	if r.Frugal {
+		return nil
+	}
+	if c != nil {
+		all = append(all, runner.Service{Name: "console filter", Run: func(ctx context.Context) error { return c.filter.Watch(ctx, r.Log) }})
+	}
+	return append(all,
+		runner.Service{Name: "foreign events", Run: func(ctx context.Context) error { return eventlog.Listen(ctx, r.Root, r.Emit, r.Log) }},
+		runner.Service{Name: "experiments", Run: func(ctx context.Context) error {
+			return experiments.Follow(ctx, r.Root, subject(r.Thing, r.OS, robotfs.LoadEnv(r.Root, info.EnvFile, r.Getenv)), r.Now, r.Emit, r.Log)
+		}})
+}
+
+// Requests are those of the socket for events.
+//
+//	POST /event  events.Event -> {}  records it; it is on disk when the answer comes
+func Requests(m *das.Manager) map[string]http.Handler {
+	return map[string]http.Handler{"POST /event": people.Answer(func(ctx context.Context, e events.Event) (people.Nothing, error) {
+		_, err := m.EmitDurable(ctx, eventlog.Foreign(e))
+		switch {
+		case errors.Is(err, das.ErrOptedOut):
+			err = errs.Coded(errs.Denied, "opted_out", "%w", err)
+		case errors.Is(err, das.ErrFull), ctx.Err() != nil:
+			err = errs.New(errs.Unavailable, "%w", err)
+		case err != nil:
+			err = errs.New(errs.Invalid, "%w", err)
+		}
+		return people.Nothing{}, err
+	})}
+}
