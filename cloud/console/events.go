@@ -24,6 +24,8 @@ import (
 // Events is the pages' access to robots' events; *das.Service is one.
 type Events interface {
 	List(ctx context.Context, f das.Filter, limit int, before das.Cursor) ([]das.Record, error)
+	Counts(ctx context.Context, q das.CountsQuery) (das.Counts, error)
+	Losses(ctx context.Context, id thing.ID, from, to time.Time) ([]das.Loss, error)
 	Tail(ctx context.Context, f das.Filter, fn func(das.Record) error) error
 }
 
@@ -47,8 +49,7 @@ type eventFilter struct {
 	Text  string // part of the values or the name, any case
 }
 
-// levels from the least grave on.
-var levels = []events.Level{events.Debug, events.Info, events.Warning, events.Error}
+var levels = das.Levels
 
 // gravity orders levels; one that is not known here is as grave as info.
 func gravity(l events.Level) int {
@@ -105,11 +106,12 @@ type eventRow struct {
 	Level    string
 	Name     string
 	Values   []events.Value
-	One      bool // the list is of one robot
+	Misfit   string // in what it does not fit its description
+	One      bool   // the list is of one robot
 }
 
 func newEventRow(r *das.Record, one bool) eventRow {
-	return eventRow{r.Thing, r.Received, string(r.Level), r.Name, r.Values(), one}
+	return eventRow{r.Thing, r.Received, string(r.Level), r.Name, r.Values(), r.Misfit(), one}
 }
 
 type eventsView struct {

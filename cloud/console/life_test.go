@@ -250,3 +250,36 @@ func FuzzFlatten(f *testing.F) {
 		}
 	})
 }
+
+// TestEventsPage: the address is the question; the answer is a chart, a table and the events; what cannot be asked says what was expected, beside what was typed.
+func TestEventsPage(t *testing.T) {
+	mux, _ := open(t, &fleet{things: []registry.Thing{nasty()}})
+	for _, tt := range []struct {
+		query string
+		want  []string
+		not   string
+	}{
+		{"", []string{`value="1h"`, "61 events of 2 robots", "1 do not fit their description", `<div class="board"`, "<span>Robots</span>", "format=parquet"}, "Not asked"},
+		{"since=2026-05-06T00:00:00Z&until=2026-05-06T12:00:01Z", []string{`rel="next"`, "before=", "battery.periodic_log"}, "Not asked"},
+		{"name=battery.low&of=battery&by=day&since=3d", []string{"Values of battery.low: i1 battery (mV)", "Median of i1", "p99 9", `<option selected>day</option>`}, "<script>alert"},
+		{"by=event", []string{"&lt;script&gt;", `name=%3Cscript%3E`}, "<script>alert"},
+		{"value=i1%3Clots", []string{"Not asked", "want a whole one of 64 bits", `value="i1&lt;lots"`}, "The latest"},
+		{"nonsense=1", []string{"Not asked", "want thing, robots"}, "The latest"},
+		{"source=slow", []string{"Not counted", "choose a shorter time", "The latest"}, "61 events"},
+		{"thing=vic:00e20100&before=x", []string{"Not asked", "microseconds~thing~boot~seq"}, "The latest"},
+	} {
+		w := do(t, mux, auth.Viewer, "GET", "/events?"+tt.query, "")
+		body := w.Body.String()
+		for _, want := range tt.want {
+			if w.Code != 200 || !strings.Contains(body, want) {
+				t.Errorf("%s: %d, no %s in\n%.3000s", tt.query, w.Code, want, body)
+			}
+		}
+		if strings.Contains(body, tt.not) {
+			t.Errorf("%s: it has %s", tt.query, tt.not)
+		}
+	}
+	if w := do(t, mux, auth.Owner, "GET", "/events", ""); w.Code != 403 {
+		t.Errorf("an owner gets %d", w.Code)
+	}
+}

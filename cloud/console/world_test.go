@@ -96,6 +96,30 @@ func (diary) List(_ context.Context, f das.Filter, limit int, before das.Cursor)
 	return out, nil
 }
 
+// Counts tells of three hours, and refuses a question about the program "slow".
+func (diary) Counts(_ context.Context, q das.CountsQuery) (das.Counts, error) {
+	if q.Filter.Source == "slow" {
+		return das.Counts{}, errs.Coded(errs.Exhausted, "too_long", "the database did not find this within 8s: choose a shorter time")
+	}
+	c := das.Counts{Since: q.Filter.Since, Until: q.Filter.Until, By: q.By, Of: q.Of, Total: das.Count{Events: 61, Robots: 2, Misfits: 1}}
+	for i := range 3 {
+		g := das.Count{Key: noon.Add(time.Duration(i-3) * time.Hour).Format(time.RFC3339), Events: 20, Robots: 2}
+		if !q.By.Time() {
+			g.Key = evil
+		}
+		if q.Of != "" {
+			g.Numbers = &das.Numbers{Count: 20, Min: 1, Max: 9, Mean: 5, P50: 5, P90: 8, P99: 9}
+		}
+		c.Groups = append(c.Groups, g)
+	}
+	c.Total.Numbers = c.Groups[0].Numbers
+	return c, nil
+}
+
+func (diary) Losses(context.Context, thing.ID, time.Time, time.Time) ([]das.Loss, error) {
+	return []das.Loss{{BootID: "b-1", First: 7, Last: 16, From: noon.Add(-40 * time.Minute), To: noon.Add(-30 * time.Minute)}}, nil
+}
+
 func (diary) Tail(ctx context.Context, _ das.Filter, fn func(das.Record) error) error {
 	for i := range 200 {
 		if err := fn(record(i)); err != nil {

@@ -45,15 +45,15 @@ type CountsQuery struct {
 // Count says how many events there were in one group.
 type Count struct {
 	Key     string   `json:"key"` // the hour or day it begins with, such as 2026-05-06T12:00:00Z; else the name
-	Events  int64    `json:"events"`
-	Robots  int64    `json:"robots"`
-	Misfits int64    `json:"misfits"` // events that do not fit their description
+	Events  uint64   `json:"events"`
+	Robots  uint64   `json:"robots"`
+	Misfits uint64   `json:"misfits"` // events that do not fit their description
 	Numbers *Numbers `json:"numbers,omitempty"`
 }
 
 // Numbers says how a number was distributed over those events that have it.
 type Numbers struct {
-	Count int64   `json:"count"`
+	Count uint64  `json:"count"`
 	Min   int64   `json:"min"`
 	Max   int64   `json:"max"`
 	Mean  float64 `json:"mean"`
