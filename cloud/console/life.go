@@ -59,7 +59,7 @@ type lifeView struct {
 // entry is one line of the journal.
 type entry struct {
 	At   time.Time
-	Kind string // presence, way in, setting, command, event
+	Kind string // presence, way in, setting, command, fault, crash, update, loss, event
 	Tone chart.Tone
 	Text string
 	By   string
@@ -70,7 +70,8 @@ type entry struct {
 const shortestLife = 10 * time.Minute
 
 // journalKinds are what the journal can be narrowed to.
-var journalKinds = []struct{ Kind, Label string }{{"", "All"}, {"presence", "Presence"}, {"way in", "Way in"}, {"setting", "Settings"}, {"command", "Commands"}, {"event", "Warnings"}}
+var journalKinds = []struct{ Kind, Label string }{{"", "All"}, {"presence", "Presence"}, {"way in", "Way in"}, {"setting", "Settings"}, {"command", "Commands"}, {"fault", "Faults"}, {"crash", "Crashes"}, {"update", "Updates"},
+	{"loss", "Lost events"}, {"event", "Warnings"}}
 
 func (c *console) life(ctx context.Context, q url.Values, h thingHead, report registry.Report) (lifeView, error) {
 	now := c.now()
@@ -99,6 +100,12 @@ func (c *console) life(ctx context.Context, q url.Values, h thingHead, report re
 	}
 	if c.Commands != nil && err == nil {
 		err = add(c.commandLane(ctx, h.ID, now))
+	}
+	if c.Events != nil && err == nil {
+		var lanes []chart.Lane
+		var told []entry
+		lanes, told, err = c.mishapLanes(ctx, h.ID, b.Axis)
+		b.Lanes, v.Journal = append(b.Lanes, lanes...), append(v.Journal, told...)
 	}
 	if c.Events != nil && err == nil {
 		err = add(c.eventLane(ctx, h.ID, b.Axis, &v.Unread))

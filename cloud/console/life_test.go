@@ -126,9 +126,14 @@ func TestLifeOnOneAxis(t *testing.T) {
 			t.Errorf("the journal of a day tells nothing about %s: %v", k.Kind, kinds)
 		}
 	}
-	for _, lane := range []string{"Presence", "Way in", "Settings", "Commands", "Events", "Battery", "Loop, p99 late"} {
+	for _, lane := range []string{"Presence", "Way in", "Settings", "Commands", "Faults", "Crashes", "Updates", "Lost events", "Events", "Battery", "Loop, p99 late"} {
 		if !strings.Contains(string(v.Board), "<span>"+lane+"</span>") {
 			t.Errorf("no lane %s", lane)
+		}
+	}
+	for kind, want := range map[string]string{"crash": "Crash of vic-engine, " + evil, "fault": "Fault vic-engine, " + evil, "update": "Download failed, " + evil, "loss": "10 events did not come (7 to 16 of boot b-1)"} {
+		if list := life("about=" + kind).Journal; len(list) == 0 || list[0].Text != want {
+			t.Errorf("%s: %+v; want %s", kind, list, want)
 		}
 	}
 	if want := noon.Add(-(lifeEvents - 1) * time.Minute); !v.Unread.Equal(want) {

@@ -87,6 +87,14 @@ func record(i int) das.Record {
 
 func (diary) List(_ context.Context, f das.Filter, limit int, before das.Cursor) ([]das.Record, error) {
 	var out []das.Record
+	if f.Names != nil { // one of each, and what came of a download
+		for i, name := range []string{"robot.ota_download_end", "robot.ota_download_start", "robot.crash", "robot.fault_code"} {
+			r := record(i + 1)
+			r.Name, r.S1, r.S2, r.I1 = name, "vic-engine", evil, events.Int{}
+			out = append(out, r)
+		}
+		return out, nil
+	}
 	for i := range 700 {
 		r := record(i)
 		if c := r.Cursor(); len(out) < limit && (before.Received.IsZero() || c.Received.Before(before.Received)) && !r.Received.Before(f.Since) {

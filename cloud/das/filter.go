@@ -22,6 +22,7 @@ type Filter struct {
 	Things  []thing.ID   // the robots that Robots selects; nil: all
 	Event   string       // prefix of the event's name
 	Name    string       // the event's name
+	Names   []string     // one of these is the event's name; nil: any; not in an address
 	Version string       // of the robot's release; a * at its end matches anything
 	Level   events.Level // at least so grave
 	Source  string       // the program

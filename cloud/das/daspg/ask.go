@@ -71,6 +71,9 @@ func where(f das.Filter, sql string, args []any) (string, []any) {
 	if f.Name != "" {
 		add("event = ?", f.Name)
 	}
+	if f.Names != nil {
+		add("event = ANY(?)", f.Names)
+	}
 	if begin, part := strings.CutSuffix(f.Version, "*"); part {
 		add("starts_with(robot_version, ?)", begin)
 	} else if f.Version != "" {
