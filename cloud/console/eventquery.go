@@ -15,7 +15,6 @@ import (
 	"kennel/cloud/console/chart"
 	"kennel/cloud/console/page"
 	"kennel/cloud/das"
-	"kennel/cloud/das/dasfile"
 	"kennel/infra/api/events"
 )
 
@@ -126,12 +125,8 @@ func (c *console) answer(ctx context.Context, v *queryView, q das.CountsQuery, b
 		return "/events?" + a.Encode()
 	}
 	v.Here = address()
-	for _, f := range dasfile.Formats {
-		a := url.Values{"format": {string(f)}}
-		for key, s := range fixed {
-			a[key] = s
-		}
-		v.Files = append(v.Files, link{Label: map[dasfile.Format]string{dasfile.CSV: "CSV", dasfile.NDJSON: "JSON lines", dasfile.Parquet: "Parquet"}[f], Address: "/v1/events/export?" + a.Encode()})
+	for _, f := range []struct{ format, label string }{{"csv", "CSV"}, {"ndjson", "JSON lines"}, {"parquet", "Parquet"}} {
+		v.Files = append(v.Files, link{Label: f.label, Address: "/v1/events/export?format=" + f.format + "&" + fixed.Encode()})
 	}
 	if len(recs) > queryRows {
 		recs = recs[:queryRows]

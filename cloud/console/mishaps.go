@@ -81,7 +81,7 @@ func (c *console) mishapLanes(ctx context.Context, id thing.ID, axis chart.Axis)
 	return []chart.Lane{faults, crashes, updates, lost}, out, nil
 }
 
-// mishap is what an event of mishaps says.
+// mishap puts an event of mishaps in words.
 func mishap(e *events.Event) (chart.Tone, string) {
 	words := func(s ...string) string {
 		return strings.Join(slices.DeleteFunc(s, func(s string) bool { return s == "" }), ", ")
