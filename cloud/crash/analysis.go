@@ -11,21 +11,14 @@ import (
 	"strings"
 	"time"
 
+	"kennel/cloud/crash/minidump"
 	"kennel/cloud/crash/record"
+	"kennel/cloud/crash/unwind"
 	"kennel/infra/errs"
 )
 
-// Trust says how a frame was found, the surest last.
-type Trust string
-
-// The trusts, as the field calls them.
-const (
-	Scan    Trust = "scan"    // a word on the stack that could be a return address
-	Pointer Trust = "fp"      // by the frame pointer or the link register
-	CFI     Trust = "cfi"     // by the call frame information of a symbol file
-	Context Trust = "context" // where the thread was
-	Said    Trust = "said"    // by the program's own runtime
-)
+// Said is the trust in a frame that the program's own runtime wrote down.
+const Said unwind.Trust = "said"
 
 // Frame is a function call, the innermost first.
 type Frame struct {
@@ -34,14 +27,16 @@ type Frame struct {
 	Function string `json:"function,omitempty"`
 	File     string `json:"file,omitempty"`
 	Line     int    `json:"line,omitempty"`
-	Trust    Trust  `json:"trust"`
+	// Trust says how the frame was found: context (where the thread was), cfi (by the symbols), fp (by the frame pointer or link register), scan (a word on the
+	// stack that could be a return address), or said (by the program's own runtime).
+	Trust unwind.Trust `json:"trust"`
 }
 
 // Where is the frame in words.
 func (f Frame) Where() string {
 	switch {
 	case f.Function != "":
-		return f.Function
+		return bare(f.Function)
 	case f.Module != "":
 		return f.Module + "+" + f.Offset
 	}
@@ -98,8 +93,12 @@ func (a Analysis) needs() []string {
 // analyse reads a dump of any form.
 func (s *Service) analyse(ctx context.Context, dump []byte) (Analysis, error) {
 	switch {
-	case bytes.HasPrefix(dump, []byte("MDMP")):
-		return Analysis{Format: "minidump", Reason: "minidump"}, nil
+	case bytes.HasPrefix(dump, []byte(minidump.Magic)):
+		d, err := minidump.Parse(dump)
+		if err != nil {
+			return Analysis{}, err
+		}
+		return s.ofMinidump(ctx, d)
 	case bytes.HasPrefix(dump, []byte(record.Magic)):
 		r, err := record.Parse(dump)
 		return ofRecord(r), err
@@ -143,7 +142,7 @@ func (a Analysis) signature() string {
 	}
 	telling := slices.DeleteFunc(slices.Clone(frames), func(f Frame) bool {
 		if f.Function != "" {
-			return machinery.MatchString(f.Function)
+			return machinery.MatchString(bare(f.Function))
 		}
 		return f.Module == "" || libraries.MatchString(f.Module)
 	})
@@ -153,7 +152,7 @@ func (a Analysis) signature() string {
 	var out []string
 	for i, f := range telling {
 		// Frames found by scanning differ from crash to crash; the first is better than none, and one with a name is likely.
-		if len(out) == signed || f.Trust == Scan && f.Function == "" && i > 0 {
+		if len(out) == signed || f.Trust == unwind.Scan && f.Function == "" && i > 0 {
 			break
 		}
 		if f.Module == "" && f.Function == "" {
@@ -165,6 +164,31 @@ func (a Analysis) signature() string {
 		return numbers.ReplaceAllString(a.Reason, "N")
 	}
 	return strings.Join(out, " | ")
+}
+
+// bare is the name of a function without its parameters and template arguments, which change more often than it does.
+func bare(name string) string {
+	var b strings.Builder
+	depth := 0
+	for i, c := range name {
+		switch {
+		case strings.ContainsRune("<[", c) && !strings.HasSuffix(b.String(), "operator"):
+			depth++
+		case c == '(' && depth == 0 && !strings.HasPrefix(name[i:], "(anonymous namespace)") && !strings.HasPrefix(name[i:], "(*") && !strings.HasSuffix(b.String(), "operator") && i > 0:
+			return b.String()
+		case strings.ContainsRune(">]", c) && depth > 0:
+			if depth--; depth == 0 {
+				continue
+			}
+		}
+		if depth == 0 {
+			b.WriteRune(c)
+		}
+	}
+	if b.Len() == 0 {
+		return name
+	}
+	return b.String()
 }
 
 // base is the last part of a path.

@@ -205,6 +205,7 @@ type Objects interface {
 // Config holds the parts and settings of a Service.
 type Config struct {
 	Store   Store
+	Symbols SymbolStore
 	Objects Objects
 	Keep    time.Duration    // 0: DefaultKeep
 	Now     func() time.Time // nil: time.Now
@@ -380,8 +381,8 @@ func (s *Service) Expire(ctx context.Context) (n int, err error) {
 			break
 		}
 	}
-	for _, prefix := range []string{dumps, logs} {
-		lost, err := s.strays(ctx, prefix)
+	for prefix, unlisted := range map[string]func(context.Context, []string) ([]string, error){dumps: s.cfg.Store.Unlisted, logs: s.cfg.Store.Unlisted, symbols: s.cfg.Symbols.UnlistedSymbols} {
+		lost, err := s.strays(ctx, prefix, unlisted)
 		if n += lost; err != nil {
 			return n, err
 		}
@@ -389,11 +390,11 @@ func (s *Service) Expire(ctx context.Context) (n int, err error) {
 	return n, nil
 }
 
-// strays deletes the objects below prefix that are no crash's.
-func (s *Service) strays(ctx context.Context, prefix string) (n int, err error) {
+// strays deletes the objects below prefix that no row knows.
+func (s *Service) strays(ctx context.Context, prefix string, unlisted func(context.Context, []string) ([]string, error)) (n int, err error) {
 	var wait []string
 	look := func() error {
-		ids, err := s.cfg.Store.Unlisted(ctx, wait)
+		ids, err := unlisted(ctx, wait)
 		for _, id := range ids {
 			if err == nil {
 				err = s.cfg.Objects.Delete(ctx, prefix+id)
@@ -456,11 +457,12 @@ func (s *Service) study(ctx context.Context, c *Crash, dump []byte) (signature s
 	case <-ctx.Done():
 		return "", ctx.Err()
 	}
+	c.Looked = s.cfg.Now() // before: symbols that come meanwhile are looked at again
 	a, err := s.analyse(ctx, dump)
 	if err != nil {
 		return "", err
 	}
-	c.Program, c.Version, c.BootID, c.Looked = cmp.Or(c.Program, a.Program, "unknown"), cmp.Or(c.Version, a.Version), cmp.Or(c.BootID, a.BootID), s.cfg.Now()
+	c.Program, c.Version, c.BootID = cmp.Or(c.Program, a.Program, "unknown"), cmp.Or(c.Version, a.Version), cmp.Or(c.BootID, a.BootID)
 	if c.At.IsZero() {
 		c.At = a.At
 	}

@@ -1,9 +1,12 @@
 package crash_test
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"io"
 	"log/slog"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -48,7 +51,7 @@ func newRig(t *testing.T) *rig {
 	t.Helper()
 	r := &rig{T: t, store: crashpg.New(pgtest.New(t)), blobs: blobtest.New(t), now: time.Now().UTC().Truncate(time.Second)}
 	var err error
-	if r.svc, err = crash.New(crash.Config{Store: r.store, Objects: r.blobs, Now: r.clock, Log: slog.New(slog.DiscardHandler)}); err != nil {
+	if r.svc, err = crash.New(crash.Config{Store: r.store, Symbols: r.store, Objects: r.blobs, Now: r.clock, Log: slog.New(slog.DiscardHandler)}); err != nil {
 		t.Fatal(err)
 	}
 	return r
@@ -235,5 +238,74 @@ func TestEnds(t *testing.T) {
 	}
 	if keys := r.objects(); len(keys) != 1 {
 		t.Errorf("left: %v", keys)
+	}
+}
+
+// A genuine minidump is grouped by module and offset; when symbols come its group has functions, and keeps what people said (VEC-CRS-05, VEC-CRS-06).
+func TestSymbolise(t *testing.T) {
+	r := newRig(t)
+	read := func(name string) []byte {
+		t.Helper()
+		b, err := os.ReadFile("minidump/testdata/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	dump, sym := read("breakpad-amd64.dmp"), read("breakpad-amd64.sym")
+	id := r.take(crash.Report{Thing: rex, Name: "d365.dmp", Version: "1.8.1.6051", Dump: dump})
+	r.take(crash.Report{Thing: max, Name: "d365.dmp", Version: "1.8.1.6051", Dump: dump})
+	before := r.groups(crash.GroupQuery{})
+	if len(before) != 1 || before[0].Program != "vic-engine" || !strings.HasPrefix(before[0].Signature, "vic-engine+0x24cc") || before[0].Reason != "SIGSEGV (SEGV_MAPERR)" || before[0].Robots != 2 {
+		t.Fatalf("%+v", before)
+	}
+	note := "seen on the bench"
+	if _, err := r.svc.Change(t.Context(), before[0].ID, crash.Change{State: crash.Resolved, Note: &note}, "ann"); err != nil {
+		t.Fatal(err)
+	}
+	r.pass(time.Second)
+	for bad, want := range map[string]string{"MODULE Linux arm 12 x\n": "want 33 to 40 hex digits", string(sym[:200]) + "\nrubbish\n": "want a record"} {
+		if _, err := r.svc.Upload(t.Context(), strings.NewReader(bad), int64(len(bad)), "ann"); errs.KindOf(err) != errs.Invalid || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.30q: %v", bad, err)
+		}
+	}
+	f, err := r.svc.Upload(t.Context(), bytes.NewReader(sym), int64(len(sym)), "ann")
+	if err != nil || f.Module != "vic-engine" || f.DebugID != "3983974E3E1BE0D45C55B2B5C59FD7DF0" || f.Functions != 4 {
+		t.Fatalf("%v %+v", err, f)
+	}
+	if n, err := r.svc.Symbolise(t.Context()); err != nil || n != 2 {
+		t.Fatalf("%d crashes symbolised, %v", n, err)
+	}
+	if n, err := r.svc.Symbolise(t.Context()); err != nil || n != 0 {
+		t.Fatalf("%d crashes symbolised again, %v", n, err)
+	}
+	after := r.groups(crash.GroupQuery{})
+	if len(after) != 1 || after[0].Signature != "engine::lift_motor | engine::behaviour | engine::tick" || after[0].Crashes != 2 || after[0].Robots != 2 || after[0].State != crash.Resolved ||
+		after[0].Note != note || !after[0].FirstSeen.Equal(before[0].FirstSeen) || !slices.Equal(after[0].Versions, before[0].Versions) {
+		t.Fatalf("%+v", after)
+	}
+	c, err := r.svc.Crash(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if top := c.Analysis.Threads[0].Frames; top[0].File != "/src/engine/lift.cc" || top[0].Line != 9 || top[0].Trust != "context" || top[1].Trust != "cfi" || top[3].Function != "main" {
+		t.Errorf("%+v", top)
+	}
+	r.take(crash.Report{Thing: rex, Version: "1.9.0.1", Dump: append(slices.Clone(dump), 0)}) // symbols are there already
+	if g := r.groups(crash.GroupQuery{}); len(g) != 1 || g[0].Crashes != 3 || g[0].State != crash.Regressed {
+		t.Errorf("%+v", g)
+	}
+	if _, err := r.svc.Upload(t.Context(), bytes.NewReader(sym), int64(len(sym)), "ann"); err != nil { // replaces it
+		t.Fatal(err)
+	}
+	r.pass(2 * time.Hour)
+	if n, err := r.svc.Expire(t.Context()); err != nil || n != 1 {
+		t.Errorf("%d objects deleted, %v; want the symbols that were replaced", n, err)
+	}
+	if err := errors.Join(r.svc.Remove(t.Context(), f.DebugID)); err != nil {
+		t.Error(err)
+	}
+	if err := r.svc.Remove(t.Context(), f.DebugID); !errors.Is(err, crash.ErrNoSymbols) {
+		t.Errorf("removed twice: %v", err)
 	}
 }

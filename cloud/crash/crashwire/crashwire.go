@@ -15,7 +15,8 @@ import (
 
 // Wire wires crashes, which are kept for some days.
 func Wire(b wire.Base, keepDays int, owners *owner.Service) (*crash.Service, wire.Slice, error) {
-	svc, err := crash.New(crash.Config{Store: crashpg.New(b.Pool), Objects: b.Blobs, Keep: time.Duration(keepDays) * 24 * time.Hour, Log: b.Log})
+	store := crashpg.New(b.Pool)
+	svc, err := crash.New(crash.Config{Store: store, Symbols: store, Objects: b.Blobs, Keep: time.Duration(keepDays) * 24 * time.Hour, Log: b.Log})
 	if err != nil {
 		return nil, wire.Slice{}, err
 	}
@@ -24,6 +25,12 @@ func Wire(b wire.Base, keepDays int, owners *owner.Service) (*crash.Service, wir
 			n, err := svc.Expire(ctx)
 			if n > 0 {
 				b.Log.InfoContext(ctx, "expired crashes deleted", "crashes", n)
+			}
+			return err
+		}}, {Name: "crash.symbolise", Every: time.Minute, Run: func(ctx context.Context) error {
+			n, err := svc.Symbolise(ctx)
+			if n > 0 {
+				b.Log.InfoContext(ctx, "crashes looked at with new symbols", "crashes", n)
 			}
 			return err
 		}}},
