@@ -64,7 +64,7 @@ func (h *host) report(now time.Time) {
 	h.say(events.Event{Name: "robot.memory_info", I1: events.Num(s.MemTotalKiB), I2: events.Num(s.MemAvailableKiB), I3: events.Num(s.SelfKiB)})
 	h.reportCPU(s)
 	h.say(events.Event{Name: "robot.disk_info", S1: h.emr, I1: events.Num(s.DiskTotalMiB), I2: events.Num(s.DiskFreeMiB), I3: events.Num(s.FlashMiB),
-		I4: flag(h.emr == "")})
+		I4: events.Flag(h.emr == "")})
 	h.reportWifi(s.Wifi)
 	if agrees, known := h.clock(); known && agrees != h.synced {
 		if h.synced = agrees; agrees {
@@ -119,7 +119,7 @@ func (h *host) reportWifi(w hoststats.Wifi) {
 		return
 	}
 	if first := h.reports == 0; first {
-		h.say(events.Event{Name: "wifi.initial_state", S1: w.SSID, I1: flag(w.Up)})
+		h.say(events.Event{Name: "wifi.initial_state", S1: w.SSID, I1: events.Flag(w.Up)})
 	} else if w.Up == before.Up && w.IP == before.IP && w.SSID == before.SSID && h.reports%seldom != 0 {
 		return
 	}
@@ -135,11 +135,4 @@ func (h *host) reportWifi(w hoststats.Wifi) {
 	}
 	h.say(events.Event{Name: "robot.wifi_info", S1: w.MAC, S2: w.SSID, S3: w.IP, S4: w.Valid(), I1: events.Num(w.RxBytes), I2: events.Num(w.TxBytes),
 		I3: events.Num(w.RxErrors), I4: events.Num(w.TxErrors)})
-}
-
-func flag(b bool) events.Int {
-	if b {
-		return events.Num(1)
-	}
-	return events.Num(0)
 }

@@ -154,6 +154,7 @@ func (w *Orders) docChanged(c docs.Change) {
 			}
 		case "locale":
 			w.Emit(events.Event{Source: "agentd", Name: "robot.locale", S1: text(c.Fields[k])})
+			w.Emit(events.Event{Source: "agentd", Name: "engine.language_locale", S1: text(c.Fields[k])})
 		case "time_zone":
 			w.Emit(events.Event{Source: "agentd", Name: "robot.timezone", S1: text(c.Fields[k])})
 		}

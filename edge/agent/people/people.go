@@ -48,6 +48,8 @@ type People struct {
 	tokens *tokens.Agent // nil: frugal
 	claim  *claim.Agent  // likewise
 	teller *wipe.Teller
+
+	profile atomic.Pointer[string] // whose session of events began (VEC-DAS-18)
 }
 
 // Clear erases the user data of a former owner, if a wipe was asked for.
@@ -73,6 +75,9 @@ func New(robot info.Robot, cfg Config) (*People, error) {
 			if err != nil {
 				p.Log.Warn("profile not read; events sent without it", logging.Err, err)
 				return
+			}
+			if before := p.profile.Swap(&id); before != nil && *before != id {
+				p.Emit(events.Event{Source: "agentd", Name: "profile_id.stop", S1: *before})
 			}
 			p.Emit(events.Event{Source: "agentd", Name: "profile_id.start", S1: id})
 		}})

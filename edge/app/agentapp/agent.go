@@ -76,7 +76,10 @@ func (a *Agent) Run(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = supervisor.Close() }() // datagrams: nothing is buffered
-	a.Emit(events.Event{Source: "agentd", Name: "robot.boot_info", S1: version.String(), S2: a.OS, S3: a.Boot})
+	a.Emit(events.Event{Source: "agentd", Name: "robot.boot_info", S1: version.String(), S2: a.OS, S3: a.Boot, I1: events.Flag(a.Recovery)})
+	if a.start.system > 0 { // the first agentd of this boot
+		a.Emit(events.Event{Source: "agentd", Name: "robot.power_on", I1: events.Num(a.start.system.Milliseconds())})
+	}
 	a.start.made()
 	services := append(a.cloud.Services(cloud.Talk{Down: a.orders.Down(), Up: a.linkUp, Lost: func() { a.orders.Connected(false) }}),
 		runner.Service{Name: "restart", Run: a.awaitRestart, Fatal: true}, runner.Service{Name: "core", Run: a.listenToCore})

@@ -30,6 +30,14 @@ type Int struct {
 // Num returns the Int that says n.
 func Num(n int64) Int { return Int{n, true} }
 
+// Flag returns the Int that says 1 for yes and 0 for no.
+func Flag(yes bool) Int {
+	if yes {
+		return Num(1)
+	}
+	return Num(0)
+}
+
 // IsZero reports whether the number is absent.
 func (i Int) IsZero() bool { return !i.Set }
 

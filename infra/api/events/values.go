@@ -69,18 +69,19 @@ func (f fields) at(i int, kind byte) (name, unit string) {
 }
 
 var (
-	session  = layout{s: fields{"id"}} // VEC-DAS-18
-	happened = layout{i: fields{"times"}}
-	firmware = fields{"status", "attempts", "took/ms"}
-	degrees  = fields{"least/m°C", "most/m°C", "mean/m°C", "samples"}
-	loop     = fields{"cycles", "worst/us"}
-	uploads  = fields{"batches stored", "batches failed", "events dropped"}
-	movement = layout{fields{"order", "outcome", "reasons"}, fields{"moved/mm or mrad", "of/mm or mrad"}}
+	experiment = layout{fields{"experiment", "variation", "file", "why"}, fields{"version"}}
+	session    = layout{s: fields{"id"}} // VEC-DAS-18
+	happened   = layout{i: fields{"times"}}
+	firmware   = fields{"status", "attempts", "took/ms"}
+	degrees    = fields{"least/m°C", "most/m°C", "mean/m°C", "samples"}
+	loop       = fields{"cycles", "worst/us"}
+	uploads    = fields{"batches stored", "batches failed", "events dropped"}
+	movement   = layout{fields{"order", "outcome", "reasons"}, fields{"moved/mm or mrad", "of/mm or mrad"}}
 )
 
 // layouts names the values of the events whose layout is known: those that our robots send, and those that the source documents (VEC-DAS-11).
 var layouts = map[string]layout{
-	"robot.boot_info":             {fields{"release", "system", "boot"}, fields{"recovery/" + yesNo, "uptime/ms"}},
+	"robot.boot_info":             {fields{"release", "system", "boot"}, fields{"recovery/" + yesNo}},
 	"robot.init.time_spent_ms":    {fields{"step", "program", "problem"}, fields{"took/ms", "began after/ms"}},
 	"robot.memory_info":           {i: fields{"memory/KiB", "available/KiB", "agent/KiB"}},
 	"robot.cpu_info":              {fields{"governor", "set speed", "throttled"}, fields{"load/thousandths", "clock/kHz", "limit/kHz", "temperature/m°C"}}, // VEC-DAS-14
@@ -93,6 +94,10 @@ var layouts = map[string]layout{
 	"ntp.timesync":                {i: fields{"uptime/ms"}},
 	"cpu.temperature_stats":       {i: degrees},
 	"battery.temperature_stats":   {i: degrees},
+	"robot.ota_download_start":    {s: fields{"from", "version"}}, // VEC-DAS-11, as the two below
+	"robot.ota_download_stalled":  {i: fields{"received/bytes"}},
+	"robot.ota_download_end":      {fields{"outcome", "version", "problem"}, fields{"code", "received/bytes"}},
+	"robot.crash":                 {fields{"program", "reason", "version"}, fields{"at/unix ms"}},
 	"log.error":                   {s: fields{"message", "error"}},              // VEC-DAS-07
 	"robot.fault_code":            {fields{"fault", "service"}, fields{"code"}}, // VEC-DAS-11
 	"robot.shutdown_reason":       {s: fields{"reason"}},
@@ -135,6 +140,28 @@ var layouts = map[string]layout{
 	"battery.voltage_stats":                  {i: fields{"least/mV", "most/mV", "mean/mV", "samples"}},
 	"battery.low":                            {i: fields{"battery/mV"}},
 	"battery.cooldown":                       {s: fields{"heat"}},
+	"battery.is_charging_changed":            {i: fields{"charging/" + yesNo, "battery/mV"}},
+	"battery.temp_crossed_threshold":         {fields{"now", "before"}, fields{"temperature/m°C"}},
+	"battery.fully_charged_voltage":          {i: fields{"battery/mV"}},
+	"robot.on_charger":                       {i: fields{"battery/mV"}},
+	"robot.off_charger":                      {i: fields{"battery/mV"}},
+	"rampost.battery_level":                  {fields{"level"}, fields{"battery/mV"}},
+	"rampost.battery_flags":                  {i: fields{"bits"}},
+	"rampost.battery_temperature":            {i: fields{"temperature/m°C"}},
+	"behavior.sleeping.falling_asleep":       {s: fields{"state", "reason"}},
+	"behavior.sleeping.wake_up":              {s: fields{"state", "reason"}},
+	"engine.power_save.start":                {s: fields{"state"}},
+	"engine.power_save.end":                  {s: fields{"state"}},
+	"engine.language_locale":                 {s: fields{"locale"}},
+	"hal.active_power_mode":                  {i: fields{"active/" + yesNo}},
+	"hal.body_version":                       {s: fields{"body", "firmware"}},
+	"vectorbot.prep_for_shutdown":            {s: fields{"way", "reason"}},
+	"robot.power_on":                         {i: fields{"uptime/ms"}},
+	"robot.power_off":                        {s: fields{"reason"}},
+	"robot.engine_ready":                     {i: fields{"took/ms"}},
+	"robot.imu_failure":                      {s: fields{"problem"}},
+	"experiment.assigned":                    experiment, // VEC-DAS-16
+	"experiment.ended":                       experiment,
 	"robotd.loop_stats":                      {i: fields{"cycles", "missed", "late p99/us", "cycle p99/us"}},
 	"vectorbot.main_cycle_too_late":          {i: loop},
 	"vectorbot.main_cycle_too_long":          {i: loop},

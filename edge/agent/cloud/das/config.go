@@ -24,16 +24,17 @@ type FileConfig struct {
 	BackupPath        string // relative to the root; "": none
 	BackupQuota       int64
 	PersistentGlobals string // where consent is kept
+	TransientGlobals  string // where the sessions of this boot are kept
 	URL               string
 }
 
-// DefaultFileConfig holds the defaults of VEC-DAS-05. The source leaves backup_path and persistent_globals_path open: ours are the places
-// of the persistent partition.
+// DefaultFileConfig holds the defaults of VEC-DAS-05. The source leaves backup_path and the paths of the globals open: ours are on the persistent partition, and
+// in the memory of one boot.
 func DefaultFileConfig() FileConfig {
 	return FileConfig{
 		StoragePath: "run/dasLogs", StorageQuota: 5_000_000, FileThresholdSize: 1_000_000,
 		BackupPath: robotfs.Persistent + "/dasBackup", BackupQuota: 10_000_000,
-		PersistentGlobals: robotfs.Persistent + "/dasGlobals.json",
+		PersistentGlobals: robotfs.Persistent + "/dasGlobals.json", TransientGlobals: "run/dasGlobals.json",
 	}
 }
 
@@ -63,6 +64,7 @@ func ParseFileConfig(b []byte) (FileConfig, error) {
 		BackupPath        *string `json:"backup_path"`
 		BackupQuota       *int64  `json:"backup_quota"`
 		PersistentGlobals *string `json:"persistent_globals_path"`
+		TransientGlobals  *string `json:"transient_globals_path"`
 		URL               *string `json:"url"`
 	}
 	clean, err := robotfs.StripComments(b)
@@ -109,6 +111,7 @@ func ParseFileConfig(b []byte) (FileConfig, error) {
 		{"storage_path", k.StoragePath, &c.StoragePath, false},
 		{"backup_path", k.BackupPath, &c.BackupPath, true},
 		{"persistent_globals_path", k.PersistentGlobals, &c.PersistentGlobals, false},
+		{"transient_globals_path", k.TransientGlobals, &c.TransientGlobals, false},
 	} {
 		if p.in == nil || (*p.in == "" && !p.optional) {
 			continue // the original's files leave keys empty to mean "not set"

@@ -80,6 +80,7 @@ type Manager struct {
 	lost     uint64 // events dropped because memory was full
 	allowed  bool
 	session  session
+	kept     session // in the files
 }
 
 // New recovers the spool and returns a Manager that is ready for Emit; Run brings events to disk and to the cloud. A damaged DASConfig.json
@@ -124,7 +125,8 @@ func New(c Config) (*Manager, error) {
 		return nil, err
 	}
 	g := loadGlobals(c.Root, file.PersistentGlobals)
-	m.allowed, m.session.profile = g.allowed(), g.profileID()
+	m.allowed, m.session = g.allowed(), m.loadSession(g.profileID())
+	m.kept = m.session
 	if !m.allowed { // the last run may have died between the no and the throwing away
 		if err := m.discard(); err != nil {
 			return nil, err
@@ -189,14 +191,18 @@ func (m *Manager) Log(source, name string, texts []string, numbers ...int64) {
 }
 
 func (m *Manager) emit(e events.Event, urgent bool) (seq, ticket uint64, err error) {
-	seq, ticket, err = m.record(&e, urgent)
+	seq, ticket, now, err := m.record(&e, urgent)
+	if now != nil {
+		m.keepSession(*now)
+	}
 	if err == nil && m.conf.Mirror != nil {
 		m.conf.Mirror(&e)
 	}
 	return seq, ticket, err
 }
 
-func (m *Manager) record(e *events.Event, urgent bool) (seq, ticket uint64, err error) {
+// record also returns the session if e changed it.
+func (m *Manager) record(e *events.Event, urgent bool) (seq, ticket uint64, changed *session, err error) {
 	e.RobotID, e.BootID = m.conf.Thing.Serial(), m.conf.BootID
 	e.RobotVersion = cmp.Or(e.RobotVersion, m.conf.RobotVersion)
 	e.Unsynced = !m.conf.Synced()
@@ -208,18 +214,23 @@ func (m *Manager) record(e *events.Event, urgent bool) (seq, ticket uint64, err 
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if !m.allowed {
-		return 0, 0, ErrOptedOut
-	}
+	before := m.session
 	m.session.apply(e)
+	if m.session != before {
+		now := m.session
+		changed = &now
+	}
+	if !m.allowed {
+		return 0, 0, changed, ErrOptedOut
+	}
 	e.Seq = m.next
 	e.Fit()
 	if err := e.Validate(); err != nil {
-		return 0, 0, err
+		return 0, 0, changed, err
 	}
 	if len(m.pend) > maxPending {
 		m.lost++
-		return 0, 0, ErrFull
+		return 0, 0, changed, ErrFull
 	}
 	m.pend = append(events.AppendLine(m.pend, e), '\n')
 	m.pendN++
@@ -229,7 +240,7 @@ func (m *Manager) record(e *events.Event, urgent bool) (seq, ticket uint64, err 
 	m.emitted++
 	m.waiting++
 	m.kick.Set()
-	return e.Seq, m.emitted, nil
+	return e.Seq, m.emitted, changed, nil
 }
 
 // Flush sends the waiting events now, and resends unacknowledged batches: call it when a connection is up and subscribed.

@@ -559,10 +559,51 @@ func TestSession(t *testing.T) {
 		e.FeatureType != "Onboarding" {
 		t.Errorf("within the sessions: %+v", e)
 	}
+	if e := in("behavior.feature.pre_start", "", "", "run-2", "Fistbump"); e.FeatureRunID != "run-2" || e.FeatureType != "Fistbump" {
+		t.Errorf("the pre-start of a feature belongs to the one before: %+v", e)
+	}
+	for _, name := range []string{"behavior.feature.start", "behavior.feature.end"} {
+		if e := in(name, "Fistbump"); e.FeatureRunID != "run-2" || e.FeatureType != "Fistbump" {
+			t.Errorf("%s has another run than its pre-start: %+v", name, e)
+		}
+	}
+	if e := in("robot.power_on"); e.FeatureRunID != "" || e.FeatureType != "" {
+		t.Errorf("after the end of the feature: %+v", e)
+	}
 	in("wifi_conn_id.stop")
 	in("ble_conn_id.stop")
 	in("profile_id.stop")
 	if e := in("robot.power_on"); e.ProfileID != "" || e.WifiConnID != "" || e.BLEConnID != "" {
 		t.Errorf("after them: %+v", e)
+	}
+}
+
+// TestSessionSurvives: VEC-DAS-05, VEC-DAS-08, VEC-DAS-18: the profile survives a boot, the other sessions a restart of agentd within it; a profile that
+// begins while the owner allows no events is the one of later events.
+func TestSessionSurvives(t *testing.T) {
+	root := testRoot(t)
+	m := newManager(t, root, "boot-1")
+	for _, e := range []events.Event{{Name: "profile_id.start", S1: "p1"}, {Name: "ble_conn_id.start", S1: "b1"}} {
+		if _, err := m.Emit(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := m.SetAllowUpload(false); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Emit(events.Event{Name: "profile_id.start", S1: "p2"}); !errors.Is(err, ErrOptedOut) {
+		t.Fatal(err)
+	}
+	if b, err := root.ReadFile(m.file.PersistentGlobals); err != nil || string(b) != `{"dasGlobals":{"allow_upload":false,"profile_id":"p2"}}` {
+		t.Errorf("globals %s, %v", b, err)
+	}
+	if s := newManager(t, root, "boot-1").session; s.profile != "p2" || s.BLE != "b1" {
+		t.Errorf("after a restart: %+v", s)
+	}
+	if err := root.RemoveAll("run"); err != nil {
+		t.Fatal(err)
+	}
+	if s := newManager(t, root, "boot-2").session; s.profile != "p2" || s.BLE != "" {
+		t.Errorf("after a boot: %+v", s)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -26,20 +27,21 @@ type Vitals struct {
 	emit    func(events.Event)
 	changed func()
 
-	mu    sync.Mutex
-	hello corelink.Hello
-	state corelink.State
-	loop  corelink.LoopStats
-	link  corelink.LinkStats
-	at    time.Time // of the last state
-	level power.Level
-	known bool // level was read from a body
-	fault uint16
-	firm  corelink.Firmware
-	runs  uint32      // the robotd whose LastOff was told
-	volts power.Stats // since the last periodic log
-	stats func(map[string]float64)
-	held  corelink.Held
+	mu     sync.Mutex
+	hello  corelink.Hello
+	state  corelink.State
+	loop   corelink.LoopStats
+	link   corelink.LinkStats
+	at     time.Time // of the last state
+	level  power.Level
+	known  bool // level was read from a body
+	fault  uint16
+	firm   corelink.Firmware
+	runs   uint32      // the robotd whose LastOff was told
+	volts  power.Stats // since the last periodic log
+	warmth power.Stats // likewise, in thousandths of a degree Celsius
+	stats  func(map[string]float64)
+	held   corelink.Held
 
 	// Messages from before the agent met this robotd are not news, unless the agent saw it begin or was away from it.
 	met    bool               // it began under the agent's eyes, or was met before
@@ -69,6 +71,9 @@ func (v *Vitals) Handle(m corelink.Message) {
 		if v.met && m.PID != v.hello.PID {
 			v.seq, v.totals = 0, map[string]float64{}
 			v.power, v.powers = corelink.Power{}, true
+		}
+		if v.hello.PID != m.PID && m.Body.Model != "" {
+			v.emit(events.Event{Source: "robotd", Name: "hal.body_version", S1: m.Body.Model, S2: m.Body.Firmware})
 		}
 		v.hello = *m
 	case *corelink.State:
@@ -107,17 +112,33 @@ func (v *Vitals) takeState(s corelink.State) {
 		return
 	}
 	v.volts.Add(s.BatteryVolts)
+	if s.Temperature != 0 {
+		v.warmth.Add(milli(s.Temperature))
+	}
 	if level := power.Level(s.BatteryLevel); !v.known || level != v.level {
 		if v.known {
 			v.emit(events.Event{Source: "robotd", Name: "battery.battery_level_changed", S1: level.String(), S2: v.level.String(),
-				I1: events.Num(millivolts(s.BatteryVolts)), I2: flag(onCharger(s))})
+				I1: events.Num(millivolts(s.BatteryVolts)), I2: events.Flag(onCharger(s))})
+		}
+		if !v.known {
+			v.emit(events.Event{Source: "robotd", Name: "rampost.battery_level", S1: level.String(), I1: events.Num(millivolts(s.BatteryVolts))})
+			v.emit(events.Event{Source: "robotd", Name: "rampost.battery_flags", I1: events.Num(int64(s.Power))})
+			v.emit(events.Event{Source: "robotd", Name: "rampost.battery_temperature", I1: events.Num(int64(milli(s.Temperature)))})
 		}
 		v.level, v.known = level, true
 		v.changed()
 	}
 	if was, is := onCharger(prev), onCharger(s); was != is && prev.Link {
-		v.emit(events.Event{Source: "robotd", Name: "battery.on_charger_changed", I1: flag(is), I2: events.Num(millivolts(s.BatteryVolts))})
+		v.emit(events.Event{Source: "robotd", Name: "battery.on_charger_changed", I1: events.Flag(is), I2: events.Num(millivolts(s.BatteryVolts))})
+		name := "robot.off_charger"
+		if is {
+			name = "robot.on_charger"
+		}
+		v.emit(events.Event{Source: "robotd", Name: name, I1: events.Num(millivolts(s.BatteryVolts))})
 		v.changed()
+	}
+	if was, is := body.Power(prev.Power).Has(body.Charging), body.Power(s.Power).Has(body.Charging); was != is && prev.Link {
+		v.emit(events.Event{Source: "robotd", Name: "battery.is_charging_changed", I1: events.Flag(is), I2: events.Num(millivolts(s.BatteryVolts))})
 	}
 }
 
@@ -190,6 +211,9 @@ func (v *Vitals) takeFault(f corelink.Fault) {
 	if f.Code == 0 {
 		level = events.Info
 	}
+	if faultcode.Code(f.Code) == faultcode.IMU {
+		v.emit(events.Event{Source: "robotd", Level: level, Name: "robot.imu_failure", S1: f.Text})
+	}
 	v.emit(events.Event{Source: "robotd", Level: level, Name: "robot.fault_code", I1: events.Num(int64(f.Code)), S1: f.Text})
 	v.changed()
 }
@@ -201,6 +225,9 @@ func (v *Vitals) takePower(p corelink.Power) {
 	if v.powers && p.Charging == cooldown && v.power.Charging != cooldown {
 		v.emit(events.Event{Source: "robotd", Level: events.Warning, Name: "battery.cooldown", S1: p.Heat})
 	}
+	if v.powers {
+		v.tellPower(v.power, p)
+	}
 	v.power, v.powers, v.powerAt = p, true, time.Now()
 	if v.runs == v.hello.PID && v.runs != 0 {
 		return
@@ -209,6 +236,45 @@ func (v *Vitals) takePower(p corelink.Power) {
 	if p.LastOff == lastoff.Unmeant.String() {
 		v.emit(events.Event{Source: "robotd", Level: events.Warning, Name: "robot.shutdown_reason", S1: power.UnknownCause.String()})
 	}
+}
+
+// tellPower reports what changed between two messages: heat, charge, power saving, sleep and the way to off.
+func (v *Vitals) tellPower(was, is corelink.Power) {
+	say := func(name, s1, s2 string, i1 events.Int) {
+		v.emit(events.Event{Source: "robotd", Name: name, S1: s1, S2: s2, I1: i1})
+	}
+	if is.Heat != was.Heat && was.Heat != "" {
+		say("battery.temp_crossed_threshold", is.Heat, was.Heat, events.Num(int64(milli(v.state.Temperature))))
+	}
+	if full := power.Charged.String(); is.Charging == full && was.Charging != full {
+		say("battery.fully_charged_voltage", "", "", events.Num(millivolts(v.state.BatteryVolts)))
+	}
+	switch sleeps, slept := asleep(is), asleep(was); {
+	case sleeps && !slept:
+		say("behavior.sleeping.falling_asleep", is.Sleep, is.LastSleep, events.Int{})
+	case slept && !sleeps:
+		say("behavior.sleeping.wake_up", is.Sleep, is.LastWake, events.Int{})
+	}
+	if saves, saved := is.Calm || asleep(is), was.Calm || asleep(was); saves != saved {
+		name := "engine.power_save.end"
+		if saves {
+			name = "engine.power_save.start"
+		}
+		say(name, is.Sleep, "", events.Int{})
+		say("hal.active_power_mode", "", "", events.Flag(!saves))
+	}
+	if is.Off != was.Off && is.Off != stayOn && was.Off != "" {
+		say("vectorbot.prep_for_shutdown", is.Off, is.Cause, events.Int{})
+		say("robot.power_off", is.Cause, "", events.Int{})
+	}
+}
+
+// stayOn is corelink.Power.Off of a robot that does not go off.
+const stayOn = "stay_on"
+
+func asleep(p corelink.Power) bool {
+	s, ok := power.ParseSleep(p.Sleep)
+	return ok && s.Asleep()
 }
 
 // takeFirmware reports how the check of the body's own program went, in the order in which it was done (VEC-DFU-04, VEC-FWU-03). robotd repeats it
@@ -266,6 +332,7 @@ func (v *Vitals) takeStart(m corelink.Start) {
 		v.emit(TimeSpent("robotd", s.Name, us(s.EndedUS-s.BeganUS), us(s.BeganUS-m.BeganUS), s.Error))
 	}
 	if n := len(m.Stages); m.Over && !was.Over && n > 0 {
+		v.emit(events.Event{Source: "robotd", Name: "robot.engine_ready", I1: events.Num(us(m.Stages[n-1].EndedUS - m.BeganUS).Milliseconds())})
 		v.emit(TimeSpent("robotd", WholeStart, us(m.Stages[n-1].EndedUS-m.BeganUS), 0, ""))
 	}
 }
@@ -289,6 +356,11 @@ func (v *Vitals) Periodic() {
 		I2: events.Num(millivolts(v.volts.Max)),
 		I3: events.Num(millivolts(v.volts.Mean())), I4: events.Num(int64(v.volts.N))})
 	v.volts = power.Stats{}
+	if w := v.warmth; w.N > 0 {
+		v.emit(events.Event{Source: "robotd", Name: "battery.temperature_stats", I1: events.Num(int64(w.Min)), I2: events.Num(int64(w.Max)),
+			I3: events.Num(int64(w.Mean())), I4: events.Num(int64(w.N))})
+		v.warmth = power.Stats{}
+	}
 	v.emit(events.Event{Source: "robotd", Name: "robotd.loop_stats", I1: events.Num(int64(v.loop.Steps)), I2: events.Num(int64(v.loop.Missed)),
 		I3: events.Num(int64(v.loop.Lateness.P99)), I4: events.Num(int64(v.loop.StepTime.P99))})
 }
@@ -327,8 +399,7 @@ func (v *Vitals) Fill(m *status.Message) {
 func (v *Vitals) Resting() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	s, ok := power.ParseSleep(v.power.Sleep)
-	return !v.powerAt.IsZero() && time.Since(v.powerAt) < stale && (v.power.Calm || ok && s.Asleep())
+	return !v.powerAt.IsZero() && time.Since(v.powerAt) < stale && (v.power.Calm || asleep(v.power))
 }
 
 // Needs says which of battery and charger keeps the robot from an update; nil if none of those asked for does. A robot on its charger needs no
@@ -360,9 +431,4 @@ func onCharger(s corelink.State) bool { return body.Power(s.Power).Has(body.OnCh
 
 func millivolts(v float64) int64 { return int64(v*1000 + 0.5) }
 
-func flag(b bool) events.Int {
-	if b {
-		return events.Num(1)
-	}
-	return events.Num(0)
-}
+func milli(v float64) float64 { return math.Round(v * 1000) }

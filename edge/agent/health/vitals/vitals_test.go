@@ -46,12 +46,69 @@ func state(volts float64, level power.Level, p body.Power) *corelink.State {
 	return &corelink.State{Link: true, BatteryVolts: volts, BatteryLevel: uint8(level), Power: uint16(p)}
 }
 
+// firstState are the events of a body that is heard for the first time.
+var firstState = []string{"rampost.battery_level", "rampost.battery_flags", "rampost.battery_temperature"}
+
+// TestPowerBecomesEvents: heat, charge, power saving, sleep and the way to off, by change and not by message.
+func TestPowerBecomesEvents(t *testing.T) {
+	v, s := newVitals()
+	v.Handle(&corelink.Hello{Program: "robotd", PID: 9, Body: corelink.BodyInfo{Model: "vector", Firmware: "1.2"}})
+	st := state(4.1, power.Nominal, 0)
+	st.Temperature = 46.5
+	v.Handle(st)
+	awake := corelink.Power{Heat: "cool", Charging: "charging", Sleep: power.Awake.String(), Off: "stay_on"}
+	next := func(change func(*corelink.Power)) []string {
+		s.events = nil
+		p := awake
+		change(&p)
+		for range 2 {
+			v.Handle(&p)
+		}
+		var out []string
+		for _, e := range s.events {
+			out = append(out, e.Name+" "+e.Words())
+		}
+		awake = p
+		return out
+	}
+	for _, step := range []struct {
+		change func(*corelink.Power)
+		want   []string
+	}{
+		{func(*corelink.Power) {}, nil},
+		{func(p *corelink.Power) { p.Heat = "warm" }, []string{"battery.temp_crossed_threshold now warm, before cool, temperature 46500 m°C"}},
+		{func(p *corelink.Power) { p.Charging = "charged" }, []string{"battery.fully_charged_voltage battery 4100 mV"}},
+		{func(p *corelink.Power) { p.Sleep, p.LastSleep = power.LightSleep.String(), "Sleepy" },
+			[]string{"behavior.sleeping.falling_asleep state LightSleep, reason Sleepy", "engine.power_save.start state LightSleep", "hal.active_power_mode active no"}},
+		{func(p *corelink.Power) { p.Calm = true }, nil},
+		{func(p *corelink.Power) { p.Sleep, p.LastWake = power.Awake.String(), "Poked" }, []string{"behavior.sleeping.wake_up state Awake, reason Poked"}},
+		{func(p *corelink.Power) { p.Calm = false }, []string{"engine.power_save.end state Awake", "hal.active_power_mode active yes"}},
+		{func(p *corelink.Power) { p.Off, p.Cause = "clean", "SHUTDOWN_BUTTON" },
+			[]string{"vectorbot.prep_for_shutdown way clean, reason SHUTDOWN_BUTTON", "robot.power_off reason SHUTDOWN_BUTTON"}},
+	} {
+		if got := next(step.change); !slices.Equal(got, step.want) {
+			t.Errorf("%q, want %q", got, step.want)
+		}
+	}
+	s.events = nil
+	v.Handle(state(4.1, power.Nominal, body.Charging))
+	v.Handle(&corelink.Fault{Code: 960, Text: "no answer"})
+	v.Periodic()
+	v.Handle(&corelink.Hello{Program: "robotd", PID: 9, Body: corelink.BodyInfo{Model: "vector"}})
+	v.Handle(&corelink.Hello{Program: "robotd", PID: 10, Body: corelink.BodyInfo{Model: "vector", Firmware: "1.3"}})
+	want := []string{"battery.is_charging_changed", "robot.imu_failure", "robot.fault_code", "battery.periodic_log", "battery.voltage_stats",
+		"battery.temperature_stats", "robotd.loop_stats", "hal.body_version"}
+	if got := s.names(); !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
 func TestChangesBecomeEvents(t *testing.T) {
 	v, s := newVitals()
 	v.Handle(&corelink.Hello{Program: "robotd"})
 	v.Handle(state(3.9, power.Nominal, 0))
-	if len(s.events) != 0 {
-		t.Errorf("the first level is no change: %v", s.names())
+	if got := s.names(); !slices.Equal(got, firstState) {
+		t.Errorf("the first level is no change: %v", got)
 	}
 	v.Handle(state(3.5, power.Low, 0))
 	v.Handle(state(3.5, power.Low, body.OnCharger))
@@ -61,8 +118,8 @@ func TestChangesBecomeEvents(t *testing.T) {
 	v.Handle(&corelink.LoopStats{Steps: 10, Late: 2})
 	v.Handle(&corelink.LoopStats{Steps: 20, Late: 2, Long: 1})
 	v.Handle(&corelink.LoopStats{Steps: 1}) // a new robotd: no event, no underflow
-	want := []string{"battery.battery_level_changed", "battery.on_charger_changed", "robot.fault_code", "robot.fault_code",
-		"vectorbot.main_cycle_too_late", "vectorbot.main_cycle_too_long"}
+	want := slices.Concat(firstState, []string{"battery.battery_level_changed", "battery.on_charger_changed", "robot.on_charger", "robot.fault_code",
+		"robot.fault_code", "vectorbot.main_cycle_too_late", "vectorbot.main_cycle_too_long"})
 	if got := s.names(); !slices.Equal(got, want) {
 		t.Errorf("events %v, want %v", got, want)
 	}
@@ -154,7 +211,7 @@ func TestStartBecomesEvents(t *testing.T) {
 	v.Handle(&corelink.Start{BeganUS: 20_000_000, Stages: []corelink.StageTime{step("socket", 20_000_000, 20_500_000, "")}})
 	want := []events.Event{
 		TimeSpent("robotd", "socket", 2*time.Millisecond, 0, ""), TimeSpent("robotd", "body", 3*time.Second, 10*time.Millisecond, "no such port"),
-		TimeSpent("robotd", "first_frame", 4990*time.Millisecond, 3010*time.Millisecond, ""), TimeSpent("robotd", "start", 8*time.Second, 0, ""),
+		TimeSpent("robotd", "first_frame", 4990*time.Millisecond, 3010*time.Millisecond, ""), {Source: "robotd", Name: "robot.engine_ready", I1: events.Num(8000)}, TimeSpent("robotd", "start", 8*time.Second, 0, ""),
 		TimeSpent("robotd", "socket", 500*time.Millisecond, 0, ""),
 	}
 	if !slices.Equal(s.events, want) {
@@ -281,14 +338,14 @@ func TestStatusLeavesOutWhatIsOld(t *testing.T) {
 			t.Errorf("status %+v %+v", m.Body, m.Loop)
 		}
 		v.Periodic()
-		if got := s.names(); !slices.Equal(got, []string{"battery.periodic_log", "battery.voltage_stats", "robotd.loop_stats"}) {
+		if got := s.names(); !slices.Equal(got, slices.Concat(firstState, []string{"battery.periodic_log", "battery.voltage_stats", "robotd.loop_stats"})) {
 			t.Errorf("events %v", got)
 		}
 		time.Sleep(stale)
 		m = status.Message{}
 		v.Fill(&m)
 		v.Periodic()
-		if m.Body != nil || len(m.Problems) != 1 || len(s.events) != 3 {
+		if m.Body != nil || len(m.Problems) != 1 || len(s.events) != 6 {
 			t.Errorf("a silent core: %+v, %d events", m, len(s.events))
 		}
 	})
