@@ -1,16 +1,18 @@
-// Package alert tells when many robots of one release have the same problem, which points to the release rather than to a robot, and when a part of
-// the cloud itself does not work or soon will not.
+// Package alert tells when many robots of one release have the same problem, which points to the release rather than to a robot, when a version's share of
+// crashes or faults, or its rate of an event, crosses a threshold, and when a part of the cloud itself does not work or soon will not.
 //
 // Look runs as a periodic job: it counts present robots by release and problem, and compares the counts with the one rule that operators
 // set. An alert fires as soon as the rule holds, and is resolved when the rule has not held for ResolveAfter; then it is kept for Keep. Webhooks
-// hear of both (alert.firing, alert.resolved).
+// hear of both (alert.firing, alert.resolved), and so do people by letter.
 package alert
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
+	"kennel/cloud/mail"
 	"kennel/cloud/registry"
 	"kennel/infra/errs"
 )
@@ -56,8 +58,13 @@ func (r Rule) Percent() float64 { return r.Share * 100 }
 // Words says in the audit log what a rule is changed to.
 func (r Rule) Words() string { return fmt.Sprintf("robots %d, share %g", r.Robots, r.Share) }
 
-// AuditRule is the action of a changed rule in the audit log.
-const AuditRule = "alert.rule"
+// Actions in the audit log.
+const (
+	AuditRule   = "alert.rule"
+	AuditLimit  = "alert.threshold.add"
+	AuditUnset  = "alert.threshold.remove"
+	AuditLetter = "alert.mail"
+)
 
 // Check reports why a rule cannot be.
 func (r Rule) Check() error {
@@ -75,18 +82,18 @@ func (r Rule) Holds(c registry.ProblemCount) bool {
 	return c.Robots >= r.Robots && float64(c.Robots) >= r.Share*float64(c.Present)
 }
 
-// Alert is one problem of one release, or of one part of the cloud, firing or resolved.
+// Alert is one problem of one release, a threshold that one crossed, or a problem of one part of the cloud, firing or resolved.
 type Alert struct {
 	ID       int64      `json:"id"`
 	Release  string     `json:"release"` // "": the robots name none
-	Kind     string     `json:"kind"`    // of the problem
+	Kind     string     `json:"kind"`    // of the problem or the threshold
 	Code     string     `json:"code,omitempty"`
 	Robots   int        `json:"robots"`  // with the problem, when last looked at while it fired
 	Present  int        `json:"present"` // robots of the release that were present then
 	Since    time.Time  `json:"since"`
 	Resolved *time.Time `json:"resolved,omitempty"` // nil: it fires
 	Place    string     `json:"place,omitempty"`    // the process that tells of a part; "": it is about robots
-	Reason   string     `json:"reason,omitempty"`   // what is wrong with the part
+	Reason   string     `json:"reason,omitempty"`   // what is wrong with the part, or what crossed the threshold
 }
 
 // Part is a part of the cloud that needs attention, as one process sees it.
@@ -106,19 +113,36 @@ type Store interface {
 	Alerts(ctx context.Context, limit int) ([]Alert, error)
 	// Found makes these fire: it adds new ones, updates the numbers of others, and resolves those that it was not given for ResolveAfter.
 	Found(ctx context.Context, counts []registry.ProblemCount) error
+	// Thresholds returns all, the oldest first. AddThreshold adds one and sets its number; Exhausted. DropThreshold removes one; NotFound.
+	Thresholds(ctx context.Context) ([]Threshold, error)
+	AddThreshold(ctx context.Context, t Threshold) (Threshold, error)
+	DropThreshold(ctx context.Context, id int64) error
+	// Crossed makes these fire that Fire, updates the numbers of alerts that exist, and resolves those that it was not given for ResolveAfter.
+	Crossed(ctx context.Context, all []Crossing) error
+	// Recipients returns who gets letters; SetRecipients sets that.
+	Recipients(ctx context.Context) ([]string, error)
+	SetRecipients(ctx context.Context, to []string) error
+	// Untold gives tell every alert of which no letter was posted since it fired or was resolved, and notes those for which it returns nil.
+	Untold(ctx context.Context, tell func(Alert) error) error
 	// Told makes alerts of the parts that the process at place tells, and resolves those that no process has told for PartAfter.
 	Told(ctx context.Context, place string, parts []Part) error
 }
 
 // Service holds the rules. Safe for concurrent use.
 type Service struct {
+	// Sums are what thresholds compare, and Mail takes letters. nil: there are no such alerts, or no letters. Set them before the service is used.
+	Sums Sums
+	Mail interface {
+		Post(ctx context.Context, m mail.Mail) error
+	}
+
 	store Store
 	count func(ctx context.Context, atLeast int) ([]registry.ProblemCount, error)
 }
 
 // New returns a service. count returns how many present robots of each release have each problem, leaving out what fewer than atLeast have.
 func New(store Store, count func(ctx context.Context, atLeast int) ([]registry.ProblemCount, error)) *Service {
-	return &Service{store, count}
+	return &Service{store: store, count: count}
 }
 
 // Rule returns the rule in force.
@@ -158,7 +182,32 @@ func (s *Service) Look(ctx context.Context) error {
 			found = append(found, c)
 		}
 	}
-	return s.store.Found(ctx, found)
+	return errors.Join(s.store.Found(ctx, found), s.LookAtSums(ctx))
+}
+
+// LookAtSums compares the sums of events with the thresholds once, and posts the letters that are due.
+func (s *Service) LookAtSums(ctx context.Context) error {
+	if s.Sums != nil {
+		list, err := s.Thresholds(ctx)
+		if err != nil {
+			return err
+		}
+		var all []Crossing
+		for _, t := range list {
+			some, err := t.crossings(ctx, s.Sums, time.Now())
+			if err != nil {
+				return err
+			}
+			all = append(all, some...)
+		}
+		if err := s.store.Crossed(ctx, all); err != nil {
+			return err
+		}
+	}
+	if s.Mail == nil {
+		return nil
+	}
+	return s.tell(ctx)
 }
 
 // Watch tells what is wrong with the parts of the process at place, until ctx ends. parts returns those that need attention. What cannot be stored now,

@@ -3,12 +3,14 @@ package console
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
 
 	"kennel/cloud/alert"
+	"kennel/cloud/console/page"
 	"kennel/cloud/registry"
 	"kennel/cloud/registry/filter"
 	"kennel/infra/api/status"
@@ -21,6 +23,11 @@ type Alerts interface {
 	Alerts(ctx context.Context) ([]alert.Alert, error)
 	Rule(ctx context.Context) (alert.Rule, error)
 	SetRule(ctx context.Context, robots int, share float64, by string) (alert.Rule, error)
+	Thresholds(ctx context.Context) ([]alert.Threshold, error)
+	AddThreshold(ctx context.Context, w alert.Limit, by string) (alert.Threshold, error)
+	DropThreshold(ctx context.Context, id int64) error
+	Mailing(ctx context.Context) (alert.Mailing, error)
+	SetMailing(ctx context.Context, m alert.Mailing) (alert.Mailing, error)
 }
 
 type alertsView struct {
@@ -29,12 +36,32 @@ type alertsView struct {
 	Firing, Resolved []alertRow
 	Rule             alert.Rule
 	Robots, Percent  string // of the rule, as the form has them
+	Thresholds       []limitRow
+	Mail             string // recipients, as the form has them
+	Gone             string // what is wrong with a threshold that is not there
 }
 
 type alertRow struct {
 	alert.Alert
 	registry.Explanation
 	Address string // the robots that have it now
+}
+
+type limitRow struct {
+	alert.Threshold
+	Form, Fires string
+}
+
+// fires says in words when a threshold fires.
+func fires(t alert.Threshold) string {
+	of := map[string]string{alert.CrashShare: "crashed", alert.FaultShare: "had the same fault"}[t.Kind]
+	if t.Kind == alert.FaultShare && t.Of != "" {
+		of = "had fault " + t.Of
+	}
+	if t.Kind == alert.EventRate {
+		return fmt.Sprintf("%s comes %g times per robot and hour, from at least %d robots of a version, over %d h", t.Of, t.Level, t.Robots, t.Hours)
+	}
+	return fmt.Sprintf("%.4g %% of a version’s robots, at least %d, %s within %d h", 100*t.Level, t.Robots, of, t.Hours)
 }
 
 // alerts is the page of problems that many robots of one release have.
@@ -51,10 +78,27 @@ func (c *console) alerts(ctx context.Context, _ *http.Request, s said) (string, 
 	if s.Problem("rule") != "" { // what was typed stays
 		v.Robots, v.Percent = s.Value("rule", "robots"), s.Value("rule", "percent")
 	}
+	limits, err := c.Alerts.Thresholds(ctx)
+	if err != nil {
+		return "", frame{}, err
+	}
+	mailing, err := c.Alerts.Mailing(ctx)
+	if err != nil {
+		return "", frame{}, err
+	}
+	forms := []string{"rule", "threshold", "mail"}
+	for _, t := range limits {
+		row := limitRow{t, "drop " + strconv.FormatInt(t.ID, 10), fires(t)}
+		v.Thresholds, forms = append(v.Thresholds, row), append(forms, row.Form)
+	}
+	v.Gone = s.Lost(forms)
+	if v.Mail = strings.Join(mailing.To, "\n"); s.Problem("mail") != "" {
+		v.Mail = s.Value("mail", "to")
+	}
 	for _, a := range list {
 		row := alertRow{a, registry.Explain(a.Kind), fleetOf(a)}
-		if a.Place != "" {
-			row.Explanation = registry.Explanation{Says: a.Reason}
+		if a.Reason != "" {
+			row.Explanation = registry.Explanation{Says: page.Sentence(a.Reason)}
 			row.Address = ""
 		}
 		if a.Resolved == nil {
@@ -84,6 +128,65 @@ func (c *console) setAlertRule(ctx context.Context, _ *http.Request, v url.Value
 	}
 	_, err = c.Alerts.SetRule(ctx, rule.Robots, rule.Share, auth.CallerFrom(ctx).Subject())
 	return outcome{done: "alert-rule"}, err
+}
+
+func (c *console) addThreshold(ctx context.Context, _ *http.Request, v url.Values) (outcome, error) {
+	w := alert.Limit{Kind: v.Get("kind"), Of: strings.TrimSpace(v.Get("of"))}
+	for name, into := range map[string]*int{"robots": &w.Robots, "hours": &w.Hours} {
+		n, err := strconv.Atoi(strings.TrimSpace(v.Get(name)))
+		if err != nil {
+			return outcome{}, errs.New(errs.Invalid, "%s %.20q: want a whole number", name, v.Get(name))
+		}
+		*into = n
+	}
+	level, err := strconv.ParseFloat(strings.TrimSpace(v.Get("level")), 64)
+	if err != nil {
+		return outcome{}, errs.New(errs.Invalid, "level %.20q: want a number", v.Get("level"))
+	}
+	if w.Level = level; w.Kind != alert.EventRate {
+		w.Level = level / 100
+	}
+	if err := w.Check(); err != nil {
+		return outcome{}, err
+	}
+	if err := c.Audit(ctx, alert.AuditLimit, "", w.Words()); err != nil {
+		return outcome{}, err
+	}
+	_, err = c.Alerts.AddThreshold(ctx, w, auth.CallerFrom(ctx).Subject())
+	return outcome{done: "threshold-added"}, err
+}
+
+func (c *console) dropThreshold(ctx context.Context, r *http.Request, _ url.Values) (outcome, error) {
+	id, err := strconv.ParseInt(r.PathValue("id"), 10, 64)
+	if err != nil {
+		return outcome{}, errs.New(errs.NotFound, "there is no such threshold")
+	}
+	if err := c.Audit(ctx, alert.AuditUnset, r.PathValue("id"), ""); err != nil {
+		return outcome{}, err
+	}
+	return outcome{done: "threshold-gone"}, c.Alerts.DropThreshold(ctx, id)
+}
+
+func (c *console) setAlertMail(ctx context.Context, _ *http.Request, v url.Values) (outcome, error) {
+	m := alert.Mailing{To: strings.Fields(v.Get("to"))}
+	if err := m.Check(); err != nil {
+		return outcome{}, err
+	}
+	if err := c.Audit(ctx, alert.AuditLetter, "", m.Words()); err != nil {
+		return outcome{}, err
+	}
+	_, err := c.Alerts.SetMailing(ctx, m)
+	return outcome{done: "alert-mail"}, err
+}
+
+// mountAlerts adds the page and its forms.
+func (c *console) mountAlerts(show func(string, view), act func(string, action)) {
+	show("GET /alerts", c.alerts)
+	back := func(*http.Request) string { return "/alerts" }
+	act("POST /alerts/rule", action{page.Called("rule"), c.setAlertRule, c.alerts, back})
+	act("POST /alerts/thresholds", action{page.Called("threshold"), c.addThreshold, c.alerts, back})
+	act("POST /alerts/thresholds/{id}/delete", action{func(r *http.Request) string { return "drop " + r.PathValue("id") }, c.dropThreshold, c.alerts, back})
+	act("POST /alerts/mail", action{page.Called("mail"), c.setAlertMail, c.alerts, back})
 }
 
 // fleetOf is the fleet's page with the present robots of a release that have a problem; "" for a release that filters cannot name.

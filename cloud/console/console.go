@@ -112,8 +112,7 @@ func Mount(mux *http.ServeMux, cfg Config) error {
 	}
 	show("GET /help", c.help)
 	if cfg.Alerts != nil {
-		show("GET /alerts", c.alerts)
-		act("POST /alerts/rule", action{page.Called("rule"), c.setAlertRule, c.alerts, func(*http.Request) string { return "/alerts" }})
+		c.mountAlerts(show, act)
 	}
 	if cfg.Identities != nil {
 		show("GET /certificates", c.certificates)
@@ -217,6 +216,9 @@ var dones = map[string]string{
 	"operator-out":    "The operator's sessions have ended.",
 	"operator-gone":   "The operator's account is removed.",
 	"alert-rule":      "The rule is changed. It applies within a quarter of a minute.",
+	"threshold-added": "The threshold is added. It applies within a quarter of a minute.",
+	"threshold-gone":  "The threshold is removed. Its alerts are resolved within a minute.",
+	"alert-mail":      "The recipients are changed.",
 	"release-added":   "The release is known. Robots are asked to run it once you want it for their species or for one of them.",
 	"release-wanted":  "The wish is stored. Robots learn of it when they connect, and once an hour.",
 	"release-unwant":  "The wish is taken back.",

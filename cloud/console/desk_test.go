@@ -437,6 +437,10 @@ var orders = []struct {
 		[]string{"audit command.send vic:00e20100 robot_poke", `send vic:00e20100 robot_poke {"verb":"turn","side":"back"} 30s op@example.org`},
 		"simulator is told"},
 	{"POST /alerts/rule", "/alerts/rule", form("robots", "3", "percent", "12.5"), "PUT /v1/alerts/rule", "/alerts", []string{"audit alert.rule  robots 3, share 0.125", "rule 3 0.125 op@example.org"}, "rule is changed"},
+	{"POST /alerts/thresholds", "/alerts/thresholds", form("kind", "crash_share", "level", "2.5", "robots", "3", "hours", "24"), "POST /v1/alerts/thresholds", "/alerts",
+		[]string{"audit alert.threshold.add  crash_share any, level 0.025, robots 3, hours 24", "threshold {crash_share  0.025 3 24} op@example.org"}, "threshold is added"},
+	{"POST /alerts/thresholds/{id}/delete", "/alerts/thresholds/3/delete", "", "DELETE /v1/alerts/thresholds/{id}", "/alerts", []string{"audit alert.threshold.remove 3", "drop threshold 3"}, "threshold is removed"},
+	{"POST /alerts/mail", "/alerts/mail", form("to", "b@example.org a@example.org"), "PUT /v1/alerts/mail", "/alerts", []string{"audit alert.mail  2 recipients", "mail to [b@example.org a@example.org]"}, "recipients are changed"},
 	{"POST /cohorts", "/cohorts", form("name", "late", "filter", "loop:late", "note", "x", "replace", "yes"), "POST /v1/cohorts", "/cohorts", []string{"audit cohort.put late loop:late", "put cohort late loop:late x op@example.org -1"}, "is saved"},
 	{"POST /cohorts/{cohort}/delete", "/cohorts/beta/delete", "", "DELETE /v1/cohorts/{cohort}", "/cohorts", []string{"audit cohort.delete beta", "delete cohort beta"}, "is removed"},
 	{"POST /bulk", "/bulk", form("do", "set", "which", "all", "filter", "tag:lab", "field", "master_volume", "value", "Low", "expect", "1", "sure", "yes"), "POST /v1/bulk", "/bulk/j-1",
@@ -574,6 +578,9 @@ func TestProblemsStandBesideTheirForm(t *testing.T) {
 		{"/things/vic:00e20100/commands", form("kind", "intent", "args", "{", "ttl", "1h", "sure", "yes"), "want JSON", ""},
 		{"/alerts/rule", form("robots", "three", "percent", "12"), "whole number", `value="12"`},
 		{"/alerts/rule", form("robots", "3", "percent", "120"), "want 0 to 1", `value="120"`},
+		{"/alerts/thresholds", form("kind", "event_rate", "of", "no event", "level", "3", "robots", "3", "hours", "1"), "name of an event", `value="no event"`},
+		{"/alerts/thresholds", form("kind", "fault_share", "of", "914", "level", "300", "robots", "3", "hours", "1"), "want a share", `<option value="fault_share" selected`},
+		{"/alerts/mail", form("to", "nobody"), "e-mail address", ">nobody</textarea>"},
 		{"/cohorts", form("name", "a b", "filter", "loop:late"), "", "loop:late"},
 		{"/cohorts", form("name", "ab", "filter", "loop:odd"), "loop", "loop:odd"},
 		{"/bulk", form("do", "tag", "thing", "vic:00e20100", "tag", "lab", "expect", "1"), "robots you mean", `value="lab"`},
@@ -922,4 +929,22 @@ func (bells) Rule(context.Context) (alert.Rule, error) {
 
 func (b bells) SetRule(_ context.Context, robots int, share float64, by string) (alert.Rule, error) {
 	return alert.Rule{}, b.do("rule", robots, share, by)
+}
+
+func (bells) Thresholds(context.Context) ([]alert.Threshold, error) {
+	return []alert.Threshold{{ID: 3, Limit: alert.Limit{Kind: alert.CrashShare, Level: 0.02, Robots: 3, Hours: 24}, By: evil, Changed: noon}}, nil
+}
+
+func (b bells) AddThreshold(_ context.Context, w alert.Limit, by string) (alert.Threshold, error) {
+	return alert.Threshold{}, b.do("threshold", w, by)
+}
+
+func (b bells) DropThreshold(_ context.Context, id int64) error { return b.do("drop threshold", id) }
+
+func (bells) Mailing(context.Context) (alert.Mailing, error) {
+	return alert.Mailing{To: []string{"duty@example.org"}}, nil
+}
+
+func (b bells) SetMailing(_ context.Context, m alert.Mailing) (alert.Mailing, error) {
+	return m, b.do("mail to", m.To)
 }

@@ -52,7 +52,8 @@ var commandOf = map[string]string{
 	"GET /v1/rollouts": "rollout list", "POST /v1/rollouts": "rollout create", "GET /v1/rollouts/{id}": "rollout show", "GET /v1/rollouts/{id}/robots": "rollout robots",
 	"POST /v1/rollouts/{id}/{action}": "rollout pause", "GET /v1/things/{thing}/rollouts": "rollout why",
 
-	"GET /v1/fleet/health": "fleet health", "GET /v1/alerts": "alerts list", "GET /v1/alerts/rule": "alerts rule", "PUT /v1/alerts/rule": "alerts rule",
+	"GET /v1/fleet/health": "fleet health", "GET /v1/alerts": "alerts list", "GET /v1/alerts/rule": "alerts rule", "PUT /v1/alerts/rule": "alerts rule", "GET /v1/alerts/thresholds": "alerts thresholds list", "POST /v1/alerts/thresholds": "alerts thresholds add",
+	"DELETE /v1/alerts/thresholds/{id}": "alerts thresholds remove", "GET /v1/alerts/mail": "alerts mail list", "PUT /v1/alerts/mail": "alerts mail set",
 	"GET /v1/webhooks": "webhooks list", "POST /v1/webhooks": "webhooks add", "GET /v1/webhooks/{id}": "webhooks show", "PATCH /v1/webhooks/{id}": "webhooks change",
 	"DELETE /v1/webhooks/{id}": "webhooks remove", "POST /v1/webhooks/{id}/secret": "webhooks secret", "POST /v1/webhooks/{id}/ping": "webhooks ping",
 	"GET /v1/webhooks/{id}/deliveries": "webhooks deliveries", "POST /v1/webhooks/{id}/replay": "webhooks replay",

@@ -1,9 +1,10 @@
-// Package alertpg keeps alerts and their rule in Postgres: tables alert_rule and alert_found (migration 0107), and alert_part.
+// Package alertpg keeps alerts and their rule in Postgres: tables alert_rule, alert_found (migration 0107), alert_part, alert_threshold, alert_crossed and alert_mail.
 package alertpg
 
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -37,12 +38,20 @@ func (s *Store) SetRule(ctx context.Context, r alert.Rule) error {
 	return pg.Wrap(err, "set alert rule")
 }
 
+// columns are those of an alert.Alert, by table.
+var columns = map[string]string{
+	"alert_found":   `id, release, kind, code, robots, present, since, resolved, '' AS place, '' AS reason`,
+	"alert_part":    `id, '' AS release, CASE WHEN failing THEN '` + alert.PartFailing + `' ELSE '` + alert.PartWarning + `' END AS kind, part AS code, 0 AS robots, 0 AS present, since, resolved, place, reason`,
+	"alert_crossed": `id, release, kind, code, robots, present, since, resolved, '' AS place, reason`,
+}
+
 // Alerts implements alert.Store.
 func (s *Store) Alerts(ctx context.Context, limit int) ([]alert.Alert, error) {
-	rows, err := s.pool.Query(ctx, `SELECT * FROM (
-			SELECT id, release, kind, code, robots, present, since, resolved, '' AS place, '' AS reason FROM alert_found
-			UNION ALL SELECT id, '', CASE WHEN failing THEN '`+alert.PartFailing+`' ELSE '`+alert.PartWarning+`' END, part, 0, 0, since, resolved, place, reason FROM alert_part) AS a
-		ORDER BY resolved IS NOT NULL, coalesce(resolved, since) DESC, id DESC LIMIT $1`, limit)
+	var all []string
+	for table, columns := range columns {
+		all = append(all, `SELECT `+columns+` FROM `+table)
+	}
+	rows, err := s.pool.Query(ctx, `SELECT * FROM (`+strings.Join(all, ` UNION ALL `)+`) AS a ORDER BY resolved IS NOT NULL, coalesce(resolved, since) DESC, id DESC LIMIT $1`, limit)
 	if err != nil {
 		return nil, pg.Wrap(err, "list alerts")
 	}

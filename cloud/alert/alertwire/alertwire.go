@@ -12,6 +12,9 @@ import (
 	"kennel/cloud/alert"
 	"kennel/cloud/alert/alertapi"
 	"kennel/cloud/alert/alertpg"
+	"kennel/cloud/das/daspg"
+	"kennel/cloud/mail"
+	"kennel/cloud/mail/mailpg"
 	"kennel/cloud/meters"
 	"kennel/cloud/registry"
 	"kennel/cloud/registry/filter"
@@ -27,6 +30,7 @@ import (
 // Wire wires what notices that many robots of one release have the same problem, and that parts of this process need attention.
 func Wire(b wire.Base, robots *registry.Service, parts func(context.Context) []alert.Part) (*alert.Service, wire.Slice, error) {
 	svc := alert.New(alertpg.New(b.Pool), registrypg.New(b.Pool, b.Log).ProblemsByRelease)
+	svc.Sums, svc.Mail = daspg.Open(b.Pool), mail.Queue{Outbox: mailpg.New(b.Pool, b.Orders)}
 	s := wire.Slice{
 		Routes: wire.Routes(func(mux *http.ServeMux, d wire.Doors) { alertapi.Mount(mux, svc, d.Audit, b.Log) }),
 		Jobs:   []jobs.Job{{Name: "alert.look", Every: alert.LookEvery, Run: svc.Look}},

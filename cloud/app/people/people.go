@@ -19,6 +19,7 @@ import (
 	"kennel/cloud/account/accountpg"
 	"kennel/cloud/account/accountwebauthn"
 	"kennel/cloud/account/audit"
+	"kennel/cloud/alert"
 	"kennel/cloud/mail"
 	"kennel/cloud/mail/mailpg"
 	"kennel/cloud/mail/mailsmtp"
@@ -235,8 +236,11 @@ func WireMail(b wire.Base, cfg Config, a Accounts, owners Owners) (s wire.Slice,
 		Outbox: mailpg.New(b.Pool, b.Orders), Transport: to, Addresses: a.People.Addresses, Bounced: a.People.Bounced,
 		From: cmp.Or(cfg.Mail.From, "Kennel <kennel@localhost>"), Site: cfg.Mail.Site, Log: b.Log,
 		Compose: func(ctx context.Context, m mail.Mail) (mail.Letter, bool, error) {
-			if owner.Composes(m.Kind) {
+			switch {
+			case owner.Composes(m.Kind):
 				return owners.Compose(ctx, m)
+			case alert.Composes(m.Kind):
+				return alert.Composer(cfg.PublicURL+"/alerts")(ctx, m)
 			}
 			return a.Letters.Compose(ctx, m)
 		},

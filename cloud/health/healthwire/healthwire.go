@@ -51,7 +51,7 @@ func Wire(b wire.Base, events *das.Service, eventDays int, robots *registry.Serv
 		Runs: []wire.Run{{Name: "event sums", Role: wire.Jobs, Run: func(ctx context.Context) error {
 			failed := func(err error) { b.Log.WarnContext(ctx, "events not summed up", logging.Err, err) }
 			return events.KeepSums(ctx, sums.Roll, func(ctx context.Context) {
-				if err := alarms.Look(ctx); err != nil && ctx.Err() == nil {
+				if err := alarms.LookAtSums(ctx); err != nil && ctx.Err() == nil {
 					failed(err)
 				}
 			}, failed)

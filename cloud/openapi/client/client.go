@@ -137,6 +137,16 @@ func (c Client) GetAlerts(ctx context.Context) (Reply[[]Alert], error) {
 	return ask[[]Alert](ctx, c, "GET", "/v1/alerts", nil)
 }
 
+// GetAlertsMail is GET /v1/alerts/mail: Who gets a letter when an alert fires and when it is resolved.
+func (c Client) GetAlertsMail(ctx context.Context) (Reply[Mailing], error) {
+	return ask[Mailing](ctx, c, "GET", "/v1/alerts/mail", nil)
+}
+
+// PutAlertsMail is PUT /v1/alerts/mail: Change that.
+func (c Client) PutAlertsMail(ctx context.Context, in Mailing) (Reply[Mailing], error) {
+	return ask[Mailing](ctx, c, "PUT", "/v1/alerts/mail", in)
+}
+
 // GetAlertsRule is GET /v1/alerts/rule: When an alert fires.
 func (c Client) GetAlertsRule(ctx context.Context) (Reply[Rule], error) {
 	return ask[Rule](ctx, c, "GET", "/v1/alerts/rule", nil)
@@ -145,6 +155,21 @@ func (c Client) GetAlertsRule(ctx context.Context) (Reply[Rule], error) {
 // PutAlertsRule is PUT /v1/alerts/rule: Change when an alert fires.
 func (c Client) PutAlertsRule(ctx context.Context, in Wanted) (Reply[Rule], error) {
 	return ask[Rule](ctx, c, "PUT", "/v1/alerts/rule", in)
+}
+
+// GetAlertsThresholds is GET /v1/alerts/thresholds: Limits on shares of crashes and faults, and on rates of events, of each version.
+func (c Client) GetAlertsThresholds(ctx context.Context) (Reply[[]Threshold], error) {
+	return ask[[]Threshold](ctx, c, "GET", "/v1/alerts/thresholds", nil)
+}
+
+// PostAlertsThresholds is POST /v1/alerts/thresholds: Add a limit.
+func (c Client) PostAlertsThresholds(ctx context.Context, in Limit) (Reply[Threshold], error) {
+	return ask[Threshold](ctx, c, "POST", "/v1/alerts/thresholds", in)
+}
+
+// DeleteAlertsThresholdsID is DELETE /v1/alerts/thresholds/{id}: Remove a limit; its alerts are resolved.
+func (c Client) DeleteAlertsThresholdsID(ctx context.Context, id string) (Reply[None], error) {
+	return ask[None](ctx, c, "DELETE", "/v1/alerts/thresholds/"+url.PathEscape(id), nil)
 }
 
 // GetArchivesQuery is the query of GET /v1/archives; nil leaves a parameter out.
@@ -1310,14 +1335,14 @@ type Admission struct {
 	Session string `json:"session"` // that TestThing may hand over when it associates
 }
 
-// Alert is one problem of one release, or of one part of the cloud, firing or resolved.
+// Alert is one problem of one release, a threshold that one crossed, or a problem of one part of the cloud, firing or resolved.
 type Alert struct {
 	Code     string    `json:"code,omitzero"`
 	ID       int64     `json:"id"`
-	Kind     string    `json:"kind"`              // of the problem
+	Kind     string    `json:"kind"`              // of the problem or the threshold
 	Place    string    `json:"place,omitzero"`    // the process that tells of a part; "": it is about robots
 	Present  int64     `json:"present"`           // robots of the release that were present then
-	Reason   string    `json:"reason,omitzero"`   // what is wrong with the part
+	Reason   string    `json:"reason,omitzero"`   // what is wrong with the part, or what crossed the threshold
 	Release  string    `json:"release"`           // "": the robots name none
 	Resolved time.Time `json:"resolved,omitzero"` // nil: it fires
 	Robots   int64     `json:"robots"`            // with the problem, when last looked at while it fired
@@ -1942,6 +1967,15 @@ type Job struct {
 	Total   int64     `json:"total"`
 }
 
+// Limit is a threshold as a person sets it.
+type Limit struct {
+	Hours  int64   `json:"hours"`       // that are looked at, the current one among them
+	Kind   string  `json:"kind"`        // crash_share, fault_share or event_rate
+	Level  float64 `json:"level"`       // at which the alert fires: a share from 0 to 1, or events per robot and hour
+	Of     string  `json:"of,omitzero"` // fault_share: the code, "" each; event_rate: the event's name
+	Robots int64   `json:"robots"`      // at least so many crashed, had the fault, or were heard of
+}
+
 type Line struct {
 	From  Point   `json:"from"`
 	To    Point   `json:"to"`
@@ -2034,6 +2068,11 @@ type Loop struct {
 type Lowest struct {
 	Thing string  `json:"thing"`
 	Volts float64 `json:"volts"`
+}
+
+// Mailing says who gets a letter when an alert fires and when it is resolved.
+type Mailing struct {
+	To []string `json:"to"` // e-mail addresses
 }
 
 type Map struct {
@@ -2756,6 +2795,18 @@ type Thing struct {
 	Status           *Message        `json:"status,omitzero"` // the last one received; nil: none yet
 	Tags             []string        `json:"tags,omitzero"`   // in order
 	Thing            string          `json:"thing"`
+}
+
+// Threshold is a limit; the versions of robots that cross it make an alert each.
+type Threshold struct {
+	By      string    `json:"by,omitzero"` // "": it was there from the beginning
+	Changed time.Time `json:"changed"`
+	Hours   int64     `json:"hours"` // that are looked at, the current one among them
+	ID      int64     `json:"id"`
+	Kind    string    `json:"kind"`        // crash_share, fault_share or event_rate
+	Level   float64   `json:"level"`       // at which the alert fires: a share from 0 to 1, or events per robot and hour
+	Of      string    `json:"of,omitzero"` // fault_share: the code, "" each; event_rate: the event's name
+	Robots  int64     `json:"robots"`      // at least so many crashed, had the fault, or were heard of
 }
 
 type Token struct {
