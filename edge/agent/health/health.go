@@ -4,6 +4,7 @@ package health
 import (
 	"time"
 
+	"kennel/edge/agent/health/crashes"
 	"kennel/edge/agent/health/faults"
 	"kennel/edge/agent/health/nightly"
 	"kennel/edge/agent/health/vitals"
@@ -31,6 +32,8 @@ type Config struct {
 	Backup    func() error                // saves the events before a reboot
 	Clock     func() (agrees, known bool) // whether the clock agrees with the cloud's
 	Get       func(jdocs.Name) (jdocs.Doc, error)
+	Host      func() string    // the robot's name; "": none yet
+	Send      crashes.Uploader // sends a file to the cloud
 }
 
 // Health is made by New. Safe for concurrent use.
@@ -39,6 +42,7 @@ type Health struct {
 	cfg     Config
 	vitals  *vitals.Vitals
 	faults  *faults.Handler
+	crashes *crashes.Collector
 	keeper  *supervised       // of the services that a fault stops
 	Nightly *nightly.Rebooter // nil: none
 	last    nightly.Last      // the reboot before this start
@@ -50,6 +54,8 @@ func New(robot info.Robot, cfg Config) *Health {
 	if cfg.Nightly != nil && !h.Recovery {
 		h.newNightly()
 	}
+	h.crashes = h.openCrashes()
+	h.keeper.crashes = h.crashes
 	handler, err := platform.LoadFaultHandler(h.Root, h.Getenv)
 	if err != nil {
 		h.Log.Error("settings ignored", logging.Err, err)
@@ -112,6 +118,7 @@ func (h *Health) Services() []runner.Service {
 		all = append(all, runner.Service{Name: "nightly reboot", Run: h.Nightly.Run})
 	}
 	if !h.Frugal { // without a FIFO and a display for faults: they are only reported
+		all = append(all, h.crashes.Services()...)
 		all = append(all, runner.Service{Name: "faults", Run: h.faults.Run}, runner.Service{Name: "posted faults", Run: h.faults.Listen})
 	}
 	return all

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"kennel/edge/agent/health/crashes"
 	"kennel/edge/agent/health/faults"
 	"kennel/edge/agent/info"
 	"kennel/edge/corelink"
@@ -28,6 +29,7 @@ const restartTime = 30 * time.Second
 // concurrent use.
 type supervised struct {
 	command []string
+	crashes *crashes.Collector
 
 	mu   sync.Mutex
 	core proc.Identity // of the robotd that was heard last
@@ -46,6 +48,7 @@ func (s *supervised) handle(m corelink.Message, h *faults.Handler) {
 		}
 		if id != s.core {
 			s.core, s.up = id, 0
+			defer s.crashes.Look() // how its predecessor ended
 		}
 		s.mu.Unlock()
 	case *corelink.LoopStats:
@@ -56,6 +59,8 @@ func (s *supervised) handle(m corelink.Message, h *faults.Handler) {
 		if lives {
 			h.Beat(robotd)
 		}
+	case *corelink.Power:
+		s.crashes.WentOff(m.LastOff)
 	case *corelink.Fault:
 		h.Report(robotd, faultcode.Code(m.Code))
 	}
@@ -76,7 +81,10 @@ func (s *supervised) Stop(ctx context.Context, service string, patience time.Dur
 	if service != robotd || core.Pid == 0 {
 		return nil
 	}
-	if err := core.Stop(ctx, patience, syscall.SIGTERM, syscall.SIGKILL); err != nil && !errors.Is(err, proc.ErrGone) {
+	s.crashes.Because(core.Pid, "it hung, and agentd ended it")
+	defer s.crashes.Look()
+	// The Go runtime answers the first signal with the stacks of all goroutines, which the crash's record keeps (VEC-CRS-01).
+	if err := core.Stop(ctx, patience, syscall.SIGABRT, syscall.SIGKILL); err != nil && !errors.Is(err, proc.ErrGone) {
 		return err
 	}
 	return nil

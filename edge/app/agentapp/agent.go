@@ -170,6 +170,7 @@ func (a *Agent) linkUp() {
 	a.orders.Connected(true)
 	a.people.Connected()
 	a.logs.Look()
+	a.health.Look()
 }
 
 // status returns the robot's status.

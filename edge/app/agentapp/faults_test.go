@@ -78,7 +78,7 @@ func TestCoreThatHangs(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	robot := exec.Command("/bin/sh", "-c", `trap "" TERM; echo up; while :; do sleep 60; done`) // it does not listen
+	robot := exec.Command("/bin/sh", "-c", `trap "" TERM ABRT; echo up; while :; do sleep 60; done`) // it does not listen
 	up, err := robot.StdoutPipe()
 	if err == nil {
 		err = robot.Start()

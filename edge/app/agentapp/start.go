@@ -96,7 +96,7 @@ func (a *Agent) openEvents(context.Context) (err error) {
 			c.Emit(e)
 		}
 	})
-	a.cloud, err = cloud.New(a.Robot, cloud.Config{TracePermille: a.cfg.TracePermille, KeepEvents: !ways.Events, Consented: func() { a.logs.Look() }, Flush: a.cfg.Flush, Interval: a.cfg.Status, Status: a.status,
+	a.cloud, err = cloud.New(a.Robot, cloud.Config{TracePermille: a.cfg.TracePermille, KeepEvents: !ways.Events, Consented: func() { a.logs.Look(); a.health.Look() }, Flush: a.cfg.Flush, Interval: a.cfg.Status, Status: a.status,
 		Dial: a.cfg.Dial, OnUp: a.cfg.OnUp, OnDown: a.cfg.OnDown, Changed: a.report.Changed, Mirror: a.cfg.Console.Event, Slots: a.slots,
 		Needs:  func(battery, charger bool) error { return a.health.Needs(battery, charger) },
 		Local:  func() (time.Time, bool) { return a.localTime() },
@@ -123,7 +123,7 @@ func (a *Agent) makeParts(context.Context) error {
 	d := a.orders.Docs()
 	a.health = health.New(a.Robot, health.Config{Telemetry: a.cfg.Telemetry, Silence: a.cfg.Silence, Restart: a.cfg.Restart, Changed: a.cloud.Changed,
 		Stats: d.AddStats, Upload: a.cloud.Events().AllowUpload, Nightly: a.cfg.Nightly, Reboot: a.cfg.Reboot, End: a.startAnew,
-		Backup: a.cloud.Events().Backup, Clock: a.cloud.ClockAgrees, Get: d.Get})
+		Backup: a.cloud.Events().Backup, Send: a.cloud.Upload, Host: func() string { return a.people.Name() }, Clock: a.cloud.ClockAgrees, Get: d.Get})
 	a.localTime = a.health.LocalTime()
 	return nil
 }

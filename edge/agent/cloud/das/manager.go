@@ -203,7 +203,8 @@ func (m *Manager) emit(e events.Event, urgent bool) (seq, ticket uint64, err err
 
 // record also returns the session if e changed it.
 func (m *Manager) record(e *events.Event, urgent bool) (seq, ticket uint64, changed *session, err error) {
-	e.RobotID, e.BootID = m.conf.Thing.Serial(), m.conf.BootID
+	foreign := e.BootID != "" // its sender gave it an identity, by which the cloud knows it again
+	e.RobotID, e.BootID = m.conf.Thing.Serial(), cmp.Or(e.BootID, m.conf.BootID)
 	e.RobotVersion = cmp.Or(e.RobotVersion, m.conf.RobotVersion)
 	e.Unsynced = !m.conf.Synced()
 	if e.TS == 0 {
@@ -223,7 +224,9 @@ func (m *Manager) record(e *events.Event, urgent bool) (seq, ticket uint64, chan
 	if !m.allowed {
 		return 0, 0, changed, ErrOptedOut
 	}
-	e.Seq = m.next
+	if !foreign {
+		e.Seq = m.next
+	}
 	e.Fit()
 	if err := e.Validate(); err != nil {
 		return 0, 0, changed, err
@@ -234,9 +237,11 @@ func (m *Manager) record(e *events.Event, urgent bool) (seq, ticket uint64, chan
 	}
 	m.pend = append(events.AppendLine(m.pend, e), '\n')
 	m.pendN++
-	m.pendLast = e.Seq
+	if !foreign {
+		m.pendLast = e.Seq
+		m.next++
+	}
 	m.urgent = m.urgent || urgent
-	m.next++
 	m.emitted++
 	m.waiting++
 	m.kick.Set()

@@ -186,6 +186,27 @@ func TestDelivery(t *testing.T) {
 	})
 }
 
+// TestOwnIdentity: an event that comes with an identity keeps it, however often it is recorded, and the numbers of the others have no gap (VEC-CRS-06).
+func TestOwnIdentity(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		root, c := testRoot(t), newCloud(t)
+		for range 2 { // the agent restarts
+			m := newManager(t, root, "boot-1")
+			emit(t, m, "a")
+			stop := run(t, m, c)
+			if _, err := m.EmitDurable(t.Context(), events.Event{Name: "robot.crash", BootID: "crash-1", Seq: 1, S1: "robotd"}); err != nil {
+				t.Error(err)
+			}
+			emit(t, m, "b")
+			time.Sleep(5 * time.Second)
+			stop()
+		}
+		if got, want := c.got(), []string{"boot-1/1", "crash-1/1", "boot-1/2", "boot-1/3", "boot-1/4"}; !slices.Equal(got, want) {
+			t.Errorf("got %v, want %v", got, want)
+		}
+	})
+}
+
 // Days offline and several boots: everything arrives, old boots first, in order (VEC-FLE-03).
 func TestOfflineForBoots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -37,18 +37,8 @@ func (h *Handler) capture(code faultcode.Code) (name string, err error) {
 	}
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
-	n := 0
-	for _, log := range logs(h.cfg.Root) {
-		end, terr := tail(h.cfg.Root, log)
-		if terr != nil {
-			err = errors.Join(err, terr)
-			continue
-		}
-		n++
-		fmt.Fprintf(z, "==> %s <==\n%s\n", log, end)
-	}
-	if n == 0 {
-		return "", errors.Join(fmt.Errorf("no log: want %s, or logs in %s", systemLog, programLogs), err)
+	if n, err := Logs(h.cfg.Root, z); n == 0 {
+		return "", err
 	}
 	if err := z.Close(); err != nil {
 		return "", err
@@ -58,6 +48,22 @@ func (h *Handler) capture(code faultcode.Code) (name string, err error) {
 	}
 	name = ReportsDir + "/fault-" + code.String() + "-" + h.cfg.Now().UTC().Format("2006-01-02-15-04-05") + ".log.gz"
 	return name, robotfs.WriteFile(h.cfg.Root, name, b.Bytes(), 0o600)
+}
+
+// Logs writes the ends of the robot's logs, and returns of how many; an error says why not of more.
+func Logs(root *os.Root, w io.Writer) (n int, err error) {
+	for _, log := range logs(root) {
+		end, terr := tail(root, log)
+		if terr == nil {
+			_, terr = fmt.Fprintf(w, "==> %s <==\n%s\n", log, end)
+			n++
+		}
+		err = errors.Join(err, terr)
+	}
+	if n == 0 {
+		err = errors.Join(fmt.Errorf("no log: want %s, or logs in %s", systemLog, programLogs), err)
+	}
+	return n, err
 }
 
 // queue moves the captured logs to the folder of logs to upload. On a development robot they stay (seed lines 15202-15203).
