@@ -165,6 +165,8 @@ var HTTP = table([]Rule{
 	{Name: "GET /v1/events/tail", Roles: auth.People, Own: true},
 	{Name: "GET /v1/events/counts", Roles: auth.Staff},
 	{Name: "GET /v1/events/export", Roles: auth.Staff},
+	{Name: "GET /v1/experiments", Roles: auth.Staff},
+	{Name: "GET /v1/experiments/{key}", Roles: auth.Staff},
 
 	// Parts of the fleet, and what is done to them.
 	{Name: "GET /v1/cohorts", Roles: auth.Staff},
@@ -272,6 +274,7 @@ var HTTP = table([]Rule{
 	{Name: "GET /bulk/{id}", Roles: auth.Staff, Page: true},
 	{Name: "POST /bulk/{id}/cancel", Roles: auth.Changers, Page: true},
 	{Name: "GET /events", Roles: auth.Staff, Page: true},
+	{Name: "GET /experiments", Roles: auth.Staff, Page: true},
 	{Name: "GET /tail", Roles: auth.Staff, Page: true},
 	{Name: "GET /tail/stream", Roles: auth.Staff, Page: true},
 	{Name: "GET /help", Roles: auth.Staff, Page: true},

@@ -90,7 +90,7 @@ type console struct {
 	tails tails
 }
 
-// Mount adds the pages to mux: / (the overview), /login, /logout, /me, /help, /things (the fleet) and what is below /things/{thing}, /cohorts, /bulk, /alerts, /events, /tail,
+// Mount adds the pages to mux: / (the overview), /login, /logout, /me, /help, /things (the fleet) and what is below /things/{thing}, /cohorts, /bulk, /alerts, /events, /experiments, /tail,
 // /certificates, /audit, /operators, /releases, /webhooks, /live, /theme, /assets/. Who may see one or send its forms is in access.HTTP, by the route's pattern.
 func Mount(mux *http.ServeMux, cfg Config) error {
 	c, err := newConsole(cfg)
@@ -107,6 +107,7 @@ func Mount(mux *http.ServeMux, cfg Config) error {
 	c.mountThing(show, act)
 	if cfg.Events != nil {
 		show("GET /events", c.queryEvents)
+		show("GET /experiments", c.experiments)
 		show("GET /tail", c.tail)
 		handle("GET /tail/stream", 0, http.HandlerFunc(c.tailStream))
 	}
@@ -313,7 +314,8 @@ func (c *console) dress(r *http.Request, _ string, f *frame) {
 			there bool
 		}
 		entries := []entry{{link{Label: "Overview", Address: "/"}, "", true}, {fleetLink, "", true}, {link{Label: "Alerts", Address: "/alerts"}, "", c.Alerts != nil},
-			{link{Label: "Events", Address: "/events"}, "", c.Events != nil}, {link{Label: "Live tail", Address: "/tail"}, "", c.Events != nil}, {link{Label: "Releases", Address: "/releases"}, page.Updates, c.Releases != nil},
+			{link{Label: "Events", Address: "/events"}, "", c.Events != nil}, {link{Label: "Live tail", Address: "/tail"}, "", c.Events != nil},
+			{link{Label: "Experiments", Address: "/experiments"}, page.Updates, c.Events != nil}, {link{Label: "Releases", Address: "/releases"}, page.Updates, c.Releases != nil},
 			{link{Label: "Certificates", Address: "/certificates"}, page.Connections, c.Identities != nil}, {link{Label: "Webhooks", Address: "/webhooks"}, page.Cloud, c.Webhooks != nil},
 			{link{Label: "Operators", Address: "/operators"}, page.Cloud, c.Operators != nil}, {link{Label: "Audit", Address: "/audit"}, page.Cloud, c.AuditLog != nil}}
 		for _, e := range c.More {

@@ -629,7 +629,7 @@ func TestWhatOthersSayStaysText(t *testing.T) {
 			t.Errorf("%s: %d does not show what was said", what, code)
 		}
 	}
-	for _, path := range []string{"/", "/things", "/things/vic:00e20100", "/things/vic:00e20100/access", "/things/vic:00e20100/settings", "/things/vic:00e20100/commands", "/things/vic:00e20100/events", "/things/vic:00e20100/robot", "/tail", "/events?since=2026-05-06T00:00:00Z&until=2026-05-06T13:00:00Z", "/events?by=event", "/bulk", "/bulk/j-1", "/cohorts",
+	for _, path := range []string{"/", "/things", "/things/vic:00e20100", "/things/vic:00e20100/access", "/things/vic:00e20100/settings", "/things/vic:00e20100/commands", "/things/vic:00e20100/events", "/things/vic:00e20100/robot", "/tail", "/events?since=2026-05-06T00:00:00Z&until=2026-05-06T13:00:00Z", "/events?by=event", "/experiments", "/bulk", "/bulk/j-1", "/cohorts",
 		"/things/vic:stranger", "/certificates", "/certificates?before=2026-05-06T11:59:50Z", "/operators", "/operators/op-2", "/releases", "/webhooks", "/webhooks/h-1", "/audit", "/audit?who=script",
 		"/audit?who=" + url.QueryEscape(evil)} {
 		w := do(t, mux, auth.Admin, "GET", path, "")

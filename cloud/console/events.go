@@ -25,6 +25,8 @@ import (
 type Events interface {
 	List(ctx context.Context, f das.Filter, limit int, before das.Cursor) ([]das.Record, error)
 	Counts(ctx context.Context, q das.CountsQuery) (das.Counts, error)
+	Experiments(ctx context.Context, since time.Time) ([]das.Experiment, error)
+	Compare(ctx context.Context, q das.CompareQuery) (das.Comparison, error)
 	Losses(ctx context.Context, id thing.ID, from, to time.Time) ([]das.Loss, error)
 	Tail(ctx context.Context, f das.Filter, fn func(das.Record) error) error
 }

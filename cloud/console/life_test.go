@@ -288,3 +288,14 @@ func TestEventsPage(t *testing.T) {
 		t.Errorf("an owner gets %d", w.Code)
 	}
 }
+
+// TestExperimentsPage (VEC-DAS-16): which there are, how the variations of one differ, and why one cannot be compared.
+func TestExperimentsPage(t *testing.T) {
+	mux, _ := open(t, &fleet{things: []registry.Thing{nasty()}})
+	for query, want := range map[string]string{"": "treatment 28", "key=faster&name=robot.fault_code": "95 % interval 0.25 to 0.55: a clear difference", "key=faster&name=battery.low&of=battery": "mean of i1",
+		"key=faster": "Name is missing", "key=faster&name=battery.low&of=s1": "want a number"} {
+		if w := do(t, mux, auth.Viewer, "GET", "/experiments?"+query, ""); w.Code != 200 || !strings.Contains(w.Body.String(), want) {
+			t.Errorf("%s: %d, no %s in\n%.4000s", query, w.Code, want, w.Body)
+		}
+	}
+}

@@ -124,6 +124,15 @@ func (diary) Counts(_ context.Context, q das.CountsQuery) (das.Counts, error) {
 	return c, nil
 }
 
+func (diary) Experiments(context.Context, time.Time) ([]das.Experiment, error) {
+	return []das.Experiment{{Key: evil, Files: []string{"2.1"}, Last: noon, Variations: []das.Variation{{Variation: "control", Robots: 30}, {Variation: "treatment", Robots: 28}}}}, nil
+}
+
+func (diary) Compare(_ context.Context, q das.CompareQuery) (das.Comparison, error) {
+	return das.Comparison{Key: q.Key, Name: q.Name, Of: q.Of, Since: noon, Until: noon, Control: "control", Changed: 1, Arms: []das.Arm{{Variation: "control", Robots: 30, Days: 200, Events: 20, Mean: 0.1},
+		{Variation: "treatment", Robots: 28, Days: 190, Events: 95, Mean: 0.5}}, Differences: []das.Difference{{Variation: "treatment", By: 0.4, Low: 0.25, High: 0.55, Clear: true}}}, nil
+}
+
 func (diary) Losses(context.Context, thing.ID, time.Time, time.Time) ([]das.Loss, error) {
 	return []das.Loss{{BootID: "b-1", First: 7, Last: 16, From: noon.Add(-40 * time.Minute), To: noon.Add(-30 * time.Minute)}}, nil
 }

@@ -39,6 +39,7 @@ var commandOf = map[string]string{
 	"GET /v1/things/{thing}/jdocs/{doc}/diff": "jdocs diff", "POST /v1/things/{thing}/jdocs/{doc}/restore": "jdocs restore", "GET /v1/jdocs/schemas": "jdocs fields",
 	"GET /v1/things/{thing}/jdocs/{doc}/history": "jdocs history", "GET /v1/things/{thing}/commands": "commands list", "POST /v1/things/{thing}/commands": "commands send",
 	"GET /v1/things/{thing}/commands/{id}": "commands show", "GET /v1/things/{thing}/live": "robot tree", "GET /v1/events": "events list", "GET /v1/events/tail": "events tail", "GET /v1/events/counts": "events query", "GET /v1/events/export": "events export",
+	"GET /v1/experiments": "experiments list", "GET /v1/experiments/{key}": "experiments compare",
 
 	"GET /v1/things/{thing}/logs": "logs list", "GET /v1/things/{thing}/logs/search": "logs search", "GET /v1/things/{thing}/logs/{log}": "logs show",
 	"GET /v1/things/{thing}/logs/{log}/content": "logs get",

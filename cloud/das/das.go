@@ -88,6 +88,10 @@ type Reader interface {
 	Stream(ctx context.Context, f Filter, limit int, fn func(Record) error) error
 	// Counts counts records; the filter has both times.
 	Counts(ctx context.Context, q CountsQuery) (Counts, error)
+	// Experiments returns what robots told of since a time, by key.
+	Experiments(ctx context.Context, since time.Time) ([]Experiment, error)
+	// Arms returns how the robots of each variation did, and how many had several; q has both times.
+	Arms(ctx context.Context, q CompareQuery) (arms []Arm, changed int, err error)
 	// Losses returns gaps in the sequence numbers of a thing's boots.
 	Losses(ctx context.Context, id thing.ID, from, to time.Time) ([]Loss, error)
 	// Position returns the place before the first commit received at or after since; the zero time asks for the place after all.

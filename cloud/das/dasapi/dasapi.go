@@ -3,6 +3,8 @@
 //	GET /v1/events?FILTER&limit=&before=   newest first; Link rel="next" if there may be more
 //	GET /v1/events/tail?FILTER             server-sent events: each event as it is stored
 //	GET /v1/events/counts?FILTER&by=&of=   how many there were, for operators
+//	GET /v1/experiments?since=             experiments that robots told of, for operators
+//	GET /v1/experiments/{key}?name=&of=    how robots of their variations differ by an event, since= until=
 //	GET /v1/events/export?FILTER&format=   all of them as one file, for operators; the trailer Kennel-Cut says that there are more than fit
 //
 // FILTER is das.Filter in an address. A tail begins now, or at since; a client that reconnects with
@@ -10,6 +12,7 @@
 package dasapi
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -104,15 +107,23 @@ func Mount(mux *http.ServeMux, svc *das.Service, opts ...Option) {
 	counts := auth.Require(auth.Staff...)(kit.Typed(svc.Counts))
 	mux.HandleFunc("GET /v1/events/counts", func(w http.ResponseWriter, r *http.Request) {
 		q, err := das.ReadCounts(r.URL.Query(), time.Now(), nil)
-		var resp any
-		if err == nil {
-			resp, err = counts(r.Context(), q)
+		answer(w, err, func() (any, error) { return counts(r.Context(), q) })
+	})
+	experiments := auth.Require(auth.Staff...)(kit.Typed(func(ctx context.Context, since time.Time) ([]das.Experiment, error) {
+		list, err := svc.Experiments(ctx, since)
+		if list == nil {
+			list = []das.Experiment{}
 		}
-		if err != nil {
-			kithttp.WriteError(w, err)
-			return
-		}
-		kithttp.WriteJSON(w, http.StatusOK, resp)
+		return list, err
+	}))
+	mux.HandleFunc("GET /v1/experiments", func(w http.ResponseWriter, r *http.Request) {
+		f, err := das.ReadFilter(url.Values{"since": {cmp.Or(r.URL.Query().Get("since"), "30d")}}, time.Now(), nil)
+		answer(w, err, func() (any, error) { return experiments(r.Context(), f.Since) })
+	})
+	compare := auth.Require(auth.Staff...)(kit.Typed(svc.Compare))
+	mux.HandleFunc("GET /v1/experiments/{key}", func(w http.ResponseWriter, r *http.Request) {
+		q, err := das.ReadCompare(r.PathValue("key"), r.URL.Query(), time.Now())
+		answer(w, err, func() (any, error) { return compare(r.Context(), q) })
 	})
 	if o.audit != nil {
 		mux.HandleFunc("GET /v1/events/export", func(w http.ResponseWriter, r *http.Request) { export(w, r, svc, o) })
@@ -121,6 +132,19 @@ func Mount(mux *http.ServeMux, svc *das.Service, opts ...Option) {
 		since, _ := auth.OwnedSince(ctx)
 		return since, nil
 	})})
+}
+
+// answer writes what ask answers, unless the question could not be read.
+func answer(w http.ResponseWriter, err error, ask func() (any, error)) {
+	var resp any
+	if err == nil {
+		resp, err = ask()
+	}
+	if err != nil {
+		kithttp.WriteError(w, err)
+		return
+	}
+	kithttp.WriteJSON(w, http.StatusOK, resp)
 }
 
 // queryOf reads the parameters.

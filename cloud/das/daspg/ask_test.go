@@ -254,3 +254,66 @@ func TestLosses(t *testing.T) {
 		t.Errorf("filled: %+v, %v", got, err)
 	}
 }
+
+// TestCompare (VEC-DAS-16): each robot counts once, over the days on which it was heard of; who told of two variations is left out; an end ends it.
+func TestCompare(t *testing.T) {
+	s := Open(pgtest.New(t))
+	svc := das.NewService(s)
+	seq := uint64(0)
+	put := func(days float64, id thing.ID, name, s1, s2 string, i1 int64) {
+		t.Helper()
+		seq++
+		at := noon.Add(time.Duration(-days * 24 * float64(time.Hour)))
+		e := events.Event{Seq: seq, BootID: "b", RobotID: id.Serial(), Level: events.Info, Name: name, S1: s1, S2: s2, S3: "2.1", I1: events.Num(i1)}
+		if _, err := s.Commit(t.Context(), das.Group{Received: at, Items: []das.Item{{Thing: id, Events: []events.Event{e}}}}, das.Raw{Key: "k"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.EnsurePartitions(t.Context(), noon.AddDate(0, 0, -3)); err != nil {
+		t.Fatal(err)
+	}
+	for i, variation := range []string{"control", "control", "treatment", "treatment", "another"} {
+		id := thing.ID(fmt.Sprint("vic:", i+1))
+		put(3, id, "experiment.assigned", "faster", variation, 0)
+		put(1, id, "experiment.assigned", "faster", variation, 0) // at each boot
+		put(0.2, id, "robot.boot", "", "", 0)
+		for range 3 * (i + 1) { // over the days -1 and 0 that the question is about
+			put(0.1, id, "battery.low", "", "", int64(3000+100*i))
+		}
+	}
+	put(2.5, "vic:1", "battery.low", "", "", 1) // before the time that is asked for
+	put(2, "vic:6", "experiment.assigned", "faster", "control", 0)
+	put(1, "vic:6", "experiment.assigned", "faster", "treatment", 0)
+	put(3, "vic:7", "experiment.assigned", "faster", "treatment", 0)
+	put(0.9, "vic:7", "experiment.ended", "faster", "treatment", 0)
+	put(0.1, "vic:7", "battery.low", "", "", 9000) // not under it
+	put(1, "vic:8", "experiment.assigned", "slower", "control", 0)
+	for {
+		if r, err := s.Roll(t.Context()); err != nil {
+			t.Fatal(err)
+		} else if r.Groups == 0 {
+			break
+		}
+	}
+	q := das.CompareQuery{Key: "faster", Name: "battery.low", Since: noon.Add(-30 * time.Hour), Until: noon}
+	c, err := svc.Compare(t.Context(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []das.Arm{{Variation: "control", Robots: 2, Days: 4, Events: 9, Mean: 2.25, Variance: 1.125}, {Variation: "another", Robots: 1, Days: 2, Events: 15, Mean: 7.5},
+		{Variation: "treatment", Robots: 3, Days: 5, Events: 21, Mean: 3.5, Variance: 9.75}}
+	if !reflect.DeepEqual(c.Arms, want) || c.Changed != 1 || c.Control != "control" || len(c.Differences) != 2 || !c.Differences[0].Few || c.Differences[1].By != 1.25 || c.Differences[1].Clear {
+		t.Errorf("%+v", c)
+	}
+	q.Of = "i1"
+	if c, err = svc.Compare(t.Context(), q); err != nil || len(c.Arms) != 3 || c.Arms[0].Mean != 3050 || c.Arms[2].Robots != 2 || c.Arms[2].Mean != 3250 || c.Differences[1].By != 200 {
+		t.Errorf("means: %+v, %v", c, err)
+	}
+	if _, err := svc.Compare(t.Context(), das.CompareQuery{Key: "none", Name: "battery.low"}); errs.KindOf(err) != errs.NotFound {
+		t.Errorf("an experiment that nobody told of: %v", err)
+	}
+	list, err := svc.Experiments(t.Context(), noon.AddDate(0, 0, -7))
+	if err != nil || len(list) != 2 || list[0].Key != "faster" || len(list[0].Variations) != 3 || list[0].Variations[1] != (das.Variation{Variation: "control", Robots: 3}) || list[0].Files[0] != "2.1" {
+		t.Errorf("%+v, %v", list, err)
+	}
+}

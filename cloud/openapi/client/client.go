@@ -523,6 +523,46 @@ func (q GetEventsTailQuery) Encode() string {
 	return v.Encode()
 }
 
+// GetExperimentsQuery is the query of GET /v1/experiments; nil leaves a parameter out.
+type GetExperimentsQuery struct {
+	Since *string // Told since then, or how long ago, such as 30d, the default.
+}
+
+// Encode returns the query as a URL has it.
+func (q GetExperimentsQuery) Encode() string {
+	v := url.Values{}
+	put(v, "since", q.Since)
+	return v.Encode()
+}
+
+// GetExperiments is GET /v1/experiments: Experiments that robots told of, with how many have which variation.
+func (c Client) GetExperiments(ctx context.Context, q GetExperimentsQuery) (Reply[[]Experiment], error) {
+	return ask[[]Experiment](ctx, c, "GET", "/v1/experiments"+"?"+q.Encode(), nil)
+}
+
+// GetExperimentsKeyQuery is the query of GET /v1/experiments/{key}; nil leaves a parameter out.
+type GetExperimentsKeyQuery struct {
+	Name  *string // The event's whole name.
+	Of    *string // A number of it, i1 to i4, or its name in the description.
+	Since *string // From then on, or how long ago; a week, if absent.
+	Until *string // Before then.
+}
+
+// Encode returns the query as a URL has it.
+func (q GetExperimentsKeyQuery) Encode() string {
+	v := url.Values{}
+	put(v, "name", q.Name)
+	put(v, "of", q.Of)
+	put(v, "since", q.Since)
+	put(v, "until", q.Until)
+	return v.Encode()
+}
+
+// GetExperimentsKey is GET /v1/experiments/{key}: How robots of the variations of an experiment differ: how often an event comes on a robot's day, or the mean of a number.
+func (c Client) GetExperimentsKey(ctx context.Context, key string, q GetExperimentsKeyQuery) (Reply[Comparison], error) {
+	return ask[Comparison](ctx, c, "GET", "/v1/experiments/"+url.PathEscape(key)+"?"+q.Encode(), nil)
+}
+
 // GetFactoryCertificates is GET /v1/factory-certificates: Factory certificates that were revoked.
 func (c Client) GetFactoryCertificates(ctx context.Context) (Reply[[]FactoryCertificate], error) {
 	return ask[[]FactoryCertificate](ctx, c, "GET", "/v1/factory-certificates", nil)
@@ -1376,6 +1416,16 @@ type Approval struct {
 	Fingerprint string `json:"fingerprint"`
 }
 
+// Arm is how the robots of one variation did.
+type Arm struct {
+	Days      int64   `json:"days"` // robots times days on which they sent anything
+	Events    int64   `json:"events"`
+	Mean      float64 `json:"mean"`   // over the robots
+	Robots    int64   `json:"robots"` // that have a value
+	Variance  float64 `json:"variance"`
+	Variation string  `json:"variation"`
+}
+
 // Artifact is one archive of a release.
 type Artifact struct {
 	Ankidev     bool      `json:"ankidev"`               // for development robots
@@ -1592,6 +1642,19 @@ type CommandResult struct {
 	Status     string `json:"status"`
 }
 
+// Comparison is the answer to a CompareQuery.
+type Comparison struct {
+	Arms        []Arm           `json:"arms"`    // Control first
+	Changed     int64           `json:"changed"` // robots that told of several variations; they are in none
+	Control     string          `json:"control"` // what the others are compared with: control, or the first
+	Differences []DasDifference `json:"differences"`
+	Key         string          `json:"key"`
+	Name        string          `json:"name"`
+	Of          string          `json:"of,omitzero"`
+	Since       time.Time       `json:"since"`
+	Until       time.Time       `json:"until"`
+}
+
 // Contents is one log and what it holds.
 type Contents struct {
 	Files   []File        `json:"files"`
@@ -1657,6 +1720,16 @@ type DasCounts struct {
 	Since  time.Time  `json:"since"`
 	Total  DasCount   `json:"total"`
 	Until  time.Time  `json:"until"`
+}
+
+// Difference compares a variation with control: Mean minus its Mean, and between which values the true difference is with 95 % confidence (Welch).
+type DasDifference struct {
+	By        float64 `json:"by"`
+	Clear     bool    `json:"clear"` // 0 is not between Low and High
+	Few       bool    `json:"few"`   // there are too few robots to say; Low and High are 0
+	High      float64 `json:"high"`
+	Low       float64 `json:"low"`
+	Variation string  `json:"variation"`
 }
 
 // Record is a stored event.
@@ -1816,6 +1889,14 @@ type Evidence struct {
 	Sample  int64            `json:"sample"`           // robots
 	Share   float64          `json:"share"`            // 0 to 1
 	Words   string           `json:"words"`
+}
+
+// Experiment is one that robots told of (VEC-DAS-16): event experiment.assigned, s1 its key, s2 the variation, s3 the version of the robot's file.
+type Experiment struct {
+	Files      []string    `json:"files"` // versions of the files that robots had it from
+	Key        string      `json:"key"`
+	Last       time.Time   `json:"last"` // when a robot last told of it
+	Variations []Variation `json:"variations"`
 }
 
 // FactoryCertificate is one row of GET /v1/factory-certificates.
@@ -2875,6 +2956,12 @@ type Turn struct {
 	Kind  string    `json:"kind"` // one of Turns
 	Phase int64     `json:"phase"`
 	Words string    `json:"words,omitzero"`
+}
+
+// Variation is one of an experiment, with how many robots told that they have it.
+type Variation struct {
+	Robots    int64  `json:"robots"`
+	Variation string `json:"variation"`
 }
 
 // Version sums up the robots that ran one version.

@@ -173,6 +173,7 @@ var PathParameters = map[string]struct {
 	"batch":   {"Name of a batch.", text},
 	"species": {"Species of things.", oneOf(string(thing.Vector), string(thing.AmigoBot), string(thing.Pleo), string(thing.AIBO))},
 	"cohort":  {"Name of a cohort.", text},
+	"key":     {"Key of an experiment.", text},
 	"channel": {"Channel of releases.", oneOf(artifact.Channels...)},
 	"version": {"Version of a release.", text},
 	"sum":     {"SHA-256 of an archive.", map[string]any{"type": "string", "pattern": "^[0-9a-f]{64}$"}},
@@ -285,6 +286,9 @@ var All = []Operation{
 		Parameter{"by", "What they are grouped by.", oneOf("hour", "day", "event", "version", "source", "level", "robot")}, Parameter{"of", "A number, i1 to i4, or with name by its name in the description, of which quantiles are wanted.", text}), Answer: das.Counts{}},
 	{Route: "GET /v1/events/export", Tag: "Events", Summary: "The oldest million events as one file. The trailer Kennel-Cut says that there are more.", Query: append(eventParams[:len(eventParams):len(eventParams)],
 		Parameter{"format", "Of the file.", oneOf("ndjson", "csv", "parquet")}), AnswerMedia: "application/x-ndjson"},
+	{Route: "GET /v1/experiments", Tag: "Events", Summary: "Experiments that robots told of, with how many have which variation.", Query: []Parameter{{"since", "Told since then, or how long ago, such as 30d, the default.", text}}, Answer: []das.Experiment{}},
+	{Route: "GET /v1/experiments/{key}", Tag: "Events", Summary: "How robots of the variations of an experiment differ: how often an event comes on a robot's day, or the mean of a number.", Query: []Parameter{
+		{"name", "The event's whole name.", text}, {"of", "A number of it, i1 to i4, or its name in the description.", text}, {"since", "From then on, or how long ago; a week, if absent.", text}, {"until", "Before then.", text}}, Answer: das.Comparison{}},
 	{Route: "GET /v1/events/tail", Tag: "Events", Summary: "Events as they are stored, as server-sent events.", Query: eventParams, AnswerMedia: "text/event-stream"},
 
 	{Route: "GET /v1/releases", Tag: "Releases", Summary: "Known releases.", Query: []Parameter{{"species", "Only those of one.", text}}, Answer: []ota.Release{}},
