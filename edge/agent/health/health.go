@@ -2,11 +2,17 @@
 package health
 
 import (
+	"context"
+	"errors"
+	"io"
+	"sync/atomic"
 	"time"
 
 	"kennel/edge/agent/health/crashes"
 	"kennel/edge/agent/health/faults"
 	"kennel/edge/agent/health/nightly"
+	"kennel/edge/agent/health/panics"
+	"kennel/edge/agent/health/tracer"
 	"kennel/edge/agent/health/vitals"
 	"kennel/edge/agent/info"
 	"kennel/edge/agent/info/platform"
@@ -46,6 +52,9 @@ type Health struct {
 	keeper  *supervised       // of the services that a fault stops
 	Nightly *nightly.Rebooter // nil: none
 	last    nightly.Last      // the reboot before this start
+
+	tracing bool                          // faults have a trace
+	tracer  atomic.Pointer[tracer.Tracer] // nil: it has not begun
 }
 
 // New makes the parts, from the files of the original. A mistake in them leaves the rest in force.
@@ -69,7 +78,7 @@ func New(robot info.Robot, cfg Config) *Health {
 		h.Log.Error("robot build unreadable; assuming production", logging.Err, err)
 	}
 	h.faults = faults.New(faults.Config{
-		Root: h.Root, Handler: handler, Logs: logs, Allowed: cfg.Upload, Stay: build == platform.Development, Services: h.keeper,
+		Root: h.Root, Handler: handler, Logs: logs, Allowed: cfg.Upload, Stay: build == platform.Development, Services: h.keeper, Trace: h.trace(handler),
 		// Of its end and of its silence alike: the source gives 917 to vic-anim and only by a remark to vic-robot.
 		Watched: []faults.Service{{Name: robotd, Failed: faultcode.RobotFailed, Hung: faultcode.RobotFailed, Silence: cfg.Silence}},
 		Own:     faultcode.CloudFailed, // agentd has the part of the original's vic-cloud
@@ -80,6 +89,32 @@ func New(robot info.Robot, cfg Config) *Health {
 		h.Fault(faultcode.CloudCertificate, err)
 	}
 	return h
+}
+
+// trace returns a function that writes the trace of the last seconds; nil if faults have none (VEC-DGN-08).
+func (h *Health) trace(c platform.FaultHandler) func(io.Writer) error {
+	if h.tracing = c.UploadTrace > 0 && !h.Frugal; !h.tracing {
+		return nil
+	}
+	return func(w io.Writer) error {
+		t := h.tracer.Load()
+		if t == nil {
+			return errors.New("the trace has not begun")
+		}
+		return t.Snapshot(w)
+	}
+}
+
+// keepTrace keeps the last seconds until ctx ends.
+func (h *Health) keepTrace(ctx context.Context) error {
+	t, err := tracer.Begin()
+	if err != nil {
+		return err
+	}
+	h.tracer.Store(t)
+	<-ctx.Done()
+	t.End()
+	return nil
 }
 
 // Fault reports a numbered fault of agentd; the robot keeps running.
@@ -119,6 +154,10 @@ func (h *Health) Services() []runner.Service {
 	}
 	if !h.Frugal { // without a FIFO and a display for faults: they are only reported
 		all = append(all, h.crashes.Services()...)
+		panics.Collect(h.Root, h.Emit, h.Log)
+		if h.tracing {
+			all = append(all, runner.Service{Name: "trace", Run: h.keepTrace})
+		}
 		all = append(all, runner.Service{Name: "faults", Run: h.faults.Run}, runner.Service{Name: "posted faults", Run: h.faults.Listen})
 	}
 	return all

@@ -85,6 +85,14 @@ func TestEventsFromOutside(t *testing.T) {
 	if code, out, errOut := runCommand(dir, "", "profile", "-every", "10ms", "-count", "2", "-pid", "1"); code != cli.ExitOK || strings.Count(out, "KiB") != 2 {
 		t.Errorf("profile: code %d, %s%s", code, out, errOut)
 	}
+	if code, out, errOut := runCommand(dir, "", "trace", "-seconds", "1"); code != cli.ExitOK {
+		t.Errorf("trace: code %d, %s", code, errOut)
+	} else if b, err := root.ReadFile(strings.TrimSpace(out)); err != nil || !bytes.HasPrefix(b, []byte("go 1.")) {
+		t.Errorf("trace in %q: %v", out, err)
+	}
+	if code, _, errOut := runCommand(dir, "", "trace", "-seconds", "31"); code != cli.ExitUsage || !strings.Contains(errOut, "want 1s to 30s") {
+		t.Errorf("a long trace: code %d, %s", code, errOut)
+	}
 	stop()
 	if code := testwait.For(t, ended, "the end of agentd"); code != cli.ExitOK {
 		t.Errorf("code %d: %s", code, log.String())

@@ -138,7 +138,7 @@ func (a *Agent) meetPeople(context.Context) (err error) {
 func (a *Agent) requests() map[string]http.Handler {
 	all := updateRequests(a.cloud.Release())
 	maps.Copy(all, logRequests(a.logs))
-	maps.Copy(all, local.Requests(a.cloud.Events()))
+	maps.Copy(all, local.Requests(a.Root, a.cloud.Events()))
 	return all
 }
 

@@ -15,7 +15,7 @@
 //     certificate, and the robot works without them. The original stops everything for 800 to 899, which cuts its power.
 //   - Past the limit the service stays stopped. Without robotd the body hears nothing, and cuts the power after 200 frames
 //     (VEC-WDOG-01, VEC-FLT-08). No message asks for that, and none prevents it.
-//   - There is no tracer, so ON_FAULT_UPLOAD_TRACE asks for nothing (VEC-DGN-08).
+//   - The trace of ON_FAULT_UPLOAD_TRACE is of agentd itself, not of the kernel (VEC-DGN-08).
 //   - When the shown fault is cleared and others are open, the oldest of them is shown.
 package faults
 
@@ -23,6 +23,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -102,9 +103,10 @@ type Services interface {
 type Config struct {
 	Root    *os.Root
 	Handler platform.FaultHandler
-	Logs    platform.LogUploader // where a captured log waits for its upload
-	Allowed func() bool          // the owner allows that logs leave the robot (VEC-LOG-08); nil: not
-	Stay    bool                 // a development robot: its logs stay where they are captured
+	Logs    platform.LogUploader  // where a captured log waits for its upload
+	Allowed func() bool           // the owner allows that logs leave the robot (VEC-LOG-08); nil: not
+	Trace   func(io.Writer) error // writes the trace of the last seconds; nil: there is none
+	Stay    bool                  // a development robot: its logs stay where they are captured
 	Watched []Service
 	// Own is the fault that the supervisor posts when the handler's own program exits. It is reported and shown, and ends when the program
 	// runs again. 0: no such fault.
@@ -435,6 +437,10 @@ func (h *Handler) handle(ctx context.Context, s *openFault) {
 	if err != nil {
 		log.Warn("fault log not captured", logging.Err, err)
 	}
+	trace, err := h.captureTrace(s.Code)
+	if err != nil {
+		log.Warn("fault trace not captured", logging.Err, err)
+	}
 	service := h.serviceOf(s)
 	again := false
 	if service != "" && h.isOpen(s.Code) { // else the service recovered, and must not be stopped for a fault that is over
@@ -445,8 +451,10 @@ func (h *Handler) handle(ctx context.Context, s *openFault) {
 		again = h.mayRestart(log, s)
 	}
 	h.show()
-	if err := h.queue(report); err != nil {
-		log.Warn("fault log not queued for upload", logging.Err, err)
+	for _, file := range []string{report, trace} {
+		if err := h.queue(file); err != nil {
+			log.Warn("fault report not queued for upload", "file", file, logging.Err, err)
+		}
 	}
 	if !again {
 		return

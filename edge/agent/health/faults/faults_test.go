@@ -378,6 +378,40 @@ func TestLogIsCaptured(t *testing.T) {
 	}
 }
 
+// TestTraceIsCaptured: VEC-DGN-08, VEC-FLT-09: if it is wanted and allowed, the trace of the time before a fault waits for its upload beside the log.
+func TestTraceIsCaptured(t *testing.T) {
+	trace := func(w io.Writer) error {
+		_, err := io.WriteString(w, "go 1.26 trace")
+		return err
+	}
+	for name, tc := range map[string]struct {
+		change func(*Config)
+		want   []string
+	}{
+		"wanted":      {func(*Config) {}, []string{"fault-921-2000-01-01-00-00-00.trace.gz"}},
+		"not wanted":  {func(c *Config) { c.Handler.UploadTrace = 0 }, nil},
+		"not allowed": {func(c *Config) { c.Allowed = func() bool { return false } }, nil},
+		"none":        {func(c *Config) { c.Trace = nil }, nil},
+		"broken":      {func(c *Config) { c.Trace = func(io.Writer) error { return errors.New("no trace") } }, nil},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, func(c *Config) {
+				c.Handler.UploadTrace, c.Logs.QuotaMB, c.Allowed, c.Trace, c.Watched = 1, 1, func() bool { return true }, trace, nil
+				tc.change(c)
+			})
+			defer r.run()()
+			r.h.Raise(Fault{Code: 921})
+			synctest.Wait()
+			var got []string
+			entries, _ := fs.ReadDir(r.root.FS(), robotfs.Cache+"/outgoing")
+			for _, e := range entries {
+				got = append(got, e.Name())
+			}
+			same(t, name, got, tc.want)
+		})
+	}
+}
+
 // TestWhatCannotBeWritten: a robot without its run/ keeps working, and shows the fault when it can.
 func TestWhatCannotBeWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -26,7 +26,7 @@ type AtRobot func(cmd *cobra.Command, run func(cmd *cobra.Command, root *os.Root
 
 // Commands returns the commands of this package.
 func Commands(at AtRobot) []*cobra.Command {
-	return []*cobra.Command{emrCommand(at), eventCommand(at), profileCommand(at), experimentsCommand(at)}
+	return []*cobra.Command{emrCommand(at), eventCommand(at), profileCommand(at), experimentsCommand(at), traceCommand(at)}
 }
 
 func emrCommand(at AtRobot) *cobra.Command {
@@ -194,6 +194,25 @@ The robot's tags are its serial, its id, its species, its release, and those of 
 			}
 		})
 	})
+}
+
+// traceCommand is the original's ankitrace (VEC-DGN-08).
+func traceCommand(at AtRobot) *cobra.Command {
+	var r TraceRequest
+	cmd := at(&cobra.Command{
+		Use: "trace", Short: "Record what the agentd that runs does in the next seconds, for go tool trace",
+		Long: `Record what the agentd that runs does in the next seconds, for go tool trace, and print the name of the file. With ON_FAULT_UPLOAD_TRACE=1 in
+` + platform.FaultHandlerFile + ` agentd keeps the last seconds by itself, and a fault sends them with its log.`,
+		Example: "  agentd trace -seconds 5 -root ./r1",
+	}, func(cmd *cobra.Command, root *os.Root) error {
+		got, err := people.Ask[TraceFile](cmd.Context(), root, "/trace", r)
+		if err != nil {
+			return err
+		}
+		return cli.Print(cmd, got, func(t *cli.Table) { t.Text(got.File) })
+	})
+	cmd.Flags().IntVar(&r.Seconds, "seconds", 5, "how long, up to 30")
+	return cmd
 }
 
 // subject is the robot as experiments see it.

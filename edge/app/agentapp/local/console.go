@@ -8,9 +8,12 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"time"
 
 	"kennel/edge/agent/cloud/das"
 	"kennel/edge/agent/experiments"
+	"kennel/edge/agent/health/faults"
+	"kennel/edge/agent/health/tracer"
 	"kennel/edge/agent/info"
 	"kennel/edge/agent/info/eventlog"
 	"kennel/edge/agent/info/robotfs"
@@ -77,9 +80,12 @@ func (c *Console) Services(r info.Robot) (all []runner.Service) {
 
 // Requests are those of the socket for events.
 //
-//	POST /event  events.Event -> {}  records it; it is on disk when the answer comes
-func Requests(m *das.Manager) map[string]http.Handler {
-	return map[string]http.Handler{"POST /event": people.Answer(func(ctx context.Context, e events.Event) (people.Nothing, error) {
+//	POST /event  events.Event -> {}         records it; it is on disk when the answer comes
+//	POST /trace  TraceRequest -> TraceFile  records what agentd does in the next seconds
+func Requests(root *os.Root, m *das.Manager) map[string]http.Handler {
+	return map[string]http.Handler{"POST /trace": people.Answer(func(ctx context.Context, r TraceRequest) (TraceFile, error) {
+		return record(ctx, root, time.Duration(r.Seconds)*time.Second)
+	}), "POST /event": people.Answer(func(ctx context.Context, e events.Event) (people.Nothing, error) {
 		_, err := m.EmitDurable(ctx, eventlog.Foreign(e))
 		switch {
 		case errors.Is(err, das.ErrOptedOut):
@@ -91,4 +97,31 @@ func Requests(m *das.Manager) map[string]http.Handler {
 		}
 		return people.Nothing{}, err
 	})}
+}
+
+// TraceRequest asks for a trace, TraceFile names it below the robot's root.
+type (
+	TraceRequest struct {
+		Seconds int `json:"seconds"`
+	}
+	TraceFile struct {
+		File string `json:"file"`
+	}
+)
+
+// record writes the trace of the next moments into a file (VEC-DGN-08).
+func record(ctx context.Context, root *os.Root, d time.Duration) (TraceFile, error) {
+	if d <= 0 || d > tracer.Most {
+		return TraceFile{}, errs.New(errs.Invalid, "trace of %v: want 1s to %v", d, tracer.Most)
+	}
+	if err := root.MkdirAll(faults.ReportsDir, 0o755); err != nil {
+		return TraceFile{}, err
+	}
+	name := faults.ReportsDir + "/agentd.trace" // the newest replaces the one before
+	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return TraceFile{}, err
+	}
+	err = tracer.Record(ctx, f, d)
+	return TraceFile{name}, errors.Join(err, f.Close())
 }
