@@ -50,6 +50,7 @@ type Cloud struct {
 	link     *link.Link
 	uploads  identity.Uploads
 	watched  originalswire.Watched
+	intake   func(next http.Handler) http.Handler // of the port of original robots
 	orders   orders.Orders
 	ready    *telemetry.Readiness
 	front    *front.Front
@@ -187,7 +188,7 @@ func (c *Cloud) wire(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	events, _, eventSlices, err := records.WireEvents(b, cfg.Events, cfg.Uploads.KeepDays, owners.Service, vitals.Erase, tellings.Erase)
+	events, eventSlices, err := records.WireEvents(b, cfg.Events, cfg.Uploads.KeepDays, owners.Service, vitals.Erase, tellings.Erase)
 	if err != nil {
 		return err
 	}
@@ -211,8 +212,8 @@ func (c *Cloud) wire(ctx context.Context) error {
 	// The order is the one in which personal data is erased: first what acts for a person, then what is left of it. What robots sent while they
 	// were the person's goes before the owner slice forgets when that was, and after the documents, whose erasure robots are told of.
 	c.slices = slices.Concat(c.Identity.Slices, c.orders.Slices, wire.Slices{docSlice}, eventSlices, wire.Slices{
-		vitalSlice, webhookSlice, ownerSlice, uploadSlice, mailSlice, accountSlice, registrySlice, releaseSlice, lookSlice, storageSlice, alertSlice, health.WireFleet(b, events, cfg.Events.KeepDays, robots, cohorts, alarms), orders.WireRollouts(b, l, robots, releases),
-		records.WireIntake(b, records.Intake{Logs: c.uploads.Logs, Consent: owners.Allowed, Owner: owners.Owner, Thing: c.Identity.Peers.Thing}), originalswire.Speech(), originalswire.Documents(b, docs.Robots, docs.Personal, c.Identity.Tokens, c.Accounts.Audit), doorSlice,
+		vitalSlice, webhookSlice, ownerSlice, uploadSlice, mailSlice, accountSlice, registrySlice, releaseSlice, lookSlice, storageSlice, alertSlice, health.WireFleet(b, events.Service, cfg.Events.KeepDays, robots, cohorts, alarms), orders.WireRollouts(b, l, robots, releases),
+		c.wireIntake(events, records.Intake{Consent: owners.Allowed, Owner: owners.Owner, Robots: robots, Door: watched.Door}), originalswire.Speech(), originalswire.Documents(b, docs.Robots, docs.Personal, c.Identity.Tokens, c.Accounts.Audit), doorSlice,
 		fleet.WireCohorts(b, cohorts, robots), people.WirePages(b, c.Accounts, owners, c.Identity.Tokens, robots, docs, c.uploads.Logs),
 		originalswire.Wire(b, cfg.door(), c.ca, robots, func() wire.Slices { return c.slices }), fleet.WireReady(b, c.readiness()),
 	})

@@ -13,7 +13,11 @@ import (
 
 	"kennel/cloud/access"
 	"kennel/cloud/app/front"
+	"kennel/cloud/app/people"
+	"kennel/cloud/app/records"
 	"kennel/cloud/originals/originalswire"
+	"kennel/cloud/registry"
+	"kennel/cloud/wire"
 	"kennel/infra/errs"
 	"kennel/infra/kit/kitgrpc"
 	"kennel/infra/logging"
@@ -37,6 +41,8 @@ type RobotsConfig struct {
 	KeyFile  string   `koanf:"key_file"`
 	// AppKeysFile holds the app keys that robots and apps are configured with, one a line (VEC-CLD-01).
 	AppKeysFile string `koanf:"app_keys_file"`
+	// Intake is where robots send events, logs and crashes; empty paths: /das, /logs/ and /crash.
+	Intake records.IntakePaths `koanf:"intake"`
 	// S3Domains are names under which robots call a bucket, as in BUCKET.s3.example.org, beside those of AWS.
 	S3Domains []string `koanf:"s3_domains"`
 }
@@ -53,6 +59,9 @@ func (c RobotsConfig) validate() error {
 		if _, _, err := net.SplitHostPort(addr); err != nil {
 			return errs.New(errs.Invalid, "robots.%s %q: want host:port", setting, addr)
 		}
+	}
+	if err := c.Intake.Validate(); err != nil {
+		return err
 	}
 	if c.AppKeysFile == "" {
 		return errs.New(errs.Invalid, "robots.app_keys_file is empty: want a file with the app keys of the robots that call %s", c.Listen)
@@ -122,11 +131,19 @@ func (c Config) robotNames() []string {
 
 // door says how original robots reach this cloud.
 func (c Config) door() originalswire.Config {
-	d := originalswire.Config{Listen: c.Robots.Listen, Uploads: c.Robots.Uploads, Public: c.Robots.Public, Bucket: c.S3.Bucket, AppKeys: c.Robots.AppKeysFile, Advice: c.Robots.Advice}
+	d := originalswire.Config{Listen: c.Robots.Listen, Uploads: c.Robots.Uploads, Public: c.Robots.Public, Bucket: c.S3.Bucket, AppKeys: c.Robots.AppKeysFile, Advice: c.Robots.Advice, Intake: c.Robots.Intake}
 	if c.Robots.CertFile == "" {
 		d.Names = c.robotNames()
 	}
 	return d
+}
+
+// wireIntake wires what takes files and events of robots over HTTP.
+func (c *Cloud) wireIntake(events records.Events, owners people.Owners, robots *registry.Service, watched originalswire.Watched) wire.Slice {
+	in, slice := records.WireIntake(c.base, records.Intake{Logs: c.uploads.Logs, Events: events.Ingester, Crashes: events.Crashes, Consent: owners.Allowed, Owner: owners.Owner,
+		Thing: c.Identity.Peers.Thing, Robots: robots, Grants: c.uploads.Grants, Door: watched.Door, Paths: c.cfg.Robots.Intake})
+	c.intake = in.Handler
+	return slice
 }
 
 // connectionCheck answers VEC-CLD-07.
@@ -139,7 +156,7 @@ func (c *Cloud) robotsHTTPS(watched func(*http.ServeMux, http.Handler) http.Hand
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /ok", connectionCheck)
 	c.slices.MountPublic(mux, c.doors)
-	guarded := watched(mux, access.HTTP.Guard(mux, c.base.Log))
+	guarded := c.intake(watched(mux, access.HTTP.Guard(mux, c.base.Log)))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c.uploads.Door.Serves(r) {
 			c.uploads.Door.ServeHTTP(w, r)

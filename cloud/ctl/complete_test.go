@@ -38,7 +38,7 @@ var commandOf = map[string]string{
 	"GET /v1/things/{thing}/jdocs": "jdocs list", "GET /v1/things/{thing}/jdocs/{doc}": "jdocs get", "PATCH /v1/things/{thing}/jdocs/{doc}": "jdocs set",
 	"GET /v1/things/{thing}/jdocs/{doc}/diff": "jdocs diff", "POST /v1/things/{thing}/jdocs/{doc}/restore": "jdocs restore", "GET /v1/jdocs/schemas": "jdocs fields",
 	"GET /v1/things/{thing}/jdocs/{doc}/history": "jdocs history", "GET /v1/things/{thing}/commands": "commands list", "POST /v1/things/{thing}/commands": "commands send",
-	"GET /v1/things/{thing}/commands/{id}": "commands show", "GET /v1/things/{thing}/live": "robot tree", "GET /v1/events": "events list", "GET /v1/events/tail": "events tail", "GET /v1/events/counts": "events query", "GET /v1/events/export": "events export",
+	"GET /v1/things/{thing}/commands/{id}": "commands show", "GET /v1/things/{thing}/live": "robot tree", "GET /v1/events": "events list", "GET /v1/events/tail": "events tail", "GET /v1/events/boots": "events boots", "GET /v1/events/counts": "events query", "GET /v1/events/export": "events export",
 	"GET /v1/experiments": "experiments list", "GET /v1/experiments/{key}": "experiments compare",
 
 	"GET /v1/things/{thing}/logs": "logs list", "GET /v1/things/{thing}/logs/search": "logs search", "GET /v1/things/{thing}/logs/{log}": "logs show",
@@ -74,7 +74,7 @@ var commandOf = map[string]string{
 	"DELETE /v1/operators/{id}/sessions": "operators end", "DELETE /v1/operators/{id}/sessions/{session}": "operators end",
 	"GET /v1/audit": "audit list", "GET /v1/audit/verify": "audit verify",
 
-	"POST /v1/enroll": "(robots do)", "POST /v1/renew": "(robots do)", "POST /v1/req/{service}/{method}": "(robots do)", "PUT /v1/files/logs/{name}": "(robots do)", "GET /v1/crl/{file}": "(programs that check certificates do)",
+	"POST /v1/enroll": "(robots do)", "POST /v1/renew": "(robots do)", "POST /v1/req/{service}/{method}": "(robots do)", "PUT /v1/files/logs/{name}": "(robots do)", "POST /v1/files/crash": "(robots do)", "GET /v1/crl/{file}": "(programs that check certificates do)",
 	"GET /v1/originals": "(kenneld originals does)", "POST /v1/originals/self-test": "(kenneld originals check does)", "DELETE /v1/originals/self-test": "(kenneld originals check does)",
 	"GET /v1/health": "(load balancers do)", "GET /v1/openapi.json": "(a browser and programs do)",
 	"GET /v1/watch": "(the console does; robots list asks again)",

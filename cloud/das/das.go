@@ -18,6 +18,42 @@ type Key struct {
 type Item struct {
 	Thing  thing.ID
 	Events []events.Event // one boot, ascending seq, at least one
+	Origin string
+}
+
+// Origins say by what it is believed whose a batch is, the surest first in the order of texts. A boot has that of its least sure batch.
+const (
+	Certified = ""         // a device certificate
+	Signed    = "signed"   // temporary credentials of the robot's
+	Claimed   = "unsigned" // an original robot's own word, and its address (package intake)
+)
+
+// Boot is what came of one boot of a robot.
+type Boot struct {
+	BootID string    `json:"boot_id"`
+	First  uint64    `json:"first"` // seq
+	Last   uint64    `json:"last"`  // seq
+	Events uint64    `json:"events"`
+	Lost   uint64    `json:"lost"` // events between first and last that never came: quota, quarantine, or on their way
+	Gaps   []Span    `json:"gaps"` // the first ones
+	Latest time.Time `json:"latest"`
+	Origin string    `json:"origin,omitempty"` // signed, unsigned; "": a device certificate
+}
+
+// maxGaps is how many gaps of a boot are listed.
+const maxGaps = 20
+
+// NewBoot returns what a set of sequence numbers, which is not empty, says of its boot.
+func NewBoot(id string, s Seqs, latest time.Time, origin string) Boot {
+	b := Boot{BootID: id, First: s[0].First, Last: s[len(s)-1].Last, Gaps: []Span{}, Latest: latest, Origin: origin}
+	for i, span := range s {
+		b.Events += span.Last - span.First + 1
+		if i > 0 && len(b.Gaps) < maxGaps {
+			b.Gaps = append(b.Gaps, Span{s[i-1].Last + 1, span.First - 1})
+		}
+	}
+	b.Lost = b.Last - b.First + 1 - b.Events
+	return b
 }
 
 // Key returns the boot the item belongs to.
@@ -100,6 +136,8 @@ type Reader interface {
 	// reads at least one commit if there is one, and not many more than some ten thousand events. No commit is ever passed over, also
 	// not a slow one.
 	Changes(ctx context.Context, f Filter, from Position) (recs []Record, next Position, more bool, err error)
+	// Boots returns at most limit boots of a thing of which something came at or after since, the latest first.
+	Boots(ctx context.Context, id thing.ID, since time.Time, limit int) ([]Boot, error)
 }
 
 // Blobs keeps raw batches (S3).

@@ -66,6 +66,7 @@ type Ingester struct {
 
 type job struct {
 	thing   thing.ID
+	origin  string
 	batch   string
 	count   int
 	payload []byte
@@ -113,9 +114,14 @@ func (in *Ingester) Stats() IngestStats {
 // Handle takes one message from up/das; it is the kitmqtt.UpHandler. It does not block: answer is called at once with a refusal or a
 // pause, or later with what became of the batch. payload must not be changed afterwards.
 func (in *Ingester) Handle(ctx context.Context, id thing.ID, payload []byte, answer func(ack.Ack)) {
+	in.HandleFrom(ctx, id, Certified, payload, answer)
+}
+
+// HandleFrom is Handle for a batch of another origin.
+func (in *Ingester) HandleFrom(ctx context.Context, id thing.ID, origin string, payload []byte, answer func(ack.Ack)) {
 	in.stats.batches.Add(1)
 	h, err := events.DecodeHeader(payload)
-	j := &job{thing: id, batch: h.Batch, count: h.Count, payload: payload, answer: answer}
+	j := &job{thing: id, origin: origin, batch: h.Batch, count: h.Count, payload: payload, answer: answer}
 	switch {
 	case h.Batch == "":
 		in.stats.refused.Add(1)
@@ -280,7 +286,7 @@ func (in *Ingester) store(ctx context.Context, jobs []*job) {
 	now := in.Now()
 	g := Group{Received: now, Items: make([]Item, len(jobs))}
 	for i, j := range jobs {
-		g.Items[i] = Item{j.thing, j.events.Events}
+		g.Items[i] = Item{j.thing, j.events.Events, j.origin}
 	}
 	ctx, cancel := context.WithTimeout(ctx, in.CommitTimeout)
 	defer cancel()

@@ -79,6 +79,17 @@ func (s *Service) Losses(ctx context.Context, id thing.ID, from, to time.Time) (
 	return s.reader.Losses(ctx, id, from, to)
 }
 
+// Boots returns the latest boots of a thing, and what is missing of their events. A limit of 0 means DefaultLimit.
+func (s *Service) Boots(ctx context.Context, id thing.ID, since time.Time, limit int) ([]Boot, error) {
+	if limit == 0 {
+		limit = DefaultLimit
+	}
+	if limit < 1 || limit > MaxLimit {
+		return nil, errs.New(errs.Invalid, "limit %d: want 1 to %d", limit, MaxLimit)
+	}
+	return s.reader.Boots(ctx, id, since, limit)
+}
+
 // Wake tells every tail that there may be something new: a hint, free to come too often.
 func (s *Service) Wake() {
 	s.mu.Lock()

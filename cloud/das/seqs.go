@@ -15,7 +15,10 @@ import (
 const MaxSpans = 4096
 
 // Span is a run of sequence numbers, both ends included.
-type Span struct{ First, Last uint64 }
+type Span struct {
+	First uint64 `json:"first"`
+	Last  uint64 `json:"last"`
+}
 
 // Seqs is a set of sequence numbers: ascending spans that neither overlap nor touch.
 type Seqs []Span

@@ -1,10 +1,13 @@
-// Package intake takes files and events of robots over HTTP, in the original's own forms: logs (VEC-LOG-04, VEC-LOG-05) and crashes (VEC-CRS-05).
+// Package intake takes files and events of robots over HTTP, in the original's own forms: logs (VEC-LOG-04, VEC-LOG-05), crashes (VEC-CRS-05) and events
+// (VEC-DAS-06).
 //
-// The handlers are mounted twice. On the things' listener a device certificate says which robot it is. There are no presigned URLs: who it is, the
-// owner's consent, the quota and the row come before the answer 200, which is the robot's permission to delete (infra/adr/0032).
+// The handlers are mounted twice. On the things' listener a device certificate says which robot it is; there logs and crashes are taken, events come over
+// MQTT. On the listener of original robots the robot names itself, and Door says whether it is believed. There are no presigned URLs: who it is, the owner's
+// consent, the quota and the row come before the answer 200, which is the robot's permission to delete (infra/adr/0032).
 package intake
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -12,6 +15,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -39,39 +43,35 @@ type Usage interface {
 
 // Config holds what the handlers need; zero numbers choose the defaults.
 type Config struct {
-	Logs    Logs
-	Usage   Usage
-	Consent func(ctx context.Context, id thing.ID) (bool, error)
-	Owner   func(ctx context.Context, id thing.ID) (account string, err error) // NotFound: none
-	Limiter certs.Limiter                                                      // by thing
-	Log     *slog.Logger
+	Logs       Logs
+	Crashes    Crashes
+	Events     Events
+	Usage      Usage // bytes of files
+	EventUsage Usage // bytes of events
+	Consent    func(ctx context.Context, id thing.ID) (bool, error)
+	Owner      func(ctx context.Context, id thing.ID) (account string, err error) // NotFound: none
+	Limiter    certs.Limiter                                                      // by thing
+	Log        *slog.Logger
 
-	MaxDay int64         // bytes of one robot in one day (UTC); 512 MiB
-	Bodies int           // taken at once; 16
-	Idle   time.Duration // longest pause within a body; 20 s
-	Rate   int64         // bytes a second below which a body is too slow, after Idle; 2 KiB
+	MaxDay      int64         // bytes of one robot in one day (UTC); 512 MiB
+	MaxEventDay int64         // bytes of JSON, likewise; 64 MiB
+	Bodies      int           // taken at once; 16
+	Dumps       int           // of which are crashes, which are held in memory; 4
+	Idle        time.Duration // longest pause within a body; 20 s
+	Rate        int64         // bytes a second below which a body is too slow, after Idle; 2 KiB
 }
 
 // Service takes them. Safe for concurrent use.
 type Service struct {
 	Config
-	slots chan struct{} // one for each body under way
+	slots, dumps chan struct{} // one for each body under way
 }
 
 // New returns a Service.
 func New(c Config) *Service {
-	set := func(n *int64, to int64) {
-		if *n == 0 {
-			*n = to
-		}
-	}
-	set(&c.MaxDay, 512<<20)
-	set(&c.Rate, 2<<10)
-	set((*int64)(&c.Idle), int64(20*time.Second))
-	if c.Bodies == 0 {
-		c.Bodies = 16
-	}
-	return &Service{c, make(chan struct{}, c.Bodies)}
+	c.MaxDay, c.MaxEventDay, c.Rate = cmp.Or(c.MaxDay, 512<<20), cmp.Or(c.MaxEventDay, 64<<20), cmp.Or(c.Rate, 2<<10)
+	c.Bodies, c.Dumps, c.Idle = cmp.Or(c.Bodies, 16), cmp.Or(c.Dumps, 4), cmp.Or(c.Idle, 20*time.Second)
+	return &Service{c, make(chan struct{}, c.Bodies), make(chan struct{}, c.Dumps)}
 }
 
 // Codes of refusals.
@@ -82,37 +82,78 @@ const (
 	CodeSlow     = "slow_body"
 	CodeBroken   = "body"
 	CodeName     = "name"
+	CodeForm     = "form"
 )
 
-// Whose says which robot a request is of.
-type Whose func(*http.Request) (thing.ID, error)
+// Caller says which robot a request is of.
+type Caller interface {
+	// Pace bounds requests of an address before they are read.
+	Pace(r *http.Request) error
+	// Thing returns the robot that claims to have a serial; "": it claims none. It returns "" if the claim is needed to say.
+	Thing(ctx context.Context, r *http.Request, claim string) (thing.ID, error)
+	// Signed is Thing for a request with this body, which may be signed. origin says by what the robot is believed (package das).
+	Signed(ctx context.Context, r *http.Request, body []byte, claim string) (id thing.ID, origin string, err error)
+}
 
 // Log serves PUT of a log called the path value name.
-func (s *Service) Log(whose Whose) http.Handler {
-	return s.handler(whose, func(ctx context.Context, id thing.ID, w http.ResponseWriter, r *http.Request) error {
-		name := r.PathValue("name")
-		if !printable(name, files.MaxName) {
-			return errs.Coded(errs.Invalid, CodeName, "name of a log, %d bytes: want 1 to %d of printable text without slashes", len(name), files.MaxName)
+func (s *Service) Log(who Caller) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		id, err := s.log(w, r, who)
+		if err != nil {
+			s.refuse(w, r, id, err, kithttp.WriteProblem)
+			return
 		}
+		w.WriteHeader(http.StatusOK)
+	})
+}
+
+// log asks who it is, how often it comes and what its owner allows before it reads the body.
+func (s *Service) log(w http.ResponseWriter, r *http.Request, who Caller) (id thing.ID, err error) {
+	ctx, name := r.Context(), r.PathValue("name")
+	if err := who.Pace(r); err != nil {
+		return "", err
+	}
+	if id, err = who.Thing(ctx, r, r.Header.Get(files.ESN)); err != nil {
+		return id, err
+	}
+	if !printable(name, files.MaxName) {
+		return id, errs.Coded(errs.Invalid, CodeName, "name of a log, %d bytes: want 1 to %d of printable text without slashes", len(name), files.MaxName)
+	}
+	if err := s.admit(ctx, id); err != nil {
+		return id, err
+	}
+	return id, s.slot(func() error {
 		body, err := s.spool(w, r, files.MaxLog)
 		if err != nil {
 			return err
 		}
 		defer body.Close() // it has no name any more
-		h := func(key string) string { return clip(r.Header.Get(key)) }
-		return s.counted(ctx, id, body.size, func() error {
+		return s.counted(ctx, s.Usage, id, body.size, s.MaxDay, func() error {
 			account, err := s.Owner(ctx, id)
 			if err != nil && errs.KindOf(err) != errs.NotFound {
 				return err
 			}
-			return s.Logs.Take(ctx, uploads.Log{Thing: id, Account: account, Name: name, Size: body.size, OS: h(files.OSVersion)}, body)
+			return s.Logs.Take(ctx, uploads.Log{Thing: id, Account: account, Name: name, Size: body.size, OS: clip(r.Header.Get(files.OSVersion))}, body)
 		})
 	})
 }
 
+func busy() error { return errs.RetryLater(2*time.Second, "too many uploads at once", nil) }
+
+// slot calls fn in a place of its own, without waiting for one.
+func (s *Service) slot(fn func() error) error {
+	select {
+	case s.slots <- struct{}{}:
+		defer func() { <-s.slots }()
+		return fn()
+	default:
+		return busy()
+	}
+}
+
 // counted calls fn if the robot may still send n bytes today.
-func (s *Service) counted(ctx context.Context, id thing.ID, n int64, fn func() error) error {
-	day, err := s.Usage.Reserve(ctx, id, n, s.MaxDay)
+func (s *Service) counted(ctx context.Context, u Usage, id thing.ID, n, limit int64, fn func() error) error {
+	day, err := u.Reserve(ctx, id, n, limit)
 	if errs.KindOf(err) == errs.Exhausted && err != nil {
 		return &errs.Error{Kind: errs.Exhausted, Code: errs.CodeOf(err), Msg: errs.Public(err), Retry: time.Hour}
 	}
@@ -122,40 +163,11 @@ func (s *Service) counted(ctx context.Context, id thing.ID, n int64, fn func() e
 	if err = fn(); err != nil {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second) // also if the robot hung up
 		defer cancel()
-		if rerr := s.Usage.Release(ctx, id, day, n); rerr != nil {
+		if rerr := u.Release(ctx, id, day, n); rerr != nil {
 			s.Config.Log.WarnContext(ctx, "quota of a failed upload not released", logging.Thing, id, logging.Err, rerr)
 		}
 	}
 	return err
-}
-
-// bodyTime bounds one request, above what the slowest body takes.
-const bodyTime = 3 * time.Hour
-
-// handler serves one form: who it is, how often it comes and what its owner allows are asked before the body is read.
-func (s *Service) handler(whose Whose, take func(context.Context, thing.ID, http.ResponseWriter, *http.Request) error) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithTimeout(r.Context(), bodyTime)
-		defer cancel()
-		id, err := whose(r)
-		if err == nil {
-			err = s.admit(ctx, id)
-		}
-		if err == nil {
-			select {
-			case s.slots <- struct{}{}:
-				err = take(ctx, id, w, r)
-				<-s.slots
-			default:
-				err = errs.RetryLater(2*time.Second, "too many uploads at once", nil)
-			}
-		}
-		if err != nil {
-			s.refuse(w, r, id, err)
-			return
-		}
-		w.WriteHeader(http.StatusOK)
-	})
 }
 
 // admit says whether a robot may send anything now.
@@ -170,8 +182,8 @@ func (s *Service) admit(ctx context.Context, id thing.ID) error {
 	return err
 }
 
-// refuse answers with a problem document. What can never be stored is told from what may come again.
-func (s *Service) refuse(w http.ResponseWriter, r *http.Request, id thing.ID, err error) {
+// refuse answers in the sender's form. What can never be stored is told from what may come again.
+func (s *Service) refuse(w http.ResponseWriter, r *http.Request, id thing.ID, err error, write func(http.ResponseWriter, int, error)) {
 	code := kithttp.StatusOf(errs.KindOf(err))
 	switch errs.CodeOf(err) {
 	case CodeTooLarge:
@@ -196,7 +208,10 @@ func (s *Service) refuse(w http.ResponseWriter, r *http.Request, id thing.ID, er
 	if r.ContentLength != 0 {
 		w.Header().Set("Connection", "close") // the rest of a refused body is not read
 	}
-	kithttp.WriteProblem(w, code, err)
+	if wait := errs.RetryOf(err); wait > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(max(1, wait.Round(time.Second)/time.Second))))
+	}
+	write(w, code, err)
 }
 
 // spooled is a body in a file that has no name.
@@ -234,6 +249,14 @@ func (s *Service) spool(w http.ResponseWriter, r *http.Request, limit int64) (_ 
 	}
 	_, err = f.Seek(0, io.SeekStart)
 	return spooled{f, n}, err
+}
+
+// read reads a body of at most limit bytes into memory.
+func (s *Service) read(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
+	if r.ContentLength > limit {
+		return nil, tooLarge(limit)
+	}
+	return io.ReadAll(s.paced(w, r, limit))
 }
 
 func tooLarge(limit int64) error {

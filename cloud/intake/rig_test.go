@@ -2,6 +2,7 @@ package intake_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -17,7 +18,12 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"kennel/certs/limit"
+	"kennel/cloud/crash"
+	"kennel/cloud/crash/crashpg"
+	"kennel/cloud/das"
+	"kennel/cloud/das/daspg"
 	"kennel/cloud/intake"
+	"kennel/cloud/registry"
 	"kennel/cloud/sts"
 	"kennel/cloud/sts/stspg"
 	"kennel/cloud/uploads"
@@ -27,6 +33,7 @@ import (
 	"kennel/infra/blob/blobtest"
 	"kennel/infra/errs"
 	"kennel/infra/pg/pgtest"
+	"kennel/infra/seal"
 	"kennel/infra/thing"
 )
 
@@ -39,12 +46,51 @@ const (
 
 // rig is both listeners on real stores.
 type rig struct {
-	pool  *pgxpool.Pool
-	blobs *blob.Store
-	logs  *uploads.Service
-	srv   *httptest.Server
+	pool    *pgxpool.Pool
+	blobs   *blob.Store
+	logs    *uploads.Service
+	crashes *crash.Service
+	store   *daspg.Store
+	grants  *sts.Grants
+	srv     *httptest.Server
+	doubted []string // what the doctor was told
+	fleet   fleet
 	denied,
 	s3Away atomic.Bool
+}
+
+// fleet is what is known of rex: an original robot that called a while ago from this machine.
+type fleet struct {
+	presence registry.Presence
+	called   registry.Outcome
+}
+
+func (f *fleet) Thing(_ context.Context, id thing.ID) (registry.Thing, error) {
+	if id != rex {
+		return registry.Thing{}, errs.Coded(errs.NotFound, "no_thing", "thing %s is not known to this fleet", id)
+	}
+	return registry.Thing{ID: id, Presence: f.presence}, nil
+}
+
+func (f *fleet) Steps(context.Context, thing.ID) ([]registry.Outcome, error) {
+	return []registry.Outcome{{Name: registry.StepTLS, Peer: "192.0.2.9:1"}, f.called}, nil
+}
+
+// standing lets every grant stand.
+type standing struct{}
+
+func (standing) Check(context.Context, sts.Grant, bool) error { return nil }
+
+// consent is the owner's word, for events.
+type consent struct{ denied *atomic.Bool }
+
+func (c consent) Allowed(context.Context, thing.ID) (bool, error) { return !c.denied.Load(), nil }
+
+// bucket keeps raw batches.
+type bucket struct{ *blob.Store }
+
+func (b bucket) Put(ctx context.Context, key string, body []byte) error {
+	return b.Store.Put(ctx, key, bytes.NewReader(body), int64(len(body)), blob.PutOptions{})
 }
 
 // away is an object store that can be away.
@@ -69,7 +115,24 @@ func newRig(t testing.TB, change ...func(*intake.Config)) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := intake.Config{Logs: r.logs, Usage: stspg.New(r.pool), Limiter: limit.New(time.Millisecond, 1000), Log: slog.New(slog.DiscardHandler),
+	r.fleet = fleet{registry.Calls, registry.Outcome{Name: registry.StepCall, OK: true, Peer: "127.0.0.1:40000", Last: time.Now().Add(-24 * time.Hour)}}
+	log := slog.New(slog.DiscardHandler)
+	if r.grants, err = sts.New(sts.Config{Seal: seal.New(), Standing: standing{}}); err != nil {
+		t.Fatal(err)
+	}
+	if r.crashes, err = crash.New(crash.Config{Store: crashpg.New(r.pool), Objects: r.blobs, Log: log}); err != nil {
+		t.Fatal(err)
+	}
+	r.store = daspg.Open(r.pool)
+	ingester, err := das.NewIngester(das.Config{Writer: r.store, Blobs: bucket{r.blobs}, Consent: consent{&r.denied}, ConsentFor: time.Nanosecond, Linger: time.Millisecond, Log: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1) // the one result of Run
+	go func() { done <- ingester.Run(ctx) }()
+	t.Cleanup(func() { stop(); <-done })
+	cfg := intake.Config{Logs: r.logs, Crashes: r.crashes, Events: ingester, Usage: stspg.New(r.pool), EventUsage: stspg.NewOf(r.pool, "intake_usage"), Limiter: limit.New(time.Millisecond, 1000), Log: log,
 		Consent: func(context.Context, thing.ID) (bool, error) { return !r.denied.Load(), nil },
 		Owner:   func(context.Context, thing.ID) (string, error) { return ann, nil }}
 	for _, f := range change {
@@ -77,8 +140,14 @@ func newRig(t testing.TB, change ...func(*intake.Config)) *rig {
 	}
 	svc := intake.New(cfg)
 	mux := http.NewServeMux()
-	mux.Handle("PUT "+files.Logs+"{name}", svc.Log(func(*http.Request) (thing.ID, error) { return rex, nil }))
-	r.srv = httptest.NewTLSServer(mux)
+	certified := intake.Certificate(func(*http.Request) (thing.ID, error) { return rex, nil })
+	mux.Handle("PUT "+files.Logs+"{name}", svc.Log(certified))
+	mux.Handle("POST "+files.Crash, svc.Crash(certified))
+	d := &intake.Door{Robots: &r.fleet, Grants: r.grants, ByAddr: limit.NewByAddr(time.Millisecond, 1000), Paths: intake.DefaultPaths,
+		Refused: func(_ context.Context, _ string, claim thing.ID, code, detail string) {
+			r.doubted = append(r.doubted, string(claim)+" "+code+" "+detail)
+		}}
+	r.srv = httptest.NewTLSServer(d.Handler(svc, mux))
 	t.Cleanup(r.srv.Close)
 	return r
 }

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"kennel/certs"
+	"kennel/cloud/intake"
 	"kennel/cloud/originals/replay"
 	"kennel/infra/errs"
 	"kennel/infra/logging"
@@ -42,6 +43,8 @@ const (
 const (
 	ConfigFile = "/anki/data/assets/cozmo_resources/config/server_config.json"
 	RootFile   = "/etc/ssl/certs/local/root.crt"
+	EventsFile = "/anki/data/assets/cozmo_resources/config/DASConfig.json"
+	CrashFile  = "/anki/etc/vic-crashuploader.env"
 )
 
 // otherRoots are where community builds of the robot's software look for one more root.
@@ -56,8 +59,27 @@ type Guide struct {
 	OtherRoots   []string            `json:"other_roots"` // where community builds look
 	ConfigFile   string              `json:"config_file"`
 	ServerConfig replay.ServerConfig `json:"server_config"`
-	Troubles     []string            `json:"troubles"` // sentences: what keeps original robots from calling, and what to do
-	Uploads      string              `json:"uploads"`  // one of them: why nothing listens at port 443
+	Addresses    []Address           `json:"addresses"` // where robots send files and events by HTTP
+	Troubles     []string            `json:"troubles"`  // sentences: what keeps original robots from calling, and what to do
+	Uploads      string              `json:"uploads"`   // one of them: why nothing listens at port 443
+}
+
+// Address is where robots send something, and the file of theirs that says so.
+type Address struct {
+	Use  string `json:"use"`
+	URL  string `json:"url"`
+	File string `json:"file"`
+	Line string `json:"line"` // of the file
+}
+
+// sends returns where robots send files and events (VEC-DAS-06, VEC-LOG-04, VEC-CRS-05).
+func (d Door) sends() []Address {
+	url := func(path string) string { return "https://" + d.Public + path }
+	return []Address{
+		{"events", url(d.Intake.Events), EventsFile, `"url": "` + url(d.Intake.Events) + `"`},
+		{"crashes", url(d.Intake.Crash), CrashFile, "VIC_CRASH_UPLOAD_URL=" + url(d.Intake.Crash)},
+		{"log snapshots, of software that sends no logs to S3", url(d.Intake.Logs), ConfigFile, `"logfiles": "` + url(d.Intake.Logs) + `"`},
+	}
 }
 
 // Name is a host name that robots look up.
@@ -77,6 +99,7 @@ type Door struct {
 	Advice  string   // a sentence: why nothing listens at port 443, and what to do
 	Bucket  string
 	Prefix  string
+	Intake  intake.Paths
 	AppKeys string        // file
 	Root    func() []byte // PEM
 }
@@ -94,13 +117,13 @@ func (d Door) Guide() (Guide, error) {
 	if err != nil {
 		return Guide{}, errs.New(errs.Invalid, "robots.public %q: want host:port", d.Public)
 	}
-	g := Guide{RootFile: RootFile, OtherRoots: otherRoots, ConfigFile: ConfigFile, Troubles: []string{}, Uploads: d.Advice, ServerConfig: replay.ServerConfig{
+	g := Guide{RootFile: RootFile, OtherRoots: otherRoots, ConfigFile: ConfigFile, Addresses: d.sends(), Troubles: []string{}, Uploads: d.Advice, ServerConfig: replay.ServerConfig{
 		Jdocs: d.Public, Tms: d.Public, Chipper: d.Public, Check: d.Public + "/ok", LogFiles: "s3://" + d.Bucket + "/" + d.Prefix, AppKey: key}}
 	upload := replay.UploadHost(d.Bucket)
 	addrs := d.addresses()
 	needed := []string{host, upload} // in the certificate
 	if net.ParseIP(host) == nil {
-		g.Names = append(g.Names, Name{host, port, "tokens, documents, voice, connection check", addrs})
+		g.Names = append(g.Names, Name{host, port, "tokens, documents, voice, connection check, events", addrs})
 	}
 	g.Names = append(g.Names, Name{upload, "443", "log uploads, to which robots find by themselves", addrs})
 	first := "ADDRESS" // of this cloud as robots see it

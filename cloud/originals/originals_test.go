@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"kennel/cloud/intake"
 	"kennel/cloud/originals/replay"
 	"kennel/cloud/token/tokentest"
 	"kennel/infra/errs"
@@ -62,7 +63,7 @@ func door(t *testing.T) Door {
 	if err := os.WriteFile(keys, []byte("# of robots\n\nthe-key\nanother\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return Door{Listen: "192.168.1.5:8444", Public: "kennel.lan:8444", Bucket: "kennel", Prefix: "logs", AppKeys: keys,
+	return Door{Listen: "192.168.1.5:8444", Public: "kennel.lan:8444", Bucket: "kennel", Prefix: "logs", AppKeys: keys, Intake: intake.DefaultPaths,
 		Names: []string{"kennel.lan", "kennel.s3.us-west-2.amazonaws.com"}, Root: func() []byte { return []byte("PEM\n") }}
 }
 
@@ -75,6 +76,11 @@ func TestGuide(t *testing.T) {
 	const config = `{"jdocs":"kennel.lan:8444","tms":"kennel.lan:8444","chipper":"kennel.lan:8444","check":"kennel.lan:8444/ok","logfiles":"s3://kennel/logs","appkey":"the-key"}`
 	if b, _ := json.Marshal(g.ServerConfig); string(b) != config {
 		t.Errorf("server_config.json\n%s, want\n%s", b, config)
+	}
+	for i, line := range []string{`"url": "https://kennel.lan:8444/das"`, "VIC_CRASH_UPLOAD_URL=https://kennel.lan:8444/crash", `"logfiles": "https://kennel.lan:8444/logs/"`} {
+		if g.Addresses[i].Line != line {
+			t.Errorf("%s has %s, want %s", g.Addresses[i].File, g.Addresses[i].Line, line)
+		}
 	}
 	if want := "192.168.1.5  kennel.lan kennel.s3.us-west-2.amazonaws.com\n"; g.Hosts != want || len(g.Troubles) != 0 || g.Root != "PEM\n" {
 		t.Errorf("hosts %q, want %q; root %q, troubles %q", g.Hosts, want, g.Root, g.Troubles)

@@ -1,12 +1,16 @@
 package records
 
 import (
+	"kennel/cloud/intake"
 	"kennel/cloud/intake/intakewire"
 	"kennel/cloud/wire"
 )
 
-// Intake holds the services that robots' files go to, and those that say whose they are.
+// Intake holds the services that robots' files and events go to, and those that say whose they are.
 type Intake = intakewire.Needs
 
+// IntakePaths are where original robots send them.
+type IntakePaths = intake.Paths
+
 // WireIntake wires what takes files and events of robots over HTTP.
-func WireIntake(b wire.Base, n Intake) wire.Slice { return intakewire.Wire(b, n) }
+func WireIntake(b wire.Base, n Intake) (*intakewire.Intake, wire.Slice) { return intakewire.Wire(b, n) }

@@ -40,32 +40,39 @@ type EventsConfig struct {
 
 const day = 24 * time.Hour
 
+// Events are the events and the crashes of robots.
+type Events struct {
+	*das.Service
+	Ingester *das.Ingester
+	Crashes  *crash.Service
+}
+
 // WireEvents wires the robots' events and crashes; dumps are kept for some days. others erase the data of other domains in a stretch of time that was
 // erased a while ago.
-func WireEvents(b wire.Base, cfg EventsConfig, dumpDays int, owners *owner.Service, others ...func(context.Context, thing.Stretch) (int, error)) (*das.Service, *crash.Service, wire.Slices, error) {
+func WireEvents(b wire.Base, cfg EventsConfig, dumpDays int, owners *owner.Service, others ...func(context.Context, thing.Stretch) (int, error)) (Events, wire.Slices, error) {
 	store := daspg.Open(b.Pool)
 	crashes, crashSlice, err := crashwire.Wire(b, dumpDays, owners)
 	if err != nil {
-		return nil, nil, nil, err
+		return Events{}, nil, err
 	}
 	others = append(others, crashes.Erase)
 	svc := das.NewService(store)
 	profiles := das.NewProfiles(b.Seal.Secret("das/profile"))
 	ingester, err := das.NewIngester(das.Config{Writer: b.Meters.Writer(store), Blobs: rawBlobs{b.Blobs}, Consent: owners, Profile: profiles.Key, Log: b.Log})
 	if err != nil {
-		return nil, nil, nil, err
+		return Events{}, nil, err
 	}
 	raw := archive.New(b.Blobs, store, b.Log)
 	personal := das.Personal{Eraser: store, Archive: raw, Reader: store, Owned: owners.Owned, Left: owners.Leave, Now: time.Now}
-	return svc, crashes, wire.Slices{crashSlice, {
+	return Events{svc, ingester, crashes}, wire.Slices{crashSlice, {
 		Personal: []account.Holder{{Name: "events", Personal: personal}},
 		Ups:      map[string]kitmqtt.UpHandler{topics.DAS: ingester.Handle},
 		Routes: wire.Routes(func(mux *http.ServeMux, d wire.Doors) {
 			dasapi.Mount(mux, svc, dasapi.WithOwns(d.Owns), dasapi.WithAudit(d.Audit))
 		}),
 		Runs: []wire.Run{
-			{Name: "events", Run: ingester.Run, Role: wire.Bridge},
-			{Name: "consents", Role: wire.Bridge, Run: func(ctx context.Context) error {
+			{Name: "events", Run: ingester.Run}, // original robots send them by HTTP, to processes without the bridge
+			{Name: "consents", Run: func(ctx context.Context) error {
 				return ownerpg.New(b.Pool).Watch(ctx, b.Log, func(_ context.Context, id thing.ID) { ingester.ConsentChanged(id) })
 			}},
 			{Name: "event tails", Run: func(ctx context.Context) error { return store.Listen(ctx, b.Log, svc.Wake) }},

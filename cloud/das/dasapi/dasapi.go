@@ -1,6 +1,7 @@
 // Package dasapi is robots' events over HTTP, for operators, and for owners about one robot of theirs since it is theirs (WithOwns):
 //
 //	GET /v1/events?FILTER&limit=&before=   newest first; Link rel="next" if there may be more
+//	GET /v1/events/boots?thing=&limit=     the latest boots of one robot, and how many of their events were lost
 //	GET /v1/events/tail?FILTER             server-sent events: each event as it is stored
 //	GET /v1/events/counts?FILTER&by=&of=   how many there were, for operators
 //	GET /v1/experiments?since=             experiments that robots told of, for operators
@@ -19,6 +20,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"reflect"
 	"strconv"
 	"sync"
 	"time"
@@ -128,6 +130,17 @@ func Mount(mux *http.ServeMux, svc *das.Service, opts ...Option) {
 	if o.audit != nil {
 		mux.HandleFunc("GET /v1/events/export", func(w http.ResponseWriter, r *http.Request) { export(w, r, svc, o) })
 	}
+	boots := admit(kit.Typed(func(ctx context.Context, q query) ([]das.Boot, error) {
+		since, _ := auth.OwnedSince(ctx)
+		return svc.Boots(ctx, q.filter.Thing, since, q.limit)
+	}))
+	mux.Handle("GET /v1/events/boots", kithttp.Handler(boots, func(r *http.Request) (any, error) {
+		q, err := queryOf(r.URL.Query())
+		if only := (das.Filter{Thing: q.filter.Thing}); err == nil && (q.filter.Thing == "" || !reflect.DeepEqual(q.filter, only) || !q.before.Received.IsZero()) {
+			err = errs.New(errs.Invalid, "want thing, the robot whose boots to list, and limit")
+		}
+		return q, err
+	}))
 	mux.Handle("GET /v1/events/tail", tail{svc, admit(func(ctx context.Context, _ any) (any, error) {
 		since, _ := auth.OwnedSince(ctx)
 		return since, nil

@@ -61,8 +61,12 @@ func (s *Store) ensureDay(ctx context.Context, t time.Time) error {
 	return nil
 }
 
-// DropOlder drops the days that lie wholly before cutoff, and what is known of boots whose last event is gone with them: a range must
-// outlive its events, or an event that comes again would be stored twice. It returns the names of the partitions dropped.
+// rangeLife is how long after its last event a boot's sequence numbers are known, beyond the life of the events: a robot that comes back after months in a
+// drawer sends what it has again, and an original one has no other memory of what was stored. A boot takes some 150 bytes.
+const rangeLife = 400 * 24 * time.Hour
+
+// DropOlder drops the days that lie wholly before cutoff, and what is known of boots rangeLife after that: a range must outlive its events, or an event that
+// comes again would be stored twice. It returns the names of the partitions dropped.
 func (s *Store) DropOlder(ctx context.Context, cutoff time.Time) ([]string, error) {
 	var dropped []string
 	err := pg.Tx(ctx, s.pool, func(tx pgx.Tx) error {
@@ -83,8 +87,8 @@ func (s *Store) DropOlder(ctx context.Context, cutoff time.Time) ([]string, erro
 				return fmt.Errorf("drop %s: %w", name, err)
 			}
 		}
-		for _, table := range []string{`das_range WHERE updated`, `das_group WHERE received`} {
-			if _, err := tx.Exec(ctx, `DELETE FROM `+table+` < $1`, midnight(cutoff)); err != nil {
+		for table, before := range map[string]time.Time{`das_range WHERE updated`: midnight(cutoff).Add(-rangeLife), `das_group WHERE received`: midnight(cutoff)} {
+			if _, err := tx.Exec(ctx, `DELETE FROM `+table+` < $1`, before); err != nil {
 				return fmt.Errorf("forget %s: %w", table, err)
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	"kennel/cloud/das"
 	"kennel/infra/api/events"
 	"kennel/infra/pg"
+	"kennel/infra/thing"
 )
 
 const selectEvents = `SELECT received, thing, boot_id, seq, ts, uptime_ms, unsynced, level, source, robot_version, profile_id, feature_type,
@@ -101,4 +102,26 @@ func (s *Store) Changes(ctx context.Context, f das.Filter, from das.Position) ([
 		return fail(err)
 	}
 	return recs, max(next, from), more, nil
+}
+
+// Boots implements das.Reader.
+func (s *Store) Boots(ctx context.Context, id thing.ID, since time.Time, limit int) ([]das.Boot, error) {
+	rows, err := s.pool.Query(ctx, `SELECT boot_id, seqs, updated, origin FROM das_range WHERE thing = $1 AND updated >= $2 AND NOT isempty(seqs)
+		ORDER BY updated DESC, boot_id LIMIT $3`, string(id), since, limit)
+	if err != nil {
+		return nil, fmt.Errorf("boots of %s: %w", id, pg.Err(err))
+	}
+	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (das.Boot, error) {
+		var boot, origin string
+		var mr pgtype.Multirange[pgtype.Range[int64]]
+		var latest time.Time
+		if err := row.Scan(&boot, &mr, &latest, &origin); err != nil {
+			return das.Boot{}, err
+		}
+		return das.NewBoot(boot, spans(mr), latest.UTC(), origin), nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("boots of %s: %w", id, pg.Err(err))
+	}
+	return out, nil
 }

@@ -93,14 +93,17 @@ func commit(ctx context.Context, tx pgx.Tx, g das.Group, raw das.Raw) (das.Outco
 			return das.Outcome{}, fmt.Errorf("copy %d events: %w", len(fresh), err)
 		}
 	}
-	seqs := make([]string, len(keys))
+	seqs, origins, of := make([]string, len(keys)), make([]string, len(keys)), map[das.Key]string{}
+	for _, it := range g.Items {
+		of[it.Key()] = max(of[it.Key()], it.Origin)
+	}
 	for i, k := range keys {
-		seqs[i] = multirange(known[k])
+		seqs[i], origins[i] = multirange(known[k]), of[k]
 	}
 	b := &pgx.Batch{}
-	b.Queue(`UPDATE das_range r SET seqs = u.seqs::int8multirange, updated = greatest(updated, $4)
-		FROM unnest($1::text[], $2::text[], $3::text[]) AS u (thing, boot_id, seqs)
-		WHERE r.thing = u.thing AND r.boot_id = u.boot_id`, things, boots, seqs, g.Received)
+	b.Queue(`UPDATE das_range r SET seqs = u.seqs::int8multirange, updated = greatest(updated, $4), origin = greatest(r.origin, u.origin)
+		FROM unnest($1::text[], $2::text[], $3::text[], $5::text[]) AS u (thing, boot_id, seqs, origin)
+		WHERE r.thing = u.thing AND r.boot_id = u.boot_id`, things, boots, seqs, g.Received, origins)
 	b.Queue(`INSERT INTO das_group (id, received, events, raw_key) OVERRIDING SYSTEM VALUE VALUES ($1, $2, $3, $4)`,
 		grp, g.Received, len(fresh), raw.Key)
 	if raw.Body != nil {
@@ -156,11 +159,7 @@ func lock(ctx context.Context, tx pgx.Tx, things, boots []string, now time.Time)
 	var id, boot string
 	var mr pgtype.Multirange[pgtype.Range[int64]]
 	if _, err := pgx.ForEachRow(rows, []any{&id, &boot, &mr}, func() error {
-		seqs := make(das.Seqs, len(mr))
-		for i, r := range mr { // Postgres writes int8 ranges as [first, end)
-			seqs[i] = das.Span{First: uint64(r.Lower), Last: uint64(r.Upper) - 1}
-		}
-		known[das.Key{Thing: thing.ID(id), BootID: boot}] = seqs
+		known[das.Key{Thing: thing.ID(id), BootID: boot}] = spans(mr)
 		return nil
 	}); err != nil {
 		return nil, 0, fmt.Errorf("lock ranges: %w", err)
@@ -173,6 +172,15 @@ func lock(ctx context.Context, tx pgx.Tx, things, boots []string, now time.Time)
 		return nil, 0, fmt.Errorf("number the group: %w", err)
 	}
 	return known, grp, nil
+}
+
+// spans reads seqs as Postgres writes them: int8 ranges are [first, end).
+func spans(mr pgtype.Multirange[pgtype.Range[int64]]) das.Seqs {
+	seqs := make(das.Seqs, len(mr))
+	for i, r := range mr {
+		seqs[i] = das.Span{First: uint64(r.Lower), Last: uint64(r.Upper) - 1}
+	}
+	return seqs
 }
 
 // multirange writes seqs as Postgres reads them.

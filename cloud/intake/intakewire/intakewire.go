@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"kennel/certs/limit"
+	"kennel/cloud/door"
 	"kennel/cloud/intake"
 	"kennel/cloud/sts/stspg"
 	"kennel/cloud/wire"
@@ -14,24 +15,47 @@ import (
 	"kennel/infra/thing"
 )
 
-// Uploads of one robot: an outbox that was offline for days, and then one now and again.
+// Uploads of one robot: an outbox that was offline for days, and then one now and again. Of one address: a house.
 const (
 	byThingEvery = time.Second
 	byThingBurst = 120
+	byAddrEvery  = 500 * time.Millisecond
+	byAddrBurst  = 240
 )
 
-// Needs holds the services that robots' files go to, and those that say whose they are.
+// Needs holds the services that robots' files and events go to, and those that say whose they are.
 type Needs struct {
 	Logs    intake.Logs
+	Events  intake.Events
+	Crashes intake.Crashes
 	Consent func(ctx context.Context, id thing.ID) (bool, error)
 	Owner   func(ctx context.Context, id thing.ID) (account string, err error)
-	Thing   intake.Whose // by the device certificate
+	Thing   intake.Certificate
+	Robots  intake.Robots
+	Grants  intake.Grants
+	Door    *door.Door
+	Paths   intake.Paths
 }
 
-// Wire wires it.
-func Wire(b wire.Base, n Needs) wire.Slice {
-	svc := intake.New(intake.Config{Logs: n.Logs, Usage: stspg.New(b.Pool), Consent: n.Consent, Owner: n.Owner, Limiter: limit.New(byThingEvery, byThingBurst), Log: b.Log})
-	return wire.Slice{Routes: wire.Routes(func(mux *http.ServeMux, _ wire.Doors) {
+// Intake is what the listener of original robots serves.
+type Intake struct {
+	svc  *intake.Service
+	door *intake.Door
+}
+
+// Handler serves the original's forms, and next everything else.
+func (i *Intake) Handler(next http.Handler) http.Handler { return i.door.Handler(i.svc, next) }
+
+// Wire wires both listeners.
+func Wire(b wire.Base, n Needs) (*Intake, wire.Slice) {
+	svc := intake.New(intake.Config{Logs: n.Logs, Events: n.Events, Crashes: n.Crashes, Usage: stspg.New(b.Pool), EventUsage: stspg.NewOf(b.Pool, "intake_usage"),
+		Consent: n.Consent, Owner: n.Owner, Limiter: limit.New(byThingEvery, byThingBurst), Log: b.Log})
+	originals := &intake.Door{Robots: n.Robots, Grants: n.Grants, ByAddr: limit.NewByAddr(byAddrEvery, byAddrBurst), Paths: n.Paths.Or(intake.DefaultPaths),
+		Refused: func(ctx context.Context, addr string, claim thing.ID, code, detail string) {
+			n.Door.Refused(ctx, door.Refusal{Addr: addr, Claim: claim, Step: intake.Step, Code: code, Detail: detail})
+		}}
+	return &Intake{svc, originals}, wire.Slice{Routes: wire.Routes(func(mux *http.ServeMux, _ wire.Doors) {
 		mux.Handle("PUT "+files.Logs+"{name}", svc.Log(n.Thing))
+		mux.Handle("POST "+files.Crash, svc.Crash(n.Thing))
 	})}
 }

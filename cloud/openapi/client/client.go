@@ -410,6 +410,25 @@ func (c Client) GetEvents(ctx context.Context, q GetEventsQuery) (Reply[[]DasRec
 	return ask[[]DasRecord](ctx, c, "GET", "/v1/events"+"?"+q.Encode(), nil)
 }
 
+// GetEventsBootsQuery is the query of GET /v1/events/boots; nil leaves a parameter out.
+type GetEventsBootsQuery struct {
+	Thing *string // The robot.
+	Limit *int64  // At most so many.
+}
+
+// Encode returns the query as a URL has it.
+func (q GetEventsBootsQuery) Encode() string {
+	v := url.Values{}
+	put(v, "thing", q.Thing)
+	put(v, "limit", q.Limit)
+	return v.Encode()
+}
+
+// GetEventsBoots is GET /v1/events/boots: The latest boots of a robot, and how many of their events were lost.
+func (c Client) GetEventsBoots(ctx context.Context, q GetEventsBootsQuery) (Reply[[]Boot], error) {
+	return ask[[]Boot](ctx, c, "GET", "/v1/events/boots"+"?"+q.Encode(), nil)
+}
+
 // GetEventsCountsQuery is the query of GET /v1/events/counts; nil leaves a parameter out.
 type GetEventsCountsQuery struct {
 	Thing   *string // Only those of this thing; owners must say which.
@@ -1369,6 +1388,14 @@ type Added struct {
 	Webhook Hook   `json:"webhook"`
 }
 
+// Address is where robots send something, and the file of theirs that says so.
+type Address struct {
+	File string `json:"file"`
+	Line string `json:"line"` // of the file
+	URL  string `json:"url"`
+	Use  string `json:"use"`
+}
+
 // Admission holds what a self-test needs beside the Guide.
 type Admission struct {
 	Chain   string `json:"chain"`   // device certificate of TestThing for the request's key, PEM
@@ -1508,6 +1535,18 @@ type Body struct {
 	Model        string  `json:"model,omitzero"`
 	OnCharger    bool    `json:"on_charger"`
 	TemperatureC float64 `json:"temperature_c"`
+}
+
+// Boot is what came of one boot of a robot.
+type Boot struct {
+	BootID string    `json:"boot_id"`
+	Events int64     `json:"events"`
+	First  int64     `json:"first"` // seq
+	Gaps   []Span    `json:"gaps"`  // the first ones
+	Last   int64     `json:"last"`  // seq
+	Latest time.Time `json:"latest"`
+	Lost   int64     `json:"lost"`            // events between first and last that never came: quota, quarantine, or on their way
+	Origin string    `json:"origin,omitzero"` // signed, unsigned; "": a device certificate
 }
 
 // Bucket is how many robots have one value.
@@ -1979,6 +2018,7 @@ type Guard struct {
 
 // Guide says what the network of original robots, and the robots, need.
 type Guide struct {
+	Addresses    []Address       `json:"addresses"` // where robots send files and events by HTTP
 	ConfigFile   string          `json:"config_file"`
 	Hosts        string          `json:"hosts"`       // the same as lines of a hosts file
 	Names        []OriginalsName `json:"names"`       // to be made known where the robots are
@@ -2810,6 +2850,12 @@ type Slot struct {
 	Unavailable bool            `json:"unavailable,omitzero"` // Unavailable: its device is gone, so its value is unknown.
 	Unit        string          `json:"unit,omitzero"`
 	Value       json.RawMessage `json:"value,omitzero"` // a number, true or false, a text; "inf" or "-inf" for nothing in range
+}
+
+// Span is a run of sequence numbers, both ends included.
+type Span struct {
+	First int64 `json:"first"`
+	Last  int64 `json:"last"`
 }
 
 type Spool struct {

@@ -289,6 +289,7 @@ var All = []Operation{
 	{Route: "GET /v1/experiments", Tag: "Events", Summary: "Experiments that robots told of, with how many have which variation.", Query: []Parameter{{"since", "Told since then, or how long ago, such as 30d, the default.", text}}, Answer: []das.Experiment{}},
 	{Route: "GET /v1/experiments/{key}", Tag: "Events", Summary: "How robots of the variations of an experiment differ: how often an event comes on a robot's day, or the mean of a number.", Query: []Parameter{
 		{"name", "The event's whole name.", text}, {"of", "A number of it, i1 to i4, or its name in the description.", text}, {"since", "From then on, or how long ago; a week, if absent.", text}, {"until", "Before then.", text}}, Answer: das.Comparison{}},
+	{Route: "GET /v1/events/boots", Tag: "Events", Summary: "The latest boots of a robot, and how many of their events were lost.", Query: []Parameter{{"thing", "The robot.", text}, limit(das.MaxLimit)}, Answer: []das.Boot{}},
 	{Route: "GET /v1/events/tail", Tag: "Events", Summary: "Events as they are stored, as server-sent events.", Query: eventParams, AnswerMedia: "text/event-stream"},
 
 	{Route: "GET /v1/releases", Tag: "Releases", Summary: "Known releases.", Query: []Parameter{{"species", "Only those of one.", text}}, Answer: []ota.Release{}},
@@ -368,6 +369,7 @@ var All = []Operation{
 	{Route: "POST /v1/renew", Tag: "Robots", Summary: "Get the next certificate.", Body: certsclient.Renew{}, Answer: certsclient.Answer{}},
 	{Route: "POST /v1/req/{service}/{method}", Tag: "Robots", Summary: "A request that is too large for MQTT; its answer is that of the service.", BodyMedia: "application/octet-stream", AnswerMedia: "application/octet-stream"},
 	{Route: "PUT /v1/files/logs/{name}", Tag: "Robots", Summary: "A log; 200 says that it is stored.", BodyMedia: "application/octet-stream", Status: http.StatusOK},
+	{Route: "POST /v1/files/crash", Tag: "Robots", Summary: "A crash, as original robots send it; 200 says that it is stored.", BodyMedia: "multipart/form-data", AnswerMedia: "application/json"},
 	{Route: "GET /v1/crl/{file}", Tag: "Robots", Summary: "A list of revoked certificates.", AnswerMedia: "application/pkix-crl"},
 	{Route: "GET /v1/health", Tag: "Cloud", Summary: "Whether this process can do its work.", Answer: Health{}, Also: map[int]any{http.StatusServiceUnavailable: Health{}}},
 	{Route: "GET /v1/openapi.json", Tag: "Cloud", Summary: "This description.", AnswerMedia: "application/openapi+json"},

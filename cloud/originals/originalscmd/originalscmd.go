@@ -102,6 +102,11 @@ func showGuide(t *cli.Table, g originals.Guide) {
 	for line := range strings.Lines(g.ServerConfig.JSON()) {
 		t.Text("  " + strings.TrimRight(line, "\n"))
 	}
+	t.Section("On each robot, where it sends the rest:")
+	for _, a := range g.Addresses {
+		t.Text("  " + a.Use + ", " + a.File + ":")
+		t.Text("    " + a.Line)
+	}
 	if g.Root != "" {
 		t.Section("On each robot, " + g.RootFile + " (builds of the community also read " + strings.Join(g.OtherRoots, " and ") + "):")
 		for line := range strings.Lines(g.Root) {

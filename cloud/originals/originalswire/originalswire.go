@@ -10,6 +10,7 @@ import (
 
 	"kennel/certs/ca"
 	"kennel/cloud/console/page"
+	"kennel/cloud/intake"
 	"kennel/cloud/originals"
 	"kennel/cloud/originals/originalsapi"
 	"kennel/cloud/originals/originalspg"
@@ -24,6 +25,7 @@ type Config struct {
 	Listen, Uploads, Public string   // host:port
 	Names                   []string // in the certificate; none: it is another authority's
 	Bucket, AppKeys, Advice string
+	Intake                  intake.Paths
 }
 
 // Names returns names and the one to which robots upload.
@@ -36,7 +38,7 @@ func Names(names []string, bucket string) []string {
 
 // Wire wires them. all is asked for what slices hold about people once everything is wired.
 func Wire(b wire.Base, cfg Config, authority *ca.Authority, robots *registry.Service, all func() wire.Slices) wire.Slice {
-	d := originals.Door{Listen: cfg.Listen, Public: cfg.Public, Names: cfg.Names, Bucket: cfg.Bucket, Prefix: sts.DefaultPrefix, AppKeys: cfg.AppKeys, Root: authority.Root, Advice: cfg.Advice}
+	d := originals.Door{Listen: cfg.Listen, Public: cfg.Public, Names: cfg.Names, Bucket: cfg.Bucket, Prefix: sts.DefaultPrefix, AppKeys: cfg.AppKeys, Intake: cfg.Intake.Or(intake.DefaultPaths), Root: authority.Root, Advice: cfg.Advice}
 	if _, port, err := net.SplitHostPort(cmp.Or(cfg.Uploads, cfg.Listen)); err == nil && d.Public == "" && len(d.Names) > 0 {
 		d.Public = net.JoinHostPort(d.Names[0], port)
 	}

@@ -17,10 +17,18 @@ import (
 )
 
 // Usage implements stsapi.Usage. Safe for concurrent use.
-type Usage struct{ pool *pgxpool.Pool }
+type Usage struct {
+	pool  *pgxpool.Pool
+	table string
+}
 
 // New returns a Usage on the pool's database.
-func New(pool *pgxpool.Pool) *Usage { return &Usage{pool} }
+func New(pool *pgxpool.Pool) *Usage { return NewOf(pool, "sts_usage") }
+
+// NewOf returns a Usage of something else than uploads, on a table like sts_usage.
+func NewOf(pool *pgxpool.Pool, table string) *Usage {
+	return &Usage{pool, pgx.Identifier{table}.Sanitize()}
+}
 
 // Reserve takes n bytes of what a robot may upload today and returns the day, or refuses (Exhausted) if that is more than limit.
 func (u *Usage) Reserve(ctx context.Context, id thing.ID, n, limit int64) (day time.Time, err error) {
@@ -28,7 +36,7 @@ func (u *Usage) Reserve(ctx context.Context, id thing.ID, n, limit int64) (day t
 		return time.Time{}, exhausted(id, limit)
 	}
 	err = u.pool.QueryRow(ctx, `
-		INSERT INTO sts_usage AS u (thing, day, bytes) VALUES ($1, (clock_timestamp() AT TIME ZONE 'UTC')::date, $2)
+		INSERT INTO `+u.table+` AS u (thing, day, bytes) VALUES ($1, (clock_timestamp() AT TIME ZONE 'UTC')::date, $2)
 		ON CONFLICT (thing) DO UPDATE SET day = EXCLUDED.day, bytes = EXCLUDED.bytes + CASE WHEN u.day = EXCLUDED.day THEN u.bytes ELSE 0 END
 		WHERE EXCLUDED.bytes + CASE WHEN u.day = EXCLUDED.day THEN u.bytes ELSE 0 END <= $3
 		RETURNING day`, string(id), n, limit).Scan(&day)
@@ -47,7 +55,7 @@ func exhausted(id thing.ID, limit int64) error {
 
 // Release gives back what was not uploaded after all.
 func (u *Usage) Release(ctx context.Context, id thing.ID, day time.Time, n int64) error {
-	if _, err := u.pool.Exec(ctx, `UPDATE sts_usage SET bytes = greatest(bytes - $3, 0) WHERE thing = $1 AND day = $2`, string(id), day, n); err != nil {
+	if _, err := u.pool.Exec(ctx, `UPDATE `+u.table+` SET bytes = greatest(bytes - $3, 0) WHERE thing = $1 AND day = $2`, string(id), day, n); err != nil {
 		return fmt.Errorf("release upload of %s: %w", id, pg.Err(err))
 	}
 	return nil

@@ -36,9 +36,16 @@ const (
 // Largest bodies, in bytes; our own bounds, above the quota of the original's folder (VEC-LOG-03).
 const (
 	MaxLog      = 16 << 20
-	MaxDump     = 8 << 20
-	MaxCrashLog = 1 << 20
+	MaxDump     = 16 << 20
+	MaxCrashLog = 4 << 20
 )
 
 // MaxName bounds the name of a log, in bytes.
 const MaxName = 200
+
+// Fields of a crash's form that are ours, beside those of the original; all may be left out.
+const (
+	CrashProgram = "kennel.program"
+	CrashBootID  = "kennel.boot_id"
+	CrashTime    = "kennel.time" // 2026-05-06T12:00:00Z
+)

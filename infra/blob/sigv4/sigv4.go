@@ -10,6 +10,7 @@ package sigv4
 
 import (
 	"context"
+	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/hex"
 	"net/http"
@@ -63,6 +64,7 @@ type Auth struct {
 	Time        time.Time
 	Payload     string // what the signature says of the body: a digest in hex, or one of the forms of body.go
 
+	service   string
 	date      string // as in the scope
 	signed    []string
 	signature string
@@ -97,6 +99,32 @@ func one(h http.Header, key string) (string, error) {
 // Parse reads the signature of a request made with temporary credentials. It refuses what leaves a part of the request unsigned that
 // matters: the host, any x-amz- header, the digest of the body.
 func Parse(r *http.Request) (Auth, error) {
+	a, err := parse(r, "s3")
+	if err == nil && a.Payload == "" {
+		err = errs.Coded(errs.Invalid, CodeBadRequest, "no x-amz-content-sha256 header")
+	}
+	if err != nil {
+		return Auth{}, err
+	}
+	return a, a.covers(r)
+}
+
+// ParseFor is Parse for another service, whose clients need no header for the digest of the body.
+func ParseFor(r *http.Request, service string, body []byte) (Auth, error) {
+	a, err := parse(r, service)
+	if err != nil {
+		return Auth{}, err
+	}
+	sum := sha256.Sum256(body)
+	is := hex.EncodeToString(sum[:])
+	if a.Payload != "" && a.Payload != is {
+		return Auth{}, errs.Coded(errs.Denied, CodeSignature, "the body does not match its x-amz-content-sha256")
+	}
+	a.Payload = is
+	return a, a.covers(r)
+}
+
+func parse(r *http.Request, service string) (Auth, error) {
 	if q := r.URL.Query(); q.Has("X-Amz-Signature") || q.Has("X-Amz-Algorithm") || q.Has("Signature") {
 		return Auth{}, errs.Coded(errs.Denied, CodeDenied, "signed URLs are not taken here; want an Authorization header")
 	}
@@ -122,10 +150,10 @@ func Parse(r *http.Request) (Auth, error) {
 		fields[k] = v
 	}
 	scope := strings.Split(fields["Credential"], "/")
-	if len(scope) != 5 || scope[3] != "s3" || scope[4] != "aws4_request" || !accessKey.MatchString(scope[0]) || !region.MatchString(scope[2]) {
-		return Auth{}, malformed("want Credential=KEY/DATE/REGION/s3/aws4_request")
+	if len(scope) != 5 || scope[3] != service || scope[4] != "aws4_request" || !accessKey.MatchString(scope[0]) || !region.MatchString(scope[2]) {
+		return Auth{}, malformed("want Credential=KEY/DATE/REGION/%s/aws4_request", service)
 	}
-	a := Auth{AccessKeyID: scope[0], date: scope[1], Region: scope[2], signature: fields["Signature"], signed: strings.Split(fields["SignedHeaders"], ";")}
+	a := Auth{AccessKeyID: scope[0], service: service, date: scope[1], Region: scope[2], signature: fields["Signature"], signed: strings.Split(fields["SignedHeaders"], ";")}
 	if !hexDigest.MatchString(a.signature) {
 		return Auth{}, malformed("want a signature of 64 hex digits")
 	}
@@ -145,13 +173,8 @@ func Parse(r *http.Request) (Auth, error) {
 	if a.Token == "" {
 		return Auth{}, errs.Coded(errs.Unauthenticated, CodeDenied, "no X-Amz-Security-Token header: want temporary credentials")
 	}
-	if a.Payload, err = one(r.Header, hashHeader); err != nil {
-		return Auth{}, err
-	}
-	if a.Payload == "" {
-		return Auth{}, errs.Coded(errs.Invalid, CodeBadRequest, "no x-amz-content-sha256 header")
-	}
-	return a, a.covers(r)
+	a.Payload, err = one(r.Header, hashHeader)
+	return a, err
 }
 
 // covers refuses signatures that leave out what must be signed, or name what is not there.
@@ -167,7 +190,7 @@ func (a Auth) covers(r *http.Request) error {
 			return errs.Coded(errs.Denied, CodeDenied, "signed header %s is missing", h)
 		}
 	}
-	need := []string{"host", "x-amz-date", "x-amz-security-token", "x-amz-content-sha256"}
+	need := []string{"host", "x-amz-date", "x-amz-security-token"}
 	for h := range r.Header {
 		if h = strings.ToLower(h); strings.HasPrefix(h, "x-amz-") || h == "content-md5" {
 			need = append(need, h)
@@ -206,7 +229,7 @@ func (a Auth) Verify(ctx context.Context, r *http.Request, secret string, now ti
 		}
 	}
 	err = v4.NewSigner().SignHTTP(ctx, aws.Credentials{AccessKeyID: a.AccessKeyID, SecretAccessKey: secret, SessionToken: a.Token}, again,
-		a.Payload, "s3", a.Region, a.Time, func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true })
+		a.Payload, a.service, a.Region, a.Time, func(o *v4.SignerOptions) { o.DisableURIPathEscaping = a.service == "s3" })
 	if err != nil {
 		return err
 	}
@@ -218,7 +241,7 @@ func (a Auth) Verify(ctx context.Context, r *http.Request, secret string, now ti
 	return nil
 }
 
-func (a Auth) scope() string { return a.date + "/" + a.Region + "/s3/aws4_request" }
+func (a Auth) scope() string { return a.date + "/" + a.Region + "/" + a.service + "/aws4_request" }
 
 // Path returns the path of a request as its client meant it: percent signs undone once, and nothing else changed.
 func Path(r *http.Request) (string, error) {
