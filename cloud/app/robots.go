@@ -13,10 +13,8 @@ import (
 
 	"kennel/cloud/access"
 	"kennel/cloud/app/front"
-	"kennel/cloud/app/people"
 	"kennel/cloud/app/records"
 	"kennel/cloud/originals/originalswire"
-	"kennel/cloud/registry"
 	"kennel/cloud/wire"
 	"kennel/infra/errs"
 	"kennel/infra/kit/kitgrpc"
@@ -138,10 +136,10 @@ func (c Config) door() originalswire.Config {
 	return d
 }
 
-// wireIntake wires what takes files and events of robots over HTTP.
-func (c *Cloud) wireIntake(events records.Events, owners people.Owners, robots *registry.Service, watched originalswire.Watched) wire.Slice {
-	in, slice := records.WireIntake(c.base, records.Intake{Logs: c.uploads.Logs, Events: events.Ingester, Crashes: events.Crashes, Consent: owners.Allowed, Owner: owners.Owner,
-		Thing: c.Identity.Peers.Thing, Robots: robots, Grants: c.uploads.Grants, Door: watched.Door, Paths: c.cfg.Robots.Intake})
+// wireIntake wires what takes files and events of robots over HTTP; n says who they are.
+func (c *Cloud) wireIntake(events records.Events, n records.Intake) wire.Slice {
+	n.Logs, n.Events, n.Crashes, n.Thing, n.Grants, n.Paths = c.uploads.Logs, events.Ingester, events.Crashes, c.Identity.Peers.Thing, c.uploads.Grants, c.cfg.Robots.Intake
+	in, slice := records.WireIntake(c.base, n)
 	c.intake = in.Handler
 	return slice
 }

@@ -21,14 +21,14 @@ type Item struct {
 	Origin string
 }
 
-// Origins say by what it is believed whose a batch is, the surest first in the order of texts. A boot has that of its least sure batch.
+// Origins say by what it is believed whose a batch is, the surest first in the order of texts. A boot has the origin of its least sure batch.
 const (
 	Certified = ""         // a device certificate
 	Signed    = "signed"   // temporary credentials of the robot's
 	Claimed   = "unsigned" // an original robot's own word, and its address (package intake)
 )
 
-// Boot is what came of one boot of a robot.
+// Boot says which events came of one boot of a robot.
 type Boot struct {
 	BootID string    `json:"boot_id"`
 	First  uint64    `json:"first"` // seq

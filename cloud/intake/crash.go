@@ -105,7 +105,7 @@ func (f form) report(id thing.ID) (crash.Report, error) {
 	return r, nil
 }
 
-// Crash serves POST of a crash. The answer is that of the original's service.
+// Crash serves POST of a crash, and answers as the original's service does.
 func (s *Service) Crash(who Caller) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id, key, err := s.crash(w, r, who)

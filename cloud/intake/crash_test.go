@@ -23,7 +23,7 @@ func part(name, file, content string) string {
 	return fmt.Sprintf("--%s\r\nContent-Disposition: form-data; name=\"%s\"\r\n\r\n%s\r\n", boundary, name, content)
 }
 
-// crashForm is what vic-crashuploader sends, byte for byte (VEC-CRS-05).
+// crashForm is the form of vic-crashuploader, byte for byte (VEC-CRS-05).
 func crashForm(dump string) string {
 	return part("attachment_messages.log", "vic-engine-1.log", "12:00:01 vic-engine: oh\n") + part("hostname", "", "Vector-A1B2") + part("robot.esn", "", "00e20100") +
 		part("robot.os_version", "", "2.0.1.6091") + part("robot.anki_version", "", "2.0.1.6091") + part("upload_file", "vic-engine-2026-01-02.dmp", dump) + "--" + boundary + "--\r\n"

@@ -47,7 +47,7 @@ type Grants interface {
 	Check(ctx context.Context, g sts.Grant) error
 }
 
-// Paths are where the forms are served on the listener of original robots. They begin with a slash; that of logs ends with one too.
+// Paths are where the forms are served on the listener of original robots. They begin with a slash; the path of logs ends with one too.
 type Paths struct {
 	Events string `koanf:"events" json:"events"`
 	Logs   string `koanf:"logs" json:"logs"`

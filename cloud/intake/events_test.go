@@ -52,7 +52,7 @@ func sendForm(body string) string {
 		"&MessageBody=" + url.QueryEscape(body) + "&Version=2012-11-05"
 }
 
-// oldForm is that of earlier software: other order, another type, no gzip.
+// oldForm is the form of earlier software: other order, another type, no gzip.
 func oldForm(text string) string {
 	return "Action=SendMessage&MessageAttribute.1.Name=Content-Encoding&MessageAttribute.1.Value.DataType=String&MessageAttribute.1.Value.StringValue=base64" +
 		"&MessageAttribute.2.Name=Content-Type&MessageAttribute.2.Value.DataType=String&MessageAttribute.2.Value.StringValue=application%2Fvnd.anki%2Bjson%3B+format%3Dnormal%3B+product%3Dvic" +
@@ -159,7 +159,7 @@ func TestSigned(t *testing.T) {
 	}
 }
 
-// TestEventByEvent: events with wrong types are refused, each for its reason; the others are stored, and the sender goes on to its next file.
+// TestEventByEvent: events with wrong types are refused, each for its reason; the others are stored, and the sender continues with its next file.
 func TestEventByEvent(t *testing.T) {
 	r := newRig(t)
 	quote := event(3, "robot.said", `,"s1":"he said "no" loudly"`) // as the original writes it

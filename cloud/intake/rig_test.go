@@ -59,7 +59,7 @@ type rig struct {
 	s3Away atomic.Bool
 }
 
-// fleet is what is known of rex: an original robot that called a while ago from this machine.
+// fleet knows rex: an original robot that called a while ago from this machine.
 type fleet struct {
 	presence registry.Presence
 	called   registry.Outcome

@@ -43,7 +43,7 @@ const (
 // attribute is an attribute of a message.
 type attribute struct{ name, kind, value string }
 
-// message is what SendMessage sends.
+// message is the content of SendMessage.
 type message struct {
 	body       string
 	attributes []attribute // by name
@@ -125,7 +125,7 @@ func (m message) digest() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// namespace is that of all answers.
+// namespace belongs to all answers.
 const namespace = "http://queue.amazonaws.com/doc/2012-11-05/"
 
 type sent struct {

@@ -1,7 +1,6 @@
 package records
 
 import (
-	"kennel/cloud/intake"
 	"kennel/cloud/intake/intakewire"
 	"kennel/cloud/wire"
 )
@@ -10,7 +9,7 @@ import (
 type Intake = intakewire.Needs
 
 // IntakePaths are where original robots send them.
-type IntakePaths = intake.Paths
+type IntakePaths = intakewire.Paths
 
 // WireIntake wires what takes files and events of robots over HTTP.
 func WireIntake(b wire.Base, n Intake) (*intakewire.Intake, wire.Slice) { return intakewire.Wire(b, n) }

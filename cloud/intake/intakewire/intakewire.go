@@ -23,6 +23,9 @@ const (
 	byAddrBurst  = 240
 )
 
+// Paths are where original robots send files and events.
+type Paths = intake.Paths
+
 // Needs holds the services that robots' files and events go to, and those that say whose they are.
 type Needs struct {
 	Logs    intake.Logs
@@ -37,7 +40,7 @@ type Needs struct {
 	Paths   intake.Paths
 }
 
-// Intake is what the listener of original robots serves.
+// Intake serves the listener of original robots.
 type Intake struct {
 	svc  *intake.Service
 	door *intake.Door
