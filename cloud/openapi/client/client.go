@@ -1537,7 +1537,7 @@ type Body struct {
 	TemperatureC float64 `json:"temperature_c"`
 }
 
-// Boot is what came of one boot of a robot.
+// Boot says which events came of one boot of a robot.
 type Boot struct {
 	BootID string    `json:"boot_id"`
 	Events int64     `json:"events"`
