@@ -7,46 +7,58 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"kennel/cloud/openapi/client"
+	"kennel/cloud/uploads"
 	"kennel/cloud/uploads/logfile"
 	"kennel/infra/cli"
 )
 
 func (a *app) logs() *cobra.Command {
-	return group(&cobra.Command{Use: "logs", Short: "Read the logs that a robot uploaded",
-		Long: "Original robots upload their logs to the cloud, which keeps them for some weeks. A log is read as text however it is packed.",
-		Example: "  kennelctl logs list vic:00e20100\n  kennelctl logs show vic:00e20100 0b6f1c9e-8d0a-4a53-9d06-2d3e0c9f5a11 -level warning\n" +
+	return group(&cobra.Command{Use: "logs", Short: "Read the logs that a robot uploaded, and ask for them",
+		Long: "Robots upload their logs to the cloud, which keeps them for some weeks. A log is read as text however it is packed.",
+		Example: "  kennelctl logs request vic:00e20100 -wait\n  kennelctl logs list vic:00e20100\n  kennelctl logs show vic:00e20100 0b6f1c9e-8d0a-4a53-9d06-2d3e0c9f5a11 -level warning\n" +
 			"  kennelctl logs search vic:00e20100 -text \"no route\" -day 2026-05-06"},
-		a.logsList(), a.logsShow(), a.logsSearch(), a.logsGet())
+		a.logsList(), a.logsShow(), a.logsSearch(), a.logsGet(), a.logsRequest(), a.logsFollow())
 }
 
 // whichLogs are the flags that choose logs.
-func whichLogs(cmd *cobra.Command, name, day *string) {
-	cmd.Flags().StringVar(name, "name", "", "only logs with `TEXT` in their name")
-	cmd.Flags().StringVar(day, "day", "", "only logs uploaded on `DATE` (UTC), such as 2026-05-06")
+type whichLogs struct{ name, day, version, kind, reason string }
+
+func (w *whichLogs) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&w.name, "name", "", "only logs with `TEXT` in their name")
+	f.StringVar(&w.day, "day", "", "only logs uploaded on `DATE` (UTC), such as 2026-05-06")
+	f.StringVar(&w.version, "version", "", "only logs of a robot that ran `VERSION`, or one that begins with it")
+	f.StringVar(&w.kind, "kind", "", "only logs of `KIND`: "+strings.Join(uploads.Kinds, ", "))
+	f.StringVar(&w.reason, "reason", "", "only logs that the robot sent for `REASON`, such as request or fault-914")
+	_ = cmd.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions(uploads.Kinds, cobra.ShellCompDirectiveNoFileComp))
 }
 
 func (a *app) logsList() *cobra.Command {
-	var name, day, after string
+	var logs whichLogs
+	var after string
 	var limit int64
 	cmd := shows(a, describe("list THING", "List a robot's logs, the newest first",
-		"logs list vic:00e20100", "logs list vic:00e20100 -day 2026-05-06 -name engine"),
+		"logs list vic:00e20100", "logs list vic:00e20100 -day 2026-05-06 -name engine", "logs list vic:00e20100 -version 2.0.1 -reason fault-914"),
 		func(ctx context.Context, args []string) (reply[[]client.Log], error) {
 			return a.api.GetThingsThingLogs(ctx, args[0],
-				client.GetThingsThingLogsQuery{Name: given(name), Day: given(day), After: given(after), Limit: &limit})
-		},
-		rows("LOG|NAME|BYTES|UPLOADED|RELEASE|EXPIRES", func(l client.Log) cells {
-			return cells{l.ID, l.Name, l.Size, l.At, cmp.Or(l.OS, "–"), l.Expires}
-		}))
-	whichLogs(cmd, &name, &day)
+				client.GetThingsThingLogsQuery{Name: given(logs.name), Day: given(logs.day), Version: given(logs.version), Kind: given(logs.kind),
+					Reason: given(logs.reason), After: given(after), Limit: &limit})
+		}, logRows)
+	logs.flags(cmd)
 	cmd.Flags().StringVar(&after, "after", "", "continue after the log with this `ID`")
 	cmd.Flags().Int64Var(&limit, "limit", 100, "show at most `N` logs")
 	return cmd
 }
+
+var logRows = rows("LOG|NAME|BYTES|UPLOADED|REASON|RELEASE|EXPIRES", func(l client.Log) cells {
+	return cells{l.ID, l.Name, l.Size, l.At, cmp.Or(l.Reason, l.Kind), cmp.Or(l.OS, "–"), l.Expires}
+})
 
 // completeLog offers thing ids, then ids of logs.
 func (a *app) completeLog(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
@@ -155,7 +167,8 @@ func showLines(t *cli.Table, c client.Contents) {
 
 func (a *app) logsSearch() *cobra.Command {
 	var which whichLines
-	var name, day, after string
+	var logs whichLogs
+	var after string
 	var limit int64
 	cmd := shows(a, describe("search THING", "Find lines in a robot's logs, the newest log first", "logs search vic:00e20100 -text \"no route\"",
 		"logs search vic:00e20100 -level error -day 2026-05-06"),
@@ -166,7 +179,8 @@ func (a *app) logsSearch() *cobra.Command {
 			}
 			return a.api.GetThingsThingLogsSearch(ctx, args[0], client.GetThingsThingLogsSearchQuery{
 				Text: given(which.text), Level: given(which.level), From: from, To: to,
-				Name: given(name), Day: given(day), After: given(after), Limit: &limit})
+				Name: given(logs.name), Day: given(logs.day), Version: given(logs.version), Kind: given(logs.kind), Reason: given(logs.reason),
+				After: given(after), Limit: &limit})
 		}, func(t *cli.Table, f client.Found) {
 			for _, c := range f.Logs {
 				t.Text(fmt.Sprintf("%s %s, %d lines:", c.Log.ID, c.Log.Name, c.Found))
@@ -178,7 +192,7 @@ func (a *app) logsSearch() *cobra.Command {
 			}
 		})
 	which.flags(cmd)
-	whichLogs(cmd, &name, &day)
+	logs.flags(cmd)
 	cmd.Flags().StringVar(&after, "after", "", "continue after the log with this `ID`")
 	cmd.Flags().Int64Var(&limit, "limit", 100, "show at most `N` lines")
 	return cmd
@@ -190,30 +204,34 @@ func (a *app) logsGet() *cobra.Command {
 		Long:    "An existing file is not overwritten; -to - writes to standard output.",
 		Example: "  kennelctl logs get vic:00e20100 0b6f1c9e-8d0a-4a53-9d06-2d3e0c9f5a11 -to log.gz"},
 		func(cmd *cobra.Command, args []string) error {
-			c, err := a.connect(cmd.Context())
-			if err != nil {
-				return err
-			}
-			resp, err := c.send(cmd.Context(), http.MethodGet, "/v1/things/"+url.PathEscape(args[0])+"/logs/"+url.PathEscape(args[1])+"/content", nil, nil)
-			if err != nil {
-				return err
-			}
-			defer resp.Body.Close()
-			if to == "-" {
-				_, err := io.Copy(cmd.OutOrStdout(), resp.Body)
-				return err
-			}
-			name := cmp.Or(to, args[1]+".log")
-			n, err := saveNew(name, resp.Body, resp.ContentLength)
-			if err != nil {
-				return err
-			}
-			return cli.Print(cmd, struct {
-				File  string `json:"file"`
-				Bytes int64  `json:"bytes"`
-			}{name, n}, func(t *cli.Table) { t.Text(fmt.Sprintf("%s: %d bytes", name, n)) })
+			return a.download(cmd, args[0], args[1], cmp.Or(to, args[1]+".log"))
 		})
 	cmd.Flags().StringVar(&to, "to", "", "write to `FILE` instead of one called after the log's id")
 	_ = cmd.MarkFlagFilename("to")
 	return cmd
+}
+
+// download saves a log as it was uploaded to a file that must not exist; "-" is standard output.
+func (a *app) download(cmd *cobra.Command, id, log, to string) error {
+	c, err := a.connect(cmd.Context())
+	if err != nil {
+		return err
+	}
+	resp, err := c.send(cmd.Context(), http.MethodGet, "/v1/things/"+url.PathEscape(id)+"/logs/"+url.PathEscape(log)+"/content", nil, nil)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if to == "-" {
+		_, err := io.Copy(cmd.OutOrStdout(), resp.Body)
+		return err
+	}
+	n, err := saveNew(to, resp.Body, resp.ContentLength)
+	if err != nil {
+		return err
+	}
+	return cli.Print(cmd, struct {
+		File  string `json:"file"`
+		Bytes int64  `json:"bytes"`
+	}{to, n}, func(t *cli.Table) { t.Text(fmt.Sprintf("%s: %d bytes", to, n)) })
 }

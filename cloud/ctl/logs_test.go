@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"encoding/pem"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -21,9 +23,25 @@ import (
 	"kennel/infra/blob"
 	"kennel/infra/blob/blobtest"
 	"kennel/infra/cli"
+	"kennel/infra/kit/kithttp"
 	"kennel/infra/pg/pgtest"
+	"kennel/infra/testwait"
 	"kennel/infra/thing"
 )
+
+// logCloud serves mux to an operator.
+func logCloud(t *testing.T, mux *http.ServeMux) *cloud {
+	c := &cloud{Server: httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") == "Bearer "+token {
+			r = r.WithContext(auth.WithCaller(r.Context(), auth.Caller{Role: auth.Viewer, Account: "v", Name: "v@example.org"}))
+		}
+		mux.ServeHTTP(w, r)
+	}))}
+	t.Cleanup(c.Close)
+	c.ca = filepath.Join(t.TempDir(), "root.pem")
+	write(t, c.ca, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Certificate().Raw})))
+	return c
+}
 
 // TestLogs: an operator lists, reads, searches and downloads what a robot uploaded (VEC-LOG-10).
 func TestLogs(t *testing.T) {
@@ -47,16 +65,9 @@ func TestLogs(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c := &cloud{Server: httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Authorization") == "Bearer "+token {
-			r = r.WithContext(auth.WithCaller(r.Context(), auth.Caller{Role: auth.Viewer, Account: "v", Name: "v@example.org"}))
-		}
-		mux.ServeHTTP(w, r)
-	}))}
-	t.Cleanup(c.Close)
-	c.ca = filepath.Join(t.TempDir(), "root.pem")
-	write(t, c.ca, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Certificate().Raw})))
+	c := logCloud(t, mux)
 	dir := c.onebox(t)
+
 	kennelctl := func(args ...string) (int, string) {
 		code, out, errOut := run(t.Context(), nil, "", append([]string{"-onebox", dir}, args...)...)
 		return code, out + errOut
@@ -111,5 +122,111 @@ func TestLogs(t *testing.T) {
 	}
 	if _, out := kennelctl("__complete", "logs", "show", "vic:00e20100", id, "-level", ""); !strings.Contains(out, "warning") {
 		t.Errorf("completion of a level offers %s", out)
+	}
+}
+
+// TestLogsNow: an operator asks a robot for its logs, hears how far it is, and gets them; another follows what is stored.
+func TestLogsNow(t *testing.T) {
+	const id, name = "0b6f1c9e-8d0a-4a53-9d06-2d3e0c9f5a11", "diagnostics-00e20100-2026-05-06-12-00-00.tar.bz2"
+	var mu sync.Mutex
+	following, follows := make(chan struct{}), sync.Once{}
+	var asked []string
+	var states, details []string
+	stored := []uploads.Log{{ID: "1", Thing: "vic:00e20100", Name: "old.log", Kind: "log", At: at(1)}}
+	mux := http.NewServeMux()
+	answer := func(w http.ResponseWriter) {
+		c := map[string]any{"id": id, "thing": "vic:00e20100", "kind": "send_logs", "args": map[string]any{}, "by": "v", "created": at(1), "expires": at(2), "state": states[0], "sends": 1}
+		if details[0] != "" {
+			c["result"] = map[string]any{"status": states[0], "detail": details[0], "finished_ms": 1}
+		}
+		if len(states) > 1 {
+			states, details = states[1:], details[1:]
+		} else if states[0] == "done" && len(stored) == 1 {
+			stored = append([]uploads.Log{{ID: id, Thing: "vic:00e20100", Name: name, Kind: "diagnostics", Reason: "request", Size: 3, At: at(3)}}, stored...)
+		}
+		kithttp.WriteJSON(w, http.StatusOK, c)
+	}
+	mux.HandleFunc("POST /v1/things/{thing}/commands", func(w http.ResponseWriter, r *http.Request) {
+		b, _ := io.ReadAll(r.Body) // the test looks at it
+		mu.Lock()
+		defer mu.Unlock()
+		asked = append(asked, string(b))
+		answer(w)
+	})
+	mux.HandleFunc("GET /v1/things/{thing}/commands/{id}", func(w http.ResponseWriter, _ *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		answer(w)
+	})
+	mux.HandleFunc("GET /v1/things/{thing}/logs", func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		follows.Do(func() { close(following) })
+		var out []uploads.Log
+		for _, l := range stored {
+			if strings.Contains(l.Name, r.URL.Query().Get("name")) {
+				out = append(out, l)
+			}
+		}
+		kithttp.WriteJSON(w, http.StatusOK, out)
+	})
+	mux.HandleFunc("GET /v1/things/{thing}/logs/{log}/content", func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "BZh") })
+	c := logCloud(t, mux)
+	dir := c.onebox(t)
+
+	ctx, stop := context.WithCancel(t.Context())
+	out, w := io.Pipe()
+	followed := make(chan int, 1)
+	go func() {
+		followed <- cli.Run(ctx, Command(), []string{"-onebox", dir, "logs", "follow", "vic:00e20100", "-o", "json"}, func(string) string { return "" }, w, io.Discard)
+		w.Close()
+	}()
+
+	testwait.For(t, following, "the follower")
+	file := filepath.Join(t.TempDir(), "d.tar.bz2")
+	for _, tc := range []struct {
+		line, states, detail string
+		exit                 int
+		want                 []string
+	}{
+		{"logs request vic:00e20100", "pending", "", 0, []string{"asked; kennelctl commands show vic:00e20100 " + id}},
+		{"logs request vic:00e20100 -wait", "pending failed", "the owner of this robot does not allow that logs leave it", cli.ExitFailed, []string{"waiting for vic:00e20100 to connect", "vic:00e20100 did not: the owner of this robot"}},
+		{"logs request vic:00e20100 -wait", "done", "done", 1, []string{`answered "done", which names no log`}},
+		{"logs request vic:00e20100 -reason ../x", "", "", cli.ExitUsage, []string{"want a word of at most 40"}},
+		{"logs request vic:00e20100 -ttl 1ms", "", "", cli.ExitUsage, []string{"-ttl 1ms: want"}},
+		{"diag vic:00e20100 -to " + file, "pending sent done", name + " waits for its upload", 0,
+			[]string{"waiting for vic:00e20100 to connect", "was asked and collects its logs", "vic:00e20100 uploads " + name, file + ": 3 bytes"}},
+		{"logs request vic:00e20100 -wait -diagnostics", "done", name + " waits for its upload", 0, []string{id + "  " + name + "  3", "request"}},
+	} {
+		mu.Lock()
+		states, details = strings.Fields(tc.states), nil
+		for range states {
+			details = append(details, "")
+		}
+		if len(details) > 0 {
+			details[len(details)-1] = tc.detail
+		}
+		mu.Unlock()
+		exit, out, errOut := run(t.Context(), nil, "", append([]string{"-onebox", dir}, strings.Fields(tc.line)...)...)
+		for _, want := range tc.want {
+			if exit != tc.exit || !strings.Contains(out+errOut, want) {
+				t.Errorf("%s: exit %d, want %d with %q:\n%s", tc.line, exit, tc.exit, want, out+errOut)
+			}
+		}
+	}
+	if b, err := os.ReadFile(file); err != nil || string(b) != "BZh" {
+		t.Errorf("downloaded %q, %v", b, err)
+	}
+	if len(asked) != 5 || !strings.Contains(asked[0], `"kind":"send_logs"`) || !strings.Contains(asked[0], `"expires_in_ms":600000`) || !strings.Contains(asked[3], `"diagnostics":true`) {
+		t.Errorf("asked %q", asked)
+	}
+	var got uploads.Log
+	if err := json.NewDecoder(out).Decode(&got); err != nil || got.Name != name {
+		t.Errorf("followed %+v, %v", got, err)
+	}
+	stop()
+	go io.Copy(io.Discard, out)
+	if code := <-followed; code != 0 {
+		t.Errorf("an interrupted follow ends with %d, want 0", code)
 	}
 }

@@ -381,26 +381,42 @@ func (a *app) robotHold() *cobra.Command {
 
 // tellRobot gives a robot a command that begins soon or never, waits for what it says, and fails if it does not do it.
 func (a *app) tellRobot(cmd *cobra.Command, id, kind string, args json.RawMessage) error {
-	ctx := cmd.Context()
-	r, err := a.api.PostThingsThingCommands(ctx, id, client.CommandRequest{Kind: kind, Args: args, ExpiresInMS: wire.MaxWait.Milliseconds()})
-	// Beyond its expiry and the grace for a result under way the cloud closes it.
-	for deadline := time.Now().Add(wire.MaxWait + 2*command.Grace); err == nil && !command.State(r.Value.State).Closed(); {
-		if time.Now().After(deadline) {
-			return errs.New(errs.Unavailable, "%s has not answered; kennelctl commands show %s %s", id, id, r.Value.ID)
-		}
-		if err := backoff.Sleep(ctx, resultEvery); err != nil {
-			return err
-		}
-		r, err = a.api.GetThingsThingCommandsID(ctx, id, r.Value.ID)
+	r, err := a.api.PostThingsThingCommands(cmd.Context(), id, client.CommandRequest{Kind: kind, Args: args, ExpiresInMS: wire.MaxWait.Milliseconds()})
+	if err == nil {
+		r, err = a.settled(cmd.Context(), id, r, wire.MaxWait, func(string) {})
 	}
 	if err != nil {
 		return err
 	}
+	return show(cmd, r, nil, func(t *cli.Table, got client.Command) { t.Row(got.Thing, resultText(got)) })
+}
+
+// settled waits for the result of a command, which began to wait for its robot just now, and tells the states on the way. A command that was not done
+// is an error.
+func (a *app) settled(ctx context.Context, id string, r reply[client.Command], ttl time.Duration, tell func(state string)) (_ reply[client.Command], err error) {
+	last := ""
+	// Beyond its expiry and the grace for a result under way the cloud closes it.
+	for deadline := time.Now().Add(ttl + 2*command.Grace); err == nil && !command.State(r.Value.State).Closed(); {
+		if time.Now().After(deadline) {
+			return r, errs.New(errs.Unavailable, "%s has not answered; kennelctl commands show %s %s", id, id, r.Value.ID)
+		}
+		if r.Value.State != last {
+			last = r.Value.State
+			tell(last)
+		}
+		if err := backoff.Sleep(ctx, resultEvery); err != nil {
+			return r, err
+		}
+		r, err = a.api.GetThingsThingCommandsID(ctx, id, r.Value.ID)
+	}
+	if err != nil {
+		return r, err
+	}
 	switch got := r.Value; command.State(got.State) {
 	case command.Failed:
-		return errs.New(errs.Conflict, "%s did not: %s", id, cmp.Or(resultText(got), "it did not say why"))
+		return r, errs.New(errs.Conflict, "%s did not: %s", id, cmp.Or(resultText(got), "it did not say why"))
 	case command.Expired:
-		return errs.New(errs.Unavailable, "%s did not: %s", id, cmp.Or(resultText(got), "no result came in time"))
+		return r, errs.New(errs.Unavailable, "%s did not: %s", id, cmp.Or(resultText(got), "no result came in time"))
 	}
-	return show(cmd, r, nil, func(t *cli.Table, got client.Command) { t.Row(got.Thing, resultText(got)) })
+	return r, nil
 }

@@ -133,7 +133,8 @@ func (s *Service) log(w http.ResponseWriter, r *http.Request, who Caller) (id th
 			if err != nil && errs.KindOf(err) != errs.NotFound {
 				return err
 			}
-			return s.Logs.Take(ctx, uploads.Log{Thing: id, Account: account, Name: name, Size: body.size, OS: clip(r.Header.Get(files.OSVersion))}, body)
+			return s.Logs.Take(ctx, uploads.Log{Thing: id, Account: account, Name: name, Size: body.size, OS: clip(r.Header.Get(files.OSVersion)),
+				Reason: clip(r.Header.Get(files.Reason))}, body)
 		})
 	})
 }

@@ -36,7 +36,7 @@ func TestLog(t *testing.T) {
 	}
 	resp, body := r.raw(t, putLog(path, "more of it"))
 	want(t, "another content", resp, body, 200, "")
-	resp, body = r.raw(t, putLog(files.Log("boot.log"), "first"))
+	resp, body = r.raw(t, putLog(files.Log("boot.log"), "first", "Kennel-Reason: request\r\n"))
 	want(t, "another name", resp, body, 200, "")
 	list, err := r.logs.List(t.Context(), uploads.Query{Thing: rex})
 	if err != nil || len(list) != 3 || r.objects(t) != 3 {
@@ -44,6 +44,9 @@ func TestLog(t *testing.T) {
 	}
 	if l := list[2]; l.Name != logName || l.Size != 5 || l.OS != "2.0.1.6091" || l.Account != ann {
 		t.Errorf("stored as %+v", l)
+	}
+	if list[0].Reason != "request" || list[0].Kind != "log" || list[2].Reason != "" || list[2].Kind != "snapshot" {
+		t.Errorf("listed as %+v", list)
 	}
 	b, err := r.logs.Open(t.Context(), list[1])
 	if err != nil {

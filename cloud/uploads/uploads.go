@@ -14,6 +14,7 @@ import (
 	"io"
 	"iter"
 	"path"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -42,10 +43,12 @@ type Log struct {
 	Account string    `json:"-"` // for whom the robot uploaded it
 	Key     string    `json:"-"` // in the bucket
 	Name    string    `json:"name"`
-	Size    int64     `json:"size"`         // bytes, as it was uploaded
-	OS      string    `json:"os,omitempty"` // what the robot ran then; "": not known
-	SHA256  []byte    `json:"-"`            // of the content; nil: not known
-	At      time.Time `json:"at"`           // when it was uploaded
+	Size    int64     `json:"size"`             // bytes, as it was uploaded
+	OS      string    `json:"os,omitempty"`     // what the robot ran then; "": not known
+	Kind    string    `json:"kind"`             // one of Kinds, by the name
+	Reason  string    `json:"reason,omitempty"` // the robot's word for why it sent the log, such as request or fault-914; "": not said
+	SHA256  []byte    `json:"-"`                // of the content; nil: not known
+	At      time.Time `json:"at"`               // when it was uploaded
 	Expires time.Time `json:"expires"`
 }
 
@@ -55,9 +58,15 @@ type Query struct {
 	Account string    // only those of this account; "": all
 	Name    string    // part of the name, in any case
 	Day     time.Time // only those of this day (UTC); zero: all
+	Version string    // what the robot ran, or its beginning: 2.0.1 has 2.0.1.6076
+	Kind    string    // one of Kinds; "": all
+	Reason  string    // "": all
 	After   string    // id of the last log of the page before
 	Limit   int       // 0: DefaultLimit
 }
+
+// Kinds of logs: of a fault, of the robot's recent logs, those with the state of its computer and network, and any other.
+var Kinds = []string{"diagnostics", "fault", "log", "snapshot"}
 
 // ErrUnknown says that there is no such log, or none that the caller may read.
 var ErrUnknown = errs.Coded(errs.NotFound, "unknown_log", "no such log; it may have expired")
@@ -158,8 +167,13 @@ func (s *Service) List(ctx context.Context, q Query) ([]Log, error) {
 	switch {
 	case q.Limit < 1 || q.Limit > MaxLimit:
 		return nil, errs.New(errs.Invalid, "limit %d: want 1 to %d", q.Limit, MaxLimit)
-	case len(q.Name) > MaxText || !text(q.Name):
-		return nil, errs.New(errs.Invalid, "name: want at most %d bytes of text", MaxText)
+	case q.Kind != "" && !slices.Contains(Kinds, q.Kind):
+		return nil, errs.New(errs.Invalid, "kind %.40q: want one of %s", q.Kind, errs.List(Kinds))
+	}
+	for what, s := range map[string]string{"name": q.Name, "version": q.Version, "reason": q.Reason} {
+		if len(s) > MaxText || !text(s) {
+			return nil, errs.New(errs.Invalid, "%s: want at most %d bytes of text", what, MaxText)
+		}
 	}
 	logs, err := s.cfg.Store.List(ctx, q)
 	for i := range logs {

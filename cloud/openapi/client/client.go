@@ -1117,10 +1117,13 @@ func (c Client) GetThingsThingLive(ctx context.Context, thing string) (Reply[Loo
 
 // GetThingsThingLogsQuery is the query of GET /v1/things/{thing}/logs; nil leaves a parameter out.
 type GetThingsThingLogsQuery struct {
-	Name  *string // Part of the log's name, in any case.
-	Day   *string // Only logs that were uploaded on this day (UTC), such as 2026-05-06.
-	After *string // Only what follows the log with this id, as the last line of the page before has it.
-	Limit *int64  // At most so many.
+	Name    *string // Part of the log's name, in any case.
+	Day     *string // Only logs that were uploaded on this day (UTC), such as 2026-05-06.
+	Version *string // Only logs of a robot that ran this version, or one that begins with it.
+	Kind    *string // Only logs of this kind: diagnostics, fault, log or snapshot.
+	Reason  *string // Only logs that the robot sent for this reason, such as request or fault-914.
+	After   *string // Only what follows the log with this id, as the last line of the page before has it.
+	Limit   *int64  // At most so many.
 }
 
 // Encode returns the query as a URL has it.
@@ -1128,6 +1131,9 @@ func (q GetThingsThingLogsQuery) Encode() string {
 	v := url.Values{}
 	put(v, "name", q.Name)
 	put(v, "day", q.Day)
+	put(v, "version", q.Version)
+	put(v, "kind", q.Kind)
+	put(v, "reason", q.Reason)
 	put(v, "after", q.After)
 	put(v, "limit", q.Limit)
 	return v.Encode()
@@ -1140,14 +1146,17 @@ func (c Client) GetThingsThingLogs(ctx context.Context, thing string, q GetThing
 
 // GetThingsThingLogsSearchQuery is the query of GET /v1/things/{thing}/logs/search; nil leaves a parameter out.
 type GetThingsThingLogsSearchQuery struct {
-	Text  *string    // Part of the line, in any case.
-	Level *string    // Only lines at least so grave; a line that names no level counts as info.
-	From  *time.Time // Only lines written since then.
-	To    *time.Time // Only lines written before then.
-	Name  *string    // Part of the log's name, in any case.
-	Day   *string    // Only logs that were uploaded on this day (UTC), such as 2026-05-06.
-	After *string    // Only what follows the log with this id, as the last line of the page before has it.
-	Limit *int64     // At most so many.
+	Text    *string    // Part of the line, in any case.
+	Level   *string    // Only lines at least so grave; a line that names no level counts as info.
+	From    *time.Time // Only lines written since then.
+	To      *time.Time // Only lines written before then.
+	Name    *string    // Part of the log's name, in any case.
+	Day     *string    // Only logs that were uploaded on this day (UTC), such as 2026-05-06.
+	Version *string    // Only logs of a robot that ran this version, or one that begins with it.
+	Kind    *string    // Only logs of this kind: diagnostics, fault, log or snapshot.
+	Reason  *string    // Only logs that the robot sent for this reason, such as request or fault-914.
+	After   *string    // Only what follows the log with this id, as the last line of the page before has it.
+	Limit   *int64     // At most so many.
 }
 
 // Encode returns the query as a URL has it.
@@ -1159,6 +1168,9 @@ func (q GetThingsThingLogsSearchQuery) Encode() string {
 	put(v, "to", q.To)
 	put(v, "name", q.Name)
 	put(v, "day", q.Day)
+	put(v, "version", q.Version)
+	put(v, "kind", q.Kind)
+	put(v, "reason", q.Reason)
 	put(v, "after", q.After)
 	put(v, "limit", q.Limit)
 	return v.Encode()
@@ -2128,9 +2140,11 @@ type Log struct {
 	At      time.Time `json:"at"` // when it was uploaded
 	Expires time.Time `json:"expires"`
 	ID      string    `json:"id"`
+	Kind    string    `json:"kind"` // one of Kinds, by the name
 	Name    string    `json:"name"`
-	OS      string    `json:"os,omitzero"` // what the robot ran then; "": not known
-	Size    int64     `json:"size"`        // bytes, as it was uploaded
+	OS      string    `json:"os,omitzero"`     // what the robot ran then; "": not known
+	Reason  string    `json:"reason,omitzero"` // the robot's word for why it sent the log, such as request or fault-914; "": not said
+	Size    int64     `json:"size"`            // bytes, as it was uploaded
 	Thing   string    `json:"thing"`
 }
 

@@ -146,6 +146,8 @@ var (
 	filterParam = Parameter{"filter", "Which robots, such as presence:absent tag:lab battery:<3.6 seen:>3d.", text}
 	before      = Parameter{"before", "Only what is older than this, as the last line of the page before has it.", text}
 	logParams   = []Parameter{{"name", "Part of the log's name, in any case.", text}, {"day", "Only logs that were uploaded on this day (UTC), such as 2026-05-06.", text},
+		{"version", "Only logs of a robot that ran this version, or one that begins with it.", text}, {"kind", "Only logs of this kind: diagnostics, fault, log or snapshot.", text},
+		{"reason", "Only logs that the robot sent for this reason, such as request or fault-914.", text},
 		{"after", "Only what follows the log with this id, as the last line of the page before has it.", text}}
 	lineParams = []Parameter{{"text", "Part of the line, in any case.", text}, {"level", "Only lines at least so grave; a line that names no level counts as info.", oneOf("debug", "info", "warning", "error")},
 		{"from", "Only lines written since then.", instant}, {"to", "Only lines written before then.", instant}}

@@ -7,6 +7,7 @@ import (
 	"html/template"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"kennel/cloud/uploads"
 	"kennel/cloud/uploads/logfile"
 	"kennel/infra/api/events"
+	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/kit/kithttp"
 	"kennel/infra/thing"
@@ -70,6 +72,8 @@ func (f form) Any() bool {
 type listView struct {
 	form
 	KeepDays int
+	Kinds    []string
+	May      bool // the reader may send commands
 	Logs     []uploads.Log
 	Found    *uploads.Found // of a search for lines; nil: the logs are listed
 	Next     string
@@ -81,12 +85,13 @@ func listPage(ctx context.Context, svc *uploads.Service, r *http.Request) (templ
 		return "", err
 	}
 	q := r.URL.Query()
-	req, err := Parse(q, "text", "level", "name", "day", "after")
+	req, err := Parse(q, slices.Concat(choices, []string{"text", "level", "after"})...)
 	if err != nil {
 		return "", err
 	}
 	req.Logs.Thing = id
-	v := listView{form: form{id, q, logfile.Levels}, KeepDays: int(svc.Keep() / (24 * time.Hour))}
+	v := listView{form: form{id, q, logfile.Levels}, KeepDays: int(svc.Keep() / (24 * time.Hour)), Kinds: uploads.Kinds,
+		May: auth.Check(auth.CallerFrom(ctx).Role, auth.Changers) == nil}
 	next := ""
 	if req.Find.Any() {
 		f, err := svc.Search(ctx, req.Logs, req.Find)

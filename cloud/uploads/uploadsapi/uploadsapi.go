@@ -1,12 +1,12 @@
 // Package uploadsapi is the logs that robots uploaded over HTTP, for operators, and for owners those that the robot uploaded for them (VEC-LOG-10):
 //
-//	GET /v1/things/{thing}/logs?name=&day=&limit=&after=                                        the newest first; Link rel="next" if there may be more
-//	GET /v1/things/{thing}/logs/search?text=&level=&from=&to=&name=&day=&limit=&after=          lines in several logs
+//	GET /v1/things/{thing}/logs?name=&day=&version=&kind=&reason=&limit=&after=                   the newest first; Link rel="next" if there may be more
+//	GET /v1/things/{thing}/logs/search?text=&level=&from=&to=&name=...&limit=&after=            lines in several logs
 //	GET /v1/things/{thing}/logs/{log}?text=&level=&from=&to=&file=&limit=&skip=                 what one log holds, unpacked
 //	GET /v1/things/{thing}/logs/{log}/content                                                   one log as it was uploaded
 //
 // name is a part of the log's name and text a part of the line, both in any case; day is a date (UTC), from and to are times such as
-// 2026-05-06T12:00:00Z, level is the least grave of the lines.
+// 2026-05-06T12:00:00Z; version is the release that the robot ran, or the beginning of one; level is the least grave of the lines.
 package uploadsapi
 
 import (
@@ -84,7 +84,7 @@ func Mount(mux *http.ServeMux, svc *uploads.Service, cfg Config) {
 	mux.HandleFunc("GET /v1/things/{thing}/logs", func(w http.ResponseWriter, r *http.Request) { serveList(w, r, list) })
 	mux.Handle("GET /v1/things/{thing}/logs/search", kithttp.Handler(long(kit.Typed(func(ctx context.Context, r Request) (uploads.Found, error) {
 		return svc.Search(ctx, r.Logs, r.Find)
-	})), decode("text", "level", "from", "to", "name", "day", "limit", "after")))
+	})), decode(slices.Concat(choices, []string{"text", "level", "from", "to", "limit", "after"})...)))
 	mux.Handle("GET /v1/things/{thing}/logs/{log}", kithttp.Handler(long(kit.Typed(func(ctx context.Context, r Request) (uploads.Contents, error) {
 		l, err := of(ctx, r)
 		if err != nil {
@@ -95,8 +95,11 @@ func Mount(mux *http.ServeMux, svc *uploads.Service, cfg Config) {
 	mux.Handle("GET /v1/things/{thing}/logs/{log}/content", content{svc, short(kit.Typed(of)), cfg.Log})
 }
 
+// choices are the parameters that choose logs.
+var choices = []string{"name", "day", "version", "kind", "reason"}
+
 func serveList(w http.ResponseWriter, r *http.Request, list endpoint.Endpoint) {
-	req, err := decode("name", "day", "limit", "after")(r)
+	req, err := decode(slices.Concat(choices, []string{"limit", "after"})...)(r)
 	if err != nil {
 		kithttp.WriteError(w, err)
 		return
@@ -151,6 +154,12 @@ func (r *Request) set(key, s string) (err error) {
 	switch f := &r.Find; key {
 	case "name":
 		r.Logs.Name = s
+	case "version":
+		r.Logs.Version = s
+	case "kind":
+		r.Logs.Kind = s
+	case "reason":
+		r.Logs.Reason = s
 	case "after":
 		r.Logs.After = s
 	case "day":

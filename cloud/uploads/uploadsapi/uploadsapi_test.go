@@ -432,6 +432,59 @@ func TestFileName(t *testing.T) {
 	}
 }
 
+// TestReasons: VEC-LOG-10: logs are found by version, kind and reason.
+func TestReasons(t *testing.T) {
+	r := newRig(t)
+	for _, l := range []uploads.Log{
+		{Name: "victor-00e20100-2026-05-06-12-00-00-7.log.gz", OS: "2.0.1.6076", Reason: "request"},
+		{Name: "diagnostics-00e20100-2026-05-06-12-00-00.tar.bz2", OS: "2.0.1.6076", Reason: "battery-drain"},
+		{Name: "fault-914-2026-05-06-12-00-00.log.gz", OS: "2.0.10.1", Reason: "fault-914"},
+		{Name: "engine.log", OS: "2.0.1"},
+	} {
+		l.Thing, l.Account, l.Size = rex, ann, 1
+		if err := r.svc.Take(t.Context(), l, strings.NewReader("x")); err != nil {
+			t.Fatal(err)
+		}
+		r.pass(time.Second)
+	}
+	for query, want := range map[string]string{
+		"?version=2.0.1": "log diagnostics/battery-drain snapshot/request", "?version=2.0.1.6076": "diagnostics/battery-drain snapshot/request", "?version=2.0.1.": "",
+		"?kind=fault": "fault/fault-914", "?kind=log": "log", "?reason=request": "snapshot/request", "?reason=fault": "", "?kind=fault&version=2.0.1": "",
+	} {
+		var logs []uploads.Log
+		if w := r.get(t, viewer, "/v1/things/vic:00e20100/logs"+query, &logs); w.Code != http.StatusOK {
+			t.Fatalf("%s: %d %s", query, w.Code, w.Body)
+		}
+		var got []string
+		for _, l := range logs {
+			got = append(got, strings.TrimSuffix(l.Kind+"/"+l.Reason, "/"))
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: %q, want %q", query, got, want)
+		}
+	}
+	if w := r.get(t, viewer, "/v1/things/vic:00e20100/logs?kind=loud", nil); w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "want one of diagnostics, fault") {
+		t.Errorf("an unknown kind: %d %s", w.Code, w.Body)
+	}
+	if w := r.get(t, viewer, "/v1/things/vic:00e20100/logs/search?text=x&reason=request", nil); !strings.Contains(w.Body.String(), `"read":1`) {
+		t.Errorf("search: %s", w.Body)
+	}
+}
+
+// TestButton: those who may send commands are offered to ask for logs.
+func TestButton(t *testing.T) {
+	r := newRig(t)
+	tab := uploadsapi.Pages(r.svc)[0].Tab
+	for _, role := range []auth.Role{auth.Viewer, auth.Admin} {
+		q := httptest.NewRequestWithContext(auth.WithCaller(t.Context(), auth.Caller{Role: role}), "GET", "/things/vic:00e20100/logs", nil)
+		q.SetPathValue("thing", "vic:00e20100")
+		_, body, err := tab(q.Context(), q)
+		if got := strings.Contains(string(body), `value="send_logs"`); err != nil || got != (role == auth.Admin) {
+			t.Errorf("%s: offered %v, %v", role, got, err)
+		}
+	}
+}
+
 // TestPages: the pages of the console say what the API says, as text.
 func TestPages(t *testing.T) {
 	r := newRig(t)

@@ -1,4 +1,4 @@
-// Package uploadspg keeps the list of robots' uploads in Postgres: table uploads_log (migration 0109).
+// Package uploadspg keeps the list of robots' uploads in Postgres: table uploads_log (migrations 0109 and later).
 package uploadspg
 
 import (
@@ -26,9 +26,9 @@ func New(pool *pgxpool.Pool) *Store { return &Store{pool} }
 
 // Put implements uploads.Store.
 func (s *Store) Put(ctx context.Context, l uploads.Log) error {
-	_, err := s.pool.Exec(ctx, `INSERT INTO uploads_log (key, thing, account, name, size, os, at, sha256) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
-		ON CONFLICT (key) DO UPDATE SET size = EXCLUDED.size, os = EXCLUDED.os, at = EXCLUDED.at, name = EXCLUDED.name, sha256 = EXCLUDED.sha256`,
-		l.Key, string(l.Thing), l.Account, l.Name, l.Size, l.OS, l.At, l.SHA256)
+	_, err := s.pool.Exec(ctx, `INSERT INTO uploads_log (key, thing, account, name, size, os, at, sha256, reason) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+		ON CONFLICT (key) DO UPDATE SET size = EXCLUDED.size, os = EXCLUDED.os, at = EXCLUDED.at, name = EXCLUDED.name, sha256 = EXCLUDED.sha256, reason = EXCLUDED.reason`,
+		l.Key, string(l.Thing), l.Account, l.Name, l.Size, l.OS, l.At, l.SHA256, l.Reason)
 	if err != nil {
 		return fmt.Errorf("list log %s: %w", l.Key, pg.Err(err))
 	}
@@ -44,7 +44,7 @@ func (s *Store) Taken(ctx context.Context, id thing.ID, sha256 []byte, name stri
 	return known, nil
 }
 
-const columns = "id::text, key, thing, account, name, size, os, at"
+const columns = "id::text, key, thing, account, name, size, os, at, kind, reason"
 
 func (s *Store) rows(ctx context.Context, what, query string, args ...any) ([]uploads.Log, error) {
 	rows, err := s.pool.Query(ctx, "SELECT "+columns+" FROM uploads_log "+query, args...)
@@ -52,7 +52,7 @@ func (s *Store) rows(ctx context.Context, what, query string, args ...any) ([]up
 		return nil, fmt.Errorf("%s: %w", what, pg.Err(err))
 	}
 	logs, err := pgx.CollectRows(rows, func(r pgx.CollectableRow) (l uploads.Log, err error) {
-		err = r.Scan(&l.ID, &l.Key, &l.Thing, &l.Account, &l.Name, &l.Size, &l.OS, &l.At)
+		err = r.Scan(&l.ID, &l.Key, &l.Thing, &l.Account, &l.Name, &l.Size, &l.OS, &l.At, &l.Kind, &l.Reason)
 		l.At = l.At.UTC()
 		return l, err
 	})
@@ -77,6 +77,15 @@ func (s *Store) List(ctx context.Context, q uploads.Query) ([]uploads.Log, error
 	}
 	if q.Name != "" {
 		and("strpos(lower(name), lower(?)) > 0", q.Name)
+	}
+	if q.Version != "" {
+		and("(os = ? OR starts_with(os, ? || '.'))", q.Version, q.Version)
+	}
+	if q.Kind != "" {
+		and("kind = ?", q.Kind)
+	}
+	if q.Reason != "" {
+		and("reason = ?", q.Reason)
 	}
 	if !q.Day.IsZero() {
 		and("at >= ? AND at < ?", q.Day, q.Day.AddDate(0, 0, 1))
