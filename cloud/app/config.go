@@ -211,6 +211,10 @@ func (c Config) Validate() error {
 	if c.Events.RawKeepDays < 1 || c.Events.RawKeepDays > maxKeepDays {
 		return errs.New(errs.Invalid, "events.raw_keep_days %d: want 1 to %d", c.Events.RawKeepDays, maxKeepDays)
 	}
+	if c.Events.ParquetDays < 0 || c.Events.ParquetDays > c.Events.KeepDays {
+		return errs.New(errs.Invalid, "events.parquet_days %d: want 0, which turns the files off, to events.keep_days, %d: files of events that are no longer kept could not be made again without a person's",
+			c.Events.ParquetDays, c.Events.KeepDays)
+	}
 	if c.Uploads.KeepDays < 1 || c.Uploads.KeepDays > maxKeepDays {
 		return errs.New(errs.Invalid, "uploads.keep_days %d: want 1 to %d", c.Uploads.KeepDays, maxKeepDays)
 	}

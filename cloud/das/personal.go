@@ -35,11 +35,15 @@ type Archive interface {
 	Erase(ctx context.Context, s thing.Stretch, from time.Time, done func(ctx context.Context, upto time.Time, batches int) error) error
 }
 
-// Personal exports and erases the events of a person: those that robots sent while they were the person's. All fields are required.
+// Personal exports and erases the events of a person: those that robots sent while they were the person's. All fields but Copies are required.
 type Personal struct {
 	Eraser  Eraser
 	Archive Archive
-	Reader  interface {
+	// Copies are files of events by the hour, of which those with a person's go before the events do; nil: there are none.
+	Copies interface {
+		Drop(ctx context.Context, s thing.Stretch) (int, error)
+	}
+	Reader interface {
 		Each(ctx context.Context, s thing.Stretch, fn func(Record) error) error
 		EachWaiting(ctx context.Context, s thing.Stretch, fn func(RawBatch) error) error
 	}
@@ -122,6 +126,11 @@ func (p Personal) erase(ctx context.Context, s thing.Stretch, note func(ctx cont
 	upto, err := p.Eraser.BeginErase(ctx, s)
 	if err != nil {
 		return fmt.Errorf("erase events of %s: %w", s.Thing, err)
+	}
+	if p.Copies != nil {
+		if _, err := p.Copies.Drop(ctx, s); err != nil {
+			return fmt.Errorf("erase exported events of %s: %w", s.Thing, err)
+		}
 	}
 	if err := p.Eraser.EraseEvents(ctx, s, func(ctx context.Context, n int) error { return note(ctx, "events", n) }); err != nil {
 		return err

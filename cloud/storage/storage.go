@@ -16,8 +16,8 @@ import (
 )
 
 // Classes are kinds of objects by the first folder of their keys, each with a life of its own: crashes and symbols, raw batches of events, uploaded logs,
-// and archives of releases, which stay.
-var Classes = []string{"crash", "das", "logs", "ota"}
+// events as Parquet, and archives of releases, which stay.
+var Classes = []string{"crash", "das", "logs", "ota", "parquet"}
 
 const (
 	keep    = 35 * 24 * time.Hour

@@ -1,7 +1,6 @@
 package records
 
 import (
-	"bytes"
 	"context"
 	"net/http"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"kennel/cloud/das/archive"
 	"kennel/cloud/das/dasapi"
 	"kennel/cloud/das/daspg"
+	"kennel/cloud/das/hours"
 	"kennel/cloud/look"
 	"kennel/cloud/look/lookapi"
 	"kennel/cloud/look/lookpg"
@@ -26,7 +26,6 @@ import (
 	"kennel/cloud/vitals/vitalspg"
 	"kennel/cloud/wire"
 	"kennel/infra/api/topics"
-	"kennel/infra/blob"
 	"kennel/infra/jobs"
 	"kennel/infra/kit/kitmqtt"
 	"kennel/infra/thing"
@@ -36,6 +35,7 @@ import (
 type EventsConfig struct {
 	KeepDays    int `koanf:"keep_days"`     // events older than this are dropped, by whole days of receipt
 	RawKeepDays int `koanf:"raw_keep_days"` // raw batches in S3 are deleted after so many days
+	ParquetDays int `koanf:"parquet_days"`  // events are kept as Parquet files in S3, too, for so many days, at most KeepDays; 0: not
 }
 
 const day = 24 * time.Hour
@@ -58,12 +58,12 @@ func WireEvents(b wire.Base, cfg EventsConfig, dumpDays int, owners *owner.Servi
 	others = append(others, crashes.Erase)
 	svc := das.NewService(store)
 	profiles := das.NewProfiles(b.Seal.Secret("das/profile"))
-	ingester, err := das.NewIngester(das.Config{Writer: b.Meters.Writer(store), Blobs: rawBlobs{b.Blobs}, Consent: owners, Profile: profiles.Key, Log: b.Log})
+	raw, files := archive.New(b.Blobs, store, b.Log), hours.New(b.Blobs, store, cfg.ParquetDays, b.Log)
+	ingester, err := das.NewIngester(das.Config{Writer: b.Meters.Writer(store), Blobs: raw, Consent: owners, Profile: profiles.Key, Log: b.Log})
 	if err != nil {
 		return Events{}, nil, err
 	}
-	raw := archive.New(b.Blobs, store, b.Log)
-	personal := das.Personal{Eraser: store, Archive: raw, Reader: store, Owned: owners.Owned, Left: owners.Leave, Now: time.Now}
+	personal := das.Personal{Eraser: store, Archive: raw, Copies: files, Reader: store, Owned: owners.Owned, Left: owners.Leave, Now: time.Now}
 	return Events{svc, ingester, crashes}, wire.Slices{crashSlice, {
 		Personal: []account.Holder{{Name: "events", Personal: personal}},
 		Ups:      map[string]kitmqtt.UpHandler{topics.DAS: ingester.Handle},
@@ -89,7 +89,7 @@ func WireEvents(b wire.Base, cfg EventsConfig, dumpDays int, owners *owner.Servi
 				b.Log.InfoContext(ctx, "raw objects joined and expired", "joined", r.Joined, "made", r.Made, "expired", r.Expired)
 			}
 			return err
-		}}, {Name: "das.erase", Every: time.Minute, Run: func(ctx context.Context) error { return personal.Sweep(ctx, others...) }},
+		}}, {Name: "das.parquet", Every: 10 * time.Minute, Run: func(ctx context.Context) error { return files.Keep(ctx, time.Now()) }}, {Name: "das.erase", Every: time.Minute, Run: func(ctx context.Context) error { return personal.Sweep(ctx, others...) }},
 			{Name: "das.profiles", Every: time.Hour, Run: func(ctx context.Context) error {
 				n, err := store.KeyProfiles(ctx, time.Now(), profiles.Key, profiles.Keyed)
 				if n > 0 {
@@ -98,13 +98,6 @@ func WireEvents(b wire.Base, cfg EventsConfig, dumpDays int, owners *owner.Servi
 				return err
 			}}},
 	}}, b.Meters.Events(ingester)
-}
-
-// rawBlobs keeps raw event batches in the bucket.
-type rawBlobs struct{ store *blob.Store }
-
-func (r rawBlobs) Put(ctx context.Context, key string, body []byte) error {
-	return r.store.Put(ctx, key, bytes.NewReader(body), int64(len(body)), blob.PutOptions{})
 }
 
 // WireVitals wires the curves of robots' vitals, which statuses bring.

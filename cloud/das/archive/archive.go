@@ -182,7 +182,8 @@ func (a *Archive) batches(ctx context.Context, key string) (in []das.RawBatch, o
 
 func missing(err error) bool { return errs.KindOf(err) == errs.NotFound }
 
-func (a *Archive) put(ctx context.Context, key string, body []byte) error {
+// Put implements das.Blobs.
+func (a *Archive) Put(ctx context.Context, key string, body []byte) error {
 	return a.objects.Put(ctx, key, bytes.NewReader(body), int64(len(body)), blob.PutOptions{})
 }
 
@@ -316,7 +317,7 @@ func (a *Archive) eraseFrom(ctx context.Context, p place, stretch thing.Stretch)
 			if p.shard >= 0 {
 				key = hour{p.from, p.shard}.key(rest)
 			}
-			if err := a.put(ctx, key, rest); err != nil {
+			if err := a.Put(ctx, key, rest); err != nil {
 				return err
 			}
 		}

@@ -170,7 +170,7 @@ func (a *Archive) joinShard(ctx context.Context, h hour, batches []das.RawBatch,
 		if err := held(ctx); err != nil {
 			return err
 		}
-		if err := a.put(ctx, key, body); err != nil {
+		if err := a.Put(ctx, key, body); err != nil {
 			return err
 		}
 		r.Made++

@@ -139,6 +139,17 @@ func (s *Store) EraseEvents(ctx context.Context, stretch thing.Stretch, note fun
 	return nil
 }
 
+// Hours returns the beginnings of the hours of a stretch of which there are events.
+func (s *Store) Hours(ctx context.Context, stretch thing.Stretch) ([]time.Time, error) {
+	rows, err := s.pool.Query(ctx, `SELECT DISTINCT date_trunc('hour', received) FROM das_event WHERE thing = $1 AND received >= $2 AND received < $3 ORDER BY 1`,
+		string(stretch.Thing), stretch.Since, stretch.Until)
+	if err != nil {
+		return nil, pg.Err(err)
+	}
+	out, err := pgx.CollectRows(rows, pgx.RowTo[time.Time])
+	return out, pg.Wrap(err, "hours of events")
+}
+
 // EraseWaiting implements das.Eraser: raw bodies that wait for S3. One that is just being moved is waited for; it is in S3 then.
 func (s *Store) EraseWaiting(ctx context.Context, stretch thing.Stretch) (n int, err error) {
 	rows, err := s.pool.Query(ctx, `SELECT key FROM das_raw WHERE received >= $1 AND received < $2 ORDER BY key`, stretch.Since, stretch.Until)
