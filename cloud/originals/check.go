@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"strings"
 	"syscall"
 	"time"
@@ -21,6 +22,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"kennel/cloud/intake"
 	"kennel/cloud/originals/replay"
 	"kennel/infra/api/jdocspb"
 )
@@ -125,7 +127,7 @@ func Check(ctx context.Context, g Guide, r *replay.Robot, session string, n Netw
 			return "the robot has an owner and a token", r.Associate(ctx, session)
 		}},
 		{"token refresh", func(ctx context.Context) (string, error) { return "a new token", r.Refresh(ctx) }},
-		{"document", c.document}, {"log upload", c.upload},
+		{"document", c.document}, {"log upload", c.upload}, {"files and events", c.files},
 		{"connection check", func(ctx context.Context) (string, error) { return "50 pieces of audio arrived", r.CheckStream(ctx) }},
 	}
 	out := Result{OK: true, Sentence: "An original robot with this configuration finds all that it needs.", At: time.Now()}
@@ -280,6 +282,35 @@ func (c checker) document(ctx context.Context) (string, error) {
 func (c checker) upload(ctx context.Context) (string, error) {
 	key, err := c.robot.Upload(ctx, "self-test.log", time.Now(), []byte("a log of the self-test\n"))
 	return "stored as " + key, err
+}
+
+// files sends an event, a log and a crash. The owner of the self-test allows no data collection, so that the refusal in those words shows as well that they come
+// where they belong.
+func (c checker) files(ctx context.Context) (string, error) {
+	address := map[string]string{}
+	for _, a := range c.guide.Addresses {
+		address[a.File] = a.URL
+	}
+	for what, send := range map[string]func() (replay.Answer, error){
+		"events": func() (replay.Answer, error) {
+			return c.robot.SendEvents(ctx, address[EventsFile], "["+c.robot.Event("self-test", 1, "robot.self_test")+"]")
+		},
+		"a log": func() (replay.Answer, error) {
+			return c.robot.PutLog(ctx, address[ConfigFile], "self-test.log", "a log\n")
+		},
+		"a crash": func() (replay.Answer, error) {
+			return c.robot.PostCrash(ctx, address[CrashFile], "self-test.dmp", "none\n")
+		},
+	} {
+		a, err := send()
+		if err != nil {
+			return "", err
+		}
+		if a.Status != http.StatusOK && !strings.Contains(a.Text, intake.CodeOptedOut) {
+			return "", advise("%s got the answer %d %.300s", what, a.Status, strings.TrimSpace(a.Text))
+		}
+	}
+	return "events, a log and a crash are taken where the owner allows them", nil
 }
 
 // explain makes a part of a sentence of an error: what failed and what to do.

@@ -172,6 +172,38 @@ var sequence = []sequenceStep{
 		}
 		return h.stored(key, log)
 	}},
+	{"files and events", func(t *testing.T, _ *house, r *replayed, owner *person) error {
+		about, base := "/v1/things/"+r.Thing, "https://"+r.Servers.Tms
+		array := "[" + r.Event("boot-of-"+r.ESN(), 1, "robot.sequence") + "," + r.Event("boot-of-"+r.ESN(), 3, "robot.unheard_of") + "]"
+		for _, allowed := range []bool{false, true, true} { // what comes again is stored once
+			owner.do("PATCH", about+"/jdocs/vic.AccountSettings", map[string]any{"set": map[string]bool{"data_collection": allowed}}, nil)
+			want := map[bool]int{true: http.StatusOK, false: http.StatusForbidden}[allowed]
+			for what, send := range map[string]func() (replay.Answer, error){
+				"events": func() (replay.Answer, error) { return r.SendEvents(t.Context(), base+"/das", array) },
+				"log": func() (replay.Answer, error) {
+					return r.PutLog(t.Context(), base+"/logs/", "victor-"+r.ESN()+".log", "a log")
+				},
+				"crash": func() (replay.Answer, error) {
+					return r.PostCrash(t.Context(), base+"/crash", "a.dmp", "kennel-crash 1\nprogram: agentd\n\npanic: "+r.ESN()+"\n")
+				},
+			} {
+				if a, err := send(); err != nil || a.Status != want {
+					return fmt.Errorf("%s, consent %v: %+v, %w; want %d", what, allowed, a, err, want)
+				}
+			}
+		}
+		var logs []struct{ Name string }
+		owner.do("GET", about+"/logs?name=victor-", nil, &logs)
+		var boots []struct {
+			Events, Lost int
+			Origin       string
+		}
+		owner.do("GET", "/v1/events/boots?thing="+r.Thing, nil, &boots)
+		if len(logs) != 1 || len(boots) != 1 || boots[0].Events != 2 || boots[0].Lost != 1 || boots[0].Origin != "unsigned" {
+			return fmt.Errorf("stored %+v and %+v", logs, boots)
+		}
+		return nil
+	}},
 	{"connection check", func(t *testing.T, _ *house, r *replayed, _ *person) error {
 		if err := r.CheckHTTP(t.Context()); err != nil {
 			return err
@@ -307,7 +339,7 @@ func TestOriginalsCheck(t *testing.T) {
 	services, upload := "-connect-to="+g.ServerConfig.Tms+"="+h.robotsPort(), "-connect-to="+uploadHost+":443="+h.robotsPort()
 
 	r, said, code := h.check(t, services, upload)
-	if !r.OK || code != 0 || said != "" || len(r.Steps) != 9 {
+	if !r.OK || code != 0 || said != "" || len(r.Steps) != 10 {
 		t.Errorf("all is there: %+v, exit code %d, %q", r, code, said)
 	}
 	for what, tc := range map[string]struct {
@@ -355,7 +387,7 @@ func TestOriginalsCheck(t *testing.T) {
 		}
 		return resp.StatusCode, string(b)
 	}
-	if code, text := page("GET"); code != http.StatusOK || !strings.Contains(text, uploadHost) || !strings.Contains(text, "Run self-test") || strings.Contains(text, "Step 1 of 9") {
+	if code, text := page("GET"); code != http.StatusOK || !strings.Contains(text, uploadHost) || !strings.Contains(text, "Run self-test") || strings.Contains(text, "Step 1 of 10") {
 		t.Errorf("page: %d %s", code, text)
 	}
 	if code, text := page("POST"); code != http.StatusSeeOther {
