@@ -140,7 +140,7 @@ func TestReport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`<span class="pill fail">crashes more than usual</span>`, "86.3 %", ">914</a>", "3.51 V", "75.0 %", "500</span> registered", `href="/health?cohort=beta&amp;period=30d"`, `aria-current="true">beta`} {
+	for _, want := range []string{`<span class="pill fail">crashes more than usual</span>`, "86.3 %", ">914</a>", "3.51 V", "75.0 %", `registered <span class="num">500</span>`, `href="/health?cohort=beta&amp;period=30d"`, `aria-current="true">beta`} {
 		if !strings.Contains(string(html), want) {
 			t.Errorf("no %s in the page", want)
 		}

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -27,16 +28,18 @@ import (
 
 const (
 	eventThings  = 16
-	eventBatches = 16              // of one thing in one turn
-	batchEvents  = 1000            // a robot that was offline sends up to 2000 in one batch
+	eventBatches = 64              // of one thing in one turn
+	batchEvents  = 250             // a robot that was offline sends up to 2000 in one batch
 	eventWindow  = 3               // batches on their way, as an agent has (edge/agent/cloud/das)
 	resendAfter  = 5 * time.Second // as an agent's first
 	maxEventTurn = 5 * time.Minute
+	halfLoad     = 10 * time.Second // at half the rate that was reached
+	latest       = 2 * time.Second  // for a batch to be rows then, in 99 of 100 cases
 )
 
 // BenchmarkEventsBesideCopy sends batches of events over MQTT at full speed, through broker, bridge and ingester, until the cloud has answered that
-// they are stored, beside one COPY of the same rows into a table with the same columns, partitions and indexes on the same Postgres, which syncs
-// every commit. The batches are encoded before the clock starts: robots do that on their own processors.
+// they are stored and the sums of the fleet hold them, beside one COPY of the same rows into a table with the same columns, partitions and indexes on the same Postgres, which syncs
+// every commit; then at half that rate, beside the time that a batch may take. The batches are encoded before the clock starts: robots do that on their own processors.
 func BenchmarkEventsBesideCopy(b *testing.B) { eventsBesideCopy(b) }
 
 func TestEventsBesideCopy(t *testing.T) {
@@ -61,6 +64,7 @@ func eventsBesideCopy(tb testing.TB) {
 	turn := eventThings * batches * batchEvents // events
 	round := 0
 	var rows []das.Fresh // of this turn
+	var rates []float64
 	publish := func(ctx context.Context) (float64, error) {
 		round++
 		rows = rows[:0]
@@ -76,7 +80,13 @@ func eventsBesideCopy(tb testing.TB) {
 		if err := empty(ctx, pool); err != nil {
 			return 0, err
 		}
-		took, err := sendAll(ctx, senders)
+		start := time.Now()
+		_, err := sendAll(ctx, senders)
+		if err == nil {
+			err = allSummed(ctx, pool)
+		}
+		took := time.Since(start)
+		rates = append(rates, float64(turn)/took.Seconds())
 		return float64(turn) / took.Seconds(), errors.Join(err, holds(ctx, pool, "das_event", turn))
 	}
 	plain := func(ctx context.Context) (float64, error) {
@@ -88,9 +98,77 @@ func eventsBesideCopy(tb testing.TB) {
 		took := time.Since(start)
 		return float64(turn) / took.Seconds(), errors.Join(err, holds(ctx, pool, "bench_event", turn))
 	}
-	bench.Beside(tb, bench.Line{Name: "events", Unit: "events/s", Bound: 0.3,
-		Note: fmt.Sprintf("%d things, batches of %d over MQTT until acknowledged as stored; reference: one COPY of the same %d rows into an equal table on the same Postgres",
+	bench.Beside(tb, bench.Line{Name: "events", Unit: "events/s", Bound: 0.4,
+		Note: fmt.Sprintf("%d things, batches of %d over MQTT until acknowledged as stored and summed up; reference: one COPY of the same %d rows into an equal table on the same Postgres",
 			eventThings, batchEvents, turn)}, publish, plain)
+	took, err := atHalf(tb.Context(), senders, bench.Median(rates)/2, bench.Part(tb, halfLoad))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	slices.Sort(took)
+	p99 := took[len(took)*99/100]
+	bench.Report(tb, bench.Line{Name: "events/p99", Unit: "ms", Less: true, Bound: 1, Note: fmt.Sprintf("of %d batches at half that load, from publish to the answer that they are stored; reference: 2 s", len(took))},
+		[]bench.Pair{{Value: float64(p99.Microseconds()) / 1000, Reference: float64(latest.Milliseconds())}})
+}
+
+// atHalf sends batches at a rate of events a second for a while, whatever is answered, and returns how long each took to be stored.
+func atHalf(ctx context.Context, senders []*sender, rate float64, long time.Duration) (took []time.Duration, err error) {
+	every := time.Duration(float64(len(senders)*batchEvents) / rate * float64(time.Second))
+	n := max(1, int(long/every))
+	for i, s := range senders {
+		if err := s.load(makeEvents(s.id, "half", i, n*batchEvents)); err != nil {
+			return nil, err
+		}
+	}
+	all := make([][]time.Duration, len(senders))
+	_, err = bench.Many(len(senders), len(senders), func(i int) (err error) {
+		all[i], err = senders[i].pace(ctx, every)
+		return err
+	})
+	return slices.Concat(all...), err
+}
+
+// pace sends a batch at each tick and returns how long each took.
+func (s *sender) pace(ctx context.Context, every time.Duration) (took []time.Duration, err error) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	sent := map[string]time.Time{}
+	for len(took) < len(s.order) {
+		select {
+		case <-tick.C:
+			if len(sent) < len(s.order) {
+				id := s.order[len(sent)]
+				sent[id] = time.Now()
+				if err := s.link.Publish(ctx, topics.UpTopic(s.id, topics.DAS), 1, false, s.batches[id]); err != nil {
+					return nil, err
+				}
+			}
+		case a := <-s.acks:
+			if at, ours := sent[a.Batch]; ours && a.Status == ack.Stored {
+				took = append(took, time.Since(at))
+			} else if ours {
+				return nil, fmt.Errorf("batch %s of %s: %s", a.Batch, s.id, a.Status)
+			}
+		case <-time.After(time.Minute):
+			return nil, fmt.Errorf("%d of %d batches of %s have no answer", len(s.order)-len(took), len(s.order), s.id)
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+	return took, nil
+}
+
+// allSummed waits until every commit is in the sums.
+func allSummed(ctx context.Context, db *pgxpool.Pool) error {
+	for {
+		var open bool
+		if err := db.QueryRow(ctx, `SELECT EXISTS (SELECT FROM das_group WHERE NOT rolled)`).Scan(&open); err != nil || !open {
+			return err
+		}
+		if err := bench.Pass(ctx, 5*time.Millisecond); err != nil {
+			return err
+		}
+	}
 }
 
 // ingest runs an ingester behind a bridge until the test ends.
@@ -105,10 +183,15 @@ func ingest(tb testing.TB, store *Store, broker *mqtttest.Broker) {
 		tb.Fatal(err)
 	}
 	br.Handle(bridge.Handlers{Up: map[string]kitmqtt.UpHandler{topics.DAS: in.Handle}})
+	svc := das.NewService(store)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(tb.Context()))
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = in.Run(ctx) }) // nil by contract
 	wg.Go(func() { _ = br.Run(ctx) }) // likewise
+	wg.Go(func() { _ = store.Listen(ctx, quietLog, svc.Wake) })
+	wg.Go(func() {
+		_ = svc.KeepSums(ctx, store.Roll, func(context.Context) {}, func(err error) { tb.Errorf("sums: %v", err) })
+	})
 	tb.Cleanup(func() { cancel(); wg.Wait() })
 }
 
@@ -155,7 +238,7 @@ type sender struct {
 // newSender connects a thing until the test ends.
 func newSender(tb testing.TB, broker *mqtttest.Broker, id thing.ID) *sender {
 	tb.Helper()
-	s := &sender{id: id, acks: make(chan ack.Ack, 4*eventWindow)} // a lost one is asked for again
+	s := &sender{id: id, acks: make(chan ack.Ack, 1024)} // more than are on their way; a lost one is asked for again
 	conf, err := broker.Thing(tb, id)()
 	if err != nil {
 		tb.Fatal(err)

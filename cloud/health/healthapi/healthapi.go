@@ -158,6 +158,9 @@ func (v *view) draw() {
 		v.Past = append([]day{d}, v.Past...)
 		line.Points = append(line.Points, chart.Point{At: p.At, Value: 100 * d.CrashFree, Text: d.At + ": " + percent(d.CrashFree) + " of " + robots(d.Robots)})
 	}
+	if len(v.Course) == 1 {
+		return // a point is no course
+	}
 	last := v.Past[0]
 	v.Trend = chart.Board{Axis: chart.Axis{From: v.Course[0].At.Add(-12 * time.Hour), To: v.Until},
 		Lanes: []chart.Lane{{Name: "Without a crash", Note: percent(last.CrashFree) + " today", Line: &line, Tall: true}}}.HTML()

@@ -223,6 +223,16 @@ func (f *Fleet) Reconnect(n int) int {
 	return cut
 }
 
+// Crash makes at most n robots that are connected report that a program crashed, and returns how many.
+func (f *Fleet) Crash(n int) (crashed int) {
+	for _, r := range f.robots {
+		if crashed < n && r.connected() && r.crash() {
+			crashed++
+		}
+	}
+	return crashed
+}
+
 // connected returns how many robots have a connection.
 func (f *Fleet) connected() (n int) {
 	for _, r := range f.robots {

@@ -161,6 +161,17 @@ func (r *robot) boot(ctx context.Context, clock Clock, cold bool, started func()
 	return nil, err
 }
 
+// crash reports a crash; false: no agent runs.
+func (r *robot) crash() bool {
+	r.mu.Lock()
+	a := r.agent
+	r.mu.Unlock()
+	if a != nil {
+		a.Emit(events.Event{Source: "robotsim", Level: events.Error, Name: "robot.crash", S1: "robotsim", S2: "planted", S3: r.cfg.OSVersion, I1: events.Num(time.Now().UnixMilli())})
+	}
+	return a != nil
+}
+
 // follow does the plan's steps until one is a reboot, the agent ended, or ctx.
 func (r *robot) follow(ctx context.Context, a Agent, ended chan error) (again *Clock) {
 	for r.more {

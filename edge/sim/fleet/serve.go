@@ -17,25 +17,32 @@ import (
 // Handler answers programs that watch the fleet:
 //
 //	GET  /status           the Summary
+//	POST /crash?n=25       makes n robots report that a program crashed (all without n) -> {"crashed": n}
 //	POST /reconnect?n=100  cuts the connections of n robots at once (all without n) and forgets the absences before -> {"cut": n}
 func (f *Fleet) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) { answer(w, f.Summary()) })
-	mux.HandleFunc("POST /reconnect", func(w http.ResponseWriter, r *http.Request) {
-		n := len(f.robots)
-		if q := r.URL.Query().Get("n"); q != "" {
-			var err error
-			if n, err = strconv.Atoi(q); err != nil || n < 1 {
-				http.Error(w, fmt.Sprintf("n is %.20q: want a number from 1", q), http.StatusBadRequest)
-				return
+	some := func(pattern string, do func(n int) any) {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			n := len(f.robots)
+			if q := r.URL.Query().Get("n"); q != "" {
+				var err error
+				if n, err = strconv.Atoi(q); err != nil || n < 1 {
+					http.Error(w, fmt.Sprintf("n is %.20q: want a number from 1", q), http.StatusBadRequest)
+					return
+				}
 			}
-		}
+			answer(w, do(n))
+		})
+	}
+	some("POST /reconnect", func(n int) any {
 		f.mu.Lock()
 		f.absence.reset()
 		f.logins.reset()
 		f.mu.Unlock()
-		answer(w, map[string]int{"cut": f.Reconnect(n)})
+		return map[string]int{"cut": f.Reconnect(n)}
 	})
+	some("POST /crash", func(n int) any { return map[string]int{"crashed": f.Crash(n)} })
 	return mux
 }
 
