@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -112,6 +113,25 @@ func Open(root *os.Root, base slog.Level) (*Filter, error) {
 	f.now.Store(&rules{})
 	_, err := f.read()
 	return f, err
+}
+
+// Logger returns the text log that w takes, filtered by the file of the robot below root, and the filter. level is that of records whose level is not in
+// the file: debug, info, warn or error. A mistake in the file is logged.
+func Logger(root *os.Root, w io.Writer, level string) (*slog.Logger, *Filter, error) {
+	var base slog.Level
+	if err := base.UnmarshalText([]byte(level)); err != nil {
+		return nil, nil, fmt.Errorf("log level %q: want debug, info, warn or error", level)
+	}
+	f, ferr := Open(root, base)
+	all, err := logging.New(w, "debug", "text") // the filter decides
+	if err != nil {
+		return nil, nil, err
+	}
+	log := slog.New(f.Handler(all.Handler()))
+	if ferr != nil {
+		log.Error("settings ignored", logging.Err, ferr)
+	}
+	return log, f, nil
 }
 
 // read takes the file over if it is another one than before. After a mistake the rules before remain.

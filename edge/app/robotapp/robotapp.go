@@ -25,6 +25,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"kennel/edge/body/vector/imu"
+	"kennel/edge/consolefilter"
 	"kennel/edge/corelink"
 	"kennel/edge/crash"
 	"kennel/edge/rt"
@@ -51,8 +52,9 @@ type Config struct {
 	CPUClock  string         // file that takes the processor's highest clock, in kHz; "": the clock is not set
 	Notify    string         // address of the supervisor's notification socket; "": none
 
-	kind  Kind           // of Body
-	crash *crash.Capture // of this process; nil: none
+	kind   Kind                  // of Body
+	filter *consolefilter.Filter // of the log; nil: none
+	crash  *crash.Capture        // of this process; nil: none
 }
 
 // Named is a kind of body under the name that -body takes.
@@ -101,16 +103,20 @@ SIGTERM or SIGINT stop all motion and end it with code 0.`,
 			if cfg.RecordMiB < 1 || cfg.RecordMiB > 1<<20 {
 				return cli.Usage("-record-limit %d: want 1 to %d MiB", cfg.RecordMiB, 1<<20)
 			}
-			log, err := logging.New(cmd.ErrOrStderr(), level, "text")
-			if err != nil {
-				return cli.Usage("-log-level: %w", err)
-			}
+			var err error
 			if cfg.Root, err = filepath.Abs(cfg.Root); err != nil {
 				return err
 			}
-			if _, err := os.Stat(cfg.Root); err != nil {
+			root, err := os.OpenRoot(cfg.Root)
+			if err != nil {
 				return errs.New(errs.Invalid, "-root: want the robot's folder: %w", err)
 			}
+			defer root.Close() // read only
+			log, filter, err := consolefilter.Logger(root, cmd.ErrOrStderr(), level)
+			if err != nil {
+				return cli.Usage("-log-level: %w", err)
+			}
+			cfg.filter = filter
 			if onlyHalt {
 				if cli.Getenv(cmd.Context())("SERVICE_RESULT") == "success" { // systemd.exec: it ended cleanly, and halted the body
 					return nil

@@ -145,6 +145,9 @@ func (s *start) close() {
 func (s *start) services() []runner.Service {
 	c := s.core
 	var services []runner.Service
+	if f := c.cfg.filter; f != nil {
+		services = append(services, runner.Service{Name: "console filter", Run: func(ctx context.Context) error { return f.Watch(ctx, c.log) }})
+	}
 	if s.recorder != nil {
 		services = append(services, runner.Service{Name: "recorder", Run: s.recorder.run})
 	}

@@ -98,7 +98,7 @@ var layouts = map[string]layout{
 	"robot.ota_download_stalled":  {i: fields{"received/bytes"}},
 	"robot.ota_download_end":      {fields{"outcome", "version", "problem"}, fields{"code", "received/bytes"}},
 	"robot.kernel_panic":          {s: fields{"file", "reason"}}, // VEC-DGN-13
-	"robot.crash":                 {fields{"program", "reason", "version"}, fields{"at/unix ms"}},
+	"robot.crash":                 {fields{"program", "reason", "version", "record"}, fields{"at/unix ms"}},
 	"log.error":                   {s: fields{"message", "error"}},              // VEC-DAS-07
 	"robot.fault_code":            {fields{"fault", "service"}, fields{"code"}}, // VEC-DAS-11
 	"robot.shutdown_reason":       {s: fields{"reason"}},

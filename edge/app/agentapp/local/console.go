@@ -22,7 +22,6 @@ import (
 	"kennel/infra/api/events"
 	"kennel/infra/cli"
 	"kennel/infra/errs"
-	"kennel/infra/logging"
 	"kennel/infra/runner"
 )
 
@@ -35,18 +34,11 @@ type Console struct {
 
 // OpenConsole returns the log that w takes, filtered by the file of the robot below root (VEC-DGN-07).
 func OpenConsole(root *os.Root, w io.Writer, level string) (*Console, error) {
-	var base slog.Level
-	if err := base.UnmarshalText([]byte(level)); err != nil {
-		return nil, cli.Usage("-log-level %q: want debug, info, warn or error", level)
-	}
-	filter, ferr := consolefilter.Open(root, base)
-	c := &Console{filter: filter, lines: eventlog.NewLog(w, filter.Events)}
-	all, err := logging.New(c.lines, "debug", "text")
-	if err != nil {
-		return nil, err
-	}
-	if c.Log = slog.New(filter.Handler(all.Handler())); ferr != nil {
-		c.Log.Error("settings ignored", logging.Err, ferr)
+	c := &Console{}
+	c.lines = eventlog.NewLog(w, func() bool { return c.filter.Events() })
+	var err error
+	if c.Log, c.filter, err = consolefilter.Logger(root, c.lines, level); err != nil {
+		return nil, cli.Usage("-log-level: %w", err)
 	}
 	return c, nil
 }
