@@ -172,3 +172,17 @@ func TestTimesync(t *testing.T) {
 	c.want(c.report("ntp.timesync"), "ntp.timesync uptime 12500 ms")
 	c.want(c.report("ntp.timesync"))
 }
+
+// BenchmarkReport is the processor time of one report, of which there is one in 30 s.
+func BenchmarkReport(b *testing.B) {
+	root, err := os.OpenRoot("/")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer root.Close()
+	h := host{emit: func(events.Event) {}, source: hoststats.Robot(root, "/"), core: func() int { return 0 }, clock: func() (bool, bool) { return true, true }}
+	b.ReportAllocs()
+	for b.Loop() {
+		h.report(time.Now())
+	}
+}
