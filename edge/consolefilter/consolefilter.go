@@ -115,7 +115,7 @@ func Open(root *os.Root, base slog.Level) (*Filter, error) {
 	return f, err
 }
 
-// Logger returns the text log that w takes, filtered by the file of the robot below root, and the filter. level is that of records whose level is not in
+// Logger returns the text log that w takes, filtered by the file of the robot below root, and the filter. level holds for records whose level is not in
 // the file: debug, info, warn or error. A mistake in the file is logged.
 func Logger(root *os.Root, w io.Writer, level string) (*slog.Logger, *Filter, error) {
 	var base slog.Level
