@@ -76,16 +76,21 @@ func New(robot info.Robot, cfg Config) (*People, error) {
 				p.Log.Warn("profile not read; events sent without it", logging.Err, err)
 				return
 			}
-			if before := p.profile.Swap(&id); before != nil && *before != id {
-				p.Emit(events.Event{Source: "agentd", Name: "profile_id.stop", S1: *before})
-			}
-			p.Emit(events.Event{Source: "agentd", Name: "profile_id.start", S1: id})
+			p.profileIs(id)
 		}})
 	if err != nil {
 		return nil, err
 	}
 	p.claim, err = claim.New(claim.Config{Ask: cfg.Ask, Display: claim.FileDisplay{Root: p.Root}, Log: p.Log, Auto: true, OnStatus: cfg.Consent})
 	return p, err
+}
+
+// profileIs begins the session of events of a profile, and ends that before (VEC-DAS-18).
+func (p *People) profileIs(id string) {
+	if before := p.profile.Swap(&id); before != nil && *before != id {
+		p.Emit(events.Event{Source: "agentd", Name: "profile_id.stop", S1: *before})
+	}
+	p.Emit(events.Event{Source: "agentd", Name: "profile_id.start", S1: id})
 }
 
 // Services lists the services for these relations.

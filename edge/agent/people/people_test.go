@@ -3,9 +3,11 @@ package people
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"testing"
 
 	"kennel/edge/agent/info"
+	"kennel/infra/api/events"
 )
 
 type asked struct{ t *testing.T }
@@ -29,5 +31,18 @@ func TestFrugalIsNobodys(t *testing.T) {
 	}
 	if s := p.Services(); len(s) != 1 || s[0].Name != "introduction" {
 		t.Errorf("services %v", s)
+	}
+}
+
+// TestProfileSessions is VEC-DAS-18: another profile ends the session of the one before; the same one is only said again.
+func TestProfileSessions(t *testing.T) {
+	var got []string
+	p := &People{Robot: info.Robot{Emit: func(e events.Event) { got = append(got, e.Name+" "+e.S1) }}}
+	for _, id := range []string{"a", "a", "b"} {
+		p.profileIs(id)
+	}
+	want := []string{"profile_id.start a", "profile_id.start a", "profile_id.stop a", "profile_id.start b"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -74,37 +74,38 @@ func parseEvent(args []string) (e events.Event, err error) {
 		return e, cli.Usage("%w", err)
 	}
 	texts, numbers := [...]*string{&e.S1, &e.S2, &e.S3, &e.S4}, [...]*events.Int{&e.I1, &e.I2, &e.I3, &e.I4}
-	s, i := 0, 0
+	next := map[byte]int{} // by kind of field
 	for _, arg := range args[1:] {
-		key, value, named := strings.Cut(arg, "=")
-		if named = named && len(key) == 2 && (key[0] == 's' || key[0] == 'i') && '1' <= key[1] && key[1] <= '4'; !named {
-			value = arg
-		}
+		kind, at, value := fieldOf(arg)
 		n, nerr := strconv.ParseInt(value, 10, 64)
-		switch number := nerr == nil; {
-		case named && key[0] == 's':
-			s = int(key[1] - '1')
-			number = false
-		case named:
-			if i = int(key[1] - '1'); !number {
-				return e, cli.Usage("%s %.40q: want a 64-bit integer", key, value)
+		if kind == 0 {
+			if kind = 's'; nerr == nil {
+				kind = 'i'
 			}
+			at = next[kind]
 		}
-		if nerr == nil && (!named || key[0] == 'i') {
-			if i >= len(numbers) {
-				return e, cli.Usage("value %.40q: i1 to i4 are given", arg)
-			}
-			*numbers[i] = events.Num(n)
-			i++
-		} else {
-			if s >= len(texts) {
-				return e, cli.Usage("value %.40q: s1 to s4 are given", arg)
-			}
-			*texts[s] = value
-			s++
+		next[kind] = at + 1
+		switch {
+		case at >= len(texts):
+			return e, cli.Usage("value %.40q: %c1 to %c4 are given", arg, kind, kind)
+		case kind == 's':
+			*texts[at] = value
+		case nerr != nil:
+			return e, cli.Usage("i%d %.40q: want a 64-bit integer", at+1, value)
+		default:
+			*numbers[at] = events.Num(n)
 		}
 	}
 	return e, nil
+}
+
+// fieldOf splits s1=TEXT and i1=NUMBER; kind is 0 for another argument.
+func fieldOf(arg string) (kind byte, at int, value string) {
+	key, value, ok := strings.Cut(arg, "=")
+	if !ok || len(key) != 2 || (key[0] != 's' && key[0] != 'i') || key[1] < '1' || key[1] > '4' {
+		return 0, 0, arg
+	}
+	return key[0], int(key[1] - '1'), value
 }
 
 // profileCommand is the original's vic-powerstatus.sh (VEC-DAS-15). It runs only when it is called.
