@@ -314,7 +314,7 @@ func (c *console) dress(r *http.Request, _ string, f *frame) {
 			there bool
 		}
 		entries := []entry{{link{Label: "Overview", Address: "/"}, "", true}, {fleetLink, "", true}, {link{Label: "Alerts", Address: "/alerts"}, "", c.Alerts != nil},
-			{link{Label: "Events", Address: "/events"}, "", c.Events != nil}, {link{Label: "Live tail", Address: "/tail"}, "", c.Events != nil},
+			{link{Label: "Explore", Address: "/events"}, "", c.Events != nil}, {link{Label: "Live tail", Address: "/tail"}, "", c.Events != nil},
 			{link{Label: "Experiments", Address: "/experiments"}, page.Updates, c.Events != nil}, {link{Label: "Releases", Address: "/releases"}, page.Updates, c.Releases != nil},
 			{link{Label: "Certificates", Address: "/certificates"}, page.Connections, c.Identities != nil}, {link{Label: "Webhooks", Address: "/webhooks"}, page.Cloud, c.Webhooks != nil},
 			{link{Label: "Operators", Address: "/operators"}, page.Cloud, c.Operators != nil}, {link{Label: "Audit", Address: "/audit"}, page.Cloud, c.AuditLog != nil}}

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"kennel/cloud/das"
 	"kennel/cloud/look"
 	"kennel/cloud/registry"
 	"kennel/infra/api/live"
@@ -194,6 +195,30 @@ func newCloud(t *testing.T) *cloud {
 	handle("GET /v1/events", func(*http.Request, string) (any, error) {
 		return []any{json.RawMessage(`{"thing":"vic:00e20100","received":"2026-05-06T12:00:00Z","seq":5,"level":"info","event":"robot.boot","s1":"b-1","i1":0,"boot_id":"b-1"}`),
 			json.RawMessage(`{"thing":"vic:00e20100","received":"2026-05-06T12:00:00Z","seq":6,"level":"info","event":"battery.on_charger_changed","i1":1,"i2":3921,"boot_id":"b-1"}`)}, nil
+	})
+	handle("GET /v1/events/counts", func(r *http.Request, _ string) (any, error) {
+		if r.URL.Query().Get("by") == "week" {
+			return nil, errs.New(errs.Invalid, "by \"week\": want one of hour, day")
+		}
+		n := &das.Numbers{Count: 3, Min: 3300, Max: 3500, Mean: 3400, P50: 3400, P90: 3480, P99: 3498}
+		return das.Counts{Since: at(1), Until: at(5), By: das.ByDay, Of: "i1", Cut: true, Total: das.Count{Events: 4, Robots: 2, Misfits: 1, Numbers: n},
+			Groups: []das.Count{{Key: "2026-05-06T00:00:00Z", Events: 4, Robots: 2, Misfits: 1, Numbers: n}}}, nil
+	})
+	mux.HandleFunc("GET /v1/events/export", func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("format") == "xml" {
+			kithttp.WriteError(w, errs.New(errs.Invalid, "format \"xml\": want one of csv, ndjson, parquet"))
+			return
+		}
+		w.Header().Set("Trailer", "Kennel-Cut")
+		_, _ = io.WriteString(w, "received,thing\n2026-05-06T12:00:00Z,vic:00e20100\n")
+		w.Header().Set("Kennel-Cut", "true")
+	})
+	handle("GET /v1/experiments", func(*http.Request, string) (any, error) {
+		return []das.Experiment{{Key: "faster", Files: []string{"2.1"}, Last: at(5), Variations: []das.Variation{{Variation: "control", Robots: 30}, {Variation: "treatment", Robots: 28}}}}, nil
+	})
+	handle("GET /v1/experiments/{key}", func(r *http.Request, _ string) (any, error) {
+		return das.Comparison{Key: r.PathValue("key"), Control: "control", Changed: 2, Arms: []das.Arm{{Variation: "control", Robots: 30, Days: 200, Events: 20, Mean: 0.1}, {Variation: "treatment", Robots: 28, Days: 190, Events: 95, Mean: 0.5}},
+			Differences: []das.Difference{{Variation: "treatment", By: 0.4, Low: 0.25, High: 0.55, Clear: true}}}, nil
 	})
 	mux.HandleFunc("GET /v1/events/tail", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -119,7 +120,7 @@ func get[T any](ctx context.Context, a *app, path string) (r reply[T], err error
 }
 
 func showCounts(t *cli.Table, c client.DasCounts) {
-	head := []any{c.By, "EVENTS", "ROBOTS", "MISFITS"}
+	head := []any{strings.ToUpper(c.By), "EVENTS", "ROBOTS", "MISFITS"}
 	if c.Of != "" {
 		head = append(head, "MIN", "P50", "MEAN", "P90", "P99", "MAX")
 	}

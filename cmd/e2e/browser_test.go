@@ -445,7 +445,7 @@ func (s *site) otherPages(p *browser.Page, look func(string), thing string) {
 	p.SeeRole("link", "lab")
 	look("cohorts")
 	for _, x := range []struct{ menu, link, path, name string }{
-		{"", "Alerts", "^/alerts", "alerts"}, {"", "Live tail", "^/tail", "tail"}, {"", "Health", "^/health", "health"}, {"Connections", "Certificates", "^/certificates", "certificates"},
+		{"", "Alerts", "^/alerts", "alerts"}, {"", "Live tail", "^/tail", "tail"}, {"", "Health", "^/health", "health"}, {"", "Explore", "^/events", "explore"}, {"Updates", "Experiments", "^/experiments", "experiments"}, {"Connections", "Certificates", "^/certificates", "certificates"},
 		{"Updates", "Releases", "^/releases", "releases"}, {"Cloud", "Operators", "^/operators", "operators"}, {"Cloud", "Audit", "^/audit", "audit"},
 		{"Connections", "Strangers", "^/strangers", "strangers"}, {"Cloud", "Storage", "^/storage", "storage"}, {"", "keys and filters", "^/help", "help"},
 	} {
