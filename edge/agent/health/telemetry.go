@@ -61,7 +61,8 @@ func (h *host) say(e events.Event) {
 
 func (h *host) report(now time.Time) {
 	s := h.source.Read()
-	h.say(events.Event{Name: "robot.memory_info", I1: events.Num(s.MemTotalKiB), I2: events.Num(s.MemAvailableKiB), I3: events.Num(s.SelfKiB)})
+	h.say(events.Event{Name: "robot.memory_info", I1: events.Num(s.MemTotalKiB), I2: events.Num(s.MemAvailableKiB), I3: events.Num(s.SelfKiB),
+		I4: events.Num(s.UptimeMS)})
 	h.reportCPU(s)
 	h.say(events.Event{Name: "robot.disk_info", S1: h.emr, I1: events.Num(s.DiskTotalMiB), I2: events.Num(s.DiskFreeMiB), I3: events.Num(s.FlashMiB),
 		I4: events.Flag(h.emr == "")})

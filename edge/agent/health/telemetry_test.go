@@ -103,6 +103,15 @@ func TestStorage(t *testing.T) {
 	c.want(c.report("robot.disk_info"), "robot.disk_info problem emr: no such file, disk 0 MiB, free 0 MiB, flash 3728 MiB, medical record valid no")
 }
 
+// TestMemory: memory and the time since the system's start.
+func TestMemory(t *testing.T) {
+	c := newComputer(t)
+	c.set("proc/meminfo", "MemTotal: 500000 kB\nMemAvailable: 123456 kB")
+	c.set("proc/self/statm", "1 0")
+	c.set("proc/uptime", "512.25 100.00")
+	c.want(c.report("robot.memory_info"), "robot.memory_info memory 500000 KiB, available 123456 KiB, agent 0 KiB, uptime 512250 ms")
+}
+
 // TestServices: processor time and memory of each service (VEC-DAS-14).
 func TestServices(t *testing.T) {
 	c := newComputer(t)

@@ -83,7 +83,7 @@ var (
 var layouts = map[string]layout{
 	"robot.boot_info":             {fields{"release", "system", "boot"}, fields{"recovery/" + yesNo}},
 	"robot.init.time_spent_ms":    {fields{"step", "program", "problem"}, fields{"took/ms", "began after/ms"}},
-	"robot.memory_info":           {i: fields{"memory/KiB", "available/KiB", "agent/KiB"}},
+	"robot.memory_info":           {i: fields{"memory/KiB", "available/KiB", "agent/KiB", "uptime/ms"}},
 	"robot.cpu_info":              {fields{"governor", "set speed", "throttled"}, fields{"load/thousandths", "clock/kHz", "limit/kHz", "temperature/m°C"}}, // VEC-DAS-14
 	"robot.disk_info":             {fields{"problem"}, fields{"disk/MiB", "free/MiB", "flash/MiB", "medical record valid/" + yesNo}},
 	"robot.service_info":          {fields{"service"}, fields{"processor/thousandths", "memory/KiB", "threads"}},

@@ -162,7 +162,11 @@ type profile struct {
 func (p profile) rows(t *cli.Table) {
 	t.Row(p.At.Format(time.TimeOnly), "processor", fmt.Sprintf("%d kHz", p.CPU.KHz), fmt.Sprintf("%.1f °C", float64(p.CPU.MilliC)/1000))
 	for _, l := range p.Loads {
-		t.Row(p.At.Format(time.TimeOnly), l.Name, fmt.Sprintf("%.1f %%", float64(l.Permille)/10), fmt.Sprintf("%d KiB", l.KiB))
+		share := "new"
+		if l.Permille >= 0 {
+			share = fmt.Sprintf("%.1f %%", float64(l.Permille)/10)
+		}
+		t.Row(p.At.Format(time.TimeOnly), l.Name, share, fmt.Sprintf("%d KiB", l.KiB))
 	}
 }
 
