@@ -50,10 +50,12 @@ const (
 	CodeSpeech  = "speech_missing"
 	CodePath    = "path_unknown"
 	CodeUpdate  = "update_missing" // it asked for an archive of its software
+
+	CodeUnproved = "unproved" // it sent a file or events from an address where it has not proved lately who it is (package intake)
 )
 
 // Codes are all of them, for meters.
-var Codes = []string{CodeRoot, CodeName, CodeNoName, CodeTLS, CodeService, CodeSpeech, CodePath, CodeUpdate}
+var Codes = []string{CodeRoot, CodeName, CodeNoName, CodeTLS, CodeService, CodeSpeech, CodePath, CodeUpdate, CodeUnproved}
 
 // Refusal is a call that was refused, or a connection that broke off.
 type Refusal struct {

@@ -10,6 +10,7 @@ import (
 	"kennel/certs"
 	"kennel/certs/limit"
 	"kennel/cloud/das"
+	"kennel/cloud/door"
 	"kennel/cloud/registry"
 	"kennel/cloud/sts"
 	"kennel/infra/blob/sigv4"
@@ -95,7 +96,7 @@ type Door struct {
 const Step = "files and events"
 
 // CodeUnproved says that a robot is not believed.
-const CodeUnproved = "unproved"
+const CodeUnproved = door.CodeUnproved
 
 // Pace implements Caller.
 func (d *Door) Pace(r *http.Request) error {

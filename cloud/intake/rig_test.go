@@ -56,7 +56,7 @@ type rig struct {
 	doubted []string // what the doctor was told
 	fleet   fleet
 	denied,
-	s3Away atomic.Bool
+	s3Away, torn atomic.Bool
 }
 
 // fleet knows rex: an original robot that called a while ago from this machine.
@@ -106,11 +106,32 @@ func (a away) PutOnce(ctx context.Context, key string, body io.Reader, size int6
 	return a.Store.PutOnce(ctx, key, body, size, o, d)
 }
 
+// Put is PutOnce for crashes.
+func (a away) Put(ctx context.Context, key string, body io.Reader, size int64, o blob.PutOptions) error {
+	if a.away.Load() {
+		return errs.RetryLater(2*time.Second, "the object store is not available", errors.New("connection refused"))
+	}
+	return a.Store.Put(ctx, key, body, size, o)
+}
+
+// torn is a list of logs whose rows cannot be written now.
+type torn struct {
+	*uploadspg.Store
+	torn *atomic.Bool
+}
+
+func (t torn) Put(ctx context.Context, l uploads.Log) error {
+	if t.torn.Load() {
+		return errors.New("no space left on device")
+	}
+	return t.Store.Put(ctx, l)
+}
+
 func newRig(t testing.TB, change ...func(*intake.Config)) *rig {
 	t.Helper()
 	r := &rig{pool: pgtest.New(t), blobs: blobtest.New(t)}
 	var err error
-	r.logs, err = uploads.New(uploads.Config{Store: uploadspg.New(r.pool), Objects: away{r.blobs, &r.s3Away}, Prefixes: []string{sts.DefaultPrefix},
+	r.logs, err = uploads.New(uploads.Config{Store: torn{uploadspg.New(r.pool), &r.torn}, Objects: away{r.blobs, &r.s3Away}, Prefixes: []string{sts.DefaultPrefix},
 		OS: func(context.Context, thing.ID) string { return "1.8.1.6051" }})
 	if err != nil {
 		t.Fatal(err)
@@ -120,7 +141,7 @@ func newRig(t testing.TB, change ...func(*intake.Config)) *rig {
 	if r.grants, err = sts.New(sts.Config{Seal: seal.New(), Standing: standing{}}); err != nil {
 		t.Fatal(err)
 	}
-	if r.crashes, err = crash.New(crash.Config{Store: crashpg.New(r.pool), Objects: r.blobs, Log: log}); err != nil {
+	if r.crashes, err = crash.New(crash.Config{Store: crashpg.New(r.pool), Objects: away{r.blobs, &r.s3Away}, Log: log}); err != nil {
 		t.Fatal(err)
 	}
 	r.store = daspg.Open(r.pool)

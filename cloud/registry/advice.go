@@ -94,6 +94,7 @@ var advice = map[string]string{
 	"speech_missing":  "Nothing is wrong with the robot: this cloud does not understand speech yet",
 	"update_missing":  "The robot shows error 203 and keeps its software; nothing is wrong with it. Upload an archive and offer it (kennelctl releases upload, kennelctl channels set), or ignore the error",
 	"path_unknown":    "See which address the robot's server file has for that service: here it is not served",
+	"unproved":        "Files and events are believed from the address where the robot proved who it is: see whether it calls here, and from the same network",
 	// Status.
 	"malformed": "Agent and cloud do not speak the same version: update the older one",
 	// Our own kinds of errors, without a code of their own.

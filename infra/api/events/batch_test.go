@@ -97,6 +97,8 @@ func TestDecodeBatchRefuses(t *testing.T) {
 		{"other boot", frame(t, head, line(1), line(2), line(3, func(e *Event) { e.BootID = "b2" })), "events", []uint64{3}, `boot_id "b2"`},
 		{"repeated seq", frame(t, head, line(1), line(1), line(3)), "events", []uint64{1}, "out of order"},
 		{"beyond last", frame(t, head, line(1), line(2), line(4)), "events", []uint64{4}, "out of order"},
+		{"deep", frame(t, head, line(1), `{"seq":2,"x":`+strings.Repeat("[", 9000)+strings.Repeat("]", 9000)+"}", line(3)), "events", []uint64{2}, "line 2"},
+		{"deeper than is read", frame(t, head, line(1), strings.Repeat("[", 50_000), line(3)), "events", nil, "line 2: not an event"},
 		{"no event", frame(t, head, line(1), "{}", line(3)), "events", nil, "line 2: not an event"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
