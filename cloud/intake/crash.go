@@ -123,9 +123,11 @@ func (s *Service) crash(w http.ResponseWriter, r *http.Request, who Caller) (id 
 	if err != nil || kind != "multipart/form-data" || params["boundary"] == "" {
 		return "", "", errs.Coded(errs.Invalid, CodeForm, "content type %.80q: want multipart/form-data with a boundary", r.Header.Get("Content-Type"))
 	}
-	if err := who.Pace(r); err != nil {
+	leave, err := who.Enter(r)
+	if err != nil {
 		return "", "", err
 	}
+	defer leave()
 	if id, err = who.Thing(ctx, r, ""); err != nil { // a robot with a certificate is told before it sends the dump
 		return id, "", err
 	}

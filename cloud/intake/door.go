@@ -5,6 +5,7 @@ import (
 	"context"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"kennel/certs"
@@ -22,8 +23,8 @@ import (
 // Certificate is the Caller of the things' listener.
 type Certificate func(*http.Request) (thing.ID, error)
 
-// Pace implements Caller: who has a certificate is paced by thing.
-func (c Certificate) Pace(*http.Request) error { return nil }
+// Enter implements Caller: who has a certificate is paced by thing.
+func (c Certificate) Enter(*http.Request) (func(), error) { return func() {}, nil }
 
 // Thing implements Caller.
 func (c Certificate) Thing(_ context.Context, r *http.Request, _ string) (thing.ID, error) {
@@ -87,9 +88,13 @@ type Door struct {
 	Robots Robots
 	Grants Grants
 	ByAddr certs.Limiter
+	AtOnce int // bodies of one address, 0: 4; whoever sends them may be nobody's robot
 	Paths  Paths
 	// Refused hears of robots that were not believed.
 	Refused func(ctx context.Context, addr string, claim thing.ID, code, detail string)
+
+	mu    sync.Mutex
+	under map[string]int // bodies under way, by address
 }
 
 // Step is the doctor's name for what is sent here.
@@ -98,12 +103,28 @@ const Step = "files and events"
 // CodeUnproved says that a robot is not believed.
 const CodeUnproved = door.CodeUnproved
 
-// Pace implements Caller.
-func (d *Door) Pace(r *http.Request) error {
+// Enter implements Caller.
+func (d *Door) Enter(r *http.Request) (leave func(), err error) {
 	if wait := d.ByAddr.Allow(r.RemoteAddr); wait > 0 {
-		return &errs.Error{Kind: errs.Exhausted, Code: "slow_down", Msg: "too many requests from this address", Retry: wait}
+		return nil, &errs.Error{Kind: errs.Exhausted, Code: "slow_down", Msg: "too many requests from this address", Retry: wait}
 	}
-	return nil
+	addr := limit.Network(r.RemoteAddr)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.under == nil {
+		d.under = map[string]int{}
+	}
+	if d.under[addr] >= cmp.Or(d.AtOnce, 4) {
+		return nil, &errs.Error{Kind: errs.Exhausted, Code: "slow_down", Msg: "too many requests from this address at once", Retry: 2 * time.Second}
+	}
+	d.under[addr]++
+	return func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if d.under[addr]--; d.under[addr] == 0 {
+			delete(d.under, addr)
+		}
+	}, nil
 }
 
 // Thing implements Caller.

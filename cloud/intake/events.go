@@ -264,9 +264,11 @@ func (s *Service) SendMessage(who Caller) http.Handler {
 
 func (s *Service) send(w http.ResponseWriter, r *http.Request, who Caller) (id thing.ID, m message, err error) {
 	ctx := r.Context()
-	if err = who.Pace(r); err != nil {
+	leave, err := who.Enter(r)
+	if err != nil {
 		return "", m, err
 	}
+	defer leave()
 	err = s.slot(func() error {
 		form, err := s.read(w, r, maxForm)
 		if err != nil {

@@ -1,12 +1,16 @@
 package intake_test
 
 import (
+	"bufio"
 	"bytes"
 	"compress/gzip"
 	"crypto/md5"
+	"crypto/tls"
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
+	"io"
+	"net/http"
 	"net/url"
 	"runtime"
 	"slices"
@@ -23,6 +27,7 @@ import (
 	"kennel/cloud/das"
 	"kennel/cloud/intake"
 	"kennel/cloud/registry"
+	"kennel/infra/api/files"
 	"kennel/infra/thing"
 )
 
@@ -300,4 +305,27 @@ func TestEventQuota(t *testing.T) {
 	want(t, "the first", resp, body, 200, "MessageId")
 	resp, body = r.raw(t, post(sendForm(zipped(array(event(2, "robot.boot", ""))))))
 	want(t, "beyond the day", resp, body, 429, "<Code>RequestThrottled</Code>")
+}
+
+// TestAtOnce: one address has a few bodies under way, and no more; robots with a certificate do not wait for it.
+func TestAtOnce(t *testing.T) {
+	r := newRig(t, func(c *intake.Config) { c.Idle = time.Minute })
+	good := post(sendForm(zipped(array(event(1, "robot.boot", "")))))
+	for range 2 {
+		conn, err := tls.Dial("tcp", r.srv.Listener.Addr().String(), r.srv.Client().Transport.(*http.Transport).TLSClientConfig)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if _, err := io.WriteString(conn, strings.Replace(good[:strings.Index(good, "Action")], "Accept: */*", "Expect: 100-continue", 1)); err != nil {
+			t.Fatal(err)
+		}
+		if line, err := bufio.NewReader(conn).ReadString('\n'); err != nil || !strings.Contains(line, "100") { // it waits for the body
+			t.Fatalf("%q, %v", line, err)
+		}
+	}
+	resp, body := r.raw(t, good)
+	want(t, "a third body", resp, body, 429, "at once")
+	resp, body = r.raw(t, putLog(files.Log(logName), "x"))
+	want(t, "a robot with a certificate", resp, body, 200, "")
 }

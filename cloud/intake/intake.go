@@ -87,8 +87,8 @@ const (
 
 // Caller says which robot a request is of.
 type Caller interface {
-	// Pace bounds requests of an address before they are read.
-	Pace(r *http.Request) error
+	// Enter bounds requests of an address, and those that it has under way, before they are read. leave is called at their end.
+	Enter(r *http.Request) (leave func(), err error)
 	// Thing returns the robot that claims to have a serial; "": it claims none. It returns "" if the claim is needed to say.
 	Thing(ctx context.Context, r *http.Request, claim string) (thing.ID, error)
 	// Signed is Thing for a request with this body, which may be signed. origin says by what the robot is believed (package das).
@@ -110,9 +110,11 @@ func (s *Service) Log(who Caller) http.Handler {
 // log asks who it is, how often it comes and what its owner allows before it reads the body.
 func (s *Service) log(w http.ResponseWriter, r *http.Request, who Caller) (id thing.ID, err error) {
 	ctx, name := r.Context(), r.PathValue("name")
-	if err := who.Pace(r); err != nil {
+	leave, err := who.Enter(r)
+	if err != nil {
 		return "", err
 	}
+	defer leave()
 	if id, err = who.Thing(ctx, r, r.Header.Get(files.ESN)); err != nil {
 		return id, err
 	}
@@ -202,8 +204,11 @@ func (s *Service) refuse(w http.ResponseWriter, r *http.Request, id thing.ID, er
 		err = &errs.Error{Kind: errs.KindOf(err), Code: errs.CodeOf(err), Msg: errs.Public(err), Retry: 10 * time.Second, Err: err}
 	}
 	level := slog.LevelInfo
-	if code == http.StatusServiceUnavailable {
+	switch {
+	case code == http.StatusServiceUnavailable:
 		level = slog.LevelWarn
+	case code == http.StatusTooManyRequests || errs.CodeOf(err) == CodeUnproved: // of strangers there may be many, and the door tells of them
+		level = slog.LevelDebug
 	}
 	s.Config.Log.Log(r.Context(), level, "file of a robot refused", logging.Thing, id, logging.Addr, r.RemoteAddr, "path", clip(r.URL.Path), "status", code, logging.Err, err)
 	if r.ContentLength != 0 {

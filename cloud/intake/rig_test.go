@@ -164,7 +164,7 @@ func newRig(t testing.TB, change ...func(*intake.Config)) *rig {
 	certified := intake.Certificate(func(*http.Request) (thing.ID, error) { return rex, nil })
 	mux.Handle("PUT "+files.Logs+"{name}", svc.Log(certified))
 	mux.Handle("POST "+files.Crash, svc.Crash(certified))
-	d := &intake.Door{Robots: &r.fleet, Grants: r.grants, ByAddr: limit.NewByAddr(time.Millisecond, 1000), Paths: intake.DefaultPaths,
+	d := &intake.Door{Robots: &r.fleet, Grants: r.grants, ByAddr: limit.NewByAddr(time.Millisecond, 1000), AtOnce: 2, Paths: intake.DefaultPaths,
 		Refused: func(_ context.Context, _ string, claim thing.ID, code, detail string) {
 			r.doubted = append(r.doubted, string(claim)+" "+code+" "+detail)
 		}}

@@ -40,7 +40,7 @@ type Needs struct {
 	Paths   intake.Paths
 }
 
-// Intake serves the listener of original robots.
+// Intake serves the listener of original robots. It has places of its own: who is a stranger there holds up no robot with a certificate.
 type Intake struct {
 	svc  *intake.Service
 	door *intake.Door
@@ -51,13 +51,14 @@ func (i *Intake) Handler(next http.Handler) http.Handler { return i.door.Handler
 
 // Wire wires both listeners.
 func Wire(b wire.Base, n Needs) (*Intake, wire.Slice) {
-	svc := intake.New(intake.Config{Logs: n.Logs, Events: n.Events, Crashes: n.Crashes, Usage: stspg.New(b.Pool), EventUsage: stspg.NewOf(b.Pool, "intake_usage"),
-		Consent: n.Consent, Owner: n.Owner, Limiter: limit.New(byThingEvery, byThingBurst), Log: b.Log})
+	cfg := intake.Config{Logs: n.Logs, Events: n.Events, Crashes: n.Crashes, Usage: stspg.New(b.Pool), EventUsage: stspg.NewOf(b.Pool, "intake_usage"),
+		Consent: n.Consent, Owner: n.Owner, Limiter: limit.New(byThingEvery, byThingBurst), Log: b.Log}
+	svc := intake.New(cfg)
 	originals := &intake.Door{Robots: n.Robots, Grants: n.Grants, ByAddr: limit.NewByAddr(byAddrEvery, byAddrBurst), Paths: n.Paths.Or(intake.DefaultPaths),
 		Refused: func(ctx context.Context, addr string, claim thing.ID, code, detail string) {
 			n.Door.Refused(ctx, door.Refusal{Addr: addr, Claim: claim, Step: intake.Step, Code: code, Detail: detail})
 		}}
-	return &Intake{svc, originals}, wire.Slice{Routes: wire.Routes(func(mux *http.ServeMux, _ wire.Doors) {
+	return &Intake{intake.New(cfg), originals}, wire.Slice{Routes: wire.Routes(func(mux *http.ServeMux, _ wire.Doors) {
 		mux.Handle("PUT "+files.Logs+"{name}", svc.Log(n.Thing))
 		mux.Handle("POST "+files.Crash, svc.Crash(n.Thing))
 	})}
