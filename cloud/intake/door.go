@@ -88,7 +88,7 @@ type Door struct {
 	Robots Robots
 	Grants Grants
 	ByAddr certs.Limiter
-	AtOnce int // bodies of one address, 0: 4; whoever sends them may be nobody's robot
+	AtOnce int // bodies of one address; 0: 4
 	Paths  Paths
 	// Refused hears of robots that were not believed.
 	Refused func(ctx context.Context, addr string, claim thing.ID, code, detail string)

@@ -307,7 +307,7 @@ func TestEventQuota(t *testing.T) {
 	want(t, "beyond the day", resp, body, 429, "<Code>RequestThrottled</Code>")
 }
 
-// TestAtOnce: one address has a few bodies under way, and no more; robots with a certificate do not wait for it.
+// TestAtOnce: one address has at most a few bodies under way; robots with a certificate do not wait for it.
 func TestAtOnce(t *testing.T) {
 	r := newRig(t, func(c *intake.Config) { c.Idle = time.Minute })
 	good := post(sendForm(zipped(array(event(1, "robot.boot", "")))))
