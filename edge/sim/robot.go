@@ -24,6 +24,7 @@ import (
 	"kennel/edge/agent/people/wipe"
 	"kennel/edge/body/vector/vectorsim"
 	"kennel/edge/bootparam"
+	"kennel/edge/faultcode"
 	plane "kennel/edge/sim/world"
 	"kennel/infra/logging"
 	"kennel/infra/proc"
@@ -287,6 +288,9 @@ func (r *robot) spec(name, logs string, restart proc.Restart, args ...string) pr
 		},
 		OnExit: func(e proc.Exit) {
 			r.note(name, 0)
+			if e.Code != 0 && !e.Asked {
+				r.post(name)
+			}
 			if name == "robotd" && e.Code != 0 {
 				r.halt(args)
 			}
@@ -311,6 +315,17 @@ func (r *robot) spec(name, logs string, restart proc.Restart, args ...string) pr
 		OnGiveUp: func(n int) {
 			r.cfg.Log.Warn("process keeps exiting; restarts paced (VEC-FLT-07)", "process", name, "restarts", n)
 		},
+	}
+}
+
+// post posts the fault of a process that ended by itself and not well, as its unit on a robot does (VEC-WDOG-04).
+func (r *robot) post(name string) {
+	code := map[string]faultcode.Code{"robotd": faultcode.RobotFailed, "agentd": faultcode.CloudFailed}[name]
+	if faults.Pending(r.root) {
+		return
+	}
+	if err := faults.Post(r.root, code); err != nil {
+		r.cfg.Log.Warn("fault not posted", "process", name, "fault", int(code), logging.Err, err)
 	}
 }
 

@@ -3,6 +3,7 @@ package faults
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -21,6 +22,7 @@ import (
 	"kennel/edge/agent/info/robotfs"
 	"kennel/edge/faultcode"
 	"kennel/infra/api/events"
+	"kennel/infra/api/status"
 )
 
 func TestParse(t *testing.T) {
@@ -380,5 +382,32 @@ func TestPostWithoutReader(t *testing.T) {
 	}
 	if err := Post(p.root, 921); !errors.Is(err, os.ErrDeadlineExceeded) || !strings.Contains(fmt.Sprint(err), "post fault 921") {
 		t.Errorf("a full FIFO: %v", err)
+	}
+}
+
+// TestEveryCode: every code of annex F that a program posts comes to the robot's status in words, and to its events (issue 18: what must hold 6).
+func TestEveryCode(t *testing.T) {
+	t.Parallel()
+	p := newPipe(t)
+	p.listen()
+	p.until("FIFO", p.fifo)
+	for _, code := range faultcode.System.Codes() {
+		if err := Post(p.root, code); err != nil {
+			t.Fatal(err)
+		}
+		p.heard(int64(code))
+		var m, got status.Message
+		m.Tell(p.h.Problems(nil)...)
+		b, err := json.Marshal(m)
+		if err == nil {
+			err = json.Unmarshal(b, &got) // by which the cloud has it
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(got.Problems) != 1 || !strings.HasPrefix(got.Problems[0], "fault "+code.String()+": ") || !strings.Contains(got.Problems[0], code.Text()) {
+			t.Errorf("%v: the status says %q, want %q", code, got.Problems, code.Text())
+		}
+		p.h.Over(code)
 	}
 }
