@@ -131,13 +131,11 @@ func (h *Health) Handle(m corelink.Message) {
 // Fill adds the health to a status.
 func (h *Health) Fill(m *status.Message) {
 	h.vitals.Fill(m)
-	m.Tell(h.faults.Problems(func(f faults.Fault) bool {
-		return f.Service == robotd && m.Body != nil && m.Body.Fault == int(f.Code) // it is reported already
-	})...)
+	m.Tell(h.faults.Problems()...) // the cloud tells them by their codes from the fault of the body
 }
 
 // Problems returns the faults that are open.
-func (h *Health) Problems() []status.Problem { return h.faults.Problems(nil) }
+func (h *Health) Problems() []status.Problem { return h.faults.Problems() }
 
 // Needs says which of battery and charger keeps the robot from an update (VEC-OTA-20); nil if none of those asked for does.
 func (h *Health) Needs(battery, charger bool) error { return h.vitals.Needs(battery, charger) }

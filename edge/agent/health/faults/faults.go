@@ -300,28 +300,25 @@ func (h *Handler) Shown() faultcode.Code {
 	return h.shown
 }
 
-// Problems returns the open faults, oldest first, leaving out those that without reports true for; past a
-// bound it says only how many more there are.
-func (h *Handler) Problems(without func(Fault) bool) []status.Problem {
+// Problems returns the open faults, oldest first; past a bound it says only how many more there are.
+func (h *Handler) Problems() []status.Problem {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var out []status.Problem
 	more := 0
 	for _, s := range h.open {
-		switch {
-		case without != nil && without(s.Fault):
-		case len(out) == mostTold:
+		if len(out) == mostTold {
 			more++
-		default:
-			words := s.String()
-			if s.note != "" {
-				words += "; " + s.note
-			}
-			if s.Code == h.shown {
-				words += "; the robot shows it"
-			}
-			out = append(out, status.Problem{Kind: status.KindFault, Code: strconv.Itoa(int(s.Code)), Text: words})
+			continue
 		}
+		words := s.String()
+		if s.note != "" {
+			words += "; " + s.note
+		}
+		if s.Code == h.shown {
+			words += "; the robot shows it"
+		}
+		out = append(out, status.Problem{Kind: status.KindFault, Code: strconv.Itoa(int(s.Code)), Text: words})
 	}
 	if more > 0 {
 		out = append(out, status.Problem{Kind: status.KindFault, Text: fmt.Sprintf("faults: %d more stand", more)})

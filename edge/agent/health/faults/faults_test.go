@@ -487,7 +487,7 @@ func TestManyFaults(t *testing.T) {
 		t.Errorf("%d events, want %d", got, mostPosted+1)
 	}
 	m := status.Message{State: status.Online, BootID: "b"}
-	m.Tell(r.h.Problems(nil)...)
+	m.Tell(r.h.Problems()...)
 	b, err := m.Encode()
 	if err == nil {
 		_, err = status.Parse(b)

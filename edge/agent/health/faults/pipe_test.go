@@ -397,7 +397,7 @@ func TestEveryCode(t *testing.T) {
 		}
 		p.heard(int64(code))
 		var m, got status.Message
-		m.Tell(p.h.Problems(nil)...)
+		m.Tell(p.h.Problems()...)
 		b, err := json.Marshal(m)
 		if err == nil {
 			err = json.Unmarshal(b, &got) // by which the cloud has it
