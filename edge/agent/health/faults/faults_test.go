@@ -135,9 +135,10 @@ func TestOnceUntilCleared(t *testing.T) {
 		if Pending(r.root) {
 			t.Error("pending when all is handled")
 		}
-		same(t, "words", r.h.Words(func(f Fault) bool { return f.Code == 890 }), []string{
+		same(t, "words", r.h.Words(), []string{
 			"fault 850: it is cut (There is a problem with the cloud certificate.); the robot shows it",
 			"fault 921: no details (Vic-gateway was unable to start or crashed.)",
+			"fault 890: robotd says so (The front right cliff sensor failed during power-on self test.)",
 		})
 		r.h.Over(850)
 		synctest.Wait()
@@ -152,8 +153,8 @@ func TestOnceUntilCleared(t *testing.T) {
 		}
 		r.h.Report("robotd", 0)
 		synctest.Wait()
-		if got := r.file(ShowingFile); got != "-" || r.h.Shown() != 0 || len(r.h.Words(nil)) != 0 {
-			t.Errorf("shown %q, %v, %q; want nothing", got, r.h.Shown(), r.h.Words(nil))
+		if got := r.file(ShowingFile); got != "-" || r.h.Shown() != 0 || len(r.h.Words()) != 0 {
+			t.Errorf("shown %q, %v, %q; want nothing", got, r.h.Shown(), r.h.Words())
 		}
 		r.h.Raise(Fault{Code: 921}) // is another one now
 		synctest.Wait()
@@ -162,8 +163,8 @@ func TestOnceUntilCleared(t *testing.T) {
 		}
 		time.Sleep(2 * Heartbeat)
 		synctest.Wait()
-		if r.h.Shown() != 0 || len(r.h.Words(nil)) != 0 {
-			t.Errorf("%v, %q stand after they were cleared", r.h.Shown(), r.h.Words(nil))
+		if r.h.Shown() != 0 || len(r.h.Words()) != 0 {
+			t.Errorf("%v, %q stand after they were cleared", r.h.Shown(), r.h.Words())
 		}
 		r.h.Raise(Fault{Code: 921})
 		synctest.Wait()
@@ -171,7 +172,7 @@ func TestOnceUntilCleared(t *testing.T) {
 		for _, code := range []faultcode.Code{0, 1000, 65535} {
 			r.h.Raise(Fault{Code: code})
 		}
-		if n := len(r.h.Words(nil)); n != 1 {
+		if n := len(r.h.Words()); n != 1 {
 			t.Errorf("%d faults stand: what has no three digits is none", n)
 		}
 	})
@@ -190,7 +191,7 @@ func TestSilence(t *testing.T) {
 		}
 		r.live(18 * time.Second) // robotd has had 30 s and more then, and the engine spoke
 		same(t, "events", r.events, []string{"robot.fault_code 915", "robot.fault_code 916"})
-		same(t, "words", r.h.Words(nil), []string{
+		same(t, "words", r.h.Words(), []string{
 			"fault 915: engine has said nothing for 10s (Vic-engine stopped responding.); the robot shows it",
 			"fault 916: robotd did not start: it has said nothing for 30s (Vic-robot was unable to start or crashed.)",
 		})
@@ -250,7 +251,7 @@ func TestRestart(t *testing.T) {
 		if got := r.file(countFile); got != "2" {
 			t.Errorf("count %q, want 2", got)
 		}
-		if words := strings.Join(r.h.Words(nil), "; "); !strings.Contains(words, "not started again: 2 restarts, at most 2 in 1m0s") {
+		if words := strings.Join(r.h.Words(), "; "); !strings.Contains(words, "not started again: 2 restarts, at most 2 in 1m0s") {
 			t.Errorf("words %q", words)
 		}
 		if Pending(r.root) {
@@ -285,7 +286,7 @@ func TestRestartOnlyOfWhatEnded(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		same(t, "restarts", r.did, []string{`500ms stop vic-gateway within 3s, showing "850", pending true`, `5.5s start vic-gateway, showing "850"`})
-		if words := strings.Join(r.h.Words(nil), "\n"); !strings.Contains(words, "not started again: no such service") {
+		if words := strings.Join(r.h.Words(), "\n"); !strings.Contains(words, "not started again: no such service") {
 			t.Errorf("words %q", words)
 		}
 		// A restart that cannot be counted is not made.
@@ -529,8 +530,8 @@ func TestShown(t *testing.T) {
 }
 
 // Words are the texts of Problems.
-func (h *Handler) Words(without func(Fault) bool) (out []string) {
-	for _, p := range h.Problems(without) {
+func (h *Handler) Words() (out []string) {
+	for _, p := range h.Problems() {
 		out = append(out, p.Text)
 	}
 	return out
