@@ -385,7 +385,7 @@ func TestPostWithoutReader(t *testing.T) {
 	}
 }
 
-// TestEveryCode: every code of annex F that a program posts comes to the robot's status in words, and to its events (issue 18: what must hold 6).
+// TestEveryCode: every code of annex F that a program posts is in the status of the robot in words, and an event (issue 18: what must hold 6).
 func TestEveryCode(t *testing.T) {
 	t.Parallel()
 	p := newPipe(t)
