@@ -38,18 +38,29 @@ func freeAddr(t testing.TB) string {
 type wire struct {
 	addr   string
 	target string
+	reach  reach
 
 	mu    sync.Mutex
 	down  bool
 	conns map[net.Conn]bool
 }
 
-func newWire(t testing.TB, target string) *wire {
+func newWire(t testing.TB, target string) *wire { return newWireBy(t, target, dial) }
+
+// reach makes both ends of what a wire carries, from the one and the address of the other.
+type reach func(near net.Conn, target string) (net.Conn, net.Conn, error)
+
+func dial(near net.Conn, target string) (net.Conn, net.Conn, error) {
+	far, err := net.Dial("tcp", target)
+	return near, far, err
+}
+
+func newWireBy(t testing.TB, target string, by reach) *wire {
 	l, err := net.Listen("tcp", freeAddr(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &wire{addr: l.Addr().String(), target: target, conns: map[net.Conn]bool{}}
+	w := &wire{addr: l.Addr().String(), target: target, reach: by, conns: map[net.Conn]bool{}}
 	t.Cleanup(func() { l.Close(); w.cut() })
 	go func() {
 		for {
@@ -69,7 +80,7 @@ func (w *wire) carry(c net.Conn) {
 		return
 	}
 	defer w.drop(c)
-	far, err := net.Dial("tcp", w.target)
+	c, far, err := w.reach(c, w.target)
 	if err != nil {
 		return
 	}

@@ -114,11 +114,17 @@ type wired struct {
 }
 
 func (h *house) wiredRobot(t *testing.T, thing string) *wired {
+	return h.wiredRobotBy(t, thing, "", func(string) reach { return dial })
+}
+
+// wiredRobotBy wires a robot with settings of its agent, and files below a root, by the wires that by returns for it.
+func (h *house) wiredRobotBy(t *testing.T, thing, env string, by func(root string) reach) *wired {
 	t.Helper()
 	r := &wired{thing: thing, root: filepath.Join(h.dir, "wired-"+strings.Replace(thing, ":", "-", 1))}
+	over := by(r.root)
 	strip := func(url string) string { _, addr, _ := strings.Cut(url, "://"); return strings.TrimRight(addr, "/") }
-	r.api = newWire(t, strip(h.ready.Endpoints["api"]))
-	r.mqtt = newWire(t, strip(h.ready.Endpoints["mqtt"]))
+	r.api = newWireBy(t, strip(h.ready.Endpoints["api"]), over)
+	r.mqtt = newWireBy(t, strip(h.ready.Endpoints["mqtt"]), over)
 	var reg struct{ Secret string }
 	if err := h.ctlJSON(&reg, "robots", "register", thing); err != nil {
 		t.Fatal(err)
@@ -131,6 +137,11 @@ func (h *house) wiredRobot(t *testing.T, thing string) *wired {
 		"-api", "https://"+r.api.addr, "-mqtt", "ssl://"+r.mqtt.addr, "-ca", h.ready.Files["root_ca"]).CombinedOutput()
 	if err != nil {
 		t.Fatalf("robotsim make: %v\n%s", err, out)
+	}
+	if env != "" {
+		if err := os.WriteFile(filepath.Join(r.root, "anki/etc/kennel-agent.env"), []byte(env), 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
 	r.run(t)
 	return r
