@@ -112,7 +112,8 @@ type chaos struct {
 		ids map[string]string // id -> thing
 	}
 	changes atomic.Int64
-	stored  tally // for the test's own goroutine
+	files   []file // for the test's own goroutine, once people are done
+	stored  tally  // for the test's own goroutine
 }
 
 // TestChaos (issue: what must hold 2): SIGKILL in seeded random order for two kenneld, robots' processes, Postgres and the broker, and
@@ -149,6 +150,7 @@ func runChaos(t *testing.T, robots, kills int, broker string) {
 	var wg sync.WaitGroup
 	wg.Go(func() { x.changeSettings(people) })
 	wg.Go(func() { x.giveCommands(people) })
+	wg.Go(func() { x.leaveFiles(people) })
 	count := map[string]int{}
 	for n := 0; n < kills; n++ {
 		victim := x.blow()
@@ -289,6 +291,9 @@ func (x *chaos) blow() string {
 	case r < 70:
 		kill(x.kids["broker"].Pid())
 		return "broker"
+	case r < 73:
+		kill(x.kids["s3"].Pid())
+		return "s3"
 	case r < 90:
 		kill(x.kids[x.agents[x.rng.IntN(len(x.agents))]].Pid())
 		return "agent"
@@ -362,6 +367,58 @@ func (x *chaos) giveCommands(ctx context.Context) {
 	}
 }
 
+// file is a log or a crash that a robot is to send.
+type file struct {
+	thing, path string
+	crash       bool
+}
+
+// leaveFiles lets robots have logs and crashes to send.
+func (x *chaos) leaveFiles(ctx context.Context) {
+	rng := rand.New(rand.NewPCG(chaosSeed, 4))
+	for n := 0; ctx.Err() == nil; n++ {
+		thing := x.things[rng.IntN(len(x.things))]
+		f := file{thing: thing, crash: n%3 == 0}
+		var err error
+		if f.path, err = leave(filepath.Join(x.dir, strings.Replace(thing, ":", "-", 1)), n, f.crash); err != nil {
+			x.t.Error(err)
+			return
+		}
+		x.files = append(x.files, f)
+		pause(ctx, time.Duration(100+rng.IntN(200))*time.Millisecond)
+	}
+}
+
+// judgeFiles: each log and each crash is in the cloud once, or still on its robot, and in the end none is there.
+func (x *chaos) judgeFiles() {
+	await(x.t, 3*time.Minute, "every log and crash sent", func() error {
+		for _, f := range x.files {
+			if _, err := os.Stat(f.path); err == nil {
+				return fmt.Errorf("%s of %s waits", filepath.Base(f.path), f.thing)
+			}
+		}
+		return nil
+	})
+	db, crashes := x.connect(), 0
+	for _, f := range x.files {
+		table := "uploads_log"
+		if f.crash {
+			table = "crash_crash"
+			crashes++
+		}
+		var n int
+		if err := db.QueryRow(x.t.Context(), `SELECT count(*) FROM `+table+` WHERE thing = $1 AND name = $2`, f.thing, filepath.Base(f.path)).Scan(&n); err != nil {
+			x.t.Fatal(err)
+		}
+		if n != 1 {
+			x.t.Errorf("%s of %s is in the cloud %d times, want once", filepath.Base(f.path), f.thing, n)
+		}
+	}
+	if x.t.Logf("%d logs and %d crashes sent", len(x.files)-crashes, crashes); crashes < 5 {
+		x.t.Error("too few: the run shows nothing")
+	}
+}
+
 func pause(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():
@@ -400,6 +457,7 @@ func (x *chaos) judgeAll(count map[string]int) {
 	}
 	historyRises(t, db)
 	x.judgeCommands()
+	x.judgeFiles()
 }
 
 // judgeCommands: every accepted command ends with exactly one result, or its expiry.
