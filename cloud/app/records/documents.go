@@ -31,7 +31,14 @@ func WireDocuments(b wire.Base, l *link.Link) (Documents, wire.Slice) {
 	store, owners := jdocspg.New(b.Pool), ownerpg.New(b.Pool)
 	whose := owner.NewWhose(owners)
 	docs := b.Meters.Documents(jdocs.Logged(jdocs.New(store), b.Log))
-	listener := &jdocspg.Listener{Pool: b.Pool, Log: b.Log, Changed: jdocsapi.NewHinter(docs, l.Hint, b.Log).DocChanged}
+	hinter := jdocsapi.NewHinter(docs, l.Hint, b.Log)
+	listener := &jdocspg.Listener{Pool: b.Pool, Log: b.Log, Changed: hinter.DocChanged}
+	// A robot that hears of its owner's settings asks who its owner is, and what they allow; the version of the settings is no business of its own.
+	owned := func(ctx context.Context) error {
+		return owners.Watch(ctx, b.Log, func(ctx context.Context, id thing.ID) {
+			hinter.DocChanged(ctx, jdocs.Key{Thing: id, Name: jdocs.AccountSettings}, 1)
+		})
+	}
 	changed := func(ctx context.Context, account string, name jdocs.Name) {
 		if name != jdocs.AccountSettings {
 			return // only the settings say what an owner allows
@@ -59,7 +66,7 @@ func WireDocuments(b wire.Base, l *link.Link) (Documents, wire.Slice) {
 		Routes: wire.Routes(func(mux *http.ServeMux, doors wire.Doors) {
 			jdocsapi.Mount(mux, &people.Documents{Docs: docs, Owns: doors.Owns, Exists: doors.Known, Changed: changed})
 		}),
-		Runs:     []wire.Run{{Name: "documents", Run: listener.Run, Role: wire.Jobs}},
+		Runs:     []wire.Run{{Name: "documents", Run: listener.Run, Role: wire.Jobs}, {Name: "owners told", Run: owned, Role: wire.Jobs}},
 		Personal: []account.Holder{{Name: "documents", Personal: d.Personal}},
 	}
 }

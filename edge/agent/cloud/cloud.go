@@ -41,6 +41,7 @@ import (
 type Config struct {
 	TracePermille int                                                                        // share of requests, of a thousand, that ask the cloud to keep their trace
 	KeepEvents    bool                                                                       // they stay on the robot (VEC-LOG-01)
+	Doubted       func()                                                                     // the cloud says that the owner allows no events: ask again
 	Consented     func()                                                                     // the cloud said whether the owner allows uploads; may be nil
 	Flush         time.Duration                                                              // how long events wait for company
 	Interval      time.Duration                                                              // of status messages; 0: presence.Interval
@@ -198,6 +199,10 @@ func (c *Cloud) takeAck(payload []byte) {
 	if err != nil {
 		c.robot.Log.Warn("acknowledgement unreadable", logging.Err, err)
 		return
+	}
+	if k.Code == das.OptedOut && !c.robot.Frugal { // the cloud knows of an owner, or of a no, before the robot does
+		c.asked.Store(false)
+		c.cfg.Doubted()
 	}
 	if !c.release.HandleAck(k) {
 		c.events.HandleAck(k)

@@ -131,6 +131,13 @@ func (p *People) Hinted(docs map[string]uint64) {
 	}
 }
 
+// Look asks the cloud again who the owner is, and what they allow.
+func (p *People) Look() {
+	if p.claim != nil {
+		p.claim.Look()
+	}
+}
+
 // makePlate makes the robot's name and certificate if they are missing. Without them the robot keeps running (fault 920).
 func (p *People) makePlate(context.Context) error {
 	g, err := gatewaycert.Open(gatewaycert.Config{Root: p.Root, Species: p.Thing.Species(), Now: p.cfg.Believed, Log: p.Log})

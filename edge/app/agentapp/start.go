@@ -96,7 +96,7 @@ func (a *Agent) openEvents(context.Context) (err error) {
 			c.Emit(e)
 		}
 	})
-	a.cloud, err = cloud.New(a.Robot, cloud.Config{TracePermille: a.cfg.TracePermille, KeepEvents: !ways.Events, Consented: func() { a.logs.Look(); a.health.Look() }, Flush: a.cfg.Flush, Interval: a.cfg.Status, Status: a.status,
+	a.cloud, err = cloud.New(a.Robot, cloud.Config{TracePermille: a.cfg.TracePermille, KeepEvents: !ways.Events, Consented: func() { a.logs.Look(); a.health.Look() }, Doubted: func() { a.people.Look() }, Flush: a.cfg.Flush, Interval: a.cfg.Status, Status: a.status,
 		Dial: a.cfg.Dial, OnUp: a.cfg.OnUp, OnDown: a.cfg.OnDown, Changed: a.report.Changed, Mirror: a.cfg.Console.Event, Slots: a.slots,
 		Needs:  func(battery, charger bool) error { return a.health.Needs(battery, charger) },
 		Local:  func() (time.Time, bool) { return a.localTime() },

@@ -24,8 +24,8 @@ const (
 	statsEvery     = 10 // batches stored, between two dasmgr.upload.stats, as in the original
 )
 
-// optedOut is the refusal's code when the cloud knows of an opt-out before the robot does.
-const optedOut = "opted_out"
+// OptedOut is the refusal's code when the cloud knows of an opt-out before the robot does.
+const OptedOut = "opted_out"
 
 // flight is a batch on its way.
 type flight struct {
@@ -269,7 +269,7 @@ func (u *uploader) acked(a ack.Ack, now time.Time) error {
 	case ack.Refused:
 		u.window = u.conf.Window
 		u.log.Warn("events refused by the cloud", "batch", a.Batch, "code", a.Code, "reason", a.Reason, "seqs", a.Bad)
-		if a.Code == optedOut {
+		if a.Code == OptedOut {
 			f.done = true // no event of an owner who said no is kept, not even in quarantine
 			break
 		}
