@@ -244,7 +244,7 @@ func TestNothingWithoutConsent(t *testing.T) {
 		}
 	}
 
-	hears("up/das") // of a robot without an owner: of nobody's life
+	hears("up/das") // of a robot without an owner
 	ann.do("POST", "/v1/my/robots/claim", map[string]string{"code": shownCode(t, r.root)}, nil)
 	knows(false)
 	gone(happens(1))
