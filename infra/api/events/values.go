@@ -116,6 +116,7 @@ var layouts = map[string]layout{
 	"wifi_conn_id.stop":           session,
 	"das.allow_upload":            {i: fields{"allowed/" + yesNo}},
 	"das.dropped":                 {fields{"reason"}, fields{"events", "since boot"}},
+	"robot.upload_dropped":        {fields{"file", "reason", "kind", "answer"}, fields{"files", "bytes", "since start"}}, // VEC-LOG-03, VEC-LOG-08
 	"dasmgr.upload.failed":        {fields{"error"}, uploads},
 	"dasmgr.upload.stats":         {i: uploads},
 	"behavior.feature.end":        {s: fields{"behaviour"}}, // VEC-DAS-11

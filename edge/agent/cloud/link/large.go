@@ -32,7 +32,8 @@ func newBySize(base string, creds func() (*tls.Config, error), dial func(ctx con
 	return &bySize{base: base, http: &http.Client{
 		Timeout: 2 * time.Minute,
 		Transport: &http.Transport{
-			DisableKeepAlives: true, // rare, and the certificate may renew in between
+			ExpectContinueTimeout: 10 * time.Second,
+			DisableKeepAlives:     true, // rare, and the certificate may renew in between
 			DialTLSContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 				cfg, err := creds()
 				if err != nil {
@@ -75,6 +76,7 @@ func (b *bySize) upload(ctx context.Context, req *http.Request) (*http.Response,
 	}
 	req = req.Clone(ctx)
 	req.URL.Scheme, req.URL.Host = to.Scheme, to.Host
+	req.Header.Set("Expect", "100-continue") // a refused file is not sent
 	client := *b.http
 	client.Timeout = uploadTime
 	resp, err := client.Do(req)

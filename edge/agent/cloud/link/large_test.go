@@ -28,7 +28,7 @@ func TestUpload(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-		got = r.Method + " " + r.URL.Path + " " + r.Header.Get("Usr-RobotESN") + " " + string(b)
+		got = r.Header.Get("Expect") + " " + r.Method + " " + r.URL.Path + " " + r.Header.Get("Usr-RobotESN") + " " + string(b)
 		w.Header().Set("Retry-After", next.retry)
 		w.WriteHeader(next.status)
 		_, _ = io.WriteString(w, next.body) // the test reads it
@@ -66,7 +66,7 @@ func TestUpload(t *testing.T) {
 		if (err == nil) != tc.ok || err != nil && (errs.KindOf(err) != tc.kind || errs.RetryOf(err) != tc.retry) {
 			t.Errorf("%+v: got %v, kind %v, retry %v", tc.answer, err, errs.KindOf(err), errs.RetryOf(err))
 		}
-		if got != "PUT /v1/files/logs/a.gz 00e20100 abc" {
+		if got != "100-continue PUT /v1/files/logs/a.gz 00e20100 abc" {
 			t.Errorf("sent %q", got)
 		}
 	}

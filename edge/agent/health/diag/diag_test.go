@@ -9,19 +9,28 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"log/slog"
 	"net/http"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"kennel/edge/agent/info"
 	"kennel/edge/agent/info/platform"
+	"kennel/infra/api/events"
 	"kennel/infra/api/files"
 	"kennel/infra/errs"
+	"kennel/infra/runner"
 	"kennel/infra/thing"
 )
 
@@ -230,6 +239,69 @@ func TestSend(t *testing.T) {
 	}
 	if fmt.Sprint(got.Header) != fmt.Sprint(want) || got.Method != "PUT" || got.URL.Path != "/v1/files/logs/a.log.gz" || body != "12345" || got.ContentLength != 5 {
 		t.Errorf("%s %s %v %q; want %v", got.Method, got.URL, got.Header, body, want)
+	}
+}
+
+// TestWays: logs and snapshots are switched off one by one (VEC-LOG-01), and a no of the owner removes what waits on both ways (VEC-LOG-08).
+func TestWays(t *testing.T) {
+	for _, tc := range []struct {
+		ways platform.Uploads
+		sent string
+		left int
+	}{
+		{platform.Uploads{Logs: true, Snapshots: true}, "fault-914.log snapshot", 0}, {platform.Uploads{Logs: true}, "fault-914.log", 1},
+		{platform.Uploads{Snapshots: true}, "snapshot", 1}, {platform.Uploads{Crashes: true, Events: true}, "", 2},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			root, dir := robot(t, map[string]string{cache + "outgoing/fault-914.log": "x", currentLog: "one\n", cache + "vic-logmgr/agentd.log": "no snapshot"})
+			var mu sync.Mutex
+			var sent []string
+			allowed := atomic.Bool{}
+			allowed.Store(true)
+			logs := New(info.Robot{Root: root, Thing: thing.MustParse("vic:00e20100"), Frugal: true, Now: time.Now, Getenv: func(string) string { return "" },
+				Emit: func(events.Event) {}, Log: slog.New(slog.DiscardHandler)}, tc.ways, allowed.Load, func() string { return "" },
+				func(_ context.Context, r *http.Request) (*http.Response, error) {
+					mu.Lock()
+					defer mu.Unlock()
+					name := path.Base(r.URL.Path)
+					if strings.HasPrefix(name, "victor-") {
+						name = "snapshot"
+					}
+					sent = append(sent, name)
+					return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
+				})
+			if _, err := logs.Send(t.Context(), Request{Reason: "request"}); err != nil {
+				t.Fatal(err)
+			}
+			ctx, stop := context.WithCancel(t.Context())
+			done := make(chan error)
+			go func() { done <- runner.Run(ctx, slog.New(slog.DiscardHandler), runner.Config{}, logs.Services()...) }()
+			synctest.Wait()
+			slices.Sort(sent)
+			waits := func() int {
+				left, err := fs.Glob(os.DirFS(filepath.Join(dir, cache)), "*/*")
+				if err != nil {
+					t.Fatal(err)
+				}
+				return len(slices.DeleteFunc(left, func(name string) bool { return strings.HasSuffix(name, "agentd.log") }))
+			}
+			if strings.Join(sent, " ") != tc.sent || waits() != tc.left {
+				t.Errorf("%+v: sent %q and %d wait, want %q and %d", tc.ways, sent, waits(), tc.sent, tc.left)
+			}
+			allowed.Store(false)
+			logs.Look()
+			synctest.Wait()
+			if waits() != 0 {
+				t.Errorf("%+v: after a no %d wait", tc.ways, waits())
+			}
+			if _, err := os.Stat(filepath.Join(dir, cache, "vic-logmgr/agentd.log")); err != nil {
+				t.Error(err) // no upload
+			}
+			stop()
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
 
