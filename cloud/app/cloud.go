@@ -188,7 +188,7 @@ func (c *Cloud) wire(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	events, eventSlices, err := records.WireEvents(b, cfg.Events, cfg.Uploads.KeepDays, owners.Service, vitals.Erase, tellings.Erase)
+	events, eventSlices, err := records.WireEvents(b, cfg.Events, cfg.Uploads.KeepDays, owners.Service, c.Accounts.Audit.Note, vitals.Erase, tellings.Erase)
 	if err != nil {
 		return err
 	}

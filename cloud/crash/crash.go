@@ -139,9 +139,12 @@ type GroupQuery struct {
 	Limit   int    // 0: DefaultLimit
 }
 
+// CodeUnknown is the code of ErrUnknown.
+const CodeUnknown = "unknown_crash"
+
 // Errors of lookups.
 var (
-	ErrUnknown      = errs.Coded(errs.NotFound, "unknown_crash", "no such crash; it may have expired")
+	ErrUnknown      = errs.Coded(errs.NotFound, CodeUnknown, "no such crash; it may have expired")
 	ErrUnknownGroup = errs.Coded(errs.NotFound, "unknown_crash_group", "no such group of crashes; symbols may have moved its crashes to another")
 )
 

@@ -44,6 +44,10 @@ var commandOf = map[string]string{
 	"GET /v1/things/{thing}/logs": "logs list", "GET /v1/things/{thing}/logs/search": "logs search", "GET /v1/things/{thing}/logs/{log}": "logs show",
 	"GET /v1/things/{thing}/logs/{log}/content": "logs get",
 
+	"GET /v1/crash-groups": "crashes list", "GET /v1/crash-groups/{group}": "(crashes list and the console do)", "PATCH /v1/crash-groups/{group}": "crashes resolve", "GET /v1/crashes": "crashes reports",
+	"GET /v1/crashes/{crash}": "crashes show", "GET /v1/crashes/{crash}/dump": "crashes get", "GET /v1/crashes/{crash}/log": "crashes get",
+	"GET /v1/crash-symbols": "crashes symbols list", "POST /v1/crash-symbols": "crashes symbols upload", "DELETE /v1/crash-symbols/{debug}": "crashes symbols remove",
+
 	"PUT /v1/releases/{species}/archives/{sum}": "releases upload", "GET /v1/archives": "releases archives", "DELETE /v1/archives/{species}/{sum}": "releases delete", "PUT /v1/ota/lowest/{species}/{version}": "releases lowest",
 	"GET /v1/channels":          "channels list",
 	"GET /v1/releases/metadata": "releases trust show", "POST /v1/releases/metadata": "releases trust upload",

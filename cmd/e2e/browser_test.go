@@ -39,6 +39,38 @@ type site struct {
 	seen map[string]bool // routes of access.HTTP
 }
 
+// crashes looks at the crash of a robot, from its own page and from the list of all, resolves it, and comes back to the robot.
+func (s *site) crashes(p *browser.Page, look func(string), thing string) {
+	var id string
+	if err := s.db(s.t).QueryRow(s.t.Context(), `WITH g AS (INSERT INTO crash_group (program, signature, first_seen, last_seen, versions, crashes)
+			VALUES ('vic-engine', 'engine::Lift::Move | engine::Tick', clock_timestamp(), clock_timestamp(), '{2.0.0.6074}', 1) RETURNING id)
+		INSERT INTO crash_crash (id, thing, crashed, name, program, os, version, boot_id, at, received, size, log_size, reason, analysis, modules, looked)
+		SELECT gen_random_uuid(), $1, id, 'x.dmp', 'vic-engine', '', '2.0.0.6074', '', clock_timestamp(), clock_timestamp(), 9, 0, 'SIGSEGV (SEGV_MAPERR)', $2, '{}', clock_timestamp() FROM g RETURNING id::text`, thing,
+		`{"format": "minidump", "reason": "SIGSEGV (SEGV_MAPERR)", "system": "Linux 3.18.66, arm", "threads": [{"id": 41, "crashed": true, "frames": [{"module": "vic-engine", "offset": "0x24cc", "function":
+			"engine::Lift::Move(float)", "file": "/src/engine/lift.cpp", "line": 41, "trust": "context"}]}], "modules": [{"name": "/anki/bin/vic-engine", "debug_id": "4FBDA58B5A1DF5A579E3CF19A235EA090",
+			"base": "0x10000", "size": 32768, "symbols": true, "used": true}], "facts": {"cmdline": "vic-engine"}}`).Scan(&id); err != nil {
+		s.t.Fatal(err)
+	}
+	robot, console := p.URL(), s.ready.Endpoints["console"]
+	p.Goto(console + "/things/" + thing + "/crashes")
+	p.SeeIn("region", "Crashes", "SIGSEGV")
+	look("robot-crashes")
+	p.Goto(console + "/crashes")
+	look("crashes")
+	p.Follow("engine::Lift::Move | engine::Tick", "^/crashes/group")
+	p.SeeIn("region", "Stack of the latest crash", "/src/engine/lift.cpp:41")
+	look("crash-group")
+	p.Click("button", "Resolve")
+	p.See("Saved.")
+	p.SeeIn("table", "Crash groups", "resolved")
+	p.Follow("Symbols", "^/crashes/symbols")
+	look("crash-symbols")
+	p.Goto(console + "/crashes/crash?id=" + id)
+	p.SeeIn("region", "Stacks", "/src/engine/lift.cpp:41")
+	look("crash")
+	p.Goto(robot)
+}
+
 // screens is the folder for pictures of all pages; "": none are made.
 func screens() string { return os.Getenv("KENNEL_SCREENS") }
 
@@ -362,6 +394,7 @@ func (s *site) otherPages(p *browser.Page, look func(string), thing string) {
 	look("robot-commands")
 	p.Follow("Events", "/events$")
 	look("robot-events")
+	s.crashes(p, look, thing)
 	p.Follow("Access", "/access$")
 	look("robot-access")
 	archive := filepath.Join(s.dir, "release.ota")

@@ -49,9 +49,9 @@ type Events struct {
 
 // WireEvents wires the robots' events and crashes; dumps are kept for some days. others erase the data of other domains in a stretch of time that was
 // erased a while ago.
-func WireEvents(b wire.Base, cfg EventsConfig, dumpDays int, owners *owner.Service, others ...func(context.Context, thing.Stretch) (int, error)) (Events, wire.Slices, error) {
+func WireEvents(b wire.Base, cfg EventsConfig, dumpDays int, owners *owner.Service, audit func(ctx context.Context, action, object, detail string) error, others ...func(context.Context, thing.Stretch) (int, error)) (Events, wire.Slices, error) {
 	store := daspg.Open(b.Pool)
-	crashes, crashSlice, err := crashwire.Wire(b, dumpDays, owners)
+	crashes, crashSlice, err := crashwire.Wire(b, dumpDays, owners, audit)
 	if err != nil {
 		return Events{}, nil, err
 	}

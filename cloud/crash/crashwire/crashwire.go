@@ -3,24 +3,28 @@ package crashwire
 
 import (
 	"context"
+	"net/http"
 	"time"
 
 	"kennel/cloud/account"
 	"kennel/cloud/crash"
+	"kennel/cloud/crash/crashapi"
 	"kennel/cloud/crash/crashpg"
 	"kennel/cloud/owner"
 	"kennel/cloud/wire"
 	"kennel/infra/jobs"
 )
 
-// Wire wires crashes, which are kept for some days.
-func Wire(b wire.Base, keepDays int, owners *owner.Service) (*crash.Service, wire.Slice, error) {
+// Wire wires crashes, whose dumps are kept for some days.
+func Wire(b wire.Base, keepDays int, owners *owner.Service, audit crashapi.Audit) (*crash.Service, wire.Slice, error) {
 	store := crashpg.New(b.Pool)
 	svc, err := crash.New(crash.Config{Store: store, Symbols: store, Objects: b.Blobs, Keep: time.Duration(keepDays) * 24 * time.Hour, Log: b.Log})
 	if err != nil {
 		return nil, wire.Slice{}, err
 	}
 	return svc, wire.Slice{
+		Routes: wire.Routes(func(mux *http.ServeMux, d wire.Doors) { crashapi.Mount(mux, svc, d.Audit, b.Log) }),
+		Pages:  crashapi.Pages(svc, audit),
 		Jobs: []jobs.Job{{Name: "crash.expire", Every: time.Hour, Run: func(ctx context.Context) error {
 			n, err := svc.Expire(ctx)
 			if n > 0 {

@@ -362,6 +362,81 @@ func (c Client) PutCohortsCohort(ctx context.Context, cohort string, in Request)
 	return ask[Cohort](ctx, c, "PUT", "/v1/cohorts/"+url.PathEscape(cohort), in)
 }
 
+// GetCrashGroupsQuery is the query of GET /v1/crash-groups; nil leaves a parameter out.
+type GetCrashGroupsQuery struct {
+	State   *string // Only those.
+	Program *string // Only those of one program.
+	Version *string // Only those that a version had.
+	Limit   *int64  // At most so many.
+	After   *string // Id of the last group of the page before.
+}
+
+// Encode returns the query as a URL has it.
+func (q GetCrashGroupsQuery) Encode() string {
+	v := url.Values{}
+	put(v, "state", q.State)
+	put(v, "program", q.Program)
+	put(v, "version", q.Version)
+	put(v, "limit", q.Limit)
+	put(v, "after", q.After)
+	return v.Encode()
+}
+
+// GetCrashGroups is GET /v1/crash-groups: Groups of crashes with the same cause, the latest seen first; Link rel="next" leads on.
+func (c Client) GetCrashGroups(ctx context.Context, q GetCrashGroupsQuery) (Reply[[]Group], error) {
+	return ask[[]Group](ctx, c, "GET", "/v1/crash-groups"+"?"+q.Encode(), nil)
+}
+
+// GetCrashGroupsGroup is GET /v1/crash-groups/{group}: One group.
+func (c Client) GetCrashGroupsGroup(ctx context.Context, group string) (Reply[Group], error) {
+	return ask[Group](ctx, c, "GET", "/v1/crash-groups/"+url.PathEscape(group), nil)
+}
+
+// PatchCrashGroupsGroup is PATCH /v1/crash-groups/{group}: Resolve or reopen a group, or note something. A crash of a version that should not have it makes a resolved group regressed.
+func (c Client) PatchCrashGroupsGroup(ctx context.Context, group string, in CrashChange) (Reply[Group], error) {
+	return ask[Group](ctx, c, "PATCH", "/v1/crash-groups/"+url.PathEscape(group), in)
+}
+
+// GetCrashSymbols is GET /v1/crash-symbols: Symbol files.
+func (c Client) GetCrashSymbols(ctx context.Context) (Reply[[]Symbols], error) {
+	return ask[[]Symbols](ctx, c, "GET", "/v1/crash-symbols", nil)
+}
+
+// DeleteCrashSymbolsDebug is DELETE /v1/crash-symbols/{debug}: Delete a symbol file.
+func (c Client) DeleteCrashSymbolsDebug(ctx context.Context, debug string) (Reply[None], error) {
+	return ask[None](ctx, c, "DELETE", "/v1/crash-symbols/"+url.PathEscape(debug), nil)
+}
+
+// GetCrashesQuery is the query of GET /v1/crashes; nil leaves a parameter out.
+type GetCrashesQuery struct {
+	Thing   *string // Only those of one robot.
+	Group   *string // Only those of one group.
+	Version *string // Only those of one version.
+	Limit   *int64  // At most so many.
+	After   *string // Id of the last crash of the page before.
+}
+
+// Encode returns the query as a URL has it.
+func (q GetCrashesQuery) Encode() string {
+	v := url.Values{}
+	put(v, "thing", q.Thing)
+	put(v, "group", q.Group)
+	put(v, "version", q.Version)
+	put(v, "limit", q.Limit)
+	put(v, "after", q.After)
+	return v.Encode()
+}
+
+// GetCrashes is GET /v1/crashes: Crashes without their stacks, the newest first; Link rel="next" leads on.
+func (c Client) GetCrashes(ctx context.Context, q GetCrashesQuery) (Reply[[]Crash], error) {
+	return ask[[]Crash](ctx, c, "GET", "/v1/crashes"+"?"+q.Encode(), nil)
+}
+
+// GetCrashesCrash is GET /v1/crashes/{crash}: One crash with its stacks.
+func (c Client) GetCrashesCrash(ctx context.Context, crash string) (Reply[Crash], error) {
+	return ask[Crash](ctx, c, "GET", "/v1/crashes/"+url.PathEscape(crash), nil)
+}
+
 // PostEnroll is POST /v1/enroll: Get the first certificate.
 func (c Client) PostEnroll(ctx context.Context, in Enroll) (Reply[Answer], error) {
 	return ask[Answer](ctx, c, "POST", "/v1/enroll", in)
@@ -1428,6 +1503,18 @@ type Alert struct {
 	Since    time.Time `json:"since"`
 }
 
+// Analysis holds the facts of a dump.
+type Analysis struct {
+	Address string            `json:"address,omitzero"` // that the signal is about
+	Facts   map[string]string `json:"facts,omitzero"`   // what else the dump says, in its own words
+	Format  string            `json:"format"`           // minidump or go
+	Modules []Module          `json:"modules,omitzero"`
+	More    int64             `json:"more,omitzero"` // threads that are not shown
+	Reason  string            `json:"reason"`
+	System  string            `json:"system,omitzero"` // operating system and processor
+	Threads []Thread          `json:"threads"`         // the one that crashed first
+}
+
 // Answer is the body of both answers.
 type Answer struct {
 	Certificate string    `json:"certificate"` // PEM, leaf first, without the root
@@ -1753,6 +1840,32 @@ type Counts struct {
 	Version  []Bucket  `json:"version"`
 }
 
+// Crash is one crash of one robot.
+type Crash struct {
+	Analysis *Analysis `json:"analysis,omitzero"` // of one crash; lists have none
+	At       time.Time `json:"at"`                // by the robot's clock, if that can be believed
+	BootID   string    `json:"boot_id,omitzero"`
+	Expires  time.Time `json:"expires"`
+	Group    string    `json:"group"`
+	ID       string    `json:"id"`
+	LogSize  int64     `json:"log_size,omitzero"` // bytes of the log; 0: none
+	Name     string    `json:"name"`              // of the dump
+	OS       string    `json:"os,omitzero"`
+	Program  string    `json:"program"`
+	Reason   string    `json:"reason"`
+	Received time.Time `json:"received"`
+	Size     int64     `json:"size"` // bytes of the dump
+	Thing    string    `json:"thing"`
+	Version  string    `json:"version,omitzero"`
+}
+
+// Change holds a person's changes to a group.
+type CrashChange struct {
+	FixedIn string  `json:"fixed_in,omitzero"` // with resolved: crashes of this version or a later one reopen it; "": those of one later than had crashed
+	Note    *string `json:"note,omitzero"`     // nil: as it is
+	State   string  `json:"state,omitzero"`    // open or resolved; "": as it is
+}
+
 // Count says how many events there were in one group.
 type DasCount struct {
 	Events  int64    `json:"events"`
@@ -2014,10 +2127,39 @@ type Found struct {
 	Read int64      `json:"read"`          // how many logs were read
 }
 
+// Frame is a function call, the innermost first.
+type Frame struct {
+	File     string `json:"file,omitzero"`
+	Function string `json:"function,omitzero"`
+	Line     int64  `json:"line,omitzero"`
+	Module   string `json:"module,omitzero"`
+	Offset   string `json:"offset,omitzero"` // of the instruction in the module, in hex; of a frame in no module its address
+	Trust    string `json:"trust"`           // Trust says how the frame was found: context (where the thread was), cfi (by the symbols), fp (by the frame pointer or link register), scan (a word on the stack that could be a return address), or said (by the program's own runtime).
+}
+
 type Gone struct {
 	ForMS int64  `json:"for_ms"`
 	Full  string `json:"full"`
 	Why   string `json:"why,omitzero"`
+}
+
+// Group is crashes with the same cause.
+type Group struct {
+	By        string    `json:"by,omitzero"`
+	Changed   time.Time `json:"changed,omitzero"` // by a person
+	Crashes   int64     `json:"crashes"`          // in all, expired ones too
+	Days      []int64   `json:"days"`             // crashes received on each of the last 14 days (UTC), today last
+	FirstSeen time.Time `json:"first_seen"`
+	FixedIn   string    `json:"fixed_in,omitzero"` // the version that resolves it, if a person said so
+	ID        string    `json:"id"`
+	LastSeen  time.Time `json:"last_seen"`
+	Note      string    `json:"note,omitzero"`
+	Program   string    `json:"program"`
+	Reason    string    `json:"reason"`    // of the latest crash that is kept
+	Robots    int64     `json:"robots"`    // of the crashes that are kept
+	Signature string    `json:"signature"` // what the crashes have in common: the first functions, or modules and offsets
+	State     string    `json:"state"`
+	Versions  []string  `json:"versions"`
 }
 
 // Guard stops a rollout when the share of bad robots among those that had the update exceeds the share among those that still wait for it (the control group) by more than Share.
@@ -2245,6 +2387,17 @@ type Message struct {
 // Metadata holds signed metadata of releases, as text, by role: 2.root, targets, prod and so on.
 type Metadata struct {
 	Metadata map[string]string `json:"metadata"`
+}
+
+// Module is a file that the program ran.
+type Module struct {
+	Base    string `json:"base"`
+	DebugID string `json:"debug_id,omitzero"` // as symbol files have it
+	Name    string `json:"name"`
+	Size    int64  `json:"size"`
+	Symbols bool   `json:"symbols"` // there are symbols for it
+	Used    bool   `json:"used"`    // by a frame
+	Version string `json:"version,omitzero"`
 }
 
 // Moment is one slot of the fleet's course.
@@ -2899,6 +3052,18 @@ type Stranger struct {
 	Version string    `json:"version,omitzero"`
 }
 
+// Symbols is a symbol file that was uploaded.
+type Symbols struct {
+	By        string    `json:"by"`
+	Cpu       string    `json:"cpu"`
+	DebugID   string    `json:"debug_id"`
+	Functions int64     `json:"functions"`
+	Module    string    `json:"module"`
+	OS        string    `json:"os"`
+	Size      int64     `json:"size"` // bytes
+	Uploaded  time.Time `json:"uploaded"`
+}
+
 // Tags is its answer.
 type Tags struct {
 	Tags  []string `json:"tags"`
@@ -2936,6 +3101,16 @@ type Thing struct {
 	Status           *Message        `json:"status,omitzero"` // the last one received; nil: none yet
 	Tags             []string        `json:"tags,omitzero"`   // in order
 	Thing            string          `json:"thing"`
+}
+
+// Thread is a stack.
+type Thread struct {
+	Crashed bool    `json:"crashed,omitzero"`
+	Frames  []Frame `json:"frames"`
+	ID      int64   `json:"id"`
+	More    int64   `json:"more,omitzero"` // frames that are not shown
+	Name    string  `json:"name,omitzero"`
+	State   string  `json:"state,omitzero"` // of a goroutine
 }
 
 // Threshold is a limit; the versions of robots that cross it make an alert each.

@@ -17,6 +17,7 @@ import (
 	"kennel/cloud/cohort/cohortapi"
 	"kennel/cloud/command"
 	"kennel/cloud/command/commandapi"
+	"kennel/cloud/crash"
 	"kennel/cloud/das"
 	"kennel/cloud/door"
 	"kennel/cloud/health"
@@ -168,6 +169,9 @@ var PathParameters = map[string]struct {
 	"doc":     {"Name of a document, such as vic.RobotSettings.", text},
 	"action":  {"What to do.", oneOf("approve", "pause", "resume", "abort", "rollback", "retry")},
 	"log":     {"Id of a log.", text},
+	"crash":   {"Id of a crash.", text},
+	"group":   {"Id of a group of crashes.", text},
+	"debug":   {"Debug id of a symbol file.", text},
 	"id":      {"Id, as lists show it.", text},
 	"session": {"Id of a session.", text},
 	"token":   {"Id of an access token.", text},
@@ -278,6 +282,18 @@ var All = []Operation{
 	{Route: "POST /v1/things/{thing}/commands", Tag: "Commands", Summary: "Ask it to do something; the same key again is the same command.", Body: commandapi.Request{}, Answer: command.Command{}},
 	{Route: "GET /v1/things/{thing}/commands/{id}", Tag: "Commands", Summary: "One command and its result.", Answer: command.Command{}},
 	{Route: "GET /v1/things/{thing}/live", Tag: "Commands", Summary: "Its structure tree with its values as it said them last; it shows itself for some seconds more, so ask again.", Answer: look.Robot{}},
+	{Route: "GET /v1/crash-groups", Tag: "Crashes", Summary: "Groups of crashes with the same cause, the latest seen first; Link rel=\"next\" leads on.",
+		Query: []Parameter{{"state", "Only those.", oneOf("open", "resolved", "regressed")}, {"program", "Only those of one program.", text}, {"version", "Only those that a version had.", text}, limit(crash.MaxLimit), {"after", "Id of the last group of the page before.", text}}, Answer: []crash.Group{}},
+	{Route: "GET /v1/crash-groups/{group}", Tag: "Crashes", Summary: "One group.", Answer: crash.Group{}},
+	{Route: "PATCH /v1/crash-groups/{group}", Tag: "Crashes", Summary: "Resolve or reopen a group, or note something. A crash of a version that should not have it makes a resolved group regressed.", Body: crash.Change{}, Answer: crash.Group{}},
+	{Route: "GET /v1/crashes", Tag: "Crashes", Summary: "Crashes without their stacks, the newest first; Link rel=\"next\" leads on.",
+		Query: []Parameter{{"thing", "Only those of one robot.", text}, {"group", "Only those of one group.", text}, {"version", "Only those of one version.", text}, limit(crash.MaxLimit), {"after", "Id of the last crash of the page before.", text}}, Answer: []crash.Crash{}},
+	{Route: "GET /v1/crashes/{crash}", Tag: "Crashes", Summary: "One crash with its stacks.", Answer: crash.Crash{}},
+	{Route: "GET /v1/crashes/{crash}/dump", Tag: "Crashes", Summary: "Its dump as it came.", AnswerMedia: "application/octet-stream"},
+	{Route: "GET /v1/crashes/{crash}/log", Tag: "Crashes", Summary: "Its log as it came.", AnswerMedia: "application/octet-stream"},
+	{Route: "GET /v1/crash-symbols", Tag: "Crashes", Summary: "Symbol files.", Answer: []crash.Symbols{}},
+	{Route: "POST /v1/crash-symbols", Tag: "Crashes", Summary: "Upload a symbol file of Breakpad; it replaces the one with its debug id, and stored crashes are looked at again.", BodyMedia: "text/plain", Answer: crash.Symbols{}},
+	{Route: "DELETE /v1/crash-symbols/{debug}", Tag: "Crashes", Summary: "Delete a symbol file."},
 	{Route: "GET /v1/things/{thing}/logs", Tag: "Logs", Summary: "The logs that it uploaded, the newest first; Link rel=\"next\" leads on.", Query: append(logParams[:len(logParams):len(logParams)], limit(uploads.MaxLimit)), Answer: []uploads.Log{}},
 	{Route: "GET /v1/things/{thing}/logs/search", Tag: "Logs", Summary: "Lines in several of its logs, the newest log first.", Query: append(append(lineParams[:len(lineParams):len(lineParams)], logParams...), limit(uploads.MaxLimit)), Answer: uploads.Found{}},
 	{Route: "GET /v1/things/{thing}/logs/{log}", Tag: "Logs", Summary: "What one log holds, unpacked: its files, and the lines that are asked for.", Query: append(lineParams[:len(lineParams):len(lineParams)], Parameter{"file", "Only lines of this file of the log.", text},
