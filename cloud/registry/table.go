@@ -253,6 +253,18 @@ const (
 
 var tagPattern = regexp.MustCompile(`^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$`)
 
+// TagsRequest is the body of PATCH /v1/things/{thing}/tags.
+type TagsRequest struct {
+	Add    []string `json:"add,omitempty"`
+	Remove []string `json:"remove,omitempty"`
+}
+
+// Tags is its answer.
+type Tags struct {
+	Thing thing.ID `json:"thing"`
+	Tags  []string `json:"tags"`
+}
+
 // CheckTag reports why s is no tag: lower-case letters, digits, and . _ - within.
 func CheckTag(s string) error {
 	if len(s) > MaxTagSize || !tagPattern.MatchString(s) || s == filter.None || s == filter.Any {

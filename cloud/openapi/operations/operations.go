@@ -26,7 +26,6 @@ import (
 	"kennel/cloud/owner/ownerapi"
 	"kennel/cloud/ready"
 	"kennel/cloud/registry"
-	"kennel/cloud/registry/registryapi"
 	"kennel/cloud/rollout/rolloutapi"
 	"kennel/cloud/token/tokenapi"
 	"kennel/cloud/uploads"
@@ -245,7 +244,7 @@ var All = []Operation{
 	{Route: "GET /v1/things/{thing}", Tag: "Fleet", Summary: "One robot with its last status.", Answer: registry.Thing{}},
 	{Route: "GET /v1/things/{thing}/doctor", Tag: "Fleet", Summary: "What is wrong with it, and what to do.", Answer: registry.Report{}},
 	{Route: "GET /v1/things/{thing}/history", Tag: "Fleet", Summary: "When it came and went.", Query: []Parameter{limit(registry.MaxLimit)}, Answer: []registry.Change{}},
-	{Route: "PATCH /v1/things/{thing}/tags", Tag: "Fleet", Summary: "Give it tags, and take some.", Body: registryapi.TagsRequest{}, Answer: registryapi.Tags{}},
+	{Route: "PATCH /v1/things/{thing}/tags", Tag: "Fleet", Summary: "Give it tags, and take some.", Body: registry.TagsRequest{}, Answer: registry.Tags{}},
 	{Route: "GET /v1/strangers", Tag: "Fleet", Summary: "What was refused at the port of original robots and belongs to no robot of the fleet, the latest first.", Answer: []door.Stranger{}},
 	{Route: "GET /v1/check", Tag: "Fleet", Summary: "What this installation lacks before strangers may reach it, checked now.", Answer: ready.Checklist{}},
 

@@ -227,21 +227,9 @@ func (a *api) list(w http.ResponseWriter, r *http.Request) {
 	kithttp.WriteJSON(w, http.StatusOK, page.Things)
 }
 
-// TagsRequest is the body of PATCH /v1/things/{thing}/tags.
-type TagsRequest struct {
-	Add    []string `json:"add,omitempty"`
-	Remove []string `json:"remove,omitempty"`
-}
-
-// Tags is its answer.
-type Tags struct {
-	Thing thing.ID `json:"thing"`
-	Tags  []string `json:"tags"`
-}
-
 type tagsRequest struct {
 	id   thing.ID
-	body TagsRequest
+	body registry.TagsRequest
 }
 
 func decodeTags(r *http.Request) (any, error) {
@@ -253,7 +241,7 @@ func decodeTags(r *http.Request) (any, error) {
 	return q, kithttp.ReadJSON(r, &q.body, maxBody)
 }
 
-func (a *api) tag(ctx context.Context, q tagsRequest) (Tags, error) {
+func (a *api) tag(ctx context.Context, q tagsRequest) (registry.Tags, error) {
 	var detail []string
 	for _, t := range q.body.Add {
 		detail = append(detail, "+"+t)
@@ -263,15 +251,15 @@ func (a *api) tag(ctx context.Context, q tagsRequest) (Tags, error) {
 	}
 	for _, t := range append(q.body.Add, q.body.Remove...) {
 		if err := registry.CheckTag(t); err != nil {
-			return Tags{}, err
+			return registry.Tags{}, err
 		}
 	}
 	if _, err := a.svc.Thing(ctx, q.id); err != nil {
-		return Tags{}, err
+		return registry.Tags{}, err
 	}
 	if err := a.audit(ctx, "robot.tag", string(q.id), strings.Join(detail, " ")); err != nil {
-		return Tags{}, err
+		return registry.Tags{}, err
 	}
 	tags, err := a.svc.Tag(ctx, q.id, q.body.Add, q.body.Remove)
-	return Tags{q.id, tags}, err
+	return registry.Tags{Thing: q.id, Tags: tags}, err
 }
