@@ -1,7 +1,6 @@
 package dasapi
 
 import (
-	"bytes"
 	"context"
 	"encoding/csv"
 	"encoding/json"
@@ -13,7 +12,7 @@ import (
 	"time"
 
 	"kennel/cloud/das"
-	"kennel/cloud/das/dasfile"
+	"kennel/cloud/das/dasfile/dasfiletest"
 	"kennel/cloud/das/daspg"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
@@ -86,10 +85,8 @@ func TestCountsAndExport(t *testing.T) {
 	}
 	for path, want := range map[string]int{"/v1/events/export?format=parquet": 5, "/v1/events/export?format=parquet&name=no.such": 0} {
 		w := ask(auth.Viewer, path)
-		n := 0
-		if err := dasfile.Read(bytes.NewReader(w.Body.Bytes()), int64(w.Body.Len()), func(das.Record) error { n++; return nil }); err != nil || n != want ||
-			w.Header().Get("Content-Type") != "application/vnd.apache.parquet" {
-			t.Errorf("%s: %d events, %v, %v; want %d", path, n, err, w.Header(), want)
+		if n := len(dasfiletest.Read(t, w.Body.Bytes())); n != want || w.Header().Get("Content-Type") != "application/vnd.apache.parquet" {
+			t.Errorf("%s: %d events, %v; want %d", path, n, w.Header(), want)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-// Package dasfile writes events into files for other programs: CSV, lines of JSON, and Parquet, which it also reads.
+// Package dasfile writes events into files for other programs: CSV, lines of JSON, and Parquet.
 //
 // CSV and Parquet have the same columns: those of the event as a robot sends it (VEC-DAS-01), with when it was received, and the thing. A value that an event does not
 // have is empty, null in Parquet. Times are UTC, in milliseconds; ts is by the robot's clock.
@@ -19,7 +19,6 @@ import (
 	"kennel/cloud/das"
 	"kennel/infra/api/events"
 	"kennel/infra/errs"
-	"kennel/infra/thing"
 )
 
 // Format is a form of a file.
@@ -64,7 +63,7 @@ func New(f Format, w io.Writer) (Writer, error) {
 	case NDJSON:
 		return lines{json.NewEncoder(w)}, nil
 	case Parquet:
-		return &rows{w: parquet.NewGenericWriter[row](w, parquet.Compression(&parquet.Snappy), parquet.MaxRowsPerRowGroup(groupRows))}, nil
+		return &rows{w: parquet.NewGenericWriter[Row](w, parquet.Compression(&parquet.Snappy), parquet.MaxRowsPerRowGroup(groupRows))}, nil
 	}
 	_, err := ParseFormat(string(f))
 	return nil, err
@@ -106,8 +105,8 @@ func (c *csvWriter) Close() error {
 // groupRows is how many rows are held in memory until they are written; events are some hundred bytes, at most 20 kB.
 const groupRows = 8192
 
-// row is an event as Parquet has it.
-type row struct {
+// Row is an event as Parquet has it.
+type Row struct {
 	Received     int64   `parquet:"received,timestamp(microsecond)"`
 	Thing        string  `parquet:"thing,dict"`
 	BootID       string  `parquet:"boot_id,dict"`
@@ -135,8 +134,8 @@ type row struct {
 }
 
 type rows struct {
-	w   *parquet.GenericWriter[row]
-	one [1]row
+	w   *parquet.GenericWriter[Row]
+	one [1]Row
 }
 
 func (w *rows) Write(r das.Record) error {
@@ -152,64 +151,13 @@ func (w *rows) Write(r das.Record) error {
 		}
 		return &n.N
 	}
-	w.one[0] = row{r.Received.UnixMicro(), string(r.Thing), r.BootID, int64(r.Seq), r.TS, r.UptimeMS, r.Unsynced, string(r.Level), r.Source, r.RobotVersion, r.ProfileID, r.FeatureType,
+	w.one[0] = Row{r.Received.UnixMicro(), string(r.Thing), r.BootID, int64(r.Seq), r.TS, r.UptimeMS, r.Unsynced, string(r.Level), r.Source, r.RobotVersion, r.ProfileID, r.FeatureType,
 		r.FeatureRunID, text(r.BLEConnID), text(r.WifiConnID), r.Name, text(r.S1), text(r.S2), text(r.S3), text(r.S4), number(r.I1), number(r.I2), number(r.I3), number(r.I4)}
 	_, err := w.w.Write(w.one[:])
 	return err
 }
 
 func (w *rows) Close() error { return w.w.Close() }
-
-// Read calls fn for each event of a Parquet file of size bytes.
-func Read(from io.ReaderAt, size int64, fn func(das.Record) error) (err error) {
-	defer func() { // of a file that is damaged
-		if v := recover(); v != nil {
-			err = errs.New(errs.Corrupt, "Parquet file: %v", v)
-		}
-	}()
-	f, err := parquet.OpenFile(from, size)
-	if err != nil {
-		return errs.New(errs.Corrupt, "Parquet file: %w", err)
-	}
-	in := parquet.NewGenericReader[row](f)
-	defer in.Close() // only read
-	batch := make([]row, 256)
-	for {
-		n, err := in.Read(batch)
-		for _, r := range batch[:n] {
-			if err := fn(r.record()); err != nil {
-				return err
-			}
-		}
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			return errs.New(errs.Corrupt, "Parquet file: %w", err)
-		}
-		clear(batch)
-	}
-}
-
-func (r row) record() das.Record {
-	text := func(s *string) string {
-		if s == nil {
-			return ""
-		}
-		return *s
-	}
-	number := func(n *int64) events.Int {
-		if n == nil {
-			return events.Int{}
-		}
-		return events.Num(*n)
-	}
-	id := thing.ID(r.Thing)
-	return das.Record{Thing: id, Received: time.UnixMicro(r.Received).UTC(), Event: events.Event{
-		Source: r.Source, TS: r.TS, Seq: uint64(r.Seq), Level: events.Level(r.Level), RobotID: id.Serial(), RobotVersion: r.RobotVersion, BootID: r.BootID, ProfileID: r.ProfileID,
-		FeatureType: r.FeatureType, FeatureRunID: r.FeatureRunID, BLEConnID: text(r.BLEConnID), WifiConnID: text(r.WifiConnID), Name: r.Event,
-		S1: text(r.S1), S2: text(r.S2), S3: text(r.S3), S4: text(r.S4), I1: number(r.I1), I2: number(r.I2), I3: number(r.I3), I4: number(r.I4), UptimeMS: r.UptimeMS, Unsynced: r.Unsynced}}
-}
 
 // Name is the name of a file for downloads.
 func (f Format) Name() string { return fmt.Sprintf("events.%s", f) }

@@ -1,7 +1,6 @@
 package hours
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -12,7 +11,7 @@ import (
 	"time"
 
 	"kennel/cloud/das"
-	"kennel/cloud/das/dasfile"
+	"kennel/cloud/das/dasfile/dasfiletest"
 	"kennel/cloud/das/daspg"
 	"kennel/infra/api/events"
 	"kennel/infra/blob"
@@ -68,8 +67,8 @@ func (h *house) files(t *testing.T) string {
 			t.Fatal(err)
 		}
 		robots := ""
-		if err := dasfile.Read(bytes.NewReader(b), int64(len(b)), func(r das.Record) error { robots += " " + r.Thing.Serial(); return nil }); err != nil {
-			t.Fatal(err)
+		for _, r := range dasfiletest.Read(t, b) {
+			robots += " " + r.Thing.Serial()
 		}
 		out = append(out, strings.TrimSuffix(strings.TrimPrefix(o.Key, Root), ".parquet")+robots)
 	}
