@@ -160,7 +160,14 @@ type profile struct {
 }
 
 func (p profile) rows(t *cli.Table) {
-	t.Row(p.At.Format(time.TimeOnly), "processor", fmt.Sprintf("%d kHz", p.CPU.KHz), fmt.Sprintf("%.1f °C", float64(p.CPU.MilliC)/1000))
+	clock, heat := "", ""
+	if p.CPU.KHz != 0 {
+		clock = fmt.Sprintf("%d kHz", p.CPU.KHz)
+	}
+	if p.CPU.MilliC != 0 {
+		heat = fmt.Sprintf("%.1f °C", float64(p.CPU.MilliC)/1000)
+	}
+	t.Row(p.At.Format(time.TimeOnly), "processor", clock, heat)
 	for _, l := range p.Loads {
 		share := "new"
 		if l.Permille >= 0 {
