@@ -119,10 +119,6 @@ func (s *Service) Crash(who Caller) http.Handler {
 
 func (s *Service) crash(w http.ResponseWriter, r *http.Request, who Caller) (id thing.ID, key string, err error) {
 	ctx := r.Context()
-	kind, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if err != nil || kind != "multipart/form-data" || params["boundary"] == "" {
-		return "", "", errs.Coded(errs.Invalid, CodeForm, "content type %.80q: want multipart/form-data with a boundary", r.Header.Get("Content-Type"))
-	}
 	leave, err := who.Enter(r)
 	if err != nil {
 		return "", "", err
@@ -130,6 +126,10 @@ func (s *Service) crash(w http.ResponseWriter, r *http.Request, who Caller) (id 
 	defer leave()
 	if id, err = who.Thing(ctx, r, ""); err != nil { // a robot with a certificate is told before it sends the dump
 		return id, "", err
+	}
+	kind, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || kind != "multipart/form-data" || params["boundary"] == "" {
+		return id, "", errs.Coded(errs.Invalid, CodeForm, "content type %.80q: want multipart/form-data with a boundary", r.Header.Get("Content-Type"))
 	}
 	if id != "" {
 		if err := s.admit(ctx, id); err != nil {
