@@ -49,7 +49,7 @@ func (h *house) partNow(name string) (p part, code int, err error) {
 // TestTroublesAreNamed (issue 16, finding 6): a broker that is frozen, though its connections are up, and a volume that fills are named by readiness,
 // by health, on the console's first page and as alerts; within seconds, with how full and since when; and no longer once that is over.
 func TestTroublesAreNamed(t *testing.T) {
-	dir, small := smallVolume(t) // first: it is unmounted last
+	dir, small := smallVolume(t, smallSize) // first: it is unmounted last
 	h := newHouse(t, "-robots", "0", "-listen", "metrics="+freeAddr(t), "-data", dir)
 	h.dir = dir
 	h.start()
@@ -150,7 +150,7 @@ const smallSize = 480 << 20
 
 // smallVolume returns a folder on a small file system of its own. It reports false where this account may not mount one; the levels themselves are tested in
 // infra/volume.
-func smallVolume(t *testing.T) (dir string, small bool) {
+func smallVolume(t *testing.T, size int64) (dir string, small bool) {
 	t.Helper()
 	dir, err := os.MkdirTemp(work, "small-")
 	if err != nil {
@@ -160,8 +160,8 @@ func smallVolume(t *testing.T) (dir string, small bool) {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%d,mode=0755", smallSize)); err != nil {
-		t.Logf("no small volume (%v): only the broker is tested", err)
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%d,mode=0755", size)); err != nil {
+		t.Logf("no small volume (%v): a full disk is not tested", err)
 		return dir, false
 	}
 	t.Cleanup(func() {
