@@ -196,6 +196,9 @@ func newCloud(t *testing.T) *cloud {
 		return []any{json.RawMessage(`{"thing":"vic:00e20100","received":"2026-05-06T12:00:00Z","seq":5,"level":"info","event":"robot.boot","s1":"b-1","i1":0,"boot_id":"b-1"}`),
 			json.RawMessage(`{"thing":"vic:00e20100","received":"2026-05-06T12:00:00Z","seq":6,"level":"info","event":"battery.on_charger_changed","i1":1,"i2":3921,"boot_id":"b-1"}`)}, nil
 	})
+	handle("GET /v1/events/boots", func(*http.Request, string) (any, error) {
+		return []das.Boot{das.NewBoot("0f9a1c1e", das.Seqs{{First: 1, Last: 4}, {First: 7, Last: 7}}, at(5), das.Claimed)}, nil
+	})
 	handle("GET /v1/events/counts", func(r *http.Request, _ string) (any, error) {
 		if r.URL.Query().Get("by") == "week" {
 			return nil, errs.New(errs.Invalid, "by \"week\": want one of hour, day")
