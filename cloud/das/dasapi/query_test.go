@@ -70,6 +70,10 @@ func TestCountsAndExport(t *testing.T) {
 	if want := "events.export vic:1 csv thing=vic%3A1"; len(told) != 1 || told[0] != want {
 		t.Errorf("audited %q; want %q", told, want)
 	}
+	_ = ask(auth.Viewer, "/v1/events/export?thing=vic:1&robots=owner:ann@example.org&value=s1~ann") // refused later: there is no fleet
+	if last := told[len(told)-1]; len(told) != 2 || strings.Contains(last, "ann") {
+		t.Errorf("the audit log has a person's name: %q", last)
+	}
 	var seqs []uint64
 	for in := json.NewDecoder(ask(auth.Viewer, "/v1/events/export").Body); ; {
 		var r das.Record
