@@ -201,7 +201,7 @@ func (c *Cloud) wire(ctx context.Context) error {
 		return err
 	}
 	troubles := health.Troubles(func() *telemetry.Readiness { return c.ready })
-	alarms, alertSlice, err := fleet.WireAlerts(b, robots, troubles)
+	alarms, alertSlices, err := health.Wire(b, events.Service, cfg.Events.KeepDays, robots, cohorts, troubles)
 	if err != nil {
 		return err
 	}
@@ -211,8 +211,8 @@ func (c *Cloud) wire(ctx context.Context) error {
 	}
 	// The order is the one in which personal data is erased: first what acts for a person, then what is left of it. What robots sent while they
 	// were the person's goes before the owner slice forgets when that was, and after the documents, whose erasure robots are told of.
-	c.slices = slices.Concat(c.Identity.Slices, c.orders.Slices, wire.Slices{docSlice}, eventSlices, wire.Slices{
-		vitalSlice, webhookSlice, ownerSlice, uploadSlice, mailSlice, accountSlice, registrySlice, releaseSlice, lookSlice, storageSlice, alertSlice, health.WireFleet(b, events.Service, cfg.Events.KeepDays, robots, cohorts, alarms), orders.WireRollouts(b, l, robots, releases),
+	c.slices = slices.Concat(c.Identity.Slices, c.orders.Slices, wire.Slices{docSlice}, eventSlices, alertSlices, wire.Slices{
+		vitalSlice, webhookSlice, ownerSlice, uploadSlice, mailSlice, accountSlice, registrySlice, releaseSlice, lookSlice, storageSlice, orders.WireRollouts(b, l, robots, releases),
 		c.wireIntake(events, records.Intake{Consent: owners.Allowed, Owner: owners.Owner, Robots: robots, Door: watched.Door}), originalswire.Speech(), originalswire.Documents(b, docs.Robots, docs.Personal, c.Identity.Tokens, c.Accounts.Audit), doorSlice,
 		fleet.WireCohorts(b, cohorts, robots), people.WirePages(b, c.Accounts, owners, c.Identity.Tokens, robots, docs, c.uploads.Logs),
 		originalswire.Wire(b, cfg.door(), c.ca, robots, func() wire.Slices { return c.slices }), fleet.WireReady(b, c.readiness()),

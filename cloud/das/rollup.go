@@ -62,8 +62,8 @@ type Slots struct {
 
 // Rolled tells of one step of adding commits to the sums.
 type Rolled struct {
-	Groups int
-	Urgent bool // crashes or faults were among it
+	Groups          int
+	Crashes, Faults int64 // events
 }
 
 // sumEvery is how long commits gather before they are added to the sums together.
@@ -79,7 +79,7 @@ func (s *Service) KeepSums(ctx context.Context, roll func(context.Context) (Roll
 			if err != nil && ctx.Err() == nil {
 				failed(err)
 			}
-			crashed = crashed || r.Urgent
+			crashed = crashed || r.Crashes+r.Faults > 0
 			if err != nil || r.Groups == 0 {
 				break
 			}

@@ -30,13 +30,13 @@ func TestTenMillionEvents(t *testing.T) {
 		if err := store.EnsurePartitions(t.Context(), at); err != nil {
 			t.Fatal(err)
 		}
-		// A commit of each hour that is over or begun; every robot has some of its events in each.
+		// A commit of each hour that is over or begun, with about 40 events of each of some robots; over a day all robots come.
 		if _, err := pool.Exec(t.Context(), `WITH hours AS (SELECT generate_series(date_trunc('day', $1, 'UTC'), least($4, date_trunc('day', $1, 'UTC') + interval '23 hours'), '1 hour') AS at),
 			g AS (INSERT INTO das_group (received, events, raw_key) SELECT at, $2, 'k' FROM hours RETURNING id, received)
 			INSERT INTO das_event (received, grp, thing, boot_id, seq, ts, uptime_ms, unsynced, level, source, robot_version, profile_id, feature_type, feature_run_id, event, s1, i1)
-			SELECT g.received, g.id, 'vic:' || lpad(to_hex(i % $3), 8, '0'), 'b', g.id * $2 + i, 0, 0, false, CASE WHEN (g.id * $2 + i) % 50 = 0 THEN 'error' ELSE 'info' END, 's', '2.0.' || (i % $3) % 5, '', '', '',
+			SELECT g.received, g.id, 'vic:' || lpad(to_hex(r), 8, '0'), 'b', g.id * $2 + i, 0, 0, false, CASE WHEN (g.id * $2 + i) % 50 = 0 THEN 'error' ELSE 'info' END, 's', '2.0.' || r % 5, '', '', '',
 				CASE WHEN (g.id * $2 + i) % 997 = 0 THEN 'robot.crash' WHEN (g.id * $2 + i) % 499 = 0 THEN 'robot.fault_code' WHEN i % 7 = 0 THEN 'battery.periodic_log' ELSE 'robot.event_' || i % 20 END, 'nominal', 900 + i % 20
-			FROM g, generate_series(1, $2) AS i`, at, events/days/24, robots, now); err != nil {
+			FROM g, generate_series(1, $2) AS i, LATERAL (SELECT (i / 40 + g.id * ($2 / 40)) % $3 AS r) AS r`, at, events/days/24, robots, now); err != nil {
 			t.Fatal(err)
 		}
 	}

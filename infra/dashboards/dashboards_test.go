@@ -67,7 +67,7 @@ func load(t *testing.T) map[string]dashboard {
 
 func TestDashboards(t *testing.T) {
 	all := load(t)
-	for _, want := range []string{"fleet.json", "ingest.json", "broker.json", "postgres.json", "api.json"} {
+	for _, want := range []string{"fleet.json", "ingest.json", "broker.json", "postgres.json", "api.json", "health.json"} {
 		if _, there := all[want]; !there {
 			t.Errorf("no %s", want)
 		}

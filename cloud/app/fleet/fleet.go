@@ -11,8 +11,6 @@ import (
 	"kennel/certs/certspg"
 	"kennel/cloud/access"
 	"kennel/cloud/account/accountpg"
-	"kennel/cloud/alert"
-	"kennel/cloud/alert/alertwire"
 	"kennel/cloud/cohort"
 	"kennel/cloud/cohort/cohortapi"
 	"kennel/cloud/cohort/cohortpg"
@@ -129,9 +127,4 @@ func WireCohorts(b wire.Base, svc *cohort.Service, robots *registry.Service) wir
 	return wire.Slice{Routes: wire.Routes(func(mux *http.ServeMux, d wire.Doors) {
 		cohortapi.Mount(mux, svc, cohortapi.Config{Audit: d.Audit, Log: b.Log, Count: count})
 	})}
-}
-
-// WireAlerts wires the alerts about robots and about the parts of this process.
-func WireAlerts(b wire.Base, robots *registry.Service, parts func(context.Context) []alert.Part) (*alert.Service, wire.Slice, error) {
-	return alertwire.Wire(b, robots, parts)
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 
 	"kennel/cloud/alert"
+	"kennel/cloud/alert/alertwire"
 	"kennel/cloud/cohort"
 	"kennel/cloud/das"
 	"kennel/cloud/health/healthwire"
@@ -76,7 +77,12 @@ func Troubles(ready func() *telemetry.Readiness) func(context.Context) []alert.P
 	}
 }
 
-// WireFleet wires the fleet's health and the sums of events behind it.
-func WireFleet(b wire.Base, events *das.Service, eventDays int, robots *registry.Service, cohorts *cohort.Service, alarms *alert.Service) wire.Slice {
-	return healthwire.Wire(b, events, eventDays, robots, cohorts, alarms)
+// Wire wires the alerts about robots and about the parts of this process, and the fleet's health with the sums of events behind it. eventDays is how long events are kept.
+func Wire(b wire.Base, events *das.Service, eventDays int, robots *registry.Service, cohorts *cohort.Service, parts func(context.Context) []alert.Part) (*alert.Service, wire.Slices, error) {
+	alarms, alerts, err := alertwire.Wire(b, robots, parts)
+	if err != nil {
+		return nil, nil, err
+	}
+	fleet, err := healthwire.Wire(b, events, eventDays, robots, cohorts, alarms)
+	return alarms, wire.Slices{alerts, fleet}, err
 }

@@ -67,7 +67,7 @@ func (s *Store) Roll(ctx context.Context) (out das.Rolled, err error) {
 			, d AS (INSERT INTO das_name AS d (at, event, version, n) SELECT at, event, version, n FROM names
 				ON CONFLICT (at, event, version) DO UPDATE SET n = d.n + excluded.n)
 			, g AS (UPDATE das_group SET rolled = true WHERE id = ANY($2))
-			SELECT EXISTS (SELECT FROM hours WHERE class = 'crash' OR starts_with(class, 'fault/'))`, times, ids).Scan(&out.Urgent)
+			SELECT coalesce(sum(n) FILTER (WHERE class = 'crash'), 0)::bigint, coalesce(sum(n) FILTER (WHERE starts_with(class, 'fault/')), 0)::bigint FROM hours`, times, ids).Scan(&out.Crashes, &out.Faults)
 	})
 	if err != nil {
 		return das.Rolled{}, fmt.Errorf("sum up events: %w", err)
@@ -133,6 +133,12 @@ func (s *Store) Course(ctx context.Context, of das.Slots, cohort string) ([]das.
 	return s.tallies(ctx, `SELECT at, version, class, count(*), count(*), sum(n)::bigint`+slots+` AND class IN ('', 'crash') GROUP BY at, version, class
 		UNION ALL SELECT at, version, class, robots, robots, n FROM das_day WHERE $1 = 86400 AND at >= $2 AND at < $3 AND cohort = $5 AND class IN ('', 'crash')
 		ORDER BY 1, 2, 3`, append(args(of), cohort)...)
+}
+
+// Unsummed returns how many commits are not in the sums yet.
+func (s *Store) Unsummed(ctx context.Context) (n int, err error) {
+	err = s.pool.QueryRow(ctx, `SELECT count(*) FROM das_group WHERE NOT rolled`).Scan(&n)
+	return n, pg.Wrap(err, "count commits that are not summed up")
 }
 
 // Rates returns how often an event came since an hour, by version.

@@ -3,6 +3,7 @@ package healthwire
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"kennel/cloud/das/daspg"
 	"kennel/cloud/health"
 	"kennel/cloud/health/healthapi"
+	"kennel/cloud/meters"
 	"kennel/cloud/owner/ownerpg"
 	"kennel/cloud/registry"
 	"kennel/cloud/registry/filter"
@@ -20,6 +22,7 @@ import (
 	"kennel/cloud/wire"
 	"kennel/infra/jobs"
 	"kennel/infra/logging"
+	"kennel/infra/telemetry"
 	"kennel/infra/thing"
 	"kennel/jdocs"
 	"kennel/jdocs/jdocspg"
@@ -31,7 +34,7 @@ const (
 )
 
 // Wire wires the slice. eventDays is how long events are kept; alarms is told when crashes or faults came.
-func Wire(b wire.Base, events *das.Service, eventDays int, robots *registry.Service, cohorts *cohort.Service, alarms *alert.Service) wire.Slice {
+func Wire(b wire.Base, events *das.Service, eventDays int, robots *registry.Service, cohorts *cohort.Service, alarms *alert.Service) (wire.Slice, error) {
 	sums := daspg.Open(b.Pool)
 	member := func(ctx context.Context, name string) ([]thing.ID, error) {
 		if _, err := cohorts.Get(ctx, name); err != nil {
@@ -45,12 +48,22 @@ func Wire(b wire.Base, events *das.Service, eventDays int, robots *registry.Serv
 	}
 	svc := &health.Service{Sums: sums, Now: time.Now, Fleet: health.Fleet{Cohort: member, Battery: battery(robots, vitalspg.New(b.Pool)),
 		Funnel: funnel(robots, ownerpg.New(b.Pool), jdocspg.New(b.Pool))}}
-	return wire.Slice{
+	crashes, err := b.Meters.Count(telemetry.Metric{Name: "kennel_das_crashes_total", Help: "Crashes that robots reported, by this process's sums."})
+	if err != nil {
+		return wire.Slice{}, err
+	}
+	crashes.WithLabelValues() // a rate begins at 0, not at the first event
+	roll := func(ctx context.Context) (das.Rolled, error) {
+		r, err := sums.Roll(ctx)
+		crashes.WithLabelValues().Add(float64(r.Crashes))
+		return r, err
+	}
+	s := wire.Slice{
 		Routes: wire.Routes(func(mux *http.ServeMux, _ wire.Doors) { healthapi.Mount(mux, svc, b.Log) }),
 		Pages:  []page.Extra{healthapi.Page(svc, cohorts.List)},
 		Runs: []wire.Run{{Name: "event sums", Role: wire.Jobs, Run: func(ctx context.Context) error {
 			failed := func(err error) { b.Log.WarnContext(ctx, "events not summed up", logging.Err, err) }
-			return events.KeepSums(ctx, sums.Roll, func(ctx context.Context) {
+			return events.KeepSums(ctx, roll, func(ctx context.Context) {
 				if err := alarms.LookAtSums(ctx); err != nil && ctx.Err() == nil {
 					failed(err)
 				}
@@ -70,6 +83,31 @@ func Wire(b wire.Base, events *das.Service, eventDays int, robots *registry.Serv
 			})
 		}}},
 	}
+	if !b.Has(wire.Jobs) {
+		return s, nil
+	}
+	return s, observe(b.Meters, sums)
+}
+
+// observe shows how many robots were heard of and crashed in a day, and how far the sums are behind.
+func observe(tel *meters.Meters, sums *daspg.Store) error {
+	const whole = " Every process with the role jobs reports the whole fleet."
+	return errors.Join(
+		tel.Asked(telemetry.Metric{Name: "kennel_health_robots", Help: "Robots that sent events in the last 24 hours, and those of them that crashed." + whole}, []string{"state"}, 4*meters.AskEvery,
+			func(ctx context.Context) ([]telemetry.Sample, error) {
+				until := time.Now().UTC().Truncate(das.Hour).Add(das.Hour)
+				all, err := sums.Tallies(ctx, das.Slots{Every: das.Hour, Since: until.Add(-das.Day), Until: until, Whole: true})
+				n := map[das.Class]int{}
+				for _, t := range all {
+					n[t.Class] = t.Robots
+				}
+				return []telemetry.Sample{{Labels: []string{"heard"}, Value: float64(n[das.All])}, {Labels: []string{"crashed"}, Value: float64(n[das.Crash])}}, err
+			}),
+		tel.Asked(telemetry.Metric{Name: "kennel_das_unsummed_commits", Help: "Commits of events that are not in the sums of the fleet yet." + whole}, nil, meters.AskEvery,
+			func(ctx context.Context) ([]telemetry.Sample, error) {
+				n, err := sums.Unsummed(ctx)
+				return []telemetry.Sample{{Value: float64(n)}}, err
+			}))
 }
 
 // of is the filter of a cohort; "" is the whole fleet.
