@@ -94,7 +94,7 @@ func (s *Store) eraseSome(ctx context.Context, table string, of thing.Stretch) (
 }
 
 // slots chooses rows of das_robot.
-const slots = ` FROM das_robot WHERE every = $1 AND at >= $2 AND at < $3 AND ($4::text[] IS NULL OR thing = ANY($4))`
+const slots = ` FROM das_robot WHERE every = $1 AND at >= $2 AND at < $3 AND ($4::text[] IS NULL OR thing IN (SELECT unnest($4::text[])))`
 
 func (s *Store) tallies(ctx context.Context, sql string, args ...any) ([]das.Tally, error) {
 	rows, err := s.pool.Query(ctx, sql, args...)

@@ -71,7 +71,7 @@ func (s *Store) List(ctx context.Context, id thing.ID, g vitals.Grain, from, to 
 
 // Lowest returns the robots with the lowest voltages since a time, at most limit; of some robots, or of all if things is nil.
 func (s *Store) Lowest(ctx context.Context, since time.Time, things []thing.ID, limit int) (ids []thing.ID, volts []float64, err error) {
-	rows, err := s.pool.Query(ctx, `SELECT thing, min(low) FROM vitals_sample WHERE every = $1 AND at >= $2 AND low IS NOT NULL AND ($3::text[] IS NULL OR thing = ANY($3))
+	rows, err := s.pool.Query(ctx, `SELECT thing, min(low) FROM vitals_sample WHERE every = $1 AND at >= $2 AND low IS NOT NULL AND ($3::text[] IS NULL OR thing IN (SELECT unnest($3::text[])))
 		GROUP BY thing ORDER BY 2, 1 LIMIT $4`, int(vitals.Coarse.Every/time.Second), since, things, limit)
 	if err != nil {
 		return nil, nil, pg.Wrap(err, "lowest voltages")
