@@ -168,6 +168,7 @@ var HTTP = table([]Rule{
 	{Name: "GET /v1/crash-symbols", Roles: auth.Staff},
 	{Name: "POST /v1/crash-symbols", Roles: auth.Changers},
 	{Name: "DELETE /v1/crash-symbols/{debug}", Roles: auth.Changers},
+	{Name: "GET /v1/logs", Roles: auth.Staff},
 	{Name: "GET /v1/things/{thing}/logs", Roles: auth.People, Own: true},
 	{Name: "GET /v1/things/{thing}/logs/search", Roles: auth.People, Own: true},
 	{Name: "GET /v1/things/{thing}/logs/{log}", Roles: auth.People, Own: true},

@@ -41,7 +41,7 @@ var commandOf = map[string]string{
 	"GET /v1/things/{thing}/commands/{id}": "commands show", "GET /v1/things/{thing}/live": "robot tree", "GET /v1/events": "events list", "GET /v1/events/tail": "events tail", "GET /v1/events/boots": "events boots", "GET /v1/events/counts": "events query", "GET /v1/events/export": "events export",
 	"GET /v1/experiments": "experiments list", "GET /v1/experiments/{key}": "experiments compare",
 
-	"GET /v1/things/{thing}/logs": "logs list", "GET /v1/things/{thing}/logs/search": "logs search", "GET /v1/things/{thing}/logs/{log}": "logs show",
+	"GET /v1/logs": "logs list", "GET /v1/things/{thing}/logs": "logs list", "GET /v1/things/{thing}/logs/search": "logs search", "GET /v1/things/{thing}/logs/{log}": "logs show",
 	"GET /v1/things/{thing}/logs/{log}/content": "logs get",
 
 	"GET /v1/crash-groups": "crashes list", "GET /v1/crash-groups/{group}": "(crashes list and the console do)", "PATCH /v1/crash-groups/{group}": "crashes resolve", "GET /v1/crashes": "crashes reports",

@@ -43,12 +43,15 @@ func (a *app) logsList() *cobra.Command {
 	var logs whichLogs
 	var after string
 	var limit int64
-	cmd := shows(a, describe("list THING", "List a robot's logs, the newest first",
-		"logs list vic:00e20100", "logs list vic:00e20100 -day 2026-05-06 -name engine", "logs list vic:00e20100 -version 2.0.1 -reason fault-914"),
+	cmd := shows(a, describe("list [THING]", "List the logs of a robot, or of all, the newest first",
+		"logs list vic:00e20100", "logs list vic:00e20100 -day 2026-05-06 -name engine", "logs list -version 2.0.1 -reason fault-914"),
 		func(ctx context.Context, args []string) (reply[[]client.Log], error) {
-			return a.api.GetThingsThingLogs(ctx, args[0],
-				client.GetThingsThingLogsQuery{Name: given(logs.name), Day: given(logs.day), Version: given(logs.version), Kind: given(logs.kind),
-					Reason: given(logs.reason), After: given(after), Limit: &limit})
+			q := client.GetThingsThingLogsQuery{Name: given(logs.name), Day: given(logs.day), Version: given(logs.version), Kind: given(logs.kind),
+				Reason: given(logs.reason), After: given(after), Limit: &limit}
+			if len(args) == 0 {
+				return a.api.GetLogs(ctx, client.GetLogsQuery(q))
+			}
+			return a.api.GetThingsThingLogs(ctx, args[0], q)
 		}, logRows)
 	logs.flags(cmd)
 	cmd.Flags().StringVar(&after, "after", "", "continue after the log with this `ID`")
@@ -56,8 +59,8 @@ func (a *app) logsList() *cobra.Command {
 	return cmd
 }
 
-var logRows = rows("LOG|NAME|BYTES|UPLOADED|REASON|RELEASE|EXPIRES", func(l client.Log) cells {
-	return cells{l.ID, l.Name, l.Size, l.At, cmp.Or(l.Reason, l.Kind), cmp.Or(l.OS, "–"), l.Expires}
+var logRows = rows("LOG|THING|NAME|BYTES|UPLOADED|REASON|RELEASE|EXPIRES", func(l client.Log) cells {
+	return cells{l.ID, l.Thing, l.Name, l.Size, l.At, cmp.Or(l.Reason, l.Kind), cmp.Or(l.OS, "–"), l.Expires}
 })
 
 // completeLog offers thing ids, then ids of logs.

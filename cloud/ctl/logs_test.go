@@ -84,7 +84,8 @@ func TestLogs(t *testing.T) {
 		want string
 	}{
 		{"list vic:00e20100", 0, "engine.log"},
-		{"list vic:00e20100 -day 2026-01-02", 0, "LOG  NAME"},
+		{"list vic:00e20100 -day 2026-01-02", 0, "LOG  THING"},
+		{"list -name engine", 0, "vic:00e20100  engine.log"},
 		{"list vic:00e20100 -day never", cli.ExitUsage, "want a date such as"},
 		{"show vic:00e20100 LOG", 0, text},
 		{"show vic:00e20100 LOG -level error", 0, "no route\n"},
@@ -196,7 +197,7 @@ func TestLogsNow(t *testing.T) {
 		{"logs request vic:00e20100 -ttl 1ms", "", "", cli.ExitUsage, []string{"-ttl 1ms: want"}},
 		{"diag vic:00e20100 -to " + file, "pending sent done", name + " waits for its upload", 0,
 			[]string{"waiting for vic:00e20100 to connect", "was asked and collects its logs", "vic:00e20100 uploads " + name, file + ": 3 bytes"}},
-		{"logs request vic:00e20100 -wait -diagnostics", "done", name + " waits for its upload", 0, []string{id + "  " + name + "  3", "request"}},
+		{"logs request vic:00e20100 -wait -diagnostics", "done", name + " waits for its upload", 0, []string{id + "  vic:00e20100  " + name + "  3", "request"}},
 	} {
 		mu.Lock()
 		states, details = strings.Fields(tc.states), nil

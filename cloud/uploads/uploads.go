@@ -52,9 +52,9 @@ type Log struct {
 	Expires time.Time `json:"expires"`
 }
 
-// Query chooses logs of one robot, the newest first.
+// Query chooses logs, the newest first.
 type Query struct {
-	Thing   thing.ID
+	Thing   thing.ID  // "": of all robots
 	Account string    // only those of this account; "": all
 	Name    string    // part of the name, in any case
 	Day     time.Time // only those of this day (UTC); zero: all
@@ -78,7 +78,7 @@ type Store interface {
 	// Taken reports whether the thing has sent this content by this name before.
 	Taken(ctx context.Context, id thing.ID, sha256 []byte, name string) (bool, error)
 	List(ctx context.Context, q Query) ([]Log, error)
-	// Get returns ErrUnknown unless the thing has that log.
+	// Get returns ErrUnknown unless the thing, or for "" any thing, has that log.
 	Get(ctx context.Context, id thing.ID, log string) (Log, error)
 	// Unlisted returns those of keys that have no row.
 	Unlisted(ctx context.Context, keys []string) ([]string, error)

@@ -738,6 +738,35 @@ func (c Client) PostLogout(ctx context.Context) (Reply[None], error) {
 	return ask[None](ctx, c, "POST", "/v1/logout", nil)
 }
 
+// GetLogsQuery is the query of GET /v1/logs; nil leaves a parameter out.
+type GetLogsQuery struct {
+	Name    *string // Part of the log's name, in any case.
+	Day     *string // Only logs that were uploaded on this day (UTC), such as 2026-05-06.
+	Version *string // Only logs of a robot that ran this version, or one that begins with it.
+	Kind    *string // Only logs of this kind: diagnostics, fault, log or snapshot.
+	Reason  *string // Only logs that the robot sent for this reason, such as request or fault-914.
+	After   *string // Only what follows the log with this id, as the last line of the page before has it.
+	Limit   *int64  // At most so many.
+}
+
+// Encode returns the query as a URL has it.
+func (q GetLogsQuery) Encode() string {
+	v := url.Values{}
+	put(v, "name", q.Name)
+	put(v, "day", q.Day)
+	put(v, "version", q.Version)
+	put(v, "kind", q.Kind)
+	put(v, "reason", q.Reason)
+	put(v, "after", q.After)
+	put(v, "limit", q.Limit)
+	return v.Encode()
+}
+
+// GetLogs is GET /v1/logs: The logs that robots uploaded, the newest first; Link rel="next" leads on.
+func (c Client) GetLogs(ctx context.Context, q GetLogsQuery) (Reply[[]Log], error) {
+	return ask[[]Log](ctx, c, "GET", "/v1/logs"+"?"+q.Encode(), nil)
+}
+
 // GetMe is GET /v1/me: Who the caller is.
 func (c Client) GetMe(ctx context.Context) (Reply[Account], error) {
 	return ask[Account](ctx, c, "GET", "/v1/me", nil)

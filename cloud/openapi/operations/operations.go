@@ -293,6 +293,7 @@ var All = []Operation{
 	{Route: "GET /v1/crash-symbols", Tag: "Crashes", Summary: "Symbol files.", Answer: []crash.Symbols{}},
 	{Route: "POST /v1/crash-symbols", Tag: "Crashes", Summary: "Upload a symbol file of Breakpad; it replaces the one with its debug id, and stored crashes are looked at again.", BodyMedia: "text/plain", Answer: crash.Symbols{}},
 	{Route: "DELETE /v1/crash-symbols/{debug}", Tag: "Crashes", Summary: "Delete a symbol file."},
+	{Route: "GET /v1/logs", Tag: "Logs", Summary: "The logs that robots uploaded, the newest first; Link rel=\"next\" leads on.", Query: append(logParams[:len(logParams):len(logParams)], limit(uploads.MaxLimit)), Answer: []uploads.Log{}},
 	{Route: "GET /v1/things/{thing}/logs", Tag: "Logs", Summary: "The logs that it uploaded, the newest first; Link rel=\"next\" leads on.", Query: append(logParams[:len(logParams):len(logParams)], limit(uploads.MaxLimit)), Answer: []uploads.Log{}},
 	{Route: "GET /v1/things/{thing}/logs/search", Tag: "Logs", Summary: "Lines in several of its logs, the newest log first.", Query: append(append(lineParams[:len(lineParams):len(lineParams)], logParams...), limit(uploads.MaxLimit)), Answer: uploads.Found{}},
 	{Route: "GET /v1/things/{thing}/logs/{log}", Tag: "Logs", Summary: "What one log holds, unpacked: its files, and the lines that are asked for.", Query: append(lineParams[:len(lineParams):len(lineParams)], Parameter{"file", "Only lines of this file of the log.", text},

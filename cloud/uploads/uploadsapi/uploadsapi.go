@@ -1,5 +1,6 @@
 // Package uploadsapi is the logs that robots uploaded over HTTP, for operators, and for owners those that the robot uploaded for them (VEC-LOG-10):
 //
+//	GET /v1/logs                                                                                  likewise, of all robots
 //	GET /v1/things/{thing}/logs?name=&day=&version=&kind=&reason=&limit=&after=                   the newest first; Link rel="next" if there may be more
 //	GET /v1/things/{thing}/logs/search?text=&level=&from=&to=&name=...&limit=&after=            lines in several logs
 //	GET /v1/things/{thing}/logs/{log}?text=&level=&from=&to=&file=&limit=&skip=                 what one log holds, unpacked
@@ -69,8 +70,10 @@ func Mount(mux *http.ServeMux, svc *uploads.Service, cfg Config) {
 	admit := endpoint.Chain(kit.Recover(cfg.Log), auth.RequireOwn(cfg.Owns, func(r Request) thing.ID { return r.Logs.Thing }, auth.Staff...),
 		func(next endpoint.Endpoint) endpoint.Endpoint {
 			return kit.Typed(func(ctx context.Context, r Request) (any, error) {
-				if err := cfg.Known(ctx, r.Logs.Thing); err != nil {
-					return nil, err
+				if r.Logs.Thing != "" { // else of all robots, which is for operators
+					if err := cfg.Known(ctx, r.Logs.Thing); err != nil {
+						return nil, err
+					}
 				}
 				r.Logs.Account = Account(ctx)
 				return next(ctx, r)
@@ -81,6 +84,7 @@ func Mount(mux *http.ServeMux, svc *uploads.Service, cfg Config) {
 		return svc.Get(ctx, r.Logs.Thing, r.Logs.Account, r.Log)
 	}
 	list := short(kit.Typed(func(ctx context.Context, r Request) ([]uploads.Log, error) { return svc.List(ctx, r.Logs) }))
+	mux.HandleFunc("GET /v1/logs", func(w http.ResponseWriter, r *http.Request) { serveList(w, r, list) })
 	mux.HandleFunc("GET /v1/things/{thing}/logs", func(w http.ResponseWriter, r *http.Request) { serveList(w, r, list) })
 	mux.Handle("GET /v1/things/{thing}/logs/search", kithttp.Handler(long(kit.Typed(func(ctx context.Context, r Request) (uploads.Found, error) {
 		return svc.Search(ctx, r.Logs, r.Find)
@@ -120,12 +124,11 @@ func serveList(w http.ResponseWriter, r *http.Request, list endpoint.Endpoint) {
 
 func decode(allowed ...string) func(*http.Request) (any, error) {
 	return func(r *http.Request) (any, error) {
-		id, err := kithttp.Thing(r)
-		if err != nil {
-			return nil, err
-		}
 		req, err := Parse(r.URL.Query(), allowed...)
-		req.Logs.Thing, req.Log = id, r.PathValue("log")
+		if err == nil && r.PathValue("thing") != "" {
+			req.Logs.Thing, err = kithttp.Thing(r)
+		}
+		req.Log = r.PathValue("log")
 		return req, err
 	}
 }

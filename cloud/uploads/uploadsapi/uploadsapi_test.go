@@ -463,6 +463,21 @@ func TestReasons(t *testing.T) {
 			t.Errorf("%s: %q, want %q", query, got, want)
 		}
 	}
+	r.upload(t, grant(max, bob), "engine.log", []byte("x\n")) // of release 1.8.1.6051
+	var all []uploads.Log
+	w := r.get(t, viewer, "/v1/logs?kind=log&limit=1", &all)
+	if len(all) != 1 || all[0].Thing != max || !strings.Contains(w.Header().Get("Link"), "</v1/logs?") {
+		t.Fatalf("of all robots: %+v, %q", all, w.Header())
+	}
+	if r.get(t, viewer, "/v1/logs?kind=log&after="+all[0].ID, &all); len(all) != 1 || all[0].Thing != rex {
+		t.Errorf("the next: %+v", all)
+	}
+	if r.get(t, viewer, "/v1/logs?version=1.8", &all); len(all) != 1 || all[0].Thing != max {
+		t.Errorf("of a release: %+v", all)
+	}
+	if w := r.get(t, bobs, "/v1/logs", nil); w.Code < 400 {
+		t.Errorf("an owner sees the logs of all: %d %s", w.Code, w.Body)
+	}
 	if w := r.get(t, viewer, "/v1/things/vic:00e20100/logs?kind=loud", nil); w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "want one of diagnostics, fault") {
 		t.Errorf("an unknown kind: %d %s", w.Code, w.Body)
 	}

@@ -64,13 +64,16 @@ func (s *Store) rows(ctx context.Context, what, query string, args ...any) ([]up
 
 // List implements uploads.Store. A page after a log that is gone by now is ErrUnknown.
 func (s *Store) List(ctx context.Context, q uploads.Query) ([]uploads.Log, error) {
-	where, args := "WHERE thing = $1", []any{string(q.Thing)}
+	where, args := "WHERE true", []any(nil)
 	and := func(condition string, values ...any) {
 		for _, v := range values {
 			args = append(args, v)
 			condition = strings.Replace(condition, "?", fmt.Sprintf("$%d", len(args)), 1)
 		}
 		where += " AND " + condition
+	}
+	if q.Thing != "" {
+		and("thing = ?", string(q.Thing))
 	}
 	if q.Account != "" {
 		and("account = ?", q.Account)
@@ -108,7 +111,7 @@ func (s *Store) Get(ctx context.Context, id thing.ID, log string) (uploads.Log, 
 	if !ids.MatchString(log) {
 		return uploads.Log{}, uploads.ErrUnknown
 	}
-	logs, err := s.rows(ctx, "log "+log, "WHERE id = $1::uuid AND thing = $2", log, string(id))
+	logs, err := s.rows(ctx, "log "+log, "WHERE id = $1::uuid AND ($2 = '' OR thing = $2)", log, string(id))
 	if err == nil && len(logs) == 0 {
 		err = uploads.ErrUnknown
 	}
