@@ -21,7 +21,7 @@ import (
 // one event, whatever is killed meanwhile, and its fault is on the robot's page in words.
 func TestCrashesOfARobot(t *testing.T) {
 	h := newHouse(t, "-robots", "1", "-robot-env", "KENNEL_FLUSH_MS=100", "-robot-env", "KENNEL_FAULT_RESTART_LIMIT=1000",
-		"-robot-env", "KENNEL_VIC_CRASH_SCRAPER_PERIOD_SEC=1", "-robot-env", "KENNEL_VIC_CRASH_UPLOAD_LOG=1")
+		"-robot-env", "KENNEL_VIC_CRASH_SCRAPER_PERIOD_SEC=1")
 	h.start()
 	id := h.awaitPresent(1)[0]
 	root := h.robotRoot(id)
@@ -99,6 +99,10 @@ func TestCrashesOfARobot(t *testing.T) {
 	crashed(3, "agentd: "+crashes.Killed)
 	signal("robotd", syscall.SIGSTOP) // it hangs, and the body cuts the power
 	crashed(1, "robotd: "+crashes.NoWord, "agentd: "+crashes.NoWord)
+	var bare int
+	if err := db.QueryRow(t.Context(), `SELECT count(*) FROM crash_crash WHERE log_size = 0 OR os = '' OR version = ''`).Scan(&bare); err != nil || bare > 0 {
+		t.Errorf("%d uploads without log, release or version, %v", bare, err)
+	}
 	h.awaitPresent(1)
 	if err := os.WriteFile(filepath.Join(root, faults.File), []byte("970\n"), 0); err != nil { // the FIFO
 		t.Fatal(err)
