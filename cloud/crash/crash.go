@@ -213,6 +213,8 @@ type Config struct {
 	Keep    time.Duration    // 0: DefaultKeep
 	Now     func() time.Time // nil: time.Now
 	Log     *slog.Logger
+	// Tell makes the event robot.crash of a crash whose robot sends none itself: those of the original maker. It may be told of one again. nil: none is made.
+	Tell func(ctx context.Context, c Crash, signature string) error
 }
 
 // Service takes, lists and groups crashes. Safe for concurrent use.
@@ -290,6 +292,11 @@ func (s *Service) Take(ctx context.Context, r Report) (id string, err error) {
 		}
 		if err := s.cfg.Objects.Put(ctx, o.key, bytes.NewReader(o.body), int64(len(o.body)), blob.PutOptions{ContentType: "application/octet-stream"}); err != nil {
 			return "", fmt.Errorf("store crash %s: %w", id, err)
+		}
+	}
+	if r.Program == "" && s.cfg.Tell != nil { // ours name the program, and send the event
+		if err := s.cfg.Tell(ctx, c, signature); err != nil {
+			return "", fmt.Errorf("event of crash %s: %w", id, err)
 		}
 	}
 	_, err = s.cfg.Store.Put(ctx, c, signature)

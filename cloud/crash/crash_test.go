@@ -33,6 +33,7 @@ const (
 type rig struct {
 	*testing.T
 	svc   *crash.Service
+	told  []string // events
 	store *crashpg.Store
 	blobs *blob.Store
 	mu    sync.Mutex
@@ -51,7 +52,11 @@ func newRig(t *testing.T) *rig {
 	t.Helper()
 	r := &rig{T: t, store: crashpg.New(pgtest.New(t)), blobs: blobtest.New(t), now: time.Now().UTC().Truncate(time.Second)}
 	var err error
-	if r.svc, err = crash.New(crash.Config{Store: r.store, Symbols: r.store, Objects: r.blobs, Now: r.clock, Log: slog.New(slog.DiscardHandler)}); err != nil {
+	if r.svc, err = crash.New(crash.Config{Store: r.store, Symbols: r.store, Objects: r.blobs, Now: r.clock, Log: slog.New(slog.DiscardHandler),
+		Tell: func(_ context.Context, c crash.Crash, signature string) error {
+			r.told = append(r.told, c.Program+" "+signature+" "+c.Version)
+			return nil
+		}}); err != nil {
 		t.Fatal(err)
 	}
 	return r
@@ -259,6 +264,11 @@ func TestSymbolise(t *testing.T) {
 	if len(before) != 1 || before[0].Program != "vic-engine" || !strings.HasPrefix(before[0].Signature, "vic-engine+0x24cc") || before[0].Reason != "SIGSEGV (SEGV_MAPERR)" || before[0].Robots != 2 {
 		t.Fatalf("%+v", before)
 	}
+	r.take(crash.Report{Thing: rex, Program: "agentd", Dump: record("1", "main.f", "ours")})
+	if want := []string{"vic-engine vic-engine+0x24cc 1.8.1.6051", "vic-engine vic-engine+0x24cc 1.8.1.6051"}; !slices.Equal(r.told, want) {
+		t.Errorf("events %q, want %q: a program of ours sends its own", r.told, want)
+	}
+	before = r.groups(crash.GroupQuery{Program: "vic-engine"})
 	note := "seen on the bench"
 	if _, err := r.svc.Change(t.Context(), before[0].ID, crash.Change{State: crash.Resolved, Note: &note}, "ann"); err != nil {
 		t.Fatal(err)
@@ -279,7 +289,7 @@ func TestSymbolise(t *testing.T) {
 	if n, err := r.svc.Symbolise(t.Context()); err != nil || n != 0 {
 		t.Fatalf("%d crashes symbolised again, %v", n, err)
 	}
-	after := r.groups(crash.GroupQuery{})
+	after := r.groups(crash.GroupQuery{Program: "vic-engine"})
 	if len(after) != 1 || after[0].Signature != "engine::lift_motor | engine::behaviour | engine::tick" || after[0].Crashes != 2 || after[0].Robots != 2 || after[0].State != crash.Resolved ||
 		after[0].Note != note || !after[0].FirstSeen.Equal(before[0].FirstSeen) || !slices.Equal(after[0].Versions, before[0].Versions) {
 		t.Fatalf("%+v", after)
@@ -292,7 +302,7 @@ func TestSymbolise(t *testing.T) {
 		t.Errorf("%+v", top)
 	}
 	r.take(crash.Report{Thing: rex, Version: "1.9.0.1", Dump: append(slices.Clone(dump), 0)}) // symbols are there already
-	if g := r.groups(crash.GroupQuery{}); len(g) != 1 || g[0].Crashes != 3 || g[0].State != crash.Regressed {
+	if g := r.groups(crash.GroupQuery{Program: "vic-engine"}); len(g) != 1 || g[0].Crashes != 3 || g[0].State != crash.Regressed {
 		t.Errorf("%+v", g)
 	}
 	if _, err := r.svc.Upload(t.Context(), bytes.NewReader(sym), int64(len(sym)), "ann"); err != nil { // replaces it

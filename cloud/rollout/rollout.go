@@ -68,7 +68,7 @@ type Guard struct {
 	Metric  Metric  `json:"metric"`
 	Share   float64 `json:"share"`             // 0 to 1
 	Sample  int     `json:"sample"`            // robots
-	Problem string  `json:"problem,omitempty"` // of Problems: a kind, or kind/code; "": any but a low battery
+	Problem string  `json:"problem,omitempty"` // of Problems: a kind, such as crash, or kind/code; "": any but a low battery
 }
 
 // Spec holds the decisions of the operator.

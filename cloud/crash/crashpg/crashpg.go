@@ -270,6 +270,21 @@ func (s *Store) words(ctx context.Context, what, query string, args ...any) ([]s
 	return out, pg.Wrap(err, "%s", what)
 }
 
+// Crashed returns the robots with crashes that were received since a time, and the versions that crashed, of release and program.
+func (s *Store) Crashed(ctx context.Context, since time.Time) (map[thing.ID][]string, error) {
+	rows, err := s.pool.Query(ctx, `SELECT thing, array_agg(DISTINCT os) || array_agg(DISTINCT version) FROM crash_crash WHERE received >= $1 GROUP BY thing`, since)
+	if err != nil {
+		return nil, pg.Wrap(err, "robots that crashed")
+	}
+	out, id, versions := map[thing.ID][]string{}, "", []string(nil)
+	_, err = pgx.ForEachRow(rows, []any{&id, &versions}, func() error {
+		out[thing.ID(id)] = versions
+		versions = nil
+		return nil
+	})
+	return out, pg.Wrap(err, "robots that crashed")
+}
+
 // Unlisted implements crash.Store.
 func (s *Store) Unlisted(ctx context.Context, list []string) ([]string, error) {
 	return s.words(ctx, "unlisted crashes", `SELECT k FROM unnest($1::text[]) k WHERE NOT EXISTS (SELECT FROM crash_crash WHERE id::text = k)`, list)

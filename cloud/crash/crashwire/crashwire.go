@@ -16,9 +16,9 @@ import (
 )
 
 // Wire wires crashes, whose dumps are kept for some days.
-func Wire(b wire.Base, keepDays int, owners *owner.Service, audit crashapi.Audit) (*crash.Service, wire.Slice, error) {
+func Wire(b wire.Base, keepDays int, owners *owner.Service, audit crashapi.Audit, tell func(ctx context.Context, c crash.Crash, signature string) error) (*crash.Service, wire.Slice, error) {
 	store := crashpg.New(b.Pool)
-	svc, err := crash.New(crash.Config{Store: store, Symbols: store, Objects: b.Blobs, Keep: time.Duration(keepDays) * 24 * time.Hour, Log: b.Log})
+	svc, err := crash.New(crash.Config{Store: store, Symbols: store, Objects: b.Blobs, Keep: time.Duration(keepDays) * 24 * time.Hour, Log: b.Log, Tell: tell})
 	if err != nil {
 		return nil, wire.Slice{}, err
 	}

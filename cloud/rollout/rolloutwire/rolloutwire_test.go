@@ -17,6 +17,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"kennel/cloud/crash/crashpg"
 	"kennel/cloud/registry"
 	"kennel/cloud/registry/filter"
 	"kennel/cloud/registry/registrypg"
@@ -69,7 +70,7 @@ func open(pool *pgxpool.Pool) *cloud {
 	log := slog.New(slog.DiscardHandler)
 	store := registrypg.New(pool, log)
 	robots := registry.New(store, store, registry.Sources{}, log)
-	c.Service = rollout.New(rollout.Config{Store: rolloutpg.New(pool), Fleet: rolloutwire.Fleet(robots.Briefs), Known: c.releases.Known, Path: c.releases.Path, Wishes: c.releases.Wishes, Hint: c.hints, Now: func() time.Time {
+	c.Service = rollout.New(rollout.Config{Store: rolloutpg.New(pool), Fleet: rolloutwire.Fleet(robots.Briefs, crashpg.New(pool).Crashed), Known: c.releases.Known, Path: c.releases.Path, Wishes: c.releases.Wishes, Hint: c.hints, Now: func() time.Time {
 		if ns := c.now.Load(); ns != 0 {
 			return time.Unix(0, ns)
 		}
@@ -574,5 +575,29 @@ func TestNewRollout(t *testing.T) {
 	}
 	if list, err := c.List(t.Context()); err != nil || len(list) != 1 {
 		t.Errorf("%d rollouts, %v", len(list), err)
+	}
+}
+
+// A robot whose program crashed in the version that it runs has a problem that it did not have before the update; a crash of another version is none of this one's.
+func TestCrashIsProblem(t *testing.T) {
+	pool := pgtest.New(t)
+	exec(t, pool, `WITH g AS (INSERT INTO crash_group (program, signature, first_seen, last_seen, versions) VALUES ('vic-engine', 'f', now(), now(), '{}') RETURNING id)
+		INSERT INTO crash_crash (id, thing, crashed, name, program, os, version, boot_id, at, received, size, log_size, reason, analysis, modules, looked)
+		SELECT gen_random_uuid(), thing, g.id, 'x', 'vic-engine', os, 'engine 7', '', now(), now() - age, 1, 0, '', '{}', '{}', now()
+		FROM g, (VALUES ('vic:00e20100', $1, interval '1 hour'), ('vic:00e20101', $2, interval '1 hour'), ('vic:00e20102', $1, interval '1 day')) AS v (thing, os, age)`, string(newer), older)
+	briefs := func(context.Context, filter.Filter, []thing.ID) (out []registry.Brief, err error) {
+		for _, id := range []thing.ID{"vic:00e20100", "vic:00e20101", "vic:00e20102"} {
+			out = append(out, registry.Brief{Thing: id, Version: string(newer), Codes: []string{"fault/914"}})
+		}
+		return out, nil
+	}
+	facts, err := rolloutwire.Fleet(briefs, crashpg.New(pool).Crashed)(t.Context(), filter.Filter{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range [][]string{{"fault/914", "crash/" + string(newer)}, {"fault/914"}, {"fault/914"}} {
+		if !slices.Equal(facts[i].Problems, want) {
+			t.Errorf("%s: %q, want %q", facts[i].Thing, facts[i].Problems, want)
+		}
 	}
 }
