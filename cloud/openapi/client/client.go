@@ -2077,7 +2077,7 @@ type Evidence struct {
 	Control float64          `json:"control"` // share of bad robots among those that wait
 	Metric  string           `json:"metric"`
 	Of      int64            `json:"of"`
-	Problem string           `json:"problem,omitzero"` // of Problems: a kind, or kind/code; "": any but a low battery
+	Problem string           `json:"problem,omitzero"` // of Problems: a kind, such as crash, or kind/code; "": any but a low battery
 	Robots  []string         `json:"robots"`           // some of the bad ones
 	Sample  int64            `json:"sample"`           // robots
 	Share   float64          `json:"share"`            // 0 to 1
@@ -2194,7 +2194,7 @@ type Group struct {
 // Guard stops a rollout when the share of bad robots among those that had the update exceeds the share among those that still wait for it (the control group) by more than Share.
 type Guard struct {
 	Metric  string  `json:"metric"`
-	Problem string  `json:"problem,omitzero"` // of Problems: a kind, or kind/code; "": any but a low battery
+	Problem string  `json:"problem,omitzero"` // of Problems: a kind, such as crash, or kind/code; "": any but a low battery
 	Sample  int64   `json:"sample"`           // robots
 	Share   float64 `json:"share"`            // 0 to 1
 }
