@@ -3,7 +3,6 @@ package records
 import (
 	"context"
 	"net/http"
-	"strings"
 	"time"
 
 	"kennel/cloud/account"
@@ -26,10 +25,7 @@ import (
 	"kennel/cloud/vitals"
 	"kennel/cloud/vitals/vitalspg"
 	"kennel/cloud/wire"
-	"kennel/infra/api/ack"
-	"kennel/infra/api/events"
 	"kennel/infra/api/topics"
-	"kennel/infra/errs"
 	"kennel/infra/jobs"
 	"kennel/infra/kit/kitmqtt"
 	"kennel/infra/thing"
@@ -57,7 +53,7 @@ func WireEvents(b wire.Base, cfg EventsConfig, dumpDays int, owners *owner.Servi
 	store := daspg.Open(b.Pool)
 	var ingester *das.Ingester
 	crashes, crashSlice, err := crashwire.Wire(b, dumpDays, owners, audit, func(ctx context.Context, c crash.Crash, signature string) error {
-		return tellCrash(ctx, ingester, c, signature)
+		return crashwire.Tell(ctx, ingester, c, signature)
 	})
 	if err != nil {
 		return Events{}, nil, err
@@ -142,26 +138,5 @@ func WireLook(b wire.Base, l *link.Link) (*look.Service, wire.Slice) {
 			lookapi.Mount(mux, svc, lookapi.Config{Known: d.Known, Owns: d.Owns, Log: b.Log})
 		}),
 		Jobs: []jobs.Job{{Name: "look.forget", Every: time.Hour, Run: svc.Forget}},
-	}
-}
-
-// tellCrash stores the event robot.crash of a crash (VEC-CRS-06), once however often it is told of: the crash's id is its boot's. What the owner does not
-// consent to is left out.
-func tellCrash(ctx context.Context, in *das.Ingester, c crash.Crash, signature string) error {
-	batch, err := events.EncodeBatch(c.ID, []events.Event{{Source: "kenneld", TS: c.At.UnixMilli(), Seq: 1, Level: events.Error, RobotID: c.Thing.Serial(), RobotVersion: strings.ToValidUTF8(c.OS[:min(len(c.OS), events.MaxWord)], ""), BootID: c.ID,
-		Name: "robot.crash", S1: c.Program, S2: strings.ToValidUTF8(signature[:min(len(signature), events.MaxText)], ""), S3: c.Version, I1: events.Num(c.At.UnixMilli())}})
-	if err != nil {
-		return err
-	}
-	answers := make(chan ack.Ack, 1) // the ingester does not wait for who asked
-	in.HandleFrom(ctx, c.Thing, das.Claimed, batch, func(a ack.Ack) { answers <- a })
-	select {
-	case a := <-answers:
-		if a.Status == ack.RetryAfter {
-			return errs.RetryLater(time.Duration(a.After), "the event of the crash cannot be stored now", nil)
-		}
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }

@@ -4,14 +4,19 @@ package crashwire
 import (
 	"context"
 	"net/http"
+	"strings"
 	"time"
 
 	"kennel/cloud/account"
 	"kennel/cloud/crash"
 	"kennel/cloud/crash/crashapi"
 	"kennel/cloud/crash/crashpg"
+	"kennel/cloud/das"
 	"kennel/cloud/owner"
 	"kennel/cloud/wire"
+	"kennel/infra/api/ack"
+	"kennel/infra/api/events"
+	"kennel/infra/errs"
 	"kennel/infra/jobs"
 )
 
@@ -40,4 +45,25 @@ func Wire(b wire.Base, keepDays int, owners *owner.Service, audit crashapi.Audit
 		}}},
 		Personal: []account.Holder{{Name: "crashes", Personal: owner.Held{Kind: "crashes", Owners: owners, List: svc.List, Drop: svc.Erase}}},
 	}, nil
+}
+
+// Tell stores the event robot.crash of a crash (VEC-CRS-06), once however often it is told of: the crash's id is its boot's. What the owner does not
+// consent to is left out.
+func Tell(ctx context.Context, in *das.Ingester, c crash.Crash, signature string) error {
+	batch, err := events.EncodeBatch(c.ID, []events.Event{{Source: "kenneld", TS: c.At.UnixMilli(), Seq: 1, Level: events.Error, RobotID: c.Thing.Serial(), RobotVersion: strings.ToValidUTF8(c.OS[:min(len(c.OS), events.MaxWord)], ""), BootID: c.ID,
+		Name: "robot.crash", S1: c.Program, S2: strings.ToValidUTF8(signature[:min(len(signature), events.MaxText)], ""), S3: c.Version, I1: events.Num(c.At.UnixMilli())}})
+	if err != nil {
+		return err
+	}
+	answers := make(chan ack.Ack, 1) // the ingester does not wait for who asked
+	in.HandleFrom(ctx, c.Thing, das.Claimed, batch, func(a ack.Ack) { answers <- a })
+	select {
+	case a := <-answers:
+		if a.Status == ack.RetryAfter {
+			return errs.RetryLater(time.Duration(a.After), "the event of the crash cannot be stored now", nil)
+		}
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
