@@ -178,7 +178,7 @@ func (m Mailing) Check() error {
 // Mailing returns who gets letters.
 func (s *Service) Mailing(ctx context.Context) (Mailing, error) {
 	to, err := s.store.Recipients(ctx)
-	return Mailing{to}, err
+	return Mailing{append([]string{}, to...)}, err
 }
 
 // SetMailing sets that; Invalid.
@@ -186,6 +186,6 @@ func (s *Service) SetMailing(ctx context.Context, m Mailing) (Mailing, error) {
 	if err := m.Check(); err != nil {
 		return m, err
 	}
-	m.To = slices.Compact(slices.Sorted(slices.Values(m.To)))
+	m.To = append([]string{}, slices.Compact(slices.Sorted(slices.Values(m.To)))...) // none is a list too
 	return m, s.store.SetRecipients(ctx, m.To)
 }

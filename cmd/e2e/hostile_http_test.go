@@ -479,7 +479,7 @@ var evils = map[string]bool{
 	// The status.
 	"agent": true, "os": true, "firmware": true, "battery": true, "dirty": true, "problem": true, "peer": true, "boot": false, "model": false, "docs": false,
 	// An event.
-	"s1": true, "s2": true, "s3": true, "s4": true, "source": false, "version": false, "feature": false, "run": false, "ble": false, "wifi": false,
+	"s1": true, "s2": true, "s3": true, "s4": true, "source": false, "version": true, "feature": false, "run": false, "ble": false, "wifi": false,
 	// A document that the robot writes: names of fields, and their values.
 	"field": true, "value": true, "place": true, "locale": true, "zone": true, "meta": false,
 	// From the robot: a command's result, the app that signs it in, the certificate that it shows.
