@@ -514,7 +514,7 @@ func (s *site) otherPages(p *browser.Page, look func(string), thing string) {
 	p.ClickIn("navigation", "Main", "summary", "Connections")
 	p.Follow("Originals", "^/originals$")
 	p.Click("button", "Run self-test")
-	p.See("Step 1 of 9, names, fails")
+	p.See("Step 1 of 10, names, fails")
 	look("originals")
 	p.Click("summary", "Your account")
 	p.Follow("Your account", "^/me")
