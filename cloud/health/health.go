@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"kennel/cloud/das"
 	"kennel/cloud/registry/filter"
 	"kennel/infra/errs"
@@ -134,7 +136,8 @@ type Overview struct {
 
 // Sums are the sums of events; *daspg.Store has them.
 type Sums interface {
-	Tallies(ctx context.Context, of das.Slots) ([]das.Tally, error)
+	// Compare sums up by version what was since mid and what was before, and what was since mid whatever the version.
+	Compare(ctx context.Context, of das.Slots, mid time.Time) (now, was, whole []das.Tally, err error)
 	Course(ctx context.Context, of das.Slots, cohort string) ([]das.Tally, error)
 }
 
@@ -172,30 +175,18 @@ func (s *Service) Report(ctx context.Context, period, cohort string) (Overview, 
 	}
 	until := s.Now().UTC().Truncate(p.Slot).Add(p.Slot) // the slot that is not over counts
 	r := Overview{Period: p.Name, Cohort: cohort, Since: until.Add(-p.Len), Until: until}
-	of := das.Slots{Every: p.Slot, Since: r.Since, Until: until, Things: things}
-	before := of
-	before.Since, before.Until = r.Since.Add(-p.Len), r.Since
-	now, err := s.Sums.Tallies(ctx, of)
-	if err != nil {
-		return r, err
-	}
-	was, err := s.Sums.Tallies(ctx, before)
-	if err != nil {
-		return r, err
-	}
-	of.Whole = true
-	whole, err := s.Sums.Tallies(ctx, of)
-	if err != nil {
+	of := das.Slots{Every: p.Slot, Since: r.Since.Add(-p.Len), Until: until, Things: things}
+	days := das.Slots{Every: das.Day, Until: s.Now().UTC().Truncate(das.Day).Add(das.Day), Things: things}
+	days.Since = days.Until.AddDate(0, 0, -Courses)
+	var now, was, whole, course []das.Tally
+	both, bctx := errgroup.WithContext(ctx) // each reads much
+	both.Go(func() (err error) { now, was, whole, err = s.Sums.Compare(bctx, of, r.Since); return err })
+	both.Go(func() (err error) { course, err = s.Sums.Course(bctx, days, cohort); return err })
+	if err := both.Wait(); err != nil {
 		return r, err
 	}
 	r.Versions = judge(now, was)
 	r.wholes(whole, now)
-	days := das.Slots{Every: das.Day, Until: s.Now().UTC().Truncate(das.Day).Add(das.Day), Things: things}
-	days.Since = days.Until.AddDate(0, 0, -Courses)
-	course, err := s.Sums.Course(ctx, days, cohort)
-	if err != nil {
-		return r, err
-	}
 	r.Course = points(course)
 	if r.Battery, err = s.Fleet.Battery(ctx, cohort, things); err != nil {
 		return r, err

@@ -45,6 +45,16 @@ func (s *sums) Tallies(_ context.Context, of das.Slots) ([]das.Tally, error) {
 	return out, nil
 }
 
+func (s *sums) Compare(ctx context.Context, of das.Slots, mid time.Time) (now, was, whole []das.Tally, err error) {
+	before := of
+	before.Until, of.Since = mid, mid
+	now, _ = s.Tallies(ctx, of)
+	was, _ = s.Tallies(ctx, before)
+	of.Whole = true
+	whole, err = s.Tallies(ctx, of)
+	return now, was, whole, err
+}
+
 func (s *sums) Course(context.Context, das.Slots, string) ([]das.Tally, error) { return s.course, nil }
 
 // ran makes the tallies of a version.

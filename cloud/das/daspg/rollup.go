@@ -128,6 +128,32 @@ func (s *Store) Tallies(ctx context.Context, of das.Slots) ([]das.Tally, error) 
 		GROUP BY version, class ORDER BY 2, 3`, append(args(of), of.Whole)...)
 }
 
+// Compare sums up by version and class what was since mid and what was before, and what was since mid whatever the version, in one reading.
+func (s *Store) Compare(ctx context.Context, of das.Slots, mid time.Time) (now, was, whole []das.Tally, err error) {
+	rows, err := s.pool.Query(ctx, `WITH t AS MATERIALIZED (SELECT at >= $5 AS later, version, class, thing, count(*) AS slots, sum(n) AS n`+slots+` GROUP BY 1, 2, 3, 4)
+		SELECT later, false, 'epoch'::timestamptz, version, class, count(*), sum(slots)::bigint, sum(n)::bigint FROM t GROUP BY later, version, class
+		UNION ALL SELECT true, true, 'epoch'::timestamptz, '', class, count(*), sum(slots)::bigint, sum(n)::bigint
+			FROM (SELECT class, thing, sum(slots) AS slots, sum(n) AS n FROM t WHERE later GROUP BY class, thing) AS w GROUP BY class
+		ORDER BY 4, 5`, append(args(of), mid)...)
+	if err != nil {
+		return nil, nil, nil, pg.Wrap(err, "read sums of events")
+	}
+	var later, all bool
+	var t das.Tally
+	_, err = pgx.ForEachRow(rows, []any{&later, &all, &t.At, &t.Version, &t.Class, &t.Robots, &t.Slots, &t.Events}, func() error {
+		switch {
+		case all:
+			whole = append(whole, t)
+		case later:
+			now = append(now, t)
+		default:
+			was = append(was, t)
+		}
+		return nil
+	})
+	return now, was, whole, pg.Wrap(err, "read sums of events")
+}
+
 // Course sums up robots that were heard of and robots that crashed, by slot and version, oldest first. Of days whose robots have expired it returns what is left of cohort.
 func (s *Store) Course(ctx context.Context, of das.Slots, cohort string) ([]das.Tally, error) {
 	return s.tallies(ctx, `SELECT at, version, class, count(*), count(*), sum(n)::bigint`+slots+` AND class IN ('', 'crash') GROUP BY at, version, class

@@ -2,6 +2,7 @@ package daspg
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -192,6 +193,23 @@ func TestTallies(t *testing.T) {
 	}
 	got, err := s.Tallies(t.Context(), of)
 	check("all", got, err, tally(zero, before, das.All, 1, 1, 1), tally(zero, before, das.Crash, 1, 1, 1), tally(zero, version, das.All, 2, 3, 5), tally(zero, version, das.Crash, 1, 1, 1))
+	mid, two := day.Add(das.Day), of
+	two.Since = mid
+	now, was, whole, err := s.Compare(t.Context(), of, mid)
+	for _, part := range []struct {
+		name string
+		got  []das.Tally
+		of   das.Slots
+	}{{"now", now, two}, {"was", was, das.Slots{Every: das.Day, Since: day, Until: mid}}, {"whole", whole, das.Slots{Every: das.Day, Since: mid, Until: of.Until, Whole: true}}} {
+		want, werr := s.Tallies(t.Context(), part.of)
+		for i := range want {
+			want[i].At = want[i].At.UTC()
+		}
+		check(part.name, part.got, errors.Join(err, werr), want...)
+		if len(want) == 0 {
+			t.Errorf("%s: nothing to compare", part.name)
+		}
+	}
 	of.Things = []thing.ID{ada}
 	got, err = s.Tallies(t.Context(), of)
 	check("one", got, err, tally(zero, version, das.All, 1, 1, 2))
