@@ -47,6 +47,7 @@ type Report struct {
 	At                                        time.Time // zero: not known
 	Dump                                      []byte    // a minidump, or our text record
 	Log                                       []byte    // may be empty
+	Told                                      bool      // the robot sends the event itself
 }
 
 // State is the state of a group.
@@ -294,7 +295,7 @@ func (s *Service) Take(ctx context.Context, r Report) (id string, err error) {
 			return "", fmt.Errorf("store crash %s: %w", id, err)
 		}
 	}
-	if r.Program == "" && s.cfg.Tell != nil { // ours name the program, and send the event
+	if !r.Told && s.cfg.Tell != nil {
 		if err := s.cfg.Tell(ctx, c, signature); err != nil {
 			return "", fmt.Errorf("event of crash %s: %w", id, err)
 		}

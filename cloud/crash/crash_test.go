@@ -264,7 +264,7 @@ func TestSymbolise(t *testing.T) {
 	if len(before) != 1 || before[0].Program != "vic-engine" || !strings.HasPrefix(before[0].Signature, "vic-engine+0x24cc") || before[0].Reason != "SIGSEGV (SEGV_MAPERR)" || before[0].Robots != 2 {
 		t.Fatalf("%+v", before)
 	}
-	r.take(crash.Report{Thing: rex, Program: "agentd", Dump: record("1", "main.f", "ours")})
+	r.take(crash.Report{Thing: rex, Program: "agentd", Told: true, Dump: record("1", "main.f", "ours")})
 	if want := []string{"vic-engine vic-engine+0x24cc 1.8.1.6051", "vic-engine vic-engine+0x24cc 1.8.1.6051"}; !slices.Equal(r.told, want) {
 		t.Errorf("events %q, want %q: a program of ours sends its own", r.told, want)
 	}

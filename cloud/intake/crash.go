@@ -94,7 +94,7 @@ func (f form) report(id thing.ID) (crash.Report, error) {
 	}
 	field := func(name string) string { return clip(strings.TrimSpace(f.fields[name])) }
 	r := crash.Report{Thing: id, Name: f.name, Program: field(files.CrashProgram), OSVersion: field("robot.os_version"), Version: field("robot.anki_version"),
-		BootID: field(files.CrashBootID), Dump: f.dump, Log: f.log}
+		BootID: field(files.CrashBootID), Told: field(files.CrashTold) != "", Dump: f.dump, Log: f.log}
 	if t := field(files.CrashTime); t != "" {
 		at, err := time.Parse(time.RFC3339, t)
 		if err != nil {

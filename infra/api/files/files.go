@@ -48,4 +48,5 @@ const (
 	CrashProgram = "kennel.program"
 	CrashBootID  = "kennel.boot_id"
 	CrashTime    = "kennel.time" // 2026-05-06T12:00:00Z
+	CrashTold    = "kennel.told" // not empty: the robot sends the event robot.crash itself
 )

@@ -298,7 +298,7 @@ func TestSend(t *testing.T) {
 	r.until("upload", func() bool { return len(r.posted) == 1 && r.left() == "" })
 	got := r.posted[0]
 	for part, want := range map[string]string{"path": files.Crash, "hostname": "Vector-E5S6", "robot.esn": "00e20100", "robot.os_version": "2.0.0.6073",
-		"robot.anki_version": "1.6.0", "upload_file name": "a.dmp", "attachment_messages.log": "==> var/log/messages <==\nhello\n", "attachment_messages.log name": "a.log", "error": ""} {
+		"robot.anki_version": "1.6.0", "kennel.program": "robotd", "kennel.told": "1", "upload_file name": "a.dmp", "attachment_messages.log": "==> var/log/messages <==\nhello\n", "attachment_messages.log name": "a.log", "error": ""} {
 		if got[part] != want {
 			t.Errorf("%s is %q, want %q", part, got[part], want)
 		}

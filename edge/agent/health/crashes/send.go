@@ -107,9 +107,17 @@ func (c *Collector) form(f io.ReaderAt, name string) (before, after []byte, kind
 			return nil, nil, "", perr
 		}
 	}
+	at := ""
+	if !record.At.IsZero() {
+		at = record.At.UTC().Format(time.RFC3339)
+	}
 	for _, p := range []struct{ key, value string }{
 		{"hostname", c.cfg.Host()}, {"robot.esn", r.Thing.Serial()}, {"robot.os_version", release}, {"robot.anki_version", version},
+		{files.CrashProgram, record.Program}, {files.CrashBootID, record.BootID}, {files.CrashTime, at}, {files.CrashTold, "1"},
 	} {
+		if p.value == "" && strings.HasPrefix(p.key, "kennel.") {
+			continue
+		}
 		if err := w.WriteField(p.key, p.value); err != nil {
 			return nil, nil, "", err
 		}
