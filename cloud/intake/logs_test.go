@@ -63,7 +63,7 @@ func TestLog(t *testing.T) {
 
 // TestLogRefused: each refusal has its status, nothing of it is stored, and memory does not grow with what is sent.
 func TestLogRefused(t *testing.T) {
-	r := newRig(t, func(c *intake.Config) { c.Idle, c.MaxDay = 300*time.Millisecond, files.MaxLog })
+	r := newRig(t, func(c *intake.Config) { c.MaxDay = files.MaxLog })
 	path := files.Log(logName)
 	head := func(h string) string { return "PUT " + path + " HTTP/1.1\r\nHost: x\r\n" + h + "\r\n\r\n" }
 	endless := head("Transfer-Encoding: chunked") + strings.Repeat("100000\r\n"+strings.Repeat("x", 1<<20)+"\r\n", files.MaxLog>>20+1)

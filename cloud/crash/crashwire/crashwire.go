@@ -47,10 +47,10 @@ func Wire(b wire.Base, keepDays int, owners *owner.Service, audit crashapi.Audit
 	}, nil
 }
 
-// Tell stores the event robot.crash of a crash (VEC-CRS-06), once however often it is told of: the crash's id is its boot's. What the owner does not
+// Tell stores the event robot.crash of a crash (VEC-CRS-06), once however often it is told of: its boot is named by the crash. What the owner does not
 // consent to is left out.
 func Tell(ctx context.Context, in *das.Ingester, c crash.Crash, signature string) error {
-	batch, err := events.EncodeBatch(c.ID, []events.Event{{Source: "kenneld", TS: c.At.UnixMilli(), Seq: 1, Level: events.Error, RobotID: c.Thing.Serial(), RobotVersion: strings.ToValidUTF8(c.OS[:min(len(c.OS), events.MaxWord)], ""), BootID: c.ID,
+	batch, err := events.EncodeBatch(c.ID, []events.Event{{Source: "kenneld", TS: c.At.UnixMilli(), Seq: 1, Level: events.Error, RobotID: c.Thing.Serial(), RobotVersion: strings.ToValidUTF8(c.OS[:min(len(c.OS), events.MaxWord)], ""), BootID: events.CrashBoot + c.ID,
 		Name: "robot.crash", S1: c.Program, S2: strings.ToValidUTF8(signature[:min(len(signature), events.MaxText)], ""), S3: c.Version, I1: events.Num(c.At.UnixMilli())}})
 	if err != nil {
 		return err

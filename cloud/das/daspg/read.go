@@ -106,7 +106,7 @@ func (s *Store) Changes(ctx context.Context, f das.Filter, from das.Position) ([
 
 // Boots implements das.Reader.
 func (s *Store) Boots(ctx context.Context, id thing.ID, since time.Time, limit int) ([]das.Boot, error) {
-	rows, err := s.pool.Query(ctx, `SELECT boot_id, seqs, updated, origin FROM das_range WHERE thing = $1 AND updated >= $2 AND NOT isempty(seqs)
+	rows, err := s.pool.Query(ctx, `SELECT boot_id, seqs, updated, origin FROM das_range WHERE thing = $1 AND updated >= $2 AND NOT isempty(seqs) AND NOT starts_with(boot_id, '`+events.CrashBoot+`')
 		ORDER BY updated DESC, boot_id LIMIT $3`, string(id), since, limit)
 	if err != nil {
 		return nil, fmt.Errorf("boots of %s: %w", id, pg.Err(err))

@@ -197,6 +197,10 @@ func CheckName(s string) error {
 	return nil
 }
 
+// CrashBoot begins the boot id of the event of a crash, which is followed by what the crash is known by: such an event comes after its boot is over, and
+// once, however often it is sent.
+const CrashBoot = "crash-"
+
 // CheckBootID checks a boot id: 1 to 64 of letters, digits and - (VEC-DAS-03: the kernel's random boot id is a UUID). It is safe in a
 // file name.
 func CheckBootID(s string) error {

@@ -344,7 +344,7 @@ func (c *Collector) tell(ctx context.Context, name string) error {
 		return err
 	}
 	sum := sha256.Sum256(b)
-	e := events.Event{Source: "agentd", Level: events.Error, Name: "robot.crash", BootID: "crash-" + hex.EncodeToString(sum[:16]), Seq: 1, TS: c.cfg.Robot.Now().UnixMilli(),
+	e := events.Event{Source: "agentd", Level: events.Error, Name: "robot.crash", BootID: events.CrashBoot + hex.EncodeToString(sum[:16]), Seq: 1, TS: c.cfg.Robot.Now().UnixMilli(),
 		S1: strings.TrimSuffix(name, crash.Done), S2: "minidump", S3: c.cfg.Robot.OS, S4: hex.EncodeToString(sum[:]), I1: events.Num(c.cfg.Robot.Now().UnixMilli())}
 	if info, err := c.cfg.Robot.Root.Stat(path.Join(c.cfg.Conf.Folder, name)); err == nil {
 		e.I1 = events.Num(info.ModTime().UnixMilli())
