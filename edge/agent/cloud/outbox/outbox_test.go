@@ -238,7 +238,7 @@ func TestAnswers(t *testing.T) {
 		if got := r.told(); !slices.Equal(got, []string{"e consent logs 1 1 of 1", "d refused logs 1 1 of 2"}) || r.events[1].S4 != "name: want a word" {
 			t.Errorf("events %q, %q", got, r.events[1].S4)
 		}
-		time.Sleep(2 * minRetry)
+		time.Sleep(minRetry + minRetry/2) // one pause, however it is spread
 		synctest.Wait()
 		r.want("second time", "b", "a", "b")
 		r.answers(func(string) error { return errs.RetryLater(time.Hour, "busy", nil) })
