@@ -22,7 +22,7 @@ func (a *app) alerts() *cobra.Command {
 			does(a, describe("remove THRESHOLD", "Remove a threshold; its alerts are resolved", "alerts thresholds remove 1"), first(a.api.DeleteAlertsThresholdsID), said[client.None]("threshold %s is removed"))),
 		group(describe("mail", "Who gets a letter when an alert fires and when it is resolved", "alerts mail list", "alerts mail set duty@example.org"),
 			shows(a, describe("list", "List the recipients", "alerts mail list"), none(a.api.GetAlertsMail), showMailing),
-			shows(a, describe("set [ADDRESS...]", "Set the recipients; without any, nobody gets letters", "alerts mail set duty@example.org"),
+			shows(a, describe("set [ADDRESS...]", "Set the recipients; without any, none are sent", "alerts mail set duty@example.org"),
 				func(ctx context.Context, to []string) (reply[client.Mailing], error) {
 					return a.api.PutAlertsMail(ctx, client.Mailing{To: append([]string{}, to...)})
 				}, showMailing)))
