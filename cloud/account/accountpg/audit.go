@@ -203,16 +203,20 @@ func (s *Store) EraseAudit(ctx context.Context, d account.Deletion, email string
 		if err := tx.QueryRow(ctx, `SELECT seq FROM account_audit_head FOR UPDATE`).Scan(&head); err != nil {
 			return err
 		}
-		rows, err := tx.Query(ctx, `SELECT seq, actor, object, detail FROM account_audit WHERE seq = ANY ($1) ORDER BY seq`, seqs)
+		// Another process may have changed them meanwhile.
+		rows, err := tx.Query(ctx, `SELECT seq, actor, object, detail FROM account_audit WHERE seq = ANY ($1) AND (actor = $2 OR object = $2 OR detail ILIKE ANY ($3)) ORDER BY seq`,
+			seqs, string(d.Account), words)
 		if err != nil {
 			return err
 		}
 		lines, err := pgx.CollectRows(rows, pgx.RowToStructByPos[erasable])
-		if n = len(lines); err != nil {
+		if n = len(lines); err != nil || n == 0 {
 			return err
 		}
+		seqs = seqs[:0]
 		var cols [3][]string
 		for _, l := range lines {
+			seqs = append(seqs, l.Seq)
 			for c, v := range []string{l.Actor, l.Object, l.Detail} {
 				v = replaceFold(v, string(d.Account), d.Ref)
 				cols[c] = append(cols[c], replaceFold(v, email, "[erased]"))
