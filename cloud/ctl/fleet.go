@@ -26,7 +26,7 @@ func (a *app) fleetHealth() *cobra.Command {
 		func(t *cli.Table, o client.Overview) {
 			pairs(t, "period", o.Period, "cohort", cmp.Or(o.Cohort, "whole fleet"), "robots", o.Robots, "without a crash", share(o.CrashFree))
 			voice := "no data"
-			if o.Voice.Heard+o.Voice.Done+o.Voice.Lost > 0 {
+			if o.Voice != nil && o.Voice.Heard+o.Voice.Done+o.Voice.Lost > 0 {
 				voice = share(o.Voice.Share) + " of requests understood"
 			}
 			pairs(t, "voice", voice)

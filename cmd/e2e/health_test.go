@@ -97,6 +97,9 @@ func TestWrongRelease(t *testing.T) {
 		t.Errorf("want two flush intervals at most")
 	}
 	await(t, time.Minute, "a red version", func() error { return judge("bad", of, crashed) })
+	if out, err := h.ctl("fleet", "health"); err != nil || !strings.Contains(string(out), wrongRelease) || !strings.Contains(string(out), "no data") {
+		t.Errorf("kennelctl fleet health: %s %v", out, err)
+	}
 	h.redOnThePage(t)
 }
 
