@@ -6,6 +6,7 @@ import (
 	"os"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -128,11 +129,21 @@ func TestFollow(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer root.Close()
+		var mu sync.Mutex
 		var got []string
-		emit := func(e events.Event) { got = append(got, fmt.Sprintf("%s %s %s %s %s", e.Name, e.S1, e.S2, e.S3, e.S4)) }
 		day := 2
+		emit := func(e events.Event) {
+			mu.Lock()
+			defer mu.Unlock()
+			got = append(got, fmt.Sprintf("%s %s %s %s %s", e.Name, e.S1, e.S2, e.S3, e.S4))
+		}
+		now := func() time.Time {
+			mu.Lock()
+			defer mu.Unlock()
+			return at(day)
+		}
 		go func() {
-			_ = Follow(t.Context(), root, Robot{Serial: "00e20101"}, func() time.Time { return at(day) }, emit, slog.New(slog.DiscardHandler))
+			_ = Follow(t.Context(), root, Robot{Serial: "00e20101"}, now, emit, slog.New(slog.DiscardHandler))
 		}()
 		for _, step := range []struct {
 			file string
@@ -147,7 +158,9 @@ func TestFollow(t *testing.T) {
 			{strings.Replace(asInTheSource, `"variation": "treatment"`, `"variation": "control"`, 1), 13,
 				"[experiment.ended report_test_auto treatment 2.1 forced experiment.assigned report_test_auto control 2.1 forced]"},
 		} {
+			mu.Lock()
 			got, day = nil, step.day
+			mu.Unlock()
 			if step.file != "" {
 				if err := robotfs.WriteFile(root, File, []byte(step.file), 0o644); err != nil {
 					t.Fatal(err)
