@@ -1,0 +1,33 @@
+// Package recognizer turns speech into text, by whichever recogniser a house has.
+package recognizer
+
+import "context"
+
+// Rate is the rate of all audio here, samples per second, one channel.
+const Rate = 16000
+
+// Recognizer is one way to recognise speech. All methods may be called concurrently.
+type Recognizer interface {
+	Name() string
+	// Open begins an utterance in a language such as en-US. The end of ctx ends it.
+	Open(ctx context.Context, language string) (Stream, error)
+}
+
+// Stream is one utterance, used by one goroutine.
+type Stream interface {
+	// Write takes samples as they come.
+	Write(samples []int16) error
+	// Partial returns what was understood so far, "" for nothing yet.
+	Partial() string
+	// Finish ends the samples, and waits for the result. A result without text means that nothing was understood.
+	Finish() (Result, error)
+	// Close gives up what the stream holds, also after Finish.
+	Close() error
+}
+
+// Result is a recognised utterance.
+type Result struct {
+	Text       string
+	Confidence float64 // 0 to 1
+	By         string  // Name of the recogniser
+}

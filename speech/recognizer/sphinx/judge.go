@@ -1,0 +1,108 @@
+package sphinx
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// segment is a word or phone and the frames in which it was heard, 100 a second.
+type segment struct {
+	word       string
+	start, end int
+	score      float64 // per frame, of the sound alone
+}
+
+func (s segment) silent() bool {
+	return s.word == "SIL" || s.word[0] == '<' || s.word[0] == '+' || s.word[0] == '['
+}
+
+// maxFrames bounds what parse believes: ten minutes.
+const maxFrames = 60000
+
+// parse reads a line that option -hypseg writes. Nothing heard is no segment.
+func parse(line string) ([]segment, error) {
+	f := strings.Fields(line)
+	if len(f) < 10 || (len(f)-10)%4 != 0 || f[1] != "S" || f[3] != "T" || f[5] != "A" || f[7] != "L" {
+		return nil, fmt.Errorf("%d words: %w", len(f), errOutput) // which may be what a person said
+	}
+	var out []segment
+	for rest := f[9:]; len(rest) > 1; rest = rest[4:] {
+		start, err1 := strconv.Atoi(rest[0])
+		score, err2 := strconv.Atoi(rest[1])
+		end, err3 := strconv.Atoi(rest[4])
+		if err1 != nil || err2 != nil || err3 != nil || start < -1 || end < start || end > maxFrames {
+			return nil, fmt.Errorf("frames %.20q to %.20q, score %.20q: %w", rest[0], rest[4], rest[1], errOutput)
+		}
+		if end > start && start >= 0 { // a segment (NULL) from -1 to -1 means nothing
+			out = append(out, segment{word: rest[3], start: start, end: end, score: float64(score) / float64(end-start)})
+		}
+	}
+	return out, nil
+}
+
+// Bounds at which confidence is half: what separates sentences of the grammar from others, over five synthetic voices (SPOKEN.md).
+const (
+	halfMean   = 34.0 // how much worse words explain a frame than phones do, in the mean over all speech
+	halfWorst  = 65.0 // the same over the worst window
+	halfUnsaid = 20.0 // frames of speech that the words leave out
+	window     = 30   // frames
+)
+
+// judge returns the sentence in words, and how sure it is, from 0 to 1: the least of three measures of how well words explain what phones heard.
+func judge(words, phones []segment) (string, float64) {
+	if len(words) == 0 || len(phones) == 0 {
+		return "", 0
+	}
+	var said []string
+	first, last := words[0].start, max(words[len(words)-1].end, phones[len(phones)-1].end)
+	for _, w := range words {
+		if !w.silent() {
+			word, _, _ := strings.Cut(w.word, "(") // the second pronunciation of to is to(2)
+			said = append(said, word)
+		}
+	}
+	if len(said) == 0 {
+		return "", 0
+	}
+	worse := make([]float64, max(last-first, window)) // by frame
+	spoken := make([]bool, len(worse))
+	unsaid := 0.0
+	for _, p := range phones {
+		for i := max(p.start, first); i < p.end; i++ {
+			worse[i-first] += p.score
+			if !p.silent() {
+				spoken[i-first] = true
+				unsaid++
+			}
+		}
+	}
+	for _, w := range words {
+		for i := w.start; i < w.end; i++ {
+			worse[i-first] -= w.score
+			if !w.silent() {
+				if spoken[i-first] {
+					unsaid--
+				}
+				spoken[i-first] = true
+			}
+		}
+	}
+	var sum, n, run, worst float64
+	for i, w := range worse {
+		if spoken[i] {
+			sum, n = sum+w, n+1
+		}
+		run += w
+		if i >= window {
+			run -= worse[i-window]
+		}
+		if i >= window-1 {
+			worst = max(worst, run/window)
+		}
+	}
+	sure := slices.Min([]float64{1 - sum/n/halfMean/2, 1 - worst/halfWorst/2, 1 - unsaid/halfUnsaid/2})
+	return strings.Join(said, " "), math.Min(1, math.Max(0, sure))
+}

@@ -1,0 +1,201 @@
+// Package sphinx recognises the sentences of a grammar on this machine, with Debian's packages pocketsphinx and pocketsphinx-en-us.
+//
+// At the end of an utterance two processes of pocketsphinx_batch decode it side by side: one hears the sentences of the grammar, the other
+// any sequence of phones. Where the grammar explains the sound much worse than free phones do, something else was said. Both take a tenth of
+// a second with their start, so an utterance costs memory only while it is decoded, nothing of it is left for the next one, and a decoder
+// that crashes or hangs costs that utterance alone.
+package sphinx
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
+
+	"kennel/infra/errs"
+	"kennel/speech/recognizer"
+)
+
+// Config configures a Recognizer.
+type Config struct {
+	Grammar string // JSGF, in lower case; sentences with a word that no dictionary has are never heard
+	// Pronunciations of words that the English dictionary lacks, in the phones of the CMU dictionary.
+	Pronunciations map[string]string
+
+	Program  string        // default pocketsphinx_batch
+	Models   string        // folder of the English model; default is Debian's
+	Decoders int           // utterances decoded at once, others wait; default is one for each processor
+	Limit    time.Duration // of one decoding; default 3 s
+	Longest  time.Duration // of an utterance; default 15 s
+	Least    float64       // a sentence of less confidence was not understood; default 0.5
+}
+
+// Recognizer recognises sentences of its grammar, in English.
+type Recognizer struct {
+	cfg     Config
+	folder  string
+	unknown []string
+	slots   chan struct{}
+}
+
+// New writes the grammar and the dictionary of its words into a folder of its own, which Close removes, and decodes a moment of silence.
+func New(ctx context.Context, cfg Config) (*Recognizer, error) {
+	orDefault(&cfg.Program, "pocketsphinx_batch")
+	orDefault(&cfg.Models, "/usr/share/pocketsphinx/model/en-us")
+	orDefault(&cfg.Decoders, runtime.NumCPU())
+	orDefault(&cfg.Limit, 3*time.Second)
+	orDefault(&cfg.Longest, 15*time.Second)
+	orDefault(&cfg.Least, 0.5)
+	folder, err := os.MkdirTemp("", "kennel-sphinx-")
+	if err != nil {
+		return nil, fmt.Errorf("sphinx: %w", err)
+	}
+	r := &Recognizer{cfg: cfg, folder: folder, slots: make(chan struct{}, cfg.Decoders)}
+	if err := r.prepare(ctx); err != nil {
+		_ = r.Close() // the first error says more
+		return nil, fmt.Errorf("sphinx: %w", err)
+	}
+	return r, nil
+}
+
+func orDefault[T comparable](v *T, d T) {
+	var zero T
+	if *v == zero {
+		*v = d
+	}
+}
+
+func (r *Recognizer) prepare(ctx context.Context) error {
+	if _, err := exec.LookPath(r.cfg.Program); err != nil {
+		return fmt.Errorf("%w; Debian has it in the packages pocketsphinx and pocketsphinx-en-us", err)
+	}
+	all, err := os.ReadFile(filepath.Join(r.cfg.Models, "cmudict-en-us.dict"))
+	if err != nil {
+		return fmt.Errorf("%w; Debian has it in the package pocketsphinx-en-us", err)
+	}
+	var own strings.Builder
+	for word, phones := range r.cfg.Pronunciations {
+		own.WriteString(word + " " + phones + "\n")
+	}
+	dict, unknown := lexicon(r.cfg.Grammar, own.String(), string(all))
+	r.unknown = unknown
+	for name, content := range map[string]string{"dict": dict, "grammar": r.cfg.Grammar, "list": "stdin\n"} {
+		if err := os.WriteFile(filepath.Join(r.folder, name), []byte(content), 0o600); err != nil {
+			return err
+		}
+	}
+	return r.Check(ctx)
+}
+
+// Check decodes a moment of silence.
+func (r *Recognizer) Check(ctx context.Context) error {
+	_, err := r.decode(ctx, make([]byte, recognizer.Rate/5*2))
+	return err
+}
+
+// Unknown returns the words of the grammar that no dictionary has.
+func (r *Recognizer) Unknown() []string { return r.unknown }
+
+// Name returns "sphinx".
+func (r *Recognizer) Name() string { return "sphinx" }
+
+// Close removes the folder.
+func (r *Recognizer) Close() error { return os.RemoveAll(r.folder) }
+
+// Open begins an utterance. Languages other than English are refused as Invalid.
+func (r *Recognizer) Open(ctx context.Context, language string) (recognizer.Stream, error) {
+	if l := strings.ToLower(language); l != "" && l != "en" && !strings.HasPrefix(l, "en-") {
+		return nil, errs.New(errs.Invalid, "sphinx: language %.20q: want English", language)
+	}
+	return recognizer.Whole(ctx, r.cfg.Longest, r.hear), nil
+}
+
+// hear waits for a free decoder and decodes.
+func (r *Recognizer) hear(ctx context.Context, pcm []byte) (recognizer.Result, error) {
+	select {
+	case r.slots <- struct{}{}:
+	case <-ctx.Done():
+		return recognizer.Result{}, fmt.Errorf("sphinx: wait for one of %d decoders: %w", r.cfg.Decoders, ctx.Err())
+	}
+	defer func() { <-r.slots }()
+	got, err := r.decode(ctx, pcm)
+	if err != nil {
+		return recognizer.Result{}, fmt.Errorf("sphinx: %w", err)
+	}
+	return got, nil
+}
+
+// decode decodes samples, which stay in memory: both processes have them as standard input.
+func (r *Recognizer) decode(ctx context.Context, pcm []byte) (recognizer.Result, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, r.cfg.Limit, fmt.Errorf("no result within %v", r.cfg.Limit))
+	defer cancel()
+	fd, err := unix.MemfdCreate("utterance", unix.MFD_CLOEXEC)
+	if err != nil {
+		return recognizer.Result{}, fmt.Errorf("memory for an utterance: %w", err)
+	}
+	audio := os.NewFile(uintptr(fd), "utterance")
+	defer audio.Close()
+	if _, err := audio.Write(pcm); err != nil {
+		return recognizer.Result{}, fmt.Errorf("memory for an utterance: %w", err)
+	}
+	var words, phones []segment
+	both, ctx := errgroup.WithContext(ctx)
+	both.Go(func() (err error) {
+		words, err = r.run(ctx, audio, "-jsgf", filepath.Join(r.folder, "grammar"))
+		return err
+	})
+	both.Go(func() (err error) {
+		phones, err = r.run(ctx, audio, "-allphone", filepath.Join(r.cfg.Models, "en-us-phone.lm.bin"), "-allphone_ci", "yes")
+		return err
+	})
+	if err := both.Wait(); err != nil {
+		return recognizer.Result{}, err
+	}
+	text, confidence := judge(words, phones)
+	if confidence < r.cfg.Least {
+		text = ""
+	}
+	return recognizer.Result{Text: text, Confidence: confidence, By: r.Name()}, nil
+}
+
+// run decodes audio with the search that args name.
+func (r *Recognizer) run(ctx context.Context, audio *os.File, args ...string) ([]segment, error) {
+	cmd := exec.CommandContext(ctx, r.cfg.Program, append([]string{
+		"-hmm", filepath.Join(r.cfg.Models, "en-us"), "-dict", filepath.Join(r.folder, "dict"),
+		"-ctl", filepath.Join(r.folder, "list"), "-cepdir", "/dev", "-cepext", "", "-adcin", "yes", "-hypseg", "/dev/stdout"}, args...)...)
+	var out, log bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = audio, &out, &log
+	cmd.WaitDelay = time.Second
+	if err := cmd.Run(); err != nil {
+		if ctx.Err() != nil {
+			return nil, fmt.Errorf("%s: %w", r.cfg.Program, context.Cause(ctx))
+		}
+		return nil, fmt.Errorf("%s: %w%s", r.cfg.Program, err, complaint(log.String()))
+	}
+	segments, err := parse(out.String())
+	if err != nil {
+		return nil, fmt.Errorf("output of %s: %w%s", r.cfg.Program, err, complaint(log.String()))
+	}
+	return segments, nil
+}
+
+// complaint returns the first error in a log of pocketsphinx.
+func complaint(log string) string {
+	for line := range strings.Lines(log) {
+		if strings.HasPrefix(line, "ERROR") || strings.HasPrefix(line, "FATAL") {
+			return ": " + strings.TrimSpace(line)
+		}
+	}
+	return ""
+}
+
+var errOutput = errors.New("want UTTERANCE S . T . A . L . { FRAME SCORE SCORE WORD } FRAME")

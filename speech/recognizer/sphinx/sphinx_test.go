@@ -1,0 +1,184 @@
+package sphinx
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"kennel/infra/errs"
+	"kennel/speech/recognizer"
+	"kennel/speech/recognizer/recognizertest"
+)
+
+const grammar = `#JSGF V1.0;
+grammar commands;
+public <command> = [please] (go forward | come here | how old are you | pop a wheelie | set a timer for <number> (minutes | seconds) | be qwxzt);
+<number> = five | ten | twenty;
+`
+
+func TestSentences(t *testing.T) {
+	r, err := New(t.Context(), Config{Grammar: grammar, Limit: time.Minute, Pronunciations: map[string]string{"wheelie": "W IY L IY"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := r.Unknown(); !slices.Equal(got, []string{"qwxzt"}) {
+		t.Errorf("unknown words %v, want qwxzt", got)
+	}
+	for _, c := range []struct {
+		say  string
+		want string // "": not understood
+	}{
+		{"go forward", "go forward"},
+		{"pop a wheelie", "pop a wheelie"},
+		{"set a timer for ten minutes", "set a timer for ten minutes"},
+		{"I would like to order a large pizza", ""},
+		{"there is a spider in the bathroom", ""},
+	} {
+		got, err := recognizertest.Listen(t.Context(), r, recognizertest.Say(t, "slt", c.say, 0))
+		if err != nil || got.Text != c.want || got.By != "sphinx" || c.want != "" && got.Confidence < 0.5 {
+			t.Errorf("%q: %+v, %v, want %q", c.say, got, err, c.want)
+		}
+	}
+	for name, samples := range map[string][]int16{"nothing": nil, "silence": make([]int16, recognizer.Rate)} {
+		if got, err := recognizertest.Listen(t.Context(), r, samples); err != nil || got.Text != "" {
+			t.Errorf("%s: %+v, %v, want no text", name, got, err)
+		}
+	}
+	if _, err := r.Open(t.Context(), "de-DE"); errs.KindOf(err) != errs.Invalid {
+		t.Errorf("German: %v, want invalid", err)
+	}
+	if _, err := recognizertest.Listen(t.Context(), r, make([]int16, 16*recognizer.Rate)); errs.KindOf(err) != errs.Exhausted {
+		t.Errorf("16 s: %v, want exhausted", err)
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(r.folder); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("folder after Close: %v", err)
+	}
+}
+
+// A decoder that crashes, hangs or talks nonsense costs one utterance, and the error names it.
+func TestDecoderFails(t *testing.T) {
+	dir := t.TempDir()
+	program := filepath.Join(dir, "decoder")
+	fault := filepath.Join(dir, "fault")
+	script := "#!/bin/sh\n[ -e " + fault + " ] && . " + fault + "\necho stdin S 0 T 0 A 0 L 0 0\n"
+	if err := os.WriteFile(program, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	r, err := New(t.Context(), Config{Grammar: grammar, Program: program, Decoders: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	for _, c := range []struct{ fault, want string }{
+		{"kill -SEGV $$", "segmentation fault"},
+		{"echo 'ERROR: no memory' >&2; exit 3", "exit status 3: ERROR: no memory"},
+		{"exec sleep 60", "no result within 300ms"},
+		{"echo garbage; exit", "1 words: want UTTERANCE"},
+		{"echo stdin S 0 T 0 A 0 L 0 5 -1 0 word 2; exit", `frames "5" to "2", score "-1"`},
+	} {
+		if err := os.WriteFile(fault, []byte(c.fault+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		hurried := *r
+		if strings.Contains(c.fault, "sleep") {
+			hurried.cfg.Limit = 300 * time.Millisecond
+		}
+		_, err := recognizertest.Listen(t.Context(), &hurried, make([]int16, 1600))
+		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), program) {
+			t.Errorf("%s: %v, want %q and the program", c.fault, err, c.want)
+		}
+		if err := os.Remove(fault); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := recognizertest.Listen(t.Context(), r, make([]int16, 1600)); err != nil {
+			t.Errorf("after %s: %v", c.fault, err)
+		}
+	}
+	r.slots <- struct{}{} // all decoders are busy
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if _, err := recognizertest.Listen(ctx, r, make([]int16, 1600)); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("all busy: %v, want the deadline", err)
+	}
+}
+
+func TestNewFails(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		cfg  Config
+		want string
+	}{
+		{"no program", Config{Grammar: grammar, Program: "/nowhere/decoder"}, "packages pocketsphinx"},
+		{"no model", Config{Grammar: grammar, Models: "/nowhere"}, "package pocketsphinx-en-us"},
+		{"no grammar", Config{Grammar: "nonsense"}, "ERROR"},
+	} {
+		if _, err := New(t.Context(), c.cfg); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", c.name, err, c.want)
+		}
+	}
+}
+
+func TestJudge(t *testing.T) {
+	sil := func(start, end int) segment { return segment{"<sil>", start, end, -5} }
+	for _, c := range []struct {
+		name          string
+		words, phones []segment
+		text          string
+		sure          bool
+	}{
+		{"nothing", nil, nil, "", false},
+		{"silence", []segment{sil(0, 50)}, []segment{{"SIL", 0, 50, -5}}, "", false},
+		{"said", []segment{sil(0, 20), {"go", 20, 50, -20}, {"to(2)", 50, 80, -20}}, []segment{{"SIL", 0, 20, -5}, {"G", 20, 80, -10}}, "go to", true},
+		{"said badly", []segment{{"go", 0, 60, -60}}, []segment{{"G", 0, 60, -10}}, "go", false},
+		{"one word of two is another", []segment{{"go", 0, 100, -15}, {"left", 100, 130, -90}}, []segment{{"G", 0, 130, -10}}, "go left", false},
+		{"more said than heard", []segment{{"no", 0, 40, -10}, sil(40, 120)}, []segment{{"N", 0, 100, -5}}, "no", false},
+	} {
+		if text, sure := judge(c.words, c.phones); text != c.text || sure >= 0.5 != c.sure || sure < 0 || sure > 1 {
+			t.Errorf("%s: %q %v, want %q, sure %v", c.name, text, sure, c.text, c.sure)
+		}
+	}
+}
+
+func TestLexicon(t *testing.T) {
+	dict, unknown := lexicon("#JSGF V1.0;\ngrammar g;\npublic <a> = /0.5/ to (go | qq) {tag} | <b>;\n<b> = o'clock;\n",
+		"go G OW\nextra EH\n", "go G UH\nto T UW\nto(2) T AH\no'clock AH K L AA K\nqqq K\n")
+	if want := "go G OW\nto T UW\nto(2) T AH\no'clock AH K L AA K\nqq " + unsaid + "\n"; dict != want {
+		t.Errorf("dictionary %q, want %q", dict, want)
+	}
+	if !slices.Equal(unknown, []string{"qq"}) {
+		t.Errorf("unknown %q, want qq", unknown)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add("stdin S 0 T 0 A 0 L 0 0\n", "stdin S 0 T -3783 A -389 L -3394 0 -456 0 SIL 33 -56 -208 CH 44 46 -380 AE 56\n")
+	f.Add("stdin S 0 T -2179 A -1505 L -674 0 -448 -337 <sil> 32 -445 0 check 63 -166 0 to(2) 73 -142 -337 <sil> 160", "")
+	f.Fuzz(func(t *testing.T, a, b string) {
+		words, err1 := parse(a)
+		phones, err2 := parse(b)
+		if err1 != nil || err2 != nil {
+			return
+		}
+		if text, sure := judge(words, phones); !(sure >= 0 && sure <= 1) || text == "" && sure != 0 {
+			t.Errorf("%q %v", text, sure)
+		}
+	})
+}
+
+func FuzzLexicon(f *testing.F) {
+	f.Add(grammar, "go G OW\n")
+	f.Fuzz(func(t *testing.T, grammar, dict string) {
+		all, unknown := lexicon(grammar, dict)
+		if again, more := lexicon(grammar, all); len(more) > 0 || strings.Count(again, "\n") != strings.Count(all, "\n") {
+			t.Errorf("unknown %q, then %q", unknown, more)
+		}
+	})
+}

@@ -1,0 +1,245 @@
+package spoken
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"kennel/speech/intent"
+	"kennel/speech/recognizer/recognizertest"
+	"kennel/speech/recognizer/sphinx"
+)
+
+var update = flag.Bool("update", false, "say everything and write SPOKEN.md")
+
+const english = "en-US"
+
+// phrase is something to say and the intent it has when typed; the zero intent for what must stay unmatched.
+type phrase struct {
+	text string
+	want intent.Match
+}
+
+var slot = regexp.MustCompile(`\[[^\]]*\]`)
+
+// fillings has what goes into the slots of annex D; other slots list their values.
+var fillings = map[string][]string{
+	"number":         {"one", "three", "five"},
+	"length of time": {"thirty seconds", "five minutes", "twenty five minutes", "one hour"},
+	"City Name":      {"London", "New York", "Paris"},
+	"Your Name":      {"John", "Mary", "Anna"},
+	"me/us":          {"me", "us"},
+}
+
+// phrases returns the phrases of annex D without slots, those with slots filled, and sentences that are no intent.
+func phrases(t *testing.T, m *intent.Matcher) map[string][]phrase {
+	out := map[string][]phrase{}
+	add := func(kind, text string) {
+		text = strings.Trim(text, "? ")
+		p := phrase{text: text, want: m.Match(text)}
+		if (p.want.UserIntent == "") != (kind == kinds[2]) {
+			t.Errorf("typed %q is %q", text, p.want.UserIntent)
+		}
+		p.want.Confidence = 0 // of the recogniser, here
+		out[kind] = append(out[kind], p)
+	}
+	for _, in := range intent.All() {
+		for _, text := range in.Phrases {
+			name := slot.FindString(text)
+			if name == "" {
+				add(kinds[0], text)
+				continue
+			}
+			values, ok := fillings[strings.Trim(name, "[]")]
+			if !ok {
+				values = strings.Split(strings.Trim(name, "[]"), ", ")
+			}
+			for _, v := range values {
+				add(kinds[1], strings.Replace(text, name, v, 1))
+			}
+		}
+	}
+	others, err := os.ReadFile("testdata/others.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(others)) {
+		if line = strings.TrimSpace(line); line[0] != '#' {
+			add(kinds[2], line)
+		}
+	}
+	return out
+}
+
+var kinds = []string{"phrases", "phrases with slots", "other sentences"}
+
+// tally counts what became of phrases.
+type tally struct{ right, unmatched, wrong int }
+
+func (c tally) all() int { return c.right + c.unmatched + c.wrong }
+
+func (c tally) String() string {
+	share := func(n int) string { return fmt.Sprintf("%.1f %%", 100*float64(n)/float64(max(1, c.all()))) }
+	return fmt.Sprintf("%d | %s | %s | %s", c.all(), share(c.right), share(c.unmatched), share(c.wrong))
+}
+
+// score says phrases and compares what was understood. Two at once keep a machine busy.
+func score(t *testing.T, r *sphinx.Recognizer, m *intent.Matcher, voice string, snr float64, all []phrase) (c tally, wrong []string) {
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	todo := make(chan phrase)
+	for range 2 {
+		wg.Go(func() {
+			for p := range todo {
+				heard, err := recognizertest.Listen(t.Context(), r, recognizertest.Say(t, voice, p.text, snr))
+				if err != nil {
+					t.Errorf("%s, %q: %v", voice, p.text, err)
+				}
+				got := m.Match(heard.Text)
+				got.Confidence = 0
+				mu.Lock()
+				switch {
+				case got.UserIntent == p.want.UserIntent && reflect.DeepEqual(got, p.want):
+					c.right++
+				case got.UserIntent == "":
+					c.unmatched++
+				default:
+					c.wrong++
+					wrong = append(wrong, fmt.Sprintf("%s: %q was heard as %q", voice, p.text, heard.Text))
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	for _, p := range all {
+		todo <- p
+	}
+	close(todo)
+	wg.Wait()
+	slices.Sort(wrong)
+	return c, wrong
+}
+
+func open(t testing.TB) (*sphinx.Recognizer, *intent.Matcher) {
+	m, err := intent.Load(english)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := sphinx.New(t.Context(), sphinx.Config{Grammar: m.Grammar(), Pronunciations: m.Pronunciations(), Limit: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = r.Close() })
+	if words := r.Unknown(); len(words) > 0 {
+		t.Errorf("no pronunciation of %q", words)
+	}
+	return r, m
+}
+
+// Every seventh phrase, of one voice.
+func TestSpoken(t *testing.T) {
+	r, m := open(t)
+	all := phrases(t, m)
+	for i, kind := range kinds {
+		var some []phrase
+		for i := 0; i < len(all[kind]); i += 7 {
+			some = append(some, all[kind][i])
+		}
+		c, wrong := score(t, r, m, "slt", 0, some)
+		if c.right < c.all()-1 || i < 2 && c.wrong > 0 {
+			t.Errorf("%s: %+v, wrong: %q", kind, c, wrong)
+		}
+	}
+}
+
+// TestSpokenTable says everything with every voice (hold 2 of voice): flite at least 95 % right, espeak-ng 65 %.
+func TestSpokenTable(t *testing.T) {
+	if os.Getenv("KENNEL_SOAK") == "" && !*update {
+		t.Skip("full enumeration: make spoken, make soak")
+	}
+	r, m := open(t)
+	all := phrases(t, m)
+	var b strings.Builder
+	b.WriteString(header)
+	sums := map[string]tally{} // clean, by kind and synthesiser
+	var mistakes []string
+	for _, kind := range kinds {
+		fmt.Fprintf(&b, "\n## %s\n\n| voice | noise | said | right | unmatched | wrong |\n|---|---|---|---|---|---|\n", strings.ToUpper(kind[:1])+kind[1:])
+		for _, voice := range recognizertest.Voices {
+			for _, snr := range []float64{0, 20, 10} {
+				c, wrong := score(t, r, m, voice, snr, all[kind])
+				noise := "none"
+				if snr > 0 {
+					noise = fmt.Sprintf("%g dB", snr)
+				} else {
+					key := kind + ", flite"
+					if voice == "espeak-ng" {
+						key = kind + ", espeak-ng"
+					}
+					s := sums[key]
+					sums[key] = tally{s.right + c.right, s.unmatched + c.unmatched, s.wrong + c.wrong}
+					mistakes = append(mistakes, wrong...)
+				}
+				fmt.Fprintf(&b, "| %s | %s | %v |\n", voice, noise, c)
+			}
+		}
+	}
+	b.WriteString("\n## In sum, without noise\n\n| | said | right | unmatched | wrong |\n|---|---|---|---|---|\n")
+	for _, key := range slices.Sorted(maps.Keys(sums)) {
+		fmt.Fprintf(&b, "| %s | %v |\n", key, sums[key])
+	}
+	b.WriteString("\n## What was understood wrong, without noise\n\n")
+	for _, w := range mistakes {
+		b.WriteString("- " + w + "\n")
+	}
+	t.Log("\n" + b.String())
+	if *update {
+		if err := os.WriteFile("../SPOKEN.md", []byte(b.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for key, least := range map[string]float64{
+		"phrases, flite": 0.95, "phrases, espeak-ng": 0.65, "phrases with slots, flite": 0.9, "other sentences, flite": 0.9, "other sentences, espeak-ng": 0.9,
+	} {
+		if c := sums[key]; float64(c.right) < least*float64(c.all()) {
+			t.Errorf("%s: %v right of %v, want %v", key, c.right, c.all(), least)
+		}
+	}
+	for _, synth := range []string{"flite", "espeak-ng"} {
+		if c := sums["phrases, "+synth]; float64(c.wrong) > 0.02*float64(c.all()) {
+			t.Errorf("phrases, %s: %d wrong of %d, want at most 2 %%", synth, c.wrong, c.all())
+		}
+	}
+}
+
+const header = `# Spoken phrases
+
+How the local recogniser (PocketSphinx with the grammar of the catalogue) and the intents understand the published phrases of annex D, said by
+synthetic voices: slt, awb, kal16 and rms of flite, and espeak-ng. Right is the same intent, with the same parameters, as the typed phrase. Other
+sentences are right when they stay unmatched. Noise is pink, so far below the speech. ` + "`make spoken`" + ` writes this file again.
+`
+
+// BenchmarkLatency is the time from the last sample of a sentence to its text, with audio at the pace of speech.
+func BenchmarkLatency(b *testing.B) {
+	r, _ := open(b)
+	samples := recognizertest.Say(b, "slt", "set a timer for twenty five minutes", 0)
+	var took []time.Duration
+	for b.Loop() {
+		got, d, err := recognizertest.ListenLive(b.Context(), r, samples)
+		if err != nil || got.Text != "set a timer for twenty five minutes" {
+			b.Fatalf("%+v, %v", got, err)
+		}
+		took = append(took, d)
+	}
+	slices.Sort(took)
+	b.ReportMetric(float64(took[len(took)/2].Milliseconds()), "p50-ms")
+	b.ReportMetric(float64(took[len(took)*95/100].Milliseconds()), "p95-ms")
+}
