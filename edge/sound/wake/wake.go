@@ -1,0 +1,16 @@
+// Package wake hears the wake word.
+package wake
+
+// Hit is a wake word that was heard. Positions count the samples fed since the detector was made or reset.
+type Hit struct {
+	Begin, End uint64  // the word's first sample, and the one after its last
+	Score      float64 // how sure it is: 1 is the threshold, more is surer
+}
+
+// Detector hears a wake word in 16 kHz samples. It is not safe for concurrent use.
+type Detector interface {
+	// Feed takes the next samples and reports a word that ended in them, or shortly before.
+	Feed(samples []int16) (Hit, bool)
+	// Reset forgets all samples. It is called when samples are missing, and after a hit.
+	Reset()
+}
