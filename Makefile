@@ -87,7 +87,7 @@ test-pages: ## every route by every role, and the pages in a browser
 	$(GO_TEST) -count=1 -timeout 14m -run '$(PAGES)' ./cmd/e2e
 
 # What a robot or its owner goes through from beginning to end.
-LIVES := ^Test(Amigobot|Archives|BadRelease|CrashesOfARobot|FullCloud|HardTimes|LogsOnRequest|NothingWithoutConsent|OriginalsSequence|OwnerAndRobot|PasskeyInABrowser|RollingUpgrade|SettingsBothWays|Updates|UploadCredentialsEnd|WrongRelease)$$
+LIVES := ^Test(Amigobot|Archives|BadRelease|CrashesOfARobot|FullCloud|HardTimes|Intents|LogsOnRequest|NothingWithoutConsent|OriginalsSequence|OwnerAndRobot|PasskeyInABrowser|RollingUpgrade|SettingsBothWays|Updates|UploadCredentialsEnd|WrongRelease)$$
 
 .PHONY: test-lives
 test-lives: ## whole stories of robots and owners, among them every way of an update
@@ -120,6 +120,10 @@ soak: setup-test build ## lint, and the same tests in full: long seeds, many kil
 	KENNEL_SOAK=1 $(GO_TEST) -v -count=1 -timeout 75m ./cmd/...
 	KENNEL_SOAK=1 $(GO_TEST) -count=1 -timeout 75m $$(go list ./... | grep -v /cmd/)
 	@$(MAKE) --no-print-directory lint race test-arm
+
+.PHONY: spoken
+spoken: setup-test ## synthetic voices say every phrase, and the local recogniser writes how it did into speech/recognizer/SPOKEN.md
+	go test -count=1 -timeout 60m -run '^TestSpokenTable$$' ./speech/recognizer/spoken -update
 
 .PHONY: build
 build: ## the programs, into bin/

@@ -36,6 +36,16 @@ have_zstd() { command -v zstd >/dev/null; }
 package_zstd=zstd
 have_swupdate() { command -v swupdate >/dev/null; }
 package_swupdate=swupdate
+have_pocketsphinx() { command -v pocketsphinx_batch >/dev/null; }
+package_pocketsphinx=pocketsphinx
+have_sphinx_model() { [ -e /usr/share/pocketsphinx/model/en-us/en-us-phone.lm.bin ]; }
+package_sphinx_model=pocketsphinx-en-us
+have_flite() { command -v flite >/dev/null; }
+package_flite=flite
+have_espeak() { command -v espeak-ng >/dev/null; }
+package_espeak=espeak-ng
+have_sox() { command -v sox >/dev/null; }
+package_sox=sox
 
 # drivers installs what drives the browser in tests, as infra/browser/package-lock.json names it, unless it is there. The network is asked once.
 drivers() {
@@ -55,8 +65,8 @@ drivers() {
 }
 
 case "${1:-}" in
-run) needs=(go postgres) ;;
-test) needs=(go git openssl postgres gcc qemu promtool mosquitto haproxy systemd chromium node npm zstd swupdate) ;;
+run) needs=(go postgres pocketsphinx sphinx_model) ;;
+test) needs=(go git openssl postgres gcc qemu promtool mosquitto haproxy systemd chromium node npm zstd swupdate pocketsphinx sphinx_model flite espeak sox) ;;
 arm) needs=(go gcc qemu) ;;
 bench) needs=(go openssl postgres cyclictest zstd) ;;
 *) echo "usage: $0 run|test|arm|bench" >&2; exit 2 ;;

@@ -52,6 +52,7 @@ type Cloud struct {
 	watched  originalswire.Watched
 	intake   func(next http.Handler) http.Handler // of the port of original robots
 	orders   orders.Orders
+	speech   telemetry.Check
 	ready    *telemetry.Readiness
 	front    *front.Front
 }
@@ -188,16 +189,16 @@ func (c *Cloud) wire(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	events, eventSlices, err := records.WireEvents(b, cfg.Events, cfg.Uploads.KeepDays, owners.Service, c.Accounts.Audit.Note, vitals.Erase, tellings.Erase)
+	voices, hearing, voiceSlices, err := health.WireVoice(b, cfg.Speech, owners.Service, owners.Ended, docs, c.Identity, robots)
+	if err != nil {
+		return err
+	}
+	events, eventSlices, err := records.WireEvents(b, cfg.Events, cfg.Uploads.KeepDays, owners.Service, c.Accounts.Audit.Note, vitals.Erase, tellings.Erase, voices.Erase)
 	if err != nil {
 		return err
 	}
 	look, lookSlice := records.WireLook(b, l)
-	storageSlice, err := records.WireStorage(b)
-	if err != nil {
-		return err
-	}
-	if c.orders, err = orders.Wire(b, l, robots, cohorts, docs, orders.Devices{DevicesConfig: cfg.Devices, Releases: releases, Identify: c.Identity.Peers.Identify}); err != nil {
+	if c.orders, err = orders.Wire(b, l, robots, cohorts, docs, orders.Devices{DevicesConfig: cfg.Devices, Releases: releases, Identify: c.Identity.Peers.Identify}, voices.Speech); err != nil {
 		return err
 	}
 	troubles := health.Troubles(func() *telemetry.Readiness { return c.ready })
@@ -211,13 +212,13 @@ func (c *Cloud) wire(ctx context.Context) error {
 	}
 	// The order is the one in which personal data is erased: first what acts for a person, then what is left of it. What robots sent while they
 	// were the person's goes before the owner slice forgets when that was, and after the documents, whose erasure robots are told of.
-	c.slices = slices.Concat(c.Identity.Slices, c.orders.Slices, wire.Slices{docSlice}, eventSlices, alertSlices, wire.Slices{
-		vitalSlice, webhookSlice, ownerSlice, uploadSlice, mailSlice, accountSlice, registrySlice, releaseSlice, lookSlice, storageSlice, orders.WireRollouts(b, l, robots, releases),
-		c.wireIntake(events, records.Intake{Consent: owners.Allowed, Owner: owners.Owner, Robots: robots, Door: watched.Door}), originalswire.Speech(), originalswire.Documents(b, docs.Robots, docs.Personal, c.Identity.Tokens, c.Accounts.Audit), doorSlice,
-		fleet.WireCohorts(b, cohorts, robots), people.WirePages(b, c.Accounts, owners, c.Identity.Tokens, robots, docs, c.uploads.Logs),
+	c.slices = slices.Concat(c.Identity.Slices, c.orders.Slices, wire.Slices{docSlice}, eventSlices, alertSlices, voiceSlices, wire.Slices{
+		vitalSlice, webhookSlice, ownerSlice, uploadSlice, mailSlice, accountSlice, registrySlice, releaseSlice, lookSlice, orders.WireRollouts(b, l, robots, releases),
+		c.wireIntake(events, records.Intake{Consent: owners.Allowed, Owner: owners.Owner, Robots: robots, Door: watched.Door}), originalswire.Documents(b, docs.Robots, docs.Personal, c.Identity.Tokens, c.Accounts.Audit), doorSlice,
+		fleet.WireCohorts(b, cohorts, robots), people.WirePages(b, c.Accounts, owners, c.Identity.Tokens, robots, docs, c.uploads.Logs, voices.Audio, c.orders.Says),
 		originalswire.Wire(b, cfg.door(), c.ca, robots, func() wire.Slices { return c.slices }), fleet.WireReady(b, c.readiness()),
 	})
-	c.link, c.watched, c.releases = l, watched, releases
+	c.link, c.watched, c.releases, c.speech = l, watched, releases, hearing
 	c.doors = wire.Doors{Known: robots.Known, Owns: owners.Owns, Audit: c.Accounts.Audit.Note}
 	pages := console.Config{
 		Passkeys: c.Accounts.Keys, PasskeySites: c.Accounts.Passkeys.Sites(), Provider: c.Accounts.ProviderName(),
@@ -249,7 +250,7 @@ func (c *Cloud) finish() error {
 		return err
 	}
 	c.slices = append(c.slices, wire.Slice{Runs: []wire.Run{{Name: "jobs", Run: work.Run, Role: wire.Jobs}, {Name: "volumes", Run: b.Volumes.Run}}})
-	if c.ready, err = b.Meters.NewReadiness(health.Checks(b, c.cfg.MQTT.URL, c.link.Answers, c.Identity.Peers.Ready, c.releases.Metadata.Check)...); err == nil {
+	if c.ready, err = b.Meters.NewReadiness(health.Checks(b, c.cfg.MQTT.URL, c.link.Answers, c.Identity.Peers.Ready, c.releases.Metadata.Check, c.speech)...); err == nil {
 		c.ready.Tell(c.front.News, b.Meters.BrokerNews)
 	}
 	return err

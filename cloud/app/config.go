@@ -14,6 +14,7 @@ import (
 	"kennel/cloud/account/accountoidc"
 	"kennel/cloud/app/fleet"
 	"kennel/cloud/app/front"
+	"kennel/cloud/app/health"
 	"kennel/cloud/app/identity"
 	"kennel/cloud/app/link"
 	"kennel/cloud/app/orders"
@@ -60,6 +61,7 @@ type Config struct {
 	Webhooks fleet.WebhooksConfig  `koanf:"webhooks"`
 	Releases orders.ReleasesConfig `koanf:"releases"`
 	Devices  orders.DevicesConfig  `koanf:"devices"` // that run SWUpdate
+	Speech   health.SpeechConfig   `koanf:"speech"`
 	Metrics  MetricsConfig         `koanf:"metrics"`
 	Traces   telemetry.TraceConfig `koanf:"traces"`
 }
@@ -123,6 +125,9 @@ func (c Config) people() people.Config {
 func (c Config) identity() identity.Config {
 	return identity.Config{CA: c.CA, Enroll: c.Enroll, AppKeysFile: c.Robots.AppKeysFile, MQTT: cmp.Or(c.API.PublicMQTT, c.MQTT.URL)}
 }
+
+// Recognizers returns those that work on this machine without being configured.
+func Recognizers() []string { return health.Recognizers() }
 
 // maxKeepDays is a hundred years, which a duration can hold.
 const maxKeepDays = 36500
@@ -191,6 +196,9 @@ func (c Config) Validate() error {
 		}
 	}
 	if err := c.Webhooks.Validate(); err != nil {
+		return err
+	}
+	if err := c.Speech.Validate(); err != nil {
 		return err
 	}
 	if err := c.Metrics.Validate(); err != nil {

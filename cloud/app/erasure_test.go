@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -20,6 +21,7 @@ import (
 	"kennel/cloud/account/audit"
 	"kennel/cloud/owner/ownerpg"
 	"kennel/cloud/sts"
+	"kennel/cloud/voice"
 	"kennel/infra/api/ack"
 	"kennel/infra/api/events"
 	"kennel/infra/api/topics"
@@ -202,9 +204,15 @@ func TestErasureLeavesNothing(t *testing.T) {
 	must(w.uploads.Logs.Uploaded(ctx, grant, key, "planted-name.log.gz", int64(log.Len())))
 	_, err = w.base.Pool.Exec(ctx, `INSERT INTO vitals_sample (thing, every, at, volts, problems) VALUES ($1, 3600, date_trunc('hour', now()), 3.625, 0)`, rex)
 	must(err)
+	_, err = w.base.Pool.Exec(ctx, `INSERT INTO speech_session (thing, at, session, kind, language, firmware, encoding, recognizer, intent, confidence, failed, why, audio_ms, took_ms, skip_das)
+		VALUES ($1, now(), 's1', 'intent', 'en-US', '', 'pcm', '', '', 0, 'match', 'plantedwhy', 1, 1, false)`, rex)
+	must(err)
+	api(login.Token, "PUT", "/v1/my/robots/"+string(rex)+"/audio", map[string]bool{"keep": true})
+	heard := voice.Prefix + rex.Slug() + "/" + time.Now().UTC().Format("20060102T150405.000Z") + "-plantedsession.wav"
+	must(w.base.Blobs.Put(ctx, heard, strings.NewReader("plantedaudio"), 12, blob.PutOptions{}))
 	must(w.Accounts.Audit.Append(ctx, audit.Entry{Actor: "staff", Action: "test", Object: string(rex), Detail: "Planted.Mail@example.org asked, account " + id}))
 
-	words := []string{email, given, family, "Plantedrobot", "plantedlocale", "Plantedville", "plantedevent-one", "plantedevent-two", "plantedevent-three", "plantedlog", "planted-name"}
+	words := []string{email, given, family, "Plantedrobot", "plantedlocale", "Plantedville", "plantedevent-one", "plantedevent-two", "plantedevent-three", "plantedlog", "planted-name", "plantedwhy", "plantedaudio", "plantedsession"}
 	before := w.stores(t)
 	for _, word := range append(slices.Clone(words), id) {
 		if len(holding(before, word)) == 0 {
@@ -285,7 +293,7 @@ func TestErasureLeavesNothing(t *testing.T) {
 	}
 	var record string
 	err = w.base.Pool.QueryRow(ctx, `SELECT asked_by || ' ' || (finished_at IS NOT NULL) || ' ' || erased FROM account_erasure`).Scan(&record)
-	for _, want := range []string{"owner true", `"events": 5`, `"raw batches": 2`, `"uploaded logs": 1`, `"samples of curves": 1`} {
+	for _, want := range []string{"owner true", `"events": 5`, `"raw batches": 2`, `"uploaded logs": 1`, `"samples of curves": 1`, `"voice sessions": 1`} {
 		if !strings.Contains(record, want) {
 			t.Errorf("the record of the erasure says %s (%v), want %s", record, err, want)
 		}

@@ -86,12 +86,8 @@ func (c *Cloud) robots() ([]runner.Service, error) {
 	calls := kitgrpc.NewServer(conf, c.base.Log, grpc.ChainUnaryInterceptor(c.base.Meters.Call, watch.Unary),
 		grpc.ChainStreamInterceptor(c.base.Meters.Stream, watch.Stream), watch.Unserved())
 	c.slices.Register(calls)
-	for service, info := range calls.GetServiceInfo() {
-		for _, m := range info.Methods {
-			if err := access.Calls.Check("/"+service+"/"+m.Name, ""); err != nil {
-				return nil, fmt.Errorf("calls of robots: %w", err)
-			}
-		}
+	if err := checkCalls(calls); err != nil {
+		return nil, err
 	}
 	var out []runner.Service
 	names := map[string]string{"robots.listen": "robots", "robots.uploads": "uploads"}
@@ -116,6 +112,18 @@ func (c *Cloud) robots() ([]runner.Service, error) {
 			runner.Service{Name: setting + " grpc", Fatal: true, Run: func(ctx context.Context) error { return kitgrpc.Run(ctx, calls, port.GRPC, graceTime) }})
 	}
 	return out, nil
+}
+
+// checkCalls refuses calls that are not in the access table.
+func checkCalls(s *grpc.Server) error {
+	for service, info := range s.GetServiceInfo() {
+		for _, m := range info.Methods {
+			if err := access.Calls.Check("/"+service+"/"+m.Name, ""); err != nil {
+				return fmt.Errorf("calls of robots: %w", err)
+			}
+		}
+	}
+	return nil
 }
 
 // robotNames returns the names in the certificate of the robots' port.

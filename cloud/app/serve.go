@@ -11,10 +11,13 @@ import (
 	"slices"
 	"strings"
 
+	"google.golang.org/grpc"
+
 	"kennel/cloud/app/front"
 	"kennel/cloud/app/identity"
 	"kennel/cloud/wire"
 	"kennel/infra/api/large"
+	"kennel/infra/kit/kitgrpc"
 	"kennel/infra/runner"
 	"kennel/infra/sdnotify"
 )
@@ -79,9 +82,17 @@ func (c *Cloud) listeners() ([]runner.Service, error) {
 				return nil, nil // people and enrolment: a browser is never asked for a certificate
 			}
 			// TLS does not decide about the certificate: every refusal has a status code and a reason (design section 4).
-			return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: cert, NextProtos: []string{"http/1.1"}, ClientAuth: tls.RequestClientCert}, nil
+			thing := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: cert, NextProtos: []string{"http/1.1"}, ClientAuth: tls.RequestClientCert}
+			if large.Calls(hello.SupportedProtos) {
+				thing.NextProtos = []string{large.ALPN}
+			}
+			return thing, nil
 		}})
-	out := append(public.services, c.front.Serve("https", l, h))
+	agents, calls, err := c.agents(cert, l.Addr())
+	if err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	out := append(public.services, agents, c.front.ServeWith("https", l, h, large.ALPN, c.Identity.Peers.Knows, calls))
 	if c.cfg.Console.Listen == "" {
 		return out, nil
 	}
@@ -96,6 +107,15 @@ func (c *Cloud) listeners() ([]runner.Service, error) {
 type public struct {
 	protocols []string
 	services  []runner.Service
+}
+
+// agents returns the server of gRPC calls that agents make at the address of the API, and what takes their connections.
+func (c *Cloud) agents(cert func(*tls.ClientHelloInfo) (*tls.Certificate, error), addr net.Addr) (runner.Service, func(*tls.Conn), error) {
+	calls := kitgrpc.NewServer(&tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: cert}, c.base.Log,
+		grpc.ChainUnaryInterceptor(c.base.Meters.Call), grpc.ChainStreamInterceptor(c.base.Meters.Stream))
+	c.slices.RegisterAgents(calls)
+	l := kitgrpc.NewHanded(addr)
+	return runner.Service{Name: "agents grpc", Fatal: true, Run: func(ctx context.Context) error { return kitgrpc.Run(ctx, calls, l, graceTime) }}, l.Take, checkCalls(calls)
 }
 
 func (c *Cloud) web() identity.Web {

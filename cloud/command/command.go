@@ -63,6 +63,9 @@ type Command struct {
 	Result  *Result         `json:"result,omitempty"`
 }
 
+// ByOwner is who gave a command when a robot's owner did. Not a name or an id: the command may outlive the person's account.
+const ByOwner = "owner"
+
 // Result is the robot's result; FinishedMS is by its clock.
 type Result struct {
 	Status     commands.Status `json:"status"`

@@ -92,9 +92,12 @@ type Config struct {
 	Tokens Tokens
 	Fleet  Fleet
 	Docs   Docs
-	Logs   Logs     // what robots uploaded; nil: the pages do not say
-	Places []string // that default_location is chosen from; others may be typed
-	People People
+	Logs   Logs // what robots uploaded; nil: the pages do not say
+	// Recordings of what robots heard; nil: the pages do not say.
+	Recordings Recordings
+	Says       Says     // tells robots what to do; nil: the pages do not offer it
+	Places     []string // that default_location is chosen from; others may be typed
+	People     People
 	// PasskeySites are the origins at which browsers take passkeys of this cloud; none: there are no passkeys.
 	PasskeySites []string
 	// Audit writes one line about an action of the signed-in person; an action that cannot be logged is not done.
@@ -170,6 +173,7 @@ func Mount(mux *http.ServeMux, cfg Config) error {
 // dones holds the texts that pages show after a form; the address carries the key.
 var dones = map[string]string{
 	"claimed":    "It is yours now. Give it a name?",
+	"told":       "Sent to your robot.",
 	"named":      "That is its name now.",
 	"unnamed":    "It has no name now.",
 	"released":   "You let it go. Whoever has it may claim it with the code that it shows.",
@@ -181,6 +185,8 @@ var dones = map[string]string{
 	"set":        "Saved. Below you see when your robot has it.",
 	"consent":    "Your robots may send what happens to them.",
 	"no-consent": "Your robots send nothing of what happens to them any more.",
+	"audio":      "What your robot hears is kept for a week.",
+	"no-audio":   "Nothing of what your robot hears is kept. Earlier recordings are deleted.",
 	"tokens":     "Your robot is signed out. Sign it in again with an app.",
 	"session":    "That session has ended.",
 	"passkey":    "Your passkey is added. Sign in with it next time.",

@@ -18,16 +18,20 @@ import (
 	"time"
 
 	"kennel/cloud/access"
+	"kennel/cloud/command"
 	"kennel/cloud/console/page"
 	"kennel/cloud/owner"
 	"kennel/cloud/registry"
+	"kennel/cloud/say"
 	"kennel/cloud/token"
 	"kennel/cloud/uploads"
+	"kennel/cloud/voice"
 	"kennel/infra/api/status"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/thing"
 	"kennel/jdocs"
+	"kennel/speech/intent"
 )
 
 var noon = time.Date(2026, 5, 6, 12, 0, 0, 0, time.UTC)
@@ -53,6 +57,7 @@ type house struct {
 	stats    string
 	lacks    []string // fields of the settings that version 1 lacks
 	docErr   error
+	told     []command.Command
 }
 
 func (h *house) do(what string, args ...any) error {
@@ -156,6 +161,24 @@ func (h *house) Differing(_ context.Context, _ thing.ID, _ jdocs.Name, version u
 	return h.lacks, h.docErr
 }
 
+func (h *house) Find(_ context.Context, _ thing.ID, s say.Saying) (intent.Match, error) {
+	switch s.Text {
+	case "":
+		return intent.Match{UserIntent: s.Intent}, nil
+	case "mumble":
+		return intent.Match{}, errs.New(errs.Invalid, "your robot does not know what that means")
+	}
+	return intent.Match{UserIntent: "from_words"}, nil
+}
+
+func (h *house) Say(_ context.Context, id thing.ID, by string, m intent.Match) (say.Said, error) {
+	return say.Said{}, h.do("say", id, by, m.UserIntent)
+}
+
+func (h *house) Recent(context.Context, thing.ID, time.Time, int) ([]command.Command, error) {
+	return h.told, nil
+}
+
 // persons is the house's accounts.
 type persons struct{ *house }
 
@@ -202,13 +225,24 @@ func (papers) List(_ context.Context, q uploads.Query) ([]uploads.Log, error) {
 	return []uploads.Log{{ID: "7", Thing: q.Thing, Name: evil, Size: 2048, At: noon}}, nil
 }
 
+// ears are recordings of what ann's robot heard.
+type ears struct{ *house }
+
+func (e ears) Wish(_ context.Context, id thing.ID) (voice.AudioWish, error) {
+	return voice.AudioWish{Keep: true, KeepDays: 7, Recordings: []voice.Recording{{Name: "20260506T120000.000Z-s1.wav", At: noon, Size: 4096}}}, nil
+}
+
+func (e ears) Set(_ context.Context, id thing.ID, account string, keep bool) error {
+	return e.do("keep audio", id, account, keep)
+}
+
 func open(t *testing.T) (*http.ServeMux, *house) {
 	t.Helper()
 	h := &house{account: `{"DATA_COLLECTION":true}`, things: map[thing.ID]registry.Thing{
-		rex:  {ID: rex, Presence: registry.Present, Since: noon, LastSeen: noon, Status: &status.Message{OS: evil, Problems: []string{evil}, Body: &status.Body{BatteryLevel: "low"}}, Problems: []status.Problem{{Kind: status.KindOther, Text: evil}}},
+		rex:  {ID: rex, Presence: registry.Present, Since: noon, LastSeen: noon, Status: &status.Message{OS: evil, Intents: []string{"global_stop", "movement_forward", "set_timer"}, Problems: []string{evil}, Body: &status.Body{BatteryLevel: "low"}}, Problems: []status.Problem{{Kind: status.KindOther, Text: evil}}},
 		bobs: {ID: bobs, Presence: registry.Absent, Since: noon, LastSeen: noon}}}
 	mux := http.NewServeMux()
-	if err := Mount(mux, Config{Robots: h, Tokens: h, Fleet: h, Docs: h, Places: []string{"Berlin, Berlin, Germany"}, People: persons{h}, Logs: papers{}, Audit: h.audit, Log: slog.New(slog.DiscardHandler)}); err != nil {
+	if err := Mount(mux, Config{Robots: h, Tokens: h, Fleet: h, Docs: h, Places: []string{"Berlin, Berlin, Germany"}, People: persons{h}, Logs: papers{}, Recordings: ears{h}, Says: h, Audit: h.audit, Log: slog.New(slog.DiscardHandler)}); err != nil {
 		t.Fatal(err)
 	}
 	return mux, h
@@ -259,7 +293,11 @@ var wishes = []struct {
 	{"/my/robots/vic:00e20100/offer", form("to", "bob@example.org"), "/my/robots/vic:00e20100?done=offered", []string{"offer ann ann@example.org vic:00e20100 bob@example.org"}, true},
 	{"/my/robots/vic:00e20100/apps", form("app", "a-1"), "/my/robots/vic:00e20100?done=app", []string{"audit apps.revoke vic:00e20100 a-1", "remove app vic:00e20100 a-1"}, true},
 	{"/my/robots/vic:00e20100/apps", "", "/my/robots/vic:00e20100?done=apps", []string{"audit apps.revoke vic:00e20100 all", "remove apps vic:00e20100"}, true},
+	{"/my/robots/vic:00e20100/tell", form("intent", "movement_forward"), "/my/robots/vic:00e20100?done=told", []string{"audit intent.send vic:00e20100 movement_forward", "say vic:00e20100 owner movement_forward"}, true},
+	{"/my/robots/vic:00e20100/tell", form("text", "go forward"), "/my/robots/vic:00e20100?done=told", []string{"audit intent.send vic:00e20100 from_words", "say vic:00e20100 owner from_words"}, true},
 	{"/my/robots/vic:00e20100/tokens", "", "/my/robots/vic:00e20100?done=tokens", []string{"audit tokens.revoke vic:00e20100 all", "revoke tokens vic:00e20100 by its owner"}, true},
+	{"/my/robots/vic:00e20100/audio", form("keep", "yes"), "/my/robots/vic:00e20100?done=audio", []string{"audit voice.audio vic:00e20100 true", "keep audio vic:00e20100 ann true"}, true},
+	{"/my/robots/vic:00e20100/audio", "", "/my/robots/vic:00e20100?done=no-audio", []string{"audit voice.audio vic:00e20100 false", "keep audio vic:00e20100 ann false"}, true},
 	{"/my/robots/vic:00e20100/settings", form("card", "eyes", "eyes", "4"), "/my/robots/vic:00e20100/settings?done=set", []string{`set vic:00e20100 vic.RobotSettings {"custom_eye_color.enabled":false,"eye_color":4}`}, true},
 	{"/my/robots/vic:00e20100/settings", form("card", "eyes", "eyes", "own", "hue", "180", "saturation", "50"), "/my/robots/vic:00e20100/settings?done=set",
 		[]string{`set vic:00e20100 vic.RobotSettings {"custom_eye_color.enabled":true,"custom_eye_color.hue":0.5,"custom_eye_color.saturation":0.5}`}, true},
@@ -373,7 +411,7 @@ func TestPages(t *testing.T) {
 		{"thing", "/my", 403, []string{"Role thing"}},
 		{"ann", "/my", 200, []string{"My robots", "Your Pleo", "It has not reported here yet.", "Offered to you: Vector", "Offered to another person", "Choose another one", "something bothers it"}},
 		{"ann", "/my?done=named", 200, []string{`role="status">That is its name now.`}},
-		{"ann", "/my/robots/vic:00e20100", 200, []string{"with the code that it showed", "Take the offer back", "It acts for you", "An app without a name", "Its battery is low.", "Logs it uploaded", "deleted 3 days after", "2.0 KiB", `href="/v1/things/vic:00e20100/logs/7/content"`}},
+		{"ann", "/my/robots/vic:00e20100", 200, []string{"with the code that it showed", "Take the offer back", "It acts for you", "An app without a name", "Its battery is low.", "Logs it uploaded", "deleted 3 days after", "2.0 KiB", `href="/v1/things/vic:00e20100/logs/7/content"`, "Keep what it hears for 7 days", `href="/v1/my/robots/vic:00e20100/audio/20260506T120000.000Z-s1.wav"`}},
 		{"ann", "/my/robots/pleo:7", 200, []string{"Your Pleo", "E-mail of the new owner"}},
 		{"ann", "/my/account", 200, []string{"ann@example.org", "this one", "Sign me out everywhere else", `href="/my/privacy"`}},
 		{"ann", "/my/privacy", 200, []string{"ann@example.org", "2: their names", "because you allow it", "checked> My robots may send", `href="/v1/account/export"`, "Delete my account"}},
@@ -413,6 +451,43 @@ func TestPages(t *testing.T) {
 	h.nothing = true
 	if body := do(t, mux, "ann", "GET", "/my", "").Body.String(); !strings.Contains(body, "Bring your robot home") || strings.Count(body, `action="/my/claim"`) != 1 {
 		t.Error("a person without a robot is not told how to begin")
+	}
+}
+
+// TestTell: the page offers only what the robot can do, and shows its answers; a robot that does not say what it can do is not told anything.
+func TestTell(t *testing.T) {
+	mux, h := open(t)
+	given := func(state command.State, kind, detail string) command.Command {
+		c := command.Command{Kind: "intent", Args: json.RawMessage(`{"intent":"` + kind + `"}`), Created: noon, State: state, By: command.ByOwner}
+		if detail != "" {
+			c.Result = &command.Result{Detail: detail}
+		}
+		return c
+	}
+	h.told = []command.Command{given(command.Sent, "intent_imperative_forward", ""), given(command.Done, "kennel_lookup", "I look up"), given(command.Failed, "intent_imperative_dance",
+		"not supported by this robot"), given(command.Expired, "intent_clock_settimer_extend", "")}
+	page := func() string {
+		return html.UnescapeString(do(t, mux, "ann", "GET", "/my/robots/vic:00e20100", "").Body.String())
+	}
+	body := page()
+	for _, want := range []string{`<button name="intent" value="movement_forward">Forward</button><button name="intent" value="global_stop">Stop</button></form>`, " data-open>",
+		"<strong>Forward</strong><p class=\"small\">Waiting for your robot.", "<strong>Look up</strong><p class=\"small\">I look up", "<strong>Dance</strong><p class=\"small\">not supported by this robot",
+		"<strong>Set a timer</strong><p class=\"small\">Your robot did not answer in time."} {
+		if !strings.Contains(body, want) {
+			t.Errorf("the page lacks %s", want)
+		}
+	}
+	h.told = h.told[1:]
+	if strings.Contains(page(), "data-open") {
+		t.Error("it waits for an answer that came")
+	}
+	w := do(t, mux, "ann", "POST", "/my/robots/vic:00e20100/tell", form("text", "mumble"))
+	if body := w.Body.String(); w.Code != 400 || !strings.Contains(body, "Your robot does not know what that means.") || !strings.Contains(body, `value="mumble"`) {
+		t.Errorf("not understood: %d %s", w.Code, body)
+	}
+	h.things[rex].Status.Intents = nil
+	if strings.Contains(page(), "Tell it what to do") {
+		t.Error("a robot that does not say what it can do is offered intents")
 	}
 }
 
@@ -524,7 +599,7 @@ func TestPasskeys(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			h := &house{}
 			mux := http.NewServeMux()
-			if err := Mount(mux, Config{Robots: h, Tokens: h, Fleet: h, Docs: h, People: persons{h}, Logs: papers{}, PasskeySites: c.sites, Audit: h.audit, Log: slog.New(slog.DiscardHandler)}); err != nil {
+			if err := Mount(mux, Config{Robots: h, Tokens: h, Fleet: h, Docs: h, People: persons{h}, Logs: papers{}, Recordings: ears{h}, PasskeySites: c.sites, Audit: h.audit, Log: slog.New(slog.DiscardHandler)}); err != nil {
 				t.Fatal(err)
 			}
 			login := do(t, mux, "", "GET", "https://"+c.host+"/my/login?next=/my/account", "").Body.String()

@@ -2,6 +2,7 @@ package companion
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -13,6 +14,7 @@ import (
 	"kennel/cloud/registry"
 	"kennel/cloud/token"
 	"kennel/cloud/uploads"
+	"kennel/cloud/voice"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/thing"
@@ -123,7 +125,9 @@ type robotPage struct {
 	Renewed  time.Time // the newest
 	Gone     string
 	Logs     []uploads.Log // the newest
+	Tell     *tellView     // nil: it does not say what it can do
 	KeepDays int
+	Audio    *voice.AudioWish // nil: the page does not say
 }
 
 // mine returns the caller's tenure of the robot in the path; NotFound for another's and for one that does not exist.
@@ -158,7 +162,7 @@ func (c *companion) robot(ctx context.Context, r *http.Request, s said) (string,
 	if err != nil {
 		return "", frame{}, err
 	}
-	v := robotPage{said: s, Gone: s.Lost([]string{"name", "release", "offer", "apps", "tokens"})}
+	v, forms := robotPage{said: s}, []string{"name", "release", "offer", "apps", "tokens", "audio"}
 	if v.robotView, err = c.newRobot(ctx, t, offers); err != nil {
 		return "", frame{}, err
 	}
@@ -175,9 +179,16 @@ func (c *companion) robot(ctx context.Context, r *http.Request, s said) (string,
 			v.SignedIn, v.Renewed = true, x.Issued
 		}
 	}
-	if err := c.logs(ctx, &v); err != nil {
+	if err := errors.Join(c.logs(ctx, &v), c.audio(ctx, &v)); err != nil {
 		return "", frame{}, err
 	}
+	if v.Tell, err = c.tells(ctx, t, v.State.Can); err != nil {
+		return "", frame{}, err
+	}
+	if v.Tell != nil {
+		forms = append(forms, "tell")
+	}
+	v.Gone = s.Lost(forms)
 	return "robot", frame{Title: v.Title, Live: liveOf(t.Thing), Main: v}, nil
 }
 
@@ -253,7 +264,11 @@ func (c *companion) mountRobots(act func(pattern string, a action)) {
 		_, err := c.Robots.Offer(ctx, me.Account, me.Name, id, strings.TrimSpace(v.Get("to")))
 		return "offered", err
 	})
+	of("POST /my/robots/{thing}/tell", "tell", robotAddress, c.tell)
 	of("POST /my/robots/{thing}/apps", "apps", robotAddress, c.endApps)
+	if c.Recordings != nil {
+		of("POST /my/robots/{thing}/audio", "audio", robotAddress, c.setAudio)
+	}
 	of("POST /my/robots/{thing}/tokens", "tokens", robotAddress, func(ctx context.Context, _ auth.Caller, id thing.ID, _ url.Values) (string, error) {
 		if err := c.Audit(ctx, "tokens.revoke", string(id), "all"); err != nil {
 			return "", err

@@ -13,10 +13,10 @@ import (
 	"strings"
 	"time"
 
-	"kennel/cloud/companion/zones"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/thing"
+	"kennel/infra/zones"
 	"kennel/jdocs"
 )
 

@@ -21,6 +21,7 @@ type state struct {
 	Release string
 	Tells   bool              // it says which documents it has
 	Docs    map[string]uint64 // those, and their versions
+	Can     []string          // intents that it can act on
 }
 
 // silentAfter is when an original robot, which calls about once a day, counts as away.
@@ -52,7 +53,7 @@ func newState(t registry.Thing, now time.Time) state {
 	if m == nil {
 		return s
 	}
-	s.Release, s.Tells, s.Docs = m.OS, m.Docs != nil, m.Docs
+	s.Release, s.Tells, s.Docs, s.Can = m.OS, m.Docs != nil, m.Docs, m.Intents
 	if s.Mood != "here" {
 		return s
 	}

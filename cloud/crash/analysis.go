@@ -146,8 +146,9 @@ func (a Analysis) signature() string {
 		}
 		return f.Module == "" || libraries.MatchString(f.Module)
 	})
-	if len(telling) == 0 {
-		telling = frames // rather machinery than nothing
+	// Rather machinery than nothing; but a Go program that a signal from outside ended waits in the runtime wherever it happened to be.
+	if len(telling) == 0 && !(len(frames) > 0 && frames[0].Trust == Said) {
+		telling = frames
 	}
 	var out []string
 	for i, f := range telling {

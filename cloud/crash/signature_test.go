@@ -20,6 +20,7 @@ func TestSignature(t *testing.T) {
 		want   string
 	}{
 		"go":             {named("panic", "runtime.panicmem", "runtime.sigpanic", "kennel/x.(*T).f", "kennel/x.Map[...].func1", "main.main", "runtime.main"), "kennel/x.(*T).f | kennel/x.Map.func1 | main.main"},
+		"go, killed":     {[]Frame{{Function: "runtime.futex", Trust: Said}, {Function: "runtime.mcall", Trust: Said}}, "SIGSEGV at N"},
 		"abort":          {named("raise", "abort", "__assert_fail", "engine::Lift::Move(float, int) const", "engine::Tick()"), "engine::Lift::Move | engine::Tick"},
 		"c++":            {named("void std::vector<int, A<B> >::push<(C)0>(int&&)", "(anonymous namespace)::f(int)", "X::operator()(int)"), "void std::vector::push | (anonymous namespace)::f | X::operator()"},
 		"machinery only": {named("raise", "abort"), "raise | abort"},

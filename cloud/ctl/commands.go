@@ -35,8 +35,8 @@ func (a *app) commandsSend() *cobra.Command {
 			"result or its expiry. VALUE is JSON if it is JSON, else text.\n\n" +
 			"Kinds: ping; set_lights lights=[four of {\"r\":0-255,\"g\":..,\"b\":..}]; sync (documents); flush_events; send_logs (kennelctl logs\n" +
 			"request); restart_agent; robot_do, robot_poke, robot_stop, robot_hold and robot_release (kennelctl robot says more); " +
-			"intent intent=NAME params={...} (kept by\n" +
-			"robots of this release, which do not act on it).",
+			"intent intent=NAME params={...}\n" +
+			"(kennelctl robot say finds it for a sentence).",
 		Example: "  kennelctl commands send vic:00e20100 ping -ttl 1m\n" +
 			"  kennelctl commands send vic:00e20100 set_lights 'lights=[{\"r\":255},{\"r\":255},{\"r\":255},{\"r\":255}]'\n" +
 			"  kennelctl commands send vic:00e20100 intent intent=intent_system_charger -key job-17",

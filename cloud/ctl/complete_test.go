@@ -26,6 +26,7 @@ var commandOf = map[string]string{
 	"POST /v1/account/apps": "account app-token", "GET /v1/account/export": "account export", "POST /v1/account/delete": "account delete",
 
 	"GET /v1/my/robots": "my robots", "POST /v1/my/robots/claim": "my claim", "PATCH /v1/my/robots/{thing}": "my rename", "DELETE /v1/my/robots/{thing}": "my release",
+	"POST /v1/my/robots/{thing}/intents": "my say", "POST /v1/things/{thing}/intents": "robot say",
 	"POST /v1/my/robots/{thing}/transfer": "my transfer", "GET /v1/my/transfers": "my transfers", "POST /v1/my/transfers/{id}/accept": "my accept",
 	"DELETE /v1/my/transfers/{id}": "my decline",
 
@@ -40,6 +41,9 @@ var commandOf = map[string]string{
 	"GET /v1/things/{thing}/jdocs/{doc}/history": "jdocs history", "GET /v1/things/{thing}/commands": "commands list", "POST /v1/things/{thing}/commands": "commands send",
 	"GET /v1/things/{thing}/commands/{id}": "commands show", "GET /v1/things/{thing}/live": "robot tree", "GET /v1/events": "events list", "GET /v1/events/tail": "events tail", "GET /v1/events/boots": "events boots", "GET /v1/events/counts": "events query", "GET /v1/events/export": "events export",
 	"GET /v1/experiments": "experiments list", "GET /v1/experiments/{key}": "experiments compare",
+
+	"GET /v1/voice/stats": "voice stats", "GET /v1/voice/sessions": "voice sessions", "GET /v1/voice/unmatched": "voice unmatched", "GET /v1/things/{thing}/voice": "voice sessions", "POST /v1/speech/try": "speech try",
+	"GET /v1/my/robots/{thing}/audio": "my audio show", "PUT /v1/my/robots/{thing}/audio": "my audio keep", "GET /v1/my/robots/{thing}/audio/{clip}": "(my audio show names them; the owner's page has them)",
 
 	"GET /v1/logs": "logs list", "GET /v1/things/{thing}/logs": "logs list", "GET /v1/things/{thing}/logs/search": "logs search", "GET /v1/things/{thing}/logs/{log}": "logs show",
 	"GET /v1/things/{thing}/logs/{log}/content": "logs get",

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"kennel/cloud/customs"
 	"kennel/cloud/das"
 	"kennel/cloud/look"
 	"kennel/cloud/registry"
@@ -26,6 +27,7 @@ import (
 	"kennel/infra/errs"
 	"kennel/infra/kit/kithttp"
 	"kennel/jdocs"
+	"kennel/speech/intent"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata")
@@ -216,6 +218,10 @@ func newCloud(t *testing.T) *cloud {
 		_, _ = io.WriteString(w, "received,thing\n2026-05-06T12:00:00Z,vic:00e20100\n")
 		w.Header().Set("Kennel-Cut", "true")
 	})
+	custom := customs.Custom{ID: 3, Wanted: customs.Wanted{Custom: intent.Custom{Name: "feed_cat", Phrases: []string{"feed the cat"}, Overrides: []string{"global_stop"}}}, By: "op"}
+	handle("GET /v1/intents/custom", func(*http.Request, string) (any, error) { return []customs.Custom{custom}, nil })
+	handle("POST /v1/intents/custom", func(*http.Request, string) (any, error) { return custom, nil })
+	handle("DELETE /v1/intents/custom/{id}", func(*http.Request, string) (any, error) { return nil, nil })
 	handle("GET /v1/experiments", func(*http.Request, string) (any, error) {
 		return []das.Experiment{{Key: "faster", Files: []string{"2.1"}, Last: at(5), Variations: []das.Variation{{Variation: "control", Robots: 30}, {Variation: "treatment", Robots: 28}}}}, nil
 	})

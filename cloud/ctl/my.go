@@ -2,6 +2,7 @@ package ctl
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -32,6 +33,8 @@ func (a *app) my() *cobra.Command {
 			}, func(t *cli.Table, o client.Transfer) {
 				pairs(t, "transfer", o.ID, "thing", o.Thing, "expires", o.Expires)
 			}),
+		a.says(&cobra.Command{Use: "say THING TEXT...", Short: "Tell a robot what to do, in your words", ValidArgsFunction: a.completeMine,
+			Example: "  kennelctl my say vic:00e20100 go forward\n  kennelctl my say vic:00e20100 'set a timer for five minutes'"}, a.api.PostMyRobotsThingIntents),
 		shows(a, describe("transfers", "List robots that you offer, and that are offered to you", "my transfers"),
 			none(a.api.GetMyTransfers), rows("TRANSFER|THING|GOOD UNTIL|OFFERED", func(o client.Transfer) cells {
 				return cells{o.ID, o.Thing, o.Expires, map[bool]string{true: "by you", false: "to you"}[o.Mine]}
@@ -39,7 +42,23 @@ func (a *app) my() *cobra.Command {
 		shows(a, describe("accept TRANSFER", "Take a robot that is offered to you", "my accept "+anID),
 			first(a.api.PostMyTransfersIDAccept), showMine),
 		shows(a, describe("decline TRANSFER", "Decline a robot that is offered to you, or take back your offer",
-			"my decline "+anID), first(a.api.DeleteMyTransfersID), nil))
+			"my decline "+anID), first(a.api.DeleteMyTransfersID), nil),
+		group(describe("audio", "What your robot hears: whether it is kept, and what is kept", "my audio show vic:00e20100", "my audio keep vic:00e20100 yes"),
+			shows(a, describe("show THING", "List what is kept", "my audio show vic:00e20100"), first(a.api.GetMyRobotsThingAudio), showAudio),
+			shows(a, describe("keep THING WORD", "Have it kept for a week (yes), or not (no), which deletes all recordings", "my audio keep vic:00e20100 no"),
+				func(ctx context.Context, args []string) (r reply[client.AudioWish], err error) {
+					if args[1] != "yes" && args[1] != "no" {
+						return r, cli.Usage("%.20q: want yes or no", args[1])
+					}
+					return a.api.PutMyRobotsThingAudio(ctx, args[0], client.Keep{Keep: args[1] == "yes"})
+				}, showAudio)))
+}
+
+func showAudio(t *cli.Table, w client.AudioWish) {
+	pairs(t, "kept", map[bool]string{true: fmt.Sprintf("for %d days", w.KeepDays), false: "no"}[w.Keep])
+	if len(w.Recordings) > 0 {
+		rows("RECORDING|HEARD|BYTES", func(r client.Recording) cells { return cells{r.Name, r.At, r.Size} })(t, w.Recordings)
+	}
 }
 
 func showMine(t *cli.Table, r client.Robot) {

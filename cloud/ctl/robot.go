@@ -16,6 +16,7 @@ import (
 	"kennel/cloud/command"
 	"kennel/cloud/look"
 	"kennel/cloud/openapi/client"
+	"kennel/cloud/say"
 	wire "kennel/infra/api/commands"
 	"kennel/infra/api/poke"
 	"kennel/infra/backoff"
@@ -39,6 +40,8 @@ func (a *app) robot() *cobra.Command {
 			Long: "Stop all motors of a robot, whatever program drives it. A stop goes before all commands that wait, and motions that were given\n" +
 				"before it do not begin.",
 			Example: "  kennelctl robot stop vic:00e20100"}, wire.RobotStop),
+		a.says(&cobra.Command{Use: "say THING TEXT...", Short: "Tell a robot what to do, as a person would say it",
+			Example: "  kennelctl robot say vic:00e20100 go forward\n  kennelctl robot say vic:00e20100 'go to sleep'"}, a.api.PostThingsThingIntents),
 		a.robotHold(),
 		a.tells(&cobra.Command{Use: "release THING", Short: "End the hold of a robot",
 			Long:    "End the hold of a robot (kennelctl robot hold), whichever person holds it. It may move again.",
@@ -48,6 +51,23 @@ func (a *app) robot() *cobra.Command {
 // tells makes a command that gives a robot a command without arguments.
 func (a *app) tells(cmd *cobra.Command, kind string) *cobra.Command {
 	return a.runs(cmd, func(cmd *cobra.Command, args []string) error { return a.tellRobot(cmd, args[0], kind, nil) })
+}
+
+// says makes a command that tells a robot what to do, and waits for its answer.
+func (a *app) says(cmd *cobra.Command, post func(ctx context.Context, thing string, in client.Saying) (reply[client.Said], error)) *cobra.Command {
+	cmd.Args = cobra.MinimumNArgs(2)
+	cmd.Long = cmd.Short + ". The cloud finds the intent of TEXT, and the robot acts on it and answers. TEXT is not kept."
+	return a.runs(cmd, func(cmd *cobra.Command, args []string) error {
+		told, err := post(cmd.Context(), args[0], client.Saying{Text: strings.Join(args[1:], " ")})
+		if err != nil {
+			return err
+		}
+		r, err := a.settled(cmd.Context(), args[0], reply[client.Command]{Value: told.Value.Command}, say.TTL, func(string) {})
+		if err != nil {
+			return err
+		}
+		return show(cmd, r, nil, func(t *cli.Table, got client.Command) { t.Row(got.Thing, told.Value.Intent, resultText(got)) })
+	})
 }
 
 func (a *app) robotTree() *cobra.Command {

@@ -17,8 +17,8 @@ const (
 	FaultClass Class = "fault/"        // robot.fault_code with this code (VEC-DAS-11)
 	BatteryLow Class = "battery.low"   // battery.periodic_log or battery.battery_level_changed that says low or critical, and battery.low
 	VoiceHeard Class = "voice.heard"   // the robot heard its name
-	VoiceDone  Class = "voice.done"    // an intent came of it
-	VoiceLost  Class = "voice.lost"    // the cloud did not answer
+	VoiceDone  Class = "voice.done"    // an intent came of it, even if the robot could not do it
+	VoiceLost  Class = "voice.lost"    // nothing was understood, or the cloud did not answer
 	Failures   Class = "level.failure" // any other event of level error
 )
 

@@ -20,6 +20,7 @@ import (
 	"kennel/cloud/das"
 	"kennel/cloud/registry"
 	"kennel/cloud/registry/registrypg"
+	"kennel/cloud/say"
 	"kennel/cloud/storage"
 	"kennel/infra/api/topics"
 	"kennel/infra/errs"
@@ -275,6 +276,19 @@ func (m *Meters) Commands(sender *command.Sender) error {
 	return m.show(
 		number{name, help, label("result", "sent"), func() float64 { return float64(sender.Stats().Sent) }},
 		number{name, help, label("result", "unsent"), func() float64 { return float64(sender.Stats().Unsent) }},
+	)
+}
+
+// Says shows what people told their robots to do.
+func (m *Meters) Says(svc *say.Service) error {
+	const name, help = "kennel_intents_total", "What people told robots to do. pressed: by a button or a program; unmatched: a sentence without an intent."
+	of := func(f func(say.Stats) int64) func() float64 {
+		return func() float64 { return float64(f(svc.Stats())) }
+	}
+	return m.show(
+		number{name, help, label("result", "pressed"), of(func(s say.Stats) int64 { return s.Pressed })},
+		number{name, help, label("result", "matched"), of(func(s say.Stats) int64 { return s.Matched })},
+		number{name, help, label("result", "unmatched"), of(func(s say.Stats) int64 { return s.Unmatched })},
 	)
 }
 

@@ -85,6 +85,8 @@ type Sources struct {
 	Filter filter.Sources
 	// Zone returns the time zone in a thing's settings; "": they name none.
 	Zone func(context.Context, thing.ID) (string, error)
+	// Speech says what is wrong with the recognisers of this cloud; "": nothing. It may be set later (Hears).
+	Speech func() string
 }
 
 // Doctor examines a thing, registered or not.
@@ -133,13 +135,26 @@ func (s *Service) Doctor(ctx context.Context, id thing.ID) (Report, error) {
 			return Report{}, fmt.Errorf("time zone: %w", err)
 		}
 	}
+	if s.src.Speech != nil {
+		f.speech = s.src.Speech()
+	}
 	return f.diagnose(), nil
+}
+
+// Hears gives the doctor what is wrong with the recognisers. It is called before the service is used.
+func (s *Service) Hears(trouble func() string) { s.src.Speech = trouble }
+
+// hearing says why robots may not be understood, whichever they are.
+func (f *facts) hearing() (Check, bool) {
+	return Check{Name: "speech", Level: Warn, Text: "this cloud may not understand what is said to robots: " + f.speech,
+		Do: "Nothing is wrong with the robot. Mend the recogniser that is named; the cloud tries again every 30 seconds"}, f.speech != ""
 }
 
 // facts are the only input of a diagnosis.
 type facts struct {
 	id          thing.ID
 	now         time.Time
+	speech      string    // what is wrong with the recognisers
 	thing       *Thing    // nil: not registered
 	steps       []Outcome // the latest first
 	cert        *Certificate
@@ -162,9 +177,9 @@ func (f *facts) diagnose() Report {
 	}
 	r := Report{Thing: f.id, At: f.now, Level: OK, Steps: f.steps, Refusal: f.refusal()}
 	checks := []func() (Check, bool){f.registered, f.trust, f.enrolled, f.certificate, f.broker, f.presence, f.boot, f.clock, f.token, f.owner, f.documents, f.timeZone, f.services, f.events, f.loop, f.body,
-		f.problems, f.release}
+		f.problems, f.release, f.hearing}
 	if f.original() {
-		checks = []func() (Check, bool){f.registered, f.trust, f.enrolled, f.software, f.calls, f.token, f.owner, f.stored, f.timeZone, f.services}
+		checks = []func() (Check, bool){f.registered, f.trust, f.enrolled, f.software, f.calls, f.token, f.owner, f.stored, f.timeZone, f.services, f.hearing}
 	}
 	var worst *Check
 	for _, check := range checks {

@@ -171,6 +171,7 @@ func TestDiagnose(t *testing.T) {
 		}, OK, "", "all is well"},
 		{"time zone", func(f *facts) { f.zone = "Europe/Berlin" }, OK, "", "all is well"},
 		{"time zone without changes", func(f *facts) { f.zone = "Etc/GMT-1" }, OK, "", "all is well"},
+		{"a recogniser that is down", func(f *facts) { f.speech = "sphinx: not installed" }, Warn, "speech", "sphinx: not installed. Nothing is wrong with the robot"},
 		{"time zone that is none", func(f *facts) { f.zone = "GMT+01:00" }, Warn, "time zone", "does not exist"},
 		{"original robot, refused long ago", func(f *facts) {
 			o := refused(StepService, "service_unknown", "asked for /x.Y/Z")

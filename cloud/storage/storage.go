@@ -16,8 +16,8 @@ import (
 )
 
 // Classes are kinds of objects by the first folder of their keys, each with a life of its own: crashes and symbols, raw batches of events, uploaded logs,
-// events as Parquet, and archives of releases, which stay.
-var Classes = []string{"crash", "das", "logs", "ota", "parquet"}
+// events as Parquet, what robots heard, and archives of releases, which stay.
+var Classes = []string{"crash", "das", "logs", "ota", "parquet", "speech"}
 
 const (
 	keep    = 35 * 24 * time.Hour

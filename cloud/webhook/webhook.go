@@ -60,6 +60,8 @@ const (
 	CrashGroupNew       Kind = "crash.group.new"       // a crash of a robot's program like none before
 	CrashGroupRegressed Kind = "crash.group.regressed" // one that was resolved came back
 
+	CustomIntent Kind = "intent.custom" // a robot heard an intent of the operators' own; without free words that were said
+
 	// The turns of a rollout.
 	RolloutWaiting Kind = "rollout.waiting" // for a second person's approval
 	RolloutStarted Kind = "rollout.started"
@@ -76,7 +78,7 @@ const (
 )
 
 // Kinds are those a hook may want, besides those of events.
-var Kinds = []Kind{Present, Absent, Activated, Setting, Command, Revoked, ProblemRaised, ProblemGone, FaultRaised, AlertFiring, AlertResolved, CrashGroupNew, CrashGroupRegressed,
+var Kinds = []Kind{Present, Absent, Activated, Setting, Command, Revoked, ProblemRaised, ProblemGone, FaultRaised, AlertFiring, AlertResolved, CrashGroupNew, CrashGroupRegressed, CustomIntent,
 	RolloutWaiting, RolloutStarted, RolloutPhase, RolloutBaking, RolloutPaused, RolloutResumed, RolloutStopped, RolloutAborted, RolloutRetried, RolloutDone}
 
 // EventPrefix begins the kind of a robot's event, which ends with the event's name: event:robot.fault_code. A hook wants events by the

@@ -95,6 +95,7 @@ type Slice struct {
 	Routes   func(mux *http.ServeMux, d Doors) error // of the public API and the pages
 	Public   func(mux *http.ServeMux, d Doors)       // of the public API and of the port of original robots
 	Calls    func(s grpc.ServiceRegistrar)           // gRPC calls of original robots
+	Agents   func(s grpc.ServiceRegistrar)           // gRPC calls of robots with a device certificate of ours
 	Requests map[string]kitmqtt.ReqHandler           // what robots may ask, by service/method
 	Ups      map[string]kitmqtt.UpHandler            // what robots report, by name below up/
 	Runs     []Run
@@ -140,6 +141,15 @@ func (all Slices) Register(server grpc.ServiceRegistrar) {
 	for _, s := range all {
 		if s.Calls != nil {
 			s.Calls(server)
+		}
+	}
+}
+
+// RegisterAgents adds the gRPC calls of robots with a device certificate of ours to server.
+func (all Slices) RegisterAgents(server grpc.ServiceRegistrar) {
+	for _, s := range all {
+		if s.Agents != nil {
+			s.Agents(server)
 		}
 	}
 }

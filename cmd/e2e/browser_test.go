@@ -71,6 +71,37 @@ func (s *site) crashes(p *browser.Page, look func(string), thing string) {
 	p.Goto(robot)
 }
 
+// voices looks at what became of requests that people spoke to a robot, at the robot and in all, and comes back to the robot.
+func (s *site) voices(p *browser.Page, look func(string), thing string) {
+	for _, sql := range []string{
+		`INSERT INTO speech_session (thing, at, session, kind, language, firmware, encoding, recognizer, intent, confidence, failed, why, audio_ms, took_ms, skip_das)
+			SELECT '` + thing + `', clock_timestamp() - n * interval '1 minute', n::text, 'intent', 'en-US', '2.0.0.6074', 'opus', 'sphinx', CASE n WHEN 1 THEN '' ELSE 'intent_imperative_dance' END, 0.9,
+				CASE n WHEN 1 THEN 'match' ELSE '' END, CASE n WHEN 1 THEN 'the words mean nothing to a robot' ELSE '' END, 1800, 310, false FROM generate_series(1, 4) AS n`,
+		`INSERT INTO speech_day (day, firmware, language, failed, sessions, took_ms) VALUES (current_date, '2.0.0.6074', 'en-US', '', 3, 930), (current_date, '2.0.0.6074', 'en-US', 'match', 1, 0)`,
+		`INSERT INTO speech_words (day, firmware, language, intent, words, times) VALUES (current_date, '2.0.0.6074', 'en-US', '', 'sing me a song', 5), (current_date, '2.0.0.6074', 'en-US', '', 'my name is ada', 1)`,
+	} {
+		if _, err := s.db(s.t).Exec(s.t.Context(), sql); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	robot, console := p.URL(), s.ready.Endpoints["console"]
+	p.Follow("Voice", "/things/.*/voice$")
+	p.SeeIn("region", "Requests", "intent_imperative_dance")
+	look("robot-voice")
+	p.Goto(console + "/voice")
+	p.SeeIn("region", "Success", "75.0 %")
+	p.SeeIn("region", "Not understood", "sing me a song")
+	if got := p.TextOf("region", "Not understood"); strings.Contains(got, "ada") || !strings.Contains(got, "1 other phrase was said fewer than 3 times") {
+		s.t.Errorf("a phrase that was said once is shown, or not counted: %q", got)
+	}
+	p.SeeIn("region", "Failed requests", thing)
+	look("voice")
+	p.Choose("Step", "Audio")
+	p.Click("button", "Filter")
+	p.SeeIn("region", "Failed requests", "None.")
+	p.Goto(robot)
+}
+
 // screens is the folder for pictures of all pages; "": none are made.
 func screens() string { return os.Getenv("KENNEL_SCREENS") }
 
@@ -395,6 +426,7 @@ func (s *site) otherPages(p *browser.Page, look func(string), thing string) {
 	p.Follow("Events", "/events$")
 	look("robot-events")
 	s.crashes(p, look, thing)
+	s.voices(p, look, thing)
 	p.Follow("Access", "/access$")
 	look("robot-access")
 	archive := filepath.Join(s.dir, "release.ota")
@@ -721,6 +753,16 @@ func (s *site) owner(t *testing.T, thing string) {
 	p.SeeRole("heading", "Rex")
 	p.See("It is here") // and well, unless this machine makes its loop late
 	s.look(p, "my-robot")
+
+	p.Fill("In your words", "colourless green ideas")
+	p.Press("Enter")
+	p.SeeRole("alert", "")
+	p.Fill("In your words", "check the timer")
+	p.Press("Enter")
+	p.See("no timer is set") // without a reload
+	p.Click("button", "Tell the battery")
+	p.See("my battery is")
+	s.look(p, "my-told")
 
 	p.Follow("Settings", "/settings$")
 	s.look(p, "my-settings")

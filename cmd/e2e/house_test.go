@@ -94,7 +94,7 @@ func newHouse(t *testing.T, args ...string) *house {
 		t.Fatal(err)
 	}
 	h := &house{t: t, dir: dir}
-	h.args = append([]string{"onebox", "-data", dir}, listenArgs(t)...)
+	h.args = append([]string{"onebox", "-data", dir, "-recognizers", "none"}, listenArgs(t)...)
 	h.args = append(h.args, args...)
 	t.Cleanup(func() {
 		if h.out != nil {

@@ -28,6 +28,7 @@ func TestRollingUpgrade(t *testing.T) {
 	var wg sync.WaitGroup
 	wg.Go(func() { x.changeSettings(people) })
 	wg.Go(func() { x.giveCommands(people) })
+	wg.Go(func() { x.leaveFiles(people) })
 	count := map[string]int{}
 	for _, step := range []struct{ name, program string }{
 		{"kenneld-a", old}, {"kenneld-b", old}, {"kenneld-a", today}, {"kenneld-b", today},

@@ -46,8 +46,9 @@ func program(dir, end string) {
 	<-started
 	switch end {
 	case "panic":
-		var m map[string]int
-		m["x"] = 1
+		m := map[string]int{"x": 1}
+		clear(m)
+		_ = 1 / m["x"]
 	case "throw":
 		new(sync.Mutex).Unlock()
 	case "exit":
@@ -141,7 +142,7 @@ func TestDeath(t *testing.T) {
 		cause     string
 		has       []string
 	}{
-		{"panic", "panic", 0, "panic: assignment to entry in nil map", []string{"goroutine 1 [running]", "crash.program", "crash.deepInside"}},
+		{"panic", "panic", 0, "panic: runtime error: integer divide by zero", []string{"goroutine 1 [running]", "crash.program", "crash.deepInside"}},
 		{"throw", "throw", 0, "fatal error", []string{"goroutine 1 [running]", "crash.program"}},
 		{"SIGQUIT", "", syscall.SIGQUIT, "SIGQUIT: quit", []string{"goroutine 1", "crash.deepInside"}},
 		{"SIGABRT", "", syscall.SIGABRT, "SIGABRT: abort", []string{"goroutine 1", "crash.deepInside"}},

@@ -33,14 +33,35 @@ func (b beside) See(rev string) *live.World {
 	return &w
 }
 
+func (b beside) Sound() *simulator.Sound {
+	if h, ok := b.Hand.(simulator.Hearing); ok {
+		return h.Sound()
+	}
+	return nil
+}
+
+// Play plays a WAV file to the microphones of the robot that Run keeps alive in dir, as p says, and returns when it was heard.
+func Play(ctx context.Context, dir string, p poke.Poke, wav []byte) (heard *simulator.Sound, err error) {
+	err = reach(dir, func(c *simulator.Client) error {
+		heard, err = c.Play(ctx, p, wav)
+		return err
+	})
+	return heard, err
+}
+
 // Poke does p to the robot that Run keeps alive in dir.
 func Poke(ctx context.Context, dir string, p poke.Poke) error {
+	return reach(dir, func(c *simulator.Client) error { return c.Poke(ctx, p) })
+}
+
+// reach calls f with a client of the robot that Run keeps alive in dir.
+func reach(dir string, f func(*simulator.Client) error) error {
 	root, err := open(dir)
 	if err != nil {
 		return errs.New(errs.NotFound, "%w", err)
 	}
 	defer root.Close() // nothing buffered
-	err = simulator.NewClient(root).Poke(ctx, p)
+	err = f(simulator.NewClient(root))
 	if errors.Is(err, simulator.ErrNone) {
 		return errs.New(errs.Unavailable, "the robot in %s is not running, or not yet; start it with robotsim robot", dir)
 	}

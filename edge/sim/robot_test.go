@@ -15,6 +15,7 @@ import (
 	"kennel/edge/agent/info/robotfs"
 	"kennel/edge/body/vector/vectorsim"
 	"kennel/edge/bootparam"
+	"kennel/edge/wav"
 	"kennel/infra/api/poke"
 	"kennel/infra/errs"
 )
@@ -66,6 +67,18 @@ func TestBoots(t *testing.T) {
 	}
 	if err := Poke(t.Context(), dir, poke.Poke{Verb: poke.Lift}); err == nil || !strings.Contains(err.Error(), "in no world") {
 		t.Errorf("a robot that is nowhere was lifted: %v", err)
+	}
+	// No head listens, and the sound ends all the same; the simulator keeps it, so that the cloud can have it played by its name.
+	hello := wav.Append(nil, &wav.Sound{Rate: 16000, Channels: 1, Samples: make([]int16, 1600)})
+	play := poke.Poke{Verb: poke.Play, File: "hello.wav"}
+	if heard, err := Play(t.Context(), dir, play, hello); err != nil || heard.Ended-heard.Began < int64(80*time.Millisecond) {
+		t.Errorf("a sound of 100 ms was heard %+v, %v", heard, err)
+	}
+	if err := Poke(t.Context(), dir, play); err != nil {
+		t.Error(err)
+	}
+	if err := Poke(t.Context(), dir, poke.Poke{Verb: poke.Play, File: "none.wav"}); err == nil || !strings.Contains(err.Error(), "no such sound") {
+		t.Errorf("a sound that is not there: %v", err)
 	}
 	if fi, err := root.Lstat("dev/ttyHS0"); err != nil || fi.Mode()&os.ModeSocket == 0 {
 		t.Errorf("the body's line: %v, %v", fi, err)

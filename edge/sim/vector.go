@@ -2,12 +2,15 @@ package sim
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 
+	"kennel/edge/agent/orders/simulator"
 	"kennel/edge/body/vector"
 	"kennel/edge/body/vector/imu"
 	"kennel/edge/body/vector/vectorsim"
 	"kennel/edge/sim/uart"
+	"kennel/infra/api/poke"
 )
 
 // imuRate is how often a simulated robot reads its inertial sensors: a fourth of what a real one does. Each reading wakes two processes, 200 a second
@@ -40,6 +43,30 @@ func (v vectorBody) on(ctx context.Context) error {
 	}
 	defer v.r.hangUp(ctx, line)
 	return v.RunOn(ctx, line)
+}
+
+// Verbs returns the actions of a hand on the body, and of a person who speaks to it.
+func (v vectorBody) Verbs() []string { return append(v.Board.Verbs(), poke.Play) }
+
+func (v vectorBody) Poke(p poke.Poke) error {
+	if p.Verb != poke.Play {
+		return v.Board.Poke(p)
+	}
+	b, err := v.r.root.ReadFile(simulator.SoundDir + "/" + p.File)
+	if err != nil {
+		return fmt.Errorf("play: no such sound in the robot's simulator (robotsim poke play puts it there): %w", err)
+	}
+	s, err := vectorsim.ParseWAV(b, p.Args[poke.From])
+	if err == nil {
+		v.PlayOnce(s)
+	}
+	return err
+}
+
+// Sound returns how far the newest sound is.
+func (v vectorBody) Sound() *simulator.Sound {
+	h := v.Heard()
+	return &simulator.Sound{Playing: h.Playing, Began: int64(h.Began), Ended: int64(h.Ended)}
 }
 
 func (v vectorBody) ready(ctx context.Context, nth uint64) (vectorsim.Boot, bool, error) {

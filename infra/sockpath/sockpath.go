@@ -41,7 +41,12 @@ func in(folder *os.File, file string, f func(path string) error) error {
 
 // ListenPrivate listens at file, below root, in a folder of its own that only this user and root can enter. What an
 // earlier process left at file is replaced, and the file stays when the listener closes.
-func ListenPrivate(root *os.Root, file string) (ln *net.UnixListener, err error) {
+func ListenPrivate(root *os.Root, file string) (*net.UnixListener, error) {
+	return ListenPrivateAs("unix", root, file)
+}
+
+// ListenPrivateAs is ListenPrivate on a network of Unix sockets, such as unixpacket.
+func ListenPrivateAs(network string, root *os.Root, file string) (ln *net.UnixListener, err error) {
 	dir := filepath.Dir(file)
 	if err := root.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -53,7 +58,7 @@ func ListenPrivate(root *os.Root, file string) (ln *net.UnixListener, err error)
 		return nil, err
 	}
 	err = Below(root, file, func(path string) (err error) {
-		ln, err = net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+		ln, err = net.ListenUnix(network, &net.UnixAddr{Name: path, Net: network})
 		return err
 	})
 	if ln != nil {

@@ -25,7 +25,10 @@ import (
 
 	"kennel/infra/api/chipperpb"
 	"kennel/infra/kit/kitgrpc"
+	"kennel/infra/thing"
+	"kennel/speech"
 	"kennel/speech/chipperapi"
+	"kennel/speech/intent"
 )
 
 type allow time.Duration
@@ -34,6 +37,25 @@ func (a allow) Allow(string) time.Duration { return time.Duration(a) }
 
 // serve returns a client of the service behind TLS.
 func serve(t *testing.T, pace chipperapi.Limiter) chipperpb.ChipperGrpcClient {
+	return serveWith(t, chipperapi.Config{Speech: speech.New(speech.Config{Match: match}), Prove: stranger, ByAddr: pace})
+}
+
+func stranger(context.Context) (thing.ID, error) { return "", nil }
+
+func match(_ context.Context, _ thing.ID, _, text string) intent.Match {
+	if text != "set a timer for ten minutes" {
+		return intent.Match{}
+	}
+	return intent.Match{UserIntent: "set_timer", Cloud: "intent_clock_settimer_extend", Params: map[string]string{"timer_duration": "600"}, Confidence: 0.5}
+}
+
+func serveWith(t testing.TB, cfg chipperapi.Config) chipperpb.ChipperGrpcClient {
+	t.Helper()
+	return serveThe(t, func(s grpc.ServiceRegistrar) { chipperapi.Register(s, cfg) })()
+}
+
+// serveThe serves what register adds behind TLS, and returns a function that makes a connection to it.
+func serveThe(t testing.TB, register func(grpc.ServiceRegistrar)) func() chipperpb.ChipperGrpcClient {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -45,7 +67,7 @@ func serve(t *testing.T, pace chipperapi.Limiter) chipperpb.ChipperGrpcClient {
 		t.Fatal(err)
 	}
 	s := kitgrpc.NewServer(&tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}, slog.New(slog.DiscardHandler))
-	chipperapi.Register(s, pace)
+	register(s)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -57,12 +79,15 @@ func serve(t *testing.T, pace chipperapi.Limiter) chipperpb.ChipperGrpcClient {
 			t.Error(err)
 		}
 	})
-	conn, err := grpc.NewClient("passthrough:///"+l.Addr().String(), grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{InsecureSkipVerify: true})))
-	if err != nil {
-		t.Fatal(err)
+	t.Cleanup(func() { stop(); wg.Wait() })
+	return func() chipperpb.ChipperGrpcClient {
+		conn, err := grpc.NewClient("passthrough:///"+l.Addr().String(), grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{InsecureSkipVerify: true})))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() }) // before the server stops
+		return chipperpb.NewChipperGrpcClient(conn)
 	}
-	t.Cleanup(func() { _ = conn.Close(); stop(); wg.Wait() })
-	return chipperpb.NewChipperGrpcClient(conn)
 }
 
 // TestSpeechIsRefusedAfterOneMessage: the first send of a robot succeeds, and what it reads then is the sentence, not EOF.
@@ -74,8 +99,6 @@ func TestSpeechIsRefusedAfterOneMessage(t *testing.T) {
 			t.Errorf("%s: %v, want Unimplemented: %s", name, err, chipperapi.NoSpeech)
 		}
 	}
-	_, err := c.TextIntent(t.Context(), &chipperpb.TextRequest{TextInput: "what time is it"})
-	refused("text", err)
 	intent, err := c.StreamingIntent(t.Context())
 	if err == nil {
 		err = intent.Send(&chipperpb.StreamingIntentRequest{DeviceId: "vic:00e20100", AudioEncoding: chipperpb.AudioEncoding_OGG_OPUS, InputAudio: make([]byte, 1000)})
@@ -121,6 +144,9 @@ func TestConnectionCheck(t *testing.T) {
 		{"no length of a piece", 1200, 0, 10, false, "Success", 10},
 		{"no total", 0, 1000, 6, false, "Success", 6},
 		{"pieces longer than all", 100, 1000, 1, false, "Success", 1},
+		{"a length of a piece below zero", 6000, ^uint32(0), 1, false, "Success", 1},
+		{"more than the robot can count", 30000, 120, 250, false, "Success", 250},
+		{"more than a byte holds", 36000, 120, 300, false, "Success", 300},
 		{"ends early", 6000, 120, 7, true, "Error", 7},
 		{"ends at once", 6000, 120, 0, true, "Error", 0},
 	} {
@@ -130,7 +156,7 @@ func TestConnectionCheck(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i := range tc.sends {
-				m := &chipperpb.StreamingConnectionCheckRequest{InputAudio: make([]byte, 3840)}
+				m := &chipperpb.StreamingConnectionCheckRequest{InputAudio: make([]byte, 1000)}
 				if i == 0 {
 					m.TotalAudioMs, m.AudioPerRequest, m.DeviceId = tc.total, tc.each, "vic:00e20100"
 				}
@@ -184,7 +210,7 @@ func TestSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := bufconn.Listen(1 << 16)
 		s := grpc.NewServer()
-		chipperapi.Register(s, allow(0))
+		chipperapi.Register(s, chipperapi.Config{Speech: speech.New(speech.Config{Match: match}), Prove: stranger})
 		var wg sync.WaitGroup
 		wg.Go(func() { _ = s.Serve(l) }) // ends with Stop
 		conn, err := grpc.NewClient("passthrough:///robot", grpc.WithTransportCredentials(insecure.NewCredentials()),

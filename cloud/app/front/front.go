@@ -3,6 +3,7 @@ package front
 
 import (
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"fmt"
 	"log/slog"
@@ -75,6 +76,12 @@ func WithAddr(next http.Handler) http.Handler {
 
 // Serve serves h on l. Streams last as long as their clients take what is sent.
 func (f *Front) Serve(name string, l net.Listener, h http.Handler) runner.Service {
+	return f.ServeWith(name, l, h, "", nil, nil)
+}
+
+// ServeWith is Serve that leaves connections with another protocol to take, and tells the front door of those whose certificate is known. Such a
+// connection is closed when take returns.
+func (f *Front) ServeWith(name string, l net.Listener, h http.Handler, proto string, known func([]*x509.Certificate) bool, take func(*tls.Conn)) runner.Service {
 	return runner.Service{Name: name, Fatal: true, Run: func(ctx context.Context) error {
 		s := &http.Server{
 			Handler: boundWrites(h, StreamTime), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
@@ -83,6 +90,18 @@ func (f *Front) Serve(name string, l net.Listener, h http.Handler) runner.Servic
 			ErrorLog: slog.NewLogLogger(f.log.Handler(), slog.LevelDebug), // handshakes that strangers break off
 			// Streams end with the process, not with their client's patience.
 			BaseContext: func(net.Listener) context.Context { return ctx },
+		}
+		if take != nil {
+			s.Protocols = new(http.Protocols) // TLSNextProto turns HTTP/2 off unless it is asked for
+			s.Protocols.SetHTTP1(true)
+			s.Protocols.SetHTTP2(true)
+			s.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){proto: func(_ *http.Server, conn *tls.Conn, _ http.Handler) {
+				frontdoor.Done(conn.NetConn())
+				if chain := conn.ConnectionState().PeerCertificates; len(chain) > 0 && known(chain) {
+					_ = frontdoor.Prove(conn.NetConn(), false) // without room for it, it stays as it is
+				}
+				take(conn)
+			}}
 		}
 		done := make(chan error, 1) // the one result of Serve
 		go func() { done <- s.Serve(l) }()

@@ -9,22 +9,28 @@ import (
 
 	"kennel/cloud/alert"
 	"kennel/cloud/alert/alertwire"
+	"kennel/cloud/app/identity"
 	"kennel/cloud/cohort"
 	"kennel/cloud/das"
 	"kennel/cloud/health/healthwire"
+	"kennel/cloud/owner"
 	"kennel/cloud/registry"
+	"kennel/cloud/voice/speechwire"
+	"kennel/cloud/voice/voicewire"
 	"kennel/cloud/wire"
 	"kennel/infra/auth"
 	"kennel/infra/kit/kithttp"
 	"kennel/infra/migrations"
 	"kennel/infra/mqtt"
+	"kennel/infra/notice"
 	"kennel/infra/pg"
 	"kennel/infra/telemetry"
+	"kennel/jdocs"
 )
 
 // Checks are what a process cannot work without. broker returns nil while the one at url answers.
-func Checks(b wire.Base, url string, broker func() error, revocations, metadata func(context.Context) error) []telemetry.Check {
-	return []telemetry.Check{
+func Checks(b wire.Base, url string, broker func() error, revocations, metadata func(context.Context) error, more ...telemetry.Check) []telemetry.Check {
+	return append([]telemetry.Check{
 		{Name: "postgres", Ask: func(ctx context.Context) error { return b.Pool.Ping(ctx) }},
 		{Name: "broker", Ask: func(context.Context) error {
 			err := broker()
@@ -43,7 +49,7 @@ func Checks(b wire.Base, url string, broker func() error, revocations, metadata 
 			}
 			return err
 		}},
-	}
+	}, more...)
 }
 
 // Handler answers 200 while the process can do its work, else 503. Operators learn what is wrong; others only which part.
@@ -85,4 +91,21 @@ func Wire(b wire.Base, events *das.Service, eventDays int, robots *registry.Serv
 	}
 	fleet, err := healthwire.Wire(b, events, eventDays, robots, cohorts, alarms)
 	return alarms, wire.Slices{alerts, fleet}, err
+}
+
+// SpeechConfig is the part speech of the settings.
+type SpeechConfig = speechwire.Config
+
+// Recognizers returns those that work on this machine without being configured.
+func Recognizers() []string { return speechwire.Installed() }
+
+// WireVoice wires what answers what people say to robots, and what became of it. The check says how the recognisers are.
+func WireVoice(b wire.Base, cfg SpeechConfig, owners *owner.Service, ended *notice.Of[owner.Tenure], docs jdocs.Service, id identity.Identity, robots *registry.Service) (*voicewire.Voice, telemetry.Check, wire.Slices, error) {
+	voices, kept, err := voicewire.Wire(b, owners, ended)
+	if err != nil {
+		return nil, telemetry.Check{}, nil, err
+	}
+	s, slice, err := speechwire.Wire(b, cfg, speechwire.Needs{Voice: voices, Docs: docs, Proves: id.Proves, Identify: id.Peers.Identify})
+	robots.Hears(s.Trouble)
+	return voices, s.Check(), wire.Slices{kept, slice}, err
 }

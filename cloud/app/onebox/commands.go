@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"kennel/cloud/app"
 	"kennel/cloud/app/backup"
 	"kennel/cloud/originals/originalscmd"
 	"kennel/infra/cli"
@@ -78,6 +79,7 @@ robots in from the network, at their port and, where this account may open it, a
 	f.StringArrayVar(&o.RobotEnv, "robot-env", nil, "KEY=VALUE for simulated robots (may be repeated)")
 	f.StringArrayVar(&o.Webhooks.Allow, "webhook-allow", nil, "network that webhooks may call although it is not public, such as 192.168.1.0/24 (may be repeated)")
 	f.StringVar(&o.Webhooks.RootFile, "webhook-roots", "", "file of authorities of webhook receivers (PEM), beside the system's")
+	f.StringSliceVar(&o.Recognizers, "recognizers", app.Recognizers(), "what understands speech, in this order; none turns it off (default: what is installed)")
 	f.StringVar(&o.LogLevel, "log-level", "info", "debug, info, warn or error")
 	return cmd
 }

@@ -47,6 +47,8 @@ type Onebox struct {
 	RobotEnv  []string // KEY=VALUE for simulated robots
 	Webhooks  fleet.WebhooksConfig
 	Originals []string // names by which original robots call this machine
+	// Recognizers understand speech, in this order (speechwire.Config).
+	Recognizers []string
 	// ObjectsURL is where robots reach the object store; "": where it listens.
 	ObjectsURL string
 	Log        *slog.Logger
@@ -241,6 +243,8 @@ func (o Onebox) parts(inst *onebox.Instance, authority *ca.Authority) ([]onebox.
 	}
 	cfg.Robots.Listen, cfg.Robots.AppKeysFile = o.Listen.Robots, appKey
 	cfg.Robots.Uploads, cfg.Robots.Names, cfg.Robots.Advice = o.Listen.Uploads, unique(slices.Concat(o.Originals, names)), o.advice
+	// Only names after none count, so that a later flag can replace an earlier one.
+	cfg.Speech.Recognizers = o.Recognizers[slices.Index(o.Recognizers, "none")+1:]
 	cfg.API.AppKeys = []string{"*"} // every holder of an account here has its password
 	public, err := releaseKey(inst)
 	if err != nil {

@@ -19,21 +19,24 @@ import (
 	"kennel/cloud/command/commandpg"
 	"kennel/cloud/owner/ownerpg"
 	"kennel/cloud/registry"
+	"kennel/cloud/say/saywire"
 	"kennel/cloud/wire"
 	"kennel/infra/jobs"
 	"kennel/jdocs"
+	"kennel/speech"
 )
 
 // Orders are both.
 type Orders struct {
 	Commands *command.Service
 	Bulk     *bulk.Service
+	Says     *saywire.Service
 	Sender   *command.Sender // nil without the bridge's role
 	Slices   wire.Slices     // commands first
 }
 
 // Wire wires both, and devices that update themselves with SWUpdate.
-func Wire(b wire.Base, l *link.Link, robots *registry.Service, cohorts *cohort.Service, docs records.Documents, devices Devices) (o Orders, err error) {
+func Wire(b wire.Base, l *link.Link, robots *registry.Service, cohorts *cohort.Service, docs records.Documents, devices Devices, spoken *speech.Config) (o Orders, err error) {
 	var commands wire.Slice
 	if o.Commands, o.Sender, commands, err = wireCommands(b, l); err != nil {
 		return o, err
@@ -41,7 +44,9 @@ func Wire(b wire.Base, l *link.Link, robots *registry.Service, cohorts *cohort.S
 	var jobs wire.Slice
 	o.Bulk, jobs = wireBulk(b, robots, cohorts, o.Commands, docs)
 	device, err := devices.wire(b, robots)
-	o.Slices = wire.Slices{commands, jobs, device}
+	var says wire.Slice
+	o.Says, says = saywire.Wire(b, o.Commands, speech.New(*spoken).Text)
+	o.Slices = wire.Slices{commands, jobs, device, says}
 	return o, err
 }
 

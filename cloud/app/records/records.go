@@ -47,7 +47,7 @@ type Events struct {
 	Crashes  *crash.Service
 }
 
-// WireEvents wires the robots' events and crashes; dumps are kept for some days. others erase the data of other domains in a stretch of time that was
+// WireEvents wires the robots' events and crashes, and the count of what is stored; dumps are kept for some days. others erase the data of other domains in a stretch of time that was
 // erased a while ago.
 func WireEvents(b wire.Base, cfg EventsConfig, dumpDays int, owners *owner.Service, audit func(ctx context.Context, action, object, detail string) error, others ...func(context.Context, thing.Stretch) (int, error)) (Events, wire.Slices, error) {
 	store := daspg.Open(b.Pool)
@@ -66,8 +66,12 @@ func WireEvents(b wire.Base, cfg EventsConfig, dumpDays int, owners *owner.Servi
 	if err != nil {
 		return Events{}, nil, err
 	}
+	storage, err := wireStorage(b)
+	if err != nil {
+		return Events{}, nil, err
+	}
 	personal := das.Personal{Eraser: store, Archive: raw, Copies: files, Reader: store, Owned: owners.Owned, Left: owners.Leave, Now: time.Now}
-	return Events{svc, ingester, crashes}, wire.Slices{crashSlice, {
+	return Events{svc, ingester, crashes}, wire.Slices{crashSlice, storage, {
 		Personal: []account.Holder{{Name: "events", Personal: personal}},
 		Ups:      map[string]kitmqtt.UpHandler{topics.DAS: ingester.Handle},
 		Routes: wire.Routes(func(mux *http.ServeMux, d wire.Doors) {
@@ -119,8 +123,8 @@ func WireVitals(b wire.Base, fleet *registry.Service, owners *owner.Service) (*v
 	}
 }
 
-// WireStorage wires the count of the objects in the bucket.
-func WireStorage(b wire.Base) (wire.Slice, error) {
+// wireStorage wires the count of the objects in the bucket.
+func wireStorage(b wire.Base) (wire.Slice, error) {
 	book := storage.New(b.Pool, b.Blobs)
 	s := wire.Slice{Jobs: []jobs.Job{{Name: "storage.measure", Every: time.Hour, Run: book.Measure}}, Pages: storageapi.Pages(book)}
 	if !b.Has(wire.Jobs) {

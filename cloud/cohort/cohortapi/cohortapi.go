@@ -23,6 +23,9 @@ import (
 	"kennel/infra/kit/kithttp"
 )
 
+// Cohort is the answer of most.
+type Cohort = cohort.Cohort
+
 const (
 	timeout = 10 * time.Second
 	maxBody = 16 << 10

@@ -28,6 +28,9 @@ import (
 	"kennel/infra/thing"
 )
 
+// MaxLimit is how many commands one answer lists at most.
+const MaxLimit = command.MaxLimit
+
 const (
 	timeout = 10 * time.Second
 	maxBody = 16 << 10 // bytes
@@ -63,14 +66,14 @@ type Config struct {
 	Log  *slog.Logger
 }
 
-// byOwner is who gave a command when a robot's owner did. Not a name or an id: the command may outlive the person's account.
-const byOwner = "owner"
-
 // own reports whether the caller owns the robot, and whether the command is from before.
 func own(ctx context.Context, c command.Command) (mine, before bool) {
 	since, mine := auth.OwnedSince(ctx)
 	return mine, mine && c.Created.Before(since)
 }
+
+// Command is a command as the API shows it.
+type Command = command.Command
 
 // Request is the body of POST /v1/things/{thing}/commands.
 type Request struct {
@@ -102,7 +105,7 @@ func Mount(mux *http.ServeMux, svc *command.Service, cfg Config) {
 		d.By = auth.CallerFrom(ctx).Subject()
 		_, mine := auth.OwnedSince(ctx)
 		if mine {
-			d.By = byOwner
+			d.By = command.ByOwner
 		}
 		if err := d.Check(); err != nil {
 			return command.Command{}, err
@@ -151,7 +154,7 @@ func Mount(mux *http.ServeMux, svc *command.Service, cfg Config) {
 // show returns a command as the caller may see it: an owner not those from before, nor which operator gave one.
 func show(ctx context.Context, c command.Command) (command.Command, bool) {
 	mine, before := own(ctx, c)
-	if mine && c.By != byOwner {
+	if mine && c.By != command.ByOwner {
 		c.By = "operator"
 	}
 	return c, !before

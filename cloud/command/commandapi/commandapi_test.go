@@ -102,7 +102,7 @@ func TestHTTP(t *testing.T) {
 // TestOwners: an owner commands an own robot, and learns nothing of what was before or of who works here.
 func TestOwners(t *testing.T) {
 	svc := command.New(commandpg.New(pgtest.New(t)))
-	before, err := svc.Send(t.Context(), command.Draft{Thing: rex, Kind: commands.Ping, By: byOwner, Key: "k"})
+	before, err := svc.Send(t.Context(), command.Draft{Thing: rex, Kind: commands.Ping, By: command.ByOwner, Key: "k"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -68,6 +68,9 @@ if (from) {
   addEventListener("pageshow", (e) => { if (e.persisted) { follow(); refresh(); } });
 }
 
+// What a robot was told waits for its answer for some seconds.
+setInterval(() => { if (!document.hidden && document.querySelector("[data-open]")) refresh(); }, 1000);
+
 // The face of the settings shows the colour that is picked.
 const eyes = document.querySelector(".eyes-form");
 if (eyes) {

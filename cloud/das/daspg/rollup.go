@@ -17,7 +17,9 @@ const sums = `
 	, hours AS (
 		SELECT date_bin('1 hour', received, 'epoch') AS at, thing COLLATE "C" AS thing, CASE WHEN event = 'robot.crash' AND s3 <> '' THEN left(s3, 64) ELSE robot_version END COLLATE "C" AS version,
 			CASE event WHEN 'robot.crash' THEN 'crash' WHEN 'robot.fault_code' THEN 'fault/' || coalesce(i1, 0)
-				WHEN 'battery.low' THEN 'battery.low' WHEN 'wakeword.triggered' THEN 'voice.heard' WHEN 'robot.cloud_intent' THEN 'voice.done' WHEN 'robot.cloud_response_failed' THEN 'voice.lost'
+				WHEN 'battery.low' THEN 'battery.low' WHEN 'wakeword.triggered' THEN 'voice.heard' 
+				WHEN 'robot.intent' THEN CASE WHEN s3 = 'voice' THEN 'voice.done' ELSE '' END
+				WHEN 'behavior.voice_command.dropped' THEN CASE WHEN s1 = 'reserved' THEN 'voice.done' WHEN coalesce(s2, '') = '' THEN 'voice.lost' ELSE '' END
 				ELSE CASE WHEN event IN ('battery.periodic_log', 'battery.battery_level_changed') AND s1 IN ('low', 'critical') THEN 'battery.low' WHEN level = 'error' THEN 'level.failure' ELSE '' END
 			END COLLATE "C" AS class, count(*) AS n
 		FROM e GROUP BY 1, 2, 3, 4)
@@ -27,7 +29,7 @@ const sums = `
 		GROUP BY 1, 2, 3, 4, 5)
 	, names AS (SELECT date_bin('1 hour', received, 'epoch') AS at, robot_version COLLATE "C" AS version, event COLLATE "C" AS event, count(*) AS n FROM e GROUP BY 1, 2, 3)`
 
-const summed = `received, thing, robot_version, event, level, s1, s3, i1`
+const summed = `received, thing, robot_version, event, level, s1, s2, s3, i1`
 
 const (
 	// rollLock is the advisory lock of the transaction that changes the sums, in any process.

@@ -38,7 +38,8 @@ func rollAll(t testing.TB, s *Store) {
 func unequal(t *testing.T, pool *pgxpool.Pool) (n int) {
 	t.Helper()
 	const class = `CASE WHEN event = 'robot.crash' THEN 'crash' WHEN event = 'robot.fault_code' THEN 'fault/' || i1 WHEN event = 'battery.low' OR event = 'battery.periodic_log' AND s1 = 'low' THEN 'battery.low'
-		WHEN event = 'wakeword.triggered' THEN 'voice.heard' WHEN level = 'error' THEN 'level.failure' END`
+		WHEN event = 'wakeword.triggered' THEN 'voice.heard' WHEN event = 'robot.intent' AND s3 = 'voice' OR event = 'behavior.voice_command.dropped' AND s1 = 'reserved' THEN 'voice.done'
+		WHEN event = 'behavior.voice_command.dropped' AND s2 IS NULL THEN 'voice.lost' WHEN level = 'error' THEN 'level.failure' END`
 	const version = `CASE WHEN event = 'robot.crash' AND s3 IS NOT NULL THEN s3 ELSE robot_version END`
 	var plain []string
 	for every, slot := range map[string]string{"3600": "hour", "86400": "day"} {
@@ -61,11 +62,15 @@ func unequal(t *testing.T, pool *pgxpool.Pool) (n int) {
 // somethingHappens makes an event of a robot at random.
 func somethingHappens(rnd *rand.Rand, e *events.Event) {
 	e.RobotVersion = []string{"2.0.0", "2.0.1"}[rnd.IntN(2)]
-	e.Name = []string{"robot.power_on", "robot.crash", "robot.fault_code", "battery.periodic_log", "battery.low", "wakeword.triggered", "log.error"}[rnd.IntN(7)]
+	e.Name = []string{"robot.power_on", "robot.crash", "robot.fault_code", "battery.periodic_log", "battery.low", "wakeword.triggered", "robot.intent", "behavior.voice_command.dropped", "log.error"}[rnd.IntN(9)]
 	e.S1, e.I1 = []string{"low", "nominal", "agentd"}[rnd.IntN(3)], events.Num(int64(800+rnd.IntN(3)))
 	switch e.Name {
 	case "robot.crash":
 		e.S3 = []string{"", "1.9.9", "2.0.0"}[rnd.IntN(3)]
+	case "robot.intent":
+		e.S3 = []string{"voice", "cloud"}[rnd.IntN(2)]
+	case "behavior.voice_command.dropped":
+		e.S1, e.S2 = []string{"reserved", "unmatched"}[rnd.IntN(2)], []string{"", "imperative_dance"}[rnd.IntN(2)]
 	case "log.error":
 		e.Level = events.Error
 	}

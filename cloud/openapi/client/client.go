@@ -713,6 +713,33 @@ func (c Client) GetHealth(ctx context.Context) (Reply[Health], error) {
 	return ask[Health](ctx, c, "GET", "/v1/health", nil)
 }
 
+// GetIntentsCustomQuery is the query of GET /v1/intents/custom; nil leaves a parameter out.
+type GetIntentsCustomQuery struct {
+	Thing *string // Only those that this robot understands.
+}
+
+// Encode returns the query as a URL has it.
+func (q GetIntentsCustomQuery) Encode() string {
+	v := url.Values{}
+	put(v, "thing", q.Thing)
+	return v.Encode()
+}
+
+// GetIntentsCustom is GET /v1/intents/custom: Intents of the operators' own: those of one robot, then those of all robots.
+func (c Client) GetIntentsCustom(ctx context.Context, q GetIntentsCustomQuery) (Reply[[]Custom], error) {
+	return ask[[]Custom](ctx, c, "GET", "/v1/intents/custom"+"?"+q.Encode(), nil)
+}
+
+// PostIntentsCustom is POST /v1/intents/custom: Add one; refused if a phrase already means a built-in intent that it does not override. Webhooks hear of it as intent.custom.
+func (c Client) PostIntentsCustom(ctx context.Context, in CustomsWanted) (Reply[Custom], error) {
+	return ask[Custom](ctx, c, "POST", "/v1/intents/custom", in)
+}
+
+// DeleteIntentsCustomID is DELETE /v1/intents/custom/{id}: Remove one.
+func (c Client) DeleteIntentsCustomID(ctx context.Context, id string) (Reply[None], error) {
+	return ask[None](ctx, c, "DELETE", "/v1/intents/custom/"+url.PathEscape(id), nil)
+}
+
 // GetJdocsSchemas is GET /v1/jdocs/schemas: The documents that robots know, with their fields.
 func (c Client) GetJdocsSchemas(ctx context.Context) (Reply[[]Schema], error) {
 	return ask[[]Schema](ctx, c, "GET", "/v1/jdocs/schemas", nil)
@@ -835,6 +862,21 @@ func (c Client) DeleteMyRobotsThing(ctx context.Context, thing string) (Reply[No
 // PatchMyRobotsThing is PATCH /v1/my/robots/{thing}: Name a robot.
 func (c Client) PatchMyRobotsThing(ctx context.Context, thing string, in NameRequest) (Reply[Robot], error) {
 	return ask[Robot](ctx, c, "PATCH", "/v1/my/robots/"+url.PathEscape(thing), in)
+}
+
+// GetMyRobotsThingAudio is GET /v1/my/robots/{thing}/audio: Whether you want what it hears kept, and what is kept.
+func (c Client) GetMyRobotsThingAudio(ctx context.Context, thing string) (Reply[AudioWish], error) {
+	return ask[AudioWish](ctx, c, "GET", "/v1/my/robots/"+url.PathEscape(thing)+"/audio", nil)
+}
+
+// PutMyRobotsThingAudio is PUT /v1/my/robots/{thing}/audio: Change that. Without the wish, all recordings are deleted.
+func (c Client) PutMyRobotsThingAudio(ctx context.Context, thing string, in Keep) (Reply[AudioWish], error) {
+	return ask[AudioWish](ctx, c, "PUT", "/v1/my/robots/"+url.PathEscape(thing)+"/audio", in)
+}
+
+// PostMyRobotsThingIntents is POST /v1/my/robots/{thing}/intents: Tell a robot what to do, in words or by an intent; its command has the answer.
+func (c Client) PostMyRobotsThingIntents(ctx context.Context, thing string, in Saying) (Reply[Said], error) {
+	return ask[Said](ctx, c, "POST", "/v1/my/robots/"+url.PathEscape(thing)+"/intents", in)
 }
 
 // PostMyRobotsThingTransfer is POST /v1/my/robots/{thing}/transfer: Offer a robot to somebody.
@@ -1033,6 +1075,20 @@ func (c Client) PostRolloutsIDAction(ctx context.Context, id string, action stri
 	return ask[Rollout](ctx, c, "POST", "/v1/rollouts/"+url.PathEscape(id)+"/"+url.PathEscape(action), in)
 }
 
+// PostSpeechTryQuery is the query of POST /v1/speech/try; nil leaves a parameter out.
+type PostSpeechTryQuery struct {
+	Language *string // Of the recording, such as en-US.
+	Kind     *string // What is wanted.
+}
+
+// Encode returns the query as a URL has it.
+func (q PostSpeechTryQuery) Encode() string {
+	v := url.Values{}
+	put(v, "language", q.Language)
+	put(v, "kind", q.Kind)
+	return v.Encode()
+}
+
 // GetStrangers is GET /v1/strangers: What was refused at the port of original robots and belongs to no robot of the fleet, the latest first.
 func (c Client) GetStrangers(ctx context.Context) (Reply[[]Stranger], error) {
 	return ask[[]Stranger](ctx, c, "GET", "/v1/strangers", nil)
@@ -1156,6 +1212,11 @@ func (q GetThingsThingHistoryQuery) Encode() string {
 // GetThingsThingHistory is GET /v1/things/{thing}/history: When it came and went.
 func (c Client) GetThingsThingHistory(ctx context.Context, thing string, q GetThingsThingHistoryQuery) (Reply[[]RegistryChange], error) {
 	return ask[[]RegistryChange](ctx, c, "GET", "/v1/things/"+url.PathEscape(thing)+"/history"+"?"+q.Encode(), nil)
+}
+
+// PostThingsThingIntents is POST /v1/things/{thing}/intents: Tell it what to do, in words or by an intent.
+func (c Client) PostThingsThingIntents(ctx context.Context, thing string, in Saying) (Reply[Said], error) {
+	return ask[Said](ctx, c, "POST", "/v1/things/"+url.PathEscape(thing)+"/intents", in)
 }
 
 // GetThingsThingJdocs is GET /v1/things/{thing}/jdocs: Its documents, without their text.
@@ -1381,6 +1442,86 @@ func (c Client) DeleteThingsThingTokensToken(ctx context.Context, thing string, 
 	return ask[Revoked](ctx, c, "DELETE", "/v1/things/"+url.PathEscape(thing)+"/tokens/"+url.PathEscape(token), nil)
 }
 
+// GetThingsThingVoiceQuery is the query of GET /v1/things/{thing}/voice; nil leaves a parameter out.
+type GetThingsThingVoiceQuery struct {
+	Limit *int64 // At most so many.
+}
+
+// Encode returns the query as a URL has it.
+func (q GetThingsThingVoiceQuery) Encode() string {
+	v := url.Values{}
+	put(v, "limit", q.Limit)
+	return v.Encode()
+}
+
+// GetThingsThingVoice is GET /v1/things/{thing}/voice: What became of requests that people spoke to it, the latest first, without what was said.
+func (c Client) GetThingsThingVoice(ctx context.Context, thing string, q GetThingsThingVoiceQuery) (Reply[[]VoiceSession], error) {
+	return ask[[]VoiceSession](ctx, c, "GET", "/v1/things/"+url.PathEscape(thing)+"/voice"+"?"+q.Encode(), nil)
+}
+
+// GetVoiceSessionsQuery is the query of GET /v1/voice/sessions; nil leaves a parameter out.
+type GetVoiceSessionsQuery struct {
+	Failed   *string // Only those that failed.
+	Step     *string // Only those that failed at this step.
+	Version  *string // Only robots with this version.
+	Language *string // Only this language, such as en-US.
+	Days     *int64  // Of so many days, today included.
+	Limit    *int64  // At most so many.
+}
+
+// Encode returns the query as a URL has it.
+func (q GetVoiceSessionsQuery) Encode() string {
+	v := url.Values{}
+	put(v, "failed", q.Failed)
+	put(v, "step", q.Step)
+	put(v, "version", q.Version)
+	put(v, "language", q.Language)
+	put(v, "days", q.Days)
+	put(v, "limit", q.Limit)
+	return v.Encode()
+}
+
+// GetVoiceSessions is GET /v1/voice/sessions: Requests that people spoke to robots, the latest first, without what was said.
+func (c Client) GetVoiceSessions(ctx context.Context, q GetVoiceSessionsQuery) (Reply[[]VoiceSession], error) {
+	return ask[[]VoiceSession](ctx, c, "GET", "/v1/voice/sessions"+"?"+q.Encode(), nil)
+}
+
+// GetVoiceStatsQuery is the query of GET /v1/voice/stats; nil leaves a parameter out.
+type GetVoiceStatsQuery struct {
+	Days *int64 // Of so many days, today included.
+}
+
+// Encode returns the query as a URL has it.
+func (q GetVoiceStatsQuery) Encode() string {
+	v := url.Values{}
+	put(v, "days", q.Days)
+	return v.Encode()
+}
+
+// GetVoiceStats is GET /v1/voice/stats: How many requests that people spoke to robots succeeded, by version and language.
+func (c Client) GetVoiceStats(ctx context.Context, q GetVoiceStatsQuery) (Reply[Stats], error) {
+	return ask[Stats](ctx, c, "GET", "/v1/voice/stats"+"?"+q.Encode(), nil)
+}
+
+// GetVoiceUnmatchedQuery is the query of GET /v1/voice/unmatched; nil leaves a parameter out.
+type GetVoiceUnmatchedQuery struct {
+	Days  *int64 // Of so many days, today included.
+	Limit *int64 // At most so many.
+}
+
+// Encode returns the query as a URL has it.
+func (q GetVoiceUnmatchedQuery) Encode() string {
+	v := url.Values{}
+	put(v, "days", q.Days)
+	put(v, "limit", q.Limit)
+	return v.Encode()
+}
+
+// GetVoiceUnmatched is GET /v1/voice/unmatched: Phrases that no robot understood, the most frequent first, without who said them.
+func (c Client) GetVoiceUnmatched(ctx context.Context, q GetVoiceUnmatchedQuery) (Reply[Unmatched], error) {
+	return ask[Unmatched](ctx, c, "GET", "/v1/voice/unmatched"+"?"+q.Encode(), nil)
+}
+
 // GetWaiting is GET /v1/waiting: Robots that wait for approval.
 func (c Client) GetWaiting(ctx context.Context) (Reply[[]Waiting], error) {
 	return ask[[]Waiting](ctx, c, "GET", "/v1/waiting", nil)
@@ -1595,6 +1736,13 @@ type Artifact struct {
 	Size        int64     `json:"size"`          // bytes
 	Species     string    `json:"species"`
 	Version     string    `json:"version"`
+}
+
+// AudioWish is whether a robot's owner wants audio kept, and what is kept.
+type AudioWish struct {
+	Keep       bool        `json:"keep"`
+	KeepDays   int64       `json:"keep_days"`
+	Recordings []Recording `json:"recordings"` // the latest first
 }
 
 // AuditBreak is the first line that was altered, removed or added.
@@ -1893,6 +2041,29 @@ type CrashChange struct {
 	FixedIn string  `json:"fixed_in,omitzero"` // with resolved: crashes of this version or a later one reopen it; "": those of one later than had crashed
 	Note    *string `json:"note,omitzero"`     // nil: as it is
 	State   string  `json:"state,omitzero"`    // open or resolved; "": as it is
+}
+
+// Custom is a custom intent.
+type Custom struct {
+	By        string    `json:"by"`
+	Created   time.Time `json:"created"`
+	ID        int64     `json:"id"`
+	Languages []string  `json:"languages,omitzero"`
+	Name      string    `json:"name"`
+	Overrides []string  `json:"overrides,omitzero"`
+	Phrases   []string  `json:"phrases"`
+	Reaction  string    `json:"reaction,omitzero"`
+	Thing     string    `json:"thing,omitzero"` // "": of all robots
+}
+
+// Wanted is a custom intent as a person writes it.
+type CustomsWanted struct {
+	Languages []string `json:"languages,omitzero"`
+	Name      string   `json:"name"`
+	Overrides []string `json:"overrides,omitzero"`
+	Phrases   []string `json:"phrases"`
+	Reaction  string   `json:"reaction,omitzero"`
+	Thing     string   `json:"thing,omitzero"` // "": of all robots
 }
 
 // Count says how many events there were in one group.
@@ -2271,6 +2442,11 @@ type Job struct {
 	Total   int64     `json:"total"`
 }
 
+// Keep is the body of a change of an owner's wish.
+type Keep struct {
+	Keep bool `json:"keep"`
+}
+
 // Limit is a threshold as a person sets it.
 type Limit struct {
 	Hours  int64   `json:"hours"`       // that are looked at, the current one among them
@@ -2399,6 +2575,7 @@ type Message struct {
 	ConnectSeq   int64            `json:"connect_seq"`
 	Dirty        []string         `json:"dirty,omitzero"`
 	Docs         map[string]int64 `json:"docs,omitzero"`
+	Intents      []string         `json:"intents,omitzero"`
 	LeaseMS      int64            `json:"lease_ms"`
 	Loop         *Loop            `json:"loop,omitzero"`
 	OS           string           `json:"os,omitzero"`
@@ -2660,6 +2837,14 @@ type PhaseProgress struct {
 	Robots  int64   `json:"robots"`
 }
 
+type Phrase struct {
+	Intent   string    `json:"intent,omitzero"`
+	Language string    `json:"language"`
+	LastDay  time.Time `json:"last_day"`
+	Times    int64     `json:"times"`
+	Words    string    `json:"words"`
+}
+
 type Place = []float64
 
 type Point = []float64
@@ -2719,6 +2904,13 @@ type Record struct {
 	TimeCreated          time.Time `json:"time_created"`
 	UserID               string    `json:"user_id"`
 	Username             string    `json:"username"` // the e-mail
+}
+
+// Recording is one recording.
+type Recording struct {
+	At   time.Time `json:"at"`
+	Name string    `json:"name"`
+	Size int64     `json:"size"`
 }
 
 // Refusal is an outcome that was a refusal.
@@ -2937,6 +3129,21 @@ type Rule struct {
 	Share   float64   `json:"share"` // 0 to 1
 }
 
+// Said is the intent of a saying, and the command that came of it.
+type Said struct {
+	Command    Command           `json:"command"`
+	Confidence float64           `json:"confidence,omitzero"` // of a sentence
+	Intent     string            `json:"intent"`              // the robot's own name of it
+	Params     map[string]string `json:"params,omitzero"`
+}
+
+// Saying is said to a robot: a sentence, or an intent by its user or cloud name.
+type Saying struct {
+	Intent string            `json:"intent,omitzero"`
+	Params map[string]string `json:"params,omitzero"` // of Intent, by the cloud's names
+	Text   string            `json:"text,omitzero"`
+}
+
 // Schema describes a document.
 type Schema struct {
 	About              string   `json:"about"`
@@ -3003,6 +3210,15 @@ type Session struct {
 	Robot    string    `json:"robot,omitzero"` // that used it
 }
 
+type SessionGroup struct {
+	Failed    map[string]int64 `json:"failed,omitzero"`
+	Firmware  string           `json:"firmware"`
+	Language  string           `json:"language"`
+	Sessions  int64            `json:"sessions"`
+	Succeeded int64            `json:"succeeded"`
+	TookNs    int64            `json:"took_ns"`
+}
+
 // Settings are fields of a document and what they become; a dot leads into a field.
 type Settings struct {
 	Force bool                       `json:"force,omitzero"` // take fields and documents too that no robot is known to read
@@ -3059,6 +3275,14 @@ type Spool struct {
 	Dropped     int64 `json:"dropped"`
 	Events      int64 `json:"events"`
 	Quarantined int64 `json:"quarantined"`
+}
+
+// Stats sums up the sessions of some days.
+type Stats struct {
+	Days   int64          `json:"days"`
+	Groups []SessionGroup `json:"groups"` // the most frequent first
+	Since  time.Time      `json:"since"`
+	Whole  SessionGroup   `json:"whole"` // of all versions and languages
 }
 
 type StatusProblem struct {
@@ -3213,6 +3437,27 @@ type TransferRequest struct {
 	To string `json:"to"`
 }
 
+// Trial tells what the service makes of a recording, step by step.
+type Trial struct {
+	Answer     string            `json:"answer,omitzero"` // to a question
+	Confidence float64           `json:"confidence"`      // of the text
+	Failed     string            `json:"failed,omitzero"`
+	Intent     string            `json:"intent"` // as the cloud names it
+	Params     map[string]string `json:"params,omitzero"`
+	Steps      []Tried           `json:"steps"`
+	Text       string            `json:"text"`
+	TookMS     float64           `json:"took_ms"`
+	UserIntent string            `json:"user_intent"`
+}
+
+// Tried is one step of a Trial.
+type Tried struct {
+	OK     bool    `json:"ok"`
+	Says   string  `json:"says"` // what came out, or why it failed
+	Step   string  `json:"step"`
+	TookMS float64 `json:"took_ms"`
+}
+
 // Turn is a change of a rollout, for its history and for webhooks.
 type Turn struct {
 	At    time.Time `json:"at"`
@@ -3220,6 +3465,14 @@ type Turn struct {
 	Kind  string    `json:"kind"` // one of Turns
 	Phase int64     `json:"phase"`
 	Words string    `json:"words,omitzero"`
+}
+
+// Unmatched holds the phrases that robots did not understand.
+type Unmatched struct {
+	AtLeast int64    `json:"at_least"` // how often a phrase was said to be in the list
+	Days    int64    `json:"days"`
+	Phrases []Phrase `json:"phrases"` // the most frequent first
+	Rarer   int64    `json:"rarer"`   // other phrases
 }
 
 // Variation is one of an experiment, with how many robots told that they have it.
@@ -3249,6 +3502,24 @@ type Voice struct {
 	Heard int64   `json:"heard"` // how often a robot heard its name
 	Lost  int64   `json:"lost"`  // requests without an answer
 	Share float64 `json:"share"` // of Done in Done and Lost
+}
+
+// Session is one session.
+type VoiceSession struct {
+	At         time.Time `json:"at"`
+	AudioMS    int64     `json:"audio_ms"`
+	Confidence float64   `json:"confidence"`
+	Encoding   string    `json:"encoding"`
+	Failed     string    `json:"failed,omitzero"` // the step that failed
+	Firmware   string    `json:"firmware,omitzero"`
+	Intent     string    `json:"intent,omitzero"`
+	Kind       string    `json:"kind"`
+	Language   string    `json:"language"`
+	Recognizer string    `json:"recognizer,omitzero"`
+	Session    string    `json:"session"`
+	Thing      string    `json:"thing,omitzero"`
+	TookMS     int64     `json:"took_ms"`
+	Why        string    `json:"why,omitzero"`
 }
 
 // Wait is the body of an answer 202: the robot waits until an operator who sees the same fingerprint approves it.

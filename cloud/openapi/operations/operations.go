@@ -13,9 +13,7 @@ import (
 	"kennel/cloud/artifact"
 	"kennel/cloud/bulk"
 	"kennel/cloud/bulk/bulkapi"
-	"kennel/cloud/cohort"
 	"kennel/cloud/cohort/cohortapi"
-	"kennel/cloud/command"
 	"kennel/cloud/command/commandapi"
 	"kennel/cloud/crash"
 	"kennel/cloud/das"
@@ -27,8 +25,10 @@ import (
 	"kennel/cloud/ready"
 	"kennel/cloud/registry"
 	"kennel/cloud/rollout/rolloutapi"
+	"kennel/cloud/say"
 	"kennel/cloud/token/tokenapi"
 	"kennel/cloud/uploads"
+	"kennel/cloud/voice/voiceapi"
 	"kennel/cloud/webhook"
 	"kennel/cloud/webhook/webhookapi"
 	"kennel/infra/telemetry"
@@ -69,6 +69,8 @@ func number(low, high int) map[string]any {
 }
 
 func oneOf(words ...string) map[string]any { return map[string]any{"type": "string", "enum": words} }
+
+var voiceDays = Parameter{"days", "Of so many days, today included.", number(1, voiceapi.MaxDays)}
 
 func limit(most int) Parameter { return Parameter{"limit", "At most so many.", number(1, most)} }
 
@@ -171,6 +173,7 @@ var PathParameters = map[string]struct {
 	"crash":   {"Id of a crash.", text},
 	"group":   {"Id of a group of crashes.", text},
 	"debug":   {"Debug id of a symbol file.", text},
+	"clip":    {"Name of a recording, as the list says it.", text},
 	"id":      {"Id, as lists show it.", text},
 	"session": {"Id of a session.", text},
 	"token":   {"Id of an access token.", text},
@@ -248,10 +251,10 @@ var All = []Operation{
 	{Route: "GET /v1/strangers", Tag: "Fleet", Summary: "What was refused at the port of original robots and belongs to no robot of the fleet, the latest first.", Answer: []door.Stranger{}},
 	{Route: "GET /v1/check", Tag: "Fleet", Summary: "What this installation lacks before strangers may reach it, checked now.", Answer: ready.Checklist{}},
 
-	{Route: "GET /v1/cohorts", Tag: "Cohorts", Summary: "Saved filters.", Answer: []cohort.Cohort{}},
-	{Route: "POST /v1/cohorts", Tag: "Cohorts", Summary: "Save a filter under a new name.", Body: cohortapi.Request{}, Answer: cohort.Cohort{}},
+	{Route: "GET /v1/cohorts", Tag: "Cohorts", Summary: "Saved filters.", Answer: []cohortapi.Cohort{}},
+	{Route: "POST /v1/cohorts", Tag: "Cohorts", Summary: "Save a filter under a new name.", Body: cohortapi.Request{}, Answer: cohortapi.Cohort{}},
 	{Route: "GET /v1/cohorts/{cohort}", Tag: "Cohorts", Summary: "One, with how many robots it has now.", Answer: cohortapi.Counted{}},
-	{Route: "PUT /v1/cohorts/{cohort}", Tag: "Cohorts", Summary: "Change or make one; with rev, only if nobody was first.", Body: cohortapi.Request{}, Answer: cohort.Cohort{}},
+	{Route: "PUT /v1/cohorts/{cohort}", Tag: "Cohorts", Summary: "Change or make one; with rev, only if nobody was first.", Body: cohortapi.Request{}, Answer: cohortapi.Cohort{}},
 	{Route: "DELETE /v1/cohorts/{cohort}", Tag: "Cohorts", Summary: "Forget one; refused while another asks for it."},
 	{Route: "GET /v1/alerts", Tag: "Alerts", Summary: "Problems that many robots of one release have: those that fire, then the latest resolved.", Answer: []alert.Alert{}},
 	{Route: "GET /v1/alerts/rule", Tag: "Alerts", Summary: "When an alert fires.", Answer: alert.Rule{}},
@@ -277,10 +280,12 @@ var All = []Operation{
 	{Route: "POST /v1/things/{thing}/jdocs/{doc}/restore", Tag: "Documents", Summary: "Make an earlier version the current one, as a new version.",
 		Body: jdocsapi.Restore{}, Answer: jdocsapi.Doc{}},
 	{Route: "GET /v1/jdocs/schemas", Tag: "Documents", Summary: "The documents that robots know, with their fields.", Answer: []jdocsapi.Schema{}},
-	{Route: "GET /v1/things/{thing}/commands", Tag: "Commands", Summary: "What it was asked to do, the newest first.", Query: []Parameter{{"open", "Only those without a result.", oneOf("true", "false")}, limit(command.MaxLimit)}, Answer: []command.Command{}},
-	{Route: "POST /v1/things/{thing}/commands", Tag: "Commands", Summary: "Ask it to do something; the same key again is the same command.", Body: commandapi.Request{}, Answer: command.Command{}},
-	{Route: "GET /v1/things/{thing}/commands/{id}", Tag: "Commands", Summary: "One command and its result.", Answer: command.Command{}},
+	{Route: "GET /v1/things/{thing}/commands", Tag: "Commands", Summary: "What it was asked to do, the newest first.", Query: []Parameter{{"open", "Only those without a result.", oneOf("true", "false")}, limit(commandapi.MaxLimit)}, Answer: []commandapi.Command{}},
+	{Route: "POST /v1/things/{thing}/commands", Tag: "Commands", Summary: "Ask it to do something; the same key again is the same command.", Body: commandapi.Request{}, Answer: commandapi.Command{}},
+	{Route: "GET /v1/things/{thing}/commands/{id}", Tag: "Commands", Summary: "One command and its result.", Answer: commandapi.Command{}},
 	{Route: "GET /v1/things/{thing}/live", Tag: "Commands", Summary: "Its structure tree with its values as it said them last; it shows itself for some seconds more, so ask again.", Answer: look.Robot{}},
+	{Route: "POST /v1/my/robots/{thing}/intents", Tag: "Own robots", Summary: "Tell a robot what to do, in words or by an intent; its command has the answer.", Body: say.Saying{}, Answer: say.Said{}},
+	{Route: "POST /v1/things/{thing}/intents", Tag: "Commands", Summary: "Tell it what to do, in words or by an intent.", Body: say.Saying{}, Answer: say.Said{}},
 	{Route: "GET /v1/crash-groups", Tag: "Crashes", Summary: "Groups of crashes with the same cause, the latest seen first; Link rel=\"next\" leads on.",
 		Query: []Parameter{{"state", "Only those.", oneOf("open", "resolved", "regressed")}, {"program", "Only those of one program.", text}, {"version", "Only those that a version had.", text}, limit(crash.MaxLimit), {"after", "Id of the last group of the page before.", text}}, Answer: []crash.Group{}},
 	{Route: "GET /v1/crash-groups/{group}", Tag: "Crashes", Summary: "One group.", Answer: crash.Group{}},
@@ -293,6 +298,19 @@ var All = []Operation{
 	{Route: "GET /v1/crash-symbols", Tag: "Crashes", Summary: "Symbol files.", Answer: []crash.Symbols{}},
 	{Route: "POST /v1/crash-symbols", Tag: "Crashes", Summary: "Upload a symbol file of Breakpad; it replaces the one with its debug id, and stored crashes are looked at again.", BodyMedia: "text/plain", Answer: crash.Symbols{}},
 	{Route: "DELETE /v1/crash-symbols/{debug}", Tag: "Crashes", Summary: "Delete a symbol file."},
+	{Route: "GET /v1/intents/custom", Tag: "Voice", Summary: "Intents of the operators' own: those of one robot, then those of all robots.", Query: []Parameter{{"thing", "Only those that this robot understands.", text}}, Answer: []voiceapi.Custom{}},
+	{Route: "POST /v1/intents/custom", Tag: "Voice", Summary: "Add one; refused if a phrase already means a built-in intent that it does not override. Webhooks hear of it as intent.custom.", Body: voiceapi.CustomWanted{}, Answer: voiceapi.Custom{}},
+	{Route: "DELETE /v1/intents/custom/{id}", Tag: "Voice", Summary: "Remove one."},
+	{Route: "GET /v1/voice/stats", Tag: "Voice", Summary: "How many requests that people spoke to robots succeeded, by version and language.", Query: []Parameter{voiceDays}, Answer: voiceapi.Stats{}},
+	{Route: "GET /v1/voice/sessions", Tag: "Voice", Summary: "Requests that people spoke to robots, the latest first, without what was said.", Query: []Parameter{{"failed", "Only those that failed.", oneOf("true", "false")},
+		{"step", "Only those that failed at this step.", oneOf("audio", "endpoint", "recognize", "match", "answer")}, {"version", "Only robots with this version.", text}, {"language", "Only this language, such as en-US.", text}, voiceDays, limit(voiceapi.MaxLimit)}, Answer: []voiceapi.Session{}},
+	{Route: "GET /v1/voice/unmatched", Tag: "Voice", Summary: "Phrases that no robot understood, the most frequent first, without who said them.", Query: []Parameter{voiceDays, limit(voiceapi.MaxLimit)}, Answer: voiceapi.Unmatched{}},
+	{Route: "GET /v1/things/{thing}/voice", Tag: "Voice", Summary: "What became of requests that people spoke to it, the latest first, without what was said.", Query: []Parameter{limit(voiceapi.MaxLimit)}, Answer: []voiceapi.Session{}},
+	{Route: "POST /v1/speech/try", Tag: "Voice", Summary: "Send a recording (WAVE of 16 bits, one channel, 16 kHz, or Opus in Ogg) through the speech service, and tell of each step. Nothing of it is kept.", Query: []Parameter{{"language", "Of the recording, such as en-US.", text}, {"kind", "What is wanted.", oneOf("intent", "knowledge", "graph")}},
+		BodyMedia: "application/octet-stream", Answer: voiceapi.Trial{}},
+	{Route: "GET /v1/my/robots/{thing}/audio", Tag: "Own robots", Summary: "Whether you want what it hears kept, and what is kept.", Answer: voiceapi.AudioWish{}},
+	{Route: "PUT /v1/my/robots/{thing}/audio", Tag: "Own robots", Summary: "Change that. Without the wish, all recordings are deleted.", Body: voiceapi.Keep{}, Answer: voiceapi.AudioWish{}},
+	{Route: "GET /v1/my/robots/{thing}/audio/{clip}", Tag: "Own robots", Summary: "One recording.", AnswerMedia: "audio/wav"},
 	{Route: "GET /v1/logs", Tag: "Logs", Summary: "The logs that robots uploaded, the newest first; Link rel=\"next\" leads on.", Query: append(logParams[:len(logParams):len(logParams)], limit(uploads.MaxLimit)), Answer: []uploads.Log{}},
 	{Route: "GET /v1/things/{thing}/logs", Tag: "Logs", Summary: "The logs that it uploaded, the newest first; Link rel=\"next\" leads on.", Query: append(logParams[:len(logParams):len(logParams)], limit(uploads.MaxLimit)), Answer: []uploads.Log{}},
 	{Route: "GET /v1/things/{thing}/logs/search", Tag: "Logs", Summary: "Lines in several of its logs, the newest log first.", Query: append(append(lineParams[:len(lineParams):len(lineParams)], logParams...), limit(uploads.MaxLimit)), Answer: uploads.Found{}},

@@ -5,6 +5,7 @@ package cloud
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"log/slog"
 	"maps"
@@ -289,6 +290,15 @@ func (c *Cloud) Upload(ctx context.Context, req *http.Request) (*http.Response, 
 		return nil, err
 	}
 	return l.Upload(ctx, req)
+}
+
+// Secure returns how to reach the cloud for speech (link.Link.Secure).
+func (c *Cloud) Secure() (addr string, conf *tls.Config, err error) {
+	l, err := c.connection()
+	if err != nil {
+		return "", nil, err
+	}
+	return l.Secure()
 }
 
 // configRetry is how often a server configuration that cannot be used is read again.

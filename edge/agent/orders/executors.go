@@ -8,6 +8,7 @@ import (
 	"maps"
 	"time"
 
+	"kennel/edge/agent/intents"
 	"kennel/edge/agent/orders/commands"
 	wire "kennel/infra/api/commands"
 	"kennel/infra/api/events"
@@ -43,21 +44,32 @@ func (w *Orders) Executors() map[string]commands.Executor {
 	maps.Copy(all, w.pilot.Executors())
 	if w.Recovery {
 		delete(all, wire.Sync)
+		delete(all, wire.Intent)
 	}
 	return all
 }
 
-// takeIntent records an intent. Nothing on the robot acts on it yet: the layer that does will take it from here. The parameters may be
-// a person's words, so they are not in the event.
+// takeIntent acts on an intent, whose answer is the result. The parameters may be a person's words, so they are not in the event.
 func (w *Orders) takeIntent(ctx context.Context, args json.RawMessage) (commands.Outcome, error) {
 	i, err := wire.ParseIntent(args)
+	if err != nil {
+		return commands.Outcome{}, err
+	}
+	if w.intents == nil {
+		return commands.Outcome{}, errors.New(intents.NotHere)
+	}
+	u, err := w.intents.Named(i.Intent, i.Params)
 	if err != nil {
 		return commands.Outcome{}, err
 	}
 	if err := w.Keep(ctx, events.Event{Source: "agentd", Name: "robot.cloud_intent", S1: i.Intent}); err != nil {
 		return commands.Outcome{}, err
 	}
-	return commands.Outcome{Detail: "kept; this robot does not act on it"}, nil
+	o, err := w.intents.Take(ctx, u, "cloud")
+	if err == nil && !o.Done {
+		err = errors.New(o.Text)
+	}
+	return commands.Outcome{Detail: o.Text}, err
 }
 
 // errRestart ends agentd.

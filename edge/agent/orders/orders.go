@@ -6,14 +6,17 @@ import (
 	"encoding/json"
 	"slices"
 	"strconv"
+	"time"
 
 	"kennel/edge/agent/cloud"
 	"kennel/edge/agent/cloud/docs"
 	"kennel/edge/agent/info"
+	"kennel/edge/agent/intents"
 	"kennel/edge/agent/orders/commands"
 	"kennel/edge/agent/orders/parameters"
 	"kennel/edge/agent/orders/pilot"
 	"kennel/edge/agent/orders/simulator"
+	"kennel/edge/body/mono"
 	"kennel/edge/coreclient"
 	"kennel/edge/corelink"
 	wire "kennel/infra/api/commands"
@@ -30,10 +33,11 @@ import (
 // Config holds what carrying out orders needs beside the robot.
 type Config struct {
 	Cloud   *cloud.Cloud
-	Core    *coreclient.Client      // the real-time core
-	Memory  parameters.Memory       // settings that the body stores; nil: it stores none
-	Hinted  func(map[string]uint64) // the cloud has documents of these versions
-	Restart func(why error)         // ends agentd
+	Core    *coreclient.Client       // the real-time core
+	Memory  parameters.Memory        // settings that the body stores; nil: it stores none
+	Hinted  func(map[string]uint64)  // the cloud has documents of these versions
+	Restart func(why error)          // ends agentd
+	Local   func() (time.Time, bool) // the time where the robot lives, if that is known
 	// SendLogs collects the robot's logs for their upload and returns its name.
 	SendLogs func(context.Context, wire.LogRequest) (name string, err error)
 }
@@ -45,6 +49,7 @@ type Orders struct {
 	docs       *docs.Agent
 	parameters *parameters.Keeper // nil: the body stores none, or the agent is frugal
 	pilot      *pilot.Pilot
+	intents    *intents.Intents // nil in a recovery boot, and of a frugal agent
 	commands   *commands.Agent
 }
 
@@ -69,6 +74,12 @@ func New(robot info.Robot, cfg Config) (*Orders, error) {
 
 // TakeCommands opens what is needed to take commands.
 func (w *Orders) TakeCommands(context.Context) (err error) {
+	if !w.Recovery && !w.Frugal {
+		if w.intents, err = intents.New(intents.Config{Root: w.Root, Core: w.cfg.Core, Docs: w.docs, Emit: w.Emit, Keep: w.Keep, Changed: w.cfg.Cloud.Changed,
+			Local: w.cfg.Local, Now: w.Now, Mono: mono.Now, Boot: w.Boot, Log: w.Log}); err != nil {
+			return err
+		}
+	}
 	var sim pilot.Simulator
 	if !w.Frugal { // which has no body, and no simulator of one
 		sim = simulator.NewClient(w.Root)
@@ -82,7 +93,25 @@ func (w *Orders) TakeCommands(context.Context) (err error) {
 func (w *Orders) Docs() *docs.Agent { return w.docs }
 
 // Handle takes one message of robotd.
-func (w *Orders) Handle(m corelink.Message) { w.pilot.Handle(m) }
+func (w *Orders) Handle(m corelink.Message) {
+	w.pilot.Handle(m)
+	if w.intents != nil {
+		w.intents.Handle(m)
+	}
+}
+
+// Inbox takes intents; nil before TakeCommands, in a recovery boot, and of a frugal agent.
+func (w *Orders) Inbox() intents.Inbox {
+	if w.intents == nil {
+		return nil
+	}
+	return w.intents
+}
+
+// Set changes settings on the robot, as its owner's app would (VEC-DOC-13).
+func (w *Orders) Set(ctx context.Context, fields map[string]json.RawMessage) error {
+	return w.docs.Set(ctx, jdocs.RobotSettings, fields)
+}
 
 // Connected says that there is a connection to the cloud, or no longer.
 func (w *Orders) Connected(yes bool) {
@@ -106,6 +135,9 @@ func (w *Orders) Services() []runner.Service {
 	if !w.Recovery {
 		all = append(all, runner.Service{Name: "documents", Run: w.docs.Run})
 	}
+	if w.intents != nil {
+		all = append(all, runner.Service{Name: "intents", Run: w.intents.Run})
+	}
 	if w.parameters != nil {
 		all = append(all, runner.Service{Name: "parameters", Run: w.parameters.Run})
 	}
@@ -115,6 +147,9 @@ func (w *Orders) Services() []runner.Service {
 // Fill adds the documents to a status.
 func (w *Orders) Fill(m *status.Message) {
 	m.Docs, m.Dirty = w.docs.Versions(), w.docs.Dirty()
+	if w.intents != nil {
+		m.Intents = w.intents.Intents()
+	}
 	m.Tell(w.docs.Problems()...)
 	if w.parameters != nil && w.parameters.Waiting() != "" {
 		m.Tell(status.Problem{Kind: status.KindParameters, Text: w.parameters.Waiting()})

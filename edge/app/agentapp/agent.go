@@ -17,6 +17,7 @@ import (
 	"kennel/edge/agent/info/recovery"
 	"kennel/edge/agent/orders"
 	"kennel/edge/agent/people"
+	"kennel/edge/app/agentapp/talk"
 	"kennel/edge/coreclient"
 	"kennel/edge/corelink"
 	"kennel/edge/stages"
@@ -25,7 +26,6 @@ import (
 	"kennel/infra/cli/version"
 	"kennel/infra/runner"
 	"kennel/infra/sdnotify"
-	"kennel/jdocs"
 )
 
 // Agent is the robot's network side: its parts and their connections. Its exported methods are safe for concurrent use; Run is
@@ -39,6 +39,7 @@ type Agent struct {
 	people  *people.People
 	logs    health.Logs
 	report  *diagnosis.Keeper
+	talk    *talk.Talk // nil: it hears nothing
 	core    Core
 	client  *coreclient.Client // of core
 	restart chan error         // why agentd is to restart; one slot
@@ -84,6 +85,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	services := append(a.cloud.Services(cloud.Talk{Down: a.orders.Down(), Up: a.linkUp, Lost: func() { a.orders.Connected(false) }}),
 		runner.Service{Name: "restart", Run: a.awaitRestart, Fatal: true}, runner.Service{Name: "core", Run: a.listenToCore})
 	services = append(services, a.orders.Services()...)
+	services = append(services, a.talk.Services()...)
 	services = append(services, a.people.Services()...)
 	services = append(services, a.health.Services()...)
 	services = append(services, a.logs.Services()...)
@@ -109,7 +111,7 @@ func (a *Agent) healthy() bool {
 
 // Set changes settings on the robot, as its owner's app would (VEC-DOC-13).
 func (a *Agent) Set(ctx context.Context, fields map[string]json.RawMessage) error {
-	return a.orders.Docs().Set(ctx, jdocs.RobotSettings, fields)
+	return a.orders.Set(ctx, fields)
 }
 
 // Emit records an event of the robot (VEC-DAS-05).
@@ -129,6 +131,7 @@ func (a *Agent) listenToCore(ctx context.Context) error {
 		a.client.Handle(m)
 		a.health.Handle(m)
 		a.orders.Handle(m)
+		a.talk.Handle(m)
 		if m, ok := m.(*corelink.Power); ok && a.cloud.Permit(m.Cloud) {
 			if m.Cloud {
 				a.Log.InfoContext(ctx, "battery charged; cloud connection allowed again")

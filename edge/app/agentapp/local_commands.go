@@ -12,6 +12,7 @@ import (
 	"kennel/edge/agent/health/faults"
 	"kennel/edge/agent/people"
 	"kennel/edge/app/agentapp/local"
+	"kennel/edge/app/agentapp/talk"
 	"kennel/edge/faultcode"
 	"kennel/infra/cli"
 	"kennel/infra/cli/version"
@@ -23,7 +24,7 @@ const rootFlag = "root"
 // localCommands are for people at the robot: some read its files, others ask the agentd that runs.
 func localCommands() []*cobra.Command {
 	return append([]*cobra.Command{doctorCommand(), codeCommand(), exchangeCommand(), authorizedCommand(), clearCommand(), faultCommand(),
-		updateCommand(), logCommand()}, local.Commands(atRobot)...)
+		updateCommand(), logCommand(), talk.Command(atRobot)}, local.Commands(atRobot)...)
 }
 
 // atRobot makes run's command one about the robot below -root.

@@ -18,6 +18,7 @@ import (
 	"kennel/edge/agent/people"
 	"kennel/edge/app/agentapp/local"
 	"kennel/edge/app/agentapp/memory"
+	"kennel/edge/app/agentapp/talk"
 	"kennel/edge/body/mono"
 	"kennel/edge/coreclient"
 	"kennel/edge/corelink"
@@ -41,7 +42,7 @@ func (a *Agent) making() []stages.Stage {
 		{Name: "documents", Do: a.openDocuments},
 		{Name: "parts", Do: a.makeParts},
 		{Name: "owner", Do: a.meetPeople},
-		{Name: "commands", Do: func(ctx context.Context) error { return a.orders.TakeCommands(ctx) }},
+		{Name: "commands", Do: a.takeOrders},
 	}
 }
 
@@ -115,7 +116,7 @@ func (a *Agent) openDocuments(context.Context) (err error) {
 	a.client = coreclient.New(a.core)
 	a.orders, err = orders.New(a.Robot, orders.Config{Cloud: a.cloud, Core: a.client, Memory: memory.Of(a.Dir, a.Thing),
 		Hinted: func(docs map[string]uint64) { a.people.Hinted(docs) }, Restart: a.startAnew,
-		SendLogs: a.logs.Send})
+		Local: func() (time.Time, bool) { return a.localTime() }, SendLogs: a.logs.Send})
 	return err
 }
 
@@ -138,8 +139,18 @@ func (a *Agent) meetPeople(context.Context) (err error) {
 func (a *Agent) requests() map[string]http.Handler {
 	all := updateRequests(a.cloud.Release())
 	maps.Copy(all, logRequests(a.logs))
+	maps.Copy(all, talk.Requests(func() *talk.Talk { return a.talk })) // it is made later
 	maps.Copy(all, local.Requests(a.Root, a.cloud.Events()))
 	return all
+}
+
+// takeOrders opens what the robot needs to be told what to do, by the cloud and by voice.
+func (a *Agent) takeOrders(ctx context.Context) error {
+	err := a.orders.TakeCommands(ctx)
+	if inbox := a.orders.Inbox(); inbox != nil && err == nil {
+		a.talk = talk.New(a.Robot, talk.Config{Cloud: a.cloud, Core: a.client, Docs: a.orders.Docs().Get, Inbox: inbox, Fault: a.health.Fault, Dial: a.cfg.Dial})
+	}
+	return err
 }
 
 // start records agentd's start. A frugal agent does not report it: the start of many robots in one process says nothing about one robot.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"kennel/edge/app/kitapp/mickit"
 	"kennel/infra/cli"
 )
 
@@ -17,14 +18,14 @@ func Main(args []string, getenv func(string) string, stdout, stderr io.Writer) i
 func command() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "robotkit",
-		Short: "Tools for those who program robots: what a body has, what it is called, what it did, and what updates it",
+		Short: "Tools for those who program robots: what a body has, what it is called, what it did and hears, and what updates it",
 		Example: `  robotkit tree vector
   robotkit tree -f body.json -o json
   robotkit interfaces RotationalMotor
   robotkit replay run.krt
   robotkit ota inspect 2.0.1.6076.ota`,
 	}
-	root.AddCommand(treeCommand(), interfacesCommand(), replayCommand(), amigoCommand(), otaCommand())
+	root.AddCommand(treeCommand(), interfacesCommand(), replayCommand(), amigoCommand(), otaCommand(), mickit.Mic(), mickit.Wake())
 	cli.AddOutput(root)
 	return root
 }

@@ -154,7 +154,7 @@ func TestStartIsChecked(t *testing.T) {
 	if got, err := os.ReadFile(file); err != nil || string(got) != "18\nbattery disconnected\n" {
 		t.Errorf("%q, %v", got, err)
 	}
-	wantStart(b, "socket recorder core supervisor last_end hold firmware_file! factory body first_frame!")
+	wantStart(b, "socket recorder core supervisor last_end hold firmware_file! factory microphones body first_frame!")
 	if code := p.end(syscall.SIGTERM); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
@@ -167,7 +167,7 @@ func TestStartIsChecked(t *testing.T) {
 	if got, err := os.ReadFile(file); !os.IsNotExist(err) {
 		t.Errorf("%q, %v; want none", got, err)
 	}
-	wantStart(b, "socket recorder core supervisor last_end hold firmware_file factory body first_frame")
+	wantStart(b, "socket recorder core supervisor last_end hold firmware_file factory microphones body first_frame")
 
 	cold := corelink.State{BatteryVolts: 3.2149, Temperature: 51.2, Fault: 891,
 		Power: uint16(body.BelowCritical | body.ShutdownImminent | body.Overheated)}

@@ -3,14 +3,18 @@ package robotapp
 import (
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
+	"time"
 
 	"kennel/edge/body"
 	"kennel/edge/body/vector"
 	"kennel/edge/body/vector/imu"
+	"kennel/edge/body/vector/spine"
 	"kennel/edge/body/vector/vectorplant"
 	"kennel/edge/control"
 	"kennel/edge/faultcode"
+	"kennel/edge/sound/miclink"
 	"kennel/edge/stages"
 	"kennel/infra/runner"
 )
@@ -35,6 +39,7 @@ type vectorBody struct {
 	imu  *imu.Reader
 	firm firmware
 	cli  *vector.Factory // the factory's command line; nil: none
+	mics *miclink.Server
 	open func(ctx context.Context, cfg vector.Config) (body.Body, vector.Update, error)
 }
 
@@ -49,8 +54,9 @@ func beginVector(c *core) (opening, error) {
 		before: []stages.Stage{
 			{Name: "firmware_file", GoOn: true, Do: v.readFirmware},
 			{Name: "factory", GoOn: true, Do: v.openFactory},
+			{Name: "microphones", GoOn: true, Do: v.openMics},
 		},
-		services: []runner.Service{{Name: "inertial sensors", Run: v.imu.Run}},
+		services: []runner.Service{{Name: "inertial sensors", Run: v.imu.Run}, {Name: "microphones", Run: v.serveMics}},
 	}, err
 }
 
@@ -58,9 +64,37 @@ func beginVector(c *core) (opening, error) {
 func (v *vectorBody) openBody(ctx context.Context) (b body.Body, unwell, err error) {
 	b, up, err := v.open(ctx, vector.Config{
 		Device: v.cfg.port(), Sensors: v.imu, Timeout: openTimeout, HoldProcessor: true, Firmware: v.firm.due(), Factory: v.cli, Progress: v.progress(ctx),
+		Tap: v.tap(),
 	})
 	v.updated(ctx, up, err)
 	return b, up.Err, err
+}
+
+// openMics makes the socket on which other programs hear the microphones. Without it the robot is deaf and works.
+func (v *vectorBody) openMics(context.Context) error {
+	root, err := os.OpenRoot(v.cfg.Root)
+	if err != nil {
+		return err
+	}
+	defer root.Close() // read only
+	v.mics, err = miclink.Listen(root)
+	return err
+}
+
+func (v *vectorBody) serveMics(ctx context.Context) error {
+	if v.mics == nil {
+		<-ctx.Done() // a service that returns before is begun again
+		return nil
+	}
+	return v.mics.Run(ctx)
+}
+
+// tap hands the microphones of each frame out.
+func (v *vectorBody) tap() func(*spine.BodyData, time.Duration) {
+	if v.mics == nil {
+		return nil
+	}
+	return func(m *spine.BodyData, at time.Duration) { v.mics.Tap(m.Seq, at, &m.Mics) }
 }
 
 func openVector(ctx context.Context, cfg vector.Config) (body.Body, vector.Update, error) {

@@ -123,7 +123,7 @@ func (o *board) run(cmd *cobra.Command) error {
 		if err != nil {
 			return fmt.Errorf("-mics: %w", err)
 		}
-		sound, err := vectorsim.ParseWAV(b)
+		sound, err := vectorsim.ParseWAV(b, 0)
 		if err != nil {
 			return cli.Usage("-mics %s: %w", o.wav, err)
 		}

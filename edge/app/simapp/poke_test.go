@@ -81,6 +81,19 @@ func TestPoke(t *testing.T) {
 	if code, says := do("lift", "-root", dir); code != cli.ExitFailed || !strings.Contains(says, "the robot is in a hand") {
 		t.Errorf("code %d, %s", code, says)
 	}
+	wav := filepath.Join(dir, "hey you.wav")
+	if err := os.WriteFile(wav, []byte("RIFF"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if code, says := do("play", wav, "-direction", "-90", "-root", dir); code != cli.ExitOK || says != "done: play hey_you.wav -direction -90\n" {
+		t.Errorf("code %d, %s", code, says)
+	}
+	if b, err := root.ReadFile(simulator.SoundDir + "/hey_you.wav"); err != nil || string(b) != "RIFF" {
+		t.Errorf("the simulator has %q, %v", b, err)
+	}
+	if code, says := do("play", wav+".none", "-root", dir); code != cli.ExitFailed || !strings.Contains(says, "no such file") {
+		t.Errorf("code %d, %s", code, says)
+	}
 	cancel()
 	if err := <-served; err != nil {
 		t.Error(err)

@@ -38,8 +38,8 @@ type Config struct {
 	HoldProcessor bool
 
 	// Tap, if set, sees every good data frame with its raw values, also those that Read skips: microphones, logs. It runs inside
-	// Read and must neither block nor keep the pointer.
-	Tap func(*spine.BodyData)
+	// Read and must neither block nor keep the pointer. at is when the frame came.
+	Tap func(m *spine.BodyData, at time.Duration)
 }
 
 // Sensors leaves the newest sample of the inertial sensors.
@@ -70,7 +70,7 @@ type Driver struct {
 	parser  *spine.Parser
 	conv    converter
 	sensors Sensors
-	tap     func(*spine.BodyData)
+	tap     func(*spine.BodyData, time.Duration)
 
 	factory *Factory
 
@@ -307,7 +307,7 @@ func (d *Driver) take() {
 			}
 			d.conv.take(&d.frame, now)
 			if d.tap != nil {
-				d.tap(&d.frame)
+				d.tap(&d.frame, now)
 			}
 			d.sayFactory()
 		case spine.TypeChars:

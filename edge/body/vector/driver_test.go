@@ -629,7 +629,7 @@ func TestTapSeesEveryFrame(t *testing.T) {
 	var raw uint64
 	var louder int16
 	d := r.open(func(cfg *vector.Config) {
-		cfg.Tap = func(m *spine.BodyData) {
+		cfg.Tap = func(m *spine.BodyData, _ time.Duration) {
 			raw++
 			for _, v := range m.Mics {
 				louder = max(louder, v)

@@ -104,6 +104,8 @@ var layouts = map[string]layout{
 	"robot.shutdown_reason":       {s: fields{"reason"}},
 	"robot.maintenance_reboot":    {fields{"outcome", "reason", "at"}, fields{"uptime/s"}}, // VEC-DAS-11
 	"robot.cloud_intent":          {s: fields{"intent"}},
+	"robot.intent":                {s: fields{"intent", "outcome", "from"}},
+	"robot.timer":                 {fields{"what"}, fields{"length/s", "late/s"}},
 	"robot.parameters.stored":     {fields{"parameters"}, fields{"changed"}},
 	"robot.parameters.refused":    {s: fields{"parameter", "given", "error"}},
 	"vic.cloud.hello.world":       {s: fields{"boot"}},

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,6 +28,7 @@ const (
 	Dip   = "dip"
 	Reset = "reset"
 	Tools = "tools"
+	Play  = "play"
 )
 
 // The sides that Turn lays a robot on.
@@ -45,6 +47,7 @@ const (
 	Toward = "toward" // counter-clockwise from where the robot faces
 	Angle  = "angle"  // counter-clockwise
 	Volts  = "volts"
+	From   = "direction" // counter-clockwise from where the robot faces
 )
 
 // The units of arguments. People write a duration such as 2s for seconds, and degrees for radians.
@@ -69,6 +72,7 @@ var units = []unit{
 	{Toward, radians, "which way, in degrees: 0 is ahead, 90 to its left"},
 	{Angle, radians, "how far it turns to its left, in degrees"},
 	{Volts, volts, "the voltage of the battery"},
+	{From, radians, "where a sound comes from, in degrees: 0 is ahead, 90 to its left"},
 }
 
 // arg is an argument of a verb, in SI units.
@@ -82,6 +86,7 @@ type verb struct {
 	does  string
 	done  string   // its participle, as in "this body cannot be touched"
 	sides []string // a poke names one of them; none: the verb has no side
+	file  bool     // a poke names a file
 	args  []arg
 }
 
@@ -102,6 +107,7 @@ var verbs = []verb{
 	{name: Dip, does: "lets its supply dip, which restarts its controller", done: "browned out"},
 	{name: Reset, does: "presses its reset button", done: "reset"},
 	{name: Tools, does: "puts it into the mode for tools, with its buttons", done: "put into a mode for tools"},
+	{name: Play, does: "plays a WAV file to its microphones", done: "spoken to", file: true, args: []arg{{From, -2 * math.Pi, 2 * math.Pi, 0}}},
 }
 
 func find(name string) (verb, error) {
@@ -119,6 +125,7 @@ func find(name string) (verb, error) {
 type Poke struct {
 	Verb string             `json:"verb"`
 	Side string             `json:"side,omitempty"`
+	File string             `json:"file,omitempty"` // its name among the sounds of the simulator
 	Args map[string]float64 `json:"args,omitempty"` // by name, in SI units
 }
 
@@ -128,7 +135,7 @@ func Parse(b []byte) (Poke, error) {
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&p); err != nil {
-		return Poke{}, fmt.Errorf("poke: %s; want verb, side and args", strings.TrimPrefix(err.Error(), "json: "))
+		return Poke{}, fmt.Errorf("poke: %s; want verb, side, file and args", strings.TrimPrefix(err.Error(), "json: "))
 	}
 	return p.Complete()
 }
@@ -145,7 +152,11 @@ func (p Poke) Complete() (Poke, error) {
 	if len(v.sides) == 0 && p.Side != "" {
 		return Poke{}, fmt.Errorf("poke: %s has no side, got %.40q", v.name, p.Side)
 	}
-	full := Poke{Verb: p.Verb, Side: p.Side}
+	if v.file != (p.File != "") || v.file && !fileName.MatchString(p.File) {
+		return Poke{}, fmt.Errorf("poke: %s: file %.40q: want %s", v.name, p.File, map[bool]string{
+			true: "a name of up to 64 letters, digits, dots, dashes and underscores", false: "none"}[v.file])
+	}
+	full := Poke{Verb: p.Verb, Side: p.Side, File: p.File}
 	for _, a := range v.args {
 		x, ok := p.Args[a.name]
 		if !ok {
@@ -167,11 +178,32 @@ func (p Poke) Complete() (Poke, error) {
 	return full, nil
 }
 
-// Named is Complete for a poke whose verb and side are words, such as turn and back.
+// fileName is a name within one folder.
+var fileName = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}$`)
+
+// FileName returns the name under which the simulator keeps the file at path: its own, without what is not allowed in one.
+func FileName(path string) string {
+	path = path[strings.LastIndexByte(path, '/')+1:]
+	name := []byte(path[max(0, len(path)-maxFileName):])
+	for i, b := range name {
+		if ok := b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9' || b == '-' || b == '.' && i > 0; !ok {
+			name[i] = '_'
+		}
+	}
+	return string(name)
+}
+
+const maxFileName = 64
+
+// Named is Complete for a poke whose verb and side, or file, are words, such as turn and back.
 func (p Poke) Named(words ...string) (Poke, error) {
 	switch len(words) {
 	case 2:
-		p.Side = words[1]
+		if v, _ := find(words[0]); v.file { // an unknown verb is refused below
+			p.File = words[1]
+		} else {
+			p.Side = words[1]
+		}
 		fallthrough
 	case 1:
 		p.Verb = words[0]
@@ -236,6 +268,9 @@ func (p Poke) String() string {
 	if p.Side != "" {
 		words = append(words, p.Side)
 	}
+	if p.File != "" {
+		words = append(words, p.File)
+	}
 	v, _ := find(p.Verb) // of an unknown one nothing more is written
 	for _, a := range v.args {
 		if x, ok := p.Args[a.name]; ok {
@@ -259,6 +294,9 @@ func Help() string {
 		words := v.name
 		if len(v.sides) > 0 {
 			words += " " + strings.Join(v.sides, "|")
+		}
+		if v.file {
+			words += " FILE"
 		}
 		fmt.Fprintf(&b, "  %-26s %s", words, v.does)
 		for i, a := range v.args {

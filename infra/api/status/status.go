@@ -43,6 +43,8 @@ type Message struct {
 	Problems []string          `json:"problems,omitempty"` // what is wrong now, for people; Told reads it
 	// Codes are the tokens of Problems, in the same order; agents of before send none.
 	Codes []string `json:"problem_codes,omitempty"`
+	// Intents are the user intents that the robot can act on; none of an agent of before, or without its body.
+	Intents []string `json:"intents,omitempty"`
 }
 
 // Body is the body's condition, from robotd.
@@ -100,7 +102,7 @@ func Parse(b []byte) (Message, error) {
 		return Message{}, fmt.Errorf("status: state %.20q: want online or gone", m.State)
 	case m.BootID == "" || len(m.BootID) > 64:
 		return Message{}, fmt.Errorf("status: boot_id %.80q: want 1 to 64 characters", m.BootID)
-	case len(m.Problems) > 32 || len(m.Codes) > 32 || len(m.Docs) > 64 || len(m.Dirty) > 64:
+	case len(m.Problems) > 32 || len(m.Codes) > 32 || len(m.Intents) > 256 || len(m.Docs) > 64 || len(m.Dirty) > 64:
 		return Message{}, fmt.Errorf("status: too many entries")
 	}
 	return m, nil

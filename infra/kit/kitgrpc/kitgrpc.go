@@ -12,6 +12,7 @@ import (
 	"net"
 	"runtime/debug"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/go-kit/kit/endpoint"
@@ -264,16 +265,72 @@ type secured struct {
 // ServerHandshake implements credentials.TransportCredentials.
 func (c secured) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	done, ok := conn.(*tls.Conn)
+	if h, handed := conn.(*handed); handed {
+		done, ok = h.Conn, true
+	}
 	if !ok {
 		return c.TransportCredentials.ServerHandshake(conn)
 	}
 	if err := done.Handshake(); err != nil { // nothing to do after a successful one
 		return nil, nil, err
 	}
-	return done, credentials.TLSInfo{State: done.ConnectionState(), CommonAuthInfo: credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity}}, nil
+	return conn, credentials.TLSInfo{State: done.ConnectionState(), CommonAuthInfo: credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity}}, nil
 }
 
 // Clone implements credentials.TransportCredentials.
 func (c secured) Clone() credentials.TransportCredentials {
 	return secured{c.TransportCredentials.Clone()}
+}
+
+// Handed is a listener of connections that another server accepted, TLS done.
+type Handed struct {
+	addr  net.Addr
+	conns chan net.Conn
+	done  chan struct{}
+	once  sync.Once
+}
+
+// NewHanded returns a listener beside the one at addr.
+func NewHanded(addr net.Addr) *Handed {
+	return &Handed{addr: addr, conns: make(chan net.Conn), done: make(chan struct{})}
+}
+
+// Take hands conn over, and returns once it is closed.
+func (l *Handed) Take(conn *tls.Conn) {
+	h := &handed{Conn: conn, closed: make(chan struct{})}
+	select {
+	case l.conns <- h:
+		<-h.closed
+	case <-l.done:
+	}
+}
+
+// Accept implements net.Listener.
+func (l *Handed) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.done:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close implements net.Listener.
+func (l *Handed) Close() error {
+	l.once.Do(func() { close(l.done) })
+	return nil
+}
+
+// Addr implements net.Listener.
+func (l *Handed) Addr() net.Addr { return l.addr }
+
+type handed struct {
+	*tls.Conn
+	once   sync.Once
+	closed chan struct{}
+}
+
+func (h *handed) Close() error {
+	defer h.once.Do(func() { close(h.closed) })
+	return h.Conn.Close()
 }

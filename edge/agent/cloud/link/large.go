@@ -2,6 +2,7 @@ package link
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -22,6 +23,24 @@ import (
 type bySize struct {
 	base string // https://host:port
 	http *http.Client
+}
+
+// Secure returns the host:port of the cloud's HTTPS address and the TLS configuration with the device certificate, for a service that is no request: its
+// caller adds to the protocols. It fails without a connection to the broker, as Upload does.
+func (l *Link) Secure() (addr string, conf *tls.Config, err error) {
+	if l.size == nil || !l.Up() {
+		return "", nil, errs.New(errs.Unavailable, "no connection to the cloud")
+	}
+	to, err := url.Parse(l.size.base)
+	if err != nil {
+		return "", nil, fmt.Errorf("address of the cloud: %w", err)
+	}
+	if conf, err = l.cfg.LargeTLS(); err != nil {
+		return "", nil, err
+	}
+	conf = conf.Clone()
+	conf.NextProtos = []string{large.ALPN}
+	return net.JoinHostPort(to.Hostname(), cmp.Or(to.Port(), "443")), conf, nil
 }
 
 // newBySize returns the client for base; creds are the same as the broker's, for base's host. A nil dial is the system's.

@@ -27,10 +27,10 @@ func TestCollect(t *testing.T) {
 		pstore + "/dmesg-ramoops-0": "Panic#1 Part1\nKernel panic - not syncing: Attempted to kill init!\n",
 		check:                       "battery low\n",
 	} {
-		if err := root.MkdirAll(path.Dir(name), 0o755); err == nil {
-			err = root.WriteFile(name, []byte(text), 0o644)
+		if err := root.MkdirAll(path.Dir(name), 0o755); err != nil {
+			t.Fatal(err)
 		}
-		if err != nil {
+		if err := root.WriteFile(name, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -7,6 +7,7 @@
 //
 //	see REV     where the robot is: a live.World, with the map unless it is the one that the asker has; null if the body is nowhere
 //	poke JSON   {}, or {"refused": "why"}
+//	sound       how far it is with what it plays to the microphones: a Sound; null if the body has none
 package simulator
 
 import (
@@ -27,12 +28,16 @@ import (
 
 	"kennel/infra/api/live"
 	"kennel/infra/api/poke"
+	"kennel/infra/backoff"
 	"kennel/infra/logging"
 	"kennel/infra/sockpath"
 )
 
 // SocketPath is where the simulator listens, below the robot's root. Its folder is for its user and root alone.
 const SocketPath = "run/simulator/socket"
+
+// SoundDir holds the sounds that can be played to the robot, below its root.
+const SoundDir = "run/simulator/sounds"
 
 // Our own limits.
 const (
@@ -48,6 +53,19 @@ type Body interface {
 	See(rev string) *live.World
 	// Poke pokes the body as a person beside it would; p is complete. It returns an error if that is not possible now.
 	Poke(p poke.Poke) error
+}
+
+// Sound says when the newest sound was played to the microphones, in nanoseconds of the simulator's CLOCK_MONOTONIC.
+type Sound struct {
+	Playing bool  `json:"playing"`
+	Began   int64 `json:"began"` // 0: not yet
+	Ended   int64 `json:"ended"` // 0: not yet
+}
+
+// Hearing is a Body with microphones.
+type Hearing interface {
+	// Sound returns how far the newest sound is; nil if the body has no microphones.
+	Sound() *Sound
 }
 
 // Serve answers calls until ctx ends, one after the other and at most ten a second. It does nothing between calls.
@@ -106,8 +124,14 @@ func answer(conn *net.UnixConn, body Body) error {
 			d.Refused = err.Error()
 		}
 		said = d
+	case "sound":
+		var heard *Sound
+		if h, ok := body.(Hearing); ok {
+			heard = h.Sound()
+		}
+		said = heard
 	default:
-		return fmt.Errorf("question %.40q: want see or poke", line)
+		return fmt.Errorf("question %.40q: want see, poke or sound", line)
 	}
 	b, err := json.Marshal(said)
 	if err == nil {
@@ -147,6 +171,26 @@ func (c *Client) Poke(ctx context.Context, p poke.Poke) error {
 		return errors.New(d.Refused)
 	}
 	return nil
+}
+
+// Play puts a WAV file among the sounds of the simulator under p.File, plays it to the robot's microphones as p says, and waits for
+// its end. It returns nil if the body does not tell when that is.
+func (c *Client) Play(ctx context.Context, p poke.Poke, wav []byte) (*Sound, error) {
+	err := c.root.MkdirAll(SoundDir, 0o700)
+	if err == nil {
+		err = c.root.WriteFile(SoundDir+"/"+p.File, wav, 0o600)
+	}
+	if err == nil {
+		err = c.Poke(ctx, p)
+	}
+	for err == nil {
+		var s *Sound
+		if err = c.call(ctx, "sound", &s); err != nil || s == nil || !s.Playing {
+			return s, err
+		}
+		err = backoff.Sleep(ctx, pace)
+	}
+	return nil, err
 }
 
 // Ask returns where the robot is, always with the map; nil without an error on a robot that is not simulated, or is nowhere. The

@@ -217,7 +217,7 @@ func (b *Board) tick(periods int, in, out []byte) (sent []byte, _ error) {
 			}
 		}
 		b.state.Frames++
-		b.world.report(&b.data)
+		b.world.report(&b.data, b.turned)
 		start := len(out)
 		out = b.disturb(b.data.AppendFrame(out), start)
 		out = b.padIn(out)

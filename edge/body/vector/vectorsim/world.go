@@ -49,6 +49,8 @@ type world struct {
 	proxWait    int
 	sound       *Sound
 	soundAt     int
+	soundOnce   bool
+	heard       Heard
 
 	ground    *plane.World  // nil: a body that is nowhere
 	flat      plane.Inertia // what that feels
@@ -249,8 +251,8 @@ func (w *world) obey(m *spine.HeadData) {
 	w.sensorsOff = m.Control&vector.SimSensorsOff != 0
 }
 
-// report writes the board's measurements into m, and clears values that are reported only once.
-func (w *world) report(m *spine.BodyData) {
+// report writes the board's measurements of a time into m, and clears values that are reported only once.
+func (w *world) report(m *spine.BodyData, now time.Duration) {
 	m.Status = 0
 	if !w.sensorsOff {
 		m.Status |= spine.SensorsPowered
@@ -295,15 +297,7 @@ func (w *world) report(m *spine.BodyData) {
 	}
 	m.ProxRange, m.ProxSamples = w.proxSample, w.proxSamples
 	m.ProxSigma, m.ProxSignal, m.ProxAmbient, m.ProxSPADs = 0x20, 0x0400, 0x0010, 0x0b00
-	for i := 0; i < len(m.Mics); i += 4 { // a quiet room
-		bits := w.rng.Uint64()
-		for j := range 4 {
-			m.Mics[i+j] = int16(bits>>(16*j)) >> 10
-		}
-	}
-	if w.sound != nil {
-		w.soundAt = w.sound.play(m, w.soundAt)
-	}
+	w.listen(m, now)
 }
 
 // touchShift returns the change on the touch wire: a finger, the charger's contacts, a hand that holds, the weather (VEC-HW-16).

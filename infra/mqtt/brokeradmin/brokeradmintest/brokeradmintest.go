@@ -157,6 +157,16 @@ func Run(t *testing.T, start func(t *testing.T) *Broker) {
 	}
 }
 
+// gone stops the broker, and waits until the administration has noticed.
+func (b *Broker) gone(t *testing.T) {
+	b.Stop()
+	ctx, cancel := context.WithTimeout(t.Context(), long)
+	defer cancel()
+	for b.Admin.Ready(ctx) == nil {
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
 // ready waits until the Admin is ready.
 func (b *Broker) ready(t *testing.T) {
 	t.Helper()
@@ -542,7 +552,7 @@ func block(t *testing.T, b *Broker) {
 		}
 		refused("after being provisioned again")
 	}
-	b.Stop()
+	b.gone(t)
 	b.Start()
 	b.ready(t)
 	refused("after a restart of the broker")
@@ -569,13 +579,8 @@ func ready(t *testing.T, b *Broker) {
 	if err := b.Admin.Ready(t.Context()); err != nil {
 		t.Error(err)
 	}
-	b.Stop()
-	ctx, cancel := context.WithTimeout(t.Context(), long)
-	defer cancel()
-	for b.Admin.Ready(ctx) == nil { // the end may not have been noticed yet
-		time.Sleep(5 * time.Millisecond)
-	}
-	if err := b.Admin.Kick(ctx, Me, "x"); errs.KindOf(err) != errs.Unavailable {
+	b.gone(t)
+	if err := b.Admin.Kick(t.Context(), Me, "x"); errs.KindOf(err) != errs.Unavailable {
 		t.Errorf("kick without a broker: %v", err)
 	}
 	b.Start()

@@ -1,0 +1,205 @@
+// Package customs holds the intents that operators add to those of the original robots, for the whole fleet or for one robot. A sentence that
+// means one gives the robot a reaction that it knows, and the fleet's webhooks the event intent.custom.
+package customs
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"kennel/infra/errs"
+	"kennel/infra/logging"
+	"kennel/infra/thing"
+	"kennel/speech/intent"
+)
+
+// Bounds, ours.
+const (
+	MaxAll   = 2000            // of the fleet and all robots together
+	fresh    = 5 * time.Second // how long a process may not know of a change that another made
+	fireTime = time.Second
+)
+
+// Wanted is a custom intent as a person writes it.
+type Wanted struct {
+	Thing thing.ID `json:"thing,omitempty"` // "": of all robots
+	intent.Custom
+}
+
+// Custom is a custom intent.
+type Custom struct {
+	ID int64 `json:"id"`
+	Wanted
+	Created time.Time `json:"created"`
+	By      string    `json:"by"`
+}
+
+// Store keeps custom intents for Service.
+type Store interface {
+	// List returns all, those of robots before those of the fleet.
+	List(ctx context.Context) ([]Custom, error)
+	// Add returns c with its id: Conflict if the fleet, or the robot, has one of that name; Exhausted if there are MaxAll, or intent.MaxCustoms
+	// for the same robot.
+	Add(ctx context.Context, c Custom) (Custom, error)
+	Drop(ctx context.Context, id int64) error
+	// Fired tells the webhooks that a robot heard a custom intent.
+	Fired(ctx context.Context, id thing.ID, name string, params map[string]string) error
+}
+
+// Service holds the rules. It is safe for concurrent use.
+type Service struct {
+	store Store
+	log   *slog.Logger
+	now   func() time.Time
+
+	mu    sync.Mutex
+	asked time.Time
+	known *known // nil: never read
+}
+
+// known holds the customs as a process read them last.
+type known struct {
+	of       map[thing.ID][]intent.Custom // "": of the fleet
+	matchers sync.Map                     // by [2]string{thing or "", language}, *intent.Matcher
+}
+
+// New returns a service.
+func New(store Store, log *slog.Logger) *Service {
+	return &Service{store: store, log: log, now: time.Now}
+}
+
+// List returns the custom intents of the fleet and of id; with id "" those of all robots.
+func (s *Service) List(ctx context.Context, id thing.ID) ([]Custom, error) {
+	all, err := s.store.List(ctx)
+	return slices.DeleteFunc(all, func(c Custom) bool { return id != "" && c.Thing != "" && c.Thing != id }), err
+}
+
+// Add stores a custom intent. One whose phrases mean a built-in intent that it does not override is refused with words.
+func (s *Service) Add(ctx context.Context, w Wanted, by string) (Custom, error) {
+	if err := w.Check(); err != nil {
+		return Custom{}, err
+	}
+	c, err := s.store.Add(ctx, Custom{Wanted: w, Created: s.now(), By: by})
+	s.forget()
+	return c, err
+}
+
+// Drop removes a custom intent.
+func (s *Service) Drop(ctx context.Context, id int64) error {
+	defer s.forget()
+	return s.store.Drop(ctx, id)
+}
+
+func (s *Service) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked = time.Time{}
+}
+
+// Match returns what a sentence means to a robot, with the custom intents of the fleet and its own; one of its own hides the fleet's of the same
+// name. It tells the webhooks of a custom intent. A language that is not known means nothing. While the storage cannot be read, it uses what
+// it read last.
+func (s *Service) Match(ctx context.Context, id thing.ID, language, text string) intent.Match {
+	language = cmp.Or(language, "en-US")
+	base, err := intent.Load(language)
+	if err != nil {
+		return intent.Match{}
+	}
+	m := s.matcher(ctx, base, id, language).Match(text)
+	if m.Custom == "" {
+		return m
+	}
+	ctx, cancel := context.WithTimeout(ctx, fireTime)
+	defer cancel()
+	if err := s.store.Fired(ctx, id, m.Custom, plain(m.Params)); err != nil {
+		s.log.WarnContext(ctx, "webhooks not told of custom intent", "intent", m.Custom, logging.Err, err)
+	}
+	return m
+}
+
+// plain returns the parameters that hold no free words of a person: those would link what was said to a robot and its owner (VEC-NLP-07).
+func plain(params map[string]string) map[string]string {
+	out := map[string]string{}
+	for k, v := range params {
+		if k != "text" && k != "name" && k != "known" && k != "place" {
+			out[k] = v
+		}
+	}
+	return out
+}
+
+func (s *Service) matcher(ctx context.Context, base *intent.Matcher, id thing.ID, language string) *intent.Matcher {
+	k := s.read(ctx)
+	if k == nil || len(k.of) == 0 {
+		return base
+	}
+	if len(k.of[id]) == 0 {
+		id = ""
+	}
+	key := [2]string{string(id), language}
+	if m, ok := k.matchers.Load(key); ok {
+		return m.(*intent.Matcher)
+	}
+	var own []intent.Custom
+	for _, of := range []thing.ID{id, ""} {
+		for _, c := range k.of[of] {
+			if c.For(language) && !slices.ContainsFunc(own, func(o intent.Custom) bool { return o.Name == c.Name }) {
+				own = append(own, c)
+			}
+		}
+	}
+	m, err := base.WithStored(own)
+	if err != nil {
+		s.log.WarnContext(ctx, "custom intents left out", logging.Err, err)
+	}
+	k.matchers.Store(key, m)
+	return m
+}
+
+// read returns what is known, after it asked the storage if that was long ago.
+func (s *Service) read(ctx context.Context) *known {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.known != nil && s.now().Sub(s.asked) < fresh {
+		return s.known
+	}
+	ctx, cancel := context.WithTimeout(ctx, fireTime)
+	defer cancel()
+	all, err := s.store.List(ctx)
+	s.asked = s.now()
+	if err != nil {
+		s.log.WarnContext(ctx, "custom intents not read", logging.Err, err)
+		return s.known
+	}
+	k := &known{of: map[thing.ID][]intent.Custom{}}
+	for _, c := range all {
+		k.of[c.Thing] = append(k.of[c.Thing], c.Custom)
+	}
+	s.known = k
+	return k
+}
+
+// Words says in the audit log what a custom intent is.
+func (w Wanted) Words() string {
+	out := w.Name + ": " + strings.Join(w.Phrases, "; ")
+	if len(w.Overrides) > 0 {
+		out += "; overrides " + strings.Join(w.Overrides, ", ")
+	}
+	if w.Thing != "" {
+		out += "; for " + string(w.Thing)
+	}
+	return out
+}
+
+// Actions in the audit log.
+const (
+	AuditAdd  = "intent.add"
+	AuditDrop = "intent.remove"
+)
+
+// Missing is the error for an id that does not exist.
+func Missing(id any) error { return errs.New(errs.NotFound, "there is no custom intent %v", id) }

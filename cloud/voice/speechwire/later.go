@@ -1,0 +1,102 @@
+package speechwire
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os/exec"
+	"sync"
+	"time"
+
+	"kennel/speech/intent"
+	"kennel/speech/recognizer"
+	"kennel/speech/recognizer/sphinx"
+)
+
+// recognizers are those that may be configured, and how each is made.
+var recognizers = map[string]func(ctx context.Context) (recognizer.Recognizer, error){
+	"sphinx": func(ctx context.Context) (recognizer.Recognizer, error) {
+		m, err := intent.Load("en-US")
+		if err != nil {
+			return nil, err
+		}
+		return sphinx.New(ctx, sphinx.Config{Grammar: m.Grammar(), Pronunciations: m.Pronunciations()})
+	},
+}
+
+// Installed returns the recognisers that work on this machine without being configured.
+func Installed() []string {
+	if _, err := exec.LookPath("pocketsphinx_batch"); err != nil {
+		return nil
+	}
+	return []string{"sphinx"}
+}
+
+var errStarting = errors.New("it is being started")
+
+// later is a recogniser that is made while the process runs, and made again later if that failed: for instance because it is not installed yet.
+type later struct {
+	name string
+	make func(ctx context.Context) (recognizer.Recognizer, error)
+
+	mu  sync.Mutex
+	now recognizer.Recognizer
+	err error // why it is not there
+}
+
+func (l *later) Name() string { return l.name }
+
+func (l *later) get() (recognizer.Recognizer, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.now == nil && l.err == nil {
+		return nil, errStarting
+	}
+	return l.now, l.err
+}
+
+// Open implements recognizer.Recognizer.
+func (l *later) Open(ctx context.Context, language string) (recognizer.Stream, error) {
+	r, err := l.get()
+	if err != nil {
+		return nil, err
+	}
+	return r.Open(ctx, language)
+}
+
+// Check implements recognizer.Checker. One that is being started is well.
+func (l *later) Check(ctx context.Context) error {
+	r, err := l.get()
+	if errors.Is(err, errStarting) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if c, ok := r.(recognizer.Checker); ok {
+		return c.Check(ctx)
+	}
+	return nil
+}
+
+// run makes the recogniser, and closes it when ctx ends.
+func (l *later) run(ctx context.Context) error {
+	for ctx.Err() == nil {
+		r, err := l.make(ctx)
+		l.mu.Lock()
+		l.now, l.err = r, err
+		l.mu.Unlock()
+		if err == nil {
+			<-ctx.Done()
+			if c, ok := r.(io.Closer); ok {
+				return c.Close()
+			}
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(checkEvery):
+		}
+	}
+	return nil
+}

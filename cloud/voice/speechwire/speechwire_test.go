@@ -1,0 +1,76 @@
+package speechwire
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"kennel/infra/telemetry"
+	"kennel/speech/recognizer"
+	"kennel/speech/recognizer/fixed"
+)
+
+func TestConfig(t *testing.T) {
+	set := func(change func(*Config)) Config {
+		var c Config
+		change(&c)
+		return c
+	}
+	for want, c := range map[string]Config{
+		"":                           set(func(c *Config) { c.Recognizers, c.Weather = []string{"sphinx"}, "open-meteo" }),
+		`speech.recognizers: "hal"`:  set(func(c *Config) { c.Recognizers = []string{"sphinx", "hal"} }),
+		`speech.weather "frog"`:      set(func(c *Config) { c.Weather = "frog" }),
+		"speech.language":            set(func(c *Config) { c.Language = "xx-XX" }),
+		"speech.at_once -1":          set(func(c *Config) { c.AtOnce = -1 }),
+		"speech.pause 1m0s":          set(func(c *Config) { c.Pause = 60e9 }),
+		"speech.knowledge.url":       set(func(c *Config) { c.Knowledge.URL = "ftp://example.org" }),
+		"speech.knowledge.token_fil": set(func(c *Config) { c.Knowledge.URL, c.Knowledge.TokenFile = "https://example.org", "/nowhere" }),
+	} {
+		if err := c.Validate(); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
+// TestRecogniserComesBack: while a recogniser is missing, the check of readiness names it and its last error, and the process works; installed, it
+// is found without a restart.
+func TestRecogniserComesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		var tries int
+		l := &later{name: "sphinx", make: func(context.Context) (recognizer.Recognizer, error) {
+			if tries++; tries < 3 {
+				return nil, errors.New("pocketsphinx_batch is not installed")
+			}
+			return &fixed.Recognizer{Text: "hello"}, nil
+		}}
+		s := Speech{chain: recognizer.NewChain(recognizer.ChainConfig{}, l)}
+		ask := s.Check().Ask
+		if err := ask(ctx); err != nil {
+			t.Errorf("at the start: %v", err)
+		}
+		var wg sync.WaitGroup
+		wg.Go(func() { _ = l.run(ctx) }) // its end is its result
+		synctest.Wait()
+		wg.Go(func() { _ = s.check(ctx) })
+		synctest.Wait()
+		var warning telemetry.Warning
+		if err := ask(ctx); !errors.As(err, &warning) || !strings.Contains(err.Error(), "sphinx: ") || !strings.Contains(err.Error(), "pocketsphinx_batch is not installed") {
+			t.Errorf("missing: %v", err)
+		}
+		if _, err := s.chain.Open(ctx, "en-US"); err == nil {
+			t.Error("a missing recogniser hears")
+		}
+		time.Sleep(3 * checkEvery)
+		synctest.Wait()
+		if err := ask(ctx); err != nil {
+			t.Errorf("installed: %v", err)
+		}
+		stop()
+		wg.Wait()
+	})
+}

@@ -1,0 +1,118 @@
+// Package voicewire wires the slice of voice.
+package voicewire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"kennel/cloud/account"
+	"kennel/cloud/customs"
+	"kennel/cloud/customs/customspg"
+	"kennel/cloud/meters"
+	"kennel/cloud/owner"
+	"kennel/cloud/voice"
+	"kennel/cloud/voice/voiceapi"
+	"kennel/cloud/wire"
+	"kennel/infra/errs"
+	"kennel/infra/jobs"
+	"kennel/infra/notice"
+	"kennel/infra/telemetry"
+	"kennel/infra/thing"
+	"kennel/speech"
+	"kennel/speech/recognizer"
+	"kennel/speech/session/sessionpg"
+)
+
+// Voice is where the speech service leaves what became of requests.
+type Voice struct {
+	*voice.Service
+	Store  *sessionpg.Store
+	Keeper *sessionpg.Keeper
+	Audio  *voice.Audio
+	// Customs finds what a sentence means; its Match is for speech.Config.
+	Customs *customs.Service
+	// Recognizers tells how the recognisers are, and Speech holds the parts of the speech service. Both are set until the process serves; nil: there
+	// is none.
+	Recognizers func() []recognizer.Health
+	Speech      *speech.Config
+}
+
+// Erase deletes what is held of a stretch, and returns how much.
+func (v *Voice) Erase(ctx context.Context, s thing.Stretch) (int, error) {
+	n, err := v.Store.Drop(ctx, s)
+	m, aerr := v.Audio.Drop(ctx, s)
+	return n + m, errors.Join(err, aerr)
+}
+
+func (v *Voice) parts() (speech.Config, error) {
+	if v.Speech == nil || v.Speech.Recognizer == nil {
+		return speech.Config{}, errs.New(errs.Unavailable, "this cloud has no recogniser: it understands no speech")
+	}
+	return *v.Speech, nil
+}
+
+// Wire wires the slice.
+func Wire(b wire.Base, owners *owner.Service, ended *notice.Of[owner.Tenure]) (*Voice, wire.Slice, error) {
+	store := sessionpg.NewStore(b.Pool)
+	v := &Voice{
+		Store:   store,
+		Service: &voice.Service{Store: store, Now: time.Now},
+		Keeper:  sessionpg.NewKeeper(b.Pool, owners.Allowed, b.Log),
+		Audio:   voice.NewAudio(store, b.Blobs, owners.Owner, time.Now, b.Log),
+		Customs: customs.New(customspg.New(b.Pool), b.Log),
+	}
+	ended.Hear(func(ctx context.Context, t owner.Tenure) error { return v.Audio.Ended(ctx, t.Thing) })
+	s := wire.Slice{
+		Routes: wire.Routes(func(mux *http.ServeMux, d wire.Doors) {
+			voiceapi.Mount(mux, voiceapi.Config{Voice: v.Service, Audio: v.Audio, Customs: v.Customs, Speech: v.parts, Known: d.Known, Owns: d.Owns, Audit: d.Audit, Log: b.Log})
+		}),
+		Pages: voiceapi.Pages(v.Service, func() []recognizer.Health {
+			if v.Recognizers == nil {
+				return nil
+			}
+			return v.Recognizers()
+		}),
+		Runs: []wire.Run{{Name: "speech sessions", Run: v.Keeper.Run}, {Name: "speech audio", Run: v.Audio.Run}},
+		Jobs: []jobs.Job{
+			{Name: "voice.expire", Every: time.Hour, Run: v.Expire},
+			{Name: "voice.audio.expire", Every: time.Hour, Run: func(ctx context.Context) error {
+				n, err := v.Audio.Expire(ctx)
+				if n > 0 {
+					b.Log.InfoContext(ctx, "expired audio deleted", "recordings", n)
+				}
+				return err
+			}},
+		},
+		Personal: []account.Holder{
+			{Name: "voice", Personal: owner.Held{Kind: "voice sessions", Owners: owners, List: store.Of, Drop: store.Drop}},
+			{Name: "audio", Personal: held{owner.Held{Kind: "recordings", Owners: owners, Drop: v.Audio.Drop,
+				List: func(ctx context.Context, s thing.Stretch) (any, error) { return v.Audio.List(ctx, s) }}, v.Audio}},
+		},
+	}
+	return v, s, b.Meters.Asked(telemetry.Metric{Name: "kennel_speech_dropped", Help: "Speech sessions and recordings that this process could not keep."}, []string{"kind"}, meters.AskEvery,
+		func(context.Context) ([]telemetry.Sample, error) {
+			return []telemetry.Sample{{Labels: []string{"session"}, Value: float64(v.Keeper.Dropped())}, {Labels: []string{"audio"}, Value: float64(v.Audio.Dropped())}}, nil
+		})
+}
+
+// held exports recordings as files.
+type held struct {
+	owner.Held
+	audio *voice.Audio
+}
+
+// Files implements account.Filing.
+func (h held) Files(ctx context.Context, account string, add func(name string, write func(io.Writer) error) error) error {
+	all, err := h.Owners.Owned(ctx, account)
+	for _, s := range all {
+		err = errors.Join(err, h.audio.Files(ctx, s, add))
+	}
+	if err != nil {
+		return fmt.Errorf("export recordings: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,287 @@
+// Package intents acts on what people want of the robot: a spoken, typed or pressed intent, mapped to the robot's own name of it, ends with an answer.
+//
+//	voice, command intent, app ─► Inbox.Take ─► table ─► robotd (coreclient), documents, timer
+//
+// What a body can do is found in its tree, not by its species. Motions claim their parts for a short time and below every program and person, so a
+// robot that is driven, held or docked refuses and says why.
+package intents
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"kennel/edge/body"
+	"kennel/edge/coreclient"
+	"kennel/edge/corelink"
+	"kennel/infra/api/events"
+	"kennel/infra/api/live"
+	"kennel/infra/logging"
+	"kennel/infra/wake"
+	"kennel/jdocs"
+	"kennel/speech/intent"
+)
+
+// Reason says why a robot did not do as it was told; "": it did.
+type Reason string
+
+// The reasons.
+const (
+	NotSupported Reason = "not_supported" // nothing on this robot does it
+	Unmatched    Reason = "unmatched"     // no intent of that name, or its feature is off (VEC-INT-11)
+	Invalid      Reason = "invalid"       // a parameter is missing or wrong
+	Busy         Reason = "busy"          // another program or a person moves the robot
+	Held         Reason = "held"          // a person halted it
+	Docked       Reason = "docked"        // it is on its charger
+	Failed       Reason = "failed"        // it tried
+)
+
+// NotHere is the answer to what this robot cannot do.
+const NotHere = "not supported by this robot"
+
+// Outcome is the answer to an intent.
+type Outcome struct {
+	Intent string
+	Done   bool
+	Text   string // what the robot says or shows
+	Reason Reason
+}
+
+// Inbox takes intents. from is voice, cloud or app.
+type Inbox interface {
+	Take(ctx context.Context, u intent.User, from string) (Outcome, error)
+}
+
+// Docs are the robot's documents (docs.Agent).
+type Docs interface {
+	Get(name jdocs.Name) (jdocs.Doc, error)
+	Set(ctx context.Context, name jdocs.Name, fields map[string]json.RawMessage) error
+}
+
+// Config holds what acting needs. Everything is required.
+type Config struct {
+	Root    *os.Root
+	Core    *coreclient.Client
+	Docs    Docs
+	Emit    func(events.Event)
+	Keep    func(context.Context, events.Event) error
+	Changed func()                   // the result of Intents may have changed
+	Local   func() (time.Time, bool) // the time where the robot lives, if that is known
+	Now     func() time.Time         // the system's clock, which may jump
+	Mono    func() time.Duration     // monotonic since the boot
+	Boot    string                   // the id of this boot
+	Log     *slog.Logger
+}
+
+// Intents is safe for concurrent use; Run is called once.
+type Intents struct {
+	cfg   Config
+	gates map[string]bool // features, whether they are on; others are as delivered
+	names *intent.Map
+	met   wake.Signal // one slot: robotd is another
+	timer *timer
+
+	mu    sync.Mutex
+	can   parts
+	held  corelink.Held
+	power body.Power
+	level uint8 // power.Level
+	sleep string
+	after time.Time // until when "stop" or "cancel it" means the timer (VEC-INT-15)
+}
+
+// parts are the abilities that the tree shows.
+type parts struct {
+	mobile bool
+	head   *live.Node // that nods
+	lights []string   // by full name
+}
+
+// New reads the features and the timer that was set before. A robot whose timer cannot be read has none.
+func New(cfg Config) (*Intents, error) {
+	gates, err := loadGates(cfg.Root)
+	if err != nil {
+		return nil, err
+	}
+	x := &Intents{cfg: cfg, gates: gates, met: wake.New(), timer: newTimer(cfg)}
+	x.names, err = x.loadMap(cfg.Root)
+	return x, err
+}
+
+// Handle takes every message of robotd, after the client did. It does not block.
+func (x *Intents) Handle(m corelink.Message) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	switch m := m.(type) {
+	case *corelink.Hello:
+		x.met.Set()
+	case *corelink.Held:
+		x.held = *m
+	case *corelink.State:
+		x.power, x.level = body.Power(m.Power), m.BatteryLevel
+	case *corelink.Power:
+		x.sleep = m.Sleep
+	}
+}
+
+// Run keeps the timer and looks at each new body, until ctx ends.
+func (x *Intents) Run(ctx context.Context) error {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() { x.timer.run(ctx, x.ring) })
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-x.met:
+		}
+		for x.look(ctx) != nil && ctx.Err() == nil { // robotd ended; its next Hello is another signal
+			select {
+			case <-ctx.Done():
+			case <-x.met:
+			}
+		}
+	}
+}
+
+// look reads the tree.
+func (x *Intents) look(ctx context.Context) error {
+	t, err := x.cfg.Core.Tree(ctx)
+	if err != nil {
+		x.cfg.Log.DebugContext(ctx, "tree not read", logging.Err, err)
+		return err
+	}
+	p := partsOf(&t.Tree)
+	x.mu.Lock()
+	x.can = p
+	x.mu.Unlock()
+	x.cfg.Changed()
+	return nil
+}
+
+func partsOf(t *live.Tree) (p parts) {
+	for i := range t.Nodes {
+		n := &t.Nodes[i]
+		is := strings.Split(n.Interface, ", ")
+		switch {
+		case slices.Contains(is, "Mobile"):
+			p.mobile = true
+		case n.Full == "robot.body.head.pitch":
+			p.head = n
+		case slices.Contains(is, "RGBLed"), slices.Contains(is, "Led"):
+			p.lights = append(p.lights, n.Full)
+		}
+	}
+	return p
+}
+
+// open reports whether the feature of an intent is on (VEC-INT-11).
+func (x *Intents) open(name string) bool {
+	in, _ := intent.ByUser(name)
+	return x.on(in.Gate)
+}
+
+func (x *Intents) on(feature string) bool {
+	if on, said := x.gates[feature]; said {
+		return on
+	}
+	return intent.FeatureOn(feature)
+}
+
+// now returns what the robot is and has now.
+func (x *Intents) now() (parts, corelink.Held, body.Power, string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.can, x.held, x.power, x.sleep
+}
+
+// Intents returns the names of those that this robot can act on now, sorted.
+func (x *Intents) Intents() (out []string) {
+	can, _, _, _ := x.now()
+	for _, name := range Names() {
+		if row := table[name]; row.does != nil && x.open(name) && x.has(row.needs, can) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+func (x *Intents) has(n need, can parts) bool {
+	switch n {
+	case wheels:
+		return can.mobile
+	case head:
+		return can.head != nil
+	case eyes:
+		return x.setting("eye_color") != nil
+	case voice:
+		return x.setting("master_volume") != nil
+	case core:
+		return can.mobile || can.head != nil || len(can.lights) > 0
+	}
+	return true
+}
+
+// Take acts on u and returns the answer. It returns an error only if ctx ended before there was one.
+func (x *Intents) Take(ctx context.Context, u intent.User, from string) (Outcome, error) {
+	o, err := x.act(ctx, u)
+	o.Intent = u.Name
+	if err != nil {
+		o = Outcome{Intent: u.Name, Reason: Failed, Text: "that did not work: " + err.Error()}
+	}
+	o.Done = o.Reason == ""
+	x.cfg.Emit(events.Event{Source: "agentd", Name: "robot.intent", S1: u.Name, S2: cmp.Or(string(o.Reason), "done"), S3: from})
+	if ctx.Err() != nil {
+		return o, ctx.Err()
+	}
+	return o, nil
+}
+
+func (x *Intents) act(ctx context.Context, u intent.User) (Outcome, error) {
+	row, known := table[u.Name]
+	if !known || u.Name == intent.Unmatched || !x.open(u.Name) {
+		return Outcome{Reason: Unmatched, Text: "I did not understand that"}, nil
+	}
+	can, _, _, _ := x.now()
+	if row.does == nil || !x.has(row.needs, can) {
+		return Outcome{Reason: NotSupported, Text: NotHere}, nil
+	}
+	o, err := row.does(x, ctx, u)
+	var refused *coreclient.Refused
+	if errors.As(err, &refused) {
+		switch refused.Code {
+		case "busy", "not_held":
+			return Outcome{Reason: Busy, Text: "something else moves me now"}, nil
+		case "stopped":
+			return Outcome{Reason: Failed, Text: "I cannot move now: " + refused.Detail}, nil
+		}
+	}
+	if errors.Is(err, coreclient.ErrNotConnected) || errors.Is(err, coreclient.ErrLost) {
+		return Outcome{Reason: Failed, Text: "I do not feel my body now"}, nil
+	}
+	return o, err
+}
+
+// text returns a parameter as text; "" if it is missing.
+func text(u intent.User, name string) string {
+	if v := u.Params[name]; v != nil {
+		return fmt.Sprint(v)
+	}
+	return ""
+}
+
+func refuse(why Reason, format string, args ...any) (Outcome, error) {
+	return Outcome{Reason: why, Text: fmt.Sprintf(format, args...)}, nil
+}
+
+func say(format string, args ...any) (Outcome, error) {
+	return Outcome{Text: fmt.Sprintf(format, args...)}, nil
+}

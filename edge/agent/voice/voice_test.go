@@ -1,0 +1,334 @@
+package voice
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"kennel/edge/body/mono"
+	"kennel/edge/coreclient"
+	"kennel/edge/corelink"
+	"kennel/edge/robot/claim"
+	"kennel/edge/sound"
+	"kennel/edge/sound/array"
+	"kennel/edge/sound/miclink"
+	"kennel/edge/sound/wake"
+	"kennel/infra/api/events"
+	"kennel/infra/api/live"
+	"kennel/infra/errs"
+	"kennel/infra/testwait"
+)
+
+// cloud is a Cloud that answers when it is told to.
+type cloud struct {
+	asked  chan Request
+	audio  chan (<-chan []byte)
+	answer chan error // nil: the intent timer
+}
+
+func (c *cloud) Listen(ctx context.Context, r Request, audio <-chan []byte) (Reply, error) {
+	c.asked <- r
+	c.audio <- audio
+	select {
+	case <-ctx.Done():
+		return Reply{}, ctx.Err()
+	case err := <-c.answer:
+		return Reply{Intent: "set_timer", Params: map[string]string{"time_s": "60"}, Metadata: Metadata{"a minute", 0.5, "LEX"}}, err
+	}
+}
+
+func (c *cloud) Text(_ context.Context, _ Request, text string) (Reply, error) {
+	if text == "" {
+		return Reply{}, errs.New(errs.Unavailable, "no recogniser")
+	}
+	return Reply{Intent: text}, nil
+}
+
+// word hears a wake word in its samples once.
+type word struct{ at, n uint64 }
+
+func (w *word) Reset() { w.n = 0 }
+func (w *word) Feed(s []int16) (wake.Hit, bool) {
+	w.n += uint64(len(s))
+	if w.at == 0 || w.n < w.at {
+		return wake.Hit{}, false
+	}
+	h := wake.Hit{End: w.at}
+	w.at = 0
+	return h, true
+}
+
+type nobody struct{}
+
+func (nobody) Hello() (corelink.Hello, bool) { return corelink.Hello{}, false }
+func (nobody) Send(corelink.Message) error   { return errors.New("robotd is not there") }
+
+// bench is a Voice that runs, and its microphones.
+type bench struct {
+	*Voice
+	far   *cloud
+	mics  *miclink.Server
+	root  *os.Root
+	seq   uint64
+	stop  func()
+	mu    sync.Mutex
+	das   []string
+	acted []Intent
+}
+
+func newBench(t *testing.T, detector wake.Detector) *bench {
+	t.Helper()
+	dir := t.TempDir()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{root: root, far: &cloud{make(chan Request, 4), make(chan (<-chan []byte), 4), make(chan error, 4)}}
+	if b.mics, err = miclink.Listen(root); err != nil {
+		t.Fatal(err)
+	}
+	log := slog.New(slog.DiscardHandler)
+	b.Voice = New(Config{Root: root, Dir: dir, Cloud: b.far, Core: coreclient.New(nobody{}), Detector: detector, Log: log,
+		Settings: func() Settings { return Settings{Language: "en-GB", Timezone: "Europe/London", SkipDAS: true} },
+		Map: func(name string, params map[string]string) Intent {
+			in := Intent{Name: name}
+			for k, v := range params {
+				in.Params = map[string]any{k: v}
+			}
+			return in
+		},
+		Act: func(_ context.Context, in Intent) Result {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.acted = append(b.acted, in)
+			return Result{Intent: in.Name, Done: in.Name == "set_timer", Text: "as you say"}
+		},
+		Emit: func(e events.Event) {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.das = append(b.das, e.Name+" "+e.S1)
+		}})
+	ctx, stop := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = b.mics.Run(ctx) })
+	wg.Go(func() { _ = b.Run(ctx) })
+	b.stop = func() { stop(); wg.Wait() }
+	t.Cleanup(func() { b.stop(); _ = root.Close() })
+	return b
+}
+
+// play gives the microphones frames, each with a value of its own, until the end of the test or of ctx.
+func (b *bench) play(t *testing.T, ctx context.Context) {
+	ctx, stop := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		tick := time.NewTicker(array.Samples * time.Second / array.Rate)
+		defer tick.Stop()
+		for ; ctx.Err() == nil; <-tick.C {
+			b.seq++
+			var f array.Frame
+			for i := range f {
+				f[i] = array.Idle + int16(b.seq%8)
+			}
+			b.mics.Tap(uint32(b.seq), mono.Now(), &f)
+		}
+	})
+	t.Cleanup(func() { stop(); wg.Wait() })
+}
+
+func (b *bench) awaitEars(t *testing.T) {
+	t.Helper()
+	testwait.Until(t, testwait.Long, "the microphones", func() error {
+		if b.conditions().Deaf {
+			return errors.New("deaf")
+		}
+		return nil
+	})
+}
+
+// until returns the words of the events after number seq, up to the n-th result.
+func (b *bench) until(t *testing.T, seq uint64, n int) (out []string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), testwait.Long)
+	defer cancel()
+	for ctx.Err() == nil {
+		all, _ := b.Since(ctx, seq)
+		for _, e := range all {
+			seq = e.Seq
+			out = append(out, e.Words())
+			if e.Result != nil {
+				if n--; n == 0 {
+					return out
+				}
+			}
+		}
+	}
+	t.Fatalf("%d results are missing after %q", n, out)
+	return nil
+}
+
+func press(b *bench, gesture string) {
+	b.Handle(&corelink.Event{Name: "robot.button", AtUS: mono.Now().Microseconds(), Texts: []string{gesture}})
+}
+
+const begun = "WakeWordBegin, StimulationInfo ReactToTriggerWord, "
+
+// TestVoice: a press sends what was said since shortly before it, in pieces of 120 ms, and the answer ends in the inbox (VEC-INT-12, VEC-NLP-01).
+func TestVoice(t *testing.T) {
+	b := newBench(t, nil)
+	b.play(t, t.Context())
+	b.awaitEars(t)
+	press(b, "single")
+	r := testwait.For(t, b.far.asked, "a session")
+	if r.Session == "" || r.Language != "en-GB" || r.Timezone != "Europe/London" || !r.SkipDAS || r.Question {
+		t.Errorf("%+v", r)
+	}
+	audio := testwait.For(t, b.far.audio, "its sound")
+	for range 6 {
+		if p := testwait.For(t, audio, "a piece"); len(p) != 3840 || binary.LittleEndian.Uint16(p) == array.Idle {
+			t.Fatalf("a piece of %d bytes", len(p))
+		}
+	}
+	press(b, "single") // it listens already
+	b.until(t, 2, 1)
+	b.far.answer <- nil
+	want := begun + "result busy: I am listening already, " +
+		`WakeWordEnd intent_heard=true {"intent":"set_timer","params":{"time_s":"60"}}, result set_timer : as you say`
+	if got := strings.Join(b.until(t, 0, 2), ", "); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	all, last := b.Since(t.Context(), 4)
+	if m := all[len(all)-1].Result.Metadata; last != 5 || m != "text: a minute  confidence: 0.500000  handler: LEX" {
+		t.Errorf("%d, metadata %q", last, m)
+	}
+	// The cloud fails, then a program has control, then the microphones are switched off, which outlasts a restart.
+	press(b, "single")
+	testwait.For(t, b.far.asked, "a session")
+	b.far.answer <- errs.New(errs.Unavailable, "no recogniser")
+	got := strings.Join(b.until(t, 5, 1), ", ")
+	b.Handle(&corelink.Motion{Motion: live.Motion{Owners: []live.Owner{{Device: "wheelL", Program: "sdk", Priority: int(claim.Program)}, {Device: "led", Program: "agentd", Priority: 20}}}})
+	press(b, "single")
+	testwait.For(t, b.far.asked, "a session")
+	b.far.answer <- nil
+	got += "\n" + strings.Join(b.until(t, 10, 1), ", ")
+	b.Handle(&corelink.Motion{})
+	press(b, "single")
+	testwait.For(t, b.far.asked, "a session")
+	press(b, "mute")
+	got += "\n" + strings.Join(b.until(t, 15, 1), ", ")
+	press(b, "single")
+	got += "\n" + strings.Join(b.until(t, 20, 1), ", ")
+	want = begun + "WakeWordEnd intent_heard=false , StimulationInfo NoValidVoiceIntent, result no_answer: I cannot understand speech now: the cloud does not answer\n" +
+		begun + `WakeWordEnd intent_heard=true , UserIntent set_timer {"time_s":"60"}, result set_timer reserved: a program controls me and got this` + "\n" +
+		begun + "WakeWordEnd intent_heard=false , StimulationInfo NoValidVoiceIntent, result muted: my microphones are switched off\n" +
+		"result muted: my microphones are switched off"
+	if got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	if again := New(Config{Root: b.root}); !again.conditions().Muted {
+		t.Error("it listens after a restart")
+	}
+	press(b, "mute")
+	testwait.Until(t, testwait.Long, "the file is gone", func() error {
+		if _, err := b.root.Stat(mutedFile); err == nil {
+			return errors.New("it is there")
+		}
+		return nil
+	})
+	b.awaitEars(t)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.acted) != 1 || !slices.Contains(b.das, "robot.cloud_response_failed speech_no_answer") || !slices.Contains(b.das, "behavior.trigger_word.dropped muted") {
+		t.Errorf("acted on %v; %v", b.acted, b.das)
+	}
+}
+
+// TestBeforeTheCall: the sound that a session begins with came after the call, as far as it is kept.
+func TestBeforeTheCall(t *testing.T) {
+	l := &loop{Voice: &Voice{}}
+	for i := range 300 {
+		l.tape.put(chunkAt(i))
+	}
+	got := l.tape.since(chunkAt(289).At)
+	if len(got) != 10*160 || got[0] != 290 || got[len(got)-1] != 299 {
+		t.Errorf("%d samples, from %d to %d", len(got), got[0], got[len(got)-1])
+	}
+	if got = l.tape.since(0); len(got) != tapeChunks*160 || got[0] != 300-tapeChunks {
+		t.Errorf("%d samples from %d", len(got), got[0])
+	}
+	l.tape.erase()
+	if got = l.tape.since(0); len(got) != 0 || l.tape.chunks[5].Samples[0] != 0 {
+		t.Errorf("%d samples are left", len(got))
+	}
+}
+
+// chunkAt is chunk i, full of its number.
+func chunkAt(i int) *sound.Chunk {
+	c := &sound.Chunk{At: time.Duration(i) * 10240 * time.Microsecond}
+	for k := range c.Samples {
+		c.Samples[k] = int16(i)
+	}
+	return c
+}
+
+// TestWakeWord: the detector calls, a little before the end of the word, and not while the robot listens.
+func TestWakeWord(t *testing.T) {
+	b := newBench(t, &word{at: 1600})
+	b.play(t, t.Context())
+	testwait.For(t, b.far.asked, "a session")
+	b.stop()
+	if got := strings.Join(b.until(t, 0, 1), ", "); got != begun+"WakeWordEnd intent_heard=false , StimulationInfo NoValidVoiceIntent, result stopping: I am being switched off" {
+		t.Error(got)
+	}
+	if want := []string{"wakeword.triggered wake_word", "mic_data_system.speech_trigger_recognized ", "behavior.voice_command.dropped stopping"}; !slices.Equal(b.das, want) {
+		t.Errorf("%q, want %q", b.das, want)
+	}
+}
+
+// TestNoMicrophones: a robot that hears nothing says so, at once and when they end; text and intents need none (VEC-INT-18).
+func TestNoMicrophones(t *testing.T) {
+	b := newBench(t, nil)
+	b.Listen()
+	if got := b.until(t, 0, 1); got[0] != "result no_microphones: I cannot hear: my microphones give no sound" {
+		t.Error(got)
+	}
+	for text, want := range map[string]string{"": "no_answer I cannot understand speech now: the cloud does not answer", "set_timer": " as you say", "dance": " as you say"} {
+		if r, err := b.Text(t.Context(), text); err != nil || string(r.Reason)+" "+r.Text != want || r.Done != (text == "set_timer") {
+			t.Errorf("%q: %+v, %v, want %s", text, r, err, want)
+		}
+	}
+	if r, err := b.Inject(t.Context(), "set_timer", nil); err != nil || !r.Done {
+		t.Errorf("%+v, %v", r, err)
+	}
+	b.cfg.Map = func(string, map[string]string) Intent { return Intent{Name: unmatched} }
+	if r, err := b.Inject(t.Context(), "intent_made_up", nil); errs.KindOf(err) != errs.NotFound {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// TestFeed: a program that looks late gets the newest events, and one that knows more than there is hears so.
+func TestFeed(t *testing.T) {
+	f := newFeed()
+	for range kept + 3 {
+		f.tell(Event{})
+	}
+	all, last := f.since(t.Context(), 0)
+	if len(all) != kept || all[0].Seq != 4 || last != kept+3 || all[0].At.IsZero() || all[0].MonoUS == 0 {
+		t.Errorf("%d events from %d, last %d", len(all), all[0].Seq, last)
+	}
+	if all, last = f.since(t.Context(), 9999); len(all) != 0 || last != kept+3 {
+		t.Errorf("%d events, last %d", len(all), last)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if all, _ = f.since(ctx, last); len(all) != 0 {
+		t.Errorf("%d events", len(all))
+	}
+}

@@ -1,0 +1,264 @@
+// Package talk wires the voice of a robot: its parts, its requests on agentd's socket, and its commands for people at the robot.
+package talk
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"kennel/edge/agent/cloud"
+	"kennel/edge/agent/info"
+	"kennel/edge/agent/intents"
+	"kennel/edge/agent/people"
+	"kennel/edge/agent/voice"
+	"kennel/edge/agent/voice/brokerlink"
+	"kennel/edge/agent/voice/chipperlink"
+	"kennel/edge/app/agentapp/local"
+	"kennel/edge/coreclient"
+	"kennel/edge/corelink"
+	"kennel/edge/faultcode"
+	"kennel/edge/sound/checkup"
+	"kennel/edge/sound/wake"
+	"kennel/infra/cli"
+	"kennel/infra/logging"
+	"kennel/infra/runner"
+	"kennel/jdocs"
+	"kennel/speech/intent"
+)
+
+// intentMap is the original's list of intents (VEC-INT-01).
+const intentMap = "anki/data/assets/cozmo_resources/config/engine/behaviorComponent/user_intent_map.json"
+
+// Config holds what talking needs beside the robot.
+type Config struct {
+	Cloud *cloud.Cloud
+	Core  *coreclient.Client
+	Docs  func(jdocs.Name) (jdocs.Doc, error)
+	Inbox intents.Inbox
+	Fault func(faultcode.Code, error)
+	Dial  func(ctx context.Context, network, addr string) (net.Conn, error) // below TLS; nil: the system's
+}
+
+// Talk is made by New. A nil Talk hears nothing.
+type Talk struct{ voice *voice.Voice }
+
+// New returns a Talk that does nothing until Services run.
+func New(robot info.Robot, cfg Config) *Talk {
+	m := load(robot)
+	word, err := wake.Load(robot.Root.FS(), settings(robot, cfg).Language)
+	if err != nil {
+		robot.Log.Info("wake word model not of a file", "word", word.Word, logging.Err, err)
+	}
+	return &Talk{voice.New(voice.Config{
+		Root: robot.Root, Dir: robot.Dir, Core: cfg.Core, Settings: func() voice.Settings { return settings(robot, cfg) }, Emit: robot.Emit, Log: robot.Log,
+		Detector: wake.NewGated(wake.NewSpotter(word)), Heard: checkup.New(robot.Emit, cfg.Fault).Heard,
+		Cloud: &chipperlink.Link{Thing: robot.Thing, Boot: robot.Boot, OS: robot.OS, Secure: cfg.Cloud.Secure, Dial: cfg.Dial,
+			Else: &brokerlink.Link{OS: robot.OS, Do: cfg.Cloud.Do}},
+		Map: func(name string, params map[string]string) voice.Intent {
+			u := m.Cloud(name, params)
+			in := voice.Intent{Name: u.Name, Params: u.Params}
+			if id, ok := u.ID(); ok {
+				in.ID = &id
+			}
+			return in
+		},
+		Act: func(ctx context.Context, in voice.Intent) voice.Result {
+			o, err := cfg.Inbox.Take(ctx, intent.User{Name: in.Name, Params: in.Params}, "voice")
+			if err != nil {
+				o = intents.Outcome{Reason: intents.Failed, Text: "that took too long"}
+			}
+			return voice.Result{Intent: in.Name, Done: o.Done, Reason: voice.Reason(o.Reason), Text: o.Text}
+		},
+	})}
+}
+
+// Handle takes every message of robotd. It does not block.
+func (t *Talk) Handle(m corelink.Message) {
+	if t != nil {
+		t.voice.Handle(m)
+	}
+}
+
+// Services hear and act.
+func (t *Talk) Services() []runner.Service {
+	if t == nil {
+		return nil
+	}
+	return []runner.Service{{Name: "voice", Run: t.voice.Run}}
+}
+
+// load returns the robot's own map, or ours without a file of its own that can be read.
+func load(robot info.Robot) *intent.Map {
+	b, err := robot.Root.ReadFile(intentMap)
+	if err == nil {
+		var m *intent.Map
+		if m, err = intent.ParseMap(b); err == nil {
+			return m
+		}
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		robot.Log.Error("list of intents ignored", "file", intentMap, logging.Err, err)
+	}
+	return intent.DefaultMap()
+}
+
+// settings returns the owner's settings that concern voices.
+func settings(robot info.Robot, cfg Config) (s voice.Settings) {
+	s.SkipDAS = !cfg.Cloud.Events().AllowUpload()
+	doc, err := cfg.Docs(jdocs.RobotSettings)
+	var fields struct {
+		Locale string `json:"locale"`
+		Zone   string `json:"time_zone"`
+		Button int    `json:"button_wakeword"`
+	}
+	if err == nil {
+		err = json.Unmarshal([]byte(doc.JSON), &fields)
+	}
+	if err != nil {
+		robot.Log.Warn("settings of the voice not read", logging.Err, err)
+	}
+	s.Language, s.Timezone, s.Alexa = fields.Locale, fields.Zone, fields.Button == 1
+	return s
+}
+
+// Messages of the socket for voices.
+type (
+	watchRequest struct {
+		After  uint64 `json:"after"`
+		WaitMS int    `json:"wait_ms"` // for an event, up to 30 s
+	}
+	watchAnswer struct {
+		Events []voice.Event `json:"events"`
+		Last   uint64        `json:"last"` // number of the newest event
+	}
+	sentence struct {
+		Text string `json:"text"`
+	}
+	wish struct {
+		Intent string            `json:"intent"`
+		Params map[string]string `json:"params"`
+	}
+)
+
+// longestLook is how long a request for events waits.
+const longestLook = 30 * time.Second
+
+// Requests are those of agentd's socket, which is served once t is made.
+//
+//	POST /voice/watch   watchRequest -> watchAnswer       the events after a number; waits for one
+//	POST /voice/listen  {} -> {}                        presses the button by software
+//	POST /voice/say     sentence -> voice.Result       has the cloud understand a text, and acts on it
+//	POST /voice/intent  wish -> voice.Result     acts on an intent by the cloud's name (VEC-INT-18)
+func Requests(t func() *Talk) map[string]http.Handler {
+	return map[string]http.Handler{
+		"POST /voice/watch": people.Answer(func(ctx context.Context, r watchRequest) (out watchAnswer, err error) {
+			ctx, cancel := context.WithTimeout(ctx, min(time.Duration(max(r.WaitMS, 0))*time.Millisecond, longestLook))
+			defer cancel()
+			out.Events, out.Last = t().voice.Since(ctx, r.After)
+			return out, nil
+		}),
+		"POST /voice/listen": people.Answer(func(context.Context, people.Nothing) (people.Nothing, error) {
+			t().voice.Listen()
+			return people.Nothing{}, nil
+		}),
+		"POST /voice/say": people.Answer(func(ctx context.Context, r sentence) (voice.Result, error) { return t().voice.Text(ctx, r.Text) }),
+		"POST /voice/intent": people.Answer(func(ctx context.Context, r wish) (voice.Result, error) {
+			return t().voice.Inject(ctx, r.Intent, r.Params)
+		}),
+	}
+}
+
+// Command is for developers and tests: what a program on the robot sees of voices.
+func Command(atRobot local.AtRobot) *cobra.Command {
+	cmd := &cobra.Command{Use: "voice", Short: "Speak to the robot by text or button, and watch what it understands"}
+	done := func(cmd *cobra.Command, r voice.Result, err error) error {
+		if err != nil {
+			return err
+		}
+		return cli.Print(cmd, r, func(t *cli.Table) { t.Row(r.Intent, r.Text) })
+	}
+	var after uint64
+	watch := atRobot(&cobra.Command{
+		Use: "watch", Short: "Print the events of voices in their order, until it is interrupted (VEC-INT-12)", Example: "  agentd voice watch -root ./r1\n  agentd voice watch -root ./r1 -o json",
+	}, func(cmd *cobra.Command, root *os.Root) error {
+		for {
+			got, err := people.Ask[watchAnswer](cmd.Context(), root, "/voice/watch", watchRequest{after, int(longestLook.Milliseconds())})
+			if cmd.Context().Err() != nil {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			if got.Last < after { // of another agentd
+				after = 0
+				continue
+			}
+			for _, e := range got.Events {
+				if lost := e.Seq - after - 1; after != 0 && lost > 0 {
+					fmt.Fprintln(cmd.ErrOrStderr(), lost, "events are lost")
+				}
+				after = e.Seq
+				if err := cli.Print(cmd, e, func(t *cli.Table) { t.Row(e.At.Local().Format("15:04:05.000"), e.Words()) }); err != nil {
+					return err
+				}
+			}
+		}
+	})
+	watch.Flags().Uint64Var(&after, "after", 0, "number of the last event that was seen")
+	cmd.AddCommand(watch,
+		atRobot(&cobra.Command{Use: "listen", Short: "Press the button that wakes the robot, by software", Example: "  agentd voice listen -root ./r1"},
+			func(cmd *cobra.Command, root *os.Root) error {
+				_, err := people.Ask[people.Nothing](cmd.Context(), root, "/voice/listen", people.Nothing{})
+				return err
+			}),
+		withArgs(atRobot, &cobra.Command{Use: "say TEXT", Short: "Have the cloud understand a text as if it was spoken, and act on it", Example: `  agentd voice say -root ./r1 "set a timer for one minute"`},
+			func(cmd *cobra.Command, root *os.Root, args []string) error {
+				r, err := people.Ask[voice.Result](cmd.Context(), root, "/voice/say", sentence{strings.Join(args, " ")})
+				return done(cmd, r, err)
+			}),
+		withArgs(atRobot, &cobra.Command{Use: "intent NAME [PARAMETER=VALUE...]", Short: "Act on an intent by the cloud's name of it", Example: "  agentd voice intent -root ./r1 intent_clock_settimer_extend timer_duration=60"},
+			func(cmd *cobra.Command, root *os.Root, args []string) error {
+				r := wish{Intent: args[0], Params: map[string]string{}}
+				for _, a := range args[1:] {
+					k, v, ok := strings.Cut(a, "=")
+					if !ok {
+						return cli.Usage("%q: want PARAMETER=VALUE", a)
+					}
+					r.Params[k] = v
+				}
+				out, err := people.Ask[voice.Result](cmd.Context(), root, "/voice/intent", r)
+				return done(cmd, out, err)
+			}),
+		atRobot(&cobra.Command{Use: "intents", Short: "List the intents by the robot's and the cloud's names (VEC-INT-18)", Example: "  agentd voice intents -root ./r1"},
+			func(cmd *cobra.Command, _ *os.Root) error {
+				all := intent.All()
+				return cli.Print(cmd, all, func(t *cli.Table) {
+					for _, i := range all {
+						t.Row(i.User, i.Cloud, i.App)
+					}
+				})
+			}))
+	return cmd
+}
+
+// withArgs is atRobot for a command with arguments.
+func withArgs(atRobot local.AtRobot, cmd *cobra.Command, run func(cmd *cobra.Command, root *os.Root, args []string) error) *cobra.Command {
+	var given []string
+	cmd = atRobot(cmd, func(cmd *cobra.Command, root *os.Root) error { return run(cmd, root, given) })
+	inner := cmd.RunE
+	cmd.Args = cobra.MinimumNArgs(1)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		given = args
+		return inner(cmd, args)
+	}
+	return cmd
+}

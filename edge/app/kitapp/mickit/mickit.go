@@ -1,0 +1,331 @@
+// Package mickit has the commands of robotkit for microphones and wake words.
+package mickit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"kennel/edge/sound"
+	"kennel/edge/sound/array"
+	"kennel/edge/sound/beat"
+	"kennel/edge/sound/miclink"
+	"kennel/edge/sound/wake"
+	"kennel/edge/wav"
+	"kennel/infra/cli"
+	"kennel/infra/errs"
+)
+
+// maxRecording is the longest recording: 10 minutes of four channels are 75 MB.
+const maxRecording = 10 * time.Minute
+
+// Mic returns the command for the microphones of a robot.
+func Mic() *cobra.Command {
+	cmd := &cobra.Command{Use: "mic", Short: "Record the microphones of this robot, and watch what it hears",
+		Example: "  robotkit mic record -root ./r1 -out said.wav"}
+	cmd.AddCommand(micRecord(), micWatch())
+	return cmd
+}
+
+// ear connects to the microphones below root, for a time; 0: until the command ends.
+func ear(cmd *cobra.Command, root string, lasts time.Duration, take func(f *miclink.Frame) error) error {
+	ctx, cancel := cmd.Context(), context.CancelFunc(func() {})
+	if lasts > 0 {
+		ctx, cancel = context.WithTimeout(ctx, lasts+10*time.Second) // of robotd's clock, which may be slow
+	}
+	defer cancel()
+	mics, err := miclink.Dial(ctx, filepath.Join(root, miclink.SocketPath))
+	if err != nil {
+		return errs.New(errs.Unavailable, "%w: want a robot with microphones whose robotd runs below -root", err)
+	}
+	defer mics.Close() // read only
+	for frames := 0; lasts == 0 || frames < int(lasts.Seconds()*array.Rate/array.Samples); frames++ {
+		f, err := mics.Next()
+		if cmd.Context().Err() != nil {
+			return nil
+		}
+		if err == nil {
+			err = take(&f)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func micRecord() *cobra.Command {
+	var root, out string
+	var lasts time.Duration
+	var raw bool
+	cmd := &cobra.Command{
+		Use: "record", Short: "Write what the robot hears to a WAV file (VEC-MIC-07)",
+		Long: "Write what the robot hears to a WAV file: one channel as its recogniser gets it, or with -raw the four microphones as they are,\n" +
+			"front right, front left, back right and back left. Ask the people in the room before.",
+		Example: "  robotkit mic record -root ./r1 -for 5s -out said.wav\n  robotkit mic record -root ./r1 -raw -out mics.wav",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if lasts <= 0 || lasts > maxRecording {
+				return cli.Usage("-for %v: want more than 0 and at most %v", lasts, maxRecording)
+			}
+			s := &wav.Sound{Rate: sound.Rate, Channels: 1}
+			if raw {
+				s.Rate, s.Channels = array.Rate, array.Mics
+			}
+			p, lost := sound.New(sound.Config{}), uint64(0)
+			err := ear(cmd, root, lasts, func(f *miclink.Frame) error {
+				lost += f.Lost
+				var c sound.Chunk
+				if raw {
+					s.Samples = append(s.Samples, f.Mics[:]...)
+				} else if p.Feed(f, false, &c) {
+					s.Samples = append(s.Samples, c.Samples[:]...)
+				}
+				return nil
+			})
+			if err == nil && len(s.Samples) == 0 {
+				err = errs.New(errs.Unavailable, "nothing was heard")
+			}
+			if err == nil {
+				err = os.WriteFile(out, wav.Append(nil, s), 0o600)
+			}
+			if err != nil {
+				return err
+			}
+			done := recorded{out, float64(len(s.Samples)) / float64(s.Rate*s.Channels), s.Channels, s.Rate, lost}
+			return cli.Print(cmd, done, func(t *cli.Table) {
+				t.Text(fmt.Sprintf("%s: %.1f s, %d channels, %d Hz", done.File, done.Seconds, done.Channels, done.Rate))
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&root, "root", "/", "the robot's root folder")
+	f.StringVar(&out, "out", "", "WAV file to write (required)")
+	f.DurationVar(&lasts, "for", 5*time.Second, "how long")
+	f.BoolVar(&raw, "raw", false, "the four microphones as they are")
+	_ = cmd.MarkFlagRequired("out") // the flag exists
+	return cmd
+}
+
+// recorded is the output of mic record.
+type recorded struct {
+	File     string  `json:"file"`
+	Seconds  float64 `json:"seconds"`
+	Channels int     `json:"channels"`
+	Rate     int     `json:"rate"`
+	Lost     uint64  `json:"lost"` // frames
+}
+
+// heard is a line of mic watch.
+type heard struct {
+	Voice      bool        `json:"voice"`
+	Active     bool        `json:"active"`
+	Direction  *int        `json:"direction,omitempty"` // clock position
+	Confidence float32     `json:"confidence"`
+	Level      float32     `json:"level"` // dB of full scale
+	Floor      float32     `json:"floor"`
+	Word       string      `json:"word,omitempty"` // a wake word
+	Beat       beat.Report `json:"beat"`
+}
+
+func micWatch() *cobra.Command {
+	var root, model string
+	cmd := &cobra.Command{
+		Use: "watch", Short: "Print four times a second what the robot hears, until it is interrupted",
+		Example: "  robotkit mic watch -root ./r1\n  robotkit mic watch -root ./r1 -o json",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			m, err := openModel(model)
+			if err != nil {
+				return err
+			}
+			p, beats, word := sound.New(sound.Config{}), beat.New(array.Rate), wake.NewGated(wake.NewSpotter(m))
+			var line heard
+			return ear(cmd, root, 0, func(f *miclink.Frame) error {
+				var c sound.Chunk
+				if !p.Feed(f, false, &c) {
+					return nil
+				}
+				beats.Feed(c.Samples[:])
+				if c.Lost > 0 {
+					word.Reset()
+				}
+				if _, ok := word.Hear(&c); ok {
+					line.Word = m.Word
+				}
+				line.Voice, line.Active = line.Voice || c.Voice, line.Active || c.Active
+				if c.Direction != sound.NoDirection {
+					line.Direction = &c.Direction
+				}
+				if c.Seq%24 != 0 {
+					return nil
+				}
+				line.Confidence, line.Level, line.Floor, line.Beat = c.Confidence, c.Level, c.Floor, beats.Report()
+				defer func() { line = heard{} }()
+				return cli.Print(cmd, line, func(t *cli.Table) {
+					where := "-"
+					if line.Direction != nil {
+						where = fmt.Sprintf("%d o'clock", (*line.Direction+11)%12+1)
+					}
+					t.Row(fmt.Sprintf("%5.0f dB", line.Level), fmt.Sprintf("floor %4.0f dB", line.Floor), mark(line.Active, "active"), mark(line.Voice, "voice"), where,
+						fmt.Sprintf("%3.0f bpm (%.0f %%)", line.Beat.DetectorInfo.LatestTempoBPM, 100*line.Beat.DetectorInfo.LatestConf), line.Word)
+				})
+			})
+		},
+	}
+	cmd.Flags().StringVar(&root, "root", "/", "the robot's root folder")
+	cmd.Flags().StringVar(&model, "model", "", "wake word model (default: the built-in one)")
+	return cmd
+}
+
+func mark(on bool, word string) string {
+	if on {
+		return word
+	}
+	return "-"
+}
+
+func openModel(name string) (*wake.Model, error) {
+	if name == "" {
+		return wake.Default(), nil
+	}
+	b, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	return wake.ParseModel(b)
+}
+
+// Wake returns the command for wake words.
+func Wake() *cobra.Command {
+	cmd := &cobra.Command{Use: "wake", Short: "Train a wake word from recordings, and try it",
+		Example: "  robotkit wake try said.wav"}
+	cmd.AddCommand(wakeTrain(), wakeTry())
+	return cmd
+}
+
+// speech reads a WAV file as 16 kHz of one channel.
+func speech(name string) ([]int16, error) {
+	b, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	s, err := wav.Parse(b)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	s = s.Resample(sound.Rate)
+	one := make([]int16, 0, len(s.Samples)/s.Channels)
+	for part := range slices.Chunk(s.Samples, s.Channels) {
+		one = append(one, part[0])
+	}
+	return one, nil
+}
+
+func speeches(names []string) (all [][]int16, err error) {
+	for _, n := range names {
+		s, e := speech(n)
+		all, err = append(all, s), errors.Join(err, e)
+	}
+	return all, err
+}
+
+// trained is the output of wake train.
+type trained struct {
+	Model      string `json:"model"`
+	Word       string `json:"word"`
+	Recordings int    `json:"recordings"`
+	Others     int    `json:"others"`
+	Bytes      int    `json:"bytes"`
+}
+
+func wakeTrain() *cobra.Command {
+	var word, model string
+	var against []string
+	cmd := &cobra.Command{
+		Use: "train FILE.wav...", Short: "Make a wake word model of recordings",
+		Long: "Make a wake word model of recordings: at least 3 of the word, each with a little quiet around it, and some of other speech. More voices\n" +
+			"make a better model. A robot uses the one in " + wake.OwnFile + " below its root, when its agentd starts.",
+		Example: "  robotkit wake train said/*.wav -against other.wav -model hey.kws\n  robotkit wake train a.wav b.wav c.wav -word \"hey rex\" -against other.wav -model rex.kws",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			said, err := speeches(args)
+			other, oerr := speeches(against)
+			if err = errors.Join(err, oerr); err != nil {
+				return err
+			}
+			m, err := wake.Train(word, said, other)
+			if err != nil {
+				return errs.New(errs.Invalid, "%w", err)
+			}
+			b := m.Append(nil)
+			if err := os.WriteFile(model, b, 0o644); err != nil {
+				return err
+			}
+			done := trained{model, word, len(said), len(other), len(b)}
+			return cli.Print(cmd, done, func(t *cli.Table) { t.Text(fmt.Sprintf("%s: %q of %d recordings", model, word, len(said))) })
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&word, "word", "hey vector", "the word, as people read it")
+	f.StringVar(&model, "model", "", "file to write (required)")
+	f.StringArrayVar(&against, "against", nil, "WAV file with other speech; may be given several times (required)")
+	_ = cmd.MarkFlagRequired("model") // the flag exists
+	_ = cmd.MarkFlagRequired("against")
+	return cmd
+}
+
+// tried is a line of wake try.
+type tried struct {
+	File  string  `json:"file"`
+	Hit   bool    `json:"hit"`
+	Begin float64 `json:"begin,omitempty"` // s
+	End   float64 `json:"end,omitempty"`
+	Score float64 `json:"score,omitempty"`
+}
+
+func wakeTry() *cobra.Command {
+	var model string
+	cmd := &cobra.Command{
+		Use: "try FILE.wav...", Short: "Say in which recordings a wake word is",
+		Example: "  robotkit wake try said.wav other.wav\n  robotkit wake try said.wav -model rex.kws -o json",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			m, err := openModel(model)
+			if err != nil {
+				return err
+			}
+			d := wake.NewSpotter(m)
+			var all []tried
+			for _, name := range args {
+				s, err := speech(name)
+				if err != nil {
+					return err
+				}
+				d.Reset()
+				row := tried{File: name}
+				if h, ok := d.Feed(append(s, make([]int16, sound.Rate/2)...)); ok {
+					row = tried{name, true, float64(h.Begin) / sound.Rate, float64(h.End) / sound.Rate, h.Score}
+				}
+				all = append(all, row)
+			}
+			return cli.Print(cmd, all, func(t *cli.Table) {
+				for _, r := range all {
+					if r.Hit {
+						t.Row(r.File, m.Word, fmt.Sprintf("%.2f s to %.2f s", r.Begin, r.End), fmt.Sprintf("%.2f", r.Score))
+					} else {
+						t.Row(r.File, "-", "", "")
+					}
+				}
+			})
+		},
+	}
+	cmd.Flags().StringVar(&model, "model", "", "wake word model (default: the built-in one)")
+	return cmd
+}

@@ -1,0 +1,271 @@
+// Package speech answers what people say to robots: audio becomes text, text an intent, and an intent the answer that a robot acts on.
+package speech
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"kennel/infra/errs"
+	"kennel/infra/logging"
+	"kennel/infra/thing"
+	"kennel/speech/endpoint"
+	"kennel/speech/intent"
+	"kennel/speech/knowledge"
+	"kennel/speech/recognizer"
+	"kennel/speech/session"
+	"kennel/speech/weather"
+)
+
+// Intents that the cloud answers where a sentence has none. A robot maps the first to its unmatched_intent, as it does every name that it does
+// not know (VEC-INT-04); the second is the user intent silence.
+const (
+	Unmatched = "intent_system_unmatched"
+	Silence   = "intent_system_noaudio"
+)
+
+// cloudWeather is the intent whose parameters the weather provider fills in.
+const cloudWeather = "intent_weather_extend"
+
+// Kind is the kind of answer that a robot asks for.
+type Kind string
+
+// The kinds.
+const (
+	Intent    Kind = "intent"    // a command
+	Knowledge Kind = "knowledge" // the answer to a question: after "I have a question" (VEC-NLP-06)
+	Graph     Kind = "graph"     // a command, or the answer to a question if it is none
+)
+
+// Encoding is how a robot's audio is coded: 16 kHz, one channel.
+type Encoding string
+
+// The encodings.
+const (
+	PCM  Encoding = "pcm"  // 16 bits, little-endian
+	Opus Encoding = "opus" // in Ogg
+)
+
+// Request is a spoken or typed request.
+type Request struct {
+	Session    string   // as the robot named it
+	Thing      thing.ID // "": it did not prove which one it is
+	Kind       Kind
+	Language   string // such as en-US; "": the service's own
+	Firmware   string
+	Encoding   Encoding
+	Timezone   string
+	SpeechOnly bool // only the text is wanted
+	SkipDAS    bool // nothing that was said may be kept
+	SaveAudio  bool // the robot allows its audio to be kept; its owner may not
+}
+
+// Audio is where the audio of a request comes from.
+type Audio interface {
+	// Next returns the next piece, as the robot coded it, and io.EOF after the last. The piece is valid until the next call. Next ends when the
+	// caller of Listen ends the stream, which may be after Listen returned.
+	Next() ([]byte, error)
+}
+
+// Answer is the result of a request. Intent.Cloud is never empty, but for SpeechOnly and for a question.
+type Answer struct {
+	Text       string  // as it was heard or typed
+	Confidence float64 // of the text, 0 to 1; 0 for typed text
+	Intent     intent.Match
+	// Knowledge answers a question. It is nil if none was asked, and for a question without an answer (see Question).
+	Knowledge *knowledge.Answer
+	Question  bool // a question was asked: an answer without Knowledge is "no result" (VEC-NLP-04)
+}
+
+// Config holds the parts and bounds of a Service. Fields that are left out get the usual value.
+type Config struct {
+	Recognizer recognizer.Recognizer // nil: there is none
+	// Match returns what a text means to a robot; id may be "".
+	Match     func(ctx context.Context, id thing.ID, language, text string) intent.Match
+	Knowledge knowledge.Provider // nil: it knows nothing
+	Weather   weather.Provider   // nil: there is no weather
+	// Settings returns the settings document of a robot, "" if there is none. It may be nil.
+	Settings func(ctx context.Context, id thing.ID) (string, error)
+	Keeper   session.Keeper      // nil: nothing is kept
+	Audio    session.AudioKeeper // nil: no audio is kept
+	Language string              // of requests that name none: en-US
+	AtOnce   int                 // requests at once: 1000
+	// Times, each from the first message: robots give up after 9 s.
+	Deadline time.Duration // within which every request is answered: 8 s
+	Listen   time.Duration // after which what was heard is the request: 6.5 s
+	Gap      time.Duration // without a message, with the same end: 3 s
+	Endpoint endpoint.Config
+	Log      *slog.Logger
+}
+
+// Service answers requests. It is safe for concurrent use.
+type Service struct {
+	cfg    Config
+	places chan struct{} // one for each request at once
+}
+
+// New returns a service.
+func New(cfg Config) *Service {
+	usual(&cfg.Language, "en-US")
+	usual(&cfg.AtOnce, 1000)
+	usual(&cfg.Deadline, 8*time.Second)
+	usual(&cfg.Listen, 6500*time.Millisecond)
+	usual(&cfg.Gap, 3*time.Second)
+	usual(&cfg.Log, slog.New(slog.DiscardHandler))
+	if cfg.Weather == nil {
+		cfg.Weather = weather.None{}
+	}
+	if cfg.Knowledge == nil {
+		cfg.Knowledge = knowledge.First{}
+	}
+	return &Service{cfg: cfg, places: make(chan struct{}, cfg.AtOnce)}
+}
+
+// Hears reports whether there is a recogniser.
+func (s *Service) Hears() bool { return s.cfg.Recognizer != nil }
+
+func usual[T comparable](to *T, value T) {
+	var none T
+	if *to == none {
+		*to = value
+	}
+}
+
+// Text answers a typed request.
+func (s *Service) Text(ctx context.Context, r Request, text string) (Answer, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, s.cfg.Deadline, errTime)
+	defer cancel()
+	at := time.Now()
+	if n := len(text); n > maxText {
+		return s.end(ctx, r, "text", at, fail(session.Audio, errs.New(errs.Invalid, "text of %d bytes: want at most %d", n, maxText)))
+	}
+	return s.end(ctx, r, "text", at, s.answer(ctx, r, text, 0))
+}
+
+// maxText bounds a typed sentence.
+const maxText = 1000
+
+// outcome is an answer or an error, with what the session's record says of it.
+type outcome struct {
+	answer       Answer
+	err          error
+	failed       session.Step
+	why, by      string
+	audio, pause time.Duration // how much was spoken into it; how much of it after the speech
+}
+
+func fail(step session.Step, err error) outcome {
+	return outcome{err: err, failed: step, why: err.Error()}
+}
+
+// answer returns what a robot is to do about text.
+func (s *Service) answer(ctx context.Context, r Request, text string, confidence float64) outcome {
+	o := outcome{answer: Answer{Text: text, Confidence: confidence}}
+	if r.SpeechOnly {
+		return o
+	}
+	if r.Kind == Knowledge {
+		o.answer.Question = true
+		o.ask(ctx, s.cfg.Knowledge, s.question(r, text))
+		return o
+	}
+	m := s.cfg.Match(ctx, r.Thing, s.language(r), text)
+	if o.answer.Intent = m; m.Cloud != "" {
+		if m.Cloud == cloudWeather {
+			s.weather(ctx, r, &o)
+		}
+		return o
+	}
+	o.answer.Intent.Cloud = Unmatched
+	o.failed, o.why = session.Match, "the words mean nothing to a robot"
+	if r.Kind == Graph {
+		if o.ask(ctx, s.cfg.Knowledge, s.question(r, text)); o.answer.Knowledge != nil {
+			o.answer.Question, o.answer.Intent = true, intent.Match{}
+		}
+	}
+	return o
+}
+
+func (s *Service) language(r Request) string {
+	if r.Language != "" {
+		return r.Language
+	}
+	return s.cfg.Language
+}
+
+func (s *Service) question(r Request, text string) knowledge.Question {
+	return knowledge.Question{Text: text, Language: s.language(r), Timezone: r.Timezone}
+}
+
+func (o *outcome) ask(ctx context.Context, p knowledge.Provider, q knowledge.Question) {
+	a, err := p.Ask(ctx, q)
+	if err != nil {
+		o.failed, o.why = session.Answer, err.Error()
+		return
+	}
+	o.answer.Knowledge, o.failed, o.why = &a, "", ""
+}
+
+// weather fills in what the weather behaviour needs (VEC-INT-06, VEC-NLP-11): of the place that was said, or of the one in the robot's settings. A
+// robot that hears of no weather behaves as if it had not understood.
+func (s *Service) weather(ctx context.Context, r Request, o *outcome) {
+	settings := ""
+	if s.cfg.Settings != nil && r.Thing != "" {
+		var err error
+		if settings, err = s.cfg.Settings(ctx, r.Thing); err != nil {
+			s.cfg.Log.DebugContext(ctx, "settings not read for the weather", logging.Thing, r.Thing, logging.Err, err)
+		}
+	}
+	place, fahrenheit := weather.Wishes(settings)
+	m := &o.answer.Intent
+	if said := m.Params["speakable_location_string"]; said != "" {
+		place = said
+	}
+	var day time.Time
+	if now := time.Now().In(zone(r.Timezone, settings)); m.Params["when"] != "" {
+		if n := intent.Day(m.Params["when"], now.Weekday()); n > 0 {
+			day = now.AddDate(0, 0, n)
+		}
+	}
+	w, err := s.cfg.Weather.Report(ctx, weather.Question{Place: place, Language: s.language(r), Fahrenheit: fahrenheit, Day: day})
+	if err != nil {
+		*m = intent.Match{Cloud: Unmatched}
+		o.failed, o.why = session.Answer, err.Error()
+		return
+	}
+	m.Params = map[string]string{
+		"condition": string(w.Condition), "is_forecast": strconv.FormatBool(w.Forecast), "local_datetime": w.At.Format(time.RFC3339),
+		"speakable_location_string": w.Place, "temperature": strconv.Itoa(w.Temperature), "temperature_unit": w.Unit,
+	}
+}
+
+// zone is where a robot is: as it says, or as its settings do.
+func zone(name, settings string) *time.Location {
+	if name == "" {
+		var doc struct {
+			Zone string `json:"time_zone"`
+		}
+		_ = json.Unmarshal([]byte(settings), &doc) // UTC, then
+		name = doc.Zone
+	}
+	if loc, err := time.LoadLocation(name); err == nil && name != "Local" {
+		return loc
+	}
+	return time.UTC
+}
+
+// end hands the session to the keeper, and returns the answer.
+func (s *Service) end(ctx context.Context, r Request, encoding string, at time.Time, o outcome) (Answer, error) {
+	if s.cfg.Keeper == nil {
+		return o.answer, o.err
+	}
+	rec := session.Session{ID: r.Session, Thing: r.Thing, At: at, Kind: string(r.Kind), Language: s.language(r), Firmware: r.Firmware, Encoding: encoding, Recognizer: o.by,
+		Cloud: o.answer.Intent.Cloud, Confidence: o.answer.Confidence, Failed: o.failed, Why: o.why, Audio: o.audio, Took: o.pause + time.Since(at), SkipDAS: r.SkipDAS}
+	if !r.SkipDAS {
+		rec.Text = o.answer.Text
+	}
+	s.cfg.Keeper.Keep(context.WithoutCancel(ctx), rec)
+	return o.answer, o.err
+}

@@ -1,0 +1,85 @@
+// Package speechmqtt answers what robots say that reach the broker and nothing else: one request holds all of it (speech/utterance).
+package speechmqtt
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+
+	"kennel/infra/errs"
+	"kennel/infra/kit/kitmqtt"
+	"kennel/infra/thing"
+	"kennel/speech"
+	"kennel/speech/utterance"
+)
+
+// Service understands speech (speech.Service).
+type Service interface {
+	Listen(ctx context.Context, r speech.Request, audio speech.Audio) (speech.Answer, error)
+	Text(ctx context.Context, r speech.Request, text string) (speech.Answer, error)
+}
+
+type said struct {
+	utterance.Header
+	samples []int16
+}
+
+// Requests are those of robots, by service/method.
+func Requests(s Service) map[string]kitmqtt.ReqHandler {
+	parse := func(b []byte) (u said, err error) {
+		u.Header, u.samples, err = utterance.Parse(b)
+		return u, err
+	}
+	return map[string]kitmqtt.ReqHandler{
+		utterance.Service + "/" + utterance.Listen: kitmqtt.Handler(parse, func(ctx context.Context, id thing.ID, u said) (utterance.Answer, error) {
+			if len(u.samples) == 0 {
+				return utterance.Answer{}, errs.New(errs.Invalid, "utterance without audio")
+			}
+			return answer(s.Listen(ctx, request(id, u), &audio{u.samples}))
+		}),
+		utterance.Service + "/" + utterance.Say: kitmqtt.Handler(parse, func(ctx context.Context, id thing.ID, u said) (utterance.Answer, error) {
+			return answer(s.Text(ctx, request(id, u), u.Text))
+		}),
+	}
+}
+
+func request(id thing.ID, u said) speech.Request {
+	r := speech.Request{Session: u.Session, Thing: id, Kind: speech.Intent, Language: u.Language, Firmware: u.Firmware, Encoding: speech.PCM, Timezone: u.Timezone, SkipDAS: u.SkipDAS}
+	if u.Question {
+		r.Kind = speech.Knowledge
+	}
+	return r
+}
+
+// answer names what a robot does with an answer as original robots do (peer facts, section 1).
+func answer(a speech.Answer, err error) (utterance.Answer, error) {
+	out := utterance.Answer{Intent: a.Intent.Cloud, Params: a.Intent.Params, Text: a.Text, Confidence: a.Confidence}
+	if err == nil && a.Question {
+		out.Intent, out.Params = "intent_knowledge_response_extend", map[string]string{"answer": "", "answer_type": "NoResultCommand", "query_text": a.Text}
+		if k := a.Knowledge; k != nil {
+			out.Params["answer"], out.Params["answer_type"] = k.Spoken, "InformationCommand"
+			for i, d := range k.Domains {
+				out.Params[fmt.Sprintf("domains.%d", i)] = d
+			}
+		}
+	}
+	return out, err
+}
+
+// audio gives samples piece by piece.
+type audio struct{ rest []int16 }
+
+// Next returns the next piece (speech.Audio).
+func (a *audio) Next() ([]byte, error) {
+	n := min(len(a.rest), utterance.Rate*120/1000)
+	if n == 0 {
+		return nil, io.EOF
+	}
+	var b []byte
+	for _, s := range a.rest[:n] {
+		b = binary.LittleEndian.AppendUint16(b, uint16(s))
+	}
+	a.rest = a.rest[n:]
+	return b, nil
+}
