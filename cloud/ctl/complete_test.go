@@ -26,6 +26,7 @@ var commandOf = map[string]string{
 	"POST /v1/account/apps": "account app-token", "GET /v1/account/export": "account export", "POST /v1/account/delete": "account delete",
 
 	"GET /v1/my/robots": "my robots", "POST /v1/my/robots/claim": "my claim", "PATCH /v1/my/robots/{thing}": "my rename", "DELETE /v1/my/robots/{thing}": "my release",
+	"GET /v1/intents/custom": "intent custom list", "POST /v1/intents/custom": "intent custom add", "DELETE /v1/intents/custom/{id}": "intent custom remove",
 	"POST /v1/my/robots/{thing}/intents": "my say", "POST /v1/things/{thing}/intents": "robot say",
 	"POST /v1/my/robots/{thing}/transfer": "my transfer", "GET /v1/my/transfers": "my transfers", "POST /v1/my/transfers/{id}/accept": "my accept",
 	"DELETE /v1/my/transfers/{id}": "my decline",
