@@ -94,8 +94,11 @@ func newHouse(t *testing.T, args ...string) *house {
 		t.Fatal(err)
 	}
 	h := &house{t: t, dir: dir}
-	h.args = append([]string{"onebox", "-data", dir, "-recognizers", "none"}, listenArgs(t)...)
+	h.args = append([]string{"onebox", "-data", dir}, listenArgs(t)...)
 	h.args = append(h.args, args...)
+	if !slices.Contains(args, "-recognizers") {
+		h.args = append(h.args, "-recognizers", "none")
+	}
 	t.Cleanup(func() {
 		if h.out != nil {
 			h.noSecretsShown()
@@ -158,6 +161,7 @@ func (h *house) start() {
 	select {
 	case <-isReady:
 	case err := <-h.exited:
+		h.cmd = nil
 		h.t.Fatalf("kenneld ended before it was ready: %v\n%s", err, tail(h.out.String(), 40))
 	case <-time.After(5 * time.Minute): // the promise is 60 s; a fivefold ceiling
 		h.t.Fatalf("kenneld is not ready\n%s", tail(h.out.String(), 40))

@@ -2396,6 +2396,7 @@ type Health struct {
 	ReleaseMetadata   bool            `json:"release_metadata"`            // what vouches for releases can be read
 	Revocations       bool            `json:"revocations"`                 // the list of revoked identities was read
 	RobotsCertificate bool            `json:"robots_certificate,omitzero"` // and the one for original robots
+	Speech            bool            `json:"speech"`                      // true: a process works without a recogniser, and says in parts which one is down
 }
 
 // Count is a number of robots with a name.

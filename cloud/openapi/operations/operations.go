@@ -139,6 +139,7 @@ type (
 		API         bool             `json:"api_certificate"`              // the API's certificate is renewed
 		Robots      bool             `json:"robots_certificate,omitempty"` // and the one for original robots
 		ACME        bool             `json:"acme,omitempty"`               // certificates come by ACME
+		Speech      bool             `json:"speech"`                       // true: a process works without a recogniser, and says in parts which one is down
 		Parts       []telemetry.Part `json:"parts,omitempty"`              // for operators: what is wrong with which part, since when
 	}
 )

@@ -69,6 +69,9 @@ type Outbox struct {
 	cfg                Config
 	changed, work, now wake.Signal
 
+	opened chan struct{}
+	open   func()
+
 	mu      sync.Mutex
 	stop    func() // ends the upload under way; nil: there is none
 	dropped int64
@@ -79,8 +82,13 @@ func New(cfg Config) *Outbox {
 	if cfg.Removed == nil {
 		cfg.Removed = func(string) {}
 	}
-	return &Outbox{cfg: cfg, changed: wake.New(), work: wake.New(), now: wake.New()}
+	o := &Outbox{cfg: cfg, changed: wake.New(), work: wake.New(), now: wake.New(), opened: make(chan struct{})}
+	o.open = sync.OnceFunc(func() { close(o.opened) })
+	return o
 }
+
+// Opened is closed when what an earlier process left unfinished in the folder is gone: who writes there waits for it, or loses a file being written.
+func (o *Outbox) Opened() <-chan struct{} { return o.opened }
 
 // Look says that there is a connection to the cloud, or that the owner changed their mind: files are sent, or removed, at once.
 func (o *Outbox) Look() {
@@ -115,6 +123,7 @@ func (o *Outbox) keep(ctx context.Context) error {
 	if err := robotfs.CleanTemp(o.cfg.Root, o.cfg.Dir); err != nil {
 		o.cfg.Log.WarnContext(ctx, "unfinished files not removed", "dir", o.cfg.Dir, logging.Err, err)
 	}
+	o.open()
 	o.changed.Each(ctx, o.cfg.Every, func() {
 		if err := o.tidy(); err != nil {
 			o.cfg.Log.ErrorContext(ctx, "upload folder not in order", "dir", o.cfg.Dir, logging.Err, err)

@@ -141,6 +141,11 @@ func (c *Collector) run(ctx context.Context) error {
 	if err := c.cfg.Robot.Root.MkdirAll(c.cfg.Conf.Folder, 0o755); err != nil {
 		return fmt.Errorf("crash folder: %w", err)
 	}
+	select {
+	case <-c.box.Opened():
+	case <-ctx.Done():
+		return nil
+	}
 	first := true
 	c.wake.Each(ctx, c.cfg.Conf.Every, func() {
 		if err := c.collect(ctx, first); err != nil && ctx.Err() == nil {
