@@ -94,7 +94,7 @@ func (s *Service) Stats(ctx context.Context, days int) (Stats, error) {
 // Unmatched returns the phrases of the last days that no robot understood.
 func (s *Service) Unmatched(ctx context.Context, days, limit int) (Unmatched, error) {
 	phrases, rarer, err := s.Store.Unmatched(ctx, s.since(days), AtLeast, limit)
-	return Unmatched{days, AtLeast, slices.Concat([]session.Phrase{}, phrases), rarer}, err
+	return Unmatched{days, AtLeast, append([]session.Phrase{}, phrases...), rarer}, err
 }
 
 // Sessions returns the latest sessions first.
