@@ -44,6 +44,7 @@ type Recognizer struct {
 	cfg     Config
 	folder  string
 	unknown []string
+	noise   []float32
 	slots   chan struct{}
 }
 
@@ -59,7 +60,7 @@ func New(ctx context.Context, cfg Config) (*Recognizer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sphinx: %w", err)
 	}
-	r := &Recognizer{cfg: cfg, folder: folder, slots: make(chan struct{}, cfg.Decoders)}
+	r := &Recognizer{cfg: cfg, folder: folder, noise: room(), slots: make(chan struct{}, cfg.Decoders)}
 	if err := r.prepare(ctx); err != nil {
 		_ = r.Close() // the first error says more
 		return nil, fmt.Errorf("sphinx: %w", err)
@@ -144,13 +145,13 @@ func (r *Recognizer) decode(ctx context.Context, pcm []byte) (recognizer.Result,
 	}
 	audio := os.NewFile(uintptr(fd), "utterance")
 	defer audio.Close()
-	if _, err := audio.Write(pcm); err != nil {
+	if _, err := audio.Write(withRoom(pcm, r.noise)); err != nil {
 		return recognizer.Result{}, fmt.Errorf("memory for an utterance: %w", err)
 	}
 	var words, phones []segment
 	both, ctx := errgroup.WithContext(ctx)
-	both.Go(func() (err error) {
-		words, err = r.run(ctx, audio, "-jsgf", filepath.Join(r.folder, "grammar"))
+	both.Go(func() (err error) { // sentences of a grammar differ in how many ways it branches, which says nothing about how often people say them
+		words, err = r.run(ctx, audio, "-jsgf", filepath.Join(r.folder, "grammar"), "-lw", "1", "-silprob", "0.1")
 		return err
 	})
 	both.Go(func() (err error) {
@@ -167,11 +168,12 @@ func (r *Recognizer) decode(ctx context.Context, pcm []byte) (recognizer.Result,
 	return recognizer.Result{Text: text, Confidence: confidence, By: r.Name()}, nil
 }
 
-// run decodes audio with the search that args name.
+// run decodes audio with the search that args name. The decoder's removal of noise is off: it adapts over seconds, and takes the beginning of
+// a short command with it.
 func (r *Recognizer) run(ctx context.Context, audio *os.File, args ...string) ([]segment, error) {
 	cmd := exec.CommandContext(ctx, r.cfg.Program, append([]string{
 		"-hmm", filepath.Join(r.cfg.Models, "en-us"), "-dict", filepath.Join(r.folder, "dict"),
-		"-ctl", filepath.Join(r.folder, "list"), "-cepdir", "/dev", "-cepext", "", "-adcin", "yes", "-hypseg", "/dev/stdout"}, args...)...)
+		"-ctl", filepath.Join(r.folder, "list"), "-cepdir", "/dev", "-cepext", "", "-adcin", "yes", "-remove_noise", "no", "-hypseg", "/dev/stdout"}, args...)...)
 	var out, log bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = audio, &out, &log
 	cmd.WaitDelay = time.Second

@@ -1,8 +1,10 @@
 package sphinx
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -122,6 +124,39 @@ func TestNewFails(t *testing.T) {
 	} {
 		if _, err := New(t.Context(), c.cfg); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
+		}
+	}
+}
+
+// Digital silence gets noise 30 dB below the utterance, speech stays what it is, and silence alone stays silent.
+func TestRoom(t *testing.T) {
+	noise := room()
+	loud := make([]int16, 4*recognizer.Rate)
+	for i := range loud[:len(loud)/2] {
+		loud[i] = 20000
+	}
+	loud[1], loud[2] = 32767, -32768
+	pcm := recognizer.AppendPCM(nil, loud)
+	got := recognizertest.Samples(withRoom(pcm, noise))
+	level := func(s []int16) float64 {
+		var sum float64
+		for _, v := range s {
+			sum += float64(v) * float64(v)
+		}
+		return math.Sqrt(sum / float64(len(s)))
+	}
+	if db := 20 * math.Log10(level(loud)/level(got[len(got)/2:])); math.Abs(db-30) > 0.5 {
+		t.Errorf("noise %.1f dB below, want 30", db)
+	}
+	if len(got) != len(loud) || got[1] < 30000 || got[2] > -30000 || math.Abs(float64(got[3])-20000) > 3000 {
+		t.Errorf("%d samples, %v", len(got), got[:4])
+	}
+	if !bytes.Equal(withRoom(pcm, noise), withRoom(pcm, room())) {
+		t.Error("an utterance gets another noise the second time")
+	}
+	for _, pcm := range [][]byte{nil, make([]byte, 64)} {
+		if got := withRoom(pcm, noise); !bytes.Equal(got, pcm) {
+			t.Errorf("silence became %v", got)
 		}
 	}
 }
