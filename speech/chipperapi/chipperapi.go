@@ -12,12 +12,10 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/proto"
 
 	"kennel/infra/api/chipperpb"
 	"kennel/infra/errs"
 	"kennel/infra/kit/kitgrpc"
-	"kennel/infra/kit/kitmqtt"
 	"kennel/infra/thing"
 	"kennel/speech"
 	"kennel/speech/intent"
@@ -34,12 +32,12 @@ const (
 
 // Bounds: ours, but for the deadline of a robot, which is 9 s (peer facts, section 1).
 const (
-	robotTime = 9 * time.Second  // from the start of a stream; the speech service leaves a margin
-	firstTime = 5 * time.Second  // how long a stream may take to send its first message
-	checkTime = 12 * time.Second // how long a connection check may take
-	maxFrames = 1000             // in one connection check; original robots send 50
-	maxAudio  = 1 << 20          // bytes in one connection check; original robots send at most 192,000
-	maxOpen   = 2000             // streams at once
+	robotTime = 9 * time.Second         // from the start of a stream; the speech service leaves a margin
+	firstTime = 5 * time.Second         // how long a stream may take to send its first message
+	checkTime = 8500 * time.Millisecond // how long a connection check may take; original robots send for 5.9 s
+	maxFrames = 1000                    // in one connection check; original robots send 50
+	maxAudio  = 1 << 20                 // bytes in one connection check; original robots send at most 192,000
+	maxOpen   = 2000                    // streams at once
 )
 
 // An original robot's connection check; these lengths replace those that a request leaves out.
@@ -92,10 +90,6 @@ func (s *server) TextIntent(ctx context.Context, m *chipperpb.TextRequest) (*chi
 	if err != nil {
 		return nil, err
 	}
-	return s.text(ctx, id, m)
-}
-
-func (s *server) text(ctx context.Context, id thing.ID, m *chipperpb.TextRequest) (*chipperpb.IntentResponse, error) {
 	r := speech.Request{Session: m.GetSession(), Thing: id, Kind: speech.Intent, Language: languages[m.GetLanguageCode()], Firmware: m.GetFirmwareVersion(), SkipDAS: m.GetSkipDas()}
 	a, err := s.cfg.Speech.Text(ctx, r, m.GetTextInput())
 	if err != nil {
@@ -219,70 +213,6 @@ func listen[Req, Resp any, P spoken[Req]](s *server, st grpc.BidiStreamingServer
 	return st.Send(answer(m, a))
 }
 
-// Requests are the same over MQTT, for robots that reach nothing else: the first message with all of its audio, and the last answer.
-func Requests(cfg Config) map[string]kitmqtt.ReqHandler {
-	s := &server{cfg: cfg}
-	return map[string]kitmqtt.ReqHandler{
-		"speech/intent":    once(s, speech.Intent, intentOf),
-		"speech/knowledge": once(s, speech.Knowledge, knowledgeOf),
-		"speech/graph":     once(s, speech.Graph, graphOf),
-		"speech/text": func(ctx context.Context, id thing.ID, body []byte) ([]byte, error) {
-			var m chipperpb.TextRequest
-			if err := proto.Unmarshal(body, &m); err != nil {
-				return nil, errs.Coded(errs.Invalid, "malformed", "body of %d bytes: want a TextRequest", len(body))
-			}
-			if err := s.paced(id); err != nil {
-				return nil, err
-			}
-			out, err := s.text(ctx, id, &m)
-			if err != nil {
-				return nil, err
-			}
-			return proto.Marshal(out)
-		},
-	}
-}
-
-func once[Req any, P interface {
-	spoken[Req]
-	proto.Message
-}, Resp proto.Message](s *server, kind speech.Kind, answer func(P, speech.Answer) Resp) kitmqtt.ReqHandler {
-	return func(ctx context.Context, id thing.ID, body []byte) ([]byte, error) {
-		m := P(new(Req))
-		if err := proto.Unmarshal(body, m); err != nil {
-			return nil, errs.Coded(errs.Invalid, "malformed", "body of %d bytes: want a %s", len(body), m.ProtoReflect().Descriptor().Name())
-		}
-		if err := s.paced(id); err != nil {
-			return nil, err
-		}
-		if !s.cfg.Speech.Hears() {
-			return nil, errs.New(errs.Unavailable, NoSpeech)
-		}
-		r, err := request[Req](m, id, kind)
-		if err != nil {
-			return nil, err
-		}
-		a, err := s.cfg.Speech.Listen(ctx, r, &whole{m.GetInputAudio()})
-		if err != nil {
-			return nil, err
-		}
-		return proto.Marshal(answer(m, a))
-	}
-}
-
-// whole is audio that is there already.
-type whole struct{ b []byte }
-
-// Next implements speech.Audio.
-func (w *whole) Next() ([]byte, error) {
-	if len(w.b) == 0 {
-		return nil, io.EOF
-	}
-	b := w.b
-	w.b = nil
-	return b, nil
-}
-
 // audio is the audio of a stream.
 type audio[Req, Resp any, P spoken[Req]] struct {
 	st    grpc.BidiStreamingServer[Req, Resp]
@@ -401,19 +331,12 @@ func (s *server) admit(ctx context.Context) (thing.ID, error) {
 		}
 	}
 	id, err := s.cfg.Prove(ctx)
-	if err == nil {
-		err = s.paced(id)
-	}
-	return id, err
-}
-
-func (s *server) paced(id thing.ID) error {
-	if id != "" && s.cfg.ByThing != nil {
+	if err == nil && id != "" && s.cfg.ByThing != nil {
 		if d := s.cfg.ByThing.Allow(string(id)); d > 0 {
-			return errs.RetryLater(d, "too many requests of this robot", nil)
+			err = errs.RetryLater(d, "too many requests of this robot", nil)
 		}
 	}
-	return nil
+	return id, err
 }
 
 type received[Req any] struct {

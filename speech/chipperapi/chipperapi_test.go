@@ -13,15 +13,12 @@ import (
 	"net"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
-	"google.golang.org/grpc/test/bufconn"
 
 	"kennel/infra/api/chipperpb"
 	"kennel/infra/kit/kitgrpc"
@@ -54,8 +51,24 @@ func serveWith(t testing.TB, cfg chipperapi.Config) chipperpb.ChipperGrpcClient 
 	return serveThe(t, func(s grpc.ServiceRegistrar) { chipperapi.Register(s, cfg) })()
 }
 
-// serveThe serves what register adds behind TLS, and returns a function that makes a connection to it.
-func serveThe(t testing.TB, register func(grpc.ServiceRegistrar)) func() chipperpb.ChipperGrpcClient {
+// client is a connection and the calls over it.
+type client struct {
+	chipperpb.ChipperGrpcClient
+	*grpc.ClientConn
+}
+
+func connect(t testing.TB, dial func(context.Context) (net.Conn, error)) client {
+	t.Helper()
+	conn, err := grpc.NewClient("passthrough:///robot", grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{InsecureSkipVerify: true})),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return dial(ctx) }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client{chipperpb.NewChipperGrpcClient(conn), conn}
+}
+
+// pair is a server's certificate.
+func pair(t testing.TB) tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -66,27 +79,38 @@ func serveThe(t testing.TB, register func(grpc.ServiceRegistrar)) func() chipper
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := kitgrpc.NewServer(&tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}, slog.New(slog.DiscardHandler))
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+}
+
+// start serves what register adds at l, behind TLS and the interceptors of a process, until stop is called.
+func start(t testing.TB, l net.Listener, register func(grpc.ServiceRegistrar)) (stop func()) {
+	t.Helper()
+	s := kitgrpc.NewServer(&tls.Config{Certificates: []tls.Certificate{pair(t)}}, slog.New(slog.DiscardHandler))
 	register(s)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
 	var wg sync.WaitGroup
-	ctx, stop := context.WithCancel(context.Background())
+	ctx, end := context.WithCancel(context.Background())
 	wg.Go(func() {
 		if err := kitgrpc.Run(ctx, s, l, time.Second); err != nil {
 			t.Error(err)
 		}
 	})
-	t.Cleanup(func() { stop(); wg.Wait() })
-	return func() chipperpb.ChipperGrpcClient {
-		conn, err := grpc.NewClient("passthrough:///"+l.Addr().String(), grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{InsecureSkipVerify: true})))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = conn.Close() }) // before the server stops
-		return chipperpb.NewChipperGrpcClient(conn)
+	return func() { end(); wg.Wait() }
+}
+
+// serveThe serves what register adds, and returns a function that makes a connection to it.
+func serveThe(t testing.TB, register func(grpc.ServiceRegistrar)) func() client {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(start(t, l, register))
+	return func() client {
+		c := connect(t, func(ctx context.Context) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "tcp", l.Addr().String())
+		})
+		t.Cleanup(func() { _ = c.Close() }) // before the server stops
+		return c
 	}
 }
 
@@ -203,43 +227,4 @@ func TestConnectionCheckBounds(t *testing.T) {
 	if err := first(serve(t, allow(time.Second)), &chipperpb.StreamingConnectionCheckRequest{}, 1); status.Code(err) != codes.Unavailable {
 		t.Errorf("too fast: %v", err)
 	}
-}
-
-// TestSilence: a stream that says nothing, or too little, ends by itself.
-func TestSilence(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := bufconn.Listen(1 << 16)
-		s := grpc.NewServer()
-		chipperapi.Register(s, chipperapi.Config{Speech: speech.New(speech.Config{Match: match}), Prove: stranger})
-		var wg sync.WaitGroup
-		wg.Go(func() { _ = s.Serve(l) }) // ends with Stop
-		conn, err := grpc.NewClient("passthrough:///robot", grpc.WithTransportCredentials(insecure.NewCredentials()),
-			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.DialContext(ctx) }))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer wg.Wait()
-		defer s.Stop()
-		defer conn.Close() // the server stops after it
-		c := chipperpb.NewChipperGrpcClient(conn)
-		silent, err := c.StreamingIntent(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		began := time.Now()
-		if _, err := silent.Recv(); err == nil || time.Since(began) > 10*time.Second {
-			t.Errorf("silent for %v: %v", time.Since(began), err)
-		}
-		slow, err := c.StreamingConnectionCheck(t.Context())
-		if err == nil {
-			err = slow.Send(&chipperpb.StreamingConnectionCheckRequest{TotalAudioMs: 6000, AudioPerRequest: 120})
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		began = time.Now()
-		if got, err := slow.Recv(); err != nil || got.Status != "Timeout" || got.FramesReceived != 1 || time.Since(began) > 13*time.Second {
-			t.Errorf("slow for %v: %v, %v", time.Since(began), got, err)
-		}
-	})
 }

@@ -4,21 +4,14 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net"
-	"os"
-	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
-	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/proto"
 
 	"kennel/infra/api/chipperpb"
@@ -155,136 +148,5 @@ func TestRefusals(t *testing.T) {
 				t.Errorf("%v, %v; want %v: %s", got, err, tc.want, tc.says)
 			}
 		})
-	}
-}
-
-// TestEveryBoundary: a robot that stops sending, or goes away, after any of its messages is answered, and the next one, too.
-func TestEveryBoundary(t *testing.T) {
-	c, pieces := serveWith(t, hears()), pcm(t)
-	for n := range min(len(pieces), 20) {
-		got, err := spoken(t.Context(), c, pieces[:n], chipperpb.AudioEncoding_LINEAR_PCM, 0)
-		if err != nil || got.GetIntentResult().GetAction() == "" {
-			t.Fatalf("after %d messages: %v, %v", n, got, err)
-		}
-		ctx, leave := context.WithCancel(t.Context())
-		st, err := c.StreamingIntent(ctx)
-		for _, b := range pieces[:n] {
-			if err == nil {
-				err = st.Send(&chipperpb.StreamingIntentRequest{InputAudio: b})
-			}
-		}
-		if err != nil {
-			t.Fatalf("message %d: %v", n, err)
-		}
-		leave()
-		if _, err := st.Recv(); status.Code(err) != codes.Canceled {
-			t.Errorf("gone after %d messages: %v", n, err)
-		}
-	}
-	if got, err := spoken(t.Context(), c, pieces, chipperpb.AudioEncoding_LINEAR_PCM, 0); err != nil || got.GetIntentResult().GetAction() != timer {
-		t.Errorf("afterwards: %v, %v", got, err)
-	}
-}
-
-// TestTooMuch: 100 MB are answered like the first seconds of them; nothing of the rest is held.
-func TestTooMuch(t *testing.T) {
-	c := serveWith(t, hears())
-	var before, after runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&before)
-	st, err := c.StreamingIntent(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	say, sent := pcm(t)[10], 0
-	for ; sent < 100<<20 && err == nil; sent += len(say) {
-		err = st.Send(&chipperpb.StreamingIntentRequest{InputAudio: say})
-	}
-	got, err := st.Recv()
-	if err != nil || got.GetIntentResult().GetAction() == "" || sent >= 100<<20 {
-		t.Errorf("after %d bytes: %v, %v", sent, got, err)
-	}
-	runtime.GC()
-	runtime.ReadMemStats(&after)
-	if after.HeapAlloc > before.HeapAlloc+16<<20 {
-		t.Errorf("heap grew from %d to %d bytes", before.HeapAlloc, after.HeapAlloc)
-	}
-}
-
-// TestIdle: streams that say nothing, and streams that say nothing after their first message, are all answered within a robot's patience, and a
-// robot that comes then is served.
-func TestIdle(t *testing.T) {
-	n := 100
-	if os.Getenv("KENNEL_SOAK") != "" {
-		n = 1000
-	}
-	synctest.Test(t, func(t *testing.T) {
-		l := bufconn.Listen(1 << 16)
-		s := grpc.NewServer()
-		chipperapi.Register(s, hears())
-		var wg sync.WaitGroup
-		wg.Go(func() { _ = s.Serve(l) }) // ends with Stop
-		conn, err := grpc.NewClient("passthrough:///robot", grpc.WithTransportCredentials(insecure.NewCredentials()),
-			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.DialContext(ctx) }))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer wg.Wait()
-		defer s.Stop()
-		defer conn.Close() // the server stops after it
-		c := chipperpb.NewChipperGrpcClient(conn)
-		var streams sync.WaitGroup
-		for i := range n {
-			streams.Go(func() {
-				st, err := c.StreamingIntent(t.Context())
-				if err == nil && i%2 == 0 {
-					err = st.Send(&chipperpb.StreamingIntentRequest{Session: "idle"})
-				}
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				began := time.Now()
-				got, err := st.Recv()
-				for err == nil && i%2 == 0 && got != nil {
-					if action := got.GetIntentResult().GetAction(); action != speech.Silence {
-						t.Errorf("idle: %q", action)
-					}
-					got, err = st.Recv()
-				}
-				if took := time.Since(began); took > 9*time.Second || i%2 == 1 && status.Code(err) == codes.OK {
-					t.Errorf("%d: %v after %v", i, err, took)
-				}
-			})
-		}
-		streams.Wait()
-		if got, err := spoken(t.Context(), c, pcm(t), chipperpb.AudioEncoding_LINEAR_PCM, 0); err != nil || got.GetIntentResult().GetAction() != timer {
-			t.Errorf("afterwards: %v, %v", got, err)
-		}
-	})
-}
-
-// TestRequests: the same over MQTT.
-func TestRequests(t *testing.T) {
-	all := chipperapi.Requests(heard("set a timer for ten minutes"))
-	body, err := proto.Marshal(&chipperpb.StreamingIntentRequest{Session: "s", InputAudio: slices.Concat(pcm(t)[:15]...)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := all["speech/intent"](t.Context(), "vic:00e20100", body)
-	var got chipperpb.IntentResponse
-	if err != nil || proto.Unmarshal(out, &got) != nil || got.GetIntentResult().GetAction() != timer {
-		t.Errorf("%v, %v", &got, err)
-	}
-	if body, err = proto.Marshal(&chipperpb.TextRequest{TextInput: "set a timer for ten minutes"}); err != nil {
-		t.Fatal(err)
-	}
-	if out, err = all["speech/text"](t.Context(), "vic:00e20100", body); err != nil || proto.Unmarshal(out, &got) != nil || got.GetIntentResult().GetAction() != timer {
-		t.Errorf("%v, %v", &got, err)
-	}
-	for name, h := range all {
-		if _, err := h(t.Context(), "vic:00e20100", []byte{0xff}); errs.KindOf(err) != errs.Invalid {
-			t.Errorf("%s: garbage: %v", name, err)
-		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"time"
 
 	"kennel/infra/errs"
 	"kennel/infra/kit/kitmqtt"
@@ -25,20 +26,51 @@ type said struct {
 	samples []int16
 }
 
-// Requests are those of robots, by service/method.
-func Requests(s Service) map[string]kitmqtt.ReqHandler {
+// Limiter paces requests by key. Allow takes one and returns 0, or how long to wait.
+type Limiter interface {
+	Allow(key string) time.Duration
+}
+
+// atOnce bounds the requests that are answered at once: each has one of the bridge's workers (32) for as long as a recogniser takes, and documents
+// and events of other robots need workers, too.
+const atOnce = 8
+
+// Requests are those of robots, by service/method. pace is by robot.
+func Requests(s Service, pace Limiter) map[string]kitmqtt.ReqHandler {
+	places := make(chan struct{}, atOnce)
+	enter := func(id thing.ID) (leave func(), err error) {
+		if d := pace.Allow(string(id)); d > 0 {
+			return nil, errs.RetryLater(d, "too many requests of this robot", nil)
+		}
+		select {
+		case places <- struct{}{}:
+			return func() { <-places }, nil
+		default:
+			return nil, errs.RetryLater(time.Second, "too many robots speak at once", nil)
+		}
+	}
 	parse := func(b []byte) (u said, err error) {
 		u.Header, u.samples, err = utterance.Parse(b)
 		return u, err
 	}
 	return map[string]kitmqtt.ReqHandler{
 		utterance.Service + "/" + utterance.Listen: kitmqtt.Handler(parse, func(ctx context.Context, id thing.ID, u said) (utterance.Answer, error) {
+			leave, err := enter(id)
+			if err != nil {
+				return utterance.Answer{}, err
+			}
+			defer leave()
 			if len(u.samples) == 0 {
 				return utterance.Answer{}, errs.New(errs.Invalid, "utterance without audio")
 			}
 			return answer(s.Listen(ctx, request(id, u), &audio{u.samples}))
 		}),
 		utterance.Service + "/" + utterance.Say: kitmqtt.Handler(parse, func(ctx context.Context, id thing.ID, u said) (utterance.Answer, error) {
+			leave, err := enter(id)
+			if err != nil {
+				return utterance.Answer{}, err
+			}
+			defer leave()
 			return answer(s.Text(ctx, request(id, u), u.Text))
 		}),
 	}

@@ -29,6 +29,7 @@ import (
 	"kennel/speech/knowledge/knowledgehttp"
 	"kennel/speech/knowledge/local"
 	"kennel/speech/recognizer"
+	"kennel/speech/speechmqtt"
 	"kennel/speech/weather/openmeteo"
 )
 
@@ -180,7 +181,7 @@ func Wire(b wire.Base, cfg Config, n Needs) (Speech, wire.Slice, error) {
 		return n.Identify(kitgrpc.PeerFrom(ctx).Chain)
 	}}
 	slice.Agents = func(s grpc.ServiceRegistrar) { chipperapi.Register(s, agents) }
-	slice.Requests = chipperapi.Requests(agents)
+	slice.Requests = speechmqtt.Requests(out, byThing)
 	return out, slice, nil
 }
 
