@@ -37,7 +37,8 @@ const (
 	checkTime = 8500 * time.Millisecond // how long a connection check may take; original robots send for 5.9 s
 	maxFrames = 1000                    // in one connection check; original robots send 50
 	maxAudio  = 1 << 20                 // bytes in one connection check; original robots send at most 192,000
-	maxOpen   = 2000                    // streams at once
+	maxOpen   = 2000                    // streams at once that wait for their first message
+	maxAside  = 500                     // of those that are refused after it
 )
 
 // An original robot's connection check; these lengths replace those that a request leaves out.
@@ -76,13 +77,28 @@ type Config struct {
 
 // Register adds the published service to s.
 func Register(s grpc.ServiceRegistrar, cfg Config) {
-	chipperpb.RegisterChipperGrpcServer(s, &server{cfg: cfg, open: make(chan struct{}, maxOpen)})
+	chipperpb.RegisterChipperGrpcServer(s, &server{cfg: cfg, open: make(chan struct{}, maxOpen), aside: make(chan struct{}, maxAside)})
 }
 
 type server struct {
 	chipperpb.UnimplementedChipperGrpcServer
-	cfg  Config
-	open chan struct{} // one for each stream
+	cfg   Config
+	open  chan struct{} // one for each stream that waits for its first message, or makes a connection check
+	aside chan struct{} // the same for those that are refused, so that they take no place of others
+}
+
+// enter admits the caller of a stream. refused is the answer once its first message was read; err refuses it at once.
+func (s *server) enter(ctx context.Context) (id thing.ID, leave func(), refused, err error) {
+	places := s.open
+	if id, refused = s.admit(ctx); refused != nil {
+		places = s.aside
+	}
+	select {
+	case places <- struct{}{}:
+		return id, func() { <-places }, refused, nil
+	default:
+		return "", nil, nil, errs.RetryLater(time.Second, "too many streams at once", nil)
+	}
 }
 
 func (s *server) TextIntent(ctx context.Context, m *chipperpb.TextRequest) (*chipperpb.IntentResponse, error) {
@@ -237,13 +253,11 @@ func (a *audio[Req, Resp, P]) Next() ([]byte, error) {
 
 // first reads the first message of a stream, and then says whether its sender is served, and who it proved to be.
 func first[Req, Resp any](s *server, st grpc.BidiStreamingServer[Req, Resp]) (*Req, thing.ID, error) {
-	select {
-	case s.open <- struct{}{}:
-		defer func() { <-s.open }()
-	default:
-		return nil, "", errs.RetryLater(time.Second, "too many streams at once", nil)
+	id, leave, refused, err := s.enter(st.Context())
+	if err != nil {
+		return nil, "", err
 	}
-	id, refused := s.admit(st.Context())
+	defer leave()
 	late := time.NewTimer(firstTime)
 	defer late.Stop()
 	select {
@@ -262,13 +276,12 @@ func first[Req, Resp any](s *server, st grpc.BidiStreamingServer[Req, Resp]) (*R
 
 // StreamingConnectionCheck counts the messages until as many came as the first one announces.
 func (s *server) StreamingConnectionCheck(st grpc.BidiStreamingServer[chipperpb.StreamingConnectionCheckRequest, chipperpb.ConnectionCheckResponse]) error {
-	select {
-	case s.open <- struct{}{}:
-		defer func() { <-s.open }()
-	default:
-		return errs.RetryLater(time.Second, "too many streams at once", nil)
+	_, leave, refused, err := s.enter(st.Context())
+	if err != nil {
+		return err
 	}
-	out, err := s.count(st)
+	defer leave()
+	out, err := s.count(st, refused)
 	if err != nil {
 		return err
 	}
@@ -276,8 +289,7 @@ func (s *server) StreamingConnectionCheck(st grpc.BidiStreamingServer[chipperpb.
 }
 
 // count returns an error if the stream broke, or for a check that is refused or too large.
-func (s *server) count(st grpc.BidiStreamingServer[chipperpb.StreamingConnectionCheckRequest, chipperpb.ConnectionCheckResponse]) (*chipperpb.ConnectionCheckResponse, error) {
-	_, refused := s.admit(st.Context())
+func (s *server) count(st grpc.BidiStreamingServer[chipperpb.StreamingConnectionCheckRequest, chipperpb.ConnectionCheckResponse], refused error) (*chipperpb.ConnectionCheckResponse, error) {
 	late := time.NewTimer(checkTime)
 	defer late.Stop()
 	out, want, bytes := &chipperpb.ConnectionCheckResponse{Status: statusError}, uint32(0), 0

@@ -100,14 +100,21 @@ func start(t testing.TB, l net.Listener, register func(grpc.ServiceRegistrar)) (
 // serveThe serves what register adds, and returns a function that makes a connection to it.
 func serveThe(t testing.TB, register func(grpc.ServiceRegistrar)) func() client {
 	t.Helper()
+	dial := serveFor(t, register)
+	return func() client { return dial("127.0.0.1") }
+}
+
+// serveFor is serveThe for clients at different addresses.
+func serveFor(t testing.TB, register func(grpc.ServiceRegistrar)) func(from string) client {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(start(t, l, register))
-	return func() client {
+	return func(from string) client {
 		c := connect(t, func(ctx context.Context) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, "tcp", l.Addr().String())
+			return (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}).DialContext(ctx, "tcp", l.Addr().String())
 		})
 		t.Cleanup(func() { _ = c.Close() }) // before the server stops
 		return c

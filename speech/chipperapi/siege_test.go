@@ -22,6 +22,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/proto"
 
+	"kennel/certs/limit"
 	"kennel/infra/api/chipperpb"
 	"kennel/infra/testwait"
 	"kennel/infra/thing"
@@ -459,4 +460,39 @@ func TestIdleEnds(t *testing.T) {
 			t.Errorf("afterwards: %v, %v", got, err)
 		}
 	})
+}
+
+// counted is a limiter that counts whom it refuses.
+type counted struct {
+	chipperapi.Limiter
+	refused *atomic.Int64
+}
+
+func (c counted) Allow(key string) time.Duration {
+	d := c.Limiter.Allow(key)
+	if d > 0 {
+		c.refused.Add(1)
+	}
+	return d
+}
+
+// TestFloodFromOneAddress: streams that one address opens beyond its pace, and that never start, take no place of a robot at another.
+func TestFloodFromOneAddress(t *testing.T) {
+	var refused atomic.Int64
+	cfg := hears()
+	cfg.ByAddr = counted{limit.NewByAddr(time.Hour, 100), &refused}
+	dial := serveFor(t, func(s grpc.ServiceRegistrar) { chipperapi.Register(s, cfg) })
+	var conn client
+	for i := range 2500 {
+		if i%100 == 0 {
+			conn = dial("127.0.0.2")
+		}
+		if _, err := spokenCalls[0].open(t.Context(), conn); err != nil {
+			t.Fatal(err)
+		}
+	}
+	testwait.Until(t, 20*time.Second, "the streams", testwait.Holds(func() bool { return refused.Load() == 2400 }))
+	if got, err := spoken(t.Context(), dial("127.0.0.1"), pcm(t), pcmCode, 0); err != nil || got.GetIntentResult().GetAction() != timer {
+		t.Errorf("a robot at another address: %v, %v", got, err)
+	}
 }

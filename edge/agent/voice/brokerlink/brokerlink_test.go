@@ -71,14 +71,14 @@ func TestBroker(t *testing.T) {
 	if err != nil || got.Intent != "intent_imperative_dance" || got.Params["a"] != "b" || got.Text != "dance" || got.Confidence != 0.5 {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if h := s.heard; h.Thing != "vic:00e20100" || h.Session != "s" || h.Language != "de-DE" || h.Firmware != "1.2.3" || h.Timezone != "Europe/Berlin" || !h.SkipDAS || h.Encoding != speech.PCM {
+	if h := s.heard; h.Thing != "vic:00e20100" || h.Session != "s" || h.Language != "de-DE" || h.Firmware != "1.2.3" || h.Timezone != "Europe/Berlin" || !h.SkipDAS || h.SaveAudio || h.Encoding != speech.PCM {
 		t.Errorf("%+v", h)
 	}
 	if s.bytes < 15*3840 || s.bytes > 25*3840 { // 5 quiet pieces, 10 with speech, and a pause
 		t.Errorf("%d bytes", s.bytes)
 	}
-	if got, err = l.Listen(t.Context(), voice.Request{Question: true}, say(10)); err != nil || got.Params["answer"] != "high" || got.Params["domains.0"] != "places" {
-		t.Errorf("%+v, %v", got, err)
+	if got, err = l.Listen(t.Context(), voice.Request{Question: true}, say(10)); err != nil || got.Params["answer"] != "high" || got.Params["domains.0"] != "places" || !s.heard.SaveAudio || s.heard.SkipDAS {
+		t.Errorf("%+v, %v; %+v", got, err, s.heard)
 	}
 	s.bytes = 0
 	if got, err = l.Listen(t.Context(), voice.Request{}, say(0)); err != nil || got.Intent != "intent_system_noaudio" || s.bytes != 0 {

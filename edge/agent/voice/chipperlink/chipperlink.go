@@ -111,7 +111,7 @@ func (l *Link) Listen(ctx context.Context, r voice.Request, audio <-chan []byte)
 		m := &chipperpb.StreamingIntentRequest{InputAudio: piece}
 		if first {
 			m.Session, m.DeviceId, m.LanguageCode, m.FirmwareVersion, m.BootId = r.Session, string(l.Thing), languages[r.Language], l.OS, l.Boot
-			m.SkipDas, m.SingleUtterance, m.AudioEncoding = r.SkipDAS, true, chipperpb.AudioEncoding_LINEAR_PCM
+			m.SkipDas, m.SaveAudio, m.SingleUtterance, m.AudioEncoding = r.SkipDAS, !r.SkipDAS, true, chipperpb.AudioEncoding_LINEAR_PCM
 		}
 		return st.Send(m)
 	})
@@ -136,7 +136,7 @@ func (l *Link) question(ctx context.Context, c chipperpb.ChipperGrpcClient, r vo
 		m := &chipperpb.StreamingKnowledgeGraphRequest{InputAudio: piece}
 		if first {
 			m.Session, m.DeviceId, m.LanguageCode, m.FirmwareVersion, m.BootId = r.Session, string(l.Thing), languages[r.Language], l.OS, l.Boot
-			m.SkipDas, m.Timezone, m.AudioEncoding = r.SkipDAS, r.Timezone, chipperpb.AudioEncoding_LINEAR_PCM
+			m.SkipDas, m.SaveAudio, m.Timezone, m.AudioEncoding = r.SkipDAS, !r.SkipDAS, r.Timezone, chipperpb.AudioEncoding_LINEAR_PCM
 		}
 		return st.Send(m)
 	})

@@ -163,7 +163,7 @@ func TestListen(t *testing.T) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if m, ok := c.first.(*chipperpb.StreamingKnowledgeGraphRequest); !ok || m.GetTimezone() != "Europe/Berlin" {
+	if m, ok := c.first.(*chipperpb.StreamingKnowledgeGraphRequest); !ok || m.GetTimezone() != "Europe/Berlin" || !m.GetSaveAudio() || m.GetSkipDas() {
 		t.Errorf("%v", c.first)
 	}
 }
