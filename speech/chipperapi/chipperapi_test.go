@@ -60,7 +60,8 @@ type client struct {
 func connect(t testing.TB, dial func(context.Context) (net.Conn, error)) client {
 	t.Helper()
 	conn, err := grpc.NewClient("passthrough:///robot", grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{InsecureSkipVerify: true})),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return dial(ctx) }))
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return dial(ctx) }),
+		grpc.WithDefaultCallOptions(grpc.MaxRetryRPCBufferSize(0))) // the memory that tests measure is the server's
 	if err != nil {
 		t.Fatal(err)
 	}
