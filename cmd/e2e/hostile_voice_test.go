@@ -97,7 +97,7 @@ func (h *house) voice(t *testing.T, from, addr string, conf *tls.Config) chipper
 	return chipperpb.NewChipperGrpcClient(conn)
 }
 
-// misfit is what a robot sends in place of a voice: to the connection check if check is set, and else to the service of intents.
+// misfit holds what a robot sends in place of a voice: to the connection check if check is set, and else to the service of intents.
 type misfit struct {
 	check  func(send func(*chipperpb.StreamingConnectionCheckRequest) error)
 	speech func(send func(*chipperpb.StreamingIntentRequest) error)

@@ -251,7 +251,7 @@ func connections(dial func() client, robots int) (out []client) {
 	return out
 }
 
-// crowd is what robots that speak at once cost.
+// crowd holds the cost of robots that speak at once.
 type crowd struct {
 	p99, worst time.Duration // from the last piece to the answer
 	held       uint64        // most that the heap was above its size before

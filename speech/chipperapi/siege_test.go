@@ -199,7 +199,7 @@ func garbled(page, noise []byte) []byte {
 	return out
 }
 
-// TestStuck: a recogniser that hangs costs robots nothing but the answer, and no more of them than may speak at once.
+// TestStuck: a recogniser that hangs costs robots nothing but the answer, and at most as many wait as may speak at once.
 func TestStuck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := stuck{make(chan struct{})}
@@ -352,7 +352,7 @@ func TestTooMuch(t *testing.T) {
 			if err == nil {
 				err = st.CloseSend()
 			}
-			if err != nil && !errors.Is(err, io.EOF) { // EOF: the answer tells why no more is taken
+			if err != nil && !errors.Is(err, io.EOF) { // EOF: the answer tells why the rest is not taken
 				t.Fatal(err)
 			}
 			err = st.RecvMsg(tc.call.answer())

@@ -179,7 +179,7 @@ func (h hung) Partial() string                                         { return 
 func (h hung) Finish() (recognizer.Result, error)                      { <-h.stop; return recognizer.Result{}, nil }
 func (h hung) Close() error                                            { return nil }
 
-// TestHangs: robots whose recogniser hangs have their answer within 9 s, no more of them wait than the bridge has workers to spare, and the others
+// TestHangs: robots whose recogniser hangs have their answer within 9 s, at most as many wait as the bridge has workers to spare, and the others
 // hear at once that they shall come back.
 func TestHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -243,8 +243,13 @@ func (o Onebox) parts(inst *onebox.Instance, authority *ca.Authority) ([]onebox.
 	}
 	cfg.Robots.Listen, cfg.Robots.AppKeysFile = o.Listen.Robots, appKey
 	cfg.Robots.Uploads, cfg.Robots.Names, cfg.Robots.Advice = o.Listen.Uploads, unique(slices.Concat(o.Originals, names)), o.advice
-	// Only names after none count, so that a later flag can replace an earlier one.
-	cfg.Speech.Recognizers = o.Recognizers[slices.Index(o.Recognizers, "none")+1:]
+	// Only names after the last none count, so that a later flag can replace an earlier one.
+	cfg.Speech.Recognizers = o.Recognizers
+	for i, name := range o.Recognizers {
+		if name == "none" {
+			cfg.Speech.Recognizers = o.Recognizers[i+1:]
+		}
+	}
 	cfg.API.AppKeys = []string{"*"} // every holder of an account here has its password
 	public, err := releaseKey(inst)
 	if err != nil {
