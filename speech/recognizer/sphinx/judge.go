@@ -61,7 +61,9 @@ func judge(words, phones []segment) (string, float64) {
 	for _, w := range words {
 		if !w.silent() {
 			word, _, _ := strings.Cut(w.word, "(") // the second pronunciation of to is to(2)
-			said = append(said, word)
+			if word != "" {                        // of (NULL), a step of the grammar without a word, which may take a frame
+				said = append(said, word)
+			}
 		}
 	}
 	if len(said) == 0 {

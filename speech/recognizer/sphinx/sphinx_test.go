@@ -171,7 +171,7 @@ func TestJudge(t *testing.T) {
 	}{
 		{"nothing", nil, nil, "", false},
 		{"silence", []segment{sil(0, 50)}, []segment{{"SIL", 0, 50, -5}}, "", false},
-		{"said", []segment{sil(0, 20), {"go", 20, 50, -20}, {"to(2)", 50, 80, -20}}, []segment{{"SIL", 0, 20, -5}, {"G", 20, 80, -10}}, "go to", true},
+		{"said", []segment{sil(0, 20), {"go", 20, 50, -20}, {"(NULL)", 50, 51, -20}, {"to(2)", 51, 80, -20}}, []segment{{"SIL", 0, 20, -5}, {"G", 20, 80, -10}}, "go to", true},
 		{"said badly", []segment{{"go", 0, 60, -60}}, []segment{{"G", 0, 60, -10}}, "go", false},
 		{"one word of two is another", []segment{{"go", 0, 100, -15}, {"left", 100, 130, -90}}, []segment{{"G", 0, 130, -10}}, "go left", false},
 		{"more said than heard", []segment{{"no", 0, 40, -10}, sil(40, 120)}, []segment{{"N", 0, 100, -5}}, "no", false},
