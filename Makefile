@@ -87,7 +87,7 @@ test-pages: ## every route by every role, and the pages in a browser
 	$(GO_TEST) -count=1 -timeout 14m -run '$(PAGES)' ./cmd/e2e
 
 # What a robot or its owner goes through from beginning to end.
-LIVES := ^Test(Amigobot|Archives|BadRelease|CrashesOfARobot|FullCloud|HardTimes|Intents|LogsOnRequest|NothingWithoutConsent|OriginalsSequence|OwnerAndRobot|PasskeyInABrowser|RollingUpgrade|SettingsBothWays|Updates|UploadCredentialsEnd|WrongRelease)$$
+LIVES := ^Test(Amigobot|Archives|BadRelease|CrashesOfARobot|FullCloud|HardTimes|Intents|LogsOnRequest|NothingWithoutConsent|OriginalsSequence|OwnerAndRobot|PasskeyInABrowser|RecogniserDown|RollingUpgrade|SettingsBothWays|Updates|UploadCredentialsEnd|Voice|WrongRelease)$$
 
 .PHONY: test-lives
 test-lives: ## whole stories of robots and owners, among them every way of an update

@@ -273,7 +273,9 @@ func (h *hearing) result() outcome {
 		return o
 	}
 	h.at(session.Recognize)
+	began := time.Now()
 	r, err := h.stream.Finish()
+	took := time.Since(began)
 	if err != nil {
 		return h.failed(failure{session.Recognize, err})
 	}
@@ -287,7 +289,7 @@ func (h *hearing) result() outcome {
 	} else {
 		o = h.s.answer(h.ctx, h.r, r.Text, r.Confidence)
 	}
-	o.by = r.By
+	o.by, o.recognized = r.By, took
 	return o
 }
 

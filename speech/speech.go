@@ -154,6 +154,7 @@ type outcome struct {
 	failed       session.Step
 	why, by      string
 	audio, pause time.Duration // how much was spoken into it; how much of it after the speech
+	recognized   time.Duration // after the audio
 }
 
 func fail(step session.Step, err error) outcome {
@@ -258,6 +259,8 @@ func zone(name, settings string) *time.Location {
 
 // end hands the session to the keeper, and returns the answer.
 func (s *Service) end(ctx context.Context, r Request, encoding string, at time.Time, o outcome) (Answer, error) {
+	s.cfg.Log.DebugContext(ctx, "speech answered", logging.Thing, r.Thing, "intent", o.answer.Intent.Cloud, "failed", o.failed, "pause", o.pause,
+		"recognized", o.recognized, "answered", time.Since(at))
 	if s.cfg.Keeper == nil {
 		return o.answer, o.err
 	}

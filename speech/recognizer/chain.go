@@ -290,15 +290,3 @@ func (s *chained) Close() error {
 	s.audio = nil
 	return nil
 }
-
-// Missing returns a recogniser that could not be set up: all that it does fails with err.
-func Missing(name string, err error) Recognizer { return missing{name, err} }
-
-type missing struct {
-	name string
-	err  error
-}
-
-func (m missing) Name() string                                 { return m.name }
-func (m missing) Open(context.Context, string) (Stream, error) { return nil, m.err }
-func (m missing) Check(context.Context) error                  { return m.err }

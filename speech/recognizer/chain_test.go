@@ -169,8 +169,17 @@ func TestBounds(t *testing.T) {
 	}
 }
 
+// missing is a recogniser that is not installed.
+type missing struct{}
+
+var errMissing = errors.New("not installed")
+
+func (missing) Name() string                                            { return "sphinx" }
+func (missing) Open(context.Context, string) (recognizer.Stream, error) { return nil, errMissing }
+func (missing) Check(context.Context) error                             { return errMissing }
+
 func TestCheck(t *testing.T) {
-	chain := recognizer.NewChain(recognizer.ChainConfig{}, recognizer.Missing("sphinx", errors.New("not installed")), &fixed.Recognizer{Text: "a"})
+	chain := recognizer.NewChain(recognizer.ChainConfig{}, missing{}, &fixed.Recognizer{Text: "a"})
 	chain.Check(t.Context())
 	if h := chain.Health(); h[0].Problem != "not installed" || h[1].Problem != "" || chain.Name() != "sphinx, fixed" {
 		t.Errorf("%s: %+v, want the first one's problem", chain.Name(), h)

@@ -8,21 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"kennel/speech/intent"
 	"kennel/speech/recognizer"
-	"kennel/speech/recognizer/sphinx"
 )
-
-// recognizers are those that may be configured, and how each is made.
-var recognizers = map[string]func(ctx context.Context) (recognizer.Recognizer, error){
-	"sphinx": func(ctx context.Context) (recognizer.Recognizer, error) {
-		m, err := intent.Load("en-US")
-		if err != nil {
-			return nil, err
-		}
-		return sphinx.New(ctx, sphinx.Config{Grammar: m.Grammar(), Pronunciations: m.Pronunciations()})
-	},
-}
 
 // Installed returns the recognisers that work on this machine without being configured.
 func Installed() []string {

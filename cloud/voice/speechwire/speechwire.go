@@ -4,9 +4,7 @@ package speechwire
 import (
 	"context"
 	"crypto/x509"
-	"maps"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -29,6 +27,7 @@ import (
 	"kennel/speech/knowledge/knowledgehttp"
 	"kennel/speech/knowledge/local"
 	"kennel/speech/recognizer"
+	"kennel/speech/recognizer/recognizerwire"
 	"kennel/speech/speechmqtt"
 	"kennel/speech/weather/openmeteo"
 )
@@ -43,11 +42,13 @@ const (
 
 // Config is the part speech of the settings.
 type Config struct {
-	// Recognizers in the order in which they are asked: sphinx. Empty: speech is not understood, and robots are told so.
-	Recognizers []string      `koanf:"recognizers"`
-	Language    string        `koanf:"language"` // of robots that name none; "": en-US
-	AtOnce      int           `koanf:"at_once"`  // requests at once; 0: 1000
-	Pause       time.Duration `koanf:"pause"`    // that ends what a person says; 0: 450ms
+	// Recognizers in the order in which they are asked: sphinx, transcription=http://HOST:PORT, vosk=ws://HOST:PORT, transcribe, lex=BOT/ALIAS.
+	// Empty: speech is not understood, and robots are told so.
+	Recognizers []string              `koanf:"recognizers"`
+	Recognizer  recognizerwire.Config `koanf:"recognizer"`
+	Language    string                `koanf:"language"` // of robots that name none; "": en-US
+	AtOnce      int                   `koanf:"at_once"`  // requests at once; 0: 1000
+	Pause       time.Duration         `koanf:"pause"`    // that ends what a person says; 0: 450ms
 	Knowledge   struct {
 		URL       string `koanf:"url"`        // of a server that answers what this cloud cannot; "": none
 		TokenFile string `koanf:"token_file"` // with what it asks for; "": nothing
@@ -58,10 +59,8 @@ type Config struct {
 
 // Validate reports the first setting that cannot work.
 func (c Config) Validate() error {
-	for _, name := range c.Recognizers {
-		if _, ok := recognizers[name]; !ok {
-			return errs.New(errs.Invalid, "speech.recognizers: %.40q: want %s", name, strings.Join(Names(), ", "))
-		}
+	if err := c.Recognizer.Validate(c.Recognizers); err != nil {
+		return errs.New(errs.Invalid, "speech.recognizers: %w", err)
 	}
 	if c.Weather != "" && c.Weather != "open-meteo" {
 		return errs.New(errs.Invalid, "speech.weather %.40q: want open-meteo, or nothing", c.Weather)
@@ -159,12 +158,12 @@ func Wire(b wire.Base, cfg Config, n Needs) (Speech, wire.Slice, error) {
 	var slice wire.Slice
 	if len(cfg.Recognizers) > 0 {
 		all := make([]recognizer.Recognizer, len(cfg.Recognizers))
-		for i, name := range cfg.Recognizers {
-			l := &later{name: name, make: recognizers[name]}
+		for i, use := range cfg.Recognizers {
+			l := &later{name: use, make: func(ctx context.Context) (recognizer.Recognizer, error) { return cfg.Recognizer.Make(ctx, use) }}
 			all[i] = l
-			slice.Runs = append(slice.Runs, wire.Run{Name: "recogniser " + name, Run: l.run})
+			slice.Runs = append(slice.Runs, wire.Run{Name: "recogniser " + use, Run: l.run})
 		}
-		out.chain = recognizer.NewChain(recognizer.ChainConfig{}, all...)
+		out.chain = recognizer.NewChain(recognizer.ChainConfig{Limit: cfg.Recognizer.Limit}, all...)
 		conf.Recognizer = out.chain
 		slice.Runs = append(slice.Runs, wire.Run{Name: "recognisers checked", Run: out.check})
 		n.Voice.Recognizers = out.chain.Health
@@ -199,6 +198,3 @@ func (s Speech) check(ctx context.Context) error {
 		}
 	}
 }
-
-// Names are the recognisers that may be configured.
-func Names() []string { return slices.Sorted(maps.Keys(recognizers)) }

@@ -1,14 +1,14 @@
-// Package recognizerwire makes a chain of recognisers from configuration.
+// Package recognizerwire makes recognisers from configuration.
 package recognizerwire
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"time"
 
 	"kennel/infra/awsconfig"
 	"kennel/infra/errs"
+	"kennel/speech/intent"
 	"kennel/speech/recognizer"
 	"kennel/speech/recognizer/lex"
 	"kennel/speech/recognizer/sphinx"
@@ -17,11 +17,8 @@ import (
 	"kennel/speech/recognizer/vosk"
 )
 
-// Config configures the recognisers.
+// Config has what some recognisers need beside their place in the list.
 type Config struct {
-	// Use has the recognisers in the order in which they are asked: "sphinx", "transcription=http://HOST:PORT", "vosk=ws://HOST:PORT",
-	// "transcribe", "lex=BOT/ALIAS". None: nothing that is said can be understood.
-	Use      []string         `koanf:"use"`
 	Limit    time.Duration    `koanf:"limit"`    // for each to answer in; 0: 2.5 s
 	Decoders int              `koanf:"decoders"` // utterances that sphinx decodes at once; 0: one for each processor
 	Model    string           `koanf:"model"`    // of a transcription server
@@ -29,12 +26,13 @@ type Config struct {
 	AWS      awsconfig.Config `koanf:"aws"`      // of transcribe and lex
 }
 
-// Validate reports the first setting that cannot work (kind Invalid).
-func (c Config) Validate() error {
+// Validate reports the first setting that cannot work (kind Invalid). use has the recognisers in the order in which they are asked: "sphinx",
+// "transcription=http://HOST:PORT", "vosk=ws://HOST:PORT", "transcribe", "lex=BOT/ALIAS". None: nothing that is said can be understood.
+func (c Config) Validate(use []string) error {
 	if c.Limit < 0 || c.Decoders < 0 {
-		return errs.New(errs.Invalid, "recognizers: limit %v, decoders %d: want none below 0", c.Limit, c.Decoders)
+		return errs.New(errs.Invalid, "limit %v, decoders %d: want none below 0", c.Limit, c.Decoders)
 	}
-	for _, use := range c.Use {
+	for _, use := range use {
 		kind, arg, _ := strings.Cut(use, "=")
 		var err error
 		switch kind {
@@ -54,52 +52,29 @@ func (c Config) Validate() error {
 			err = errs.New(errs.Invalid, "want sphinx, transcription=URL, vosk=URL, transcribe or lex=BOT/ALIAS")
 		}
 		if err != nil {
-			return errs.New(errs.Invalid, "recognizers.use %.80q: %w", use, err)
+			return errs.New(errs.Invalid, "%.80q: %w", use, err)
 		}
 	}
-	return c.AWS.Validate("recognizers.aws")
+	return c.AWS.Validate("aws")
 }
 
-// Recognizers is a chain and what it holds.
-type Recognizers struct {
-	*recognizer.Chain
-	closers []func() error
-}
-
-// New makes the recognisers. One that cannot be made stays in the chain, where its Health says why, so that a cloud without it still starts.
-// grammar and pronunciations are those of the intents.
-func New(ctx context.Context, cfg Config, grammar string, pronunciations map[string]string) (*Recognizers, error) {
-	if err := cfg.Validate(); err != nil {
-		return nil, err
-	}
-	r := &Recognizers{}
-	var all []recognizer.Recognizer
-	for _, use := range cfg.Use {
-		kind, arg, _ := strings.Cut(use, "=")
-		one, err := r.make(ctx, cfg, kind, arg, sphinx.Config{Grammar: grammar, Pronunciations: pronunciations, Decoders: cfg.Decoders, Limit: cfg.Limit})
-		if err != nil {
-			one = recognizer.Missing(kind, err)
-		}
-		all = append(all, one)
-	}
-	r.Chain = recognizer.NewChain(recognizer.ChainConfig{Limit: cfg.Limit}, all...)
-	return r, nil
-}
-
-func (r *Recognizers) make(ctx context.Context, cfg Config, kind, arg string, local sphinx.Config) (recognizer.Recognizer, error) {
+// Make makes one recogniser of those that Validate takes. It fails if a part of it is not there now; who calls it tries again later, and closes what
+// is an io.Closer.
+func (c Config) Make(ctx context.Context, use string) (recognizer.Recognizer, error) {
+	kind, arg, _ := strings.Cut(use, "=")
 	switch kind {
 	case "sphinx":
-		s, err := sphinx.New(ctx, local)
-		if err == nil {
-			r.closers = append(r.closers, s.Close)
+		m, err := intent.Load("en-US")
+		if err != nil {
+			return nil, err
 		}
-		return s, err
+		return sphinx.New(ctx, sphinx.Config{Grammar: m.Grammar(), Pronunciations: m.Pronunciations(), Decoders: c.Decoders, Limit: c.Limit})
 	case "transcription":
-		return transcription.New(transcription.Config{URL: arg, Model: cfg.Model, KeyFile: cfg.KeyFile})
+		return transcription.New(transcription.Config{URL: arg, Model: c.Model, KeyFile: c.KeyFile})
 	case "vosk":
 		return vosk.New(arg)
 	}
-	keys, err := cfg.AWS.Load(ctx)
+	keys, err := c.AWS.Load(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -108,27 +83,4 @@ func (r *Recognizers) make(ctx context.Context, cfg Config, kind, arg string, lo
 	}
 	bot, alias, _ := strings.Cut(arg, "/")
 	return lex.New(lex.Config{AWS: keys, Bot: bot, Alias: alias})
-}
-
-// Run checks the recognisers at once and every minute until ctx ends, so that Health is known before the first utterance.
-func (r *Recognizers) Run(ctx context.Context) error {
-	tick := time.NewTicker(time.Minute)
-	defer tick.Stop()
-	for {
-		r.Check(ctx)
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-	}
-}
-
-// Close gives up what the recognisers hold.
-func (r *Recognizers) Close() error {
-	var all error
-	for _, c := range r.closers {
-		all = errors.Join(all, c())
-	}
-	return all
 }

@@ -1,0 +1,211 @@
+package e2e
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"kennel/edge/agent/voice"
+)
+
+// utterances are sentences, and the intents that they become in a robot. The first ones are in each test.
+var utterances = [][2]string{
+	{"what time is it", "show_clock"}, {"set a timer for five minutes", "set_timer"},
+	{"check the timer", "check_timer"}, {"cancel the timer", "global_stop"}, {"turn around", "movement_turnaround"}, {"turn left", "movement_turnleft"},
+	{"turn right", "movement_turnright"}, {"go forward", "movement_forward"}, {"go backward", "movement_backward"}, {"volume up", "imperative_volumeup"},
+	{"volume down", "imperative_volumedown"}, {"go to sleep", "system_sleep"}, {"good morning", "greeting_goodmorning"}, {"good robot", "imperative_praise"},
+	{"bad robot", "imperative_scold"}, {"happy new year", "seasonal_happynewyear"}, {"start exploring", "explore_start"}, {"go home", "system_charger"},
+	{"look at me", "imperative_lookatme"}, {"roll your cube", "play_rollcube"},
+}
+
+// listener is a program on the robot that hears what voices become (VEC-INT-12).
+type listener struct {
+	t      *testing.T
+	events chan voice.Event
+}
+
+func (h *house) listens(root string) *listener {
+	cmd := exec.CommandContext(h.t.Context(), filepath.Join(bin, "agentd"), "voice", "watch", "-root", root, "-o", "json")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	startLocked(h.t, cmd)
+	l := &listener{h.t, make(chan voice.Event, 100)}
+	go func() {
+		for d := json.NewDecoder(out); ; {
+			var e voice.Event
+			if d.Decode(&e) != nil {
+				close(l.events)
+				_ = cmd.Wait() // killed at the end of the test
+				return
+			}
+			l.events <- e
+		}
+	}()
+	return l
+}
+
+// until returns what came, up to and with the first event that ends it.
+func (l *listener) until(ends func(voice.Event) bool) (all []voice.Event) {
+	l.t.Helper()
+	late := time.After(time.Minute)
+	for {
+		select {
+		case e, ok := <-l.events:
+			if all = append(all, e); !ok || ends(e) {
+				return all
+			}
+		case <-late:
+			l.t.Fatalf("after a minute: %s", inWords(all))
+		}
+	}
+}
+
+func inWords(all []voice.Event) string {
+	var s []string
+	for _, e := range all {
+		s = append(s, e.Words())
+	}
+	return strings.Join(s, "; ")
+}
+
+func begins(e voice.Event) bool  { return e.WakeWord != nil && e.WakeWord.Begin != nil }
+func results(e voice.Event) bool { return e.Result != nil }
+
+// recording has a synthetic voice say text. It ends with the speech.
+func recording(t *testing.T, text string) string {
+	t.Helper()
+	said, file := filepath.Join(t.TempDir(), "said.wav"), filepath.Join(t.TempDir(), "mic.wav")
+	trim := []string{"silence", "1", "0.01", "1%", "reverse", "silence", "1", "0.01", "1%", "reverse"}
+	for _, line := range [][]string{{"flite", "-voice", "slt", "-t", text, "-o", said}, append([]string{"sox", said, "-b", "16", "-c", "1", "-r", "16000", file}, trim...)} {
+		if out, err := exec.CommandContext(t.Context(), line[0], line[1:]...).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %v %s", line, err, out)
+		}
+	}
+	return file
+}
+
+// answered holds what the cloud logged of a request.
+type answered struct {
+	at                          time.Time // to the millisecond
+	pause, recognized, answered time.Duration
+}
+
+var answerLine = regexp.MustCompile(`^time=(\S+) .*msg="speech answered" .*pause=(\S+) recognized=(\S+) answered=(\S+)`)
+
+func (h *house) answers() (all []answered) {
+	for line := range strings.Lines(h.out.String()) {
+		if f := answerLine.FindStringSubmatch(line); f != nil {
+			var a answered
+			var errs [4]error
+			a.at, errs[0] = time.Parse(time.RFC3339, f[1])
+			a.pause, errs[1] = time.ParseDuration(f[2])
+			a.recognized, errs[2] = time.ParseDuration(f[3])
+			a.answered, errs[3] = time.ParseDuration(f[4])
+			if err := errors.Join(errs[:]...); err != nil {
+				h.t.Fatalf("%s: %v", line, err)
+			}
+			all = append(all, a)
+		}
+	}
+	return all
+}
+
+// hears presses the robot's button, plays text to its microphones, and returns the events and how long after the end of the speech the robot knew.
+func (h *house) hears(l *listener, root, text string) ([]voice.Event, time.Duration) {
+	h.t.Helper()
+	file := recording(h.t, text)
+	if out, err := program(h.t, "", nil, "robotsim", "poke", "press", "-root", root); err != nil {
+		h.t.Fatalf("%v %s", err, out)
+	}
+	all := l.until(begins)
+	out, err := program(h.t, "", nil, "robotsim", "poke", "play", file, "-root", root, "-o", "json")
+	var played struct{ Heard struct{ Ended int64 } }
+	if err := errors.Join(err, json.Unmarshal(out, &played)); err != nil || played.Heard.Ended == 0 {
+		h.t.Fatalf("%v: %s", err, out)
+	}
+	all = append(all, l.until(results)...)
+	for _, e := range all {
+		if e.WakeWord != nil && e.WakeWord.End != nil {
+			return all, time.Duration(1000*e.MonoUS - played.Heard.Ended)
+		}
+	}
+	h.t.Fatalf("%q ends without WakeWordEnd: %s", text, inWords(all))
+	return nil, 0
+}
+
+// TestVoice: after a press of its button a robot hears a recording through its own microphones, and does what it means, with the events of VEC-INT-12 in
+// their order (issue 19, "what must hold" 3). Ours is the time that neither the pause that ends a sentence nor the recogniser take.
+func TestVoice(t *testing.T) {
+	h := newHouse(t, "-robots", "1", "-recognizers", "sphinx", "-log-level", "debug")
+	h.start()
+	root := h.robotRoot(h.awaitPresent(1)[0])
+	h.tries(recording(t, "turn around"))
+	l := h.listens(root)
+	says, most, oursMost := utterances[:2], 3500*time.Millisecond, 50*time.Millisecond // fivefold
+	if soak() {
+		says, most, oursMost = utterances, 700*time.Millisecond, 10*time.Millisecond
+	}
+	var whole, ours, recognized []time.Duration
+	for _, u := range says {
+		before := len(h.answers())
+		all, took := h.hears(l, root, u[0])
+		var order []string
+		for _, e := range all {
+			word, _, _ := strings.Cut(e.Words(), " intent_heard")
+			order = append(order, word)
+		}
+		end := slices.IndexFunc(all, func(e voice.Event) bool { return e.WakeWord != nil && e.WakeWord.End != nil })
+		if want := "WakeWordBegin; StimulationInfo ReactToTriggerWord; WakeWordEnd; "; !strings.HasPrefix(strings.Join(order, "; "), want) || len(all) != 4 {
+			t.Errorf("%q: %s, want %s and the result", u[0], inWords(all), want)
+		}
+		if e := all[end].WakeWord.End; !e.Heard || !strings.Contains(e.JSON, `"`+u[1]+`"`) {
+			t.Errorf("%q: %s, want %s", u[0], inWords(all), u[1])
+		}
+		answers := h.answers()[before:]
+		if len(answers) != 1 {
+			t.Fatalf("%q: %d requests", u[0], len(answers))
+		}
+		a := answers[0]
+		mine := a.answered - a.recognized + all[end].At.Sub(a.at)
+		whole, ours, recognized = append(whole, took), append(ours, mine), append(recognized, a.recognized)
+		t.Logf("%q after %v: pause %v, recogniser %v, ours %v; %s", u[0], took.Round(time.Millisecond), a.pause, a.recognized.Round(time.Millisecond), mine.Round(10*time.Microsecond), all[len(all)-1].Words())
+	}
+	half := func(all []time.Duration) time.Duration { slices.Sort(all); return all[len(all)/2] }
+	t.Logf("from the end of speech to the intent in the robot: p50 %v; recogniser %v, ours %v", half(whole), half(recognized), half(ours))
+	if half(whole) > most || half(ours) > oursMost {
+		t.Errorf("p50 %v, ours %v; want at most %v and %v", half(whole), half(ours), most, oursMost)
+	}
+}
+
+// TestRecogniserDown: with the recogniser down the robot says within its deadline that it cannot understand now, and the doctor names the recogniser
+// (issue 19, "what must hold" 6).
+func TestRecogniserDown(t *testing.T) {
+	h := newHouse(t, "-robots", "1", "-recognizers", "vosk=ws://"+freeAddr(t))
+	h.start()
+	id := h.awaitPresent(1)[0]
+	root := h.robotRoot(id)
+	l := h.listens(root)
+	all, took := h.hears(l, root, "turn around")
+	if took > voice.Deadline {
+		t.Errorf("the robot waited %v", took)
+	}
+	if r := all[len(all)-1].Result; r.Done || r.Reason != voice.Offline || !strings.Contains(r.Text, "I cannot understand speech now") {
+		t.Errorf("%s", inWords(all))
+	}
+	await(t, time.Minute, "the doctor names the recogniser", func() error {
+		out, err := h.ctl("doctor", id)
+		if !strings.Contains(string(out), "vosk") {
+			return fmt.Errorf("%w %s", err, out)
+		}
+		return nil
+	})
+}
