@@ -43,32 +43,33 @@ func (r *robotd) Send(m corelink.Message) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	handle := r.handle // of this agent: another may start before the reply
 	reply := func(n uint32) *corelink.Reply {
 		return &corelink.Reply{Request: n, Code: cmpOr(r.code, "ok"), Lease: 7}
 	}
 	switch m := m.(type) {
 	case *corelink.Claim:
 		r.said = append(r.said, "claim "+strings.Join(m.Devices, " "))
-		go r.handle(reply(m.Request))
+		go handle(reply(m.Request))
 	case *corelink.Stop:
 		r.said = append(r.said, "stop")
-		go r.handle(reply(m.Request))
+		go handle(reply(m.Request))
 	case *corelink.Sleep:
 		r.said = append(r.said, "sleep "+string('0'+rune(m.State)))
-		go r.handle(reply(m.Request))
+		go handle(reply(m.Request))
 	case *corelink.Do:
 		r.said = append(r.said, m.Line)
 		a := reply(m.Request)
 		a.Underway = a.Code == "ok" && !strings.Contains(m.Line, "led")
 		go func() {
-			r.handle(a)
+			handle(a)
 			if a.Underway {
 				time.Sleep(time.Second)
-				r.handle(&corelink.Ended{Request: m.Request, Outcome: cmpOr(r.ends, corelink.Done), Unit: "m", Moved: 0.02, Of: 0.1})
+				handle(&corelink.Ended{Request: m.Request, Outcome: cmpOr(r.ends, corelink.Done), Unit: "m", Moved: 0.02, Of: 0.1})
 			}
 		}()
 	case *corelink.GetTree:
-		go r.handle(&corelink.Tree{Request: m.Request, Tree: r.tree})
+		go handle(&corelink.Tree{Request: m.Request, Tree: r.tree})
 	}
 	return nil
 }
