@@ -1,6 +1,6 @@
 // Package endpoint finds where speech begins and ends in a stream of samples, by how much louder it is than the room.
 //
-// A frame of 10 ms is loud if its energy is well above the quietest of the last two seconds, smoothed over some frames. Speech falls nearly
+// A frame of 10 ms is loud if its energy is well above the quietest of the last two seconds, Speech falls nearly
 // to the level of the room between sounds, so that level is known soon even if a person speaks from the first frame on, and a fan that starts
 // is part of the room two seconds later. Speech begins with 80 ms of loud frames in a row of 200 ms, and ends with a pause.
 package endpoint
@@ -55,7 +55,8 @@ type Detector struct {
 	state    State
 	frames   int // looked at
 	quiet    int // in a row, after speech
-	recent   uint32
+	recent   uint32 // which of the last frames were loud enough to begin speech, the newest in bit 0
+	staying  uint32 // the same, to continue it
 	sum      int64 // of the squares of a frame that is not whole
 	samples  int   // of it
 	smoothed float64
@@ -131,8 +132,12 @@ func (d *Detector) frame(energy float64) {
 	if energy > room*rises { // not smoothed: a click has a long shadow
 		d.recent |= 1
 	}
+	d.staying <<= 1
+	if energy > room*stays {
+		d.staying |= 1
+	}
 	switch {
-	case d.state == Speaking && d.smoothed > room*stays:
+	case d.state == Speaking && bits.OnesCount32(d.staying&7) >= 2: // a click continues nothing
 		d.quiet = 0
 	case d.state == Speaking:
 		d.quiet++
