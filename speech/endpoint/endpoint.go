@@ -1,8 +1,8 @@
 // Package endpoint finds where speech begins and ends in a stream of samples, by how much louder it is than the room.
 //
-// A frame of 10 ms is loud if its energy is well above the quietest of the last two seconds, Speech falls nearly
-// to the level of the room between sounds, so that level is known soon even if a person speaks from the first frame on, and a fan that starts
-// is part of the room two seconds later. Speech begins with 80 ms of loud frames in a row of 200 ms, and ends with a pause.
+// A frame of 10 ms is loud if its energy is well above the quietest of the last two seconds. Speech falls nearly to the level of the room between
+// sounds, so that level, smoothed over some frames, is known soon even if a person speaks from the first frame on, and a fan that starts is part of
+// the room two seconds later. Speech begins with 80 ms of loud frames in a row of 200 ms, and ends with a pause: one loud frame alone is a click.
 package endpoint
 
 import (
@@ -53,12 +53,12 @@ type Detector struct {
 	pause, noSpeech, longest int // frames
 
 	state    State
-	frames   int // looked at
-	quiet    int // in a row, after speech
+	frames   int    // looked at
+	quiet    int    // in a row, after speech
 	recent   uint32 // which of the last frames were loud enough to begin speech, the newest in bit 0
 	staying  uint32 // the same, to continue it
-	sum      int64 // of the squares of a frame that is not whole
-	samples  int   // of it
+	sum      int64  // of the squares of a frame that is not whole
+	samples  int    // of it
 	smoothed float64
 	parts    [roomParts]float64 // the quietest of each part of the window, the newest first
 }
