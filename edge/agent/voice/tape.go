@@ -7,12 +7,12 @@ import (
 	"kennel/edge/sound"
 )
 
-// Lengths of sound; the source has 120 ms (peer facts, section 1), the rest are own defaults.
+// Lengths of sound, own defaults. Original robots send pieces of 120 ms (peer facts, section 1); an answer comes half a piece later.
 const (
-	pieceSamples = sound.Rate * 120 / 1000 // of one message to the cloud
-	tapeChunks   = 200                     // 2 s: what is kept while no person speaks to the robot
-	beforeButton = 500 * time.Millisecond  // people begin to speak while they press
-	beforeWake   = 200 * time.Millisecond  // before the end of the wake word
+	pieceSamples = sound.Rate * 60 / 1000 // of one message to the cloud
+	tapeChunks   = 200                    // 2 s: what is kept while no person speaks to the robot
+	beforeButton = 500 * time.Millisecond // people begin to speak while they press
+	beforeWake   = 200 * time.Millisecond // before the end of the wake word
 )
 
 // tape holds the newest sound. The zero value is empty.

@@ -192,7 +192,7 @@ func TestVoice(t *testing.T) {
 	}
 	audio := testwait.For(t, b.far.audio, "its sound")
 	for range 6 {
-		if p := testwait.For(t, audio, "a piece"); len(p) != 3840 || binary.LittleEndian.Uint16(p) == array.Idle {
+		if p := testwait.For(t, audio, "a piece"); len(p) != 2*pieceSamples || binary.LittleEndian.Uint16(p) == array.Idle {
 			t.Fatalf("a piece of %d bytes", len(p))
 		}
 	}
