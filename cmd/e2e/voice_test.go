@@ -143,7 +143,8 @@ func (h *house) hears(l *listener, root, text string) ([]voice.Event, time.Durat
 }
 
 // TestVoice: after a press of its button a robot hears a recording through its own microphones, and does what it means, with the events of VEC-INT-12 in
-// their order (issue 19, "what must hold" 3). Ours is the time that neither the pause that ends a sentence nor the recogniser take.
+// their order (issue 19, "what must hold" 3). The time from the end of speech has four parts: the pause that ends a sentence, the recogniser, what the programs
+// do (ours), and the wait for sound: a pause of 450 ms lasts 461 (Vector's microphones give 15,625 samples a second), and its end comes with the next piece.
 func TestVoice(t *testing.T) {
 	h := newHouse(t, "-robots", "1", "-recognizers", "sphinx", "-log-level", "debug")
 	h.start()
@@ -154,7 +155,7 @@ func TestVoice(t *testing.T) {
 	if soak() {
 		says, least, most, oursMost = utterances, 15, 700*time.Millisecond, 10*time.Millisecond
 	}
-	var whole, ours, recognized []time.Duration
+	var whole, ours, recognized, waited []time.Duration
 	right := 0
 	for _, u := range says {
 		before := len(h.answers())
@@ -177,17 +178,23 @@ func TestVoice(t *testing.T) {
 		if !strings.HasPrefix(strings.Join(order, "; "), want) || len(all) != strings.Count(want, ";")+1 {
 			t.Errorf("%q: %s, want %s", u[0], inWords(all), want)
 		}
-		answers := h.answers()[before:]
-		if len(answers) != 1 {
-			t.Fatalf("%q: %d requests", u[0], len(answers))
-		}
-		a := answers[0]
+		var a answered
+		await(t, time.Minute, "the cloud logs one request", func() error { // after it answered
+			answers := h.answers()[before:]
+			if len(answers) != 1 {
+				return fmt.Errorf("%q: %d requests", u[0], len(answers))
+			}
+			a = answers[0]
+			return nil
+		})
 		mine := a.answered - a.recognized + all[end].At.Sub(a.at)
-		whole, ours, recognized = append(whole, took), append(ours, mine), append(recognized, a.recognized)
-		t.Logf("%q after %v: pause %v, recogniser %v, ours %v; %s", u[0], took.Round(time.Millisecond), a.pause, a.recognized.Round(time.Millisecond), mine.Round(10*time.Microsecond), all[len(all)-1].Words())
+		rest := took - a.pause - a.recognized - mine
+		whole, ours, recognized, waited = append(whole, took), append(ours, mine), append(recognized, a.recognized), append(waited, rest)
+		t.Logf("%q after %v: pause %v, recogniser %v, ours %v, sound %v; %s", u[0], took.Round(time.Millisecond), a.pause, a.recognized.Round(time.Millisecond),
+			mine.Round(10*time.Microsecond), rest.Round(time.Millisecond), all[len(all)-1].Words())
 	}
 	half := func(all []time.Duration) time.Duration { slices.Sort(all); return all[len(all)/2] }
-	t.Logf("from the end of speech to the intent in the robot: p50 %v; recogniser %v, ours %v", half(whole), half(recognized), half(ours))
+	t.Logf("from the end of speech to the intent in the robot: p50 %v; recogniser %v, ours %v, wait for sound %v", half(whole), half(recognized), half(ours), half(waited))
 	if right < least {
 		t.Errorf("%d of %d understood", right, len(says))
 	}
@@ -213,8 +220,8 @@ func TestRecogniserDown(t *testing.T) {
 		t.Errorf("%s", inWords(all))
 	}
 	await(t, time.Minute, "the doctor names the recogniser", func() error {
-		out, err := h.ctl("doctor", id)
-		if !strings.Contains(string(out), "vosk") {
+		out, err := h.ctl("robots", "doctor", id)
+		if !strings.Contains(string(out), "this cloud may not understand what is said to robots: vosk=ws://") {
 			return fmt.Errorf("%w %s", err, out)
 		}
 		return nil

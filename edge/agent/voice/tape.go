@@ -13,6 +13,8 @@ const (
 	tapeChunks   = 200                    // 2 s: what is kept while no person speaks to the robot
 	beforeButton = 500 * time.Millisecond // people begin to speak while they press
 	beforeWake   = 200 * time.Millisecond // before the end of the wake word
+	// maxSent is how many pieces wait for a slow network: the tape, and all until the deadline.
+	maxSent = tapeChunks*sound.ChunkSamples/pieceSamples + int(Deadline/time.Second)*sound.Rate/pieceSamples + 2
 )
 
 // tape holds the newest sound. The zero value is empty.

@@ -75,11 +75,8 @@ type Config struct {
 // mutedFile is there while the microphones are switched off. A wipe removes it.
 const mutedFile = "data/kennel/voice_muted"
 
-// Bounds; own defaults.
-const (
-	actTime = time.Minute // for one intent
-	maxSent = 128         // pieces that wait for a slow network: more than fit between a call and its deadline
-)
+// actTime is the time for one intent; own default.
+const actTime = time.Minute
 
 // Voice is made by New. Safe for concurrent use; Run is called once.
 type Voice struct {
