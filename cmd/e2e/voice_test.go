@@ -207,7 +207,7 @@ func TestVoice(t *testing.T) {
 // TestRecogniserDown: with the recogniser down the robot says within its deadline that it cannot understand now, and the doctor names the recogniser
 // (issue 19, "what must hold" 6).
 func TestRecogniserDown(t *testing.T) {
-	h := newHouse(t, "-robots", "1", "-recognizers", "this cloud may not understand what is said to robots: vosk=ws://"+freeAddr(t))
+	h := newHouse(t, "-robots", "1", "-recognizers", "vosk=ws://"+freeAddr(t))
 	h.start()
 	id := h.awaitPresent(1)[0]
 	root := h.robotRoot(id)
