@@ -3,6 +3,7 @@ package recognizertest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -15,16 +16,19 @@ import (
 	"kennel/speech/recognizer"
 )
 
-// Voices are the synthetic voices that Say knows: four of flite, and espeak-ng.
+// Voices are synthetic voices that Say knows: four of flite, and espeak-ng. Settings of recognisers were chosen with them.
 var Voices = []string{"slt", "awb", "kal16", "rms", "espeak-ng"}
+
+// HeldOut are voices of espeak-ng that were used for no setting.
+var HeldOut = []string{"espeak-ng en-gb-scotland", "espeak-ng en-us+f2"}
 
 // Say returns text spoken by a voice, with silence before and after it as an end-pointer leaves it. Unless snr is 0, pink noise is mixed in,
 // so many decibels below the speech.
 func Say(t testing.TB, voice, text string, snr float64) []int16 {
 	t.Helper()
 	say := "flite -voice " + voice + ` -t "$1" -o /dev/stdout`
-	if voice == "espeak-ng" {
-		say = `espeak-ng -v en-us --stdout "$1"`
+	if name, ok := strings.CutPrefix(voice, "espeak-ng"); ok {
+		say = "espeak-ng -v" + cmp.Or(name, " en-us") + ` --stdout "$1"`
 	}
 	out := shell(t, say+" | sox -t wav --ignore-length - "+raw+" norm -3 pad 0.3 0.5", text)
 	if snr != 0 {

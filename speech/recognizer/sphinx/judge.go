@@ -3,7 +3,6 @@ package sphinx
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -43,16 +42,19 @@ func parse(line string) ([]segment, error) {
 	return out, nil
 }
 
-// Bounds at which confidence is half: what separates sentences of the grammar from others, over five synthetic voices (SPOKEN.md).
+// These make confidence, by logistic regression over nine synthetic voices with pink and white noise at 10 to 20 dB and without, who said phrases,
+// sentences that no robot has an intent for, and sentences close to a phrase. One voice left out at a time gave nearly the same.
 const (
-	halfMean   = 34.0 // how much worse words explain a frame than phones do, in the mean over all speech
-	halfWorst  = 65.0 // the same over the worst window
-	halfUnsaid = 20.0 // frames of speech that the words leave out
-	window     = 30   // frames
+	atBest    = 6.7
+	perFit    = 0.14   // a point by which words explain a frame, in the mean over their frames; 0 is the best that any sound can
+	perWorst  = 0.0277 // a point by which phones explain a frame better than words do, in the worst window
+	perUnsaid = 0.118  // a frame of speech that the words leave out
+	perNoise  = 0.045  // a decibel by which noise is less than quiet below speech: what is heard in noise has to be surer
+	window    = 30     // frames
 )
 
-// judge returns the sentence in words, and how sure it is, from 0 to 1: the least of three measures of how well words explain what phones heard.
-func judge(words, phones []segment) (string, float64) {
+// judge returns the sentence in words, and how sure it is, from 0 to 1. Noise is as many decibels below speech as level returns.
+func judge(words, phones []segment, noise float64) (string, float64) {
 	if len(words) == 0 || len(phones) == 0 {
 		return "", 0
 	}
@@ -71,7 +73,7 @@ func judge(words, phones []segment) (string, float64) {
 	}
 	worse := make([]float64, max(last-first, window)) // by frame
 	spoken := make([]bool, len(worse))
-	unsaid := 0.0
+	unsaid := 0
 	for _, p := range phones {
 		for i := max(p.start, first); i < p.end; i++ {
 			worse[i-first] += p.score
@@ -81,22 +83,22 @@ func judge(words, phones []segment) (string, float64) {
 			}
 		}
 	}
+	var fit, frames float64
 	for _, w := range words {
 		for i := w.start; i < w.end; i++ {
 			worse[i-first] -= w.score
-			if !w.silent() {
-				if spoken[i-first] {
-					unsaid--
-				}
-				spoken[i-first] = true
+			if w.silent() {
+				continue
+			}
+			fit, frames = fit+w.score, frames+1
+			if spoken[i-first] {
+				unsaid--
+				spoken[i-first] = false
 			}
 		}
 	}
-	var sum, n, run, worst float64
+	var run, worst float64
 	for i, w := range worse {
-		if spoken[i] {
-			sum, n = sum+w, n+1
-		}
 		run += w
 		if i >= window {
 			run -= worse[i-window]
@@ -105,6 +107,6 @@ func judge(words, phones []segment) (string, float64) {
 			worst = max(worst, run/window)
 		}
 	}
-	sure := slices.Min([]float64{1 - sum/n/halfMean/2, 1 - worst/halfWorst/2, 1 - unsaid/halfUnsaid/2})
-	return strings.Join(said, " "), math.Min(1, math.Max(0, sure))
+	sure := atBest + perFit*fit/max(1, frames) - perWorst*worst - perUnsaid*float64(unsaid) - perNoise*(quiet-noise)
+	return strings.Join(said, " "), 1 / (1 + math.Exp(-sure))
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"kennel/speech/recognizer"
 )
@@ -11,6 +12,37 @@ import (
 // below is how far the added noise is below the utterance, as a ratio of their root mean squares: 30 dB. Measured with the phrases of annex D
 // without other noise: 40 and 50 dB leave more of espeak-ng's unmatched, 20 dB loses more of flite's.
 const below = 0.0316
+
+// quiet and noisy are how far noise is below speech, in decibels, where there is only ours, and where the decoder does better to remove it.
+const (
+	quiet = 30.0
+	noisy = 26.0
+)
+
+// level returns how many decibels the quietest tenth of pcm is below the whole, at most quiet. It takes frames of 30 ms, each 10 ms after the one before.
+func level(pcm []byte) float64 {
+	const step = recognizer.Rate / 100
+	var energy []float64
+	var all float64
+	for len(pcm) >= 2*step {
+		var sum float64
+		for i := range step {
+			v := float64(int16(binary.LittleEndian.Uint16(pcm[2*i:]))) //nolint:gosec // the bits of a sample
+			sum += v * v
+		}
+		energy, all, pcm = append(energy, sum), all+sum, pcm[2*step:]
+	}
+	if len(energy) < 3 || all == 0 {
+		return quiet
+	}
+	frames := make([]float64, len(energy)-2)
+	for i := range frames {
+		frames[i] = (energy[i] + energy[i+1] + energy[i+2]) / 3
+	}
+	slices.Sort(frames)
+	all /= float64(len(energy))
+	return max(0, min(quiet, -10*math.Log10(frames[len(frames)/10]/all+below*below)))
+}
 
 // room returns two seconds of pink noise whose root mean square is 1, the same for every recogniser.
 func room() []float32 {

@@ -148,32 +148,37 @@ func (r *Recognizer) decode(ctx context.Context, pcm []byte) (recognizer.Result,
 	if _, err := audio.Write(withRoom(pcm, r.noise)); err != nil {
 		return recognizer.Result{}, fmt.Errorf("memory for an utterance: %w", err)
 	}
+	// Of the phrases of nine voices, the removal of noise takes 2 in 100 where there is none; in noise 10 dB below speech, 48 of 100 are right without it and
+	// 60 with it, and half as many wrong.
+	noise, remove := level(pcm), "no"
+	if noise < noisy {
+		remove = "yes"
+	}
 	var words, phones []segment
 	both, ctx := errgroup.WithContext(ctx)
 	both.Go(func() (err error) { // sentences of a grammar differ in how many ways it branches, which says nothing about how often people say them
-		words, err = r.run(ctx, audio, "-jsgf", filepath.Join(r.folder, "grammar"), "-lw", "1", "-silprob", "0.1")
+		words, err = r.run(ctx, audio, "-remove_noise", remove, "-jsgf", filepath.Join(r.folder, "grammar"), "-lw", "1", "-silprob", "0.1")
 		return err
 	})
 	both.Go(func() (err error) {
-		phones, err = r.run(ctx, audio, "-allphone", filepath.Join(r.cfg.Models, "en-us-phone.lm.bin"), "-allphone_ci", "yes")
+		phones, err = r.run(ctx, audio, "-remove_noise", remove, "-allphone", filepath.Join(r.cfg.Models, "en-us-phone.lm.bin"), "-allphone_ci", "yes")
 		return err
 	})
 	if err := both.Wait(); err != nil {
 		return recognizer.Result{}, err
 	}
-	text, confidence := judge(words, phones)
+	text, confidence := judge(words, phones, noise)
 	if confidence < r.cfg.Least {
 		text = ""
 	}
 	return recognizer.Result{Text: text, Confidence: confidence, By: r.Name()}, nil
 }
 
-// run decodes audio with the search that args name. The decoder's removal of noise is off: of 320 phrases without slots
-// that five voices said without noise, 257 were right with it and 288 without it.
+// run decodes audio with the search that args name.
 func (r *Recognizer) run(ctx context.Context, audio *os.File, args ...string) ([]segment, error) {
 	cmd := exec.CommandContext(ctx, r.cfg.Program, append([]string{
 		"-hmm", filepath.Join(r.cfg.Models, "en-us"), "-dict", filepath.Join(r.folder, "dict"),
-		"-ctl", filepath.Join(r.folder, "list"), "-cepdir", "/dev", "-cepext", "", "-adcin", "yes", "-remove_noise", "no", "-hypseg", "/dev/stdout"}, args...)...)
+		"-ctl", filepath.Join(r.folder, "list"), "-cepdir", "/dev", "-cepext", "", "-adcin", "yes", "-hypseg", "/dev/stdout"}, args...)...)
 	var out, log bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = audio, &out, &log
 	cmd.WaitDelay = time.Second

@@ -176,8 +176,44 @@ func TestJudge(t *testing.T) {
 		{"one word of two is another", []segment{{"go", 0, 100, -15}, {"left", 100, 130, -90}}, []segment{{"G", 0, 130, -10}}, "go left", false},
 		{"more said than heard", []segment{{"no", 0, 40, -10}, sil(40, 120)}, []segment{{"N", 0, 100, -5}}, "no", false},
 	} {
-		if text, sure := judge(c.words, c.phones); text != c.text || sure >= 0.5 != c.sure || sure < 0 || sure > 1 {
+		if text, sure := judge(c.words, c.phones, quiet); text != c.text || sure >= 0.5 != c.sure || sure < 0 || sure > 1 {
 			t.Errorf("%s: %q %v, want %q, sure %v", c.name, text, sure, c.text, c.sure)
+		}
+	}
+}
+
+// A sentence that was understood in quiet is not sure enough when noise drowns it.
+func TestJudgeInNoise(t *testing.T) {
+	words, phones := []segment{{"go", 0, 60, -42}}, []segment{{"G", 0, 60, -35}}
+	last := 1.0
+	for _, noise := range []float64{quiet, 20, 10, 0} {
+		_, sure := judge(words, phones, noise)
+		if sure >= last || sure >= 0.5 != (noise > 10) {
+			t.Errorf("noise %v dB below: %v, before %v", noise, sure, last)
+		}
+		last = sure
+	}
+}
+
+func TestLevel(t *testing.T) {
+	noise := room()
+	for _, below := range []float64{5, 10, 20, 25} { // speech: two seconds of a tone, one of nothing
+		samples := make([]int16, 3*recognizer.Rate)
+		for i := range samples {
+			v := 200 * noise[i%len(noise)]
+			if i < 2*recognizer.Rate {
+				v += float32(200 * math.Sqrt2 * math.Pow(10, below/20) * math.Sin(float64(i)/3))
+			}
+			samples[i] = int16(v)
+		}
+		want := 10 * math.Log10(2*math.Pow(10, below/10)/3+1)                         // a third of the time is noise alone
+		if got := level(recognizer.AppendPCM(nil, samples)); math.Abs(got-want) > 2 { // the quietest tenth is a little quieter than the mean
+			t.Errorf("noise %v dB below: %v, want %v", below, got, want)
+		}
+	}
+	for name, pcm := range map[string][]byte{"nothing": nil, "one byte": {1}, "silence": make([]byte, 9600), "a moment": make([]byte, 640)} {
+		if got := level(pcm); got != quiet {
+			t.Errorf("%s: %v, want %v", name, got, quiet)
 		}
 	}
 }
@@ -202,7 +238,7 @@ func FuzzParse(f *testing.F) {
 		if err1 != nil || err2 != nil {
 			return
 		}
-		if text, sure := judge(words, phones); !(sure >= 0 && sure <= 1) || text == "" && sure != 0 {
+		if text, sure := judge(words, phones, level([]byte(a))); !(sure >= 0 && sure <= 1) || text == "" && sure != 0 {
 			t.Errorf("%q %v", text, sure)
 		}
 	})
