@@ -242,7 +242,11 @@ func (h *hearing) open() (err error) {
 		return errs.New(errs.Unavailable, "this cloud has no recogniser")
 	}
 	h.at(session.Recognize)
-	if h.stream, err = h.s.cfg.Recognizer.Open(h.ctx, h.s.language(h.r)); err != nil {
+	e := recognizer.Expect{Language: h.s.language(h.r)}
+	if h.s.cfg.Grammar != nil {
+		e.Grammar = h.s.cfg.Grammar(h.ctx, h.s.listener(h.r))
+	}
+	if h.stream, err = h.s.cfg.Recognizer.Open(h.ctx, e); err != nil {
 		return err
 	}
 	if n := len(h.before); n > preRoll {

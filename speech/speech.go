@@ -52,6 +52,7 @@ const (
 type Request struct {
 	Session    string   // as the robot named it
 	Thing      thing.ID // "": it did not prove which one it is
+	Ours       bool     // it has our agent, which understands intent.Own, too
 	Kind       Kind
 	Language   string // such as en-US; "": the service's own
 	Firmware   string
@@ -82,8 +83,10 @@ type Answer struct {
 // Config holds the parts and bounds of a Service. Fields that are left out get the usual value.
 type Config struct {
 	Recognizer recognizer.Recognizer // nil: there is none
-	// Match returns what a text means to a robot; id may be "".
-	Match     func(ctx context.Context, id thing.ID, language, text string) intent.Match
+	// Match returns what a text means to a robot.
+	Match func(ctx context.Context, to intent.Listener, text string) intent.Match
+	// Grammar returns the sentences that a recogniser is to expect (recognizer.Expect); "": its own. It may be nil.
+	Grammar   func(ctx context.Context, to intent.Listener) string
 	Knowledge knowledge.Provider // nil: it knows nothing
 	Weather   weather.Provider   // nil: there is no weather
 	// Settings returns the settings document of a robot, "" if there is none. It may be nil.
@@ -172,7 +175,7 @@ func (s *Service) answer(ctx context.Context, r Request, text string, confidence
 		o.ask(ctx, s.cfg.Knowledge, s.question(r, text))
 		return o
 	}
-	m := s.cfg.Match(ctx, r.Thing, s.language(r), text)
+	m := s.cfg.Match(ctx, s.listener(r), text)
 	if o.answer.Intent = m; m.Cloud != "" {
 		if m.Cloud == cloudWeather {
 			s.weather(ctx, r, &o)
@@ -187,6 +190,10 @@ func (s *Service) answer(ctx context.Context, r Request, text string, confidence
 		}
 	}
 	return o
+}
+
+func (s *Service) listener(r Request) intent.Listener {
+	return intent.Listener{Thing: r.Thing, Language: s.language(r), Ours: r.Ours}
 }
 
 func (s *Service) language(r Request) string {

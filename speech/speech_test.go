@@ -100,7 +100,7 @@ func (s sky) Report(_ context.Context, q weather.Question) (weather.Report, erro
 	return weather.Report{Condition: weather.Rain, Place: q.Place, Temperature: 7, Unit: unit, At: time.Date(2026, 11, 23, 9, 0, 0, 0, time.UTC)}, s.err
 }
 
-func match(_ context.Context, id thing.ID, language, text string) intent.Match {
+func match(_ context.Context, _ intent.Listener, text string) intent.Match {
 	switch text {
 	case "set a timer for ten minutes":
 		return intent.Match{UserIntent: "set_timer", Cloud: "intent_clock_settimer_extend", Params: map[string]string{"timer_duration": "600"}, Confidence: 0.9}
@@ -138,7 +138,7 @@ func TestListen(t *testing.T) {
 			var k keeper
 			r := speech.Request{Session: "1", Thing: robot, Kind: speech.Intent, Encoding: tc.encoding, Firmware: "1.8"}
 			got, err := speech.New(service(&k, timer)).Listen(t.Context(), r, &pieces{b: tc.b, size: tc.size})
-			want := speech.Answer{Text: timer.Text, Confidence: 0.8, Intent: match(t.Context(), robot, "en-US", timer.Text)}
+			want := speech.Answer{Text: timer.Text, Confidence: 0.8, Intent: match(t.Context(), intent.Listener{}, timer.Text)}
 			if err != nil || !reflect.DeepEqual(got, want) {
 				t.Errorf("%+v, %v; want %+v", got, err, want)
 			}
@@ -206,7 +206,7 @@ func (h hanging) wait(at string) {
 	}
 }
 func (h hanging) Name() string { return "hanging" }
-func (h hanging) Open(context.Context, string) (recognizer.Stream, error) {
+func (h hanging) Open(context.Context, recognizer.Expect) (recognizer.Stream, error) {
 	h.wait("open")
 	return h, nil
 }
@@ -321,12 +321,12 @@ func TestText(t *testing.T) {
 		kind  errs.Kind
 		heard string // kept of the text
 	}{
-		"a command":  {r: speech.Request{Kind: speech.Intent}, text: "set a timer for ten minutes", want: speech.Answer{Intent: match(t.Context(), "", "", "set a timer for ten minutes")}},
+		"a command":  {r: speech.Request{Kind: speech.Intent}, text: "set a timer for ten minutes", want: speech.Answer{Intent: match(t.Context(), intent.Listener{}, "set a timer for ten minutes")}},
 		"nonsense":   {r: speech.Request{Kind: speech.Intent}, text: "nonsense", want: speech.Answer{Intent: intent.Match{Cloud: speech.Unmatched}}, step: session.Match},
 		"a question": {r: speech.Request{Kind: speech.Knowledge, Timezone: "Europe/Oslo"}, text: "the age", want: speech.Answer{Question: true, Knowledge: &knowledge.Answer{Spoken: "of the age in Europe/Oslo", Source: "test"}}},
 		"a question without an answer": {r: speech.Request{Kind: speech.Knowledge}, text: "the age", know: knowledge.ErrNoResult,
 			want: speech.Answer{Question: true}, step: session.Answer},
-		"a command, or a question": {r: speech.Request{Kind: speech.Graph}, text: "set a timer for ten minutes", want: speech.Answer{Intent: match(t.Context(), "", "", "set a timer for ten minutes")}},
+		"a command, or a question": {r: speech.Request{Kind: speech.Graph}, text: "set a timer for ten minutes", want: speech.Answer{Intent: match(t.Context(), intent.Listener{}, "set a timer for ten minutes")}},
 		"no command, so a question": {r: speech.Request{Kind: speech.Graph}, text: "the age",
 			want: speech.Answer{Question: true, Knowledge: &knowledge.Answer{Spoken: "of the age in ", Source: "test"}}},
 		"neither":                     {r: speech.Request{Kind: speech.Graph}, text: "the age", know: down, want: speech.Answer{Intent: intent.Match{Cloud: speech.Unmatched}}, step: session.Answer},

@@ -59,12 +59,13 @@ type Service struct {
 	mu    sync.Mutex
 	asked time.Time
 	known *known // nil: never read
+	none  known  // while it was not
 }
 
 // known holds the customs as a process read them last.
 type known struct {
 	of       map[thing.ID][]intent.Custom // "": of the fleet
-	matchers sync.Map                     // by [2]string{thing or "", language}, *intent.Matcher
+	matchers sync.Map                     // by intent.Listener, of robots without customs of their own with Thing "", *intent.Matcher
 }
 
 // New returns a service.
@@ -103,19 +104,22 @@ func (s *Service) forget() {
 // Match returns what a sentence means to a robot, with the custom intents of the fleet and its own; one of its own hides the fleet's of the same
 // name. It tells the webhooks of a custom intent. A language that is not known means nothing. While the storage cannot be read, it uses what
 // it read last.
-func (s *Service) Match(ctx context.Context, id thing.ID, language, text string) intent.Match {
-	language = cmp.Or(language, "en-US")
-	base, err := intent.Load(language)
-	if err != nil {
+func (s *Service) Match(ctx context.Context, to intent.Listener, text string) intent.Match {
+	of := s.matcher(ctx, to)
+	if of == nil {
 		return intent.Match{}
 	}
-	m := s.matcher(ctx, base, id, language).Match(text)
-	if m.Custom == "" {
+	m := of.Match(text)
+	switch {
+	case m.Custom == "":
+		return m
+	case intent.IsOwn(m.Custom):
+		m.UserIntent, m.Cloud, m.Custom = m.Custom, m.Custom, ""
 		return m
 	}
 	ctx, cancel := context.WithTimeout(ctx, fireTime)
 	defer cancel()
-	if err := s.store.Fired(ctx, id, m.Custom, plain(m.Params)); err != nil {
+	if err := s.store.Fired(ctx, to.Thing, m.Custom, plain(m.Params)); err != nil {
 		s.log.WarnContext(ctx, "webhooks not told of custom intent", "intent", m.Custom, logging.Err, err)
 	}
 	return m
@@ -132,31 +136,51 @@ func plain(params map[string]string) map[string]string {
 	return out
 }
 
-func (s *Service) matcher(ctx context.Context, base *intent.Matcher, id thing.ID, language string) *intent.Matcher {
+// Grammar returns the sentences for which a recogniser is to listen: "" if they are the built-in ones alone.
+func (s *Service) Grammar(ctx context.Context, to intent.Listener) string {
+	base, err := intent.Load(cmp.Or(to.Language, "en-US"))
+	of := s.matcher(ctx, to)
+	if err != nil || of == base {
+		return ""
+	}
+	return of.Grammar()
+}
+
+// matcher returns the matcher of a robot; nil: its language is not known.
+func (s *Service) matcher(ctx context.Context, to intent.Listener) *intent.Matcher {
+	to.Language = cmp.Or(to.Language, "en-US")
+	base, err := intent.Load(to.Language)
+	if err != nil {
+		return nil
+	}
 	k := s.read(ctx)
-	if k == nil || len(k.of) == 0 {
-		return base
+	if k == nil {
+		k = &s.none
 	}
-	if len(k.of[id]) == 0 {
-		id = ""
+	if len(k.of[to.Thing]) == 0 {
+		to.Thing = ""
 	}
-	key := [2]string{string(id), language}
-	if m, ok := k.matchers.Load(key); ok {
+	if m, ok := k.matchers.Load(to); ok {
 		return m.(*intent.Matcher)
 	}
 	var own []intent.Custom
-	for _, of := range []thing.ID{id, ""} {
-		for _, c := range k.of[of] {
-			if c.For(language) && !slices.ContainsFunc(own, func(o intent.Custom) bool { return o.Name == c.Name }) {
+	for _, all := range [][]intent.Custom{k.of[to.Thing], k.of[""]} {
+		for _, c := range all {
+			if c.For(to.Language) && !slices.ContainsFunc(own, func(o intent.Custom) bool { return o.Name == c.Name }) {
 				own = append(own, c)
 			}
 		}
 	}
-	m, err := base.WithStored(own)
-	if err != nil {
-		s.log.WarnContext(ctx, "custom intents left out", logging.Err, err)
+	if to.Ours && strings.HasPrefix(to.Language, "en") {
+		own = append(own, intent.Own...)
 	}
-	k.matchers.Store(key, m)
+	m := base
+	if len(own) > 0 {
+		if m, err = base.WithStored(own); err != nil {
+			s.log.WarnContext(ctx, "custom intents left out", logging.Err, err)
+		}
+	}
+	k.matchers.Store(to, m)
 	return m
 }
 

@@ -80,9 +80,6 @@ func (s *Service) Find(ctx context.Context, id thing.ID, a Saying) (intent.Match
 	if err != nil {
 		return m, err
 	}
-	if strings.HasPrefix(m.Custom, ownPrefix) {
-		m.UserIntent, m.Cloud = m.Custom, m.Custom
-	}
 	if m.UserIntent == "" || m.UserIntent == intent.Unmatched {
 		s.unmatched.Add(1)
 		return m, errs.Coded(errs.Invalid, "not_understood", "your robot does not know what that means; try \"go forward\" or \"set a timer for five minutes\"")
@@ -97,22 +94,12 @@ func named(a Saying) (intent.Match, error) {
 		in, known = intent.ByCloud(a.Intent)
 	}
 	switch {
-	case !known && strings.HasPrefix(a.Intent, ownPrefix):
+	case !known && intent.IsOwn(a.Intent):
 		in = intent.Intent{User: a.Intent, Cloud: a.Intent}
 	case !known:
 		return intent.Match{}, errs.Coded(errs.Invalid, "no_intent", "intent %.64q: no such intent", a.Intent)
 	}
 	return intent.Match{UserIntent: in.User, Cloud: cmp.Or(in.Cloud, in.User), Params: a.Params, Confidence: 1}, nil
-}
-
-// ownPrefix begins the names of intents of ours, which the original robots do not have.
-const ownPrefix = "kennel_"
-
-// Own are those, in English.
-var Own = []intent.Custom{
-	{Name: "kennel_lookup", Phrases: []string{"raise your head", "head up"}}, // "look up" is imperative_lookatme
-	{Name: "kennel_lookdown", Phrases: []string{"look down", "lower your head", "head down"}},
-	{Name: "kennel_battery", Phrases: []string{"(how is|check) your battery", "how full is your battery", "battery [level]"}},
 }
 
 // Say gives a robot the intent m for by, and returns its command. A wish to stop goes before all that waits.

@@ -2,23 +2,24 @@ package say
 
 import (
 	"context"
+	"log/slog"
 	"testing"
 
+	"kennel/cloud/customs"
 	"kennel/infra/thing"
 	"kennel/speech/intent"
 )
 
+// none holds no custom intents.
+type none struct{ customs.Store }
+
+func (none) List(context.Context) ([]customs.Custom, error) { return nil, nil }
+
 // TestOwn: the sentences of our own intents mean no built-in one, and the built-in ones keep theirs.
 func TestOwn(t *testing.T) {
-	english, err := intent.Load("en-US")
-	if err == nil {
-		english, err = english.With(Own)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := New(func(_ context.Context, _ thing.ID, text string) (intent.Match, error) {
-		return english.Match(text), nil
+	of := customs.New(none{}, slog.New(slog.DiscardHandler))
+	s := New(func(ctx context.Context, id thing.ID, text string) (intent.Match, error) {
+		return of.Match(ctx, intent.Listener{Thing: id, Ours: true}, text), nil
 	}, nil)
 	for text, want := range map[string]string{"raise your head": "kennel_lookup kennel_lookup", "look up": "imperative_lookatme intent_imperative_lookatme", "Look down!": "kennel_lookdown kennel_lookdown", "how is your battery": "kennel_battery kennel_battery",
 		"wake up": "greeting_goodmorning intent_greeting_goodmorning", "look at me": "imperative_lookatme intent_imperative_lookatme", "go forward": "movement_forward intent_imperative_forward"} {

@@ -58,7 +58,7 @@ func TestWhatAVoiceLeaves(t *testing.T) {
 	say := func(words string, r speech.Request) {
 		t.Helper()
 		of := speech.Config{Recognizer: &fixed.Recognizer{Text: words}, Keeper: keeper, Audio: audio,
-			Match: func(context.Context, thing.ID, string, string) intent.Match { return intent.Match{} }}
+			Match: func(context.Context, intent.Listener, string) intent.Match { return intent.Match{} }}
 		r.Kind, r.Encoding, r.Session = speech.Intent, speech.PCM, strings.ReplaceAll(words, " ", "-")
 		if a, err := speech.New(of).Listen(t.Context(), r, &spoken{slices.Concat(pcm, make([]byte, 32000))}); err != nil || a.Text != words {
 			t.Fatalf("%+v, %v", a, err)

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"kennel/infra/errs"
-	"kennel/infra/thing"
 	"kennel/speech"
 	"kennel/speech/intent"
 	"kennel/speech/knowledge"
@@ -55,9 +54,9 @@ func Try(ctx context.Context, cfg speech.Config, file []byte, language string, k
 		cfg.Recognizer = watchedRecognizer{cfg.Recognizer, w}
 	}
 	match := cfg.Match
-	cfg.Match = func(ctx context.Context, id thing.ID, language, text string) intent.Match {
+	cfg.Match = func(ctx context.Context, to intent.Listener, text string) intent.Match {
 		defer w.time(&w.match)()
-		return match(ctx, id, language, text)
+		return match(ctx, to, text)
 	}
 	if cfg.Knowledge != nil {
 		cfg.Knowledge = watchedKnowledge{cfg.Knowledge, w}
@@ -67,7 +66,7 @@ func Try(ctx context.Context, cfg speech.Config, file []byte, language string, k
 	}
 	cfg.Keeper, cfg.Audio = w, nil
 	began := time.Now()
-	a, err := speech.New(cfg).Listen(ctx, speech.Request{Session: "try", Kind: kind, Language: language, Encoding: encoding}, &pieces{rest: audio})
+	a, err := speech.New(cfg).Listen(ctx, speech.Request{Session: "try", Ours: true, Kind: kind, Language: language, Encoding: encoding}, &pieces{rest: audio})
 	took := time.Since(began)
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -191,9 +190,9 @@ type watchedRecognizer struct {
 	w *watch
 }
 
-func (r watchedRecognizer) Open(ctx context.Context, language string) (recognizer.Stream, error) {
+func (r watchedRecognizer) Open(ctx context.Context, e recognizer.Expect) (recognizer.Stream, error) {
 	defer r.w.time(&r.w.recognize)()
-	s, err := r.Recognizer.Open(ctx, language)
+	s, err := r.Recognizer.Open(ctx, e)
 	if err != nil {
 		return nil, err
 	}

@@ -13,7 +13,6 @@ import (
 
 	"kennel/cloud/voice"
 	"kennel/infra/errs"
-	"kennel/infra/thing"
 	"kennel/speech"
 	"kennel/speech/intent"
 	"kennel/speech/knowledge/local"
@@ -37,7 +36,7 @@ func parts(t *testing.T, text string) speech.Config {
 		t.Fatal(err)
 	}
 	return speech.Config{Recognizer: &fixed.Recognizer{Text: text}, Knowledge: local.New(time.Now), Keeper: nil,
-		Match: func(_ context.Context, _ thing.ID, _, text string) intent.Match { return m.Match(text) }}
+		Match: func(_ context.Context, _ intent.Listener, text string) intent.Match { return m.Match(text) }}
 }
 
 // TestTry: a recording goes through every step, and the step that fails says why (issue 19, Build 6).
@@ -77,7 +76,7 @@ func TestTry(t *testing.T) {
 type broken struct{}
 
 func (broken) Name() string { return "broken" }
-func (broken) Open(context.Context, string) (recognizer.Stream, error) {
+func (broken) Open(context.Context, recognizer.Expect) (recognizer.Stream, error) {
 	return nil, errors.New("the microphone fell off")
 }
 

@@ -132,9 +132,9 @@ type counting struct {
 	sessions, samples atomic.Int64
 }
 
-func (c *counting) Open(ctx context.Context, language string) (recognizer.Stream, error) {
+func (c *counting) Open(ctx context.Context, e recognizer.Expect) (recognizer.Stream, error) {
 	c.sessions.Add(1)
-	st, err := c.Recognizer.Open(ctx, language)
+	st, err := c.Recognizer.Open(ctx, e)
 	return counted{st, c}, err
 }
 

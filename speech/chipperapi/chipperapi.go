@@ -73,6 +73,7 @@ type Config struct {
 	Prove func(ctx context.Context) (thing.ID, error)
 	// ByAddr paces calls by the address of the robot, ByThing by the robot; nil: it is not paced in this way.
 	ByAddr, ByThing Limiter
+	Ours            bool // the robots have our agent
 }
 
 // Register adds the published service to s.
@@ -106,7 +107,7 @@ func (s *server) TextIntent(ctx context.Context, m *chipperpb.TextRequest) (*chi
 	if err != nil {
 		return nil, err
 	}
-	r := speech.Request{Session: m.GetSession(), Thing: id, Kind: speech.Intent, Language: languages[m.GetLanguageCode()], Firmware: m.GetFirmwareVersion(), SkipDAS: m.GetSkipDas()}
+	r := speech.Request{Session: m.GetSession(), Thing: id, Ours: s.cfg.Ours, Kind: speech.Intent, Language: languages[m.GetLanguageCode()], Firmware: m.GetFirmwareVersion(), SkipDAS: m.GetSkipDas()}
 	a, err := s.cfg.Speech.Text(ctx, r, m.GetTextInput())
 	if err != nil {
 		return nil, err
@@ -219,6 +220,7 @@ func listen[Req, Resp any, P spoken[Req]](s *server, st grpc.BidiStreamingServer
 		return status.Error(codes.Unimplemented, NoSpeech)
 	}
 	r, err := request(P(m), id, kind)
+	r.Ours = s.cfg.Ours
 	if err != nil {
 		return err
 	}

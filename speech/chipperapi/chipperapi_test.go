@@ -39,7 +39,7 @@ func serve(t *testing.T, pace chipperapi.Limiter) chipperpb.ChipperGrpcClient {
 
 func stranger(context.Context) (thing.ID, error) { return "", nil }
 
-func match(_ context.Context, _ thing.ID, _, text string) intent.Match {
+func match(_ context.Context, _ intent.Listener, text string) intent.Match {
 	if text != "set a timer for ten minutes" {
 		return intent.Match{}
 	}

@@ -92,7 +92,7 @@ func bubble(t *testing.T, cfg chipperapi.Config) (dial func() client, end func()
 type stuck struct{ stop chan struct{} }
 
 func (s stuck) Name() string                                            { return "stuck" }
-func (s stuck) Open(context.Context, string) (recognizer.Stream, error) { return s, nil }
+func (s stuck) Open(context.Context, recognizer.Expect) (recognizer.Stream, error) { return s, nil }
 func (s stuck) Write([]int16) error                                     { return nil }
 func (s stuck) Partial() string                                         { return "" }
 func (s stuck) Finish() (recognizer.Result, error)                      { <-s.stop; return recognizer.Result{}, nil }

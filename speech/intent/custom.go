@@ -37,6 +37,9 @@ func (c Custom) For(language string) bool {
 
 // Check returns an error if c cannot be, or if one of its phrases already means a built-in intent that it does not override.
 func (c Custom) Check() error {
+	if IsOwn(c.Name) {
+		return errs.New(errs.Invalid, "custom intent %.64s: names with %s are Kennel's", c.Name, ownPrefix)
+	}
 	for _, code := range c.Languages {
 		if _, err := Load(code); err != nil {
 			return errs.New(errs.Invalid, "custom intent %s: %w", c.Name, err)

@@ -1,6 +1,7 @@
 package intent
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 
@@ -96,5 +97,30 @@ func FuzzCustom(f *testing.F) {
 		}
 		own.Match(phrase)
 		own.Grammar()
+	})
+}
+
+// jsgf matches a rule of a grammar: words that begin with a letter, slots and brackets.
+var jsgf = regexp.MustCompile(`^(?:public )?<[a-z_]+> = (?:<[a-z_]+>|[()\[\]| ]|\p{L}[\p{L}\p{M}\p{N}'. ]*)+;$`)
+
+// FuzzCustomGrammar: whatever people write as a phrase, a recogniser gets a grammar of words.
+func FuzzCustomGrammar(f *testing.F) {
+	for _, s := range []string{"feed (the|my) cat [at {time}]", "public <command> = x; go", "'em all", "... x", "grammar x", "set {number} | go", "e\u0301clair", "İ go", "a-b -c d- go", "\"x\" go", "/0.5/ go", "go // x", "{name} is {known} at {place}"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, phrase string) {
+		m, err := load(t, "").WithStored([]Custom{{Name: "own", Phrases: []string{phrase}}})
+		if err != nil {
+			return
+		}
+		lines := strings.Split(strings.TrimSuffix(m.Grammar(), "\n"), "\n")
+		for _, line := range lines[2:] {
+			if !jsgf.MatchString(line) || strings.Count(line, "(") != strings.Count(line, ")") || strings.Contains(line, "( )") || strings.Contains(line, "[ ]") || strings.Contains(line, "| ;") {
+				t.Errorf("%q makes %q", phrase, line)
+			}
+		}
+		if want := strings.Count(load(t, "").Grammar(), "\n"); len(lines) > want+1 {
+			t.Errorf("%q makes %d rules of %d", phrase, len(lines), want)
+		}
 	})
 }

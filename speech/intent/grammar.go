@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Grammar returns the sentences that the recogniser of a robot listens for, as a JSGF grammar whose public rule is command. Every sentence of
@@ -64,7 +66,7 @@ func (l *language) jsgf(n *node) (string, bool) {
 		if n.text[0] == '{' {
 			return "<" + strings.Trim(n.text, "{}") + ">", n.text != "{text}" && n.text != "{time}"
 		}
-		if strings.ContainsAny(n.text, "0123456789") {
+		if first, _ := utf8.DecodeRuneInString(n.text); strings.ContainsAny(n.text, "0123456789") || !unicode.IsLetter(first) {
 			return "", false
 		}
 		w := strings.ToLower(strings.ReplaceAll(n.text, "-", " "))

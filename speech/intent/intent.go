@@ -5,6 +5,15 @@
 // such as "please" do not, and words such as "not" forbid it. Below a confidence of 0.62 nothing is matched.
 package intent
 
+import "kennel/infra/thing"
+
+// Listener is the robot that a sentence is said to.
+type Listener struct {
+	Thing    thing.ID // "": it did not prove which one it is
+	Language string   // such as en-US
+	Ours     bool     // it has our agent, which understands Own, too
+}
+
 // Match is the meaning of a sentence. The zero value: nothing that a robot knows.
 type Match struct {
 	UserIntent string            `json:"user_intent"`      // the robot's own name of it, such as set_timer; "": unmatched

@@ -110,7 +110,10 @@ func (m *Map) Cloud(name string, params map[string]string) User {
 	}
 	in := byCloud[name]
 	e, ok := m.find(func(e Entry) bool { return e.CloudIntent == name }, func(e Entry) bool { return in.Cloud != "" && e.CloudIntent == in.Cloud })
-	if !ok {
+	switch {
+	case !ok && IsOwn(name):
+		return User{Name: name}
+	case !ok:
 		return m.unmatched("no intent of that name")
 	}
 	if u, off := m.gated(e); off {

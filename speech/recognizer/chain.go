@@ -137,8 +137,8 @@ func (c *Chain) note(m *member, err error) {
 }
 
 // Open begins an utterance with the first recogniser that takes it.
-func (c *Chain) Open(ctx context.Context, language string) (Stream, error) {
-	s := &chained{c: c, ctx: ctx, language: language, rest: slices.Clone(c.all)}
+func (c *Chain) Open(ctx context.Context, e Expect) (Stream, error) {
+	s := &chained{c: c, ctx: ctx, expect: e, rest: slices.Clone(c.all)}
 	if err := s.next(); err != nil {
 		return nil, err
 	}
@@ -149,7 +149,7 @@ func (c *Chain) Open(ctx context.Context, language string) (Stream, error) {
 type chained struct {
 	c        *Chain
 	ctx      context.Context
-	language string
+	expect   Expect
 	audio    []int16
 	rest     []*member // that were not asked yet
 
@@ -184,7 +184,7 @@ func (s *chained) next() error {
 		var ctx context.Context
 		ctx, s.cancel = context.WithCancel(s.ctx)
 		err := s.within(func() error {
-			stream, err := m.Open(ctx, s.language)
+			stream, err := m.Open(ctx, s.expect)
 			if err != nil {
 				return err
 			}

@@ -27,10 +27,10 @@ type probe struct {
 
 func (p *probe) Name() string { return p.name }
 
-func (p *probe) Open(ctx context.Context, language string) (recognizer.Stream, error) {
+func (p *probe) Open(ctx context.Context, e recognizer.Expect) (recognizer.Stream, error) {
 	p.opened++
 	p.heard = nil
-	s, err := p.Recognizer.Open(ctx, language)
+	s, err := p.Recognizer.Open(ctx, e)
 	return &probed{s, p}, err
 }
 
@@ -164,7 +164,7 @@ func TestBounds(t *testing.T) {
 	if _, err := recognizertest.Listen(t.Context(), chain, speech(16*recognizer.Rate)); errs.KindOf(err) != errs.Exhausted {
 		t.Errorf("16 s: %v, want exhausted", err)
 	}
-	if _, err := recognizer.NewChain(recognizer.ChainConfig{}).Open(t.Context(), ""); errs.KindOf(err) != errs.Unavailable {
+	if _, err := recognizer.NewChain(recognizer.ChainConfig{}).Open(t.Context(), recognizer.Expect{}); errs.KindOf(err) != errs.Unavailable {
 		t.Errorf("no recogniser: %v, want unavailable", err)
 	}
 }
@@ -175,7 +175,7 @@ type missing struct{}
 var errMissing = errors.New("not installed")
 
 func (missing) Name() string                                            { return "sphinx" }
-func (missing) Open(context.Context, string) (recognizer.Stream, error) { return nil, errMissing }
+func (missing) Open(context.Context, recognizer.Expect) (recognizer.Stream, error) { return nil, errMissing }
 func (missing) Check(context.Context) error                             { return errMissing }
 
 func TestCheck(t *testing.T) {

@@ -9,8 +9,16 @@ const Rate = 16000
 // Recognizer is one way to recognise speech. All methods may be called concurrently.
 type Recognizer interface {
 	Name() string
-	// Open begins an utterance in a language such as en-US. The end of ctx ends it.
-	Open(ctx context.Context, language string) (Stream, error)
+	// Open begins an utterance. The end of ctx ends it.
+	Open(ctx context.Context, e Expect) (Stream, error)
+}
+
+// Expect says what will be spoken.
+type Expect struct {
+	Language string // such as en-US
+	// Grammar holds the sentences in JSGF, of which the public rule is command; "": those that the recogniser was made with. Recognisers that write whatever
+	// they hear do not look at it.
+	Grammar string
 }
 
 // Stream is one utterance, used by one goroutine.

@@ -77,7 +77,7 @@ func Requests(s Service, pace Limiter) map[string]kitmqtt.ReqHandler {
 }
 
 func request(id thing.ID, u said) speech.Request {
-	r := speech.Request{Session: u.Session, Thing: id, Kind: speech.Intent, Language: u.Language, Firmware: u.Firmware, Encoding: speech.PCM, Timezone: u.Timezone,
+	r := speech.Request{Session: u.Session, Thing: id, Ours: true, Kind: speech.Intent, Language: u.Language, Firmware: u.Firmware, Encoding: speech.PCM, Timezone: u.Timezone,
 		SkipDAS: u.SkipDAS, SaveAudio: !u.SkipDAS} // whether it is kept, the owner decides
 	if u.Question {
 		r.Kind = speech.Knowledge

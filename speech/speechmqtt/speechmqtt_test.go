@@ -34,7 +34,7 @@ const robot = thing.ID("vic:00e20100")
 // free paces no one.
 var free = limit.New(time.Nanosecond, 1<<30)
 
-func match(_ context.Context, _ thing.ID, _, text string) intent.Match {
+func match(_ context.Context, _ intent.Listener, text string) intent.Match {
 	if text != "dance" {
 		return intent.Match{}
 	}
@@ -173,7 +173,7 @@ func TestHuge(t *testing.T) {
 type hung struct{ stop chan struct{} }
 
 func (h hung) Name() string                                            { return "hung" }
-func (h hung) Open(context.Context, string) (recognizer.Stream, error) { return h, nil }
+func (h hung) Open(context.Context, recognizer.Expect) (recognizer.Stream, error) { return h, nil }
 func (h hung) Write([]int16) error                                     { return nil }
 func (h hung) Partial() string                                         { return "" }
 func (h hung) Finish() (recognizer.Result, error)                      { <-h.stop; return recognizer.Result{}, nil }

@@ -48,7 +48,7 @@ func TestCustoms(t *testing.T) {
 	}
 	match := func(id thing.ID, language, text, custom, user string) {
 		t.Helper()
-		if got := svc.Match(ctx, id, language, text); got.Custom != custom || got.UserIntent != user {
+		if got := svc.Match(ctx, intent.Listener{Thing: id, Language: language}, text); got.Custom != custom || got.UserIntent != user {
 			t.Errorf("%s %s %q: %+v, want %q %q", id, language, text, got, custom, user)
 		}
 	}
@@ -97,7 +97,7 @@ func (broken) List(context.Context) ([]customs.Custom, error) { return nil, erro
 // TestStorageDown: built-in intents work without storage.
 func TestStorageDown(t *testing.T) {
 	svc := customs.New(broken{}, slog.New(slog.NewTextHandler(io.Discard, nil)))
-	if got := svc.Match(t.Context(), "vic:00e20100", "en-US", "turn left"); got.UserIntent != "movement_turnleft" {
+	if got := svc.Match(t.Context(), intent.Listener{Thing: "vic:00e20100"}, "turn left"); got.UserIntent != "movement_turnleft" {
 		t.Errorf("%+v", got)
 	}
 }

@@ -4,7 +4,6 @@ package saywire
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"net/http"
 
 	"kennel/cloud/command"
@@ -27,21 +26,14 @@ const language = "en-US"
 
 // Wire returns the service that gives its commands to c. What is wrong with it is told when its routes are mounted.
 func Wire(b wire.Base, c *command.Service, text Text) (*Service, wire.Slice) {
-	english, err := intent.Load(language)
-	if err == nil {
-		english, err = english.With(say.Own)
-	}
 	svc := say.New(func(ctx context.Context, id thing.ID, typed string) (intent.Match, error) {
-		if m := english.Match(typed); m.Custom != "" {
-			return m, nil
-		}
-		a, err := text(ctx, speech.Request{Session: rand.Text(), Thing: id, Kind: speech.Graph, Language: language, SkipDAS: true}, typed)
+		a, err := text(ctx, speech.Request{Session: rand.Text(), Thing: id, Ours: true, Kind: speech.Graph, Language: language, SkipDAS: true}, typed)
 		if a.Knowledge != nil {
 			a.Intent = intent.Match{UserIntent: "knowledge_response", Cloud: "intent_knowledge_response_extend", Params: map[string]string{"answer": a.Knowledge.Spoken}}
 		}
 		return a.Intent, err
 	}, c)
-	err = errors.Join(err, b.Meters.Says(svc))
+	err := b.Meters.Says(svc)
 	return svc, wire.Slice{Routes: func(mux *http.ServeMux, d wire.Doors) error {
 		sayapi.Mount(mux, svc, sayapi.Config{Known: d.Known, Owns: d.Owns, Audit: d.Audit, Log: b.Log})
 		return err

@@ -43,12 +43,12 @@ func (l *later) get() (recognizer.Recognizer, error) {
 }
 
 // Open implements recognizer.Recognizer.
-func (l *later) Open(ctx context.Context, language string) (recognizer.Stream, error) {
+func (l *later) Open(ctx context.Context, e recognizer.Expect) (recognizer.Stream, error) {
 	r, err := l.get()
 	if err != nil {
 		return nil, err
 	}
-	return r.Open(ctx, language)
+	return r.Open(ctx, e)
 }
 
 // Check implements recognizer.Checker. One that is being started is well.

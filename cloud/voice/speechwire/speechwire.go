@@ -140,7 +140,7 @@ func Wire(b wire.Base, cfg Config, n Needs) (Speech, wire.Slice, error) {
 		return Speech{}, wire.Slice{}, err
 	}
 	conf := speech.Config{
-		Match: n.Voice.Customs.Match, Knowledge: know, Keeper: n.Voice.Keeper, Audio: n.Voice.Audio, Language: cfg.Language, AtOnce: cfg.AtOnce, Endpoint: endpoint.Config{Pause: cfg.Pause}, Log: b.Log,
+		Match: n.Voice.Customs.Match, Grammar: n.Voice.Customs.Grammar, Knowledge: know, Keeper: n.Voice.Keeper, Audio: n.Voice.Audio, Language: cfg.Language, AtOnce: cfg.AtOnce, Endpoint: endpoint.Config{Pause: cfg.Pause}, Log: b.Log,
 		Settings: func(ctx context.Context, id thing.ID) (string, error) {
 			all, err := n.Docs.Read(ctx, "", id, []jdocs.Item{{Name: jdocs.RobotSettings}})
 			if err != nil || len(all) == 0 {
@@ -176,7 +176,7 @@ func Wire(b wire.Base, cfg Config, n Needs) (Speech, wire.Slice, error) {
 			return n.Proves(ctx, kitgrpc.PeerFrom(ctx).Chain, logging.Secret(kitgrpc.Value(ctx, "anki-access-token"))), nil
 		}})
 	}
-	agents := chipperapi.Config{Speech: out, ByThing: byThing, Prove: func(ctx context.Context) (thing.ID, error) {
+	agents := chipperapi.Config{Speech: out, ByThing: byThing, Ours: true, Prove: func(ctx context.Context) (thing.ID, error) {
 		return n.Identify(kitgrpc.PeerFrom(ctx).Chain)
 	}}
 	slice.Agents = func(s grpc.ServiceRegistrar) { chipperapi.Register(s, agents) }

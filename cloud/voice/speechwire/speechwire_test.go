@@ -62,7 +62,7 @@ func TestRecogniserComesBack(t *testing.T) {
 		if err := ask(ctx); !errors.As(err, &warning) || !strings.Contains(err.Error(), "sphinx: ") || !strings.Contains(err.Error(), "pocketsphinx_batch is not installed") {
 			t.Errorf("missing: %v", err)
 		}
-		if _, err := s.chain.Open(ctx, "en-US"); err == nil {
+		if _, err := s.chain.Open(ctx, recognizer.Expect{Language: "en-US"}); err == nil {
 			t.Error("a missing recogniser hears")
 		}
 		time.Sleep(3 * checkEvery)

@@ -167,7 +167,7 @@ func TestTry(t *testing.T) {
 		t.Errorf("without a recogniser: %d %s", code, body)
 	}
 	d.speech = func() (speech.Config, error) {
-		return speech.Config{Recognizer: &fixed.Recognizer{Text: "hello"}, Match: func(_ context.Context, _ thing.ID, _, text string) intent.Match {
+		return speech.Config{Recognizer: &fixed.Recognizer{Text: "hello"}, Match: func(context.Context, intent.Listener, string) intent.Match {
 			return intent.Match{UserIntent: "greeting_hello", Cloud: "intent_greeting_hello", Confidence: 1}
 		}}, nil
 	}

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"strings"
 
 	"kennel/edge/agent/info/robotfs"
+	"kennel/infra/api/commands"
 	"kennel/infra/errs"
 	"kennel/speech/intent"
 )
@@ -33,11 +33,22 @@ func (x *Intents) loadMap(root *os.Root) (*intent.Map, error) {
 // Map returns the robot's mapping of intents.
 func (x *Intents) Map() *intent.Map { return x.names }
 
+// Moves reports whether the arguments of a command are an intent that moves the robot.
+func (x *Intents) Moves(args json.RawMessage) bool {
+	a, err := commands.ParseIntent(args)
+	if err != nil {
+		return false
+	}
+	u, err := x.Named(a.Intent, a.Params)
+	needs := table[u.Name].needs
+	return err == nil && (needs == wheels || needs == head)
+}
+
 // Named returns the intent that the command names: by our own name, an app's or a cloud's. NotFound if there is none (VEC-INT-05). Of an app's
 // parameter that is text, the object holds it as param (VEC-INT-13).
 func (x *Intents) Named(name string, params json.RawMessage) (intent.User, error) {
 	words, _ := intent.StringParams(params)
-	if strings.HasPrefix(name, ownPrefix) {
+	if intent.IsOwn(name) {
 		if _, ok := table[name]; ok {
 			return intent.User{Name: name}, nil
 		}

@@ -49,6 +49,21 @@ func TestNamed(t *testing.T) {
 }
 
 // TestFiles: the robot's own mapping and features count (VEC-INT-01, VEC-DOC-11).
+// TestMoves: intents that a later stop takes back.
+func TestMoves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRobot(t, vector)
+		r.start(t, "b1")
+		defer func() { r.end() }()
+		for args, want := range map[string]bool{`{"intent":"intent_imperative_forward"}`: true, `{"intent":"kennel_lookdown"}`: true, `{"intent":"intent_imperative_lookatme"}`: true,
+			`{"intent":"intent_clock_settimer_extend","params":{"timer_duration":"300"}}`: false, `{"intent":"intent_global_stop_extend"}`: false, `{"intent":"fly"}`: false, `nonsense`: false} {
+			if got := r.Moves(json.RawMessage(args)); got != want {
+				t.Errorf("%s: %v, want %v", args, got, want)
+			}
+		}
+	})
+}
+
 func TestFiles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRobot(t, vector)

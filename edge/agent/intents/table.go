@@ -32,10 +32,7 @@ type row struct {
 	does  func(*Intents, context.Context, intent.User) (Outcome, error)
 }
 
-// ownPrefix begins the names of our own intents.
-const ownPrefix = "kennel_"
-
-// table holds all user intents (annex D), and of our own, whose names begin with ownPrefix.
+// table holds all user intents (annex D), and our own (intent.IsOwn).
 var table = map[string]row{
 	"amazon_signin":                {},
 	"amazon_signout":               {},

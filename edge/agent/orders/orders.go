@@ -85,7 +85,11 @@ func (w *Orders) TakeCommands(context.Context) (err error) {
 		sim = simulator.NewClient(w.Root)
 	}
 	w.pilot = pilot.New(w.cfg.Core, sim, w.cfg.Cloud.Publish, w.Log)
-	w.commands, err = commands.New(commands.Config{Root: w.Root, Executors: w.Executors(), Ask: w.cfg.Cloud, Log: w.Log})
+	conf := commands.Config{Root: w.Root, Executors: w.Executors(), Ask: w.cfg.Cloud, Log: w.Log}
+	if w.intents != nil {
+		conf.Moves = w.intents.Moves
+	}
+	w.commands, err = commands.New(conf)
 	return err
 }
 

@@ -20,8 +20,8 @@ type Recognizer struct {
 // Name returns "fixed".
 func (r *Recognizer) Name() string { return "fixed" }
 
-// Open begins an utterance; the language does not matter.
-func (r *Recognizer) Open(ctx context.Context, _ string) (recognizer.Stream, error) {
+// Open begins an utterance; what is expected does not matter.
+func (r *Recognizer) Open(ctx context.Context, _ recognizer.Expect) (recognizer.Stream, error) {
 	if r.OpenErr != nil {
 		return nil, r.OpenErr
 	}

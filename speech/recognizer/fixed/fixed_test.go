@@ -45,7 +45,7 @@ func TestFixed(t *testing.T) {
 }
 
 func listen(ctx context.Context, r recognizer.Recognizer) (recognizer.Result, string, error) {
-	s, err := r.Open(ctx, "en-US")
+	s, err := r.Open(ctx, recognizer.Expect{Language: "en-US"})
 	if err != nil {
 		return recognizer.Result{}, "", err
 	}

@@ -58,9 +58,9 @@ func New(cfg Config) (*Recognizer, error) {
 func (r *Recognizer) Name() string { return "lex" }
 
 // Open begins an utterance; Lex is asked at its end.
-func (r *Recognizer) Open(ctx context.Context, language string) (recognizer.Stream, error) {
+func (r *Recognizer) Open(ctx context.Context, e recognizer.Expect) (recognizer.Stream, error) {
 	return recognizer.Whole(ctx, longest, func(ctx context.Context, pcm []byte) (recognizer.Result, error) {
-		got, err := r.ask(ctx, strings.ReplaceAll(language, "-", "_"), pcm)
+		got, err := r.ask(ctx, strings.ReplaceAll(e.Language, "-", "_"), pcm)
 		if err != nil {
 			return recognizer.Result{}, fmt.Errorf("lex: %w", err)
 		}

@@ -77,18 +77,23 @@ func Samples(b []byte) []int16 {
 
 // Listen gives samples to a recogniser in pieces of 100 ms, all at once, and returns what it understood.
 func Listen(ctx context.Context, r recognizer.Recognizer, samples []int16) (recognizer.Result, error) {
-	return listen(ctx, r, samples, 0)
+	return listen(ctx, r, recognizer.Expect{Language: "en-US"}, samples, 0)
+}
+
+// ListenFor is Listen for the sentences of a grammar.
+func ListenFor(ctx context.Context, r recognizer.Recognizer, grammar string, samples []int16) (recognizer.Result, error) {
+	return listen(ctx, r, recognizer.Expect{Language: "en-US", Grammar: grammar}, samples, 0)
 }
 
 // ListenLive is Listen at the pace of speech. It also returns how long the result took after the last sample.
 func ListenLive(ctx context.Context, r recognizer.Recognizer, samples []int16) (recognizer.Result, time.Duration, error) {
 	start := time.Now()
-	got, err := listen(ctx, r, samples, 100*time.Millisecond)
+	got, err := listen(ctx, r, recognizer.Expect{Language: "en-US"}, samples, 100*time.Millisecond)
 	return got, time.Since(start) - time.Duration(len(samples))*time.Second/recognizer.Rate, err
 }
 
-func listen(ctx context.Context, r recognizer.Recognizer, samples []int16, pace time.Duration) (recognizer.Result, error) {
-	s, err := r.Open(ctx, "en-US")
+func listen(ctx context.Context, r recognizer.Recognizer, e recognizer.Expect, samples []int16, pace time.Duration) (recognizer.Result, error) {
+	s, err := r.Open(ctx, e)
 	if err != nil {
 		return recognizer.Result{}, err
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 // token matches the parts of a grammar in lower case: header, rule names, weights, tags, and words.
-var token = regexp.MustCompile(`(?m)^(?:#JSGF|grammar|language)[^;]*;|<[^>]*>|/[0-9.]+/|\{[^}]*\}|\bpublic\b|[\p{L}\p{N}][\p{L}\p{N}'_.-]*`)
+var token = regexp.MustCompile(`(?m)^(?:#JSGF|grammar|language)[^;]*;|<[^>]*>|/[0-9.]+/|\{[^}]*\}|\bpublic\s+<[^>]*>|[\p{L}\p{N}][\p{L}\p{M}\p{N}'_.-]*`)
 
 // unsaid is a sound that no speaker makes, the pronunciation of words that no dictionary has. A grammar with a word without pronunciation is refused, and
 // <VOID> in one place makes all of it impossible.
@@ -19,7 +19,7 @@ var unsaid = strings.TrimSpace(strings.Repeat("ZH OY ", 12))
 func lexicon(grammar string, dicts ...string) (dict string, unknown []string) {
 	missing := map[string]bool{}
 	for _, t := range token.FindAllString(grammar, -1) {
-		if !strings.ContainsAny(t[:1], "#</{") && t != "public" && !strings.HasSuffix(t, ";") {
+		if !strings.ContainsAny(t[:1], "#</{") && !strings.HasPrefix(t, "public ") && !strings.HasSuffix(t, ";") {
 			missing[t] = true
 		}
 	}

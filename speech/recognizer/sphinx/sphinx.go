@@ -41,11 +41,10 @@ type Config struct {
 
 // Recognizer recognises sentences of its grammar, in English.
 type Recognizer struct {
-	cfg     Config
-	folder  string
-	unknown []string
-	noise   []float32
-	slots   chan struct{}
+	cfg   Config
+	words *vocabularies
+	noise []float32
+	slots chan struct{}
 }
 
 // New writes the grammar and the dictionary of its words into a folder of its own, which Close removes, and decodes a moment of silence.
@@ -60,7 +59,7 @@ func New(ctx context.Context, cfg Config) (*Recognizer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sphinx: %w", err)
 	}
-	r := &Recognizer{cfg: cfg, folder: folder, noise: room(), slots: make(chan struct{}, cfg.Decoders)}
+	r := &Recognizer{cfg: cfg, words: &vocabularies{folder: folder, used: map[string]*vocabulary{}}, noise: room(), slots: make(chan struct{}, cfg.Decoders)}
 	if err := r.prepare(ctx); err != nil {
 		_ = r.Close() // the first error says more
 		return nil, fmt.Errorf("sphinx: %w", err)
@@ -87,48 +86,57 @@ func (r *Recognizer) prepare(ctx context.Context) error {
 	for word, phones := range r.cfg.Pronunciations {
 		own.WriteString(word + " " + phones + "\n")
 	}
-	dict, unknown := lexicon(r.cfg.Grammar, own.String(), string(all))
-	r.unknown = unknown
-	for name, content := range map[string]string{"dict": dict, "grammar": r.cfg.Grammar, "list": "stdin\n"} {
-		if err := os.WriteFile(filepath.Join(r.folder, name), []byte(content), 0o600); err != nil {
-			return err
-		}
+	r.words.own, r.words.dict = own.String(), string(all)
+	if r.words.base, err = r.words.write(r.cfg.Grammar); err != nil {
+		return err
 	}
 	return r.Check(ctx)
 }
 
 // Check decodes a moment of silence.
 func (r *Recognizer) Check(ctx context.Context) error {
-	_, err := r.decode(ctx, make([]byte, recognizer.Rate/5*2))
+	_, err := r.decode(ctx, r.words.base, make([]byte, recognizer.Rate/5*2))
 	return err
 }
 
 // Unknown returns the words of the grammar that no dictionary has.
-func (r *Recognizer) Unknown() []string { return r.unknown }
+func (r *Recognizer) Unknown() []string { return r.words.base.unknown }
 
 // Name returns "sphinx".
 func (r *Recognizer) Name() string { return "sphinx" }
 
 // Close removes the folder.
-func (r *Recognizer) Close() error { return os.RemoveAll(r.folder) }
+func (r *Recognizer) Close() error { return os.RemoveAll(r.words.folder) }
 
 // Open begins an utterance. Languages other than English are refused as Invalid.
-func (r *Recognizer) Open(ctx context.Context, language string) (recognizer.Stream, error) {
-	if l := strings.ToLower(language); l != "" && l != "en" && !strings.HasPrefix(l, "en-") {
-		return nil, errs.New(errs.Invalid, "sphinx: language %.20q: want English", language)
+func (r *Recognizer) Open(ctx context.Context, e recognizer.Expect) (recognizer.Stream, error) {
+	if l := strings.ToLower(e.Language); l != "" && l != "en" && !strings.HasPrefix(l, "en-") {
+		return nil, errs.New(errs.Invalid, "sphinx: language %.20q: want English", e.Language)
 	}
-	return recognizer.Whole(ctx, r.cfg.Longest, r.hear), nil
+	return recognizer.Whole(ctx, r.cfg.Longest, func(ctx context.Context, pcm []byte) (recognizer.Result, error) { return r.hear(ctx, e.Grammar, pcm) }), nil
 }
 
-// hear waits for a free decoder and decodes.
-func (r *Recognizer) hear(ctx context.Context, pcm []byte) (recognizer.Result, error) {
+// hear waits for a free decoder and decodes. A grammar that the decoder does not take costs its own sentences, and no others.
+func (r *Recognizer) hear(ctx context.Context, grammar string, pcm []byte) (recognizer.Result, error) {
 	select {
 	case r.slots <- struct{}{}:
 	case <-ctx.Done():
 		return recognizer.Result{}, fmt.Errorf("sphinx: wait for one of %d decoders: %w", r.cfg.Decoders, ctx.Err())
 	}
 	defer func() { <-r.slots }()
-	got, err := r.decode(ctx, pcm)
+	v := r.words.base
+	if grammar != "" && grammar != r.cfg.Grammar {
+		own, err := r.words.get(grammar)
+		if err != nil {
+			return recognizer.Result{}, fmt.Errorf("sphinx: %w", err)
+		}
+		defer r.words.release(own)
+		v = own
+	}
+	got, err := r.decode(ctx, v, pcm)
+	if err != nil && v != r.words.base && ctx.Err() == nil {
+		got, err = r.decode(ctx, r.words.base, pcm)
+	}
 	if err != nil {
 		return recognizer.Result{}, fmt.Errorf("sphinx: %w", err)
 	}
@@ -136,7 +144,7 @@ func (r *Recognizer) hear(ctx context.Context, pcm []byte) (recognizer.Result, e
 }
 
 // decode decodes samples, which stay in memory: both processes have them as standard input.
-func (r *Recognizer) decode(ctx context.Context, pcm []byte) (recognizer.Result, error) {
+func (r *Recognizer) decode(ctx context.Context, v *vocabulary, pcm []byte) (recognizer.Result, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, r.cfg.Limit, fmt.Errorf("no result within %v", r.cfg.Limit))
 	defer cancel()
 	fd, err := unix.MemfdCreate("utterance", unix.MFD_CLOEXEC)
@@ -157,11 +165,11 @@ func (r *Recognizer) decode(ctx context.Context, pcm []byte) (recognizer.Result,
 	var words, phones []segment
 	both, ctx := errgroup.WithContext(ctx)
 	both.Go(func() (err error) { // sentences of a grammar differ in how many ways it branches, which says nothing about how often people say them
-		words, err = r.run(ctx, audio, "-remove_noise", remove, "-jsgf", filepath.Join(r.folder, "grammar"), "-lw", "1", "-silprob", "0.1")
+		words, err = r.run(ctx, v, audio, "-remove_noise", remove, "-jsgf", filepath.Join(v.folder, "grammar"), "-lw", "1", "-silprob", "0.1")
 		return err
 	})
 	both.Go(func() (err error) {
-		phones, err = r.run(ctx, audio, "-remove_noise", remove, "-allphone", filepath.Join(r.cfg.Models, "en-us-phone.lm.bin"), "-allphone_ci", "yes")
+		phones, err = r.run(ctx, v, audio, "-remove_noise", remove, "-allphone", filepath.Join(r.cfg.Models, "en-us-phone.lm.bin"), "-allphone_ci", "yes")
 		return err
 	})
 	if err := both.Wait(); err != nil {
@@ -175,10 +183,10 @@ func (r *Recognizer) decode(ctx context.Context, pcm []byte) (recognizer.Result,
 }
 
 // run decodes audio with the search that args name.
-func (r *Recognizer) run(ctx context.Context, audio *os.File, args ...string) ([]segment, error) {
+func (r *Recognizer) run(ctx context.Context, v *vocabulary, audio *os.File, args ...string) ([]segment, error) {
 	cmd := exec.CommandContext(ctx, r.cfg.Program, append([]string{
-		"-hmm", filepath.Join(r.cfg.Models, "en-us"), "-dict", filepath.Join(r.folder, "dict"),
-		"-ctl", filepath.Join(r.folder, "list"), "-cepdir", "/dev", "-cepext", "", "-adcin", "yes", "-hypseg", "/dev/stdout"}, args...)...)
+		"-hmm", filepath.Join(r.cfg.Models, "en-us"), "-dict", filepath.Join(v.folder, "dict"),
+		"-ctl", filepath.Join(v.folder, "list"), "-cepdir", "/dev", "-cepext", "", "-adcin", "yes", "-hypseg", "/dev/stdout"}, args...)...)
 	var out, log bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = audio, &out, &log
 	cmd.WaitDelay = time.Second

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -51,7 +52,7 @@ func TestSentences(t *testing.T) {
 			t.Errorf("%s: %+v, %v, want no text", name, got, err)
 		}
 	}
-	if _, err := r.Open(t.Context(), "de-DE"); errs.KindOf(err) != errs.Invalid {
+	if _, err := r.Open(t.Context(), recognizer.Expect{Language: "de-DE"}); errs.KindOf(err) != errs.Invalid {
 		t.Errorf("German: %v, want invalid", err)
 	}
 	if _, err := recognizertest.Listen(t.Context(), r, make([]int16, 16*recognizer.Rate)); errs.KindOf(err) != errs.Exhausted {
@@ -60,8 +61,54 @@ func TestSentences(t *testing.T) {
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Stat(r.folder); !errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(r.words.folder); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("folder after Close: %v", err)
+	}
+}
+
+// TestExpect: an utterance with a grammar of its own is heard by that one. A grammar that the decoder refuses costs no other sentence, and of many the
+// newest have their files.
+func TestExpect(t *testing.T) {
+	r, err := New(t.Context(), Config{Grammar: grammar, Limit: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	feed := strings.Replace(grammar, "go forward |", "go forward | feed my cat |", 1)
+	said := recognizertest.Say(t, "slt", "feed my cat", 0)
+	for name, c := range map[string]struct {
+		grammar, want string
+		samples       []int16
+	}{
+		"its own":                   {feed, "feed my cat", said},
+		"the first":                 {"", "", said},
+		"its own, a built-in one":   {feed, "go forward", recognizertest.Say(t, "slt", "go forward", 0)},
+		"refused by the decoder":    {"nonsense", "go forward", recognizertest.Say(t, "slt", "go forward", 0)},
+		"a word without dictionary": {strings.Replace(feed, "feed my cat", "feed my cat | public grammar | brrzk", 1), "feed my cat", said},
+	} {
+		if got, err := recognizertest.ListenFor(t.Context(), r, c.grammar, c.samples); err != nil || got.Text != c.want {
+			t.Errorf("%s: %+v, %v, want %q", name, got, err, c.want)
+		}
+	}
+	if got := r.Lacks([]string{"cat", "brrzk", "forward", "xylzz"}); !slices.Equal(got, []string{"brrzk", "xylzz"}) {
+		t.Errorf("no dictionary has %q, want brrzk, xylzz", got)
+	}
+	held, err := r.words.get(feed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range most + 10 {
+		v, err := r.words.get(fmt.Sprintf("#JSGF V1.0;\ngrammar g;\npublic <command> = go (%s);\n", strings.Repeat("forward ", i+1)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.words.release(v)
+	}
+	if got := len(r.words.used); got != most || r.words.used[feed] != held {
+		t.Errorf("%d grammars, want %d and the one that is used", got, most)
+	}
+	if all, err := os.ReadDir(r.words.folder); err != nil || len(all) != most+1 {
+		t.Errorf("%d folders, %v; want %d", len(all), err, most+1)
 	}
 }
 

@@ -27,9 +27,9 @@ func New(cfg aws.Config) *Recognizer {
 func (r *Recognizer) Name() string { return "transcribe" }
 
 // Open begins an event stream.
-func (r *Recognizer) Open(ctx context.Context, language string) (recognizer.Stream, error) {
+func (r *Recognizer) Open(ctx context.Context, e recognizer.Expect) (recognizer.Stream, error) {
 	out, err := r.client.StartStreamTranscription(ctx, &transcribestreaming.StartStreamTranscriptionInput{
-		LanguageCode: types.LanguageCode(language), MediaEncoding: types.MediaEncodingPcm, MediaSampleRateHertz: aws.Int32(recognizer.Rate),
+		LanguageCode: types.LanguageCode(e.Language), MediaEncoding: types.MediaEncodingPcm, MediaSampleRateHertz: aws.Int32(recognizer.Rate),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("transcribe: %w", err)

@@ -169,7 +169,7 @@ func TestService(t *testing.T) {
 
 func TestPartial(t *testing.T) {
 	r := start(t, &service{first: []eventstream.Message{transcript("Go for", true)}, last: []eventstream.Message{transcript("Go forward.", false)}})
-	s, err := r.Open(t.Context(), "en-US")
+	s, err := r.Open(t.Context(), recognizer.Expect{Language: "en-US"})
 	if err != nil {
 		t.Fatal(err)
 	}

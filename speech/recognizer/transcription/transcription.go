@@ -73,9 +73,9 @@ func New(cfg Config) (*Recognizer, error) {
 func (r *Recognizer) Name() string { return r.name }
 
 // Open begins an utterance; the server is asked at its end.
-func (r *Recognizer) Open(ctx context.Context, language string) (recognizer.Stream, error) {
+func (r *Recognizer) Open(ctx context.Context, e recognizer.Expect) (recognizer.Stream, error) {
 	return recognizer.Whole(ctx, longest, func(ctx context.Context, pcm []byte) (recognizer.Result, error) {
-		got, err := r.ask(ctx, language, pcm)
+		got, err := r.ask(ctx, e.Language, pcm)
 		if err != nil {
 			return recognizer.Result{}, fmt.Errorf("%s: %w", r.name, err)
 		}

@@ -33,7 +33,7 @@ func New(server string) (*Recognizer, error) {
 func (r *Recognizer) Name() string { return r.name }
 
 // Open connects.
-func (r *Recognizer) Open(ctx context.Context, _ string) (recognizer.Stream, error) {
+func (r *Recognizer) Open(ctx context.Context, _ recognizer.Expect) (recognizer.Stream, error) {
 	conn, _, err := websocket.Dial(ctx, r.url, nil) //nolint:bodyclose // the library closes it
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", r.name, err)

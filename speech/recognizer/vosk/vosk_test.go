@@ -117,7 +117,7 @@ func TestPartial(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := r.Open(t.Context(), "en-US")
+	s, err := r.Open(t.Context(), recognizer.Expect{Language: "en-US"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +142,7 @@ func TestNew(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.Open(t.Context(), ""); err == nil || !strings.Contains(err.Error(), "Vosk at 127.0.0.1:1: ") {
+	if _, err := r.Open(t.Context(), recognizer.Expect{}); err == nil || !strings.Contains(err.Error(), "Vosk at 127.0.0.1:1: ") {
 		t.Errorf("no server: %v", err)
 	}
 }

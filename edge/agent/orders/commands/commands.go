@@ -53,8 +53,10 @@ type Executor func(ctx context.Context, args json.RawMessage) (Outcome, error)
 type Config struct {
 	Root      *os.Root
 	Executors map[string]Executor // by kind; others are answered with unknown
-	Ask       kitmqtt.Requester
-	Log       *slog.Logger
+	// Moves reports whether the arguments of an intent are a wish to move: a later stop takes it back. nil: none is.
+	Moves func(args json.RawMessage) bool
+	Ask   kitmqtt.Requester
+	Log   *slog.Logger
 
 	step func(point string) // called between any two steps that last; tests die there
 }
@@ -256,7 +258,7 @@ func (a *Agent) keep(r *record) {
 	a.began(r)
 }
 
-// began notes the place of a command in the cloud's order. Stops have a place of their own: a stop overtakes drives and nothing else. Call
+// began notes the place of a command in the cloud's order. Stops have a place of their own: a stop overtakes what moves the robot and nothing else. Call
 // it with mu held, or before a is shared.
 func (a *Agent) began(r *record) {
 	if wire.Urgent(r.Kind) {
@@ -273,7 +275,7 @@ func (a *Agent) overtaken(c wire.Command) bool {
 	switch {
 	case wire.Urgent(c.Kind):
 		return false
-	case wire.Moves(c.Kind):
+	case wire.Moves(c.Kind), c.Kind == wire.Intent && a.cfg.Moves != nil && a.cfg.Moves(c.Args):
 		return c.Overtaken(a.begun) || c.Overtaken(a.stopped)
 	}
 	return c.Overtaken(a.begun)

@@ -110,7 +110,7 @@ func (w *world) start(dieAt string) {
 		w.runs[i.Intent]++
 		return Outcome{Detail: "ran " + i.Intent, After: func() { w.after++ }}, errors.Join(err, w.fail)
 	}
-	w.agent, err = New(Config{Root: root, Ask: w.cloud, Log: slog.New(slog.DiscardHandler), Executors: map[string]Executor{
+	w.agent, err = New(Config{Root: root, Moves: func(args json.RawMessage) bool { return strings.Contains(string(args), "forward") }, Ask: w.cloud, Log: slog.New(slog.DiscardHandler), Executors: map[string]Executor{
 		wire.Intent:    count,
 		wire.RobotStop: func(context.Context, json.RawMessage) (Outcome, error) { return Outcome{Detail: "at rest"}, nil },
 		wire.RobotDo:   func(context.Context, json.RawMessage) (Outcome, error) { return Outcome{Detail: "begun"}, nil },
@@ -248,6 +248,7 @@ func TestStopDoesNotWait(t *testing.T) {
 		command(1, wire.Sync, 1000, "{}") // takes as long as it may
 		command(2, wire.RobotDo, 2000, `{"line":"robot.go(1)"}`)
 		command(3, wire.Intent, 3000, `{"intent":"i3"}`)
+		command(9, wire.Intent, 3500, `{"intent":"forward"}`)
 		command(4, wire.RobotStop, 4000, "{}")
 		time.Sleep(time.Second)
 		synctest.Wait()
@@ -257,6 +258,7 @@ func TestStopDoesNotWait(t *testing.T) {
 		synctest.Wait()
 		w.want(uuid(2), wire.Expired, "it came after a later one")
 		w.want(uuid(3), wire.Done, "ran i3")
+		w.want(uuid(9), wire.Expired, "it came after a later one")
 		w.stop()
 		w.start("")
 		defer w.stop()
