@@ -45,11 +45,14 @@ func (a *app) customList() *cobra.Command {
 func (a *app) customAdd() *cobra.Command {
 	var w client.CustomsWanted
 	cmd := shows(a, describe("add NAME PHRASE...", "Add a custom intent; refused if a phrase already means something else", `intent custom add feed_cat "feed (the|my) cat"`),
-		func(ctx context.Context, args []string) (reply[client.Custom], error) {
+		func(ctx context.Context, args []string) (reply[client.CustomAdded], error) {
 			w.Name, w.Phrases = args[0], args[1:]
 			return a.api.PostIntentsCustom(ctx, w)
-		}, func(t *cli.Table, c client.Custom) {
+		}, func(t *cli.Table, c client.CustomAdded) {
 			pairs(t, "custom intent", c.ID, "name", c.Name, "robot", cmp.Or(c.Thing, "all"))
+			if len(c.Unheard) > 0 {
+				pairs(t, "only typed", strings.Join(c.Unheard, ", ")+": no recogniser of this cloud has these words, so sentences with them are not heard")
+			}
 		})
 	f := cmd.Flags()
 	f.StringVar(&w.Thing, "thing", "", "for this `ROBOT` only")

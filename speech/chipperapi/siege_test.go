@@ -91,12 +91,12 @@ func bubble(t *testing.T, cfg chipperapi.Config) (dial func() client, end func()
 // stuck is a recogniser that never answers, nor hears that it shall end.
 type stuck struct{ stop chan struct{} }
 
-func (s stuck) Name() string                                            { return "stuck" }
+func (s stuck) Name() string                                                       { return "stuck" }
 func (s stuck) Open(context.Context, recognizer.Expect) (recognizer.Stream, error) { return s, nil }
-func (s stuck) Write([]int16) error                                     { return nil }
-func (s stuck) Partial() string                                         { return "" }
-func (s stuck) Finish() (recognizer.Result, error)                      { <-s.stop; return recognizer.Result{}, nil }
-func (s stuck) Close() error                                            { return nil }
+func (s stuck) Write([]int16) error                                                { return nil }
+func (s stuck) Partial() string                                                    { return "" }
+func (s stuck) Finish() (recognizer.Result, error)                                 { <-s.stop; return recognizer.Result{}, nil }
+func (s stuck) Close() error                                                       { return nil }
 
 // TestAlwaysAnswered: whatever a robot sends, and however long, it reads an answer or a status with words before it gives up, and the next robot is
 // served.

@@ -3,6 +3,7 @@ package intent
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -109,6 +110,24 @@ func (m *Matcher) WithStored(customs []Custom) (*Matcher, error) {
 		out.custom = newMatcher(m.lang, rules)
 	}
 	return &out, errors.Join(left...)
+}
+
+// Heard returns the words of c that a recogniser needs to know, sorted.
+func (c Custom) Heard() []string {
+	words := map[string]bool{}
+	for _, code := range Languages() {
+		base, err := Load(code)
+		if err != nil || !c.For(code) {
+			continue
+		}
+		if rules, err := base.rulesOf(c); err == nil {
+			of := Matcher{lang: &language{grammar: map[string]string{}}, rules: rules}
+			for _, w := range of.Words() {
+				words[w] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(words))
 }
 
 // rulesOf compiles the phrases of c.

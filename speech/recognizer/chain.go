@@ -103,6 +103,18 @@ func (c *Chain) Check(ctx context.Context) {
 	wg.Wait()
 }
 
+// Lacks returns those of the words that no recogniser has. It implements Lexicon.
+func (c *Chain) Lacks(words []string) []string {
+	for _, m := range c.all {
+		l, ok := m.Recognizer.(Lexicon)
+		if !ok {
+			return nil
+		}
+		words = l.Lacks(words)
+	}
+	return words
+}
+
 // take reports whether m is to be asked.
 func (c *Chain) take(m *member) bool {
 	c.mu.Lock()
@@ -147,11 +159,11 @@ func (c *Chain) Open(ctx context.Context, e Expect) (Stream, error) {
 
 // chained is an utterance of a Chain.
 type chained struct {
-	c        *Chain
-	ctx      context.Context
-	expect   Expect
-	audio    []int16
-	rest     []*member // that were not asked yet
+	c      *Chain
+	ctx    context.Context
+	expect Expect
+	audio  []int16
+	rest   []*member // that were not asked yet
 
 	m      *member // the one that listens
 	stream Stream

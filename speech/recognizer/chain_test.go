@@ -174,9 +174,11 @@ type missing struct{}
 
 var errMissing = errors.New("not installed")
 
-func (missing) Name() string                                            { return "sphinx" }
-func (missing) Open(context.Context, recognizer.Expect) (recognizer.Stream, error) { return nil, errMissing }
-func (missing) Check(context.Context) error                             { return errMissing }
+func (missing) Name() string { return "sphinx" }
+func (missing) Open(context.Context, recognizer.Expect) (recognizer.Stream, error) {
+	return nil, errMissing
+}
+func (missing) Check(context.Context) error { return errMissing }
 
 func TestCheck(t *testing.T) {
 	chain := recognizer.NewChain(recognizer.ChainConfig{}, missing{}, &fixed.Recognizer{Text: "a"})

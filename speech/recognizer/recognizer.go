@@ -21,6 +21,12 @@ type Expect struct {
 	Grammar string
 }
 
+// Lexicon is a recogniser that hears only words which it has.
+type Lexicon interface {
+	// Lacks returns those of the words that it has not.
+	Lacks(words []string) []string
+}
+
 // Stream is one utterance, used by one goroutine.
 type Stream interface {
 	// Write takes samples as they come.

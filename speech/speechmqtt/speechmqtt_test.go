@@ -172,12 +172,12 @@ func TestHuge(t *testing.T) {
 // hung is a recogniser that never answers and does not hear that it shall end.
 type hung struct{ stop chan struct{} }
 
-func (h hung) Name() string                                            { return "hung" }
+func (h hung) Name() string                                                       { return "hung" }
 func (h hung) Open(context.Context, recognizer.Expect) (recognizer.Stream, error) { return h, nil }
-func (h hung) Write([]int16) error                                     { return nil }
-func (h hung) Partial() string                                         { return "" }
-func (h hung) Finish() (recognizer.Result, error)                      { <-h.stop; return recognizer.Result{}, nil }
-func (h hung) Close() error                                            { return nil }
+func (h hung) Write([]int16) error                                                { return nil }
+func (h hung) Partial() string                                                    { return "" }
+func (h hung) Finish() (recognizer.Result, error)                                 { <-h.stop; return recognizer.Result{}, nil }
+func (h hung) Close() error                                                       { return nil }
 
 // TestHangs: robots whose recogniser hangs have their answer within 9 s, at most as many wait as the bridge has workers to spare, and the others
 // hear at once that they shall come back.

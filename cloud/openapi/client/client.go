@@ -731,8 +731,8 @@ func (c Client) GetIntentsCustom(ctx context.Context, q GetIntentsCustomQuery) (
 }
 
 // PostIntentsCustom is POST /v1/intents/custom: Add one; refused if a phrase already means a built-in intent that it does not override. Webhooks hear of it as intent.custom.
-func (c Client) PostIntentsCustom(ctx context.Context, in CustomsWanted) (Reply[Custom], error) {
-	return ask[Custom](ctx, c, "POST", "/v1/intents/custom", in)
+func (c Client) PostIntentsCustom(ctx context.Context, in CustomsWanted) (Reply[CustomAdded], error) {
+	return ask[CustomAdded](ctx, c, "POST", "/v1/intents/custom", in)
 }
 
 // DeleteIntentsCustomID is DELETE /v1/intents/custom/{id}: Remove one.
@@ -2054,6 +2054,20 @@ type Custom struct {
 	Phrases   []string  `json:"phrases"`
 	Reaction  string    `json:"reaction,omitzero"`
 	Thing     string    `json:"thing,omitzero"` // "": of all robots
+}
+
+// CustomAdded is a custom intent that was added, and the words of its phrases that no recogniser of this cloud has: a sentence with one of them can be typed, and is never heard.
+type CustomAdded struct {
+	By        string    `json:"by"`
+	Created   time.Time `json:"created"`
+	ID        int64     `json:"id"`
+	Languages []string  `json:"languages,omitzero"`
+	Name      string    `json:"name"`
+	Overrides []string  `json:"overrides,omitzero"`
+	Phrases   []string  `json:"phrases"`
+	Reaction  string    `json:"reaction,omitzero"`
+	Thing     string    `json:"thing,omitzero"` // "": of all robots
+	Unheard   []string  `json:"unheard,omitzero"`
 }
 
 // Wanted is a custom intent as a person writes it.

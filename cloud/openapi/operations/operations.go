@@ -300,7 +300,7 @@ var All = []Operation{
 	{Route: "POST /v1/crash-symbols", Tag: "Crashes", Summary: "Upload a symbol file of Breakpad; it replaces the one with its debug id, and stored crashes are looked at again.", BodyMedia: "text/plain", Answer: crash.Symbols{}},
 	{Route: "DELETE /v1/crash-symbols/{debug}", Tag: "Crashes", Summary: "Delete a symbol file."},
 	{Route: "GET /v1/intents/custom", Tag: "Voice", Summary: "Intents of the operators' own: those of one robot, then those of all robots.", Query: []Parameter{{"thing", "Only those that this robot understands.", text}}, Answer: []voiceapi.Custom{}},
-	{Route: "POST /v1/intents/custom", Tag: "Voice", Summary: "Add one; refused if a phrase already means a built-in intent that it does not override. Webhooks hear of it as intent.custom.", Body: voiceapi.CustomWanted{}, Answer: voiceapi.Custom{}},
+	{Route: "POST /v1/intents/custom", Tag: "Voice", Summary: "Add one; refused if a phrase already means a built-in intent that it does not override. Webhooks hear of it as intent.custom.", Body: voiceapi.CustomWanted{}, Answer: voiceapi.CustomAdded{}},
 	{Route: "DELETE /v1/intents/custom/{id}", Tag: "Voice", Summary: "Remove one."},
 	{Route: "GET /v1/voice/stats", Tag: "Voice", Summary: "How many requests that people spoke to robots succeeded, by version and language.", Query: []Parameter{voiceDays}, Answer: voiceapi.Stats{}},
 	{Route: "GET /v1/voice/sessions", Tag: "Voice", Summary: "Requests that people spoke to robots, the latest first, without what was said.", Query: []Parameter{{"failed", "Only those that failed.", oneOf("true", "false")},

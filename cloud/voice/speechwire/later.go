@@ -51,6 +51,16 @@ func (l *later) Open(ctx context.Context, e recognizer.Expect) (recognizer.Strea
 	return r.Open(ctx, e)
 }
 
+// Lacks implements recognizer.Lexicon. One that is not there yet lacks nothing.
+func (l *later) Lacks(words []string) []string {
+	if r, err := l.get(); err == nil {
+		if lexicon, ok := r.(recognizer.Lexicon); ok {
+			return lexicon.Lacks(words)
+		}
+	}
+	return nil
+}
+
 // Check implements recognizer.Checker. One that is being started is well.
 func (l *later) Check(ctx context.Context) error {
 	r, err := l.get()

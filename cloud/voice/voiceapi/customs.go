@@ -12,6 +12,8 @@ import (
 	"kennel/infra/kit"
 	"kennel/infra/kit/kithttp"
 	"kennel/infra/thing"
+	"kennel/speech/intent"
+	"kennel/speech/recognizer"
 )
 
 const maxCustom = 64 << 10
@@ -21,6 +23,13 @@ type (
 	Custom       = customs.Custom
 	CustomWanted = customs.Wanted
 )
+
+// CustomAdded is a custom intent that was added, and the words of its phrases that no recogniser of this cloud has: a sentence with one of them can be
+// typed, and is never heard.
+type CustomAdded struct {
+	Custom
+	Unheard []string `json:"unheard,omitempty"`
+}
 
 // mountCustoms adds the endpoints of custom intents to mux.
 func mountCustoms(mux *http.ServeMux, c Config) {
@@ -38,19 +47,22 @@ func mountCustoms(mux *http.ServeMux, c Config) {
 		}
 		return thing.Parse(r.URL.Query().Get("thing"))
 	}))
-	mux.Handle("POST /v1/intents/custom", kithttp.Handler(writes(kit.Typed(func(ctx context.Context, w CustomWanted) (Custom, error) {
+	mux.Handle("POST /v1/intents/custom", kithttp.Handler(writes(kit.Typed(func(ctx context.Context, w CustomWanted) (out CustomAdded, err error) {
 		if w.Thing != "" {
 			if err := c.Known(ctx, w.Thing); err != nil {
-				return Custom{}, err
+				return out, err
 			}
 		}
 		if err := w.Check(); err != nil {
-			return Custom{}, err
+			return out, err
 		}
 		if err := c.Audit(ctx, customs.AuditAdd, w.Name, w.Words()); err != nil {
-			return Custom{}, err
+			return out, err
 		}
-		return svc.Add(ctx, w, auth.CallerFrom(ctx).Subject())
+		if out.Custom, err = svc.Add(ctx, w, auth.CallerFrom(ctx).Subject()); err == nil {
+			out.Unheard = unheard(c, w.Custom)
+		}
+		return out, err
 	})), func(r *http.Request) (any, error) {
 		var w CustomWanted
 		err := kithttp.ReadJSON(r, &w, maxCustom)
@@ -68,4 +80,16 @@ func mountCustoms(mux *http.ServeMux, c Config) {
 		}
 		return id, nil
 	}))
+}
+
+// unheard returns the words of w that no recogniser has.
+func unheard(c Config, w intent.Custom) []string {
+	parts, err := c.Speech()
+	if err != nil {
+		return nil // nothing is heard at all, which the pages say
+	}
+	if l, ok := parts.Recognizer.(recognizer.Lexicon); ok {
+		return l.Lacks(w.Heard())
+	}
+	return nil
 }

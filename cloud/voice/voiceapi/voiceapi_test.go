@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -226,19 +227,29 @@ func TestPage(t *testing.T) {
 	}
 }
 
+// lexicon hears few words.
+type lexicon struct{ fixed.Recognizer }
+
+func (*lexicon) Lacks(words []string) []string {
+	return slices.DeleteFunc(words, func(w string) bool { return strings.Contains("feed the cat please sing to me", w) })
+}
+
 // TestCustomIntents: operators add and remove intents of their own, and none takes a built-in one's sentences unasked.
 func TestCustomIntents(t *testing.T) {
 	d := newDesk(t)
+	d.speech = func() (speech.Config, error) { return speech.Config{Recognizer: &lexicon{}}, nil }
 	for _, step := range []struct {
 		who, method, target, body string
 		code                      int
 		want                      string
 	}{
 		{"support", "POST", "/v1/intents/custom", `{"name":"feed_cat","phrases":["feed the cat"]}`, 200, `"name":"feed_cat"`},
+		{"support", "POST", "/v1/intents/custom", `{"name":"brr","phrases":["[please] (hug|xyzzy) the cat"],"thing":"vic:00e20100"}`, 200, `"unheard":["hug","xyzzy"]`},
 		{"support", "POST", "/v1/intents/custom", `{"name":"mine","phrases":["sing to me"],"thing":"vic:00e20100"}`, 200, `"thing":"vic:00e20100"`},
 		{"support", "POST", "/v1/intents/custom", `{"name":"mine","phrases":["sing to me"],"thing":"vic:00e20101"}`, 404, "vic:00e20101"},
 		{"support", "POST", "/v1/intents/custom", `{"name":"left","phrases":["turn left"]}`, 409, "already means movement_turnleft"},
 		{"support", "POST", "/v1/intents/custom", `{"name":"left","phrases":["(turn"]}`, 400, "without"},
+		{"support", "POST", "/v1/intents/custom", `{"name":"kennel_mine","phrases":["sing to me"]}`, 400, "names with kennel_ are Kennel's"},
 		{"viewer", "POST", "/v1/intents/custom", `{"name":"x","phrases":["feed the dog"]}`, 403, ""},
 		{"ada", "GET", "/v1/intents/custom", "", 403, ""},
 		{"viewer", "GET", "/v1/intents/custom?thing=vic:00e20101", "", 200, `"feed_cat"`},
@@ -255,7 +266,7 @@ func TestCustomIntents(t *testing.T) {
 			t.Errorf("%s %s %s %s: %d %s; want %d %s", step.who, step.method, step.target, step.body, code, got, step.code, step.want)
 		}
 	}
-	if got := strings.Join(d.audits, "|"); got != "intent.add feed_cat feed_cat: feed the cat|intent.add mine mine: sing to me; for vic:00e20100|intent.remove 1 " {
+	if got := strings.Join(d.audits, "|"); got != "intent.add feed_cat feed_cat: feed the cat|intent.add brr brr: [please] (hug|xyzzy) the cat; for vic:00e20100|intent.add mine mine: sing to me; for vic:00e20100|intent.remove 1 " {
 		t.Errorf("audit log: %s", got)
 	}
 }
