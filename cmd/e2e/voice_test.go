@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -229,4 +230,56 @@ func TestRecogniserDown(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// TestLocalRecogniserFails: a decoder that is killed or hangs while it decodes costs one sentence: the robot says so within its deadline, the doctor names
+// the recogniser, and the next sentence is understood (issue 19, "what must hold" 6).
+func TestLocalRecogniserFails(t *testing.T) {
+	dir := t.TempDir()
+	real, err := exec.LookPath("pocketsphinx_batch")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fault := filepath.Join(dir, "fault")
+	script := fmt.Sprintf("#!/bin/sh\n[ -e %[1]s ] && . %[1]s\nexec %[2]s \"$@\"\n", fault, real)
+	if err := errors.Join(os.Chmod(dir, 0o755), os.WriteFile(filepath.Join(dir, "pocketsphinx_batch"), []byte(script), 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	h := newHouse(t, "-robots", "1", "-recognizers", "sphinx")
+	h.start()
+	id := h.awaitPresent(1)[0]
+	root := h.robotRoot(id)
+	h.tries(recording(t, "turn around"))
+	l := h.listens(root)
+	doctor := func(what, want string, there bool) {
+		t.Helper()
+		await(t, time.Minute, what, func() error {
+			if out, err := h.ctl("doctor", id); strings.Contains(string(out), want) != there {
+				return fmt.Errorf("%w %s", err, out)
+			}
+			return nil
+		})
+	}
+	faults := []string{"kill -KILL $$"}
+	if soak() {
+		faults = append(faults, "kill -STOP $$")
+	}
+	for _, f := range faults {
+		if err := os.WriteFile(fault, []byte(f+"\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		all, took := h.hears(l, root, "turn around")
+		if r := all[len(all)-1].Result; took > voice.Deadline || r.Done || r.Reason != voice.Offline || !strings.Contains(r.Text, "I cannot understand speech now") {
+			t.Errorf("%s: after %v %s", f, took, inWords(all))
+		}
+		doctor("the doctor names the recogniser", "this cloud may not understand what is said to robots: sphinx: ", true)
+		if err := os.Remove(fault); err != nil {
+			t.Fatal(err)
+		}
+		if all, _ := h.hears(l, root, "turn around"); !all[len(all)-1].Result.Done {
+			t.Errorf("after %s: %s", f, inWords(all))
+		}
+		doctor("the doctor is content", "may not understand", false)
+	}
 }

@@ -59,7 +59,7 @@ func New(ctx context.Context, cfg Config) (*Recognizer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sphinx: %w", err)
 	}
-	r := &Recognizer{cfg: cfg, words: &vocabularies{folder: folder, used: map[string]*vocabulary{}}, noise: room(), slots: make(chan struct{}, cfg.Decoders)}
+	r := &Recognizer{cfg: cfg, words: &vocabularies{folder: folder, base: cfg.Grammar, used: map[string]*vocabulary{}}, noise: room(), slots: make(chan struct{}, cfg.Decoders)}
 	if err := r.prepare(ctx); err != nil {
 		_ = r.Close() // the first error says more
 		return nil, fmt.Errorf("sphinx: %w", err)
@@ -87,20 +87,21 @@ func (r *Recognizer) prepare(ctx context.Context) error {
 		own.WriteString(word + " " + phones + "\n")
 	}
 	r.words.own, r.words.dict = own.String(), string(all)
-	if r.words.base, err = r.words.write(r.cfg.Grammar); err != nil {
-		return err
-	}
 	return r.Check(ctx)
 }
 
 // Check decodes a moment of silence.
 func (r *Recognizer) Check(ctx context.Context) error {
-	_, err := r.decode(ctx, r.words.base, make([]byte, recognizer.Rate/5*2))
+	_, err := r.decode(ctx, "", make([]byte, recognizer.Rate/5*2))
 	return err
 }
 
 // Unknown returns the words of the grammar that no dictionary has.
-func (r *Recognizer) Unknown() []string { return r.words.base.unknown }
+func (r *Recognizer) Unknown() []string {
+	r.words.mu.Lock()
+	defer r.words.mu.Unlock()
+	return r.words.used[r.words.base].unknown
+}
 
 // Name returns "sphinx".
 func (r *Recognizer) Name() string { return "sphinx" }
@@ -124,18 +125,9 @@ func (r *Recognizer) hear(ctx context.Context, grammar string, pcm []byte) (reco
 		return recognizer.Result{}, fmt.Errorf("sphinx: wait for one of %d decoders: %w", r.cfg.Decoders, ctx.Err())
 	}
 	defer func() { <-r.slots }()
-	v := r.words.base
-	if grammar != "" && grammar != r.cfg.Grammar {
-		own, err := r.words.get(grammar)
-		if err != nil {
-			return recognizer.Result{}, fmt.Errorf("sphinx: %w", err)
-		}
-		defer r.words.release(own)
-		v = own
-	}
-	got, err := r.decode(ctx, v, pcm)
-	if err != nil && v != r.words.base && ctx.Err() == nil {
-		got, err = r.decode(ctx, r.words.base, pcm)
+	got, err := r.decode(ctx, grammar, pcm)
+	if err != nil && grammar != "" && ctx.Err() == nil {
+		got, err = r.decode(ctx, "", pcm)
 	}
 	if err != nil {
 		return recognizer.Result{}, fmt.Errorf("sphinx: %w", err)
@@ -144,7 +136,12 @@ func (r *Recognizer) hear(ctx context.Context, grammar string, pcm []byte) (reco
 }
 
 // decode decodes samples, which stay in memory: both processes have them as standard input.
-func (r *Recognizer) decode(ctx context.Context, v *vocabulary, pcm []byte) (recognizer.Result, error) {
+func (r *Recognizer) decode(ctx context.Context, grammar string, pcm []byte) (recognizer.Result, error) {
+	v, err := r.words.get(grammar)
+	if err != nil {
+		return recognizer.Result{}, err
+	}
+	defer r.words.release(v)
 	ctx, cancel := context.WithTimeoutCause(ctx, r.cfg.Limit, fmt.Errorf("no result within %v", r.cfg.Limit))
 	defer cancel()
 	fd, err := unix.MemfdCreate("utterance", unix.MFD_CLOEXEC)
@@ -165,7 +162,7 @@ func (r *Recognizer) decode(ctx context.Context, v *vocabulary, pcm []byte) (rec
 	var words, phones []segment
 	both, ctx := errgroup.WithContext(ctx)
 	both.Go(func() (err error) { // sentences of a grammar differ in how many ways it branches, which says nothing about how often people say them
-		words, err = r.run(ctx, v, audio, "-remove_noise", remove, "-jsgf", filepath.Join(v.folder, "grammar"), "-lw", "1", "-silprob", "0.1")
+		words, err = r.run(ctx, v, audio, "-remove_noise", remove, "-jsgf", filepath.Join(v.folder, grammarFile), "-lw", "1", "-silprob", "0.1")
 		return err
 	})
 	both.Go(func() (err error) {
@@ -185,8 +182,8 @@ func (r *Recognizer) decode(ctx context.Context, v *vocabulary, pcm []byte) (rec
 // run decodes audio with the search that args name.
 func (r *Recognizer) run(ctx context.Context, v *vocabulary, audio *os.File, args ...string) ([]segment, error) {
 	cmd := exec.CommandContext(ctx, r.cfg.Program, append([]string{
-		"-hmm", filepath.Join(r.cfg.Models, "en-us"), "-dict", filepath.Join(v.folder, "dict"),
-		"-ctl", filepath.Join(v.folder, "list"), "-cepdir", "/dev", "-cepext", "", "-adcin", "yes", "-hypseg", "/dev/stdout"}, args...)...)
+		"-hmm", filepath.Join(r.cfg.Models, "en-us"), "-dict", filepath.Join(v.folder, dictFile),
+		"-ctl", filepath.Join(v.folder, listFile), "-cepdir", "/dev", "-cepext", "", "-adcin", "yes", "-hypseg", "/dev/stdout"}, args...)...)
 	var out, log bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = audio, &out, &log
 	cmd.WaitDelay = time.Second

@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// most is how many grammars besides the first have their files, of the robots that were spoken to last.
-const most = 64
+// most is how many grammars have their files: the first, and those of the robots that were spoken to last.
+const most = 65
 
 // vocabulary is a grammar and the dictionary of its words, in files.
 type vocabulary struct {
@@ -25,10 +25,10 @@ type vocabularies struct {
 	folder string // of their folders
 	own    string // Pronunciations, as a dictionary
 	dict   string // of English
-	base   *vocabulary
+	base   string // the first grammar, which is never forgotten
 
 	mu   sync.Mutex
-	used map[string]*vocabulary // by grammar, without base
+	used map[string]*vocabulary // by grammar
 	next int                    // number of a folder, or of a use
 }
 
@@ -42,13 +42,14 @@ func (r *Recognizer) Lacks(words []string) []string {
 	return unknown
 }
 
-// get returns the files of a grammar, until release.
-func (all *vocabularies) get(grammar string) (*vocabulary, error) {
+// get returns the files of a grammar, "" being the first, until release. It writes them again if they are gone: systems clean their /tmp.
+func (all *vocabularies) get(grammar string) (v *vocabulary, err error) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	v := all.used[grammar]
-	if v == nil {
-		var err error
+	if grammar == "" {
+		grammar = all.base
+	}
+	if v = all.used[grammar]; v == nil || !v.there() {
 		if v, err = all.write(grammar); err != nil {
 			return nil, err
 		}
@@ -72,7 +73,7 @@ func (all *vocabularies) forget() {
 	for len(all.used) >= most {
 		oldest := ""
 		for g, v := range all.used {
-			if v.decoding == 0 && (oldest == "" || v.last < all.used[oldest].last) {
+			if g != all.base && v.decoding == 0 && (oldest == "" || v.last < all.used[oldest].last) {
 				oldest = g
 			}
 		}
@@ -84,16 +85,29 @@ func (all *vocabularies) forget() {
 	}
 }
 
+// The files: the decoder is to decode what list names.
+const grammarFile, dictFile, listFile = "grammar", "dict", "list"
+
+// there reports whether the decoder finds its files.
+func (v *vocabulary) there() bool {
+	for _, name := range []string{grammarFile, dictFile, listFile} {
+		if _, err := os.Stat(filepath.Join(v.folder, name)); err != nil {
+			return false
+		}
+	}
+	return true
+}
+
 // write writes the files of a grammar.
 func (all *vocabularies) write(grammar string) (*vocabulary, error) {
 	all.next++
 	v := &vocabulary{folder: filepath.Join(all.folder, strconv.Itoa(all.next))}
-	if err := os.Mkdir(v.folder, 0o700); err != nil {
+	if err := os.MkdirAll(v.folder, 0o700); err != nil {
 		return nil, fmt.Errorf("files of a grammar: %w", err)
 	}
 	var dict string
 	dict, v.unknown = lexicon(grammar, all.own, all.dict)
-	for name, content := range map[string]string{"dict": dict, "grammar": grammar, "list": "stdin\n"} {
+	for name, content := range map[string]string{grammarFile: grammar, dictFile: dict, listFile: "stdin\n"} {
 		if err := os.WriteFile(filepath.Join(v.folder, name), []byte(content), 0o600); err != nil {
 			return nil, fmt.Errorf("files of a grammar: %w", err)
 		}
