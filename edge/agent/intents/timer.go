@@ -113,7 +113,7 @@ func (t *timer) ringing() bool {
 	return t.hush != nil
 }
 
-// start sets the timer. It is on disk when start returns.
+// start sets the timer, and ends the ringing of the one before. It is on disk when start returns.
 func (t *timer) start(length time.Duration) error {
 	now, mono := t.cfg.Now(), t.cfg.Mono()
 	a := alarm{LengthMS: length.Milliseconds(), Boot: t.cfg.Boot, DueMono: (mono + length).Milliseconds(), Set: now.UnixMilli(), Due: now.Add(length).UnixMilli()}
@@ -126,6 +126,9 @@ func (t *timer) start(length time.Duration) error {
 	}
 	t.mu.Lock()
 	t.set, t.left, t.since, t.off = &a, length, mono, false
+	if t.hush != nil {
+		t.hush() // else this one would wait for its end
+	}
 	t.mu.Unlock()
 	t.changed.Set()
 	return nil

@@ -51,6 +51,15 @@ func TestTimer(t *testing.T) {
 		check("set_timer", "timer set for 1 second", "time_s", "1")
 		time.Sleep(1500 * time.Millisecond)
 		check("imperative_quiet", "timer cancelled") // it rings
+		check("set_timer", "timer set for 1 second", "time_s", "1")
+		time.Sleep(1500 * time.Millisecond)
+		check("set_timer", "timer set for 1 second", "time_s", "1") // it rings, and this one is on time
+		r.events()
+		time.Sleep(time.Second + time.Millisecond)
+		synctest.Wait()
+		if said := r.events(); !slices.Equal(said, []string{"timer rang "}) {
+			t.Errorf("set while one rings: %q", said)
+		}
 		for _, bad := range []string{"", "0", "-5", "1e9", "NaN", "soon"} {
 			if o := r.take(t, "set_timer", "time_s", bad); o.Reason != Invalid {
 				t.Errorf("%q: %+v", bad, o)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -164,6 +165,74 @@ func TestDecoderFails(t *testing.T) {
 	defer cancel()
 	if _, err := recognizertest.Listen(ctx, r, make([]int16, 1600)); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("all busy: %v, want the deadline", err)
+	}
+}
+
+// TestPartsGo: a program, a model or a folder of temporary files that is gone while the recogniser runs is named by the error of an utterance and of Check,
+// which is no result without words; as soon as it is back, the next utterance is decoded.
+func TestPartsGo(t *testing.T) {
+	dir := t.TempDir()
+	program, models, temporary := filepath.Join(dir, "decoder"), filepath.Join(dir, "models"), filepath.Join(dir, "tmp")
+	installed, err := exec.LookPath("pocketsphinx_batch")
+	if err := errors.Join(err, os.WriteFile(program, []byte("#!/bin/sh\nexec "+installed+" \"$@\"\n"), 0o700), os.Mkdir(temporary, 0o700),
+		os.Symlink("/usr/share/pocketsphinx/model/en-us", models)); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("TMPDIR", temporary)
+	r, err := New(t.Context(), Config{Grammar: grammar, Program: program, Models: models})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	away := func(path string) (back func() error) {
+		if err := os.Rename(path, path+".away"); err != nil {
+			t.Fatal(err)
+		}
+		return func() error { return os.Rename(path+".away", path) }
+	}
+	for _, c := range []struct {
+		name, want string
+		goes       func() (back func() error)
+	}{
+		{"the program is removed", program + ": no such file", func() func() error { return away(program) }},
+		{"the program cannot be executed", program + ": permission denied", func() func() error {
+			if err := os.Chmod(program, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			return func() error { return os.Chmod(program, 0o700) }
+		}},
+		{"the model is removed", program + ": ", func() func() error { return away(models) }},
+		{"no file can be written", "files of a grammar: ", func() func() error {
+			back := away(temporary)
+			if err := os.WriteFile(temporary, nil, 0o600); err != nil { // in place of the folder
+				t.Fatal(err)
+			}
+			return func() error { return errors.Join(os.Remove(temporary), back()) }
+		}},
+		{"the temporary files are removed", "", func() func() error { // they are written again
+			if err := os.RemoveAll(temporary); err != nil {
+				t.Fatal(err)
+			}
+			return func() error { return nil }
+		}},
+	} {
+		back := c.goes()
+		began := time.Now()
+		_, heard := recognizertest.Listen(t.Context(), r, make([]int16, recognizer.Rate/10))
+		for _, err := range []error{heard, r.Check(t.Context())} {
+			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%s: %v, want %q", c.name, err, c.want)
+			}
+		}
+		if took := time.Since(began); took > 2*r.cfg.Limit {
+			t.Errorf("%s: errors after %v", c.name, took)
+		}
+		if err := back(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := recognizertest.Listen(t.Context(), r, make([]int16, recognizer.Rate/10)); err != nil {
+			t.Errorf("after %s: %v", c.name, err)
+		}
 	}
 }
 

@@ -98,7 +98,7 @@ func (v *vocabulary) there() bool {
 	return true
 }
 
-// write writes the files of a grammar.
+// write writes the files of a grammar. It leaves none behind if that fails.
 func (all *vocabularies) write(grammar string) (*vocabulary, error) {
 	all.next++
 	v := &vocabulary{folder: filepath.Join(all.folder, strconv.Itoa(all.next))}
@@ -109,6 +109,7 @@ func (all *vocabularies) write(grammar string) (*vocabulary, error) {
 	dict, v.unknown = lexicon(grammar, all.own, all.dict)
 	for name, content := range map[string]string{grammarFile: grammar, dictFile: dict, listFile: "stdin\n"} {
 		if err := os.WriteFile(filepath.Join(v.folder, name), []byte(content), 0o600); err != nil {
+			_ = os.RemoveAll(v.folder) // the first error says more
 			return nil, fmt.Errorf("files of a grammar: %w", err)
 		}
 	}
