@@ -156,7 +156,7 @@ screens: setup-test ## pictures of every page, light and dark, desktop and phone
 .PHONY: fuzz
 fuzz: ## each fuzz target for FUZZTIME (10s)
 	@set -e; for f in $$(git grep -l '^func Fuzz' -- '*_test.go'); do for t in $$(grep -oE '^func Fuzz[A-Za-z0-9_]+' $$f | cut -c6-); do \
-		echo "$$t in $$(dirname $$f)"; go test -run='^$$' -fuzz="^$$t\$$" -fuzztime=$(FUZZTIME) ./$$(dirname $$f); done; done
+		echo "$$t in $$(dirname $$f)"; go test -run='^$$' -fuzz="^$$t\$$" -fuzztime=$(FUZZTIME) -fuzzminimizetime=1s ./$$(dirname $$f); done; done
 
 .PHONY: bench
 bench: setup-bench ## each number beside a reference of the same run, packages and whole system (ARGS=more flags; BENCHMARKS.md)

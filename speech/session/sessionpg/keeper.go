@@ -252,17 +252,24 @@ func clean(s session.Session) session.Session {
 	for _, f := range []*string{&s.ID, &s.Kind, &s.Language, &s.Firmware, &s.Encoding, &s.Recognizer, &s.Cloud} {
 		*f = clip(*f, maxField)
 	}
-	s.Text = clip(strings.ToLower(strings.Join(strings.Fields(s.Text), " ")), maxWords)
-	s.Why = clip(s.Why, maxWhy)
-	if s.Text != "" && strings.Contains(strings.ToLower(s.Why), s.Text) {
+	said := words(s.Text)
+	if said != "" && strings.Contains(words(s.Why), said) {
 		s.Why = "" // the words stay out of what names the robot
 	}
+	s.Text, s.Why = clip(said, maxWords), clip(s.Why, maxWhy)
 	if s.SkipDAS || s.Thing == "" { // an owner who is unknown allowed nothing
 		s.Text = ""
 	}
 	s.At = s.At.Truncate(time.Microsecond)
 	return s
 }
+
+// words returns s in lower case, with one space for each run of what is no printable letter or sign.
+func words(s string) string {
+	return strings.ToLower(strings.Join(strings.FieldsFunc(strings.ToValidUTF8(s, " "), func(r rune) bool { return r == ' ' || unprintable(r) }), " "))
+}
+
+func unprintable(r rune) bool { return r == unicode.ReplacementChar || !unicode.IsPrint(r) }
 
 // known returns s with a version that sums can have a row for. Those beyond the first maxVersions of a day are "other".
 func (k *Keeper) known(s session.Session) session.Session {
@@ -281,7 +288,7 @@ func (k *Keeper) known(s session.Session) session.Session {
 // clip returns the printable part of s, at most so many bytes.
 func clip(s string, most int) string {
 	s = strings.Map(func(r rune) rune {
-		if r == unicode.ReplacementChar || !unicode.IsPrint(r) {
+		if unprintable(r) {
 			return -1
 		}
 		return r

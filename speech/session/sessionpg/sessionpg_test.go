@@ -142,7 +142,7 @@ func TestHostileFields(t *testing.T) {
 	pool := pgtest.New(t)
 	long := strings.Repeat("é\x00\xff", 1000)
 	k := keep(t, pool, all, spoken(1, func(s *session.Session) {
-		s.ID, s.Language, s.Firmware, s.Text, s.Why, s.Audio, s.Took = long, long, long, long, "x"+long, -1, 1<<62
+		s.ID, s.Language, s.Firmware, s.Text, s.Why, s.Audio, s.Took = long, long, long, long, "x"+strings.Repeat("ü\x00\xff", 1000), -1, 1<<62
 	}))
 	got, err := NewStore(pool).Sessions(t.Context(), session.Which{Limit: 10})
 	if err != nil || k.Dropped() != 0 || len(got) != 1 || len(got[0].ID) != maxField || len(got[0].Why) < maxWhy-3 || len(got[0].Why) > maxWhy || got[0].Audio != 0 || got[0].Took != maxTime {
