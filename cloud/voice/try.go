@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -115,7 +116,10 @@ func recordingOf(file []byte) (audio []byte, e speech.Encoding, length time.Dura
 	if audio, err = ParseWave(file); err != nil {
 		return nil, "", 0, err
 	}
-	return audio, speech.PCM, time.Duration(len(audio)/2) * time.Second / recognizer.Rate, nil
+	if length = time.Duration(len(audio)/2) * time.Second / recognizer.Rate; length > 0 { // a robot's microphones hear the room before and after speech
+		audio = slices.Concat(make([]byte, 2*3*recognizer.Rate/10), audio, make([]byte, 2*6*recognizer.Rate/10))
+	}
+	return audio, speech.PCM, length, nil
 }
 
 // ParseWave returns the samples of a file in the format WAVE as 16 bits, little-endian. Errors are Invalid and say what was expected.

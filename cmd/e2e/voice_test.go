@@ -283,3 +283,56 @@ func TestLocalRecogniserFails(t *testing.T) {
 		doctor("the doctor is content", "may not understand", false)
 	}
 }
+
+// called is a recording of a person who says the robot's name and then text, after so many seconds; "": in one breath.
+func called(t *testing.T, text, pause string) string {
+	if pause == "" {
+		return recording(t, "hey vector, "+text)
+	}
+	name, file := filepath.Join(t.TempDir(), "name.wav"), filepath.Join(t.TempDir(), "called.wav")
+	for _, line := range [][]string{{"sox", recording(t, "hey vector"), name, "pad", "0", pause}, {"sox", name, recording(t, text), file}} {
+		if out, err := exec.CommandContext(t.Context(), line[0], line[1:]...).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %v %s", line, err, out)
+		}
+	}
+	return file
+}
+
+// TestHey: without a touch, a robot hears its name and what follows, in one breath or after a pause, and does it (issue 19; VEC-WAK-04).
+func TestHey(t *testing.T) {
+	h := newHouse(t, "-robots", "1", "-recognizers", "sphinx")
+	h.start()
+	root := h.robotRoot(h.awaitPresent(1)[0])
+	if out, err := h.ctl("intent", "custom", "add", "feed_cat", "feed (the|my) cat"); err != nil {
+		t.Fatalf("%v %s", err, out)
+	}
+	h.tries(recording(t, "turn around"))
+	l := h.listens(root)
+	says, least, most := utterances[:4], 2, 0
+	if soak() {
+		says, least, most = utterances, 18, 1
+	}
+	right, wrong := 0, 0
+	for i, u := range says {
+		file := called(t, u[0], []string{"", "0.2", "0.7", "1.5"}[i%4])
+		if out, err := program(t, "", nil, "robotsim", "poke", "play", file, "-root", root); err != nil {
+			t.Fatalf("%v %s", err, out)
+		}
+		all := l.until(results)
+		switch r := all[len(all)-1].Result; {
+		case !begins(all[0]):
+			t.Errorf("%q: %s", u[0], inWords(all))
+		case r.Intent == u[1]:
+			right++
+		case r.Reason != "unmatched":
+			wrong++
+			fallthrough
+		default:
+			t.Logf("%q: %s", u[0], inWords(all))
+		}
+	}
+	t.Logf("%d of %d understood, %d wrong", right, len(says), wrong)
+	if right < least || wrong > most {
+		t.Errorf("want at least %d, and at most %d wrong", least, most)
+	}
+}

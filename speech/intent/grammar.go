@@ -10,7 +10,7 @@ import (
 )
 
 // Grammar returns the sentences that the recogniser of a robot listens for, as a JSGF grammar whose public rule is command. Every sentence of
-// it has the intent of its pattern.
+// it has the intent of its pattern. A word with _ in it calls the robot, and is no part of the sentence.
 func (m *Matcher) Grammar() string {
 	byIntent, order := map[string][]string{}, []string{}
 	rules := slices.Clone(m.rules)
@@ -30,7 +30,11 @@ func (m *Matcher) Grammar() string {
 		}
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "#JSGF V1.0;\ngrammar kennel;\npublic <command> = <%s>;\n", strings.Join(order, "> | <"))
+	call := ""
+	if m.lang.call != "" {
+		call = "[ " + m.lang.call + " ] "
+	}
+	fmt.Fprintf(&b, "#JSGF V1.0;\ngrammar kennel;\npublic <command> = %s( <%s> );\n", call, strings.Join(order, "> | <"))
 	for _, name := range order {
 		fmt.Fprintf(&b, "<%s> = %s;\n", name, strings.Join(byIntent[name], " | "))
 	}

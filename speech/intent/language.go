@@ -30,6 +30,7 @@ type language struct {
 	lists      map[string][]listed
 	times      map[string][][]string
 	pronounced map[string]string
+	call       string            // the word of the grammar for the robot's name
 	grammar    map[string]string // rules in JSGF
 	macros     map[string]string
 	rules      []rule
@@ -159,6 +160,15 @@ func (l *language) setting(key, rest string) error {
 		}
 	case "pronounce":
 		l.pronounced[name] = value
+	case "call":
+		l.call = name
+		for i, phones := range strings.Split(value, " | ") {
+			key := name
+			if i > 0 {
+				key = fmt.Sprintf("%s(%d)", name, i+1)
+			}
+			l.pronounced[key] = phones
+		}
 	case "macro", "grammar":
 		map[string]map[string]string{"macro": l.macros, "grammar": l.grammar}[key][name] = value
 	default:

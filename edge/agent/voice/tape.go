@@ -12,7 +12,12 @@ const (
 	pieceSamples = sound.Rate * 60 / 1000 // of one message to the cloud
 	tapeChunks   = 200                    // 2 s: what is kept while no person speaks to the robot
 	beforeButton = 500 * time.Millisecond // people begin to speak while they press
-	beforeWake   = 200 * time.Millisecond // before the end of the wake word
+	beforeWake   = 50 * time.Millisecond  // before the end of the wake word
+	// The end of the wake word is found up to 0.3 s early, and fades; the cloud would take what is left of it before a pause for the whole sentence. So what follows
+	// is looked at for that long, and for the least pause that is no consonant.
+	nameEnds   = 400*time.Millisecond + leastPause
+	leastPause = 120 * time.Millisecond
+	quiet      = 300.0 // times less power than the loudest of the last second: 25 dB
 	// maxSent is how many pieces wait for a slow network: the tape, and all until the deadline.
 	maxSent = tapeChunks*sound.ChunkSamples/pieceSamples + int(Deadline/time.Second)*sound.Rate/pieceSamples + 2
 )
@@ -36,6 +41,35 @@ func (t *tape) since(at time.Duration) (out []int16) {
 		}
 	}
 	return out
+}
+
+// pause returns the end of the last pause between from and to; from if there is none.
+func (t *tape) pause(from, to time.Duration) time.Duration {
+	var power [tapeChunks]float64
+	loudest := 0.0
+	first := max(0, t.n-tapeChunks)
+	for i := first; i < t.n; i++ {
+		c := &t.chunks[i%tapeChunks]
+		if c.At <= from-time.Second || c.At > to {
+			continue
+		}
+		for _, v := range c.Samples {
+			power[i%tapeChunks] += float64(v) * float64(v)
+		}
+		loudest = max(loudest, power[i%tapeChunks])
+	}
+	end, since := from, from
+	for i := first; i < t.n; i++ {
+		c := &t.chunks[i%tapeChunks]
+		switch {
+		case c.At <= from || c.At > to:
+		case power[i%tapeChunks]*quiet > loudest:
+			since = c.At
+		case c.At-since >= leastPause:
+			end = c.At
+		}
+	}
+	return end
 }
 
 // erase forgets all sound.

@@ -176,6 +176,7 @@ type loop struct {
 	wg       sync.WaitGroup
 	on       *ears         // nil: the microphones are off
 	at       time.Duration // of the call that is handled
+	named    time.Duration // until then the end of the wake word is looked for; 0: it is known
 	tape     tape
 	samples  uint64 // fed to the detector since its reset
 	pieces   pieces
@@ -218,7 +219,7 @@ func (v *Voice) Run(ctx context.Context) error {
 			l.hear(&c)
 		case c := <-v.calls:
 			l.refresh()
-			l.at, l.Alexa = c.at, v.cfg.Settings().Alexa
+			l.at, l.named, l.Alexa = c.at, 0, v.cfg.Settings().Alexa
 			l.do(l.machine.call(time.Now(), c.way), nil)
 		case t := <-v.typed:
 			l.refresh()
@@ -351,8 +352,16 @@ func (e *ears) close() {
 // hear takes a chunk.
 func (l *loop) hear(c *sound.Chunk) {
 	l.tape.put(c)
-	if l.audio != nil {
+	switch {
+	case l.audio == nil:
+	case l.named == 0:
 		l.pieces.add(c.Samples[:], l.send)
+		return
+	case c.At < l.named:
+		return
+	default:
+		l.pieces.add(l.tape.since(l.tape.pause(l.at, l.named)), l.send)
+		l.named = 0
 		return
 	}
 	d := l.cfg.Detector
@@ -374,6 +383,7 @@ func (l *loop) hear(c *sound.Chunk) {
 		late := time.Duration(l.samples-min(hit.End, l.samples)) * time.Second / sound.Rate
 		d.Reset()
 		l.samples, l.at = 0, c.At-late-beforeWake
+		l.named = l.at + nameEnds
 		l.do(l.machine.call(time.Now(), WakeWord), nil)
 	}
 }
@@ -431,12 +441,14 @@ func (l *loop) result(r Result, to chan<- Result) {
 // begin opens a session, with what was said before the call was noticed (VEC-NLP-01).
 func (l *loop) begin(o open) {
 	if o.question {
-		l.at = mono.Now()
+		l.at, l.named = mono.Now(), 0
 	}
 	ctx, cancel := context.WithTimeout(l.ctx, Deadline)
 	audio := make(chan []byte, maxSent)
 	l.hush, l.audio, l.pieces = cancel, audio, pieces{}
-	l.pieces.add(l.tape.since(l.at), l.send)
+	if l.named == 0 {
+		l.pieces.add(l.tape.since(l.at), l.send)
+	}
 	r := l.request(o.question)
 	l.wg.Go(func() {
 		defer cancel()

@@ -18,6 +18,9 @@ func (s segment) silent() bool {
 	return s.word == "SIL" || s.word[0] == '<' || s.word[0] == '+' || s.word[0] == '['
 }
 
+// call reports whether s calls the robot: it is no part of the sentence, and says nothing of how well that was heard.
+func (s segment) call() bool { return strings.Contains(s.word, "_") }
+
 // maxFrames bounds what parse believes: ten minutes.
 const maxFrames = 60000
 
@@ -61,7 +64,7 @@ func judge(words, phones []segment, noise float64) (string, float64) {
 	var said []string
 	first, last := words[0].start, max(words[len(words)-1].end, phones[len(phones)-1].end)
 	for _, w := range words {
-		if !w.silent() {
+		if !w.silent() && !w.call() {
 			word, _, _ := strings.Cut(w.word, "(") // the second pronunciation of to is to(2)
 			if word != "" {                        // of (NULL), a step of the grammar without a word, which may take a frame
 				said = append(said, word)
@@ -90,7 +93,9 @@ func judge(words, phones []segment, noise float64) (string, float64) {
 			if w.silent() {
 				continue
 			}
-			fit, frames = fit+w.score, frames+1
+			if !w.call() {
+				fit, frames = fit+w.score, frames+1
+			}
 			if spoken[i-first] {
 				unsaid--
 				spoken[i-first] = false

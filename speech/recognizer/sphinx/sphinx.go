@@ -11,10 +11,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,7 +30,7 @@ import (
 // Config configures a Recognizer.
 type Config struct {
 	Grammar string // JSGF, in lower case; sentences with a word that no dictionary has are never heard
-	// Pronunciations of words that the English dictionary lacks, in the phones of the CMU dictionary.
+	// Pronunciations of words that the English dictionary lacks, in the phones of the CMU dictionary; word(2) is another one of word.
 	Pronunciations map[string]string
 
 	Program  string        // default pocketsphinx_batch
@@ -83,8 +85,8 @@ func (r *Recognizer) prepare(ctx context.Context) error {
 		return fmt.Errorf("%w; Debian has it in the package pocketsphinx-en-us", err)
 	}
 	var own strings.Builder
-	for word, phones := range r.cfg.Pronunciations {
-		own.WriteString(word + " " + phones + "\n")
+	for _, word := range slices.Sorted(maps.Keys(r.cfg.Pronunciations)) { // word before word(2), as the decoder wants it
+		own.WriteString(word + " " + r.cfg.Pronunciations[word] + "\n")
 	}
 	r.words.own, r.words.dict = own.String(), string(all)
 	return r.Check(ctx)
