@@ -352,8 +352,12 @@ func (c *Cloud) stayLinked(ctx context.Context, e platform.Endpoints, t Talk) er
 	}
 	down := map[string]func([]byte){topics.Ack: c.takeAck, topics.OTA: c.release.Hint}
 	maps.Copy(down, t.Down)
+	secure := credentials(id, url)
 	l, err := link.New(link.Config{
-		ID: c.robot.Thing, URL: url, TLS: credentials(id, url), Large: e.Kennel.API, LargeTLS: credentials(id, e.Kennel.API), Root: c.robot.Root,
+		ID: c.robot.Thing, URL: url, TLS: func() (*tls.Config, error) {
+			c.asked.Store(false) // before the connection is there: nothing leaves over it before the owner's word is known
+			return secure()
+		}, Large: e.Kennel.API, LargeTLS: credentials(id, e.Kennel.API), Root: c.robot.Root,
 		Presence: c.presence, Log: c.robot.Log, Dial: c.cfg.Dial, OnUp: func(ctx context.Context) { c.up(ctx, t) }, OnDown: c.down, OnTime: c.HearTime,
 		Down: down,
 	})
