@@ -20,6 +20,7 @@ import (
 // Bounds, ours.
 const (
 	MaxAll   = 2000            // of the fleet and all robots together
+	MaxHeard = 16 << 10        // bytes of a recogniser's grammar for those of the fleet, and the same for those of a robot: they take time of each utterance
 	fresh    = 5 * time.Second // how long a process may not know of a change that another made
 	fireTime = time.Second
 )
@@ -84,9 +85,38 @@ func (s *Service) Add(ctx context.Context, w Wanted, by string) (Custom, error) 
 	if err := w.Check(); err != nil {
 		return Custom{}, err
 	}
+	if err := s.room(ctx, w); err != nil {
+		return Custom{}, err
+	}
 	c, err := s.store.Add(ctx, Custom{Wanted: w, Created: s.now(), By: by})
 	s.forget()
 	return c, err
+}
+
+// room refuses w as Exhausted if a recogniser would have too much to listen for with it. Two that are added in one moment may take a little more.
+func (s *Service) room(ctx context.Context, w Wanted) error {
+	all, err := s.store.List(ctx)
+	if err != nil {
+		return err
+	}
+	base, err := intent.Load("en-US")
+	if err != nil {
+		return err
+	}
+	own := []intent.Custom{w.Custom}
+	for _, c := range all {
+		if c.Thing == w.Thing && c.Name != w.Name { // Add refuses the same name
+			own = append(own, c.Custom)
+		}
+	}
+	m, err := base.WithStored(own)
+	if err != nil {
+		s.log.WarnContext(ctx, "custom intents left out", logging.Err, err)
+	}
+	if n := len(m.Grammar()) - len(base.Grammar()); n > MaxHeard {
+		return errs.New(errs.Exhausted, "with custom intent %s the sentences to listen for have %d bytes: want at most %d for all robots, and as many for one; use fewer or shorter phrases", w.Name, n, MaxHeard)
+	}
+	return nil
 }
 
 // Drop removes a custom intent.

@@ -13,7 +13,7 @@ import (
 )
 
 // TestComposeStrangers (issue 16: what must hold 1): compose.yaml's proxy and Mosquitto let a robot in about as fast as ever while one address or 200
-// hold half-open connections; those that do not greet are gone, and of the others an address has no more than its share.
+// hold half-open connections. Connections without a greeting are closed, and no address keeps more than its share.
 func TestComposeStrangers(t *testing.T) {
 	const id thing.ID = "vic:00e20100"
 	d := newDeployment(t)

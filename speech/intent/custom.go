@@ -112,7 +112,8 @@ func (m *Matcher) WithStored(customs []Custom) (*Matcher, error) {
 	return &out, errors.Join(left...)
 }
 
-// Heard returns the words of c that a recogniser needs to know, sorted.
+// Heard returns the words of c that a recogniser needs to know, sorted. Of a phrase that cannot be heard at all, digits and slots such as {text} are among
+// them, which no recogniser of words has.
 func (c Custom) Heard() []string {
 	words := map[string]bool{}
 	for _, code := range Languages() {
@@ -124,6 +125,11 @@ func (c Custom) Heard() []string {
 			of := Matcher{lang: &language{grammar: map[string]string{}}, rules: rules}
 			for _, w := range of.Words() {
 				words[w] = true
+			}
+			for _, r := range rules {
+				if _, ok := base.lang.jsgf(r.tree); !ok {
+					base.lang.unsayable(r.tree, words)
+				}
 			}
 		}
 	}

@@ -124,3 +124,14 @@ func FuzzCustomGrammar(f *testing.F) {
 		}
 	})
 }
+
+// TestHeardWords: who adds a phrase that no recogniser of words can hear is told which part of it that is.
+func TestHeardWords(t *testing.T) {
+	for phrase, want := range map[string]string{
+		"feed (the|my) cat": "cat feed my the", "feed [5] cats": "cats feed", "open door 5": "5", "tell the house {text}": "{text}", "wake the cat at {time}": "{time}", "wake the -dog": "-dog",
+	} {
+		if got := strings.Join((Custom{Name: "own", Phrases: []string{phrase}}).Heard(), " "); got != want {
+			t.Errorf("%s: %q, want %q", phrase, got, want)
+		}
+	}
+}

@@ -106,6 +106,16 @@ func (l *language) jsgf(n *node) (string, bool) {
 	return "( " + strings.Join(parts, " | ") + " )", len(parts) > 0
 }
 
+// unsayable adds the words and slots of a pattern that are not in JSGF.
+func (l *language) unsayable(n *node, to map[string]bool) {
+	if _, ok := l.jsgf(n); n.op == opWord && !ok {
+		to[n.text] = true
+	}
+	for _, k := range n.kids {
+		l.unsayable(k, to)
+	}
+}
+
 // grammarLists returns the rules of the slots.
 func (l *language) grammarLists() map[string]string {
 	out := maps.Clone(l.grammar)

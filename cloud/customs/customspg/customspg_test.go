@@ -3,6 +3,7 @@ package customspg
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"strings"
@@ -99,5 +100,39 @@ func TestStorageDown(t *testing.T) {
 	svc := customs.New(broken{}, slog.New(slog.NewTextHandler(io.Discard, nil)))
 	if got := svc.Match(t.Context(), intent.Listener{Thing: "vic:00e20100"}, "turn left"); got.UserIntent != "movement_turnleft" {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestHeard: a recogniser listens for the custom intents of a robot with that one alone, and not for more than it can in time.
+func TestHeard(t *testing.T) {
+	svc, ctx := customs.New(New(pgtest.New(t)), slog.New(slog.DiscardHandler)), t.Context()
+	rex, ada := thing.MustParse("vic:00e20100"), thing.MustParse("vic:00e20101")
+	add := func(w customs.Wanted) (customs.Custom, error) { return svc.Add(ctx, w, "op") }
+	if _, err := add(customs.Wanted{Thing: rex, Custom: intent.Custom{Name: "walk_dog", Phrases: []string{"walk the dog"}}}); err != nil {
+		t.Fatal(err)
+	}
+	for id, want := range map[thing.ID]bool{rex: true, ada: false, "": false} { // a robot listens for its own, and for no other's
+		g := svc.Grammar(ctx, intent.Listener{Thing: id})
+		if strings.Contains(g, "walk the dog") != want {
+			t.Errorf("%q listens for %q", id, g)
+		}
+	}
+	long := strings.Repeat("a", 40)
+	for i := 0; ; i++ {
+		w := customs.Wanted{Custom: intent.Custom{Name: fmt.Sprintf("long_%d", i)}}
+		for j := range 20 {
+			w.Phrases = append(w.Phrases, fmt.Sprintf("%s x%s%s", long, strings.Repeat("b", i+1), strings.Repeat("c", j+1)))
+		}
+		_, err := add(w)
+		if err == nil && i < 30 {
+			continue
+		}
+		if errs.KindOf(err) != errs.Exhausted || !strings.Contains(err.Error(), "the sentences to listen for have") || i < 5 {
+			t.Errorf("after %d of the fleet: %v", i, err)
+		}
+		break
+	}
+	if _, err := add(customs.Wanted{Thing: ada, Custom: intent.Custom{Name: "fetch", Phrases: []string{"fetch the paper"}}}); err != nil {
+		t.Errorf("a robot's own, with those of the fleet at their bound: %v", err)
 	}
 }

@@ -91,8 +91,8 @@ func TestExpect(t *testing.T) {
 			t.Errorf("%s: %+v, %v, want %q", name, got, err, c.want)
 		}
 	}
-	if got := r.Lacks([]string{"cat", "brrzk", "forward", "xylzz"}); !slices.Equal(got, []string{"brrzk", "xylzz"}) {
-		t.Errorf("no dictionary has %q, want brrzk, xylzz", got)
+	if got := r.Lacks([]string{"-dog", "5", "cat", "brrzk", "forward", "xylzz", "{text}"}); !slices.Equal(got, []string{"-dog", "5", "{text}", "brrzk", "xylzz"}) {
+		t.Errorf("no dictionary has %q, want -dog 5 {text} brrzk xylzz", got)
 	}
 	held, err := r.words.get(feed)
 	if err != nil {

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
+	"unicode"
+	"unicode/utf8"
 )
 
 // most is how many grammars have their files: the first, and those of the robots that were spoken to last.
@@ -35,11 +37,16 @@ type vocabularies struct {
 // Lacks returns those of the words that no dictionary has: a sentence with one of them is never heard.
 func (r *Recognizer) Lacks(words []string) []string {
 	grammar := "<a> ="
+	var out []string
 	for _, w := range words {
-		grammar += " " + w
+		if first, _ := utf8.DecodeRuneInString(w); unicode.IsLetter(first) {
+			grammar += " " + w
+		} else {
+			out = append(out, w) // a number in digits, or a slot
+		}
 	}
 	_, unknown := lexicon(grammar+";", r.words.own, r.words.dict)
-	return unknown
+	return append(out, unknown...)
 }
 
 // get returns the files of a grammar, "" being the first, until release. It writes them again if they are gone: systems clean their /tmp.
