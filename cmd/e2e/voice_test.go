@@ -55,17 +55,30 @@ func (h *house) listens(root string) *listener {
 }
 
 // until returns what came, up to and with the first event that ends it.
-func (l *listener) until(ends func(voice.Event) bool) (all []voice.Event) {
+func (l *listener) until(ends func(voice.Event) bool) []voice.Event {
 	l.t.Helper()
-	late := time.After(time.Minute)
+	all, ok := l.within(time.Minute, ends)
+	if !ok {
+		l.t.Fatalf("after a minute: %s", inWords(all))
+	}
+	return all
+}
+
+// within is until that gives up.
+func (l *listener) within(d time.Duration, ends func(voice.Event) bool) (all []voice.Event, ok bool) {
+	l.t.Helper()
+	late := time.After(d)
 	for {
 		select {
 		case e, ok := <-l.events:
-			if all = append(all, e); !ok || ends(e) {
-				return all
+			if !ok {
+				l.t.Fatalf("agentd voice watch ended after %s", inWords(all))
+			}
+			if all = append(all, e); ends(e) {
+				return all, true
 			}
 		case <-late:
-			l.t.Fatalf("after a minute: %s", inWords(all))
+			return all, false
 		}
 	}
 }
@@ -312,13 +325,20 @@ func TestHey(t *testing.T) {
 	if soak() {
 		says, least, most = utterances, 18, 1
 	}
-	right, wrong := 0, 0
+	right, wrong, calls := 0, 0, 0
 	for i, u := range says {
 		file := called(t, u[0], []string{"", "0.2", "0.7", "1.5"}[i%4])
-		if out, err := program(t, "", nil, "robotsim", "poke", "play", file, "-root", root); err != nil {
-			t.Fatalf("%v %s", err, out)
+		var all []voice.Event
+		for noticed := false; !noticed; calls++ { // a robot that the machine gives no time may miss its name: its person says it again
+			if calls == i+3 {
+				t.Fatalf("%q: not noticed", u[0])
+			}
+			if out, err := program(t, "", nil, "robotsim", "poke", "play", file, "-root", root); err != nil {
+				t.Fatalf("%v %s", err, out)
+			}
+			all, noticed = l.within(10*time.Second, begins)
 		}
-		all := l.until(results)
+		all = append(all, l.until(results)...)
 		switch r := all[len(all)-1].Result; {
 		case !begins(all[0]):
 			t.Errorf("%q: %s", u[0], inWords(all))
@@ -331,7 +351,7 @@ func TestHey(t *testing.T) {
 			t.Logf("%q: %s", u[0], inWords(all))
 		}
 	}
-	t.Logf("%d of %d understood, %d wrong", right, len(says), wrong)
+	t.Logf("%d of %d understood, %d wrong, in %d calls", right, len(says), wrong, calls)
 	if right < least || wrong > most {
 		t.Errorf("want at least %d, and at most %d wrong", least, most)
 	}

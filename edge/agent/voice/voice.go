@@ -368,7 +368,7 @@ func (l *loop) hear(c *sound.Chunk) {
 	if d == nil {
 		return
 	}
-	if c.Lost > 0 {
+	if c.Lost > wake.MostLost {
 		d.Reset()
 		l.samples = 0
 	}

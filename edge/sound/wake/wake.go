@@ -7,10 +7,13 @@ type Hit struct {
 	Score      float64 // how sure it is: 1 is the threshold, more is surer
 }
 
+// MostLost is how many frames of the microphones may be missing in a word, 0.05 s: a robot whose body skips one still hears its name. Own default.
+const MostLost = 10
+
 // Detector hears a wake word in 16 kHz samples. It is not safe for concurrent use.
 type Detector interface {
 	// Feed takes the next samples and reports a word that ended in them, or shortly before.
 	Feed(samples []int16) (Hit, bool)
-	// Reset forgets all samples. It is called when samples are missing, and after a hit.
+	// Reset forgets all samples. It is called when more than MostLost frames are missing, and after a hit.
 	Reset()
 }

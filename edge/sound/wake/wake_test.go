@@ -228,14 +228,21 @@ func FuzzParseModel(f *testing.F) {
 	})
 }
 
-// throughPipeline plays samples of 16 kHz to four microphones in a room with a noise, and returns the wake words behind the whole path.
-func throughPipeline(samples []int16, noise float64) (hits []Hit, chunks int) {
+// throughPipeline plays samples of 16 kHz to four microphones in a room with a noise, and returns the wake words behind the whole path. Of the frames
+// those that lost names are missing.
+func throughPipeline(samples []int16, noise float64, lost func(frame int) bool) (hits []Hit, chunks int) {
 	s := (&wav.Sound{Rate: rate, Channels: 1, Samples: samples}).Resample(array.Rate).Samples
 	s = slices.Concat(make([]int16, array.Rate), s, make([]int16, array.Rate/2)) // a quiet room before it
 	r := rand.New(rand.NewPCG(4, 4))
 	p, g := sound.New(sound.Config{}), NewGated(NewSpotter(Default()))
+	missing := uint64(0)
 	for at := 0; at+array.Samples <= len(s); at += array.Samples {
-		var f miclink.Frame
+		if lost(at / array.Samples) {
+			missing++
+			continue
+		}
+		f := miclink.Frame{Lost: missing}
+		missing = 0
 		for i := range array.Samples {
 			for ch := range array.Mics {
 				f.Mics[i*array.Mics+ch] = array.Idle + s[at+i]/2 + int16(noise*r.NormFloat64())
@@ -246,6 +253,9 @@ func throughPipeline(samples []int16, noise float64) (hits []Hit, chunks int) {
 			continue
 		}
 		chunks++
+		if c.Lost > MostLost {
+			g.Reset()
+		}
 		if h, ok := g.Hear(&c); ok {
 			hits = append(hits, h)
 		}
@@ -265,7 +275,7 @@ func TestPath(t *testing.T) {
 	}
 	heard := 0
 	for _, v := range all {
-		hits, chunks := throughPipeline(say(t, v, "hey vector, what time is it", 0), 25)
+		hits, chunks := throughPipeline(say(t, v, "hey vector, what time is it", 0), 25, func(int) bool { return false })
 		switch {
 		case len(hits) == 0:
 			t.Logf("%s is not heard", v.name)
@@ -278,5 +288,23 @@ func TestPath(t *testing.T) {
 	t.Logf("%d of %d heard", heard, len(all))
 	if heard < len(all)*3/4 {
 		t.Errorf("%d of %d heard", heard, len(all))
+	}
+}
+
+// TestLost: the word is heard although some frames of it are missing, wherever they are.
+func TestLost(t *testing.T) {
+	synthesisers(t)
+	said := say(t, flite("slt", "1.0", ""), "hey vector", 0)
+	for n, least := range map[int]int{1: 14, 4: 14, MostLost: 11} {
+		tried, heard := 0, 0
+		for from := 254; from < 380; from += 9 { // the word begins after 1.3 s, which are 254 frames
+			tried++
+			if hits, _ := throughPipeline(said, 25, func(frame int) bool { return frame >= from && frame < from+n }); len(hits) > 0 {
+				heard++
+			}
+		}
+		if heard < least {
+			t.Errorf("%d frames lost: heard %d of %d times, want %d", n, heard, tried, least)
+		}
 	}
 }

@@ -153,7 +153,7 @@ func micWatch() *cobra.Command {
 					return nil
 				}
 				beats.Feed(c.Samples[:])
-				if c.Lost > 0 {
+				if c.Lost > wake.MostLost {
 					word.Reset()
 				}
 				if _, ok := word.Hear(&c); ok {
