@@ -207,12 +207,15 @@ func TestErasureLeavesNothing(t *testing.T) {
 	_, err = w.base.Pool.Exec(ctx, `INSERT INTO speech_session (thing, at, session, kind, language, firmware, encoding, recognizer, intent, confidence, failed, why, audio_ms, took_ms, skip_das)
 		VALUES ($1, now(), 's1', 'intent', 'en-US', '', 'pcm', '', '', 0, 'match', 'plantedwhy', 1, 1, false)`, rex)
 	must(err)
+	_, err = w.base.Pool.Exec(ctx, `INSERT INTO intent_custom (thing, name, phrases, languages, reaction, overrides, created, by_whom)
+		VALUES ($1, 'call', '{"call plantedfriend"}', '{}', '', '{}', now(), 'staff'), ($1, 'older', '{"ownerless older"}', '{}', '', '{}', now() - interval '1 day', 'staff')`, rex)
+	must(err)
 	api(login.Token, "PUT", "/v1/my/robots/"+string(rex)+"/audio", map[string]bool{"keep": true})
 	heard := voice.Prefix + rex.Slug() + "/" + time.Now().UTC().Format("20060102T150405.000Z") + "-plantedsession.wav"
 	must(w.base.Blobs.Put(ctx, heard, strings.NewReader("plantedaudio"), 12, blob.PutOptions{}))
 	must(w.Accounts.Audit.Append(ctx, audit.Entry{Actor: "staff", Action: "test", Object: string(rex), Detail: "Planted.Mail@example.org asked, account " + id}))
 
-	words := []string{email, given, family, "Plantedrobot", "plantedlocale", "Plantedville", "plantedevent-one", "plantedevent-two", "plantedevent-three", "plantedlog", "planted-name", "plantedwhy", "plantedaudio", "plantedsession"}
+	words := []string{email, given, family, "Plantedrobot", "plantedlocale", "Plantedville", "plantedevent-one", "plantedevent-two", "plantedevent-three", "plantedlog", "planted-name", "plantedwhy", "plantedaudio", "plantedsession", "plantedfriend"}
 	before := w.stores(t)
 	for _, word := range append(slices.Clone(words), id) {
 		if len(holding(before, word)) == 0 {
@@ -278,6 +281,9 @@ func TestErasureLeavesNothing(t *testing.T) {
 	if found := holding(after, slices.Concat(words, forms(id), forms(profile))...); len(found) > 0 {
 		t.Errorf("left after the erasure:\n%s", strings.Join(found, "\n"))
 	}
+	if found := holding(after, "ownerless older"); len(found) != 1 {
+		t.Errorf("a custom intent of before the person is in %q", found)
+	}
 	for _, word := range []string{"ownerless-before", "ownerless-after"} {
 		if found := holding(after, word); len(found) != 2 {
 			t.Errorf("%s is in %q, want an event and a raw object", word, found)
@@ -329,4 +335,38 @@ func (w *wired) sweep(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestNextOwner: the custom intents that a robot got while it was a person's go when that person lets go of it; those of before stay (issue 19).
+func TestNextOwner(t *testing.T) {
+	w := start(t, nil)
+	ctx := t.Context()
+	const email, password = "first.owner@example.org", "correct horse battery staple"
+	ada, _, err := w.Accounts.People.CreateAccount(ctx, email, auth.Owner, password)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ownerpg.New(w.base.Pool).Begin(ctx, rex, string(ada.ID), "code", false); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.base.Pool.Exec(ctx, `INSERT INTO intent_custom (thing, name, phrases, languages, reaction, overrides, created, by_whom)
+		SELECT $1, x.name, '{"call ben"}', '{}', '', '{}', now() - x.ago, 'staff' FROM (VALUES ('hers', interval '0'), ('older', interval '1 day')) x(name, ago)`, rex); err != nil {
+		t.Fatal(err)
+	}
+	_, said := w.get(t, "POST", "/v1/login", fmt.Sprintf(`{"email":%q,"password":%q}`, email, password), "Content-Type", "application/json")
+	var login struct{ Token string }
+	if err := json.Unmarshal([]byte(said), &login); err != nil {
+		t.Fatal(said, err)
+	}
+	if code, said := w.get(t, "DELETE", "/v1/my/robots/"+string(rex), "", "Authorization", "Bearer "+login.Token); code/100 != 2 {
+		t.Fatal(code, said)
+	}
+	testwait.Until(t, testwait.Long, "only the older custom intent is left", func() error {
+		var names string
+		err := w.base.Pool.QueryRow(ctx, `SELECT string_agg(name, ' ') FROM intent_custom`).Scan(&names)
+		if err == nil && names != "older" {
+			err = fmt.Errorf("%s are left", names)
+		}
+		return err
+	})
 }

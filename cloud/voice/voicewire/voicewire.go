@@ -57,15 +57,18 @@ func (v *Voice) parts() (speech.Config, error) {
 
 // Wire wires the slice.
 func Wire(b wire.Base, owners *owner.Service, ended *notice.Of[owner.Tenure]) (*Voice, wire.Slice, error) {
-	store := sessionpg.NewStore(b.Pool)
+	store, customIntents := sessionpg.NewStore(b.Pool), customspg.New(b.Pool)
 	v := &Voice{
 		Store:   store,
 		Service: &voice.Service{Store: store, Now: time.Now},
 		Keeper:  sessionpg.NewKeeper(b.Pool, owners.Allowed, b.Log),
 		Audio:   voice.NewAudio(store, b.Blobs, owners.Owner, time.Now, b.Log),
-		Customs: customs.New(customspg.New(b.Pool), b.Log),
+		Customs: customs.New(customIntents, b.Log),
 	}
-	ended.Hear(func(ctx context.Context, t owner.Tenure) error { return v.Audio.Ended(ctx, t.Thing) })
+	ended.Hear(func(ctx context.Context, t owner.Tenure) error {
+		_, err := customIntents.Erase(ctx, thing.Stretch{Thing: t.Thing, Since: t.Since, Until: time.Now()}) // the next owner's robot knows none of them
+		return errors.Join(err, v.Audio.Ended(ctx, t.Thing))
+	})
 	s := wire.Slice{
 		Routes: wire.Routes(func(mux *http.ServeMux, d wire.Doors) {
 			voiceapi.Mount(mux, voiceapi.Config{Voice: v.Service, Audio: v.Audio, Customs: v.Customs, Speech: v.parts, Known: d.Known, Owns: d.Owns, Audit: d.Audit, Log: b.Log})
@@ -91,6 +94,7 @@ func Wire(b wire.Base, owners *owner.Service, ended *notice.Of[owner.Tenure]) (*
 			{Name: "voice", Personal: owner.Held{Kind: "voice sessions", Owners: owners, List: store.Of, Drop: store.Drop}},
 			{Name: "audio", Personal: held{owner.Held{Kind: "recordings", Owners: owners, Drop: v.Audio.Drop,
 				List: func(ctx context.Context, s thing.Stretch) (any, error) { return v.Audio.List(ctx, s) }}, v.Audio}},
+			{Name: "custom_intents", Personal: owner.Held{Kind: "custom intents", Owners: owners, List: customIntents.Of, Drop: customIntents.Erase}},
 		},
 	}
 	return v, s, b.Meters.Asked(telemetry.Metric{Name: "kennel_speech_dropped", Help: "Speech sessions and recordings that this process could not keep."}, []string{"kind"}, meters.AskEvery,
