@@ -69,7 +69,7 @@ test-race: ## the tests of what runs much at once, with the race detector
 
 .PHONY: test-rhythm
 test-rhythm: ## the robot's loop, alone on the machine
-	CGO_ENABLED=1 $(GO_TEST) -race -timeout 5m -p 1 $$(go list ./... | grep -E '$(RHYTHM)')
+	CGO_ENABLED=1 $(GO_TEST) -race -timeout 5m -p 1 -parallel 4 $$(go list ./... | grep -E '$(RHYTHM)')
 	$(GO_TEST) -count=1 -timeout 5m -run '$(DRIVEN)' ./cmd/e2e
 
 # What happens to the house for minutes: it waits more than it works, so others run beside it.
@@ -94,8 +94,8 @@ test-lives: ## whole stories of robots and owners, among them every way of an up
 	$(GO_TEST) -count=1 -timeout 14m -run '$(LIVES)' ./cmd/e2e
 
 .PHONY: test-house
-test-house: ## the house of processes in all else, and all other packages
-	$(GO_TEST) -count=1 -timeout 14m -skip '$(STORMS)|$(PAGES)|$(LIVES)|$(DRIVEN)' ./cmd/... \
+test-house: ## the house of processes in all else, which takes one of three places until the end, and all other packages
+	$(GO_TEST) -count=1 -timeout 14m -p 3 -skip '$(STORMS)|$(PAGES)|$(LIVES)|$(DRIVEN)' ./cmd/... \
 		$$(go list ./... | grep -vE '/cmd/|$(RHYTHM)|$(RACE)')
 
 .PHONY: race

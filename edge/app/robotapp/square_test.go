@@ -24,6 +24,7 @@ import (
 // TestSquare: a program that names no species drives a square on both bodies and is back where it began, within what the standard allows of four ways
 // and four turns (GOSTAI-OPEN-11); what it reads is the wall ahead.
 func TestSquare(t *testing.T) {
+	t.Parallel()
 	room := &world.Map{Walls: []world.Wall{{From: world.Vec{0.9, -3}, To: world.Vec{0.9, 3}}}}
 	for name, tc := range map[string]struct {
 		side  float64
@@ -45,6 +46,7 @@ func TestSquare(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			root := t.TempDir()
 			dir, err := os.OpenRoot(root)
 			if err != nil {

@@ -13,8 +13,10 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/status"
 
 	"kennel/edge/agent/voice"
 	"kennel/infra/api/chipperpb"
@@ -83,7 +85,7 @@ func (l *Link) Text(ctx context.Context, r voice.Request, text string) (voice.Re
 	out, err := c.TextIntent(ctx, &chipperpb.TextRequest{Session: r.Session, DeviceId: string(l.Thing), TextInput: text, LanguageCode: languages[r.Language],
 		FirmwareVersion: l.OS, SkipDas: r.SkipDAS})
 	if err != nil {
-		return voice.Reply{}, fmt.Errorf("speech: %w", err)
+		return voice.Reply{}, ended(err)
 	}
 	return intent(out.GetIntentResult())
 }
@@ -166,8 +168,11 @@ func pour(ctx context.Context, audio <-chan []byte, send func(piece []byte, firs
 }
 
 func ended(err error) error {
-	if errors.Is(err, io.EOF) {
+	switch {
+	case errors.Is(err, io.EOF):
 		return errs.New(errs.Unavailable, "speech: the cloud ended the session without an answer")
+	case status.Code(err) == codes.DeadlineExceeded: // the cloud knows the deadline too, and its end may come before ours
+		return fmt.Errorf("speech: %w: %w", context.DeadlineExceeded, err)
 	}
 	return fmt.Errorf("speech: %w", err)
 }

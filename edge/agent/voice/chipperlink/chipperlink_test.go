@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"io"
 	"log/slog"
 	"math/big"
@@ -153,7 +154,7 @@ func TestListen(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	if got, err := listen(ctx, voice.Request{Session: "hang"}); err == nil || ctx.Err() == nil {
+	if got, err := listen(ctx, voice.Request{Session: "hang"}); !errors.Is(err, context.DeadlineExceeded) { // whichever end notices first: the robot says that it took too long
 		t.Errorf("%+v, %v", got, err)
 	}
 	got, err = listen(t.Context(), voice.Request{Question: true, Timezone: "Europe/Berlin"})
