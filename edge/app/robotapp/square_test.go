@@ -81,23 +81,26 @@ func TestSquare(t *testing.T) {
 				}
 			})
 			for deadline := time.Now().Add(4 * patience); ; {
-				from, before := poseIn(t, in), late(loop.Load())
+				from, before := poseIn(t, in), lateSteps(loop.Load())
 				distance, err := square.Drive(ctx, c, tc.side)
 				if err != nil {
 					// The body is not there yet, looks for its zero, or its loop was late.
 					spoilt := strings.Contains(err.Error(), "astray") || strings.Contains(err.Error(), "missed")
-					said := spoilt || strings.Contains(err.Error(), "late") || strings.Contains(err.Error(), "no body")
+					late := strings.Contains(err.Error(), "late")
+					said := spoilt || late || strings.Contains(err.Error(), "no body")
 					if !said && !errors.Is(err, coreclient.ErrNotConnected) || time.Now().After(deadline) {
 						t.Fatal(err)
 					}
-					if spoilt { // only a loaded machine may do that: the loop counts its late steps. The next try begins where this one did.
+					if spoilt { // only a loaded machine may do that: the loop counts its late steps
 						seen := loop.Load()
 						for loop.Load() == seen && time.Now().Before(deadline) {
 							time.Sleep(20 * time.Millisecond)
 						}
-						if late(loop.Load()) == before {
+						if lateSteps(loop.Load()) == before {
 							t.Fatalf("%v, although no step was late", err)
 						}
+					}
+					if spoilt || late { // the next try begins where this one did
 						if err := in(func(w *world.World) error { return w.PutDown(from) }); err != nil {
 							t.Fatal(err)
 						}
@@ -124,8 +127,8 @@ func TestSquare(t *testing.T) {
 // inWorld lends the world of a simulated body.
 type inWorld func(func(*world.World) error) error
 
-// late counts the periods in which the loop or its body did not get its turn in time.
-func late(l *corelink.LoopStats) uint64 {
+// lateSteps counts the periods in which the loop or its body did not get its turn in time.
+func lateSteps(l *corelink.LoopStats) uint64 {
 	if l == nil {
 		return 0
 	}
