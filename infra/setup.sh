@@ -67,7 +67,7 @@ drivers() {
 case "${1:-}" in
 run) needs=(go postgres pocketsphinx sphinx_model) ;;
 test) needs=(go git openssl postgres gcc qemu promtool mosquitto haproxy systemd chromium node npm zstd swupdate pocketsphinx sphinx_model flite espeak sox) ;;
-arm) needs=(go gcc qemu) ;;
+arm) needs=(go gcc qemu flite espeak) ;;
 bench) needs=(go openssl postgres cyclictest zstd) ;;
 *) echo "usage: $0 run|test|arm|bench" >&2; exit 2 ;;
 esac

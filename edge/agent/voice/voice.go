@@ -368,8 +368,7 @@ func (l *loop) hear(c *sound.Chunk) {
 	if d == nil {
 		return
 	}
-	if c.Lost > wake.MostLost {
-		d.Reset()
+	if wake.Gap(d, c) {
 		l.samples = 0
 	}
 	l.samples += uint64(len(c.Samples))

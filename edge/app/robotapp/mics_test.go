@@ -59,7 +59,7 @@ func TestWakeWord(t *testing.T) {
 	t.Parallel()
 	said := filepath.Join(t.TempDir(), "said.wav")
 	if out, err := exec.Command("flite", "-voice", "slt", "-t", "hey vector, what time is it", "-o", said).CombinedOutput(); errors.Is(err, exec.ErrNotFound) {
-		t.Skip("flite is not installed: make setup-test")
+		t.Fatal("flite is not installed: make setup-test")
 	} else if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}

@@ -153,9 +153,7 @@ func micWatch() *cobra.Command {
 					return nil
 				}
 				beats.Feed(c.Samples[:])
-				if c.Lost > wake.MostLost {
-					word.Reset()
-				}
+				wake.Gap(word, &c)
 				if _, ok := word.Hear(&c); ok {
 					line.Word = m.Word
 				}
