@@ -337,7 +337,7 @@ func (w *wired) sweep(t *testing.T) {
 	}
 }
 
-// TestNextOwner: the custom intents that a robot got while it was a person's go when that person lets go of it; those of before stay (issue 19).
+// TestNextOwner: the custom intents that a robot got while it was a person's go when that person lets go of it; those of before and after stay (issue 19).
 func TestNextOwner(t *testing.T) {
 	w := start(t, nil)
 	ctx := t.Context()
@@ -350,7 +350,7 @@ func TestNextOwner(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := w.base.Pool.Exec(ctx, `INSERT INTO intent_custom (thing, name, phrases, languages, reaction, overrides, created, by_whom)
-		SELECT $1, x.name, '{"call ben"}', '{}', '', '{}', now() - x.ago, 'staff' FROM (VALUES ('hers', interval '0'), ('older', interval '1 day')) x(name, ago)`, rex); err != nil {
+		SELECT $1, x.name, '{"call ben"}', '{}', '', '{}', now() - x.ago, 'staff' FROM (VALUES ('hers', interval '0'), ('older', interval '1 day'), ('newer', interval '-1 hour')) x(name, ago)`, rex); err != nil {
 		t.Fatal(err)
 	}
 	_, said := w.get(t, "POST", "/v1/login", fmt.Sprintf(`{"email":%q,"password":%q}`, email, password), "Content-Type", "application/json")
@@ -361,10 +361,10 @@ func TestNextOwner(t *testing.T) {
 	if code, said := w.get(t, "DELETE", "/v1/my/robots/"+string(rex), "", "Authorization", "Bearer "+login.Token); code/100 != 2 {
 		t.Fatal(code, said)
 	}
-	testwait.Until(t, testwait.Long, "only the older custom intent is left", func() error {
+	testwait.Until(t, testwait.Long, "only the custom intents of before and after are left", func() error {
 		var names string
-		err := w.base.Pool.QueryRow(ctx, `SELECT string_agg(name, ' ') FROM intent_custom`).Scan(&names)
-		if err == nil && names != "older" {
+		err := w.base.Pool.QueryRow(ctx, `SELECT string_agg(name, ' ' ORDER BY name) FROM intent_custom`).Scan(&names)
+		if err == nil && names != "newer older" {
 			err = fmt.Errorf("%s are left", names)
 		}
 		return err

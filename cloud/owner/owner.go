@@ -79,6 +79,14 @@ type Tenure struct {
 	Name    string     // what the owner calls it; "" once it ended
 }
 
+// Stretch returns the time of the ownership, until now if it lasts.
+func (t Tenure) Stretch(now time.Time) thing.Stretch {
+	if t.Until != nil {
+		now = *t.Until
+	}
+	return thing.Stretch{Thing: t.Thing, Since: t.Since, Until: now}
+}
+
 // Code is a code as a store keeps it.
 type Code struct {
 	Thing   thing.ID

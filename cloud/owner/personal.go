@@ -100,11 +100,7 @@ func (s *Service) Owned(ctx context.Context, account string) ([]thing.Stretch, e
 	}
 	out := []thing.Stretch{}
 	for _, t := range all {
-		until := s.Now()
-		if t.Until != nil {
-			until = *t.Until
-		}
-		out = append(out, thing.Stretch{Thing: t.Thing, Since: t.Since, Until: until})
+		out = append(out, t.Stretch(s.Now()))
 	}
 	return out, nil
 }

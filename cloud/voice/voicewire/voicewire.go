@@ -66,7 +66,7 @@ func Wire(b wire.Base, owners *owner.Service, ended *notice.Of[owner.Tenure]) (*
 		Customs: customs.New(customIntents, b.Log),
 	}
 	ended.Hear(func(ctx context.Context, t owner.Tenure) error {
-		_, err := customIntents.Erase(ctx, thing.Stretch{Thing: t.Thing, Since: t.Since, Until: time.Now()}) // the next owner's robot knows none of them
+		_, err := customIntents.Erase(ctx, t.Stretch(time.Now())) // the next owner's robot knows none of them
 		return errors.Join(err, v.Audio.Ended(ctx, t.Thing))
 	})
 	s := wire.Slice{
