@@ -37,6 +37,9 @@ func TestNothingHalf(t *testing.T) {
 	if added, removed, err := r.logs.Mend(t.Context()); added != 1 || removed != 0 || err != nil {
 		t.Errorf("%d rows added, %d removed, %v", added, removed, err)
 	}
+	if names := r.names(t); !slices.Equal(names, []string{logName}) {
+		t.Errorf("mended as %q", names)
+	}
 	if _, err := r.pool.Exec(t.Context(), `ALTER TABLE das_event RENAME TO das_away`); err != nil {
 		t.Fatal(err)
 	}

@@ -135,3 +135,43 @@ func TestSlowBody(t *testing.T) {
 		t.Errorf("%s: the robot would drop the log", b)
 	}
 }
+
+// TestMendBesideAnUpload: Mend finds an object whose row is written a moment later; it leaves that row as it is. It knows the name and the reason of a
+// log whose row is never written, too.
+func TestMendBesideAnUpload(t *testing.T) {
+	r := newRig(t)
+	send := func() (code int) {
+		resp, _ := r.raw(t, putLog(files.Log("boot.log"), "first", "Kennel-Reason: request\r\n"))
+		return resp.StatusCode
+	}
+	mend := func(what string) {
+		t.Helper()
+		if added, removed, err := r.logs.Mend(t.Context()); added != 1 || removed != 0 || err != nil {
+			t.Errorf("%d rows added, %d removed, %v", added, removed, err)
+		}
+		list, err := r.logs.List(t.Context(), uploads.Query{Thing: rex})
+		if err != nil || len(list) != 1 || list[0].Name != "boot.log" || list[0].Reason != "request" {
+			t.Errorf("%s: %+v, %v", what, list, err)
+		}
+	}
+	r.torn.Store(true)
+	if code := send(); code != 503 {
+		t.Fatal(code)
+	}
+	mend("the row never came")
+	if _, err := r.pool.Exec(t.Context(), `DELETE FROM uploads_log`); err != nil {
+		t.Fatal(err)
+	}
+	r.torn.Store(false)
+	late := func() {
+		if code := send(); code != 200 {
+			t.Errorf("sent again: %d", code)
+		}
+	}
+	r.between.Store(&late)
+	mend("the row came between")
+	var known int
+	if err := r.pool.QueryRow(t.Context(), `SELECT count(*) FROM uploads_log WHERE sha256 IS NOT NULL AND os <> ''`).Scan(&known); err != nil || known != 1 {
+		t.Errorf("%d rows know what the robot said, %v", known, err)
+	}
+}

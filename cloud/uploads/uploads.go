@@ -9,6 +9,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"hash/maphash"
 	"io"
@@ -75,6 +76,8 @@ var ErrUnknown = errs.Coded(errs.NotFound, "unknown_log", "no such log; it may h
 type Store interface {
 	// Put adds a log, or changes the one with its key: a robot may upload a name again. ID and Expires of l are not used.
 	Put(ctx context.Context, l Log) error
+	// Add is Put for a log whose key has no row; it leaves one that there is, which knows more, as it is.
+	Add(ctx context.Context, l Log) error
 	// Taken reports whether the thing has sent this content by this name before.
 	Taken(ctx context.Context, id thing.ID, sha256 []byte, name string) (bool, error)
 	List(ctx context.Context, q Query) ([]Log, error)
@@ -150,11 +153,18 @@ func (s *Service) Take(ctx context.Context, l Log, body io.ReadSeeker) error {
 	l.Account, l.OS, l.At = cmp.Or(l.Account, NoAccount), cmp.Or(l.OS, s.cfg.OS(ctx, l.Thing)), s.cfg.Now()
 	g := sts.Grant{Thing: l.Thing, User: l.Account, Prefix: s.cfg.Prefixes[0]}
 	l.Key = g.Stored(g.Folder() + hex.EncodeToString(l.SHA256[:8]) + "-" + l.Name)
-	if _, err := s.cfg.Objects.PutOnce(ctx, l.Key, body, l.Size, blob.PutOptions{Metadata: g.Metadata(l.Name)}, blob.Digests{SHA256: l.SHA256}); err != nil {
+	meta := g.Metadata(l.Name)
+	meta[sts.NameMetadata], meta[reasonMetadata] = encode(l.Name), encode(l.Reason) // the key's name is another
+	if _, err := s.cfg.Objects.PutOnce(ctx, l.Key, body, l.Size, blob.PutOptions{Metadata: meta}, blob.Digests{SHA256: l.SHA256}); err != nil {
 		return err
 	}
 	return s.cfg.Store.Put(ctx, l)
 }
+
+// reasonMetadata is the metadata of an object that holds a log's reason, in base64.
+const reasonMetadata = "reason"
+
+func encode(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
 
 func (s *Service) dated(l Log) Log {
 	l.Expires = l.At.Add(s.cfg.Keep)
@@ -408,17 +418,18 @@ func (s *Service) list(ctx context.Context, objects []blob.Info) (n int, err err
 		if !ok {
 			continue // not of a robot
 		}
-		if name == "" {
-			info, err := s.cfg.Objects.Head(ctx, key)
-			if errs.KindOf(err) == errs.NotFound {
-				continue
-			}
-			if err != nil {
-				return n, err
-			}
+		info, err := s.cfg.Objects.Head(ctx, key)
+		if errs.KindOf(err) == errs.NotFound {
+			continue
+		}
+		if err != nil {
+			return n, err
+		}
+		if name == "" || info.Metadata[sts.NameMetadata] != "" {
 			name = sts.NameOf(info)
 		}
-		if err := s.cfg.Store.Put(ctx, Log{Thing: id, Account: account, Key: key, Name: name, Size: o.Size, At: o.Modified}); err != nil {
+		reason, _ := base64.StdEncoding.DecodeString(info.Metadata[reasonMetadata]) // not said
+		if err := s.cfg.Store.Add(ctx, Log{Thing: id, Account: account, Key: key, Name: name, Reason: string(reason), Size: o.Size, At: o.Modified}); err != nil {
 			return n, err
 		}
 		n++

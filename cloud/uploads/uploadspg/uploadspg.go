@@ -26,8 +26,15 @@ func New(pool *pgxpool.Pool) *Store { return &Store{pool} }
 
 // Put implements uploads.Store.
 func (s *Store) Put(ctx context.Context, l uploads.Log) error {
+	return s.insert(ctx, l, "UPDATE SET size = EXCLUDED.size, os = EXCLUDED.os, at = EXCLUDED.at, name = EXCLUDED.name, sha256 = EXCLUDED.sha256, reason = EXCLUDED.reason")
+}
+
+// Add implements uploads.Store.
+func (s *Store) Add(ctx context.Context, l uploads.Log) error { return s.insert(ctx, l, "NOTHING") }
+
+func (s *Store) insert(ctx context.Context, l uploads.Log, conflict string) error {
 	_, err := s.pool.Exec(ctx, `INSERT INTO uploads_log (key, thing, account, name, size, os, at, sha256, reason) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
-		ON CONFLICT (key) DO UPDATE SET size = EXCLUDED.size, os = EXCLUDED.os, at = EXCLUDED.at, name = EXCLUDED.name, sha256 = EXCLUDED.sha256, reason = EXCLUDED.reason`,
+		ON CONFLICT (key) DO `+conflict,
 		l.Key, string(l.Thing), l.Account, l.Name, l.Size, l.OS, l.At, l.SHA256, l.Reason)
 	if err != nil {
 		return fmt.Errorf("list log %s: %w", l.Key, pg.Err(err))
