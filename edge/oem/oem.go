@@ -8,12 +8,14 @@ package oem
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"kennel/infra/durable"
@@ -137,14 +139,19 @@ func (a Area) read(dir, name string) ([]byte, error) {
 		return nil, err
 	}
 	full := path.Join(dir, name)
-	info, err := a.root.Stat(full)
+	f, err := a.root.OpenFile(full, os.O_RDONLY|syscall.O_NONBLOCK, 0) // opening a pipe might take for ever
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() // only read
+	info, err := f.Stat()
 	if err != nil {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() || info.Size() > maxFile {
 		return nil, fmt.Errorf("%s is no file of at most %d bytes", full, maxFile)
 	}
-	return a.root.ReadFile(full)
+	return io.ReadAll(io.LimitReader(f, maxFile)) // it may grow
 }
 
 func (a Area) write(dir, name string, data []byte) error {

@@ -62,19 +62,29 @@ func Sync(name string) error {
 
 // Read reads a file of at most most bytes. A missing file is fs.ErrNotExist.
 func Read(root *os.Root, name string, most int64) ([]byte, error) {
+	b, _, err := ReadInfo(root, name, most)
+	return b, err
+}
+
+// ReadInfo is Read that also returns what the file was right before it was read. A look at the name may be one at another file.
+func ReadInfo(root *os.Root, name string, most int64) ([]byte, fs.FileInfo, error) {
 	f, err := root.Open(name)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer f.Close() // read only
+	info, err := f.Stat()
+	if err != nil {
+		return nil, nil, err
+	}
 	b, err := io.ReadAll(io.LimitReader(f, most+1))
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", name, err)
+		return nil, nil, fmt.Errorf("read %s: %w", name, err)
 	}
 	if int64(len(b)) > most {
-		return nil, fmt.Errorf("read %s: larger than %d bytes", name, most)
+		return nil, nil, fmt.Errorf("read %s: larger than %d bytes", name, most)
 	}
-	return b, nil
+	return b, info, nil
 }
 
 func writeSynced(root *os.Root, name string, data []byte, perm fs.FileMode) error {

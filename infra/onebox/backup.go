@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"net"
@@ -94,7 +95,7 @@ func (s Saving) write(ctx context.Context, out string, log *slog.Logger) (m Mani
 	}
 	for _, step := range []func() error{
 		save, a.close, sealed.Close, f.Sync,
-		func() error { fi, err := f.Stat(); size = fi.Size(); return err },
+		func() (err error) { size, err = f.Seek(0, io.SeekEnd); return err },
 		f.Close,
 		func() error { return os.Rename(f.Name(), out) },
 		func() error { return durable.Sync(filepath.Dir(out)) },

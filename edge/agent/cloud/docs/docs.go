@@ -30,6 +30,7 @@ import (
 
 	"kennel/edge/agent/info/robotfs"
 	"kennel/infra/api/status"
+	"kennel/infra/durable"
 	"kennel/infra/errs"
 	"kennel/infra/wake"
 	"kennel/jdocs"
@@ -106,14 +107,16 @@ type document struct {
 
 // files is the robot's root, where documents are stored. Tests make it fail.
 type files interface {
-	Read(name string) ([]byte, error)
-	Write(name string, data []byte) error // whole or not at all, and durable
+	Read(name string) ([]byte, fs.FileInfo, error) // the information is of the file that was read
+	Write(name string, data []byte) error          // whole or not at all, and durable
 	Stat(name string) (fs.FileInfo, error)
 }
 
 type rootFiles struct{ root *os.Root }
 
-func (f rootFiles) Read(name string) ([]byte, error) { return robotfs.ReadFile(f.root, name) }
+func (f rootFiles) Read(name string) ([]byte, fs.FileInfo, error) {
+	return durable.ReadInfo(f.root, name, robotfs.MaxFile)
+}
 func (f rootFiles) Write(name string, data []byte) error {
 	return robotfs.WriteFile(f.root, name, data, 0o644)
 }
@@ -170,7 +173,7 @@ func newAgent(cfg Config, files files) (*Agent, error) {
 // load reads ledger and local copy. A damaged or missing local copy is made again from the last content shared with the cloud, or from
 // the defaults; a damaged ledger counts as missing, and its bases are fetched again from the cloud's history.
 func (a *Agent) load(d *document) error {
-	b, err := a.files.Read(d.ledgerPath)
+	b, _, err := a.files.Read(d.ledgerPath)
 	if err == nil {
 		d.ledger, err = parseLedger(b)
 		if err != nil {
@@ -179,7 +182,7 @@ func (a *Agent) load(d *document) error {
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	b, err = a.files.Read(d.localPath)
+	b, _, err = a.files.Read(d.localPath)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

@@ -2,7 +2,11 @@ package docs
 
 import (
 	"encoding/json"
+	"io/fs"
+	"strings"
 	"testing"
+
+	"kennel/jdocs"
 )
 
 func FuzzParseLocal(f *testing.F) {
@@ -47,4 +51,29 @@ func FuzzParseLedger(f *testing.F) {
 			t.Errorf("encode: %v", err)
 		}
 	})
+}
+
+// absent is a root in which the local copies are made right after each look for them.
+type absent struct{ files }
+
+func (absent) Stat(string) (fs.FileInfo, error) { return nil, fs.ErrNotExist }
+
+// TestLocalCopyThatAppears: a local copy that was missing a moment ago is read like any other.
+func TestLocalCopyThatAppears(t *testing.T) {
+	r := newRobot(t, newCloud(t)).boot()
+	a, err := newAgent(r.cfg, absent{rootFiles{r.cfg.Root}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := r.cfg.Root.ReadFile(settingsFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.write(settingsFile, strings.Replace(string(b), `"en-US"`, `"de-DE"`, 1))
+	a.reload(false)
+	d, err := a.Get(jdocs.RobotSettings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want(t, "locale", string(fields(d.JSON)["locale"]), `"de-DE"`)
 }

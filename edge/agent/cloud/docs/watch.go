@@ -52,12 +52,13 @@ func (a *Agent) reload(force bool) {
 // refresh reads what another program wrote into the local copy (SDK programs and tests edit it). It never takes over the version, which
 // only the exchange with the cloud changes. The caller holds mu and reports the changes after releasing it.
 func (a *Agent) refresh(d *document, force bool) []Change {
-	info, err := a.files.Stat(d.localPath)
-	if err == nil && !force && d.spoiled.IsZero() && same(info, d.seen) {
-		return nil
+	if !force && d.spoiled.IsZero() {
+		if now, err := a.files.Stat(d.localPath); err == nil && same(now, d.seen) {
+			return nil
+		}
 	}
 	var file localDoc
-	b, err := a.files.Read(d.localPath)
+	b, info, err := a.files.Read(d.localPath)
 	if err == nil {
 		file, err = parseLocal(b)
 	}

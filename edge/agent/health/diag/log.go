@@ -14,6 +14,7 @@ import (
 	"path"
 	"regexp"
 	"strings"
+	"syscall"
 	"time"
 
 	"kennel/edge/agent/info/platform"
@@ -82,16 +83,16 @@ func (s *sticky) Write(b []byte) (n int, err error) {
 
 // catOne writes the end of one log, unpacked.
 func catOne(w io.Writer, root *os.Root, name string, most int64) error {
-	if info, err := root.Stat(name); err != nil {
-		return err
-	} else if !info.Mode().IsRegular() { // reading it might take for ever
-		return errors.New("not a file")
-	}
-	f, err := root.Open(name)
+	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // opening a pipe might take for ever
 	if err != nil {
 		return err
 	}
 	defer f.Close() // only read
+	if info, err := f.Stat(); err != nil {
+		return err
+	} else if !info.Mode().IsRegular() { // and so might reading it
+		return errors.New("not a file")
+	}
 	open := func() (r io.Reader, err error) {
 		if _, err = f.Seek(0, io.SeekStart); err == nil && path.Ext(name) == ".gz" {
 			return gzip.NewReader(f)

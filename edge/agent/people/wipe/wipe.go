@@ -237,23 +237,17 @@ func eraseInside(cfg Config, dir string, depth int) (whole bool, err error) {
 
 // eraseArea writes zeros over a partition, or the file that simulates one; a robot without it has nothing to erase.
 func eraseArea(cfg Config, name string) error {
-	info, err := cfg.Root.Stat(name)
+	f, err := cfg.Root.OpenFile(name, os.O_RDWR, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	f, err := cfg.Root.OpenFile(name, os.O_RDWR, 0)
+	defer f.Close()                    // synced below
+	size, err := f.Seek(0, io.SeekEnd) // of a device, too
 	if err != nil {
-		return err
-	}
-	defer f.Close() // synced below
-	size := info.Size()
-	if !info.Mode().IsRegular() { // the size of a device is the offset of its end
-		if size, err = f.Seek(0, io.SeekEnd); err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
+		return fmt.Errorf("%s: %w", name, err)
 	}
 	if size > maxArea {
 		return fmt.Errorf("%s has %d bytes: want at most %d", name, size, maxArea)
