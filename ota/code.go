@@ -66,6 +66,9 @@ func (c Code) Words() string {
 	return fmt.Sprintf("code %d, which has no meaning here", int(c))
 }
 
+// Environment reports whether c is a failure of what is around the robot, such as its network or its disk, and not of the release.
+func (c Code) Environment() bool { return c == BadURL || c == DiskFailed || c == TimedOut }
+
 // Failure is an error that ends an update with a code.
 type Failure struct {
 	Code Code

@@ -145,14 +145,16 @@ func (a Artifact) Check() error {
 
 // Status is one report of a robot.
 type Status struct {
-	V       int     `json:"v"`
-	ID      string  `json:"id"`                // unique per robot; the same id is the same report again
-	Release Version `json:"release,omitempty"` // the desired release that the report is about; "" if none
-	Running string  `json:"running,omitempty"` // what it runs now
-	Phase   Phase   `json:"phase"`
-	Code    int     `json:"code,omitempty"`   // 0, or the robot's own exit code 200 to 219
-	Reason  string  `json:"reason,omitempty"` // in words
-	TS      int64   `json:"ts"`               // robot's clock, ms since 1970
+	V       int       `json:"v"`
+	ID      string    `json:"id"`                // unique per robot; the same id is the same report again
+	Release Version   `json:"release,omitempty"` // the desired release that the report is about; "" if none
+	Since   time.Time `json:"since,omitzero"`    // of that Desired, unchanged; robots of earlier releases leave it out
+	Running string    `json:"running,omitempty"` // what it runs now
+	Next    Version   `json:"next,omitempty"`    // what its next boot starts; "": what it runs now, or the robot is of an earlier release
+	Phase   Phase     `json:"phase"`
+	Code    int       `json:"code,omitempty"`   // 0, or the robot's own exit code 200 to 219
+	Reason  string    `json:"reason,omitempty"` // in words
+	TS      int64     `json:"ts"`               // robot's clock, ms since 1970
 }
 
 // Encode returns the report as JSON.
@@ -233,8 +235,11 @@ func ParseStatus(b []byte) (Status, error) {
 	case strings.ContainsRune(s.Reason+s.Running, 0):
 		return bad("a zero byte in reason or running")
 	}
-	if s.Release != "" {
-		if _, err := ParseVersion(string(s.Release)); err != nil {
+	for _, v := range []Version{s.Release, s.Next} {
+		if v == "" {
+			continue
+		}
+		if _, err := ParseVersion(string(v)); err != nil {
 			return bad("release: %w", err)
 		}
 	}

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"testing"
+	"time"
 
 	"kennel/infra/errs"
 )
@@ -36,6 +38,7 @@ func TestParseStatusNamesTheReport(t *testing.T) {
 func FuzzParseStatus(f *testing.F) {
 	f.Add([]byte(`{"v":1,"id":"r1","release":"2.0.1.6076","running":"2.0.0.1","phase":"pending","reason":"x","ts":1}`))
 	f.Add([]byte(`{"v":1,"id":"r1","phase":"current","code":203}`))
+	f.Add([]byte(`{"v":1,"id":"r1","release":"2.0.1.6076","since":"2026-01-02T03:04:05.678+01:00","phase":"installed","next":"2.0.1.6076"}`))
 	f.Add([]byte(`{"v":1,"id":"r1","phase":5}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		s, err := ParseStatus(b)
@@ -49,10 +52,34 @@ func FuzzParseStatus(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s2, err := ParseStatus(again); err != nil || s2 != s {
+		s2, err := ParseStatus(again)
+		if err != nil || !s2.Since.Equal(s.Since) {
 			t.Fatalf("%+v -> %+v, %v", s, s2, err)
 		}
+		if s.Since, s2.Since = (time.Time{}), (time.Time{}); s2 != s {
+			t.Fatalf("%+v -> %+v", s, s2)
+		}
 	})
+}
+
+// TestStatusNamesTheWish: a report carries the time of the wish that it is about, unchanged, and the release that the next boot starts. Robots of
+// earlier releases say neither.
+func TestStatusNamesTheWish(t *testing.T) {
+	since := time.Date(2026, 1, 2, 3, 4, 5, 678901000, time.UTC)
+	s := Status{ID: "r1", Release: "2.0.1.6076", Since: since, Phase: Installed, Next: "2.0.1.6076"}
+	b, err := s.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := ParseStatus(b); err != nil || !got.Since.Equal(since) || got.Next != s.Next {
+		t.Errorf("%s: %+v, %v", b, got, err)
+	}
+	if b, err = (Status{ID: "r1", Phase: Current}).Encode(); err != nil || string(b) != `{"v":1,"id":"r1","phase":"current","ts":0}` {
+		t.Errorf("%s, %v", b, err)
+	}
+	if _, err := ParseStatus([]byte(`{"v":1,"id":"r1","phase":"installed","next":"2.0"}`)); errs.KindOf(err) != errs.Invalid {
+		t.Errorf("%v, want an invalid version", err)
+	}
 }
 
 func FuzzParseDesired(f *testing.F) {
@@ -104,5 +131,15 @@ func TestCodes(t *testing.T) {
 	}
 	if err.Error() != "boot: update code 209: hash is 1" {
 		t.Error(err)
+	}
+}
+
+// TestEnvironment: a failure is either of the release or of what is around the robot.
+func TestEnvironment(t *testing.T) {
+	around := []Code{BadURL, DiskFailed, TimedOut}
+	for c := range WrongOrder + 100 {
+		if c.Environment() != slices.Contains(around, c) {
+			t.Errorf("%d: environment: %t", c, c.Environment())
+		}
 	}
 }

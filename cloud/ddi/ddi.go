@@ -146,7 +146,10 @@ func (s *Service) change(ctx context.Context, id thing.ID, agent string, fn func
 			return d, err
 		}
 		if report != nil {
-			report.V, report.Release, report.Running, report.TS = 1, before.Release, d.Running, time.Now().UnixMilli()
+			report.V, report.Release, report.Since, report.Running, report.TS = 1, before.Release, before.Since, d.Running, time.Now().UnixMilli()
+			if report.Phase == ota.Installed {
+				report.Next = before.Release
+			}
 			if err := s.Report(ctx, id, *report); err != nil {
 				return d, err
 			}
@@ -200,7 +203,7 @@ func (s *Service) Poll(ctx context.Context, id thing.ID, agent string) (Answer, 
 			return Answer{}, err
 		}
 		if !has && want.Release != d.Release { // said once: the report has one name
-			err = s.Report(ctx, id, ota.Status{V: 1, ID: name("none", string(want.Release), want.Since.UTC().Format(time.RFC3339)), Release: want.Release, Running: d.Running,
+			err = s.Report(ctx, id, ota.Status{V: 1, ID: name("none", string(want.Release), want.Since.UTC().Format(time.RFC3339)), Release: want.Release, Since: want.Since, Running: d.Running,
 				Phase: ota.Pending, Reason: "the release has no file for SWUpdate", TS: time.Now().UnixMilli()})
 			if err != nil {
 				return Answer{}, err

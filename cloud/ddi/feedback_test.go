@@ -1,10 +1,15 @@
 package ddi
 
 import (
+	"context"
+	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
+	"kennel/infra/api/status"
 	"kennel/infra/errs"
+	"kennel/infra/thing"
 	"kennel/ota"
 )
 
@@ -127,6 +132,33 @@ func TestFollow(t *testing.T) {
 	for region, want := range map[string]string{"EU": "region-eu", " us-west.2 ": "region-us-west.2", "": "", "a b": ""} {
 		if got := regionTag(region); got != want {
 			t.Errorf("region %q: %q", region, got)
+		}
+	}
+}
+
+// one is the store of one device.
+type one struct{ d Device }
+
+func (o *one) Device(context.Context, thing.ID) (Device, error) { return o.d, nil }
+func (o *one) Save(_ context.Context, d Device) (bool, error)   { o.d = d; return true, nil }
+func (o *one) SetToken(context.Context, thing.ID, []byte) error { return nil }
+
+// TestReportsNameTheWish: each report says which wish it is about, and what the next restart starts.
+func TestReportsNameTheWish(t *testing.T) {
+	since := time.Date(2026, 1, 2, 3, 4, 5, 678901000, time.UTC)
+	const next = ota.Version("1.0.0.2")
+	var got []ota.Status
+	s := New(Config{Store: &one{Device{Thing: "vic:00e20100", Action: 7, Release: next, Since: since, State: Fetched, Running: "1.0.0.1"}},
+		Report: func(_ context.Context, _ thing.ID, s ota.Status) error { got = append(got, s); return nil },
+		Seen:   func(context.Context, thing.ID, status.Message) error { return nil }, Log: slog.New(slog.DiscardHandler)})
+	for _, f := range []Feedback{{Execution: "proceeding"}, {Execution: "proceeding", Cnt: 1, Of: 1}, {Execution: "closed", Finished: "success"}} {
+		if err := s.Feedback(t.Context(), "vic:00e20100", 7, f, "test"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, want := range []ota.Version{"", next, ""} {
+		if len(got) != 3 || !got[i].Since.Equal(since) || got[i].Next != want {
+			t.Fatalf("report %d: %+v, want since %v and next %q", i, got, since, want)
 		}
 	}
 }
