@@ -176,10 +176,10 @@ func (f *facts) diagnose() Report {
 		}
 	}
 	r := Report{Thing: f.id, At: f.now, Level: OK, Steps: f.steps, Refusal: f.refusal()}
-	checks := []func() (Check, bool){f.registered, f.trust, f.enrolled, f.certificate, f.broker, f.presence, f.boot, f.clock, f.token, f.owner, f.documents, f.timeZone, f.services, f.events, f.loop, f.body,
+	checks := []func() (Check, bool){f.registered, f.trust, f.enrolled, f.certificate, f.broker, f.presence, f.boot, f.clock, f.token, f.owner, f.documents, f.timeZone, f.services, f.crashes, f.events, f.loop, f.body,
 		f.problems, f.release, f.hearing}
 	if f.original() {
-		checks = []func() (Check, bool){f.registered, f.trust, f.enrolled, f.software, f.calls, f.token, f.owner, f.stored, f.timeZone, f.services, f.hearing}
+		checks = []func() (Check, bool){f.registered, f.trust, f.enrolled, f.software, f.calls, f.token, f.owner, f.stored, f.timeZone, f.services, f.crashes, f.hearing}
 	}
 	var worst *Check
 	for _, check := range checks {
@@ -638,6 +638,9 @@ func (f *facts) problems() (Check, bool) {
 		return c, true
 	}
 	found := ProblemsOf(StatusAt{Message: *m, ClockMS: f.thing.ClockMS})
+	for _, c := range f.thing.Crashes {
+		found = append(found, c.Problem())
+	}
 	if len(found) == 0 {
 		return c, true
 	}

@@ -113,6 +113,9 @@ func TestDiagnose(t *testing.T) {
 		{"fault in words", func(f *facts) {
 			f.thing.Status.Problems, f.thing.Status.Body.Fault = []string{"vic-anim: fault 914"}, 914
 		}, Fail, "body", "fault code"},
+		{"crashes", func(f *facts) {
+			f.thing.Crashes = []Crashed{{Release: "2.0.1.6076", Program: "robotd", Count: 3, Newest: now.Add(-2 * time.Second), Group: "6d59fcd7-0b97-4572-9d24-27ee3045a43f"}}
+		}, Warn, "crashes", "robotd crashed 3 times on release 2.0.1.6076, last 2 s ago. See what crashed: kennelctl crashes show 6d59fcd7-0b97-4572-9d24-27ee3045a43f"},
 		{"waits for approval", func(f *facts) {
 			f.thing.LastSeen, f.thing.Status, f.thing.Presence, f.cert = time.Time{}, nil, Absent, nil
 			f.steps = []Outcome{refused(StepEnroll, "waiting_approval", "waits for an operator's approval, fingerprint 7QK4-0ZTM-9R3X")}

@@ -17,6 +17,7 @@ var explanations = map[string]Explanation{
 	status.KindBattery:    {"Its battery is low, and it is not charging.", "Put it on its charger."},
 	status.KindBody:       {"Its body does not answer.", "See that the body is switched on, connected and in its usual mode."},
 	status.KindClock:      {"Its clock is wrong.", "Let it reach a time server; until then the times of its events are off."},
+	status.KindCrash:      {"One of its programs crashed and was started again.", "See the robot's crashes for the cause. If it keeps crashing, install another release; this problem ends by itself 6 hours after the last crash."},
 	status.KindDocuments:  {"Its settings are not in step with the cloud.", "It keeps trying. If that lasts, see which document is named."},
 	status.KindEvents:     {"The cloud refused some of its events.", "The robot keeps them aside. Its event log and the cloud's log name the batch and the reason."},
 	status.KindFault:      {"It reports a fault, as a number.", "Look the number up in the list of fault codes. Switch the robot off and on again; if the number returns, it needs repair."},

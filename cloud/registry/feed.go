@@ -24,7 +24,9 @@ const (
 	// overlap is re-read every time: a transaction stamped before our last read may commit after it.
 	overlap   = 2 * time.Second
 	trimEvery = time.Hour
-	maxSeen   = 20_000 // revisions remembered: more than change within the overlap
+	// recountEvery is how late a crash may end as a problem of its robot.
+	recountEvery = time.Minute
+	maxSeen      = 20_000 // revisions remembered: more than change within the overlap
 	// subBuffer is how many changes a watcher may be behind before it is cut off: one second of a fleet of 10,000 that reports every 15 s,
 	// and a wave of reconnects.
 	subBuffer = 4096
@@ -134,6 +136,7 @@ func (s *Service) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	wg.Go(func() { s.every(ctx, "end leases", sweepEvery, s.Sweep) })
 	wg.Go(func() { s.every(ctx, "trim", trimEvery, s.store.Trim) })
+	wg.Go(func() { s.every(ctx, "end crashes", recountEvery, s.store.RecountCrashes) })
 	wg.Go(func() { s.every(ctx, "read statuses anew", trimEvery, s.Refit) })
 	wg.Go(func() { s.follow(ctx) })
 	wg.Wait()

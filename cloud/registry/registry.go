@@ -59,8 +59,10 @@ type Thing struct {
 	Kinds       []string  `json:"problem_kinds,omitempty"`    // of Problems, each once
 	LoopHealth  string    `json:"loop_health,omitempty"`      // filter.OK, filter.Late or filter.None
 	Certificate time.Time `json:"certificate_until,omitzero"` // zero: it has none in force
-	// Problems are what is wrong with it by its last status (ProblemsOf).
+	// Problems are what is wrong with it by its last status (ProblemsOf), and its recent crashes.
 	Problems []status.Problem `json:"problems,omitempty"`
+	// Crashes are its recent crashes, the newest first.
+	Crashes []Crashed `json:"crashes,omitempty"`
 	// Facets are what it is filtered by.
 	Facets Facets `json:"-"`
 }
@@ -116,6 +118,8 @@ type Store interface {
 	Steps(ctx context.Context, id thing.ID) ([]Outcome, error)
 	// Seen makes a thing known and notes that it was seen now, unless it was within the last pace, or has a lease. made: it was not known.
 	Seen(ctx context.Context, id thing.ID, version string, pace time.Duration) (made bool, err error)
+	// RecountCrashes ends crashes that are older than CrashedFor as problems of their robots, and adds crashes that came before their robot was known.
+	RecountCrashes(ctx context.Context) error
 	// Trim removes what the bounds of history and steps no longer allow.
 	Trim(ctx context.Context) error
 }

@@ -206,7 +206,7 @@ type Brief struct {
 	Level   string // of its battery
 	Present bool
 	Since   time.Time // when it went; zero: it is present, or never was
-	Codes   []string  // of its problems: kind/code, or the kind alone
+	Codes   []string  // of its problems: kind/code, or the kind alone; of crashes those on the release that it runs (CrashToken)
 }
 
 // Briefs returns what a filter selects, and those of also that exist, in no order. They share memory.

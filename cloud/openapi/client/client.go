@@ -2043,6 +2043,15 @@ type CrashChange struct {
 	State   string  `json:"state,omitzero"`    // open or resolved; "": as it is
 }
 
+// Crashed is the recent crashes of one program of a robot on one release.
+type Crashed struct {
+	Count   int64     `json:"count"`
+	Group   string    `json:"group,omitzero"` // of the latest (package crash)
+	Newest  time.Time `json:"newest"`         // receipt of the latest
+	Program string    `json:"program"`
+	Release string    `json:"release"` // "": not known
+}
+
 // Custom is a custom intent.
 type Custom struct {
 	By        string    `json:"by"`
@@ -3355,13 +3364,14 @@ type TelemetryPart struct {
 type Thing struct {
 	CertificateUntil time.Time       `json:"certificate_until,omitzero"` // zero: it has none in force
 	ClockOffsetMS    int64           `json:"clock_offset_ms"`            // ClockMS is the robot's clock minus the cloud's at that receipt, in milliseconds, the way of the message included.
+	Crashes          []Crashed       `json:"crashes,omitzero"`           // Crashes are its recent crashes, the newest first.
 	Created          time.Time       `json:"created"`
 	LastSeen         time.Time       `json:"last_seen,omitzero"`   // receipt of the last status; of an original robot, its last call
 	LoopHealth       string          `json:"loop_health,omitzero"` // filter.OK, filter.Late or filter.None
 	Name             string          `json:"name,omitzero"`        // what its owner calls it
 	Presence         string          `json:"presence"`
 	ProblemKinds     []string        `json:"problem_kinds,omitzero"` // of Problems, each once
-	Problems         []StatusProblem `json:"problems,omitzero"`      // Problems are what is wrong with it by its last status (ProblemsOf).
+	Problems         []StatusProblem `json:"problems,omitzero"`      // Problems are what is wrong with it by its last status (ProblemsOf), and its recent crashes.
 	Rev              int64           `json:"rev"`                    // raised by every change
 	Serial           string          `json:"serial"`
 	Since            time.Time       `json:"since,omitzero"` // of this presence; absent from JSON: never seen

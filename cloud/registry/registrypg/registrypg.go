@@ -139,7 +139,7 @@ func (s *Store) Expire(ctx context.Context, limit int) (n int, err error) {
 
 // columns are what scan reads of registry_thing AS t and registry_facet AS f.
 const columns = `t.thing, t.created, t.present, t.since, t.last_seen, t.clock_ms, t.status, t.rev, f.tags, nullif(f.cert, '-infinity'),
-	f.os, f.agent, f.body, f.model, f.volts, f.level, f.late, f.loop, f.problems, f.codes`
+	f.os, f.agent, f.body, f.model, f.volts, f.level, f.late, f.loop, f.problems, f.codes, f.crashes`
 
 const both = ` FROM registry_thing AS t JOIN registry_facet AS f ON f.thing = t.thing `
 
@@ -195,6 +195,13 @@ func (s *Store) History(ctx context.Context, id thing.ID, limit int) ([]registry
 	return out, pg.Wrap(err, "history of %s", id)
 }
 
+// RecountCrashes brings crashes as problems in step with the crashes of registry.CrashedFor (registry_recount, migration 0150).
+func (s *Store) RecountCrashes(ctx context.Context) error {
+	_, err := s.pool.Exec(ctx, `SELECT registry_recount(ARRAY(SELECT thing FROM registry_facet WHERE crashes <> '[]'
+		UNION SELECT thing FROM crash_crash WHERE received >= clock_timestamp() - $1::interval))`, registry.CrashedFor)
+	return pg.Wrap(err, "recount crashes")
+}
+
 func (s *Store) Follow(ctx context.Context, every time.Duration, read func(context.Context) error) error {
 	return pg.Follow(ctx, s.pool, s.log, channel, every, read)
 }
@@ -206,7 +213,7 @@ func scan(row pgx.CollectableRow, more ...any) (t registry.Thing, err error) {
 	var present bool
 	f := &t.Facets
 	if err := row.Scan(append([]any{&t.ID, &t.Created, &present, &since, &seen, &t.ClockMS, &doc, &t.Rev, &t.Tags, &cert,
-		&f.Version, &f.Agent, &f.Body, &f.Model, &f.Volts, &f.Level, &f.Late, &f.Loop, &f.Problems, &f.Codes}, more...)...); err != nil {
+		&f.Version, &f.Agent, &f.Body, &f.Model, &f.Volts, &f.Level, &f.Late, &f.Loop, &f.Problems, &f.Codes, &t.Crashes}, more...)...); err != nil {
 		return t, err
 	}
 	t.Species, t.Serial = t.ID.Species(), t.ID.Serial()
@@ -219,6 +226,9 @@ func scan(row pgx.CollectableRow, more ...any) (t registry.Thing, err error) {
 			return t, fmt.Errorf("stored status of %s: %w", t.ID, err)
 		}
 		t.Problems = registry.ProblemsOf(registry.StatusAt{Message: *t.Status, ClockMS: t.ClockMS})
+	}
+	for _, c := range t.Crashes {
+		t.Problems = append(t.Problems, c.Problem())
 	}
 	return t, nil
 }

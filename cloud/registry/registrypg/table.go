@@ -147,6 +147,10 @@ func (s *Store) Briefs(ctx context.Context, f filter.Filter, also []thing.ID) (o
 	var since *time.Time
 	_, err = pgx.ForEachRow(rows, []any{&things, &x.In, &x.Version, &x.Level, &x.Present, &since, &x.Codes}, func() error {
 		x.Since = value(since)
+		x.Codes = slices.DeleteFunc(x.Codes, func(code string) bool {
+			kind, _, _ := strings.Cut(code, "/")
+			return kind == status.KindCrash && code != registry.CrashToken(x.Version)
+		})
 		out = slices.Grow(out, strings.Count(things, " ")+1)
 		for id := range strings.SplitSeq(things, " ") {
 			x.Thing = thing.ID(id)
@@ -310,11 +314,12 @@ func facetArgs(f registry.Facets) []any {
 
 const facetColumns = `os, os_key, agent, agent_key, body, body_key, model, volts, level, late, loop, problems, codes, fit`
 
-// setFacets writes what facetArgs says into the row of thing, if it differs; n is the number of its first placeholder.
+// setFacets writes what facetArgs says into the row of thing, if it differs; the row's trigger adds the crashes. n is the number of its first placeholder.
 func setFacets(thing string, n int) string {
 	return fmt.Sprintf(`UPDATE registry_facet SET (%[1]s) = ROW($%[3]d::text, $%[4]d::text, $%[5]d::text, $%[6]d::text, $%[7]d::text, $%[8]d::text, $%[9]d::text,
 			$%[10]d::double precision, $%[11]d::text, $%[12]d::double precision, $%[13]d::text, $%[14]d::text[], $%[15]d::text[], $%[16]d::smallint)
-		WHERE thing = %[2]s AND (%[1]s) IS DISTINCT FROM ($%[3]d, $%[4]d, $%[5]d, $%[6]d, $%[7]d, $%[8]d, $%[9]d, $%[10]d, $%[11]d, $%[12]d, $%[13]d, $%[14]d, $%[15]d, $%[16]d)`,
+		WHERE thing = %[2]s AND (%[1]s) IS DISTINCT FROM ($%[3]d, $%[4]d, $%[5]d, $%[6]d, $%[7]d, $%[8]d, $%[9]d, $%[10]d, $%[11]d, $%[12]d, $%[13]d,
+			CASE WHEN crashes = '[]' THEN $%[14]d ELSE registry_crash_kinds($%[14]d, crashes) END, CASE WHEN crashes = '[]' THEN $%[15]d ELSE registry_crash_codes($%[15]d, crashes) END, $%[16]d)`,
 		facetColumns, thing, n, n+1, n+2, n+3, n+4, n+5, n+6, n+7, n+8, n+9, n+10, n+11, n+12, n+13)
 }
 

@@ -28,10 +28,11 @@ const (
 	KindLoop    = "loop"    // the real-time loop is late
 	KindClock   = "clock"   // the robot's clock is wrong
 	KindEvents  = "events"  // the cloud refused events of the robot
+	KindCrash   = "crash"   // a program crashed lately; Code is the release on which it did
 )
 
 // Kinds are all kinds that this release knows.
-var Kinds = []string{KindBattery, KindBody, KindClock, KindDocuments, KindEvents, KindFault, KindHeld, KindIdentity, KindLoop, KindOther,
+var Kinds = []string{KindBattery, KindBody, KindClock, KindCrash, KindDocuments, KindEvents, KindFault, KindHeld, KindIdentity, KindLoop, KindOther,
 	KindParameters, KindRecovery, KindRobotd}
 
 // firstWords are the first words of problems of agents that send texts alone, where the kind is another word.
