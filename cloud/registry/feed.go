@@ -136,7 +136,7 @@ func (s *Service) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	wg.Go(func() { s.every(ctx, "end leases", sweepEvery, s.Sweep) })
 	wg.Go(func() { s.every(ctx, "trim", trimEvery, s.store.Trim) })
-	wg.Go(func() { s.every(ctx, "end crashes", recountEvery, s.store.RecountCrashes) })
+	wg.Go(func() { s.every(ctx, "end crashes", recountEvery, s.table.RecountCrashes) })
 	wg.Go(func() { s.every(ctx, "read statuses anew", trimEvery, s.Refit) })
 	wg.Go(func() { s.follow(ctx) })
 	wg.Wait()

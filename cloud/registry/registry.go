@@ -118,8 +118,6 @@ type Store interface {
 	Steps(ctx context.Context, id thing.ID) ([]Outcome, error)
 	// Seen makes a thing known and notes that it was seen now, unless it was within the last pace, or has a lease. made: it was not known.
 	Seen(ctx context.Context, id thing.ID, version string, pace time.Duration) (made bool, err error)
-	// RecountCrashes ends crashes that are older than CrashedFor as problems of their robots, and adds crashes that came before their robot was known.
-	RecountCrashes(ctx context.Context) error
 	// Trim removes what the bounds of history and steps no longer allow.
 	Trim(ctx context.Context) error
 }
@@ -140,6 +138,8 @@ type Table interface {
 	SetCertificates(ctx context.Context, until map[thing.ID]time.Time) error
 	// Refit brings the facets of things in step whose status another rule than Fit read, or none, and returns how many there were.
 	Refit(ctx context.Context, limit int) (int, error)
+	// RecountCrashes ends crashes that are older than CrashedFor as problems of their robots, and adds crashes that came before their robot was known.
+	RecountCrashes(ctx context.Context) error
 }
 
 // Mark says that a thing changed, and which revision it had then.

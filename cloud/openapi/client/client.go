@@ -2737,11 +2737,13 @@ type OriginalsName struct {
 type OtaReport struct {
 	Code     int64     `json:"code,omitzero"` // 0, or the robot's own exit code 200 to 219
 	ID       string    `json:"id"`            // unique per robot; the same id is the same report again
+	Next     string    `json:"next,omitzero"` // what its next boot starts; "": what it runs now, or the robot is of an earlier release
 	Phase    string    `json:"phase"`
 	Reason   string    `json:"reason,omitzero"` // in words
 	Received time.Time `json:"received"`
 	Release  string    `json:"release,omitzero"` // the desired release that the report is about; "" if none
 	Running  string    `json:"running,omitzero"` // what it runs now
+	Since    time.Time `json:"since,omitzero"`   // of that Desired, unchanged; robots of earlier releases leave it out
 	Ts       int64     `json:"ts"`               // robot's clock, ms since 1970
 	V        int64     `json:"v"`
 }
