@@ -91,10 +91,10 @@ func (s *Store) Settled(ctx context.Context, before time.Time) ([]thing.Stretch,
 	return out, pg.Err(err)
 }
 
-// partitions returns the tables of the days from since to until, oldest first.
+// partitions returns the tables of the days from since to until, oldest first, with those that are being dropped.
 func (s *Store) partitions(ctx context.Context, since, until time.Time) ([]string, error) {
-	rows, err := s.pool.Query(ctx, `SELECT c.relname::text FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
-		WHERE i.inhparent = 'das_event'::regclass AND c.relname ~ '^das_event_[0-9]{8}$' AND c.relname BETWEEN $1 AND $2 ORDER BY 1`,
+	rows, err := s.pool.Query(ctx, `SELECT relname::text FROM pg_class
+		WHERE relname ~ '^das_event_[0-9]{8}$' AND relname BETWEEN $1 AND $2 AND relkind = 'r' AND pg_table_is_visible(oid) ORDER BY 1`,
 		"das_event_"+day(since), "das_event_"+day(until))
 	if err != nil {
 		return nil, pg.Err(err)

@@ -2,6 +2,7 @@ package daspg
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -181,36 +182,49 @@ func (s *Store) Rates(ctx context.Context, event string, since time.Time) ([]das
 	return out, pg.Wrap(err, "read rates of events")
 }
 
-// ForgetRobots drops hours that began before hour, and turns days that began before day into sums, of the whole fleet and of cohorts as they are now.
+// ForgetRobots drops hours that began before hour, and turns days that began before day into sums, of the whole fleet and of cohorts as they are now. It does
+// what the time of ctx allows; the next run continues.
 func (s *Store) ForgetRobots(ctx context.Context, hour, day time.Time, cohorts func(context.Context) (map[string][]thing.ID, error)) error {
-	var due bool
-	if err := s.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM das_robot WHERE every = 86400 AND at < $1)`, day).Scan(&due); err != nil {
+	rows, err := s.pool.Query(ctx, `SELECT DISTINCT at FROM das_robot WHERE every = 86400 AND at < $1 ORDER BY 1`, day)
+	if err != nil {
 		return pg.Wrap(err, "look for days that expired")
 	}
-	groups := map[string][]thing.ID{}
-	if due {
-		var err error
-		if groups, err = cohorts(ctx); err != nil {
+	expired, err := pgx.CollectRows(rows, pgx.RowTo[time.Time])
+	if err != nil {
+		return pg.Wrap(err, "look for days that expired")
+	}
+	if len(expired) > 0 {
+		groups, err := cohorts(ctx)
+		if err != nil {
 			return err
 		}
 		groups[""] = nil
+		for _, at := range expired {
+			if !enough(ctx) {
+				return nil
+			}
+			if err := s.forgetDay(ctx, at, groups); err != nil {
+				return pg.Wrap(err, "forget robots of %s", at.Format(time.DateOnly))
+			}
+		}
 	}
-	err := pg.Tx(ctx, s.pool, func(tx pgx.Tx) error {
+	return errors.Join(s.deleteOld(ctx, "das_robot", `every = 3600 AND at < $1`, hour), s.deleteOld(ctx, "das_name", `at < $1`, hour))
+}
+
+// forgetDay turns one day into sums.
+func (s *Store) forgetDay(ctx context.Context, at time.Time, groups map[string][]thing.ID) error {
+	return pg.Tx(ctx, s.pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1)`, rollLock); err != nil {
 			return err
 		}
 		for name, things := range groups {
 			if _, err := tx.Exec(ctx, `INSERT INTO das_day AS d (cohort, at, version, class, robots, n) SELECT $5, at, version, class, count(*), sum(n)::bigint`+slots+` GROUP BY at, version, class
 				ON CONFLICT (cohort, at, version, class) DO UPDATE SET robots = d.robots + excluded.robots, n = d.n + excluded.n`,
-				append(args(das.Slots{Every: das.Day, Until: day, Things: things}), name)...); err != nil {
+				append(args(das.Slots{Every: das.Day, Since: at, Until: at.Add(das.Day), Things: things}), name)...); err != nil {
 				return err
 			}
 		}
-		b := &pgx.Batch{}
-		b.Queue(`DELETE FROM das_robot WHERE every = 3600 AND at < $1`, hour)
-		b.Queue(`DELETE FROM das_robot WHERE every = 86400 AND at < $1`, day)
-		b.Queue(`DELETE FROM das_name WHERE at < $1`, hour)
-		return tx.SendBatch(ctx, b).Close()
+		_, err := tx.Exec(ctx, `DELETE FROM das_robot WHERE every = 86400 AND at = $1`, at)
+		return err
 	})
-	return pg.Wrap(err, "forget sums of robots")
 }

@@ -31,13 +31,15 @@ type Store struct {
 	pool *pgxpool.Pool
 	asks chan struct{} // questions that run
 
+	patience time.Duration // how long a statement that makes or drops a day waits for a lock
+
 	mu   sync.Mutex
 	days map[string]bool // partitions known to exist
 }
 
 // Open returns a Store on pool, whose schema is migrated.
 func Open(pool *pgxpool.Pool) *Store {
-	return &Store{pool: pool, asks: make(chan struct{}, askAtOnce), days: map[string]bool{}}
+	return &Store{pool: pool, asks: make(chan struct{}, askAtOnce), patience: patience, days: map[string]bool{}}
 }
 
 // Listen calls wake after every commit of any process, until ctx ends.
