@@ -24,6 +24,7 @@ import (
 	"io"
 	"iter"
 	"log/slog"
+	"math"
 	"path"
 	"regexp"
 	"slices"
@@ -43,6 +44,7 @@ const (
 	shards     = 8        // a person's batches of an hour are in the parts of one
 	partBytes  = 32 << 20 // a part that is larger is not joined again
 	chunkBytes = 32 << 20 // loose objects that are joined at a time
+	atOnce     = 8        // objects that one run reads or deletes at once
 	grace      = 10 * time.Minute
 	endTime    = 5 * time.Second // before its end a run begins no further step, so that none is cut off
 )
@@ -187,11 +189,16 @@ func (a *Archive) Put(ctx context.Context, key string, body []byte) error {
 	return a.objects.Put(ctx, key, bytes.NewReader(body), int64(len(body)), blob.PutOptions{})
 }
 
-// enough reports whether ctx still has time for a step.
-func enough(ctx context.Context) bool {
-	at, ok := ctx.Deadline()
-	return ctx.Err() == nil && (!ok || time.Until(at) > endTime)
+// left returns how much time ctx has.
+func left(ctx context.Context) time.Duration {
+	if at, ok := ctx.Deadline(); ok {
+		return time.Until(at)
+	}
+	return math.MaxInt64
 }
+
+// enough reports whether ctx still has time for a step.
+func enough(ctx context.Context) bool { return ctx.Err() == nil && left(ctx) > endTime }
 
 // set holds what identifies batches: the digest of their written form.
 type set map[[sha256.Size]byte]struct{}

@@ -61,6 +61,7 @@ type cutter struct {
 	left  atomic.Int64 // 0: it never ends
 	calls atomic.Int64
 	each  func(key string) // before each Get; may be nil
+	fails string           // Gets of keys that begin so fail; "": none
 }
 
 var errCut = errors.New("killed")
@@ -91,6 +92,9 @@ func (c *cutter) Delete(ctx context.Context, key string) error {
 func (c *cutter) Get(ctx context.Context, key string, offset, length int64) (io.ReadCloser, blob.Info, error) {
 	if c.each != nil {
 		c.each(key)
+	}
+	if c.fails != "" && strings.HasPrefix(key, c.fails) {
+		return nil, blob.Info{}, errCut
 	}
 	return c.Store.Get(ctx, key, offset, length)
 }
@@ -440,5 +444,75 @@ func TestDamaged(t *testing.T) {
 	}
 	if got := h.all(t); len(got) != want-12+1 {
 		t.Errorf("%d batches, want %d", len(got), want-12+1)
+	}
+}
+
+// budget is a context whose time is spent by calls of spend, not by the clock.
+type budget struct {
+	context.Context
+	end  context.CancelFunc
+	left atomic.Int64
+}
+
+func newBudget(parent context.Context, left time.Duration) *budget {
+	ctx, end := context.WithCancel(parent)
+	b := &budget{Context: ctx, end: end}
+	b.left.Store(int64(left))
+	return b
+}
+
+func (b *budget) Deadline() (time.Time, bool) {
+	return time.Now().Add(time.Duration(b.left.Load())), true
+}
+
+func (b *budget) spend(d time.Duration) {
+	if b.left.Add(-int64(d)) <= 0 {
+		b.end()
+	}
+}
+
+// An hour with more objects than one run can read is joined by several runs, and the hours after it are too.
+func TestJoinOfManyObjects(t *testing.T) {
+	h := newHouse(t)
+	h.robots = h.robots[:2]
+	for i := range 60 {
+		h.put(t, das.RawKey(noon), noon, fmt.Sprint("batch ", i), h.robots...)
+	}
+	h.put(t, das.RawKey(noon.Add(time.Hour)), noon.Add(time.Hour), "later", h.robots...)
+	want := h.all(t)
+	runs := 0
+	for loose := true; loose; runs++ {
+		if runs == 20 {
+			t.Fatalf("loose objects are left after %d runs", runs)
+		}
+		ctx := newBudget(t.Context(), 30*time.Second)
+		h.objects.each = func(string) { ctx.spend(time.Second) }
+		if _, err := h.Keep(ctx, noon.AddDate(0, 0, 1), old); err != nil {
+			t.Errorf("run %d: %v", runs, err)
+		}
+		h.objects.each = nil
+		ctx.end()
+		keys, _ := h.stored(t)
+		loose = slices.ContainsFunc(keys, func(k string) bool { return len(k) != len("das/2026-11-21/12/0-")+32 })
+	}
+	if got := h.all(t); !slices.Equal(got, want) {
+		t.Errorf("%d batches, want %d", len(got), len(want))
+	}
+	t.Logf("%d runs", runs)
+}
+
+// An hour that cannot be joined holds up neither the hours after it nor what has expired.
+func TestHourThatFails(t *testing.T) {
+	h := newHouse(t)
+	h.fill(t)
+	h.objects.fails = "das/2026-11-21/12/"
+	if _, err := h.Keep(t.Context(), noon.AddDate(0, 0, 1), old); !errors.Is(err, errCut) {
+		t.Errorf("err = %v; want the one of the bucket", err)
+	}
+	keys, _ := h.stored(t)
+	if slices.ContainsFunc(keys, func(k string) bool {
+		return strings.HasPrefix(k, "das/2026-11-21/14/") && len(k) != len("das/2026-11-21/14/0-")+32
+	}) {
+		t.Errorf("the last hour was not joined: %q", keys)
 	}
 }

@@ -3,11 +3,15 @@ package archive
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"kennel/cloud/das"
 	"kennel/infra/thing"
@@ -21,21 +25,24 @@ type Report struct {
 }
 
 // Keep deletes the objects whose hour ended before cutoff, and joins those of the hours that have ended, the oldest first. It is a periodic job:
-// what one run does not finish within its time the next one does. It may run in several processes at once and be killed at any time.
+// what one run does not finish within its time the next one does. It may run in several processes at once and be killed at any time. An hour that
+// fails does not hold up the others.
 func (a *Archive) Keep(ctx context.Context, now, cutoff time.Time) (r Report, err error) {
 	places, err := a.list(ctx, Root)
 	if err != nil {
 		return r, err
 	}
+	var failed []error
 	groups := map[time.Time][]place{} // of an hour, or of a former release's day, by its end
 	for _, p := range places {
 		switch {
 		case !p.to().After(cutoff):
 			if !enough(ctx) {
-				return r, nil
+				return r, errors.Join(failed...)
 			}
 			if err := a.objects.Delete(ctx, p.key); err != nil {
-				return r, err
+				failed = append(failed, err)
+				continue
 			}
 			r.Expired++
 		case p.to().Add(grace).Before(now):
@@ -44,13 +51,13 @@ func (a *Archive) Keep(ctx context.Context, now, cutoff time.Time) (r Report, er
 	}
 	for _, end := range slices.SortedFunc(maps.Keys(groups), time.Time.Compare) {
 		if !enough(ctx) {
-			return r, nil
+			break
 		}
 		if err := a.join(ctx, groups[end], &r); err != nil {
-			return r, fmt.Errorf("join raw objects of the hour to %s: %w", end.Format(time.RFC3339), err)
+			failed = append(failed, fmt.Errorf("join raw objects of the hour to %s: %w", end.Format(time.RFC3339), err))
 		}
 	}
-	return r, nil
+	return r, errors.Join(failed...)
 }
 
 // join joins the loose objects among places, some at a time, and parts of one hour and shard that are more than one.
@@ -70,7 +77,8 @@ func (a *Archive) join(ctx context.Context, places []place, r *Report) error {
 		for ; n < len(loose) && (n == 0 || size+loose[n].size <= chunkBytes); n++ {
 			size += loose[n].size
 		}
-		if err := a.joinChunk(ctx, loose[:n], nil, r); err != nil {
+		took, err := a.joinChunk(ctx, loose[:n], nil, r)
+		if err != nil || took < n { // the next run
 			return err
 		}
 		for h := range small { // the chunk joined them too, or the next run does
@@ -87,12 +95,14 @@ func (a *Archive) join(ctx context.Context, places []place, r *Report) error {
 	if len(more) == 0 || !enough(ctx) {
 		return nil
 	}
-	return a.joinChunk(ctx, nil, more, r)
+	_, err := a.joinChunk(ctx, nil, more, r)
+	return err
 }
 
-// joinChunk joins loose objects into parts, and the parts of the given hours with one another.
-func (a *Archive) joinChunk(ctx context.Context, loose []place, more []hour, r *Report) error {
-	return a.ledger.Locked(ctx, func(held func(context.Context) error) error {
+// joinChunk joins loose objects into parts, and the parts of the given hours with one another. It reads for a third of the time that ctx has left, so that the
+// rest suffices to write and delete, and returns how many of the loose objects it took.
+func (a *Archive) joinChunk(ctx context.Context, loose []place, more []hour, r *Report) (n int, err error) {
+	err = a.ledger.Locked(ctx, func(held func(context.Context) error) error {
 		erased, err := a.ledger.Erased(ctx)
 		if err != nil {
 			return err
@@ -101,33 +111,49 @@ func (a *Archive) joinChunk(ctx context.Context, loose []place, more []hour, r *
 		for _, h := range more {
 			batches[h] = nil
 		}
-		var read []place
-		for _, p := range loose {
-			in, ok, err := a.batches(ctx, p.key)
-			if err != nil {
-				return err
-			}
-			if !ok {
-				continue
-			}
-			for _, b := range in {
-				batches[hourOf(b)] = append(batches[hourOf(b)], b)
-			}
-			read = append(read, p)
+		var (
+			mu   sync.Mutex
+			read []place
+		)
+		begun := left(ctx)
+		reads, rctx := errgroup.WithContext(ctx)
+		reads.SetLimit(atOnce)
+		for ; n < len(loose) && (n == 0 || left(ctx) > begun/3*2) && rctx.Err() == nil; n++ {
+			p := loose[n]
+			reads.Go(func() error {
+				in, ok, err := a.batches(rctx, p.key)
+				if err != nil || !ok {
+					return err
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				for _, b := range in {
+					batches[hourOf(b)] = append(batches[hourOf(b)], b)
+				}
+				read = append(read, p)
+				return nil
+			})
+		}
+		if err := reads.Wait(); err != nil {
+			return err
 		}
 		for _, h := range slices.SortedFunc(maps.Keys(batches), func(x, y hour) int { return cmp.Or(x.at.Compare(y.at), cmp.Compare(x.shard, y.shard)) }) {
 			if err := a.joinShard(ctx, h, batches[h], erased, held, r); err != nil {
 				return err
 			}
 		}
-		for _, p := range read { // every batch of theirs is in a part now
-			if err := a.objects.Delete(ctx, p.key); err != nil {
-				return err
-			}
-			r.Joined++
+		deletes, dctx := errgroup.WithContext(ctx) // every batch of theirs is in a part now
+		deletes.SetLimit(atOnce)
+		for _, p := range read {
+			deletes.Go(func() error { return a.objects.Delete(dctx, p.key) })
 		}
+		if err := deletes.Wait(); err != nil {
+			return err
+		}
+		r.Joined += len(read)
 		return nil
 	})
+	return n, err
 }
 
 // joinShard writes one part with batches and with what the shard's small parts of the hour hold, and deletes these.
