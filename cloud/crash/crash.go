@@ -115,6 +115,7 @@ type Crash struct {
 	Size     int64     `json:"size"`               // bytes of the dump
 	LogSize  int64     `json:"log_size,omitempty"` // bytes of the log; 0: none
 	Reason   string    `json:"reason"`
+	Problem  string    `json:"problem,omitempty"` // why the dump could not be looked at again when symbols came; the analysis is the one before
 	Expires  time.Time `json:"expires"`
 	Analysis *Analysis `json:"analysis,omitempty"` // of one crash; lists have none
 

@@ -319,3 +319,85 @@ func TestSymbolise(t *testing.T) {
 		t.Errorf("removed twice: %v", err)
 	}
 }
+
+// unreadable are objects of which one cannot be read now.
+type unreadable struct {
+	*blob.Store
+	key string
+}
+
+var errAway = errors.New("the object store is away")
+
+func (u unreadable) Get(ctx context.Context, key string, offset, length int64) (io.ReadCloser, blob.Info, error) {
+	if key == u.key {
+		return nil, blob.Info{}, errAway
+	}
+	return u.Store.Get(ctx, key, offset, length)
+}
+
+// A stored dump that the parser refuses by now is marked with the reason, once, and the others get their names; so they do when one cannot be read for a while.
+func TestSymboliseBehindBadDump(t *testing.T) {
+	r := newRig(t)
+	dump, err := os.ReadFile("minidump/testdata/breakpad-amd64.dmp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sym, err := os.ReadFile("minidump/testdata/breakpad-amd64.sym")
+	if err != nil {
+		t.Fatal(err)
+	}
+	upload := func() {
+		t.Helper()
+		r.pass(time.Second)
+		if _, err := r.svc.Upload(t.Context(), bytes.NewReader(sym), int64(len(sym)), "ann"); err != nil {
+			t.Fatal(err)
+		}
+		r.pass(time.Second)
+	}
+	get := func(id string) crash.Crash {
+		t.Helper()
+		c, err := r.svc.Crash(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	named := func(id string) bool { return get(id).Analysis.Threads[0].Frames[0].Function != "" }
+	var ids []string
+	for i := range 4 {
+		ids = append(ids, r.take(crash.Report{Thing: thing.ID("vic:0000000" + string(rune('0'+i))), Name: "d.dmp", Version: "1", Dump: dump}))
+	}
+	slices.Sort(ids)
+	bad, away := ids[0], ids[1]
+	if err := r.blobs.Put(t.Context(), crash.Prefix+"dumps/"+bad, strings.NewReader("MDMP"), 4, blob.PutOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	upload()
+	elsewhere, err := crash.New(crash.Config{Store: r.store, Symbols: r.store, Objects: unreadable{r.blobs, crash.Prefix + "dumps/" + away}, Now: r.clock, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := elsewhere.Symbolise(t.Context()); n != 3 || !errors.Is(err, errAway) {
+		t.Errorf("%d looked at, %v; want 3 and the error of the one that is away", n, err)
+	}
+	if get(bad).Problem == "" || get(bad).Analysis == nil || named(bad) || named(away) || !named(ids[2]) || !named(ids[3]) {
+		t.Errorf("bad %q, %v %v %v %v", get(bad).Problem, named(bad), named(away), named(ids[2]), named(ids[3]))
+	}
+	if list, err := r.svc.Crashes(t.Context(), crash.Query{}); err != nil || slices.IndexFunc(list, func(c crash.Crash) bool { return c.ID == bad && c.Problem != "" }) < 0 {
+		t.Errorf("operators do not see the problem in the list: %+v, %v", list, err)
+	}
+	if n, err := r.svc.Symbolise(t.Context()); n != 1 || err != nil || !named(away) {
+		t.Errorf("back again: %d looked at, %v", n, err)
+	}
+	if n, err := r.svc.Symbolise(t.Context()); n != 0 || err != nil {
+		t.Errorf("nothing is new: %d looked at, %v", n, err)
+	}
+	// A later parser takes it again.
+	if err := r.blobs.Put(t.Context(), crash.Prefix+"dumps/"+bad, bytes.NewReader(dump), int64(len(dump)), blob.PutOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	upload()
+	if n, err := r.svc.Symbolise(t.Context()); n != 4 || err != nil || get(bad).Problem != "" || !named(bad) {
+		t.Errorf("%d looked at, %v; problem %q", n, err, get(bad).Problem)
+	}
+}

@@ -51,8 +51,10 @@ type SymbolStore interface {
 	Symbols(ctx context.Context, debugIDs []string) ([]Symbols, error)
 	DeleteSymbols(ctx context.Context, debugID string) error
 	UnlistedSymbols(ctx context.Context, keys []string) ([]string, error)
-	// Stale returns crashes for which symbols were uploaded since they were looked for.
-	Stale(ctx context.Context, limit int) (ids []string, err error)
+	// Stale returns crashes for which symbols were uploaded since they were looked for, by id, those after one.
+	Stale(ctx context.Context, after string, limit int) (ids []string, err error)
+	// Refuse notes why a crash could not be looked at again; it is stale when symbols come after looked.
+	Refuse(ctx context.Context, id, problem string, looked time.Time) error
 }
 
 // ErrNoSymbols says that there is no such file.
@@ -108,22 +110,32 @@ func (s *Service) Remove(ctx context.Context, debugID string) error {
 	return s.cfg.Symbols.DeleteSymbols(ctx, debugID)
 }
 
-// Symbolise looks again at crashes for which there are new symbols, and returns how many. Any process may run it, at any time.
+// lookTime is how long a look at one dump may take: symbol files can be large.
+const lookTime = 15 * time.Second
+
+// Symbolise looks again at crashes for which there are new symbols, and returns how many. A dump that the parser refuses by now, or that takes longer than lookTime,
+// gets a Problem and waits for other symbols; one that cannot be read is tried again by the next run. Neither holds up the others. Any process may run it, at any time.
 func (s *Service) Symbolise(ctx context.Context) (n int, err error) {
-	for {
-		ids, err := s.cfg.Symbols.Stale(ctx, batch)
+	var failed []error
+	for after := ""; ; {
+		ids, err := s.cfg.Symbols.Stale(ctx, after, batch)
 		if err != nil {
-			return n, err
+			return n, errors.Join(append(failed, err)...)
 		}
 		for _, id := range ids {
+			if at, ok := ctx.Deadline(); ok && time.Until(at) < lookTime {
+				return n, errors.Join(failed...) // the next run
+			}
 			if err := s.again(ctx, id); err != nil {
-				return n, err
+				failed = append(failed, fmt.Errorf("crash %s: %w", id, err))
+				continue
 			}
 			n++
 		}
 		if len(ids) < batch {
-			return n, nil
+			return n, errors.Join(failed...)
 		}
+		after = ids[len(ids)-1]
 	}
 }
 
@@ -136,24 +148,38 @@ func (s *Service) again(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	body, err := s.Open(ctx, c, false)
-	if errors.Is(err, ErrUnknown) {
+	looked := s.cfg.Now()
+	lctx, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	signature, err := s.reread(lctx, &c)
+	switch {
+	case errors.Is(err, ErrUnknown):
 		return s.cfg.Store.Delete(ctx, []string{id})
+	case err != nil && lctx.Err() != nil && ctx.Err() == nil:
+		err = fmt.Errorf("looking at the dump with its symbols took longer than %v", lookTime)
+	case errs.KindOf(err) != errs.Invalid && err != nil:
+		return err
 	}
 	if err != nil {
-		return err
+		s.cfg.Log.WarnContext(ctx, "stored dump refused; its stacks keep the names that they had", "crash", id, logging.Err, err)
+		return s.cfg.Symbols.Refuse(ctx, id, strings.ToValidUTF8(err.Error(), "?"), looked)
+	}
+	_, err = s.cfg.Store.Put(ctx, c, signature)
+	return err
+}
+
+// reread studies the dump of a stored crash.
+func (s *Service) reread(ctx context.Context, c *Crash) (signature string, err error) {
+	body, err := s.Open(ctx, *c, false)
+	if err != nil {
+		return "", err
 	}
 	defer body.Close() // only read
 	dump, err := io.ReadAll(io.LimitReader(body, MaxDump+1))
 	if err != nil {
-		return err
+		return "", err
 	}
-	signature, err := s.study(ctx, &c, dump)
-	if err != nil {
-		return fmt.Errorf("crash %s: %w", id, err)
-	}
-	_, err = s.cfg.Store.Put(ctx, c, signature)
-	return err
+	return s.study(ctx, c, dump)
 }
 
 // ofMinidump converts a minidump, with the symbols that there are.

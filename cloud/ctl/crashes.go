@@ -95,6 +95,9 @@ func (a *app) crashesShow() *cobra.Command {
 		func(ctx context.Context, args []string) (reply[client.Crash], error) { return a.crash(ctx, args[0]) },
 		func(t *cli.Table, c client.Crash) {
 			pairs(t, "crash", c.ID, "group", c.Group, "thing", c.Thing, "program", c.Program, "version", cmp.Or(c.Version, "not known"), "crashed", c.At, "reason", c.Reason, "expires", c.Expires)
+			if c.Problem != "" {
+				pairs(t, "problem", c.Problem)
+			}
 			if c.Analysis == nil {
 				return
 			}

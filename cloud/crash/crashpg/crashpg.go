@@ -1,4 +1,4 @@
-// Package crashpg keeps crashes, their groups and the list of symbol files in Postgres: tables crash_crash, crash_group and crash_symbols (migration 0137).
+// Package crashpg keeps crashes, their groups and the list of symbol files in Postgres: tables crash_crash, crash_group and crash_symbols (migrations 0137, 0155).
 package crashpg
 
 import (
@@ -80,7 +80,7 @@ func (s *Store) Put(ctx context.Context, c crash.Crash, signature string) (group
 		}
 		group = g.ID
 		if stored {
-			if _, err := tx.Exec(ctx, `UPDATE crash_crash SET crashed = $2, program = $3, reason = $4, analysis = $5, modules = $6, looked = $7 WHERE id = $1`,
+			if _, err := tx.Exec(ctx, `UPDATE crash_crash SET crashed = $2, program = $3, reason = $4, analysis = $5, modules = $6, looked = $7, problem = '' WHERE id = $1`,
 				c.ID, group, c.Program, c.Reason, analysis, c.Modules, c.Looked); err != nil || before == group {
 				return err
 			}
@@ -132,10 +132,10 @@ func (s *Store) Has(ctx context.Context, id string) (known bool, err error) {
 	return known, pg.Wrap(err, "crash %s", id)
 }
 
-const columns = "id::text, thing, crashed::text, name, program, os, version, boot_id, at, received, size, log_size, reason, looked"
+const columns = "id::text, thing, crashed::text, name, program, os, version, boot_id, at, received, size, log_size, reason, problem, looked"
 
 func into(c *crash.Crash) []any {
-	return []any{&c.ID, &c.Thing, &c.Group, &c.Name, &c.Program, &c.OS, &c.Version, &c.BootID, &c.At, &c.Received, &c.Size, &c.LogSize, &c.Reason, &c.Looked}
+	return []any{&c.ID, &c.Thing, &c.Group, &c.Name, &c.Program, &c.OS, &c.Version, &c.BootID, &c.At, &c.Received, &c.Size, &c.LogSize, &c.Reason, &c.Problem, &c.Looked}
 }
 
 func (s *Store) list(ctx context.Context, what, rest string, args ...any) ([]crash.Crash, error) {

@@ -2,6 +2,7 @@ package crashpg
 
 import (
 	"context"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -42,6 +43,13 @@ func (s *Store) UnlistedSymbols(ctx context.Context, keys []string) ([]string, e
 }
 
 // Stale implements crash.SymbolStore.
-func (s *Store) Stale(ctx context.Context, limit int) ([]string, error) {
-	return s.words(ctx, "crashes with new symbols", `SELECT DISTINCT c.id::text FROM crash_symbols AS s JOIN crash_crash AS c ON c.modules @> ARRAY[s.debug_id] AND c.looked < s.uploaded LIMIT $1`, limit)
+func (s *Store) Stale(ctx context.Context, after string, limit int) ([]string, error) {
+	return s.words(ctx, "crashes with new symbols", `SELECT DISTINCT c.id::text FROM crash_symbols AS s JOIN crash_crash AS c ON c.modules @> ARRAY[s.debug_id] AND c.looked < s.uploaded
+		WHERE c.id::text > $1 ORDER BY 1 LIMIT $2`, after, limit)
+}
+
+// Refuse implements crash.SymbolStore.
+func (s *Store) Refuse(ctx context.Context, id, problem string, looked time.Time) error {
+	_, err := s.pool.Exec(ctx, `UPDATE crash_crash SET problem = $2, looked = $3 WHERE id = $1`, id, problem, looked)
+	return pg.Wrap(err, "note the problem of crash %s", id)
 }

@@ -2028,6 +2028,7 @@ type Crash struct {
 	LogSize  int64     `json:"log_size,omitzero"` // bytes of the log; 0: none
 	Name     string    `json:"name"`              // of the dump
 	OS       string    `json:"os,omitzero"`
+	Problem  string    `json:"problem,omitzero"` // why the dump could not be looked at again when symbols came; the analysis is the one before
 	Program  string    `json:"program"`
 	Reason   string    `json:"reason"`
 	Received time.Time `json:"received"`
