@@ -167,8 +167,9 @@ bench-micro: setup-test ## the other benchmarks of the packages, without referen
 	go test -run='^$$' -bench=. -skip=Beside -benchtime=1s ./...
 
 .PHONY: generate
-generate: ## what is made of other files: the description of the public API and the client made of it
+generate: ## what is made of other files: the description of the public API, the client made of it, and the pages of settings and commands
 	go run ./cloud/openapi/gen
+	go run ./cmd/docs
 
 .PHONY: tidy-check
 tidy-check: ## go.mod says what the code needs

@@ -97,7 +97,7 @@ var here = map[string]string{
 	"haproxy":           "haproxy",
 }
 
-// notHere lists the parts that cannot be started on the machines that run the tests; the top README names them under "Not started in tests".
+// notHere lists the parts that cannot be started on the machines that run the tests; CONTRIBUTING.md names them under "Not started in tests".
 var notHere = []string{"Docker", "Dockerfile", "emqx.yaml"}
 
 var variable = regexp.MustCompile(`\$\{(\w+)(?::([-?])([^}]*))?\}`)
@@ -192,17 +192,17 @@ func TestComposeRules(t *testing.T) {
 			}
 		}
 	}
-	readme, err := os.ReadFile("../../README.md")
+	contributing, err := os.ReadFile("../../CONTRIBUTING.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, section, ok := strings.Cut(string(readme), "## Not started in tests")
+	_, section, ok := strings.Cut(string(contributing), "## Not started in tests")
 	if !ok {
-		t.Fatal("README.md has no section \"Not started in tests\"")
+		t.Fatal("CONTRIBUTING.md has no section \"Not started in tests\"")
 	}
 	for _, what := range notHere {
 		if !strings.Contains(section, what) {
-			t.Errorf("README.md, \"Not started in tests\": %s is missing", what)
+			t.Errorf("CONTRIBUTING.md, \"Not started in tests\": %s is missing", what)
 		}
 	}
 }
