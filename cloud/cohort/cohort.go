@@ -64,10 +64,14 @@ type Store interface {
 }
 
 // Service holds the rules. It is safe for concurrent use.
-type Service struct{ store Store }
+type Service struct {
+	store Store
+	// Users return what uses a cohort, in words; "" is nothing. It then stays. They are added before the service is used.
+	Users []func(ctx context.Context, name string) (string, error)
+}
 
 // New returns a service on store.
-func New(store Store) *Service { return &Service{store} }
+func New(store Store) *Service { return &Service{store: store} }
 
 var names = regexp.MustCompile(`^[a-z0-9]([a-z0-9._-]{0,38}[a-z0-9])?$`)
 
@@ -132,7 +136,7 @@ func (s *Service) Put(ctx context.Context, c Cohort, by string, rev int64) (Coho
 	return s.store.Put(ctx, c, rev)
 }
 
-// Delete removes a cohort. NotFound; Conflict while another one asks for it.
+// Delete removes a cohort. NotFound; Conflict while another one, or one of Users, asks for it.
 func (s *Service) Delete(ctx context.Context, name string) error {
 	if err := CheckName(name); err != nil {
 		return err
@@ -148,6 +152,14 @@ func (s *Service) Delete(ctx context.Context, name string) error {
 					return errs.Coded(errs.Conflict, "in_use", "cohort %s is part of cohort %s: change that one first", name, c.Name)
 				}
 			}
+		}
+	}
+	for _, uses := range s.Users {
+		switch what, err := uses(ctx, name); {
+		case err != nil:
+			return err
+		case what != "":
+			return errs.Coded(errs.Conflict, "in_use", "cohort %s is used by %s; it stays", name, what)
 		}
 	}
 	if err := s.store.Delete(ctx, name); err != nil {

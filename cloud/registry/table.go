@@ -209,13 +209,34 @@ type Brief struct {
 	Codes   []string  // of its problems: kind/code, or the kind alone; of crashes those on the release that it runs (CrashToken)
 }
 
-// Briefs returns what a filter selects, and those of also that exist, in no order. They share memory.
+// nothing selects no robot.
+var nothing = filter.Filter{Terms: []filter.Term{{Key: filter.Cohort, Values: []filter.Value{{Text: filter.None}}}}}
+
+// resolve resolves a filter that was kept. If it cannot be asked any more, as a cohort that it names is gone or has grown too costly, it selects nothing, and refused says why.
+func (s *Service) resolve(ctx context.Context, f filter.Filter) (_ filter.Filter, refused, err error) {
+	f, err = f.Resolve(ctx, s.src.Filter)
+	if kind := errs.KindOf(err); err != nil && (kind == errs.NotFound || kind == errs.Invalid) {
+		return nothing, err, nil
+	}
+	return f, nil, err
+}
+
+// Briefs returns what a filter selects, and those of also that exist, in no order. They share memory. A filter that cannot be asked selects nothing (Refused).
 func (s *Service) Briefs(ctx context.Context, f filter.Filter, also []thing.ID) ([]Brief, error) {
-	f, err := f.Resolve(ctx, s.src.Filter)
+	f, _, err := s.resolve(ctx, f)
 	if err != nil {
 		return nil, err
 	}
 	return s.table.Briefs(ctx, f, also)
+}
+
+// Refused says why a filter that was kept selects nothing by now, such as that a cohort that it names is gone; "": it can be asked.
+func (s *Service) Refused(ctx context.Context, f filter.Filter) (why string, err error) {
+	_, refused, err := s.resolve(ctx, f)
+	if refused != nil {
+		why = errs.Public(refused)
+	}
+	return why, err
 }
 
 // Owners returns the e-mails of the owners of robots, for callers who may know (Denied); a robot without an owner has none.

@@ -93,6 +93,32 @@ func TestCohorts(t *testing.T) {
 	}
 }
 
+// A cohort that something outside this package asks for stays, and the answer names what that is.
+func TestUsedCohortStays(t *testing.T) {
+	svc := cohort.New(cohortpg.New(pgtest.New(t)))
+	if _, err := svc.Put(t.Context(), cohort.Cohort{Name: "beta", Filter: filter.MustParse("tag:beta")}, "op", cohort.Fresh); err != nil {
+		t.Fatal(err)
+	}
+	use, down := "rollout 2.0 of vic", errors.New("down")
+	svc.Users = append(svc.Users, func(_ context.Context, name string) (string, error) {
+		if name != "beta" {
+			t.Errorf("asked about %s", name)
+		}
+		return use, down
+	})
+	if err := svc.Delete(t.Context(), "beta"); !errors.Is(err, down) {
+		t.Errorf("deleted although nobody knows what uses it: %v", err)
+	}
+	down = nil
+	if err := svc.Delete(t.Context(), "beta"); errs.KindOf(err) != errs.Conflict || errs.CodeOf(err) != "in_use" || !strings.Contains(errs.Public(err), use) {
+		t.Errorf("%v, want a conflict that names %q", err, use)
+	}
+	use = ""
+	if err := svc.Delete(t.Context(), "beta"); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestManyMakeOne: of several who make a cohort at once one does, and the others are told.
 func TestManyMakeOne(t *testing.T) {
 	svc := cohort.New(cohortpg.New(pgtest.New(t)))

@@ -4,6 +4,7 @@ package healthwire
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 	"kennel/cloud/registry/filter"
 	"kennel/cloud/vitals/vitalspg"
 	"kennel/cloud/wire"
+	"kennel/infra/errs"
 	"kennel/infra/jobs"
 	"kennel/infra/logging"
 	"kennel/infra/telemetry"
@@ -73,13 +75,10 @@ func Wire(b wire.Base, events *das.Service, eventDays int, robots *registry.Serv
 			now := time.Now().UTC()
 			return sums.ForgetRobots(ctx, now.Add(-das.KeepHours), now.Add(-min(das.KeepDays, time.Duration(eventDays)*das.Day)).Truncate(das.Day), func(ctx context.Context) (map[string][]thing.ID, error) {
 				list, err := cohorts.List(ctx)
-				out := map[string][]thing.ID{}
-				for _, c := range list {
-					if out[c.Name], err = member(ctx, c.Name); err != nil {
-						return nil, err
-					}
+				if err != nil {
+					return nil, err
 				}
-				return out, err
+				return membersOf(ctx, list, member, b.Log)
 			})
 		}}},
 	}
@@ -108,6 +107,23 @@ func observe(tel *meters.Meters, sums *daspg.Store) error {
 				n, err := sums.Unsummed(ctx)
 				return []telemetry.Sample{{Value: float64(n)}}, err
 			}))
+}
+
+// membersOf returns the robots of each cohort; one that cannot be asked is left out, for the others' sake.
+func membersOf(ctx context.Context, list []cohort.Cohort, member func(context.Context, string) ([]thing.ID, error), log *slog.Logger) (map[string][]thing.ID, error) {
+	out := map[string][]thing.ID{}
+	for _, c := range list {
+		ids, err := member(ctx, c.Name)
+		switch kind := errs.KindOf(err); {
+		case err == nil:
+			out[c.Name] = ids
+		case kind == errs.NotFound || kind == errs.Invalid || kind == errs.Exhausted:
+			log.WarnContext(ctx, "expired days have no sums of a cohort", "cohort", c.Name, logging.Err, err)
+		default:
+			return nil, err
+		}
+	}
+	return out, nil
 }
 
 // of is the filter of a cohort; "" is the whole fleet.

@@ -127,18 +127,23 @@ func (s *Store) Select(ctx context.Context, f filter.Filter, limit int) ([]thing
 	return out, pg.Wrap(err, "select things")
 }
 
-// Briefs returns the robots that a filter selects, and others by name.
-func (s *Store) Briefs(ctx context.Context, f filter.Filter, also []thing.ID) (out []registry.Brief, err error) {
-	b := query{now: time.Now()}
+// briefsSQL returns the statement of Briefs, and its arguments.
+func briefsSQL(f filter.Filter, also []thing.ID, now time.Time) (string, []any) {
+	b := query{now: now}
 	cond := b.where(f)
 	or := ""
 	if len(also) > 0 {
 		or = ` OR f.thing IN (SELECT unnest(` + b.arg(also) + `::text[]))`
 	}
 	// A subquery and not = ANY: the plan for any argument would compare each robot with each name. Robots that are alike come in one row: a large fleet has few kinds.
-	sql := `SELECT string_agg(f.thing, ' '), (` + cond + `), f.os, f.level, f.present, CASE WHEN NOT f.present THEN nullif(f.since, '-infinity') END, f.codes
-		FROM ` + b.from() + ` WHERE (` + cond + `)` + or + ` GROUP BY 2, 3, 4, 5, 6, 7`
-	rows, err := s.pool.Query(ctx, sql, b.args...)
+	return `SELECT string_agg(f.thing, ' '), (` + cond + `), f.os, f.level, f.present, CASE WHEN NOT f.present THEN nullif(f.since, '-infinity') END, f.codes
+		FROM ` + b.from() + ` WHERE (` + cond + `)` + or + ` GROUP BY 2, 3, 4, 5, 6, 7`, b.args
+}
+
+// Briefs returns the robots that a filter selects, and others by name.
+func (s *Store) Briefs(ctx context.Context, f filter.Filter, also []thing.ID) (out []registry.Brief, err error) {
+	sql, args := briefsSQL(f, also, time.Now())
+	rows, err := s.pool.Query(ctx, sql, args...)
 	if err != nil {
 		return nil, pg.Wrap(err, "robots of %.200q", f.Nameless())
 	}

@@ -3,6 +3,7 @@ package registrypg
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -17,8 +18,49 @@ import (
 	"kennel/cloud/registry/filter"
 	"kennel/infra/api/status"
 	"kennel/infra/errs"
+	"kennel/infra/pg/pgtest"
 	"kennel/infra/thing"
 )
+
+// A filter that cannot be asked, as a cohort that it names is gone, selects nothing, negated or not, and says why; robots that are asked for by name come nevertheless.
+func TestBriefsOfFilterThatFails(t *testing.T) {
+	store := New(pgtest.New(t), quiet)
+	away := errs.RetryLater(time.Second, "the database is away", nil)
+	svc := registry.New(store, store, registry.Sources{Filter: filter.Sources{Cohort: func(_ context.Context, name string) (filter.Filter, error) {
+		switch name {
+		case "fine":
+			return filter.MustParse("species:vic"), nil
+		case "away":
+			return filter.Filter{}, away
+		}
+		return filter.Filter{}, errs.Coded(errs.NotFound, "no_cohort", "there is no cohort %s", name)
+	}}}, quiet)
+	seed(t, store, 40)
+	also := []thing.ID{"vic:00000004"}
+	for text, want := range map[string]int{"cohort:fine": 10, "cohort:gone": 0, "-cohort:gone": 0, "cohort:fine,gone": 0, "species:vic -cohort:gone": 0} {
+		f := filter.MustParse(text)
+		list, err := svc.Briefs(t.Context(), f, also)
+		in := 0
+		for _, b := range list {
+			if b.In {
+				in++
+			}
+		}
+		if err != nil || in != want || len(list) != max(want, 1) {
+			t.Errorf("%s: %d of %d selected, %v; want %d", text, in, len(list), err, want)
+		}
+		why, err := svc.Refused(t.Context(), f)
+		if err != nil || (why != "") != (want == 0) || want == 0 && !strings.Contains(why, "gone") {
+			t.Errorf("%s: refused for %q, %v", text, why, err)
+		}
+	}
+	if _, err := svc.Briefs(t.Context(), filter.MustParse("cohort:away"), also); !errors.Is(err, away) {
+		t.Errorf("%v, want the error of the database", err)
+	}
+	if _, err := svc.Refused(t.Context(), filter.MustParse("cohort:away")); !errors.Is(err, away) {
+		t.Errorf("%v, want the error of the database", err)
+	}
+}
 
 // seed fills the fleet by SQL with n things of mixed kinds, in one go.
 func seed(t testing.TB, s *Store, n int) {
