@@ -81,7 +81,7 @@ func TestUpdaterMemory(t *testing.T) {
 		before, peak := updatedBy(t, dir, srv.URL+"/"+name)
 		if s, err := slots.Boot(disk.Of(root)); err != nil || s.Version != version {
 			t.Errorf("started %+v, %v; want %s", s, err, version)
-		} else if dev, err := slots.Open(disk.Of(root), s.Slot); err != nil || dev.Confirm() != nil {
+		} else if dev, err := slots.Open(disk.Of(root), s.Slot); err != nil || dev.Confirm(false) != nil {
 			t.Error("not confirmed", err) // as it would be when it reaches its cloud
 		}
 		t.Logf("%s of an image of %d MB: agentd takes %.1f MB, and at most %.1f MB during the update", name, size/1e6, before/1024, peak/1024)

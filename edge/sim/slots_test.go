@@ -71,7 +71,7 @@ func TestSlots(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := u.Confirm(); err != nil {
+		if err := u.Confirm(false); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := u.Run(t.Context(), update.Request{At: at}); err != nil {
@@ -102,7 +102,7 @@ func TestSlots(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(dev.Confirm(), dev.RollBack("too many crashes")); err != nil {
+	if err := errors.Join(dev.Confirm(false), dev.RollBack("too many crashes", "")); err != nil {
 		t.Fatal(err)
 	}
 	boot("1.0.0.2", false)

@@ -61,6 +61,18 @@ func (b *board) clear() error {
 	return errors.Join(b.put(errorFile, unclean), b.put(phaseFile, string(Starting)))
 }
 
+// done says that a system waits for the reboot.
+func (b *board) done() error { return errors.Join(b.disk.Remove(errorFile), b.put(doneFile, "")) }
+
+// withdrawn says that none does any longer.
+func (b *board) withdrawn() error {
+	var err error
+	for _, name := range []string{doneFile, downloadFile, sizeFile, progressFile, manifestFile, signatureFile} {
+		err = errors.Join(err, b.disk.Remove(name))
+	}
+	return errors.Join(err, b.put(phaseFile, string(Sleeping)))
+}
+
 // put writes a file of the folder in place: it is in memory, so there is nothing to sync.
 func (b *board) put(name, text string) error {
 	if old, ok := b.said[name]; ok && old == text {

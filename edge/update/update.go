@@ -68,6 +68,7 @@ type Engine struct {
 	piece int64      // bytes of an image that are written at once
 	keep  int64      // bytes of an image from one checkpoint to the next
 	run   sync.Mutex // of one update
+	short sync.Mutex // of those who only look or switch; taken before run
 }
 
 // New returns an engine. An update that the program before it did not end is over: its error stays in the status folder.
@@ -84,14 +85,33 @@ func New(cfg Config) *Engine {
 	if cfg.Changed == nil {
 		cfg.Changed = func(Phase, ota.Version) {}
 	}
-	if s, err := ReadStatus(cfg.Disk); err == nil && s.Runs() {
-		b := &board{disk: cfg.Disk, said: map[string]string{}}
-		if err := b.put(phaseFile, string(Sleeping)); err != nil {
-			cfg.Log.Warn("status of the update not written", logging.Err, err)
-		}
+	e := &Engine{cfg: cfg, piece: 1 << 20, keep: 16 << 20}
+	if err := e.tidy(); err != nil {
+		cfg.Log.Warn("status of the update not written", logging.Err, err)
 	}
-	return &Engine{cfg: cfg, piece: 1 << 20, keep: 16 << 20}
+	return e
 }
+
+// tidy brings the status folder in line with the slots, which alone decide what the next boot starts.
+func (e *Engine) tidy() error {
+	s, err := ReadStatus(e.cfg.Disk)
+	if err != nil {
+		return err
+	}
+	b := e.newBoard()
+	if s.Runs() {
+		err = b.put(phaseFile, string(Sleeping))
+	}
+	switch waits := e.waits() != nil; {
+	case waits && !s.Done:
+		return errors.Join(err, dropCheckpoint(e.cfg.Disk), b.done())
+	case s.Done && !waits:
+		return errors.Join(err, b.withdrawn())
+	}
+	return err
+}
+
+func (e *Engine) waits() *slot.Waiting { return e.cfg.Device.Waits(e.cfg.Unit.Recovery) }
 
 // Address says where an archive is. It is asked for each connection, because a signed address ends.
 type Address func(context.Context) (string, error)
@@ -117,13 +137,14 @@ func (e *Engine) Status() (Status, error) { return ReadStatus(e.cfg.Disk) }
 // Run looks for an update and installs it. It returns when the update is installed, which the next reboot starts, or with an error that has a code.
 // ErrBusy and ErrWaits change nothing.
 func (e *Engine) Run(ctx context.Context, r Request) (Result, error) {
-	if !e.run.TryLock() {
+	e.short.Lock()
+	free := e.run.TryLock()
+	e.short.Unlock()
+	if !free {
 		return Result{}, ErrBusy
 	}
 	defer e.run.Unlock()
-	if s, err := e.Status(); err != nil {
-		return Result{}, ota.Fail(ota.DiskFailed, "%w", err)
-	} else if s.Done {
+	if e.waits() != nil {
 		return Result{}, ErrWaits
 	}
 	if err := e.cfg.Ready(); err != nil {
@@ -136,32 +157,63 @@ func (e *Engine) Run(ctx context.Context, r Request) (Result, error) {
 	return Result{Version: j.version, Reboot: j.reboot, Plain: e.cfg.Vouch == nil}, err
 }
 
-// Confirm says that the running system is well: from now on no boot falls back from it. Like the next two it does nothing while an update
-// runs, and returns ErrBusy.
-func (e *Engine) Confirm() error { return e.device((*slot.Device).Confirm) }
-
-// Fall returns the return to the other slot from the system that was installed last; nil: there was none.
-func (e *Engine) Fall() (f *slot.Fall, err error) {
-	err = e.device(func(d *slot.Device) error { f = d.Record().Fall; return nil })
-	return f, err
+// Confirm says that the running system is well: from now on no boot falls back from it. core says that its real-time core shows that. Like the next ones it
+// does nothing while an update runs, and returns ErrBusy.
+func (e *Engine) Confirm(core bool) error {
+	return e.device(func(d *slot.Device) error { return d.Confirm(core) })
 }
 
-// RollBack makes the system before the running one start at the next boot, if the other slot still has its version v.
-func (e *Engine) RollBack(v ota.Version, why string) error {
+// State describes the releases in the slots of the robot.
+type State struct {
+	Trial    bool          // the running system has not been confirmed
+	Unproven bool          // and the other slot holds the only one that was: nothing is installed until then
+	Core     bool          // a system here had a real-time core that was well
+	Plain    bool          // updates are installed on their signature alone; see Config.Vouch
+	Waits    *slot.Waiting // what the next boot starts; nil: what runs now
+	Fall     *slot.Fall    // the return from the system that was installed for the wish; nil: there was none
+}
+
+// State returns the state of the slots, with the fall of a wish; "": none.
+func (e *Engine) State(wish string) (s State, err error) {
+	err = e.device(func(d *slot.Device) error {
+		s = State{Trial: d.Trial(), Unproven: d.Unproven(), Core: d.Record().Core, Plain: e.cfg.Vouch == nil, Waits: e.waits(), Fall: d.Fall(wish)}
+		return nil
+	})
+	return s, err
+}
+
+// RollBack makes the system before the running one start at the next boot, for a wish, if the other slot still has its version v; "" is any version.
+func (e *Engine) RollBack(v ota.Version, why, wish string) error {
 	return e.device(func(d *slot.Device) error {
 		running, _ := d.Running()
-		if has := d.Record().Slots[running.Other()].Content.Version; has != v {
+		if has := d.Record().Slots[running.Other()].Content.Version; v != "" && has != v {
 			return ota.Fail(ota.SlotFailed, "roll back to %s: the other slot holds %q", v, has)
 		}
-		if err := d.RollBack(why); err != nil {
+		if err := d.RollBack(why, wish); err != nil {
 			return err
 		}
-		b := &board{disk: e.cfg.Disk, said: map[string]string{}}
-		return b.put(doneFile, "") // the reboot is waited for, as after an update
+		return e.newBoard().done() // the reboot is waited for, as after an update
 	})
 }
 
+// Withdraw makes what runs now what the next boot starts, in place of the system that waits for it.
+func (e *Engine) Withdraw() error {
+	return e.device(func(d *slot.Device) error {
+		if err := d.Withdraw(); err != nil {
+			return err
+		}
+		if err := e.newBoard().withdrawn(); err != nil { // the slots decide
+			e.cfg.Log.Warn("status of the update not written", logging.Err, err)
+		}
+		return nil
+	})
+}
+
+func (e *Engine) newBoard() *board { return &board{disk: e.cfg.Disk, said: map[string]string{}} }
+
 func (e *Engine) device(do func(*slot.Device) error) error {
+	e.short.Lock()
+	defer e.short.Unlock()
 	if !e.run.TryLock() {
 		return ErrBusy
 	}
@@ -296,7 +348,7 @@ func (j *job) install(at Address, resume *checkpoint) error {
 	if err := j.cfg.Device.Begin(); err != nil {
 		return err
 	}
-	c := slot.Content{Version: m.Version, Wish: j.wish, Images: map[manifest.Part]slot.Sum{}}
+	c := slot.Content{Version: m.Version, Wish: j.wish, Reboot: m.Reboot, Images: map[manifest.Part]slot.Sum{}}
 	if err := j.images(a, resume.Image, &c); err != nil {
 		return err
 	}
@@ -480,7 +532,7 @@ func (j *job) activate(m *manifest.Manifest, c slot.Content) error {
 	}
 	// From here on the new system starts at the next boot, whatever else fails.
 	j.reboot = m.Reboot
-	if err := errors.Join(dropCheckpoint(j.cfg.Disk), j.cfg.Disk.Remove(errorFile), j.board.put(doneFile, "")); err != nil {
+	if err := errors.Join(dropCheckpoint(j.cfg.Disk), j.board.done()); err != nil {
 		j.cfg.Log.WarnContext(j.ctx, "status of the update not written", logging.Err, err)
 	}
 	return nil

@@ -307,6 +307,71 @@ func TestCutAtEveryCall(t *testing.T) {
 	}
 }
 
+// TestWithdrawn: an update that waits can be taken back: the next boot starts what runs, the status folder says so, and another update can be installed. What
+// waits is known to an engine that was made later, whatever the folder says.
+func TestWithdrawn(t *testing.T) {
+	const wish = "2.0.1.6076 yesterday"
+	r := newRobot(t)
+	at := r.put("/v.ota", archivetest.Make(manifest.Manifest{Reboot: true}, archivetest.Production(), ""))
+	e := r.engine()
+	waits := func(want *slot.Waiting) {
+		t.Helper()
+		s, err := e.State(wish)
+		if err != nil || (s.Waits == nil) != (want == nil) || want != nil && *s.Waits != *want {
+			t.Fatalf("%+v, %v; want %+v", s.Waits, err, want)
+		}
+		if st, err := e.Status(); err != nil || st.Done != (want != nil) {
+			t.Fatalf("%+v, %v", st, err)
+		}
+	}
+	installed := &slot.Waiting{Version: archivetest.Version, Wish: wish, Reboot: true}
+	if err := e.Withdraw(); err != nil {
+		t.Fatal(err)
+	}
+	for _, forget := range []func(){func() {}, func() {
+		if err := r.disk.Remove(doneFile); err != nil { // the program ended before it wrote that
+			t.Fatal(err)
+		}
+		e = r.engine()
+	}} {
+		if _, err := e.Run(t.Context(), Request{At: at, Wish: wish}); err != nil {
+			t.Fatal(err)
+		}
+		forget()
+		waits(installed)
+		if _, err := e.Run(t.Context(), Request{At: at, Wish: wish}); !errors.Is(err, ErrWaits) {
+			t.Errorf("%v, want %v", err, ErrWaits)
+		}
+		if err := e.Withdraw(); err != nil {
+			t.Fatal(err)
+		}
+		waits(nil)
+		if s, err := e.Status(); err != nil || s != (Status{Phase: Sleeping}) {
+			t.Errorf("%+v, %v", s, err)
+		}
+	}
+	if _, err := e.Run(t.Context(), Request{At: at, Wish: wish}); err != nil {
+		t.Fatal(err)
+	}
+	r.disk.Fail("state.json", errors.New("input/output error"))
+	if err := e.Withdraw(); ota.CodeOf(err) != ota.SlotFailed {
+		t.Errorf("%v, want code %d", err, ota.SlotFailed)
+	}
+	waits(installed)
+	r.disk.Fail("", nil)
+	if err := e.Withdraw(); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.newBoard().put(doneFile, ""); err != nil { // the program ended before it removed that
+		t.Fatal(err)
+	}
+	e = r.engine()
+	waits(nil)
+	if s := r.boot(); s.Version != archivetest.Running {
+		t.Errorf("started %+v", s)
+	}
+}
+
 // TestDelta: changes make the new system of the running one; an image without changes is taken over; where they do not fit, or are missing, the
 // whole release is installed (VEC-OTA-11, VEC-OTA-18).
 func TestDelta(t *testing.T) {

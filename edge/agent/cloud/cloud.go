@@ -56,7 +56,15 @@ type Config struct {
 	Needs         func(battery, charger bool) error                                          // which of them keeps the robot from an update
 	Local         func() (time.Time, bool)                                                   // the robot's local time, if known
 	Reboot        func(context.Context) error                                                // nil: never
+	Core          func() Core                                                                // nil: the robot has no real-time core
+	Trial         Trial                                                                      // of new releases
 }
+
+// Core and Trial say when a new release is well.
+type (
+	Core  = release.Core
+	Trial = release.Trial
+)
 
 // Slots are the robot's two systems.
 type Slots = *slot.Device
@@ -106,7 +114,7 @@ func New(robot info.Robot, cfg Config) (*Cloud, error) {
 	}
 	robot.Keep = c.Keep
 	c.release = release.New(release.Config{Running: robot.OS, Ask: c, Publish: c.Publish, Updater: c.updater(robot), Needs: func(n ota.Needs) error { return cfg.Needs(n.Battery, n.Charger) }, Local: cfg.Local,
-		Reboot: cfg.Reboot, Root: robot.Root, Log: robot.Log})
+		Core: cfg.Core, Trial: cfg.Trial, Reboot: cfg.Reboot, Root: robot.Root, Log: robot.Log})
 	return c, err
 }
 

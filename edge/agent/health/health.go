@@ -49,7 +49,8 @@ type Health struct {
 	vitals  *vitals.Vitals
 	faults  *faults.Handler
 	crashes *crashes.Collector
-	keeper  *supervised       // of the services that a fault stops
+	keeper  *supervised // of the services that a fault stops
+	core    coreWatch
 	Nightly *nightly.Rebooter // nil: none
 	last    nightly.Last      // the reboot before this start
 
@@ -125,6 +126,7 @@ func (h *Health) Fault(code faultcode.Code, err error) {
 // Handle takes one message of robotd.
 func (h *Health) Handle(m corelink.Message) {
 	h.vitals.Handle(m)
+	h.core.handle(m, time.Now())
 	h.keeper.handle(m, h.faults)
 }
 

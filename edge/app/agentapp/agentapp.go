@@ -17,6 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"kennel/edge/agent/cloud"
 	"kennel/edge/agent/health/faults"
 	"kennel/edge/agent/info"
 	"kennel/edge/agent/info/platform"
@@ -57,6 +58,8 @@ type Config struct {
 	// Restart is the command, with its arguments, that restarts a service of the robot, whose name follows; none: the service's supervisor
 	// restarts it, as systemd and robotsim do (VEC-WDOG-04).
 	Restart []string
+	// Trial says when a new release is well; the zero value: our own defaults.
+	Trial cloud.Trial
 	// Getenv overrides the robot's .env files; nil: nothing does.
 	Getenv func(string) string
 	// Supervisor started agentd and is notified when agentd is ready and while it is healthy; the zero value: none.

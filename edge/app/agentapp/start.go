@@ -97,8 +97,12 @@ func (a *Agent) openEvents(context.Context) (err error) {
 			c.Emit(e)
 		}
 	})
+	var core func() cloud.Core
+	if !a.Frugal { // its core is not watched
+		core = func() cloud.Core { return a.health.Core() }
+	}
 	a.cloud, err = cloud.New(a.Robot, cloud.Config{TracePermille: a.cfg.TracePermille, KeepEvents: !ways.Events, Consented: func() { a.logs.Look(); a.health.Look() }, Doubted: func() { a.people.Look() }, Flush: a.cfg.Flush, Interval: a.cfg.Status, Status: a.status,
-		Dial: a.cfg.Dial, OnUp: a.cfg.OnUp, OnDown: a.cfg.OnDown, Changed: a.report.Changed, Mirror: a.cfg.Console.Event, Slots: a.slots,
+		Core: core, Trial: a.cfg.Trial, Dial: a.cfg.Dial, OnUp: a.cfg.OnUp, OnDown: a.cfg.OnDown, Changed: a.report.Changed, Mirror: a.cfg.Console.Event, Slots: a.slots,
 		Needs:  func(battery, charger bool) error { return a.health.Needs(battery, charger) },
 		Local:  func() (time.Time, bool) { return a.localTime() },
 		Reboot: func(ctx context.Context) error { return a.health.Reboot(ctx) }})

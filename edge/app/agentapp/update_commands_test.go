@@ -12,6 +12,10 @@ import (
 
 	"kennel/edge/agent/cloud/release"
 	"kennel/edge/agent/health"
+	"kennel/edge/agent/health/nightly"
+	"kennel/edge/agent/info/platform"
+	"kennel/edge/corelink"
+	"kennel/edge/sim"
 	"kennel/edge/update/disk"
 	"kennel/edge/update/slot"
 	"kennel/infra/cli"
@@ -80,5 +84,47 @@ func TestUpdateCommand(t *testing.T) {
 	}
 	if s, err := slot.Boot(disk.Of(root)); err != nil || s.Version != "2.0.1.1" {
 		t.Errorf("started %+v, %v", s, err)
+	}
+}
+
+// TestReleaseWhoseCoreDies: agentd leaves a new release whose robotd ends again and again, with no cloud to ask, and ends so that its supervisor starts the
+// release before it.
+func TestReleaseWhoseCoreDies(t *testing.T) {
+	dir, root := born(t, archivetest.PublicPEM())
+	if _, _, err := sim.LoadSlot(root); err != nil {
+		t.Fatal(err)
+	}
+	dev, err := slot.Open(disk.Of(root), slot.A)
+	if err == nil {
+		err = errors.Join(dev.Begin(), root.WriteFile(slot.File(manifest.System, slot.B), sim.System{Version: "2.0.1.1"}.Image(100), 0o600),
+			dev.Activate(slot.Content{Version: "2.0.1.1", Wish: "2.0.1.1 today"}))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sys, _, err := sim.LoadSlot(root); err != nil || platform.OSVersion(root) != "2.0.1.1" {
+		t.Fatalf("%+v, %v", sys, err)
+	}
+	core := scriptedCore{make(chan corelink.Message)}
+	a := newAgent(t, dir, root, func(c *Config) { c.Core = core })
+	ended := make(chan error)
+	go func() { ended <- a.Run(t.Context()) }()
+	for pid := range uint32(4) { // three of them end
+		core.says <- &corelink.Hello{Program: "robotd", PID: 1_000_000_000 + pid}
+	}
+	if err := <-ended; !errors.Is(err, health.ErrNight) {
+		t.Errorf("%v: want the end of agentd", err)
+	}
+	if !nightly.Installed(root) {
+		t.Error("the supervisor is not told why")
+	}
+	if s, err := slot.Boot(disk.Of(root)); err != nil || s.Version != "2.0.0.6074" {
+		t.Errorf("started %+v, %v", s, err)
+	}
+	if dev, err = slot.Open(disk.Of(root), slot.A); err != nil {
+		t.Fatal(err)
+	}
+	if f := dev.Fall("2.0.1.1 today"); f == nil || f.From != "2.0.1.1" || !strings.Contains(f.Why, "ended 3 times") {
+		t.Errorf("fall %+v", f)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 	"strings"
 
 	"kennel/edge/update/disk"
@@ -43,6 +44,7 @@ const Tries = 3
 const (
 	recordFile = "slots/state.json"
 	recordMost = 64 << 10
+	mostFell   = 8 // falls that are remembered; our own default
 )
 
 // Sum is the size and the hash of an image.
@@ -54,7 +56,8 @@ type Sum struct {
 // Content is a set of images that belong together.
 type Content struct {
 	Version ota.Version           `json:"version"`
-	Wish    string                `json:"wish,omitempty"` // that it was installed for, so that a system that failed is not installed for it again
+	Wish    string                `json:"wish,omitempty"`   // that it was installed for, so that a system that failed is not installed for it again
+	Reboot  bool                  `json:"reboot,omitempty"` // it asks for a reboot at once
 	Images  map[manifest.Part]Sum `json:"images"`
 }
 
@@ -69,6 +72,7 @@ type Slot struct {
 // Fall is a return to the other slot.
 type Fall struct {
 	Wish string      `json:"wish,omitempty"` // of the system that was left
+	For  string      `json:"for,omitempty"`  // the wish that asked for the return; "": the boot loader or the robot decided
 	From ota.Version `json:"from"`
 	To   ota.Version `json:"to"`
 	Why  string      `json:"why"` // for people
@@ -82,7 +86,9 @@ type Record struct {
 	Factory Content       `json:"factory"`
 	Set     Name          `json:"set"`            // of the two sets of factory images, the one that counts
 	Fall    *Fall         `json:"fall,omitempty"` // the last one, until a new system is activated
+	Fell    []Fall        `json:"fell,omitempty"` // those before, oldest first, at most mostFell
 	Wipe    bool          `json:"wipe,omitempty"` // a factory update asks for the owner's data to be erased, until WipeAsked
+	Core    bool          `json:"core,omitempty"` // a system here had a real-time core that was well: without one no other is well
 }
 
 // Device is the device of a running system. It serves one goroutine.
@@ -160,7 +166,7 @@ func (d *Device) change(edit func(*Record)) error {
 // Begin marks the slot that does not run unbootable, so that it can be written. The running slot stays as it is, and active.
 func (d *Device) Begin() error {
 	to := d.running.Other()
-	if !d.r.Slots[d.running].Good && d.r.Slots[to].Good {
+	if d.Unproven() {
 		return ota.Fail(ota.SlotFailed, "slot %s holds the only system that was well: the running one must say so of itself first", to)
 	}
 	if s := d.r.Slots[to]; d.r.Active == d.running && !s.Bootable && s.Content.Version == "" {
@@ -215,29 +221,115 @@ func factory(image manifest.Part) bool {
 func (d *Device) Activate(c Content) error {
 	to := d.running.Other()
 	return d.change(func(r *Record) {
-		r.Active, r.Fall = to, nil
+		r.remember()
+		r.Active = to
 		r.Slots[to] = Slot{Bootable: true, Tries: Tries, Content: c}
+	})
+}
+
+// remember moves the last fall to those before.
+func (r *Record) remember() {
+	if r.Fall == nil {
+		return
+	}
+	r.Fell = append(slices.Clone(r.Fell), *r.Fall)
+	r.Fell, r.Fall = r.Fell[max(0, len(r.Fell)-mostFell):], nil
+}
+
+// Fall returns the fall from the system that was installed for a wish; nil: there was none, or the wish is "".
+func (d *Device) Fall(wish string) *Fall {
+	falls := d.r.Fell
+	if d.r.Fall != nil {
+		falls = append(slices.Clone(falls), *d.r.Fall)
+	}
+	for _, f := range slices.Backward(falls) {
+		if wish != "" && f.Wish == wish {
+			return &f
+		}
+	}
+	return nil
+}
+
+// Waiting describes the system that the next boot starts in place of the running one.
+type Waiting struct {
+	Version ota.Version
+	Wish    string // that it was installed for, or returned to; "": no wish
+	Reboot  bool   // it asks for a reboot at once
+	Back    bool   // it ran before
+}
+
+// Waits returns what the next boot starts; nil: what runs now. recovery says that the recovery system runs.
+func (d *Device) Waits(recovery bool) *Waiting {
+	other := d.r.Slots[d.running.Other()]
+	switch {
+	case d.r.Active != d.running && other.Bootable:
+		w := &Waiting{Version: other.Content.Version, Wish: other.Content.Wish, Reboot: other.Content.Reboot, Back: other.Good}
+		if w.Back {
+			if w.Wish, w.Reboot = "", false; d.r.Fall != nil {
+				w.Wish = d.r.Fall.For
+			}
+		}
+		return w
+	case !recovery && !other.Bootable && !d.r.Slots[d.running].Bootable:
+		return &Waiting{Version: d.r.Factory.Version, Wish: d.r.Factory.Wish, Reboot: d.r.Factory.Reboot}
+	}
+	return nil
+}
+
+// Withdraw makes the system that runs the one that the next boot starts, instead of one that waits. An installed system that never ran counts as not
+// installed; one that a return would start stays what it was. A factory update cannot be withdrawn.
+func (d *Device) Withdraw() error {
+	to := d.running.Other()
+	switch {
+	case d.r.Active == d.running && d.r.Slots[d.running].Bootable:
+		return nil
+	case !d.r.Slots[to].Bootable:
+		return ota.Fail(ota.SlotFailed, "withdraw release %s: it is a factory update, and no slot holds a system any longer", d.r.Factory.Version)
+	}
+	return d.change(func(r *Record) {
+		if r.Active = d.running; !r.Slots[to].Good {
+			r.Slots[to] = Slot{}
+		}
+		if s := r.Slots[d.running]; s.Content.Version != "" { // else the recovery system runs
+			if !s.Bootable { // RollBack closed it
+				s.Bootable, r.Fall = true, nil
+			}
+			r.Slots[d.running] = s
+		}
 	})
 }
 
 // ActivateFactory makes the new factory images count and both slots unbootable: the next boot starts the recovery system (VEC-OTA-12).
 func (d *Device) ActivateFactory(c Content) error {
 	return d.change(func(r *Record) {
-		r.Set, r.Factory, r.Fall, r.Wipe = r.Set.Other(), c, nil, true
+		r.remember()
+		r.Set, r.Factory, r.Wipe = r.Set.Other(), c, true
 		r.Slots = map[Name]Slot{A: {}, B: {}}
 	})
 }
 
-// Confirm says that the running system is well: it is started from now on however often, and nothing falls back from it.
-func (d *Device) Confirm() error {
-	if s := d.r.Slots[d.running]; s.Good || !s.Bootable {
+// Confirm says that the running system is well: it is started from now on however often, and nothing falls back from it. core says that its real-time
+// core shows that.
+func (d *Device) Confirm(core bool) error {
+	s := d.r.Slots[d.running]
+	if !s.Bootable || s.Good && (d.r.Core || !core) {
 		return nil
 	}
 	return d.change(func(r *Record) {
-		s := r.Slots[d.running]
-		s.Good = true
+		s.Good, r.Core = true, r.Core || core
 		r.Slots[d.running] = s
 	})
+}
+
+// Trial reports whether the running system has not been confirmed.
+func (d *Device) Trial() bool {
+	s := d.r.Slots[d.running]
+	return s.Bootable && !s.Good
+}
+
+// Unproven reports whether the other slot holds the only system that was well.
+func (d *Device) Unproven() bool {
+	return !d.r.Slots[d.running].Good && d.r.Slots[d.running.Other()].Good
 }
 
 // WipeAsked says that the owner's data will be erased.
@@ -248,16 +340,17 @@ func (d *Device) WipeAsked() error {
 	return d.change(func(r *Record) { r.Wipe = false })
 }
 
-// RollBack makes the other slot active again, if its system was good, and closes the running one.
-func (d *Device) RollBack(why string) error {
+// RollBack makes the other slot active again, if its system was good, and closes the running one. wish is the wish that asks for it; "": none does.
+func (d *Device) RollBack(why, wish string) error {
 	old := d.r.Slots[d.running.Other()]
 	if !old.Bootable || !old.Good {
 		return ota.Fail(ota.SlotFailed, "roll back: slot %s holds no system that was well", d.running.Other())
 	}
 	return d.change(func(r *Record) {
 		s := r.Slots[d.running]
-		r.Active, r.Fall = d.running.Other(), &Fall{Wish: s.Content.Wish, From: s.Content.Version, To: old.Content.Version, Why: why}
-		r.Slots[d.running] = Slot{}
+		r.Active, r.Fall = d.running.Other(), &Fall{Wish: s.Content.Wish, For: wish, From: s.Content.Version, To: old.Content.Version, Why: why}
+		s.Bootable = false // Withdraw opens it again
+		r.Slots[d.running] = s
 	})
 }
 
@@ -287,6 +380,7 @@ func Boot(d disk.Disk) (Started, error) {
 		}
 		if why != nil {
 			whys = errors.Join(whys, why)
+			r.remember()
 			r.Fall = &Fall{Wish: s.Content.Wish, From: s.Content.Version, Why: why.Error()}
 			r.Slots[n] = Slot{}
 			if err := save(d, r); err != nil {

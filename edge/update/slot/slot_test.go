@@ -156,6 +156,45 @@ func TestPowerCuts(t *testing.T) {
 	}
 }
 
+// TestPowerCutsAtWithdrawal: the power fails at each call that takes an installed system, or a return, back; the next boot starts a whole system, and the
+// one that runs now once the withdrawal has succeeded.
+func TestPowerCutsAtWithdrawal(t *testing.T) {
+	for _, back := range []bool{false, true} {
+		for _, loss := range disktest.Losses {
+			for n := 1; ; n++ {
+				d, next, _ := robot(t)
+				if err := update(d, A, next, newImages, false); err != nil {
+					t.Fatal(err)
+				}
+				running, runs := A, before
+				if back {
+					running, runs = boot(t, d).Slot, after
+				}
+				dev, err := Open(d, running)
+				if err == nil && back {
+					err = errors.Join(dev.Confirm(false), dev.RollBack("too many crashes", "1.0.0.1 today"))
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				d.CutAt(n)
+				err = dev.Withdraw()
+				d.Power(loss)
+				s := boot(t, d)
+				if s.Recovery || s.Version != before && s.Version != after || err == nil && s.Version != runs {
+					t.Fatalf("back %t, loss %d, cut at %d: started %+v, %v", back, loss, n, s, err)
+				}
+				if err == nil {
+					if n < 4 {
+						t.Errorf("a withdrawal of %d calls", n-1)
+					}
+					break
+				}
+			}
+		}
+	}
+}
+
 // TestPowerCutsAtBoot: a boot loader that loses power while it counts or falls back starts a whole system next time.
 func TestPowerCutsAtBoot(t *testing.T) {
 	for _, loss := range disktest.Losses {
@@ -195,14 +234,14 @@ func TestFallBack(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		return dev.Confirm()
+		return dev.Confirm(false)
 	}
 	back := func(d disk.Disk) error {
 		dev, err := Open(d, B)
 		if err != nil {
 			return err
 		}
-		return dev.RollBack("5 of 20 robots crashed")
+		return dev.RollBack("5 of 20 robots crashed", "")
 	}
 	for _, tt := range []struct {
 		name  string
@@ -246,6 +285,137 @@ func TestFallBack(t *testing.T) {
 				t.Errorf("fall %+v, want %q", fall, tt.why)
 			}
 		})
+	}
+}
+
+// TestWithdraw: what waits for the next boot is named, and can be taken back: an installed system, a return to the one before, and the two of them
+// again and again. What no wish names is told as such, and a factory update cannot be taken back.
+func TestWithdraw(t *testing.T) {
+	d, next, rescue := robot(t)
+	next.Wish = "2.0.0.1 yesterday"
+	open := func(s Started) *Device {
+		t.Helper()
+		dev, err := Open(d, s.Slot)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return dev
+	}
+	waits := func(dev *Device, recovery bool, want *Waiting) {
+		t.Helper()
+		if got := dev.Waits(recovery); (got == nil) != (want == nil) || got != nil && *got != *want {
+			t.Fatalf("waits %+v, want %+v", got, want)
+		}
+	}
+	dev := open(boot(t, d))
+	waits(dev, false, nil)
+	if err := dev.Withdraw(); err != nil {
+		t.Errorf("nothing to withdraw: %v", err)
+	}
+	if err := update(d, A, next, newImages, false); err != nil {
+		t.Fatal(err)
+	}
+	dev = open(Started{Slot: A})
+	waits(dev, false, &Waiting{Version: after, Wish: next.Wish})
+	if err := dev.Withdraw(); err != nil {
+		t.Fatal(err)
+	}
+	waits(dev, false, nil)
+	if s := boot(t, d); s.Version != before || dev.Record().Slots[B].Content.Version != "" {
+		t.Fatalf("started %+v, %+v", s, dev.Record())
+	}
+
+	// The same system is installed again, runs and is left for the one before it, which is taken back in time.
+	if err := update(d, A, next, newImages, false); err != nil {
+		t.Fatal(err)
+	}
+	dev = open(boot(t, d))
+	waits(dev, false, nil)
+	if err := errors.Join(dev.Confirm(false), dev.RollBack("the cloud asked for it", "1.0.0.1 today")); err != nil {
+		t.Fatal(err)
+	}
+	waits(dev, false, &Waiting{Version: before, Wish: "1.0.0.1 today", Back: true})
+	if dev.Fall(next.Wish) == nil {
+		t.Error("no fall")
+	}
+	if err := dev.Withdraw(); err != nil {
+		t.Fatal(err)
+	}
+	waits(dev, false, nil)
+	if s := boot(t, d); s.Version != after || dev.Fall(next.Wish) != nil {
+		t.Fatalf("started %+v, fell %+v", s, dev.Fall(next.Wish))
+	}
+	dev = open(Started{Slot: B})
+	if err := dev.RollBack("too many crashes", ""); err != nil {
+		t.Fatal(err)
+	}
+	waits(dev, false, &Waiting{Version: before, Back: true})
+	if s := boot(t, d); s.Version != before {
+		t.Fatalf("started %+v", s)
+	}
+
+	// A fall is remembered when another system is installed.
+	dev = open(Started{Slot: A})
+	other := content(t, "2.0.0.2", newImages)
+	if err := update(d, A, other, newImages, false); err != nil {
+		t.Fatal(err)
+	}
+	if dev = open(Started{Slot: A}); dev.Fall(next.Wish) == nil || dev.Fall("2.0.0.2 today") != nil || dev.Fall("") != nil {
+		t.Errorf("falls %+v", dev.Record())
+	}
+	waits(dev, false, &Waiting{Version: "2.0.0.2"})
+
+	if err := dev.Withdraw(); err != nil {
+		t.Fatal(err)
+	}
+	if err := update(d, A, rescue, newRescue, true); err != nil {
+		t.Fatal(err)
+	}
+	dev = open(Started{Slot: A})
+	waits(dev, false, &Waiting{Version: rescue.Version, Wish: rescue.Wish})
+	if err := dev.Withdraw(); ota.CodeOf(err) != ota.SlotFailed {
+		t.Errorf("factory update: %v, want code %d", err, ota.SlotFailed)
+	}
+	s := boot(t, d)
+	if !s.Recovery {
+		t.Fatalf("started %+v", s)
+	}
+
+	// The recovery system installs into a slot, too.
+	dev = open(s)
+	waits(dev, true, nil)
+	if err := update(d, s.Slot, next, newImages, false); err != nil {
+		t.Fatal(err)
+	}
+	dev = open(s)
+	waits(dev, true, &Waiting{Version: after, Wish: next.Wish})
+	if err := dev.Withdraw(); err != nil {
+		t.Fatal(err)
+	}
+	waits(dev, true, nil)
+	if s := boot(t, d); !s.Recovery {
+		t.Errorf("started %+v", s)
+	}
+}
+
+// TestFallsAreBounded: the record keeps the last falls, and stays small.
+func TestFallsAreBounded(t *testing.T) {
+	d, next, _ := robot(t)
+	for n := range 3 * mostFell {
+		next.Wish = fmt.Sprint(n)
+		if err := update(d, A, next, newImages, false); err != nil {
+			t.Fatal(err)
+		}
+		for range Tries + 1 {
+			boot(t, d)
+		}
+	}
+	dev, err := Open(d, A)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if fell := dev.Record().Fell; len(fell) != mostFell || dev.Fall(fmt.Sprint(3*mostFell-1)) == nil || dev.Fall(fmt.Sprint(2*mostFell)) == nil || dev.Fall("0") != nil {
+		t.Errorf("%d falls: %+v", len(fell), fell)
 	}
 }
 

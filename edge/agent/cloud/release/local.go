@@ -71,6 +71,9 @@ func (a *Agent) begin(o Order, ended func()) error {
 			return errs.Coded(errs.Conflict, "not_ready", "%w", err)
 		}
 	}
+	if s, err := a.cfg.Updater.State(""); err == nil && s.Unproven {
+		return errs.Coded(errs.Conflict, "on_trial", "the running release is on trial until the robot has been well for a while; try again later")
+	}
 	ctx, stop := context.WithCancel(context.Background())
 	a.order = stop
 	a.orders <- func(run context.Context) { // there is one at a time

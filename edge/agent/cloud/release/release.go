@@ -1,5 +1,8 @@
 // Package release follows the release that the cloud wants this robot to run: it asks for it, installs it when the robot and the hour permit, and
 // reports each step. People and programs at the robot ask here for an update, too. A robot without slots installs nothing and says so.
+//
+// What a wish of the cloud installed is withdrawn, while it waits for the reboot, as soon as the cloud wishes anything else. What a person asked for at the
+// robot is not. A release that was started is on trial until Core says that the robot is well and the cloud was reached (Trial).
 package release
 
 import (
@@ -15,7 +18,6 @@ import (
 	"time"
 
 	"kennel/edge/update"
-	"kennel/edge/update/slot"
 	"kennel/infra/api/ack"
 	"kennel/infra/api/topics"
 	"kennel/infra/backoff"
@@ -38,9 +40,10 @@ const (
 // Updater installs releases (edge/update.Engine).
 type Updater interface {
 	Run(context.Context, update.Request) (update.Result, error)
-	Confirm() error
-	Fall() (*slot.Fall, error)
-	RollBack(v ota.Version, why string) error
+	State(wish string) (update.State, error)
+	Confirm(core bool) error
+	RollBack(v ota.Version, why, wish string) error
+	Withdraw() error
 	Status() (update.Status, error)
 }
 
@@ -53,7 +56,10 @@ type Config struct {
 	// Needs says what keeps the robot from an update, in words; nil: nothing does.
 	Needs func(ota.Needs) error
 	// Local is the time in the robot's zone, if it is known; nil: it is not.
-	Local  func() (time.Time, bool)
+	Local func() (time.Time, bool)
+	// Core says how the real-time core is; nil: the robot has none, and a new release is well once it has reached the cloud.
+	Core   func() Core
+	Trial  Trial
 	Reboot func(context.Context) error // nil: the robot waits for its next boot
 	Root   *os.Root                    // the robot's folder, in which a file may ask for one update; nil: none does
 	Log    *slog.Logger
@@ -67,6 +73,7 @@ type Agent struct {
 
 	mu        sync.Mutex
 	online    bool
+	reached   bool // the cloud, since New
 	desired   ota.Desired
 	pending   *ota.Status // the report that the cloud has not confirmed yet
 	said      ota.Status  // the last report that it did confirm
@@ -80,9 +87,8 @@ type Agent struct {
 // try is the attempt to install a release.
 type try struct {
 	release ota.Version
-	since   time.Time          // of the wish
+	wish    string
 	stop    context.CancelFunc // nil: it does not run
-	result  update.Result
 	err     error
 	ended   time.Time // zero: not yet
 }
@@ -95,6 +101,7 @@ func New(cfg Config) *Agent {
 	if cfg.Local == nil {
 		cfg.Local = func() (time.Time, bool) { return time.Time{}, false }
 	}
+	cfg.Trial = cfg.Trial.withDefaults()
 	return &Agent{cfg: cfg, wake: wake.New(), orders: make(chan func(context.Context), 1)}
 }
 
@@ -137,6 +144,7 @@ func (a *Agent) HandleAck(k ack.Ack) bool {
 func (a *Agent) Run(ctx context.Context) error {
 	var installs sync.WaitGroup
 	defer installs.Wait()
+	installs.Go(func() { a.prove(ctx) })
 	pause := backoff.Pause{Min: firstRetry, Max: maxRetry}
 	timer := time.NewTimer(poll)
 	defer timer.Stop()
@@ -175,7 +183,12 @@ func (a *Agent) step(ctx context.Context, installs *sync.WaitGroup) (next time.D
 		}
 		return 0, false
 	}
-	a.confirm(ctx)
+	a.mu.Lock()
+	a.reached = true
+	a.mu.Unlock()
+	if a.cfg.Core == nil {
+		a.confirm(ctx, false)
+	}
 	a.once(ctx)
 	report, next := a.follow(ctx, want, installs)
 	a.mu.Lock()
@@ -201,16 +214,6 @@ func (a *Agent) step(ctx context.Context, installs *sync.WaitGroup) (next time.D
 	return 0, false
 }
 
-// confirm says that the running system is well: it reached its cloud.
-func (a *Agent) confirm(ctx context.Context) {
-	if a.cfg.Updater == nil {
-		return
-	}
-	if err := a.cfg.Updater.Confirm(); err != nil && !errors.Is(err, update.ErrBusy) {
-		a.cfg.Log.WarnContext(ctx, "slots not written", logging.Err, err)
-	}
-}
-
 func (a *Agent) pull(ctx context.Context) (ota.Desired, error) {
 	body, err := json.Marshal(ota.DesiredRequest{V: 1, Running: a.cfg.Running})
 	if err != nil {
@@ -231,45 +234,53 @@ func (a *Agent) pull(ctx context.Context) (ota.Desired, error) {
 
 // follow does what the wish asks for now, and returns the robot's report and when to look again.
 func (a *Agent) follow(ctx context.Context, want ota.Desired, installs *sync.WaitGroup) (ota.Status, time.Duration) {
-	s := ota.Status{Release: want.Release, Running: a.cfg.Running, Phase: ota.Current}
+	s := ota.Status{Release: want.Release, Since: want.Since, Running: a.cfg.Running, Phase: ota.Current}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	wanted := want.Release != "" && string(want.Release) != a.cfg.Running
-	if t := &a.try; t.release != want.Release || !t.since.Equal(want.Since) || !wanted {
+	if t := &a.try; t.wish != wish(want) || !wanted {
 		if t.stop != nil {
 			t.stop() // its end wakes us
 			s.Phase, s.Reason = ota.Pending, "the update to "+string(t.release)+" ends first"
 			return s, poll
 		}
-		*t = try{release: want.Release, since: want.Since}
-	}
-	if !wanted {
-		return s, poll
-	}
-	if a.cfg.Updater != nil {
-		if fall, err := a.cfg.Updater.Fall(); err == nil && fall != nil && fall.Wish == wish(want) {
-			s.Phase, s.Code, s.Reason = ota.FellBack, int(ota.Other), short(fall.Why)
-			return s, poll
-		}
+		*t = try{release: want.Release, wish: wish(want)}
 	}
 	t := &a.try
-	switch {
-	case t.stop != nil:
+	if t.stop != nil {
 		s.Phase = ota.Downloading
 		return s, poll
-	case !t.ended.IsZero() && t.err == nil:
-		if s.Phase = ota.Installed; t.result.Plain {
+	}
+	now, err := a.slots(ctx, want, wanted)
+	w := now.Waits
+	if w != nil {
+		s.Next = w.Version
+	}
+	switch {
+	case err != nil:
+		s.Phase, s.Code, s.Reason = ota.Failed, int(ota.SlotFailed), short(err.Error())
+		return s, needs
+	case !wanted:
+		return s, poll
+	case now.Fall != nil:
+		s.Phase, s.Code, s.Reason = ota.FellBack, int(ota.Other), short(now.Fall.Why)
+		return s, poll
+	case w != nil && (w.Wish != "" || w.Version == want.Release):
+		if s.Phase = ota.Installed; now.Plain && !w.Back {
 			s.Reason = plain
 		}
-		return s, a.reboot(ctx, want)
-	case !t.ended.IsZero():
+		return s, a.reboot(ctx, want, s, w.Reboot || w.Back)
+	case w != nil:
+		s.Phase, s.Reason = ota.Pending, "release "+string(w.Version)+", asked for at the robot, waits for its reboot"
+		return s, poll
+	case t.err != nil:
 		s.Phase, s.Code, s.Reason = ota.Failed, int(ota.CodeOf(t.err)), short(t.err.Error())
 		left := poll - time.Since(t.ended)
 		if !passes(t.err) || left > 0 {
 			return s, max(left, time.Second)
 		}
 	}
-	if why, next := a.notNow(want); why != "" {
+	if why, next := a.notNow(want, now); why != "" {
 		s.Phase, s.Code, s.Reason = ota.Pending, 0, why
 		return s, next
 	}
@@ -278,6 +289,21 @@ func (a *Agent) follow(ctx context.Context, want ota.Desired, installs *sync.Wai
 	t.stop, t.ended, t.err = stop, time.Time{}, nil
 	installs.Go(func() { a.install(ictx, want) })
 	return s, poll
+}
+
+// slots returns the state of the slots, after what waits for the next boot and came by another wish of the cloud was withdrawn.
+func (a *Agent) slots(ctx context.Context, want ota.Desired, wanted bool) (s update.State, err error) {
+	if a.cfg.Updater == nil || a.order != nil {
+		return s, nil
+	}
+	if s, err = a.cfg.Updater.State(wish(want)); err != nil || s.Waits == nil || s.Waits.Wish == "" || wanted && s.Waits.Wish == wish(want) {
+		return s, err
+	}
+	if err := a.cfg.Updater.Withdraw(); err != nil {
+		return s, fmt.Errorf("withdraw release %s before the reboot: %w", s.Waits.Version, err)
+	}
+	a.cfg.Log.InfoContext(ctx, "installed release withdrawn", "release", s.Waits.Version, "desired", want.Release)
+	return a.cfg.Updater.State(wish(want))
 }
 
 // passes reports whether an update that failed may succeed if it is tried again.
@@ -290,7 +316,7 @@ func passes(err error) bool {
 }
 
 // notNow says why the robot does not begin, and when to look again.
-func (a *Agent) notNow(want ota.Desired) (why string, next time.Duration) {
+func (a *Agent) notNow(want ota.Desired, now update.State) (why string, next time.Duration) {
 	switch {
 	case a.order != nil:
 		return "another update runs", poll // its end wakes us
@@ -298,6 +324,8 @@ func (a *Agent) notNow(want ota.Desired) (why string, next time.Duration) {
 		return "not supported by this robot: it does not install releases", poll
 	case want.URL == "" && !want.Rollback:
 		return "the cloud has no archive of it", poll
+	case now.Unproven && !want.Rollback:
+		return "the running release is on trial", poll // its end wakes us
 	}
 	if want.Window != nil {
 		if open, until := want.Window.At(a.local()); !open {
@@ -320,9 +348,9 @@ func (a *Agent) local() time.Time {
 	return time.Now().UTC()
 }
 
-// reboot starts the new system, within the window, if the release or the wish asks for it; otherwise the nightly reboot does. The lock is held.
-func (a *Agent) reboot(ctx context.Context, want ota.Desired) time.Duration {
-	if a.cfg.Reboot == nil || !a.try.result.Reboot && !want.Rollback {
+// reboot starts the new system within the window, after the report s, if it is asked for; otherwise the nightly reboot does. The lock is held.
+func (a *Agent) reboot(ctx context.Context, want ota.Desired, s ota.Status, asked bool) time.Duration {
+	if a.cfg.Reboot == nil || !asked {
 		return poll
 	}
 	if want.Window != nil {
@@ -330,7 +358,7 @@ func (a *Agent) reboot(ctx context.Context, want ota.Desired) time.Duration {
 			return min(poll, time.Until(until)+time.Second)
 		}
 	}
-	if a.said.Phase != ota.Installed {
+	if !same(s, a.said) {
 		return needs // the report goes first, and its acknowledgement comes
 	}
 	if a.inhibited() {
@@ -356,34 +384,34 @@ func (a *Agent) install(ctx context.Context, want ota.Desired) {
 		}
 		return now.URL, err
 	}
-	var result update.Result
 	var err error
 	if want.Rollback {
-		result.Version, err = want.Release, a.cfg.Updater.RollBack(want.Release, "the cloud asked for it")
+		err = a.cfg.Updater.RollBack(want.Release, "the cloud asked for it", wish(want))
 	} else {
-		result, err = a.cfg.Updater.Run(ctx, update.Request{At: at, Wish: wish(want), Rate: want.Rate})
+		_, err = a.cfg.Updater.Run(ctx, update.Request{At: at, Wish: wish(want), Rate: want.Rate})
 	}
-	if errors.Is(err, update.ErrWaits) { // of an earlier run of this program
-		result.Reboot, err = true, nil
+	if errors.Is(err, update.ErrWaits) { // an order at the robot was quicker
+		err = nil
 	}
 	if err != nil {
 		a.cfg.Log.WarnContext(ctx, "update failed", "release", want.Release, "code", int(ota.CodeOf(err)), logging.Err, err)
 	}
 	a.mu.Lock()
 	a.try.stop()
-	a.try.stop, a.try.result, a.try.err, a.try.ended, a.failed = nil, result, err, time.Now(), err
+	a.try.stop, a.try.err, a.try.ended, a.failed = nil, err, time.Now(), err
 	a.mu.Unlock()
 	a.wake.Set()
 }
 
-// wish names what the cloud asks for. The same release asked for again later is another wish.
+// wish names what the cloud asks for. The same release asked for again later is another wish. A store of the cloud may keep microseconds of a time that it has
+// told in full.
 func wish(d ota.Desired) string {
-	return string(d.Release) + " " + d.Since.UTC().Format(time.RFC3339Nano)
+	return string(d.Release) + " " + d.Since.UTC().Truncate(time.Microsecond).Format(time.RFC3339Nano)
 }
 
 // short keeps a reason within what a report holds.
 func short(s string) string { return s[:min(len(s), 1000)] }
 
 func same(x, y ota.Status) bool {
-	return x.Release == y.Release && x.Phase == y.Phase && x.Running == y.Running && x.Code == y.Code && x.Reason == y.Reason
+	return x.Release == y.Release && x.Since.Equal(y.Since) && x.Phase == y.Phase && x.Running == y.Running && x.Next == y.Next && x.Code == y.Code && x.Reason == y.Reason
 }

@@ -162,11 +162,23 @@ type updater struct {
 	end   chan error
 	back  []ota.Version
 	fall  *slot.Fall
-	again bool // a second connection is needed
-	done  bool // an update is installed
+	again bool          // a second connection is needed
+	waits *slot.Waiting // an update is installed
+	slots update.State  // the rest
+	stuck error         // of a withdrawal
+
+	withdrawn int // times
 }
 
-func (u *updater) Status() (update.Status, error) { return update.Status{Done: u.done}, nil }
+func (u *updater) Status() (update.Status, error) { return update.Status{Done: u.waits != nil}, nil }
+
+func (u *updater) State(wish string) (update.State, error) {
+	s := u.slots
+	if s.Waits = u.waits; u.fall != nil && u.fall.Wish == wish {
+		s.Fall = u.fall
+	}
+	return s, nil
+}
 
 func (u *updater) Run(ctx context.Context, r update.Request) (update.Result, error) {
 	u.mu.Lock()
@@ -190,7 +202,9 @@ func (u *updater) Run(ctx context.Context, r update.Request) (update.Result, err
 	}
 	select {
 	case err := <-u.end:
-		u.done = err == nil
+		if err == nil {
+			u.waits = &slot.Waiting{Version: "2.0.1.6076", Wish: r.Wish, Reboot: true}
+		}
 		return update.Result{Version: "2.0.1.6076", Reboot: true}, err
 	case <-ctx.Done():
 		return update.Result{}, ctx.Err()
@@ -203,13 +217,23 @@ func (u *updater) ran() int {
 	return len(u.runs)
 }
 
-func (u *updater) Confirm() error { return nil }
-
-func (u *updater) Fall() (*slot.Fall, error) { return u.fall, nil }
-
-func (u *updater) RollBack(v ota.Version, _ string) error {
-	u.back = append(u.back, v)
+func (u *updater) Confirm(core bool) error {
+	u.slots.Trial, u.slots.Unproven, u.slots.Core = false, false, u.slots.Core || core
 	return nil
+}
+
+func (u *updater) RollBack(v ota.Version, why, wish string) error {
+	u.back, u.waits = append(u.back, v), &slot.Waiting{Version: v, Wish: wish, Back: true}
+	u.fall = &slot.Fall{Wish: "of what runs", For: wish, Why: why}
+	return nil
+}
+
+func (u *updater) Withdraw() error {
+	u.withdrawn++
+	if u.stuck == nil {
+		u.waits = nil
+	}
+	return u.stuck
 }
 
 // TestInstalls: a release that the cloud wants is installed within its window and when battery and charger permit; each step is told, and the reboot
@@ -304,13 +328,7 @@ func TestInstalls(t *testing.T) {
 				if err := <-done; err != nil {
 					t.Error(err)
 				}
-				var phases []ota.Phase
-				for _, s := range c.told() {
-					if len(phases) == 0 || phases[len(phases)-1] != s.Phase {
-						phases = append(phases, s.Phase)
-					}
-				}
-				if !slices.Equal(phases, tt.want) || u.ran() != tt.runs {
+				if phases := phasesOf(c.told()); !slices.Equal(phases, tt.want) || u.ran() != tt.runs {
 					t.Errorf("phases %q in %d runs, want %q in %d", phases, u.ran(), tt.want, tt.runs)
 				}
 				if (boots > 0) != (tt.boots > 0) {
@@ -319,6 +337,102 @@ func TestInstalls(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestWithdraws: the robot withdraws what waits for the next boot, before it does or says anything else, unless the cloud wants it or a person asked for it at
+// the robot. Every report says which wish it is about and what the next boot starts.
+func TestWithdraws(t *testing.T) {
+	const runs, bad, next = ota.Version("2.0.0.6074"), ota.Version("2.0.1.1"), ota.Version("2.0.1.2")
+	day := func(n int) time.Time { return time.Date(2026, 1, n, 0, 0, 0, 0, time.UTC) }
+	want := func(v ota.Version, n int) ota.Desired {
+		return ota.Desired{Release: v, Since: day(n), Artifact: ota.Artifact{URL: "https://o/1"}}
+	}
+	back := func(v ota.Version, n int) ota.Desired { return ota.Desired{Release: v, Since: day(n), Rollback: true} }
+	installed := slot.Waiting{Version: bad, Wish: wish(want(bad, 1))}
+	person := slot.Waiting{Version: bad}
+	returns := slot.Waiting{Version: "1.0.0.1", Wish: wish(back("1.0.0.1", 1)), Back: true}
+	for _, tt := range []struct {
+		name      string
+		waits     slot.Waiting
+		wish      ota.Desired
+		withdrawn bool
+		stuck     error
+		phase     ota.Phase // of the first report
+		next      ota.Version
+		code      ota.Code
+	}{
+		{"this wish", installed, want(bad, 1), false, nil, ota.Installed, bad, 0},
+		{"this wish, told in full", installed, func() ota.Desired { d := want(bad, 1); d.Since = d.Since.Add(999); return d }(), false, nil, ota.Installed, bad, 0},
+		{"nothing", installed, ota.Desired{}, true, nil, ota.Current, "", 0},
+		{"what runs", installed, want(runs, 2), true, nil, ota.Current, "", 0},
+		{"back to what runs", installed, back(runs, 2), true, nil, ota.Current, "", 0},
+		{"another release", installed, want(next, 2), true, nil, ota.Downloading, "", 0},
+		{"the same release once more", installed, want(bad, 2), true, nil, ota.Downloading, "", 0},
+		{"back to another one", installed, back("1.0.0.1", 2), true, nil, ota.Downloading, "", 0},
+		{"stuck", installed, ota.Desired{Since: day(2)}, true, ota.Fail(ota.DiskFailed, "input/output error"), ota.Failed, bad, ota.SlotFailed},
+		{"a return", returns, back("1.0.0.1", 1), false, nil, ota.Installed, "1.0.0.1", 0},
+		{"a return, nothing", returns, ota.Desired{}, true, nil, ota.Current, "", 0},
+		{"a return, another release", returns, want(next, 2), true, nil, ota.Downloading, "", 0},
+		{"a person's, nothing", person, ota.Desired{}, false, nil, ota.Current, bad, 0},
+		{"a person's, the same release", person, want(bad, 1), false, nil, ota.Installed, bad, 0},
+		{"a person's, another release", person, want(next, 1), false, nil, ota.Pending, bad, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c, u := &cloud{wish: tt.wish}, &updater{waits: &tt.waits, stuck: tt.stuck, end: make(chan error)}
+				a := New(Config{Running: string(runs), Ask: c, Publish: c.publish, Updater: u, Log: slog.New(slog.DiscardHandler)})
+				ctx, cancel := context.WithCancel(t.Context())
+				done := make(chan error)
+				go func() { done <- a.Run(ctx) }()
+				a.Connected(true)
+				got := c.told()[0]
+				if got.Phase != tt.phase || got.Next != tt.next || got.Code != int(tt.code) || got.Release != tt.wish.Release || !got.Since.Equal(tt.wish.Since) || got.Running != string(runs) {
+					t.Errorf("%+v, want %s, next %q, code %d", got, tt.phase, tt.next, tt.code)
+				}
+				if (u.withdrawn > 0) != tt.withdrawn {
+					t.Errorf("withdrawn %d times, want %t", u.withdrawn, tt.withdrawn)
+				}
+				if tt.stuck != nil { // it is tried again
+					u.stuck = nil
+					time.Sleep(2 * needs)
+					if got := c.told(); got[len(got)-1].Phase != ota.Current || got[len(got)-1].Next != "" {
+						t.Errorf("%+v, want the end of the withdrawal", got[len(got)-1])
+					}
+				}
+				cancel()
+				if err := <-done; err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// TestHint: a hint makes the robot ask at once, whatever it waits for.
+func TestHint(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &cloud{}
+		a := New(Config{Running: "2.0.0.6074", Ask: c, Publish: c.publish, Log: slog.New(slog.DiscardHandler)})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- a.Run(ctx) }()
+		a.Connected(true)
+		c.told()
+		c.ack(a)
+		for _, wish := range []ota.Desired{{Release: "2.0.1.1"}, {}, {Release: "2.0.1.2"}} {
+			c.wishFor(wish)
+			at := time.Now()
+			a.Hint(nil)
+			if got := c.told(); got[len(got)-1].Release != wish.Release || time.Since(at) > time.Second {
+				t.Errorf("told %+v after %v, want release %q", got[len(got)-1], time.Since(at), wish.Release)
+			}
+			c.ack(a)
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // TestOrders: an update that is asked for at the robot runs to its end, one at a time, with and without a cloud; it can be stopped, and the robot

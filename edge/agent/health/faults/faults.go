@@ -150,6 +150,7 @@ type pulse struct {
 	Service
 	missed int
 	spoke  bool // at least once
+	ended  int  // as often as its Failed was posted
 }
 
 // New returns a handler that does nothing until Run. A fault that an earlier handler has shown is open and counts as handled.
@@ -324,6 +325,28 @@ func (h *Handler) Problems() []status.Problem {
 		out = append(out, status.Problem{Kind: status.KindFault, Text: fmt.Sprintf("faults: %d more stand", more)})
 	}
 	return out
+}
+
+// Ends returns how often the end of a watched service was posted.
+func (h *Handler) Ends(service string) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if p := h.pulses[service]; p != nil {
+		return p.ended
+	}
+	return 0
+}
+
+// Stopping returns the oldest open fault of a service that ended or hangs, other than the handler's own program; 0: there is none.
+func (h *Handler) Stopping() faultcode.Code {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, s := range h.open {
+		if processes[s.Code] != "" && s.Code != h.cfg.Own {
+			return s.Code
+		}
+	}
+	return 0
 }
 
 // find returns the open fault of that code, or nil; the lock is held.

@@ -58,6 +58,13 @@ func (h *Handler) Listen(ctx context.Context) error {
 // take takes one line of the FIFO in.
 func (h *Handler) take(line []byte) {
 	code, err := Parse(line)
+	h.mu.Lock()
+	for _, p := range h.pulses {
+		if err == nil && p.Failed == code {
+			p.ended++
+		}
+	}
+	h.mu.Unlock()
 	switch {
 	case errors.Is(err, ErrNone):
 	case err != nil:

@@ -195,6 +195,21 @@ func (p *pipe) say(text string) {
 	}
 }
 
+// TestEnds: each posted end of a watched service counts, also while its fault is open or another one is handled.
+func TestEnds(t *testing.T) {
+	r := newRig(t, nil)
+	for range 3 {
+		r.h.take([]byte("916"))
+	}
+	r.h.busy.Store(true)
+	r.h.take([]byte("916"))
+	r.h.take([]byte("990"))
+	r.h.take([]byte("no code"))
+	if n := r.h.Ends("robotd"); n != 4 || r.h.Ends("engine") != 0 || r.h.Ends("other") != 0 {
+		t.Errorf("%d ends, want 4", n)
+	}
+}
+
 // TestListen: VEC-FLT-03, VEC-FLT-04: writers come and go, with and without a newline, and with what is no code.
 func TestListen(t *testing.T) {
 	t.Parallel()
