@@ -141,8 +141,8 @@ func (x *Parts) object(ctx context.Context, p *packer, key string) error {
 }
 
 // RestoreParts brings a backup back into to: objects, authorities if there are none, and last, in one step, a database without tables (kind Conflict
-// otherwise). After an interruption it can be repeated. The archive is unpacked below scratch ("": the folder for temporary files) meanwhile.
-func RestoreParts(ctx context.Context, file, scratch string, ids agefile.Identities, to Parts) (err error) {
+// otherwise), which settle then changes. After an interruption it can be repeated, with a database that is empty again. The archive is unpacked below scratch ("": the folder for temporary files) meanwhile.
+func RestoreParts(ctx context.Context, file, scratch string, ids agefile.Identities, to Parts, settle Settle) (err error) {
 	db, err := outside(to.Postgres)
 	if err != nil {
 		return err
@@ -186,7 +186,13 @@ func RestoreParts(ctx context.Context, file, scratch string, ids agefile.Identit
 	if err := to.putAuthorities(s.Paths.CA); err != nil {
 		return err
 	}
-	return db.tool(ctx, proc.Spec{Name: "pg_restore", Stdin: dump}, "--no-owner", "--no-comments", "--exit-on-error", "--single-transaction")
+	if err := db.tool(ctx, proc.Spec{Name: "pg_restore", Stdin: dump}, "--no-owner", "--no-comments", "--exit-on-error", "--single-transaction"); err != nil {
+		return err
+	}
+	if err := settle(ctx, to.Postgres, s.Manifest.Created); err != nil {
+		return fmt.Errorf("the tables are restored, but what was under way is not stopped; do not start kenneld, empty the database and restore again: %w", err)
+	}
+	return nil
 }
 
 func mustLackTables(ctx context.Context, cfg pg.Config) error {

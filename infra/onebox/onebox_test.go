@@ -48,7 +48,7 @@ func TestMain(m *testing.M) {
 			err = supervise(ctx, os.Args[2], os.Args[3], os.Args[4], os.Args[5])
 		case "restore":
 			fmt.Println("restoring")
-			err = Restore(ctx, os.Args[2], os.Args[3], nil, quiet)
+			err = Restore(ctx, os.Args[2], os.Args[3], nil, quiet, asIs)
 		default:
 			os.Exit(m.Run())
 		}
@@ -62,6 +62,9 @@ func TestMain(m *testing.M) {
 }
 
 // supervise is one-machine mode without roles.
+// asIs leaves a restored database as it is.
+func asIs(context.Context, pg.Config, time.Time) error { return nil }
+
 func supervise(ctx context.Context, dir, pgAddr, s3Addr, readyFile string) error {
 	inst, err := Open(dir, slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})))
 	if err != nil {
@@ -393,13 +396,13 @@ func TestLifeOfAnInstance(t *testing.T) {
 	for file, ids := range map[string]agefile.Identities{archive: nil, archive + "2": {key}} {
 		t.Run("restore "+filepath.Base(file), func(t *testing.T) {
 			r := newBox(t)
-			if err := Restore(t.Context(), file, r.dir, ids, quiet); err != nil {
+			if err := Restore(t.Context(), file, r.dir, ids, quiet, asIs); err != nil {
 				t.Fatal(err)
 			}
 			r.start()
 			r.seeded()
 			r.stop()
-			err := Restore(t.Context(), file, r.dir, ids, quiet)
+			err := Restore(t.Context(), file, r.dir, ids, quiet, asIs)
 			if errs.CodeOf(err) != "not_empty" || !strings.Contains(err.Error(), r.dir) {
 				t.Errorf("second restore = %v, want a refusal that names the folder", err)
 			}
@@ -449,7 +452,7 @@ func damaged(t *testing.T, archive string) {
 			if err := os.WriteFile(file, b, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if err := Restore(t.Context(), file, dir, nil, quiet); errs.KindOf(err) != errs.Corrupt {
+			if err := Restore(t.Context(), file, dir, nil, quiet, asIs); errs.KindOf(err) != errs.Corrupt {
 				t.Errorf("%s at %d of %d: %v, want corrupt", name, at, len(whole), err)
 			}
 			if left, err := filepath.Glob(dir + "*"); len(left) > 0 || err != nil {
@@ -500,7 +503,7 @@ func killedRestore(t *testing.T, archive string) {
 	if _, err := os.Stat(r.dir); !errors.Is(err, fs.ErrNotExist) {
 		t.Fatalf("the folder of the killed restore: %v, want none", err)
 	}
-	if err := Restore(t.Context(), archive, r.dir, nil, quiet); err != nil {
+	if err := Restore(t.Context(), archive, r.dir, nil, quiet, asIs); err != nil {
 		t.Fatal(err)
 	}
 	if left, _ := filepath.Glob(r.dir + restoring + "*"); len(left) > 0 {

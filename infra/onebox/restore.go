@@ -17,14 +17,15 @@ import (
 	"kennel/infra/durable"
 	"kennel/infra/errs"
 	"kennel/infra/logging"
+	"kennel/infra/pg"
 	"kennel/infra/pg/pgserver"
 	"kennel/infra/proc"
 )
 
 // Restore makes the instance of a Backup in dir, which must be absent or empty (kind Conflict otherwise). Everything is built and
 // checked in a folder beside it, which becomes dir in one step at the end: an interrupted restore leaves dir as it was. An archive that
-// is damaged is refused as Corrupt. ids open an encrypted one.
-func Restore(ctx context.Context, file, dir string, ids agefile.Identities, log *slog.Logger) error {
+// is damaged is refused as Corrupt. ids open an encrypted one. settle changes the restored database before dir is there.
+func Restore(ctx context.Context, file, dir string, ids agefile.Identities, log *slog.Logger, settle Settle) error {
 	p, err := PathsOf(dir)
 	if err != nil {
 		return err
@@ -47,7 +48,7 @@ func Restore(ctx context.Context, file, dir string, ids agefile.Identities, log 
 		return fmt.Errorf("restore: %w", err)
 	}
 	defer os.RemoveAll(tmp) // finds nothing once it is renamed
-	if err := restoreInto(ctx, f, ids, tmp, log, nil); err != nil {
+	if err := restoreInto(ctx, f, ids, tmp, log, settle, nil); err != nil {
 		return fmt.Errorf("restore %s: %w", file, err)
 	}
 	if err := syncTree(tmp); err != nil {
@@ -61,6 +62,9 @@ func Restore(ctx context.Context, file, dir string, ids agefile.Identities, log 
 	}
 	return durable.Sync(parent)
 }
+
+// Settle changes a restored database before anything else works on it; made is when the backup was.
+type Settle func(ctx context.Context, db pg.Config, made time.Time) error
 
 // restoring marks the folders in which a restore works: DIR.restoring-123.
 const restoring = ".restoring-"
@@ -170,14 +174,14 @@ func Drill(ctx context.Context, file, parent string, ids agefile.Identities, log
 		return fmt.Errorf("drill: %w", err)
 	}
 	defer janitor.Close()
-	if err := restoreInto(ctx, f, ids, tmp, log, look); err != nil {
+	if err := restoreInto(ctx, f, ids, tmp, log, nil, look); err != nil {
 		return fmt.Errorf("drill of %s: %w", file, err)
 	}
 	return nil
 }
 
-// restoreInto makes a whole instance in the folder tmp, made by us. look, if there is one, sees it before its Postgres stops.
-func restoreInto(ctx context.Context, archive *os.File, ids agefile.Identities, tmp string, log *slog.Logger, look func(context.Context, Scratch) error) error {
+// restoreInto makes a whole instance in the folder tmp, made by us. settle, or look, if there is one, sees it before its Postgres stops.
+func restoreInto(ctx context.Context, archive *os.File, ids agefile.Identities, tmp string, log *slog.Logger, settle Settle, look func(context.Context, Scratch) error) error {
 	p, err := PathsOf(tmp)
 	if err != nil {
 		return err
@@ -204,8 +208,11 @@ func restoreInto(ctx context.Context, archive *os.File, ids agefile.Identities, 
 		if err != nil {
 			return err
 		}
-		if err := own.tool(ctx, proc.Spec{Name: "pg_restore", Stdin: dump}, "--no-owner", "--exit-on-error", "--single-transaction"); err != nil || look == nil {
+		if err := own.tool(ctx, proc.Spec{Name: "pg_restore", Stdin: dump}, "--no-owner", "--exit-on-error", "--single-transaction"); err != nil {
 			return err
+		}
+		if look == nil {
+			return settle(ctx, db.Config(), s.Manifest.Created)
 		}
 		s.Postgres = db
 		return look(ctx, s)

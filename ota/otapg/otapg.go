@@ -86,8 +86,8 @@ func (s *Store) SetDesired(ctx context.Context, scope string, v ota.Version, by 
 	}
 	err = s.pool.QueryRow(ctx, `
 		INSERT INTO ota_desired AS d (scope, version, by_whom) VALUES ($1, $2, $3)
-		ON CONFLICT (scope) DO UPDATE SET version = excluded.version,
-			since = CASE WHEN d.version = excluded.version THEN d.since ELSE excluded.since END,
+		ON CONFLICT (scope) DO UPDATE SET version = excluded.version, held = false,
+			since = CASE WHEN d.version = excluded.version AND NOT d.held THEN d.since ELSE excluded.since END,
 			by_whom = CASE WHEN d.version = excluded.version THEN d.by_whom ELSE excluded.by_whom END
 		RETURNING since`, scope, v, by).Scan(&since)
 	return since, pg.Wrap(err, "desired release of %s", scope)
@@ -104,7 +104,7 @@ func (s *Store) Artifact(ctx context.Context, species thing.Species, v ota.Versi
 
 // Desired returns the release desired for the thing itself, else for its species.
 func (s *Store) Desired(ctx context.Context, id thing.ID) (d ota.Desired, own bool, err error) {
-	err = s.pool.QueryRow(ctx, `SELECT version, since, scope = $1 FROM ota_desired WHERE scope IN ($1, $2) ORDER BY scope = $1 DESC LIMIT 1`,
+	err = s.pool.QueryRow(ctx, `SELECT version, since, scope = $1 FROM ota_desired WHERE scope IN ($1, $2) AND NOT held ORDER BY scope = $1 DESC LIMIT 1`,
 		string(id), string(id.Species())).Scan(&d.Release, &d.Since, &own)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return ota.Desired{}, false, nil

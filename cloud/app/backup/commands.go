@@ -199,7 +199,10 @@ func restoreCommand(dataDir func(string) (string, error)) *cobra.Command {
 		Short: "Make an instance from a backup, in an empty folder or in an empty database",
 		Long: `Make a one-machine instance from a backup, in an empty folder. A backup that was made with -config goes back with -config: the objects into the
 bucket, the authorities into their folder if that is empty, and then the tables into the database, which must have none. Nothing of kenneld may run
-meanwhile.`,
+meanwhile.
+
+People may have stopped things since the backup was made. Therefore rollouts come up paused, wishes for releases wait until they are made again, and bulk actions and
+commands that were under way have ended.`,
 		Example: "  kenneld restore -in kennel.backup -data /srv/kennel\n  kenneld restore -in kennel.backup -identity age-key.txt -config /etc/kennel/kenneld.yaml",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -207,18 +210,29 @@ meanwhile.`,
 			if err != nil {
 				return err
 			}
+			var done settled
+			stop := func(ctx context.Context, db pg.Config, made time.Time) (err error) {
+				done, err = settle(ctx, db, made)
+				return err
+			}
 			if settings != "" {
 				to, err := parts(cmd.Context(), settings)
 				if err != nil {
 					return err
 				}
-				return onebox.RestoreParts(cmd.Context(), in, scratch, ids, *to)
+				if err := onebox.RestoreParts(cmd.Context(), in, scratch, ids, *to, stop); err != nil {
+					return err
+				}
+				return cli.PrintLine(cmd, done, done.String)
 			}
 			dir, err := dataDir(data)
 			if err != nil {
 				return err
 			}
-			return onebox.Restore(cmd.Context(), in, dir, ids, commandLog(cmd))
+			if err := onebox.Restore(cmd.Context(), in, dir, ids, commandLog(cmd), stop); err != nil {
+				return err
+			}
+			return cli.PrintLine(cmd, done, done.String)
 		},
 	}
 	cmd.Flags().StringVar(&data, "data", "", "data folder, absent or empty (default: as kenneld onebox)")

@@ -81,8 +81,8 @@ func (s *Store) ensureDay(ctx context.Context, t time.Time) error {
 const rangeLife = 400 * 24 * time.Hour
 
 // DropOlder drops the days that lie wholly before cutoff, and what is known of boots rangeLife after that: a range must outlive its events, or an event that
-// comes again would be stored twice. It returns the names of the partitions dropped. Nobody waits for it longer than the store's patience: a day that is being
-// read leaves the table at once and is dropped by a later run, as is what a killed process left; a day that is still read a day later is an error. Only one
+// comes again would be stored twice. It returns the names of the partitions dropped. No reader or writer waits for it longer than the store's patience: a day that is being
+// read leaves the table at once and a later run drops it, as it does with the leftovers of a killed process. A day that is still read a day later is an error. Only one
 // process drops at a time; the others drop nothing.
 func (s *Store) DropOlder(ctx context.Context, cutoff time.Time) (dropped []string, err error) {
 	conn, err := s.pool.Acquire(ctx)
@@ -115,7 +115,7 @@ func (s *Store) DropOlder(ctx context.Context, cutoff time.Time) (dropped []stri
 	return dropped, nil
 }
 
-// deleteOld deletes the rows of a table that meet a condition, some at a time, as far as the time of ctx allows. Rows that somebody is just writing stay.
+// deleteOld deletes the rows of a table that meet a condition, some at a time, as far as the time of ctx allows. Rows that another transaction has locked stay for the next run.
 func (s *Store) deleteOld(ctx context.Context, table, where string, before time.Time) error {
 	for enough(ctx) {
 		tag, err := s.pool.Exec(ctx, `DELETE FROM `+table+` WHERE ctid = ANY (ARRAY(SELECT ctid FROM `+table+` WHERE `+where+` LIMIT $2 FOR UPDATE SKIP LOCKED))`, before, eraseRows)

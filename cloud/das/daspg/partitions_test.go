@@ -47,7 +47,7 @@ func days(t *testing.T, s *Store) {
 	}
 }
 
-// waits blocks until a session waits for a lock of somebody else.
+// waits blocks until a session waits for the lock of another one.
 func waits(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
 	testwait.Until(t, time.Minute, "a session waits for a lock", func() error {
