@@ -19,6 +19,8 @@ FUZZTIME ?= 10s
 ROBOT_PKGS := ./edge/... ./infra/thing/... ./certs/devicecert/... ./infra/api/...
 # The programs of a robot.
 ROBOT_CMDS := agentd robotd
+# The programs that people install.
+DIST_CMDS := kenneld kennelctl s3d agentd robotd robotsim robotkit
 # The programs that the tests of the whole run.
 E2E_CMDS := kenneld kennelctl agentd robotd robotsim s3d
 
@@ -134,6 +136,10 @@ build: ## the programs, into bin/
 build-arm: ## the robot's programs for ARM v7, into bin/arm/
 	@mkdir -p bin/arm
 	GOOS=linux GOARCH=arm GOARM=7 go build -ldflags '$(LDFLAGS)' -o bin/arm/ $(ROBOT_CMDS:%=./cmd/%)
+
+.PHONY: dist
+dist: ## archives of the programs for three processors, with checksums and bills of materials, into dist/
+	@infra/dist.sh '$(VERSION)' '$(LDFLAGS)' $(DIST_CMDS)
 
 .PHONY: vet
 vet: ## gofmt and go vet

@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# Makes an archive of the programs for each processor, a bill of materials beside it, and SHA256SUMS, into dist/. The same commit makes the same bytes.
+# usage: infra/dist.sh VERSION LDFLAGS PROGRAM...
+set -euo pipefail
+version=$1 ldflags=$2
+shift 2
+at=$(git log -1 --format=%ct)
+rm -rf dist
+mkdir dist
+for processor in amd64 arm64 armv7; do
+	name=kennel_${version}_linux_$processor
+	mkdir "dist/$name"
+	echo "building $name"
+	GOOS=linux GOARCH=${processor%v7} GOARM=7 go build -ldflags "$ldflags" -o "dist/$name/" "${@/#/./cmd/}"
+	go run ./cmd/sbom -version "$version" "dist/$name"/* >"dist/$name.cdx.json"
+	cp -r LICENSE CHANGELOG.md "dist/$name/"
+	mkdir "dist/$name/systemd"
+	cp infra/systemd/*.{service,timer,sysusers,tmpfiles} "dist/$name/systemd/"
+	tar -C dist --sort=name --mtime="@$at" --owner=0 --group=0 --numeric-owner --mode=u+rwX,go+rX,go-w -cf - "$name" | gzip -n >"dist/$name.tar.gz"
+	rm -r "dist/$name"
+done
+cd dist
+sha256sum kennel_* >SHA256SUMS
