@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"kennel/edge/agent/cloud"
+	"kennel/edge/agent/cloud/release"
 	"kennel/edge/agent/health/faults"
 	"kennel/edge/agent/info"
 	"kennel/edge/agent/info/platform"
@@ -153,6 +154,8 @@ kept, nobody can claim the robot. The cloud sees it and may command it, if it ha
 			cfg.Telemetry = env.Millis("TELEMETRY_MS", defaultTelemetry, 10*time.Millisecond, 24*time.Hour)
 			cfg.Flush = env.Millis("FLUSH_MS", defaultFlush, 10*time.Millisecond, time.Hour)
 			cfg.Silence = env.Seconds("CORE_SILENCE_SEC", faults.HungAfter, time.Hour)
+			cfg.Trial = cloud.Trial{Settle: env.Seconds("TRIAL_SETTLE_SEC", release.Settle, time.Hour), Ends: env.Int("TRIAL_CORE_ENDS", release.Ends, 1, 1000),
+				Patience: env.Seconds("TRIAL_PATIENCE_SEC", release.Patience, 24*time.Hour)}
 			cfg.Restart = strings.Fields(env.String("FAULT_RESTART_COMMAND", ""))
 			cfg.Getenv = getenv
 			cfg.TracePermille = env.Int("TRACE_PERMILLE", 10, 0, 1000)

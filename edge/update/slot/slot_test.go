@@ -462,7 +462,7 @@ func TestNothingToStart(t *testing.T) {
 	}
 }
 
-// FuzzRecord: no record makes the boot loader panic or start what is not whole.
+// FuzzRecord: no record makes the boot loader panic or start what is not whole, or a device panic.
 func FuzzRecord(f *testing.F) {
 	f.Add([]byte(`{"v":1,"active":"a","set":"a","slots":{"a":{"bootable":true,"good":true,"content":{"version":"1.0.0.1"}},"b":{}}}`))
 	f.Add([]byte(`{"v":1,"active":"b","set":"b","slots":{"a":{},"c":{}}}`))
@@ -470,6 +470,13 @@ func FuzzRecord(f *testing.F) {
 		d := disktest.New()
 		if err := disk.Put(d, recordFile, record); err != nil {
 			t.Fatal(err)
+		}
+		for _, running := range []Name{A, B} {
+			if dev, err := Open(d, running); err == nil {
+				dev.Waits(false)
+				dev.Fall("x")
+				_ = dev.Withdraw()
+			}
 		}
 		_, _ = Boot(d)
 	})

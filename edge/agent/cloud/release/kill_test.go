@@ -196,7 +196,7 @@ func (s *subject) live(do ...func(*Agent)) {
 // TestKills: the power fails, or the agent is killed, at each call to the disk while a release is installed, waits for its reboot at night, and is withdrawn:
 // by a wish for nothing, for what runs, or for another release; likewise while the robot returns to the release before, and while that is taken back.
 // Whatever is cut, a robot that asks the cloud again boots whole systems, ends on what the cloud wants, and never starts a release of which it has said
-// that it does not wait any longer. KENNEL_SOAK cuts at each call, the usual test at some.
+// that it does not wait any longer. KENNEL_SOAK cuts at each call, and a second time soon after; the usual test cuts at every third one.
 func TestKills(t *testing.T) {
 	day := func(n int) time.Time { return time.Date(2026, 1, n, 0, 0, 0, 0, time.UTC) }
 	want := func(v ota.Version, since int) ota.Desired {
@@ -229,15 +229,20 @@ func TestKills(t *testing.T) {
 	} {
 		for _, loss := range append([]disktest.Loss{-1}, disktest.Losses...) { // -1: only the agent is killed
 			t.Run(fmt.Sprintf("%s, loss %d", tt.name, loss), func(t *testing.T) {
-				stride := 3
+				stride, seconds := 3, []int{0}
 				if os.Getenv("KENNEL_SOAK") != "" {
 					stride = 1
+					for second := range 30 {
+						seconds = append(seconds, second+1)
+					}
 				}
 				for n := 1 + int(loss+1)%stride; ; n += stride {
 					calls := 0
-					synctest.Test(t, func(t *testing.T) { calls = kill(t, n, loss, tt.first, tt.then, tt.runs, tt.from) })
-					if t.Failed() {
-						t.Fatalf("cut at %d", n)
+					for _, second := range seconds {
+						synctest.Test(t, func(t *testing.T) { calls = kill(t, n, second, loss, tt.first, tt.then, tt.runs, tt.from) })
+						if t.Failed() {
+							t.Fatalf("cut at %d and %d", n, second)
+						}
 					}
 					if calls < n {
 						t.Logf("%d calls", calls)
@@ -252,9 +257,13 @@ func TestKills(t *testing.T) {
 	}
 }
 
-// kill returns how many calls there were until it cut.
-func kill(t *testing.T, n int, loss disktest.Loss, first, then func(string) ota.Desired, runs ota.Version, from bool) (calls int) {
+// kill cuts at the nth call, and again at the second one after that; 0: not again. It returns how many calls there were until it cut. Of each two robots one
+// has a core that is well.
+func kill(t *testing.T, n, second int, loss disktest.Loss, first, then func(string) ota.Desired, runs ota.Version, from bool) (calls int) {
 	s := newSubject(t, slot.Content{Version: sound})
+	if n%2 == 1 {
+		s.core = func() Core { return Core{Heard: true, Up: time.Hour} }
+	}
 	if from {
 		s.wish = func(string) ota.Desired {
 			return ota.Desired{Release: bad, Since: time.Unix(1, 0), Artifact: ota.Artifact{URL: "https://cloud/" + string(bad)}}
@@ -278,7 +287,7 @@ func kill(t *testing.T, n int, loss disktest.Loss, first, then func(string) ota.
 	}
 	calls = s.disk.Calls()
 	s.wish = then
-	for range 5 {
+	for range 6 {
 		st, before := s.last(), s.booted
 		switch {
 		case s.off() && loss < 0:
@@ -289,6 +298,8 @@ func kill(t *testing.T, n int, loss disktest.Loss, first, then func(string) ota.
 		default:
 			s.boot() // it is night
 		}
+		s.disk.CutAt(second)
+		second = 0
 		if st.Phase == ota.Current && st.Next == "" && st.Running == string(before.Version) && s.booted != before {
 			t.Errorf("started %+v, and had said that nothing waits", s.booted)
 		}

@@ -23,20 +23,24 @@ type Core struct {
 
 // Trial says when a new release is well and when the robot leaves it for the one before. The zero value is our own defaults.
 type Trial struct {
-	Settle   time.Duration // for how long the core must have been well without a pause; 0: 60 s
-	Ends     int           // ends of the core after which the release is left; 0: 3
-	Patience time.Duration // from the agent's start to the time at which a release is left whose core is not well; 0: 15 min
-	Alone    time.Duration // from the agent's start to the time at which a robot on which no core was ever heard counts as one without; 0: 2 min
+	Settle   time.Duration // for how long the core must have been well without a pause; 0: Settle
+	Ends     int           // ends of the core after which the release is left; 0: Ends
+	Patience time.Duration // from the agent's start to the time at which a release is left whose core is not well; 0: Patience
 }
+
+// Our own defaults.
+const (
+	Settle   = time.Minute
+	Ends     = 3
+	Patience = 15 * time.Minute
+
+	alone = 2 * time.Minute // from the agent's start to the time at which a robot on which no core was ever heard counts as one without
+	looks = time.Second     // how often the core of a release on trial is looked at
+)
 
 func (t Trial) withDefaults() Trial {
-	t.Settle, t.Patience, t.Alone = cmp.Or(t.Settle, time.Minute), cmp.Or(t.Patience, 15*time.Minute), cmp.Or(t.Alone, 2*time.Minute)
-	t.Ends = cmp.Or(t.Ends, 3)
-	return t
+	return Trial{cmp.Or(t.Settle, Settle), cmp.Or(t.Ends, Ends), cmp.Or(t.Patience, Patience)}
 }
-
-// looks is how often the core of a release on trial is looked at.
-const looks = time.Second
 
 // prove watches a release on trial until it is confirmed or left.
 func (a *Agent) prove(ctx context.Context) {
@@ -87,7 +91,7 @@ func (a *Agent) judge(ctx context.Context, age time.Duration) (why string, done 
 	case c.Ends >= t.Ends:
 		return fmt.Sprintf("its real-time core ended %d times before it was well", c.Ends), false
 	case !s.Core && !c.Heard:
-		return "", reached && age >= t.Alone && a.confirm(ctx, false)
+		return "", reached && age >= alone && a.confirm(ctx, false)
 	case !well && !c.Silent && age >= t.Patience:
 		return fmt.Sprintf("its real-time core was not well within %v: %s", t.Patience, c.words()), false
 	}

@@ -17,7 +17,7 @@ import (
 // TestTrial: a new release is confirmed once the cloud was reached and the core was well for the settling time, and left if its core ends again and again or
 // is not well in time, unless the body is silent. A robot without a core is confirmed by its cloud.
 func TestTrial(t *testing.T) {
-	trial := Trial{Settle: time.Minute, Ends: 3, Patience: 15 * time.Minute, Alone: 2 * time.Minute}
+	trial := Trial{Settle: time.Minute, Ends: 3, Patience: 15 * time.Minute}
 	up := func(age time.Duration) Core { return Core{Heard: true, Up: age} }
 	type outcome struct {
 		confirmed, core bool
