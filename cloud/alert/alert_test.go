@@ -32,9 +32,23 @@ func TestRule(t *testing.T) {
 			t.Errorf("%+v, %d of %d: %v", tt.rule, tt.robots, tt.present, got)
 		}
 	}
+	// By default: a fault of 1 % of a large release is told, and so is a problem that is more common than on other releases; a low battery of some is not, nor a difference that may be chance.
+	for _, tt := range []struct {
+		kind                                   string
+		robots, present, others, othersPresent int
+		want                                   bool
+	}{
+		{"fault", 9_999, 100_000, 0, 0, true}, {"fault", 1_000, 100_000, 0, 0, true}, {"fault", 999, 100_000, 0, 0, false}, {"fault", 10, 900, 0, 0, true}, {"fault", 9, 900, 0, 0, false}, {"fault", 9, 90, 0, 0, true},
+		{"battery", 9_999, 100_000, 0, 0, false}, {"battery", 9_999, 100_000, 9_900, 100_000, false}, {"battery", 3_000, 100_000, 0, 50_000, true}, {"battery", 1_000, 100_000, 0, 50_000, false},
+		{"loop", 6, 70, 0, 20, false}, {"loop", 6, 70, 0, 0, false}, {"loop", 60, 700, 7, 700, true}, {"crash", 50, 100, 0, 100, false},
+	} {
+		if got := alert.DefaultRule.Holds(registry.ProblemCount{Kind: tt.kind, Robots: tt.robots, Present: tt.present, Others: tt.others, OthersPresent: tt.othersPresent}); got != tt.want {
+			t.Errorf("%+v: %v", tt, got)
+		}
+	}
 }
 
-// TestLook: an alert fires when the rule holds, follows the numbers, and is resolved when it no longer holds; the next time is another one.
+// TestLook: an alert fires when the rule holds, follows the numbers, and is resolved when the count is far below it; the next time, unless it is soon, is another one.
 func TestLook(t *testing.T) {
 	pool := pgtest.New(t)
 	svc := alert.New(alertpg.New(pool), registrypg.New(pool, slog.New(slog.DiscardHandler)).ProblemsByRelease)
@@ -65,11 +79,11 @@ func TestLook(t *testing.T) {
 		t.Errorf("%+v, %v; want the default", r, err)
 	}
 	for _, bad := range []alert.Rule{{Robots: 0, Share: 0.5}, {Robots: 3, Share: 1.1}, {Robots: 3, Share: -0.1}} {
-		if _, err := svc.SetRule(t.Context(), bad.Robots, bad.Share, "op"); errs.KindOf(err) != errs.Invalid {
+		if _, err := svc.SetRule(t.Context(), alert.Wanted{Robots: bad.Robots, Share: bad.Share}, "op"); errs.KindOf(err) != errs.Invalid {
 			t.Errorf("%+v: %v", bad, err)
 		}
 	}
-	if _, err := svc.SetRule(t.Context(), 3, 0.3, "op"); err != nil {
+	if _, err := svc.SetRule(t.Context(), alert.Wanted{Robots: 3, Share: 0.3, Excess: new(1.0)}, "op"); err != nil {
 		t.Fatal(err)
 	}
 	if r, err := svc.Rule(t.Context()); err != nil || r.Robots != 3 || r.Share != 0.3 || r.By != "op" || r.Changed.IsZero() {
@@ -83,22 +97,30 @@ func TestLook(t *testing.T) {
 	exec(`UPDATE registry_facet SET codes = '{fault/914}' WHERE thing = 'vic:5'`)
 	exec(`UPDATE registry_facet SET present = false WHERE thing = 'vic:4'`) // who is absent does not count
 	look("2.0 fault/914 4 of 7, over false", "2.0 loop/ 3 of 7, over false")
-	// A rule that does not hold for a moment resolves nothing and begins nothing; one that has not held for a while does.
-	later := func() {
-		exec(fmt.Sprintf(`UPDATE alert_found SET missed = missed - interval '%d seconds'`, int(alert.ResolveAfter.Seconds())))
+	// A count near the rule resolves nothing, nor does one far below for a moment; one that has been far below for a while does.
+	later := func(d time.Duration) {
+		exec(fmt.Sprintf(`UPDATE alert_found SET missed = missed - interval '%[1]d seconds', resolved = resolved - interval '%[1]d seconds'`, int(d.Seconds())))
+	}
+	some := func(n int) {
+		exec(fmt.Sprintf(`UPDATE registry_facet SET codes = CASE WHEN thing < 'vic:%d' THEN '{fault/914,loop}' ELSE '{fault/914}' END::text[] WHERE thing < 'vic:4'`, n+1))
 	}
 	for range 3 {
-		exec(`UPDATE registry_facet SET codes = '{fault/914}' WHERE thing = 'vic:1'`)
-		look("2.0 fault/914 4 of 7, over false", "2.0 loop/ 3 of 7, over false")
-		exec(`UPDATE registry_facet SET codes = '{fault/914,loop}' WHERE thing = 'vic:1'`)
-		look("2.0 fault/914 4 of 7, over false", "2.0 loop/ 3 of 7, over false")
-		later()
+		some(2)
+		look("2.0 fault/914 4 of 7, over false", "2.0 loop/ 2 of 7, over false")
+		later(alert.ResolveAfter)
+		some(1)
+		look("2.0 fault/914 4 of 7, over false", "2.0 loop/ 2 of 7, over false")
 	}
-	exec(`UPDATE registry_facet SET codes = '{fault/914}' WHERE thing = 'vic:1'`)
+	later(alert.ResolveAfter)
+	look("2.0 fault/914 4 of 7, over false", "2.0 loop/ 2 of 7, over true")
+	some(3) // soon again: the same alert
 	look("2.0 fault/914 4 of 7, over false", "2.0 loop/ 3 of 7, over false")
-	later()
+	some(0)
+	look("2.0 fault/914 4 of 7, over false", "2.0 loop/ 3 of 7, over false")
+	later(alert.ResolveAfter)
 	look("2.0 fault/914 4 of 7, over false", "2.0 loop/ 3 of 7, over true")
-	exec(`UPDATE registry_facet SET codes = '{fault/914,loop}' WHERE thing = 'vic:1'`)
+	later(alert.ReopenWithin)
+	some(3) // much later: another
 	look("2.0 loop/ 3 of 7, over false", "2.0 fault/914 4 of 7, over false", "2.0 loop/ 3 of 7, over true")
 
 	// A fault that is told under another kind too is one alert.
@@ -157,6 +179,13 @@ func TestParts(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect("a: broker part_failing, no connection, over true", "a: disk part_failing, volume of data is full, over true", "b: broker part_failing, no connection, over false")
+	tell("a", disk) // soon again: the same alert
+	expect("a: broker part_failing, no connection, over true", "a: disk part_failing, volume of data is full, over false", "b: broker part_failing, no connection, over false")
+	age()
+	tell("b", broker)
+	if _, err := pool.Exec(t.Context(), `UPDATE alert_part SET resolved = resolved - $1::interval`, alert.ReopenWithin); err != nil {
+		t.Fatal(err)
+	}
 	tell("a", disk) // another alert
 	expect("a: broker part_failing, no connection, over true", "a: disk part_failing, volume of data is full, over false", "a: disk part_failing, volume of data is full, over true", "b: broker part_failing, no connection, over false")
 }

@@ -12,11 +12,14 @@ import (
 // The letters of this domain: kinds of mail, and names in cloud/mail/letters.
 const (
 	letterFiring   = "alert-firing"
+	letterWorse    = "alert-worse"
 	letterResolved = "alert-resolved"
 )
 
 // Composes reports whether a kind of mail is one of this domain's.
-func Composes(kind string) bool { return kind == letterFiring || kind == letterResolved }
+func Composes(kind string) bool {
+	return kind == letterFiring || kind == letterWorse || kind == letterResolved
+}
 
 // Composer writes them; page is the address of the page of alerts.
 func Composer(page string) mail.Composer {
@@ -43,10 +46,13 @@ func (s *Service) tell(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.store.Untold(ctx, func(a Alert) error {
+	return s.store.Untold(ctx, func(a Letter) error {
 		kind, at := letterFiring, a.Since
-		if a.Resolved != nil {
+		switch {
+		case a.Resolved != nil:
 			kind, at = letterResolved, *a.Resolved
+		case a.Worse:
+			kind = letterWorse
 		}
 		for _, address := range to {
 			if err := s.Mail.Post(ctx, mail.Mail{Kind: kind, To: address, Data: map[string]string{

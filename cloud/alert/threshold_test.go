@@ -19,14 +19,26 @@ import (
 )
 
 // counts are sums of events that a test sets.
-type counts struct {
-	tallies []das.Tally
-	rates   []das.Rates
+type counts das.Recent
+
+func (c *counts) Recent(_ context.Context, now time.Time, _ time.Duration, of []das.EventSince) (das.Recent, error) {
+	r := das.Recent(*c)
+	r.Events = nil
+	for _, e := range c.Events {
+		for _, q := range of {
+			if q.Event == e.Event {
+				r.Events = append(r.Events, das.EventCount{EventSince: q, Version: e.Version, N: e.N})
+			}
+		}
+	}
+	r.Heard = nil
+	for _, h := range c.Heard { // every robot, all the time
+		for at := now.Truncate(das.Hour).Add(-das.Hour); !at.After(now); at = at.Add(das.Hour) {
+			r.Heard = append(r.Heard, das.Heard{At: at, Version: h.Version, Robots: h.Robots})
+		}
+	}
+	return r, nil
 }
-
-func (c *counts) Tallies(context.Context, das.Slots) ([]das.Tally, error) { return c.tallies, nil }
-
-func (c *counts) Rates(context.Context, string, time.Time) ([]das.Rates, error) { return c.rates, nil }
 
 // postbox keeps letters as "kind to: subject matter", or refuses them.
 type postbox struct {
@@ -53,7 +65,7 @@ func TestThresholds(t *testing.T) {
 		t.Fatal(err)
 	}
 	crashes := func(robots, crashed int) {
-		sums.tallies = []das.Tally{{Version: "2.0.1", Robots: robots}, {Version: "2.0.1", Class: das.Crash, Robots: crashed}, {Version: "2.0.0", Robots: 500}}
+		sums.Ages = []das.Age{{Version: "2.0.1", Robots: robots}, {Version: "2.0.1", Class: das.Crash, Robots: crashed}, {Version: "2.0.0", Robots: 500}}
 	}
 	look := func(want ...string) {
 		t.Helper()
@@ -71,7 +83,7 @@ func TestThresholds(t *testing.T) {
 	}
 	later := func() {
 		t.Helper()
-		if _, err := pool.Exec(t.Context(), `UPDATE alert_crossed SET missed = missed - $1::interval`, alert.ResolveAfter); err != nil {
+		if _, err := pool.Exec(t.Context(), `UPDATE alert_crossed SET missed = missed - interval '1 hour', resolved = resolved - interval '1 hour'`); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -107,7 +119,19 @@ func TestThresholds(t *testing.T) {
 		crashes(500, 1)
 		look("2.0.1 crash_share/ 9 of 500 over false")
 	}
+	sums.Ages[0].Robots, sums.Ages[1].Robots = 0, 0 // no robot of the version is heard of
+	later()
+	sums.Ages = sums.Ages[2:]
+	look("2.0.1 crash_share/ 9 of 500 over false")
+	sums.Ages = nil // nor any other
+	look("2.0.1 crash_share/ 9 of 500 over false")
+	crashes(500, 1)
+	sums.Ages[0].Minutes, sums.Ages[2].Minutes = 20, 20 // the events do not come any longer
+	look("2.0.1 crash_share/ 9 of 500 over false")
 	told()
+	crashes(500, 1)
+	look("2.0.1 crash_share/ 9 of 500 over true")
+	told() // it may fire again
 	later()
 	look("2.0.1 crash_share/ 9 of 500 over true")
 	if len(post.got) != 2 || !strings.HasPrefix(post.got[0], "alert-resolved a@example.org: 2.0.1: 9 of 500") {
@@ -127,8 +151,9 @@ func TestThresholds(t *testing.T) {
 			t.Fatalf("%+v, %v", x, err)
 		}
 	}
-	sums.tallies = []das.Tally{{Version: "2.0.1", Robots: 10}, {Version: "2.0.1", Class: "fault/914", Robots: 5}, {Version: "2.0.1", Class: "fault/801", Robots: 1}}
-	sums.rates = []das.Rates{{Version: "2.0.1", Robots: 10, PerHour: 20.5}, {Version: "2.0.0", Robots: 1, PerHour: 99}}
+	sums.Ages = []das.Age{{Version: "2.0.1", Robots: 10}, {Version: "2.0.0", Robots: 1}, {Version: "2.0.1", Class: "fault/914", Robots: 5}, {Version: "2.0.1", Class: "fault/801", Robots: 1}}
+	sums.Heard = []das.Heard{{Version: "2.0.1", Robots: 10}, {Version: "2.0.0", Robots: 1}}
+	sums.Events = []das.EventCount{{EventSince: das.EventSince{Event: "log.error"}, Version: "2.0.1", N: 205}, {EventSince: das.EventSince{Event: "log.error"}, Version: "2.0.0", N: 99}}
 	look("2.0.1 event_rate/log.error 10 of 10 over false", "2.0.1 fault_share/801 1 of 10 over false", "2.0.1 fault_share/914 5 of 10 over false", "2.0.1 crash_share/ 9 of 500 over true")
 	if _, err := svc.SetMailing(t.Context(), alert.Mailing{To: []string{"a@example.org"}}); err != nil {
 		t.Fatal(err)

@@ -224,7 +224,7 @@ func (c *Cloud) wire(ctx context.Context) error {
 		Passkeys: c.Accounts.Keys, PasskeySites: c.Accounts.Passkeys.Sites(), Provider: c.Accounts.ProviderName(),
 		Auth: accountapi.Browser{In: c.Accounts.SignIn, Log: b.Log}, Operators: c.Accounts.Operators, Releases: releases, Archives: releases.Archives, Webhooks: hooks,
 		AuditLog: c.Accounts.Audit.Lines, VerifyAudit: c.Accounts.Audit.Verify,
-		Fleet: robots, Docs: docs, Commands: c.orders.Commands, Events: events.WithRobots(robots.Selected), Vitals: vitals.List, Look: look, Cohorts: cohorts, Bulk: c.orders.Bulk, Alerts: alarms,
+		Fleet: robots, Docs: docs, Commands: c.orders.Commands, Events: events.WithRobots(robots.Selected), Vitals: vitals.List, Look: look, Cohorts: cohorts, Bulk: c.orders.Bulk, Alerts: alarms, AlertDesk: alarms,
 		Troubles: troubles, Identities: c.Identity.Certs, Owners: owners, Tokens: c.Identity.Tokens, Log: b.Log,
 		Mine: true, More: c.slices.Pages(), Audit: c.doors.Audit,
 	}

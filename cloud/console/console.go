@@ -50,6 +50,7 @@ type Config struct {
 	Cohorts    Cohorts
 	Bulk       Bulk
 	Alerts     Alerts
+	AlertDesk  AlertDesk // not nil where Alerts is not
 	Troubles   func(ctx context.Context) []alert.Part // parts of the cloud that need attention; nil: the pages do not say
 	Identities Identities
 	Owners     Owners
@@ -220,6 +221,10 @@ var dones = map[string]string{
 	"threshold-added": "The threshold is added. It applies within a quarter of a minute.",
 	"threshold-gone":  "The threshold is removed. Its alerts are resolved within a minute.",
 	"alert-mail":      "The recipients are changed.",
+	"alert-acked":     "You take care of this alert, until it is resolved or becomes more severe.",
+	"alert-unacked":   "Nobody takes care of this alert now.",
+	"alert-silenced":  "No letters are posted about this alert for 4 hours.",
+	"silence-ended":   "The silence is over. Letters are posted again.",
 	"release-added":   "The release is known. Robots are asked to run it once you want it for their species or for one of them.",
 	"release-wanted":  "The wish is stored. Robots learn of it when they connect, and once an hour.",
 	"release-unwant":  "The wish is taken back.",

@@ -148,7 +148,7 @@ func open(t *testing.T, f *fleet) (*http.ServeMux, *door) {
 	d := &desk{}
 	f.desk = d
 	err := Mount(mux, Config{Fleet: f, Auth: a, Identities: d, Owners: d, Tokens: d, Operators: staff{d}, AuditLog: d.auditLog, VerifyAudit: d.verify, Audit: d.audit, Log: slog.New(slog.DiscardHandler),
-		Docs: papers{d}, Commands: outbox{d}, Events: diary{}, Vitals: curves, Look: glass{}, Cohorts: shelf{d}, Bulk: heap{d}, Alerts: bells{d}})
+		Docs: papers{d}, Commands: outbox{d}, Events: diary{}, Vitals: curves, Look: glass{}, Cohorts: shelf{d}, Bulk: heap{d}, Alerts: bells{d}, AlertDesk: bells{d}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -388,7 +388,7 @@ func openDesk(t *testing.T) (*http.ServeMux, *desk) {
 	d := &desk{bundle: authority2018(t), lines: []audit.Entry{{ID: 7, At: noon, Actor: "acc-7", Name: evil, Role: auth.Admin, Addr: evil, Action: evil, Object: string(rex), Detail: evil}}}
 	mux := http.NewServeMux()
 	err := Mount(mux, Config{Fleet: &fleet{things: []registry.Thing{nasty()}, desk: d}, Auth: &door{}, Identities: d, Owners: d, Tokens: d, Operators: staff{d}, Webhooks: hooks{d}, Releases: depot{d}, Archives: depot{d},
-		AuditLog: d.auditLog, VerifyAudit: d.verify, Audit: d.audit, Passkeys: d, PasskeySites: []string{"https://kennel.example"}, Docs: papers{d}, Commands: outbox{d}, Events: diary{}, Vitals: curves, Look: glass{}, Cohorts: shelf{d}, Bulk: heap{d}, Alerts: bells{d}, Log: slog.New(slog.DiscardHandler)})
+		AuditLog: d.auditLog, VerifyAudit: d.verify, Audit: d.audit, Passkeys: d, PasskeySites: []string{"https://kennel.example"}, Docs: papers{d}, Commands: outbox{d}, Events: diary{}, Vitals: curves, Look: glass{}, Cohorts: shelf{d}, Bulk: heap{d}, Alerts: bells{d}, AlertDesk: bells{d}, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -436,11 +436,15 @@ var orders = []struct {
 	{"POST /things/{thing}/poke", "/things/vic:00e20100/poke", form("do", "turn back"), "POST /v1/things/{thing}/commands", "/things/vic:00e20100/robot",
 		[]string{"audit command.send vic:00e20100 robot_poke", `send vic:00e20100 robot_poke {"verb":"turn","side":"back"} 30s op@example.org`},
 		"simulator is told"},
-	{"POST /alerts/rule", "/alerts/rule", form("robots", "3", "percent", "12.5"), "PUT /v1/alerts/rule", "/alerts", []string{"audit alert.rule  robots 3, share 0.125", "rule 3 0.125 op@example.org"}, "rule is changed"},
+	{"POST /alerts/rule", "/alerts/rule", form("robots", "3", "percent", "12.5"), "PUT /v1/alerts/rule", "/alerts", []string{"audit alert.rule  robots 3, share 0.125, floor 0 robots and 0, excess 0", "rule 3 0.125 op@example.org"}, "rule is changed"},
 	{"POST /alerts/thresholds", "/alerts/thresholds", form("kind", "crash_share", "level", "2.5", "robots", "3", "hours", "24"), "POST /v1/alerts/thresholds", "/alerts",
 		[]string{"audit alert.threshold.add  crash_share any, level 0.025, robots 3, hours 24", "threshold {crash_share  0.025 3 24} op@example.org"}, "threshold is added"},
 	{"POST /alerts/thresholds/{id}/delete", "/alerts/thresholds/3/delete", "", "DELETE /v1/alerts/thresholds/{id}", "/alerts", []string{"audit alert.threshold.remove 3", "drop threshold 3"}, "threshold is removed"},
 	{"POST /alerts/mail", "/alerts/mail", form("to", "b@example.org a@example.org"), "PUT /v1/alerts/mail", "/alerts", []string{"audit alert.mail  2 recipients", "mail to [b@example.org a@example.org]"}, "recipients are changed"},
+	{"POST /alerts/{id}/ack", "/alerts/2/ack", form("why", "mine"), "PUT /v1/alerts/acks/{id}", "/alerts", []string{"audit alert.ack 2 mine", "ack 2 mine op@example.org"}, "take care of this alert"},
+	{"POST /alerts/{id}/unack", "/alerts/2/unack", "", "DELETE /v1/alerts/acks/{id}", "/alerts", []string{"audit alert.unack 2", "unack 2"}, "Nobody takes care"},
+	{"POST /alerts/{id}/silence", "/alerts/2/silence", form("why", "known"), "POST /v1/alerts/silences", "/alerts", []string{"audit alert.silence 2 alert 2, for 4h0m0s: known", "silence {2 240 known} op@example.org"}, "No letters are posted"},
+	{"POST /alerts/silences/{id}/end", "/alerts/silences/5/end", "", "DELETE /v1/alerts/silences/{id}", "/alerts", []string{"audit alert.unsilence 5", "unsilence 5"}, "silence is over"},
 	{"POST /cohorts", "/cohorts", form("name", "late", "filter", "loop:late", "note", "x", "replace", "yes"), "POST /v1/cohorts", "/cohorts", []string{"audit cohort.put late loop:late", "put cohort late loop:late x op@example.org -1"}, "is saved"},
 	{"POST /cohorts/{cohort}/delete", "/cohorts/beta/delete", "", "DELETE /v1/cohorts/{cohort}", "/cohorts", []string{"audit cohort.delete beta", "delete cohort beta"}, "is removed"},
 	{"POST /bulk", "/bulk", form("do", "set", "which", "all", "filter", "tag:lab", "field", "master_volume", "value", "Low", "expect", "1", "sure", "yes"), "POST /v1/bulk", "/bulk/j-1",
@@ -927,9 +931,25 @@ func (bells) Rule(context.Context) (alert.Rule, error) {
 	return alert.Rule{Robots: 5, Share: 0.1, By: evil, Changed: noon}, nil
 }
 
-func (b bells) SetRule(_ context.Context, robots int, share float64, by string) (alert.Rule, error) {
-	return alert.Rule{}, b.do("rule", robots, share, by)
+func (b bells) SetRule(_ context.Context, w alert.Wanted, by string) (alert.Rule, error) {
+	return alert.Rule{}, b.do("rule", w.Robots, w.Share, by)
 }
+
+func (b bells) Ack(_ context.Context, id int64, n alert.Note, by string) error {
+	return b.do("ack", id, n.Why, by)
+}
+
+func (b bells) Unack(_ context.Context, id int64) error { return b.do("unack", id) }
+
+func (b bells) Silence(_ context.Context, h alert.Hush, by string) (alert.Silence, error) {
+	return alert.Silence{}, b.do("silence", h, by)
+}
+
+func (bells) Silences(context.Context) ([]alert.Silence, error) {
+	return []alert.Silence{{ID: 5, Kind: evil, Code: evil, Release: evil, Since: noon, Until: noon.Add(time.Hour), By: evil, Why: evil}}, nil
+}
+
+func (b bells) Unsilence(_ context.Context, id int64) error { return b.do("unsilence", id) }
 
 func (bells) Thresholds(context.Context) ([]alert.Threshold, error) {
 	return []alert.Threshold{{ID: 3, Limit: alert.Limit{Kind: alert.CrashShare, Level: 0.02, Robots: 3, Hours: 24}, By: evil, Changed: noon}}, nil

@@ -64,7 +64,9 @@ var commandOf = map[string]string{
 
 	"GET /v1/fleet/health": "fleet health", "GET /v1/alerts": "alerts list", "GET /v1/alerts/rule": "alerts rule", "PUT /v1/alerts/rule": "alerts rule", "GET /v1/alerts/thresholds": "alerts thresholds list", "POST /v1/alerts/thresholds": "alerts thresholds add",
 	"DELETE /v1/alerts/thresholds/{id}": "alerts thresholds remove", "GET /v1/alerts/mail": "alerts mail list", "PUT /v1/alerts/mail": "alerts mail set",
-	"GET /v1/webhooks": "webhooks list", "POST /v1/webhooks": "webhooks add", "GET /v1/webhooks/{id}": "webhooks show", "PATCH /v1/webhooks/{id}": "webhooks change",
+	"PUT /v1/alerts/acks/{id}": "alerts ack", "DELETE /v1/alerts/acks/{id}": "alerts unack", "GET /v1/alerts/silences": "alerts silences list", "POST /v1/alerts/silences": "alerts silence",
+	"DELETE /v1/alerts/silences/{id}": "alerts silences end",
+	"GET /v1/webhooks":                "webhooks list", "POST /v1/webhooks": "webhooks add", "GET /v1/webhooks/{id}": "webhooks show", "PATCH /v1/webhooks/{id}": "webhooks change",
 	"DELETE /v1/webhooks/{id}": "webhooks remove", "POST /v1/webhooks/{id}/secret": "webhooks secret", "POST /v1/webhooks/{id}/ping": "webhooks ping",
 	"GET /v1/webhooks/{id}/deliveries": "webhooks deliveries", "POST /v1/webhooks/{id}/replay": "webhooks replay",
 

@@ -44,12 +44,40 @@ type Tally struct {
 	Events  int64 // how often
 }
 
-// Rates is how often an event came from robots of one version, per hour that a robot was heard of.
-type Rates struct {
+// Age is how many robots of a species and version sent their latest event of a class so many minutes ago. Classes are All, Crash, and faults.
+type Age struct {
+	Species string
 	Version string
-	Robots  int // that were heard of
-	Events  int64
-	PerHour float64
+	Class   Class
+	Minutes int
+	Robots  int
+}
+
+// Heard is how many robots of a version sent events in an hour.
+type Heard struct {
+	At      time.Time // its begin
+	Version string
+	Robots  int
+}
+
+// EventSince asks for the events of a name since a time, to the minute.
+type EventSince struct {
+	Event string
+	Since time.Time
+}
+
+// EventCount is how many there were of a version.
+type EventCount struct {
+	EventSince
+	Version string
+	N       int64
+}
+
+// Recent holds the counts from which windows of time that end now are made.
+type Recent struct {
+	Ages   []Age
+	Heard  []Heard
+	Events []EventCount
 }
 
 // Slots are those of length Every that begin from Since until before Until, of all robots or of some.

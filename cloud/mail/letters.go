@@ -33,7 +33,7 @@ type letters map[string]map[string]letter
 
 // Templates lists the names of the letters; every language has all of them.
 var Templates = []string{"verify", "verify-unknown", "taken", "reset", "reset-unknown", "reset-closed", "email-confirm", "email-taken", "password-changed", "email-changed",
-	"robot-gained", "robot-handed-on", "robot-taken", "robot-released", "robot-left", "alert-firing", "alert-resolved"}
+	"robot-gained", "robot-handed-on", "robot-taken", "robot-released", "robot-left", "alert-firing", "alert-worse", "alert-resolved"}
 
 func loadLetters() (letters, error) {
 	files, err := letterFiles.ReadDir("letters")

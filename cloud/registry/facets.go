@@ -73,6 +73,15 @@ type ProblemCount struct {
 	Kind, Code string
 	Robots     int
 	Present    int // robots of the release
+	// Others are robots of the same species on other releases with the problem, of OthersPresent.
+	Others, OthersPresent int
+}
+
+// Gone is how many robots of a species and release are present, and how many went offline lately.
+type Gone struct {
+	Species, Release string
+	Present, Gone    int
+	Then             int // that went about a time asked for, and are still away
 }
 
 func loopIsLate(l *status.Loop) bool { return missedShare(l) > loopMissed || l.LateP99 > loopP99 }

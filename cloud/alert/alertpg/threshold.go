@@ -3,6 +3,7 @@ package alertpg
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
@@ -72,19 +73,27 @@ func (s *Store) SetRecipients(ctx context.Context, to []string) error {
 }
 
 // Crossed implements alert.Store.
-func (s *Store) Crossed(ctx context.Context, all []alert.Crossing) error {
+func (s *Store) Crossed(ctx context.Context, c alert.Compared) error {
 	const now = `jsonb_to_recordset($1) AS n (threshold bigint, release text, kind text, code text, robots integer, present integer, reason text, fires boolean)`
 	const same = `(n.threshold, n.release, n.code) = (a.threshold, a.release, a.code)`
-	given, err := json.Marshal(append([]alert.Crossing{}, all...))
+	const known = `jsonb_to_recordset($%d) AS k (threshold bigint, release text, settle integer)`
+	const set = `robots = n.robots, present = n.present, reason = n.reason`
+	given, err := json.Marshal(append([]alert.Crossing{}, c.Crossings...))
+	if err != nil {
+		return err
+	}
+	data, err := json.Marshal(append([]alert.Known{}, c.Known...))
 	if err != nil {
 		return err
 	}
 	err = pg.Tx(ctx, s.pool, func(tx pgx.Tx) error {
 		b := &pgx.Batch{}
-		b.Queue(`UPDATE alert_crossed AS a SET missed = coalesce(missed, clock_timestamp()), resolved = CASE WHEN missed <= clock_timestamp() - $2::interval THEN clock_timestamp() END
-			WHERE resolved IS NULL AND NOT EXISTS (SELECT FROM `+now+` WHERE `+same+`)`, given, alert.ResolveAfter)
-		b.Queue(`UPDATE alert_crossed AS a SET robots = n.robots, present = n.present, reason = n.reason, missed = NULL FROM `+now+`
-			WHERE a.resolved IS NULL AND `+same+` AND (a.reason <> n.reason OR a.missed IS NOT NULL)`, given)
+		b.Queue(`UPDATE alert_crossed AS a SET heard = clock_timestamp() FROM `+fmt.Sprintf(known, 1)+` WHERE a.resolved IS NULL AND (k.threshold, k.release) = (a.threshold, a.release) AND a.heard < clock_timestamp() - interval '1 minute'`, data)
+		b.Queue(`UPDATE alert_crossed AS a SET missed = coalesce(missed, clock_timestamp()), resolved = CASE WHEN missed <= clock_timestamp() - make_interval(secs => k.settle) THEN clock_timestamp() END
+			FROM `+fmt.Sprintf(known, 2)+` WHERE a.resolved IS NULL AND (k.threshold, k.release) = (a.threshold, a.release) AND NOT EXISTS (SELECT FROM `+now+` WHERE `+same+`)`, given, data)
+		b.Queue(`UPDATE alert_crossed SET resolved = clock_timestamp() WHERE resolved IS NULL AND (threshold <> ALL ($1::bigint[]) OR heard < clock_timestamp() - $2::interval)`, append([]int64{}, c.Thresholds...), alert.UnheardAfter)
+		b.Queue(`UPDATE alert_crossed AS a SET `+set+`, missed = NULL FROM `+now+` WHERE a.resolved IS NULL AND `+same+` AND (a.reason <> n.reason OR a.missed IS NOT NULL)`, given)
+		b.Queue(reopen("alert_crossed", now, same, `(o.threshold, o.release, o.code) = (a.threshold, a.release, a.code)`, set), given, alert.ReopenWithin)
 		b.Queue(`INSERT INTO alert_crossed (threshold, release, kind, code, robots, present, reason, since)
 			SELECT threshold, release, kind, code, robots, present, reason, clock_timestamp() FROM `+now+` WHERE fires ON CONFLICT (threshold, release, code) WHERE resolved IS NULL DO NOTHING`, given)
 		b.Queue(`DELETE FROM alert_crossed WHERE resolved < clock_timestamp() - $1::interval`, alert.Keep)
@@ -94,29 +103,34 @@ func (s *Store) Crossed(ctx context.Context, all []alert.Crossing) error {
 }
 
 // Untold implements alert.Store.
-func (s *Store) Untold(ctx context.Context, tell func(alert.Alert) error) error {
-	for table, columns := range columns {
+func (s *Store) Untold(ctx context.Context, tell func(alert.Letter) error) error {
+	if _, err := s.pool.Exec(ctx, `DELETE FROM alert_ack AS k USING `+everyAlert+` WHERE k.id = a.id AND (a.resolved IS NOT NULL OR `+fmt.Sprintf(worse, "k.size")+`)`); err != nil {
+		return pg.Wrap(err, "end acknowledgements")
+	}
+	for table, columns := range tables {
 		err := pg.Tx(ctx, s.pool, func(tx pgx.Tx) error {
-			rows, err := tx.Query(ctx, `SELECT `+columns+` FROM `+table+` WHERE mailed < CASE WHEN resolved IS NULL THEN 1 ELSE 2 END ORDER BY id FOR UPDATE SKIP LOCKED`)
+			rows, err := tx.Query(ctx, `SELECT a.id, a.release, a.kind, a.code, a.robots, a.present, a.since, a.resolved, a.place, a.reason, a.mailed > 0 FROM (SELECT `+columns+` FROM `+table+`
+					WHERE resolved IS NULL OR mailed = 1 FOR UPDATE SKIP LOCKED) AS a`+silenced+`
+				WHERE s.id IS NULL AND CASE WHEN a.resolved IS NULL THEN a.mailed <> 1 OR `+fmt.Sprintf(worse, "a.told_size")+` ELSE a.resolved < clock_timestamp() - $1::interval END ORDER BY a.id`, alert.ReopenWithin)
 			if err != nil {
 				return err
 			}
-			due, err := pgx.CollectRows(rows, pgx.RowToStructByPos[alert.Alert])
-			if err != nil || len(due) == 0 {
+			var a alert.Letter
+			var due []alert.Letter
+			if _, err = pgx.ForEachRow(rows, []any{&a.ID, &a.Release, &a.Kind, &a.Code, &a.Robots, &a.Present, &a.Since, &a.Resolved, &a.Place, &a.Reason, &a.Worse}, func() error {
+				due = append(due, a)
+				return nil
+			}); err != nil || len(due) == 0 {
 				return err
 			}
-			var firing, resolved []int64
+			var ids []int64
 			for _, a := range due {
 				if err := tell(a); err != nil {
 					return err
 				}
-				if a.Resolved == nil {
-					firing = append(firing, a.ID)
-				} else {
-					resolved = append(resolved, a.ID)
-				}
+				ids = append(ids, a.ID)
 			}
-			_, err = tx.Exec(ctx, `UPDATE `+table+` SET mailed = CASE WHEN id = ANY($1) THEN 1 ELSE 2 END WHERE id = ANY($1) OR id = ANY($2)`, firing, resolved)
+			_, err = tx.Exec(ctx, `UPDATE `+table+` AS t SET mailed = CASE WHEN t.resolved IS NULL THEN 1 ELSE 2 END, told_size = a.size FROM (SELECT `+columns+` FROM `+table+`) AS a WHERE a.id = t.id AND t.id = ANY($1)`, ids)
 			return err
 		})
 		if err != nil {

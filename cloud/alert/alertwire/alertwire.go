@@ -29,7 +29,9 @@ import (
 
 // Wire wires what notices that many robots of one release have the same problem, and that parts of this process need attention.
 func Wire(b wire.Base, robots *registry.Service, parts func(context.Context) []alert.Part) (*alert.Service, wire.Slice, error) {
-	svc := alert.New(alertpg.New(b.Pool), registrypg.New(b.Pool, b.Log).ProblemsByRelease)
+	store, fleet := alertpg.New(b.Pool), registrypg.New(b.Pool, b.Log)
+	svc := alert.New(store, fleet.ProblemsByRelease)
+	svc.Presence, svc.History, svc.Desk = fleet, store, store
 	svc.Sums, svc.Mail = daspg.Open(b.Pool), mail.Queue{Outbox: mailpg.New(b.Pool, b.Orders)}
 	s := wire.Slice{
 		Routes: wire.Routes(func(mux *http.ServeMux, d wire.Doors) { alertapi.Mount(mux, svc, d.Audit, b.Log) }),

@@ -13,7 +13,7 @@ import (
 	"kennel/infra/thing"
 )
 
-// sums counts the events of a query named e by hour, robot, version and class, and by hour, version and name. Erasures subtract the same sums.
+// sums counts the events of a query named e by hour, robot, version and class, and by minute, version and name. Erasures subtract the same sums.
 const sums = `
 	, hours AS (
 		SELECT date_bin('1 hour', received, 'epoch') AS at, thing COLLATE "C" AS thing, CASE WHEN event = 'robot.crash' AND s3 <> '' THEN left(s3, 64) ELSE robot_version END COLLATE "C" AS version,
@@ -22,13 +22,13 @@ const sums = `
 				WHEN 'robot.intent' THEN CASE WHEN s3 = 'voice' THEN 'voice.done' ELSE '' END
 				WHEN 'behavior.voice_command.dropped' THEN CASE WHEN s1 = 'reserved' THEN 'voice.done' WHEN coalesce(s2, '') = '' THEN 'voice.lost' ELSE '' END
 				ELSE CASE WHEN event IN ('battery.periodic_log', 'battery.battery_level_changed') AND s1 IN ('low', 'critical') THEN 'battery.low' WHEN level = 'error' THEN 'level.failure' ELSE '' END
-			END COLLATE "C" AS class, count(*) AS n
+			END COLLATE "C" AS class, count(*) AS n, max(received) AS last
 		FROM e GROUP BY 1, 2, 3, 4)
 	, robots AS (
 		SELECT every, date_bin(make_interval(secs => every), at, 'epoch') AS at, thing, version, class, sum(n)::bigint AS n
 		FROM (SELECT at, thing, version, class, n FROM hours WHERE class <> '' UNION ALL SELECT at, thing, version, '', n FROM hours) AS h, unnest('{3600,86400}'::int[]) AS every
 		GROUP BY 1, 2, 3, 4, 5)
-	, names AS (SELECT date_bin('1 hour', received, 'epoch') AS at, robot_version COLLATE "C" AS version, event COLLATE "C" AS event, count(*) AS n FROM e GROUP BY 1, 2, 3)`
+	, names AS (SELECT date_bin('1 minute', received, 'epoch') AS at, robot_version COLLATE "C" AS version, event COLLATE "C" AS event, count(*) AS n FROM e GROUP BY 1, 2, 3)`
 
 const summed = `received, thing, robot_version, event, level, s1, s2, s3, i1`
 
@@ -66,7 +66,12 @@ func (s *Store) Roll(ctx context.Context) (out das.Rolled, err error) {
 		out.Groups = len(ids)
 		return tx.QueryRow(ctx, `WITH e AS (SELECT `+summed+` FROM das_event WHERE received = ANY($1) AND grp = ANY($2))`+sums+`
 			, r AS (INSERT INTO das_robot AS r (every, at, thing, version, class, n) SELECT every, at, thing, version, class, n FROM robots
-				ON CONFLICT (every, at, thing, version, class) DO UPDATE SET n = r.n + excluded.n)
+				ON CONFLICT (every, at, thing, version, class) DO UPDATE SET n = r.n + excluded.n RETURNING every, at, version, class, xmax = 0 AS fresh)
+			, h AS (INSERT INTO das_heard AS h (at, version, robots) SELECT at, version, count(*) FROM r WHERE fresh AND every = 3600 AND class = '' GROUP BY 1, 2
+				ON CONFLICT (at, version) DO UPDATE SET robots = h.robots + excluded.robots)
+			, l AS (INSERT INTO das_last AS l (thing, version, class, last) SELECT thing, version, class, max(last)
+				FROM (SELECT thing, version, '' AS class, last FROM hours UNION ALL SELECT thing, version, class, last FROM hours WHERE class = 'crash' OR starts_with(class, 'fault/')) AS s GROUP BY 1, 2, 3
+				ON CONFLICT (thing, version, class) DO UPDATE SET last = excluded.last WHERE excluded.last > l.last + CASE l.class WHEN '' THEN interval '1 minute' ELSE interval '0' END)
 			, d AS (INSERT INTO das_name AS d (at, event, version, n) SELECT at, event, version, n FROM names
 				ON CONFLICT (at, event, version) DO UPDATE SET n = d.n + excluded.n)
 			, g AS (UPDATE das_group SET rolled = true WHERE id = ANY($2))
@@ -88,7 +93,9 @@ func (s *Store) eraseSome(ctx context.Context, table string, of thing.Stretch) (
 				WHERE thing = $1 AND received >= $2 AND received < $3 LIMIT $4)) RETURNING grp, `+summed+`)
 			, e AS (SELECT `+summed+` FROM gone WHERE EXISTS (SELECT FROM das_group WHERE id = grp AND rolled))`+sums+`
 			, r AS (UPDATE das_robot AS t SET n = t.n - s.n FROM robots AS s WHERE (t.every, t.at, t.thing, t.version, t.class) = (s.every, s.at, s.thing, s.version, s.class) AND t.n > s.n)
-			, rd AS (DELETE FROM das_robot AS t USING robots AS s WHERE (t.every, t.at, t.thing, t.version, t.class) = (s.every, s.at, s.thing, s.version, s.class) AND t.n <= s.n)
+			, rd AS (DELETE FROM das_robot AS t USING robots AS s WHERE (t.every, t.at, t.thing, t.version, t.class) = (s.every, s.at, s.thing, s.version, s.class) AND t.n <= s.n RETURNING t.every, t.at, t.version, t.class)
+			, hd AS (UPDATE das_heard AS h SET robots = h.robots - s.n FROM (SELECT at, version, count(*) AS n FROM rd WHERE every = 3600 AND class = '' GROUP BY 1, 2) AS s WHERE (h.at, h.version) = (s.at, s.version))
+			, ld AS (DELETE FROM das_last WHERE thing = $1 AND last >= $2 AND last < $3)
 			, d AS (UPDATE das_name AS t SET n = t.n - s.n FROM names AS s WHERE (t.at, t.event, t.version) = (s.at, s.event, s.version) AND t.n > s.n)
 			, dd AS (DELETE FROM das_name AS t USING names AS s WHERE (t.at, t.event, t.version) = (s.at, s.event, s.version) AND t.n <= s.n)
 			SELECT count(*) FROM gone`, string(of.Thing), of.Since, of.Until, eraseRows).Scan(&n)
@@ -170,16 +177,29 @@ func (s *Store) Unsummed(ctx context.Context) (n int, err error) {
 	return n, pg.Wrap(err, "count commits that are not summed up")
 }
 
-// Rates returns how often an event came since an hour, by version.
-func (s *Store) Rates(ctx context.Context, event string, since time.Time) ([]das.Rates, error) {
-	rows, err := s.pool.Query(ctx, `SELECT version, robots, coalesce(n, 0), coalesce(n, 0)::float8 / slots
-		FROM (SELECT version, count(DISTINCT thing) AS robots, count(*) AS slots FROM das_robot WHERE every = 3600 AND at >= $2 AND class = '' GROUP BY version) AS seen
-		LEFT JOIN (SELECT version, sum(n)::bigint AS n FROM das_name WHERE at >= $2 AND event = $1 GROUP BY version) AS e USING (version) ORDER BY version`, event, since)
-	if err != nil {
-		return nil, pg.Wrap(err, "read rates of events")
+// Recent implements alert.Sums: one round trip for whatever number of windows.
+func (s *Store) Recent(ctx context.Context, now time.Time, longest time.Duration, of []das.EventSince) (out das.Recent, err error) {
+	events, since := make([]string, len(of)), make([]time.Time, len(of))
+	for i, e := range of {
+		events[i], since[i] = e.Event, e.Since
 	}
-	out, err := pgx.CollectRows(rows, pgx.RowToStructByPos[das.Rates])
-	return out, pg.Wrap(err, "read rates of events")
+	b := &pgx.Batch{}
+	b.Queue(`SELECT split_part(thing, ':', 1), version, class, floor(extract(epoch FROM $1 - last) / 60)::int, count(*) FROM das_last WHERE last > $2 GROUP BY 1, 2, 3, 4`, now, now.Add(-longest)).Query(func(rows pgx.Rows) (err error) {
+		out.Ages, err = pgx.CollectRows(rows, pgx.RowToStructByPos[das.Age])
+		return err
+	})
+	b.Queue(`SELECT at, version, robots FROM das_heard WHERE at > $1 AND robots > 0`, now.Add(-longest-das.Hour)).Query(func(rows pgx.Rows) (err error) {
+		out.Heard, err = pgx.CollectRows(rows, pgx.RowToStructByPos[das.Heard])
+		return err
+	})
+	if len(of) > 0 {
+		b.Queue(`SELECT q.event, q.since, version, sum(n)::bigint FROM (SELECT DISTINCT * FROM unnest($1::text[], $2::timestamptz[]) AS q (event, since)) AS q
+			JOIN das_name AS d ON d.event = q.event COLLATE "C" AND d.at > q.since GROUP BY 1, 2, 3`, events, since).Query(func(rows pgx.Rows) (err error) {
+			out.Events, err = pgx.CollectRows(rows, pgx.RowToStructByPos[das.EventCount])
+			return err
+		})
+	}
+	return out, pg.Wrap(s.pool.SendBatch(ctx, b).Close(), "read recent sums of events")
 }
 
 // ForgetRobots drops hours that began before hour, and turns days that began before day into sums, of the whole fleet and of cohorts as they are now. It does
@@ -208,7 +228,8 @@ func (s *Store) ForgetRobots(ctx context.Context, hour, day time.Time, cohorts f
 			}
 		}
 	}
-	return errors.Join(s.deleteOld(ctx, "das_robot", `every = 3600 AND at < $1`, hour), s.deleteOld(ctx, "das_name", `at < $1`, hour))
+	return errors.Join(s.deleteOld(ctx, "das_robot", `every = 3600 AND at < $1`, hour), s.deleteOld(ctx, "das_name", `at < $1`, hour),
+		s.deleteOld(ctx, "das_heard", `at < $1`, hour), s.deleteOld(ctx, "das_last", `last < $1`, hour))
 }
 
 // forgetDay turns one day into sums.

@@ -137,6 +137,16 @@ func (c Client) GetAlerts(ctx context.Context) (Reply[[]Alert], error) {
 	return ask[[]Alert](ctx, c, "GET", "/v1/alerts", nil)
 }
 
+// DeleteAlertsAcksID is DELETE /v1/alerts/acks/{id}: Take an acknowledgement back.
+func (c Client) DeleteAlertsAcksID(ctx context.Context, id string) (Reply[None], error) {
+	return ask[None](ctx, c, "DELETE", "/v1/alerts/acks/"+url.PathEscape(id), nil)
+}
+
+// PutAlertsAcksID is PUT /v1/alerts/acks/{id}: Acknowledge an alert that fires: the caller takes care of it. That ends when the alert is resolved or becomes more severe.
+func (c Client) PutAlertsAcksID(ctx context.Context, id string, in Note) (Reply[None], error) {
+	return ask[None](ctx, c, "PUT", "/v1/alerts/acks/"+url.PathEscape(id), in)
+}
+
 // GetAlertsMail is GET /v1/alerts/mail: Who gets a letter when an alert fires and when it is resolved.
 func (c Client) GetAlertsMail(ctx context.Context) (Reply[Mailing], error) {
 	return ask[Mailing](ctx, c, "GET", "/v1/alerts/mail", nil)
@@ -155,6 +165,21 @@ func (c Client) GetAlertsRule(ctx context.Context) (Reply[Rule], error) {
 // PutAlertsRule is PUT /v1/alerts/rule: Change when an alert fires.
 func (c Client) PutAlertsRule(ctx context.Context, in Wanted) (Reply[Rule], error) {
 	return ask[Rule](ctx, c, "PUT", "/v1/alerts/rule", in)
+}
+
+// GetAlertsSilences is GET /v1/alerts/silences: Silences in force: alerts about the same post no letters.
+func (c Client) GetAlertsSilences(ctx context.Context) (Reply[[]Silence], error) {
+	return ask[[]Silence](ctx, c, "GET", "/v1/alerts/silences", nil)
+}
+
+// PostAlertsSilences is POST /v1/alerts/silences: Silence an alert and those about the same for a time.
+func (c Client) PostAlertsSilences(ctx context.Context, in Hush) (Reply[Silence], error) {
+	return ask[Silence](ctx, c, "POST", "/v1/alerts/silences", in)
+}
+
+// DeleteAlertsSilencesID is DELETE /v1/alerts/silences/{id}: End a silence.
+func (c Client) DeleteAlertsSilencesID(ctx context.Context, id string) (Reply[None], error) {
+	return ask[None](ctx, c, "DELETE", "/v1/alerts/silences/"+url.PathEscape(id), nil)
 }
 
 // GetAlertsThresholds is GET /v1/alerts/thresholds: Limits on shares of crashes and faults, and on rates of events, of each version.
@@ -1625,6 +1650,13 @@ type Account struct {
 	Role       string `json:"role"`
 }
 
+// Ack is that a person takes care of an alert.
+type Ack struct {
+	At  time.Time `json:"at"`
+	By  string    `json:"by"`
+	Why string    `json:"why,omitzero"`
+}
+
 // Action is the action on each robot; each kind has its own fields.
 type Action struct {
 	Add         []string                   `json:"add,omitzero"`
@@ -1661,6 +1693,7 @@ type Admission struct {
 
 // Alert is one problem of one release, a threshold that one crossed, or a problem of one part of the cloud, firing or resolved.
 type Alert struct {
+	Ack      *Ack      `json:"ack,omitzero"` // nil: nobody takes care of it
 	Code     string    `json:"code,omitzero"`
 	ID       int64     `json:"id"`
 	Kind     string    `json:"kind"`              // of the problem or the threshold
@@ -1670,6 +1703,7 @@ type Alert struct {
 	Release  string    `json:"release"`           // "": the robots name none
 	Resolved time.Time `json:"resolved,omitzero"` // nil: it fires
 	Robots   int64     `json:"robots"`            // with the problem, when last looked at while it fired
+	Silenced *Silence  `json:"silenced,omitzero"` // nil: it posts letters
 	Since    time.Time `json:"since"`
 }
 
@@ -2449,6 +2483,13 @@ type Hook struct {
 	URL          string    `json:"url"`
 }
 
+// Hush is a silence as a person sets it.
+type Hush struct {
+	Alert   int64  `json:"alert"`   // it and those about the same
+	Minutes int64  `json:"minutes"` // from now
+	Why     string `json:"why"`
+}
+
 // Job is one job with its progress: Total = Open + Done + Failed + Dropped.
 type Job struct {
 	Action  Action    `json:"action"`
@@ -2474,10 +2515,10 @@ type Keep struct {
 
 // Limit is a threshold as a person sets it.
 type Limit struct {
-	Hours  int64   `json:"hours"`       // that are looked at, the current one among them
-	Kind   string  `json:"kind"`        // crash_share, fault_share or event_rate
-	Level  float64 `json:"level"`       // at which the alert fires: a share from 0 to 1, or events per robot and hour
-	Of     string  `json:"of,omitzero"` // fault_share: the code, "" each; event_rate: the event's name
+	Hours  int64   `json:"hours"`       // that are looked at, until now
+	Kind   string  `json:"kind"`        // crash_share, fault_share, event_rate, crash_excess or fault_excess
+	Level  float64 `json:"level"`       // at which the alert fires: a share from 0 to 1, a difference of shares, or events per robot and hour
+	Of     string  `json:"of,omitzero"` // of faults: the code, "" each; event_rate: the event's name
 	Robots int64   `json:"robots"`      // at least so many crashed, had the fault, or were heard of
 }
 
@@ -2695,6 +2736,11 @@ type NewSecret struct {
 // NewThing makes a thing known.
 type NewThing struct {
 	Thing string `json:"thing"`
+}
+
+// Note is what a person says when they acknowledge an alert.
+type Note struct {
+	Why string `json:"why,omitzero"`
 }
 
 // Numbers says how a number was distributed over those events that have it.
@@ -3148,12 +3194,15 @@ type RolloutRequest struct {
 	Window    *Window        `json:"window,omitzero"`
 }
 
-// Rule says when an alert fires: when at least Robots present robots of one release have the same problem, and they are at least Share of that release's present robots.
+// Rule says when an alert fires: when at least Robots present robots of one release have the same problem, and either
 type Rule struct {
-	By      string    `json:"by,omitzero"` // who changed it; "": it is the default
-	Changed time.Time `json:"changed,omitzero"`
-	Robots  int64     `json:"robots"`
-	Share   float64   `json:"share"` // 0 to 1
+	By          string    `json:"by,omitzero"` // who changed it; "": it is the default
+	Changed     time.Time `json:"changed,omitzero"`
+	Excess      float64   `json:"excess"` // 0 to 1; 1: never
+	FloorRobots int64     `json:"floor_robots"`
+	FloorShare  float64   `json:"floor_share"` // 0 to 1
+	Robots      int64     `json:"robots"`
+	Share       float64   `json:"share"` // 0 to 1
 }
 
 // Said is the intent of a saying, and the command that came of it.
@@ -3278,6 +3327,19 @@ type SignUpRequest struct {
 	Password   string  `json:"password"`
 }
 
+// Silence keeps alerts about one problem of one release, or about one part of a process, from posting letters for a time.
+type Silence struct {
+	By      string    `json:"by"`
+	Code    string    `json:"code,omitzero"`
+	ID      int64     `json:"id"`
+	Kind    string    `json:"kind"`           // PartKind: a part, failing or not
+	Place   string    `json:"place,omitzero"` // of a part of the cloud
+	Release string    `json:"release,omitzero"`
+	Since   time.Time `json:"since"`
+	Until   time.Time `json:"until"`
+	Why     string    `json:"why"`
+}
+
 // Slot is an attribute and what it reads as.
 type Slot struct {
 	AgeMS       int64           `json:"age_ms,omitzero"` // since it was measured; absent: it never changes, or is not known
@@ -3398,11 +3460,11 @@ type Thread struct {
 type Threshold struct {
 	By      string    `json:"by,omitzero"` // "": it was there from the beginning
 	Changed time.Time `json:"changed"`
-	Hours   int64     `json:"hours"` // that are looked at, the current one among them
+	Hours   int64     `json:"hours"` // that are looked at, until now
 	ID      int64     `json:"id"`
-	Kind    string    `json:"kind"`        // crash_share, fault_share or event_rate
-	Level   float64   `json:"level"`       // at which the alert fires: a share from 0 to 1, or events per robot and hour
-	Of      string    `json:"of,omitzero"` // fault_share: the code, "" each; event_rate: the event's name
+	Kind    string    `json:"kind"`        // crash_share, fault_share, event_rate, crash_excess or fault_excess
+	Level   float64   `json:"level"`       // at which the alert fires: a share from 0 to 1, a difference of shares, or events per robot and hour
+	Of      string    `json:"of,omitzero"` // of faults: the code, "" each; event_rate: the event's name
 	Robots  int64     `json:"robots"`      // at least so many crashed, had the fault, or were heard of
 }
 
@@ -3586,8 +3648,11 @@ type Wall struct {
 
 // Wanted is a rule as a person sets it.
 type Wanted struct {
-	Robots int64   `json:"robots"`
-	Share  float64 `json:"share"` // 0 to 1
+	Excess      *float64 `json:"excess,omitzero"`       // and any problem that is by so much more common than on other releases, 0 to 1
+	FloorRobots *int64   `json:"floor_robots,omitzero"` // a fault of at least so many robots is told,
+	FloorShare  *float64 `json:"floor_share,omitzero"`  // if they are at least this share, 0 to 1
+	Robots      int64    `json:"robots"`
+	Share       float64  `json:"share"` // 0 to 1
 }
 
 // Way is the answer to what a release needs.

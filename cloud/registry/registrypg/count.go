@@ -2,6 +2,7 @@ package registrypg
 
 import (
 	"context"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -31,14 +32,32 @@ func (s *Store) CountBySpecies(ctx context.Context) ([]SpeciesCount, error) {
 // ProblemsByRelease counts present robots by release and problem, the most first, leaving out what fewer than atLeast have.
 func (s *Store) ProblemsByRelease(ctx context.Context, atLeast int) ([]registry.ProblemCount, error) {
 	rows, err := s.pool.Query(ctx, `
-		SELECT os, split_part(code, '/', 1), split_part(code, '/', 2), ill.n, whole.n
-		FROM (SELECT os, code, count(*) AS n FROM registry_facet, registry_distinct(codes) AS code WHERE present AND codes <> '{}'
-			GROUP BY os, code HAVING count(*) >= $1) AS ill
-		JOIN (SELECT os, count(*) AS n FROM registry_facet WHERE present GROUP BY os) AS whole USING (os)
-		ORDER BY ill.n DESC, os, code LIMIT $2`, atLeast, registry.MaxLimit)
+		WITH ill AS MATERIALIZED (SELECT species, os, code, count(*) AS n FROM registry_facet, registry_distinct(codes) AS code WHERE present AND codes <> '{}' GROUP BY 1, 2, 3),
+			whole AS MATERIALIZED (SELECT species, os, count(*) AS n FROM registry_facet WHERE present GROUP BY 1, 2)
+		SELECT os, split_part(code, '/', 1), split_part(code, '/', 2), sum(n)::int, (SELECT sum(n) FROM whole WHERE os = i.os)::int,
+			coalesce((SELECT sum(n) FROM ill WHERE code = i.code AND os <> i.os AND species = ANY (array_agg(i.species))), 0)::int,
+			coalesce((SELECT sum(n) FROM whole WHERE os <> i.os AND species = ANY (array_agg(i.species))), 0)::int
+		FROM ill AS i GROUP BY os, code HAVING sum(n) >= $1 ORDER BY 4 DESC, os, code LIMIT $2`, atLeast, registry.MaxLimit)
 	if err != nil {
 		return nil, pg.Wrap(err, "count problems by release")
 	}
 	out, err := pgx.CollectRows(rows, pgx.RowToStructByPos[registry.ProblemCount])
 	return out, pg.Wrap(err, "count problems by release")
+}
+
+// Gone implements alert.Presence.
+func (s *Store) Gone(ctx context.Context, within, grace time.Duration, since map[string]time.Time) ([]registry.Gone, error) {
+	releases, times := make([]string, 0, len(since)), make([]time.Time, 0, len(since))
+	for release, at := range since {
+		releases, times = append(releases, release), append(times, at)
+	}
+	rows, err := s.pool.Query(ctx, `SELECT species, os, count(*) FILTER (WHERE present), count(*) FILTER (WHERE NOT present AND f.since > clock_timestamp() - $1::interval AND f.since <= clock_timestamp() - $2::interval),
+			count(*) FILTER (WHERE NOT present AND f.since BETWEEN q.at - $1::interval AND q.at + $1::interval)
+		FROM registry_facet AS f LEFT JOIN unnest($3::text[], $4::timestamptz[]) AS q (release, at) ON q.release COLLATE "C" = f.os
+		WHERE present OR f.since > clock_timestamp() - interval '2 days' GROUP BY 1, 2 ORDER BY 1, 2`, within, grace, releases, times)
+	if err != nil {
+		return nil, pg.Wrap(err, "count robots that went offline")
+	}
+	out, err := pgx.CollectRows(rows, pgx.RowToStructByPos[registry.Gone])
+	return out, pg.Wrap(err, "count robots that went offline")
 }
