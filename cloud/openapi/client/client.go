@@ -1693,7 +1693,7 @@ type Admission struct {
 
 // Alert is one problem of one release, a threshold that one crossed, or a problem of one part of the cloud, firing or resolved.
 type Alert struct {
-	Ack      *Ack      `json:"ack,omitzero"` // nil: nobody takes care of it
+	Ack      *Ack      `json:"ack,omitzero"` // nil: no person takes care of it
 	Code     string    `json:"code,omitzero"`
 	ID       int64     `json:"id"`
 	Kind     string    `json:"kind"`              // of the problem or the threshold
@@ -2483,7 +2483,7 @@ type Hook struct {
 	URL          string    `json:"url"`
 }
 
-// Hush is a silence as a person sets it.
+// Hush asks for a silence.
 type Hush struct {
 	Alert   int64  `json:"alert"`   // it and those about the same
 	Minutes int64  `json:"minutes"` // from now
@@ -2738,7 +2738,7 @@ type NewThing struct {
 	Thing string `json:"thing"`
 }
 
-// Note is what a person says when they acknowledge an alert.
+// Note is a person's word on an acknowledgement.
 type Note struct {
 	Why string `json:"why,omitzero"`
 }
