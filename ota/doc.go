@@ -10,4 +10,6 @@
 //	robot -> cloud  req/ota/desired  DesiredRequest, answered by Desired
 //	robot -> cloud  up/ota           Status, answered by down/ack with the report's id as batch
 //	cloud -> robot  down/ota         a hint that Desired changed; its payload is Desired
+//
+// A wish for one thing hints it at once. A wish for a species hints its present robots, HintRate a second, across restarts (hints.go); the others ask when they connect.
 package ota

@@ -87,6 +87,7 @@ type Service struct {
 	hint     Hinter
 	rollouts Rollouts // nil: none
 	archives Archives // nil: none
+	crowd    *Crowd   // nil: robots of a species learn of a change when they ask
 }
 
 // Archives finds archives of releases.
@@ -262,21 +263,10 @@ func (s *Service) SetDesired(ctx context.Context, id thing.ID, v Version, by str
 	if _, err := s.store.SetDesired(ctx, string(id), v, by); err != nil {
 		return Desired{}, err
 	}
-	d, err := s.Desired(ctx, id)
-	if err != nil {
-		return Desired{}, err
-	}
-	if s.hint != nil {
-		payload, err := d.Encode()
-		if err != nil {
-			return Desired{}, err
-		}
-		s.hint.Hint(ctx, id, HintName, payload)
-	}
-	return d, nil
+	return s.tell(ctx, id)
 }
 
-// SetSpeciesDesired asks every thing of a species to run v. Robots learn of it when they next ask: on connect, and once an hour.
+// SetSpeciesDesired asks every thing of a species to run v; "" takes that back. Present robots are hinted (HintRate), others ask when they connect.
 func (s *Service) SetSpeciesDesired(ctx context.Context, species thing.Species, v Version, by string) (Desired, error) {
 	if _, err := thing.New(species, "0"); err != nil {
 		return Desired{}, errs.New(errs.Invalid, "species %.20q: want vic, amigo, pleo or aibo", species)
@@ -285,6 +275,9 @@ func (s *Service) SetSpeciesDesired(ctx context.Context, species thing.Species, 
 		return Desired{}, err
 	}
 	since, err := s.store.SetDesired(ctx, string(species), v, by)
+	if err == nil && s.crowd != nil {
+		_ = s.crowd.Order(ctx, TaskHint, string(species)) // else ResumeHints does
+	}
 	return Desired{V: 1, Release: v, Since: since}, err
 }
 

@@ -1,9 +1,10 @@
-// Package otapg keeps releases, desired releases and robots' reports in Postgres: tables ota_release, ota_desired, ota_status (migration 0060).
+// Package otapg keeps releases, desired releases and robots' reports in Postgres: tables ota_release, ota_desired, ota_status and ota_round (migrations 0060, 0156, 0157).
 package otapg
 
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -80,17 +81,60 @@ func (s *Store) Path(ctx context.Context, species thing.Species, v ota.Version) 
 
 // SetDesired stores a desired release, or removes it if v is empty.
 func (s *Store) SetDesired(ctx context.Context, scope string, v ota.Version, by string) (since time.Time, err error) {
+	err = pg.Tx(ctx, s.pool, func(tx pgx.Tx) (err error) {
+		if since, err = setDesired(ctx, tx, scope, v, by); err != nil || strings.Contains(scope, ":") {
+			return err
+		}
+		_, err = tx.Exec(ctx, `INSERT INTO ota_round (species) VALUES ($1) ON CONFLICT (species) DO UPDATE SET num = DEFAULT, after = ''`, scope)
+		return err
+	})
+	return since, pg.Wrap(err, "desired release of %s", scope)
+}
+
+func setDesired(ctx context.Context, tx pgx.Tx, scope string, v ota.Version, by string) (since time.Time, err error) {
 	if v == "" {
-		_, err := s.pool.Exec(ctx, `DELETE FROM ota_desired WHERE scope = $1`, scope)
-		return time.Time{}, pg.Wrap(err, "desired release of %s", scope)
+		_, err := tx.Exec(ctx, `DELETE FROM ota_desired WHERE scope = $1`, scope)
+		return time.Time{}, err
 	}
-	err = s.pool.QueryRow(ctx, `
+	err = tx.QueryRow(ctx, `
 		INSERT INTO ota_desired AS d (scope, version, by_whom) VALUES ($1, $2, $3)
 		ON CONFLICT (scope) DO UPDATE SET version = excluded.version, held = false,
 			since = CASE WHEN d.version = excluded.version AND NOT d.held THEN d.since ELSE excluded.since END,
 			by_whom = CASE WHEN d.version = excluded.version THEN d.by_whom ELSE excluded.by_whom END
 		RETURNING since`, scope, v, by).Scan(&since)
-	return since, pg.Wrap(err, "desired release of %s", scope)
+	return since, err
+}
+
+var _ ota.Rounds = (*Store)(nil)
+
+// Round implements ota.Rounds.
+func (s *Store) Round(ctx context.Context, species thing.Species) (r ota.Round, err error) {
+	err = s.pool.QueryRow(ctx, `SELECT num, after FROM ota_round WHERE species = $1`, species).Scan(&r.Num, &r.After)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return ota.Round{}, nil
+	}
+	return r, pg.Wrap(err, "hints of %s", species)
+}
+
+// Hinted implements ota.Rounds.
+func (s *Store) Hinted(ctx context.Context, species thing.Species, r ota.Round, over bool) error {
+	sql := `UPDATE ota_round SET after = $3 WHERE species = $1 AND num = $2`
+	args := []any{species, r.Num, string(r.After)}
+	if over {
+		sql, args = `DELETE FROM ota_round WHERE species = $1 AND num = $2`, args[:2]
+	}
+	_, err := s.pool.Exec(ctx, sql, args...)
+	return pg.Wrap(err, "hints of %s", species)
+}
+
+// Unhinted implements ota.Rounds.
+func (s *Store) Unhinted(ctx context.Context) ([]thing.Species, error) {
+	rows, err := s.pool.Query(ctx, `SELECT species FROM ota_round ORDER BY species`)
+	if err != nil {
+		return nil, pg.Wrap(err, "species to be hinted")
+	}
+	out, err := pgx.CollectRows(rows, pgx.RowTo[thing.Species])
+	return out, pg.Wrap(err, "species to be hinted")
 }
 
 // Artifact returns where a release's archive is.

@@ -103,3 +103,69 @@ func TestReportsCountOnceAndAreBounded(t *testing.T) {
 		t.Errorf("another thing: %+v, %v", other, err)
 	}
 }
+
+// A wish for a species begins a round of hints in its own transaction, and a later one replaces it; a wish for one thing begins none.
+func TestRounds(t *testing.T) {
+	s, ctx := New(pgtest.New(t)), t.Context()
+	round := func() ota.Round {
+		t.Helper()
+		r, err := s.Round(ctx, thing.Vector)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	set := func(scope string, v ota.Version) {
+		t.Helper()
+		if _, err := s.SetDesired(ctx, scope, v, "op"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set(string(vic), "2.0.1.6076")
+	if r := round(); r.Num != 0 {
+		t.Errorf("a wish for one thing began %+v", r)
+	}
+	set("vic", "2.0.1.6076")
+	first := round()
+	first.After = vic
+	if err := s.Hinted(ctx, thing.Vector, first, false); err != nil || first.Num == 0 || round() != first {
+		t.Errorf("%+v, %v; want %+v", round(), err, first)
+	}
+	set("vic", "")
+	second := round()
+	for _, over := range []bool{false, true} { // the run of the first round changes nothing
+		if err := s.Hinted(ctx, thing.Vector, first, over); err != nil || round() != second || second.Num == first.Num || second.After != "" {
+			t.Errorf("%+v, %v; want %+v", round(), err, second)
+		}
+	}
+	if list, err := s.Unhinted(ctx); err != nil || len(list) != 1 || list[0] != thing.Vector {
+		t.Errorf("%v, %v", list, err)
+	}
+	if err := s.Hinted(ctx, thing.Vector, second, true); err != nil || round().Num != 0 {
+		t.Errorf("%+v, %v; want none", round(), err)
+	}
+	if list, err := s.Unhinted(ctx); err != nil || len(list) != 0 {
+		t.Errorf("%v, %v", list, err)
+	}
+}
+
+// A wish that a restored backup brought back is none until a person makes it again.
+func TestHeldWish(t *testing.T) {
+	s, ctx := New(pgtest.New(t)), t.Context()
+	since, err := s.SetDesired(ctx, "vic", "2.0.1.6076", "op")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.pool.Exec(ctx, `UPDATE ota_desired SET held = true`); err != nil {
+		t.Fatal(err)
+	}
+	if d, _, err := s.Desired(ctx, vic); err != nil || d.Release != "" {
+		t.Errorf("%+v, %v; want nothing", d, err)
+	}
+	if again, err := s.SetDesired(ctx, "vic", "2.0.1.6076", "op"); err != nil || !again.After(since) {
+		t.Errorf("since %v, %v; want later than %v", again, err, since)
+	}
+	if d, _, err := s.Desired(ctx, vic); err != nil || d.Release != "2.0.1.6076" {
+		t.Errorf("%+v, %v", d, err)
+	}
+}

@@ -61,6 +61,8 @@ func WireRegistry(b wire.Base, docs jdocs.Service, releases *ota.Service, cohort
 		Runs: []wire.Run{{Name: "registry", Run: svc.Run}},
 		Jobs: []jobs.Job{{Name: "registry.certificates", Every: time.Hour, Run: table.Compare}},
 	}
+	hints, tasks := announce(b, releases, svc)
+	s.Jobs, s.Tasks = append(s.Jobs, hints...), tasks
 	if !b.Has(wire.Jobs) {
 		return svc, s, nil
 	}
