@@ -220,6 +220,38 @@ func (h *house) unvouched(db *pgx.Conn, limit time.Duration) {
 	})
 }
 
+// A wish for a species reaches robots that are present at once, not when they next ask, which they do once an hour; so does taking it back.
+func TestWishForSpecies(t *testing.T) {
+	const n, version, limit = 8, "2.0.0.9002", 3 * time.Minute
+	h := newHouse(t, "-robots", "0", "-log-level", "warn")
+	h.start()
+	db := h.db(t)
+	f := h.fleet(t, fleetRoot(t), n, profile(t, steady), "-release-key", h.ready.Files["release_pub"])
+	f.await(limit, "all connected", func(s fleetStatus) bool { return s.Connected == n && s.Enrolled == n })
+	if out, err := h.ctl("releases", "upload", h.release(sim.System{Version: version}, 1<<10)); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if out, err := h.ctl("releases", "want", "vic", version); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	await(t, limit, "each robot runs it", func() error {
+		if got := number(t, db, `select count(*) from registry_facet where os = '`+version+`'`); got != n {
+			return fmt.Errorf("%d robots", got)
+		}
+		return nil
+	})
+	if out, err := h.ctl("releases", "want", "vic", "-none"); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	await(t, limit, "the round of hints is over", func() error {
+		if got := number(t, db, `select count(*) from ota_round`); got != 0 {
+			return fmt.Errorf("%d rounds", got)
+		}
+		return nil
+	})
+	f.stop()
+}
+
 // TestBadRelease is issue 17, "what must hold" 7, with real agents: a release whose programs end right after each start on some robots stops by itself
 // before the last phase. Those robots fall back to their other slot by themselves, the others are taken back, and the rollout says why.
 func TestBadRelease(t *testing.T) {
