@@ -161,6 +161,7 @@ func (p Personal) Sweep(ctx context.Context, others ...func(ctx context.Context,
 		return err
 	}
 	nothing := func(context.Context, int) error { return nil }
+	var failed error // one stretch that fails does not hold up the others
 	for _, s := range all {
 		end := s
 		if from := s.Until.Add(-late); from.After(end.Since) {
@@ -175,13 +176,13 @@ func (p Personal) Sweep(ctx context.Context, others ...func(ctx context.Context,
 			p.Archive.Erase(ctx, end, time.Time{}, func(context.Context, time.Time, int) error { return nil }))
 		switch {
 		case errs.CodeOf(err) == errs.CodeAgain:
-			return nil // the next run
-		case err != nil:
-			return fmt.Errorf("erase what came late of %s: %w", s.Thing, err)
+			return failed // the next run
+		case err == nil:
+			err = p.Eraser.EndErase(ctx, s)
 		}
-		if err := p.Eraser.EndErase(ctx, s); err != nil {
-			return err
+		if err != nil {
+			failed = errors.Join(failed, fmt.Errorf("erase what came late of %s: %w", s.Thing, err))
 		}
 	}
-	return nil
+	return failed
 }

@@ -9,6 +9,7 @@ package hours
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -59,17 +60,18 @@ type Files struct {
 	days    int // that a file is kept; 0: there are none
 	log     *slog.Logger
 
-	mu    sync.Mutex
-	empty map[string]bool // keys of hours without events
+	mu     sync.Mutex
+	empty  map[string]bool // keys of hours without events
+	failed map[string]bool // keys of hours whose last try failed
 }
 
 // New returns the files in a bucket, which are kept for some days; 0: none are made, and those that are there go.
 func New(objects Objects, events Events, days int, log *slog.Logger) *Files {
-	return &Files{objects: objects, events: events, days: days, log: log, empty: map[string]bool{}}
+	return &Files{objects: objects, events: events, days: days, log: log, empty: map[string]bool{}, failed: map[string]bool{}}
 }
 
-// Keep deletes files that are older than they may be and makes those that are missing, the latest first, as far as its time allows. It is a
-// periodic job.
+// Keep deletes files that are older than they may be and makes those that are missing, the latest first and those that failed before last, as far as its time
+// allows. It is a periodic job. An hour that fails does not hold up the others.
 func (f *Files) Keep(ctx context.Context, now time.Time) error {
 	from, there := now.AddDate(0, 0, -f.days), map[string]bool{}
 	for o, err := range f.objects.List(ctx, Root) {
@@ -88,23 +90,35 @@ func (f *Files) Keep(ctx context.Context, now time.Time) error {
 			return err
 		}
 	}
+	var missing, last []time.Time
+	f.mu.Lock()
 	for at := now.Add(-grace - time.Hour).UTC().Truncate(time.Hour); f.days > 0 && at.After(from); at = at.Add(-time.Hour) {
-		deadline, bounded := ctx.Deadline()
-		if ctx.Err() != nil || bounded && time.Until(deadline) < endTime {
-			return nil // the next run
-		}
-		key := at.Format(layout)
-		f.mu.Lock()
-		done := there[key] || f.empty[key]
-		f.mu.Unlock()
-		if done {
-			continue
-		}
-		if err := f.write(ctx, at, key); err != nil {
-			return fmt.Errorf("write %s: %w", key, err)
+		switch key := at.Format(layout); {
+		case there[key] || f.empty[key]:
+		case f.failed[key]:
+			last = append(last, at)
+		default:
+			missing = append(missing, at)
 		}
 	}
-	return nil
+	f.mu.Unlock()
+	var failed []error
+	for _, at := range append(missing, last...) {
+		if deadline, bounded := ctx.Deadline(); ctx.Err() != nil || bounded && time.Until(deadline) < endTime {
+			break // the next run
+		}
+		key := at.Format(layout)
+		err := f.write(ctx, at, key)
+		if err != nil {
+			failed = append(failed, fmt.Errorf("write %s: %w", key, err))
+		}
+		f.mu.Lock()
+		if f.failed[key] = true; err == nil {
+			delete(f.failed, key)
+		}
+		f.mu.Unlock()
+	}
+	return errors.Join(failed...)
 }
 
 // write makes the file of one hour. It is in the bucket whole or not at all.

@@ -135,21 +135,54 @@ func TestDrop(t *testing.T) {
 	h.keep(t, now, "2026-11-21/12 1; 2026-11-21/14 1 2; 2026-11-21/15 1")
 }
 
-// failing is a bucket that refuses what is put.
-type failing struct{ *blob.Store }
+// failing is a bucket that refuses what is put below a key.
+type failing struct {
+	*blob.Store
+	below string
+	tries *[]string // keys that were put
+}
 
-func (failing) Put(context.Context, string, io.Reader, int64, blob.PutOptions) error {
-	return fmt.Errorf("away")
+func (f failing) Put(ctx context.Context, key string, body io.Reader, size int64, o blob.PutOptions) error {
+	if f.tries != nil {
+		*f.tries = append(*f.tries, key)
+	}
+	if strings.HasPrefix(key, f.below) {
+		return fmt.Errorf("away")
+	}
+	return f.Store.Put(ctx, key, body, size, o)
 }
 
 // TestBucketAway: no file is missing for good.
 func TestBucketAway(t *testing.T) {
 	h := newHouse(t, 1)
 	h.put(t, noon, "vic:1")
-	h.Files = New(failing{h.objects}, h.store, 1, h.log)
+	h.Files = New(failing{Store: h.objects}, h.store, 1, h.log)
 	if err := h.Keep(t.Context(), noon.Add(2*time.Hour)); err == nil || !strings.Contains(err.Error(), "parquet/2026-11-21/12.parquet: away") {
 		t.Errorf("%v", err)
 	}
 	h.Files = New(h.objects, h.store, 1, h.log)
 	h.keep(t, noon.Add(2*time.Hour), "2026-11-21/12 1")
+}
+
+// An hour that cannot be written holds up no other, and comes last the next time: it may take all the time of a run.
+func TestHourThatFails(t *testing.T) {
+	h := newHouse(t, 1)
+	for i := range 3 {
+		h.put(t, noon.Add(time.Duration(i)*time.Hour), "vic:1")
+	}
+	var tries []string
+	const bad = Root + "2026-11-21/14.parquet"
+	h.Files = New(failing{h.objects, bad, &tries}, h.store, 1, h.log)
+	if err := h.Keep(t.Context(), noon.Add(4*time.Hour)); err == nil || !strings.Contains(err.Error(), bad) {
+		t.Errorf("%v", err)
+	}
+	if got, want := h.files(t), "2026-11-21/12 1; 2026-11-21/13 1"; got != want {
+		t.Errorf("%s; want %s", got, want)
+	}
+	h.put(t, noon.Add(-time.Hour), "vic:1") // an hour without a file, older than the bad one
+	h.Files.empty = map[string]bool{}
+	tries = nil
+	if err := h.Keep(t.Context(), noon.Add(4*time.Hour)); err == nil || !slices.Equal(tries, []string{Root + "2026-11-21/11.parquet", bad}) {
+		t.Errorf("%v; tried %q", err, tries)
+	}
 }
