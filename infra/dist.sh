@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Makes an archive of the programs for each processor, a bill of materials beside it, and SHA256SUMS, into dist/. The same commit makes the same bytes.
+# The cloud's own programs are for 64-bit processors.
 # usage: infra/dist.sh VERSION LDFLAGS PROGRAM...
 set -euo pipefail
 version=$1 ldflags=$2
@@ -11,7 +12,11 @@ for processor in amd64 arm64 armv7; do
 	name=kennel_${version}_linux_$processor
 	mkdir "dist/$name"
 	echo "building $name"
-	GOOS=linux GOARCH=${processor%v7} GOARM=7 go build -ldflags "$ldflags" -o "dist/$name/" "${@/#/./cmd/}"
+	programs=("$@")
+	if [ "$processor" = armv7 ]; then
+		programs=($(printf '%s\n' "$@" | grep -vxE 'kenneld|s3d'))
+	fi
+	GOOS=linux GOARCH=${processor%v7} GOARM=7 go build -ldflags "$ldflags" -o "dist/$name/" "${programs[@]/#/./cmd/}"
 	go run ./cmd/sbom -version "$version" "dist/$name"/* >"dist/$name.cdx.json"
 	cp -r LICENSE CHANGELOG.md "dist/$name/"
 	mkdir "dist/$name/systemd"
