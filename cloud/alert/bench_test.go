@@ -22,8 +22,8 @@ func BenchmarkLook(b *testing.B) {
 		`UPDATE registry_facet SET fit = 3, os = CASE WHEN thing < 'vic:00050000' THEN '2.0.0' ELSE '2.0.1' END, codes = CASE right(thing, 2) WHEN '07' THEN '{fault/914,loop}' WHEN '08' THEN '{battery}' ELSE '{}' END::text[]`,
 		`INSERT INTO das_last (thing, version, class, last) SELECT thing, os, class, clock_timestamp() - make_interval(secs => (random() * s)::int) FROM registry_facet,
 			(VALUES ('', 600, 0), ('crash', 80000, 97), ('fault/914', 80000, 95)) AS c (class, s, least) WHERE class = '' OR right(thing, 2)::int > least`,
-		`INSERT INTO das_heard (at, version, robots) SELECT date_bin('1 hour', clock_timestamp(), 'epoch') - make_interval(hours => h), v, 45000 FROM generate_series(0, 72) AS h, unnest('{2.0.0,2.0.1}'::text[]) AS v`,
-		`INSERT INTO das_name (at, version, event, n) SELECT date_bin('1 minute', clock_timestamp(), 'epoch') - make_interval(mins => m), v, 'event.' || e, 1000 FROM generate_series(0, 4320) AS m, unnest('{2.0.0,2.0.1}'::text[]) AS v, generate_series(1, 60) AS e`,
+		`INSERT INTO das_heard (at, version, robots) SELECT date_bin('1 hour', now(), 'epoch') - make_interval(hours => h), v, 45000 FROM generate_series(0, 72) AS h, unnest('{2.0.0,2.0.1}'::text[]) AS v`,
+		`INSERT INTO das_name (at, version, event, n) SELECT date_bin('1 minute', now(), 'epoch') - make_interval(mins => m), v, 'event.' || e, 1000 FROM generate_series(0, 4320) AS m, unnest('{2.0.0,2.0.1}'::text[]) AS v, generate_series(1, 60) AS e`,
 		`VACUUM ANALYZE`,
 	} {
 		if _, err := pool.Exec(b.Context(), sql); err != nil {

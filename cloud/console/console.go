@@ -50,7 +50,7 @@ type Config struct {
 	Cohorts    Cohorts
 	Bulk       Bulk
 	Alerts     Alerts
-	AlertDesk  AlertDesk // not nil where Alerts is not
+	AlertDesk  AlertDesk                              // not nil where Alerts is not
 	Troubles   func(ctx context.Context) []alert.Part // parts of the cloud that need attention; nil: the pages do not say
 	Identities Identities
 	Owners     Owners

@@ -184,7 +184,9 @@ func (s *Store) Recent(ctx context.Context, now time.Time, longest time.Duration
 		events[i], since[i] = e.Event, e.Since
 	}
 	b := &pgx.Batch{}
-	b.Queue(`SELECT split_part(thing, ':', 1), version, class, floor(extract(epoch FROM $1 - last) / 60)::int, count(*) FROM das_last WHERE last > $2 GROUP BY 1, 2, 3, 4`, now, now.Add(-longest)).Query(func(rows pgx.Rows) (err error) {
+	// date_bin counts in integers, per robot; the age is made of it for a few groups only.
+	b.Queue(`SELECT species, version, class, (extract(epoch FROM $1 - minute) / 60)::int, n
+		FROM (SELECT split_part(thing, ':', 1) COLLATE "C" AS species, version, class, date_bin('1 minute', last + interval '59.999999 seconds', $1::timestamptz) AS minute, count(*) AS n FROM das_last WHERE last > $2 GROUP BY 1, 2, 3, 4) AS m`, now, now.Add(-longest)).Query(func(rows pgx.Rows) (err error) {
 		out.Ages, err = pgx.CollectRows(rows, pgx.RowToStructByPos[das.Age])
 		return err
 	})
@@ -193,8 +195,8 @@ func (s *Store) Recent(ctx context.Context, now time.Time, longest time.Duration
 		return err
 	})
 	if len(of) > 0 {
-		b.Queue(`SELECT q.event, q.since, version, sum(n)::bigint FROM (SELECT DISTINCT * FROM unnest($1::text[], $2::timestamptz[]) AS q (event, since)) AS q
-			JOIN das_name AS d ON d.event = q.event COLLATE "C" AND d.at > q.since GROUP BY 1, 2, 3`, events, since).Query(func(rows pgx.Rows) (err error) {
+		b.Queue(`SELECT q.event, q.since, d.version, d.n FROM (SELECT DISTINCT * FROM unnest($1::text[], $2::timestamptz[]) AS q (event, since)) AS q
+			CROSS JOIN LATERAL (SELECT version, sum(n)::bigint AS n FROM das_name WHERE event = q.event COLLATE "C" AND at > q.since GROUP BY version) AS d`, events, since).Query(func(rows pgx.Rows) (err error) {
 			out.Events, err = pgx.CollectRows(rows, pgx.RowToStructByPos[das.EventCount])
 			return err
 		})

@@ -51,10 +51,11 @@ func (s *Store) Gone(ctx context.Context, within, grace time.Duration, since map
 	for release, at := range since {
 		releases, times = append(releases, release), append(times, at)
 	}
-	rows, err := s.pool.Query(ctx, `SELECT species, os, count(*) FILTER (WHERE present), count(*) FILTER (WHERE NOT present AND f.since > clock_timestamp() - $1::interval AND f.since <= clock_timestamp() - $2::interval),
-			count(*) FILTER (WHERE NOT present AND f.since BETWEEN q.at - $1::interval AND q.at + $1::interval)
-		FROM registry_facet AS f LEFT JOIN unnest($3::text[], $4::timestamptz[]) AS q (release, at) ON q.release COLLATE "C" = f.os
-		WHERE present OR f.since > clock_timestamp() - interval '2 days' GROUP BY 1, 2 ORDER BY 1, 2`, within, grace, releases, times)
+	rows, err := s.pool.Query(ctx, `SELECT species, os, sum(present)::int, sum(gone)::int, sum(long)::int FROM (
+			SELECT species, os, count(*) AS present, 0 AS gone, 0 AS long FROM registry_facet WHERE present GROUP BY 1, 2
+			UNION ALL SELECT species, os, 0, count(*) FILTER (WHERE f.since > clock_timestamp() - $1::interval AND f.since <= clock_timestamp() - $2::interval), count(*) FILTER (WHERE f.since BETWEEN q.at - $1::interval AND q.at + $1::interval)
+				FROM registry_facet AS f LEFT JOIN unnest($3::text[], $4::timestamptz[]) AS q (release, at) ON q.release COLLATE "C" = f.os
+				WHERE NOT present AND f.since > clock_timestamp() - interval '2 days' GROUP BY 1, 2) AS g GROUP BY 1, 2 ORDER BY 1, 2`, within, grace, releases, times)
 	if err != nil {
 		return nil, pg.Wrap(err, "count robots that went offline")
 	}
