@@ -2,7 +2,7 @@
 // share of crashes or faults, or its rate of an event, crosses a threshold, and when a part of the cloud itself does not work or soon will not.
 //
 // Look runs as a periodic job: it counts present robots by release and problem, and compares the counts with the one rule that operators
-// set. An alert fires as soon as the rule holds, and is resolved when the count has been below half of it for ResolveAfter; then it is kept for Keep. One that fires again
+// set. An alert fires as soon as the rule holds, and is resolved when the count has been half of it, or less, for ResolveAfter; then it is kept for Keep. One that fires again
 // within ReopenWithin is the same alert. Webhooks hear of both (alert.firing, alert.resolved).
 //
 // People hear by letter that an alert fires, again when it becomes more severe (ten times the robots, or a warning that is a failure by now), and that it is resolved once it
@@ -147,7 +147,8 @@ func (r Rule) stays(c registry.ProblemCount) bool {
 
 // common reports whether enough robots have the problem for any alert.
 func (r Rule) common(c registry.ProblemCount, part float64) bool {
-	return c.Kind != status.KindCrash && float64(c.Robots) >= part*float64(r.Robots)
+	n, least := float64(c.Robots), part*float64(r.Robots)
+	return c.Kind != status.KindCrash && (n > least || part == 1 && n == least) // one of two is no longer many
 }
 
 // reaches reports whether a count is at a part of the share or of the floor.
