@@ -300,11 +300,14 @@ func kill(t *testing.T, n, second int, loss disktest.Loss, first, then func(stri
 		}
 		s.disk.CutAt(second)
 		second = 0
-		if st.Phase == ota.Current && st.Next == "" && st.Running == string(before.Version) && s.booted != before {
-			t.Errorf("started %+v, and had said that nothing waits", s.booted)
-		}
-		if st.Phase == ota.Installed && st.Running == string(before.Version) && s.booted != before && s.booted.Version != st.Release {
-			t.Errorf("started %+v, and had said that %s is installed", s.booted, st.Release)
+		about := then(string(before.Version))
+		if st.Release == about.Release && st.Since.Equal(about.Since) && st.Running == string(before.Version) && s.booted != before {
+			if st.Phase == ota.Current && st.Next == "" {
+				t.Errorf("started %+v, and had said that nothing waits", s.booted)
+			}
+			if st.Phase == ota.Installed && s.booted.Version != st.Release {
+				t.Errorf("started %+v, and had said that %s is installed", s.booted, st.Release)
+			}
 		}
 		s.live()
 	}

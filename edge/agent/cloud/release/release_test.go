@@ -170,9 +170,15 @@ type updater struct {
 	withdrawn int // times
 }
 
-func (u *updater) Status() (update.Status, error) { return update.Status{Done: u.waits != nil}, nil }
+func (u *updater) Status() (update.Status, error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return update.Status{Done: u.waits != nil}, nil
+}
 
 func (u *updater) State(wish string) (update.State, error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
 	s := u.slots
 	if s.Waits = u.waits; u.fall != nil && u.fall.Wish == wish {
 		s.Fall = u.fall
@@ -202,6 +208,8 @@ func (u *updater) Run(ctx context.Context, r update.Request) (update.Result, err
 	}
 	select {
 	case err := <-u.end:
+		u.mu.Lock()
+		defer u.mu.Unlock()
 		if err == nil {
 			u.waits = &slot.Waiting{Version: "2.0.1.6076", Wish: r.Wish, Reboot: true}
 		}
@@ -218,17 +226,23 @@ func (u *updater) ran() int {
 }
 
 func (u *updater) Confirm(core bool) error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
 	u.slots.Trial, u.slots.Unproven, u.slots.Core = false, false, u.slots.Core || core
 	return nil
 }
 
 func (u *updater) RollBack(v ota.Version, why, wish string) error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
 	u.back, u.waits = append(u.back, v), &slot.Waiting{Version: v, Wish: wish, Back: true}
 	u.fall = &slot.Fall{Wish: "of what runs", For: wish, Why: why}
 	return nil
 }
 
 func (u *updater) Withdraw() error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
 	u.withdrawn++
 	if u.stuck == nil {
 		u.waits = nil
@@ -393,7 +407,9 @@ func TestWithdraws(t *testing.T) {
 					t.Errorf("withdrawn %d times, want %t", u.withdrawn, tt.withdrawn)
 				}
 				if tt.stuck != nil { // it is tried again
+					u.mu.Lock()
 					u.stuck = nil
+					u.mu.Unlock()
 					time.Sleep(2 * needs)
 					if got := c.told(); got[len(got)-1].Phase != ota.Current || got[len(got)-1].Next != "" {
 						t.Errorf("%+v, want the end of the withdrawal", got[len(got)-1])

@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
+	"kennel/edge/agent/info/robotfs"
 	"kennel/edge/update"
 	"kennel/infra/backoff"
 	"kennel/infra/logging"
@@ -16,7 +18,7 @@ import (
 type Core struct {
 	Heard  bool          // it spoke since this agent started, or is known to have ended
 	Up     time.Duration // for how long it has answered, and its loop has stepped, without a pause; 0: it does not
-	Ends   int           // how often it ended since this agent started
+	Ends   int           // how often it ended since this agent started; those of an agent before are in endsFile
 	Silent bool          // it is up, and hears nothing of its body, as if that were broken
 	Why    string        // why the robot does not serve although its core is up; "": it does
 }
@@ -47,9 +49,9 @@ func (a *Agent) prove(ctx context.Context) {
 	if a.cfg.Updater == nil || a.cfg.Core == nil {
 		return // step confirms it
 	}
-	began, said := time.Now(), ""
+	began, said, before := time.Now(), "", a.endsBefore()
 	for {
-		why, done := a.judge(ctx, time.Since(began))
+		why, done := a.judge(ctx, time.Since(began), before)
 		if done {
 			a.wake.Set() // an update may wait for that
 			return
@@ -71,8 +73,32 @@ func (a *Agent) prove(ctx context.Context) {
 	}
 }
 
-// judge confirms the running release if it is well, and says why to leave it. done: there is nothing left to watch.
-func (a *Agent) judge(ctx context.Context, age time.Duration) (why string, done bool) {
+// endsFile counts the ends of the core in a trial, for an agent that starts again in the same boot.
+const endsFile = update.Dir + "core-ends"
+
+// endsBefore returns how often the core ended in this boot while an agent before watched it.
+func (a *Agent) endsBefore() int {
+	if a.cfg.Root == nil {
+		return 0
+	}
+	b, _ := robotfs.ReadFile(a.cfg.Root, endsFile) // none was counted
+	n, _ := strconv.Atoi(string(b))
+	return max(n, 0)
+}
+
+// keepEnds writes the count for the next agent of this boot.
+func (a *Agent) keepEnds(ctx context.Context, n int) {
+	if a.cfg.Root == nil || n == a.endsBefore() {
+		return
+	}
+	if err := robotfs.WriteFile(a.cfg.Root, endsFile, strconv.AppendInt(nil, int64(n), 10), 0o644); err != nil {
+		a.cfg.Log.WarnContext(ctx, "ends of the core not kept", logging.Err, err)
+	}
+}
+
+// judge confirms the running release if it is well, and says why to leave it. before are ends of the core that Core does not count. done: there is nothing
+// left to watch.
+func (a *Agent) judge(ctx context.Context, age time.Duration, before int) (why string, done bool) {
 	s, err := a.cfg.Updater.State("")
 	if err != nil || s.Waits != nil { // a return to the release before it, which may be withdrawn
 		return "", false
@@ -81,6 +107,10 @@ func (a *Agent) judge(ctx context.Context, age time.Duration) (why string, done 
 	reached := a.reached
 	a.mu.Unlock()
 	c, t := a.cfg.Core(), a.cfg.Trial
+	c.Ends += before
+	if s.Trial && c.Ends > before {
+		a.keepEnds(ctx, c.Ends)
+	}
 	well := c.Up >= t.Settle && !c.Silent && c.Why == ""
 	switch {
 	case !s.Trial && (s.Core || age >= t.Patience):

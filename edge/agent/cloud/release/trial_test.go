@@ -3,8 +3,10 @@ package release
 import (
 	"context"
 	"log/slog"
+	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -71,9 +73,9 @@ func TestTrial(t *testing.T) {
 					c.err = errs.New(errs.Unavailable, "down")
 				}
 				began := time.Now()
-				boots := 0
+				var boots atomic.Int32
 				cfg := Config{Running: "2.0.1.6076", Ask: c, Publish: c.publish, Updater: u, Trial: trial, Log: slog.New(slog.DiscardHandler),
-					Reboot: func(context.Context) error { boots++; return nil }}
+					Reboot: func(context.Context) error { boots.Add(1); return nil }}
 				if tt.core != nil {
 					cfg.Core = func() Core { return tt.core(time.Since(began)) }
 				}
@@ -96,8 +98,8 @@ func TestTrial(t *testing.T) {
 					if ok && (got.confirmed != want.confirmed || got.core != want.core || (got.left != "") != (want.left != "") || !strings.Contains(got.left, want.left)) {
 						t.Errorf("after %v: %+v, want %+v", age, got, want)
 					}
-					if (boots > 0) != (got.left != "") {
-						t.Errorf("after %v: %d reboots, left because of %q", age, boots, got.left)
+					if (boots.Load() > 0) != (got.left != "") {
+						t.Errorf("after %v: %d reboots, left because of %q", age, boots.Load(), got.left)
 					}
 					time.Sleep(time.Second)
 				}
@@ -107,6 +109,37 @@ func TestTrial(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestEndsInOneBoot: the ends of a core count in the whole boot, also over agents that start again.
+func TestEndsInOneBoot(t *testing.T) {
+	root, err := os.OpenRoot(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	u := &updater{}
+	u.slots.Trial, u.slots.Unproven = true, true
+	for n, ends := range []int{1, 0, 1, 1} {
+		if u.fall != nil {
+			t.Errorf("left before agent %d", n)
+		}
+		synctest.Test(t, func(t *testing.T) {
+			a := New(Config{Running: "2.0.1.6076", Ask: &cloud{}, Updater: u, Root: root, Log: slog.New(slog.DiscardHandler),
+				Core: func() Core { return Core{Heard: true, Ends: ends} }})
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan error)
+			go func() { done <- a.Run(ctx) }()
+			time.Sleep(5 * looks)
+			cancel()
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	if u.fall == nil || !strings.Contains(u.fall.Why, "ended 3 times") {
+		t.Errorf("fall %+v", u.fall)
 	}
 }
 
