@@ -220,7 +220,7 @@ func (h *house) unvouched(db *pgx.Conn, limit time.Duration) {
 	})
 }
 
-// A wish for a species reaches robots that are present at once, not when they next ask, which they do once an hour; so does taking it back.
+// Robots that are present carry out a wish for their species, and kenneld comes through its round of hints, also when the wish is taken back.
 func TestWishForSpecies(t *testing.T) {
 	const n, version, limit = 8, "2.0.0.9002", 3 * time.Minute
 	h := newHouse(t, "-robots", "0", "-log-level", "warn")
