@@ -30,6 +30,8 @@ type Store interface {
 	Artifact(ctx context.Context, species thing.Species, v Version) (Artifact, error)
 	// Wishes returns every wish, those of species first.
 	Wishes(ctx context.Context) ([]Wish, error)
+	// Wished returns the robots that have a wish of their own: of these, or of all for nil.
+	Wished(ctx context.Context, things []thing.ID) (map[thing.ID]bool, error)
 	// AddStatus keeps a report once per (thing, s.ID).
 	AddStatus(ctx context.Context, id thing.ID, s Status) error
 	// Reports returns a thing's reports, the latest first, at most limit.
@@ -188,6 +190,17 @@ func (s *Service) Releases(ctx context.Context, species thing.Species) ([]Releas
 
 // Wishes returns every wish, those of species first.
 func (s *Service) Wishes(ctx context.Context) ([]Wish, error) { return s.store.Wishes(ctx) }
+
+// Wished returns the robots that have a wish of their own: of these, or of all for nil.
+func (s *Service) Wished(ctx context.Context, things []thing.ID) (map[thing.ID]bool, error) {
+	return s.store.Wished(ctx, things)
+}
+
+// Size returns the bytes of a release's full archive; 0 if they are not known.
+func (s *Service) Size(ctx context.Context, species thing.Species, v Version) (int64, error) {
+	a, err := s.artifact(ctx, species, "", v)
+	return a.Size, err
+}
 
 // Used says what uses a release: a wish, or another release that needs it first; "" is nothing.
 func (s *Service) Used(ctx context.Context, species thing.Species, v Version) (string, error) {

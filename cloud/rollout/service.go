@@ -43,6 +43,10 @@ type Store interface {
 	Get(ctx context.Context, id string) (Rollout, error)
 	// List returns the newest first.
 	List(ctx context.Context, limit int) ([]Rollout, error)
+	// Active returns those that a step has to do with, all of them: under way, changed since a time, or with robots that are told something.
+	Active(ctx context.Context, since time.Time) ([]Rollout, error)
+	// Using returns one that gives robots a release of the species, also on the way to another, and is not aborted. NotFound: none does.
+	Using(ctx context.Context, species thing.Species, v ota.Version) (Rollout, error)
 	// Turns returns a rollout's history, the newest first.
 	Turns(ctx context.Context, id string) ([]Turn, error)
 	// Of returns the rollouts of the robot's species that may concern it, the newest first, without their progress.
@@ -64,10 +68,12 @@ type Config struct {
 	Fleet func(ctx context.Context, f filter.Filter, also []thing.ID) ([]Fact, error)
 	// Known returns an error for a release that was not added.
 	Known func(ctx context.Context, species thing.Species, v ota.Version) error
+	// Size returns the bytes of a release's archive; 0: not known.
+	Size func(ctx context.Context, species thing.Species, v ota.Version) (int64, error)
 	// Path returns the releases that robots may need before v, the last first.
 	Path func(ctx context.Context, species thing.Species, v ota.Version) ([]ota.Version, error)
-	// Wishes returns what persons want robots to run.
-	Wishes func(ctx context.Context) ([]ota.Wish, error)
+	// Wished returns the robots for which a person said what they should run: of these (nil: of all).
+	Wished func(ctx context.Context, things []thing.ID) (map[thing.ID]bool, error)
 	Hint   ota.Hinter // may be nil
 	Now    func() time.Time
 }
@@ -86,6 +92,15 @@ func (s *Service) Create(ctx context.Context, spec Spec, draft bool, by string) 
 	if err := s.Known(ctx, spec.Species, spec.Version); err != nil {
 		return Rollout{}, err
 	}
+	if s.Size != nil {
+		size, err := s.Size(ctx, spec.Species, spec.Version)
+		if err == nil {
+			err = spec.Fits(size)
+		}
+		if err != nil {
+			return Rollout{}, err
+		}
+	}
 	if _, err := s.facts(ctx, &Rollout{Spec: spec}, []thing.ID{}, thing.ID(spec.Species+":0")); err != nil { // a cohort that is not there
 		return Rollout{}, err
 	}
@@ -93,7 +108,7 @@ func (s *Service) Create(ctx context.Context, spec Spec, draft bool, by string) 
 	if err != nil {
 		return Rollout{}, err
 	}
-	now := s.Now().UTC()
+	now := s.now()
 	r := Rollout{Spec: spec, Path: path, Salt: rand.Text(), State: Draft, By: by, Created: now, Changed: now, Progress: NoProgress()}
 	var turns []Turn
 	if !draft {
@@ -104,13 +119,16 @@ func (s *Service) Create(ctx context.Context, spec Spec, draft bool, by string) 
 
 // begin starts a draft, or makes it wait for approval.
 func (r *Rollout) begin(by string, now time.Time) Turn {
-	r.State, r.Since, r.Watched, r.Changed = Running, now, now, now
+	r.State, r.Since, r.Changed = Running, now, now
 	if r.Channel == Prod && r.Approved == "" {
 		r.State = Waiting
 		return Turn{At: now, Kind: TurnWaiting, By: by}
 	}
-	return Turn{At: now, Kind: TurnStarted, By: by, Words: fmt.Sprintf("phase 1: %g %% of the robots", r.Phases[0].Percent)}
+	return Turn{At: now, Kind: TurnStarted, By: by, Words: r.inPhase()}
 }
+
+// now is the time as Postgres keeps it.
+func (s *Service) now() time.Time { return s.Now().UTC().Truncate(time.Microsecond) }
 
 // Get returns a rollout.
 func (s *Service) Get(ctx context.Context, id string) (Rollout, error) { return s.Store.Get(ctx, id) }
@@ -120,13 +138,11 @@ func (s *Service) List(ctx context.Context) ([]Rollout, error) { return s.Store.
 
 // Used says which rollout uses a release, also on the way to another; "" is none. One that is done still gives it to robots that appear later.
 func (s *Service) Used(ctx context.Context, species thing.Species, v ota.Version) (string, error) {
-	list, err := s.List(ctx)
-	for _, r := range list {
-		if r.Species == species && r.State != Aborted && (r.Version == v || slices.Contains(r.Path, v)) {
-			return fmt.Sprintf("rollout %s, which is %s; abort it first", r.ID, r.State), err
-		}
+	r, err := s.Store.Using(ctx, species, v)
+	if errs.KindOf(err) == errs.NotFound {
+		return "", nil
 	}
-	return "", err
+	return fmt.Sprintf("rollout %s, which is %s; abort it first", r.ID, r.State), err
 }
 
 // Turns returns a rollout's history, the newest first.
@@ -142,15 +158,16 @@ const (
 	Approve  Action = "approve"
 	Pause    Action = "pause"
 	Resume   Action = "resume"
+	Release  Action = "release" // a held rollout: open the next phase, or go on although robots turned bad
 	Abort    Action = "abort"
 	GoBack   Action = "rollback" // abort, and take updated robots back
-	TryAgain Action = "retry"    // of robots whose update failed or that went silent
+	TryAgain Action = "retry"    // of robots whose update failed, that got lost or that fell back
 )
 
 // Actions are all of them.
-var Actions = []Action{Approve, Pause, Resume, Abort, GoBack, TryAgain}
+var Actions = []Action{Approve, Pause, Resume, Release, Abort, GoBack, TryAgain}
 
-// Do carries out what a person does. Conflict if the rollout's state does not allow it; Denied for an approval by its author.
+// Do carries out what a person does. Conflict if the rollout's state does not allow it. What lets one for prod go on takes another person than its author: Denied.
 func (s *Service) Do(ctx context.Context, id string, a Action, why, by string) (Rollout, error) {
 	if len(why) > 1000 || strings.ContainsRune(why, 0) {
 		return Rollout{}, errs.New(errs.Invalid, "why: want at most 1000 bytes")
@@ -158,47 +175,61 @@ func (s *Service) Do(ctx context.Context, id string, a Action, why, by string) (
 	var told []Member
 	var out Rollout
 	err := s.Store.Update(ctx, id, nil, func(w *Work) error {
-		r, now := &w.Rollout, s.Now().UTC()
+		r, now := &w.Rollout, s.now()
 		turn := Turn{At: now, By: by, Phase: r.Phase, Words: why}
 		refuse := func() error {
 			return errs.Coded(errs.Conflict, "wrong_state", "rollout %s is %s: it cannot be told to %s", r.ID, r.State, a)
 		}
+		if by == r.By && r.Channel == Prod && (a == Approve && r.State == Waiting || a == Resume && r.State != Draft || a == Release) {
+			return errs.Coded(errs.Denied, "same_person", "a rollout for prod needs another person than its author to %s it", a)
+		}
 		switch {
 		case a == Approve && r.State == Waiting:
-			if by == r.By {
-				return errs.Coded(errs.Denied, "same_person", "a rollout for prod needs the approval of another person than its author")
-			}
 			r.Approved = by
 			turn = r.begin(by, now)
-		case a == Pause && (r.State == Running || r.State == Baking):
-			r.State, turn.Kind = Paused, TurnPaused
+		case a == Pause && (r.State == Running || r.State == Baking || r.State == Held):
+			r.State, r.Hold, turn.Kind = Paused, "", TurnPaused
 		case a == Resume && r.State == Draft:
 			turn = r.begin(by, now)
 		case a == Resume && (r.State == Paused || r.State == Stopped) && !r.Back:
-			r.State, r.Watched, r.Evidence, r.BakedAt, turn.Kind = Running, now, nil, time.Time{}, TurnResumed
-		case (a == Abort || a == GoBack) && (r.State != Aborted || a == GoBack && !r.Back):
-			r.State, r.Back, turn.Kind = Aborted, r.Back || a == GoBack, TurnAborted
-		case a == TryAgain && (r.Grants() || r.State == Paused):
+			r.State, r.Evidence, turn.Kind = Running, nil, TurnResumed
+			r.accept(w.Members)
+		case a == Release && r.State == Held:
+			turn.Kind = TurnFreed
+			r.accept(w.Members)
+			if r.Hold == HoldPhase {
+				r.next(now, func(kind, words string) {
+					w.Turns = append(w.Turns, Turn{At: now, Kind: kind, Phase: r.Phase, Words: words})
+				})
+			} else {
+				r.State, r.Hold, r.Evidence = Running, "", nil
+			}
+		case (a == Abort || a == GoBack) && (r.State != Aborted || a == GoBack):
+			r.State, r.Hold, turn.Kind = Aborted, "", TurnAborted
+			if a == GoBack {
+				if r.Back {
+					r.Accepted = map[string]int{acceptStuck: len(w.Members)}
+				}
+				r.Back = true
+			}
+		case a == TryAgain && (r.Grants() || r.State == Paused || r.State == Held):
 			turn.Kind = TurnRetried
 			for _, m := range w.Members {
-				if m.State == Failed || m.State == Lost {
-					m.State, m.At = Idle, now
+				if m.State == Failed || m.State == Lost || m.State == Fell {
+					m.State, m.At, m.Tries = Idle, now, 0
 					w.Changed = append(w.Changed, m)
 				}
 			}
-			turn.Words = strings.TrimSpace(fmt.Sprintf("%d robots. %s", len(w.Changed), why))
+			turn.Words = strings.TrimSpace(fmt.Sprintf("%s. %s", robots(len(w.Changed)), why))
 		default:
 			return refuse()
 		}
 		if a != TryAgain {
 			r.Changed, r.Why = now, why
-			for _, m := range w.Members {
-				told = append(told, m)
-			}
-			told = r.Take(told, now)
+			told = r.Take(slices.Collect(maps.Values(w.Members)), now)
 			w.Changed = append(w.Changed, told...)
 		}
-		w.Turns = append(w.Turns, turn)
+		w.Turns = append([]Turn{turn}, w.Turns...)
 		out = *r
 		return nil
 	})
@@ -237,20 +268,16 @@ func (s *Service) facts(ctx context.Context, r *Rollout, also []thing.ID, only t
 	if err != nil {
 		return nil, err
 	}
-	wishes, err := s.Wishes(ctx)
-	wished := map[thing.ID]bool{}
-	for _, w := range wishes {
-		wished[thing.ID(w.Scope)] = true
+	var whose []thing.ID
+	if only != "" {
+		whose = []thing.ID{only}
 	}
+	wished, err := s.Wished(ctx, whose)
 	for i := range facts {
 		facts[i].Wished = wished[facts[i].Thing]
 	}
 	if err != nil || r.Window == nil && len(r.Regions) == 0 {
 		return facts, err
-	}
-	var whose []thing.ID
-	if only != "" {
-		whose = []thing.ID{only}
 	}
 	zones, err := s.Store.Zones(ctx, whose)
 	for i := range facts {
@@ -268,16 +295,14 @@ func (s *Service) fact(ctx context.Context, r *Rollout, id thing.ID) (Fact, erro
 	return facts[0], nil
 }
 
-// Step moves each rollout on that is under way, or ended less than FollowFor ago; a periodic job. Rollouts that fail do not keep others from it.
+// Step moves each rollout on that is under way, ended less than FollowFor ago, or has robots that hold a grant or are to return; a periodic job. Rollouts that fail
+// do not keep others from it.
 func (s *Service) Step(ctx context.Context) error {
-	list, err := s.List(ctx)
+	list, err := s.Store.Active(ctx, s.now().Add(-FollowFor))
 	var failed []error
 	for _, r := range list {
-		under := r.State == Running || r.State == Baking || r.State == Paused
-		if under || r.State != Draft && r.State != Waiting && s.Now().Sub(r.Changed) < FollowFor {
-			if err := s.StepOne(ctx, r.ID); err != nil {
-				failed = append(failed, fmt.Errorf("rollout %s: %w", r.ID, err))
-			}
+		if err := s.StepOne(ctx, r.ID); err != nil {
+			failed = append(failed, fmt.Errorf("rollout %s: %w", r.ID, err))
 		}
 	}
 	return errors.Join(err, errors.Join(failed...))
@@ -317,7 +342,7 @@ func (s *Service) StepOne(ctx context.Context, id string) error {
 			facts[i].Busy = w.Busy[facts[i].Thing]
 		}
 		w.Rollout.Path = path
-		out := w.Rollout.Step(facts, w.Members, s.Now().UTC())
+		out := w.Rollout.Step(facts, w.Members, s.now())
 		w.Changed, w.Turns, r = out.Changed, out.Turns, w.Rollout
 		for _, id := range out.Told {
 			told = append(told, w.Members[id])
@@ -351,15 +376,17 @@ func (s *Service) Ask(ctx context.Context, id thing.ID, running string) (_ ota.D
 		return ota.Desired{}, false, err
 	}
 	for _, p := range places {
-		now := s.Now().UTC()
+		now := s.now()
 		if d, ok := p.Rollout.Desired(p.Member); ok && (p.Member.State != Granted || now.Before(p.Until)) {
 			return d, true, nil
 		}
-		if !p.Grants() {
+		if !p.mayGrant(now) {
 			continue
 		}
 		f, err := s.fact(ctx, &p.Rollout, id)
-		if err != nil {
+		if k := errs.KindOf(err); k == errs.NotFound || k == errs.Invalid { // its cohort is gone: the robot is in none
+			continue
+		} else if err != nil {
 			return ota.Desired{}, false, err
 		}
 		f.Running = cmp.Or(running, f.Running)
@@ -370,7 +397,7 @@ func (s *Service) Ask(ctx context.Context, id thing.ID, running string) (_ ota.D
 		err = s.Store.Update(ctx, p.ID, []thing.ID{id}, func(w *Work) error {
 			f.Busy = w.Busy[id]
 			var changed bool
-			if m, _, changed = w.Rollout.Ask(f, w.Members[id], w.Open, s.Now().UTC()); changed {
+			if m, _, changed = w.Rollout.Ask(f, w.Members[id], w.Open, s.now()); changed {
 				w.Changed = append(w.Changed, m)
 			}
 			p.Rollout = w.Rollout
@@ -386,15 +413,25 @@ func (s *Service) Ask(ctx context.Context, id thing.ID, running string) (_ ota.D
 	return ota.Desired{}, false, nil
 }
 
+// mayGrant reports whether the robot at this place may be granted, as far as that can be said without knowing more about it.
+func (p *Place) mayGrant(now time.Time) bool {
+	if !p.Grants() || now.Before(p.Still) || p.Member.treated() && p.Member.State != Granted && p.Member.State != Lost && p.Member.State != Failed {
+		return false
+	}
+	place := p.Rollout.Place(p.Thing)
+	i := p.phaseAt(place)
+	return i < len(p.Stages) && (i <= p.Rollout.Phase || p.Rollout.State == Done) && !p.heldOut(place)
+}
+
 // Reported brings a robot's report into its rollouts. The same report again changes nothing.
 func (s *Service) Reported(ctx context.Context, id thing.ID, st ota.Status) error {
 	places, err := s.Store.Of(ctx, id)
 	for _, p := range places {
-		if _, changed := p.Report(p.Member, st, s.Now()); !changed {
+		if _, changed := p.Report(p.Member, st, s.now()); !changed {
 			continue
 		}
 		if err := s.Store.Update(ctx, p.ID, []thing.ID{id}, func(w *Work) error {
-			if m, changed := w.Rollout.Report(w.Members[id], st, s.Now().UTC()); changed {
+			if m, changed := w.Rollout.Report(w.Members[id], st, s.now()); changed {
 				w.Changed = append(w.Changed, m)
 			}
 			return nil
@@ -419,7 +456,7 @@ func (s *Service) Explain(ctx context.Context, id thing.ID) ([]RobotWhy, error) 
 	places, err := s.Store.Of(ctx, id)
 	for _, p := range places {
 		f, err := s.fact(ctx, &p.Rollout, id)
-		if err != nil {
+		if k := errs.KindOf(err); err != nil && k != errs.NotFound && k != errs.Invalid {
 			return nil, err
 		}
 		out = append(out, RobotWhy{p.ID, p.Version, p.Rollout.State, p.Rollout.Explain(f, p.Member, s.Now())})

@@ -12,7 +12,8 @@ import (
 	"kennel/ota"
 )
 
-// Ask decides about one robot that asks for its release. open is how many robots hold a grant now. The returned Member is to be kept if changed.
+// Ask decides about one robot that asks for its release. open is how many robots hold a grant now. The returned Member is to be kept if changed. A robot of the
+// control waits for the next step, which closes its account.
 func (r *Rollout) Ask(f Fact, m Member, open int, now time.Time) (_ Member, why Why, changed bool) {
 	f.Present, m.Thing = true, f.Thing
 	l := newLook(now)
@@ -23,7 +24,7 @@ func (r *Rollout) Ask(f Fact, m Member, open int, now time.Time) (_ Member, why 
 	}
 	why = r.judge(&f, m, l)
 	if why.Code == whyGrantable {
-		if why.Code = WhyCap; r.Grants() && open < r.Cap {
+		if why.Code = WhyCap; r.Grants() && open < r.Cap && m.State != Control {
 			m, changed = r.grant(&f, m, l), true
 			why = r.judge(&f, m, l)
 		}
@@ -45,7 +46,11 @@ func (r *Rollout) grant(f *Fact, m Member, l *look) Member {
 	if s := l.window(r.Window, f.Zone); !s.until.IsZero() && s.until.Before(until) {
 		until = s.until
 	}
-	return Member{Thing: thing.ID(strings.Clone(string(f.Thing))), State: Granted, From: f.Running, Granted: l.now, Until: until.UTC(), At: l.now, Tries: m.Tries + 1, Had: strings.Join(f.Problems, " ")}
+	g := Member{Thing: thing.ID(strings.Clone(string(f.Thing))), State: Granted, From: f.Running, Granted: l.now, Until: until.UTC(), At: l.now, Tries: m.Tries + 1, Had: strings.Join(f.Problems, " ")}
+	if m.State != Control { // once bad stays bad, also in another try
+		g.Bad = m.Bad
+	}
+	return g
 }
 
 // Report brings a robot's report into its standing.
@@ -58,17 +63,27 @@ func (r *Rollout) Report(m Member, s ota.Status, now time.Time) (_ Member, chang
 	}
 	switch {
 	case m.State == Return:
-		if s.Running == m.From && s.Running != string(r.Version) {
-			to(Returned)
-		}
+		r.returning(&m, s, to)
 		return m, m != before
+	case m.State == Through && (s.Phase == ota.FellBack && s.Release == r.Version || s.Release == r.Version && s.Running == m.From && m.From != "" && s.Code != 0):
+		m.Code, m.Phase, m.Reason = cmp.Or(s.Code, int(ota.Other)), string(s.Phase), s.Reason
+		to(Fell)
+		return m, true
 	case m.State != Granted && m.State != Updating && m.State != Lost && m.State != Failed || s.Release != r.Version && !slices.Contains(r.Path, s.Release):
 		return m, false
+	}
+	if s.Phase == ota.Installed && m.Phase != string(ota.Installed) {
+		m.At = now // its wait for the reboot begins
 	}
 	m.Code, m.Phase, m.Reason = s.Code, string(s.Phase), s.Reason
 	switch {
 	case s.Running == string(r.Version):
 		to(Through)
+		if m.Updated.IsZero() {
+			m.Updated = now
+		}
+	case s.Phase == ota.FellBack:
+		to(Fell)
 	case s.Code != 0:
 		to(Failed)
 	case m.State.Open() && s.Running != m.From && slices.Contains(r.Path, ota.Version(s.Running)): // on its way: it keeps its place, and has new time for what follows
@@ -80,20 +95,47 @@ func (r *Rollout) Report(m Member, s ota.Status, now time.Time) (_ Member, chang
 	return m, m != before
 }
 
+// returning brings the report of a robot that is to run what it ran before into its standing. It has returned when it says so of this very wish, with nothing
+// that waits for a reboot. Robots of earlier releases do not name the wish: those count only if they were seen to run the release.
+func (r *Rollout) returning(m *Member, s ota.Status, to func(Standing)) {
+	this := s.Since.Equal(m.At) || s.Since.IsZero() && !m.Updated.IsZero()
+	switch {
+	case s.Running == string(r.Version) && m.Updated.IsZero():
+		m.Updated = m.At // it was installed, and a reboot came before the wish
+	case !this || string(s.Release) != m.From && s.Release != "":
+	case s.Running == m.From && s.Running != string(r.Version) && s.Next == "" && (s.Phase == ota.Current || s.Phase == ota.FellBack):
+		m.Code, m.Phase, m.Reason = 0, string(s.Phase), ""
+		to(Returned)
+	case s.Code != 0:
+		m.Code, m.Phase, m.Reason = s.Code, string(s.Phase), s.Reason
+	}
+}
+
+func environment(code int) bool { return ota.Code(code).Environment() }
+
 // settle brings what is known about a robot, and the time, into its standing.
 func (r *Rollout) settle(f *Fact, m Member, l *look) (_ Member, changed bool) {
 	to := func(s Standing) (Member, bool) { m.State, m.At = s, l.now; return m, true }
 	runs := f.Running == string(r.Version)
 	switch m.State {
+	case Control:
+		if runs || !r.in(f) {
+			return to(Idle)
+		}
 	case Granted, Updating, Lost, Failed:
-		gone := !f.Present && f.Since.After(m.Granted) && l.now.Sub(f.Since) > SilentAfter
+		gone := !f.Present && f.Since.After(m.Granted) && l.now.Sub(f.Since) >= SilentAfter
 		switch {
 		case runs:
 			m.Code, m.Reason = 0, ""
+			if m.Updated.IsZero() {
+				m.Updated = l.now
+			}
 			return to(Through)
 		case m.State == Granted && l.now.After(m.Until):
 			return to(Idle)
-		case m.State == Lost && f.Present: // it may try again, after those that did not try yet
+		case m.State == Lost && f.Present && m.Tries < MaxTries: // it may try again, after those that did not try yet
+			return to(Idle)
+		case m.State == Failed && environment(m.Code) && m.Tries < MaxTries && l.now.Sub(m.At) >= RetryAfter && r.Grants():
 			return to(Idle)
 		case m.State == Updating && gone:
 			return to(Lost)
@@ -104,11 +146,22 @@ func (r *Rollout) settle(f *Fact, m Member, l *look) (_ Member, changed bool) {
 	case Through:
 		if f.Running == m.From && !runs && f.Present && l.now.Sub(m.At) > FellBack && m.From != "" {
 			m.Code, m.Reason = int(ota.Other), "it went back to "+m.From+" by itself"
-			return to(Failed)
+			return to(Fell)
+		}
+	case Fell, Returned:
+		if runs && m.State == Returned { // it had waited for a reboot after all
+			if m.Updated.IsZero() {
+				m.Updated = l.now
+			}
+			return to(Return)
 		}
 	case Return:
-		if f.Running == m.From && !runs {
-			return to(Returned)
+		if runs && m.Updated.IsZero() {
+			m.Updated = l.now
+			return m, true
+		}
+		if f.Running != "" && f.Running != m.From && !runs && !slices.Contains(r.Path, ota.Version(f.Running)) {
+			return to(Idle) // another release took its place
 		}
 	}
 	return m, false
@@ -121,35 +174,60 @@ type Outcome struct {
 	Turns   []Turn
 }
 
-// tally counts robots for guards and phases.
-type tally struct {
-	bad, of     map[Metric]int
-	robots      map[Metric][]thing.ID
-	codes       map[int]int
-	quiet, wait int // of the control group: silent, all
-	had         int // updated robots that had a problem before
-	ill         int // of the control group, present: with the problem
-	present     int // of the control group
-	phases      []PhaseProgress
-	open        int // robots that hold a grant
-}
-
 // Step brings everything that is known into the rollout, moves it to its next state, and hands out grants. It changes r and members.
 func (r *Rollout) Step(facts []Fact, members map[thing.ID]Member, now time.Time) Outcome {
 	var out Outcome
 	l := newLook(now)
 	changed := map[thing.ID]bool{}
 	keep := func(m Member) { members[m.Thing] = m; changed[m.Thing] = true }
-	t := tally{bad: map[Metric]int{}, of: map[Metric]int{}, robots: map[Metric][]thing.ID{}, codes: map[int]int{}}
-	for _, p := range r.Phases {
-		t.phases = append(t.phases, PhaseProgress{Percent: p.Percent})
+	turn := func(kind, words string) {
+		out.Turns = append(out.Turns, Turn{At: now, Kind: kind, Phase: r.Phase, Words: words})
 	}
+	under := r.State == Running || r.State == Baking || r.State == Paused || r.State == Held
+	if !r.Progress.At.IsZero() && now.Sub(r.Progress.At) > CloudGap {
+		r.Still = now.Add(CloudGap)
+	}
+	t := tally{guards: make([]guardTally, len(r.Guards)), codes: map[int]int{}, waits: map[WhyCode]int{}}
+	var places []float64
+	in := false
 	for i := range facts {
 		f := &facts[i]
 		m, known := members[f.Thing]
 		if known {
 			if settled, ok := r.settle(f, m, l); ok {
+				if m.State == Control {
+					r.spend(m, l)
+				}
 				m = settled
+				keep(m)
+			}
+			if m.State == Control && l.now.Sub(m.Granted) < r.watchFor() {
+				if t.control++; !f.Present {
+					t.away++
+				}
+			}
+		}
+		if under && (m.treated() || r.in(f)) {
+			in = true
+			if m.treated() || l.newer(f.Running, r.Version) < 0 {
+				places = append(places, r.Place(f.Thing))
+			}
+		}
+	}
+	if under {
+		slices.Sort(places)
+		r.plan(places)
+	}
+	still, why := r.standsStill(&t, now)
+	for _, s := range r.Stages {
+		t.phases = append(t.phases, PhaseProgress{Percent: s.Percent})
+	}
+	for i := range facts {
+		f := &facts[i]
+		m, known := members[f.Thing]
+		if known && len(r.Guards) > 0 {
+			if watched, ok := r.watch(f, m, still, l, &t); ok {
+				m = watched
 				keep(m)
 			}
 		}
@@ -160,22 +238,31 @@ func (r *Rollout) Step(facts []Fact, members map[thing.ID]Member, now time.Time)
 			t.open++
 		}
 	}
-	turn := func(kind, words string) {
-		out.Turns = append(out.Turns, Turn{At: now, Kind: kind, Phase: r.Phase, Words: words})
+	if under && len(r.Stages) == 0 && in && r.State == Running { // all run it already
+		r.State, r.Changed = Done, now
+		turn(TurnDone, "")
 	}
-	r.move(&t, now, turn)
-	if r.State == Stopped || r.State == Aborted {
-		for _, m := range r.Take(slices.Collect(maps.Values(members)), now) {
-			keep(m)
-			out.Told = append(out.Told, m.Thing)
-		}
-	}
-	for _, m := range r.hand(facts, members, t.open, l) {
+	r.move(&t, why, now, turn)
+	for _, m := range r.Take(slices.Collect(maps.Values(members)), now) {
 		keep(m)
-		t.phases[r.PhaseOf(m.Thing)].Open++
 		out.Told = append(out.Told, m.Thing)
 	}
-	r.Progress.At, r.Progress.Phases = now, t.phases
+	for _, m := range r.takeBack(facts, members, now) {
+		keep(m)
+		out.Told = append(out.Told, m.Thing)
+	}
+	for _, m := range r.hand(facts, members, &t, l) {
+		if before := members[m.Thing]; before.State == Control {
+			r.spend(before, l)
+		}
+		keep(m)
+		t.phases[min(r.PhaseOf(m.Thing), len(t.phases)-1)].Open++
+		out.Told = append(out.Told, m.Thing)
+	}
+	for _, m := range r.compare(facts, members, len(out.Told), &t, l) {
+		keep(m)
+	}
+	r.Progress.At, r.Progress.Phases, r.Progress.Least = now, t.phases, r.least()
 	r.Progress.Codes = []CodeCount{}
 	for c, n := range t.codes {
 		r.Progress.Codes = append(r.Progress.Codes, CodeCount{c, ota.Code(c).Words(), n})
@@ -189,163 +276,93 @@ func (r *Rollout) Step(facts []Fact, members map[thing.ID]Member, now time.Time)
 
 // count adds one robot to the tally.
 func (r *Rollout) count(f *Fact, m Member, l *look, t *tally) {
-	away := !f.Present && l.now.Sub(f.Since) > SilentAfter
-	sick := slices.ContainsFunc(f.Problems, r.counts)
-	had := m.State != Idle && m.State != Granted
-	if had && !m.At.Before(r.Watched) {
-		note := func(g Metric, bad bool) {
-			if t.of[g]++; bad {
-				if t.bad[g]++; len(t.robots[g]) < maxRobots {
-					t.robots[g] = append(t.robots[g], f.Thing)
-				}
-			}
-		}
-		lost := m.State == Lost || away && f.Since.After(m.Granted) && (m.State == Through || m.State == Updating)
-		if m.State != Updating {
-			note(Failures, m.State == Failed)
-			note(Silent, lost)
-		}
-		if m.State == Through && f.Present {
-			before := strings.Fields(m.Had)
-			note(Problems, slices.ContainsFunc(f.Problems, func(p string) bool { return r.counts(p) && !slices.Contains(before, p) }))
-			if slices.ContainsFunc(before, r.counts) {
-				t.had++
-			}
-		}
-	}
-	if m.State == Failed {
+	switch m.State {
+	case Failed:
 		t.codes[m.Code]++
+		if t.ended++; environment(m.Code) {
+			t.outside++
+		}
+	case Fell:
+		t.codes[m.Code]++
+		t.ended++
+		t.fell = append(t.fell, f.Thing)
+	case Through:
+		t.ended++
+		if l.now.Sub(m.Updated) < r.watchFor() {
+			t.watching++
+		}
 	}
-	if !r.in(f) && m.State == Idle {
-		return
+	if m.State != Control && m.bad(string(Silent)) {
+		t.lost = append(t.lost, f.Thing)
 	}
 	current := l.newer(f.Running, r.Version) >= 0
-	if !had && !current {
-		switch {
-		case f.Present:
-			t.present++
-			t.wait++
-			if sick {
-				t.ill++
-			}
-		case f.Since.After(r.Since):
-			if t.wait++; away {
-				t.quiet++
-			}
-		}
+	if !m.treated() && (!r.in(f) || current) {
+		return
 	}
-	i := r.PhaseOf(f.Thing)
-	if i == len(r.Phases) {
+	place := r.Place(f.Thing)
+	i := r.phaseAt(place)
+	if i == len(r.Stages) || r.heldOut(place) && !m.treated() {
 		return
 	}
 	p := &t.phases[i]
 	p.Robots++
 	switch {
-	case m.State == Failed || m.State == Lost || m.State == Return || m.State == Returned:
+	case m.State == Failed || m.State == Fell || m.State == Lost || m.State == Return || m.State == Returned:
 		p.Failed++
-	case m.State == Through || m.State == Idle && current:
+		if m.Bad != "" {
+			p.Watched++
+		}
+		if m.State == Failed && environment(m.Code) && m.Tries < MaxTries {
+			p.again++
+			if i == r.Phase {
+				t.waits[WhyFailed]++
+			}
+		}
+	case m.State == Through:
 		p.Done++
+		if m.Bad != "" || l.now.Sub(m.Updated) >= r.watchFor() {
+			p.Watched++
+		}
 	case m.State.Open():
 		p.Open++
+		if i == r.Phase {
+			t.waits[map[Standing]WhyCode{Granted: WhyGranted, Updating: WhyUpdating}[m.State]]++
+		}
+	case f.Wished || f.Busy:
+		p.Kept++
 	case !f.Present:
 		p.Offline++
-	}
-}
-
-// counts reports whether a guard counts a problem.
-func (r *Rollout) counts(problem string) bool {
-	for _, g := range r.Guards {
-		if g.Metric == Problems {
-			kind, _, _ := strings.Cut(problem, "/")
-			return g.Problem == "" && kind != "battery" || g.Problem == kind || g.Problem == problem
-		}
-	}
-	return false
-}
-
-// move judges the guards and moves the rollout to its next state.
-func (r *Rollout) move(t *tally, now time.Time, turn func(kind, words string)) {
-	if r.State != Running && r.State != Baking {
-		return
-	}
-	robots := 0
-	for _, p := range t.phases {
-		robots += p.Robots
-	}
-	for robots > 0 {
-		var sum PhaseProgress
-		for _, p := range t.phases[:r.Phase+1] {
-			sum.Robots, sum.Done, sum.Failed, sum.Offline = sum.Robots+p.Robots, sum.Done+p.Done, sum.Failed+p.Failed, sum.Offline+p.Offline
-		}
-		ended := sum.Done + sum.Failed
-		through := ended > 0 && float64(ended) >= Reached*float64(sum.Robots-sum.Offline)
-		baked := r.State == Baking && now.Sub(r.BakedAt) >= time.Duration(r.Phases[r.Phase].BakeS)*time.Second
-		if e := r.guarded(t, baked, now); e != nil {
-			r.State, r.Changed, r.Evidence, r.Why, r.Back = Stopped, now, e, e.Words, r.Rollback
-			turn(TurnStopped, e.Words)
-			return
-		}
-		switch {
-		case r.State == Running && through:
-			r.State, r.BakedAt, r.Changed = Baking, now, now
-			turn(TurnBaking, fmt.Sprintf("phase %d: %d updated, %d failed, %d offline", r.Phase+1, sum.Done, sum.Failed, sum.Offline))
-		case baked && r.Phase == len(r.Phases)-1:
-			r.State, r.Changed = Done, now
-			turn(TurnDone, fmt.Sprintf("%d updated, %d failed, %d offline", sum.Done, sum.Failed, sum.Offline))
-			return
-		case baked || sum.Robots == 0: // a phase without robots has nothing to watch
-			r.Phase++
-			r.State, r.Since, r.Changed, r.BakedAt = Running, now, now, time.Time{}
-			turn(TurnPhase, fmt.Sprintf("phase %d: %g %% of the robots", r.Phase+1, r.Phases[r.Phase].Percent))
-			if sum.Robots > 0 {
-				return // the robots of the new phase are granted first
-			}
-		default:
-			return
+		if f.Since.IsZero() || l.now.Sub(f.Since) > absentAfter {
+			p.absent++
 		}
 	}
 }
 
-// guarded returns the evidence of a guard that holds; nil: none does. At the end of a phase any sample is large enough.
-func (r *Rollout) guarded(t *tally, end bool, now time.Time) *Evidence {
-	if r.Control == nil {
-		r.Control = map[Metric]float64{}
+// absentAfter is how long a robot is away until a phase is no longer expected to reach it.
+const absentAfter = 7 * 24 * time.Hour
+
+// codeWords says which codes failed for the robots' environment.
+func (t *tally) codeWords() string {
+	var parts []string
+	for _, c := range slices.Sorted(maps.Keys(t.codes)) {
+		if environment(c) {
+			parts = append(parts, fmt.Sprintf("%d with code %d (%s)", t.codes[c], c, ota.Code(c).Words()))
+		}
 	}
-	for _, g := range r.Guards {
-		switch {
-		case g.Metric == Silent && t.wait >= g.Sample:
-			r.Control[Silent] = float64(t.quiet) / float64(t.wait)
-		case g.Metric == Problems && t.present >= g.Sample:
-			// New problems among those that wait: all of theirs, less the share that the updated robots had before.
-			r.Control[Problems] = max(0, float64(t.ill)/float64(t.present)-float64(t.had)/float64(max(1, t.of[Problems])))
-		}
-		bad, of := t.bad[g.Metric], t.of[g.Metric]
-		if of == 0 || of < g.Sample && !end || float64(bad)/float64(of)-r.Control[g.Metric] <= g.Share {
-			continue
-		}
-		e := &Evidence{Guard: g, At: now, Bad: bad, Of: of, Control: r.Control[g.Metric], Robots: t.robots[g.Metric]}
-		what := map[Metric]string{Failures: "failed", Silent: "went silent", Problems: "have a new problem"}[g.Metric]
-		e.Words = fmt.Sprintf("%d of %d updated robots (%.1f %%) %s; %.1f %% of those that wait; more than %g %% above them is too many", bad, of,
-			100*float64(bad)/float64(of), what, 100*e.Control, 100*g.Share)
-		if g.Metric == Failures {
-			e.Codes = map[string]int{}
-			for c, n := range t.codes {
-				e.Codes[fmt.Sprint(c)] = n
-			}
-		}
-		return e
-	}
-	return nil
+	return strings.Join(parts, ", ")
 }
 
-// Take takes grants back of which nothing has come, once the rollout no longer hands out any, and returns what it changed. If the rollout takes its robots back, those that had the release are told to return.
+// Take takes grants back of which nothing has come, once the rollout hands out no grants, and returns what it changed. Once it was stopped or aborted, robots that
+// update are told to return to what they run, so that they drop a release that waits for their reboot.
 func (r *Rollout) Take(members []Member, now time.Time) (changed []Member) {
 	for _, m := range members {
 		switch {
-		case r.Back && (m.State == Through || m.State == Updating || m.State == Lost) && m.From != "":
-			m.State = Return
-		case m.State == Granted && !r.Grants():
+		case r.Grants():
+			return nil
+		case m.State == Granted:
 			m.State = Idle
+		case (m.State == Updating || m.State == Lost) && (r.State == Stopped || r.State == Aborted) && m.From != "":
+			m.State, m.Code, m.Reason = Return, 0, ""
 		default:
 			continue
 		}
@@ -355,8 +372,58 @@ func (r *Rollout) Take(members []Member, now time.Time) (changed []Member) {
 	return changed
 }
 
+// takeBack tells robots that run the release to return, once the rollout takes its robots back: BackFirst present ones, and ten times as many whenever those that
+// were told have returned. If many cannot, no more are told until a person asks again.
+func (r *Rollout) takeBack(facts []Fact, members map[thing.ID]Member, now time.Time) (changed []Member) {
+	if !r.Back {
+		return nil
+	}
+	type candidate struct {
+		Member
+		place float64
+	}
+	var ready []candidate
+	told, back, away, stuck := 0, 0, 0, 0
+	for i := range facts {
+		f := &facts[i]
+		m, ok := members[f.Thing]
+		switch {
+		case !ok || m.Updated.IsZero():
+		case m.State == Return:
+			if told++; !f.Present {
+				away++
+			} else if m.Code != 0 {
+				stuck++
+			}
+		case m.State == Returned:
+			told++
+			back++
+		case m.State == Through && m.From != "" && f.Present:
+			ready = append(ready, candidate{m, r.Place(f.Thing)})
+		}
+	}
+	allowed := BackFirst
+	for allowed <= told && float64(back) >= Reached*float64(min(told, allowed)-away) && back >= allowed/2 {
+		allowed *= 10
+	}
+	if stuck > max(2, told/10) && stuck > r.Accepted[acceptStuck] {
+		r.Why = fmt.Sprintf("%d of %d robots cannot go back; the others were not told to.", stuck, told)
+		return nil
+	}
+	slices.SortFunc(ready, func(a, b candidate) int { return cmp.Compare(a.place, b.place) })
+	for _, c := range ready[:min(max(allowed-told, 0), len(ready))] {
+		m := c.Member
+		m.State, m.At, m.Code, m.Reason = Return, now, 0, ""
+		changed = append(changed, m)
+	}
+	return changed
+}
+
+// acceptStuck is the key of Accepted for robots that cannot go back.
+const acceptStuck = "stuck"
+
 // hand grants what is free, and counts all robots by their answer.
-func (r *Rollout) hand(facts []Fact, members map[thing.ID]Member, open int, l *look) (granted []Member) {
+func (r *Rollout) hand(facts []Fact, members map[thing.ID]Member, t *tally, l *look) (granted []Member) {
 	type candidate struct {
 		f     *Fact
 		tries int
@@ -377,10 +444,16 @@ func (r *Rollout) hand(facts []Fact, members map[thing.ID]Member, open int, l *l
 			continue
 		}
 		r.Progress.Why[w.Code]++
+		switch w.Code {
+		case WhyPhase, WhyControl, WhyExcluded:
+			if r.obstacle(f, l, &Why{}) == whyGrantable {
+				t.candidate = append(t.candidate, i)
+			}
+		}
 	}
 	free := 0
-	if r.State == Running || r.State == Baking {
-		free = min(max(r.Cap-open, 0), len(ready))
+	if (r.State == Running || r.State == Baking) && !l.now.Before(r.Still) {
+		free = min(max(r.Cap-t.open, 0), len(ready))
 	}
 	if free > 0 {
 		slices.SortFunc(ready, func(a, b candidate) int { return cmp.Or(a.tries-b.tries, cmp.Compare(a.place, b.place)) })

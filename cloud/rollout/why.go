@@ -19,17 +19,20 @@ const (
 	WhyGranted   WhyCode = "granted"  // and has not begun
 	WhyUpdating  WhyCode = "updating" //
 	WhyFailed    WhyCode = "failed"
+	WhyFell      WhyCode = "fell_back"
 	WhySilent    WhyCode = "silent"
 	WhyBack      WhyCode = "going_back"
 	WhyReturned  WhyCode = "went_back"
 	WhyNewer     WhyCode = "already_newer"
 	WhyDraft     WhyCode = "draft"
 	WhyApproval  WhyCode = "waits_for_approval"
+	WhyHeld      WhyCode = "held"
 	WhyPaused    WhyCode = "paused"
 	WhyStopped   WhyCode = "stopped"
 	WhyAborted   WhyCode = "aborted"
 	WhyExcluded  WhyCode = "not_chosen" // the last phase is below 100 % and the robot is not among them
 	WhyPhase     WhyCode = "waits_for_phase"
+	WhyControl   WhyCode = "control" // compared with updated robots, or held out for that
 	WhyOffline   WhyCode = "offline"
 	WhyBattery   WhyCode = "battery"
 	WhyWindow    WhyCode = "outside_window"
@@ -141,6 +144,9 @@ func (r *Rollout) judge(f *Fact, m Member, l *look) Why {
 	case Failed:
 		w.Error = m.Code
 		return say(WhyFailed)
+	case Fell:
+		w.Error = m.Code
+		return say(WhyFell)
 	case Lost:
 		return say(WhySilent)
 	case Return:
@@ -160,30 +166,45 @@ func (r *Rollout) judge(f *Fact, m Member, l *look) Why {
 	}
 	w.Since = r.Changed
 	switch r.State {
-	case Draft, Waiting, Paused, Stopped, Aborted:
-		return say(map[State]WhyCode{Draft: WhyDraft, Waiting: WhyApproval, Paused: WhyPaused, Stopped: WhyStopped, Aborted: WhyAborted}[r.State])
+	case Draft, Waiting, Held, Paused, Stopped, Aborted:
+		return say(map[State]WhyCode{Draft: WhyDraft, Waiting: WhyApproval, Held: WhyHeld, Paused: WhyPaused, Stopped: WhyStopped, Aborted: WhyAborted}[r.State])
 	}
 	w.Since = time.Time{}
-	switch p := r.PhaseOf(f.Thing); {
-	case p == len(r.Phases):
-		return say(WhyExcluded)
-	case p > r.Phase:
+	place := r.Place(f.Thing)
+	p := r.phaseAt(place)
+	switch {
+	case len(r.Stages) == 0:
 		return say(WhyPhase)
+	case (r.heldOut(place) || p > r.Phase) && m.State == Control, r.heldOut(place):
+		w.Since = m.Granted
+		return say(WhyControl)
+	case p == len(r.Stages):
+		return say(WhyExcluded)
+	case p > r.Phase && r.State != Done:
+		return say(WhyPhase)
+	}
+	w.Code = r.obstacle(f, l, &w)
+	return w
+}
+
+// obstacle says what else keeps a robot from the release now; whyGrantable: nothing does.
+func (r *Rollout) obstacle(f *Fact, l *look, w *Why) WhyCode {
+	switch {
 	case !f.Present:
 		w.Since = f.Since
-		return say(WhyOffline)
+		return WhyOffline
 	case f.LowPower && r.Needs != nil && r.Needs.Battery:
-		return say(WhyBattery)
+		return WhyBattery
 	case f.Busy:
-		return say(WhyBusy)
+		return WhyBusy
 	case f.Wished:
-		return say(WhyWished)
+		return WhyWished
 	}
 	if s := l.window(r.Window, f.Zone); !s.open {
 		w.Until = s.until
-		return say(WhyWindow)
+		return WhyWindow
 	}
-	return say(whyGrantable)
+	return whyGrantable
 }
 
 const stamp = "2 January 2006 15:04 MST"
@@ -208,6 +229,13 @@ func (r *Rollout) inWords(w Why, m Member) Why {
 		if m.Reason != "" {
 			w.Words += " The robot says: " + strings.TrimSuffix(m.Reason, ".") + "."
 		}
+	case WhyFell:
+		w.Words = fmt.Sprintf("It ran %s and fell back to %s%s. It gets the release again only when a person retries.", r.Version, m.From, since)
+		if m.Reason != "" {
+			w.Words += " The robot says: " + strings.TrimSuffix(m.Reason, ".") + "."
+		}
+	case WhyControl:
+		w.Words = "It is not updated yet, so that updated robots can be compared with it."
 	case WhySilent:
 		w.Words = "It began the update and has been silent" + since + "."
 	case WhyBack:
@@ -220,7 +248,7 @@ func (r *Rollout) inWords(w Why, m Member) Why {
 		w.Words = "The rollout is a draft and was not started."
 	case WhyApproval:
 		w.Words = "The rollout waits for the approval of a second person" + since + "."
-	case WhyPaused, WhyStopped, WhyAborted:
+	case WhyHeld, WhyPaused, WhyStopped, WhyAborted:
 		w.Words = fmt.Sprintf("The rollout is %s%s", r.State, since)
 		if r.Why != "" {
 			w.Words += ": " + strings.TrimSuffix(r.Why, ".")
@@ -229,8 +257,11 @@ func (r *Rollout) inWords(w Why, m Member) Why {
 	case WhyExcluded:
 		w.Words = fmt.Sprintf("It is not among the %g %% of the robots that this rollout is for.", r.Phases[len(r.Phases)-1].Percent)
 	case WhyPhase:
-		p := r.PhaseOf(w.Thing)
-		w.Words = fmt.Sprintf("It waits for phase %d (%g %%); the rollout is in phase %d.", p+1, r.Phases[p].Percent, r.Phase+1)
+		if p := r.PhaseOf(w.Thing); p < len(r.Stages) {
+			w.Words = fmt.Sprintf("It waits for phase %d (%s); the rollout is in phase %d.", p+1, robots(r.Stages[p].Robots), r.Phase+1)
+		} else {
+			w.Words = "The rollout has not put its robots in order yet; it does so within seconds."
+		}
 	case WhyOffline:
 		w.Words = "It is offline" + since + "."
 		if since == "" {

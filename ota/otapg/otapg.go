@@ -166,6 +166,18 @@ func (s *Store) Wishes(ctx context.Context) ([]ota.Wish, error) {
 	return out, pg.Wrap(err, "list desired releases")
 }
 
+// Wished returns the robots that have a wish of their own: of these, or of all for nil.
+func (s *Store) Wished(ctx context.Context, things []thing.ID) (map[thing.ID]bool, error) {
+	rows, err := s.pool.Query(ctx, `SELECT scope FROM ota_desired WHERE position(':' IN scope) > 0 AND ($1::text[] IS NULL OR scope = ANY ($1))`, things)
+	if err != nil {
+		return nil, pg.Wrap(err, "robots with a desired release")
+	}
+	out := map[thing.ID]bool{}
+	var id thing.ID
+	_, err = pgx.ForEachRow(rows, []any{&id}, func() error { out[id] = true; return nil })
+	return out, pg.Wrap(err, "robots with a desired release")
+}
+
 // AddStatus keeps a report once, and the latest MaxReports of a thing.
 func (s *Store) AddStatus(ctx context.Context, id thing.ID, st ota.Status) error {
 	_, err := s.pool.Exec(ctx, `

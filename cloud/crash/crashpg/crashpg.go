@@ -270,16 +270,20 @@ func (s *Store) words(ctx context.Context, what, query string, args ...any) ([]s
 	return out, pg.Wrap(err, "%s", what)
 }
 
-// Crashed returns the robots with crashes that were received since a time, and the versions that crashed, of release and program.
-func (s *Store) Crashed(ctx context.Context, since time.Time) (map[thing.ID][]string, error) {
-	rows, err := s.pool.Query(ctx, `SELECT thing, array_agg(DISTINCT os) || array_agg(DISTINCT version) FROM crash_crash WHERE received >= $1 GROUP BY thing`, since)
+// CrashedIn is a group that a robot crashed in, and the versions of its release and of the program that crashed.
+type CrashedIn struct{ Group, OS, Version string }
+
+// Crashed returns the crashes of these robots (nil: of all) that were received since a time.
+func (s *Store) Crashed(ctx context.Context, since time.Time, things []thing.ID) (map[thing.ID][]CrashedIn, error) {
+	rows, err := s.pool.Query(ctx, `SELECT DISTINCT thing, crashed::text, os, version FROM crash_crash WHERE received >= $1 AND ($2::text[] IS NULL OR thing = ANY ($2))`, since, things)
 	if err != nil {
 		return nil, pg.Wrap(err, "robots that crashed")
 	}
-	out, id, versions := map[thing.ID][]string{}, "", []string(nil)
-	_, err = pgx.ForEachRow(rows, []any{&id, &versions}, func() error {
-		out[thing.ID(id)] = versions
-		versions = nil
+	out := map[thing.ID][]CrashedIn{}
+	var id thing.ID
+	var c CrashedIn
+	_, err = pgx.ForEachRow(rows, []any{&id, &c.Group, &c.OS, &c.Version}, func() error {
+		out[id] = append(out[id], c)
 		return nil
 	})
 	return out, pg.Wrap(err, "robots that crashed")

@@ -72,7 +72,7 @@ func newHouse(t *testing.T, cfg ddiwire.Config) *house {
 	h := &house{T: t, releases: ota.New(otapg.New(pool), nil)}
 	store := registrypg.New(pool, log)
 	h.robots = registry.New(store, store, registry.Sources{}, log)
-	h.rollouts = rollout.New(rollout.Config{Store: rolloutpg.New(pool), Fleet: rolloutwire.Fleet(h.robots.Briefs, nil), Known: h.releases.Known, Path: h.releases.Path, Wishes: h.releases.Wishes, Now: time.Now})
+	h.rollouts = rollout.New(rollout.Config{Store: rolloutpg.New(pool), Fleet: rolloutwire.Fleet(h.robots.Briefs, nil), Known: h.releases.Known, Path: h.releases.Path, Wished: h.releases.Wished, Now: time.Now})
 	h.releases.Follow(h.rollouts)
 	h.archives = artifact.New(artifact.Config{Store: artifactpg.New(pool), Objects: blobtest.New(t), Add: h.releases.AddRelease, Log: log})
 	h.releases.Supply(h.archives)

@@ -1,4 +1,4 @@
-// Package rolloutpg keeps rollouts in Postgres: tables rollout_rollout, rollout_member, rollout_turn and rollout_zone (migrations 0130 to 0132).
+// Package rolloutpg keeps rollouts in Postgres: tables rollout_rollout, rollout_member, rollout_turn and rollout_zone (migrations 0130 to 0132 and 0149).
 package rolloutpg
 
 import (
@@ -18,6 +18,7 @@ import (
 	"kennel/infra/errs"
 	"kennel/infra/pg"
 	"kennel/infra/thing"
+	"kennel/ota"
 )
 
 // Store is rollout.Store. It is safe for concurrent use.
@@ -124,6 +125,33 @@ func (s *Store) List(ctx context.Context, limit int) ([]rollout.Rollout, error) 
 	return out, pg.Wrap(err, "list rollouts")
 }
 
+// Active implements rollout.Store.
+func (s *Store) Active(ctx context.Context, since time.Time) ([]rollout.Rollout, error) {
+	rows, err := s.pool.Query(ctx, `SELECT id::text, doc, progress FROM rollout_rollout AS r WHERE state IN ('running', 'baking', 'held', 'paused')
+		OR state NOT IN ('draft', 'waiting') AND ((doc->>'changed')::timestamptz > $1 OR open > 0
+			OR EXISTS (SELECT FROM rollout_member AS m WHERE m.rollout = r.id AND m.state = 'back')
+			OR doc->'back' = 'true' AND EXISTS (SELECT FROM rollout_member AS m WHERE m.rollout = r.id AND m.state = 'done')) ORDER BY num`, since)
+	if err != nil {
+		return nil, pg.Wrap(err, "list active rollouts")
+	}
+	out, err := pgx.CollectRows(rows, scan)
+	return out, pg.Wrap(err, "list active rollouts")
+}
+
+// Using implements rollout.Store.
+func (s *Store) Using(ctx context.Context, species thing.Species, v ota.Version) (rollout.Rollout, error) {
+	rows, err := s.pool.Query(ctx, `SELECT id::text, doc, progress FROM rollout_rollout
+		WHERE species = $1 AND state <> 'aborted' AND (doc->>'version' = $2 OR doc->'path' ? $2) ORDER BY num DESC LIMIT 1`, species, v)
+	if err != nil {
+		return rollout.Rollout{}, pg.Wrap(err, "rollouts that use %s", v)
+	}
+	r, err := pgx.CollectExactlyOneRow(rows, scan)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return r, errs.Coded(errs.NotFound, "no_rollout", "no rollout uses release %s of %s", v, species)
+	}
+	return r, pg.Wrap(err, "rollouts that use %s", v)
+}
+
 // Turns implements rollout.Store.
 func (s *Store) Turns(ctx context.Context, id string) ([]rollout.Turn, error) {
 	rows, err := s.pool.Query(ctx, `SELECT at, kind, by_whom, phase, words FROM rollout_turn WHERE rollout = $1 ORDER BY id DESC LIMIT 500`, pg.UUID(id))
@@ -138,16 +166,19 @@ func (s *Store) Turns(ctx context.Context, id string) ([]rollout.Turn, error) {
 func (s *Store) Of(ctx context.Context, id thing.ID) ([]rollout.Place, error) {
 	rows, err := s.pool.Query(ctx, `
 		SELECT r.id::text, r.doc, '{}'::jsonb, coalesce(m.state, ''), coalesce(m.was, ''), coalesce(m.granted, 'epoch'), coalesce(m.until, 'epoch'), coalesce(m.at, 'epoch'),
-			coalesce(m.tries, 0), coalesce(m.code, 0), coalesce(m.phase, ''), coalesce(m.reason, ''), coalesce(m.had, '')
-		FROM rollout_rollout AS r LEFT JOIN rollout_member AS m ON m.rollout = r.id AND m.thing = $1
-		WHERE r.species = $2 AND (r.state <> 'aborted' OR m.thing IS NOT NULL) ORDER BY r.num DESC LIMIT 20`, id, id.Species())
+			coalesce(m.tries, 0), coalesce(m.code, 0), coalesce(m.phase, ''), coalesce(m.reason, ''), coalesce(m.had, ''), m.updated, coalesce(m.bad, '')
+		FROM ((SELECT id FROM rollout_rollout WHERE species = $2 ORDER BY num DESC LIMIT 20)
+			UNION SELECT rollout FROM rollout_member WHERE thing = $1 AND state IN ('granted', 'updating', 'silent', 'back')) AS near
+			JOIN rollout_rollout AS r USING (id) LEFT JOIN rollout_member AS m ON m.rollout = r.id AND m.thing = $1
+		WHERE r.state <> 'aborted' OR m.thing IS NOT NULL ORDER BY r.num DESC`, id, id.Species())
 	if err != nil {
 		return nil, pg.Wrap(err, "rollouts of %s", id)
 	}
 	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (p rollout.Place, err error) {
-		m := &p.Member
-		m.Thing = id
-		p.Rollout, err = read(row, &m.State, &m.From, &m.Granted, &m.Until, &m.At, &m.Tries, &m.Code, &m.Phase, &m.Reason, &m.Had)
+		var m memberRow
+		p.Rollout, err = read(row, m.places()[1:]...)
+		p.Member = m.member()
+		p.Member.Thing = id
 		return p, err
 	})
 	return out, pg.Wrap(err, "rollouts of %s", id)
@@ -175,10 +206,10 @@ func (s *Store) all(ctx context.Context, q querier, id string) (map[thing.ID]rol
 		whole := h.num < 0
 		rows, err := q.Query(ctx, `SELECT `+columns+`, num FROM rollout_member WHERE rollout = $1 AND num > $2`, pg.UUID(id), h.num)
 		if err == nil {
-			var m rollout.Member
+			var m memberRow
 			var num int64
-			_, err = pgx.ForEachRow(rows, append(places(&m), &num), func() error {
-				h.members[m.Thing], h.num = m, max(h.num, num)
+			_, err = pgx.ForEachRow(rows, append(m.places(), &num), func() error {
+				h.members[m.m.Thing], h.num = m.member(), max(h.num, num)
 				return nil
 			})
 		}
@@ -198,11 +229,26 @@ func (s *Store) all(ctx context.Context, q querier, id string) (map[thing.ID]rol
 	}
 }
 
-const columns = `thing, state, was, granted, until, at, tries, code, phase, reason, had`
+const columns = `thing, state, was, granted, until, at, tries, code, phase, reason, had, updated, bad`
 
-// places returns where the columns of a member go.
-func places(m *rollout.Member) []any {
-	return []any{&m.Thing, &m.State, &m.From, &m.Granted, &m.Until, &m.At, &m.Tries, &m.Code, &m.Phase, &m.Reason, &m.Had}
+// memberRow is a row of rollout_member.
+type memberRow struct {
+	m       rollout.Member
+	updated *time.Time
+}
+
+// places returns where the columns go.
+func (r *memberRow) places() []any {
+	m := &r.m
+	return []any{&m.Thing, &m.State, &m.From, &m.Granted, &m.Until, &m.At, &m.Tries, &m.Code, &m.Phase, &m.Reason, &m.Had, &r.updated, &m.Bad}
+}
+
+func (r *memberRow) member() rollout.Member {
+	m := r.m
+	if m.Updated = (time.Time{}); r.updated != nil {
+		m.Updated = *r.updated
+	}
+	return m
 }
 
 // Zones implements rollout.Store.
@@ -239,27 +285,28 @@ func fill(ctx context.Context, q querier, w *rollout.Work, things []thing.ID) er
 		if err != nil {
 			return err
 		}
-		var m rollout.Member
-		if _, err := pgx.ForEachRow(rows, places(&m), func() error {
-			w.Members[m.Thing] = m
+		var m memberRow
+		if _, err := pgx.ForEachRow(rows, m.places(), func() error {
+			w.Members[m.m.Thing] = m.member()
 			return nil
 		}); err != nil {
 			return err
 		}
 	}
 	w.Busy = map[thing.ID]bool{}
-	rows, err := q.Query(ctx, `SELECT thing, rollout = $1 FROM rollout_member WHERE `+open+` AND (rollout = $1 OR $2::text[] IS NULL OR thing = ANY ($2))`, id, things)
+	rows, err := q.Query(ctx, `SELECT open FROM rollout_rollout WHERE id = $1`, id)
 	if err != nil {
 		return err
 	}
+	if w.Open, err = pgx.CollectExactlyOneRow(rows, pgx.RowTo[int]); err != nil {
+		return err
+	}
+	if rows, err = q.Query(ctx, `SELECT thing FROM rollout_member WHERE `+open+` AND rollout <> $1 AND ($2::text[] IS NULL OR thing = ANY ($2))`, id, things); err != nil {
+		return err
+	}
 	var t thing.ID
-	var own bool
-	_, err = pgx.ForEachRow(rows, []any{&t, &own}, func() error {
-		if own {
-			w.Open++
-		} else {
-			w.Busy[t] = true
-		}
+	_, err = pgx.ForEachRow(rows, []any{&t}, func() error {
+		w.Busy[t] = true
 		return nil
 	})
 	return err
@@ -319,16 +366,19 @@ func keep(ctx context.Context, tx pgx.Tx, id string, list []rollout.Member) erro
 	}
 	n := len(list)
 	things, states, was, phases, reasons, had := make([]string, n), make([]string, n), make([]string, n), make([]string, n), make([]string, n), make([]string, n)
-	granted, until, at := make([]time.Time, n), make([]time.Time, n), make([]time.Time, n)
+	granted, until, at, updated, bad := make([]time.Time, n), make([]time.Time, n), make([]time.Time, n), make([]*time.Time, n), make([]string, n)
 	tries, codes := make([]int, n), make([]int, n)
 	for i, m := range list {
 		things[i], states[i], was[i], phases[i], reasons[i], had[i] = string(m.Thing), string(m.State), m.From, m.Phase, m.Reason, m.Had
 		granted[i], until[i], at[i], tries[i], codes[i] = m.Granted, m.Until, m.At, m.Tries, m.Code
+		if bad[i] = m.Bad; !m.Updated.IsZero() {
+			updated[i] = &m.Updated
+		}
 	}
-	_, err := tx.Exec(ctx, `INSERT INTO rollout_member (rollout, thing, state, was, granted, until, at, tries, code, phase, reason, had)
-		SELECT $1, * FROM unnest($2::text[], $3::text[], $4::text[], $5::timestamptz[], $6::timestamptz[], $7::timestamptz[], $8::int[], $9::int[], $10::text[], $11::text[], $12::text[])
+	_, err := tx.Exec(ctx, `INSERT INTO rollout_member (rollout, thing, state, was, granted, until, at, tries, code, phase, reason, had, updated, bad)
+		SELECT $1, * FROM unnest($2::text[], $3::text[], $4::text[], $5::timestamptz[], $6::timestamptz[], $7::timestamptz[], $8::int[], $9::int[], $10::text[], $11::text[], $12::text[], $13::timestamptz[], $14::text[])
 		ON CONFLICT (rollout, thing) DO UPDATE SET state = excluded.state, was = excluded.was, granted = excluded.granted, until = excluded.until, at = excluded.at,
-			tries = excluded.tries, code = excluded.code, phase = excluded.phase, reason = excluded.reason, had = excluded.had`,
-		pg.UUID(id), things, states, was, granted, until, at, tries, codes, phases, reasons, had)
+			tries = excluded.tries, code = excluded.code, phase = excluded.phase, reason = excluded.reason, had = excluded.had, updated = excluded.updated, bad = excluded.bad`,
+		pg.UUID(id), things, states, was, granted, until, at, tries, codes, phases, reasons, had, updated, bad)
 	return err
 }

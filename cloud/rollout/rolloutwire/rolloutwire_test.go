@@ -70,7 +70,7 @@ func open(pool *pgxpool.Pool) *cloud {
 	log := slog.New(slog.DiscardHandler)
 	store := registrypg.New(pool, log)
 	robots := registry.New(store, store, registry.Sources{}, log)
-	c.Service = rollout.New(rollout.Config{Store: rolloutpg.New(pool), Fleet: rolloutwire.Fleet(robots.Briefs, crashpg.New(pool).Crashed), Known: c.releases.Known, Path: c.releases.Path, Wishes: c.releases.Wishes, Hint: c.hints, Now: func() time.Time {
+	c.Service = rollout.New(rollout.Config{Store: rolloutpg.New(pool), Fleet: rolloutwire.Fleet(robots.Briefs, crashpg.New(pool).Crashed), Known: c.releases.Known, Path: c.releases.Path, Wished: c.releases.Wished, Hint: c.hints, Now: func() time.Time {
 		if ns := c.now.Load(); ns != 0 {
 			return time.Unix(0, ns)
 		}
