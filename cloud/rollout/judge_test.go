@@ -70,7 +70,7 @@ func TestPhases(t *testing.T) {
 		if treated != want || w.count(Control) < MinControl {
 			t.Errorf("phase %d: %d robots granted, %d compared; want %d and at least %d", w.r.Phase+1, treated, w.count(Control), want, MinControl)
 		}
-		for phase := w.r.Phase; w.r.Phase == phase && !w.r.Rest; {
+		for phase := w.r.Phase; w.r.Phase == phase; {
 			w.days(0.01, nil)
 		}
 	}

@@ -14,6 +14,7 @@ type Stage struct {
 	Robots  int     `json:"robots"` // with those of the stages before
 	Cut     float64 `json:"cut"`    // robots with a lower place belong to it, those that appear later too
 	BakeS   int64   `json:"bake_s"`
+	Rest    bool    `json:"rest,omitempty"` // the robots that were held out as control until all phases had passed
 }
 
 // beyond is above every place.
@@ -47,15 +48,24 @@ func (r *Rollout) plan(places []float64) {
 		}
 		return
 	}
+	held := 0
+	if len(r.Guards) > 0 && last.Percent == 100 {
+		held = min(max(int(HeldOut*float64(n)), MinControl), n-1)
+	}
 	if first {
 		r.Stages = make([]Stage, len(r.Phases))
-		if len(r.Guards) > 0 && last.Percent == 100 {
-			r.HeldFrom = places[n-min(max(int(HeldOut*float64(n)), MinControl), n-1)]
+		if held > 0 {
+			r.Stages = append(r.Stages, Stage{})
 		}
 	}
-	for i, p := range r.Phases {
-		if first || i > r.Phase {
-			k := count(p.Percent, n)
+	for i := range r.Stages {
+		switch {
+		case !first && i <= r.Phase:
+		case i == len(r.Phases):
+			r.Stages[i] = Stage{Percent: 100, Robots: n, Cut: beyond, Rest: true}
+		default:
+			p := r.Phases[i]
+			k := min(count(p.Percent, n), n-held)
 			r.Stages[i] = Stage{Percent: p.Percent, Robots: k, Cut: cut(places, k, p.Percent), BakeS: p.BakeS}
 		}
 	}
@@ -76,19 +86,13 @@ func cut(places []float64, k int, percent float64) float64 {
 }
 
 // PhaseOf returns the stage that the robot belongs to, from 0; len(r.Stages): none, or not known before the first step.
-func (r *Rollout) PhaseOf(id thing.ID) int { return r.phaseAt(r.Place(id)) }
-
-func (r *Rollout) phaseAt(place float64) int {
+func (r *Rollout) PhaseOf(id thing.ID) int {
+	place := r.Place(id)
 	i := slices.IndexFunc(r.Stages, func(s Stage) bool { return place < s.Cut })
 	if i < 0 {
 		return len(r.Stages)
 	}
 	return i
-}
-
-// heldOut reports whether the robot at a place waits until the last stage has passed.
-func (r *Rollout) heldOut(place float64) bool {
-	return r.HeldFrom > 0 && place >= r.HeldFrom && !r.Rest && r.State != Done
 }
 
 // inPhase names the open stage.
@@ -97,8 +101,8 @@ func (r *Rollout) inPhase() string {
 		return "phase 1"
 	}
 	s := r.Stages[r.Phase]
-	if r.Rest {
-		return fmt.Sprintf("phase %d, with the robots that were held out", r.Phase+1)
+	if s.Rest {
+		return fmt.Sprintf("phase %d: all %s, with those that were held out for comparison", r.Phase+1, robots(s.Robots))
 	}
 	return fmt.Sprintf("phase %d: %s", r.Phase+1, robots(s.Robots))
 }

@@ -151,8 +151,6 @@ type Rollout struct {
 	Phase    int           `json:"phase"`            // of Stages, from 0
 	Stages   []Stage       `json:"stages,omitempty"` // none before the first step
 	Small    bool          `json:"small,omitempty"`  // too few robots for evidence: 1, 2, 4, 8 and so on, each released by a person
-	HeldFrom float64       `json:"held_from"`        // robots with this place or a higher one are held out; 0: none are
-	Rest     bool          `json:"rest,omitempty"`   // those that were held out have their turn
 	Since    time.Time     `json:"phase_since"`      // of the phase
 	BakedAt  time.Time     `json:"baking_since,omitzero"`
 	BakedS   int64         `json:"baked_s"` // seconds of the phase in which nothing stood still

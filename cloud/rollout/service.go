@@ -418,9 +418,8 @@ func (p *Place) mayGrant(now time.Time) bool {
 	if !p.Grants() || now.Before(p.Still) || p.Member.treated() && p.Member.State != Granted && p.Member.State != Lost && p.Member.State != Failed {
 		return false
 	}
-	place := p.Rollout.Place(p.Thing)
-	i := p.phaseAt(place)
-	return i < len(p.Stages) && (i <= p.Rollout.Phase || p.Rollout.State == Done) && !p.heldOut(place)
+	i := p.PhaseOf(p.Thing)
+	return i < len(p.Stages) && (i <= p.Rollout.Phase || p.Rollout.State == Done)
 }
 
 // Reported brings a robot's report into its rollouts. The same report again changes nothing.

@@ -24,7 +24,7 @@ func (r *Rollout) Ask(f Fact, m Member, open int, now time.Time) (_ Member, why 
 	}
 	why = r.judge(&f, m, l)
 	if why.Code == whyGrantable {
-		if why.Code = WhyCap; r.Grants() && open < r.Cap && m.State != Control {
+		if why.Code = WhyCap; r.Grants() && open < r.Cap && (m.State != Control || r.State == Done) {
 			m, changed = r.grant(&f, m, l), true
 			why = r.judge(&f, m, l)
 		}
@@ -299,9 +299,8 @@ func (r *Rollout) count(f *Fact, m Member, l *look, t *tally) {
 	if !m.treated() && (!r.in(f) || current) {
 		return
 	}
-	place := r.Place(f.Thing)
-	i := r.phaseAt(place)
-	if i == len(r.Stages) || r.heldOut(place) && !m.treated() {
+	i := r.PhaseOf(f.Thing)
+	if i == len(r.Stages) {
 		return
 	}
 	p := &t.phases[i]

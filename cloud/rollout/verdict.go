@@ -261,7 +261,7 @@ func (r *Rollout) move(t *tally, still string, now time.Time, turn func(kind, wo
 				lacks("robots", "%d of %d robots of this phase have not updated: %s", n, p.Robots, waiting(t.waits))
 			}
 			return
-		case r.Rest:
+		case stage.Rest:
 			r.next(now, turn)
 			return
 		case r.State == Running:
@@ -334,8 +334,6 @@ func (r *Rollout) next(now time.Time, turn func(kind, words string)) {
 	switch {
 	case r.Phase < len(r.Stages)-1:
 		r.Phase++
-	case r.HeldFrom > 0 && !r.Rest:
-		r.Rest = true
 	default:
 		r.State = Done
 		turn(TurnDone, "")

@@ -32,7 +32,7 @@ const (
 	WhyAborted   WhyCode = "aborted"
 	WhyExcluded  WhyCode = "not_chosen" // the last phase is below 100 % and the robot is not among them
 	WhyPhase     WhyCode = "waits_for_phase"
-	WhyControl   WhyCode = "control" // compared with updated robots, or held out for that
+	WhyControl   WhyCode = "control" // compared with updated robots
 	WhyOffline   WhyCode = "offline"
 	WhyBattery   WhyCode = "battery"
 	WhyWindow    WhyCode = "outside_window"
@@ -170,12 +170,11 @@ func (r *Rollout) judge(f *Fact, m Member, l *look) Why {
 		return say(map[State]WhyCode{Draft: WhyDraft, Waiting: WhyApproval, Held: WhyHeld, Paused: WhyPaused, Stopped: WhyStopped, Aborted: WhyAborted}[r.State])
 	}
 	w.Since = time.Time{}
-	place := r.Place(f.Thing)
-	p := r.phaseAt(place)
+	p := r.PhaseOf(f.Thing)
 	switch {
 	case len(r.Stages) == 0:
 		return say(WhyPhase)
-	case (r.heldOut(place) || p > r.Phase) && m.State == Control, r.heldOut(place):
+	case p > r.Phase && r.State != Done && m.State == Control:
 		w.Since = m.Granted
 		return say(WhyControl)
 	case p == len(r.Stages):

@@ -208,7 +208,7 @@ func (h *house) upload(version string, b []byte) artifact.Artifact {
 // rollout brings a version to all devices.
 func (h *house) rollout(version string) string {
 	h.Helper()
-	r, err := h.rollouts.Create(h.Context(), rollout.Spec{Species: arm.Species(), Version: ota.Version(version), Channel: rollout.Beta, Phases: []rollout.Phase{{Percent: 100, BakeS: 60}}, Cap: 1}, false, "op")
+	r, err := h.rollouts.Create(h.Context(), rollout.Spec{Species: arm.Species(), Version: ota.Version(version), Channel: rollout.Beta, Phases: []rollout.Phase{{Percent: 100, BakeS: 60}}, Cap: 1, Guards: []rollout.Guard{}}, false, "op")
 	if err != nil {
 		h.Fatal(err)
 	}

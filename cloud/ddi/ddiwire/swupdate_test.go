@@ -177,7 +177,7 @@ func TestSWUpdate(t *testing.T) {
 	// One that is cancelled while the device downloads it.
 	slow := d.signer.Script(t, "1.0.0.4", "#!/bin/sh\ntouch "+d.file("wrong")+"\n", bytes.Repeat([]byte("kennel "), 100_000))
 	h.upload("1.0.0.4", slow)
-	r, err := h.rollouts.Create(t.Context(), rollout.Spec{Species: arm.Species(), Version: "1.0.0.4", Channel: rollout.Beta, Cap: 1, Bandwidth: 60_000,
+	r, err := h.rollouts.Create(t.Context(), rollout.Spec{Species: arm.Species(), Version: "1.0.0.4", Channel: rollout.Beta, Cap: 1, Guards: []rollout.Guard{}, Bandwidth: 60_000,
 		Phases: []rollout.Phase{{Percent: 100, BakeS: 60}}}, false, "op")
 	if err != nil {
 		t.Fatal(err)

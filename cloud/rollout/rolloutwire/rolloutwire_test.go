@@ -110,6 +110,18 @@ func create(t *testing.T, c *cloud, s rollout.Spec) rollout.Rollout {
 	return r
 }
 
+// planned makes a rollout that has put its robots in order and has granted none: they were all away.
+func planned(t *testing.T, pool *pgxpool.Pool, c *cloud, s rollout.Spec) rollout.Rollout {
+	t.Helper()
+	r := create(t, c, s)
+	exec(t, pool, `UPDATE registry_facet SET present = false`)
+	if err := c.StepOne(t.Context(), r.ID); err != nil {
+		t.Fatal(err)
+	}
+	exec(t, pool, `UPDATE registry_facet SET present = true`)
+	return r
+}
+
 func robot(i int) thing.ID { return thing.ID(fmt.Sprintf("vic:%06d", i)) }
 
 // TestCapIsExact (issue 17, must hold 3): a cap of N grants exactly N, to 1 to 256 robots that ask at once of two processes which also run steps, and another
@@ -122,7 +134,7 @@ func TestCapIsExact(t *testing.T) {
 		exec(t, pool, `DELETE FROM rollout_rollout`)
 		var ids []string
 		for range 2 {
-			ids = append(ids, create(t, a, rollout.Spec{Phases: []rollout.Phase{{Percent: 100, BakeS: 60}}, Cap: tt.places}).ID)
+			ids = append(ids, planned(t, pool, a, rollout.Spec{Phases: []rollout.Phase{{Percent: 100, BakeS: 60}}, Cap: tt.places, Guards: []rollout.Guard{}}).ID)
 		}
 		var granted atomic.Int64
 		var all sync.WaitGroup
@@ -180,7 +192,7 @@ func TestTurns(t *testing.T) {
 	c, ctx := open(pool), t.Context()
 	fill(t, pool, c, 20)
 	exec(t, pool, `INSERT INTO webhook_hook (id, url, kinds, filter, secret, note, by_whom, created) VALUES (gen_random_uuid(), 'https://x.example', '{rollout.waiting,rollout.started,rollout.paused,rollout.aborted}', '', '', '', '', now())`)
-	r := create(t, c, rollout.Spec{Channel: rollout.Prod, Phases: []rollout.Phase{{Percent: 100, BakeS: 60}}, Cap: 10})
+	r := create(t, c, rollout.Spec{Channel: rollout.Prod, Phases: []rollout.Phase{{Percent: 100, BakeS: 60}}, Cap: 10, Guards: []rollout.Guard{}})
 	desired := func(id thing.ID, want ota.Version) ota.Desired {
 		t.Helper()
 		d, err := c.releases.Ask(ctx, id, older)
@@ -206,6 +218,11 @@ func TestTurns(t *testing.T) {
 		t.Errorf("why %+v, %v", why, err)
 	}
 	do(rollout.Approve, "other", rollout.Running)
+	exec(t, pool, `UPDATE registry_facet SET present = false`)
+	if err := c.StepOne(ctx, r.ID); err != nil { // which puts them in order
+		t.Fatal(err)
+	}
+	exec(t, pool, `UPDATE registry_facet SET present = true`)
 	desired(robot(1), newer)
 	if err := c.StepOne(ctx, r.ID); err != nil {
 		t.Fatal(err)
@@ -237,7 +254,10 @@ func TestTurns(t *testing.T) {
 	if why, err := c.Explain(ctx, robot(1)); err != nil || why[0].Code != rollout.WhyFailed || why[0].Error != 209 || !strings.Contains(why[0].Words, "signature") {
 		t.Errorf("why %+v, %v", why, err)
 	}
-	do(rollout.Resume, "author", rollout.Running)
+	if _, err := c.Do(ctx, r.ID, rollout.Resume, "", "author"); errs.CodeOf(err) != "same_person" {
+		t.Errorf("resumed by its author: %v", err)
+	}
+	do(rollout.Resume, "other", rollout.Running)
 	desired(robot(1), "")
 	do(rollout.TryAgain, "author", rollout.Running)
 	desired(robot(1), newer)
@@ -271,6 +291,9 @@ func TestTurns(t *testing.T) {
 		t.Fatal(err)
 	}
 	do(rollout.GoBack, "author", rollout.Aborted)
+	if err := c.StepOne(ctx, r.ID); err != nil {
+		t.Fatal(err)
+	}
 	if d := desired(robot(1), older); !d.Rollback {
 		t.Errorf("%+v; want it to go back", d)
 	}
@@ -338,7 +361,7 @@ func TestPage(t *testing.T) {
 	pool := pgtest.New(t)
 	c := open(pool)
 	fill(t, pool, c, 3)
-	r := create(t, c, rollout.Spec{Phases: []rollout.Phase{{Percent: 100, BakeS: 60}}, Cap: 1})
+	r := planned(t, pool, c, rollout.Spec{Phases: []rollout.Phase{{Percent: 100, BakeS: 60}}, Cap: 1, Guards: []rollout.Guard{}})
 	if _, err := c.releases.Ask(t.Context(), robot(1), older); err != nil {
 		t.Fatal(err)
 	}
@@ -391,7 +414,7 @@ func TestLeavingTheCohort(t *testing.T) {
 	pool := pgtest.New(t)
 	c := open(pool)
 	fill(t, pool, c, 3)
-	r := create(t, c, rollout.Spec{Phases: []rollout.Phase{{Percent: 100, BakeS: 60}}, Cap: 2, Cohort: filter.MustParse("version:<2.0.1")})
+	r := create(t, c, rollout.Spec{Phases: []rollout.Phase{{Percent: 100, BakeS: 60}}, Cap: 2, Cohort: filter.MustParse("version:<2.0.1"), Guards: []rollout.Guard{}})
 	for range 3 {
 		if err := c.StepOne(t.Context(), r.ID); err != nil {
 			t.Fatal(err)
@@ -409,7 +432,7 @@ func TestHeldRobots(t *testing.T) {
 	pool := pgtest.New(t)
 	a, b := open(pool), open(pool)
 	fill(t, pool, a, 6)
-	r := create(t, a, rollout.Spec{Phases: []rollout.Phase{{Percent: 100, BakeS: 60}}, Cap: 2})
+	r := create(t, a, rollout.Spec{Phases: []rollout.Phase{{Percent: 100, BakeS: 60}}, Cap: 2, Guards: []rollout.Guard{}})
 	for i := range 8 {
 		c := []*cloud{a, b}[i%2]
 		if err := c.StepOne(t.Context(), r.ID); err != nil {
@@ -450,7 +473,7 @@ func TestSteppingStones(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r := create(t, c, rollout.Spec{Phases: []rollout.Phase{{Percent: 100, BakeS: 60}}, Cap: 2})
+	r := create(t, c, rollout.Spec{Phases: []rollout.Phase{{Percent: 100, BakeS: 60}}, Cap: 2, Guards: []rollout.Guard{}})
 	for v, lowest := range map[ota.Version]ota.Version{newer: older, older: "1.5.0.0"} { // of a rollout that runs already
 		if err := c.releases.SetLowest(ctx, thing.Vector, v, lowest); err != nil {
 			t.Fatal(err)
@@ -551,7 +574,7 @@ func TestNewRollout(t *testing.T) {
 		t.Fatal(list, err)
 	}
 	want := rollout.Spec{Species: thing.Vector, Version: newer, Channel: rollout.Prod, Cohort: filter.MustParse("tag:beta"), Phases: []rollout.Phase{{Percent: 2.5, BakeS: 1800}, {Percent: 100, BakeS: 86400}}, Cap: 7, Bandwidth: 1000,
-		Window: &ota.Window{From: "22:00", To: "05:00"}, Needs: &ota.Needs{Charger: true}, Guards: []rollout.Guard{{Metric: rollout.Failures, Share: 0.05, Sample: 20}, {Metric: rollout.Problems, Share: 0.01, Sample: 40}}, Rollback: true, Note: "calm"}
+		Window: &ota.Window{From: "22:00", To: "05:00"}, Needs: &ota.Needs{Charger: true}, Guards: []rollout.Guard{{Metric: rollout.Failures, Share: 0.05, Sample: 20}, {Metric: rollout.Problems, Share: 0.01, Sample: 40}}, WatchS: 86400, Rollback: true, Note: "calm"}
 	if got := list[0]; !reflect.DeepEqual(got.Spec, want) || got.State != rollout.Waiting || got.By != "rel@example.org" {
 		t.Errorf("%+v is %s by %s; want %+v", got.Spec, got.State, got.By, want)
 	}
@@ -584,10 +607,10 @@ func TestCrashIsProblem(t *testing.T) {
 	exec(t, pool, `WITH g AS (INSERT INTO crash_group (program, signature, first_seen, last_seen, versions) VALUES ('vic-engine', 'f', now(), now(), '{}') RETURNING id)
 		INSERT INTO crash_crash (id, thing, crashed, name, program, os, version, boot_id, at, received, size, log_size, reason, analysis, modules, looked)
 		SELECT gen_random_uuid(), thing, g.id, 'x', 'vic-engine', os, 'engine 7', '', now(), now() - age, 1, 0, '', '{}', '{}', now()
-		FROM g, (VALUES ('vic:00e20100', $1, interval '1 hour'), ('vic:00e20101', $2, interval '1 hour'), ('vic:00e20102', $1, interval '1 day')) AS v (thing, os, age)`, string(newer), older)
+		FROM g, (VALUES ('vic:00e20100', $1, interval '1 hour'), ('vic:00e20101', $2, interval '1 hour'), ('vic:00e20102', $1, interval '25 hours')) AS v (thing, os, age)`, string(newer), older)
 	briefs := func(context.Context, filter.Filter, []thing.ID) (out []registry.Brief, err error) {
 		for _, id := range []thing.ID{"vic:00e20100", "vic:00e20101", "vic:00e20102"} {
-			out = append(out, registry.Brief{Thing: id, Version: string(newer), Codes: []string{"fault/914"}})
+			out = append(out, registry.Brief{Thing: id, Version: string(newer), Codes: []string{"crash/" + string(newer), "fault/914"}})
 		}
 		return out, nil
 	}
@@ -595,7 +618,11 @@ func TestCrashIsProblem(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, want := range [][]string{{"fault/914", "crash/" + string(newer)}, {"fault/914"}, {"fault/914"}} {
+	var group string
+	if err := pool.QueryRow(t.Context(), `SELECT id::text FROM crash_group`).Scan(&group); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range [][]string{{"fault/914", "crash/" + group}, {"fault/914"}, {"fault/914"}} {
 		if !slices.Equal(facts[i].Problems, want) {
 			t.Errorf("%s: %q, want %q", facts[i].Thing, facts[i].Problems, want)
 		}
