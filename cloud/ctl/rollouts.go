@@ -18,7 +18,7 @@ import (
 
 func (a *app) rollout() *cobra.Command {
 	words := map[string]string{"approve": "Approve a rollout that another person made", "pause": "Stop handing out the release; updates that have begun go on",
-		"resume": "Start a draft, or go on after a pause or a stop", "abort": "End a rollout; updated robots stay as they are",
+		"resume": "Start a draft, or continue after a pause or a stop", "release": "Release a held rollout: open the next phase, or continue although robots turned bad", "abort": "End a rollout; updated robots stay as they are",
 		"rollback": "End a rollout and take updated robots back to what they ran before", "retry": "Let robots try again whose update failed"}
 	cmd := group(describe("rollout", "Bring a release to a part of the fleet, in phases that stop by themselves",
 		"rollout create vic 2.0.1.6076 -cohort tag:beta -channel beta", "rollout show "+anID, "rollout why vic:00e20100"),
@@ -31,7 +31,7 @@ func (a *app) rollout() *cobra.Command {
 		a.rolloutRobots(),
 		shows(a, describe("why THING", "Say why a robot does not update", "rollout why vic:00e20100"), first(a.api.GetThingsThingRollouts),
 			rows("ROLLOUT|RELEASE|STATE|ANSWER", func(w client.RobotWhy) cells { return cells{w.Rollout, w.Version, w.State, w.Words} })))
-	for _, action := range []string{"approve", "pause", "resume", "abort", "rollback", "retry"} {
+	for _, action := range []string{"approve", "pause", "resume", "release", "abort", "rollback", "retry"} {
 		var because client.Because
 		do := does(a, describe(action+" ROLLOUT", words[action], "rollout "+action+" "+anID),
 			func(ctx context.Context, args []string) (reply[client.Rollout], error) {

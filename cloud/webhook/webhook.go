@@ -67,9 +67,11 @@ const (
 	RolloutStarted Kind = "rollout.started"
 	RolloutPhase   Kind = "rollout.phase" // the next one is open
 	RolloutBaking  Kind = "rollout.baking"
+	RolloutHeld    Kind = "rollout.held"     // until a person releases it
+	RolloutFreed   Kind = "rollout.released" // by a person
 	RolloutPaused  Kind = "rollout.paused"
 	RolloutResumed Kind = "rollout.resumed"
-	RolloutStopped Kind = "rollout.stopped" // by a guard
+	RolloutStopped Kind = "rollout.stopped" // by evidence of harm
 	RolloutAborted Kind = "rollout.aborted"
 	RolloutRetried Kind = "rollout.retried"
 	RolloutDone    Kind = "rollout.done"
@@ -79,7 +81,7 @@ const (
 
 // Kinds are those a hook may want, besides those of events.
 var Kinds = []Kind{Present, Absent, Activated, Setting, Command, Revoked, ProblemRaised, ProblemGone, FaultRaised, AlertFiring, AlertResolved, CrashGroupNew, CrashGroupRegressed, CustomIntent,
-	RolloutWaiting, RolloutStarted, RolloutPhase, RolloutBaking, RolloutPaused, RolloutResumed, RolloutStopped, RolloutAborted, RolloutRetried, RolloutDone}
+	RolloutWaiting, RolloutStarted, RolloutPhase, RolloutBaking, RolloutHeld, RolloutFreed, RolloutPaused, RolloutResumed, RolloutStopped, RolloutAborted, RolloutRetried, RolloutDone}
 
 // EventPrefix begins the kind of a robot's event, which ends with the event's name: event:robot.fault_code. A hook wants events by the
 // beginning of their names: event:battery. or event: for all.

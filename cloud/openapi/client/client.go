@@ -2298,19 +2298,22 @@ type Enroll struct {
 	Thing        string `json:"thing"`
 }
 
-// Evidence is why a guard stopped a rollout.
+// Evidence is why a rollout was stopped or held.
 type Evidence struct {
-	At      time.Time        `json:"at"`
-	Bad     int64            `json:"bad"`
-	Codes   map[string]int64 `json:"codes,omitzero"`
-	Control float64          `json:"control"` // share of bad robots among those that wait
-	Metric  string           `json:"metric"`
-	Of      int64            `json:"of"`
-	Problem string           `json:"problem,omitzero"` // of Problems: a kind, such as crash, or kind/code; "": any but a low battery
-	Robots  []string         `json:"robots"`           // some of the bad ones
-	Sample  int64            `json:"sample"`           // robots
-	Share   float64          `json:"share"`            // 0 to 1
-	Words   string           `json:"words"`
+	At       time.Time        `json:"at"`
+	Bad      int64            `json:"bad"` // updated robots
+	Code     string           `json:"code"`
+	Codes    map[string]int64 `json:"codes,omitzero"`
+	Control  float64          `json:"control"` // share of bad robots in the control
+	Controls RolloutCount     `json:"controls"`
+	Evidence float64          `json:"evidence"` // likelihood ratio
+	Metric   string           `json:"metric"`
+	Of       int64            `json:"of"`
+	Problem  string           `json:"problem,omitzero"` // of Problems: a kind, such as crash, or kind/code; "": any but a low battery
+	Robots   []string         `json:"robots"`           // some of the bad ones
+	Sample   int64            `json:"sample"`           // updated robots, at least, before a phase may pass; 3/Share if that is more
+	Share    float64          `json:"share"`            // MinShare to below 1
+	Words    string           `json:"words"`
 }
 
 // Experiment is one that robots told of (VEC-DAS-16): event experiment.assigned, s1 its key, s2 the variation, s3 the version of the robot's file.
@@ -2420,12 +2423,12 @@ type Group struct {
 	Versions  []string  `json:"versions"`
 }
 
-// Guard stops a rollout when the share of bad robots among those that had the update exceeds the share among those that still wait for it (the control group) by more than Share.
+// Guard says how many more robots than usual may turn bad.
 type Guard struct {
 	Metric  string  `json:"metric"`
 	Problem string  `json:"problem,omitzero"` // of Problems: a kind, such as crash, or kind/code; "": any but a low battery
-	Sample  int64   `json:"sample"`           // robots
-	Share   float64 `json:"share"`            // 0 to 1
+	Sample  int64   `json:"sample"`           // updated robots, at least, before a phase may pass; 3/Share if that is more
+	Share   float64 `json:"share"`            // MinShare to below 1
 }
 
 // Guide says what the network of original robots, and the robots, need.
@@ -2511,6 +2514,12 @@ type Job struct {
 // Keep is the body of a change of an owner's wish.
 type Keep struct {
 	Keep bool `json:"keep"`
+}
+
+// Lack is something that keeps a phase from passing.
+type Lack struct {
+	Code  string `json:"code"`
+	Words string `json:"words"`
 }
 
 // Limit is a threshold as a person sets it.
@@ -2903,11 +2912,13 @@ type Past struct {
 // PhaseProgress is the progress of the robots that one phase added.
 type PhaseProgress struct {
 	Done    int64   `json:"done"`
-	Failed  int64   `json:"failed"` // and those that went silent or back
+	Failed  int64   `json:"failed"` // and those that got lost or went back
+	Kept    int64   `json:"kept"`   // by a person's wish or by another rollout
 	Offline int64   `json:"offline"`
 	Open    int64   `json:"open"` // granted or updating
 	Percent float64 `json:"percent"`
 	Robots  int64   `json:"robots"`
+	Watched int64   `json:"watched"` // for as long as Spec wants, or bad
 }
 
 type Phrase struct {
@@ -2941,7 +2952,10 @@ type Problem struct {
 // Progress is how far a rollout is, as its last step found it.
 type Progress struct {
 	At     time.Time        `json:"at,omitzero"`
-	Codes  []CodeCount      `json:"codes"` // of failed updates, the most first
+	Codes  []CodeCount      `json:"codes"`           // of failed updates, the most first
+	Guards []Verdict        `json:"guards,omitzero"` // in the order of Spec
+	Lacks  []Lack           `json:"lacks,omitzero"`  // what keeps the phase from passing
+	Least  int64            `json:"least"`           // robots that the guards need before a phase can pass without a person
 	Phases []PhaseProgress  `json:"phases"`
 	Robots int64            `json:"robots"` // of the cohort
 	Why    map[string]int64 `json:"why"`    // robots by their answer
@@ -3138,36 +3152,51 @@ type RoleState struct {
 
 // Rollout is a rollout and how far it is.
 type Rollout struct {
-	ApprovedBy   string             `json:"approved_by,omitzero"`
-	Back         bool               `json:"back,omitzero"` // updated robots are taken back
-	BakingSince  time.Time          `json:"baking_since,omitzero"`
-	Bandwidth    int64              `json:"bandwidth,omitzero"` // bytes a second of all of them together; 0: no limit
-	By           string             `json:"by"`
-	Cap          int64              `json:"cap"`     // robots that update at once
-	Changed      time.Time          `json:"changed"` // the state
-	Channel      string             `json:"channel"`
-	Cohort       string             `json:"cohort"`           // robots of the species that it is for; "": all
-	Control      map[string]float64 `json:"control,omitzero"` // Control is the share of bad robots in the control group when it was last large enough, by metric.
-	Created      time.Time          `json:"created"`
-	Evidence     *Evidence          `json:"evidence,omitzero"`
-	Guards       []Guard            `json:"guards"`
-	Needs        *Needs             `json:"needs,omitzero"`
-	Note         string             `json:"note,omitzero"`
-	Path         []string           `json:"path,omitzero"` // releases that robots may need before Version, the last first
-	Phase        int64              `json:"phase"`         // from 0
-	PhaseSince   time.Time          `json:"phase_since"`   // of the phase
-	Phases       []RolloutPhase     `json:"phases"`
-	Progress     Progress           `json:"progress"`
-	Regions      []string           `json:"regions,omitzero"`  // beginnings of time zones, such as Europe; empty: everywhere
-	Rollback     bool               `json:"rollback,omitzero"` // a guard that stops it also takes updated robots back
-	Rollout      string             `json:"rollout"`           // a UUID
-	Salt         string             `json:"salt"`
-	Species      string             `json:"species"`
-	State        string             `json:"state"`
-	Version      string             `json:"version"`
-	WatchedSince time.Time          `json:"watched_since"` // guards look at what came after
-	Why          string             `json:"why,omitzero"`  // of the state, in words
-	Window       *Window            `json:"window,omitzero"`
+	Accepted    map[string]int64        `json:"accepted,omitzero"` // bad robots that a person has seen and accepted, by guards' keys and HoldCodes
+	ApprovedBy  string                  `json:"approved_by,omitzero"`
+	Back        bool                    `json:"back,omitzero"` // updated robots are taken back
+	BakedS      int64                   `json:"baked_s"`       // seconds of the phase in which nothing stood still
+	BakingSince time.Time               `json:"baking_since,omitzero"`
+	Bandwidth   int64                   `json:"bandwidth,omitzero"` // bytes a second of all of them together; 0: no limit
+	By          string                  `json:"by"`
+	Cap         int64                   `json:"cap"`     // robots that update at once
+	Changed     time.Time               `json:"changed"` // the state
+	Channel     string                  `json:"channel"`
+	Cohort      string                  `json:"cohort"` // robots of the species that it is for; "": all
+	Created     time.Time               `json:"created"`
+	Evidence    *Evidence               `json:"evidence,omitzero"`
+	Guards      []Guard                 `json:"guards"`        // none: phases pass by time alone
+	Hold        string                  `json:"hold,omitzero"` // of Held
+	Needs       *Needs                  `json:"needs,omitzero"`
+	Note        string                  `json:"note,omitzero"`
+	Path        []string                `json:"path,omitzero"` // releases that robots may need before Version, the last first
+	Phase       int64                   `json:"phase"`         // of Stages, from 0
+	PhaseSince  time.Time               `json:"phase_since"`   // of the phase
+	Phases      []RolloutPhase          `json:"phases"`
+	Progress    Progress                `json:"progress"`
+	Regions     []string                `json:"regions,omitzero"`  // beginnings of time zones, such as Europe; empty: everywhere
+	Rollback    bool                    `json:"rollback,omitzero"` // a stop for harm from running the release also takes updated robots back
+	Rollout     string                  `json:"rollout"`           // a UUID
+	Salt        string                  `json:"salt"`
+	Small       bool                    `json:"small,omitzero"` // too few robots for evidence: 1, 2, 4, 8 and so on, each released by a person
+	Species     string                  `json:"species"`
+	Spent       map[string]RolloutCount `json:"spent,omitzero"`  // control robots whose time was over, likewise
+	Stages      []Stage                 `json:"stages,omitzero"` // none before the first step
+	State       string                  `json:"state"`
+	StillUntil  time.Time               `json:"still_until,omitzero"` // judgement stands still: the cloud was away
+	Tests       map[string]Test         `json:"tests,omitzero"`       // of guards by their keys
+	Version     string                  `json:"version"`
+	WatchS      int64                   `json:"watch_s,omitzero"` // seconds for which a robot is watched after its update
+	Why         string                  `json:"why,omitzero"`     // of the state, in words
+	Window      *Window                 `json:"window,omitzero"`
+}
+
+// Count is how many robots of a group turned bad for a guard.
+type RolloutCount struct {
+	Bad     int64 `json:"bad"`
+	Full    int64 `json:"full"`    // of which for the whole time, or until they turned bad
+	Fullbad int64 `json:"fullbad"` // of Full
+	Of      int64 `json:"of"`      // robots that are or were watched
 }
 
 // Phase opens the rollout to a share of its cohort.
@@ -3183,14 +3212,15 @@ type RolloutRequest struct {
 	Channel   string         `json:"channel"`
 	Cohort    string         `json:"cohort"`         // robots of the species that it is for; "": all
 	Draft     bool           `json:"draft,omitzero"` // it is started by resume
-	Guards    []Guard        `json:"guards"`
+	Guards    []Guard        `json:"guards"`         // none: phases pass by time alone
 	Needs     *Needs         `json:"needs,omitzero"`
 	Note      string         `json:"note,omitzero"`
 	Phases    []RolloutPhase `json:"phases"`
 	Regions   []string       `json:"regions,omitzero"`  // beginnings of time zones, such as Europe; empty: everywhere
-	Rollback  bool           `json:"rollback,omitzero"` // a guard that stops it also takes updated robots back
+	Rollback  bool           `json:"rollback,omitzero"` // a stop for harm from running the release also takes updated robots back
 	Species   string         `json:"species"`
 	Version   string         `json:"version"`
+	WatchS    int64          `json:"watch_s,omitzero"` // seconds for which a robot is watched after its update
 	Window    *Window        `json:"window,omitzero"`
 }
 
@@ -3366,6 +3396,15 @@ type Spool struct {
 	Quarantined int64 `json:"quarantined"`
 }
 
+// Stage is a phase as it is carried out: an exact number of robots from the front of the rollout's order.
+type Stage struct {
+	BakeS   int64   `json:"bake_s"`
+	Cut     float64 `json:"cut"` // robots with a lower place belong to it, those that appear later too
+	Percent float64 `json:"percent"`
+	Rest    bool    `json:"rest,omitzero"` // the robots that were held out as control until all phases had passed
+	Robots  int64   `json:"robots"`        // with those of the stages before
+}
+
 // Stats sums up the sessions of some days.
 type Stats struct {
 	Days   int64          `json:"days"`
@@ -3425,6 +3464,9 @@ type TelemetryPart struct {
 	Since  time.Time `json:"since,omitzero"`
 }
 
+// Test is a running test.
+type Test = []float64
+
 // Thing is one robot as the fleet knows it.
 type Thing struct {
 	CertificateUntil time.Time       `json:"certificate_until,omitzero"` // zero: it has none in force
@@ -3481,37 +3523,44 @@ type Token struct {
 
 // Told is a rollout with its history.
 type Told struct {
-	ApprovedBy   string             `json:"approved_by,omitzero"`
-	Back         bool               `json:"back,omitzero"` // updated robots are taken back
-	BakingSince  time.Time          `json:"baking_since,omitzero"`
-	Bandwidth    int64              `json:"bandwidth,omitzero"` // bytes a second of all of them together; 0: no limit
-	By           string             `json:"by"`
-	Cap          int64              `json:"cap"`     // robots that update at once
-	Changed      time.Time          `json:"changed"` // the state
-	Channel      string             `json:"channel"`
-	Cohort       string             `json:"cohort"`           // robots of the species that it is for; "": all
-	Control      map[string]float64 `json:"control,omitzero"` // Control is the share of bad robots in the control group when it was last large enough, by metric.
-	Created      time.Time          `json:"created"`
-	Evidence     *Evidence          `json:"evidence,omitzero"`
-	Guards       []Guard            `json:"guards"`
-	Needs        *Needs             `json:"needs,omitzero"`
-	Note         string             `json:"note,omitzero"`
-	Path         []string           `json:"path,omitzero"` // releases that robots may need before Version, the last first
-	Phase        int64              `json:"phase"`         // from 0
-	PhaseSince   time.Time          `json:"phase_since"`   // of the phase
-	Phases       []RolloutPhase     `json:"phases"`
-	Progress     Progress           `json:"progress"`
-	Regions      []string           `json:"regions,omitzero"`  // beginnings of time zones, such as Europe; empty: everywhere
-	Rollback     bool               `json:"rollback,omitzero"` // a guard that stops it also takes updated robots back
-	Rollout      string             `json:"rollout"`           // a UUID
-	Salt         string             `json:"salt"`
-	Species      string             `json:"species"`
-	State        string             `json:"state"`
-	Turns        []Turn             `json:"turns"` // the newest first
-	Version      string             `json:"version"`
-	WatchedSince time.Time          `json:"watched_since"` // guards look at what came after
-	Why          string             `json:"why,omitzero"`  // of the state, in words
-	Window       *Window            `json:"window,omitzero"`
+	Accepted    map[string]int64        `json:"accepted,omitzero"` // bad robots that a person has seen and accepted, by guards' keys and HoldCodes
+	ApprovedBy  string                  `json:"approved_by,omitzero"`
+	Back        bool                    `json:"back,omitzero"` // updated robots are taken back
+	BakedS      int64                   `json:"baked_s"`       // seconds of the phase in which nothing stood still
+	BakingSince time.Time               `json:"baking_since,omitzero"`
+	Bandwidth   int64                   `json:"bandwidth,omitzero"` // bytes a second of all of them together; 0: no limit
+	By          string                  `json:"by"`
+	Cap         int64                   `json:"cap"`     // robots that update at once
+	Changed     time.Time               `json:"changed"` // the state
+	Channel     string                  `json:"channel"`
+	Cohort      string                  `json:"cohort"` // robots of the species that it is for; "": all
+	Created     time.Time               `json:"created"`
+	Evidence    *Evidence               `json:"evidence,omitzero"`
+	Guards      []Guard                 `json:"guards"`        // none: phases pass by time alone
+	Hold        string                  `json:"hold,omitzero"` // of Held
+	Needs       *Needs                  `json:"needs,omitzero"`
+	Note        string                  `json:"note,omitzero"`
+	Path        []string                `json:"path,omitzero"` // releases that robots may need before Version, the last first
+	Phase       int64                   `json:"phase"`         // of Stages, from 0
+	PhaseSince  time.Time               `json:"phase_since"`   // of the phase
+	Phases      []RolloutPhase          `json:"phases"`
+	Progress    Progress                `json:"progress"`
+	Regions     []string                `json:"regions,omitzero"`  // beginnings of time zones, such as Europe; empty: everywhere
+	Rollback    bool                    `json:"rollback,omitzero"` // a stop for harm from running the release also takes updated robots back
+	Rollout     string                  `json:"rollout"`           // a UUID
+	Salt        string                  `json:"salt"`
+	Small       bool                    `json:"small,omitzero"` // too few robots for evidence: 1, 2, 4, 8 and so on, each released by a person
+	Species     string                  `json:"species"`
+	Spent       map[string]RolloutCount `json:"spent,omitzero"`  // control robots whose time was over, likewise
+	Stages      []Stage                 `json:"stages,omitzero"` // none before the first step
+	State       string                  `json:"state"`
+	StillUntil  time.Time               `json:"still_until,omitzero"` // judgement stands still: the cloud was away
+	Tests       map[string]Test         `json:"tests,omitzero"`       // of guards by their keys
+	Turns       []Turn                  `json:"turns"`                // the newest first
+	Version     string                  `json:"version"`
+	WatchS      int64                   `json:"watch_s,omitzero"` // seconds for which a robot is watched after its update
+	Why         string                  `json:"why,omitzero"`     // of the state, in words
+	Window      *Window                 `json:"window,omitzero"`
 }
 
 // Transfer is an offer.
@@ -3569,6 +3618,23 @@ type Unmatched struct {
 type Variation struct {
 	Robots    int64  `json:"robots"`
 	Variation string `json:"variation"`
+}
+
+// Verdict is what a guard has found so far.
+type Verdict struct {
+	Controls RolloutCount `json:"controls"`
+	Evidence float64      `json:"evidence"` // of harm, as a likelihood ratio: 1 is none
+	High     float64      `json:"high"`     // likewise, of robots that were watched for the whole time
+	HoldAt   float64      `json:"hold_at"`
+	Low      float64      `json:"low"` // of the difference between the shares of bad robots, updated ones less control
+	Metric   string       `json:"metric"`
+	Pass     bool         `json:"pass"`
+	Problem  string       `json:"problem,omitzero"` // of Problems: a kind, such as crash, or kind/code; "": any but a low battery
+	Sample   int64        `json:"sample"`           // updated robots, at least, before a phase may pass; 3/Share if that is more
+	Share    float64      `json:"share"`            // MinShare to below 1
+	StopAt   float64      `json:"stop_at"`
+	Updated  RolloutCount `json:"updated"`
+	Words    string       `json:"words"`
 }
 
 // Version sums up the robots that ran one version.

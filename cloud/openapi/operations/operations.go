@@ -169,7 +169,7 @@ var PathParameters = map[string]struct {
 }{
 	"thing":   {"Id of a thing, such as vic:00e20100.", map[string]any{"type": "string", "pattern": `^(vic|amigo|pleo|aibo):[0-9a-z-]{1,40}$`}},
 	"doc":     {"Name of a document, such as vic.RobotSettings.", text},
-	"action":  {"What to do.", oneOf("approve", "pause", "resume", "abort", "rollback", "retry")},
+	"action":  {"What to do.", oneOf("approve", "pause", "resume", "release", "abort", "rollback", "retry")},
 	"log":     {"Id of a log.", text},
 	"crash":   {"Id of a crash.", text},
 	"group":   {"Id of a group of crashes.", text},

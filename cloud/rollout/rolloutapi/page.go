@@ -25,9 +25,9 @@ var answers = []struct {
 }{
 	{rollout.WhyDone, "updated"}, {rollout.WhyUpdating, "updating"}, {rollout.WhyGranted, "about to begin"}, {rollout.WhyCap, "wait for a free place"}, {rollout.WhyPhase, "wait for their phase"},
 	{rollout.WhyWindow, "outside their maintenance window"}, {rollout.WhyOffline, "offline"}, {rollout.WhyBattery, "low battery"}, {rollout.WhyBusy, "busy with another rollout"}, {rollout.WhyWished, "kept by a person's wish"},
-	{rollout.WhyFailed, "failed"}, {rollout.WhySilent, "silent since the update began"}, {rollout.WhyBack, "going back"}, {rollout.WhyReturned, "went back"},
+	{rollout.WhyControl, "compared, not updated yet"}, {rollout.WhyFailed, "failed"}, {rollout.WhyFell, "fell back"}, {rollout.WhySilent, "silent since the update began"}, {rollout.WhyBack, "going back"}, {rollout.WhyReturned, "went back"},
 	{rollout.WhyNewer, "run a newer version"}, {rollout.WhyExcluded, "not chosen"}, {rollout.WhyDraft, "wait for the start"}, {rollout.WhyApproval, "wait for approval"},
-	{rollout.WhyPaused, "held by the pause"}, {rollout.WhyStopped, "held by the stop"}, {rollout.WhyAborted, "left as they are"},
+	{rollout.WhyHeld, "held"}, {rollout.WhyPaused, "paused"}, {rollout.WhyStopped, "held by the stop"}, {rollout.WhyAborted, "left as they are"},
 }
 
 // funnel is one line of it: how many robots have an answer.
@@ -71,6 +71,8 @@ func viewOf(r rollout.Rollout, may bool) view {
 		add(rollout.Approve, "Approve", false)
 	case rollout.Draft:
 		add(rollout.Resume, "Start", false)
+	case rollout.Held:
+		add(rollout.Release, "Release", false)
 	case rollout.Paused, rollout.Stopped:
 		if !r.Back {
 			add(rollout.Resume, "Continue", false)
@@ -92,12 +94,12 @@ var pageBody = template.Must(template.New("").Funcs(template.FuncMap{"ago": page
 {{if .May}}<p class="chips"><a class="button" href="/rollouts/new">New rollout</a></p>{{end}}
 {{range .Rollouts}}{{$r := .}}<section class="card wide" aria-labelledby="h-{{.ID}}">
   <h2 id="h-{{.ID}}">{{.Species}} {{.Version}} <span class="what">{{.Channel}}{{with .Cohort.String}}, {{.}}{{end}}</span></h2>
-  <p><strong>{{.State}}</strong>, phase {{inc .Phase}} of {{len .Phases}}, {{ago .Changed}}{{with .Why}}: {{.}}{{end}}</p>
+  <p><strong>{{.State}}</strong>, phase {{inc .Phase}} of {{with .Stages}}{{len .}}{{else}}{{len .Phases}}{{end}}, {{ago .Changed}}{{with .Why}}: {{.}}{{end}}</p>
   {{with .Evidence}}<p>Robots: {{range $i, $x := .Robots}}{{if $i}}, {{end}}<a href="/things/{{$x}}">{{$x}}</a>{{end}}</p>{{end}}
   {{with .Progress}}{{if .Robots}}<p><meter min="0" max="{{.Robots}}" value="{{$r.Updated}}"></meter> {{$r.Updated}} of {{.Robots}} updated</p>{{end}}
   {{with .Phases}}<table class="plain"><caption class="hide">Phases</caption>
   <thead><tr><th scope="col">Phase</th><th scope="col" class="right">Share</th><th scope="col" class="right">Robots</th><th scope="col" class="right">Updated</th><th scope="col" class="right">Failed</th><th scope="col" class="right">Updating</th><th scope="col" class="right">Offline</th></tr></thead>
-  <tbody>{{range $i, $p := .}}<tr><th scope="row">{{inc $i}}</th><td class="num right" data-label="Share">{{.Percent}} %</td><td class="num right" data-label="Robots">{{.Robots}}</td><td class="num right" data-label="Updated">{{.Done}}</td><td class="num right" data-label="Failed">{{.Failed}}</td><td class="num right" data-label="Updating">{{.Open}}</td><td class="num right" data-label="Offline">{{.Offline}}</td></tr>{{end}}</tbody></table>{{end}}
+  <tbody>{{range $i, $p := .}}<tr><th scope="row">{{inc $i}}</th><td class="num right" data-label="Share">{{printf "%.3g" .Percent}} %</td><td class="num right" data-label="Robots">{{.Robots}}</td><td class="num right" data-label="Updated">{{.Done}}</td><td class="num right" data-label="Failed">{{.Failed}}</td><td class="num right" data-label="Updating">{{.Open}}</td><td class="num right" data-label="Offline">{{.Offline}}</td></tr>{{end}}</tbody></table>{{end}}
   {{with .Codes}}<h3>Failed updates</h3><ul class="rows">{{range .}}<li><span class="num">{{.Robots}}</span> with code {{.Code}}: {{.Words}}</li>{{end}}</ul>{{end}}{{end}}
   {{with .Funnel}}<h3>Robots</h3><ul class="rows">{{range .}}<li><span class="num">{{.Robots}}</span> {{.Words}}</li>{{end}}</ul>{{end}}
   {{with .Actions}}<div class="chips">{{range .}}<form method="post" action="/rollouts"><input type="hidden" name="rollout" value="{{$r.ID}}"><input type="hidden" name="action" value="{{.Action}}"><button{{if .Danger}} class="danger"{{end}}>{{.Words}}<span class="hide"> of {{$r.Version}}</span></button></form> {{end}}</div>{{end}}

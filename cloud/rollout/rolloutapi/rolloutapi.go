@@ -4,7 +4,7 @@
 //	POST /v1/rollouts {species, version, ...}   starts one, unless it is a draft or waits for approval
 //	GET  /v1/rollouts/{id}               one with its history
 //	GET  /v1/rollouts/{id}/robots?why=&after=&limit=   why each robot does not update, or what it does
-//	POST /v1/rollouts/{id}/{action}      approve, pause, resume, abort, rollback or retry
+//	POST /v1/rollouts/{id}/{action}      approve, pause, resume, release, abort, rollback or retry
 //	GET  /v1/things/{thing}/rollouts     why one robot does not update
 package rolloutapi
 
