@@ -45,25 +45,32 @@ func (a *app) rollout() *cobra.Command {
 	return cmd
 }
 
+// phase names the open phase by its number of robots, once they were counted.
 func phase(r client.Rollout) string {
-	if int(r.Phase) >= len(r.Phases) {
-		return ""
+	switch {
+	case int(r.Phase) < len(r.Stages):
+		return fmt.Sprintf("%d of %d (%d robots)", r.Phase+1, len(r.Stages), r.Stages[r.Phase].Robots)
+	case int(r.Phase) < len(r.Phases):
+		return fmt.Sprintf("%d of %d (%g %%)", r.Phase+1, len(r.Phases), r.Phases[r.Phase].Percent)
 	}
-	return fmt.Sprintf("%d of %d (%g %%)", r.Phase+1, len(r.Phases), r.Phases[r.Phase].Percent)
+	return ""
 }
 
 func (a *app) rolloutCreate() *cobra.Command {
 	var in client.RolloutRequest
 	var phases, guards []string
 	var window string
+	var watch time.Duration
 	var needs client.Needs
 	cmd := shows(a, &cobra.Command{Use: "create SPECIES VERSION", Short: "Bring a release to the robots of a cohort", ValidArgsFunction: completeSpecies,
 		Long: "Each phase is a share of the cohort and how long to wait once its robots are through, such as 1%:1h. A guard is what it counts (failures, silent or\n" +
-			"problems), the share that is too much, and how many robots it needs, such as failures:5%:20. One for prod waits until another person approves it.\n\n" + filterHelp,
+			"problems), how many more bad robots than usual it allows, and how many robots it needs, such as failures:5%:20. Updated robots are watched for a day and\n" +
+			"compared with robots that wait; a phase passes on evidence, or when a person releases it. Fleets of fewer than 100 robots update 1, 2, 4, 8 and so on, and\n" +
+			"a person releases each phase. A rollout to prod waits until another person approves it.\n\n" + filterHelp,
 		Example: "  kennelctl rollout create vic 2.0.1.6076 -cohort tag:beta -channel beta\n" +
 			"  kennelctl rollout create vic 2.0.1.6076 -phases 1%:2h,10%:1d,100%:1d -cap 500 -window 01:00-05:00 -charger -rollback"},
 		func(ctx context.Context, args []string) (r reply[client.Rollout], err error) {
-			in.Species, in.Version = args[0], args[1]
+			in.Species, in.Version, in.WatchS = args[0], args[1], int64(watch.Seconds())
 			if in.Phases, in.Guards, err = parsePlan(phases, guards); err != nil {
 				return r, err
 			}
@@ -86,13 +93,14 @@ func (a *app) rolloutCreate() *cobra.Command {
 	f.StringVar(&in.Channel, "channel", "prod", "prod, beta or dev; prod needs a second person's `APPROVAL`")
 	f.StringSliceVar(&in.Regions, "region", nil, "only robots whose time zone begins so, such as `Europe`; may be repeated")
 	f.StringSliceVar(&phases, "phases", nil, "`PERCENT:WAIT` of each phase (1%:1h,10%:1h,50%:1h,100%:1h)")
-	f.StringSliceVar(&guards, "guards", nil, "`METRIC:SHARE:ROBOTS` of each guard (failures:5%:20,silent:3%:30,problems:5%:30)")
+	f.StringSliceVar(&guards, "guards", nil, "`METRIC:SHARE:ROBOTS` of each guard (failures:5%:20,silent:3%:30,problems:5%:30); none: phases pass by time alone")
+	f.DurationVar(&watch, "watch", 24*time.Hour, "`HOW-LONG` each robot is watched after its update")
 	f.Int64Var(&in.Cap, "cap", 100, "at most `N` robots update at once")
 	f.Int64Var(&in.Bandwidth, "bandwidth", 0, "`BYTES` a second of all robots together")
 	f.StringVar(&window, "window", "", "robots begin only in these `HOURS` of their own time, such as 01:00-05:00")
 	f.BoolVar(&needs.Battery, "battery", false, "robots begin only if their battery is not low")
 	f.BoolVar(&needs.Charger, "charger", false, "robots begin only on their charger")
-	f.BoolVar(&in.Rollback, "rollback", false, "a guard that stops the rollout also takes updated robots back")
+	f.BoolVar(&in.Rollback, "rollback", false, "if robots that run the release turn bad and a guard stops it, take updated robots back, the first ten before the others")
 	f.BoolVar(&in.Draft, "draft", false, "do not start it yet; rollout resume does")
 	f.StringVar(&in.Note, "note", "", "`TEXT` for people")
 	_ = cmd.RegisterFlagCompletionFunc("channel", cobra.FixedCompletions([]string{"prod", "beta", "dev"}, cobra.ShellCompDirectiveNoFileComp)) // the flag is there
@@ -121,6 +129,9 @@ func parsePlan(phases, guards []string) (ps []client.RolloutPhase, gs []client.G
 		}
 		ps = append(ps, client.RolloutPhase{Percent: n, BakeS: int64(d.Seconds())})
 	}
+	if slices.Equal(guards, []string{"none"}) {
+		return ps, []client.Guard{}, nil
+	}
 	for _, s := range guards {
 		parts := strings.Split(s, ":")
 		if len(parts) < 3 {
@@ -143,7 +154,10 @@ func showRollout(t *cli.Table, r client.Told) {
 		t.Row("why", r.Why)
 	}
 	if e := r.Evidence; e != nil {
-		t.Row("evidence", strings.Join(e.Robots, ", "))
+		t.Row("robots", strings.Join(e.Robots, ", "))
+	}
+	if r.State == "held" {
+		t.Row("next", "kennelctl rollout release "+r.Rollout)
 	}
 	if len(r.Progress.Phases) == 0 {
 		return
@@ -153,6 +167,21 @@ func showRollout(t *cli.Table, r client.Told) {
 	rows("PHASE|SHARE|ROBOTS|DONE|FAILED|UPDATING|OFFLINE", func(p client.PhaseProgress) cells {
 		return cells{1 + slices.Index(r.Progress.Phases, p), fmt.Sprintf("%g %%", p.Percent), p.Robots, p.Done, p.Failed, p.Open, p.Offline}
 	})(t, r.Progress.Phases)
+	if len(r.Progress.Guards) > 0 {
+		t.Text("")
+		rows("GUARD|UPDATED BAD|CONTROL BAD|EVIDENCE|HOLDS AT|STOPS AT|PASSES", func(v client.Verdict) cells {
+			name := v.Metric
+			if v.Problem != "" {
+				name += ":" + v.Problem
+			}
+			return cells{name, fmt.Sprintf("%d of %d", v.Updated.Bad, v.Updated.Of), fmt.Sprintf("%d of %d", v.Controls.Bad, v.Controls.Of), fmt.Sprintf("%.3g", v.Evidence), fmt.Sprintf("%.3g", v.HoldAt),
+				fmt.Sprintf("%.3g", v.StopAt), map[bool]string{true: "yes", false: "not yet"}[v.Pass]}
+		})(t, r.Progress.Guards)
+	}
+	if len(r.Progress.Lacks) > 0 {
+		t.Text("")
+		rows("NEEDED TO PASS|WHAT", func(l client.Lack) cells { return cells{l.Code, l.Words} })(t, r.Progress.Lacks)
+	}
 	t.Text("")
 	rows("ROBOTS|ANSWER", func(code string) cells {
 		return cells{r.Progress.Why[code], strings.ReplaceAll(code, "_", " ")}

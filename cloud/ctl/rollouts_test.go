@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"kennel/cloud/account/accounttest"
+	"kennel/cloud/cohort"
 	"kennel/cloud/registry"
 	"kennel/cloud/registry/registrypg"
 	"kennel/cloud/rollout"
@@ -32,7 +33,7 @@ func TestRollouts(t *testing.T) {
 	_, _, dir := newPeople(t, func(mux *http.ServeMux, _ accounttest.Accounts, pool *pgxpool.Pool) {
 		store := registrypg.New(pool, log)
 		db, releases = pool, ota.New(otapg.New(pool), nil)
-		slice := rolloutwire.Wire(wire.Base{Pool: pool, Log: log}, registry.New(store, store, registry.Sources{}, log), releases, nil, nil)
+		slice := rolloutwire.Wire(wire.Base{Pool: pool, Log: log}, registry.New(store, store, registry.Sources{}, log), cohort.New(nil), releases, nil, nil)
 		if err := slice.Routes(mux, wire.Doors{Audit: func(_ context.Context, action, object, detail string) error {
 			lines = append(lines, action+" "+detail)
 			return nil
@@ -74,12 +75,17 @@ func TestRollouts(t *testing.T) {
 	id := list[0].ID
 	ctl(cli.ExitDenied, "rollout", "approve", id) // by its author
 	ctl(0, "rollout", "abort", id, "-why", "wrong release")
-	ctl(0, "rollout", "create", "vic", "2.0.1.1", "-channel", "dev", "-phases", "100%:1d", "-cap", "2", "-guards", "failures:10%:5,problems:3%:9:fault/914", "-charger")
-	if err := json.Unmarshal([]byte(ctl(0, "rollout", "list", "-o", "json")), &list); err != nil || len(list) != 2 {
+	ctl(0, "rollout", "create", "vic", "2.0.1.1", "-channel", "dev", "-draft", "-guards", "failures:10%:5,problems:3%:9:fault/914")
+	if err := json.Unmarshal([]byte(ctl(0, "rollout", "list", "-o", "json")), &list); err != nil || list[0].Guards[0].Share != 0.1 || list[0].Guards[1].Problem != "fault/914" {
+		t.Errorf("%+v, %v", list[0], err)
+	}
+	ctl(0, "rollout", "abort", list[0].ID)
+	ctl(0, "rollout", "create", "vic", "2.0.1.1", "-channel", "dev", "-phases", "100%:1d", "-cap", "2", "-guards", "none", "-watch", "2h", "-charger")
+	if err := json.Unmarshal([]byte(ctl(0, "rollout", "list", "-o", "json")), &list); err != nil || len(list) != 3 {
 		t.Fatal(err)
 	}
 	id = list[0].ID
-	if r := list[0]; r.State != rollout.Running || r.Phases[0].BakeS != 86400 || r.Guards[0].Share != 0.1 || r.Guards[1].Problem != "fault/914" || !r.Needs.Charger || r.Cap != 2 {
+	if r := list[0]; r.State != rollout.Running || r.Phases[0].BakeS != 86400 || len(r.Guards) != 0 || r.WatchS != 7200 || !r.Needs.Charger || r.Cap != 2 {
 		t.Errorf("%+v", r)
 	}
 	if err := step(t.Context()); err != nil {

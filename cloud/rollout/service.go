@@ -145,6 +145,19 @@ func (s *Service) Used(ctx context.Context, species thing.Species, v ota.Version
 	return fmt.Sprintf("rollout %s, which is %s; abort it first", r.ID, r.State), err
 }
 
+// UsesCohort says which rollout is for a named part of the fleet and may still grant; "" is none.
+func (s *Service) UsesCohort(ctx context.Context, name string) (string, error) {
+	list, err := s.Store.List(ctx, 10_000)
+	for _, r := range list {
+		for _, t := range r.Cohort.Terms {
+			if t.Key == filter.Cohort && r.State != Aborted && slices.ContainsFunc(t.Values, func(v filter.Value) bool { return v.Text == name }) {
+				return fmt.Sprintf("rollout %s, which is %s", r.ID, r.State), err
+			}
+		}
+	}
+	return "", err
+}
+
 // Turns returns a rollout's history, the newest first.
 func (s *Service) Turns(ctx context.Context, id string) ([]Turn, error) {
 	return s.Store.Turns(ctx, id)

@@ -472,7 +472,7 @@ func (s *site) otherPages(p *browser.Page, look func(string), thing string) {
 	p.Focus("button", "Create rollout")
 	p.Press("Enter")
 	p.See("The rollout is made.")
-	p.SeeRole("button", "Stop this rollout of 9.0.0.1")
+	p.SeeRole("button", "Pause of 9.0.0.1")
 	look("rollouts-made")
 	p.Follow("Fleet", "^/things$")
 	p.Check("Pick all on this page")

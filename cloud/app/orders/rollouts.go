@@ -2,12 +2,13 @@ package orders
 
 import (
 	"kennel/cloud/app/link"
+	"kennel/cloud/cohort"
 	"kennel/cloud/registry"
 	"kennel/cloud/rollout/rolloutwire"
 	"kennel/cloud/wire"
 )
 
-// WireRollouts wires what brings releases to parts of the fleet.
-func WireRollouts(b wire.Base, l *link.Link, robots *registry.Service, releases Releases) wire.Slice {
-	return rolloutwire.Wire(b, robots, releases.Service, releases.Archives, l)
+// WireRollouts wires what brings releases to parts of the fleet, which are kept while a rollout is for them.
+func WireRollouts(b wire.Base, l *link.Link, robots *registry.Service, cohorts *cohort.Service, releases Releases) wire.Slice {
+	return rolloutwire.Wire(b, robots, cohorts, releases.Service, releases.Archives, l)
 }

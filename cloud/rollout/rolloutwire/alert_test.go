@@ -10,6 +10,7 @@ import (
 	"kennel/cloud/alert"
 	"kennel/cloud/alert/alertpg"
 	"kennel/cloud/artifact"
+	"kennel/cloud/cohort"
 	"kennel/cloud/registry"
 	"kennel/cloud/registry/registrypg"
 	"kennel/cloud/rollout"
@@ -30,7 +31,7 @@ func TestStopped(t *testing.T) {
 		t.Fatal(err)
 	}
 	store := registrypg.New(pool, log)
-	slice := Wire(wire.Base{Pool: pool, Log: log}, registry.New(store, store, registry.Sources{}, log), releases, archives, nil)
+	slice := Wire(wire.Base{Pool: pool, Log: log}, registry.New(store, store, registry.Sources{}, log), cohort.New(nil), releases, archives, nil)
 	if err := slice.Routes(http.NewServeMux(), wire.Doors{}); err != nil {
 		t.Fatal(err)
 	}

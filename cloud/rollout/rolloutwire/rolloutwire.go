@@ -13,6 +13,7 @@ import (
 	"kennel/cloud/alert"
 	"kennel/cloud/alert/alertpg"
 	"kennel/cloud/artifact"
+	"kennel/cloud/cohort"
 	"kennel/cloud/crash/crashpg"
 	"kennel/cloud/registry"
 	"kennel/cloud/registry/filter"
@@ -74,9 +75,10 @@ func Fleet(briefs func(ctx context.Context, f filter.Filter, also []thing.ID) ([
 func isCrash(code string) bool { return code == "crash" || strings.HasPrefix(code, "crash/") }
 
 // Wire wires rollouts, by which releases then decide. archives (nil: none) keeps what they use.
-func Wire(b wire.Base, robots *registry.Service, releases *ota.Service, archives *artifact.Service, hint ota.Hinter) wire.Slice {
+func Wire(b wire.Base, robots *registry.Service, cohorts *cohort.Service, releases *ota.Service, archives *artifact.Service, hint ota.Hinter) wire.Slice {
 	svc := rollout.New(rollout.Config{Store: rolloutpg.New(b.Pool), Fleet: Fleet(robots.Briefs, crashpg.New(b.Pool).Crashed), Known: releases.Known, Path: releases.Path, Wished: releases.Wished, Size: releases.Size, Hint: hint, Now: time.Now})
 	releases.Follow(svc)
+	cohorts.Users = append(cohorts.Users, svc.UsesCohort)
 	if archives != nil {
 		archives.Users = append(archives.Users, svc.Used)
 	}

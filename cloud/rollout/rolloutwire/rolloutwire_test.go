@@ -392,7 +392,7 @@ func TestPage(t *testing.T) {
 		}
 		return string(html)
 	}
-	show(auth.Admin, "Stop this rollout", `class="danger"`, "with code 209: the signature", `<span class="num">1</span> wait for a free place`, `<span class="num">1</span> failed`, "0 of 3 updated", "running")
+	show(auth.Admin, `value="pause"`, `class="danger"`, "with code 209: the signature", `<span class="num">1</span> wait for a free place`, `<span class="num">1</span> failed`, "0 of 3 updated", "running")
 	if html := show(auth.Viewer, "running"); strings.Contains(html, "<form") {
 		t.Error("a viewer has buttons")
 	}
@@ -626,5 +626,71 @@ func TestCrashIsProblem(t *testing.T) {
 		if !slices.Equal(facts[i].Problems, want) {
 			t.Errorf("%s: %q, want %q", facts[i].Thing, facts[i].Problems, want)
 		}
+	}
+}
+
+// TestGoneCohort (issue 27.8): a rollout keeps the cohort that it is for; one whose cohort is gone all the same concerns no robot, and keeps nobody from an answer.
+func TestGoneCohort(t *testing.T) {
+	pool := pgtest.New(t)
+	c, ctx := open(pool), t.Context()
+	fill(t, pool, c, 3)
+	first := planned(t, pool, c, rollout.Spec{Phases: []rollout.Phase{{Percent: 100}}, Guards: []rollout.Guard{}})
+	broken := planned(t, pool, c, rollout.Spec{Phases: []rollout.Phase{{Percent: 100}}, Guards: []rollout.Guard{}})
+	exec(t, pool, `UPDATE rollout_rollout SET doc = jsonb_set(doc, '{cohort}', '"cohort:gone"') WHERE id = $1`, broken.ID)
+	if what, err := c.UsesCohort(ctx, "gone"); err != nil || !strings.Contains(what, broken.ID) {
+		t.Errorf("%q, %v; want rollout %s", what, err, broken.ID)
+	}
+	fleet := c.Fleet
+	c.Fleet = func(ctx context.Context, f filter.Filter, also []thing.ID) ([]rollout.Fact, error) {
+		if f.Uses(filter.Cohort) {
+			return nil, errs.New(errs.NotFound, "there is no cohort gone")
+		}
+		return fleet(ctx, f, also)
+	}
+	if d, err := c.releases.Ask(ctx, robot(1), older); err != nil || d.Rollout != first.ID {
+		t.Errorf("%+v, %v; want the other rollout's grant", d, err)
+	}
+	if why, err := c.Explain(ctx, robot(2)); err != nil || len(why) != 2 || why[0].Code != rollout.WhyNotIn {
+		t.Errorf("%+v, %v", why, err)
+	}
+	if err := c.Step(ctx); errs.KindOf(err) != errs.NotFound {
+		t.Errorf("step: %v; want it to tell of the cohort", err)
+	}
+	if _, err := c.Do(ctx, broken.ID, rollout.Abort, "", "op"); err != nil {
+		t.Fatal(err)
+	}
+	if what, err := c.UsesCohort(ctx, "gone"); err != nil || what != "" {
+		t.Errorf("%q, %v after the abort", what, err)
+	}
+}
+
+// TestManyRollouts (issue 27.14): the step reaches all that are under way, however many newer ones there are, and those that ended long ago but have robots with a grant.
+func TestManyRollouts(t *testing.T) {
+	pool := pgtest.New(t)
+	c, ctx := open(pool), t.Context()
+	fill(t, pool, c, 3)
+	old := create(t, c, rollout.Spec{Phases: []rollout.Phase{{Percent: 100}}, Cap: 3, Guards: []rollout.Guard{}})
+	if err := c.StepOne(ctx, old.ID); err != nil {
+		t.Fatal(err)
+	}
+	exec(t, pool, `INSERT INTO rollout_rollout (species, state, doc) SELECT species, 'draft', doc FROM rollout_rollout, generate_series(1, 250)`)
+	exec(t, pool, `UPDATE rollout_rollout SET state = 'done', doc = doc || '{"state": "done", "changed": "2026-01-01T00:00:00Z"}' WHERE id = $1`, old.ID)
+	var open int
+	if err := pool.QueryRow(ctx, `SELECT open FROM rollout_rollout WHERE id = $1`, old.ID).Scan(&open); err != nil || open != 3 {
+		t.Errorf("%d hold a grant, %v; want 3", open, err)
+	}
+	exec(t, pool, `UPDATE registry_facet SET os = $1`, newer)
+	if err := c.Step(ctx); err != nil {
+		t.Fatal(err)
+	}
+	r, err := c.Get(ctx, old.ID)
+	if err != nil || r.Progress.Why[rollout.WhyDone] != 3 {
+		t.Errorf("%+v, %v; want the grants settled", r.Progress, err)
+	}
+	if err := pool.QueryRow(ctx, `SELECT open FROM rollout_rollout WHERE id = $1`, old.ID).Scan(&open); err != nil || open != 0 {
+		t.Errorf("%d hold a grant, %v; want none", open, err)
+	}
+	if used, err := c.Used(ctx, thing.Vector, newer); err != nil || used == "" {
+		t.Errorf("used %q, %v", used, err)
 	}
 }
