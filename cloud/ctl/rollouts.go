@@ -149,7 +149,7 @@ func parsePlan(phases, guards []string) (ps []client.RolloutPhase, gs []client.G
 
 func showRollout(t *cli.Table, r client.Told) {
 	pairs(t, "rollout", r.Rollout, "release", r.Species+" "+r.Version+" ("+r.Channel+")", "cohort", cmp.Or(r.Cohort, "all robots of the species"),
-		"state", r.State, "changed", r.Changed, "phase", phase(client.Rollout{Phase: r.Phase, Phases: r.Phases}))
+		"state", r.State, "changed", r.Changed, "phase", phase(client.Rollout{Phase: r.Phase, Phases: r.Phases, Stages: r.Stages}))
 	if r.Why != "" {
 		t.Row("why", r.Why)
 	}

@@ -91,7 +91,7 @@ func TestRollouts(t *testing.T) {
 	if err := step(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	has(ctl(0, "rollout", "show", id), "running", "2            granted", "5            waits for place", "1            offline", "100 %    8               0     0       2         1", "started")
+	has(ctl(0, "rollout", "show", id), "running", "2               granted", "5               waits for place", "1               offline", "1 of 1 (8 robots)", "100 %    8               0     0       2         1", "started")
 	has(ctl(0, "rollout", "why", "vic:a1"), "It is offline since")
 	var granted []rollout.Why
 	if err := json.Unmarshal([]byte(ctl(0, "rollout", "robots", id, "-why", "granted", "-o", "json")), &granted); err != nil || len(granted) != 2 {

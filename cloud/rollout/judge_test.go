@@ -293,7 +293,7 @@ func TestFellBack(t *testing.T) {
 	}
 }
 
-// TestPauseKeepsWatching (issue 27.4): what happens in a pause counts, and a rollout that was let go on is stopped again by the next bad robot.
+// TestPauseKeepsWatching (issue 27.4): what happens in a pause counts, and a rollout that a person continued is stopped again by the next bad robot.
 func TestPauseKeepsWatching(t *testing.T) {
 	w := fleet(running(t, Spec{Phases: []Phase{{10, 600}, {100, 600}}, Cap: 2000}), 2000)
 	w.days(0.05, nil)

@@ -224,8 +224,8 @@ func with(had string, problems []string) string {
 	return strings.Join(list, " ")
 }
 
-// standsStill reports whether judgement stands still: the cloud was away, or more of the control is than harm to others explains.
-func (r *Rollout) standsStill(t *tally, now time.Time) (bool, string) {
+// suspended reports whether nothing is judged now, and why: the cloud was away, or much of the control is.
+func (r *Rollout) suspended(t *tally, now time.Time) (bool, string) {
 	switch {
 	case now.Before(r.Still):
 		return true, "The cloud was away; robots have until " + r.Still.UTC().Format(stamp) + " to come back."

@@ -45,8 +45,8 @@ const (
 	MaxControl  = 2000             // robots that are watched at once without the release
 	HoldAt      = 10               // evidence at which a guard holds the rollout and asks a person, times the number of guards
 	StopAt      = 100              // evidence at which a guard stops it, likewise
-	AwayShare   = 0.2              // share of the control that may be away before judgement stands still
-	CloudGap    = 30 * time.Minute // between two steps: the cloud was away. Judgement stands still for as long afterwards
+	AwayShare   = 0.2              // share of the control that may be away before judgement is suspended
+	CloudGap    = 30 * time.Minute // between two steps: the cloud was away. Judgement is suspended for as long afterwards
 	BackFirst   = 10               // robots that a rollback takes back first; ten times as many follow when they have returned
 	MaxPhases   = 20
 	MaxCap      = 100_000
@@ -80,7 +80,7 @@ const (
 	Problems Metric = "problems" // robots with a problem, or a crash group, that they did not have in the day before
 )
 
-// Guard says how many more robots than usual may turn bad. A phase passes only if the share of bad robots among the updated ones exceeds that of the control
+// Guard says how many more robots than usual may turn bad. A phase passes only if the share of bad robots among the updated ones exceeds the share in the control
 // by less than Share, with a confidence of 97.5 %; and evidence that the release harms holds or stops the rollout. The control of Failures is Share itself:
 // without a release no update fails.
 type Guard struct {
@@ -162,7 +162,7 @@ type Rollout struct {
 	Why      string        `json:"why,omitempty"`  // of the state, in words
 	Evidence *Evidence     `json:"evidence,omitempty"`
 	Back     bool          `json:"back,omitempty"`       // updated robots are taken back
-	Still    time.Time     `json:"still_until,omitzero"` // judgement stands still: the cloud was away
+	Still    time.Time     `json:"still_until,omitzero"` // judgement is suspended: the cloud was away
 	Progress Progress      `json:"progress"`
 
 	Tests    map[string]sprt.Test `json:"tests,omitempty"`    // of guards by their keys
@@ -180,7 +180,7 @@ const (
 	HoldLost        HoldCode = "lost"        // robots vanished while they updated
 	HoldBad         HoldCode = "bad"         // one robot of a small fleet turned bad
 	HoldEnvironment HoldCode = "environment" // updates fail, but not for the release
-	HoldPhase       HoldCode = "phase"       // the phase is over, without evidence enough to go on
+	HoldPhase       HoldCode = "phase"       // the phase is over, without enough evidence to continue
 )
 
 // Evidence is why a rollout was stopped or held.
@@ -393,7 +393,7 @@ func (s *Spec) Fits(size int64) error {
 	return nil
 }
 
-// rate is what one robot may download, in bytes a second.
+// rate returns the bytes a second that one robot may download.
 func (s *Spec) rate() int64 { return max(s.Bandwidth/int64(s.Cap), 1) }
 
 func (s *Spec) watchFor() time.Duration { return time.Duration(s.WatchS) * time.Second }

@@ -43,7 +43,7 @@ type Store interface {
 	Get(ctx context.Context, id string) (Rollout, error)
 	// List returns the newest first.
 	List(ctx context.Context, limit int) ([]Rollout, error)
-	// Active returns those that a step has to do with, all of them: under way, changed since a time, or with robots that are told something.
+	// Active returns all rollouts that a step concerns: under way, changed since a time, or with robots that are told something.
 	Active(ctx context.Context, since time.Time) ([]Rollout, error)
 	// Using returns one that gives robots a release of the species, also on the way to another, and is not aborted. NotFound: none does.
 	Using(ctx context.Context, species thing.Species, v ota.Version) (Rollout, error)
@@ -171,7 +171,7 @@ const (
 	Approve  Action = "approve"
 	Pause    Action = "pause"
 	Resume   Action = "resume"
-	Release  Action = "release" // a held rollout: open the next phase, or go on although robots turned bad
+	Release  Action = "release" // a held rollout: open the next phase, or continue although robots turned bad
 	Abort    Action = "abort"
 	GoBack   Action = "rollback" // abort, and take updated robots back
 	TryAgain Action = "retry"    // of robots whose update failed, that got lost or that fell back
@@ -180,7 +180,7 @@ const (
 // Actions are all of them.
 var Actions = []Action{Approve, Pause, Resume, Release, Abort, GoBack, TryAgain}
 
-// Do carries out what a person does. Conflict if the rollout's state does not allow it. What lets one for prod go on takes another person than its author: Denied.
+// Do carries out what a person does. Conflict if the rollout's state does not allow it. Denied if the author approves, resumes or releases a rollout for prod: another person must.
 func (s *Service) Do(ctx context.Context, id string, a Action, why, by string) (Rollout, error) {
 	if len(why) > 1000 || strings.ContainsRune(why, 0) {
 		return Rollout{}, errs.New(errs.Invalid, "why: want at most 1000 bytes")

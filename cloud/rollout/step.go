@@ -188,37 +188,12 @@ func (r *Rollout) Step(facts []Fact, members map[thing.ID]Member, now time.Time)
 		r.Still = now.Add(CloudGap)
 	}
 	t := tally{guards: make([]guardTally, len(r.Guards)), codes: map[int]int{}, waits: map[WhyCode]int{}}
-	var places []float64
-	in := false
-	for i := range facts {
-		f := &facts[i]
-		m, known := members[f.Thing]
-		if known {
-			if settled, ok := r.settle(f, m, l); ok {
-				if m.State == Control {
-					r.spend(m, l)
-				}
-				m = settled
-				keep(m)
-			}
-			if m.State == Control && l.now.Sub(m.Granted) < r.watchFor() {
-				if t.control++; !f.Present {
-					t.away++
-				}
-			}
-		}
-		if under && (m.treated() || r.in(f)) {
-			in = true
-			if m.treated() || l.newer(f.Running, r.Version) < 0 {
-				places = append(places, r.Place(f.Thing))
-			}
-		}
-	}
+	places, in := r.survey(facts, members, l, &t, keep)
 	if under {
 		slices.Sort(places)
 		r.plan(places)
 	}
-	still, why := r.standsStill(&t, now)
+	still, why := r.suspended(&t, now)
 	for _, s := range r.Stages {
 		t.phases = append(t.phases, PhaseProgress{Percent: s.Percent})
 	}
@@ -272,6 +247,35 @@ func (r *Rollout) Step(facts []Fact, members map[thing.ID]Member, now time.Time)
 		out.Changed = append(out.Changed, members[id])
 	}
 	return out
+}
+
+// survey settles the members and returns the places of the robots that have or need the release, and whether the rollout is for any robot at all.
+func (r *Rollout) survey(facts []Fact, members map[thing.ID]Member, l *look, t *tally, keep func(Member)) (places []float64, in bool) {
+	for i := range facts {
+		f := &facts[i]
+		m, known := members[f.Thing]
+		if known {
+			if settled, ok := r.settle(f, m, l); ok {
+				if m.State == Control {
+					r.spend(m, l)
+				}
+				m = settled
+				keep(m)
+			}
+			if m.State == Control && l.now.Sub(m.Granted) < r.watchFor() {
+				if t.control++; !f.Present {
+					t.away++
+				}
+			}
+		}
+		if m.treated() || r.in(f) {
+			in = true
+			if m.treated() || l.newer(f.Running, r.Version) < 0 {
+				places = append(places, r.Place(f.Thing))
+			}
+		}
+	}
+	return places, in
 }
 
 // count adds one robot to the tally.
@@ -329,7 +333,12 @@ func (r *Rollout) count(f *Fact, m Member, l *look, t *tally) {
 		}
 	case f.Wished || f.Busy:
 		p.Kept++
+	case f.Present && i == r.Phase:
+		t.waits[cmp.Or(r.judge(f, m, l).Code, WhyCap)]++
 	case !f.Present:
+		if i == r.Phase {
+			t.waits[WhyOffline]++
+		}
 		p.Offline++
 		if f.Since.IsZero() || l.now.Sub(f.Since) > absentAfter {
 			p.absent++
@@ -372,7 +381,7 @@ func (r *Rollout) Take(members []Member, now time.Time) (changed []Member) {
 }
 
 // takeBack tells robots that run the release to return, once the rollout takes its robots back: BackFirst present ones, and ten times as many whenever those that
-// were told have returned. If many cannot, no more are told until a person asks again.
+// were told have returned. If many cannot, the others are not told until a person asks again.
 func (r *Rollout) takeBack(facts []Fact, members map[thing.ID]Member, now time.Time) (changed []Member) {
 	if !r.Back {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"kennel/infra/thing"
 )
 
-// Verdict is what a guard has found so far.
+// Verdict holds the findings of a guard so far.
 type Verdict struct {
 	Guard
 	Updated  Count   `json:"updated"`
@@ -190,7 +190,7 @@ func first(list []thing.ID) []thing.ID {
 	return list[:min(len(list), maxRobots)]
 }
 
-// accept notes what speaks for harm now, as seen by a person who lets the rollout go on.
+// accept notes the bad robots of now, which a person has seen who continues the rollout.
 func (r *Rollout) accept(members map[thing.ID]Member) {
 	r.Accepted = map[string]int{}
 	for _, m := range members {
@@ -271,16 +271,7 @@ func (r *Rollout) move(t *tally, still string, now time.Time, turn func(kind, wo
 			}
 			turn(TurnBaking, fmt.Sprintf("phase %d: %d updated, %d failed, %d offline", r.Phase+1, p.Done, p.Failed, p.Offline))
 		}
-		if still != "" {
-			lacks("standstill", "%s", still)
-		}
-		if left := stage.BakeS - r.BakedS; left > 0 {
-			lacks("bake", "the phase is observed for another %v", time.Duration(left)*time.Second)
-		}
-		if done := p.Done; len(r.Guards) > 0 && float64(p.Watched) < Reached*float64(done) {
-			lacks("exposure", "%d of %d updated robots have been watched for %v", p.Watched, done, r.watchFor())
-		}
-		if len(r.Progress.Lacks) > 0 {
+		if r.early(p, stage, still, lacks) {
 			return
 		}
 		if least := int(math.Ceil(Majority * float64(p.Robots-p.Kept-p.absent))); p.Done < least {
@@ -303,6 +294,20 @@ func (r *Rollout) move(t *tally, still string, now time.Time, turn func(kind, wo
 			return
 		}
 	}
+}
+
+// early reports whether the phase needs more time before it can be judged, and says for what.
+func (r *Rollout) early(p PhaseProgress, stage Stage, still string, lacks func(code, format string, args ...any)) bool {
+	if still != "" {
+		lacks("suspended", "%s", still)
+	}
+	if left := stage.BakeS - r.BakedS; left > 0 {
+		lacks("bake", "the phase is observed for another %v", time.Duration(left)*time.Second)
+	}
+	if len(r.Guards) > 0 && float64(p.Watched) < Reached*float64(p.Done) {
+		lacks("exposure", "%d of %d updated robots have been watched for %v", p.Watched, p.Done, r.watchFor())
+	}
+	return len(r.Progress.Lacks) > 0
 }
 
 // shows says what the robots of a phase that ended without enough evidence can show, and what they cannot.

@@ -446,7 +446,7 @@ func (s *site) otherPages(p *browser.Page, look func(string), thing string) {
 	p.Follow("Rollouts", "^/rollouts$")
 	p.SeeRole("button", "Start of 9.0.0.1")
 	look("rollouts")
-	p.Click("button", "End without updating more robots of 9.0.0.1")
+	p.Click("button", "Abort of 9.0.0.1")
 	p.See("aborted")
 	p.ClickIn("navigation", "Main", "summary", "Updates")
 	p.Follow("Releases", "^/releases$")

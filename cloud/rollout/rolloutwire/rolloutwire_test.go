@@ -629,7 +629,7 @@ func TestCrashIsProblem(t *testing.T) {
 	}
 }
 
-// TestGoneCohort (issue 27.8): a rollout keeps the cohort that it is for; one whose cohort is gone all the same concerns no robot, and keeps nobody from an answer.
+// TestGoneCohort (issue 27.8): a rollout keeps the cohort that it is for; one whose cohort is gone all the same concerns no robot, and every robot still gets an answer.
 func TestGoneCohort(t *testing.T) {
 	pool := pgtest.New(t)
 	c, ctx := open(pool), t.Context()

@@ -62,7 +62,7 @@ func Share(bad, n int) (low, high float64) {
 	return max(0, (middle-half)/(1+Z*Z/m)), min(1, (middle+half)/(1+Z*Z/m))
 }
 
-// Difference returns Newcombe's hybrid score interval of the share of bad updated robots less that of the control.
+// Difference returns Newcombe's hybrid score interval of the difference: the share of bad updated robots less the share in the control.
 func Difference(bad, n, controlBad, controlN int) (low, high float64) {
 	if n == 0 || controlN == 0 {
 		return -1, 1
