@@ -3183,7 +3183,7 @@ type Rollout struct {
 	Spent       map[string]RolloutCount `json:"spent,omitzero"`  // control robots whose time was over, likewise
 	Stages      []Stage                 `json:"stages,omitzero"` // none before the first step
 	State       string                  `json:"state"`
-	StillUntil  time.Time               `json:"still_until,omitzero"` // judgement stands still: the cloud was away
+	StillUntil  time.Time               `json:"still_until,omitzero"` // judgement is suspended: the cloud was away
 	Tests       map[string]Test         `json:"tests,omitzero"`       // of guards by their keys
 	Version     string                  `json:"version"`
 	WatchS      int64                   `json:"watch_s,omitzero"` // seconds for which a robot is watched after its update
@@ -3554,7 +3554,7 @@ type Told struct {
 	Spent       map[string]RolloutCount `json:"spent,omitzero"`  // control robots whose time was over, likewise
 	Stages      []Stage                 `json:"stages,omitzero"` // none before the first step
 	State       string                  `json:"state"`
-	StillUntil  time.Time               `json:"still_until,omitzero"` // judgement stands still: the cloud was away
+	StillUntil  time.Time               `json:"still_until,omitzero"` // judgement is suspended: the cloud was away
 	Tests       map[string]Test         `json:"tests,omitzero"`       // of guards by their keys
 	Turns       []Turn                  `json:"turns"`                // the newest first
 	Version     string                  `json:"version"`
@@ -3620,7 +3620,7 @@ type Variation struct {
 	Variation string `json:"variation"`
 }
 
-// Verdict is what a guard has found so far.
+// Verdict holds the findings of a guard so far.
 type Verdict struct {
 	Controls RolloutCount `json:"controls"`
 	Evidence float64      `json:"evidence"` // of harm, as a likelihood ratio: 1 is none
