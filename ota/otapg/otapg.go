@@ -168,7 +168,7 @@ func (s *Store) Wishes(ctx context.Context) ([]ota.Wish, error) {
 
 // Wished returns the robots that have a wish of their own: of these, or of all for nil.
 func (s *Store) Wished(ctx context.Context, things []thing.ID) (map[thing.ID]bool, error) {
-	rows, err := s.pool.Query(ctx, `SELECT scope FROM ota_desired WHERE position(':' IN scope) > 0 AND ($1::text[] IS NULL OR scope = ANY ($1))`, things)
+	rows, err := s.pool.Query(ctx, `SELECT scope FROM ota_desired WHERE position(':' IN scope) > 0 AND NOT held AND ($1::text[] IS NULL OR scope = ANY ($1))`, things)
 	if err != nil {
 		return nil, pg.Wrap(err, "robots with a desired release")
 	}
