@@ -174,7 +174,7 @@ func (l *life) release() {
 
 // TestSimulation (issue 27, must hold 2): harmless releases are stopped in at most 1 % of the rollouts and never rolled back, although a person releases everything
 // that is held; releases that harm get past no phase of at least 100 updated robots, in 99 % of the rollouts that harm 10 % and in 95 % of those that harm 5 %.
-// `make rollouts` runs 10,000 harmless ones and prints the table of infra/docs/rollouts.md.
+// `make rollouts` runs 10,000 harmless ones and prints the table of docs/rollouts.md.
 func TestSimulation(t *testing.T) {
 	soak := os.Getenv("KENNEL_SOAK") != ""
 	scenes := []scene{

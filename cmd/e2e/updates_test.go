@@ -127,7 +127,7 @@ func TestUpdates(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	start := time.Now()
-	if out, err := h.ctl("rollout", "create", "vic", "2.0.0.9000", "-channel", "dev", "-phases", "100%:1s", "-cap", fmt.Sprint(n)); err != nil {
+	if out, err := h.ctl("rollout", "create", "vic", "2.0.0.9000", "-channel", "dev", "-phases", "100%:1s", "-guards", "none", "-cap", fmt.Sprint(n)); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	await(t, limit, "all run the new release", func() error {
@@ -256,9 +256,9 @@ func TestWishForSpecies(t *testing.T) {
 // before the last phase. Those robots fall back to their other slot by themselves, the others are taken back, and the rollout says why.
 func TestBadRelease(t *testing.T) {
 	const older, bad = "2.0.0.6074", "2.0.0.9100"
-	n, dies, guard, limit := 60, 20.0, "failures:5%:5", 3*time.Minute
+	n, dies, guard, limit := 60, 60.0, "failures:5%:5", 3*time.Minute
 	if soak() {
-		n, dies, guard, limit = 500, 5, "failures:2%:20", 15*time.Minute
+		n, dies, guard, limit = 200, 20, "failures:5%:20", 15*time.Minute
 	}
 	h := newHouse(t, "-robots", "0", "-log-level", "warn")
 	h.start()
@@ -274,9 +274,12 @@ func TestBadRelease(t *testing.T) {
 		State    string
 		Phase    int
 		Why      string
-		Evidence struct{ Robots []string }
+		Evidence struct {
+			Code   string
+			Robots []string
+		}
 	}
-	if err := h.ctlJSON(&r, "rollout", "create", "vic", bad, "-channel", "dev", "-phases", "30%:5s,60%:5s,100%:5s", "-guards", guard, "-rollback",
+	if err := h.ctlJSON(&r, "rollout", "create", "vic", bad, "-channel", "dev", "-phases", "30%:5s,60%:5s,100%:5s", "-guards", guard, "-watch", "10s", "-rollback",
 		"-cap", fmt.Sprint(n)); err != nil {
 		t.Fatal(err)
 	}
@@ -292,7 +295,7 @@ func TestBadRelease(t *testing.T) {
 		return nil
 	})
 	t.Logf("stopped in phase %d after %v: %s", r.Phase+1, time.Since(start).Round(time.Second), r.Why)
-	if r.Phase >= 2 || !strings.Contains(r.Why, "failed") || len(r.Evidence.Robots) == 0 {
+	if r.Phase >= 2 || r.Evidence.Code != "fell_back" || len(r.Evidence.Robots) == 0 {
 		t.Errorf("%+v: want it stopped before phase 3, with evidence", r)
 	}
 	await(t, limit, "every robot runs the old release again", func() error {

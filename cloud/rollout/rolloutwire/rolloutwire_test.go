@@ -80,7 +80,7 @@ func open(pool *pgxpool.Pool) *cloud {
 	return c
 }
 
-func exec(t *testing.T, pool *pgxpool.Pool, sql string, args ...any) {
+func exec(t testing.TB, pool *pgxpool.Pool, sql string, args ...any) {
 	t.Helper()
 	if _, err := pool.Exec(t.Context(), sql, args...); err != nil {
 		t.Fatal(err)
@@ -88,7 +88,7 @@ func exec(t *testing.T, pool *pgxpool.Pool, sql string, args ...any) {
 }
 
 // fill makes n robots that run the older release and are present, and the release.
-func fill(t *testing.T, pool *pgxpool.Pool, c *cloud, n int) {
+func fill(t testing.TB, pool *pgxpool.Pool, c *cloud, n int) {
 	t.Helper()
 	exec(t, pool, `INSERT INTO registry_thing (thing, present, since) SELECT 'vic:' || to_char(i, 'FM000000'), true, now() - interval '1 day' FROM generate_series(1, $1) AS i`, n)
 	exec(t, pool, `UPDATE registry_facet SET os = $1, os_key = $2`, older, filter.VersionKey(older))
@@ -97,7 +97,7 @@ func fill(t *testing.T, pool *pgxpool.Pool, c *cloud, n int) {
 	}
 }
 
-func create(t *testing.T, c *cloud, s rollout.Spec) rollout.Rollout {
+func create(t testing.TB, c *cloud, s rollout.Spec) rollout.Rollout {
 	t.Helper()
 	s.Species, s.Version = thing.Vector, newer
 	if s.Channel == "" {
