@@ -13,7 +13,6 @@ import (
 
 	"kennel/edge/control"
 	"kennel/edge/coreclient"
-	"kennel/edge/coreclient/square"
 	"kennel/edge/corelink"
 	"kennel/edge/coreserver"
 	"kennel/edge/coreserver/coreservertest"
@@ -264,35 +263,4 @@ func TestTogether(t *testing.T) {
 		})
 	}
 	wg.Wait()
-}
-
-// TestSquare: a program that names no species drives a square and reads a distance.
-func TestSquare(t *testing.T) {
-	root, ctx := t.TempDir(), within(t)
-	b, _ := robotd(t, root)
-	c := connect(t, root, "square")
-	done := make(chan struct{})
-	go func() { // the body goes every way
-		for {
-			select {
-			case <-done:
-				return
-			case <-time.After(time.Millisecond):
-				b.End(motion.Done, 0)
-			}
-		}
-	}()
-	defer close(done)
-	if d, err := square.Drive(ctx, c, 0.1); err != nil || d != 0.4 {
-		t.Errorf("%v m, %v; want 0.4", d, err)
-	}
-	var way []float64
-	for _, o := range b.Orders() {
-		if o.Kind == control.Go || o.Kind == control.Turn {
-			way = append(way, o.A)
-		}
-	}
-	if len(way) != 8 || way[0] != 0.1 || way[1] > -1.57 {
-		t.Errorf("it went %v", way)
-	}
 }
