@@ -115,7 +115,7 @@ const (
 // Store is the storage that Service needs. It goes by the database's clock, so that processes agree.
 type Store interface {
 	// Add keeps d, tells every process, and returns the command; with a key that the same caller used for this thing before it returns
-	// that command and added false. Exhausted if commands.MaxOpen of the thing are open.
+	// that command and added false. Exhausted if as many commands of the thing are open as commands.MaxOpen allows; never for an urgent one.
 	Add(ctx context.Context, d Draft) (c Command, added bool, err error)
 	// Get returns one command of a thing; NotFound.
 	Get(ctx context.Context, id thing.ID, command string) (Command, error)

@@ -95,8 +95,14 @@ func (s *Store) Add(ctx context.Context, d command.Draft) (c command.Command, ad
 		if err := tx.QueryRow(ctx, `SELECT count(*) FROM command_outbox WHERE thing = $1 AND closed IS NULL`, d.Thing).Scan(&open); err != nil {
 			return err
 		}
-		if open >= commands.MaxOpen {
+		switch urgent := commands.Urgent(d.Kind); {
+		case !urgent && open >= commands.MaxOpen-commands.MaxUrgent:
 			return errs.Coded(errs.Exhausted, "too_many_open", "%d commands of %s are open already; wait for results or expiry", open, d.Thing)
+		case open >= commands.MaxOpen: // a stop is never refused: it takes the place of an earlier one
+			if _, err := tx.Exec(ctx, `UPDATE command_outbox SET state = 'expired', closed = clock_timestamp() WHERE id =
+				(SELECT id FROM command_outbox WHERE thing = $1 AND closed IS NULL ORDER BY kind = ANY ($2) DESC, num LIMIT 1)`, d.Thing, commands.UrgentKinds); err != nil {
+				return err
+			}
 		}
 		c, err = one(tx.Query(ctx, `INSERT INTO command_outbox (thing, kind, args, by_whom, key, expires, created)
 			VALUES ($1, $2, $3, $4, $5, clock_timestamp() + $6::interval, GREATEST(clock_timestamp(),

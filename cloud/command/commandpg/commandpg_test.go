@@ -276,7 +276,18 @@ func TestOpenCommandsAreBounded(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	equal(t, "accepted, refused", []int{good, full}, []int{commands.MaxOpen, 8})
+	equal(t, "accepted, refused", []int{good, full}, []int{commands.MaxOpen - commands.MaxUrgent, 8 + commands.MaxUrgent})
+	var last command.Command
+	for range 3 * commands.MaxUrgent { // a stop is never refused (issue 28.1)
+		var err error
+		if last, err = svc.Send(t.Context(), command.Draft{Thing: rex, Kind: commands.RobotStop, By: "op", TTL: commands.MaxWait}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list, err := svc.Commands(t.Context(), rex, true, 100)
+	if err != nil || len(list) != commands.MaxOpen || list[0].ID != last.ID {
+		t.Errorf("%d open, the newest %+v, %v; want %d and %s", len(list), list[0], err, commands.MaxOpen, last.ID)
+	}
 }
 
 func TestRefusals(t *testing.T) {
