@@ -130,7 +130,10 @@ func (w *Watch) look() {
 			s = &state{}
 			w.states[name] = s
 		}
-		s.take(space, err, w.now())
+		was := s.level
+		if s.take(space, err, w.now()); was == full && s.level != full {
+			clear(w.refused) // there is space again; a write that is refused all the same is noted anew
+		}
 		w.mu.Unlock()
 	}
 }

@@ -120,6 +120,19 @@ func TestRefused(t *testing.T) {
 	says(t, w, "", false)
 }
 
+// TestRefusedUntilFreed: a refusal ends with the full volume that caused it, not a minute later; one without a full volume lasts.
+func TestRefusedUntilFreed(t *testing.T) {
+	now, space := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC), Space{Device: 1, Size: 100 << 30}
+	w := New(map[string]string{"postgres": "/pg"}, func(string) (Space, error) { return space, nil }, func() time.Time { return now })
+	if w.Refused("postgres", "could not extend file"); w.Check(t.Context()) == nil {
+		t.Fatal("a full volume is not told")
+	}
+	space.Free = 90 << 30
+	says(t, w, "", false)
+	w.Refused("postgres", "could not extend file") // a quota
+	says(t, w, "postgres refuses writes for lack of space since 2026-11-22 12:00:00 UTC: could not extend file", true)
+}
+
 // TestStat: the system's answer is about the folder that was asked for.
 func TestStat(t *testing.T) {
 	s, err := Stat(t.TempDir())
