@@ -69,6 +69,19 @@ func (r *Rollout) Report(m Member, s ota.Status, now time.Time) (_ Member, chang
 		m.Code, m.Phase, m.Reason = cmp.Or(s.Code, int(ota.Other)), string(s.Phase), s.Reason
 		to(Fell)
 		return m, true
+	case m.State == Idle && r.began(m, s):
+		m.Code, m.Phase, m.Reason = s.Code, string(s.Phase), s.Reason
+		switch {
+		case s.Running != string(r.Version):
+			to(Updating)
+		case r.Back:
+			m.Updated = now
+			to(Return)
+		default:
+			m.Updated = now
+			to(Through)
+		}
+		return m, true
 	case m.State != Granted && m.State != Updating && m.State != Lost && m.State != Failed || s.Release != r.Version && !slices.Contains(r.Path, s.Release):
 		return m, false
 	}
@@ -93,6 +106,18 @@ func (r *Rollout) Report(m Member, s ota.Status, now time.Time) (_ Member, chang
 		to(Updating)
 	}
 	return m, m != before
+}
+
+// began reports whether a robot says that it began, or finished, what it had been granted, although the grant was withdrawn meanwhile.
+func (r *Rollout) began(m Member, s ota.Status) bool {
+	mine := s.Release == r.Version && s.Since.Equal(m.Granted)
+	if m.Granted.IsZero() || m.From == "" || s.Code != 0 {
+		return false
+	}
+	if s.Running == string(r.Version) {
+		return mine || s.Release == "" // nobody else asked it to run that
+	}
+	return mine && (s.Phase == ota.Downloading || s.Phase == ota.Installed)
 }
 
 // returning brings the report of a robot that is to run what it ran before into its standing. It has returned when it says so of this very wish, with nothing

@@ -290,7 +290,7 @@ func TestLocalRecogniserFails(t *testing.T) {
 		if err := os.Remove(fault); err != nil {
 			t.Fatal(err)
 		}
-		if all, _ := h.hears(l, root, "turn around"); !all[len(all)-1].Result.Done {
+		if all, _ := h.hears(l, root, "turn around"); all[len(all)-1].Result.Intent != "movement_turnaround" { // on a busy machine it may not finish its turn
 			t.Errorf("after %s: %s", f, inWords(all))
 		}
 		doctor("the doctor is content", "may not understand", false)

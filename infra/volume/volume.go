@@ -132,7 +132,7 @@ func (w *Watch) look() {
 		}
 		was := s.level
 		if s.take(space, err, w.now()); was == full && s.level != full {
-			clear(w.refused) // there is space again; a write that is refused all the same is noted anew
+			clear(w.refused) // there is space again; if a write is still refused, that is noted again
 		}
 		w.mu.Unlock()
 	}

@@ -89,10 +89,7 @@ func TestResources(t *testing.T) {
 
 	whole := swutest.Pack("sw-description", "software = {}", "a", "b")
 	h.upload("1.0.0.2", whole)
-	id := h.rollout("1.0.0.2")
-	if w := h.why(id); w.Code != rollout.WhyCap {
-		t.Errorf("before it polls: %+v", w)
-	}
+	id := h.rollout("1.0.0.2", 0)
 	c.want("GET", at, "", 200, offer(1))
 	if w := h.why(id); w.Code != rollout.WhyGranted {
 		t.Errorf("granted: %+v", w)

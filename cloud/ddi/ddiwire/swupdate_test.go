@@ -133,7 +133,7 @@ func TestSWUpdate(t *testing.T) {
 	whole := d.signer.Script(t, "1.0.0.2", "#!/bin/sh\ntouch "+d.file("installed")+"\n", bytes.Repeat([]byte("kennel "), 100_000))
 	h.cut = len(whole) / 2
 	h.upload("1.0.0.2", whole)
-	id := h.rollout("1.0.0.2")
+	id := h.rollout("1.0.0.2", 0)
 	h.awaitWhy(d, id, rollout.WhyUpdating)
 	d.awaitFile("restart")
 	d.awaitFile("installed")
@@ -166,7 +166,7 @@ func TestSWUpdate(t *testing.T) {
 	said("updated")
 	// One that fails.
 	h.upload("1.0.0.3", d.signer.Script(t, "1.0.0.3", "#!/bin/sh\necho 'no room for \"it\"' >&2\nexit 1\n", nil))
-	id = h.rollout("1.0.0.3")
+	id = h.rollout("1.0.0.3", 0)
 	w := h.awaitWhy(d, id, rollout.WhyFailed)
 	if w.Error != 219 || !strings.Contains(w.Words, "The robot says: ERROR") || !strings.Contains(w.Words, "no room for") {
 		t.Errorf("a release that fails: %+v", w)
@@ -177,14 +177,10 @@ func TestSWUpdate(t *testing.T) {
 	// One that is cancelled while the device downloads it.
 	slow := d.signer.Script(t, "1.0.0.4", "#!/bin/sh\ntouch "+d.file("wrong")+"\n", bytes.Repeat([]byte("kennel "), 100_000))
 	h.upload("1.0.0.4", slow)
-	r, err := h.rollouts.Create(t.Context(), rollout.Spec{Species: arm.Species(), Version: "1.0.0.4", Channel: rollout.Beta, Cap: 1, Guards: []rollout.Guard{}, Bandwidth: 60_000,
-		Phases: []rollout.Phase{{Percent: 100, BakeS: 60}}}, false, "op")
-	if err != nil {
-		t.Fatal(err)
-	}
-	h.awaitWhy(d, r.ID, rollout.WhyUpdating)
+	id = h.rollout("1.0.0.4", 60_000)
+	h.awaitWhy(d, id, rollout.WhyUpdating)
 	testwait.Until(t, testwait.Long, "the download begins", testwait.Holds(func() bool { h.mu.Lock(); defer h.mu.Unlock(); return len(h.ranges) > before }))
-	if _, err := h.rollouts.Do(t.Context(), r.ID, rollout.Abort, "wrong release", "op"); err != nil {
+	if _, err := h.rollouts.Do(t.Context(), id, rollout.Abort, "wrong release", "op"); err != nil {
 		t.Fatal(err)
 	}
 	testwait.Until(t, testwait.Long, "the device obeys", func() error {

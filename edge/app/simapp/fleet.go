@@ -101,7 +101,7 @@ A -root on a memory file system spares the disk their thousands of syncs.`,
 	f.StringVar(&o.profile, "profile", "idle", "how they behave: "+strings.Join(fleet.Presets(), ", ")+", or a YAML file")
 	f.StringVar(&o.cfg.OSVersion, "os-version", "2.0.0.6074", "release the robots run")
 	f.IntVar(&o.cfg.AtOnce, "at-once", 64, "robots between nothing and their first login")
-	f.StringVar(&o.status, "status", "", "answer GET /status, POST /crash and POST /reconnect here: host:port of this machine, or a socket's path")
+	f.StringVar(&o.status, "status", "", "answer GET /status, POST /crash, POST /reconnect and POST /reboot here: host:port of this machine, or a socket's path")
 	f.DurationVar(&o.lasts, "for", 0, "end after this time (default: when interrupted)")
 	f.DurationVar(&o.progress, "progress", 5*time.Second, "how often to say how far it is; 0: never")
 	f.StringVar(&o.level, "log-level", "", "what robots say: debug, info, warn or error (default: nothing)")

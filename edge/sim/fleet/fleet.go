@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -150,7 +151,7 @@ func New(cfg Config) (*Fleet, error) {
 	}
 	for _, id := range ids {
 		plan := cfg.Profile.Plan(cfg.Seed, id)
-		f.robots = append(f.robots, &robot{Fleet: f, id: id, folder: filepath.Join(cfg.Folder, id.Slug()), plan: plan, wire: newWire(plan.Wire),
+		f.robots = append(f.robots, &robot{Fleet: f, id: id, folder: filepath.Join(cfg.Folder, id.Slug()), plan: plan, wire: newWire(plan.Wire), restart: make(chan struct{}, 1),
 			core: newCore(cfg.Seed, id, cfg.Profile.Vitals)})
 	}
 	return f, nil
@@ -231,6 +232,17 @@ func (f *Fleet) Crash(n int) (crashed int) {
 		}
 	}
 	return crashed
+}
+
+// Reboot restarts the computers of the robots named, and returns how many of them there are.
+func (f *Fleet) Reboot(ids []thing.ID) (rebooted int) {
+	for _, r := range f.robots {
+		if slices.Contains(ids, r.id) {
+			rebooted++
+			r.reboot()
+		}
+	}
+	return rebooted
 }
 
 // connected returns how many robots have a connection.

@@ -319,6 +319,17 @@ func TestServe(t *testing.T) {
 	if w := ask("GET", "/reconnect"); w.Code != http.StatusMethodNotAllowed {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
+	if w := ask("POST", "/reboot?thing=x"); w.Code != http.StatusBadRequest {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	if w := ask("POST", "/reboot?thing="+string(vic)+"&thing=vic:00e2ffff"); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), `"rebooted": 1`) {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	for s.Reboots < 1 || s.Connected < 3 {
+		if err := json.Unmarshal(ask("GET", "/status").Body.Bytes(), &s); err != nil {
+			t.Fatal(err)
+		}
+	}
 	cancel()
 	for range 2 {
 		if err := <-done; err != nil {

@@ -35,6 +35,8 @@ type robot struct {
 	step  Step
 	more  bool // step is still to come
 
+	restart chan struct{} // holds at most one
+
 	mu       sync.Mutex
 	agent    Agent // of this boot; nil: none
 	up       bool
@@ -146,7 +148,7 @@ func (r *robot) boot(ctx context.Context, clock Clock, cold bool, started func()
 	defer stop()
 	ended := make(chan error, 1) // it ends once
 	go func() { ended <- a.Run(actx) }()
-	again = r.follow(actx, a, ended)
+	again = r.follow(actx, a, clock, ended)
 	stop()
 	if again != nil || ctx.Err() != nil {
 		<-ended // a goodbye that fails is the wire's fault
@@ -172,10 +174,13 @@ func (r *robot) crash() bool {
 	return a != nil
 }
 
-// follow does the plan's steps until one is a reboot, the agent ended, or ctx.
-func (r *robot) follow(ctx context.Context, a Agent, ended chan error) (again *Clock) {
+// follow does the plan's steps until one is a reboot, the robot is told to reboot (it keeps its clock), the agent ended, or ctx.
+func (r *robot) follow(ctx context.Context, a Agent, clock Clock, ended chan error) (again *Clock) {
 	for r.more {
-		if !r.await(ctx, r.began.Add(r.cfg.Profile.real(r.step.At)), ended) {
+		switch r.await(ctx, r.began.Add(r.cfg.Profile.real(r.step.At)), ended) {
+		case restarted:
+			return &clock
+		case over:
 			return nil
 		}
 		s := r.step
@@ -203,26 +208,47 @@ func (r *robot) follow(ctx context.Context, a Agent, ended chan error) (again *C
 			return &s.Clock
 		}
 	}
-	r.await(ctx, time.Time{}, ended)
+	if r.await(ctx, time.Time{}, ended) == restarted {
+		return &clock
+	}
 	return nil
 }
 
-// await waits for a time, the zero time never comes; false: the agent or ctx ended before. What ended the agent stays in ended.
-func (r *robot) await(ctx context.Context, at time.Time, ended chan error) bool {
-	var due <-chan time.Time
+// The ends of await.
+type waited int
+
+const (
+	due waited = iota
+	restarted
+	over // the agent or ctx ended before
+)
+
+// await waits for a time; the zero time never comes. What ended the agent stays in ended.
+func (r *robot) await(ctx context.Context, at time.Time, ended chan error) waited {
+	var tick <-chan time.Time
 	if !at.IsZero() {
 		t := time.NewTimer(time.Until(at))
 		defer t.Stop()
-		due = t.C
+		tick = t.C
 	}
 	select {
-	case <-due:
-		return true
+	case <-tick:
+		return due
+	case <-r.restart:
+		return restarted
 	case <-ctx.Done():
 	case err := <-ended:
 		ended <- err
 	}
-	return false
+	return over
+}
+
+// reboot restarts the robot's computer; one that boots just now does so when it is through.
+func (r *robot) reboot() {
+	select {
+	case r.restart <- struct{}{}:
+	default: // it is asked to already
+	}
 }
 
 // connect counts a login: from the dial to the subscription.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"kennel/infra/errs"
+	"kennel/infra/thing"
 )
 
 // Handler answers programs that watch the fleet:
@@ -19,6 +20,7 @@ import (
 //	GET  /status           the Summary
 //	POST /crash?n=25       makes n robots report that a program crashed (all without n) -> {"crashed": n}
 //	POST /reconnect?n=100  cuts the connections of n robots at once (all without n) and forgets the absences before -> {"cut": n}
+//	POST /reboot?thing=ID  restarts the computers of the robots named, one or more -> {"rebooted": n}
 func (f *Fleet) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) { answer(w, f.Summary()) })
@@ -43,6 +45,18 @@ func (f *Fleet) Handler() http.Handler {
 		return map[string]int{"cut": f.Reconnect(n)}
 	})
 	some("POST /crash", func(n int) any { return map[string]int{"crashed": f.Crash(n)} })
+	mux.HandleFunc("POST /reboot", func(w http.ResponseWriter, r *http.Request) {
+		var ids []thing.ID
+		for _, s := range r.URL.Query()["thing"] {
+			id, err := thing.Parse(s)
+			if err != nil {
+				http.Error(w, err.Error(), http.StatusBadRequest)
+				return
+			}
+			ids = append(ids, id)
+		}
+		answer(w, map[string]int{"rebooted": f.Reboot(ids)})
+	})
 	return mux
 }
 
