@@ -293,6 +293,26 @@ func TestFellBack(t *testing.T) {
 	}
 }
 
+// TestFailuresTakeBack: a stop for updates that failed takes robots back if two fell back among them, not if none began to run the release.
+func TestFailuresTakeBack(t *testing.T) {
+	for phase, back := range map[ota.Phase]bool{ota.FellBack: true, ota.Failed: false} {
+		w := fleet(running(t, Spec{Phases: []Phase{{1, 600}, {100, 600}}, Cap: 2000, Rollback: true, Guards: []Guard{{Metric: Failures, Share: 0.05, Sample: 5}}}), 500)
+		w.step(0)
+		n := 0
+		for _, f := range w.facts {
+			if m := w.members[f.Thing]; m.State == Granted && n < 4 {
+				n++
+				w.members[f.Thing], _ = w.r.Report(m, ota.Status{Release: newer, Running: older, Phase: phase, Code: int(ota.SlotFailed), Since: m.Granted}, w.now)
+			}
+		}
+		w.take(well)
+		w.step(time.Minute)
+		if w.r.State != Stopped || w.r.Evidence.Metric != Failures || w.r.Back != back {
+			t.Errorf("%s: %s (%s), back %t; want stopped, back %t", phase, w.r.State, w.r.Why, w.r.Back, back)
+		}
+	}
+}
+
 // TestPauseKeepsWatching (issue 27.4): what happens in a pause counts, and a rollout that a person continued is stopped again by the next bad robot.
 func TestPauseKeepsWatching(t *testing.T) {
 	w := fleet(running(t, Spec{Phases: []Phase{{10, 600}, {100, 600}}, Cap: 2000}), 2000)

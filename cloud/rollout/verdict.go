@@ -227,7 +227,7 @@ func (r *Rollout) move(t *tally, still string, now time.Time, turn func(kind, wo
 	under := r.State == Running || r.State == Baking
 	if e, stops := r.harm(t, verdicts, now); e != nil && stops {
 		r.State, r.Changed, r.Evidence, r.Why, r.Hold = Stopped, now, e, e.Words, ""
-		r.Back = r.Rollback && (e.Metric == Problems || e.Code == HoldFell)
+		r.Back = r.Rollback && (e.Metric == Problems || len(t.fell) >= 2) // harm from running it
 		turn(TurnStopped, e.Words)
 		return
 	} else if e != nil && under {
