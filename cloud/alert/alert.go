@@ -16,6 +16,8 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"kennel/cloud/mail"
 	"kennel/cloud/registry"
 	"kennel/infra/api/status"
@@ -272,12 +274,13 @@ func (s *Service) Look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	counts, err := s.count(ctx, max(1, int(clear*float64(rule.Robots))))
-	if err != nil {
-		return err
-	}
-	found, away, err := s.vanished(ctx)
-	if err != nil {
+	var counts []registry.ProblemCount
+	var found []Found
+	var away []string
+	both, bctx := errgroup.WithContext(ctx)
+	both.Go(func() (err error) { counts, err = s.count(bctx, max(1, int(clear*float64(rule.Robots)))); return err })
+	both.Go(func() (err error) { found, away, err = s.vanished(bctx); return err })
+	if err := both.Wait(); err != nil {
 		return err
 	}
 	for _, c := range counts {

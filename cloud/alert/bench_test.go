@@ -3,7 +3,6 @@ package alert_test
 import (
 	"log/slog"
 	"testing"
-	"time"
 
 	"kennel/cloud/alert"
 	"kennel/cloud/alert/alertpg"
@@ -39,17 +38,9 @@ func BenchmarkLook(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	var sums time.Duration
-	n := 0
 	for b.Loop() {
-		start := time.Now()
-		if err := svc.LookAtSums(b.Context()); err != nil {
-			b.Fatal(err)
-		}
-		sums, n = sums+time.Since(start), n+1
 		if err := svc.Look(b.Context()); err != nil {
 			b.Fatal(err)
 		}
 	}
-	b.ReportMetric(float64(sums.Milliseconds())/float64(n), "ms/sums")
 }
