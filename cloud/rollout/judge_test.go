@@ -477,6 +477,34 @@ func TestCloudAway(t *testing.T) {
 	}
 }
 
+// TestSuspended (issue 27.2 and build 5): while more than a fifth of the control is away, a phase is not judged, its observation stands still, and it says so.
+func TestSuspended(t *testing.T) {
+	w := fleet(running(t, Spec{Phases: []Phase{{10, 7200}, {100, 7200}}, Cap: 2000}), 2000)
+	w.days(0.01, nil)
+	away := func(share int) {
+		for i := range w.facts {
+			if f := &w.facts[i]; w.members[f.Thing].State == Control {
+				f.Present, f.Since = i%100 >= share, w.now
+			}
+		}
+	}
+	if away(40); w.r.State != Baking {
+		t.Fatal(w.r.State, w.r.Why)
+	}
+	w.step(time.Minute)
+	baked := w.r.BakedS
+	w.step(time.Hour)
+	if w.r.BakedS != baked || !slices.ContainsFunc(w.r.Progress.Lacks, func(l Lack) bool { return l.Code == "suspended" }) {
+		t.Errorf("observed for another %d s; lacks %+v", w.r.BakedS-baked, w.r.Progress.Lacks)
+	}
+	away(10)
+	w.step(time.Minute)
+	w.step(time.Minute)
+	if w.r.BakedS <= baked || slices.ContainsFunc(w.r.Progress.Lacks, func(l Lack) bool { return l.Code == "suspended" }) {
+		t.Errorf("observed for another %d s; lacks %+v", w.r.BakedS-baked, w.r.Progress.Lacks)
+	}
+}
+
 // TestFits (issue 27.10): a rate at which no download ends in time is refused.
 func TestFits(t *testing.T) {
 	s := Spec{Species: thing.Vector, Version: newer, Bandwidth: 1_000_000, Cap: 1000}
