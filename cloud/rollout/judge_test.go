@@ -493,7 +493,9 @@ func TestSuspended(t *testing.T) {
 	}
 	w.step(time.Minute)
 	baked := w.r.BakedS
-	w.step(time.Hour)
+	for range 6 {
+		w.step(10 * time.Minute)
+	}
 	if w.r.BakedS != baked || !slices.ContainsFunc(w.r.Progress.Lacks, func(l Lack) bool { return l.Code == "suspended" }) {
 		t.Errorf("observed for another %d s; lacks %+v", w.r.BakedS-baked, w.r.Progress.Lacks)
 	}
