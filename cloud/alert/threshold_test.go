@@ -24,6 +24,11 @@ type counts das.Recent
 func (c *counts) Recent(_ context.Context, now time.Time, _ time.Duration, of []das.EventSince) (das.Recent, error) {
 	r := das.Recent(*c)
 	r.Events = nil
+	for _, q := range of { // the last hour, to the minute
+		if age := now.Sub(q.Since); age < time.Hour || age >= time.Hour+time.Minute {
+			return r, fmt.Errorf("events since %v ago", age)
+		}
+	}
 	for _, e := range c.Events {
 		for _, q := range of {
 			if q.Event == e.Event {
