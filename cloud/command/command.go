@@ -18,6 +18,7 @@ import (
 	"unicode/utf8"
 
 	"kennel/infra/api/commands"
+	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/thing"
 )
@@ -80,7 +81,9 @@ type Draft struct {
 	Args  json.RawMessage
 	TTL   time.Duration
 	By    string
-	Key   string // the caller's own, at most MaxKey bytes; "": every request is another command
+	// Account is the person's who gave it as the robot's owner (ByOwner); Send sets it. The command ends with the ownership.
+	Account string
+	Key     string // the caller's own, at most MaxKey bytes; "": every request is another command
 }
 
 // Outgoing is a command on its way, with how long it still has.
@@ -125,6 +128,8 @@ type Store interface {
 	Open(ctx context.Context, id thing.ID) ([]Outgoing, error)
 	// Close keeps the first result of a command and returns the command as it is then; NotFound if the thing has no such command.
 	Close(ctx context.Context, id thing.ID, command string, s State, r Result) (Command, error)
+	// End closes what an account gave a thing as its owner until then and is still open.
+	End(ctx context.Context, id thing.ID, account string, until time.Time) error
 	// Expire closes what is open later than grace after its expiry, and returns how many it closed.
 	Expire(ctx context.Context, grace time.Duration) (int, error)
 	// Forget removes what was closed longer than keep ago, and returns how many it removed.
@@ -171,6 +176,9 @@ func (s *Service) Send(ctx context.Context, d Draft) (Command, error) {
 	if err := d.Check(); err != nil {
 		return Command{}, err
 	}
+	if d.By == ByOwner {
+		d.Account = auth.CallerFrom(ctx).Account
+	}
 	c, added, err := s.store.Add(ctx, d)
 	if err != nil {
 		return Command{}, err
@@ -179,6 +187,11 @@ func (s *Service) Send(ctx context.Context, d Draft) (Command, error) {
 		return Command{}, errs.Coded(errs.Conflict, "key_used", "key %q already names command %s, %s with other arguments", d.Key, c.ID, c.Kind)
 	}
 	return c, nil
+}
+
+// TenureEnded ends the open commands of an account whose ownership of a thing ended then. It may be repeated, and come late.
+func (s *Service) TenureEnded(ctx context.Context, id thing.ID, account string, then time.Time) error {
+	return s.store.End(ctx, id, account, then)
 }
 
 func compact(b json.RawMessage) []byte {

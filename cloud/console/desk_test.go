@@ -430,7 +430,7 @@ var orders = []struct {
 	{"POST /things/{thing}/settings", "/things/vic:00e20100/settings", form("doc", "vic.RobotSettings", "field", "master_volume", "value", "1", "exact", "1"), "PATCH /v1/things/{thing}/jdocs/{doc}", "/things/vic:00e20100/settings",
 		[]string{"audit setting.set vic:00e20100 vic.RobotSettings master_volume", `set vic:00e20100 vic.RobotSettings {"master_volume":1} op@example.org`}, "setting is changed"},
 	{"POST /things/{thing}/commands", "/things/vic:00e20100/commands", form("kind", "intent", "args", `{"intent":"intent_x"}`, "ttl", "1h0m0s", "sure", "yes"), "POST /v1/things/{thing}/commands", "/things/vic:00e20100/commands",
-		[]string{"audit command.send vic:00e20100 intent", `send vic:00e20100 intent {"intent":"intent_x"} 1h0m0s op@example.org`}, "on its way"},
+		[]string{"audit command.send vic:00e20100 intent", `send vic:00e20100 intent {"intent":"intent_x"} 30s op@example.org`}, "on its way"},
 	{"POST /things/{thing}/stop", "/things/vic:00e20100/stop", "", "POST /v1/things/{thing}/commands", "/things/vic:00e20100/robot",
 		[]string{"audit command.send vic:00e20100 robot_stop", `send vic:00e20100 robot_stop {} 30s op@example.org`}, "told to stop"},
 	{"POST /things/{thing}/poke", "/things/vic:00e20100/poke", form("do", "turn back"), "POST /v1/things/{thing}/commands", "/things/vic:00e20100/robot",

@@ -118,6 +118,7 @@ func (c *console) sendCommand(ctx context.Context, id thing.ID, _ *http.Request,
 	if d.TTL, err = time.ParseDuration(v.Get("ttl")); err != nil {
 		return outcome{}, errs.New(errs.Invalid, "ttl %.20q: want a time such as 1h", v.Get("ttl"))
 	}
+	d.TTL = min(d.TTL, commands.MaxTTLOf(d.Kind)) // the form has one time for all kinds
 	if v.Get("sure") != "yes" {
 		return outcome{}, errs.Coded(errs.Invalid, "not_confirmed", "say that %s is the robot you mean", id)
 	}

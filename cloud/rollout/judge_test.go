@@ -477,7 +477,7 @@ func TestCloudAway(t *testing.T) {
 	}
 }
 
-// TestSuspended (issue 27.2 and build 5): while more than a fifth of the control is away, a phase is not judged, its observation stands still, and it says so.
+// TestSuspended (issue 27.2 and build 5): while more than a fifth of the control is away, a phase is not judged, its observation pauses, and it says so.
 func TestSuspended(t *testing.T) {
 	w := fleet(running(t, Spec{Phases: []Phase{{10, 7200}, {100, 7200}}, Cap: 2000}), 2000)
 	w.days(0.01, nil)

@@ -115,7 +115,7 @@ func (r *Rollout) began(m Member, s ota.Status) bool {
 		return false
 	}
 	if s.Running == string(r.Version) {
-		return mine || s.Release == "" // nobody else asked it to run that
+		return mine || s.Release == "" // nothing else asked it to run that
 	}
 	return mine && (s.Phase == ota.Downloading || s.Phase == ota.Installed)
 }

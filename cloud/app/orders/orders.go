@@ -22,6 +22,7 @@ import (
 	"kennel/cloud/say/saywire"
 	"kennel/cloud/wire"
 	"kennel/infra/jobs"
+	"kennel/infra/thing"
 	"kennel/jdocs"
 	"kennel/speech"
 )
@@ -36,11 +37,12 @@ type Orders struct {
 }
 
 // Wire wires both, and devices that update themselves with SWUpdate.
-func Wire(b wire.Base, l *link.Link, robots *registry.Service, cohorts *cohort.Service, docs records.Documents, devices Devices, spoken *speech.Config) (o Orders, err error) {
+func Wire(b wire.Base, l *link.Link, onEnd func(func(context.Context, thing.ID, string, time.Time) error), robots *registry.Service, cohorts *cohort.Service, docs records.Documents, devices Devices, spoken *speech.Config) (o Orders, err error) {
 	var commands wire.Slice
 	if o.Commands, o.Sender, commands, err = wireCommands(b, l); err != nil {
 		return o, err
 	}
+	onEnd(o.Commands.TenureEnded)
 	var jobs wire.Slice
 	o.Bulk, jobs = wireBulk(b, robots, cohorts, o.Commands, docs)
 	device, err := devices.wire(b, robots)

@@ -34,6 +34,7 @@ import (
 	"kennel/infra/jobs"
 	"kennel/infra/logging"
 	"kennel/infra/notice"
+	"kennel/infra/thing"
 	"kennel/infra/volume"
 	"kennel/jdocs"
 )
@@ -177,6 +178,13 @@ func letters(b wire.Base) mail.Queue { return mail.Queue{Outbox: mailpg.New(b.Po
 type Owners struct {
 	*owner.Service
 	Ended *notice.Of[owner.Tenure] // is told when an ownership ends
+}
+
+// OnEnd has f done whenever an ownership ends: that of an account, then. It may be done again, and late.
+func (o Owners) OnEnd(f func(ctx context.Context, id thing.ID, account string, then time.Time) error) {
+	o.Ended.Hear(func(ctx context.Context, t owner.Tenure) error {
+		return f(ctx, t.Thing, t.Account, t.Stretch(time.Now()).Until)
+	})
 }
 
 // WireOwners wires them.

@@ -290,7 +290,7 @@ func chaos(t *testing.T, rt *rapid.T, br *mqtttest.Broker, fleet int) {
 	for range rapid.IntRange(10, 40).Draw(rt, "steps") {
 		switch rapid.SampledFrom([]string{"send", "send", "send", "short", "kill", "start", "start", "off", "on", "on", "deaf", "pause"}).Draw(rt, "step") {
 		case "send":
-			send(time.Minute)
+			send(commands.MaxWait)
 		case "short":
 			short++
 			send(command.MinTTL)

@@ -104,10 +104,10 @@ func (s *Store) Add(ctx context.Context, d command.Draft) (c command.Command, ad
 				return err
 			}
 		}
-		c, err = one(tx.Query(ctx, `INSERT INTO command_outbox (thing, kind, args, by_whom, key, expires, created)
-			VALUES ($1, $2, $3, $4, $5, clock_timestamp() + $6::interval, GREATEST(clock_timestamp(),
+		c, err = one(tx.Query(ctx, `INSERT INTO command_outbox (thing, kind, args, by_whom, key, account, expires, created)
+			VALUES ($1, $2, $3, $4, $5, $6, clock_timestamp() + $7::interval, GREATEST(clock_timestamp(),
 				(SELECT created + interval '1 us' FROM command_outbox WHERE thing = $1 ORDER BY num DESC LIMIT 1))) RETURNING `+columns,
-			d.Thing, d.Kind, []byte(d.Args), d.By, optional(d.Key), d.TTL))
+			d.Thing, d.Kind, []byte(d.Args), d.By, optional(d.Key), optional(d.Account), d.TTL))
 		if err != nil {
 			return err
 		}

@@ -129,7 +129,7 @@ func TestMotionDoesNotWait(t *testing.T) {
 		moves, urgent bool
 	}{{RobotDo, MaxWait, true, false}, {RobotPoke, MaxWait, true, false}, {RobotRelease, MaxWait, true, false}, {RobotStop, MaxWait, false, true},
 		{RobotHold, MaxWait, false, true},
-		{Ping, MaxTTL, false, false}, {SetLights, MaxTTL, false, false}} {
+		{Intent, MaxWait, false, false}, {Ping, MaxTTL, false, false}, {SetLights, MaxTTL, false, false}} {
 		if MaxTTLOf(tc.kind) != tc.ttl || Moves(tc.kind) != tc.moves || Urgent(tc.kind) != tc.urgent {
 			t.Errorf("%s waits %v, moves %v, urgent %v; want %+v", tc.kind, MaxTTLOf(tc.kind), Moves(tc.kind), Urgent(tc.kind), tc)
 		}

@@ -83,7 +83,7 @@ func Moves(kind string) bool { return kind == RobotDo || kind == RobotPoke || ki
 
 // MaxTTLOf is how long a command of that kind may wait to begin.
 func MaxTTLOf(kind string) time.Duration {
-	if Moves(kind) || Urgent(kind) {
+	if Moves(kind) || Urgent(kind) || kind == Intent { // like one that is said, and many move the robot
 		return MaxWait
 	}
 	return MaxTTL
