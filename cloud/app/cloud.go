@@ -189,7 +189,7 @@ func (c *Cloud) wire(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	voices, hearing, voiceSlices, err := health.WireVoice(b, cfg.Speech, owners.Service, owners.Ended, docs, c.Identity, robots)
+	voices, hearing, voiceSlices, err := health.WireVoice(b, cfg.Speech, owners.Service, &owners.Ended.Of, docs, c.Identity, robots)
 	if err != nil {
 		return err
 	}
@@ -198,7 +198,7 @@ func (c *Cloud) wire(ctx context.Context) error {
 		return err
 	}
 	look, lookSlice := records.WireLook(b, l)
-	if c.orders, err = orders.Wire(b, l, owners.OnEnd, robots, cohorts, docs, orders.Devices{DevicesConfig: cfg.Devices, Releases: releases, Identify: c.Identity.Peers.Identify}, voices.Speech); err != nil {
+	if c.orders, err = orders.Wire(b, l, owners.Ended.OnEnd, robots, cohorts, docs, orders.Devices{DevicesConfig: cfg.Devices, Releases: releases, Identify: c.Identity.Peers.Identify}, voices.Speech); err != nil {
 		return err
 	}
 	troubles := health.Troubles(func() *telemetry.Readiness { return c.ready })

@@ -33,8 +33,6 @@ import (
 	"kennel/infra/errs"
 	"kennel/infra/jobs"
 	"kennel/infra/logging"
-	"kennel/infra/notice"
-	"kennel/infra/thing"
 	"kennel/infra/volume"
 	"kennel/jdocs"
 )
@@ -177,19 +175,12 @@ func letters(b wire.Base) mail.Queue { return mail.Queue{Outbox: mailpg.New(b.Po
 // Owners say who owns which robot.
 type Owners struct {
 	*owner.Service
-	Ended *notice.Of[owner.Tenure] // is told when an ownership ends
-}
-
-// OnEnd has f done whenever an ownership ends: that of an account, then. It may be done again, and late.
-func (o Owners) OnEnd(f func(ctx context.Context, id thing.ID, account string, then time.Time) error) {
-	o.Ended.Hear(func(ctx context.Context, t owner.Tenure) error {
-		return f(ctx, t.Thing, t.Account, t.Stretch(time.Now()).Until)
-	})
+	Ended *owner.Ends // is told when an ownership ends
 }
 
 // WireOwners wires them.
 func WireOwners(b wire.Base, cfg Config, a Accounts, docs jdocs.Service, robots *registry.Service) (Owners, wire.Slice, error) {
-	ended, store := &notice.Of[owner.Tenure]{}, ownerpg.New(b.Pool)
+	ended, store := &owner.Ends{}, ownerpg.New(b.Pool)
 	svc, err := owner.New(owner.Config{
 		Store: store, Codes: store, Transfers: store, Remains: store, Secret: b.Seal.Secret("owner"),
 		ByThing: limit.New(10*time.Second, 10), ByAddr: limit.NewByAddr(peopleByAddrEvery, peopleByAddrBurst),
