@@ -117,11 +117,17 @@ type AppSession struct {
 	Record  Record
 }
 
-// Login checks a password and makes a session for an app. Errors as Login.
+// Login checks a password and makes a session for an app. Errors as Login; Denied "second_factor" for an operator of whom more than a password is asked: apps cannot ask for it.
 func (p *Apps) Login(ctx context.Context, email string, password logging.Secret, addr string) (AppSession, error) {
 	a, err := p.in.check(ctx, email, password, From{Addr: addr})
 	if err != nil {
 		return AppSession{}, err
+	}
+	if p.in.Lacks(a, Session{Method: ByPassword}) != LacksNothing {
+		if err := p.in.audit(ctx, a, addr, "login.refused", "an app cannot ask for the second factor"); err != nil {
+			return AppSession{}, err
+		}
+		return AppSession{}, errs.Coded(errs.Denied, "second_factor", "operators with a second factor sign in at the console")
 	}
 	token, s, err := p.open(ctx, a.ID, false)
 	if err != nil {

@@ -155,6 +155,8 @@ func inAppWords(err error) appError {
 	switch errs.CodeOf(err) {
 	case "login_refused":
 		return appError{http.StatusForbidden, "invalid_username_or_password", "Invalid username or password"}
+	case "second_factor":
+		return appError{http.StatusForbidden, "second_factor_required", "Operators with a second factor sign in at the console"}
 	case "session_over":
 		return appError{http.StatusForbidden, "invalid_session", "Session token is invalid"}
 	case "email_already_verified":

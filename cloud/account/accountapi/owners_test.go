@@ -773,3 +773,19 @@ func TestPasswordPage(t *testing.T) {
 		t.Errorf("after the change: %d %s", w.Code, w.Body)
 	}
 }
+
+// TestAppsAskForNoSecondFactor (issue 28.10): a password alone gives an operator with a second factor no session of an app.
+func TestAppsAskForNoSecondFactor(t *testing.T) {
+	s := newOwnersSite(t)
+	if _, _, err := s.svc.CreateAccount(t.Context(), "op@example.com", auth.Admin, password); err != nil {
+		t.Fatal(err)
+	}
+	login := url.Values{"username": {"op@example.com"}, "password": {password}}
+	object(t, s.app("POST", "/1/sessions", login, ""), 200)
+	if _, err := s.pool.Exec(t.Context(), `INSERT INTO account_totp (account, secret, since) SELECT id, 'x', now() FROM account_account WHERE email = 'op@example.com'`); err != nil {
+		t.Fatal(err)
+	}
+	appProblem(t, "operator", s.app("POST", "/1/sessions", login, ""), 403, "second_factor_required")
+	login.Set("password", "wrong horse battery")
+	appProblem(t, "wrong password", s.app("POST", "/1/sessions", login, ""), 403, "invalid_username_or_password")
+}
