@@ -142,6 +142,9 @@ func (s *Service) Claim(ctx context.Context, account, addr string, id thing.ID, 
 			continue
 		}
 		row.Thing = th.Thing
+		if err := s.note(ctx, "owner.claim", string(th.Thing)); err != nil {
+			return Tenure{}, err
+		}
 		t, err := s.Codes.UseCode(ctx, row, account)
 		switch {
 		case err == nil:

@@ -227,6 +227,8 @@ type Config struct {
 	Codes     Codes
 	Transfers Transfers
 	Remains   Remains
+	// Audit writes one line about what the caller in ctx is about to do; what cannot be written down is not done. nil: nothing is written.
+	Audit func(ctx context.Context, action, object, detail string) error
 	// Secret keys the hashes of codes and of e-mails (infra/seal, label "owner"): the same in every process, at least 32 bytes.
 	Secret []byte
 	// ByThing paces the codes that robots ask for; ByAddr the codes that people try.
@@ -365,7 +367,17 @@ func (s *Service) Wiped(ctx context.Context, id thing.ID, key string) error {
 
 // Release lets go of the caller's own robot. Another's, or one that does not exist, is NotFound.
 func (s *Service) Release(ctx context.Context, account string, id thing.ID) error {
+	if err := s.note(ctx, "owner.let_go", string(id)); err != nil {
+		return err
+	}
 	return s.end(ctx, id, account, EndReleased)
+}
+
+func (s *Service) note(ctx context.Context, action, object string) error {
+	if s.Audit == nil {
+		return nil
+	}
+	return s.Audit(ctx, action, object, "")
 }
 
 // TakeAway releases an account's robot; the caller has written down who does so and why. NotFound "no_owner" if it is not that account's.
@@ -397,6 +409,9 @@ func (s *Service) Rename(ctx context.Context, account string, id thing.ID, name 
 	name = strings.TrimSpace(name)
 	if !utf8.ValidString(name) || utf8.RuneCountInString(name) > MaxName || strings.ContainsFunc(name, hidden) {
 		return Tenure{}, errs.Coded(errs.Invalid, "name_malformed", "name %.80q: want at most %d characters that can be seen", name, MaxName)
+	}
+	if err := s.note(ctx, "owner.rename", string(id)); err != nil {
+		return Tenure{}, err
 	}
 	t, err := s.Store.Rename(ctx, id, account, name)
 	switch {

@@ -40,6 +40,9 @@ func (s *Service) Offer(ctx context.Context, account, email string, id thing.ID,
 	if to == account || to == normal(email) {
 		return Offer{}, errs.Coded(errs.Invalid, "recipient_self", "the robot is yours already")
 	}
+	if err := s.note(ctx, "owner.offer", string(id)); err != nil {
+		return Offer{}, err
+	}
 	h := s.keyed("recipient", to)
 	o, err := s.Transfers.PutOffer(ctx, id, account, h[:], TransferLife)
 	switch {
@@ -66,6 +69,9 @@ func (s *Service) Accept(ctx context.Context, account, email, id string) (Tenure
 	if err := checkAccount(account); err != nil {
 		return Tenure{}, err
 	}
+	if err := s.note(ctx, "owner.accept", id); err != nil {
+		return Tenure{}, err
+	}
 	t, before, err := s.Transfers.AcceptOffer(ctx, id, account, s.recipients(account, email))
 	switch {
 	case errors.Is(err, ErrNone):
@@ -82,6 +88,9 @@ func (s *Service) Accept(ctx context.Context, account, email, id string) (Tenure
 
 // Drop takes back an offer of the caller's, or declines one to the caller. NotFound as Accept.
 func (s *Service) Drop(ctx context.Context, account, email, id string) error {
+	if err := s.note(ctx, "owner.drop", id); err != nil {
+		return err
+	}
 	err := s.Transfers.DropOffer(ctx, id, account, s.recipients(account, email))
 	switch {
 	case errors.Is(err, ErrNone):

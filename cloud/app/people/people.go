@@ -184,7 +184,7 @@ func WireOwners(b wire.Base, cfg Config, a Accounts, docs jdocs.Service, robots 
 	svc, err := owner.New(owner.Config{
 		Store: store, Codes: store, Transfers: store, Remains: store, Secret: b.Seal.Secret("owner"),
 		ByThing: limit.New(10*time.Second, 10), ByAddr: limit.NewByAddr(peopleByAddrEvery, peopleByAddrBurst),
-		Docs: docs, Ended: ended.Tell, Mail: letters(b), ForgotURL: cfg.PublicURL + "/account/forgot", Log: b.Log,
+		Docs: docs, Ended: ended.Tell, Audit: a.Audit.Note, Mail: letters(b), ForgotURL: cfg.PublicURL + "/account/forgot", Log: b.Log,
 		Record: func(ctx context.Context, s owner.Step) {
 			step := registry.Step{Thing: s.Thing, At: s.At, Name: s.Step, OK: s.OK, Code: s.Code, Peer: s.Peer, Detail: s.Detail}
 			if err := robots.Record(ctx, step); err != nil {

@@ -45,8 +45,12 @@ func setUp(t *testing.T) *fixture {
 	pool, log := pgtest.New(t), slog.New(slog.DiscardHandler)
 	var err error
 	store := ownerpg.New(pool)
+	audit := func(ctx context.Context, action, object, detail string) error {
+		f.lines = append(f.lines, strings.Join([]string{auth.CallerFrom(ctx).Name, action, object, detail}, " "))
+		return f.err
+	}
 	f.svc, err = owner.New(owner.Config{Store: store, Codes: store, Transfers: store, Remains: store, Secret: make([]byte, 32), ByThing: f.slow, ByAddr: f.slow, Docs: jdocs.New(jdocspg.New(pool)),
-		Record: func(context.Context, owner.Step) {}, Log: log})
+		Record: func(context.Context, owner.Step) {}, Audit: audit, Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,10 +61,7 @@ func setUp(t *testing.T) *fixture {
 			}
 			return nil
 		},
-		Audit: func(ctx context.Context, action, object, detail string) error {
-			f.lines = append(f.lines, strings.Join([]string{auth.CallerFrom(ctx).Name, action, object, detail}, " "))
-			return f.err
-		}})
+		Audit: audit})
 	return f
 }
 
@@ -216,6 +217,7 @@ func TestHTTP(t *testing.T) {
 			offer = o.ID
 		}
 	}
+	f.lines = slices.DeleteFunc(f.lines, func(l string) bool { return !strings.Contains(l, " owner.release ") })
 	if want := []string{"support@example.org owner.release vic:00e20100 owner wrote letter 17"}; !slices.Equal(f.lines, want) {
 		t.Errorf("audit %q, want %q", f.lines, want)
 	}
@@ -228,6 +230,7 @@ func TestHTTP(t *testing.T) {
 	if code, _ := f.do(t, "admin", "DELETE", ours, `{"reason":"x"}`); code != 500 {
 		t.Errorf("without audit: %d", code)
 	}
+	f.err = nil
 	if code, _ := f.do(t, "ann", "DELETE", my+"/vic:00e20100", ""); code != 204 {
 		t.Errorf("it is not ann's any more: %d", code)
 	}
@@ -237,4 +240,51 @@ func TestHTTP(t *testing.T) {
 	if code, body := f.do(t, "ann", "POST", my+"/claim", `{"code":"0000-0000"}`); code != 429 || !strings.Contains(body, "too_many_attempts") {
 		t.Errorf("too often: %d %s", code, body)
 	}
+}
+
+// TestOwnersLeaveAuditLines (issue 28.11): whoever claims, names, offers, accepts, declines or lets go of a robot is in the audit log before it is done; what cannot be written there is not done.
+func TestOwnersLeaveAuditLines(t *testing.T) {
+	f := setUp(t)
+	code, _, err := f.svc.OfferCode(t.Context(), rex, "k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var offer Transfer
+	offered := func(want int) {
+		t.Helper()
+		status, body := f.do(t, "ann", "POST", "/v1/my/robots/"+string(rex)+"/transfer", `{"to":"bob-id"}`)
+		if status != want {
+			t.Fatal(status, body)
+		}
+		if want == 200 {
+			if err := json.Unmarshal([]byte(body), &offer); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	step := func(who, method, path, body string, want int, line string) {
+		t.Helper()
+		f.lines, f.err = nil, errors.New("the disk is full")
+		if status, body := f.do(t, who, method, path, body); status < 500 {
+			t.Errorf("%s %s without a line: %d %s", method, path, status, body)
+		}
+		f.lines, f.err = nil, nil
+		if status, body := f.do(t, who, method, path, body); status != want || !slices.Equal(f.lines, []string{line}) {
+			t.Errorf("%s %s: %d %s, lines %q; want %d, %q", method, path, status, body, f.lines, want, line)
+		}
+	}
+	robot := "/v1/my/robots/" + string(rex)
+	step("ann", "POST", "/v1/my/robots/claim", `{"code":"`+code+`"}`, 200, "ann@example.org owner.claim "+string(rex)+" ")
+	step("ann", "PATCH", robot, `{"name":"Rex"}`, 200, "ann@example.org owner.rename "+string(rex)+" ")
+	f.err = errors.New("the disk is full")
+	offered(500)
+	f.err, f.lines = nil, nil
+	offered(200)
+	if want := []string{"ann@example.org owner.offer " + string(rex) + " "}; !slices.Equal(f.lines, want) {
+		t.Errorf("lines %q; want %q", f.lines, want)
+	}
+	step("bob", "DELETE", "/v1/my/transfers/"+offer.ID, "", 204, "bob@example.org owner.drop "+offer.ID+" ")
+	offered(200)
+	step("bob", "POST", "/v1/my/transfers/"+offer.ID+"/accept", "", 200, "bob@example.org owner.accept "+offer.ID+" ")
+	step("bob", "DELETE", robot, "", 204, "bob@example.org owner.let_go "+string(rex)+" ")
 }
