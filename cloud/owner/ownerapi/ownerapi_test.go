@@ -242,7 +242,7 @@ func TestHTTP(t *testing.T) {
 	}
 }
 
-// TestOwnersLeaveAuditLines (issue 28.11): whoever claims, names, offers, accepts, declines or lets go of a robot is in the audit log before it is done; what cannot be written there is not done.
+// TestOwnersLeaveAuditLines (issue 28.11): who claims, names, offers, accepts, declines or lets go of a robot is in the audit log before it is done; what cannot be written there is not done.
 func TestOwnersLeaveAuditLines(t *testing.T) {
 	f := setUp(t)
 	code, _, err := f.svc.OfferCode(t.Context(), rex, "k")
