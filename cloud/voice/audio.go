@@ -37,6 +37,8 @@ const (
 // Wishes keeps which owners want the audio of their robots kept; *sessionpg.Store is one.
 type Wishes interface {
 	SetAudio(ctx context.Context, id thing.ID, account string, keep bool, now time.Time) error
+	// EndAudio forgets a wish from before a time.
+	EndAudio(ctx context.Context, id thing.ID, before time.Time) error
 	// Audio returns who wants it, and since when; "": no one.
 	Audio(ctx context.Context, id thing.ID) (account string, since time.Time, err error)
 }
@@ -172,8 +174,14 @@ func (a *Audio) Set(ctx context.Context, id thing.ID, account string, keep bool)
 	return err
 }
 
-// Ended ends the wish of an owner whose ownership ended.
-func (a *Audio) Ended(ctx context.Context, id thing.ID) error { return a.Set(ctx, id, "", false) }
+// Ended ends the wish of an owner whose ownership ended with s, and deletes the recordings until then. It may come late: the next owner's wish and recordings stay.
+func (a *Audio) Ended(ctx context.Context, s thing.Stretch) error {
+	if err := a.wishes.EndAudio(ctx, s.Thing, s.Until); err != nil {
+		return err
+	}
+	_, err := a.Drop(ctx, thing.Stretch{Thing: s.Thing, Until: s.Until})
+	return err
+}
 
 // Open returns a recording of a robot; the caller closes it. NotFound.
 func (a *Audio) Open(ctx context.Context, id thing.ID, name string) (io.ReadCloser, int64, error) {

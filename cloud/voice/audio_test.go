@@ -177,7 +177,7 @@ func TestAudioExpires(t *testing.T) {
 	}
 }
 
-// TestAudioOfAnotherOwner: a new owner who asks, too, neither sees nor keeps what the robot heard before.
+// TestAudioOfAnotherOwner: a new owner who asks, too, neither sees nor keeps what the robot heard before; the end of the former ownership, told late, leaves the new owner's (issue 28.7).
 func TestAudioOfAnotherOwner(t *testing.T) {
 	h := newHouse(t)
 	h.must(t, h.Set(t.Context(), rex, "ada", true))
@@ -195,9 +195,16 @@ func TestAudioOfAnotherOwner(t *testing.T) {
 		files++
 		return write(io.Discard)
 	}))
-	h.must(t, h.Ended(t.Context(), rex))
-	if got := h.keys(); len(got) != 0 || files != 1 {
-		t.Errorf("left %v, exported %d", got, files)
+	end := h.now
+	h.now = h.now.Add(time.Hour)
+	h.hear(t)
+	h.must(t, h.Ended(t.Context(), thing.Stretch{Thing: rex, Until: end}))
+	if w, err := h.Wish(t.Context(), rex); err != nil || !w.Keep || len(w.Recordings) != 1 || len(h.keys()) != 1 || files != 1 {
+		t.Errorf("%+v, %v; left %v, exported %d", w, err, h.keys(), files)
+	}
+	h.must(t, h.Ended(t.Context(), thing.Stretch{Thing: rex, Until: h.now.Add(time.Second)}))
+	if w, err := h.Wish(t.Context(), rex); err != nil || w.Keep || len(h.keys()) != 0 {
+		t.Errorf("%+v, %v; left %v", w, err, h.keys())
 	}
 }
 

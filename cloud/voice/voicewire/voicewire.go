@@ -66,8 +66,9 @@ func Wire(b wire.Base, owners *owner.Service, ended *notice.Of[owner.Tenure]) (*
 		Customs: customs.New(customIntents, b.Log),
 	}
 	ended.Hear(func(ctx context.Context, t owner.Tenure) error {
-		_, err := customIntents.Erase(ctx, t.Stretch(time.Now())) // the next owner's robot knows none of them
-		return errors.Join(err, v.Audio.Ended(ctx, t.Thing))
+		owned := t.Stretch(time.Now())
+		_, err := customIntents.Erase(ctx, owned) // the next owner's robot knows none of them
+		return errors.Join(err, v.Audio.Ended(ctx, owned))
 	})
 	s := wire.Slice{
 		Routes: wire.Routes(func(mux *http.ServeMux, d wire.Doors) {

@@ -96,6 +96,12 @@ func (s *Store) SetAudio(ctx context.Context, id thing.ID, account string, keep 
 	return pg.Wrap(err, "audio of %s", id)
 }
 
+// EndAudio forgets the wish for the audio of a robot, if it is from before a time.
+func (s *Store) EndAudio(ctx context.Context, id thing.ID, before time.Time) error {
+	_, err := s.pool.Exec(ctx, `DELETE FROM speech_audio WHERE thing = $1 AND since < $2`, id.String(), before)
+	return pg.Wrap(err, "audio of %s", id)
+}
+
 // Audio returns who wants the audio of a robot kept, and since when; "": no one.
 func (s *Store) Audio(ctx context.Context, id thing.ID) (account string, since time.Time, err error) {
 	err = s.pool.QueryRow(ctx, `SELECT owner, since FROM speech_audio WHERE thing = $1`, id.String()).Scan(&account, &since)
