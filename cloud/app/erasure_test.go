@@ -179,7 +179,7 @@ func TestErasureLeavesNothing(t *testing.T) {
 	given, family := "Plantedgiven", "Plantedfamily"
 	_, err = w.Accounts.People.Change(ctx, ada.ID, account.Change{Given: &given, Family: &family})
 	must(err)
-	_, err = ownerpg.New(w.base.Pool).Begin(ctx, rex, id, "code", false)
+	_, _, err = ownerpg.New(w.base.Pool).Begin(ctx, rex, id, "code", false)
 	must(err)
 	var login struct{ Token string }
 	must(json.Unmarshal([]byte(api("", "POST", "/v1/login", map[string]string{"email": email, "password": password})), &login))
@@ -346,7 +346,7 @@ func TestNextOwner(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ownerpg.New(w.base.Pool).Begin(ctx, rex, string(ada.ID), "code", false); err != nil {
+	if _, _, err := ownerpg.New(w.base.Pool).Begin(ctx, rex, string(ada.ID), "code", false); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := w.base.Pool.Exec(ctx, `INSERT INTO intent_custom (thing, name, phrases, languages, reaction, overrides, created, by_whom)

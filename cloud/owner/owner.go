@@ -145,10 +145,10 @@ type Store interface {
 	// History returns the tenures of a thing, newest first.
 	History(ctx context.Context, id thing.ID, limit int) ([]Tenure, error)
 	// Begin makes an account the owner and forgets the thing's code. If it is the owner already nothing changes. Another's lasting tenure
-	// ends first, as EndWiped and settled, if replace is set; else ErrOwned.
-	Begin(ctx context.Context, id thing.ID, account, how string, replace bool) (Tenure, error)
+	// ends first, as EndWiped, if replace is set, and is returned as before; else ErrOwned.
+	Begin(ctx context.Context, id thing.ID, account, how string, replace bool) (t, before Tenure, err error)
 	// End ends the lasting tenure, if it is account's ("": any account's), and forgets the thing's code; ErrNone.
-	End(ctx context.Context, id thing.ID, account, why string, settled bool) (Tenure, error)
+	End(ctx context.Context, id thing.ID, account, why string) (Tenure, error)
 	// Wiped is End for the thing's current owner, once for each key: the last key again changes nothing. ok: a tenure has ended.
 	Wiped(ctx context.Context, id thing.ID, key string) (t Tenure, ok bool, err error)
 	// Rename sets the name of what an account owns; ErrNone.
@@ -324,7 +324,7 @@ func (s *Service) Associate(ctx context.Context, id thing.ID, account, how strin
 	if how == "" || len(how) > MaxHow || strings.ContainsFunc(how, func(r rune) bool { return r < 'a' || r > 'z' }) {
 		return errs.New(errs.Invalid, "how %.40q: want a word of at most %d small letters, such as %s", how, MaxHow, HowAssociate)
 	}
-	_, err := s.Store.Begin(ctx, id, account, how, how == HowWiped)
+	_, before, err := s.Store.Begin(ctx, id, account, how, how == HowWiped)
 	switch {
 	case errors.Is(err, ErrOwned):
 		s.step(ctx, id, StepOwner, "wrong_account", "", "an account that is not the owner's proved its session: the owner releases the robot, or its user data are wiped")
@@ -332,20 +332,23 @@ func (s *Service) Associate(ctx context.Context, id thing.ID, account, how strin
 	case err != nil:
 		return fmt.Errorf("associate %s: %w", id, err)
 	}
+	if before.ID != 0 {
+		s.ended(ctx, before)
+	}
 	s.step(ctx, id, StepOwner, "", "", "has an owner: "+how)
 	return nil
 }
 
 // Disassociate leaves a robot without an owner at its own wish. One that has none is no error.
 func (s *Service) Disassociate(ctx context.Context, id thing.ID) error {
-	_, err := s.Store.End(ctx, id, "", EndDisassociated, true)
+	t, err := s.Store.End(ctx, id, "", EndDisassociated)
 	switch {
 	case errors.Is(err, ErrNone):
 		return nil
 	case err != nil:
 		return fmt.Errorf("disassociate %s: %w", id, err)
 	}
-	s.step(ctx, id, StepOwner, "", "", "has no owner any more: "+EndDisassociated)
+	s.ended(ctx, t)
 	return nil
 }
 
@@ -393,7 +396,7 @@ func (s *Service) end(ctx context.Context, id thing.ID, account, why string) err
 	if account == "" { // would be anyone's
 		return none(id)
 	}
-	t, err := s.Store.End(ctx, id, account, why, false)
+	t, err := s.Store.End(ctx, id, account, why)
 	switch {
 	case errors.Is(err, ErrNone):
 		return none(id)

@@ -427,8 +427,8 @@ func TestAssociate(t *testing.T) {
 	p.has(t, "", rex)
 	is(t, "no account", p.Associate(ctx, rex, "", owner.HowAssociate), errs.Invalid, "")
 	is(t, "how?", p.Associate(ctx, rex, "ann", "Some how"), errs.Invalid, "")
-	if len(h.told) != 0 {
-		t.Errorf("told of ends that the token service made: %+v", h.told)
+	if len(h.told) != 2 || h.told[0].Account != "ann" || h.told[0].Ended != owner.EndWiped || h.told[1].Account != "bob" || h.told[1].Ended != owner.EndDisassociated {
+		t.Errorf("told of %+v; want each end (issue 28.7)", h.told)
 	}
 	var got []string
 	past, err := p.History(ctx, rex, 10)
@@ -439,7 +439,7 @@ func TestAssociate(t *testing.T) {
 	if want := []string{"bob wiped disassociated", "ann associate wiped"}; !slices.Equal(got, want) {
 		t.Errorf("history %q, want %q", got, want)
 	}
-	if got, want := h.codes(rex), []string{"owner", "owner", "owner wrong_account", "owner", "owner"}; !slices.Equal(got, want) {
+	if got, want := h.codes(rex), []string{"owner", "owner", "owner wrong_account", "owner", "owner", "owner"}; !slices.Equal(got, want) {
 		t.Errorf("doctor heard %q, want %q", got, want)
 	}
 }

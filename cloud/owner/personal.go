@@ -113,7 +113,7 @@ func (s *Service) Leave(ctx context.Context, account string) ([]thing.Stretch, e
 		return nil, err
 	}
 	for _, t := range robots {
-		if _, err := s.Store.End(ctx, t.Thing, account, EndErased, false); err != nil && !errors.Is(err, ErrNone) {
+		if _, err := s.Store.End(ctx, t.Thing, account, EndErased); err != nil && !errors.Is(err, ErrNone) {
 			return nil, fmt.Errorf("release %s: %w", t.Thing, err)
 		}
 	}

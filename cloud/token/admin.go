@@ -267,10 +267,15 @@ func (s *Service) Erase(ctx context.Context, account string) error {
 }
 
 // TenureEnded withdraws the rights that an ownership gave: the robot no longer acts for that account, and the account's apps no longer talk to it.
-// A robot that already acts for another account lost both when it began to.
+// A robot that already acts for another account lost both when it began to; one that is the same account's again keeps both.
 func (s *Service) TenureEnded(ctx context.Context, id thing.ID, account, why string) error {
 	user, err := s.cfg.Store.LastUser(ctx, id)
 	if err != nil || user != account && user != "" {
+		return err
+	}
+	if now, err := s.cfg.Owners.Owner(ctx, id); err == nil && now == account {
+		return nil
+	} else if err != nil && errs.KindOf(err) != errs.NotFound {
 		return err
 	}
 	if _, err := s.RevokeThing(ctx, id, "its owner let it go: "+why); err != nil {

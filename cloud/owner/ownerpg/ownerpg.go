@@ -93,15 +93,15 @@ func start(ctx context.Context, tx pgx.Tx, id thing.ID, account, how string, tra
 }
 
 // finish ends the lasting tenure of a locked thing if it is account's ("": anyone's), and with it its name, offer and code.
-func finish(ctx context.Context, tx pgx.Tx, id thing.ID, account, why string, settled bool) (owner.Tenure, error) {
+func finish(ctx context.Context, tx pgx.Tx, id thing.ID, account, why string) (owner.Tenure, error) {
 	if why != owner.EndErased { // an erased account hears of nothing
 		if _, err := tx.Exec(ctx, `INSERT INTO owner_news (account, thing, name, ended, why, at) SELECT account, thing, name, true, $3, greatest(clock_timestamp(), since)
 			FROM owner_tenure WHERE thing = $1 AND until IS NULL AND ($2 = '' OR account = $2)`, id, account, why); err != nil {
 			return owner.Tenure{}, err
 		}
 	}
-	t, err := one(tx.Query(ctx, `UPDATE owner_tenure SET until = greatest(clock_timestamp(), since), ended = $3, settled = $4, name = ''
-		WHERE thing = $1 AND until IS NULL AND ($2 = '' OR account = $2) RETURNING `+columns, id, account, why, settled))
+	t, err := one(tx.Query(ctx, `UPDATE owner_tenure SET until = greatest(clock_timestamp(), since), ended = $3, settled = false, name = ''
+		WHERE thing = $1 AND until IS NULL AND ($2 = '' OR account = $2) RETURNING `+columns, id, account, why))
 	if err != nil {
 		return owner.Tenure{}, err
 	}
@@ -145,7 +145,7 @@ func (s *Store) Tenures(ctx context.Context, account string) ([]owner.Tenure, er
 	return many(s.pool.Query(ctx, `SELECT `+columns+` FROM owner_tenure WHERE account = $1 ORDER BY since, id`, account))
 }
 
-func (s *Store) Begin(ctx context.Context, id thing.ID, account, how string, replace bool) (t owner.Tenure, err error) {
+func (s *Store) Begin(ctx context.Context, id thing.ID, account, how string, replace bool) (t, before owner.Tenure, err error) {
 	err = s.locked(ctx, id, func(tx pgx.Tx) error {
 		t, err = one(tx.Query(ctx, lasting, id))
 		switch {
@@ -154,7 +154,7 @@ func (s *Store) Begin(ctx context.Context, id thing.ID, account, how string, rep
 		case err == nil && !replace:
 			return owner.ErrOwned
 		case err == nil:
-			if _, err := finish(ctx, tx, id, "", owner.EndWiped, true); err != nil {
+			if before, err = finish(ctx, tx, id, "", owner.EndWiped); err != nil {
 				return err
 			}
 		case !errors.Is(err, owner.ErrNone):
@@ -166,7 +166,7 @@ func (s *Store) Begin(ctx context.Context, id thing.ID, account, how string, rep
 		t, err = start(ctx, tx, id, account, how, pgtype.UUID{})
 		return err
 	})
-	return t, err
+	return t, before, err
 }
 
 // ours reports with ErrNone that the lasting tenure of a thing is not account's ("": that there is none). It comes before the lock, which
@@ -179,12 +179,12 @@ func (s *Store) ours(ctx context.Context, id thing.ID, account string) error {
 	return err
 }
 
-func (s *Store) End(ctx context.Context, id thing.ID, account, why string, settled bool) (t owner.Tenure, err error) {
+func (s *Store) End(ctx context.Context, id thing.ID, account, why string) (t owner.Tenure, err error) {
 	if err := s.ours(ctx, id, account); err != nil {
 		return owner.Tenure{}, err
 	}
 	err = s.locked(ctx, id, func(tx pgx.Tx) error {
-		t, err = finish(ctx, tx, id, account, why, settled)
+		t, err = finish(ctx, tx, id, account, why)
 		return err
 	})
 	return t, err
@@ -196,7 +196,7 @@ func (s *Store) Wiped(ctx context.Context, id thing.ID, key string) (t owner.Ten
 		if err != nil || tag.RowsAffected() == 0 {
 			return err
 		}
-		t, err = finish(ctx, tx, id, "", owner.EndWiped, false)
+		t, err = finish(ctx, tx, id, "", owner.EndWiped)
 		if errors.Is(err, owner.ErrNone) {
 			return dropCode(ctx, tx, id)
 		}
@@ -351,7 +351,7 @@ func (s *Store) AcceptOffer(ctx context.Context, id, account string, recipients 
 		if err := tx.QueryRow(ctx, `SELECT t.thing `+good, pg.UUID(id), recipients, account).Scan(&th); err != nil {
 			return missing(err)
 		}
-		if before, err = finish(ctx, tx, th, "", owner.EndTransferred, false); err != nil {
+		if before, err = finish(ctx, tx, th, "", owner.EndTransferred); err != nil {
 			return err
 		}
 		began, err = start(ctx, tx, th, account, owner.HowTransfer, pg.UUID(id))
