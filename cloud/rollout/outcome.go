@@ -189,7 +189,7 @@ func (r *Rollout) compare(facts []Fact, members map[thing.ID]Member, granted int
 		return nil
 	}
 	slices.SortFunc(t.candidate, func(a, b int) int {
-		if x, y := r.Place(facts[a].Thing), r.Place(facts[b].Thing); x < y {
+		if x, y := r.placeOf(&facts[a]), r.placeOf(&facts[b]); x < y {
 			return -1
 		} else if x > y {
 			return 1

@@ -86,8 +86,17 @@ func cut(places []float64, k int, percent float64) float64 {
 }
 
 // PhaseOf returns the stage that the robot belongs to, from 0; len(r.Stages): none, or not known before the first step.
-func (r *Rollout) PhaseOf(id thing.ID) int {
-	place := r.Place(id)
+func (r *Rollout) PhaseOf(id thing.ID) int { return r.phaseAt(r.Place(id)) }
+
+// placeOf is Place, worked out once.
+func (r *Rollout) placeOf(f *Fact) float64 {
+	if f.salt != r.Salt {
+		f.salt, f.place = r.Salt, r.Place(f.Thing)
+	}
+	return f.place
+}
+
+func (r *Rollout) phaseAt(place float64) int {
 	i := slices.IndexFunc(r.Stages, func(s Stage) bool { return place < s.Cut })
 	if i < 0 {
 		return len(r.Stages)

@@ -297,6 +297,9 @@ type Fact struct {
 	Zone     string   // of its settings; "": UTC
 	Busy     bool     // it holds a grant of another rollout
 	Wished   bool     // a person said what it should run
+
+	salt  string // of the rollout that place is in
+	place float64
 }
 
 // Turn is a change of a rollout, for its history and for webhooks.

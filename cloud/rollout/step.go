@@ -243,9 +243,11 @@ func (r *Rollout) Step(facts []Fact, members map[thing.ID]Member, now time.Time)
 		turn(TurnDone, "")
 	}
 	r.move(&t, why, now, turn)
-	for _, m := range r.Take(slices.Collect(maps.Values(members)), now) {
-		keep(m)
-		out.Told = append(out.Told, m.Thing)
+	if !r.Grants() {
+		for _, m := range r.Take(slices.Collect(maps.Values(members)), now) {
+			keep(m)
+			out.Told = append(out.Told, m.Thing)
+		}
 	}
 	for _, m := range r.takeBack(facts, members, now) {
 		keep(m)
@@ -296,7 +298,7 @@ func (r *Rollout) survey(facts []Fact, members map[thing.ID]Member, l *look, t *
 		if m.treated() || r.in(f) {
 			in = true
 			if m.treated() || l.newer(f.Running, r.Version) < 0 {
-				places = append(places, r.Place(f.Thing))
+				places = append(places, r.placeOf(f))
 			}
 		}
 	}
@@ -328,7 +330,7 @@ func (r *Rollout) count(f *Fact, m Member, l *look, t *tally) {
 	if !m.treated() && (!r.in(f) || current) {
 		return
 	}
-	i := r.PhaseOf(f.Thing)
+	i := r.phaseAt(r.placeOf(f))
 	if i == len(r.Stages) {
 		return
 	}
@@ -432,7 +434,7 @@ func (r *Rollout) takeBack(facts []Fact, members map[thing.ID]Member, now time.T
 			told++
 			back++
 		case m.State == Through && m.From != "" && f.Present:
-			ready = append(ready, candidate{m, r.Place(f.Thing)})
+			ready = append(ready, candidate{m, r.placeOf(f)})
 		}
 	}
 	allowed := BackFirst
@@ -473,7 +475,7 @@ func (r *Rollout) hand(facts []Fact, members map[thing.ID]Member, t *tally, l *l
 		}
 		r.Progress.Robots++
 		if w.Code == whyGrantable {
-			ready = append(ready, candidate{f, m.Tries, r.Place(f.Thing)})
+			ready = append(ready, candidate{f, m.Tries, r.placeOf(f)})
 			continue
 		}
 		r.Progress.Why[w.Code]++

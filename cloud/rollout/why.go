@@ -170,7 +170,7 @@ func (r *Rollout) judge(f *Fact, m Member, l *look) Why {
 		return say(map[State]WhyCode{Draft: WhyDraft, Waiting: WhyApproval, Held: WhyHeld, Paused: WhyPaused, Stopped: WhyStopped, Aborted: WhyAborted}[r.State])
 	}
 	w.Since = time.Time{}
-	p := r.PhaseOf(f.Thing)
+	p := r.phaseAt(r.placeOf(f))
 	switch {
 	case len(r.Stages) == 0:
 		return say(WhyPhase)
