@@ -2,6 +2,7 @@ package token
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/x509"
 	"encoding/pem"
@@ -188,6 +189,13 @@ func (s *Service) begin(ctx context.Context, id thing.ID, user string, w begin) 
 	}
 	if err := s.cfg.Store.Associate(ctx, Association{Thing: id, User: user, First: first, Certificate: w.cert, Keep: w.keep}); err != nil {
 		return Bundle{}, fmt.Errorf("association of %s: %w", id, err)
+	}
+	// An ownership that ended while this was made did not find the association; one that ends from here on does.
+	if refused := s.owned(ctx, id, user); refused != nil {
+		if _, err := s.RevokeThing(ctx, id, "its owner let it go meanwhile"); err != nil {
+			return Bundle{}, err
+		}
+		return Bundle{}, cmp.Or(s.dropApps(ctx, id), refused)
 	}
 	return b, nil
 }

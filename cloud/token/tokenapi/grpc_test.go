@@ -697,3 +697,18 @@ func TestTicketsCarryTheCertificate(t *testing.T) {
 		t.Error("nothing was resumed: this test shows nothing")
 	}
 }
+
+// TestReleasedWhileItAssociates (issue 28.9): an owner who lets go of a robot between the steps of its association leaves it without an association, and its apps without access.
+func TestReleasedWhileItAssociates(t *testing.T) {
+	pool := pgtest.New(t)
+	h := tokentest.New(t, pool)
+	r := h.Start(t).Robot(t, rex)
+	h.STS.Hook = func() { ok(t, "release", h.Owners.Disassociate(t.Context(), rex)) }
+	want(t, "associate", r.AssociateWith(t.Context(), h.Sessions.Issue(anna), &tokenpb.AssociatePrimaryUserRequest{GenerateStsToken: true}), codes.InvalidArgument)
+	var open int
+	if err := pool.QueryRow(t.Context(), `SELECT count(*) FROM token_association WHERE ended_at IS NULL`).Scan(&open); err != nil || open != 0 || len(entries(t, h, rex)) != 0 {
+		t.Errorf("%d associations, entries %v, %v", open, entries(t, h, rex), err)
+	}
+	h.STS.Hook = nil
+	ok(t, "associate", r.AssociateWith(t.Context(), h.Sessions.Issue(anna), &tokenpb.AssociatePrimaryUserRequest{GenerateStsToken: true}))
+}

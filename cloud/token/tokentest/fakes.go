@@ -111,10 +111,14 @@ func (o *Owners) Set(id thing.ID, user string) {
 type STS struct {
 	Err   error
 	Empty bool // answers credentials that are not complete
+	Hook  func()
 }
 
 // Mint implements token.STS.
 func (s *STS) Mint(_ context.Context, id thing.ID, user string) (token.Credentials, error) {
+	if s.Hook != nil {
+		s.Hook()
+	}
 	if s.Err != nil || s.Empty {
 		return token.Credentials{}, s.Err
 	}
