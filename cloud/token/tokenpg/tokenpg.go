@@ -54,7 +54,7 @@ func end(ctx context.Context, tx pgx.Tx, where string, arg any, why string) (e t
 
 // revoke marks tokens that match, tells everybody, and returns how many were in force.
 func revoke(ctx context.Context, tx pgx.Tx, where string, arg any, why string) (n int, err error) {
-	err = tx.QueryRow(ctx, `WITH r AS (UPDATE token_token SET revoked_at = clock_timestamp(), reason = $2 WHERE `+where+` AND revoked_at IS NULL RETURNING expires_at)
+	err = tx.QueryRow(ctx, `WITH r AS (UPDATE token_token SET revoked_at = greatest(clock_timestamp(), (SELECT max(revoked_at) FROM token_token WHERE revoked_at IS NOT NULL)), reason = $2 WHERE `+where+` AND revoked_at IS NULL RETURNING expires_at)
 		SELECT count(*) FILTER (WHERE expires_at > now()) FROM r`, arg, why).Scan(&n)
 	if err != nil {
 		return 0, err

@@ -363,3 +363,24 @@ func TestActs(t *testing.T) {
 	}
 	acts("the association has ended", "ada", start.Add(time.Hour), false)
 }
+
+// TestRevokedWhenTheClockGoesBack (issue 28.9): what is revoked after the database's clock was put back is as late as what was revoked before, so that a reading of what is new has it.
+func TestRevokedWhenTheClockGoesBack(t *testing.T) {
+	s := New(pgtest.New(t))
+	ctx := t.Context()
+	first, second := associate(t, s, rex, "anna", false), associate(t, s, bo, "bert", false)
+	if _, err := s.End(ctx, rex, "test"); err != nil {
+		t.Fatal(err)
+	}
+	latest := time.Now().Add(time.Hour).UTC().Truncate(time.Microsecond) // by the clock of then
+	if _, err := s.pool.Exec(ctx, `UPDATE token_token SET revoked_at = $1 WHERE id = $2`, latest, first.ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.End(ctx, bo, "test"); err != nil {
+		t.Fatal(err)
+	}
+	list, err := s.RevokedSince(ctx, latest)
+	if err != nil || !slices.ContainsFunc(list, func(r token.Revoked) bool { return r.ID == second.ID }) {
+		t.Errorf("%+v, %v; want %s", list, err, second.ID)
+	}
+}
