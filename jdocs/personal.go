@@ -1,10 +1,12 @@
 package jdocs
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -54,19 +56,8 @@ func (p Personal) Erase(ctx context.Context, account string) error {
 	if err != nil {
 		return err
 	}
-	var first map[string]json.RawMessage
-	if err := json.Unmarshal([]byte(Default(RobotSettings).JSON), &first); err != nil {
-		return err
-	}
 	for _, id := range robots {
-		key := Key{Thing: id, Name: RobotSettings}
-		if _, err := p.Docs.Get(ctx, key); errors.Is(err, ErrNotFound) {
-			continue
-		} else if err != nil {
-			return err
-		}
-		fields := map[string]json.RawMessage{"default_location": first["default_location"], "time_zone": first["time_zone"]}
-		if _, err := p.Docs.Set(ctx, key, fields, "kenneld"); err != nil {
+		if err := p.leaveHome(ctx, id, time.Time{}); err != nil {
 			return err
 		}
 	}
@@ -75,6 +66,55 @@ func (p Personal) Erase(ctx context.Context, account string) error {
 		return err
 	}
 	return p.Store.EraseAccount(ctx, account, ever)
+}
+
+// TenureEnded takes the home of an owner whose ownership ended then out of the robot's settings. It may come late: what the next owner has set since stays.
+func (p Personal) TenureEnded(ctx context.Context, id thing.ID, _ string, then time.Time) error {
+	return p.leaveHome(ctx, id, then)
+}
+
+// home is the fields of a robot's settings that say where its owner lives.
+var home = []string{"default_location", "time_zone"}
+
+// leaveHome puts the defaults in the place of home, as far as it was the same at a time (zero: in any case).
+func (p Personal) leaveHome(ctx context.Context, id thing.ID, then time.Time) error {
+	key := Key{Thing: id, Name: RobotSettings}
+	cur, err := p.Docs.Get(ctx, key)
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	old := cur
+	if !then.IsZero() && cur.At.After(then) {
+		list, err := p.Docs.History(ctx, key, MaxHistory)
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(list, func(r Revision) bool { return !r.At.After(then) }) // the newest first
+		if i < 0 || list[i].Deleted {
+			return nil
+		}
+		old = list[i]
+	}
+	var first, now, was map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(Default(RobotSettings).JSON), &first); err != nil {
+		return err
+	}
+	if json.Unmarshal([]byte(cur.JSON), &now) != nil || json.Unmarshal([]byte(old.JSON), &was) != nil {
+		now, was = nil, nil // robots write what they like; Set says what it thinks of it
+	}
+	fields := map[string]json.RawMessage{}
+	for _, f := range home {
+		if bytes.Equal(now[f], was[f]) && !bytes.Equal(now[f], first[f]) {
+			fields[f] = first[f]
+		}
+	}
+	if len(fields) == 0 {
+		return nil
+	}
+	_, err = p.Docs.Set(ctx, key, fields, "kenneld")
+	return err
 }
 
 // Purge is Erase at the request of a service of ours, which says why. Again is no error.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"kennel/infra/pg/pgtest"
 	"kennel/infra/thing"
@@ -58,5 +59,57 @@ func TestPersonal(t *testing.T) {
 	}
 	if err := store.EraseAccount(t.Context(), "", nil); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestTenureEnded (issue 28.6): the next owner does not see where the former one lived, and keeps what they have set themselves when the end is told late.
+func TestTenureEnded(t *testing.T) {
+	docs := jdocs.New(jdocspg.New(pgtest.New(t)))
+	p := jdocs.Personal{Docs: docs}
+	rex := thing.MustParse("vic:00e20100")
+	key := jdocs.Key{Thing: rex, Name: jdocs.RobotSettings}
+	set := func(fields map[string]json.RawMessage) {
+		t.Helper()
+		if _, err := docs.Set(t.Context(), key, fields, "owner"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	has := func(location, zone, volume string) {
+		t.Helper()
+		d, err := docs.Get(t.Context(), key)
+		var got map[string]json.RawMessage
+		if err == nil {
+			err = json.Unmarshal([]byte(d.JSON), &got)
+		}
+		if err != nil || string(got["default_location"]) != location || string(got["time_zone"]) != zone || string(got["master_volume"]) != volume {
+			t.Errorf("%v, %v; want %s, %s, %s", d.JSON, err, location, zone, volume)
+		}
+	}
+	var first map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(jdocs.Default(jdocs.RobotSettings).JSON), &first); err != nil {
+		t.Fatal(err)
+	}
+	none, utc := string(first["default_location"]), string(first["time_zone"])
+	end := func(then time.Time) {
+		t.Helper()
+		if err := p.TenureEnded(t.Context(), rex, "ada", then); err != nil {
+			t.Fatal(err)
+		}
+	}
+	end(time.Now()) // no settings yet
+	home := map[string]json.RawMessage{"default_location": json.RawMessage(`"Lovelace Street, London"`), "time_zone": json.RawMessage(`"Europe/London"`), "master_volume": json.RawMessage(`3`)}
+	set(home)
+	end(time.Now().Add(time.Second)) // in time
+	has(none, utc, "3")
+
+	set(home)
+	over, err := docs.Get(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set(map[string]json.RawMessage{"default_location": json.RawMessage(`"Turing Road, Wilmslow"`), "master_volume": json.RawMessage(`5`)})
+	for range 2 { // late
+		end(over.At)
+		has(`"Turing Road, Wilmslow"`, utc, "5")
 	}
 }

@@ -43,6 +43,7 @@ func Wire(b wire.Base, l *link.Link, onEnd func(func(context.Context, thing.ID, 
 		return o, err
 	}
 	onEnd(o.Commands.TenureEnded)
+	onEnd(docs.Personal.TenureEnded)
 	var jobs wire.Slice
 	o.Bulk, jobs = wireBulk(b, robots, cohorts, o.Commands, docs)
 	device, err := devices.wire(b, robots)
