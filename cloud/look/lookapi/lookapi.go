@@ -38,6 +38,10 @@ func Mount(mux *http.ServeMux, svc *look.Service, cfg Config) {
 		if err := cfg.Known(ctx, id); err != nil {
 			return look.Robot{}, err
 		}
-		return svc.Look(ctx, id)
+		r, err := svc.Look(ctx, id)
+		if since, mine := auth.OwnedSince(ctx); mine && r.Received != nil && r.Received.Before(since) { // what the former owner saw
+			r = look.Robot{Thing: id, Devices: []look.Device{}}
+		}
+		return r, err
 	})), func(r *http.Request) (any, error) { return kithttp.Thing(r) }))
 }

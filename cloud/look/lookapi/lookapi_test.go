@@ -31,11 +31,11 @@ func (o one) Newest(context.Context, thing.ID) (look.Frame, error) {
 
 func TestLook(t *testing.T) {
 	told := 0
-	store := &one{}
+	store, since := &one{}, time.Time{}
 	svc := look.New(store, func(context.Context, thing.ID, string, []byte) error { told++; return nil }, slog.New(slog.DiscardHandler))
 	mux := http.NewServeMux()
 	Mount(mux, svc, Config{Log: slog.New(slog.DiscardHandler), Owns: func(_ context.Context, account string, id thing.ID) (time.Time, bool, error) {
-		return time.Time{}, account == "hers" && id == rex, nil
+		return since, account == "hers" && id == rex, nil
 	}, Known: func(_ context.Context, id thing.ID) error {
 		if id != rex {
 			return errs.Coded(errs.NotFound, "no_thing", "thing %s is not known", id)
@@ -68,6 +68,10 @@ func TestLook(t *testing.T) {
 		if code != tc.code || (code == 200) != (r.Body == "vector" && r.Thing == rex) || (code == 200) != (told > before) {
 			t.Errorf("%s %s as %q: %d %+v, told %d times; want %d", tc.path, tc.account, tc.role, code, r, told-before, tc.code)
 		}
+	}
+	since = time.Unix(1795000000, 1) // she got the robot right after it said that (issue 28.6)
+	if code, r := get(auth.Owner, "hers", path); code != 200 || r.Received != nil || r.Body != "" {
+		t.Errorf("the former owner's frame: %d %+v", code, r)
 	}
 	store.err = errors.New("no database")
 	if code, _ := get(auth.Admin, "op", path); code != 500 {
