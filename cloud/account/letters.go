@@ -35,6 +35,7 @@ const (
 	mailReset           = "account.reset"
 	mailEmail           = "account.email"
 	mailPasswordChanged = "account.password-changed"
+	mailPasskeyAdded    = "account.passkey-added"
 	mailEmailChanged    = "account.email-changed"
 )
 
@@ -475,7 +476,7 @@ func (l *Letters) Compose(ctx context.Context, m mail.Mail) (mail.Letter, bool, 
 			return mail.Letter{}, false, err
 		}
 		return l.withTicket(ctx, a, mail.Letter{Template: "email-confirm", Other: a.Email}, "email", Ticket{Purpose: ForEmail, Account: a.ID, Email: m.To, Expires: l.now().Add(l.cfg.EmailTTL)})
-	case mailPasswordChanged, mailEmailChanged:
+	case mailPasswordChanged, mailPasskeyAdded, mailEmailChanged:
 		a, _, err := l.in.cfg.Store.ByID(ctx, ID(m.Account))
 		if errors.Is(err, ErrUnknown) {
 			return mail.Letter{}, false, nil
@@ -483,8 +484,11 @@ func (l *Letters) Compose(ctx context.Context, m mail.Mail) (mail.Letter, bool, 
 		if err != nil {
 			return mail.Letter{}, false, err
 		}
-		if m.Kind == mailEmailChanged {
+		switch m.Kind {
+		case mailEmailChanged:
 			return l.letter(ctx, a, mail.Letter{Template: "email-changed", Other: m.Data["new"]})
+		case mailPasskeyAdded:
+			return l.letter(ctx, a, mail.Letter{Template: "passkey-added", Other: m.Data["name"], Link: l.link("forgot", "")})
 		}
 		return l.letter(ctx, a, mail.Letter{Template: "password-changed", Link: l.link("forgot", "")})
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"kennel/cloud/account/audit"
+	"kennel/cloud/mail"
 	"kennel/infra/errs"
 	"kennel/infra/logging"
 )
@@ -114,7 +115,10 @@ func (p *Passkeys) Add(ctx context.Context, k Passkey, addr string) error {
 	} else if err != nil {
 		return fmt.Errorf("add passkey: %w", err)
 	}
-	return p.in.audit(ctx, a, addr, "passkey.add", fmt.Sprintf("%x", k.ID))
+	if err := p.in.audit(ctx, a, addr, "passkey.add", fmt.Sprintf("%x", k.ID)); err != nil || p.in.cfg.Mail == nil {
+		return err
+	}
+	return p.in.cfg.Mail.Post(ctx, mail.Mail{Kind: mailPasskeyAdded, To: a.Email, Account: string(a.ID), Data: map[string]string{"name": k.Name}})
 }
 
 // Remove forgets one of an account's passkeys. NotFound.

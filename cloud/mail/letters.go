@@ -32,7 +32,7 @@ type letter struct {
 type letters map[string]map[string]letter
 
 // Templates lists the names of the letters; every language has all of them.
-var Templates = []string{"verify", "verify-unknown", "taken", "reset", "reset-unknown", "reset-closed", "email-confirm", "email-taken", "password-changed", "email-changed",
+var Templates = []string{"verify", "verify-unknown", "taken", "reset", "reset-unknown", "reset-closed", "email-confirm", "email-taken", "password-changed", "passkey-added", "email-changed",
 	"robot-gained", "robot-handed-on", "robot-taken", "robot-released", "robot-left", "alert-firing", "alert-worse", "alert-resolved"}
 
 func loadLetters() (letters, error) {

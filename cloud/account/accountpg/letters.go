@@ -113,6 +113,11 @@ func (s *Store) Reset(ctx context.Context, hash account.Hash, password string, c
 		if err := setPassword(ctx, tx, pg.UUID(a.ID), password, complex, account.Hash{}); err != nil {
 			return err
 		}
+		if !a.Role.Staff() { // an operator's may be the second factor, which a letter does not replace
+			if _, err := tx.Exec(ctx, `DELETE FROM account_passkey WHERE account = $1`, pg.UUID(a.ID)); err != nil {
+				return err
+			}
+		}
 		_, err = tx.Exec(ctx, `DELETE FROM account_ticket WHERE account = $1`, pg.UUID(a.ID)) // also a change of e-mail that another person began
 		return err
 	})

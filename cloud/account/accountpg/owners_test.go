@@ -447,6 +447,12 @@ func TestReset(t *testing.T) {
 		t.Fatal(err)
 	}
 	change := h.one(t).code
+	if err := h.Passkeys.Add(t.Context(), account.Passkey{Account: a.ID, ID: []byte("key"), Name: "thief's phone", Credential: []byte("{}")}, here); err != nil {
+		t.Fatal(err)
+	}
+	if l := h.one(t); l.to != ada || !strings.Contains(l.text, "thief's phone") {
+		t.Errorf("a new passkey (issue 28.10): %+v", l)
+	}
 	for range 6 { // locked out
 		_, _ = h.Login(t.Context(), ada, "wrong password", "198.51.100.1")
 	}
@@ -472,6 +478,9 @@ func TestReset(t *testing.T) {
 	}
 	if l := h.one(t); l.to != ada || !strings.HasPrefix(l.subject, "Your password") {
 		t.Errorf("she is told %+v", l)
+	}
+	if _, keys, err := h.Passkeys.Person(t.Context(), a.ID); err != nil || len(keys) > 0 {
+		t.Errorf("passkeys after the reset (issue 28.10): %v, %v", keys, err)
 	}
 	if err := h.o.Letters.Reset(t.Context(), logging.Secret(fresh), "battery staple 2", here); errs.CodeOf(err) != "code_refused" {
 		t.Errorf("a code twice: %v", err)
