@@ -293,6 +293,19 @@ func TestFellBack(t *testing.T) {
 	}
 }
 
+// TestLateProblem (issue 27.7): with the default guards, a problem that comes 20 hours after the update counts as much as one of the first hours.
+func TestLateProblem(t *testing.T) {
+	w := fleet(running(t, Spec{Phases: []Phase{{10, 600}, {100, 600}}, Cap: 1000, Rollback: true}), 2000)
+	w.days(2, func(i int, f *Fact, since time.Duration) {
+		if i%5 == 0 && since > 20*time.Hour {
+			f.Problems = []string{"fault/914"}
+		}
+	})
+	if e := w.r.Evidence; w.r.State != Stopped || w.r.Phase != 0 || e == nil || e.Metric != Problems {
+		t.Errorf("%s in phase %d: %s", w.r.State, w.r.Phase, w.r.Why)
+	}
+}
+
 // TestFailuresTakeBack: a stop for updates that failed takes robots back if two fell back among them, not if none began to run the release.
 func TestFailuresTakeBack(t *testing.T) {
 	for phase, back := range map[ota.Phase]bool{ota.FellBack: true, ota.Failed: false} {

@@ -77,7 +77,7 @@ func (r *Rollout) watch(f *Fact, m Member, still bool, l *look, t *tally) (_ Mem
 	if control {
 		from = m.Granted
 	}
-	over := l.now.Sub(from) >= r.watchFor()
+	watched := l.now.Sub(from) >= r.watchFor()
 	if m.State.Open() && !exposed { // what it has before it runs the release is not the release's
 		if had := with(m.Had, f.Problems); had != m.Had {
 			m.Had, changed = had, true
@@ -86,7 +86,7 @@ func (r *Rollout) watch(f *Fact, m Member, still bool, l *look, t *tally) (_ Mem
 	for i, g := range r.Guards {
 		key, c := g.Key(), &t.guards[i]
 		was := m.bad(key)
-		turned := false
+		turned, over := false, watched
 		switch g.Metric {
 		case Failures:
 			turned = m.State == Fell || m.State == Failed && !ota.Code(m.Code).Environment()
@@ -97,7 +97,7 @@ func (r *Rollout) watch(f *Fact, m Member, still bool, l *look, t *tally) (_ Mem
 			if !control && !exposed {
 				continue
 			}
-			if watched := control || m.State == Through; watched && !was && !over {
+			if (control || m.State == Through) && !was && !over {
 				if control {
 					c.compared++
 				} else {
