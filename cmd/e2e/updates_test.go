@@ -407,7 +407,7 @@ func badRelease(t *testing.T, n int, dies float64) {
 			t.Fatalf("%v\n%s", err, out)
 		}
 	}
-	await(t, limit, "nobody waits for a reboot, and none runs the release", func() error {
+	await(t, limit, "every robot has returned or fallen back", func() error {
 		if open := things("state not in ('', 'returned', 'fell_back', 'control')"); len(open) > 0 {
 			return fmt.Errorf("%d robots, such as %s", len(open), open[0])
 		}
