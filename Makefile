@@ -38,7 +38,7 @@ IN_MEMORY = KENNEL_BIN=$(CURDIR)/bin/test GOTMPDIR=$${TMPDIR:-/tmp} TMPDIR=$$(in
 .PHONY: test
 ifdef PKG
 test: setup-test
-	go test -ldflags='-s -w' -timeout 30m $(PKG)
+	go test -ldflags='-s -w' -timeout 60m $(PKG)
 else
 test: ## everything that CI needs; PKG=./jdocs/... for one slice
 	@$(MAKE) --no-print-directory -j2 setup-test vet
@@ -67,7 +67,7 @@ test-robots: test-race
 
 .PHONY: test-race
 test-race: ## the tests of what runs much at once, with the race detector
-	CGO_ENABLED=1 $(GO_TEST) -race -timeout 25m $$(go list ./... | grep -E '$(RACE)')
+	CGO_ENABLED=1 $(GO_TEST) -race -timeout 60m $$(go list ./... | grep -E '$(RACE)')
 
 .PHONY: test-rhythm
 test-rhythm: ## the robot's loop, alone on the machine
@@ -79,25 +79,25 @@ STORMS := ^Test(Chaos|ChaosBehindMosquitto|Fleet|FleetInBadWeather|KilledWhileEv
 
 .PHONY: test-storms
 test-storms: ## the house of processes under kills, outages and bad weather
-	$(GO_TEST) -count=1 -timeout 30m -run '$(STORMS)' ./cmd/e2e
+	$(GO_TEST) -count=1 -timeout 60m -run '$(STORMS)' ./cmd/e2e
 
 # Who may open what, and what people see.
 PAGES := ^Test(AccessMatrix|Browser|Complaints|ProblemsAsData|TroublesAreNamed)$$
 
 .PHONY: test-pages
 test-pages: ## every route by every role, and the pages in a browser
-	$(GO_TEST) -count=1 -timeout 30m -run '$(PAGES)' ./cmd/e2e
+	$(GO_TEST) -count=1 -timeout 60m -run '$(PAGES)' ./cmd/e2e
 
 # What a robot or its owner goes through from beginning to end.
 LIVES := ^Test(Amigobot|Archives|BadRelease|CrashesOfARobot|FullCloud|HardTimes|Intents|LogsOnRequest|NothingWithoutConsent|OriginalsSequence|OwnerAndRobot|PasskeyInABrowser|RecogniserDown|RollingUpgrade|SettingsBothWays|Updates|UploadCredentialsEnd|Voice|WrongRelease)$$
 
 .PHONY: test-lives
 test-lives: ## whole stories of robots and owners, among them every way of an update
-	$(GO_TEST) -count=1 -timeout 30m -run '$(LIVES)' ./cmd/e2e
+	$(GO_TEST) -count=1 -timeout 60m -run '$(LIVES)' ./cmd/e2e
 
 .PHONY: test-house
 test-house: ## the house of processes in all else, which takes one of three places until the end, and all other packages
-	$(GO_TEST) -count=1 -timeout 30m -p 3 -skip '$(STORMS)|$(PAGES)|$(LIVES)|$(DRIVEN)' ./cmd/... \
+	$(GO_TEST) -count=1 -timeout 60m -p 3 -skip '$(STORMS)|$(PAGES)|$(LIVES)|$(DRIVEN)' ./cmd/... \
 		$$(go list ./... | grep -vE '/cmd/|$(RHYTHM)|$(RACE)')
 
 .PHONY: race
@@ -118,10 +118,18 @@ arm:
 	@$(ARM_TEST) -run 'Replayed|EveryProcessor' ./edge/body/vector/vectorsim ./edge/sim/world ./edge/body/amigobot/amigobotsim
 
 .PHONY: soak
-soak: setup-test build ## lint, and the same tests in full: long seeds, many kills, every package under the race detector and on ARM
-	KENNEL_SOAK=1 $(GO_TEST) -v -count=1 -timeout 75m ./cmd/...
-	KENNEL_SOAK=1 $(GO_TEST) -count=1 -timeout 75m $$(go list ./... | grep -v /cmd/)
+soak: setup-test build ## lint, and the same tests in full, about 3 hours: long seeds, many kills, every package under the race detector and on ARM
+	@$(MAKE) --no-print-directory soak-house
+	@$(MAKE) --no-print-directory soak-packages
 	@$(MAKE) --no-print-directory lint race test-arm
+
+.PHONY: soak-house
+soak-house: setup-test ## of soak, the house of processes: about 90 minutes
+	KENNEL_SOAK=1 $(GO_TEST) -v -count=1 -timeout 150m ./cmd/...
+
+.PHONY: soak-packages
+soak-packages: setup-test ## of soak, all other packages: about an hour
+	KENNEL_SOAK=1 $(GO_TEST) -count=1 -timeout 75m $$(go list ./... | grep -v /cmd/)
 
 .PHONY: spoken
 spoken: setup-test ## synthetic voices say every phrase, and the local recogniser writes how it did into speech/recognizer/SPOKEN.md

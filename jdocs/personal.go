@@ -69,7 +69,7 @@ func (p Personal) Erase(ctx context.Context, account string) error {
 }
 
 // TenureEnded takes the home of an owner whose ownership ended then out of the robot's settings. It may come late: what the next owner has set since stays.
-func (p Personal) TenureEnded(ctx context.Context, id thing.ID, _ string, then time.Time) error {
+func (p Personal) TenureEnded(ctx context.Context, id thing.ID, then time.Time) error {
 	return p.leaveHome(ctx, id, then)
 }
 

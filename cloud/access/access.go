@@ -30,6 +30,8 @@ type Rule struct {
 	By string
 	// Quiet: it changes nothing, though its method may; the audit log needs no line of it.
 	Quiet bool
+	// Plain: it changes something and writes no line of its own into the audit log; one about the request is written before it begins.
+	Plain bool
 	// Page: a web page, which leads a caller who is not signed in to the sign-in page instead of refusing.
 	Page bool
 }
@@ -59,7 +61,7 @@ func table(rules []Rule) Table {
 }
 
 // Changes reports whether an operation of HTTP is one by which a person who is signed in changes something. The audit log has a line of each, done
-// or refused.
+// or refused; a change whose line cannot be written is refused.
 func (r Rule) Changes() bool {
 	return len(r.Roles) > 0 && !r.Quiet && !strings.HasPrefix(r.Name, http.MethodGet+" ")
 }

@@ -202,10 +202,21 @@ func (p *Apps) Session(ctx context.Context, token logging.Secret) (AppSession, e
 	return out, err
 }
 
+// Change is People.Change of the person whose session it is.
+func (p *Apps) Change(ctx context.Context, s AppSession, c Change, addr string) (Record, error) {
+	if err := p.people.announce(ctx, s.Session.Account, addr, "account.change"); err != nil {
+		return Record{}, err
+	}
+	return p.people.Change(ctx, s.Session.Account, c)
+}
+
 // Renew gives a new session for an old one, which ends. Unauthenticated "session_over".
-func (p *Apps) Renew(ctx context.Context, token logging.Secret) (AppSession, error) {
+func (p *Apps) Renew(ctx context.Context, token logging.Secret, addr string) (AppSession, error) {
 	old, err := p.Session(ctx, token)
 	if err != nil {
+		return AppSession{}, err
+	}
+	if err := p.people.announce(ctx, old.Session.Account, addr, "session.renew"); err != nil {
 		return AppSession{}, err
 	}
 	next := logging.Secret(appPrefix + rand.Text())
@@ -218,8 +229,11 @@ func (p *Apps) Renew(ctx context.Context, token logging.Secret) (AppSession, err
 	return AppSession{next, s, old.Record}, err
 }
 
-// Logout ends an app's session, or all of the account's. A token that is none is no error.
-func (p *Apps) Logout(ctx context.Context, token logging.Secret, all bool) error {
+// Logout ends a session of the account of s, or all that its apps have. A token that is none is no error.
+func (p *Apps) Logout(ctx context.Context, s AppSession, token logging.Secret, all bool, addr string) error {
+	if err := p.people.announce(ctx, s.Session.Account, addr, "session.end"); err != nil {
+		return err
+	}
 	return p.store.EndUserSession(ctx, token.Sum(), all)
 }
 

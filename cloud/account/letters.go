@@ -244,13 +244,13 @@ func (l *Letters) SignUp(ctx context.Context, n NewOwner, addr string) (Signup, 
 	}
 	now := l.now()
 	s := Signup{ID: ID(newGUID()), Email: email, Profile: p, Created: now, Expires: now.Add(l.cfg.SignupTTL)}
+	if err := l.people.announce(ctx, s.ID, addr, "account.signup"); err != nil {
+		return Signup{}, err
+	}
 	if err := l.cfg.Store.AddSignup(ctx, s, hash); err != nil {
 		return Signup{}, fmt.Errorf("sign up: %w", err)
 	}
-	if err := l.cfg.Mail.Post(ctx, mail.Mail{Kind: mailSignup, To: email, Account: string(s.ID), Lang: p.Lang, Data: map[string]string{"signup": string(s.ID)}}); err != nil {
-		return Signup{}, err
-	}
-	return s, l.people.audit(ctx, s.ID, addr, "account.signup")
+	return s, l.cfg.Mail.Post(ctx, mail.Mail{Kind: mailSignup, To: email, Account: string(s.ID), Lang: p.Lang, Data: map[string]string{"signup": string(s.ID)}})
 }
 
 // AskAgain sends the letter of the newest sign-up again; the same answer for any e-mail. Errors: Invalid; Exhausted.
@@ -298,6 +298,9 @@ func (l *Letters) verify(ctx context.Context, code logging.Secret, addr string, 
 	if err := proof(t, hash); err != nil {
 		return Account{}, err
 	}
+	if err := l.people.announce(ctx, t.Signup, addr, "account.create"); err != nil {
+		return Account{}, err
+	}
 	a, err := l.cfg.Store.Verify(ctx, h, now)
 	switch {
 	case errors.Is(err, ErrUnknown):
@@ -307,10 +310,7 @@ func (l *Letters) verify(ctx context.Context, code logging.Secret, addr string, 
 	case err != nil:
 		return Account{}, fmt.Errorf("verify: %w", err)
 	}
-	if err := l.forgiveMail(ctx, a.Email); err != nil {
-		return Account{}, err
-	}
-	return a, l.people.audit(ctx, a.ID, addr, "account.create")
+	return a, l.forgiveMail(ctx, a.Email)
 }
 
 func (l *Letters) forgiveMail(ctx context.Context, email string) error {
@@ -352,13 +352,17 @@ func (l *Letters) ResetFrom(ctx context.Context, code, password logging.Secret, 
 		return "", slowDown(wait)
 	}
 	h := ticketHash(code)
-	if _, err := l.cfg.Store.Ticket(ctx, h, ForReset, l.now()); errors.Is(err, ErrUnknown) {
+	t, err := l.cfg.Store.Ticket(ctx, h, ForReset, l.now())
+	if errors.Is(err, ErrUnknown) {
 		return "", badCode() // before the costly part
 	} else if err != nil {
 		return "", fmt.Errorf("read code: %w", err)
 	}
 	hash, err := l.in.cfg.Hasher.Hash(ctx, string(password), Share{Addr: limit.Network(addr)})
 	if err != nil {
+		return "", err
+	}
+	if err := l.people.announce(ctx, t.Account, addr, "password.reset"); err != nil {
 		return "", err
 	}
 	a, err := l.cfg.Store.Reset(ctx, h, hash, complexPassword(password), l.now())
@@ -384,10 +388,7 @@ func (l *Letters) ResetFrom(ctx context.Context, code, password logging.Secret, 
 	if err := l.forgiveMail(ctx, a.Email); err != nil {
 		return "", err
 	}
-	if err := l.in.tellPasswordChanged(ctx, a); err != nil {
-		return "", err
-	}
-	return device, l.people.audit(ctx, a.ID, addr, "password.reset")
+	return device, l.in.tellPasswordChanged(ctx, a)
 }
 
 // AskEmail sends a letter to a new e-mail of a signed-in person's account; the same answer whether it is taken or not. Errors: Invalid;
@@ -397,7 +398,7 @@ func (l *Letters) AskEmail(ctx context.Context, id ID, email string, password lo
 	if err != nil {
 		return err
 	}
-	a, err := l.in.confirm(ctx, id, password, addr)
+	a, err := l.in.Confirm(ctx, id, password, addr)
 	if err != nil {
 		return err
 	}
@@ -407,10 +408,10 @@ func (l *Letters) AskEmail(ctx context.Context, id ID, email string, password lo
 	if err := l.mayMail(ctx, email, addr); err != nil {
 		return err
 	}
-	if err := l.cfg.Mail.Post(ctx, mail.Mail{Kind: mailEmail, To: email, Account: string(id)}); err != nil {
+	if err := l.people.announce(ctx, id, addr, "email.ask"); err != nil {
 		return err
 	}
-	return l.people.audit(ctx, id, addr, "email.ask")
+	return l.cfg.Mail.Post(ctx, mail.Mail{Kind: mailEmail, To: email, Account: string(id)})
 }
 
 // ChangeEmail proves a new e-mail with the code of a letter. The old one is told. Errors: Unauthenticated "code_refused"; Conflict; Exhausted.
@@ -426,6 +427,9 @@ func (l *Letters) ChangeEmail(ctx context.Context, code logging.Secret, addr str
 	if err != nil {
 		return fmt.Errorf("read code: %w", err)
 	}
+	if err := l.people.announce(ctx, t.Account, addr, "email.change"); err != nil {
+		return err
+	}
 	old, err := l.cfg.Store.ChangeEmail(ctx, h, now)
 	switch {
 	case errors.Is(err, ErrUnknown):
@@ -438,10 +442,7 @@ func (l *Letters) ChangeEmail(ctx context.Context, code logging.Secret, addr str
 	if err := l.forgiveMail(ctx, t.Email); err != nil {
 		return err
 	}
-	if err := l.cfg.Mail.Post(ctx, mail.Mail{Kind: mailEmailChanged, To: old.Email, Account: string(old.ID), Data: map[string]string{"new": t.Email}}); err != nil {
-		return err
-	}
-	return l.people.audit(ctx, old.ID, addr, "email.change")
+	return l.cfg.Mail.Post(ctx, mail.Mail{Kind: mailEmailChanged, To: old.Email, Account: string(old.ID), Data: map[string]string{"new": t.Email}})
 }
 
 // Compose writes the letters: it is the mail.Composer. What a letter says is decided here, long after its asker got an answer.

@@ -105,8 +105,13 @@ type By struct {
 }
 
 // entry returns the line for a change that an administrator makes to an operator.
-func (o *Operators) entry(ctx context.Context, by By, action string, id ID, detail string) audit.Entry {
-	return o.in.cfg.Audit.Stamp(ctx, audit.Entry{Actor: string(by.ID), Role: auth.Admin, Addr: by.Addr, Action: "operator." + action, Object: string(id), Detail: detail})
+func (by By) entry(action string, id ID, detail string) audit.Entry {
+	return audit.Entry{Actor: string(by.ID), Role: auth.Admin, Addr: by.Addr, Action: "operator." + action, Object: string(id), Detail: detail}
+}
+
+// line is entry for a line that is written in the transaction of its change.
+func (o *Operators) line(ctx context.Context, by By, action string, id ID, detail string) audit.Entry {
+	return o.in.cfg.Audit.Stamp(ctx, by.entry(action, id, detail))
 }
 
 // List lists the staff.
@@ -129,7 +134,7 @@ func (o *Operators) Add(ctx context.Context, by By, email string, role auth.Role
 	if err != nil {
 		return Account{}, "", err
 	}
-	a, err := o.store.AddOperator(ctx, by.ID, Account{Email: email, Role: role, MustChange: true}, hash, o.entry(ctx, by, "add", "", string(role)))
+	a, err := o.store.AddOperator(ctx, by.ID, Account{Email: email, Role: role, MustChange: true}, hash, o.line(ctx, by, "add", "", string(role)))
 	if err != nil {
 		return Account{}, "", operatorErr("add operator", err)
 	}
@@ -142,7 +147,7 @@ func (o *Operators) SetRole(ctx context.Context, by By, id ID, role auth.Role) e
 	if err := staffRole(role); err != nil {
 		return err
 	}
-	_, err := o.store.ChangeOperator(ctx, by.ID, id, OperatorChange{Role: &role, Log: o.entry(ctx, by, "role", id, string(role))})
+	_, err := o.store.ChangeOperator(ctx, by.ID, id, OperatorChange{Role: &role, Log: o.line(ctx, by, "role", id, string(role))})
 	return operatorErr("set role", err)
 }
 
@@ -152,7 +157,7 @@ func (o *Operators) SetDisabled(ctx context.Context, by By, id ID, disabled bool
 	if disabled {
 		action = "disable"
 	}
-	_, err := o.store.ChangeOperator(ctx, by.ID, id, OperatorChange{Disabled: &disabled, Log: o.entry(ctx, by, action, id, "")})
+	_, err := o.store.ChangeOperator(ctx, by.ID, id, OperatorChange{Disabled: &disabled, Log: o.line(ctx, by, action, id, "")})
 	return operatorErr(action+" operator", err)
 }
 
@@ -167,7 +172,7 @@ func (o *Operators) Reset(ctx context.Context, by By, id ID) (logging.Secret, er
 	if err != nil {
 		return "", err
 	}
-	if _, err := o.store.ChangeOperator(ctx, by.ID, id, OperatorChange{Password: &hash, Log: o.entry(ctx, by, "password", id, "")}); err != nil {
+	if _, err := o.store.ChangeOperator(ctx, by.ID, id, OperatorChange{Password: &hash, Log: o.line(ctx, by, "password", id, "")}); err != nil {
 		return "", operatorErr("reset operator", err)
 	}
 	return shown, nil
@@ -175,7 +180,7 @@ func (o *Operators) Reset(ctx context.Context, by By, id ID) (logging.Secret, er
 
 // Remove ends an operator's account; what is held about the person is erased like an owner's. Errors as SetRole.
 func (o *Operators) Remove(ctx context.Context, by By, id ID) error {
-	if _, err := o.store.ChangeOperator(ctx, by.ID, id, OperatorChange{Remove: true, Log: o.entry(ctx, by, "remove", id, "")}); err != nil {
+	if _, err := o.store.ChangeOperator(ctx, by.ID, id, OperatorChange{Remove: true, Log: o.line(ctx, by, "remove", id, "")}); err != nil {
 		return operatorErr("remove operator", err)
 	}
 	if o.order == nil {
@@ -206,6 +211,9 @@ func (o *Operators) EndSession(ctx context.Context, by By, id ID, session string
 	if err := o.check(ctx, id); err != nil {
 		return 0, err
 	}
+	if err := o.in.cfg.Audit.Announce(ctx, by.entry("sessions", id, "")); err != nil {
+		return 0, err
+	}
 	if session == "" {
 		n, err = o.people.store.EndSessions(ctx, id)
 	} else {
@@ -217,7 +225,7 @@ func (o *Operators) EndSession(ctx context.Context, by By, id ID, session string
 	if err != nil {
 		return 0, fmt.Errorf("end sessions: %w", err)
 	}
-	return n, o.in.cfg.Audit.Append(ctx, o.entry(ctx, by, "sessions", id, fmt.Sprint(n, " ended")))
+	return n, nil
 }
 
 // Pace is SignIn.Pace.
@@ -255,9 +263,8 @@ func (o *Operators) LoginIdentity(ctx context.Context, id Identity, addr string)
 	case err != nil:
 		return Login{}, fmt.Errorf("read identity: %w", err)
 	}
-	l, err := o.in.openFor(ctx, a, ByOIDC, addr)
-	if err != nil {
+	if err := o.in.audit(ctx, a, addr, "login", ByOIDC); err != nil {
 		return Login{}, err
 	}
-	return l, o.in.audit(ctx, a, addr, "login", ByOIDC)
+	return o.in.openFor(ctx, a, ByOIDC, addr)
 }

@@ -80,7 +80,7 @@ func PasskeyRefused() error {
 // Confirm checks the password of a person who is about to add a passkey: a session alone, which may be stolen, adds none. Errors: Unauthenticated
 // "wrong_password"; Exhausted.
 func (p *Passkeys) Confirm(ctx context.Context, id ID, password logging.Secret, addr string) (Account, error) {
-	return p.in.confirm(ctx, id, password, addr)
+	return p.in.Confirm(ctx, id, password, addr)
 }
 
 // Person returns a person who may sign in, and the passkeys; NotFound.
@@ -110,13 +110,16 @@ func (p *Passkeys) Add(ctx context.Context, k Passkey, addr string) error {
 		return errs.Coded(errs.Conflict, "passkeys_full", "there are %d passkeys already; remove one first", len(keys))
 	}
 	k.Created = p.in.cfg.Now()
+	if err := p.in.announce(ctx, a, addr, "passkey.add", fmt.Sprintf("%x", k.ID)); err != nil {
+		return err
+	}
 	if err := p.store.AddPasskey(ctx, k); errors.Is(err, ErrTaken) {
 		return errs.Coded(errs.Conflict, "passkey_known", "this passkey is known already")
 	} else if err != nil {
 		return fmt.Errorf("add passkey: %w", err)
 	}
-	if err := p.in.audit(ctx, a, addr, "passkey.add", fmt.Sprintf("%x", k.ID)); err != nil || p.in.cfg.Mail == nil {
-		return err
+	if p.in.cfg.Mail == nil {
+		return nil
 	}
 	return p.in.cfg.Mail.Post(ctx, mail.Mail{Kind: mailPasskeyAdded, To: a.Email, Account: string(a.ID), Data: map[string]string{"name": k.Name}})
 }
@@ -127,12 +130,15 @@ func (p *Passkeys) Remove(ctx context.Context, id ID, key []byte, addr string) e
 	if err != nil {
 		return notFound(err)
 	}
+	if err := p.in.announce(ctx, a, addr, "passkey.remove", fmt.Sprintf("%x", key)); err != nil {
+		return err
+	}
 	if err := p.store.RemovePasskey(ctx, id, key); errors.Is(err, ErrUnknown) {
 		return errs.New(errs.NotFound, "no such passkey")
 	} else if err != nil {
 		return fmt.Errorf("remove passkey: %w", err)
 	}
-	return p.in.audit(ctx, a, addr, "passkey.remove", fmt.Sprintf("%x", key))
+	return nil
 }
 
 // Login opens a session for the person of a passkey that was just used. after is the credential with its new counter; two uses of the
@@ -148,11 +154,10 @@ func (p *Passkeys) Login(ctx context.Context, a Account, k Passkey, after []byte
 	if _, err := p.in.visited(ctx, a.ID, From{Addr: addr}); err != nil {
 		return Login{}, err
 	}
-	l, err := p.in.openFor(ctx, a, ByPasskey, addr)
-	if err != nil {
+	if err := p.in.audit(ctx, a, addr, "login", ByPasskey); err != nil {
 		return Login{}, err
 	}
-	return l, p.in.audit(ctx, a, addr, "login", ByPasskey)
+	return p.in.openFor(ctx, a, ByPasskey, addr)
 }
 
 // Cloned notes that a passkey's counter went back: there are two of it.

@@ -1,6 +1,7 @@
 package account
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -172,24 +173,25 @@ func (p *People) Sessions(ctx context.Context, id ID, current logging.Secret) (l
 
 // EndSession ends one of an account's sessions; NotFound if it is none of them.
 func (p *People) EndSession(ctx context.Context, id ID, session, addr string) error {
-	if err := p.store.EndOne(ctx, id, session); errors.Is(err, ErrUnknown) {
-		return errs.New(errs.NotFound, "no such session")
-	} else if err != nil {
+	if err := p.announce(ctx, id, addr, "session.end"); err != nil {
 		return err
 	}
-	return p.audit(ctx, id, addr, "session.end")
+	err := p.store.EndOne(ctx, id, session)
+	if errors.Is(err, ErrUnknown) {
+		return errs.New(errs.NotFound, "no such session")
+	}
+	return err
 }
 
 // EndOtherSessions ends all but the one that asks and returns how many there were.
 func (p *People) EndOtherSessions(ctx context.Context, id ID, current logging.Secret, addr string) (int, error) {
-	n, err := p.store.EndOthers(ctx, id, current.Sum())
-	if err != nil {
+	if err := p.announce(ctx, id, addr, "session.end"); err != nil {
 		return 0, err
 	}
-	return n, p.audit(ctx, id, addr, "session.end")
+	return p.store.EndOthers(ctx, id, current.Sum())
 }
 
-// audit appends a line about what an owner did to the own account.
-func (p *People) audit(ctx context.Context, id ID, addr, action string) error {
-	return p.in.audit(ctx, Account{ID: id, Role: auth.Owner}, addr, action, "")
+// announce appends a line about what a person, or with a letter an owner, is about to do to the own account.
+func (p *People) announce(ctx context.Context, id ID, addr, action string) error {
+	return p.in.announce(ctx, Account{ID: id, Role: cmp.Or(auth.CallerFrom(ctx).Role, auth.Owner)}, addr, action, "")
 }

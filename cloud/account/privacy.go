@@ -66,13 +66,12 @@ type PrivacyStore interface {
 	Erased(ctx context.Context, d Deletion, holder string) error
 	// RecordErasure adds to what was erased of a kind, in the record that stays. by says who asked: owner or administrator.
 	RecordErasure(ctx context.Context, d Deletion, by string, kind string, n int) error
-	// EraseAddresses forgets where the account came from, in all lines of the audit log that are by it.
-	EraseAddresses(ctx context.Context, id ID) error
-	// EraseAudit puts the deletion's Ref in place of the account, and nothing in place of its e-mail, in some lines of the audit log, and
-	// returns in how many; 0: there are none left. The chain stays whole.
+	// EraseAudit puts the deletion's Ref in place of the account, and nothing in place of its e-mail, in some lines of the audit log, forgets where
+	// those by the account came from, and returns how many lines that were; 0: there are none left. The chain stays whole.
 	EraseAudit(ctx context.Context, d Deletion, email string) (int, error)
 	// DeleteAccount deletes an account whose deletion is under way, the sign-ups of its e-mail, and these counted attempts; it closes the
-	// record and appends a line to the audit log, with what was erased behind its detail. An account that is gone is no error.
+	// record and appends a line to the audit log, with what was erased behind its detail. Of an operator it keeps the e-mail for the lines of the
+	// audit log. An account that is gone is no error.
 	DeleteAccount(ctx context.Context, d Deletion, attempts []Hash, line audit.Entry) error
 	// Deletions lists the accounts whose deletion is under way.
 	Deletions(ctx context.Context) ([]ID, error)
@@ -152,7 +151,7 @@ func (p *Privacy) Export(ctx context.Context, id ID, addr string, add func(name 
 			return fmt.Errorf("export %s: %w", h.Name, err)
 		}
 	}
-	return p.people.audit(ctx, id, addr, "account.export")
+	return p.people.announce(ctx, id, addr, "account.export")
 }
 
 // Held holds this domain's data about a person. Passwords and tokens are here as hashes only and are not part of it.
@@ -228,7 +227,7 @@ func (p *Privacy) exportAccount(ctx context.Context, id ID) (Held, error) {
 // Delete begins the deletion of a signed-in person's own account, confirmed by the password. From then on it cannot be used; the task does the
 // rest. Errors: Unauthenticated "wrong_password"; Denied for an operator; Exhausted.
 func (p *Privacy) Delete(ctx context.Context, id ID, password logging.Secret, addr string) error {
-	a, err := p.in.confirm(ctx, id, password, addr)
+	a, err := p.in.Confirm(ctx, id, password, addr)
 	if err != nil {
 		return err
 	}
@@ -236,7 +235,7 @@ func (p *Privacy) Delete(ctx context.Context, id ID, password logging.Secret, ad
 		return errs.Coded(errs.Denied, "operator", "an operator's account is removed by an administrator")
 	}
 	// Written before: a deletion that is under way has a line that says who wanted it.
-	if err := p.people.audit(ctx, id, addr, "account.delete"); err != nil {
+	if err := p.people.announce(ctx, id, addr, "account.delete"); err != nil {
 		return err
 	}
 	if err := p.cfg.Store.BeginDeletion(ctx, id, p.in.cfg.Now()); err != nil {
@@ -299,10 +298,11 @@ func (h Holder) erase(ctx context.Context, account string, note func(context.Con
 
 // finish erases what this domain holds, the account last.
 func (p *Privacy) finish(ctx context.Context, d Deletion, a Account, by string, record func(context.Context, string, int) error) error {
-	if err := p.cfg.Store.EraseAddresses(ctx, d.Account); err != nil {
-		return fmt.Errorf("erase addresses: %w", err)
+	object := d.Ref
+	if a.Role != auth.Owner { // what the staff did stays theirs
+		object = string(a.ID)
 	}
-	for {
+	for a.Role == auth.Owner {
 		n, err := p.cfg.Store.EraseAudit(ctx, d, a.Email)
 		if err != nil {
 			return err
@@ -314,7 +314,7 @@ func (p *Privacy) finish(ctx context.Context, d Deletion, a Account, by string, 
 			break
 		}
 	}
-	line := p.in.cfg.Audit.Stamp(ctx, audit.Entry{Actor: "kenneld", Action: "account.deleted", Object: d.Ref,
+	line := p.in.cfg.Audit.Stamp(ctx, audit.Entry{Actor: "kenneld", Action: "account.deleted", Object: object,
 		Detail: fmt.Sprintf("asked for by %s at %s; erased: ", by, d.Requested.UTC().Format(time.RFC3339))})
 	if err := p.cfg.Store.DeleteAccount(ctx, d, []Hash{loginKey(a.Email), mailKey(a.Email)}, line); err != nil {
 		return fmt.Errorf("delete account: %w", err)

@@ -120,7 +120,7 @@ func (s *Second) State(ctx context.Context, id ID) (SecondState, error) {
 // Begin makes the secret of an app for an operator who knows the password, and returns the address that the app reads it from. Errors: Denied for an
 // owner; Unauthenticated "wrong_password"; Conflict; Exhausted.
 func (s *Second) Begin(ctx context.Context, id ID, password logging.Secret, addr string) (logging.Secret, error) {
-	a, err := s.in.confirm(ctx, id, password, addr)
+	a, err := s.in.Confirm(ctx, id, password, addr)
 	if err != nil {
 		return "", err
 	}
@@ -216,15 +216,15 @@ func (s *Second) Confirm(ctx context.Context, token logging.Secret, code logging
 		c := oneTime()
 		shown[i], hashes[i] = c.Reveal(), logging.Secret(plain(c)).Sum()
 	}
+	if err := s.in.announce(ctx, a, addr, "second.add", ""); err != nil {
+		return nil, err
+	}
 	if err := s.store.ConfirmApp(ctx, a.ID, step, hashes, s.in.cfg.Now()); errors.Is(err, ErrUnknown) {
 		return nil, errs.Coded(errs.NotFound, "second_not_begun", "no authenticator app is being added; begin again")
 	} else if err != nil {
 		return nil, fmt.Errorf("keep second factor: %w", err)
 	}
-	if err := s.raise(ctx, token, x); err != nil {
-		return nil, err
-	}
-	return shown, s.in.audit(ctx, a, addr, "second.add", "")
+	return shown, s.raise(ctx, token, x)
 }
 
 func (s *Second) raise(ctx context.Context, token logging.Secret, x Session) error {
@@ -284,10 +284,10 @@ func (s *Second) Give(ctx context.Context, token logging.Secret, code logging.Se
 	if device, err = s.in.visited(ctx, a.ID, from); err != nil {
 		return "", err
 	}
-	if err := s.raise(ctx, token, x); err != nil {
+	if err := s.in.audit(ctx, a, addr, "login", how); err != nil {
 		return "", err
 	}
-	return device, s.in.audit(ctx, a, addr, "login", how)
+	return device, s.raise(ctx, token, x)
 }
 
 // use spends a code, and says which kind it was.
@@ -318,8 +318,11 @@ func (s *Second) use(ctx context.Context, a Account, kept App, code string) (how
 
 // Remove forgets the app of an operator who knows the password. Errors: Unauthenticated "wrong_password"; NotFound; Exhausted.
 func (s *Second) Remove(ctx context.Context, id ID, password logging.Secret, addr string) error {
-	a, err := s.in.confirm(ctx, id, password, addr)
+	a, err := s.in.Confirm(ctx, id, password, addr)
 	if err != nil {
+		return err
+	}
+	if err := s.in.announce(ctx, a, addr, "second.remove", ""); err != nil {
 		return err
 	}
 	if err := s.store.RemoveApp(ctx, id); errors.Is(err, ErrUnknown) {
@@ -327,7 +330,7 @@ func (s *Second) Remove(ctx context.Context, id ID, password logging.Secret, add
 	} else if err != nil {
 		return fmt.Errorf("remove second factor: %w", err)
 	}
-	return s.in.audit(ctx, a, addr, "second.remove", "")
+	return nil
 }
 
 // LoginWith is LoginFrom for a program that asks for the code first. Errors besides: Unauthenticated "second_factor" if a code is wanted and none was

@@ -230,8 +230,8 @@ func (s *SignIn) check(ctx context.Context, email string, password logging.Secre
 // inside is the lane of a signed-in person who is asked for the password again.
 func inside(a Account) lane { return lane{key: laneKey("login "+a.Email, "inside")} }
 
-// confirm checks the password of a signed-in person. Errors: Unauthenticated "wrong_password"; Exhausted; NotFound.
-func (s *SignIn) confirm(ctx context.Context, id ID, password logging.Secret, addr string) (Account, error) {
+// Confirm checks the password of a signed-in person. Errors: Unauthenticated "wrong_password"; Exhausted; NotFound.
+func (s *SignIn) Confirm(ctx context.Context, id ID, password logging.Secret, addr string) (Account, error) {
 	a, hash, err := s.cfg.Store.ByID(ctx, id)
 	if err != nil {
 		return Account{}, notFound(err)
@@ -352,13 +352,13 @@ func (s *SignIn) ChangePassword(ctx context.Context, id ID, old, changed, keep l
 	if err != nil {
 		return err
 	}
+	if err := s.announce(ctx, a, addr, "password.change", ""); err != nil {
+		return err
+	}
 	if err := s.cfg.Store.SetPassword(ctx, id, next, complexPassword(changed), keep.Sum()); err != nil {
 		return fmt.Errorf("set password: %w", err)
 	}
-	if err := s.tellPasswordChanged(ctx, a); err != nil {
-		return err
-	}
-	return s.audit(ctx, a, addr, "password.change", "")
+	return s.tellPasswordChanged(ctx, a)
 }
 
 func (s *SignIn) tellPasswordChanged(ctx context.Context, a Account) error {
@@ -370,7 +370,16 @@ func (s *SignIn) tellPasswordChanged(ctx context.Context, a Account) error {
 
 // audit appends a line about what a person did to the person's own account.
 func (s *SignIn) audit(ctx context.Context, a Account, addr, action, detail string) error {
-	return s.cfg.Audit.Append(ctx, audit.Entry{Actor: string(a.ID), Role: a.Role, Addr: addr, Action: action, Object: string(a.ID), Detail: detail})
+	return s.cfg.Audit.Append(ctx, own(a, addr, action, detail))
+}
+
+// announce is audit for what the person is about to do: what cannot be written down is not done.
+func (s *SignIn) announce(ctx context.Context, a Account, addr, action, detail string) error {
+	return s.cfg.Audit.Announce(ctx, own(a, addr, action, detail))
+}
+
+func own(a Account, addr, action, detail string) audit.Entry {
+	return audit.Entry{Actor: string(a.ID), Role: a.Role, Addr: addr, Action: action, Object: string(a.ID), Detail: detail}
 }
 
 // OnlyNewPassword reports whether a session is good for choosing another password and for nothing else: an operator's, opened with a first

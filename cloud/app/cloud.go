@@ -52,6 +52,7 @@ type Cloud struct {
 	watched  originalswire.Watched
 	intake   func(next http.Handler) http.Handler // of the port of original robots
 	orders   orders.Orders
+	owners   people.Owners
 	speech   telemetry.Check
 	ready    *telemetry.Readiness
 	front    *front.Front
@@ -165,7 +166,7 @@ func (c *Cloud) wire(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	owners, ownerSlice, err := people.WireOwners(b, cfg.people(), c.Accounts, docs, robots)
+	owners, ownerSlice, err := people.WireOwners(b, cfg.people(), c.Accounts, robots)
 	if err != nil {
 		return err
 	}
@@ -189,16 +190,16 @@ func (c *Cloud) wire(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	voices, hearing, voiceSlices, err := health.WireVoice(b, cfg.Speech, owners.Service, &owners.Ended.Of, docs, c.Identity, robots)
+	voices, hearing, voiceSlices, err := health.WireVoice(b, cfg.Speech, owners.Service, docs, c.Identity, robots)
 	if err != nil {
 		return err
 	}
-	events, eventSlices, err := records.WireEvents(b, cfg.Events, cfg.Uploads.KeepDays, owners.Service, c.Accounts.Audit.Note, vitals.Erase, tellings.Erase, voices.Erase)
+	events, eventSlices, err := records.WireEvents(b, cfg.Events, cfg.Uploads.KeepDays, owners.Service, steps.Paused, c.Accounts.Audit.Note, vitals.Erase, tellings.Erase, voices.Erase)
 	if err != nil {
 		return err
 	}
 	look, lookSlice := records.WireLook(b, l)
-	if c.orders, err = orders.Wire(b, l, owners.Ended.OnEnd, robots, cohorts, docs, orders.Devices{DevicesConfig: cfg.Devices, Releases: releases, Identify: c.Identity.Peers.Identify}, voices.Speech); err != nil {
+	if c.orders, err = orders.Wire(b, l, robots, cohorts, docs, orders.Devices{DevicesConfig: cfg.Devices, Releases: releases, Identify: c.Identity.Peers.Identify}, voices.Speech); err != nil {
 		return err
 	}
 	troubles := health.Troubles(func() *telemetry.Readiness { return c.ready })
@@ -214,11 +215,11 @@ func (c *Cloud) wire(ctx context.Context) error {
 	// were the person's goes before the owner slice forgets when that was, and after the documents, whose erasure robots are told of.
 	c.slices = slices.Concat(c.Identity.Slices, c.orders.Slices, wire.Slices{docSlice}, eventSlices, alertSlices, voiceSlices, wire.Slices{
 		vitalSlice, webhookSlice, ownerSlice, uploadSlice, mailSlice, accountSlice, registrySlice, releaseSlice, lookSlice, orders.WireRollouts(b, l, robots, cohorts, releases),
-		c.wireIntake(events, records.Intake{Consent: owners.Allowed, Owner: owners.Owner, Robots: robots, Door: watched.Door}), originalswire.Documents(b, docs.Robots, docs.Personal, c.Identity.Tokens, c.Accounts.Audit), doorSlice,
+		c.wireIntake(events, records.Intake{Allowed: owners.Allowed, Consent: owners.Files, Robots: robots, Door: watched.Door}), originalswire.Documents(b, docs.Robots, docs.Personal, c.Identity.Tokens, c.Accounts.Audit), doorSlice,
 		fleet.WireCohorts(b, cohorts, robots), people.WirePages(b, c.Accounts, owners, c.Identity.Tokens, robots, docs, c.uploads.Logs, voices.Audio, c.orders.Says),
 		originalswire.Wire(b, cfg.door(), c.ca, robots, func() wire.Slices { return c.slices }), fleet.WireReady(b, c.readiness()),
 	})
-	c.link, c.watched, c.releases, c.speech = l, watched, releases, hearing
+	c.owners, c.link, c.watched, c.releases, c.speech = owners, l, watched, releases, hearing
 	c.doors = wire.Doors{Known: robots.Known, Owns: owners.Owns, Audit: c.Accounts.Audit.Note}
 	pages := console.Config{
 		Passkeys: c.Accounts.Keys, PasskeySites: c.Accounts.Passkeys.Sites(), Provider: c.Accounts.ProviderName(),
@@ -239,9 +240,10 @@ func (c *Cloud) wire(ctx context.Context) error {
 // finish makes what works for all slices: the jobs, what is held about people, and what tells whether the process can work.
 func (c *Cloud) finish() error {
 	b := c.base
-	if err := c.Accounts.Privacy.Hold(c.slices.Personal()...); err != nil {
+	if err := c.slices.Hold(c.Accounts.Privacy, c.owners.Ended); err != nil {
 		return err
 	}
+	c.owners.Ended.Hear(c.link.Ended) // last: the robot finds everything ended
 	work, err := jobs.New(b.Pool, b.Log, b.Meters.Periodic(c.slices.Jobs())...)
 	if err != nil {
 		return err

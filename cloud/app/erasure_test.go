@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -15,21 +16,28 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"kennel/cloud/account"
 	"kennel/cloud/account/audit"
+	"kennel/cloud/crash"
+	"kennel/cloud/crash/crashpg"
+	"kennel/cloud/owner"
 	"kennel/cloud/owner/ownerpg"
+	"kennel/cloud/registry/registrypg"
 	"kennel/cloud/sts"
+	"kennel/cloud/token"
+	"kennel/cloud/token/tokenpg"
 	"kennel/cloud/voice"
 	"kennel/infra/api/ack"
+	"kennel/infra/api/commands"
 	"kennel/infra/api/events"
 	"kennel/infra/api/topics"
 	"kennel/infra/auth"
 	"kennel/infra/blob"
 	"kennel/infra/testwait"
 	"kennel/jdocs"
-	"kennel/jdocs/jdocswire"
 )
 
 // unpacked adds to b what its gzip streams hold, wherever they begin.
@@ -129,100 +137,210 @@ func forms(text string) []string {
 	return out
 }
 
-// TestErasureLeavesNothing plants a person in every store, with words of their own, and has them leave. Before, the export has every word.
-// Afterwards no table and no object has one, nor the account's id in any form, while what the robot sent without an owner is as it was.
-func TestErasureLeavesNothing(t *testing.T) {
-	w := start(t, nil)
+// person is an owner of rex, and the words that are theirs alone.
+type person struct {
+	id, email, token, profile string
+	home                      string // address
+	words                     []string
+}
+
+const password = "correct horse battery staple"
+
+// word makes up a word that leads to the person.
+func (p *person) word(kind string) string {
+	word := "planted" + strings.TrimSuffix(p.email, "@example.org") + kind
+	p.words = append(p.words, word)
+	return word
+}
+
+// person makes an account with a name, and signs it in.
+func (w *wired) person(t *testing.T, name string) *person {
+	t.Helper()
+	w.people++
+	p := &person{email: name + "@example.org", home: fmt.Sprint("203.0.113.", w.people)}
+	a, _, err := w.Accounts.People.CreateAccount(t.Context(), p.email, auth.Owner, password)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.id, p.profile = string(a.ID), base64.StdEncoding.EncodeToString([]byte(a.ID))
+	given, family := p.word("given"), p.word("family")
+	if _, err = w.Accounts.People.Change(t.Context(), a.ID, account.Change{Given: &given, Family: &family}); err != nil {
+		t.Fatal(err)
+	}
+	login, err := w.Accounts.SignIn.Login(t.Context(), p.email, password, p.home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.token = login.Token.Reveal()
+	return p
+}
+
+// as asks the API, which must agree.
+func (w *wired) as(t *testing.T, token, method, path string, body any) string {
+	t.Helper()
+	b, err := json.Marshal(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, said := w.get(t, method, path, string(b), "Content-Type", "application/json", "Authorization", "Bearer "+token)
+	if code/100 != 2 {
+		t.Fatalf("%s %s: %d %s", method, path, code, said)
+	}
+	return said
+}
+
+// send sends an event of rex for each word, and waits for the acknowledgement.
+func (w *wired) send(t *testing.T, profile string, words ...string) {
+	t.Helper()
+	var evs []events.Event
+	for _, word := range words {
+		w.sent++
+		evs = append(evs, events.Event{Seq: w.sent, TS: time.Now().UnixMilli(), Level: events.Info, Source: "test", RobotID: rex.Serial(), BootID: "boot", ProfileID: profile, Name: "test.word", S1: word})
+	}
+	if profile != "" {
+		w.sent++
+		evs = append(evs, events.Event{Seq: w.sent, TS: time.Now().UnixMilli(), Level: events.Info, Source: "test", RobotID: rex.Serial(), BootID: "boot", ProfileID: profile, Name: "profile_id.start", S1: profile})
+	}
+	batch, err := events.EncodeBatch(fmt.Sprint("b", w.sent), evs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if err := w.client.Publish(t.Context(), topics.UpTopic(rex, topics.DAS), 1, false, batch); err != nil {
+			t.Fatal(err)
+		}
+		switch a := testwait.For(t, w.acks, "the acknowledgement of "+words[0]); a.Status {
+		case ack.Stored:
+			return
+		case ack.RetryAfter: // whose the robot is, or what they allow, changed while it came
+		default:
+			t.Fatalf("%v: %+v", words, a)
+		}
+	}
+}
+
+// plant has the owner of rex leave words everywhere.
+func (w *wired) plant(t *testing.T, p *person) {
+	t.Helper()
 	ctx := t.Context()
-	const email, password = "planted.mail@example.org", "correct horse battery staple"
 	must := func(err error) {
 		t.Helper()
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	api := func(token, method, path string, body any) string {
-		t.Helper()
-		b, err := json.Marshal(body)
-		must(err)
-		code, said := w.get(t, method, path, string(b), "Content-Type", "application/json", "Authorization", "Bearer "+token)
-		if code/100 != 2 {
-			t.Fatalf("%s %s: %d %s", method, path, code, said)
-		}
-		return said
+	w.as(t, p.token, "PATCH", "/v1/my/robots/"+string(rex), map[string]string{"name": p.word("robot")})
+	for doc, field := range map[jdocs.Name]string{jdocs.AccountSettings: "nickname", jdocs.RobotSettings: "default_location"} {
+		w.as(t, p.token, "PATCH", "/v1/things/"+string(rex)+"/jdocs/"+string(doc), map[string]any{"set": map[string]any{field: p.word(field)}, "force": true})
 	}
-	var seq uint64
-	send := func(profile string, words ...string) {
-		t.Helper()
-		var evs []events.Event
-		for _, word := range words {
-			seq++
-			evs = append(evs, events.Event{Seq: seq, Level: events.Info, Source: "test", RobotID: rex.Serial(), BootID: "boot", ProfileID: profile, Name: "test.word", S1: word})
-		}
-		if profile != "" {
-			seq++
-			evs = append(evs, events.Event{Seq: seq, Level: events.Info, Source: "test", RobotID: rex.Serial(), BootID: "boot", ProfileID: profile, Name: "profile_id.start", S1: profile})
-		}
-		batch, err := events.EncodeBatch(fmt.Sprint("b", seq), evs)
-		must(err)
-		must(w.client.Publish(ctx, topics.UpTopic(rex, topics.DAS), 1, false, batch))
-		if a := testwait.For(t, w.acks, "the acknowledgement of "+words[0]); a.Status != ack.Stored {
-			t.Fatalf("%v: %+v", words, a)
-		}
-	}
-	send("", "ownerless-before")
-
-	// The person, and what they leave everywhere.
-	ada, _, err := w.Accounts.People.CreateAccount(ctx, email, auth.Owner, password)
-	must(err)
-	id := string(ada.ID)
-	given, family := "Plantedgiven", "Plantedfamily"
-	_, err = w.Accounts.People.Change(ctx, ada.ID, account.Change{Given: &given, Family: &family})
-	must(err)
-	_, _, err = ownerpg.New(w.base.Pool).Begin(ctx, rex, id, "code", false)
-	must(err)
-	var login struct{ Token string }
-	must(json.Unmarshal([]byte(api("", "POST", "/v1/login", map[string]string{"email": email, "password": password})), &login))
-	api(login.Token, "PATCH", "/v1/my/robots/"+string(rex), map[string]string{"name": "Plantedrobot"})
-	docs := jdocswire.NewClient(w.robot)
-	for name, doc := range map[jdocs.Name]string{jdocs.AccountSettings: `{"data_collection":true,"app_locale":"plantedlocale"}`, jdocs.RobotSettings: `{"default_location":"Plantedville"}`} {
-		res, err := docs.Write(ctx, name, jdocs.Doc{FmtVersion: 1, JSON: doc})
-		if must(err); res.Status != jdocs.Accepted {
-			t.Fatalf("%s: %+v", name, res)
-		}
-	}
-	profile := base64.StdEncoding.EncodeToString([]byte(id))
-	send(profile, "plantedevent-one", "plantedevent-two")
-	send(profile, "plantedevent-three")
-	grant := sts.Grant{Thing: rex, User: id, Prefix: sts.DefaultPrefix}
+	w.as(t, p.token, "PATCH", "/v1/things/"+string(rex)+"/jdocs/"+string(jdocs.AccountSettings), map[string]any{"set": map[string]any{"data_collection": true}})
+	w.send(t, p.profile, p.word("event-one"), p.word("event-two"))
+	w.send(t, p.profile, p.word("event-three"))
+	grant := sts.Grant{Thing: rex, User: p.id, Prefix: sts.DefaultPrefix}
 	var log bytes.Buffer
 	z := gzip.NewWriter(&log)
-	_, _ = z.Write([]byte("a line of plantedlog\n")) // memory
+	_, _ = fmt.Fprintf(z, "a line of %s\n", p.word("log")) // memory
 	must(z.Close())
-	key := grant.Stored(grant.Folder() + "planted-name.log.gz")
+	name := p.word("-name") + ".log.gz"
+	key := grant.Stored(grant.Folder() + name)
 	must(w.base.Blobs.Put(ctx, key, bytes.NewReader(log.Bytes()), int64(log.Len()), blob.PutOptions{}))
-	must(w.uploads.Logs.Uploaded(ctx, grant, key, "planted-name.log.gz", int64(log.Len())))
-	_, err = w.base.Pool.Exec(ctx, `INSERT INTO vitals_sample (thing, every, at, volts, problems) VALUES ($1, 3600, date_trunc('hour', now()), 3.625, 0)`, rex)
+	must(w.uploads.Logs.Uploaded(ctx, grant, key, name, int64(log.Len())))
+	for _, row := range []struct {
+		sql  string
+		args []any
+	}{
+		{`INSERT INTO vitals_sample (thing, every, at, volts, problems) VALUES ($1, 3600, date_trunc('hour', now()), 3.625, 0) ON CONFLICT DO NOTHING`, []any{rex}},
+		{`INSERT INTO speech_session (thing, at, session, kind, language, firmware, encoding, recognizer, intent, confidence, failed, why, audio_ms, took_ms, skip_das)
+			VALUES ($1, now(), 's1', 'intent', 'en-US', '', 'pcm', '', '', 0, 'match', $2, 1, 1, false)`, []any{rex, p.word("why")}},
+		{`INSERT INTO intent_custom (thing, name, phrases, languages, reaction, overrides, created, by_whom) VALUES ($1, $2, ARRAY['call ' || $2::text], '{}', '', '{}', now(), 'staff')`, []any{rex, p.word("friend")}},
+		{`INSERT INTO registry_step (thing, name, ok, code, first, last, times, peer, version, detail) VALUES ($1, 'test', true, '', now(), now(), 1, $2, '', '') ON CONFLICT (thing, name, ok, code) DO UPDATE SET peer = excluded.peer, last = excluded.last`, []any{rex, p.word("peer")}},
+		{`INSERT INTO webhook_hook (id, url, kinds, filter, secret, note, by_whom, created, disabled) VALUES ('00000000-0000-4000-8000-000000000001', 'https://example.org', '{}', '', '', '', 'staff', now(), now()) ON CONFLICT DO NOTHING`, nil},
+		{`INSERT INTO webhook_delivery (hook, event, kind, thing, body, created, state, next_at) VALUES ('00000000-0000-4000-8000-000000000001', gen_random_uuid(), 'problem.raised', $1, convert_to(json_build_object('says', $2::text)::text, 'UTF8'), now(), 'done', now())`,
+			[]any{rex, p.word("hook")}},
+	} {
+		_, err := w.base.Pool.Exec(ctx, row.sql, row.args...)
+		must(err)
+	}
+	crashes, err := crash.New(crash.Config{Store: crashpg.New(w.base.Pool), Objects: w.base.Blobs, Log: w.base.Log})
 	must(err)
-	_, err = w.base.Pool.Exec(ctx, `INSERT INTO speech_session (thing, at, session, kind, language, firmware, encoding, recognizer, intent, confidence, failed, why, audio_ms, took_ms, skip_das)
-		VALUES ($1, now(), 's1', 'intent', 'en-US', '', 'pcm', '', '', 0, 'match', 'plantedwhy', 1, 1, false)`, rex)
+	_, err = crashes.Take(ctx, crash.Report{Thing: rex, Name: p.word("dump"), Program: "vic-anim", OSVersion: "1.0", At: time.Now(), Dump: []byte("kennel-crash 1\nprogram: vic-anim\n\npanic: " + p.word("memory") + "\n\ngoroutine 1 [running]:\nmain." + p.word("call") + "()\n\t/src/main.go:7 +0x1\n"), Log: []byte(p.word("lastline")), Told: true})
 	must(err)
-	_, err = w.base.Pool.Exec(ctx, `INSERT INTO intent_custom (thing, name, phrases, languages, reaction, overrides, created, by_whom)
-		VALUES ($1, 'call', '{"call plantedfriend"}', '{}', '', '{}', now(), 'staff'), ($1, 'older', '{"ownerless older"}', '{}', '', '{}', now() - interval '1 day', 'staff')`, rex)
-	must(err)
-	api(login.Token, "PUT", "/v1/my/robots/"+string(rex)+"/audio", map[string]bool{"keep": true})
-	heard := voice.Prefix + rex.Slug() + "/" + time.Now().UTC().Format("20060102T150405.000Z") + "-plantedsession.wav"
-	must(w.base.Blobs.Put(ctx, heard, strings.NewReader("plantedaudio"), 12, blob.PutOptions{}))
-	must(w.Accounts.Audit.Append(ctx, audit.Entry{Actor: "staff", Action: "test", Object: string(rex), Detail: "Planted.Mail@example.org asked, account " + id}))
+	must(tokenpg.New(w.base.Pool).Associate(ctx, token.Association{Thing: rex, User: p.id, First: token.Token{ID: uuid.NewString(), How: "associate", Issued: time.Now(), Expires: time.Now().Add(time.Hour)}}))
+	w.as(t, p.token, "POST", "/v1/things/"+string(rex)+"/commands", map[string]any{"kind": commands.RobotDo, "args": commands.Do{Line: p.word("line")}})
+	w.as(t, p.token, "PUT", "/v1/my/robots/"+string(rex)+"/audio", map[string]bool{"keep": true})
+	heard := voice.Prefix + rex.Slug() + "/" + time.Now().UTC().Format("20060102T150405.000Z") + "-" + p.word("session") + ".wav"
+	sound := p.word("audio")
+	must(w.base.Blobs.Put(ctx, heard, strings.NewReader(sound), int64(len(sound)), blob.PutOptions{}))
+	must(w.Accounts.Audit.Append(ctx, audit.Entry{Actor: "staff", Action: "test", Object: string(rex), Detail: strings.ToUpper(p.email) + " asked, account " + p.id}))
+	w.get(t, "POST", "/v1/my/robots/claim", `{"code":"0000-0000"}`, "Content-Type", "application/json", "Authorization", "Bearer "+p.token) // in vain
+	w.as(t, p.token, "POST", "/v1/my/robots/"+string(rex)+"/transfer", map[string]string{"to": "heir@example.org", "password": password})
+}
 
-	words := []string{email, given, family, "Plantedrobot", "plantedlocale", "Plantedville", "plantedevent-one", "plantedevent-two", "plantedevent-three", "plantedlog", "planted-name", "plantedwhy", "plantedaudio", "plantedsession", "plantedfriend"}
+// export returns the files of a person's export, unpacked.
+func (w *wired) export(t *testing.T, p *person) map[string][]byte {
+	t.Helper()
+	code, whole := w.get(t, "GET", "/v1/account/export", "", "Authorization", "Bearer "+p.token)
+	arch, err := zip.NewReader(strings.NewReader(whole), int64(len(whole)))
+	if err != nil || code != http.StatusOK {
+		t.Fatal(code, err)
+	}
+	out := map[string][]byte{}
+	for _, f := range arch.File {
+		r, err := f.Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := io.ReadAll(r)
+		if err := errors.Join(err, r.Close()); err != nil {
+			t.Fatal(err)
+		}
+		out[f.Name] = append([]byte(f.Name+"\n"), unpacked(b)...)
+	}
+	return out
+}
+
+// erase has a person leave.
+func (w *wired) erase(t *testing.T, p *person) {
+	t.Helper()
+	if err := w.Accounts.Privacy.Delete(auth.WithCaller(t.Context(), auth.Caller{Role: auth.Owner, Account: p.id}), account.ID(p.id), password, p.home); err != nil {
+		t.Fatal(err)
+	}
+	testwait.Until(t, 2*testwait.Long, "the account is gone", func() error {
+		var n int
+		if err := w.base.Pool.QueryRow(t.Context(), `SELECT count(*) FROM account_account WHERE id = $1`, p.id).Scan(&n); err != nil || n > 0 {
+			return fmt.Errorf("%d accounts, %v", n, err)
+		}
+		return nil
+	})
+}
+
+// TestErasureLeavesNothing plants a person in every store, with words of their own, and has them leave. Before, the export has every word.
+// Afterwards no table and no object has one, nor the account's id in any form, while what the robot sent without an owner is as it was.
+func TestErasureLeavesNothing(t *testing.T) {
+	w := start(t, nil)
+	ctx := t.Context()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(registrypg.New(w.base.Pool, w.base.Log).Register(ctx, rex))
+	w.send(t, "", "ownerless-before")
+	ada := w.person(t, "ada")
+	_, _, err := ownerpg.New(w.base.Pool).Begin(ctx, rex, ada.id, owner.HowCode, false)
+	must(err)
+	w.plant(t, ada)
+	_, err = w.base.Pool.Exec(ctx, `INSERT INTO intent_custom (thing, name, phrases, languages, reaction, overrides, created, by_whom) VALUES ($1, 'older', '{"ownerless older"}', '{}', '', '{}', now() - interval '1 day', 'staff')`, rex)
+	must(err)
+	words, id, profile := append(ada.words, ada.email), ada.id, ada.profile
 	before := w.stores(t)
 	for _, word := range append(slices.Clone(words), id) {
 		if len(holding(before, word)) == 0 {
 			t.Fatalf("%s is nowhere even now: this test looks in the wrong places", word)
 		}
 	}
-	for where, word := range map[string]string{"das_event": "plantedevent-one", "s3 das/": "plantedevent-one", "s3 logs/": "plantedlog", "account_audit": id, "owner_tenure": id} {
+	for where, word := range map[string]string{"das_event": "plantedadaevent-one", "s3 das/": "plantedadaevent-one", "s3 logs/": "plantedadalog", "account_audit": id, "owner_tenure": id} {
 		if !slices.ContainsFunc(holding(before, word), func(s string) bool { return strings.HasPrefix(s, where) }) {
 			t.Errorf("%s does not hold %s even now", where, word)
 		}
@@ -239,25 +357,7 @@ func TestErasureLeavesNothing(t *testing.T) {
 	}
 
 	// The export has it all.
-	req, err := http.NewRequestWithContext(ctx, "GET", w.api+"/v1/account/export", nil)
-	must(err)
-	req.Header.Set("Authorization", "Bearer "+login.Token)
-	resp, err := http.DefaultClient.Do(req)
-	must(err)
-	whole, err := io.ReadAll(resp.Body)
-	must(err)
-	must(resp.Body.Close())
-	arch, err := zip.NewReader(bytes.NewReader(whole), int64(len(whole)))
-	must(err)
-	export := map[string][]byte{}
-	for _, f := range arch.File {
-		r, err := f.Open()
-		must(err)
-		b, err := io.ReadAll(r)
-		must(err)
-		must(r.Close())
-		export[f.Name] = unpacked(b)
-	}
+	export := w.export(t, ada)
 	for _, word := range append(slices.Clone(words), profile, "3.625") {
 		if len(holding(export, word)) == 0 {
 			t.Errorf("the export lacks %s", word)
@@ -268,15 +368,8 @@ func TestErasureLeavesNothing(t *testing.T) {
 	}
 
 	// They leave.
-	api(login.Token, "POST", "/v1/account/delete", map[string]string{"password": password})
-	testwait.Until(t, 2*testwait.Long, "the account is gone", func() error {
-		var n int
-		if err := w.base.Pool.QueryRow(ctx, `SELECT count(*) FROM account_account WHERE id = $1`, id).Scan(&n); err != nil || n > 0 {
-			return fmt.Errorf("%d accounts, %v", n, err)
-		}
-		return nil
-	})
-	send("", "ownerless-after")
+	w.erase(t, ada)
+	w.send(t, "", "ownerless-after")
 	after := w.stores(t)
 	if found := holding(after, slices.Concat(words, forms(id), forms(profile))...); len(found) > 0 {
 		t.Errorf("left after the erasure:\n%s", strings.Join(found, "\n"))

@@ -11,7 +11,6 @@ import (
 	"encoding/pem"
 	"io"
 	"math/big"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -24,21 +23,11 @@ import (
 	"kennel/cloud/app/identity"
 	"kennel/cloud/ready"
 	"kennel/infra/auth"
+	"kennel/infra/freeaddr"
 	"kennel/infra/logging"
 	"kennel/infra/mqtt/mqtttest"
 	"kennel/infra/runner"
 )
-
-// freePort returns an address of this machine at which nothing listens.
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close() // before it is used
-	return l.Addr().String()
-}
 
 // TestStrictTransport: a browser that came over TLS by the public name, whose certificate is from files, is bound to HTTPS (HSTS). By other names, on
 // the plain port of this machine and with a certificate of our own authority it is not: one that does not trust us must still be able to continue.
@@ -46,7 +35,7 @@ func TestStrictTransport(t *testing.T) {
 	b := mqtttest.Start(t)
 	for _, public := range []bool{true, false} {
 		cfg := settings(t, b)
-		cfg.API.Listen, cfg.Console.Listen = freePort(t), freePort(t)
+		cfg.API.Listen, cfg.Console.Listen = freeaddr.For(t), freeaddr.For(t)
 		cfg.API.PublicURL, cfg.API.Names = "https://kennel.example", []string{"kennel.example", "localhost", "127.0.0.1"}
 		authority, err := ca.Load(cfg.CA.Dir)
 		if err != nil {
@@ -142,7 +131,7 @@ func TestReadyForTheInternet(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg.API.Listen, cfg.Robots.Listen, cfg.Robots.AppKeysFile = freePort(t), freePort(t), write("app-keys", []byte("oDoa0quieSeir6goowai7f\n"))
+	cfg.API.Listen, cfg.Robots.Listen, cfg.Robots.AppKeysFile = freeaddr.For(t), freeaddr.For(t), write("app-keys", []byte("oDoa0quieSeir6goowai7f\n"))
 	cfg.API.CertFile = write("web.crt", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
 	cfg.API.KeyFile = write("web.key", pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8}))
 	cfg.API.ACME = identity.ACMEConfig{Directory: "https://127.0.0.1:1/directory", Names: []string{"acme.example"}, Dir: dir}

@@ -79,6 +79,8 @@ type wired struct {
 	robot  *kitmqtt.Client
 	acks   chan ack.Ack
 	client *mqtt.Client
+	sent   uint64 // events
+	people int
 }
 
 // settings returns those of a process with every role against parts of its own.

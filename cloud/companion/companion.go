@@ -28,7 +28,7 @@ type Robots interface {
 	Claim(ctx context.Context, account, addr string, id thing.ID, typed string) (owner.Tenure, error)
 	Rename(ctx context.Context, account string, id thing.ID, name string) (owner.Tenure, error)
 	Release(ctx context.Context, account string, id thing.ID) error
-	Offer(ctx context.Context, account, email string, id thing.ID, to string) (owner.Offer, error)
+	Offer(ctx context.Context, account, email string, id thing.ID, to string, by owner.Proof) (owner.Offer, error)
 	Offers(ctx context.Context, account, email string) ([]owner.Offer, error)
 	Accept(ctx context.Context, account, email, id string) (owner.Tenure, error)
 	Drop(ctx context.Context, account, email, id string) error

@@ -91,8 +91,8 @@ func (h *house) Rename(_ context.Context, account string, id thing.ID, name stri
 func (h *house) Release(_ context.Context, account string, id thing.ID) error {
 	return h.do("release", account, id)
 }
-func (h *house) Offer(_ context.Context, account, email string, id thing.ID, to string) (owner.Offer, error) {
-	return owner.Offer{}, h.do("offer", account, email, id, to)
+func (h *house) Offer(_ context.Context, account, email string, id thing.ID, to string, by owner.Proof) (owner.Offer, error) {
+	return owner.Offer{}, h.do("offer", account, email, id, to, by.Password.Reveal(), by.Addr)
 }
 func (h *house) Offers(_ context.Context, account, _ string) ([]owner.Offer, error) {
 	if account != "ann" {
@@ -290,7 +290,7 @@ var wishes = []struct {
 	{"/my/robots/vic:00e20100/name", form("name", "Rex"), "/my/robots/vic:00e20100?done=named", []string{"rename ann vic:00e20100 Rex"}, true},
 	{"/my/robots/vic:00e20100/name", form("name", ""), "/my/robots/vic:00e20100?done=unnamed", []string{"rename ann vic:00e20100"}, true},
 	{"/my/robots/vic:00e20100/release", form("sure", "yes"), "/my?done=released", []string{"release ann vic:00e20100"}, true},
-	{"/my/robots/vic:00e20100/offer", form("to", "bob@example.org"), "/my/robots/vic:00e20100?done=offered", []string{"offer ann ann@example.org vic:00e20100 bob@example.org"}, true},
+	{"/my/robots/vic:00e20100/offer", form("to", "bob@example.org", "password", "mine"), "/my/robots/vic:00e20100?done=offered", []string{"offer ann ann@example.org vic:00e20100 bob@example.org mine 192.0.2.1"}, true},
 	{"/my/robots/vic:00e20100/apps", form("app", "a-1"), "/my/robots/vic:00e20100?done=app", []string{"audit apps.revoke vic:00e20100 a-1", "remove app vic:00e20100 a-1"}, true},
 	{"/my/robots/vic:00e20100/apps", "", "/my/robots/vic:00e20100?done=apps", []string{"audit apps.revoke vic:00e20100 all", "remove apps vic:00e20100"}, true},
 	{"/my/robots/vic:00e20100/tell", form("intent", "movement_forward"), "/my/robots/vic:00e20100?done=told", []string{"audit intent.send vic:00e20100 movement_forward", "say vic:00e20100 owner movement_forward"}, true},

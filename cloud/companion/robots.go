@@ -17,6 +17,7 @@ import (
 	"kennel/cloud/voice"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
+	"kennel/infra/logging"
 	"kennel/infra/thing"
 	"kennel/jdocs"
 )
@@ -261,7 +262,7 @@ func (c *companion) mountRobots(act func(pattern string, a action)) {
 		return "released", c.Robots.Release(ctx, me.Account, id)
 	})
 	of("POST /my/robots/{thing}/offer", "offer", robotAddress, func(ctx context.Context, me auth.Caller, id thing.ID, v url.Values) (string, error) {
-		_, err := c.Robots.Offer(ctx, me.Account, me.Name, id, strings.TrimSpace(v.Get("to")))
+		_, err := c.Robots.Offer(ctx, me.Account, me.Name, id, strings.TrimSpace(v.Get("to")), owner.Proof{Password: logging.Secret(v.Get("password")), Addr: me.Addr})
 		return "offered", err
 	})
 	of("POST /my/robots/{thing}/tell", "tell", robotAddress, c.tell)

@@ -58,9 +58,10 @@ func TestEyesAreThoseOfTheRobot(t *testing.T) {
 	if len(eyes) != len(jdocs.EyeColors) || len(volumes) != len(jdocs.Volumes) {
 		t.Fatalf("%d eyes of %d, %d volumes of %d", len(eyes), len(jdocs.EyeColors), len(volumes), len(jdocs.Volumes))
 	}
+	pairs := [][2]float64{{.42, 1}, {.05, .95}, {.11, 1}, {.21, 1}, {.57, 1}, {.83, .76}, {.30, 1}} // of eye_color_config.json
 	for i, e := range eyes {
-		if !strings.Contains(jdocs.EyeColors[i], strings.ToUpper(e.name)) {
-			t.Errorf("%s is called %s", jdocs.EyeColors[i], e.name)
+		if !strings.Contains(jdocs.EyeColors[i], strings.ToUpper(e.name)) || pairs[i] != [2]float64{e.hue, e.saturation} {
+			t.Errorf("%s is called %s, of hue %v and saturation %v; want %v", jdocs.EyeColors[i], e.name, e.hue, e.saturation, pairs[i])
 		}
 	}
 	for want, hs := range map[string][2]float64{"#ff0000": {0, 1}, "#00ff00": {1. / 3, 1}, "#0000ff": {2. / 3, 1}, "#ffffff": {.2, 0}, "#80ffff": {.5, .5}, "#ff0001": {.9995, 1}} {

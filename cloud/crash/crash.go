@@ -1,7 +1,8 @@
 // Package crash is the crashes of robots' programs (VEC-CRS-06): it stores the dumps, finds out what crashed, and groups crashes with the same cause.
 //
 // Dumps and logs are objects in the bucket under Prefix, whose keys say nothing of the robot; a table has one row for each crash. Both end after Keep, or with the
-// account of the person whose the robot was. A group has no personal data and stays.
+// account of the person whose the robot was. A group ends with the last crash that is kept of it, except that one with a note or a state that a person gave stays
+// until an erasure takes its last crash: its words are what robots sent.
 package crash
 
 import (
@@ -9,6 +10,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -48,6 +50,8 @@ type Report struct {
 	Dump                                      []byte    // a minidump, or our text record
 	Log                                       []byte    // may be empty
 	Told                                      bool      // the robot sends the event itself
+	// Held calls store while the robot's owner allows it and stays its owner, or fails; nil: it may be stored.
+	Held func(ctx context.Context, store func(ctx context.Context) error) error
 }
 
 // State is the state of a group.
@@ -169,7 +173,9 @@ type Store interface {
 	Before(ctx context.Context, t time.Time, limit int) (ids []string, err error)
 	// Of returns the crashes that happened or were received in a stretch.
 	Of(ctx context.Context, s thing.Stretch) ([]Crash, error)
-	Delete(ctx context.Context, ids []string) error
+	// Delete deletes crashes, and their groups that have no other and that no person has changed. For an erasure it deletes these groups too, and words of the
+	// crashes alone from the versions of groups that stay.
+	Delete(ctx context.Context, ids []string, erase bool) error
 }
 
 // Change holds a person's changes to a group.
@@ -285,24 +291,32 @@ func (s *Service) Take(ctx context.Context, r Report) (id string, err error) {
 	if c.At.After(now.Add(time.Hour)) || c.At.Before(now.Add(-maxAge)) {
 		c.At = now
 	}
+	if r.Held == nil {
+		r.Held = func(ctx context.Context, store func(context.Context) error) error { return store(ctx) }
+	}
+	return id, r.Held(ctx, func(ctx context.Context) error { return s.keep(ctx, c, r, signature) })
+}
+
+// keep stores a crash that was studied: the row last, so that it has its objects and its event.
+func (s *Service) keep(ctx context.Context, c Crash, r Report, signature string) error {
 	for _, o := range []struct {
 		key  string
 		body []byte
-	}{{dumps + id, r.Dump}, {logs + id, r.Log}} {
+	}{{dumps + c.ID, r.Dump}, {logs + c.ID, r.Log}} {
 		if len(o.body) == 0 {
 			continue
 		}
 		if err := s.cfg.Objects.Put(ctx, o.key, bytes.NewReader(o.body), int64(len(o.body)), blob.PutOptions{ContentType: "application/octet-stream"}); err != nil {
-			return "", fmt.Errorf("store crash %s: %w", id, err)
+			return fmt.Errorf("store crash %s: %w", c.ID, err)
 		}
 	}
 	if !r.Told && s.cfg.Tell != nil {
 		if err := s.cfg.Tell(ctx, c, signature); err != nil {
-			return "", fmt.Errorf("event of crash %s: %w", id, err)
+			return fmt.Errorf("event of crash %s: %w", c.ID, err)
 		}
 	}
-	_, err = s.cfg.Store.Put(ctx, c, signature)
-	return id, err
+	_, err := s.cfg.Store.Put(ctx, c, signature)
+	return err
 }
 
 func (s *Service) dated(c Crash) Crash {
@@ -384,7 +398,7 @@ func (s *Service) Expire(ctx context.Context) (n int, err error) {
 	for {
 		ids, err := s.cfg.Store.Before(ctx, s.cfg.Now().Add(-s.cfg.Keep), batch)
 		if err == nil {
-			err = s.delete(ctx, ids)
+			err = s.delete(ctx, ids, false)
 		}
 		if err != nil {
 			return n, err
@@ -432,7 +446,7 @@ func (s *Service) strays(ctx context.Context, prefix string, unlisted func(conte
 }
 
 // delete deletes crashes: first the objects, so that one which fails is found again.
-func (s *Service) delete(ctx context.Context, ids []string) error {
+func (s *Service) delete(ctx context.Context, ids []string, erase bool) error {
 	for _, id := range ids {
 		for _, key := range []string{dumps + id, logs + id} {
 			if err := s.cfg.Objects.Delete(ctx, key); err != nil {
@@ -440,7 +454,7 @@ func (s *Service) delete(ctx context.Context, ids []string) error {
 			}
 		}
 	}
-	return s.cfg.Store.Delete(ctx, ids)
+	return s.cfg.Store.Delete(ctx, ids, erase)
 }
 
 // List returns the crashes of a stretch of a robot's life, for the export of its owner.
@@ -448,7 +462,31 @@ func (s *Service) List(ctx context.Context, of thing.Stretch) (any, error) {
 	return s.cfg.Store.Of(ctx, of)
 }
 
-// Erase deletes the crashes of a stretch, and returns how many.
+// Files adds the dumps and logs of a stretch, for the export of its owner.
+func (s *Service) Files(ctx context.Context, of thing.Stretch, add func(name string, write func(io.Writer) error) error) error {
+	list, err := s.cfg.Store.Of(ctx, of)
+	for _, c := range list {
+		for _, f := range []struct {
+			name string
+			log  bool
+			size int64
+		}{{".dmp", false, c.Size}, {".log", true, c.LogSize}} {
+			if err == nil && f.size > 0 {
+				err = add(of.Thing.Slug()+"/"+c.ID+f.name, func(w io.Writer) error {
+					body, err := s.Open(ctx, c, f.log)
+					if err != nil {
+						return err
+					}
+					_, err = io.Copy(w, body)
+					return errors.Join(err, body.Close())
+				})
+			}
+		}
+	}
+	return err
+}
+
+// Erase deletes the crashes of a stretch, with what groups have of them alone, and returns how many.
 func (s *Service) Erase(ctx context.Context, of thing.Stretch) (int, error) {
 	list, err := s.cfg.Store.Of(ctx, of)
 	ids := make([]string, len(list))
@@ -456,7 +494,7 @@ func (s *Service) Erase(ctx context.Context, of thing.Stretch) (int, error) {
 		ids[i] = c.ID
 	}
 	if err == nil && len(ids) > 0 {
-		err = s.delete(ctx, ids)
+		err = s.delete(ctx, ids, true)
 	}
 	return len(ids), err
 }

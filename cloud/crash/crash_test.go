@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -235,14 +236,53 @@ func TestEnds(t *testing.T) {
 		t.Errorf("%+v", g)
 	}
 	r.take(crash.Report{Thing: max, Dump: record("1", "main.f", "other")})
-	if n, err := r.svc.Erase(t.Context(), thing.Stretch{Thing: rex, Since: r.now.Add(-time.Hour), Until: r.now.Add(time.Hour)}); err != nil || n != 1 {
+	// Words that only the person's robot sent: a program's name, a version, the name of a function.
+	noted := r.take(crash.Report{Thing: rex, Version: "planted", Program: "plantedprogram", Dump: record("1", "main.planted", "own")})
+	r.take(crash.Report{Thing: rex, Version: "planted", Dump: record("1", "main.f", "same")})
+	c, err := r.svc.Crash(t.Context(), noted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	note := "looked at"
+	if _, err := r.svc.Change(t.Context(), c.Group, crash.Change{Note: &note}, "ann"); err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{}
+	of := thing.Stretch{Thing: rex, Since: r.now.Add(-time.Hour), Until: r.now.Add(time.Hour)}
+	if err := r.svc.Files(t.Context(), of, func(name string, write func(io.Writer) error) error {
+		var b strings.Builder
+		err := write(&b)
+		files[name] = b.String()
+		return err
+	}); err != nil || len(files) != 4 || files[rex.Slug()+"/"+late+".log"] != "x" || !strings.Contains(files[rex.Slug()+"/"+noted+".dmp"], "main.planted") {
+		t.Errorf("files of the export %q, %v; want three dumps and a log", slices.Sorted(maps.Keys(files)), err)
+	}
+	if n, err := r.svc.Erase(t.Context(), of); err != nil || n != 3 {
 		t.Fatalf("erased %d, %v", n, err)
+	}
+	if g := r.groups(crash.GroupQuery{}); len(g) != 1 || g[0].Crashes != 4 || !slices.Equal(g[0].Versions, []string{"1"}) {
+		t.Errorf("groups after the erasure: %+v; want the one of both robots, without words of the person's alone", g)
 	}
 	if _, err := r.svc.Crash(t.Context(), late); errs.CodeOf(err) != "unknown_crash" {
 		t.Errorf("erased crash: %v", err)
 	}
 	if keys := r.objects(); len(keys) != 1 {
 		t.Errorf("left: %v", keys)
+	}
+	// A group that no person has changed ends with the last crash that is kept of it; another waits for the next.
+	noted = r.take(crash.Report{Thing: rex, Dump: record("1", "main.g", "own")})
+	if c, err = r.svc.Crash(t.Context(), noted); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.svc.Change(t.Context(), c.Group, crash.Change{State: crash.Resolved}, "ann"); err != nil {
+		t.Fatal(err)
+	}
+	r.pass(crash.DefaultKeep + time.Minute)
+	if n, err := r.svc.Expire(t.Context()); err != nil || n != 2 {
+		t.Fatalf("expired %d, %v", n, err)
+	}
+	if g := r.groups(crash.GroupQuery{}); len(g) != 1 || g[0].ID != c.Group {
+		t.Errorf("groups without crashes: %+v; want the resolved one", g)
 	}
 }
 

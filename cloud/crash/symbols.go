@@ -154,7 +154,7 @@ func (s *Service) again(ctx context.Context, id string) error {
 	signature, err := s.reread(lctx, &c)
 	switch {
 	case errors.Is(err, ErrUnknown):
-		return s.cfg.Store.Delete(ctx, []string{id})
+		return s.cfg.Store.Delete(ctx, []string{id}, false)
 	case err != nil && lctx.Err() != nil && ctx.Err() == nil:
 		err = fmt.Errorf("looking at the dump with its symbols took longer than %v", lookTime)
 	case errs.KindOf(err) != errs.Invalid && err != nil:

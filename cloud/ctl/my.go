@@ -24,12 +24,12 @@ func (a *app) my() *cobra.Command {
 		shows(a, &cobra.Command{Use: "release THING", Short: "Give up a robot, which then has no owner", ValidArgsFunction: a.completeMine,
 			Long:    "Its apps and access tokens end. A person who has the robot in hand can claim it.",
 			Example: "  kennelctl my release vic:00e20100"}, first(a.api.DeleteMyRobotsThing), nil),
-		shows(a, &cobra.Command{Use: "transfer THING TO", Short: "Offer a robot to another person", ValidArgsFunction: a.completeMine,
-			Long: "TO is an e-mail, or the id of an account. The robot stays yours until it is accepted; " +
+		prompts(a, &cobra.Command{Use: "transfer THING TO", Short: "Offer a robot to another person", ValidArgsFunction: a.completeMine,
+			Long: "TO is an e-mail, or the id of an account. Asks for your password. The robot stays yours until it is accepted; " +
 				"the offer is good for a week, and the next takes its place.",
-			Example: "  kennelctl my transfer vic:00e20100 bob@example.org"},
-			func(ctx context.Context, args []string) (reply[client.Transfer], error) {
-				return a.api.PostMyRobotsThingTransfer(ctx, args[0], client.TransferRequest{To: args[1]})
+			Example: "  kennelctl my transfer vic:00e20100 bob@example.org"}, a.connect, []input{knownPassword},
+			func(ctx context.Context, _ *conn, got []string) (reply[client.Transfer], error) {
+				return a.api.PostMyRobotsThingTransfer(ctx, got[0], client.TransferRequest{To: got[1], Password: got[2]})
 			}, func(t *cli.Table, o client.Transfer) {
 				pairs(t, "transfer", o.ID, "thing", o.Thing, "expires", o.Expires)
 			}),

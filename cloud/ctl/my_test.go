@@ -16,9 +16,9 @@ import (
 	"kennel/cloud/owner/ownerpg"
 	"kennel/infra/auth"
 	"kennel/infra/cli"
+	"kennel/infra/errs"
 	"kennel/infra/pg/pgtest"
 	"kennel/infra/thing"
-	"kennel/jdocs"
 	"kennel/jdocs/jdocspg"
 )
 
@@ -31,7 +31,13 @@ func TestMy(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	store := ownerpg.New(pgtest.New(t))
 	svc, err := owner.New(owner.Config{Store: store, Codes: store, Transfers: store, Remains: store, Secret: make([]byte, 32), ByThing: free{}, ByAddr: free{}, Log: log,
-		Docs: jdocs.New(jdocspg.New(pgtest.New(t))), Record: func(context.Context, owner.Step) {}})
+		Confirm: func(_ context.Context, _ string, by owner.Proof) error {
+			if by.Password != "right" {
+				return errs.Coded(errs.Unauthenticated, "wrong_password", "wrong")
+			}
+			return nil
+		},
+		Docs: jdocspg.New(pgtest.New(t)), Record: func(context.Context, owner.Step) {}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,11 +57,13 @@ func TestMy(t *testing.T) {
 		write(t, c.ca, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Certificate().Raw})))
 		dir := c.onebox(t)
 		return func(args ...string) (int, string) {
-			code, out, errOut := run(t.Context(), nil, "", append([]string{"-onebox", dir, "my"}, args...)...)
+			code, out, errOut := run(t.Context(), nil, "right\n", append([]string{"-onebox", dir, "my"}, args...)...)
 			return code, out + errOut
 		}
 	}
 	ann, bob := as("ann"), as("bob")
+	guess := filepath.Join(t.TempDir(), "guess")
+	write(t, guess, "guess\n")
 	code, _, err := svc.OfferCode(t.Context(), "vic:00e20100", "k")
 	if err != nil {
 		t.Fatal(err)
@@ -84,6 +92,7 @@ func TestMy(t *testing.T) {
 		{ann, "rename vic:00e20100 Rex", 0, "Rex"},
 		{ann, "robots", 0, "vic:00e20100  Rex"},
 		{bob, "release vic:00e20100", cli.ExitNotFound, "there is no robot vic:00e20100 among yours"},
+		{ann, "transfer vic:00e20100 bob@example.org -password-file GUESS", cli.ExitDenied, "wrong"},
 		{ann, "transfer vic:00e20100 bob@example.org", 0, "expires"},
 		{bob, "transfers", 0, "to you"},
 		{bob, "decline OFFER", 0, ""},
@@ -97,7 +106,7 @@ func TestMy(t *testing.T) {
 		{bob, "release vic:00e20100", 0, ""},
 		{bob, "robots -o json", 0, "[]"},
 	} {
-		line := strings.ReplaceAll(c.line, "CODE", code)
+		line := strings.ReplaceAll(strings.ReplaceAll(c.line, "CODE", code), "GUESS", guess)
 		if strings.Contains(line, "OFFER") {
 			line = strings.ReplaceAll(line, "OFFER", offer())
 		}

@@ -136,16 +136,11 @@ type Reader interface {
 	// reads at least one commit if there is one, and not many more than some ten thousand events. No commit is ever passed over, also
 	// not a slow one.
 	Changes(ctx context.Context, f Filter, from Position) (recs []Record, next Position, more bool, err error)
-	// Boots returns at most limit boots of a thing of which something came at or after since, the latest first.
+	// Boots returns at most limit boots of a thing of which something came, and was recorded, at or after since, the latest first.
 	Boots(ctx context.Context, id thing.ID, since time.Time, limit int) ([]Boot, error)
 }
 
 // Blobs keeps raw batches (S3).
 type Blobs interface {
 	Put(ctx context.Context, key string, body []byte) error
-}
-
-// Consent knows which owners allow that events of their robots are kept (VEC-FLE-06).
-type Consent interface {
-	Allowed(ctx context.Context, id thing.ID) (bool, error)
 }

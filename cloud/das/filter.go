@@ -32,7 +32,7 @@ type Filter struct {
 	Until   time.Time    // received before
 	// ByRobot: Since and Until are by the robot's clock. Robots' clocks may be ahead: by up to a day in what is found.
 	ByRobot bool
-	Owned   time.Time // received then or later, whatever else is asked; not in an address
+	Owned   time.Time // received and, for certain (Clock), recorded then or later, whatever else is asked; not in an address
 }
 
 // Keys are the parameters that Set knows, in the order in which people give them.

@@ -6,12 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"kennel/cloud/consent"
 	"kennel/infra/api/ack"
 	"kennel/infra/api/envelope"
 	"kennel/infra/api/events"
@@ -20,9 +23,8 @@ import (
 	"kennel/infra/thing"
 )
 
-// Codes of refusals, beside those of events.BatchError and "gaps".
+// Codes of refusals, beside those of events.BatchError, package consent and "gaps".
 const (
-	CodeOptedOut   = "opted_out"  // the owner does not allow data collection (VEC-FLE-06); the robot drops the events
 	CodeRobotID    = "robot_id"   // the events are not of the thing that sent them
 	CodeUnstorable = "unstorable" // the database cannot hold them
 )
@@ -31,8 +33,11 @@ const (
 type Config struct {
 	Writer  Writer
 	Blobs   Blobs
-	Consent Consent // nil: all owners allow
+	Consent consent.Ask // nil: all owners allow
+	Usage   Usage       // nil: a robot may send any number of bytes a day
 	Log     *slog.Logger
+	// Paused hears at most once an hour that a robot must wait because of what it sends itself, with one of the codes above; nil: not.
+	Paused func(ctx context.Context, id thing.ID, code, detail string)
 	// Profile returns what is stored in place of a profile id, which is the account's id in base64 (VEC-TOK-09); nil: the id itself.
 	Profile func(id string) string
 
@@ -42,9 +47,12 @@ type Config struct {
 	Committers    int              // transactions at a time; 3
 	CommitTimeout time.Duration    // 15 s
 	PutTimeout    time.Duration    // for one raw object; 3 s
-	ConsentFor    time.Duration    // how long an owner's answer is remembered; 30 s (see ConsentChanged)
+	MaxDay        int64            // bytes of inflated events of one robot in one day (UTC), about; 64 MiB
 	Now           func() time.Time // time.Now
 }
+
+// share is the part of QueueBytes that the waiting batches of one robot may have; one batch may wait whatever its size.
+const share = 16
 
 // groupSize bounds the inflated bytes of one transaction, whatever robots send; the last batch may go beyond it.
 const groupSize = 16 << 20
@@ -60,12 +68,14 @@ type Ingester struct {
 	turn    chan struct{} // holds one token: one committer collects, the others commit
 	pace    pacer
 	noBlobs atomic.Int64 // until when, ms since 1970
-	consent consentCache
+	robots  *robots
+	news    chan paused // for Paused; what finds no room is left out
 	stats   ingestStats
 }
 
 type job struct {
 	thing   thing.ID
+	begun   time.Time // when it began to arrive
 	origin  string
 	batch   string
 	count   int
@@ -77,10 +87,11 @@ type job struct {
 // IngestStats counts since start.
 type IngestStats struct {
 	Batches, Stored, Known, Refused, Paced, Groups, RawToDB int64
+	Quota, Share                                            int64 // batches turned away by CodeQuota and CodeShare; Paced has those turned away for the cloud's sake
 	Waiting                                                 int64 // wire bytes now
 }
 
-type ingestStats struct{ batches, stored, known, refused, paced, groups, rawToDB atomic.Int64 }
+type ingestStats struct{ batches, stored, known, refused, paced, quota, share, groups, rawToDB atomic.Int64 }
 
 // NewIngester returns an Ingester that is ready for Run.
 func NewIngester(c Config) (*Ingester, error) {
@@ -93,13 +104,12 @@ func NewIngester(c Config) (*Ingester, error) {
 	c.Committers = cmp.Or(c.Committers, 3)
 	c.CommitTimeout = cmp.Or(c.CommitTimeout, 15*time.Second)
 	c.PutTimeout = cmp.Or(c.PutTimeout, 3*time.Second)
-	c.ConsentFor = cmp.Or(c.ConsentFor, 30*time.Second)
+	c.MaxDay = cmp.Or(c.MaxDay, 64<<20)
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	in := &Ingester{Config: c, turn: make(chan struct{}, 1), jobs: make(chan *job, max(64, c.QueueBytes/1024))} // a batch has rarely less than 1 KiB; QueueBytes is the bound
-	in.consent.known = map[thing.ID]consentEntry{}
-	return in, nil
+	return &Ingester{Config: c, turn: make(chan struct{}, 1), robots: newRobots(c.QueueBytes / share), news: make(chan paused, 64),
+		jobs: make(chan *job, max(64, c.QueueBytes/1024))}, nil // a batch has rarely less than 1 KiB; QueueBytes is the bound
 }
 
 // Stats returns the counters.
@@ -107,21 +117,21 @@ func (in *Ingester) Stats() IngestStats {
 	s := &in.stats
 	return IngestStats{
 		Batches: s.batches.Load(), Stored: s.stored.Load(), Known: s.known.Load(), Refused: s.refused.Load(), Paced: s.paced.Load(),
-		Groups: s.groups.Load(), RawToDB: s.rawToDB.Load(), Waiting: in.waiting.Load(),
+		Quota: s.quota.Load(), Share: s.share.Load(), Groups: s.groups.Load(), RawToDB: s.rawToDB.Load(), Waiting: in.waiting.Load(),
 	}
 }
 
 // Handle takes one message from up/das; it is the kitmqtt.UpHandler. It does not block: answer is called at once with a refusal or a
 // pause, or later with what became of the batch. payload must not be changed afterwards.
 func (in *Ingester) Handle(ctx context.Context, id thing.ID, payload []byte, answer func(ack.Ack)) {
-	in.HandleFrom(ctx, id, Certified, payload, answer)
+	in.HandleFrom(ctx, id, Certified, time.Now(), payload, answer)
 }
 
-// HandleFrom is Handle for a batch of another origin.
-func (in *Ingester) HandleFrom(ctx context.Context, id thing.ID, origin string, payload []byte, answer func(ack.Ack)) {
+// HandleFrom is Handle for a batch of another origin, which began to arrive at begun.
+func (in *Ingester) HandleFrom(ctx context.Context, id thing.ID, origin string, begun time.Time, payload []byte, answer func(ack.Ack)) {
 	in.stats.batches.Add(1)
 	h, err := events.DecodeHeader(payload)
-	j := &job{thing: id, origin: origin, batch: h.Batch, count: h.Count, payload: payload, answer: answer}
+	j := &job{thing: id, begun: begun, origin: origin, batch: h.Batch, count: h.Count, payload: payload, answer: answer}
 	switch {
 	case h.Batch == "":
 		in.stats.refused.Add(1)
@@ -138,22 +148,69 @@ func (in *Ingester) HandleFrom(ctx context.Context, id thing.ID, origin string, 
 		in.later(j, pause)
 		return
 	}
-	size := int64(len(payload))
-	if in.waiting.Add(size) > in.QueueBytes {
-		in.waiting.Add(-size)
-		in.later(j, backoff.Jitter(4*minPause))
+	if in.robots.spent(id, in.Now()) {
+		in.pause(ctx, j, CodeQuota, untilTomorrow(in.Now()), fmt.Sprintf("it has sent its %d bytes of events of today", in.MaxDay))
 		return
 	}
-	select {
-	case in.jobs <- j:
-	default:
-		in.waiting.Add(-size)
-		in.later(j, backoff.Jitter(4*minPause))
+	size := int64(len(payload))
+	if !in.robots.enter(id, size) {
+		in.pause(ctx, j, CodeShare, backoff.Jitter(4*minPause), "its batches fill its share of the queue: it sends faster than they are stored")
+		return
+	}
+	if in.waiting.Add(size) <= in.QueueBytes {
+		select {
+		case in.jobs <- j:
+			return
+		default:
+		}
+	}
+	in.done(j)
+	in.later(j, backoff.Jitter(4*minPause))
+}
+
+// done takes a job out of the count of those that wait.
+func (in *Ingester) done(j *job) {
+	size := int64(len(j.payload))
+	in.waiting.Add(-size)
+	in.robots.leave(j.thing, size)
+}
+
+// pause tells a robot to wait for a reason of its own.
+func (in *Ingester) pause(ctx context.Context, j *job, code string, pause time.Duration, detail string) {
+	count := &in.stats.quota
+	if code == CodeShare {
+		count = &in.stats.share
+	}
+	count.Add(1)
+	j.answer(ack.Ack{Batch: j.batch, Status: ack.RetryAfter, Code: code, Reason: detail, After: envelope.Millis(pause)})
+	if in.robots.tell(j.thing, in.Now()) {
+		in.Log.WarnContext(ctx, "robot told to send its events later", "thing", j.thing, "code", code, "reason", detail)
+		select {
+		case in.news <- paused{j.thing, code, detail}:
+		default:
+		}
 	}
 }
 
-// ConsentChanged forgets what the owner of id answered, so that the next batch asks again.
-func (in *Ingester) ConsentChanged(id thing.ID) { in.consent.forget(id) }
+// paused is a robot that was told to wait, and why.
+type paused struct {
+	thing        thing.ID
+	code, detail string
+}
+
+// tellPaused hands the news on until ctx ends.
+func (in *Ingester) tellPaused(ctx context.Context) {
+	for {
+		select {
+		case p := <-in.news:
+			if in.Paused != nil {
+				in.Paused(ctx, p.thing, p.code, p.detail)
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
 
 // Run commits until ctx ends; what is being committed then is finished and answered, what waits is left for the robots to resend.
 func (in *Ingester) Run(ctx context.Context) error {
@@ -170,11 +227,12 @@ func (in *Ingester) Run(ctx context.Context) error {
 		})
 	}
 	wg.Go(func() { in.moveRaws(ctx) })
+	wg.Go(func() { in.tellPaused(ctx) })
 	wg.Wait()
 	for {
 		select {
 		case j := <-in.jobs:
-			in.waiting.Add(-int64(len(j.payload)))
+			in.done(j)
 		default:
 			return nil
 		}
@@ -217,7 +275,7 @@ func (in *Ingester) process(ctx context.Context, jobs []*job) {
 	left := jobs
 	defer func() {
 		for _, j := range jobs {
-			in.waiting.Add(-int64(len(j.payload)))
+			in.done(j)
 		}
 		if p := recover(); p != nil { // ours to mend; the process and the other robots live on
 			in.Log.ErrorContext(ctx, "storing events panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
@@ -228,17 +286,26 @@ func (in *Ingester) process(ctx context.Context, jobs []*job) {
 	}()
 	// A group that was begun is finished: stopping in the middle would only make the robots send it again.
 	ctx = context.WithoutCancel(ctx)
+	hold, err := in.hold(ctx, jobs)
+	if err != nil {
+		in.Log.WarnContext(ctx, "consent unknown; events waiting", "batches", len(jobs), "err", err)
+		for _, j := range jobs {
+			in.later(j, in.pace.failed(in.Now()))
+		}
+		return
+	}
+	defer hold.Release()
 	for len(left) > 0 {
 		var part []*job
 		n := 0
 		for size := 0; n < len(left) && size < groupSize; n++ {
-			if j := left[n]; in.admit(ctx, j) {
+			if j := left[n]; in.admit(j, hold) {
 				part = append(part, j)
 				size += j.events.Size
 			}
 		}
 		if len(part) > 0 {
-			in.store(ctx, part)
+			in.store(ctx, part, hold.At)
 		}
 		for _, j := range left[:n] {
 			j.events = events.Batch{} // the memory of this part is free for the next
@@ -247,16 +314,32 @@ func (in *Ingester) process(ctx context.Context, jobs []*job) {
 	}
 }
 
-// admit decodes a batch, or answers it.
-func (in *Ingester) admit(ctx context.Context, j *job) bool {
-	allowed, err := in.allowed(ctx, j.thing)
-	if err != nil {
-		in.Log.WarnContext(ctx, "consent unknown; events waiting", "thing", j.thing, "err", err)
-		in.later(j, in.pace.failed(in.Now()))
-		return false
+// hold asks for whom the batches may be stored, and keeps it so until they are.
+func (in *Ingester) hold(ctx context.Context, jobs []*job) (consent.Hold, error) {
+	if in.Consent == nil {
+		return consent.Hold{At: in.Now(), Release: func() {}}, nil
 	}
-	if !allowed {
-		in.refuse(j, errs.Coded(errs.Denied, CodeOptedOut, "the owner of %s does not allow data collection", j.thing))
+	ids := map[thing.ID]bool{}
+	for _, j := range jobs {
+		ids[j.thing] = true
+	}
+	ctx, cancel := context.WithTimeout(ctx, in.CommitTimeout)
+	defer cancel()
+	return in.Consent(ctx, slices.Collect(maps.Keys(ids))...)
+}
+
+// admit decodes a batch, or answers it.
+func (in *Ingester) admit(j *job, hold consent.Hold) bool {
+	var err error
+	if in.Consent != nil {
+		_, err = hold.Check(j.thing, j.begun)
+	}
+	switch {
+	case errs.KindOf(err) == errs.Denied && err != nil:
+		in.refuse(j, err)
+		return false
+	case err != nil:
+		in.later(j, errs.RetryOf(err))
 		return false
 	}
 	if j.events, err = events.DecodeBatch(j.payload); err != nil {
@@ -281,9 +364,8 @@ func (in *Ingester) hideProfile(e *events.Event) {
 	}
 }
 
-// store commits jobs and answers them. Where some data can never be stored it finds out whose by halving.
-func (in *Ingester) store(ctx context.Context, jobs []*job) {
-	now := in.Now()
+// store commits jobs as received now and answers them. Where some data can never be stored it finds out whose by halving.
+func (in *Ingester) store(ctx context.Context, jobs []*job, now time.Time) {
 	g := Group{Received: now, Items: make([]Item, len(jobs))}
 	for i, j := range jobs {
 		g.Items[i] = Item{j.thing, j.events.Events, j.origin}
@@ -297,6 +379,7 @@ func (in *Ingester) store(ctx context.Context, jobs []*job) {
 		in.stats.groups.Add(1)
 		in.stats.stored.Add(int64(out.Stored))
 		in.stats.known.Add(int64(out.Known))
+		in.charge(ctx, jobs)
 		for i, j := range jobs {
 			if out.Refused[i] != nil {
 				in.refuse(j, out.Refused[i])
@@ -316,8 +399,28 @@ func (in *Ingester) store(ctx context.Context, jobs []*job) {
 	default:
 		cancel()
 		ctx = context.WithoutCancel(ctx)
-		in.store(ctx, jobs[:len(jobs)/2])
-		in.store(ctx, jobs[len(jobs)/2:])
+		in.store(ctx, jobs[:len(jobs)/2], now)
+		in.store(ctx, jobs[len(jobs)/2:], now)
+	}
+}
+
+// charge counts what was stored against its robots' day.
+func (in *Ingester) charge(ctx context.Context, jobs []*job) {
+	if in.Usage == nil {
+		return
+	}
+	sent := map[thing.ID]int64{}
+	for _, j := range jobs {
+		sent[j.thing] += int64(j.events.Size)
+	}
+	all, err := in.Usage.Add(ctx, sent)
+	if err != nil { // they are stored; the next batch counts
+		in.Log.WarnContext(ctx, "bytes of events not counted", "robots", len(sent), "err", err)
+	}
+	for id, n := range all {
+		if n >= in.MaxDay {
+			in.robots.spend(id, in.Now())
+		}
 	}
 }
 

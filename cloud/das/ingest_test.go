@@ -2,10 +2,12 @@ package das
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	mathrand "math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -13,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"kennel/cloud/consent"
 	"kennel/infra/api/ack"
 	"kennel/infra/api/events"
 	"kennel/infra/errs"
@@ -80,9 +83,20 @@ func (b *bucket) Put(_ context.Context, key string, body []byte) error {
 	return nil
 }
 
-type consentFunc func(thing.ID) (bool, error)
-
-func (f consentFunc) Allowed(_ context.Context, id thing.ID) (bool, error) { return f(id) }
+// permits is a consent.Ask with an answer for each robot; without one it has no owner, and had none before.
+func permits(f func(id thing.ID, p *consent.Permit) error) consent.Ask {
+	return func(_ context.Context, ids ...thing.ID) (consent.Hold, error) {
+		h := consent.Hold{At: time.Now(), Asked: time.Now(), Permits: map[thing.ID]consent.Permit{}, Release: func() {}}
+		for _, id := range ids {
+			p := consent.Permit{Allowed: true, Owned: 1 << 60, Settled: 1 << 60}
+			if err := f(id, &p); err != nil {
+				return consent.Hold{}, err
+			}
+			h.Permits[id] = p
+		}
+		return h, nil
+	}
+}
 
 // harness runs an Ingester in a bubble and collects answers by batch.
 type harness struct {
@@ -186,8 +200,7 @@ func TestGroups(t *testing.T) {
 
 func TestRefusals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		asked := 0
-		allowed := false
+		allowed, changed := false, time.Now()
 		w := &memory{fail: func(g Group) error {
 			for _, it := range g.Items {
 				if it.Thing == "vic:bad" {
@@ -196,17 +209,24 @@ func TestRefusals(t *testing.T) {
 			}
 			return nil
 		}}
-		h := start(t, Config{Writer: w, Consent: consentFunc(func(id thing.ID) (bool, error) {
-			if id == "vic:no" {
-				asked++
-				return allowed, nil
+		h := start(t, Config{Writer: w, Consent: permits(func(id thing.ID, p *consent.Permit) error {
+			switch id {
+			case "vic:no":
+				p.Allowed = allowed
+			case "vic:sold":
+				p.Owned = time.Since(changed)
+			case "vic:set":
+				p.Settled = time.Since(changed)
 			}
-			return true, nil
+			return nil
 		})})
 		h.send("vic:ok", "a", 1, 2)
 		h.send("vic:bad", "b", 1, 2) // what no check foresaw
 		h.send("vic:ok2", "c", 1, 2)
 		h.send("vic:no", "d", 1, 2)
+		h.send("vic:sold", "sold", 1, 2)
+		h.send("vic:set", "set", 1, 2)
+		changed = time.Now().Add(time.Millisecond)  // while they wait
 		h.sendRaw("vic:1", mustEncode(t, "e", "2")) // another robot's serial
 		h.sendRaw("vic:1", []byte(`{"v":1,"batch":"f","robot_id":"1","boot_id":"b","first":1,"last":1,"count":1}`+"\nnonsense"))
 		h.sendRaw("vic:1", []byte("nonsense")) // names no batch: no one to answer
@@ -215,25 +235,22 @@ func TestRefusals(t *testing.T) {
 			status ack.Status
 			code   string
 		}{
-			"a": {ack.Stored, ""}, "b": {ack.Refused, CodeUnstorable}, "c": {ack.Stored, ""}, "d": {ack.Refused, CodeOptedOut},
+			"a": {ack.Stored, ""}, "b": {ack.Refused, CodeUnstorable}, "c": {ack.Stored, ""}, "d": {ack.Refused, consent.CodeOptedOut},
+			"sold": {ack.Refused, consent.CodeOwnerChanged}, "set": {ack.RetryAfter, ""},
 			"e": {ack.Refused, CodeRobotID}, "f": {ack.Refused, "encoding"},
 		} {
 			if a := h.answer(name); a.Status != want.status || a.Code != want.code || (a.Status == ack.Refused && a.Reason == "") {
 				t.Errorf("%s: %+v; want %v", name, a, want)
 			}
 		}
-		// The answer is remembered until it changes.
-		allowed = true
+		allowed = true // each batch asks
 		h.send("vic:no", "g", 1, 2)
+		h.send("vic:sold", "h", 1, 2)
 		time.Sleep(time.Second)
-		if a := h.answer("g"); a.Code != CodeOptedOut || asked != 1 {
-			t.Errorf("%+v after %d questions", a, asked)
-		}
-		h.ConsentChanged("vic:no")
-		h.send("vic:no", "h", 1, 2)
-		time.Sleep(time.Second)
-		if a := h.answer("h"); a.Status != ack.Stored {
-			t.Errorf("%+v", a)
+		for _, name := range []string{"g", "h"} {
+			if a := h.answer(name); a.Status != ack.Stored {
+				t.Errorf("%+v", a)
+			}
 		}
 		h.stop()
 		if len(h.answers) != 0 {
@@ -308,10 +325,10 @@ func TestQueueIsBounded(t *testing.T) {
 		w := &memory{fail: func(Group) error { <-hang; return nil }}
 		h := start(t, Config{Writer: w, QueueBytes: 2000, Committers: 1})
 		for i := range 100 {
-			h.send("vic:1", fmt.Sprint("b", i), uint64(1+3*i), uint64(3+3*i))
+			h.send(thing.ID(fmt.Sprint("vic:", i)), fmt.Sprint("b", i), 1, 3)
 			time.Sleep(time.Millisecond)
 		}
-		if n := h.Stats().Waiting; n > 2000 || n == 0 {
+		if n := h.Stats().Waiting; n > 2000 || n < 1000 {
 			t.Errorf("%d bytes wait; want at most 2000", n)
 		}
 		h.mu.Lock()
@@ -326,6 +343,166 @@ func TestQueueIsBounded(t *testing.T) {
 		if len(h.answers) != 100 {
 			t.Errorf("%d answers; want 100", len(h.answers))
 		}
+	})
+}
+
+// said are the robots that Paused was told of.
+type said struct {
+	mu  sync.Mutex
+	all []string
+}
+
+func (s *said) paused(_ context.Context, id thing.ID, code, detail string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = append(s.all, string(id)+" "+code)
+}
+
+func (s *said) take() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	defer func() { s.all = nil }()
+	return s.all
+}
+
+// TestShare: one robot that sends without end has its share of the queue: its next batch waits on the robot, others' come in. It is told so, and the operator once an
+// hour (build 5 of the issue of ownerships).
+func TestShare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hang := make(chan struct{})
+		w, told := &memory{fail: func(Group) error { <-hang; return nil }}, &said{}
+		h := start(t, Config{Writer: w, QueueBytes: 64 << 10, Committers: 1, Paused: told.paused})
+		for i := range 1000 {
+			h.send("vic:flood", fmt.Sprint("f", i), uint64(1+3*i), uint64(3+3*i))
+		}
+		time.Sleep(time.Millisecond)
+		if n := h.Stats().Waiting; n > 4<<10 || n < 3<<10 {
+			t.Errorf("%d bytes of one robot wait; want nearly %d", n, 4<<10)
+		}
+		if a := h.answer("f999"); a.Status != ack.RetryAfter || a.Code != CodeShare || a.After <= 0 {
+			t.Errorf("beyond its share: %+v", a)
+		}
+		if got := told.take(); !slices.Equal(got, []string{"vic:flood " + CodeShare}) {
+			t.Errorf("told %q", got)
+		}
+		for i := range 10 {
+			h.send(thing.ID(fmt.Sprint("vic:", i)), fmt.Sprint("b", i), 1, 3)
+		}
+		close(hang)
+		time.Sleep(time.Second)
+		for i := range 10 {
+			if a := h.answer(fmt.Sprint("b", i)); a.Status != ack.Stored {
+				t.Errorf("another robot's: %+v", a)
+			}
+		}
+		h.send("vic:flood", "later", 4001, 4003)
+		h.sendRaw("vic:flood", large(t, "large")) // larger than a share: it is alone
+		time.Sleep(time.Second)
+		if a := h.answer("later"); a.Status != ack.Stored {
+			t.Errorf("once there is room: %+v", a)
+		}
+		h.send("vic:flood", "small", 5001, 5003)
+		h.sendRaw("vic:flood", large(t, "second"))
+		time.Sleep(time.Second)
+		if a := h.answer("second"); a.Code != CodeShare {
+			t.Errorf("a large one beside another: %+v", a)
+		}
+		h.sendRaw("vic:flood", large(t, "third"))
+		time.Sleep(time.Second)
+		if a := h.answer("third"); a.Status != ack.Stored {
+			t.Errorf("a large one alone: %+v", a)
+		}
+		if s := h.Stats(); s.Share < 900 || s.Paced != 0 || s.Waiting != 0 || len(told.take()) != 0 {
+			t.Errorf("%+v", s)
+		}
+		h.stop()
+		if len(h.robots.waiting) != 0 {
+			t.Errorf("%v wait", h.robots.waiting)
+		}
+	})
+}
+
+// large is a batch that does not compress below 8 KiB.
+func large(t *testing.T, name string) []byte {
+	t.Helper()
+	noise := make([]byte, 6<<10)
+	mathrand.NewChaCha8([32]byte{}).Read(noise)
+	var evs []events.Event
+	for i := range 40 {
+		evs = append(evs, events.Event{Seq: uint64(10_000 + i), Level: events.Info, RobotID: "flood", BootID: "b", Name: "robot.noise", S1: hex.EncodeToString(noise[i*150 : i*150+150])})
+	}
+	msg, err := events.EncodeBatch(name, evs)
+	if err != nil || len(msg) < 5<<10 {
+		t.Fatalf("%d bytes, %v", len(msg), err)
+	}
+	return msg
+}
+
+// counted is a Usage.
+type counted struct {
+	mu   sync.Mutex
+	days map[thing.ID]int64
+	err  error
+}
+
+func (c *counted) Add(_ context.Context, sent map[thing.ID]int64) (map[thing.ID]int64, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := map[thing.ID]int64{}
+	for id, n := range sent {
+		c.days[id] += n
+		out[id] = c.days[id]
+	}
+	return out, c.err
+}
+
+// TestDay: a robot that has sent its bytes of today over any wire, to any process, keeps the rest until tomorrow; it is told so each time, and the operator once an hour.
+func TestDay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, told := &counted{days: map[thing.ID]int64{}}, &said{}
+		h := start(t, Config{Writer: &memory{}, Usage: c, MaxDay: 1000, Paused: told.paused})
+		send := func(id thing.ID, name string, seq uint64) ack.Ack {
+			t.Helper()
+			h.send(id, name, seq, seq+2)
+			time.Sleep(time.Second)
+			return h.answer(name)
+		}
+		if a := send("vic:1", "a", 1); a.Status != ack.Stored {
+			t.Errorf("%+v", a)
+		}
+		c.mu.Lock()
+		n := c.days["vic:1"]
+		c.days["vic:1"] = 1000 // by another process
+		c.mu.Unlock()
+		if n < 100 || n > 999 {
+			t.Errorf("%d bytes are counted of three events", n)
+		}
+		if a := send("vic:1", "b", 4); a.Status != ack.Stored { // it is here already, and no later one follows
+			t.Errorf("%+v", a)
+		}
+		for i, name := range []string{"c", "d"} {
+			if a := send("vic:1", name, uint64(7+3*i)); a.Status != ack.RetryAfter || a.Code != CodeQuota || time.Duration(a.After) > time.Hour || a.After <= 0 {
+				t.Errorf("beyond the day: %+v", a)
+			}
+		}
+		if a := send("vic:2", "e", 1); a.Status != ack.Stored {
+			t.Errorf("another robot's: %+v", a)
+		}
+		if got := told.take(); !slices.Equal(got, []string{"vic:1 " + CodeQuota}) || h.Stats().Quota != 2 {
+			t.Errorf("told %q, %+v", got, h.Stats())
+		}
+		c.mu.Lock()
+		c.days = map[thing.ID]int64{}
+		c.mu.Unlock()
+		time.Sleep(24 * time.Hour)
+		if a := send("vic:1", "f", 13); a.Status != ack.Stored {
+			t.Errorf("the next day: %+v", a)
+		}
+		c.err = errors.New("no database")
+		if a := send("vic:1", "g", 16); a.Status != ack.Stored {
+			t.Errorf("what cannot be counted: %+v", a)
+		}
+		h.stop()
 	})
 }
 

@@ -27,6 +27,8 @@ type Eraser interface {
 	EraseEvents(ctx context.Context, s thing.Stretch, note func(ctx context.Context, events int) error) error
 	// EraseWaiting deletes raw batches that wait for S3, and returns how many.
 	EraseWaiting(ctx context.Context, s thing.Stretch) (int, error)
+	// Late returns when events came that were recorded before the end of a stretch and came after it, oldest first.
+	Late(ctx context.Context, s thing.Stretch) ([]time.Time, error)
 }
 
 // Archive is the raw batches in S3 (package archive).
@@ -35,7 +37,9 @@ type Archive interface {
 	Erase(ctx context.Context, s thing.Stretch, from time.Time, done func(ctx context.Context, upto time.Time, batches int) error) error
 }
 
-// Personal exports and erases the events of a person: those that robots sent while they were the person's. All fields but Copies are required.
+// Personal exports and erases the events of a person: those that robots sent while they were the person's. What a robot recorded
+// before it was the person's and sent afterwards is in no export of theirs. What it recorded while it was and sent later is erased, with all that came in
+// the same transaction. All fields but Copies are required.
 type Personal struct {
 	Eraser  Eraser
 	Archive Archive
@@ -46,6 +50,7 @@ type Personal struct {
 	Reader interface {
 		Each(ctx context.Context, s thing.Stretch, fn func(Record) error) error
 		EachWaiting(ctx context.Context, s thing.Stretch, fn func(RawBatch) error) error
+		Clocks(ctx context.Context, id thing.ID) (map[string]Clock, error) // by boot
 	}
 	// Owned returns when which robots were the account's, until now if they are; Left ends that before.
 	Owned, Left func(ctx context.Context, account string) ([]thing.Stretch, error)
@@ -57,13 +62,12 @@ func (p Personal) Export(ctx context.Context, account string) (any, error) {
 	return p.Owned(ctx, account)
 }
 
-// rawHeld is a raw batch in an export, unpacked. A batch that cannot be unpacked has its Payload instead.
+// rawHeld is a raw batch in an export, unpacked. Of one that cannot be unpacked it is not known whose it is.
 type rawHeld struct {
 	Thing    thing.ID       `json:"thing"`
 	Received time.Time      `json:"received"`
 	Batch    string         `json:"batch,omitempty"`
-	Events   []events.Event `json:"events,omitempty"`
-	Payload  []byte         `json:"payload,omitempty"`
+	Events   []events.Event `json:"events"`
 }
 
 // Files implements account.Filing: the events as they are stored, and the batches as they came, a line of JSON for each.
@@ -85,16 +89,22 @@ func (p Personal) Files(ctx context.Context, account string, add func(name strin
 	}
 	return add("events-as-received.ndjson", func(w io.Writer) error {
 		to := json.NewEncoder(w)
-		each := func(b RawBatch) error {
-			out := rawHeld{Thing: b.Thing, Received: b.Received}
-			if in, err := events.DecodeBatch(b.Payload); err == nil {
-				out.Batch, out.Events = in.Batch, in.Events
-			} else {
-				out.Payload = b.Payload
-			}
-			return to.Encode(out)
-		}
 		for _, s := range all {
+			known, err := p.Reader.Clocks(ctx, s.Thing)
+			if err != nil {
+				return err
+			}
+			each := func(b RawBatch) error {
+				in, err := events.DecodeBatch(b.Payload)
+				if err != nil {
+					return nil
+				}
+				own := clocks(known).since(in.Events, s.Since)
+				if len(own) == 0 {
+					return nil
+				}
+				return to.Encode(rawHeld{b.Thing, b.Received, in.Batch, own})
+			}
 			if err := errors.Join(p.Reader.EachWaiting(ctx, s, each), p.Archive.Each(ctx, s, each)); err != nil {
 				return err
 			}
@@ -117,6 +127,15 @@ func (p Personal) EraseCounting(ctx context.Context, account string, note func(c
 	for _, s := range all {
 		if err := p.erase(ctx, s, note); err != nil {
 			return err
+		}
+		late, err := p.Eraser.Late(ctx, s)
+		if err != nil {
+			return err
+		}
+		for _, s := range lateOf(s, late) {
+			if err := p.erase(ctx, s, note); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -118,7 +118,7 @@ func (s *Service) Crash(who Caller) http.Handler {
 }
 
 func (s *Service) crash(w http.ResponseWriter, r *http.Request, who Caller) (id thing.ID, key string, err error) {
-	ctx := r.Context()
+	ctx, begun := r.Context(), time.Now()
 	leave, err := who.Enter(r)
 	if err != nil {
 		return "", "", err
@@ -171,7 +171,10 @@ func (s *Service) crash(w http.ResponseWriter, r *http.Request, who Caller) (id 
 	if err != nil {
 		return id, "", err
 	}
-	err = s.counted(ctx, s.Usage, id, int64(len(f.dump)+len(f.log)), s.MaxDay, func() (err error) {
+	report.Held = func(ctx context.Context, store func(context.Context) error) error {
+		return s.held(ctx, id, begun, func(ctx context.Context, _ string) error { return store(ctx) })
+	}
+	err = s.counted(ctx, id, int64(len(f.dump)+len(f.log)), func() (err error) {
 		key, err = s.Crashes.Take(ctx, report)
 		return err
 	})

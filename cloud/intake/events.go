@@ -18,6 +18,7 @@ import (
 	"strings"
 	"time"
 
+	"kennel/cloud/consent"
 	"kennel/infra/api/ack"
 	"kennel/infra/api/events"
 	"kennel/infra/errs"
@@ -27,14 +28,14 @@ import (
 
 // Events stores batches of events; *das.Ingester is one.
 type Events interface {
-	HandleFrom(ctx context.Context, id thing.ID, origin string, payload []byte, answer func(ack.Ack))
+	HandleFrom(ctx context.Context, id thing.ID, origin string, begun time.Time, payload []byte, answer func(ack.Ack))
 }
 
 // maxEvents bounds the events of one message: the original begins a new file at a megabyte (VEC-DAS-05).
 const maxEvents = 20_000
 
-// storeTime is how long a message may wait to be stored.
-const storeTime = 30 * time.Second
+// messageTime is how long a message may wait to be stored.
+const messageTime = 30 * time.Second
 
 // contents undoes the encodings of a message. Old robots do not compress.
 func (m message) contents() ([]byte, error) {
@@ -183,20 +184,22 @@ func salvage(text string) ([]string, error) {
 }
 
 // store hands the events to the ingester, boot by boot, and waits until all are stored or refused.
-func (s *Service) store(ctx context.Context, id thing.ID, origin string, b *batch, name string) error {
-	ctx, cancel := context.WithTimeout(ctx, storeTime)
+func (s *Service) store(ctx context.Context, id thing.ID, origin string, begun time.Time, b *batch, name string) error {
+	ctx, cancel := context.WithTimeout(ctx, messageTime)
 	defer cancel()
 	stored := 0
 	for evs := range chunks(b.events) {
 		for len(evs) > 0 {
-			n, a, err := s.hand(ctx, id, origin, fmt.Sprintf("%s-%d", name, stored), evs)
+			n, a, err := s.hand(ctx, id, origin, begun, fmt.Sprintf("%s-%d", name, stored), evs)
 			switch {
 			case err != nil:
 				return err
+			case a.Status == ack.RetryAfter && a.Code != "": // for a reason of the robot's own
+				return &errs.Error{Kind: errs.Exhausted, Code: a.Code, Msg: a.Reason, Retry: time.Duration(a.After)}
 			case a.Status == ack.RetryAfter:
-				return errs.RetryLater(time.Duration(a.After)*time.Millisecond, "events cannot be stored now", nil)
-			case a.Code == CodeOptedOut:
-				return errs.Coded(errs.Denied, CodeOptedOut, "%s", a.Reason)
+				return errs.RetryLater(time.Duration(a.After), "events cannot be stored now", nil)
+			case a.Code == consent.CodeOptedOut, a.Code == consent.CodeOwnerChanged:
+				return errs.Coded(errs.Denied, a.Code, "%s", a.Reason)
 			case a.Status == ack.Refused:
 				b.refuse(n, errors.New(a.Reason))
 				b.more += n - 1
@@ -229,7 +232,7 @@ func chunks(evs []events.Event) func(func([]events.Event) bool) {
 }
 
 // hand gives as many of evs to the ingester as fit one batch, and waits for the answer.
-func (s *Service) hand(ctx context.Context, id thing.ID, origin, name string, evs []events.Event) (n int, a ack.Ack, err error) {
+func (s *Service) hand(ctx context.Context, id thing.ID, origin string, begun time.Time, name string, evs []events.Event) (n int, a ack.Ack, err error) {
 	var payload []byte
 	for n = len(evs); ; n = (n + 1) / 2 {
 		if payload, err = events.EncodeBatch(name, evs[:n]); !errors.Is(err, events.ErrTooLarge) || n == 1 {
@@ -240,7 +243,7 @@ func (s *Service) hand(ctx context.Context, id thing.ID, origin, name string, ev
 		return n, ack.Ack{Status: ack.Refused, Reason: err.Error()}, nil
 	}
 	answers := make(chan ack.Ack, 1) // the ingester does not wait for who asked
-	s.Events.HandleFrom(ctx, id, origin, payload, func(a ack.Ack) { answers <- a })
+	s.Events.HandleFrom(ctx, id, origin, begun, payload, func(a ack.Ack) { answers <- a })
 	select {
 	case a = <-answers:
 		return n, a, nil
@@ -263,7 +266,7 @@ func (s *Service) SendMessage(who Caller) http.Handler {
 }
 
 func (s *Service) send(w http.ResponseWriter, r *http.Request, who Caller) (id thing.ID, m message, err error) {
-	ctx := r.Context()
+	ctx, begun := r.Context(), time.Now()
 	leave, err := who.Enter(r)
 	if err != nil {
 		return "", m, err
@@ -292,14 +295,12 @@ func (s *Service) send(w http.ResponseWriter, r *http.Request, who Caller) (id t
 		if err := s.admit(ctx, id); err != nil {
 			return err
 		}
-		return s.counted(ctx, s.EventUsage, id, int64(len(text)), s.MaxEventDay, func() error {
-			sum := md5.Sum([]byte(m.body))
-			err := s.store(ctx, id, origin, &b, "sqs-"+hex.EncodeToString(sum[:8]))
-			if n := b.refused(); n > 0 {
-				s.Config.Log.LogAttrs(ctx, slog.LevelWarn, "events of an original robot refused", slog.Any(logging.Thing, id), slog.Int("events", n), slog.String("reason", strings.Join(b.bad, "; ")))
-			}
-			return err
-		})
+		sum := md5.Sum([]byte(m.body))
+		err = s.store(ctx, id, origin, begun, &b, "sqs-"+hex.EncodeToString(sum[:8]))
+		if n := b.refused(); n > 0 {
+			s.Config.Log.LogAttrs(ctx, slog.LevelWarn, "events of an original robot refused", slog.Any(logging.Thing, id), slog.Int("events", n), slog.String("reason", strings.Join(b.bad, "; ")))
+		}
+		return err
 	})
 	return id, m, err
 }

@@ -298,9 +298,9 @@ func TestDoor(t *testing.T) {
 	}
 }
 
-// TestEventQuota: a robot's day has an end, and the next message is told so.
+// TestEventQuota: a robot's day has an end, and the next message is told so, and when to come again.
 func TestEventQuota(t *testing.T) {
-	r := newRig(t, func(c *intake.Config) { c.MaxEventDay = 500 })
+	r := newRigOf(t, 200)
 	resp, body := r.raw(t, post(sendForm(zipped(array(event(1, "robot.boot", ""))))))
 	want(t, "the first", resp, body, 200, "MessageId")
 	resp, body = r.raw(t, post(sendForm(zipped(array(event(2, "robot.boot", ""))))))

@@ -22,6 +22,7 @@ import (
 	"unicode/utf8"
 
 	"kennel/certs"
+	"kennel/cloud/consent"
 	"kennel/cloud/uploads"
 	"kennel/infra/api/files"
 	"kennel/infra/errs"
@@ -43,22 +44,20 @@ type Usage interface {
 
 // Config holds what the handlers need; zero numbers choose the defaults.
 type Config struct {
-	Logs       Logs
-	Crashes    Crashes
-	Events     Events
-	Usage      Usage // bytes of files
-	EventUsage Usage // bytes of events
-	Consent    func(ctx context.Context, id thing.ID) (bool, error)
-	Owner      func(ctx context.Context, id thing.ID) (account string, err error) // NotFound: none
-	Limiter    certs.Limiter                                                      // by thing
-	Log        *slog.Logger
+	Logs    Logs
+	Crashes Crashes
+	Events  Events
+	Usage   Usage                                                // bytes of files; Events counts its own
+	Allowed func(ctx context.Context, id thing.ID) (bool, error) // before a body; Consent decides
+	Consent consent.Ask
+	Limiter certs.Limiter // by thing
+	Log     *slog.Logger
 
-	MaxDay      int64         // bytes of one robot in one day (UTC); 512 MiB
-	MaxEventDay int64         // bytes of JSON, likewise; 64 MiB
-	Bodies      int           // taken at once; 16
-	Dumps       int           // of which are crashes, which are held in memory; 4
-	Idle        time.Duration // longest pause within a body; 20 s
-	Rate        int64         // bytes a second below which a body is too slow, after Idle; 2 KiB
+	MaxDay int64         // bytes of one robot in one day (UTC); 512 MiB
+	Bodies int           // taken at once; 16
+	Dumps  int           // of which are crashes, which are held in memory; 4
+	Idle   time.Duration // longest pause within a body; 20 s
+	Rate   int64         // bytes a second below which a body is too slow, after Idle; 2 KiB
 }
 
 // Service takes them. Safe for concurrent use.
@@ -69,14 +68,13 @@ type Service struct {
 
 // New returns a Service.
 func New(c Config) *Service {
-	c.MaxDay, c.MaxEventDay, c.Rate = cmp.Or(c.MaxDay, 512<<20), cmp.Or(c.MaxEventDay, 64<<20), cmp.Or(c.Rate, 2<<10)
+	c.MaxDay, c.Rate = cmp.Or(c.MaxDay, 512<<20), cmp.Or(c.Rate, 2<<10)
 	c.Bodies, c.Dumps, c.Idle = cmp.Or(c.Bodies, 16), cmp.Or(c.Dumps, 4), cmp.Or(c.Idle, 20*time.Second)
 	return &Service{c, make(chan struct{}, c.Bodies), make(chan struct{}, c.Dumps)}
 }
 
 // Codes of refusals.
 const (
-	CodeOptedOut = "opted_out"
 	CodeTooLarge = "too_large"
 	CodeNoLength = "no_length"
 	CodeSlow     = "slow_body"
@@ -109,7 +107,7 @@ func (s *Service) Log(who Caller) http.Handler {
 
 // log asks who it is, how often it comes and what its owner allows before it reads the body.
 func (s *Service) log(w http.ResponseWriter, r *http.Request, who Caller) (id thing.ID, err error) {
-	ctx, name := r.Context(), r.PathValue("name")
+	ctx, name, begun := r.Context(), r.PathValue("name"), time.Now()
 	leave, err := who.Enter(r)
 	if err != nil {
 		return "", err
@@ -130,13 +128,11 @@ func (s *Service) log(w http.ResponseWriter, r *http.Request, who Caller) (id th
 			return err
 		}
 		defer body.Close() // it has no name any more
-		return s.counted(ctx, s.Usage, id, body.size, s.MaxDay, func() error {
-			account, err := s.Owner(ctx, id)
-			if err != nil && errs.KindOf(err) != errs.NotFound {
-				return err
-			}
-			return s.Logs.Take(ctx, uploads.Log{Thing: id, Account: account, Name: name, Size: body.size, OS: clip(r.Header.Get(files.OSVersion)),
-				Reason: clip(r.Header.Get(files.Reason))}, body)
+		return s.counted(ctx, id, body.size, func() error {
+			return s.held(ctx, id, begun, func(ctx context.Context, account string) error {
+				return s.Logs.Take(ctx, uploads.Log{Thing: id, Account: account, Name: name, Size: body.size, OS: clip(r.Header.Get(files.OSVersion)),
+					Reason: clip(r.Header.Get(files.Reason))}, body)
+			})
 		})
 	})
 }
@@ -155,8 +151,8 @@ func (s *Service) slot(fn func() error) error {
 }
 
 // counted calls fn if the robot may still send n bytes today.
-func (s *Service) counted(ctx context.Context, u Usage, id thing.ID, n, limit int64, fn func() error) error {
-	day, err := u.Reserve(ctx, id, n, limit)
+func (s *Service) counted(ctx context.Context, id thing.ID, n int64, fn func() error) error {
+	day, err := s.Usage.Reserve(ctx, id, n, s.MaxDay)
 	if errs.KindOf(err) == errs.Exhausted && err != nil {
 		return &errs.Error{Kind: errs.Exhausted, Code: errs.CodeOf(err), Msg: errs.Public(err), Retry: time.Hour}
 	}
@@ -166,11 +162,30 @@ func (s *Service) counted(ctx context.Context, u Usage, id thing.ID, n, limit in
 	if err = fn(); err != nil {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second) // also if the robot hung up
 		defer cancel()
-		if rerr := u.Release(ctx, id, day, n); rerr != nil {
+		if rerr := s.Usage.Release(ctx, id, day, n); rerr != nil {
 			s.Config.Log.WarnContext(ctx, "quota of a failed upload not released", logging.Thing, id, logging.Err, rerr)
 		}
 	}
 	return err
+}
+
+// storeTime bounds how long a file is stored for, and so how long a change of its robot's owner may have to wait.
+const storeTime = 20 * time.Second
+
+// held calls fn with the account of the robot's owner, "" without one, if the owner has been the same since begun and allows it. Meanwhile neither changes.
+func (s *Service) held(ctx context.Context, id thing.ID, begun time.Time, fn func(ctx context.Context, account string) error) error {
+	ctx, cancel := context.WithTimeout(ctx, storeTime)
+	defer cancel()
+	hold, err := s.Consent(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer hold.Release()
+	account, err := hold.Check(id, begun)
+	if err != nil {
+		return err
+	}
+	return fn(ctx, account)
 }
 
 // admit says whether a robot may send anything now.
@@ -178,9 +193,9 @@ func (s *Service) admit(ctx context.Context, id thing.ID) error {
 	if wait := s.Limiter.Allow(string(id)); wait > 0 {
 		return &errs.Error{Kind: errs.Exhausted, Code: "slow_down", Msg: "too many requests of this robot", Retry: wait}
 	}
-	allowed, err := s.Consent(ctx, id)
+	allowed, err := s.Allowed(ctx, id)
 	if err == nil && !allowed {
-		err = errs.Coded(errs.Denied, CodeOptedOut, "the owner of %s does not allow data collection", id)
+		err = consent.OptedOut(id)
 	}
 	return err
 }

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -18,6 +19,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"kennel/certs/limit"
+	"kennel/cloud/consent"
 	"kennel/cloud/crash"
 	"kennel/cloud/crash/crashpg"
 	"kennel/cloud/das"
@@ -57,7 +59,8 @@ type rig struct {
 	fleet   fleet
 	denied,
 	s3Away, torn atomic.Bool
-	between atomic.Pointer[func()] // what happens after the next look for objects without a row
+	change  atomic.Pointer[func(*consent.Permit)] // of whose the robot is, and since when; nil: ann's, since long
+	between atomic.Pointer[func()]                // what happens after the next look for objects without a row
 }
 
 // fleet knows rex: an original robot that called a while ago from this machine.
@@ -82,10 +85,14 @@ type standing struct{}
 
 func (standing) Check(context.Context, sts.Grant, bool) error { return nil }
 
-// consent is the owner's word, for events.
-type consent struct{ denied *atomic.Bool }
-
-func (c consent) Allowed(context.Context, thing.ID) (bool, error) { return !c.denied.Load(), nil }
+// hold is a consent.Ask.
+func (r *rig) hold(_ context.Context, ids ...thing.ID) (consent.Hold, error) {
+	p := consent.Permit{Account: ann, Allowed: !r.denied.Load(), Owned: time.Hour, Settled: time.Hour}
+	if f := r.change.Load(); f != nil {
+		(*f)(&p)
+	}
+	return consent.Hold{At: time.Now(), Asked: time.Now(), Permits: map[thing.ID]consent.Permit{ids[0]: p}, Release: func() {}}, nil
+}
 
 // bucket keeps raw batches.
 type bucket struct{ *blob.Store }
@@ -139,6 +146,12 @@ func (t torn) Put(ctx context.Context, l uploads.Log) error {
 
 func newRig(t testing.TB, change ...func(*intake.Config)) *rig {
 	t.Helper()
+	return newRigOf(t, 0, change...)
+}
+
+// newRigOf is newRig for robots that may send so many bytes of events a day.
+func newRigOf(t testing.TB, eventDay int64, change ...func(*intake.Config)) *rig {
+	t.Helper()
 	r := &rig{pool: pgtest.New(t), blobs: blobtest.New(t)}
 	var err error
 	r.logs, err = uploads.New(uploads.Config{Store: torn{uploadspg.New(r.pool), &r.torn, &r.between}, Objects: away{r.blobs, &r.s3Away}, Prefixes: []string{sts.DefaultPrefix},
@@ -155,7 +168,7 @@ func newRig(t testing.TB, change ...func(*intake.Config)) *rig {
 		t.Fatal(err)
 	}
 	r.store = daspg.Open(r.pool)
-	ingester, err := das.NewIngester(das.Config{Writer: r.store, Blobs: bucket{r.blobs}, Consent: consent{&r.denied}, ConsentFor: time.Nanosecond, Linger: time.Millisecond, Log: log})
+	ingester, err := das.NewIngester(das.Config{Writer: r.store, Blobs: bucket{r.blobs}, Consent: r.hold, Usage: stspg.NewOf(r.pool, "intake_usage"), MaxDay: eventDay, Linger: time.Millisecond, Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,9 +176,8 @@ func newRig(t testing.TB, change ...func(*intake.Config)) *rig {
 	done := make(chan error, 1) // the one result of Run
 	go func() { done <- ingester.Run(ctx) }()
 	t.Cleanup(func() { stop(); <-done })
-	cfg := intake.Config{Logs: r.logs, Crashes: r.crashes, Events: ingester, Usage: stspg.New(r.pool), EventUsage: stspg.NewOf(r.pool, "intake_usage"), Limiter: limit.New(time.Millisecond, 1000), Log: log,
-		Consent: func(context.Context, thing.ID) (bool, error) { return !r.denied.Load(), nil },
-		Owner:   func(context.Context, thing.ID) (string, error) { return ann, nil }}
+	cfg := intake.Config{Logs: r.logs, Crashes: r.crashes, Events: ingester, Usage: stspg.New(r.pool), Limiter: limit.New(time.Millisecond, 1000), Log: log,
+		Allowed: func(context.Context, thing.ID) (bool, error) { return !r.denied.Load(), nil }, Consent: r.hold}
 	for _, f := range change {
 		f(&cfg)
 	}
@@ -219,8 +231,8 @@ func want(t testing.TB, what string, resp *http.Response, body string, status in
 	if resp.StatusCode != status || !strings.Contains(body, says) {
 		t.Errorf("%s: %d %.300s; want %d with %q", what, resp.StatusCode, body, status, says)
 	}
-	if later := status == 429 || status == 503; later && resp.Header.Get("Retry-After") == "" {
-		t.Errorf("%s: %d without Retry-After", what, status)
+	if wait, err := strconv.Atoi(resp.Header.Get("Retry-After")); (status == 429 || status == 503) && (err != nil || wait < 1 || wait > 3600) {
+		t.Errorf("%s: %d with Retry-After %d s, %v; want 1 to 3600", what, status, wait, err)
 	}
 }
 

@@ -297,11 +297,14 @@ func (m *Meters) Events(ingester *das.Ingester) error {
 	of := func(f func(das.IngestStats) int64) func() float64 {
 		return func() float64 { return float64(f(ingester.Stats())) }
 	}
+	const withheld = "Batches that robots keep for now because they send too much. quota: their day's; share: their part of the queue."
 	const kept = "Events of robots. known: sent again after they were stored."
 	return m.show(
 		number{"kennel_das_batches_total", "Batches of events from robots.", nil, of(func(s das.IngestStats) int64 { return s.Batches })},
 		number{"kennel_das_refused_batches_total", "Batches that go to a robot's quarantine.", nil, of(func(s das.IngestStats) int64 { return s.Refused })},
 		number{"kennel_das_paced_batches_total", "Batches whose robots were told to send them later.", nil, of(func(s das.IngestStats) int64 { return s.Paced })},
+		number{"kennel_das_withheld_batches_total", withheld, label("reason", "quota"), of(func(s das.IngestStats) int64 { return s.Quota })},
+		number{"kennel_das_withheld_batches_total", withheld, label("reason", "share"), of(func(s das.IngestStats) int64 { return s.Share })},
 		number{"kennel_das_events_total", kept, label("result", "stored"), of(func(s das.IngestStats) int64 { return s.Stored })},
 		number{"kennel_das_events_total", kept, label("result", "known"), of(func(s das.IngestStats) int64 { return s.Known })},
 		number{"kennel_das_groups_total", "Transactions that stored events.", nil, of(func(s das.IngestStats) int64 { return s.Groups })},

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"kennel/cloud/consent"
 	"kennel/infra/thing"
 	"kennel/jdocs"
 )
@@ -14,7 +15,7 @@ import (
 // dataCollection is the account setting that consent is read from, in any case (VEC-DOC-05).
 const dataCollection = "data_collection"
 
-// Allowed reports whether events of a robot may be kept; it is das.Consent (VEC-FLE-06, VEC-DAS-08).
+// Allowed reports whether events of a robot may be kept now (VEC-FLE-06, VEC-DAS-08); a later answer may differ, unlike the answer of Hold.
 //
 // With an owner: the value of DATA_COLLECTION in the owner's account settings, and no if it is absent (VEC-DOC-05: default false) or cannot be
 // read. Without an owner: yes. There is no person whose life the events tell; a robot has a profile without an account (VEC-TOK-09), and the
@@ -32,18 +33,35 @@ func (s *Service) consent(ctx context.Context, account string) (bool, error) {
 	if account == "" {
 		return true, nil
 	}
-	key, err := jdocs.NewKey(account, "", jdocs.AccountSettings)
+	docs, err := s.Docs.OfAccounts(ctx, jdocs.AccountSettings, []string{account})
+	return consents(docs[account]), err
+}
+
+// Hold is a consent.Ask.
+func (s *Service) Hold(ctx context.Context, ids ...thing.ID) (consent.Hold, error) {
+	h, err := s.Store.Hold(ctx, ids)
 	if err != nil {
-		return false, err
+		return consent.Hold{}, fmt.Errorf("hold owners: %w", err)
 	}
-	rev, err := s.Docs.Get(ctx, key)
-	switch {
-	case errors.Is(err, jdocs.ErrNotFound):
-		return false, nil
-	case err != nil:
-		return false, fmt.Errorf("consent: %w", err)
+	var accounts []string
+	for _, p := range h.Permits {
+		if p.Account != "" {
+			accounts = append(accounts, p.Account)
+		}
 	}
-	return consents(rev.JSON), nil
+	docs := map[string]string{}
+	if len(accounts) > 0 {
+		docs, err = s.Docs.OfAccounts(ctx, jdocs.AccountSettings, accounts) // after the Hold began: a change that it does not see is not acknowledged before the Hold ends
+	}
+	if err != nil {
+		h.Release()
+		return consent.Hold{}, err
+	}
+	for id, p := range h.Permits {
+		p.Allowed = p.Account == "" || consents(docs[p.Account])
+		h.Permits[id] = p
+	}
+	return h, nil
 }
 
 // consents reads the document. Where it says so twice in different case, one no is a no.

@@ -170,7 +170,7 @@ func TestLetters(t *testing.T) {
 		{"claimed again: nothing new", func() { associate("ann", owner.HowAssociate) }, nil},
 		{"handed on", func() {
 			name()
-			o, err := a.Offer(ctx, "ann", "ann@example.org", rex, "bob@example.org")
+			o, err := a.Offer(ctx, "ann", "ann@example.org", rex, "bob@example.org", owner.Proof{Password: "right"})
 			must(t, err)
 			_, err = a.Accept(ctx, "bob", "bob@example.org", o.ID)
 			must(t, err)

@@ -24,6 +24,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"kennel/cloud/consent"
 	"kennel/cloud/mail"
 	"kennel/infra/errs"
 	"kennel/infra/logging"
@@ -151,6 +152,9 @@ type Store interface {
 	End(ctx context.Context, id thing.ID, account, why string) (Tenure, error)
 	// Wiped is End for the thing's current owner, once for each key: the last key again changes nothing. ok: a tenure has ended.
 	Wiped(ctx context.Context, id thing.ID, key string) (t Tenure, ok bool, err error)
+	// Hold returns whose robots are, but not what their owners allow. Until Release is called, a change of one of these owners waits, and so does
+	// the word that an owner's settings changed.
+	Hold(ctx context.Context, ids []thing.ID) (consent.Hold, error)
 	// Rename sets the name of what an account owns; ErrNone.
 	Rename(ctx context.Context, id thing.ID, account, name string) (Tenure, error)
 }
@@ -229,13 +233,15 @@ type Config struct {
 	Remains   Remains
 	// Audit writes one line about what the caller in ctx is about to do; what cannot be written down is not done. nil: nothing is written.
 	Audit func(ctx context.Context, action, object, detail string) error
+	// Confirm checks the password of an account that offers a robot. Errors: Unauthenticated "wrong_password"; Exhausted.
+	Confirm func(ctx context.Context, account string, by Proof) error
 	// Secret keys the hashes of codes and of e-mails (infra/seal, label "owner"): the same in every process, at least 32 bytes.
 	Secret []byte
 	// ByThing paces the codes that robots ask for; ByAddr the codes that people try.
 	ByThing, ByAddr Limiter
 	// Docs has the owners' settings.
 	Docs interface {
-		Get(ctx context.Context, key jdocs.Key) (jdocs.Revision, error)
+		OfAccounts(ctx context.Context, name jdocs.Name, accounts []string) (map[string]string, error)
 	}
 	// Record keeps a step for the doctor; it must not fail the request.
 	Record func(ctx context.Context, s Step)
@@ -259,13 +265,17 @@ type Config struct {
 type Service struct {
 	Config
 	Whose
+	Files consent.Ask // Hold for files, few at once
 }
+
+// filesAtOnce is how many files may be stored at once under Holds, each with one of the pool's connections.
+const filesAtOnce = 4
 
 // New checks cfg and returns the service.
 func New(cfg Config) (*Service, error) {
 	switch {
-	case cfg.Store == nil || cfg.Codes == nil || cfg.Transfers == nil || cfg.Remains == nil || cfg.Docs == nil || cfg.Record == nil || cfg.ByThing == nil || cfg.ByAddr == nil || cfg.Log == nil:
-		return nil, errors.New("owner: stores, documents, recorder, limits and log are required")
+	case cfg.Store == nil || cfg.Codes == nil || cfg.Transfers == nil || cfg.Remains == nil || cfg.Docs == nil || cfg.Record == nil || cfg.Confirm == nil || cfg.ByThing == nil || cfg.ByAddr == nil || cfg.Log == nil:
+		return nil, errors.New("owner: stores, documents, recorder, confirmation, limits and log are required")
 	case len(cfg.Secret) < sha256.Size:
 		return nil, fmt.Errorf("owner: secret of %d bytes: want at least %d", len(cfg.Secret), sha256.Size)
 	}
@@ -275,7 +285,9 @@ func New(cfg Config) (*Service, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	return &Service{cfg, Whose{cfg.Store}}, nil
+	s := &Service{Config: cfg, Whose: Whose{cfg.Store}}
+	s.Files = consent.AtOnce(s.Hold, filesAtOnce)
+	return s, nil
 }
 
 // keyed returns a hash that only holders of the secret can compute.

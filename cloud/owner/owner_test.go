@@ -15,7 +15,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"kennel/cloud/das"
 	"kennel/cloud/owner"
 	"kennel/cloud/owner/ownerpg"
 	"kennel/cloud/token"
@@ -31,7 +30,6 @@ import (
 // The questions of other domains to this one.
 var (
 	_ token.Owners = (*owner.Service)(nil)
-	_ das.Consent  = (*owner.Service)(nil)
 	_ auth.Owns    = owner.Whose{}.Owns
 )
 
@@ -100,7 +98,13 @@ func (h *house) process() process {
 	h.t.Cleanup(pool.Close)
 	store, docs := ownerpg.New(pool), jdocs.New(jdocspg.New(pool))
 	cfg := owner.Config{
-		Store: store, Codes: store, Transfers: store, Remains: store, Secret: h.secret, ByThing: free{}, ByAddr: free{}, Docs: docs, Log: slog.New(slog.DiscardHandler),
+		Store: store, Codes: store, Transfers: store, Remains: store, Secret: h.secret, ByThing: free{}, ByAddr: free{}, Docs: jdocspg.New(pool), Log: slog.New(slog.DiscardHandler),
+		Confirm: func(_ context.Context, _ string, by owner.Proof) error {
+			if by.Password != "right" {
+				return errs.Coded(errs.Unauthenticated, "wrong_password", "wrong")
+			}
+			return nil
+		},
 		Record: func(_ context.Context, s owner.Step) {
 			h.mu.Lock()
 			defer h.mu.Unlock()
@@ -371,14 +375,14 @@ func TestOthersRobotsAreUnknown(t *testing.T) {
 	h := newHouse(t)
 	p := h.process()
 	must(t, p.Associate(t.Context(), rex, "ann", owner.HowAssociate))
-	o, err := p.Offer(t.Context(), "ann", "ann@example.org", rex, "carol@example.org")
+	o, err := p.Offer(t.Context(), "ann", "ann@example.org", rex, "carol@example.org", owner.Proof{Password: "right"})
 	must(t, err)
 	ctx := t.Context()
 	for name, do := range map[string]func(id thing.ID, offer string) error{
 		"release": func(id thing.ID, _ string) error { return p.Release(ctx, "bob", id) },
 		"rename":  func(id thing.ID, _ string) error { _, err := p.Rename(ctx, "bob", id, "mine"); return err },
 		"transfer": func(id thing.ID, _ string) error {
-			_, err := p.Offer(ctx, "bob", "bob@example.org", id, "eve@example.org")
+			_, err := p.Offer(ctx, "bob", "bob@example.org", id, "eve@example.org", owner.Proof{Password: "right"})
 			return err
 		},
 		"accept":   func(_ thing.ID, o string) error { _, err := p.Accept(ctx, "bob", "bob@example.org", o); return err },
@@ -474,7 +478,7 @@ func TestTransfer(t *testing.T) {
 	must(t, err)
 	offer := func(to string) owner.Offer {
 		t.Helper()
-		o, err := a.Offer(ctx, "ann", "ann@example.org", rex, to)
+		o, err := a.Offer(ctx, "ann", "ann@example.org", rex, to, owner.Proof{Password: "right"})
 		if err != nil || o.Thing != rex || !o.Mine || time.Until(o.Expires) > owner.TransferLife {
 			t.Fatalf("offer to %s: %+v, %v", to, o, err)
 		}
@@ -510,7 +514,7 @@ func TestTransfer(t *testing.T) {
 	const id = "6ba7b810-9dad-11d1-80b4-00c04fd430c8"
 	give := func() owner.Offer {
 		t.Helper()
-		o, err := a.Offer(ctx, "bob", "bob@example.org", rex, strings.ToUpper(id))
+		o, err := a.Offer(ctx, "bob", "bob@example.org", rex, strings.ToUpper(id), owner.Proof{Password: "right"})
 		must(t, err)
 		return o
 	}
@@ -534,7 +538,7 @@ func TestTransfer(t *testing.T) {
 
 	for to, code := range map[string]string{"": "recipient_malformed", "a@": "email_malformed", "Ann <ann@example.com>": "email_malformed", id: "recipient_self",
 		"ME@example.org": "recipient_self", strings.Repeat("x", 65): "recipient_malformed", strings.Repeat("x", 250) + "@example.org": "email_malformed"} {
-		_, err := a.Offer(ctx, id, "me@example.org", rex, to)
+		_, err := a.Offer(ctx, id, "me@example.org", rex, to, owner.Proof{Password: "right"})
 		is(t, "to "+to, err, errs.Invalid, code)
 	}
 }

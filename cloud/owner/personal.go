@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"kennel/infra/errs"
@@ -164,6 +165,24 @@ func (h Held) EraseCounting(ctx context.Context, account string, note func(ctx c
 		if err := errors.Join(err, note(ctx, h.Kind, n)); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// Filed is a Held whose export has files besides: of each stretch those that Each adds. It is an account.Filing.
+type Filed struct {
+	Held
+	Each func(ctx context.Context, s thing.Stretch, add func(name string, write func(io.Writer) error) error) error
+}
+
+// Files implements account.Filing.
+func (f Filed) Files(ctx context.Context, account string, add func(name string, write func(io.Writer) error) error) error {
+	all, err := f.Owners.Owned(ctx, account)
+	for _, s := range all {
+		err = errors.Join(err, f.Each(ctx, s, add))
+	}
+	if err != nil {
+		return fmt.Errorf("export %s: %w", f.Kind, err)
 	}
 	return nil
 }

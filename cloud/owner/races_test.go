@@ -114,7 +114,7 @@ func (a *act) do(ctx context.Context, procs []process, id thing.ID, key string, 
 	case "transfer":
 		to := people[(slices.Index(people, a.Account)+1)%len(people)]
 		var o owner.Offer
-		if o, a.err = p.Offer(ctx, a.Account, "", id, to); a.err == nil {
+		if o, a.err = p.Offer(ctx, a.Account, "", id, to, owner.Proof{Password: "right"}); a.err == nil {
 			a.t, a.err = q.Accept(ctx, to, "", o.ID)
 		}
 	case "wipe":

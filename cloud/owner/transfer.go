@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"kennel/infra/errs"
+	"kennel/infra/logging"
 	"kennel/infra/thing"
 )
 
@@ -26,9 +27,15 @@ func (s *Service) recipients(account, email string) [][]byte {
 
 func normal(to string) string { return strings.ToLower(strings.TrimSpace(to)) }
 
+// Proof shows that the owner offers a robot, and not who holds a session of the owner's.
+type Proof struct {
+	Password logging.Secret
+	Addr     string // of the request
+}
+
 // Offer offers the caller's own robot to another person, by e-mail or by the id of an account. An earlier offer of it is over. NotFound as Release;
-// Invalid if to is neither, or the caller.
-func (s *Service) Offer(ctx context.Context, account, email string, id thing.ID, to string) (Offer, error) {
+// Invalid if to is neither, or the caller; the errors of Config.Confirm.
+func (s *Service) Offer(ctx context.Context, account, email string, id thing.ID, to string, by Proof) (Offer, error) {
 	to = normal(to)
 	if strings.Contains(to, "@") {
 		if a, err := mail.ParseAddress(to); err != nil || a.Address != to || len(to) > 254 {
@@ -39,6 +46,9 @@ func (s *Service) Offer(ctx context.Context, account, email string, id thing.ID,
 	}
 	if to == account || to == normal(email) {
 		return Offer{}, errs.Coded(errs.Invalid, "recipient_self", "the robot is yours already")
+	}
+	if err := s.Confirm(ctx, account, by); err != nil {
+		return Offer{}, err
 	}
 	if err := s.note(ctx, "owner.offer", string(id)); err != nil {
 		return Offer{}, err

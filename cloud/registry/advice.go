@@ -95,6 +95,11 @@ var advice = map[string]string{
 	"update_missing":  "The robot shows error 203 and keeps its software; nothing is wrong with it. Upload an archive and offer it (kennelctl releases upload, kennelctl channels set), or ignore the error",
 	"path_unknown":    "See which address the robot's server file has for that service: here it is not served",
 	"unproved":        "Files and events are believed from the address where the robot proved who it is: see whether it calls here, and from the same network",
+	// Files and events of robots (packages consent and das).
+	"opted_out":     "Nothing is wrong with the robot: its owner does not allow data collection, and what it sends is not stored",
+	"owner_changed": "Nothing is wrong with the robot: it got another owner while it was sending, and what it had begun to send is not stored",
+	"event_quota":   "It keeps its events and sends them tomorrow. A robot that says so much repeats something: look at its latest events",
+	"event_share":   "It keeps its events and sends them a little later. A robot that says so much repeats something: look at its latest events",
 	// Status.
 	"malformed": "Agent and cloud do not speak the same version: update the older one",
 	// Our own kinds of errors, without a code of their own.

@@ -18,7 +18,7 @@ func spoken(t *testing.T) map[string]string {
 	t.Helper()
 	word := regexp.MustCompile(`^[a-z]+(_[a-z]+)*$`)
 	out := map[string]string{}
-	for _, pattern := range []string{"../../certs/*.go", "../token/*.go", "../owner/*.go", "../account/apps.go", "../door/*.go", "../../infra/mqtt/brokerapi/*.go"} {
+	for _, pattern := range []string{"../../certs/*.go", "../token/*.go", "../owner/*.go", "../account/apps.go", "../door/*.go", "../consent/*.go", "../das/robots.go", "../../infra/mqtt/brokerapi/*.go"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil || len(files) == 0 {
 			t.Fatalf("%s: %d files, %v", pattern, len(files), err)

@@ -22,6 +22,7 @@ const (
 	StepRelease  = "release"  // its key was given up
 	StepApproval = "approval" // an operator's answer to a robot that waits
 	StepStatus   = "status"   // a status that could not be read
+	StepEvents   = "events"   // it must wait before it sends more
 )
 
 // Names of steps of the domains that say whose a robot is and for whom it acts: those of packages token and owner.

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"kennel/cloud/consent"
 	"kennel/infra/errs"
 	"kennel/infra/thing"
 )
@@ -16,6 +17,7 @@ const standingFresh = time.Second
 // owned says whether a robot may still upload for a person: it is theirs, and its identity was not taken away.
 type owned struct {
 	owner   func(ctx context.Context, id thing.ID) (string, error)
+	allowed func(ctx context.Context, id thing.ID) (bool, error)
 	revoked func(ctx context.Context, id thing.ID) (bool, error)
 	acts    func(ctx context.Context, id thing.ID, user string, at time.Time) (bool, error)
 
@@ -23,11 +25,11 @@ type owned struct {
 	known map[Grant]stood // by thing, user and, for those in use, when they were made
 }
 
-// Owned returns a Standing that remembers its answers for a second. owner returns the account that owns a robot (NotFound: none), revoked whether the
-// robot's identity was revoked, and acts whether it still acts for a user with what it got at a time; its tokens may have been revoked since.
-func Owned(owner func(context.Context, thing.ID) (string, error), revoked func(context.Context, thing.ID) (bool, error),
+// Owned returns a Standing that remembers for a second whose a robot is. owner returns the account that owns a robot (NotFound: none), allowed whether that owner allows
+// uploads, which is asked of grants in use alone, revoked whether the robot's identity was revoked, and acts whether it still acts for a user with what it got at a time; its tokens may have been revoked since.
+func Owned(owner func(context.Context, thing.ID) (string, error), allowed, revoked func(context.Context, thing.ID) (bool, error),
 	acts func(context.Context, thing.ID, string, time.Time) (bool, error)) Standing {
-	return &owned{owner: owner, revoked: revoked, acts: acts, known: map[Grant]stood{}}
+	return &owned{owner: owner, allowed: allowed, revoked: revoked, acts: acts, known: map[Grant]stood{}}
 }
 
 type stood struct {
@@ -35,8 +37,19 @@ type stood struct {
 	err error
 }
 
-// Check implements Standing.
+// Check implements Standing. The owner's word is not remembered.
 func (s *owned) Check(ctx context.Context, g Grant, made bool) error {
+	if err := s.stands(ctx, g, made); err != nil || !made {
+		return err
+	}
+	allowed, err := s.allowed(ctx, g.Thing)
+	if err == nil && !allowed {
+		err = consent.OptedOut(g.Thing)
+	}
+	return err
+}
+
+func (s *owned) stands(ctx context.Context, g Grant, made bool) error {
 	key := Grant{Thing: g.Thing, User: g.User}
 	if made {
 		key.Issued = g.Issued

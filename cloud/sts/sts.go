@@ -176,7 +176,8 @@ type sealed struct {
 // keyPrefix begins the ids of temporary keys, at AWS and here.
 const keyPrefix = "ASIA"
 
-// Mint implements token.STS. It refuses a robot that does not stand.
+// Mint implements token.STS. It refuses a robot that does not stand. A robot whose owner allows no uploads gets credentials all the same, because it cannot be set up
+// without them (peer facts section 1); the door takes nothing with them (VEC-LOG-08).
 func (s *Grants) Mint(ctx context.Context, id thing.ID, userID string) (token.Credentials, error) {
 	g, err := newGrant(id, userID, s.cfg.Prefix, s.cfg.Now(), s.cfg.Life)
 	if err != nil {

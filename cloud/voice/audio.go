@@ -119,8 +119,16 @@ func (a *Audio) store(ctx context.Context, r recording) error {
 	if err != nil || since.IsZero() || r.at.Before(since) {
 		return err
 	}
-	body := Wave(r.samples)
-	return a.objects.Put(ctx, prefix(r.thing)+r.at.Format(moment)+"-"+plain(r.session)+".wav", bytes.NewReader(body), int64(len(body)), blob.PutOptions{})
+	body, key := Wave(r.samples), prefix(r.thing)+r.at.Format(moment)+"-"+plain(r.session)+".wav"
+	if err := a.objects.Put(ctx, key, bytes.NewReader(body), int64(len(body)), blob.PutOptions{}); err != nil {
+		return err
+	}
+	// An owner who took the wish back, or left, meanwhile did not find this recording to delete. A process that dies here leaves it to Expire.
+	now, err := a.wanted(ctx, r.thing)
+	if err == nil && !now.Equal(since) {
+		err = a.objects.Delete(ctx, key)
+	}
+	return err
 }
 
 // wanted returns since when the robot's owner wants audio kept; zero: not at all.

@@ -33,11 +33,15 @@ type shelf struct {
 	mu      sync.Mutex
 	objects map[string][]byte
 	away    error
+	within  func() // happens while an object is stored; nil: nothing
 }
 
 func (s *shelf) Put(_ context.Context, key string, body io.Reader, _ int64, _ blob.PutOptions) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.within != nil {
+		s.within()
+	}
 	b, err := io.ReadAll(body)
 	if err = errors.Join(err, s.away); err == nil {
 		s.objects[key] = b
@@ -82,6 +86,7 @@ func (s *shelf) keys() []string {
 type house struct {
 	*voice.Audio
 	*shelf
+	wishes *sessionpg.Store
 	owners map[thing.ID]string
 	now    time.Time
 }
@@ -94,7 +99,8 @@ func newHouse(t *testing.T) *house {
 		}
 		return h.owners[id], nil
 	}
-	h.Audio = voice.NewAudio(sessionpg.NewStore(pgtest.New(t)), h.shelf, owner, func() time.Time { return h.now }, slog.New(slog.DiscardHandler))
+	h.wishes = sessionpg.NewStore(pgtest.New(t))
+	h.Audio = voice.NewAudio(h.wishes, h.shelf, owner, func() time.Time { return h.now }, slog.New(slog.DiscardHandler))
 	return h
 }
 
@@ -177,6 +183,32 @@ func TestAudioExpires(t *testing.T) {
 	}
 }
 
+// TestAudioIsTakenBackMeanwhile: a recording that is being stored while its owner takes the wish back, or while the robot changes hands, is not kept (VEC-NLP-07; must hold 3 of the
+// issue of ownerships).
+func TestAudioIsTakenBackMeanwhile(t *testing.T) {
+	for what, change := range map[string]func(h *house) error{
+		"the wish is taken back": func(h *house) error { return h.wishes.SetAudio(t.Context(), rex, "ada", false, h.now) },
+		"the robot has no owner": func(h *house) error { h.owners[rex] = ""; return nil },
+		"the robot is another's": func(h *house) error { h.owners[rex] = "eve"; return nil },
+		"the next owner wishes it": func(h *house) error {
+			h.owners[rex] = "eve"
+			return h.wishes.SetAudio(t.Context(), rex, "eve", true, h.now.Add(time.Second))
+		},
+	} {
+		h := newHouse(t)
+		if err := h.Set(t.Context(), rex, "ada", true); err != nil {
+			t.Fatal(err)
+		}
+		h.now = h.now.Add(time.Minute)
+		var err error
+		h.within = func() { err = change(h) }
+		h.hear(t)
+		if keys := h.keys(); err != nil || len(keys) != 0 {
+			t.Errorf("%s: %q are kept, %v", what, keys, err)
+		}
+	}
+}
+
 // TestAudioOfAnotherOwner: a new owner who asks, too, neither sees nor keeps what the robot heard before; the end of the former ownership, told late, leaves the new owner's (issue 28.7).
 func TestAudioOfAnotherOwner(t *testing.T) {
 	h := newHouse(t)
@@ -230,7 +262,7 @@ func TestAudioNeverWaits(t *testing.T) {
 func TestStatsUnderLoad(t *testing.T) {
 	const n = 100_000
 	pool := pgtest.New(t)
-	k := sessionpg.NewKeeper(pool, func(context.Context, thing.ID) (bool, error) { return true, nil }, slog.New(slog.DiscardHandler))
+	k := sessionpg.NewKeeper(pool, func(context.Context, thing.ID) func(time.Time) bool { return func(time.Time) bool { return true } }, slog.New(slog.DiscardHandler))
 	ctx, end := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- k.Run(ctx) }()

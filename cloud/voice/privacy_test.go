@@ -50,7 +50,7 @@ func TestWhatAVoiceLeaves(t *testing.T) {
 	}
 	store := sessionpg.NewStore(pool)
 	audio := voice.NewAudio(store, objects, owner, func() time.Time { return now }, slog.New(slog.DiscardHandler))
-	keeper := sessionpg.NewKeeper(pool, func(context.Context, thing.ID) (bool, error) { return true, nil }, slog.New(slog.DiscardHandler))
+	keeper := sessionpg.NewKeeper(pool, func(context.Context, thing.ID) func(time.Time) bool { return func(time.Time) bool { return true } }, slog.New(slog.DiscardHandler))
 	ctx, end := context.WithCancel(t.Context())
 	done := make(chan error, 2)
 	go func() { done <- audio.Run(ctx) }()

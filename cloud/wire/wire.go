@@ -19,11 +19,13 @@ import (
 	"kennel/cloud/account"
 	"kennel/cloud/console/page"
 	"kennel/cloud/meters"
+	"kennel/cloud/owner"
 	"kennel/infra/auth"
 	"kennel/infra/blob"
 	"kennel/infra/errs"
 	"kennel/infra/jobs"
 	"kennel/infra/kit/kitmqtt"
+	"kennel/infra/notice"
 	"kennel/infra/runner"
 	"kennel/infra/seal"
 	"kennel/infra/thing"
@@ -90,6 +92,18 @@ type Run struct {
 	Role Role // only processes with this role run it; "": all do
 }
 
+// Holding is something that a slice keeps about people or their robots. All of them together are the one table by which the cloud exports what it
+// knows of a person, erases it, and does what the end of an ownership asks.
+type Holding struct {
+	Name  string   // as account.Holder has it
+	Keeps []string // its tables, and prefixes of its objects such as "s3 logs/"
+	Data  account.Personal
+	// Ended does what the end of an ownership asks of the slice. It is called until all holdings have returned nil at once, in time or late, perhaps
+	// when the robot has another owner already: it touches only what is of t's account and time. nil: what was of that time stays the former owner's,
+	// and everything that the slice tells the next one is of their own time.
+	Ended func(ctx context.Context, t owner.Tenure) error
+}
+
 // Slice holds everything that one slice adds to the process. Any field may be empty.
 type Slice struct {
 	Routes   func(mux *http.ServeMux, d Doors) error // of the public API and the pages
@@ -101,7 +115,7 @@ type Slice struct {
 	Runs     []Run
 	Jobs     []jobs.Job // periodic, once for all processes with the role jobs
 	Tasks    []jobs.Task
-	Personal []account.Holder
+	Personal []Holding
 	Pages    []page.Extra // of the console, with their places in its menu
 	Close    func() error // called after everything has ended
 }
@@ -188,9 +202,22 @@ func (all Slices) Tasks() []jobs.Task {
 	return collect(all, func(s Slice) []jobs.Task { return s.Tasks })
 }
 
-// Personal returns every slice that holds something about people.
-func (all Slices) Personal() []account.Holder {
-	return collect(all, func(s Slice) []account.Holder { return s.Personal })
+// Personal returns everything that slices hold about people.
+func (all Slices) Personal() []Holding {
+	return collect(all, func(s Slice) []Holding { return s.Personal })
+}
+
+// Hold adds everything that slices hold about people to what p exports and erases, and has each end of an ownership told to who asks for it.
+func (all Slices) Hold(p *account.Privacy, ended *notice.Of[owner.Tenure]) error {
+	for _, h := range all.Personal() {
+		if err := p.Hold(account.Holder{Name: h.Name, Personal: h.Data}); err != nil {
+			return err
+		}
+		if h.Ended != nil {
+			ended.Hear(h.Ended)
+		}
+	}
+	return nil
 }
 
 // Pages returns the pages that slices bring along.

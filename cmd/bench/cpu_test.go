@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"kennel/infra/bench"
+	"kennel/infra/freeaddr"
 	"kennel/infra/proc"
 )
 
@@ -155,7 +156,7 @@ func lightShares(ctx context.Context, tb testing.TB, robots int) (shares, error)
 
 // startFleet starts idle light robots and returns when all are connected.
 func startFleet(ctx context.Context, tb testing.TB, h *house, robots int) (*bench.Program, error) {
-	status, err := freeAddr()
+	status, err := freeaddr.Loopback()
 	if err != nil {
 		return nil, err
 	}

@@ -6,16 +6,12 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -23,6 +19,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"kennel/infra/bench"
+	"kennel/infra/freeaddr"
 	"kennel/infra/onebox"
 	"kennel/infra/proc"
 )
@@ -58,7 +55,7 @@ func startHouse(ctx context.Context, bin string, args ...string) (_ *house, err 
 	}
 	all := []string{"onebox", "-data", dir, "-log-level", "warn"}
 	for _, part := range []string{"api", "console", "robots", "mqtt", "postgres", "s3"} {
-		addr, err := freeAddr()
+		addr, err := freeaddr.Loopback()
 		if err != nil {
 			return nil, err
 		}
@@ -199,49 +196,6 @@ func (h *house) Present(ctx context.Context, n int) ([]string, error) {
 		case <-ctx.Done():
 			return nil, fmt.Errorf("%d of %d robots present: %w", len(out), n, context.Cause(ctx))
 		}
-	}
-}
-
-// Ports to take from: below those that the kernel gives to outgoing connections, above those that tests of this module take.
-const firstPort, endPort = 26000, 32000
-
-var (
-	portMu sync.Mutex
-	port   = firstPort + os.Getpid()%1000
-)
-
-// freeAddr returns a loopback address with an unused port.
-func freeAddr() (string, error) {
-	portMu.Lock()
-	defer portMu.Unlock()
-	for ; port < endPort; port++ {
-		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-		if err != nil {
-			continue
-		}
-		port++
-		return l.Addr().String(), l.Close()
-	}
-	return "", errors.New("no free port from " + strconv.Itoa(firstPort) + " to " + strconv.Itoa(endPort))
-}
-
-// TestFreeAddr: never twice, never among the ports of outgoing connections, free to listen on.
-func TestFreeAddr(t *testing.T) {
-	seen := map[string]bool{}
-	for range 20 {
-		addr, err := freeAddr()
-		if err != nil {
-			t.Fatal(err)
-		}
-		l, err := net.Listen("tcp", addr)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close()
-		if port := l.Addr().(*net.TCPAddr).Port; seen[addr] || port >= endPort {
-			t.Errorf("%s: given before %v", addr, seen[addr])
-		}
-		seen[addr] = true
 	}
 }
 

@@ -173,6 +173,9 @@ func (h *house) told(t *testing.T, outcomes map[string]string, refusedReads map[
 	}
 	byRoute, byAction := map[string]string{}, map[string]int{} // an operation may have lines of its own, which name an action
 	for _, l := range lines {
+		if l.Action == "request" && !access.HTTP[l.Detail].Plain {
+			t.Errorf("%s wrote no line before it was done", l.Detail)
+		}
 		switch what := l.Role + " " + l.Detail; {
 		case l.Action != "refused" && l.Action != "request":
 			byAction[l.Role+" "+l.Result]++

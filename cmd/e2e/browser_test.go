@@ -623,6 +623,18 @@ func (s *site) steers(p *browser.Page, thing string) {
 	if then := way() - before; moved < 0.02 || then > moved+0.01 {
 		s.t.Errorf("by the arrow keys it drove %.3f m, and %.3f m a second after they were let go", moved, then)
 	}
+	agent := robotPids(s.robotRoot(thing))["agentd"] // a stop that does not reach it is given again until it says that it stopped
+	signal := func(sig syscall.Signal) {
+		if err := syscall.Kill(agent, sig); err != nil || agent == 0 {
+			s.t.Fatalf("agentd %d: %v: %v", agent, sig, err)
+		}
+	}
+	signal(syscall.SIGSTOP)
+	p.Focus("group", "Arrow keys")
+	p.Press("Space")
+	p.SeeIn("region", "Drive", "Not done:")
+	signal(syscall.SIGCONT)
+	p.SeeIn("region", "Drive", "Stopped.")
 	await(s.t, time.Minute, "that a slider moves the head", func() error {
 		p.FocusField("headPitch")
 		p.Press("End")

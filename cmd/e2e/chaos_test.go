@@ -430,10 +430,11 @@ func pause(ctx context.Context, d time.Duration) {
 func (c *cluster) connect() *pgx.Conn {
 	t := c.t
 	t.Helper()
-	db, err := c.tryConnect()
-	if err != nil {
-		t.Fatal(err)
-	}
+	var db *pgx.Conn
+	await(t, time.Minute, "a connection to the database", func() (err error) {
+		db, err = c.tryConnect()
+		return err
+	})
 	t.Cleanup(func() { db.Close(context.Background()) })
 	return db
 }

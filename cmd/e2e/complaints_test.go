@@ -35,6 +35,7 @@ import (
 	"kennel/infra/api/jdocspb"
 	"kennel/infra/browser"
 	"kennel/infra/errs"
+	"kennel/infra/freeaddr"
 )
 
 // complaint is one of the things from which users of the existing community server suffer (peer facts, section 4), played against a running
@@ -235,7 +236,7 @@ func TestComplaints(t *testing.T) {
 	if len(complaints) != 18 {
 		t.Fatalf("%d complaints, want 18", len(complaints))
 	}
-	h := newHouse(t, "-robots", "0", "-originals", named, "-listen", "uploads="+freeAddr(t))
+	h := newHouse(t, "-robots", "0", "-originals", named, "-listen", "uploads="+freeaddr.For(t))
 	h.start()
 	k := &kennelOfComplaints{house: h, admin: h.operator(t), maker: newFactory(t), guide: h.guide(t)}
 	k.admin.do("PUT", "/v1/batches/lot-1", map[string]string{"bundle": k.maker.bundle()}, nil)

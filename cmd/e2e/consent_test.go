@@ -199,10 +199,6 @@ func TestNothingWithoutConsent(t *testing.T) {
 			})
 		}
 	}
-	agrees := func(yes bool) {
-		t.Helper()
-		ann.do("PATCH", "/v1/things/"+id+"/jdocs/vic.AccountSettings", map[string]any{"set": map[string]bool{"data_collection": yes}}, nil)
-	}
 	knows := func(yes bool) {
 		t.Helper()
 		await(t, time.Minute, fmt.Sprintf("the robot knows that the owner says %t", yes), func() error {
@@ -256,7 +252,7 @@ func TestNothingWithoutConsent(t *testing.T) {
 	ann.do("PATCH", "/v1/things/"+id+"/jdocs/vic.RobotSettings", map[string]any{"set": map[string]int{"eye_color": 2}}, nil)
 	nothing("of an owner who was not asked")
 
-	agrees(true)
+	ann.agrees(id, true)
 	knows(true)
 	files := happens(2)
 	hears("up/das", "PUT /v1/files/logs/", "POST /v1/files/crash")
@@ -265,7 +261,7 @@ func TestNothingWithoutConsent(t *testing.T) {
 	r.mqtt.cut()
 	r.api.cut()
 	files = happens(3)
-	agrees(false)
+	ann.agrees(id, false)
 	said = listens.take()
 	r.mqtt.mend()
 	r.api.mend()

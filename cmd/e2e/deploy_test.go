@@ -29,6 +29,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"kennel/certs/ca"
+	"kennel/infra/freeaddr"
 	"kennel/infra/mqtt"
 	"kennel/infra/mqtt/brokeradmin/emqx"
 	"kennel/infra/pg/pgserver"
@@ -443,7 +444,7 @@ func newDeployment(t *testing.T) *deployment {
 	}
 	for _, all := range listens {
 		for _, l := range all {
-			d.addr[l.name] = freeAddr(t)
+			d.addr[l.name] = freeaddr.For(t)
 		}
 	}
 	return d
@@ -952,7 +953,7 @@ mqtt: {url: "ssl://%s"}
 ca: {dir: %q}
 api: {listen: %q}
 `, addr("postgres"), filepath.Join(secrets, "postgres"), addr("s3"), filepath.Join(secrets, "s3-access-key"),
-		filepath.Join(secrets, "s3-secret-key"), addr("mqtt"), filepath.Join(h.dir, "ca"), freeAddr(t))
+		filepath.Join(secrets, "s3-secret-key"), addr("mqtt"), filepath.Join(h.dir, "ca"), freeaddr.For(t))
 	if err := os.WriteFile(filepath.Join(dir, "kenneld.yaml"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"kennel/infra/freeaddr"
 )
 
 // part is a line of /readyz for operators.
@@ -50,7 +52,7 @@ func (h *house) partNow(name string) (p part, code int, err error) {
 // by health, on the console's first page and as alerts; within seconds, with how full and since when; and no longer once that is over.
 func TestTroublesAreNamed(t *testing.T) {
 	dir, small := smallVolume(t, smallSize) // first: it is unmounted last
-	h := newHouse(t, "-robots", "0", "-listen", "metrics="+freeAddr(t), "-data", dir)
+	h := newHouse(t, "-robots", "0", "-listen", "metrics="+freeaddr.For(t), "-data", dir)
 	h.dir = dir
 	h.start()
 	op := h.operator(t)
@@ -160,14 +162,20 @@ func smallVolume(t *testing.T, size int64) (dir string, small bool) {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
+	return dir, mountSmall(t, dir, size)
+}
+
+// mountSmall puts a small file system at dir until the test ends. It reports false where this account may not.
+func mountSmall(t *testing.T, dir string, size int64) bool {
+	t.Helper()
 	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%d,mode=0755", size)); err != nil {
 		t.Logf("no small volume (%v): a full disk is not tested", err)
-		return dir, false
+		return false
 	}
 	t.Cleanup(func() {
 		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
 			t.Error(err)
 		}
 	})
-	return dir, true
+	return true
 }

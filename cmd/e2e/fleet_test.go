@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"kennel/infra/freeaddr"
 )
 
 // fleet is a running robotsim fleet.
@@ -66,7 +68,7 @@ func fleetRoot(t *testing.T) string {
 // fleet starts n light robots that call this house.
 func (h *house) fleet(t *testing.T, root string, n int, profile string, args ...string) *fleet {
 	t.Helper()
-	f := &fleet{t: t, addr: freeAddr(t), out: &syncBuffer{}, err: &syncBuffer{}, exited: make(chan error, 1)}
+	f := &fleet{t: t, addr: freeaddr.For(t), out: &syncBuffer{}, err: &syncBuffer{}, exited: make(chan error, 1)}
 	args = append([]string{"fleet", "-n", fmt.Sprint(n), "-root", root, "-api", h.ready.Endpoints["api"], "-ca", h.ready.Files["root_ca"],
 		"-token-file", h.ready.Files["operator_token"], "-profile", profile, "-status", f.addr, "-o", "json"}, args...)
 	f.cmd = exec.Command(filepath.Join(bin, "robotsim"), args...)

@@ -24,6 +24,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"kennel/certs/ca"
+	"kennel/infra/freeaddr"
 	"kennel/infra/thing"
 )
 
@@ -316,9 +317,12 @@ func TestClientsThatNeverRead(t *testing.T) {
 	}}
 	conf := v.plain.Clone()
 	conf.NextProtos = []string{"http/1.1"}
+	turn := make(chan struct{}, 20) // to shake hands: of 300 at once a slow machine leaves some unfinished, which are refused in time
 	for range clients {
 		wg.Go(func() {
+			turn <- struct{}{}
 			conn, err := (&tls.Dialer{NetDialer: &small, Config: conf}).DialContext(ctx, "tcp", addr)
+			<-turn
 			if err != nil {
 				t.Error(err)
 				return
@@ -380,8 +384,8 @@ func TestFewDescriptors(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	c.startBroker(ctx, embedded)
-	metrics := freeAddr(t)
-	robots := freeAddr(t)
+	metrics := freeaddr.For(t)
+	robots := freeaddr.For(t)
 	keys := filepath.Join(c.dir, "app-keys")
 	if err := os.WriteFile(keys, []byte("key\n"), 0o600); err != nil {
 		t.Fatal(err)

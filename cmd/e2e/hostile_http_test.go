@@ -45,13 +45,13 @@ const (
 // bodies are what a request says that could work, where {} could not: what is refused is then refused for whose the robot is.
 var bodies = map[string]string{
 	"PATCH /v1/my/robots/{thing}":            `{"name":"Mine"}`,
-	"POST /v1/my/robots/{thing}/transfer":    `{"to":"thief@example.com"}`,
+	"POST /v1/my/robots/{thing}/transfer":    `{"to":"thief@example.com","password":"` + ownersPassword + `"}`,
 	"POST /v1/things/{thing}/release":        `{"reason":"mine"}`,
 	"PATCH /v1/things/{thing}/jdocs/{doc}":   `{"set":{"master_volume":5}}`,
 	"POST /v1/things/{thing}/commands":       `{"kind":"ping"}`,
 	"POST /my/robots/{thing}/tell":           "intent=movement_forward",
 	"POST /my/robots/{thing}/name":           "name=Mine",
-	"POST /my/robots/{thing}/offer":          "to=thief%40example.com",
+	"POST /my/robots/{thing}/offer":          "to=thief%40example.com&password=" + url.QueryEscape(ownersPassword),
 	"POST /my/robots/{thing}/release":        "confirm=yes",
 	"POST /my/robots/{thing}/settings":       "master_volume=5",
 	"POST /v1/waiting/{thing}/approve":       `{"fingerprint":"x"}`,
@@ -231,7 +231,7 @@ func (h *house) strangersObjects(t *testing.T, admin, victim, thief *person, id,
 	var sessions []struct{ ID string }
 	victim.do("GET", "/v1/account/sessions", nil, &sessions)
 	var offer, command struct{ ID string }
-	victim.do("POST", "/v1/my/robots/"+string(id)+"/transfer", map[string]string{"to": "nobody@example.com"}, &offer)
+	victim.do("POST", "/v1/my/robots/"+string(id)+"/transfer", map[string]string{"to": "nobody@example.com", "password": ownersPassword}, &offer)
 	victim.do("POST", "/v1/things/"+string(id)+"/commands", map[string]string{"kind": "ping"}, &command)
 	var hook struct{ Webhook struct{ ID string } }
 	admin.do("POST", "/v1/webhooks", map[string]any{"url": "https://example.com/", "kinds": []string{"thing.absent"}}, &hook)

@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"kennel/infra/freeaddr"
 	"kennel/infra/testwait"
 )
 
@@ -125,7 +126,7 @@ func newHouse(t *testing.T, args ...string) *house {
 func listenArgs(t *testing.T) []string {
 	var args []string
 	for _, part := range []string{"api", "console", "robots", "mqtt", "postgres", "s3"} {
-		args = append(args, "-listen", part+"="+freeAddr(t))
+		args = append(args, "-listen", part+"="+freeaddr.For(t))
 	}
 	return args
 }

@@ -139,6 +139,7 @@ func TestOriginalRobot(t *testing.T) {
 	_, err := robot.Reassociate(t.Context(), ada.appSession(robot.AppKey), "tablet", "companion-app")
 	must("another login", err)
 	must("credentials for uploads", robot.RefreshSTS(t.Context()))
+	ada.agrees(id, true)
 	must("upload of a log", h.upload(t, robot, ada.id, id))
 	var mine []struct{ Thing string }
 	ada.do("GET", "/v1/my/robots", nil, &mine)
@@ -256,6 +257,7 @@ func TestUploadCredentialsEnd(t *testing.T) {
 		if err != nil {
 			t.Fatal(way.name, err)
 		}
+		ada.agrees(id, true)
 		twin := h.original(t, robot.TLS.Certificates[0], port)
 		twin.STS = robot.STS
 		for _, r := range []*tokentest.Robot{robot, twin} { // each door has just learned that it may
@@ -332,6 +334,7 @@ func TestOwnerDeletion(t *testing.T) {
 	if err := robot.RefreshSTS(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	grace.agrees(id, true)
 	if err := h.upload(t, robot, grace.id, id); err != nil {
 		t.Fatal(err)
 	}

@@ -44,7 +44,7 @@ func TestIntents(t *testing.T) {
 	for _, thing := range things {
 		root := h.robotRoot(thing)
 		ann.do("POST", "/v1/my/robots/claim", map[string]string{"code": shownCode(t, root)}, nil)
-		ann.do("PATCH", "/v1/things/"+thing+"/jdocs/vic.AccountSettings", map[string]any{"set": map[string]bool{"data_collection": true}}, nil)
+		ann.agrees(thing, true)
 		answer := func(what map[string]any, intent, state, detail string) {
 			t.Helper()
 			s := ann.tells(thing, what)

@@ -72,6 +72,7 @@ func TestUploadedLogs(t *testing.T) {
 	if err := robot.Associate(t.Context(), ada.appSession(robot.AppKey)); err != nil {
 		t.Fatal(err)
 	}
+	ada.agrees(id, true)
 	if err := robot.RefreshSTS(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"kennel/infra/freeaddr"
 	mosquittoadmin "kennel/infra/mqtt/brokeradmin/mosquitto" // these tests have a word of that name
 )
 
@@ -30,7 +31,7 @@ func (c *cluster) startBroker(ctx context.Context, kind string) {
 		c.child(ctx, "broker", filepath.Join(bin, "kenneld"), "part", "broker", "-config", c.brokerConfig())
 		return
 	}
-	c.addr["mqtt-services"] = freeAddr(c.t)
+	c.addr["mqtt-services"] = freeaddr.For(c.t)
 	conf := c.mosquittoConfig()
 	path, err := exec.LookPath("mosquitto")
 	if err != nil {

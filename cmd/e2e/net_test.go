@@ -1,38 +1,17 @@
 package e2e
 
 import (
-	"fmt"
 	"io"
 	"net"
-	"os"
 	"runtime"
 	"sync"
 	"testing"
+	"time"
+
+	"kennel/infra/freeaddr"
 )
 
 func lockThread() { runtime.LockOSThread() }
-
-var (
-	portMu   sync.Mutex
-	nextPort = 12000 + os.Getpid()%180*100 // runs beside each other keep out of each other's way
-)
-
-// freeAddr returns a loopback address with an unused port, below the range from which outgoing connections take theirs.
-func freeAddr(t testing.TB) string {
-	portMu.Lock()
-	defer portMu.Unlock()
-	for ; nextPort < 32000; nextPort++ {
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", nextPort))
-		if err != nil {
-			continue
-		}
-		l.Close()
-		nextPort++
-		return l.Addr().String()
-	}
-	t.Fatal("no free port below 32000")
-	return ""
-}
 
 // wire is a TCP path between a robot and the cloud that a test can cut.
 type wire struct {
@@ -55,8 +34,68 @@ func dial(near net.Conn, target string) (net.Conn, net.Conn, error) {
 	return near, far, err
 }
 
+// slowly is dial over a line that takes the given time each way and carries so many bytes a second.
+func slowly(way time.Duration, rate int) reach {
+	return func(near net.Conn, target string) (net.Conn, net.Conn, error) {
+		far, err := net.Dial("tcp", target)
+		if err != nil {
+			return nil, nil, err
+		}
+		return newLate(near, way, rate), newLate(far, way, rate), nil
+	}
+}
+
+// late is a connection that hands on what arrives when a slow line would have carried it.
+type late struct {
+	net.Conn
+	arrived chan packet
+	rest    []byte
+}
+
+type packet struct {
+	due   time.Time
+	bytes []byte
+}
+
+func newLate(c net.Conn, way time.Duration, rate int) *late {
+	l := &late{Conn: c, arrived: make(chan packet, 1<<12)}
+	go func() {
+		defer close(l.arrived)
+		var free time.Time // when the line has carried all before
+		for {
+			b := make([]byte, 1400)
+			n, err := c.Read(b)
+			if n > 0 {
+				if now := time.Now(); free.Before(now) {
+					free = now
+				}
+				free = free.Add(time.Duration(n) * time.Second / time.Duration(rate))
+				l.arrived <- packet{free.Add(way), b[:n]}
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	return l
+}
+
+func (l *late) Read(b []byte) (int, error) {
+	if len(l.rest) == 0 {
+		p, open := <-l.arrived
+		if !open {
+			return 0, io.EOF
+		}
+		time.Sleep(time.Until(p.due)) // the line's own time
+		l.rest = p.bytes
+	}
+	n := copy(b, l.rest)
+	l.rest = l.rest[n:]
+	return n, nil
+}
+
 func newWireBy(t testing.TB, target string, by reach) *wire {
-	l, err := net.Listen("tcp", freeAddr(t))
+	l, err := net.Listen("tcp", freeaddr.For(t))
 	if err != nil {
 		t.Fatal(err)
 	}

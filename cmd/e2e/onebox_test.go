@@ -17,6 +17,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"kennel/infra/freeaddr"
 )
 
 // TestOneCommand: five new robots are present and on the page; after Ctrl-C no process is left; the next start continues with the same robots.
@@ -151,7 +153,7 @@ func (h *house) page(t *testing.T) string {
 
 // TestPortInUse: the error names the port and the flag that changes it.
 func TestPortInUse(t *testing.T) {
-	l, err := net.Listen("tcp", freeAddr(t))
+	l, err := net.Listen("tcp", freeaddr.For(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,13 +20,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go/aws/awserr"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"kennel/cloud/consent"
 	"kennel/cloud/originals"
 	"kennel/cloud/originals/replay"
 	"kennel/cloud/token/tokentest"
 	"kennel/infra/api/jdocspb"
+	"kennel/infra/freeaddr"
 )
 
 // replayed is an original robot that reaches a house by names that nothing knows: each leads to the robots' port, and is noted.
@@ -160,9 +163,22 @@ var sequence = []sequenceStep{
 		return wrote(1)(r.Write(t.Context(), statsDoc, &jdocspb.Jdoc{FmtVersion: 1, JsonDoc: `{"Alive.seconds":60,"Odom.Body":1.5}`}))
 	}},
 	{"temporary credentials", func(t *testing.T, _ *house, r *replayed, _ *person) error { return r.RefreshSTS(t.Context()) }},
-	{"log upload", func(t *testing.T, h *house, r *replayed, _ *person) error {
-		r.took()
+	{"log upload", func(t *testing.T, h *house, r *replayed, owner *person) error {
 		log := []byte("log of " + r.name)
+		for _, refresh := range []bool{false, true} { // VEC-LOG-08, with the credentials that the robot has and with new ones
+			owner.agrees(r.Thing, false)
+			if refresh {
+				if err := r.RefreshSTS(t.Context()); err != nil {
+					return err
+				}
+			}
+			key, err := r.Upload(t.Context(), "vic-engine.log", time.Now(), log)
+			if e, ok := errors.AsType[awserr.Error](err); !ok || e.Code() != "AccessDenied" || !strings.Contains(e.Message(), consent.CodeOptedOut) {
+				return fmt.Errorf("without consent: %s, %w", key, err)
+			}
+			owner.agrees(r.Thing, true)
+		}
+		r.took()
 		key, err := r.Upload(t.Context(), "vic-engine.log", time.Now(), log)
 		if err != nil {
 			return err
@@ -176,7 +192,7 @@ var sequence = []sequenceStep{
 		about, base := "/v1/things/"+r.Thing, "https://"+r.Servers.Tms
 		array := "[" + r.Event("boot-of-"+r.ESN(), 1, "robot.sequence") + "," + r.Event("boot-of-"+r.ESN(), 3, "robot.unheard_of") + "]"
 		for _, allowed := range []bool{false, true, true} { // what comes again is stored once
-			owner.do("PATCH", about+"/jdocs/vic.AccountSettings", map[string]any{"set": map[string]bool{"data_collection": allowed}}, nil)
+			owner.agrees(r.Thing, allowed)
 			want := map[bool]int{true: http.StatusOK, false: http.StatusForbidden}[allowed]
 			for what, send := range map[string]func() (replay.Answer, error){
 				"events": func() (replay.Answer, error) { return r.SendEvents(t.Context(), base+"/das", array) },
@@ -279,7 +295,7 @@ func TestOriginalsSequence(t *testing.T) {
 	if soak() {
 		turns = 100
 	}
-	h := newHouse(t, "-robots", "0", "-originals", "localhost", "-listen", "uploads="+freeAddr(t))
+	h := newHouse(t, "-robots", "0", "-originals", "localhost", "-listen", "uploads="+freeaddr.For(t))
 	h.start()
 	admin, maker := h.operator(t), newFactory(t)
 	admin.do("PUT", "/v1/batches/lot-1", map[string]string{"bundle": maker.bundle()}, nil)

@@ -14,6 +14,7 @@ import (
 	"kennel/certs/ca"
 	"kennel/cloud/account/accounttest"
 	"kennel/infra/blob"
+	"kennel/infra/freeaddr"
 	"kennel/infra/migrations"
 	"kennel/infra/onebox"
 	"kennel/infra/pg"
@@ -82,7 +83,7 @@ func newCluster(t *testing.T) *cluster {
 		t.Fatal(err)
 	}
 	for _, part := range []string{"postgres", "s3", "mqtt"} {
-		c.addr[part] = freeAddr(t)
+		c.addr[part] = freeaddr.For(t)
 	}
 	c.startPostgres()
 	c.startS3(ctx)
@@ -189,7 +190,7 @@ func (c *cluster) kenneld(ctx context.Context, name string) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	c.addr[name] = freeAddr(c.t)
+	c.addr[name] = freeaddr.For(c.t)
 	file := filepath.Join(c.dir, name+".yaml")
 	config := fmt.Sprintf(`
 log: {level: info}

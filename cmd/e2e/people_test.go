@@ -115,6 +115,12 @@ func (p *person) try(method, path string, body any, header ...string) (int, []by
 	return resp.StatusCode, out
 }
 
+// agrees says whether events, logs and crashes of the person's robots may be kept (VEC-DOC-05). thing is one of them.
+func (p *person) agrees(thing string, yes bool) {
+	p.t.Helper()
+	p.do("PATCH", "/v1/things/"+thing+"/jdocs/vic.AccountSettings", map[string]any{"set": map[string]bool{"data_collection": yes}}, nil)
+}
+
 // do is try for requests that must work; out may be nil.
 func (p *person) do(method, path string, body, out any, header ...string) {
 	p.t.Helper()

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"kennel/infra/freeaddr"
 )
 
 // serve starts a kenneld that runs roles against the parts of the house, as if those were an outside installation.
@@ -20,7 +22,7 @@ func (h *house) serve(t *testing.T, roles string) (api string, cmd *exec.Cmd) {
 // serveRobots starts a second kenneld with every role and a port for original robots.
 func (h *house) serveRobots(t *testing.T) (api, robots string, cmd *exec.Cmd) {
 	t.Helper()
-	robots = freeAddr(t)
+	robots = freeaddr.For(t)
 	addr, cmd := h.serveWith(t, "all", fmt.Sprintf("robots: {listen: %q, app_keys_file: %q}\nmail: {spool: %q}\n", robots,
 		h.ready.Files["app_key"], h.ready.Files["mail"]))
 	api = "https://" + addr
@@ -43,7 +45,7 @@ func (h *house) serveRobots(t *testing.T) (api, robots string, cmd *exec.Cmd) {
 func (h *house) serveWith(t *testing.T, roles, more string, env ...string) (api string, cmd *exec.Cmd) {
 	t.Helper()
 	strip := func(name string) string { _, addr, _ := strings.Cut(h.ready.Endpoints[name], "://"); return addr }
-	api = freeAddr(t)
+	api = freeaddr.For(t)
 	secrets := filepath.Join(h.dir, "secrets")
 	file := filepath.Join(t.TempDir(), "kenneld.yaml")
 	config := fmt.Sprintf(`

@@ -77,7 +77,7 @@ func (h *house) tries(file string) {
 			Says   string
 		}
 	}
-	await(h.t, time.Minute, "the recogniser", func() error { // it starts with the process
+	await(h.t, 5*time.Minute, "the recogniser", func() error { // it starts with the process, and reads its models
 		err := h.ctlJSON(&trial, "speech", "try", file)
 		if err == nil && trial.Failed == "recognize" {
 			err = fmt.Errorf("%+v", trial)

@@ -26,6 +26,7 @@ import (
 
 	"kennel/edge/sim"
 	device "kennel/edge/update/slot"
+	"kennel/infra/freeaddr"
 	"kennel/infra/thing"
 	"kennel/ota/archive"
 	"kennel/ota/manifest"
@@ -40,7 +41,7 @@ type cutter struct {
 
 func newCutter(t *testing.T, target string, most int) *cutter {
 	t.Helper()
-	l, err := net.Listen("tcp", freeAddr(t))
+	l, err := net.Listen("tcp", freeaddr.For(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +124,7 @@ func TestUpdates(t *testing.T) {
 	if soak() {
 		n, size, limit = 500, 2<<20, 15*time.Minute
 	}
-	store := freeAddr(t)
+	store := freeaddr.For(t)
 	way := newCutter(t, store, size)
 	h := newHouse(t, "-robots", "0", "-log-level", "warn", "-listen", "s3="+store, "-objects-url", "http://"+way.addr)
 	h.start()

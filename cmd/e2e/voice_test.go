@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"kennel/edge/agent/voice"
+	"kennel/infra/freeaddr"
 )
 
 // utterances are sentences, and the intents that they become in a robot. The first ones are in each test.
@@ -224,7 +225,7 @@ func TestVoice(t *testing.T) {
 // TestRecogniserDown: with the recogniser down the robot says within its deadline that it cannot understand now, and the doctor names the recogniser
 // (issue 19, "what must hold" 6).
 func TestRecogniserDown(t *testing.T) {
-	h := newHouse(t, "-robots", "1", "-recognizers", "vosk=ws://"+freeAddr(t))
+	h := newHouse(t, "-robots", "1", "-recognizers", "vosk=ws://"+freeaddr.For(t))
 	h.start()
 	id := h.awaitPresent(1)[0]
 	root := h.robotRoot(id)

@@ -204,10 +204,16 @@ func (c *Control) move(o *Order, r *Result) {
 			}
 			return
 		}
-		if c.parts[p].Shared || c.plant.Outcome(p) != motion.Running {
+		u := &c.parts[p].now
+		switch how := c.plant.Outcome(p); {
+		case c.parts[p].Shared:
+			continue
+		case how == motion.None: // a setting, which lasts as long as the claim
+			u.owner = o.Owner
+			continue
+		case how != motion.Running:
 			continue // it is done
 		}
-		u := &c.parts[p].now
 		if u.moving {
 			c.ended(p, motion.Cancelled)
 		}

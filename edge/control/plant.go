@@ -68,9 +68,10 @@ type Plant interface {
 	Begin(m *Moment, p int, o *Order, r *Result) error
 	// Step moves the body by one step under the given reasons to stop, which include those of Feel, and fills in act.
 	Step(m *Moment, stop motion.Reason, act *body.Act)
-	// Outcome returns how the newest motion of part p went; motion.Running while it lasts.
+	// Outcome returns how the newest motion of part p went; motion.Running while it lasts, motion.None for a part of settings.
 	Outcome(p int) motion.Outcome
-	// Rest ends the motion of part p: it slows down. With letGo its power goes too, at standstill or after half a second.
+	// Rest ends the motion of part p: it slows down. With letGo its owner lost it: its power goes too, at standstill or after half a second, and
+	// settings that the owner made, such as gains, return to those of the body.
 	Rest(p int, letGo bool)
 	// Home starts the search of part p for its zero; Homed reports whether it knows it.
 	Home(p int) error

@@ -26,6 +26,7 @@ import (
 const (
 	Patience   = 2 * time.Second // for an answer of robotd, which gives it within a frame
 	maxWaiters = 64
+	maxUrgent  = 16 // more, for stops and holds alone
 )
 
 // Errors that callers tell apart.
@@ -155,8 +156,13 @@ func ask[A corelink.Message](
 		return answer, ErrNotConnected
 	}
 	got := make(chan corelink.Message, 1)
+	most := maxWaiters
+	switch message(0).(type) {
+	case *corelink.Stop, *corelink.Hold:
+		most += maxUrgent
+	}
 	c.mu.Lock()
-	if len(c.waiting) >= maxWaiters {
+	if len(c.waiting) >= most {
 		c.mu.Unlock()
 		return answer, errors.New("too many questions wait for the real-time core (robotd)")
 	}

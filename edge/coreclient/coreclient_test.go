@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"kennel/edge/control"
@@ -263,4 +264,35 @@ func TestTogether(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// dumb is a robotd that answers nothing.
+type dumb struct{ said chan corelink.Message }
+
+func (d dumb) Hello() (corelink.Hello, bool) { return corelink.Hello{}, true }
+func (d dumb) Send(m corelink.Message) error { d.said <- m; return nil }
+
+// TestStopAmongQuestions: a stop and a hold are sent when as many questions wait as may (issue 28, build 3).
+func TestStopAmongQuestions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := dumb{make(chan corelink.Message, 1000)}
+		c := coreclient.New(d)
+		ask := func(f func() error) { go func() { _ = f() }() } // robotd answers nothing
+		for range 200 {
+			ask(func() error { _, err := c.Values(t.Context()); return err })
+		}
+		synctest.Wait()
+		waiting := len(d.said)
+		ask(func() error { return c.Stop(t.Context()) })
+		ask(func() error {
+			_, err := c.Ask(t.Context(), func(n uint32) corelink.Message { return &corelink.Hold{Request: n} })
+			return err
+		})
+		synctest.Wait()
+		if waiting == 200 || len(d.said) != waiting+2 {
+			t.Errorf("%d questions of 200 were sent, then %d of a stop and a hold", waiting, len(d.said)-waiting)
+		}
+		time.Sleep(coreclient.Patience)
+		synctest.Wait()
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,6 +31,7 @@ var (
 type ask struct {
 	s          *Server
 	at         time.Duration
+	underway   bool // its motion has begun
 	order      control.Order
 	statements []statement
 }
@@ -168,7 +170,8 @@ func (a *ask) Call(_ context.Context, r *robot.Ref, args []robot.Value) (robot.V
 }
 
 // deliver sends all available results. It reports whether there were any, and whether more are due.
-func (s *Server) deliver(ctx context.Context) (answered, waiting bool) {
+func (s *Server) deliver(ctx context.Context, now time.Duration) (answered, waiting bool) {
+	late := s.late(now)
 	for {
 		r, ok := s.cfg.Control.Result()
 		if !ok {
@@ -180,6 +183,8 @@ func (s *Server) deliver(ctx context.Context) (answered, waiting bool) {
 		a := s.due[k]
 		if !r.Underway {
 			delete(s.due, k)
+		} else if a != nil {
+			a.underway = true
 		}
 		s.mu.Unlock()
 		switch {
@@ -192,13 +197,36 @@ func (s *Server) deliver(ctx context.Context) (answered, waiting bool) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := mono.Now()
-	for k, a := range s.due {
-		if now-a.at > resultsDue { // its result was lost in a full ring, or its motion never ends
-			delete(s.due, k)
-		}
+	for _, k := range late {
+		delete(s.due, k)
 	}
 	return answered, len(s.due) > 0
+}
+
+// late lists the requests whose results were lost in a full ring. Call it before the results are taken: those that come later were not lost. A motion may
+// last longer than any order waits: its end is late only when nothing moves.
+func (s *Server) late(now time.Duration) (late []due) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	moving, known := false, false
+	for k, a := range s.due {
+		if now-a.at <= resultsDue {
+			continue
+		}
+		if a.underway && !known {
+			moving, known = s.moving(), true
+		}
+		if !a.underway || !moving {
+			late = append(late, k)
+		}
+	}
+	return late
+}
+
+// moving reports whether a motion of any part is under way.
+func (s *Server) moving() bool {
+	var r control.Report
+	return s.cfg.Control.Report(&r) && slices.ContainsFunc(r.Parts[:len(s.model.Parts)], func(p control.PartReport) bool { return p.Outcome == motion.Running })
 }
 
 // ended tells the peer how its motion ended. The ends of the robot's own methods are also sent to every peer, as events (GOSTAI-IF-15.3).
@@ -364,7 +392,7 @@ func (s *Server) detail(r *control.Result) string {
 func (s *Server) reasons(stop motion.Reason) []string {
 	words := stop.Words()
 	if h := s.noted(); h.By != "" && stop&motion.Halted != 0 {
-		words[0] = h.words() // halted is the first reason
+		words[0] = h.Words() // halted is the first reason
 	}
 	return words
 }

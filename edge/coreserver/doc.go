@@ -5,7 +5,7 @@
 //	Claim, Do, Stop, ...  ─► Order ─► control loop ─► Result ─► Reply, then Ended
 //	                                  control loop ─► Event  ─► Event
 //	GetTree, GetValues    ─► board                 ─► Tree, Values
-//	Hold, Unhold          ─► data/kennel/hold.json, Halt, Resume
+//	Hold, Unhold          ─► Halt, Resume; the journal and the note of a hold
 //
 // A peer that owns an actuator is pinged continuously. If it does not answer for 0.4 s it loses its claims, as if it had left: it could not
 // stop the motions that it began.

@@ -50,7 +50,7 @@ func (s *Server) GoingOff() {
 	if s.recovery {
 		return
 	}
-	if _, err := s.atRoot(func(root *os.Root) ([]byte, error) { return nil, lastoff.GoingOff(root) }); err != nil {
+	if err := s.atRoot(lastoff.GoingOff); err != nil {
 		s.cfg.Log.Warn("power-off note not written", logging.Err, err)
 	}
 }

@@ -32,6 +32,7 @@ const (
 	resultsDue  = control.MaxFor + 5*time.Second
 	watchEvery  = 50 * time.Millisecond  // how often a peer that owns an actuator is asked whether it listens
 	silentAfter = 400 * time.Millisecond // without an answer: the peer is frozen, and loses its claims
+	stopFor     = time.Second            // how long a stop tries to reach a loop whose mailbox is full; in the patience of its sender
 
 	noBody = "there is no body at the moment"
 )
@@ -97,6 +98,8 @@ type Server struct {
 	seq    uint64     // of the newest event
 
 	halts halts
+	now   func() time.Time
+	step  func(string) error // called before each change on disk of what halts: tests end there, as a kill does, or make it fail
 }
 
 // due is one order, or the motion that it began.
@@ -111,7 +114,8 @@ func owner(p corelink.Peer) claim.Owner { return claim.Owner(p.ID) + control.Sel
 // New returns a server for the body of the model, which is not there yet.
 func New(cfg Config) (*Server, error) {
 	s := &Server{cfg: cfg, started: mono.Now(), model: cfg.Control.Model(), live: state.NewLive(cfg.Control.Board(), nil),
-		wake: make(chan struct{}, 1), peers: map[claim.Owner]string{}, due: map[due]*ask{}}
+		wake: make(chan struct{}, 1), peers: map[claim.Owner]string{}, due: map[due]*ask{}, halts: halts{saves: make(chan func(), maxSaves)}, now: time.Now,
+		step: func(string) error { return nil }}
 	s.mhz.Store(uint32(power.Allow(false, false, power.Cool, power.ShedNothing).CPUMHz)) // until more is known
 	tree := s.model.Tree
 	s.tree.Body = tree.Name
@@ -263,18 +267,23 @@ func (s *Server) handle(ctx context.Context, p corelink.Peer, m corelink.Message
 		s.do(ctx, p, m)
 		return
 	case *corelink.Hold:
-		s.answer(ctx, p.ID, m.Request, s.hold(ctx, m.By, m.Reason))
+		save, err := s.hold(ctx, m.By, m.Reason)
+		if err != nil {
+			s.answer(ctx, p.ID, m.Request, err)
+			return
+		}
+		s.saveLater(ctx, p.ID, m.Request, save)
 		return
 	case *corelink.Unhold:
-		s.answer(ctx, p.ID, m.Request, s.unhold(ctx))
+		s.saveLater(ctx, p.ID, m.Request, s.unhold(ctx))
 		return
 	case *corelink.Halt:
 		log.InfoContext(ctx, "halted by a peer", "peer", p.Program, "reason", m.Reason)
-		s.setHalted(ctx, true)
+		s.peerHalts(ctx, true)
 		return
 	case *corelink.Resume:
 		log.InfoContext(ctx, "halt lifted by a peer", "peer", p.Program)
-		s.setHalted(ctx, false)
+		s.peerHalts(ctx, false)
 		return
 	case *corelink.Shutdown:
 		log.WarnContext(ctx, "power-off requested by a peer", "peer", p.Program, "reason", m.Reason)
@@ -309,18 +318,14 @@ func (s *Server) handle(ctx context.Context, p corelink.Peer, m corelink.Message
 
 func millis(ms uint32) time.Duration { return time.Duration(ms) * time.Millisecond }
 
-// post leaves the order of a for the control loop, and answers at once if nothing reads its mailbox.
+// post leaves the order of a for the control loop, and answers at once if nothing reads its mailbox. A stop that finds the mailbox full, which the loop
+// empties in each step, does not give up as soon.
 func (s *Server) post(ctx context.Context, id uint32, a *ask) {
-	k := due{a.order.Owner, a.order.Request}
 	a.at = mono.Now()
-	s.mu.Lock()
-	s.due[k] = a // before the order is there, so that its answer does not come first
-	there := s.there.Load()
-	posted := there && s.cfg.Control.Post(a.order)
-	if !posted {
-		delete(s.due, k)
+	posted, there := s.tryPost(a)
+	for ; !posted && there && a.order.Kind == control.Stop && mono.Now()-a.at < stopFor; posted, there = s.tryPost(a) {
+		time.Sleep(resultEvery)
 	}
-	s.mu.Unlock()
 	switch {
 	case posted:
 		select {
@@ -332,6 +337,18 @@ func (s *Server) post(ctx context.Context, id uint32, a *ask) {
 	default:
 		s.tell(ctx, id, a.refuse(control.Unmeasured.String(), noBody))
 	}
+}
+
+func (s *Server) tryPost(a *ask) (posted, there bool) {
+	k := due{a.order.Owner, a.order.Request}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.due[k] = a // before the order is there, so that its answer does not come first
+	there = s.there.Load()
+	if posted = there && s.cfg.Control.Post(a.order); !posted {
+		delete(s.due, k)
+	}
+	return posted, there
 }
 
 // answer tells a peer that its request was done, or why it is invalid.
@@ -429,9 +446,12 @@ func (s *Server) values() (*corelink.Values, error) {
 	return m, nil
 }
 
-// Run sends results to the peers that asked, and frees the claims of frozen peers, until ctx ends. It sleeps while no answer is due and no
-// peer owns anything.
+// Run sends results to the peers that asked, frees the claims of frozen peers, and saves what halts the robot, until ctx ends. It sleeps while no
+// answer is due and no peer owns anything.
 func (s *Server) Run(ctx context.Context) error {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() { s.keep(ctx) })
 	var looked time.Duration // when owners were last asked
 	owned := false
 	var r control.Report
@@ -443,8 +463,9 @@ func (s *Server) Run(ctx context.Context) error {
 		case <-s.wake:
 		case <-timer:
 		}
-		answered, waiting := s.deliver(ctx)
-		if now := mono.Now(); now-looked >= watchEvery {
+		now := mono.Now()
+		answered, waiting := s.deliver(ctx, now)
+		if now-looked >= watchEvery {
 			looked, owned = now, s.dropSilent(ctx, &r)
 		}
 		switch {

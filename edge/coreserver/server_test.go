@@ -20,6 +20,7 @@ import (
 	"kennel/edge/control"
 	"kennel/edge/corelink"
 	"kennel/edge/coreserver/coreservertest"
+	"kennel/edge/coreserver/holdfile"
 	"kennel/edge/faultcode"
 	"kennel/edge/motion"
 	"kennel/edge/power"
@@ -527,9 +528,9 @@ func TestFrozenPeer(t *testing.T) {
 		}
 		return took
 	})
-	if m := await(alive, "owners", func(m *corelink.Motion) bool { return !m.Moving }); len(m.Owners) != 1 || m.Owners[0].Program != "alive" {
-		t.Errorf("owners %+v", m.Owners)
-	}
+	await(alive, "what it alone owns", func(m *corelink.Motion) bool {
+		return !m.Moving && len(m.Owners) == 1 && m.Owners[0].Program == "alive"
+	})
 }
 
 // TestFloodOfLines: 2,000 lines that the mailbox does not take keep nothing, and end at once.
@@ -744,35 +745,26 @@ func TestHold(t *testing.T) {
 		t.Errorf("after all halts: %+v", r)
 	}
 	unhold() // safe to repeat
-	if _, err := os.Stat(filepath.Join(root, holdFile)); !os.IsNotExist(err) {
-		t.Errorf("the note is still there: %v", err)
-	}
-}
-
-// TestUnreadableHold: a note that cannot be read holds the robot.
-func TestUnreadableHold(t *testing.T) {
-	b := newBench(t, t.TempDir())
-	if err := errors.Join(os.MkdirAll(filepath.Join(b.root, filepath.Dir(holdFile)), 0o755),
-		os.WriteFile(filepath.Join(b.root, holdFile), []byte(`{"by":"op"`),
-			0o600)); err != nil {
-		t.Fatal(err)
-	}
-	var r control.Report
-	if err := b.StayHeld(t.Context()); err == nil || !strings.Contains(err.Error(), holdFile) || !b.body.Report(&r) || r.Stop != motion.Halted {
-		t.Errorf("%v, stop %v", err, r.Stop.Words())
-	}
-}
-
-// FuzzNote: what is read as a note halts the robot, by a hold that can be shown or by a peer.
-func FuzzNote(f *testing.F) {
-	f.Add([]byte(`{"by":"op","reason":"x","since":"2026-01-02T03:04:05Z"}`))
-	f.Add([]byte(`{"peer":true}`))
-	f.Add([]byte(`{}`))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		if n, err := parseNote(b); err == nil && n.check() != nil && (!n.Peer || n.held != held{}) {
-			t.Fatalf("%s reads as %+v", b, n)
+	for _, name := range []string{holdfile.JournalFile, holdfile.NoteFile} {
+		if _, err := os.Stat(filepath.Join(root, name)); !os.IsNotExist(err) {
+			t.Errorf("%s is still there: %v", name, err)
 		}
-	})
+	}
+}
+
+// TestUnreadableHold: a note or a journal that cannot be read holds the robot.
+func TestUnreadableHold(t *testing.T) {
+	for _, name := range []string{holdfile.JournalFile, holdfile.NoteFile} {
+		b := newBench(t, t.TempDir())
+		file := filepath.Join(b.root, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(`{"held":true`), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		var r control.Report
+		if err := b.StayHeld(t.Context()); err == nil || !strings.Contains(err.Error(), name) || !b.body.Report(&r) || r.Stop != motion.Halted {
+			t.Errorf("%s: %v, stop %v", name, err, r.Stop.Words())
+		}
+	}
 }
 
 // TestReport: state, power, totals, statistics and events reach a peer, with what is no number left out.
@@ -849,5 +841,69 @@ func TestCleanEnd(t *testing.T) {
 	}
 	if got, err := os.ReadFile(filepath.Join(b.root, filepath.FromSlash(lastoff.File))); err != nil || string(got) != "clean\n" {
 		t.Errorf("the mark says %q, %v", got, err)
+	}
+}
+
+// TestLongMotion: a peer gets the end of a motion however long it lasted; a result that was lost is forgotten (issue 28.13).
+func TestLongMotion(t *testing.T) {
+	b := newBench(t, t.TempDir())
+	p := corelink.Peer{ID: 1}
+	b.handle(t.Context(), p, &corelink.Claim{Request: 1, Devices: []string{"wheelL", "wheelR"}})
+	b.handle(t.Context(), p, &corelink.Do{Request: 2, Line: "robot.go(1)"})
+	at := func(later time.Duration) int {
+		b.deliver(t.Context(), mono.Now()+later)
+		return len(b.due)
+	}
+	running := func(o motion.Outcome) {
+		b.body.SetReport(func(r *control.Report) { r.Parts[0].Outcome = o })
+	}
+	running(motion.Running)
+	if n := at(0); n != 1 {
+		t.Fatalf("%d requests wait for the end of a motion, want 1", n)
+	}
+	for _, later := range []time.Duration{control.MaxFor, resultsDue + time.Second, time.Hour} {
+		if n := at(later); n != 1 {
+			t.Errorf("%v later, while it moves: %d requests wait for an end, want 1", later, n)
+		}
+	}
+	running(motion.Done)
+	b.body.End(motion.Done, 1) // the end is there when the report says so
+	if b.deliver(t.Context(), mono.Now()+time.Hour); b.seq != 1 {
+		t.Errorf("%d ends were told, want 1", b.seq)
+	}
+	b.handle(t.Context(), p, &corelink.Do{Request: 3, Line: "robot.go(1)"})
+	at(0)
+	b.body.End(motion.Done, 1)
+	if _, ok := b.body.Result(); !ok { // it is lost
+		t.Fatal("no end")
+	}
+	if n := at(resultsDue - time.Second); n != 1 {
+		t.Errorf("%d requests wait, want 1", n)
+	}
+	if n := at(resultsDue + time.Second); n != 0 {
+		t.Errorf("%d requests wait for a lost result, want 0", n)
+	}
+}
+
+// crowded is a control loop whose mailbox is full so many times.
+type crowded struct {
+	*coreservertest.Body
+	full int
+}
+
+func (c *crowded) Post(o control.Order) bool {
+	if c.full--; c.full >= 0 {
+		return false
+	}
+	return c.Body.Post(o)
+}
+
+// TestStopInACrowd: a stop is not refused because others filled the mailbox of the loop (issue 28, build 3).
+func TestStopInACrowd(t *testing.T) {
+	b := newBench(t, t.TempDir())
+	b.cfg.Control = &crowded{b.body, 3}
+	b.handle(t.Context(), corelink.Peer{ID: 1}, &corelink.Stop{Request: 1})
+	if o := b.body.Orders(); len(o) != 1 || o[0].Kind != control.Stop || len(b.due) != 1 {
+		t.Errorf("the loop got %+v, %d answers are due; want the stop and its answer", o, len(b.due))
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -19,6 +18,7 @@ import (
 	"time"
 
 	"kennel/infra/runner"
+	"kennel/infra/testexec"
 )
 
 // The test binary runs itself as a robot's program that ends in a given way.
@@ -84,12 +84,7 @@ func live(t *testing.T, dir, end string, sig syscall.Signal) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(ctx, exe)
-	cmd.Env = append(os.Environ(), envRoot+"="+dir, envEnd+"="+end)
+	cmd := testexec.Command(ctx, t, []string{envRoot + "=" + dir, envEnd + "=" + end})
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()

@@ -34,7 +34,7 @@ func (d Domain) String() string {
 	return "domain(" + strconv.Itoa(int(d)) + ")"
 }
 
-// Class is the subject of a code; it decides which services the handler stops and restarts (VEC-FLT-06).
+// Class is the subject of a code, by its range.
 type Class uint8
 
 // The classes. Of 001 to 099 only 1 to 10 are start-up, the rest belong to the factory test.

@@ -2,6 +2,8 @@ package faultcode
 
 import (
 	"bufio"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"os"
 	"strings"
@@ -67,5 +69,26 @@ func TestDomainsOverlap(t *testing.T) {
 	}
 	if got := BodySilent.String(); got != "898" {
 		t.Errorf("BodySilent = %s", got)
+	}
+}
+
+// TestPlaypenTexts: the 100 results of the factory's test are those of table 604, by the sum of their texts; a few are written out (VEC-FLT-02).
+func TestPlaypenTexts(t *testing.T) {
+	for code, want := range map[Code]string{0: "Not possible", 1: "Passed playpen", 8: "Still on charger", 10: "Check cliff slot in playpen", 45: "did not pass", 91: "front right", 99: "Run robot through previous fixtures"} {
+		if got := Playpen.Text(code); !strings.Contains(got, want) {
+			t.Errorf("%v: %q, want %q in it", code, got, want)
+		}
+	}
+	sum := sha256.New()
+	codes := Playpen.Codes()
+	for i, c := range codes {
+		if int(c) != i {
+			t.Fatalf("code %v after %d others", c, i)
+		}
+		fmt.Fprintln(sum, c, Playpen.Text(c))
+	}
+	const want = "1c7cff07289c28e741a21f456236da57f43acea8a2d5e5fc3211ef84d39d5e82"
+	if got := hex.EncodeToString(sum.Sum(nil)); got != want || len(codes) != 100 {
+		t.Errorf("%d texts with the sum %s, want 100 with %s: compare them with the table", len(codes), got, want)
 	}
 }

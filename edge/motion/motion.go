@@ -38,14 +38,14 @@ const (
 	Watchdog                    // the loop missed more than Config.Stale, or its watchdog says that it is not healthy
 	Link                        // the newest measurement is older than Config.Stale, or no number (VEC-BODY-33)
 	Cliff                       // no floor where the treads would go (VEC-IO-22)
-	Lifted                      // the body is not on its treads (VEC-IMU-08)
+	Lifted                      // the body is not on its treads (VEC-IMU-08), or its wheels have no grip
 )
 
 // Everything are the reasons that stop all motors.
 const Everything = Halted | Falling | Watchdog | Link
 
 // reasonWords are in the order of the bits.
-var reasonWords = [...]string{"halted", "falling", "its loop was late", "its body is not heard", "it sees a cliff", "it is not on its treads"}
+var reasonWords = [...]string{"halted", "falling", "its loop was late", "its body is not heard", "it sees a cliff", "it is lifted or has no grip"}
 
 // Words says the reasons to people; it is not for the loop.
 func (r Reason) Words() []string {

@@ -294,3 +294,33 @@ func TestAllows(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// TestOwnSlots: the interfaces beside the standard's have these slots (GOSTAI-EXT-06 to 11).
+func TestOwnSlots(t *testing.T) {
+	for name, want := range map[string]string{
+		"VideoOut": "val width height format clear", "SoundBank": "play count names mute", "DigitalIn": "val", "AnalogIn": "val", "DigitalOut": "val",
+		"SerialPort": "write flush received", "CliffSensor": "val detected", "InfraRed": "send received",
+	} {
+		i := byName[name]
+		if i == nil || !i.Extra {
+			t.Errorf("%s: %+v", name, i)
+			continue
+		}
+		var got []string
+		for k := range i.Own {
+			got = append(got, i.Own[k].Name)
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s has %v, want %s", name, got, want)
+		}
+	}
+	if byName["InfraRed"].Slot("val") == nil {
+		t.Error("InfraRed has no val")
+	}
+	if s := byName["CliffSensor"].Slot("detected"); s == nil || s.Type != Bool {
+		t.Errorf("CliffSensor.detected is %+v, want a Bool", s)
+	}
+	if s := byName["SoundBank"].Slot("play"); s == nil || len(s.Args) != 1 || s.Args[0].Type != Int {
+		t.Errorf("SoundBank.play is %+v, want one Int", s)
+	}
+}

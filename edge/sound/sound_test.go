@@ -372,3 +372,10 @@ func TestNoAllocations(t *testing.T) {
 		t.Error("no voice")
 	}
 }
+
+// TestRate: samples are taken as 16,000 a second, in chunks of 160 (VEC-MIC-02).
+func TestRate(t *testing.T) {
+	if Rate != 16000 || ChunkSamples != 160 {
+		t.Errorf("chunks of %d samples at %d Hz, want 160 at 16000", ChunkSamples, Rate)
+	}
+}

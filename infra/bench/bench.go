@@ -215,12 +215,21 @@ func Many(n, atOnce int, do func(i int) error) (perSecond float64, err error) {
 	}
 }
 
-// During makes callers do the same again and again for d, and returns how many calls a second that was. A call that still waits when d is over
-// is told so by its context, and does not count. The first error ends it.
+// During makes callers do the same again and again for d, on a busy machine until one call is done, and returns how many calls a second that was.
+// A call that still waits then is told so by its context, and does not count. The first error ends it.
 func During(ctx context.Context, d time.Duration, callers int, do func(ctx context.Context, caller int) error) (perSecond float64, err error) {
-	ctx, cancel := context.WithTimeout(ctx, d)
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var done atomic.Int64
+	first := make(chan struct{})
+	one := sync.OnceFunc(func() { close(first) })
+	time.AfterFunc(d, func() {
+		select {
+		case <-first:
+		case <-ctx.Done():
+		}
+		cancel()
+	})
 	errc := make(chan error, callers) // one from each
 	var wg sync.WaitGroup
 	start := time.Now()
@@ -230,6 +239,7 @@ func During(ctx context.Context, d time.Duration, callers int, do func(ctx conte
 				switch err := do(ctx, caller); {
 				case err == nil:
 					done.Add(1)
+					one()
 				case ctx.Err() == nil:
 					cancel()
 					errc <- err

@@ -143,6 +143,17 @@ func TestDuring(t *testing.T) {
 		if rate, err := During(t.Context(), time.Minute, 8, func(context.Context, int) error { return broken }); err != broken || rate != 0 || time.Since(began) > 0 {
 			t.Errorf("%v, %v after %v", rate, err, time.Since(began))
 		}
+		rate, err = During(t.Context(), time.Second, 1, func(ctx context.Context, _ int) error { // on a busy machine
+			select {
+			case <-time.After(4 * time.Second):
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		})
+		if err != nil || rate != 1/4.0 {
+			t.Errorf("%v, %v: want one call in 4 s", rate, err)
+		}
 	})
 }
 

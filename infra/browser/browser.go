@@ -20,8 +20,8 @@ import (
 	"time"
 )
 
-// Patience is how long a step may wait for the page. Far more than any takes; a busy machine is slow at times.
-const Patience = 20 * time.Second
+// Patience is how long a step may wait for the page. Far more than any takes: a busy machine is slow for minutes at times.
+const Patience = 2 * time.Minute
 
 // Browser is one process of Chromium. Its pages are apart from each other: each has cookies and storage of its own. Safe for concurrent use.
 type Browser struct {

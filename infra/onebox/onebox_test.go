@@ -28,6 +28,7 @@ import (
 	"kennel/infra/blob"
 	"kennel/infra/blob/gateway"
 	"kennel/infra/errs"
+	"kennel/infra/freeaddr"
 	"kennel/infra/pg"
 	"kennel/infra/proc"
 )
@@ -61,12 +62,12 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// supervise is one-machine mode without roles.
 // asIs leaves a restored database as it is.
 func asIs(context.Context, pg.Config, time.Time) error { return nil }
 
+// supervise is one-machine mode without roles.
 func supervise(ctx context.Context, dir, pgAddr, s3Addr, readyFile string) error {
-	inst, err := Open(dir, slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})))
+	inst, err := Open(dir, slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})))
 	if err != nil {
 		return err
 	}
@@ -103,7 +104,7 @@ func supervise(ctx context.Context, dir, pgAddr, s3Addr, readyFile string) error
 			}
 		})
 	}
-	actx, cancel := context.WithTimeoutCause(ctx, 60*time.Second, errors.New("60 s have passed"))
+	actx, cancel := context.WithTimeoutCause(ctx, 50*time.Second, errors.New("50 s have passed"))
 	defer cancel()
 	go func() { // a part that cannot run ends the wait
 		select {
@@ -149,7 +150,7 @@ func newBox(t *testing.T) *box {
 		t.Fatal(err)
 	}
 	work := workDir(t)
-	return &box{t: t, dir: filepath.Join(work, "data"), pgAddr: addr(t), s3Addr: addr(t), readyTo: filepath.Join(work, "ready"), program: self}
+	return &box{t: t, dir: filepath.Join(work, "data"), pgAddr: freeaddr.For(t), s3Addr: freeaddr.For(t), readyTo: filepath.Join(work, "ready"), program: self}
 }
 
 func workDir(t *testing.T) string {
@@ -167,16 +168,6 @@ func workDir(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return dir
-}
-
-func addr(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // start starts the supervisor and waits until it is ready.
@@ -645,7 +636,7 @@ func TestCheckListen(t *testing.T) {
 		code string
 		says []string
 	}{
-		"free":       {addr(t), "", nil},
+		"free":       {freeaddr.For(t), "", nil},
 		"in use":     {l.Addr().String(), "port_in_use", []string{"console", "port " + port, fmt.Sprintf("pid %d", os.Getpid()), "-listen"}},
 		"everywhere": {":" + port, "port_in_use", []string{"port " + port}},
 		"no port":    {"127.0.0.1", "bad_address", []string{"HOST:PORT", "-listen"}},

@@ -156,6 +156,18 @@ func (s *Store) List(ctx context.Context, id thing.ID) ([]jdocs.Listing, error) 
 	return ls, pg.Err(err)
 }
 
+// OfAccounts returns the document of a name of each account that has one.
+func (s *Store) OfAccounts(ctx context.Context, name jdocs.Name, accounts []string) (map[string]string, error) {
+	out := map[string]string{}
+	rows, err := s.pool.Query(ctx, `SELECT account, json_doc FROM jdocs_doc WHERE thing = '' AND account = ANY($2) AND name = $1 AND NOT deleted`, string(name), accounts)
+	if err != nil {
+		return nil, pg.Wrap(err, "read documents of accounts")
+	}
+	var account, doc string
+	_, err = pgx.ForEachRow(rows, []any{&account, &doc}, func() error { out[account] = doc; return nil })
+	return out, pg.Wrap(err, "read documents of accounts")
+}
+
 // Having returns how many of the robots have a document of a name.
 func (s *Store) Having(ctx context.Context, name jdocs.Name, things []thing.ID) (n int, err error) {
 	err = s.pool.QueryRow(ctx, `SELECT count(*) FROM jdocs_doc WHERE name = $1 AND account = '' AND NOT deleted AND thing = ANY($2)`, string(name), things).Scan(&n)

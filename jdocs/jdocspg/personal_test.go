@@ -92,7 +92,7 @@ func TestTenureEnded(t *testing.T) {
 	none, utc := string(first["default_location"]), string(first["time_zone"])
 	end := func(then time.Time) {
 		t.Helper()
-		if err := p.TenureEnded(t.Context(), rex, "ada", then); err != nil {
+		if err := p.TenureEnded(t.Context(), rex, then); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -19,7 +19,7 @@ const (
 	Seconds Type = "seconds" // a whole number
 	Number  Type = "number"  // a whole number
 	Color   Type = "color"   // COLOR_TEAL
-	Level   Type = "level"   // VOLUME_1 to VOLUME_5, minimum, maximum
+	Level   Type = "level"   // VOLUME_1 to VOLUME_5; VolumeLevel knows the older words too
 )
 
 // Param is a parameter of an intent.

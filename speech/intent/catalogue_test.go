@@ -216,3 +216,25 @@ func FuzzParseMap(f *testing.F) {
 		_, _ = m.App(m.Entries[0].AppIntent, string(b)) // must not panic
 	})
 }
+
+// TestFeatures: what is on and off in a robot as delivered, 22 and 8 features (VEC-DOC-11, annex B).
+func TestFeatures(t *testing.T) {
+	for words, want := range map[string]bool{
+		"ActiveIntentFeedback Alexa Alexa_AU Alexa_UK Dancing Exploring EyeColorVC FetchCube FindCube GreetAfterLongTime HandDetection HeldInPalm " +
+			"HowOldAreYou Keepaway KnowledgeGraph MoveCube PopAWheelie ReactToHeldCube ReactToIllumination RollCube StayOnChargerUntilCharged Volume": true,
+		"AttentionTransfer CubeSpinner GazeDirection Invalid Laser Messaging PRDemo TestFeature": false,
+	} {
+		names := strings.Fields(words)
+		for _, name := range names {
+			if FeatureOn(name) != want {
+				t.Errorf("%s is on: %v, want %v", name, !want, want)
+			}
+		}
+		if n := map[bool]int{true: 22, false: 8}[want]; len(names) != n {
+			t.Errorf("%d features, want %d", len(names), n)
+		}
+	}
+	if len(featuresOff) != 8 {
+		t.Errorf("%d features are off, want 8", len(featuresOff))
+	}
+}

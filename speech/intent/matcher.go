@@ -93,7 +93,6 @@ type search struct {
 	winner int32
 	score  float32
 	gain   float32
-	end    int
 }
 
 // Match returns what text means. The zero Match: nothing that a robot knows. It compares whole words. Its time grows with the length of the

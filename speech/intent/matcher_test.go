@@ -57,7 +57,7 @@ func said(in Intent) map[string]map[string]string {
 		case "stop exploring":
 			out[p] = map[string]string{"entity_behavior_stoppable": "exploring"}
 		case "volume maximum":
-			out[p] = map[string]string{"volume_level": "maximum"}
+			out[p] = map[string]string{"volume_level": "VOLUME_5"}
 		case "take a picture":
 			out[p] = map[string]string{"entity_photo_selfie": ""}
 		case "take a selfie":
@@ -190,7 +190,7 @@ func TestSlots(t *testing.T) {
 			"number: two hundred and seven": "207", "number: twenty-one": "21", "number: 42": "42", "number: one hundred": "100", "number: john": "",
 			"time: 5 pm": "17:00", "time: half past seven": "07:30", "time: quarter to nine": "08:45", "time: seven thirty": "07:30", "time: 17:30": "17:30", "time: noon": "12:00",
 			"time: ten past six in the evening": "18:10", "time: eight o'clock": "08:00", "time: twelve am": "00:00", "time: sixty": "",
-			"color: Sapphire": "COLOR_BLUE", "color: red": "", "level: the loudest": "maximum", "when: next friday": "friday",
+			"color: Sapphire": "COLOR_BLUE", "color: red": "", "level: the loudest": "VOLUME_5", "when: next friday": "friday",
 		},
 		"de-DE": {
 			"duration: fünf Minuten": "300", "duration: eine halbe Stunde": "1800", "duration: eineinhalb Stunden": "5400", "duration: anderthalb Stunden": "5400",

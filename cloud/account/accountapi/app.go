@@ -249,7 +249,7 @@ func (a appAPI) signIn(r *http.Request) (any, error) {
 }
 
 func (a appAPI) renew(r *http.Request) (any, error) {
-	s, err := a.Apps.Renew(r.Context(), token(r))
+	s, err := a.Apps.Renew(r.Context(), token(r), addr(r))
 	return session(s), err
 }
 
@@ -275,7 +275,7 @@ func (a appAPI) signOut(r *http.Request) (any, error) {
 			return nil, appError{http.StatusForbidden, "invalid_session", "Session token is invalid"} // as if it were none
 		}
 	}
-	return done("logged out"), a.Apps.Logout(r.Context(), t, f["delete_related"] == "true")
+	return done("logged out"), a.Apps.Logout(r.Context(), active, t, f["delete_related"] == "true", addr(r))
 }
 
 // change reads the fields of the record that an app may set.
@@ -342,7 +342,7 @@ func (a appAPI) patch(r *http.Request) (any, error) {
 	if s.Session.Pending {
 		return nil, appError{http.StatusForbidden, "permission_denied", "The e-mail must be verified first"}
 	}
-	return a.People.Change(r.Context(), s.Session.Account, change(f))
+	return a.Apps.Change(r.Context(), s, change(f), addr(r))
 }
 
 func (a appAPI) again(r *http.Request) (any, error) {

@@ -18,47 +18,54 @@ import (
 )
 
 // Audited returns the middleware that makes the audit log complete: each request by which a person changes something has a line, with its
-// result. Where the operation writes lines of its own before it changes anything, they get the result; else there is one with the route in mux, and
-// the robot it was about. So has each request that is refused for want of a right, also one that only reads, and one for another's robot, which is told to
-// be unknown. A request that cannot be understood (Invalid) is no action and leaves none. One person gets 200 lines of refused changes and 200 of refused
+// result. An operation writes lines of its own before it changes anything, and they get the result. Of an operation that writes none
+// (access.Rule.Plain) the line is about the route in mux and the robot that the path names, and is written before the operation begins. An
+// operation that should have written one and did not gets such a line before its answer. What cannot be written down is answered with
+// Unavailable "audit_unwritten".
+//
+// So has each request that is refused for want of a right, also one that only reads, and one for another's robot, which is told to be unknown. A
+// request that cannot be understood (Invalid) and announced nothing leaves no line. One person gets 200 lines of refused changes and 200 of refused
 // reading at once, and then one a second, so that no one person fills the log. It belongs behind Authenticator.
 func Audited(l *audit.Log, mux *http.ServeMux, log *slog.Logger) func(next http.Handler) http.Handler {
 	changes, reads := limit.New(time.Second, 200), limit.New(time.Second, 200)
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			who := auth.CallerFrom(r.Context())
-			if !slices.Contains(auth.People, who.Role) {
-				next.ServeHTTP(w, r)
-				return
-			}
 			ctx, own := l.Begin(r.Context())
 			_, route := mux.Handler(r)
+			rule, object, person := access.HTTP[route], thingIn(r.URL.Path), slices.Contains(auth.People, who.Role)
+			changing := person && rule.Changes()
+			if changing && rule.Plain && access.HTTP.Check(route, who.Role) == nil {
+				if err := l.Note(ctx, audit.Asked, object, route); err != nil {
+					log.WarnContext(ctx, "change refused; its line cannot be written to the audit log", "route", route, logging.Err, err)
+					kithttp.WriteError(w, err)
+					return
+				}
+			}
 			seen := &statusSeen{ResponseWriter: w, status: http.StatusInternalServerError} // of a handler that panics
+			if changing {
+				seen.done = func() error { return own.Done(ctx, route, object) }
+			}
 			defer func() {
 				if !seen.told && ctx.Err() != nil {
 					return // the caller left before there was a result
 				}
 				why := kithttp.KindOfStatus(seen.status)
-				rule, object := access.HTTP[route], thingIn(r.URL.Path)
-				alone, pace := rule.Changes(), changes
+				if why == "ok" {
+					return
+				}
+				alone, pace := changing, changes
 				if !alone && (why == errs.Denied.String() || why == errs.NotFound.String() && rule.Own && who.Role == auth.Owner && object != "") {
-					alone, pace = true, reads
+					alone, pace = person, reads
 				}
-				switch why {
-				case "ok":
-					why = ""
-				case errs.Invalid.String():
-					alone = false
-				default:
-					alone = alone && pace.Allow(who.Account) <= 0
-				}
-				if err := own.End(ctx, why, route, object, alone); err != nil {
+				alone = alone && why != errs.Invalid.String() && pace.Allow(who.Account) <= 0
+				if err := own.Refused(ctx, why, route, object, alone); err != nil {
 					log.ErrorContext(ctx, "result not written to the audit log", "route", route, "result", why, logging.Err, err)
 				}
 			}()
 			next.ServeHTTP(seen, r.WithContext(ctx))
 			if ctx.Err() == nil {
-				seen.ended()
+				seen.tell(http.StatusOK)
 			}
 		})
 	}
@@ -74,30 +81,43 @@ func thingIn(path string) string {
 	return ""
 }
 
-// statusSeen remembers the status of an answer.
+// statusSeen remembers the status of an answer. A good one is only told after done, and is replaced by done's error.
 type statusSeen struct {
 	http.ResponseWriter
-	status int
-	told   bool
+	done    func() error // nil: there is nothing to do
+	status  int
+	told    bool
+	instead bool // done's error was the answer: the handler's is dropped
+}
+
+func (s *statusSeen) tell(status int) {
+	if s.told || status < http.StatusOK {
+		return
+	}
+	s.status, s.told = status, true
+	if s.done == nil || status >= http.StatusBadRequest {
+		return
+	}
+	if err := s.done(); err != nil {
+		s.instead, s.status = true, kithttp.StatusOf(errs.KindOf(err))
+		for _, h := range []string{"Location", "Set-Cookie", "Content-Length", "Content-Encoding", "Etag"} {
+			s.Header().Del(h)
+		}
+		kithttp.WriteError(s.ResponseWriter, err)
+	}
 }
 
 func (s *statusSeen) WriteHeader(status int) {
-	if !s.told && status >= http.StatusOK {
-		s.status, s.told = status, true
+	if s.tell(status); !s.instead {
+		s.ResponseWriter.WriteHeader(status)
 	}
-	s.ResponseWriter.WriteHeader(status)
 }
 
 func (s *statusSeen) Write(b []byte) (int, error) {
-	s.ended()
-	return s.ResponseWriter.Write(b)
-}
-
-// ended notes that an answer without a status is a good one.
-func (s *statusSeen) ended() {
-	if !s.told {
-		s.status, s.told = http.StatusOK, true
+	if s.tell(http.StatusOK); s.instead {
+		return len(b), nil
 	}
+	return s.ResponseWriter.Write(b)
 }
 
 // Unwrap lets http.ResponseController reach what lies below.

@@ -114,9 +114,10 @@ func auditFields(e *audit.Entry) []any {
 // AuditLog implements audit.Store.
 func (s *Store) AuditLog(ctx context.Context, before int64, limit int) ([]audit.Entry, error) {
 	rows, err := s.pool.Query(ctx, `
-		SELECT `+auditColumns+`, COALESCE(a.email, ''), COALESCE(o.email, '')
+		SELECT `+auditColumns+`, COALESCE(a.email, fa.email, ''), COALESCE(o.email, fo.email, '')
 		FROM account_audit l LEFT JOIN account_audit_addr d ON d.seq = l.seq
 			LEFT JOIN account_account a ON a.id::text = l.actor LEFT JOIN account_account o ON o.id::text = l.object
+			LEFT JOIN account_former fa ON fa.id::text = l.actor LEFT JOIN account_former fo ON fo.id::text = l.object
 		WHERE $1 = 0 OR l.seq < $1 ORDER BY l.seq DESC LIMIT $2`, before, limit)
 	if err != nil {
 		return nil, fmt.Errorf("read audit log: %w", pg.Err(err))
@@ -144,7 +145,7 @@ func (s *Store) WalkAudit(ctx context.Context, from int64, limit int, f func(aud
 			return nil
 		}
 		rows, err := tx.Query(ctx, `
-			SELECT `+auditColumns+`, l.addr_digest, COALESCE(d.salt, ''), l.hash, l.erased,
+			SELECT `+auditColumns+`, l.addr, l.addr_digest, COALESCE(d.salt, ''), l.hash, l.erased,
 				CASE WHEN l.erased THEN (SELECT e.digest FROM account_audit_erased e JOIN account_audit a ON a.seq = e.by_seq AND a.action = $3
 					WHERE e.seq = l.seq ORDER BY e.by_seq DESC LIMIT 1) END,
 				CASE WHEN l.action = $3 THEN (SELECT sha256(string_agg(e.digest, '' ORDER BY e.seq)) FROM account_audit_erased e WHERE e.by_seq = l.seq) END
@@ -156,7 +157,7 @@ func (s *Store) WalkAudit(ctx context.Context, from int64, limit int, f func(aud
 		for rows.Next() {
 			var l audit.Link
 			var sum []byte
-			if err := rows.Scan(append(auditFields(&l.Entry), &l.AddrDigest, &l.Salt, &sum, &l.Words, &l.Attested, &l.Attests)...); err != nil {
+			if err := rows.Scan(append(auditFields(&l.Entry), &l.Column, &l.AddrDigest, &l.Salt, &sum, &l.Words, &l.Attested, &l.Attests)...); err != nil {
 				return pg.Err(err)
 			}
 			if len(sum) == len(l.Hash) { // else it is broken, which zeros show
@@ -228,6 +229,9 @@ func (s *Store) EraseAudit(ctx context.Context, d account.Deletion, email string
 		if _, err := tx.Exec(ctx, `UPDATE account_audit l SET actor = n.actor, object = n.object, detail = n.detail, erased = true
 			FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[]) AS n (seq, actor, object, detail) WHERE l.seq = n.seq`,
 			seqs, cols[0], cols[1], cols[2]); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `DELETE FROM account_audit_addr d USING account_audit l WHERE l.seq = d.seq AND l.seq = ANY ($1) AND l.actor = $2`, seqs, d.Ref); err != nil {
 			return err
 		}
 		var sum []byte

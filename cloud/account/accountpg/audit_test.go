@@ -135,8 +135,11 @@ func TestAuditTampering(t *testing.T) {
 		{"inserted", []string{`UPDATE account_audit SET seq = seq + 1000 WHERE seq > 4`, `UPDATE account_audit SET seq = seq - 999 WHERE seq > 1000`,
 			strings.Replace(fmt.Sprintf(copyRow, "5", "hash"), "seq = 10", "seq = 11", 1)}, 5, "not as it was written"},
 		{"added behind the end with a hash that fits", []string{fmt.Sprintf(copyRow, "11",
-			"account_audit_link(hash, 11, at, actor, role, action, object, detail, addr_digest)")}, 11, "not written by the cloud"},
+			"account_audit_link(hash, 11, at, actor, role, action, object, detail, addr_digest)"),
+			`INSERT INTO account_audit_addr (seq, at, salt, addr) SELECT 11, at, salt, addr FROM account_audit_addr WHERE seq = 10`}, 11, "not written by the cloud"},
 		{"another address", []string{`UPDATE account_audit_addr SET addr = '192.0.2.66' WHERE seq = 8`}, 8, "address"},
+		{"address in the line's own column", []string{`UPDATE account_audit SET addr = '192.0.2.66' WHERE seq = 8`}, 8, "address"},
+		{"address deleted", []string{`DELETE FROM account_audit_addr WHERE seq = 8`}, 8, "address"},
 		{"head", []string{`UPDATE account_audit_head SET hash = sha256('x')`}, 10, "not the last one"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package accountpg_test
 
 import (
+	"maps"
 	"sync"
 	"testing"
 	"time"
@@ -230,7 +231,8 @@ func TestOperatorSessions(t *testing.T) {
 	good("disabled", before, false)
 }
 
-// A removed operator is erased like an owner, and the log stays whole.
+// TestOperatorIsRemoved: a removed operator is erased like an owner, but for the name in what they did, which is looked into when they are gone (issue 28.11),
+// and for the addresses in these lines, which go with their age. The log stays whole.
 func TestOperatorIsRemoved(t *testing.T) {
 	h := newHome(t)
 	eve := h.admin(t, "eve@example.com")
@@ -253,10 +255,26 @@ func TestOperatorIsRemoved(t *testing.T) {
 	if err := h.o.Privacy.Resume(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for _, text := range []string{ada, "192.0.2.77"} {
-		if got := h.everywhere(t, text); len(got) != 0 {
-			t.Errorf("%s is still in %v", text, got)
+	for text, where := range map[string]string{ada: "account_former", "192.0.2.77": "account_audit_addr"} {
+		if got := h.everywhere(t, text); len(got) != 1 || got[0] != where {
+			t.Errorf("%s is in %v, want %s alone", text, got, where)
 		}
+	}
+	lines, err := h.Audit.Lines(t.Context(), 0, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := map[string]int{}
+	for _, l := range lines {
+		if l.ByName() == ada {
+			named["by "+l.Action]++
+		}
+		if l.OnName() == ada {
+			named["on "+l.Action]++
+		}
+	}
+	if want := (map[string]int{"by login": 1, "on login": 1, "on operator.add": 1, "on operator.remove": 1, "on account.deleted": 1}); !maps.Equal(named, want) {
+		t.Errorf("lines with the operator's name: %v, want %v", named, want)
 	}
 	if r := h.verify(t, audit.Anchor{}); !r.Done {
 		t.Errorf("%+v", r)

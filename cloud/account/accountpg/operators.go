@@ -58,7 +58,10 @@ func lockAdmins(ctx context.Context, tx pgx.Tx, by account.ID) ([]account.ID, er
 func auditIn(ctx context.Context, tx pgx.Tx, e audit.Entry) error {
 	_, err := tx.Exec(ctx, `INSERT INTO account_audit (at, actor, role, addr, action, object, detail) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
 		e.At, e.Actor, string(e.Role), e.Addr, e.Action, e.Object, e.Detail)
-	return err
+	if err != nil {
+		return audit.Unwritten(e.Action, err)
+	}
+	return nil
 }
 
 // AddOperator implements account.OperatorStore.

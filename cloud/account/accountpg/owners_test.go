@@ -713,7 +713,11 @@ func TestUserSessions(t *testing.T) {
 	if s, err := h.o.Apps.Session(t.Context(), used); err != nil || s.Record.Email != ada || !s.Session.Burned { // the app may still use it
 		t.Errorf("%+v %v", s, err)
 	}
-	if err := h.o.Apps.Logout(t.Context(), ended, false); err != nil {
+	open, err := h.o.Apps.Session(t.Context(), ended)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.o.Apps.Logout(t.Context(), open, ended, false, here); err != nil {
 		t.Fatal(err)
 	}
 	web, err := h.Login(t.Context(), ada, password, here)
@@ -740,7 +744,7 @@ func TestUserSessions(t *testing.T) {
 	check("empty", "", "session_unknown")
 	check("long", logging.Secret("kus_"+strings.Repeat("x", 100_000)), "session_unknown")
 	check("zero byte", "kus_\x00", "session_unknown")
-	next, err := h.o.Apps.Renew(t.Context(), used)
+	next, err := h.o.Apps.Renew(t.Context(), used, here)
 	if err != nil {
 		t.Fatal(err)
 	}

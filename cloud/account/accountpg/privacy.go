@@ -68,6 +68,9 @@ func (s *Store) DeleteAccount(ctx context.Context, d account.Deletion, attempts 
 		if _, err := tx.Exec(ctx, `DELETE FROM account_attempt WHERE substr(key, 1, 16) = ANY($1)`, keys); err != nil {
 			return err
 		}
+		if _, err := tx.Exec(ctx, `INSERT INTO account_former (id, email, removed) SELECT id, email, $2 FROM account_account WHERE id = $1 AND role <> 'owner'`, id, line.At); err != nil {
+			return err
+		}
 		// Everything else of the account's hangs on this row.
 		if _, err := tx.Exec(ctx, `DELETE FROM account_account WHERE id = $1`, id); err != nil {
 			return err
@@ -105,13 +108,6 @@ func (s *Store) AuditOf(ctx context.Context, id account.ID, limit int) ([]audit.
 		return e, err
 	})
 	return out, pg.Err(err)
-}
-
-// EraseAddresses implements account.PrivacyStore.
-func (s *Store) EraseAddresses(ctx context.Context, id account.ID) error {
-	_, err := s.pool.Exec(ctx, `DELETE FROM account_audit_addr d USING account_audit l WHERE l.seq = d.seq AND l.actor = $1
-		AND EXISTS (SELECT FROM account_deletion WHERE account = $1::uuid)`, string(id))
-	return pg.Err(err)
 }
 
 // PruneOwners implements account.PrivacyStore.

@@ -48,6 +48,20 @@ func New(t testing.TB, pool *pgxpool.Pool, change ...func(*account.SignInConfig)
 	return a
 }
 
+// FillAudit makes a database refuse every new line of the audit log as it does when its disk is full; the returned function ends that.
+func FillAudit(t testing.TB, pool *pgxpool.Pool) (empty func()) {
+	t.Helper()
+	exec := func(sql string) {
+		t.Helper()
+		if _, err := pool.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec(`CREATE OR REPLACE FUNCTION test_disk_full() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION USING ERRCODE = 'disk_full'; END $$`)
+	exec(`CREATE TRIGGER aaa_full BEFORE INSERT ON account_audit FOR EACH STATEMENT EXECUTE FUNCTION test_disk_full()`)
+	return func() { t.Helper(); exec(`DROP TRIGGER aaa_full ON account_audit`) }
+}
+
 // WithLetters returns the services that send letters. Privacy gets the store and otherwise the given configuration.
 func (a Accounts) WithLetters(t testing.TB, cfg account.LettersConfig, privacy account.PrivacyConfig) Owners {
 	t.Helper()

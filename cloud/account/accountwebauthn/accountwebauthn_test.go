@@ -61,7 +61,7 @@ func newSite(t *testing.T) *site {
 	accountapi.MountOperators(mux, svc.Operators, log)
 	accountapi.MountAudit(mux, svc.Audit, log)
 	accountapi.MountPasskeys(mux, svc.Passkeys, p, log)
-	s.h = accountapi.Authenticator(svc.SignIn, log)(access.HTTP.Guard(mux, log))
+	s.h = accountapi.Authenticator(svc.SignIn, log)(accountapi.Audited(svc.Audit, mux, log)(access.HTTP.Guard(mux, log)))
 	s.id, s.token = s.operator(ada, auth.Admin)
 	return s
 }
@@ -204,7 +204,8 @@ func TestPasskey(t *testing.T) {
 		t.Errorf("removed, and still good: %d %s", status, code)
 	}
 	lines, err := s.svc.Audit.Lines(t.Context(), 0, 0)
-	if err != nil || len(lines) != 7 || lines[0].Action != "passkey.remove" || lines[2].Detail != "passkey" {
+	if err != nil || len(lines) != 9 || lines[0].Action != "passkey.remove" || lines[0].Refused != "" || lines[1].Refused != "not_found" || lines[3].Refused != "conflict" ||
+		lines[4].Detail != "passkey" {
 		t.Errorf("%+v %v", lines, err)
 	}
 }

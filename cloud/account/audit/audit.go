@@ -3,7 +3,7 @@
 // The log is a chain: the hash of a line is SHA-256 over the hash of the line before and the line itself, and line numbers have no gaps.
 // Changing, removing or adding a line without rewriting every later one breaks the chain. A chain that was rewritten to its end is found out by
 // an Anchor that was kept elsewhere, for example in the log of a kenneld (Keep). Lines hold ids and no names. The address of a line is kept
-// beside the chain, which holds a salted hash of it, so that the address can be deleted: after addrMemory, and when the person leaves.
+// beside the chain, which holds a salted hash of it, so that the address can be deleted: after addrMemory, and when the person is erased.
 //
 // The id of a person who leaves gives way to a random one in the lines that stay (Erased). Such a line keeps its hash, and a later line of the
 // chain attests its new words, so that Verify tells an erasure from any other change.
@@ -29,9 +29,11 @@ import (
 
 const (
 	addrMemory = 90 * 24 * time.Hour
-	maxVerify  = 100_000 // lines in one call: about half a second
-	maxText    = 2000    // bytes of one field
+	clockSlack = 24 * time.Hour // between the process that deletes old addresses and the one that verifies
+	maxVerify  = 100_000        // lines in one call: about half a second
+	maxText    = 2000           // bytes of one field
 	uuidLen    = 36
+	retryPause = 5 * time.Second // until a refused change is worth another try
 )
 
 // Erased is the action of a line that attests what other lines say since a person was erased. In them its object replaces the person's id.
@@ -52,7 +54,7 @@ type Entry struct {
 	Detail string
 
 	// Only on reading.
-	Name    string // of the actor, if it is an account that still exists
+	Name    string // of the actor, if it is an account that still exists, or was an operator's
 	On      string // the name of the object, likewise
 	Refused string // the kind of the refusal; "": the action was done
 }
@@ -115,6 +117,7 @@ func ParseAnchor(s string) (Anchor, error) {
 // Link is a line with the fields that chain it to the line before.
 type Link struct {
 	Entry
+	Column     string // the line's own column of the address, which is empty in every line that the cloud wrote
 	AddrDigest []byte // SHA-256 of salt and address; empty: there was no address
 	Salt       []byte // empty after the address was deleted
 	Hash       Hash
@@ -173,24 +176,35 @@ func New(store Store, now func() time.Time) *Log {
 	return &Log{store, now}
 }
 
-// Append adds a line at the present time. Text beyond 2000 bytes is cut.
+// Append adds a line at the present time. Text beyond 2000 bytes is cut. Errors: Unwritten.
 func (l *Log) Append(ctx context.Context, e Entry) error {
 	if err := l.store.AppendAudit(ctx, l.Stamp(ctx, e)); err != nil {
-		return fmt.Errorf("audit %s: %w", e.Action, err)
+		return Unwritten(e.Action, err)
 	}
 	return nil
+}
+
+// Unwritten is the error for a change whose line cannot be written: Unavailable "audit_unwritten".
+func Unwritten(action string, err error) error {
+	return &errs.Error{Kind: errs.Unavailable, Code: "audit_unwritten", Retry: retryPause, Err: fmt.Errorf("audit %s: %w", action, err),
+		Msg: "the audit log cannot be written at present, and no change is accepted without its line; try again later"}
+}
+
+// Announce is Append for a line that comes before its change. If the request that makes the change is refused after all, a second line says so; see
+// Request.
+func (l *Log) Announce(ctx context.Context, e Entry) error {
+	err := l.Append(ctx, e)
+	if err == nil {
+		wrote(ctx, e, true)
+	}
+	return err
 }
 
 // Note appends a line about an action of the caller in ctx, which is about to be done; see Request. It fits the Audit setting of other domains'
 // APIs.
 func (l *Log) Note(ctx context.Context, action, object, detail string) error {
 	c := auth.CallerFrom(ctx)
-	e := Entry{Actor: cmp.Or(c.Account, string(c.Thing)), Role: c.Role, Addr: c.Addr, Action: action, Object: object, Detail: detail}
-	if err := l.Append(ctx, e); err != nil {
-		return err
-	}
-	wrote(ctx, e, true)
-	return nil
+	return l.Announce(ctx, Entry{Actor: cmp.Or(c.Account, string(c.Thing)), Role: c.Role, Addr: c.Addr, Action: action, Object: object, Detail: detail})
 }
 
 // Stamp returns e as Append stores it, for stores that append a line in the transaction of the change that it records.
@@ -289,8 +303,7 @@ func (l *Log) Verify(ctx context.Context, from Anchor) (Report, error) {
 		r.Broken = &Break{seq, fmt.Sprintf(format, args...)}
 		return errBroken
 	}
-	anchored := from.Seq == 0
-	lines := 0
+	anchored, lines, young := from.Seq == 0, 0, l.now().Add(clockSlack-addrMemory)
 	head, err := l.store.WalkAudit(ctx, max(from.Seq, 1), maxVerify, func(l Link) error {
 		lines++
 		if !anchored { // the anchor's own line
@@ -318,8 +331,12 @@ func (l *Log) Verify(ctx context.Context, from Anchor) (Report, error) {
 			r.Erased++
 		}
 		switch {
+		case l.Column != "":
+			return broken(l.ID, "the line has an address that was not written with it")
 		case len(l.Salt) > 0 && sha256.Sum256(append(append([]byte(nil), l.Salt...), l.Addr...)) != Hash(padded(l.AddrDigest)):
 			return broken(l.ID, "the address beside the line is not the one that was written")
+		case len(l.Salt) == 0 && len(l.AddrDigest) > 0 && !l.Words && l.At.After(young):
+			return broken(l.ID, "the address beside the line was deleted before its time")
 		case len(l.Salt) == 0 && len(l.AddrDigest) > 0:
 			r.Forgotten++
 		}

@@ -9,8 +9,8 @@ import (
 	"kennel/infra/errs"
 )
 
-// Refused is the action of a line about a request that was refused before it announced what it would do, and Asked of one that was done and
-// announced nothing. The detail is the route.
+// Refused is the action of a line about a request that was refused before it announced what it would do, and Asked of one whose operation
+// announces nothing. The detail is the route.
 const (
 	Refused = "refused"
 	Asked   = "request"
@@ -23,7 +23,7 @@ const (
 )
 
 // Request gathers what one request writes into the log, so that its result can be written too. A line of Note comes before its change, because a
-// change that cannot be written is not made; if the change is refused, End appends a second line that says so, and readers see the result of both
+// change that cannot be written is not made; if the change is refused, Refused appends a second line that says so, and readers see the result of both
 // as Entry.Refused of the first one. Safe for concurrent use.
 type Request struct {
 	log       *Log
@@ -54,27 +54,35 @@ func wrote(ctx context.Context, e Entry, announced bool) {
 	r.written = true
 }
 
-// End writes what became of the request if its own lines do not say so. why is the kind of its refusal, or "" if it was done. A refusal is written
-// beside each line that announced something; without one, a line about route and object is written if alone is set. A request that was done and
-// has no line gets one too if alone is set.
-func (r *Request) End(ctx context.Context, why, route, object string, alone bool) error {
+// Done writes the line of a request that was done and has none.
+func (r *Request) Done(ctx context.Context, route, object string) error {
 	r.mu.Lock()
-	announced, written := r.announced, r.written
+	written := r.written
 	r.mu.Unlock()
+	if written {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime) // the caller may have left
 	defer cancel()
-	switch {
-	case why != "" && len(announced) > 0:
-		for _, e := range announced {
-			e.Detail = notDone + why
-			if err := r.log.Append(ctx, e); err != nil {
-				return err
-			}
-		}
-	case why != "" && alone:
+	return r.log.Note(ctx, Asked, object, route)
+}
+
+// Refused writes that the request was refused, and why, beside each line that announced something; without one, a line about route and object is
+// written if alone is set.
+func (r *Request) Refused(ctx context.Context, why, route, object string, alone bool) error {
+	r.mu.Lock()
+	announced := r.announced
+	r.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
+	defer cancel()
+	if len(announced) == 0 && alone {
 		return r.log.Note(ctx, Refused, object, notDone+why+", "+route)
-	case why == "" && alone && !written:
-		return r.log.Note(ctx, Asked, object, route)
+	}
+	for _, e := range announced {
+		e.Detail = notDone + why
+		if err := r.log.Append(ctx, e); err != nil {
+			return err
+		}
 	}
 	return nil
 }

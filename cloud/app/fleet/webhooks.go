@@ -8,10 +8,10 @@ import (
 	"os"
 	"time"
 
-	"kennel/cloud/account"
 	"kennel/cloud/account/audit"
 	"kennel/cloud/owner"
 	"kennel/cloud/registry"
+	"kennel/cloud/registry/registrypg"
 	"kennel/cloud/webhook"
 	"kennel/cloud/webhook/webhookapi"
 	"kennel/cloud/webhook/webhookpg"
@@ -58,6 +58,7 @@ func (c WebhooksConfig) roots() (*x509.CertPool, error) {
 
 // WireWebhooks wires what tells programs elsewhere.
 func WireWebhooks(b wire.Base, cfg WebhooksConfig, robots *registry.Service, log *audit.Log, owners *owner.Service) (webhook.Audited, wire.Slice, *webhookpg.Store, error) {
+	steps := registrypg.New(b.Pool, b.Log)
 	store := webhookpg.New(b.Pool)
 	roots, err := cfg.roots()
 	if err != nil {
@@ -85,6 +86,7 @@ func WireWebhooks(b wire.Base, cfg WebhooksConfig, robots *registry.Service, log
 		Jobs:  []jobs.Job{{Name: "webhook.forget", Every: time.Hour, Run: svc.Forget}},
 		Tasks: []jobs.Task{{Name: webhook.TaskDeliver, Run: svc.Deliver}},
 
-		Personal: []account.Holder{{Name: "webhooks", Personal: owner.Held{Kind: "messages to webhooks", Owners: owners, List: store.Of, Drop: store.Erase}}},
+		Personal: []wire.Holding{{Name: "addresses", Keeps: []string{"registry_step"}, Data: owner.Held{Kind: "addresses of robots", Owners: owners, List: steps.Peers, Drop: steps.ForgetPeers}},
+			{Name: "webhooks", Keeps: []string{"webhook_delivery", "webhook_event"}, Data: owner.Held{Kind: "messages to webhooks", Owners: owners, List: store.Of, Drop: store.Erase}}},
 	}, store, err
 }

@@ -22,7 +22,6 @@ import (
 	"kennel/infra/kit/kithttp"
 	"kennel/infra/migrations"
 	"kennel/infra/mqtt"
-	"kennel/infra/notice"
 	"kennel/infra/pg"
 	"kennel/infra/telemetry"
 	"kennel/jdocs"
@@ -100,8 +99,8 @@ type SpeechConfig = speechwire.Config
 func Recognizers() []string { return speechwire.Installed() }
 
 // WireVoice wires what answers what people say to robots, and what became of it. The check says how the recognisers are.
-func WireVoice(b wire.Base, cfg SpeechConfig, owners *owner.Service, ended *notice.Of[owner.Tenure], docs jdocs.Service, id identity.Identity, robots *registry.Service) (*voicewire.Voice, telemetry.Check, wire.Slices, error) {
-	voices, kept, err := voicewire.Wire(b, owners, ended)
+func WireVoice(b wire.Base, cfg SpeechConfig, owners *owner.Service, docs jdocs.Service, id identity.Identity, robots *registry.Service) (*voicewire.Voice, telemetry.Check, wire.Slices, error) {
+	voices, kept, err := voicewire.Wire(b, owners)
 	if err != nil {
 		return nil, telemetry.Check{}, nil, err
 	}

@@ -172,7 +172,7 @@ type Uploads = uploadswire.Uploads
 // WireUploads wires what original robots upload. bucket is ours; domains are names under which robots call it beside those of AWS.
 func WireUploads(b wire.Base, owners people.Owners, robots *registry.Service, steps Steps, bucket string, domains []string, keepDays int) (Uploads, wire.Slice, error) {
 	store := certspg.New(b.Pool)
-	return uploadswire.Wire(b, uploadswire.Config{Bucket: bucket, Domains: domains, KeepDays: keepDays, Robots: robots, Owner: owners.Owner, Recorder: steps, Acts: tokenpg.New(b.Pool).Acts,
+	return uploadswire.Wire(b, uploadswire.Config{Bucket: bucket, Domains: domains, KeepDays: keepDays, Robots: robots, Owner: owners.Owner, Allowed: owners.Allowed, Consent: owners.Files, Recorder: steps, Acts: tokenpg.New(b.Pool).Acts,
 		Revoked: func(ctx context.Context, id thing.ID) (bool, error) {
 			st, err := store.Standing(ctx, id, certs.Key{})
 			return !st.Revoked.IsZero(), err
@@ -209,17 +209,17 @@ func wireTokens(ctx context.Context, b wire.Base, cfg Config, n Needs, p Peers) 
 	if err != nil {
 		return nil, nil, wire.Slice{}, err
 	}
-	n.Owners.Ended.Hear(func(ctx context.Context, t owner.Tenure) error {
-		return svc.TenureEnded(ctx, t.Thing, t.Account, t.Ended)
-	})
 	return svc, access, wire.Slice{
 		Requests: tokenapi.Handlers(svc, b.Log),
 		Calls:    func(s grpc.ServiceRegistrar) { tokenapi.Register(s, svc, b.Log) },
 		Public: func(mux *http.ServeMux, d wire.Doors) {
 			tokenapi.Mount(mux, svc, tokenapi.Config{Known: d.Known, Owner: n.Owners.Owner, Audit: d.Audit, Keys: keys.JWKS, Log: b.Log})
 		},
-		Runs:     []wire.Run{{Name: "token keys", Run: keys.Run}, {Name: "revoked tokens", Run: revoked.Run}, {Name: "tokens", Run: svc.Run}},
-		Personal: []account.Holder{{Name: "tokens", Personal: svc}},
+		Runs: []wire.Run{{Name: "token keys", Run: keys.Run}, {Name: "revoked tokens", Run: revoked.Run}, {Name: "tokens", Run: svc.Run}},
+		Personal: []wire.Holding{{Name: "tokens", Keeps: []string{"token_association", "token_token"}, Data: svc,
+			Ended: func(ctx context.Context, t owner.Tenure) error {
+				return svc.TenureEnded(ctx, t.Thing, t.Account, t.Ended)
+			}}},
 	}, nil
 }
 
@@ -345,6 +345,11 @@ type Steps struct {
 	Registry *registry.Service
 	Door     *door.Door
 	Log      *slog.Logger
+}
+
+// Paused records that a robot must wait before it sends more events (das.Config.Paused).
+func (t Steps) Paused(ctx context.Context, id thing.ID, code, detail string) {
+	t.Record(ctx, token.Step{Thing: id, At: time.Now(), Step: registry.StepEvents, Code: code, Reason: detail})
 }
 
 // Record implements token.Recorder.

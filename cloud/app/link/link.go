@@ -15,9 +15,12 @@ import (
 	"kennel/certs/ca"
 	"kennel/cloud/access"
 	"kennel/cloud/bridge"
+	"kennel/cloud/owner"
 	"kennel/cloud/registry"
 	"kennel/cloud/wire"
+	"kennel/infra/api/hints"
 	"kennel/infra/api/large"
+	"kennel/infra/api/topics"
 	"kennel/infra/auth"
 	"kennel/infra/logging"
 	"kennel/infra/mqtt"
@@ -26,6 +29,7 @@ import (
 	"kennel/infra/mqtt/brokerapi"
 	"kennel/infra/queue"
 	"kennel/infra/thing"
+	"kennel/jdocs"
 )
 
 // Config says how to reach the broker as a service.
@@ -87,6 +91,15 @@ func Open(ctx context.Context, b wire.Base, cfg Config, uplink UplinkConfig, aut
 func (l *Link) Hint(ctx context.Context, id thing.ID, name string, payload []byte) {
 	l.base.Meters.Hinted(name)
 	l.Bridge.Hint(ctx, id, name, payload)
+}
+
+// Ended has a robot whose ownership ended ask whose it is: the apps that may talk to it change with its owner. One that is away asks at its next connection.
+func (l *Link) Ended(ctx context.Context, t owner.Tenure) error {
+	payload, err := hints.Jdocs{Docs: map[string]uint64{string(jdocs.AppTokens): 0}}.Encode()
+	if err == nil {
+		l.Hint(ctx, t.Thing, topics.Jdocs, payload)
+	}
+	return err
 }
 
 // Serve gives what comes in to the slices, and returns what the link itself adds to the process. thingOf returns which robot a request over HTTPS is of:

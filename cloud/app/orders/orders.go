@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"time"
 
-	"kennel/cloud/account"
 	"kennel/cloud/app/link"
 	"kennel/cloud/app/records"
 	"kennel/cloud/bulk"
@@ -17,12 +16,12 @@ import (
 	"kennel/cloud/command"
 	"kennel/cloud/command/commandapi"
 	"kennel/cloud/command/commandpg"
+	"kennel/cloud/owner"
 	"kennel/cloud/owner/ownerpg"
 	"kennel/cloud/registry"
 	"kennel/cloud/say/saywire"
 	"kennel/cloud/wire"
 	"kennel/infra/jobs"
-	"kennel/infra/thing"
 	"kennel/jdocs"
 	"kennel/speech"
 )
@@ -37,13 +36,11 @@ type Orders struct {
 }
 
 // Wire wires both, and devices that update themselves with SWUpdate.
-func Wire(b wire.Base, l *link.Link, onEnd func(func(context.Context, thing.ID, string, time.Time) error), robots *registry.Service, cohorts *cohort.Service, docs records.Documents, devices Devices, spoken *speech.Config) (o Orders, err error) {
+func Wire(b wire.Base, l *link.Link, robots *registry.Service, cohorts *cohort.Service, docs records.Documents, devices Devices, spoken *speech.Config) (o Orders, err error) {
 	var commands wire.Slice
 	if o.Commands, o.Sender, commands, err = wireCommands(b, l); err != nil {
 		return o, err
 	}
-	onEnd(o.Commands.TenureEnded)
-	onEnd(docs.Personal.TenureEnded)
 	var jobs wire.Slice
 	o.Bulk, jobs = wireBulk(b, robots, cohorts, o.Commands, docs)
 	device, err := devices.wire(b, robots)
@@ -65,7 +62,10 @@ func wireCommands(b wire.Base, l *link.Link) (*command.Service, *command.Sender,
 			{Name: "command.expire", Every: 10 * time.Second, Run: svc.Expire},
 			{Name: "command.forget", Every: time.Hour, Run: svc.Forget},
 		},
-		Personal: []account.Holder{{Name: "commands", Personal: store}},
+		Personal: []wire.Holding{{Name: "commands", Keeps: []string{"command_outbox"}, Data: store,
+			Ended: func(ctx context.Context, t owner.Tenure) error {
+				return svc.TenureEnded(ctx, t.Thing, t.Account, *t.Until)
+			}}},
 	}
 	var sender *command.Sender
 	if b.Has(wire.Bridge) {

@@ -33,8 +33,9 @@ import (
 	"kennel/infra/errs"
 	"kennel/infra/jobs"
 	"kennel/infra/logging"
+	"kennel/infra/notice"
 	"kennel/infra/volume"
-	"kennel/jdocs"
+	"kennel/jdocs/jdocspg"
 )
 
 // Config says how people reach this cloud, and how it reaches them.
@@ -175,16 +176,20 @@ func letters(b wire.Base) mail.Queue { return mail.Queue{Outbox: mailpg.New(b.Po
 // Owners say who owns which robot.
 type Owners struct {
 	*owner.Service
-	Ended *owner.Ends // is told when an ownership ends
+	Ended *notice.Of[owner.Tenure] // is told when an ownership ends
 }
 
 // WireOwners wires them.
-func WireOwners(b wire.Base, cfg Config, a Accounts, docs jdocs.Service, robots *registry.Service) (Owners, wire.Slice, error) {
-	ended, store := &owner.Ends{}, ownerpg.New(b.Pool)
+func WireOwners(b wire.Base, cfg Config, a Accounts, robots *registry.Service) (Owners, wire.Slice, error) {
+	ended, store := &notice.Of[owner.Tenure]{}, ownerpg.New(b.Pool)
 	svc, err := owner.New(owner.Config{
 		Store: store, Codes: store, Transfers: store, Remains: store, Secret: b.Seal.Secret("owner"),
 		ByThing: limit.New(10*time.Second, 10), ByAddr: limit.NewByAddr(peopleByAddrEvery, peopleByAddrBurst),
-		Docs: docs, Ended: ended.Tell, Audit: a.Audit.Note, Mail: letters(b), ForgotURL: cfg.PublicURL + "/account/forgot", Log: b.Log,
+		Confirm: func(ctx context.Context, id string, by owner.Proof) error {
+			_, err := a.SignIn.Confirm(ctx, account.ID(id), by.Password, by.Addr)
+			return err
+		},
+		Docs: jdocspg.New(b.Pool), Ended: ended.Tell, Audit: a.Audit.Note, Mail: letters(b), ForgotURL: cfg.PublicURL + "/account/forgot", Log: b.Log,
 		Record: func(ctx context.Context, s owner.Step) {
 			step := registry.Step{Thing: s.Thing, At: s.At, Name: s.Step, OK: s.OK, Code: s.Code, Peer: s.Peer, Detail: s.Detail}
 			if err := robots.Record(ctx, step); err != nil {
@@ -212,7 +217,7 @@ func WireOwners(b wire.Base, cfg Config, a Accounts, docs jdocs.Service, robots 
 			ownerapi.Mount(mux, svc, ownerapi.Config{Known: d.Known, Audit: d.Audit, Log: b.Log})
 		}),
 		Runs:     []wire.Run{{Name: "owners", Run: svc.Run}},
-		Personal: []account.Holder{{Name: "robots", Personal: svc}},
+		Personal: []wire.Holding{{Name: "robots", Keeps: []string{"owner_tenure", "owner_transfer", "owner_attempt", "owner_news"}, Data: svc}},
 	}, err
 }
 
@@ -246,7 +251,7 @@ func WireMail(b wire.Base, cfg Config, a Accounts, owners Owners) (s wire.Slice,
 	})
 	s.Jobs = []jobs.Job{{Name: "mail.forget", Every: time.Hour, Run: svc.Forget}}
 	s.Tasks = []jobs.Task{{Name: mail.TaskSend, Run: svc.Send}}
-	s.Personal = []account.Holder{{Name: "mail", Personal: svc}}
+	s.Personal = []wire.Holding{{Name: "mail", Keeps: []string{"mail_outbox"}, Data: svc}}
 	return s, err
 }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"net/http"
 
-	"kennel/cloud/account"
 	"kennel/cloud/app/link"
 	"kennel/cloud/owner"
 	"kennel/cloud/owner/ownerpg"
@@ -44,7 +43,7 @@ func WireDocuments(b wire.Base, l *link.Link) (Documents, wire.Slice) {
 			return // only the settings say what an owner allows
 		}
 		if err := owners.Touch(ctx, account); err != nil {
-			b.Log.WarnContext(ctx, "consent change not announced; other processes notice it within half a minute", "account", account, logging.Err, err)
+			b.Log.WarnContext(ctx, "consent change not announced; robots notice it when they ask next", "account", account, logging.Err, err)
 		}
 	}
 	robots := func(list func(context.Context, string) ([]owner.Tenure, error)) func(context.Context, string) ([]thing.ID, error) {
@@ -66,7 +65,8 @@ func WireDocuments(b wire.Base, l *link.Link) (Documents, wire.Slice) {
 		Routes: wire.Routes(func(mux *http.ServeMux, doors wire.Doors) {
 			jdocsapi.Mount(mux, &people.Documents{Docs: docs, Owns: doors.Owns, Exists: doors.Known, Changed: changed})
 		}),
-		Runs:     []wire.Run{{Name: "documents", Run: listener.Run, Role: wire.Jobs}, {Name: "owners told", Run: owned, Role: wire.Jobs}},
-		Personal: []account.Holder{{Name: "documents", Personal: d.Personal}},
+		Runs: []wire.Run{{Name: "documents", Run: listener.Run, Role: wire.Jobs}, {Name: "owners told", Run: owned, Role: wire.Jobs}},
+		Personal: []wire.Holding{{Name: "documents", Keeps: []string{"jdocs_doc", "jdocs_history"}, Data: d.Personal,
+			Ended: func(ctx context.Context, t owner.Tenure) error { return d.Personal.TenureEnded(ctx, t.Thing, *t.Until) }}},
 	}
 }

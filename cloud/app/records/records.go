@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"time"
 
-	"kennel/cloud/account"
 	"kennel/cloud/app/link"
 	"kennel/cloud/crash"
 	"kennel/cloud/crash/crashwire"
@@ -18,10 +17,10 @@ import (
 	"kennel/cloud/look/lookapi"
 	"kennel/cloud/look/lookpg"
 	"kennel/cloud/owner"
-	"kennel/cloud/owner/ownerpg"
 	"kennel/cloud/registry"
 	"kennel/cloud/storage"
 	"kennel/cloud/storage/storageapi"
+	"kennel/cloud/sts/stspg"
 	"kennel/cloud/vitals"
 	"kennel/cloud/vitals/vitalspg"
 	"kennel/cloud/wire"
@@ -48,8 +47,8 @@ type Events struct {
 }
 
 // WireEvents wires the robots' events and crashes, and the count of what is stored; dumps are kept for some days. others erase the data of other domains in a stretch of time that was
-// erased a while ago.
-func WireEvents(b wire.Base, cfg EventsConfig, dumpDays int, owners *owner.Service, audit func(ctx context.Context, action, object, detail string) error, others ...func(context.Context, thing.Stretch) (int, error)) (Events, wire.Slices, error) {
+// erased a while ago. paused is told of robots that must wait because of what they send.
+func WireEvents(b wire.Base, cfg EventsConfig, dumpDays int, owners *owner.Service, paused func(ctx context.Context, id thing.ID, code, detail string), audit func(ctx context.Context, action, object, detail string) error, others ...func(context.Context, thing.Stretch) (int, error)) (Events, wire.Slices, error) {
 	store := daspg.Open(b.Pool)
 	var ingester *das.Ingester
 	crashes, crashSlice, err := crashwire.Wire(b, dumpDays, owners, audit, func(ctx context.Context, c crash.Crash, signature string) error {
@@ -62,7 +61,8 @@ func WireEvents(b wire.Base, cfg EventsConfig, dumpDays int, owners *owner.Servi
 	svc := das.NewService(store)
 	profiles := das.NewProfiles(b.Seal.Secret("das/profile"))
 	raw, files := archive.New(b.Blobs, store, b.Log), hours.New(b.Blobs, store, cfg.ParquetDays, b.Log)
-	ingester, err = das.NewIngester(das.Config{Writer: b.Meters.Writer(store), Blobs: raw, Consent: owners, Profile: profiles.Key, Log: b.Log})
+	ingester, err = das.NewIngester(das.Config{Writer: b.Meters.Writer(store), Blobs: raw, Consent: owners.Hold, Usage: stspg.NewOf(b.Pool, "intake_usage"),
+		Profile: profiles.Key, Paused: paused, Log: b.Log})
 	if err != nil {
 		return Events{}, nil, err
 	}
@@ -72,16 +72,13 @@ func WireEvents(b wire.Base, cfg EventsConfig, dumpDays int, owners *owner.Servi
 	}
 	personal := das.Personal{Eraser: store, Archive: raw, Copies: files, Reader: store, Owned: owners.Owned, Left: owners.Leave, Now: time.Now}
 	return Events{svc, ingester, crashes}, wire.Slices{crashSlice, storage, {
-		Personal: []account.Holder{{Name: "events", Personal: personal}},
+		Personal: []wire.Holding{{Name: "events", Keeps: []string{"das_event", "das_raw", "das_robot", "s3 das/", "s3 parquet/"}, Data: personal}},
 		Ups:      map[string]kitmqtt.UpHandler{topics.DAS: ingester.Handle},
 		Routes: wire.Routes(func(mux *http.ServeMux, d wire.Doors) {
 			dasapi.Mount(mux, svc, dasapi.WithOwns(d.Owns), dasapi.WithAudit(d.Audit))
 		}),
 		Runs: []wire.Run{
 			{Name: "events", Run: ingester.Run}, // original robots send them by HTTP, to processes without the bridge
-			{Name: "consents", Run: func(ctx context.Context) error {
-				return ownerpg.New(b.Pool).Watch(ctx, b.Log, func(_ context.Context, id thing.ID) { ingester.ConsentChanged(id) })
-			}},
 			{Name: "event tails", Run: func(ctx context.Context) error { return store.Listen(ctx, b.Log, svc.Wake) }},
 		},
 		Jobs: []jobs.Job{{Name: "das.partitions", Every: time.Hour, Run: func(ctx context.Context) error {
@@ -119,7 +116,7 @@ func WireVitals(b wire.Base, fleet *registry.Service, owners *owner.Service) (*v
 		Runs: []wire.Run{{Name: "curves", Run: curves.Run, Role: wire.Bridge}},
 		Jobs: []jobs.Job{{Name: "vitals.forget", Every: time.Hour, Run: store.Forget}},
 
-		Personal: []account.Holder{{Name: "curves", Personal: owner.Held{Kind: "samples of curves", Owners: owners, List: list, Drop: store.Erase}}},
+		Personal: []wire.Holding{{Name: "curves", Keeps: []string{"vitals_sample"}, Data: owner.Held{Kind: "samples of curves", Owners: owners, List: list, Drop: store.Erase}}},
 	}
 }
 

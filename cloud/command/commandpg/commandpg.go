@@ -77,11 +77,22 @@ func value[T any](p *T) (v T) {
 
 // Add keeps d and notifies the senders.
 func (s *Store) Add(ctx context.Context, d command.Draft) (c command.Command, added bool, err error) {
+	if commands.Waits(d.Kind) { // a flood of what is refused must not hold the thing's row, which senders pass by while it is locked
+		var full bool
+		err := s.pool.QueryRow(ctx, `SELECT (SELECT count(*) FROM command_outbox WHERE thing = $1 AND closed IS NULL) >= $2
+			AND NOT EXISTS (SELECT FROM command_outbox WHERE thing = $1 AND by_whom = $3 AND key = $4)`, d.Thing, commands.MaxOpen-commands.MaxUrgent, d.By, optional(d.Key)).Scan(&full)
+		if err != nil {
+			return c, false, pg.Wrap(err, "command for %s", d.Thing)
+		}
+		if full {
+			return c, false, tooMany(d.Thing)
+		}
+	}
 	err = pg.Tx(ctx, s.pool, func(tx pgx.Tx) error {
 		// From here on the thing's other commands wait for this one.
 		_, err := tx.Exec(ctx, `INSERT INTO command_due AS d (thing, next_send) VALUES ($1, now())
 			ON CONFLICT (thing) DO UPDATE SET next_send = CASE WHEN d.next_send = 'infinity' OR $2 THEN now() ELSE d.next_send END,
-				tries = CASE WHEN d.next_send = 'infinity' OR $2 THEN 0 ELSE d.tries END`, d.Thing, commands.Urgent(d.Kind))
+				tries = CASE WHEN d.next_send = 'infinity' OR $2 THEN 0 ELSE d.tries END`, d.Thing, !commands.Waits(d.Kind))
 		if err != nil {
 			return err
 		}
@@ -95,12 +106,12 @@ func (s *Store) Add(ctx context.Context, d command.Draft) (c command.Command, ad
 		if err := tx.QueryRow(ctx, `SELECT count(*) FROM command_outbox WHERE thing = $1 AND closed IS NULL`, d.Thing).Scan(&open); err != nil {
 			return err
 		}
-		switch urgent := commands.Urgent(d.Kind); {
-		case !urgent && open >= commands.MaxOpen-commands.MaxUrgent:
-			return errs.Coded(errs.Exhausted, "too_many_open", "%d commands of %s are open already; wait for results or expiry", open, d.Thing)
-		case open >= commands.MaxOpen: // a stop is never refused: it takes the place of an earlier one
+		switch waits := commands.Waits(d.Kind); {
+		case waits && open >= commands.MaxOpen-commands.MaxUrgent, !commands.Urgent(d.Kind) && open >= commands.MaxOpen:
+			return tooMany(d.Thing)
+		case open >= commands.MaxOpen: // a stop is never refused: it takes the place of an earlier one, or of a hold if there is none
 			if _, err := tx.Exec(ctx, `UPDATE command_outbox SET state = 'expired', closed = clock_timestamp() WHERE id =
-				(SELECT id FROM command_outbox WHERE thing = $1 AND closed IS NULL ORDER BY kind = ANY ($2) DESC, num LIMIT 1)`, d.Thing, commands.UrgentKinds); err != nil {
+				(SELECT id FROM command_outbox WHERE thing = $1 AND closed IS NULL ORDER BY kind = $3 DESC, kind = ANY ($2) DESC, num LIMIT 1)`, d.Thing, commands.UrgentKinds, commands.RobotStop); err != nil {
 				return err
 			}
 		}
@@ -115,7 +126,15 @@ func (s *Store) Add(ctx context.Context, d command.Draft) (c command.Command, ad
 		_, err = tx.Exec(ctx, `SELECT pg_notify($1, $2)`, Channel, string(d.Thing))
 		return err
 	})
+	if errs.KindOf(err) == errs.Exhausted { // a sender may have passed the thing by meanwhile
+		_, nerr := s.pool.Exec(ctx, `SELECT pg_notify($1, $2)`, Channel, string(d.Thing))
+		return c, false, errors.Join(err, nerr)
+	}
 	return c, added, pg.Wrap(err, "command for %s", d.Thing)
+}
+
+func tooMany(id thing.ID) error {
+	return errs.Coded(errs.Exhausted, "too_many_open", "as many commands of %s are open as may be; wait for results or expiry", id)
 }
 
 func optional(s string) *string {
@@ -213,9 +232,9 @@ func (s *Store) Due(ctx context.Context, limit int) (out []command.Outgoing, err
 		}
 		rows, err = tx.Query(ctx, `UPDATE command_outbox o SET state = 'sent', sends = o.sends + 1
 			FROM unnest($1::text[]) t (thing) CROSS JOIN LATERAL
-				(SELECT id FROM command_outbox c WHERE c.thing = t.thing AND c.closed IS NULL AND c.expires > clock_timestamp() ORDER BY c.kind = ANY($2) DESC, c.num LIMIT 1) h
+				(SELECT id FROM command_outbox c WHERE c.thing = t.thing AND c.closed IS NULL AND c.expires > clock_timestamp() ORDER BY c.kind = ANY($2) DESC, c.kind = $3 DESC, c.num LIMIT 1) h
 			WHERE o.id = h.id AND o.closed IS NULL
-			RETURNING o.num, o.id::text, o.thing, o.kind, o.args, o.created, o.expires - clock_timestamp()`, things, commands.UrgentKinds)
+			RETURNING o.num, o.id::text, o.thing, o.kind, o.args, o.created, o.expires - clock_timestamp()`, things, commands.UrgentKinds, commands.RobotRelease)
 		if err != nil {
 			return err
 		}

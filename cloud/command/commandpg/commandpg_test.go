@@ -257,7 +257,7 @@ func TestKeys(t *testing.T) {
 }
 
 func TestOpenCommandsAreBounded(t *testing.T) {
-	svc, _ := service(t)
+	svc, store := service(t)
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	good, full := 0, 0
@@ -277,12 +277,41 @@ func TestOpenCommandsAreBounded(t *testing.T) {
 	}
 	wg.Wait()
 	equal(t, "accepted, refused", []int{good, full}, []int{commands.MaxOpen - commands.MaxUrgent, 8 + commands.MaxUrgent})
+	// A refused command does not take the row of the thing, which senders pass by while it is locked: it is refused although another has the row.
+	tx, err := store.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), `SELECT FROM command_due WHERE thing = $1 FOR UPDATE`, rex); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if _, err := svc.Send(ctx, draft(rex, "")); errs.CodeOf(err) != "too_many_open" {
+		t.Errorf("a command beyond the bound, while the row is locked: %v", err)
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	var last command.Command
+	hold, err := svc.Send(t.Context(), command.Draft{Thing: rex, Kind: commands.RobotHold, Args: json.RawMessage(`{"reason":"a wheel is loose"}`), By: "op", TTL: commands.MaxWait})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := svc.Send(t.Context(), command.Draft{Thing: rex, Kind: commands.RobotRelease, By: "op", TTL: commands.MaxWait}); err != nil {
+		t.Fatal(err)
+	}
 	for range 3 * commands.MaxUrgent { // a stop is never refused (issue 28.1)
 		var err error
 		if last, err = svc.Send(t.Context(), command.Draft{Thing: rex, Kind: commands.RobotStop, By: "op", TTL: commands.MaxWait}); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if c, err := svc.Command(t.Context(), rex, hold.ID); err != nil || c.State.Closed() {
+		t.Errorf("stops took the place of a hold: %+v, %v", c, err)
+	}
+	if _, err := svc.Send(t.Context(), command.Draft{Thing: rex, Kind: commands.RobotRelease, By: "op", TTL: commands.MaxWait}); errs.CodeOf(err) != "too_many_open" {
+		t.Errorf("a release took the place of another command: %v", err)
 	}
 	list, err := svc.Commands(t.Context(), rex, true, 100)
 	if err != nil || len(list) != commands.MaxOpen || list[0].ID != last.ID {

@@ -5,16 +5,17 @@ const panel = document.getElementById("drive"), said = panel.querySelector("[rol
 const every = 400, lasts = 800; // ms
 const ways = { ArrowUp: [1, 0], ArrowDown: [-1, 0], ArrowLeft: [0, 1], ArrowRight: [0, -1] }; // forward; to the left, rad/s
 const held = new Set(), goals = new Map(); // keys of ways; where joints shall be
-let busy = false, told = 0, heard = 0, moved = 0, click = 0;
+let busy = false, told = 0, heard = 0, moved = 0, click = 0, stops = 0;
+const pause = () => new Promise((again) => setTimeout(again, 250));
 
-async function ask(path, more) {
-  const answer = await fetch(path, { signal: AbortSignal.timeout(1000), redirect: "error", ...more }).catch(() => { throw new Error("the cloud does not answer"); });
+async function ask(path, patience, more) {
+  const answer = await fetch(path, { signal: AbortSignal.timeout(patience), redirect: "error", ...more }).catch(() => { throw new Error("the cloud does not answer"); });
   const body = await answer.json().catch(() => ({}));
   if (!answer.ok) throw new Error(body.error ?? answer.statusText);
   return body;
 }
 
-// Gives a command and says what became of it, unless a later one was heard of meanwhile.
+// Gives a command, and then says what became of it, unless a later one was heard of meanwhile. What it returns once the command is given tells whether it was done.
 async function tell(kind, args, expires, well) {
   const n = ++told;
   const say = (text) => {
@@ -22,18 +23,18 @@ async function tell(kind, args, expires, well) {
     heard = n;
     if (said.textContent !== text) said.textContent = text;
   };
-  const fails = (err) => say(`Not done: ${err.message}`);
+  const fails = (err) => { say(`Not done: ${err.message}`); return false; };
   try {
-    const { id } = await ask(panel.dataset.commands, { method: "POST", keepalive: true, headers: { "Content-Type": "application/json" }, body: JSON.stringify({ kind, args, expires_in_ms: expires }) });
-    follow(id, say, well).catch(fails);
-  } catch (err) { fails(err); }
+    const { id } = await ask(panel.dataset.commands, expires, { method: "POST", keepalive: true, headers: { "Content-Type": "application/json" }, body: JSON.stringify({ kind, args, expires_in_ms: expires }) });
+    return { done: follow(id, expires).then(() => { say(well); return true; }, fails) };
+  } catch (err) { return { done: fails(err) }; }
 }
 
-async function follow(id, say, well) {
-  for (let i = 0; i < 8; i++) {
-    await new Promise((again) => setTimeout(again, 250));
-    const { state, result } = await ask(`${panel.dataset.commands}/${id}`);
-    if (state === "done") return say(well);
+async function follow(id, expires) {
+  for (const end = Date.now() + expires + 1000; Date.now() < end;) {
+    await pause();
+    const { state, result } = await ask(`${panel.dataset.commands}/${id}`, expires);
+    if (state === "done") return;
     if (state === "failed" || state === "expired") throw new Error(result?.detail ?? "the robot did not answer in time");
   }
   throw new Error("the robot has not answered yet");
@@ -55,13 +56,17 @@ async function beat() {
   busy = false;
 }
 
+// Stops it, and again until it says so: a stop may be lost on its way, as anything else.
 async function stop() {
   held.clear();
   goals.clear();
   moved = 0;
-  const late = busy; // a line on its way may come after this stop
-  await tell("robot_stop", {}, 5000, "Stopped.");
-  if (late && !held.size) tell("robot_stop", {}, 5000, "Stopped.");
+  const n = ++stops, late = busy; // a line on its way may come after the first stop
+  for (let i = 0; i < 20 && n === stops && !held.size && !moved; i++) {
+    const { done } = await tell("robot_stop", {}, 5000, "Stopped.");
+    if (!(late && i === 0) && await done) return;
+    if (i) await pause();
+  }
 }
 
 function hold(key) { if (ways[key] && !held.has(key)) { held.add(key); beat(); } }

@@ -305,7 +305,22 @@ func (s *Store) Of(ctx context.Context, of thing.Stretch) ([]crash.Crash, error)
 }
 
 // Delete implements crash.Store.
-func (s *Store) Delete(ctx context.Context, list []string) error {
-	_, err := s.pool.Exec(ctx, `DELETE FROM crash_crash WHERE id = ANY ($1::uuid[])`, list)
+func (s *Store) Delete(ctx context.Context, list []string, erase bool) error {
+	err := pg.Tx(ctx, s.pool, func(tx pgx.Tx) error {
+		var groups, versions []string
+		if err := tx.QueryRow(ctx, `WITH d AS (DELETE FROM crash_crash WHERE id = ANY ($1::uuid[]) RETURNING crashed, version)
+			SELECT array_agg(DISTINCT crashed::text), array_agg(DISTINCT version) FROM d`, list).Scan(&groups, &versions); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `DELETE FROM crash_group AS g WHERE id = ANY ($1::uuid[]) AND ($2 OR state = 'open' AND note = '')
+			AND NOT EXISTS (SELECT FROM crash_crash WHERE crashed = g.id)`, groups, erase); err != nil || !erase {
+			return err
+		}
+		// The names of releases are ours; other words may be the robot's alone.
+		_, err := tx.Exec(ctx, `UPDATE crash_group AS g SET versions = array(SELECT v FROM unnest(versions) AS v WHERE v <> ALL (gone)), resolved = array(SELECT v FROM unnest(resolved) AS v WHERE v <> ALL (gone))
+			FROM (SELECT o.id, array_agg(v) AS gone FROM crash_group AS o, unnest($2::text[]) AS v WHERE o.id = ANY ($1::uuid[]) AND v !~ '^[0-9]+([.][0-9]+)*(d|ud)?$'
+				AND NOT EXISTS (SELECT FROM crash_crash WHERE crashed = o.id AND version = v) GROUP BY o.id) AS x WHERE g.id = x.id`, groups, versions)
+		return err
+	})
 	return pg.Wrap(err, "delete crashes")
 }

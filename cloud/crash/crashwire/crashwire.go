@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"kennel/cloud/account"
 	"kennel/cloud/crash"
 	"kennel/cloud/crash/crashapi"
 	"kennel/cloud/crash/crashpg"
@@ -43,7 +42,8 @@ func Wire(b wire.Base, keepDays int, owners *owner.Service, audit crashapi.Audit
 			}
 			return err
 		}}},
-		Personal: []account.Holder{{Name: "crashes", Personal: owner.Held{Kind: "crashes", Owners: owners, List: svc.List, Drop: svc.Erase}}},
+		Personal: []wire.Holding{{Name: "crashes", Keeps: []string{"crash_crash", "crash_group", "s3 crash/"}, Data: owner.Filed{
+			Held: owner.Held{Kind: "crashes", Owners: owners, List: svc.List, Drop: svc.Erase}, Each: svc.Files}}},
 	}, nil
 }
 
@@ -56,7 +56,7 @@ func Tell(ctx context.Context, in *das.Ingester, c crash.Crash, signature string
 		return err
 	}
 	answers := make(chan ack.Ack, 1) // the ingester does not wait for who asked
-	in.HandleFrom(ctx, c.Thing, das.Claimed, batch, func(a ack.Ack) { answers <- a })
+	in.HandleFrom(ctx, c.Thing, das.Claimed, time.Now(), batch, func(a ack.Ack) { answers <- a })
 	select {
 	case a := <-answers:
 		if a.Status == ack.RetryAfter {

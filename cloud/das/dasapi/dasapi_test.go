@@ -52,7 +52,7 @@ func (f *fixture) put(t *testing.T, id thing.ID, first, last uint64) {
 	t.Helper()
 	it := das.Item{Thing: id}
 	for seq := first; seq <= last; seq++ {
-		it.Events = append(it.Events, events.Event{Seq: seq, Level: events.Info, RobotID: id.Serial(), BootID: "b", Name: "robot.boot", I1: events.Num(0)})
+		it.Events = append(it.Events, events.Event{Seq: seq, TS: time.Now().UnixMilli(), Level: events.Info, RobotID: id.Serial(), BootID: "b", Name: "robot.boot", I1: events.Num(0)})
 	}
 	if _, err := f.store.Commit(t.Context(), das.Group{Received: time.Now(), Items: []das.Item{it}}, das.Raw{Key: "k"}); err != nil {
 		t.Fatal(err)

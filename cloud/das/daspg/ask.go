@@ -36,6 +36,11 @@ func (a *arguments) add(v any) string {
 	return "$" + strconv.Itoa(len(*a))
 }
 
+// recorded is the condition that an event was recorded at a time or later (das.Clock.Since), in ms since 1970.
+var recorded = `EXISTS (SELECT FROM das_range AS r WHERE r.thing = das_event.thing AND r.boot_id = das_event.boot_id AND r.ahead_ms <= ` +
+	strconv.Itoa(das.MaxAhead) + `
+	AND CASE WHEN unsynced THEN uptime_ms >= ?::bigint + r.ahead_ms - r.began_ms ELSE ts >= ?::bigint + r.ahead_ms END)`
+
 // where adds f to a query whose arguments so far are args. What f says by words goes as arguments; columns and operators are ours.
 func where(f das.Filter, sql string, args []any) (string, []any) {
 	a := arguments(args)
@@ -48,6 +53,7 @@ func where(f das.Filter, sql string, args []any) (string, []any) {
 	}
 	if !f.Owned.IsZero() {
 		add("received >= ?", f.Owned)
+		add(recorded, f.Owned.UnixMilli())
 	}
 	if f.ByRobot {
 		if !f.Since.IsZero() {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -200,10 +201,35 @@ func (s *Store) EachWaiting(ctx context.Context, stretch thing.Stretch, fn func(
 	return pg.Err(err)
 }
 
-// Each calls fn for each event of a stretch, in order of receipt.
+// Late implements das.Eraser.
+func (s *Store) Late(ctx context.Context, stretch thing.Stretch) ([]time.Time, error) {
+	rows, err := s.pool.Query(ctx, `SELECT DISTINCT received FROM das_event JOIN das_range AS r USING (thing, boot_id) WHERE thing = $1 AND received >= $2
+		AND CASE WHEN unsynced AND r.began_ms IS NOT NULL THEN uptime_ms < $3 + r.ahead_ms - r.began_ms ELSE ts < $3 + r.ahead_ms END ORDER BY 1`,
+		string(stretch.Thing), stretch.Until, stretch.Until.UnixMilli())
+	if err != nil {
+		return nil, pg.Err(err)
+	}
+	out, err := pgx.CollectRows(rows, pgx.RowTo[time.Time])
+	return out, pg.Wrap(err, "events that came late")
+}
+
+// Clocks returns the clocks of a robot's boots.
+func (s *Store) Clocks(ctx context.Context, id thing.ID) (map[string]das.Clock, error) {
+	rows, err := s.pool.Query(ctx, `SELECT boot_id, ahead_ms, began_ms FROM das_range WHERE thing = $1`, string(id))
+	if err != nil {
+		return nil, pg.Err(err)
+	}
+	out := map[string]das.Clock{}
+	var boot string
+	var c das.Clock
+	_, err = pgx.ForEachRow(rows, []any{&boot, &c.Ahead, &c.Began}, func() error { out[boot] = c; return nil })
+	return out, pg.Wrap(err, "clocks of a robot's boots")
+}
+
+// Each calls fn for each event of a stretch that was recorded in it, in order of receipt.
 func (s *Store) Each(ctx context.Context, stretch thing.Stretch, fn func(das.Record) error) error {
-	rows, err := s.pool.Query(ctx, selectEvents+` WHERE thing = $1 AND received >= $2 AND received < $3 ORDER BY received, boot_id, seq`,
-		string(stretch.Thing), stretch.Since, stretch.Until)
+	rows, err := s.pool.Query(ctx, selectEvents+` WHERE thing = $1 AND received >= $2 AND received < $3 AND `+strings.ReplaceAll(recorded, "?", "$4")+` ORDER BY received, boot_id, seq`,
+		string(stretch.Thing), stretch.Since, stretch.Until, stretch.Since.UnixMilli())
 	if err != nil {
 		return pg.Err(fmt.Errorf("read events: %w", err))
 	}

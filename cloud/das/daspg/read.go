@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -104,10 +105,14 @@ func (s *Store) Changes(ctx context.Context, f das.Filter, from das.Position) ([
 	return recs, max(next, from), more, nil
 }
 
-// Boots implements das.Reader.
+// Boots implements das.Reader. Since a time it lists boots of which something was recorded then or later, too.
 func (s *Store) Boots(ctx context.Context, id thing.ID, since time.Time, limit int) ([]das.Boot, error) {
-	rows, err := s.pool.Query(ctx, `SELECT boot_id, seqs, updated, origin FROM das_range WHERE thing = $1 AND updated >= $2 AND NOT isempty(seqs) AND NOT starts_with(boot_id, '`+events.CrashBoot+`')
-		ORDER BY updated DESC, boot_id LIMIT $3`, string(id), since, limit)
+	sql, args := `SELECT boot_id, seqs, updated, origin FROM das_range AS b WHERE thing = $1 AND updated >= $2 AND NOT isempty(seqs) AND NOT starts_with(boot_id, '`+events.CrashBoot+`')`, []any{string(id), since, limit}
+	if !since.IsZero() {
+		args = append(args, since.UnixMilli())
+		sql += ` AND EXISTS (SELECT FROM das_event WHERE thing = $1 AND das_event.boot_id = b.boot_id AND received >= $2 AND ` + strings.ReplaceAll(recorded, "?", "$4") + `)`
+	}
+	rows, err := s.pool.Query(ctx, sql+` ORDER BY updated DESC, boot_id LIMIT $3`, args...)
 	if err != nil {
 		return nil, fmt.Errorf("boots of %s: %w", id, pg.Err(err))
 	}

@@ -96,16 +96,19 @@ func commit(ctx context.Context, tx pgx.Tx, g das.Group, raw das.Raw) (das.Outco
 		}
 	}
 	seqs, origins, of := make([]string, len(keys)), make([]string, len(keys)), map[das.Key]string{}
+	ahead, began, clocks := make([]int64, len(keys)), make([]*int64, len(keys)), map[das.Key]das.Clock{}
 	for _, it := range g.Items {
 		of[it.Key()] = max(of[it.Key()], it.Origin)
+		clocks[it.Key()] = clocks[it.Key()].With(das.ClockOf(g.Received, it.Events))
 	}
 	for i, k := range keys {
-		seqs[i], origins[i] = multirange(known[k]), of[k]
+		seqs[i], origins[i], ahead[i], began[i] = multirange(known[k]), of[k], clocks[k].Ahead, clocks[k].Began
 	}
 	b := &pgx.Batch{}
-	b.Queue(`UPDATE das_range r SET seqs = u.seqs::int8multirange, updated = greatest(updated, $4), origin = greatest(r.origin, u.origin)
-		FROM unnest($1::text[], $2::text[], $3::text[], $5::text[]) AS u (thing, boot_id, seqs, origin)
-		WHERE r.thing = u.thing AND r.boot_id = u.boot_id`, things, boots, seqs, g.Received, origins)
+	b.Queue(`UPDATE das_range r SET seqs = u.seqs::int8multirange, updated = greatest(updated, $4), origin = greatest(r.origin, u.origin),
+			ahead_ms = greatest(r.ahead_ms, u.ahead), began_ms = least(r.began_ms, u.began)
+		FROM unnest($1::text[], $2::text[], $3::text[], $5::text[], $6::bigint[], $7::bigint[]) AS u (thing, boot_id, seqs, origin, ahead, began)
+		WHERE r.thing = u.thing AND r.boot_id = u.boot_id`, things, boots, seqs, g.Received, origins, ahead, began)
 	b.Queue(`INSERT INTO das_group (id, received, events, raw_key) OVERRIDING SYSTEM VALUE VALUES ($1, $2, $3, $4)`,
 		grp, g.Received, len(fresh), raw.Key)
 	if raw.Body != nil {

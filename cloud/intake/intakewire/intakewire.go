@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"kennel/certs/limit"
+	"kennel/cloud/consent"
 	"kennel/cloud/door"
 	"kennel/cloud/intake"
 	"kennel/cloud/sts/stspg"
@@ -31,8 +32,8 @@ type Needs struct {
 	Logs    intake.Logs
 	Events  intake.Events
 	Crashes intake.Crashes
-	Consent func(ctx context.Context, id thing.ID) (bool, error)
-	Owner   func(ctx context.Context, id thing.ID) (account string, err error)
+	Allowed func(ctx context.Context, id thing.ID) (bool, error)
+	Consent consent.Ask
 	Thing   intake.Certificate
 	Robots  intake.Robots
 	Grants  intake.Grants
@@ -51,8 +52,8 @@ func (i *Intake) Handler(next http.Handler) http.Handler { return i.door.Handler
 
 // Wire wires both listeners.
 func Wire(b wire.Base, n Needs) (*Intake, wire.Slice) {
-	cfg := intake.Config{Logs: n.Logs, Events: n.Events, Crashes: n.Crashes, Usage: stspg.New(b.Pool), EventUsage: stspg.NewOf(b.Pool, "intake_usage"),
-		Consent: n.Consent, Owner: n.Owner, Limiter: limit.New(byThingEvery, byThingBurst), Log: b.Log}
+	cfg := intake.Config{Logs: n.Logs, Events: n.Events, Crashes: n.Crashes, Usage: stspg.New(b.Pool),
+		Allowed: n.Allowed, Consent: n.Consent, Limiter: limit.New(byThingEvery, byThingBurst), Log: b.Log}
 	svc := intake.New(cfg)
 	originals := &intake.Door{Robots: n.Robots, Grants: n.Grants, ByAddr: limit.NewByAddr(byAddrEvery, byAddrBurst), Paths: n.Paths.Or(intake.DefaultPaths),
 		Refused: func(ctx context.Context, addr string, claim thing.ID, code, detail string) {

@@ -3573,7 +3573,8 @@ type Transfer struct {
 
 // TransferRequest is the body of POST /v1/my/robots/{thing}/transfer.
 type TransferRequest struct {
-	To string `json:"to"`
+	Password string `json:"password"` // the owner's own: a stolen session gives no robot away
+	To       string `json:"to"`
 }
 
 // Trial tells what the service makes of a recording, step by step.

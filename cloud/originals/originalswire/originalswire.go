@@ -53,7 +53,7 @@ func Wire(b wire.Base, cfg Config, authority *ca.Authority, robots *registry.Ser
 		},
 		Erase: func(ctx context.Context, account string) error {
 			for _, h := range all().Personal() {
-				if err := h.Erase(ctx, account); err != nil {
+				if err := h.Data.Erase(ctx, account); err != nil {
 					return err
 				}
 			}

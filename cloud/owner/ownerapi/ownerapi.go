@@ -4,7 +4,7 @@
 //	POST   /v1/my/robots/claim              {code, thing?} -> the robot that shows the code       owner
 //	PATCH  /v1/my/robots/{thing}            {name}         -> the robot                           owner
 //	DELETE /v1/my/robots/{thing}            let go of it   -> 204                                 owner
-//	POST   /v1/my/robots/{thing}/transfer   {to}           -> the offer; to: e-mail or account id owner
+//	POST   /v1/my/robots/{thing}/transfer   {to, password} -> the offer; to: e-mail or account id owner
 //	GET    /v1/my/transfers                 offers of the caller and to the caller                owner
 //	POST   /v1/my/transfers/{id}/accept                    -> the robot                           owner
 //	DELETE /v1/my/transfers/{id}            take back, decline -> 204                             owner
@@ -32,6 +32,7 @@ import (
 	"kennel/infra/kit"
 	"kennel/infra/kit/kithttp"
 	"kennel/infra/kit/kitmqtt"
+	"kennel/infra/logging"
 	"kennel/infra/thing"
 )
 
@@ -88,7 +89,8 @@ type NameRequest struct {
 
 // TransferRequest is the body of POST /v1/my/robots/{thing}/transfer.
 type TransferRequest struct {
-	To string `json:"to"`
+	To       string `json:"to"`
+	Password string `json:"password"` // the owner's own: a stolen session gives no robot away
 }
 
 // Transfer is an offer.
@@ -134,6 +136,10 @@ type (
 		text  string
 	}
 	offerReq struct{ id string }
+	handReq  struct {
+		thing thing.ID
+		TransferRequest
+	}
 )
 
 // Mount adds the HTTP endpoints to mux. The caller comes from the context (infra/kit).
@@ -148,7 +154,7 @@ func Mount(mux *http.ServeMux, svc *owner.Service, cfg Config) {
 	mux.Handle("POST /v1/my/robots/claim", kithttp.Handler(own(kit.Typed(a.claim)), decodeClaim))
 	mux.Handle("PATCH /v1/my/robots/{thing}", kithttp.Handler(own(kit.Typed(a.rename)), decodeText(func(b NameRequest) string { return b.Name })))
 	mux.Handle("DELETE /v1/my/robots/{thing}", kithttp.Handler(kit.NoContent(own(kit.Typed(a.release))), decodeThing))
-	mux.Handle("POST /v1/my/robots/{thing}/transfer", kithttp.Handler(own(kit.Typed(a.offer)), decodeText(func(b TransferRequest) string { return b.To })))
+	mux.Handle("POST /v1/my/robots/{thing}/transfer", kithttp.Handler(own(kit.Typed(a.offer)), decodeTransfer))
 	mux.Handle("GET /v1/my/transfers", kithttp.Handler(own(kit.Typed(a.offers)), none))
 	mux.Handle("POST /v1/my/transfers/{id}/accept", kithttp.Handler(own(kit.Typed(a.accept)), decodeOffer))
 	mux.Handle("DELETE /v1/my/transfers/{id}", kithttp.Handler(kit.NoContent(own(kit.Typed(a.drop))), decodeOffer))
@@ -189,9 +195,9 @@ func (a api) release(ctx context.Context, r thingReq) (nothing, error) {
 	return nothing{}, a.svc.Release(ctx, auth.CallerFrom(ctx).Account, r.thing)
 }
 
-func (a api) offer(ctx context.Context, r textReq) (Transfer, error) {
+func (a api) offer(ctx context.Context, r handReq) (Transfer, error) {
 	c := auth.CallerFrom(ctx)
-	o, err := a.svc.Offer(ctx, c.Account, c.Name, r.thing, r.text)
+	o, err := a.svc.Offer(ctx, c.Account, c.Name, r.thing, r.To, owner.Proof{Password: logging.Secret(r.Password), Addr: c.Addr})
 	return offered(o), err
 }
 
@@ -293,6 +299,15 @@ func decodeText[Body any](text func(Body) string) func(*http.Request) (any, erro
 		}
 		return textReq{id, text(body)}, nil
 	}
+}
+
+func decodeTransfer(r *http.Request) (any, error) {
+	id, err := thingOf(r.PathValue("thing"))
+	q := handReq{thing: id}
+	if err == nil {
+		err = kithttp.ReadJSON(r, &q.TransferRequest, maxBody)
+	}
+	return q, err
 }
 
 func decodeOffer(r *http.Request) (any, error) { return offerReq{r.PathValue("id")}, nil }

@@ -19,7 +19,6 @@ import (
 	"kennel/infra/errs"
 	"kennel/infra/pg/pgtest"
 	"kennel/infra/thing"
-	"kennel/jdocs"
 	"kennel/jdocs/jdocspg"
 )
 
@@ -49,7 +48,13 @@ func setUp(t *testing.T) *fixture {
 		f.lines = append(f.lines, strings.Join([]string{auth.CallerFrom(ctx).Name, action, object, detail}, " "))
 		return f.err
 	}
-	f.svc, err = owner.New(owner.Config{Store: store, Codes: store, Transfers: store, Remains: store, Secret: make([]byte, 32), ByThing: f.slow, ByAddr: f.slow, Docs: jdocs.New(jdocspg.New(pool)),
+	f.svc, err = owner.New(owner.Config{Store: store, Codes: store, Transfers: store, Remains: store, Secret: make([]byte, 32), ByThing: f.slow, ByAddr: f.slow, Docs: jdocspg.New(pool),
+		Confirm: func(_ context.Context, _ string, by owner.Proof) error {
+			if by.Password != "right" {
+				return errs.Coded(errs.Unauthenticated, "wrong_password", "wrong")
+			}
+			return nil
+		},
 		Record: func(context.Context, owner.Step) {}, Audit: audit, Log: log})
 	if err != nil {
 		t.Fatal(err)
@@ -183,10 +188,13 @@ func TestHTTP(t *testing.T) {
 		{"rename another's", "bob", "PATCH", my + "/vic:00e20100", `{"name":"Mine"}`, 404, "there is no robot vic:00e20100 among yours"},
 		{"release another's", "bob", "DELETE", my + "/vic:00e20100", "", 404, "there is no robot vic:00e20100 among yours"},
 		{"release an unknown", "bob", "DELETE", my + "/vic:00e20199", "", 404, "there is no robot vic:00e20199 among yours"},
-		{"offer another's", "bob", "POST", my + "/vic:00e20100/transfer", `{"to":"eve@example.org"}`, 404, "there is no robot"},
-		{"offer to nobody", "ann", "POST", my + "/vic:00e20100/transfer", `{"to":""}`, 400, "recipient_malformed"},
-		{"offer to oneself", "ann", "POST", my + "/vic:00e20100/transfer", `{"to":"ann@example.org"}`, 400, "recipient_self"},
-		{"offer", "ann", "POST", my + "/vic:00e20100/transfer", `{"to":"BOB@example.org"}`, 200, `"mine":true`},
+		{"offer another's", "bob", "POST", my + "/vic:00e20100/transfer", `{"to":"eve@example.org","password":"right"}`, 404, "there is no robot"},
+		{"offer with a session alone", "ann", "POST", my + "/vic:00e20100/transfer", `{"to":"bob@example.org"}`, 401, "wrong_password"},
+		{"offer with a guess", "ann", "POST", my + "/vic:00e20100/transfer", `{"to":"bob@example.org","password":"guess"}`, 401, "wrong_password"},
+		{"and nothing is offered", "ann", "GET", "/v1/my/transfers", "", 200, "[]"},
+		{"offer without a recipient", "ann", "POST", my + "/vic:00e20100/transfer", `{"to":"","password":"right"}`, 400, "recipient_malformed"},
+		{"offer to oneself", "ann", "POST", my + "/vic:00e20100/transfer", `{"to":"ann@example.org","password":"right"}`, 400, "recipient_self"},
+		{"offer", "ann", "POST", my + "/vic:00e20100/transfer", `{"to":"BOB@example.org","password":"right"}`, 200, `"mine":true`},
 		{"accept another's", "eve", "POST", "/v1/my/transfers/OFFER/accept", "", 404, "no_transfer"},
 		{"drop another's", "eve", "DELETE", "/v1/my/transfers/OFFER", "", 404, "no_transfer"},
 		{"accept an unknown", "bob", "POST", "/v1/my/transfers/x/accept", "", 404, "no_transfer"},
@@ -194,7 +202,7 @@ func TestHTTP(t *testing.T) {
 		{"again", "bob", "POST", "/v1/my/transfers/OFFER/accept", "", 200, `"how":"transfer"`},
 		{"gone", "ann", "DELETE", my + "/vic:00e20100", "", 404, "among yours"},
 		{"no offers", "bob", "GET", "/v1/my/transfers", "", 200, "[]\n"},
-		{"offer back", "bob", "POST", my + "/vic:00e20100/transfer", `{"to":"ann-id"}`, 200, `"mine":true`},
+		{"offer back", "bob", "POST", my + "/vic:00e20100/transfer", `{"to":"ann-id","password":"right"}`, 200, `"mine":true`},
 		{"seen by the other", "ann", "GET", "/v1/my/transfers", "", 200, `"mine":false`},
 		{"declined", "ann", "DELETE", "/v1/my/transfers/OFFER", "", 204, ""},
 		{"who may not take away", "release-manager", "DELETE", ours, `{"reason":"x"}`, 403, "denied"},
@@ -252,7 +260,7 @@ func TestOwnersLeaveAuditLines(t *testing.T) {
 	var offer Transfer
 	offered := func(want int) {
 		t.Helper()
-		status, body := f.do(t, "ann", "POST", "/v1/my/robots/"+string(rex)+"/transfer", `{"to":"bob-id"}`)
+		status, body := f.do(t, "ann", "POST", "/v1/my/robots/"+string(rex)+"/transfer", `{"to":"bob-id","password":"right"}`)
 		if status != want {
 			t.Fatal(status, body)
 		}

@@ -24,10 +24,16 @@ import (
 const Channel = "owner_changed"
 
 // Store is every store that an owner.Service needs. Safe for concurrent use.
-type Store struct{ pool *pgxpool.Pool }
+type Store struct {
+	pool  *pgxpool.Pool
+	turns chan struct{} // changes that may wait for a Hold, each with a connection
+}
+
+// maxTurns leaves those who hold owners the connections that end their Holds.
+const maxTurns = 2
 
 // New returns the store on a migrated database.
-func New(pool *pgxpool.Pool) *Store { return &Store{pool} }
+func New(pool *pgxpool.Pool) *Store { return &Store{pool, make(chan struct{}, maxTurns)} }
 
 const columns = `id, thing, account, how, since, until, ended, name`
 
@@ -119,9 +125,9 @@ func dropCode(ctx context.Context, tx pgx.Tx, id thing.ID) error {
 	return err
 }
 
-// locked runs fn while no other transaction can change the ownership of a thing.
+// locked runs fn while no other transaction can change the ownership of a thing, and none holds it.
 func (s *Store) locked(ctx context.Context, id thing.ID, fn func(tx pgx.Tx) error) error {
-	return pg.Tx(ctx, s.pool, func(tx pgx.Tx) error {
+	return s.unheld(ctx, []thing.ID{id}, func(tx pgx.Tx) error {
 		if err := lock(ctx, tx, id); err != nil {
 			return err
 		}
@@ -387,11 +393,21 @@ func (s *Store) Settle(ctx context.Context, id int64) error {
 	return pg.Err(err)
 }
 
+// Touch tells every process that an account's settings changed, once what is stored by the settings of before is stored.
 func (s *Store) Touch(ctx context.Context, account string) error {
-	_, err := s.pool.Exec(ctx, `WITH t AS (UPDATE owner_thing SET changed_at = clock_timestamp()
-		WHERE thing IN (SELECT thing FROM owner_tenure WHERE account = $1 AND until IS NULL) RETURNING thing)
-		SELECT pg_notify($2, thing) FROM t`, account, Channel)
-	return pg.Err(err)
+	robots, err := s.Robots(ctx, account)
+	if err != nil || len(robots) == 0 {
+		return err
+	}
+	ids := make([]thing.ID, len(robots))
+	for i, t := range robots {
+		ids[i] = t.Thing
+	}
+	return s.unheld(ctx, ids, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, `WITH t AS (UPDATE owner_thing SET changed_at = clock_timestamp() WHERE thing = ANY($1) RETURNING thing)
+			SELECT pg_notify($2, thing) FROM t`, ids, Channel)
+		return err
+	})
 }
 
 func (s *Store) Erase(ctx context.Context, account string, recipients [][]byte) error {

@@ -107,7 +107,7 @@ func TestCrashesAreProblems(t *testing.T) {
 	}
 
 	// The time ends it, and so does an erasure.
-	if err := crashes.Delete(t.Context(), []string{"00000000-0000-0000-0000-000000000005"}); err != nil {
+	if err := crashes.Delete(t.Context(), []string{"00000000-0000-0000-0000-000000000005"}, false); err != nil {
 		t.Fatal(err)
 	}
 	crashed("[crash/2.0.1.6076ep]", 3)

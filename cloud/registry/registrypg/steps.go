@@ -98,6 +98,24 @@ func (s *Store) Steps(ctx context.Context, id thing.ID) ([]registry.Outcome, err
 	return out, pg.Wrap(err, "steps of %s", id)
 }
 
+// Peers returns the steps of a stretch of a thing's life that have an address, for the export of its owner.
+func (s *Store) Peers(ctx context.Context, of thing.Stretch) (any, error) {
+	rows, err := s.pool.Query(ctx, `SELECT name AS step, first, last, peer FROM registry_step WHERE thing = $1 AND last >= $2 AND last < $3 AND peer <> '' ORDER BY last, name`,
+		of.Thing, of.Since, of.Until)
+	if err != nil {
+		return nil, pg.Wrap(err, "addresses of %s", of.Thing)
+	}
+	out, err := pgx.CollectRows(rows, pgx.RowToMap)
+	return out, pg.Wrap(err, "addresses of %s", of.Thing)
+}
+
+// ForgetPeers deletes the addresses of a thing's steps until the end of a stretch, also those from before it: a person tries to claim a robot before they
+// own it. It returns how many those were.
+func (s *Store) ForgetPeers(ctx context.Context, of thing.Stretch) (int, error) {
+	tag, err := s.pool.Exec(ctx, `UPDATE registry_step SET peer = '' WHERE thing = $1 AND last < $2 AND peer <> ''`, of.Thing, of.Until)
+	return int(tag.RowsAffected()), pg.Wrap(err, "forget addresses of %s", of.Thing)
+}
+
 // Trim removes what the bounds no longer allow: outcomes beyond MaxSteps of one thing and MaxStrangerSteps of unregistered things,
 // comings and goings that are too old or too many.
 func (s *Store) Trim(ctx context.Context) error {

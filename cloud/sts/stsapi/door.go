@@ -2,7 +2,7 @@
 //
 // It speaks the part of S3 that uploads need: PUT of an object, whole or in parts, addressed by path or by host, signed by SigV4 in a
 // header. Everything else is AccessDenied, as it would be for such credentials at AWS. A body passes through and is never kept: of an
-// upload, memory holds two buffers. Nothing is stored before signature, digests, length and the robot's standing were found good at the end.
+// upload, memory holds two buffers. Nothing is stored before signature, digests, length, the robot's standing and its owner's consent were found good at the end.
 package stsapi
 
 import (
@@ -23,6 +23,7 @@ import (
 	"sync"
 	"time"
 
+	"kennel/cloud/consent"
 	"kennel/cloud/sts"
 	"kennel/cloud/token"
 	"kennel/infra/blob"
@@ -54,6 +55,7 @@ type Usage interface {
 // Config holds the settings of a door. Zero numbers take defaults; none of these limits comes from the original.
 type Config struct {
 	Grants   *sts.Grants
+	Consent  consent.Ask
 	Store    Store
 	Usage    Usage
 	Limiter  token.Limiter // paces the requests of each robot; nil: none
@@ -96,8 +98,8 @@ var bucketName = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
 
 // New returns a door; the error says which setting cannot work.
 func New(c Config) (*Door, error) {
-	if c.Grants == nil || c.Store == nil || c.Usage == nil || c.Recorder == nil || c.Log == nil {
-		return nil, errs.New(errs.Invalid, "s3 door: want grants, a store, a count of usage, a recorder and a log")
+	if c.Grants == nil || c.Consent == nil || c.Store == nil || c.Usage == nil || c.Recorder == nil || c.Log == nil {
+		return nil, errs.New(errs.Invalid, "s3 door: want grants, consent, a store, a count of usage, a recorder and a log")
 	}
 	if len(c.Buckets) == 0 {
 		return nil, errs.New(errs.Invalid, "s3 door: no bucket names")
@@ -166,9 +168,12 @@ func (d *Door) target(r *http.Request) (bucket, key string, err error) {
 
 // ServeHTTP implements http.Handler.
 func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	c := &call{Door: d, w: w, r: r, id: rand.Text()[:16], start: d.cfg.Now()}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	c := &call{Door: d, w: w, r: r.WithContext(ctx), cancel: cancel, id: rand.Text()[:16], start: d.cfg.Now(), begun: time.Now()}
 	w.Header().Set("X-Amz-Request-Id", c.id)
 	err := c.serve()
+	c.end()
 	if err != nil {
 		c.refuse(err)
 	}
@@ -181,7 +186,14 @@ type call struct {
 	w     http.ResponseWriter
 	r     *http.Request
 	id    string
-	start time.Time
+	start time.Time // by Config.Now
+	begun time.Time
+
+	cancel func() // ends the request's context
+
+	holding sync.Mutex
+	over    bool
+	release func() // ends the Hold of the robot; nil: there is none
 
 	grant sts.Grant
 	auth  sigv4.Auth
@@ -250,14 +262,57 @@ func (c *call) stranger(err error) error {
 
 // stillHolds asks whether the grant is still good. A refusal's own code is for the doctor; S3 clients know AccessDenied.
 func (c *call) stillHolds(ctx context.Context) error {
-	err := c.cfg.Grants.Check(ctx, c.grant)
+	return refusalOf(c.cfg.Grants.Check(ctx, c.grant))
+}
+
+// storeTime bounds how long the last step of an upload may take, for which a change of the robot's owner waits.
+const storeTime = 20 * time.Second
+
+// hold asks at the end of a body whether the grant is still good and the owner allows uploads. Both stay so until the upload is stored and listed.
+func (c *call) hold(ctx context.Context) error {
+	if err := c.stillHolds(ctx); err != nil {
+		return err
+	}
+	hold, err := c.cfg.Consent(ctx, c.grant.Thing)
+	if err != nil {
+		return err
+	}
+	c.holding.Lock()
+	defer c.holding.Unlock()
+	if c.over { // a store that has failed may read on
+		hold.Release()
+		return context.Canceled
+	}
+	late := time.AfterFunc(storeTime, c.cancel)
+	c.release = func() { late.Stop(); hold.Release() }
+	account, err := hold.Check(c.grant.Thing, c.begun)
+	if err == nil && account != c.grant.User {
+		err = errs.Coded(errs.Denied, "other_owner", "%s has another owner now, or none", c.grant.Thing)
+	}
+	return refusalOf(err)
+}
+
+// end ends the Hold, and lets none begin.
+func (c *call) end() {
+	c.holding.Lock()
+	defer c.holding.Unlock()
+	if c.over = true; c.release != nil {
+		c.release()
+	}
+}
+
+func refusalOf(err error) error {
 	if err == nil || errs.CodeOf(err) == sts.CodeExpired {
 		return err
 	}
 	if k := errs.KindOf(err); k == errs.Unavailable || k == errs.Internal {
 		return err
 	}
-	return &refusal{code: errs.CodeOf(err), err: &errs.Error{Kind: errs.Denied, Code: sts.CodeDenied, Msg: "these credentials are no longer valid", Err: err}}
+	msg := "these credentials are no longer valid"
+	if errs.CodeOf(err) == consent.CodeOptedOut {
+		msg = consent.CodeOptedOut + ": the robot's owner does not allow data collection"
+	}
+	return &refusal{code: errs.CodeOf(err), err: &errs.Error{Kind: errs.Denied, Code: sts.CodeDenied, Msg: msg, Err: err}}
 }
 
 // refusal carries the doctor's code beside the S3 code.
@@ -388,6 +443,7 @@ type intake struct {
 	rc    *http.ResponseController
 	begun time.Time
 	n     int64
+	held  bool
 	err   error
 }
 
@@ -410,8 +466,9 @@ func (in *intake) Read(p []byte) (int, error) {
 	}
 	n, err := in.body.Read(p)
 	in.n += int64(n)
-	if err == nil && in.n == in.body.Size {
-		if in.err = in.stillHolds(in.ctx); in.err != nil {
+	if (err == nil || errors.Is(err, io.EOF)) && in.n == in.body.Size && !in.held {
+		in.held = true
+		if in.err = in.hold(in.ctx); in.err != nil {
 			return 0, in.err
 		}
 	}

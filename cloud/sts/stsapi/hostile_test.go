@@ -22,6 +22,7 @@ import (
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
+	"kennel/cloud/consent"
 	"kennel/cloud/sts"
 	"kennel/cloud/sts/stsapi"
 	"kennel/cloud/token"
@@ -388,6 +389,9 @@ func TestPersonal(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		owner := func(p *consent.Permit) { p.Account = u }
+		r.change.Store(&owner)
+		defer r.change.Store(nil)
 		key := strings.Replace(folder, user, u, 1) + name
 		if _, err := r.v2(c).PutObject(t.Context(), &s3.PutObjectInput{Bucket: aws.String(bucket), Key: &key, Body: strings.NewReader("x")}); err != nil {
 			t.Fatal(err)

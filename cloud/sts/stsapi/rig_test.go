@@ -17,9 +17,11 @@ import (
 	"net/http/httptest"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"kennel/cloud/consent"
 	"kennel/cloud/sts"
 	"kennel/cloud/sts/stsapi"
 	"kennel/cloud/sts/stspg"
@@ -87,6 +89,8 @@ type rig struct {
 	store  *blob.Store
 	config blob.Config
 	grants *sts.Grants
+	change atomic.Pointer[func(*consent.Permit)] // of what the owner is and allows; nil: user, who allows uploads
+	held   atomic.Int64                          // Holds that have not ended
 	door   *stsapi.Door
 	steps  *tokentest.Recorder
 	stand  *standing
@@ -110,7 +114,15 @@ func newRig(t testing.TB, change ...func(*stsapi.Config)) *rig {
 	if r.grants, err = sts.New(sts.Config{Seal: seal.New(), Standing: r.stand, Now: r.clock.now}); err != nil {
 		t.Fatal(err)
 	}
-	c := stsapi.Config{Grants: r.grants, Store: r.store, Usage: stspg.New(pgtest.New(t)), Recorder: r.steps, Now: r.clock.now,
+	ask := func(_ context.Context, ids ...thing.ID) (consent.Hold, error) {
+		p := consent.Permit{Account: user, Allowed: true, Owned: time.Hour, Settled: time.Hour}
+		if f := r.change.Load(); f != nil {
+			(*f)(&p)
+		}
+		r.held.Add(1)
+		return consent.Hold{At: time.Now(), Asked: time.Now(), Permits: map[thing.ID]consent.Permit{ids[0]: p}, Release: sync.OnceFunc(func() { r.held.Add(-1) })}, nil
+	}
+	c := stsapi.Config{Grants: r.grants, Consent: ask, Store: r.store, Usage: stspg.New(pgtest.New(t)), Recorder: r.steps, Now: r.clock.now,
 		Log: slog.New(slog.NewJSONHandler(r.logs, &slog.HandlerOptions{Level: slog.LevelDebug})), Buckets: []string{bucket}}
 	for _, f := range change {
 		f(&c)

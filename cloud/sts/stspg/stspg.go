@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -51,6 +53,30 @@ func (u *Usage) Reserve(ctx context.Context, id thing.ID, n, limit int64) (day t
 
 func exhausted(id thing.ID, limit int64) error {
 	return errs.Coded(errs.Exhausted, "upload_quota", "%s has uploaded its %d bytes of today", id, limit)
+}
+
+// Add adds bytes to the days of robots whatever they sent before, and returns what each has sent today.
+func (u *Usage) Add(ctx context.Context, sent map[thing.ID]int64) (map[thing.ID]int64, error) {
+	ids := slices.Sorted(maps.Keys(sent)) // the order in which every process locks the rows
+	bytes := make([]int64, len(ids))
+	for i, id := range ids {
+		bytes[i] = sent[id]
+	}
+	today := make(map[thing.ID]int64, len(ids))
+	rows, err := u.pool.Query(ctx, `
+		INSERT INTO `+u.table+` AS u (thing, day, bytes)
+		SELECT s.thing, (clock_timestamp() AT TIME ZONE 'UTC')::date, s.bytes FROM unnest($1::text[], $2::bigint[]) WITH ORDINALITY AS s (thing, bytes, n) ORDER BY s.n
+		ON CONFLICT (thing) DO UPDATE SET day = EXCLUDED.day, bytes = EXCLUDED.bytes + CASE WHEN u.day = EXCLUDED.day THEN u.bytes ELSE 0 END
+		RETURNING thing, bytes`, ids, bytes)
+	if err != nil {
+		return nil, fmt.Errorf("count bytes of %d robots: %w", len(ids), pg.Err(err))
+	}
+	var id thing.ID
+	var n int64
+	if _, err := pgx.ForEachRow(rows, []any{&id, &n}, func() error { today[id] = n; return nil }); err != nil {
+		return nil, fmt.Errorf("count bytes of %d robots: %w", len(ids), pg.Err(err))
+	}
+	return today, nil
 }
 
 // Release gives back what was not uploaded after all.

@@ -1,6 +1,7 @@
 package stspg_test
 
 import (
+	"maps"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -8,6 +9,7 @@ import (
 	"kennel/cloud/sts/stspg"
 	"kennel/infra/errs"
 	"kennel/infra/pg/pgtest"
+	"kennel/infra/thing"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
@@ -52,5 +54,29 @@ func TestOneLimitForAll(t *testing.T) {
 	}
 	if _, err := u.Reserve(t.Context(), "vic:00e20100", 1000, 1000); err != nil {
 		t.Errorf("the next day: %v", err)
+	}
+}
+
+// TestAdd: bytes of several robots are counted at once, by any number of processes, in whatever order each names them; a new day begins at 0.
+func TestAdd(t *testing.T) {
+	pool := pgtest.New(t)
+	u := stspg.NewOf(pool, "intake_usage")
+	var wg sync.WaitGroup
+	for range 16 {
+		wg.Go(func() {
+			for range 10 {
+				if _, err := u.Add(t.Context(), map[thing.ID]int64{"vic:1": 1, "vic:2": 20, "vic:3": 300}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if _, err := pool.Exec(t.Context(), `UPDATE intake_usage SET day = day - 1 WHERE thing = 'vic:2'`); err != nil {
+		t.Fatal(err)
+	}
+	got, err := u.Add(t.Context(), map[thing.ID]int64{"vic:1": 1, "vic:2": 20, "vic:4": 4})
+	if want := map[thing.ID]int64{"vic:1": 161, "vic:2": 20, "vic:4": 4}; err != nil || !maps.Equal(got, want) {
+		t.Errorf("%v, %v; want %v", got, err, want)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"kennel/certs/limit"
-	"kennel/cloud/account"
+	"kennel/cloud/consent"
 	"kennel/cloud/registry"
 	"kennel/cloud/sts"
 	"kennel/cloud/sts/stsapi"
@@ -28,6 +28,8 @@ type Config struct {
 	KeepDays int      // logs are deleted after so many days
 	Robots   *registry.Service
 	Owner    func(ctx context.Context, id thing.ID) (account string, err error)
+	Allowed  func(ctx context.Context, id thing.ID) (bool, error) // before a body; Consent decides
+	Consent  consent.Ask
 	Revoked  func(ctx context.Context, id thing.ID) (bool, error)
 	Acts     func(ctx context.Context, id thing.ID, user string, at time.Time) (bool, error)
 	Recorder token.Recorder
@@ -56,12 +58,12 @@ func Wire(b wire.Base, cfg Config) (u Uploads, s wire.Slice, err error) {
 	if err != nil {
 		return u, s, err
 	}
-	u.Grants, err = sts.New(sts.Config{Seal: b.Seal, Standing: sts.Owned(cfg.Owner, cfg.Revoked, cfg.Acts)})
+	u.Grants, err = sts.New(sts.Config{Seal: b.Seal, Standing: sts.Owned(cfg.Owner, cfg.Allowed, cfg.Revoked, cfg.Acts)})
 	if err != nil {
 		return u, s, err
 	}
 	u.Door, err = stsapi.New(stsapi.Config{
-		Grants: u.Grants, Store: b.Blobs, Usage: stspg.New(b.Pool), Limiter: limit.New(50*time.Millisecond, 200), Peers: limit.NewByAddr(time.Second, 60),
+		Grants: u.Grants, Consent: cfg.Consent, Store: b.Blobs, Usage: stspg.New(b.Pool), Limiter: limit.New(50*time.Millisecond, 200), Peers: limit.NewByAddr(time.Second, 60),
 		Recorder: cfg.Recorder, Log: b.Log, Buckets: []string{cfg.Bucket}, Domains: cfg.Domains, Stored: u.Logs.Uploaded,
 	})
 	return u, wire.Slice{
@@ -86,6 +88,6 @@ func Wire(b wire.Base, cfg Config) (u Uploads, s wire.Slice, err error) {
 			}},
 		},
 		Pages:    uploadsapi.Pages(u.Logs),
-		Personal: []account.Holder{{Name: "uploads", Personal: u.Logs}},
+		Personal: []wire.Holding{{Name: "uploads", Keeps: []string{"uploads_log", "s3 logs/"}, Data: u.Logs}},
 	}, err
 }

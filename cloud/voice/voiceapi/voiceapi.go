@@ -81,10 +81,9 @@ type Keep struct {
 }
 
 type request struct {
-	which     session.Which
-	days      int
-	keep      bool
-	recording string
+	which session.Which
+	days  int
+	keep  bool
 }
 
 // Mount adds the endpoints to mux.

@@ -48,7 +48,7 @@ func newDesk(t *testing.T) *desk {
 	t.Helper()
 	pool := pgtest.New(t)
 	store := sessionpg.NewStore(pool)
-	k := sessionpg.NewKeeper(pool, func(context.Context, thing.ID) (bool, error) { return true, nil }, slog.New(slog.DiscardHandler))
+	k := sessionpg.NewKeeper(pool, func(context.Context, thing.ID) func(time.Time) bool { return func(time.Time) bool { return true } }, slog.New(slog.DiscardHandler))
 	ctx, end := context.WithCancel(t.Context())
 	for _, s := range []session.Session{
 		{ID: "old", Thing: rex, At: since.Add(-time.Minute), Firmware: "2.0.1", Language: "en-US", Cloud: "intent_play_blackjack"},

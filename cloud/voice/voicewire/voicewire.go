@@ -4,12 +4,10 @@ package voicewire
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"net/http"
 	"time"
 
-	"kennel/cloud/account"
+	"kennel/cloud/consent"
 	"kennel/cloud/customs"
 	"kennel/cloud/customs/customspg"
 	"kennel/cloud/meters"
@@ -19,7 +17,6 @@ import (
 	"kennel/cloud/wire"
 	"kennel/infra/errs"
 	"kennel/infra/jobs"
-	"kennel/infra/notice"
 	"kennel/infra/telemetry"
 	"kennel/infra/thing"
 	"kennel/speech"
@@ -55,21 +52,31 @@ func (v *Voice) parts() (speech.Config, error) {
 	return *v.Speech, nil
 }
 
+// wordsOf asks for the consent to keep words. Consent that cannot be read is none.
+func wordsOf(ask consent.Ask) sessionpg.Consent {
+	return func(ctx context.Context, id thing.ID) func(time.Time) bool {
+		h, err := ask(ctx, id)
+		if err != nil {
+			return func(time.Time) bool { return false }
+		}
+		h.Release() // words have lost their robot before they are stored
+		return func(at time.Time) bool {
+			_, err := h.Check(id, at)
+			return err == nil
+		}
+	}
+}
+
 // Wire wires the slice.
-func Wire(b wire.Base, owners *owner.Service, ended *notice.Of[owner.Tenure]) (*Voice, wire.Slice, error) {
+func Wire(b wire.Base, owners *owner.Service) (*Voice, wire.Slice, error) {
 	store, customIntents := sessionpg.NewStore(b.Pool), customspg.New(b.Pool)
 	v := &Voice{
 		Store:   store,
 		Service: &voice.Service{Store: store, Now: time.Now},
-		Keeper:  sessionpg.NewKeeper(b.Pool, owners.Allowed, b.Log),
+		Keeper:  sessionpg.NewKeeper(b.Pool, wordsOf(owners.Hold), b.Log),
 		Audio:   voice.NewAudio(store, b.Blobs, owners.Owner, time.Now, b.Log),
 		Customs: customs.New(customIntents, b.Log),
 	}
-	ended.Hear(func(ctx context.Context, t owner.Tenure) error {
-		owned := t.Stretch(time.Now())
-		_, err := customIntents.Erase(ctx, owned) // the next owner's robot knows none of them
-		return errors.Join(err, v.Audio.Ended(ctx, owned))
-	})
 	s := wire.Slice{
 		Routes: wire.Routes(func(mux *http.ServeMux, d wire.Doors) {
 			voiceapi.Mount(mux, voiceapi.Config{Voice: v.Service, Audio: v.Audio, Customs: v.Customs, Speech: v.parts, Known: d.Known, Owns: d.Owns, Audit: d.Audit, Log: b.Log})
@@ -91,33 +98,20 @@ func Wire(b wire.Base, owners *owner.Service, ended *notice.Of[owner.Tenure]) (*
 				return err
 			}},
 		},
-		Personal: []account.Holder{
-			{Name: "voice", Personal: owner.Held{Kind: "voice sessions", Owners: owners, List: store.Of, Drop: store.Drop}},
-			{Name: "audio", Personal: held{owner.Held{Kind: "recordings", Owners: owners, Drop: v.Audio.Drop,
-				List: func(ctx context.Context, s thing.Stretch) (any, error) { return v.Audio.List(ctx, s) }}, v.Audio}},
-			{Name: "custom_intents", Personal: owner.Held{Kind: "custom intents", Owners: owners, List: customIntents.Of, Drop: customIntents.Erase}},
+		Personal: []wire.Holding{
+			{Name: "voice", Keeps: []string{"speech_session"}, Data: owner.Held{Kind: "voice sessions", Owners: owners, List: store.Of, Drop: store.Drop}},
+			{Name: "audio", Keeps: []string{"speech_audio", "s3 speech/"}, Data: owner.Filed{Held: owner.Held{Kind: "recordings", Owners: owners, Drop: v.Audio.Drop,
+				List: func(ctx context.Context, s thing.Stretch) (any, error) { return v.Audio.List(ctx, s) }}, Each: v.Audio.Files},
+				Ended: func(ctx context.Context, t owner.Tenure) error { return v.Audio.Ended(ctx, t.Stretch(time.Now())) }},
+			{Name: "custom_intents", Keeps: []string{"intent_custom"}, Data: owner.Held{Kind: "custom intents", Owners: owners, List: customIntents.Of, Drop: customIntents.Erase},
+				Ended: func(ctx context.Context, t owner.Tenure) error { // the next owner's robot knows none of them
+					_, err := customIntents.Erase(ctx, t.Stretch(time.Now()))
+					return err
+				}},
 		},
 	}
 	return v, s, b.Meters.Asked(telemetry.Metric{Name: "kennel_speech_dropped", Help: "Speech sessions and recordings that this process could not keep."}, []string{"kind"}, meters.AskEvery,
 		func(context.Context) ([]telemetry.Sample, error) {
 			return []telemetry.Sample{{Labels: []string{"session"}, Value: float64(v.Keeper.Dropped())}, {Labels: []string{"audio"}, Value: float64(v.Audio.Dropped())}}, nil
 		})
-}
-
-// held exports recordings as files.
-type held struct {
-	owner.Held
-	audio *voice.Audio
-}
-
-// Files implements account.Filing.
-func (h held) Files(ctx context.Context, account string, add func(name string, write func(io.Writer) error) error) error {
-	all, err := h.Owners.Owned(ctx, account)
-	for _, s := range all {
-		err = errors.Join(err, h.audio.Files(ctx, s, add))
-	}
-	if err != nil {
-		return fmt.Errorf("export recordings: %w", err)
-	}
-	return nil
 }

@@ -18,13 +18,20 @@ type heard struct {
 // HearTime takes note of the cloud's time, now.
 func (c *Cloud) HearTime(cloud time.Time) { c.heard.Store(&heard{cloud, c.robot.Uptime()}) }
 
-// ClockAgrees reports whether the system's clock agrees with the cloud's, extrapolated from its newest answer; known is false without one.
-func (c *Cloud) ClockAgrees() (agrees, known bool) {
+// Time returns the cloud's time, extrapolated from its newest answer, whatever the system's clock says; known is false without one. It is behind by as
+// long as that answer was under way.
+func (c *Cloud) Time() (now time.Time, known bool) {
 	h := c.heard.Load()
 	if h == nil {
-		return false, false
+		return now, false
 	}
-	return c.robot.Now().Sub(h.cloud.Add(c.robot.Uptime()-h.at)).Abs() <= ClockSlack, true
+	return h.cloud.Add(c.robot.Uptime() - h.at), true
+}
+
+// ClockAgrees reports whether the system's clock agrees with the cloud's; known is false before the cloud said its time.
+func (c *Cloud) ClockAgrees() (agrees, known bool) {
+	now, known := c.Time()
+	return known && c.robot.Now().Sub(now).Abs() <= ClockSlack, known
 }
 
 // ClockRight reports whether the system's clock is known to be right: false until the first evidence.

@@ -169,6 +169,9 @@ func (c *Cloud) Consent(s owners.Status) {
 	}
 }
 
+// Former says that the robot holds events, logs and crashes of a former owner: none leaves it before Consent is called.
+func (c *Cloud) Former() { c.asked.Store(false) }
+
 // MaySend reports whether events, logs and crashes may leave the robot now: the owner allows it, and has been asked over this connection. Consent may
 // have been withdrawn while the robot was away. A frugal robot asks for no owner.
 func (c *Cloud) MaySend() bool { return c.events.AllowUpload() && (c.asked.Load() || c.robot.Frugal) }
@@ -209,7 +212,7 @@ func (c *Cloud) takeAck(payload []byte) {
 		c.robot.Log.Warn("acknowledgement unreadable", logging.Err, err)
 		return
 	}
-	if k.Code == das.OptedOut && !c.robot.Frugal { // the cloud knows of an owner, or of a no, before the robot does
+	if (k.Code == das.OptedOut || k.Code == das.OwnerChanged) && !c.robot.Frugal { // the cloud knows of an owner, or of a no, before the robot does
 		c.asked.Store(false)
 		c.cfg.Doubted()
 	}

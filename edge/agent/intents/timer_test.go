@@ -1,7 +1,6 @@
 package intents
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -161,6 +160,6 @@ func TestWords(t *testing.T) {
 		out = append(out, words(time.Duration(s)*time.Second))
 	}
 	if got, want := strings.Join(out, "; "), "0 seconds; 1 second; 1 minute; 1 minute 1 second; 1 hour; 2 hours 2 minutes 2 seconds"; got != want {
-		t.Error(fmt.Sprintf("%q, want %q", got, want))
+		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -85,7 +85,7 @@ func (w *Orders) TakeCommands(context.Context) (err error) {
 		sim = simulator.NewClient(w.Root)
 	}
 	w.pilot = pilot.New(w.cfg.Core, sim, w.cfg.Cloud.Publish, w.Log)
-	conf := commands.Config{Root: w.Root, Executors: w.Executors(), Ask: w.cfg.Cloud, Log: w.Log}
+	conf := commands.Config{Root: w.Root, Executors: w.Executors(), Ask: w.cfg.Cloud, Time: w.cfg.Cloud.Time, Log: w.Log}
 	if w.intents != nil {
 		conf.Moves = w.intents.Moves
 	}
@@ -117,15 +117,19 @@ func (w *Orders) Set(ctx context.Context, fields map[string]json.RawMessage) err
 	return w.docs.Set(ctx, jdocs.RobotSettings, fields)
 }
 
-// Connected says that there is a connection to the cloud, or no longer.
+// Connected says that there is a connection to the cloud, or no longer. The documents wait for Sync.
 func (w *Orders) Connected(yes bool) {
-	switch {
-	case !yes:
+	if !yes {
 		w.docs.Disconnected()
-	case !w.Recovery:
-		w.docs.Connected()
 	}
 	w.commands.Connected(yes)
+}
+
+// Sync says that the documents are the owner's, and that the cloud can be reached.
+func (w *Orders) Sync() {
+	if !w.Recovery {
+		w.docs.Connected()
+	}
 }
 
 // Down returns what the cloud sends for the work.

@@ -15,6 +15,7 @@ import (
 	"kennel/edge/agent/people/claim"
 	"kennel/edge/agent/people/gatewaycert"
 	"kennel/edge/agent/people/profile"
+	"kennel/edge/agent/people/tenure"
 	"kennel/edge/agent/people/tokens"
 	"kennel/edge/agent/people/wipe"
 	"kennel/edge/faultcode"
@@ -34,7 +35,8 @@ type Config struct {
 	Linked   func() bool                          // there is a connection to the cloud
 	Believed func() time.Time                     // the time to believe
 	Fault    func(code faultcode.Code, err error) // reports a fault; the robot keeps running
-	Consent  func(owners.Status)                  // the owner, or their consent, may be another
+	Consent  func(owners.Status)                  // the cloud said who the owner is and what they allow; the user data are theirs
+	Former   func()                               // the user data are a former owner's: nothing leaves the robot until agentd restarts
 	Named    func()                               // the robot has a name
 	Restart  func(why error)                      // ends agentd, whose next start clears the user data
 	Local    map[string]http.Handler              // requests of other parts on the socket, by pattern (Answer)
@@ -47,14 +49,21 @@ type People struct {
 	plate  plate
 	tokens *tokens.Agent // nil: frugal
 	claim  *claim.Agent  // likewise
+	tenure *tenure.Keeper
 	teller *wipe.Teller
 
 	profile atomic.Pointer[string] // whose session of events began (VEC-DAS-18)
 }
 
-// Clear erases the user data of a former owner, if a wipe was asked for.
+// Clear erases the user data of a former owner, if a wipe was asked for or the robot has learnt that it is another's.
 func Clear(robot info.Robot) error {
-	_, err := wipe.Resume(wipe.Config{Root: robot.Root, Log: robot.Log})
+	wiped, err := wipe.Resume(wipe.Config{Root: robot.Root, Log: robot.Log})
+	if err == nil && wiped {
+		err = tenure.Forget(robot.Root)
+	}
+	if err == nil {
+		_, err = tenure.Resume(tenure.Config{Root: robot.Root, Log: robot.Log})
+	}
 	return err
 }
 
@@ -64,13 +73,22 @@ func New(robot info.Robot, cfg Config) (*People, error) {
 	if p.Frugal {
 		return p, nil
 	}
+	var err error
+	if p.tenure, err = tenure.Open(p.Root); err != nil {
+		return nil, err
+	}
 	trees, err := platform.LoadTrees(p.Root)
 	if err != nil {
 		p.Log.Error("settings ignored", logging.Err, err) // as the parts that keep the documents do
 	}
 	p.tokens, err = tokens.New(tokens.Config{Root: p.Root, Thing: p.Thing, Persistent: trees.Persistent, Ask: cfg.Ask, Docs: jdocswire.NewClient(cfg.Ask),
-		Plate: &p.plate, Log: p.Log, Now: cfg.Believed, Fault: cfg.Fault,
+		Plate: &p.plate, Log: p.Log, Now: cfg.Believed, Doubt: p.Look, Fault: cfg.Fault,
 		OnUser: func(user string) {
+			if user == "" { // also of a robot that was claimed by its code and has no token
+				p.Look()
+			} else if p.former(user) {
+				return
+			}
 			id, err := profile.ID(p.Root, trees.Persistent, user)
 			if err != nil {
 				p.Log.Warn("profile not read; events sent without it", logging.Err, err)
@@ -81,9 +99,51 @@ func New(robot info.Robot, cfg Config) (*People, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.claim, err = claim.New(claim.Config{Ask: cfg.Ask, Display: claim.FileDisplay{Root: p.Root}, Log: p.Log, Auto: true, OnStatus: cfg.Consent})
+	p.claim, err = claim.New(claim.Config{Ask: cfg.Ask, Display: claim.FileDisplay{Root: p.Root}, Log: p.Log, Auto: true, OnStatus: func(s owners.Status) {
+		if !p.former(s.UserID) {
+			cfg.Consent(s)
+		}
+	}})
 	return p, err
 }
+
+// former reports whether the user data are another's than user's, who is the owner now; "": there is none. agentd then ends, and its next start
+// erases them.
+func (p *People) former(user string) bool {
+	ended, err := p.tenure.Learn(user)
+	switch {
+	case err != nil:
+		p.Log.Error("change of owner not noted; nothing is sent before it is", logging.Err, err)
+		time.AfterFunc(noteRetry, p.Look)
+	case ended:
+		p.cfg.Restart(errors.New("the robot is no longer its former owner's"))
+	default:
+		return false
+	}
+	p.cfg.Former()
+	return true
+}
+
+// Confirm asks the cloud who the owner is. It returns nil if the user data are theirs: what they ask the robot for is given to them alone, also if they
+// are its owner since a moment ago. Errors are Unavailable.
+func (p *People) Confirm(ctx context.Context) error {
+	if p.claim == nil {
+		return nil
+	}
+	if err := p.claim.Ask(ctx); err != nil {
+		return errs.New(errs.Unavailable, "%w", err)
+	}
+	if p.tenure.Due() {
+		return errs.New(errs.Unavailable, "the robot still erases what it holds of its former owner; try again in a moment")
+	}
+	return nil
+}
+
+// noteRetry is when the cloud is asked again about a change of owner that could not be noted.
+const noteRetry = 30 * time.Second
+
+// Owned reports whether the robot holds the user data of an owner, who may not be its owner any more.
+func (p *People) Owned() bool { return p.tenure != nil && p.tenure.Owned() }
 
 // profileIs begins the session of events of a profile, and ends that before (VEC-DAS-18).
 func (p *People) profileIs(id string) {

@@ -244,3 +244,10 @@ func FuzzMetadata(f *testing.F) {
 		}
 	})
 }
+
+// TestPatience: a session without a final answer ends after 9 s, as on the original (VEC-NLP-01, peer facts section 2).
+func TestPatience(t *testing.T) {
+	if Deadline != 9*time.Second {
+		t.Errorf("a session ends after %v, want 9 s", Deadline)
+	}
+}

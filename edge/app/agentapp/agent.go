@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"kennel/certs/devicecert"
@@ -45,6 +46,7 @@ type Agent struct {
 	restart chan error         // why agentd is to restart; one slot
 	start   *start
 	slots   cloud.Slots
+	unasked atomic.Bool    // there is a connection, over which the cloud has not said who the owner is
 	crash   health.Capture // of this process; nil: none
 
 	localTime func() (time.Time, bool)
@@ -171,9 +173,31 @@ func hostAddress() string {
 func (a *Agent) linkUp() {
 	a.start.reached(a.start.cloud)
 	a.orders.Connected(true)
+	a.unasked.Store(a.people.Owned())
+	if !a.people.Owned() {
+		a.orders.Sync()
+	}
 	a.people.Connected()
 	a.logs.Look()
 	a.health.Look()
+}
+
+// consented hears that the cloud said what the owner allows. Until then, over each connection, changes of documents stay on the robot: they may be a
+// former owner's.
+func (a *Agent) consented() {
+	a.logs.Look()
+	a.health.Look()
+	if a.unasked.Swap(false) {
+		a.orders.Sync()
+	}
+}
+
+// sendLogs sends logs that the cloud asked for.
+func (a *Agent) sendLogs(ctx context.Context, r health.LogRequest) (name string, err error) {
+	if err := a.people.Confirm(ctx); err != nil {
+		return "", err
+	}
+	return a.logs.Send(ctx, r)
 }
 
 // status returns the robot's status.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -18,6 +17,7 @@ import (
 	"kennel/edge/corelink"
 	"kennel/edge/crash"
 	"kennel/edge/faultcode"
+	"kennel/infra/testexec"
 	"kennel/infra/testwait"
 )
 
@@ -49,12 +49,7 @@ func TestHungCoreLeavesItsStacks(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- a.Run(ctx) }()
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	robot := exec.CommandContext(ctx, exe)
-	robot.Env = append(os.Environ(), envHang+"="+dir)
+	robot := testexec.Command(ctx, t, []string{envHang + "=" + dir})
 	out, err := robot.StdoutPipe()
 	if err == nil {
 		err = robot.Start()

@@ -54,7 +54,7 @@ func census(t *testing.T, root *os.Root) map[string]string {
 	return all
 }
 
-// TestRecoveryLeavesUserDataAlone: VEC-BOOT-07, VEC-BOOT-12, VEC-STOR-08: after a recovery boot agentd works on a robot whose user data cannot be
+// TestRecoveryLeavesUserDataAlone: VEC-BOOT-07, VEC-STOR-08: after a recovery boot agentd works on a robot whose user data cannot be
 // opened, and changes only the memory file system.
 func TestRecoveryLeavesUserDataAlone(t *testing.T) {
 	for name, asked := range map[string]func(root *os.Root, cfg *Config) error{

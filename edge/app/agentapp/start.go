@@ -101,7 +101,7 @@ func (a *Agent) openEvents(context.Context) (err error) {
 	if !a.Frugal { // its core is not watched
 		core = func() cloud.Core { return a.health.Core() }
 	}
-	a.cloud, err = cloud.New(a.Robot, cloud.Config{TracePermille: a.cfg.TracePermille, KeepEvents: !ways.Events, Consented: func() { a.logs.Look(); a.health.Look() }, Doubted: func() { a.people.Look() }, Flush: a.cfg.Flush, Interval: a.cfg.Status, Status: a.status,
+	a.cloud, err = cloud.New(a.Robot, cloud.Config{TracePermille: a.cfg.TracePermille, KeepEvents: !ways.Events, Consented: a.consented, Doubted: func() { a.people.Look() }, Flush: a.cfg.Flush, Interval: a.cfg.Status, Status: a.status,
 		Core: core, Trial: a.cfg.Trial, Dial: a.cfg.Dial, OnUp: a.cfg.OnUp, OnDown: a.cfg.OnDown, Changed: a.report.Changed, Mirror: a.cfg.Console.Event, Slots: a.slots,
 		Needs:  func(battery, charger bool) error { return a.health.Needs(battery, charger) },
 		Local:  func() (time.Time, bool) { return a.localTime() },
@@ -120,7 +120,7 @@ func (a *Agent) openDocuments(context.Context) (err error) {
 	a.client = coreclient.New(a.core)
 	a.orders, err = orders.New(a.Robot, orders.Config{Cloud: a.cloud, Core: a.client, Memory: memory.Of(a.Dir, a.Thing),
 		Hinted: func(docs map[string]uint64) { a.people.Hinted(docs) }, Restart: a.startAnew,
-		Local: func() (time.Time, bool) { return a.localTime() }, SendLogs: a.logs.Send})
+		Local: func() (time.Time, bool) { return a.localTime() }, SendLogs: a.sendLogs})
 	return err
 }
 
@@ -135,7 +135,7 @@ func (a *Agent) makeParts(context.Context) error {
 
 func (a *Agent) meetPeople(context.Context) (err error) {
 	a.people, err = people.New(a.Robot, people.Config{Ask: a.cloud, Linked: a.cloud.Linked, Believed: a.cloud.Believed, Fault: a.health.Fault,
-		Consent: a.cloud.Consent, Named: a.meetCore, Restart: a.startAnew, Local: a.requests()})
+		Consent: a.cloud.Consent, Former: a.cloud.Former, Named: a.meetCore, Restart: a.startAnew, Local: a.requests()})
 	return err
 }
 

@@ -116,7 +116,7 @@ func (a amigo) systemMode(t *testing.T) {
 }
 
 // TestAmigoParams: each of the 37 parameters of a robot is read, each variable is stored at both ends of its range and restored from a file;
-// what is out of range is refused, and so are constants (AMIGO-FLASH-01 to 39, AMIGO-CF-01 to 12).
+// what is out of range is refused, and so are constants (AMIGO-FLASH-01 to 39, AMIGO-CF-02 to 12).
 func TestAmigoParams(t *testing.T) {
 	a := serve(t, amigobotsim.Config{}, 4)
 	a.systemMode(t)
@@ -243,7 +243,7 @@ func TestAmigoParamsEditor(t *testing.T) {
 	}
 }
 
-// TestAmigoParamsOffline: -n edits a file without a robot (AMIGO-CF-01); errors in a file name the line (AMIGO-OPEN-04).
+// TestAmigoParamsOffline: -n edits a file without a robot; errors in a file name the line (AMIGO-OPEN-04).
 func TestAmigoParamsOffline(t *testing.T) {
 	file := filepath.Join(t.TempDir(), flash.FileName)
 	if code, _, errOut := runIn(t, "", "amigo", "params", "-n", file, "set", "name", "Rover"); code != cli.ExitOK {
@@ -300,7 +300,7 @@ func TestSystemError(t *testing.T) {
 	}
 }
 
-// TestAmigoSounds: a sound is imported, listed, exported unchanged and loaded into a robot (AMIGO-OPEN-05, AMIGO-DL-01 to 03).
+// TestAmigoSounds: a sound is imported, listed, exported unchanged and loaded into a robot (AMIGO-OPEN-05, AMIGO-DL-02 and 03).
 func TestAmigoSounds(t *testing.T) {
 	dir := t.TempDir()
 	image, bark, back := filepath.Join(dir, "sounds.hex"), filepath.Join(dir, "a_very_long_bark.wav"), filepath.Join(dir, "back.wav")

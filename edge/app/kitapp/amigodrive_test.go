@@ -278,6 +278,14 @@ func TestAmigoRevcount(t *testing.T) {
 	if err := json.Unmarshal([]byte(c.out.text.String()), &out); err != nil || out.Was != 20000 || out.Turns != 1 {
 		t.Errorf("%v: %+v", err, out)
 	}
+	for n, odd := range map[int]bool{usualRevCount: false, 17000: false, 32000: false, usualRevCount / 2: true, usualRevCount * 2: true} { // one turn too many, or too few
+		if implausible(n) != odd {
+			t.Errorf("RevCount %d: implausible is %v", n, !odd)
+		}
+	}
+	if strings.Contains(c.err.text.String(), "Warning") {
+		t.Errorf("a plausible RevCount is warned of: %s", c.err.text.String())
+	}
 	if want := flash.Defaults(); math.Abs(float64(out.RevCount-want.Int(flash.RevCount))) > 2000 { // it turns on for up to 0.1 s
 		t.Errorf("measured %d, want about %d", out.RevCount, want.Int(flash.RevCount))
 	}

@@ -143,6 +143,10 @@ With -system it offers to save RevCount in a simulated robot, which must be in S
 			if err != nil {
 				return err
 			}
+			if implausible(out.RevCount) {
+				fmt.Fprintf(cmd.ErrOrStderr(), "Warning: an AmigoBot has about %d ticks a turn, this is %d. Did it make %d full turns? Measure again before you save it.\n",
+					usualRevCount, out.RevCount, turns)
+			}
 			if err := cli.PrintLine(cmd, out, func() string {
 				return fmt.Sprintf("RevCount %d; the robot has %d", out.RevCount, out.Was)
 			}); err != nil {
@@ -176,6 +180,12 @@ type revcount struct {
 	Was      int `json:"was"` // in the robot
 	Turns    int `json:"turns"`
 }
+
+// usualRevCount is the default of an AmigoBot (AMIGO-FLASH-22).
+const usualRevCount = 23310
+
+// implausible reports whether a RevCount is farther from the usual one than another floor or other tyres can make it.
+func implausible(n int) bool { return n < usualRevCount*7/10 || n > usualRevCount*14/10 }
 
 // turnSpeed is how fast the robot turns by itself, rad/s (own default).
 const turnSpeed = math.Pi / 6

@@ -104,7 +104,7 @@ func parseParams(name string, v *flash.Values) error {
 	return nil
 }
 
-// editor edits a working copy of parameters (AMIGO-CF-01 to 12).
+// editor edits a working copy of parameters (AMIGO-CF-02 to 12).
 type editor struct {
 	cmd    *cobra.Command
 	in     <-chan string

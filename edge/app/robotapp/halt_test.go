@@ -10,15 +10,16 @@ import (
 	"kennel/edge/body/vector/vectorsim"
 	"kennel/edge/corelink"
 	"kennel/infra/cli"
+	"kennel/infra/testexec"
 )
 
 // TestKilledAtFullDrive: VEC-WDOG-01: robotd dies at full drive and its supervisor runs robotd -halt: the treads lose their power within 100 ms
 // of the body's own time and roll to rest, not a second later by its watchdog. The best of several counts: others may hold the machine.
 func TestKilledAtFullDrive(t *testing.T) {
 	t.Parallel()
-	const radius = 14.5          // mm
-	most, far := uint64(19), 30. // frames, 97 ms; mm
-	if len(emulator()) > 0 {     // which takes longer to start a program than a tread to stop
+	const radius = 14.5               // mm
+	most, far := uint64(19), 30.      // frames, 97 ms; mm
+	if len(testexec.Emulator()) > 0 { // which takes longer to start a program than a tread to stop
 		most, far = 5*most, 5*far
 	}
 	off, way := uint64(math.MaxUint64), 0.

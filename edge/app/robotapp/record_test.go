@@ -18,12 +18,13 @@ import (
 	"kennel/edge/corelink"
 	"kennel/edge/power"
 	"kennel/edge/rt"
+	"kennel/infra/testexec"
 )
 
 // hostProgram returns robotd for this machine's own processor, also where the tests run under an emulator of another one.
 func hostProgram(t *testing.T) []string {
 	t.Helper()
-	if len(emulator()) == 0 {
+	if len(testexec.Emulator()) == 0 {
 		return []string{binary}
 	}
 	host, err := exec.Command("go", "env", "GOHOSTARCH").Output()

@@ -31,6 +31,7 @@ import (
 	"kennel/edge/sim/uart"
 	"kennel/infra/api/live"
 	"kennel/infra/cli"
+	"kennel/infra/testexec"
 )
 
 // patience bounds how long a test waits for an event that must come.
@@ -68,9 +69,6 @@ func build(name string, env ...string) (string, error) {
 	}
 	return path, nil
 }
-
-// emulator is the emulator that runs a program built for another processor than this machine's (make test-arm); empty for our own.
-func emulator() []string { return strings.Fields(os.Getenv("KENNEL_TEST_EXEC")) }
 
 // TestRobotBuild: robotd builds for the robot's processor without cgo and fits (issue 2: under 30 MB).
 func TestRobotBuild(t *testing.T) {
@@ -186,7 +184,7 @@ type process struct {
 
 func (b *bench) start(env []string, args ...string) *process {
 	b.t.Helper()
-	return b.startProgram(append(emulator(), binary), env, args...)
+	return b.startProgram(append(testexec.Emulator(), binary), env, args...)
 }
 
 // startProgram is start with another robotd.

@@ -19,6 +19,7 @@ import (
 	"kennel/edge/corelink"
 	"kennel/edge/sim/uart"
 	"kennel/edge/sim/world"
+	"kennel/infra/testexec"
 )
 
 // TestSquare: examples/square, which names no species, drives a square on both bodies and is back where it began, within what the standard allows of
@@ -131,7 +132,8 @@ func TestSquare(t *testing.T) {
 // driveSquare runs the program and returns the distance that it prints.
 func driveSquare(ctx context.Context, program, root string, side float64) (distance float64, err error) {
 	var said, wrong strings.Builder
-	cmd := exec.CommandContext(ctx, program, "-root", root, "-side", fmt.Sprint(side))
+	args := append(testexec.Emulator(), program, "-root", root, "-side", fmt.Sprint(side))
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Stdout, cmd.Stderr = &said, &wrong
 	if err := cmd.Run(); err != nil {
 		return 0, fmt.Errorf("%w: %s", err, wrong.String())

@@ -3,6 +3,7 @@ package simapp
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +16,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -23,6 +25,7 @@ import (
 	"kennel/edge/body/amigobot/flash"
 	"kennel/edge/body/amigobot/sysmode"
 	"kennel/edge/sim/uart"
+	"kennel/edge/sim/world"
 	"kennel/infra/cli"
 	"kennel/infra/durable"
 	"kennel/infra/errs"
@@ -37,6 +40,7 @@ type amigobot struct {
 	faults                                amigobotsim.Faults
 	modem, hand                           bool
 	volume                                float64
+	truth                                 time.Duration
 }
 
 func amigobotCommand() *cobra.Command {
@@ -52,7 +56,8 @@ robot keeps its FLASH memory in a folder: parameters, sounds and program, as the
 		Example: `  robotsim amigobot -listen localhost:8101
   robotsim amigobot -pty /tmp/ttyS0 -world room -seed 7
   robotsim amigobot -listen :8101 -system /tmp/amigo.system -state ./amigo -hand
-  robotsim amigobot -listen :8101 -set SInfoCycle=1 -set Name=Rover -loss 0.05`,
+  robotsim amigobot -listen :8101 -set SInfoCycle=1 -set Name=Rover -loss 0.05
+  robotsim amigobot -listen localhost:8101 -world room -truth 1s`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
@@ -81,6 +86,7 @@ robot keeps its FLASH memory in a folder: parameters, sounds and program, as the
 	f.StringVar(&o.sounds, "sounds", "", "folder to which each sound is written as a WAV file when it is played")
 	f.Float64Var(&o.volume, "volume", 1, "of those files, 0 to 1")
 	f.BoolVar(&o.hand, "hand", false, "read what a hand does to the robot from standard input; help lists the commands")
+	f.DurationVar(&o.truth, "truth", 0, "print this often, as a line of JSON, where the robot really is, in m and rad, and where it believes to be; 0: never")
 	return cmd
 }
 
@@ -88,6 +94,9 @@ func (o *amigobot) run(cmd *cobra.Command) (err error) {
 	out := cmd.OutOrStdout()
 	if !(o.volume >= 0 && o.volume <= 1) {
 		return cli.Usage("-volume %v: want 0 to 1", o.volume)
+	}
+	if o.truth < 0 || o.truth > 0 && o.truth < 10*time.Millisecond {
+		return cli.Usage("-truth %v: want 10ms or more", o.truth)
 	}
 	ends := []end{{"-listen", o.listen, lineTCP}, {"-pty", o.pty, linePTY}, {"-socket", o.socket, lineSocket}}
 	if ends = slices.DeleteFunc(ends, func(e end) bool { return e.where == "" }); len(ends) != 1 {
@@ -150,7 +159,41 @@ func (o *amigobot) run(cmd *cobra.Command) (err error) {
 		// Nothing can end a read of standard input; it ends with the program.
 		go hands(ctx, cmd.InOrStdin(), out, robot)
 	}
+	if o.truth > 0 {
+		var printing sync.WaitGroup
+		defer printing.Wait()
+		defer cancel()
+		printing.Go(func() { printTruth(ctx, out, robot, o.truth) })
+	}
 	return robot.Run(ctx, lines)
+}
+
+// truth is where a robot really is, while it knows only what its wheels have counted.
+type truth struct {
+	Time     float64    `json:"time"` // s
+	X        float64    `json:"x"`    // m
+	Y        float64    `json:"y"`
+	Heading  float64    `json:"heading"`  // rad, counter-clockwise
+	Believed world.Pose `json:"believed"` // x, y, heading
+	Wheels   [2]float64 `json:"wheels"`   // m/s, left and right
+	Motors   bool       `json:"motors"`
+	Blocked  bool       `json:"blocked"`
+}
+
+// printTruth prints the truth each time that so much of the robot's time has passed, until ctx ends.
+func printTruth(ctx context.Context, out io.Writer, r *amigobotsim.Robot, every time.Duration) {
+	lines := json.NewEncoder(out)
+	for next := every; ; next += every {
+		s, err := r.Await(ctx, func(s amigobotsim.State) bool { return s.Time >= next })
+		if err != nil {
+			return // ctx has ended
+		}
+		var w world.State
+		_ = r.InWorld(func(of *world.World) error { w = of.State(); return nil }) // cannot fail
+		if err := lines.Encode(truth{w.Time.Seconds(), w.Pose[0], w.Pose[1], w.Pose[2], s.Pose, s.Speed, s.Motors, w.Blocked}); err != nil {
+			return // there is no reader
+		}
+	}
 }
 
 // end is the other end of one of the robot's ports: what flag asks for at where. open returns the line, where it is, and what ends it.
@@ -297,6 +340,11 @@ var deeds = map[string]deed{
 	"hold": {"LEFT RIGHT: 1 holds a wheel, 0 lets it go", func(r *amigobotsim.Robot, a []float64) {
 		f := r.State().Faults
 		f.Blocked = [2]bool{a[0] != 0, a[1] != 0}
+		r.SetFaults(f)
+	}, 2},
+	"grip": {"LEFT RIGHT: 0 takes the grip of a wheel, as if it came off, 1 gives it back", func(r *amigobotsim.Robot, a []float64) {
+		f := r.State().Faults
+		f.Off = [2]bool{a[0] == 0, a[1] == 0}
 		r.SetFaults(f)
 	}, 2},
 	"system": {"hold the black button through a reset: System mode", func(r *amigobotsim.Robot, _ []float64) {

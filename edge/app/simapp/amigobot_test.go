@@ -2,6 +2,7 @@ package simapp
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"io"
 	"net"
@@ -116,7 +117,7 @@ func TestAmigobot(t *testing.T) {
 	for line, want := range map[string]string{
 		"jump": `error: "jump": want one of analog, black`, "volts": "error: volts takes 1 numbers, got 0: VOLTS",
 		"volts x": `error: volts "x": want a number`,
-		"state":   "off: motors false", "analog 9 1": "analog: off", "hold 1 0": "hold: off", "charger 2": "charger: off", "drag 0 0.1": "drag: off",
+		"state":   "off: motors false", "analog 9 1": "analog: off", "hold 1 0": "hold: off", "grip 0 1": "grip: off", "charger 2": "charger: off", "drag 0 0.1": "drag: off",
 	} {
 		if _, err := io.WriteString(hand, line+"\n"); err != nil {
 			t.Fatal(err)
@@ -156,6 +157,53 @@ func TestAmigobot(t *testing.T) {
 	}
 }
 
+// TestTruth: with -truth the simulator prints where the robot really is, beside where it believes to be; here its wheels have no grip.
+func TestTruth(t *testing.T) {
+	in, hand, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hand.Close() // nothing waits in it
+	p := start(t, in, "amigobot", "-listen", "127.0.0.1:0", "-hand", "-truth", "50ms")
+	_ = in.Close()                             // read only
+	next := func(begin string) (line string) { // of those that begin so
+		t.Helper()
+		for line = p.await(""); !strings.HasPrefix(line, begin); line = p.await("") {
+		}
+		return line
+	}
+	c := dialPeer(t, "tcp", strings.TrimPrefix(next("-listen: tcp:"), "-listen: tcp:"))
+	for n := range uint8(3) {
+		c.ask(n, []byte{n})
+	}
+	c.ask(sip.TypeStopped, []byte{sip.Open})
+	if _, err := io.WriteString(hand, "grip 0 0\n"); err != nil {
+		t.Fatal(err)
+	}
+	next("grip: ")
+	c.ask(sip.TypeStopped, []byte{sip.Enable, 0x3b, 1, 0})
+	c.ask(sip.TypeMoving, []byte{sip.Vel, 0x3b, 200, 0})
+	for last := -1.0; ; {
+		line := next("{")
+		var is truth
+		if err := json.Unmarshal([]byte(line), &is); err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		if is.Time <= last {
+			t.Errorf("%s comes after %.2f s", line, last)
+		}
+		if last = is.Time; is.Believed[0] > 0.05 {
+			if is.X != 0 || !is.Motors || is.Wheels[0] < 0.01 {
+				t.Errorf("%s; want motors and wheels that turn, and a robot that does not move", line)
+			}
+			break
+		}
+	}
+	if err := errors.Join(p.cmd.Cancel(), p.wait()); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestAmigobotMistakes: each is named before the robot starts.
 func TestAmigobotMistakes(t *testing.T) {
 	dir := t.TempDir()
@@ -183,6 +231,7 @@ func TestAmigobotMistakes(t *testing.T) {
 		{[]string{"-listen", addr.String()}, cli.ExitFailed, "-listen: uart: listen tcp"},
 		{[]string{"-listen", "127.0.0.1:0", "-system", file}, cli.ExitUsage, "-system " + file + ": is there and is no socket"},
 		{[]string{"-pty", file}, cli.ExitUsage, "is there and is no link"},
+		{[]string{"-listen", ":0", "-truth", "1ms"}, cli.ExitUsage, "-truth 1ms: want 10ms or more"},
 		{[]string{"-listen", ":0", "-volume", "2"}, cli.ExitUsage, "-volume 2: want 0 to 1"},
 		{[]string{"-listen", ":0", "-world", "moon"}, cli.ExitUsage, "-world"},
 		{[]string{"-listen", ":0", "-world", "habitat"}, cli.ExitUsage, "want room for the robot"},

@@ -24,6 +24,7 @@ import (
 	"kennel/edge/body/vector/imu"
 	"kennel/edge/body/vector/vectorsim"
 	"kennel/infra/cli"
+	"kennel/infra/testexec"
 )
 
 // asRobotsim in the environment makes this test binary the program robotsim.
@@ -39,13 +40,7 @@ func TestMain(m *testing.M) {
 // robotsim returns the program as a command that is not started.
 func robotsim(ctx context.Context, t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	args = append(append(strings.Fields(os.Getenv("KENNEL_TEST_EXEC")), self), args...) // an emulator, when this is built for another processor
-	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
-	cmd.Env = append(os.Environ(), asRobotsim+"=1")
+	cmd := testexec.Command(ctx, t, []string{asRobotsim + "=1"}, args...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	return cmd
 }

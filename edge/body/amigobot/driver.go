@@ -19,9 +19,10 @@ const (
 	DefaultBaud   = 9600
 	SystemDevice  = "dev/ttyAmigoSystem" // the System port, below the root of a computer on its back
 
-	step   = 20 * time.Millisecond  // between two steps of the loop: as often as a command may go out (AMIGO-PKT-12)
-	stale  = 350 * time.Millisecond // three packets late: the robot stops until it is heard again
-	silent = 12 * time.Second       // the session connects again by itself before (AMIGO-LINK-06)
+	step      = 20 * time.Millisecond  // between two steps of the loop: as often as a command may go out (AMIGO-PKT-12)
+	stale     = 350 * time.Millisecond // three packets late: the robot stops until it is heard again
+	tuneEvery = time.Second            // gains are sent again; the session tries three times within it
+	silent    = 12 * time.Second       // the session connects again by itself before (AMIGO-LINK-06)
 )
 
 // Limits of motion that the driver sets, below the motors' limits (AMIGO-MOT-08). Own defaults.
@@ -98,6 +99,9 @@ var (
 	gainCommands = [...]uint8{sip.TransKP, sip.TransKI, sip.TransKV}
 )
 
+// firing is the order of the sonars, from 1 (AMIGO-CMD-03): the two ahead each 200 ms, the others each 600 ms. Those ahead tell whether the robot gets on.
+var firing = []byte{3, 4, 1, 2, 3, 4, 5, 6, 3, 4, 7, 8}
+
 // Config says how to reach a robot. The zero value of all but Device works.
 type Config struct {
 	Device  string        // serial:/dev/ttyS0?baud=9600, tcp:host:8101, or the path of a tty or Unix socket
@@ -126,8 +130,11 @@ type Driver struct {
 	seen     time.Duration // the newest standard packet that Read delivered
 	seq      uint32
 	motors   bool // the robot's motors shall be on
+	drives   bool // it was told a speed
 	sent     [drives]float64
-	was      [drives]bool // sent says something
+	was      [drives]bool  // sent says something
+	tuned    time.Duration // when gains were sent
+	own      [3]level      // gains of the robot's configuration, while others are set
 	full     uint64
 	refused  uint64
 	broken   error // wraps body.ErrLink once the port failed or was closed
@@ -205,7 +212,7 @@ func (d *Driver) Read(s *body.Sense, deadline time.Duration) error {
 		}
 		if st.Phase == session.Ready && st.Sessions != d.sessions {
 			d.sessions = st.Sessions
-			for _, c := range [...]sip.Command{sip.Switch(sip.Encoder, true), sip.Int(sip.IORequest, 2)} {
+			for _, c := range [...]sip.Command{sip.Switch(sip.Encoder, true), sip.Int(sip.IORequest, 2), {Number: sip.Polling, Arg: sip.String, Text: firing}} {
 				_ = d.client.Command(c) // without them its slots are not measured, and the queue of a new session has room
 			}
 		}
@@ -332,18 +339,42 @@ func (d *Driver) Write(a *body.Act) error {
 		d.client.Wheels(speedOf(a, drWheel)*radius, speedOf(a, drWheel+1)*radius) // false while the motors come on
 	case a.Goals[drX] == body.Speed || a.Goals[drYaw] == body.Speed:
 		d.client.Velocity(speedOf(a, drX), speedOf(a, drYaw))
-	case d.client.State().Moving && d.motors:
+	case d.motors && (d.drives || d.client.State().Moving): // AMRISim always says that it does not move
 		d.client.Stop()
 	}
+	d.drives = a.Goals[drWheel] == body.Speed || a.Goals[drWheel+1] == body.Speed || a.Goals[drX] == body.Speed || a.Goals[drYaw] == body.Speed
 	for i := range 6 {
 		d.change(a, drDigout+i, func(v float64) sip.Command {
 			return sip.Packed(sip.DigOut, 1<<i, byte(math.Round(min(max(v, 0), 1)))<<i)
 		})
 	}
-	for i, number := range gainCommands {
-		d.change(a, drGain+i, func(v float64) sip.Command { return sip.Int(number, int(math.Round(min(max(v, 0), math.MaxInt16)))) })
-	}
+	d.tune(a)
 	return d.step()
+}
+
+// tune sends the gains that the robot's configuration does not show, again until it does: AMIGO-PKT-11, also over sessions.
+func (d *Driver) tune(a *body.Act) {
+	st := d.client.State()
+	if st.ConfigAt == 0 || st.At-d.tuned < tuneEvery {
+		return
+	}
+	for i, shown := range [...]uint16{st.Config.TransKp, st.Config.TransKi, st.Config.TransKv} {
+		v := a.Values[drGain+i]
+		switch {
+		case a.Goals[drGain+i] != body.Level || math.IsNaN(v):
+			d.own[i] = level{}
+			continue
+		case !d.own[i].set:
+			d.own[i] = level{true, float64(shown)}
+		}
+		if v == float64(shown) {
+			continue
+		}
+		d.tuned = st.At
+		if d.client.Command(sip.Int(gainCommands[i], int(math.Round(min(max(v, 0), math.MaxInt16))))) != nil {
+			d.refused++
+		}
+	}
 }
 
 // change sends the command of a level that differs from the one that was sent last.
@@ -357,9 +388,6 @@ func (d *Driver) change(a *body.Act, drive int, command func(v float64) sip.Comm
 		return
 	}
 	d.was[drive], d.sent[drive] = true, v
-	if drive >= drGain { // the robot's configuration shows the values that it took
-		_ = d.client.Command(sip.Int(sip.GetConfig, 0))
-	}
 }
 
 // speedOf returns the speed that a drive is told; 0 without that goal.
@@ -401,6 +429,7 @@ func (d *Driver) Close() error {
 	if d.port == nil {
 		return nil
 	}
+	d.untune()
 	d.client.Close()
 	for until := d.port.Now() + closeTime; d.broken == nil && d.client.State().Phase != session.Closed && d.port.Now() < until; {
 		if d.step() != nil {
@@ -417,6 +446,34 @@ func (d *Driver) Close() error {
 		return fmt.Errorf("close %s: %w", d.device, err)
 	}
 	return nil
+}
+
+// untune sets the robot's own gains again, which no later session would know. The motors go off first.
+func (d *Driver) untune() {
+	own := d.own
+	var a body.Act
+	for i, g := range own {
+		if g.set {
+			a.Set(drGain+i, body.Level, g.v)
+		}
+	}
+	if own == ([3]level{}) || d.Halt() != nil {
+		return
+	}
+	d.tuned = 0
+	for until := d.port.Now() + 2*closeTime; d.port.Now() < until; {
+		d.tune(&a)
+		if d.step() != nil {
+			return
+		}
+		c, same := &d.client.State().Config, true
+		for i, shown := range [...]uint16{c.TransKp, c.TransKi, c.TransKv} {
+			same = same && (!own[i].set || own[i].v == float64(shown))
+		}
+		if _, err := d.port.Wait(d.port.Now() + session.Pacing); same || err != nil {
+			return
+		}
+	}
 }
 
 // fail ends the use of the port.

@@ -20,11 +20,13 @@ import (
 const (
 	wheels = iota
 	outputs
+	tuning // of the wheels
 )
 
 var parts = []control.Part{
 	wheels:  {Name: "wheels", Devices: []string{"robot.body.wheel"}, Timed: true, Base: true},
 	outputs: {Name: "outputs", Devices: []string{"robot.body.digout"}, Shared: true},
+	tuning:  {Name: "tuning", Devices: []string{"robot.body.wheel"}},
 }
 
 // Own defaults of the motion.
@@ -36,8 +38,9 @@ const (
 	turnClose            = math.Pi / 180
 	goReach              = 0.020 // m or 5 % of the way: farther away the way was missed (GOSTAI-OPEN-11)
 	turnReach            = 3 * math.Pi / 180
+	standSpeed           = 0.005           // m/s, slower is at rest
+	standTurn            = math.Pi / 180   // rad/s, likewise
 	settle               = 2 * time.Second // at most, for the end of a way
-	blockedAfter         = 3 * time.Second // of stall that end a motion
 	motorsTake           = 2 * time.Second // at most, until the motors are on
 	motorsKeep           = 5 * time.Second // they stay on after a motion
 	empty                = 10.0            // V (AMIGO-SAFE-06)
@@ -83,8 +86,8 @@ func Model() (control.Model, error) {
 		add(fmt.Sprintf("digout[%d].val", i), output+goal(i), outputs)
 	}
 	for i, g := range gains {
-		add("wheelL."+g, gain+goal(i), outputs)
-		add("wheelR."+g, gain+goal(i), outputs)
+		add("wheelL."+g, gain+goal(i), tuning)
+		add("wheelR."+g, gain+goal(i), tuning)
 	}
 	m.Make = func(board *state.Board, emit func(control.Event), held func(int) bool) (control.Plant, error) {
 		return newPlant(board, goals, emit)
@@ -139,14 +142,50 @@ type plant struct {
 	target     float64
 	motors     bool          // they shall be on
 	idle       time.Duration // since when nothing moves
-	stalled    time.Duration // since when a wheel is stalled; 0: none is
+	stalled    bool
+	follow     [2]follow     // the wheels against their orders
+	grip       grip          // the sonars against the odometry
+	doubt      time.Duration // until when nothing drives; 0: now
+	blind      bool          // because the sonars lost everything at once
+	packet     time.Duration // the newest
 	pose       motion.Pose
 	way        motion.Odometer
 	ahead      float64 // m and rad that the base went since the mode began, signed
 	turned     float64
 	turns      [2]float64 // rad of each wheel, continued over sessions
 	lastTurns  [2]float64
-	out        [6 + 3]level
+	out        [6]level
+	tune       tune
+}
+
+// tune is the gains that an owner of the wheels gave them. AmigOS keeps gains until it is reset (AMIGO-PID-05), so those of its configuration are
+// set again when the owner's claim ends, until it shows them.
+type tune struct {
+	owner uint32        // 0: none
+	gains [3]level      // not set: the robot's own
+	own   [3]float64    // of the robot's configuration
+	since time.Duration // the own ones were asked for; 0: they hold, as far as is known
+}
+
+// end sets the robot's own gains again.
+func (t *tune) end(now time.Duration) {
+	if t.owner == 0 {
+		return
+	}
+	t.owner, t.since = 0, now
+	for i, v := range t.own {
+		t.gains[i] = level{true, v}
+	}
+}
+
+// sense takes the gains of a configuration that the robot sent at a time; 0: none yet.
+func (t *tune) sense(gains [3]float64, at time.Duration) {
+	if t.since > 0 && at > t.since && gains == t.own {
+		t.since, t.gains = 0, [3]level{}
+	}
+	if t.owner == 0 && t.since == 0 && at > 0 {
+		t.own = gains
+	}
 }
 
 // level is the newest value that an order gave an output; without one it is not set.
@@ -221,6 +260,9 @@ func (p *plant) Feel(m *control.Moment, f *rt.Frame) motion.Reason {
 	if s.Values[chBattery] > 0 && s.Values[chBattery] < empty {
 		stop |= motion.Halted
 	}
+	if m.Now < p.doubt {
+		stop |= motion.Lifted
+	}
 	return stop
 }
 
@@ -232,6 +274,7 @@ func (p *plant) measure(s *body.Sense) {
 	sin, cos := math.Sincos(p.pose.Theta + turn/2)
 	ahead := (next.X-p.pose.X)*cos + (next.Y-p.pose.Y)*sin
 	p.pose, p.ahead, p.turned = next, p.ahead+ahead, p.turned+turn
+	p.progress(s, ahead, turn)
 	r := &p.report
 	p.way.Add(ahead)
 	r.Base.Pose, r.Base.Way = next, p.way.Metres()
@@ -267,6 +310,7 @@ func (p *plant) measure(s *body.Sense) {
 			b.Set(id, v[chAnalog+i], at)
 		}
 	}
+	p.tune.sense([3]float64(v[chGain:chGain+3]), s.Times[chGain])
 	for _, wheel := range p.slots.gains {
 		for i, id := range wheel {
 			if at := s.Times[chGain+i]; at > 0 {
@@ -282,19 +326,53 @@ func (p *plant) measure(s *body.Sense) {
 	b.Set(p.slots.yaw, r.Base.Twist.W, s.At)
 }
 
+// progress takes what the robot did since the packet before, and concludes whether it gets on.
+func (p *plant) progress(s *body.Sense, ahead, turn float64) {
+	dt := s.At - p.packet
+	p.packet = s.At
+	for i, side := range [...]float64{-1, 1} {
+		p.follow[i].moved(ahead+side*turn*track/2, dt, s.At)
+	}
+	g := &p.grip
+	g.way, g.turn = g.way+ahead, g.turn+turn
+	for i := range sip.Sonars {
+		g.add(i, s.Values[chSonar+i], s.Times[chSonar+i])
+	}
+	if p.now < p.doubt {
+		if p.blind && g.hears() >= 2 {
+			p.doubt = 0
+		}
+		return
+	}
+	switch {
+	case g.blind():
+		p.doubt, p.blind = p.now+blindFor, true
+	case p.follow[0].told != 0 || p.follow[1].told != 0:
+		if g.spins(s.At) {
+			p.doubt, p.blind = p.now+doubtFor, false
+		}
+	}
+	if p.now < p.doubt {
+		g.forget(s.At)
+	}
+}
+
+// tell notes the speeds of the wheels, m/s, that the robot is told.
+func (p *plant) tell(left, right float64) {
+	p.follow[0].tell(left, p.now)
+	p.follow[1].tell(right, p.now)
+}
+
 // watch notices stalls, a low battery and the robot's own motor button.
 func (p *plant) watch(m *control.Moment, s *body.Sense) {
 	stall := s.Values[chStall]+s.Values[chStall+1] > 0
-	switch {
-	case !stall:
-		p.stalled = 0
-	case p.stalled == 0:
-		p.stalled = m.Now
+	if stall && !p.stalled {
 		p.emit(control.Event{
 			At: m.Now, Name: "robot.stalled", Warning: true, N: 2,
 			Numbers: [4]int64{int64(s.Values[chStall]), int64(s.Values[chStall+1])},
 		})
 	}
+	p.stalled = stall
 	before := p.report.Power.Battery.Level
 	level := power.Nominal
 	switch volts := s.Values[chBattery]; {
@@ -311,21 +389,10 @@ func (p *plant) watch(m *control.Moment, s *body.Sense) {
 
 // Begin is control.Plant.
 func (p *plant) Begin(m *control.Moment, part int, o *control.Order, r *control.Result) error {
-	if part == outputs {
-		for i, g := range o.Goals[:o.N] {
-			if at := int(p.goals[g.Slot]) - int(output); at >= 0 {
-				if math.IsNaN(g.Value) || o.Speed != 0 || o.Within != 0 {
-					return motion.ErrInvalid
-				}
-				p.out[at] = level{true, g.Value}
-				if r.Taken[i] = math.Round(g.Value); at < 6 {
-					r.Taken[i] = min(max(r.Taken[i], 0), 1)
-				}
-			}
-		}
-		return nil
+	if part != wheels {
+		return p.setLevels(part, o, r)
 	}
-	if p.stop&motion.Everything != 0 {
+	if p.stop&(motion.Everything|motion.Lifted) != 0 {
 		return motion.ErrStopped
 	}
 	switch o.Kind {
@@ -384,6 +451,35 @@ func (p *plant) Begin(m *control.Moment, part int, o *control.Order, r *control.
 	return nil
 }
 
+// setLevels sets outputs, or gains for as long as their owner holds the wheels.
+func (p *plant) setLevels(part int, o *control.Order, r *control.Result) error {
+	levels, first, most := p.out[:], output, 1.
+	if part == tuning {
+		if p.sense.Times[chGain] == 0 {
+			return control.ErrUnmeasured // and nothing says what to return to
+		}
+		if p.tune.owner != uint32(o.Owner) {
+			p.tune.end(p.now)
+		}
+		levels, first, most = p.tune.gains[:], gain, math.MaxInt16
+	}
+	for i, g := range o.Goals[:o.N] {
+		at := int(p.goals[g.Slot]) - int(first)
+		if at < 0 || at >= len(levels) {
+			continue
+		}
+		if math.IsNaN(g.Value) || o.Speed != 0 || o.Within != 0 {
+			return motion.ErrInvalid
+		}
+		r.Taken[i] = min(max(math.Round(g.Value), 0), most)
+		levels[at] = level{true, r.Taken[i]}
+		if part == tuning {
+			p.tune.owner, p.tune.since = uint32(o.Owner), 0
+		}
+	}
+	return nil
+}
+
 // lead begins a way or a turn.
 func (p *plant) lead(next mode, o *control.Order, speed, accel, most float64, r *control.Result) error {
 	if !(math.Abs(o.A) < 1e3) || o.A == 0 || !(o.Speed >= 0) {
@@ -433,7 +529,7 @@ func (p *plant) Step(m *control.Moment, stop motion.Reason, act *body.Act) {
 		stop |= motion.Watchdog
 	}
 	p.stop = stop
-	if stop&motion.Everything != 0 {
+	if stop&(motion.Everything|motion.Lifted) != 0 {
 		p.end(motion.Stopped)
 		p.motors = false
 	}
@@ -447,8 +543,9 @@ func (p *plant) Step(m *control.Moment, stop motion.Reason, act *body.Act) {
 	case p.mode != resting && !on:
 		p.end(motion.Released) // the robot's own button switched the motors off (AMIGO-UI-05)
 		p.motors = false
-	case p.mode != resting && p.stalled > 0 && m.Now-p.stalled > blockedAfter:
+	case p.mode != resting && (p.follow[0].stuck(m.Now) || p.follow[1].stuck(m.Now)):
 		p.end(motion.Blocked)
+		p.motors = false // it would hold on to where it should be
 	}
 	if p.mode == resting && m.Now-p.idle > motorsKeep {
 		p.motors = false
@@ -461,13 +558,21 @@ func (p *plant) Step(m *control.Moment, stop motion.Reason, act *body.Act) {
 	case wheeling:
 		act.Set(drWheel, body.Speed, p.v/radius)
 		act.Set(drWheel+1, body.Speed, p.w/radius)
+		p.tell(math.Round(p.v/stepSpeed)*stepSpeed, math.Round(p.w/stepSpeed)*stepSpeed) // AMIGO-CMD-32
 		p.rest(p.v, p.w)
 	case gliding, turning:
 		p.glide(m, act)
+	default:
+		p.tell(0, 0)
 	}
 	for i, l := range p.out {
 		if l.set {
 			act.Set(drDigout+i, body.Level, l.v)
+		}
+	}
+	for i, l := range p.tune.gains {
+		if l.set {
+			act.Set(drGain+i, body.Level, l.v)
 		}
 	}
 	r := &p.report
@@ -481,11 +586,20 @@ func (p *plant) Step(m *control.Moment, stop motion.Reason, act *body.Act) {
 func (p *plant) speeds(act *body.Act, v, w float64) {
 	act.Set(drX, body.Speed, v)
 	act.Set(drYaw, body.Speed, w)
+	const deg = math.Pi / 180
+	v, w = math.Round(v*1000)/1000, math.Round(w/deg)*deg // AMIGO-CMD-11, AMIGO-CMD-21
+	p.tell(v-w*track/2, v+w*track/2)
+}
+
+// standing reports whether the robot is at rest, by its own word and by its speeds: AMRISim always says that it is.
+func (p *plant) standing() bool {
+	t := p.report.Base.Twist
+	return p.sense.Values[chMoving] == 0 && math.Abs(t.V) < standSpeed && math.Abs(t.W) < standTurn
 }
 
 // rest ends a motion at speed 0 once the robot has stopped.
 func (p *plant) rest(v, w float64) {
-	if v == 0 && w == 0 && p.sense.Values[chMoving] == 0 && p.now-p.since > 2*stale {
+	if v == 0 && w == 0 && p.standing() && p.now-p.since > 2*stale {
 		p.end(motion.Done)
 	}
 }
@@ -504,16 +618,15 @@ func (p *plant) glide(m *control.Moment, act *body.Act) {
 		p.since = m.Now
 	} else {
 		miss := math.Abs(p.target - at)
-		standing := p.sense.Values[chMoving] == 0
 		switch {
-		case miss <= near && standing:
+		case miss <= near && p.standing():
 			p.end(motion.Done)
 		case m.Now-p.since > settle && miss <= reach:
 			p.end(motion.Done)
 		case m.Now-p.since > settle:
 			p.end(motion.Missed)
 		}
-		if p.mode == resting {
+		if p.mode == resting || miss <= near { // near enough, if it stays there
 			p.speeds(act, 0, 0)
 			return
 		}
@@ -536,6 +649,9 @@ func (p *plant) Outcome(part int) motion.Outcome {
 
 // Rest is control.Plant: the robot slows down by itself when nothing is asked of it.
 func (p *plant) Rest(part int, letGo bool) {
+	if part == tuning && letGo {
+		p.tune.end(p.now)
+	}
 	if part != wheels {
 		return
 	}

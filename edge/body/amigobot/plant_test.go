@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -45,6 +46,7 @@ type place struct {
 	results []control.Result
 	events  []control.Event
 	request uint32
+	lease   uint64       // the newest
 	steps   func() error // one step of the loop
 	end     func()
 	tape    *rt.Tape // nil: nothing is recorded
@@ -62,7 +64,12 @@ func newRecordedPlace(t *testing.T, cfg amigobotsim.Config, tape *rt.Tape) *plac
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &place{t: t, sim: amigobotsim.NewStepped(r), tape: tape}
+	return placeOf(t, amigobotsim.NewStepped(r), tape)
+}
+
+func placeOf(t *testing.T, sim *amigobotsim.Stepped, tape *rt.Tape) *place {
+	t.Helper()
+	p := &place{t: t, sim: sim, tape: tape}
 	model, err := amigobot.Model()
 	if err != nil {
 		t.Fatal(err)
@@ -209,6 +216,8 @@ func (p *place) claim(names ...string) *place {
 	}
 	if r := p.ask(control.Order{Kind: control.Claim, Set: set, Priority: claim.Person}); r.Code != control.OK {
 		p.t.Fatalf("claim of %v: %+v", names, r)
+	} else {
+		p.lease = r.Lease
 	}
 	return p
 }
@@ -225,8 +234,8 @@ func (p *place) slot(name string) int {
 // set returns an order for slots by name.
 func (p *place) set(long time.Duration, goals map[string]float64) control.Order {
 	o := control.Order{Kind: control.Set, For: long}
-	for name, v := range goals {
-		o.Goals[o.N] = control.Goal{Slot: p.slot(name), Value: v}
+	for _, name := range slices.Sorted(maps.Keys(goals)) {
+		o.Goals[o.N] = control.Goal{Slot: p.slot(name), Value: goals[name]}
 		o.N++
 	}
 	return o
@@ -385,7 +394,7 @@ func TestValues(t *testing.T) {
 	p.until("a low battery", func() bool {
 		return slices.ContainsFunc(p.events, func(e control.Event) bool { return e.Name == "battery.low" })
 	})
-	if r := p.ask(p.set(0, map[string]float64{"wheelL.PGain": 55})); r.Code != control.OK || r.Taken[0] != 55 {
+	if r := p.claim("robot.body.wheel").ask(p.set(0, map[string]float64{"wheelL.PGain": 55})); r.Code != control.OK || r.Taken[0] != 55 {
 		t.Errorf("a gain: %+v", r)
 	}
 	p.until("the gain", func() bool { return p.value("wheelL.PGain") == 55 })

@@ -1,4 +1,4 @@
-// Package amigobot is the AmigoBot: so far its parts by their standard names.
+// Package amigobot is the AmigoBot: its driver, its plant and the standard names of its parts.
 package amigobot
 
 import (

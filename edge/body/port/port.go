@@ -39,11 +39,12 @@ type Port interface {
 // Line is a serial line in raw mode or a stream socket. It reads and writes in the calling thread without going through the runtime's
 // poller, because a hand-over to another goroutine costs more than the read (spec/peer-facts section 12). It allocates nothing after Open.
 type Line struct {
-	fd   int
-	hold bool // Wait in a raw system call
-	baud int  // 0: a socket
-	poll [1]unix.PollFd
-	ts   unix.Timespec
+	fd    int
+	hold  bool // Wait in a raw system call
+	baud  int  // 0: a socket
+	heard bool // a byte has come
+	poll  [1]unix.PollFd
+	ts    unix.Timespec
 }
 
 // connectTimeout is how long Open waits for a TCP connection (own default).
@@ -240,8 +241,16 @@ func (p *Line) Serial() bool {
 // Now is CLOCK_MONOTONIC.
 func (p *Line) Now() time.Duration { return mono.Now() }
 
-// errHangUp: the other end is gone.
-var errHangUp = errors.New("hung up")
+// ErrTaken says that the other end of a socket hung up before it said anything, as a robot does that serves another program (AMIGO-SYNC-17).
+var ErrTaken = errors.New("hung up at once: a robot serves one program at a time, is another connected?")
+
+// hangUp is the error of an end that is gone.
+func (p *Line) hangUp() error {
+	if p.baud == 0 && !p.heard {
+		return ErrTaken
+	}
+	return errors.New("hung up")
+}
 
 // Read reads the available bytes; it returns 0 if there are none.
 func (p *Line) Read(b []byte) (int, error) {
@@ -254,8 +263,9 @@ func (p *Line) Read(b []byte) (int, error) {
 		case err != nil:
 			return 0, err
 		case n == 0:
-			return 0, errHangUp
+			return 0, p.hangUp()
 		default:
+			p.heard = true
 			return n, nil
 		}
 	}
@@ -294,7 +304,7 @@ func (p *Line) Wait(deadline time.Duration) (bool, error) {
 		case n == 0:
 			return false, nil
 		case p.poll[0].Revents&unix.POLLIN == 0:
-			return false, errHangUp
+			return false, p.hangUp()
 		default:
 			return true, nil
 		}

@@ -2,6 +2,7 @@ package port
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"os"
@@ -79,10 +80,36 @@ func TestSockets(t *testing.T) {
 			if err == nil {
 				_, err = p.Read(in)
 			}
-			if err == nil {
-				t.Error("the other end is gone and the line says nothing")
+			if err == nil || errors.Is(err, ErrTaken) {
+				t.Errorf("the other end is gone after it spoke: %v", err)
 			}
 		})
+	}
+}
+
+// TestTaken: a robot that serves another program hangs up without a word, and the line says what that means (AMIGO-SYNC-17).
+func TestTaken(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	p, err := Open(t.Context(), "tcp:"+ln.Addr().String(), 0, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	c, err := ln.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = c.Close()
+	_, err = p.Wait(p.Now() + 10*time.Second)
+	if err == nil {
+		_, err = p.Read(make([]byte, 10))
+	}
+	if !errors.Is(err, ErrTaken) {
+		t.Errorf("got %v, want %v", err, ErrTaken)
 	}
 }
 

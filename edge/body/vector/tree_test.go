@@ -2,6 +2,7 @@ package vector
 
 import (
 	"math"
+	"reflect"
 	"testing"
 	"time"
 
@@ -150,5 +151,22 @@ func TestBinding(t *testing.T) {
 	}
 	if _, err := Bind(state.New(other)); err == nil {
 		t.Error("bound to a tree of another body")
+	}
+}
+
+// TestDisplay: the display is 184 by 96 pixels in RGB565 (VEC-HW-09).
+func TestDisplay(t *testing.T) {
+	tree, err := Tree()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]int{"display.width": 184, "display.height": 96, "display.format": 100} {
+		target, err := tree.Lookup(name)
+		if err != nil || len(target.Refs) != 1 {
+			t.Fatalf("%s: %+v, %v", name, target, err)
+		}
+		if v, fixed := target.Refs[0].Fixed(); !fixed || !reflect.DeepEqual(v, robot.I(want)) {
+			t.Errorf("%s is %v, want %d", name, v, want)
+		}
 	}
 }

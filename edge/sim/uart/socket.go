@@ -33,7 +33,8 @@ type Socket struct {
 	peer int // -1: none is connected
 	next int // came when the end of peer was not read yet; -1: none
 	in   []byte
-	turn int // of read
+	turn int  // of read
+	gone bool // peer ended since HungUp was asked
 }
 
 // ListenSocket returns a new socket that a peer finds at path, below root. It takes the place of a socket that an earlier run left there; any
@@ -130,9 +131,17 @@ func (s *Socket) Discard() error {
 	}
 }
 
+// HungUp reports whether a TCP connection to the line has ended since the last call. A Unix socket plays a cable, whose end nothing shows.
+func (s *Socket) HungUp() bool {
+	gone := s.gone && s.root == nil
+	s.gone = false
+	return gone
+}
+
 func (s *Socket) hangUp() {
 	if s.peer >= 0 {
 		_ = unix.Close(s.peer) // nothing waits in it that counts
+		s.gone = true
 	}
 	s.peer, s.next = s.next, -1
 }

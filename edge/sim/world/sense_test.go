@@ -8,7 +8,7 @@ import (
 	"kennel/edge/sense"
 )
 
-// TestSensed: the robot's own senses recognise the postures and motions of the world (VEC-IMU-06 to 09, VEC-IMU-16, VEC-IMU-17).
+// TestSensed: the robot's own senses recognise the postures and motions of the world (VEC-IMU-06 to 09, VEC-IMU-16).
 func TestSensed(t *testing.T) {
 	w := with(t, &Map{Cliffs: []Cliff{{Corners: []Vec{{0.3, -1}, {1, -1}, {1, 1}, {0.3, 1}}, Drop: 0.7}}})
 	mover := sense.NewMover(sense.Default().Motion)

@@ -338,6 +338,17 @@ func (w *World) drive(l, r float64) (float64, float64) {
 	return left, right
 }
 
+// turns returns how much of turn a robot makes that was told to go ahead as well, and got only as far as gone.
+func (w *World) turns(ahead, turn, gone float64) float64 {
+	half := w.robot.Track / 2
+	for _, side := range [...]float64{-half, half} {
+		told := ahead + float64(turn*side) // gone + turn*side is from 0 to told
+		a, b := (0-gone)/side, (told-gone)/side
+		turn = min(max(turn, min(a, b)), max(a, b))
+	}
+	return turn
+}
+
 // turned is how far a tread turned that was told to turn by told, of which the floor should have got way and got so much.
 func (w *World) turned(told, way, got float64) float64 {
 	if way == 0 || math.Abs(got-way) < 1e-12 {
@@ -347,7 +358,8 @@ func (w *World) turned(told, way, got float64) float64 {
 	return float64(told * (share + float64((1-share)*w.robot.SlipShare)))
 }
 
-// creep goes ahead and turns by less than fineness, as far as there is room; a blocked robot may still turn on the spot.
+// creep goes ahead and turns by less than fineness, as far as there is room. A blocked robot may still turn, as far as its treads take it there:
+// none goes against what it was told, or farther.
 func (w *World) creep(ahead, turn float64) (float64, float64) {
 	if w.enter(w.after(ahead, turn)) {
 		return ahead, turn
@@ -360,10 +372,11 @@ func (w *World) creep(ahead, turn float64) (float64, float64) {
 		}
 	}
 	gone, turned := float64(ahead*could), float64(turn*could)
+	most := w.turns(ahead, turn, gone)
 	switch {
 	case ahead == 0 || turn == 0:
-	case w.enter(w.after(0, turn-turned)):
-		turned = turn
+	case w.enter(w.after(0, most-turned)):
+		turned = most
 	case w.enter(w.after(ahead-gone, 0)):
 		gone = ahead
 	}

@@ -49,6 +49,24 @@ func must(t *testing.T, err error) {
 	}
 }
 
+// TestTurnAgainstWall: when a robot pushes against a wall and is told to turn, it turns no farther than its treads count: they can only slip
+// (issue 31, 5d).
+func TestTurnAgainstWall(t *testing.T) {
+	for _, speeds := range [][2]float64{{0.02, 0.1}, {0.1, 0.02}, {-0.02, 0.1}, {0.1, -0.05}, {0, 0.1}} {
+		w := with(t, &Map{Walls: []Wall{{From: Vec{0.05, -1}, To: Vec{0.05, 1}}}})
+		go1(w, 1, 0.1, 0.1)
+		for range 50 {
+			before := w.State()
+			l, r := w.Step(tick, speeds[0], speeds[1])
+			s := w.State()
+			counted, turned := (r-l)/0.048, wrap(s.Pose[2]-before.Pose[2])
+			if s.Blocked && math.Abs(turned) > math.Abs(counted)+1e-9 || turned*counted < 0 {
+				t.Fatalf("%v m/s: it turned by %v, its treads count %v", speeds, turned, counted)
+			}
+		}
+	}
+}
+
 // TestDifferential: on a free floor the robot goes where its treads take it.
 func TestDifferential(t *testing.T) {
 	w := with(t, &Map{})

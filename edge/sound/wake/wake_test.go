@@ -261,7 +261,7 @@ func throughPipeline(samples []int16, noise float64, lost func(frame int) bool) 
 	return hits, chunks
 }
 
-// TestPath: strangers are heard through the whole path of the robot: microphones, noise gate, voice detector (VEC-MIC-12, VEC-WAK-01).
+// TestPath: strangers are heard through the whole path of the robot: microphones, noise gate, voice detector (VEC-WAK-01).
 func TestPath(t *testing.T) {
 	synthesisers(t)
 	all := strangers()

@@ -355,7 +355,7 @@ func TestWithdraw(t *testing.T) {
 	}
 
 	// A fall is remembered when another system is installed.
-	dev = open(Started{Slot: A})
+	open(Started{Slot: A})
 	other := content(t, "2.0.0.2", newImages)
 	if err := update(d, A, other, newImages, false); err != nil {
 		t.Fatal(err)

@@ -24,8 +24,8 @@ type Ack struct {
 	V      int             `json:"v"`
 	Batch  string          `json:"batch"`
 	Status Status          `json:"status"`
-	Code   string          `json:"code,omitempty"`     // refused: a stable word
-	Reason string          `json:"reason,omitempty"`   // refused: what was wrong, where, what was expected
+	Code   string          `json:"code,omitempty"`     // refused, and retry_after for a reason of the robot's own: a stable word
+	Reason string          `json:"reason,omitempty"`   // with Code: what was wrong, where, what was expected
 	Bad    []uint64        `json:"bad_seqs,omitempty"` // refused: the events that spoil the batch; empty: all of it
 	After  envelope.Millis `json:"after_ms,omitempty"` // retry_after: not before
 }

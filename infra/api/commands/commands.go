@@ -30,7 +30,7 @@ const (
 // Limits. MaxOpen commands with MaxArgs of arguments fit one answer of a broker (envelope).
 const (
 	MaxOpen   = 32                 // commands of one thing that wait for a result
-	MaxUrgent = 4                  // of MaxOpen, for urgent commands alone
+	MaxUrgent = 4                  // of MaxOpen, for commands that do not wait for others (Waits)
 	MaxArgs   = 2 << 10            // bytes
 	MaxDetail = 1 << 10            // bytes
 	MaxTTL    = 7 * 24 * time.Hour // how far away an expiry may be

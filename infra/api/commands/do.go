@@ -92,5 +92,8 @@ func MaxTTLOf(kind string) time.Duration {
 // Urgent reports whether a command of that kind goes before all that wait, and beside what is being done.
 func Urgent(kind string) bool { return slices.Contains(UrgentKinds, kind) }
 
+// Waits reports whether a command of that kind waits for those that were given before it. A release of a hold does not, and follows what is urgent.
+func Waits(kind string) bool { return !Urgent(kind) && kind != RobotRelease }
+
 // UrgentKinds are those kinds.
 var UrgentKinds = []string{RobotStop, RobotHold}

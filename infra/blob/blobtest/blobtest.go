@@ -7,7 +7,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -19,6 +18,7 @@ import (
 
 	"kennel/infra/blob"
 	"kennel/infra/blob/gateway"
+	"kennel/infra/freeaddr"
 	"kennel/infra/proc"
 )
 
@@ -89,7 +89,7 @@ func start() (blob.Config, error) {
 	}
 	for range 5 {
 		var listen string
-		if listen, err = freeAddr(); err != nil {
+		if listen, err = freeaddr.Loopback(); err != nil {
 			return blob.Config{}, err
 		}
 		c := blob.Config{Endpoint: "http://" + listen, Bucket: "ready", PathStyle: true,
@@ -131,13 +131,4 @@ func run(dir, listen string, c blob.Config) error {
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
-}
-
-func freeAddr() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	defer l.Close()
-	return l.Addr().String(), nil
 }

@@ -22,6 +22,7 @@ import (
 	"testing"
 	"time"
 
+	"kennel/infra/freeaddr"
 	"kennel/infra/mqtt/broker"
 	"kennel/infra/thing"
 )
@@ -103,12 +104,7 @@ func New(t testing.TB) *Broker {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := ln.Addr().String()
-	_ = ln.Close()
+	addr := freeaddr.For(t)
 	b.URL = "ssl://" + addr
 	b.Config = broker.Config{
 		Listen:    addr,

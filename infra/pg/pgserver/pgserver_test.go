@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,6 +19,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"kennel/infra/errs"
+	"kennel/infra/freeaddr"
 	"kennel/infra/proc"
 )
 
@@ -66,16 +66,6 @@ func workDir(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return dir
-}
-
-func freeAddr(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // start keeps s until stop is called and waits until it is ready.
@@ -135,7 +125,7 @@ func try(ctx context.Context, s *Server, stmt string) (string, error) {
 }
 
 func TestServerKeepsItsDataThroughEveryEnd(t *testing.T) {
-	dir, listen := workDir(t), freeAddr(t)
+	dir, listen := workDir(t), freeaddr.For(t)
 	first, err := New(config(dir, listen), quiet)
 	if err != nil {
 		t.Fatal(err)
@@ -239,7 +229,7 @@ func TestInterruptedInitIsNoCluster(t *testing.T) {
 	if err := errors.Join(os.Mkdir(half, 0o700), os.WriteFile(filepath.Join(half, "PG_VERSION"), []byte("15"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	s, err := New(config(dir, freeAddr(t)), quiet)
+	s, err := New(config(dir, freeaddr.For(t)), quiet)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -263,7 +253,7 @@ func TestInterruptedInitIsNoCluster(t *testing.T) {
 
 func TestForeignFolderIsLeftAlone(t *testing.T) {
 	dir := workDir(t)
-	c := config(dir, freeAddr(t))
+	c := config(dir, freeaddr.For(t))
 	if err := errors.Join(os.Mkdir(c.Dir, 0o700), os.WriteFile(filepath.Join(c.Dir, "photo.jpg"), nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}

@@ -56,7 +56,7 @@ func DSN(t testing.TB) string {
 
 func open(t testing.TB, dsn string) *pgxpool.Pool {
 	t.Helper()
-	pool, err := pg.Open(t.Context(), pg.Config{DSN: dsn, AppName: "test"})
+	pool, err := pg.Open(t.Context(), pg.Config{DSN: dsn, AppName: "test", ConnTimeout: patience})
 	if err != nil {
 		t.Fatalf("pgtest: %v", err)
 	}
@@ -71,6 +71,9 @@ func open(t testing.TB, dsn string) *pgxpool.Pool {
 	})
 	return pool
 }
+
+// patience is how long a busy machine may take to connect.
+const patience = time.Minute
 
 var databases atomic.Int64
 

@@ -41,7 +41,7 @@ const (
 // Keeper is session.Keeper. Run must run. Safe for concurrent use.
 type Keeper struct {
 	pool     *pgxpool.Pool
-	allowed  func(ctx context.Context, id thing.ID) (bool, error)
+	allowed  Consent
 	log      *slog.Logger
 	queue    chan session.Session
 	dropped  atomic.Int64
@@ -57,8 +57,12 @@ type phrase struct {
 	firmware, language, intent, words string
 }
 
-// NewKeeper returns a keeper. allowed reports whether the robot's owner allows data collection: words are kept only then.
-func NewKeeper(pool *pgxpool.Pool, allowed func(ctx context.Context, id thing.ID) (bool, error), log *slog.Logger) *Keeper {
+// Consent returns whether what was said to a robot at a time may be kept: its owner of now was its owner then, and allows data collection. Words are
+// kept only then.
+type Consent func(ctx context.Context, id thing.ID) func(at time.Time) bool
+
+// NewKeeper returns a keeper.
+func NewKeeper(pool *pgxpool.Pool, allowed Consent, log *slog.Logger) *Keeper {
 	return &Keeper{pool: pool, allowed: allowed, log: log, queue: make(chan session.Session, queued), every: wordsEvery, words: map[phrase]int64{}, versions: map[string]bool{}}
 }
 
@@ -140,7 +144,7 @@ func (k *Keeper) write(ctx context.Context, all []session.Session) []session.Ses
 		k.log.WarnContext(ctx, "speech sessions not stored; trying again", "sessions", len(all), logging.Err, err)
 		return all
 	}
-	asked := map[thing.ID]bool{}
+	asked := map[thing.ID]func(time.Time) bool{}
 	for _, s := range all {
 		if s.SkipDAS || s.Text == "" || !fresh[keyOf(s)] {
 			continue
@@ -148,8 +152,7 @@ func (k *Keeper) write(ctx context.Context, all []session.Session) []session.Ses
 		fresh[keyOf(s)] = false
 		may, known := asked[s.Thing]
 		if !known {
-			yes, err := k.allowed(ctx, s.Thing)
-			may = yes && err == nil // consent that cannot be read is none
+			may = k.allowed(ctx, s.Thing)
 			asked[s.Thing] = may
 		}
 		p := phrase{day(s.At), s.Firmware, s.Language, s.Cloud, s.Text}
@@ -159,7 +162,7 @@ func (k *Keeper) write(ctx context.Context, all []session.Session) []session.Ses
 		case p.intent == "":
 			p.intent = s.Kind // a question that was answered
 		}
-		if _, there := k.words[p]; may && (there || len(k.words) < maxPhrases) {
+		if _, there := k.words[p]; may(s.At) && (there || len(k.words) < maxPhrases) {
 			k.words[p]++
 		}
 	}

@@ -2,7 +2,6 @@ package sessionpg
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -27,10 +26,10 @@ var (
 	quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 )
 
-func all(context.Context, thing.ID) (bool, error) { return true, nil }
+func all(context.Context, thing.ID) func(time.Time) bool { return func(time.Time) bool { return true } }
 
 // keep stores sessions as a process does that begins and ends.
-func keep(t *testing.T, pool *pgxpool.Pool, allowed func(context.Context, thing.ID) (bool, error), sessions ...session.Session) *Keeper {
+func keep(t *testing.T, pool *pgxpool.Pool, allowed Consent, sessions ...session.Session) *Keeper {
 	t.Helper()
 	k := NewKeeper(pool, allowed, quiet)
 	ctx, end := context.WithCancel(context.Background())
@@ -124,12 +123,14 @@ func TestWordsLeadToNoRobot(t *testing.T) {
 	}
 }
 
-// TestNoWordsAgainstTheOwner (VEC-NLP-07, peer facts section 6): with skip_das, without consent, with consent that cannot be read, and of a robot that did not prove which one it is, the session counts and no words are kept.
+// TestNoWordsAgainstTheOwner (VEC-NLP-07, peer facts section 6): with skip_das, without consent for the time when they were said, and of a robot that did not prove which one it is, the session counts and no words are kept.
 func TestNoWordsAgainstTheOwner(t *testing.T) {
 	pool := pgtest.New(t)
 	keep(t, pool, all, spoken(1, func(s *session.Session) { s.SkipDAS = true }))
-	keep(t, pool, func(context.Context, thing.ID) (bool, error) { return false, nil }, spoken(2))
-	keep(t, pool, func(context.Context, thing.ID) (bool, error) { return true, errors.New("away") }, spoken(3))
+	changed := spoken(3).At // its owner
+	keep(t, pool, func(_ context.Context, id thing.ID) func(time.Time) bool {
+		return func(at time.Time) bool { return id != rex || at.After(changed) }
+	}, spoken(2), spoken(3))
 	keep(t, pool, all, spoken(4, func(s *session.Session) { s.Thing = "" }))
 	var sessions, words int
 	if err := pool.QueryRow(t.Context(), `SELECT (SELECT sum(sessions) FROM speech_day), (SELECT count(*) FROM speech_words)`).Scan(&sessions, &words); err != nil || sessions != 4 || words != 0 {

@@ -9,8 +9,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"os/exec"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,6 +19,7 @@ import (
 
 	"kennel/infra/api/ack"
 	"kennel/infra/api/events"
+	"kennel/infra/testexec"
 )
 
 // The test binary runs itself as a robot that is killed with SIGKILL at a given step on disk, and plays the cloud on the other end of its
@@ -180,20 +179,6 @@ func tear(root *os.Root) {
 	}
 }
 
-// self returns the command that runs this binary once more: behind an emulator if it runs in one itself (make test-arm).
-var self = sync.OnceValues(func() ([]string, error) {
-	exe, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	cmd := exec.Command(exe, "-test.list", "^$")
-	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0")
-	if err := cmd.Run(); errors.Is(err, syscall.ENOEXEC) {
-		return []string{"qemu-" + runtime.GOARCH + "-static", exe}, nil
-	}
-	return []string{exe}, nil
-})
-
 // memory is the cloud's knowledge of one robot across its restarts.
 type memory struct {
 	t       *testing.T
@@ -207,13 +192,8 @@ type memory struct {
 // live runs the robot once and reports whether it came to its end.
 func (c *memory) live(dir, boot, dieAt string, offline bool) bool {
 	c.t.Helper()
-	argv, err := self()
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	cmd := exec.CommandContext(c.t.Context(), argv[0], argv[1:]...)
-	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", envRoot+"="+dir, envBoot+"="+boot, envDie+"="+dieAt,
-		fmt.Sprint(envFrom, "=", c.life*perLife), fmt.Sprint(envOff, "=", offline))
+	cmd := testexec.Command(c.t.Context(), c.t, []string{"GORACE=atexit_sleep_ms=0", envRoot + "=" + dir, envBoot + "=" + boot, envDie + "=" + dieAt,
+		fmt.Sprint(envFrom, "=", c.life*perLife), fmt.Sprint(envOff, "=", offline)})
 	c.life++
 	var stderr strings.Builder
 	cmd.Stderr = &stderr

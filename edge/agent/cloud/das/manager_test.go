@@ -396,20 +396,22 @@ func TestOptOut(t *testing.T) {
 	})
 }
 
-// The cloud may know of the no before the robot does: nothing is kept, and nothing blocks.
+// The cloud may know of the no, or of another owner, before the robot does: nothing is kept, and nothing blocks.
 func TestRefusedAsOptedOut(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		root, c := testRoot(t), newCloud(t)
-		c.answer = func(events.Batch) ack.Ack { return ack.Ack{Status: ack.Refused, Code: "opted_out"} }
-		m := newManager(t, root, "boot-1")
-		stop := run(t, m, c)
-		emit(t, m, "a")
-		time.Sleep(10 * time.Second)
-		stop()
-		if st := m.Stats(); st.Events != 0 || st.Quarantined != 0 {
-			t.Errorf("Stats = %+v", st)
-		}
-	})
+	for _, code := range []string{OptedOut, OwnerChanged} {
+		synctest.Test(t, func(t *testing.T) {
+			root, c := testRoot(t), newCloud(t)
+			c.answer = func(events.Batch) ack.Ack { return ack.Ack{Status: ack.Refused, Code: code} }
+			m := newManager(t, root, "boot-1")
+			stop := run(t, m, c)
+			emit(t, m, "a")
+			time.Sleep(10 * time.Second)
+			stop()
+			if st := m.Stats(); st.Events != 0 || st.Quarantined != 0 {
+				t.Errorf("%s: Stats = %+v", code, st)
+			}
+		})
+	}
 }
 
 // Storage full: the oldest go to backup, then are dropped, counted and reported (VEC-DAS-05).

@@ -24,8 +24,11 @@ const (
 	statsEvery     = 10 // batches stored, between two dasmgr.upload.stats, as in the original
 )
 
-// OptedOut is the refusal's code when the cloud knows of an opt-out before the robot does.
-const OptedOut = "opted_out"
+// Codes of refusals after which events are dropped, not even kept in quarantine.
+const (
+	OptedOut     = "opted_out"     // the cloud knows of an opt-out before the robot does
+	OwnerChanged = "owner_changed" // they began to arrive under another owner
+)
 
 // flight is a batch on its way.
 type flight struct {
@@ -264,13 +267,16 @@ func (u *uploader) acked(a ack.Ack, now time.Time) error {
 		u.window = 1
 		// Not before; and not all robots at the same moment after.
 		pause := time.Duration(a.After) + mathrand.N(time.Duration(a.After)/4+time.Second)
+		if a.Code != "" {
+			u.log.Warn("cloud takes no events for now; events waiting", "code", a.Code, "reason", a.Reason, "pause", pause)
+		}
 		u.paused, f.next = now.Add(pause), now.Add(pause)
 		return nil
 	case ack.Refused:
 		u.window = u.conf.Window
 		u.log.Warn("events refused by the cloud", "batch", a.Batch, "code", a.Code, "reason", a.Reason, "seqs", a.Bad)
-		if a.Code == OptedOut {
-			f.done = true // no event of an owner who said no is kept, not even in quarantine
+		if a.Code == OptedOut || a.Code == OwnerChanged {
+			f.done = true
 			break
 		}
 		if err := u.isolate(f, refusal{Code: a.Code, Reason: a.Reason, BootID: f.bootID}, a.Bad); err != nil {

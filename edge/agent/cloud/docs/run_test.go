@@ -153,3 +153,17 @@ func TestOfflineNothingIsTried(t *testing.T) {
 		t.Errorf("pushed version %d, want 2", v)
 	}
 }
+
+// TestFlushHourly: counters reach the local copy an hour after the last time at most (VEC-DOC-15).
+func TestFlushHourly(t *testing.T) {
+	r := newRobot(t, newCloud(t)).boot()
+	for _, when := range []string{"after the start", "after a flush"} {
+		if in := time.Until(r.flushAt); in > time.Hour || in < 50*time.Minute {
+			t.Errorf("%s the next flush is in %v, want an hour", when, in)
+		}
+		r.flushAt = time.Time{}
+		if err := r.FlushStats(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -40,6 +40,8 @@ const Event = "robot.upload_dropped"
 const (
 	minRetry = 5 * time.Second
 	maxRetry = 5 * time.Minute
+
+	watchAgain = 10 * time.Second // after the system could not watch the folder: inotify is scarce at times (fs.inotify.max_user_instances)
 )
 
 // Config says which files go where. Keep, Send, Removed and Unwatched may be left out.
@@ -140,7 +142,7 @@ func (o *Outbox) watch(ctx context.Context) error {
 			err = robotfs.Notified(ctx, o.cfg.Root, o.cfg.Dir, o.changed.Set)
 		}
 		o.cfg.Log.DebugContext(ctx, "folder not watched by the system", "dir", o.cfg.Dir, logging.Err, err)
-		_ = backoff.Sleep(ctx, o.cfg.Every) // the loop sees that ctx ended
+		_ = backoff.Sleep(ctx, min(o.cfg.Every, watchAgain)) // the loop sees that ctx ended
 	}
 	return nil
 }

@@ -346,7 +346,7 @@ func TestWatched(t *testing.T) {
 	if err := os.Rename(filepath.Join(r.dir, "a"), filepath.Join(r.dir, r.cfg.Dir, "a")); err != nil {
 		t.Fatal(err)
 	}
-	testwait.Until(t, time.Minute, "the upload", testwait.Holds(func() bool {
+	testwait.Until(t, 5*time.Minute, "the upload", testwait.Holds(func() bool {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		return r.stored["a"] == "1"

@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path"
 	"path/filepath"
 	"slices"
@@ -34,6 +33,7 @@ import (
 	"kennel/infra/api/events"
 	"kennel/infra/api/files"
 	"kennel/infra/runner"
+	"kennel/infra/testexec"
 	"kennel/infra/testwait"
 )
 
@@ -495,9 +495,7 @@ func TestKill(t *testing.T) {
 			events, sent := map[string]string{}, map[string]bool{}
 			for _, nth := range []string{"1", "2", "0"} {
 				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-				cmd := exec.CommandContext(ctx, os.Args[0])
-				cmd.Env = append(os.Environ(), envDie+"="+dir+"#"+step+":"+nth)
-				out, err := cmd.Output()
+				out, err := testexec.Command(ctx, t, []string{envDie + "=" + dir + "#" + step + ":" + nth}).Output()
 				cancel()
 				if (err == nil) != (nth == "0") && nth != "2" {
 					t.Fatalf("life %s: %v\n%s", nth, err, out)

@@ -68,6 +68,41 @@ func Cat(w io.Writer, root *os.Root, most int64) error {
 	return out.err
 }
 
+// IsOpen reports whether the file by that name is the log of a program, in a cache tree: the program may have it open.
+func IsOpen(cache, name string) bool {
+	return path.Dir(name) == path.Join(cache, workFolder) && path.Ext(name) == ".log"
+}
+
+// Empty empties the robot's logs, also those that programs have open for appending. A read or write that is refused is an error.
+func Empty(root *os.Root) error {
+	folder, _ := Work(root) // of a configuration that cannot be read, the standard one
+	names, err := fs.Glob(root.FS(), folder+"/*.log")
+	if err != nil {
+		return err
+	}
+	for _, name := range append(names, currentLog) {
+		info, err := root.Lstat(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err == nil && !info.Mode().IsRegular() {
+			err = root.Remove(name)
+		} else if err == nil {
+			var f *os.File
+			if f, err = root.OpenFile(name, os.O_WRONLY|os.O_TRUNC, 0); err == nil {
+				err = errors.Join(f.Sync(), f.Close())
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := root.Remove(rotatedLog); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
 // sticky keeps the first error of a writer, and writes nothing after it.
 type sticky struct {
 	w   io.Writer

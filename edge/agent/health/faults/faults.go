@@ -572,7 +572,7 @@ func (h *Handler) noteOf(s *openFault, note string) {
 	h.cfg.Changed()
 }
 
-// show shows the oldest open fault, unless an open one is shown already: later ones do not replace it (VEC-FLT-06). A failed write is tried again.
+// show shows the oldest open fault, unless an open one is shown already: later ones do not replace it (of VEC-FLT-06 the display; no service is stopped for the class of a fault). A failed write is tried again.
 // Only Run's goroutine calls it.
 func (h *Handler) show() {
 	h.mu.Lock()

@@ -116,7 +116,7 @@ func same(t *testing.T, what string, got, want []string) {
 	}
 }
 
-// TestOnceUntilCleared: a fault is told and shown once, later ones do not take its place (VEC-FLT-06), and what is over is not shown
+// TestOnceUntilCleared: a fault is told and shown once, later ones do not take its place, and what is over is not shown
 // (VEC-FLT-11, 12).
 func TestOnceUntilCleared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

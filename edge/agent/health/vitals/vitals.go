@@ -403,7 +403,7 @@ func (v *Vitals) Resting() bool {
 }
 
 // Needs says which of battery and charger keeps the robot from an update; nil if none of those asked for does. A robot on its charger needs no
-// battery. Heat that stops the robot's activity keeps it from both (VEC-OTA-20).
+// battery; one away from it needs a level that is known and not low. Heat that stops the robot's activity, the warning level, keeps it from both (VEC-OTA-20).
 func (v *Vitals) Needs(battery, charger bool) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -414,6 +414,8 @@ func (v *Vitals) Needs(battery, charger bool) error {
 		return errors.New("the robot is not on its charger")
 	case battery && !on && power.Level(v.state.BatteryLevel) == power.Low:
 		return fmt.Errorf("the battery is low: %.2f V", v.state.BatteryVolts)
+	case battery && !on && power.Level(v.state.BatteryLevel) == power.Unknown:
+		return errors.New("the battery's level is not known, and the robot is not on its charger")
 	case (battery || charger) && (tooHot(v.power.Heat) || tooHot(v.power.CPUHeat)):
 		return fmt.Errorf("the robot is too hot: its battery is %s, its processor %s", v.power.Heat, v.power.CPUHeat)
 	}

@@ -250,7 +250,6 @@ func TestResting(t *testing.T) {
 	})
 }
 
-// TestCooldownBecomesAnEvent: VEC-PWR-53.
 // TestNeeds: battery, charger and heat keep a robot from an update that asks for them, and so does a core that says nothing (VEC-OTA-20).
 func TestNeeds(t *testing.T) {
 	hot, warm := &corelink.Power{Heat: power.Hot.String()}, &corelink.Power{Heat: power.Warm.String(), CPUHeat: power.Cool.String()}
@@ -264,6 +263,8 @@ func TestNeeds(t *testing.T) {
 		{"nothing known", nil, true, false, "core does not answer"},
 		{"battery", []corelink.Message{state(3.9, power.Nominal, 0)}, true, false, ""},
 		{"low", []corelink.Message{state(3.5, power.Low, 0)}, true, false, "3.50 V"},
+		{"unknown", []corelink.Message{state(0, power.Unknown, 0)}, true, false, "not known"},
+		{"unknown, on the charger", []corelink.Message{state(0, power.Unknown, body.OnCharger)}, true, true, ""},
 		{"low, on the charger", []corelink.Message{state(3.5, power.Low, body.OnCharger)}, true, true, ""},
 		{"away", []corelink.Message{state(3.9, power.Nominal, 0)}, false, true, "not on its charger"},
 		{"warm", []corelink.Message{state(3.9, power.Nominal, 0), warm}, true, false, ""},
@@ -280,6 +281,7 @@ func TestNeeds(t *testing.T) {
 	}
 }
 
+// TestCooldownBecomesAnEvent: VEC-PWR-53.
 func TestCooldownBecomesAnEvent(t *testing.T) {
 	v, s := newVitals()
 	for _, charging := range []string{"cooldown", "charging", "cooldown", "cooldown", "charging"} {

@@ -36,7 +36,7 @@ func TestServiceDefaults(t *testing.T) {
 	check("gateway certificate", g, 920, err)
 }
 
-// TestServiceFiles is VEC-CLD-02 and VEC-CLD-05: files, their order, the process, and mistakes that leave the rest in force.
+// TestServiceFiles is VEC-CLD-05: files, their order, the process, and mistakes that leave the rest in force.
 func TestServiceFiles(t *testing.T) {
 	root := newRoot(t, map[string]string{
 		UpdateEngineFile:    "UPDATE_ENGINE_BASE_URL=https://ota.example/vic/prod/\nUPDATE_ENGINE_URL=auto\nUPDATE_ENGINE_ALLOW_DOWNGRADE=true\n",

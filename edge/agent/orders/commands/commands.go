@@ -5,6 +5,10 @@
 // The broker may deliver a command several times, and either side may die at any time. So an id is on disk before its executor runs: a
 // command that was begun is never begun again. If the agent died while it ran, the next one cannot know how far it came; the command's
 // result is then failed.
+//
+// Commands have lanes: stops, holds, releases of a hold, and others. No stop and no hold waits for another lane; a release waits for holds, and others
+// wait for a release that they may need. A stop and a hold are done first and recorded after: no disk refuses or delays them. One that was done and not
+// recorded when the agent died is done again, which is safe.
 package commands
 
 import (
@@ -29,7 +33,7 @@ import (
 
 // Our own limits.
 const (
-	maxQueue  = 2 * wire.MaxOpen // if it is full the cloud sends the command again
+	maxQueue  = 2 * wire.MaxOpen // stops, holds, releases, and others, each; if it is full the cloud sends the command again
 	maxUntold = 2 * wire.MaxOpen // results that the cloud has not heard; beyond it nothing new is begun
 	keepTold  = 256              // a thing gets one command after the other: a copy does not come later than this many others
 	maxRun    = 30 * time.Second // one executor
@@ -56,7 +60,9 @@ type Config struct {
 	// Moves reports whether the arguments of an intent are a wish to move: a later stop takes it back. nil: none is.
 	Moves func(args json.RawMessage) bool
 	Ask   kitmqtt.Requester
-	Log   *slog.Logger
+	// Time returns the cloud's time, by which a command that may move the robot is judged late; false while it is not known. nil: it never is.
+	Time func() (time.Time, bool)
+	Log  *slog.Logger
 
 	step func(point string) // called between any two steps that last; tests die there
 }
@@ -64,20 +70,46 @@ type Config struct {
 // Agent is safe for concurrent use.
 type Agent struct {
 	cfg  Config
-	work wake.Signal // one slot: the queue has something
-	rush wake.Signal // one slot: something urgent
-	talk wake.Signal // one slot: there is something to send or to ask
+	work [lanes]wake.Signal // one slot each: a lane has something, or may continue
+	talk wake.Signal        // one slot: there is something to send or to ask
+	note wake.Signal        // one slot: there is something to record
 
-	disk sync.Mutex // held while a record is written or removed; before mu
+	order sync.Mutex // held while a hold or a release runs; before mu
+	disk  sync.Mutex // held while a record is written or removed; before mu
 
 	mu      sync.Mutex
 	queue   []queued
+	busy    [lanes]int // commands that run
+	tonote  []*record  // to be recorded
 	records map[string]*record
 	last    uint64 // number of the newest record
 	begun   int64  // the latest GivenUS of a command that was begun
 	stopped int64  // and of a stop
 	online  bool
 	pull    bool // ask what is open
+}
+
+// lane executes one command after the other.
+type lane int
+
+const (
+	others lane = iota
+	stops
+	holds
+	releases
+	lanes
+)
+
+func laneOf(kind string) lane {
+	switch kind {
+	case wire.RobotStop:
+		return stops
+	case wire.RobotHold:
+		return holds
+	case wire.RobotRelease:
+		return releases
+	}
+	return others
 }
 
 type queued struct {
@@ -93,7 +125,10 @@ func New(cfg Config) (*Agent, error) {
 	if cfg.step == nil {
 		cfg.step = func(string) {}
 	}
-	a := &Agent{cfg: cfg, work: wake.New(), rush: wake.New(), talk: wake.New()}
+	a := &Agent{cfg: cfg, talk: wake.New(), note: wake.New()}
+	for l := range a.work {
+		a.work[l] = wake.New()
+	}
 	var err error
 	if a.records, err = load(cfg.Root, cfg.Log); err != nil {
 		return nil, fmt.Errorf("commands: %w", err)
@@ -132,49 +167,79 @@ func (a *Agent) Handle(payload []byte) {
 func (a *Agent) enqueue(c wire.Command) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if len(a.queue) >= maxQueue && !wire.Urgent(c.Kind) || len(a.queue) >= maxQueue+wire.MaxOpen ||
-		slices.ContainsFunc(a.queue, func(q queued) bool { return q.ID == c.ID }) {
+	l, waiting := laneOf(c.Kind), 0
+	for _, q := range a.queue {
+		if q.ID == c.ID {
+			return
+		}
+		if q.Kind == c.Kind || l == others && laneOf(q.Kind) == others {
+			waiting++
+		}
+	}
+	if waiting >= maxQueue {
 		return
 	}
-	a.queue = append(a.queue, queued{c, time.Now().Add(c.ExpiresIn())})
-	if wire.Urgent(c.Kind) {
-		a.rush.Set()
-		return
-	}
-	a.work.Set()
+	a.queue = append(a.queue, queued{c, time.Now().Add(min(c.ExpiresIn(), wire.MaxTTLOf(c.Kind)))})
+	a.work[l].Set()
 }
 
 // Run executes commands and sends results until ctx ends, and returns nil.
 func (a *Agent) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
-	wg.Go(func() { a.execute(ctx, a.work, false) })
-	wg.Go(func() { a.execute(ctx, a.rush, true) })
+	for l := range lanes {
+		wg.Go(func() { a.execute(ctx, l) })
+	}
 	wg.Go(func() { a.converse(ctx) })
+	wg.Go(func() { a.recordLater(ctx) })
 	wg.Wait()
 	return nil
 }
 
-// execute runs one command after the other, either the urgent ones or the others: urgent commands do not wait for slow ones.
-func (a *Agent) execute(ctx context.Context, wake <-chan struct{}, urgent bool) {
+// execute runs the commands of a lane.
+func (a *Agent) execute(ctx context.Context, l lane) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-wake:
+		case <-a.work[l]:
 		}
 		for ctx.Err() == nil {
-			a.mu.Lock()
-			i := slices.IndexFunc(a.queue, func(q queued) bool { return wire.Urgent(q.Kind) == urgent })
-			if i < 0 {
-				a.mu.Unlock()
+			q, ok := a.next(l)
+			if !ok {
 				break
 			}
-			q := a.queue[i]
-			a.queue = slices.Delete(a.queue, i, i+1)
-			a.mu.Unlock()
 			a.do(ctx, q)
+			a.mu.Lock()
+			a.busy[l]--
+			a.mu.Unlock()
+			for w, on := range waitsFor {
+				if on == l {
+					a.work[w].Set()
+				}
+			}
 		}
 	}
+}
+
+// waitsFor says which lane must be empty before the next command of another one.
+var waitsFor = map[lane]lane{releases: holds, others: releases}
+
+// next takes the next command of a lane from the queue.
+func (a *Agent) next(l lane) (q queued, ok bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	of := func(l lane) int { return slices.IndexFunc(a.queue, func(q queued) bool { return laneOf(q.Kind) == l }) }
+	if on, waits := waitsFor[l]; waits && (a.busy[on] > 0 || of(on) >= 0) {
+		return q, false
+	}
+	i := of(l)
+	if i < 0 {
+		return q, false
+	}
+	q = a.queue[i]
+	a.queue = slices.Delete(a.queue, i, i+1)
+	a.busy[l]++
+	return q, true
 }
 
 // do executes one command, unless that was done before.
@@ -199,10 +264,10 @@ func (a *Agent) do(ctx context.Context, q queued) {
 	var status wire.Status
 	var detail string
 	switch err := wire.Check(q.Kind, q.Args); {
-	case !time.Now().Before(q.deadline):
+	case !time.Now().Before(q.deadline), a.late(q.Command):
 		status, detail = wire.Expired, "it came too late"
 	case a.overtaken(q.Command):
-		status, detail = wire.Expired, "it came after a later one"
+		status, detail = outcome(Outcome{}, errOvertaken)
 	case !known:
 		status, detail = wire.Unknown, fmt.Sprintf("this robot does not know %s", q.Kind)
 	case err != nil:
@@ -210,22 +275,30 @@ func (a *Agent) do(ctx context.Context, q queued) {
 	}
 	if status != "" {
 		a.keep(r)
+		if wire.Urgent(q.Kind) {
+			a.finishLater(r, status, detail)
+			return
+		}
 		a.finish(r, status, detail)
 		return
 	}
 	r.Given = q.GivenUS
+	if wire.Urgent(q.Kind) {
+		a.keep(r)
+		out, err := a.inOrder(ctx, q.Command, run)
+		status, detail = outcome(out, err)
+		a.finishLater(r, status, detail)
+		return
+	}
 	if err := a.write(r); err != nil {
 		a.cfg.Log.ErrorContext(ctx, "command record not written; command not started", "command", q.ID, logging.Err, err)
 		return // it is delivered again
 	}
 	a.keep(r)
 	a.cfg.step("begun")
-	out, err := guarded(ctx, run, q.Args)
+	out, err := a.inOrder(ctx, q.Command, run)
 	a.cfg.step("ran")
-	status, detail = wire.Done, out.Detail
-	if err != nil {
-		status, detail = wire.Failed, err.Error()
-	}
+	status, detail = outcome(out, err)
 	safe := a.finish(r, status, detail)
 	a.cfg.step("finished")
 	switch {
@@ -235,6 +308,62 @@ func (a *Agent) do(ctx context.Context, q queued) {
 		a.cfg.step("after")
 	default:
 		a.finish(r, wire.Failed, "its result could not be kept on disk, so it was left undone")
+	}
+}
+
+var errOvertaken = errors.New("it came after a later one")
+
+// outcome returns the result of an executor.
+func outcome(out Outcome, err error) (status wire.Status, detail string) {
+	switch {
+	case err == nil:
+		return wire.Done, out.Detail
+	case errors.Is(err, errOvertaken):
+		return wire.Expired, err.Error()
+	}
+	return wire.Failed, err.Error()
+}
+
+// inOrder runs a command. A release that was overtaken by a hold while it was recorded does not run; robotd, which a release does not keep waiting, hears
+// no release after a later hold.
+func (a *Agent) inOrder(ctx context.Context, c wire.Command, run Executor) (Outcome, error) {
+	if l := laneOf(c.Kind); l == holds || l == releases {
+		a.order.Lock()
+		defer a.order.Unlock()
+		if l == releases && a.overtaken(c) {
+			return Outcome{}, errOvertaken
+		}
+	}
+	return guarded(ctx, run, c.Args)
+}
+
+// finishLater is finish that does not wait for the disk.
+func (a *Agent) finishLater(r *record, status wire.Status, detail string) {
+	a.result(r, status, detail)
+	a.mu.Lock()
+	a.tonote = append(a.tonote, r)
+	a.mu.Unlock()
+	a.note.Set()
+	a.talk.Set()
+}
+
+// recordLater records what was done first until ctx ends, and then the rest.
+func (a *Agent) recordLater(ctx context.Context) {
+	for done := false; !done; {
+		select {
+		case <-a.note:
+		case <-ctx.Done():
+			done = true
+		}
+		a.mu.Lock()
+		all := a.tonote
+		a.tonote = nil
+		a.mu.Unlock()
+		for _, r := range all {
+			if err := a.write(r); err != nil {
+				a.cfg.Log.Error("command result not saved", "command", r.ID, logging.Err, err) // it is sent all the same
+			}
+		}
 	}
 }
 
@@ -268,6 +397,17 @@ func (a *Agent) began(r *record) {
 	a.begun = max(a.begun, r.Given)
 }
 
+// late reports whether c, which may move the robot, was given longer ago than it may wait, by the cloud's clock alone: a message may be on its way for long
+// before its arrival, from which its expiry counts, and the robot's clock may be wrong.
+func (a *Agent) late(c wire.Command) bool {
+	most := wire.MaxTTLOf(c.Kind)
+	if most == wire.MaxTTL || wire.Urgent(c.Kind) || c.GivenUS == 0 || a.cfg.Time == nil {
+		return false
+	}
+	now, known := a.cfg.Time()
+	return known && now.Sub(time.UnixMicro(c.GivenUS)) > most
+}
+
 // overtaken reports whether c was given before a command that has begun, and must therefore not run any more.
 func (a *Agent) overtaken(c wire.Command) bool {
 	a.mu.Lock()
@@ -275,6 +415,8 @@ func (a *Agent) overtaken(c wire.Command) bool {
 	switch {
 	case wire.Urgent(c.Kind):
 		return false
+	case c.Kind == wire.RobotRelease: // what else has begun meanwhile does not concern it
+		return c.Overtaken(a.stopped)
 	case wire.Moves(c.Kind), c.Kind == wire.Intent && a.cfg.Moves != nil && a.cfg.Moves(c.Args):
 		return c.Overtaken(a.begun) || c.Overtaken(a.stopped)
 	}
@@ -284,16 +426,21 @@ func (a *Agent) overtaken(c wire.Command) bool {
 // finish stores r's result, reports whether it is on disk, and queues it for sending. A result that cannot be stored is sent all the same:
 // the cloud's record counts.
 func (a *Agent) finish(r *record, status wire.Status, detail string) (safe bool) {
-	a.mu.Lock()
-	r.Result = &wire.Result{V: 1, ID: r.ID, Status: status, Detail: wire.Detail(detail), Finished: time.Now().UnixMilli()}
-	a.mu.Unlock()
+	a.result(r, status, detail)
 	err := a.write(r)
 	if err != nil {
 		a.cfg.Log.Error("command result not saved", "command", r.ID, logging.Err, err)
 	}
-	a.cfg.Log.Info("command", "command", r.ID, "kind", r.Kind, "status", status)
 	a.talk.Set()
 	return err == nil
+}
+
+// result gives r its result.
+func (a *Agent) result(r *record, status wire.Status, detail string) {
+	a.mu.Lock()
+	r.Result = &wire.Result{V: 1, ID: r.ID, Status: status, Detail: wire.Detail(detail), Finished: time.Now().UnixMilli()}
+	a.mu.Unlock()
+	a.cfg.Log.Info("command", "command", r.ID, "kind", r.Kind, "status", status)
 }
 
 // converse sends results, oldest first, and pulls open commands after every connect.

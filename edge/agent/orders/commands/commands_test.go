@@ -21,6 +21,8 @@ import (
 
 	wire "kennel/infra/api/commands"
 	"kennel/infra/errs"
+	"kennel/infra/testwait"
+	"kennel/infra/wake"
 )
 
 // cloud keeps the first result of each command, and loses what it is told to lose.
@@ -86,14 +88,17 @@ type world struct {
 	after int
 	fail  error
 
-	agent  *Agent
-	cancel context.CancelFunc
-	ended  chan struct{}
-	dieAt  atomic.Pointer[string]
+	now     func() (time.Time, bool) // the cloud's time
+	gate    chan struct{}            // a hold waits here, if there is one
+	stopped chan struct{}            // stops and holds that ran
+	agent   *Agent
+	cancel  context.CancelFunc
+	ended   chan struct{}
+	dieAt   atomic.Pointer[string]
 }
 
 func newWorld(t *testing.T) *world {
-	return &world{t: t, dir: t.TempDir(), cloud: &cloud{results: map[string]wire.Result{}}, runs: map[string]int{}}
+	return &world{t: t, dir: t.TempDir(), cloud: &cloud{results: map[string]wire.Result{}}, runs: map[string]int{}, stopped: make(chan struct{}, 100)}
 }
 
 // start starts an agent that dies at the step dieAt, once.
@@ -110,11 +115,24 @@ func (w *world) start(dieAt string) {
 		w.runs[i.Intent]++
 		return Outcome{Detail: "ran " + i.Intent, After: func() { w.after++ }}, errors.Join(err, w.fail)
 	}
-	w.agent, err = New(Config{Root: root, Moves: func(args json.RawMessage) bool { return strings.Contains(string(args), "forward") }, Ask: w.cloud, Log: slog.New(slog.DiscardHandler), Executors: map[string]Executor{
-		wire.Intent:    count,
-		wire.RobotStop: func(context.Context, json.RawMessage) (Outcome, error) { return Outcome{Detail: "at rest"}, nil },
-		wire.RobotDo:   func(context.Context, json.RawMessage) (Outcome, error) { return Outcome{Detail: "begun"}, nil },
-		wire.Ping:      func(context.Context, json.RawMessage) (Outcome, error) { panic("a bug") },
+	w.agent, err = New(Config{Root: root, Moves: func(args json.RawMessage) bool { return strings.Contains(string(args), "forward") }, Ask: w.cloud, Time: w.now, Log: slog.New(slog.DiscardHandler), Executors: map[string]Executor{
+		wire.Intent: count,
+		wire.RobotStop: func(context.Context, json.RawMessage) (Outcome, error) {
+			w.stopped <- struct{}{}
+			return Outcome{Detail: "at rest"}, nil
+		},
+		wire.RobotHold: func(context.Context, json.RawMessage) (Outcome, error) {
+			w.stopped <- struct{}{}
+			if w.gate != nil {
+				<-w.gate
+			}
+			return Outcome{Detail: "held"}, nil
+		},
+		wire.RobotRelease: func(context.Context, json.RawMessage) (Outcome, error) {
+			return Outcome{Detail: "released"}, nil
+		},
+		wire.RobotDo: func(context.Context, json.RawMessage) (Outcome, error) { return Outcome{Detail: "begun"}, nil },
+		wire.Ping:    func(context.Context, json.RawMessage) (Outcome, error) { panic("a bug") },
 		wire.Sync: func(ctx context.Context, _ json.RawMessage) (Outcome, error) {
 			<-ctx.Done()
 			return Outcome{}, ctx.Err()
@@ -246,6 +264,7 @@ func TestStopDoesNotWait(t *testing.T) {
 			w.deliver(wire.Command{V: 1, ID: uuid(n), Kind: kind, ExpiresInMS: 3_600_000, GivenUS: us, Args: json.RawMessage(args)})
 		}
 		command(1, wire.Sync, 1000, "{}") // takes as long as it may
+		time.Sleep(5 * time.Second)       // less than what may move the robot waits
 		command(2, wire.RobotDo, 2000, `{"line":"robot.go(1)"}`)
 		command(3, wire.Intent, 3000, `{"intent":"i3"}`)
 		command(9, wire.Intent, 3500, `{"intent":"forward"}`)
@@ -270,6 +289,187 @@ func TestStopDoesNotWait(t *testing.T) {
 		w.want(uuid(5), wire.Expired, "it came after a later one")
 		w.want(uuid(6), wire.Done, "begun")
 		w.want(uuid(7), wire.Done, "at rest")
+	})
+}
+
+// command delivers one.
+func (w *world) command(n int, kind string, us int64, args string) {
+	w.t.Helper()
+	w.deliver(wire.Command{ID: uuid(n), Kind: kind, ExpiresInMS: 20_000, GivenUS: us, Args: json.RawMessage(args)})
+}
+
+const because = `{"by":"op","reason":"its wheel is off"}`
+
+// TestStopAlways: a stop and a hold are done at once and told, however many commands wait, whatever the executors do, and whether or not the disk takes
+// their record (issue 28, what must hold 2).
+func TestStopAlways(t *testing.T) {
+	for name, burden := range map[string]func(*world){
+		"idle":          func(*world) {},
+		"busy executor": func(w *world) { w.command(1, wire.Sync, 1, "{}") },
+		"1,000 commands": func(w *world) {
+			w.command(1, wire.Sync, 1, "{}")
+			for n := range 1000 {
+				w.deliver(intent(1000 + n))
+				w.command(3000+n, wire.RobotRelease, 1, "{}")
+			}
+		},
+		"hold that takes its time": func(w *world) {
+			w.gate = make(chan struct{})
+			w.command(1, wire.RobotHold, 1, because)
+		},
+		"full disk": func(w *world) {
+			if err := errors.Join(os.MkdirAll(filepath.Join(w.dir, path.Dir(Dir)), 0o755), os.WriteFile(filepath.Join(w.dir, Dir), nil, 0o644)); err != nil {
+				w.t.Fatal(err)
+			}
+		},
+		"results that the cloud did not hear": func(w *world) {
+			w.agent.Connected(false)
+			for n := range maxUntold + 5 {
+				w.deliver(intent(1000 + n))
+				synctest.Wait()
+			}
+			w.agent.Connected(true)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.start("")
+				defer w.stop()
+				burden(w)
+				w.command(10, wire.RobotStop, 10, "{}")
+				w.command(11, wire.RobotHold, 11, because)
+				synctest.Wait()
+				w.want(uuid(10), wire.Done, "at rest")
+				if w.gate != nil {
+					close(w.gate)
+					synctest.Wait()
+				}
+				w.want(uuid(11), wire.Done, "held")
+			})
+		})
+	}
+}
+
+// TestStopDespiteAHangingDisk: a disk that does not answer delays no stop and no hold either, the second as little as the first, and not those that come
+// while a release is recorded, which the hold then ends.
+func TestStopDespiteAHangingDisk(t *testing.T) {
+	w := newWorld(t)
+	w.start("")
+	defer w.stop()
+	w.agent.disk.Lock() // as a write does that hangs
+	unlock := sync.OnceFunc(w.agent.disk.Unlock)
+	defer unlock()
+	w.deliver(wire.Command{ID: uuid(100), Kind: wire.RobotStop}) // too late
+	w.command(101, wire.RobotRelease, 1, "{}")
+	testwait.Until(t, testwait.Long, "the record of the release", testwait.Holds(func() bool {
+		w.agent.mu.Lock()
+		defer w.agent.mu.Unlock()
+		return w.agent.busy[releases] == 1
+	}))
+	for n := range int64(2) {
+		w.command(int(2*n), wire.RobotStop, 0, "{}")
+		testwait.For(t, w.stopped, "a stop")
+		w.command(int(2*n+1), wire.RobotHold, 2+n, because)
+		testwait.For(t, w.stopped, "a hold")
+	}
+	unlock()
+	testwait.Until(t, testwait.Long, "the end of the release", testwait.Holds(func() bool { return w.cloud.result(uuid(101)).Status == wire.Expired }))
+}
+
+// TestStopIsRecorded: a stop that was done and not told is told by the next agent, which does not do it again.
+func TestStopIsRecorded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.start("")
+		w.agent.Connected(false)
+		w.command(1, wire.RobotStop, 1, "{}")
+		synctest.Wait()
+		w.stop()
+		w.start("")
+		defer w.stop()
+		w.command(1, wire.RobotStop, 1, "{}")
+		synctest.Wait()
+		w.want(uuid(1), wire.Done, "at rest")
+		if n := len(w.stopped); n != 1 {
+			t.Errorf("stopped %d times, want 1", n)
+		}
+	})
+}
+
+// TestReleases: a release does not wait for slow commands, and what needs it waits for it. A hold goes before a release that waits, and ends it.
+func TestReleases(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.start("")
+		defer w.stop()
+		w.command(1, wire.Sync, 1, "{}")
+		w.command(2, wire.RobotRelease, 2, "{}")
+		synctest.Wait()
+		w.want(uuid(2), wire.Done, "released")
+		time.Sleep(time.Minute)
+		w.gate = make(chan struct{})
+		w.command(3, wire.RobotHold, 3, because)
+		synctest.Wait()
+		w.command(4, wire.RobotRelease, 4, "{}")
+		w.command(5, wire.RobotDo, 5, `{"line":"robot.go(1)"}`)
+		synctest.Wait()
+		w.want(uuid(4), "", "")
+		w.want(uuid(5), "", "")
+		close(w.gate)
+		synctest.Wait()
+		w.want(uuid(3), wire.Done, "held")
+		w.want(uuid(4), wire.Done, "released")
+		w.want(uuid(5), wire.Done, "begun")
+		w.command(9, wire.RobotDo, 7, `{"line":"robot.go(1)"}`)
+		synctest.Wait()
+		w.command(10, wire.RobotRelease, 6, "{}") // given before the drive that has begun
+		synctest.Wait()
+		w.want(uuid(10), wire.Done, "released")
+		w.gate = make(chan struct{})
+		w.command(6, wire.RobotHold, 8, because)
+		synctest.Wait()
+		w.command(7, wire.RobotRelease, 9, "{}")
+		w.command(8, wire.RobotHold, 10, because)
+		close(w.gate)
+		synctest.Wait()
+		w.want(uuid(8), wire.Done, "held")
+		w.want(uuid(7), wire.Expired, "it came after a later one")
+	})
+}
+
+// TestLate: nothing that may move the robot begins later than 30 s after it was given by the cloud's clock, whenever it arrived, whatever expiry it came
+// with and whatever the robot's clock says, which is a quarter of a century behind here. A stop is done, however late (issue 28, build 3).
+func TestLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cloud := time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
+		w, known := newWorld(t), true
+		w.now = func() (time.Time, bool) { return cloud, known }
+		w.start("")
+		defer w.stop()
+		n := 0
+		given := func(kind string, ago time.Duration, args string, status wire.Status, detail string) {
+			t.Helper()
+			n++
+			w.deliver(wire.Command{ID: uuid(n), Kind: kind, ExpiresInMS: wire.MaxTTL.Milliseconds(), GivenUS: cloud.Add(-ago).UnixMicro() + int64(n), Args: json.RawMessage(args)})
+			synctest.Wait()
+			w.want(uuid(n), status, detail)
+		}
+		const line, late = `{"line":"robot.go(1)"}`, "it came too late"
+		given(wire.RobotDo, 31*time.Second, line, wire.Expired, late)
+		given(wire.Intent, 31*time.Second, `{"intent":"forward"}`, wire.Expired, late)
+		given(wire.RobotRelease, 31*time.Second, "{}", wire.Expired, late)
+		given(wire.RobotStop, time.Hour, "{}", wire.Done, "at rest")
+		given(wire.RobotHold, time.Hour, because, wire.Done, "held")
+		given(wire.RobotDo, 29*time.Second, line, wire.Done, "begun")
+		given(wire.RobotDo, -time.Hour, line, wire.Done, "begun") // a database whose clock is ahead
+		known = false
+		given(wire.RobotDo, -2*time.Hour, line, wire.Done, "begun")
+		given(wire.Sync, -2*time.Hour, "{}", "", "") // busy
+		w.deliver(wire.Command{ID: uuid(100), Kind: wire.RobotDo, ExpiresInMS: wire.MaxTTL.Milliseconds(), GivenUS: cloud.Add(3 * time.Hour).UnixMicro(), Args: json.RawMessage(line)})
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		w.want(uuid(100), wire.Expired, late)
 	})
 }
 
@@ -489,7 +689,7 @@ func FuzzHandle(f *testing.F) {
 	b, _ := intent(1).Encode()
 	f.Add(b)
 	f.Add([]byte(`{"v":1}`))
-	a := &Agent{cfg: Config{Log: slog.New(slog.DiscardHandler)}, work: make(chan struct{}, 1)}
+	a := &Agent{cfg: Config{Log: slog.New(slog.DiscardHandler)}, work: [lanes]wake.Signal{wake.New(), wake.New(), wake.New(), wake.New()}}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		a.Handle(b)
 		if len(a.queue) > maxQueue {

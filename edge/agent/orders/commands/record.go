@@ -65,6 +65,35 @@ func parseRecord(id string, b []byte) (*record, error) {
 	return &r, nil
 }
 
+// Forget takes what results say out of the records, and all other files out of their folder. That a command was begun stays known: it is not begun
+// again. No Agent may use the folder meanwhile.
+func Forget(root *os.Root, log *slog.Logger) error {
+	all, err := load(root, log)
+	if err != nil {
+		return fmt.Errorf("commands: %w", err)
+	}
+	for _, r := range all {
+		if r.Result != nil {
+			r.Result.Detail = ""
+		}
+		if err := r.write(root); err != nil { // damaged ones, too
+			return fmt.Errorf("commands: %w", err)
+		}
+	}
+	files, err := fs.ReadDir(root.FS(), Dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("commands: %w", err)
+	}
+	for _, f := range files {
+		if all[strings.TrimSuffix(f.Name(), suffix)] == nil {
+			if err := root.RemoveAll(path.Join(Dir, f.Name())); err != nil {
+				return fmt.Errorf("commands: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
 // load reads all records. A damaged one still says that its command was begun.
 func load(root *os.Root, log *slog.Logger) (map[string]*record, error) {
 	if err := robotfs.CleanTemp(root, Dir); err != nil {

@@ -33,7 +33,8 @@ import (
 
 // Our own limits.
 const (
-	spare     = 2 * time.Second  // that a claim outlives its motion
+	spare     = 2 * time.Second // that a claim outlives its motion
+	holdAgain = 50 * time.Millisecond
 	treeEvery = 10 * time.Second // during a look: the first may be lost
 	sendTime  = 5 * time.Second
 )
@@ -230,7 +231,19 @@ func (p *Pilot) hold(ctx context.Context, args json.RawMessage) (commands.Outcom
 	if err != nil {
 		return commands.Outcome{}, err
 	}
-	_, err = p.core.Ask(ctx, func(n uint32) corelink.Message { return &corelink.Hold{Request: n, By: h.By, Reason: h.Reason} })
+	for { // a robotd that restarts is held as soon as it is there
+		_, err = p.core.Ask(ctx, func(n uint32) corelink.Message { return &corelink.Hold{Request: n, By: h.By, Reason: h.Reason} })
+		if !errors.Is(err, coreclient.ErrLost) && !errors.Is(err, coreclient.ErrNotConnected) {
+			break
+		}
+		select {
+		case <-time.After(holdAgain):
+		case <-ctx.Done():
+		}
+		if p.core.Ready(ctx) != nil {
+			break
+		}
+	}
 	return commands.Outcome{Detail: fmt.Sprintf("held by %s because %s, until it is released", h.By, h.Reason)}, err
 }
 

@@ -307,6 +307,34 @@ func TestHold(t *testing.T) {
 	}
 }
 
+// TestHoldWhileRobotdRestarts: a hold that comes while there is no robotd is the first that the next one hears.
+func TestHoldWhileRobotdRestarts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, r, _ := start(t)
+		r.gone = true
+		held := make(chan error, 1)
+		go func() {
+			_, err := p.Executors()[wire.RobotHold](t.Context(), json.RawMessage(`{"reason":"its wheel is off","by":"op@example.org"}`))
+			held <- err
+		}()
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		select {
+		case err := <-held:
+			t.Fatalf("the hold ended: %v", err)
+		default:
+		}
+		r.gone = false
+		r.handle(&corelink.Hello{})
+		if err := <-held; err != nil {
+			t.Error(err)
+		}
+		if _, n := last[*corelink.Hold](r); n != 1 {
+			t.Errorf("robotd heard %d holds, want 1", n)
+		}
+	})
+}
+
 // TestLights: four lights are three statements of one line.
 func TestLights(t *testing.T) {
 	p, r, _ := start(t)

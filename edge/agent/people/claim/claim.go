@@ -106,6 +106,15 @@ func (a *Agent) Connected() { a.lookNow() }
 // Look asks the cloud again whose robot it is, such as after an exchange of tokens.
 func (a *Agent) Look() { a.lookNow() }
 
+// Ask asks the cloud now whose robot it is, and returns when OnStatus has heard it.
+func (a *Agent) Ask(ctx context.Context) error {
+	s, err := a.askStatus(ctx)
+	if err == nil {
+		a.cfg.OnStatus(s)
+	}
+	return err
+}
+
 func (a *Agent) lookNow() {
 	a.mu.Lock()
 	a.look = true

@@ -35,7 +35,7 @@ type Plate interface {
 	NotePosted() error
 }
 
-// Config says whose tokens they are. All but Persistent, Now, OnUser and Fault is required.
+// Config says whose tokens they are. All but Persistent, Now, OnUser, Doubt and Fault is required.
 type Config struct {
 	Root       *os.Root
 	Thing      thing.ID
@@ -47,6 +47,8 @@ type Config struct {
 	Now        func() time.Time // the time to believe; nil: time.Now
 	// OnUser gets the robot's owner: from New, and whenever it changes; "" means no owner. It must not block.
 	OnUser func(userID string)
+	// Doubt is called when the cloud no longer accepts the access token: the robot may be another's. It must not block.
+	Doubt func()
 	// Fault is called if the token store cannot be used (851, VEC-TOK-08). It must not block.
 	Fault func(faultcode.Code, error)
 }
@@ -109,6 +111,9 @@ func New(cfg Config) (*Agent, error) {
 	}
 	if cfg.OnUser == nil {
 		cfg.OnUser = func(string) {}
+	}
+	if cfg.Doubt == nil {
+		cfg.Doubt = func() {}
 	}
 	if cfg.Fault == nil {
 		cfg.Fault = func(faultcode.Code, error) {}

@@ -85,6 +85,16 @@ func jwtFile(persistent string) string { return path.Join(persistent, "token/tok
 // JWTFile is the token's file unless platform_config.json moves the tree.
 const JWTFile = robotfs.Persistent + "/token/token.jwt"
 
+// UserOf returns the user of the access token in a tree of persistent data, and its file; "": there is none that can be read.
+func UserOf(root *os.Root, persistent string) (user, file string) {
+	file = jwtFile(persistent)
+	_, a, err := readJWT(root, file)
+	if err != nil {
+		return "", file
+	}
+	return a.UserID, file
+}
+
 // readJWT returns the stored token; fs.ErrNotExist is in the error's chain if there is none.
 func readJWT(root *os.Root, name string) (logging.Secret, Access, error) {
 	b, err := robotfs.ReadFile(root, name)

@@ -138,6 +138,7 @@ func (a *Agent) refresh(ctx context.Context) error {
 	if errs.KindOf(err) == errs.Denied { // the cloud's last word on this token
 		a.refused, a.forced = true, time.Time{}
 		a.problem = "the cloud does not take the robot's access token any more; the owner logs in with the app again: " + a.problem
+		a.cfg.Doubt()
 		return err
 	}
 	d := max(a.pause+rand.N(a.pause/10), errs.RetryOf(err))

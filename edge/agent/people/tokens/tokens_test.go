@@ -190,6 +190,7 @@ type robot struct {
 	root   *os.Root
 	users  []string
 	faults []faultcode.Code
+	doubts int
 	plate  plate
 	log    bytes.Buffer
 }
@@ -199,7 +200,7 @@ func wakeUp(t testing.TB, h *house, root *os.Root) *robot {
 	r := &robot{root: root}
 	var err error
 	r.Agent, err = New(Config{Root: root, Thing: me, Ask: h, Docs: h, Plate: &r.plate, Log: slog.New(slog.NewTextHandler(&r.log, nil)),
-		OnUser: func(u string) { r.users = append(r.users, u) }, Fault: func(c faultcode.Code, _ error) { r.faults = append(r.faults, c) }})
+		OnUser: func(u string) { r.users = append(r.users, u) }, Doubt: func() { r.doubts++ }, Fault: func(c faultcode.Code, _ error) { r.faults = append(r.faults, c) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -496,6 +497,9 @@ func TestForced(t *testing.T) {
 			t.Errorf("%d attempts after a refusal", h.count("refresh")-n)
 		}
 		st := r.State()
+		if r.doubts != 1 {
+			t.Errorf("the owner is doubted %d times after a refusal, want once", r.doubts)
+		}
 		if _, ok := r.JWT(); ok || !st.Refused || st.Code != "denied" || !strings.Contains(st.Problem, "logs in with the app again") {
 			t.Errorf("state %+v", st)
 		}

@@ -2,9 +2,10 @@
 // VEC-AUTH-12).
 //
 //	erased   data/ (tokens, gateway certificate, robot name, pictures, faces, documents, wifi, logs, events), the trees of
-//	         platform_config.json and DASConfig.json, and the logs that wait for their upload, wherever they are,
+//	         platform_config.json and DASConfig.json, the logs that wait for their upload, wherever they are, the system's log,
 //	         the switchboard's key area, the answer to data collection
-//	kept     the medical record, factory/, persist/, the release; of data/ only data/kennel/connect_seq, a number that orders connections
+//	kept     the medical record, factory/, persist/, the release; of data/ only data/kennel/connect_seq, a number that orders connections; that
+//	         a person holds the robot or a peer halted it, without the words (edge/coreserver/holdfile)
 //
 // The device key in persist/kennel stays: it says which robot this is, and with it the robot comes back unattended, to its next owner.
 //
@@ -26,8 +27,10 @@ import (
 	"slices"
 
 	"kennel/edge/agent/cloud/das"
+	"kennel/edge/agent/health/diag"
 	"kennel/edge/agent/info/platform"
 	"kennel/edge/agent/info/robotfs"
+	"kennel/edge/coreserver/holdfile"
 )
 
 // Files, below the robot's root.
@@ -75,15 +78,32 @@ type Config struct {
 	Root *os.Root
 	Log  *slog.Logger
 
-	step func(string) // called before each change on disk: tests end there, as a power cut does
+	// Step is called before each change on disk: tests end there, as a power cut does. nil: nothing is.
+	Step func(string)
+
+	keep func(name string) bool // what else stays, a folder as a whole; nil: nothing
+}
+
+// Erase removes the user data, except what keep says of a name below the root; a folder that it names stays as a whole. step is called before each
+// change on disk; nil is allowed. Nothing may use the data meanwhile. It may be repeated and continues where it ended.
+func Erase(root *os.Root, log *slog.Logger, keep func(name string) bool, step func(string)) error {
+	return eraseTrees(Config{Root: root, Log: log, Step: step, keep: keep}.withDefaults())
+}
+
+func (cfg Config) withDefaults() Config {
+	if cfg.Step == nil {
+		cfg.Step = func(string) {}
+	}
+	if cfg.keep == nil {
+		cfg.keep = func(string) bool { return false }
+	}
+	return cfg
 }
 
 // Resume completes a wipe that was asked for or begun, and reports whether there was one. Nothing may use the user data while it runs.
 // After an error the wipe is still due: the next start tries again, and no program should use the data before.
 func Resume(cfg Config) (wiped bool, err error) {
-	if cfg.step == nil {
-		cfg.step = func(string) {}
-	}
+	cfg = cfg.withDefaults()
 	root := cfg.Root
 	if !Requested(root) {
 		return false, nil
@@ -95,39 +115,46 @@ func Resume(cfg Config) (wiped bool, err error) {
 	if err != nil || j.Key == "" || j.Erased {
 		// The marker alone, as the original's menu makes it; or a damaged journal: a wipe was requested.
 		j = journal{Key: rand.Text()}
-		cfg.step("journal")
+		cfg.Step("journal")
 		if err := writeJournal(root, j); err != nil {
 			return false, err
 		}
 	}
 	cfg.Log.Warn("clearing user data")
-	trees, err := personalTrees(root)
-	if err != nil {
-		cfg.Log.Error("configuration unreadable; clearing the standard places", "err", err)
-	}
 	// The key area first: without it the rest is unreadable if the data are encrypted.
 	if err := eraseArea(cfg, Switchboard); err != nil {
 		return false, err
 	}
-	for _, t := range trees {
-		if err := erase(cfg, t); err != nil {
-			return false, fmt.Errorf("clear the user data: %w", err)
-		}
-	}
-	if err := root.MkdirAll("data", 0o755); err != nil {
+	if err := eraseTrees(cfg); err != nil {
 		return false, err
 	}
 	j.Erased = true
-	cfg.step("erased")
+	cfg.Step("erased")
 	if err := writeJournal(root, j); err != nil {
 		return false, err
 	}
-	cfg.step("marker")
+	cfg.Step("marker")
 	if err := root.Remove(Marker); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return false, err
 	}
 	cfg.Log.Warn("user data cleared")
 	return true, nil
+}
+
+func eraseTrees(cfg Config) error {
+	trees, err := personalTrees(cfg.Root)
+	if err != nil {
+		cfg.Log.Error("configuration unreadable; clearing the standard places", "err", err)
+	}
+	if err := diag.Empty(cfg.Root); err != nil {
+		return fmt.Errorf("clear the logs: %w", err)
+	}
+	for _, t := range trees {
+		if err := erase(cfg, t); err != nil {
+			return fmt.Errorf("clear the user data: %w", err)
+		}
+	}
+	return cfg.Root.MkdirAll("data", 0o755)
 }
 
 // personalTrees lists the folders with personal data. The error says what could not be read; the list is valid all the same.
@@ -136,7 +163,7 @@ func personalTrees(root *os.Root) ([]string, error) {
 	d, derr := das.LoadFileConfig(root)
 	l, lerr := platform.LoadLogUploader(root, func(string) string { return "" })
 	logs, oerr := l.Outgoing(root)
-	trees := []string{"data", t.Persistent, t.Cache, d.StoragePath, d.BackupPath, d.PersistentGlobals, das.AllowFile, "run/claim-code",
+	trees := []string{"data", t.Persistent, t.Cache, d.StoragePath, d.BackupPath, d.PersistentGlobals, d.TransientGlobals, das.AllowFile, "run/claim-code",
 		"run/kennel", bootID, logs}
 	err := errors.Join(terr, derr, lerr, oerr)
 	out := trees[:0]
@@ -180,8 +207,13 @@ func existing(root *os.Root, dir string) string {
 
 // eraseAny reports whether name is gone: a folder around something kept is not.
 func eraseAny(cfg Config, name string, info fs.FileInfo, depth int) (gone bool, err error) {
-	if name == connectSeq {
+	switch {
+	case name == connectSeq || cfg.keep(name):
 		return false, nil
+	case name == holdfile.NoteFile && info.Mode().IsRegular():
+		if kept, err := takeWords(cfg); kept || err != nil {
+			return false, err
+		}
 	}
 	whole := true
 	if info.IsDir() {
@@ -195,11 +227,47 @@ func eraseAny(cfg Config, name string, info fs.FileInfo, depth int) (gone bool, 
 	if !whole {
 		return false, nil
 	}
-	cfg.step("remove " + name)
+	cfg.Step("remove " + name)
 	if err := cfg.Root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return false, err
 	}
 	return true, nil
+}
+
+// takeWords takes the words from the note of a hold if it is an older release's, which alone says that the robot is halted, and reports whether it is.
+// It changes the file that it looked at and no other, and in one write: robotd may read it, or release the hold, meanwhile.
+func takeWords(cfg Config) (kept bool, err error) {
+	note, err := cfg.Root.OpenFile(holdfile.NoteFile, os.O_RDWR, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer note.Close() // synced below
+	f, err := holdfile.Read(cfg.Root)
+	if err == nil && f.Covered() {
+		return false, nil
+	}
+	cfg.Step("take words " + holdfile.NoteFile)
+	if err != nil { // it cannot be read: empty, it holds the robot as well
+		return true, errors.Join(note.Truncate(0), note.Sync())
+	}
+	info, err := note.Stat()
+	if err != nil {
+		return false, err
+	}
+	if f.Note.By != "" {
+		f.Note.Held = holdfile.Wordless(f.Note.Since)
+	}
+	b, err := json.Marshal(f.Note)
+	if err != nil {
+		return false, err
+	}
+	if _, err := fmt.Fprintf(note, "%-*s", int(info.Size()), b); err != nil {
+		return false, err
+	}
+	return true, note.Sync()
 }
 
 func eraseInside(cfg Config, dir string, depth int) (whole bool, err error) {
@@ -254,7 +322,7 @@ func eraseArea(cfg Config, name string) error {
 	}
 	zero := make([]byte, 64<<10)
 	for at := int64(0); at < size; at += int64(len(zero)) {
-		cfg.step("zero " + name)
+		cfg.Step("zero " + name)
 		if _, err := f.WriteAt(zero[:min(int64(len(zero)), size-at)], at); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}

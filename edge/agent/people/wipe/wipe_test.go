@@ -28,6 +28,7 @@ import (
 	"kennel/edge/agent/info/robotfs"
 	"kennel/edge/agent/people/gatewaycert"
 	"kennel/edge/agent/people/tokens"
+	"kennel/edge/coreserver/holdfile"
 	"kennel/edge/emr"
 	"kennel/infra/api/events"
 	"kennel/infra/api/owners"
@@ -35,6 +36,8 @@ import (
 	"kennel/infra/pg/pgtest"
 	"kennel/infra/thing"
 )
+
+const systemLog = "var/log/messages"
 
 var quiet = slog.New(slog.DiscardHandler)
 
@@ -53,6 +56,7 @@ var (
 		"etc/ssl/certs/local/root.crt":           "root",
 		"anki/etc/version":                       "2.0.0.6074",
 		"data/kennel/connect_seq":                "17\n",
+		holdfile.JournalFile:                     `{"held":true}`,
 		"run/fault_code.pending":                 "",
 		"anki/etc/config/platform_config.json":   `{"DataPlatformPersistentPath":"mnt/p","DataPlatformCachePath":"data/cache"}`,
 		platform.LogUploaderFile:                 "VIC_LOG_UPLOADER_FOLDER=/mnt/logs\n",
@@ -67,6 +71,7 @@ var (
 		gatewaycert.KeyFile:                        "key",
 		gatewaycert.CertFile:                       "cert",
 		"data/kennel/gateway.posted":               "x",
+		holdfile.NoteFile:                          `{"by":"alice@example.org","reason":"it is mine"}`,
 		"mnt/p/jdocs/vic.RobotSettings.json":       "{}",
 		"mnt/p/photos/1/full.jpg":                  "me",
 		"mnt/p/faces/alice":                        "face",
@@ -78,6 +83,8 @@ var (
 		"data/.hidden/deep/er/file":                "x",
 		"run/dasLogs/1.log":                        "{}",
 		"mnt/logs/fault-916.log.gz":                "log",
+		"var/log/messages.1.gz":                    "log",
+		"run/dasGlobals.json":                      "{}",
 		"spool/backup/1.log":                       "{}",
 		das.AllowFile:                              "",
 		"run/claim-code":                           "K7QM-3XW9",
@@ -93,7 +100,7 @@ func robot(t testing.TB) *os.Root {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = root.Close() })
-	for _, files := range []map[string]string{stays, goes, {Switchboard: strings.Repeat("key", 50_000)}} {
+	for _, files := range []map[string]string{stays, goes, {Switchboard: strings.Repeat("key", 50_000), systemLog: "who said what"}} {
 		for name, body := range files {
 			if err := root.MkdirAll(name[:strings.LastIndexByte(name, '/')], 0o755); err != nil {
 				t.Fatal(err)
@@ -128,6 +135,10 @@ func cleared(t *testing.T, root *os.Root, what string) {
 	if strings.Trim(left[Switchboard], "\x00") != "" || len(left[Switchboard]) != 150_000 {
 		t.Errorf("%s: the switchboard area is not zero", what)
 	}
+	if log, ok := left[systemLog]; !ok || log != "" {
+		t.Errorf("%s: the system's log, which is open: there %v, %q", what, ok, log)
+	}
+	delete(left, systemLog)
 	delete(left, Switchboard)
 	delete(left, journalFile)
 	if !maps.Equal(left, stays) {
@@ -213,7 +224,7 @@ func cut(t *testing.T, root *os.Root, n int) (ended bool) {
 			panic(r)
 		}
 	}()
-	_, err := Resume(Config{Root: root, Log: quiet, step: func(string) {
+	_, err := Resume(Config{Root: root, Log: quiet, Step: func(string) {
 		if i == n {
 			panic(errCut)
 		}

@@ -15,6 +15,7 @@ type Faults struct {
 	Range       float64       // m from the start, beyond which the radio link loses everything; 0: none (AMIGO-RF-18)
 	Blocked     [2]bool       // a hand holds the left or the right wheel
 	DeadEncoder [2]bool       // the left or the right encoder counts nothing
+	Off         [2]bool       // the left or the right wheel has no grip, as one that came off: its axle turns and the floor gets nothing
 }
 
 // SetFaults sets the faults.

@@ -277,9 +277,17 @@ func (r *Robot) wheels() (moved [2]int) {
 		r.speed[0] += half
 		r.speed[1] -= half
 	}
-	var way [2]float64
-	way[0], way[1] = r.world.Step(cycle, r.speed[0], r.speed[1])
+	way, floor := [2]float64{}, r.speed
+	for i, off := range r.faults.Off {
+		if off {
+			floor[i] = 0
+		}
+	}
+	way[0], way[1] = r.world.Step(cycle, floor[0], floor[1])
 	for i := range way {
+		if r.faults.Off[i] {
+			way[i] = float64(r.speed[i] * cycleSeconds)
+		}
 		r.speed[i] = way[i] / cycleSeconds
 		before := math.Floor(r.way[i] * sip.TicksPerMetre)
 		r.way[i] += way[i]

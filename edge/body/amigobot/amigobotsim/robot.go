@@ -365,6 +365,18 @@ func (r *Robot) open() {
 	r.play(soundset.Connect)
 }
 
+// HangUp ends the session of a client whose connection has ended.
+func (r *Robot) HangUp() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch r.mode {
+	case Connected:
+		r.closeSession()
+	case Waiting:
+		r.expect, r.synced = sip.Sync0, false
+	}
+}
+
 // closeSession ends the session, or a built-in program.
 func (r *Robot) closeSession() {
 	r.mode = Waiting

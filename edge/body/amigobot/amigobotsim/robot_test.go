@@ -182,6 +182,12 @@ func TestSession(t *testing.T) {
 	if got := c.config(); got != want {
 		t.Errorf("in the session %v, want %v", got, want)
 	}
+	for asked, want := range map[uint16]uint16{3000: 2200, 2200: 2200, 2199: 2199, 500: 500} { // TransVelTop bounds it (AMIGO-CMD-06)
+		c.send(sip.Int(sip.SetV, int(asked)))
+		if got := c.config()[0]; got != want {
+			t.Errorf("SETV %d: %d, want %d", asked, got, want)
+		}
+	}
 	c.feed(10, Lines{})
 	if c.last.Timer != 3 || c.last.Flags != sip.FlagMotors || len(c.take(sip.TypeEncoders)) != 1 {
 		t.Errorf("%+v", c.last)

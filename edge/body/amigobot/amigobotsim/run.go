@@ -11,7 +11,11 @@ import (
 // mostAtOnce is how many cycles pass in one turn of Run. Where the machine gives it no time for longer, its world stops as well.
 const mostAtOnce = 10
 
-// Run serves the robot in real time, on absolute deadlines each 10 ms, until ctx ends (nil) or a line fails. A nil line is not connected.
+// connection is a line whose other end can go away for the robot to see, unlike a cable's.
+type connection interface{ HungUp() bool }
+
+// Run serves the robot in real time, on absolute deadlines each 10 ms, until ctx ends (nil) or a line fails. A nil line is not connected. Over TCP the end of a
+// client's connection ends its session.
 func (r *Robot) Run(ctx context.Context, lines [Ports]uart.Line) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -31,6 +35,9 @@ func (r *Robot) Run(ctx context.Context, lines [Ports]uart.Line) error {
 			var err error
 			if in[i], err = l.Read(); err != nil {
 				return fmt.Errorf("amigobotsim: read: %w", err)
+			}
+			if c, ok := l.(connection); ok && c.HungUp() && Port(i) == Control {
+				r.HangUp()
 			}
 		}
 		late := int(time.Since(next) / cycle)

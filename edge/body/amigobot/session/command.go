@@ -53,16 +53,22 @@ func (q *queue) drop(match func(number uint8) bool) {
 	}
 }
 
-// goal is a set-point: a command that is sent when it changes and then each Idle, because one may get lost (AMIGO-PKT-11).
+// goal is a set-point: a command that is sent three times when it changes and then each Idle, because some may get lost (AMIGO-PKT-11).
 type goal struct {
 	command sip.Command
 	set     bool
 	at      time.Duration // sent; never: not yet
+	tries   int
+}
+
+// due reports whether it is to be sent.
+func (g *goal) due(now time.Duration) bool {
+	return g.set && (now-g.at >= Idle || g.tries < maxTries && now-g.at >= repeatAfter)
 }
 
 func (g *goal) to(c sip.Command) {
 	if !g.set || g.command.Number != c.Number || g.command.Value() != c.Value() {
-		*g = goal{c, true, never}
+		*g = goal{command: c, set: true, at: never}
 	}
 }
 
@@ -200,8 +206,9 @@ func (s *Session) send() {
 	for range s.goals {
 		g := &s.goals[s.next]
 		s.next = 1 - s.next
-		if g.set && s.now-g.at >= Idle {
+		if g.due(s.now) {
 			g.at, s.others = s.now, true
+			g.tries++
 			s.emit(g.command)
 			return
 		}

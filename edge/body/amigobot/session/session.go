@@ -12,9 +12,9 @@
 //	any            -- Close -----------------> Closing, Closed
 //
 // Nothing moves until the caller asks for it: a session begins with motors off and without set-points, whatever an earlier one asked for
-// (AMIGO-SYNC-11). Each handshake begins with CLOSE, because a robot that is still open for an earlier client would take SYNC0 for PULSE
-// and continue to its old set-points (AMIGO-SYNC-12). While a robot is silent the session keeps sending it stops. Nothing allocates in
-// the steady state.
+// (AMIGO-SYNC-11). It listens before it speaks: a robot that is still open for an earlier client would take SYNC0 for PULSE and continue to its
+// old set-points (AMIGO-SYNC-12), so one that reports is sent CLOSE first. To one that waits CLOSE is not sent, as AMRISim takes it for a SYNC
+// out of turn and never connects. While a robot is silent the session keeps sending it stops. Nothing allocates in the steady state.
 package session
 
 import (
@@ -33,7 +33,7 @@ type Phase uint8
 // The phases of a session.
 const (
 	Closed  Phase = iota // no session; Open starts one
-	Syncing              // sends SYNC0, SYNC1, SYNC2 and awaits each echo
+	Syncing              // listens, sends SYNC0, SYNC1, SYNC2 and awaits each echo
 	Opening              // has sent OPEN; awaits packets, asks for the configuration, sets limits
 	Ready                // the robot reports and obeys
 	Stale                // it has fallen silent
@@ -54,10 +54,12 @@ const (
 	PulseAfter = 5 * time.Second        // a silent robot is sent PULSE, which one that was reset echoes (AMIGO-LINK-06)
 	LostAfter  = 8 * time.Second        // a silent robot is connected again (AMIGO-LINK-06)
 
+	listenTime  = 250 * time.Millisecond // before the first SYNC0: two cycles of a robot that is open (own default)
 	syncTimeout = time.Second            // for an echo (AMIGO-SYNC-04)
 	drainTime   = 300 * time.Millisecond // packets of an earlier session are ignored (own default)
 	configEvery = 200 * time.Millisecond // AMIGO-CMD-18
 	retryAfter  = 200 * time.Millisecond // one cycle of 100 ms and 100 ms (AMIGO-PKT-11)
+	repeatAfter = 100 * time.Millisecond // a new set-point is sent again (own default)
 	quiet       = 300 * time.Millisecond // an echo after this long without standard packets means a restart (own default)
 	never       = math.MinInt64 / 2      // long ago, in any clock
 )
@@ -127,6 +129,7 @@ type Session struct {
 	baud     int
 
 	due     time.Duration // Syncing: the next step; Opening: the end of patience for a standard packet
+	listens bool          // until due, for a robot that is open; due is never before the first Step
 	waiting bool          // for an echo, until due
 
 	limited      bool // the limits are in the queue or sent
@@ -168,6 +171,7 @@ func (s *Session) Baud() int { return s.baud }
 func (s *Session) Open() {
 	s.parser.Reset()
 	s.sync(never)
+	s.listens = true
 }
 
 // Close switches the motors off and ends the session; after some Steps the phase is Closed. ARIA sends the same (AMIGO-SYNC-13).
@@ -220,6 +224,7 @@ func (s *Session) enter(p Phase) {
 	s.state.Phase, s.state.Err = p, nil
 	s.state.Motors, s.state.SonarOn, s.state.Moving = false, false, false
 	s.queue.n, s.goals, s.checks = 0, [2]goal{}, s.checks[:0]
+	s.listens = false
 	s.waiting, s.wantConfig, s.limited, s.prodded, s.placed, s.hurry = false, false, false, false, false, false
 }
 
@@ -228,32 +233,37 @@ func (s *Session) lose(err error) {
 	s.state.Err = err
 }
 
-// sync starts the handshake: CLOSE at once, SYNC0 at the time given.
+// sync starts the handshake: SYNC0 at the time given.
 func (s *Session) sync(at time.Duration) {
 	s.enter(Syncing)
 	s.state.Sync, s.state.Misses, s.due = 0, 0, at
-	s.put(closing, 0)
 }
 
-// resync connects again to a robot that fell silent or restarted.
+// resync connects again to a robot that fell silent or restarted: CLOSE at once, SYNC0 later.
 func (s *Session) resync() {
 	s.state.Counts.Resyncs++
 	s.sync(s.now + drainTime)
+	s.put(closing, 0)
 }
 
 // stepSync sends SYNC0 at first and whenever an echo is missing (AMIGO-SYNC-04, AMIGO-SYNC-09).
 func (s *Session) stepSync() {
+	if s.listens && s.due == never {
+		s.due = s.now + listenTime
+	}
 	if s.now < s.due {
 		return
 	}
+	s.listens = false
 	if s.waiting {
 		s.miss("no echo")
 		if s.state.Phase == Lost {
 			return
 		}
-		if s.state.Misses == missesToSpeeds && s.cfg.Baud != 0 {
+		if s.state.Misses == missesToSpeeds {
+			s.put(closing, 0)
 			for _, baud := range speeds {
-				if baud != s.cfg.Baud {
+				if s.cfg.Baud != 0 && baud != s.cfg.Baud {
 					s.put(closing, baud)
 				}
 			}

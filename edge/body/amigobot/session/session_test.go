@@ -245,7 +245,7 @@ func expect[T comparable](t testing.TB, what string, got, want T) {
 
 // TestConnect compares what a session sends until it is ready with rows SYNC-02, 09, 10, 12, CMD-18 and MOT-07.
 func TestConnect(t *testing.T) {
-	const hello, opening = "0 1 2", "1 0 18=1" // each session begins with CLOSE
+	const hello, opening = "0 1 2", "1 0 18=1"
 	limits := Limits{Speed: 0.75, Accel: 0.3, Decel: 0.4, Turn: math.Pi, TurnAccel: 1, TurnDecel: 2}
 	for _, tc := range []struct {
 		name string
@@ -260,9 +260,9 @@ func TestConnect(t *testing.T) {
 		{"no CONFIG", Config{}, func(f *fake) { f.noConfig = true }, hello + " " + opening + strings.Repeat(" 18=1", 4)},
 		{"echo without identity", Config{}, func(f *fake) { f.nameless = 1 }, hello + " " + hello + " " + opening},
 		{"left-over session", Config{}, func(f *fake) { f.open, f.next, f.loses = true, time.Hour, map[uint8]int{sip.Close: 1} },
-			"0 2=1 " + hello + " " + opening},
+			"2=1 0 2=1 " + hello + " " + opening},
 		{"left between SYNC2 and OPEN", Config{}, func(f *fake) { f.sync, f.loses = 3, map[uint8]int{sip.Sync0: 3} },
-			"0 0 0 1 0 2=1 " + hello + " " + opening},
+			"0 0 2=1 0 1 0 2=1 " + hello + " " + opening},
 		{"capital subclass", Config{}, func(f *fake) { f.id.Subclass = "Amigo" }, hello + " " + opening},
 		{"known subclass", Config{Subclass: "p3dx"}, func(f *fake) { f.id.Subclass = "p3dx" }, hello + " " + opening},
 	} {
@@ -271,7 +271,7 @@ func TestConnect(t *testing.T) {
 			tc.f(f)
 			r := newRig(t, f, tc.cfg)
 			r.in = []byte("login: \xFA\xFB\xFA")
-			expect(t, "sent", r.until(Ready), "2=1 "+tc.want)
+			expect(t, "sent", r.until(Ready), tc.want)
 			expect(t, "motors", r.s.State().Motors, false)
 			expect(t, "sessions", r.s.State().Sessions, 1)
 			expect(t, "identity", r.s.State().Identity, f.id)
@@ -288,7 +288,7 @@ func TestOtherSpeed(t *testing.T) {
 	for end := r.now + time.Minute; f.open && r.now < end; {
 		r.step()
 	}
-	expect(t, "sent", r.take(), "2=1@9600 0@9600 0@9600 2=1@19200")
+	expect(t, "sent", r.take(), "0@9600 0@9600 2=1@9600 2=1@19200")
 	f.baud = 9600 // its own
 	expect(t, "then", r.until(Ready), "2=1@38400 0@9600 1@9600 2@9600 1@9600 0@9600 18=1@9600")
 }
@@ -301,12 +301,12 @@ func TestRefused(t *testing.T) {
 		cfg              Config
 		f                func(*fake)
 	}{
-		{"no robot", "no echo to SYNC0, 10 tries", "2=1 0 0 0 1 0 0 0 0 0 0 0", ErrNoAnswer, Config{}, func(f *fake) { f.deaf = true }},
-		{"standard packets only", "standard packets to SYNC0, 10 tries", "2=1 0" + strings.Repeat(" 2=1 0", 9), ErrNoAnswer, Config{},
+		{"no robot", "no echo to SYNC0, 10 tries", "0 0 2=1 0 1 0 0 0 0 0 0 0", ErrNoAnswer, Config{}, func(f *fake) { f.deaf = true }},
+		{"standard packets only", "standard packets to SYNC0, 10 tries", "2=1 0" + strings.Repeat(" 2=1 0", 8), ErrNoAnswer, Config{},
 			func(f *fake) { f.open, f.next, f.stubborn, f.noSync = true, time.Hour, true, true }},
 		{"never opens", "no standard packet", "", ErrNoAnswer, Config{}, func(f *fake) { f.noOpen = true }},
-		{"other robot", `"p3dx" of class "Pioneer", want "amigo"`, "2=1 0 1 2", ErrSubclass, Config{}, func(f *fake) { f.id.Subclass = "p3dx" }},
-		{"empty battery", "empty: 9.9 V", "2=1 0 1 2 1 0 18=1 4=0 2=1", ErrBattery, Config{}, func(f *fake) { f.pose.Battery = 99 }},
+		{"other robot", `"p3dx" of class "Pioneer", want "amigo"`, "0 1 2", ErrSubclass, Config{}, func(f *fake) { f.id.Subclass = "p3dx" }},
+		{"empty battery", "empty: 9.9 V", "0 1 2 1 0 18=1 4=0 2=1", ErrBattery, Config{}, func(f *fake) { f.pose.Battery = 99 }},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			f := newFake()
@@ -372,21 +372,21 @@ func TestSetPoints(t *testing.T) {
 		want string // in a second
 	}{
 		{"nothing", func(*Session) {}, "0 0"},
-		{"velocity", func(s *Session) { s.Velocity(0.2, -math.Pi/4) }, "11=200 21=-45 11=200 21=-45"},
-		{"the same again", func(s *Session) { s.Velocity(0.2, 1); s.Velocity(0.2, 1) }, "11=200 21=57 11=200 21=57"},
-		{"standstill", func(s *Session) { s.Velocity(0, 0) }, "11=0 21=0 11=0 21=0"},
-		{"not a number", func(s *Session) { s.Velocity(math.NaN(), math.Inf(1)) }, "11=0 21=65535 11=0 21=65535"},
-		{"wheels", func(s *Session) { s.Wheels(-0.02, 0.02) }, "32=-255 32=-255"},
-		{"wheels too fast", func(s *Session) { s.Wheels(9, 9) }, "32=32639 32=32639"},
-		{"wheels after velocity", func(s *Session) { s.Velocity(1, 0); s.Wheels(0, 0) }, "32=0 32=0"},
-		{"stop", func(s *Session) { s.Velocity(1, 0); s.Stop(); s.Stop() }, "29 29"},
-		{"emergency stop", func(s *Session) { s.Velocity(1, 0); s.EStop() }, "55 55"},
-		{"off", func(s *Session) { s.Velocity(1, 0); _ = s.Enable(false) }, "4=0 0"},
+		{"velocity", func(s *Session) { s.Velocity(0.2, -math.Pi/4) }, "11=200 21=-45 11=200 21=-45 11=200 21=-45 11=200 21=-45"},
+		{"the same again", func(s *Session) { s.Velocity(0.2, 1); s.Velocity(0.2, 1) }, "11=200 21=57 11=200 21=57 11=200 21=57 11=200 21=57"},
+		{"standstill", func(s *Session) { s.Velocity(0, 0) }, "11=0 21=0 11=0 21=0 11=0 21=0 11=0 21=0"},
+		{"not a number", func(s *Session) { s.Velocity(math.NaN(), math.Inf(1)) }, "11=0 21=65535 11=0 21=65535 11=0 21=65535 11=0 21=65535"},
+		{"wheels", func(s *Session) { s.Wheels(-0.02, 0.02) }, "32=-255 32=-255 32=-255 32=-255"},
+		{"wheels too fast", func(s *Session) { s.Wheels(9, 9) }, "32=32639 32=32639 32=32639 32=32639"},
+		{"wheels after velocity", func(s *Session) { s.Velocity(1, 0); s.Wheels(0, 0) }, "32=0 32=0 32=0 32=0"},
+		{"stop", func(s *Session) { s.Velocity(1, 0); s.Stop(); s.Stop() }, "29 29 29 29"},
+		{"emergency stop", func(s *Session) { s.Velocity(1, 0); s.EStop() }, "55 55 55 55"},
+		{"off", func(s *Session) { s.Velocity(1, 0); _ = s.Enable(false) }, "4=0 4=0 4=0 0"},
 		{"on again", func(s *Session) { _ = s.Enable(false); _ = s.Enable(true) }, "4=1 0"},
-		{"off before on was sent", func(s *Session) { _ = s.Enable(true); _ = s.Enable(false) }, "4=0 0 0"},
-		{"enable while it drives", func(s *Session) { s.Velocity(1, 0); _ = s.Enable(true) }, "11=1000 4=1 21=0 11=1000 21=0"},
+		{"off before on was sent", func(s *Session) { _ = s.Enable(true); _ = s.Enable(false) }, "4=0 0 4=0 4=0 0"},
+		{"enable while it drives", func(s *Session) { s.Velocity(1, 0); _ = s.Enable(true) }, "11=1000 4=1 21=0 11=1000 21=0 11=1000 21=0 11=1000 21=0"},
 		{"raw motion", func(s *Session) { s.Velocity(1, 0); _ = s.Command(sip.Int(sip.DHead, 90)) }, "13=90 0"},
-		{"stop cancels what waits", func(s *Session) { _ = s.Command(sip.Int(sip.Move, 500)); s.Stop() }, "29 0 29"},
+		{"stop cancels what waits", func(s *Session) { _ = s.Command(sip.Int(sip.Move, 500)); s.Stop() }, "29 0 29 29 29"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			r := ready(t, Config{})
@@ -517,7 +517,7 @@ func TestSilence(t *testing.T) {
 	heard := r.s.State().At
 	r.until(Stale)
 	expect(t, "stale after", r.now-heard > StaleAfter && r.now-heard < StaleAfter+cycle, true)
-	expect(t, "sent when stale", r.run(time.Second), "29 29")
+	expect(t, "sent when stale", r.run(time.Second), "29 29 29")
 	expect(t, "Velocity when stale", r.s.Velocity(0.5, 0), false)
 	expect(t, "Command when stale", r.s.Command(sip.Int(sip.Vel, 1)), ErrNotReady)
 	r.f.mute = false

@@ -5,10 +5,6 @@ package mosquittotest
 import (
 	"bytes"
 	"context"
-	"errors"
-	"fmt"
-	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"kennel/infra/freeaddr"
 	"kennel/infra/mqtt"
 	"kennel/infra/mqtt/brokeradmin/mosquitto"
 	"kennel/infra/mqtt/mqtttest"
@@ -51,7 +48,7 @@ func New(t testing.TB) *Broker {
 	b := &Broker{Things: auth, Dir: t.TempDir(), program: program}
 	services := *auth
 	b.Services = &services
-	things, svc := FreeAddr(t), FreeAddr(t)
+	things, svc := freeaddr.For(t), freeaddr.For(t)
 	b.Things.URL, b.Services.URL = "ssl://"+things, "ssl://"+svc
 	b.Config = mosquitto.Broker{
 		Things: things, Services: svc, Cert: auth.Config.Cert, Key: auth.Config.Key, DeviceCA: auth.Config.DeviceCA, ServiceCA: auth.Config.ServiceCA,
@@ -143,24 +140,6 @@ func (b *Broker) Admin(t testing.TB, things ...thing.ID) *mosquitto.Admin {
 		}
 	})
 	return a
-}
-
-// FreeAddr returns a loopback address below the range that outgoing connections use, free a moment ago.
-func FreeAddr(t testing.TB) string {
-	t.Helper()
-	for range 100 {
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 20000+rand.N(12000)))
-		if errors.Is(err, syscall.EADDRINUSE) {
-			continue
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close()
-		return l.Addr().String()
-	}
-	t.Fatal("no free port")
-	return ""
 }
 
 // watcher waits for a word in a log and passes the log on.
