@@ -66,7 +66,7 @@ func TestSpeechTry(t *testing.T) {
 
 // tries sends a recording through the recogniser that is installed.
 func (h *house) tries(file string) {
-	var trial struct {
+	type attempt struct {
 		Text   string
 		Intent string `json:"user_intent"`
 		Failed string
@@ -77,7 +77,9 @@ func (h *house) tries(file string) {
 			Says   string
 		}
 	}
+	var trial attempt
 	await(h.t, 5*time.Minute, "the recogniser", func() error { // it starts with the process, and reads its models
+		trial = attempt{} // a field that is left out is empty
 		err := h.ctlJSON(&trial, "speech", "try", file)
 		if err == nil && trial.Failed == "recognize" {
 			err = fmt.Errorf("%+v", trial)

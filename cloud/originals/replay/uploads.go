@@ -34,7 +34,7 @@ func (c ServerConfig) bucket() (bucket, prefix string) {
 // credentialsSpare is how long before their end the robot asks for new ones.
 const credentialsSpare = time.Hour
 
-// Upload stores a log file with the SDK that the original is built with, and returns its key.
+// Upload stores a log file with the SDK that the original is built with, and returns its key. Like an original it repeats a 5xx up to three times.
 func (r *Robot) Upload(ctx context.Context, file string, at time.Time, log []byte) (key string, err error) {
 	if r.STS == nil || expires(r.STS.Expiration).Before(at.Add(credentialsSpare)) {
 		if err := r.RefreshSTS(ctx); err != nil {
@@ -49,7 +49,7 @@ func (r *Robot) Upload(ctx context.Context, file string, at time.Time, log []byt
 	transport := &http.Transport{TLSClientConfig: r.tls(""), DialContext: r.dial}
 	defer transport.CloseIdleConnections()
 	// Made by hand: NewSession lets variables of the environment change the roots.
-	s := &session.Session{Handlers: defaults.Handlers(), Config: defaults.Config().WithRegion(region).WithMaxRetries(0).WithHTTPClient(&http.Client{Transport: transport}).
+	s := &session.Session{Handlers: defaults.Handlers(), Config: defaults.Config().WithRegion(region).WithHTTPClient(&http.Client{Transport: transport}).
 		WithCredentials(credentials.NewStaticCredentials(r.STS.AccessKeyId, r.STS.SecretAccessKey, r.STS.SessionToken))}
 	_, err = s3manager.NewUploader(s).UploadWithContext(ctx, &s3manager.UploadInput{Bucket: &bucket, Key: &key, Body: bytes.NewReader(log)})
 	return key, err
