@@ -33,6 +33,7 @@ type Hold struct {
 	At      time.Time           // by the database's clock: after every change before the Hold, before every change after it
 	Permits map[thing.ID]Permit // without robots that are being changed
 	Asked   time.Time           // by this process's clock, just after
+	Took    time.Duration       // what the question took: At was no longer before Asked
 	Release func()              // may be called more than once
 }
 
@@ -40,15 +41,17 @@ type Hold struct {
 type Ask func(ctx context.Context, ids ...thing.ID) (Hold, error)
 
 // Check returns whose data of a robot are that began to arrive at begun; "": it has no owner. Denied with a code above if they may not be stored. Unavailable if the robot is
-// being changed, or the owner's settings changed since begun: the data may come again.
+// being changed, or the owner's settings or perhaps the owner changed since begun: the data may come again.
 func (h Hold) Check(id thing.ID, begun time.Time) (account string, err error) {
 	p, known := h.Permits[id]
 	since := h.Asked.Sub(begun)
 	switch {
 	case !known, p.Owned < 0, p.Settled < 0: // below 0: the database's clock was put back
 		return "", errs.RetryLater(time.Second, "the owner of "+string(id)+" or the owner's settings are being changed", nil)
-	case p.Owned < since:
+	case p.Owned < since-h.Took:
 		return "", errs.Coded(errs.Denied, CodeOwnerChanged, "the owner of %s changed while this arrived", id)
+	case p.Owned < since: // or just before: the database's clock and this process's are compared no more exactly than the answer was quick
+		return "", errs.RetryLater(time.Second, "the owner of "+string(id)+" may have changed while this arrived", nil)
 	case !p.Allowed:
 		return "", OptedOut(id)
 	case p.Settled < since:

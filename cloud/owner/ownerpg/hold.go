@@ -49,6 +49,7 @@ func holdIn(ctx context.Context, tx pgx.Tx, ids []thing.ID, h *consent.Hold) err
 		FROM (SELECT clock_timestamp() AS now) n, unnest($1::text[]) AS u (thing)
 		LEFT JOIN LATERAL (SELECT account, since, until FROM owner_tenure WHERE thing = u.thing ORDER BY id DESC LIMIT 1) t ON true
 		LEFT JOIN owner_thing o ON o.thing = u.thing`, ids)
+	asking := time.Now()
 	res := tx.SendBatch(ctx, b)
 	defer res.Close() // the failed statement's error says it already
 	var free []thing.ID
@@ -73,6 +74,7 @@ func holdIn(ctx context.Context, tx pgx.Tx, ids []thing.ID, h *consent.Hold) err
 		return nil
 	})
 	h.At, h.Asked = h.At.UTC(), time.Now()
+	h.Took = h.Asked.Sub(asking)
 	return err
 }
 
