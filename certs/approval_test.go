@@ -133,7 +133,7 @@ func TestWaitingListUnderFlood(t *testing.T) {
 	now := time.Now()
 	clock := func() time.Time { return now }
 	w := newWorld(t, func(c *certs.Config) {
-		c.ByAddr, c.ByThing = noLimit{}, limit.New(time.Minute, 20)
+		c.ByAddr, c.ByThing = noLimit{}, limit.New(time.Hour, 20)
 		c.Waiting, c.Now = certs.WaitingLimits{Max: 30, PerNetwork: 10}, clock
 	})
 	key := newKey(t)
