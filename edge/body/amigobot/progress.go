@@ -156,18 +156,20 @@ type course struct {
 	noise         float64 // m, standard deviation
 	still, steady bool    // the ranges are the same; they lie on a line
 	turned        float64 // rad until now, at most
+	between       float64 // rad between two readings, at most
 }
 
 // course returns the course of the readings of sonar i since a time.
 func (g *grip) course(i int, from time.Duration) (c course) {
-	way := 0.0
+	way, left, right := 0.0, math.Inf(-1), math.Inf(1)
 	for r := range g.since(i, from) {
 		c.n++
+		left, right = max(left, r.turn), min(right, r.turn)
 		way, c.r = way+r.way, c.r+r.r
 		c.none, c.some = c.none || !r.echo(), c.some || r.r < farthestUsed
 		c.turned = max(c.turned, math.Abs(g.turn-r.turn))
 	}
-	way, c.r = way/float64(c.n), c.r/float64(c.n)
+	way, c.r, c.between = way/float64(c.n), c.r/float64(c.n), left-right
 	c.noise = max(rangeShare*c.r, rangeLeast)
 	for r := range g.since(i, from) {
 		c.ways += (r.way - way) * (r.way - way)
@@ -207,7 +209,7 @@ func (g *grip) spins(now time.Duration) bool {
 
 // judge looks at the readings since a time. It reports whether they are enough to tell, and whether the wheels spin.
 func (g *grip) judge(from time.Duration) (known, spins bool) {
-	var heard, ahead int
+	var heard, round, ahead int
 	var weight, nearer, turned float64
 	same := true
 	for i := range g.n {
@@ -221,6 +223,9 @@ func (g *grip) judge(from time.Duration) (known, spins bool) {
 			continue
 		}
 		heard++
+		if c.between >= turnLeast {
+			round++
+		}
 		same = same && c.still
 		turned = max(turned, c.turned)
 		slope := -c.both / c.ways // of what it comes nearer
@@ -239,7 +244,7 @@ func (g *grip) judge(from time.Duration) (known, spins bool) {
 		}
 	}
 	switch {
-	case turned >= turnLeast && heard >= 3:
+	case round >= 3:
 		return true, same
 	case ahead == 2 && weight > 1/(slopeError*slopeError) && (turned < straight || same && heard >= 6):
 		return true, nearer/weight < 0.4*slopeLeast
