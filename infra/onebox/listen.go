@@ -2,17 +2,20 @@ package onebox
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 
 	"kennel/infra/errs"
+	"kennel/infra/proc"
 )
 
 // CheckListen reports, before anything starts, whether the TCP address can be listened on. name says which part would listen there, flag how
@@ -41,6 +44,43 @@ func CheckListen(name, addr, flag string) error {
 		return errs.Coded(errs.Invalid, "no_address", "%s: this machine has no address %s: choose another with %s", name, addr, flag)
 	}
 	return errs.Coded(errs.Invalid, "bad_address", "%s: cannot listen on %s: %w; set another with %s", name, addr, err, flag)
+}
+
+// FreePort ends a part of this data folder that listens on the TCP address and of which no record is left, because its parent was killed before it
+// wrote one. It works in the data folder, or the folder is named in its command line; others are left alone. Call it after StopLeftovers.
+func (i *Instance) FreePort(ctx context.Context, addr string) error {
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil // CheckListen says so
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil {
+		return nil
+	}
+	for { // the next one may hold the same socket
+		pid, err := strconv.Atoi(holder(uint16(n)))
+		if err != nil || pid == os.Getpid() || !i.worksHere(pid) {
+			return nil
+		}
+		id, err := proc.Identify(pid)
+		if err != nil {
+			continue // it is gone
+		}
+		i.log.Warn("leftover part of an earlier start stopped", "pid", pid, "addr", addr)
+		if err := id.Stop(ctx, leftoverPatience, syscall.SIGINT, syscall.SIGKILL); err != nil {
+			return err
+		}
+	}
+}
+
+// worksHere reports whether a process belongs to this data folder.
+func (i *Instance) worksHere(pid int) bool {
+	inside := func(path string) bool { return path == i.Paths.Root || strings.HasPrefix(path, i.Paths.Root+"/") }
+	if cwd, err := os.Readlink(fmt.Sprintf("/proc/%d/cwd", pid)); err == nil && inside(cwd) {
+		return true
+	}
+	words, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // it is gone, or another user's
+	return slices.ContainsFunc(strings.Split(string(words), "\x00"), inside)
 }
 
 // holder returns the pid of a process that listens on port, or "". It sees the files of all processes as root, else of our own.

@@ -31,6 +31,8 @@ import (
 	"kennel/infra/freeaddr"
 	"kennel/infra/pg"
 	"kennel/infra/proc"
+	"kennel/infra/testexec"
+	"kennel/infra/testwait"
 )
 
 var quiet = slog.New(slog.DiscardHandler)
@@ -50,6 +52,13 @@ func TestMain(m *testing.M) {
 		case "restore":
 			fmt.Println("restoring")
 			err = Restore(ctx, os.Args[2], os.Args[3], nil, quiet, asIs)
+		case "listen":
+			var l net.Listener
+			if l, err = net.Listen("tcp", os.Args[2]); err == nil {
+				fmt.Println("listening")
+				<-ctx.Done()
+				l.Close()
+			}
 		default:
 			os.Exit(m.Run())
 		}
@@ -651,6 +660,61 @@ func TestCheckListen(t *testing.T) {
 			if err != nil && !strings.Contains(err.Error(), s) {
 				t.Errorf("%s: %v, want it to say %q", name, err, s)
 			}
+		}
+	}
+}
+
+// TestFreePort: a part that lost its parent before that wrote a record of it is ended, and nobody else is.
+func TestFreePort(t *testing.T) {
+	i, err := Open(t.TempDir(), quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer i.Close()
+	listen := func(dir string, words ...string) (addr string, ended <-chan struct{}) {
+		t.Helper()
+		addr = freeaddr.For(t)
+		cmd := testexec.Command(t.Context(), t, nil, append([]string{"listen", addr}, words...)...)
+		cmd.Dir = dir
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if line, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+			t.Fatal(line, err)
+		}
+		gone := make(chan struct{})
+		go func() { _ = cmd.Wait(); close(gone) }()
+		t.Cleanup(func() { _ = cmd.Process.Kill(); <-gone })
+		return addr, gone
+	}
+	for what, tc := range map[string]struct {
+		dir   string
+		words []string
+		ours  bool
+	}{
+		"works in the data folder":             {i.Paths.PG, []string{"x"}, true},
+		"is told of the data folder":           {"/", []string{filepath.Join(i.Paths.Run, "broker.json")}, true},
+		"has nothing to do with it":            {"/", []string{"x"}, false},
+		"is told of a folder with a like name": {"/", []string{i.Paths.Root + "-other"}, false},
+	} {
+		addr, gone := listen(tc.dir, tc.words...)
+		if err := i.FreePort(t.Context(), addr); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		if err := CheckListen("broker", addr, "-listen"); (err == nil) != tc.ours {
+			t.Errorf("%s: %v", what, err)
+		}
+		if tc.ours {
+			testwait.For(t, gone, what+": its end")
+		}
+	}
+	for _, addr := range []string{freeaddr.For(t), "127.0.0.1", "127.0.0.1:99999"} {
+		if err := i.FreePort(t.Context(), addr); err != nil {
+			t.Errorf("%s: %v", addr, err)
 		}
 	}
 }

@@ -147,7 +147,7 @@ func (o Onebox) Run(ctx context.Context) (err error) {
 	if err := inst.StopLeftovers(ctx); err != nil {
 		return err
 	}
-	if err := o.checkPorts(); err != nil {
+	if err := o.checkPorts(ctx, inst); err != nil {
 		return err
 	}
 	authority, err := ca.Init(inst.Paths.CA)
@@ -173,13 +173,16 @@ func (o Onebox) Run(ctx context.Context) (err error) {
 	return runner.Run(ctx, o.Log, runner.Config{StopTimeout: 30 * time.Second}, services...)
 }
 
-func (o Onebox) checkPorts() error {
+func (o Onebox) checkPorts(ctx context.Context, inst *onebox.Instance) error {
 	for _, p := range []struct{ name, part, addr string }{
 		{"public API", "api", o.Listen.API}, {"console", "console", o.Listen.Console}, {"port of original robots", "robots", o.Listen.Robots}, {"MQTT broker", "mqtt", o.Listen.MQTT},
 		{"Postgres", "postgres", o.Listen.Postgres}, {"S3 gateway", "s3", o.Listen.S3}, {"metrics", "metrics", o.Listen.Metrics},
 	} {
 		if p.addr == "" {
 			continue // metrics, unless asked for
+		}
+		if err := inst.FreePort(ctx, p.addr); err != nil {
+			return err
 		}
 		if err := onebox.CheckListen(p.name, p.addr, "-listen "+p.part+"=HOST:PORT"); err != nil {
 			return err
