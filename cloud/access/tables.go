@@ -5,7 +5,7 @@ import (
 )
 
 // HTTP is the public API and the pages, by the route's pattern.
-var HTTP = table([]Rule{
+var HTTP = table(append(declared(), []Rule{
 	// Anybody: what decides is in the request.
 	{Name: "GET /ok", By: "nothing: the connection check of robots (VEC-CLD-07)"},
 	{Name: "GET /v1/health", By: "nothing: a load balancer asks"},
@@ -163,16 +163,6 @@ var HTTP = table([]Rule{
 	{Name: "POST /v1/things/{thing}/commands", Roles: ownerOrChangers, Own: true},
 	{Name: "POST /v1/things/{thing}/intents", Roles: ownerOrChangers, Own: true},
 	{Name: "GET /v1/things/{thing}/live", Roles: auth.People, Own: true},
-	{Name: "GET /v1/crash-groups", Roles: auth.Staff},
-	{Name: "GET /v1/crash-groups/{group}", Roles: auth.Staff},
-	{Name: "PATCH /v1/crash-groups/{group}", Roles: auth.Changers},
-	{Name: "GET /v1/crashes", Roles: auth.Staff},
-	{Name: "GET /v1/crashes/{crash}", Roles: auth.Staff},
-	{Name: "GET /v1/crashes/{crash}/dump", Roles: auth.Staff},
-	{Name: "GET /v1/crashes/{crash}/log", Roles: auth.Staff},
-	{Name: "GET /v1/crash-symbols", Roles: auth.Staff},
-	{Name: "POST /v1/crash-symbols", Roles: auth.Changers},
-	{Name: "DELETE /v1/crash-symbols/{debug}", Roles: auth.Changers},
 	{Name: "GET /v1/logs", Roles: auth.Staff},
 	{Name: "GET /v1/things/{thing}/logs", Roles: auth.People, Own: true},
 	{Name: "GET /v1/things/{thing}/logs/search", Roles: auth.People, Own: true},
@@ -192,27 +182,9 @@ var HTTP = table([]Rule{
 	{Name: "GET /v1/experiments/{key}", Roles: auth.Staff},
 
 	// Parts of the fleet, and what is done to them.
-	{Name: "GET /v1/cohorts", Roles: auth.Staff},
-	{Name: "POST /v1/cohorts", Roles: auth.Changers},
-	{Name: "GET /v1/cohorts/{cohort}", Roles: auth.Staff},
-	{Name: "PUT /v1/cohorts/{cohort}", Roles: auth.Changers},
-	{Name: "DELETE /v1/cohorts/{cohort}", Roles: auth.Changers},
 	{Name: "GET /v1/intents/custom", Roles: auth.Staff},
 	{Name: "POST /v1/intents/custom", Roles: auth.Changers},
 	{Name: "DELETE /v1/intents/custom/{id}", Roles: auth.Changers},
-	{Name: "GET /v1/alerts", Roles: auth.Staff},
-	{Name: "GET /v1/alerts/rule", Roles: auth.Staff},
-	{Name: "PUT /v1/alerts/rule", Roles: auth.Changers},
-	{Name: "GET /v1/alerts/thresholds", Roles: auth.Staff},
-	{Name: "POST /v1/alerts/thresholds", Roles: auth.Changers},
-	{Name: "DELETE /v1/alerts/thresholds/{id}", Roles: auth.Changers},
-	{Name: "GET /v1/alerts/mail", Roles: auth.Staff},
-	{Name: "PUT /v1/alerts/mail", Roles: auth.Changers},
-	{Name: "PUT /v1/alerts/acks/{id}", Roles: auth.Changers},
-	{Name: "DELETE /v1/alerts/acks/{id}", Roles: auth.Changers},
-	{Name: "GET /v1/alerts/silences", Roles: auth.Staff},
-	{Name: "POST /v1/alerts/silences", Roles: auth.Changers},
-	{Name: "DELETE /v1/alerts/silences/{id}", Roles: auth.Changers},
 	{Name: "POST /v1/bulk/preview", Roles: auth.Changers, Quiet: true},
 	{Name: "POST /v1/bulk", Roles: auth.Changers},
 	{Name: "GET /v1/bulk", Roles: auth.Staff},
@@ -252,15 +224,6 @@ var HTTP = table([]Rule{
 	{Name: "DELETE /v1/operators/{id}/sessions/{session}", Roles: auth.Admins},
 
 	// Programs elsewhere that are told what happens.
-	{Name: "GET /v1/webhooks", Roles: auth.Admins},
-	{Name: "POST /v1/webhooks", Roles: auth.Admins},
-	{Name: "GET /v1/webhooks/{id}", Roles: auth.Admins},
-	{Name: "PATCH /v1/webhooks/{id}", Roles: auth.Admins},
-	{Name: "DELETE /v1/webhooks/{id}", Roles: auth.Admins},
-	{Name: "POST /v1/webhooks/{id}/secret", Roles: auth.Admins},
-	{Name: "POST /v1/webhooks/{id}/ping", Roles: auth.Admins},
-	{Name: "GET /v1/webhooks/{id}/deliveries", Roles: auth.Admins},
-	{Name: "POST /v1/webhooks/{id}/replay", Roles: auth.Admins},
 
 	// The audit log.
 	{Name: "GET /v1/audit", Roles: auth.Admins},
@@ -400,7 +363,7 @@ var HTTP = table([]Rule{
 	{Name: "POST /my/logout", By: "the session it ends", Page: true},
 	{Name: "GET /my/goodbye", By: "nothing: the page after an account is deleted", Page: true},
 	{Name: "GET /my/assets/{file}", By: "nothing: styles, scripts and pictures of the pages", Page: true},
-})
+}...))
 
 // things is who asks over MQTT: a thing, for itself alone, as the broker has proved (VEC-FLE-01).
 var things = []auth.Role{auth.Thing}

@@ -220,7 +220,7 @@ func (c *Cloud) wire(ctx context.Context) error {
 		originalswire.Wire(b, cfg.door(), c.ca, robots, func() wire.Slices { return c.slices }), fleet.WireReady(b, c.readiness()),
 	})
 	c.owners, c.link, c.watched, c.releases, c.speech = owners, l, watched, releases, hearing
-	c.doors = wire.Doors{Known: robots.Known, Owns: owners.Owns, Audit: c.Accounts.Audit.Note}
+	c.doors = wire.Doors{Log: b.Log, Known: robots.Known, Owns: owners.Owns, Audit: c.Accounts.Audit.Note}
 	pages := console.Config{
 		Passkeys: c.Accounts.Keys, PasskeySites: c.Accounts.Passkeys.Sites(), Provider: c.Accounts.ProviderName(),
 		Auth: accountapi.Browser{In: c.Accounts.SignIn, Log: b.Log}, Operators: c.Accounts.Operators, Releases: releases, Archives: releases.Archives, Webhooks: hooks,

@@ -50,7 +50,7 @@ func (h Hold) Check(id thing.ID, begun time.Time) (account string, err error) {
 		return "", errs.RetryLater(time.Second, "the owner of "+string(id)+" or the owner's settings are being changed", nil)
 	case p.Owned < since-h.Took:
 		return "", errs.Coded(errs.Denied, CodeOwnerChanged, "the owner of %s changed while this arrived", id)
-	case p.Owned < since: // or just before: the database's clock and this process's are compared no more exactly than the answer was quick
+	case p.Owned < since: // or just before: the database's clock and this process's are compared as exactly as the answer was quick
 		return "", errs.RetryLater(time.Second, "the owner of "+string(id)+" may have changed while this arrived", nil)
 	case !p.Allowed:
 		return "", OptedOut(id)

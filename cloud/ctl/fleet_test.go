@@ -28,6 +28,7 @@ import (
 	"kennel/cloud/registry/registrypg"
 	"kennel/infra/cli"
 	"kennel/infra/jobs"
+	"kennel/infra/op"
 	"kennel/infra/thing"
 	"kennel/jdocs"
 	"kennel/jdocs/jdocspg"
@@ -64,10 +65,10 @@ func fleetCloud(t *testing.T) (svc *registry.Service, dir string) {
 			},
 		})
 		registryapi.Mount(mux, svc)
-		cohortapi.Mount(mux, cohorts, cohortapi.Config{Audit: audit, Log: log, Count: func(ctx context.Context, f filter.Filter) (int, error) {
+		cohortapi.Operations(cohorts, cohortapi.Config{Audit: audit, Count: func(ctx context.Context, f filter.Filter) (int, error) {
 			n, err := svc.Counts(ctx, f)
 			return n.Total, err
-		}})
+		}}).Mount(mux, op.Doors{Log: log})
 		bulkapi.Mount(mux, work, bulkapi.Config{Audit: audit, Log: log})
 		r, err := jobs.New(pool, log)
 		if err != nil {

@@ -19,6 +19,7 @@ import (
 	"kennel/cloud/webhook"
 	"kennel/cloud/webhook/webhookapi"
 	"kennel/cloud/webhook/webhookpg"
+	"kennel/infra/op"
 	"kennel/infra/seal"
 	"kennel/infra/thing"
 )
@@ -42,7 +43,7 @@ func TestWebhooks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		webhookapi.Mount(mux, svc, webhookapi.Config{Audit: people.Audit.Note, Log: slog.New(slog.DiscardHandler)})
+		webhookapi.Operations(svc, people.Audit.Note).Mount(mux, op.Doors{Log: slog.New(slog.DiscardHandler)})
 	})
 	url := receiver.URL + "/path-that-is-a-secret"
 	want(t, dir, "", 2, `kind "thing.eaten"`, "webhooks", "add", url, "-kind", "thing.eaten")

@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"google.golang.org/grpc"
 
+	"kennel/cloud/access"
 	"kennel/cloud/account"
 	"kennel/cloud/console/page"
 	"kennel/cloud/meters"
@@ -26,6 +27,7 @@ import (
 	"kennel/infra/jobs"
 	"kennel/infra/kit/kitmqtt"
 	"kennel/infra/notice"
+	"kennel/infra/op"
 	"kennel/infra/runner"
 	"kennel/infra/seal"
 	"kennel/infra/thing"
@@ -80,6 +82,7 @@ func (b Base) Has(r Role) bool { return slices.Contains(b.Roles, r) }
 
 // Doors are the questions that routes ask before they serve a caller.
 type Doors struct {
+	Log   *slog.Logger
 	Known func(ctx context.Context, id thing.ID) error // NotFound for an unregistered thing
 	Owns  auth.Owns
 	Audit func(ctx context.Context, action, object, detail string) error
@@ -106,18 +109,19 @@ type Holding struct {
 
 // Slice holds everything that one slice adds to the process. Any field may be empty.
 type Slice struct {
-	Routes   func(mux *http.ServeMux, d Doors) error // of the public API and the pages
-	Public   func(mux *http.ServeMux, d Doors)       // of the public API and of the port of original robots
-	Calls    func(s grpc.ServiceRegistrar)           // gRPC calls of original robots
-	Agents   func(s grpc.ServiceRegistrar)           // gRPC calls of robots with a device certificate of ours
-	Requests map[string]kitmqtt.ReqHandler           // what robots may ask, by service/method
-	Ups      map[string]kitmqtt.UpHandler            // what robots report, by name below up/
-	Runs     []Run
-	Jobs     []jobs.Job // periodic, once for all processes with the role jobs
-	Tasks    []jobs.Task
-	Personal []Holding
-	Pages    []page.Extra // of the console, with their places in its menu
-	Close    func() error // called after everything has ended
+	Operations func(d Doors) op.List                   // of the public API
+	Routes     func(mux *http.ServeMux, d Doors) error // of the public API and the pages
+	Public     func(mux *http.ServeMux, d Doors)       // of the public API and of the port of original robots
+	Calls      func(s grpc.ServiceRegistrar)           // gRPC calls of original robots
+	Agents     func(s grpc.ServiceRegistrar)           // gRPC calls of robots with a device certificate of ours
+	Requests   map[string]kitmqtt.ReqHandler           // what robots may ask, by service/method
+	Ups        map[string]kitmqtt.UpHandler            // what robots report, by name below up/
+	Runs       []Run
+	Jobs       []jobs.Job // periodic, once for all processes with the role jobs
+	Tasks      []jobs.Task
+	Personal   []Holding
+	Pages      []page.Extra // of the console, with their places in its menu
+	Close      func() error // called after everything has ended
 }
 
 // Routes returns Slice.Routes that only mount.
@@ -132,6 +136,13 @@ type Slices []Slice
 func (all Slices) Mount(mux *http.ServeMux, d Doors) error {
 	all.MountPublic(mux, d)
 	for _, s := range all {
+		if s.Operations != nil {
+			list := s.Operations(d)
+			if err := access.HTTP.CheckDeclared(list); err != nil {
+				return err
+			}
+			list.Mount(mux, op.Doors{Log: d.Log, Owns: d.Owns})
+		}
 		if s.Routes != nil {
 			if err := s.Routes(mux, d); err != nil {
 				return err

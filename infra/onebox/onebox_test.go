@@ -664,7 +664,7 @@ func TestCheckListen(t *testing.T) {
 	}
 }
 
-// TestFreePort: a part that lost its parent before that wrote a record of it is ended, and nobody else is.
+// TestFreePort: a part that lost its parent before that wrote a record of it is ended, and no other program.
 func TestFreePort(t *testing.T) {
 	i, err := Open(t.TempDir(), quiet)
 	if err != nil {

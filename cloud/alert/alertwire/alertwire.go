@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"slices"
 
@@ -24,6 +23,7 @@ import (
 	"kennel/infra/errs"
 	"kennel/infra/jobs"
 	"kennel/infra/logging"
+	"kennel/infra/op"
 	"kennel/infra/telemetry"
 )
 
@@ -34,8 +34,8 @@ func Wire(b wire.Base, robots *registry.Service, parts func(context.Context) []a
 	svc.Presence, svc.History, svc.Desk = fleet, store, store
 	svc.Sums, svc.Mail = daspg.Open(b.Pool), mail.Queue{Outbox: mailpg.New(b.Pool, b.Orders)}
 	s := wire.Slice{
-		Routes: wire.Routes(func(mux *http.ServeMux, d wire.Doors) { alertapi.Mount(mux, svc, d.Audit, b.Log) }),
-		Jobs:   []jobs.Job{{Name: "alert.look", Every: alert.LookEvery, Run: svc.Look}},
+		Operations: func(d wire.Doors) op.List { return alertapi.Operations(svc, d.Audit) },
+		Jobs:       []jobs.Job{{Name: "alert.look", Every: alert.LookEvery, Run: svc.Look}},
 		Runs: []wire.Run{{Name: "alerts of parts", Run: func(ctx context.Context) error {
 			return svc.Watch(ctx, place(b.Roles), parts, func(err error) { b.Log.WarnContext(ctx, "alerts of parts not stored", logging.Err, err) })
 		}}},

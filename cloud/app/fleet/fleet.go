@@ -25,6 +25,7 @@ import (
 	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/jobs"
+	"kennel/infra/op"
 	"kennel/infra/thing"
 	"kennel/jdocs"
 	"kennel/ota"
@@ -126,7 +127,7 @@ func WireCohorts(b wire.Base, svc *cohort.Service, robots *registry.Service) wir
 		n, err := robots.Counts(ctx, f)
 		return n.Total, err
 	}
-	return wire.Slice{Routes: wire.Routes(func(mux *http.ServeMux, d wire.Doors) {
-		cohortapi.Mount(mux, svc, cohortapi.Config{Audit: d.Audit, Log: b.Log, Count: count})
-	})}
+	return wire.Slice{Operations: func(d wire.Doors) op.List {
+		return cohortapi.Operations(svc, cohortapi.Config{Audit: d.Audit, Count: count})
+	}}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/x509"
 	"fmt"
-	"net/http"
 	"os"
 	"time"
 
@@ -19,6 +18,7 @@ import (
 	"kennel/infra/errs"
 	"kennel/infra/jobs"
 	"kennel/infra/logging"
+	"kennel/infra/op"
 )
 
 // WebhooksConfig says whom webhooks may call.
@@ -79,9 +79,8 @@ func WireWebhooks(b wire.Base, cfg WebhooksConfig, robots *registry.Service, log
 		},
 	})
 	return webhook.Audited{Service: svc, Audit: log.Note}, wire.Slice{
-		Routes: wire.Routes(func(mux *http.ServeMux, d wire.Doors) {
-			webhookapi.Mount(mux, svc, webhookapi.Config{Audit: d.Audit, Log: b.Log})
-		}),
+		Operations: func(d wire.Doors) op.List { return webhookapi.Operations(svc, d.Audit) },
+
 		Runs:  []wire.Run{{Name: "webhooks", Run: svc.Run, Role: wire.Jobs}},
 		Jobs:  []jobs.Job{{Name: "webhook.forget", Every: time.Hour, Run: svc.Forget}},
 		Tasks: []jobs.Task{{Name: webhook.TaskDeliver, Run: svc.Deliver}},

@@ -17,6 +17,7 @@ import (
 	"kennel/cloud/registry/filter"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
+	"kennel/infra/op"
 	"kennel/infra/pg/pgtest"
 )
 
@@ -28,7 +29,7 @@ func TestCohorts(t *testing.T) {
 	var lines []string
 	var full bool
 	mux := http.NewServeMux()
-	Mount(mux, svc, Config{Log: slog.New(slog.DiscardHandler),
+	Operations(svc, Config{
 		Count: func(_ context.Context, f filter.Filter) (int, error) { return len(f.Terms), nil },
 		Audit: func(_ context.Context, action, object, detail string) error {
 			if full {
@@ -36,7 +37,7 @@ func TestCohorts(t *testing.T) {
 			}
 			lines = append(lines, strings.TrimSpace(action+" "+object+" "+detail))
 			return nil
-		}})
+		}}).Mount(mux, op.Doors{Log: slog.New(slog.DiscardHandler)})
 	for _, c := range []struct {
 		role               auth.Role
 		method, path, body string

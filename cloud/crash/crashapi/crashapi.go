@@ -1,14 +1,4 @@
-// Package crashapi is crashes over HTTP and as pages of the console, for operators:
-//
-//	GET   /v1/crash-groups?state=&program=&version=&limit=&after=          the latest seen first; Link rel="next" if there may be more
-//	GET   /v1/crash-groups/{group}                                         one
-//	PATCH /v1/crash-groups/{group} {state, fixed_in, note}                 resolves or reopens one
-//	GET   /v1/crashes?thing=&group=&version=&limit=&after=                 the newest first; Link as above
-//	GET   /v1/crashes/{crash}                                              one with its stacks
-//	GET   /v1/crashes/{crash}/dump, /v1/crashes/{crash}/log                as they came
-//	GET   /v1/crash-symbols                                                symbol files
-//	POST  /v1/crash-symbols                                                the file as it is; Symbols
-//	DELETE /v1/crash-symbols/{debug}
+// Package crashapi is crashes over HTTP and as pages of the console, for operators.
 package crashapi
 
 import (
@@ -17,29 +7,19 @@ import (
 	"log/slog"
 	"mime"
 	"net/http"
-	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/go-kit/kit/endpoint"
-
 	"kennel/cloud/crash"
 	"kennel/infra/auth"
-	"kennel/infra/errs"
-	"kennel/infra/kit"
 	"kennel/infra/kit/kithttp"
 	"kennel/infra/logging"
+	"kennel/infra/op"
 	"kennel/infra/thing"
 )
 
-const (
-	timeout   = 10 * time.Second
-	sendTime  = 10 * time.Minute // of a dump
-	stallTime = 30 * time.Second // of one read of an upload
-	maxBody   = 16 << 10
-)
+const sendTime = 10 * time.Minute // of a dump
 
 // Actions of the audit log.
 const (
@@ -52,56 +32,98 @@ const (
 // Audit writes one line about what the caller in ctx does; what cannot be written down is not done.
 type Audit func(ctx context.Context, action, object, detail string) error
 
-// request holds the parameters of a request.
-type request struct {
-	id      string // of the path
-	groups  crash.GroupQuery
-	crashes crash.Query
-	change  crash.Change
-	body    io.Reader
-	size    int64
+type (
+	groups struct {
+		State   string `query:"state" about:"Only those." enum:"open,resolved,regressed"`
+		Program string `query:"program" about:"Only those of one program."`
+		Version string `query:"version" about:"Only those that a version had."`
+		Limit   int    `query:"limit" about:"At most so many." min:"1" max:"500" default:"50"`
+		After   string `query:"after" about:"Id of the last group of the page before."`
+	}
+	crashes struct {
+		Thing   thing.ID `query:"thing" about:"Only those of one robot."`
+		Group   string   `query:"group" about:"Only those of one group."`
+		Version string   `query:"version" about:"Only those of one version."`
+		Limit   int      `query:"limit" about:"At most so many." min:"1" max:"500" default:"50"`
+		After   string   `query:"after" about:"Id of the last crash of the page before."`
+	}
+	group struct {
+		ID string `path:"group"`
+	}
+	changed struct {
+		group
+		Change crash.Change `body:""`
+	}
+	one struct {
+		ID string `path:"crash"`
+	}
+	symbols struct {
+		Debug string `path:"debug"`
+	}
+	upload struct {
+		Body op.Raw `body:""`
+	}
+)
+
+func (r groups) query() crash.GroupQuery {
+	return crash.GroupQuery{State: crash.State(r.State), Program: r.Program, Version: r.Version, Limit: r.Limit, After: r.After}
 }
 
-// Mount adds the endpoints to mux.
-func Mount(mux *http.ServeMux, svc *crash.Service, audit Audit, log *slog.Logger) {
-	wrap := endpoint.Chain(kit.Recover(log), kit.Timeout(timeout))
-	reads, writes := endpoint.Chain(wrap, auth.Require(auth.Staff...)), endpoint.Chain(wrap, auth.Require(auth.Changers...))
-	list(mux, "GET /v1/crash-groups", reads(kit.Typed(func(ctx context.Context, r request) ([]crash.Group, error) { return svc.Groups(ctx, r.groups) })),
-		func(g crash.Group) string { return g.ID }, "state", "program", "version", "limit", "after")
-	list(mux, "GET /v1/crashes", reads(kit.Typed(func(ctx context.Context, r request) ([]crash.Crash, error) { return svc.Crashes(ctx, r.crashes) })),
-		func(c crash.Crash) string { return c.ID }, "thing", "group", "version", "limit", "after")
-	mux.Handle("GET /v1/crash-groups/{group}", kithttp.Handler(reads(kit.Typed(func(ctx context.Context, r request) (crash.Group, error) { return svc.Group(ctx, r.id) })), decode("group")))
-	mux.Handle("PATCH /v1/crash-groups/{group}", kithttp.Handler(writes(kit.Typed(func(ctx context.Context, r request) (crash.Group, error) {
-		return change(ctx, svc, audit, r.id, r.change)
-	})), func(r *http.Request) (any, error) {
-		req := request{id: r.PathValue("group")}
-		err := kithttp.ReadJSON(r, &req.change, maxBody)
-		return req, err
-	}))
-	one := reads(kit.Typed(func(ctx context.Context, r request) (crash.Crash, error) { return svc.Crash(ctx, r.id) }))
-	mux.Handle("GET /v1/crashes/{crash}", kithttp.Handler(one, decode("crash")))
-	mux.Handle("GET /v1/crashes/{crash}/dump", content{svc, one, audit, log, false})
-	mux.Handle("GET /v1/crashes/{crash}/log", content{svc, one, audit, log, true})
-	mux.Handle("GET /v1/crash-symbols", kithttp.Handler(reads(kit.Typed(func(ctx context.Context, _ request) ([]crash.Symbols, error) {
-		out, err := svc.Symbols(ctx)
-		return some(out), err
-	})), decode("")))
-	upload := kithttp.Handler(endpoint.Chain(kit.Recover(log), auth.Require(auth.Changers...))(kit.Typed(func(ctx context.Context, r request) (crash.Symbols, error) {
-		if err := audit(ctx, AuditSymbols, "", strconv.FormatInt(r.size, 10)+" bytes"); err != nil {
-			return crash.Symbols{}, err
-		}
-		return svc.Upload(ctx, r.body, r.size, auth.CallerFrom(ctx).Subject())
-	})), func(r *http.Request) (any, error) { return request{body: r.Body, size: r.ContentLength}, nil })
-	mux.HandleFunc("POST /v1/crash-symbols", func(w http.ResponseWriter, r *http.Request) {
-		r.Body = patient{r.Body, http.NewResponseController(w)}
-		upload.ServeHTTP(w, r)
-	})
-	mux.Handle("DELETE /v1/crash-symbols/{debug}", kithttp.Handler(writes(kit.Typed(func(ctx context.Context, r request) (any, error) {
-		if err := audit(ctx, AuditRemove, r.id, ""); err != nil {
-			return nil, err
-		}
-		return nil, svc.Remove(ctx, r.id)
-	})), decode("debug")))
+func (r crashes) query() crash.Query {
+	return crash.Query{Thing: r.Thing, Group: r.Group, Version: r.Version, Limit: r.Limit, After: r.After}
+}
+
+// Operations returns the operations on crashes.
+func Operations(svc *crash.Service, audit Audit, log *slog.Logger) op.List {
+	spec := func(route, summary string, roles []auth.Role) op.Spec {
+		return op.Spec{Route: route, Tag: "Crashes", Summary: summary, Roles: roles, Strict: true}
+	}
+	file := func(part, summary string, tail bool) op.Op {
+		s := spec("GET /v1/crashes/{crash}/"+part, summary, auth.Staff)
+		s.AnswerMedia = "application/octet-stream"
+		return op.New(s, func(ctx context.Context, r one) (http.Handler, error) {
+			found, err := svc.Crash(ctx, r.ID)
+			if err == nil { // a dump is the robot's memory, and may hold what a person said or saw
+				err = audit(ctx, AuditDump, r.ID, "")
+			}
+			return content{svc, found, log, tail}, err
+		})
+	}
+	uploads := spec("POST /v1/crash-symbols", "Upload a symbol file of Breakpad; it replaces the one with its debug id, and stored crashes are looked at again.", auth.Changers)
+	uploads.BodyMedia, uploads.Timeout = "text/plain", -1
+	return op.List{
+		op.New(spec("GET /v1/crash-groups", "Groups of crashes with the same cause, the latest seen first; Link rel=\"next\" leads on.", auth.Staff),
+			func(ctx context.Context, r groups) (op.Page[crash.Group], error) {
+				list, err := svc.Groups(ctx, r.query())
+				return op.Of(list, r.Limit, func(g crash.Group) string { return g.ID }), err
+			}),
+		op.New(spec("GET /v1/crash-groups/{group}", "One group.", auth.Staff), func(ctx context.Context, r group) (crash.Group, error) { return svc.Group(ctx, r.ID) }),
+		op.New(spec("PATCH /v1/crash-groups/{group}", "Resolve or reopen a group, or note something. A crash of a version that should not have it makes a resolved group regressed.", auth.Changers),
+			func(ctx context.Context, r changed) (crash.Group, error) {
+				return change(ctx, svc, audit, r.ID, r.Change)
+			}),
+		op.New(spec("GET /v1/crashes", "Crashes without their stacks, the newest first; Link rel=\"next\" leads on.", auth.Staff),
+			func(ctx context.Context, r crashes) (op.Page[crash.Crash], error) {
+				list, err := svc.Crashes(ctx, r.query())
+				return op.Of(list, r.Limit, func(c crash.Crash) string { return c.ID }), err
+			}),
+		op.New(spec("GET /v1/crashes/{crash}", "One crash with its stacks.", auth.Staff), func(ctx context.Context, r one) (crash.Crash, error) { return svc.Crash(ctx, r.ID) }),
+		file("dump", "Its dump as it came.", false),
+		file("log", "Its log as it came.", true),
+		op.New(spec("GET /v1/crash-symbols", "Symbol files.", auth.Staff), func(ctx context.Context, _ op.None) ([]crash.Symbols, error) { return svc.Symbols(ctx) }),
+		op.New(uploads, func(ctx context.Context, r upload) (crash.Symbols, error) {
+			if err := audit(ctx, AuditSymbols, "", strconv.FormatInt(r.Body.Size, 10)+" bytes"); err != nil {
+				return crash.Symbols{}, err
+			}
+			return svc.Upload(ctx, r.Body, r.Body.Size, auth.CallerFrom(ctx).Subject())
+		}),
+		op.New(spec("DELETE /v1/crash-symbols/{debug}", "Delete a symbol file.", auth.Changers), func(ctx context.Context, r symbols) (op.None, error) {
+			if err := audit(ctx, AuditRemove, r.Debug, ""); err != nil {
+				return op.None{}, err
+			}
+			return op.None{}, svc.Remove(ctx, r.Debug)
+		}),
+	}
 }
 
 // change changes a group, and writes that down first.
@@ -125,118 +147,16 @@ func change(ctx context.Context, svc *crash.Service, audit Audit, id string, c c
 	return svc.Change(ctx, id, c, auth.CallerFrom(ctx).Subject())
 }
 
-func decode(name string) func(*http.Request) (any, error) {
-	return func(r *http.Request) (any, error) {
-		req, err := parse(r.URL.Query())
-		if name != "" {
-			req.id = r.PathValue(name)
-		}
-		return req, err
-	}
-}
-
-// some is a list that is one in JSON even if it is empty.
-func some[T any](list []T) []T {
-	if list == nil {
-		return []T{}
-	}
-	return list
-}
-
-// list mounts a list with pages.
-func list[T any](mux *http.ServeMux, route string, ask endpoint.Endpoint, id func(T) string, allowed ...string) {
-	mux.HandleFunc(route, func(w http.ResponseWriter, r *http.Request) {
-		req, err := parse(r.URL.Query(), allowed...)
-		var resp any
-		if err == nil {
-			resp, err = ask(r.Context(), req)
-		}
-		if err != nil {
-			kithttp.WriteError(w, err)
-			return
-		}
-		out := some(resp.([]T)) // what ask is made of
-		if len(out) > 0 && len(out) == req.groups.Limit {
-			next := r.URL.Query()
-			next.Set("after", id(out[len(out)-1]))
-			w.Header().Set("Link", "<"+r.URL.Path+"?"+next.Encode()+">; rel=\"next\"")
-		}
-		kithttp.WriteJSON(w, http.StatusOK, out)
-	})
-}
-
-// parse reads parameters; those that are not allowed are errors, so that a misspelled filter does not silently choose everything.
-func parse(v url.Values, allowed ...string) (request, error) {
-	r := request{groups: crash.GroupQuery{Limit: crash.DefaultLimit}, crashes: crash.Query{Limit: crash.DefaultLimit}}
-	for key := range v {
-		s := strings.TrimSpace(v.Get(key))
-		switch {
-		case !slices.Contains(allowed, key):
-			return r, errs.New(errs.Invalid, "%.40q: want %s", key, strings.Join(allowed, ", "))
-		case len(v[key]) != 1:
-			return r, errs.New(errs.Invalid, "%s: given %d times, want it once", key, len(v[key]))
-		case s == "":
-			continue
-		}
-		switch key {
-		case "state":
-			r.groups.State = crash.State(s)
-		case "program":
-			r.groups.Program = s
-		case "version":
-			r.groups.Version, r.crashes.Version = s, s
-		case "after":
-			r.groups.After, r.crashes.After = s, s
-		case "group":
-			r.crashes.Group = s
-		case "thing":
-			id, err := thing.Parse(s)
-			if err != nil {
-				return r, errs.New(errs.Invalid, "%w", err)
-			}
-			r.crashes.Thing = id
-		case "limit":
-			n, err := strconv.Atoi(s)
-			if err != nil || n < 1 || n > crash.MaxLimit {
-				return r, errs.New(errs.Invalid, "limit %.20q: want 1 to %d", s, crash.MaxLimit)
-			}
-			r.groups.Limit, r.crashes.Limit = n, n
-		}
-	}
-	return r, nil
-}
-
-// patient gives each read of a body its own time, in place of one for the whole.
-type patient struct {
-	io.ReadCloser
-	rc *http.ResponseController
-}
-
-// Read implements io.Reader.
-func (p patient) Read(b []byte) (int, error) {
-	_ = p.rc.SetReadDeadline(time.Now().Add(stallTime)) // a writer that cannot is none of a network
-	return p.ReadCloser.Read(b)
-}
-
-// content sends a dump or a log as it came. It is a stream and therefore no endpoint; it asks the endpoint for the crash alone.
+// content sends a dump or a log as it came.
 type content struct {
 	svc   *crash.Service
-	one   endpoint.Endpoint
-	audit Audit
+	found crash.Crash
 	log   *slog.Logger
 	tail  bool // the log
 }
 
 func (c content) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	resp, err := c.one(r.Context(), request{id: r.PathValue("crash")})
-	if err == nil { // a dump is the robot's memory, and may hold what a person said or saw
-		err = c.audit(r.Context(), AuditDump, r.PathValue("crash"), "")
-	}
-	if err != nil {
-		kithttp.WriteError(w, err)
-		return
-	}
-	found := resp.(crash.Crash) // what one is made of
+	found := c.found
 	ctx, cancel := context.WithTimeout(r.Context(), sendTime)
 	defer cancel()
 	body, err := c.svc.Open(ctx, found, c.tail)

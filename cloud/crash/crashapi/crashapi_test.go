@@ -19,6 +19,7 @@ import (
 	"kennel/cloud/crash/crashpg"
 	"kennel/infra/auth"
 	"kennel/infra/blob/blobtest"
+	"kennel/infra/op"
 	"kennel/infra/pg/pgtest"
 )
 
@@ -45,7 +46,7 @@ func newRig(t *testing.T) *rig {
 		return nil
 	}
 	mux := http.NewServeMux()
-	crashapi.Mount(mux, svc, audit, log)
+	crashapi.Operations(svc, audit, log).Mount(mux, op.Doors{Log: log})
 	r.h, r.pages = access.HTTP.Guard(mux, log), crashapi.Pages(svc, audit)
 	return r
 }

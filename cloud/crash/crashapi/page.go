@@ -13,6 +13,7 @@ import (
 	"kennel/cloud/crash"
 	"kennel/infra/auth"
 	"kennel/infra/kit/kithttp"
+	"kennel/infra/op"
 )
 
 //go:embed page.html
@@ -121,12 +122,12 @@ func Pages(svc *crash.Service, audit Audit) []page.Extra {
 			if err != nil {
 				return "", "", err
 			}
-			req, err := parse(r.URL.Query(), "after")
+			req, err := op.Query[crashes](r.URL.Query())
 			if err != nil {
 				return "", "", err
 			}
-			req.crashes.Thing = id
-			list, err := svc.Crashes(ctx, req.crashes)
+			req.Thing = id
+			list, err := svc.Crashes(ctx, req.query())
 			if err != nil {
 				return "", "", err
 			}
@@ -144,11 +145,11 @@ func groupsPage(ctx context.Context, svc *crash.Service, q url.Values) (template
 	if q.Has("done") { // a form led here
 		q.Del("done")
 	}
-	req, err := parse(q, "state", "program", "version", "after")
+	req, err := op.Query[groups](q)
 	if err != nil {
 		return "", err
 	}
-	list, err := svc.Groups(ctx, req.groups)
+	list, err := svc.Groups(ctx, req.query())
 	if err != nil {
 		return "", err
 	}

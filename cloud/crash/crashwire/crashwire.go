@@ -3,7 +3,6 @@ package crashwire
 
 import (
 	"context"
-	"net/http"
 	"strings"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 	"kennel/infra/api/events"
 	"kennel/infra/errs"
 	"kennel/infra/jobs"
+	"kennel/infra/op"
 )
 
 // Wire wires crashes, whose dumps are kept for some days.
@@ -27,8 +27,8 @@ func Wire(b wire.Base, keepDays int, owners *owner.Service, audit crashapi.Audit
 		return nil, wire.Slice{}, err
 	}
 	return svc, wire.Slice{
-		Routes: wire.Routes(func(mux *http.ServeMux, d wire.Doors) { crashapi.Mount(mux, svc, d.Audit, b.Log) }),
-		Pages:  crashapi.Pages(svc, audit),
+		Operations: func(d wire.Doors) op.List { return crashapi.Operations(svc, d.Audit, b.Log) },
+		Pages:      crashapi.Pages(svc, audit),
 		Jobs: []jobs.Job{{Name: "crash.expire", Every: time.Hour, Run: func(ctx context.Context) error {
 			n, err := svc.Expire(ctx)
 			if n > 0 {

@@ -21,6 +21,7 @@ import (
 	"github.com/invopop/jsonschema"
 
 	"kennel/cloud/access"
+	"kennel/cloud/openapi/catalog"
 	"kennel/cloud/openapi/operations"
 	"kennel/infra/api/envelope"
 	"kennel/infra/api/events"
@@ -58,8 +59,15 @@ func Build(root string) ([]byte, error) {
 	}
 	paths, tags := object{}, []object{}
 	b.schemaOf(kithttp.Problem{})
-	for _, op := range operations.All {
-		rule, ok := access.HTTP[op.Route]
+	for _, tag := range operations.Tags {
+		tags = append(tags, object{"name": tag})
+	}
+	rules := maps.Clone(access.HTTP)
+	for _, o := range catalog.All() { // the table itself is made of them
+		rules[o.Route] = access.RuleOf(o)
+	}
+	for _, op := range operations.All() {
+		rule, ok := rules[op.Route]
 		if !ok {
 			return nil, fmt.Errorf("%s is described and in no table", op.Route)
 		}
@@ -78,8 +86,8 @@ func Build(root string) ([]byte, error) {
 			return nil, fmt.Errorf("%s: %w", op.Route, err)
 		}
 		item[method] = o
-		if !slices.ContainsFunc(tags, func(t object) bool { return t["name"] == op.Tag }) {
-			tags = append(tags, object{"name": op.Tag})
+		if !slices.Contains(operations.Tags, op.Tag) {
+			return nil, fmt.Errorf("%s: no tag %q in operations.Tags", op.Route, op.Tag)
 		}
 	}
 	for name, def := range b.schemas { // answers may grow; what is sent to us may not
@@ -229,21 +237,30 @@ func mapped(t reflect.Type) *jsonschema.Schema {
 	return nil
 }
 
-// name returns what a Go type is called in the description; types of different packages that share a name carry their package's.
+// unprefixed holds the package whose type has a name for itself that several types have. The others carry their package's.
+var unprefixed = map[string]string{
+	"Body": "infra/api/status", "Change": "cloud/account/accountapi", "Channel": "cloud/artifact", "Count": "cloud/registry", "Counts": "cloud/registry",
+	"Difference": "jdocs/people", "Draft": "cloud/webhook/webhookapi", "Group": "cloud/crash", "ID": "cloud/account", "Kind": "cloud/bulk", "Level": "cloud/registry",
+	"Line": "infra/api/live", "Name": "jdocs", "Owner": "infra/api/live", "Part": "infra/api/live", "Phase": "ota", "Problem": "infra/kit/kithttp", "Record": "cloud/account",
+	"Report": "cloud/registry", "Request": "cloud/cohort/cohortapi", "Result": "cloud/bulk", "Robot": "cloud/owner/ownerapi", "Session": "cloud/account/accountapi",
+	"State": "cloud/health", "Thing": "cloud/registry", "Version": "cloud/health", "Wanted": "cloud/alert",
+}
+
+// name returns what a Go type is called in the description. It panics if two types would have one name.
 func (b *builder) name(t reflect.Type) string {
 	name := t.Name()
 	if name == "" || t.PkgPath() == "" {
 		return name
 	}
-	for _, suffix := range []string{"JSON"} {
-		if s, ok := strings.CutSuffix(name, suffix); ok && s != "" {
-			name = strings.ToUpper(s[:1]) + s[1:]
-		}
+	if s, ok := strings.CutSuffix(name, "JSON"); ok && s != "" {
+		name = strings.ToUpper(s[:1]) + s[1:]
+	}
+	if pkg, shared := unprefixed[name]; shared && t.PkgPath() != module+"/"+pkg {
+		prefix := strings.TrimSuffix(t.PkgPath()[strings.LastIndexByte(t.PkgPath(), '/')+1:], "api")
+		name = strings.ToUpper(prefix[:1]) + prefix[1:] + name
 	}
 	if other, taken := b.types[name]; taken && other != t {
-		pkg := t.PkgPath()[strings.LastIndexByte(t.PkgPath(), '/')+1:]
-		pkg = strings.TrimSuffix(pkg, "api")
-		name = strings.ToUpper(pkg[:1]) + pkg[1:] + name
+		panic(fmt.Sprintf("describe: %s and %s are both called %s: say in unprefixed which has the name for itself", t, other, name))
 	}
 	b.types[name] = t
 	return name

@@ -6,14 +6,16 @@ import (
 	"slices"
 	"testing"
 
+	"kennel/cloud/access"
 	"kennel/cloud/openapi"
+	"kennel/cloud/openapi/catalog"
 	"kennel/cloud/openapi/operations"
 )
 
 // TestCurrent: every route of the table is described, nothing else is, and what is served was made of the code as it is.
 func TestCurrent(t *testing.T) {
 	var described []string
-	for _, op := range operations.All {
+	for _, op := range operations.All() {
 		described = append(described, op.Route)
 		if op.Summary == "" || op.Tag == "" {
 			t.Errorf("%s has no summary or no tag", op.Route)
@@ -41,5 +43,8 @@ func TestCurrent(t *testing.T) {
 	}
 	if !bytes.Equal(b, openapi.JSON) {
 		t.Error("cloud/openapi/openapi.json is old; run make generate")
+	}
+	if err := access.HTTP.CheckDeclared(catalog.All()); err != nil {
+		t.Error(err)
 	}
 }

@@ -1,5 +1,5 @@
-// Gen writes cloud/openapi/openapi.json, the description of the public API, and cloud/openapi/client, a client made of it. make generate
-// runs it.
+// Gen writes cloud/openapi/openapi.json, the description of the public API, cloud/openapi/client, a client made of it, and
+// cloud/access/operations.tsv, the rules of declared operations. make generate runs it.
 package main
 
 import (
@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"kennel/cloud/access"
+	"kennel/cloud/openapi/catalog"
 	"kennel/cloud/openapi/clientgen"
 	"kennel/cloud/openapi/describe"
 )
@@ -36,5 +38,6 @@ func write(root string) error {
 		return err
 	}
 	folder := filepath.Join(root, "cloud", "openapi")
-	return errors.Join(os.WriteFile(filepath.Join(folder, "openapi.json"), b, 0o644), os.WriteFile(filepath.Join(folder, "client", "client.go"), src, 0o644))
+	return errors.Join(os.WriteFile(filepath.Join(root, "cloud", "access", "operations.tsv"), []byte(access.Lines(catalog.All())), 0o644),
+		os.WriteFile(filepath.Join(folder, "openapi.json"), b, 0o644), os.WriteFile(filepath.Join(folder, "client", "client.go"), src, 0o644))
 }

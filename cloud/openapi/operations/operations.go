@@ -2,24 +2,25 @@
 package operations
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
+	"reflect"
+	"slices"
 
 	"kennel/certs/certsapi"
 	"kennel/certs/certsclient"
 	"kennel/cloud/account"
 	"kennel/cloud/account/accountapi"
-	"kennel/cloud/alert"
 	"kennel/cloud/artifact"
 	"kennel/cloud/bulk"
 	"kennel/cloud/bulk/bulkapi"
-	"kennel/cloud/cohort/cohortapi"
 	"kennel/cloud/command/commandapi"
-	"kennel/cloud/crash"
 	"kennel/cloud/das"
 	"kennel/cloud/door"
 	"kennel/cloud/health"
 	"kennel/cloud/look"
+	"kennel/cloud/openapi/catalog"
 	"kennel/cloud/originals/originalsapi"
 	"kennel/cloud/owner/ownerapi"
 	"kennel/cloud/ready"
@@ -29,8 +30,6 @@ import (
 	"kennel/cloud/token/tokenapi"
 	"kennel/cloud/uploads"
 	"kennel/cloud/voice/voiceapi"
-	"kennel/cloud/webhook"
-	"kennel/cloud/webhook/webhookapi"
 	"kennel/infra/telemetry"
 	"kennel/infra/thing"
 	"kennel/jdocs/jdocsapi"
@@ -195,8 +194,32 @@ var PathParameters = map[string]struct {
 // None is the answer of an operation without a body, among others.
 type None struct{}
 
-// All are the operations of the public API, in the order of the page.
-var All = []Operation{
+// Tags are the groups of operations, in the order of the page.
+var Tags = []string{"Session", "Account", "Own robots", "Fleet", "Cohorts", "Alerts", "Bulk jobs", "Documents", "Commands", "Crashes", "Voice", "Logs", "Events", "Releases",
+	"Webhooks", "Identity", "Staff", "Robots", "Cloud"}
+
+// All returns the operations of the public API.
+func All() []Operation {
+	out := slices.Clone(listed)
+	for _, o := range catalog.All() {
+		d := Operation{Route: o.Route, Tag: o.Tag, Summary: o.Summary, Status: o.Status, Also: o.Also, BodyMedia: o.BodyMedia, AnswerMedia: o.AnswerMedia}
+		for _, q := range o.Query {
+			d.Query = append(d.Query, Parameter{q.Name, q.About, q.Schema})
+		}
+		if o.Body != nil {
+			d.Body = reflect.Zero(o.Body).Interface()
+		}
+		if o.Answer != nil {
+			d.Answer = reflect.Zero(o.Answer).Interface()
+		}
+		out = append(out, d)
+	}
+	slices.SortStableFunc(out, func(a, b Operation) int { return cmp.Compare(slices.Index(Tags, a.Tag), slices.Index(Tags, b.Tag)) })
+	return out
+}
+
+// listed are those that their slices do not declare by infra/op yet.
+var listed = []Operation{
 	{Route: "POST /v1/login", Tag: "Session", Summary: "Sign in; with cookie the session is set as one and not shown.", Body: accountapi.LoginRequest{}, Answer: accountapi.LoginAnswer{}},
 	{Route: "POST /v1/login/passkey/begin", Tag: "Session", Summary: "Ask for a challenge to sign in with a passkey.", Answer: accountapi.PasskeyCeremony{}},
 	{Route: "POST /v1/login/passkey", Tag: "Session", Summary: "Sign in with a passkey.", Body: accountapi.PasskeyAnswer{}, Answer: accountapi.LoginAnswer{}},
@@ -252,24 +275,6 @@ var All = []Operation{
 	{Route: "GET /v1/strangers", Tag: "Fleet", Summary: "What was refused at the port of original robots and belongs to no robot of the fleet, the latest first.", Answer: []door.Stranger{}},
 	{Route: "GET /v1/check", Tag: "Fleet", Summary: "What this installation lacks before strangers may reach it, checked now.", Answer: ready.Checklist{}},
 
-	{Route: "GET /v1/cohorts", Tag: "Cohorts", Summary: "Saved filters.", Answer: []cohortapi.Cohort{}},
-	{Route: "POST /v1/cohorts", Tag: "Cohorts", Summary: "Save a filter under a new name.", Body: cohortapi.Request{}, Answer: cohortapi.Cohort{}},
-	{Route: "GET /v1/cohorts/{cohort}", Tag: "Cohorts", Summary: "One, with how many robots it has now.", Answer: cohortapi.Counted{}},
-	{Route: "PUT /v1/cohorts/{cohort}", Tag: "Cohorts", Summary: "Change or make one; with rev, only if nobody was first.", Body: cohortapi.Request{}, Answer: cohortapi.Cohort{}},
-	{Route: "DELETE /v1/cohorts/{cohort}", Tag: "Cohorts", Summary: "Forget one; refused while another asks for it."},
-	{Route: "GET /v1/alerts", Tag: "Alerts", Summary: "Problems that many robots of one release have: those that fire, then the latest resolved.", Answer: []alert.Alert{}},
-	{Route: "GET /v1/alerts/rule", Tag: "Alerts", Summary: "When an alert fires.", Answer: alert.Rule{}},
-	{Route: "PUT /v1/alerts/rule", Tag: "Alerts", Summary: "Change when an alert fires.", Body: alert.Wanted{}, Answer: alert.Rule{}},
-	{Route: "GET /v1/alerts/thresholds", Tag: "Alerts", Summary: "Limits on shares of crashes and faults, and on rates of events, of each version.", Answer: []alert.Threshold{}},
-	{Route: "POST /v1/alerts/thresholds", Tag: "Alerts", Summary: "Add a limit.", Body: alert.Limit{}, Answer: alert.Threshold{}},
-	{Route: "DELETE /v1/alerts/thresholds/{id}", Tag: "Alerts", Summary: "Remove a limit; its alerts are resolved."},
-	{Route: "GET /v1/alerts/mail", Tag: "Alerts", Summary: "Who gets a letter when an alert fires and when it is resolved.", Answer: alert.Mailing{}},
-	{Route: "PUT /v1/alerts/acks/{id}", Tag: "Alerts", Summary: "Acknowledge an alert that fires: the caller takes care of it. That ends when the alert is resolved or becomes more severe.", Body: alert.Note{}},
-	{Route: "DELETE /v1/alerts/acks/{id}", Tag: "Alerts", Summary: "Take an acknowledgement back."},
-	{Route: "GET /v1/alerts/silences", Tag: "Alerts", Summary: "Silences in force: alerts about the same post no letters.", Answer: []alert.Silence{}},
-	{Route: "POST /v1/alerts/silences", Tag: "Alerts", Summary: "Silence an alert and those about the same for a time.", Body: alert.Hush{}, Answer: alert.Silence{}},
-	{Route: "DELETE /v1/alerts/silences/{id}", Tag: "Alerts", Summary: "End a silence."},
-	{Route: "PUT /v1/alerts/mail", Tag: "Alerts", Summary: "Change that.", Body: alert.Mailing{}, Answer: alert.Mailing{}},
 	{Route: "POST /v1/bulk/preview", Tag: "Bulk jobs", Summary: "What would be done, and to how many.", Body: bulkapi.Request{}, Answer: bulk.Preview{}},
 	{Route: "POST /v1/bulk", Tag: "Bulk jobs", Summary: "Do one thing to many robots; the same key again is the same job.", Body: bulkapi.Request{}, Answer: bulk.Job{}},
 	{Route: "GET /v1/bulk", Tag: "Bulk jobs", Summary: "The newest first.", Query: []Parameter{limit(500)}, Answer: []bulk.Job{}},
@@ -292,18 +297,6 @@ var All = []Operation{
 	{Route: "GET /v1/things/{thing}/live", Tag: "Commands", Summary: "Its structure tree with its values as it said them last; it shows itself for some seconds more, so ask again.", Answer: look.Robot{}},
 	{Route: "POST /v1/my/robots/{thing}/intents", Tag: "Own robots", Summary: "Tell a robot what to do, in words or by an intent; its command has the answer.", Body: say.Saying{}, Answer: say.Said{}},
 	{Route: "POST /v1/things/{thing}/intents", Tag: "Commands", Summary: "Tell it what to do, in words or by an intent.", Body: say.Saying{}, Answer: say.Said{}},
-	{Route: "GET /v1/crash-groups", Tag: "Crashes", Summary: "Groups of crashes with the same cause, the latest seen first; Link rel=\"next\" leads on.",
-		Query: []Parameter{{"state", "Only those.", oneOf("open", "resolved", "regressed")}, {"program", "Only those of one program.", text}, {"version", "Only those that a version had.", text}, limit(crash.MaxLimit), {"after", "Id of the last group of the page before.", text}}, Answer: []crash.Group{}},
-	{Route: "GET /v1/crash-groups/{group}", Tag: "Crashes", Summary: "One group.", Answer: crash.Group{}},
-	{Route: "PATCH /v1/crash-groups/{group}", Tag: "Crashes", Summary: "Resolve or reopen a group, or note something. A crash of a version that should not have it makes a resolved group regressed.", Body: crash.Change{}, Answer: crash.Group{}},
-	{Route: "GET /v1/crashes", Tag: "Crashes", Summary: "Crashes without their stacks, the newest first; Link rel=\"next\" leads on.",
-		Query: []Parameter{{"thing", "Only those of one robot.", text}, {"group", "Only those of one group.", text}, {"version", "Only those of one version.", text}, limit(crash.MaxLimit), {"after", "Id of the last crash of the page before.", text}}, Answer: []crash.Crash{}},
-	{Route: "GET /v1/crashes/{crash}", Tag: "Crashes", Summary: "One crash with its stacks.", Answer: crash.Crash{}},
-	{Route: "GET /v1/crashes/{crash}/dump", Tag: "Crashes", Summary: "Its dump as it came.", AnswerMedia: "application/octet-stream"},
-	{Route: "GET /v1/crashes/{crash}/log", Tag: "Crashes", Summary: "Its log as it came.", AnswerMedia: "application/octet-stream"},
-	{Route: "GET /v1/crash-symbols", Tag: "Crashes", Summary: "Symbol files.", Answer: []crash.Symbols{}},
-	{Route: "POST /v1/crash-symbols", Tag: "Crashes", Summary: "Upload a symbol file of Breakpad; it replaces the one with its debug id, and stored crashes are looked at again.", BodyMedia: "text/plain", Answer: crash.Symbols{}},
-	{Route: "DELETE /v1/crash-symbols/{debug}", Tag: "Crashes", Summary: "Delete a symbol file."},
 	{Route: "GET /v1/intents/custom", Tag: "Voice", Summary: "Intents of the operators' own: those of one robot, then those of all robots.", Query: []Parameter{{"thing", "Only those that this robot understands.", text}}, Answer: []voiceapi.Custom{}},
 	{Route: "POST /v1/intents/custom", Tag: "Voice", Summary: "Add one; refused if a phrase already means a built-in intent that it does not override. Webhooks hear of it as intent.custom.", Body: voiceapi.CustomWanted{}, Answer: voiceapi.CustomAdded{}},
 	{Route: "DELETE /v1/intents/custom/{id}", Tag: "Voice", Summary: "Remove one."},
@@ -354,17 +347,6 @@ var All = []Operation{
 	{Route: "GET /v1/rollouts/{id}/robots", Tag: "Releases", Summary: "Why each of its robots does not update, or what it does.", Query: []Parameter{{"why", "Only robots with this code.", text}, {"after", "Only ids after this one.", text}, limit(rolloutapi.MaxLimit)}, Answer: []rolloutapi.Why{}},
 	{Route: "POST /v1/rollouts/{id}/{action}", Tag: "Releases", Summary: "Approve, pause, resume, abort or retry it, or take updated robots back (rollback).", Body: rolloutapi.Because{}, Answer: rolloutapi.Rollout{}},
 	{Route: "GET /v1/things/{thing}/rollouts", Tag: "Releases", Summary: "Why a robot does not update: its place in each rollout that may concern it.", Answer: []rolloutapi.RobotWhy{}},
-
-	{Route: "GET /v1/webhooks", Tag: "Webhooks", Summary: "Programs elsewhere that are told what happens.", Answer: []webhook.Hook{}},
-	{Route: "POST /v1/webhooks", Tag: "Webhooks", Summary: "Register one; its secret is shown this once. problem.raised comes at once, problem.gone when the problem has not been back for 30 s.", Body: webhookapi.Draft{}, Answer: webhookapi.Added{}},
-	{Route: "GET /v1/webhooks/{id}", Tag: "Webhooks", Summary: "One, and how its endpoint does.", Answer: webhook.Hook{}},
-	{Route: "PATCH /v1/webhooks/{id}", Tag: "Webhooks", Summary: "Change one, stop it, start it again; what is left out stays.", Body: webhook.Draft{}, Answer: webhook.Hook{}},
-	{Route: "DELETE /v1/webhooks/{id}", Tag: "Webhooks", Summary: "Forget one and what waits for it."},
-	{Route: "POST /v1/webhooks/{id}/secret", Tag: "Webhooks", Summary: "Make another secret, shown this once; the one before signs too, for a day.", Answer: webhookapi.NewSecret{}},
-	{Route: "POST /v1/webhooks/{id}/ping", Tag: "Webhooks", Summary: "Send a test at once, and say how it went.", Answer: webhook.Delivery{}},
-	{Route: "GET /v1/webhooks/{id}/deliveries", Tag: "Webhooks", Summary: "What was sent, the newest first.", Query: []Parameter{{"state", "Only those.", oneOf("open", "done", "dead")}, limit(webhook.MaxLimit),
-		{"before", "Only those before this one.", map[string]any{"type": "integer"}}}, Answer: []webhook.Delivery{}},
-	{Route: "POST /v1/webhooks/{id}/replay", Tag: "Webhooks", Summary: "Send one once more, or all that were given up.", Body: webhookapi.Replay{}, Answer: webhookapi.Replayed{}},
 
 	{Route: "POST /v1/things", Tag: "Identity", Summary: "Make a robot known; its claim secret is shown this once.", Body: NewThing{}, Answer: certsapi.Registration{}},
 	{Route: "POST /v1/things/batch", Tag: "Identity", Summary: "Make many known, all or none: a column thing in, thing and secret out.", BodyMedia: "text/csv", AnswerMedia: "text/csv",

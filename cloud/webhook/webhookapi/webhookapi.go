@@ -1,36 +1,17 @@
 // Package webhookapi is webhooks over HTTP, for administrators: a URL may hold another party's secret.
-//
-//	GET    /v1/webhooks
-//	POST   /v1/webhooks                 {url, kinds, filter?, note?, secret?} -> {webhook, secret}; the secret is shown this once
-//	GET    /v1/webhooks/{id}
-//	PATCH  /v1/webhooks/{id}            {url?, kinds?, filter?, note?, disabled?}
-//	DELETE /v1/webhooks/{id}
-//	POST   /v1/webhooks/{id}/secret     -> {secret}; the one before signs too, for a day
-//	POST   /v1/webhooks/{id}/ping       -> the delivery, as it went
-//	GET    /v1/webhooks/{id}/deliveries?state=&before=&limit=
-//	POST   /v1/webhooks/{id}/replay     {delivery} or {dead: true} -> {replayed}
 package webhookapi
 
 import (
 	"context"
-	"log/slog"
-	"net/http"
-	"strconv"
 	"time"
-
-	"github.com/go-kit/kit/endpoint"
 
 	"kennel/cloud/webhook"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
-	"kennel/infra/kit"
-	"kennel/infra/kit/kithttp"
+	"kennel/infra/op"
 )
 
-const (
-	timeout = 15 * time.Second // a ping takes up to 10
-	maxBody = 64 << 10         // bytes
-)
+const timeout = 15 * time.Second // a ping takes up to 10
 
 // Draft is the body of POST /v1/webhooks.
 type Draft struct {
@@ -63,110 +44,65 @@ type Replayed struct {
 	Replayed int `json:"replayed"`
 }
 
-// Config holds what the endpoints need besides the rules.
-type Config struct {
-	// Audit writes one line about what the caller in ctx does; what cannot be written is not done. URLs are not in it beyond their host.
-	Audit func(ctx context.Context, action, object, detail string) error
-	Log   *slog.Logger
-}
-
-type request struct {
-	id     string
-	change webhook.Draft
-	query  webhook.Query
-	replay Replay
-}
-
-type api struct{ svc webhook.Audited }
-
-// Mount adds the endpoints to mux. The caller's role comes from the context (infra/kit).
-func Mount(mux *http.ServeMux, svc *webhook.Service, cfg Config) {
-	a := api{webhook.Audited{Service: svc, Audit: cfg.Audit}}
-	admin := endpoint.Chain(kit.Recover(cfg.Log), kit.Timeout(timeout), auth.Require(auth.Admins...))
-	mux.Handle("GET /v1/webhooks", kithttp.Handler(admin(kit.Typed(a.list)), decode))
-	mux.Handle("POST /v1/webhooks", kithttp.Handler(admin(kit.Typed(a.add)), func(r *http.Request) (any, error) {
-		var d Draft
-		err := kithttp.ReadJSON(r, &d, maxBody)
-		return d, err
-	}))
-	mux.Handle("GET /v1/webhooks/{id}", kithttp.Handler(admin(kit.Typed(func(ctx context.Context, r request) (webhook.Hook, error) { return svc.Hook(ctx, r.id) })), decode))
-	mux.Handle("PATCH /v1/webhooks/{id}", kithttp.Handler(admin(kit.Typed(a.change)), func(r *http.Request) (any, error) {
-		q := request{id: r.PathValue("id")}
-		err := kithttp.ReadJSON(r, &q.change, maxBody)
-		return q, err
-	}))
-	mux.Handle("DELETE /v1/webhooks/{id}", kithttp.Handler(admin(a.remove), decode))
-	mux.Handle("POST /v1/webhooks/{id}/secret", kithttp.Handler(admin(kit.Typed(a.secret)), decode))
-	mux.Handle("POST /v1/webhooks/{id}/ping", kithttp.Handler(admin(kit.Typed(a.ping)), decode))
-	mux.Handle("GET /v1/webhooks/{id}/deliveries", kithttp.Handler(admin(kit.Typed(a.deliveries)), decodeQuery))
-	mux.Handle("POST /v1/webhooks/{id}/replay", kithttp.Handler(admin(kit.Typed(a.replay)), func(r *http.Request) (any, error) {
-		q := request{id: r.PathValue("id")}
-		err := kithttp.ReadJSON(r, &q.replay, maxBody)
-		if err == nil && (q.replay.Delivery > 0) == q.replay.Dead || q.replay.Delivery < 0 {
-			err = errs.New(errs.Invalid, "want the id of a delivery, or dead: true")
-		}
-		return q, err
-	}))
-}
-
-func decode(r *http.Request) (any, error) { return request{id: r.PathValue("id")}, nil }
-
-func decodeQuery(r *http.Request) (any, error) {
-	v := r.URL.Query()
-	q := request{id: r.PathValue("id"), query: webhook.Query{State: webhook.State(v.Get("state")), Limit: webhook.DefaultLimit}}
-	var err error
-	if s := v.Get("limit"); s != "" {
-		if q.query.Limit, err = strconv.Atoi(s); err != nil {
-			return nil, errs.New(errs.Invalid, "limit %.20q: want 1 to %d", s, webhook.MaxLimit)
-		}
+type (
+	hook struct {
+		ID string `path:"id"`
 	}
-	if s := v.Get("before"); s != "" {
-		if q.query.Before, err = strconv.ParseInt(s, 10, 64); err != nil {
-			return nil, errs.New(errs.Invalid, "before %.20q: want the id of a delivery", s)
-		}
+	change struct {
+		hook
+		Draft webhook.Draft `body:""`
 	}
-	return q, nil
-}
-
-func (a api) list(ctx context.Context, _ request) ([]webhook.Hook, error) {
-	out, err := a.svc.Hooks(ctx)
-	if out == nil {
-		out = []webhook.Hook{}
+	replay struct {
+		hook
+		Replay Replay `body:""`
 	}
-	return out, err
-}
-
-func (a api) add(ctx context.Context, d Draft) (Added, error) {
-	h, secret, err := a.svc.Add(ctx, auth.CallerFrom(ctx).Subject(), webhook.Draft{URL: &d.URL, Kinds: &d.Kinds, Filter: &d.Filter, Note: &d.Note}, d.Secret)
-	return Added{h, secret}, err
-}
-
-func (a api) change(ctx context.Context, r request) (webhook.Hook, error) {
-	return a.svc.Change(ctx, r.id, r.change)
-}
-
-func (a api) remove(ctx context.Context, req any) (any, error) {
-	return nil, a.svc.Remove(ctx, req.(request).id) // what decode makes
-}
-
-func (a api) secret(ctx context.Context, r request) (NewSecret, error) {
-	secret, err := a.svc.NewSecret(ctx, r.id)
-	return NewSecret{secret}, err
-}
-
-func (a api) ping(ctx context.Context, r request) (webhook.Delivery, error) {
-	return a.svc.Ping(ctx, r.id)
-}
-
-func (a api) deliveries(ctx context.Context, r request) ([]webhook.Delivery, error) {
-	out, err := a.svc.Deliveries(ctx, r.id, r.query)
-	if out == nil {
-		out = []webhook.Delivery{}
+	deliveries struct {
+		hook
+		State  string `query:"state" about:"Only those." enum:"open,done,dead"`
+		Limit  int    `query:"limit" about:"At most so many." min:"1" max:"500" default:"50"`
+		Before int64  `query:"before" about:"Only those before this one."`
 	}
-	return out, err
-}
+)
 
-func (a api) replay(ctx context.Context, r request) (Replayed, error) {
-	n, err := a.svc.Replay(ctx, r.id, r.replay.Delivery)
-	return Replayed{n}, err
+// Operations returns the operations on webhooks. audit writes one line about what the caller in ctx does; what cannot be written is not done. URLs are not in
+// it beyond their host.
+func Operations(svc *webhook.Service, audit func(ctx context.Context, action, object, detail string) error) op.List {
+	a := webhook.Audited{Service: svc, Audit: audit}
+	admins := func(route, summary string) op.Spec {
+		return op.Spec{Route: route, Tag: "Webhooks", Summary: summary, Roles: auth.Admins, Timeout: timeout}
+	}
+	return op.List{
+		op.New(admins("GET /v1/webhooks", "Programs elsewhere that are told what happens."),
+			func(ctx context.Context, _ op.None) ([]webhook.Hook, error) { return a.Hooks(ctx) }),
+		op.New(admins("POST /v1/webhooks", "Register one; its secret is shown this once. problem.raised comes at once, problem.gone when the problem has not been back for 30 s."),
+			func(ctx context.Context, d Draft) (Added, error) {
+				h, secret, err := a.Add(ctx, auth.CallerFrom(ctx).Subject(), webhook.Draft{URL: &d.URL, Kinds: &d.Kinds, Filter: &d.Filter, Note: &d.Note}, d.Secret)
+				return Added{h, secret}, err
+			}),
+		op.New(admins("GET /v1/webhooks/{id}", "One, and how its endpoint does."),
+			func(ctx context.Context, r hook) (webhook.Hook, error) { return a.Hook(ctx, r.ID) }),
+		op.New(admins("PATCH /v1/webhooks/{id}", "Change one, stop it, start it again; what is left out stays."),
+			func(ctx context.Context, r change) (webhook.Hook, error) { return a.Change(ctx, r.ID, r.Draft) }),
+		op.New(admins("DELETE /v1/webhooks/{id}", "Forget one and what waits for it."),
+			func(ctx context.Context, r hook) (op.None, error) { return op.None{}, a.Remove(ctx, r.ID) }),
+		op.New(admins("POST /v1/webhooks/{id}/secret", "Make another secret, shown this once; the one before signs too, for a day."),
+			func(ctx context.Context, r hook) (NewSecret, error) {
+				secret, err := a.NewSecret(ctx, r.ID)
+				return NewSecret{secret}, err
+			}),
+		op.New(admins("POST /v1/webhooks/{id}/ping", "Send a test at once, and say how it went."),
+			func(ctx context.Context, r hook) (webhook.Delivery, error) { return a.Ping(ctx, r.ID) }),
+		op.New(admins("GET /v1/webhooks/{id}/deliveries", "What was sent, the newest first."),
+			func(ctx context.Context, r deliveries) ([]webhook.Delivery, error) {
+				return a.Deliveries(ctx, r.ID, webhook.Query{State: webhook.State(r.State), Limit: r.Limit, Before: r.Before})
+			}),
+		op.New(admins("POST /v1/webhooks/{id}/replay", "Send one once more, or all that were given up."),
+			func(ctx context.Context, r replay) (Replayed, error) {
+				if (r.Replay.Delivery > 0) == r.Replay.Dead || r.Replay.Delivery < 0 {
+					return Replayed{}, errs.New(errs.Invalid, "want the id of a delivery, or dead: true")
+				}
+				n, err := a.Replay(ctx, r.ID, r.Replay.Delivery)
+				return Replayed{n}, err
+			}),
+	}
 }

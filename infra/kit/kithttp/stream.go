@@ -2,6 +2,7 @@ package kithttp
 
 import (
 	"errors"
+	"io"
 	"net/http"
 	"time"
 )
@@ -24,4 +25,23 @@ func Stream(w http.ResponseWriter, limit time.Duration) func(text string) bool {
 		_ = out.SetWriteDeadline(time.Time{}) // on HTTP/2 it would end the stream even while nothing is written
 		return true
 	}
+}
+
+// stallTime is how long one read of a body may take.
+const stallTime = 30 * time.Second
+
+// Patient returns a body whose every read has its own time, in place of one for the whole: an upload may last as long as it comes.
+func Patient(w http.ResponseWriter, body io.Reader) io.Reader {
+	return patient{body, http.NewResponseController(w)}
+}
+
+type patient struct {
+	io.Reader
+	rc *http.ResponseController
+}
+
+// Read implements io.Reader.
+func (p patient) Read(b []byte) (int, error) {
+	_ = p.rc.SetReadDeadline(time.Now().Add(stallTime)) // a writer that cannot is none of a network
+	return p.Reader.Read(b)
 }

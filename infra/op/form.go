@@ -1,0 +1,273 @@
+package op
+
+import (
+	"cmp"
+	"encoding"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"kennel/infra/errs"
+	"kennel/infra/kit/kithttp"
+	"kennel/infra/thing"
+)
+
+// Parameter is one of a query. Its schema is JSON Schema.
+type Parameter struct {
+	Name, About string
+	Schema      map[string]any
+}
+
+// Raw is a body that is no JSON, as a field of a request. Each read has its own time, in place of one for the whole.
+type Raw struct {
+	io.Reader
+	Size int64  // bytes; less than 0: unknown
+	Type string // the media type as it was sent
+}
+
+// form is how a request is read. Of a struct it reads the fields with a tag:
+//
+//	path:"id"          a part of the path; of:"alert" names the kind of thing with that number, for the error that there is none
+//	query:"limit"      a parameter, with about:"At most so many.", min:"1" max:"500", enum:"open,done", default:"50"
+//	body:""            the body as JSON, or a Raw
+//
+// Embedded structs are read like their fields. A struct without such fields is the body.
+type form struct {
+	spec   Spec
+	fields []field
+	query  []Parameter
+	thing  []int        // index of the field of the thing
+	body   []int        // index of the body's field
+	sent   reflect.Type // of the body; nil: none
+	whole  bool         // the request is the body
+}
+
+type field struct {
+	reflect.StructField
+	in, name string
+	min, max int64
+	enum     []string
+	ranged   bool
+}
+
+var (
+	rawType     = reflect.TypeFor[Raw]()
+	thingType   = reflect.TypeFor[thing.ID]()
+	timeType    = reflect.TypeFor[time.Time]()
+	unmarshaler = reflect.TypeFor[encoding.TextUnmarshaler]()
+)
+
+func formOf(s Spec, t reflect.Type) *form {
+	f := &form{spec: s}
+	none := t == reflect.TypeFor[None]()
+	if t.Kind() == reflect.Struct {
+		for _, sf := range reflect.VisibleFields(t) {
+			if err := f.add(sf); err != nil {
+				panic(fmt.Sprintf("op: %s: field %s: %v", s.Route, sf.Name, err))
+			}
+		}
+	}
+	if len(f.fields) == 0 && f.body == nil && !none {
+		f.whole, f.sent = true, t
+	}
+	if s.Own && f.thing == nil {
+		panic("op: " + s.Route + ": no field path:\"thing\"")
+	}
+	return f
+}
+
+func (f *form) add(sf reflect.StructField) error {
+	if _, ok := sf.Tag.Lookup("body"); ok {
+		f.body, f.sent = sf.Index, sf.Type
+		return nil
+	}
+	fd := field{StructField: sf}
+	for _, in := range []string{"path", "query"} {
+		if name, ok := sf.Tag.Lookup(in); ok {
+			fd.in, fd.name = in, name
+		}
+	}
+	if fd.in == "" {
+		return nil
+	}
+	if low, ok := sf.Tag.Lookup("min"); ok {
+		var err error
+		if fd.min, err = strconv.ParseInt(low, 10, 64); err != nil {
+			return err
+		}
+		if fd.max, err = strconv.ParseInt(sf.Tag.Get("max"), 10, 64); err != nil {
+			return err
+		}
+		fd.ranged = true
+	}
+	if words := sf.Tag.Get("enum"); words != "" {
+		fd.enum = strings.Split(words, ",")
+	}
+	if err := fd.set(reflect.New(sf.Type).Elem(), sf.Tag.Get("default")); sf.Tag.Get("default") != "" && err != nil {
+		return err
+	}
+	f.fields = append(f.fields, fd)
+	switch {
+	case fd.in == "query":
+		f.query = append(f.query, Parameter{fd.name, sf.Tag.Get("about"), fd.schema()})
+	case !strings.Contains(f.spec.Route, "{"+fd.name+"}"):
+		return fmt.Errorf("the route has no {%s}", fd.name)
+	case sf.Type == thingType && fd.name == "thing":
+		f.thing = sf.Index
+	}
+	return nil
+}
+
+// schema describes a parameter.
+func (fd *field) schema() map[string]any {
+	switch {
+	case fd.enum != nil:
+		return map[string]any{"type": "string", "enum": fd.enum}
+	case fd.Type == timeType:
+		return map[string]any{"type": "string", "format": "date-time"}
+	case fd.ranged:
+		return map[string]any{"type": "integer", "minimum": fd.min, "maximum": fd.max}
+	case fd.Type.Kind() == reflect.Int64 || fd.Type.Kind() == reflect.Int:
+		return map[string]any{"type": "integer"}
+	}
+	return map[string]any{"type": "string"}
+}
+
+// bodyType returns the type of the JSON that is sent.
+func (f *form) bodyType() reflect.Type {
+	if f.sent == rawType {
+		return nil
+	}
+	return f.sent
+}
+
+// thingOf returns the thing that a request is about.
+func (f *form) thingOf(req reflect.Value) thing.ID {
+	id, _ := req.FieldByIndex(f.thing).Interface().(thing.ID)
+	return id
+}
+
+// read fills req. Errors: Invalid; NotFound for a part of the path that is the number of nothing.
+func (f *form) read(w http.ResponseWriter, r *http.Request, req reflect.Value) error {
+	query := url.Values{}
+	if len(f.query) > 0 || f.spec.Strict {
+		query = r.URL.Query()
+	}
+	if err := f.strict(query); err != nil {
+		return err
+	}
+	if err := f.fill(query, r.PathValue, req); err != nil {
+		return err
+	}
+	switch {
+	case f.sent == rawType:
+		raw := Raw{Reader: kithttp.Patient(w, r.Body), Size: r.ContentLength, Type: r.Header.Get("Content-Type")}
+		req.FieldByIndex(f.body).Set(reflect.ValueOf(raw))
+	case f.whole:
+		return kithttp.ReadJSON(r, req.Addr().Interface(), or(f.spec.MaxBody, MaxBody))
+	case f.sent != nil:
+		return kithttp.ReadJSON(r, req.FieldByIndex(f.body).Addr().Interface(), or(f.spec.MaxBody, MaxBody))
+	}
+	return nil
+}
+
+// Query reads the parameters of a request as its operation does, for a page with the same ones. Parameters that it does not have are refused.
+func Query[Req any](query url.Values) (Req, error) {
+	var req Req
+	f := formOf(Spec{Strict: true}, reflect.TypeFor[Req]())
+	err := f.strict(query)
+	if err == nil {
+		err = f.fill(query, nil, reflect.ValueOf(&req).Elem())
+	}
+	return req, err
+}
+
+// fill sets the fields of path and query.
+func (f *form) fill(query url.Values, path func(name string) string, req reflect.Value) error {
+	for i := range f.fields {
+		fd := &f.fields[i]
+		var text string
+		if fd.in == "path" {
+			text = path(fd.name)
+		} else if text = cmp.Or(strings.TrimSpace(query.Get(fd.name)), fd.Tag.Get("default")); text == "" {
+			continue
+		}
+		if err := fd.set(req.FieldByIndex(fd.Index), text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *form) strict(query url.Values) error {
+	if !f.spec.Strict {
+		return nil
+	}
+	for key, values := range query {
+		if !slices.ContainsFunc(f.query, func(p Parameter) bool { return p.Name == key }) {
+			names := make([]string, 0, len(f.query))
+			for _, p := range f.query {
+				names = append(names, p.Name)
+			}
+			return errs.New(errs.Invalid, "%.40q: want %s", key, strings.Join(names, ", "))
+		}
+		if len(values) != 1 {
+			return errs.New(errs.Invalid, "%s: given %d times, want it once", key, len(values))
+		}
+	}
+	return nil
+}
+
+// set reads text into v.
+func (fd *field) set(v reflect.Value, text string) error {
+	wrong := func(want string) error {
+		if of := fd.Tag.Get("of"); of != "" && fd.in == "path" {
+			return errs.New(errs.NotFound, "there is no %s %.20s", of, text)
+		}
+		return errs.New(errs.Invalid, "%s %.60q: want %s", fd.name, text, want)
+	}
+	if fd.enum != nil && !slices.Contains(fd.enum, text) {
+		return wrong("one of " + strings.Join(fd.enum, ", "))
+	}
+	switch {
+	case v.Type() == thingType:
+		id, err := thing.Parse(text)
+		if err != nil {
+			return errs.New(errs.Invalid, "%w", err)
+		}
+		v.SetString(string(id))
+	case reflect.PointerTo(v.Type()).Implements(unmarshaler):
+		u, _ := v.Addr().Interface().(encoding.TextUnmarshaler)
+		if err := u.UnmarshalText([]byte(text)); err != nil {
+			return errs.New(errs.Invalid, "%s %.60q: %w", fd.name, text, err)
+		}
+	case v.Kind() == reflect.String:
+		v.SetString(text)
+	case v.Kind() == reflect.Int64 || v.Kind() == reflect.Int:
+		n, err := strconv.ParseInt(text, 10, 64)
+		switch {
+		case err == nil && fd.ranged && (n < fd.min || n > fd.max):
+			return errs.New(errs.Invalid, "%s %d: want %d to %d", fd.name, n, fd.min, fd.max)
+		case err != nil && fd.ranged:
+			return wrong(fmt.Sprintf("%d to %d", fd.min, fd.max))
+		case err != nil:
+			return wrong("a number")
+		}
+		v.SetInt(n)
+	case v.Kind() == reflect.Bool:
+		b, err := strconv.ParseBool(text)
+		if err != nil {
+			return wrong("true or false")
+		}
+		v.SetBool(b)
+	default:
+		return fmt.Errorf("op: %s of type %s", fd.name, v.Type())
+	}
+	return nil
+}

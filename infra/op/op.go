@@ -1,0 +1,189 @@
+// Package op declares the operations of the HTTP API. One value says all of an operation: its route, who may do it, whose robot it touches, its
+// request and its answer, and the function. From it come the route with its decoding and its errors, the rule in the access table, the description of the
+// API, and the client that is made of that (infra/adr/0037).
+//
+//	op.New(op.Spec{Route: "PUT /v1/alerts/acks/{id}", Tag: "Alerts", Summary: "Acknowledge an alert.", Roles: auth.Changers},
+//		func(ctx context.Context, r acknowledge) (op.None, error) { … })
+//
+//	type acknowledge struct {
+//		ID   int64      `path:"id" of:"alert"`
+//		Note alert.Note `body:""`
+//	}
+package op
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/go-kit/kit/endpoint"
+
+	"kennel/infra/auth"
+	"kennel/infra/kit"
+	"kennel/infra/kit/kithttp"
+	"kennel/infra/thing"
+)
+
+// Defaults of a Spec.
+const (
+	Timeout = 10 * time.Second
+	MaxBody = 64 << 10 // bytes
+)
+
+// Spec describes an operation.
+type Spec struct {
+	Route   string // method and pattern, as net/http has them: "GET /v1/things/{thing}"
+	Tag     string // the group in the description
+	Summary string // one line, for people
+	Roles   []auth.Role
+	// Own: a person with the role owner, too, for robots that are theirs; others' answer as unknown ones. The request has a field path:"thing".
+	Own bool
+	By  string // what decides where no role does; see access.Rule
+	// Quiet: it changes nothing, though its method may. Plain: it writes no line of its own into the audit log; one about the request is written before it begins.
+	Quiet, Plain bool
+	// Strict refuses parameters that the request does not have, so that a misspelled filter does not choose everything.
+	Strict  bool
+	Status  int           // of a good answer; 0: 200, or 204 without one
+	Also    map[int]any   // further good answers: status and what it holds
+	Timeout time.Duration // 0: Timeout; less: none
+	MaxBody int64         // bytes; 0: MaxBody
+	// BodyMedia and AnswerMedia are the media types of a body or an answer that is no JSON.
+	BodyMedia, AnswerMedia string
+}
+
+// None is the request of an operation that takes nothing, and the answer of one that answers 204.
+type None struct{}
+
+// Page is the answer of an operation that gives a list in pages. More is the parameter "after" of the next page, which a Link header leads to; "": there is none.
+type Page[T any] struct {
+	Items []T
+	More  string
+}
+
+func (p Page[T]) page() (any, string) { return filled(p.Items), p.More }
+
+// Of returns a page of what was asked for with a limit: if as much came, there may be more.
+func Of[T any](items []T, limit int, id func(T) string) Page[T] {
+	p := Page[T]{Items: items}
+	if n := len(items); n > 0 && n == limit {
+		p.More = id(items[n-1])
+	}
+	return p
+}
+
+// Op is an operation.
+type Op struct {
+	Spec
+	Query  []Parameter
+	Body   reflect.Type // of the JSON that is sent; nil: none
+	Answer reflect.Type // of the JSON that is answered; nil: none
+
+	handler func(d Doors) http.Handler
+}
+
+// Doors are what operations need of the process.
+type Doors struct {
+	Log  *slog.Logger
+	Owns auth.Owns
+}
+
+// List holds the operations of a slice.
+type List []Op
+
+// Mount adds the routes to mux.
+func (l List) Mount(mux *http.ServeMux, d Doors) {
+	for _, o := range l {
+		mux.Handle(o.Route, o.handler(d))
+	}
+}
+
+// New returns an operation. fn may answer an http.Handler, which then writes by itself (see AnswerMedia). It panics if the request type cannot be one.
+func New[Req, Resp any](s Spec, fn func(context.Context, Req) (Resp, error)) Op {
+	in := formOf(s, reflect.TypeFor[Req]())
+	o := Op{Spec: s, Query: in.query, Body: in.bodyType()}
+	switch t := reflect.TypeFor[Resp](); {
+	case t == reflect.TypeFor[None](), s.AnswerMedia != "":
+	case t.Implements(reflect.TypeFor[pager]()):
+		items, _ := t.FieldByName("Items")
+		o.Answer = items.Type
+	default:
+		o.Answer = t
+	}
+	o.handler = func(d Doors) http.Handler {
+		may := func(next endpoint.Endpoint) endpoint.Endpoint { return next }
+		if s.Own {
+			may = auth.RequireOwn(d.Owns, func(r Req) thing.ID { return in.thingOf(reflect.ValueOf(r)) }, s.Roles...)
+		} else if len(s.Roles) > 0 {
+			may = auth.Require(s.Roles...)
+		}
+		around := endpoint.Chain(kit.Recover(d.Log), may)
+		if s.Timeout >= 0 {
+			around = endpoint.Chain(kit.Recover(d.Log), kit.Timeout(or(s.Timeout, Timeout)), may)
+		}
+		ask := around(kit.Typed(fn))
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			var req Req
+			err := in.read(w, r, reflect.ValueOf(&req).Elem())
+			var resp any
+			if err == nil {
+				resp, err = ask(r.Context(), req)
+			}
+			if err != nil {
+				kithttp.WriteError(w, err)
+				return
+			}
+			s.write(w, r, resp)
+		})
+	}
+	return o
+}
+
+type pager interface {
+	page() (items any, more string)
+}
+
+// write answers with resp.
+func (s Spec) write(w http.ResponseWriter, r *http.Request, resp any) {
+	switch a := resp.(type) {
+	case None:
+		w.WriteHeader(or(s.Status, http.StatusNoContent))
+		return
+	case http.Handler:
+		a.ServeHTTP(w, r)
+		return
+	case pager:
+		items, more := a.page()
+		if more != "" {
+			next := r.URL.Query()
+			next.Set("after", more)
+			w.Header().Set("Link", "<"+r.URL.Path+"?"+next.Encode()+`>; rel="next"`)
+		}
+		resp = items
+	}
+	kithttp.WriteJSON(w, or(s.Status, http.StatusOK), filled(resp))
+}
+
+// filled returns an empty list for none, so that it is one in JSON.
+func filled(v any) any {
+	if r := reflect.ValueOf(v); r.Kind() == reflect.Slice && r.IsNil() {
+		return reflect.MakeSlice(r.Type(), 0, 0).Interface()
+	}
+	return v
+}
+
+func or[T comparable](v, otherwise T) T {
+	var zero T
+	if v == zero {
+		return otherwise
+	}
+	return v
+}
+
+// method returns the method of the route.
+func (s Spec) method() string {
+	m, _, _ := strings.Cut(s.Route, " ")
+	return m
+}
