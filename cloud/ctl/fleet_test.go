@@ -64,12 +64,12 @@ func fleetCloud(t *testing.T) (svc *registry.Service, dir string) {
 				return rev.Version, err
 			},
 		})
-		registryapi.Mount(mux, svc)
+		registryapi.Operations(svc, audit).Mount(mux, op.Doors{Log: log})
 		cohortapi.Operations(cohorts, cohortapi.Config{Audit: audit, Count: func(ctx context.Context, f filter.Filter) (int, error) {
 			n, err := svc.Counts(ctx, f)
 			return n.Total, err
 		}}).Mount(mux, op.Doors{Log: log})
-		bulkapi.Mount(mux, work, bulkapi.Config{Audit: audit, Log: log})
+		bulkapi.Operations(work, audit).Mount(mux, op.Doors{Log: log})
 		r, err := jobs.New(pool, log)
 		if err != nil {
 			t.Fatal(err)

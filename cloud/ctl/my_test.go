@@ -17,6 +17,7 @@ import (
 	"kennel/infra/auth"
 	"kennel/infra/cli"
 	"kennel/infra/errs"
+	"kennel/infra/op"
 	"kennel/infra/pg/pgtest"
 	"kennel/infra/thing"
 	"kennel/jdocs/jdocspg"
@@ -42,8 +43,8 @@ func TestMy(t *testing.T) {
 		t.Fatal(err)
 	}
 	mux := http.NewServeMux()
-	ownerapi.Mount(mux, svc, ownerapi.Config{Log: log, Known: func(context.Context, thing.ID) error { return nil },
-		Audit: func(context.Context, string, string, string) error { return nil }})
+	ownerapi.Operations(svc, ownerapi.Config{Known: func(context.Context, thing.ID) error { return nil },
+		Audit: func(context.Context, string, string, string) error { return nil }}).Mount(mux, op.Doors{Log: log})
 	// as returns the command line of one person.
 	as := func(who string) func(args ...string) (int, string) {
 		c := &cloud{Server: httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -107,9 +107,12 @@ type Holding struct {
 	Ended func(ctx context.Context, t owner.Tenure) error
 }
 
+// Operations are those that a slice declares.
+type Operations = op.List
+
 // Slice holds everything that one slice adds to the process. Any field may be empty.
 type Slice struct {
-	Operations func(d Doors) op.List                   // of the public API
+	Operations func(d Doors) Operations                // of the public API
 	Routes     func(mux *http.ServeMux, d Doors) error // of the public API and the pages
 	Public     func(mux *http.ServeMux, d Doors)       // of the public API and of the port of original robots
 	Calls      func(s grpc.ServiceRegistrar)           // gRPC calls of original robots

@@ -35,6 +35,7 @@ type Raw struct {
 //
 //	path:"id"          a part of the path; of:"alert" names the kind of thing with that number, for the error that there is none
 //	query:"limit"      a parameter, with about:"At most so many.", min:"1" max:"500", enum:"open,done", default:"50"
+//	header:"Accept"    a header, which is not described
 //	body:""            the body as JSON, or a Raw
 //
 // Embedded structs are read like their fields. A struct without such fields is the body.
@@ -88,7 +89,7 @@ func (f *form) add(sf reflect.StructField) error {
 		return nil
 	}
 	fd := field{StructField: sf}
-	for _, in := range []string{"path", "query"} {
+	for _, in := range []string{"path", "query", "header"} {
 		if name, ok := sf.Tag.Lookup(in); ok {
 			fd.in, fd.name = in, name
 		}
@@ -114,6 +115,7 @@ func (f *form) add(sf reflect.StructField) error {
 	}
 	f.fields = append(f.fields, fd)
 	switch {
+	case fd.in == "header":
 	case fd.in == "query":
 		f.query = append(f.query, Parameter{fd.name, sf.Tag.Get("about"), fd.schema()})
 	case !strings.Contains(f.spec.Route, "{"+fd.name+"}"):
@@ -162,7 +164,7 @@ func (f *form) read(w http.ResponseWriter, r *http.Request, req reflect.Value) e
 	if err := f.strict(query); err != nil {
 		return err
 	}
-	if err := f.fill(query, r.PathValue, req); err != nil {
+	if err := f.fill(query, r, req); err != nil {
 		return err
 	}
 	switch {
@@ -183,19 +185,25 @@ func Query[Req any](query url.Values) (Req, error) {
 	f := formOf(Spec{Strict: true}, reflect.TypeFor[Req]())
 	err := f.strict(query)
 	if err == nil {
-		err = f.fill(query, nil, reflect.ValueOf(&req).Elem())
+		err = f.fill(query, &http.Request{}, reflect.ValueOf(&req).Elem())
 	}
 	return req, err
 }
 
 // fill sets the fields of path and query.
-func (f *form) fill(query url.Values, path func(name string) string, req reflect.Value) error {
+func (f *form) fill(query url.Values, r *http.Request, req reflect.Value) error {
 	for i := range f.fields {
 		fd := &f.fields[i]
 		var text string
-		if fd.in == "path" {
-			text = path(fd.name)
-		} else if text = cmp.Or(strings.TrimSpace(query.Get(fd.name)), fd.Tag.Get("default")); text == "" {
+		switch fd.in {
+		case "path":
+			text = r.PathValue(fd.name)
+		case "header":
+			text = r.Header.Get(fd.name)
+		default:
+			text = cmp.Or(strings.TrimSpace(query.Get(fd.name)), fd.Tag.Get("default"))
+		}
+		if text == "" && fd.in != "path" {
 			continue
 		}
 		if err := fd.set(req.FieldByIndex(fd.Index), text); err != nil {
@@ -232,14 +240,16 @@ func (fd *field) set(v reflect.Value, text string) error {
 		}
 		return errs.New(errs.Invalid, "%s %.60q: want %s", fd.name, text, want)
 	}
-	if fd.enum != nil && !slices.Contains(fd.enum, text) {
-		return wrong("one of " + strings.Join(fd.enum, ", "))
+	if fd.enum != nil && v.Kind() == reflect.String && !slices.Contains(fd.enum, text) {
+		return wrong(strings.Join(fd.enum, ", "))
 	}
 	switch {
 	case v.Type() == thingType:
 		id, err := thing.Parse(text)
-		if err != nil {
-			return errs.New(errs.Invalid, "%w", err)
+		if err != nil && fd.in == "query" {
+			return errs.Coded(errs.Invalid, "thing_malformed", "%s: %w", fd.name, err)
+		} else if err != nil {
+			return errs.Coded(errs.Invalid, "thing_malformed", "%w", err)
 		}
 		v.SetString(string(id))
 	case reflect.PointerTo(v.Type()).Implements(unmarshaler):

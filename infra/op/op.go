@@ -41,7 +41,9 @@ type Spec struct {
 	Roles   []auth.Role
 	// Own: a person with the role owner, too, for robots that are theirs; others' answer as unknown ones. The request has a field path:"thing".
 	Own bool
-	By  string // what decides where no role does; see access.Rule
+	// Refuses: the function itself refuses robots of others.
+	Refuses bool
+	By      string // what decides where no role does; see access.Rule
 	// Quiet: it changes nothing, though its method may. Plain: it writes no line of its own into the audit log; one about the request is written before it begins.
 	Quiet, Plain bool
 	// Strict refuses parameters that the request does not have, so that a misspelled filter does not choose everything.
@@ -52,6 +54,7 @@ type Spec struct {
 	MaxBody int64         // bytes; 0: MaxBody
 	// BodyMedia and AnswerMedia are the media types of a body or an answer that is no JSON.
 	BodyMedia, AnswerMedia string
+	Described              any // the answer as it is described, of a function that answers several
 }
 
 // None is the request of an operation that takes nothing, and the answer of one that answers 204.
@@ -105,6 +108,8 @@ func New[Req, Resp any](s Spec, fn func(context.Context, Req) (Resp, error)) Op 
 	in := formOf(s, reflect.TypeFor[Req]())
 	o := Op{Spec: s, Query: in.query, Body: in.bodyType()}
 	switch t := reflect.TypeFor[Resp](); {
+	case s.Described != nil:
+		o.Answer = reflect.TypeOf(s.Described)
 	case t == reflect.TypeFor[None](), s.AnswerMedia != "":
 	case t.Implements(reflect.TypeFor[pager]()):
 		items, _ := t.FieldByName("Items")
@@ -114,7 +119,7 @@ func New[Req, Resp any](s Spec, fn func(context.Context, Req) (Resp, error)) Op 
 	}
 	o.handler = func(d Doors) http.Handler {
 		may := func(next endpoint.Endpoint) endpoint.Endpoint { return next }
-		if s.Own {
+		if s.Own && !s.Refuses {
 			may = auth.RequireOwn(d.Owns, func(r Req) thing.ID { return in.thingOf(reflect.ValueOf(r)) }, s.Roles...)
 		} else if len(s.Roles) > 0 {
 			may = auth.Require(s.Roles...)

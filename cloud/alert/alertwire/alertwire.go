@@ -23,7 +23,6 @@ import (
 	"kennel/infra/errs"
 	"kennel/infra/jobs"
 	"kennel/infra/logging"
-	"kennel/infra/op"
 	"kennel/infra/telemetry"
 )
 
@@ -34,7 +33,7 @@ func Wire(b wire.Base, robots *registry.Service, parts func(context.Context) []a
 	svc.Presence, svc.History, svc.Desk = fleet, store, store
 	svc.Sums, svc.Mail = daspg.Open(b.Pool), mail.Queue{Outbox: mailpg.New(b.Pool, b.Orders)}
 	s := wire.Slice{
-		Operations: func(d wire.Doors) op.List { return alertapi.Operations(svc, d.Audit) },
+		Operations: func(d wire.Doors) wire.Operations { return alertapi.Operations(svc, d.Audit) },
 		Jobs:       []jobs.Job{{Name: "alert.look", Every: alert.LookEvery, Run: svc.Look}},
 		Runs: []wire.Run{{Name: "alerts of parts", Run: func(ctx context.Context) error {
 			return svc.Watch(ctx, place(b.Roles), parts, func(err error) { b.Log.WarnContext(ctx, "alerts of parts not stored", logging.Err, err) })

@@ -4,7 +4,6 @@ package fleet
 import (
 	"context"
 	"maps"
-	"net/http"
 	"slices"
 	"time"
 
@@ -25,7 +24,6 @@ import (
 	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/jobs"
-	"kennel/infra/op"
 	"kennel/infra/thing"
 	"kennel/jdocs"
 	"kennel/ota"
@@ -56,9 +54,8 @@ func WireRegistry(b wire.Base, docs jdocs.Service, releases *ota.Service, cohort
 	}, b.Log)
 	table := registrycerts.Fleet{Registry: svc, Store: certificates, Log: b.Log}
 	s := wire.Slice{
-		Routes: wire.Routes(func(mux *http.ServeMux, d wire.Doors) {
-			registryapi.Mount(mux, svc, registryapi.WithOwns(d.Owns), registryapi.WithAudit(d.Audit))
-		}),
+		Operations: func(d wire.Doors) wire.Operations { return registryapi.Operations(svc, d.Audit) },
+
 		Runs: []wire.Run{{Name: "registry", Run: svc.Run}},
 		Jobs: []jobs.Job{{Name: "registry.certificates", Every: time.Hour, Run: table.Compare}},
 	}
@@ -127,7 +124,7 @@ func WireCohorts(b wire.Base, svc *cohort.Service, robots *registry.Service) wir
 		n, err := robots.Counts(ctx, f)
 		return n.Total, err
 	}
-	return wire.Slice{Operations: func(d wire.Doors) op.List {
+	return wire.Slice{Operations: func(d wire.Doors) wire.Operations {
 		return cohortapi.Operations(svc, cohortapi.Config{Audit: d.Audit, Count: count})
 	}}
 }

@@ -18,7 +18,6 @@ import (
 	"kennel/infra/errs"
 	"kennel/infra/jobs"
 	"kennel/infra/logging"
-	"kennel/infra/op"
 )
 
 // WebhooksConfig says whom webhooks may call.
@@ -79,7 +78,7 @@ func WireWebhooks(b wire.Base, cfg WebhooksConfig, robots *registry.Service, log
 		},
 	})
 	return webhook.Audited{Service: svc, Audit: log.Note}, wire.Slice{
-		Operations: func(d wire.Doors) op.List { return webhookapi.Operations(svc, d.Audit) },
+		Operations: func(d wire.Doors) wire.Operations { return webhookapi.Operations(svc, d.Audit) },
 
 		Runs:  []wire.Run{{Name: "webhooks", Run: svc.Run, Role: wire.Jobs}},
 		Jobs:  []jobs.Job{{Name: "webhook.forget", Every: time.Hour, Run: svc.Forget}},

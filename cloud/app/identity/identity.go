@@ -212,10 +212,11 @@ func wireTokens(ctx context.Context, b wire.Base, cfg Config, n Needs, p Peers) 
 	return svc, access, wire.Slice{
 		Requests: tokenapi.Handlers(svc, b.Log),
 		Calls:    func(s grpc.ServiceRegistrar) { tokenapi.Register(s, svc, b.Log) },
-		Public: func(mux *http.ServeMux, d wire.Doors) {
-			tokenapi.Mount(mux, svc, tokenapi.Config{Known: d.Known, Owner: n.Owners.Owner, Audit: d.Audit, Keys: keys.JWKS, Log: b.Log})
+		Operations: func(d wire.Doors) wire.Operations {
+			return tokenapi.Operations(svc, tokenapi.Config{Known: d.Known, Audit: d.Audit})
 		},
-		Runs: []wire.Run{{Name: "token keys", Run: keys.Run}, {Name: "revoked tokens", Run: revoked.Run}, {Name: "tokens", Run: svc.Run}},
+		Public: func(mux *http.ServeMux, _ wire.Doors) { tokenapi.Mount(mux, svc, keys.JWKS) },
+		Runs:   []wire.Run{{Name: "token keys", Run: keys.Run}, {Name: "revoked tokens", Run: revoked.Run}, {Name: "tokens", Run: svc.Run}},
 		Personal: []wire.Holding{{Name: "tokens", Keeps: []string{"token_association", "token_token"}, Data: svc,
 			Ended: func(ctx context.Context, t owner.Tenure) error {
 				return svc.TenureEnded(ctx, t.Thing, t.Account, t.Ended)

@@ -4,7 +4,6 @@ package orders
 import (
 	"context"
 	"encoding/json"
-	"net/http"
 	"time"
 
 	"kennel/cloud/app/link"
@@ -55,9 +54,9 @@ func wireCommands(b wire.Base, l *link.Link) (*command.Service, *command.Sender,
 	svc := command.New(store)
 	s := wire.Slice{
 		Requests: commandapi.Handlers(svc),
-		Routes: wire.Routes(func(mux *http.ServeMux, d wire.Doors) {
-			commandapi.Mount(mux, svc, commandapi.Config{Known: d.Known, Owns: d.Owns, Audit: d.Audit, Log: b.Log})
-		}),
+		Operations: func(d wire.Doors) wire.Operations {
+			return commandapi.Operations(svc, commandapi.Config{Known: d.Known, Audit: d.Audit})
+		},
 		Jobs: []jobs.Job{
 			{Name: "command.expire", Every: 10 * time.Second, Run: svc.Expire},
 			{Name: "command.forget", Every: time.Hour, Run: svc.Forget},
@@ -90,9 +89,7 @@ func wireBulk(b wire.Base, robots *registry.Service, cohorts *cohort.Service, co
 		},
 	})
 	return svc, wire.Slice{
-		Routes: wire.Routes(func(mux *http.ServeMux, d wire.Doors) {
-			bulkapi.Mount(mux, svc, bulkapi.Config{Audit: d.Audit, Log: b.Log})
-		}),
+		Operations: func(d wire.Doors) wire.Operations { return bulkapi.Operations(svc, d.Audit) },
 		Jobs: []jobs.Job{
 			{Name: "bulk.resume", Every: time.Minute, Run: svc.Resume},
 			{Name: "bulk.forget", Every: time.Hour, Run: svc.Forget},

@@ -213,9 +213,9 @@ func WireOwners(b wire.Base, cfg Config, a Accounts, robots *registry.Service) (
 	})
 	return Owners{svc, ended}, wire.Slice{
 		Requests: ownerapi.Handlers(svc),
-		Routes: wire.Routes(func(mux *http.ServeMux, d wire.Doors) {
-			ownerapi.Mount(mux, svc, ownerapi.Config{Known: d.Known, Audit: d.Audit, Log: b.Log})
-		}),
+		Operations: func(d wire.Doors) wire.Operations {
+			return ownerapi.Operations(svc, ownerapi.Config{Known: d.Known, Audit: d.Audit})
+		},
 		Runs:     []wire.Run{{Name: "owners", Run: svc.Run}},
 		Personal: []wire.Holding{{Name: "robots", Keeps: []string{"owner_tenure", "owner_transfer", "owner_attempt", "owner_news"}, Data: svc}},
 	}, err

@@ -134,10 +134,8 @@ func wireStorage(b wire.Base) (wire.Slice, error) {
 func WireLook(b wire.Base, l *link.Link) (*look.Service, wire.Slice) {
 	svc := look.New(lookpg.New(b.Pool), l.Send, b.Log)
 	return svc, wire.Slice{
-		Ups: map[string]kitmqtt.UpHandler{topics.Live: svc.Handle},
-		Routes: wire.Routes(func(mux *http.ServeMux, d wire.Doors) {
-			lookapi.Mount(mux, svc, lookapi.Config{Known: d.Known, Owns: d.Owns, Log: b.Log})
-		}),
-		Jobs: []jobs.Job{{Name: "look.forget", Every: time.Hour, Run: svc.Forget}},
+		Ups:        map[string]kitmqtt.UpHandler{topics.Live: svc.Handle},
+		Operations: func(d wire.Doors) wire.Operations { return lookapi.Operations(svc, d.Known) },
+		Jobs:       []jobs.Job{{Name: "look.forget", Every: time.Hour, Run: svc.Forget}},
 	}
 }

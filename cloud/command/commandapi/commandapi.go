@@ -1,9 +1,5 @@
-// Package commandapi is command over the wires: HTTP for operators and owners, MQTT for robots.
-//
-//	POST /v1/things/{thing}/commands {kind, args, expires_in_ms, key}   -> the command; the same key again is the same command
-//	GET  /v1/things/{thing}/commands?open=&limit=                       -> the newest first
-//	GET  /v1/things/{thing}/commands/{id}
-//	req/command/pull, req/command/result                                (infra/api/commands)
+// Package commandapi is command over the wires: HTTP for operators and owners, MQTT for robots (req/command/pull and req/command/result, see
+// infra/api/commands).
 //
 // An owner sends commands to an own robot and sees those that were given since it is theirs.
 package commandapi
@@ -11,30 +7,19 @@ package commandapi
 import (
 	"context"
 	"encoding/json"
-	"log/slog"
-	"net/http"
-	"strconv"
 	"time"
-
-	"github.com/go-kit/kit/endpoint"
 
 	"kennel/cloud/command"
 	"kennel/infra/api/commands"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
-	"kennel/infra/kit"
-	"kennel/infra/kit/kithttp"
 	"kennel/infra/kit/kitmqtt"
+	"kennel/infra/op"
 	"kennel/infra/thing"
 )
 
 // MaxLimit is how many commands one answer lists at most.
 const MaxLimit = command.MaxLimit
-
-const (
-	timeout = 10 * time.Second
-	maxBody = 16 << 10 // bytes
-)
 
 // Handlers returns the robots' requests by "service/method".
 func Handlers(svc *command.Service) map[string]kitmqtt.ReqHandler {
@@ -61,9 +46,6 @@ type Config struct {
 	// Audit writes one line about what the caller in ctx does; a command whose line cannot be written is not given. Arguments are not in
 	// it: they may be a person's words.
 	Audit func(ctx context.Context, action, object, detail string) error
-	// Owns lets owners through to their own robots; nil: operators alone.
-	Owns auth.Owns
-	Log  *slog.Logger
 }
 
 // own reports whether the caller owns the robot, and whether the command is from before.
@@ -83,72 +65,78 @@ type Request struct {
 	Key         string          `json:"key,omitempty"`           // the caller's own, so that a request made twice is one command
 }
 
-type listRequest struct {
-	id    thing.ID
-	open  bool
-	limit int
-}
+type (
+	list struct {
+		Thing thing.ID `path:"thing"`
+		Open  bool     `query:"open" about:"Only those without a result." enum:"true,false"`
+		Limit int      `query:"limit" about:"At most so many." min:"1" max:"500" default:"50"`
+	}
+	one struct {
+		Thing thing.ID `path:"thing"`
+		ID    string   `path:"id"`
+	}
+	sending struct {
+		Thing   thing.ID `path:"thing"`
+		Request Request  `body:""`
+	}
+)
 
-type oneRequest struct {
-	id   thing.ID
-	name string
-}
-
-// Mount adds the HTTP endpoints to mux. The caller's role comes from the context (infra/kit).
-func Mount(mux *http.ServeMux, svc *command.Service, cfg Config) {
-	wrap := endpoint.Chain(kit.Recover(cfg.Log), kit.Timeout(timeout))
-	lists := endpoint.Chain(wrap, auth.RequireOwn(cfg.Owns, func(q listRequest) thing.ID { return q.id }, auth.Staff...))
-	reads := endpoint.Chain(wrap, auth.RequireOwn(cfg.Owns, func(q oneRequest) thing.ID { return q.id }, auth.Staff...))
-	sends := endpoint.Chain(wrap, auth.RequireOwn(cfg.Owns, func(d command.Draft) thing.ID { return d.Thing }, auth.Changers...))
-
-	mux.Handle("POST /v1/things/{thing}/commands", kithttp.Handler(sends(kit.Typed(func(ctx context.Context, d command.Draft) (command.Command, error) {
-		d.By = auth.CallerFrom(ctx).Subject()
-		_, mine := auth.OwnedSince(ctx)
-		if mine {
-			d.By = command.ByOwner
-		}
-		if err := d.Check(); err != nil {
-			return command.Command{}, err
-		}
-		if err := cfg.Known(ctx, d.Thing); err != nil {
-			return command.Command{}, err
-		}
-		if err := cfg.Audit(ctx, "command.send", string(d.Thing), d.Kind); err != nil {
-			return command.Command{}, err
-		}
-		c, err := svc.Send(ctx, d)
-		if _, before := own(ctx, c); mine && (err == nil && before || errs.CodeOf(err) == "key_used") {
-			// Perhaps by the owner of before, whose commands are not this one's business.
-			return command.Command{}, errs.Coded(errs.Conflict, "key_used", "key %q already names another command", d.Key)
-		}
-		return c, err
-	})), decodeDraft))
-
-	mux.Handle("GET /v1/things/{thing}/commands", kithttp.Handler(lists(kit.Typed(func(ctx context.Context, q listRequest) ([]command.Command, error) {
-		out, err := svc.Commands(ctx, q.id, q.open, q.limit)
-		shown := []command.Command{}
-		for _, c := range out {
-			if c, ok := show(ctx, c); ok {
-				shown = append(shown, c)
+// Operations returns the operations on commands.
+func Operations(svc *command.Service, cfg Config) op.List {
+	spec := func(route, summary string, roles []auth.Role) op.Spec {
+		return op.Spec{Route: route, Tag: "Commands", Summary: summary, Roles: roles, Own: true}
+	}
+	return op.List{
+		op.New(spec("GET /v1/things/{thing}/commands", "What it was asked to do, the newest first.", auth.Staff), func(ctx context.Context, r list) ([]Command, error) {
+			out, err := svc.Commands(ctx, r.Thing, r.Open, r.Limit)
+			var shown []Command
+			for _, c := range out {
+				if c, ok := show(ctx, c); ok {
+					shown = append(shown, c)
+				}
 			}
-		}
-		return shown, err
-	})), decodeList))
+			return shown, err
+		}),
+		op.New(spec("POST /v1/things/{thing}/commands", "Ask it to do something; the same key again is the same command.", auth.Changers),
+			func(ctx context.Context, r sending) (Command, error) { return send(ctx, svc, cfg, r.Thing, r.Request) }),
+		op.New(spec("GET /v1/things/{thing}/commands/{id}", "One command and its result.", auth.Staff), func(ctx context.Context, r one) (Command, error) {
+			c, err := svc.Command(ctx, r.Thing, r.ID)
+			if err != nil {
+				return Command{}, err
+			}
+			c, ok := show(ctx, c)
+			if !ok {
+				return Command{}, errs.Coded(errs.NotFound, "no_command", "%s has no command %.64q", r.Thing, r.ID)
+			}
+			return c, nil
+		}),
+	}
+}
 
-	mux.Handle("GET /v1/things/{thing}/commands/{id}", kithttp.Handler(reads(kit.Typed(func(ctx context.Context, q oneRequest) (command.Command, error) {
-		c, err := svc.Command(ctx, q.id, q.name)
-		if err != nil {
-			return command.Command{}, err
-		}
-		c, ok := show(ctx, c)
-		if !ok {
-			return command.Command{}, errs.Coded(errs.NotFound, "no_command", "%s has no command %.64q", q.id, q.name)
-		}
-		return c, nil
-	})), func(r *http.Request) (any, error) {
-		id, err := kithttp.Thing(r)
-		return oneRequest{id, r.PathValue("id")}, err
-	}))
+func send(ctx context.Context, svc *command.Service, cfg Config, id thing.ID, r Request) (Command, error) {
+	if most := commands.MaxTTL.Milliseconds(); r.ExpiresInMS < 0 || r.ExpiresInMS > most {
+		return Command{}, errs.New(errs.Invalid, "expires_in_ms %d: want 0 to %d", r.ExpiresInMS, most)
+	}
+	d := command.Draft{Thing: id, Kind: r.Kind, Args: r.Args, TTL: time.Duration(r.ExpiresInMS) * time.Millisecond, Key: r.Key, By: auth.CallerFrom(ctx).Subject()}
+	_, mine := auth.OwnedSince(ctx)
+	if mine {
+		d.By = command.ByOwner
+	}
+	if err := d.Check(); err != nil {
+		return Command{}, err
+	}
+	if err := cfg.Known(ctx, id); err != nil {
+		return Command{}, err
+	}
+	if err := cfg.Audit(ctx, "command.send", string(id), d.Kind); err != nil {
+		return Command{}, err
+	}
+	c, err := svc.Send(ctx, d)
+	if _, before := own(ctx, c); mine && (err == nil && before || errs.CodeOf(err) == "key_used") {
+		// Perhaps by the owner of before, whose commands are not this one's business.
+		return Command{}, errs.Coded(errs.Conflict, "key_used", "key %q already names another command", d.Key)
+	}
+	return c, err
 }
 
 // show returns a command as the caller may see it: an owner not those from before, nor which operator gave one.
@@ -158,38 +146,4 @@ func show(ctx context.Context, c command.Command) (command.Command, bool) {
 		c.By = "operator"
 	}
 	return c, !before
-}
-
-func decodeDraft(r *http.Request) (any, error) {
-	id, err := kithttp.Thing(r)
-	if err != nil {
-		return nil, err
-	}
-	var body Request
-	if err := kithttp.ReadJSON(r, &body, maxBody); err != nil {
-		return nil, err
-	}
-	if body.ExpiresInMS < 0 || body.ExpiresInMS > commands.MaxTTL.Milliseconds() {
-		return nil, errs.New(errs.Invalid, "expires_in_ms %d: want 0 to %d", body.ExpiresInMS, commands.MaxTTL.Milliseconds())
-	}
-	return command.Draft{Thing: id, Kind: body.Kind, Args: body.Args, TTL: time.Duration(body.ExpiresInMS) * time.Millisecond, Key: body.Key}, nil
-}
-
-func decodeList(r *http.Request) (any, error) {
-	id, err := kithttp.Thing(r)
-	if err != nil {
-		return nil, err
-	}
-	q, v := listRequest{id: id, limit: command.DefaultLimit}, r.URL.Query()
-	if s := v.Get("open"); s != "" {
-		if q.open, err = strconv.ParseBool(s); err != nil {
-			return nil, errs.New(errs.Invalid, "open %.20q: want true or false", s)
-		}
-	}
-	if s := v.Get("limit"); s != "" {
-		if q.limit, err = strconv.Atoi(s); err != nil || q.limit < 1 || q.limit > command.MaxLimit {
-			return nil, errs.New(errs.Invalid, "limit %.20q: want 1 to %d", s, command.MaxLimit)
-		}
-	}
-	return q, nil
 }

@@ -17,6 +17,7 @@ import (
 	"kennel/infra/api/commands"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
+	"kennel/infra/op"
 	"kennel/infra/pg/pgtest"
 	"kennel/infra/thing"
 )
@@ -36,12 +37,12 @@ func (a *audit) write(_ context.Context, action, object, detail string) error {
 func TestHTTP(t *testing.T) {
 	svc := command.New(commandpg.New(pgtest.New(t)))
 	mux, au := http.NewServeMux(), &audit{}
-	Mount(mux, svc, Config{Audit: au.write, Log: slog.New(slog.DiscardHandler), Known: func(_ context.Context, id thing.ID) error {
+	Operations(svc, Config{Audit: au.write, Known: func(_ context.Context, id thing.ID) error {
 		if id != rex {
 			return errs.Coded(errs.NotFound, "no_thing", "thing %s is not known", id)
 		}
 		return nil
-	}})
+	}}).Mount(mux, op.Doors{Log: slog.New(slog.DiscardHandler)})
 	do := func(role auth.Role, method, path, body string) (int, string) {
 		r := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body))
 		if role != "" {
@@ -112,8 +113,8 @@ func TestOwners(t *testing.T) {
 		t.Fatal(err)
 	}
 	mux, au := http.NewServeMux(), &audit{}
-	Mount(mux, svc, Config{Audit: au.write, Log: slog.New(slog.DiscardHandler), Known: func(context.Context, thing.ID) error { return nil },
-		Owns: func(_ context.Context, account string, id thing.ID) (time.Time, bool, error) {
+	Operations(svc, Config{Audit: au.write, Known: func(context.Context, thing.ID) error { return nil }}).Mount(mux,
+		op.Doors{Log: slog.New(slog.DiscardHandler), Owns: func(_ context.Context, account string, id thing.ID) (time.Time, bool, error) {
 			return since, account == "ann" && id == rex, nil
 		}})
 	do := func(account, method, path, body string) (int, string) {

@@ -16,7 +16,6 @@ import (
 	"kennel/infra/api/events"
 	"kennel/infra/errs"
 	"kennel/infra/jobs"
-	"kennel/infra/op"
 )
 
 // Wire wires crashes, whose dumps are kept for some days.
@@ -27,7 +26,7 @@ func Wire(b wire.Base, keepDays int, owners *owner.Service, audit crashapi.Audit
 		return nil, wire.Slice{}, err
 	}
 	return svc, wire.Slice{
-		Operations: func(d wire.Doors) op.List { return crashapi.Operations(svc, d.Audit, b.Log) },
+		Operations: func(d wire.Doors) wire.Operations { return crashapi.Operations(svc, d.Audit, b.Log) },
 		Pages:      crashapi.Pages(svc, audit),
 		Jobs: []jobs.Job{{Name: "crash.expire", Every: time.Hour, Run: func(ctx context.Context) error {
 			n, err := svc.Expire(ctx)

@@ -1,7 +1,4 @@
-// Package healthapi is the fleet's health over HTTP and as a page of the console:
-//
-//	GET /v1/fleet/health?period=24h|7d|30d&cohort=   how the fleet was, by version
-//	GET /health                                      the same as a page
+// Package healthapi is the fleet's health over HTTP and as a page of the console.
 package healthapi
 
 import (
@@ -10,13 +7,9 @@ import (
 	_ "embed"
 	"fmt"
 	"html/template"
-	"log/slog"
-	"net/http"
 	"net/url"
 	"strconv"
 	"time"
-
-	"github.com/go-kit/kit/endpoint"
 
 	"kennel/cloud/cohort"
 	"kennel/cloud/console/chart"
@@ -24,22 +17,21 @@ import (
 	"kennel/cloud/health"
 	"kennel/cloud/registry/filter"
 	"kennel/infra/auth"
-	"kennel/infra/kit"
-	"kennel/infra/kit/kithttp"
+	"kennel/infra/op"
 )
 
-const timeout = 10 * time.Second
+type asking struct {
+	Period string `query:"period" about:"Until now." enum:"24h,7d,30d"`
+	Cohort string `query:"cohort" about:"Only its robots."`
+}
 
-// Mount adds the endpoint to mux.
-func Mount(mux *http.ServeMux, svc *health.Service, log *slog.Logger) {
-	type request struct{ period, cohort string }
-	reads := endpoint.Chain(kit.Recover(log), kit.Timeout(timeout), auth.Require(auth.Staff...))
-	mux.Handle("GET /v1/fleet/health", kithttp.Handler(reads(kit.Typed(func(ctx context.Context, r request) (health.Overview, error) {
-		return svc.Report(ctx, r.period, r.cohort)
-	})), func(r *http.Request) (any, error) {
-		q := r.URL.Query()
-		return request{q.Get("period"), q.Get("cohort")}, nil
-	}))
+// Operations returns the operation on the fleet's health.
+func Operations(svc *health.Service) op.List {
+	return op.List{op.New(op.Spec{Route: "GET /v1/fleet/health", Tag: "Fleet", Roles: auth.Staff,
+		Summary: "How the fleet was: crash-free robots by version, faults, batteries, voice and activation."},
+		func(ctx context.Context, r asking) (health.Overview, error) {
+			return svc.Report(ctx, r.Period, r.Cohort)
+		})}
 }
 
 //go:embed page.html

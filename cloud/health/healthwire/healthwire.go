@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net/http"
 	"time"
 
 	"kennel/cloud/alert"
@@ -61,8 +60,8 @@ func Wire(b wire.Base, events *das.Service, eventDays int, robots *registry.Serv
 		return r, err
 	}
 	s := wire.Slice{
-		Routes: wire.Routes(func(mux *http.ServeMux, _ wire.Doors) { healthapi.Mount(mux, svc, b.Log) }),
-		Pages:  []page.Extra{healthapi.Page(svc, cohorts.List)},
+		Operations: func(wire.Doors) wire.Operations { return healthapi.Operations(svc) },
+		Pages:      []page.Extra{healthapi.Page(svc, cohorts.List)},
 		Runs: []wire.Run{{Name: "event sums", Role: wire.Jobs, Run: func(ctx context.Context) error {
 			failed := func(err error) { b.Log.WarnContext(ctx, "events not summed up", logging.Err, err) }
 			return events.KeepSums(ctx, roll, func(ctx context.Context) {

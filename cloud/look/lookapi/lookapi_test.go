@@ -14,6 +14,7 @@ import (
 	"kennel/infra/api/live"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
+	"kennel/infra/op"
 	"kennel/infra/thing"
 )
 
@@ -34,13 +35,13 @@ func TestLook(t *testing.T) {
 	store, since := &one{}, time.Time{}
 	svc := look.New(store, func(context.Context, thing.ID, string, []byte) error { told++; return nil }, slog.New(slog.DiscardHandler))
 	mux := http.NewServeMux()
-	Mount(mux, svc, Config{Log: slog.New(slog.DiscardHandler), Owns: func(_ context.Context, account string, id thing.ID) (time.Time, bool, error) {
-		return since, account == "hers" && id == rex, nil
-	}, Known: func(_ context.Context, id thing.ID) error {
+	Operations(svc, func(_ context.Context, id thing.ID) error {
 		if id != rex {
 			return errs.Coded(errs.NotFound, "no_thing", "thing %s is not known", id)
 		}
 		return nil
+	}).Mount(mux, op.Doors{Log: slog.New(slog.DiscardHandler), Owns: func(_ context.Context, account string, id thing.ID) (time.Time, bool, error) {
+		return since, account == "hers" && id == rex, nil
 	}})
 	get := func(role auth.Role, account, path string) (int, look.Robot) {
 		r := httptest.NewRequestWithContext(t.Context(), "GET", path, nil)

@@ -5,8 +5,16 @@ import (
 	"slices"
 
 	"kennel/cloud/alert/alertapi"
+	"kennel/cloud/bulk/bulkapi"
 	"kennel/cloud/cohort/cohortapi"
+	"kennel/cloud/command/commandapi"
 	"kennel/cloud/crash/crashapi"
+	"kennel/cloud/health/healthapi"
+	"kennel/cloud/look/lookapi"
+	"kennel/cloud/owner/ownerapi"
+	"kennel/cloud/registry/registryapi"
+	"kennel/cloud/say/sayapi"
+	"kennel/cloud/token/tokenapi"
 	"kennel/cloud/webhook/webhookapi"
 	"kennel/infra/op"
 )
@@ -14,9 +22,17 @@ import (
 // All returns the operations of all slices that declare them, for their declarations alone.
 func All() op.List {
 	return slices.Concat(
+		ownerapi.Operations(nil, ownerapi.Config{}),
+		sayapi.Operations(nil, sayapi.Config{}),
+		registryapi.Operations(nil, nil),
+		healthapi.Operations(nil),
 		cohortapi.Operations(nil, cohortapi.Config{}),
 		alertapi.Operations(nil, nil),
+		bulkapi.Operations(nil, nil),
+		commandapi.Operations(nil, commandapi.Config{}),
+		lookapi.Operations(nil, nil),
 		crashapi.Operations(nil, nil, nil),
 		webhookapi.Operations(nil, nil),
+		tokenapi.Operations(nil, tokenapi.Config{}),
 	)
 }

@@ -699,13 +699,17 @@ func (c Client) GetFleet(ctx context.Context) (Reply[Count], error) {
 
 // GetFleetCountsQuery is the query of GET /v1/fleet/counts; nil leaves a parameter out.
 type GetFleetCountsQuery struct {
-	Filter *string // Which robots, such as presence:absent tag:lab battery:<3.6 seen:>3d.
+	Filter   *string // Which robots, such as presence:absent tag:lab battery:<3.6 seen:>3d.
+	Presence *string // A term of the filter.
+	Q        *string // A word of the filter.
 }
 
 // Encode returns the query as a URL has it.
 func (q GetFleetCountsQuery) Encode() string {
 	v := url.Values{}
 	put(v, "filter", q.Filter)
+	put(v, "presence", q.Presence)
+	put(v, "q", q.Q)
 	return v.Encode()
 }
 
@@ -1564,14 +1568,18 @@ func (c Client) PostWaitingThingRefuse(ctx context.Context, thing string, in Wai
 
 // GetWatchQuery is the query of GET /v1/watch; nil leaves a parameter out.
 type GetWatchQuery struct {
-	Filter *string // Which robots, such as presence:absent tag:lab battery:<3.6 seen:>3d.
-	Counts *string // 1: counts as well.
+	Filter   *string // Which robots, such as presence:absent tag:lab battery:<3.6 seen:>3d.
+	Presence *string // A term of the filter.
+	Q        *string // A word of the filter.
+	Counts   *string // 1: counts as well.
 }
 
 // Encode returns the query as a URL has it.
 func (q GetWatchQuery) Encode() string {
 	v := url.Values{}
 	put(v, "filter", q.Filter)
+	put(v, "presence", q.Presence)
+	put(v, "q", q.Q)
 	put(v, "counts", q.Counts)
 	return v.Encode()
 }

@@ -13,21 +13,12 @@ import (
 	"kennel/cloud/account"
 	"kennel/cloud/account/accountapi"
 	"kennel/cloud/artifact"
-	"kennel/cloud/bulk"
-	"kennel/cloud/bulk/bulkapi"
-	"kennel/cloud/command/commandapi"
 	"kennel/cloud/das"
 	"kennel/cloud/door"
-	"kennel/cloud/health"
-	"kennel/cloud/look"
 	"kennel/cloud/openapi/catalog"
 	"kennel/cloud/originals/originalsapi"
-	"kennel/cloud/owner/ownerapi"
 	"kennel/cloud/ready"
-	"kennel/cloud/registry"
 	"kennel/cloud/rollout/rolloutapi"
-	"kennel/cloud/say"
-	"kennel/cloud/token/tokenapi"
 	"kennel/cloud/uploads"
 	"kennel/cloud/voice/voiceapi"
 	"kennel/infra/telemetry"
@@ -251,36 +242,8 @@ var listed = []Operation{
 	{Route: "GET /v1/account/export", Tag: "Account", Summary: "All that is held about the caller, as one archive.", AnswerMedia: "application/zip"},
 	{Route: "POST /v1/account/delete", Tag: "Account", Summary: "Delete the account and what is held about the caller.", Body: accountapi.DeleteRequest{}, Answer: accountapi.Accepted{}, Status: http.StatusAccepted},
 
-	{Route: "GET /v1/my/robots", Tag: "Own robots", Summary: "The caller's robots.", Answer: []ownerapi.Robot{}},
-	{Route: "POST /v1/my/robots/claim", Tag: "Own robots", Summary: "Claim the robot that shows a code.", Body: ownerapi.ClaimRequest{}, Answer: ownerapi.Robot{}},
-	{Route: "PATCH /v1/my/robots/{thing}", Tag: "Own robots", Summary: "Name a robot.", Body: ownerapi.NameRequest{}, Answer: ownerapi.Robot{}},
-	{Route: "DELETE /v1/my/robots/{thing}", Tag: "Own robots", Summary: "Let go of a robot."},
-	{Route: "POST /v1/my/robots/{thing}/transfer", Tag: "Own robots", Summary: "Offer a robot to somebody.", Body: ownerapi.TransferRequest{}, Answer: ownerapi.Transfer{}},
-	{Route: "GET /v1/my/transfers", Tag: "Own robots", Summary: "Offers of the caller and to the caller.", Answer: []ownerapi.Transfer{}},
-	{Route: "POST /v1/my/transfers/{id}/accept", Tag: "Own robots", Summary: "Take what is offered.", Answer: ownerapi.Robot{}},
-	{Route: "DELETE /v1/my/transfers/{id}", Tag: "Own robots", Summary: "Take an offer back, or decline it."},
-
-	{Route: "GET /v1/fleet", Tag: "Fleet", Summary: "How many robots are present and absent.", Answer: registry.Count{}},
-	{Route: "GET /v1/fleet/counts", Tag: "Fleet", Summary: "How many of each version, species, problem, tag and so on.", Query: []Parameter{filterParam}, Answer: registry.Counts{}},
-	{Route: "GET /v1/fleet/health", Tag: "Fleet", Summary: "How the fleet was: crash-free robots by version, faults, batteries, voice and activation.",
-		Query: []Parameter{{"period", "Until now.", oneOf("24h", "7d", "30d")}, {"cohort", "Only its robots.", text}}, Answer: health.Overview{}},
-	{Route: "GET /v1/watch", Tag: "Fleet", Summary: "Robots as they change, as server-sent events.", Query: []Parameter{filterParam, {"counts", "1: counts as well.", text}}, AnswerMedia: "text/event-stream"},
-	{Route: "GET /v1/things", Tag: "Fleet", Summary: "A page of robots; Link rel=\"next\" leads to the next.", Query: []Parameter{filterParam, {"sort", "Column, with - before it downwards.", text}, limit(registry.MaxLimit),
-		{"after", "Where the page before ended.", text}, {"presence", "A term of the filter.", text}, {"q", "A word of the filter.", text}, {"format", "csv and ndjson give all of them as a stream.", oneOf("json", "csv", "ndjson")}},
-		Answer: []registry.Thing{}},
-	{Route: "GET /v1/things/{thing}", Tag: "Fleet", Summary: "One robot with its last status.", Answer: registry.Thing{}},
-	{Route: "GET /v1/things/{thing}/doctor", Tag: "Fleet", Summary: "What is wrong with it, and what to do.", Answer: registry.Report{}},
-	{Route: "GET /v1/things/{thing}/history", Tag: "Fleet", Summary: "When it came and went.", Query: []Parameter{limit(registry.MaxLimit)}, Answer: []registry.Change{}},
-	{Route: "PATCH /v1/things/{thing}/tags", Tag: "Fleet", Summary: "Give it tags, and take some.", Body: registry.TagsRequest{}, Answer: registry.Tags{}},
 	{Route: "GET /v1/strangers", Tag: "Fleet", Summary: "What was refused at the port of original robots and belongs to no robot of the fleet, the latest first.", Answer: []door.Stranger{}},
 	{Route: "GET /v1/check", Tag: "Fleet", Summary: "What this installation lacks before strangers may reach it, checked now.", Answer: ready.Checklist{}},
-
-	{Route: "POST /v1/bulk/preview", Tag: "Bulk jobs", Summary: "What would be done, and to how many.", Body: bulkapi.Request{}, Answer: bulk.Preview{}},
-	{Route: "POST /v1/bulk", Tag: "Bulk jobs", Summary: "Do one thing to many robots; the same key again is the same job.", Body: bulkapi.Request{}, Answer: bulk.Job{}},
-	{Route: "GET /v1/bulk", Tag: "Bulk jobs", Summary: "The newest first.", Query: []Parameter{limit(500)}, Answer: []bulk.Job{}},
-	{Route: "GET /v1/bulk/{id}", Tag: "Bulk jobs", Summary: "One with its progress.", Answer: bulk.Job{}},
-	{Route: "GET /v1/bulk/{id}/results", Tag: "Bulk jobs", Summary: "What became of each robot.", Query: []Parameter{{"state", "Only those.", text}, limit(1000), {"after", "Where the page before ended.", text}}, Answer: []bulk.Result{}},
-	{Route: "POST /v1/bulk/{id}/cancel", Tag: "Bulk jobs", Summary: "Drop what was not done yet.", Answer: bulk.Job{}},
 
 	{Route: "GET /v1/things/{thing}/jdocs", Tag: "Documents", Summary: "Its documents, without their text.", Answer: []jdocsapi.Doc{}},
 	{Route: "GET /v1/things/{thing}/jdocs/{doc}", Tag: "Documents", Summary: "One document.", Answer: jdocsapi.Doc{}},
@@ -291,12 +254,6 @@ var listed = []Operation{
 	{Route: "POST /v1/things/{thing}/jdocs/{doc}/restore", Tag: "Documents", Summary: "Make an earlier version the current one, as a new version.",
 		Body: jdocsapi.Restore{}, Answer: jdocsapi.Doc{}},
 	{Route: "GET /v1/jdocs/schemas", Tag: "Documents", Summary: "The documents that robots know, with their fields.", Answer: []jdocsapi.Schema{}},
-	{Route: "GET /v1/things/{thing}/commands", Tag: "Commands", Summary: "What it was asked to do, the newest first.", Query: []Parameter{{"open", "Only those without a result.", oneOf("true", "false")}, limit(commandapi.MaxLimit)}, Answer: []commandapi.Command{}},
-	{Route: "POST /v1/things/{thing}/commands", Tag: "Commands", Summary: "Ask it to do something; the same key again is the same command.", Body: commandapi.Request{}, Answer: commandapi.Command{}},
-	{Route: "GET /v1/things/{thing}/commands/{id}", Tag: "Commands", Summary: "One command and its result.", Answer: commandapi.Command{}},
-	{Route: "GET /v1/things/{thing}/live", Tag: "Commands", Summary: "Its structure tree with its values as it said them last; it shows itself for some seconds more, so ask again.", Answer: look.Robot{}},
-	{Route: "POST /v1/my/robots/{thing}/intents", Tag: "Own robots", Summary: "Tell a robot what to do, in words or by an intent; its command has the answer.", Body: say.Saying{}, Answer: say.Said{}},
-	{Route: "POST /v1/things/{thing}/intents", Tag: "Commands", Summary: "Tell it what to do, in words or by an intent.", Body: say.Saying{}, Answer: say.Said{}},
 	{Route: "GET /v1/intents/custom", Tag: "Voice", Summary: "Intents of the operators' own: those of one robot, then those of all robots.", Query: []Parameter{{"thing", "Only those that this robot understands.", text}}, Answer: []voiceapi.Custom{}},
 	{Route: "POST /v1/intents/custom", Tag: "Voice", Summary: "Add one; refused if a phrase already means a built-in intent that it does not override. Webhooks hear of it as intent.custom.", Body: voiceapi.CustomWanted{}, Answer: voiceapi.CustomAdded{}},
 	{Route: "DELETE /v1/intents/custom/{id}", Tag: "Voice", Summary: "Remove one."},
@@ -356,14 +313,6 @@ var listed = []Operation{
 	{Route: "DELETE /v1/things/{thing}/device-token", Tag: "Identity", Summary: "Take that token away."},
 	{Route: "POST /v1/things/{thing}/revoke", Tag: "Identity", Summary: "Take its identity away.", Body: Reason{}, Answer: RevokedCertificates{}},
 	{Route: "POST /v1/things/{thing}/release", Tag: "Identity", Summary: "Give its key up, so that it can enrol with another; a new claim secret is shown this once.", Body: Reason{}, Answer: certsapi.Registration{}},
-	{Route: "GET /v1/things/{thing}/tokens", Tag: "Identity", Summary: "Access tokens with which it acts for its owner.", Answer: []tokenapi.Token{}},
-	{Route: "DELETE /v1/things/{thing}/tokens", Tag: "Identity", Summary: "Revoke all of them.", Answer: tokenapi.Revoked{}},
-	{Route: "DELETE /v1/things/{thing}/tokens/{token}", Tag: "Identity", Summary: "Revoke one.", Answer: tokenapi.Revoked{}},
-	{Route: "GET /v1/things/{thing}/apps", Tag: "Identity", Summary: "Apps and programs that may talk to it.", Answer: []tokenapi.App{}},
-	{Route: "DELETE /v1/things/{thing}/apps", Tag: "Identity", Summary: "Take all of them off."},
-	{Route: "DELETE /v1/things/{thing}/apps/{app}", Tag: "Identity", Summary: "Take one off."},
-	{Route: "GET /v1/things/{thing}/owner", Tag: "Identity", Summary: "Whose it is and was.", Answer: ownerapi.Owner{}},
-	{Route: "DELETE /v1/things/{thing}/owner", Tag: "Identity", Summary: "Take it from its owner.", Body: ownerapi.ReleaseRequest{}},
 	{Route: "GET /v1/revocations", Tag: "Identity", Summary: "What was revoked, the latest first.", Query: []Parameter{{"before", "Only those before then.", instant}, limit(1000)}, Answer: []certsapi.Revocation{}},
 	{Route: "GET /v1/waiting", Tag: "Identity", Summary: "Robots that wait for approval.", Answer: []certsapi.Waiting{}},
 	{Route: "POST /v1/waiting/{thing}/approve", Tag: "Identity", Summary: "Let one in.", Body: Approval{}},

@@ -17,6 +17,7 @@ import (
 	"kennel/infra/api/owners"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
+	"kennel/infra/op"
 	"kennel/infra/pg/pgtest"
 	"kennel/infra/thing"
 	"kennel/jdocs/jdocspg"
@@ -59,14 +60,14 @@ func setUp(t *testing.T) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	Mount(f.mux, f.svc, Config{Log: log,
+	Operations(f.svc, Config{
 		Known: func(_ context.Context, id thing.ID) error {
 			if id != rex {
 				return auth.UnknownThing(id)
 			}
 			return nil
 		},
-		Audit: audit})
+		Audit: audit}).Mount(f.mux, op.Doors{Log: log})
 	return f
 }
 

@@ -17,6 +17,7 @@ import (
 	"kennel/infra/api/ack"
 	"kennel/infra/api/status"
 	"kennel/infra/auth"
+	"kennel/infra/op"
 	"kennel/infra/pg/pgtest"
 	"kennel/infra/thing"
 )
@@ -25,12 +26,14 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 
 var quiet = slog.New(slog.DiscardHandler)
 
+func unwatched(context.Context, string, string, string) error { return nil }
+
 // server serves the endpoints to a caller of that role, named in the header Role.
 func server(t *testing.T) (*registry.Service, *httptest.Server) {
 	store := registrypg.New(pgtest.New(t), quiet)
 	svc := registry.New(store, store, registry.Sources{}, quiet)
 	mux := http.NewServeMux()
-	Mount(mux, svc)
+	Operations(svc, unwatched).Mount(mux, op.Doors{Log: quiet})
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mux.ServeHTTP(w, r.WithContext(auth.WithCaller(r.Context(), auth.Caller{Role: auth.Role(r.Header.Get("Role")), Name: "op"})))
 	}))
@@ -117,9 +120,9 @@ func TestOwners(t *testing.T) {
 	}
 	since := past[0].At
 	mux := http.NewServeMux()
-	Mount(mux, svc, WithOwns(func(_ context.Context, account string, id thing.ID) (time.Time, bool, error) {
+	Operations(svc, unwatched).Mount(mux, op.Doors{Log: quiet, Owns: func(_ context.Context, account string, id thing.ID) (time.Time, bool, error) {
 		return since, account == "ann" && id == mine, nil
-	}))
+	}})
 	ask := func(account, path string) (int, string) {
 		r := httptest.NewRequestWithContext(auth.WithCaller(t.Context(), auth.Caller{Role: auth.Owner, Account: account}), "GET", path, nil)
 		w := httptest.NewRecorder()

@@ -1,22 +1,20 @@
 package registryapi
 
 import (
+	"cmp"
 	"context"
 	"encoding/csv"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
 
 	"kennel/cloud/registry"
 	"kennel/cloud/registry/filter"
-	"kennel/infra/auth"
 	"kennel/infra/errs"
-	"kennel/infra/kit/kithttp"
+	"kennel/infra/op"
 	"kennel/infra/thing"
 )
 
@@ -29,52 +27,64 @@ const (
 	asNDJSON format = "ndjson" // one robot a line
 )
 
-// listRequest is GET /v1/things.
-type listRequest struct {
-	sel    registry.Selection
-	format format
-	paged  bool // a limit or a cursor was given: one page, in whatever form
+// selection says which robots.
+type selection struct {
+	Filter string `query:"filter" about:"Which robots, such as presence:absent tag:lab battery:<3.6 seen:>3d."`
+	older
 }
 
-func decodeListRequest(r *http.Request) (q listRequest, err error) {
-	v := r.URL.Query()
-	if q.sel.Filter, err = filterOf(v); err != nil {
-		return q, err
-	}
-	if q.sel.Sort, q.sel.Desc, err = registry.ParseSort(v.Get("sort")); err != nil {
-		return q, err
-	}
-	if q.sel.Limit, err = limitOf(v); err != nil {
-		return q, err
-	}
-	q.sel.After = registry.Cursor(v.Get("after"))
-	q.paged = v.Get("limit") != "" || q.sel.After != ""
-	switch f := format(v.Get("format")); {
-	case f == asJSON || f == asCSV || f == asNDJSON:
-		q.format = f
-	case f != "":
-		return q, errs.New(errs.Invalid, "format %.20q: want json, csv or ndjson", f)
-	case strings.HasPrefix(r.Header.Get("Accept"), "text/csv"):
-		q.format = asCSV
-	case strings.HasPrefix(r.Header.Get("Accept"), "application/x-ndjson"):
-		q.format = asNDJSON
-	default:
-		q.format = asJSON
-	}
-	return q, nil
+// older are terms more of a filter.
+type older struct {
+	Presence string `query:"presence" about:"A term of the filter."`
+	Word     string `query:"q" about:"A word of the filter."`
 }
 
-// filterOf reads filter=, with the older presence= and q= as terms more.
-func filterOf(v url.Values) (filter.Filter, error) {
-	f, err := filter.Parse(v.Get("filter"))
+// listing is the request for a list.
+type listing struct {
+	Filter string `query:"filter" about:"Which robots, such as presence:absent tag:lab battery:<3.6 seen:>3d."`
+	Sort   string `query:"sort" about:"Column, with - before it downwards."`
+	Limit  int    `query:"limit" about:"At most so many." min:"1" max:"1000"`
+	After  string `query:"after" about:"Where the page before ended."`
+	older
+	Format format `query:"format" about:"csv and ndjson give all of them as a stream." enum:"json,csv,ndjson"`
+	Accept string `header:"Accept"`
+}
+
+// list answers a page as JSON, or writes a stream.
+func (a *api) list(ctx context.Context, r listing) (any, error) {
+	sel := registry.Selection{Limit: cmp.Or(r.Limit, registry.DefaultLimit), After: registry.Cursor(r.After)}
+	var err error
+	if sel.Filter, err = (selection{r.Filter, r.older}).filter(); err != nil {
+		return nil, err
+	}
+	if sel.Sort, sel.Desc, err = registry.ParseSort(r.Sort); err != nil {
+		return nil, err
+	}
+	switch {
+	case r.Format != "":
+	case strings.HasPrefix(r.Accept, "text/csv"):
+		r.Format = asCSV
+	case strings.HasPrefix(r.Accept, "application/x-ndjson"):
+		r.Format = asNDJSON
+	}
+	if r.Format == asCSV || r.Format == asNDJSON {
+		return a.export(ctx, sel, r.Format, r.Limit > 0 || r.After != "")
+	}
+	page, err := a.svc.Table(ctx, sel)
+	return op.Page[registry.Thing]{Items: page.Things, More: string(page.Next)}, err
+}
+
+// filter reads the filter with its terms more.
+func (s selection) filter() (filter.Filter, error) {
+	f, err := filter.Parse(s.Filter)
 	if err != nil {
 		return f, err
 	}
 	for _, p := range []struct {
 		key  filter.Key
 		text string
-	}{{filter.Presence, v.Get("presence")}, {filter.Word, v.Get("q")}} {
-		if strings.TrimSpace(p.text) == "" {
+	}{{filter.Presence, s.Presence}, {filter.Word, s.Word}} {
+		if p.text == "" {
 			continue
 		}
 		if p.key == filter.Presence && p.text != filter.Present && p.text != filter.Absent && p.text != filter.Never {
@@ -92,26 +102,26 @@ func filterOf(v url.Values) (filter.Filter, error) {
 	return f, nil
 }
 
-// export streams everything that is selected, page by page: what changes meanwhile is told as it is when its page is read.
-func (a *api) export(w http.ResponseWriter, r *http.Request, q listRequest) {
-	ctx := r.Context()
-	if err := a.audit(ctx, "fleet.export", string(q.format), q.sel.Filter.Nameless()); err != nil {
-		kithttp.WriteError(w, err)
-		return
+// export streams everything that is selected, page by page: what changes meanwhile is told as it is when its page is read. paged asks for one page.
+func (a *api) export(ctx context.Context, sel registry.Selection, as format, paged bool) (http.Handler, error) {
+	if err := a.audit(ctx, "fleet.export", string(as), sel.Filter.Nameless()); err != nil {
+		return nil, err
 	}
-	if !q.paged {
-		q.sel.Limit = registry.MaxLimit
+	if !paged {
+		sel.Limit = registry.MaxLimit
 	}
-	page, err := a.svc.Table(ctx, q.sel)
-	if err != nil {
-		kithttp.WriteError(w, err)
-		return
-	}
+	page, err := a.svc.Table(ctx, sel)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { a.stream(w, r, sel, as, paged, page) }), err
+}
+
+// stream writes a page and, unless paged, those that follow it.
+func (a *api) stream(w http.ResponseWriter, r *http.Request, sel registry.Selection, as format, paged bool, page registry.Page) {
 	head := w.Header()
 	head.Set("Cache-Control", "no-store")
 	head.Set("X-Content-Type-Options", "nosniff")
 	var write func([]registry.Thing) error
-	if q.format == asCSV {
+	var err error
+	if as == asCSV {
 		head.Set("Content-Type", "text/csv; charset=utf-8; header=present")
 		head.Set("Content-Disposition", `attachment; filename="robots.csv"`)
 		c := csv.NewWriter(w)
@@ -125,11 +135,11 @@ func (a *api) export(w http.ResponseWriter, r *http.Request, q listRequest) {
 	out := http.NewResponseController(w)
 	for err == nil {
 		_ = out.SetWriteDeadline(time.Now().Add(writeTimeout)) // a server without deadlines writes without
-		if err = write(page.Things); err != nil || page.Next == "" || q.paged {
+		if err = write(page.Things); err != nil || page.Next == "" || paged {
 			break
 		}
-		q.sel.After = page.Next
-		page, err = a.svc.Table(ctx, q.sel)
+		sel.After = page.Next
+		page, err = a.svc.Table(r.Context(), sel)
 	}
 	if err != nil {
 		// The status is sent: an answer that breaks off is how the peer learns that something is missing.
@@ -196,70 +206,25 @@ func stamp(t time.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-// list answers GET /v1/things.
-func (a *api) list(w http.ResponseWriter, r *http.Request) {
-	if err := a.allow(r.Context(), auth.Staff...); err != nil {
-		kithttp.WriteError(w, err)
-		return
-	}
-	q, err := decodeListRequest(r)
-	if err != nil {
-		kithttp.WriteError(w, err)
-		return
-	}
-	if q.format != asJSON {
-		a.export(w, r, q)
-		return
-	}
-	page, err := a.svc.Table(r.Context(), q.sel)
-	if err != nil {
-		kithttp.WriteError(w, err)
-		return
-	}
-	if page.Things == nil {
-		page.Things = []registry.Thing{}
-	}
-	if page.Next != "" {
-		next := r.URL.Query()
-		next.Set("after", string(page.Next))
-		w.Header().Set("Link", fmt.Sprintf("<%s?%s>; rel=\"next\"", r.URL.Path, next.Encode()))
-	}
-	kithttp.WriteJSON(w, http.StatusOK, page.Things)
-}
-
-type tagsRequest struct {
-	id   thing.ID
-	body registry.TagsRequest
-}
-
-func decodeTags(r *http.Request) (any, error) {
-	id, err := kithttp.Thing(r)
-	if err != nil {
-		return nil, err
-	}
-	q := tagsRequest{id: id}
-	return q, kithttp.ReadJSON(r, &q.body, maxBody)
-}
-
-func (a *api) tag(ctx context.Context, q tagsRequest) (registry.Tags, error) {
+func (a *api) tag(ctx context.Context, id thing.ID, r registry.TagsRequest) (registry.Tags, error) {
 	var detail []string
-	for _, t := range q.body.Add {
+	for _, t := range r.Add {
 		detail = append(detail, "+"+t)
 	}
-	for _, t := range q.body.Remove {
+	for _, t := range r.Remove {
 		detail = append(detail, "-"+t)
 	}
-	for _, t := range append(q.body.Add, q.body.Remove...) {
+	for _, t := range append(r.Add, r.Remove...) {
 		if err := registry.CheckTag(t); err != nil {
 			return registry.Tags{}, err
 		}
 	}
-	if _, err := a.svc.Thing(ctx, q.id); err != nil {
+	if _, err := a.svc.Thing(ctx, id); err != nil {
 		return registry.Tags{}, err
 	}
-	if err := a.audit(ctx, "robot.tag", string(q.id), strings.Join(detail, " ")); err != nil {
+	if err := a.audit(ctx, "robot.tag", string(id), strings.Join(detail, " ")); err != nil {
 		return registry.Tags{}, err
 	}
-	tags, err := a.svc.Tag(ctx, q.id, q.body.Add, q.body.Remove)
-	return registry.Tags{Thing: q.id, Tags: tags}, err
+	tags, err := a.svc.Tag(ctx, id, r.Add, r.Remove)
+	return registry.Tags{Thing: id, Tags: tags}, err
 }

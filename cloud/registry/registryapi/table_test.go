@@ -23,6 +23,7 @@ import (
 	"kennel/infra/api/status"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
+	"kennel/infra/op"
 	"kennel/infra/pg/pgtest"
 	"kennel/infra/testwait"
 	"kennel/infra/thing"
@@ -65,13 +66,13 @@ func TestTableOverHTTP(t *testing.T) {
 		return map[thing.ID]string{"vic:a1": "=HYPERLINK(\"http://evil\")"}, nil
 	}}, quiet)
 	mux := http.NewServeMux()
-	Mount(mux, svc, WithAudit(func(_ context.Context, action, object, detail string) error {
+	Operations(svc, func(_ context.Context, action, object, detail string) error {
 		lines = append(lines, action+" "+object+" "+detail)
 		if auditFails {
 			return errors.New("full")
 		}
 		return nil
-	}))
+	}).Mount(mux, op.Doors{Log: quiet})
 	for i := range 5 {
 		say(t, svc, thing.ID(fmt.Sprint("vic:a", i)), 1, func(m *status.Message) {
 			m.OS = fmt.Sprintf("2.%d.0", i)
@@ -142,7 +143,7 @@ func TestTableOverHTTP(t *testing.T) {
 	}{
 		{"", "GET", "/v1/things?format=csv", "", 401, "sign in first"},
 		{auth.Owner, "GET", "/v1/things?format=csv", "", 403, "denied"},
-		{auth.Viewer, "GET", "/v1/things?format=xml", "", 400, "want json, csv or ndjson"},
+		{auth.Viewer, "GET", "/v1/things?format=xml", "", 400, "want json, csv, ndjson"},
 		{auth.Viewer, "GET", "/v1/things?sort=colour", "", 400, "want one of"},
 		{auth.Viewer, "GET", "/v1/things?filter=colour:red", "", 400, "there is no key"},
 		{auth.Viewer, "GET", "/v1/things?sort=seen&after=vic:a1", "", 400, "want what the page before this one said"},
@@ -318,7 +319,7 @@ func TestClientLeaves(t *testing.T) {
 	store := registrypg.New(pool, quiet)
 	svc := registry.New(store, store, registry.Sources{}, quiet)
 	mux := http.NewServeMux()
-	Mount(mux, svc)
+	Operations(svc, unwatched).Mount(mux, op.Doors{Log: quiet})
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mux.ServeHTTP(w, r.WithContext(auth.WithCaller(r.Context(), auth.Caller{Role: auth.Viewer})))
 	}))

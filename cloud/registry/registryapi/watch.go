@@ -5,13 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"strconv"
 	"time"
 
 	"kennel/cloud/registry"
 	"kennel/cloud/registry/filter"
-	"kennel/infra/auth"
-	"kennel/infra/errs"
 	"kennel/infra/kit/kithttp"
 	"kennel/infra/thing"
 )
@@ -34,18 +31,31 @@ const (
 //	counts  the selection in numbers, if asked for, whenever they changed
 //
 // A client that comes back has missed some: it lists again. So must one whose filter speaks of ages now and then: time alone is no change.
-func (a *api) watch(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(r.Context(), streamLife)
-	defer cancel()
-	s, err := a.stream(ctx, r)
+func (a *api) watch(ctx context.Context, r watching) (http.Handler, error) {
+	f, err := r.filter()
 	if err != nil {
-		kithttp.WriteError(w, err)
-		return
+		return nil, err
 	}
-	send := kithttp.Stream(w, writeTimeout)
-	if send("retry: 1000\n: watching\n\n") {
-		s.run(ctx, a.svc.Follow(ctx), send)
+	s := &stream{pending: map[thing.ID]*registry.Update{}, out: map[thing.ID]bool{}}
+	if r.Counts {
+		s.counts = func(ctx context.Context) (registry.Counts, error) { return a.svc.Counts(ctx, f) }
 	}
+	if s.filter, err = a.svc.Resolve(ctx, f); err != nil {
+		return nil, err
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), streamLife)
+		defer cancel()
+		send := kithttp.Stream(w, writeTimeout)
+		if send("retry: 1000\n: watching\n\n") {
+			s.run(ctx, a.svc.Follow(ctx), send)
+		}
+	}), nil
+}
+
+type watching struct {
+	selection
+	Counts bool `query:"counts" about:"1: counts as well."`
 }
 
 // stream is one watcher.
@@ -57,29 +67,6 @@ type stream struct {
 	out     map[thing.ID]bool
 	buf     bytes.Buffer
 	last    []byte // counts as they were told
-}
-
-func (a *api) stream(ctx context.Context, r *http.Request) (*stream, error) {
-	if err := a.allow(ctx, auth.Staff...); err != nil {
-		return nil, err
-	}
-	v := r.URL.Query()
-	f, err := filterOf(v)
-	if err != nil {
-		return nil, err
-	}
-	s := &stream{pending: map[thing.ID]*registry.Update{}, out: map[thing.ID]bool{}}
-	if c := v.Get("counts"); c != "" {
-		on, err := strconv.ParseBool(c)
-		if err != nil {
-			return nil, errs.New(errs.Invalid, "counts %.20q: want true or false", c)
-		}
-		if on {
-			s.counts = func(ctx context.Context) (registry.Counts, error) { return a.svc.Counts(ctx, f) }
-		}
-	}
-	s.filter, err = a.svc.Resolve(ctx, f)
-	return s, err
 }
 
 // run tells changes by send until ctx ends, the changes end, or send fails.

@@ -18,6 +18,7 @@ import (
 	"kennel/infra/api/commands"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
+	"kennel/infra/op"
 	"kennel/infra/pg/pgtest"
 	"kennel/infra/thing"
 	"kennel/speech/intent"
@@ -45,20 +46,19 @@ func TestSay(t *testing.T) {
 	var auditErr error
 	mux := http.NewServeMux()
 	since := time.Now().Add(-time.Hour)
-	Mount(mux, svc, Config{Log: slog.New(slog.DiscardHandler),
+	Operations(svc, Config{
 		Known: func(_ context.Context, id thing.ID) error {
 			if id != rex {
 				return errs.Coded(errs.NotFound, "no_thing", "thing %s is not known", id)
 			}
 			return nil
 		},
-		Owns: func(_ context.Context, account string, id thing.ID) (time.Time, bool, error) {
-			return since, account == "ann" && id == rex, nil
-		},
 		Audit: func(_ context.Context, action, object, detail string) error {
 			audit = append(audit, strings.Join([]string{action, object, detail}, " "))
 			return auditErr
-		}})
+		}}).Mount(mux, op.Doors{Log: slog.New(slog.DiscardHandler), Owns: func(_ context.Context, account string, id thing.ID) (time.Time, bool, error) {
+		return since, account == "ann" && id == rex, nil
+	}})
 	do := func(c auth.Caller, path, body string) (int, string) {
 		r := httptest.NewRequestWithContext(t.Context(), "POST", path, strings.NewReader(body))
 		r = r.WithContext(auth.WithCaller(r.Context(), c))

@@ -34,8 +34,10 @@ func Wire(b wire.Base, c *command.Service, text Text) (*Service, wire.Slice) {
 		return a.Intent, err
 	}, c)
 	err := b.Meters.Says(svc)
-	return svc, wire.Slice{Routes: func(mux *http.ServeMux, d wire.Doors) error {
-		sayapi.Mount(mux, svc, sayapi.Config{Known: d.Known, Owns: d.Owns, Audit: d.Audit, Log: b.Log})
-		return err
-	}}
+	return svc, wire.Slice{
+		Operations: func(d wire.Doors) wire.Operations {
+			return sayapi.Operations(svc, sayapi.Config{Known: d.Known, Audit: d.Audit})
+		},
+		Routes: func(*http.ServeMux, wire.Doors) error { return err },
+	}
 }

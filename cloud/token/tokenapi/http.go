@@ -3,18 +3,15 @@ package tokenapi
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"strings"
 	"time"
 
-	"github.com/go-kit/kit/endpoint"
-
 	"kennel/cloud/token"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
-	"kennel/infra/kit"
 	"kennel/infra/kit/kithttp"
+	"kennel/infra/op"
 	"kennel/infra/thing"
 )
 
@@ -32,16 +29,12 @@ type Admin interface {
 	SessionCertificate(ctx context.Context, id thing.ID, addr string) ([]byte, error)
 }
 
-// Config holds what the HTTP endpoints need besides the rules.
+// Config holds what the operations need besides the rules.
 type Config struct {
 	// Known returns NotFound for an unregistered thing.
 	Known func(ctx context.Context, id thing.ID) error
-	// Owner returns whose a robot is; NotFound.
-	Owner func(ctx context.Context, id thing.ID) (account string, err error)
 	// Audit writes one line about what the caller in ctx does; an action whose line cannot be written is not done.
 	Audit func(ctx context.Context, action, object, detail string) error
-	Keys  func() (token.JWKS, error)
-	Log   *slog.Logger
 }
 
 // tokenJSON is one access token as people read it; it is not the token itself.
@@ -67,25 +60,40 @@ type (
 	Revoked = revokedJSON
 )
 
-type oneRequest struct {
-	id   thing.ID
-	name string
+type (
+	robot struct {
+		Thing thing.ID `path:"thing"`
+	}
+	oneToken struct {
+		robot
+		Token string `path:"token"`
+	}
+	oneApp struct {
+		robot
+		App string `path:"app"`
+	}
+)
+
+// Operations returns the operations on tokens and apps of robots.
+func Operations(svc Admin, cfg Config) op.List {
+	a := api{svc, cfg}
+	spec := func(route, summary string, roles []auth.Role) op.Spec {
+		return op.Spec{Route: route, Tag: "Identity", Summary: summary, Roles: roles, Own: true}
+	}
+	return op.List{
+		op.New(spec("GET /v1/things/{thing}/tokens", "Access tokens with which it acts for its owner.", auth.Staff), a.tokens),
+		op.New(spec("DELETE /v1/things/{thing}/tokens", "Revoke all of them.", auth.Changers), a.revokeTokens),
+		op.New(spec("DELETE /v1/things/{thing}/tokens/{token}", "Revoke one.", auth.Changers), a.revokeToken),
+		op.New(spec("GET /v1/things/{thing}/apps", "Apps and programs that may talk to it.", auth.Staff), a.apps),
+		op.New(spec("DELETE /v1/things/{thing}/apps", "Take all of them off.", auth.Changers), a.revokeApps),
+		op.New(spec("DELETE /v1/things/{thing}/apps/{app}", "Take one off.", auth.Changers), a.revokeApp),
+	}
 }
 
-// Mount adds the HTTP endpoints to mux. The caller comes from the context (infra/kit).
-func Mount(mux *http.ServeMux, svc Admin, cfg Config) {
-	a := api{svc, cfg}
-	wrap := endpoint.Chain(kit.Recover(cfg.Log), kit.Timeout(timeout))
-	see := endpoint.Chain(wrap, auth.Require(auth.People...))
-	change := endpoint.Chain(wrap, auth.Require(append([]auth.Role{auth.Owner}, auth.Changers...)...))
-	mux.Handle("GET /v1/things/{thing}/tokens", kithttp.Handler(see(kit.Typed(a.tokens)), decodeThing))
-	mux.Handle("DELETE /v1/things/{thing}/tokens", kithttp.Handler(change(kit.Typed(a.revokeTokens)), decodeThing))
-	mux.Handle("DELETE /v1/things/{thing}/tokens/{token}", kithttp.Handler(change(kit.Typed(a.revokeToken)), decodeOne("token")))
-	mux.Handle("GET /v1/things/{thing}/apps", kithttp.Handler(see(kit.Typed(a.apps)), decodeThing))
-	mux.Handle("DELETE /v1/things/{thing}/apps", kithttp.Handler(change(kit.Typed(a.revokeApps)), decodeThing))
-	mux.Handle("DELETE /v1/things/{thing}/apps/{app}", kithttp.Handler(change(kit.Typed(a.revokeApp)), decodeOne("app")))
-	mux.HandleFunc("GET /.well-known/jwks.json", a.jwks)
-	mux.HandleFunc("GET /vic/{esn}", a.sessionCertificate)
+// Mount adds what the port of original robots has too: the keys of access tokens, and certificates to be pinned.
+func Mount(mux *http.ServeMux, svc Admin, keys func() (token.JWKS, error)) {
+	mux.HandleFunc("GET /.well-known/jwks.json", func(w http.ResponseWriter, _ *http.Request) { jwks(w, keys) })
+	mux.HandleFunc("GET /vic/{esn}", api{svc: svc}.sessionCertificate)
 }
 
 type api struct {
@@ -93,24 +101,17 @@ type api struct {
 	cfg Config
 }
 
-// mine refuses unregistered robots, and an owner's request for another's robot, with the same answer.
-func (a api) mine(ctx context.Context, id thing.ID) error {
-	if c := auth.CallerFrom(ctx); c.Role == auth.Owner {
-		owner, err := a.cfg.Owner(ctx, id)
-		if err != nil && errs.KindOf(err) != errs.NotFound {
-			return err
-		}
-		if err != nil || owner == "" || owner != c.Account {
-			return errs.Coded(errs.NotFound, "no_thing", "%s is not known", id)
-		}
+// known refuses an operator's request for an unregistered robot. An owner has come as far as this for an own one alone.
+func (a api) known(ctx context.Context, id thing.ID) error {
+	if _, mine := auth.OwnedSince(ctx); mine {
 		return nil
 	}
 	return a.cfg.Known(ctx, id)
 }
 
-// act writes the audit line of a change, after mine.
+// act writes the audit line of a change, after known.
 func (a api) act(ctx context.Context, id thing.ID, action, detail string) error {
-	if err := a.mine(ctx, id); err != nil {
+	if err := a.known(ctx, id); err != nil {
 		return err
 	}
 	return a.cfg.Audit(ctx, action, string(id), detail)
@@ -125,16 +126,16 @@ func by(ctx context.Context) string {
 	return "by an operator, role " + string(c.Role)
 }
 
-func (a api) tokens(ctx context.Context, id thing.ID) ([]tokenJSON, error) {
-	if err := a.mine(ctx, id); err != nil {
+func (a api) tokens(ctx context.Context, r robot) ([]tokenJSON, error) {
+	if err := a.known(ctx, r.Thing); err != nil {
 		return nil, err
 	}
-	list, err := a.svc.Tokens(ctx, id)
+	list, err := a.svc.Tokens(ctx, r.Thing)
 	if err != nil {
 		return nil, err
 	}
 	c := auth.CallerFrom(ctx)
-	out := []tokenJSON{}
+	var out []tokenJSON
 	for _, t := range list {
 		if c.Role == auth.Owner && t.User != c.Account {
 			continue // of the owner before
@@ -149,50 +150,48 @@ func (a api) tokens(ctx context.Context, id thing.ID) ([]tokenJSON, error) {
 	return out, nil
 }
 
-func (a api) revokeTokens(ctx context.Context, id thing.ID) (revokedJSON, error) {
-	if err := a.act(ctx, id, "tokens.revoke", "all"); err != nil {
+func (a api) revokeTokens(ctx context.Context, r robot) (revokedJSON, error) {
+	if err := a.act(ctx, r.Thing, "tokens.revoke", "all"); err != nil {
 		return revokedJSON{}, err
 	}
-	n, err := a.svc.RevokeThing(ctx, id, by(ctx))
+	n, err := a.svc.RevokeThing(ctx, r.Thing, by(ctx))
 	return revokedJSON{n}, err
 }
 
-func (a api) revokeToken(ctx context.Context, r oneRequest) (revokedJSON, error) {
-	if err := a.act(ctx, r.id, "tokens.revoke", r.name); err != nil {
+func (a api) revokeToken(ctx context.Context, r oneToken) (revokedJSON, error) {
+	if err := a.act(ctx, r.Thing, "tokens.revoke", r.Token); err != nil {
 		return revokedJSON{}, err
 	}
-	n, err := a.svc.RevokeToken(ctx, r.id, r.name, by(ctx))
+	n, err := a.svc.RevokeToken(ctx, r.Thing, r.Token, by(ctx))
 	return revokedJSON{n}, err
 }
 
-func (a api) apps(ctx context.Context, id thing.ID) ([]token.App, error) {
-	if err := a.mine(ctx, id); err != nil {
+func (a api) apps(ctx context.Context, r robot) ([]token.App, error) {
+	if err := a.known(ctx, r.Thing); err != nil {
 		return nil, err
 	}
-	return a.svc.Apps(ctx, id)
+	return a.svc.Apps(ctx, r.Thing)
 }
 
-// revokeApps answers nothing: 204.
-func (a api) revokeApps(ctx context.Context, id thing.ID) (any, error) {
-	if err := a.act(ctx, id, "apps.revoke", "all"); err != nil {
-		return nil, err
+func (a api) revokeApps(ctx context.Context, r robot) (op.None, error) {
+	if err := a.act(ctx, r.Thing, "apps.revoke", "all"); err != nil {
+		return op.None{}, err
 	}
-	return nil, a.svc.RevokeApps(ctx, id)
+	return op.None{}, a.svc.RevokeApps(ctx, r.Thing)
 }
 
-// revokeApp answers nothing: 204.
-func (a api) revokeApp(ctx context.Context, r oneRequest) (any, error) {
-	if err := a.act(ctx, r.id, "apps.revoke", r.name); err != nil {
-		return nil, err
+func (a api) revokeApp(ctx context.Context, r oneApp) (op.None, error) {
+	if err := a.act(ctx, r.Thing, "apps.revoke", r.App); err != nil {
+		return op.None{}, err
 	}
-	return nil, a.svc.RevokeApp(ctx, r.id, r.name)
+	return op.None{}, a.svc.RevokeApp(ctx, r.Thing, r.App)
 }
 
 // jwksAge is how long others may keep the keys: less than the time that a key is published before it signs.
 const jwksAge = 5 * time.Minute
 
-func (a api) jwks(w http.ResponseWriter, _ *http.Request) {
-	keys, err := a.cfg.Keys()
+func jwks(w http.ResponseWriter, ask func() (token.JWKS, error)) {
+	keys, err := ask()
 	if err != nil {
 		kithttp.WriteError(w, err)
 		return
@@ -228,21 +227,4 @@ func (a api) sessionCertificate(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/x-pem-file")
 	w.Header().Set("Cache-Control", "no-store") // a robot that was wiped has another
 	_, _ = w.Write(cert)                        // it fails only if the peer is gone
-}
-
-func decodeThing(r *http.Request) (any, error) { return thingOf(r) }
-
-func decodeOne(name string) func(*http.Request) (any, error) {
-	return func(r *http.Request) (any, error) {
-		id, err := thingOf(r)
-		return oneRequest{id, r.PathValue(name)}, err
-	}
-}
-
-func thingOf(r *http.Request) (thing.ID, error) {
-	id, err := thing.Parse(r.PathValue("thing"))
-	if err != nil {
-		return "", errs.Coded(errs.Invalid, "thing_malformed", "%w", err)
-	}
-	return id, nil
 }

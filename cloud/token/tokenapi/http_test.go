@@ -18,6 +18,7 @@ import (
 	"kennel/cloud/token/tokentest"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
+	"kennel/infra/op"
 	"kennel/infra/pg/pgtest"
 	"kennel/infra/thing"
 )
@@ -32,20 +33,25 @@ type desk struct {
 func newDesk(t *testing.T, h *tokentest.House) *desk {
 	t.Helper()
 	d := &desk{Process: h.Start(t), mux: http.NewServeMux()}
-	tokenapi.Mount(d.mux, d.Service, tokenapi.Config{
+	tokenapi.Mount(d.mux, d.Service, d.Keys.JWKS)
+	tokenapi.Operations(d.Service, tokenapi.Config{
 		Known: func(_ context.Context, id thing.ID) error {
 			if id != rex && id != bo {
 				return errs.Coded(errs.NotFound, "no_thing", "%s is not known", id)
 			}
 			return nil
 		},
-		Owner: h.Owners.Owner,
 		Audit: func(ctx context.Context, action, object, detail string) error {
 			d.audit = append(d.audit, strings.Join([]string{auth.CallerFrom(ctx).Account, action, object, detail}, " "))
 			return d.fail
 		},
-		Keys: d.Keys.JWKS, Log: h.Log.Logger(),
-	})
+	}).Mount(d.mux, op.Doors{Log: h.Log.Logger(), Owns: func(ctx context.Context, account string, id thing.ID) (time.Time, bool, error) {
+		of, err := h.Owners.Owner(ctx, id)
+		if errs.KindOf(err) == errs.NotFound {
+			err = nil
+		}
+		return time.Time{}, of == account, err
+	}})
 	return d
 }
 
