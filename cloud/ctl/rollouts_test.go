@@ -18,6 +18,7 @@ import (
 	"kennel/cloud/rollout/rolloutwire"
 	"kennel/cloud/wire"
 	"kennel/infra/cli"
+	"kennel/infra/op"
 	"kennel/ota"
 	"kennel/ota/otapg"
 )
@@ -34,12 +35,10 @@ func TestRollouts(t *testing.T) {
 		store := registrypg.New(pool, log)
 		db, releases = pool, ota.New(otapg.New(pool), nil)
 		slice := rolloutwire.Wire(wire.Base{Pool: pool, Log: log}, registry.New(store, store, registry.Sources{}, log), cohort.New(nil), releases, nil, nil)
-		if err := slice.Routes(mux, wire.Doors{Audit: func(_ context.Context, action, object, detail string) error {
+		slice.Operations(wire.Doors{Audit: func(_ context.Context, action, object, detail string) error {
 			lines = append(lines, action+" "+detail)
 			return nil
-		}}); err != nil {
-			t.Fatal(err)
-		}
+		}}).Mount(mux, op.Doors{Log: log})
 		step = slice.Jobs[0].Run
 	})
 	ctl := func(want int, args ...string) string {

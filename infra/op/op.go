@@ -121,6 +121,8 @@ func New[Req, Resp any](s Spec, fn func(context.Context, Req) (Resp, error)) Op 
 		may := func(next endpoint.Endpoint) endpoint.Endpoint { return next }
 		if s.Own && !s.Refuses {
 			may = auth.RequireOwn(d.Owns, func(r Req) thing.ID { return in.thingOf(reflect.ValueOf(r)) }, s.Roles...)
+		} else if s.Own {
+			may = auth.Require(append([]auth.Role{auth.Owner}, s.Roles...)...)
 		} else if len(s.Roles) > 0 {
 			may = auth.Require(s.Roles...)
 		}

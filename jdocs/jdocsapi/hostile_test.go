@@ -28,6 +28,7 @@ import (
 	"kennel/infra/kit/kitgrpc"
 	"kennel/infra/kit/kithttp"
 	"kennel/infra/kit/kitmqtt"
+	"kennel/infra/op"
 	"kennel/infra/thing"
 	"kennel/jdocs"
 	"kennel/jdocs/jdocswire"
@@ -366,9 +367,9 @@ func messageOf(b []byte) string {
 // patchHostiles sets each text as a field of a document of its own.
 func patchHostiles(t *testing.T, p *published) {
 	mux := http.NewServeMux()
-	Mount(mux, &people.Documents{Docs: p.svc, Owns: func(_ context.Context, account string, id thing.ID) (time.Time, bool, error) {
+	Operations(&people.Documents{Docs: p.svc, Owns: func(_ context.Context, account string, id thing.ID) (time.Time, bool, error) {
 		return time.Time{}, account == "ann" && id == robot, nil
-	}})
+	}}).Mount(mux, op.Doors{Log: slog.New(slog.DiscardHandler)})
 	owner := auth.WithCaller(t.Context(), auth.Caller{Role: auth.Owner, Account: "ann", Name: "ann@example.org"})
 	for i, h := range hostiles {
 		if h.people == 0 {

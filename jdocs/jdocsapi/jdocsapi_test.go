@@ -18,6 +18,7 @@ import (
 	"kennel/infra/api/hints"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
+	"kennel/infra/op"
 	"kennel/infra/pg/pgtest"
 	"kennel/infra/thing"
 	"kennel/jdocs"
@@ -76,12 +77,12 @@ func TestHTTP(t *testing.T) {
 	svc := jdocs.New(jdocspg.New(pool))
 	told := listen(t, pool)
 	mux := http.NewServeMux()
-	Mount(mux, &people.Documents{Docs: svc, Exists: func(_ context.Context, id thing.ID) error {
+	Operations(&people.Documents{Docs: svc, Exists: func(_ context.Context, id thing.ID) error {
 		if id != robot {
 			return errs.New(errs.NotFound, "no robot %s", id)
 		}
 		return nil
-	}})
+	}}).Mount(mux, op.Doors{Log: slog.New(slog.DiscardHandler)})
 	const docs = "/v1/things/vic:00e20100/jdocs"
 	for _, c := range []struct {
 		name         string
@@ -252,7 +253,7 @@ func FuzzPatch(f *testing.F) {
 	f.Add("vic.RobotLifetimeStats", []byte(`{"set":{"Pet.ms":"3"}}`))
 	f.Add("vic.AccountSettings", []byte(`{"set":null}`))
 	mux := http.NewServeMux()
-	Mount(mux, &people.Documents{Docs: jdocs.New(jdocspg.New(pgtest.New(f)))})
+	Operations(&people.Documents{Docs: jdocs.New(jdocspg.New(pgtest.New(f)))}).Mount(mux, op.Doors{Log: slog.New(slog.DiscardHandler)})
 	f.Fuzz(func(t *testing.T, doc string, body []byte) {
 		r := httptest.NewRequestWithContext(auth.WithCaller(t.Context(), auth.Caller{Role: auth.Admin}), "PATCH",
 			"/v1/things/vic:00e20100/jdocs/x", strings.NewReader(string(body)))

@@ -13,6 +13,7 @@ import (
 
 	"kennel/infra/auth"
 	"kennel/infra/errs"
+	"kennel/infra/op"
 	"kennel/infra/pg/pgtest"
 	"kennel/infra/thing"
 	"kennel/jdocs"
@@ -46,7 +47,7 @@ func TestOwners(t *testing.T) {
 
 	var changed []string
 	mux := http.NewServeMux()
-	Mount(mux, &people.Documents{Docs: svc,
+	Operations(&people.Documents{Docs: svc,
 		Exists: func(_ context.Context, id thing.ID) error {
 			if id != robot && id != other {
 				return auth.UnknownThing(id)
@@ -58,7 +59,7 @@ func TestOwners(t *testing.T) {
 		},
 		Changed: func(_ context.Context, account string, name jdocs.Name) {
 			changed = append(changed, account+" "+string(name))
-		}})
+		}}).Mount(mux, op.Doors{Log: slog.New(slog.DiscardHandler)})
 	do := func(account, method, path, body string) (int, string) {
 		r := httptest.NewRequestWithContext(auth.WithCaller(t.Context(), auth.Caller{Role: auth.Owner, Account: account,
 			Name: account + "@example.org"}), method, path, strings.NewReader(body))

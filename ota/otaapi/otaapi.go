@@ -1,29 +1,23 @@
-// Package otaapi serves ota over HTTP for operators and over MQTT for robots.
-//
-//	GET  /v1/releases?species=            POST /v1/releases {species, version, notes, lowest, url, sha256, size}
-//	PUT  /v1/ota/lowest/{species}/{version} {version}                   "" is any
-//	GET  /v1/things/{thing}/ota           PUT  /v1/things/{thing}/ota/desired {version}   "" takes the wish back
-//	PUT  /v1/ota/desired/{species} {version}
-//	req/ota/desired -> Desired            up/ota -> Report, answered on down/ack after the commit
+// Package otaapi serves ota over HTTP for operators and over MQTT for robots: req/ota/desired -> Desired; up/ota -> Report, answered on down/ack after the
+// commit.
 package otaapi
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"net/http"
-	"strconv"
 	"time"
 
 	"kennel/infra/api/ack"
 	"kennel/infra/api/envelope"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
-	"kennel/infra/kit"
 	"kennel/infra/kit/kithttp"
 	"kennel/infra/kit/kitmqtt"
 	"kennel/infra/logging"
+	"kennel/infra/op"
 	"kennel/infra/thing"
 	"kennel/ota"
 )
@@ -31,9 +25,7 @@ import (
 const (
 	storeTimeout = 5 * time.Second
 	// retryAfter and as much again at random is when a robot repeats a report that could not be stored.
-	retryAfter   = 5 * time.Second
-	defaultLimit = 20
-	maxLimit     = 200
+	retryAfter = 5 * time.Second
 )
 
 // MQTT are the handlers the bridge calls.
@@ -73,106 +65,105 @@ func (m *MQTT) Report(ctx context.Context, id thing.ID, payload []byte, answer f
 	answer(ack.Ack{Batch: st.ID, Status: ack.Stored})
 }
 
-// Mount adds the HTTP endpoints to mux. The caller's role comes from the context (infra/kit). audit writes one line about a change that the caller
-// in ctx is about to make; what cannot be written is not done.
-func Mount(mux *http.ServeMux, svc *ota.Service, audit func(ctx context.Context, action, object, detail string) error) {
-	staff, changers := auth.Require(auth.Staff...), auth.Require(auth.ReleaseManager, auth.Admin)
-
-	mux.Handle("GET /v1/releases", kithttp.Handler(staff(kit.Typed(func(ctx context.Context, species thing.Species) ([]ota.Release, error) {
-		out, err := svc.Releases(ctx, species)
-		return orEmpty(out), err
-	})), func(r *http.Request) (any, error) { return thing.Species(r.URL.Query().Get("species")), nil }))
-
-	mux.Handle("POST /v1/releases", kithttp.Handler(changers(kit.Typed(func(ctx context.Context, r ota.Release) (ota.Release, error) {
-		if err := audit(ctx, ota.AuditAdd, string(r.Species), string(r.Version)); err != nil {
-			return r, err
-		}
-		return r, svc.AddRelease(ctx, r)
-	})), func(r *http.Request) (any, error) {
-		var body struct {
-			Species thing.Species `json:"species"`
-			Version ota.Version   `json:"version"`
-			Notes   string        `json:"notes"`
-			Lowest  ota.Version   `json:"lowest"`
-			ota.Artifact
-		}
-		err := kithttp.ReadJSON(r, &body, 64<<10)
-		return ota.Release{Species: body.Species, Version: body.Version, Notes: body.Notes, Lowest: body.Lowest, Created: time.Now().UTC(), Artifact: body.Artifact}, err
-	}))
-
-	type stateRequest struct {
-		id    thing.ID
-		limit int
-	}
-	mux.Handle("GET /v1/things/{thing}/ota", kithttp.Handler(staff(kit.Typed(func(ctx context.Context, q stateRequest) (ota.State, error) {
-		st, err := svc.State(ctx, q.id, q.limit)
-		st.History = orEmpty(st.History)
-		return st, err
-	})), func(r *http.Request) (any, error) {
-		id, err := kithttp.Thing(r)
-		if err != nil {
-			return nil, err
-		}
-		limit, err := limitOf(r)
-		return stateRequest{id, limit}, err
-	}))
-
-	type wish struct {
-		scope            string
-		version, release ota.Version
-	}
-	decode := func(param string) func(r *http.Request) (any, error) {
-		return func(r *http.Request) (any, error) {
-			var body struct {
-				Version *ota.Version `json:"version"`
-			}
-			if err := kithttp.ReadJSON(r, &body, 4<<10); err != nil {
-				return nil, err
-			}
-			if body.Version == nil {
-				return nil, errs.New(errs.Invalid, `body: no version; want {"version": "2.0.1.6076"}, or "" for none`)
-			}
-			return wish{r.PathValue(param), *body.Version, ota.Version(r.PathValue("version"))}, nil
-		}
-	}
-	mux.Handle("PUT /v1/things/{thing}/ota/desired", kithttp.Handler(changers(kit.Typed(func(ctx context.Context, w wish) (ota.Desired, error) {
-		id, err := thing.Parse(w.scope)
-		if err != nil {
-			return ota.Desired{}, errs.New(errs.Invalid, "%w", err)
-		}
-		if err := audit(ctx, ota.AuditWant, w.scope, string(w.version)); err != nil {
-			return ota.Desired{}, err
-		}
-		return svc.SetDesired(ctx, id, w.version, auth.CallerFrom(ctx).Subject())
-	})), decode("thing")))
-	mux.Handle("PUT /v1/ota/desired/{species}", kithttp.Handler(changers(kit.Typed(func(ctx context.Context, w wish) (ota.Desired, error) {
-		if err := audit(ctx, ota.AuditWant, w.scope, string(w.version)); err != nil {
-			return ota.Desired{}, err
-		}
-		return svc.SetSpeciesDesired(ctx, thing.Species(w.scope), w.version, auth.CallerFrom(ctx).Subject())
-	})), decode("species")))
-	mux.Handle("PUT /v1/ota/lowest/{species}/{version}", kithttp.Handler(changers(kit.Typed(func(ctx context.Context, w wish) (ota.Way, error) {
-		if err := audit(ctx, ota.AuditLowest, w.scope, fmt.Sprint(w.release, " ", w.version)); err != nil {
-			return ota.Way{}, err
-		}
-		if err := svc.SetLowest(ctx, thing.Species(w.scope), w.release, w.version); err != nil {
-			return ota.Way{}, err
-		}
-		path, err := svc.Path(ctx, thing.Species(w.scope), w.release)
-		return ota.Way{Species: thing.Species(w.scope), Version: w.release, Path: orEmpty(path)}, err
-	})), decode("species")))
+// NewRelease makes a release known.
+type NewRelease struct {
+	Species thing.Species `json:"species"`
+	Version ota.Version   `json:"version"`
+	Notes   string        `json:"notes,omitempty"`  // for people
+	Lowest  ota.Version   `json:"lowest,omitempty"` // that it can be installed on; a robot with an older one gets that release first
+	ota.Artifact
 }
 
-func limitOf(r *http.Request) (int, error) {
-	s := r.URL.Query().Get("limit")
-	if s == "" {
-		return defaultLimit, nil
+// Wish says what should run; "" takes the wish back.
+type Wish struct {
+	Version ota.Version `json:"version"`
+}
+
+// UnmarshalJSON refuses a wish without a version, which would take one back by mistake.
+func (w *Wish) UnmarshalJSON(b []byte) error {
+	var body struct {
+		Version *ota.Version `json:"version"`
 	}
-	n, err := strconv.Atoi(s)
-	if err != nil || n < 1 || n > maxLimit {
-		return 0, errs.New(errs.Invalid, "limit %.20q: want %s", s, fmt.Sprintf("1 to %d", maxLimit))
+	if err := kithttp.StrictJSON(b, &body); err != nil {
+		return err
 	}
-	return n, nil
+	if body.Version == nil {
+		return errors.New(`no version; want {"version": "2.0.1.6076"}, or "" for none`)
+	}
+	w.Version = *body.Version
+	return nil
+}
+
+type (
+	bySpecies struct {
+		Species thing.Species `query:"species" about:"Only those of one."`
+	}
+	state struct {
+		Thing thing.ID `path:"thing"`
+		Limit int      `query:"limit" about:"At most so many." min:"1" max:"200" default:"20"`
+	}
+	wishForThing struct {
+		Thing thing.ID `path:"thing"`
+		Wish  Wish     `body:""`
+	}
+	wishForSpecies struct {
+		Species thing.Species `path:"species"`
+		Wish    Wish          `body:""`
+	}
+	lowest struct {
+		Species thing.Species `path:"species"`
+		Version ota.Version   `path:"version"`
+		Wish    Wish          `body:""`
+	}
+)
+
+// Operations returns the operations of people on releases. audit writes one line about a change that the caller in ctx is about to make; what cannot be
+// written is not done.
+func Operations(svc *ota.Service, audit func(ctx context.Context, action, object, detail string) error) op.List {
+	staff := func(route, summary string) op.Spec {
+		return op.Spec{Route: route, Tag: "Releases", Summary: summary, Roles: auth.Staff}
+	}
+	managers := func(route, summary string) op.Spec {
+		return op.Spec{Route: route, Tag: "Releases", Summary: summary, Roles: []auth.Role{auth.ReleaseManager, auth.Admin}}
+	}
+	return op.List{
+		op.New(staff("GET /v1/releases", "Known releases."), func(ctx context.Context, r bySpecies) ([]ota.Release, error) { return svc.Releases(ctx, r.Species) }),
+		op.New(managers("POST /v1/releases", "Make a release known."), func(ctx context.Context, n NewRelease) (ota.Release, error) {
+			r := ota.Release{Species: n.Species, Version: n.Version, Notes: n.Notes, Lowest: n.Lowest, Created: time.Now().UTC(), Artifact: n.Artifact}
+			if err := audit(ctx, ota.AuditAdd, string(r.Species), string(r.Version)); err != nil {
+				return r, err
+			}
+			return r, svc.AddRelease(ctx, r)
+		}),
+		op.New(managers("PUT /v1/ota/lowest/{species}/{version}", "Say which version a release can be installed on at the lowest. Robots that run an older one get that version first."),
+			func(ctx context.Context, r lowest) (ota.Way, error) {
+				if err := audit(ctx, ota.AuditLowest, string(r.Species), fmt.Sprint(r.Version, " ", r.Wish.Version)); err != nil {
+					return ota.Way{}, err
+				}
+				if err := svc.SetLowest(ctx, r.Species, r.Version, r.Wish.Version); err != nil {
+					return ota.Way{}, err
+				}
+				path, err := svc.Path(ctx, r.Species, r.Version)
+				return ota.Way{Species: r.Species, Version: r.Version, Path: orEmpty(path)}, err
+			}),
+		op.New(staff("GET /v1/things/{thing}/ota", "What a robot should run, and what became of its updates."), func(ctx context.Context, r state) (ota.State, error) {
+			st, err := svc.State(ctx, r.Thing, r.Limit)
+			st.History = orEmpty(st.History)
+			return st, err
+		}),
+		op.New(managers("PUT /v1/things/{thing}/ota/desired", "Say what a robot should run."), func(ctx context.Context, r wishForThing) (ota.Desired, error) {
+			if err := audit(ctx, ota.AuditWant, string(r.Thing), string(r.Wish.Version)); err != nil {
+				return ota.Desired{}, err
+			}
+			return svc.SetDesired(ctx, r.Thing, r.Wish.Version, auth.CallerFrom(ctx).Subject())
+		}),
+		op.New(managers("PUT /v1/ota/desired/{species}", "Say what a species should run."), func(ctx context.Context, r wishForSpecies) (ota.Desired, error) {
+			if err := audit(ctx, ota.AuditWant, string(r.Species), string(r.Wish.Version)); err != nil {
+				return ota.Desired{}, err
+			}
+			return svc.SetSpeciesDesired(ctx, r.Species, r.Wish.Version, auth.CallerFrom(ctx).Subject())
+		}),
+	}
 }
 
 // orEmpty makes an empty list [] in JSON.

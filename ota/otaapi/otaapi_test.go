@@ -12,6 +12,7 @@ import (
 
 	"kennel/infra/api/ack"
 	"kennel/infra/auth"
+	"kennel/infra/op"
 	"kennel/infra/pg/pgtest"
 	"kennel/infra/thing"
 	"kennel/ota"
@@ -32,12 +33,12 @@ func TestHTTP(t *testing.T) {
 	h := &hints{}
 	mux := http.NewServeMux()
 	var lines []string
-	Mount(mux, ota.New(otapg.New(pgtest.New(t)), h), func(_ context.Context, action, object, detail string) error {
+	Operations(ota.New(otapg.New(pgtest.New(t)), h), func(_ context.Context, action, object, detail string) error {
 		if lines = append(lines, action+" "+object+" "+detail); detail == "8.8.8.8" {
 			return errors.New("the log is away")
 		}
 		return nil
-	})
+	}).Mount(mux, op.Doors{Log: slog.New(slog.DiscardHandler)})
 	for _, tt := range []struct {
 		role         auth.Role
 		method, path string

@@ -44,7 +44,7 @@ func WireReleases(b wire.Base, l *link.Link, cfg ReleasesConfig) (Releases, wire
 	maps.Copy(slice.Requests, signing.Requests)
 	slice.Jobs = append(slice.Jobs, signing.Jobs...)
 	slice.Ups = map[string]kitmqtt.UpHandler{"ota": robots.Report}
-	own := wire.Routes(func(mux *http.ServeMux, d wire.Doors) { otaapi.Mount(mux, svc, d.Audit) })
-	slice.Routes = wire.Slices{{Routes: own}, {Routes: slice.Routes}, {Routes: signing.Routes}}.Mount
+	slice.Operations = func(d wire.Doors) wire.Operations { return otaapi.Operations(svc, d.Audit) }
+	slice.Routes = wire.Slices{{Routes: slice.Routes}, {Routes: signing.Routes}}.Mount
 	return Releases{svc, archives, metadata, files.Or}, slice, nil
 }

@@ -3,7 +3,6 @@ package records
 
 import (
 	"context"
-	"net/http"
 
 	"kennel/cloud/app/link"
 	"kennel/cloud/owner"
@@ -62,9 +61,9 @@ func WireDocuments(b wire.Base, l *link.Link) (Documents, wire.Slice) {
 	}
 	return d, wire.Slice{
 		Requests: jdocsapi.Handlers(d.Robots, b.Log),
-		Routes: wire.Routes(func(mux *http.ServeMux, doors wire.Doors) {
-			jdocsapi.Mount(mux, &people.Documents{Docs: docs, Owns: doors.Owns, Exists: doors.Known, Changed: changed})
-		}),
+		Operations: func(d wire.Doors) wire.Operations {
+			return jdocsapi.Operations(&people.Documents{Docs: docs, Owns: d.Owns, Exists: d.Known, Changed: changed})
+		},
 		Runs: []wire.Run{{Name: "documents", Run: listener.Run, Role: wire.Jobs}, {Name: "owners told", Run: owned, Role: wire.Jobs}},
 		Personal: []wire.Holding{{Name: "documents", Keeps: []string{"jdocs_doc", "jdocs_history"}, Data: d.Personal,
 			Ended: func(ctx context.Context, t owner.Tenure) error { return d.Personal.TenureEnded(ctx, t.Thing, *t.Until) }}},

@@ -13,10 +13,13 @@ import (
 	"kennel/cloud/look/lookapi"
 	"kennel/cloud/owner/ownerapi"
 	"kennel/cloud/registry/registryapi"
+	"kennel/cloud/rollout/rolloutapi"
 	"kennel/cloud/say/sayapi"
 	"kennel/cloud/token/tokenapi"
 	"kennel/cloud/webhook/webhookapi"
 	"kennel/infra/op"
+	"kennel/jdocs/jdocsapi"
+	"kennel/ota/otaapi"
 )
 
 // All returns the operations of all slices that declare them, for their declarations alone.
@@ -29,9 +32,12 @@ func All() op.List {
 		cohortapi.Operations(nil, cohortapi.Config{}),
 		alertapi.Operations(nil, nil),
 		bulkapi.Operations(nil, nil),
+		jdocsapi.Operations(nil),
 		commandapi.Operations(nil, commandapi.Config{}),
 		lookapi.Operations(nil, nil),
 		crashapi.Operations(nil, nil, nil),
+		otaapi.Operations(nil, nil),
+		rolloutapi.Operations(nil, nil),
 		webhookapi.Operations(nil, nil),
 		tokenapi.Operations(nil, tokenapi.Config{}),
 	)

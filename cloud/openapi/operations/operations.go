@@ -3,7 +3,6 @@ package operations
 
 import (
 	"cmp"
-	"encoding/json"
 	"net/http"
 	"reflect"
 	"slices"
@@ -18,13 +17,12 @@ import (
 	"kennel/cloud/openapi/catalog"
 	"kennel/cloud/originals/originalsapi"
 	"kennel/cloud/ready"
-	"kennel/cloud/rollout/rolloutapi"
 	"kennel/cloud/uploads"
 	"kennel/cloud/voice/voiceapi"
 	"kennel/infra/telemetry"
 	"kennel/infra/thing"
-	"kennel/jdocs/jdocsapi"
 	"kennel/ota"
+	"kennel/ota/otaapi"
 )
 
 // Operation describes one route.
@@ -101,23 +99,7 @@ type (
 	RevokedCertificates struct {
 		Revoked int `json:"revoked"`
 	}
-	// NewRelease makes a release known.
-	NewRelease struct {
-		Species thing.Species `json:"species"`
-		Version ota.Version   `json:"version"`
-		Notes   string        `json:"notes,omitempty"`  // for people
-		Lowest  ota.Version   `json:"lowest,omitempty"` // that it can be installed on; a robot with an older one gets that release first
-		ota.Artifact
-	}
-	// Wish says what should run; "" takes the wish back.
-	Wish struct {
-		Version ota.Version `json:"version"`
-	}
-	// Settings are fields of a document and what they become; a dot leads into a field.
-	Settings struct {
-		Set   map[string]json.RawMessage `json:"set"`
-		Force bool                       `json:"force,omitempty"` // take fields and documents too that no robot is known to read
-	}
+
 	// Health says whether the parts can be reached.
 	Health struct {
 		Postgres    bool             `json:"postgres"`
@@ -245,15 +227,6 @@ var listed = []Operation{
 	{Route: "GET /v1/strangers", Tag: "Fleet", Summary: "What was refused at the port of original robots and belongs to no robot of the fleet, the latest first.", Answer: []door.Stranger{}},
 	{Route: "GET /v1/check", Tag: "Fleet", Summary: "What this installation lacks before strangers may reach it, checked now.", Answer: ready.Checklist{}},
 
-	{Route: "GET /v1/things/{thing}/jdocs", Tag: "Documents", Summary: "Its documents, without their text.", Answer: []jdocsapi.Doc{}},
-	{Route: "GET /v1/things/{thing}/jdocs/{doc}", Tag: "Documents", Summary: "One document.", Answer: jdocsapi.Doc{}},
-	{Route: "PATCH /v1/things/{thing}/jdocs/{doc}", Tag: "Documents", Summary: "Set fields of a document.", Body: Settings{}, Answer: jdocsapi.Doc{}},
-	{Route: "GET /v1/things/{thing}/jdocs/{doc}/history", Tag: "Documents", Summary: "Its versions, the newest first.", Query: []Parameter{limit(1000)}, Answer: []jdocsapi.Doc{}},
-	{Route: "GET /v1/things/{thing}/jdocs/{doc}/diff", Tag: "Documents", Summary: "What differs between two versions.",
-		Query: []Parameter{{"from", "A version.", text}, {"to", "Another version.", text}}, Answer: []jdocsapi.Difference{}},
-	{Route: "POST /v1/things/{thing}/jdocs/{doc}/restore", Tag: "Documents", Summary: "Make an earlier version the current one, as a new version.",
-		Body: jdocsapi.Restore{}, Answer: jdocsapi.Doc{}},
-	{Route: "GET /v1/jdocs/schemas", Tag: "Documents", Summary: "The documents that robots know, with their fields.", Answer: []jdocsapi.Schema{}},
 	{Route: "GET /v1/intents/custom", Tag: "Voice", Summary: "Intents of the operators' own: those of one robot, then those of all robots.", Query: []Parameter{{"thing", "Only those that this robot understands.", text}}, Answer: []voiceapi.Custom{}},
 	{Route: "POST /v1/intents/custom", Tag: "Voice", Summary: "Add one; refused if a phrase already means a built-in intent that it does not override. Webhooks hear of it as intent.custom.", Body: voiceapi.CustomWanted{}, Answer: voiceapi.CustomAdded{}},
 	{Route: "DELETE /v1/intents/custom/{id}", Tag: "Voice", Summary: "Remove one."},
@@ -284,9 +257,6 @@ var listed = []Operation{
 	{Route: "GET /v1/events/boots", Tag: "Events", Summary: "The latest boots of a robot, and how many of their events were lost.", Query: []Parameter{{"thing", "The robot.", text}, limit(das.MaxLimit)}, Answer: []das.Boot{}},
 	{Route: "GET /v1/events/tail", Tag: "Events", Summary: "Events as they are stored, as server-sent events.", Query: eventParams, AnswerMedia: "text/event-stream"},
 
-	{Route: "GET /v1/releases", Tag: "Releases", Summary: "Known releases.", Query: []Parameter{{"species", "Only those of one.", text}}, Answer: []ota.Release{}},
-	{Route: "POST /v1/releases", Tag: "Releases", Summary: "Make a release known.", Body: NewRelease{}, Answer: ota.Release{}},
-	{Route: "PUT /v1/ota/lowest/{species}/{version}", Tag: "Releases", Summary: "Say which version a release can be installed on at the lowest. Robots that run an older one get that version first.", Body: Wish{}, Answer: ota.Way{}},
 	{Route: "PUT /v1/releases/{species}/archives/{sum}", Tag: "Releases", Summary: "Upload an archive of a release, which becomes known. An archive that robots would refuse is not kept; the code of the error has theirs, as archive_209.",
 		Query: []Parameter{{"notes", "For people, if the release is not known yet.", text}, {"version", "Of a file for SWUpdate.", text}}, BodyMedia: "application/octet-stream", Answer: artifact.Artifact{}},
 	{Route: "GET /v1/releases/metadata", Tag: "Releases", Summary: "Who signs the metadata of releases, and until when they are good.", Answer: []ota.RoleState{}},
@@ -294,16 +264,7 @@ var listed = []Operation{
 	{Route: "GET /v1/archives", Tag: "Releases", Summary: "Archives of releases.", Query: []Parameter{{"species", "Only those of one.", text}, {"version", "Only those of one release.", text}}, Answer: []artifact.Artifact{}},
 	{Route: "DELETE /v1/archives/{species}/{sum}", Tag: "Releases", Summary: "Delete an archive, unless a channel, a wish, a rollout or another release uses its release.", Answer: artifact.Artifact{}},
 	{Route: "GET /v1/channels", Tag: "Releases", Summary: "Which release each channel offers to original robots.", Query: []Parameter{{"species", "Only those of one.", text}}, Answer: []artifact.Channel{}},
-	{Route: "PUT /v1/channels/{species}/{channel}", Tag: "Releases", Summary: "Have a channel offer a release, or none.", Body: Wish{}, Answer: artifact.Channel{}},
-	{Route: "GET /v1/things/{thing}/ota", Tag: "Releases", Summary: "What a robot should run, and what became of its updates.", Query: []Parameter{limit(200)}, Answer: ota.State{}},
-	{Route: "PUT /v1/things/{thing}/ota/desired", Tag: "Releases", Summary: "Say what a robot should run.", Body: Wish{}, Answer: ota.Desired{}},
-	{Route: "PUT /v1/ota/desired/{species}", Tag: "Releases", Summary: "Say what a species should run.", Body: Wish{}, Answer: ota.Desired{}},
-	{Route: "GET /v1/rollouts", Tag: "Releases", Summary: "Rollouts with their progress, the newest first.", Answer: []rolloutapi.Rollout{}},
-	{Route: "POST /v1/rollouts", Tag: "Releases", Summary: "Bring a release to a part of the fleet in phases; one for prod waits for a second person's approval.", Body: rolloutapi.Request{}, Answer: rolloutapi.Rollout{}},
-	{Route: "GET /v1/rollouts/{id}", Tag: "Releases", Summary: "One rollout with its history.", Answer: rolloutapi.Told{}},
-	{Route: "GET /v1/rollouts/{id}/robots", Tag: "Releases", Summary: "Why each of its robots does not update, or what it does.", Query: []Parameter{{"why", "Only robots with this code.", text}, {"after", "Only ids after this one.", text}, limit(rolloutapi.MaxLimit)}, Answer: []rolloutapi.Why{}},
-	{Route: "POST /v1/rollouts/{id}/{action}", Tag: "Releases", Summary: "Approve, pause, resume, abort or retry it, or take updated robots back (rollback).", Body: rolloutapi.Because{}, Answer: rolloutapi.Rollout{}},
-	{Route: "GET /v1/things/{thing}/rollouts", Tag: "Releases", Summary: "Why a robot does not update: its place in each rollout that may concern it.", Answer: []rolloutapi.RobotWhy{}},
+	{Route: "PUT /v1/channels/{species}/{channel}", Tag: "Releases", Summary: "Have a channel offer a release, or none.", Body: otaapi.Wish{}, Answer: artifact.Channel{}},
 
 	{Route: "POST /v1/things", Tag: "Identity", Summary: "Make a robot known; its claim secret is shown this once.", Body: NewThing{}, Answer: certsapi.Registration{}},
 	{Route: "POST /v1/things/batch", Tag: "Identity", Summary: "Make many known, all or none: a column thing in, thing and secret out.", BodyMedia: "text/csv", AnswerMedia: "text/csv",

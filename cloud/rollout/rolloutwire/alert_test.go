@@ -2,7 +2,6 @@ package rolloutwire
 
 import (
 	"log/slog"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -32,9 +31,7 @@ func TestStopped(t *testing.T) {
 	}
 	store := registrypg.New(pool, log)
 	slice := Wire(wire.Base{Pool: pool, Log: log}, registry.New(store, store, registry.Sources{}, log), cohort.New(nil), releases, archives, nil)
-	if err := slice.Routes(http.NewServeMux(), wire.Doors{}); err != nil {
-		t.Fatal(err)
-	}
+	slice.Operations(wire.Doors{})
 	rollouts := rolloutpg.New(pool)
 	now := time.Now().UTC().Truncate(time.Second)
 	r, err := rollouts.Add(ctx, rollout.Rollout{Spec: rollout.Spec{Species: thing.Vector, Version: "2.0.1.1", Phases: []rollout.Phase{{Percent: 100}}, Cap: 1}, State: rollout.Running, Changed: now, Progress: rollout.NoProgress()}, nil)

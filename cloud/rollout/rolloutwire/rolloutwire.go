@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -85,10 +84,10 @@ func Wire(b wire.Base, robots *registry.Service, cohorts *cohort.Service, releas
 	alarms := alertpg.New(b.Pool)
 	var audit func(ctx context.Context, action, object, detail string) error // routes are mounted before pages are served
 	return wire.Slice{
-		Routes: wire.Routes(func(mux *http.ServeMux, d wire.Doors) {
+		Operations: func(d wire.Doors) wire.Operations {
 			audit = d.Audit
-			rolloutapi.Mount(mux, svc, d.Audit, b.Log)
-		}),
+			return rolloutapi.Operations(svc, d.Audit)
+		},
 		Pages: rolloutapi.Pages(svc, releases, func(ctx context.Context, action, object, detail string) error {
 			return audit(ctx, action, object, detail)
 		}),

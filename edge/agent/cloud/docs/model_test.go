@@ -127,7 +127,7 @@ type world struct {
 	names    *strings.Replacer
 	story    []string
 
-	ops      []*op // in the kenneld
+	ops      []*work // in the kenneld
 	messages []*message
 	sent     int // messages
 
@@ -203,8 +203,8 @@ func (w *world) end() {
 	}
 }
 
-// settle waits until the op is at a gate or over.
-func (o *op) settle() {
+// settle waits until the work is at a gate or over.
+func (o *work) settle() {
 	select {
 	case o.where = <-o.at:
 	case <-o.done:
@@ -214,11 +214,11 @@ func (o *op) settle() {
 	}
 }
 
-func newOp(what string) *op {
-	return &op{what: what, at: make(chan string), verdict: make(chan error), done: make(chan struct{})}
+func newOp(what string) *work {
+	return &work{what: what, at: make(chan string), verdict: make(chan error), done: make(chan struct{})}
 }
 
-func (o *op) run(f func(ctx context.Context)) {
+func (o *work) run(f func(ctx context.Context)) {
 	go func() {
 		defer close(o.done)
 		f(context.WithValue(context.Background(), opKey{}, o))
@@ -227,7 +227,7 @@ func (o *op) run(f func(ctx context.Context)) {
 }
 
 // at starts an op inside a kenneld. settled is called when it is over and the client has its answer.
-func (w *world) at(k *kenneld, what string, f func(ctx context.Context), settled func(answered bool)) *op {
+func (w *world) at(k *kenneld, what string, f func(ctx context.Context), settled func(answered bool)) *work {
 	o := newOp(what)
 	o.k, o.gen = k, k.gen
 	o.settled = func() { settled(o.answered()) }
@@ -238,23 +238,23 @@ func (w *world) at(k *kenneld, what string, f func(ctx context.Context), settled
 }
 
 // step lets an op run to its next gate.
-func (w *world) step(o *op, verdict error) {
+func (w *world) step(o *work, verdict error) {
 	o.verdict <- verdict
 	o.settle()
 	w.over(o)
 }
 
-func (w *world) over(o *op) {
+func (w *world) over(o *work) {
 	if !o.over || o.settled == nil {
 		return
 	}
-	w.ops = slices.DeleteFunc(w.ops, func(x *op) bool { return x == o })
+	w.ops = slices.DeleteFunc(w.ops, func(x *work) bool { return x == o })
 	f := o.settled
 	o.settled = nil
 	f()
 }
 
-func (w *world) finish(o *op) {
+func (w *world) finish(o *work) {
 	for !o.over {
 		w.step(o, nil)
 	}
@@ -267,8 +267,8 @@ type message struct {
 	what    string
 	topic   string
 	payload []byte
-	client  *op // waits for the answer; nil: no longer
-	serving *op
+	client  *work // waits for the answer; nil: no longer
+	serving *work
 	topicID string // of the answer
 	answer  []byte
 }
@@ -283,7 +283,7 @@ type robot struct {
 	disk     *disk
 	link     *link
 	agent    *docs.Agent
-	op       *op // an exchange under way
+	op       *work // an exchange under way
 	err      error
 	online   bool
 	versions map[string]uint64
@@ -1049,7 +1049,7 @@ func (w *world) operatorCounts() {
 
 // connectionCut: the client of something that runs in a kenneld never hears the answer.
 func (w *world) connectionCut() {
-	var some []*op
+	var some []*work
 	for _, o := range w.ops {
 		if !o.cut && !slices.ContainsFunc(w.messages, func(m *message) bool { return m.serving == o }) {
 			some = append(some, o)

@@ -23,6 +23,7 @@ import (
 	"kennel/infra/api/jdocspb"
 	"kennel/infra/auth"
 	"kennel/infra/kit/kitmqtt"
+	"kennel/infra/op"
 	"kennel/infra/thing"
 	"kennel/jdocs"
 	"kennel/jdocs/jdocsapi"
@@ -37,9 +38,9 @@ var (
 	silent  = slog.New(slog.DiscardHandler)
 )
 
-// op is work in progress: a robot's exchange, or a request inside a kenneld. It runs in its own goroutine, but only while the world
+// work is under way: a robot's exchange, or a request inside a kenneld. It runs in its own goroutine, but only while the world
 // waits for it: it stops at every gate (pass) until the world resumes it. So the order of all steps is the world's choice alone.
-type op struct {
+type work struct {
 	what    string
 	at      chan string
 	verdict chan error
@@ -55,13 +56,13 @@ type op struct {
 
 type opKey struct{}
 
-func opOf(ctx context.Context) *op {
-	o, _ := ctx.Value(opKey{}).(*op)
+func opOf(ctx context.Context) *work {
+	o, _ := ctx.Value(opKey{}).(*work)
 	return o
 }
 
-// pass stops the op until the world resumes it; an error ends what it was about to do.
-func (o *op) pass(where string) error {
+// pass stops the work until the world resumes it; an error ends what it was about to do.
+func (o *work) pass(where string) error {
 	if o == nil {
 		return nil
 	}
@@ -69,8 +70,8 @@ func (o *op) pass(where string) error {
 	return <-o.verdict
 }
 
-// answered reports whether the client hears what the op came to.
-func (o *op) answered() bool { return !o.cut && o.k.alive && o.k.gen == o.gen }
+// answered reports whether the client hears what the work came to.
+func (o *work) answered() bool { return !o.cut && o.k.alive && o.k.gen == o.gen }
 
 // kenneld is one instance: its rules, transports and listener, over a pool of its own to the one Postgres.
 type kenneld struct {
@@ -99,7 +100,7 @@ type house struct {
 	now     *world         // the history that is played
 	plain   *jdocspg.Store // beside the two, to look at what is stored
 	plant   plant
-	calls   sync.Map // string to *op: calls over gRPC, which carries no context
+	calls   sync.Map // string to *work: calls over gRPC, which carries no context
 	serial  uint64
 }
 
@@ -129,7 +130,7 @@ func (k *kenneld) start() {
 	robots := jdocs.Robots{Docs: k.docs, OwnerOf: k.house.ownerOf}
 	k.mqtt = kitmqtt.NewServer(jdocsapi.Handlers(robots, silent), silent)
 	mux := http.NewServeMux()
-	jdocsapi.Mount(mux, &people.Documents{Docs: k.docs, Owns: k.house.owns})
+	jdocsapi.Operations(&people.Documents{Docs: k.docs, Owns: k.house.owns}).Mount(mux, op.Doors{Log: slog.New(slog.DiscardHandler)})
 	k.people = mux
 	hangUp := k.published(robots)
 	k.hinter = jdocsapi.NewHinter(jdocs.New(store), k.house.hint, silent)
@@ -192,7 +193,7 @@ func (tokens) Robot(_ context.Context, c jdocsapi.Credentials) (thing.ID, error)
 	return thing.Parse(string(c.AccessToken))
 }
 
-// call is the context of an original robot's call, which also tells the other end of the connection of which op it is.
+// call is the context of an original robot's call, which also tells the other end of the connection of which work it is.
 func (h *house) call(ctx context.Context, id thing.ID) context.Context {
 	o := opOf(ctx)
 	name := fmt.Sprintf("%p", o)
@@ -276,7 +277,7 @@ func (g gated) pass(ctx context.Context, what string, key jdocs.Key) error {
 	o := opOf(ctx)
 	if md, ok := metadata.FromIncomingContext(ctx); ok && o == nil {
 		call, _ := g.k.house.calls.Load(strings.Join(md["op"], ""))
-		o, _ = call.(*op)
+		o, _ = call.(*work)
 	}
 	if err := o.pass(fmt.Sprintf("%s is about to %s %s", g.k.name, what, key)); err != nil {
 		return err

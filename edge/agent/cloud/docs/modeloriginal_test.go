@@ -18,7 +18,7 @@ type original struct {
 	w    *world
 	id   thing.ID
 	docs map[jdocs.Key]*originalDoc
-	op   *op // one request at a time
+	op   *work // one request at a time
 }
 
 type originalDoc struct {
@@ -80,7 +80,7 @@ func (o *original) asks(write bool) {
 }
 
 func (o *original) start(k *kenneld, what string, f func(context.Context), settled func(answered bool)) {
-	var mine *op
+	var mine *work
 	mine = o.w.at(k, what, f, func(answered bool) {
 		if o.op == mine {
 			o.op = nil
@@ -101,7 +101,7 @@ func (o *original) failed(err error) bool {
 }
 
 // hangUp forgets a request whose connection broke.
-func (o *original) hangUp(broken *op) {
+func (o *original) hangUp(broken *work) {
 	if o.op == broken {
 		o.op = nil
 	}
