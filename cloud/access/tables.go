@@ -96,9 +96,6 @@ var HTTP = table(append(declared(), []Rule{
 	{Name: "POST /v1/account/delete", Roles: auth.People},
 
 	// Owners and their robots.
-	{Name: "GET /v1/my/robots/{thing}/audio", Roles: owners, Own: true},
-	{Name: "PUT /v1/my/robots/{thing}/audio", Roles: owners, Own: true},
-	{Name: "GET /v1/my/robots/{thing}/audio/{clip}", Roles: owners, Own: true},
 	{Name: "POST /v1/things/{thing}/release", Roles: append([]auth.Role{auth.Owner}, auth.Admins...), Own: true},
 
 	// Identities of robots.
@@ -130,11 +127,6 @@ var HTTP = table(append(declared(), []Rule{
 	{Name: "GET /v1/things/{thing}/logs/search", Roles: auth.People, Own: true},
 	{Name: "GET /v1/things/{thing}/logs/{log}", Roles: auth.People, Own: true},
 	{Name: "GET /v1/things/{thing}/logs/{log}/content", Roles: auth.People, Own: true},
-	{Name: "GET /v1/voice/stats", Roles: auth.Staff},
-	{Name: "GET /v1/voice/sessions", Roles: auth.Staff},
-	{Name: "GET /v1/voice/unmatched", Roles: auth.Staff},
-	{Name: "POST /v1/speech/try", Roles: auth.Changers, Quiet: true},
-	{Name: "GET /v1/things/{thing}/voice", Roles: auth.People, Own: true},
 	{Name: "GET /v1/events", Roles: auth.People, Own: true},
 	{Name: "GET /v1/events/boots", Roles: auth.People, Own: true},
 	{Name: "GET /v1/events/tail", Roles: auth.People, Own: true},
@@ -144,9 +136,6 @@ var HTTP = table(append(declared(), []Rule{
 	{Name: "GET /v1/experiments/{key}", Roles: auth.Staff},
 
 	// Parts of the fleet, and what is done to them.
-	{Name: "GET /v1/intents/custom", Roles: auth.Staff},
-	{Name: "POST /v1/intents/custom", Roles: auth.Changers},
-	{Name: "DELETE /v1/intents/custom/{id}", Roles: auth.Changers},
 
 	// Releases.
 	{Name: "PUT /v1/releases/{species}/archives/{sum}", Roles: []auth.Role{auth.ReleaseManager, auth.Admin}},

@@ -16,6 +16,7 @@ import (
 	"kennel/cloud/rollout/rolloutapi"
 	"kennel/cloud/say/sayapi"
 	"kennel/cloud/token/tokenapi"
+	"kennel/cloud/voice/voiceapi"
 	"kennel/cloud/webhook/webhookapi"
 	"kennel/infra/op"
 	"kennel/jdocs/jdocsapi"
@@ -35,6 +36,7 @@ func All() op.List {
 		jdocsapi.Operations(nil),
 		commandapi.Operations(nil, commandapi.Config{}),
 		lookapi.Operations(nil, nil),
+		voiceapi.Operations(voiceapi.Config{}),
 		crashapi.Operations(nil, nil, nil),
 		otaapi.Operations(nil, nil),
 		rolloutapi.Operations(nil, nil),

@@ -18,7 +18,6 @@ import (
 	"kennel/cloud/originals/originalsapi"
 	"kennel/cloud/ready"
 	"kennel/cloud/uploads"
-	"kennel/cloud/voice/voiceapi"
 	"kennel/infra/telemetry"
 	"kennel/infra/thing"
 	"kennel/ota"
@@ -57,8 +56,6 @@ func number(low, high int) map[string]any {
 }
 
 func oneOf(words ...string) map[string]any { return map[string]any{"type": "string", "enum": words} }
-
-var voiceDays = Parameter{"days", "Of so many days, today included.", number(1, voiceapi.MaxDays)}
 
 func limit(most int) Parameter { return Parameter{"limit", "At most so many.", number(1, most)} }
 
@@ -227,19 +224,6 @@ var listed = []Operation{
 	{Route: "GET /v1/strangers", Tag: "Fleet", Summary: "What was refused at the port of original robots and belongs to no robot of the fleet, the latest first.", Answer: []door.Stranger{}},
 	{Route: "GET /v1/check", Tag: "Fleet", Summary: "What this installation lacks before strangers may reach it, checked now.", Answer: ready.Checklist{}},
 
-	{Route: "GET /v1/intents/custom", Tag: "Voice", Summary: "Intents of the operators' own: those of one robot, then those of all robots.", Query: []Parameter{{"thing", "Only those that this robot understands.", text}}, Answer: []voiceapi.Custom{}},
-	{Route: "POST /v1/intents/custom", Tag: "Voice", Summary: "Add one; refused if a phrase already means a built-in intent that it does not override. Webhooks hear of it as intent.custom.", Body: voiceapi.CustomWanted{}, Answer: voiceapi.CustomAdded{}},
-	{Route: "DELETE /v1/intents/custom/{id}", Tag: "Voice", Summary: "Remove one."},
-	{Route: "GET /v1/voice/stats", Tag: "Voice", Summary: "How many requests that people spoke to robots succeeded, by version and language.", Query: []Parameter{voiceDays}, Answer: voiceapi.Stats{}},
-	{Route: "GET /v1/voice/sessions", Tag: "Voice", Summary: "Requests that people spoke to robots, the latest first, without what was said.", Query: []Parameter{{"failed", "Only those that failed.", oneOf("true", "false")},
-		{"step", "Only those that failed at this step.", oneOf("audio", "endpoint", "recognize", "match", "answer")}, {"version", "Only robots with this version.", text}, {"language", "Only this language, such as en-US.", text}, voiceDays, limit(voiceapi.MaxLimit)}, Answer: []voiceapi.Session{}},
-	{Route: "GET /v1/voice/unmatched", Tag: "Voice", Summary: "Phrases that no robot understood, the most frequent first, without who said them.", Query: []Parameter{voiceDays, limit(voiceapi.MaxLimit)}, Answer: voiceapi.Unmatched{}},
-	{Route: "GET /v1/things/{thing}/voice", Tag: "Voice", Summary: "What became of requests that people spoke to it, the latest first, without what was said.", Query: []Parameter{limit(voiceapi.MaxLimit)}, Answer: []voiceapi.Session{}},
-	{Route: "POST /v1/speech/try", Tag: "Voice", Summary: "Send a recording (WAVE of 16 bits, one channel, 16 kHz, or Opus in Ogg) through the speech service, and tell of each step. Nothing of it is kept.", Query: []Parameter{{"language", "Of the recording, such as en-US.", text}, {"kind", "What is wanted.", oneOf("intent", "knowledge", "graph")}},
-		BodyMedia: "application/octet-stream", Answer: voiceapi.Trial{}},
-	{Route: "GET /v1/my/robots/{thing}/audio", Tag: "Own robots", Summary: "Whether you want what it hears kept, and what is kept.", Answer: voiceapi.AudioWish{}},
-	{Route: "PUT /v1/my/robots/{thing}/audio", Tag: "Own robots", Summary: "Change that. Without the wish, all recordings are deleted.", Body: voiceapi.Keep{}, Answer: voiceapi.AudioWish{}},
-	{Route: "GET /v1/my/robots/{thing}/audio/{clip}", Tag: "Own robots", Summary: "One recording.", AnswerMedia: "audio/wav"},
 	{Route: "GET /v1/logs", Tag: "Logs", Summary: "The logs that robots uploaded, the newest first; Link rel=\"next\" leads on.", Query: append(logParams[:len(logParams):len(logParams)], limit(uploads.MaxLimit)), Answer: []uploads.Log{}},
 	{Route: "GET /v1/things/{thing}/logs", Tag: "Logs", Summary: "The logs that it uploaded, the newest first; Link rel=\"next\" leads on.", Query: append(logParams[:len(logParams):len(logParams)], limit(uploads.MaxLimit)), Answer: []uploads.Log{}},
 	{Route: "GET /v1/things/{thing}/logs/search", Tag: "Logs", Summary: "Lines in several of its logs, the newest log first.", Query: append(append(lineParams[:len(lineParams):len(lineParams)], logParams...), limit(uploads.MaxLimit)), Answer: uploads.Found{}},

@@ -2,21 +2,15 @@ package voiceapi
 
 import (
 	"context"
-	"net/http"
 	"strconv"
-
-	"github.com/go-kit/kit/endpoint"
 
 	"kennel/cloud/customs"
 	"kennel/infra/auth"
-	"kennel/infra/kit"
-	"kennel/infra/kit/kithttp"
+	"kennel/infra/op"
 	"kennel/infra/thing"
 	"kennel/speech/intent"
 	"kennel/speech/recognizer"
 )
-
-const maxCustom = 64 << 10
 
 // Custom intents.
 type (
@@ -31,55 +25,48 @@ type CustomAdded struct {
 	Unheard []string `json:"unheard,omitempty"`
 }
 
-// mountCustoms adds the endpoints of custom intents to mux.
-func mountCustoms(mux *http.ServeMux, c Config) {
-	svc, wrap := c.Customs, endpoint.Chain(kit.Recover(c.Log), kit.Timeout(timeout))
-	reads, writes := endpoint.Chain(wrap, auth.Require(auth.Staff...)), endpoint.Chain(wrap, auth.Require(auth.Changers...))
-	mux.Handle("GET /v1/intents/custom", kithttp.Handler(reads(kit.Typed(func(ctx context.Context, id thing.ID) ([]Custom, error) {
-		out, err := svc.List(ctx, id)
-		if out == nil {
-			out = []Custom{}
-		}
-		return out, err
-	})), func(r *http.Request) (any, error) {
-		if r.URL.Query().Get("thing") == "" {
-			return thing.ID(""), nil
-		}
-		return thing.Parse(r.URL.Query().Get("thing"))
-	}))
-	mux.Handle("POST /v1/intents/custom", kithttp.Handler(writes(kit.Typed(func(ctx context.Context, w CustomWanted) (out CustomAdded, err error) {
-		if w.Thing != "" {
-			if err := c.Known(ctx, w.Thing); err != nil {
+type (
+	understood struct {
+		Thing thing.ID `query:"thing" about:"Only those that this robot understands."`
+	}
+	oneCustom struct {
+		ID int64 `path:"id" of:"custom intent"`
+	}
+)
+
+// customOperations are those on custom intents.
+func customOperations(c Config) op.List {
+	spec := func(route, summary string, roles []auth.Role) op.Spec {
+		return op.Spec{Route: route, Tag: "Voice", Summary: summary, Roles: roles}
+	}
+	return op.List{
+		op.New(spec("GET /v1/intents/custom", "Intents of the operators' own: those of one robot, then those of all robots.", auth.Staff),
+			func(ctx context.Context, r understood) ([]Custom, error) { return c.Customs.List(ctx, r.Thing) }),
+		op.New(spec("POST /v1/intents/custom", "Add one; refused if a phrase already means a built-in intent that it does not override. Webhooks hear of it as intent.custom.", auth.Changers),
+			func(ctx context.Context, w CustomWanted) (out CustomAdded, err error) {
+				if w.Thing != "" {
+					if err := c.Known(ctx, w.Thing); err != nil {
+						return out, err
+					}
+				}
+				if err := w.Check(); err != nil {
+					return out, err
+				}
+				if err := c.Audit(ctx, customs.AuditAdd, w.Name, w.Words()); err != nil {
+					return out, err
+				}
+				if out.Custom, err = c.Customs.Add(ctx, w, auth.CallerFrom(ctx).Subject()); err == nil {
+					out.Unheard = unheard(c, w.Custom)
+				}
 				return out, err
+			}),
+		op.New(spec("DELETE /v1/intents/custom/{id}", "Remove one.", auth.Changers), func(ctx context.Context, r oneCustom) (op.None, error) {
+			if err := c.Audit(ctx, customs.AuditDrop, strconv.FormatInt(r.ID, 10), ""); err != nil {
+				return op.None{}, err
 			}
-		}
-		if err := w.Check(); err != nil {
-			return out, err
-		}
-		if err := c.Audit(ctx, customs.AuditAdd, w.Name, w.Words()); err != nil {
-			return out, err
-		}
-		if out.Custom, err = svc.Add(ctx, w, auth.CallerFrom(ctx).Subject()); err == nil {
-			out.Unheard = unheard(c, w.Custom)
-		}
-		return out, err
-	})), func(r *http.Request) (any, error) {
-		var w CustomWanted
-		err := kithttp.ReadJSON(r, &w, maxCustom)
-		return w, err
-	}))
-	mux.Handle("DELETE /v1/intents/custom/{id}", kithttp.Handler(writes(kit.Typed(func(ctx context.Context, id int64) (any, error) {
-		if err := c.Audit(ctx, customs.AuditDrop, strconv.FormatInt(id, 10), ""); err != nil {
-			return nil, err
-		}
-		return nil, svc.Drop(ctx, id)
-	})), func(r *http.Request) (any, error) {
-		id, err := strconv.ParseInt(r.PathValue("id"), 10, 64)
-		if err != nil {
-			return nil, customs.Missing(strconv.Quote(r.PathValue("id")))
-		}
-		return id, nil
-	}))
+			return op.None{}, c.Customs.Drop(ctx, r.ID)
+		}),
+	}
 }
 
 // unheard returns the words of w that no recogniser has.

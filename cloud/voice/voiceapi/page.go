@@ -1,6 +1,7 @@
 package voiceapi
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"kennel/cloud/console/page"
 	"kennel/cloud/voice"
 	"kennel/infra/kit/kithttp"
+	"kennel/infra/op"
 	"kennel/speech/recognizer"
 	"kennel/speech/session"
 )
@@ -73,23 +75,24 @@ const (
 // Pages are the page of voice and the tab of a robot's sessions. recognizers tells how the recognisers are.
 func Pages(svc *voice.Service, recognizers func() []recognizer.Health) []page.Extra {
 	ask := func(ctx context.Context, q url.Values) (template.HTML, error) {
-		req, err := parse(q, filters...)
+		req, err := op.Query[sessions](q)
 		if err != nil {
 			return "", err
 		}
-		v := pageView{Query: q, Parts: recognizers(), Step: req.which.Step}
-		if v.Stats, err = svc.Stats(ctx, req.days); err != nil {
+		which, days := req.which(), cmp.Or(req.Days, voice.DefaultDays)
+		v := pageView{Query: q, Parts: recognizers(), Step: which.Step}
+		if v.Stats, err = svc.Stats(ctx, days); err != nil {
 			return "", err
 		}
-		req.which.Failed, req.which.Since, req.which.Limit = true, v.Since, shownFailed
-		if v.Failed, err = svc.Sessions(ctx, req.which); err != nil {
+		which.Failed, which.Since, which.Limit = true, v.Since, shownFailed
+		if v.Failed, err = svc.Sessions(ctx, which); err != nil {
 			return "", err
 		}
-		if v.Unmatched, err = svc.Unmatched(ctx, req.days, shownPhrases); err != nil {
+		if v.Unmatched, err = svc.Unmatched(ctx, days, shownPhrases); err != nil {
 			return "", err
 		}
 		for _, p := range []period{{Words: "Today", Address: "1"}, {Words: "7 days", Address: "7"}, {Words: "30 days", Address: "30"}} {
-			v.Periods = append(v.Periods, period{p.Words, "/voice?days=" + p.Address, p.Address == fmt.Sprint(req.days)})
+			v.Periods = append(v.Periods, period{p.Words, "/voice?days=" + p.Address, p.Address == fmt.Sprint(days)})
 		}
 		return render("voice", v)
 	}

@@ -20,6 +20,7 @@ import (
 	"kennel/cloud/voice"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
+	"kennel/infra/op"
 	"kennel/infra/pg/pgtest"
 	"kennel/infra/thing"
 	"kennel/speech"
@@ -69,8 +70,8 @@ func newDesk(t *testing.T) *desk {
 		return since, account == "ada" && id == rex, nil
 	}
 	mux := http.NewServeMux()
-	Mount(mux, Config{Voice: d.voice, Audio: voice.NewAudio(store, nil, func(context.Context, thing.ID) (string, error) { return "ada", nil }, time.Now, slog.New(slog.DiscardHandler)),
-		Customs: customs.New(customspg.New(pool), slog.New(slog.DiscardHandler)), Speech: func() (speech.Config, error) { return d.speech() }, Owns: owns, Log: slog.New(slog.DiscardHandler),
+	Operations(Config{Voice: d.voice, Audio: voice.NewAudio(store, nil, func(context.Context, thing.ID) (string, error) { return "ada", nil }, time.Now, slog.New(slog.DiscardHandler)),
+		Customs: customs.New(customspg.New(pool), slog.New(slog.DiscardHandler)), Speech: func() (speech.Config, error) { return d.speech() }, Log: slog.New(slog.DiscardHandler),
 		Known: func(_ context.Context, id thing.ID) error {
 			if id != rex {
 				return auth.UnknownThing(id)
@@ -80,7 +81,7 @@ func newDesk(t *testing.T) *desk {
 		Audit: func(_ context.Context, action, object, detail string) error {
 			d.audits = append(d.audits, action+" "+object+" "+detail)
 			return nil
-		}})
+		}}).Mount(mux, op.Doors{Log: slog.New(slog.DiscardHandler), Owns: owns})
 	d.Handler = access.HTTP.Guard(mux, slog.New(slog.DiscardHandler))
 	return d
 }

@@ -4,7 +4,6 @@ package voicewire
 import (
 	"context"
 	"errors"
-	"net/http"
 	"time"
 
 	"kennel/cloud/consent"
@@ -78,9 +77,9 @@ func Wire(b wire.Base, owners *owner.Service) (*Voice, wire.Slice, error) {
 		Customs: customs.New(customIntents, b.Log),
 	}
 	s := wire.Slice{
-		Routes: wire.Routes(func(mux *http.ServeMux, d wire.Doors) {
-			voiceapi.Mount(mux, voiceapi.Config{Voice: v.Service, Audio: v.Audio, Customs: v.Customs, Speech: v.parts, Known: d.Known, Owns: d.Owns, Audit: d.Audit, Log: b.Log})
-		}),
+		Operations: func(d wire.Doors) wire.Operations {
+			return voiceapi.Operations(voiceapi.Config{Voice: v.Service, Audio: v.Audio, Customs: v.Customs, Speech: v.parts, Known: d.Known, Audit: d.Audit, Log: b.Log})
+		},
 		Pages: voiceapi.Pages(v.Service, func() []recognizer.Health {
 			if v.Recognizers == nil {
 				return nil
