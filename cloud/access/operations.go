@@ -51,9 +51,11 @@ func (r Rule) line() string {
 	return strings.Join([]string{r.Name, strings.Join(roles, ","), strings.Join(marks, ","), r.By}, "\t")
 }
 
-// declared reads operations.tsv.
-func declared() (out []Rule) {
-	lines := strings.Split(strings.TrimSuffix(operationsTSV, "\n"), "\n")
+// declared returns the rules of operations.tsv.
+func declared() []Rule { return read(operationsTSV) }
+
+func read(text string) (out []Rule) {
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	for _, line := range lines[1:] {
 		parts := strings.Split(line, "\t")
 		if len(parts) != 4 {
