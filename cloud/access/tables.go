@@ -147,20 +147,10 @@ var HTTP = table(append(declared(), []Rule{
 	{Name: "PUT /v1/channels/{species}/{channel}", Roles: []auth.Role{auth.ReleaseManager, auth.Admin}},
 
 	// People of the staff.
-	{Name: "GET /v1/operators", Roles: auth.Admins},
-	{Name: "POST /v1/operators", Roles: auth.Admins},
-	{Name: "PATCH /v1/operators/{id}", Roles: auth.Admins},
-	{Name: "DELETE /v1/operators/{id}", Roles: auth.Admins},
-	{Name: "POST /v1/operators/{id}/password", Roles: auth.Admins},
-	{Name: "GET /v1/operators/{id}/sessions", Roles: auth.Admins},
-	{Name: "DELETE /v1/operators/{id}/sessions", Roles: auth.Admins},
-	{Name: "DELETE /v1/operators/{id}/sessions/{session}", Roles: auth.Admins},
 
 	// Programs elsewhere that are told what happens.
 
 	// The audit log.
-	{Name: "GET /v1/audit", Roles: auth.Admins},
-	{Name: "GET /v1/audit/verify", Roles: auth.Admins},
 
 	// The console.
 	{Name: "GET /{$}", Roles: auth.Staff, Page: true},

@@ -18,6 +18,7 @@ import (
 	"kennel/cloud/account/audit"
 	"kennel/infra/auth"
 	"kennel/infra/logging"
+	"kennel/infra/op"
 	"kennel/infra/pg/pgtest"
 )
 
@@ -29,8 +30,8 @@ func newPeople(t *testing.T, more ...func(mux *http.ServeMux, svc accounttest.Ac
 	mux := http.NewServeMux()
 	log := slog.New(slog.DiscardHandler)
 	accountapi.Mount(mux, svc.SignIn, svc.Second, log)
-	accountapi.MountOperators(mux, svc.Operators, log)
-	accountapi.MountAudit(mux, svc.Audit, log)
+	accountapi.StaffOperations(svc.Operators).Mount(mux, op.Doors{Log: log})
+	accountapi.AuditOperations(svc.Audit, log).Mount(mux, op.Doors{Log: log})
 	for _, mount := range more {
 		mount(mux, svc, pool)
 	}

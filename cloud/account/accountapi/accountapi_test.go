@@ -24,6 +24,7 @@ import (
 	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/kit/kithttp"
+	"kennel/infra/op"
 	"kennel/infra/pg/pgtest"
 )
 
@@ -52,8 +53,8 @@ func newSite(t testing.TB, change ...func(*account.SignInConfig)) *site {
 	log := slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	mux := http.NewServeMux()
 	accountapi.Mount(mux, svc.SignIn, svc.Second, log)
-	accountapi.MountOperators(mux, svc.Operators, log)
-	accountapi.MountAudit(mux, svc.Audit, log)
+	accountapi.StaffOperations(svc.Operators).Mount(mux, op.Doors{Log: log})
+	accountapi.AuditOperations(svc.Audit, log).Mount(mux, op.Doors{Log: log})
 	mux.HandleFunc("/who", func(w http.ResponseWriter, r *http.Request) { kithttp.WriteJSON(w, 200, auth.CallerFrom(r.Context())) })
 	mux.HandleFunc("POST /things/{thing}/poke", func(w http.ResponseWriter, r *http.Request) {
 		err := errs.New(errs.Denied, "role %s may not", auth.CallerFrom(r.Context()).Role)

@@ -3,17 +3,12 @@ package accountapi
 import (
 	"context"
 	"log/slog"
-	"net/http"
-	"strconv"
 	"time"
-
-	"github.com/go-kit/kit/endpoint"
 
 	"kennel/cloud/account/audit"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
-	"kennel/infra/kit"
-	"kennel/infra/kit/kithttp"
+	"kennel/infra/op"
 )
 
 // AuditEntry is one line of GET /v1/audit.
@@ -31,11 +26,6 @@ type AuditEntry struct {
 	Result string    `json:"result"` // done, or "not done: " and the kind of the refusal
 }
 
-type auditRequest struct {
-	before int64
-	limit  int
-}
-
 // AuditReport is the answer of GET /v1/audit/verify.
 type AuditReport struct {
 	Checked   int         `json:"checked"`             // lines
@@ -51,75 +41,52 @@ type AuditBreak struct {
 	Why string `json:"why"`
 }
 
-// MountAudit adds the audit log to mux, which must be behind Authenticator, for administrators:
-//
-//	GET /v1/audit?before=&limit=   -> [{id, at, actor, ...}]
-//	GET /v1/audit/verify?from=     -> {checked, anchor, done, ...}   from: an anchor; repeat from the answer's anchor until done
-func MountAudit(mux *http.ServeMux, l *audit.Log, log *slog.Logger) {
-	admin := endpoint.Chain(kit.Recover(log), kit.Timeout(timeout), auth.Require(auth.Admins...))
-	a := auditAPI{l, log}
-	mux.Handle("GET /v1/audit", kithttp.Handler(admin(kit.Typed(a.lines)), decodeAudit))
-	mux.Handle("GET /v1/audit/verify", kithttp.Handler(admin(kit.Typed(a.verify)), decodeAnchor))
+type (
+	auditPage struct {
+		Before int64 `query:"before" about:"Only lines before this one."`
+		Limit  int   `query:"limit" about:"At most so many." min:"1" max:"1000"`
+	}
+	auditFrom struct {
+		From string `query:"from" about:"An anchor."`
+	}
+)
+
+// AuditOperations returns the operations of administrators on the audit log.
+func AuditOperations(l *audit.Log, log *slog.Logger) op.List {
+	admins := func(route, summary string) op.Spec {
+		return op.Spec{Route: route, Tag: "Staff", Summary: summary, Roles: auth.Admins}
+	}
+	return op.List{
+		op.New(admins("GET /v1/audit", "What people did, the newest first."), func(ctx context.Context, r auditPage) ([]AuditEntry, error) {
+			lines, err := l.Lines(ctx, r.Before, r.Limit)
+			out := make([]AuditEntry, 0, len(lines))
+			for _, l := range lines {
+				out = append(out, AuditEntry{l.ID, l.At.UTC(), l.Actor, l.ByName(), string(l.Role), l.Addr, l.Action, l.Object, l.OnName(), l.Detail, l.Result()})
+			}
+			return out, err
+		}),
+		op.New(admins("GET /v1/audit/verify", "Whether the log is as it was written; go on from the last anchor until done."), func(ctx context.Context, r auditFrom) (AuditReport, error) {
+			var from audit.Anchor
+			if r.From != "" {
+				var err error
+				if from, err = audit.ParseAnchor(r.From); err != nil {
+					return AuditReport{}, errs.New(errs.Invalid, "from: %w", err)
+				}
+			}
+			return verify(ctx, l, log, from)
+		}),
+	}
 }
 
-type auditAPI struct {
-	audit *audit.Log
-	log   *slog.Logger
-}
-
-func (a auditAPI) lines(ctx context.Context, req auditRequest) ([]AuditEntry, error) {
-	lines, err := a.audit.Lines(ctx, req.before, req.limit)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]AuditEntry, 0, len(lines))
-	for _, l := range lines {
-		out = append(out, AuditEntry{l.ID, l.At.UTC(), l.Actor, l.ByName(), string(l.Role), l.Addr, l.Action, l.Object, l.OnName(), l.Detail, l.Result()})
-	}
-	return out, nil
-}
-
-func decodeAudit(r *http.Request) (any, error) {
-	q := r.URL.Query()
-	before, err := number(q.Get("before"))
-	if err != nil {
-		return nil, errs.New(errs.Invalid, "before: %w", err)
-	}
-	limit, err := number(q.Get("limit"))
-	if err != nil {
-		return nil, errs.New(errs.Invalid, "limit: %w", err)
-	}
-	return auditRequest{before, int(min(limit, 1<<20))}, nil
-}
-
-func number(s string) (int64, error) {
-	if s == "" {
-		return 0, nil
-	}
-	return strconv.ParseInt(s, 10, 64)
-}
-
-func decodeAnchor(r *http.Request) (any, error) {
-	s := r.URL.Query().Get("from")
-	if s == "" {
-		return audit.Anchor{}, nil
-	}
-	from, err := audit.ParseAnchor(s)
-	if err != nil {
-		return nil, errs.New(errs.Invalid, "from: %w", err)
-	}
-	return from, nil
-}
-
-func (a auditAPI) verify(ctx context.Context, from audit.Anchor) (AuditReport, error) {
-	r, err := a.audit.Verify(ctx, from)
+func verify(ctx context.Context, l *audit.Log, log *slog.Logger, from audit.Anchor) (AuditReport, error) {
+	r, err := l.Verify(ctx, from)
 	if err != nil {
 		return AuditReport{}, err
 	}
 	out := AuditReport{Checked: r.Checked, Forgotten: r.Forgotten, Anchor: r.To.String(), Done: r.Done}
 	if r.Broken != nil {
 		out.Broken = &AuditBreak{r.Broken.Seq, r.Broken.Why}
-		a.log.ErrorContext(ctx, "audit log altered", "line", r.Broken.Seq, "why", r.Broken.Why)
+		log.ErrorContext(ctx, "audit log altered", "line", r.Broken.Seq, "why", r.Broken.Why)
 	}
 	return out, nil
 }

@@ -2,17 +2,12 @@ package accountapi
 
 import (
 	"context"
-	"log/slog"
-	"net/http"
 	"time"
-
-	"github.com/go-kit/kit/endpoint"
 
 	"kennel/cloud/account"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
-	"kennel/infra/kit"
-	"kennel/infra/kit/kithttp"
+	"kennel/infra/op"
 )
 
 // Operator is one of the staff as GET /v1/operators shows one.
@@ -47,95 +42,76 @@ type OperatorChange struct {
 	Disabled *bool      `json:"disabled,omitempty"`
 }
 
-type operatorRequest struct {
-	id      account.ID
-	session string
-	OperatorChange
-}
-
-// MountOperators adds the staff to mux, which must be behind Authenticator, for administrators:
-//
-//	GET    /v1/operators                                        -> [{id, email, role, ...}]
-//	POST   /v1/operators                         {email, role}  -> {id, email, role, password}
-//	PATCH  /v1/operators/{id}                    {role?, disabled?}
-//	POST   /v1/operators/{id}/password                          -> {id, password}; the sessions end
-//	DELETE /v1/operators/{id}                                   the account goes
-//	GET    /v1/operators/{id}/sessions                          -> [{id, created, ...}]
-//	DELETE /v1/operators/{id}/sessions                          -> {ended}
-//	DELETE /v1/operators/{id}/sessions/{session}
-func MountOperators(mux *http.ServeMux, ops *account.Operators, log *slog.Logger) {
-	admin := endpoint.Chain(kit.Recover(log), kit.Timeout(timeout), auth.Require(auth.Admins...))
-	a := operatorsAPI{ops}
-	mux.Handle("GET /v1/operators", kithttp.Handler(admin(kit.Typed(a.list)), none))
-	mux.Handle("POST /v1/operators", kithttp.Handler(admin(kit.Typed(a.add)), decode[NewOperator]))
-	mux.Handle("PATCH /v1/operators/{id}", kithttp.Handler(admin(kit.NoContent(kit.Typed(a.change))), decodeChange))
-	mux.Handle("POST /v1/operators/{id}/password", kithttp.Handler(admin(kit.Typed(a.reset)), decodeOperator))
-	mux.Handle("DELETE /v1/operators/{id}", kithttp.Handler(admin(kit.NoContent(kit.Typed(a.remove))), decodeOperator))
-	mux.Handle("GET /v1/operators/{id}/sessions", kithttp.Handler(admin(kit.Typed(a.sessions)), decodeOperator))
-	mux.Handle("DELETE /v1/operators/{id}/sessions", kithttp.Handler(admin(kit.Typed(a.endSessions)), decodeOperator))
-	mux.Handle("DELETE /v1/operators/{id}/sessions/{session}", kithttp.Handler(admin(kit.NoContent(kit.Typed(a.endSessions))), decodeOperator))
-}
-
-type operatorsAPI struct{ ops *account.Operators }
-
-func decodeOperator(r *http.Request) (any, error) {
-	return operatorRequest{id: account.ID(r.PathValue("id")), session: r.PathValue("session")}, nil
-}
-
-func decodeChange(r *http.Request) (any, error) {
-	req := operatorRequest{id: account.ID(r.PathValue("id"))}
-	err := kithttp.ReadJSON(r, &req.OperatorChange, maxBody)
-	if err == nil && (req.Role == nil) == (req.Disabled == nil) {
-		err = errs.New(errs.Invalid, "want one of role and disabled")
+type (
+	operator struct {
+		ID string `path:"id"`
 	}
-	return req, err
+	operatorChanging struct {
+		operator
+		Change OperatorChange `body:""`
+	}
+	operatorSession struct {
+		operator
+		Session string `path:"session"`
+	}
+)
+
+// StaffOperations returns the operations of administrators on the staff.
+func StaffOperations(ops *account.Operators) op.List {
+	admins := func(route, summary string) op.Spec {
+		return op.Spec{Route: route, Tag: "Staff", Summary: summary, Roles: auth.Admins}
+	}
+	return op.List{
+		op.New(admins("GET /v1/operators", "People of the staff."), func(ctx context.Context, _ op.None) ([]Operator, error) {
+			list, err := ops.List(ctx)
+			out := make([]Operator, 0, len(list))
+			for _, o := range list {
+				out = append(out, Operator{o.ID, o.Email, o.Role, o.MustChange, o.Disabled, o.Created.UTC(), o.Sessions, o.LastSeen.UTC()})
+			}
+			return out, err
+		}),
+		op.New(admins("POST /v1/operators", "Make an operator; the first password is shown this once."), func(ctx context.Context, n NewOperator) (FirstPassword, error) {
+			o, password, err := ops.Add(ctx, by(ctx), n.Email, n.Role)
+			return FirstPassword{o.ID, o.Email, o.Role, password.Reveal()}, err
+		}),
+		op.New(admins("PATCH /v1/operators/{id}", "Give an operator another role, or stop one."), func(ctx context.Context, r operatorChanging) (op.None, error) {
+			id, c := account.ID(r.ID), r.Change
+			switch {
+			case (c.Role == nil) == (c.Disabled == nil):
+				return op.None{}, errs.New(errs.Invalid, "want one of role and disabled")
+			case c.Role != nil:
+				return op.None{}, ops.SetRole(ctx, by(ctx), id, *c.Role)
+			}
+			return op.None{}, ops.SetDisabled(ctx, by(ctx), id, *c.Disabled)
+		}),
+		op.New(admins("DELETE /v1/operators/{id}", "Remove an operator."),
+			func(ctx context.Context, r operator) (op.None, error) {
+				return op.None{}, ops.Remove(ctx, by(ctx), account.ID(r.ID))
+			}),
+		op.New(admins("POST /v1/operators/{id}/password", "Give an operator a first password; the sessions end."), func(ctx context.Context, r operator) (FirstPassword, error) {
+			password, err := ops.Reset(ctx, by(ctx), account.ID(r.ID))
+			return FirstPassword{ID: account.ID(r.ID), Password: password.Reveal()}, err
+		}),
+		op.New(admins("GET /v1/operators/{id}/sessions", "Where an operator is signed in."), func(ctx context.Context, r operator) ([]Session, error) {
+			list, err := ops.Sessions(ctx, account.ID(r.ID))
+			out := make([]Session, 0, len(list))
+			for _, s := range list {
+				out = append(out, Session{ID: s.ID, App: s.App, Created: s.Created.UTC(), LastSeen: s.LastSeen.UTC(), Expires: s.Expires.UTC(), Addr: s.Addr, Robot: s.Used})
+			}
+			return out, err
+		}),
+		op.New(admins("DELETE /v1/operators/{id}/sessions", "End all of an operator's sessions."), func(ctx context.Context, r operator) (Ended, error) {
+			n, err := ops.EndSession(ctx, by(ctx), account.ID(r.ID), "")
+			return Ended{n}, err
+		}),
+		op.New(admins("DELETE /v1/operators/{id}/sessions/{session}", "End one."), func(ctx context.Context, r operatorSession) (op.None, error) {
+			_, err := ops.EndSession(ctx, by(ctx), account.ID(r.ID), r.Session)
+			return op.None{}, err
+		}),
+	}
 }
 
 func by(ctx context.Context) account.By {
 	id, addr := caller(ctx)
 	return account.By{ID: id, Addr: addr}
-}
-
-func (a operatorsAPI) list(ctx context.Context, _ nothing) ([]Operator, error) {
-	list, err := a.ops.List(ctx)
-	out := make([]Operator, 0, len(list))
-	for _, o := range list {
-		out = append(out, Operator{o.ID, o.Email, o.Role, o.MustChange, o.Disabled, o.Created.UTC(), o.Sessions, o.LastSeen.UTC()})
-	}
-	return out, err
-}
-
-func (a operatorsAPI) add(ctx context.Context, req NewOperator) (FirstPassword, error) {
-	o, password, err := a.ops.Add(ctx, by(ctx), req.Email, req.Role)
-	return FirstPassword{o.ID, o.Email, o.Role, password.Reveal()}, err
-}
-
-func (a operatorsAPI) change(ctx context.Context, req operatorRequest) (nothing, error) {
-	if req.Role != nil {
-		return nothing{}, a.ops.SetRole(ctx, by(ctx), req.id, *req.Role)
-	}
-	return nothing{}, a.ops.SetDisabled(ctx, by(ctx), req.id, *req.Disabled)
-}
-
-func (a operatorsAPI) reset(ctx context.Context, req operatorRequest) (FirstPassword, error) {
-	password, err := a.ops.Reset(ctx, by(ctx), req.id)
-	return FirstPassword{ID: req.id, Password: password.Reveal()}, err
-}
-
-func (a operatorsAPI) remove(ctx context.Context, req operatorRequest) (nothing, error) {
-	return nothing{}, a.ops.Remove(ctx, by(ctx), req.id)
-}
-
-func (a operatorsAPI) sessions(ctx context.Context, req operatorRequest) ([]Session, error) {
-	list, err := a.ops.Sessions(ctx, req.id)
-	out := make([]Session, 0, len(list))
-	for _, s := range list {
-		out = append(out, Session{ID: s.ID, App: s.App, Created: s.Created.UTC(), LastSeen: s.LastSeen.UTC(), Expires: s.Expires.UTC(), Addr: s.Addr, Robot: s.Used})
-	}
-	return out, err
-}
-
-func (a operatorsAPI) endSessions(ctx context.Context, req operatorRequest) (Ended, error) {
-	n, err := a.ops.EndSession(ctx, by(ctx), req.id, req.session)
-	return Ended{n}, err
 }

@@ -25,6 +25,7 @@ import (
 	"kennel/cloud/account/audit"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
+	"kennel/infra/op"
 	"kennel/infra/pg/pgtest"
 )
 
@@ -140,8 +141,8 @@ func process(t *testing.T, pool *pgxpool.Pool, hasher account.Hasher, perAddr in
 	log := slog.New(slog.DiscardHandler)
 	mux := http.NewServeMux()
 	accountapi.Mount(mux, svc.SignIn, svc.Second, log)
-	accountapi.MountOperators(mux, svc.Operators, log)
-	accountapi.MountAudit(mux, svc.Audit, log)
+	accountapi.StaffOperations(svc.Operators).Mount(mux, op.Doors{Log: log})
+	accountapi.AuditOperations(svc.Audit, log).Mount(mux, op.Doors{Log: log})
 	mux.HandleFunc("GET /stream", func(w http.ResponseWriter, r *http.Request) {
 		if auth.CallerFrom(r.Context()).Role == "" {
 			w.WriteHeader(http.StatusUnauthorized)

@@ -29,6 +29,7 @@ import (
 	"kennel/infra/errs"
 	"kennel/infra/jobs"
 	"kennel/infra/logging"
+	"kennel/infra/op"
 	"kennel/infra/pg/pgtest"
 
 	"github.com/jackc/pgx/v5"
@@ -62,8 +63,8 @@ func newOwnersSite(t testing.TB) *ownersSite {
 	log := slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	mux := http.NewServeMux()
 	accountapi.Mount(mux, svc.SignIn, svc.Second, log)
-	accountapi.MountOperators(mux, svc.Operators, log)
-	accountapi.MountAudit(mux, svc.Audit, log)
+	accountapi.StaffOperations(svc.Operators).Mount(mux, op.Doors{Log: log})
+	accountapi.AuditOperations(svc.Audit, log).Mount(mux, op.Doors{Log: log})
 	if err := accountapi.MountOwners(mux, accountapi.OwnersConfig{SignIn: svc.SignIn, People: svc.People, Letters: o.Letters, Apps: o.Apps, Privacy: o.Privacy, AppKeys: []string{appKey}, Log: log}); err != nil {
 		t.Fatal(err)
 	}

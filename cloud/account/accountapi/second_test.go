@@ -21,6 +21,7 @@ import (
 	"kennel/cloud/account/accountapi"
 	"kennel/cloud/account/accounttest"
 	"kennel/infra/auth"
+	"kennel/infra/op"
 	"kennel/infra/pg/pgtest"
 )
 
@@ -45,7 +46,7 @@ func newTwoStep(t *testing.T, required bool) *twoStep {
 	mux := http.NewServeMux()
 	accountapi.Mount(mux, s.svc.SignIn, s.svc.Second, log)
 	accountapi.MountSecond(mux, s.svc.SignIn, s.svc.Second, "Kennel", log)
-	accountapi.MountOperators(mux, s.svc.Operators, log)
+	accountapi.StaffOperations(s.svc.Operators).Mount(mux, op.Doors{Log: log})
 	browser := accountapi.Browser{In: s.svc.SignIn, Log: log}
 	mux.HandleFunc("POST /login", func(w http.ResponseWriter, r *http.Request) { // as the console's form does
 		if err := browser.SignIn(w, r, r.FormValue("email"), r.FormValue("password")); err != nil {

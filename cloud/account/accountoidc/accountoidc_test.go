@@ -28,6 +28,7 @@ import (
 	"kennel/cloud/account/accountoidc"
 	"kennel/cloud/account/accounttest"
 	"kennel/infra/errs"
+	"kennel/infra/op"
 	"kennel/infra/pg/pgtest"
 )
 
@@ -144,8 +145,8 @@ func newSite(t *testing.T, p *provider) *site {
 	log := slog.New(slog.NewTextHandler(s.log, nil))
 	mux := http.NewServeMux()
 	accountapi.Mount(mux, svc.SignIn, svc.Second, log)
-	accountapi.MountOperators(mux, svc.Operators, log)
-	accountapi.MountAudit(mux, svc.Audit, log)
+	accountapi.StaffOperations(svc.Operators).Mount(mux, op.Doors{Log: log})
+	accountapi.AuditOperations(svc.Audit, log).Mount(mux, op.Doors{Log: log})
 	s.Server = httptest.NewServer(accountapi.Authenticator(svc.SignIn, log)(access.HTTP.Guard(mux, log)))
 	t.Cleanup(s.Close)
 	id, err := accountoidc.New(accountoidc.Config{Issuer: p.URL, ClientID: "kennel", ClientSecretFile: secretFile(t),

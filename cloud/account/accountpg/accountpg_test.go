@@ -20,6 +20,7 @@ import (
 	"kennel/infra/pg/pgtest"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+
 	"kennel/cloud/mail"
 )
 

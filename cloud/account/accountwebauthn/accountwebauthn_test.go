@@ -23,6 +23,7 @@ import (
 	"kennel/cloud/account/accounttest"
 	"kennel/cloud/account/accountwebauthn"
 	"kennel/infra/auth"
+	"kennel/infra/op"
 	"kennel/infra/pg/pgtest"
 )
 
@@ -58,8 +59,8 @@ func newSite(t *testing.T) *site {
 	}
 	mux := http.NewServeMux()
 	accountapi.Mount(mux, svc.SignIn, svc.Second, log)
-	accountapi.MountOperators(mux, svc.Operators, log)
-	accountapi.MountAudit(mux, svc.Audit, log)
+	accountapi.StaffOperations(svc.Operators).Mount(mux, op.Doors{Log: log})
+	accountapi.AuditOperations(svc.Audit, log).Mount(mux, op.Doors{Log: log})
 	accountapi.MountPasskeys(mux, svc.Passkeys, p, log)
 	s.h = accountapi.Authenticator(svc.SignIn, log)(accountapi.Audited(svc.Audit, mux, log)(access.HTTP.Guard(mux, log)))
 	s.id, s.token = s.operator(ada, auth.Admin)

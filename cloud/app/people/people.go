@@ -8,6 +8,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -143,11 +144,12 @@ func WireAccounts(ctx context.Context, b wire.Base, cfg Config) (a Accounts, s w
 		}
 	}
 	return a, wire.Slice{
+		Operations: func(wire.Doors) wire.Operations {
+			return slices.Concat(accountapi.StaffOperations(a.Operators), accountapi.AuditOperations(a.Audit, b.Log))
+		},
 		Routes: func(mux *http.ServeMux, _ wire.Doors) error {
 			accountapi.Mount(mux, a.SignIn, a.Second, b.Log)
 			accountapi.MountSecond(mux, a.SignIn, a.Second, cmp.Or(cfg.Mail.Site, "Kennel"), b.Log)
-			accountapi.MountOperators(mux, a.Operators, b.Log)
-			accountapi.MountAudit(mux, a.Audit, b.Log)
 			accountapi.MountPasskeys(mux, a.Keys, a.Passkeys, b.Log)
 			if a.Provider != nil {
 				accountapi.MountOIDC(mux, a.Operators, a.Provider, b.Log)

@@ -4,6 +4,7 @@ package catalog
 import (
 	"slices"
 
+	"kennel/cloud/account/accountapi"
 	"kennel/cloud/alert/alertapi"
 	"kennel/cloud/bulk/bulkapi"
 	"kennel/cloud/cohort/cohortapi"
@@ -42,5 +43,7 @@ func All() op.List {
 		rolloutapi.Operations(nil, nil),
 		webhookapi.Operations(nil, nil),
 		tokenapi.Operations(nil, tokenapi.Config{}),
+		accountapi.StaffOperations(nil),
+		accountapi.AuditOperations(nil, nil),
 	)
 }

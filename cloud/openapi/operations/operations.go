@@ -272,17 +272,6 @@ var listed = []Operation{
 	{Route: "GET /v1/factory-certificates", Tag: "Identity", Summary: "Factory certificates that were revoked.", Answer: []certsapi.FactoryCertificate{}},
 	{Route: "POST /v1/factory-certificates/revoke", Tag: "Identity", Summary: "Revoke one.", Body: FactoryRevocation{}},
 
-	{Route: "GET /v1/operators", Tag: "Staff", Summary: "People of the staff.", Answer: []accountapi.Operator{}},
-	{Route: "POST /v1/operators", Tag: "Staff", Summary: "Make an operator; the first password is shown this once.", Body: accountapi.NewOperator{}, Answer: accountapi.FirstPassword{}},
-	{Route: "PATCH /v1/operators/{id}", Tag: "Staff", Summary: "Give an operator another role, or stop one.", Body: accountapi.OperatorChange{}},
-	{Route: "DELETE /v1/operators/{id}", Tag: "Staff", Summary: "Remove an operator."},
-	{Route: "POST /v1/operators/{id}/password", Tag: "Staff", Summary: "Give an operator a first password; the sessions end.", Answer: accountapi.FirstPassword{}},
-	{Route: "GET /v1/operators/{id}/sessions", Tag: "Staff", Summary: "Where an operator is signed in.", Answer: []accountapi.Session{}},
-	{Route: "DELETE /v1/operators/{id}/sessions", Tag: "Staff", Summary: "End all of an operator's sessions.", Answer: accountapi.Ended{}},
-	{Route: "DELETE /v1/operators/{id}/sessions/{session}", Tag: "Staff", Summary: "End one."},
-	{Route: "GET /v1/audit", Tag: "Staff", Summary: "What people did, the newest first.", Query: []Parameter{{"before", "Only lines before this one.", map[string]any{"type": "integer"}}, limit(1000)}, Answer: []accountapi.AuditEntry{}},
-	{Route: "GET /v1/audit/verify", Tag: "Staff", Summary: "Whether the log is as it was written; go on from the last anchor until done.", Query: []Parameter{{"from", "An anchor.", text}}, Answer: accountapi.AuditReport{}},
-
 	{Route: "POST /v1/enroll", Tag: "Robots", Summary: "Get the first certificate.", Body: certsclient.Enroll{}, Answer: certsclient.Answer{}, Also: map[int]any{http.StatusAccepted: certsclient.Wait{}}},
 	{Route: "POST /v1/renew", Tag: "Robots", Summary: "Get the next certificate.", Body: certsclient.Renew{}, Answer: certsclient.Answer{}},
 	{Route: "POST /v1/req/{service}/{method}", Tag: "Robots", Summary: "A request that is too large for MQTT; its answer is that of the service.", BodyMedia: "application/octet-stream", AnswerMedia: "application/octet-stream"},
