@@ -1,27 +1,8 @@
-// Package certsapi serves enrolment over HTTPS, and the operators' endpoints about it.
+// Package certsapi serves enrolment over HTTPS, and the operations of people on identities.
 //
 //	POST /v1/enroll   {thing, csr, secret | factory, factory_proof | nothing} -> {certificate, root, not_after, mqtt}; the secret or the factory's
 //	                  key decides. With neither: 202 {waiting, fingerprint, retry_s} until an operator approves
 //	POST /v1/renew    {certificate, csr}         -> the same                          anyone; the key decides
-//
-//	POST /v1/things                     {thing}  -> {thing, secret}                   admin; the secret is shown this once
-//	POST /v1/things/batch               text/csv -> text/csv thing,secret             admin; all or none
-//	                                             else 400 {error, kind, code, lines: [{line, problem}], more}
-//	GET  /v1/things/{thing}/certificates         -> [{serial, key, not_before, ...}]  staff
-//	POST /v1/things/{thing}/revoke      {reason} -> {revoked: number in force}        admin
-//	POST /v1/things/{thing}/release     {reason} -> {thing, secret}                   admin, and the owner of the thing
-//	GET  /v1/revocations?before=&limit=          -> [{thing, serial, ...}]            staff; latest first
-//
-//	GET  /v1/waiting                             -> [{thing, fingerprint, ...}]       staff; robots that wait for approval
-//	POST /v1/waiting/{thing}/approve    {fingerprint} -> 204                          support, admin
-//	POST /v1/waiting/{thing}/refuse     {fingerprint, reason} -> 204                  support, admin
-//
-//	GET  /v1/batches                             -> [{name, species, ...}]            staff; manufacturing batches
-//	PUT  /v1/batches/{batch}            {bundle, species, organization, valid_after, serial_from, serial_to} -> 204   admin
-//	POST /v1/batches/{batch}/disable    {reason} -> 204                               admin
-//	POST /v1/batches/{batch}/enable     {}       -> 204                               admin
-//	GET  /v1/factory-certificates                -> [{certificate_id, reason, at}]    staff; revoked ones
-//	POST /v1/factory-certificates/revoke {certificate_id, reason} -> 204              admin
 //
 // Errors are answered as kithttp does; a refused claim is 401 "claim_refused" whichever half was wrong. Every operator's action is audited
 // before it is done.
@@ -41,7 +22,6 @@ import (
 
 	"kennel/certs"
 	"kennel/certs/certsclient"
-	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/kit"
 	"kennel/infra/kit/kithttp"
@@ -92,15 +72,13 @@ type renewRequest struct {
 	addr string
 }
 
-// Mount adds the endpoints to mux. Callers of the operator's endpoints are those of auth.CallerFrom.
+// Mount adds enrolment to mux, and the registration of many.
 func Mount(mux *http.ServeMux, svc *certs.Service, cfg Config) {
 	wrap := endpoint.Chain(kit.Recover(cfg.Log), kit.Timeout(timeout))
 	a := api{svc, cfg}
 	mux.Handle("POST "+certsclient.EnrollPath, orWait(wrap(kit.Typed(a.enroll))))
 	mux.Handle("POST "+certsclient.RenewPath, kithttp.Handler(wrap(kit.Typed(a.renew)), decodeRenew))
-	mux.Handle("POST /v1/things", kithttp.Handler(wrap(auth.Require(auth.Admins...)(kit.Typed(a.register))), decodeRegister))
-	mux.Handle("GET /v1/things/{thing}/certificates", kithttp.Handler(wrap(auth.Require(auth.Staff...)(kit.Typed(a.certificates))), decodeThing))
-	a.mountOperators(mux, wrap)
+	a.mountDelivery(mux)
 }
 
 type api struct {
@@ -156,30 +134,6 @@ func (a api) answer(c certs.Certificate, err error) (certsclient.Answer, error) 
 	return certsclient.Answer{Certificate: string(c.PEM()), Root: string(a.cfg.Root()), NotAfter: c.Chain[0].NotAfter.UTC(), MQTT: a.cfg.MQTT}, nil
 }
 
-func (a api) register(ctx context.Context, id thing.ID) (Registration, error) {
-	if err := a.cfg.Audit(ctx, "thing.register", string(id), ""); err != nil {
-		return Registration{}, err
-	}
-	secret, err := a.svc.Register(ctx, id)
-	if err != nil {
-		return Registration{}, err
-	}
-	return Registration{Thing: id, Secret: secret.Reveal()}, nil
-}
-
-func (a api) certificates(ctx context.Context, id thing.ID) ([]Certificate, error) {
-	rows, err := a.svc.Certificates(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]Certificate, 0, len(rows))
-	for _, r := range rows {
-		c := certificateOf(r)
-		out = append(out, c)
-	}
-	return out, nil
-}
-
 func certificateOf(r certs.Record) Certificate {
 	c := Certificate{
 		Serial: r.Serial, Key: r.Key.String(), Method: r.Method, NotBefore: r.NotBefore, NotAfter: r.NotAfter,
@@ -204,24 +158,4 @@ func decodeRenew(r *http.Request) (any, error) {
 	req := renewRequest{addr: r.RemoteAddr}
 	err := kithttp.ReadJSON(r, &req.Renew, certsclient.MaxBody)
 	return req, err
-}
-
-func decodeRegister(r *http.Request) (any, error) {
-	var body struct {
-		Thing string `json:"thing"`
-	}
-	if err := kithttp.ReadJSON(r, &body, certsclient.MaxBody); err != nil {
-		return nil, err
-	}
-	return parseThing(body.Thing)
-}
-
-func decodeThing(r *http.Request) (any, error) { return parseThing(r.PathValue("thing")) }
-
-func parseThing(s string) (any, error) {
-	id, err := thing.Parse(s)
-	if err != nil {
-		return nil, errs.Coded(errs.Invalid, "thing_malformed", "%w", err)
-	}
-	return id, nil
 }

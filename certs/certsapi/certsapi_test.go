@@ -27,6 +27,7 @@ import (
 	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/kit/kithttp"
+	"kennel/infra/op"
 	"kennel/infra/pg/pgtest"
 	"kennel/infra/thing"
 )
@@ -70,7 +71,7 @@ func newAPI(t testing.TB, store *certspg.Store) *api {
 		t.Fatal(err)
 	}
 	mux := http.NewServeMux()
-	certsapi.Mount(mux, svc, certsapi.Config{Root: authority.Root, MQTT: "ssl://cloud.example:8883", Log: slog.New(slog.DiscardHandler),
+	cfg := certsapi.Config{Root: authority.Root, MQTT: "ssl://cloud.example:8883", Log: slog.New(slog.DiscardHandler),
 		Audit: func(ctx context.Context, action, object, _ string) error {
 			if a.noAudit != nil {
 				return a.noAudit
@@ -83,7 +84,9 @@ func newAPI(t testing.TB, store *certspg.Store) *api {
 				return false, nil
 			}
 			return a.owns(account, id)
-		}})
+		}}
+	certsapi.Mount(mux, svc, cfg)
+	certsapi.Operations(svc, cfg).Mount(mux, op.Doors{Log: cfg.Log})
 	a.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mux.ServeHTTP(w, r.WithContext(auth.WithCaller(r.Context(), a.caller)))
 	}))

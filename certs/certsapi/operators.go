@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -19,6 +18,7 @@ import (
 	"kennel/infra/kit"
 	"kennel/infra/kit/kithttp"
 	"kennel/infra/logging"
+	"kennel/infra/op"
 	"kennel/infra/thing"
 )
 
@@ -81,83 +81,161 @@ type DeliveryProblem struct {
 	More  int                 `json:"more,omitempty"` // problems beyond those
 }
 
-// approvers let waiting robots in.
-var approvers = []auth.Role{auth.Support, auth.Admin}
+// Bodies of requests. Reasons are for the audit log.
+type (
+	// Reason says why, for the audit log.
+	Reason struct {
+		Reason string `json:"reason"`
+	}
+	// Approval names the robot by what it shows.
+	Approval struct {
+		Fingerprint string `json:"fingerprint"`
+	}
+	// WaitingRefusal turns a waiting robot away.
+	WaitingRefusal struct {
+		Fingerprint string `json:"fingerprint"`
+		Reason      string `json:"reason"` // for the audit log
+	}
+	// FactoryRevocation takes a factory certificate's rights away.
+	FactoryRevocation struct {
+		CertificateID string `json:"certificate_id"` // a serial number or a SHA-256, hex
+		Reason        string `json:"reason"`         // for the audit log
+	}
+	// NewThing makes a thing known.
+	NewThing struct {
+		Thing thing.ID `json:"thing"`
+	}
+	// RevokedCertificates says how many certificates were in force.
+	RevokedCertificates struct {
+		Revoked int `json:"revoked"`
+	}
+)
 
-// order is a request to an operators' endpoint: a thing or a batch, and the body.
-type order struct {
-	Thing         thing.ID      `json:"-"`
-	Batch         string        `json:"-"`
-	Before        time.Time     `json:"-"`
-	Limit         int           `json:"-"`
-	Reason        string        `json:"reason"`
-	Fingerprint   string        `json:"fingerprint"`
-	CertificateID string        `json:"certificate_id"`
-	csv           io.ReadCloser // of a delivery
-	batch         Batch
+// Requests.
+type (
+	robot struct {
+		Thing thing.ID `path:"thing"`
+	}
+	because struct {
+		robot
+		Body Reason `body:""`
+	}
+	approval struct {
+		robot
+		Body Approval `body:""`
+	}
+	refusal struct {
+		robot
+		Body WaitingRefusal `body:""`
+	}
+	batch struct {
+		Batch string `path:"batch"`
+	}
+	batchPut struct {
+		batch
+		Body Batch `body:""`
+	}
+	batchBecause struct {
+		batch
+		Body Reason `body:""`
+	}
+	revocationPage struct {
+		Before time.Time `query:"before" about:"Only those before then."`
+		Limit  int       `query:"limit" about:"At most so many." min:"1" max:"1000"`
+	}
+)
+
+// Operations returns the operations of people on identities.
+func Operations(svc *certs.Service, cfg Config) op.List {
+	a := api{svc, cfg}
+	spec := func(route, summary string, roles ...auth.Role) op.Spec {
+		return op.Spec{Route: route, Tag: "Identity", Summary: summary, Roles: roles, MaxBody: certsclient.MaxBody}
+	}
+	release := spec("POST /v1/things/{thing}/release", "Give its key up, so that it can enrol with another; a new claim secret is shown this once.", auth.Admins...)
+	release.Own, release.Refuses = true, true
+	put := spec("PUT /v1/batches/{batch}", "Trust a batch.", auth.Admins...)
+	put.MaxBody = 2 * certs.MaxBundle
+	return op.List{
+		op.New(spec("POST /v1/things", "Make a robot known; its claim secret is shown this once.", auth.Admins...), a.register),
+		op.New(spec("GET /v1/things/{thing}/certificates", "The certificates it was given.", auth.Staff...), a.certificates),
+		op.New(spec("POST /v1/things/{thing}/revoke", "Take its identity away.", auth.Admins...), a.revoke),
+		op.New(release, a.release),
+		op.New(spec("GET /v1/revocations", "What was revoked, the latest first.", auth.Staff...), a.revocations),
+		op.New(spec("GET /v1/waiting", "Robots that wait for approval.", auth.Staff...), a.waiting),
+		op.New(spec("POST /v1/waiting/{thing}/approve", "Let one in.", auth.Support, auth.Admin), a.approve),
+		op.New(spec("POST /v1/waiting/{thing}/refuse", "Turn one away.", auth.Support, auth.Admin), a.refuse),
+		op.New(spec("GET /v1/batches", "Batches of factory certificates.", auth.Staff...), a.batches),
+		op.New(put, a.putBatch),
+		op.New(spec("POST /v1/batches/{batch}/disable", "Trust it no more.", auth.Admins...), a.disableBatch),
+		op.New(spec("POST /v1/batches/{batch}/enable", "Trust it again.", auth.Admins...), a.enableBatch),
+		op.New(spec("GET /v1/factory-certificates", "Factory certificates that were revoked.", auth.Staff...), a.factoryCertificates),
+		op.New(spec("POST /v1/factory-certificates/revoke", "Revoke one.", auth.Admins...), a.revokeFactory),
+	}
 }
 
-func (a api) mountOperators(mux *http.ServeMux, wrap endpoint.Middleware) {
-	for _, r := range []struct {
-		pattern string
-		roles   []auth.Role
-		do      endpoint.Endpoint
-		decode  func(*http.Request) (any, error)
-	}{
-		{"POST /v1/things/{thing}/revoke", auth.Admins, kit.Typed(a.revoke), decodeOrder(bodyReason)},
-		{"POST /v1/things/{thing}/release", append([]auth.Role{auth.Owner}, auth.Admins...), kit.Typed(a.release), decodeOrder(bodyReason)},
-		{"GET /v1/revocations", auth.Staff, kit.Typed(a.revocations), decodePage},
-		{"GET /v1/waiting", auth.Staff, kit.Typed(a.waiting), decodeOrder(0)},
-		{"POST /v1/waiting/{thing}/approve", approvers, kit.Typed(a.approve), decodeOrder(bodyFingerprint)},
-		{"POST /v1/waiting/{thing}/refuse", approvers, kit.Typed(a.refuse), decodeOrder(bodyFingerprint | bodyReason)},
-		{"GET /v1/batches", auth.Staff, kit.Typed(a.batches), decodeOrder(0)},
-		{"PUT /v1/batches/{batch}", auth.Admins, kit.Typed(a.putBatch), decodeBatch},
-		{"POST /v1/batches/{batch}/disable", auth.Admins, kit.Typed(a.disableBatch), decodeOrder(bodyReason)},
-		{"POST /v1/batches/{batch}/enable", auth.Admins, kit.Typed(a.enableBatch), decodeOrder(0)},
-		{"GET /v1/factory-certificates", auth.Staff, kit.Typed(a.factoryCertificates), decodeOrder(0)},
-		{"POST /v1/factory-certificates/revoke", auth.Admins, kit.Typed(a.revokeFactory), decodeOrder(bodyCertificate | bodyReason)},
-	} {
-		mux.Handle(r.pattern, kithttp.Handler(wrap(auth.Require(r.roles...)(r.do)), r.decode))
-	}
+// mountDelivery adds the registration of many, which is no JSON.
+func (a api) mountDelivery(mux *http.ServeMux) {
 	long := endpoint.Chain(kit.Recover(a.cfg.Log), kit.Timeout(deliveryTimeout), auth.Require(auth.Admins...))
 	mux.Handle("POST /v1/things/batch", delivery(long(kit.Typed(a.registerAll))))
 }
 
 // audited writes the audit line and then runs an operator's action.
-func (a api) audited(ctx context.Context, action, object, detail string, do func() error) (any, error) {
+func (a api) audited(ctx context.Context, action, object, detail string, do func() error) (op.None, error) {
 	if err := a.cfg.Audit(ctx, action, object, detail); err != nil {
-		return nil, err
+		return op.None{}, err
 	}
-	return nil, do()
+	return op.None{}, do()
 }
 
-func (a api) revoke(ctx context.Context, o order) (any, error) {
-	var n int
-	_, err := a.audited(ctx, "thing.revoke", string(o.Thing), o.Reason, func() (err error) {
-		n, err = a.svc.Revoke(ctx, o.Thing, o.Reason)
+func (a api) register(ctx context.Context, n NewThing) (Registration, error) {
+	id, err := thing.Parse(string(n.Thing))
+	if err != nil {
+		return Registration{}, errs.Coded(errs.Invalid, "thing_malformed", "%w", err)
+	}
+	if err := a.cfg.Audit(ctx, "thing.register", string(id), ""); err != nil {
+		return Registration{}, err
+	}
+	secret, err := a.svc.Register(ctx, id)
+	return Registration{Thing: id, Secret: secret.Reveal()}, err
+}
+
+func (a api) certificates(ctx context.Context, r robot) ([]Certificate, error) {
+	rows, err := a.svc.Certificates(ctx, r.Thing)
+	out := make([]Certificate, 0, len(rows))
+	for _, r := range rows {
+		out = append(out, certificateOf(r))
+	}
+	return out, err
+}
+
+func (a api) revoke(ctx context.Context, r because) (out RevokedCertificates, err error) {
+	why, err := reason(r.Body.Reason)
+	if err != nil {
+		return out, err
+	}
+	_, err = a.audited(ctx, "thing.revoke", string(r.Thing), why, func() (err error) {
+		out.Revoked, err = a.svc.Revoke(ctx, r.Thing, why)
 		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return map[string]int{"revoked": n}, nil
+	return out, err
 }
 
-func (a api) release(ctx context.Context, o order) (any, error) {
+func (a api) release(ctx context.Context, r because) (Registration, error) {
+	why, err := reason(r.Body.Reason)
+	if err != nil {
+		return Registration{}, err
+	}
 	if c := auth.CallerFrom(ctx); c.Role == auth.Owner {
-		if err := a.owned(ctx, c.Account, o.Thing); err != nil {
-			return nil, err
+		if err := a.owned(ctx, c.Account, r.Thing); err != nil {
+			return Registration{}, err
 		}
 	}
 	var secret logging.Secret
-	_, err := a.audited(ctx, "thing.release", string(o.Thing), o.Reason, func() (err error) {
-		secret, err = a.svc.Release(ctx, o.Thing, o.Reason)
+	_, err = a.audited(ctx, "thing.release", string(r.Thing), why, func() (err error) {
+		secret, err = a.svc.Release(ctx, r.Thing, why)
 		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return Registration{Thing: o.Thing, Secret: secret.Reveal()}, nil
+	return Registration{Thing: r.Thing, Secret: secret.Reveal()}, err
 }
 
 // owned returns nil if the robot is the account's. Another's answers as one that was never registered.
@@ -171,8 +249,8 @@ func (a api) owned(ctx context.Context, account string, id thing.ID) error {
 	return errs.Coded(errs.NotFound, "unknown_thing", "%s was never registered here", id)
 }
 
-func (a api) revocations(ctx context.Context, o order) (any, error) {
-	rows, err := a.svc.Revocations(ctx, o.Before, o.Limit)
+func (a api) revocations(ctx context.Context, r revocationPage) ([]Revocation, error) {
+	rows, err := a.svc.Revocations(ctx, r.Before, r.Limit)
 	out := make([]Revocation, 0, len(rows))
 	for _, r := range rows {
 		out = append(out, Revocation{r.Thing, certificateOf(r)})
@@ -180,7 +258,7 @@ func (a api) revocations(ctx context.Context, o order) (any, error) {
 	return out, err
 }
 
-func (a api) waiting(ctx context.Context, _ order) (any, error) {
+func (a api) waiting(ctx context.Context, _ op.None) ([]Waiting, error) {
 	rows, err := a.svc.Waiting(ctx)
 	out := make([]Waiting, 0, len(rows))
 	for _, w := range rows {
@@ -194,16 +272,27 @@ func (a api) waiting(ctx context.Context, _ order) (any, error) {
 	return out, err
 }
 
-func (a api) approve(ctx context.Context, o order) (any, error) {
-	return a.audited(ctx, "thing.approve", string(o.Thing), o.Fingerprint, func() error { return a.svc.Approve(ctx, o.Thing, o.Fingerprint) })
+func (a api) approve(ctx context.Context, r approval) (op.None, error) {
+	shown, err := fingerprint(r.Body.Fingerprint)
+	if err != nil {
+		return op.None{}, err
+	}
+	return a.audited(ctx, "thing.approve", string(r.Thing), shown, func() error { return a.svc.Approve(ctx, r.Thing, shown) })
 }
 
-func (a api) refuse(ctx context.Context, o order) (any, error) {
-	return a.audited(ctx, "thing.refuse", string(o.Thing), o.Fingerprint+": "+o.Reason,
-		func() error { return a.svc.Refuse(ctx, o.Thing, o.Fingerprint, o.Reason) })
+func (a api) refuse(ctx context.Context, r refusal) (op.None, error) {
+	why, err := reason(r.Body.Reason)
+	if err != nil {
+		return op.None{}, err
+	}
+	shown, err := fingerprint(r.Body.Fingerprint)
+	if err != nil {
+		return op.None{}, err
+	}
+	return a.audited(ctx, "thing.refuse", string(r.Thing), shown+": "+why, func() error { return a.svc.Refuse(ctx, r.Thing, shown, why) })
 }
 
-func (a api) batches(ctx context.Context, _ order) (any, error) {
+func (a api) batches(ctx context.Context, _ op.None) ([]Batch, error) {
 	rows, _, err := a.svc.Batches(ctx)
 	out := make([]Batch, 0, len(rows))
 	for _, b := range rows {
@@ -217,24 +306,30 @@ func (a api) batches(ctx context.Context, _ order) (any, error) {
 	return out, err
 }
 
-func (a api) putBatch(ctx context.Context, o order) (any, error) {
-	b := o.batch
-	return a.audited(ctx, "batch.put", o.Batch, "", func() error {
-		return a.svc.PutBatch(ctx, certs.Batch{Name: o.Batch, Bundle: []byte(b.Bundle), Species: b.Species, Organization: b.Organization,
-			ValidAfter: b.ValidAfter,
-			SerialFrom: b.SerialFrom, SerialTo: b.SerialTo})
+func (a api) putBatch(ctx context.Context, r batchPut) (op.None, error) {
+	b := r.Body
+	if b.Name != "" && b.Name != r.Batch {
+		return op.None{}, errs.Coded(errs.Invalid, "batch_malformed", "body names batch %.64q, the path %.64q", b.Name, r.Batch)
+	}
+	return a.audited(ctx, "batch.put", r.Batch, "", func() error {
+		return a.svc.PutBatch(ctx, certs.Batch{Name: r.Batch, Bundle: []byte(b.Bundle), Species: b.Species, Organization: b.Organization,
+			ValidAfter: b.ValidAfter, SerialFrom: b.SerialFrom, SerialTo: b.SerialTo})
 	})
 }
 
-func (a api) disableBatch(ctx context.Context, o order) (any, error) {
-	return a.audited(ctx, "batch.disable", o.Batch, o.Reason, func() error { return a.svc.DisableBatch(ctx, o.Batch, o.Reason) })
+func (a api) disableBatch(ctx context.Context, r batchBecause) (op.None, error) {
+	why, err := reason(r.Body.Reason)
+	if err != nil {
+		return op.None{}, err
+	}
+	return a.audited(ctx, "batch.disable", r.Batch, why, func() error { return a.svc.DisableBatch(ctx, r.Batch, why) })
 }
 
-func (a api) enableBatch(ctx context.Context, o order) (any, error) {
-	return a.audited(ctx, "batch.enable", o.Batch, "", func() error { return a.svc.EnableBatch(ctx, o.Batch) })
+func (a api) enableBatch(ctx context.Context, r batch) (op.None, error) {
+	return a.audited(ctx, "batch.enable", r.Batch, "", func() error { return a.svc.EnableBatch(ctx, r.Batch) })
 }
 
-func (a api) factoryCertificates(ctx context.Context, _ order) (any, error) {
+func (a api) factoryCertificates(ctx context.Context, _ op.None) ([]FactoryCertificate, error) {
 	_, rows, err := a.svc.Batches(ctx)
 	out := make([]FactoryCertificate, 0, len(rows))
 	for _, r := range rows {
@@ -243,16 +338,23 @@ func (a api) factoryCertificates(ctx context.Context, _ order) (any, error) {
 	return out, err
 }
 
-func (a api) revokeFactory(ctx context.Context, o order) (any, error) {
-	return a.audited(ctx, "factory_certificate.revoke", o.CertificateID, o.Reason,
-		func() error { return a.svc.RevokeFactoryCertificate(ctx, o.CertificateID, o.Reason) })
+func (a api) revokeFactory(ctx context.Context, r FactoryRevocation) (op.None, error) {
+	why, err := reason(r.Reason)
+	if err != nil {
+		return op.None{}, err
+	}
+	id := strings.TrimSpace(r.CertificateID)
+	if id == "" || len(id) > 200 {
+		return op.None{}, errs.Coded(errs.Invalid, "certificate_id", "certificate_id of %d bytes: want a serial number or a SHA-256, hex", len(id))
+	}
+	return a.audited(ctx, "factory_certificate.revoke", id, why, func() error { return a.svc.RevokeFactoryCertificate(ctx, id, why) })
 }
 
-func (a api) registerAll(ctx context.Context, o order) ([]certs.Registered, error) {
+func (a api) registerAll(ctx context.Context, csv io.ReadCloser) ([]certs.Registered, error) {
 	if err := a.cfg.Audit(ctx, "thing.register", "", "a delivery from CSV"); err != nil {
 		return nil, err
 	}
-	return a.svc.RegisterAll(ctx, o.csv)
+	return a.svc.RegisterAll(ctx, csv)
 }
 
 // delivery serves the registration of many, CSV in and CSV out.
@@ -263,7 +365,7 @@ func delivery(ep endpoint.Endpoint) http.Handler {
 			return
 		}
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(deliveryRead)) // fails only for writers without a connection, in tests
-		resp, err := ep(r.Context(), order{csv: http.MaxBytesReader(w, r.Body, certs.MaxCSV+1)})
+		resp, err := ep(r.Context(), http.MaxBytesReader(w, r.Body, certs.MaxCSV+1))
 		if bad, ok := errors.AsType[*certs.DeliveryError](err); ok {
 			kithttp.WriteJSON(w, kithttp.StatusOf(errs.Invalid),
 				DeliveryProblem{kithttp.Problem{Error: errs.Public(err), Kind: errs.Invalid.String(), Code: errs.CodeOf(err)}, bad.Lines, bad.More})
@@ -284,69 +386,17 @@ func delivery(ep endpoint.Endpoint) http.Handler {
 	})
 }
 
-// Fields that the body of an order must have.
-const (
-	bodyReason = 1 << iota
-	bodyFingerprint
-	bodyCertificate
-)
-
-// decodeOrder reads thing and batch from the path, and a body if there is one to read.
-func decodeOrder(want int) func(*http.Request) (any, error) {
-	return func(r *http.Request) (any, error) {
-		o := order{Batch: r.PathValue("batch")}
-		if text := r.PathValue("thing"); text != "" {
-			id, err := parseThing(text)
-			if err != nil {
-				return nil, err
-			}
-			o.Thing = id.(thing.ID)
-		}
-		if want == 0 {
-			return o, nil
-		}
-		if err := kithttp.ReadJSON(r, &o, certsclient.MaxBody); err != nil {
-			return nil, err
-		}
-		o.Reason, o.Fingerprint, o.CertificateID = strings.TrimSpace(o.Reason), strings.TrimSpace(o.Fingerprint), strings.TrimSpace(o.CertificateID)
-		switch {
-		case want&bodyReason != 0 && (o.Reason == "" || len(o.Reason) > maxReason || strings.ContainsRune(o.Reason, 0)):
-			return nil, errs.Coded(errs.Invalid, "reason", "reason of %d bytes: want 1 to %d, without zero bytes; the audit log keeps it",
-				len(o.Reason), maxReason)
-		case want&bodyFingerprint != 0 && (o.Fingerprint == "" || len(o.Fingerprint) > 80):
-			return nil, errs.Coded(errs.Invalid, "fingerprint", "fingerprint of %d bytes: want the one that the robot shows", len(o.Fingerprint))
-		case want&bodyCertificate != 0 && (o.CertificateID == "" || len(o.CertificateID) > 200):
-			return nil, errs.Coded(errs.Invalid, "certificate_id", "certificate_id of %d bytes: want a serial number or a SHA-256, hex", len(o.CertificateID))
-		}
-		return o, nil
+// reason returns a reason without space around it, if it can be kept.
+func reason(s string) (string, error) {
+	if s = strings.TrimSpace(s); s == "" || len(s) > maxReason || strings.ContainsRune(s, 0) {
+		return "", errs.Coded(errs.Invalid, "reason", "reason of %d bytes: want 1 to %d, without zero bytes; the audit log keeps it", len(s), maxReason)
 	}
+	return s, nil
 }
 
-func decodeBatch(r *http.Request) (any, error) {
-	o := order{Batch: r.PathValue("batch")}
-	err := kithttp.ReadJSON(r, &o.batch, 2*certs.MaxBundle)
-	if err == nil && o.batch.Name != "" && o.batch.Name != o.Batch {
-		err = errs.Coded(errs.Invalid, "batch_malformed", "body names batch %.64q, the path %.64q", o.batch.Name, o.Batch)
+func fingerprint(s string) (string, error) {
+	if s = strings.TrimSpace(s); s == "" || len(s) > 80 {
+		return "", errs.Coded(errs.Invalid, "fingerprint", "fingerprint of %d bytes: want the one that the robot shows", len(s))
 	}
-	return o, err
-}
-
-func decodePage(r *http.Request) (any, error) {
-	var o order
-	q := r.URL.Query()
-	if v := q.Get("before"); v != "" {
-		t, err := time.Parse(time.RFC3339Nano, v)
-		if err != nil {
-			return nil, errs.New(errs.Invalid, "before=%.40q: want a time such as 2026-05-06T07:08:09Z", v)
-		}
-		o.Before = t
-	}
-	if v := q.Get("limit"); v != "" {
-		n, err := strconv.Atoi(v)
-		if err != nil || n < 1 || n > certs.MaxRows {
-			return nil, errs.New(errs.Invalid, "limit=%.20q: want 1 to %d", v, certs.MaxRows)
-		}
-		o.Limit = n
-	}
-	return o, nil
+	return s, nil
 }

@@ -96,30 +96,16 @@ var HTTP = table(append(declared(), []Rule{
 	{Name: "POST /v1/account/delete", Roles: auth.People},
 
 	// Owners and their robots.
-	{Name: "POST /v1/things/{thing}/release", Roles: append([]auth.Role{auth.Owner}, auth.Admins...), Own: true},
 
 	// Identities of robots.
 	{Name: "POST /v1/things/batch", Roles: auth.Admins},
-	{Name: "POST /v1/things/{thing}/revoke", Roles: auth.Admins},
-	{Name: "GET /v1/revocations", Roles: auth.Staff},
-	{Name: "GET /v1/waiting", Roles: auth.Staff},
-	{Name: "POST /v1/waiting/{thing}/approve", Roles: supporters},
-	{Name: "POST /v1/waiting/{thing}/refuse", Roles: supporters},
-	{Name: "GET /v1/batches", Roles: auth.Staff},
-	{Name: "PUT /v1/batches/{batch}", Roles: auth.Admins},
-	{Name: "POST /v1/batches/{batch}/disable", Roles: auth.Admins},
-	{Name: "POST /v1/batches/{batch}/enable", Roles: auth.Admins},
 	{Name: "GET /v1/originals", Roles: auth.Changers},
 	{Name: "POST /v1/originals/self-test", Roles: auth.Admins},
 	{Name: "DELETE /v1/originals/self-test", Roles: auth.Admins, Plain: true},
-	{Name: "GET /v1/factory-certificates", Roles: auth.Staff},
-	{Name: "POST /v1/factory-certificates/revoke", Roles: auth.Admins},
 
 	// The fleet.
 	{Name: "GET /v1/strangers", Roles: auth.Staff},
 	{Name: "GET /v1/check", Roles: auth.Admins},
-	{Name: "POST /v1/things", Roles: auth.Admins},
-	{Name: "GET /v1/things/{thing}/certificates", Roles: auth.Staff},
 	{Name: "POST /v1/things/{thing}/device-token", Roles: auth.Admins},
 	{Name: "DELETE /v1/things/{thing}/device-token", Roles: auth.Admins},
 	{Name: "GET /v1/logs", Roles: auth.Staff},

@@ -29,6 +29,7 @@ import (
 	"kennel/infra/auth"
 	"kennel/infra/cli"
 	"kennel/infra/logging"
+	"kennel/infra/op"
 	"kennel/infra/pg/pgtest"
 )
 
@@ -49,7 +50,9 @@ func newIdentity(t *testing.T) (svc *certs.Service, dir string) {
 		t.Fatal(err)
 	}
 	mux := http.NewServeMux()
-	certsapi.Mount(mux, svc, certsapi.Config{Root: authority.Root, Log: slog.New(slog.DiscardHandler), Audit: func(context.Context, string, string, string) error { return nil }})
+	cfg := certsapi.Config{Root: authority.Root, Log: slog.New(slog.DiscardHandler), Audit: func(context.Context, string, string, string) error { return nil }}
+	certsapi.Mount(mux, svc, cfg)
+	certsapi.Operations(svc, cfg).Mount(mux, op.Doors{Log: cfg.Log})
 	c := &cloud{Server: httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") == "Bearer "+token {
 			r = r.WithContext(auth.WithCaller(r.Context(), auth.Caller{Role: auth.Admin, Name: "op@example.org"}))

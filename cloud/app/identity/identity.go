@@ -157,13 +157,16 @@ func wireCertificates(b wire.Base, cfg Config, n Needs, broker brokeradmin.Admin
 		ByAddr: limit.NewByAddr(cfg.Enroll.PerAddressEvery, cfg.Enroll.PerAddressBurst), ByThing: limit.New(enrollByThingEvery, enrollByThingBurst),
 		NoApproval: cfg.Enroll.NoApproval,
 	})
-	return svc, wire.Slice{Routes: wire.Routes(func(mux *http.ServeMux, d wire.Doors) {
-		owns := func(ctx context.Context, account string, id thing.ID) (bool, error) {
+	desk := func(d wire.Doors) certsapi.Config {
+		return certsapi.Config{Root: n.Authority.Root, MQTT: cfg.MQTT, Audit: d.Audit, Log: b.Log, Owns: func(ctx context.Context, account string, id thing.ID) (bool, error) {
 			_, ok, err := d.Owns(ctx, account, id)
 			return ok, err
-		}
-		certsapi.Mount(mux, svc, certsapi.Config{Root: n.Authority.Root, MQTT: cfg.MQTT, Owns: owns, Audit: d.Audit, Log: b.Log})
-	})}, err
+		}}
+	}
+	return svc, wire.Slice{
+		Operations: func(d wire.Doors) wire.Operations { return certsapi.Operations(svc, desk(d)) },
+		Routes:     wire.Routes(func(mux *http.ServeMux, d wire.Doors) { certsapi.Mount(mux, svc, desk(d)) }),
+	}, err
 }
 
 // Uploads are the credentials and the door for what original robots upload, and the list of it.

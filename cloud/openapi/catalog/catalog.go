@@ -4,6 +4,7 @@ package catalog
 import (
 	"slices"
 
+	"kennel/certs/certsapi"
 	"kennel/cloud/account/accountapi"
 	"kennel/cloud/alert/alertapi"
 	"kennel/cloud/bulk/bulkapi"
@@ -42,6 +43,7 @@ func All() op.List {
 		otaapi.Operations(nil, nil),
 		rolloutapi.Operations(nil, nil),
 		webhookapi.Operations(nil, nil),
+		certsapi.Operations(nil, certsapi.Config{}),
 		tokenapi.Operations(nil, tokenapi.Config{}),
 		accountapi.StaffOperations(nil),
 		accountapi.AuditOperations(nil, nil),

@@ -65,36 +65,11 @@ type (
 	Metadata struct {
 		Metadata map[string]string `json:"metadata"`
 	}
-	// Reason says why, for the audit log.
-	Reason struct {
-		Reason string `json:"reason"`
-	}
-	// Approval names the robot by what it shows.
-	Approval struct {
-		Fingerprint string `json:"fingerprint"`
-	}
-	// WaitingRefusal turns a waiting robot away.
-	WaitingRefusal struct {
-		Fingerprint string `json:"fingerprint"`
-		Reason      string `json:"reason"` // for the audit log
-	}
-	// FactoryRevocation takes a factory certificate's rights away.
-	FactoryRevocation struct {
-		CertificateID string `json:"certificate_id"` // a serial number or a SHA-256, hex
-		Reason        string `json:"reason"`         // for the audit log
-	}
-	// NewThing makes a thing known.
-	NewThing struct {
-		Thing thing.ID `json:"thing"`
-	}
+
 	// DeviceToken is the token that a device shows.
 	DeviceToken struct {
 		Thing thing.ID `json:"thing"`
 		Token string   `json:"token"`
-	}
-	// RevokedCertificates says how many certificates were in force.
-	RevokedCertificates struct {
-		Revoked int `json:"revoked"`
 	}
 
 	// Health says whether the parts can be reached.
@@ -250,27 +225,13 @@ var listed = []Operation{
 	{Route: "GET /v1/channels", Tag: "Releases", Summary: "Which release each channel offers to original robots.", Query: []Parameter{{"species", "Only those of one.", text}}, Answer: []artifact.Channel{}},
 	{Route: "PUT /v1/channels/{species}/{channel}", Tag: "Releases", Summary: "Have a channel offer a release, or none.", Body: otaapi.Wish{}, Answer: artifact.Channel{}},
 
-	{Route: "POST /v1/things", Tag: "Identity", Summary: "Make a robot known; its claim secret is shown this once.", Body: NewThing{}, Answer: certsapi.Registration{}},
 	{Route: "POST /v1/things/batch", Tag: "Identity", Summary: "Make many known, all or none: a column thing in, thing and secret out.", BodyMedia: "text/csv", AnswerMedia: "text/csv",
 		Also: map[int]any{http.StatusBadRequest: certsapi.DeliveryProblem{}}},
-	{Route: "GET /v1/things/{thing}/certificates", Tag: "Identity", Summary: "The certificates it was given.", Answer: []certsapi.Certificate{}},
 	{Route: "POST /v1/things/{thing}/device-token", Tag: "Identity", Summary: "Make the token with which a device that runs SWUpdate shows who it is, in place of an earlier one; it is shown this once.", Answer: DeviceToken{}},
 	{Route: "DELETE /v1/things/{thing}/device-token", Tag: "Identity", Summary: "Take that token away."},
-	{Route: "POST /v1/things/{thing}/revoke", Tag: "Identity", Summary: "Take its identity away.", Body: Reason{}, Answer: RevokedCertificates{}},
-	{Route: "POST /v1/things/{thing}/release", Tag: "Identity", Summary: "Give its key up, so that it can enrol with another; a new claim secret is shown this once.", Body: Reason{}, Answer: certsapi.Registration{}},
-	{Route: "GET /v1/revocations", Tag: "Identity", Summary: "What was revoked, the latest first.", Query: []Parameter{{"before", "Only those before then.", instant}, limit(1000)}, Answer: []certsapi.Revocation{}},
-	{Route: "GET /v1/waiting", Tag: "Identity", Summary: "Robots that wait for approval.", Answer: []certsapi.Waiting{}},
-	{Route: "POST /v1/waiting/{thing}/approve", Tag: "Identity", Summary: "Let one in.", Body: Approval{}},
-	{Route: "POST /v1/waiting/{thing}/refuse", Tag: "Identity", Summary: "Turn one away.", Body: WaitingRefusal{}},
-	{Route: "GET /v1/batches", Tag: "Identity", Summary: "Batches of factory certificates.", Answer: []certsapi.Batch{}},
-	{Route: "PUT /v1/batches/{batch}", Tag: "Identity", Summary: "Trust a batch.", Body: certsapi.Batch{}},
-	{Route: "POST /v1/batches/{batch}/disable", Tag: "Identity", Summary: "Trust it no more.", Body: Reason{}},
-	{Route: "POST /v1/batches/{batch}/enable", Tag: "Identity", Summary: "Trust it again."},
 	{Route: "GET /v1/originals", Tag: "Identity", Summary: "What original robots and their network need: names, root certificate, server_config.json.", Answer: originalsapi.Guide{}},
 	{Route: "POST /v1/originals/self-test", Tag: "Identity", Summary: "Make the identity of a self-test, which plays an original robot.", Body: originalsapi.SelfTest{}, Answer: originalsapi.Admission{}},
 	{Route: "DELETE /v1/originals/self-test", Tag: "Identity", Summary: "Erase what self-tests left."},
-	{Route: "GET /v1/factory-certificates", Tag: "Identity", Summary: "Factory certificates that were revoked.", Answer: []certsapi.FactoryCertificate{}},
-	{Route: "POST /v1/factory-certificates/revoke", Tag: "Identity", Summary: "Revoke one.", Body: FactoryRevocation{}},
 
 	{Route: "POST /v1/enroll", Tag: "Robots", Summary: "Get the first certificate.", Body: certsclient.Enroll{}, Answer: certsclient.Answer{}, Also: map[int]any{http.StatusAccepted: certsclient.Wait{}}},
 	{Route: "POST /v1/renew", Tag: "Robots", Summary: "Get the next certificate.", Body: certsclient.Renew{}, Answer: certsclient.Answer{}},
