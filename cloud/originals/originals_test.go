@@ -17,6 +17,7 @@ import (
 	"kennel/cloud/originals/replay"
 	"kennel/cloud/token/tokentest"
 	"kennel/infra/errs"
+	"kennel/infra/freeaddr"
 	"kennel/infra/seal"
 )
 
@@ -150,12 +151,7 @@ func TestCheckSaysWhatIsMissing(t *testing.T) {
 		c := a.Leaf(t, x509.Certificate{Subject: pkix.Name{CommonName: name}, DNSNames: []string{name, "kennel.s3.us-west-2.amazonaws.com"}, NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: time.Now().Add(end)})
 		return &c
 	}
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	closed := free.Addr().String()
-	_ = free.Close() // nothing listens there from now on
+	closed := freeaddr.For(t) // nothing listens there, and no listener of any test gets it
 	const here, upload = "kennel.lan:8444", "kennel.s3.us-west-2.amazonaws.com:443"
 	good := listener(t, leaf(ours, "kennel.lan", time.Hour))
 	for name, tc := range map[string]struct {
