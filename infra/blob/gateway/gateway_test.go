@@ -4,7 +4,12 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+
+	"github.com/versity/versitygw/backend/meta"
+	"github.com/versity/versitygw/backend/posix"
+	"github.com/versity/versitygw/s3response"
 
 	"kennel/infra/cli"
 )
@@ -43,6 +48,37 @@ func TestShowHidden(t *testing.T) {
 	for _, f := range []string{"kennel/logs/x/%2Esgwtmp/y", "kennel/logs/%2Esgwtmp/a/%2Esgwtmp/b", "kennel/.sgwtmp/multipart/1", "kennel/logs/z"} {
 		if _, err := os.Stat(filepath.Join(dir, f)); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// TestWhole: of a body whose sender is gone nothing is stored, however the connection ended.
+func TestWhole(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	attrs := filepath.Join(dir, "meta")
+	for _, d := range []string{"objects/kennel", "meta/kennel"} {
+		if err := os.MkdirAll(filepath.Join(dir, d), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	store, err := meta.NewSideCar(attrs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := posix.New(filepath.Join(dir, "objects"), store, posix.PosixOpts{SideCarDir: attrs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bucket, size := "kennel", int64(5)
+	for body, ok := range map[string]bool{"whole": true, "part": false, "": false} {
+		key := "logs/" + body + "x"
+		_, err := refusing{b}.PutObject(t.Context(), s3response.PutObjectInput{Bucket: &bucket, Key: &key, Body: strings.NewReader(body), ContentLength: &size})
+		if (err == nil) != ok {
+			t.Errorf("%q of %d bytes: %v", body, size, err)
+		}
+		if got, err := os.ReadFile(filepath.Join(dir, "objects", bucket, key)); ok != (err == nil) || string(got) != body && ok {
+			t.Errorf("%q: %q is stored, %v", body, got, err)
 		}
 	}
 }

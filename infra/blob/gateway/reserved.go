@@ -2,7 +2,9 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/http"
 	"os"
@@ -10,8 +12,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/versity/versitygw/backend"
 	"github.com/versity/versitygw/backend/posix"
+	"github.com/versity/versitygw/s3api/middlewares"
 	"github.com/versity/versitygw/s3err"
 	"github.com/versity/versitygw/s3response"
 )
@@ -37,7 +41,36 @@ func (r refusing) PutObject(ctx context.Context, in s3response.PutObjectInput) (
 	if err := check(in.Key); err != nil {
 		return s3response.PutObjectOutput{}, err
 	}
+	in.Body = whole(in.Body, in.ContentLength)
 	return r.Backend.PutObject(ctx, in)
+}
+
+func (r refusing) UploadPart(ctx context.Context, in *s3.UploadPartInput) (*s3.UploadPartOutput, error) {
+	in.Body = whole(in.Body, in.ContentLength)
+	return r.Backend.UploadPart(ctx, in)
+}
+
+// whole returns a body that ends with an error if its sender is gone before all of it came. The library takes the end of the connection for the end of
+// the body, and would store what has come. Bodies in chunks say themselves where they end.
+func whole(body io.Reader, length *int64) io.Reader {
+	if _, chunks := body.(middlewares.ChecksumReader); chunks || body == nil || length == nil {
+		return body
+	}
+	return &wholeBody{body, *length}
+}
+
+type wholeBody struct {
+	io.Reader
+	left int64
+}
+
+// Read implements io.Reader.
+func (w *wholeBody) Read(b []byte) (int, error) {
+	n, err := w.Reader.Read(b)
+	if w.left -= int64(n); errors.Is(err, io.EOF) && w.left > 0 {
+		err = s3err.GetAPIError(s3err.ErrIncompleteBody)
+	}
+	return n, err
 }
 
 func (r refusing) CreateMultipartUpload(ctx context.Context, in s3response.CreateMultipartUploadInput) (s3response.InitiateMultipartUploadResult, error) {
