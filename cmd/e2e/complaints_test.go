@@ -139,7 +139,7 @@ func (k *kennelOfComplaints) robot(t *testing.T, maker *factory, n int) *replaye
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Gateway, r.FramePause, r.RetryPause = tokentest.GatewayCert(t, "Vector-A1B2"), time.Millisecond, time.Millisecond
+	r.Gateway, r.FramePause, r.RetryPause = tokentest.GatewayCert(t, "Vector-A1B2"), time.Millisecond, time.Second
 	out := &replayed{Robot: r, name: r.Thing}
 	k.at(out, home(n))
 	return out

@@ -23,7 +23,24 @@ type Answer struct {
 	Text   string
 }
 
+// tries is how often a file or events are sent that are answered with a 5xx. The original keeps them, and does so for longer.
+const tries = 4
+
 func (r *Robot) https(ctx context.Context, method, address string, header map[string]string, body string) (a Answer, err error) {
+	for range tries - 1 {
+		if a, err = r.once(ctx, method, address, header, body); err != nil || a.Status < http.StatusInternalServerError {
+			return a, err
+		}
+		select {
+		case <-time.After(r.RetryPause):
+		case <-ctx.Done():
+			return a, ctx.Err()
+		}
+	}
+	return r.once(ctx, method, address, header, body)
+}
+
+func (r *Robot) once(ctx context.Context, method, address string, header map[string]string, body string) (a Answer, err error) {
 	transport := &http.Transport{TLSClientConfig: r.tls(""), DialContext: r.dial}
 	defer transport.CloseIdleConnections()
 	req, err := http.NewRequestWithContext(ctx, method, address, strings.NewReader(body))

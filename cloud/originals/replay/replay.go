@@ -49,7 +49,8 @@ type Robot struct {
 	Gateway []byte          // certificate of its SDK gateway, PEM
 	// Dial opens connections; nil: the system's way.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
-	// FramePause is the time between two pieces of audio, 120 ms on a robot. RetryPause is the first pause of a forced refresh, 10 s on a robot.
+	// FramePause is the time between two pieces of audio, 120 ms on a robot. RetryPause is the first pause of a forced refresh, 10 s on a robot, and
+	// the one before a file or events are sent again.
 	FramePause, RetryPause time.Duration
 
 	Token       string         // the content of its token file; "": there is none

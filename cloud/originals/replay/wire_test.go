@@ -8,6 +8,8 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -103,6 +105,33 @@ func (b *bad) start(t *testing.T) *replay.Robot {
 func bundle(b *tokenpb.TokenBundle) func(*tokenpb.RefreshTokenRequest) (*tokenpb.RefreshTokenResponse, error) {
 	return func(*tokenpb.RefreshTokenRequest) (*tokenpb.RefreshTokenResponse, error) {
 		return &tokenpb.RefreshTokenResponse{Data: b}, nil
+	}
+}
+
+// TestSentAgain: what a cloud cannot store now is sent again, and what it refuses is not.
+func TestSentAgain(t *testing.T) {
+	var left, code int
+	asked := 0
+	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if asked++; asked <= left {
+			w.WriteHeader(code)
+		}
+	}))
+	defer s.Close()
+	roots := x509.NewCertPool()
+	roots.AddCert(s.Certificate())
+	r := (&bad{}).start(t)
+	r.Roots = roots
+	for _, tc := range []struct{ left, code, want, asked int }{
+		{0, 0, http.StatusOK, 1},
+		{3, http.StatusServiceUnavailable, http.StatusOK, 4},
+		{9, http.StatusServiceUnavailable, http.StatusServiceUnavailable, 4},
+		{9, http.StatusForbidden, http.StatusForbidden, 1},
+	} {
+		left, code, asked = tc.left, tc.code, 0
+		if a, err := r.PutLog(t.Context(), s.URL+"/logs/", "a.log", "a log"); err != nil || a.Status != tc.want || asked != tc.asked {
+			t.Errorf("%d answers with %d: %+v, %v after %d requests; want %d after %d", left, code, a, err, asked, tc.want, tc.asked)
+		}
 	}
 }
 
