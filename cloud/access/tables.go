@@ -99,15 +99,8 @@ var HTTP = table(append(declared(), []Rule{
 
 	// Identities of robots.
 	{Name: "POST /v1/things/batch", Roles: auth.Admins},
-	{Name: "GET /v1/originals", Roles: auth.Changers},
-	{Name: "POST /v1/originals/self-test", Roles: auth.Admins},
-	{Name: "DELETE /v1/originals/self-test", Roles: auth.Admins, Plain: true},
 
 	// The fleet.
-	{Name: "GET /v1/strangers", Roles: auth.Staff},
-	{Name: "GET /v1/check", Roles: auth.Admins},
-	{Name: "POST /v1/things/{thing}/device-token", Roles: auth.Admins},
-	{Name: "DELETE /v1/things/{thing}/device-token", Roles: auth.Admins},
 	{Name: "GET /v1/logs", Roles: auth.Staff},
 	{Name: "GET /v1/things/{thing}/logs", Roles: auth.People, Own: true},
 	{Name: "GET /v1/things/{thing}/logs/search", Roles: auth.People, Own: true},
@@ -124,13 +117,6 @@ var HTTP = table(append(declared(), []Rule{
 	// Parts of the fleet, and what is done to them.
 
 	// Releases.
-	{Name: "PUT /v1/releases/{species}/archives/{sum}", Roles: []auth.Role{auth.ReleaseManager, auth.Admin}},
-	{Name: "GET /v1/releases/metadata", Roles: auth.Staff},
-	{Name: "POST /v1/releases/metadata", Roles: []auth.Role{auth.ReleaseManager, auth.Admin}},
-	{Name: "GET /v1/archives", Roles: auth.Staff},
-	{Name: "DELETE /v1/archives/{species}/{sum}", Roles: []auth.Role{auth.ReleaseManager, auth.Admin}},
-	{Name: "GET /v1/channels", Roles: auth.Staff},
-	{Name: "PUT /v1/channels/{species}/{channel}", Roles: []auth.Role{auth.ReleaseManager, auth.Admin}},
 
 	// People of the staff.
 

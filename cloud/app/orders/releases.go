@@ -1,7 +1,6 @@
 package orders
 
 import (
-	"maps"
 	"net/http"
 
 	"kennel/cloud/app/link"
@@ -27,24 +26,22 @@ type Releases struct {
 	Files    func(next http.Handler) http.Handler
 }
 
-// WireReleases wires the releases that robots are to run, and their archives.
-func WireReleases(b wire.Base, l *link.Link, cfg ReleasesConfig) (Releases, wire.Slice, error) {
+// WireReleases wires the releases that robots are to run, their archives, and who vouches for them.
+func WireReleases(b wire.Base, l *link.Link, cfg ReleasesConfig) (Releases, wire.Slices, error) {
 	svc := ota.New(otapg.New(b.Pool), l)
 	robots := otaapi.NewMQTT(svc, b.Log)
-	archives, files, slice, err := artifactwire.Wire(b, cfg, svc)
+	archives, files, stored, err := artifactwire.Wire(b, cfg, svc)
 	if err != nil {
-		return Releases{}, slice, err
+		return Releases{}, nil, err
 	}
-	metadata, signing, err := vouchwire.Wire(b, cfg.Metadata, archives)
+	metadata, signed, err := vouchwire.Wire(b, cfg.Metadata, archives)
 	if err != nil {
-		return Releases{}, slice, err
+		return Releases{}, nil, err
 	}
 	archives.Added = metadata.Renew
-	slice.Requests = map[string]kitmqtt.ReqHandler{"ota/desired": robots.Desired()}
-	maps.Copy(slice.Requests, signing.Requests)
-	slice.Jobs = append(slice.Jobs, signing.Jobs...)
-	slice.Ups = map[string]kitmqtt.UpHandler{"ota": robots.Report}
-	slice.Operations = func(d wire.Doors) wire.Operations { return otaapi.Operations(svc, d.Audit) }
-	slice.Routes = wire.Slices{{Routes: slice.Routes}, {Routes: signing.Routes}}.Mount
-	return Releases{svc, archives, metadata, files.Or}, slice, nil
+	return Releases{svc, archives, metadata, files.Or}, wire.Slices{stored, signed, {
+		Requests:   map[string]kitmqtt.ReqHandler{"ota/desired": robots.Desired()},
+		Ups:        map[string]kitmqtt.UpHandler{"ota": robots.Report},
+		Operations: func(d wire.Doors) wire.Operations { return otaapi.Operations(svc, d.Audit) },
+	}}, nil
 }

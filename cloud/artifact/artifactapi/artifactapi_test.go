@@ -25,6 +25,7 @@ import (
 	"kennel/infra/auth"
 	"kennel/infra/blob"
 	"kennel/infra/blob/blobtest"
+	"kennel/infra/op"
 	"kennel/infra/pg/pgtest"
 	"kennel/infra/thing"
 	"kennel/ota"
@@ -59,12 +60,12 @@ func newHouse(t *testing.T, objects func(*blob.Store) artifact.Objects) *house {
 		Keys: []*rsa.PublicKey{&otherKey().PublicKey, &archivetest.Key().PublicKey}, Log: slog.New(slog.DiscardHandler)})
 	h.releases.Supply(h.svc)
 	mux := http.NewServeMux()
-	artifactapi.Mount(mux, h.svc, func(_ context.Context, action, object, detail string) error {
+	artifactapi.Operations(h.svc, func(_ context.Context, action, object, detail string) error {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		h.audit = append(h.audit, action+" "+object+" "+detail)
 		return nil
-	})
+	}).Mount(mux, op.Doors{Log: slog.New(slog.DiscardHandler)})
 	h.api = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mux.ServeHTTP(w, r.WithContext(auth.WithCaller(r.Context(), auth.Caller{Role: auth.Role(r.Header.Get("Role")), Name: "rel@example.org"})))
 	}))

@@ -6,7 +6,6 @@ import (
 	"crypto/rsa"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"time"
 
@@ -76,7 +75,7 @@ func Wire(b wire.Base, cfg Config, releases *ota.Service) (*artifact.Service, *a
 		},
 		func(channel, version string, n int) { sent.WithLabelValues(channel, version).Add(float64(n)) }, b.Log)
 	return svc, files, wire.Slice{
-		Routes: wire.Routes(func(mux *http.ServeMux, d wire.Doors) { artifactapi.Mount(mux, svc, d.Audit) }),
+		Operations: func(d wire.Doors) wire.Operations { return artifactapi.Operations(svc, d.Audit) },
 		Jobs: []jobs.Job{{Name: "artifact.sweep", Every: time.Hour, Run: func(ctx context.Context) error {
 			n, err := svc.Sweep(ctx)
 			if n > 0 {

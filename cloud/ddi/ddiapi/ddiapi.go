@@ -6,9 +6,7 @@
 //	GET  ./softwaremodules/{version}/artifacts/{file}       the file, or ranges of it
 //	PUT  ./configData                                       what the device says of itself
 //
-// A device shows its certificate, or "Authorization: TargetToken TOKEN" (infra/adr/0030). To operators it serves
-//
-//	POST /v1/things/{thing}/device-token    another token, shown this once      DELETE the same: none
+// A device shows its certificate, or "Authorization: TargetToken TOKEN" (infra/adr/0030).
 package ddiapi
 
 import (
@@ -35,9 +33,9 @@ import (
 	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/frontdoor"
-	"kennel/infra/kit"
 	"kennel/infra/kit/kithttp"
 	"kennel/infra/logging"
+	"kennel/infra/op"
 	"kennel/infra/thing"
 	"kennel/ota"
 )
@@ -93,10 +91,12 @@ type DeviceToken struct {
 	Token string   `json:"token"`
 }
 
-// MountTokens adds the endpoints for operators to mux.
-func MountTokens(mux *http.ServeMux, svc *ddi.Service, known func(context.Context, thing.ID) error, audit func(ctx context.Context, action, object, detail string) error) {
-	admins := auth.Require(auth.Admins...)
-	of := func(r *http.Request) (any, error) { return kithttp.Thing(r) }
+type device struct {
+	Thing thing.ID `path:"thing"`
+}
+
+// Operations returns what operators may do.
+func Operations(svc *ddi.Service, known func(context.Context, thing.ID) error, audit func(ctx context.Context, action, object, detail string) error) op.List {
 	// The line of the audit log comes first: it tells what became of the request, too.
 	noted := func(ctx context.Context, id thing.ID, what string) error {
 		err := audit(ctx, ddi.AuditToken, string(id), what)
@@ -105,20 +105,24 @@ func MountTokens(mux *http.ServeMux, svc *ddi.Service, known func(context.Contex
 		}
 		return err
 	}
-	mux.Handle("POST /v1/things/{thing}/device-token", kithttp.Handler(admins(kit.Typed(func(ctx context.Context, id thing.ID) (DeviceToken, error) {
-		if err := noted(ctx, id, "new"); err != nil {
-			return DeviceToken{}, err
-		}
-		t, err := svc.NewToken(ctx, id)
-		return DeviceToken{id, t.Reveal()}, err
-	})), of))
-	mux.Handle("DELETE /v1/things/{thing}/device-token", kithttp.Handler(admins(func(ctx context.Context, req any) (any, error) {
-		id := req.(thing.ID) // of returns nothing else
-		if err := noted(ctx, id, "none"); err != nil {
-			return nil, err
-		}
-		return nil, svc.Store.SetToken(ctx, id, nil)
-	}), of))
+	return op.List{
+		op.New(op.Spec{Route: "POST /v1/things/{thing}/device-token", Tag: "Identity", Roles: auth.Admins,
+			Summary: "Make the token with which a device that runs SWUpdate shows who it is, in place of an earlier one; it is shown this once."},
+			func(ctx context.Context, d device) (DeviceToken, error) {
+				if err := noted(ctx, d.Thing, "new"); err != nil {
+					return DeviceToken{}, err
+				}
+				t, err := svc.NewToken(ctx, d.Thing)
+				return DeviceToken{d.Thing, t.Reveal()}, err
+			}),
+		op.New(op.Spec{Route: "DELETE /v1/things/{thing}/device-token", Tag: "Identity", Summary: "Take that token away.", Roles: auth.Admins},
+			func(ctx context.Context, d device) (op.None, error) {
+				if err := noted(ctx, d.Thing, "none"); err != nil {
+					return op.None{}, err
+				}
+				return op.None{}, svc.Store.SetToken(ctx, d.Thing, nil)
+			}),
+	}
 }
 
 // request is one of a device that proved who it is.

@@ -90,6 +90,6 @@ func Wire(b wire.Base, cfg Config, n Needs) (wire.Slice, error) {
 		Public: func(mux *http.ServeMux, d wire.Doors) {
 			ddiapi.Mount(mux, svc, ddiapi.Config{Known: d.Known, Identify: n.Identify, Revoked: n.Revoked, Gateway: gateway, Download: download, Log: b.Log})
 		},
-		Routes: wire.Routes(func(mux *http.ServeMux, d wire.Doors) { ddiapi.MountTokens(mux, svc, d.Known, d.Audit) }),
+		Operations: func(d wire.Doors) wire.Operations { return ddiapi.Operations(svc, d.Known, d.Audit) },
 	}, nil
 }

@@ -1,6 +1,4 @@
-// Package doorapi watches the calls of original robots over gRPC and HTTP for package door, and shows operators the strangers:
-//
-//	GET /v1/strangers   -> refusals at the port of original robots that belong to no robot of the fleet, the latest first
+// Package doorapi watches the calls of original robots over gRPC and HTTP for package door, and shows operators the strangers.
 package doorapi
 
 import (
@@ -10,13 +8,11 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"html/template"
-	"log/slog"
 	"net/http"
 	"path"
 	"slices"
 	"time"
 
-	"github.com/go-kit/kit/endpoint"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -26,10 +22,9 @@ import (
 	"kennel/cloud/door"
 	"kennel/cloud/registry"
 	"kennel/infra/auth"
-	"kennel/infra/kit"
 	"kennel/infra/kit/kitgrpc"
-	"kennel/infra/kit/kithttp"
 	"kennel/infra/logging"
+	"kennel/infra/op"
 	"kennel/infra/thing"
 )
 
@@ -171,19 +166,11 @@ func (w *Watch) Routes(mux *http.ServeMux, next http.Handler) http.Handler {
 	})
 }
 
-// timeout bounds one request.
-const timeout = 10 * time.Second
-
-// Mount adds the list to mux.
-func Mount(mux *http.ServeMux, d *door.Door, log *slog.Logger) {
-	staff := endpoint.Chain(kit.Recover(log), kit.Timeout(timeout), auth.Require(auth.Staff...))
-	mux.Handle("GET /v1/strangers", kithttp.Handler(staff(kit.Typed(func(ctx context.Context, _ struct{}) ([]door.Stranger, error) {
-		out, err := d.Strangers(ctx)
-		if out == nil {
-			out = []door.Stranger{}
-		}
-		return out, err
-	})), func(*http.Request) (any, error) { return struct{}{}, nil }))
+// Operations returns what operators may do.
+func Operations(d *door.Door) op.List {
+	return op.List{op.New(op.Spec{Route: "GET /v1/strangers", Tag: "Fleet", Roles: auth.Staff,
+		Summary: "What was refused at the port of original robots and belongs to no robot of the fleet, the latest first."},
+		func(ctx context.Context, _ op.None) ([]door.Stranger, error) { return d.Strangers(ctx) })}
 }
 
 var list = template.Must(template.New("").Funcs(template.FuncMap{"ago": page.Ago}).Parse(`

@@ -7,18 +7,24 @@ import (
 	"kennel/certs/certsapi"
 	"kennel/cloud/account/accountapi"
 	"kennel/cloud/alert/alertapi"
+	"kennel/cloud/artifact/artifactapi"
 	"kennel/cloud/bulk/bulkapi"
 	"kennel/cloud/cohort/cohortapi"
 	"kennel/cloud/command/commandapi"
 	"kennel/cloud/crash/crashapi"
+	"kennel/cloud/ddi/ddiapi"
+	"kennel/cloud/door/doorapi"
 	"kennel/cloud/health/healthapi"
 	"kennel/cloud/look/lookapi"
+	"kennel/cloud/originals/originalsapi"
 	"kennel/cloud/owner/ownerapi"
+	"kennel/cloud/ready/readyapi"
 	"kennel/cloud/registry/registryapi"
 	"kennel/cloud/rollout/rolloutapi"
 	"kennel/cloud/say/sayapi"
 	"kennel/cloud/token/tokenapi"
 	"kennel/cloud/voice/voiceapi"
+	"kennel/cloud/vouch/vouchapi"
 	"kennel/cloud/webhook/webhookapi"
 	"kennel/infra/op"
 	"kennel/jdocs/jdocsapi"
@@ -32,6 +38,8 @@ func All() op.List {
 		sayapi.Operations(nil, sayapi.Config{}),
 		registryapi.Operations(nil, nil),
 		healthapi.Operations(nil),
+		doorapi.Operations(nil),
+		readyapi.Operations(nil),
 		cohortapi.Operations(nil, cohortapi.Config{}),
 		alertapi.Operations(nil, nil),
 		bulkapi.Operations(nil, nil),
@@ -41,9 +49,13 @@ func All() op.List {
 		voiceapi.Operations(voiceapi.Config{}),
 		crashapi.Operations(nil, nil, nil),
 		otaapi.Operations(nil, nil),
+		artifactapi.Operations(nil, nil),
+		vouchapi.Operations(nil, nil),
 		rolloutapi.Operations(nil, nil),
 		webhookapi.Operations(nil, nil),
 		certsapi.Operations(nil, certsapi.Config{}),
+		ddiapi.Operations(nil, nil, nil),
+		originalsapi.Operations(nil, nil),
 		tokenapi.Operations(nil, tokenapi.Config{}),
 		accountapi.StaffOperations(nil),
 		accountapi.AuditOperations(nil, nil),

@@ -13,15 +13,10 @@ import (
 	"kennel/cloud/account/accountapi"
 	"kennel/cloud/artifact"
 	"kennel/cloud/das"
-	"kennel/cloud/door"
 	"kennel/cloud/openapi/catalog"
-	"kennel/cloud/originals/originalsapi"
-	"kennel/cloud/ready"
 	"kennel/cloud/uploads"
 	"kennel/infra/telemetry"
 	"kennel/infra/thing"
-	"kennel/ota"
-	"kennel/ota/otaapi"
 )
 
 // Operation describes one route.
@@ -61,17 +56,6 @@ func limit(most int) Parameter { return Parameter{"limit", "At most so many.", n
 
 // Bodies that the endpoints read field by field.
 type (
-	// Metadata holds signed metadata of releases, as text, by role: 2.root, targets, prod and so on.
-	Metadata struct {
-		Metadata map[string]string `json:"metadata"`
-	}
-
-	// DeviceToken is the token that a device shows.
-	DeviceToken struct {
-		Thing thing.ID `json:"thing"`
-		Token string   `json:"token"`
-	}
-
 	// Health says whether the parts can be reached.
 	Health struct {
 		Postgres    bool             `json:"postgres"`
@@ -196,9 +180,6 @@ var listed = []Operation{
 	{Route: "GET /v1/account/export", Tag: "Account", Summary: "All that is held about the caller, as one archive.", AnswerMedia: "application/zip"},
 	{Route: "POST /v1/account/delete", Tag: "Account", Summary: "Delete the account and what is held about the caller.", Body: accountapi.DeleteRequest{}, Answer: accountapi.Accepted{}, Status: http.StatusAccepted},
 
-	{Route: "GET /v1/strangers", Tag: "Fleet", Summary: "What was refused at the port of original robots and belongs to no robot of the fleet, the latest first.", Answer: []door.Stranger{}},
-	{Route: "GET /v1/check", Tag: "Fleet", Summary: "What this installation lacks before strangers may reach it, checked now.", Answer: ready.Checklist{}},
-
 	{Route: "GET /v1/logs", Tag: "Logs", Summary: "The logs that robots uploaded, the newest first; Link rel=\"next\" leads on.", Query: append(logParams[:len(logParams):len(logParams)], limit(uploads.MaxLimit)), Answer: []uploads.Log{}},
 	{Route: "GET /v1/things/{thing}/logs", Tag: "Logs", Summary: "The logs that it uploaded, the newest first; Link rel=\"next\" leads on.", Query: append(logParams[:len(logParams):len(logParams)], limit(uploads.MaxLimit)), Answer: []uploads.Log{}},
 	{Route: "GET /v1/things/{thing}/logs/search", Tag: "Logs", Summary: "Lines in several of its logs, the newest log first.", Query: append(append(lineParams[:len(lineParams):len(lineParams)], logParams...), limit(uploads.MaxLimit)), Answer: uploads.Found{}},
@@ -216,22 +197,8 @@ var listed = []Operation{
 	{Route: "GET /v1/events/boots", Tag: "Events", Summary: "The latest boots of a robot, and how many of their events were lost.", Query: []Parameter{{"thing", "The robot.", text}, limit(das.MaxLimit)}, Answer: []das.Boot{}},
 	{Route: "GET /v1/events/tail", Tag: "Events", Summary: "Events as they are stored, as server-sent events.", Query: eventParams, AnswerMedia: "text/event-stream"},
 
-	{Route: "PUT /v1/releases/{species}/archives/{sum}", Tag: "Releases", Summary: "Upload an archive of a release, which becomes known. An archive that robots would refuse is not kept; the code of the error has theirs, as archive_209.",
-		Query: []Parameter{{"notes", "For people, if the release is not known yet.", text}, {"version", "Of a file for SWUpdate.", text}}, BodyMedia: "application/octet-stream", Answer: artifact.Artifact{}},
-	{Route: "GET /v1/releases/metadata", Tag: "Releases", Summary: "Who signs the metadata of releases, and until when they are good.", Answer: []ota.RoleState{}},
-	{Route: "POST /v1/releases/metadata", Tag: "Releases", Summary: "Publish metadata of releases that people signed, by role: 2.root, targets, prod and so on. Metadata that robots would refuse are not kept.", Body: Metadata{}, Answer: []ota.RoleState{}},
-	{Route: "GET /v1/archives", Tag: "Releases", Summary: "Archives of releases.", Query: []Parameter{{"species", "Only those of one.", text}, {"version", "Only those of one release.", text}}, Answer: []artifact.Artifact{}},
-	{Route: "DELETE /v1/archives/{species}/{sum}", Tag: "Releases", Summary: "Delete an archive, unless a channel, a wish, a rollout or another release uses its release.", Answer: artifact.Artifact{}},
-	{Route: "GET /v1/channels", Tag: "Releases", Summary: "Which release each channel offers to original robots.", Query: []Parameter{{"species", "Only those of one.", text}}, Answer: []artifact.Channel{}},
-	{Route: "PUT /v1/channels/{species}/{channel}", Tag: "Releases", Summary: "Have a channel offer a release, or none.", Body: otaapi.Wish{}, Answer: artifact.Channel{}},
-
 	{Route: "POST /v1/things/batch", Tag: "Identity", Summary: "Make many known, all or none: a column thing in, thing and secret out.", BodyMedia: "text/csv", AnswerMedia: "text/csv",
 		Also: map[int]any{http.StatusBadRequest: certsapi.DeliveryProblem{}}},
-	{Route: "POST /v1/things/{thing}/device-token", Tag: "Identity", Summary: "Make the token with which a device that runs SWUpdate shows who it is, in place of an earlier one; it is shown this once.", Answer: DeviceToken{}},
-	{Route: "DELETE /v1/things/{thing}/device-token", Tag: "Identity", Summary: "Take that token away."},
-	{Route: "GET /v1/originals", Tag: "Identity", Summary: "What original robots and their network need: names, root certificate, server_config.json.", Answer: originalsapi.Guide{}},
-	{Route: "POST /v1/originals/self-test", Tag: "Identity", Summary: "Make the identity of a self-test, which plays an original robot.", Body: originalsapi.SelfTest{}, Answer: originalsapi.Admission{}},
-	{Route: "DELETE /v1/originals/self-test", Tag: "Identity", Summary: "Erase what self-tests left."},
 
 	{Route: "POST /v1/enroll", Tag: "Robots", Summary: "Get the first certificate.", Body: certsclient.Enroll{}, Answer: certsclient.Answer{}, Also: map[int]any{http.StatusAccepted: certsclient.Wait{}}},
 	{Route: "POST /v1/renew", Tag: "Robots", Summary: "Get the next certificate.", Body: certsclient.Renew{}, Answer: certsclient.Answer{}},

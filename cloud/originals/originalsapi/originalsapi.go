@@ -1,8 +1,4 @@
-// Package originalsapi is package originals over HTTP, for operators, and as a page of the console:
-//
-//	GET    /v1/originals             what original robots and their network need            changers
-//	POST   /v1/originals/self-test   {csr}: the identity of a self-test                     administrators
-//	DELETE /v1/originals/self-test   erases what a self-test left, and lets the next begin  administrators
+// Package originalsapi is package originals over HTTP, for operators, and as a page of the console.
 package originalsapi
 
 import (
@@ -10,27 +6,20 @@ import (
 	_ "embed"
 	"html/template"
 	"log/slog"
-	"net/http"
 	"net/url"
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/go-kit/kit/endpoint"
 
 	"kennel/cloud/access"
 	"kennel/cloud/console/page"
 	"kennel/cloud/originals"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
-	"kennel/infra/kit"
-	"kennel/infra/kit/kithttp"
+	"kennel/infra/op"
 )
 
-const (
-	timeout = 10 * time.Second
-	maxBody = 16 << 10
-)
+const maxBody = 16 << 10 // bytes
 
 // The answers.
 type (
@@ -49,27 +38,21 @@ const AuditSelfTest = "originals.self-test"
 // Audit writes one line about what the caller in ctx does; what cannot be written down is not done.
 type Audit func(ctx context.Context, action, object, detail string) error
 
-// Mount adds the endpoints to mux.
-func Mount(mux *http.ServeMux, svc *originals.Service, audit Audit, log *slog.Logger) {
-	wrap := endpoint.Chain(kit.Recover(log), kit.Timeout(timeout))
-	none := func(*http.Request) (any, error) { return struct{}{}, nil }
-	mux.Handle("GET /v1/originals", kithttp.Handler(wrap(auth.Require(auth.Changers...)(kit.Typed(func(context.Context, struct{}) (originals.Guide, error) {
-		return svc.Guide()
-	}))), none))
-	admins := endpoint.Chain(wrap, auth.Require(auth.Admins...))
-	mux.Handle("POST /v1/originals/self-test", kithttp.Handler(admins(kit.Typed(func(ctx context.Context, t SelfTest) (originals.Admission, error) {
-		if err := audit(ctx, AuditSelfTest, string(originals.TestThing), ""); err != nil {
-			return originals.Admission{}, err
-		}
-		return svc.Admit(ctx, []byte(t.CSR))
-	})), func(r *http.Request) (any, error) {
-		var t SelfTest
-		err := kithttp.ReadJSON(r, &t, maxBody)
-		return t, err
-	}))
-	mux.Handle("DELETE /v1/originals/self-test", kithttp.Handler(admins(kit.Typed(func(ctx context.Context, _ struct{}) (any, error) {
-		return nil, svc.Dismiss(ctx)
-	})), none))
+// Operations returns what operators may do. DELETE lets the next self-test begin, too.
+func Operations(svc *originals.Service, audit Audit) op.List {
+	return op.List{
+		op.New(op.Spec{Route: "GET /v1/originals", Tag: "Identity", Summary: "What original robots and their network need: names, root certificate, server_config.json.", Roles: auth.Changers},
+			func(context.Context, op.None) (Guide, error) { return svc.Guide() }),
+		op.New(op.Spec{Route: "POST /v1/originals/self-test", Tag: "Identity", Summary: "Make the identity of a self-test, which plays an original robot.", Roles: auth.Admins, MaxBody: maxBody},
+			func(ctx context.Context, t SelfTest) (Admission, error) {
+				if err := audit(ctx, AuditSelfTest, string(originals.TestThing), ""); err != nil {
+					return Admission{}, err
+				}
+				return svc.Admit(ctx, []byte(t.CSR))
+			}),
+		op.New(op.Spec{Route: "DELETE /v1/originals/self-test", Tag: "Identity", Summary: "Erase what self-tests left.", Roles: auth.Admins, Plain: true},
+			func(ctx context.Context, _ op.None) (op.None, error) { return op.None{}, svc.Dismiss(ctx) }),
+	}
 }
 
 //go:embed page.html

@@ -16,6 +16,7 @@ import (
 	"kennel/certs/ca"
 	"kennel/cloud/originals"
 	"kennel/infra/auth"
+	"kennel/infra/op"
 	"kennel/infra/seal"
 )
 
@@ -107,7 +108,7 @@ func TestPage(t *testing.T) {
 func TestHTTP(t *testing.T) {
 	d := newDesk(t, nil)
 	mux, audited := http.NewServeMux(), error(nil)
-	Mount(mux, d.svc, func(context.Context, string, string, string) error { return audited }, slog.New(slog.DiscardHandler))
+	Operations(d.svc, func(context.Context, string, string, string) error { return audited }).Mount(mux, op.Doors{Log: slog.New(slog.DiscardHandler)})
 	ask := func(role auth.Role, method, path string, in any) *httptest.ResponseRecorder {
 		t.Helper()
 		body, err := json.Marshal(in)

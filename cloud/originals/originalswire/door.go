@@ -1,8 +1,6 @@
 package originalswire
 
 import (
-	"net/http"
-
 	"kennel/cloud/console/page"
 	"kennel/cloud/door"
 	"kennel/cloud/door/doorapi"
@@ -37,8 +35,8 @@ func Door(b wire.Base, robots *registry.Service) (Watched, wire.Slice, error) {
 		refused.WithLabelValues(code).Inc()
 	}, b.Log)
 	return Watched{d}, wire.Slice{
-		Routes: wire.Routes(func(mux *http.ServeMux, _ wire.Doors) { doorapi.Mount(mux, d, b.Log) }),
-		Runs:   []wire.Run{{Name: "original robots' door", Run: d.Run}},
-		Pages:  []page.Extra{doorapi.Page(d)},
+		Operations: func(wire.Doors) wire.Operations { return doorapi.Operations(d) },
+		Runs:       []wire.Run{{Name: "original robots' door", Run: d.Run}},
+		Pages:      []page.Extra{doorapi.Page(d)},
 	}, nil
 }

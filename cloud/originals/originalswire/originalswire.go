@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"net"
-	"net/http"
 	"slices"
 
 	"kennel/certs/ca"
@@ -61,7 +60,7 @@ func Wire(b wire.Base, cfg Config, authority *ca.Authority, robots *registry.Ser
 		},
 	})
 	return wire.Slice{
-		Routes: wire.Routes(func(mux *http.ServeMux, d wire.Doors) { originalsapi.Mount(mux, svc, d.Audit, b.Log) }),
-		Pages:  []page.Extra{originalsapi.Page(svc, b.Log)},
+		Operations: func(d wire.Doors) wire.Operations { return originalsapi.Operations(svc, d.Audit) },
+		Pages:      []page.Extra{originalsapi.Page(svc, b.Log)},
 	}
 }

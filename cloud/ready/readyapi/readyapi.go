@@ -1,7 +1,4 @@
-// Package readyapi is the checks of package ready over HTTP and as a page of the console:
-//
-//	GET /v1/check   what this installation lacks before strangers may reach it
-//	GET /ready      the same as a page
+// Package readyapi is the checks of package ready over HTTP and as a page of the console.
 package readyapi
 
 import (
@@ -9,27 +6,17 @@ import (
 	"context"
 	_ "embed"
 	"html/template"
-	"log/slog"
-	"net/http"
-	"time"
-
-	"github.com/go-kit/kit/endpoint"
 
 	"kennel/cloud/console/page"
 	"kennel/cloud/ready"
 	"kennel/infra/auth"
-	"kennel/infra/kit"
-	"kennel/infra/kit/kithttp"
+	"kennel/infra/op"
 )
 
-const timeout = 10 * time.Second
-
-// Mount adds the endpoint to mux.
-func Mount(mux *http.ServeMux, svc *ready.Service, log *slog.Logger) {
-	reads := endpoint.Chain(kit.Recover(log), kit.Timeout(timeout), auth.Require(auth.Admins...))
-	mux.Handle("GET /v1/check", kithttp.Handler(reads(kit.Typed(func(ctx context.Context, _ struct{}) (ready.Checklist, error) {
-		return svc.Check(ctx), nil
-	})), func(*http.Request) (any, error) { return struct{}{}, nil }))
+// Operations returns what operators may do.
+func Operations(svc *ready.Service) op.List {
+	return op.List{op.New(op.Spec{Route: "GET /v1/check", Tag: "Fleet", Summary: "What this installation lacks before strangers may reach it, checked now.", Roles: auth.Admins},
+		func(ctx context.Context, _ op.None) (ready.Checklist, error) { return svc.Check(ctx), nil })}
 }
 
 //go:embed page.html

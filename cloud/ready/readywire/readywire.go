@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/http"
 	"net/netip"
 	"net/url"
 	"strconv"
@@ -116,8 +115,8 @@ func (f *facts) data(what, addr string) {
 func Wire(b wire.Base, cfg Config) wire.Slice {
 	svc := ready.New(nil, checks(b, cfg)...)
 	return wire.Slice{
-		Routes: wire.Routes(func(mux *http.ServeMux, _ wire.Doors) { readyapi.Mount(mux, svc, b.Log) }),
-		Pages:  []page.Extra{readyapi.Page(svc)},
+		Operations: func(wire.Doors) wire.Operations { return readyapi.Operations(svc) },
+		Pages:      []page.Extra{readyapi.Page(svc)},
 	}
 }
 

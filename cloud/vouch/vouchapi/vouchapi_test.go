@@ -10,6 +10,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -24,6 +25,7 @@ import (
 	"kennel/cloud/vouch/vouchpg"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
+	"kennel/infra/op"
 	"kennel/infra/pg/pgtest"
 	"kennel/infra/thing"
 	"kennel/ota"
@@ -87,10 +89,10 @@ func TestMetadata(t *testing.T) {
 
 	var audited []string
 	mux := http.NewServeMux()
-	vouchapi.Mount(mux, a, func(_ context.Context, action, object, detail string) error {
+	vouchapi.Operations(a, func(_ context.Context, action, object, detail string) error {
 		audited = append(audited, action+" "+object+" "+detail)
 		return nil
-	})
+	}).Mount(mux, op.Doors{Log: slog.New(slog.DiscardHandler)})
 	post := func(as auth.Role, files map[string]string) (states []ota.RoleState, code int, text string) {
 		t.Helper()
 		body, err := json.Marshal(vouchapi.Metadata{Metadata: files})

@@ -3,7 +3,6 @@ package vouchwire
 
 import (
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -51,8 +50,8 @@ func Wire(b wire.Base, cfg Config, archives vouch.Archives) (*vouch.Service, wir
 	}
 	svc := vouch.New(c)
 	return svc, wire.Slice{
-		Requests: vouchapi.Handlers(svc),
-		Routes:   wire.Routes(func(mux *http.ServeMux, d wire.Doors) { vouchapi.Mount(mux, svc, d.Audit) }),
-		Jobs:     []jobs.Job{{Name: "vouch.renew", Every: time.Minute, Run: svc.Renew}},
+		Requests:   vouchapi.Handlers(svc),
+		Operations: func(d wire.Doors) wire.Operations { return vouchapi.Operations(svc, d.Audit) },
+		Jobs:       []jobs.Job{{Name: "vouch.renew", Every: time.Minute, Run: svc.Renew}},
 	}, nil
 }
