@@ -101,18 +101,6 @@ var HTTP = table(append(declared(), []Rule{
 	{Name: "POST /v1/things/batch", Roles: auth.Admins},
 
 	// The fleet.
-	{Name: "GET /v1/logs", Roles: auth.Staff},
-	{Name: "GET /v1/things/{thing}/logs", Roles: auth.People, Own: true},
-	{Name: "GET /v1/things/{thing}/logs/search", Roles: auth.People, Own: true},
-	{Name: "GET /v1/things/{thing}/logs/{log}", Roles: auth.People, Own: true},
-	{Name: "GET /v1/things/{thing}/logs/{log}/content", Roles: auth.People, Own: true},
-	{Name: "GET /v1/events", Roles: auth.People, Own: true},
-	{Name: "GET /v1/events/boots", Roles: auth.People, Own: true},
-	{Name: "GET /v1/events/tail", Roles: auth.People, Own: true},
-	{Name: "GET /v1/events/counts", Roles: auth.Staff},
-	{Name: "GET /v1/events/export", Roles: auth.Staff},
-	{Name: "GET /v1/experiments", Roles: auth.Staff},
-	{Name: "GET /v1/experiments/{key}", Roles: auth.Staff},
 
 	// Parts of the fleet, and what is done to them.
 

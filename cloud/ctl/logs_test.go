@@ -24,6 +24,7 @@ import (
 	"kennel/infra/blob/blobtest"
 	"kennel/infra/cli"
 	"kennel/infra/kit/kithttp"
+	"kennel/infra/op"
 	"kennel/infra/pg/pgtest"
 	"kennel/infra/testwait"
 	"kennel/infra/thing"
@@ -52,7 +53,7 @@ func TestLogs(t *testing.T) {
 		t.Fatal(err)
 	}
 	mux := http.NewServeMux()
-	uploadsapi.Mount(mux, svc, uploadsapi.Config{Log: log, Known: func(context.Context, thing.ID) error { return nil },
+	uploadsapi.Operations(svc, uploadsapi.Config{Log: log, Known: func(context.Context, thing.ID) error { return nil }}).Mount(mux, op.Doors{Log: log,
 		Owns: func(context.Context, string, thing.ID) (time.Time, bool, error) { return time.Time{}, false, nil }})
 	const text = "2026-01-02T10:00:00Z Victor user.info vic-engine: Starting\n2026-01-02T10:00:01Z Victor user.err vic-cloud: no route\n"
 	g := sts.Grant{Thing: "vic:00e20100", User: "1b4e28ba-2fa1-11d2-883f-0016d3cca427", Prefix: sts.DefaultPrefix}

@@ -35,6 +35,7 @@ type Raw struct {
 //
 //	path:"id"          a part of the path; of:"alert" names the kind of thing with that number, for the error that there is none
 //	query:"limit"      a parameter, with about:"At most so many.", min:"1" max:"500", enum:"open,done", default:"50"
+//	query:"*"          all parameters, as url.Values, for a function with a reader of its own; it then refuses what it does not know
 //	header:"Accept"    a header, which is not described
 //	body:""            the body as JSON, or a Raw
 //
@@ -44,6 +45,7 @@ type form struct {
 	fields []field
 	query  []Parameter
 	thing  []int        // index of the field of the thing
+	all    []int        // index of the field of all parameters
 	body   []int        // index of the body's field
 	sent   reflect.Type // of the body; nil: none
 	whole  bool         // the request is the body
@@ -61,6 +63,7 @@ var (
 	rawType     = reflect.TypeFor[Raw]()
 	thingType   = reflect.TypeFor[thing.ID]()
 	timeType    = reflect.TypeFor[time.Time]()
+	valuesType  = reflect.TypeFor[url.Values]()
 	unmarshaler = reflect.TypeFor[encoding.TextUnmarshaler]()
 )
 
@@ -78,7 +81,7 @@ func formOf(s Spec, t reflect.Type) *form {
 		f.whole, f.sent = true, t
 	}
 	if s.Own && f.thing == nil {
-		panic("op: " + s.Route + ": no field path:\"thing\"")
+		panic("op: " + s.Route + ": no field path:\"thing\" or query:\"thing\"")
 	}
 	return f
 }
@@ -94,7 +97,11 @@ func (f *form) add(sf reflect.StructField) error {
 			fd.in, fd.name = in, name
 		}
 	}
-	if fd.in == "" {
+	switch {
+	case fd.in == "":
+		return nil
+	case fd.in == "query" && sf.Type == valuesType:
+		f.all = sf.Index
 		return nil
 	}
 	if low, ok := sf.Tag.Lookup("min"); ok {
@@ -114,13 +121,13 @@ func (f *form) add(sf reflect.StructField) error {
 		return err
 	}
 	f.fields = append(f.fields, fd)
-	switch {
-	case fd.in == "header":
-	case fd.in == "query":
+	if fd.in == "query" {
 		f.query = append(f.query, Parameter{fd.name, sf.Tag.Get("about"), fd.schema()})
-	case !strings.Contains(f.spec.Route, "{"+fd.name+"}"):
+	}
+	if fd.in == "path" && !strings.Contains(f.spec.Route, "{"+fd.name+"}") {
 		return fmt.Errorf("the route has no {%s}", fd.name)
-	case sf.Type == thingType && fd.name == "thing":
+	}
+	if sf.Type == thingType && fd.name == "thing" {
 		f.thing = sf.Index
 	}
 	return nil
@@ -131,7 +138,7 @@ func (fd *field) schema() map[string]any {
 	switch {
 	case fd.enum != nil:
 		return map[string]any{"type": "string", "enum": fd.enum}
-	case fd.Type == timeType:
+	case fd.Type.ConvertibleTo(timeType):
 		return map[string]any{"type": "string", "format": "date-time"}
 	case fd.ranged:
 		return map[string]any{"type": "integer", "minimum": fd.min, "maximum": fd.max}
@@ -158,7 +165,7 @@ func (f *form) thingOf(req reflect.Value) thing.ID {
 // read fills req. Errors: Invalid; NotFound for a part of the path that is the number of nothing.
 func (f *form) read(w http.ResponseWriter, r *http.Request, req reflect.Value) error {
 	query := url.Values{}
-	if len(f.query) > 0 || f.spec.Strict {
+	if len(f.query) > 0 || f.spec.Strict || f.all != nil {
 		query = r.URL.Query()
 	}
 	if err := f.strict(query); err != nil {
@@ -192,6 +199,9 @@ func Query[Req any](query url.Values) (Req, error) {
 
 // fill sets the fields of path and query.
 func (f *form) fill(query url.Values, r *http.Request, req reflect.Value) error {
+	if f.all != nil {
+		req.FieldByIndex(f.all).Set(reflect.ValueOf(query))
+	}
 	for i := range f.fields {
 		fd := &f.fields[i]
 		var text string
@@ -241,7 +251,11 @@ func (fd *field) set(v reflect.Value, text string) error {
 		return errs.New(errs.Invalid, "%s %.60q: want %s", fd.name, text, want)
 	}
 	if fd.enum != nil && v.Kind() == reflect.String && !slices.Contains(fd.enum, text) {
-		return wrong(strings.Join(fd.enum, ", "))
+		want := strings.Join(fd.enum, ", ")
+		if len(fd.enum) > 1 {
+			want = "one of " + want
+		}
+		return wrong(want)
 	}
 	switch {
 	case v.Type() == thingType:

@@ -39,7 +39,8 @@ type Spec struct {
 	Tag     string // the group in the description
 	Summary string // one line, for people
 	Roles   []auth.Role
-	// Own: a person with the role owner, too, for robots that are theirs; others' answer as unknown ones. The request has a field path:"thing".
+	// Own: a person with the role owner, too, for robots that are theirs; others' answer as unknown ones. The request has a field path:"thing", or query:"thing",
+	// which operators may leave out.
 	Own bool
 	// Refuses: the function itself refuses robots of others.
 	Refuses bool
@@ -60,13 +61,16 @@ type Spec struct {
 // None is the request of an operation that takes nothing, and the answer of one that answers 204.
 type None struct{}
 
-// Page is the answer of an operation that gives a list in pages. More is the parameter "after" of the next page, which a Link header leads to; "": there is none.
+// Page is the answer of an operation that gives a list in pages. More is the parameter By of the next page, which a Link header leads to; "": there is none.
 type Page[T any] struct {
 	Items []T
 	More  string
+	By    string // "": after
 }
 
-func (p Page[T]) page() (any, string) { return filled(p.Items), p.More }
+func (p Page[T]) page() (items any, by, more string) {
+	return filled(p.Items), or(p.By, "after"), p.More
+}
 
 // Of returns a page of what was asked for with a limit: if as much came, there may be more.
 func Of[T any](items []T, limit int, id func(T) string) Page[T] {
@@ -149,7 +153,7 @@ func New[Req, Resp any](s Spec, fn func(context.Context, Req) (Resp, error)) Op 
 }
 
 type pager interface {
-	page() (items any, more string)
+	page() (items any, by, more string)
 }
 
 // write answers with resp.
@@ -162,10 +166,10 @@ func (s Spec) write(w http.ResponseWriter, r *http.Request, resp any) {
 		a.ServeHTTP(w, r)
 		return
 	case pager:
-		items, more := a.page()
+		items, by, more := a.page()
 		if more != "" {
 			next := r.URL.Query()
-			next.Set("after", more)
+			next.Set(by, more)
 			w.Header().Set("Link", "<"+r.URL.Path+"?"+next.Encode()+`>; rel="next"`)
 		}
 		resp = items

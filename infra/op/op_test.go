@@ -46,6 +46,12 @@ type upload struct {
 	Body op.Raw `body:""`
 }
 
+// asked is a request whose function reads the parameters by itself.
+type asked struct {
+	Thing thing.ID   `query:"thing" about:"Of this one."`
+	All   url.Values `query:"*"`
+}
+
 const (
 	mine  thing.ID = "vic:00e20100"
 	other thing.ID = "vic:00e20101"
@@ -65,6 +71,9 @@ func operations() op.List {
 			return op.None{}, nil
 		}),
 		op.New(op.Spec{Route: "POST /v1/notes", By: "nothing", Status: http.StatusCreated}, func(_ context.Context, n note) (note, error) { return n, nil }),
+		op.New(op.Spec{Route: "GET /v1/asked", Roles: auth.Staff, Own: true}, func(_ context.Context, a asked) (op.Page[string], error) {
+			return op.Page[string]{Items: []string{a.All.Encode()}, More: "next", By: "before"}, nil
+		}),
 		op.New(op.Spec{Route: "GET /v1/none", By: "nothing"}, func(context.Context, op.None) ([]string, error) { return nil, nil }),
 		op.New(op.Spec{Route: "GET /v1/panic", By: "nothing"}, func(context.Context, op.None) (op.None, error) { panic("oh") }),
 		op.New(op.Spec{Route: "GET /v1/late", By: "nothing", Timeout: time.Millisecond}, func(ctx context.Context, _ op.None) (op.None, error) {
@@ -129,6 +138,10 @@ func TestOperation(t *testing.T) {
 		{auth.Support, "PUT", "/v1/acks/7", `{"what":"me"}`, 400, "what"},
 		{auth.Support, "PUT", "/v1/acks/7", `{"why":"` + strings.Repeat("x", 40) + `"}`, 400, "larger than 40"},
 		{"", "POST", "/v1/notes", `{"why":"so"}`, 201, `"so"`},
+		{auth.Viewer, "GET", "/v1/asked?value=2&value=1&unknown=x", "", 200, "unknown=x&value=2&value=1"},
+		{auth.Owner, "GET", "/v1/asked?thing=" + string(mine), "", 200, ""},
+		{auth.Owner, "GET", "/v1/asked?thing=" + string(other), "", 404, "no_thing"},
+		{auth.Owner, "GET", "/v1/asked", "", 403, ""},
 		{"", "GET", "/v1/none", "", 200, "[]"},
 		{"", "GET", "/v1/panic", "", 500, "internal"},
 		{"", "GET", "/v1/late", "", 503, "unavailable"},
@@ -149,6 +162,9 @@ func TestOperation(t *testing.T) {
 	if link := ask(h, auth.Viewer, "GET", notes+"?limit=3", "").Header().Get("Link"); link != "" {
 		t.Errorf("Link %q of the last page", link)
 	}
+	if link := ask(h, auth.Viewer, "GET", "/v1/asked?before=first", "").Header().Get("Link"); link != `</v1/asked?before=next>; rel="next"` {
+		t.Errorf("Link %q", link)
+	}
 }
 
 // TestDescription: what an operation says of its request and its answer.
@@ -165,7 +181,7 @@ func TestDescription(t *testing.T) {
 		t.Errorf("limit is %v", all[0].Query[4].Schema)
 	}
 	for i, want := range []struct{ body, answer reflect.Type }{{nil, reflect.TypeFor[[]string]()}, {reflect.TypeFor[note](), nil}, {reflect.TypeFor[note](), reflect.TypeFor[note]()},
-		{nil, reflect.TypeFor[[]string]()}, {nil, nil}, {nil, nil}, {nil, nil}} {
+		{nil, reflect.TypeFor[[]string]()}, {nil, reflect.TypeFor[[]string]()}, {nil, nil}, {nil, nil}, {nil, nil}} {
 		if all[i].Body != want.body || all[i].Answer != want.answer {
 			t.Errorf("%s: body %v, answer %v; want %v, %v", all[i].Route, all[i].Body, all[i].Answer, want.body, want.answer)
 		}

@@ -2,7 +2,6 @@ package records
 
 import (
 	"context"
-	"net/http"
 	"time"
 
 	"kennel/cloud/app/link"
@@ -74,9 +73,9 @@ func WireEvents(b wire.Base, cfg EventsConfig, dumpDays int, owners *owner.Servi
 	return Events{svc, ingester, crashes}, wire.Slices{crashSlice, storage, {
 		Personal: []wire.Holding{{Name: "events", Keeps: []string{"das_event", "das_raw", "das_robot", "s3 das/", "s3 parquet/"}, Data: personal}},
 		Ups:      map[string]kitmqtt.UpHandler{topics.DAS: ingester.Handle},
-		Routes: wire.Routes(func(mux *http.ServeMux, d wire.Doors) {
-			dasapi.Mount(mux, svc, dasapi.WithOwns(d.Owns), dasapi.WithAudit(d.Audit))
-		}),
+		Operations: func(d wire.Doors) wire.Operations {
+			return dasapi.Operations(svc, dasapi.Config{Owns: d.Owns, Audit: d.Audit})
+		},
 		Runs: []wire.Run{
 			{Name: "events", Run: ingester.Run}, // original robots send them by HTTP, to processes without the bridge
 			{Name: "event tails", Run: func(ctx context.Context) error { return store.Listen(ctx, b.Log, svc.Wake) }},

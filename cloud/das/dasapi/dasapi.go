@@ -1,15 +1,7 @@
-// Package dasapi is robots' events over HTTP, for operators, and for owners about one robot of theirs since it is theirs (WithOwns):
+// Package dasapi is robots' events over HTTP, for operators, and for owners about one robot of theirs since it is theirs.
 //
-//	GET /v1/events?FILTER&limit=&before=   newest first; Link rel="next" if there may be more
-//	GET /v1/events/boots?thing=&limit=     the latest boots of one robot, and how many of their events were lost
-//	GET /v1/events/tail?FILTER             server-sent events: each event as it is stored
-//	GET /v1/events/counts?FILTER&by=&of=   how many there were, for operators
-//	GET /v1/experiments?since=             experiments that robots told of, for operators
-//	GET /v1/experiments/{key}?name=&of=    how robots of their variations differ by an event, since= until=
-//	GET /v1/events/export?FILTER&format=   all of them as one file, for operators; the trailer Kennel-Cut says that there are more than fit
-//
-// FILTER is das.Filter in an address. A tail begins now, or at since; a client that reconnects with
-// Last-Event-ID continues after the event it saw last. Silence is broken by a comment every 15 seconds.
+// A tail begins now, or at since; a client that reconnects with Last-Event-ID continues after the event it saw last. Silence is broken by a comment
+// every 15 seconds.
 package dasapi
 
 import (
@@ -20,164 +12,167 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"reflect"
-	"strconv"
+	"slices"
 	"sync"
 	"time"
 
-	"github.com/go-kit/kit/endpoint"
-
 	"kennel/cloud/das"
+	"kennel/cloud/das/dasfile"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
-	"kennel/infra/kit"
 	"kennel/infra/kit/kithttp"
+	"kennel/infra/op"
 	"kennel/infra/thing"
 )
 
-type query struct {
-	filter das.Filter
-	limit  int
-	before das.Cursor
-}
+type (
+	// filter is das.Filter as parameters, which das reads.
+	filter struct {
+		Thing   thing.ID   `query:"thing" about:"Only those of this thing; owners must say which."`
+		Robots  string     `query:"robots" about:"Only those of robots that this filter of the fleet selects, such as cohort:beta; for operators."`
+		Event   string     `query:"event" about:"Beginning of the event's name."`
+		Name    string     `query:"name" about:"The event's whole name."`
+		Version string     `query:"version" about:"Of the robot's release; a * at the end matches anything."`
+		Level   string     `query:"level" about:"At least so grave." enum:"debug,info,warning,error"`
+		Source  string     `query:"source" about:"The robot's program."`
+		Value   string     `query:"value" about:"A condition such as battery<3500 or s1=low; several, each a parameter, must all hold. A value is called by its field, s1 to s4 and i1 to i4, or, with name, by its name in the event's description."`
+		Fits    string     `query:"fits" about:"Only events that do not fit their description." enum:"no"`
+		Since   string     `query:"since" about:"Only those received since then; or how long ago, such as 24h or 7d."`
+		Until   string     `query:"until" about:"Only those received before then; likewise."`
+		Clock   string     `query:"clock" about:"Whose times since and until are." enum:"cloud,robot"`
+		All     url.Values `query:"*"`
+	}
+	listed struct {
+		filter
+		Limit  int    `query:"limit" about:"At most so many." min:"1" max:"1000" default:"100"`
+		Before string `query:"before" about:"Only what is older than this, as the last line of the page before has it."`
+	}
+	counted struct {
+		filter
+		By string `query:"by" about:"What they are grouped by." enum:"hour,day,event,version,source,level,robot"`
+		Of string `query:"of" about:"A number, i1 to i4, or with name by its name in the description, of which quantiles are wanted."`
+	}
+	exported struct {
+		filter
+		Format string `query:"format" about:"Of the file." enum:"ndjson,csv,parquet"`
+	}
+	tailed struct {
+		filter
+		Seen string `header:"Last-Event-ID"`
+	}
+	experiments struct {
+		Since string `query:"since" about:"Told since then, or how long ago, such as 30d, the default." default:"30d"`
+	}
+	compared struct {
+		Key   string     `path:"key"`
+		Name  string     `query:"name" about:"The event's whole name."`
+		Of    string     `query:"of" about:"A number of it, i1 to i4, or its name in the description."`
+		Since string     `query:"since" about:"From then on, or how long ago; a week, if absent."`
+		Until string     `query:"until" about:"Before then."`
+		All   url.Values `query:"*"`
+	}
+	booted struct {
+		Thing thing.ID `query:"thing" about:"The robot."`
+		Limit int      `query:"limit" about:"At most so many." min:"1" max:"1000" default:"100"`
+	}
+)
 
-// Option changes who may see what.
-type Option func(*options)
-
-type options struct {
-	owns  auth.Owns
-	audit func(ctx context.Context, action, object, detail string) error
-}
-
-// WithAudit writes a line for each export. Without it there are none.
-func WithAudit(audit func(ctx context.Context, action, object, detail string) error) Option {
-	return func(o *options) { o.audit = audit }
-}
-
-// WithOwns lets the owner of a robot see its events. Without it owners are refused.
-func WithOwns(owns auth.Owns) Option { return func(o *options) { o.owns = owns } }
-
-// since makes the filter begin where the robot became the caller's.
-func (q query) since(ctx context.Context) (query, error) {
+// read reads the filter, in which the parameters more may be, too. For the owner of a robot it begins where the robot became theirs.
+func (f filter) read(ctx context.Context, more ...string) (das.Filter, error) {
+	out, err := das.ReadFilter(f.All, time.Now(), func(key, _ string) (bool, error) { return slices.Contains(more, key), nil })
 	since, mine := auth.OwnedSince(ctx)
-	if mine && q.filter.Robots != "" {
-		return q, errs.New(errs.Denied, "robots %.60q: filters of the fleet are for operators", q.filter.Robots)
+	switch {
+	case err != nil:
+	case mine && out.Robots != "":
+		err = errs.New(errs.Denied, "robots %.60q: filters of the fleet are for operators", out.Robots)
+	case mine:
+		out.Owned = since
 	}
-	if mine {
-		q.filter.Owned = since
-	}
-	return q, nil
+	return out, err
 }
 
-// Mount adds the endpoints to mux. The caller's role comes from the context (infra/kit).
-func Mount(mux *http.ServeMux, svc *das.Service, opts ...Option) {
-	var o options
-	for _, f := range opts {
-		f(&o)
-	}
-	admit := auth.RequireOwn(o.owns, func(q query) thing.ID { return q.filter.Thing }, auth.Staff...)
-	list := admit(kit.Typed(func(ctx context.Context, q query) ([]das.Record, error) {
-		q, err := q.since(ctx)
-		if err != nil {
-			return nil, err
-		}
-		recs, err := svc.List(ctx, q.filter, q.limit, q.before)
-		if recs == nil {
-			recs = []das.Record{}
-		}
-		return recs, err
-	}))
-	mux.HandleFunc("GET /v1/events", func(w http.ResponseWriter, r *http.Request) {
-		q, err := queryOf(r.URL.Query())
-		if err != nil {
-			kithttp.WriteError(w, err)
-			return
-		}
-		resp, err := list(r.Context(), q)
-		if err != nil {
-			kithttp.WriteError(w, err)
-			return
-		}
-		recs := resp.([]das.Record) // what list is made of
-		if len(recs) == q.limit {
-			next := r.URL.Query()
-			next.Set("before", recs[len(recs)-1].Cursor().String())
-			w.Header().Set("Link", fmt.Sprintf("<%s?%s>; rel=\"next\"", r.URL.Path, next.Encode()))
-		}
-		kithttp.WriteJSON(w, http.StatusOK, recs)
-	})
-	counts := auth.Require(auth.Staff...)(kit.Typed(svc.Counts))
-	mux.HandleFunc("GET /v1/events/counts", func(w http.ResponseWriter, r *http.Request) {
-		q, err := das.ReadCounts(r.URL.Query(), time.Now(), nil)
-		answer(w, err, func() (any, error) { return counts(r.Context(), q) })
-	})
-	experiments := auth.Require(auth.Staff...)(kit.Typed(func(ctx context.Context, since time.Time) ([]das.Experiment, error) {
-		list, err := svc.Experiments(ctx, since)
-		if list == nil {
-			list = []das.Experiment{}
-		}
-		return list, err
-	}))
-	mux.HandleFunc("GET /v1/experiments", func(w http.ResponseWriter, r *http.Request) {
-		f, err := das.ReadFilter(url.Values{"since": {cmp.Or(r.URL.Query().Get("since"), "30d")}}, time.Now(), nil)
-		answer(w, err, func() (any, error) { return experiments(r.Context(), f.Since) })
-	})
-	compare := auth.Require(auth.Staff...)(kit.Typed(svc.Compare))
-	mux.HandleFunc("GET /v1/experiments/{key}", func(w http.ResponseWriter, r *http.Request) {
-		q, err := das.ReadCompare(r.PathValue("key"), r.URL.Query(), time.Now())
-		answer(w, err, func() (any, error) { return compare(r.Context(), q) })
-	})
-	if o.audit != nil {
-		mux.HandleFunc("GET /v1/events/export", func(w http.ResponseWriter, r *http.Request) { export(w, r, svc, o) })
-	}
-	boots := admit(kit.Typed(func(ctx context.Context, q query) ([]das.Boot, error) {
-		since, _ := auth.OwnedSince(ctx)
-		return svc.Boots(ctx, q.filter.Thing, since, q.limit)
-	}))
-	mux.Handle("GET /v1/events/boots", kithttp.Handler(boots, func(r *http.Request) (any, error) {
-		q, err := queryOf(r.URL.Query())
-		if only := (das.Filter{Thing: q.filter.Thing}); err == nil && (q.filter.Thing == "" || !reflect.DeepEqual(q.filter, only) || !q.before.Received.IsZero()) {
-			err = errs.New(errs.Invalid, "want thing, the robot whose boots to list, and limit")
-		}
-		return q, err
-	}))
-	mux.Handle("GET /v1/events/tail", tail{svc, admit(func(ctx context.Context, _ any) (any, error) {
-		since, _ := auth.OwnedSince(ctx)
-		return since, nil
-	})})
+// Config holds what the operations need besides the events.
+type Config struct {
+	Owns  auth.Owns                                                      // whether a tail's reader still owns the robot
+	Audit func(ctx context.Context, action, object, detail string) error // writes a line for each export
 }
 
-// answer writes what ask answers, unless the question could not be read.
-func answer(w http.ResponseWriter, err error, ask func() (any, error)) {
-	var resp any
-	if err == nil {
-		resp, err = ask()
+// Operations returns what operators and owners may do.
+func Operations(svc *das.Service, cfg Config) op.List {
+	return op.List{
+		op.New(op.Spec{Route: "GET /v1/events", Tag: "Events", Summary: "What robots told, the newest first; Link rel=\"next\" leads on.", Roles: auth.Staff, Own: true, Timeout: -1},
+			func(ctx context.Context, q listed) (p op.Page[das.Record], err error) {
+				f, err := q.read(ctx, "limit", "before")
+				if err != nil {
+					return p, err
+				}
+				before, err := das.ParseCursor(q.Before)
+				if err != nil {
+					return p, errs.New(errs.Invalid, "before %.60q: %w", q.Before, err)
+				}
+				recs, err := svc.List(ctx, f, q.Limit, before)
+				p = op.Of(recs, q.Limit, func(r das.Record) string { return r.Cursor().String() })
+				p.By = "before"
+				return p, err
+			}),
+		op.New(op.Spec{Route: "GET /v1/events/counts", Tag: "Events", Roles: auth.Staff, Timeout: -1,
+			Summary: "How many events there were, and the quantiles of a number. Without since: of the last day."},
+			func(ctx context.Context, c counted) (das.Counts, error) {
+				q, err := das.ReadCounts(c.All, time.Now(), nil)
+				if err != nil {
+					return das.Counts{}, err
+				}
+				return svc.Counts(ctx, q)
+			}),
+		op.New(op.Spec{Route: "GET /v1/events/export", Tag: "Events", Roles: auth.Staff, Timeout: -1, AnswerMedia: "application/x-ndjson",
+			Summary: "The oldest million events as one file. The trailer Kennel-Cut says that there are more."},
+			func(ctx context.Context, e exported) (http.Handler, error) {
+				f, err := e.read(ctx, "format")
+				if err != nil {
+					return nil, err
+				}
+				format := dasfile.Format(cmp.Or(e.Format, string(dasfile.NDJSON)))
+				err = cfg.Audit(ctx, "events.export", string(f.Thing), string(format)+" "+nameless(f))
+				return export{svc, f, format}, err
+			}),
+		op.New(op.Spec{Route: "GET /v1/experiments", Tag: "Events", Summary: "Experiments that robots told of, with how many have which variation.", Roles: auth.Staff, Timeout: -1},
+			func(ctx context.Context, q experiments) ([]das.Experiment, error) {
+				f, err := das.ReadFilter(url.Values{"since": {q.Since}}, time.Now(), nil)
+				if err != nil {
+					return nil, err
+				}
+				return svc.Experiments(ctx, f.Since)
+			}),
+		op.New(op.Spec{Route: "GET /v1/experiments/{key}", Tag: "Events", Roles: auth.Staff, Timeout: -1,
+			Summary: "How robots of the variations of an experiment differ: how often an event comes on a robot's day, or the mean of a number."},
+			func(ctx context.Context, c compared) (das.Comparison, error) {
+				q, err := das.ReadCompare(c.Key, c.All, time.Now())
+				if err != nil {
+					return das.Comparison{}, err
+				}
+				return svc.Compare(ctx, q)
+			}),
+		op.New(op.Spec{Route: "GET /v1/events/boots", Tag: "Events", Summary: "The latest boots of a robot, and how many of their events were lost.", Roles: auth.Staff, Own: true, Strict: true, Timeout: -1},
+			func(ctx context.Context, q booted) ([]das.Boot, error) {
+				if q.Thing == "" {
+					return nil, errs.New(errs.Invalid, "want thing, the robot whose boots to list, and limit")
+				}
+				since, _ := auth.OwnedSince(ctx)
+				return svc.Boots(ctx, q.Thing, since, q.Limit)
+			}),
+		op.New(op.Spec{Route: "GET /v1/events/tail", Tag: "Events", Summary: "Events as they are stored, as server-sent events.", Roles: auth.Staff, Own: true, Timeout: -1, AnswerMedia: "text/event-stream"},
+			func(ctx context.Context, q tailed) (http.Handler, error) {
+				f, err := q.read(ctx)
+				if err != nil {
+					return nil, err
+				}
+				seen, err := das.ParseCursor(q.Seen)
+				if err != nil {
+					return nil, errs.New(errs.Invalid, "Last-Event-ID: %w", err)
+				}
+				return tail{svc, cfg.Owns, f, seen}, nil
+			}),
 	}
-	if err != nil {
-		kithttp.WriteError(w, err)
-		return
-	}
-	kithttp.WriteJSON(w, http.StatusOK, resp)
-}
-
-// queryOf reads the parameters.
-func queryOf(v url.Values) (query, error) {
-	q := query{limit: das.DefaultLimit}
-	var err error
-	q.filter, err = das.ReadFilter(v, time.Now(), func(key, s string) (known bool, err error) {
-		switch key {
-		case "limit":
-			if q.limit, err = strconv.Atoi(s); err != nil || q.limit < 1 || q.limit > das.MaxLimit {
-				err = fmt.Errorf("want 1 to %d", das.MaxLimit)
-			}
-		case "before":
-			q.before, err = das.ParseCursor(s)
-		default:
-			return false, nil
-		}
-		return true, err
-	})
-	return q, err
 }
 
 // Heartbeat breaks silence, so that neither proxies nor clients take it for a dead connection; writeTimeout ends clients that do not read.
@@ -192,38 +187,19 @@ var errNotYours = errors.New("dasapi: the robot has another owner")
 // askAgain is how long the owner of a robot is one without asking, while a tail shows its events.
 const askAgain = time.Second
 
-// tail is a stream and therefore no endpoint; it asks the endpoint middleware for admission only: since when the caller owns the robot, the
-// zero time for operators.
+// tail is a stream of events after seen.
 type tail struct {
-	svc   *das.Service
-	admit endpoint.Endpoint
+	svc    *das.Service
+	owns   auth.Owns
+	filter das.Filter
+	seen   das.Cursor
 }
 
-// admitted asks for a stream about a thing; "": all.
-func (t tail) admitted(ctx context.Context, id thing.ID) (since time.Time, err error) {
-	resp, err := t.admit(ctx, query{filter: das.Filter{Thing: id}})
-	if err == nil {
-		since = resp.(time.Time) // what admit is made of
-	}
-	return since, err
-}
-
+// ServeHTTP implements http.Handler.
 func (t tail) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	named, _ := thing.Parse(r.URL.Query().Get("thing")) // of one that is none queryOf complains, to those who may ask at all
-	since, err := t.admitted(r.Context(), named)
-	if err != nil {
-		kithttp.WriteError(w, err)
-		return
-	}
-	q, err := queryOf(r.URL.Query())
-	if err != nil {
-		kithttp.WriteError(w, err)
-		return
-	}
-	seen, err := das.ParseCursor(r.Header.Get("Last-Event-ID"))
-	if err != nil {
-		kithttp.WriteError(w, errs.New(errs.Invalid, "Last-Event-ID: %w", err))
-		return
+	f, since := after(t.filter, t.seen), t.filter.Owned
+	if !f.Since.IsZero() && f.Since.Before(since) {
+		f.Since = since
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	recs := make(chan das.Record)
@@ -232,16 +208,12 @@ func (t tail) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	wg.Go(func() {
 		defer close(recs)
-		f, asked := after(q.filter, seen), time.Now()
-		f.Owned = since
-		if !f.Since.IsZero() && f.Since.Before(since) {
-			f.Since = since
-		}
+		asked := time.Now()
 		// ctx has ended, the caller no longer owns the robot, or the database does not recover: either way the stream
 		// ends, and the client comes again.
-		_ = t.svc.Tail(ctx, f, skip(seen, func(rec das.Record) error {
+		_ = t.svc.Tail(ctx, f, skip(t.seen, func(rec das.Record) error {
 			if !since.IsZero() && time.Since(asked) > askAgain {
-				if again, err := t.admitted(ctx, named); err != nil || !again.Equal(since) {
+				if again, mine, err := t.owns(ctx, auth.CallerFrom(ctx).Account, f.Thing); err != nil || !mine || !again.Equal(since) {
 					return errNotYours
 				}
 				asked = time.Now()

@@ -28,12 +28,13 @@ func TestCountsAndExport(t *testing.T) {
 	f.put(t, "vic:2", 1, 2)
 	var told []string
 	mux := http.NewServeMux()
-	Mount(mux, f.svc, WithAudit(func(_ context.Context, action, object, detail string) error {
+	owns := func(context.Context, string, thing.ID) (time.Time, bool, error) { return time.Now(), true, nil }
+	Operations(f.svc, Config{Owns: owns, Audit: func(_ context.Context, action, object, detail string) error {
 		if told = append(told, action+" "+object+" "+detail); strings.Contains(detail, "source=untold") {
 			return errs.New(errs.Unavailable, "the audit log is away")
 		}
 		return nil
-	}), WithOwns(func(context.Context, string, thing.ID) (time.Time, bool, error) { return time.Now(), true, nil }))
+	}}).Mount(mux, quiet(owns))
 	ask := func(role auth.Role, path string) *httptest.ResponseRecorder {
 		t.Helper()
 		w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, path, nil)
@@ -54,7 +55,7 @@ func TestCountsAndExport(t *testing.T) {
 		{auth.Owner, "/v1/events/export", 403, "owner"},
 		{auth.Owner, "/v1/events?thing=vic:1&robots=owner:x", 403, "for operators"},
 		{auth.Owner, "/v1/events?thing=vic:1&clock=robot&since=2001-01-01T00:00:00Z", 200, "[]"},
-		{auth.Viewer, "/v1/events/export?format=xml", 400, "want one of csv, ndjson"},
+		{auth.Viewer, "/v1/events/export?format=xml", 400, "want one of ndjson, csv"},
 		{auth.Viewer, "/v1/events/export?source=untold", 503, "audit log"},
 		{auth.Viewer, "/v1/events/export?robots=cohort:beta", 400, "want thing"},
 	} {

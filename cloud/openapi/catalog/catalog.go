@@ -12,6 +12,7 @@ import (
 	"kennel/cloud/cohort/cohortapi"
 	"kennel/cloud/command/commandapi"
 	"kennel/cloud/crash/crashapi"
+	"kennel/cloud/das/dasapi"
 	"kennel/cloud/ddi/ddiapi"
 	"kennel/cloud/door/doorapi"
 	"kennel/cloud/health/healthapi"
@@ -23,6 +24,7 @@ import (
 	"kennel/cloud/rollout/rolloutapi"
 	"kennel/cloud/say/sayapi"
 	"kennel/cloud/token/tokenapi"
+	"kennel/cloud/uploads/uploadsapi"
 	"kennel/cloud/voice/voiceapi"
 	"kennel/cloud/vouch/vouchapi"
 	"kennel/cloud/webhook/webhookapi"
@@ -48,6 +50,8 @@ func All() op.List {
 		lookapi.Operations(nil, nil),
 		voiceapi.Operations(voiceapi.Config{}),
 		crashapi.Operations(nil, nil, nil),
+		uploadsapi.Operations(nil, uploadsapi.Config{}),
+		dasapi.Operations(nil, dasapi.Config{}),
 		otaapi.Operations(nil, nil),
 		artifactapi.Operations(nil, nil),
 		vouchapi.Operations(nil, nil),

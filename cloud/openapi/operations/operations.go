@@ -12,9 +12,7 @@ import (
 	"kennel/cloud/account"
 	"kennel/cloud/account/accountapi"
 	"kennel/cloud/artifact"
-	"kennel/cloud/das"
 	"kennel/cloud/openapi/catalog"
-	"kennel/cloud/uploads"
 	"kennel/infra/telemetry"
 	"kennel/infra/thing"
 )
@@ -40,55 +38,24 @@ type Parameter struct {
 	Schema      map[string]any
 }
 
-// Schemas of parameters.
-var (
-	text    = map[string]any{"type": "string"}
-	instant = map[string]any{"type": "string", "format": "date-time"}
-)
-
-func number(low, high int) map[string]any {
-	return map[string]any{"type": "integer", "minimum": low, "maximum": high}
-}
+var text = map[string]any{"type": "string"}
 
 func oneOf(words ...string) map[string]any { return map[string]any{"type": "string", "enum": words} }
 
-func limit(most int) Parameter { return Parameter{"limit", "At most so many.", number(1, most)} }
-
-// Bodies that the endpoints read field by field.
-type (
-	// Health says whether the parts can be reached.
-	Health struct {
-		Postgres    bool             `json:"postgres"`
-		Broker      bool             `json:"broker"`
-		Disk        bool             `json:"disk"`                         // false: a volume is full
-		Revocations bool             `json:"revocations"`                  // the list of revoked identities was read
-		Metadata    bool             `json:"release_metadata"`             // what vouches for releases can be read
-		Migrations  bool             `json:"migrations"`                   // the database has what this version needs
-		API         bool             `json:"api_certificate"`              // the API's certificate is renewed
-		Robots      bool             `json:"robots_certificate,omitempty"` // and the one for original robots
-		ACME        bool             `json:"acme,omitempty"`               // certificates come by ACME
-		Speech      bool             `json:"speech"`                       // true: a process works without a recogniser, and says in parts which one is down
-		Parts       []telemetry.Part `json:"parts,omitempty"`              // for operators: what is wrong with which part, since when
-	}
-)
-
-// Parameters that several operations have.
-var (
-	filterParam = Parameter{"filter", "Which robots, such as presence:absent tag:lab battery:<3.6 seen:>3d.", text}
-	before      = Parameter{"before", "Only what is older than this, as the last line of the page before has it.", text}
-	logParams   = []Parameter{{"name", "Part of the log's name, in any case.", text}, {"day", "Only logs that were uploaded on this day (UTC), such as 2026-05-06.", text},
-		{"version", "Only logs of a robot that ran this version, or one that begins with it.", text}, {"kind", "Only logs of this kind: diagnostics, fault, log or snapshot.", text},
-		{"reason", "Only logs that the robot sent for this reason, such as request or fault-914.", text},
-		{"after", "Only what follows the log with this id, as the last line of the page before has it.", text}}
-	lineParams = []Parameter{{"text", "Part of the line, in any case.", text}, {"level", "Only lines at least so grave; a line that names no level counts as info.", oneOf("debug", "info", "warning", "error")},
-		{"from", "Only lines written since then.", instant}, {"to", "Only lines written before then.", instant}}
-	eventParams = []Parameter{{"thing", "Only those of this thing; owners must say which.", text}, {"robots", "Only those of robots that this filter of the fleet selects, such as cohort:beta; for operators.", text},
-		{"event", "Beginning of the event's name.", text}, {"name", "The event's whole name.", text}, {"version", "Of the robot's release; a * at the end matches anything.", text},
-		{"level", "At least so grave.", oneOf("debug", "info", "warning", "error")}, {"source", "The robot's program.", text},
-		{"value", "A condition such as battery<3500 or s1=low; several, each a parameter, must all hold. A value is called by its field, s1 to s4 and i1 to i4, or, with name, by its name in the event's description.", text},
-		{"fits", "Only events that do not fit their description.", oneOf("no")}, {"since", "Only those received since then; or how long ago, such as 24h or 7d.", text},
-		{"until", "Only those received before then; likewise.", text}, {"clock", "Whose times since and until are.", oneOf("cloud", "robot")}}
-)
+// Health says whether the parts can be reached.
+type Health struct {
+	Postgres    bool             `json:"postgres"`
+	Broker      bool             `json:"broker"`
+	Disk        bool             `json:"disk"`                         // false: a volume is full
+	Revocations bool             `json:"revocations"`                  // the list of revoked identities was read
+	Metadata    bool             `json:"release_metadata"`             // what vouches for releases can be read
+	Migrations  bool             `json:"migrations"`                   // the database has what this version needs
+	API         bool             `json:"api_certificate"`              // the API's certificate is renewed
+	Robots      bool             `json:"robots_certificate,omitempty"` // and the one for original robots
+	ACME        bool             `json:"acme,omitempty"`               // certificates come by ACME
+	Speech      bool             `json:"speech"`                       // true: a process works without a recogniser, and says in parts which one is down
+	Parts       []telemetry.Part `json:"parts,omitempty"`              // for operators: what is wrong with which part, since when
+}
 
 // PathParameters are the parameters in routes.
 var PathParameters = map[string]struct {
@@ -179,23 +146,6 @@ var listed = []Operation{
 	{Route: "POST /v1/account/apps", Tag: "Account", Summary: "Make a session that an app hands to one robot.", Answer: accountapi.AppToken{}},
 	{Route: "GET /v1/account/export", Tag: "Account", Summary: "All that is held about the caller, as one archive.", AnswerMedia: "application/zip"},
 	{Route: "POST /v1/account/delete", Tag: "Account", Summary: "Delete the account and what is held about the caller.", Body: accountapi.DeleteRequest{}, Answer: accountapi.Accepted{}, Status: http.StatusAccepted},
-
-	{Route: "GET /v1/logs", Tag: "Logs", Summary: "The logs that robots uploaded, the newest first; Link rel=\"next\" leads on.", Query: append(logParams[:len(logParams):len(logParams)], limit(uploads.MaxLimit)), Answer: []uploads.Log{}},
-	{Route: "GET /v1/things/{thing}/logs", Tag: "Logs", Summary: "The logs that it uploaded, the newest first; Link rel=\"next\" leads on.", Query: append(logParams[:len(logParams):len(logParams)], limit(uploads.MaxLimit)), Answer: []uploads.Log{}},
-	{Route: "GET /v1/things/{thing}/logs/search", Tag: "Logs", Summary: "Lines in several of its logs, the newest log first.", Query: append(append(lineParams[:len(lineParams):len(lineParams)], logParams...), limit(uploads.MaxLimit)), Answer: uploads.Found{}},
-	{Route: "GET /v1/things/{thing}/logs/{log}", Tag: "Logs", Summary: "What one log holds, unpacked: its files, and the lines that are asked for.", Query: append(lineParams[:len(lineParams):len(lineParams)], Parameter{"file", "Only lines of this file of the log.", text},
-		Parameter{"skip", "Leave out so many lines, as more of the page before says.", number(0, 1<<31-1)}, limit(uploads.MaxLimit)), Answer: uploads.Contents{}},
-	{Route: "GET /v1/things/{thing}/logs/{log}/content", Tag: "Logs", Summary: "One log as it was uploaded.", AnswerMedia: "application/octet-stream"},
-	{Route: "GET /v1/events", Tag: "Events", Summary: "What robots told, the newest first; Link rel=\"next\" leads on.", Query: append(eventParams[:len(eventParams):len(eventParams)], limit(das.MaxLimit), before), Answer: []das.Record{}},
-	{Route: "GET /v1/events/counts", Tag: "Events", Summary: "How many events there were, and the quantiles of a number. Without since: of the last day.", Query: append(eventParams[:len(eventParams):len(eventParams)],
-		Parameter{"by", "What they are grouped by.", oneOf("hour", "day", "event", "version", "source", "level", "robot")}, Parameter{"of", "A number, i1 to i4, or with name by its name in the description, of which quantiles are wanted.", text}), Answer: das.Counts{}},
-	{Route: "GET /v1/events/export", Tag: "Events", Summary: "The oldest million events as one file. The trailer Kennel-Cut says that there are more.", Query: append(eventParams[:len(eventParams):len(eventParams)],
-		Parameter{"format", "Of the file.", oneOf("ndjson", "csv", "parquet")}), AnswerMedia: "application/x-ndjson"},
-	{Route: "GET /v1/experiments", Tag: "Events", Summary: "Experiments that robots told of, with how many have which variation.", Query: []Parameter{{"since", "Told since then, or how long ago, such as 30d, the default.", text}}, Answer: []das.Experiment{}},
-	{Route: "GET /v1/experiments/{key}", Tag: "Events", Summary: "How robots of the variations of an experiment differ: how often an event comes on a robot's day, or the mean of a number.", Query: []Parameter{
-		{"name", "The event's whole name.", text}, {"of", "A number of it, i1 to i4, or its name in the description.", text}, {"since", "From then on, or how long ago; a week, if absent.", text}, {"until", "Before then.", text}}, Answer: das.Comparison{}},
-	{Route: "GET /v1/events/boots", Tag: "Events", Summary: "The latest boots of a robot, and how many of their events were lost.", Query: []Parameter{{"thing", "The robot.", text}, limit(das.MaxLimit)}, Answer: []das.Boot{}},
-	{Route: "GET /v1/events/tail", Tag: "Events", Summary: "Events as they are stored, as server-sent events.", Query: eventParams, AnswerMedia: "text/event-stream"},
 
 	{Route: "POST /v1/things/batch", Tag: "Identity", Summary: "Make many known, all or none: a column thing in, thing and secret out.", BodyMedia: "text/csv", AnswerMedia: "text/csv",
 		Also: map[int]any{http.StatusBadRequest: certsapi.DeliveryProblem{}}},

@@ -143,7 +143,7 @@ func TestTableOverHTTP(t *testing.T) {
 	}{
 		{"", "GET", "/v1/things?format=csv", "", 401, "sign in first"},
 		{auth.Owner, "GET", "/v1/things?format=csv", "", 403, "denied"},
-		{auth.Viewer, "GET", "/v1/things?format=xml", "", 400, "want json, csv, ndjson"},
+		{auth.Viewer, "GET", "/v1/things?format=xml", "", 400, "want one of json, csv, ndjson"},
 		{auth.Viewer, "GET", "/v1/things?sort=colour", "", 400, "want one of"},
 		{auth.Viewer, "GET", "/v1/things?filter=colour:red", "", 400, "there is no key"},
 		{auth.Viewer, "GET", "/v1/things?sort=seen&after=vic:a1", "", 400, "want what the page before this one said"},

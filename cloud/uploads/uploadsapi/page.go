@@ -7,7 +7,6 @@ import (
 	"html/template"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -19,6 +18,7 @@ import (
 	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/kit/kithttp"
+	"kennel/infra/op"
 	"kennel/infra/thing"
 )
 
@@ -69,6 +69,18 @@ func (f form) Any() bool {
 	return false
 }
 
+// The parameters of both pages.
+type (
+	listed struct {
+		choice
+		words
+	}
+	opened struct {
+		lines
+		part
+	}
+)
+
 type listView struct {
 	form
 	KeepDays int
@@ -85,22 +97,22 @@ func listPage(ctx context.Context, svc *uploads.Service, r *http.Request) (templ
 		return "", err
 	}
 	q := r.URL.Query()
-	req, err := Parse(q, slices.Concat(choices, []string{"text", "level", "after"})...)
+	req, err := op.Query[listed](q)
 	if err != nil {
 		return "", err
 	}
-	req.Logs.Thing = id
+	logs, find := req.query(ctx, id, uploads.DefaultLimit), lines{words: req.words}.search(part{}, 0)
 	v := listView{form: form{id, q, logfile.Levels}, KeepDays: int(svc.Keep() / (24 * time.Hour)), Kinds: uploads.Kinds,
 		May: auth.Check(auth.CallerFrom(ctx).Role, auth.Changers) == nil}
 	next := ""
-	if req.Find.Any() {
-		f, err := svc.Search(ctx, req.Logs, req.Find)
+	if find.Any() {
+		f, err := svc.Search(ctx, logs, find)
 		if err != nil {
 			return "", err
 		}
 		v.Found, next = &f, f.Next
 	} else {
-		if v.Logs, err = svc.List(ctx, req.Logs); err != nil {
+		if v.Logs, err = svc.List(ctx, logs); err != nil {
 			return "", err
 		}
 		if n := len(v.Logs); n == uploads.DefaultLimit {
@@ -140,7 +152,7 @@ func logPage(ctx context.Context, svc *uploads.Service, r *http.Request) (string
 		return "", "", err
 	}
 	q := r.URL.Query()
-	req, err := Parse(q, "text", "level", "from", "to", "file", "skip")
+	req, err := op.Query[opened](q)
 	if err != nil {
 		return "", "", err
 	}
@@ -149,8 +161,7 @@ func logPage(ctx context.Context, svc *uploads.Service, r *http.Request) (string
 		return "", "", err
 	}
 	v := logView{form: form{id, q, logfile.Levels}}
-	req.Find.Limit = shownLines
-	v.Contents, err = svc.Read(ctx, l, req.Find)
+	v.Contents, err = svc.Read(ctx, l, req.search(req.part, shownLines))
 	v.Log = l
 	if errs.KindOf(err) == errs.Invalid { // it can still be downloaded, or searched for something else
 		v.Refused, err = page.Words(err), nil
@@ -161,7 +172,7 @@ func logPage(ctx context.Context, svc *uploads.Service, r *http.Request) (string
 	if v.More > 0 {
 		v.Next = again(q, "skip", strconv.Itoa(v.More))
 	}
-	if req.Find.Skip > 0 {
+	if req.Skip > 0 {
 		v.First = again(q, "skip", "")
 	}
 	body, err := render("log", v)

@@ -1,60 +1,36 @@
-// Package uploadsapi is the logs that robots uploaded over HTTP, for operators, and for owners those that the robot uploaded for them (VEC-LOG-10):
-//
-//	GET /v1/logs                                                                                  likewise, of all robots
-//	GET /v1/things/{thing}/logs?name=&day=&version=&kind=&reason=&limit=&after=                   the newest first; Link rel="next" if there may be more
-//	GET /v1/things/{thing}/logs/search?text=&level=&from=&to=&name=...&limit=&after=            lines in several logs
-//	GET /v1/things/{thing}/logs/{log}?text=&level=&from=&to=&file=&limit=&skip=                 what one log holds, unpacked
-//	GET /v1/things/{thing}/logs/{log}/content                                                   one log as it was uploaded
-//
-// name is a part of the log's name and text a part of the line, both in any case; day is a date (UTC), from and to are times such as
-// 2026-05-06T12:00:00Z; version is the release that the robot ran, or the beginning of one; level is the least grave of the lines.
+// Package uploadsapi is the logs that robots uploaded over HTTP, for operators, and for owners those that the robot uploaded for them (VEC-LOG-10).
 package uploadsapi
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"mime"
 	"net/http"
-	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/go-kit/kit/endpoint"
 
 	"kennel/cloud/uploads"
 	"kennel/cloud/uploads/logfile"
 	"kennel/infra/api/events"
 	"kennel/infra/auth"
-	"kennel/infra/errs"
-	"kennel/infra/kit"
 	"kennel/infra/kit/kithttp"
 	"kennel/infra/logging"
+	"kennel/infra/op"
 	"kennel/infra/thing"
 )
 
 const (
-	timeout     = 10 * time.Second
 	readTimeout = 30 * time.Second // a log may unpack to 128 MiB
 	sendTimeout = 10 * time.Minute // of a whole log
 )
 
-// Config holds what the endpoints need besides the rules.
+// Config holds what the operations need besides the rules.
 type Config struct {
 	Known func(ctx context.Context, id thing.ID) error // refuses things that are not registered
-	Owns  auth.Owns                                    // lets owners through to their own robots
 	Log   *slog.Logger
-}
-
-// Request holds the parameters of a request.
-type Request struct {
-	Logs uploads.Query
-	Log  string // id; "": none
-	Find uploads.Search
 }
 
 // Account returns whose logs the caller in ctx may read: "" for all, which is for operators alone.
@@ -65,166 +41,154 @@ func Account(ctx context.Context) string {
 	return ""
 }
 
-// Mount adds the endpoints to mux. The caller's role comes from the context (infra/kit).
-func Mount(mux *http.ServeMux, svc *uploads.Service, cfg Config) {
-	admit := endpoint.Chain(kit.Recover(cfg.Log), auth.RequireOwn(cfg.Owns, func(r Request) thing.ID { return r.Logs.Thing }, auth.Staff...),
-		func(next endpoint.Endpoint) endpoint.Endpoint {
-			return kit.Typed(func(ctx context.Context, r Request) (any, error) {
-				if r.Logs.Thing != "" { // else of all robots, which is for operators
-					if err := cfg.Known(ctx, r.Logs.Thing); err != nil {
-						return nil, err
-					}
+type (
+	// choice chooses logs.
+	choice struct {
+		Name    string `query:"name" about:"Part of the log's name, in any case."`
+		Day     day    `query:"day" about:"Only logs that were uploaded on this day (UTC), such as 2026-05-06."`
+		Version string `query:"version" about:"Only logs of a robot that ran this version, or one that begins with it."`
+		Kind    string `query:"kind" about:"Only logs of this kind: diagnostics, fault, log or snapshot."`
+		Reason  string `query:"reason" about:"Only logs that the robot sent for this reason, such as request or fault-914."`
+		After   string `query:"after" about:"Only what follows the log with this id, as the last line of the page before has it."`
+	}
+	// words choose lines of logs.
+	words struct {
+		Text  string       `query:"text" about:"Part of the line, in any case."`
+		Level events.Level `query:"level" about:"Only lines at least so grave; a line that names no level counts as info." enum:"debug,info,warning,error"`
+	}
+	lines struct {
+		words
+		From moment `query:"from" about:"Only lines written since then."`
+		To   moment `query:"to" about:"Only lines written before then."`
+	}
+	// part is where to look in a log.
+	part struct {
+		File string `query:"file" about:"Only lines of this file of the log."`
+		Skip int    `query:"skip" about:"Leave out so many lines, as more of the page before says." min:"0" max:"2147483647"`
+	}
+	limit struct {
+		Limit int `query:"limit" about:"At most so many." min:"1" max:"1000" default:"100"`
+	}
+
+	fleetRequest struct {
+		choice
+		limit
+	}
+	robotRequest struct {
+		Thing thing.ID `path:"thing"`
+		choice
+		limit
+	}
+	searchRequest struct {
+		Thing thing.ID `path:"thing"`
+		lines
+		choice
+		limit
+	}
+	logRequest struct {
+		Thing thing.ID `path:"thing"`
+		Log   string   `path:"log"`
+	}
+	linesRequest struct {
+		logRequest
+		lines
+		part
+		limit
+	}
+)
+
+func (c choice) query(ctx context.Context, id thing.ID, limit int) uploads.Query {
+	return uploads.Query{Thing: id, Account: Account(ctx), Name: c.Name, Day: c.Day.Time, Version: c.Version, Kind: c.Kind, Reason: c.Reason, After: c.After, Limit: limit}
+}
+
+func (l lines) search(p part, limit int) uploads.Search {
+	return uploads.Search{Filter: logfile.Filter{File: p.File, Text: l.Text, Level: l.Level, From: time.Time(l.From), To: time.Time(l.To)}, Skip: p.Skip, Limit: limit}
+}
+
+// Operations returns what operators and owners may do.
+func Operations(svc *uploads.Service, cfg Config) op.List {
+	list := func(ctx context.Context, q uploads.Query) (op.Page[uploads.Log], error) {
+		logs, err := svc.List(ctx, q)
+		return op.Of(logs, q.Limit, func(l uploads.Log) string { return l.ID }), err
+	}
+	of := func(ctx context.Context, r logRequest) (uploads.Log, error) {
+		if err := cfg.Known(ctx, r.Thing); err != nil {
+			return uploads.Log{}, err
+		}
+		return svc.Get(ctx, r.Thing, Account(ctx), r.Log)
+	}
+	return op.List{
+		op.New(op.Spec{Route: "GET /v1/logs", Tag: "Logs", Summary: "The logs that robots uploaded, the newest first; Link rel=\"next\" leads on.", Roles: auth.Staff, Strict: true},
+			func(ctx context.Context, r fleetRequest) (op.Page[uploads.Log], error) {
+				return list(ctx, r.query(ctx, "", r.Limit))
+			}),
+		op.New(op.Spec{Route: "GET /v1/things/{thing}/logs", Tag: "Logs", Summary: "The logs that it uploaded, the newest first; Link rel=\"next\" leads on.", Roles: auth.Staff, Own: true, Strict: true},
+			func(ctx context.Context, r robotRequest) (op.Page[uploads.Log], error) {
+				if err := cfg.Known(ctx, r.Thing); err != nil {
+					return op.Page[uploads.Log]{}, err
 				}
-				r.Logs.Account = Account(ctx)
-				return next(ctx, r)
-			})
-		})
-	short, long := endpoint.Chain(kit.Timeout(timeout), admit), endpoint.Chain(kit.Timeout(readTimeout), admit)
-	of := func(ctx context.Context, r Request) (uploads.Log, error) {
-		return svc.Get(ctx, r.Logs.Thing, r.Logs.Account, r.Log)
-	}
-	list := short(kit.Typed(func(ctx context.Context, r Request) ([]uploads.Log, error) { return svc.List(ctx, r.Logs) }))
-	mux.HandleFunc("GET /v1/logs", func(w http.ResponseWriter, r *http.Request) { serveList(w, r, list) })
-	mux.HandleFunc("GET /v1/things/{thing}/logs", func(w http.ResponseWriter, r *http.Request) { serveList(w, r, list) })
-	mux.Handle("GET /v1/things/{thing}/logs/search", kithttp.Handler(long(kit.Typed(func(ctx context.Context, r Request) (uploads.Found, error) {
-		return svc.Search(ctx, r.Logs, r.Find)
-	})), decode(slices.Concat(choices, []string{"text", "level", "from", "to", "limit", "after"})...)))
-	mux.Handle("GET /v1/things/{thing}/logs/{log}", kithttp.Handler(long(kit.Typed(func(ctx context.Context, r Request) (uploads.Contents, error) {
-		l, err := of(ctx, r)
-		if err != nil {
-			return uploads.Contents{}, err
-		}
-		return svc.Read(ctx, l, r.Find)
-	})), decode("text", "level", "from", "to", "file", "limit", "skip")))
-	mux.Handle("GET /v1/things/{thing}/logs/{log}/content", content{svc, short(kit.Typed(of)), cfg.Log})
-}
-
-// choices are the parameters that choose logs.
-var choices = []string{"name", "day", "version", "kind", "reason"}
-
-func serveList(w http.ResponseWriter, r *http.Request, list endpoint.Endpoint) {
-	req, err := decode(slices.Concat(choices, []string{"limit", "after"})...)(r)
-	if err != nil {
-		kithttp.WriteError(w, err)
-		return
-	}
-	resp, err := list(r.Context(), req)
-	if err != nil {
-		kithttp.WriteError(w, err)
-		return
-	}
-	logs := resp.([]uploads.Log) // what list is made of
-	if len(logs) > 0 && len(logs) == req.(Request).Logs.Limit {
-		next := r.URL.Query()
-		next.Set("after", logs[len(logs)-1].ID)
-		w.Header().Set("Link", fmt.Sprintf("<%s?%s>; rel=\"next\"", r.URL.Path, next.Encode()))
-	}
-	kithttp.WriteJSON(w, http.StatusOK, logs)
-}
-
-func decode(allowed ...string) func(*http.Request) (any, error) {
-	return func(r *http.Request) (any, error) {
-		req, err := Parse(r.URL.Query(), allowed...)
-		if err == nil && r.PathValue("thing") != "" {
-			req.Logs.Thing, err = kithttp.Thing(r)
-		}
-		req.Log = r.PathValue("log")
-		return req, err
-	}
-}
-
-// Parse reads parameters; those that are not allowed are errors, so that a misspelled filter does not silently choose everything.
-func Parse(v url.Values, allowed ...string) (Request, error) {
-	r := Request{}
-	r.Logs.Limit = uploads.DefaultLimit
-	for key := range v {
-		if !slices.Contains(allowed, key) {
-			return r, errs.New(errs.Invalid, "%.40q: want %s", key, strings.Join(allowed, ", "))
-		}
-		if len(v[key]) != 1 {
-			return r, errs.New(errs.Invalid, "%s: given %d times, want it once", key, len(v[key]))
-		}
-		if s := strings.TrimSpace(v.Get(key)); s != "" {
-			if err := r.set(key, s); err != nil {
-				return r, errs.New(errs.Invalid, "%s %.60q: %w", key, s, err)
+				return list(ctx, r.query(ctx, r.Thing, r.Limit))
+			}),
+		op.New(op.Spec{Route: "GET /v1/things/{thing}/logs/search", Tag: "Logs", Summary: "Lines in several of its logs, the newest log first.", Roles: auth.Staff, Own: true, Strict: true,
+			Timeout: readTimeout}, func(ctx context.Context, r searchRequest) (uploads.Found, error) {
+			if err := cfg.Known(ctx, r.Thing); err != nil {
+				return uploads.Found{}, err
 			}
-		}
+			return svc.Search(ctx, r.query(ctx, r.Thing, r.Limit), r.search(part{}, r.Limit))
+		}),
+		op.New(op.Spec{Route: "GET /v1/things/{thing}/logs/{log}", Tag: "Logs", Summary: "What one log holds, unpacked: its files, and the lines that are asked for.", Roles: auth.Staff, Own: true, Strict: true,
+			Timeout: readTimeout}, func(ctx context.Context, r linesRequest) (uploads.Contents, error) {
+			l, err := of(ctx, r.logRequest)
+			if err != nil {
+				return uploads.Contents{}, err
+			}
+			return svc.Read(ctx, l, r.search(r.part, r.Limit))
+		}),
+		op.New(op.Spec{Route: "GET /v1/things/{thing}/logs/{log}/content", Tag: "Logs", Summary: "One log as it was uploaded.", Roles: auth.Staff, Own: true, Strict: true, AnswerMedia: "application/octet-stream"},
+			func(ctx context.Context, r logRequest) (http.Handler, error) {
+				l, err := of(ctx, r)
+				return content{svc, l, cfg.Log}, err
+			}),
 	}
-	return r, nil
 }
 
-func (r *Request) set(key, s string) (err error) {
-	switch f := &r.Find; key {
-	case "name":
-		r.Logs.Name = s
-	case "version":
-		r.Logs.Version = s
-	case "kind":
-		r.Logs.Kind = s
-	case "reason":
-		r.Logs.Reason = s
-	case "after":
-		r.Logs.After = s
-	case "day":
-		if r.Logs.Day, err = time.Parse(time.DateOnly, s); err != nil {
-			return errors.New("want a date such as 2026-05-06")
-		}
-	case "text":
-		f.Text = s
-	case "file":
-		f.File = s
-	case "level":
-		if f.Level = events.Level(s); !slices.Contains(logfile.Levels, f.Level) {
-			return fmt.Errorf("want one of %s", errs.List(logfile.Levels))
-		}
-	case "from":
-		f.From, err = moment(s)
-	case "to":
-		f.To, err = moment(s)
-	case "limit":
-		if r.Logs.Limit, err = strconv.Atoi(s); err != nil || r.Logs.Limit < 1 || r.Logs.Limit > uploads.MaxLimit {
-			return fmt.Errorf("want 1 to %d", uploads.MaxLimit)
-		}
-		f.Limit = r.Logs.Limit
-	case "skip":
-		if f.Skip, err = strconv.Atoi(s); err != nil || f.Skip < 0 {
-			return errors.New("want a number of lines")
-		}
+// day is a date.
+type day struct{ time.Time }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (d *day) UnmarshalText(b []byte) (err error) {
+	if d.Time, err = time.Parse(time.DateOnly, string(b)); err != nil {
+		return errors.New("want a date such as 2026-05-06")
 	}
-	return err
+	return nil
 }
 
-// moment reads a time; what a person types on a page needs neither seconds nor a zone, which is then UTC.
-func moment(s string) (time.Time, error) {
+// moment is a time; what a person types on a page needs neither seconds nor a zone, which is then UTC.
+type moment time.Time
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (m *moment) UnmarshalText(b []byte) error {
 	for _, layout := range []string{time.RFC3339, "2006-01-02 15:04", time.DateTime, "2006-01-02T15:04", time.DateOnly} {
-		if t, err := time.Parse(layout, s); err == nil {
-			return t.UTC(), nil
+		if t, err := time.Parse(layout, string(b)); err == nil {
+			*m = moment(t.UTC())
+			return nil
 		}
 	}
-	return time.Time{}, errors.New("want a time such as 2026-05-06T12:00:00Z")
+	return errors.New("want a time such as 2026-05-06T12:00:00Z")
 }
 
-// content sends a log as it was uploaded. It is a stream and therefore no endpoint; it asks the endpoint for the log alone.
+// content sends a log as it was uploaded.
 type content struct {
 	svc *uploads.Service
-	of  endpoint.Endpoint
+	uploads.Log
 	log *slog.Logger
 }
 
+// ServeHTTP implements http.Handler.
 func (c content) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	req, err := decode()(r)
-	var resp any
-	if err == nil {
-		resp, err = c.of(r.Context(), req)
-	}
-	if err != nil {
-		kithttp.WriteError(w, err)
-		return
-	}
-	l := resp.(uploads.Log) // what of is made of
 	ctx, cancel := context.WithTimeout(r.Context(), sendTimeout)
 	defer cancel()
-	body, err := c.svc.Open(ctx, l)
+	body, err := c.svc.Open(ctx, c.Log)
 	if err != nil {
 		kithttp.WriteError(w, err)
 		return
@@ -233,11 +197,11 @@ func (c content) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Type", "application/octet-stream") // whatever the robot says: a browser must not run it
 	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Content-Length", strconv.FormatInt(l.Size, 10))
-	h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": FileName(l)}))
+	h.Set("Content-Length", strconv.FormatInt(c.Size, 10))
+	h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": FileName(c.Log)}))
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(sendTimeout)) // a server without deadlines needs none
-	if _, err := io.CopyN(w, body, l.Size); err != nil && ctx.Err() == nil {
-		c.log.WarnContext(ctx, "log not sent whole", logging.Thing, l.Thing, logging.Err, err)
+	if _, err := io.CopyN(w, body, c.Size); err != nil && ctx.Err() == nil {
+		c.log.WarnContext(ctx, "log not sent whole", logging.Thing, c.Thing, logging.Err, err)
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -25,6 +24,7 @@ import (
 	"kennel/infra/blob/blobtest"
 	"kennel/infra/errs"
 	"kennel/infra/kit/kithttp"
+	"kennel/infra/op"
 	"kennel/infra/pg/pgtest"
 	"kennel/infra/thing"
 )
@@ -65,13 +65,14 @@ func newRig(t *testing.T) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	uploadsapi.Mount(r.mux, r.svc, uploadsapi.Config{Log: slog.New(slog.DiscardHandler),
+	log := slog.New(slog.DiscardHandler)
+	uploadsapi.Operations(r.svc, uploadsapi.Config{Log: log,
 		Known: func(_ context.Context, id thing.ID) error {
 			if id != rex && id != max {
 				return auth.UnknownThing(id)
 			}
 			return nil
-		},
+		}}).Mount(r.mux, op.Doors{Log: log,
 		Owns: func(_ context.Context, account string, id thing.ID) (time.Time, bool, error) {
 			return time.Time{}, id == rex, nil // was ann's, is bob's
 		}})
@@ -402,26 +403,6 @@ func TestUploadedAgain(t *testing.T) {
 	if len(logs) != 1 || logs[0].Size != 3 || !logs[0].At.Equal(r.clock().Add(-time.Second)) {
 		t.Errorf("%+v", logs)
 	}
-}
-
-func FuzzParse(f *testing.F) {
-	f.Add("text=a&level=error&from=2026-01-02T10:00:01Z&limit=3&skip=1&day=2026-01-02")
-	f.Fuzz(func(t *testing.T, query string) {
-		v, err := url.ParseQuery(query)
-		if err != nil {
-			return
-		}
-		r, err := uploadsapi.Parse(v, "text", "level", "from", "to", "file", "name", "day", "limit", "skip", "after")
-		if err != nil {
-			if errs.KindOf(err) != errs.Invalid {
-				t.Fatal(err)
-			}
-			return
-		}
-		if r.Logs.Limit < 1 || r.Logs.Limit > uploads.MaxLimit || r.Find.Skip < 0 {
-			t.Fatalf("%q is read as %+v", query, r)
-		}
-	})
 }
 
 func TestFileName(t *testing.T) {

@@ -3,7 +3,6 @@ package uploadswire
 
 import (
 	"context"
-	"net/http"
 	"time"
 
 	"kennel/certs/limit"
@@ -67,9 +66,9 @@ func Wire(b wire.Base, cfg Config) (u Uploads, s wire.Slice, err error) {
 		Recorder: cfg.Recorder, Log: b.Log, Buckets: []string{cfg.Bucket}, Domains: cfg.Domains, Stored: u.Logs.Uploaded,
 	})
 	return u, wire.Slice{
-		Routes: wire.Routes(func(mux *http.ServeMux, d wire.Doors) {
-			uploadsapi.Mount(mux, u.Logs, uploadsapi.Config{Known: d.Known, Owns: d.Owns, Log: b.Log})
-		}),
+		Operations: func(d wire.Doors) wire.Operations {
+			return uploadsapi.Operations(u.Logs, uploadsapi.Config{Known: d.Known, Log: b.Log})
+		},
 		Jobs: []jobs.Job{
 			{Name: "uploads.sweep", Every: time.Hour, Run: func(ctx context.Context) error { _, err := u.Door.Sweep(ctx); return err }},
 			{Name: "uploads.expire", Every: time.Hour, Run: func(ctx context.Context) error {
