@@ -63,10 +63,10 @@ func TestGatherGivenUp(t *testing.T) {
 		var sizes []int
 		g := newGather(doubling(&sizes, &mu))
 		var wg sync.WaitGroup
-		for range gatherRunning { // all turns are taken for a second
+		for range gatherRunning { // all turns are taken for a second, one after the other: one query would answer two requests at once
 			wg.Go(func() { _, _ = g.do(t.Context(), 1) })
+			synctest.Wait()
 		}
-		synctest.Wait()
 		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 		defer cancel()
 		for range 5 {
