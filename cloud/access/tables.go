@@ -17,9 +17,6 @@ var HTTP = table(append(declared(), []Rule{
 	{Name: "POST /v1/req/{service}/{method}", By: "the device certificate"},
 	{Name: "PUT /v1/files/logs/{name}", By: "the device certificate"},
 	{Name: "POST /v1/files/crash", By: "the device certificate"},
-	{Name: "POST /v1/login", By: "e-mail and password"},
-	{Name: "POST /v1/login/passkey/begin", By: "nothing: a challenge"},
-	{Name: "POST /v1/login/passkey", By: "the passkey"},
 	{Name: "GET /{tenant}/controller/v1/{thing}", By: "the device certificate or its token"},
 	{Name: "GET /{tenant}/controller/v1/{thing}/deploymentBase/{action}", By: "the device certificate or its token"},
 	{Name: "POST /{tenant}/controller/v1/{thing}/deploymentBase/{action}/feedback", By: "the device certificate or its token"},
@@ -32,12 +29,6 @@ var HTTP = table(append(declared(), []Rule{
 	{Name: "GET /vic/{esn}", By: "nothing: a robot's certificate, to be pinned (VEC-AUTH-03)"},
 
 	// Accounts of auth.People: letters and passwords decide.
-	{Name: "POST /v1/account/signup", By: "nothing: the letter says the rest"},
-	{Name: "POST /v1/account/verify", By: "the code of a letter, and the password"},
-	{Name: "POST /v1/account/verify/again", By: "nothing: the letter says the rest"},
-	{Name: "POST /v1/account/reset", By: "nothing: the letter says the rest"},
-	{Name: "POST /v1/account/reset/confirm", By: "the code of a letter"},
-	{Name: "POST /v1/account/email/confirm", By: "the code of a letter"},
 	{Name: "GET /account/signup", By: "nothing: a form", Page: true},
 	{Name: "POST /account/signup", By: "nothing: the letter says the rest", Page: true},
 	{Name: "GET /account/verify", By: "nothing: a form", Page: true},
@@ -72,45 +63,8 @@ var HTTP = table(append(declared(), []Rule{
 	{Name: "POST /1/delete-doc", By: "app key and access token of a robot (VEC-JDS-04)"},
 	{Name: "GET /1/locations", By: "nothing: a list of places (VEC-END-02)"},
 
-	// The signed-in person's own account.
-	{Name: "POST /v1/logout", Roles: auth.People, Plain: true},
-	{Name: "GET /v1/me", Roles: auth.People},
-	{Name: "POST /v1/me/password", Roles: auth.People},
-	{Name: "POST /v1/me/passkeys/begin", Roles: auth.People, Quiet: true},
-	{Name: "POST /v1/me/passkeys", Roles: auth.People},
-	{Name: "GET /v1/me/passkeys", Roles: auth.People},
-	{Name: "GET /v1/me/second", Roles: auth.Staff},
-	{Name: "POST /v1/me/second/begin", Roles: auth.Staff, Quiet: true},
-	{Name: "POST /v1/me/second", Roles: auth.Staff},
-	{Name: "POST /v1/me/second/remove", Roles: auth.Staff},
-	{Name: "DELETE /v1/me/passkeys/{id}", Roles: auth.People},
-
-	{Name: "GET /v1/account", Roles: auth.People},
-	{Name: "PATCH /v1/account", Roles: auth.People, Plain: true},
-	{Name: "POST /v1/account/email", Roles: auth.People},
-	{Name: "GET /v1/account/sessions", Roles: auth.People},
-	{Name: "DELETE /v1/account/sessions", Roles: auth.People},
-	{Name: "DELETE /v1/account/sessions/{id}", Roles: auth.People},
-	{Name: "POST /v1/account/apps", Roles: auth.People, Plain: true},
-	{Name: "GET /v1/account/export", Roles: auth.People},
-	{Name: "POST /v1/account/delete", Roles: auth.People},
-
-	// Owners and their robots.
-
 	// Identities of robots.
 	{Name: "POST /v1/things/batch", Roles: auth.Admins},
-
-	// The fleet.
-
-	// Parts of the fleet, and what is done to them.
-
-	// Releases.
-
-	// People of the staff.
-
-	// Programs elsewhere that are told what happens.
-
-	// The audit log.
 
 	// The console.
 	{Name: "GET /{$}", Roles: auth.Staff, Page: true},

@@ -29,7 +29,7 @@ func newPeople(t *testing.T, more ...func(mux *http.ServeMux, svc accounttest.Ac
 	svc = accounttest.New(t, pool, func(c *account.SignInConfig) { c.ByAddr = free{} })
 	mux := http.NewServeMux()
 	log := slog.New(slog.DiscardHandler)
-	accountapi.Mount(mux, svc.SignIn, svc.Second, log)
+	accountapi.Operations(svc.SignIn, svc.Second, log).Mount(mux, op.Doors{Log: log})
 	accountapi.StaffOperations(svc.Operators).Mount(mux, op.Doors{Log: log})
 	accountapi.AuditOperations(svc.Audit, log).Mount(mux, op.Doors{Log: log})
 	for _, mount := range more {

@@ -38,6 +38,7 @@ type Raw struct {
 //	query:"*"          all parameters, as url.Values, for a function with a reader of its own; it then refuses what it does not know
 //	header:"Accept"    a header, which is not described
 //	body:""            the body as JSON, or a Raw
+//	request:""         the *http.Request itself, for its cookies
 //
 // Embedded structs are read like their fields. A struct without such fields is the body.
 type form struct {
@@ -46,6 +47,7 @@ type form struct {
 	query  []Parameter
 	thing  []int        // index of the field of the thing
 	all    []int        // index of the field of all parameters
+	asked  []int        // index of the field of the request
 	body   []int        // index of the body's field
 	sent   reflect.Type // of the body; nil: none
 	whole  bool         // the request is the body
@@ -77,7 +79,7 @@ func formOf(s Spec, t reflect.Type) *form {
 			}
 		}
 	}
-	if len(f.fields) == 0 && f.body == nil && !none {
+	if len(f.fields) == 0 && f.body == nil && f.asked == nil && !none {
 		f.whole, f.sent = true, t
 	}
 	if s.Own && f.thing == nil {
@@ -89,6 +91,10 @@ func formOf(s Spec, t reflect.Type) *form {
 func (f *form) add(sf reflect.StructField) error {
 	if _, ok := sf.Tag.Lookup("body"); ok {
 		f.body, f.sent = sf.Index, sf.Type
+		return nil
+	}
+	if _, ok := sf.Tag.Lookup("request"); ok && sf.Type == reflect.TypeFor[*http.Request]() {
+		f.asked = sf.Index
 		return nil
 	}
 	fd := field{StructField: sf}
@@ -173,6 +179,9 @@ func (f *form) read(w http.ResponseWriter, r *http.Request, req reflect.Value) e
 	}
 	if err := f.fill(query, r, req); err != nil {
 		return err
+	}
+	if f.asked != nil {
+		req.FieldByIndex(f.asked).Set(reflect.ValueOf(r))
 	}
 	switch {
 	case f.sent == rawType:

@@ -22,8 +22,10 @@ import (
 	"github.com/go-kit/kit/endpoint"
 
 	"kennel/infra/auth"
+	"kennel/infra/errs"
 	"kennel/infra/kit"
 	"kennel/infra/kit/kithttp"
+	"kennel/infra/logging"
 	"kennel/infra/thing"
 )
 
@@ -47,6 +49,8 @@ type Spec struct {
 	By      string // what decides where no role does; see access.Rule
 	// Quiet: it changes nothing, though its method may. Plain: it writes no line of its own into the audit log; one about the request is written before it begins.
 	Quiet, Plain bool
+	// SameSite refuses what a page of another site makes a browser send. Programs do not say where they come from, and pass.
+	SameSite bool
 	// Strict refuses parameters that the request does not have, so that a misspelled filter does not choose everything.
 	Strict  bool
 	Status  int           // of a good answer; 0: 200, or 204 without one
@@ -114,7 +118,7 @@ func New[Req, Resp any](s Spec, fn func(context.Context, Req) (Resp, error)) Op 
 	switch t := reflect.TypeFor[Resp](); {
 	case s.Described != nil:
 		o.Answer = reflect.TypeOf(s.Described)
-	case t == reflect.TypeFor[None](), s.AnswerMedia != "":
+	case t == reflect.TypeFor[None](), t == reflect.TypeFor[http.Handler](), s.AnswerMedia != "":
 	case t.Implements(reflect.TypeFor[pager]()):
 		items, _ := t.FieldByName("Items")
 		o.Answer = items.Type
@@ -137,12 +141,16 @@ func New[Req, Resp any](s Spec, fn func(context.Context, Req) (Resp, error)) Op 
 		ask := around(kit.Typed(fn))
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			var req Req
-			err := in.read(w, r, reflect.ValueOf(&req).Elem())
+			err := s.from(r)
+			if err == nil {
+				err = in.read(w, r, reflect.ValueOf(&req).Elem())
+			}
 			var resp any
 			if err == nil {
 				resp, err = ask(r.Context(), req)
 			}
 			if err != nil {
+				s.note(r, err, d.Log)
 				kithttp.WriteError(w, err)
 				return
 			}
@@ -150,6 +158,31 @@ func New[Req, Resp any](s Spec, fn func(context.Context, Req) (Resp, error)) Op 
 		})
 	}
 	return o
+}
+
+// from refuses a request that a page of another site made.
+func (s Spec) from(r *http.Request) error {
+	if s.SameSite && kithttp.SameOrigin(r) != nil {
+		return CrossSite()
+	}
+	return nil
+}
+
+// CrossSite is the refusal of a request that a page of another site made.
+func CrossSite() error {
+	return errs.Coded(errs.Denied, "cross_site", "this request was not made by a page of this site")
+}
+
+// note logs what is ours to mend, and what strangers tried, without the words of the answer, which may repeat theirs.
+func (s Spec) note(r *http.Request, err error, log *slog.Logger) {
+	ctx, kind := r.Context(), errs.KindOf(err)
+	switch {
+	case ctx.Err() != nil: // the peer is gone
+	case kind == errs.Internal, kind == errs.Corrupt, kind == errs.Unavailable:
+		log.ErrorContext(ctx, "request failed", "route", s.Route, logging.Addr, auth.CallerFrom(ctx).Addr, "code", errs.CodeOf(err), logging.Err, err)
+	case s.By != "":
+		log.InfoContext(ctx, "request refused", "route", s.Route, logging.Addr, auth.CallerFrom(ctx).Addr, "kind", kind, "code", errs.CodeOf(err))
+	}
 }
 
 type pager interface {

@@ -52,6 +52,12 @@ type asked struct {
 	All   url.Values `query:"*"`
 }
 
+// signed is a request of anyone, with a cookie.
+type signed struct {
+	Request *http.Request `request:""`
+	Body    note          `body:""`
+}
+
 const (
 	mine  thing.ID = "vic:00e20100"
 	other thing.ID = "vic:00e20101"
@@ -73,6 +79,12 @@ func operations() op.List {
 		op.New(op.Spec{Route: "POST /v1/notes", By: "nothing", Status: http.StatusCreated}, func(_ context.Context, n note) (note, error) { return n, nil }),
 		op.New(op.Spec{Route: "GET /v1/asked", Roles: auth.Staff, Own: true}, func(_ context.Context, a asked) (op.Page[string], error) {
 			return op.Page[string]{Items: []string{a.All.Encode()}, More: "next", By: "before"}, nil
+		}),
+		op.New(op.Spec{Route: "POST /v1/signed", By: "a secret", SameSite: true}, func(_ context.Context, s signed) (http.Handler, error) {
+			if s.Body.Why != "secret" {
+				return nil, errs.Coded(errs.Denied, "wrong", "not %s", s.Body.Why)
+			}
+			return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, s.Request.Header.Get("Cookie")) }), nil
 		}),
 		op.New(op.Spec{Route: "GET /v1/none", By: "nothing"}, func(context.Context, op.None) ([]string, error) { return nil, nil }),
 		op.New(op.Spec{Route: "GET /v1/panic", By: "nothing"}, func(context.Context, op.None) (op.None, error) { panic("oh") }),
@@ -167,6 +179,42 @@ func TestOperation(t *testing.T) {
 	}
 }
 
+// TestSameSite: an operation that anyone may ask reads the cookie of its own pages, and refuses other sites'; what was tried is noted without its words.
+func TestSameSite(t *testing.T) {
+	var log strings.Builder
+	mux := http.NewServeMux()
+	operations().Mount(mux, op.Doors{Log: slog.New(slog.NewTextHandler(&log, nil))})
+	for _, tc := range []struct {
+		from, why string
+		code      int
+		want      string
+	}{
+		{"", "secret", 200, "a=b"},
+		{"same-origin", "secret", 200, "a=b"},
+		{"cross-site", "secret", 403, "cross_site"},
+		{"same-origin", "swordfish", 403, "wrong"},
+	} {
+		r := httptest.NewRequest("POST", "/v1/signed", strings.NewReader(`{"why":"`+tc.why+`"}`))
+		r.Header.Set("Cookie", "a=b")
+		if tc.from != "" {
+			r.Header.Set("Sec-Fetch-Site", tc.from)
+		}
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, r)
+		if w.Code != tc.code || !strings.Contains(w.Body.String(), tc.want) {
+			t.Errorf("%s from %q: %d %s; want %d, %q", tc.why, tc.from, w.Code, w.Body, tc.code, tc.want)
+		}
+	}
+	mux.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/v1/panic", nil))
+	mux.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/v1/late", nil))
+	text := log.String()
+	for want, n := range map[string]int{"code=wrong": 1, "code=cross_site": 1, "swordfish": 0, `route="GET /v1/late"`: 1, `route="GET /v1/panic"`: 1} {
+		if strings.Count(text, want) != n {
+			t.Errorf("%q is noted %d times, want %d:\n%s", want, strings.Count(text, want), n, text)
+		}
+	}
+}
+
 // TestDescription: what an operation says of its request and its answer.
 func TestDescription(t *testing.T) {
 	all := operations()
@@ -181,7 +229,7 @@ func TestDescription(t *testing.T) {
 		t.Errorf("limit is %v", all[0].Query[4].Schema)
 	}
 	for i, want := range []struct{ body, answer reflect.Type }{{nil, reflect.TypeFor[[]string]()}, {reflect.TypeFor[note](), nil}, {reflect.TypeFor[note](), reflect.TypeFor[note]()},
-		{nil, reflect.TypeFor[[]string]()}, {nil, reflect.TypeFor[[]string]()}, {nil, nil}, {nil, nil}, {nil, nil}} {
+		{nil, reflect.TypeFor[[]string]()}, {reflect.TypeFor[note](), nil}, {nil, reflect.TypeFor[[]string]()}, {nil, nil}, {nil, nil}, {nil, nil}} {
 		if all[i].Body != want.body || all[i].Answer != want.answer {
 			t.Errorf("%s: body %v, answer %v; want %v, %v", all[i].Route, all[i].Body, all[i].Answer, want.body, want.answer)
 		}

@@ -8,14 +8,12 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/go-kit/kit/endpoint"
-
 	"kennel/cloud/account"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
-	"kennel/infra/kit"
 	"kennel/infra/kit/kithttp"
 	"kennel/infra/logging"
+	"kennel/infra/op"
 )
 
 const (
@@ -37,8 +35,6 @@ type LoginRequest struct {
 	Password string `json:"password"`
 	Code     string `json:"code,omitempty"` // of the authenticator app, or a recovery code; for operators who have one
 	Cookie   bool   `json:"cookie,omitempty"`
-
-	device logging.Secret // the browser's cookie
 }
 
 // LoginAnswer is its answer.
@@ -54,111 +50,59 @@ type PasswordRequest struct {
 	New string `json:"new"`
 }
 
-// Mount adds sign-in to mux, which must be behind Authenticator.
-//
-//	POST /v1/login         {email, password, code?, cookie?} -> {token, expires, account}   anyone; with cookie the token is set as one and not shown
-//	POST /v1/logout                                   -> 204                         signed in
-//	GET  /v1/me                                       -> {id, email, role, ...}      signed in
-//	POST /v1/me/password   {old, new}                 -> 204                         signed in; ends the other sessions
-func Mount(mux *http.ServeMux, in *account.SignIn, second *account.Second, log *slog.Logger) {
-	wrap := endpoint.Chain(kit.Recover(log), kit.Timeout(timeout))
-	person := endpoint.Chain(wrap, auth.Require(auth.People...))
-	a := api{in, second, log}
-	mux.Handle("POST /v1/login", a.login(wrap(kit.Typed(a.signIn))))
-	mux.Handle("POST /v1/logout", a.logout(person(kit.Typed(a.signOut))))
-	mux.Handle("GET /v1/me", kithttp.Handler(person(kit.Typed(a.me)), none))
-	mux.Handle("POST /v1/me/password", kithttp.Handler(person(kit.NoContent(kit.Typed(a.changePassword))), decodePassword))
+type login struct {
+	Request *http.Request `request:""`
+	Body    LoginRequest  `body:""`
 }
 
-type api struct {
-	in     *account.SignIn
-	second *account.Second
-	log    *slog.Logger
+// Operations returns signing in with a password and what a session may do with itself, for a server behind Authenticator.
+func Operations(in *account.SignIn, second *account.Second, log *slog.Logger) op.List {
+	return op.List{
+		op.New(op.Spec{Route: "POST /v1/login", Tag: "Session", Summary: "Sign in; with cookie the session is set as one and not shown.", By: "e-mail and password",
+			Timeout: timeout, MaxBody: maxBody, Described: LoginAnswer{}}, func(ctx context.Context, l login) (http.Handler, error) {
+			return signedIn(l.Request, l.Body.Cookie, log, func() (account.Login, error) {
+				from := account.From{Addr: auth.CallerFrom(ctx).Addr, Device: from(l.Request, "").Device}
+				return second.LoginWith(ctx, l.Body.Email, logging.Secret(l.Body.Password), logging.Secret(l.Body.Code), from)
+			})
+		}),
+		op.New(op.Spec{Route: "POST /v1/logout", Tag: "Session", Summary: "End this session.", Roles: auth.People, Plain: true, Timeout: timeout},
+			func(ctx context.Context, _ op.None) (http.Handler, error) {
+				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					http.SetCookie(w, sessionCookie(r, ""))
+					w.WriteHeader(http.StatusNoContent)
+				}), in.Logout(ctx, sessionToken(ctx))
+			}),
+		op.New(op.Spec{Route: "GET /v1/me", Tag: "Session", Summary: "Who the caller is.", Roles: auth.People, Timeout: timeout},
+			func(ctx context.Context, _ op.None) (Account, error) {
+				who, _, err := in.Authenticate(ctx, sessionToken(ctx), auth.CallerFrom(ctx).Addr)
+				return shown(who), err
+			}),
+		op.New(op.Spec{Route: "POST /v1/me/password", Tag: "Session", Summary: "Change the own password; the other sessions end.", Roles: auth.People, Timeout: timeout, MaxBody: maxBody},
+			func(ctx context.Context, p PasswordRequest) (op.None, error) {
+				id, from := caller(ctx)
+				return op.None{}, in.ChangePassword(ctx, id, logging.Secret(p.Old), logging.Secret(p.New), sessionToken(ctx), from)
+			}),
+	}
 }
 
-type nothing struct{}
-
-func none(*http.Request) (any, error) { return nothing{}, nil }
-
-// login writes the cookie, which an endpoint cannot.
-func (a api) login(ep endpoint.Endpoint) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var req LoginRequest
-		if err := kithttp.ReadJSON(r, &req, maxBody); err != nil {
-			kithttp.WriteError(w, err)
-			return
-		}
-		req.device = from(r, "").Device
-		a.signedIn(w, r, ep, req, req.Cookie)
-	})
-}
-
-// passkeyLogin is login with a passkey.
-func (a api) passkeyLogin(ep endpoint.Endpoint) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var req PasskeyAnswer
-		if err := kithttp.ReadJSON(r, &req, maxPasskeyBody); err != nil {
-			kithttp.WriteError(w, err)
-			return
-		}
-		a.signedIn(w, r, ep, req, req.Cookie)
-	})
-}
-
-// signedIn asks the endpoint for a session and hands it over, as a cookie if that is wanted.
-func (a api) signedIn(w http.ResponseWriter, r *http.Request, ep endpoint.Endpoint, req any, cookie bool) {
+// signedIn asks for a session and hands it over, as a cookie if that is wanted.
+func signedIn(r *http.Request, cookie bool, log *slog.Logger, ask func() (account.Login, error)) (http.Handler, error) {
 	if cookie && kithttp.SameOrigin(r) != nil { // another site must not sign a browser in under its own account
-		kithttp.WriteError(w, errs.Coded(errs.Denied, "cross_site", "this request was not made by a page of this site"))
-		return
+		return nil, op.CrossSite()
 	}
-	resp, err := ep(r.Context(), req)
+	l, err := ask()
 	if err != nil {
-		a.log.WarnContext(r.Context(), "login refused", "addr", peer(r), "code", errs.CodeOf(err), "err", err)
-		kithttp.WriteError(w, err)
-		return
+		log.WarnContext(r.Context(), "login refused", "addr", peer(r), "code", errs.CodeOf(err), "err", err)
+		return nil, err
 	}
-	l := resp.(account.Login)
-	answer := LoginAnswer{Token: l.Token.Reveal(), Expires: l.Expires, Account: shown(l.Account)}
-	if cookie {
-		answer.Token = ""
-		setCookies(w, r, l)
-	}
-	kithttp.WriteJSON(w, http.StatusOK, answer)
-}
-
-func (a api) logout(ep endpoint.Endpoint) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if _, err := ep(r.Context(), nothing{}); err != nil {
-			kithttp.WriteError(w, err)
-			return
+		answer := LoginAnswer{Token: l.Token.Reveal(), Expires: l.Expires, Account: shown(l.Account)}
+		if cookie {
+			answer.Token = ""
+			setCookies(w, r, l)
 		}
-		http.SetCookie(w, sessionCookie(r, ""))
-		w.WriteHeader(http.StatusNoContent)
-	})
-}
-
-func (a api) signIn(ctx context.Context, req LoginRequest) (account.Login, error) {
-	return a.second.LoginWith(ctx, req.Email, logging.Secret(req.Password), logging.Secret(req.Code), account.From{Addr: auth.CallerFrom(ctx).Addr, Device: req.device})
-}
-
-func (a api) signOut(ctx context.Context, _ nothing) (nothing, error) {
-	return nothing{}, a.in.Logout(ctx, sessionToken(ctx))
-}
-
-func (a api) me(ctx context.Context, _ nothing) (Account, error) {
-	who, _, err := a.in.Authenticate(ctx, sessionToken(ctx), auth.CallerFrom(ctx).Addr)
-	return shown(who), err
-}
-
-func (a api) changePassword(ctx context.Context, req PasswordRequest) (nothing, error) {
-	c := auth.CallerFrom(ctx)
-	return nothing{}, a.in.ChangePassword(ctx, account.ID(c.Account), logging.Secret(req.Old), logging.Secret(req.New), sessionToken(ctx), c.Addr)
+		kithttp.WriteJSON(w, http.StatusOK, answer)
+	}), nil
 }
 
 func shown(a account.Account) Account { return Account{a.ID, a.Email, a.Role, a.MustChange} }
-
-func decodePassword(r *http.Request) (any, error) {
-	var req PasswordRequest
-	err := kithttp.ReadJSON(r, &req, maxBody)
-	return req, err
-}

@@ -52,7 +52,7 @@ func newSite(t testing.TB, change ...func(*account.SignInConfig)) *site {
 	s := &site{svc: svc, log: new(bytes.Buffer), end: pool.Close}
 	log := slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	mux := http.NewServeMux()
-	accountapi.Mount(mux, svc.SignIn, svc.Second, log)
+	accountapi.Operations(svc.SignIn, svc.Second, log).Mount(mux, op.Doors{Log: log})
 	accountapi.StaffOperations(svc.Operators).Mount(mux, op.Doors{Log: log})
 	accountapi.AuditOperations(svc.Audit, log).Mount(mux, op.Doors{Log: log})
 	mux.HandleFunc("/who", func(w http.ResponseWriter, r *http.Request) { kithttp.WriteJSON(w, 200, auth.CallerFrom(r.Context())) })

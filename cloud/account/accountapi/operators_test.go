@@ -140,7 +140,7 @@ func process(t *testing.T, pool *pgxpool.Pool, hasher account.Hasher, perAddr in
 	svc := accounttest.New(t, own, func(c *account.SignInConfig) { c.Hasher, c.ByAddr = hasher, limit.NewByAddr(time.Hour, perAddr) })
 	log := slog.New(slog.DiscardHandler)
 	mux := http.NewServeMux()
-	accountapi.Mount(mux, svc.SignIn, svc.Second, log)
+	accountapi.Operations(svc.SignIn, svc.Second, log).Mount(mux, op.Doors{Log: log})
 	accountapi.StaffOperations(svc.Operators).Mount(mux, op.Doors{Log: log})
 	accountapi.AuditOperations(svc.Audit, log).Mount(mux, op.Doors{Log: log})
 	mux.HandleFunc("GET /stream", func(w http.ResponseWriter, r *http.Request) {

@@ -11,14 +11,12 @@ import (
 	"os"
 	"time"
 
-	"github.com/go-kit/kit/endpoint"
-
 	"kennel/cloud/account"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
-	"kennel/infra/kit"
 	"kennel/infra/kit/kithttp"
 	"kennel/infra/logging"
+	"kennel/infra/op"
 )
 
 const (
@@ -39,25 +37,8 @@ type OwnersConfig struct {
 	Log     *slog.Logger
 }
 
-// MountOwners adds people's own accounts to mux, which must be behind Authenticator.
-//
-//	POST   /v1/account/signup         {email, password, given_name?, ...} -> 202        anyone; the letter says the rest
-//	POST   /v1/account/verify         {code, password}     -> {id, email, role}         who has the letter
-//	POST   /v1/account/verify/again   {email}              -> 202                       anyone
-//	POST   /v1/account/reset          {email, lang?}       -> 202                       anyone
-//	POST   /v1/account/reset/confirm  {code, password}     -> 204                       who has the letter
-//	POST   /v1/account/email          {email, password}    -> 202                       signed in
-//	POST   /v1/account/email/confirm  {code}               -> 204                       who has the letter
-//	GET    /v1/account                                     -> the record (VEC-DOC-09)   signed in
-//	PATCH  /v1/account                {given_name?, ...}   -> the record                signed in
-//	GET    /v1/account/sessions                            -> [{id, app, ...}]          signed in
-//	DELETE /v1/account/sessions/{id}                       -> 204                       signed in
-//	DELETE /v1/account/sessions                            -> {ended}                   signed in; all but the one that asks
-//	POST   /v1/account/apps                                -> {session_token, expires}  signed in; for one robot, once
-//	GET    /v1/account/export                              -> a ZIP of JSON files       signed in
-//	POST   /v1/account/delete         {password}           -> 202                       signed in
-//
-// Below /1/ are the requests of the original app and SDK tools (app.go), below /account/ the pages that letters lead to (pages.go).
+// MountOwners adds what people need beside OwnersOperations to mux, which must be behind Authenticator: below /1/ the requests of the original app and
+// SDK tools (app.go), below /account/ the pages that letters lead to (pages.go).
 func MountOwners(mux *http.ServeMux, cfg OwnersConfig) error {
 	if cfg.SignIn == nil || cfg.People == nil || cfg.Letters == nil || cfg.Apps == nil || cfg.Privacy == nil || cfg.Log == nil {
 		return errors.New("accountapi: every service and a log are required")
@@ -65,27 +46,7 @@ func MountOwners(mux *http.ServeMux, cfg OwnersConfig) error {
 	if cfg.Site == "" {
 		cfg.Site = "Kennel"
 	}
-	o := ownersAPI{cfg, make(chan struct{}, exports)}
-	wrap := endpoint.Chain(kit.Recover(cfg.Log), kit.Timeout(timeout))
-	person := endpoint.Chain(wrap, auth.Require(auth.People...))
-	anyone := func(ep endpoint.Endpoint, decode func(*http.Request) (any, error), status int) http.Handler {
-		return o.sameSite(o.answer(wrap(ep), decode, status))
-	}
-	mux.Handle("POST /v1/account/signup", anyone(kit.Typed(o.signUp), decode[SignUpRequest], http.StatusAccepted))
-	mux.Handle("POST /v1/account/verify", anyone(kit.Typed(o.verify), decode[CodeRequest], http.StatusOK))
-	mux.Handle("POST /v1/account/verify/again", anyone(kit.Typed(o.again), decode[EmailRequest], http.StatusAccepted))
-	mux.Handle("POST /v1/account/reset", anyone(kit.Typed(o.askReset), decode[EmailRequest], http.StatusAccepted))
-	mux.Handle("POST /v1/account/reset/confirm", anyone(kit.Typed(o.reset), decode[CodeRequest], http.StatusNoContent))
-	mux.Handle("POST /v1/account/email/confirm", anyone(kit.Typed(o.changeEmail), decode[CodeRequest], http.StatusNoContent))
-	mux.Handle("POST /v1/account/email", o.answer(person(kit.Typed(o.askEmail)), decode[NewEmailRequest], http.StatusAccepted))
-	mux.Handle("GET /v1/account", o.answer(person(kit.Typed(o.record)), none, http.StatusOK))
-	mux.Handle("PATCH /v1/account", o.answer(person(kit.Typed(o.change)), decode[Change], http.StatusOK))
-	mux.Handle("GET /v1/account/sessions", o.answer(person(kit.Typed(o.sessions)), none, http.StatusOK))
-	mux.Handle("DELETE /v1/account/sessions/{id}", o.answer(person(kit.Typed(o.endSession)), func(r *http.Request) (any, error) { return r.PathValue("id"), nil }, http.StatusNoContent))
-	mux.Handle("DELETE /v1/account/sessions", o.answer(person(kit.Typed(o.endOthers)), none, http.StatusOK))
-	mux.Handle("POST /v1/account/apps", o.answer(person(kit.Typed(o.app)), none, http.StatusOK))
-	mux.Handle("GET /v1/account/export", o.export(endpoint.Chain(kit.Recover(cfg.Log), kit.Timeout(exportTime), auth.Require(auth.People...))(kit.Typed(o.files))))
-	mux.Handle("POST /v1/account/delete", o.answer(person(kit.Typed(o.delete)), decode[DeleteRequest], http.StatusAccepted))
+	o := ownersAPI{cfg}
 	mountApp(mux, o)
 	mountPages(mux, o)
 	return nil
@@ -162,22 +123,13 @@ type AppToken struct {
 	Expires time.Time `json:"expires"`
 }
 
-type ownersAPI struct {
-	OwnersConfig
-	busy chan struct{}
-}
-
-func decode[T any](r *http.Request) (any, error) {
-	var v T
-	err := kithttp.ReadJSON(r, &v, maxBody)
-	return v, err
-}
+type ownersAPI struct{ OwnersConfig }
 
 // sameSite refuses what a page of another site makes a browser send. Programs say nothing of where they come from and pass.
 func (o ownersAPI) sameSite(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if kithttp.SameOrigin(r) != nil {
-			o.refuse(w, r, errs.Coded(errs.Denied, "cross_site", "this request was not made by a page of this site"))
+			o.refuse(w, r, op.CrossSite())
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -208,25 +160,6 @@ func addr(r *http.Request) string {
 	return peer(r)
 }
 
-func (o ownersAPI) answer(ep endpoint.Endpoint, decode func(*http.Request) (any, error), status int) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		req, err := decode(r)
-		if err != nil {
-			o.refuse(w, r, err)
-			return
-		}
-		resp, err := ep(withPeer(r), req)
-		switch {
-		case err != nil:
-			o.refuse(w, r, err)
-		case status == http.StatusNoContent:
-			w.WriteHeader(status)
-		default:
-			kithttp.WriteJSON(w, status, resp)
-		}
-	})
-}
-
 // withPeer is the request's context with the peer's address, also where no authenticator has been.
 func withPeer(r *http.Request) context.Context {
 	c := auth.CallerFrom(r.Context())
@@ -244,93 +177,129 @@ func caller(ctx context.Context) (account.ID, string) {
 
 const letterNext = "a letter is on its way to this address; it says what to do"
 
-func (o ownersAPI) signUp(ctx context.Context, req SignUpRequest) (Accepted, error) {
-	_, from := caller(ctx)
-	_, err := o.Letters.SignUp(ctx, account.NewOwner{Email: req.Email, Password: logging.Secret(req.Password), Change: req.domain()}, from)
-	return Accepted{letterNext}, err
+type oneSession struct {
+	ID string `path:"id"`
 }
 
-func (o ownersAPI) verify(ctx context.Context, req CodeRequest) (Account, error) {
-	_, from := caller(ctx)
-	a, err := o.Letters.Verify(ctx, logging.Secret(req.Code), logging.Secret(req.Password), from)
-	return shown(a), err
+// OwnersOperations returns what people do with their own accounts, for a server behind Authenticator.
+func OwnersOperations(o OwnersConfig) op.List { return append(o.anyone(), o.person()...) }
+
+func ofAccount(route, summary string) op.Spec {
+	return op.Spec{Route: route, Tag: "Account", Summary: summary, Timeout: timeout, MaxBody: maxBody}
 }
 
-func (o ownersAPI) again(ctx context.Context, req EmailRequest) (Accepted, error) {
-	_, from := caller(ctx)
-	return Accepted{letterNext}, o.Letters.AskAgain(ctx, req.Email, from)
-}
+func accepted(s op.Spec) op.Spec { s.Status = http.StatusAccepted; return s }
 
-func (o ownersAPI) askReset(ctx context.Context, req EmailRequest) (Accepted, error) {
-	_, from := caller(ctx)
-	return Accepted{letterNext}, o.Letters.AskReset(ctx, req.Email, req.Lang, from)
-}
-
-func (o ownersAPI) reset(ctx context.Context, req CodeRequest) (nothing, error) {
-	_, from := caller(ctx)
-	return nothing{}, o.Letters.Reset(ctx, logging.Secret(req.Code), logging.Secret(req.Password), from)
-}
-
-func (o ownersAPI) changeEmail(ctx context.Context, req CodeRequest) (nothing, error) {
-	_, from := caller(ctx)
-	return nothing{}, o.Letters.ChangeEmail(ctx, logging.Secret(req.Code), from)
-}
-
-func (o ownersAPI) askEmail(ctx context.Context, req NewEmailRequest) (Accepted, error) {
-	id, from := caller(ctx)
-	return Accepted{letterNext}, o.Letters.AskEmail(ctx, id, req.Email, logging.Secret(req.Password), from)
-}
-
-func (o ownersAPI) record(ctx context.Context, _ nothing) (account.Record, error) {
-	id, _ := caller(ctx)
-	return o.People.Record(ctx, id)
-}
-
-func (o ownersAPI) change(ctx context.Context, req Change) (account.Record, error) {
-	id, _ := caller(ctx)
-	return o.People.Change(ctx, id, req.domain())
-}
-
-func (o ownersAPI) sessions(ctx context.Context, _ nothing) ([]Session, error) {
-	id, _ := caller(ctx)
-	list, mine, err := o.People.Sessions(ctx, id, sessionToken(ctx))
-	out := make([]Session, 0, len(list))
-	for _, s := range list {
-		out = append(out, Session{s.ID, s.ID == mine, s.App, s.Created.UTC(), s.LastSeen.UTC(), s.Expires.UTC(), s.Addr, s.Used})
+// anyone returns what anyone may ask, but for pages of other sites: letters and passwords decide.
+func (o OwnersConfig) anyone() op.List {
+	anyone := func(route, summary, by string) op.Spec {
+		s := ofAccount(route, summary)
+		s.By, s.SameSite = by, true
+		return s
 	}
-	return out, err
-}
-
-func (o ownersAPI) endSession(ctx context.Context, session string) (nothing, error) {
-	id, from := caller(ctx)
-	return nothing{}, o.People.EndSession(ctx, id, session, from)
-}
-
-func (o ownersAPI) endOthers(ctx context.Context, _ nothing) (Ended, error) {
-	id, from := caller(ctx)
-	n, err := o.People.EndOtherSessions(ctx, id, sessionToken(ctx), from)
-	return Ended{n}, err
-}
-
-func (o ownersAPI) app(ctx context.Context, _ nothing) (AppToken, error) {
-	id, _ := caller(ctx)
-	token, expires, err := o.Apps.Issue(ctx, id)
-	return AppToken{token.Reveal(), expires.UTC()}, err
-}
-
-func (o ownersAPI) delete(ctx context.Context, req DeleteRequest) (Accepted, error) {
-	id, from := caller(ctx)
-	return Accepted{"your sessions have ended; what we hold about you is being deleted"}, o.Privacy.Delete(ctx, id, logging.Secret(req.Password), from)
-}
-
-// files writes the ZIP into a file without a name, which the caller closes: an export may be larger than memory.
-func (o ownersAPI) files(ctx context.Context, _ nothing) (*os.File, error) {
-	select {
-	case o.busy <- struct{}{}:
-	default:
-		return nil, errs.RetryLater(10*time.Second, "too many exports at once", nil)
+	return op.List{
+		op.New(accepted(anyone("POST /v1/account/signup", "Ask for an account; a letter says the rest.", "nothing: the letter says the rest")),
+			func(ctx context.Context, s SignUpRequest) (Accepted, error) {
+				_, from := caller(ctx)
+				_, err := o.Letters.SignUp(ctx, account.NewOwner{Email: s.Email, Password: logging.Secret(s.Password), Change: s.domain()}, from)
+				return Accepted{letterNext}, err
+			}),
+		op.New(anyone("POST /v1/account/verify", "Prove the e-mail address with the code of the letter.", "the code of a letter, and the password"),
+			func(ctx context.Context, c CodeRequest) (Account, error) {
+				_, from := caller(ctx)
+				a, err := o.Letters.Verify(ctx, logging.Secret(c.Code), logging.Secret(c.Password), from)
+				return shown(a), err
+			}),
+		op.New(accepted(anyone("POST /v1/account/verify/again", "Ask for that letter once more.", "nothing: the letter says the rest")),
+			func(ctx context.Context, e EmailRequest) (Accepted, error) {
+				_, from := caller(ctx)
+				return Accepted{letterNext}, o.Letters.AskAgain(ctx, e.Email, from)
+			}),
+		op.New(accepted(anyone("POST /v1/account/reset", "Ask for a letter to set a new password.", "nothing: the letter says the rest")),
+			func(ctx context.Context, e EmailRequest) (Accepted, error) {
+				_, from := caller(ctx)
+				return Accepted{letterNext}, o.Letters.AskReset(ctx, e.Email, e.Lang, from)
+			}),
+		op.New(anyone("POST /v1/account/reset/confirm", "Set a new password with the code of that letter.", "the code of a letter"),
+			func(ctx context.Context, c CodeRequest) (op.None, error) {
+				_, from := caller(ctx)
+				return op.None{}, o.Letters.Reset(ctx, logging.Secret(c.Code), logging.Secret(c.Password), from)
+			}),
+		op.New(anyone("POST /v1/account/email/confirm", "Take the new address with the code of that letter.", "the code of a letter"),
+			func(ctx context.Context, c CodeRequest) (op.None, error) {
+				_, from := caller(ctx)
+				return op.None{}, o.Letters.ChangeEmail(ctx, logging.Secret(c.Code), from)
+			}),
 	}
-	defer func() { <-o.busy }()
+}
+
+// person returns what people may do who are signed in.
+func (o OwnersConfig) person() op.List {
+	person := func(route, summary string) op.Spec {
+		s := ofAccount(route, summary)
+		s.Roles = auth.People
+		return s
+	}
+	plain := func(s op.Spec) op.Spec { s.Plain = true; return s }
+	export := person("GET /v1/account/export", "All that is held about the caller, as one archive.")
+	export.Timeout, export.AnswerMedia = exportTime, "application/zip"
+	busy := make(chan struct{}, exports)
+	return op.List{
+		op.New(accepted(person("POST /v1/account/email", "Ask for another e-mail address; a letter to it says the rest.")),
+			func(ctx context.Context, e NewEmailRequest) (Accepted, error) {
+				id, from := caller(ctx)
+				return Accepted{letterNext}, o.Letters.AskEmail(ctx, id, e.Email, logging.Secret(e.Password), from)
+			}),
+		op.New(person("GET /v1/account", "What is known of the caller."), func(ctx context.Context, _ op.None) (account.Record, error) {
+			id, _ := caller(ctx)
+			return o.People.Record(ctx, id)
+		}),
+		op.New(plain(person("PATCH /v1/account", "Change it; what is left out stays.")), func(ctx context.Context, c Change) (account.Record, error) {
+			id, _ := caller(ctx)
+			return o.People.Change(ctx, id, c.domain())
+		}),
+		op.New(person("GET /v1/account/sessions", "Where the caller is signed in."), func(ctx context.Context, _ op.None) ([]Session, error) {
+			id, _ := caller(ctx)
+			list, mine, err := o.People.Sessions(ctx, id, sessionToken(ctx))
+			out := make([]Session, 0, len(list))
+			for _, s := range list {
+				out = append(out, Session{s.ID, s.ID == mine, s.App, s.Created.UTC(), s.LastSeen.UTC(), s.Expires.UTC(), s.Addr, s.Used})
+			}
+			return out, err
+		}),
+		op.New(person("DELETE /v1/account/sessions/{id}", "End one session."), func(ctx context.Context, s oneSession) (op.None, error) {
+			id, from := caller(ctx)
+			return op.None{}, o.People.EndSession(ctx, id, s.ID, from)
+		}),
+		op.New(person("DELETE /v1/account/sessions", "End the other sessions."), func(ctx context.Context, _ op.None) (Ended, error) {
+			id, from := caller(ctx)
+			n, err := o.People.EndOtherSessions(ctx, id, sessionToken(ctx), from)
+			return Ended{n}, err
+		}),
+		op.New(plain(person("POST /v1/account/apps", "Make a session that an app hands to one robot.")), func(ctx context.Context, _ op.None) (AppToken, error) {
+			id, _ := caller(ctx)
+			token, expires, err := o.Apps.Issue(ctx, id)
+			return AppToken{token.Reveal(), expires.UTC()}, err
+		}),
+		op.New(export, func(ctx context.Context, _ op.None) (http.Handler, error) {
+			select {
+			case busy <- struct{}{}:
+			default:
+				return nil, errs.RetryLater(10*time.Second, "too many exports at once", nil)
+			}
+			defer func() { <-busy }()
+			return exported(ctx, o.Privacy)
+		}),
+		op.New(accepted(person("POST /v1/account/delete", "Delete the account and what is held about the caller.")),
+			func(ctx context.Context, d DeleteRequest) (Accepted, error) {
+				id, from := caller(ctx)
+				return Accepted{"your sessions have ended; what we hold about you is being deleted"}, o.Privacy.Delete(ctx, id, logging.Secret(d.Password), from)
+			}),
+	}
+}
+
+// exported writes the ZIP into a file without a name, for the answer to send: an export may be larger than memory.
+func exported(ctx context.Context, privacy *account.Privacy) (http.Handler, error) {
 	f, err := os.CreateTemp("", "kennel-export-*")
 	if err != nil {
 		return nil, fmt.Errorf("export: %w", err)
@@ -338,32 +307,20 @@ func (o ownersAPI) files(ctx context.Context, _ nothing) (*os.File, error) {
 	id, from := caller(ctx)
 	err = os.Remove(f.Name()) // what it holds is personal: it goes with us
 	if err == nil {
-		err = archive(f, time.Now().UTC(), func(add addFile) error { return o.Privacy.Export(ctx, id, from, add) })
+		err = archive(f, time.Now().UTC(), func(add addFile) error { return privacy.Export(ctx, id, from, add) })
+	}
+	var size int64
+	if err == nil {
+		size, err = f.Seek(0, io.SeekEnd)
+	}
+	if err == nil {
+		_, err = f.Seek(0, io.SeekStart)
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	return f, nil
-}
-
-// export sends the ZIP, which an endpoint cannot.
-func (o ownersAPI) export(ep endpoint.Endpoint) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		resp, err := ep(withPeer(r), nothing{})
-		if err != nil {
-			o.refuse(w, r, err)
-			return
-		}
-		f := resp.(*os.File)
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		defer f.Close() // only read
-		size, err := f.Seek(0, io.SeekEnd)
-		if err == nil {
-			_, err = f.Seek(0, io.SeekStart)
-		}
-		if err != nil {
-			o.refuse(w, r, err)
-			return
-		}
 		h := w.Header()
 		h.Set("Content-Type", "application/zip")
 		h.Set("Content-Disposition", `attachment; filename="kennel-account.zip"`)
@@ -371,7 +328,7 @@ func (o ownersAPI) export(ep endpoint.Endpoint) http.Handler {
 		h.Set("Cache-Control", "no-store")
 		h.Set("X-Content-Type-Options", "nosniff")
 		_, _ = io.Copy(w, f) // the peer is gone
-	})
+	}), nil
 }
 
 const readme = `This is everything this Kennel holds about your account: a file of JSON for each part of it, and more below a folder

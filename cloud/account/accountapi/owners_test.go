@@ -62,10 +62,12 @@ func newOwnersSite(t testing.TB) *ownersSite {
 	s := &site{svc: svc, log: new(bytes.Buffer), end: pool.Close}
 	log := slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	mux := http.NewServeMux()
-	accountapi.Mount(mux, svc.SignIn, svc.Second, log)
+	accountapi.Operations(svc.SignIn, svc.Second, log).Mount(mux, op.Doors{Log: log})
 	accountapi.StaffOperations(svc.Operators).Mount(mux, op.Doors{Log: log})
 	accountapi.AuditOperations(svc.Audit, log).Mount(mux, op.Doors{Log: log})
-	if err := accountapi.MountOwners(mux, accountapi.OwnersConfig{SignIn: svc.SignIn, People: svc.People, Letters: o.Letters, Apps: o.Apps, Privacy: o.Privacy, AppKeys: []string{appKey}, Log: log}); err != nil {
+	own := accountapi.OwnersConfig{SignIn: svc.SignIn, People: svc.People, Letters: o.Letters, Apps: o.Apps, Privacy: o.Privacy, AppKeys: []string{appKey}, Log: log}
+	accountapi.OwnersOperations(own).Mount(mux, op.Doors{Log: log})
+	if err := accountapi.MountOwners(mux, own); err != nil {
 		t.Fatal(err)
 	}
 	s.h = accountapi.Authenticator(svc.SignIn, log)(mux)
@@ -538,7 +540,9 @@ func TestBruteForce(t *testing.T) {
 	// Codes: from one address, which is paced, and none is right.
 	strict := s.svc.WithLetters(t, account.LettersConfig{Mail: mail.Queue{}, ByAddr: limit.NewByAddr(time.Hour, 20), PublicURL: "https://cloud.example"}, account.PrivacyConfig{})
 	mux := http.NewServeMux()
-	if err := accountapi.MountOwners(mux, accountapi.OwnersConfig{SignIn: s.svc.SignIn, People: s.svc.People, Letters: strict.Letters, Apps: strict.Apps, Privacy: strict.Privacy, Log: slog.New(slog.DiscardHandler)}); err != nil {
+	own := accountapi.OwnersConfig{SignIn: s.svc.SignIn, People: s.svc.People, Letters: strict.Letters, Apps: strict.Apps, Privacy: strict.Privacy, Log: slog.New(slog.DiscardHandler)}
+	accountapi.OwnersOperations(own).Mount(mux, op.Doors{Log: own.Log})
+	if err := accountapi.MountOwners(mux, own); err != nil {
 		t.Fatal(err)
 	}
 	codes := map[int]int{}

@@ -11,14 +11,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-kit/kit/endpoint"
-
 	"kennel/cloud/account"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
-	"kennel/infra/kit"
 	"kennel/infra/kit/kithttp"
 	"kennel/infra/logging"
+	"kennel/infra/op"
 )
 
 // Second is an operator's second factor as GET /v1/me/second shows it.
@@ -49,21 +47,38 @@ type SecondCodes struct {
 	RecoveryCodes []string `json:"recovery_codes"`
 }
 
-// MountSecond adds operators' second factors to mux, which must be behind Authenticator.
-//
-//	GET  /v1/me/second                     -> {app, since, recovery_codes, required}  operators
-//	POST /v1/me/second/begin   {password}  -> {uri}                                   operators
-//	POST /v1/me/second         {code}      -> {recovery_codes}                        operators: the first code of the app
-//	POST /v1/me/second/remove  {password}                                             operators
-//
-// and the page /account/second, which does the same and asks for the code of a session that lacks one.
+// SecondOperations returns what operators do with their second factors, for a server behind Authenticator.
+func SecondOperations(second *account.Second) op.List {
+	return op.List{
+		op.New(op.Spec{Route: "GET /v1/me/second", Tag: "Session", Summary: "The own second factor.", Roles: auth.Staff, Timeout: timeout},
+			func(ctx context.Context, _ op.None) (Second, error) {
+				id, _ := caller(ctx)
+				st, err := second.State(ctx, id)
+				return Second{st.App, st.Since.UTC(), st.Left, st.Required}, err
+			}),
+		op.New(op.Spec{Route: "POST /v1/me/second/begin", Tag: "Session", Summary: "Begin to add an authenticator app.", Roles: auth.Staff, Quiet: true, Timeout: timeout, MaxBody: maxBody},
+			func(ctx context.Context, b SecondBegin) (SecondApp, error) {
+				id, from := caller(ctx)
+				uri, err := second.Begin(ctx, id, logging.Secret(b.Password), from)
+				return SecondApp{uri.Reveal()}, err
+			}),
+		op.New(op.Spec{Route: "POST /v1/me/second", Tag: "Session", Summary: "Give the first code of an authenticator app; the answer holds recovery codes.", Roles: auth.Staff, Timeout: timeout, MaxBody: maxBody},
+			func(ctx context.Context, c SecondCode) (SecondCodes, error) {
+				_, from := caller(ctx)
+				codes, err := second.Confirm(ctx, sessionToken(ctx), logging.Secret(c.Code), from)
+				return SecondCodes{codes}, err
+			}),
+		op.New(op.Spec{Route: "POST /v1/me/second/remove", Tag: "Session", Summary: "Remove the authenticator app.", Roles: auth.Staff, Timeout: timeout, MaxBody: maxBody},
+			func(ctx context.Context, b SecondBegin) (op.None, error) {
+				id, from := caller(ctx)
+				return op.None{}, second.Remove(ctx, id, logging.Secret(b.Password), from)
+			}),
+	}
+}
+
+// MountSecond adds the page that does the same, and asks for the code of a session that lacks one.
 func MountSecond(mux *http.ServeMux, in *account.SignIn, second *account.Second, site string, log *slog.Logger) {
-	staff := endpoint.Chain(kit.Recover(log), kit.Timeout(timeout), auth.Require(auth.Staff...))
 	s := secondAPI{in, second, site, log}
-	mux.Handle("GET /v1/me/second", kithttp.Handler(staff(kit.Typed(s.state)), none))
-	mux.Handle("POST /v1/me/second/begin", kithttp.Handler(staff(kit.Typed(s.begin)), decode[SecondBegin]))
-	mux.Handle("POST /v1/me/second", kithttp.Handler(staff(kit.Typed(s.confirm)), decode[SecondCode]))
-	mux.Handle("POST /v1/me/second/remove", kithttp.Handler(staff(kit.NoContent(kit.Typed(s.remove))), decode[SecondBegin]))
 	cross := http.NewCrossOriginProtection()
 	mux.HandleFunc("GET "+secondPage, func(w http.ResponseWriter, r *http.Request) { s.page(w, r, secondView{}, http.StatusOK) })
 	mux.Handle("POST "+secondPage, cross.Handler(http.HandlerFunc(s.act)))
@@ -74,29 +89,6 @@ type secondAPI struct {
 	second *account.Second
 	site   string
 	log    *slog.Logger
-}
-
-func (s secondAPI) state(ctx context.Context, _ nothing) (Second, error) {
-	id, _ := caller(ctx)
-	st, err := s.second.State(ctx, id)
-	return Second{st.App, st.Since.UTC(), st.Left, st.Required}, err
-}
-
-func (s secondAPI) begin(ctx context.Context, req SecondBegin) (SecondApp, error) {
-	id, from := caller(ctx)
-	uri, err := s.second.Begin(ctx, id, logging.Secret(req.Password), from)
-	return SecondApp{uri.Reveal()}, err
-}
-
-func (s secondAPI) confirm(ctx context.Context, req SecondCode) (SecondCodes, error) {
-	_, from := caller(ctx)
-	codes, err := s.second.Confirm(ctx, sessionToken(ctx), logging.Secret(req.Code), from)
-	return SecondCodes{codes}, err
-}
-
-func (s secondAPI) remove(ctx context.Context, req SecondBegin) (nothing, error) {
-	id, from := caller(ctx)
-	return nothing{}, s.second.Remove(ctx, id, logging.Secret(req.Password), from)
 }
 
 // secondPage is where a second factor is set up, asked for and removed.

@@ -44,7 +44,8 @@ func newTwoStep(t *testing.T, required bool) *twoStep {
 	})
 	log := slog.New(slog.DiscardHandler)
 	mux := http.NewServeMux()
-	accountapi.Mount(mux, s.svc.SignIn, s.svc.Second, log)
+	accountapi.Operations(s.svc.SignIn, s.svc.Second, log).Mount(mux, op.Doors{Log: log})
+	accountapi.SecondOperations(s.svc.Second).Mount(mux, op.Doors{Log: log})
 	accountapi.MountSecond(mux, s.svc.SignIn, s.svc.Second, "Kennel", log)
 	accountapi.StaffOperations(s.svc.Operators).Mount(mux, op.Doors{Log: log})
 	browser := accountapi.Browser{In: s.svc.SignIn, Log: log}

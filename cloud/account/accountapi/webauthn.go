@@ -8,14 +8,11 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/go-kit/kit/endpoint"
-
 	"kennel/cloud/account"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
-	"kennel/infra/kit"
-	"kennel/infra/kit/kithttp"
 	"kennel/infra/logging"
+	"kennel/infra/op"
 )
 
 // Passkeys is an accountwebauthn.Passkeys.
@@ -53,82 +50,68 @@ type Passkey struct {
 	LastUsed time.Time `json:"last_used,omitzero"`
 }
 
-// MountPasskeys adds signing in with passkeys to mux, which must be behind Authenticator.
-//
-//	POST   /v1/login/passkey/begin                              -> {ceremony, options}             anyone
-//	POST   /v1/login/passkey        {ceremony, credential, cookie?} -> as POST /v1/login           who has the passkey
-//	POST   /v1/me/passkeys/begin    {password}                  -> {ceremony, options}             signed in
-//	POST   /v1/me/passkeys          {ceremony, credential, name} -> {id, name}                     signed in
-//	GET    /v1/me/passkeys                                      -> [{id, name, created, last_used}] signed in
-//	DELETE /v1/me/passkeys/{id}                                                                    signed in
-func MountPasskeys(mux *http.ServeMux, keys *account.Passkeys, p Passkeys, log *slog.Logger) {
-	wrap := endpoint.Chain(kit.Recover(log), kit.Timeout(timeout))
-	person := endpoint.Chain(wrap, auth.Require(auth.People...))
-	k := passkeyAPI{keys, p}
-	mux.Handle("POST /v1/login/passkey/begin", kithttp.Handler(wrap(kit.Typed(k.beginLogin)), none))
-	mux.Handle("POST /v1/login/passkey", api{log: log}.passkeyLogin(wrap(kit.Typed(k.login))))
-	mux.Handle("POST /v1/me/passkeys/begin", kithttp.Handler(person(kit.Typed(k.beginRegister)), decode[PasskeyBegin]))
-	mux.Handle("POST /v1/me/passkeys", kithttp.Handler(person(kit.Typed(k.register)), decodePasskey))
-	mux.Handle("GET /v1/me/passkeys", kithttp.Handler(person(kit.Typed(k.list)), none))
-	mux.Handle("DELETE /v1/me/passkeys/{id}", kithttp.Handler(person(kit.NoContent(kit.Typed(k.remove))),
-		func(r *http.Request) (any, error) { return r.PathValue("id"), nil }))
-}
-
-type passkeyAPI struct {
-	keys *account.Passkeys
-	p    Passkeys
-}
+type (
+	passkeyLogin struct {
+		Request *http.Request `request:""`
+		Body    PasskeyAnswer `body:""`
+	}
+	passkey struct {
+		ID string `path:"id"`
+	}
+)
 
 const maxPasskeyBody = 64 << 10 // bytes: attestations carry certificates
 
-func decodePasskey(r *http.Request) (any, error) {
-	var req PasskeyAnswer
-	err := kithttp.ReadJSON(r, &req, maxPasskeyBody)
-	return req, err
-}
-
-func (k passkeyAPI) beginLogin(ctx context.Context, _ nothing) (PasskeyCeremony, error) {
-	_, from := caller(ctx)
-	c, options, err := k.p.BeginLogin(ctx, from)
-	return PasskeyCeremony{c.Reveal(), options}, err
-}
-
-func (k passkeyAPI) login(ctx context.Context, req PasskeyAnswer) (account.Login, error) {
-	_, from := caller(ctx)
-	return k.p.FinishLogin(ctx, logging.Secret(req.Ceremony), req.Credential, from)
-}
-
-func (k passkeyAPI) beginRegister(ctx context.Context, req PasskeyBegin) (PasskeyCeremony, error) {
-	id, from := caller(ctx)
-	c, options, err := k.p.BeginRegister(ctx, id, logging.Secret(req.Password), from)
-	return PasskeyCeremony{c.Reveal(), options}, err
-}
-
-func (k passkeyAPI) register(ctx context.Context, req PasskeyAnswer) (Passkey, error) {
-	id, from := caller(ctx)
-	key, err := k.p.FinishRegister(ctx, id, logging.Secret(req.Ceremony), req.Name, req.Credential, from)
-	return shownPasskey(key), err
+// PasskeyOperations returns signing in with passkeys, and people's own, for a server behind Authenticator.
+func PasskeyOperations(keys *account.Passkeys, p Passkeys, log *slog.Logger) op.List {
+	return op.List{
+		op.New(op.Spec{Route: "POST /v1/login/passkey/begin", Tag: "Session", Summary: "Ask for a challenge to sign in with a passkey.", By: "nothing: a challenge", Timeout: timeout},
+			func(ctx context.Context, _ op.None) (PasskeyCeremony, error) {
+				_, from := caller(ctx)
+				c, options, err := p.BeginLogin(ctx, from)
+				return PasskeyCeremony{c.Reveal(), options}, err
+			}),
+		op.New(op.Spec{Route: "POST /v1/login/passkey", Tag: "Session", Summary: "Sign in with a passkey.", By: "the passkey", Timeout: timeout, MaxBody: maxPasskeyBody, Described: LoginAnswer{}},
+			func(ctx context.Context, l passkeyLogin) (http.Handler, error) {
+				return signedIn(l.Request, l.Body.Cookie, log, func() (account.Login, error) {
+					_, from := caller(ctx)
+					return p.FinishLogin(ctx, logging.Secret(l.Body.Ceremony), l.Body.Credential, from)
+				})
+			}),
+		op.New(op.Spec{Route: "POST /v1/me/passkeys/begin", Tag: "Session", Summary: "Ask for a challenge to add a passkey.", Roles: auth.People, Quiet: true, Timeout: timeout, MaxBody: maxBody},
+			func(ctx context.Context, b PasskeyBegin) (PasskeyCeremony, error) {
+				id, from := caller(ctx)
+				c, options, err := p.BeginRegister(ctx, id, logging.Secret(b.Password), from)
+				return PasskeyCeremony{c.Reveal(), options}, err
+			}),
+		op.New(op.Spec{Route: "POST /v1/me/passkeys", Tag: "Session", Summary: "Add a passkey.", Roles: auth.People, Timeout: timeout, MaxBody: maxPasskeyBody},
+			func(ctx context.Context, a PasskeyAnswer) (Passkey, error) {
+				id, from := caller(ctx)
+				key, err := p.FinishRegister(ctx, id, logging.Secret(a.Ceremony), a.Name, a.Credential, from)
+				return shownPasskey(key), err
+			}),
+		op.New(op.Spec{Route: "GET /v1/me/passkeys", Tag: "Session", Summary: "The own passkeys.", Roles: auth.People, Timeout: timeout},
+			func(ctx context.Context, _ op.None) ([]Passkey, error) {
+				id, _ := caller(ctx)
+				_, all, err := keys.Person(ctx, id)
+				out := make([]Passkey, 0, len(all))
+				for _, key := range all {
+					out = append(out, shownPasskey(key))
+				}
+				return out, err
+			}),
+		op.New(op.Spec{Route: "DELETE /v1/me/passkeys/{id}", Tag: "Session", Summary: "Remove a passkey.", Roles: auth.People, Timeout: timeout},
+			func(ctx context.Context, k passkey) (op.None, error) {
+				raw, err := base64.RawURLEncoding.DecodeString(k.ID)
+				if err != nil {
+					return op.None{}, errs.New(errs.NotFound, "no such passkey")
+				}
+				id, from := caller(ctx)
+				return op.None{}, keys.Remove(ctx, id, raw, from)
+			}),
+	}
 }
 
 func shownPasskey(k account.Passkey) Passkey {
 	return Passkey{base64.RawURLEncoding.EncodeToString(k.ID), k.Name, k.Created.UTC(), k.LastUsed.UTC()}
-}
-
-func (k passkeyAPI) list(ctx context.Context, _ nothing) ([]Passkey, error) {
-	id, _ := caller(ctx)
-	_, keys, err := k.keys.Person(ctx, id)
-	out := make([]Passkey, 0, len(keys))
-	for _, key := range keys {
-		out = append(out, shownPasskey(key))
-	}
-	return out, err
-}
-
-func (k passkeyAPI) remove(ctx context.Context, key string) (nothing, error) {
-	raw, err := base64.RawURLEncoding.DecodeString(key)
-	if err != nil {
-		return nothing{}, errs.New(errs.NotFound, "no such passkey")
-	}
-	id, from := caller(ctx)
-	return nothing{}, k.keys.Remove(ctx, id, raw, from)
 }

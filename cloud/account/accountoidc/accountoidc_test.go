@@ -144,7 +144,7 @@ func newSite(t *testing.T, p *provider) *site {
 	s := &site{svc: svc, log: new(bytes.Buffer)}
 	log := slog.New(slog.NewTextHandler(s.log, nil))
 	mux := http.NewServeMux()
-	accountapi.Mount(mux, svc.SignIn, svc.Second, log)
+	accountapi.Operations(svc.SignIn, svc.Second, log).Mount(mux, op.Doors{Log: log})
 	accountapi.StaffOperations(svc.Operators).Mount(mux, op.Doors{Log: log})
 	accountapi.AuditOperations(svc.Audit, log).Mount(mux, op.Doors{Log: log})
 	s.Server = httptest.NewServer(accountapi.Authenticator(svc.SignIn, log)(access.HTTP.Guard(mux, log)))

@@ -58,10 +58,10 @@ func newSite(t *testing.T) *site {
 		t.Fatal(err)
 	}
 	mux := http.NewServeMux()
-	accountapi.Mount(mux, svc.SignIn, svc.Second, log)
+	accountapi.Operations(svc.SignIn, svc.Second, log).Mount(mux, op.Doors{Log: log})
 	accountapi.StaffOperations(svc.Operators).Mount(mux, op.Doors{Log: log})
 	accountapi.AuditOperations(svc.Audit, log).Mount(mux, op.Doors{Log: log})
-	accountapi.MountPasskeys(mux, svc.Passkeys, p, log)
+	accountapi.PasskeyOperations(svc.Passkeys, p, log).Mount(mux, op.Doors{Log: log})
 	s.h = accountapi.Authenticator(svc.SignIn, log)(accountapi.Audited(svc.Audit, mux, log)(access.HTTP.Guard(mux, log)))
 	s.id, s.token = s.operator(ada, auth.Admin)
 	return s

@@ -20,6 +20,7 @@ import (
 	"kennel/cloud/console"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
+	"kennel/infra/op"
 )
 
 // fleet is a registry that no test here asks.
@@ -46,7 +47,7 @@ func openDesk(t *testing.T) (*site, *browser) {
 		t.Fatal(err)
 	}
 	mux := http.NewServeMux()
-	accountapi.MountPasskeys(mux, s.svc.Passkeys, p, log)
+	accountapi.PasskeyOperations(s.svc.Passkeys, p, log).Mount(mux, op.Doors{Log: log})
 	if err := console.Mount(mux, console.Config{Fleet: fleet{}, Auth: accountapi.Browser{In: s.svc.SignIn, Log: log}, Passkeys: s.svc.Passkeys, PasskeySites: p.Sites(), Log: log}); err != nil {
 		t.Fatal(err)
 	}

@@ -143,21 +143,18 @@ func WireAccounts(ctx context.Context, b wire.Base, cfg Config) (a Accounts, s w
 			return a, s, err
 		}
 	}
+	own := accountapi.OwnersConfig{SignIn: a.SignIn, People: a.People, Letters: a.Letters, Apps: a.Apps, Privacy: a.Privacy, AppKeys: cfg.AppKeys, Site: cfg.Mail.Site, Log: b.Log}
 	return a, wire.Slice{
 		Operations: func(wire.Doors) wire.Operations {
-			return slices.Concat(accountapi.StaffOperations(a.Operators), accountapi.AuditOperations(a.Audit, b.Log))
+			return slices.Concat(accountapi.Operations(a.SignIn, a.Second, b.Log), accountapi.SecondOperations(a.Second), accountapi.PasskeyOperations(a.Keys, a.Passkeys, b.Log),
+				accountapi.OwnersOperations(own), accountapi.StaffOperations(a.Operators), accountapi.AuditOperations(a.Audit, b.Log))
 		},
 		Routes: func(mux *http.ServeMux, _ wire.Doors) error {
-			accountapi.Mount(mux, a.SignIn, a.Second, b.Log)
 			accountapi.MountSecond(mux, a.SignIn, a.Second, cmp.Or(cfg.Mail.Site, "Kennel"), b.Log)
-			accountapi.MountPasskeys(mux, a.Keys, a.Passkeys, b.Log)
 			if a.Provider != nil {
 				accountapi.MountOIDC(mux, a.Operators, a.Provider, b.Log)
 			}
-			return accountapi.MountOwners(mux, accountapi.OwnersConfig{
-				SignIn: a.SignIn, People: a.People, Letters: a.Letters, Apps: a.Apps, Privacy: a.Privacy,
-				AppKeys: cfg.AppKeys, Site: cfg.Mail.Site, Log: b.Log,
-			})
+			return accountapi.MountOwners(mux, own)
 		},
 		Runs:  []wire.Run{{Name: "accounts", Run: a.Run}},
 		Jobs:  []jobs.Job{{Name: "account.resume", Every: time.Minute, Run: a.Privacy.Resume}},

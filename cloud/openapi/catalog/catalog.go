@@ -36,6 +36,10 @@ import (
 // All returns the operations of all slices that declare them, for their declarations alone.
 func All() op.List {
 	return slices.Concat(
+		accountapi.Operations(nil, nil, nil),
+		accountapi.SecondOperations(nil),
+		accountapi.PasskeyOperations(nil, nil, nil),
+		accountapi.OwnersOperations(accountapi.OwnersConfig{}),
 		ownerapi.Operations(nil, ownerapi.Config{}),
 		sayapi.Operations(nil, sayapi.Config{}),
 		registryapi.Operations(nil, nil),

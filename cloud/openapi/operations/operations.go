@@ -9,8 +9,6 @@ import (
 
 	"kennel/certs/certsapi"
 	"kennel/certs/certsclient"
-	"kennel/cloud/account"
-	"kennel/cloud/account/accountapi"
 	"kennel/cloud/artifact"
 	"kennel/cloud/openapi/catalog"
 	"kennel/infra/telemetry"
@@ -116,36 +114,6 @@ func All() []Operation {
 
 // listed are those that their slices do not declare by infra/op yet.
 var listed = []Operation{
-	{Route: "POST /v1/login", Tag: "Session", Summary: "Sign in; with cookie the session is set as one and not shown.", Body: accountapi.LoginRequest{}, Answer: accountapi.LoginAnswer{}},
-	{Route: "POST /v1/login/passkey/begin", Tag: "Session", Summary: "Ask for a challenge to sign in with a passkey.", Answer: accountapi.PasskeyCeremony{}},
-	{Route: "POST /v1/login/passkey", Tag: "Session", Summary: "Sign in with a passkey.", Body: accountapi.PasskeyAnswer{}, Answer: accountapi.LoginAnswer{}},
-	{Route: "POST /v1/logout", Tag: "Session", Summary: "End this session."},
-	{Route: "GET /v1/me", Tag: "Session", Summary: "Who the caller is.", Answer: accountapi.Account{}},
-	{Route: "POST /v1/me/password", Tag: "Session", Summary: "Change the own password; the other sessions end.", Body: accountapi.PasswordRequest{}},
-	{Route: "POST /v1/me/passkeys/begin", Tag: "Session", Summary: "Ask for a challenge to add a passkey.", Body: accountapi.PasskeyBegin{}, Answer: accountapi.PasskeyCeremony{}},
-	{Route: "POST /v1/me/passkeys", Tag: "Session", Summary: "Add a passkey.", Body: accountapi.PasskeyAnswer{}, Answer: accountapi.Passkey{}},
-	{Route: "GET /v1/me/passkeys", Tag: "Session", Summary: "The own passkeys.", Answer: []accountapi.Passkey{}},
-	{Route: "DELETE /v1/me/passkeys/{id}", Tag: "Session", Summary: "Remove a passkey."},
-	{Route: "GET /v1/me/second", Tag: "Session", Summary: "The own second factor.", Answer: accountapi.Second{}},
-	{Route: "POST /v1/me/second/begin", Tag: "Session", Summary: "Begin to add an authenticator app.", Body: accountapi.SecondBegin{}, Answer: accountapi.SecondApp{}},
-	{Route: "POST /v1/me/second", Tag: "Session", Summary: "Give the first code of an authenticator app; the answer holds recovery codes.", Body: accountapi.SecondCode{}, Answer: accountapi.SecondCodes{}},
-	{Route: "POST /v1/me/second/remove", Tag: "Session", Summary: "Remove the authenticator app.", Body: accountapi.SecondBegin{}},
-
-	{Route: "POST /v1/account/signup", Tag: "Account", Summary: "Ask for an account; a letter says the rest.", Body: accountapi.SignUpRequest{}, Answer: accountapi.Accepted{}, Status: http.StatusAccepted},
-	{Route: "POST /v1/account/verify", Tag: "Account", Summary: "Prove the e-mail address with the code of the letter.", Body: accountapi.CodeRequest{}, Answer: accountapi.Account{}},
-	{Route: "POST /v1/account/verify/again", Tag: "Account", Summary: "Ask for that letter once more.", Body: accountapi.EmailRequest{}, Answer: accountapi.Accepted{}, Status: http.StatusAccepted},
-	{Route: "POST /v1/account/reset", Tag: "Account", Summary: "Ask for a letter to set a new password.", Body: accountapi.EmailRequest{}, Answer: accountapi.Accepted{}, Status: http.StatusAccepted},
-	{Route: "POST /v1/account/reset/confirm", Tag: "Account", Summary: "Set a new password with the code of that letter.", Body: accountapi.CodeRequest{}},
-	{Route: "POST /v1/account/email", Tag: "Account", Summary: "Ask for another e-mail address; a letter to it says the rest.", Body: accountapi.NewEmailRequest{}, Answer: accountapi.Accepted{}, Status: http.StatusAccepted},
-	{Route: "POST /v1/account/email/confirm", Tag: "Account", Summary: "Take the new address with the code of that letter.", Body: accountapi.CodeRequest{}},
-	{Route: "GET /v1/account", Tag: "Account", Summary: "What is known of the caller.", Answer: account.Record{}},
-	{Route: "PATCH /v1/account", Tag: "Account", Summary: "Change it; what is left out stays.", Body: accountapi.Change{}, Answer: account.Record{}},
-	{Route: "GET /v1/account/sessions", Tag: "Account", Summary: "Where the caller is signed in.", Answer: []accountapi.Session{}},
-	{Route: "DELETE /v1/account/sessions", Tag: "Account", Summary: "End the other sessions.", Answer: accountapi.Ended{}},
-	{Route: "DELETE /v1/account/sessions/{id}", Tag: "Account", Summary: "End one session."},
-	{Route: "POST /v1/account/apps", Tag: "Account", Summary: "Make a session that an app hands to one robot.", Answer: accountapi.AppToken{}},
-	{Route: "GET /v1/account/export", Tag: "Account", Summary: "All that is held about the caller, as one archive.", AnswerMedia: "application/zip"},
-	{Route: "POST /v1/account/delete", Tag: "Account", Summary: "Delete the account and what is held about the caller.", Body: accountapi.DeleteRequest{}, Answer: accountapi.Accepted{}, Status: http.StatusAccepted},
 
 	{Route: "POST /v1/things/batch", Tag: "Identity", Summary: "Make many known, all or none: a column thing in, thing and secret out.", BodyMedia: "text/csv", AnswerMedia: "text/csv",
 		Also: map[int]any{http.StatusBadRequest: certsapi.DeliveryProblem{}}},
