@@ -1,16 +1,10 @@
 // Package certsapi serves enrolment over HTTPS, and the operations of people on identities.
 //
-//	POST /v1/enroll   {thing, csr, secret | factory, factory_proof | nothing} -> {certificate, root, not_after, mqtt}; the secret or the factory's
-//	                  key decides. With neither: 202 {waiting, fingerprint, retry_s} until an operator approves
-//	POST /v1/renew    {certificate, csr}         -> the same                          anyone; the key decides
-//
-// Errors are answered as kithttp does; a refused claim is 401 "claim_refused" whichever half was wrong. Every operator's action is audited
-// before it is done.
+// A refused claim is 401 "claim_refused" whichever half was wrong. Every operator's action is audited before it is done.
 package certsapi
 
 import (
 	"context"
-	"crypto/x509"
 	"errors"
 	"log/slog"
 	"math"
@@ -18,19 +12,13 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/go-kit/kit/endpoint"
-
 	"kennel/certs"
 	"kennel/certs/certsclient"
 	"kennel/infra/errs"
-	"kennel/infra/kit"
 	"kennel/infra/kit/kithttp"
 	"kennel/infra/logging"
 	"kennel/infra/thing"
 )
-
-// timeout bounds one request; signing takes less than a millisecond, the database decides.
-const timeout = 10 * time.Second
 
 // Config holds the settings of the endpoints.
 type Config struct {
@@ -61,69 +49,44 @@ type Certificate struct {
 	Reason    string     `json:"reason,omitempty"`
 }
 
-type enrollRequest struct {
-	certsclient.Enroll
-	peer []*x509.Certificate // of TLS
-	addr string
-}
-
-type renewRequest struct {
-	certsclient.Renew
-	addr string
-}
-
-// Mount adds enrolment to mux, and the registration of many.
-func Mount(mux *http.ServeMux, svc *certs.Service, cfg Config) {
-	wrap := endpoint.Chain(kit.Recover(cfg.Log), kit.Timeout(timeout))
-	a := api{svc, cfg}
-	mux.Handle("POST "+certsclient.EnrollPath, orWait(wrap(kit.Typed(a.enroll))))
-	mux.Handle("POST "+certsclient.RenewPath, kithttp.Handler(wrap(kit.Typed(a.renew)), decodeRenew))
-	a.mountDelivery(mux)
-}
+type (
+	enrolment struct {
+		Request *http.Request      `request:""`
+		Body    certsclient.Enroll `body:""`
+	}
+	renewal struct {
+		Request *http.Request     `request:""`
+		Body    certsclient.Renew `body:""`
+	}
+)
 
 type api struct {
 	svc *certs.Service
 	cfg Config
 }
 
-func (a api) enroll(ctx context.Context, req enrollRequest) (certsclient.Answer, error) {
+// enroll answers a robot that must wait for approval with 202 rather than an error status.
+func (a api) enroll(ctx context.Context, e enrolment) (any, error) {
 	q := certs.EnrollRequest{
-		Thing: req.Thing, Secret: logging.Secret(req.Secret), CSR: []byte(req.CSR), Factory: []byte(req.Factory),
-		FactoryProof: req.FactoryProof, Addr: req.addr,
+		Thing: e.Body.Thing, Secret: logging.Secret(e.Body.Secret), CSR: []byte(e.Body.CSR), Factory: []byte(e.Body.Factory),
+		FactoryProof: e.Body.FactoryProof, Addr: e.Request.RemoteAddr,
 	}
-	if q.Secret == "" && len(q.Factory) == 0 {
-		q.FactoryPeer = req.peer
+	if q.Secret == "" && len(q.Factory) == 0 && e.Request.TLS != nil {
+		q.FactoryPeer = e.Request.TLS.PeerCertificates
 	}
 	c, err := a.svc.Enroll(ctx, q)
+	if wait, ok := errors.AsType[*certs.MustWait](err); ok {
+		retry := int(math.Ceil(errs.RetryOf(err).Seconds()))
+		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Retry-After", strconv.Itoa(retry))
+			kithttp.WriteJSON(w, http.StatusAccepted, certsclient.Wait{Waiting: errs.Public(err), Fingerprint: wait.Fingerprint, RetryS: retry})
+		}), nil
+	}
 	return a.answer(c, err)
 }
 
-// orWait serves enrolment. It answers a robot that must wait for approval with 202 rather than an error status.
-func orWait(ep endpoint.Endpoint) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		req, err := decodeEnroll(r)
-		var answer any
-		if err == nil {
-			answer, err = ep(r.Context(), req)
-		}
-		switch {
-		case err == nil:
-			kithttp.WriteJSON(w, http.StatusOK, answer)
-		default:
-			wait, ok := errors.AsType[*certs.MustWait](err)
-			if !ok {
-				kithttp.WriteError(w, err)
-				return
-			}
-			retry := int(math.Ceil(errs.RetryOf(err).Seconds()))
-			w.Header().Set("Retry-After", strconv.Itoa(retry))
-			kithttp.WriteJSON(w, http.StatusAccepted, certsclient.Wait{Waiting: errs.Public(err), Fingerprint: wait.Fingerprint, RetryS: retry})
-		}
-	})
-}
-
-func (a api) renew(ctx context.Context, req renewRequest) (certsclient.Answer, error) {
-	c, err := a.svc.Renew(ctx, certs.RenewRequest{Certificate: []byte(req.Certificate), CSR: []byte(req.CSR), Addr: req.addr})
+func (a api) renew(ctx context.Context, r renewal) (certsclient.Answer, error) {
+	c, err := a.svc.Renew(ctx, certs.RenewRequest{Certificate: []byte(r.Body.Certificate), CSR: []byte(r.Body.CSR), Addr: r.Request.RemoteAddr})
 	return a.answer(c, err)
 }
 
@@ -143,19 +106,4 @@ func certificateOf(r certs.Record) Certificate {
 		c.Revoked = &r.Revoked
 	}
 	return c
-}
-
-func decodeEnroll(r *http.Request) (any, error) {
-	req := enrollRequest{addr: r.RemoteAddr}
-	if r.TLS != nil {
-		req.peer = r.TLS.PeerCertificates
-	}
-	err := kithttp.ReadJSON(r, &req.Enroll, certsclient.MaxBody)
-	return req, err
-}
-
-func decodeRenew(r *http.Request) (any, error) {
-	req := renewRequest{addr: r.RemoteAddr}
-	err := kithttp.ReadJSON(r, &req.Renew, certsclient.MaxBody)
-	return req, err
 }

@@ -85,7 +85,6 @@ func newAPI(t testing.TB, store *certspg.Store) *api {
 			}
 			return a.owns(account, id)
 		}}
-	certsapi.Mount(mux, svc, cfg)
 	certsapi.Operations(svc, cfg).Mount(mux, op.Doors{Log: cfg.Log})
 	a.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mux.ServeHTTP(w, r.WithContext(auth.WithCaller(r.Context(), a.caller)))
@@ -252,7 +251,7 @@ func FuzzEnrollBody(f *testing.F) {
 		f.Fatal(err)
 	}
 	mux := http.NewServeMux()
-	certsapi.Mount(mux, svc, certsapi.Config{Log: slog.New(slog.DiscardHandler)})
+	certsapi.Operations(svc, certsapi.Config{Log: slog.New(slog.DiscardHandler)}).Mount(mux, op.Doors{Log: slog.New(slog.DiscardHandler)})
 	f.Fuzz(func(t *testing.T, body []byte) {
 		for _, path := range []string{certsclient.EnrollPath, certsclient.RenewPath} {
 			w := httptest.NewRecorder()

@@ -19,6 +19,7 @@ import (
 	"kennel/certs/certsapi"
 	"kennel/certs/devicecert"
 	"kennel/certs/limit"
+	"kennel/infra/op"
 	"kennel/infra/thing"
 )
 
@@ -142,7 +143,7 @@ func newHouse(t *testing.T, dir string, ttl time.Duration) *house {
 		t.Fatal(err)
 	}
 	mux := http.NewServeMux()
-	certsapi.Mount(mux, h.svc, certsapi.Config{Root: authority.Root, MQTT: "ssl://cloud.example:8883", Log: slog.New(slog.DiscardHandler)})
+	certsapi.Operations(h.svc, certsapi.Config{Root: authority.Root, MQTT: "ssl://cloud.example:8883", Log: slog.New(slog.DiscardHandler)}).Mount(mux, op.Doors{Log: slog.New(slog.DiscardHandler)})
 	server := &http.Server{Handler: mux, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)}
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = server.Serve(tls.NewListener(h.https, &tls.Config{GetCertificate: own.GetCertificate})) }) // ends with Close

@@ -9,13 +9,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-kit/kit/endpoint"
-
 	"kennel/certs"
 	"kennel/certs/certsclient"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
-	"kennel/infra/kit"
 	"kennel/infra/kit/kithttp"
 	"kennel/infra/logging"
 	"kennel/infra/op"
@@ -25,11 +22,8 @@ import (
 // maxReason is the longest reason an operator gives, in bytes.
 const maxReason = 400
 
-// Times of a delivery: reading it over a slow line, and writing 100,000 rows.
-const (
-	deliveryRead    = 2 * time.Minute
-	deliveryTimeout = 3 * time.Minute
-)
+// deliveryTimeout bounds a delivery, over a slow line and with 100,000 rows to write.
+const deliveryTimeout = 3 * time.Minute
 
 // Revocation is one row of GET /v1/revocations.
 type Revocation struct {
@@ -139,13 +133,16 @@ type (
 		batch
 		Body Reason `body:""`
 	}
+	delivery struct {
+		Body op.Raw `body:""`
+	}
 	revocationPage struct {
 		Before time.Time `query:"before" about:"Only those before then."`
 		Limit  int       `query:"limit" about:"At most so many." min:"1" max:"1000"`
 	}
 )
 
-// Operations returns the operations of people on identities.
+// Operations returns enrolment, and the operations of people on identities.
 func Operations(svc *certs.Service, cfg Config) op.List {
 	a := api{svc, cfg}
 	spec := func(route, summary string, roles ...auth.Role) op.Spec {
@@ -153,10 +150,16 @@ func Operations(svc *certs.Service, cfg Config) op.List {
 	}
 	release := spec("POST /v1/things/{thing}/release", "Give its key up, so that it can enrol with another; a new claim secret is shown this once.", auth.Admins...)
 	release.Own, release.Refuses = true, true
+	many := spec("POST /v1/things/batch", "Make many known, all or none: a column thing in, thing and secret out.", auth.Admins...)
+	many.Timeout, many.BodyMedia, many.AnswerMedia, many.Also = deliveryTimeout, "text/csv", "text/csv", map[int]any{http.StatusBadRequest: DeliveryProblem{}}
+	enroll := op.Spec{Route: "POST " + certsclient.EnrollPath, Tag: "Robots", Summary: "Get the first certificate.", By: "the claim secret", MaxBody: certsclient.MaxBody,
+		Described: certsclient.Answer{}, Also: map[int]any{http.StatusAccepted: certsclient.Wait{}}}
+	renew := op.Spec{Route: "POST " + certsclient.RenewPath, Tag: "Robots", Summary: "Get the next certificate.", By: "the key of an earlier certificate", MaxBody: certsclient.MaxBody}
 	put := spec("PUT /v1/batches/{batch}", "Trust a batch.", auth.Admins...)
 	put.MaxBody = 2 * certs.MaxBundle
 	return op.List{
 		op.New(spec("POST /v1/things", "Make a robot known; its claim secret is shown this once.", auth.Admins...), a.register),
+		op.New(many, a.registerAll),
 		op.New(spec("GET /v1/things/{thing}/certificates", "The certificates it was given.", auth.Staff...), a.certificates),
 		op.New(spec("POST /v1/things/{thing}/revoke", "Take its identity away.", auth.Admins...), a.revoke),
 		op.New(release, a.release),
@@ -170,13 +173,9 @@ func Operations(svc *certs.Service, cfg Config) op.List {
 		op.New(spec("POST /v1/batches/{batch}/enable", "Trust it again.", auth.Admins...), a.enableBatch),
 		op.New(spec("GET /v1/factory-certificates", "Factory certificates that were revoked.", auth.Staff...), a.factoryCertificates),
 		op.New(spec("POST /v1/factory-certificates/revoke", "Revoke one.", auth.Admins...), a.revokeFactory),
+		op.New(enroll, a.enroll),
+		op.New(renew, a.renew),
 	}
-}
-
-// mountDelivery adds the registration of many, which is no JSON.
-func (a api) mountDelivery(mux *http.ServeMux) {
-	long := endpoint.Chain(kit.Recover(a.cfg.Log), kit.Timeout(deliveryTimeout), auth.Require(auth.Admins...))
-	mux.Handle("POST /v1/things/batch", delivery(long(kit.Typed(a.registerAll))))
 }
 
 // audited writes the audit line and then runs an operator's action.
@@ -350,40 +349,30 @@ func (a api) revokeFactory(ctx context.Context, r FactoryRevocation) (op.None, e
 	return a.audited(ctx, "factory_certificate.revoke", id, why, func() error { return a.svc.RevokeFactoryCertificate(ctx, id, why) })
 }
 
-func (a api) registerAll(ctx context.Context, csv io.ReadCloser) ([]certs.Registered, error) {
+func (a api) registerAll(ctx context.Context, d delivery) (http.Handler, error) {
+	if mt, _, _ := strings.Cut(d.Body.Type, ";"); strings.TrimSpace(mt) != "text/csv" {
+		return nil, errs.New(errs.Invalid, "content type %.80q: want text/csv", mt)
+	}
 	if err := a.cfg.Audit(ctx, "thing.register", "", "a delivery from CSV"); err != nil {
 		return nil, err
 	}
-	return a.svc.RegisterAll(ctx, csv)
-}
-
-// delivery serves the registration of many, CSV in and CSV out.
-func delivery(ep endpoint.Endpoint) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if mt, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); strings.TrimSpace(mt) != "text/csv" {
-			kithttp.WriteError(w, errs.New(errs.Invalid, "content type %.80q: want text/csv", mt))
-			return
-		}
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(deliveryRead)) // fails only for writers without a connection, in tests
-		resp, err := ep(r.Context(), http.MaxBytesReader(w, r.Body, certs.MaxCSV+1))
-		if bad, ok := errors.AsType[*certs.DeliveryError](err); ok {
+	all, err := a.svc.RegisterAll(ctx, io.LimitReader(d.Body, certs.MaxCSV+1))
+	if bad, ok := errors.AsType[*certs.DeliveryError](err); ok {
+		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			kithttp.WriteJSON(w, kithttp.StatusOf(errs.Invalid),
 				DeliveryProblem{kithttp.Problem{Error: errs.Public(err), Kind: errs.Invalid.String(), Code: errs.CodeOf(err)}, bad.Lines, bad.More})
-			return
-		}
-		if err != nil {
-			kithttp.WriteError(w, err)
-			return
-		}
+		}), nil
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/csv; charset=utf-8")
 		w.Header().Set("Cache-Control", "no-store")
 		out := csv.NewWriter(w)
 		_ = out.Write([]string{"thing", "secret"}) // the peer may be gone: those without a secret may be registered again
-		for _, x := range resp.([]certs.Registered) {
+		for _, x := range all {
 			_ = out.Write([]string{string(x.Thing), x.Secret.Reveal()})
 		}
 		out.Flush()
-	})
+	}), err
 }
 
 // reason returns a reason without space around it, if it can be kept.

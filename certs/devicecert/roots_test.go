@@ -24,6 +24,7 @@ import (
 	"kennel/certs/certsapi"
 	"kennel/certs/certsclient"
 	"kennel/infra/logging"
+	"kennel/infra/op"
 )
 
 // live makes the cloud's answers name the roots of the moment, as kenneld's do.
@@ -31,7 +32,7 @@ func (c *cloud) live(t testing.TB) {
 	t.Helper()
 	h := func(w http.ResponseWriter, r *http.Request) bool {
 		mux := http.NewServeMux()
-		certsapi.Mount(mux, c.svc, certsapi.Config{Root: c.ca.Root, MQTT: "ssl://cloud.example:8883", Log: slog.New(slog.DiscardHandler)})
+		certsapi.Operations(c.svc, certsapi.Config{Root: c.ca.Root, MQTT: "ssl://cloud.example:8883", Log: slog.New(slog.DiscardHandler)}).Mount(mux, op.Doors{Log: slog.New(slog.DiscardHandler)})
 		mux.ServeHTTP(w, r)
 		return true
 	}

@@ -12,8 +12,6 @@ var HTTP = table(append(declared(), []Rule{
 	{Name: "GET /v1/openapi.json", By: "nothing: the description of this API"},
 	{Name: "GET /api", By: "nothing: the same as a page", Page: true},
 	{Name: "GET /readyz", By: "nothing: a load balancer asks"},
-	{Name: "POST /v1/enroll", By: "the claim secret"},
-	{Name: "POST /v1/renew", By: "the key of an earlier certificate"},
 	{Name: "POST /v1/req/{service}/{method}", By: "the device certificate"},
 	{Name: "PUT /v1/files/logs/{name}", By: "the device certificate"},
 	{Name: "POST /v1/files/crash", By: "the device certificate"},
@@ -64,7 +62,6 @@ var HTTP = table(append(declared(), []Rule{
 	{Name: "GET /1/locations", By: "nothing: a list of places (VEC-END-02)"},
 
 	// Identities of robots.
-	{Name: "POST /v1/things/batch", Roles: auth.Admins},
 
 	// The console.
 	{Name: "GET /{$}", Roles: auth.Staff, Page: true},

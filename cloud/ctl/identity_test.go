@@ -51,7 +51,6 @@ func newIdentity(t *testing.T) (svc *certs.Service, dir string) {
 	}
 	mux := http.NewServeMux()
 	cfg := certsapi.Config{Root: authority.Root, Log: slog.New(slog.DiscardHandler), Audit: func(context.Context, string, string, string) error { return nil }}
-	certsapi.Mount(mux, svc, cfg)
 	certsapi.Operations(svc, cfg).Mount(mux, op.Doors{Log: cfg.Log})
 	c := &cloud{Server: httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") == "Bearer "+token {

@@ -173,14 +173,14 @@ func CrossSite() error {
 	return errs.Coded(errs.Denied, "cross_site", "this request was not made by a page of this site")
 }
 
-// note logs what is ours to mend, and what strangers tried, without the words of the answer, which may repeat theirs.
+// note logs what is ours to mend, and what strangers tried with a browser's pages, without the words of the answer, which may repeat theirs.
 func (s Spec) note(r *http.Request, err error, log *slog.Logger) {
 	ctx, kind := r.Context(), errs.KindOf(err)
 	switch {
 	case ctx.Err() != nil: // the peer is gone
 	case kind == errs.Internal, kind == errs.Corrupt, kind == errs.Unavailable:
 		log.ErrorContext(ctx, "request failed", "route", s.Route, logging.Addr, auth.CallerFrom(ctx).Addr, "code", errs.CodeOf(err), logging.Err, err)
-	case s.By != "":
+	case s.SameSite:
 		log.InfoContext(ctx, "request refused", "route", s.Route, logging.Addr, auth.CallerFrom(ctx).Addr, "kind", kind, "code", errs.CodeOf(err))
 	}
 }

@@ -165,7 +165,6 @@ func wireCertificates(b wire.Base, cfg Config, n Needs, broker brokeradmin.Admin
 	}
 	return svc, wire.Slice{
 		Operations: func(d wire.Doors) wire.Operations { return certsapi.Operations(svc, desk(d)) },
-		Routes:     wire.Routes(func(mux *http.ServeMux, d wire.Doors) { certsapi.Mount(mux, svc, desk(d)) }),
 	}, err
 }
 

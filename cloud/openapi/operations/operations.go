@@ -7,8 +7,6 @@ import (
 	"reflect"
 	"slices"
 
-	"kennel/certs/certsapi"
-	"kennel/certs/certsclient"
 	"kennel/cloud/artifact"
 	"kennel/cloud/openapi/catalog"
 	"kennel/infra/telemetry"
@@ -112,14 +110,8 @@ func All() []Operation {
 	return out
 }
 
-// listed are those that their slices do not declare by infra/op yet.
+// listed are those that are no endpoints: what robots send by their certificates, and what is read as it lies there.
 var listed = []Operation{
-
-	{Route: "POST /v1/things/batch", Tag: "Identity", Summary: "Make many known, all or none: a column thing in, thing and secret out.", BodyMedia: "text/csv", AnswerMedia: "text/csv",
-		Also: map[int]any{http.StatusBadRequest: certsapi.DeliveryProblem{}}},
-
-	{Route: "POST /v1/enroll", Tag: "Robots", Summary: "Get the first certificate.", Body: certsclient.Enroll{}, Answer: certsclient.Answer{}, Also: map[int]any{http.StatusAccepted: certsclient.Wait{}}},
-	{Route: "POST /v1/renew", Tag: "Robots", Summary: "Get the next certificate.", Body: certsclient.Renew{}, Answer: certsclient.Answer{}},
 	{Route: "POST /v1/req/{service}/{method}", Tag: "Robots", Summary: "A request that is too large for MQTT; its answer is that of the service.", BodyMedia: "application/octet-stream", AnswerMedia: "application/octet-stream"},
 	{Route: "PUT /v1/files/logs/{name}", Tag: "Robots", Summary: "A log; 200 says that it is stored.", BodyMedia: "application/octet-stream", Status: http.StatusOK},
 	{Route: "POST /v1/files/crash", Tag: "Robots", Summary: "A crash, as original robots send it; 200 says that it is stored.", BodyMedia: "multipart/form-data", AnswerMedia: "application/json"},

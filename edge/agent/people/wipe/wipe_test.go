@@ -33,6 +33,7 @@ import (
 	"kennel/infra/api/events"
 	"kennel/infra/api/owners"
 	"kennel/infra/errs"
+	"kennel/infra/op"
 	"kennel/infra/pg/pgtest"
 	"kennel/infra/thing"
 )
@@ -360,7 +361,7 @@ func TestComesBackUnattended(t *testing.T) {
 		t.Fatal(err)
 	}
 	mux := http.NewServeMux()
-	certsapi.Mount(mux, svc, certsapi.Config{Root: authority.Root, MQTT: "ssl://cloud.example:8883", Log: quiet})
+	certsapi.Operations(svc, certsapi.Config{Root: authority.Root, MQTT: "ssl://cloud.example:8883", Log: quiet}).Mount(mux, op.Doors{Log: quiet})
 	pair, err := authority.IssueServer([]string{"127.0.0.1"}, time.Hour)
 	if err != nil {
 		t.Fatal(err)
