@@ -27,6 +27,7 @@ import (
 	"kennel/certs/limit"
 	"kennel/infra/backoff"
 	"kennel/infra/errs"
+	"kennel/infra/freeaddr"
 	"kennel/infra/op"
 	"kennel/infra/pg/pgtest"
 	"kennel/infra/thing"
@@ -335,14 +336,7 @@ func TestRetriesUntilTheCloudAnswers(t *testing.T) {
 
 func TestRefusalsSayWhy(t *testing.T) {
 	c, other := newCloud(t, time.Hour), newCloud(t, time.Hour)
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	nobodyThere := closed.Addr().String()
-	if err := closed.Close(); err != nil {
-		t.Fatal(err)
-	}
+	nobodyThere := freeaddr.For(t)
 	plain := httptest.NewServer(http.NotFoundHandler())
 	defer plain.Close()
 	_, port, err := net.SplitHostPort(c.Listener.Addr().String())

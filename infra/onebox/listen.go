@@ -63,8 +63,11 @@ func (i *Instance) FreePort(ctx context.Context, addr string) error {
 			return nil
 		}
 		id, err := proc.Identify(pid)
+		if errors.Is(err, proc.ErrGone) {
+			continue
+		}
 		if err != nil {
-			continue // it is gone
+			return err
 		}
 		i.log.Warn("leftover part of an earlier start stopped", "pid", pid, "addr", addr)
 		if err := id.Stop(ctx, leftoverPatience, syscall.SIGINT, syscall.SIGKILL); err != nil {

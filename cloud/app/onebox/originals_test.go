@@ -5,6 +5,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"kennel/infra/freeaddr"
 )
 
 // TestAdmitOriginals: names open the robots' port to the network; port 443 is taken where it may be, and elsewhere the start continues with advice.
@@ -14,11 +16,7 @@ func TestAdmitOriginals(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer taken.Close()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = free.Close() // so that its port is free
+	free := freeaddr.For(t)
 	for name, tc := range map[string]struct {
 		names           []string
 		listen          Listen
@@ -27,8 +25,8 @@ func TestAdmitOriginals(t *testing.T) {
 		advice, err     string
 	}{
 		"not asked for":     {nil, DefaultListen, "", DefaultListen.Robots, "", "", ""},
-		"a name":            {[]string{"kennel.lan"}, Listen{Robots: "127.0.0.1:8444", Uploads: free.Addr().String()}, "uploads", "0.0.0.0:8444", free.Addr().String(), "", ""},
-		"its own address":   {[]string{"kennel.lan"}, Listen{Robots: "127.0.0.1:8444", Uploads: free.Addr().String()}, "robots uploads", "127.0.0.1:8444", free.Addr().String(), "", ""},
+		"a name":            {[]string{"kennel.lan"}, Listen{Robots: "127.0.0.1:8444", Uploads: free}, "uploads", "0.0.0.0:8444", free, "", ""},
+		"its own address":   {[]string{"kennel.lan"}, Listen{Robots: "127.0.0.1:8444", Uploads: free}, "robots uploads", "127.0.0.1:8444", free, "", ""},
 		"one port for all":  {[]string{"192.168.1.5"}, Listen{Robots: "127.0.0.1:443"}, "robots", "127.0.0.1:443", "", "", ""},
 		"a port in use":     {[]string{"kennel.lan"}, Listen{Robots: "127.0.0.1:8444", Uploads: taken.Addr().String()}, "robots uploads", "127.0.0.1:8444", "", "has it), so log uploads of original robots do not arrive: end that program", ""},
 		"no such name":      {[]string{"kennel lan"}, DefaultListen, "", "", "", "", `-originals "kennel lan": want a host name in lower case, or an address`},

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,6 +21,7 @@ import (
 	"kennel/edge/sim/uart"
 	"kennel/edge/wav"
 	"kennel/infra/cli"
+	"kennel/infra/freeaddr"
 )
 
 // runIn is run with what a person types.
@@ -267,12 +267,7 @@ func TestAmigoParamsOffline(t *testing.T) {
 			t.Errorf("%q: code %d: %s", args, code, errOut)
 		}
 	}
-	silent, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	gone := "tcp:" + silent.Addr().String()
-	_ = silent.Close()
+	gone := "tcp:" + freeaddr.For(t)
 	if code, _, errOut := runIn(t, "", "amigo", "params", "-p", gone, "list"); code != cli.ExitUnavailable || !strings.Contains(errOut, "connect to") {
 		t.Errorf("no robot: code %d %s", code, errOut)
 	}

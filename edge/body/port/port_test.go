@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"kennel/infra/freeaddr"
 )
 
 const patience = 30 * time.Second
@@ -115,12 +117,7 @@ func TestTaken(t *testing.T) {
 
 // TestOpenSaysWhichStepFailed reads the errors of addresses that cannot be opened (AMIGO-LINK-07).
 func TestOpenSaysWhichStepFailed(t *testing.T) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	refusing := ln.Addr().String()
-	_ = ln.Close()
+	refusing := freeaddr.For(t)
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)

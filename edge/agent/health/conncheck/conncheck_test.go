@@ -20,6 +20,7 @@ import (
 	"kennel/certs/ca"
 	"kennel/certs/devicecert"
 	"kennel/infra/errs"
+	"kennel/infra/freeaddr"
 )
 
 // place is a cloud's check address: plain HTTP and HTTPS on one port, as one host:port serves both to original robots.
@@ -137,14 +138,7 @@ func TestFourCases(t *testing.T) {
 			w.WriteHeader(code)
 		}
 	}
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	nobody := closed.Addr().String()
-	if err := closed.Close(); err != nil {
-		t.Fatal(err)
-	}
+	nobody := freeaddr.For(t)
 	good, wrongName := issue("127.0.0.1"), issue("cloud.example")
 	unroutable := func(context.Context, string, string) (net.Conn, error) {
 		return nil, &net.OpError{
