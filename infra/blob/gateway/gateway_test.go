@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/versity/versitygw/backend/meta"
 	"github.com/versity/versitygw/backend/posix"
 	"github.com/versity/versitygw/s3response"
@@ -80,5 +81,23 @@ func TestWhole(t *testing.T) {
 		if got, err := os.ReadFile(filepath.Join(dir, "objects", bucket, key)); ok != (err == nil) || string(got) != body && ok {
 			t.Errorf("%q: %q is stored, %v", body, got, err)
 		}
+	}
+
+	parts := "logs/parts"
+	up, err := b.CreateMultipartUpload(t.Context(), s3response.CreateMultipartUploadInput{Bucket: &bucket, Key: &parts})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, body := range []string{"whole", "part", ""} {
+		n := int32(i + 1)
+		_, err := refusing{b}.UploadPart(t.Context(), &s3.UploadPartInput{Bucket: &bucket, Key: &parts, UploadId: &up.UploadId, PartNumber: &n, Body: strings.NewReader(body), ContentLength: &size})
+		if (err == nil) != (body == "whole") {
+			t.Errorf("part %q of %d bytes: %v", body, size, err)
+		}
+	}
+	marker, most := "0", int32(9)
+	listed, err := b.ListParts(t.Context(), &s3.ListPartsInput{Bucket: &bucket, Key: &parts, UploadId: &up.UploadId, PartNumberMarker: &marker, MaxParts: &most})
+	if err != nil || len(listed.Parts) != 1 || listed.Parts[0].PartNumber != 1 {
+		t.Errorf("parts %+v, %v; want the whole one", listed.Parts, err)
 	}
 }
