@@ -48,5 +48,5 @@ func Command() *cobra.Command {
 	_ = root.MarkPersistentFlagFilename("ca", "pem", "crt")
 	return group(root, a.login(), a.logout(), a.whoami(), a.password(), a.passkeys(), a.second(), a.account(), a.my(), a.operators(), a.audit(), a.fleet(),
 		a.robots(), a.robot(), a.cohorts(), a.batches(), a.jdocs(), a.events(), a.experiments(), a.logs(), a.crashes(), a.diag(), a.commands(), a.releases(), a.channels(), a.rollout(), a.webhooks(), a.alerts(), a.intent(), a.voice(), a.speech(),
-		a.doctor(), a.check())
+		a.doctor(), a.check(), a.rawAPI())
 }

@@ -85,6 +85,13 @@ func Of[T any](items []T, limit int, id func(T) string) Page[T] {
 	return p
 }
 
+// Before is Of for a list whose pages are led to by the parameter "before".
+func Before[T any](items []T, limit int, id func(T) string) Page[T] {
+	p := Of(items, limit, id)
+	p.By = "before"
+	return p
+}
+
 // Op is an operation.
 type Op struct {
 	Spec

@@ -3,6 +3,7 @@ package accountapi
 import (
 	"context"
 	"log/slog"
+	"strconv"
 	"time"
 
 	"kennel/cloud/account/audit"
@@ -44,7 +45,7 @@ type AuditBreak struct {
 type (
 	auditPage struct {
 		Before int64 `query:"before" about:"Only lines before this one."`
-		Limit  int   `query:"limit" about:"At most so many." min:"1" max:"1000"`
+		Limit  int   `query:"limit" about:"At most so many." min:"1" max:"1000" default:"100"`
 	}
 	auditFrom struct {
 		From string `query:"from" about:"An anchor."`
@@ -57,13 +58,13 @@ func AuditOperations(l *audit.Log, log *slog.Logger) op.List {
 		return op.Spec{Route: route, Tag: "Staff", Summary: summary, Roles: auth.Admins}
 	}
 	return op.List{
-		op.New(admins("GET /v1/audit", "What people did, the newest first."), func(ctx context.Context, r auditPage) ([]AuditEntry, error) {
+		op.New(admins("GET /v1/audit", "What people did, the newest first; Link rel=\"next\" leads on."), func(ctx context.Context, r auditPage) (op.Page[AuditEntry], error) {
 			lines, err := l.Lines(ctx, r.Before, r.Limit)
 			out := make([]AuditEntry, 0, len(lines))
 			for _, l := range lines {
 				out = append(out, AuditEntry{l.ID, l.At.UTC(), l.Actor, l.ByName(), string(l.Role), l.Addr, l.Action, l.Object, l.OnName(), l.Detail, l.Result()})
 			}
-			return out, err
+			return op.Before(out, r.Limit, func(e AuditEntry) string { return strconv.FormatInt(e.ID, 10) }), err
 		}),
 		op.New(admins("GET /v1/audit/verify", "Whether the log is as it was written; go on from the last anchor until done."), func(ctx context.Context, r auditFrom) (AuditReport, error) {
 			var from audit.Anchor

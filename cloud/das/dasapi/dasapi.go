@@ -111,9 +111,7 @@ func Operations(svc *das.Service, cfg Config) op.List {
 					return p, errs.New(errs.Invalid, "before %.60q: %w", q.Before, err)
 				}
 				recs, err := svc.List(ctx, f, q.Limit, before)
-				p = op.Of(recs, q.Limit, func(r das.Record) string { return r.Cursor().String() })
-				p.By = "before"
-				return p, err
+				return op.Before(recs, q.Limit, func(r das.Record) string { return r.Cursor().String() }), err
 			}),
 		op.New(op.Spec{Route: "GET /v1/events/counts", Tag: "Events", Roles: auth.Staff, Timeout: -1,
 			Summary: "How many events there were, and the quantiles of a number. Without since: of the last day."},

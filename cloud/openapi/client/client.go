@@ -235,7 +235,7 @@ func (q GetAuditQuery) Encode() string {
 	return v.Encode()
 }
 
-// GetAudit is GET /v1/audit: What people did, the newest first.
+// GetAudit is GET /v1/audit: What people did, the newest first; Link rel="next" leads on.
 func (c Client) GetAudit(ctx context.Context, q GetAuditQuery) (Reply[[]AuditEntry], error) {
 	return ask[[]AuditEntry](ctx, c, "GET", "/v1/audit"+"?"+q.Encode(), nil)
 }
@@ -1625,7 +1625,7 @@ func (q GetWebhooksIDDeliveriesQuery) Encode() string {
 	return v.Encode()
 }
 
-// GetWebhooksIDDeliveries is GET /v1/webhooks/{id}/deliveries: What was sent, the newest first.
+// GetWebhooksIDDeliveries is GET /v1/webhooks/{id}/deliveries: What was sent, the newest first; Link rel="next" leads on.
 func (c Client) GetWebhooksIDDeliveries(ctx context.Context, id string, q GetWebhooksIDDeliveriesQuery) (Reply[[]Delivery], error) {
 	return ask[[]Delivery](ctx, c, "GET", "/v1/webhooks/"+url.PathEscape(id)+"/deliveries"+"?"+q.Encode(), nil)
 }

@@ -3,6 +3,7 @@ package webhookapi
 
 import (
 	"context"
+	"strconv"
 	"time"
 
 	"kennel/cloud/webhook"
@@ -92,9 +93,10 @@ func Operations(svc *webhook.Service, audit func(ctx context.Context, action, ob
 			}),
 		op.New(admins("POST /v1/webhooks/{id}/ping", "Send a test at once, and say how it went."),
 			func(ctx context.Context, r hook) (webhook.Delivery, error) { return a.Ping(ctx, r.ID) }),
-		op.New(admins("GET /v1/webhooks/{id}/deliveries", "What was sent, the newest first."),
-			func(ctx context.Context, r deliveries) ([]webhook.Delivery, error) {
-				return a.Deliveries(ctx, r.ID, webhook.Query{State: webhook.State(r.State), Limit: r.Limit, Before: r.Before})
+		op.New(admins("GET /v1/webhooks/{id}/deliveries", "What was sent, the newest first; Link rel=\"next\" leads on."),
+			func(ctx context.Context, r deliveries) (op.Page[webhook.Delivery], error) {
+				list, err := a.Deliveries(ctx, r.ID, webhook.Query{State: webhook.State(r.State), Limit: r.Limit, Before: r.Before})
+				return op.Before(list, r.Limit, func(d webhook.Delivery) string { return strconv.FormatInt(d.ID, 10) }), err
 			}),
 		op.New(admins("POST /v1/webhooks/{id}/replay", "Send one once more, or all that were given up."),
 			func(ctx context.Context, r replay) (Replayed, error) {

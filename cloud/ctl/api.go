@@ -1,0 +1,233 @@
+package ctl
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"io"
+	"maps"
+	"mime"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"kennel/infra/cli"
+	"kennel/infra/errs"
+)
+
+// operation is one of the cloud's API, as the cloud itself describes it: it may be newer or older than this program.
+type operation struct {
+	Method  string `json:"method"`
+	Path    string `json:"path"` // a template, such as /v1/things/{thing}
+	Tag     string `json:"tag"`
+	Summary string `json:"summary"`
+}
+
+func (a *app) operations(ctx context.Context) (out []operation, err error) {
+	raw, _, err := a.stranger.Do(ctx, http.MethodGet, "/v1/openapi.json", nil)
+	if err != nil {
+		return nil, err
+	}
+	var d struct {
+		Paths map[string]map[string]struct {
+			Tags    []string
+			Summary string
+		}
+	}
+	if err := json.Unmarshal(raw, &d); err != nil || len(d.Paths) == 0 {
+		return nil, errs.New(errs.Corrupt, "the cloud's description of its API is not one: %w", err)
+	}
+	for path, methods := range d.Paths {
+		for method, o := range methods {
+			out = append(out, operation{strings.ToUpper(method), path, strings.Join(o.Tags, " "), o.Summary})
+		}
+	}
+	slices.SortFunc(out, func(x, y operation) int {
+		return cmp.Or(strings.Compare(x.Path, y.Path), strings.Compare(x.Method, y.Method))
+	})
+	return out, nil
+}
+
+// serves reports whether path is one of the operation.
+func (o operation) serves(path string) bool {
+	want, got := strings.Split(o.Path, "/"), strings.Split(path, "/")
+	return slices.EqualFunc(want, got, func(w, g string) bool { return w == g || strings.HasPrefix(w, "{") && g != "" })
+}
+
+func (a *app) rawAPI() *cobra.Command {
+	list := shows(a, describe("list [WORD]", "List the operations of the cloud's API, or those with a word", "api list", "api list webhook"),
+		func(ctx context.Context, args []string) (reply[[]operation], error) {
+			all, err := a.operations(ctx)
+			if len(args) > 0 {
+				word := strings.ToLower(args[0])
+				all = slices.DeleteFunc(all, func(o operation) bool {
+					return !strings.Contains(strings.ToLower(o.Method+" "+o.Path+" "+o.Tag+" "+o.Summary), word)
+				})
+			}
+			return answerOf(all, err)
+		},
+		rows("METHOD|PATH|GROUP|WHAT IT DOES", func(o operation) cells { return cells{o.Method, o.Path, o.Tag, o.Summary} }))
+	return group(&cobra.Command{Use: "api", Short: "Any operation of the cloud's API, by its path",
+		Long:    "For what has no command of its own. The cloud says itself what it can do, so that a newer one is no obstacle.",
+		Example: "  kennelctl api list webhook\n  kennelctl api call GET /v1/things limit=2"}, list, a.apiCall())
+}
+
+// call holds the flags of a request.
+type call struct {
+	file, media string
+	query       []string
+	all         bool
+}
+
+func (a *app) apiCall() *cobra.Command {
+	var c call
+	cmd := &cobra.Command{Use: "call METHOD PATH [KEY=VALUE...]", Short: "Ask an operation, and print what it answers",
+		Long: "KEY=VALUE is a parameter of the address for GET and DELETE, else a field of the body; VALUE is JSON or a text.\n" +
+			"Answers in JSON are printed in lines, others as they are, while they come.",
+		Example: "  kennelctl api call GET /v1/things limit=2 -all\n  kennelctl api call PATCH /v1/account given_name=Ada\n" +
+			"  kennelctl api call PUT /v1/cohorts/lab -data lab.json\n  kennelctl api call POST /v1/things/batch -data robots.csv -type text/csv"}
+	cmd.ValidArgsFunction = a.completeOperation
+	a.runs(cmd, func(cmd *cobra.Command, args []string) error {
+		return a.call(cmd, c, strings.ToUpper(args[0]), args[1], args[2:])
+	})
+	f := cmd.Flags()
+	f.StringVar(&c.file, "data", "", "send `FILE` as the body; -: standard input")
+	f.StringVar(&c.media, "type", "application/json", "`MEDIA` type of the body")
+	f.StringArrayVar(&c.query, "query", nil, "`KEY=VALUE` of the address, for operations whose fields go into the body")
+	f.BoolVar(&c.all, "all", false, "ask for all pages of a list, and print one list")
+	return cmd
+}
+
+// request returns the address and the body.
+func (c call) request(cmd *cobra.Command, method, path string, fields []string) (address string, body io.Reader, err error) {
+	query, set := url.Values{}, map[string]json.RawMessage{}
+	pairs := c.query
+	if method == http.MethodGet || method == http.MethodDelete {
+		pairs = slices.Concat(pairs, fields)
+	} else if set, err = parseSet(fields); err != nil {
+		return "", nil, err
+	}
+	for _, pair := range pairs {
+		key, value, ok := strings.Cut(pair, "=")
+		if !ok {
+			return "", nil, cli.Usage("%.80q; want KEY=VALUE, such as limit=3", pair)
+		}
+		query.Add(key, value)
+	}
+	switch {
+	case len(set) > 0 && c.file != "":
+		return "", nil, cli.Usage("%s and -data: want one of them for the body", strings.Join(slices.Sorted(maps.Keys(set)), ", "))
+	case len(set) > 0:
+		b, err := json.Marshal(set)
+		if err != nil {
+			return "", nil, err
+		}
+		body = bytes.NewReader(b)
+	case c.file == "-":
+		body = cmd.InOrStdin()
+	case c.file != "":
+		b, err := os.ReadFile(c.file)
+		if err != nil {
+			return "", nil, errs.New(errs.Invalid, "%w", err)
+		}
+		body = bytes.NewReader(b)
+	}
+	if len(query) > 0 {
+		path += "?" + query.Encode()
+	}
+	return path, body, nil
+}
+
+func (a *app) call(cmd *cobra.Command, c call, method, path string, fields []string) error {
+	address, body, err := c.request(cmd, method, path, fields)
+	if err != nil {
+		return err
+	}
+	ctx := cmd.Context()
+	known, err := a.operations(ctx)
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(known, func(o operation) bool { return o.Method == method && o.serves(path) }) {
+		return errs.Coded(errs.NotFound, "no_operation", "this cloud has no operation %s %.120s; kennelctl api list shows them", method, path)
+	}
+	to, err := a.connect(ctx)
+	if err != nil {
+		return err
+	}
+	var list []json.RawMessage
+	for {
+		head := http.Header{"Accept": {"*/*"}}
+		if body != nil {
+			head.Set("Content-Type", c.media)
+		}
+		resp, err := to.send(ctx, method, address, body, head)
+		if err != nil {
+			return err
+		}
+		page, next, err := answered(cmd.OutOrStdout(), resp)
+		switch {
+		case err != nil:
+			return err
+		case page == nil: // printed, or nothing to print
+			return nil
+		case !c.all:
+			return printIndented(cmd.OutOrStdout(), page)
+		}
+		var items []json.RawMessage
+		if err := json.Unmarshal(page, &items); err != nil {
+			return errs.New(errs.Invalid, "-all: the answer is no list")
+		}
+		if list = append(list, items...); next == "" || len(items) == 0 {
+			all, err := json.Marshal(append([]json.RawMessage{}, list...))
+			if err != nil {
+				return err
+			}
+			return printIndented(cmd.OutOrStdout(), all)
+		}
+		address = next
+	}
+}
+
+// answered returns an answer in JSON, and the address of the page after it. It copies others to out.
+func answered(out io.Writer, resp *http.Response) (page []byte, next string, err error) {
+	defer resp.Body.Close()
+	if media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); media != "application/json" && !strings.HasSuffix(media, "+json") {
+		_, err = io.Copy(out, resp.Body)
+		return nil, "", err
+	}
+	page, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if link, ok := strings.CutPrefix(resp.Header.Get("Link"), "<"); ok {
+		next, _, _ = strings.Cut(link, `>; rel="next"`)
+	}
+	return page, next, err
+}
+
+func printIndented(out io.Writer, answer []byte) error {
+	var b bytes.Buffer
+	if err := json.Indent(&b, bytes.TrimSpace(answer), "", "  "); err != nil {
+		return errs.New(errs.Corrupt, "the answer is not JSON: %w", err)
+	}
+	b.WriteByte('\n')
+	_, err := out.Write(b.Bytes())
+	return err
+}
+
+// completeOperation offers methods, then the paths that have one.
+func (a *app) completeOperation(cmd *cobra.Command, args []string, typed string) (out []string, _ cobra.ShellCompDirective) {
+	if len(args) == 0 {
+		return []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}, cobra.ShellCompDirectiveNoFileComp
+	}
+	if len(args) > 1 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return offers(cmd, nil, typed, func(ctx context.Context, _ []string) (reply[[]operation], error) {
+		all, err := a.operations(ctx)
+		return answerOf(slices.DeleteFunc(all, func(o operation) bool { return !strings.EqualFold(o.Method, args[0]) }), err)
+	}, func(o operation) (string, string) { return o.Path, o.Summary })
+}
