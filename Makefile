@@ -56,7 +56,7 @@ test-programs: # those that cmd/e2e runs, once for all of its parts
 GO_TEST := go test -vet=off -ldflags='-s -w'
 
 # Where much runs at once and little is imported: the race detector wants every import compiled once more. make race takes all.
-RACE := /(infra/durable|edge/(corelink|coreserver|coreclient|agent/(cloud/(das|docs/docstest)|orders/(commands|pilot|simulator))|body/vector/imu))(/|$$)
+RACE := /(infra/atomicfile|edge/(corelink|coreserver|coreclient|agent/(cloud/(das|docs/docstest)|orders/(commands|pilot|simulator))|body/vector/imu))(/|$$)
 # What keeps time on a real clock runs with nothing beside it.
 RHYTHM := /edge/(rt|app/robotapp)(/|$$)
 DRIVEN := ^TestDriveFromTheCloud$$

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"kennel/certs"
-	"kennel/certs/limit"
 	"kennel/infra/errs"
 	"kennel/infra/logging"
+	"kennel/infra/ratelimit"
 	"kennel/infra/thing"
 )
 
@@ -133,7 +133,7 @@ func TestWaitingListUnderFlood(t *testing.T) {
 	now := time.Now()
 	clock := func() time.Time { return now }
 	w := newWorld(t, func(c *certs.Config) {
-		c.ByAddr, c.ByThing = noLimit{}, limit.New(time.Hour, 20)
+		c.ByAddr, c.ByThing = noLimit{}, ratelimit.New(time.Hour, 20)
 		c.Waiting, c.Now = certs.WaitingLimits{Max: 30, PerNetwork: 10}, clock
 	})
 	key := newKey(t)
@@ -306,7 +306,7 @@ func TestTwoKeysAtOnce(t *testing.T) {
 // A thousand tries of a secret: few are looked at, those and the pacing are recorded, the secret never.
 func TestBruteForceIsRecorded(t *testing.T) {
 	w := newWorld(t, func(c *certs.Config) {
-		c.ByAddr, c.ByThing = limit.NewByAddr(time.Minute, 10), limit.New(time.Minute, 20)
+		c.ByAddr, c.ByThing = ratelimit.NewByAddr(time.Minute, 10), ratelimit.New(time.Minute, 20)
 	})
 	genuine := w.register(t, vic)
 	csr := request(t, newKey(t), vic)

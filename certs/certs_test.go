@@ -23,10 +23,10 @@ import (
 	"kennel/certs/ca"
 	"kennel/certs/certspg"
 	"kennel/certs/internal/pemfile"
-	"kennel/certs/limit"
 	"kennel/infra/errs"
 	"kennel/infra/logging"
 	"kennel/infra/pg/pgtest"
+	"kennel/infra/ratelimit"
 	"kennel/infra/thing"
 )
 
@@ -72,7 +72,7 @@ func newWorld(t testing.TB, change ...func(*certs.Config)) world {
 	}
 	w := world{ca: authority, store: certspg.New(pgtest.New(t)), steps: new(steps)}
 	cfg := certs.Config{Store: w.store, Batches: w.store, Requests: w.store, Issuer: authority, Recorder: w.steps,
-		ByAddr: limit.NewByAddr(time.Second, 1000), ByThing: limit.New(time.Second, 1000)}
+		ByAddr: ratelimit.NewByAddr(time.Second, 1000), ByThing: ratelimit.New(time.Second, 1000)}
 	for _, c := range change {
 		c(&cfg)
 	}
@@ -341,7 +341,7 @@ func TestHostileRenewal(t *testing.T) {
 
 func TestBruteForceIsSlowed(t *testing.T) {
 	w := newWorld(t, func(c *certs.Config) {
-		c.ByAddr, c.ByThing = limit.NewByAddr(time.Minute, 10), limit.New(time.Minute, 20)
+		c.ByAddr, c.ByThing = ratelimit.NewByAddr(time.Minute, 10), ratelimit.New(time.Minute, 20)
 	})
 	w.register(t, vic)
 	csr := request(t, newKey(t), vic)

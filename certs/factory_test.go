@@ -21,9 +21,9 @@ import (
 	"kennel/certs"
 	"kennel/certs/certspg"
 	"kennel/certs/devicecert"
-	"kennel/certs/limit"
 	"kennel/infra/errs"
 	"kennel/infra/pg/pgtest"
+	"kennel/infra/ratelimit"
 	"kennel/infra/thing"
 )
 
@@ -339,7 +339,7 @@ func TestKindsOfFactoryKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	later, err := certs.New(certs.Config{Store: w.store, Batches: w.store, Requests: w.store, Issuer: w.ca, Recorder: w.steps,
-		ByAddr: limit.NewByAddr(time.Second, 1000), ByThing: limit.New(time.Second, 1000)})
+		ByAddr: ratelimit.NewByAddr(time.Second, 1000), ByThing: ratelimit.New(time.Second, 1000)})
 	if err != nil {
 		t.Fatal(err)
 	}

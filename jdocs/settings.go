@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"kennel/infra/errs"
-	"kennel/infra/nearest"
+	"kennel/infra/suggest"
 )
 
 var (
@@ -79,7 +79,7 @@ func put(m map[string]json.RawMessage, path []string, v json.RawMessage) error {
 func CheckNames(name Name, doc string, written bool, fields map[string]json.RawMessage) error {
 	if !written && !slices.Contains(Names, name) {
 		return errs.New(errs.Invalid, "no robot reads a document %.80q and this one has not written it; did you mean %s", name,
-			nearest.Name(string(name), texts(Names)))
+			suggest.Name(string(name), texts(Names)))
 	}
 	known := map[string]bool{}
 	for _, f := range Fields(name) {
@@ -98,7 +98,7 @@ func CheckNames(name Name, doc string, written bool, fields map[string]json.RawM
 		if known[f] || string(fields[f]) == "null" || below && known[parent] && !ruled {
 			continue
 		}
-		return errs.New(errs.Invalid, "%s has no field %.80q; did you mean %s", name, f, nearest.Name(f, slices.Sorted(maps.Keys(known))))
+		return errs.New(errs.Invalid, "%s has no field %.80q; did you mean %s", name, f, suggest.Name(f, slices.Sorted(maps.Keys(known))))
 	}
 	return nil
 }

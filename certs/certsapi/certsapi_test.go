@@ -23,12 +23,12 @@ import (
 	"kennel/certs/certsapi"
 	"kennel/certs/certsclient"
 	"kennel/certs/certspg"
-	"kennel/certs/limit"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/kit/kithttp"
 	"kennel/infra/op"
 	"kennel/infra/pg/pgtest"
+	"kennel/infra/ratelimit"
 	"kennel/infra/thing"
 )
 
@@ -66,7 +66,7 @@ func newAPI(t testing.TB, store *certspg.Store) *api {
 	}
 	a := &api{ca: authority}
 	svc, err := certs.New(certs.Config{Store: store, Batches: store, Requests: store, Issuer: authority, Recorder: &a.steps,
-		ByAddr: limit.NewByAddr(time.Minute, 50), ByThing: limit.New(time.Minute, 50)})
+		ByAddr: ratelimit.NewByAddr(time.Minute, 50), ByThing: ratelimit.New(time.Minute, 50)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -246,7 +246,7 @@ func FuzzEnrollBody(f *testing.F) {
 	}
 	store := certspg.New(pgtest.New(f))
 	svc, err := certs.New(certs.Config{Store: store, Batches: store, Requests: store, Issuer: authority, Recorder: new(steps),
-		ByAddr: limit.New(time.Nanosecond, 1<<30), ByThing: limit.New(time.Nanosecond, 1<<30)})
+		ByAddr: ratelimit.New(time.Nanosecond, 1<<30), ByThing: ratelimit.New(time.Nanosecond, 1<<30)})
 	if err != nil {
 		f.Fatal(err)
 	}

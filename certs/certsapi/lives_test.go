@@ -18,8 +18,8 @@ import (
 	"kennel/certs/ca"
 	"kennel/certs/certsapi"
 	"kennel/certs/devicecert"
-	"kennel/certs/limit"
 	"kennel/infra/op"
+	"kennel/infra/ratelimit"
 	"kennel/infra/thing"
 )
 
@@ -134,7 +134,7 @@ func newHouse(t *testing.T, dir string, ttl time.Duration) *house {
 	h := &house{ca: authority, https: newPipes(), broker: newPipes(), verdicts: make(chan error)}
 	h.svc, err = certs.New(certs.Config{Store: new(oneRobot), Batches: noBatches{}, Requests: noBatches{}, Issuer: authority,
 		Recorder: new(steps), TTL: ttl,
-		ByAddr: limit.NewByAddr(10*time.Second, 60), ByThing: limit.New(5*time.Second, 20)})
+		ByAddr: ratelimit.NewByAddr(10*time.Second, 60), ByThing: ratelimit.New(5*time.Second, 20)})
 	if err != nil {
 		t.Fatal(err)
 	}

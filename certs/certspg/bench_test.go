@@ -18,11 +18,11 @@ import (
 	"kennel/certs"
 	"kennel/certs/ca"
 	"kennel/certs/certspg"
-	"kennel/certs/limit"
 	"kennel/infra/bench"
 	"kennel/infra/errs"
 	"kennel/infra/logging"
 	"kennel/infra/pg/pgtest"
+	"kennel/infra/ratelimit"
 	"kennel/infra/thing"
 )
 
@@ -189,7 +189,7 @@ func benchFleet(b testing.TB) (service, []robot) {
 	pool := pgtest.Durable(b, clients)
 	store := certspg.New(pool)
 	svc, err := certs.New(certs.Config{Store: store, Batches: store, Requests: store, Issuer: authority, Recorder: nobody{},
-		ByAddr: limit.New(time.Nanosecond, 1<<30), ByThing: limit.New(time.Nanosecond, 1<<30)})
+		ByAddr: ratelimit.New(time.Nanosecond, 1<<30), ByThing: ratelimit.New(time.Nanosecond, 1<<30)})
 	if err != nil {
 		b.Fatal(err)
 	}

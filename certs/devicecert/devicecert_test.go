@@ -24,12 +24,12 @@ import (
 	"kennel/certs/certsapi"
 	"kennel/certs/certsclient"
 	"kennel/certs/certspg"
-	"kennel/certs/limit"
 	"kennel/infra/backoff"
 	"kennel/infra/errs"
 	"kennel/infra/freeaddr"
 	"kennel/infra/op"
 	"kennel/infra/pg/pgtest"
+	"kennel/infra/ratelimit"
 	"kennel/infra/thing"
 )
 
@@ -58,7 +58,7 @@ func newCloud(t testing.TB, ttl time.Duration) *cloud {
 	c := &cloud{ca: authority}
 	store := certspg.New(pgtest.New(t))
 	c.svc, err = certs.New(certs.Config{Store: store, Batches: store, Requests: store, Issuer: authority, Recorder: nobody{}, TTL: ttl,
-		ByAddr: limit.NewByAddr(time.Millisecond, 1000), ByThing: limit.New(time.Millisecond, 1000)})
+		ByAddr: ratelimit.NewByAddr(time.Millisecond, 1000), ByThing: ratelimit.New(time.Millisecond, 1000)})
 	if err != nil {
 		t.Fatal(err)
 	}

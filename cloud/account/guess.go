@@ -11,9 +11,9 @@ import (
 	"strings"
 	"time"
 
-	"kennel/certs/limit"
 	"kennel/infra/errs"
 	"kennel/infra/logging"
+	"kennel/infra/ratelimit"
 )
 
 // Bounds of guessing: ours, no source gives them. A person who signs in from a new place is a stranger too, so strangers at one account share
@@ -76,7 +76,7 @@ func loginKey(email string) Hash { return laneKey("login "+emailKey(email), "") 
 
 // place names an address at which an account signed in; who has the database alone cannot find the address.
 func (s *SignIn) place(id ID, addr string) (h Hash) {
-	copy(h[:], s.mac("place "+string(id)+" "+limit.Network(addr), nil))
+	copy(h[:], s.mac("place "+string(id)+" "+ratelimit.Network(addr), nil))
 	return h
 }
 
@@ -92,9 +92,9 @@ func (s *SignIn) laneOf(ctx context.Context, id ID, email string, from From) (la
 		return lane{key: laneKey(aim, "device "+nonce)}, nil
 	}
 	if near {
-		return lane{key: laneKey(aim, "near "+limit.Network(from.Addr))}, nil
+		return lane{key: laneKey(aim, "near "+ratelimit.Network(from.Addr))}, nil
 	}
-	return lane{key: loginKey(email), stranger: laneKey(aim, "from "+limit.Network(from.Addr))}, nil
+	return lane{key: loginKey(email), stranger: laneKey(aim, "from "+ratelimit.Network(from.Addr))}, nil
 }
 
 // guess checks one password, within the limits of its address and of its lane. It returns an error only if the password was not looked at.
@@ -112,7 +112,7 @@ func (s *SignIn) guess(ctx context.Context, l lane, hash string, password loggin
 	if len(password) > MaxPassword {
 		password = password[:MaxPassword] // wrong in any case: no account has one that long
 	}
-	ok, err := s.cfg.Hasher.Verify(ctx, hash, string(password), Share{limit.Network(addr), l.stranger == Hash{}})
+	ok, err := s.cfg.Hasher.Verify(ctx, hash, string(password), Share{ratelimit.Network(addr), l.stranger == Hash{}})
 	if err != nil || !ok {
 		return false, err
 	}

@@ -10,12 +10,12 @@ import (
 	"strings"
 	"time"
 
-	"kennel/certs/limit"
 	"kennel/cloud/account/audit"
 	"kennel/cloud/mail"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/logging"
+	"kennel/infra/ratelimit"
 )
 
 // Defaults: ours, no source gives them.
@@ -199,7 +199,7 @@ func (l *Letters) mailLane(ctx context.Context, email, addr string) (Hash, error
 		return Hash{}, fmt.Errorf("read known places: %w", err)
 	}
 	if near {
-		return laneKey("mail "+emailKey(email), "near "+limit.Network(addr)), nil
+		return laneKey("mail "+emailKey(email), "near "+ratelimit.Network(addr)), nil
 	}
 	return mailKey(email), nil
 }
@@ -238,7 +238,7 @@ func (l *Letters) SignUp(ctx context.Context, n NewOwner, addr string) (Signup, 
 	if err := l.mayMail(ctx, email, addr); err != nil {
 		return Signup{}, err
 	}
-	hash, err := l.in.cfg.Hasher.Hash(ctx, string(n.Password), Share{Addr: limit.Network(addr)})
+	hash, err := l.in.cfg.Hasher.Hash(ctx, string(n.Password), Share{Addr: ratelimit.Network(addr)})
 	if err != nil {
 		return Signup{}, err
 	}
@@ -358,7 +358,7 @@ func (l *Letters) ResetFrom(ctx context.Context, code, password logging.Secret, 
 	} else if err != nil {
 		return "", fmt.Errorf("read code: %w", err)
 	}
-	hash, err := l.in.cfg.Hasher.Hash(ctx, string(password), Share{Addr: limit.Network(addr)})
+	hash, err := l.in.cfg.Hasher.Hash(ctx, string(password), Share{Addr: ratelimit.Network(addr)})
 	if err != nil {
 		return "", err
 	}
@@ -380,7 +380,7 @@ func (l *Letters) ResetFrom(ctx context.Context, code, password logging.Secret, 
 	if err != nil {
 		return "", err
 	}
-	for _, key := range []Hash{loginKey(a.Email), here.key, inside(a).key, laneKey("login "+a.Email, "near "+limit.Network(addr))} {
+	for _, key := range []Hash{loginKey(a.Email), here.key, inside(a).key, laneKey("login "+a.Email, "near "+ratelimit.Network(addr))} {
 		if err := l.in.cfg.Attempts.Forgive(ctx, key); err != nil {
 			return "", fmt.Errorf("forgive failures: %w", err)
 		}

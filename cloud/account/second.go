@@ -10,9 +10,9 @@ import (
 	"github.com/pquerna/otp"
 	"github.com/pquerna/otp/totp"
 
-	"kennel/certs/limit"
 	"kennel/infra/errs"
 	"kennel/infra/logging"
+	"kennel/infra/ratelimit"
 )
 
 // BySecond opens a session for a password and a code of an authenticator app.
@@ -245,7 +245,7 @@ func (s *Second) pace(ctx context.Context, a Account, addr string) error {
 	}
 	l := lane{key: laneKey("login "+a.Email, "second")}
 	if near {
-		l.key = laneKey("login "+a.Email, "second near "+limit.Network(addr))
+		l.key = laneKey("login "+a.Email, "second near "+ratelimit.Network(addr))
 	}
 	return s.in.enter(ctx, l)
 }
@@ -276,7 +276,7 @@ func (s *Second) Give(ctx context.Context, token logging.Secret, code logging.Se
 		}
 		return "", err
 	}
-	for _, key := range []string{"second", "second near " + limit.Network(addr)} {
+	for _, key := range []string{"second", "second near " + ratelimit.Network(addr)} {
 		if err := s.in.cfg.Attempts.Forgive(ctx, laneKey("login "+a.Email, key)); err != nil {
 			return "", fmt.Errorf("forgive failures: %w", err)
 		}

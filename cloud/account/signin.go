@@ -9,11 +9,11 @@ import (
 	"strings"
 	"time"
 
-	"kennel/certs/limit"
 	"kennel/cloud/account/audit"
 	"kennel/cloud/mail"
 	"kennel/infra/errs"
 	"kennel/infra/logging"
+	"kennel/infra/ratelimit"
 )
 
 // Bounds and defaults of sign-in: ours, no source gives them.
@@ -348,7 +348,7 @@ func (s *SignIn) ChangePassword(ctx context.Context, id ID, old, changed, keep l
 	if !ok {
 		return errs.Coded(errs.Unauthenticated, "wrong_password", "the old password is wrong")
 	}
-	next, err := s.cfg.Hasher.Hash(ctx, string(changed), Share{limit.Network(addr), true})
+	next, err := s.cfg.Hasher.Hash(ctx, string(changed), Share{ratelimit.Network(addr), true})
 	if err != nil {
 		return err
 	}

@@ -31,7 +31,7 @@ import (
 	"kennel/infra/migrations"
 	"kennel/infra/pg"
 	"kennel/infra/runner"
-	"kennel/infra/seal"
+	"kennel/infra/secretbox"
 	"kennel/infra/telemetry"
 )
 
@@ -84,7 +84,7 @@ func (c *Cloud) open(ctx context.Context) (err error) {
 	if c.ca, err = ca.Load(c.cfg.CA.Dir); err != nil {
 		return err
 	}
-	if b.Seal, err = seal.Load(c.cfg.CA.SealPath()); err != nil {
+	if b.Seal, err = secretbox.Load(c.cfg.CA.SealPath()); err != nil {
 		return fmt.Errorf("%w; kenneld ca init -dir DIR makes it, once for all processes of a cloud", err)
 	}
 	tel, err := telemetry.New(ctx, telemetry.Config{Service: "kenneld", Traces: c.cfg.Traces, Log: b.Log})

@@ -19,7 +19,7 @@ import (
 	"kennel/infra/errs"
 	"kennel/infra/kit/kitgrpc"
 	"kennel/infra/logging"
-	"kennel/infra/oneport"
+	"kennel/infra/protomux"
 	"kennel/infra/runner"
 )
 
@@ -103,7 +103,7 @@ func (c *Cloud) robots() ([]runner.Service, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", setting, err)
 		}
-		port := oneport.Split(l, conf, c.base.Log)
+		port := protomux.Split(l, conf, c.base.Log)
 		port.Broken, port.Known = watch.Broken(cert), c.Identity.Peers.Knows
 		out = append(out,
 			runner.Service{Name: setting, Run: port.Run, Fatal: true},

@@ -40,7 +40,7 @@ import (
 	"kennel/infra/mqtt/mqtttest"
 	"kennel/infra/pg/pgtest"
 	"kennel/infra/runner"
-	"kennel/infra/seal"
+	"kennel/infra/secretbox"
 	"kennel/infra/telemetry"
 	"kennel/infra/telemetry/telemetrytest"
 	"kennel/infra/testwait"
@@ -90,7 +90,7 @@ func settings(t *testing.T, b *mqtttest.Broker) Config {
 	if _, err := ca.Init(filepath.Join(dir, "ca")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := seal.Init(filepath.Join(dir, "ca", "seal.key")); err != nil {
+	if _, err := secretbox.Init(filepath.Join(dir, "ca", "seal.key")); err != nil {
 		t.Fatal(err)
 	}
 	leaf := b.Service.Issue(t, "kenneld")

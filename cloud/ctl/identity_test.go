@@ -25,12 +25,12 @@ import (
 	"kennel/certs/ca"
 	"kennel/certs/certsapi"
 	"kennel/certs/certspg"
-	"kennel/certs/limit"
 	"kennel/infra/auth"
 	"kennel/infra/cli"
 	"kennel/infra/logging"
 	"kennel/infra/op"
 	"kennel/infra/pg/pgtest"
+	"kennel/infra/ratelimit"
 )
 
 type nobody struct{}
@@ -45,7 +45,7 @@ func newIdentity(t *testing.T) (svc *certs.Service, dir string) {
 		t.Fatal(err)
 	}
 	store := certspg.New(pgtest.New(t))
-	svc, err = certs.New(certs.Config{Store: store, Batches: store, Requests: store, Issuer: authority, Recorder: nobody{}, ByAddr: limit.New(time.Millisecond, 1000), ByThing: limit.New(time.Millisecond, 1000)})
+	svc, err = certs.New(certs.Config{Store: store, Batches: store, Requests: store, Issuer: authority, Recorder: nobody{}, ByAddr: ratelimit.New(time.Millisecond, 1000), ByThing: ratelimit.New(time.Millisecond, 1000)})
 	if err != nil {
 		t.Fatal(err)
 	}

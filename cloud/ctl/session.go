@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"kennel/infra/atomicfile"
 	"kennel/infra/cli"
-	"kennel/infra/durable"
 	"kennel/infra/errs"
 	"kennel/infra/logging"
 )
@@ -190,7 +190,7 @@ func saveSession(getenv func(string) string, s session) error {
 	if err != nil {
 		return err
 	}
-	return durable.WriteFile(file, append(b, '\n'), 0o600)
+	return atomicfile.WriteFile(file, append(b, '\n'), 0o600)
 }
 
 // dropSession forgets the kept session.

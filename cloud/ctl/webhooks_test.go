@@ -20,7 +20,7 @@ import (
 	"kennel/cloud/webhook/webhookapi"
 	"kennel/cloud/webhook/webhookpg"
 	"kennel/infra/op"
-	"kennel/infra/seal"
+	"kennel/infra/secretbox"
 	"kennel/infra/thing"
 )
 
@@ -37,7 +37,7 @@ func TestWebhooks(t *testing.T) {
 			t.Fatal(err)
 		}
 		store := webhookpg.New(pool)
-		svc, err := webhook.New(webhook.Config{Store: store, Outbox: store, Sealer: seal.New().For("webhook"), Sender: sender, Log: slog.New(slog.DiscardHandler),
+		svc, err := webhook.New(webhook.Config{Store: store, Outbox: store, Sealer: secretbox.New().For("webhook"), Sender: sender, Log: slog.New(slog.DiscardHandler),
 			Select: func(context.Context, filter.Filter, int) ([]thing.ID, error) { return nil, nil },
 			Order:  func(context.Context, string) error { return nil }})
 		if err != nil {

@@ -11,7 +11,7 @@ import (
 // hash ties the events of one profile together as well as the id does, and leads to no account without the key.
 type Profiles struct{ key []byte }
 
-// NewProfiles returns the hashes of a key of at least 32 bytes (infra/seal).
+// NewProfiles returns the hashes of a key of at least 32 bytes (infra/secretbox).
 func NewProfiles(key []byte) Profiles { return Profiles{key} }
 
 // hashed begins every hash, and with its length tells it from ids.

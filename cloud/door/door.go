@@ -22,9 +22,9 @@ import (
 	"sync"
 	"time"
 
-	"kennel/certs/limit"
 	"kennel/cloud/registry"
 	"kennel/infra/logging"
+	"kennel/infra/ratelimit"
 	"kennel/infra/thing"
 )
 
@@ -105,8 +105,8 @@ type Door struct {
 	robots Robots
 	count  func(step, code string) // of every refusal
 	log    *slog.Logger
-	lines  *limit.Keyed
-	takes  *limit.Keyed // by robot
+	lines  *ratelimit.Keyed
+	takes  *ratelimit.Keyed // by robot
 
 	mu       sync.Mutex
 	gathered map[key]*Stranger
@@ -129,7 +129,7 @@ type caller struct {
 
 // New returns a door. count counts refusals.
 func New(store Store, robots Robots, count func(step, code string), log *slog.Logger) *Door {
-	return &Door{store: store, robots: robots, count: count, log: log, lines: limit.New(logEvery, logBurst), takes: limit.New(AdoptWithin/10, 1),
+	return &Door{store: store, robots: robots, count: count, log: log, lines: ratelimit.New(logEvery, logBurst), takes: ratelimit.New(AdoptWithin/10, 1),
 		gathered: map[key]*Stranger{}, callers: map[string]caller{}}
 }
 
@@ -137,7 +137,7 @@ func New(store Store, robots Robots, count func(step, code string), log *slog.Lo
 func (d *Door) Refused(ctx context.Context, r Refusal) {
 	d.count(r.Step, r.Code)
 	r.Detail, r.Version = registry.Clip(r.Detail, 300), registry.Clip(r.Version, 80)
-	addr, now := limit.Network(r.Addr), time.Now()
+	addr, now := ratelimit.Network(r.Addr), time.Now()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	by := ""
@@ -168,7 +168,7 @@ const byAddress = " (told by its address alone)"
 
 // Seen notes a call of a robot that has proved who it is, and takes over what was refused to its address.
 func (d *Door) Seen(ctx context.Context, c registry.Call) {
-	addr, now := limit.Network(c.Peer), time.Now()
+	addr, now := ratelimit.Network(c.Peer), time.Now()
 	if d.alone(addr, c.Thing, now) && d.takes.Allow(string(c.Thing)+" "+addr) == 0 {
 		if err := d.adopt(ctx, addr, c.Thing, now.Add(-AdoptWithin)); err != nil {
 			d.log.WarnContext(ctx, "refusals not taken over", logging.Thing, c.Thing, logging.Err, err)

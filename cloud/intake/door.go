@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"kennel/certs"
-	"kennel/certs/limit"
 	"kennel/cloud/das"
 	"kennel/cloud/door"
 	"kennel/cloud/registry"
@@ -17,6 +16,7 @@ import (
 	"kennel/infra/blob/sigv4"
 	"kennel/infra/errs"
 	"kennel/infra/logging"
+	"kennel/infra/ratelimit"
 	"kennel/infra/thing"
 )
 
@@ -108,7 +108,7 @@ func (d *Door) Enter(r *http.Request) (leave func(), err error) {
 	if wait := d.ByAddr.Allow(r.RemoteAddr); wait > 0 {
 		return nil, &errs.Error{Kind: errs.Exhausted, Code: "slow_down", Msg: "too many requests from this address", Retry: wait}
 	}
-	addr := limit.Network(r.RemoteAddr)
+	addr := ratelimit.Network(r.RemoteAddr)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.under == nil {
@@ -163,9 +163,9 @@ func (d *Door) doubt(ctx context.Context, id thing.ID, addr string) (string, err
 	if err != nil {
 		return "", err
 	}
-	here := limit.Network(addr)
+	here := ratelimit.Network(addr)
 	for _, o := range steps {
-		if o.OK && o.Name == registry.StepCall && limit.Network(o.Peer) == here && time.Since(o.Last) < believed {
+		if o.OK && o.Name == registry.StepCall && ratelimit.Network(o.Peer) == here && time.Since(o.Last) < believed {
 			return "", nil
 		}
 	}

@@ -18,7 +18,6 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"kennel/certs/limit"
 	"kennel/cloud/consent"
 	"kennel/cloud/crash"
 	"kennel/cloud/crash/crashpg"
@@ -35,7 +34,8 @@ import (
 	"kennel/infra/blob/blobtest"
 	"kennel/infra/errs"
 	"kennel/infra/pg/pgtest"
-	"kennel/infra/seal"
+	"kennel/infra/ratelimit"
+	"kennel/infra/secretbox"
 	"kennel/infra/thing"
 )
 
@@ -161,7 +161,7 @@ func newRigOf(t testing.TB, eventDay int64, change ...func(*intake.Config)) *rig
 	}
 	r.fleet = fleet{registry.Calls, registry.Outcome{Name: registry.StepCall, OK: true, Peer: "127.0.0.1:40000", Last: time.Now().Add(-24 * time.Hour)}}
 	log := slog.New(slog.DiscardHandler)
-	if r.grants, err = sts.New(sts.Config{Seal: seal.New(), Standing: standing{}}); err != nil {
+	if r.grants, err = sts.New(sts.Config{Seal: secretbox.New(), Standing: standing{}}); err != nil {
 		t.Fatal(err)
 	}
 	if r.crashes, err = crash.New(crash.Config{Store: crashpg.New(r.pool), Objects: away{r.blobs, &r.s3Away}, Log: log}); err != nil {
@@ -176,7 +176,7 @@ func newRigOf(t testing.TB, eventDay int64, change ...func(*intake.Config)) *rig
 	done := make(chan error, 1) // the one result of Run
 	go func() { done <- ingester.Run(ctx) }()
 	t.Cleanup(func() { stop(); <-done })
-	cfg := intake.Config{Logs: r.logs, Crashes: r.crashes, Events: ingester, Usage: stspg.New(r.pool), Limiter: limit.New(time.Millisecond, 1000), Log: log,
+	cfg := intake.Config{Logs: r.logs, Crashes: r.crashes, Events: ingester, Usage: stspg.New(r.pool), Limiter: ratelimit.New(time.Millisecond, 1000), Log: log,
 		Allowed: func(context.Context, thing.ID) (bool, error) { return !r.denied.Load(), nil }, Consent: r.hold}
 	for _, f := range change {
 		f(&cfg)
@@ -186,7 +186,7 @@ func newRigOf(t testing.TB, eventDay int64, change ...func(*intake.Config)) *rig
 	certified := intake.Certificate(func(*http.Request) (thing.ID, error) { return rex, nil })
 	mux.Handle("PUT "+files.Logs+"{name}", svc.Log(certified))
 	mux.Handle("POST "+files.Crash, svc.Crash(certified))
-	d := &intake.Door{Robots: &r.fleet, Grants: r.grants, ByAddr: limit.NewByAddr(time.Millisecond, 1000), AtOnce: 2, Paths: intake.DefaultPaths,
+	d := &intake.Door{Robots: &r.fleet, Grants: r.grants, ByAddr: ratelimit.NewByAddr(time.Millisecond, 1000), AtOnce: 2, Paths: intake.DefaultPaths,
 		Refused: func(_ context.Context, _ string, claim thing.ID, code, detail string) {
 			r.doubted = append(r.doubted, string(claim)+" "+code+" "+detail)
 		}}

@@ -22,9 +22,9 @@ import (
 	"kennel/cloud/registry/registrypg"
 	"kennel/cloud/say"
 	"kennel/cloud/storage"
+	"kennel/infra/admission"
 	"kennel/infra/api/topics"
 	"kennel/infra/errs"
-	"kennel/infra/frontdoor"
 	"kennel/infra/jobs"
 	"kennel/infra/kit/kitgrpc"
 	"kennel/infra/mqtt/brokerapi"
@@ -158,18 +158,18 @@ func (m *Meters) BrokerNews() string {
 }
 
 // FrontDoor returns the door of this process's listeners, which have these names.
-func (m *Meters) FrontDoor(listeners []string, log *slog.Logger) (*frontdoor.Door, error) {
+func (m *Meters) FrontDoor(listeners []string, log *slog.Logger) (*admission.Door, error) {
 	away, err := m.Count(telemetry.Metric{Name: "kennel_frontdoor_refused_total",
 		Help: "Connections turned away, by listener and reason. share: their address had the most when places were short."}, "listener", "reason")
 	if err != nil {
 		return nil, err
 	}
 	for _, l := range listeners { // a rate begins at 0
-		for _, r := range frontdoor.Reasons {
+		for _, r := range admission.Reasons {
 			away.WithLabelValues(l, string(r))
 		}
 	}
-	d, err := frontdoor.New(frontdoor.Config{Log: log, Refused: func(l string, r frontdoor.Reason) { away.WithLabelValues(l, string(r)).Inc() }})
+	d, err := admission.New(admission.Config{Log: log, Refused: func(l string, r admission.Reason) { away.WithLabelValues(l, string(r)).Inc() }})
 	if err != nil {
 		return nil, err
 	}
@@ -342,7 +342,7 @@ func (m *Meters) Broker() error {
 		show("kennel_broker_unfinished_connections", "Connections at the broker that have not proved who they are.", nil, one(func(s brokerapi.Stats) int64 { return s.Unfinished })),
 		show("kennel_broker_away_total", "Connections the broker turned away before they proved who they are, by reason.", []string{"reason"},
 			func(s brokerapi.Stats) (out []telemetry.Sample) {
-				for _, r := range frontdoor.Reasons {
+				for _, r := range admission.Reasons {
 					out = append(out, telemetry.Sample{Labels: []string{string(r)}, Value: float64(s.Away[string(r)])})
 				}
 				return out

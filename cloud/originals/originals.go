@@ -26,7 +26,7 @@ import (
 	"kennel/cloud/originals/replay"
 	"kennel/infra/errs"
 	"kennel/infra/logging"
-	"kennel/infra/seal"
+	"kennel/infra/secretbox"
 	"kennel/infra/thing"
 )
 
@@ -303,10 +303,10 @@ func (s *Service) Dismiss(ctx context.Context) error {
 const sessionPrefix = "kst_"
 
 // Sessions makes and opens the sessions of self-tests. They are sealed, so that every process with the sealing key honours them.
-type Sessions struct{ seal seal.Sealer }
+type Sessions struct{ seal secretbox.Sealer }
 
 // NewSessions returns Sessions.
-func NewSessions(key seal.Key) Sessions { return Sessions{key.For("originals/session")} }
+func NewSessions(key secretbox.Key) Sessions { return Sessions{key.For("originals/session")} }
 
 // Issue makes a session that is good for TestTime.
 func (s Sessions) Issue(now time.Time) logging.Secret {

@@ -18,12 +18,12 @@ import (
 	"kennel/cloud/token/tokentest"
 	"kennel/infra/errs"
 	"kennel/infra/freeaddr"
-	"kennel/infra/seal"
+	"kennel/infra/secretbox"
 )
 
 // TestSessions: a session of a self-test is good for one robot, for a while, and says nothing about other sessions.
 func TestSessions(t *testing.T) {
-	s, now := NewSessions(seal.New()), time.Now()
+	s, now := NewSessions(secretbox.New()), time.Now()
 	good := s.Issue(now).Reveal()
 	if account, ok, err := s.Burn(good, TestThing, now); account != TestAccount || !ok || err != nil {
 		t.Errorf("its own: %q, %v, %v", account, ok, err)
@@ -31,7 +31,7 @@ func TestSessions(t *testing.T) {
 	if _, ok, _ := s.Burn("kus_ABC", TestThing, now); ok {
 		t.Error("an app's session is taken for one of a self-test")
 	}
-	other := NewSessions(seal.New()).Issue(now).Reveal()
+	other := NewSessions(secretbox.New()).Issue(now).Reveal()
 	for what, burn := range map[string]func() (string, bool, error){
 		"another robot":     func() (string, bool, error) { return s.Burn(good, "vic:00e20100", now) },
 		"later":             func() (string, bool, error) { return s.Burn(good, TestThing, now.Add(TestTime)) },
@@ -46,7 +46,7 @@ func TestSessions(t *testing.T) {
 }
 
 func FuzzBurn(f *testing.F) {
-	s, now := NewSessions(seal.New()), time.Now()
+	s, now := NewSessions(secretbox.New()), time.Now()
 	good := s.Issue(now)
 	f.Add(good.Reveal())
 	f.Add("kst_AAAA")

@@ -235,7 +235,7 @@ type Config struct {
 	Audit func(ctx context.Context, action, object, detail string) error
 	// Confirm checks the password of an account that offers a robot. Errors: Unauthenticated "wrong_password"; Exhausted.
 	Confirm func(ctx context.Context, account string, by Proof) error
-	// Secret keys the hashes of codes and of e-mails (infra/seal, label "owner"): the same in every process, at least 32 bytes.
+	// Secret keys the hashes of codes and of e-mails (infra/secretbox, label "owner"): the same in every process, at least 32 bytes.
 	Secret []byte
 	// ByThing paces the codes that robots ask for; ByAddr the codes that people try.
 	ByThing, ByAddr Limiter

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"kennel/certs/limit"
 	"kennel/cloud/registry/filter"
+	"kennel/infra/ratelimit"
 	"kennel/jdocs"
 )
 
@@ -92,9 +92,9 @@ func (f *facts) calls() (Check, bool) {
 	c.Text = "last called " + Ago(ago) + " ago; an original robot keeps no connection"
 	if o := f.last(StepCall); o != nil {
 		c = c.of(o)
-		here := limit.Network(o.Peer)
-		if i := slices.IndexFunc(f.steps, func(s Outcome) bool { return s.Name == StepCall && limit.Network(s.Peer) != here }); i >= 0 {
-			c.Text += ". It called from " + limit.Network(f.steps[i].Peer) + " before and now from " + here + ": its certificate and token say who it is, whatever its address"
+		here := ratelimit.Network(o.Peer)
+		if i := slices.IndexFunc(f.steps, func(s Outcome) bool { return s.Name == StepCall && ratelimit.Network(s.Peer) != here }); i >= 0 {
+			c.Text += ". It called from " + ratelimit.Network(f.steps[i].Peer) + " before and now from " + here + ": its certificate and token say who it is, whatever its address"
 		}
 	}
 	if c.Since = f.thing.LastSeen; ago > callsDaily {

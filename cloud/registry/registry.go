@@ -6,10 +6,10 @@ import (
 	"strings"
 	"time"
 
-	"kennel/certs/limit"
 	"kennel/cloud/registry/filter"
 	"kennel/infra/api/status"
 	"kennel/infra/errs"
+	"kennel/infra/ratelimit"
 	"kennel/infra/thing"
 )
 
@@ -163,14 +163,14 @@ type Service struct {
 	feed  feed
 
 	counter counter
-	calls   *limit.Keyed // by thing
-	kinds   *limit.Keyed // by thing and service
+	calls   *ratelimit.Keyed // by thing
+	kinds   *ratelimit.Keyed // by thing and service
 }
 
 // New returns a service on store and table, which show the same things. src gives the doctor facts from other domains.
 func New(store Store, table Table, src Sources, log *slog.Logger) *Service {
 	return &Service{store: store, table: table, src: src, log: log, feed: feed{subs: map[*sub]struct{}{}}, counter: counter{kept: map[string]*counted{}},
-		calls: limit.New(callEvery, 1), kinds: limit.New(kindEvery, 1)}
+		calls: ratelimit.New(callEvery, 1), kinds: ratelimit.New(kindEvery, 1)}
 }
 
 // Register makes a thing known to the fleet; a known one stays as it is.

@@ -25,7 +25,7 @@ import (
 	"kennel/infra/blob"
 	"kennel/infra/errs"
 	"kennel/infra/logging"
-	"kennel/infra/seal"
+	"kennel/infra/secretbox"
 	"kennel/infra/thing"
 )
 
@@ -107,7 +107,7 @@ type Standing interface {
 
 // Config holds the settings of grants.
 type Config struct {
-	Seal     seal.Key
+	Seal     secretbox.Key
 	Prefix   string        // "": DefaultPrefix; the path of the robots' "logfiles" setting, s3://bucket/PREFIX
 	Life     time.Duration // 0: DefaultLife
 	Standing Standing
@@ -122,7 +122,7 @@ func ValidPrefix(prefix string) bool { return prefixes.MatchString(prefix) }
 // Grants makes and opens temporary credentials. Safe for concurrent use.
 type Grants struct {
 	cfg  Config
-	seal seal.Sealer
+	seal secretbox.Sealer
 }
 
 var _ token.STS = (*Grants)(nil)

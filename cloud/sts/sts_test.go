@@ -8,7 +8,7 @@ import (
 
 	"kennel/cloud/sts"
 	"kennel/infra/errs"
-	"kennel/infra/seal"
+	"kennel/infra/secretbox"
 	"kennel/infra/thing"
 )
 
@@ -19,8 +19,8 @@ func (good) Check(context.Context, sts.Grant, bool) error { return nil }
 const user = "1b4e28ba-2fa1-11d2-883f-0016d3cca427"
 
 func TestGrantsAreSealed(t *testing.T) {
-	key, now := seal.New(), time.Date(2026, 11, 21, 14, 0, 0, 5, time.UTC)
-	open := func(k seal.Key) *sts.Grants {
+	key, now := secretbox.New(), time.Date(2026, 11, 21, 14, 0, 0, 5, time.UTC)
+	open := func(k secretbox.Key) *sts.Grants {
 		g, err := sts.New(sts.Config{Seal: k, Standing: good{}, Now: func() time.Time { return now }})
 		if err != nil {
 			t.Fatal(err)
@@ -36,7 +36,7 @@ func TestGrantsAreSealed(t *testing.T) {
 	if err != nil || g != want || secret != c.SecretAccessKey || c.Expires != want.Expires {
 		t.Errorf("opened %+v, %v; want %+v", g, err, want)
 	}
-	if _, _, err := open(seal.New()).Open(c.AccessKeyID, c.SessionToken.Reveal()); errs.CodeOf(err) != sts.CodeToken {
+	if _, _, err := open(secretbox.New()).Open(c.AccessKeyID, c.SessionToken.Reveal()); errs.CodeOf(err) != sts.CodeToken {
 		t.Errorf("another key file: %v", err)
 	}
 	for _, bad := range []struct {

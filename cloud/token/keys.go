@@ -65,7 +65,7 @@ type KeyStore interface {
 	FollowKeys(ctx context.Context, log *slog.Logger, every time.Duration, read func(context.Context) error) error
 }
 
-// Sealer closes private halves up; infra/seal has it.
+// Sealer closes private halves up; infra/secretbox has it.
 type Sealer interface {
 	Seal(plain, about []byte) []byte
 	Open(sealed, about []byte) ([]byte, error)

@@ -18,7 +18,7 @@ import (
 	"github.com/google/uuid"
 
 	"kennel/infra/logging"
-	"kennel/infra/seal"
+	"kennel/infra/secretbox"
 	"kennel/infra/wake"
 )
 
@@ -113,7 +113,7 @@ func TestPlan(t *testing.T) {
 // does not take, and never are there two turns at once.
 func TestRotation(t *testing.T) {
 	ctx := t.Context()
-	store, sealer := &keyStore{}, seal.New().For("token/key")
+	store, sealer := &keyStore{}, secretbox.New().For("token/key")
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	clock := func() time.Time { return now }
 	log := slog.New(slog.DiscardHandler)
@@ -190,7 +190,7 @@ func TestRotation(t *testing.T) {
 
 // TestManyProcessesOneKey: the process that starts first makes the key.
 func TestManyProcessesOneKey(t *testing.T) {
-	store, sealer := &keyStore{}, seal.New().For("token/key")
+	store, sealer := &keyStore{}, secretbox.New().For("token/key")
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
@@ -208,7 +208,7 @@ func TestManyProcessesOneKey(t *testing.T) {
 // TestUnknownKeyIsLookedForOnce: made-up key ids cost one reading a second, however many come.
 func TestUnknownKeyIsLookedForOnce(t *testing.T) {
 	ctx := t.Context()
-	store, sealer := &keyStore{}, seal.New().For("token/key")
+	store, sealer := &keyStore{}, secretbox.New().For("token/key")
 	log := slog.New(slog.DiscardHandler)
 	a, err := NewKeyring(ctx, store, sealer, Rotation{}, log, nil)
 	if err != nil {
@@ -247,11 +247,11 @@ func TestUnknownKeyIsLookedForOnce(t *testing.T) {
 func TestOtherSealingKey(t *testing.T) {
 	store := &keyStore{}
 	log := slog.New(slog.DiscardHandler)
-	if _, err := NewKeyring(t.Context(), store, seal.New().For("token/key"), Rotation{}, log, nil); err != nil {
+	if _, err := NewKeyring(t.Context(), store, secretbox.New().For("token/key"), Rotation{}, log, nil); err != nil {
 		t.Fatal(err)
 	}
-	_, err := NewKeyring(t.Context(), store, seal.New().For("token/key"), Rotation{}, log, nil)
-	if !errors.Is(err, seal.ErrOpen) || !strings.Contains(err.Error(), store.keys[0].ID) {
+	_, err := NewKeyring(t.Context(), store, secretbox.New().For("token/key"), Rotation{}, log, nil)
+	if !errors.Is(err, secretbox.ErrOpen) || !strings.Contains(err.Error(), store.keys[0].ID) {
 		t.Errorf("%v", err)
 	}
 	if len(store.keys) != 1 {
@@ -261,7 +261,7 @@ func TestOtherSealingKey(t *testing.T) {
 
 func TestJWKS(t *testing.T) {
 	store := &keyStore{}
-	k, err := NewKeyring(t.Context(), store, seal.New().For("token/key"), Rotation{}, slog.New(slog.DiscardHandler), nil)
+	k, err := NewKeyring(t.Context(), store, secretbox.New().For("token/key"), Rotation{}, slog.New(slog.DiscardHandler), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -356,7 +356,7 @@ func TestRevokedWithoutBeingTold(t *testing.T) {
 }
 
 func FuzzVerify(f *testing.F) {
-	k, err := NewKeyring(f.Context(), &keyStore{}, seal.New().For("token/key"), Rotation{}, slog.New(slog.DiscardHandler), nil)
+	k, err := NewKeyring(f.Context(), &keyStore{}, secretbox.New().For("token/key"), Rotation{}, slog.New(slog.DiscardHandler), nil)
 	if err != nil {
 		f.Fatal(err)
 	}

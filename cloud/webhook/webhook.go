@@ -35,7 +35,7 @@ import (
 
 	"kennel/cloud/registry/filter"
 	"kennel/infra/errs"
-	"kennel/infra/seal"
+	"kennel/infra/secretbox"
 	"kennel/infra/thing"
 )
 
@@ -254,7 +254,7 @@ type Outbox interface {
 type Config struct {
 	Store  Store
 	Outbox Outbox
-	Sealer seal.Sealer
+	Sealer secretbox.Sealer
 	Sender *Sender
 	// Select returns which robots a filter selects, at most limit; it may be asked about some by adding their ids to the filter.
 	Select func(ctx context.Context, f filter.Filter, limit int) ([]thing.ID, error)

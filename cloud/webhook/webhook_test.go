@@ -37,7 +37,7 @@ import (
 	"kennel/infra/jobs"
 	"kennel/infra/pg"
 	"kennel/infra/pg/pgtest"
-	"kennel/infra/seal"
+	"kennel/infra/secretbox"
 	"kennel/infra/thing"
 )
 
@@ -122,7 +122,7 @@ type rig struct {
 	cohorts map[string]string
 }
 
-var key = seal.New()
+var key = secretbox.New()
 
 // fleet is the real question to the fleet.
 func fleet(db *pgxpool.Pool, cohorts *map[string]string) func(context.Context, filter.Filter, int) ([]thing.ID, error) {
@@ -657,7 +657,7 @@ const (
 )
 
 // process runs the rules with River, as a kenneld does.
-func process(t *testing.T, db *pgxpool.Pool, roots *x509.CertPool, sealing seal.Key) (stop func()) {
+func process(t *testing.T, db *pgxpool.Pool, roots *x509.CertPool, sealing secretbox.Key) (stop func()) {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
 	orders, err := jobs.NewOrders(db)
@@ -702,7 +702,7 @@ func TestMainOfTheKilled(t *testing.T) {
 	db := must(pg.Open(t.Context(), pg.Config{DSN: dsn}))
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM([]byte(os.Getenv(rootEnv)))
-	process(t, db, roots, seal.Key{})
+	process(t, db, roots, secretbox.Key{})
 	<-t.Context().Done()
 }
 
@@ -717,7 +717,7 @@ func TestAtLeastOnce(t *testing.T) {
 	}
 	g := newRig(t, r, loopback) // only to register
 	h, _ := g.add(r.URL, []webhook.Kind{webhook.Present, webhook.Absent})
-	var zero seal.Key // what both processes know
+	var zero secretbox.Key // what both processes know
 	h.Secret = zero.For("webhook").Seal([]byte("0123456789012345678901234567"), []byte(h.ID))
 	if err := webhookpg.New(db).Add(t.Context(), h); err != nil {
 		t.Fatal(err)

@@ -23,15 +23,15 @@ import (
 	"kennel/cloud/owner"
 	"kennel/infra/auth"
 	"kennel/infra/blob"
+	"kennel/infra/diskspace"
 	"kennel/infra/errs"
 	"kennel/infra/jobs"
 	"kennel/infra/kit/kitmqtt"
-	"kennel/infra/notice"
+	"kennel/infra/observer"
 	"kennel/infra/op"
 	"kennel/infra/runner"
-	"kennel/infra/seal"
+	"kennel/infra/secretbox"
 	"kennel/infra/thing"
-	"kennel/infra/volume"
 )
 
 // Role is a share of the cloud's work that one process may take. Any number of processes may have the same role.
@@ -71,9 +71,9 @@ type Base struct {
 	Pool    *pgxpool.Pool
 	Blobs   *blob.Store
 	Orders  *jobs.Orders
-	Seal    seal.Key
+	Seal    secretbox.Key
 	Meters  *meters.Meters
-	Volumes *volume.Watch
+	Volumes *diskspace.Watch
 	Roles   []Role
 }
 
@@ -222,7 +222,7 @@ func (all Slices) Personal() []Holding {
 }
 
 // Hold adds everything that slices hold about people to what p exports and erases, and has each end of an ownership told to who asks for it.
-func (all Slices) Hold(p *account.Privacy, ended *notice.Of[owner.Tenure]) error {
+func (all Slices) Hold(p *account.Privacy, ended *observer.Of[owner.Tenure]) error {
 	for _, h := range all.Personal() {
 		if err := p.Hold(account.Holder{Name: h.Name, Personal: h.Data}); err != nil {
 			return err

@@ -151,7 +151,7 @@ func TestTroublesAreNamed(t *testing.T) {
 const smallSize = 480 << 20
 
 // smallVolume returns a folder on a small file system of its own. It reports false where this account may not mount one; the levels themselves are tested in
-// infra/volume.
+// infra/diskspace.
 func smallVolume(t *testing.T, size int64) (dir string, small bool) {
 	t.Helper()
 	dir, err := os.MkdirTemp(work, "small-")

@@ -19,7 +19,7 @@ import (
 	"kennel/infra/onebox"
 	"kennel/infra/pg"
 	"kennel/infra/proc"
-	"kennel/infra/seal"
+	"kennel/infra/secretbox"
 )
 
 // cluster is an operator's own installation: separate parts, and several kenneld beside each other. It does not use one-machine mode; it
@@ -76,7 +76,7 @@ func newCluster(t *testing.T) *cluster {
 	if c.ca, err = ca.Init(c.inst.Paths.CA); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := seal.Init(filepath.Join(c.inst.Paths.CA, "seal.key")); err != nil {
+	if _, err := secretbox.Init(filepath.Join(c.inst.Paths.CA, "seal.key")); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(c.root, c.ca.Root(), 0o644); err != nil {

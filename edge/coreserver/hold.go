@@ -14,7 +14,7 @@ import (
 	"kennel/edge/corelink"
 	"kennel/edge/coreserver/holdfile"
 	"kennel/edge/rt"
-	"kennel/infra/durable"
+	"kennel/infra/atomicfile"
 	"kennel/infra/logging"
 )
 
@@ -110,7 +110,7 @@ func (s *Server) load(root *os.Root) (n holdfile.Note, err error) {
 			s.halts.older = &n
 		}
 	}
-	if err = errors.Join(err, durable.CleanTemp(root, path.Dir(holdfile.JournalFile))); err != nil {
+	if err = errors.Join(err, atomicfile.CleanTemp(root, path.Dir(holdfile.JournalFile))); err != nil {
 		s.cfg.Log.Warn("files of a hold not brought up to date", logging.Err, err)
 	}
 	return n, nil
@@ -217,7 +217,7 @@ func put(root *os.Root, name string, v any) error {
 	if err != nil {
 		return err
 	}
-	return durable.Write(root, name, b, 0o600, 0o755)
+	return atomicfile.Write(root, name, b, 0o600, 0o755)
 }
 
 // remove removes a file, which need not be there, for good.
@@ -227,7 +227,7 @@ func (s *Server) remove(root *os.Root, name string) error {
 		err = root.Remove(name)
 	}
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
-		err = durable.SyncDir(root, path.Dir(name))
+		err = atomicfile.SyncDir(root, path.Dir(name))
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

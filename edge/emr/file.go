@@ -8,7 +8,7 @@ import (
 	"os"
 	"strings"
 
-	"kennel/infra/durable"
+	"kennel/infra/atomicfile"
 )
 
 // Errors of Write.
@@ -52,7 +52,7 @@ func Write(root *os.Root, r Record, permitted bool) error {
 	case err == nil && !old.Factory():
 		return fmt.Errorf("%s: %w", Path, ErrReleased)
 	case err != nil && errors.Is(err, fs.ErrNotExist):
-		return durable.Write(root, Path, r.Append(nil), 0o444, 0o755)
+		return atomicfile.Write(root, Path, r.Append(nil), 0o444, 0o755)
 	}
 	// A record that cannot be parsed is one that a factory has not finished. The partition keeps its place and what follows the record.
 	info, err := root.Stat(Path)
@@ -94,7 +94,7 @@ func replace(root *os.Root, info fs.FileInfo, r Record) error {
 	if len(b) > Size {
 		out = append(out, b[Size:]...)
 	}
-	return durable.Write(root, Path, out, info.Mode().Perm(), 0o755)
+	return atomicfile.Write(root, Path, out, info.Mode().Perm(), 0o755)
 }
 
 // Stage returns the text that the display shows in FAC mode, on a red background (VEC-STOR-05): "FAC", or the number of the next step.

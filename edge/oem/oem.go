@@ -18,7 +18,7 @@ import (
 	"syscall"
 	"time"
 
-	"kennel/infra/durable"
+	"kennel/infra/atomicfile"
 )
 
 // Folders of the area, below the robot's root. Kennel's own folder factory/kennel is certs/devicecert's.
@@ -164,7 +164,7 @@ func (a Area) write(dir, name string, data []byte) error {
 	if len(data) > maxFile {
 		return fmt.Errorf("write %s/%s: %d bytes: want at most %d", dir, name, len(data), maxFile)
 	}
-	return durable.Write(a.root, path.Join(dir, name), data, 0o644, 0o755)
+	return atomicfile.Write(a.root, path.Join(dir, name), data, 0o644, 0o755)
 }
 
 func check(name string) error {

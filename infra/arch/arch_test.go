@@ -120,8 +120,8 @@ func refuse(from, to string) string {
 	}
 	for _, root := range roots {
 		// A domain's root states rules: no driver, no transport.
-		if from == module+root && (third(to) || strings.HasPrefix(to, module) && !in(to, "infra/thing", "infra/errs", "infra/clock", "infra/nearest", "infra/logging") && !slices.Contains(leaves[root], strings.TrimPrefix(to, module))) {
-			return "a domain root imports the standard library, its leaves, infra/thing, infra/errs, infra/clock, infra/nearest and infra/logging"
+		if from == module+root && (third(to) || strings.HasPrefix(to, module) && !in(to, "infra/thing", "infra/errs", "infra/clock", "infra/suggest", "infra/logging") && !slices.Contains(leaves[root], strings.TrimPrefix(to, module))) {
+			return "a domain root imports the standard library, its leaves, infra/thing, infra/errs, infra/clock, infra/suggest and infra/logging"
 		}
 	}
 	if isAdapter(from) && isAdapter(to) && domain(from) != domain(to) {

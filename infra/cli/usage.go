@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"kennel/infra/nearest"
+	"kennel/infra/suggest"
 )
 
 // exclusive finds the flags in cobra's complaint about a group of which only one may be set.
@@ -75,7 +75,7 @@ func badFlag(cmd *cobra.Command, err error) error {
 		name, _, _ := strings.Cut(cmp.Or(unknown.GetSpecifiedShortnames(), unknown.GetSpecifiedName()), "=")
 		var known []string
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
-		return fmt.Errorf("unknown flag -%.40s; the nearest is -%s", name, nearest.Name(name, known))
+		return fmt.Errorf("unknown flag -%.40s; the nearest is -%s", name, suggest.Name(name, known))
 	case errors.As(err, &missing):
 		return fmt.Errorf("flag -%s has no value; want %s", missing.GetFlag().Name, withValue(missing.GetFlag()))
 	case errors.As(err, &value):
@@ -99,7 +99,7 @@ func withValue(f *pflag.Flag) string {
 }
 
 func unknownCommand(cmd *cobra.Command, name string) error {
-	return fmt.Errorf("unknown command %.40q; the nearest is %s", name, nearest.Name(name, names(cmd)))
+	return fmt.Errorf("unknown command %.40q; the nearest is %s", name, suggest.Name(name, names(cmd)))
 }
 
 // help runs the help command: the help of the command that args name, and an error if there is none.

@@ -19,7 +19,7 @@ import (
 	"github.com/knadh/koanf/providers/rawbytes"
 	"github.com/knadh/koanf/v2"
 
-	"kennel/infra/nearest"
+	"kennel/infra/suggest"
 )
 
 // tag names a setting in the struct: `koanf:"data_dir"`.
@@ -91,7 +91,7 @@ func checkKeys(got, known []string) error {
 	var bad []error
 	for _, g := range got {
 		if !slices.ContainsFunc(known, func(k string) bool { return g == k || strings.HasPrefix(g, k+".") }) {
-			bad = append(bad, fmt.Errorf("unknown setting %q; did you mean %q", g, nearest.Name(g, known)))
+			bad = append(bad, fmt.Errorf("unknown setting %q; did you mean %q", g, suggest.Name(g, known)))
 		}
 	}
 	return errors.Join(bad...)

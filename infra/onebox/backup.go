@@ -18,7 +18,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"kennel/infra/agefile"
-	"kennel/infra/durable"
+	"kennel/infra/atomicfile"
 	"kennel/infra/errs"
 	"kennel/infra/pg"
 	"kennel/infra/proc"
@@ -98,7 +98,7 @@ func (s Saving) write(ctx context.Context, out string, log *slog.Logger) (m Mani
 		func() (err error) { size, err = f.Seek(0, io.SeekEnd); return err },
 		f.Close,
 		func() error { return os.Rename(f.Name(), out) },
-		func() error { return durable.Sync(filepath.Dir(out)) },
+		func() error { return atomicfile.Sync(filepath.Dir(out)) },
 	} {
 		if err := errors.Join(context.Cause(ctx), step()); err != nil {
 			return m, 0, err

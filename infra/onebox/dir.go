@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"kennel/infra/durable"
+	"kennel/infra/atomicfile"
 	"kennel/infra/errs"
 )
 
@@ -118,7 +118,7 @@ func (i *Instance) Secret(name string) (file string, err error) {
 	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("secret %s: %w", name, err)
 	}
-	if err := durable.WriteFile(file, []byte(rand.Text()+"\n"), 0o600); err != nil {
+	if err := atomicfile.WriteFile(file, []byte(rand.Text()+"\n"), 0o600); err != nil {
 		return "", fmt.Errorf("secret %s: %w", name, err)
 	}
 	return file, nil
@@ -126,7 +126,7 @@ func (i *Instance) Secret(name string) (file string, err error) {
 
 // PutSecret replaces the file of a secret, whole or not at all; mode 0600.
 func (i *Instance) PutSecret(name string, b []byte) error {
-	if err := durable.WriteFile(i.Paths.secret(name), b, 0o600); err != nil {
+	if err := atomicfile.WriteFile(i.Paths.secret(name), b, 0o600); err != nil {
 		return fmt.Errorf("secret %s: %w", name, err)
 	}
 	return nil

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"kennel/infra/durable"
+	"kennel/infra/atomicfile"
 )
 
 // Ready tells other programs how to reach a running instance.
@@ -37,7 +37,7 @@ func (i *Instance) Publish(r Ready, file string) error {
 		i.ready = append(i.ready, abs)
 	}
 	for _, f := range i.ready {
-		if err := durable.WriteFile(f, append(b, '\n'), 0o600); err != nil {
+		if err := atomicfile.WriteFile(f, append(b, '\n'), 0o600); err != nil {
 			return fmt.Errorf("ready file: %w", err)
 		}
 	}

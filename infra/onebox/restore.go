@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"kennel/infra/agefile"
-	"kennel/infra/durable"
+	"kennel/infra/atomicfile"
 	"kennel/infra/errs"
 	"kennel/infra/logging"
 	"kennel/infra/pg"
@@ -60,7 +60,7 @@ func Restore(ctx context.Context, file, dir string, ids agefile.Identities, log 
 	if err := os.Rename(tmp, p.Root); err != nil {
 		return fmt.Errorf("restore: %w", err)
 	}
-	return durable.Sync(parent)
+	return atomicfile.Sync(parent)
 }
 
 // Settle changes a restored database before anything else works on it; made is when the backup was.
@@ -240,7 +240,7 @@ func (s *Scratch) unpack(archive *os.File, ids agefile.Identities) (*parts, erro
 		return nil, err
 	}
 	if s.Manifest.Objects != nil { // of an installation with a Postgres of its own
-		if err := durable.WriteFile(s.Paths.secret(postgresName), []byte(rand.Text()+"\n"), 0o600); err != nil {
+		if err := atomicfile.WriteFile(s.Paths.secret(postgresName), []byte(rand.Text()+"\n"), 0o600); err != nil {
 			return nil, err
 		}
 	} else if _, ok := s.Manifest.Members["secrets/"+postgresName]; !ok {
@@ -274,6 +274,6 @@ func syncTree(dir string) error {
 		if d.Name() == "pg" && filepath.Dir(name) == dir {
 			return fs.SkipDir
 		}
-		return durable.Sync(name) // works for files as well
+		return atomicfile.Sync(name) // works for files as well
 	})
 }

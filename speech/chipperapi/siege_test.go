@@ -23,8 +23,8 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/proto"
 
-	"kennel/certs/limit"
 	"kennel/infra/api/chipperpb"
+	"kennel/infra/ratelimit"
 	"kennel/infra/testwait"
 	"kennel/infra/thing"
 	"kennel/speech"
@@ -488,7 +488,7 @@ func (c paced) Allow(key string) time.Duration {
 func TestFloodFromOneAddress(t *testing.T) {
 	var refused atomic.Int64
 	cfg := hears()
-	cfg.ByAddr = paced{limit.NewByAddr(time.Hour, 100), &refused}
+	cfg.ByAddr = paced{ratelimit.NewByAddr(time.Hour, 100), &refused}
 	dial := serveFor(t, func(s grpc.ServiceRegistrar) { chipperapi.Register(s, cfg) })
 	var conn client
 	for i := range 2500 {

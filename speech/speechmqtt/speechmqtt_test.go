@@ -15,10 +15,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"kennel/certs/limit"
 	"kennel/infra/api/envelope"
 	"kennel/infra/errs"
 	"kennel/infra/kit/kitmqtt"
+	"kennel/infra/ratelimit"
 	"kennel/infra/thing"
 	"kennel/speech"
 	"kennel/speech/intent"
@@ -32,7 +32,7 @@ import (
 const robot = thing.ID("vic:00e20100")
 
 // free paces no one.
-var free = limit.New(time.Nanosecond, 1<<30)
+var free = ratelimit.New(time.Nanosecond, 1<<30)
 
 func match(_ context.Context, _ intent.Listener, text string) intent.Match {
 	if text != "dance" {
@@ -222,7 +222,7 @@ func TestHangs(t *testing.T) {
 
 // TestPace: a robot that asks too often is told to wait, another one is served.
 func TestPace(t *testing.T) {
-	all := speechmqtt.Requests(service(&fixed.Recognizer{Text: "dance"}, nil), limit.New(time.Hour, 2))
+	all := speechmqtt.Requests(service(&fixed.Recognizer{Text: "dance"}, nil), ratelimit.New(time.Hour, 2))
 	typed := body(t, utterance.Header{Text: "dance"}, nil)
 	for n := range 4 {
 		_, err := all["speech/say"](t.Context(), robot, typed)

@@ -14,8 +14,8 @@ import (
 
 	"kennel/certs/ca"
 	"kennel/infra/agefile"
+	"kennel/infra/atomicfile"
 	"kennel/infra/cli"
-	"kennel/infra/durable"
 )
 
 // Commands returns list, rotate, activate, withdraw, offline and online.
@@ -179,7 +179,7 @@ func keepKeys(file string, to agefile.Recipients, keys []byte) error {
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return errors.Join(err, os.Remove(file))
 	}
-	return durable.Sync(filepath.Dir(file))
+	return atomicfile.Sync(filepath.Dir(file))
 }
 
 // maxKeys bounds the file of root keys, in bytes.

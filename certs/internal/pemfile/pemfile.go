@@ -12,7 +12,7 @@ import (
 	"io/fs"
 	"os"
 
-	"kennel/infra/durable"
+	"kennel/infra/atomicfile"
 )
 
 // MaxFile is the largest file read, in bytes: a chain is under 8 KiB.
@@ -27,14 +27,14 @@ const (
 	keyBlock  = "PRIVATE KEY" // PKCS#8
 )
 
-// Write replaces name with data, whole or not at all (infra/durable). Missing folders are made 0700.
+// Write replaces name with data, whole or not at all (infra/atomicfile). Missing folders are made 0700.
 func Write(root *os.Root, name string, data []byte, perm fs.FileMode) error {
-	return durable.Write(root, name, data, perm, 0o700)
+	return atomicfile.Write(root, name, data, perm, 0o700)
 }
 
 // Read reads a file of at most MaxFile bytes. A missing file is fs.ErrNotExist.
 func Read(root *os.Root, name string) ([]byte, error) {
-	return durable.Read(root, name, MaxFile)
+	return atomicfile.Read(root, name, MaxFile)
 }
 
 // EncodeKey returns key as one PKCS#8 PEM block.

@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"kennel/certs/limit"
 	"kennel/cloud/access"
 	"kennel/cloud/account"
 	"kennel/cloud/account/accountapi"
@@ -26,6 +25,7 @@ import (
 	"kennel/infra/kit/kithttp"
 	"kennel/infra/op"
 	"kennel/infra/pg/pgtest"
+	"kennel/infra/ratelimit"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
@@ -48,7 +48,7 @@ type site struct {
 func newSite(t testing.TB, change ...func(*account.SignInConfig)) *site {
 	t.Helper()
 	pool := pgtest.New(t)
-	svc := accounttest.New(t, pool, append(change, func(c *account.SignInConfig) { c.ByAddr = limit.NewByAddr(time.Hour, 100) })...)
+	svc := accounttest.New(t, pool, append(change, func(c *account.SignInConfig) { c.ByAddr = ratelimit.NewByAddr(time.Hour, 100) })...)
 	s := &site{svc: svc, log: new(bytes.Buffer), end: pool.Close}
 	log := slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	mux := http.NewServeMux()

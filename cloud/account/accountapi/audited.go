@@ -7,13 +7,13 @@ import (
 	"strings"
 	"time"
 
-	"kennel/certs/limit"
 	"kennel/cloud/access"
 	"kennel/cloud/account/audit"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/kit/kithttp"
 	"kennel/infra/logging"
+	"kennel/infra/ratelimit"
 	"kennel/infra/thing"
 )
 
@@ -27,7 +27,7 @@ import (
 // request that cannot be understood (Invalid) and announced nothing leaves no line. One person gets 200 lines of refused changes and 200 of refused
 // reading at once, and then one a second, so that no one person fills the log. It belongs behind Authenticator.
 func Audited(l *audit.Log, mux *http.ServeMux, log *slog.Logger) func(next http.Handler) http.Handler {
-	changes, reads := limit.New(time.Second, 200), limit.New(time.Second, 200)
+	changes, reads := ratelimit.New(time.Second, 200), ratelimit.New(time.Second, 200)
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			who := auth.CallerFrom(r.Context())

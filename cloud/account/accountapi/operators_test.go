@@ -17,7 +17,6 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"kennel/certs/limit"
 	"kennel/cloud/account"
 	"kennel/cloud/account/accountapi"
 	"kennel/cloud/account/accounthash"
@@ -27,6 +26,7 @@ import (
 	"kennel/infra/errs"
 	"kennel/infra/op"
 	"kennel/infra/pg/pgtest"
+	"kennel/infra/ratelimit"
 )
 
 func answered[T any](t testing.TB, w *httptest.ResponseRecorder) (v T) {
@@ -137,7 +137,7 @@ func process(t *testing.T, pool *pgxpool.Pool, hasher account.Hasher, perAddr in
 		t.Fatal(err)
 	}
 	t.Cleanup(own.Close)
-	svc := accounttest.New(t, own, func(c *account.SignInConfig) { c.Hasher, c.ByAddr = hasher, limit.NewByAddr(time.Hour, perAddr) })
+	svc := accounttest.New(t, own, func(c *account.SignInConfig) { c.Hasher, c.ByAddr = hasher, ratelimit.NewByAddr(time.Hour, perAddr) })
 	log := slog.New(slog.DiscardHandler)
 	mux := http.NewServeMux()
 	accountapi.Operations(svc.SignIn, svc.Second, log).Mount(mux, op.Doors{Log: log})

@@ -18,7 +18,6 @@ import (
 	"testing"
 	"time"
 
-	"kennel/certs/limit"
 	"kennel/cloud/account"
 	"kennel/cloud/account/accountapi"
 	"kennel/cloud/account/accounthash"
@@ -31,6 +30,7 @@ import (
 	"kennel/infra/logging"
 	"kennel/infra/op"
 	"kennel/infra/pg/pgtest"
+	"kennel/infra/ratelimit"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -56,9 +56,9 @@ func newOwnersSite(t testing.TB) *ownersSite {
 		t.Fatal(err)
 	}
 	svc := accounttest.New(t, pool, func(c *account.SignInConfig) {
-		c.Hasher, c.ByAddr = accounthash.New(), limit.NewByAddr(time.Second, 10_000)
+		c.Hasher, c.ByAddr = accounthash.New(), ratelimit.NewByAddr(time.Second, 10_000)
 	})
-	o := svc.WithLetters(t, account.LettersConfig{Mail: mail.Queue{Outbox: mailpg.New(pool, orders)}, ByAddr: limit.NewByAddr(time.Second, 10_000), PublicURL: "https://cloud.example"}, account.PrivacyConfig{})
+	o := svc.WithLetters(t, account.LettersConfig{Mail: mail.Queue{Outbox: mailpg.New(pool, orders)}, ByAddr: ratelimit.NewByAddr(time.Second, 10_000), PublicURL: "https://cloud.example"}, account.PrivacyConfig{})
 	s := &site{svc: svc, log: new(bytes.Buffer), end: pool.Close}
 	log := slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	mux := http.NewServeMux()
@@ -538,7 +538,7 @@ func TestBruteForce(t *testing.T) {
 		t.Errorf("the other door while locked: %d", w.Code)
 	}
 	// Codes: from one address, which is paced, and none is right.
-	strict := s.svc.WithLetters(t, account.LettersConfig{Mail: mail.Queue{}, ByAddr: limit.NewByAddr(time.Hour, 20), PublicURL: "https://cloud.example"}, account.PrivacyConfig{})
+	strict := s.svc.WithLetters(t, account.LettersConfig{Mail: mail.Queue{}, ByAddr: ratelimit.NewByAddr(time.Hour, 20), PublicURL: "https://cloud.example"}, account.PrivacyConfig{})
 	mux := http.NewServeMux()
 	own := accountapi.OwnersConfig{SignIn: s.svc.SignIn, People: s.svc.People, Letters: strict.Letters, Apps: strict.Apps, Privacy: strict.Privacy, Log: slog.New(slog.DiscardHandler)}
 	accountapi.OwnersOperations(own).Mount(mux, op.Doors{Log: own.Log})

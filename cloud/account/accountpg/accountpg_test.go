@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"kennel/certs/limit"
 	"kennel/cloud/account"
 	"kennel/cloud/account/accounttest"
 	"kennel/cloud/account/audit"
@@ -18,6 +17,7 @@ import (
 	"kennel/infra/errs"
 	"kennel/infra/logging"
 	"kennel/infra/pg/pgtest"
+	"kennel/infra/ratelimit"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -38,7 +38,7 @@ func newWorld(t *testing.T, perAddr int) world {
 	w := world{pool: pgtest.New(t), now: new(atomic.Pointer[time.Time])}
 	start := time.Now().Truncate(time.Second)
 	w.now.Store(&start)
-	w.Accounts = w.process(t, w.pool, func(c *account.SignInConfig) { c.ByAddr = limit.NewByAddr(time.Hour, perAddr) })
+	w.Accounts = w.process(t, w.pool, func(c *account.SignInConfig) { c.ByAddr = ratelimit.NewByAddr(time.Hour, perAddr) })
 	return w
 }
 
@@ -331,7 +331,7 @@ func TestStrangersDoNotLockOut(t *testing.T) {
 				t.Errorf("a new browser beside %d guessers: %v", c.addresses, err)
 			}
 			// The mailbox is a way in from anywhere: afterwards the browser is known.
-			o := w.WithLetters(t, account.LettersConfig{Mail: nowhere{}, ByAddr: limit.NewByAddr(time.Hour, 1_000_000), PublicURL: "https://kennel.example"}, account.PrivacyConfig{})
+			o := w.WithLetters(t, account.LettersConfig{Mail: nowhere{}, ByAddr: ratelimit.NewByAddr(time.Hour, 1_000_000), PublicURL: "https://kennel.example"}, account.PrivacyConfig{})
 			code := logging.Secret("CODEOFTHELETTER")
 			if err := w.Store.PutTicket(t.Context(), account.Ticket{Hash: code.Sum(), Purpose: account.ForReset, Account: a.ID, Email: ada, Expires: w.now.Load().Add(time.Hour)}); err != nil {
 				t.Fatal(err)

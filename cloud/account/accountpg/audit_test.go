@@ -15,7 +15,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"kennel/certs/limit"
 	"kennel/cloud/account"
 	"kennel/cloud/account/accountpg"
 	"kennel/cloud/account/accounttest"
@@ -25,6 +24,7 @@ import (
 	"kennel/infra/migrations"
 	"kennel/infra/pg"
 	"kennel/infra/pg/pgtest"
+	"kennel/infra/ratelimit"
 )
 
 // write puts n lines into the audit log, from as many callers at once.
@@ -254,7 +254,7 @@ func TestAuditForgetsAddresses(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	log := &waitFor{text: "audit log anchored", then: cancel}
 	svc := accounttest.New(t, h.pool, func(c *account.SignInConfig) {
-		c.ByAddr, c.Now, c.Log = limit.NewByAddr(time.Hour, 1), func() time.Time { return *h.now.Load() }, slog.New(slog.NewTextHandler(log, nil))
+		c.ByAddr, c.Now, c.Log = ratelimit.NewByAddr(time.Hour, 1), func() time.Time { return *h.now.Load() }, slog.New(slog.NewTextHandler(log, nil))
 	})
 	if err := svc.Run(ctx); err != nil {
 		t.Fatal(err)
@@ -332,7 +332,7 @@ func TestAuditChainOfOldLines(t *testing.T) {
 	if _, err := pg.Migrate(t.Context(), pool, migrations.FS); err != nil {
 		t.Fatal(err)
 	}
-	svc := accounttest.New(t, pool, func(c *account.SignInConfig) { c.ByAddr = limit.NewByAddr(time.Hour, 1) })
+	svc := accounttest.New(t, pool, func(c *account.SignInConfig) { c.ByAddr = ratelimit.NewByAddr(time.Hour, 1) })
 	if err := svc.Audit.Append(t.Context(), audit.Entry{Action: "new"}); err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,6 @@ import (
 	"testing"
 	"time"
 
-	"kennel/certs/limit"
 	"kennel/cloud/account"
 	"kennel/cloud/account/accountpg"
 	"kennel/cloud/account/accounttest"
@@ -31,6 +30,7 @@ import (
 	"kennel/infra/errs"
 	"kennel/infra/jobs"
 	"kennel/infra/logging"
+	"kennel/infra/ratelimit"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -69,9 +69,9 @@ func newHome(t *testing.T, change ...func(*ownersConfig)) *home {
 	}
 	t.Cleanup(func() { _ = spool.Close() })
 	h.Accounts = w.process(t, w.pool, func(c *account.SignInConfig) {
-		c.ByAddr, c.Mail = limit.NewByAddr(time.Hour, 100_000), mail.Queue{Outbox: box, Now: now}
+		c.ByAddr, c.Mail = ratelimit.NewByAddr(time.Hour, 100_000), mail.Queue{Outbox: box, Now: now}
 	})
-	cfg := ownersConfig{LettersConfig: account.LettersConfig{Mail: mail.Queue{Outbox: box, Now: now}, ByAddr: limit.NewByAddr(time.Hour, 100_000), PublicURL: "https://kennel.example"}}
+	cfg := ownersConfig{LettersConfig: account.LettersConfig{Mail: mail.Queue{Outbox: box, Now: now}, ByAddr: ratelimit.NewByAddr(time.Hour, 100_000), PublicURL: "https://kennel.example"}}
 	// The letters are one of the domains that hold something; they ask the owners who is who.
 	letters := mail.Config{Outbox: box, Transport: spool, From: "home@kennel.example", Now: now, Log: slog.New(slog.DiscardHandler),
 		Compose:   func(ctx context.Context, m mail.Mail) (mail.Letter, bool, error) { return h.o.Letters.Compose(ctx, m) },
@@ -333,13 +333,13 @@ func TestTimeDoesNotTell(t *testing.T) {
 	q := new(quick)
 	h := newHome(t)
 	svc := accounttest.New(t, h.pool, func(c *account.SignInConfig) {
-		c.Hasher, c.ByAddr, c.Now = q, limit.NewByAddr(time.Hour, 100_000), func() time.Time { return *h.now.Load() }
+		c.Hasher, c.ByAddr, c.Now = q, ratelimit.NewByAddr(time.Hour, 100_000), func() time.Time { return *h.now.Load() }
 	})
 	orders, err := jobs.NewOrders(h.pool)
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := svc.WithLetters(t, account.LettersConfig{Mail: mail.Queue{Outbox: mailpg.New(h.pool, orders)}, ByAddr: limit.NewByAddr(time.Hour, 100_000), PublicURL: "https://kennel.example"}, account.PrivacyConfig{})
+	o := svc.WithLetters(t, account.LettersConfig{Mail: mail.Queue{Outbox: mailpg.New(h.pool, orders)}, ByAddr: ratelimit.NewByAddr(time.Hour, 100_000), PublicURL: "https://kennel.example"}, account.PrivacyConfig{})
 	const n = 60
 	for i := range n {
 		if _, _, err := svc.CreateAccount(t.Context(), fmt.Sprintf("known%d@example.com", i), auth.Owner, password); err != nil {
@@ -602,7 +602,7 @@ func TestChangeEmail(t *testing.T) {
 
 // Letters are paced by the address they go to, for all askers together, and by the asker.
 func TestLettersArePaced(t *testing.T) {
-	h := newHome(t, func(c *ownersConfig) { c.ByAddr = limit.NewByAddr(time.Hour, 200) })
+	h := newHome(t, func(c *ownersConfig) { c.ByAddr = ratelimit.NewByAddr(time.Hour, 200) })
 	h.signUp(t, ada)
 	for _, email := range []string{ada, "nobody@example.com"} {
 		sent := 0
@@ -1134,7 +1134,7 @@ func TestOwnersForget(t *testing.T) {
 
 func TestOwnersConfig(t *testing.T) {
 	h := newHome(t)
-	good := ownersConfig{account.LettersConfig{Store: h.store, Mail: mail.Queue{}, ByAddr: limit.NewByAddr(time.Hour, 1), PublicURL: "https://kennel.example"}, account.PrivacyConfig{Store: h.store}}
+	good := ownersConfig{account.LettersConfig{Store: h.store, Mail: mail.Queue{}, ByAddr: ratelimit.NewByAddr(time.Hour, 1), PublicURL: "https://kennel.example"}, account.PrivacyConfig{Store: h.store}}
 	for name, change := range map[string]func(*ownersConfig){
 		"no store": func(c *ownersConfig) { c.LettersConfig.Store = nil }, "no URL": func(c *ownersConfig) { c.PublicURL = "" }, "a path": func(c *ownersConfig) { c.PublicURL = "https://a/b" },
 		"a script": func(c *ownersConfig) { c.PublicURL = "javascript:alert(1)" }, "no domain": func(c *ownersConfig) { c.Personal = []account.Holder{{Name: "x"}} },

@@ -7,12 +7,12 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"kennel/certs/limit"
 	"kennel/cloud/account"
 	"kennel/cloud/account/accounthash"
 	"kennel/cloud/account/accountpg"
 	"kennel/cloud/account/audit"
-	"kennel/infra/seal"
+	"kennel/infra/ratelimit"
+	"kennel/infra/secretbox"
 )
 
 // Accounts are the services that need no letters.
@@ -30,7 +30,7 @@ type Accounts struct {
 func New(t testing.TB, pool *pgxpool.Pool, change ...func(*account.SignInConfig)) Accounts {
 	t.Helper()
 	a := Accounts{Store: accountpg.New(pool)}
-	cfg := account.SignInConfig{Store: a.Store, Attempts: a.Store, Hasher: accounthash.NewAt(accounthash.Cost{Memory: 64, Passes: 1}), ByAddr: limit.NewByAddr(time.Hour, 1000),
+	cfg := account.SignInConfig{Store: a.Store, Attempts: a.Store, Hasher: accounthash.NewAt(accounthash.Cost{Memory: 64, Passes: 1}), ByAddr: ratelimit.NewByAddr(time.Hour, 1000),
 		Secret: []byte("secret of all processes of a test")}
 	for _, c := range change {
 		c(&cfg)
@@ -44,7 +44,7 @@ func New(t testing.TB, pool *pgxpool.Pool, change ...func(*account.SignInConfig)
 	a.People = account.NewPeople(a.SignIn, a.Store)
 	a.Operators = account.NewOperators(a.SignIn, a.People, a.Store, nil)
 	a.Passkeys = account.NewPasskeys(a.SignIn, a.Store)
-	a.Second = account.NewSecond(a.SignIn, a.Store, seal.New().For("test"), "Kennel")
+	a.Second = account.NewSecond(a.SignIn, a.Store, secretbox.New().For("test"), "Kennel")
 	return a
 }
 

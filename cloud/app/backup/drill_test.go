@@ -34,7 +34,7 @@ import (
 	"kennel/infra/onebox"
 	"kennel/infra/pg"
 	"kennel/infra/pg/pgtest"
-	"kennel/infra/seal"
+	"kennel/infra/secretbox"
 )
 
 // drillEvents is how many events a drill restores: tens of thousands, in a soak ten millions. KENNEL_DRILL_EVENTS says another number.
@@ -289,7 +289,7 @@ func TestServeInstallation(t *testing.T) {
 	if _, err := ca.Init(cfg.CA.Dir); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := seal.Init(cfg.CA.SealPath()); err != nil {
+	if _, err := secretbox.Init(cfg.CA.SealPath()); err != nil {
 		t.Fatal(err)
 	}
 	objects, err := blob.Open(ctx, cfg.S3)
@@ -342,7 +342,7 @@ func TestServeInstallation(t *testing.T) {
 	if err != nil || a.RootName() == "" {
 		t.Error("authorities:", err)
 	}
-	if _, err := seal.Load(back.CA.SealPath()); err != nil {
+	if _, err := secretbox.Load(back.CA.SealPath()); err != nil {
 		t.Error(err)
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"kennel/cloud/meters"
+	"kennel/infra/admission"
 	"kennel/infra/auth"
-	"kennel/infra/frontdoor"
 	"kennel/infra/runner"
 )
 
@@ -22,7 +22,7 @@ var names = []string{"api", "console", "robots", "uploads", "metrics"}
 
 // Front is where all listeners of a process come from.
 type Front struct {
-	*frontdoor.Door
+	*admission.Door
 	log *slog.Logger
 }
 
@@ -33,7 +33,7 @@ func New(m *meters.Meters, log *slog.Logger) (*Front, error) {
 }
 
 // Listen opens a port behind the front door. Those proxies say there who called them.
-func (f *Front) Listen(name, addr string, proxies []string) (*frontdoor.Listener, error) {
+func (f *Front) Listen(name, addr string, proxies []string) (*admission.Listener, error) {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ func (f *Front) Listen(name, addr string, proxies []string) (*frontdoor.Listener
 }
 
 // Reserved opens a port that answers also when all places but the reserve are taken.
-func (f *Front) Reserved(name, addr string) (*frontdoor.Listener, error) {
+func (f *Front) Reserved(name, addr string) (*admission.Listener, error) {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func (f *Front) Reserved(name, addr string) (*frontdoor.Listener, error) {
 // Proving tells the front door of connections whose callers have proved who they are: people by their session, robots by a certificate that is known.
 func Proving(known func([]*x509.Certificate) bool, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		frontdoor.From(r.Context()).Proved(func() bool {
+		admission.From(r.Context()).Proved(func() bool {
 			return auth.CallerFrom(r.Context()).Role != "" || r.TLS != nil && len(r.TLS.PeerCertificates) > 0 && known(r.TLS.PeerCertificates)
 		})
 		next.ServeHTTP(w, r)
@@ -86,7 +86,7 @@ func (f *Front) ServeWith(name string, l net.Listener, h http.Handler, proto str
 		s := &http.Server{
 			Handler: boundWrites(h, StreamTime), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
 			// The time of a piece of an answer is the front door's; HTTP/2 has none for a stream whose window stays closed (boundWrites).
-			HTTP2: &http.HTTP2Config{SendPingTimeout: time.Minute, PingTimeout: 15 * time.Second}, ConnState: frontdoor.State, ConnContext: frontdoor.With,
+			HTTP2: &http.HTTP2Config{SendPingTimeout: time.Minute, PingTimeout: 15 * time.Second}, ConnState: admission.State, ConnContext: admission.With,
 			ErrorLog: slog.NewLogLogger(f.log.Handler(), slog.LevelDebug), // handshakes that strangers break off
 			// Streams end with the process, not with their client's patience.
 			BaseContext: func(net.Listener) context.Context { return ctx },
@@ -96,9 +96,9 @@ func (f *Front) ServeWith(name string, l net.Listener, h http.Handler, proto str
 			s.Protocols.SetHTTP1(true)
 			s.Protocols.SetHTTP2(true)
 			s.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){proto: func(_ *http.Server, conn *tls.Conn, _ http.Handler) {
-				frontdoor.Done(conn.NetConn())
+				admission.Done(conn.NetConn())
 				if chain := conn.ConnectionState().PeerCertificates; len(chain) > 0 && known(chain) {
-					_ = frontdoor.Prove(conn.NetConn(), false) // without room for it, it stays as it is
+					_ = admission.Prove(conn.NetConn(), false) // without room for it, it stays as it is
 				}
 				take(conn)
 			}}

@@ -17,7 +17,6 @@ import (
 	"kennel/certs/certsapi"
 	"kennel/certs/certsbroker"
 	"kennel/certs/certspg"
-	"kennel/certs/limit"
 	"kennel/cloud/account"
 	"kennel/cloud/app/link"
 	"kennel/cloud/app/people"
@@ -33,11 +32,12 @@ import (
 	"kennel/cloud/uploads/uploadswire"
 	"kennel/cloud/wire"
 	"kennel/infra/api/large"
-	"kennel/infra/durable"
+	"kennel/infra/atomicfile"
 	"kennel/infra/errs"
 	"kennel/infra/logging"
 	"kennel/infra/mqtt/brokeradmin"
-	"kennel/infra/seal"
+	"kennel/infra/ratelimit"
+	"kennel/infra/secretbox"
 	"kennel/infra/thing"
 	"kennel/jdocs"
 )
@@ -154,7 +154,7 @@ func wireCertificates(b wire.Base, cfg Config, n Needs, broker brokeradmin.Admin
 	table := registrycerts.Fleet{Registry: n.Registry, Store: store, Log: b.Log}
 	svc, err := certs.New(certs.Config{
 		Store: store, Batches: store, Requests: store, Issuer: n.Authority, Recorder: table.Table(certsbroker.Tell(broker, table.Steps(), b.Log)), TTL: cfg.CA.DeviceTTL,
-		ByAddr: limit.NewByAddr(cfg.Enroll.PerAddressEvery, cfg.Enroll.PerAddressBurst), ByThing: limit.New(enrollByThingEvery, enrollByThingBurst),
+		ByAddr: ratelimit.NewByAddr(cfg.Enroll.PerAddressEvery, cfg.Enroll.PerAddressBurst), ByThing: ratelimit.New(enrollByThingEvery, enrollByThingBurst),
 		NoApproval: cfg.Enroll.NoApproval,
 	})
 	desk := func(d wire.Doors) certsapi.Config {
@@ -191,21 +191,21 @@ func wireTokens(ctx context.Context, b wire.Base, cfg Config, n Needs, p Peers) 
 	if err != nil {
 		return nil, nil, wire.Slice{}, err
 	}
-	appKeys, err := token.ParseAppKeys(seal.New().Text())
+	appKeys, err := token.ParseAppKeys(secretbox.New().Text())
 	if cfg.AppKeysFile != "" {
 		appKeys, err = token.LoadAppKeys(cfg.AppKeysFile)
 	}
 	if err != nil {
 		return nil, nil, wire.Slice{}, err
 	}
-	byAddr := limit.NewByAddr(tokenByAddrEvery, tokenByAddrBurst)
+	byAddr := ratelimit.NewByAddr(tokenByAddrEvery, tokenByAddrBurst)
 	if cfg.Enroll.PerAddressBurst > tokenByAddrBurst { // a house whose robots share one address says so there
-		byAddr = limit.NewByAddr(cfg.Enroll.PerAddressEvery, cfg.Enroll.PerAddressBurst)
+		byAddr = ratelimit.NewByAddr(cfg.Enroll.PerAddressEvery, cfg.Enroll.PerAddressBurst)
 	}
 	access := token.NewVerifier(keys, revoked)
 	svc, err := token.New(token.Config{
 		Store: store, Inventory: store, Keys: keys, Verifier: access, Robots: p, Services: p, Certificates: p, Sessions: userSessions{n.Accounts.Apps, originals.NewSessions(b.Seal)},
-		Owners: n.Owners, Docs: n.Docs, STS: n.Uploads.Grants, Recorder: n.Steps, ByThing: limit.New(tokenByThingEvery, tokenByThingBurst),
+		Owners: n.Owners, Docs: n.Docs, STS: n.Uploads.Grants, Recorder: n.Steps, ByThing: ratelimit.New(tokenByThingEvery, tokenByThingBurst),
 		ByAddr: byAddr, AppKeys: appKeys, Log: b.Log,
 	})
 	if err != nil {
@@ -245,7 +245,7 @@ func replaceFile(file string, b []byte) error {
 		return err
 	}
 	defer dir.Close() // the file was synced
-	return durable.Write(dir, filepath.Base(file), b, 0o644, 0o755)
+	return atomicfile.Write(dir, filepath.Base(file), b, 0o644, 0o755)
 }
 
 // Peers judges client certificates: robots with ours or with a factory's, services with ours.

@@ -21,10 +21,10 @@ import (
 	"kennel/certs/ca"
 	"kennel/certs/ca/cacmd"
 	"kennel/cloud/app/identity"
-	"kennel/infra/durable"
+	"kennel/infra/atomicfile"
 	"kennel/infra/errs"
 	"kennel/infra/mqtt/brokeradmin/mosquitto"
-	"kennel/infra/seal"
+	"kennel/infra/secretbox"
 )
 
 // partTTL is the life of the certificates of parts that cannot ask for a new one themselves: a year, renewed by Install in the last third.
@@ -78,7 +78,7 @@ func (in Install) Run() error {
 	if err != nil {
 		return err
 	}
-	if _, err := seal.Init(identity.CAConfig{Dir: filepath.Join(in.Dir, "ca")}.SealPath()); err != nil {
+	if _, err := secretbox.Init(identity.CAConfig{Dir: filepath.Join(in.Dir, "ca")}.SealPath()); err != nil {
 		return err
 	}
 	root, err := os.OpenRoot(in.Dir)
@@ -151,7 +151,7 @@ func (w installer) security() error {
 		if err != nil {
 			return err
 		}
-		if err := durable.Write(w.root, name, seed, 0o600, 0o700); err != nil {
+		if err := atomicfile.Write(w.root, name, seed, 0o600, 0o700); err != nil {
 			return err
 		}
 	}
@@ -194,7 +194,7 @@ func (w installer) lists(now time.Time) error {
 		for _, l := range lists {
 			_ = pem.Encode(&b, &pem.Block{Type: "X509 CRL", Bytes: l.DER}) // a buffer takes everything
 		}
-		if err := durable.Write(w.root, name, b.Bytes(), 0o644, 0o755); err != nil {
+		if err := atomicfile.Write(w.root, name, b.Bytes(), 0o644, 0o755); err != nil {
 			return err
 		}
 	}
@@ -249,7 +249,7 @@ func (w installer) file(part, name string, b []byte) error {
 	if old, err := w.root.ReadFile(full); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	} else if err != nil || !bytes.Equal(old, b) {
-		if err := durable.Write(w.root, full, b, 0o400, 0o700); err != nil {
+		if err := atomicfile.Write(w.root, full, b, 0o400, 0o700); err != nil {
 			return err
 		}
 	}
@@ -388,7 +388,7 @@ func caCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if _, err := seal.Init(identity.CAConfig{Dir: dir}.SealPath()); err != nil {
+			if _, err := secretbox.Init(identity.CAConfig{Dir: dir}.SealPath()); err != nil {
 				return err
 			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s in %s; take root.key to a safe place: nothing that runs needs it\n", a.RootName(), dir)

@@ -34,7 +34,7 @@ import (
 	"kennel/infra/proc"
 	"kennel/infra/runner"
 	"kennel/infra/sdnotify"
-	"kennel/infra/seal"
+	"kennel/infra/secretbox"
 	"kennel/infra/thing"
 )
 
@@ -157,7 +157,7 @@ func (o Onebox) Run(ctx context.Context) (err error) {
 	if err := writeRoot(inst, authority); err != nil {
 		return err
 	}
-	if _, err := seal.Init(identity.CAConfig{Dir: inst.Paths.CA}.SealPath()); err != nil {
+	if _, err := secretbox.Init(identity.CAConfig{Dir: inst.Paths.CA}.SealPath()); err != nil {
 		return err
 	}
 	parts, cfg, err := o.parts(inst, authority)

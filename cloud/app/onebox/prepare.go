@@ -10,7 +10,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
-	"kennel/certs/limit"
 	"kennel/cloud/account"
 	"kennel/cloud/account/accounthash"
 	"kennel/cloud/account/accountpg"
@@ -25,6 +24,7 @@ import (
 	"kennel/infra/logging"
 	"kennel/infra/migrations"
 	"kennel/infra/pg"
+	"kennel/infra/ratelimit"
 )
 
 // Prepare makes ready what kenneld serve expects of its parts: the database's tables, the bucket, and an administrator who can sign in. Repeating it
@@ -59,7 +59,7 @@ func firstAdmin(ctx context.Context, pool *pgxpool.Pool, email, passwordFile str
 	store := accountpg.New(pool)
 	lines := audit.New(store, nil)
 	in, err := account.NewSignIn(ctx, account.SignInConfig{
-		Store: store, Attempts: store, Audit: lines, Hasher: accounthash.New(), ByAddr: limit.NewByAddr(time.Second, 1),
+		Store: store, Attempts: store, Audit: lines, Hasher: accounthash.New(), ByAddr: ratelimit.NewByAddr(time.Second, 1),
 	})
 	if err != nil {
 		return err

@@ -11,7 +11,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"kennel/infra/durable"
+	"kennel/infra/atomicfile"
 	"kennel/infra/onebox"
 )
 
@@ -61,5 +61,5 @@ func releaseKey(inst *onebox.Instance) (public string, err error) {
 		return "", err
 	}
 	public = filepath.Join(inst.Paths.Root, releasePubName)
-	return public, durable.WriteFile(public, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), 0o644)
+	return public, atomicfile.WriteFile(public, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), 0o644)
 }

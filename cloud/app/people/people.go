@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"kennel/certs/limit"
 	"kennel/cloud/account"
 	"kennel/cloud/account/accountapi"
 	"kennel/cloud/account/accounthash"
@@ -31,11 +30,12 @@ import (
 	"kennel/cloud/ready/readywire"
 	"kennel/cloud/registry"
 	"kennel/cloud/wire"
+	"kennel/infra/diskspace"
 	"kennel/infra/errs"
 	"kennel/infra/jobs"
 	"kennel/infra/logging"
-	"kennel/infra/notice"
-	"kennel/infra/volume"
+	"kennel/infra/observer"
+	"kennel/infra/ratelimit"
 	"kennel/jdocs/jdocspg"
 )
 
@@ -112,7 +112,7 @@ func WireAccounts(ctx context.Context, b wire.Base, cfg Config) (a Accounts, s w
 	}
 	a.Audit = audit.New(store, nil)
 	a.SignIn, err = account.NewSignIn(ctx, account.SignInConfig{
-		Store: store, Attempts: store, Audit: a.Audit, Hasher: accounthash.New(), ByAddr: limit.NewByAddr(loginByAddrEvery, loginByAddrBurst),
+		Store: store, Attempts: store, Audit: a.Audit, Hasher: accounthash.New(), ByAddr: ratelimit.NewByAddr(loginByAddrEvery, loginByAddrBurst),
 		Secret: b.Seal.Secret("device"), Instance: hex.EncodeToString(b.Seal.Secret("instance")[:4]), RequireSecond: cfg.RequireSecond, Mail: letters(b), Log: b.Log,
 	})
 	if err != nil {
@@ -122,7 +122,7 @@ func WireAccounts(ctx context.Context, b wire.Base, cfg Config) (a Accounts, s w
 	a.Second = account.NewSecond(a.SignIn, store, b.Seal.For("second factor"), cmp.Or(cfg.Mail.Site, "Kennel"))
 	a.Operators = account.NewOperators(a.SignIn, a.People, store, order)
 	a.Letters, err = account.NewLetters(a.People, account.LettersConfig{
-		Store: store, Mail: letters(b), ByAddr: limit.NewByAddr(peopleByAddrEvery, peopleByAddrBurst), PublicURL: cfg.PublicURL,
+		Store: store, Mail: letters(b), ByAddr: ratelimit.NewByAddr(peopleByAddrEvery, peopleByAddrBurst), PublicURL: cfg.PublicURL,
 	})
 	if err != nil {
 		return a, s, err
@@ -175,15 +175,15 @@ func letters(b wire.Base) mail.Queue { return mail.Queue{Outbox: mailpg.New(b.Po
 // Owners say who owns which robot.
 type Owners struct {
 	*owner.Service
-	Ended *notice.Of[owner.Tenure] // is told when an ownership ends
+	Ended *observer.Of[owner.Tenure] // is told when an ownership ends
 }
 
 // WireOwners wires them.
 func WireOwners(b wire.Base, cfg Config, a Accounts, robots *registry.Service) (Owners, wire.Slice, error) {
-	ended, store := &notice.Of[owner.Tenure]{}, ownerpg.New(b.Pool)
+	ended, store := &observer.Of[owner.Tenure]{}, ownerpg.New(b.Pool)
 	svc, err := owner.New(owner.Config{
 		Store: store, Codes: store, Transfers: store, Remains: store, Secret: b.Seal.Secret("owner"),
-		ByThing: limit.New(10*time.Second, 10), ByAddr: limit.NewByAddr(peopleByAddrEvery, peopleByAddrBurst),
+		ByThing: ratelimit.New(10*time.Second, 10), ByAddr: ratelimit.NewByAddr(peopleByAddrEvery, peopleByAddrBurst),
 		Confirm: func(ctx context.Context, id string, by owner.Proof) error {
 			_, err := a.SignIn.Confirm(ctx, account.ID(id), by.Password, by.Addr)
 			return err
@@ -257,7 +257,7 @@ func WireMail(b wire.Base, cfg Config, a Accounts, owners Owners) (s wire.Slice,
 // noted notes letters that find no space.
 type noted struct {
 	*mailspool.Spool
-	volumes *volume.Watch
+	volumes *diskspace.Watch
 }
 
 // Send implements mail.Transport.

@@ -26,16 +26,16 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"kennel/certs/limit"
 	"kennel/cloud/artifact"
 	"kennel/cloud/artifact/artifactapi"
 	"kennel/cloud/ddi"
+	"kennel/infra/admission"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
-	"kennel/infra/frontdoor"
 	"kennel/infra/kit/kithttp"
 	"kennel/infra/logging"
 	"kennel/infra/op"
+	"kennel/infra/ratelimit"
 	"kennel/infra/thing"
 	"kennel/ota"
 )
@@ -70,12 +70,12 @@ const tenant = "default"
 type api struct {
 	svc     *ddi.Service
 	cfg     Config
-	guesses *limit.Keyed // by device and address
+	guesses *ratelimit.Keyed // by device and address
 }
 
 // Mount adds the device API to mux.
 func Mount(mux *http.ServeMux, svc *ddi.Service, cfg Config) {
-	a := &api{svc, cfg, limit.New(guessEvery, guessBurst)}
+	a := &api{svc, cfg, ratelimit.New(guessEvery, guessBurst)}
 	mux.Handle("GET "+base, a.door(a.poll))
 	mux.Handle("GET "+base+"/deploymentBase/{action}", a.door(a.deployment))
 	mux.Handle("POST "+base+"/deploymentBase/{action}/feedback", a.door(a.feedback(svc.Feedback)))
@@ -142,7 +142,7 @@ func (a *api) door(next func(r request) (any, error)) http.Handler {
 		id, err := a.prove(r)
 		var answer any
 		if err == nil {
-			frontdoor.From(r.Context()).Proved(func() bool { return true })
+			admission.From(r.Context()).Proved(func() bool { return true })
 			ctx, cancel := context.WithTimeout(r.Context(), timeout)
 			defer cancel()
 			answer, err = next(request{r.WithContext(ctx), r, id, r.UserAgent()})
@@ -187,7 +187,7 @@ func (a *api) prove(r *http.Request) (thing.ID, error) {
 		}
 		return a.ours(r, id)
 	case strings.EqualFold(scheme, "TargetToken") && malformed == nil && token != "":
-		key := string(id) + " " + limit.Network(auth.CallerFrom(r.Context()).Addr)
+		key := string(id) + " " + ratelimit.Network(auth.CallerFrom(r.Context()).Addr)
 		if wait := a.guesses.Wait(key); wait > 0 {
 			return "", &errs.Error{Kind: errs.Exhausted, Code: "too_many_guesses", Msg: "too many wrong tokens for this device from this address", Retry: wait}
 		}

@@ -17,7 +17,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"kennel/certs/limit"
 	"kennel/cloud/console/page"
 	"kennel/cloud/door"
 	"kennel/cloud/registry"
@@ -25,6 +24,7 @@ import (
 	"kennel/infra/kit/kitgrpc"
 	"kennel/infra/logging"
 	"kennel/infra/op"
+	"kennel/infra/ratelimit"
 	"kennel/infra/thing"
 )
 
@@ -48,12 +48,12 @@ const proveEvery = 20 * time.Second
 type Watch struct {
 	door  *door.Door
 	prove Prove
-	again *limit.Keyed // by proof, service and answer
+	again *ratelimit.Keyed // by proof, service and answer
 }
 
 // NewWatch returns what watches calls for door.
 func NewWatch(d *door.Door, prove Prove) *Watch {
-	return &Watch{d, prove, limit.New(proveEvery, 1)}
+	return &Watch{d, prove, ratelimit.New(proveEvery, 1)}
 }
 
 // Unary watches calls with one answer.

@@ -6,13 +6,13 @@ import (
 	"net/http"
 	"time"
 
-	"kennel/certs/limit"
 	"kennel/cloud/consent"
 	"kennel/cloud/door"
 	"kennel/cloud/intake"
 	"kennel/cloud/sts/stspg"
 	"kennel/cloud/wire"
 	"kennel/infra/api/files"
+	"kennel/infra/ratelimit"
 	"kennel/infra/thing"
 )
 
@@ -53,9 +53,9 @@ func (i *Intake) Handler(next http.Handler) http.Handler { return i.door.Handler
 // Wire wires both listeners.
 func Wire(b wire.Base, n Needs) (*Intake, wire.Slice) {
 	cfg := intake.Config{Logs: n.Logs, Events: n.Events, Crashes: n.Crashes, Usage: stspg.New(b.Pool),
-		Allowed: n.Allowed, Consent: n.Consent, Limiter: limit.New(byThingEvery, byThingBurst), Log: b.Log}
+		Allowed: n.Allowed, Consent: n.Consent, Limiter: ratelimit.New(byThingEvery, byThingBurst), Log: b.Log}
 	svc := intake.New(cfg)
-	originals := &intake.Door{Robots: n.Robots, Grants: n.Grants, ByAddr: limit.NewByAddr(byAddrEvery, byAddrBurst), Paths: n.Paths.Or(intake.DefaultPaths),
+	originals := &intake.Door{Robots: n.Robots, Grants: n.Grants, ByAddr: ratelimit.NewByAddr(byAddrEvery, byAddrBurst), Paths: n.Paths.Or(intake.DefaultPaths),
 		Refused: func(ctx context.Context, addr string, claim thing.ID, code, detail string) {
 			n.Door.Refused(ctx, door.Refusal{Addr: addr, Claim: claim, Step: intake.Step, Code: code, Detail: detail})
 		}}

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"kennel/cloud/mail"
-	"kennel/infra/durable"
+	"kennel/infra/atomicfile"
 )
 
 const suffix = ".eml"
@@ -37,7 +37,7 @@ func Open(dir string) (*Spool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("mail.spool: %w", err)
 	}
-	if err := durable.CleanTemp(root, "."); err != nil {
+	if err := atomicfile.CleanTemp(root, "."); err != nil {
 		return nil, errors.Join(fmt.Errorf("mail.spool: %w", err), root.Close())
 	}
 	return &Spool{root, time.Now}, nil
@@ -69,7 +69,7 @@ func (s *Spool) Send(_ context.Context, m mail.Message) error {
 	if err != nil {
 		return fmt.Errorf("mail.spool: %w", err)
 	}
-	return durable.Write(s.root, name, raw, 0o600, 0o700)
+	return atomicfile.Write(s.root, name, raw, 0o600, 0o700)
 }
 
 // entry holds the fields of a file's name.
@@ -166,5 +166,5 @@ func (s *Spool) remove(list []entry) error {
 	if len(list) == 0 {
 		return nil
 	}
-	return durable.SyncDir(s.root, ".")
+	return atomicfile.SyncDir(s.root, ".")
 }

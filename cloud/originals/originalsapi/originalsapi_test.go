@@ -17,7 +17,7 @@ import (
 	"kennel/cloud/originals"
 	"kennel/infra/auth"
 	"kennel/infra/op"
-	"kennel/infra/seal"
+	"kennel/infra/secretbox"
 )
 
 // desk is a service whose marks and erasures are counted.
@@ -58,7 +58,7 @@ func newDesk(t *testing.T, change func(*originals.Door)) *desk {
 		change(&door)
 	}
 	d := &desk{}
-	d.svc = originals.New(originals.Config{Door: door, Issuer: authority, Sessions: originals.NewSessions(seal.New()), Turns: d,
+	d.svc = originals.New(originals.Config{Door: door, Issuer: authority, Sessions: originals.NewSessions(secretbox.New()), Turns: d,
 		Mark:  func(context.Context) error { d.marked = append(d.marked, "mark"); return nil },
 		Erase: func(_ context.Context, account string) error { d.erased = append(d.erased, account); return nil }})
 	return d

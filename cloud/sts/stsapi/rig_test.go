@@ -30,7 +30,7 @@ import (
 	"kennel/infra/blob"
 	"kennel/infra/blob/blobtest"
 	"kennel/infra/pg/pgtest"
-	"kennel/infra/seal"
+	"kennel/infra/secretbox"
 	"kennel/infra/thing"
 )
 
@@ -111,7 +111,7 @@ func newRig(t testing.TB, change ...func(*stsapi.Config)) *rig {
 	if err := r.store.EnsureBucket(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if r.grants, err = sts.New(sts.Config{Seal: seal.New(), Standing: r.stand, Now: r.clock.now}); err != nil {
+	if r.grants, err = sts.New(sts.Config{Seal: secretbox.New(), Standing: r.stand, Now: r.clock.now}); err != nil {
 		t.Fatal(err)
 	}
 	ask := func(_ context.Context, ids ...thing.ID) (consent.Hold, error) {

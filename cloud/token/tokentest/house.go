@@ -20,7 +20,7 @@ import (
 	"kennel/cloud/token/tokenapi"
 	"kennel/cloud/token/tokenpg"
 	"kennel/infra/kit/kitgrpc"
-	"kennel/infra/seal"
+	"kennel/infra/secretbox"
 	"kennel/infra/thing"
 	"kennel/jdocs"
 	"kennel/jdocs/jdocspg"
@@ -32,7 +32,7 @@ const AppKey = "an-app-key-of-tokentest"
 // House holds the parts that all processes of a cloud share, and the surroundings of the token service.
 type House struct {
 	Pool     *pgxpool.Pool
-	Seal     seal.Key
+	Seal     secretbox.Key
 	Store    *tokenpg.Store
 	Docs     jdocs.Service
 	Sessions *Sessions
@@ -50,7 +50,7 @@ type House struct {
 // New returns a house on a migrated database.
 func New(t testing.TB, pool *pgxpool.Pool) *House {
 	t.Helper()
-	return &House{Pool: pool, Seal: seal.New(), Store: tokenpg.New(pool), Docs: jdocs.New(jdocspg.New(pool)), Sessions: &Sessions{}, Owners: &Owners{}, STS: &STS{},
+	return &House{Pool: pool, Seal: secretbox.New(), Store: tokenpg.New(pool), Docs: jdocs.New(jdocspg.New(pool)), Sessions: &Sessions{}, Owners: &Owners{}, STS: &STS{},
 		Recorder: &Recorder{}, ByThing: &Limiter{}, ByAddr: &Limiter{}, Factory: Factory{}, Log: &Log{},
 		RobotCA: NewAuthority(t, "robots"), ServiceCA: NewAuthority(t, "services"), ServerCA: NewAuthority(t, "servers")}
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"time"
 
-	"kennel/certs/limit"
 	"kennel/cloud/consent"
 	"kennel/cloud/registry"
 	"kennel/cloud/sts"
@@ -17,6 +16,7 @@ import (
 	"kennel/cloud/uploads/uploadspg"
 	"kennel/cloud/wire"
 	"kennel/infra/jobs"
+	"kennel/infra/ratelimit"
 	"kennel/infra/thing"
 )
 
@@ -62,7 +62,7 @@ func Wire(b wire.Base, cfg Config) (u Uploads, s wire.Slice, err error) {
 		return u, s, err
 	}
 	u.Door, err = stsapi.New(stsapi.Config{
-		Grants: u.Grants, Consent: cfg.Consent, Store: b.Blobs, Usage: stspg.New(b.Pool), Limiter: limit.New(50*time.Millisecond, 200), Peers: limit.NewByAddr(time.Second, 60),
+		Grants: u.Grants, Consent: cfg.Consent, Store: b.Blobs, Usage: stspg.New(b.Pool), Limiter: ratelimit.New(50*time.Millisecond, 200), Peers: ratelimit.NewByAddr(time.Second, 60),
 		Recorder: cfg.Recorder, Log: b.Log, Buckets: []string{cfg.Bucket}, Domains: cfg.Domains, Stored: u.Logs.Uploaded,
 	})
 	return u, wire.Slice{

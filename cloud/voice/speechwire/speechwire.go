@@ -10,12 +10,12 @@ import (
 
 	"google.golang.org/grpc"
 
-	"kennel/certs/limit"
 	"kennel/cloud/voice/voicewire"
 	"kennel/cloud/wire"
 	"kennel/infra/errs"
 	"kennel/infra/kit/kitgrpc"
 	"kennel/infra/logging"
+	"kennel/infra/ratelimit"
 	"kennel/infra/telemetry"
 	"kennel/infra/thing"
 	"kennel/jdocs"
@@ -170,7 +170,7 @@ func Wire(b wire.Base, cfg Config, n Needs) (Speech, wire.Slice, error) {
 	}
 	n.Voice.Speech = &conf
 	out.Service = speech.New(conf)
-	byAddr, byThing := limit.NewByAddr(byAddrEvery, byAddrBurst), limit.New(byThingEvery, byThingBurst)
+	byAddr, byThing := ratelimit.NewByAddr(byAddrEvery, byAddrBurst), ratelimit.New(byThingEvery, byThingBurst)
 	slice.Calls = func(s grpc.ServiceRegistrar) {
 		chipperapi.Register(s, chipperapi.Config{Speech: out, ByAddr: byAddr, Prove: func(ctx context.Context) (thing.ID, error) {
 			return n.Proves(ctx, kitgrpc.PeerFrom(ctx).Chain, logging.Secret(kitgrpc.Value(ctx, "anki-access-token"))), nil

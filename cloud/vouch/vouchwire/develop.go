@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"kennel/infra/durable"
+	"kennel/infra/atomicfile"
 	"kennel/ota/trust"
 )
 
@@ -52,8 +52,8 @@ func (c *Config) Develop(secrets string, put func(name string, b []byte) error) 
 	if err := errors.Join(e1, e2); err != nil {
 		return err
 	}
-	if err := durable.WriteFile(filepath.Join(c.First, "targets.json"), targets, 0o600); err != nil {
+	if err := atomicfile.WriteFile(filepath.Join(c.First, "targets.json"), targets, 0o600); err != nil {
 		return err
 	}
-	return durable.WriteFile(root, first, 0o600)
+	return atomicfile.WriteFile(root, first, 0o600)
 }

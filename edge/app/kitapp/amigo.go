@@ -12,8 +12,8 @@ import (
 
 	"kennel/edge/body/amigobot/sysmode"
 	"kennel/edge/body/port"
+	"kennel/infra/atomicfile"
 	"kennel/infra/cli"
-	"kennel/infra/durable"
 	"kennel/infra/errs"
 )
 
@@ -122,5 +122,5 @@ func writeFile(name string, data []byte) error {
 		return fmt.Errorf("write %s: %w", name, err)
 	}
 	defer root.Close()
-	return durable.Write(root, filepath.Base(name), data, 0o644, 0o755)
+	return atomicfile.Write(root, filepath.Base(name), data, 0o644, 0o755)
 }

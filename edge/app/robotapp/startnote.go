@@ -12,7 +12,7 @@ import (
 	"kennel/edge/body"
 	"kennel/edge/corelink"
 	"kennel/edge/faultcode"
-	"kennel/infra/durable"
+	"kennel/infra/atomicfile"
 	"kennel/infra/logging"
 )
 
@@ -54,7 +54,7 @@ func (n *startNote) write(dir string) error {
 		}
 		return nil
 	}
-	return durable.Write(root, rampostError, []byte(strings.Join(lines, "\n")+"\n"), 0o644, 0o755)
+	return atomicfile.Write(root, rampostError, []byte(strings.Join(lines, "\n")+"\n"), 0o644, 0o755)
 }
 
 // startProblems returns the problems that a body's first frame shows: battery, temperature and self tests.

@@ -26,8 +26,8 @@ import (
 	"kennel/edge/body/amigobot/sysmode"
 	"kennel/edge/sim/uart"
 	"kennel/edge/sim/world"
+	"kennel/infra/atomicfile"
 	"kennel/infra/cli"
-	"kennel/infra/durable"
 	"kennel/infra/errs"
 )
 
@@ -293,7 +293,7 @@ func storeMemory(store *os.Root, m *sysmode.Memory) error {
 		return nil
 	}
 	for name, b := range map[string][]byte{paramsFile: flash.AppendImage(nil, &m.Params), soundsFile: m.Sounds, programFile: m.Program} {
-		if err := durable.Write(store, name, b, 0o644, 0o755); err != nil {
+		if err := atomicfile.Write(store, name, b, 0o644, 0o755); err != nil {
 			return err
 		}
 	}

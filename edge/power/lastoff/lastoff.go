@@ -10,7 +10,7 @@ import (
 	"os"
 	"path"
 
-	"kennel/infra/durable"
+	"kennel/infra/atomicfile"
 )
 
 // File is the marker below the robot's root, on the medium that outlives power.
@@ -61,10 +61,10 @@ func Started(root *os.Root) (Last, error) {
 func GoingOff(root *os.Root) error { return write(root, clean) }
 
 func write(root *os.Root, what string) error {
-	if err := durable.CleanTemp(root, path.Dir(File)); err != nil {
+	if err := atomicfile.CleanTemp(root, path.Dir(File)); err != nil {
 		return fmt.Errorf("mark of the robot's end: %w", err)
 	}
-	if err := durable.Write(root, File, []byte(what), 0o644, 0o755); err != nil {
+	if err := atomicfile.Write(root, File, []byte(what), 0o644, 0o755); err != nil {
 		return fmt.Errorf("mark of the robot's end: %w", err)
 	}
 	return nil

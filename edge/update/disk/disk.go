@@ -10,7 +10,7 @@ import (
 	"os"
 	"path"
 
-	"kennel/infra/durable"
+	"kennel/infra/atomicfile"
 )
 
 // Disk is a folder of files; names have slashes. A file's data are durable after its Sync; a new name, a rename and a removal after SyncDir of
@@ -111,7 +111,7 @@ func (d osDisk) Remove(name string) error {
 	return nil
 }
 
-func (d osDisk) SyncDir(dir string) error { return durable.SyncDir(d.root, dir) }
+func (d osDisk) SyncDir(dir string) error { return atomicfile.SyncDir(d.root, dir) }
 
 type osFile struct{ *os.File }
 

@@ -154,7 +154,7 @@ func Value(ctx context.Context, name string) string {
 	return all[0]
 }
 
-// NewServer returns a server without services. conf is for connections that come without TLS on them; those that infra/oneport hands over
+// NewServer returns a server without services. conf is for connections that come without TLS on them; those that infra/protomux hands over
 // have it. Client certificates are asked for and not judged: the endpoints do, so that a refusal has a status code and a reason.
 func NewServer(conf *tls.Config, log *slog.Logger, opts ...grpc.ServerOption) *grpc.Server {
 	conf = conf.Clone()
@@ -257,7 +257,7 @@ func Run(ctx context.Context, s *grpc.Server, l net.Listener, grace time.Duratio
 	return nil
 }
 
-// secured takes connections on which TLS is done already, as infra/oneport hands them over, beside bare ones.
+// secured takes connections on which TLS is done already, as infra/protomux hands them over, beside bare ones.
 type secured struct {
 	credentials.TransportCredentials
 }

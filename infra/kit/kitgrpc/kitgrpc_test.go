@@ -26,11 +26,11 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"kennel/infra/admission"
 	"kennel/infra/errs"
-	"kennel/infra/frontdoor"
 	"kennel/infra/kit"
 	"kennel/infra/kit/kitgrpc"
-	"kennel/infra/oneport"
+	"kennel/infra/protomux"
 )
 
 func TestStatus(t *testing.T) {
@@ -159,7 +159,7 @@ func echo(ctx context.Context, conn *grpc.ClientConn, text string, opts ...grpc.
 	return out.Value, err
 }
 
-// TestServer: the same server behind its own TLS, and behind connections on which infra/oneport has done it.
+// TestServer: the same server behind its own TLS, and behind connections on which infra/protomux has done it.
 func TestServer(t *testing.T) {
 	for _, front := range []string{"own", "oneport"} {
 		t.Run(front, func(t *testing.T) {
@@ -181,11 +181,11 @@ func TestServer(t *testing.T) {
 			var wg sync.WaitGroup
 			grpcListener := l
 			if front == "oneport" {
-				door, err := frontdoor.New(frontdoor.Config{})
+				door, err := admission.New(admission.Config{})
 				if err != nil {
 					t.Fatal(err)
 				}
-				port := oneport.Split(door.Listen("test", l), conf, logger)
+				port := protomux.Split(door.Listen("test", l), conf, logger)
 				grpcListener = port.GRPC
 				wg.Go(func() {
 					if err := port.Run(ctx); err != nil {

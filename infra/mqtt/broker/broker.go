@@ -9,8 +9,8 @@ import (
 
 	mochi "github.com/mochi-mqtt/server/v2"
 
+	"kennel/infra/admission"
 	"kennel/infra/api/topics"
-	"kennel/infra/frontdoor"
 	"kennel/infra/logging"
 	"kennel/infra/mqtt/brokerapi"
 )
@@ -43,7 +43,7 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger) error {
 	if cfg.MaxClients == 0 {
 		cfg.MaxClients = 20_000
 	}
-	door, err := frontdoor.New(frontdoor.Config{Proven: int(cfg.MaxClients), Log: log})
+	door, err := admission.New(admission.Config{Proven: int(cfg.MaxClients), Log: log})
 	if err != nil {
 		return fmt.Errorf("broker: %w", err)
 	}

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"kennel/infra/durable"
+	"kennel/infra/atomicfile"
 	"kennel/infra/mqtt/brokerapi"
 	"kennel/infra/thing"
 )
@@ -124,7 +124,7 @@ func (d *denied) save() error {
 		return err
 	}
 	defer root.Close() // everything was synced
-	return durable.Write(root, filepath.Base(d.file), b, 0o600, 0o700)
+	return atomicfile.Write(root, filepath.Base(d.file), b, 0o600, 0o700)
 }
 
 // check returns the refusal of who, or nil.

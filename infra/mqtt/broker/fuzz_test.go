@@ -11,8 +11,8 @@ import (
 	mochi "github.com/mochi-mqtt/server/v2"
 	"github.com/mochi-mqtt/server/v2/packets"
 
+	"kennel/infra/admission"
 	"kennel/infra/api/topics"
-	"kennel/infra/frontdoor"
 	"kennel/infra/thing"
 )
 
@@ -44,7 +44,7 @@ func FuzzSession(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	door, err := frontdoor.New(frontdoor.Config{})
+	door, err := admission.New(admission.Config{})
 	if err != nil {
 		f.Fatal(err)
 	}

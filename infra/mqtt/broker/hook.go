@@ -12,8 +12,8 @@ import (
 	"github.com/mochi-mqtt/server/v2/packets"
 	"github.com/mochi-mqtt/server/v2/system"
 
+	"kennel/infra/admission"
 	"kennel/infra/api/topics"
-	"kennel/infra/frontdoor"
 	"kennel/infra/logging"
 	"kennel/infra/mqtt/brokerapi"
 )
@@ -30,14 +30,14 @@ type hook struct {
 	server   *mochi.Server
 	log      *slog.Logger
 	denied   *denied
-	door     *frontdoor.Door
+	door     *admission.Door
 	named    *logging.Sparse // refusals of clients with a certificate that are published and logged
 	nameless *logging.Sparse // and of those without one, who must not drown the others
 	refused  atomic.Int64
 	stopping atomic.Bool
 }
 
-func newHook(server *mochi.Server, deny *denied, door *frontdoor.Door, log *slog.Logger) *hook {
+func newHook(server *mochi.Server, deny *denied, door *admission.Door, log *slog.Logger) *hook {
 	return &hook{server: server, log: log, denied: deny, door: door, named: logging.NewSparse(time.Second/20, 100), nameless: logging.NewSparse(10*time.Second, 50)}
 }
 

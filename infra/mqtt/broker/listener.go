@@ -14,12 +14,12 @@ import (
 
 	"github.com/mochi-mqtt/server/v2/listeners"
 
-	"kennel/infra/frontdoor"
+	"kennel/infra/admission"
 	"kennel/infra/logging"
 	"kennel/infra/mqtt/brokerapi"
 )
 
-// Our own limits (the source gives none). Those of a handshake are infra/frontdoor's.
+// Our own limits (the source gives none). Those of a handshake are infra/admission's.
 const (
 	connectTime = 10 * time.Second // until CONNECT
 	writeTime   = 10 * time.Second // a client that does not read for this long is disconnected
@@ -56,7 +56,7 @@ func (p *peer) Write(b []byte) (int, error) {
 
 // listener accepts TLS connections, identifies the clients and hands them to the broker. It implements mochi's listeners.Listener.
 type listener struct {
-	ln     *frontdoor.Listener
+	ln     *admission.Listener
 	trust  *trustFiles
 	refuse func(brokerapi.Refusal)
 	log    *slog.Logger
@@ -137,7 +137,7 @@ func (l *listener) recovered(raw net.Conn) {
 func (l *listener) handshake(raw net.Conn) (*peer, *refusal) {
 	now := l.trust.now.Load()
 	conn := tls.Server(raw, now.server)
-	var away *frontdoor.RefusedError
+	var away *admission.RefusedError
 	if err := conn.HandshakeContext(context.Background()); errors.As(err, &away) {
 		return nil, nil
 	} else if err != nil {
@@ -145,7 +145,7 @@ func (l *listener) handshake(raw net.Conn) (*peer, *refusal) {
 	}
 	p := &peer{Conn: conn, who: now.identify(conn.ConnectionState().PeerCertificates, time.Now())}
 	if p.who.refusal == nil { // one that is refused is told so by CONNACK
-		if err := frontdoor.Prove(conn, p.who.service); err != nil {
+		if err := admission.Prove(conn, p.who.service); err != nil {
 			return nil, &refusal{brokerapi.CodeBusy, err.Error()}
 		}
 	}

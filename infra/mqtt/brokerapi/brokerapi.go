@@ -110,7 +110,7 @@ type Stats struct {
 	MessagesDropped  int64 `json:"messages_dropped"` // to slow subscribers; robots and cloud send again
 	Refused          int64 `json:"refused"`          // clients and packets turned away
 	Muted            int64 `json:"muted,omitempty"`  // of them, those neither logged nor published, by the rate limit
-	// The front door (infra/frontdoor).
+	// The front door (infra/admission).
 	Unfinished int64            `json:"unfinished"`     // connections that have not proved who they are, now
 	Away       map[string]int64 `json:"away,omitempty"` // connections turned away before they did, by reason
 	News       string           `json:"news,omitempty"` // a sentence for operators

@@ -19,8 +19,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"kennel/infra/atomicfile"
 	"kennel/infra/backoff"
-	"kennel/infra/durable"
 	"kennel/infra/errs"
 	"kennel/infra/proc"
 )
@@ -228,7 +228,7 @@ func (s *Server) Init(ctx context.Context) error {
 	if err := os.Rename(tmp, s.cfg.Dir); err != nil {
 		return fmt.Errorf("postgres: %w", err)
 	}
-	return durable.Sync(filepath.Dir(s.cfg.Dir))
+	return atomicfile.Sync(filepath.Dir(s.cfg.Dir))
 }
 
 // Keep makes the cluster if needed, ends servers that an earlier run of the program left on it, and runs the server until ctx ends,

@@ -15,8 +15,8 @@ import (
 	"unicode"
 
 	"kennel/infra/errs"
+	"kennel/infra/httpjson"
 	"kennel/infra/logging"
-	"kennel/infra/outside"
 	"kennel/speech/knowledge"
 )
 
@@ -29,11 +29,11 @@ const (
 )
 
 // Provider is a knowledge.Provider.
-type Provider struct{ *outside.Server }
+type Provider struct{ *httpjson.Server }
 
 // New returns the provider at an address; token is shown as a bearer token.
 func New(address string, token logging.Secret) (Provider, error) {
-	s, err := outside.New("knowledge server", address, token, limit)
+	s, err := httpjson.New("knowledge server", address, token, limit)
 	return Provider{s}, err
 }
 

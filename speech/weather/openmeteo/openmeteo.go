@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"kennel/infra/errs"
-	"kennel/infra/outside"
+	"kennel/infra/httpjson"
 	"kennel/speech/weather"
 )
 
@@ -32,17 +32,17 @@ const (
 
 // Provider is a weather.Provider.
 type Provider struct {
-	places, forecast *outside.Server
+	places, forecast *httpjson.Server
 	now              func() time.Time
 }
 
 // New returns the provider at two addresses; "" is a public server.
 func New(places, forecast string, now func() time.Time) (*Provider, error) {
-	p, err := outside.New("place server", cmp.Or(places, Places), "", limit)
+	p, err := httpjson.New("place server", cmp.Or(places, Places), "", limit)
 	if err != nil {
 		return nil, err
 	}
-	f, err := outside.New("weather server", cmp.Or(forecast, Forecast), "", limit)
+	f, err := httpjson.New("weather server", cmp.Or(forecast, Forecast), "", limit)
 	return &Provider{p, f, now}, err
 }
 

@@ -30,7 +30,7 @@ import (
 
 	"kennel/edge/agent/info/robotfs"
 	"kennel/infra/api/status"
-	"kennel/infra/durable"
+	"kennel/infra/atomicfile"
 	"kennel/infra/errs"
 	"kennel/infra/wake"
 	"kennel/jdocs"
@@ -115,7 +115,7 @@ type files interface {
 type rootFiles struct{ root *os.Root }
 
 func (f rootFiles) Read(name string) ([]byte, fs.FileInfo, error) {
-	return durable.ReadInfo(f.root, name, robotfs.MaxFile)
+	return atomicfile.ReadInfo(f.root, name, robotfs.MaxFile)
 }
 func (f rootFiles) Write(name string, data []byte) error {
 	return robotfs.WriteFile(f.root, name, data, 0o644)

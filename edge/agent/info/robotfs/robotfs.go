@@ -1,5 +1,5 @@
 // Package robotfs reads and writes the files of one robot, all below its root (os.Root), so that a simulated robot cannot write outside its
-// folder. Files that it writes are whole or absent (infra/durable).
+// folder. Files that it writes are whole or absent (infra/atomicfile).
 package robotfs
 
 import (
@@ -10,7 +10,7 @@ import (
 	"os"
 	"strings"
 
-	"kennel/infra/durable"
+	"kennel/infra/atomicfile"
 )
 
 // Well-known folders of the original robot, relative to its root (spec/vector-cloud.md: PERS, CACHE, RES).
@@ -23,24 +23,24 @@ const (
 // WriteFile replaces name with data. After it returned nil the new content survives a power cut; if it fails or the process dies, the
 // old content remains. Missing folders are created. Safe for concurrent use; the last rename wins.
 func WriteFile(root *os.Root, name string, data []byte, perm fs.FileMode) error {
-	return durable.Write(root, name, data, perm, 0o755)
+	return atomicfile.Write(root, name, data, perm, 0o755)
 }
 
 // SyncDir makes renames and new files in dir durable.
-func SyncDir(root *os.Root, dir string) error { return durable.SyncDir(root, dir) }
+func SyncDir(root *os.Root, dir string) error { return atomicfile.SyncDir(root, dir) }
 
 // CleanTemp removes what interrupted writes left in dir. A missing folder is fine.
-func CleanTemp(root *os.Root, dir string) error { return durable.CleanTemp(root, dir) }
+func CleanTemp(root *os.Root, dir string) error { return atomicfile.CleanTemp(root, dir) }
 
 // Unfinished reports whether name is of a file that WriteFile has not renamed yet.
-func Unfinished(name string) bool { return durable.Unfinished(name) }
+func Unfinished(name string) bool { return atomicfile.Unfinished(name) }
 
 // MaxFile is the largest file that ReadFile reads, in bytes.
 const MaxFile = 16 << 20
 
 // ReadFile reads a file of at most MaxFile bytes.
 func ReadFile(root *os.Root, name string) ([]byte, error) {
-	return durable.Read(root, name, MaxFile)
+	return atomicfile.Read(root, name, MaxFile)
 }
 
 // ReadJSON reads a JSON file that may hold // and /* */ comments (VEC-CLD-04) into v. Unknown keys are ignored, as the original did.

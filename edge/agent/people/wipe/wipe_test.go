@@ -22,7 +22,6 @@ import (
 	"kennel/certs/certsapi"
 	"kennel/certs/certspg"
 	"kennel/certs/devicecert"
-	"kennel/certs/limit"
 	"kennel/edge/agent/cloud/das"
 	"kennel/edge/agent/info/platform"
 	"kennel/edge/agent/info/robotfs"
@@ -35,6 +34,7 @@ import (
 	"kennel/infra/errs"
 	"kennel/infra/op"
 	"kennel/infra/pg/pgtest"
+	"kennel/infra/ratelimit"
 	"kennel/infra/thing"
 )
 
@@ -356,7 +356,7 @@ func TestComesBackUnattended(t *testing.T) {
 	}
 	store := certspg.New(pgtest.New(t))
 	svc, err := certs.New(certs.Config{Store: store, Batches: store, Requests: store, Issuer: authority, Recorder: nobody{}, TTL: time.Hour,
-		ByAddr: limit.NewByAddr(time.Millisecond, 1000), ByThing: limit.New(time.Millisecond, 1000)})
+		ByAddr: ratelimit.NewByAddr(time.Millisecond, 1000), ByThing: ratelimit.New(time.Millisecond, 1000)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"kennel/certs/limit"
 	"kennel/edge/agent/voice"
 	"kennel/edge/agent/voice/brokerlink"
 	"kennel/infra/errs"
+	"kennel/infra/ratelimit"
 	"kennel/speech"
 	"kennel/speech/intent"
 	"kennel/speech/knowledge"
@@ -48,7 +48,7 @@ func (s *service) Text(_ context.Context, _ speech.Request, text string) (speech
 // TestBroker: from the pieces of a robot to the service of the cloud and back; the end of speech is found by the robot.
 func TestBroker(t *testing.T) {
 	s := &service{}
-	all := speechmqtt.Requests(s, limit.New(time.Millisecond, 100))
+	all := speechmqtt.Requests(s, ratelimit.New(time.Millisecond, 100))
 	l := &brokerlink.Link{OS: "1.2.3", Do: func(ctx context.Context, service, method string, body []byte) ([]byte, error) {
 		return all[service+"/"+method](ctx, "vic:00e20100", body)
 	}}

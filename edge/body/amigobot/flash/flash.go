@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"kennel/infra/nearest"
+	"kennel/infra/suggest"
 )
 
 // Key is one parameter; its number is the place in the manual's table.
@@ -136,7 +136,7 @@ func Lookup(keyword string) (Key, error) {
 		}
 		lower[k] = strings.ToLower(table[k].Keyword)
 	}
-	near := nearest.Name(strings.ToLower(keyword[:min(len(keyword), 2*MaxText)]), lower)
+	near := suggest.Name(strings.ToLower(keyword[:min(len(keyword), 2*MaxText)]), lower)
 	k, _ := Lookup(near) // a keyword of the table
 	return 0, fmt.Errorf("unknown parameter %.40q; did you mean %s", keyword, k)
 }

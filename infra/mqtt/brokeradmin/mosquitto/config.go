@@ -14,7 +14,7 @@ import (
 	"text/template"
 
 	"kennel/infra/api/topics"
-	"kennel/infra/durable"
+	"kennel/infra/atomicfile"
 	"kennel/infra/errs"
 	"kennel/infra/thing"
 )
@@ -152,7 +152,7 @@ func write(file string, data []byte, perm os.FileMode) error {
 		return fmt.Errorf("mosquitto: %w", err)
 	}
 	defer folder.Close() // everything is synced
-	if err := durable.Write(folder, filepath.Base(file), data, perm, 0o700); err != nil {
+	if err := atomicfile.Write(folder, filepath.Base(file), data, perm, 0o700); err != nil {
 		return fmt.Errorf("mosquitto: %w", err)
 	}
 	return nil
