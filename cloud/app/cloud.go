@@ -21,7 +21,7 @@ import (
 	"kennel/cloud/app/people"
 	"kennel/cloud/app/records"
 	"kennel/cloud/console"
-	"kennel/cloud/meters"
+	"kennel/cloud/metrics"
 	"kennel/cloud/openapi"
 	"kennel/cloud/originals/originalswire"
 	"kennel/cloud/wire"
@@ -91,7 +91,7 @@ func (c *Cloud) open(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if b.Meters, err = meters.New(tel); err != nil {
+	if b.Meters, err = metrics.New(tel); err != nil {
 		return err
 	}
 	if c.front, err = front.New(b.Meters, b.Log); err != nil {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	outbox "kennel/cloud/command"
-	"kennel/cloud/meters"
+	"kennel/cloud/metrics"
 	"kennel/infra/api/commands"
 	"kennel/infra/api/events"
 	"kennel/infra/api/topics"
@@ -17,7 +17,7 @@ import (
 )
 
 // exported returns what is exported now: by name, and by name{value of the one label}.
-func exported(t *testing.T, tel *meters.Meters) map[string]float64 {
+func exported(t *testing.T, tel *metrics.Meters) map[string]float64 {
 	t.Helper()
 	all, err := tel.Gatherer().Gather()
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 
 	"kennel/certs/ca"
 	"kennel/cloud/app/identity"
-	"kennel/cloud/ready"
+	"kennel/cloud/preflight"
 	"kennel/infra/auth"
 	"kennel/infra/freeaddr"
 	"kennel/infra/logging"
@@ -171,21 +171,21 @@ func TestReadyForTheInternet(t *testing.T) {
 	req.Header.Set("Authorization", "Bearer "+l.Token.Reveal())
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, req)
-	var list ready.Checklist
+	var list preflight.Checklist
 	if err := json.Unmarshal(w.Body.Bytes(), &list); err != nil || w.Code != http.StatusOK {
 		t.Fatalf("%d %s %v", w.Code, w.Body, err)
 	}
-	got := map[string]ready.CheckItem{}
+	got := map[string]preflight.CheckItem{}
 	for _, i := range list.Items {
 		got[i.Name] = i
 	}
-	for name, want := range map[string]ready.CheckItem{
-		"disk":               {State: ready.Missing, Says: "object store refuses writes"},
-		"api_certificate":    {State: ready.Missing, Says: "certificate " + cfg.API.CertFile + " ends at"},
-		"acme":               {State: ready.Missing, Says: "no certificate for acme.example yet"},
-		"robots_certificate": {State: ready.OK},
+	for name, want := range map[string]preflight.CheckItem{
+		"disk":               {State: preflight.Missing, Says: "object store refuses writes"},
+		"api_certificate":    {State: preflight.Missing, Says: "certificate " + cfg.API.CertFile + " ends at"},
+		"acme":               {State: preflight.Missing, Says: "no certificate for acme.example yet"},
+		"robots_certificate": {State: preflight.OK},
 	} {
-		if i := got[name]; i.State != want.State || !strings.Contains(i.Says, want.Says) || (i.Do == "") != (want.State == ready.OK) {
+		if i := got[name]; i.State != want.State || !strings.Contains(i.Says, want.Says) || (i.Do == "") != (want.State == preflight.OK) {
 			t.Errorf("%s: %+v, want %+v", name, i, want)
 		}
 	}

@@ -17,8 +17,8 @@ import (
 
 	"kennel/cloud/access"
 	"kennel/cloud/account/accountapi"
-	"kennel/cloud/customs"
-	"kennel/cloud/customs/customspg"
+	"kennel/cloud/customintent"
+	"kennel/cloud/customintent/customintentpg"
 	"kennel/cloud/owner"
 	"kennel/cloud/owner/ownerpg"
 	"kennel/cloud/registry/registrypg"
@@ -43,7 +43,7 @@ var impersonal = map[string]string{
 	"the condition of the robot, in numbers and fixed words":             "das_last das_range intake_usage registry_facet registry_presence registry_thing registry_words sts_usage command_due",
 	"sums and words that name no robot":                                  "crash_symbols das_day das_group das_heard das_name das_unkeyed speech_day speech_words",
 	"a note of what is to be erased":                                     "das_erased",
-	"gone within a minute; cloud/look shows an owner none of before":     "robot_look",
+	"gone within a minute; cloud/liveview shows an owner none of before": "robot_look",
 	"the queue's and the schema's; orders name a deletion, not a person": "goose_db_version river_job river_leader river_migration river_notification river_queue",
 }
 
@@ -103,7 +103,7 @@ func (w *wired) begin(t *testing.T, p *person) {
 // streams are the routes of owners that do not end by themselves, and the tests that look at them.
 var streams = map[string]string{
 	"GET /v1/events/tail":         "cloud/das/dasapi",
-	"GET /v1/things/{thing}/live": "cloud/look/lookapi",
+	"GET /v1/things/{thing}/live": "cloud/liveview/liveviewapi",
 	"GET /my/live":                "cloud/companion",
 }
 
@@ -167,7 +167,7 @@ func (w *wired) told(t *testing.T) map[string][]byte {
 			t.Fatal(service, err)
 		}
 	}
-	known, err := customs.New(customspg.New(w.base.Pool), w.base.Log).List(t.Context(), rex)
+	known, err := customintent.New(customintentpg.New(w.base.Pool), w.base.Log).List(t.Context(), rex)
 	if err != nil {
 		t.Fatal(err)
 	}

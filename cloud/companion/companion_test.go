@@ -20,9 +20,9 @@ import (
 	"kennel/cloud/access"
 	"kennel/cloud/command"
 	"kennel/cloud/console/page"
+	"kennel/cloud/intents"
 	"kennel/cloud/owner"
 	"kennel/cloud/registry"
-	"kennel/cloud/say"
 	"kennel/cloud/token"
 	"kennel/cloud/uploads"
 	"kennel/cloud/voice"
@@ -161,7 +161,7 @@ func (h *house) Differing(_ context.Context, _ thing.ID, _ jdocs.Name, version u
 	return h.lacks, h.docErr
 }
 
-func (h *house) Find(_ context.Context, _ thing.ID, s say.Saying) (intent.Match, error) {
+func (h *house) Find(_ context.Context, _ thing.ID, s intents.Saying) (intent.Match, error) {
 	switch s.Text {
 	case "":
 		return intent.Match{UserIntent: s.Intent}, nil
@@ -171,8 +171,8 @@ func (h *house) Find(_ context.Context, _ thing.ID, s say.Saying) (intent.Match,
 	return intent.Match{UserIntent: "from_words"}, nil
 }
 
-func (h *house) Say(_ context.Context, id thing.ID, by string, m intent.Match) (say.Said, error) {
-	return say.Said{}, h.do("say", id, by, m.UserIntent)
+func (h *house) Say(_ context.Context, id thing.ID, by string, m intent.Match) (intents.Said, error) {
+	return intents.Said{}, h.do("say", id, by, m.UserIntent)
 }
 
 func (h *house) Recent(context.Context, thing.ID, time.Time, int) ([]command.Command, error) {

@@ -8,18 +8,18 @@ import (
 	"time"
 
 	"kennel/cloud/command"
+	"kennel/cloud/intents"
 	"kennel/cloud/owner"
-	"kennel/cloud/say"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/thing"
 	"kennel/speech/intent"
 )
 
-// Says tells robots what to do; *say.Service is one.
+// Says tells robots what to do; *intents.Service is one.
 type Says interface {
-	Find(ctx context.Context, id thing.ID, a say.Saying) (intent.Match, error)
-	Say(ctx context.Context, id thing.ID, by string, m intent.Match) (say.Said, error)
+	Find(ctx context.Context, id thing.ID, a intents.Saying) (intent.Match, error)
+	Say(ctx context.Context, id thing.ID, by string, m intent.Match) (intents.Said, error)
 	Recent(ctx context.Context, id thing.ID, since time.Time, n int) ([]command.Command, error)
 }
 
@@ -75,7 +75,7 @@ func (c *companion) tells(ctx context.Context, t owner.Tenure, can []string) (*t
 }
 
 func newWish(c command.Command) wish {
-	name := say.IntentOf(c)
+	name := intents.IntentOf(c)
 	w := wish{Label: labels[name], At: c.Created, Open: !c.State.Closed(), Done: c.State == command.Done}
 	if i := slices.IndexFunc(buttons, func(b button) bool { return b.Intent == name }); i >= 0 {
 		w.Label = buttons[i].Label
@@ -102,7 +102,7 @@ func (c *companion) tell(ctx context.Context, _ auth.Caller, id thing.ID, v url.
 	if c.Says == nil {
 		return "", errs.New(errs.NotFound, "this Kennel passes nothing on to robots")
 	}
-	m, err := c.Says.Find(ctx, id, say.Saying{Text: v.Get("text"), Intent: v.Get("intent")})
+	m, err := c.Says.Find(ctx, id, intents.Saying{Text: v.Get("text"), Intent: v.Get("intent")})
 	if err != nil {
 		return "", err
 	}

@@ -14,7 +14,7 @@ import (
 
 	"kennel/cloud/command"
 	"kennel/cloud/console/chart"
-	"kennel/cloud/look"
+	"kennel/cloud/liveview"
 	"kennel/infra/api/commands"
 	"kennel/infra/api/poke"
 	"kennel/infra/auth"
@@ -22,9 +22,9 @@ import (
 	"kennel/infra/thing"
 )
 
-// Look is the access of the page of a robot's structure tree; *look.Service is one.
+// Look is the access of the page of a robot's structure tree; *liveview.Service is one.
 type Look interface {
-	Look(ctx context.Context, id thing.ID) (look.Robot, error)
+	Look(ctx context.Context, id thing.ID) (liveview.Robot, error)
 }
 
 const (
@@ -78,7 +78,7 @@ type ownerView struct{ Devices, Program string }
 type jointView struct{ Name, Unit, Min, Max, Value string }
 
 type deviceView struct {
-	look.Device
+	liveview.Device
 	Owner string // who may move it; "": anybody may ask
 	Rows  []slotView
 }
@@ -104,7 +104,7 @@ func (c *console) robot(ctx context.Context, r *http.Request, s said) (string, f
 	return "robot", f, nil
 }
 
-func newRobotView(h thingHead, r look.Robot) robotView {
+func newRobotView(h thingHead, r liveview.Robot) robotView {
 	v := robotView{thingHead: h, Seen: r.Received != nil, Parts: len(r.Devices)}
 	if age := time.Duration(r.AgeMS) * time.Millisecond; age > treeStale {
 		v.Stale = ageText(age)
@@ -161,7 +161,7 @@ func newRobotView(h thingHead, r look.Robot) robotView {
 }
 
 // newWorldView returns nil for a robot that is not simulated.
-func newWorldView(r look.Robot) *worldView {
+func newWorldView(r liveview.Robot) *worldView {
 	w := r.World
 	if w == nil || w.Map == nil {
 		return nil
@@ -208,7 +208,7 @@ func newWorldView(r look.Robot) *worldView {
 }
 
 // rays are what the sensors measure that say where they look.
-func rays(r look.Robot) (all []chart.Ray) {
+func rays(r liveview.Robot) (all []chart.Ray) {
 	for _, d := range r.Devices {
 		if d.Bearing == nil || d.Gone != nil {
 			continue
@@ -238,7 +238,7 @@ func placeText(p [3]float64) string { // x and y in metres, heading in radians
 }
 
 // number returns the value of a device's slot; nil if it is no number, or not known.
-func number(r look.Robot, device, slot string) *float64 {
+func number(r liveview.Robot, device, slot string) *float64 {
 	for _, d := range r.Devices {
 		for _, s := range d.Slots {
 			if v, ok := s.Value.(float64); ok && d.Compact == device && s.Name == slot && !math.IsNaN(v) {
@@ -257,7 +257,7 @@ func ageText(d time.Duration) string {
 	return duration(d)
 }
 
-func rangeText(s look.Slot) string {
+func rangeText(s liveview.Slot) string {
 	switch {
 	case s.Min != nil && s.Max == nil && *s.Min > 0 && *s.Min < 1e-300: // the smallest number marks that
 		return "above 0"

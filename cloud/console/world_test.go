@@ -9,7 +9,7 @@ import (
 	"kennel/cloud/cohort"
 	"kennel/cloud/command"
 	"kennel/cloud/das"
-	"kennel/cloud/look"
+	"kennel/cloud/liveview"
 	"kennel/cloud/registry/filter"
 	"kennel/cloud/vitals"
 	"kennel/infra/api/commands"
@@ -159,17 +159,17 @@ func curves(_ context.Context, id thing.ID, g vitals.Grain, from, to time.Time) 
 // glass shows rex with one part of every kind of value; any other robot has shown nothing.
 type glass struct{}
 
-func (glass) Look(_ context.Context, id thing.ID) (look.Robot, error) {
-	r := look.Robot{Thing: id, Devices: []look.Device{}}
+func (glass) Look(_ context.Context, id thing.ID) (liveview.Robot, error) {
+	r := liveview.Robot{Thing: id, Devices: []liveview.Device{}}
 	if id != rex {
 		return r, nil
 	}
 	received, age, low, high := noon, int64(130), -0.785, 0.384
 	r.Received, r.AgeMS, r.Body = &received, 120, "vector"
-	r.Devices = []look.Device{{Full: "robot", Compact: "robot", Kind: "device", Interface: "Identity", Slots: []look.Slot{{Name: "name", Type: "string", Known: true, Value: evil, AgeMS: &age}}},
+	r.Devices = []liveview.Device{{Full: "robot", Compact: "robot", Kind: "device", Interface: "Identity", Slots: []liveview.Slot{{Name: "name", Type: "string", Known: true, Value: evil, AgeMS: &age}}},
 		{Full: "robot.body", Kind: "component"},
 		{Full: "robot.body.head.pitch", Compact: "headPitch", Kind: "device", Interface: "RotationalMotor", Actuator: true,
-			Slots: []look.Slot{{Name: "angle", Type: "float", Unit: "rad", Min: &low, Max: &high, Known: true, Value: 0.25, AgeMS: &age}, {Name: "torque", Type: "float", Unit: evil}}}}
+			Slots: []liveview.Slot{{Name: "angle", Type: "float", Unit: "rad", Min: &low, Max: &high, Known: true, Value: 0.25, AgeMS: &age}, {Name: "torque", Type: "float", Unit: evil}}}}
 	r.World = room(evil)
 	r.Motion = &live.Motion{X: 0.1, Theta: 1.5, Speed: 0.05, Moving: true, Way: 12.3, Parts: []live.Part{{Name: "wheels", Outcome: "running"}}, Stop: []string{evil}, Owners: []live.Owner{{Device: "headPitch", Program: evil, Priority: 50}}}
 	return r, nil

@@ -17,9 +17,9 @@ import (
 	"testing"
 	"time"
 
-	"kennel/cloud/customs"
+	"kennel/cloud/customintent"
 	"kennel/cloud/das"
-	"kennel/cloud/look"
+	"kennel/cloud/liveview"
 	"kennel/cloud/registry"
 	"kennel/infra/api/live"
 	"kennel/infra/api/status"
@@ -175,17 +175,17 @@ func newCloud(t *testing.T) *cloud {
 			return c.show()
 		}
 		if looks++; looks == 1 { // the first makes the robot show itself
-			return look.Robot{Thing: "vic:00e20100", Devices: []look.Device{}}, nil
+			return liveview.Robot{Thing: "vic:00e20100", Devices: []liveview.Device{}}, nil
 		}
 		received, age, low := at(12), int64(130), -0.785
-		return look.Robot{Thing: "vic:00e20100", Received: &received, AgeMS: 120, Body: "vector", Devices: []look.Device{
-			{Full: "robot", Compact: "robot", Kind: "device", Interface: "Identity, Mobile", Slots: []look.Slot{{Name: "model", Type: "string", Known: true, Value: "Vector"}}},
+		return liveview.Robot{Thing: "vic:00e20100", Received: &received, AgeMS: 120, Body: "vector", Devices: []liveview.Device{
+			{Full: "robot", Compact: "robot", Kind: "device", Interface: "Identity, Mobile", Slots: []liveview.Slot{{Name: "model", Type: "string", Known: true, Value: "Vector"}}},
 			{Full: "robot.body", Kind: "component"},
 			{Full: "robot.body.head.pitch", Compact: "headPitch", Kind: "device", Interface: "RotationalMotor", Actuator: true,
-				Slots: []look.Slot{{Name: "angle", Type: "float", Unit: "rad", Min: &low, Known: true, Value: 0.25, AgeMS: &age}, {Name: "torque", Type: "float", Unit: "N·m"}}},
+				Slots: []liveview.Slot{{Name: "angle", Type: "float", Unit: "rad", Min: &low, Known: true, Value: 0.25, AgeMS: &age}, {Name: "torque", Type: "float", Unit: "N·m"}}},
 			{Full: "robot.body.arm.z", Compact: "arm", Kind: "device", Interface: "LinearMotor", Actuator: true, Aliases: []string{"lift"},
-				Slots: []look.Slot{{Name: "position", Type: "float", Unit: "m", Unavailable: true}}, Gone: &live.Gone{Full: "robot.body.arm.z", ForMS: 61_500, Why: "it is unplugged"}},
-			{Full: "robot.body.laser", Compact: "laser", Kind: "device", Interface: "DistanceSensor", Slots: []look.Slot{{Name: "distance", Type: "float", Unit: "m", Known: true, Value: "inf", AgeMS: &age}}}},
+				Slots: []liveview.Slot{{Name: "position", Type: "float", Unit: "m", Unavailable: true}}, Gone: &live.Gone{Full: "robot.body.arm.z", ForMS: 61_500, Why: "it is unplugged"}},
+			{Full: "robot.body.laser", Compact: "laser", Kind: "device", Interface: "DistanceSensor", Slots: []liveview.Slot{{Name: "distance", Type: "float", Unit: "m", Known: true, Value: "inf", AgeMS: &age}}}},
 			World: &live.World{Rev: "1", Pose: live.Place{0.11, 0, 1.6}, Posture: "on treads", NoFloor: []bool{false}, Things: []live.Thing{}, Map: &live.Map{Name: "room", Charger: &live.Place{-1.4, 0, 0}}},
 			Motion: &live.Motion{X: 0.1, Theta: 1.5707963, Way: 12.345, Parts: []live.Part{{Name: "wheels", Outcome: "done", Known: true}}, Stop: []string{"halted"},
 				Owners: []live.Owner{{Device: "wheelL", Program: "mindd", Priority: 20}, {Device: "headPitch", Program: "agentd", Priority: 50}, {Device: "wheelR", Program: "mindd", Priority: 20}}}}, nil
@@ -218,8 +218,8 @@ func newCloud(t *testing.T) *cloud {
 		_, _ = io.WriteString(w, "received,thing\n2026-05-06T12:00:00Z,vic:00e20100\n")
 		w.Header().Set("Kennel-Cut", "true")
 	})
-	custom := customs.Custom{ID: 3, Wanted: customs.Wanted{Custom: intent.Custom{Name: "feed_cat", Phrases: []string{"feed the cat"}, Overrides: []string{"global_stop"}}}, By: "op"}
-	handle("GET /v1/intents/custom", func(*http.Request, string) (any, error) { return []customs.Custom{custom}, nil })
+	custom := customintent.Custom{ID: 3, Wanted: customintent.Wanted{Custom: intent.Custom{Name: "feed_cat", Phrases: []string{"feed the cat"}, Overrides: []string{"global_stop"}}}, By: "op"}
+	handle("GET /v1/intents/custom", func(*http.Request, string) (any, error) { return []customintent.Custom{custom}, nil })
 	handle("POST /v1/intents/custom", func(*http.Request, string) (any, error) { return custom, nil })
 	handle("DELETE /v1/intents/custom/{id}", func(*http.Request, string) (any, error) { return nil, nil })
 	handle("GET /v1/experiments", func(*http.Request, string) (any, error) {

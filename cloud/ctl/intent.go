@@ -43,7 +43,7 @@ func (a *app) customList() *cobra.Command {
 }
 
 func (a *app) customAdd() *cobra.Command {
-	var w client.CustomsWanted
+	var w client.CustomintentWanted
 	cmd := shows(a, describe("add NAME PHRASE...", "Add a custom intent; refused if a phrase already means something else", `intent custom add feed_cat "feed (the|my) cat"`),
 		func(ctx context.Context, args []string) (reply[client.CustomAdded], error) {
 			w.Name, w.Phrases = args[0], args[1:]

@@ -14,9 +14,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"kennel/cloud/command"
-	"kennel/cloud/look"
+	"kennel/cloud/intents"
+	"kennel/cloud/liveview"
 	"kennel/cloud/openapi/client"
-	"kennel/cloud/say"
 	wire "kennel/infra/api/commands"
 	"kennel/infra/api/poke"
 	"kennel/infra/backoff"
@@ -62,7 +62,7 @@ func (a *app) says(cmd *cobra.Command, post func(ctx context.Context, thing stri
 		if err != nil {
 			return err
 		}
-		r, err := a.settled(cmd.Context(), args[0], reply[client.Command]{Value: told.Value.Command}, say.TTL, func(string) {})
+		r, err := a.settled(cmd.Context(), args[0], reply[client.Command]{Value: told.Value.Command}, intents.TTL, func(string) {})
 		if err != nil {
 			return err
 		}
@@ -93,7 +93,7 @@ func (a *app) robotTree() *cobra.Command {
 }
 
 // glance asks once for how a robot shows itself.
-func (a *app) glance(ctx context.Context, id string) (r look.Robot, err error) {
+func (a *app) glance(ctx context.Context, id string) (r liveview.Robot, err error) {
 	got, err := a.api.GetThingsThingLive(ctx, id)
 	if err == nil {
 		err = json.Unmarshal(got.Raw, &r) // the same with methods
@@ -102,7 +102,7 @@ func (a *app) glance(ctx context.Context, id string) (r look.Robot, err error) {
 }
 
 // look asks until the robot shows itself.
-func (a *app) look(ctx context.Context, id string) (look.Robot, error) {
+func (a *app) look(ctx context.Context, id string) (liveview.Robot, error) {
 	deadline := time.Now().Add(glanceFor)
 	for {
 		r, err := a.glance(ctx, id)
@@ -127,7 +127,7 @@ func (a *app) look(ctx context.Context, id string) (look.Robot, error) {
 }
 
 // named returns the devices that name means; of a full one "robot." may be left out (GOSTAI-TREE-02).
-func named(all []look.Device, name string) (out []look.Device) {
+func named(all []liveview.Device, name string) (out []liveview.Device) {
 	full := name
 	if name != "robot" && !strings.HasPrefix(name, "robot.") {
 		full = "robot." + name
@@ -141,7 +141,7 @@ func named(all []look.Device, name string) (out []look.Device) {
 	return out
 }
 
-func showTree(t *cli.Table, r look.Robot) {
+func showTree(t *cli.Table, r liveview.Robot) {
 	if m := r.Motion; m != nil {
 		t.Text(fmt.Sprintf("pose %.3f m, %.3f m, %.1f degrees; drove %.2f m; %s", m.X, m.Y, m.Theta*180/math.Pi, m.Way, moves(r)))
 	}
@@ -180,7 +180,7 @@ func showTree(t *cli.Table, r look.Robot) {
 }
 
 // moves says whether a robot moves, and why it may not.
-func moves(r look.Robot) string {
+func moves(r liveview.Robot) string {
 	switch m := r.Motion; {
 	case len(m.Stop) > 0:
 		return "may not move: " + strings.Join(m.Stop, ", ")

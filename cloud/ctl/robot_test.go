@@ -4,12 +4,12 @@ import (
 	"strings"
 	"testing"
 
-	"kennel/cloud/look"
+	"kennel/cloud/liveview"
 )
 
 // TestNamed: a device by its compact name, by its full one with or without robot., and all below the beginning of one (GOSTAI-TREE-02).
 func TestNamed(t *testing.T) {
-	all := []look.Device{{Full: "robot", Compact: "robot"}, {Full: "robot.body.head.pitch", Compact: "headPitch"}, {Full: "robot.body.headlight", Compact: "headlight"},
+	all := []liveview.Device{{Full: "robot", Compact: "robot"}, {Full: "robot.body.head.pitch", Compact: "headPitch"}, {Full: "robot.body.headlight", Compact: "headlight"},
 		{Full: "robot.body.wheel[left]", Compact: "wheelL"}, {Full: "robot.body.wheel[right]", Compact: "wheelR"}}
 	for name, want := range map[string]string{
 		"robot": "robot headPitch headlight wheelL wheelR", "robot.body.head": "headPitch", "body.head": "headPitch", "headPitch": "headPitch",

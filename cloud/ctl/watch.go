@@ -13,14 +13,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"kennel/cloud/look"
+	"kennel/cloud/liveview"
 	"kennel/infra/backoff"
 	"kennel/infra/cli"
 	"kennel/infra/errs"
 	"kennel/infra/thing"
 )
 
-// Own limits of a watch. A robot stops showing itself some seconds after the last request (look.AskFor), so a slow watch still asks every
+// Own limits of a watch. A robot stops showing itself some seconds after the last request (liveview.AskFor), so a slow watch still asks every
 // maxWatchEvery.
 const (
 	maxWatchRate  = 10
@@ -75,7 +75,7 @@ func (a *app) watch(ctx context.Context, w *watcher, print func(watchLine) error
 		return err
 	}
 	for _, name := range w.names {
-		if !slices.ContainsFunc(r.Devices, func(d look.Device) bool { return len(slotsNamed(d, name)) > 0 }) {
+		if !slices.ContainsFunc(r.Devices, func(d liveview.Device) bool { return len(slotsNamed(d, name)) > 0 }) {
 			return errs.New(errs.NotFound, "%s has no device or slot %.80q; kennelctl robot tree %s lists them", w.thing, name, w.thing)
 		}
 	}
@@ -154,7 +154,7 @@ func (l watchLine) String() string {
 }
 
 // take returns what is to be told of r: what is newer than what was taken before.
-func (w *watcher) take(r look.Robot) (out []watchLine) {
+func (w *watcher) take(r liveview.Robot) (out []watchLine) {
 	if r.Received == nil || !r.Received.After(w.received) {
 		return nil
 	}
@@ -221,7 +221,7 @@ func (w *watcher) take(r look.Robot) (out []watchLine) {
 
 // slotsNamed returns the slots of d that a name means: all slots of the device, if name is the device or a part above it, or one slot. In a
 // name * matches any letters, and a full name may leave "robot." out.
-func slotsNamed(d look.Device, name string) (out []string) {
+func slotsNamed(d liveview.Device, name string) (out []string) {
 	called := append([]string{d.Full, strings.TrimPrefix(d.Full, "robot."), d.Compact}, d.Aliases...)
 	for _, s := range d.Slots {
 		if slices.ContainsFunc(called, func(c string) bool {

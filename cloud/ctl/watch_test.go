@@ -12,24 +12,24 @@ import (
 	"testing"
 	"time"
 
-	"kennel/cloud/look"
+	"kennel/cloud/liveview"
 	"kennel/infra/api/live"
 	"kennel/infra/cli"
 	"kennel/infra/errs"
 )
 
 // glance is a robot with two cliff sensors that read as they are told to; nil: not known.
-func glance(received time.Time, left, right any, gone *live.Gone) look.Robot {
-	slot := func(v any) []look.Slot {
+func glance(received time.Time, left, right any, gone *live.Gone) liveview.Robot {
+	slot := func(v any) []liveview.Slot {
 		age := int64(130)
-		s := look.Slot{Name: "detected", Type: "bool", Known: v != nil, Value: v, Unavailable: v == nil && gone != nil}
+		s := liveview.Slot{Name: "detected", Type: "bool", Known: v != nil, Value: v, Unavailable: v == nil && gone != nil}
 		if v != nil {
 			s.AgeMS = &age
 		}
-		return []look.Slot{s}
+		return []liveview.Slot{s}
 	}
-	return look.Robot{Thing: "vic:00e20100", Received: &received, AgeMS: 120, Body: "vector", Devices: []look.Device{
-		{Full: "robot", Compact: "robot", Interface: "Identity", Slots: []look.Slot{{Name: "model", Type: "string", Known: true, Value: "Vector"}}},
+	return liveview.Robot{Thing: "vic:00e20100", Received: &received, AgeMS: 120, Body: "vector", Devices: []liveview.Device{
+		{Full: "robot", Compact: "robot", Interface: "Identity", Slots: []liveview.Slot{{Name: "model", Type: "string", Known: true, Value: "Vector"}}},
 		{Full: "robot.body.cliff[front][left]", Compact: "cliffFL", Interface: "CliffSensor", Slots: slot(left), Gone: gone},
 		{Full: "robot.body.cliff[front][right]", Compact: "cliffFR", Interface: "CliffSensor", Slots: slot(right), Gone: gone},
 	}}
@@ -67,7 +67,7 @@ func TestWatchLines(t *testing.T) {
 	}
 	w = &watcher{thing: "vic:00e20100", names: []string{"cliffFL"}}
 	var lines []string
-	for _, r := range []look.Robot{glance(at(12), nil, nil, gone), glance(at(13), false, nil, nil)} {
+	for _, r := range []liveview.Robot{glance(at(12), nil, nil, gone), glance(at(13), false, nil, nil)} {
 		for _, l := range w.take(r) {
 			b, err := json.Marshal(l)
 			if err != nil {
@@ -89,7 +89,7 @@ func TestWatchLines(t *testing.T) {
 
 // TestSlotsNamed: by full, compact and other short names, by what is above, and with letters left open.
 func TestSlotsNamed(t *testing.T) {
-	led := look.Device{Full: "robot.body.led[0]", Compact: "led[0]", Aliases: []string{"lamp"}, Slots: []look.Slot{{Name: "r"}, {Name: "g"}}}
+	led := liveview.Device{Full: "robot.body.led[0]", Compact: "led[0]", Aliases: []string{"lamp"}, Slots: []liveview.Slot{{Name: "r"}, {Name: "g"}}}
 	for name, want := range map[string]string{
 		"led[0]": "r g", "led": "r g", "led[0].r": "r", "lamp": "r g", "lamp.g": "g", "robot.body.led[0]": "r g", "body.led[0].r": "r", "robot.body": "r g", "body": "r g", "robot": "r g",
 		"led*": "r g", "*.g": "g", "*": "r g", "l*]*r": "r", "*ed[*].*": "r g", "robot.*.g": "g", "le": "", "r": "", "led[1]": "", "led[0].b": "", "*.b": "", "led[0].r*x": "", "": "", "x*": "", "body.led[0]r": "",

@@ -19,7 +19,7 @@ import (
 	"kennel/cloud/access"
 	"kennel/cloud/account"
 	"kennel/cloud/console/page"
-	"kennel/cloud/meters"
+	"kennel/cloud/metrics"
 	"kennel/cloud/owner"
 	"kennel/infra/auth"
 	"kennel/infra/blob"
@@ -72,7 +72,7 @@ type Base struct {
 	Blobs   *blob.Store
 	Orders  *jobs.Orders
 	Seal    secretbox.Key
-	Meters  *meters.Meters
+	Meters  *metrics.Meters
 	Volumes *diskspace.Watch
 	Roles   []Role
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"kennel/cloud/look"
+	"kennel/cloud/liveview"
 )
 
 // TestAmigobot: another species of robot at the same cloud. It is itself, shows its sonars and ends a way where it was sent (GOSTAI-OPEN-11: 2 cm or
@@ -22,7 +22,7 @@ func TestAmigobot(t *testing.T) {
 		t.Fatalf("present: %v", things)
 	}
 	thing := things[0]
-	h.seen(thing, "sonars that measure", func(r look.Robot) error {
+	h.seen(thing, "sonars that measure", func(r liveview.Robot) error {
 		if name := text(r, "robot", "name"); !strings.HasPrefix(name, "Amigo") || text(r, "robot", "serial") != "00e20100" || r.Body != "amigobot" {
 			return fmt.Errorf("its name is %q, its body %q", name, r.Body)
 		}
@@ -67,7 +67,7 @@ func TestAmigobot(t *testing.T) {
 			if err != nil || !strings.Contains(string(out), "done after") {
 				t.Fatalf("drive: %v %s", err, out)
 			}
-			after := h.seen(thing, "rest after the drive", func(r look.Robot) error {
+			after := h.seen(thing, "rest after the drive", func(r liveview.Robot) error {
 				if wheels(r) != "done" {
 					return errors.New(wheels(r))
 				}
@@ -133,7 +133,7 @@ func TestAmigobot(t *testing.T) {
 	}
 	told("robot.parameters.stored", "TransVelMax")
 	problem("")
-	before := h.seen(thing, "rest after the reset", func(r look.Robot) error {
+	before := h.seen(thing, "rest after the reset", func(r liveview.Robot) error {
 		if wheels(r) == "running" || len(r.Motion.Stop) > 0 {
 			return fmt.Errorf("%+v", r.Motion)
 		}

@@ -28,7 +28,7 @@ import (
 	"github.com/pquerna/otp/totp"
 
 	"kennel/cloud/access"
-	"kennel/cloud/look"
+	"kennel/cloud/liveview"
 	"kennel/infra/browser"
 )
 
@@ -590,7 +590,7 @@ func (s *site) drives(p *browser.Page, thing string) {
 		if err != nil {
 			s.t.Fatalf("drive: %v %s", err, out)
 		}
-		if s.house.seen(thing, "the end of the drive", func(r look.Robot) error {
+		if s.house.seen(thing, "the end of the drive", func(r liveview.Robot) error {
 			if was := wheels(r); was == "running" || r.Motion.Way == way && was != "stopped" && was != "astray" {
 				return fmt.Errorf("%+v", r.Motion)
 			}

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"kennel/cloud/look"
+	"kennel/cloud/liveview"
 )
 
 // said is the command that came of a sentence to a robot.
@@ -52,7 +52,7 @@ func TestIntents(t *testing.T) {
 				t.Errorf("%s: %v: %+v, %+v; want %s, %s, %q", thing, what, s, s.Command.Result, intent, state, detail)
 			}
 		}
-		h.seen(thing, "its tree", func(look.Robot) error { return nil })
+		h.seen(thing, "its tree", func(liveview.Robot) error { return nil })
 		await(t, time.Minute, "what the robot can do", func() error {
 			var r struct{ Status struct{ Intents []string } }
 			if err := h.ctlJSON(&r, "robots", "show", thing); err != nil {

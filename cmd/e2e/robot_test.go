@@ -10,13 +10,13 @@ import (
 	"testing"
 	"time"
 
-	"kennel/cloud/look"
+	"kennel/cloud/liveview"
 	"kennel/edge/corelink"
 	"kennel/infra/auth"
 )
 
 // slot is the number that a device's slot reads as; an error while it is not measured.
-func slot(r look.Robot, device, name string) (float64, error) {
+func slot(r liveview.Robot, device, name string) (float64, error) {
 	for _, d := range r.Devices {
 		for _, s := range d.Slots {
 			if d.Compact == device && s.Name == name {
@@ -31,7 +31,7 @@ func slot(r look.Robot, device, name string) (float64, error) {
 }
 
 // text is the text that a device's slot reads as.
-func text(r look.Robot, device, name string) string {
+func text(r liveview.Robot, device, name string) string {
 	for _, d := range r.Devices {
 		for _, s := range d.Slots {
 			if d.Compact == device && s.Name == name && s.Known {
@@ -43,10 +43,10 @@ func text(r look.Robot, device, name string) string {
 }
 
 // seen waits until a robot's tree says what ok accepts.
-func (h *house) seen(thing, what string, ok func(r look.Robot) error) (r look.Robot) {
+func (h *house) seen(thing, what string, ok func(r liveview.Robot) error) (r liveview.Robot) {
 	h.t.Helper()
 	await(h.t, time.Minute, what, func() error {
-		r = look.Robot{}
+		r = liveview.Robot{}
 		if err := h.ctlJSON(&r, "robot", "tree", thing); err != nil {
 			return err
 		}
@@ -102,7 +102,7 @@ func TestDriveFromTheCloud(t *testing.T) {
 	h := newHouse(t, "-robots", "1")
 	h.start()
 	thing := h.awaitPresent(1)[0]
-	h.seen(thing, "a calibrated head in the tree", func(r look.Robot) error {
+	h.seen(thing, "a calibrated head in the tree", func(r liveview.Robot) error {
 		if name := text(r, "robot", "name"); !strings.HasPrefix(name, "Vector-") || text(r, "robot", "serial") == "" {
 			return fmt.Errorf("its name is %q", name)
 		}
@@ -130,7 +130,7 @@ func TestDriveFromTheCloud(t *testing.T) {
 	if out, err := h.ctl("robot", "do", thing, "headPitch = -3"); err != nil || !strings.Contains(string(out), "headPitch = -0.785") {
 		t.Errorf("a head told to look up: %v %s; want what was taken", err, out)
 	}
-	h.seen(thing, "a raised head", func(r look.Robot) error {
+	h.seen(thing, "a raised head", func(r liveview.Robot) error {
 		if v, err := slot(r, "headPitch", "angle"); err != nil || math.Abs(v+math.Pi/4) > 0.05 {
 			return fmt.Errorf("it reads as %v, %v", v, err)
 		}
@@ -163,7 +163,7 @@ func TestDriveFromTheCloud(t *testing.T) {
 		if err != nil || !strings.Contains(string(out), "robot.go(0.1): done after 0.") {
 			t.Fatalf("drive: %v %s", err, out)
 		}
-		after := h.seen(thing, "the end of the drive", func(r look.Robot) error {
+		after := h.seen(thing, "the end of the drive", func(r liveview.Robot) error {
 			if wheels(r) != "done" || r.Motion.Way == before.Motion.Way {
 				return fmt.Errorf("%+v", r.Motion)
 			}
@@ -209,7 +209,7 @@ func TestDriveFromTheCloud(t *testing.T) {
 		if out, err := h.ctl("robot", "stop", thing); err != nil {
 			t.Fatalf("stop: %v %s", err, out)
 		}
-		r := h.seen(thing, "rest after the stop", func(r look.Robot) error {
+		r := h.seen(thing, "rest after the stop", func(r liveview.Robot) error {
 			if wheels(r) == "running" {
 				return fmt.Errorf("%+v", r.Motion)
 			}
@@ -246,7 +246,7 @@ func TestDriveFromTheCloud(t *testing.T) {
 	if out, err := program(t, "", nil, "robotsim", "poke", "touch", "-for", "60s", "-root", h.robotRoot(thing)); err != nil {
 		t.Errorf("touch: %v %s", err, out)
 	}
-	h.seen(thing, "a touch in a hand", func(r look.Robot) error {
+	h.seen(thing, "a touch in a hand", func(r liveview.Robot) error {
 		if v, err := slot(r, "touch", "pressure"); err != nil || v < 0.5 || r.World.Posture != "in a hand" {
 			return fmt.Errorf("touched %v, %v, %s", v, err, r.World.Posture)
 		}
@@ -255,7 +255,7 @@ func TestDriveFromTheCloud(t *testing.T) {
 	if out, err := h.ctl("robot", "poke", thing, "put"); err != nil {
 		t.Errorf("put: %v %s", err, out)
 	}
-	h.seen(thing, "the floor again", func(r look.Robot) error {
+	h.seen(thing, "the floor again", func(r liveview.Robot) error {
 		if r.World.Posture != "on treads" {
 			return errors.New(r.World.Posture)
 		}
@@ -264,7 +264,7 @@ func TestDriveFromTheCloud(t *testing.T) {
 
 	// A viewer can look.
 	viewer := h.staff(t, h.operator(t), auth.Viewer)
-	var r look.Robot
+	var r liveview.Robot
 	viewer.do("GET", "/v1/things/"+thing+"/live", nil, &r)
 	if len(r.Devices) == 0 {
 		t.Error("a viewer sees no tree")
@@ -288,7 +288,7 @@ func TestDriveFromTheCloud(t *testing.T) {
 }
 
 // wheels says how the newest motion of the wheels went.
-func wheels(r look.Robot) string {
+func wheels(r liveview.Robot) string {
 	for _, p := range r.Motion.Parts {
 		if p.Name == "wheels" {
 			return p.Outcome
@@ -297,7 +297,7 @@ func wheels(r look.Robot) string {
 	return ""
 }
 
-func atRest(r look.Robot) error {
+func atRest(r liveview.Robot) error {
 	if r.Motion.Moving {
 		return fmt.Errorf("it moves: %+v", r.Motion)
 	}

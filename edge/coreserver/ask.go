@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"kennel/edge/body/mono"
+	"kennel/edge/body/monoclock"
 	"kennel/edge/control"
 	"kennel/edge/corelink"
 	"kennel/edge/motion"
@@ -246,7 +246,7 @@ func (s *Server) ended(ctx context.Context, a *ask, r *control.Result) {
 	if method == "" {
 		return
 	}
-	e := control.Event{At: mono.Now(), Name: "robot.finished", N: 2, Numbers: [4]int64{milli(m.Moved), milli(m.Of)},
+	e := control.Event{At: monoclock.Now(), Name: "robot.finished", N: 2, Numbers: [4]int64{milli(m.Moved), milli(m.Of)},
 		Texts: [4]string{method, m.Outcome, strings.Join(m.Reasons, ", ")}}
 	if m.Outcome != corelink.Done {
 		e.Name = "robot.aborted"

@@ -5,7 +5,7 @@ import (
 	"math"
 	"time"
 
-	"kennel/edge/body/mono"
+	"kennel/edge/body/monoclock"
 	"kennel/edge/control"
 	"kennel/edge/corelink"
 	"kennel/edge/faultcode"
@@ -41,7 +41,7 @@ type reporter struct {
 
 // Report publishes State and Motion 5 times a second, slowly changing messages each second, and events and a Fault as they occur, until ctx ends.
 func (s *Server) Report(ctx context.Context) error {
-	r := &reporter{s: s, turned: mono.Now()}
+	r := &reporter{s: s, turned: monoclock.Now()}
 	tick := time.NewTicker(stateEvery)
 	defer tick.Stop()
 	for n := 1; ; n++ {
@@ -143,10 +143,10 @@ func (r *reporter) goOff(ctx context.Context) {
 		return
 	}
 	if r.off == 0 {
-		r.off = mono.Now()
+		r.off = monoclock.Now()
 		r.s.cfg.Log.WarnContext(ctx, "robot powering off", "cause", off.Cause.String(), "at_once", off.Off == power.Cut)
 	}
-	if off.Off == power.Cut || mono.Now()-r.off >= offAfter {
+	if off.Off == power.Cut || monoclock.Now()-r.off >= offAfter {
 		r.s.PowerOff() // each time, in case the body comes back before it got the order
 	}
 }
@@ -170,7 +170,7 @@ func (r *reporter) state() *corelink.State {
 	}
 	x := &r.snap.Sense
 	m.AtUS, m.Seq, m.Epoch, m.Halted = x.At.Microseconds(), x.Seq, x.Epoch, r.snap.Halted
-	m.Link = s.there.Load() && x.At > 0 && mono.Now()-x.At < heardFor
+	m.Link = s.there.Load() && x.At > 0 && monoclock.Now()-x.At < heardFor
 	m.BatteryVolts, m.BatteryLevel = finite(c.Power.Battery.Volts), uint8(c.Power.Battery.Level)
 	m.ChargerVolts, m.Power = finite(c.Volts), uint16(c.Supply)
 	if s.warm != nil {
@@ -200,13 +200,13 @@ func (s *Server) motion(r *control.Report) *corelink.Motion {
 func (r *reporter) loopStats() *corelink.LoopStats {
 	s, x := r.s, &r.stats
 	s.cfg.Loop.Stats(x) // false: nothing ran yet, all zero
-	if now := mono.Now(); now-r.turned >= window {
+	if now := monoclock.Now(); now-r.turned >= window {
 		r.older, r.newer, r.turned = r.newer, *x, now
 	}
 	late, step := x.Lateness.Sub(&r.older.Lateness), x.StepTime.Sub(&r.older.StepTime)
 	peers, drops := s.cfg.Link.Peers()
 	m := &corelink.LoopStats{
-		UptimeUS: (mono.Now() - s.started).Microseconds(),
+		UptimeUS: (monoclock.Now() - s.started).Microseconds(),
 		Steps:    x.Steps, Missed: x.Missed, Late: x.Late, Long: x.Long, Timeouts: x.Timeouts, Stale: x.Stale, Shifts: x.Shifts, WriteErrs: x.WriteErrs,
 		Reopened: uint64(max(s.opened.Load()-1, 0)),
 		PeriodUS: micros(x.Period), FIFO: s.fifo.Load(), Locked: s.locked.Load(),

@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"kennel/edge/body/mono"
+	"kennel/edge/body/monoclock"
 	"kennel/edge/control"
 	"kennel/edge/corelink"
 	"kennel/edge/faultcode"
@@ -113,7 +113,7 @@ func owner(p corelink.Peer) claim.Owner { return claim.Owner(p.ID) + control.Sel
 
 // New returns a server for the body of the model, which is not there yet.
 func New(cfg Config) (*Server, error) {
-	s := &Server{cfg: cfg, started: mono.Now(), model: cfg.Control.Model(), live: state.NewLive(cfg.Control.Board(), nil),
+	s := &Server{cfg: cfg, started: monoclock.Now(), model: cfg.Control.Model(), live: state.NewLive(cfg.Control.Board(), nil),
 		wake: make(chan struct{}, 1), peers: map[claim.Owner]string{}, due: map[due]*ask{}, halts: halts{saves: make(chan func(), maxSaves)}, now: time.Now,
 		step: func(string) error { return nil }}
 	s.mhz.Store(uint32(power.Allow(false, false, power.Cool, power.ShedNothing).CPUMHz)) // until more is known
@@ -166,7 +166,7 @@ func (s *Server) Opened(ctx context.Context, b corelink.BodyInfo) error {
 	s.opened.Add(1)
 	s.fault.Store(0)
 	s.there.Store(true)
-	if now := mono.Now(); s.cfg.Control.Board().SetBack(s.body, now) {
+	if now := monoclock.Now(); s.cfg.Control.Board().SetBack(s.body, now) {
 		s.sayGone(ctx, now)
 	}
 	return nil
@@ -175,7 +175,7 @@ func (s *Server) Opened(ctx context.Context, b corelink.BodyInfo) error {
 // Closed is described at Opened.
 func (s *Server) Closed(ctx context.Context) {
 	s.there.Store(false)
-	if now := mono.Now(); s.cfg.Control.Board().SetGone(s.body, noBody, now) {
+	if now := monoclock.Now(); s.cfg.Control.Board().SetGone(s.body, noBody, now) {
 		s.sayGone(ctx, now)
 	}
 }
@@ -261,7 +261,7 @@ func (s *Server) handle(ctx context.Context, p corelink.Peer, m corelink.Message
 		s.tell(ctx, p.ID, v)
 		return
 	case *corelink.Introduce:
-		s.cfg.Control.Board().Introduce(state.Identity{Name: m.Name, Serial: m.Serial, IP: m.IP}, mono.Now())
+		s.cfg.Control.Board().Introduce(state.Identity{Name: m.Name, Serial: m.Serial, IP: m.IP}, monoclock.Now())
 		return
 	case *corelink.Do:
 		s.do(ctx, p, m)
@@ -321,9 +321,9 @@ func millis(ms uint32) time.Duration { return time.Duration(ms) * time.Milliseco
 // post leaves the order of a for the control loop, and answers at once if nothing reads its mailbox. A stop that finds the mailbox full, which the loop
 // empties in each step, does not give up as soon.
 func (s *Server) post(ctx context.Context, id uint32, a *ask) {
-	a.at = mono.Now()
+	a.at = monoclock.Now()
 	posted, there := s.tryPost(a)
-	for ; !posted && there && a.order.Kind == control.Stop && mono.Now()-a.at < stopFor; posted, there = s.tryPost(a) {
+	for ; !posted && there && a.order.Kind == control.Stop && monoclock.Now()-a.at < stopFor; posted, there = s.tryPost(a) {
 		time.Sleep(resultEvery)
 	}
 	switch {
@@ -413,7 +413,7 @@ func (s *Server) stale(v robot.Value, at time.Duration) bool {
 
 // values returns the present values of the tree.
 func (s *Server) values() (*corelink.Values, error) {
-	now := mono.Now()
+	now := monoclock.Now()
 	m := &corelink.Values{AtUS: now.Microseconds()}
 	if len(s.refs.Refs) == 0 {
 		return m, nil
@@ -463,7 +463,7 @@ func (s *Server) Run(ctx context.Context) error {
 		case <-s.wake:
 		case <-timer:
 		}
-		now := mono.Now()
+		now := monoclock.Now()
 		answered, waiting := s.deliver(ctx, now)
 		if now-looked >= watchEvery {
 			looked, owned = now, s.dropSilent(ctx, &r)

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"kennel/edge/body"
-	"kennel/edge/body/mono"
+	"kennel/edge/body/monoclock"
 	"kennel/edge/control"
 	"kennel/edge/corelink"
 	"kennel/edge/coreserver/coreservertest"
@@ -826,7 +826,7 @@ func TestCleanEnd(t *testing.T) {
 	b.body.SetReport(func(r *control.Report) {
 		r.Power.Shutdown = power.Shutdown{Off: power.Clean, Cause: power.BatteryCriticalVolt}
 	})
-	r := &reporter{s: b.Server, turned: mono.Now()}
+	r := &reporter{s: b.Server, turned: monoclock.Now()}
 	r.step(t.Context(), false)
 	if n := b.body.Offs(); n != 0 {
 		t.Errorf("before the time of the others is over: off %d times", n)
@@ -851,7 +851,7 @@ func TestLongMotion(t *testing.T) {
 	b.handle(t.Context(), p, &corelink.Claim{Request: 1, Devices: []string{"wheelL", "wheelR"}})
 	b.handle(t.Context(), p, &corelink.Do{Request: 2, Line: "robot.go(1)"})
 	at := func(later time.Duration) int {
-		b.deliver(t.Context(), mono.Now()+later)
+		b.deliver(t.Context(), monoclock.Now()+later)
 		return len(b.due)
 	}
 	running := func(o motion.Outcome) {
@@ -868,7 +868,7 @@ func TestLongMotion(t *testing.T) {
 	}
 	running(motion.Done)
 	b.body.End(motion.Done, 1) // the end is there when the report says so
-	if b.deliver(t.Context(), mono.Now()+time.Hour); b.seq != 1 {
+	if b.deliver(t.Context(), monoclock.Now()+time.Hour); b.seq != 1 {
 		t.Errorf("%d ends were told, want 1", b.seq)
 	}
 	b.handle(t.Context(), p, &corelink.Do{Request: 3, Line: "robot.go(1)"})

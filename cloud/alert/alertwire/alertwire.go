@@ -14,7 +14,7 @@ import (
 	"kennel/cloud/das/daspg"
 	"kennel/cloud/mail"
 	"kennel/cloud/mail/mailpg"
-	"kennel/cloud/meters"
+	"kennel/cloud/metrics"
 	"kennel/cloud/registry"
 	"kennel/cloud/registry/filter"
 	"kennel/cloud/registry/registrypg"
@@ -47,10 +47,10 @@ func Wire(b wire.Base, robots *registry.Service, parts func(context.Context) []a
 
 // observe shows problems by kind and how many alerts fire. Kinds that this release does not know
 // count as other, so that no robot makes series.
-func observe(tel *meters.Meters, svc *alert.Service, counts func(context.Context, filter.Filter) (registry.Counts, error)) error {
+func observe(tel *metrics.Meters, svc *alert.Service, counts func(context.Context, filter.Filter) (registry.Counts, error)) error {
 	const whole = " Every process with the role jobs reports the whole fleet."
 	return errors.Join(
-		tel.Asked(telemetry.Metric{Name: "kennel_registry_problems", Help: "Present robots by kind of problem; one robot may have several." + whole}, []string{"kind"}, meters.AskEvery,
+		tel.Asked(telemetry.Metric{Name: "kennel_registry_problems", Help: "Present robots by kind of problem; one robot may have several." + whole}, []string{"kind"}, metrics.AskEvery,
 			func(ctx context.Context) ([]telemetry.Sample, error) {
 				n, err := counts(ctx, filter.MustParse("presence:present"))
 				if err != nil {
@@ -70,7 +70,7 @@ func observe(tel *meters.Meters, svc *alert.Service, counts func(context.Context
 				}
 				return out, nil
 			}),
-		tel.Asked(telemetry.Metric{Name: "kennel_alert_firing_alerts", Help: "Alerts that fire: many robots of one release have the same problem, or a part of the cloud needs attention." + whole}, nil, meters.AskEvery,
+		tel.Asked(telemetry.Metric{Name: "kennel_alert_firing_alerts", Help: "Alerts that fire: many robots of one release have the same problem, or a part of the cloud needs attention." + whole}, nil, metrics.AskEvery,
 			func(ctx context.Context) ([]telemetry.Sample, error) {
 				list, err := svc.Alerts(ctx)
 				firing := 0

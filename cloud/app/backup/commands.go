@@ -16,8 +16,8 @@ import (
 
 	"kennel/cloud/app"
 	"kennel/cloud/console/page"
-	"kennel/cloud/ready"
-	"kennel/cloud/ready/readypg"
+	"kennel/cloud/preflight"
+	"kennel/cloud/preflight/preflightpg"
 	"kennel/infra/agefile"
 	"kennel/infra/blob"
 	"kennel/infra/cli"
@@ -71,7 +71,7 @@ The key of the root authority is left out unless -with-root-key is given. Nothin
 				return err
 			}
 			saved, err := onebox.Backup(cmd.Context(), s, commandLog(cmd))
-			r := ready.Record{Kind: ready.Backup, OK: err == nil, At: time.Now(), Says: words(saved, err)}
+			r := preflight.Record{Kind: preflight.Backup, OK: err == nil, At: time.Now(), Says: words(saved, err)}
 			if errs.KindOf(err) != errs.NotFound { // there is an instance to tell
 				note(cmd.Context(), cmd, s.Dir, settings, r)
 			}
@@ -120,14 +120,14 @@ func words(s onebox.Saved, err error) string {
 
 // note records r where the page "Ready for the internet?" looks: in the database of the instance in dir, or of the settings in file. A record that
 // cannot be written does not change what the command did.
-func note(ctx context.Context, cmd *cobra.Command, dir, file string, r ready.Record) {
+func note(ctx context.Context, cmd *cobra.Command, dir, file string, r preflight.Record) {
 	keep := func(c pg.Config) error {
 		pool, err := pg.Open(ctx, c)
 		if err != nil {
 			return err
 		}
 		defer pool.Close()
-		return readypg.New(pool).Record(ctx, r)
+		return preflightpg.New(pool).Record(ctx, r)
 	}
 	var err error
 	switch _, statErr := os.Stat(filepath.Join(dir, "pg", "data", "PG_VERSION")); {
@@ -175,7 +175,7 @@ kennelctl check find it. The scratch folder needs about three times the size of 
 			if err != nil {
 				return err
 			}
-			note(cmd.Context(), cmd, dir, file, ready.Record{Kind: ready.Drill, OK: report.OK, At: report.Started, Says: report.Says, Report: b})
+			note(cmd.Context(), cmd, dir, file, preflight.Record{Kind: preflight.Drill, OK: report.OK, At: report.Started, Says: report.Says, Report: b})
 			if err := cli.Print(cmd, report, report.table); err != nil || report.OK {
 				return err
 			}

@@ -23,8 +23,8 @@ import (
 	"kennel/cloud/account/audit"
 	"kennel/cloud/app"
 	"kennel/cloud/das/daspg"
-	"kennel/cloud/ready"
-	"kennel/cloud/ready/readypg"
+	"kennel/cloud/preflight"
+	"kennel/cloud/preflight/preflightpg"
 	"kennel/infra/blob"
 	"kennel/infra/blob/blobtest"
 	"kennel/infra/cli"
@@ -191,8 +191,8 @@ func TestRestoreDrill(t *testing.T) {
 		t.Errorf("peak memory %d MiB for %d events, want at most %d", r.PeakMemory>>20, events, maxDrillMemory>>20)
 	}
 	inDatabase(t, dir, func(pool *pgxpool.Pool) {
-		store := readypg.New(pool)
-		for _, k := range []ready.Kind{ready.Backup, ready.Drill} {
+		store := preflightpg.New(pool)
+		for _, k := range []preflight.Kind{preflight.Backup, preflight.Drill} {
 			if last, err := store.Last(context.Background(), k); err != nil || last.Good.At.Before(began) || !last.Bad.At.IsZero() {
 				t.Errorf("recorded of %s: %+v, %v", k, last, err)
 			}
@@ -239,7 +239,7 @@ func drillsOfDamage(t *testing.T, dir, archive string, drill func(string) (Drill
 		}
 	}
 	inDatabase(t, dir, func(pool *pgxpool.Pool) {
-		if last, err := readypg.New(pool).Last(context.Background(), ready.Drill); err != nil || last.Bad.At.Before(last.Good.At) {
+		if last, err := preflightpg.New(pool).Last(context.Background(), preflight.Drill); err != nil || last.Bad.At.Before(last.Good.At) {
 			t.Errorf("a failed drill is not recorded: %+v, %v", last, err)
 		}
 		// A line of the audit log that was changed with the database's rights, and a log whose object is gone.
@@ -312,8 +312,8 @@ func TestServeInstallation(t *testing.T) {
 	if err := json.NewDecoder(strings.NewReader(out)).Decode(&r); err != nil || code != cli.ExitOK || !r.OK || !r.Encrypted || r.Rows < 500 || len(r.Checks) != 6 {
 		t.Fatalf("drill: exit %d, %+v, %v", code, r, err)
 	}
-	for _, k := range []ready.Kind{ready.Backup, ready.Drill} {
-		if last, err := readypg.New(pool).Last(ctx, k); err != nil || last.Good.At.IsZero() || !last.Bad.At.IsZero() {
+	for _, k := range []preflight.Kind{preflight.Backup, preflight.Drill} {
+		if last, err := preflightpg.New(pool).Last(ctx, k); err != nil || last.Good.At.IsZero() || !last.Bad.At.IsZero() {
 			t.Errorf("recorded of %s: %+v, %v", k, last, err)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"net/http"
 	"time"
 
-	"kennel/cloud/meters"
+	"kennel/cloud/metrics"
 	"kennel/infra/admission"
 	"kennel/infra/auth"
 	"kennel/infra/runner"
@@ -27,7 +27,7 @@ type Front struct {
 }
 
 // New returns the front of a process, counted by m.
-func New(m *meters.Meters, log *slog.Logger) (*Front, error) {
+func New(m *metrics.Meters, log *slog.Logger) (*Front, error) {
 	d, err := m.FrontDoor(names, log)
 	return &Front{d, log}, err
 }

@@ -6,14 +6,14 @@ import (
 
 	"kennel/certs"
 	"kennel/certs/certspg"
-	"kennel/cloud/ddi/ddiwire"
+	"kennel/cloud/hawkbit/hawkbitwire"
 	"kennel/cloud/registry"
 	"kennel/cloud/wire"
 	"kennel/infra/thing"
 )
 
 // DevicesConfig is the settings of devices that update themselves with SWUpdate.
-type DevicesConfig = ddiwire.Config
+type DevicesConfig = hawkbitwire.Config
 
 // Devices holds what the API of such devices needs.
 type Devices struct {
@@ -24,7 +24,7 @@ type Devices struct {
 
 func (d Devices) wire(b wire.Base, robots *registry.Service) (wire.Slice, error) {
 	store := certspg.New(b.Pool)
-	return ddiwire.Wire(b, d.DevicesConfig, ddiwire.Needs{Releases: d.Releases.Service, Archives: d.Releases.Archives, Robots: robots, Identify: d.Identify,
+	return hawkbitwire.Wire(b, d.DevicesConfig, hawkbitwire.Needs{Releases: d.Releases.Service, Archives: d.Releases.Archives, Robots: robots, Identify: d.Identify,
 		Revoked: func(ctx context.Context, id thing.ID) (bool, error) {
 			st, err := store.Standing(ctx, id, certs.Key{})
 			return !st.Revoked.IsZero(), err

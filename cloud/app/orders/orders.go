@@ -15,10 +15,10 @@ import (
 	"kennel/cloud/command"
 	"kennel/cloud/command/commandapi"
 	"kennel/cloud/command/commandpg"
+	"kennel/cloud/intents/intentswire"
 	"kennel/cloud/owner"
 	"kennel/cloud/owner/ownerpg"
 	"kennel/cloud/registry"
-	"kennel/cloud/say/saywire"
 	"kennel/cloud/wire"
 	"kennel/infra/jobs"
 	"kennel/jdocs"
@@ -29,7 +29,7 @@ import (
 type Orders struct {
 	Commands *command.Service
 	Bulk     *bulk.Service
-	Says     *saywire.Service
+	Says     *intentswire.Service
 	Sender   *command.Sender // nil without the bridge's role
 	Slices   wire.Slices     // commands first
 }
@@ -44,7 +44,7 @@ func Wire(b wire.Base, l *link.Link, robots *registry.Service, cohorts *cohort.S
 	o.Bulk, jobs = wireBulk(b, robots, cohorts, o.Commands, docs)
 	device, err := devices.wire(b, robots)
 	var says wire.Slice
-	o.Says, says = saywire.Wire(b, o.Commands, speech.New(*spoken).Text)
+	o.Says, says = intentswire.Wire(b, o.Commands, speech.New(*spoken).Text)
 	o.Slices = wire.Slices{commands, jobs, device, says}
 	return o, err
 }

@@ -6,8 +6,8 @@ import (
 	"kennel/cloud/app/link"
 	"kennel/cloud/artifact"
 	"kennel/cloud/artifact/artifactwire"
-	"kennel/cloud/vouch"
-	"kennel/cloud/vouch/vouchwire"
+	"kennel/cloud/tufrepo"
+	"kennel/cloud/tufrepo/tufrepowire"
 	"kennel/cloud/wire"
 	"kennel/infra/kit/kitmqtt"
 	"kennel/ota"
@@ -22,7 +22,7 @@ type ReleasesConfig = artifactwire.Config
 type Releases struct {
 	*ota.Service
 	Archives *artifact.Service
-	Metadata *vouch.Service
+	Metadata *tufrepo.Service
 	Files    func(next http.Handler) http.Handler
 }
 
@@ -34,7 +34,7 @@ func WireReleases(b wire.Base, l *link.Link, cfg ReleasesConfig) (Releases, wire
 	if err != nil {
 		return Releases{}, nil, err
 	}
-	metadata, signed, err := vouchwire.Wire(b, cfg.Metadata, archives)
+	metadata, signed, err := tufrepowire.Wire(b, cfg.Metadata, archives)
 	if err != nil {
 		return Releases{}, nil, err
 	}

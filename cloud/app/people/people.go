@@ -27,7 +27,7 @@ import (
 	"kennel/cloud/owner"
 	"kennel/cloud/owner/ownerapi"
 	"kennel/cloud/owner/ownerpg"
-	"kennel/cloud/ready/readywire"
+	"kennel/cloud/preflight/preflightwire"
 	"kennel/cloud/registry"
 	"kennel/cloud/wire"
 	"kennel/infra/diskspace"
@@ -225,7 +225,7 @@ func WireMail(b wire.Base, cfg Config, a Accounts, owners Owners) (s wire.Slice,
 	var to mail.Transport
 	if cfg.Mail.SMTP.Host != "" {
 		if to, err = mailsmtp.New(cfg.Mail.SMTP); err == nil {
-			to = readywire.Noted(b.Pool, to, b.Log)
+			to = preflightwire.Noted(b.Pool, to, b.Log)
 		}
 	} else {
 		var spool *mailspool.Spool

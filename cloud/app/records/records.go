@@ -11,10 +11,10 @@ import (
 	"kennel/cloud/das/archive"
 	"kennel/cloud/das/dasapi"
 	"kennel/cloud/das/daspg"
-	"kennel/cloud/das/hours"
-	"kennel/cloud/look"
-	"kennel/cloud/look/lookapi"
-	"kennel/cloud/look/lookpg"
+	"kennel/cloud/das/parquet"
+	"kennel/cloud/liveview"
+	"kennel/cloud/liveview/liveviewapi"
+	"kennel/cloud/liveview/liveviewpg"
 	"kennel/cloud/owner"
 	"kennel/cloud/registry"
 	"kennel/cloud/storage"
@@ -59,7 +59,7 @@ func WireEvents(b wire.Base, cfg EventsConfig, dumpDays int, owners *owner.Servi
 	others = append(others, crashes.Erase)
 	svc := das.NewService(store)
 	profiles := das.NewProfiles(b.Seal.Secret("das/profile"))
-	raw, files := archive.New(b.Blobs, store, b.Log), hours.New(b.Blobs, store, cfg.ParquetDays, b.Log)
+	raw, files := archive.New(b.Blobs, store, b.Log), parquet.New(b.Blobs, store, cfg.ParquetDays, b.Log)
 	ingester, err = das.NewIngester(das.Config{Writer: b.Meters.Writer(store), Blobs: raw, Consent: owners.Hold, Usage: stspg.NewOf(b.Pool, "intake_usage"),
 		Profile: profiles.Key, Paused: paused, Log: b.Log})
 	if err != nil {
@@ -130,11 +130,11 @@ func wireStorage(b wire.Base) (wire.Slice, error) {
 }
 
 // WireLook wires the live look at a robot.
-func WireLook(b wire.Base, l *link.Link) (*look.Service, wire.Slice) {
-	svc := look.New(lookpg.New(b.Pool), l.Send, b.Log)
+func WireLook(b wire.Base, l *link.Link) (*liveview.Service, wire.Slice) {
+	svc := liveview.New(liveviewpg.New(b.Pool), l.Send, b.Log)
 	return svc, wire.Slice{
 		Ups:        map[string]kitmqtt.UpHandler{topics.Live: svc.Handle},
-		Operations: func(d wire.Doors) wire.Operations { return lookapi.Operations(svc, d.Known) },
+		Operations: func(d wire.Doors) wire.Operations { return liveviewapi.Operations(svc, d.Known) },
 		Jobs:       []jobs.Job{{Name: "look.forget", Every: time.Hour, Run: svc.Forget}},
 	}
 }

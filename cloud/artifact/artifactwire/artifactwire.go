@@ -12,7 +12,7 @@ import (
 	"kennel/cloud/artifact"
 	"kennel/cloud/artifact/artifactapi"
 	"kennel/cloud/artifact/artifactpg"
-	"kennel/cloud/vouch/vouchwire"
+	"kennel/cloud/tufrepo/tufrepowire"
 	"kennel/cloud/wire"
 	"kennel/infra/jobs"
 	"kennel/infra/telemetry"
@@ -26,7 +26,7 @@ type Config struct {
 	Keys         []string `koanf:"keys"`          // files with a public key in PEM each, such as robots' ota.pub; an archive is signed with one of them. Empty: none is taken
 	PasswordFile string   `koanf:"password_file"` // whose first line is the password of encrypted images, as robots' ota.pas; "": those are refused
 
-	Metadata vouchwire.Config `koanf:"metadata"` // of releases: what the cloud signs by itself
+	Metadata tufrepowire.Config `koanf:"metadata"` // of releases: what the cloud signs by itself
 }
 
 // open reads the files.

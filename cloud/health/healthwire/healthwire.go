@@ -14,7 +14,7 @@ import (
 	"kennel/cloud/das/daspg"
 	"kennel/cloud/health"
 	"kennel/cloud/health/healthapi"
-	"kennel/cloud/meters"
+	"kennel/cloud/metrics"
 	"kennel/cloud/owner/ownerpg"
 	"kennel/cloud/registry"
 	"kennel/cloud/registry/filter"
@@ -88,10 +88,10 @@ func Wire(b wire.Base, events *das.Service, eventDays int, robots *registry.Serv
 }
 
 // observe shows how many robots were heard of and crashed in a day, and how far the sums are behind.
-func observe(tel *meters.Meters, sums *daspg.Store) error {
+func observe(tel *metrics.Meters, sums *daspg.Store) error {
 	const whole = " Every process with the role jobs reports the whole fleet."
 	return errors.Join(
-		tel.Asked(telemetry.Metric{Name: "kennel_health_robots", Help: "Robots that sent events in the last 24 hours, and those of them that crashed." + whole}, []string{"state"}, 4*meters.AskEvery,
+		tel.Asked(telemetry.Metric{Name: "kennel_health_robots", Help: "Robots that sent events in the last 24 hours, and those of them that crashed." + whole}, []string{"state"}, 4*metrics.AskEvery,
 			func(ctx context.Context) ([]telemetry.Sample, error) {
 				until := time.Now().UTC().Truncate(das.Hour).Add(das.Hour)
 				all, err := sums.Tallies(ctx, das.Slots{Every: das.Hour, Since: until.Add(-das.Day), Until: until, Whole: true})
@@ -101,7 +101,7 @@ func observe(tel *meters.Meters, sums *daspg.Store) error {
 				}
 				return []telemetry.Sample{{Labels: []string{"heard"}, Value: float64(n[das.All])}, {Labels: []string{"crashed"}, Value: float64(n[das.Crash])}}, err
 			}),
-		tel.Asked(telemetry.Metric{Name: "kennel_das_unsummed_commits", Help: "Commits of events that are not in the sums of the fleet yet." + whole}, nil, meters.AskEvery,
+		tel.Asked(telemetry.Metric{Name: "kennel_das_unsummed_commits", Help: "Commits of events that are not in the sums of the fleet yet." + whole}, nil, metrics.AskEvery,
 			func(ctx context.Context) ([]telemetry.Sample, error) {
 				n, err := sums.Unsummed(ctx)
 				return []telemetry.Sample{{Value: float64(n)}}, err

@@ -13,20 +13,20 @@ import (
 	"kennel/cloud/command/commandapi"
 	"kennel/cloud/crash/crashapi"
 	"kennel/cloud/das/dasapi"
-	"kennel/cloud/ddi/ddiapi"
 	"kennel/cloud/door/doorapi"
+	"kennel/cloud/hawkbit/hawkbitapi"
 	"kennel/cloud/health/healthapi"
-	"kennel/cloud/look/lookapi"
+	"kennel/cloud/intents/intentsapi"
+	"kennel/cloud/liveview/liveviewapi"
 	"kennel/cloud/originals/originalsapi"
 	"kennel/cloud/owner/ownerapi"
-	"kennel/cloud/ready/readyapi"
+	"kennel/cloud/preflight/preflightapi"
 	"kennel/cloud/registry/registryapi"
 	"kennel/cloud/rollout/rolloutapi"
-	"kennel/cloud/say/sayapi"
 	"kennel/cloud/token/tokenapi"
+	"kennel/cloud/tufrepo/tufrepoapi"
 	"kennel/cloud/uploads/uploadsapi"
 	"kennel/cloud/voice/voiceapi"
-	"kennel/cloud/vouch/vouchapi"
 	"kennel/cloud/webhook/webhookapi"
 	"kennel/infra/op"
 	"kennel/jdocs/jdocsapi"
@@ -41,28 +41,28 @@ func All() op.List {
 		accountapi.PasskeyOperations(nil, nil, nil),
 		accountapi.OwnersOperations(accountapi.OwnersConfig{}),
 		ownerapi.Operations(nil, ownerapi.Config{}),
-		sayapi.Operations(nil, sayapi.Config{}),
+		intentsapi.Operations(nil, intentsapi.Config{}),
 		registryapi.Operations(nil, nil),
 		healthapi.Operations(nil),
 		doorapi.Operations(nil),
-		readyapi.Operations(nil),
+		preflightapi.Operations(nil),
 		cohortapi.Operations(nil, cohortapi.Config{}),
 		alertapi.Operations(nil, nil),
 		bulkapi.Operations(nil, nil),
 		jdocsapi.Operations(nil),
 		commandapi.Operations(nil, commandapi.Config{}),
-		lookapi.Operations(nil, nil),
+		liveviewapi.Operations(nil, nil),
 		voiceapi.Operations(voiceapi.Config{}),
 		crashapi.Operations(nil, nil, nil),
 		uploadsapi.Operations(nil, uploadsapi.Config{}),
 		dasapi.Operations(nil, dasapi.Config{}),
 		otaapi.Operations(nil, nil),
 		artifactapi.Operations(nil, nil),
-		vouchapi.Operations(nil, nil),
+		tufrepoapi.Operations(nil, nil),
 		rolloutapi.Operations(nil, nil),
 		webhookapi.Operations(nil, nil),
 		certsapi.Operations(nil, certsapi.Config{}),
-		ddiapi.Operations(nil, nil, nil),
+		hawkbitapi.Operations(nil, nil, nil),
 		originalsapi.Operations(nil, nil),
 		tokenapi.Operations(nil, tokenapi.Config{}),
 		accountapi.StaffOperations(nil),

@@ -760,7 +760,7 @@ func (c Client) GetIntentsCustom(ctx context.Context, q GetIntentsCustomQuery) (
 }
 
 // PostIntentsCustom is POST /v1/intents/custom: Add one; refused if a phrase already means a built-in intent that it does not override. Webhooks hear of it as intent.custom.
-func (c Client) PostIntentsCustom(ctx context.Context, in CustomsWanted) (Reply[CustomAdded], error) {
+func (c Client) PostIntentsCustom(ctx context.Context, in CustomintentWanted) (Reply[CustomAdded], error) {
 	return ask[CustomAdded](ctx, c, "POST", "/v1/intents/custom", in)
 }
 
@@ -1305,8 +1305,8 @@ func (c Client) PostThingsThingJdocsDocRestore(ctx context.Context, thing string
 }
 
 // GetThingsThingLive is GET /v1/things/{thing}/live: Its structure tree with its values as it said them last; it shows itself for some seconds more, so ask again.
-func (c Client) GetThingsThingLive(ctx context.Context, thing string) (Reply[LookRobot], error) {
-	return ask[LookRobot](ctx, c, "GET", "/v1/things/"+url.PathEscape(thing)+"/live", nil)
+func (c Client) GetThingsThingLive(ctx context.Context, thing string) (Reply[LiveviewRobot], error) {
+	return ask[LiveviewRobot](ctx, c, "GET", "/v1/things/"+url.PathEscape(thing)+"/live", nil)
 }
 
 // GetThingsThingLogsQuery is the query of GET /v1/things/{thing}/logs; nil leaves a parameter out.
@@ -2123,7 +2123,7 @@ type CustomAdded struct {
 }
 
 // Wanted is a custom intent as a person writes it.
-type CustomsWanted struct {
+type CustomintentWanted struct {
 	Languages []string `json:"languages,omitzero"`
 	Name      string   `json:"name"`
 	Overrides []string `json:"overrides,omitzero"`
@@ -2565,6 +2565,17 @@ type LiveThing struct {
 	Gone bool  `json:"gone,omitzero"`
 }
 
+// Robot is a robot's tree with its values, as people and programs get it.
+type LiveviewRobot struct {
+	AgeMS    int64     `json:"age_ms"` // since Received
+	Body     string    `json:"body,omitzero"`
+	Devices  []Device  `json:"devices"` // parents first
+	Motion   *Motion   `json:"motion,omitzero"`
+	Received time.Time `json:"received,omitzero"` // Received is when the robot said this; absent: it has said nothing yet, ask again.
+	Thing    string    `json:"thing"`
+	World    *World    `json:"world,omitzero"` // World is where the robot really is, as its simulator says; absent: it is none that is simulated, or the map is not known yet.
+}
+
 // Log is one upload.
 type Log struct {
 	At      time.Time `json:"at"` // when it was uploaded
@@ -2600,17 +2611,6 @@ type LoginRequest struct {
 	Cookie   bool   `json:"cookie,omitzero"`
 	Email    string `json:"email"`
 	Password string `json:"password"`
-}
-
-// Robot is a robot's tree with its values, as people and programs get it.
-type LookRobot struct {
-	AgeMS    int64     `json:"age_ms"` // since Received
-	Body     string    `json:"body,omitzero"`
-	Devices  []Device  `json:"devices"` // parents first
-	Motion   *Motion   `json:"motion,omitzero"`
-	Received time.Time `json:"received,omitzero"` // Received is when the robot said this; absent: it has said nothing yet, ask again.
-	Thing    string    `json:"thing"`
-	World    *World    `json:"world,omitzero"` // World is where the robot really is, as its simulator says; absent: it is none that is simulated, or the map is not known yet.
 }
 
 type Loop struct {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"strconv"
 
-	"kennel/cloud/customs"
+	"kennel/cloud/customintent"
 	"kennel/infra/auth"
 	"kennel/infra/op"
 	"kennel/infra/thing"
@@ -14,8 +14,8 @@ import (
 
 // Custom intents.
 type (
-	Custom       = customs.Custom
-	CustomWanted = customs.Wanted
+	Custom       = customintent.Custom
+	CustomWanted = customintent.Wanted
 )
 
 // CustomAdded is a custom intent that was added, and the words of its phrases that no recogniser of this cloud has: a sentence with one of them can be
@@ -52,7 +52,7 @@ func customOperations(c Config) op.List {
 				if err := w.Check(); err != nil {
 					return out, err
 				}
-				if err := c.Audit(ctx, customs.AuditAdd, w.Name, w.Words()); err != nil {
+				if err := c.Audit(ctx, customintent.AuditAdd, w.Name, w.Words()); err != nil {
 					return out, err
 				}
 				if out.Custom, err = c.Customs.Add(ctx, w, auth.CallerFrom(ctx).Subject()); err == nil {
@@ -61,7 +61,7 @@ func customOperations(c Config) op.List {
 				return out, err
 			}),
 		op.New(spec("DELETE /v1/intents/custom/{id}", "Remove one.", auth.Changers), func(ctx context.Context, r oneCustom) (op.None, error) {
-			if err := c.Audit(ctx, customs.AuditDrop, strconv.FormatInt(r.ID, 10), ""); err != nil {
+			if err := c.Audit(ctx, customintent.AuditDrop, strconv.FormatInt(r.ID, 10), ""); err != nil {
 				return op.None{}, err
 			}
 			return op.None{}, c.Customs.Drop(ctx, r.ID)

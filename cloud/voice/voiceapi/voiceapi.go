@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"time"
 
-	"kennel/cloud/customs"
+	"kennel/cloud/customintent"
 	"kennel/cloud/voice"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
@@ -30,7 +30,7 @@ type Config struct {
 	Voice *voice.Service
 	Audio *voice.Audio
 	// Customs are the intents of the operators' own.
-	Customs *customs.Service
+	Customs *customintent.Service
 	// Speech returns the parts of the speech service; Unavailable if there is none.
 	Speech func() (speech.Config, error)
 	Known  func(ctx context.Context, id thing.ID) error

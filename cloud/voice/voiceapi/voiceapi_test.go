@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"kennel/cloud/access"
-	"kennel/cloud/customs"
-	"kennel/cloud/customs/customspg"
+	"kennel/cloud/customintent"
+	"kennel/cloud/customintent/customintentpg"
 	"kennel/cloud/voice"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
@@ -71,7 +71,7 @@ func newDesk(t *testing.T) *desk {
 	}
 	mux := http.NewServeMux()
 	Operations(Config{Voice: d.voice, Audio: voice.NewAudio(store, nil, func(context.Context, thing.ID) (string, error) { return "ada", nil }, time.Now, slog.New(slog.DiscardHandler)),
-		Customs: customs.New(customspg.New(pool), slog.New(slog.DiscardHandler)), Speech: func() (speech.Config, error) { return d.speech() }, Log: slog.New(slog.DiscardHandler),
+		Customs: customintent.New(customintentpg.New(pool), slog.New(slog.DiscardHandler)), Speech: func() (speech.Config, error) { return d.speech() }, Log: slog.New(slog.DiscardHandler),
 		Known: func(_ context.Context, id thing.ID) error {
 			if id != rex {
 				return auth.UnknownThing(id)

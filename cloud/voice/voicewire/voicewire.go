@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"kennel/cloud/consent"
-	"kennel/cloud/customs"
-	"kennel/cloud/customs/customspg"
-	"kennel/cloud/meters"
+	"kennel/cloud/customintent"
+	"kennel/cloud/customintent/customintentpg"
+	"kennel/cloud/metrics"
 	"kennel/cloud/owner"
 	"kennel/cloud/voice"
 	"kennel/cloud/voice/voiceapi"
@@ -30,7 +30,7 @@ type Voice struct {
 	Keeper *sessionpg.Keeper
 	Audio  *voice.Audio
 	// Customs finds what a sentence means; its Match is for speech.Config.
-	Customs *customs.Service
+	Customs *customintent.Service
 	// Recognizers tells how the recognisers are, and Speech holds the parts of the speech service. Both are set until the process serves; nil: there
 	// is none.
 	Recognizers func() []recognizer.Health
@@ -68,13 +68,13 @@ func wordsOf(ask consent.Ask) sessionpg.Consent {
 
 // Wire wires the slice.
 func Wire(b wire.Base, owners *owner.Service) (*Voice, wire.Slice, error) {
-	store, customIntents := sessionpg.NewStore(b.Pool), customspg.New(b.Pool)
+	store, customIntents := sessionpg.NewStore(b.Pool), customintentpg.New(b.Pool)
 	v := &Voice{
 		Store:   store,
 		Service: &voice.Service{Store: store, Now: time.Now},
 		Keeper:  sessionpg.NewKeeper(b.Pool, wordsOf(owners.Hold), b.Log),
 		Audio:   voice.NewAudio(store, b.Blobs, owners.Owner, time.Now, b.Log),
-		Customs: customs.New(customIntents, b.Log),
+		Customs: customintent.New(customIntents, b.Log),
 	}
 	s := wire.Slice{
 		Operations: func(d wire.Doors) wire.Operations {
@@ -109,7 +109,7 @@ func Wire(b wire.Base, owners *owner.Service) (*Voice, wire.Slice, error) {
 				}},
 		},
 	}
-	return v, s, b.Meters.Asked(telemetry.Metric{Name: "kennel_speech_dropped", Help: "Speech sessions and recordings that this process could not keep."}, []string{"kind"}, meters.AskEvery,
+	return v, s, b.Meters.Asked(telemetry.Metric{Name: "kennel_speech_dropped", Help: "Speech sessions and recordings that this process could not keep."}, []string{"kind"}, metrics.AskEvery,
 		func(context.Context) ([]telemetry.Sample, error) {
 			return []telemetry.Sample{{Labels: []string{"session"}, Value: float64(v.Keeper.Dropped())}, {Labels: []string{"audio"}, Value: float64(v.Audio.Dropped())}}, nil
 		})

@@ -16,7 +16,7 @@ import (
 	"kennel/edge/agent/orders/parameters"
 	"kennel/edge/agent/orders/pilot"
 	"kennel/edge/agent/orders/simulator"
-	"kennel/edge/body/mono"
+	"kennel/edge/body/monoclock"
 	"kennel/edge/coreclient"
 	"kennel/edge/corelink"
 	wire "kennel/infra/api/commands"
@@ -76,7 +76,7 @@ func New(robot info.Robot, cfg Config) (*Orders, error) {
 func (w *Orders) TakeCommands(context.Context) (err error) {
 	if !w.Recovery && !w.Frugal {
 		if w.intents, err = intents.New(intents.Config{Root: w.Root, Core: w.cfg.Core, Docs: w.docs, Emit: w.Emit, Keep: w.Keep, Changed: w.cfg.Cloud.Changed,
-			Local: w.cfg.Local, Now: w.Now, Mono: mono.Now, Boot: w.Boot, Log: w.Log}); err != nil {
+			Local: w.cfg.Local, Now: w.Now, Mono: monoclock.Now, Boot: w.Boot, Log: w.Log}); err != nil {
 			return err
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"kennel/edge/body/mono"
+	"kennel/edge/body/monoclock"
 )
 
 // kept is how many events a program that looks late still gets; own default.
@@ -27,7 +27,7 @@ func (f *feed) tell(e Event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.last++
-	e.Seq, e.At, e.MonoUS = f.last, time.Now().UTC(), mono.Now().Microseconds()
+	e.Seq, e.At, e.MonoUS = f.last, time.Now().UTC(), monoclock.Now().Microseconds()
 	if len(f.all) == kept {
 		f.all = slices.Delete(f.all, 0, 1)
 	}

@@ -4,12 +4,12 @@ import (
 	"encoding/binary"
 	"time"
 
-	"kennel/edge/sound"
+	"kennel/edge/mic"
 )
 
 // Lengths of sound, own defaults. Original robots send pieces of 120 ms (peer facts, section 1); an answer comes half a piece later.
 const (
-	pieceSamples = sound.Rate * 60 / 1000 // of one message to the cloud
+	pieceSamples = mic.Rate * 60 / 1000   // of one message to the cloud
 	tapeChunks   = 200                    // 2 s: what is kept while no person speaks to the robot
 	beforeButton = 500 * time.Millisecond // people begin to speak while they press
 	beforeWake   = 50 * time.Millisecond  // before the end of the wake word
@@ -19,16 +19,16 @@ const (
 	leastPause = 120 * time.Millisecond
 	quiet      = 300.0 // times less power than the loudest of the last second: 25 dB
 	// maxSent is how many pieces wait for a slow network: the tape, and all until the deadline.
-	maxSent = tapeChunks*sound.ChunkSamples/pieceSamples + int(Deadline/time.Second)*sound.Rate/pieceSamples + 2
+	maxSent = tapeChunks*mic.ChunkSamples/pieceSamples + int(Deadline/time.Second)*mic.Rate/pieceSamples + 2
 )
 
 // tape holds the newest sound. The zero value is empty.
 type tape struct {
-	chunks [tapeChunks]sound.Chunk
+	chunks [tapeChunks]mic.Chunk
 	n      int // ever put
 }
 
-func (t *tape) put(c *sound.Chunk) {
+func (t *tape) put(c *mic.Chunk) {
 	t.chunks[t.n%tapeChunks] = *c
 	t.n++
 }

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"kennel/edge/sound"
+	"kennel/edge/mic"
 )
 
 // TestPause: after the wake word what a person says begins after a pause, if there is one, and not at a consonant.
@@ -24,7 +24,7 @@ func TestPause(t *testing.T) {
 	} {
 		var tp tape
 		for at := chunk; at <= 2*time.Second; at += chunk {
-			k := sound.Chunk{At: at}
+			k := mic.Chunk{At: at}
 			for i := range k.Samples {
 				k.Samples[i] = 5000 * int16(1-2*(i%2))
 			}

@@ -12,13 +12,13 @@ import (
 	"time"
 
 	"kennel/edge/agent/info/robotfs"
-	"kennel/edge/body/mono"
+	"kennel/edge/body/monoclock"
 	"kennel/edge/coreclient"
 	"kennel/edge/corelink"
+	"kennel/edge/mic"
+	"kennel/edge/mic/miclink"
+	"kennel/edge/mic/wakeword"
 	"kennel/edge/robot/claim"
-	"kennel/edge/sound"
-	"kennel/edge/sound/miclink"
-	"kennel/edge/sound/wake"
 	"kennel/infra/api/events"
 	"kennel/infra/backoff"
 	"kennel/infra/errs"
@@ -63,8 +63,8 @@ type Config struct {
 	Boot     string
 	Cloud    Cloud
 	Core     *coreclient.Client
-	Detector wake.Detector
-	Heard    func(*sound.Pipeline, *sound.Chunk) // each chunk, before it is used; nil: none. It must not block
+	Detector wakeword.Detector
+	Heard    func(*mic.Pipeline, *mic.Chunk) // each chunk, before it is used; nil: none. It must not block
 	Settings func() Settings
 	Map      func(intent string, params map[string]string) Intent // from the cloud's names to the robot's (VEC-INT-04)
 	Act      func(ctx context.Context, in Intent) Result
@@ -163,7 +163,7 @@ func (v *Voice) call(c call) {
 
 // ears are the microphones while they are on.
 type ears struct {
-	chunks chan sound.Chunk // 0.3 s
+	chunks chan mic.Chunk // 0.3 s
 	stop   context.CancelFunc
 	ended  chan struct{}
 }
@@ -206,7 +206,7 @@ func (v *Voice) Run(ctx context.Context) error {
 	clock := time.NewTimer(0)
 	defer clock.Stop()
 	for {
-		var chunks <-chan sound.Chunk
+		var chunks <-chan mic.Chunk
 		if l.on != nil {
 			chunks = l.on.chunks
 		}
@@ -288,7 +288,7 @@ func (l *loop) keepMuted(muted bool) {
 // open connects to the microphones, and again whenever they are gone.
 func (v *Voice) open(ctx context.Context) *ears {
 	ctx, stop := context.WithCancel(ctx)
-	e := &ears{make(chan sound.Chunk, 32), stop, make(chan struct{})}
+	e := &ears{make(chan mic.Chunk, 32), stop, make(chan struct{})}
 	go func() {
 		defer close(e.ended)
 		pause := backoff.Pause{Min: 250 * time.Millisecond, Max: 30 * time.Second}
@@ -310,14 +310,14 @@ func (v *Voice) open(ctx context.Context) *ears {
 }
 
 // listen makes chunks of frames until the microphones are gone.
-func (v *Voice) listen(ctx context.Context, chunks chan<- sound.Chunk, heard func()) error {
+func (v *Voice) listen(ctx context.Context, chunks chan<- mic.Chunk, heard func()) error {
 	mics, err := miclink.Dial(ctx, filepath.Join(v.cfg.Dir, miclink.SocketPath))
 	if err != nil {
 		return err
 	}
 	defer mics.Close() // read only
-	p := sound.New(sound.Config{})
-	var c sound.Chunk
+	p := mic.New(mic.Config{})
+	var c mic.Chunk
 	for first := true; ; {
 		f, err := mics.Next()
 		if err != nil {
@@ -350,7 +350,7 @@ func (e *ears) close() {
 }
 
 // hear takes a chunk.
-func (l *loop) hear(c *sound.Chunk) {
+func (l *loop) hear(c *mic.Chunk) {
 	l.tape.put(c)
 	switch {
 	case l.audio == nil:
@@ -368,18 +368,18 @@ func (l *loop) hear(c *sound.Chunk) {
 	if d == nil {
 		return
 	}
-	if wake.Gap(d, c) {
+	if wakeword.Gap(d, c) {
 		l.samples = 0
 	}
 	l.samples += uint64(len(c.Samples))
-	hit, ok := wake.Hit{}, false
-	if g, gated := d.(*wake.Gated); gated {
+	hit, ok := wakeword.Hit{}, false
+	if g, gated := d.(*wakeword.Gated); gated {
 		hit, ok = g.Hear(c)
 	} else {
 		hit, ok = d.Feed(c.Samples[:])
 	}
 	if ok {
-		late := time.Duration(l.samples-min(hit.End, l.samples)) * time.Second / sound.Rate
+		late := time.Duration(l.samples-min(hit.End, l.samples)) * time.Second / mic.Rate
 		d.Reset()
 		l.samples, l.at = 0, c.At-late-beforeWake
 		l.named = l.at + nameEnds
@@ -440,7 +440,7 @@ func (l *loop) result(r Result, to chan<- Result) {
 // begin opens a session, with what was said before the call was noticed (VEC-NLP-01).
 func (l *loop) begin(o open) {
 	if o.question {
-		l.at, l.named = mono.Now(), 0
+		l.at, l.named = monoclock.Now(), 0
 	}
 	ctx, cancel := context.WithTimeout(l.ctx, Deadline)
 	audio := make(chan []byte, maxSent)
@@ -548,7 +548,7 @@ func (v *Voice) take(ctx context.Context, t typed) (Result, error) {
 }
 
 // Listen presses the button by software.
-func (v *Voice) Listen() { v.call(call{Program, mono.Now()}) }
+func (v *Voice) Listen() { v.call(call{Program, monoclock.Now()}) }
 
 // Since returns the events after number seq, and waits for one until ctx ends; last is the number of the newest event there is. The
 // oldest events are lost.

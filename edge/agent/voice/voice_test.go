@@ -12,14 +12,14 @@ import (
 	"testing"
 	"time"
 
-	"kennel/edge/body/mono"
+	"kennel/edge/body/monoclock"
 	"kennel/edge/coreclient"
 	"kennel/edge/corelink"
+	"kennel/edge/mic"
+	"kennel/edge/mic/geometry"
+	"kennel/edge/mic/miclink"
+	"kennel/edge/mic/wakeword"
 	"kennel/edge/robot/claim"
-	"kennel/edge/sound"
-	"kennel/edge/sound/array"
-	"kennel/edge/sound/miclink"
-	"kennel/edge/sound/wake"
 	"kennel/infra/api/events"
 	"kennel/infra/api/live"
 	"kennel/infra/errs"
@@ -55,12 +55,12 @@ func (c *cloud) Text(_ context.Context, _ Request, text string) (Reply, error) {
 type word struct{ at, n uint64 }
 
 func (w *word) Reset() { w.n = 0 }
-func (w *word) Feed(s []int16) (wake.Hit, bool) {
+func (w *word) Feed(s []int16) (wakeword.Hit, bool) {
 	w.n += uint64(len(s))
 	if w.at == 0 || w.n < w.at {
-		return wake.Hit{}, false
+		return wakeword.Hit{}, false
 	}
-	h := wake.Hit{End: w.at}
+	h := wakeword.Hit{End: w.at}
 	w.at = 0
 	return h, true
 }
@@ -83,7 +83,7 @@ type bench struct {
 	acted []Intent
 }
 
-func newBench(t *testing.T, detector wake.Detector) *bench {
+func newBench(t *testing.T, detector wakeword.Detector) *bench {
 	t.Helper()
 	dir := t.TempDir()
 	root, err := os.OpenRoot(dir)
@@ -129,15 +129,15 @@ func (b *bench) play(t *testing.T, ctx context.Context) {
 	ctx, stop := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		tick := time.NewTicker(array.Samples * time.Second / array.Rate)
+		tick := time.NewTicker(geometry.Samples * time.Second / geometry.Rate)
 		defer tick.Stop()
 		for ; ctx.Err() == nil; <-tick.C {
 			b.seq++
-			var f array.Frame
+			var f geometry.Frame
 			for i := range f {
-				f[i] = array.Idle + int16(b.seq%8)
+				f[i] = geometry.Idle + int16(b.seq%8)
 			}
-			b.mics.Tap(uint32(b.seq), mono.Now(), &f)
+			b.mics.Tap(uint32(b.seq), monoclock.Now(), &f)
 		}
 	})
 	t.Cleanup(func() { stop(); wg.Wait() })
@@ -175,7 +175,7 @@ func (b *bench) until(t *testing.T, seq uint64, n int) (out []string) {
 }
 
 func press(b *bench, gesture string) {
-	b.Handle(&corelink.Event{Name: "robot.button", AtUS: mono.Now().Microseconds(), Texts: []string{gesture}})
+	b.Handle(&corelink.Event{Name: "robot.button", AtUS: monoclock.Now().Microseconds(), Texts: []string{gesture}})
 }
 
 const begun = "WakeWordBegin, StimulationInfo ReactToTriggerWord, "
@@ -192,7 +192,7 @@ func TestVoice(t *testing.T) {
 	}
 	audio := testwait.For(t, b.far.audio, "its sound")
 	for range 6 {
-		if p := testwait.For(t, audio, "a piece"); len(p) != 2*pieceSamples || binary.LittleEndian.Uint16(p) == array.Idle {
+		if p := testwait.For(t, audio, "a piece"); len(p) != 2*pieceSamples || binary.LittleEndian.Uint16(p) == geometry.Idle {
 			t.Fatalf("a piece of %d bytes", len(p))
 		}
 	}
@@ -270,8 +270,8 @@ func TestBeforeTheCall(t *testing.T) {
 }
 
 // chunkAt is chunk i, full of its number.
-func chunkAt(i int) *sound.Chunk {
-	c := &sound.Chunk{At: time.Duration(i) * 10240 * time.Microsecond}
+func chunkAt(i int) *mic.Chunk {
+	c := &mic.Chunk{At: time.Duration(i) * 10240 * time.Microsecond}
 	for k := range c.Samples {
 		c.Samples[k] = int16(i)
 	}
@@ -297,12 +297,12 @@ func TestSlowNetwork(t *testing.T) {
 	next := 0
 	for len(audio) > 0 {
 		for p := <-audio; len(p) > 0; p, next = p[2:], next+1 {
-			if got, want := int(binary.LittleEndian.Uint16(p)), 1+next/sound.ChunkSamples; got != want {
+			if got, want := int(binary.LittleEndian.Uint16(p)), 1+next/mic.ChunkSamples; got != want {
 				t.Fatalf("sample %d is of chunk %d, want %d", next, got, want)
 			}
 		}
 	}
-	if left := n*sound.ChunkSamples - next; left >= pieceSamples {
+	if left := n*mic.ChunkSamples - next; left >= pieceSamples {
 		t.Errorf("%d samples are missing", left)
 	}
 }

@@ -21,7 +21,7 @@ import (
 	"kennel/edge/app/agentapp/talk"
 	"kennel/edge/coreclient"
 	"kennel/edge/corelink"
-	"kennel/edge/stages"
+	"kennel/edge/startup"
 	"kennel/infra/api/events"
 	"kennel/infra/api/status"
 	"kennel/infra/cli/version"
@@ -71,7 +71,7 @@ func New(root *os.Root, cfg Config) (*Agent, error) {
 func (a *Agent) Run(ctx context.Context) error {
 	defer a.crash.End()
 	var supervisor *sdnotify.Notifier
-	err := a.start.rec.Walk(context.WithoutCancel(ctx), stages.Stage{Name: "supervisor", Do: func(context.Context) (err error) {
+	err := a.start.rec.Walk(context.WithoutCancel(ctx), startup.Stage{Name: "supervisor", Do: func(context.Context) (err error) {
 		supervisor, err = sdnotify.Open(a.cfg.Supervisor.Addr)
 		return err
 	}})

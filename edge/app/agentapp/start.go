@@ -19,10 +19,10 @@ import (
 	"kennel/edge/app/agentapp/local"
 	"kennel/edge/app/agentapp/memory"
 	"kennel/edge/app/agentapp/talk"
-	"kennel/edge/body/mono"
+	"kennel/edge/body/monoclock"
 	"kennel/edge/coreclient"
 	"kennel/edge/corelink"
-	"kennel/edge/stages"
+	"kennel/edge/startup"
 	"kennel/infra/api/events"
 	"kennel/infra/cli/version"
 	"kennel/infra/errs"
@@ -32,8 +32,8 @@ import (
 
 // making lists the steps that make an agent, in order (VEC-BOOT-11): first the user data of a former owner are erased, then the robot's identity is
 // read, then the stores for all other parts are opened. Each step may use the results of the steps before it.
-func (a *Agent) making() []stages.Stage {
-	return []stages.Stage{
+func (a *Agent) making() []startup.Stage {
+	return []startup.Stage{
 		{Name: "slots", Do: a.openSlots},
 		{Name: "user_data", Do: func(context.Context) error { return people.Clear(a.Robot) }},
 		{Name: "identity", Do: a.readIdentity},
@@ -76,10 +76,10 @@ func (a *Agent) readBoot(context.Context) (err error) {
 	if first, err := platform.FirstStart(a.Root); !first {
 		return err
 	}
-	up, err := stages.Uptime(a.Root)
+	up, err := startup.Uptime(a.Root)
 	switch {
 	case err == nil:
-		a.start.system = max(up-(mono.Now()-a.start.began), time.Millisecond)
+		a.start.system = max(up-(monoclock.Now()-a.start.began), time.Millisecond)
 	case !errors.Is(err, fs.ErrNotExist):
 		a.Log.Warn("system start time unreadable", logging.Err, err)
 	}
@@ -161,7 +161,7 @@ func (a *Agent) takeOrders(ctx context.Context) error {
 type start struct {
 	a      *Agent
 	began  time.Duration
-	rec    *stages.Record
+	rec    *startup.Record
 	system time.Duration // from the start of the system to agentd's start; 0: not known, or said by an agentd before this
 	run    bool          // events can be recorded; set before the services run
 
@@ -169,13 +169,13 @@ type start struct {
 }
 
 func newStart(a *Agent) *start {
-	s := &start{a: a, began: mono.Now(), core: make(chan struct{}, 1), cloud: make(chan struct{}, 1)}
-	s.rec = stages.New(mono.Now, s.tell)
+	s := &start{a: a, began: monoclock.Now(), core: make(chan struct{}, 1), cloud: make(chan struct{}, 1)}
+	s.rec = startup.New(monoclock.Now, s.tell)
 	return s
 }
 
 // tell records a step's event.
-func (s *start) tell(t stages.Took) {
+func (s *start) tell(t startup.Took) {
 	if !s.run {
 		return
 	}
@@ -194,14 +194,14 @@ func (s *start) made() {
 	for _, t := range s.rec.Done() {
 		s.tell(t)
 	}
-	s.a.Emit(vitals.TimeSpent("agentd", vitals.WholeStart, mono.Now()-s.began, 0, ""))
+	s.a.Emit(vitals.TimeSpent("agentd", vitals.WholeStart, monoclock.Now()-s.began, 0, ""))
 }
 
 // services wait for the two things that a robot needs to be useful, each on its own: neither needs the other, and the agent works without them.
 func (s *start) services() []runner.Service {
 	wait := func(name string, c <-chan struct{}) runner.Service {
 		return runner.Service{Name: "start: " + name, Run: func(ctx context.Context) error {
-			_ = s.rec.Walk(ctx, stages.Stage{Name: name, Do: func(ctx context.Context) error {
+			_ = s.rec.Walk(ctx, startup.Stage{Name: name, Do: func(ctx context.Context) error {
 				select {
 				case <-c:
 					return nil

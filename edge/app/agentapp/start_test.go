@@ -13,7 +13,7 @@ import (
 	"kennel/edge/agent/health/diagnosis"
 	"kennel/edge/agent/info/platform"
 	"kennel/edge/corelink"
-	"kennel/edge/stages"
+	"kennel/edge/startup"
 )
 
 // starter is a real-time core that says how its start was.
@@ -47,7 +47,7 @@ func TestStartIsTold(t *testing.T) {
 	if err := root.MkdirAll("proc", 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := root.WriteFile(stages.UptimeFile, []byte("3600.00 100.00\n"), 0o644); err != nil {
+	if err := root.WriteFile(startup.UptimeFile, []byte("3600.00 100.00\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	var seen []string

@@ -11,7 +11,7 @@ import (
 	"kennel/edge/body"
 	"kennel/edge/control"
 	"kennel/edge/faultcode"
-	"kennel/edge/stages"
+	"kennel/edge/startup"
 	"kennel/infra/errs"
 	"kennel/infra/runner"
 )
@@ -29,7 +29,7 @@ type Kind struct {
 // opening says how robotd opens one body, and which services run beside it.
 type opening struct {
 	open     func(context.Context) (b body.Body, unwell, err error) // unwell: it is open, and not as it should be
-	before   []stages.Stage                                         // before anything runs
+	before   []startup.Stage                                        // before anything runs
 	services []runner.Service
 }
 

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"kennel/edge/body"
-	"kennel/edge/body/mono"
+	"kennel/edge/body/monoclock"
 	"kennel/edge/control"
 	"kennel/edge/corelink"
 	"kennel/edge/coreserver"
@@ -49,8 +49,8 @@ type core struct {
 }
 
 func newCore(log *slog.Logger, cfg Config, srv *corelink.Server, tape *rt.Tape) (*core, error) {
-	c := &core{log: log, cfg: cfg, srv: srv, now: mono.Now, firstOpen: make(chan error, 1), firstLook: make(chan error, 1)}
-	c.opening.Store(int64(mono.Now()))
+	c := &core{log: log, cfg: cfg, srv: srv, now: monoclock.Now, firstOpen: make(chan error, 1), firstLook: make(chan error, 1)}
+	c.opening.Store(int64(monoclock.Now()))
 	model, err := cfg.kind.Model()
 	if err != nil {
 		return nil, err

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"kennel/edge/body"
-	"kennel/edge/body/mono"
+	"kennel/edge/body/monoclock"
 	"kennel/edge/corelink"
 )
 
@@ -57,7 +57,7 @@ func (b *toyBody) Read(s *body.Sense, _ time.Duration) error {
 	if b.frames--; b.frames < 0 {
 		return body.ErrLink
 	}
-	*s = body.Sense{At: mono.Now(), Epoch: 1, Fresh: true}
+	*s = body.Sense{At: monoclock.Now(), Epoch: 1, Fresh: true}
 	return nil
 }
 func (b *toyBody) Write(*body.Act) error { return nil }

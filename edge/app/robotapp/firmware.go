@@ -14,7 +14,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"kennel/edge/body/mono"
+	"kennel/edge/body/monoclock"
 	"kennel/edge/body/vector"
 	"kennel/edge/corelink"
 	"kennel/edge/faultcode"
@@ -140,7 +140,7 @@ func (v *vectorBody) updated(ctx context.Context, u vector.Update, err error) {
 
 // tellFirmware tells peers, and writes the status to the file where programs that start later look for it; it removes the file of an earlier start.
 func (v *vectorBody) tellFirmware(ctx context.Context, m corelink.Firmware) {
-	m.AtUS, m.File = mono.Now().Microseconds(), v.cfg.shown(v.firm.path)
+	m.AtUS, m.File = monoclock.Now().Microseconds(), v.cfg.shown(v.firm.path)
 	if err := v.srv.Publish(&m); err != nil {
 		v.log.ErrorContext(ctx, "publish", logging.Err, err) // a bug of ours: values are made to fit
 	}

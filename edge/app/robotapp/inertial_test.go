@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"kennel/edge/body/mono"
+	"kennel/edge/body/monoclock"
 	"kennel/edge/body/vector/imu"
 	"kennel/edge/body/vector/spine"
 	"kennel/edge/body/vector/vectorsim"
@@ -65,7 +65,7 @@ func TestInertialSensors(t *testing.T) {
 	if _, v := c.look().value("accelZ.acceleration"); v == nil || v.Number == nil || *v.Number < 9.3 || *v.Number > 10.3 {
 		t.Errorf("accelZ is %+v, want 9.8", v)
 	}
-	chip.SetFault(vectorsim.IMUZeros, mono.Now())
+	chip.SetFault(vectorsim.IMUZeros, monoclock.Now())
 	await(c, "fault", func(m *corelink.Fault) bool { return m.Code == uint16(faultcode.IMU) })
 	m := await(c, "no word of it", func(m *corelink.Motion) bool { return m.Posture != "OnTreads" })
 	if m.Posture != "Unsettled" || slices.Contains(m.Stop, "falling") {
@@ -75,7 +75,7 @@ func TestInertialSensors(t *testing.T) {
 		t.Errorf("accelZ of dead sensors is %+v", v)
 	}
 	await(c, "state", linked)
-	chip.SetFault(vectorsim.IMUSound, mono.Now())
+	chip.SetFault(vectorsim.IMUSound, monoclock.Now())
 	await(c, "no fault", func(m *corelink.Fault) bool { return m.Code == 0 })
 	stands()
 	if code := p.end(syscall.SIGTERM); code != 0 {
@@ -131,7 +131,7 @@ func TestSenses(t *testing.T) {
 		b.board.SetButton(true)
 		b.await("a click's time", func(s vectorsim.State) bool { return s.Frames >= pressed+20 })
 		b.board.SetButton(false)
-		released := mono.Now()
+		released := monoclock.Now()
 		clicked := event("robot.button", sense.Single.String())
 		heard := await(c, "a click", func(m corelink.Message) bool {
 			switch m := m.(type) {

@@ -9,10 +9,10 @@ import (
 	"testing"
 
 	"kennel/edge/body/vector/vectorsim"
-	"kennel/edge/sound"
-	"kennel/edge/sound/array"
-	"kennel/edge/sound/miclink"
-	"kennel/edge/sound/wake"
+	"kennel/edge/mic"
+	"kennel/edge/mic/geometry"
+	"kennel/edge/mic/miclink"
+	"kennel/edge/mic/wakeword"
 	"kennel/edge/wav"
 	"kennel/infra/testwait"
 )
@@ -24,7 +24,7 @@ func TestMicrophones(t *testing.T) {
 	b.powerOn()
 	b.start(nil, "-device", b.device)
 	mics := b.mics()
-	steps := &wav.Sound{Rate: array.Rate, Channels: 4, Samples: make([]int16, 4*array.Rate/10)}
+	steps := &wav.Sound{Rate: geometry.Rate, Channels: 4, Samples: make([]int16, 4*geometry.Rate/10)}
 	for i := range steps.Samples {
 		steps.Samples[i] = int16(2000 * (1 + i%4))
 	}
@@ -43,7 +43,7 @@ func TestMicrophones(t *testing.T) {
 		}
 		loud := 0
 		for ch, v := range f.Mics[:4] {
-			if want := array.Idle + 2000*(1+ch); int(v) > want-100 && int(v) < want+100 {
+			if want := geometry.Idle + 2000*(1+ch); int(v) > want-100 && int(v) < want+100 {
 				loud++
 			}
 		}
@@ -75,13 +75,13 @@ func TestWakeWord(t *testing.T) {
 	b.powerOn()
 	b.start(nil, "-device", b.device)
 	mics := b.mics()
-	p, word, directions := sound.New(sound.Config{}), wake.NewGated(wake.NewSpotter(wake.Default())), map[int]int{}
+	p, word, directions := mic.New(mic.Config{}), wakeword.NewGated(wakeword.NewSpotter(wakeword.Default())), map[int]int{}
 	for hit := false; !hit || directions[3] == 0; {
 		f, err := mics.Next()
 		if err != nil {
 			t.Fatal(err)
 		}
-		var c sound.Chunk
+		var c mic.Chunk
 		if !p.Feed(&f, false, &c) {
 			continue
 		}
@@ -98,7 +98,7 @@ func TestWakeWord(t *testing.T) {
 		}
 	}
 	for d, n := range directions {
-		if d != sound.NoDirection && n > directions[3] {
+		if d != mic.NoDirection && n > directions[3] {
 			t.Errorf("direction %d in %d chunks, 3 in %d", d, n, directions[3])
 		}
 	}

@@ -21,7 +21,7 @@ import (
 	"testing"
 	"time"
 
-	"kennel/edge/body/mono"
+	"kennel/edge/body/monoclock"
 	"kennel/edge/body/vector"
 	"kennel/edge/body/vector/spine"
 	"kennel/edge/body/vector/vectorsim"
@@ -447,7 +447,7 @@ func (p *peer) told(line string) (r *corelink.Reply) {
 func (p *peer) over(line string) (*corelink.Reply, *corelink.Ended, *corelink.Motion) {
 	p.t.Helper()
 	for range tries {
-		asked := mono.Now().Microseconds()
+		asked := monoclock.Now().Microseconds()
 		from := await(p, "rest", func(m *corelink.Motion) bool {
 			return m.AtUS > asked && math.Abs(m.Speed) < 0.002 && math.Abs(m.Turning) < 0.02
 		})

@@ -8,9 +8,9 @@ import (
 	"os"
 	"time"
 
-	"kennel/edge/body/mono"
+	"kennel/edge/body/monoclock"
 	"kennel/edge/corelink"
-	"kennel/edge/stages"
+	"kennel/edge/startup"
 	"kennel/infra/cli/version"
 	"kennel/infra/logging"
 	"kennel/infra/runner"
@@ -23,7 +23,7 @@ type start struct {
 	log   *slog.Logger
 	cfg   Config
 	began time.Duration
-	rec   *stages.Record
+	rec   *startup.Record
 
 	srv      *corelink.Server // from socket on
 	recorder *recorder        // nil: none
@@ -32,15 +32,15 @@ type start struct {
 }
 
 func newStart(log *slog.Logger, cfg Config) *start {
-	s := &start{log: log, cfg: cfg, began: mono.Now()}
-	s.rec = stages.New(mono.Now, s.tell)
+	s := &start{log: log, cfg: cfg, began: monoclock.Now()}
+	s.rec = startup.New(monoclock.Now, s.tell)
 	return s
 }
 
 // before is done before anything runs, and in this order: the socket first, so that a body that is not there yet is no reason to be silent oneself,
 // and how the run before ended before anything could end this one (VEC-PWR-42).
-func (s *start) before() []stages.Stage {
-	return []stages.Stage{
+func (s *start) before() []startup.Stage {
+	return []startup.Stage{
 		{Name: "socket", Do: s.listen},
 		{Name: "recorder", Do: s.record},
 		{Name: "core", Do: s.makeCore},
@@ -52,8 +52,8 @@ func (s *start) before() []stages.Stage {
 
 // running lists the first steps of the services: the body is asked for its version, gets its program, and is opened; its first frame says
 // how battery, temperature and self tests are. A body that is not there is waited for.
-func (s *start) running() []stages.Stage {
-	return []stages.Stage{
+func (s *start) running() []startup.Stage {
+	return []startup.Stage{
 		{Name: "body", GoOn: true, Do: wait(s.core.firstOpen)},
 		{Name: "first_frame", GoOn: true, Do: wait(s.core.firstLook)},
 	}
@@ -82,13 +82,13 @@ func settle(c chan<- error, err error) {
 // await walks the second table.
 func (s *start) await(ctx context.Context) error {
 	if s.rec.Walk(ctx, s.running()...) == nil {
-		s.log.InfoContext(ctx, "robotd started", "took", (mono.Now() - s.began).Round(time.Millisecond))
+		s.log.InfoContext(ctx, "robotd started", "took", (monoclock.Now() - s.began).Round(time.Millisecond))
 	} // else it ended before: each step may fail
 	return nil
 }
 
 // tell sends peers the progress of the start.
-func (s *start) tell(t stages.Took) {
+func (s *start) tell(t startup.Took) {
 	s.log.Debug("start", "stage", t.Name, "took", t.Spent(), logging.Err, t.Err)
 	if s.srv == nil {
 		return

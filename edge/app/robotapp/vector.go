@@ -14,8 +14,8 @@ import (
 	"kennel/edge/body/vector/vectorplant"
 	"kennel/edge/control"
 	"kennel/edge/faultcode"
-	"kennel/edge/sound/miclink"
-	"kennel/edge/stages"
+	"kennel/edge/mic/miclink"
+	"kennel/edge/startup"
 	"kennel/infra/runner"
 )
 
@@ -51,7 +51,7 @@ func beginVector(c *core) (opening, error) {
 	}
 	return opening{
 		open: v.openBody,
-		before: []stages.Stage{
+		before: []startup.Stage{
 			{Name: "firmware_file", GoOn: true, Do: v.readFirmware},
 			{Name: "factory", GoOn: true, Do: v.openFactory},
 			{Name: "microphones", GoOn: true, Do: v.openMics},

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"kennel/edge/body"
-	"kennel/edge/body/mono"
+	"kennel/edge/body/monoclock"
 )
 
 // patience is how long the suite waits for a body to obey; a loaded machine may be slow.
@@ -47,7 +47,7 @@ func Run(t *testing.T, open func(t *testing.T) body.Body) {
 // Next reads the next fresh frame into s.
 func Next(t *testing.T, b body.Body, s *body.Sense) {
 	t.Helper()
-	err := b.Read(s, mono.Now()+patience)
+	err := b.Read(s, monoclock.Now()+patience)
 	if err != nil || !s.Fresh {
 		t.Fatalf("Read: fresh %t, %v; want a frame", s.Fresh, err)
 	}
@@ -57,7 +57,7 @@ func Next(t *testing.T, b body.Body, s *body.Sense) {
 func Until(t *testing.T, b body.Body, a *body.Act, what string, cond func(s *body.Sense) bool) body.Sense {
 	t.Helper()
 	var s body.Sense
-	for deadline := mono.Now() + patience; mono.Now() < deadline; {
+	for deadline := monoclock.Now() + patience; monoclock.Now() < deadline; {
 		Next(t, b, &s)
 		if err := b.Write(a); err != nil {
 			t.Fatalf("Write: %v", err)
@@ -136,10 +136,10 @@ func countsForward(t *testing.T, b body.Body) {
 	var s body.Sense
 	var last body.Sense
 	for i := range 20 {
-		before := mono.Now()
+		before := monoclock.Now()
 		Next(t, b, &s)
-		if s.At < before || s.At > mono.Now() {
-			t.Fatalf("frame %d read at %v, between %v and %v", i, s.At, before, mono.Now())
+		if s.At < before || s.At > monoclock.Now() {
+			t.Fatalf("frame %d read at %v, between %v and %v", i, s.At, before, monoclock.Now())
 		}
 		if i > 0 && (s.Epoch != last.Epoch || int32(s.Seq-last.Seq) <= 0 || s.At < last.At) {
 			t.Fatalf("frame %d of epoch %d at %v follows frame %d of epoch %d at %v", s.Seq, s.Epoch, s.At, last.Seq, last.Epoch, last.At)
@@ -155,7 +155,7 @@ func countsForward(t *testing.T, b body.Body) {
 func polls(t *testing.T, b body.Body) {
 	var s body.Sense
 	Next(t, b, &s)
-	for deadline := mono.Now() + patience; mono.Now() < deadline; {
+	for deadline := monoclock.Now() + patience; monoclock.Now() < deadline; {
 		before := s
 		err := b.Read(&s, 0)
 		if err == nil {
@@ -180,7 +180,7 @@ func skips(t *testing.T, b body.Body) {
 	Next(t, b, &before)
 	// The pause itself is under test. A body that got no processor time, or whose frames were lost, sent none meanwhile and gets another pause.
 	gap := uint32(0)
-	for deadline := mono.Now() + patience; gap < 5 && mono.Now() < deadline; before = s {
+	for deadline := monoclock.Now() + patience; gap < 5 && monoclock.Now() < deadline; before = s {
 		time.Sleep(10 * period)
 		Next(t, b, &s)
 		gap = s.Seq - before.Seq
@@ -238,7 +238,7 @@ func movesAndHalts(t *testing.T, b body.Body) {
 		// Halt may be lost on the way like any frame: what counts is that repeating it ends the motion for good.
 		var s body.Sense
 		quiet, position := 0, math.NaN()
-		for deadline := mono.Now() + patience; quiet < 10; {
+		for deadline := monoclock.Now() + patience; quiet < 10; {
 			if err := b.Halt(); err != nil {
 				t.Fatalf("Halt: %v", err)
 			}
@@ -248,7 +248,7 @@ func movesAndHalts(t *testing.T, b body.Body) {
 			} else {
 				quiet, position = 0, s.Values[channel]
 			}
-			if mono.Now() > deadline {
+			if monoclock.Now() > deadline {
 				t.Fatalf("%s still moves %v after Halt: %v", drive.Device, patience, s.Values[channel])
 			}
 		}
@@ -282,7 +282,7 @@ func allocatesNothing(t *testing.T, b body.Body) {
 	var n float64
 	for range 5 { // allocations of other goroutines, such as the simulator, are counted too
 		if n = testing.AllocsPerRun(20, func() {
-			_ = b.Read(&s, mono.Now()+patience)
+			_ = b.Read(&s, monoclock.Now()+patience)
 			_ = b.Write(&a)
 			_ = b.Read(&s, 0)
 			_ = b.Halt()
@@ -302,7 +302,7 @@ func closes(t *testing.T, b body.Body) {
 		}
 	}
 	for name, err := range map[string]error{
-		"Read":     b.Read(&s, mono.Now()+time.Second),
+		"Read":     b.Read(&s, monoclock.Now()+time.Second),
 		"Write":    b.Write(&body.Act{}),
 		"Halt":     b.Halt(),
 		"Shutdown": b.Shutdown(),

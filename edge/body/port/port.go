@@ -15,8 +15,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"kennel/edge/body/mono"
-	"kennel/edge/body/rawio"
+	"kennel/edge/body/monoclock"
+	"kennel/edge/body/rawfd"
 )
 
 // Port is the line to a body, and the clock of all its times. Open returns one; a simulated body and its time are another. One goroutine
@@ -239,7 +239,7 @@ func (p *Line) Serial() bool {
 }
 
 // Now is CLOCK_MONOTONIC.
-func (p *Line) Now() time.Duration { return mono.Now() }
+func (p *Line) Now() time.Duration { return monoclock.Now() }
 
 // ErrTaken says that the other end of a socket hung up before it said anything, as a robot does that serves another program (AMIGO-SYNC-17).
 var ErrTaken = errors.New("hung up at once: a robot serves one program at a time, is another connected?")
@@ -255,7 +255,7 @@ func (p *Line) hangUp() error {
 // Read reads the available bytes; it returns 0 if there are none.
 func (p *Line) Read(b []byte) (int, error) {
 	for {
-		n, err := rawio.Read(p.fd, b)
+		n, err := rawfd.Read(p.fd, b)
 		switch {
 		case err == unix.EINTR:
 		case err == unix.EAGAIN:
@@ -274,7 +274,7 @@ func (p *Line) Read(b []byte) (int, error) {
 // Write returns how many bytes the port took, 0 if it is full.
 func (p *Line) Write(b []byte) (int, error) {
 	for {
-		n, err := rawio.Write(p.fd, b)
+		n, err := rawfd.Write(p.fd, b)
 		switch err {
 		case nil:
 			return n, nil
@@ -290,7 +290,7 @@ func (p *Line) Write(b []byte) (int, error) {
 // Wait sleeps until there is something to read, or until the deadline passed: then it returns false.
 func (p *Line) Wait(deadline time.Duration) (bool, error) {
 	for {
-		left := deadline - mono.Now()
+		left := deadline - monoclock.Now()
 		if left <= 0 {
 			return false, nil
 		}

@@ -15,7 +15,7 @@ import (
 
 	"kennel/edge/body"
 	"kennel/edge/body/bodytest"
-	"kennel/edge/body/mono"
+	"kennel/edge/body/monoclock"
 	"kennel/edge/body/vector"
 	"kennel/edge/body/vector/spine"
 	"kennel/edge/body/vector/vectorsim"
@@ -408,11 +408,11 @@ func TestWatchdogCutsThePowerAndTheDriverComesBack(t *testing.T) {
 			t.Errorf("after the cut: %+v, want it off after %d silent frames with its motors off", s, vector.WatchdogFrames)
 		}
 		s := first
-		for deadline := mono.Now() + 10*time.Second; s.Fault != uint16(faultcode.BodySilent); {
-			if err := d.ReadSense(&s, mono.Now()+50*time.Millisecond); err != nil && err != body.ErrTimeout {
+		for deadline := monoclock.Now() + 10*time.Second; s.Fault != uint16(faultcode.BodySilent); {
+			if err := d.ReadSense(&s, monoclock.Now()+50*time.Millisecond); err != nil && err != body.ErrTimeout {
 				t.Fatal(err)
 			}
-			if mono.Now() > deadline {
+			if monoclock.Now() > deadline {
 				t.Fatalf("silence is not reported: %+v", s)
 			}
 		}
@@ -444,8 +444,8 @@ func TestStalledBoardIsATimeoutAndThenGoesOn(t *testing.T) {
 	next(t, d, &s)
 	r.Stall(100 * time.Millisecond)
 	timeouts := 0
-	for deadline := mono.Now() + 10*time.Second; ; {
-		err := d.ReadSense(&s, mono.Now()+20*time.Millisecond)
+	for deadline := monoclock.Now() + 10*time.Second; ; {
+		err := d.ReadSense(&s, monoclock.Now()+20*time.Millisecond)
 		if err == body.ErrTimeout {
 			timeouts++
 		} else if err != nil {
@@ -453,7 +453,7 @@ func TestStalledBoardIsATimeoutAndThenGoesOn(t *testing.T) {
 		} else if timeouts > 0 {
 			break
 		}
-		if mono.Now() > deadline {
+		if monoclock.Now() > deadline {
 			t.Fatalf("%d timeouts and no frame after a stall", timeouts)
 		}
 	}
@@ -544,7 +544,7 @@ func TestHungUpLineIsALinkError(t *testing.T) {
 	var s vector.Sense
 	var err error
 	for range 10 { // frames that were on their way may still come
-		if err = d.ReadSense(&s, mono.Now()+5*time.Second); err != nil {
+		if err = d.ReadSense(&s, monoclock.Now()+5*time.Second); err != nil {
 			break
 		}
 	}
@@ -662,7 +662,7 @@ func BenchmarkStep(b *testing.B) {
 	var a vector.Act
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := d.ReadSense(&s, mono.Now()+time.Second); err != nil {
+		if err := d.ReadSense(&s, monoclock.Now()+time.Second); err != nil {
 			b.Fatal(err)
 		}
 		if err := d.WriteAct(&a); err != nil {

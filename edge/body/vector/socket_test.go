@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"kennel/edge/body"
-	"kennel/edge/body/mono"
+	"kennel/edge/body/monoclock"
 	"kennel/edge/body/vector"
 	"kennel/edge/body/vector/vectorsim"
 )
@@ -70,7 +70,7 @@ func TestSocket(t *testing.T) {
 	}
 	var s vector.Sense
 	for range 20 {
-		if err = d.ReadSense(&s, mono.Now()+5*time.Second); err != nil {
+		if err = d.ReadSense(&s, monoclock.Now()+5*time.Second); err != nil {
 			break
 		}
 	}

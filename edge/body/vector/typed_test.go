@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"kennel/edge/body/mono"
+	"kennel/edge/body/monoclock"
 	"kennel/edge/body/vector"
 )
 
@@ -14,7 +14,7 @@ const patience = 10 * time.Second
 // next reads the next fresh frame into s.
 func next(t *testing.T, d *vector.Driver, s *vector.Sense) {
 	t.Helper()
-	if err := d.ReadSense(s, mono.Now()+patience); err != nil || !s.Fresh {
+	if err := d.ReadSense(s, monoclock.Now()+patience); err != nil || !s.Fresh {
 		t.Fatalf("ReadSense: fresh %t, %v; want a frame", s.Fresh, err)
 	}
 }
@@ -23,7 +23,7 @@ func next(t *testing.T, d *vector.Driver, s *vector.Sense) {
 func until(t *testing.T, d *vector.Driver, a *vector.Act, what string, cond func(s *vector.Sense) bool) vector.Sense {
 	t.Helper()
 	var s vector.Sense
-	for deadline := mono.Now() + patience; mono.Now() < deadline; {
+	for deadline := monoclock.Now() + patience; monoclock.Now() < deadline; {
 		next(t, d, &s)
 		if err := d.WriteAct(a); err != nil {
 			t.Fatalf("WriteAct: %v", err)

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"kennel/edge/body"
-	"kennel/edge/body/mono"
+	"kennel/edge/body/monoclock"
 	"kennel/edge/control"
 	"kennel/edge/motion"
 	"kennel/edge/robot"
@@ -86,8 +86,8 @@ func (b *Body) Measure(name string, v float64) {
 	if err != nil {
 		panic(err)
 	}
-	b.board.Set(target.Refs[0].ID, v, mono.Now())
-	b.board.Publish(mono.Now())
+	b.board.Set(target.Refs[0].ID, v, monoclock.Now())
+	b.board.Publish(monoclock.Now())
 }
 
 // Post implements control.Control's Post: it executes o.
@@ -99,7 +99,7 @@ func (b *Body) Post(o control.Order) bool {
 		return false
 	}
 	b.orders = append(b.orders, o)
-	now := mono.Now()
+	now := monoclock.Now()
 	r := control.Result{Owner: o.Owner, Request: o.Request, Actuator: -1}
 	switch o.Kind {
 	case control.Claim:
@@ -245,7 +245,7 @@ func (b *Body) Report(r *control.Report) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	*r = b.report
-	r.At, r.Moving = mono.Now(), b.moving != nil
+	r.At, r.Moving = monoclock.Now(), b.moving != nil
 	for a := range b.model.Tree.Actuators() {
 		r.Owners[a].Owner, r.Owners[a].Priority = b.claims.OwnerOf(a)
 	}
@@ -291,7 +291,7 @@ func (l Loop) Post(c rt.Command) bool {
 func (l Loop) Snapshot(s *rt.Snapshot) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	*s = rt.Snapshot{Halted: l.halted, Sense: body.Sense{At: mono.Now(), Seq: 7, Epoch: 2}}
+	*s = rt.Snapshot{Halted: l.halted, Sense: body.Sense{At: monoclock.Now(), Seq: 7, Epoch: 2}}
 	return true
 }
 

@@ -18,14 +18,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"kennel/edge/body/mono"
+	"kennel/edge/body/monoclock"
 )
 
 // Clock is CLOCK_MONOTONIC, the clock of package body.
 type Clock struct{}
 
 // Now returns the monotonic time.
-func (Clock) Now() time.Duration { return mono.Now() }
+func (Clock) Now() time.Duration { return monoclock.Now() }
 
 // SleepUntil returns when the monotonic time is t or later.
 func (c Clock) SleepUntil(t time.Duration) {

@@ -8,7 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"kennel/edge/body/rawio"
+	"kennel/edge/body/rawfd"
 	"kennel/infra/sockpath"
 
 	"golang.org/x/sys/unix"
@@ -150,7 +150,7 @@ func (s *Socket) hangUp() {
 func (s *Socket) Read() ([]byte, error) {
 	n := 0
 	if s.peer >= 0 {
-		got, err := rawio.Read(s.peer, s.in)
+		got, err := rawfd.Read(s.peer, s.in)
 		switch {
 		case err == unix.EAGAIN || err == unix.EINTR:
 		case err != nil || got == 0:
@@ -171,7 +171,7 @@ const turnAway = 20
 // pickUp connects the next waiting peer if none is connected, or else hangs up on it.
 func (s *Socket) pickUp() error {
 	for s.next < 0 {
-		fd, err := rawio.Accept(s.ln)
+		fd, err := rawfd.Accept(s.ln)
 		switch {
 		case err == unix.EAGAIN:
 			return nil
@@ -215,6 +215,6 @@ func (s *Socket) Write(b []byte) (whole bool, err error) {
 	if s.peer < 0 {
 		return false, nil
 	}
-	n, err := rawio.Write(s.peer, b)
+	n, err := rawfd.Write(s.peer, b)
 	return err == nil && n == len(b), nil // a peer that is gone is seen when it is read
 }

@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"kennel/edge/body/rawio"
+	"kennel/edge/body/rawfd"
 )
 
 // Line is the device's end of a serial line. Neither call waits.
@@ -33,8 +33,8 @@ func NewWire(c syscall.Conn) (*Wire, error) {
 		return nil, err
 	}
 	w := &Wire{conn: conn, in: make([]byte, 4096)}
-	w.readFn = func(fd uintptr) bool { w.n, w.err = rawio.Read(int(fd), w.in); return true }
-	w.writeFn = func(fd uintptr) bool { w.n, w.err = rawio.Write(int(fd), w.out); return true }
+	w.readFn = func(fd uintptr) bool { w.n, w.err = rawfd.Read(int(fd), w.in); return true }
+	w.writeFn = func(fd uintptr) bool { w.n, w.err = rawfd.Write(int(fd), w.out); return true }
 	var blocking error
 	err = conn.Control(func(fd uintptr) { blocking = unix.SetNonblock(int(fd), true) })
 	return w, errors.Join(err, blocking)

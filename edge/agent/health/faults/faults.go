@@ -38,7 +38,7 @@ import (
 
 	"kennel/edge/agent/info/platform"
 	"kennel/edge/agent/info/robotfs"
-	"kennel/edge/body/mono"
+	"kennel/edge/body/monoclock"
 	"kennel/edge/faultcode"
 	"kennel/infra/api/events"
 	"kennel/infra/api/status"
@@ -165,7 +165,7 @@ func New(cfg Config) *Handler {
 		cfg.Now = time.Now
 	}
 	if cfg.Uptime == nil {
-		cfg.Uptime = mono.Now
+		cfg.Uptime = monoclock.Now
 	}
 	h := &Handler{
 		cfg: cfg, wake: wake.New(), bad: rate.Sometimes{First: 3, Interval: time.Minute},

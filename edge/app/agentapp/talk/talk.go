@@ -26,8 +26,8 @@ import (
 	"kennel/edge/coreclient"
 	"kennel/edge/corelink"
 	"kennel/edge/faultcode"
-	"kennel/edge/sound/checkup"
-	"kennel/edge/sound/wake"
+	"kennel/edge/mic/checkup"
+	"kennel/edge/mic/wakeword"
 	"kennel/infra/cli"
 	"kennel/infra/logging"
 	"kennel/infra/runner"
@@ -54,13 +54,13 @@ type Talk struct{ voice *voice.Voice }
 // New returns a Talk that does nothing until Services run.
 func New(robot info.Robot, cfg Config) *Talk {
 	m := load(robot)
-	word, err := wake.Load(robot.Root.FS(), settings(robot, cfg).Language)
+	word, err := wakeword.Load(robot.Root.FS(), settings(robot, cfg).Language)
 	if err != nil {
 		robot.Log.Info("wake word model not of a file", "word", word.Word, logging.Err, err)
 	}
 	return &Talk{voice.New(voice.Config{
 		Root: robot.Root, Dir: robot.Dir, Core: cfg.Core, Settings: func() voice.Settings { return settings(robot, cfg) }, Emit: robot.Emit, Log: robot.Log,
-		Detector: wake.NewGated(wake.NewSpotter(word)), Heard: checkup.New(robot.Emit, cfg.Fault).Heard,
+		Detector: wakeword.NewGated(wakeword.NewSpotter(word)), Heard: checkup.New(robot.Emit, cfg.Fault).Heard,
 		Cloud: &chipperlink.Link{Thing: robot.Thing, Boot: robot.Boot, OS: robot.OS, Secure: cfg.Cloud.Secure, Dial: cfg.Dial,
 			Else: &brokerlink.Link{OS: robot.OS, Do: cfg.Cloud.Do}},
 		Map: func(name string, params map[string]string) voice.Intent {

@@ -12,11 +12,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"kennel/edge/sound"
-	"kennel/edge/sound/array"
-	"kennel/edge/sound/beat"
-	"kennel/edge/sound/miclink"
-	"kennel/edge/sound/wake"
+	"kennel/edge/mic"
+	"kennel/edge/mic/beat"
+	"kennel/edge/mic/geometry"
+	"kennel/edge/mic/miclink"
+	"kennel/edge/mic/wakeword"
 	"kennel/edge/wav"
 	"kennel/infra/cli"
 	"kennel/infra/errs"
@@ -45,7 +45,7 @@ func ear(cmd *cobra.Command, root string, lasts time.Duration, take func(f *micl
 		return errs.New(errs.Unavailable, "%w: want a robot with microphones whose robotd runs below -root", err)
 	}
 	defer mics.Close() // read only
-	for frames := 0; lasts == 0 || frames < int(lasts.Seconds()*array.Rate/array.Samples); frames++ {
+	for frames := 0; lasts == 0 || frames < int(lasts.Seconds()*geometry.Rate/geometry.Samples); frames++ {
 		f, err := mics.Next()
 		if cmd.Context().Err() != nil {
 			return nil
@@ -74,14 +74,14 @@ func micRecord() *cobra.Command {
 			if lasts <= 0 || lasts > maxRecording {
 				return cli.Usage("-for %v: want more than 0 and at most %v", lasts, maxRecording)
 			}
-			s := &wav.Sound{Rate: sound.Rate, Channels: 1}
+			s := &wav.Sound{Rate: mic.Rate, Channels: 1}
 			if raw {
-				s.Rate, s.Channels = array.Rate, array.Mics
+				s.Rate, s.Channels = geometry.Rate, geometry.Mics
 			}
-			p, lost := sound.New(sound.Config{}), uint64(0)
+			p, lost := mic.New(mic.Config{}), uint64(0)
 			err := ear(cmd, root, lasts, func(f *miclink.Frame) error {
 				lost += f.Lost
-				var c sound.Chunk
+				var c mic.Chunk
 				if raw {
 					s.Samples = append(s.Samples, f.Mics[:]...)
 				} else if p.Feed(f, false, &c) {
@@ -145,20 +145,20 @@ func micWatch() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			p, beats, word := sound.New(sound.Config{}), beat.New(array.Rate), wake.NewGated(wake.NewSpotter(m))
+			p, beats, word := mic.New(mic.Config{}), beat.New(geometry.Rate), wakeword.NewGated(wakeword.NewSpotter(m))
 			var line heard
 			return ear(cmd, root, 0, func(f *miclink.Frame) error {
-				var c sound.Chunk
+				var c mic.Chunk
 				if !p.Feed(f, false, &c) {
 					return nil
 				}
 				beats.Feed(c.Samples[:])
-				wake.Gap(word, &c)
+				wakeword.Gap(word, &c)
 				if _, ok := word.Hear(&c); ok {
 					line.Word = m.Word
 				}
 				line.Voice, line.Active = line.Voice || c.Voice, line.Active || c.Active
-				if c.Direction != sound.NoDirection {
+				if c.Direction != mic.NoDirection {
 					line.Direction = &c.Direction
 				}
 				if c.Seq%24 != 0 {
@@ -189,15 +189,15 @@ func mark(on bool, word string) string {
 	return "-"
 }
 
-func openModel(name string) (*wake.Model, error) {
+func openModel(name string) (*wakeword.Model, error) {
 	if name == "" {
-		return wake.Default(), nil
+		return wakeword.Default(), nil
 	}
 	b, err := os.ReadFile(name)
 	if err != nil {
 		return nil, err
 	}
-	return wake.ParseModel(b)
+	return wakeword.ParseModel(b)
 }
 
 // Wake returns the command for wake words.
@@ -218,7 +218,7 @@ func speech(name string) ([]int16, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	s = s.Resample(sound.Rate)
+	s = s.Resample(mic.Rate)
 	one := make([]int16, 0, len(s.Samples)/s.Channels)
 	for part := range slices.Chunk(s.Samples, s.Channels) {
 		one = append(one, part[0])
@@ -249,7 +249,7 @@ func wakeTrain() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "train FILE.wav...", Short: "Make a wake word model of recordings",
 		Long: "Make a wake word model of recordings: at least 3 of the word, each with a little quiet around it, and some of other speech. More voices\n" +
-			"make a better model. A robot uses the one in " + wake.OwnFile + " below its root, when its agentd starts.",
+			"make a better model. A robot uses the one in " + wakeword.OwnFile + " below its root, when its agentd starts.",
 		Example: "  robotkit wake train said/*.wav -against other.wav -model hey.kws\n  robotkit wake train a.wav b.wav c.wav -word \"hey rex\" -against other.wav -model rex.kws",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -258,7 +258,7 @@ func wakeTrain() *cobra.Command {
 			if err = errors.Join(err, oerr); err != nil {
 				return err
 			}
-			m, err := wake.Train(word, said, other)
+			m, err := wakeword.Train(word, said, other)
 			if err != nil {
 				return errs.New(errs.Invalid, "%w", err)
 			}
@@ -299,7 +299,7 @@ func wakeTry() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			d := wake.NewSpotter(m)
+			d := wakeword.NewSpotter(m)
 			var all []tried
 			for _, name := range args {
 				s, err := speech(name)
@@ -308,8 +308,8 @@ func wakeTry() *cobra.Command {
 				}
 				d.Reset()
 				row := tried{File: name}
-				if h, ok := d.Feed(append(s, make([]int16, sound.Rate/2)...)); ok {
-					row = tried{name, true, float64(h.Begin) / sound.Rate, float64(h.End) / sound.Rate, h.Score}
+				if h, ok := d.Feed(append(s, make([]int16, mic.Rate/2)...)); ok {
+					row = tried{name, true, float64(h.Begin) / mic.Rate, float64(h.End) / mic.Rate, h.Score}
 				}
 				all = append(all, row)
 			}

@@ -13,8 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"kennel/edge/sound/array"
-	"kennel/edge/sound/miclink"
+	"kennel/edge/mic/geometry"
+	"kennel/edge/mic/miclink"
 	"kennel/edge/wav"
 	"kennel/infra/cli"
 )
@@ -45,10 +45,10 @@ func TestMicRecord(t *testing.T) {
 	done := make(chan error, 2)
 	go func() { done <- s.Run(ctx) }()
 	go func() { // the body
-		var f array.Frame
+		var f geometry.Frame
 		for n := uint32(1); ctx.Err() == nil; n++ {
 			for i := range f {
-				f[i] = array.Idle + int16(1000*(i%4)) + int16(n%2*50)
+				f[i] = geometry.Idle + int16(1000*(i%4)) + int16(n%2*50)
 			}
 			s.Tap(n, time.Duration(n)*5120*time.Microsecond, &f)
 			time.Sleep(time.Millisecond)

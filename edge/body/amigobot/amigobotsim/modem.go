@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"kennel/edge/body/mono"
+	"kennel/edge/body/monoclock"
 	"kennel/edge/sim/uart"
 )
 
@@ -148,7 +148,7 @@ func (l *modemLine) Read() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	robot, answer := l.FromHost(mono.Now(), in)
+	robot, answer := l.FromHost(monoclock.Now(), in)
 	if len(answer) > 0 {
 		_, err = l.Line.Write(answer)
 	}

@@ -2,8 +2,9 @@ package sip
 
 import (
 	"bytes"
-	"kennel/edge/body/window"
 	"time"
+
+	"kennel/edge/body/scanbuf"
 )
 
 // Counters are a Parser's counts. Good packets aside, every byte is skipped or still waiting.
@@ -25,7 +26,7 @@ type Counters struct {
 //
 // The zero value is ready. A Parser is not safe for concurrent use.
 type Parser struct {
-	window.Window
+	scanbuf.Window
 	count Counters
 }
 

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"kennel/edge/body"
-	"kennel/edge/body/mono"
+	"kennel/edge/body/monoclock"
 	"kennel/edge/control"
 	"kennel/edge/motion"
 	"kennel/edge/robot"
@@ -43,7 +43,7 @@ type Body struct {
 func Open(log io.Writer) *Body { return open(log, Period) }
 
 func open(log io.Writer, period time.Duration) *Body {
-	return &Body{log: log, line: make([]byte, 0, 64), period: period, next: mono.Now() + period}
+	return &Body{log: log, line: make([]byte, 0, 64), period: period, next: monoclock.Now() + period}
 }
 
 // Describe is body.Body.
@@ -62,12 +62,12 @@ func (b *Body) Read(s *body.Sense, deadline time.Duration) error {
 	if b.closed {
 		return body.ErrLink
 	}
-	if b.next > max(deadline, mono.Now()) {
-		time.Sleep(deadline - mono.Now())
+	if b.next > max(deadline, monoclock.Now()) {
+		time.Sleep(deadline - monoclock.Now())
 		return body.ErrTimeout
 	}
-	time.Sleep(b.next - mono.Now())
-	now := mono.Now()
+	time.Sleep(b.next - monoclock.Now())
+	now := monoclock.Now()
 	for b.next <= now {
 		b.next += b.period
 		b.seq++

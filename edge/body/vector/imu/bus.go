@@ -10,7 +10,7 @@ import (
 	"time"
 	"unsafe"
 
-	"kennel/edge/body/rawio"
+	"kennel/edge/body/rawfd"
 	"kennel/infra/sockpath"
 
 	"golang.org/x/sys/unix"
@@ -161,11 +161,11 @@ func dial(path string) (*socket, error) {
 	s.turn = func(fd uintptr) bool {
 		if !s.sent {
 			s.sent = true
-			if _, s.err = rawio.Write(int(fd), s.tx); s.err != nil {
+			if _, s.err = rawfd.Write(int(fd), s.tx); s.err != nil {
 				return true
 			}
 		}
-		s.n, s.err = rawio.Read(int(fd), s.rx)
+		s.n, s.err = rawfd.Read(int(fd), s.rx)
 		return s.err != unix.EAGAIN
 	}
 	return s, err

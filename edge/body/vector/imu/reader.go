@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"kennel/edge/body"
-	"kennel/edge/body/mono"
-	"kennel/edge/body/rawio"
+	"kennel/edge/body/monoclock"
+	"kennel/edge/body/rawfd"
 	"kennel/edge/rt"
 	"kennel/infra/logging"
 )
@@ -21,7 +21,7 @@ type Config struct {
 	// Expected: the robot has the sensors, so a missing device counts as broken. Otherwise only a device that exists and does not work does.
 	Expected bool
 	Open     func() (Bus, error) // instead of Device, which then only names it
-	// Now is the clock of Step's times; nil: package mono's, which Run needs.
+	// Now is the clock of Step's times; nil: package monoclock's, which Run needs.
 	Now func() time.Duration
 
 	Hertz uint32     // clock of the bus, at most 10 MHz; 0: 1 MHz (own default)
@@ -49,7 +49,7 @@ func (c *Config) defaults() {
 		c.Axes = [3]int8{1, 2, 3}
 	}
 	if c.Now == nil {
-		c.Now = mono.Now
+		c.Now = monoclock.Now
 	}
 	if c.Open == nil {
 		path, hertz := c.Device, c.Hertz
@@ -154,7 +154,7 @@ func (r *Reader) Newest(in *body.Inertial) (broken bool) {
 // Run reads until ctx ends, and gives the device back.
 func (r *Reader) Run(ctx context.Context) error {
 	defer r.close()
-	t, err := rawio.NewTimer()
+	t, err := rawfd.NewTimer()
 	if err != nil {
 		return fmt.Errorf("imu: %w", err)
 	}

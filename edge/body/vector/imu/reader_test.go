@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"kennel/edge/body"
-	"kennel/edge/body/mono"
+	"kennel/edge/body/monoclock"
 	"kennel/edge/body/vector/imu"
 	"kennel/edge/body/vector/vectorsim"
 )
@@ -297,12 +297,12 @@ func TestSocket(t *testing.T) {
 	well := func(broken bool) bool { return !broken && in.At != 0 }
 	stop := serve()
 	await("samples", well)
-	if in.At > mono.Now() || !near(in.Accel, [3]float64{0, 0, imu.Gravity}, 0.1) {
-		t.Errorf("at %v: %+v", mono.Now(), in)
+	if in.At > monoclock.Now() || !near(in.Accel, [3]float64{0, 0, imu.Gravity}, 0.1) {
+		t.Errorf("at %v: %+v", monoclock.Now(), in)
 	}
-	chip.SetFault(vectorsim.IMUSilent, mono.Now())
+	chip.SetFault(vectorsim.IMUSilent, monoclock.Now())
 	await("a silent chip", func(broken bool) bool { return broken && in.At == 0 })
-	chip.SetFault(vectorsim.IMUSound, mono.Now())
+	chip.SetFault(vectorsim.IMUSound, monoclock.Now())
 	await("its return", well)
 	stop()
 	await("an end", func(bool) bool { return in.At == 0 })

@@ -2,8 +2,9 @@ package spine
 
 import (
 	"bytes"
-	"kennel/edge/body/window"
 	"time"
+
+	"kennel/edge/body/scanbuf"
 )
 
 // Counters are a Parser's counts. Good frames aside, every byte is skipped or still waiting.
@@ -29,7 +30,7 @@ func (c Counters) Bad() uint64 { return c.BadChecksum + c.UnknownType + c.BadSiz
 //
 // The zero value parses ToBody frames. A Parser is not safe for concurrent use.
 type Parser struct {
-	window.Window
+	scanbuf.Window
 	dir   Direction
 	count Counters
 }

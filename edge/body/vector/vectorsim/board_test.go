@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"kennel/edge/body/mono"
+	"kennel/edge/body/monoclock"
 	"kennel/edge/body/vector"
 	"kennel/edge/body/vector/spine"
 	"kennel/edge/rt/rtlinux"
@@ -613,7 +613,7 @@ func TestRunKeepsItsRhythm(t *testing.T) {
 // TestStarved: while a board gets no processor time, its body's time stops too: motors do not run on blindly, and nothing turns.
 func TestStarved(t *testing.T) {
 	b := New(Config{})
-	late := &lateLine{until: mono.Now() + 40*vector.Period, head: drives(t)}
+	late := &lateLine{until: monoclock.Now() + 40*vector.Period, head: drives(t)}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	late.after = cancel

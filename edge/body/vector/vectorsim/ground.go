@@ -5,7 +5,7 @@ import (
 	"math"
 	"time"
 
-	"kennel/edge/body/mono"
+	"kennel/edge/body/monoclock"
 	"kennel/edge/body/vector"
 	"kennel/edge/body/vector/spine"
 	plane "kennel/edge/sim/world"
@@ -142,7 +142,7 @@ func (b *Board) Inertial() (accel, gyro [3]float64) {
 		in = w.ground.Inertia()
 	}
 	a, g, nod := in.Accel, in.Gyro, w.rate[spine.Head]
-	if b.turned > 0 && mono.Now()-b.turned > mostAtOnce*vector.Period {
+	if b.turned > 0 && monoclock.Now()-b.turned > mostAtOnce*vector.Period {
 		g, nod = [3]float64{}, 0
 	}
 	// Turning pulls on what sits off the axis: g x (g x neck), the neck being straight up.

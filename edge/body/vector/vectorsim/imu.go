@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"kennel/edge/body"
-	"kennel/edge/body/mono"
-	"kennel/edge/body/rawio"
+	"kennel/edge/body/monoclock"
+	"kennel/edge/body/rawfd"
 	"kennel/edge/body/vector"
 	"kennel/edge/body/vector/imu"
 	"kennel/infra/sockpath"
@@ -302,7 +302,7 @@ func ServeIMU(ctx context.Context, path string, c *IMU) error {
 	if err != nil {
 		return fmt.Errorf("vectorsim: inertial sensors: %w", err)
 	}
-	c.PowerOn(mono.Now())
+	c.PowerOn(monoclock.Now())
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var wg sync.WaitGroup
@@ -356,7 +356,7 @@ func (c *IMU) serve(conn *net.UnixConn) {
 	}
 	_ = raw.Read(func(fd uintptr) (end bool) { // conn was closed
 		for {
-			n, err := rawio.Read(int(fd), tx[:])
+			n, err := rawfd.Read(int(fd), tx[:])
 			switch {
 			case err == unix.EAGAIN:
 				return false
@@ -365,10 +365,10 @@ func (c *IMU) serve(conn *net.UnixConn) {
 			case err != nil || n == 0:
 				return true
 			}
-			if !c.Transfer(mono.Now(), tx[:n], rx[:n]) {
+			if !c.Transfer(monoclock.Now(), tx[:n], rx[:n]) {
 				continue
 			}
-			if _, err := rawio.Write(int(fd), rx[:n]); err != nil {
+			if _, err := rawfd.Write(int(fd), rx[:n]); err != nil {
 				return true
 			}
 		}

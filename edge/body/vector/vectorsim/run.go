@@ -6,8 +6,8 @@ import (
 	"syscall"
 	"time"
 
-	"kennel/edge/body/mono"
-	"kennel/edge/body/rawio"
+	"kennel/edge/body/monoclock"
+	"kennel/edge/body/rawfd"
 	"kennel/edge/body/vector"
 	"kennel/edge/rt/rtlinux"
 	"kennel/edge/sim/uart"
@@ -37,7 +37,7 @@ func (b *Board) RunOn(ctx context.Context, s *uart.Socket) error {
 }
 
 func (b *Board) run(ctx context.Context, w uart.Line) error {
-	timer, err := rawio.NewTimer()
+	timer, err := rawfd.NewTimer()
 	if err != nil {
 		return fmt.Errorf("vectorsim: %w", err)
 	}
@@ -53,12 +53,12 @@ func (b *Board) run(ctx context.Context, w uart.Line) error {
 	defer b.powerOff()
 	defer b.turn(0, 0)
 	var out []byte
-	next := mono.Now() + vector.Period
+	next := monoclock.Now() + vector.Period
 	for ctx.Err() == nil {
 		if err := sleep(next); err != nil {
 			return fmt.Errorf("vectorsim: sleep: %w", err)
 		}
-		periods := 1 + max(0, mono.Now()-next)/vector.Period
+		periods := 1 + max(0, monoclock.Now()-next)/vector.Period
 		due := next + (periods-1)*vector.Period
 		next += periods * vector.Period
 		b.turn(due, uint64(max(0, periods-mostAtOnce)))

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"kennel/edge/body/vector/spine"
-	"kennel/edge/sound/array"
+	"kennel/edge/mic/geometry"
 	"kennel/edge/wav"
 )
 
@@ -23,10 +23,10 @@ func ParseWAV(b []byte, direction float64) (*Sound, error) {
 	if err != nil {
 		return nil, fmt.Errorf("vectorsim: %w", err)
 	}
-	file = file.Resample(array.Rate)
+	file = file.Resample(geometry.Rate)
 	s := &Sound{frames: make([][spine.MicChannels]int16, len(file.Samples)/file.Channels)}
 	if file.Channels == 1 {
-		for ch, d := range array.Delays(direction) {
+		for ch, d := range geometry.Delays(direction) {
 			s.delay(ch, file.Samples, d)
 		}
 		return s, nil
@@ -101,7 +101,7 @@ func (w *world) listen(m *spine.BodyData, now time.Duration) {
 	for i := 0; i < len(m.Mics); i += 4 { // a quiet room
 		bits := w.rng.Uint64()
 		for j := range 4 {
-			m.Mics[i+j] = array.Idle + int16(bits>>(16*j))>>10
+			m.Mics[i+j] = geometry.Idle + int16(bits>>(16*j))>>10
 		}
 	}
 	if w.sound == nil {

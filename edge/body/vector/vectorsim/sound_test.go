@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"kennel/edge/body/vector/spine"
-	"kennel/edge/sound/array"
+	"kennel/edge/mic/geometry"
 	"kennel/edge/wav"
 )
 
@@ -38,7 +38,7 @@ func TestMicrophonesHearAWAVFile(t *testing.T) {
 			var mic [spine.MicSamples]int16
 			m.Mic(&mic, ch, spine.MicLayout{})
 			for _, v := range mic {
-				v -= array.Idle
+				v -= geometry.Idle
 				if up := v > 0; up != last[ch] && (v > 300 || v < -300) {
 					crossings[ch]++
 					last[ch] = up
@@ -48,12 +48,12 @@ func TestMicrophonesHearAWAVFile(t *testing.T) {
 		samples += spine.MicSamples
 	}
 	for ch, n := range crossings {
-		if hertz := float64(n) / 2 / (float64(samples) / array.Rate); math.Abs(hertz-tone) > 5 {
+		if hertz := float64(n) / 2 / (float64(samples) / geometry.Rate); math.Abs(hertz-tone) > 5 {
 			t.Errorf("microphone %d hears %.0f Hz, want %.0f", ch, hertz, tone)
 		}
 	}
 	b.SetSound(nil)
-	if m := b.drive(1, spine.HeadData{}); m.Mics[7] > array.Idle+100 || m.Mics[7] < array.Idle-100 {
+	if m := b.drive(1, spine.HeadData{}); m.Mics[7] > geometry.Idle+100 || m.Mics[7] < geometry.Idle-100 {
 		t.Errorf("after the sound a microphone says %d, want a quiet room", m.Mics[7])
 	}
 	four, err := ParseWAV(wavFile(15_625, 4, 200, func(_, ch int) int16 { return int16(1000 * (ch + 1)) }), 0)
@@ -63,7 +63,7 @@ func TestMicrophonesHearAWAVFile(t *testing.T) {
 	b.SetSound(four)
 	m := b.drive(1, spine.HeadData{})
 	for ch := range 4 {
-		if v := m.Mics[ch]; math.Abs(float64(v)-array.Idle-1000*float64(ch+1)) > 50 {
+		if v := m.Mics[ch]; math.Abs(float64(v)-geometry.Idle-1000*float64(ch+1)) > 50 {
 			t.Errorf("microphone %d says %d, want its own channel", ch, v)
 		}
 	}
@@ -71,7 +71,7 @@ func TestMicrophonesHearAWAVFile(t *testing.T) {
 
 // TestDirection: a sound from a side is heard first by the microphones there (VEC-MIC-01), once, and the board tells its end.
 func TestDirection(t *testing.T) {
-	click := wavFile(array.Rate, 1, 160, func(i, _ int) int16 { return int16(map[bool]int{true: 20_000}[i == 40]) })
+	click := wavFile(geometry.Rate, 1, 160, func(i, _ int) int16 { return int16(map[bool]int{true: 20_000}[i == 40]) })
 	s, err := ParseWAV(click, math.Pi/2) // its left
 	if err != nil {
 		t.Fatal(err)
@@ -81,7 +81,7 @@ func TestDirection(t *testing.T) {
 		right += float64(i) * float64(f[0]) / 20_000
 		left += float64(i) * float64(f[1]) / 20_000
 	}
-	if want := 0.024 / 343 * array.Rate; math.Abs(right-left-want) > 0.05 {
+	if want := 0.024 / 343 * geometry.Rate; math.Abs(right-left-want) > 0.05 {
 		t.Errorf("the right side hears it %.2f samples after the left, want %.2f", right-left, want)
 	}
 	b := newBench(t, Config{})
@@ -97,7 +97,7 @@ func TestDirection(t *testing.T) {
 	if h := b.Heard(); h.Playing {
 		t.Errorf("at its end: %+v", h)
 	}
-	if m := b.drive(1, spine.HeadData{}); m.Mics[40*4+1] > array.Idle+100 {
+	if m := b.drive(1, spine.HeadData{}); m.Mics[40*4+1] > geometry.Idle+100 {
 		t.Error("the sound repeats")
 	}
 }
