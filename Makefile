@@ -182,7 +182,7 @@ bench-micro: setup-test ## the other benchmarks of the packages, without referen
 
 .PHONY: rollouts
 rollouts: ## the simulation of 10,000 harmless rollouts and 1,600 harmful ones; prints the table of docs/rollouts.md
-	KENNEL_SOAK=1 go test -count=1 -timeout 60m -v -run '^TestSimulation$$' ./cloud/rollout
+	KENNEL_SOAK=1 go test -count=1 -timeout 60m -v -run '^TestSimulation$$' ./cloud/updates/rollout
 
 .PHONY: generate
 generate: ## what is made of other files: the description of the public API, the client made of it, and the pages of settings and commands

@@ -1,6 +1,6 @@
 // Package ota decides which release a robot should run, and keeps the robot's reports on its way there.
 //
-// A release belongs to a species. What a person asked for one thing goes first, then rollouts (Rollouts, cloud/rollout), then what a person
+// A release belongs to a species. What a person asked for one thing goes first, then rollouts (Rollouts, cloud/updates/rollout), then what a person
 // asked for the whole species. The robot asks on every connect and once an hour (req/ota/desired), and again right before it begins; it reports
 // each step on up/ota until the cloud answers that the report is stored. A report has an id, so that a repeated one counts once; it names the
 // wish that it is about, and what the robot's next boot starts. What a wish installed is withdrawn before that boot if the wish is not the same any

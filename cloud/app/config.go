@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"kennel/cloud/account/accountoidc"
 	"kennel/cloud/app/fleet"
 	"kennel/cloud/app/front"
 	"kennel/cloud/app/health"
@@ -20,6 +19,7 @@ import (
 	"kennel/cloud/app/orders"
 	"kennel/cloud/app/people"
 	"kennel/cloud/app/records"
+	"kennel/cloud/identity/account/accountoidc"
 	"kennel/cloud/wire"
 	"kennel/infra/blob"
 	"kennel/infra/errs"

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	outbox "kennel/cloud/command"
+	outbox "kennel/cloud/fleet/command"
 	"kennel/cloud/metrics"
 	"kennel/infra/api/commands"
 	"kennel/infra/api/events"

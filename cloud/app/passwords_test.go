@@ -13,9 +13,9 @@ import (
 	"testing"
 
 	"kennel/cloud/access"
-	"kennel/cloud/account"
+	"kennel/cloud/identity/account"
+	"kennel/cloud/identity/owner/ownerpg"
 	"kennel/cloud/openapi/operations"
-	"kennel/cloud/owner/ownerpg"
 	"kennel/infra/auth"
 )
 

@@ -16,15 +16,15 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"kennel/cloud/access"
-	"kennel/cloud/account/accountapi"
-	"kennel/cloud/customintent"
-	"kennel/cloud/customintent/customintentpg"
-	"kennel/cloud/owner"
-	"kennel/cloud/owner/ownerpg"
-	"kennel/cloud/registry/registrypg"
-	"kennel/cloud/storage"
-	"kennel/cloud/token/tokenpg"
-	"kennel/cloud/voice"
+	"kennel/cloud/fleet/registry/registrypg"
+	"kennel/cloud/identity/account/accountapi"
+	"kennel/cloud/identity/owner"
+	"kennel/cloud/identity/owner/ownerpg"
+	"kennel/cloud/identity/token/tokenpg"
+	"kennel/cloud/telemetry/storage"
+	"kennel/cloud/voice/customintent"
+	"kennel/cloud/voice/customintent/customintentpg"
+	"kennel/cloud/voice/voice"
 	"kennel/infra/api/commands"
 	"kennel/infra/api/owners"
 	"kennel/infra/auth"
@@ -37,14 +37,14 @@ import (
 var impersonal = map[string]string{
 	"they are the account, and end with it":                                             "account_account account_attempt account_ceremony account_deletion account_near account_oidc account_passkey account_profile account_recovery account_session account_signup account_ticket account_totp account_user_session",
 	"the audit log and the record of erasures, from which account.Privacy takes people": "account_audit account_audit_addr account_audit_erased account_audit_head account_erasure",
-	"operators' own":                                                     "account_former alert_ack alert_crossed alert_found alert_gone alert_mail alert_part alert_rule alert_silence alert_threshold bulk_item bulk_job cohort_saved ready_record storage_usage webhook_hook webhook_problem",
-	"releases, and which robot runs which":                               "artifact_archive artifact_channel ota_desired ota_release ota_round ota_status rollout_member rollout_rollout rollout_turn rollout_zone vouch_metadata",
-	"the identity of the robot, the same for every owner":                "certs_batch certs_certificate certs_claim certs_factory_change certs_factory_revoked certs_revocation certs_waiting ddi_device door_stranger originals_turn owner_code owner_thing token_key token_session_certificate",
-	"the condition of the robot, in numbers and fixed words":             "das_last das_range intake_usage registry_facet registry_presence registry_thing registry_words sts_usage command_due",
-	"sums and words that name no robot":                                  "crash_symbols das_day das_group das_heard das_name das_unkeyed speech_day speech_words",
-	"a note of what is to be erased":                                     "das_erased",
-	"gone within a minute; cloud/liveview shows an owner none of before": "robot_look",
-	"the queue's and the schema's; orders name a deletion, not a person": "goose_db_version river_job river_leader river_migration river_notification river_queue",
+	"operators' own":                                                           "account_former alert_ack alert_crossed alert_found alert_gone alert_mail alert_part alert_rule alert_silence alert_threshold bulk_item bulk_job cohort_saved ready_record storage_usage webhook_hook webhook_problem",
+	"releases, and which robot runs which":                                     "artifact_archive artifact_channel ota_desired ota_release ota_round ota_status rollout_member rollout_rollout rollout_turn rollout_zone vouch_metadata",
+	"the identity of the robot, the same for every owner":                      "certs_batch certs_certificate certs_claim certs_factory_change certs_factory_revoked certs_revocation certs_waiting ddi_device door_stranger originals_turn owner_code owner_thing token_key token_session_certificate",
+	"the condition of the robot, in numbers and fixed words":                   "das_last das_range intake_usage registry_facet registry_presence registry_thing registry_words sts_usage command_due",
+	"sums and words that name no robot":                                        "crash_symbols das_day das_group das_heard das_name das_unkeyed speech_day speech_words",
+	"a note of what is to be erased":                                           "das_erased",
+	"gone within a minute; cloud/fleet/liveview shows an owner none of before": "robot_look",
+	"the queue's and the schema's; orders name a deletion, not a person":       "goose_db_version river_job river_leader river_migration river_notification river_queue",
 }
 
 // passing are what slices keep for a moment, or only when asked to: they may be empty when this test looks.
@@ -102,9 +102,9 @@ func (w *wired) begin(t *testing.T, p *person) {
 
 // streams are the routes of owners that do not end by themselves, and the tests that look at them.
 var streams = map[string]string{
-	"GET /v1/events/tail":         "cloud/das/dasapi",
-	"GET /v1/things/{thing}/live": "cloud/liveview/liveviewapi",
-	"GET /my/live":                "cloud/companion",
+	"GET /v1/events/tail":         "cloud/telemetry/das/dasapi",
+	"GET /v1/things/{thing}/live": "cloud/fleet/liveview/liveviewapi",
+	"GET /my/live":                "cloud/web/companion",
 }
 
 // look asks everything that the access table lets an owner read, with the ids of what is found in lists, or with these. What is not answered well is in refused.
@@ -335,7 +335,7 @@ func (w *wired) planted(t *testing.T) {
 	}
 	for at := range stores {
 		if class, _, _ := strings.Cut(strings.TrimPrefix(at, "s3 "), "/"); strings.HasPrefix(at, "s3 ") && !slices.Contains(storage.Classes, class) {
-			t.Errorf("%s is of no class of objects (cloud/storage)", at)
+			t.Errorf("%s is of no class of objects (cloud/telemetry/storage)", at)
 		}
 	}
 	for _, table := range tables {

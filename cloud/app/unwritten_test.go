@@ -11,9 +11,9 @@ import (
 	"testing"
 
 	"kennel/cloud/access"
-	"kennel/cloud/account"
-	"kennel/cloud/account/accounttest"
-	"kennel/cloud/owner/ownerpg"
+	"kennel/cloud/identity/account"
+	"kennel/cloud/identity/account/accounttest"
+	"kennel/cloud/identity/owner/ownerpg"
 	"kennel/infra/auth"
 	"kennel/infra/testwait"
 )

@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"kennel/cloud/access"
-	"kennel/cloud/consent"
-	"kennel/cloud/intake"
-	"kennel/cloud/owner/ownerpg"
+	"kennel/cloud/identity/consent"
+	"kennel/cloud/identity/owner/ownerpg"
+	"kennel/cloud/originals/intake"
 	"kennel/infra/api/ack"
 	"kennel/infra/api/events"
 	"kennel/infra/api/topics"

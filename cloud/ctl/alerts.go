@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"kennel/cloud/alert"
 	"kennel/cloud/openapi/client"
+	"kennel/cloud/telemetry/alert"
 	"kennel/infra/api/status"
 	"kennel/infra/cli"
 )

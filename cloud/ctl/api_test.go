@@ -8,8 +8,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"kennel/cloud/account/accounttest"
-	"kennel/cloud/account/audit"
+	"kennel/cloud/identity/account/accounttest"
+	"kennel/cloud/identity/account/audit"
 	"kennel/cloud/openapi"
 	"kennel/infra/cli"
 )

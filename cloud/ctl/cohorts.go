@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"kennel/cloud/fleet/registry/filter"
 	"kennel/cloud/openapi/client"
-	"kennel/cloud/registry/filter"
 	"kennel/infra/cli"
 	"kennel/infra/errs"
 )

@@ -14,8 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"kennel/cloud/crash"
 	"kennel/cloud/openapi/client"
+	"kennel/cloud/telemetry/crash"
 	"kennel/infra/cli"
 	"kennel/infra/errs"
 )

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"kennel/cloud/fleet/registry"
 	"kennel/cloud/openapi/client"
-	"kennel/cloud/registry"
 	"kennel/infra/cli"
 	"kennel/infra/errs"
 )

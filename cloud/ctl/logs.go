@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"kennel/cloud/openapi/client"
-	"kennel/cloud/uploads"
-	"kennel/cloud/uploads/logfile"
+	"kennel/cloud/telemetry/uploads"
+	"kennel/cloud/telemetry/uploads/logfile"
 	"kennel/infra/cli"
 )
 

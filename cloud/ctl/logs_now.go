@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"kennel/cloud/command"
+	"kennel/cloud/fleet/command"
 	"kennel/cloud/openapi/client"
 	wire "kennel/infra/api/commands"
 	"kennel/infra/backoff"

@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"kennel/cloud/owner"
-	"kennel/cloud/owner/ownerapi"
-	"kennel/cloud/owner/ownerpg"
+	"kennel/cloud/identity/owner"
+	"kennel/cloud/identity/owner/ownerapi"
+	"kennel/cloud/identity/owner/ownerpg"
 	"kennel/infra/auth"
 	"kennel/infra/cli"
 	"kennel/infra/errs"

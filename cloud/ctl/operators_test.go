@@ -12,10 +12,10 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"kennel/cloud/account"
-	"kennel/cloud/account/accountapi"
-	"kennel/cloud/account/accounttest"
-	"kennel/cloud/account/audit"
+	"kennel/cloud/identity/account"
+	"kennel/cloud/identity/account/accountapi"
+	"kennel/cloud/identity/account/accounttest"
+	"kennel/cloud/identity/account/audit"
 	"kennel/infra/auth"
 	"kennel/infra/logging"
 	"kennel/infra/op"

@@ -13,10 +13,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"kennel/cloud/command"
-	"kennel/cloud/intents"
-	"kennel/cloud/liveview"
+	"kennel/cloud/fleet/command"
+	"kennel/cloud/fleet/liveview"
 	"kennel/cloud/openapi/client"
+	"kennel/cloud/voice/intents"
 	wire "kennel/infra/api/commands"
 	"kennel/infra/api/poke"
 	"kennel/infra/backoff"

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"kennel/cloud/liveview"
+	"kennel/cloud/fleet/liveview"
 )
 
 // TestNamed: a device by its compact name, by its full one with or without robot., and all below the beginning of one (GOSTAI-TREE-02).

@@ -3,7 +3,7 @@ package ctl
 import (
 	"testing"
 
-	"kennel/cloud/registry"
+	"kennel/cloud/fleet/registry"
 	"kennel/infra/api/status"
 )
 

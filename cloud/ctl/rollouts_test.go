@@ -10,12 +10,12 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"kennel/cloud/account/accounttest"
-	"kennel/cloud/cohort"
-	"kennel/cloud/registry"
-	"kennel/cloud/registry/registrypg"
-	"kennel/cloud/rollout"
-	"kennel/cloud/rollout/rolloutwire"
+	"kennel/cloud/fleet/cohort"
+	"kennel/cloud/fleet/registry"
+	"kennel/cloud/fleet/registry/registrypg"
+	"kennel/cloud/identity/account/accounttest"
+	"kennel/cloud/updates/rollout"
+	"kennel/cloud/updates/rollout/rolloutwire"
 	"kennel/cloud/wire"
 	"kennel/infra/cli"
 	"kennel/infra/op"

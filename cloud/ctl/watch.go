@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"kennel/cloud/liveview"
+	"kennel/cloud/fleet/liveview"
 	"kennel/infra/backoff"
 	"kennel/infra/cli"
 	"kennel/infra/errs"

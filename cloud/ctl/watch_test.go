@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"kennel/cloud/liveview"
+	"kennel/cloud/fleet/liveview"
 	"kennel/infra/api/live"
 	"kennel/infra/cli"
 	"kennel/infra/errs"

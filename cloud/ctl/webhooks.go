@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"kennel/cloud/fleet/webhook"
 	"kennel/cloud/openapi/client"
-	"kennel/cloud/webhook"
 	"kennel/infra/cli"
 	"kennel/infra/errs"
 )

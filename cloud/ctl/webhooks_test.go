@@ -14,11 +14,11 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"kennel/cloud/account/accounttest"
-	"kennel/cloud/registry/filter"
-	"kennel/cloud/webhook"
-	"kennel/cloud/webhook/webhookapi"
-	"kennel/cloud/webhook/webhookpg"
+	"kennel/cloud/fleet/registry/filter"
+	"kennel/cloud/fleet/webhook"
+	"kennel/cloud/fleet/webhook/webhookapi"
+	"kennel/cloud/fleet/webhook/webhookpg"
+	"kennel/cloud/identity/account/accounttest"
 	"kennel/infra/op"
 	"kennel/infra/secretbox"
 	"kennel/infra/thing"

@@ -22,7 +22,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"kennel/cloud/consent"
+	"kennel/cloud/identity/consent"
 	"kennel/cloud/originals/replay"
 	"kennel/infra/api/jdocspb"
 )

@@ -22,7 +22,7 @@ import (
 	"time"
 
 	"kennel/certs"
-	"kennel/cloud/intake"
+	"kennel/cloud/originals/intake"
 	"kennel/cloud/originals/replay"
 	"kennel/infra/errs"
 	"kennel/infra/logging"

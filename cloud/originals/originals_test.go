@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"kennel/cloud/intake"
+	"kennel/cloud/identity/token/tokentest"
+	"kennel/cloud/originals/intake"
 	"kennel/cloud/originals/replay"
-	"kennel/cloud/token/tokentest"
 	"kennel/infra/errs"
 	"kennel/infra/freeaddr"
 	"kennel/infra/secretbox"

@@ -17,10 +17,10 @@ import (
 	"google.golang.org/grpc"
 
 	"kennel/cloud/access"
-	"kennel/cloud/account"
-	"kennel/cloud/console/page"
+	"kennel/cloud/identity/account"
+	"kennel/cloud/identity/owner"
 	"kennel/cloud/metrics"
-	"kennel/cloud/owner"
+	"kennel/cloud/web/console/page"
 	"kennel/infra/auth"
 	"kennel/infra/blob"
 	"kennel/infra/diskspace"

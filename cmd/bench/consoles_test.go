@@ -21,10 +21,10 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"kennel/cloud/account"
-	"kennel/cloud/account/accounttest"
-	"kennel/cloud/registry"
-	"kennel/cloud/registry/registrypg"
+	"kennel/cloud/fleet/registry"
+	"kennel/cloud/fleet/registry/registrypg"
+	"kennel/cloud/identity/account"
+	"kennel/cloud/identity/account/accounttest"
 	"kennel/infra/api/envelope"
 	"kennel/infra/api/status"
 	"kennel/infra/bench"
@@ -290,7 +290,7 @@ func consoleSessions(ctx context.Context, tb testing.TB, h *house, pool *pgxpool
 	return sessions, nil
 }
 
-// screen is a browser with a page of the fleet open. It does what the page's script does (cloud/console/assets/app.js): follow the stream
+// screen is a browser with a page of the fleet open. It does what the page's script does (cloud/web/console/assets/app.js): follow the stream
 // of changes, fetch the page again at each word, and once more if a word came meanwhile.
 type screen struct {
 	base  string

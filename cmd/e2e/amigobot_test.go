@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"kennel/cloud/liveview"
+	"kennel/cloud/fleet/liveview"
 )
 
 // TestAmigobot: another species of robot at the same cloud. It is itself, shows its sonars and ends a way where it was sent (GOSTAI-OPEN-11: 2 cm or

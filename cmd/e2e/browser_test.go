@@ -28,7 +28,7 @@ import (
 	"github.com/pquerna/otp/totp"
 
 	"kennel/cloud/access"
-	"kennel/cloud/liveview"
+	"kennel/cloud/fleet/liveview"
 	"kennel/infra/browser"
 )
 

@@ -28,9 +28,9 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"kennel/cloud/identity/token/tokentest"
 	"kennel/cloud/originals"
 	"kennel/cloud/originals/replay"
-	"kennel/cloud/token/tokentest"
 	"kennel/infra/api/chipperpb"
 	"kennel/infra/api/jdocspb"
 	"kennel/infra/browser"

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"kennel/cloud/registry"
+	"kennel/cloud/fleet/registry"
 	"kennel/edge/agent/health/crashes"
 	"kennel/edge/agent/health/faults"
 	"kennel/edge/faultcode"

@@ -15,7 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	clouddas "kennel/cloud/das"
+	clouddas "kennel/cloud/telemetry/das"
 	"kennel/edge/agent/cloud/das"
 	"kennel/infra/api/ack"
 	"kennel/infra/api/events"

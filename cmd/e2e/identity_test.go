@@ -30,7 +30,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"kennel/cloud/token/tokentest"
+	"kennel/cloud/identity/token/tokentest"
 )
 
 // factory is a maker of robots whose batch the cloud trusts.

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"kennel/cloud/liveview"
+	"kennel/cloud/fleet/liveview"
 )
 
 // said is the command that came of a sentence to a robot.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"kennel/certs/certsapi"
-	"kennel/cloud/registry"
+	"kennel/cloud/fleet/registry"
 )
 
 // TestLivesOfACertificate: a robot whose certificates live six seconds stays connected through one life after the other, unattended. It

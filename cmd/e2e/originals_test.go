@@ -24,10 +24,10 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"kennel/cloud/consent"
+	"kennel/cloud/identity/consent"
+	"kennel/cloud/identity/token/tokentest"
 	"kennel/cloud/originals"
 	"kennel/cloud/originals/replay"
-	"kennel/cloud/token/tokentest"
 	"kennel/infra/api/jdocspb"
 	"kennel/infra/freeaddr"
 )

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"kennel/certs/ca"
-	"kennel/cloud/account/accounttest"
+	"kennel/cloud/identity/account/accounttest"
 	"kennel/infra/blob"
 	"kennel/infra/freeaddr"
 	"kennel/infra/migrations"

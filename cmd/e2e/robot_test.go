@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"kennel/cloud/liveview"
+	"kennel/cloud/fleet/liveview"
 	"kennel/edge/corelink"
 	"kennel/infra/auth"
 )

@@ -161,10 +161,10 @@ func TestFixedLibrariesStayInFewPlaces(t *testing.T) {
 		"github.com/mochi-mqtt/server/v2":     {"infra/mqtt/broker"},
 		"github.com/aws/aws-sdk-go-v2":        {"infra/awsconfig", "infra/blob", "infra/queue", "infra/mqtt/brokeradmin/awsiot", "speech/recognizer/transcribe", "speech/recognizer/lex"}, // the last ends sessions at AWS's broker
 		"github.com/versity/versitygw":        {"infra/blob/gateway"},
-		"github.com/golang-jwt/jwt":           {"cloud/token"},
-		"github.com/coreos/go-oidc/v3":        {"cloud/account/accountoidc"},
-		"golang.org/x/oauth2":                 {"cloud/account/accountoidc"},
-		"github.com/go-webauthn/webauthn":     {"cloud/account/accountwebauthn"},
+		"github.com/golang-jwt/jwt":           {"cloud/identity/token"},
+		"github.com/coreos/go-oidc/v3":        {"cloud/identity/account/accountoidc"},
+		"golang.org/x/oauth2":                 {"cloud/identity/account/accountoidc"},
+		"github.com/go-webauthn/webauthn":     {"cloud/identity/account/accountwebauthn"},
 	}
 	used := map[string]bool{}
 	for _, p := range packages(t) {
@@ -232,11 +232,11 @@ func TestRefuse(t *testing.T) {
 		{"infra/mqtt", "infra/api/topics", false},
 		{"infra/kit", "certs", true},
 		{"infra/api/topics", "infra/mqtt", true},
-		{"cloud/das", "edge/agent", true},
+		{"cloud/telemetry/das", "edge/agent", true},
 		{"jdocs", "jdocs/jdocspg", true},
 		{"jdocs/jdocspg", "infra/pg", false},
 		{"jdocs/jdocspg", "ota/otapg", true},
-		{"infra/pg", "cloud/das", true},
+		{"infra/pg", "cloud/telemetry/das", true},
 		{"edge/rt", "edge/body/vector/vectorsim", true},
 		{"edge/robot", "edge/body", true},
 		{"edge/robot/state", "edge/robot", false},
@@ -246,7 +246,7 @@ func TestRefuse(t *testing.T) {
 		{"edge/body/amigobot", "edge/body/vector/spine", true},
 		{"edge/body/vector/vectorplant", "edge/body/vector", false},
 		{"edge/app/robotapp", "edge/body/amigobot", false},
-		{"cloud/das", "cloud/app", true},
+		{"cloud/telemetry/das", "cloud/app", true},
 	} {
 		if why := refuse(module+tc.from, module+tc.to); (why != "") != tc.refused {
 			t.Errorf("%s -> %s: %q, want refused %v", tc.from, tc.to, why, tc.refused)

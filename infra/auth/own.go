@@ -11,7 +11,7 @@ import (
 )
 
 // Owns says since when an account owns a thing. ok is false if it does not, whether there is such a thing or not. It is how the APIs of other
-// domains ask cloud/owner.
+// domains ask cloud/identity/owner.
 type Owns func(ctx context.Context, account string, id thing.ID) (since time.Time, ok bool, err error)
 
 // Own lets callers through whose role is among roles, and the owner of the thing: other people's things answer as unknown ones. A nil owns, and

@@ -15,9 +15,9 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"kennel/certs/ca"
-	"kennel/cloud/account/accountpg"
-	"kennel/cloud/account/audit"
-	"kennel/cloud/console/page"
+	"kennel/cloud/identity/account/accountpg"
+	"kennel/cloud/identity/account/audit"
+	"kennel/cloud/web/console/page"
 	"kennel/infra/agefile"
 	"kennel/infra/cli"
 	"kennel/infra/errs"

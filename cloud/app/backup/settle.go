@@ -8,7 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"kennel/cloud/rollout"
+	"kennel/cloud/updates/rollout"
 	"kennel/infra/migrations"
 	"kennel/infra/pg"
 )

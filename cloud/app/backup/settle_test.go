@@ -10,8 +10,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"kennel/cloud/rollout"
-	"kennel/cloud/rollout/rolloutpg"
+	"kennel/cloud/updates/rollout"
+	"kennel/cloud/updates/rollout/rolloutpg"
 	"kennel/infra/cli"
 	"kennel/infra/thing"
 	"kennel/ota"

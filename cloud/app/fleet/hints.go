@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"kennel/cloud/registry"
-	"kennel/cloud/registry/filter"
+	"kennel/cloud/fleet/registry"
+	"kennel/cloud/fleet/registry/filter"
 	"kennel/cloud/wire"
 	"kennel/infra/jobs"
 	"kennel/infra/thing"

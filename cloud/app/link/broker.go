@@ -6,7 +6,7 @@ import (
 
 	"kennel/certs/ca"
 	"kennel/certs/certsbroker"
-	"kennel/cloud/registry"
+	"kennel/cloud/fleet/registry"
 	"kennel/cloud/wire"
 	"kennel/infra/errs"
 	"kennel/infra/logging"

@@ -9,7 +9,7 @@ import (
 	"os"
 	"time"
 
-	"kennel/cloud/account"
+	"kennel/cloud/identity/account"
 	"kennel/infra/errs"
 	"kennel/infra/logging"
 )

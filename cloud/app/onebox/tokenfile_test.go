@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"kennel/cloud/account"
-	"kennel/cloud/account/accounttest"
+	"kennel/cloud/identity/account"
+	"kennel/cloud/identity/account/accounttest"
 	"kennel/infra/auth"
 	"kennel/infra/logging"
 	"kennel/infra/pg/pgtest"

@@ -6,8 +6,8 @@ import (
 
 	"kennel/certs"
 	"kennel/certs/certspg"
-	"kennel/cloud/hawkbit/hawkbitwire"
-	"kennel/cloud/registry"
+	"kennel/cloud/fleet/registry"
+	"kennel/cloud/updates/hawkbit/hawkbitwire"
 	"kennel/cloud/wire"
 	"kennel/infra/thing"
 )

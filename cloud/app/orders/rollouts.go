@@ -2,9 +2,9 @@ package orders
 
 import (
 	"kennel/cloud/app/link"
-	"kennel/cloud/cohort"
-	"kennel/cloud/registry"
-	"kennel/cloud/rollout/rolloutwire"
+	"kennel/cloud/fleet/cohort"
+	"kennel/cloud/fleet/registry"
+	"kennel/cloud/updates/rollout/rolloutwire"
 	"kennel/cloud/wire"
 )
 

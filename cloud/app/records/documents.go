@@ -5,8 +5,8 @@ import (
 	"context"
 
 	"kennel/cloud/app/link"
-	"kennel/cloud/owner"
-	"kennel/cloud/owner/ownerpg"
+	"kennel/cloud/identity/owner"
+	"kennel/cloud/identity/owner/ownerpg"
 	"kennel/cloud/wire"
 	"kennel/infra/logging"
 	"kennel/infra/thing"

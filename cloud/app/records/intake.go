@@ -1,7 +1,7 @@
 package records
 
 import (
-	"kennel/cloud/intake/intakewire"
+	"kennel/cloud/originals/intake/intakewire"
 	"kennel/cloud/wire"
 )
 

@@ -239,11 +239,11 @@ func mapped(t reflect.Type) *jsonschema.Schema {
 
 // unprefixed holds the package whose type has a name for itself that several types have. The others carry their package's.
 var unprefixed = map[string]string{
-	"Body": "infra/api/status", "Change": "cloud/account/accountapi", "Channel": "cloud/artifact", "Count": "cloud/registry", "Counts": "cloud/registry",
-	"Difference": "jdocs/people", "Draft": "cloud/webhook/webhookapi", "Group": "cloud/crash", "ID": "cloud/account", "Kind": "cloud/bulk", "Level": "cloud/registry",
-	"Line": "infra/api/live", "Name": "jdocs", "Owner": "infra/api/live", "Part": "infra/api/live", "Phase": "ota", "Problem": "infra/kit/kithttp", "Record": "cloud/account",
-	"Report": "cloud/registry", "Request": "cloud/cohort/cohortapi", "Result": "cloud/bulk", "Robot": "cloud/owner/ownerapi", "Session": "cloud/account/accountapi",
-	"State": "cloud/health", "Thing": "cloud/registry", "Version": "cloud/health", "Wanted": "cloud/alert",
+	"Body": "infra/api/status", "Change": "cloud/identity/account/accountapi", "Channel": "cloud/updates/artifact", "Count": "cloud/fleet/registry", "Counts": "cloud/fleet/registry",
+	"Difference": "jdocs/people", "Draft": "cloud/fleet/webhook/webhookapi", "Group": "cloud/telemetry/crash", "ID": "cloud/identity/account", "Kind": "cloud/fleet/bulk", "Level": "cloud/fleet/registry",
+	"Line": "infra/api/live", "Name": "jdocs", "Owner": "infra/api/live", "Part": "infra/api/live", "Phase": "ota", "Problem": "infra/kit/kithttp", "Record": "cloud/identity/account",
+	"Report": "cloud/fleet/registry", "Request": "cloud/fleet/cohort/cohortapi", "Result": "cloud/fleet/bulk", "Robot": "cloud/identity/owner/ownerapi", "Session": "cloud/identity/account/accountapi",
+	"State": "cloud/telemetry/health", "Thing": "cloud/fleet/registry", "Version": "cloud/telemetry/health", "Wanted": "cloud/telemetry/alert",
 }
 
 // name returns what a Go type is called in the description. It panics if two types would have one name.

@@ -7,8 +7,8 @@ import (
 	"reflect"
 	"slices"
 
-	"kennel/cloud/artifact"
 	"kennel/cloud/openapi/catalog"
+	"kennel/cloud/updates/artifact"
 	"kennel/infra/telemetry"
 	"kennel/infra/thing"
 )

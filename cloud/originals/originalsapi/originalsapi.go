@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"kennel/cloud/access"
-	"kennel/cloud/console/page"
 	"kennel/cloud/originals"
+	"kennel/cloud/web/console/page"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/op"

@@ -21,8 +21,8 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
 
-	"kennel/cloud/token"
-	"kennel/cloud/token/tokentest"
+	"kennel/cloud/identity/token"
+	"kennel/cloud/identity/token/tokentest"
 	"kennel/infra/api/jdocspb"
 	"kennel/infra/bench"
 	"kennel/infra/kit/kitgrpc"

@@ -4,8 +4,8 @@ import (
 	"context"
 	"net/http"
 
-	"kennel/cloud/account/audit"
-	"kennel/cloud/token"
+	"kennel/cloud/identity/account/audit"
+	"kennel/cloud/identity/token"
 	"kennel/cloud/wire"
 	"kennel/infra/auth"
 	"kennel/infra/thing"

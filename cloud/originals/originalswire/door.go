@@ -1,11 +1,11 @@
 package originalswire
 
 import (
-	"kennel/cloud/console/page"
-	"kennel/cloud/door"
-	"kennel/cloud/door/doorapi"
-	"kennel/cloud/door/doorpg"
-	"kennel/cloud/registry"
+	"kennel/cloud/fleet/registry"
+	"kennel/cloud/originals/door"
+	"kennel/cloud/originals/door/doorapi"
+	"kennel/cloud/originals/door/doorpg"
+	"kennel/cloud/web/console/page"
 	"kennel/cloud/wire"
 	"kennel/infra/telemetry"
 )

@@ -8,14 +8,14 @@ import (
 	"slices"
 
 	"kennel/certs/ca"
-	"kennel/cloud/console/page"
-	"kennel/cloud/intake"
+	"kennel/cloud/fleet/registry"
 	"kennel/cloud/originals"
+	"kennel/cloud/originals/intake"
 	"kennel/cloud/originals/originalsapi"
 	"kennel/cloud/originals/originalspg"
 	"kennel/cloud/originals/replay"
-	"kennel/cloud/registry"
-	"kennel/cloud/sts"
+	"kennel/cloud/originals/sts"
+	"kennel/cloud/web/console/page"
 	"kennel/cloud/wire"
 )
 

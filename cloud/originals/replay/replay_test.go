@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"kennel/cloud/identity/token/tokentest"
 	"kennel/cloud/originals/replay"
-	"kennel/cloud/token/tokentest"
 )
 
 func token(claims string) string {

@@ -19,8 +19,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"kennel/cloud/identity/token/tokentest"
 	"kennel/cloud/originals/replay"
-	"kennel/cloud/token/tokentest"
 	"kennel/infra/api/chipperpb"
 	"kennel/infra/api/jdocspb"
 	"kennel/infra/api/tokenpb"

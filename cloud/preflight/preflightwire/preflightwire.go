@@ -13,13 +13,13 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"kennel/cloud/account/accountpg"
-	"kennel/cloud/console/page"
-	"kennel/cloud/mail"
+	"kennel/cloud/identity/account/accountpg"
+	"kennel/cloud/identity/mail"
 	"kennel/cloud/preflight"
 	"kennel/cloud/preflight/preflightapi"
 	"kennel/cloud/preflight/preflighthost"
 	"kennel/cloud/preflight/preflightpg"
+	"kennel/cloud/web/console/page"
 	"kennel/cloud/wire"
 	"kennel/infra/errs"
 	"kennel/infra/logging"

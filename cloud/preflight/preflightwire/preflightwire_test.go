@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"kennel/cloud/mail"
+	"kennel/cloud/identity/mail"
 	"kennel/cloud/preflight"
 	"kennel/infra/errs"
 )

@@ -17,7 +17,7 @@ import (
 	"kennel/infra/errs"
 )
 
-// cloud answers as cloud/owner does.
+// cloud answers as cloud/identity/owner does.
 type cloud struct {
 	mu     sync.Mutex
 	owner  string

@@ -1,0 +1,114 @@
+package registry
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// spoken are the codes that packages give to robots that are refused: string literals where those packages name a code.
+func spoken(t *testing.T) map[string]string {
+	t.Helper()
+	word := regexp.MustCompile(`^[a-z]+(_[a-z]+)*$`)
+	out := map[string]string{}
+	for _, pattern := range []string{"../../../certs/*.go", "../../identity/token/*.go", "../../identity/owner/*.go", "../../identity/account/apps.go", "../../originals/door/*.go", "../../identity/consent/*.go", "../../telemetry/das/robots.go", "../../../infra/mqtt/brokerapi/*.go"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: %d files, %v", pattern, len(files), err)
+		}
+		for _, file := range files {
+			if strings.HasSuffix(file, "_test.go") {
+				continue
+			}
+			tree, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			add := func(e ast.Expr) {
+				lit, ok := e.(*ast.BasicLit)
+				if !ok || lit.Kind != token.STRING {
+					return
+				}
+				if s, err := strconv.Unquote(lit.Value); err == nil && word.MatchString(s) {
+					out[s] = filepath.Base(file)
+				}
+			}
+			ast.Inspect(tree, func(n ast.Node) bool {
+				switch n := n.(type) {
+				case *ast.CallExpr:
+					name := ""
+					switch f := n.Fun.(type) {
+					case *ast.Ident:
+						name = f.Name
+					case *ast.SelectorExpr:
+						name = f.Sel.Name
+					}
+					at, ok := map[string]int{"Coded": 1, "noLonger": 0, "unproved": 0, "badToken": 0, "notOwner": 0, "burnt": 0, "turn": 1}[name]
+					if ok && len(n.Args) > at {
+						add(n.Args[at])
+					}
+					if name == "step" && len(n.Args) > 3 {
+						add(n.Args[3])
+					}
+				case *ast.KeyValueExpr:
+					if k, ok := n.Key.(*ast.Ident); ok && k.Name == "Code" {
+						add(n.Value)
+					}
+				case *ast.CompositeLit: // {an error of a library, the code for it}
+					if len(n.Elts) == 2 && filepath.Base(file) == "verify.go" {
+						add(n.Elts[1])
+					}
+				case *ast.AssignStmt:
+					if l, ok := n.Lhs[0].(*ast.SelectorExpr); ok && l.Sel.Name == "Code" {
+						add(n.Rhs[0])
+					}
+				case *ast.ValueSpec:
+					for i, name := range n.Names {
+						if strings.HasPrefix(name.Name, "Code") && i < len(n.Values) {
+							add(n.Values[i])
+						}
+					}
+				}
+				return true
+			})
+		}
+	}
+	return out
+}
+
+// atDesks are codes that only people at a desk or a web page get as an answer, or that a peer hears in place of the exact one: no step has them.
+var atDesks = []string{"batch_malformed", "certificate_id", "claim_refused", "code_malformed", "code_refused", "csv_broken_off", "csv_refused", "delivery_running", "email_already_verified", "email_malformed", "index_unknown",
+	"key_malformed", "name_malformed", "no_app", "no_factory_certificates", "no_session_certificate", "no_token", "no_transfer", "not_waiting", "other_signup", "recipient_malformed", "recipient_self",
+	"second_factor", "session_over", "thing_exists", "unknown_batch"}
+
+// TestEveryRefusalHasAdvice is issue 4, build 5: every refusal code has advice that tells people what to do.
+func TestEveryRefusalHasAdvice(t *testing.T) {
+	codes := spoken(t)
+	for _, must := range []string{"secret_mismatch", "secret_of_other", "foreign_factory", "batch_disabled", "tls", "session_used", "app_key_missing", "certificate_refused", "code_dead", "token_expired", "token_signature"} {
+		if codes[must] == "" {
+			t.Errorf("%s was not found in the packages: this test has lost its eyes", must)
+		}
+	}
+	for code, file := range codes {
+		if advice[code] == "" && !slices.Contains(atDesks, code) {
+			t.Errorf("%s gives code %q: want a line in advice, or in atDesks if no robot's step has it", file, code)
+		}
+	}
+	for code, text := range advice {
+		if strings.HasSuffix(text, ".") || text == "" || text[:1] != strings.ToUpper(text[:1]) {
+			t.Errorf("advice for %s %q: want a sentence without its full stop", code, text)
+		}
+	}
+	for _, code := range slices.Sorted(maps.Keys(advice)) {
+		if codes[code] == "" && !slices.Contains([]string{"malformed", "internal", "unavailable", "deadline_exceeded"}, code) {
+			t.Errorf("advice for %q, which nobody says", code)
+		}
+	}
+}

@@ -1,0 +1,93 @@
+package accountapi
+
+import (
+	"context"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"kennel/cloud/identity/account/audit"
+	"kennel/infra/auth"
+	"kennel/infra/errs"
+	"kennel/infra/op"
+)
+
+// AuditEntry is one line of GET /v1/audit.
+type AuditEntry struct {
+	ID     int64     `json:"id"`
+	At     time.Time `json:"at"`
+	Actor  string    `json:"actor"`
+	Name   string    `json:"name,omitempty"` // of the actor, for people
+	Role   string    `json:"role,omitempty"`
+	Addr   string    `json:"addr,omitempty"`
+	Action string    `json:"action"`
+	Object string    `json:"object,omitempty"`
+	On     string    `json:"on,omitempty"` // the object's name, for people
+	Detail string    `json:"detail,omitempty"`
+	Result string    `json:"result"` // done, or "not done: " and the kind of the refusal
+}
+
+// AuditReport is the answer of GET /v1/audit/verify.
+type AuditReport struct {
+	Checked   int         `json:"checked"`             // lines
+	Forgotten int         `json:"forgotten,omitempty"` // checked lines whose address was deleted
+	Anchor    string      `json:"anchor"`              // of the last intact line: keep it elsewhere, or continue from it
+	Done      bool        `json:"done"`                // the anchor is the end of the log
+	Broken    *AuditBreak `json:"broken,omitempty"`
+}
+
+// AuditBreak is the first line that was altered, removed or added.
+type AuditBreak struct {
+	ID  int64  `json:"id"`
+	Why string `json:"why"`
+}
+
+type (
+	auditPage struct {
+		Before int64 `query:"before" about:"Only lines before this one."`
+		Limit  int   `query:"limit" about:"At most so many." min:"1" max:"1000" default:"100"`
+	}
+	auditFrom struct {
+		From string `query:"from" about:"An anchor."`
+	}
+)
+
+// AuditOperations returns the operations of administrators on the audit log.
+func AuditOperations(l *audit.Log, log *slog.Logger) op.List {
+	admins := func(route, summary string) op.Spec {
+		return op.Spec{Route: route, Tag: "Staff", Summary: summary, Roles: auth.Admins}
+	}
+	return op.List{
+		op.New(admins("GET /v1/audit", "What people did, the newest first; Link rel=\"next\" leads on."), func(ctx context.Context, r auditPage) (op.Page[AuditEntry], error) {
+			lines, err := l.Lines(ctx, r.Before, r.Limit)
+			out := make([]AuditEntry, 0, len(lines))
+			for _, l := range lines {
+				out = append(out, AuditEntry{l.ID, l.At.UTC(), l.Actor, l.ByName(), string(l.Role), l.Addr, l.Action, l.Object, l.OnName(), l.Detail, l.Result()})
+			}
+			return op.Before(out, r.Limit, func(e AuditEntry) string { return strconv.FormatInt(e.ID, 10) }), err
+		}),
+		op.New(admins("GET /v1/audit/verify", "Whether the log is as it was written; go on from the last anchor until done."), func(ctx context.Context, r auditFrom) (AuditReport, error) {
+			var from audit.Anchor
+			if r.From != "" {
+				var err error
+				if from, err = audit.ParseAnchor(r.From); err != nil {
+					return AuditReport{}, errs.New(errs.Invalid, "from: %w", err)
+				}
+			}
+			return verify(ctx, l, log, from)
+		}),
+	}
+}
+
+func verify(ctx context.Context, l *audit.Log, log *slog.Logger, from audit.Anchor) (AuditReport, error) {
+	r, err := l.Verify(ctx, from)
+	if err != nil {
+		return AuditReport{}, err
+	}
+	out := AuditReport{Checked: r.Checked, Forgotten: r.Forgotten, Anchor: r.To.String(), Done: r.Done}
+	if r.Broken != nil {
+		out.Broken = &AuditBreak{r.Broken.Seq, r.Broken.Why}
+		log.ErrorContext(ctx, "audit log altered", "line", r.Broken.Seq, "why", r.Broken.Why)
+	}
+	return out, nil
+}

@@ -1,0 +1,117 @@
+package accountapi
+
+import (
+	"context"
+	"time"
+
+	"kennel/cloud/identity/account"
+	"kennel/infra/auth"
+	"kennel/infra/errs"
+	"kennel/infra/op"
+)
+
+// Operator is one of the staff as GET /v1/operators shows one.
+type Operator struct {
+	ID         account.ID `json:"id"`
+	Email      string     `json:"email"`
+	Role       auth.Role  `json:"role"`
+	MustChange bool       `json:"must_change"` // has not chosen a password yet
+	Disabled   bool       `json:"disabled"`
+	Created    time.Time  `json:"created"`
+	Sessions   int        `json:"sessions"`
+	LastSeen   time.Time  `json:"last_seen,omitzero"`
+}
+
+// NewOperator is the body of POST /v1/operators.
+type NewOperator struct {
+	Email string    `json:"email"`
+	Role  auth.Role `json:"role"`
+}
+
+// FirstPassword answers it: the password is shown this once, and is good for choosing another one.
+type FirstPassword struct {
+	ID       account.ID `json:"id"`
+	Email    string     `json:"email,omitempty"`
+	Role     auth.Role  `json:"role,omitempty"`
+	Password string     `json:"password"`
+}
+
+// OperatorChange is the body of PATCH /v1/operators/{id}; what is left out stays.
+type OperatorChange struct {
+	Role     *auth.Role `json:"role,omitempty"`
+	Disabled *bool      `json:"disabled,omitempty"`
+}
+
+type (
+	operator struct {
+		ID string `path:"id"`
+	}
+	operatorChanging struct {
+		operator
+		Change OperatorChange `body:""`
+	}
+	operatorSession struct {
+		operator
+		Session string `path:"session"`
+	}
+)
+
+// StaffOperations returns the operations of administrators on the staff.
+func StaffOperations(ops *account.Operators) op.List {
+	admins := func(route, summary string) op.Spec {
+		return op.Spec{Route: route, Tag: "Staff", Summary: summary, Roles: auth.Admins}
+	}
+	return op.List{
+		op.New(admins("GET /v1/operators", "People of the staff."), func(ctx context.Context, _ op.None) ([]Operator, error) {
+			list, err := ops.List(ctx)
+			out := make([]Operator, 0, len(list))
+			for _, o := range list {
+				out = append(out, Operator{o.ID, o.Email, o.Role, o.MustChange, o.Disabled, o.Created.UTC(), o.Sessions, o.LastSeen.UTC()})
+			}
+			return out, err
+		}),
+		op.New(admins("POST /v1/operators", "Make an operator; the first password is shown this once."), func(ctx context.Context, n NewOperator) (FirstPassword, error) {
+			o, password, err := ops.Add(ctx, by(ctx), n.Email, n.Role)
+			return FirstPassword{o.ID, o.Email, o.Role, password.Reveal()}, err
+		}),
+		op.New(admins("PATCH /v1/operators/{id}", "Give an operator another role, or stop one."), func(ctx context.Context, r operatorChanging) (op.None, error) {
+			id, c := account.ID(r.ID), r.Change
+			switch {
+			case (c.Role == nil) == (c.Disabled == nil):
+				return op.None{}, errs.New(errs.Invalid, "want one of role and disabled")
+			case c.Role != nil:
+				return op.None{}, ops.SetRole(ctx, by(ctx), id, *c.Role)
+			}
+			return op.None{}, ops.SetDisabled(ctx, by(ctx), id, *c.Disabled)
+		}),
+		op.New(admins("DELETE /v1/operators/{id}", "Remove an operator."),
+			func(ctx context.Context, r operator) (op.None, error) {
+				return op.None{}, ops.Remove(ctx, by(ctx), account.ID(r.ID))
+			}),
+		op.New(admins("POST /v1/operators/{id}/password", "Give an operator a first password; the sessions end."), func(ctx context.Context, r operator) (FirstPassword, error) {
+			password, err := ops.Reset(ctx, by(ctx), account.ID(r.ID))
+			return FirstPassword{ID: account.ID(r.ID), Password: password.Reveal()}, err
+		}),
+		op.New(admins("GET /v1/operators/{id}/sessions", "Where an operator is signed in."), func(ctx context.Context, r operator) ([]Session, error) {
+			list, err := ops.Sessions(ctx, account.ID(r.ID))
+			out := make([]Session, 0, len(list))
+			for _, s := range list {
+				out = append(out, Session{ID: s.ID, App: s.App, Created: s.Created.UTC(), LastSeen: s.LastSeen.UTC(), Expires: s.Expires.UTC(), Addr: s.Addr, Robot: s.Used})
+			}
+			return out, err
+		}),
+		op.New(admins("DELETE /v1/operators/{id}/sessions", "End all of an operator's sessions."), func(ctx context.Context, r operator) (Ended, error) {
+			n, err := ops.EndSession(ctx, by(ctx), account.ID(r.ID), "")
+			return Ended{n}, err
+		}),
+		op.New(admins("DELETE /v1/operators/{id}/sessions/{session}", "End one."), func(ctx context.Context, r operatorSession) (op.None, error) {
+			_, err := ops.EndSession(ctx, by(ctx), account.ID(r.ID), r.Session)
+			return op.None{}, err
+		}),
+	}
+}
+
+func by(ctx context.Context) account.By {
+	id, addr := caller(ctx)
+	return account.By{ID: id, Addr: addr}
+}

@@ -1,0 +1,125 @@
+// Package alertapi is alerts over HTTP, for operators.
+package alertapi
+
+import (
+	"context"
+	"strconv"
+
+	"kennel/cloud/telemetry/alert"
+	"kennel/infra/auth"
+	"kennel/infra/op"
+)
+
+// Audit writes one line about what the caller in ctx does; what cannot be written down is not done.
+type Audit func(ctx context.Context, action, object, detail string) error
+
+type (
+	acknowledge struct {
+		ID   int64      `path:"id" of:"alert"`
+		Note alert.Note `body:""`
+	}
+	anAlert struct {
+		ID int64 `path:"id" of:"alert"`
+	}
+	aThreshold struct {
+		ID int64 `path:"id" of:"threshold"`
+	}
+	aSilence struct {
+		ID int64 `path:"id" of:"silence"`
+	}
+)
+
+func reads(route, summary string) op.Spec {
+	return op.Spec{Route: route, Tag: "Alerts", Summary: summary, Roles: auth.Staff}
+}
+
+func changes(route, summary string) op.Spec {
+	return op.Spec{Route: route, Tag: "Alerts", Summary: summary, Roles: auth.Changers}
+}
+
+// Operations returns the operations on alerts.
+func Operations(svc *alert.Service, audit Audit) op.List {
+	return op.List{
+		op.New(reads("GET /v1/alerts", "Problems that many robots of one release have: those that fire, then the latest resolved."),
+			func(ctx context.Context, _ op.None) ([]alert.Alert, error) { return svc.Alerts(ctx) }),
+		op.New(reads("GET /v1/alerts/rule", "When an alert fires."),
+			func(ctx context.Context, _ op.None) (alert.Rule, error) { return svc.Rule(ctx) }),
+		op.New(changes("PUT /v1/alerts/rule", "Change when an alert fires."),
+			func(ctx context.Context, r alert.Wanted) (alert.Rule, error) {
+				if err := r.Rule().Check(); err != nil {
+					return alert.Rule{}, err
+				}
+				if err := audit(ctx, alert.AuditRule, "", r.Rule().Words()); err != nil {
+					return alert.Rule{}, err
+				}
+				return svc.SetRule(ctx, r, auth.CallerFrom(ctx).Subject())
+			}),
+		op.New(reads("GET /v1/alerts/thresholds", "Limits on shares of crashes and faults, and on rates of events, of each version."),
+			func(ctx context.Context, _ op.None) ([]alert.Threshold, error) { return svc.Thresholds(ctx) }),
+		op.New(changes("POST /v1/alerts/thresholds", "Add a limit."),
+			func(ctx context.Context, l alert.Limit) (alert.Threshold, error) {
+				if err := l.Check(); err != nil {
+					return alert.Threshold{}, err
+				}
+				if err := audit(ctx, alert.AuditLimit, "", l.Words()); err != nil {
+					return alert.Threshold{}, err
+				}
+				return svc.AddThreshold(ctx, l, auth.CallerFrom(ctx).Subject())
+			}),
+		op.New(changes("DELETE /v1/alerts/thresholds/{id}", "Remove a limit; its alerts are resolved."),
+			func(ctx context.Context, r aThreshold) (op.None, error) {
+				if err := audit(ctx, alert.AuditUnset, strconv.FormatInt(r.ID, 10), ""); err != nil {
+					return op.None{}, err
+				}
+				return op.None{}, svc.DropThreshold(ctx, r.ID)
+			}),
+		op.New(reads("GET /v1/alerts/mail", "Who gets a letter when an alert fires and when it is resolved."),
+			func(ctx context.Context, _ op.None) (alert.Mailing, error) { return svc.Mailing(ctx) }),
+		op.New(changes("PUT /v1/alerts/mail", "Change that."),
+			func(ctx context.Context, m alert.Mailing) (alert.Mailing, error) {
+				if err := m.Check(); err != nil {
+					return m, err
+				}
+				if err := audit(ctx, alert.AuditLetter, "", m.Words()); err != nil {
+					return m, err
+				}
+				return svc.SetMailing(ctx, m)
+			}),
+		op.New(changes("PUT /v1/alerts/acks/{id}", "Acknowledge an alert that fires: the caller takes care of it. That ends when the alert is resolved or becomes more severe."),
+			func(ctx context.Context, r acknowledge) (op.None, error) {
+				if err := r.Note.Check(); err != nil {
+					return op.None{}, err
+				}
+				if err := audit(ctx, alert.AuditAck, strconv.FormatInt(r.ID, 10), r.Note.Why); err != nil {
+					return op.None{}, err
+				}
+				return op.None{}, svc.Ack(ctx, r.ID, r.Note, auth.CallerFrom(ctx).Subject())
+			}),
+		op.New(changes("DELETE /v1/alerts/acks/{id}", "Take an acknowledgement back."),
+			func(ctx context.Context, r anAlert) (op.None, error) {
+				if err := audit(ctx, alert.AuditUnack, strconv.FormatInt(r.ID, 10), ""); err != nil {
+					return op.None{}, err
+				}
+				return op.None{}, svc.Unack(ctx, r.ID)
+			}),
+		op.New(reads("GET /v1/alerts/silences", "Silences in force: alerts about the same post no letters."),
+			func(ctx context.Context, _ op.None) ([]alert.Silence, error) { return svc.Silences(ctx) }),
+		op.New(changes("POST /v1/alerts/silences", "Silence an alert and those about the same for a time."),
+			func(ctx context.Context, h alert.Hush) (alert.Silence, error) {
+				if err := h.Check(); err != nil {
+					return alert.Silence{}, err
+				}
+				if err := audit(ctx, alert.AuditHush, strconv.FormatInt(h.Alert, 10), h.Words()); err != nil {
+					return alert.Silence{}, err
+				}
+				return svc.Silence(ctx, h, auth.CallerFrom(ctx).Subject())
+			}),
+		op.New(changes("DELETE /v1/alerts/silences/{id}", "End a silence."),
+			func(ctx context.Context, r aSilence) (op.None, error) {
+				if err := audit(ctx, alert.AuditUnhush, strconv.FormatInt(r.ID, 10), ""); err != nil {
+					return op.None{}, err
+				}
+				return op.None{}, svc.Unsilence(ctx, r.ID)
+			}),
+	}
+}

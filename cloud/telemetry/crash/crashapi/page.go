@@ -1,0 +1,184 @@
+package crashapi
+
+import (
+	"context"
+	_ "embed"
+	"html/template"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"kennel/cloud/access"
+	"kennel/cloud/telemetry/crash"
+	"kennel/cloud/web/console/page"
+	"kennel/infra/auth"
+	"kennel/infra/kit/kithttp"
+	"kennel/infra/op"
+)
+
+//go:embed page.html
+var pageText string
+
+var pages = template.Must(template.New("").Funcs(template.FuncMap{"ago": page.Ago, "time": page.Time, "bytes": page.Bytes, "bars": bars, "last": func(n []int64) int64 { return n[len(n)-1] }}).Parse(pageText))
+
+// bar is one day of a trend, in the units of its picture.
+type bar struct{ X, Y, H int64 }
+
+// bars draws counts a day: 14 bars of at most 20 units.
+func bars(days []int64) (out []bar) {
+	most := int64(1)
+	for _, n := range days {
+		most = max(most, n)
+	}
+	for i, n := range days {
+		h := n * 20 / most
+		if n > 0 {
+			h = max(h, 1)
+		}
+		out = append(out, bar{int64(i) * 5, 20 - h, h})
+	}
+	return out
+}
+
+type listView struct {
+	Query  url.Values
+	States []crash.State
+	Groups []crash.Group
+	Next   string
+}
+
+type groupView struct {
+	crash.Group
+	May     bool
+	List    []crash.Crash
+	Next    string
+	Latest  *crash.Crash // with its stacks; nil: all crashes have expired
+	Version string
+}
+
+type crashView struct {
+	crash.Crash
+	Signature string
+}
+
+// Get returns what was typed into a field.
+func (v listView) Get(field string) string { return v.Query.Get(field) }
+
+func render(name string, data any) (template.HTML, error) {
+	var out strings.Builder
+	err := pages.ExecuteTemplate(&out, name, data)
+	return template.HTML(out.String()), err // html/template escaped it
+}
+
+// next is the query of the page after one that is full.
+func next(q url.Values, full bool, after string) string {
+	if !full {
+		return ""
+	}
+	out := url.Values{"after": {after}}
+	for k, v := range q {
+		if k != "after" && strings.Join(v, "") != "" {
+			out[k] = v
+		}
+	}
+	return "?" + out.Encode()
+}
+
+// Pages are the list of groups, one group, one crash, the symbol files, and the tab of a robot's crashes.
+func Pages(svc *crash.Service, audit Audit) []page.Extra {
+	groups := func(ctx context.Context, q url.Values) (template.HTML, error) { return groupsPage(ctx, svc, q) }
+	symbols := func(ctx context.Context, _ url.Values) (template.HTML, error) {
+		list, err := svc.Symbols(ctx)
+		if err != nil {
+			return "", err
+		}
+		return render("symbols", list)
+	}
+	return []page.Extra{
+		{Label: "Crashes", Address: "/crashes", Ask: groups, Show: func(ctx context.Context) (template.HTML, error) { return groups(ctx, nil) }},
+		{Label: "Crash group", Address: "/crashes/group", Ask: func(ctx context.Context, q url.Values) (template.HTML, error) { return groupPage(ctx, svc, q) },
+			Done: "Saved.", Then: "/crashes", Do: func(ctx context.Context, v url.Values) error {
+				c := crash.Change{State: crash.State(v.Get("state")), FixedIn: strings.TrimSpace(v.Get("fixed_in"))}
+				if note, ok := v["note"]; ok {
+					c.Note = &note[0]
+				}
+				_, err := change(ctx, svc, audit, v.Get("id"), c)
+				return err
+			}},
+		{Label: "Crash", Address: "/crashes/crash", Ask: func(ctx context.Context, q url.Values) (template.HTML, error) {
+			c, err := svc.Crash(ctx, q.Get("id"))
+			if err != nil {
+				return "", err
+			}
+			g, err := svc.Group(ctx, c.Group)
+			if err != nil {
+				return "", err
+			}
+			return render("crash", crashView{c, g.Signature})
+		}},
+		{Label: "Symbols", Address: "/crashes/symbols", Ask: symbols},
+		{Label: "Crashes", Address: "/things/{thing}/crashes", Tab: func(ctx context.Context, r *http.Request) (string, template.HTML, error) {
+			id, err := kithttp.Thing(r)
+			if err != nil {
+				return "", "", err
+			}
+			req, err := op.Query[crashes](r.URL.Query())
+			if err != nil {
+				return "", "", err
+			}
+			req.Thing = id
+			list, err := svc.Crashes(ctx, req.query())
+			if err != nil {
+				return "", "", err
+			}
+			v := groupView{List: list}
+			if n := len(list); n > 0 {
+				v.Next = next(r.URL.Query(), n == crash.DefaultLimit, list[n-1].ID)
+			}
+			body, err := render("robot", v)
+			return "Crashes", body, err
+		}},
+	}
+}
+
+func groupsPage(ctx context.Context, svc *crash.Service, q url.Values) (template.HTML, error) {
+	if q.Has("done") { // a form led here
+		q.Del("done")
+	}
+	req, err := op.Query[groups](q)
+	if err != nil {
+		return "", err
+	}
+	list, err := svc.Groups(ctx, req.query())
+	if err != nil {
+		return "", err
+	}
+	v := listView{Query: q, States: crash.States, Groups: list}
+	if n := len(list); n > 0 {
+		v.Next = next(q, n == crash.DefaultLimit, list[n-1].ID)
+	}
+	return render("groups", v)
+}
+
+// shownCrashes is how many crashes the page of a group shows.
+const shownCrashes = 20
+
+func groupPage(ctx context.Context, svc *crash.Service, q url.Values) (template.HTML, error) {
+	g, err := svc.Group(ctx, q.Get("id"))
+	if err != nil {
+		return "", err
+	}
+	v := groupView{Group: g, May: access.HTTP.Check("POST /crashes/group", auth.CallerFrom(ctx).Role) == nil, Version: q.Get("version")}
+	if v.List, err = svc.Crashes(ctx, crash.Query{Group: g.ID, Version: v.Version, After: q.Get("after"), Limit: shownCrashes}); err != nil {
+		return "", err
+	}
+	if n := len(v.List); n > 0 {
+		v.Next = next(url.Values{"id": {g.ID}, "version": {v.Version}}, n == shownCrashes, v.List[n-1].ID)
+		latest, err := svc.Crash(ctx, v.List[0].ID)
+		if err != nil {
+			return "", err
+		}
+		v.Latest = &latest
+	}
+	return render("group", v)
+}

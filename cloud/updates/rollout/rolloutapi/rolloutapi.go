@@ -1,0 +1,103 @@
+// Package rolloutapi is rollouts over HTTP and as pages, for operators.
+package rolloutapi
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"kennel/cloud/updates/rollout"
+	"kennel/infra/auth"
+	"kennel/infra/errs"
+	"kennel/infra/op"
+	"kennel/infra/thing"
+)
+
+const timeout = 20 * time.Second
+
+// MaxLimit bounds a page of robots.
+const MaxLimit = 10_000
+
+// AuditPrefix begins the actions of the audit log: rollout.create, and rollout. with each of rollout.Actions.
+const AuditPrefix = "rollout."
+
+// The answers besides Told.
+type (
+	Rollout  = rollout.Rollout
+	Why      = rollout.Why
+	RobotWhy = rollout.RobotWhy
+)
+
+// Request is the body of POST /v1/rollouts.
+type Request struct {
+	rollout.Spec
+	Draft bool `json:"draft,omitempty"` // it is started by resume
+}
+
+// Because is the body of POST /v1/rollouts/{id}/{action}.
+type Because struct {
+	Why string `json:"why,omitempty"` // for people
+}
+
+// Told is a rollout with its history.
+type Told struct {
+	rollout.Rollout
+	Turns []rollout.Turn `json:"turns"` // the newest first
+}
+
+type (
+	one struct {
+		ID string `path:"id"`
+	}
+	robots struct {
+		one
+		Why   rollout.WhyCode `query:"why" about:"Only robots with this code."`
+		After thing.ID        `query:"after" about:"Only ids after this one."`
+		Limit int             `query:"limit" about:"At most so many." min:"1" max:"10000" default:"100"`
+	}
+	act struct {
+		one
+		Action  rollout.Action `path:"action"`
+		Because Because        `body:""`
+	}
+	robot struct {
+		Thing thing.ID `path:"thing"`
+	}
+)
+
+// Operations returns the operations on rollouts. audit writes one line about what the caller in ctx does; what cannot be written down is not done.
+func Operations(svc *rollout.Service, audit func(ctx context.Context, action, object, detail string) error) op.List {
+	spec := func(route, summary string, roles ...auth.Role) op.Spec {
+		return op.Spec{Route: route, Tag: "Releases", Summary: summary, Roles: roles, Timeout: timeout}
+	}
+	return op.List{
+		op.New(spec("GET /v1/rollouts", "Rollouts with their progress, the newest first.", auth.Staff...),
+			func(ctx context.Context, _ op.None) ([]Rollout, error) { return svc.List(ctx) }),
+		op.New(spec("POST /v1/rollouts", "Bring a release to a part of the fleet in phases; one for prod waits for a second person's approval.", auth.ReleaseManager, auth.Admin),
+			func(ctx context.Context, q Request) (Rollout, error) { return create(ctx, svc, audit, q) }),
+		op.New(spec("GET /v1/rollouts/{id}", "One rollout with its history.", auth.Staff...), func(ctx context.Context, q one) (Told, error) {
+			r, err := svc.Get(ctx, q.ID)
+			if err != nil {
+				return Told{}, err
+			}
+			turns, err := svc.Turns(ctx, q.ID)
+			return Told{r, append([]rollout.Turn{}, turns...)}, err
+		}),
+		op.New(spec("GET /v1/rollouts/{id}/robots", "Why each of its robots does not update, or what it does.", auth.Staff...),
+			func(ctx context.Context, q robots) ([]Why, error) {
+				return svc.Robots(ctx, q.ID, q.Why, q.After, q.Limit)
+			}),
+		op.New(spec("POST /v1/rollouts/{id}/{action}", "Approve, pause, resume, abort or retry it, or take updated robots back (rollback).", auth.ReleaseManager, auth.Admin),
+			func(ctx context.Context, q act) (Rollout, error) {
+				if !slices.Contains(rollout.Actions, q.Action) {
+					return Rollout{}, errs.New(errs.Invalid, "action %.20q: want one of %s", q.Action, errs.List(rollout.Actions))
+				}
+				if err := audit(ctx, AuditPrefix+string(q.Action), q.ID, q.Because.Why); err != nil {
+					return Rollout{}, err
+				}
+				return svc.Do(ctx, q.ID, q.Action, q.Because.Why, auth.CallerFrom(ctx).Subject())
+			}),
+		op.New(spec("GET /v1/things/{thing}/rollouts", "Why a robot does not update: its place in each rollout that may concern it.", auth.Staff...),
+			func(ctx context.Context, q robot) ([]RobotWhy, error) { return svc.Explain(ctx, q.Thing) }),
+	}
+}

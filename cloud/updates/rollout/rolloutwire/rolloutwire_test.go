@@ -1,0 +1,696 @@
+package rolloutwire_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/http/httptest"
+	"net/url"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"kennel/cloud/fleet/registry"
+	"kennel/cloud/fleet/registry/filter"
+	"kennel/cloud/fleet/registry/registrypg"
+	"kennel/cloud/telemetry/crash/crashpg"
+	"kennel/cloud/updates/rollout"
+	"kennel/cloud/updates/rollout/rolloutapi"
+	"kennel/cloud/updates/rollout/rolloutpg"
+	"kennel/cloud/updates/rollout/rolloutwire"
+	"kennel/infra/auth"
+	"kennel/infra/errs"
+	"kennel/infra/pg/pgtest"
+	"kennel/infra/thing"
+	"kennel/ota"
+	"kennel/ota/otapg"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+const (
+	older = "2.0.0.1"
+	newer = ota.Version("2.0.1.1")
+)
+
+// hints collects what robots are told; safe for concurrent use.
+type hints struct {
+	mu   sync.Mutex
+	told map[thing.ID]ota.Desired
+}
+
+func (h *hints) Hint(_ context.Context, id thing.ID, _ string, payload []byte) {
+	d, err := ota.ParseDesired(payload)
+	if err != nil {
+		panic(err)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.told[id] = d
+}
+
+// cloud is the releases and rollouts of one process.
+type cloud struct {
+	*rollout.Service
+	releases *ota.Service
+	hints    *hints
+	now      atomic.Int64 // ns; 0: the clock
+}
+
+func open(pool *pgxpool.Pool) *cloud {
+	c := &cloud{hints: &hints{told: map[thing.ID]ota.Desired{}}}
+	c.releases = ota.New(otapg.New(pool), c.hints)
+	log := slog.New(slog.DiscardHandler)
+	store := registrypg.New(pool, log)
+	robots := registry.New(store, store, registry.Sources{}, log)
+	c.Service = rollout.New(rollout.Config{Store: rolloutpg.New(pool), Fleet: rolloutwire.Fleet(robots.Briefs, crashpg.New(pool).Crashed), Known: c.releases.Known, Path: c.releases.Path, Wished: c.releases.Wished, Hint: c.hints, Now: func() time.Time {
+		if ns := c.now.Load(); ns != 0 {
+			return time.Unix(0, ns)
+		}
+		return time.Now()
+	}})
+	c.releases.Follow(c.Service)
+	return c
+}
+
+func exec(t testing.TB, pool *pgxpool.Pool, sql string, args ...any) {
+	t.Helper()
+	if _, err := pool.Exec(t.Context(), sql, args...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// fill makes n robots that run the older release and are present, and the release.
+func fill(t testing.TB, pool *pgxpool.Pool, c *cloud, n int) {
+	t.Helper()
+	exec(t, pool, `INSERT INTO registry_thing (thing, present, since) SELECT 'vic:' || to_char(i, 'FM000000'), true, now() - interval '1 day' FROM generate_series(1, $1) AS i`, n)
+	exec(t, pool, `UPDATE registry_facet SET os = $1, os_key = $2`, older, filter.VersionKey(older))
+	if err := c.releases.AddRelease(t.Context(), ota.Release{Species: thing.Vector, Version: newer, Artifact: ota.Artifact{URL: "https://s3.example/a.ota", Size: 7}}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func create(t testing.TB, c *cloud, s rollout.Spec) rollout.Rollout {
+	t.Helper()
+	s.Species, s.Version = thing.Vector, newer
+	if s.Channel == "" {
+		s.Channel = rollout.Beta
+	}
+	r, err := c.Create(t.Context(), s, false, "author")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// planned makes a rollout that has put its robots in order and has granted none: they were all away.
+func planned(t *testing.T, pool *pgxpool.Pool, c *cloud, s rollout.Spec) rollout.Rollout {
+	t.Helper()
+	r := create(t, c, s)
+	exec(t, pool, `UPDATE registry_facet SET present = false`)
+	if err := c.StepOne(t.Context(), r.ID); err != nil {
+		t.Fatal(err)
+	}
+	exec(t, pool, `UPDATE registry_facet SET present = true`)
+	return r
+}
+
+func robot(i int) thing.ID { return thing.ID(fmt.Sprintf("vic:%06d", i)) }
+
+// TestCapIsExact (issue 17, must hold 3): a cap of N grants exactly N, to 1 to 256 robots that ask at once of two processes which also run steps, and another
+// rollout of the species takes none of them twice.
+func TestCapIsExact(t *testing.T) {
+	pool := pgtest.New(t)
+	a, b := open(pool), open(pool)
+	fill(t, pool, a, 300)
+	for _, tt := range []struct{ clients, places int }{{1, 10}, {2, 1}, {16, 10}, {256, 10}, {256, 255}} {
+		exec(t, pool, `DELETE FROM rollout_rollout`)
+		var ids []string
+		for range 2 {
+			ids = append(ids, planned(t, pool, a, rollout.Spec{Phases: []rollout.Phase{{Percent: 100, BakeS: 60}}, Cap: tt.places, Guards: []rollout.Guard{}}).ID)
+		}
+		var granted atomic.Int64
+		var all sync.WaitGroup
+		for i := range tt.clients {
+			all.Go(func() {
+				c := []*cloud{a, b}[i%2]
+				for range 2 { // a robot that asks again holds the same grant
+					d, err := c.releases.Ask(t.Context(), robot(i+1), older)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					if d.Release == "" {
+						return
+					}
+					if d.Release != newer || d.Rollout == "" || d.URL == "" || d.Until.IsZero() {
+						t.Errorf("desired %+v", d)
+					}
+				}
+				granted.Add(1)
+			})
+		}
+		if tt.clients == 256 {
+			for i := range 4 {
+				all.Go(func() {
+					if err := []*cloud{a, b}[i%2].StepOne(t.Context(), ids[i%2]); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+		}
+		all.Wait()
+		var each []int
+		rows, err := pool.Query(t.Context(), `SELECT count(*) FILTER (WHERE state = 'granted') FROM rollout_member GROUP BY rollout ORDER BY 1`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for rows.Next() {
+			var n int
+			if err := rows.Scan(&n); err != nil {
+				t.Fatal(err)
+			}
+			each = append(each, n)
+		}
+		if slices.Max(each) > tt.places || tt.clients >= 2*tt.places && (len(each) != 2 || each[0] != tt.places) || tt.clients < tt.places && int(granted.Load()) != tt.clients {
+			t.Errorf("%d clients, cap %d: two rollouts granted %v, %d robots hold one", tt.clients, tt.places, each, granted.Load())
+		}
+	}
+}
+
+// TestTurns: prod waits for a second person; pause takes idle grants back and keeps updates going; each turn is told to webhooks; a person's wish for a
+// robot goes before, and the species' one after.
+func TestTurns(t *testing.T) {
+	pool := pgtest.New(t)
+	c, ctx := open(pool), t.Context()
+	fill(t, pool, c, 20)
+	exec(t, pool, `INSERT INTO webhook_hook (id, url, kinds, filter, secret, note, by_whom, created) VALUES (gen_random_uuid(), 'https://x.example', '{rollout.waiting,rollout.started,rollout.paused,rollout.aborted}', '', '', '', '', now())`)
+	r := create(t, c, rollout.Spec{Channel: rollout.Prod, Phases: []rollout.Phase{{Percent: 100, BakeS: 60}}, Cap: 10, Guards: []rollout.Guard{}})
+	desired := func(id thing.ID, want ota.Version) ota.Desired {
+		t.Helper()
+		d, err := c.releases.Ask(ctx, id, older)
+		if err != nil || d.Release != want {
+			t.Errorf("%s should run %+v, %v; want %q", id, d, err, want)
+		}
+		return d
+	}
+	do := func(a rollout.Action, by string, want rollout.State) {
+		t.Helper()
+		if got, err := c.Do(ctx, r.ID, a, "because", by); err != nil || got.State != want {
+			t.Errorf("%s: %s, %v; want %s", a, got.State, err, want)
+		}
+	}
+	if r.State != rollout.Waiting {
+		t.Fatalf("state %s", r.State)
+	}
+	desired(robot(1), "")
+	if _, err := c.Do(ctx, r.ID, rollout.Approve, "", "author"); errs.KindOf(err) != errs.Denied {
+		t.Errorf("approved by its author: %v", err)
+	}
+	if why, err := c.Explain(ctx, robot(1)); err != nil || len(why) != 1 || why[0].Code != rollout.WhyApproval {
+		t.Errorf("why %+v, %v", why, err)
+	}
+	do(rollout.Approve, "other", rollout.Running)
+	exec(t, pool, `UPDATE registry_facet SET present = false`)
+	if err := c.StepOne(ctx, r.ID); err != nil { // which puts them in order
+		t.Fatal(err)
+	}
+	exec(t, pool, `UPDATE registry_facet SET present = true`)
+	desired(robot(1), newer)
+	if err := c.StepOne(ctx, r.ID); err != nil {
+		t.Fatal(err)
+	}
+	if len(c.hints.told) != 9 {
+		t.Errorf("%d robots were told; want the other 9 of the cap", len(c.hints.told))
+	}
+	if err := c.releases.Report(ctx, robot(1), ota.Status{ID: "1", Release: newer, Phase: "download", Running: older}); err != nil {
+		t.Fatal(err)
+	}
+	do(rollout.Pause, "author", rollout.Paused)
+	desired(robot(1), newer) // it has begun
+	idle := 0
+	for id, d := range c.hints.told {
+		if d.Release == "" {
+			idle++
+			desired(id, "")
+		}
+	}
+	if idle != 9 {
+		t.Errorf("%d were told to wait, want 9", idle)
+	}
+	if _, err := c.Do(ctx, r.ID, rollout.Approve, "", "other"); errs.KindOf(err) != errs.Conflict {
+		t.Errorf("approved again: %v", err)
+	}
+	if err := c.releases.Report(ctx, robot(1), ota.Status{ID: "2", Release: newer, Phase: "failed", Code: 209, Running: older}); err != nil {
+		t.Fatal(err)
+	}
+	if why, err := c.Explain(ctx, robot(1)); err != nil || why[0].Code != rollout.WhyFailed || why[0].Error != 209 || !strings.Contains(why[0].Words, "signature") {
+		t.Errorf("why %+v, %v", why, err)
+	}
+	if _, err := c.Do(ctx, r.ID, rollout.Resume, "", "author"); errs.CodeOf(err) != "same_person" {
+		t.Errorf("resumed by its author: %v", err)
+	}
+	do(rollout.Resume, "other", rollout.Running)
+	desired(robot(1), "")
+	do(rollout.TryAgain, "author", rollout.Running)
+	desired(robot(1), newer)
+	if err := c.releases.Report(ctx, robot(1), ota.Status{ID: "3", Release: newer, Phase: ota.Current, Running: string(newer)}); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.releases.AddRelease(ctx, ota.Release{Species: thing.Vector, Version: "9.0.0.0"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.releases.SetSpeciesDesired(ctx, thing.Vector, "9.0.0.0", "op"); err != nil {
+		t.Fatal(err)
+	}
+	desired(robot(1), newer)
+	desired("vic:stranger", "9.0.0.0")
+	if _, err := c.releases.SetDesired(ctx, robot(1), "9.0.0.0", "op"); err != nil {
+		t.Fatal(err)
+	}
+	desired(robot(1), "9.0.0.0")
+	if _, err := c.releases.SetDesired(ctx, robot(20), "9.0.0.0", "op"); err != nil { // it takes no place of the rollout
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := c.StepOne(ctx, r.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if why, err := c.Explain(ctx, robot(20)); err != nil || why[0].Code != rollout.WhyWished {
+		t.Errorf("why %+v, %v", why, err)
+	}
+	if _, err := c.releases.SetDesired(ctx, robot(1), "", "op"); err != nil {
+		t.Fatal(err)
+	}
+	do(rollout.GoBack, "author", rollout.Aborted)
+	if err := c.StepOne(ctx, r.ID); err != nil {
+		t.Fatal(err)
+	}
+	if d := desired(robot(1), older); !d.Rollback {
+		t.Errorf("%+v; want it to go back", d)
+	}
+	if err := c.releases.Report(ctx, robot(1), ota.Status{ID: "4", Release: older, Phase: ota.Current, Running: older}); err != nil {
+		t.Fatal(err)
+	}
+	if why, err := c.Explain(ctx, robot(1)); err != nil || why[0].Code != rollout.WhyReturned {
+		t.Errorf("why %+v, %v", why, err)
+	}
+	turns, err := c.Turns(ctx, r.ID)
+	var kinds []string
+	for _, x := range turns {
+		kinds = append(kinds, x.Kind)
+	}
+	if want := []string{"rollout.aborted", "rollout.retried", "rollout.resumed", "rollout.paused", "rollout.started", "rollout.waiting"}; err != nil || !slices.Equal(kinds, want) {
+		t.Errorf("turns %q, %v", kinds, err)
+	}
+	var told int
+	if err := pool.QueryRow(ctx, `SELECT count(*) FROM webhook_event WHERE data->>'version' = $1`, newer).Scan(&told); err != nil || told != 4 {
+		t.Errorf("%d events for webhooks, %v", told, err)
+	}
+	list, err := c.Robots(ctx, r.ID, rollout.WhyReturned, "", 10)
+	if err != nil || len(list) != 1 || list[0].Thing != robot(1) {
+		t.Errorf("robots %+v, %v", list, err)
+	}
+}
+
+// TestZones: what a rollout knows of robots' zones follows their settings, also when these are erased.
+func TestZones(t *testing.T) {
+	pool := pgtest.New(t)
+	store := rolloutpg.New(pool)
+	doc := func(text string) {
+		t.Helper()
+		exec(t, pool, `INSERT INTO jdocs_doc (thing, name, doc_version, fmt_version, json_doc, changed_by) VALUES ('vic:1', 'vic.RobotSettings', 1, 1, $1, 'x')
+			ON CONFLICT (thing, account, name) DO UPDATE SET json_doc = excluded.json_doc`, text)
+	}
+	want := func(zone string) {
+		t.Helper()
+		if z, err := store.Zones(t.Context(), nil); err != nil || z["vic:1"] != zone {
+			t.Errorf("zones %v, %v; want %q", z, err, zone)
+		}
+	}
+	want("")
+	doc(`{"volume": 3}`)
+	want("")
+	doc(`{"time_zone": "Europe/Berlin", "volume": 3}`)
+	want("Europe/Berlin")
+	doc(`{"time_zone":"Asia/Tokyo"}`)
+	want("Asia/Tokyo")
+	doc(`{"time_zone": 7}`)
+	want("")
+	doc(`{"time_zone":"Asia/Tokyo"}`)
+	exec(t, pool, `UPDATE jdocs_doc SET deleted = true, json_doc = '' WHERE thing = 'vic:1'`)
+	want("")
+	doc(`{"time_zone":"Asia/Tokyo"}`)
+	exec(t, pool, `UPDATE jdocs_doc SET deleted = false`)
+	doc(`{"time_zone":"Etc/GMT+3"}`)
+	want("Etc/GMT+3")
+	exec(t, pool, `DELETE FROM jdocs_doc`)
+	want("")
+}
+
+// TestPage: the page shows each rollout's phases, funnel and codes in words, with a button that stops it; a viewer has none. A robot's page says why it waits.
+func TestPage(t *testing.T) {
+	pool := pgtest.New(t)
+	c := open(pool)
+	fill(t, pool, c, 3)
+	r := planned(t, pool, c, rollout.Spec{Phases: []rollout.Phase{{Percent: 100, BakeS: 60}}, Cap: 1, Guards: []rollout.Guard{}})
+	if _, err := c.releases.Ask(t.Context(), robot(1), older); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.releases.Report(t.Context(), robot(1), ota.Status{ID: "1", Release: newer, Phase: "failed", Code: 209}); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.StepOne(t.Context(), r.ID); err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	pages := rolloutapi.Pages(c.Service, c.releases, func(_ context.Context, action, object, _ string) error {
+		lines = append(lines, action+" "+object)
+		return nil
+	})
+	as := func(role auth.Role) context.Context {
+		return auth.WithCaller(t.Context(), auth.Caller{Role: role, Name: "op"})
+	}
+	show := func(role auth.Role, want ...string) string {
+		t.Helper()
+		html, err := pages[0].Show(as(role))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range want {
+			if !strings.Contains(string(html), w) {
+				t.Errorf("no %q in\n%s", w, html)
+			}
+		}
+		return string(html)
+	}
+	show(auth.Admin, `value="pause"`, `class="danger"`, "with code 209: the signature", `<span class="num">1</span> wait for a free place`, `<span class="num">1</span> failed`, "0 of 3 updated", "running")
+	if html := show(auth.Viewer, "running"); strings.Contains(html, "<form") {
+		t.Error("a viewer has buttons")
+	}
+	if err := pages[0].Do(as(auth.Admin), url.Values{"rollout": {r.ID}, "action": {"pause"}}); err != nil || !slices.Equal(lines, []string{"rollout.pause " + r.ID}) {
+		t.Errorf("%v, %q", err, lines)
+	}
+	show(auth.Admin, "paused", "Continue")
+	q := httptest.NewRequestWithContext(as(auth.Viewer), "GET", "/things/vic:000001/rollouts", nil)
+	q.SetPathValue("thing", string(robot(1)))
+	_, html, err := pages[2].Tab(q.Context(), q)
+	if err != nil || !strings.Contains(string(html), "Its update failed with code 209") ||
+		!strings.Contains(string(html), "failed with code 209: "+ota.NotAuthentic.Words()) {
+		t.Errorf("%s, %v", html, err)
+	}
+}
+
+// TestLeavingTheCohort: robots that are no longer in the cohort because they run the release now are through, and count.
+func TestLeavingTheCohort(t *testing.T) {
+	pool := pgtest.New(t)
+	c := open(pool)
+	fill(t, pool, c, 3)
+	r := create(t, c, rollout.Spec{Phases: []rollout.Phase{{Percent: 100, BakeS: 60}}, Cap: 2, Cohort: filter.MustParse("version:<2.0.1"), Guards: []rollout.Guard{}})
+	for range 3 {
+		if err := c.StepOne(t.Context(), r.ID); err != nil {
+			t.Fatal(err)
+		}
+		exec(t, pool, `UPDATE registry_facet SET os = $1, os_key = $2 WHERE thing IN (SELECT thing FROM rollout_member)`, newer, filter.VersionKey(string(newer)))
+	}
+	got, err := c.Get(t.Context(), r.ID)
+	if err != nil || got.Progress.Why[rollout.WhyDone] != 3 || got.State != rollout.Baking {
+		t.Errorf("%s, %+v, %v", got.State, got.Progress, err)
+	}
+}
+
+// TestHeldRobots: what a process holds of a rollout's robots follows the changes of another one, rows that were deleted, and work that failed.
+func TestHeldRobots(t *testing.T) {
+	pool := pgtest.New(t)
+	a, b := open(pool), open(pool)
+	fill(t, pool, a, 6)
+	r := create(t, a, rollout.Spec{Phases: []rollout.Phase{{Percent: 100, BakeS: 60}}, Cap: 2, Guards: []rollout.Guard{}})
+	for i := range 8 {
+		c := []*cloud{a, b}[i%2]
+		if err := c.StepOne(t.Context(), r.ID); err != nil {
+			t.Fatal(err)
+		}
+		exec(t, pool, `UPDATE registry_facet SET os = $1 WHERE thing IN (SELECT thing FROM rollout_member)`, newer)
+		if got, err := c.Get(t.Context(), r.ID); err != nil || got.Progress.Why[rollout.WhyDone] != min(2*i, 6) {
+			t.Errorf("step %d: %+v, %v", i, got.Progress, err)
+		}
+	}
+	exec(t, pool, `DELETE FROM rollout_member WHERE thing = $1`, robot(1))
+	for _, c := range []*cloud{a, b} {
+		if ids, err := c.Store.Things(t.Context(), r.ID); err != nil || len(ids) != 5 || slices.Contains(ids, robot(1)) {
+			t.Errorf("%q, %v; want the 5 others", ids, err)
+		}
+	}
+	want := errs.New(errs.Conflict, "no")
+	if err := a.Store.Update(t.Context(), r.ID, nil, func(w *rollout.Work) error { clear(w.Members); return want }); errs.KindOf(err) != errs.Conflict {
+		t.Error(err)
+	}
+	if err := a.Store.Update(t.Context(), r.ID, nil, func(w *rollout.Work) error {
+		if len(w.Members) != 5 || w.Members[robot(2)].State != rollout.Through {
+			t.Errorf("%+v after work that failed", w.Members)
+		}
+		return nil
+	}); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestSteppingStones: robots on the way to a rollout's release get what they need before it, in order, keep their place, and are told apart by their answers.
+func TestSteppingStones(t *testing.T) {
+	pool := pgtest.New(t)
+	c, ctx := open(pool), t.Context()
+	fill(t, pool, c, 3)
+	for _, v := range []ota.Version{older, "1.5.0.0"} {
+		if err := c.releases.AddRelease(ctx, ota.Release{Species: thing.Vector, Version: v, Artifact: ota.Artifact{URL: "https://s3.example/" + string(v)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := create(t, c, rollout.Spec{Phases: []rollout.Phase{{Percent: 100, BakeS: 60}}, Cap: 2, Guards: []rollout.Guard{}})
+	for v, lowest := range map[ota.Version]ota.Version{newer: older, older: "1.5.0.0"} { // of a rollout that runs already
+		if err := c.releases.SetLowest(ctx, thing.Vector, v, lowest); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec(t, pool, `UPDATE registry_facet SET os = '1.0.0.0' WHERE thing <> $1`, robot(3))
+	if err := c.StepOne(ctx, r.ID); err != nil {
+		t.Fatal(err)
+	}
+	report := func(i int, st ota.Status) {
+		t.Helper()
+		st.ID = fmt.Sprint(st)
+		if err := c.releases.Report(ctx, robot(i), st); err != nil {
+			t.Fatal(err)
+		}
+		exec(t, pool, `UPDATE registry_facet SET os = $2 WHERE thing = $1`, robot(i), st.Running)
+	}
+	why := func(i int, want rollout.WhyCode, first ota.Version) {
+		t.Helper()
+		w, err := c.Explain(ctx, robot(i))
+		if err != nil || w[0].Code != want || w[0].First != first || strings.Contains(w[0].Words, "It gets "+string(first)+" first: 2.0.1.1 cannot") != (first != "") {
+			t.Errorf("%+v, %v; want %s after %q", w, err, want, first)
+		}
+	}
+	asks := func(i int, running string, want ota.Version) {
+		t.Helper()
+		if d, err := c.releases.Ask(ctx, robot(i), running); err != nil || d.Release != want {
+			t.Errorf("%+v, %v; want %s", d, err, want)
+		}
+	}
+	members := func() map[thing.ID]rollout.Member {
+		w, err := c.Store.Look(ctx, r.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return w.Members
+	}
+	var on []int // robots that hold a grant
+	for i := 1; i <= 3; i++ {
+		if members()[robot(i)].State == rollout.Granted {
+			on = append(on, i)
+		}
+	}
+	if len(on) != 2 {
+		t.Fatalf("granted %v", on)
+	}
+	on = slices.DeleteFunc(on, func(i int) bool { return i == 3 })
+	a := on[0]
+	why(a, rollout.WhyGranted, "1.5.0.0")
+	asks(a, "1.0.0.0", "1.5.0.0")
+	report(a, ota.Status{Release: "1.5.0.0", Running: "1.0.0.0", Phase: ota.Downloading})
+	why(a, rollout.WhyUpdating, "1.5.0.0")
+	report(a, ota.Status{Release: "1.5.0.0", Running: "1.5.0.0", Phase: ota.Current})
+	why(a, rollout.WhyGranted, older)
+	asks(a, "1.5.0.0", older)
+	granted := members()[robot(a)].Granted
+	report(a, ota.Status{Release: older, Running: "1.5.0.0", Phase: ota.Downloading})
+	why(a, rollout.WhyUpdating, older)
+	if m := members()[robot(a)]; !m.Granted.Equal(granted) || m.From != "1.5.0.0" {
+		t.Errorf("%+v: want its new time only once", m)
+	}
+	report(a, ota.Status{Release: newer, Running: older, Phase: ota.Pending})
+	why(a, rollout.WhyGranted, "")
+	asks(a, older, newer)
+	report(a, ota.Status{Release: newer, Running: string(newer), Phase: ota.Current})
+	why(a, rollout.WhyDone, "")
+	if err := c.StepOne(ctx, r.ID); err != nil {
+		t.Fatal(err)
+	}
+	b := 3 - a // the other one that runs 1.0.0.0
+	asks(b, "1.0.0.0", "1.5.0.0")
+	report(b, ota.Status{Release: "1.5.0.0", Running: "1.0.0.0", Phase: ota.Failed, Code: 209})
+	why(b, rollout.WhyFailed, "")
+	if n := len(members()); n > 3 || members()[robot(3)].Tries > 1 {
+		t.Errorf("%+v", members())
+	}
+}
+
+// TestNewRollout: the form makes the rollout that it describes, in the name of the person who sent it; one for prod waits for another person. What was typed
+// stays when it is refused.
+func TestNewRollout(t *testing.T) {
+	pool := pgtest.New(t)
+	c := open(pool)
+	fill(t, pool, c, 1)
+	var lines []string
+	form := rolloutapi.Pages(c.Service, c.releases, func(_ context.Context, action, object, detail string) error {
+		lines = append(lines, action+" "+object+" "+detail)
+		return nil
+	})[1]
+	ctx := auth.WithCaller(t.Context(), auth.Caller{Role: auth.ReleaseManager, Name: "rel@example.org"})
+	v := url.Values{"release": {"vic " + string(newer)}, "channel": {"prod"}, "cohort": {"tag:beta"}, "cap": {"7"}, "bandwidth": {"1000"}, "from": {"22:00"}, "to": {"05:00"}, "percent": {"2.5", "100", "", ""},
+		"bake": {"0.5", "24", "1", ""}, "share": {"5", "", "1"}, "sample": {"20", "30", "40"}, "charger": {"yes"}, "rollback": {"yes"}, "note": {" calm "}}
+	if err := form.Do(ctx, v); err != nil {
+		t.Fatal(err)
+	}
+	list, err := c.List(t.Context())
+	if err != nil || len(list) != 1 {
+		t.Fatal(list, err)
+	}
+	want := rollout.Spec{Species: thing.Vector, Version: newer, Channel: rollout.Prod, Cohort: filter.MustParse("tag:beta"), Phases: []rollout.Phase{{Percent: 2.5, BakeS: 1800}, {Percent: 100, BakeS: 86400}}, Cap: 7, Bandwidth: 1000,
+		Window: &ota.Window{From: "22:00", To: "05:00"}, Needs: &ota.Needs{Charger: true}, Guards: []rollout.Guard{{Metric: rollout.Failures, Share: 0.05, Sample: 20}, {Metric: rollout.Problems, Share: 0.01, Sample: 40}}, WatchS: 86400, Rollback: true, Note: "calm"}
+	if got := list[0]; !reflect.DeepEqual(got.Spec, want) || got.State != rollout.Waiting || got.By != "rel@example.org" {
+		t.Errorf("%+v is %s by %s; want %+v", got.Spec, got.State, got.By, want)
+	}
+	if !slices.Equal(lines, []string{"rollout.create vic 2.0.1.1 to prod"}) {
+		t.Errorf("audit %q", lines)
+	}
+	for name, text := range map[string]string{"cap": "many", "percent": "200", "from": "25:00", "cohort": "owner:ann", "release": "vic 7.7.7.7", "share": "x"} {
+		bad := maps.Clone(v)
+		bad[name] = []string{text}
+		if err := form.Do(ctx, bad); errs.KindOf(err) != errs.Invalid && errs.KindOf(err) != errs.NotFound {
+			t.Errorf("%s %s: %v", name, text, err)
+		}
+	}
+	for i, want := range []string{`value="22:00"`, `<option value="vic 2.0.1.1" selected`, `name="charger" value="yes" checked`, `value="2.5"`, `> calm </textarea>`} {
+		if html, err := form.Ask(ctx, v); err != nil || !strings.Contains(string(html), want) {
+			t.Errorf("%d: no %q in\n%s, %v", i, want, html, err)
+		}
+	}
+	if html, err := form.Ask(ctx, url.Values{}); err != nil || strings.Count(string(html), `name="percent"`) != 5 || !strings.Contains(string(html), `value="100"`) {
+		t.Errorf("%s, %v", html, err)
+	}
+	if list, err := c.List(t.Context()); err != nil || len(list) != 1 {
+		t.Errorf("%d rollouts, %v", len(list), err)
+	}
+}
+
+// A robot whose program crashed in the version that it runs has a problem that it did not have before the update; a crash of another version is none of this one's.
+func TestCrashIsProblem(t *testing.T) {
+	pool := pgtest.New(t)
+	exec(t, pool, `WITH g AS (INSERT INTO crash_group (program, signature, first_seen, last_seen, versions) VALUES ('vic-engine', 'f', now(), now(), '{}') RETURNING id)
+		INSERT INTO crash_crash (id, thing, crashed, name, program, os, version, boot_id, at, received, size, log_size, reason, analysis, modules, looked)
+		SELECT gen_random_uuid(), thing, g.id, 'x', 'vic-engine', os, 'engine 7', '', now(), now() - age, 1, 0, '', '{}', '{}', now()
+		FROM g, (VALUES ('vic:00e20100', $1, interval '1 hour'), ('vic:00e20101', $2, interval '1 hour'), ('vic:00e20102', $1, interval '25 hours')) AS v (thing, os, age)`, string(newer), older)
+	briefs := func(context.Context, filter.Filter, []thing.ID) (out []registry.Brief, err error) {
+		for _, id := range []thing.ID{"vic:00e20100", "vic:00e20101", "vic:00e20102"} {
+			out = append(out, registry.Brief{Thing: id, Version: string(newer), Codes: []string{"crash/" + string(newer), "fault/914"}})
+		}
+		return out, nil
+	}
+	facts, err := rolloutwire.Fleet(briefs, crashpg.New(pool).Crashed)(t.Context(), filter.Filter{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var group string
+	if err := pool.QueryRow(t.Context(), `SELECT id::text FROM crash_group`).Scan(&group); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range [][]string{{"fault/914", "crash/" + group}, {"fault/914"}, {"fault/914"}} {
+		if !slices.Equal(facts[i].Problems, want) {
+			t.Errorf("%s: %q, want %q", facts[i].Thing, facts[i].Problems, want)
+		}
+	}
+}
+
+// TestGoneCohort (issue 27.8): a rollout keeps the cohort that it is for; one whose cohort is gone all the same concerns no robot, and every robot still gets an answer.
+func TestGoneCohort(t *testing.T) {
+	pool := pgtest.New(t)
+	c, ctx := open(pool), t.Context()
+	fill(t, pool, c, 3)
+	first := planned(t, pool, c, rollout.Spec{Phases: []rollout.Phase{{Percent: 100}}, Guards: []rollout.Guard{}})
+	broken := planned(t, pool, c, rollout.Spec{Phases: []rollout.Phase{{Percent: 100}}, Guards: []rollout.Guard{}})
+	exec(t, pool, `UPDATE rollout_rollout SET doc = jsonb_set(doc, '{cohort}', '"cohort:gone"') WHERE id = $1`, broken.ID)
+	if what, err := c.UsesCohort(ctx, "gone"); err != nil || !strings.Contains(what, broken.ID) {
+		t.Errorf("%q, %v; want rollout %s", what, err, broken.ID)
+	}
+	fleet := c.Fleet
+	c.Fleet = func(ctx context.Context, f filter.Filter, also []thing.ID) ([]rollout.Fact, error) {
+		if f.Uses(filter.Cohort) {
+			return nil, errs.New(errs.NotFound, "there is no cohort gone")
+		}
+		return fleet(ctx, f, also)
+	}
+	if d, err := c.releases.Ask(ctx, robot(1), older); err != nil || d.Rollout != first.ID {
+		t.Errorf("%+v, %v; want the other rollout's grant", d, err)
+	}
+	if why, err := c.Explain(ctx, robot(2)); err != nil || len(why) != 2 || why[0].Code != rollout.WhyNotIn {
+		t.Errorf("%+v, %v", why, err)
+	}
+	if err := c.Step(ctx); errs.KindOf(err) != errs.NotFound {
+		t.Errorf("step: %v; want it to tell of the cohort", err)
+	}
+	if _, err := c.Do(ctx, broken.ID, rollout.Abort, "", "op"); err != nil {
+		t.Fatal(err)
+	}
+	if what, err := c.UsesCohort(ctx, "gone"); err != nil || what != "" {
+		t.Errorf("%q, %v after the abort", what, err)
+	}
+}
+
+// TestManyRollouts (issue 27.14): the step reaches all that are under way, however many newer ones there are, and those that ended long ago but have robots with a grant.
+func TestManyRollouts(t *testing.T) {
+	pool := pgtest.New(t)
+	c, ctx := open(pool), t.Context()
+	fill(t, pool, c, 3)
+	old := create(t, c, rollout.Spec{Phases: []rollout.Phase{{Percent: 100}}, Cap: 3, Guards: []rollout.Guard{}})
+	if err := c.StepOne(ctx, old.ID); err != nil {
+		t.Fatal(err)
+	}
+	exec(t, pool, `INSERT INTO rollout_rollout (species, state, doc) SELECT species, 'draft', doc FROM rollout_rollout, generate_series(1, 250)`)
+	exec(t, pool, `UPDATE rollout_rollout SET state = 'done', doc = doc || '{"state": "done", "changed": "2026-01-01T00:00:00Z"}' WHERE id = $1`, old.ID)
+	var open int
+	if err := pool.QueryRow(ctx, `SELECT open FROM rollout_rollout WHERE id = $1`, old.ID).Scan(&open); err != nil || open != 3 {
+		t.Errorf("%d hold a grant, %v; want 3", open, err)
+	}
+	exec(t, pool, `UPDATE registry_facet SET os = $1`, newer)
+	if err := c.Step(ctx); err != nil {
+		t.Fatal(err)
+	}
+	r, err := c.Get(ctx, old.ID)
+	if err != nil || r.Progress.Why[rollout.WhyDone] != 3 {
+		t.Errorf("%+v, %v; want the grants settled", r.Progress, err)
+	}
+	if err := pool.QueryRow(ctx, `SELECT open FROM rollout_rollout WHERE id = $1`, old.ID).Scan(&open); err != nil || open != 0 {
+		t.Errorf("%d hold a grant, %v; want none", open, err)
+	}
+	if used, err := c.Used(ctx, thing.Vector, newer); err != nil || used == "" {
+		t.Errorf("used %q, %v", used, err)
+	}
+}

@@ -1,0 +1,625 @@
+package companion
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"kennel/cloud/access"
+	"kennel/cloud/fleet/command"
+	"kennel/cloud/fleet/registry"
+	"kennel/cloud/identity/owner"
+	"kennel/cloud/identity/token"
+	"kennel/cloud/telemetry/uploads"
+	"kennel/cloud/voice/intents"
+	"kennel/cloud/voice/voice"
+	"kennel/cloud/web/console/page"
+	"kennel/infra/api/status"
+	"kennel/infra/auth"
+	"kennel/infra/errs"
+	"kennel/infra/thing"
+	"kennel/jdocs"
+	"kennel/speech/intent"
+)
+
+var noon = time.Date(2026, 5, 6, 12, 0, 0, 0, time.UTC)
+
+const (
+	evil = `<script>alert("x")</script>' onload=alert(1) //`
+	rex  = thing.ID("vic:00e20100")
+	tide = thing.ID("vic:00e20101") // offered to ann
+	bobs = thing.ID("vic:00e20102")
+)
+
+// house is every service behind the pages; ann owns rex, bob bobs. It writes down what it is asked to change.
+type house struct {
+	did      []string
+	err      error // of every change
+	auditErr error
+	things   map[thing.ID]registry.Thing
+	nothing  bool // ann owns nothing
+	first    bool
+	loop     bool // an offer of rex is under way
+	settings string
+	account  string // its settings; "": none
+	stats    string
+	lacks    []string // fields of the settings that version 1 lacks
+	docErr   error
+	told     []command.Command
+}
+
+func (h *house) do(what string, args ...any) error {
+	if h.err == nil {
+		h.did = append(h.did, strings.TrimSpace(what+" "+fmt.Sprintln(args...)))
+	}
+	return h.err
+}
+
+func (h *house) audit(_ context.Context, action, object, detail string) error {
+	h.did = append(h.did, strings.TrimSpace("audit "+action+" "+object+" "+detail))
+	return h.auditErr
+}
+
+func (h *house) Robots(_ context.Context, account string) ([]owner.Tenure, error) {
+	switch {
+	case account == "ann" && !h.nothing:
+		return []owner.Tenure{{Thing: rex, Account: account, How: owner.HowCode, Since: noon, Name: evil}, {Thing: "pleo:7", Account: account, How: evil, Since: noon}}, nil
+	case account == "bob":
+		return []owner.Tenure{{Thing: bobs, Account: account, Since: noon}}, nil
+	}
+	return nil, nil
+}
+
+func (h *house) Claim(_ context.Context, account, addr string, id thing.ID, typed string) (owner.Tenure, error) {
+	return owner.Tenure{Thing: tide}, h.do("claim", account, addr, id, typed)
+}
+func (h *house) Rename(_ context.Context, account string, id thing.ID, name string) (owner.Tenure, error) {
+	return owner.Tenure{Thing: id, Name: name}, h.do("rename", account, id, name)
+}
+func (h *house) Release(_ context.Context, account string, id thing.ID) error {
+	return h.do("release", account, id)
+}
+func (h *house) Offer(_ context.Context, account, email string, id thing.ID, to string, by owner.Proof) (owner.Offer, error) {
+	return owner.Offer{}, h.do("offer", account, email, id, to, by.Password.Reveal(), by.Addr)
+}
+func (h *house) Offers(_ context.Context, account, _ string) ([]owner.Offer, error) {
+	if account != "ann" {
+		return nil, nil
+	}
+	out := []owner.Offer{{ID: "o-1", Thing: tide, Expires: noon}}
+	if h.loop {
+		out = append(out, owner.Offer{ID: "o-2", Thing: rex, Expires: noon, Mine: true})
+	}
+	return out, nil
+}
+func (h *house) Accept(_ context.Context, account, email, id string) (owner.Tenure, error) {
+	return owner.Tenure{Thing: tide}, h.do("accept", account, email, id)
+}
+func (h *house) Drop(_ context.Context, account, email, id string) error {
+	return h.do("drop", account, email, id)
+}
+
+func (h *house) Tokens(context.Context, thing.ID) ([]token.TokenInfo, error) {
+	in, out := time.Now().Add(time.Hour), time.Now().Add(-time.Hour)
+	return []token.TokenInfo{{Token: token.Token{Issued: out, Expires: in}, User: "ann"}, {Token: token.Token{Issued: in, Expires: in}, User: "before"},
+		{Token: token.Token{Issued: in, Expires: in}, User: "ann", Revoked: noon}}, nil
+}
+func (h *house) RevokeThing(_ context.Context, id thing.ID, why string) (int, error) {
+	return 1, h.do("revoke tokens", id, why)
+}
+func (h *house) Apps(context.Context, thing.ID) ([]token.App, error) {
+	return []token.App{{ID: "a-1", Name: evil, AppID: evil, Issued: noon}, {ID: "a-2", Issued: noon}}, nil
+}
+func (h *house) RevokeApp(_ context.Context, id thing.ID, app string) error {
+	return h.do("remove app", id, app)
+}
+func (h *house) RevokeApps(_ context.Context, id thing.ID) error { return h.do("remove apps", id) }
+
+func (h *house) Thing(_ context.Context, id thing.ID) (registry.Thing, error) {
+	if t, ok := h.things[id]; ok {
+		return t, nil
+	}
+	return registry.Thing{}, errs.New(errs.NotFound, "no such thing")
+}
+
+func (h *house) Watch(ctx context.Context) <-chan registry.Thing {
+	out := make(chan registry.Thing)
+	context.AfterFunc(ctx, func() { close(out) })
+	return out
+}
+
+func (h *house) Get(_ context.Context, id thing.ID, name jdocs.Name) (jdocs.Revision, error) {
+	text := map[jdocs.Name]string{jdocs.RobotSettings: h.settings, jdocs.RobotLifetimeStats: h.stats, jdocs.AccountSettings: h.account}[name]
+	if h.docErr != nil || text == "" {
+		return jdocs.Revision{}, cmp.Or(h.docErr, jdocs.ErrNotFound)
+	}
+	return jdocs.Revision{Doc: jdocs.Doc{Version: 2, JSON: text}, By: "owner", At: noon}, nil
+}
+func (h *house) Set(_ context.Context, id thing.ID, name jdocs.Name, fields map[string]json.RawMessage) (jdocs.Revision, error) {
+	text, err := json.Marshal(fields)
+	if err != nil {
+		return jdocs.Revision{}, err
+	}
+	return jdocs.Revision{}, h.do("set", id, name, string(text))
+}
+func (h *house) Differing(_ context.Context, _ thing.ID, _ jdocs.Name, version uint64) ([]string, error) {
+	if version == 2 {
+		return nil, h.docErr
+	}
+	return h.lacks, h.docErr
+}
+
+func (h *house) Find(_ context.Context, _ thing.ID, s intents.Saying) (intent.Match, error) {
+	switch s.Text {
+	case "":
+		return intent.Match{UserIntent: s.Intent}, nil
+	case "mumble":
+		return intent.Match{}, errs.New(errs.Invalid, "your robot does not know what that means")
+	}
+	return intent.Match{UserIntent: "from_words"}, nil
+}
+
+func (h *house) Say(_ context.Context, id thing.ID, by string, m intent.Match) (intents.Said, error) {
+	return intents.Said{}, h.do("say", id, by, m.UserIntent)
+}
+
+func (h *house) Recent(context.Context, thing.ID, time.Time, int) ([]command.Command, error) {
+	return h.told, nil
+}
+
+// persons is the house's accounts.
+type persons struct{ *house }
+
+func (p persons) SignIn(w http.ResponseWriter, _ *http.Request, email, password string) error {
+	switch {
+	case email == "broken@example.org":
+		return errors.New("secret detail")
+	case password != "open sesame":
+		return errs.New(errs.Unauthenticated, "e-mail and password are not accepted together")
+	}
+	http.SetCookie(w, &http.Cookie{Name: "s", Value: "1"})
+	return nil
+}
+func (p persons) SignOut(w http.ResponseWriter, _ *http.Request) error {
+	http.SetCookie(w, &http.Cookie{Name: "s", MaxAge: -1})
+	return p.do("sign out")
+}
+func (p persons) Passkeys(context.Context) ([]Passkey, error) {
+	return []Passkey{{ID: "QUI", Name: evil, Created: noon, LastUsed: noon}, {ID: "Qw", Name: "my phone", Created: noon}}, nil
+}
+func (p persons) RemovePasskey(_ context.Context, id string) error { return p.do("remove passkey", id) }
+func (p persons) FirstPassword(context.Context) (bool, error)      { return p.first, nil }
+func (p persons) Sessions(*http.Request) ([]Session, error) {
+	return []Session{{ID: "s-1", Current: true, Created: noon, LastSeen: noon, Addr: evil}, {ID: "s-2", Created: noon, LastSeen: noon}, {ID: "s-3", App: true, Created: noon, Robot: evil}}, nil
+}
+func (p persons) EndSession(_ *http.Request, id string) error { return p.do("end session", id) }
+func (p persons) EndOthers(*http.Request) error               { return p.do("end others") }
+func (p persons) Delete(_ *http.Request, password string) error {
+	if password != "open sesame" {
+		return errs.Coded(errs.Unauthenticated, "wrong_password", "the password is wrong")
+	}
+	return p.do("delete")
+}
+
+// papers are what robots uploaded for ann.
+type papers struct{}
+
+func (papers) Keep() time.Duration { return 72 * time.Hour }
+
+func (papers) List(_ context.Context, q uploads.Query) ([]uploads.Log, error) {
+	if q.Account != "ann" || q.Thing != rex {
+		return nil, nil
+	}
+	return []uploads.Log{{ID: "7", Thing: q.Thing, Name: evil, Size: 2048, At: noon}}, nil
+}
+
+// ears are recordings of what ann's robot heard.
+type ears struct{ *house }
+
+func (e ears) Wish(_ context.Context, id thing.ID) (voice.AudioWish, error) {
+	return voice.AudioWish{Keep: true, KeepDays: 7, Recordings: []voice.Recording{{Name: "20260506T120000.000Z-s1.wav", At: noon, Size: 4096}}}, nil
+}
+
+func (e ears) Set(_ context.Context, id thing.ID, account string, keep bool) error {
+	return e.do("keep audio", id, account, keep)
+}
+
+func open(t *testing.T) (*http.ServeMux, *house) {
+	t.Helper()
+	h := &house{account: `{"DATA_COLLECTION":true}`, things: map[thing.ID]registry.Thing{
+		rex:  {ID: rex, Presence: registry.Present, Since: noon, LastSeen: noon, Status: &status.Message{OS: evil, Intents: []string{"global_stop", "movement_forward", "set_timer"}, Problems: []string{evil}, Body: &status.Body{BatteryLevel: "low"}}, Problems: []status.Problem{{Kind: status.KindOther, Text: evil}}},
+		bobs: {ID: bobs, Presence: registry.Absent, Since: noon, LastSeen: noon}}}
+	mux := http.NewServeMux()
+	if err := Mount(mux, Config{Robots: h, Tokens: h, Fleet: h, Docs: h, Places: []string{"Berlin, Berlin, Germany"}, People: persons{h}, Logs: papers{}, Recordings: ears{h}, Says: h, Audit: h.audit, Log: slog.New(slog.DiscardHandler)}); err != nil {
+		t.Fatal(err)
+	}
+	return mux, h
+}
+
+// do asks as a caller: ann and bob are owners, "" is not signed in, others are roles.
+func do(t *testing.T, mux *http.ServeMux, who, method, target, form string, header ...string) *httptest.ResponseRecorder {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), method, target, strings.NewReader(form))
+	if method == "POST" {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	for i := 0; i+1 < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	c := auth.Caller{Role: auth.Role(who), Account: who, Name: who + "@example.org", Addr: "192.0.2.1"}
+	if who == "ann" || who == "bob" {
+		c.Role = auth.Owner
+	}
+	if who != "" {
+		r = r.WithContext(auth.WithCaller(r.Context(), c))
+	}
+	w := httptest.NewRecorder()
+	mux.ServeHTTP(w, r)
+	return w
+}
+
+func form(pairs ...string) string {
+	v := url.Values{}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		v.Set(pairs[i], pairs[i+1])
+	}
+	return v.Encode()
+}
+
+// wishes is every form of the pages, with what it must lead to.
+var wishes = []struct {
+	path, form, next string
+	did              []string
+	own              bool // about a robot of ann's: bob may not
+}{
+	{"/my/claim", form("code", "k7qm 3xw9"), "/my/robots/vic:00e20101?done=claimed", []string{"claim ann 192.0.2.1  k7qm 3xw9"}, false},
+	{"/my/transfers/o-1/accept", "", "/my/robots/vic:00e20101?done=accepted", []string{"accept ann ann@example.org o-1"}, false},
+	{"/my/transfers/o-1/drop", "", "/my?done=dropped", []string{"drop ann ann@example.org o-1"}, false},
+	{"/my/robots/vic:00e20100/name", form("name", "Rex"), "/my/robots/vic:00e20100?done=named", []string{"rename ann vic:00e20100 Rex"}, true},
+	{"/my/robots/vic:00e20100/name", form("name", ""), "/my/robots/vic:00e20100?done=unnamed", []string{"rename ann vic:00e20100"}, true},
+	{"/my/robots/vic:00e20100/release", form("sure", "yes"), "/my?done=released", []string{"release ann vic:00e20100"}, true},
+	{"/my/robots/vic:00e20100/offer", form("to", "bob@example.org", "password", "mine"), "/my/robots/vic:00e20100?done=offered", []string{"offer ann ann@example.org vic:00e20100 bob@example.org mine 192.0.2.1"}, true},
+	{"/my/robots/vic:00e20100/apps", form("app", "a-1"), "/my/robots/vic:00e20100?done=app", []string{"audit apps.revoke vic:00e20100 a-1", "remove app vic:00e20100 a-1"}, true},
+	{"/my/robots/vic:00e20100/apps", "", "/my/robots/vic:00e20100?done=apps", []string{"audit apps.revoke vic:00e20100 all", "remove apps vic:00e20100"}, true},
+	{"/my/robots/vic:00e20100/tell", form("intent", "movement_forward"), "/my/robots/vic:00e20100?done=told", []string{"audit intent.send vic:00e20100 movement_forward", "say vic:00e20100 owner movement_forward"}, true},
+	{"/my/robots/vic:00e20100/tell", form("text", "go forward"), "/my/robots/vic:00e20100?done=told", []string{"audit intent.send vic:00e20100 from_words", "say vic:00e20100 owner from_words"}, true},
+	{"/my/robots/vic:00e20100/tokens", "", "/my/robots/vic:00e20100?done=tokens", []string{"audit tokens.revoke vic:00e20100 all", "revoke tokens vic:00e20100 by its owner"}, true},
+	{"/my/robots/vic:00e20100/audio", form("keep", "yes"), "/my/robots/vic:00e20100?done=audio", []string{"audit voice.audio vic:00e20100 true", "keep audio vic:00e20100 ann true"}, true},
+	{"/my/robots/vic:00e20100/audio", "", "/my/robots/vic:00e20100?done=no-audio", []string{"audit voice.audio vic:00e20100 false", "keep audio vic:00e20100 ann false"}, true},
+	{"/my/robots/vic:00e20100/settings", form("card", "eyes", "eyes", "4"), "/my/robots/vic:00e20100/settings?done=set", []string{`set vic:00e20100 vic.RobotSettings {"custom_eye_color.enabled":false,"eye_color":4}`}, true},
+	{"/my/robots/vic:00e20100/settings", form("card", "eyes", "eyes", "own", "hue", "180", "saturation", "50"), "/my/robots/vic:00e20100/settings?done=set",
+		[]string{`set vic:00e20100 vic.RobotSettings {"custom_eye_color.enabled":true,"custom_eye_color.hue":0.5,"custom_eye_color.saturation":0.5}`}, true},
+	{"/my/robots/vic:00e20100/settings", form("card", "voice", "volume", "0", "locale", "de-DE", "button", "alexa"), "/my/robots/vic:00e20100/settings?done=set",
+		[]string{`set vic:00e20100 vic.RobotSettings {"button_wakeword":1,"locale":"de-DE","master_volume":0}`}, true},
+	{"/my/robots/vic:00e20100/settings", form("card", "home", "place", " Bonn ", "zone", "berlin", "clock", "24", "temperature", "celsius", "distance", "metric"), "/my/robots/vic:00e20100/settings?done=set",
+		[]string{`set vic:00e20100 vic.RobotSettings {"clock_24_hour":true,"default_location":"Bonn","dist_is_metric":true,"temp_is_fahrenheit":false,"time_zone":"Europe/Berlin"}`}, true},
+	{"/my/privacy/events", form("events", "yes"), "/my/privacy?done=consent", []string{`set vic:00e20100 vic.AccountSettings {"data_collection":true}`}, false},
+	{"/my/privacy/events", form("events", "no"), "/my/privacy?done=no-consent", []string{`set vic:00e20100 vic.AccountSettings {"data_collection":false}`}, false},
+	{"/my/privacy/events", "", "/my/privacy?done=no-consent", []string{`set vic:00e20100 vic.AccountSettings {"data_collection":false}`}, false},
+	{"/my/account/sessions", form("session", "s-2"), "/my/account?done=session", []string{"end session s-2"}, false},
+	{"/my/account/sessions", "", "/my/account?done=sessions", []string{"end others"}, false},
+	{"/my/account/passkeys/QUI/remove", "", "/my/account?done=no-passkey", []string{"remove passkey QUI"}, false},
+	{"/my/account/delete", form("password", "open sesame", "sure", "yes"), "/my/goodbye", []string{"delete", "sign out"}, false},
+}
+
+// TestWishes: each form does its one thing, for its owner alone, from these pages alone.
+func TestWishes(t *testing.T) {
+	mux, h := open(t)
+	sent := map[string]bool{}
+	for _, x := range wishes {
+		_, pattern := mux.Handler(httptest.NewRequest("POST", x.path, nil))
+		sent[pattern] = true
+		h.did = nil
+		w := do(t, mux, "ann", "POST", x.path, x.form, "Sec-Fetch-Site", "same-origin")
+		if w.Code != 303 || w.Header().Get("Location") != x.next || !slices.Equal(h.did, x.did) {
+			t.Errorf("%s %s: %d to %s, did %q; want %s, %q", x.path, x.form, w.Code, w.Header().Get("Location"), h.did, x.next, x.did)
+		}
+		if _, done, said := strings.Cut(x.next, "?done="); said && dones[done] == "" {
+			t.Errorf("%s leads to %s, which says nothing", x.path, x.next)
+		}
+		h.did = nil
+		for _, site := range []string{"cross-site", "same-site"} {
+			if w := do(t, mux, "ann", "POST", x.path, x.form, "Sec-Fetch-Site", site); w.Code != 403 {
+				t.Errorf("%s from %s: %d", x.path, site, w.Code)
+			}
+		}
+		for who, want := range map[string]int{"": 401, "thing": 403, "viewer": 403, "admin": 403} {
+			if w := do(t, mux, who, "POST", x.path, x.form); w.Code != want {
+				t.Errorf("%s as %q: %d, want %d", x.path, who, w.Code, want)
+			}
+		}
+		if x.own {
+			for _, path := range []string{x.path, strings.Replace(x.path, "vic:00e20100", "vic:none", 1), strings.Replace(x.path, "vic:00e20100", "no-thing", 1)} {
+				if w := do(t, mux, "bob", "POST", path, x.form); w.Code != 404 || !strings.Contains(w.Body.String(), "You have no such robot.") {
+					t.Errorf("%s as bob: %d", path, w.Code)
+				}
+			}
+		}
+		if len(h.did) > 0 {
+			t.Errorf("%s: others did %q", x.path, h.did)
+		}
+		if strings.HasPrefix(x.did[0], "audit") {
+			h.auditErr = errors.New("away")
+			if w := do(t, mux, "ann", "POST", x.path, x.form); w.Code != 500 || len(h.did) != 1 {
+				t.Errorf("%s without an audit log: %d, did %q", x.path, w.Code, h.did)
+			}
+			h.auditErr = nil
+		}
+		h.err = errs.Coded(errs.Conflict, "no", "somebody <b>else</b> was first")
+		if w := do(t, mux, "ann", "POST", x.path, x.form); w.Code != 409 || strings.Count(w.Body.String(), `role="alert">Somebody &lt;b&gt;else&lt;/b&gt; was first.`) != 1 {
+			t.Errorf("%s refused: %d %s", x.path, w.Code, w.Body)
+		}
+		h.err = errors.New("secret detail")
+		if w := do(t, mux, "ann", "POST", x.path, x.form); w.Code != 500 || strings.Contains(w.Body.String(), "secret detail") {
+			t.Errorf("%s broken: %d", x.path, w.Code)
+		}
+		h.err = nil
+	}
+	for pattern, rule := range access.HTTP {
+		if strings.HasPrefix(pattern, "POST /my") && rule.Page && len(rule.Roles) > 0 && !sent[pattern] {
+			t.Errorf("%s is a form that this test does not send", pattern)
+		}
+	}
+}
+
+// TestProblemsStandBesideTheirField: in words, with what was typed, and a password never comes back.
+func TestProblemsStandBesideTheirField(t *testing.T) {
+	mux, h := open(t)
+	for _, x := range []struct{ path, form, want, keeps string }{
+		{"/my/robots/vic:00e20100/release", "", "Tick that you want to let it go.", ""},
+		{"/my/account/delete", form("password", "my secret", "sure", "yes"), "The password is wrong.", ""},
+		{"/my/account/delete", form("password", "open sesame"), "Tick that you want to delete everything.", ""},
+	} {
+		w := do(t, mux, "ann", "POST", x.path, x.form)
+		if body := w.Body.String(); w.Code != 400 && w.Code != 403 || !strings.Contains(body, `role="alert">`+x.want) || strings.Contains(body, "my secret") || !strings.Contains(body, "<details open>") {
+			t.Errorf("%s: %d %s", x.path, w.Code, body)
+		}
+	}
+	h.err = errs.Coded(errs.NotFound, "code_refused", "no robot shows this code")
+	body := do(t, mux, "ann", "POST", "/my/claim", form("code", "AAAA-BBBB")).Body.String()
+	if !regexp.MustCompile(`<input[^>]*value="AAAA-BBBB" aria-invalid="true" aria-describedby="claim-problem"`).MatchString(body) || !strings.Contains(body, `id="claim-problem" role="alert">No robot shows this code.`) {
+		t.Errorf("the problem is not beside the code: %s", body)
+	}
+	if len(h.did) > 0 {
+		t.Errorf("did %q", h.did)
+	}
+}
+
+func TestPages(t *testing.T) {
+	mux, h := open(t)
+	h.loop, h.first = true, true
+	for _, x := range []struct {
+		who, path string
+		code      int
+		want      []string
+	}{
+		{"", "/my", 303, []string{"/my/login?next=%2Fmy"}},
+		{"", "/my/robots/vic:00e20100?x=1", 303, []string{"/my/login?next=%2Fmy%2Frobots%2Fvic%3A00e20100%3Fx%3D1"}},
+		{"admin", "/my", 403, []string{"operator&#39;s", `href="/"`}},
+		{"thing", "/my", 403, []string{"Role thing"}},
+		{"ann", "/my", 200, []string{"My robots", "Your Pleo", "It has not reported here yet.", "Offered to you: Vector", "Offered to another person", "Choose another one", "something bothers it"}},
+		{"ann", "/my?done=named", 200, []string{`role="status">That is its name now.`}},
+		{"ann", "/my/robots/vic:00e20100", 200, []string{"with the code that it showed", "Take the offer back", "It acts for you", "An app without a name", "Its battery is low.", "Logs it uploaded", "deleted 3 days after", "2.0 KiB", `href="/v1/things/vic:00e20100/logs/7/content"`, "Keep what it hears for 7 days", `href="/v1/my/robots/vic:00e20100/audio/20260506T120000.000Z-s1.wav"`}},
+		{"ann", "/my/robots/pleo:7", 200, []string{"Your Pleo", "E-mail of the new owner"}},
+		{"ann", "/my/account", 200, []string{"ann@example.org", "this one", "Sign me out everywhere else", `href="/my/privacy"`}},
+		{"ann", "/my/privacy", 200, []string{"ann@example.org", "2: their names", "because you allow it", "checked> My robots may send", `href="/v1/account/export"`, "Delete my account"}},
+		{"bob", "/my/privacy", 200, []string{"One: its name"}},
+		{"ann", "/my/robots/vic:00e20100/settings", 200, []string{"Settings", "Berlin, Germany", `data-live-from="/my/live?robot=vic%3A00e20100"`}},
+		{"ann", "/my/robots/vic:00e20100/life", 200, []string{"only begun"}},
+		{"bob", "/my/robots/vic:00e20100/settings", 404, []string{"You have no such robot."}},
+		{"bob", "/my/robots/vic:00e20100/life", 404, []string{"You have no such robot."}},
+		{"bob", "/my/live?robot=vic:00e20100", 404, []string{"you have no such robot"}},
+		{"", "/my/live", 401, nil},
+		{"bob", "/my", 200, []string{"It is away."}},
+		{"bob", "/my/robots/vic:00e20100", 404, []string{"You have no such robot."}},
+		{"ann", "/my/robots/vic:00e20102", 404, []string{"You have no such robot."}},
+		{"ann", "/my/robots/%3Cscript%3E", 404, []string{"You have no such robot."}},
+		{"", "/my/login?next=//evil.example", 200, []string{`value="/my"`, "/account/signup", "/account/forgot"}},
+		{"ann", "/my/login?next=/my/account", 303, []string{"/my/account"}},
+		{"", "/my/goodbye", 200, []string{"Goodbye"}},
+		{"", "/my/assets/style.css", 200, []string{"--ground"}},
+	} {
+		w := do(t, mux, x.who, "GET", x.path, "")
+		got := w.Body.String()
+		if w.Code == 303 {
+			got = w.Header().Get("Location")
+		}
+		for _, want := range x.want {
+			if w.Code != x.code || !strings.Contains(got, want) {
+				t.Errorf("%s as %q: %d %s; want %d and %q", x.path, x.who, w.Code, got, x.code, want)
+			}
+		}
+		if w.Header().Get("Content-Security-Policy") != page.Policy {
+			t.Errorf("%s: policy %q", x.path, w.Header().Get("Content-Security-Policy"))
+		}
+		if x.who == "ann" && w.Code == 200 && strings.Contains(got, string(bobs.Serial())) {
+			t.Errorf("%s shows ann a robot of bob's", x.path)
+		}
+	}
+	h.nothing = true
+	if body := do(t, mux, "ann", "GET", "/my", "").Body.String(); !strings.Contains(body, "Bring your robot home") || strings.Count(body, `action="/my/claim"`) != 1 {
+		t.Error("a person without a robot is not told how to begin")
+	}
+}
+
+// TestTell: the page offers only what the robot can do, and shows its answers; a robot that does not say what it can do is not told anything.
+func TestTell(t *testing.T) {
+	mux, h := open(t)
+	given := func(state command.State, kind, detail string) command.Command {
+		c := command.Command{Kind: "intent", Args: json.RawMessage(`{"intent":"` + kind + `"}`), Created: noon, State: state, By: command.ByOwner}
+		if detail != "" {
+			c.Result = &command.Result{Detail: detail}
+		}
+		return c
+	}
+	h.told = []command.Command{given(command.Sent, "intent_imperative_forward", ""), given(command.Done, "kennel_lookup", "I look up"), given(command.Failed, "intent_imperative_dance",
+		"not supported by this robot"), given(command.Expired, "intent_clock_settimer_extend", "")}
+	page := func() string {
+		return html.UnescapeString(do(t, mux, "ann", "GET", "/my/robots/vic:00e20100", "").Body.String())
+	}
+	body := page()
+	for _, want := range []string{`<button name="intent" value="movement_forward">Forward</button><button name="intent" value="global_stop">Stop</button></form>`, " data-open>",
+		"<strong>Forward</strong><p class=\"small\">Waiting for your robot.", "<strong>Look up</strong><p class=\"small\">I look up", "<strong>Dance</strong><p class=\"small\">not supported by this robot",
+		"<strong>Set a timer</strong><p class=\"small\">Your robot did not answer in time."} {
+		if !strings.Contains(body, want) {
+			t.Errorf("the page lacks %s", want)
+		}
+	}
+	h.told = h.told[1:]
+	if strings.Contains(page(), "data-open") {
+		t.Error("it waits for an answer that came")
+	}
+	w := do(t, mux, "ann", "POST", "/my/robots/vic:00e20100/tell", form("text", "mumble"))
+	if body := w.Body.String(); w.Code != 400 || !strings.Contains(body, "Your robot does not know what that means.") || !strings.Contains(body, `value="mumble"`) {
+		t.Errorf("not understood: %d %s", w.Code, body)
+	}
+	h.things[rex].Status.Intents = nil
+	if strings.Contains(page(), "Tell it what to do") {
+		t.Error("a robot that does not say what it can do is offered intents")
+	}
+}
+
+// TestWhatOthersSayStaysText: robots, apps, and what people typed.
+func TestWhatOthersSayStaysText(t *testing.T) {
+	mux, h := open(t)
+	check := func(what string, w *httptest.ResponseRecorder) {
+		body := w.Body.String()
+		for _, bad := range []string{"<script>alert", `" onload=`, "' onload=", " style=", "javascript:"} {
+			if strings.Contains(body, bad) {
+				t.Errorf("%s contains %q", what, bad)
+			}
+		}
+		if !strings.Contains(html.UnescapeString(body), evil) {
+			t.Errorf("%s: %d does not show what was said", what, w.Code)
+		}
+	}
+	for _, path := range []string{"/my", "/my/robots/vic:00e20100", "/my/account"} {
+		check(path, do(t, mux, "ann", "GET", path, ""))
+	}
+	h.err = errs.New(errs.Invalid, "no: %s", evil)
+	for path, f := range map[string]string{"/my/claim": form("code", evil), "/my/robots/vic:00e20100/offer": form("to", evil), "/my/robots/vic:00e20100/name": form("name", evil)} {
+		check("POST "+path, do(t, mux, "ann", "POST", path, f))
+	}
+	check("sign in", do(t, mux, "", "POST", "/my/login", form("email", evil, "password", "x")))
+}
+
+func TestSignInAndOut(t *testing.T) {
+	mux, h := open(t)
+	for _, x := range []struct {
+		form, next string
+		code       int
+	}{
+		{form("email", "ann@example.org", "password", "open sesame", "next", "/my/account"), "/my/account", 303},
+		{form("email", "ann@example.org", "password", "open sesame", "next", "//evil.example"), "/my", 303},
+		{form("email", "ann@example.org", "password", "open sesame", "next", "/things/vic:1"), "/my", 303},
+		{form("email", "ann@example.org", "password", "wrong"), "", 403},
+		{form("email", "broken@example.org", "password", "x"), "", 500},
+		{form("email", "ann@example.org", "password", strings.Repeat("x", page.MaxForm)), "", 400},
+	} {
+		w := do(t, mux, "", "POST", "/my/login", x.form)
+		if w.Code != x.code || w.Header().Get("Location") != x.next || strings.Contains(w.Body.String(), "secret detail") || (w.Header().Get("Set-Cookie") != "") != (x.code == 303) {
+			t.Errorf("%.80s: %d %v", x.form, w.Code, w.Header())
+		}
+	}
+	if w := do(t, mux, "ann", "POST", "/my/logout", "", "Sec-Fetch-Site", "cross-site"); w.Code != 403 || len(h.did) > 0 {
+		t.Errorf("sign out from another site: %d", w.Code)
+	}
+	if w := do(t, mux, "ann", "POST", "/my/logout", "", "Sec-Fetch-Site", "same-origin"); w.Code != 303 || !slices.Equal(h.did, []string{"sign out"}) {
+		t.Errorf("sign out: %d %q", w.Code, h.did)
+	}
+}
+
+func TestState(t *testing.T) {
+	body := func(b status.Body) *status.Message { return &status.Message{Body: &b} }
+	here := registry.Thing{Presence: registry.Present, Since: noon.Add(-time.Hour), LastSeen: noon}
+	away := registry.Thing{Presence: registry.Absent, Since: noon.Add(-time.Hour), LastSeen: noon.Add(-time.Hour), Status: body(status.Body{BatteryLevel: "low"})}
+	with := func(m *status.Message) registry.Thing {
+		t := here
+		t.Status, t.Problems = m, registry.ProblemsOf(registry.StatusAt{Message: *m})
+		return t
+	}
+	for _, x := range []struct {
+		name                string
+		thing               registry.Thing
+		mood, line, battery string
+		help                bool
+	}{
+		{"never", registry.Thing{}, "new", "It has not reported here yet.", "", true},
+		{"away", away, "away", "It is away.", "", true},
+		{"just gone", registry.Thing{Presence: registry.Absent, Since: noon.Add(-time.Minute), LastSeen: noon}, "away", "It is away.", "", false},
+		{"original robot", registry.Thing{Presence: registry.Calls, LastSeen: noon.Add(-5 * time.Hour)}, "here", "It called here 5 h ago.", "", false},
+		{"original robot, silent", registry.Thing{Presence: registry.Calls, LastSeen: noon.Add(-72 * time.Hour)}, "away", "It called here 3 days ago.", "", true},
+		{"here", here, "here", "It is here and well.", "", false},
+		{"charging", with(body(status.Body{Charging: true, BatteryLevel: "low"})), "here", "It is here and well.", "It is charging.", false},
+		{"on charger", with(body(status.Body{OnCharger: true})), "here", "It is here and well.", "It sits on its charger.", false},
+		{"low", with(body(status.Body{BatteryLevel: "low"})), "ill", "It is here, but something bothers it.", "Its battery is low.", true},
+		{"late loop", with(&status.Message{Loop: &status.Loop{Steps: 10, LateP99: 900}}), "ill", "It is here, but something bothers it.", "", true},
+		{"full", with(body(status.Body{BatteryLevel: "full"})), "here", "It is here and well.", "Its battery is full.", false},
+		{"fault", with(body(status.Body{Fault: 915})), "ill", "It shows fault 915.", "", true},
+		{"problem", with(&status.Message{Problems: []string{"no such host"}}), "ill", "It is here, but something bothers it.", "", true},
+	} {
+		s := newState(x.thing, noon)
+		if s.Mood != x.mood || s.Line != x.line || s.Battery != x.battery || (s.Help != "") != x.help {
+			t.Errorf("%s: %+v", x.name, s)
+		}
+	}
+}
+
+func TestMountWantsItsParts(t *testing.T) {
+	if err := Mount(http.NewServeMux(), Config{}); err == nil {
+		t.Error("mounted without parts")
+	}
+}
+
+// TestPasskeys: an owner signs in with a passkey, and adds one, where browsers take them; elsewhere the page leads there, or says nothing.
+func TestPasskeys(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		sites []string
+		host  string
+		here  bool
+		there string
+	}{
+		{"here", []string{"https://kennel.example"}, "kennel.example", true, ""},
+		{"at another name of it", []string{"https://kennel.example"}, "10.0.0.7", false, "https://kennel.example"},
+		{"nowhere", nil, "10.0.0.7", false, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := &house{}
+			mux := http.NewServeMux()
+			if err := Mount(mux, Config{Robots: h, Tokens: h, Fleet: h, Docs: h, People: persons{h}, Logs: papers{}, Recordings: ears{h}, PasskeySites: c.sites, Audit: h.audit, Log: slog.New(slog.DiscardHandler)}); err != nil {
+				t.Fatal(err)
+			}
+			login := do(t, mux, "", "GET", "https://"+c.host+"/my/login?next=/my/account", "").Body.String()
+			me := do(t, mux, "ann", "GET", "https://"+c.host+"/my/account", "").Body.String()
+			if got := strings.Contains(login, `id="passkey-login" data-next="/my/account" hidden`) && strings.Contains(login, "/assets/passkey.js"); got != c.here {
+				t.Errorf("sign in with a passkey: %v, want %v:\n%s", got, c.here, login)
+			}
+			if got := strings.Contains(me, `id="passkey-add" data-next="/my/account?done=passkey" hidden`) && strings.Contains(me, "/assets/passkey.js"); got != c.here {
+				t.Errorf("add a passkey: %v, want %v:\n%s", got, c.here, me)
+			}
+			for _, p := range []struct{ page, want string }{{login, c.there + "/my/login"}, {me, c.there + "/my/account"}} {
+				if got := strings.Contains(p.page, `<a href="https://`); got != (c.there != "") || got && !strings.Contains(p.page, p.want) {
+					t.Errorf("leads elsewhere: %v:\n%s", got, p.page)
+				}
+			}
+			for _, s := range []string{"my phone", "never used", `action="/my/account/passkeys/QUI/remove"`} {
+				if !strings.Contains(me, s) {
+					t.Errorf("no %q", s)
+				}
+			}
+		})
+	}
+}

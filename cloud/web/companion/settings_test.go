@@ -1,0 +1,263 @@
+package companion
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"html"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"kennel/cloud/fleet/registry"
+	"kennel/infra/api/status"
+	"kennel/infra/auth"
+	"kennel/infra/thing"
+	"kennel/jdocs"
+)
+
+// TestSettingsAreRead: what is there, by number or name, and the default for what is absent or nonsense (VEC-DOC-01, VEC-DOC-02).
+func TestSettingsAreRead(t *testing.T) {
+	first := settings{Eyes: 0, Hue: 151, Saturation: 100, Volume: 4, Locale: "en-US", Place: "San Francisco, California, United States", Zone: "America/Los_Angeles", Fahrenheit: true}
+	with := func(f func(*settings)) settings { s := first; f(&s); return s }
+	for doc, want := range map[string]settings{
+		``: first, `[]`: first, `{}`: first, jdocs.Default(jdocs.RobotSettings).JSON: first,
+		`{"eye_color":"SINGULARITY_SAPPHIRE","master_volume":"mute"}`:       with(func(s *settings) { s.Eyes, s.Volume = 4, 0 }),
+		`{"eye_color":99,"master_volume":{},"locale":7,"time_zone":null}`:   first,
+		`{"custom_eye_color":{"enabled":true,"hue":0.5,"saturation":0.25}}`: with(func(s *settings) { s.Eyes, s.Hue, s.Saturation = ownEyes, 180, 25 }),
+		`{"custom_eye_color":{"enabled":false,"hue":0,"saturation":0}}`:     first,
+		`{"custom_eye_color":{"enabled":true,"hue":7}}`:                     first,
+		`{"locale":"fr-FR"}`: with(func(s *settings) { s.Locale, s.Eyeless = "fr-FR", true }),
+		`{"button_wakeword":1,"clock_24_hour":true,"dist_is_metric":true,"more":[1]}`: with(func(s *settings) { s.Alexa, s.Clock24, s.Metric = true, true, true }),
+	} {
+		if got := readSettings(doc); got != want {
+			t.Errorf("%s: %+v, want %+v", doc, got, want)
+		}
+	}
+}
+
+func FuzzReadSettings(f *testing.F) {
+	f.Add(jdocs.Default(jdocs.RobotSettings).JSON)
+	f.Add(`{"eye_color":-1,"custom_eye_color":{"enabled":true,"hue":1e300}}`)
+	f.Fuzz(func(t *testing.T, doc string) {
+		s := readSettings(doc)
+		if !regexp.MustCompile(`^#[0-9a-f]{6}$`).MatchString(s.Color()) || s.Volume < 0 || s.Volume >= len(volumes) {
+			t.Fatalf("%s: %+v, %s", doc, s, s.Color())
+		}
+		tiles(readStats(doc), true)
+	})
+}
+
+// TestEyesAreThoseOfTheRobot (VEC-DOC-03).
+func TestEyesAreThoseOfTheRobot(t *testing.T) {
+	if len(eyes) != len(jdocs.EyeColors) || len(volumes) != len(jdocs.Volumes) {
+		t.Fatalf("%d eyes of %d, %d volumes of %d", len(eyes), len(jdocs.EyeColors), len(volumes), len(jdocs.Volumes))
+	}
+	pairs := [][2]float64{{.42, 1}, {.05, .95}, {.11, 1}, {.21, 1}, {.57, 1}, {.83, .76}, {.30, 1}} // of eye_color_config.json
+	for i, e := range eyes {
+		if !strings.Contains(jdocs.EyeColors[i], strings.ToUpper(e.name)) || pairs[i] != [2]float64{e.hue, e.saturation} {
+			t.Errorf("%s is called %s, of hue %v and saturation %v; want %v", jdocs.EyeColors[i], e.name, e.hue, e.saturation, pairs[i])
+		}
+	}
+	for want, hs := range map[string][2]float64{"#ff0000": {0, 1}, "#00ff00": {1. / 3, 1}, "#0000ff": {2. / 3, 1}, "#ffffff": {.2, 0}, "#80ffff": {.5, .5}, "#ff0001": {.9995, 1}} {
+		if got := color(hs[0], hs[1]); got != want {
+			t.Errorf("%v: %s, want %s", hs, got, want)
+		}
+	}
+}
+
+// TestWantedAndTaken: the page says of each form whether the robot has it, and never more than is known.
+func TestWantedAndTaken(t *testing.T) {
+	mux, h := open(t)
+	h.settings = `{"eye_color":4}`
+	h.lacks = []string{"eye_color"}
+	robot := func(presence registry.Presence, docs map[string]uint64) registry.Thing {
+		return registry.Thing{ID: rex, Presence: presence, Since: noon, LastSeen: noon, Status: &status.Message{Docs: docs}}
+	}
+	const has, coming, away, silent = "Your robot has this.", "On its way to your robot.", "Your robot is away. It gets this when it is back.", "Your robot has not said yet whether it has this."
+	for _, x := range []struct {
+		name        string
+		thing       registry.Thing
+		eyes, voice string
+	}{
+		{"has all", robot(registry.Present, map[string]uint64{"vic.RobotSettings": 2}), has, has},
+		{"lacks the eyes", robot(registry.Present, map[string]uint64{"vic.RobotSettings": 1}), coming, has},
+		{"lacks them and is away", robot(registry.Absent, map[string]uint64{"vic.RobotSettings": 1}), away, has},
+		{"never had any", robot(registry.Present, map[string]uint64{}), coming, has},
+		{"says nothing", robot(registry.Present, nil), silent, silent},
+		{"never seen", registry.Thing{ID: rex}, silent, silent},
+	} {
+		h.things[rex] = x.thing
+		body := do(t, mux, "ann", "GET", "/my/robots/vic:00e20100/settings", "").Body.String()
+		for card, want := range map[string]string{"eyes": x.eyes, "voice": x.voice} {
+			if got := regexp.MustCompile(`<div data-live="` + card + `" role="status"><p class="taken \w+">([^<]*)</p></div>`).FindStringSubmatch(body); got == nil || got[1] != want {
+				t.Errorf("%s: %s: %q, want %q", x.name, card, got, want)
+			}
+		}
+		if !strings.Contains(body, `<g class="eyes" fill="#0094ff">`) || !strings.Contains(body, "Last changed by you") || !strings.Contains(body, `value="4" checked`) {
+			t.Errorf("%s: %s", x.name, body)
+		}
+	}
+	h.settings = ""
+	if body := do(t, mux, "ann", "GET", "/my/robots/vic:00e20100/settings", "").Body.String(); strings.Contains(body, `class="taken`) || !strings.Contains(body, "Nothing changed yet.") {
+		t.Errorf("nothing is wanted yet: %s", body)
+	}
+	h.docErr = errors.New("secret detail")
+	for _, page := range []string{"/my", "/my/robots/vic:00e20100/settings", "/my/robots/vic:00e20100/life", "/my/privacy"} {
+		if w := do(t, mux, "ann", "GET", page, ""); w.Code != 500 || strings.Contains(w.Body.String(), "secret detail") {
+			t.Errorf("%s without documents: %d", page, w.Code)
+		}
+	}
+}
+
+func TestChangedBy(t *testing.T) {
+	for by, want := range map[string]string{"owner": "you", "vic:00e20100": "your robot itself", "operator": "whoever looks after this Kennel", "": ""} {
+		if got := changedBy(by); got != want {
+			t.Errorf("%s: %s, want %s", by, got, want)
+		}
+	}
+}
+
+// TestRefusedSettings: in words, what was typed stays, and nothing is changed.
+func TestRefusedSettings(t *testing.T) {
+	mux, h := open(t)
+	home := url.Values{"card": {"home"}, "place": {"Bonn"}, "zone": {"Berlin"}, "clock": {"24"}, "temperature": {"celsius"}, "distance": {"metric"}}
+	voice := url.Values{"card": {"voice"}, "volume": {"1"}, "locale": {"de-DE"}, "button": {"vector"}}
+	but := func(v url.Values, key, value string) string {
+		out := url.Values{}
+		for k, x := range v {
+			out[k] = x
+		}
+		out.Set(key, value)
+		return out.Encode()
+	}
+	for form, want := range map[string]string{
+		"card=eyes&eyes=7": "Choose a colour.", "card=eyes&eyes=-1": "Choose a colour.", "card=eyes": "Choose a colour.", "card=eyes&eyes=own&hue=361&saturation=1": "from 0 to 360",
+		"card=eyes&eyes=own&hue=NaN&saturation=1": "from 0 to 360", but(voice, "volume", "6"): "Choose how loud it is.", but(voice, "button", ""): "Choose what its button does.",
+		but(home, "zone", "Atlantis"): "is not in the list", but(home, "zone", "Germany"): "has several times", but(home, "clock", ""): "Choose how it tells the time.",
+		but(home, "temperature", "kelvin"): "temperatures", but(home, "distance", "parsec"): "distances", but(home, "place", "  "): "Say where it lives",
+		"card=" + url.QueryEscape(evil): "This form is not known", "": "This form is not known",
+	} {
+		w := do(t, mux, "ann", "POST", "/my/robots/vic:00e20100/settings", form)
+		if body := html.UnescapeString(w.Body.String()); w.Code != 400 || !strings.Contains(body, want) || strings.Contains(w.Body.String(), "data-live-from") {
+			t.Errorf("%s: %d; want %q in %s", form, w.Code, want, body)
+		}
+	}
+	body := do(t, mux, "ann", "POST", "/my/robots/vic:00e20100/settings", but(home, "zone", "Atlantis")).Body.String()
+	for _, want := range []string{`value="Atlantis"`, `value="Bonn"`, `name="clock" value="24" checked`, `name="distance" value="metric" checked`} {
+		if !strings.Contains(body, want) {
+			t.Errorf("%s is lost in %s", want, body)
+		}
+	}
+	if len(h.did) > 0 {
+		t.Errorf("did %q", h.did)
+	}
+	h.nothing = true
+	if w := do(t, mux, "ann", "POST", "/my/privacy/events", "events=yes"); w.Code != 409 || len(h.did) > 0 {
+		t.Errorf("consent without a robot: %d, did %q", w.Code, h.did)
+	}
+}
+
+// TestOwnerIsAsked: whether robots may send what happens to them, until there is an answer (VEC-DAS-08).
+func TestOwnerIsAsked(t *testing.T) {
+	mux, h := open(t)
+	for account, asked := range map[string]bool{"": true, `{}`: true, `{"APP_LOCALE":"en-US"}`: true, "no JSON": true, `{"data_collection":false}`: false, `{"DATA_COLLECTION":true}`: false} {
+		h.account = account
+		for _, path := range []string{"/my", "/my/robots/vic:00e20100"} {
+			body := do(t, mux, "ann", "GET", path, "").Body.String()
+			if got := strings.Contains(body, `name="events" value="no"`); got != asked {
+				t.Errorf("%s with %q: asked %t, want %t", path, account, got, asked)
+			}
+		}
+	}
+}
+
+// TestLife: the numbers of VEC-DOC-07 in words, whatever else the document holds.
+func TestLife(t *testing.T) {
+	mux, h := open(t)
+	h.settings = `{"dist_is_metric":true}`
+	h.stats = `{"Alive.seconds":176400,"Odom.Body":1234567,"Pet.ms":61000,"BStat.AttemptedFistBump":5,"BStat.FistBumpSuccess":3,"BStat.ReactedToTriggerWord":1,
+		"FeatureType.Play":30,"FeatureType.Social":10,"BStat.AnimationPlayed":12345,"Feature.AI.Exploring":"many","<b>":4,"BStat.ReactedToCliff":-3}`
+	body := regexp.MustCompile(`\s+`).ReplaceAllString(do(t, mux, "ann", "GET", "/my/robots/vic:00e20100/life", "").Body.String(), " ")
+	for _, want := range []string{">2</span> <span class=\"unit\">days", ">1.2</span> <span class=\"unit\">km", ">1</span> <span class=\"unit\">minute", "of 5 that it offered", ">1</span> <span class=\"unit\">time<",
+		"75 %", "25 %", `class="part" width="33.3"`, "12\u202f345"} {
+		if !strings.Contains(body, want) {
+			t.Errorf("%q is not in %s", want, body)
+		}
+	}
+	for _, not := range []string{"<b>", "edge", "Went exploring"} {
+		if strings.Contains(body, not) {
+			t.Errorf("%q is in it", not)
+		}
+	}
+	for m, want := range map[float64][2]string{3: {"3 m", "10 ft"}, 900: {"0.9 km", "2 953 ft"}, 1500: {"1.5 km", "0.9 mi"}, 2e6: {"2 000 km", "1 243 mi"}} {
+		for i, metric := range []bool{true, false} {
+			v, u := distance(m, metric)
+			if got := strings.ReplaceAll(v, "\u202f", " ") + " " + u; got != want[i] && !(m == 900 && !metric) {
+				t.Errorf("%v m: %s, want %s", m, got, want[i])
+			}
+		}
+	}
+	for d, want := range map[time.Duration]string{0: "0 seconds", time.Second: "1 second", 90 * time.Second: "1 minute", 26 * time.Hour: "1 day", 5 * time.Hour: "5 hours"} {
+		if v, u := span(d); v+" "+u != want {
+			t.Errorf("%v: %s %s, want %s", d, v, u, want)
+		}
+	}
+}
+
+// talker is a house whose robots change when the test says so.
+type talker struct {
+	*house
+	changes chan registry.Thing
+}
+
+func (f talker) Watch(context.Context) <-chan registry.Thing { return f.changes }
+
+// TestLive: a word for each change of one's own robots, none for another's, and an end when the watch ends.
+func TestLive(t *testing.T) {
+	defer func(was time.Duration) { writeTimeout = was }(writeTimeout)
+	writeTimeout = 100 * time.Millisecond
+	_, h := open(t)
+	f := talker{h, make(chan registry.Thing)}
+	c := &companion{Config: Config{Robots: h, Fleet: f}, now: time.Now}
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c.live(w, r.WithContext(auth.WithCaller(r.Context(), auth.Caller{Role: auth.Owner, Account: "ann"})))
+	}))
+	s.EnableHTTP2 = true // as browsers speak
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	resp, err := s.Client().Get(s.URL + "/my/live?robot=" + url.QueryEscape(string(rex)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	lines := bufio.NewScanner(resp.Body)
+	next := func() string {
+		for lines.Scan() {
+			if lines.Text() != "" {
+				return lines.Text()
+			}
+		}
+		return "the end"
+	}
+	got := []string{next(), next(), next()}
+	if resp.ProtoMajor != 2 {
+		t.Errorf("spoke %s", resp.Proto)
+	}
+	quiet := time.NewTimer(3 * writeTimeout) // a quiet stream outlives the time that one write may take
+	<-quiet.C
+	for _, id := range []thing.ID{bobs, "pleo:7", rex} {
+		f.changes <- registry.Thing{ID: id}
+	}
+	got = append(got, next(), next())
+	close(f.changes)
+	got = append(got, next())
+	if want := []string{"retry: 2000", "event: change", "data: 1", "event: change", "data: 1", "the end"}; !slices.Equal(got, want) {
+		t.Errorf("heard %q, want %q", got, want)
+	}
+}

@@ -1,0 +1,114 @@
+package companion
+
+import (
+	"context"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"kennel/cloud/fleet/command"
+	"kennel/cloud/identity/owner"
+	"kennel/cloud/voice/intents"
+	"kennel/infra/auth"
+	"kennel/infra/errs"
+	"kennel/infra/thing"
+	"kennel/speech/intent"
+)
+
+// Says tells robots what to do; *intents.Service is one.
+type Says interface {
+	Find(ctx context.Context, id thing.ID, a intents.Saying) (intent.Match, error)
+	Say(ctx context.Context, id thing.ID, by string, m intent.Match) (intents.Said, error)
+	Recent(ctx context.Context, id thing.ID, since time.Time, n int) ([]command.Command, error)
+}
+
+// button is an intent without parameters, as the page offers it.
+type button struct{ Intent, Label string }
+
+// buttons are those that the page of a robot offers, if the robot says that it can act on them.
+var buttons = []button{
+	{"movement_forward", "Forward"}, {"movement_backward", "Back"}, {"movement_turnleft", "Turn left"}, {"movement_turnright", "Turn right"},
+	{"movement_turnaround", "Turn around"}, {"kennel_lookup", "Look up"}, {"kennel_lookdown", "Look down"}, {"global_stop", "Stop"},
+	{"imperative_volumedown", "Quieter"}, {"imperative_volumeup", "Louder"}, {"imperative_eyecolor", "Next eye colour"},
+	{"system_sleep", "Sleep"}, {"kennel_wakeup", "Wake up"}, {"check_timer", "Check the timer"}, {"show_clock", "Tell the time"}, {"kennel_battery", "Tell the battery"},
+}
+
+// labels are the names of further intents, which come from sentences.
+var labels = map[string]string{"set_timer": "Set a timer", "imperative_volumelevel": "Set the volume", "imperative_eyecolor_specific": "Set the eye colour",
+	"weather_response": "Tell the weather", "knowledge_response": "Answer a question"}
+
+// wish is one thing that the owner told the robot to do.
+type wish struct {
+	Label, Answer string
+	At            time.Time
+	Open, Done    bool
+}
+
+// shownWishes is how many the page of a robot lists.
+const shownWishes = 4
+
+// tellView is the part of the page where owners tell the robot what to do.
+type tellView struct {
+	Buttons []button
+	Wishes  []wish
+	Open    bool // one waits for its answer
+}
+
+// tells is nil for a robot that does not say what it can do.
+func (c *companion) tells(ctx context.Context, t owner.Tenure, can []string) (*tellView, error) {
+	if c.Says == nil || len(can) == 0 {
+		return nil, nil
+	}
+	v := &tellView{}
+	for _, b := range buttons {
+		if slices.Contains(can, b.Intent) {
+			v.Buttons = append(v.Buttons, b)
+		}
+	}
+	told, err := c.Says.Recent(ctx, t.Thing, t.Since, shownWishes)
+	for _, x := range told {
+		w := newWish(x)
+		v.Wishes, v.Open = append(v.Wishes, w), v.Open || w.Open
+	}
+	return v, err
+}
+
+func newWish(c command.Command) wish {
+	name := intents.IntentOf(c)
+	w := wish{Label: labels[name], At: c.Created, Open: !c.State.Closed(), Done: c.State == command.Done}
+	if i := slices.IndexFunc(buttons, func(b button) bool { return b.Intent == name }); i >= 0 {
+		w.Label = buttons[i].Label
+	}
+	if w.Label == "" {
+		words := strings.ReplaceAll(strings.TrimPrefix(name, "imperative_"), "_", " ")
+		w.Label = strings.ToUpper(words[:min(1, len(words))]) + words[min(1, len(words)):]
+	}
+	switch {
+	case c.Result != nil && c.Result.Detail != "":
+		w.Answer = c.Result.Detail
+	case w.Done:
+		w.Answer = "done"
+	case w.Open:
+		w.Answer = "Waiting for your robot."
+	case c.State == command.Expired:
+		w.Answer = "Your robot did not answer in time. It is away, or busy."
+	}
+	return w
+}
+
+// tell gives the robot the intent of the form, or of its text.
+func (c *companion) tell(ctx context.Context, _ auth.Caller, id thing.ID, v url.Values) (string, error) {
+	if c.Says == nil {
+		return "", errs.New(errs.NotFound, "this Kennel passes nothing on to robots")
+	}
+	m, err := c.Says.Find(ctx, id, intents.Saying{Text: v.Get("text"), Intent: v.Get("intent")})
+	if err != nil {
+		return "", err
+	}
+	if err := c.Audit(ctx, "intent.send", string(id), m.UserIntent); err != nil {
+		return "", err
+	}
+	_, err = c.Says.Say(ctx, id, command.ByOwner, m)
+	return "told", err
+}

@@ -1,0 +1,100 @@
+package companion
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"kennel/cloud/fleet/registry"
+	"kennel/cloud/identity/owner"
+	"kennel/infra/api/status"
+)
+
+// state returns a robot's state in words for its owner.
+type state struct {
+	Mood    string // here, away, new, ill: how its face looks
+	Line    string // one sentence
+	Since   time.Time
+	Battery string // one sentence; "": unknown, or not of now
+	Help    string // what the owner can do; "": nothing
+	Says    []string
+	Release string
+	Tells   bool              // it says which documents it has
+	Docs    map[string]uint64 // those, and their versions
+	Can     []string          // intents that it can act on
+}
+
+// silentAfter is when an original robot, which calls about once a day, counts as away.
+const silentAfter = 26 * time.Hour
+
+// newState puts what the fleet knows into words.
+func newState(t registry.Thing, now time.Time) state {
+	s := state{Since: t.Since}
+	switch {
+	case t.LastSeen.IsZero():
+		s.Mood, s.Line = "new", "It has not reported here yet."
+		s.Help = "Is it switched on, and on your network?"
+		return s
+	case t.Presence == registry.Calls:
+		s.Mood, s.Line, s.Release = "here", "It called here "+registry.Ago(now.Sub(t.LastSeen))+" ago.", t.Facets.Version
+		if now.Sub(t.LastSeen) > silentAfter {
+			s.Mood, s.Since, s.Help = "away", t.LastSeen, "A robot that is on calls about once a day. Put it on its charger and see that it is on your network."
+		}
+		return s
+	case t.Presence != registry.Present:
+		s.Mood, s.Line = "away", "It is away."
+		if s.Help = "Put it on its charger and see that it is on your network; it comes back by itself."; now.Sub(t.Since) < 2*time.Minute {
+			s.Help = "" // it may just walk through a door
+		}
+	default:
+		s.Mood, s.Line = "here", "It is here and well."
+	}
+	m := t.Status
+	if m == nil {
+		return s
+	}
+	s.Release, s.Tells, s.Docs, s.Can = m.OS, m.Docs != nil, m.Docs, m.Intents
+	if s.Mood != "here" {
+		return s
+	}
+	for _, kind := range registry.KindsOf(t.Problems) {
+		e := registry.Explain(kind)
+		s.Says = append(s.Says, e.Says)
+		s.Help = cmp.Or(s.Help, e.Do)
+	}
+	for _, p := range t.Problems {
+		if p.Kind == status.KindOther {
+			s.Says = append(s.Says, p.Text)
+		}
+	}
+	if b := m.Body; b != nil {
+		switch {
+		case b.Charging:
+			s.Battery = "It is charging."
+		case b.OnCharger:
+			s.Battery = "It sits on its charger."
+		case b.BatteryLevel == "low":
+			s.Battery = "Its battery is low."
+		case b.BatteryLevel == "full":
+			s.Battery = "Its battery is full."
+		case b.BatteryLevel == "nominal":
+			s.Battery = "Its battery is fine."
+		}
+		if b.Fault != 0 {
+			s.Mood, s.Line, s.Help = "ill", fmt.Sprintf("It shows fault %d.", b.Fault), "Switch it off and on again. If the number comes back, whoever looks after this Kennel knows more."
+			return s
+		}
+	}
+	if len(s.Says) > 0 {
+		s.Mood, s.Line = "ill", "It is here, but something bothers it."
+	}
+	return s
+}
+
+// how says how a robot came to its owner.
+var how = map[string]string{
+	owner.HowCode: "with the code that it showed", owner.HowAssociate: "with your app", owner.HowWiped: "with your app", owner.HowTransfer: "from its owner before you",
+}
+
+// day is a date as people say it; the clock does not matter.
+func day(t time.Time) string { return t.UTC().Format("2 January 2006") }
