@@ -38,9 +38,8 @@ type Rule struct {
 
 // Groups beside those of package auth.
 var (
-	ownerOrChangers = append([]auth.Role{auth.Owner}, auth.Changers...)
-	owners          = []auth.Role{auth.Owner}
-	supporters      = []auth.Role{auth.Support, auth.Admin}
+	owners     = []auth.Role{auth.Owner}
+	supporters = []auth.Role{auth.Support, auth.Admin}
 )
 
 // SeesOwners reports whether a role may ask whose robots are: the filter owner:, and the owner column of the fleet.

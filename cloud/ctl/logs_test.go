@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"kennel/cloud/originals/sts"
+	"kennel/cloud/identity/sts"
 	"kennel/cloud/telemetry/uploads"
 	"kennel/cloud/telemetry/uploads/uploadsapi"
 	"kennel/cloud/telemetry/uploads/uploadspg"

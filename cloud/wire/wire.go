@@ -20,7 +20,7 @@ import (
 	"kennel/cloud/identity/account"
 	"kennel/cloud/identity/owner"
 	"kennel/cloud/metrics"
-	"kennel/cloud/web/console/page"
+	"kennel/cloud/page"
 	"kennel/infra/auth"
 	"kennel/infra/blob"
 	"kennel/infra/diskspace"

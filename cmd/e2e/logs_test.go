@@ -20,7 +20,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/feature/s3/transfermanager"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
-	"kennel/cloud/originals/sts"
+	"kennel/cloud/identity/sts"
 	"kennel/infra/browser"
 )
 

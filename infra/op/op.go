@@ -16,7 +16,6 @@ import (
 	"log/slog"
 	"net/http"
 	"reflect"
-	"strings"
 	"time"
 
 	"github.com/go-kit/kit/endpoint"
@@ -231,10 +230,4 @@ func or[T comparable](v, otherwise T) T {
 		return otherwise
 	}
 	return v
-}
-
-// method returns the method of the route.
-func (s Spec) method() string {
-	m, _, _ := strings.Cut(s.Route, " ")
-	return m
 }

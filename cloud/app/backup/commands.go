@@ -15,9 +15,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"kennel/cloud/app"
+	"kennel/cloud/page"
 	"kennel/cloud/preflight"
 	"kennel/cloud/preflight/preflightpg"
-	"kennel/cloud/web/console/page"
 	"kennel/infra/agefile"
 	"kennel/infra/blob"
 	"kennel/infra/cli"

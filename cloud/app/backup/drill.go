@@ -17,7 +17,7 @@ import (
 	"kennel/certs/ca"
 	"kennel/cloud/identity/account/accountpg"
 	"kennel/cloud/identity/account/audit"
-	"kennel/cloud/web/console/page"
+	"kennel/cloud/page"
 	"kennel/infra/agefile"
 	"kennel/infra/cli"
 	"kennel/infra/errs"

@@ -7,7 +7,7 @@ import (
 
 	"kennel/cloud/app"
 	"kennel/cloud/app/backup"
-	"kennel/cloud/originals/originalscmd"
+	"kennel/cloud/app/originalscmd"
 	"kennel/infra/cli"
 	"kennel/infra/logging"
 	"kennel/infra/mqtt/broker"

@@ -12,7 +12,7 @@ import (
 	"kennel/cloud/fleet/vitals"
 	"kennel/cloud/fleet/vitals/vitalspg"
 	"kennel/cloud/identity/owner"
-	"kennel/cloud/originals/sts/stspg"
+	"kennel/cloud/identity/sts/stspg"
 	"kennel/cloud/telemetry/crash"
 	"kennel/cloud/telemetry/crash/crashwire"
 	"kennel/cloud/telemetry/das"

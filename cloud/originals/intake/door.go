@@ -10,8 +10,8 @@ import (
 
 	"kennel/certs"
 	"kennel/cloud/fleet/registry"
+	"kennel/cloud/identity/sts"
 	"kennel/cloud/originals/door"
-	"kennel/cloud/originals/sts"
 	"kennel/cloud/telemetry/das"
 	"kennel/infra/blob/sigv4"
 	"kennel/infra/errs"

@@ -20,9 +20,9 @@ import (
 
 	"kennel/cloud/fleet/registry"
 	"kennel/cloud/identity/consent"
+	"kennel/cloud/identity/sts"
+	"kennel/cloud/identity/sts/stspg"
 	"kennel/cloud/originals/intake"
-	"kennel/cloud/originals/sts"
-	"kennel/cloud/originals/sts/stspg"
 	"kennel/cloud/telemetry/crash"
 	"kennel/cloud/telemetry/crash/crashpg"
 	"kennel/cloud/telemetry/das"

@@ -13,7 +13,7 @@ import (
 
 	"kennel/cloud/access"
 	"kennel/cloud/originals"
-	"kennel/cloud/web/console/page"
+	"kennel/cloud/page"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/op"

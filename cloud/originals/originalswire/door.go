@@ -5,7 +5,7 @@ import (
 	"kennel/cloud/originals/door"
 	"kennel/cloud/originals/door/doorapi"
 	"kennel/cloud/originals/door/doorpg"
-	"kennel/cloud/web/console/page"
+	"kennel/cloud/page"
 	"kennel/cloud/wire"
 	"kennel/infra/telemetry"
 )

@@ -9,13 +9,13 @@ import (
 
 	"kennel/certs/ca"
 	"kennel/cloud/fleet/registry"
+	"kennel/cloud/identity/sts"
 	"kennel/cloud/originals"
 	"kennel/cloud/originals/intake"
 	"kennel/cloud/originals/originalsapi"
 	"kennel/cloud/originals/originalspg"
 	"kennel/cloud/originals/replay"
-	"kennel/cloud/originals/sts"
-	"kennel/cloud/web/console/page"
+	"kennel/cloud/page"
 	"kennel/cloud/wire"
 )
 

@@ -7,8 +7,8 @@ import (
 	_ "embed"
 	"html/template"
 
+	"kennel/cloud/page"
 	"kennel/cloud/preflight"
-	"kennel/cloud/web/console/page"
 	"kennel/infra/auth"
 	"kennel/infra/op"
 )

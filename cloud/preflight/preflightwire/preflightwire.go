@@ -15,11 +15,11 @@ import (
 
 	"kennel/cloud/identity/account/accountpg"
 	"kennel/cloud/identity/mail"
+	"kennel/cloud/page"
 	"kennel/cloud/preflight"
 	"kennel/cloud/preflight/preflightapi"
 	"kennel/cloud/preflight/preflighthost"
 	"kennel/cloud/preflight/preflightpg"
-	"kennel/cloud/web/console/page"
 	"kennel/cloud/wire"
 	"kennel/infra/errs"
 	"kennel/infra/logging"

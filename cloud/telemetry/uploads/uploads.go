@@ -1,6 +1,6 @@
 // Package uploads is the logs that robots uploaded (VEC-LOG-02, VEC-LOG-10): a list of them, their lines, and their end.
 //
-// The objects are in the bucket, the list is a table with one row for each. The door (cloud/originals/sts/stsapi) adds the row in the request that stores the
+// The objects are in the bucket, the list is a table with one row for each. The door (cloud/originals/stsapi) adds the row in the request that stores the
 // object; where that failed, or an object came from elsewhere, Mend adds it later, and removes rows whose objects are gone. A log ends after Keep, or
 // with the account of the person for whom the robot uploaded it. Only that person and operators may read it; a later owner of the robot may not.
 package uploads
@@ -20,7 +20,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"kennel/cloud/originals/sts"
+	"kennel/cloud/identity/sts"
 	"kennel/cloud/telemetry/uploads/logfile"
 	"kennel/infra/blob"
 	"kennel/infra/errs"

@@ -13,7 +13,7 @@ import (
 	"kennel/cloud/fleet/registry"
 	"kennel/cloud/identity/owner"
 	"kennel/cloud/identity/token"
-	"kennel/cloud/web/console/page"
+	"kennel/cloud/page"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/thing"

@@ -11,8 +11,8 @@ import (
 
 	"kennel/cloud/fleet/registry"
 	"kennel/cloud/fleet/registry/filter"
+	"kennel/cloud/page"
 	"kennel/cloud/telemetry/alert"
-	"kennel/cloud/web/console/page"
 	"kennel/infra/api/status"
 	"kennel/infra/auth"
 	"kennel/infra/errs"

@@ -16,7 +16,7 @@ import (
 	"kennel/cloud/fleet/cohort"
 	"kennel/cloud/fleet/registry"
 	"kennel/cloud/fleet/registry/filter"
-	"kennel/cloud/web/console/page"
+	"kennel/cloud/page"
 	"kennel/infra/api/commands"
 	"kennel/infra/auth"
 	"kennel/infra/errs"

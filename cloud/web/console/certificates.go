@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"kennel/certs"
-	"kennel/cloud/web/console/page"
+	"kennel/cloud/page"
 	"kennel/infra/errs"
 	"kennel/infra/kit/kithttp"
 	"kennel/infra/logging"

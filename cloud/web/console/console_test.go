@@ -18,7 +18,7 @@ import (
 
 	"kennel/cloud/fleet/registry"
 	"kennel/cloud/fleet/registry/filter"
-	"kennel/cloud/web/console/page"
+	"kennel/cloud/page"
 	"kennel/infra/api/status"
 	"kennel/infra/auth"
 	"kennel/infra/errs"

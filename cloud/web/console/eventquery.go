@@ -12,9 +12,9 @@ import (
 	"sync"
 	"time"
 
+	"kennel/cloud/chart"
+	"kennel/cloud/page"
 	"kennel/cloud/telemetry/das"
-	"kennel/cloud/web/console/chart"
-	"kennel/cloud/web/console/page"
 	"kennel/infra/api/events"
 )
 

@@ -12,8 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"kennel/cloud/page"
 	"kennel/cloud/telemetry/das"
-	"kennel/cloud/web/console/page"
 	"kennel/infra/api/events"
 	"kennel/infra/auth"
 	"kennel/infra/errs"

@@ -8,9 +8,9 @@ import (
 	"net/http"
 	"net/url"
 
+	"kennel/cloud/chart"
+	"kennel/cloud/page"
 	"kennel/cloud/telemetry/das"
-	"kennel/cloud/web/console/chart"
-	"kennel/cloud/web/console/page"
 	"kennel/infra/api/events"
 )
 

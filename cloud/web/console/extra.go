@@ -8,7 +8,7 @@ import (
 	"net/url"
 	"strings"
 
-	"kennel/cloud/web/console/page"
+	"kennel/cloud/page"
 )
 
 type extraView struct {

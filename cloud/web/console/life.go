@@ -11,11 +11,11 @@ import (
 	"strconv"
 	"time"
 
+	"kennel/cloud/chart"
 	"kennel/cloud/fleet/command"
 	"kennel/cloud/fleet/registry"
 	"kennel/cloud/fleet/vitals"
 	"kennel/cloud/telemetry/das"
-	"kennel/cloud/web/console/chart"
 	"kennel/infra/api/events"
 	"kennel/infra/errs"
 	"kennel/infra/thing"

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"kennel/cloud/fleet/registry"
-	"kennel/cloud/web/console/page"
+	"kennel/cloud/page"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/kit/kithttp"

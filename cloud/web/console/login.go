@@ -5,7 +5,7 @@ import (
 	"net/url"
 	"strings"
 
-	"kennel/cloud/web/console/page"
+	"kennel/cloud/page"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/kit/kithttp"

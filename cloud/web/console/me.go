@@ -7,7 +7,7 @@ import (
 	"net/url"
 
 	"kennel/cloud/identity/account"
-	"kennel/cloud/web/console/page"
+	"kennel/cloud/page"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
 )

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"kennel/cloud/chart"
 	"kennel/cloud/telemetry/das"
-	"kennel/cloud/web/console/chart"
 	"kennel/infra/api/events"
 	"kennel/infra/thing"
 )

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"kennel/cloud/identity/account"
-	"kennel/cloud/web/console/page"
+	"kennel/cloud/page"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/logging"

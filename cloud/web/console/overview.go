@@ -6,10 +6,10 @@ import (
 	"net/http"
 	"time"
 
+	"kennel/cloud/chart"
 	"kennel/cloud/fleet/registry"
 	"kennel/cloud/fleet/registry/filter"
 	"kennel/cloud/telemetry/alert"
-	"kennel/cloud/web/console/chart"
 )
 
 const (

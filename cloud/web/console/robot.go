@@ -12,9 +12,9 @@ import (
 	"strings"
 	"time"
 
+	"kennel/cloud/chart"
 	"kennel/cloud/fleet/command"
 	"kennel/cloud/fleet/liveview"
-	"kennel/cloud/web/console/chart"
 	"kennel/infra/api/commands"
 	"kennel/infra/api/poke"
 	"kennel/infra/auth"

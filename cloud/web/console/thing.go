@@ -12,7 +12,7 @@ import (
 	"kennel/cloud/fleet/registry"
 	"kennel/cloud/identity/owner"
 	"kennel/cloud/identity/token"
-	"kennel/cloud/web/console/page"
+	"kennel/cloud/page"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/kit/kithttp"

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"kennel/cloud/fleet/webhook"
-	"kennel/cloud/web/console/page"
+	"kennel/cloud/page"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
 )

@@ -14,7 +14,7 @@ import (
 	"strings"
 
 	"kennel/cloud/identity/account"
-	"kennel/cloud/web/console/page"
+	"kennel/cloud/page"
 	"kennel/infra/errs"
 	"kennel/infra/kit/kithttp"
 	"kennel/infra/logging"

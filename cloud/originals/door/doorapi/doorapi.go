@@ -19,7 +19,7 @@ import (
 
 	"kennel/cloud/fleet/registry"
 	"kennel/cloud/originals/door"
-	"kennel/cloud/web/console/page"
+	"kennel/cloud/page"
 	"kennel/infra/auth"
 	"kennel/infra/kit/kitgrpc"
 	"kennel/infra/logging"

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"kennel/cloud/identity/consent"
+	"kennel/cloud/identity/sts/stspg"
 	"kennel/cloud/originals/door"
 	"kennel/cloud/originals/intake"
-	"kennel/cloud/originals/sts/stspg"
 	"kennel/cloud/wire"
 	"kennel/infra/api/files"
 	"kennel/infra/ratelimit"

@@ -13,10 +13,10 @@ import (
 	"testing"
 
 	"kennel/cloud/access"
+	"kennel/cloud/page"
 	"kennel/cloud/telemetry/crash"
 	"kennel/cloud/telemetry/crash/crashapi"
 	"kennel/cloud/telemetry/crash/crashpg"
-	"kennel/cloud/web/console/page"
 	"kennel/infra/auth"
 	"kennel/infra/blob/blobtest"
 	"kennel/infra/op"

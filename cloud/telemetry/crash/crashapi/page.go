@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"kennel/cloud/access"
+	"kennel/cloud/page"
 	"kennel/cloud/telemetry/crash"
-	"kennel/cloud/web/console/page"
 	"kennel/infra/auth"
 	"kennel/infra/kit/kithttp"
 	"kennel/infra/op"

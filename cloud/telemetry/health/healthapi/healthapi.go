@@ -11,11 +11,11 @@ import (
 	"strconv"
 	"time"
 
+	"kennel/cloud/chart"
 	"kennel/cloud/fleet/cohort"
 	"kennel/cloud/fleet/registry/filter"
+	"kennel/cloud/page"
 	"kennel/cloud/telemetry/health"
-	"kennel/cloud/web/console/chart"
-	"kennel/cloud/web/console/page"
 	"kennel/infra/auth"
 	"kennel/infra/op"
 )

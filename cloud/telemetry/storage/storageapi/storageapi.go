@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"strings"
 
+	"kennel/cloud/page"
 	"kennel/cloud/telemetry/storage"
-	"kennel/cloud/web/console/page"
 )
 
 // names are those of the classes for people.

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"time"
 
+	"kennel/cloud/page"
 	"kennel/cloud/telemetry/uploads"
 	"kennel/cloud/telemetry/uploads/logfile"
-	"kennel/cloud/web/console/page"
 	"kennel/infra/api/events"
 	"kennel/infra/auth"
 	"kennel/infra/errs"

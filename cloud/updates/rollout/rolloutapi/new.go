@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"kennel/cloud/fleet/registry/filter"
+	"kennel/cloud/page"
 	"kennel/cloud/updates/rollout"
-	"kennel/cloud/web/console/page"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/thing"

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"kennel/cloud/access"
+	"kennel/cloud/page"
 	"kennel/cloud/updates/rollout"
-	"kennel/cloud/web/console/page"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/ota"

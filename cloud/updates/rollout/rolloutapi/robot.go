@@ -7,8 +7,8 @@ import (
 	"html/template"
 	"net/http"
 
+	"kennel/cloud/page"
 	"kennel/cloud/updates/rollout"
-	"kennel/cloud/web/console/page"
 	"kennel/infra/kit/kithttp"
 	"kennel/infra/thing"
 	"kennel/ota"

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"kennel/cloud/page"
 	"kennel/cloud/voice/voice"
-	"kennel/cloud/web/console/page"
 	"kennel/infra/kit/kithttp"
 	"kennel/infra/op"
 	"kennel/speech/recognizer"

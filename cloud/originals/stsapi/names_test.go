@@ -15,8 +15,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
-	"kennel/cloud/originals/sts"
-	"kennel/cloud/originals/sts/stsapi"
+	"kennel/cloud/identity/sts"
+	"kennel/cloud/originals/stsapi"
 	"kennel/infra/blob"
 )
 

@@ -7,7 +7,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
-	"kennel/cloud/originals/sts/stsapi"
+	"kennel/cloud/originals/stsapi"
 	"kennel/infra/blob"
 )
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"kennel/cloud/originals/sts"
+	"kennel/cloud/identity/sts"
 	"kennel/infra/errs"
 	"kennel/infra/secretbox"
 	"kennel/infra/thing"

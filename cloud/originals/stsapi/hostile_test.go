@@ -23,9 +23,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"kennel/cloud/identity/consent"
+	"kennel/cloud/identity/sts"
 	"kennel/cloud/identity/token"
-	"kennel/cloud/originals/sts"
-	"kennel/cloud/originals/sts/stsapi"
+	"kennel/cloud/originals/stsapi"
 	"kennel/infra/blob"
 	"kennel/infra/errs"
 )

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"kennel/cloud/originals/sts"
+	"kennel/cloud/identity/sts"
 	"kennel/infra/blob"
 	"kennel/infra/errs"
 )

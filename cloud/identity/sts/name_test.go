@@ -5,7 +5,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"kennel/cloud/originals/sts"
+	"kennel/cloud/identity/sts"
 )
 
 // TestNames: what a name becomes in the bucket, and back.

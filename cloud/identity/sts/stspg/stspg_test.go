@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"kennel/cloud/originals/sts/stspg"
+	"kennel/cloud/identity/sts/stspg"
 	"kennel/infra/errs"
 	"kennel/infra/pg/pgtest"
 	"kennel/infra/thing"

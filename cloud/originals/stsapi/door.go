@@ -24,8 +24,8 @@ import (
 	"time"
 
 	"kennel/cloud/identity/consent"
+	"kennel/cloud/identity/sts"
 	"kennel/cloud/identity/token"
-	"kennel/cloud/originals/sts"
 	"kennel/infra/blob"
 	"kennel/infra/blob/sigv4"
 	"kennel/infra/errs"

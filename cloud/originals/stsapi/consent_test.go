@@ -11,8 +11,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
 	"kennel/cloud/identity/consent"
-	"kennel/cloud/originals/sts"
-	"kennel/cloud/originals/sts/stsapi"
+	"kennel/cloud/identity/sts"
+	"kennel/cloud/originals/stsapi"
 )
 
 // TestConsent: VEC-LOG-08. An object and a part whose owner says no, or changes, within the body are refused at the last byte, and so is the end of an upload in parts. Nothing

@@ -7,10 +7,10 @@ import (
 
 	"kennel/cloud/fleet/registry"
 	"kennel/cloud/identity/consent"
+	"kennel/cloud/identity/sts"
+	"kennel/cloud/identity/sts/stspg"
 	"kennel/cloud/identity/token"
-	"kennel/cloud/originals/sts"
-	"kennel/cloud/originals/sts/stsapi"
-	"kennel/cloud/originals/sts/stspg"
+	"kennel/cloud/originals/stsapi"
 	"kennel/cloud/telemetry/uploads"
 	"kennel/cloud/telemetry/uploads/uploadsapi"
 	"kennel/cloud/telemetry/uploads/uploadspg"
