@@ -115,7 +115,7 @@ test-arm: setup-arm ## all of the robot's packages under an emulated ARM v7
 .PHONY: arm
 arm:
 	@$(ARM_TEST) ./edge/control ./edge/motion ./edge/power ./edge/robot/... ./edge/sense ./edge/body/vector/spine ./edge/body/vector/imu
-	@$(ARM_TEST) -run 'Replayed|EveryProcessor' ./edge/body/vector/vectorsim ./edge/sim/world ./edge/body/amigobot/amigobotsim
+	@$(ARM_TEST) -run 'Replayed|EveryProcessor' ./edge/body/vector/vectorsim ./edge/sim/plane ./edge/body/amigobot/amigobotsim
 
 .PHONY: soak
 soak: setup-test build ## lint, and the same tests in full, about 3 hours: long seeds, many kills, every package under the race detector and on ARM

@@ -12,8 +12,8 @@ import (
 	"kennel/edge/body/amigobot/amigobotsim"
 	"kennel/edge/body/amigobot/flash"
 	"kennel/edge/body/vector/vectorsim"
+	"kennel/edge/sim/plane"
 	"kennel/edge/sim/uart"
-	plane "kennel/edge/sim/world"
 	"kennel/infra/logging"
 )
 

@@ -14,7 +14,7 @@ import (
 	"kennel/edge/body/amigobot/flash"
 	"kennel/edge/body/amigobot/sysmode"
 	"kennel/edge/body/port"
-	plane "kennel/edge/sim/world"
+	"kennel/edge/sim/plane"
 	"kennel/infra/api/poke"
 )
 

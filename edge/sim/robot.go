@@ -25,7 +25,7 @@ import (
 	"kennel/edge/body/vector/vectorsim"
 	"kennel/edge/bootparam"
 	"kennel/edge/faultcode"
-	plane "kennel/edge/sim/world"
+	"kennel/edge/sim/plane"
 	"kennel/infra/logging"
 	"kennel/infra/proc"
 	"kennel/infra/thing"

@@ -10,7 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	plane "kennel/edge/sim/world"
+	"kennel/edge/sim/plane"
 	"kennel/infra/api/live"
 )
 

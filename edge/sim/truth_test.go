@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"kennel/edge/body/vector/vectorsim"
-	plane "kennel/edge/sim/world"
+	"kennel/edge/sim/plane"
 	"kennel/infra/api/live"
 	"kennel/infra/api/poke"
 )

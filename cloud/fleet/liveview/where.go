@@ -64,7 +64,7 @@ func (r Robot) Where() string {
 	return out
 }
 
-// onTreads is the attitude of an undisturbed robot (edge/sim/world).
+// onTreads is the attitude of an undisturbed robot (edge/sim/plane).
 const onTreads = "on treads"
 
 func words(posture string) string { return cmp.Or(posture, "in an unknown posture") }

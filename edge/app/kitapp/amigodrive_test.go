@@ -14,7 +14,7 @@ import (
 	"kennel/edge/body/amigobot/amigobotsim"
 	"kennel/edge/body/amigobot/flash"
 	"kennel/edge/body/amigobot/sip"
-	"kennel/edge/sim/world"
+	"kennel/edge/sim/plane"
 	"kennel/infra/cli"
 )
 
@@ -109,7 +109,7 @@ func rests(s amigobotsim.State) bool { return max(math.Abs(s.Speed[0]), math.Abs
 // robot at rest with motors and sonar off (AMIGO-DEMO-01 to 07, AMIGO-OPEN-12).
 func TestAmigoDemo(t *testing.T) {
 	t.Parallel()
-	wall := &world.Map{Walls: []world.Wall{{From: world.Vec{1, -3}, To: world.Vec{1, 3}}}}
+	wall := &plane.Map{Walls: []plane.Wall{{From: plane.Vec{1, -3}, To: plane.Vec{1, 3}}}}
 	m := amigobotsim.NewMemory("1.3")
 	if err := m.Params.Parse("watchdog 60000"); err != nil { // the robot's time runs faster than the tool's
 		t.Fatal(err)
@@ -258,7 +258,7 @@ func TestAmigoRevcount(t *testing.T) {
 	c.press(t, "\n")
 	c.err.await(t, "Press Enter after 1")
 	truth := func() (turned float64) {
-		_ = a.InWorld(func(w *world.World) error { turned = w.State().Pose[2]; return nil })
+		_ = a.InWorld(func(w *plane.World) error { turned = w.State().Pose[2]; return nil })
 		return turned
 	}
 	past := false // half a turn

@@ -17,8 +17,8 @@ import (
 	"kennel/edge/body/amigobot/amigobotsim"
 	"kennel/edge/body/vector/vectorsim"
 	"kennel/edge/corelink"
+	"kennel/edge/sim/plane"
 	"kennel/edge/sim/uart"
-	"kennel/edge/sim/world"
 	"kennel/infra/testexec"
 )
 
@@ -32,7 +32,7 @@ func TestSquare(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	room := &world.Map{Walls: []world.Wall{{From: world.Vec{0.9, -3}, To: world.Vec{0.9, 3}}}}
+	room := &plane.Map{Walls: []plane.Wall{{From: plane.Vec{0.9, -3}, To: plane.Vec{0.9, 3}}}}
 	for name, tc := range map[string]struct {
 		side  float64
 		begin func(t *testing.T, ctx context.Context, line *uart.Socket) (in inWorld, done <-chan error)
@@ -106,7 +106,7 @@ func TestSquare(t *testing.T) {
 						}
 					}
 					if spoilt || late { // the next try begins where this one did
-						if err := in(func(w *world.World) error { return w.PutDown(from) }); err != nil {
+						if err := in(func(w *plane.World) error { return w.PutDown(from) }); err != nil {
 							t.Fatal(err)
 						}
 					}
@@ -146,7 +146,7 @@ func driveSquare(ctx context.Context, program, root string, side float64) (dista
 }
 
 // inWorld lends the world of a simulated body.
-type inWorld func(func(*world.World) error) error
+type inWorld func(func(*plane.World) error) error
 
 // lateSteps counts the periods in which the loop or its body did not get its turn in time.
 func lateSteps(l *corelink.LoopStats) uint64 {
@@ -156,9 +156,9 @@ func lateSteps(l *corelink.LoopStats) uint64 {
 	return l.Missed + l.Late + l.Timeouts + l.Stale
 }
 
-func poseIn(t *testing.T, in inWorld) (p world.Pose) {
+func poseIn(t *testing.T, in inWorld) (p plane.Pose) {
 	t.Helper()
-	if err := in(func(w *world.World) error { p = w.State().Pose; return nil }); err != nil {
+	if err := in(func(w *plane.World) error { p = w.State().Pose; return nil }); err != nil {
 		t.Fatal(err)
 	}
 	return p

@@ -24,8 +24,8 @@ import (
 	"kennel/edge/body/amigobot/amigobotsim"
 	"kennel/edge/body/amigobot/flash"
 	"kennel/edge/body/amigobot/sysmode"
+	"kennel/edge/sim/plane"
 	"kennel/edge/sim/uart"
-	"kennel/edge/sim/world"
 	"kennel/infra/atomicfile"
 	"kennel/infra/cli"
 	"kennel/infra/errs"
@@ -174,7 +174,7 @@ type truth struct {
 	X        float64    `json:"x"`    // m
 	Y        float64    `json:"y"`
 	Heading  float64    `json:"heading"`  // rad, counter-clockwise
-	Believed world.Pose `json:"believed"` // x, y, heading
+	Believed plane.Pose `json:"believed"` // x, y, heading
 	Wheels   [2]float64 `json:"wheels"`   // m/s, left and right
 	Motors   bool       `json:"motors"`
 	Blocked  bool       `json:"blocked"`
@@ -188,8 +188,8 @@ func printTruth(ctx context.Context, out io.Writer, r *amigobotsim.Robot, every 
 		if err != nil {
 			return // ctx has ended
 		}
-		var w world.State
-		_ = r.InWorld(func(of *world.World) error { w = of.State(); return nil }) // cannot fail
+		var w plane.State
+		_ = r.InWorld(func(of *plane.World) error { w = of.State(); return nil }) // cannot fail
 		if err := lines.Encode(truth{w.Time.Seconds(), w.Pose[0], w.Pose[1], w.Pose[2], s.Pose, s.Speed, s.Motors, w.Blocked}); err != nil {
 			return // there is no reader
 		}

@@ -8,16 +8,16 @@ import (
 	"slices"
 
 	"kennel/edge/body/vector/vectorsim"
-	"kennel/edge/sim/world"
+	"kennel/edge/sim/plane"
 	"kennel/infra/cli"
 	"kennel/infra/errs"
 )
 
 // worldUsage is the help of -world.
-var worldUsage = fmt.Sprintf("where the body is: one of %v, or a JSON file (default: nowhere, on an endless floor)", errs.List(world.Names()))
+var worldUsage = fmt.Sprintf("where the body is: one of %v, or a JSON file (default: nowhere, on an endless floor)", errs.List(plane.Names()))
 
 // openWorld returns the world of that name, or of the file of that name, if it has room for Vector; "" is none.
-func openWorld(where string) (*world.Map, error) {
+func openWorld(where string) (*plane.Map, error) {
 	m, err := readWorld(where)
 	if err != nil || m == nil {
 		return nil, err
@@ -28,21 +28,21 @@ func openWorld(where string) (*world.Map, error) {
 	return m, nil
 }
 
-func readWorld(where string) (*world.Map, error) {
+func readWorld(where string) (*plane.Map, error) {
 	if where == "" {
 		return nil, nil
 	}
-	if slices.Contains(world.Names(), where) {
-		return world.Builtin(where)
+	if slices.Contains(plane.Names(), where) {
+		return plane.Builtin(where)
 	}
 	b, err := os.ReadFile(where)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, cli.Usage("-world %.200q: no such file, want one of %s or a file that is there", where, errs.List(world.Names()))
+		return nil, cli.Usage("-world %.200q: no such file, want one of %s or a file that is there", where, errs.List(plane.Names()))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("-world: %w", err)
 	}
-	m, err := world.Parse(b)
+	m, err := plane.Parse(b)
 	if err != nil {
 		return nil, cli.Usage("-world %s: %w", where, err)
 	}

@@ -24,8 +24,8 @@ import (
 	"kennel/edge/robot/claim"
 	"kennel/edge/robot/state"
 	"kennel/edge/rt"
+	"kennel/edge/sim/plane"
 	"kennel/edge/sim/uart"
-	"kennel/edge/sim/world"
 )
 
 const (
@@ -257,9 +257,9 @@ func (p *place) still() bool {
 }
 
 // truth is where the robot really is.
-func (p *place) truth() (pose world.Pose) {
+func (p *place) truth() (pose plane.Pose) {
 	p.t.Helper()
-	if err := p.sim.InWorld(func(w *world.World) error { pose = w.State().Pose; return nil }); err != nil {
+	if err := p.sim.InWorld(func(w *plane.World) error { pose = w.State().Pose; return nil }); err != nil {
 		p.t.Fatal(err)
 	}
 	return pose
@@ -333,7 +333,7 @@ func TestSpeeds(t *testing.T) {
 // (AMIGO-SAFE-01, AMIGO-SAFE-03, AMIGO-UI-05, AMIGO-LINK-06).
 func TestSafety(t *testing.T) {
 	for name, tc := range map[string]struct {
-		world   *world.Map
+		world   *plane.Map
 		happens func(p *place)
 		outcome motion.Outcome
 		within  time.Duration // until the wheels stand
@@ -344,7 +344,7 @@ func TestSafety(t *testing.T) {
 		"its motor button": {nil, func(p *place) { p.sim.SetBlack(true); p.sim.SetBlack(false) }, motion.Released, 2 * time.Second},
 		"reset":            {nil, func(p *place) { p.sim.SetReset(true); p.sim.SetReset(false) }, motion.Stopped, 2 * time.Second},
 		"the line is dead": {nil, func(p *place) { p.sim.SetFaults(amigobotsim.Faults{Loss: 1}) }, motion.Stopped, 4 * time.Second},
-		"a wall":           {&world.Map{Walls: []world.Wall{{From: world.Vec{0.5, -1}, To: world.Vec{0.5, 1}}}}, func(*place) {}, motion.Blocked, 8 * time.Second},
+		"a wall":           {&plane.Map{Walls: []plane.Wall{{From: plane.Vec{0.5, -1}, To: plane.Vec{0.5, 1}}}}, func(*place) {}, motion.Blocked, 8 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPlace(t, amigobotsim.Config{World: tc.world}).claim("robot.body.wheel")
@@ -375,7 +375,7 @@ func TestSafety(t *testing.T) {
 
 // TestValues: the robot's reports reach the tree under the standard's names and units (GOSTAI-MAP-A-02 to 32).
 func TestValues(t *testing.T) {
-	wall := &world.Map{Walls: []world.Wall{{From: world.Vec{1.14, -3}, To: world.Vec{1.14, 3}}}}
+	wall := &plane.Map{Walls: []plane.Wall{{From: plane.Vec{1.14, -3}, To: plane.Vec{1.14, 3}}}}
 	p := newPlace(t, amigobotsim.Config{World: wall, Volts: 12.3})
 	p.sim.SetDigital(0b100001)
 	p.sim.SetAnalog(2, 2.5)
@@ -413,8 +413,8 @@ func TestRandomLife(t *testing.T) {
 	}
 	for seed := range seeds {
 		rng := rand.New(rand.NewPCG(seed, 9))
-		room := &world.Map{Walls: []world.Wall{{From: world.Vec{-1, -1}, To: world.Vec{1, -1}}, {From: world.Vec{1, -1}, To: world.Vec{1, 1}},
-			{From: world.Vec{1, 1}, To: world.Vec{-1, 1}}, {From: world.Vec{-1, 1}, To: world.Vec{-1, -1}}}}
+		room := &plane.Map{Walls: []plane.Wall{{From: plane.Vec{-1, -1}, To: plane.Vec{1, -1}}, {From: plane.Vec{1, -1}, To: plane.Vec{1, 1}},
+			{From: plane.Vec{1, 1}, To: plane.Vec{-1, 1}}, {From: plane.Vec{-1, 1}, To: plane.Vec{-1, -1}}}}
 		p := newPlace(t, amigobotsim.Config{Seed: seed, World: room})
 		set, err := p.control.Actuators("robot.body.wheel")
 		if err != nil {

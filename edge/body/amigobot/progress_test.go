@@ -12,14 +12,14 @@ import (
 	"kennel/edge/body/amigobot/amigobotsim"
 	"kennel/edge/control"
 	"kennel/edge/motion"
-	"kennel/edge/sim/world"
+	"kennel/edge/sim/plane"
 	"kennel/infra/api/poke"
 )
 
 // box is a room of walls at these distances from the robot: ahead, to its left, behind and to its right, m.
-func box(ahead, left, behind, right float64) *world.Map {
-	a, b, c, d := world.Vec{ahead, left}, world.Vec{-behind, left}, world.Vec{-behind, -right}, world.Vec{ahead, -right}
-	return &world.Map{Walls: []world.Wall{{From: a, To: b}, {From: b, To: c}, {From: c, To: d}, {From: d, To: a}}}
+func box(ahead, left, behind, right float64) *plane.Map {
+	a, b, c, d := plane.Vec{ahead, left}, plane.Vec{-behind, left}, plane.Vec{-behind, -right}, plane.Vec{ahead, -right}
+	return &plane.Map{Walls: []plane.Wall{{From: a, To: b}, {From: b, To: c}, {From: c, To: d}, {From: d, To: a}}}
 }
 
 func drive(v, w float64) func(p *place) control.Order {
@@ -44,7 +44,7 @@ func hold(left, right bool) func(p *place) {
 
 func lift(height float64) func(p *place) {
 	return func(p *place) {
-		if err := p.sim.InWorld(func(w *world.World) error {
+		if err := p.sim.InWorld(func(w *plane.World) error {
 			return w.Poke(poke.Poke{Verb: poke.Lift, Args: map[string]float64{poke.Height: height}})
 		}); err != nil {
 			p.t.Fatal(err)
@@ -57,11 +57,11 @@ func wheelsOff(p *place) { p.sim.SetFaults(amigobotsim.Faults{Off: [2]bool{true,
 // TestNoProgress: the motors have power for at most 1 s without progress, whatever keeps the robot where it is, and the owner hears why (issue 28:
 // what must hold 4).
 func TestNoProgress(t *testing.T) {
-	wall := &world.Map{Walls: []world.Wall{{From: world.Vec{0.5, -1}, To: world.Vec{0.5, 1}}}}
-	aslant := &world.Map{Walls: []world.Wall{{From: world.Vec{0.3, -1}, To: world.Vec{0.8, 1}}}}
+	wall := &plane.Map{Walls: []plane.Wall{{From: plane.Vec{0.5, -1}, To: plane.Vec{0.5, 1}}}}
+	aslant := &plane.Map{Walls: []plane.Wall{{From: plane.Vec{0.3, -1}, To: plane.Vec{0.8, 1}}}}
 	for _, tc := range []struct {
 		name    string
-		world   *world.Map
+		world   *plane.Map
 		order   func(p *place) control.Order
 		happens func(p *place) // while it drives; nil: the world is in its way
 		before  func(p *place) // the order
@@ -69,8 +69,8 @@ func TestNoProgress(t *testing.T) {
 	}{
 		{"a wall, 30 cm/s", wall, drive(0.3, 0), nil, nil, motion.Blocked},
 		{"a wall, 10 cm/s", wall, drive(0.1, 0), nil, nil, motion.Blocked},
-		{"a wall, 2 cm/s", &world.Map{Walls: []world.Wall{{From: world.Vec{0.2, -1}, To: world.Vec{0.2, 1}}}}, drive(0.02, 0), nil, nil, motion.Blocked},
-		{"a wall behind", &world.Map{Walls: []world.Wall{{From: world.Vec{-0.5, -1}, To: world.Vec{-0.5, 1}}}}, drive(-0.2, 0), nil, nil, motion.Blocked},
+		{"a wall, 2 cm/s", &plane.Map{Walls: []plane.Wall{{From: plane.Vec{0.2, -1}, To: plane.Vec{0.2, 1}}}}, drive(0.02, 0), nil, nil, motion.Blocked},
+		{"a wall behind", &plane.Map{Walls: []plane.Wall{{From: plane.Vec{-0.5, -1}, To: plane.Vec{-0.5, 1}}}}, drive(-0.2, 0), nil, nil, motion.Blocked},
 		{"a wall in the way of a way", wall, way(control.Go, 2), nil, nil, motion.Blocked},
 		{"a wall aslant", aslant, drive(0.3, 0), nil, nil, motion.Blocked},
 		{"a wall, wheels set", wall, wheelsAt(4, 4), nil, nil, motion.Blocked},
@@ -210,31 +210,31 @@ func TestDoubt(t *testing.T) {
 }
 
 // furnished is a room of random size with random fixed things, in whose middle is place for the robot.
-func furnished(rng *rand.Rand) *world.Map {
+func furnished(rng *rand.Rand) *plane.Map {
 	m := box(1+4*rng.Float64(), 1+3*rng.Float64(), 1+4*rng.Float64(), 1+3*rng.Float64())
 	m.Slip = 0.1 * rng.Float64()
 	for range rng.IntN(12) {
-		at := world.Pose{8*rng.Float64() - 4, 6*rng.Float64() - 3, 0}
+		at := plane.Pose{8*rng.Float64() - 4, 6*rng.Float64() - 3, 0}
 		if math.Hypot(at[0], at[1]) < 0.6 {
 			continue
 		}
-		m.Objects = append(m.Objects, world.Object{Shape: "disc", At: at, Radius: 0.02 + 0.2*rng.Float64(), Height: 0.5, Fixed: true})
+		m.Objects = append(m.Objects, plane.Object{Shape: "disc", At: at, Radius: 0.02 + 0.2*rng.Float64(), Height: 0.5, Fixed: true})
 	}
 	return m
 }
 
 // TestProgress: nothing ends a drive that gets on: in a bare hall, along walls, slowly, on a soft carpet, on the spot.
 func TestProgress(t *testing.T) {
-	hall := &world.Map{}
-	wallLeft := func(y float64) world.Wall { return world.Wall{From: world.Vec{-30, y}, To: world.Vec{30, y}} }
-	corridor := func(left, right float64, ends ...world.Wall) *world.Map {
-		return &world.Map{Walls: append([]world.Wall{wallLeft(left), wallLeft(-right)}, ends...)}
+	hall := &plane.Map{}
+	wallLeft := func(y float64) plane.Wall { return plane.Wall{From: plane.Vec{-30, y}, To: plane.Vec{30, y}} }
+	corridor := func(left, right float64, ends ...plane.Wall) *plane.Map {
+		return &plane.Map{Walls: append([]plane.Wall{wallLeft(left), wallLeft(-right)}, ends...)}
 	}
 	carpet := func(p *place) { p.sim.SetDrag(0.2, 0.2) }
-	mouth := &world.Map{Walls: []world.Wall{{From: world.Vec{-9, 0.4}, To: world.Vec{2, 0.4}}, {From: world.Vec{-9, -0.4}, To: world.Vec{2, -0.4}}}}
+	mouth := &plane.Map{Walls: []plane.Wall{{From: plane.Vec{-9, 0.4}, To: plane.Vec{2, 0.4}}, {From: plane.Vec{-9, -0.4}, To: plane.Vec{2, -0.4}}}}
 	for _, tc := range []struct {
 		name   string
-		world  *world.Map
+		world  *plane.Map
 		order  func(p *place) control.Order
 		before func(p *place)
 		takes  time.Duration // until its deadline; 0: it has an end of its own
@@ -251,9 +251,9 @@ func TestProgress(t *testing.T) {
 		{"a carpet, slowly on the spot", hall, drive(0, 0.2), carpet, 20 * time.Second},
 		{"a carpet, a way", hall, way(control.Go, 0.3), carpet, 0},
 		{"a carpet, a short way", hall, way(control.Go, 0.02), carpet, 0},
-		{"along a wall", &world.Map{Walls: []world.Wall{wallLeft(0.5)}}, drive(0.3, 0), nil, 50 * time.Second},
-		{"along a wall, going back", &world.Map{Walls: []world.Wall{wallLeft(-0.4)}}, drive(-0.4, 0), nil, 50 * time.Second},
-		{"along a wall, slowly", &world.Map{Walls: []world.Wall{wallLeft(0.3)}}, drive(0.02, 0), nil, 50 * time.Second},
+		{"along a wall", &plane.Map{Walls: []plane.Wall{wallLeft(0.5)}}, drive(0.3, 0), nil, 50 * time.Second},
+		{"along a wall, going back", &plane.Map{Walls: []plane.Wall{wallLeft(-0.4)}}, drive(-0.4, 0), nil, 50 * time.Second},
+		{"along a wall, slowly", &plane.Map{Walls: []plane.Wall{wallLeft(0.3)}}, drive(0.02, 0), nil, 50 * time.Second},
 		{"along a corridor", corridor(0.6, 0.7), drive(0.3, 0), nil, 50 * time.Second},
 		{"along a corridor, going back", corridor(0.6, 0.7), drive(-0.3, 0), nil, 50 * time.Second},
 		{"out of a corridor", mouth, drive(0.3, 0), nil, 20 * time.Second},
@@ -261,7 +261,7 @@ func TestProgress(t *testing.T) {
 		{"to a wall, slowly", box(1, 1, 1, 1), drive(0.02, 0), nil, 30 * time.Second},
 		{"to a wall far away", box(4, 3, 4, 3), drive(0.1, 0), nil, 35 * time.Second},
 		{"from a wall", box(4, 3, 0.3, 3), drive(0.2, 0), nil, 15 * time.Second},
-		{"to a wall aslant", &world.Map{Walls: []world.Wall{{From: world.Vec{-2, -3}, To: world.Vec{4, 3}}}}, drive(0.1, 0), nil, 8 * time.Second},
+		{"to a wall aslant", &plane.Map{Walls: []plane.Wall{{From: plane.Vec{-2, -3}, To: plane.Vec{4, 3}}}}, drive(0.1, 0), nil, 8 * time.Second},
 		{"on the spot in a square", box(1, 1, 1, 1), drive(0, 0.5), nil, 50 * time.Second},
 		{"on the spot in a square, fast", box(1.5, 1.5, 1.5, 1.5), drive(0, 2), nil, 50 * time.Second},
 		{"on the spot in a room", box(2, 1, 3, 0.7), drive(0, 1), nil, 50 * time.Second},
@@ -339,7 +339,7 @@ func TestProgressOfRandomDrives(t *testing.T) {
 				continue
 			}
 			p.until("its end", func() bool {
-				_ = p.sim.InWorld(func(w *world.World) error {
+				_ = p.sim.InWorld(func(w *plane.World) error {
 					if w.State().Blocked {
 						touched = p.sim.Now()
 					}

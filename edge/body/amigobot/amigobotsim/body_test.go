@@ -10,12 +10,12 @@ import (
 	"kennel/edge/body/amigobot"
 	"kennel/edge/body/amigobot/sip"
 	"kennel/edge/body/amigobot/soundset"
-	"kennel/edge/sim/world"
+	"kennel/edge/sim/plane"
 )
 
-func roomMap(t *testing.T) *world.Map {
+func roomMap(t *testing.T) *plane.Map {
 	t.Helper()
-	m, err := world.Builtin("room")
+	m, err := plane.Builtin("room")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +37,7 @@ func TestProfiles(t *testing.T) {
 	if !near(track, 0.24408, 1e-5) {
 		t.Errorf("track %v m", track)
 	}
-	habitat, err := world.Builtin("habitat")
+	habitat, err := plane.Builtin("habitat")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,9 +53,9 @@ func TestProfiles(t *testing.T) {
 
 // TestSonars: order and rate of firing, ranges from the sonars' places, out of range values, POLLING, SONAR (AMIGO-SON-03 to 09, AMIGO-CMD-03).
 func TestSonars(t *testing.T) {
-	box := &world.Map{Walls: []world.Wall{ // 2 m by 1 m round the robot, the front wall beyond 5 m of the rear sonars' way
-		{From: world.Vec{-1, -0.5}, To: world.Vec{1, -0.5}}, {From: world.Vec{1, -0.5}, To: world.Vec{1, 0.5}},
-		{From: world.Vec{1, 0.5}, To: world.Vec{-1, 0.5}},
+	box := &plane.Map{Walls: []plane.Wall{ // 2 m by 1 m round the robot, the front wall beyond 5 m of the rear sonars' way
+		{From: plane.Vec{-1, -0.5}, To: plane.Vec{1, -0.5}}, {From: plane.Vec{1, -0.5}, To: plane.Vec{1, 0.5}},
+		{From: plane.Vec{1, 0.5}, To: plane.Vec{-1, 0.5}},
 	}}
 	c := connected(t, Config{World: box}, false)
 	c.feed(79, Lines{})
@@ -119,7 +119,7 @@ func TestSonars(t *testing.T) {
 		{"hears the carpet", 5.1, Config{SonarGain: 1}, 200, 6100},
 		{"noise", 3, Config{SonarNoise: 0.01}, 2910, 3090},
 	} {
-		tt.cfg.World = &world.Map{Walls: []world.Wall{{From: world.Vec{-9, 0.105 + tt.way}, To: world.Vec{9, 0.105 + tt.way}}}}
+		tt.cfg.World = &plane.Map{Walls: []plane.Wall{{From: plane.Vec{-9, 0.105 + tt.way}, To: plane.Vec{9, 0.105 + tt.way}}}}
 		c := connected(t, tt.cfg, false)
 		c.send(sip.Command{Number: sip.Polling, Arg: sip.String, Text: []byte{1}})
 		c.feed(6000, Lines{})

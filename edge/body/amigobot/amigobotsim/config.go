@@ -9,14 +9,14 @@ import (
 	"kennel/edge/body/amigobot/flash"
 	"kennel/edge/body/amigobot/soundset"
 	"kennel/edge/body/amigobot/sysmode"
-	"kennel/edge/sim/world"
+	"kennel/edge/sim/plane"
 )
 
 // Config describes a robot. The zero value is a new robot in good order on an endless floor.
 type Config struct {
 	Memory   *sysmode.Memory // its FLASH, which the robot then owns (default: a new one with AmigOS 1.3)
 	Profile  string          // one of Profiles; the default is amigo (AMIGO-SIM-03)
-	World    *world.Map      // where the robot is (default: an endless floor)
+	World    *plane.Map      // where the robot is (default: an endless floor)
 	Seed     uint64          // decides everything that is random
 	Volts    float64         // of the battery, 10 to 13.8 (default 13)
 	Lossy    bool            // the server takes one command each 10 ms and drops faster ones (AMIGO-PKT-12)
@@ -55,20 +55,20 @@ var versions = map[string]int{"1.0": 10, "1.2": 12, "1.3": 13}
 
 // Profile is the build of a robot.
 type Profile struct {
-	Body   world.Robot
-	Sonars [8]world.Mount
+	Body   plane.Robot
+	Sonars [8]plane.Mount
 }
 
 // body is a disc: the radius is the one that client programs keep clear (AMIGO-PHY-03). A blocked wheel does not slip, it stalls.
-var body = world.Robot{Track: track, Nose: 0.180, Tail: 0.180, Width: 0.360}
+var body = plane.Robot{Track: track, Nose: 0.180, Tail: 0.180, Width: 0.360}
 
 // profiles differ in where the sonars are: amigo follows the manual (AMIGO-SON-02), amigo-aria the parameter file of later ARIA releases.
 var profiles = map[string]Profile{
-	"amigo": {body, [8]world.Mount{
+	"amigo": {body, [8]plane.Mount{
 		mount(75, 105, 90), mount(115, 80, 44), mount(140, 30, 12), mount(140, -30, -12),
 		mount(115, -80, -44), mount(75, -105, -90), mount(-140, -82, -144), mount(-140, 82, 144),
 	}},
-	"amigo-aria": {body, [8]world.Mount{
+	"amigo-aria": {body, [8]plane.Mount{
 		mount(76, 100, 90), mount(125, 75, 41), mount(150, 30, 15), mount(150, -30, -15),
 		mount(125, -75, -41), mount(76, -100, -90), mount(-140, -58, -145), mount(-140, 58, 145),
 	}},
@@ -78,8 +78,8 @@ var profiles = map[string]Profile{
 const sonarHeight = 0.030
 
 // mount returns the place of a sonar from mm and degrees.
-func mount(x, y, bearing float64) world.Mount {
-	return world.Mount{X: x / 1000, Y: y / 1000, Z: sonarHeight, Yaw: bearing * deg}
+func mount(x, y, bearing float64) plane.Mount {
+	return plane.Mount{X: x / 1000, Y: y / 1000, Z: sonarHeight, Yaw: bearing * deg}
 }
 
 // Profiles returns the names of the builds.
@@ -95,7 +95,7 @@ func (c Config) withDefaults() Config {
 		c.Profile = defaultProfile
 	}
 	if c.World == nil {
-		c.World = &world.Map{}
+		c.World = &plane.Map{}
 	}
 	if c.Volts == 0 {
 		c.Volts = defaultVolts
@@ -114,7 +114,7 @@ func (c Config) Validate() error {
 }
 
 // open returns the world with the robot in it, after it has checked the other settings.
-func (c *Config) open() (*world.World, error) {
+func (c *Config) open() (*plane.World, error) {
 	if versions[c.Memory.Version] == 0 {
 		return nil, fmt.Errorf("amigobotsim: version %.20q, want one of %s", c.Memory.Version, strings.Join(slices.Sorted(maps.Keys(versions)), ", "))
 	}
@@ -131,5 +131,5 @@ func (c *Config) open() (*world.World, error) {
 			return nil, fmt.Errorf("amigobotsim: %s is %v, want %v to %v", n.name, n.value, n.min, n.max)
 		}
 	}
-	return world.New(c.World, c.profile().Body, c.Seed)
+	return plane.New(c.World, c.profile().Body, c.Seed)
 }

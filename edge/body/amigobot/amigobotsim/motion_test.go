@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"kennel/edge/body/amigobot/sip"
-	"kennel/edge/sim/world"
+	"kennel/edge/sim/plane"
 )
 
 // far is a packed VEL2 argument.
@@ -19,11 +19,11 @@ func (c *client) pace() (ahead, turn float64) {
 	return (s.Speed[0] + s.Speed[1]) / 2, (s.Speed[1] - s.Speed[0]) / track
 }
 
-func (c *client) pose() world.Pose { return c.r.State().Pose }
+func (c *client) pose() plane.Pose { return c.r.State().Pose }
 
 // truth is where the robot really is, from where it was at first.
-func (c *client) truth() (p world.Pose) {
-	_ = c.r.InWorld(func(w *world.World) error { p = w.State().Pose; return nil })
+func (c *client) truth() (p plane.Pose) {
+	_ = c.r.InWorld(func(w *plane.World) error { p = w.State().Pose; return nil })
 	return p
 }
 
@@ -233,7 +233,7 @@ func TestPID(t *testing.T) {
 	c.send(sip.Int(sip.TransKP, 0))
 	c.send(vel2(10, 10)) // translation's gains drive the wheels in direct mode
 	c.run(time.Second)
-	if p := c.pose(); p != (world.Pose{}) {
+	if p := c.pose(); p != (plane.Pose{}) {
 		t.Errorf("VEL2 without Kp moved to %v", p)
 	}
 }
@@ -411,7 +411,7 @@ func TestWatchdog(t *testing.T) {
 // TestStall: a wheel that is pushed and does not turn costs the motors their power for StallCount, and the client hears which one it is
 // (AMIGO-SAFE-03, AMIGO-SAFE-04, AMIGO-SIM-04, AMIGO-OPEN-09, AMIGO-OPEN-18).
 func TestStall(t *testing.T) {
-	wall := &world.Map{Walls: []world.Wall{{From: world.Vec{0.5, -1}, To: world.Vec{0.5, 1}}}}
+	wall := &plane.Map{Walls: []plane.Wall{{From: plane.Vec{0.5, -1}, To: plane.Vec{0.5, 1}}}}
 	for _, tt := range []struct {
 		name    string
 		cfg     Config
@@ -452,7 +452,7 @@ func TestStall(t *testing.T) {
 				t.Errorf("bumpers %#x after %d cycles, %d without power; want %#x, %d", seen, n, off, tt.want, tt.cycles)
 			}
 			c.r.SetFaults(Faults{}) // the wheel is free again: it drives on by itself
-			_ = c.r.InWorld(func(w *world.World) error { return w.PutDown(world.Pose{-2, 0, 0}) })
+			_ = c.r.InWorld(func(w *plane.World) error { return w.PutDown(plane.Pose{-2, 0, 0}) })
 			c.run(3 * time.Second)
 			if v, w := c.pace(); c.last.Bumpers != 0 || math.Abs(v)+math.Abs(w) < 0.05 {
 				t.Errorf("free again: bumpers %#x, %.3f m/s", c.last.Bumpers, v)
@@ -544,7 +544,7 @@ func TestOdometry(t *testing.T) {
 					c.truth()[2], real)
 			}
 			c.send(sip.Command{Number: sip.SetO})
-			if s := c.r.State(); s.Pose != (world.Pose{}) || s.Ticks != [2]int32{e.Left, e.Right} {
+			if s := c.r.State(); s.Pose != (plane.Pose{}) || s.Ticks != [2]int32{e.Left, e.Right} {
 				t.Errorf("after SETO %v, ticks %v", s.Pose, s.Ticks)
 			}
 		}
@@ -553,7 +553,7 @@ func TestOdometry(t *testing.T) {
 
 // TestDrift: on a floor that slips the robot is not where it believes to be (AMIGO-POS-07).
 func TestDrift(t *testing.T) {
-	c := connected(t, Config{World: &world.Map{Slip: 0.2}}, true)
+	c := connected(t, Config{World: &plane.Map{Slip: 0.2}}, true)
 	c.send(sip.Int(sip.Vel, 200))
 	c.run(10 * time.Second)
 	if truth, believed := c.truth()[0], c.pose()[0]; truth > 0.95*believed || truth < 0.8*believed {
@@ -563,7 +563,7 @@ func TestDrift(t *testing.T) {
 	c.feed(100, Lines{})
 	c.connect() // the next session begins at the origin (AMIGO-SYNC-18)
 	c.feed(10, Lines{})
-	if c.last.X != 0 || c.last.Th != 0 || c.pose() != (world.Pose{}) {
+	if c.last.X != 0 || c.last.Th != 0 || c.pose() != (plane.Pose{}) {
 		t.Errorf("the next session begins at %v", c.pose())
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"kennel/edge/body/amigobot/sip"
 	"kennel/edge/body/amigobot/soundset"
 	"kennel/edge/body/amigobot/sysmode"
-	"kennel/edge/sim/world"
+	"kennel/edge/sim/plane"
 	"kennel/infra/api/poke"
 )
 
@@ -169,11 +169,11 @@ func TestSelfTests(t *testing.T) {
 	}
 	// Ten minutes of wandering: it keeps moving about, and makes its show.
 	far := 0.0
-	var at world.Pose
+	var at plane.Pose
 	for i := range 600 * 100 {
 		c.feed(1, Lines{})
 		if i%6000 == 0 {
-			_ = c.r.InWorld(func(w *world.World) error {
+			_ = c.r.InWorld(func(w *plane.World) error {
 				p := w.State().Pose
 				far += math.Hypot(p[0]-at[0], p[1]-at[1])
 				at = p

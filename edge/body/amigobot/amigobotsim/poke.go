@@ -3,13 +3,13 @@ package amigobotsim
 import (
 	"slices"
 
-	"kennel/edge/sim/world"
+	"kennel/edge/sim/plane"
 	"kennel/infra/api/poke"
 )
 
 // Verbs returns the actions of a hand on the robot.
 func (r *Robot) Verbs() []string {
-	return slices.Concat([]string{poke.Press, poke.Hold, poke.Drain, poke.Dip, poke.Reset, poke.Tools}, world.Verbs)
+	return slices.Concat([]string{poke.Press, poke.Hold, poke.Drain, poke.Dip, poke.Reset, poke.Tools}, plane.Verbs)
 }
 
 // Poke pokes the robot between two cycles, as a person beside it would; p is complete. It returns an error if that is not possible now.
@@ -36,7 +36,7 @@ func (r *Robot) Poke(p poke.Poke) error {
 		r.SetReset(false)
 		r.SetBlack(false)
 	default:
-		return r.InWorld(func(w *world.World) error { return w.Poke(p) })
+		return r.InWorld(func(w *plane.World) error { return w.Poke(p) })
 	}
 	return nil
 }

@@ -10,7 +10,7 @@ import (
 	"kennel/edge/body/amigobot/flash"
 	"kennel/edge/body/amigobot/sip"
 	"kennel/edge/body/amigobot/soundset"
-	"kennel/edge/sim/world"
+	"kennel/edge/sim/plane"
 )
 
 // cycle is the period of everything that AmigOS does (AMIGO-MOT-14, AMIGO-PKT-12).
@@ -68,7 +68,7 @@ type Robot struct {
 	stats   Stats
 
 	// The body.
-	world  *world.World
+	world  *plane.World
 	speed  [2]float64 // m/s, of the wheels
 	way    [2]float64 // m, that the wheels turned
 	drag   [2]float64 // SetDrag
@@ -96,7 +96,7 @@ type Robot struct {
 	tune    tuning
 	limit   working
 	ticks   [2]int32 // of the encoders
-	pose    world.Pose
+	pose    plane.Pose
 	reports reports
 	sonar   sonar
 	io      ports
@@ -170,7 +170,7 @@ func (r *Robot) endSession() {
 	r.io.fetch = [2]int{}
 	r.expect, r.synced, r.silent, r.stepping, r.steps = 0, false, false, false, 0
 	r.queue = r.queue[:0]
-	r.pose = world.Pose{}
+	r.pose = plane.Pose{}
 	r.motion.headed = false
 }
 

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"kennel/edge/sim/world"
+	"kennel/edge/sim/plane"
 )
 
 // State is a robot as an onlooker sees it.
@@ -15,7 +15,7 @@ type State struct {
 	Motors   bool
 	Sonar    bool
 	Silent   bool       // the watchdog stopped the drives
-	Pose     world.Pose // where the robot believes to be; the world knows where it is
+	Pose     plane.Pose // where the robot believes to be; the world knows where it is
 	Speed    [2]float64 // m/s, of the left and the right wheel
 	PWM      [2]float64 // -255 to 255
 	Stalled  [2]bool
@@ -75,7 +75,7 @@ func (r *Robot) Await(ctx context.Context, cond func(State) bool) (State, error)
 }
 
 // InWorld runs fn on the robot's world between two steps, and returns fn's error.
-func (r *Robot) InWorld(fn func(*world.World) error) error {
+func (r *Robot) InWorld(fn func(*plane.World) error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return fn(r.world)

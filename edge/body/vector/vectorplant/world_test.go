@@ -24,7 +24,7 @@ import (
 	"kennel/edge/robot/state"
 	"kennel/edge/rt"
 	"kennel/edge/sense"
-	"kennel/edge/sim/world"
+	"kennel/edge/sim/plane"
 )
 
 // place is a whole robot's head in simulated time: control loop, real-time loop, driver and the reader of its inertial sensors, over the bytes of a
@@ -52,13 +52,13 @@ type place struct {
 }
 
 // newPlace is a robot in m, nil: nowhere. Each of set changes its settings.
-func newPlace(t testing.TB, m *world.Map, set ...func(*Config)) *place {
+func newPlace(t testing.TB, m *plane.Map, set ...func(*Config)) *place {
 	t.Helper()
 	return newPlaceAt(t, imu.Hz200, m, set...)
 }
 
 // newPlaceAt is one whose sensors are read so often.
-func newPlaceAt(t testing.TB, rate imu.Rate, m *world.Map, set ...func(*Config)) *place {
+func newPlaceAt(t testing.TB, rate imu.Rate, m *plane.Map, set ...func(*Config)) *place {
 	t.Helper()
 	p := &place{t: t, sim: vectorsim.NewStepped(vectorsim.Config{Seed: 7, Volts: 4, DischargePerMinute: -1, World: m}), tape: rt.NewTape(1 << 20),
 		felt: felt{}, turn: make(chan struct{}), ended: make(chan struct{})}
@@ -156,12 +156,12 @@ func (p *place) run(t time.Duration) {
 	p.next(func() bool { return p.now >= end }, 2*t+time.Second)
 }
 
-func (p *place) around() world.State {
+func (p *place) around() plane.State {
 	s, _ := p.sim.World()
 	return s
 }
 
-func (p *place) hand(what func(*world.World) error) {
+func (p *place) hand(what func(*plane.World) error) {
 	p.t.Helper()
 	if err := p.sim.InWorld(what); err != nil {
 		p.t.Fatal(err)
@@ -242,9 +242,9 @@ func (p *place) value(name string) float64 {
 
 func (p *place) dark(name string) bool { _, err := p.live.Read(name); return err != nil }
 
-func builtin(t testing.TB, name string) *world.Map {
+func builtin(t testing.TB, name string) *plane.Map {
 	t.Helper()
-	m, err := world.Builtin(name)
+	m, err := plane.Builtin(name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -252,11 +252,11 @@ func builtin(t testing.TB, name string) *world.Map {
 }
 
 // edge is a floor that ends at x = 0.2 m.
-var edge = world.Map{Cliffs: []world.Cliff{{Corners: []world.Vec{{0.2, -2}, {4, -2}, {4, 2}, {0.2, 2}}, Drop: 0.7}}}
+var edge = plane.Map{Cliffs: []plane.Cliff{{Corners: []plane.Vec{{0.2, -2}, {4, -2}, {4, 2}, {0.2, 2}}, Drop: 0.7}}}
 
 // lies maps each posture to the state that the robot must sense in it.
-var lies = map[world.Posture]sense.OffTreads{
-	world.OnBack: sense.OnBack, world.OnFace: sense.OnFace, world.OnLeftSide: sense.OnLeftSide, world.OnRightSide: sense.OnRightSide,
+var lies = map[plane.Posture]sense.OffTreads{
+	plane.OnBack: sense.OnBack, plane.OnFace: sense.OnFace, plane.OnLeftSide: sense.OnLeftSide, plane.OnRightSide: sense.OnRightSide,
 }
 
 // TestFallStops: pushed off a table, every motor is without power within the 80 ms that tell a fall (VEC-IMU-07), one sample and three frames;
@@ -277,8 +277,8 @@ func fallStops(t *testing.T, rate imu.Rate) {
 	if p.rep.Base.Twist.V < 0.03 || p.sim.State().Duty[spine.Head] == 0 {
 		t.Fatalf("it does not move: %+v, duties %v", p.rep.Base.Twist, p.sim.State().Duty)
 	}
-	p.hand(func(w *world.World) error { return w.PutDown(world.Pose{0.25, 0, 0}) })
-	if s := p.around(); s.Posture != world.Falling {
+	p.hand(func(w *plane.World) error { return w.PutDown(plane.Pose{0.25, 0, 0}) })
+	if s := p.around(); s.Posture != plane.Falling {
 		t.Fatalf("it does not fall: %+v", s)
 	}
 	took := p.until("a fall", func() bool { return p.sim.State().Duty == [4]float64{} })
@@ -334,7 +334,7 @@ func TestHands(t *testing.T) {
 	is := func(want sense.OffTreads) func() bool {
 		return func() bool { return p.known.Motion.OffTreads == want }
 	}
-	p.hand((*world.World).PickUp)
+	p.hand((*plane.World).PickUp)
 	if took := p.until("in the air", is(sense.InAir)); took > 2*time.Second {
 		t.Errorf("in the air after %v", took)
 	}
@@ -343,12 +343,12 @@ func TestHands(t *testing.T) {
 		t.Errorf("stop %v, %+v", p.rep.Stop, p.felt)
 	}
 	for posture, want := range lies {
-		p.hand(func(w *world.World) error { return w.Tip(posture) })
+		p.hand(func(w *plane.World) error { return w.Tip(posture) })
 		p.until(string(posture), is(want))
 	}
-	p.hand((*world.World).PickUp)
+	p.hand((*plane.World).PickUp)
 	p.run(time.Second)
-	p.hand(func(w *world.World) error { return w.PutDown(world.Pose{}) })
+	p.hand(func(w *plane.World) error { return w.PutDown(plane.Pose{}) })
 	p.until("back on the treads", is(sense.OnTreads))
 	p.run(ms)
 	if p.rep.Stop != 0 || p.felt[fell]+p.felt[impact] != 0 || p.rep.Power.Shutdown.Off != power.StayOn {
@@ -403,16 +403,16 @@ func TestAxesFromEndToEnd(t *testing.T) {
 	if p.odd() != nil || p.moves.Slipping {
 		t.Errorf("a turn as ordered: %+v", p.felt)
 	}
-	p.hand(func(w *world.World) error { return w.Tip(world.OnFace) })
+	p.hand(func(w *plane.World) error { return w.Tip(plane.OnFace) })
 	p.until("nose down", func() bool { return p.known.Motion.Pitch > 80*degree })
-	p.hand(func(w *world.World) error { return w.Tip(world.OnLeftSide) })
+	p.hand(func(w *plane.World) error { return w.Tip(plane.OnLeftSide) })
 	p.until("left side down", func() bool { return p.known.Motion.Roll < -80*degree })
 }
 
 // TestUnexpected: turned by a hand, and treads that turn nothing between two walls (VEC-IMU-15).
 func TestUnexpected(t *testing.T) {
 	p := newPlace(t, builtin(t, "empty")).calibrated()
-	p.hand(func(w *world.World) error { return w.Turn(-2, time.Second) })
+	p.hand(func(w *plane.World) error { return w.Turn(-2, time.Second) })
 	p.until("a turn by a hand", func() bool { return p.odd() != nil })
 	want := felt{"robot.unexpected_movement ROTATING_WITHOUT_MOTORS UNKNOWN": 1}
 	if got := p.odd(); !maps.Equal(got, want) {
@@ -424,8 +424,8 @@ func TestUnexpected(t *testing.T) {
 	}
 	p.close()
 
-	p = newPlace(t, &world.Map{Walls: []world.Wall{{From: world.Vec{-1, 0.031}, To: world.Vec{1, 0.031}},
-		{From: world.Vec{-1, -0.031}, To: world.Vec{1, -0.031}}}}).calibrated()
+	p = newPlace(t, &plane.Map{Walls: []plane.Wall{{From: plane.Vec{-1, 0.031}, To: plane.Vec{1, 0.031}},
+		{From: plane.Vec{-1, -0.031}, To: plane.Vec{1, -0.031}}}}).calibrated()
 	p.claims()
 	p.order(wheelsAt(alice, -0.06, 0.06, 20*time.Second))
 	p.until("treads that turn nothing", func() bool { return p.odd() != nil })
@@ -487,12 +487,12 @@ func TestGyroFails(t *testing.T) {
 // (VEC-IMU-16).
 func TestOnInAHand(t *testing.T) {
 	p := newPlace(t, builtin(t, "empty"), func(c *Config) { c.Sense.Motion.GyroFail = 2 * time.Second })
-	p.hand((*world.World).PickUp)
+	p.hand((*plane.World).PickUp)
 	p.run(8 * time.Second)
 	if m := &p.known.Motion; m.Gyro != sense.GyroPending || p.rep.Power.Shutdown.Off != power.StayOn {
 		t.Errorf("gyro %v, %+v", m.Gyro, p.rep.Power.Shutdown)
 	}
-	p.hand(func(w *world.World) error { return w.PutDown(world.Pose{}) })
+	p.hand(func(w *plane.World) error { return w.PutDown(plane.Pose{}) })
 	p.until("a calibrated gyro", func() bool {
 		return p.known.Motion.Gyro == sense.GyroCalibrated && p.known.Motion.OffTreads == sense.OnTreads
 	})

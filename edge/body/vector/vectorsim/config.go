@@ -7,7 +7,7 @@ import (
 
 	"kennel/edge/body/vector"
 	"kennel/edge/body/vector/spine"
-	plane "kennel/edge/sim/world"
+	"kennel/edge/sim/plane"
 )
 
 // Start says what a board does when its power comes on.

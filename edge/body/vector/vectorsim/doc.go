@@ -4,7 +4,7 @@
 //	config.go  the settings of a board; own defaults with their reasons
 //	board.go   the protocol, one call a period; no clock, no port, so that a test is its time
 //	world.go   motors, battery, sensors; what a person does to them
-//	ground.go  the body in a world (package world): where its treads take it, what it finds there
+//	ground.go  the body in a world (package plane): where its treads take it, what it finds there
 //	imu.go     the chip of the inertial sensors in the head, which is on another wire
 //	poke.go    what a person does to the body
 //	flash.go   the program memory and the boot-loader's rules: erase, write, validate by signature, start

@@ -8,7 +8,7 @@ import (
 	"kennel/edge/body/monoclock"
 	"kennel/edge/body/vector"
 	"kennel/edge/body/vector/spine"
-	plane "kennel/edge/sim/world"
+	"kennel/edge/sim/plane"
 )
 
 // shape is Vector's body as a world takes it: 100 mm long and 60 mm wide, with a range finder low in front and a cliff sensor in each

@@ -10,7 +10,7 @@ import (
 	"kennel/edge/body/vector"
 	"kennel/edge/body/vector/spine"
 	"kennel/edge/sense"
-	plane "kennel/edge/sim/world"
+	"kennel/edge/sim/plane"
 )
 
 // in is a bench in a built-in world.

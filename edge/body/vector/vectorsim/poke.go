@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	plane "kennel/edge/sim/world"
+	"kennel/edge/sim/plane"
 	"kennel/infra/api/poke"
 )
 

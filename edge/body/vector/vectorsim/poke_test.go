@@ -8,7 +8,7 @@ import (
 
 	"kennel/edge/body/vector"
 	"kennel/edge/body/vector/spine"
-	plane "kennel/edge/sim/world"
+	"kennel/edge/sim/plane"
 	"kennel/infra/api/poke"
 )
 

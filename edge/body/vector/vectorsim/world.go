@@ -7,7 +7,7 @@ import (
 
 	"kennel/edge/body/vector"
 	"kennel/edge/body/vector/spine"
-	plane "kennel/edge/sim/world"
+	"kennel/edge/sim/plane"
 )
 
 // world is the body without its wire: motors, sensors and battery. A step is one period. Products are rounded before they are added, by

@@ -1,4 +1,4 @@
-// Package world is the place that simulated robots live in: a floor with walls, cliffs, lines, things that can be pushed and a charger, and one
+// Package plane is the place that simulated robots live in: a floor with walls, cliffs, lines, things that can be pushed and a charger, and one
 // robot on two treads. It is a pure step: no clock, no files; the same map, seed and calls make the same world, bit by bit.
 //
 //	maps.go   worlds as JSON; the built-in ones
@@ -15,4 +15,4 @@
 // robot that falls lies below until a hand brings it back.
 //
 // Rows: VEC-HW-04, VEC-HW-15, VEC-HW-24, VEC-IO-20, VEC-IO-24, VEC-IMU-05 to 09.
-package world
+package plane
