@@ -24,8 +24,8 @@ var floors = [][]string{
 	{"app"},
 }
 
-// stairs are the imports that run against floors and still have to turn, from family to family.
-var stairs = map[string]string{
+// upward are the imports that run against floors and still have to turn, from family to family.
+var upward = map[string]string{
 	"wire -> identity":     "what a slice holds about people has the types of account and owner",
 	"wire -> metrics":      "a slice's instruments; metrics reads the registry, the events and the commands by itself",
 	"telemetry -> metrics": "likewise",
@@ -53,7 +53,7 @@ func TestFloors(t *testing.T) {
 	for _, p := range packages(t) {
 		from := familyOf(p.ImportPath)
 		if _, known := height[from]; from != "" && !known {
-			t.Errorf("%s: floors does not say where cloud/%s stands", p.ImportPath, from)
+			t.Errorf("%s: floors does not say where cloud/%s is", p.ImportPath, from)
 		}
 		if from == "" || testOnly(p.ImportPath) {
 			continue
@@ -63,15 +63,15 @@ func TestFloors(t *testing.T) {
 			if family == "" || family == from || height[family] < height[from] {
 				continue
 			}
-			stair := from + " -> " + family
-			if used[stair] = true; stairs[stair] == "" {
-				t.Errorf("%s imports %s: %s runs against the floors", p.ImportPath, to, stair)
+			pair := from + " -> " + family
+			if used[pair] = true; upward[pair] == "" {
+				t.Errorf("%s imports %s: %s runs against the floors", p.ImportPath, to, pair)
 			}
 		}
 	}
-	for stair := range maps.Keys(stairs) {
-		if !used[stair] {
-			t.Errorf("%s: nothing takes this stair any longer; remove it", stair)
+	for pair := range maps.Keys(upward) {
+		if !used[pair] {
+			t.Errorf("%s: no package imports that way any longer; remove it", pair)
 		}
 	}
 	if n := len(slices.Concat(floors...)); n != len(height) {
