@@ -172,6 +172,8 @@ func (a *app) call(cmd *cobra.Command, c call, method, path string, fields []str
 		}
 		page, next, err := answered(cmd.OutOrStdout(), resp)
 		switch {
+		case ctx.Err() != nil: // interrupted: what came is printed
+			return nil
 		case err != nil:
 			return err
 		case page == nil: // printed, or nothing to print

@@ -39,7 +39,7 @@ func TestAPI(t *testing.T) {
 	want(t, dir, `{"email":"ada@example.org","role":"viewer"}`, 0, `"password": "`, "api", "call", "POST", "/v1/operators", "-data", "-")
 	want(t, dir, "", 0, "ada@example.org", "operators", "list")
 
-	want(t, dir, "", cli.ExitNotFound, "no_operation|no operation GET /v1/nothing", "api", "call", "GET", "/v1/nothing")
+	want(t, dir, "", cli.ExitNotFound, "no operation GET /v1/nothing", "api", "call", "GET", "/v1/nothing")
 	want(t, dir, "", cli.ExitNotFound, "no operation PUT /v1/audit", "api", "call", "PUT", "/v1/audit")
 	want(t, dir, "", cli.ExitUsage, "KEY=VALUE", "api", "call", "GET", "/v1/audit", "limit")
 	want(t, dir, "", cli.ExitUsage, "-data", "api", "call", "POST", "/v1/operators", "email=x", "-data", "-")
