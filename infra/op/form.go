@@ -24,7 +24,7 @@ type Parameter struct {
 	Schema      map[string]any
 }
 
-// Raw is a body that is no JSON, as a field of a request. Each read has its own time, in place of one for the whole.
+// Raw is a body that is no JSON, as a field of a request. Reading it ends with the operation's Timeout; without one, each read has its own time.
 type Raw struct {
 	io.Reader
 	Size int64  // bytes; less than 0: unknown
@@ -185,7 +185,12 @@ func (f *form) read(w http.ResponseWriter, r *http.Request, req reflect.Value) e
 	}
 	switch {
 	case f.sent == rawType:
-		raw := Raw{Reader: kithttp.Patient(w, r.Body), Size: r.ContentLength, Type: r.Header.Get("Content-Type")}
+		raw := Raw{Reader: r.Body, Size: r.ContentLength, Type: r.Header.Get("Content-Type")}
+		if f.spec.Timeout < 0 {
+			raw.Reader = kithttp.Patient(w, r.Body)
+		} else {
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(or(f.spec.Timeout, Timeout))) // fails only for writers without a connection, in tests
+		}
 		req.FieldByIndex(f.body).Set(reflect.ValueOf(raw))
 	case f.whole:
 		return kithttp.ReadJSON(r, req.Addr().Interface(), or(f.spec.MaxBody, MaxBody))

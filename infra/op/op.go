@@ -13,6 +13,7 @@ package op
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"reflect"
@@ -184,7 +185,7 @@ func (s Spec) note(r *http.Request, err error, log *slog.Logger) {
 	ctx, kind := r.Context(), errs.KindOf(err)
 	switch {
 	case ctx.Err() != nil: // the peer is gone
-	case kind == errs.Internal, kind == errs.Corrupt, kind == errs.Unavailable:
+	case kind == errs.Internal, kind == errs.Corrupt, kind == errs.Unavailable && (errs.RetryOf(err) == 0 || errors.Unwrap(err) != nil): // else it was asked to come later
 		log.ErrorContext(ctx, "request failed", "route", s.Route, logging.Addr, auth.CallerFrom(ctx).Addr, "code", errs.CodeOf(err), logging.Err, err)
 	case s.SameSite:
 		log.InfoContext(ctx, "request refused", "route", s.Route, logging.Addr, auth.CallerFrom(ctx).Addr, "kind", kind, "code", errs.CodeOf(err))

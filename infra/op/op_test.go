@@ -215,6 +215,37 @@ func TestSameSite(t *testing.T) {
 	}
 }
 
+// TestSlowBody: a body that comes byte by byte is not waited for beyond the operation's Timeout.
+func TestSlowBody(t *testing.T) {
+	ended := make(chan error, 1)
+	mux := http.NewServeMux()
+	op.List{op.New(op.Spec{Route: "POST /v1/slow", By: "nothing", BodyMedia: "text/csv", Timeout: 50 * time.Millisecond}, func(_ context.Context, u upload) (op.None, error) {
+		_, err := io.ReadAll(u.Body)
+		ended <- err
+		return op.None{}, err
+	})}.Mount(mux, op.Doors{Log: slog.New(slog.DiscardHandler)})
+	s := httptest.NewServer(mux)
+	defer s.Close()
+	body, end := io.Pipe()
+	defer end.Close()
+	go func() {
+		if resp, err := http.Post(s.URL+"/v1/slow", "text/csv", body); err == nil {
+			resp.Body.Close()
+		}
+	}()
+	if _, err := end.Write([]byte("t")); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-ended:
+		if err == nil {
+			t.Error("half a body was taken for a whole one")
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("the body is still waited for")
+	}
+}
+
 // TestDescription: what an operation says of its request and its answer.
 func TestDescription(t *testing.T) {
 	all := operations()
