@@ -148,11 +148,12 @@ func TestEveryChangeNeedsItsLine(t *testing.T) {
 		}
 	}
 	accounttest.FillAudit(t, w.base.Pool)
-	testwait.Until(t, testwait.Long, "the letters about this have left", testwait.Holds(func() (left bool) {
-		if err := w.base.Pool.QueryRow(t.Context(), `SELECT count(*) = 0 FROM mail_outbox`).Scan(&left); err != nil {
+	testwait.Until(t, testwait.Long, "the letters about this have left, and the job is done", testwait.Holds(func() (done bool) {
+		if err := w.base.Pool.QueryRow(t.Context(), `SELECT NOT EXISTS (SELECT FROM owner_news) AND NOT EXISTS (SELECT FROM mail_outbox) AND
+			NOT EXISTS (SELECT FROM bulk_item WHERE state = 'open')`).Scan(&done); err != nil {
 			t.Fatal(err)
 		}
-		return left
+		return done
 	}))
 	before := w.tables(t)
 	for _, name := range access.HTTP.Names() {

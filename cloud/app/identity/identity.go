@@ -118,6 +118,9 @@ type Identity struct {
 func Wire(ctx context.Context, b wire.Base, cfg Config, n Needs) (id Identity, err error) {
 	feed := certspg.NewRevocations(b.Pool, b.Log)
 	revoked := certs.NewRevocations(feed)
+	if err := revoked.Read(ctx); err != nil { // before the ports open: until then every certificate is refused
+		return id, err
+	}
 	denied, crls := certsbroker.New(revoked, feed.Blocked), ca.NewCRLs(n.Authority, revoked, feed.CRLNumber)
 	broker, brokerSlice, err := n.Link.Broker(ctx, n.Registry, denied, crls)
 	if err != nil {
