@@ -1,3 +1,17 @@
+// Package control is the device model of one body at work: who may move what, how a motion ends, and the values of the tree. Bodies differ by their
+// Model (a table of parts) and their Plant (detectors, power limits, motors); claims, deadlines, homing and sleep are the same for all.
+//
+//	programs, agent                      one step of the loop (rt)                             programs, agent
+//
+//	 Order ──► mailbox ──┐   frame ──► Plant.Feel ──► reasons to stop ─┐                  ┌──► Result, of each order
+//	                     │                  │                          ▼                  │
+//	                     └──► claims ◄── home, obey ──► Plant.Begin ──► yield ──► Plant.Step ──► Act, to the body
+//	                            │  who holds which       a motion        ends what lost    │
+//	                            │  actuator, until when  of a part       its owner or      ├──► Report, Event
+//	                            │                                        its time          └──► board: values of the slots
+//	                            └── an owner that is gone (Drop), late (TTL) or outranked (Priority) loses the part: Plant.Rest
+//
+// Nothing in a step allocates or waits. All that enters from outside the frame passes the tape, so a recording replays bit by bit.
 package control
 
 import (

@@ -7,6 +7,22 @@
 // they update, the next robots in the order are the control: they get nothing, and are watched from the same hour for the same time (outcome.go). Guards
 // compare both groups in each step, and a phase ends only on evidence that the release is harmless (verdict.go). Where a fleet is too small for
 // evidence, a person releases each phase. infra/adr/0035 has the reasons.
+//
+// The states of a rollout. Only one for Prod waits, for a second person; a person may abort it in any state.
+//
+//	Draft ──► Waiting ──Approve──► Running ──► Baking ──► Running, with the next phase ──► … ──► Done
+//	                                  └─────┬────┘
+//	                                        ├── a suspicion, or too little evidence ──► Held ──Release──► Running, or the next phase
+//	                                        ├── harm ──► Stopped ──Resume──► Running; with Rollback its robots return, and it stays stopped
+//	                                        └── Pause ──► Paused ──Resume──► Running
+//
+// The standings of a robot in it, by its reports and its presence.
+//
+//	Idle ──grant──► Granted ──it begins──► Updating ──it runs the release──► Through ──it runs the old one──► Fell
+//	  ▲                │ until               │    │                            │
+//	  ├────────────────┘                     │    └─ an error ──► Failed       │ the rollout takes it back
+//	  ├── it is there again ────── Lost ◄────┘ away for SilentAfter  │         ▼
+//	  └── its environment failed, RetryAfter ago ───────────────────┘        Return ──it says so──► Returned
 package rollout
 
 import (

@@ -151,6 +151,16 @@ type (
 
 // machine is the order of things between a person's call and the end of the answer (VEC-INT-12). It does nothing itself: each method returns
 // what is to be done. It belongs to one goroutine.
+//
+//	   call, refused: dropped, and why                     ┌─ Muted, LowPower, Deaf (set)
+//	  ┌──┐                                                 ├─ Offline (broke), Slow (tick, after Deadline), Stopping (stop)
+//	  │  ▼        call: open, WakeWordBegin                │
+//	quiet ───────────────────────────────────► listening ──┴─► shut, WakeWordEnd not heard, Result with the reason ──► quiet
+//	  ▲                                        ▲       │
+//	  │                    open, for the       │       │ heard: shut, WakeWordEnd
+//	  │                    question itself     │       ▼
+//	  │                                        └── knowledge_question
+//	  └── act (an intent), UserIntent (Reserved), Result (silence, unmatched)
 type machine struct {
 	Conditions
 	session  int // that listens; 0: none

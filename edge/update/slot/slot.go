@@ -4,6 +4,16 @@
 //
 // Slots are files, slots/boot_a.img and so on, and slots/state.json says what is in them. That record changes in one piece, so a power cut
 // leaves the state before or after a change. An image that the record knows is never written: its slot is closed first.
+//
+// The life of the slot that does not run, from left to right; the other slot is bootable and good all the while.
+//
+//	             Begin          Write, Keep           Activate                  Boot             Confirm
+//	any system ────────► closed ───────────► written ──────────► active, on trial ────► runs, on trial ────► runs, good
+//	                       ▲                                        │                     │
+//	                       ├──────────────────────── Withdraw ──────┘                     │
+//	                       └── Boot: an image is damaged, or Tries starts without Confirm ┘  (Fall; the other slot runs again)
+//
+// RollBack is the same fall by the will of the robot or the cloud; until the reboot, Withdraw takes it back.
 package slot
 
 import (
