@@ -49,7 +49,7 @@ var commandOf = map[string]string{
 	"GET /v1/logs": "logs list", "GET /v1/things/{thing}/logs": "logs list", "GET /v1/things/{thing}/logs/search": "logs search", "GET /v1/things/{thing}/logs/{log}": "logs show",
 	"GET /v1/things/{thing}/logs/{log}/content": "logs get",
 
-	"GET /v1/crash-groups": "crashes list", "GET /v1/crash-groups/{group}": "(crashes list and the console do)", "PATCH /v1/crash-groups/{group}": "crashes resolve", "GET /v1/crashes": "crashes reports",
+	"GET /v1/crash-groups": "crashes list", "GET /v1/crash-groups/{group}": "crashes group", "PATCH /v1/crash-groups/{group}": "crashes resolve", "GET /v1/crashes": "crashes reports",
 	"GET /v1/crashes/{crash}": "crashes show", "GET /v1/crashes/{crash}/dump": "crashes get", "GET /v1/crashes/{crash}/log": "crashes get",
 	"GET /v1/crash-symbols": "crashes symbols list", "POST /v1/crash-symbols": "crashes symbols upload", "DELETE /v1/crash-symbols/{debug}": "crashes symbols remove",
 
@@ -86,7 +86,7 @@ var commandOf = map[string]string{
 	"GET /v1/audit": "audit list", "GET /v1/audit/verify": "audit verify",
 
 	"POST /v1/enroll": "(robots do)", "POST /v1/renew": "(robots do)", "POST /v1/req/{service}/{method}": "(robots do)", "PUT /v1/files/logs/{name}": "(robots do)", "POST /v1/files/crash": "(robots do)", "GET /v1/crl/{file}": "(programs that check certificates do)",
-	"GET /v1/originals": "(kenneld originals does)", "POST /v1/originals/self-test": "(kenneld originals check does)", "DELETE /v1/originals/self-test": "(kenneld originals check does)",
+	"GET /v1/originals": "originals show", "POST /v1/originals/self-test": "(kenneld originals check does)", "DELETE /v1/originals/self-test": "(kenneld originals check does)",
 	"GET /v1/health": "(load balancers do)", "GET /v1/openapi.json": "(a browser and programs do)",
 	"GET /v1/watch": "(the console does; robots list asks again)",
 }

@@ -17,13 +17,17 @@ import (
 	"kennel/cloud/fleet/registry/registryapi"
 	"kennel/cloud/fleet/registry/registrycerts"
 	"kennel/cloud/fleet/registry/registrypg"
+	"kennel/cloud/fleet/webhook/webhookapi"
 	"kennel/cloud/identity/account/accountpg"
 	"kennel/cloud/identity/owner"
 	"kennel/cloud/identity/owner/ownerpg"
+	"kennel/cloud/preflight/preflightapi"
+	"kennel/cloud/preflight/preflightwire"
 	"kennel/cloud/wire"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/jobs"
+	"kennel/infra/op"
 	"kennel/infra/thing"
 	"kennel/jdocs"
 	"kennel/ota"
@@ -118,13 +122,26 @@ func emails(owners *ownerpg.Store, accounts *accountpg.Store) func(context.Conte
 // Cohorts returns the named parts of the fleet, which the registry's filters ask for.
 func Cohorts(b wire.Base) *cohort.Service { return cohort.New(cohortpg.New(b.Pool)) }
 
-// WireCohorts wires them.
-func WireCohorts(b wire.Base, svc *cohort.Service, robots *registry.Service) wire.Slice {
+// Wire wires cohorts, and the checks of the page "Ready for the internet?": slices of the fleet that no other asks.
+func Wire(b wire.Base, cohorts *cohort.Service, robots *registry.Service, c ReadyConfig) wire.Slices {
 	count := func(ctx context.Context, f filter.Filter) (int, error) {
 		n, err := robots.Counts(ctx, f)
 		return n.Total, err
 	}
-	return wire.Slice{Operations: func(d wire.Doors) wire.Operations {
-		return cohortapi.Operations(svc, cohortapi.Config{Audit: d.Audit, Count: count})
-	}}
+	return wire.Slices{
+		{Operations: func(d wire.Doors) wire.Operations {
+			return cohortapi.Operations(cohorts, cohortapi.Config{Audit: d.Audit, Count: count})
+		}},
+		preflightwire.Wire(b, c),
+	}
+}
+
+// Operations lists the operations of the fleet, for their declarations alone.
+func Operations() op.List {
+	return slices.Concat(
+		registryapi.Operations(nil, nil),
+		cohortapi.Operations(nil, cohortapi.Config{}),
+		webhookapi.Operations(nil, nil),
+		preflightapi.Operations(nil),
+	)
 }

@@ -6,22 +6,27 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"kennel/cloud/app/identity"
 	"kennel/cloud/fleet/cohort"
 	"kennel/cloud/fleet/registry"
 	"kennel/cloud/identity/owner"
 	"kennel/cloud/telemetry/alert"
+	"kennel/cloud/telemetry/alert/alertapi"
 	"kennel/cloud/telemetry/alert/alertwire"
 	"kennel/cloud/telemetry/das"
+	"kennel/cloud/telemetry/health/healthapi"
 	"kennel/cloud/telemetry/health/healthwire"
 	"kennel/cloud/voice/voice/speechwire"
+	"kennel/cloud/voice/voice/voiceapi"
 	"kennel/cloud/voice/voice/voicewire"
 	"kennel/cloud/wire"
 	"kennel/infra/auth"
 	"kennel/infra/kit/kithttp"
 	"kennel/infra/migrations"
 	"kennel/infra/mqtt"
+	"kennel/infra/op"
 	"kennel/infra/pg"
 	"kennel/infra/telemetry"
 	"kennel/jdocs"
@@ -107,4 +112,13 @@ func WireVoice(b wire.Base, cfg SpeechConfig, owners *owner.Service, docs jdocs.
 	s, slice, err := speechwire.Wire(b, cfg, speechwire.Needs{Voice: voices, Docs: docs, Proves: id.Proves, Identify: id.Peers.Identify})
 	robots.Hears(s.Trouble)
 	return voices, s.Check(), wire.Slices{kept, slice}, err
+}
+
+// Operations lists the operations of health, alerts and voice, for their declarations alone.
+func Operations() op.List {
+	return slices.Concat(
+		healthapi.Operations(nil),
+		alertapi.Operations(nil, nil),
+		voiceapi.Operations(voiceapi.Config{}),
+	)
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"google.golang.org/grpc"
@@ -30,12 +31,14 @@ import (
 	"kennel/cloud/originals/door"
 	"kennel/cloud/originals/stsapi"
 	"kennel/cloud/originals/uploadswire"
+	"kennel/cloud/telemetry/uploads/uploadsapi"
 	"kennel/cloud/wire"
 	"kennel/infra/api/large"
 	"kennel/infra/atomicfile"
 	"kennel/infra/errs"
 	"kennel/infra/logging"
 	"kennel/infra/mqtt/brokeradmin"
+	"kennel/infra/op"
 	"kennel/infra/ratelimit"
 	"kennel/infra/secretbox"
 	"kennel/infra/thing"
@@ -373,4 +376,13 @@ func (t Steps) Record(ctx context.Context, s token.Step) {
 	if err := t.Registry.Record(ctx, step); err != nil {
 		t.Log.WarnContext(ctx, "step not recorded", logging.Thing, s.Thing, "step", s.Step, logging.Err, err)
 	}
+}
+
+// Operations lists the operations of certificates, tokens and uploads, for their declarations alone.
+func Operations() op.List {
+	return slices.Concat(
+		certsapi.Operations(nil, certsapi.Config{}),
+		tokenapi.Operations(nil, tokenapi.Config{}),
+		uploadsapi.Operations(nil, uploadsapi.Config{}),
+	)
 }

@@ -4,6 +4,7 @@ package orders
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"kennel/cloud/app/link"
@@ -18,10 +19,17 @@ import (
 	"kennel/cloud/fleet/registry"
 	"kennel/cloud/identity/owner"
 	"kennel/cloud/identity/owner/ownerpg"
+	"kennel/cloud/updates/artifact/artifactapi"
+	"kennel/cloud/updates/hawkbit/hawkbitapi"
+	"kennel/cloud/updates/rollout/rolloutapi"
+	"kennel/cloud/updates/tufrepo/tufrepoapi"
+	"kennel/cloud/voice/intents/intentsapi"
 	"kennel/cloud/voice/intents/intentswire"
 	"kennel/cloud/wire"
 	"kennel/infra/jobs"
+	"kennel/infra/op"
 	"kennel/jdocs"
+	"kennel/ota/otaapi"
 	"kennel/speech"
 )
 
@@ -96,4 +104,18 @@ func wireBulk(b wire.Base, robots *registry.Service, cohorts *cohort.Service, co
 		},
 		Tasks: []jobs.Task{{Name: bulk.TaskRun, Run: svc.Run}},
 	}
+}
+
+// Operations lists the operations of commands, releases and rollouts, for their declarations alone.
+func Operations() op.List {
+	return slices.Concat(
+		commandapi.Operations(nil, commandapi.Config{}),
+		bulkapi.Operations(nil, nil),
+		intentsapi.Operations(nil, intentsapi.Config{}),
+		otaapi.Operations(nil, nil),
+		artifactapi.Operations(nil, nil),
+		tufrepoapi.Operations(nil, nil),
+		rolloutapi.Operations(nil, nil),
+		hawkbitapi.Operations(nil, nil, nil),
+	)
 }

@@ -35,6 +35,7 @@ import (
 	"kennel/infra/jobs"
 	"kennel/infra/logging"
 	"kennel/infra/observer"
+	"kennel/infra/op"
 	"kennel/infra/ratelimit"
 	"kennel/jdocs/jdocspg"
 )
@@ -263,4 +264,17 @@ type noted struct {
 // Send implements mail.Transport.
 func (n noted) Send(ctx context.Context, m mail.Message) error {
 	return n.volumes.Note("folder of letters", n.Spool.Send(ctx, m))
+}
+
+// Operations lists the operations of accounts, their owners and staff, for their declarations alone.
+func Operations() op.List {
+	return slices.Concat(
+		accountapi.Operations(nil, nil, nil),
+		accountapi.SecondOperations(nil),
+		accountapi.PasskeyOperations(nil, nil, nil),
+		accountapi.OwnersOperations(accountapi.OwnersConfig{}),
+		accountapi.StaffOperations(nil),
+		accountapi.AuditOperations(nil, nil),
+		ownerapi.Operations(nil, ownerapi.Config{}),
+	)
 }

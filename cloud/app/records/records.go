@@ -2,6 +2,7 @@ package records
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"kennel/cloud/app/link"
@@ -14,6 +15,7 @@ import (
 	"kennel/cloud/identity/owner"
 	"kennel/cloud/identity/sts/stspg"
 	"kennel/cloud/telemetry/crash"
+	"kennel/cloud/telemetry/crash/crashapi"
 	"kennel/cloud/telemetry/crash/crashwire"
 	"kennel/cloud/telemetry/das"
 	"kennel/cloud/telemetry/das/archive"
@@ -26,7 +28,9 @@ import (
 	"kennel/infra/api/topics"
 	"kennel/infra/jobs"
 	"kennel/infra/kit/kitmqtt"
+	"kennel/infra/op"
 	"kennel/infra/thing"
+	"kennel/jdocs/jdocsapi"
 )
 
 // EventsConfig says how long events are kept.
@@ -137,4 +141,14 @@ func WireLook(b wire.Base, l *link.Link) (*liveview.Service, wire.Slice) {
 		Operations: func(d wire.Doors) wire.Operations { return liveviewapi.Operations(svc, d.Known) },
 		Jobs:       []jobs.Job{{Name: "look.forget", Every: time.Hour, Run: svc.Forget}},
 	}
+}
+
+// Operations lists the operations of documents, events, crashes and the look at a robot, for their declarations alone.
+func Operations() op.List {
+	return slices.Concat(
+		jdocsapi.Operations(nil),
+		dasapi.Operations(nil, dasapi.Config{}),
+		crashapi.Operations(nil, nil, nil),
+		liveviewapi.Operations(nil, nil),
+	)
 }

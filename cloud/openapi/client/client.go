@@ -62,6 +62,15 @@ func put[T any](q url.Values, name string, value *T) {
 	}
 }
 
+// Declared is an operation that kennelctl offers as it is described.
+type Declared struct {
+	Words, Method, Path, Summary string
+	Fields                       []Parameter // of the query for GET and DELETE, else of the body
+}
+
+// Parameter is one that a person may give.
+type Parameter struct{ Name, About string }
+
 // GetAccount is GET /v1/account: What is known of the caller.
 func (c Client) GetAccount(ctx context.Context) (Reply[Record], error) {
 	return ask[Record](ctx, c, "GET", "/v1/account", nil)
@@ -412,7 +421,7 @@ func (c Client) GetCrashGroups(ctx context.Context, q GetCrashGroupsQuery) (Repl
 	return ask[[]Group](ctx, c, "GET", "/v1/crash-groups"+"?"+q.Encode(), nil)
 }
 
-// GetCrashGroupsGroup is GET /v1/crash-groups/{group}: One group.
+// GetCrashGroupsGroup is GET /v1/crash-groups/{group}: Show a group of crashes.
 func (c Client) GetCrashGroupsGroup(ctx context.Context, group string) (Reply[Group], error) {
 	return ask[Group](ctx, c, "GET", "/v1/crash-groups/"+url.PathEscape(group), nil)
 }
@@ -968,7 +977,7 @@ func (c Client) DeleteOperatorsIDSessionsSession(ctx context.Context, id string,
 	return ask[None](ctx, c, "DELETE", "/v1/operators/"+url.PathEscape(id)+"/sessions/"+url.PathEscape(session), nil)
 }
 
-// GetOriginals is GET /v1/originals: What original robots and their network need: names, root certificate, server_config.json.
+// GetOriginals is GET /v1/originals: Show what original robots and their network need: names, root certificate, server_config.json.
 func (c Client) GetOriginals(ctx context.Context) (Reply[Guide], error) {
 	return ask[Guide](ctx, c, "GET", "/v1/originals", nil)
 }
@@ -1643,6 +1652,12 @@ func (c Client) PostWebhooksIDReplay(ctx context.Context, id string, in Replay) 
 // PostWebhooksIDSecret is POST /v1/webhooks/{id}/secret: Make another secret, shown this once; the one before signs too, for a day.
 func (c Client) PostWebhooksIDSecret(ctx context.Context, id string) (Reply[NewSecret], error) {
 	return ask[NewSecret](ctx, c, "POST", "/v1/webhooks/"+url.PathEscape(id)+"/secret", nil)
+}
+
+// Commands are the operations that kennelctl offers as they are described, by their paths.
+var Commands = []Declared{
+	{"crashes group", "GET", "/v1/crash-groups/{group}", "Show a group of crashes.", []Parameter{}},
+	{"originals show", "GET", "/v1/originals", "Show what original robots and their network need: names, root certificate, server_config.json.", []Parameter{}},
 }
 
 // Accepted is the answer to what a letter or a job will finish.

@@ -28,6 +28,7 @@ type document struct {
 type operation struct {
 	ID          string `json:"operationId"`
 	Summary     string
+	Command     string `json:"x-command"`
 	Parameters  []parameter
 	RequestBody *body
 	Responses   map[string]body
@@ -87,6 +88,7 @@ func Write(description []byte) ([]byte, error) {
 			writeOperation(out, strings.ToUpper(method), path, doc.Paths[path][method])
 		}
 	}
+	writeCommands(out, doc)
 	for _, name := range slices.Sorted(maps.Keys(doc.Components.Schemas)) {
 		writeType(out, name, doc.Components.Schemas[name])
 	}
@@ -144,6 +146,34 @@ func writeOperation(out *bytes.Buffer, method, path string, op operation) {
 	at = strings.ReplaceAll(at, `+""`, "")
 	fmt.Fprintf(out, "// %s is %s %s: %s\nfunc (c Client) %s(%s) (Reply[%s], error) {\nreturn ask[%s](ctx, c, %q, %s, %s)\n}\n\n",
 		name, method, path, op.Summary, name, arguments, answer, answer, method, at, in)
+}
+
+// writeCommands writes the operations that have a command of their own.
+func writeCommands(out *bytes.Buffer, doc document) {
+	out.WriteString("// Commands are the operations that kennelctl offers as they are described, by their paths.\nvar Commands = []Declared{\n")
+	for _, path := range slices.Sorted(maps.Keys(doc.Paths)) {
+		for _, method := range slices.Sorted(maps.Keys(doc.Paths[path])) {
+			o := doc.Paths[path][method]
+			if o.Command == "" {
+				continue
+			}
+			fmt.Fprintf(out, "{%q, %q, %q, %q, []Parameter{", o.Command, strings.ToUpper(method), path, o.Summary)
+			for _, p := range o.Parameters {
+				if p.In == "query" {
+					fmt.Fprintf(out, "{%q, %q},", p.Name, p.Description)
+				}
+			}
+			if o.RequestBody != nil {
+				sent := o.RequestBody.Content["application/json"].Schema
+				sent = doc.Components.Schemas[strings.TrimPrefix(sent.Ref, "#/components/schemas/")]
+				for _, name := range slices.Sorted(maps.Keys(sent.Properties)) {
+					fmt.Fprintf(out, "{%q, %q},", name, sent.Properties[name].Description)
+				}
+			}
+			out.WriteString("}},\n")
+		}
+	}
+	out.WriteString("}\n\n")
 }
 
 func writeType(out *bytes.Buffer, name string, s schema) {

@@ -21,11 +21,11 @@ import (
 	"github.com/invopop/jsonschema"
 
 	"kennel/cloud/access"
-	"kennel/cloud/openapi/catalog"
 	"kennel/cloud/openapi/operations"
 	"kennel/infra/api/envelope"
 	"kennel/infra/api/events"
 	"kennel/infra/kit/kithttp"
+	"kennel/infra/op"
 	"kennel/infra/thing"
 )
 
@@ -48,8 +48,8 @@ func Routes() []string {
 	return out
 }
 
-// Build returns the description. root is the folder of the module, whose comments it reads.
-func Build(root string) ([]byte, error) {
+// Build returns the description of the declared operations, and of those that are none. root is the folder of the module, whose comments it reads.
+func Build(root string, declared op.List) ([]byte, error) {
 	b := &builder{schemas: object{}, types: map[string]reflect.Type{}, read: map[string]bool{}}
 	b.reflector = &jsonschema.Reflector{Anonymous: true, Mapper: mapped, Namer: b.name, CommentMap: map[string]string{}}
 	for _, folder := range []string{"certs", "cloud", "jdocs", "ota", "infra/kit"} {
@@ -59,14 +59,15 @@ func Build(root string) ([]byte, error) {
 	}
 	paths, tags := object{}, []object{}
 	b.schemaOf(kithttp.Problem{})
-	for _, tag := range operations.Tags {
+	all := operations.All(declared)
+	for _, tag := range operations.Tags(all) {
 		tags = append(tags, object{"name": tag})
 	}
 	rules := maps.Clone(access.HTTP)
-	for _, o := range catalog.All() { // the table itself is made of them
+	for _, o := range declared { // the table itself is made of them
 		rules[o.Route] = access.RuleOf(o)
 	}
-	for _, op := range operations.All() {
+	for _, op := range all {
 		rule, ok := rules[op.Route]
 		if !ok {
 			return nil, fmt.Errorf("%s is described and in no table", op.Route)
@@ -86,9 +87,6 @@ func Build(root string) ([]byte, error) {
 			return nil, fmt.Errorf("%s: %w", op.Route, err)
 		}
 		item[method] = o
-		if !slices.Contains(operations.Tags, op.Tag) {
-			return nil, fmt.Errorf("%s: no tag %q in operations.Tags", op.Route, op.Tag)
-		}
 	}
 	for name, def := range b.schemas { // answers may grow; what is sent to us may not
 		if d := def.(object); !b.read[name] && d["additionalProperties"] == false {
@@ -150,14 +148,14 @@ func (b *builder) operation(op operations.Operation, rule access.Rule) (object, 
 		o["x-decided-by"], o["security"] = rule.By, []object{}
 	}
 	o["description"] = about
+	if op.Command != "" {
+		o["x-command"] = op.Command
+	}
 
 	parameters := []object{}
 	for _, m := range inPath.FindAllStringSubmatch(path, -1) {
-		p, ok := operations.PathParameters[m[1]]
-		if !ok {
-			return nil, fmt.Errorf("no description of %s", m[0])
-		}
-		parameters = append(parameters, object{"name": m[1], "in": "path", "required": true, "description": p.About, "schema": p.Schema})
+		p := operations.PathParameter(m[1])
+		parameters = append(parameters, object{"name": p.Name, "in": "path", "required": true, "description": p.About, "schema": p.Schema})
 	}
 	for _, q := range op.Query {
 		parameters = append(parameters, object{"name": q.Name, "in": "query", "description": q.About, "schema": q.Schema})

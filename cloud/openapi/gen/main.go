@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 
 	"kennel/cloud/access"
-	"kennel/cloud/openapi/catalog"
+	"kennel/cloud/app"
 	"kennel/cloud/openapi/clientgen"
 	"kennel/cloud/openapi/describe"
 )
@@ -29,7 +29,7 @@ func write(root string) error {
 	if err != nil {
 		return err
 	}
-	b, err := describe.Build(root)
+	b, err := describe.Build(root, app.Operations())
 	if err != nil {
 		return err
 	}
@@ -38,6 +38,6 @@ func write(root string) error {
 		return err
 	}
 	folder := filepath.Join(root, "cloud", "openapi")
-	return errors.Join(os.WriteFile(filepath.Join(root, "cloud", "access", "operations.tsv"), []byte(access.Lines(catalog.All())), 0o644),
+	return errors.Join(os.WriteFile(filepath.Join(root, "cloud", "access", "operations.tsv"), []byte(access.Lines(app.Operations())), 0o644),
 		os.WriteFile(filepath.Join(folder, "openapi.json"), b, 0o644), os.WriteFile(filepath.Join(folder, "client", "client.go"), src, 0o644))
 }

@@ -7,8 +7,8 @@ import (
 	"reflect"
 	"slices"
 
-	"kennel/cloud/openapi/catalog"
 	"kennel/cloud/updates/artifact"
+	"kennel/infra/op"
 	"kennel/infra/telemetry"
 	"kennel/infra/thing"
 )
@@ -18,6 +18,7 @@ type Operation struct {
 	Route   string // as package access calls it
 	Tag     string
 	Summary string
+	Command string // of kennelctl; "": it has none, or one by hand
 	Query   []Parameter
 	Body    any // of the request, as Go has it; nil: none
 	Answer  any // of a good answer; nil: none, 204
@@ -53,8 +54,15 @@ type Health struct {
 	Parts       []telemetry.Part `json:"parts,omitempty"`              // for operators: what is wrong with which part, since when
 }
 
-// PathParameters are the parameters in routes.
-var PathParameters = map[string]struct {
+// PathParameter describes a parameter of routes.
+func PathParameter(name string) Parameter {
+	if p, ok := parameters[name]; ok {
+		return Parameter{name, p.About, p.Schema}
+	}
+	return Parameter{name, "Id of " + name + ", as lists show it.", text}
+}
+
+var parameters = map[string]struct {
 	About  string
 	Schema map[string]any
 }{
@@ -86,15 +94,25 @@ var PathParameters = map[string]struct {
 // None is the answer of an operation without a body, among others.
 type None struct{}
 
-// Tags are the groups of operations, in the order of the page.
-var Tags = []string{"Session", "Account", "Own robots", "Fleet", "Cohorts", "Alerts", "Bulk jobs", "Documents", "Commands", "Crashes", "Voice", "Logs", "Events", "Releases",
+// Tags returns the groups of operations, in the order of the page; those that no order is known of come last.
+func Tags(all []Operation) []string {
+	out := slices.Clone(tags)
+	for _, o := range all {
+		if !slices.Contains(out, o.Tag) {
+			out = append(out, o.Tag)
+		}
+	}
+	return out
+}
+
+var tags = []string{"Session", "Account", "Own robots", "Fleet", "Cohorts", "Alerts", "Bulk jobs", "Documents", "Commands", "Crashes", "Voice", "Logs", "Events", "Releases",
 	"Webhooks", "Identity", "Staff", "Robots", "Cloud"}
 
-// All returns the operations of the public API.
-func All() []Operation {
+// All returns the operations of the public API, of which these are declared.
+func All(declared op.List) []Operation {
 	out := slices.Clone(listed)
-	for _, o := range catalog.All() {
-		d := Operation{Route: o.Route, Tag: o.Tag, Summary: o.Summary, Status: o.Status, Also: o.Also, BodyMedia: o.BodyMedia, AnswerMedia: o.AnswerMedia}
+	for _, o := range declared {
+		d := Operation{Route: o.Route, Tag: o.Tag, Summary: o.Summary, Command: o.Command, Status: o.Status, Also: o.Also, BodyMedia: o.BodyMedia, AnswerMedia: o.AnswerMedia}
 		for _, q := range o.Query {
 			d.Query = append(d.Query, Parameter{q.Name, q.About, q.Schema})
 		}
@@ -106,7 +124,8 @@ func All() []Operation {
 		}
 		out = append(out, d)
 	}
-	slices.SortStableFunc(out, func(a, b Operation) int { return cmp.Compare(slices.Index(Tags, a.Tag), slices.Index(Tags, b.Tag)) })
+	order := Tags(out)
+	slices.SortStableFunc(out, func(a, b Operation) int { return cmp.Compare(slices.Index(order, a.Tag), slices.Index(order, b.Tag)) })
 	return out
 }
 

@@ -11,12 +11,14 @@ import (
 	"kennel/cloud/fleet/registry"
 	"kennel/cloud/identity/sts"
 	"kennel/cloud/originals"
+	"kennel/cloud/originals/door/doorapi"
 	"kennel/cloud/originals/intake"
 	"kennel/cloud/originals/originalsapi"
 	"kennel/cloud/originals/originalspg"
 	"kennel/cloud/originals/replay"
 	"kennel/cloud/page"
 	"kennel/cloud/wire"
+	"kennel/infra/op"
 )
 
 // Config is a part of the settings robots.
@@ -63,4 +65,9 @@ func Wire(b wire.Base, cfg Config, authority *ca.Authority, robots *registry.Ser
 		Operations: func(d wire.Doors) wire.Operations { return originalsapi.Operations(svc, d.Audit) },
 		Pages:      []page.Extra{originalsapi.Page(svc, b.Log)},
 	}
+}
+
+// Operations lists the operations about original robots, for their declarations alone.
+func Operations() op.List {
+	return slices.Concat(doorapi.Operations(nil), originalsapi.Operations(nil, nil))
 }

@@ -91,13 +91,15 @@ func Operations(svc *crash.Service, audit Audit, log *slog.Logger) op.List {
 	}
 	uploads := spec("POST /v1/crash-symbols", "Upload a symbol file of Breakpad; it replaces the one with its debug id, and stored crashes are looked at again.", auth.Changers)
 	uploads.BodyMedia, uploads.Timeout = "text/plain", -1
+	show := spec("GET /v1/crash-groups/{group}", "Show a group of crashes.", auth.Staff)
+	show.Command = "crashes group"
 	return op.List{
 		op.New(spec("GET /v1/crash-groups", "Groups of crashes with the same cause, the latest seen first; Link rel=\"next\" leads on.", auth.Staff),
 			func(ctx context.Context, r groups) (op.Page[crash.Group], error) {
 				list, err := svc.Groups(ctx, r.query())
 				return op.Of(list, r.Limit, func(g crash.Group) string { return g.ID }), err
 			}),
-		op.New(spec("GET /v1/crash-groups/{group}", "One group.", auth.Staff), func(ctx context.Context, r group) (crash.Group, error) { return svc.Group(ctx, r.ID) }),
+		op.New(show, func(ctx context.Context, r group) (crash.Group, error) { return svc.Group(ctx, r.ID) }),
 		op.New(spec("PATCH /v1/crash-groups/{group}", "Resolve or reopen a group, or note something. A crash of a version that should not have it makes a resolved group regressed.", auth.Changers),
 			func(ctx context.Context, r changed) (crash.Group, error) {
 				return change(ctx, svc, audit, r.ID, r.Change)
