@@ -186,7 +186,7 @@ rollouts: ## the simulation of 10,000 harmless rollouts and 1,600 harmful ones; 
 
 .PHONY: generate
 generate: ## what is made of other files: the description of the public API, the client made of it, and the pages of settings and commands
-	go run ./cloud/openapi/gen
+	go run ./cmd/apigen
 	go run ./cmd/docs
 
 .PHONY: tidy-check

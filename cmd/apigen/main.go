@@ -1,4 +1,4 @@
-// Gen writes cloud/openapi/openapi.json, the description of the public API, cloud/openapi/client, a client made of it, and
+// Apigen writes cloud/openapi/openapi.json, the description of the public API, cloud/openapi/client, a client made of it, and
 // cloud/access/operations.tsv, the rules of declared operations. make generate runs it.
 package main
 
@@ -19,7 +19,7 @@ func main() {
 	root := flag.String("root", ".", "`folder` of the module")
 	flag.Parse()
 	if err := write(*root); err != nil {
-		fmt.Fprintln(os.Stderr, "gen:", err)
+		fmt.Fprintln(os.Stderr, "apigen:", err)
 		os.Exit(1)
 	}
 }
