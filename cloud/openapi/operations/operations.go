@@ -83,9 +83,6 @@ var PathParameters = map[string]struct {
 	"name":    {"Name of a file.", text},
 }
 
-// None is the answer of an operation without a body, among others.
-type None struct{}
-
 // Tags are the groups of operations, in the order of the page.
 var Tags = []string{"Session", "Account", "Own robots", "Fleet", "Cohorts", "Alerts", "Bulk jobs", "Documents", "Commands", "Crashes", "Voice", "Logs", "Events", "Releases",
 	"Webhooks", "Identity", "Staff", "Robots", "Cloud"}

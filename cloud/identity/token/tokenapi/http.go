@@ -15,9 +15,6 @@ import (
 	"kennel/infra/thing"
 )
 
-// App is one entry of the list of apps.
-type App = token.App
-
 // Admin is the part of *token.Service that operators and owners use.
 type Admin interface {
 	Tokens(ctx context.Context, id thing.ID) ([]token.TokenInfo, error)
@@ -53,12 +50,6 @@ type tokenJSON struct {
 type revokedJSON struct {
 	Revoked int `json:"revoked"`
 }
-
-// Token and Revoked are what the endpoints answer, for the description of the API.
-type (
-	Token   = tokenJSON
-	Revoked = revokedJSON
-)
 
 type (
 	robot struct {
