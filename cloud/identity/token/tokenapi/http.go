@@ -36,14 +36,14 @@ type Config struct {
 
 // tokenJSON is one access token as people read it; it is not the token itself.
 type tokenJSON struct {
-	ID      string     `json:"id"`
-	User    string     `json:"user_id"`
-	Issued  time.Time  `json:"issued_at"`
-	Expires time.Time  `json:"expires_at"`
-	How     string     `json:"how"`
-	Parent  string     `json:"refreshed_from,omitempty"`
-	Revoked *time.Time `json:"revoked_at,omitempty"`
-	Reason  string     `json:"reason,omitempty"`
+	ID      string    `json:"id"`
+	User    string    `json:"user_id"`
+	Issued  time.Time `json:"issued_at"`
+	Expires time.Time `json:"expires_at"`
+	How     string    `json:"how"`
+	Parent  string    `json:"refreshed_from,omitempty"`
+	Revoked time.Time `json:"revoked_at,omitzero"`
+	Reason  string    `json:"reason,omitempty"`
 }
 
 // revokedJSON says how many tokens were in force.
@@ -131,12 +131,8 @@ func (a api) tokens(ctx context.Context, r robot) ([]tokenJSON, error) {
 		if c.Role == auth.Owner && t.User != c.Account {
 			continue // of the owner before
 		}
-		j := tokenJSON{ID: t.ID, User: t.User, Issued: t.Issued.UTC(), Expires: t.Expires.UTC(), How: t.How, Parent: t.Parent, Reason: t.Reason}
-		if !t.Revoked.IsZero() {
-			at := t.Revoked.UTC()
-			j.Revoked = &at
-		}
-		out = append(out, j)
+		out = append(out, tokenJSON{ID: t.ID, User: t.User, Issued: t.Issued.UTC(), Expires: t.Expires.UTC(), How: t.How, Parent: t.Parent, Revoked: t.Revoked.UTC(),
+			Reason: t.Reason})
 	}
 	return out, nil
 }
