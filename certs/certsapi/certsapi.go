@@ -39,14 +39,14 @@ type Registration struct {
 
 // Certificate is one inventory row of GET /v1/things/{thing}/certificates.
 type Certificate struct {
-	Serial    string     `json:"serial"`
-	Key       string     `json:"key"` // SHA-256 of the public key, hex
-	Method    string     `json:"method"`
-	NotBefore time.Time  `json:"not_before"`
-	NotAfter  time.Time  `json:"not_after"`
-	Revoked   *time.Time `json:"revoked,omitempty"`
-	Released  bool       `json:"released,omitempty"` // revoked because its key was given up
-	Reason    string     `json:"reason,omitempty"`
+	Serial    string    `json:"serial"`
+	Key       string    `json:"key"` // SHA-256 of the public key, hex
+	Method    string    `json:"method"`
+	NotBefore time.Time `json:"not_before"`
+	NotAfter  time.Time `json:"not_after"`
+	Revoked   time.Time `json:"revoked,omitzero"`
+	Released  bool      `json:"released,omitempty"` // revoked because its key was given up
+	Reason    string    `json:"reason,omitempty"`
 }
 
 type (
@@ -98,12 +98,8 @@ func (a api) answer(c certs.Certificate, err error) (certsclient.Answer, error) 
 }
 
 func certificateOf(r certs.Record) Certificate {
-	c := Certificate{
+	return Certificate{
 		Serial: r.Serial, Key: r.Key.String(), Method: r.Method, NotBefore: r.NotBefore, NotAfter: r.NotAfter,
-		Released: r.Released, Reason: r.Reason,
+		Revoked: r.Revoked, Released: r.Released, Reason: r.Reason,
 	}
-	if !r.Revoked.IsZero() {
-		c.Revoked = &r.Revoked
-	}
-	return c
 }

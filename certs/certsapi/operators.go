@@ -33,18 +33,18 @@ type Revocation struct {
 
 // Waiting is one row of GET /v1/waiting.
 type Waiting struct {
-	Thing       thing.ID   `json:"thing"`
-	Fingerprint string     `json:"fingerprint"` // short: compare it with the one that the robot shows
-	Key         string     `json:"key"`         // all of it, hex
-	Addr        string     `json:"addr"`
-	First       time.Time  `json:"first"`
-	Last        time.Time  `json:"last"`
-	Times       int        `json:"times"`
-	Refused     *time.Time `json:"refused,omitempty"`
-	Reason      string     `json:"reason,omitempty"`
-	Known       bool       `json:"known,omitempty"`   // registered
-	Bound       bool       `json:"bound,omitempty"`   // to another key: release it before approving
-	Revoked     bool       `json:"revoked,omitempty"` // release it before approving
+	Thing       thing.ID  `json:"thing"`
+	Fingerprint string    `json:"fingerprint"` // short: compare it with the one that the robot shows
+	Key         string    `json:"key"`         // all of it, hex
+	Addr        string    `json:"addr"`
+	First       time.Time `json:"first"`
+	Last        time.Time `json:"last"`
+	Times       int       `json:"times"`
+	Refused     time.Time `json:"refused,omitzero"`
+	Reason      string    `json:"reason,omitempty"`
+	Known       bool      `json:"known,omitempty"`   // registered
+	Bound       bool      `json:"bound,omitempty"`   // to another key: release it before approving
+	Revoked     bool      `json:"revoked,omitempty"` // release it before approving
 }
 
 // Batch is one row of GET /v1/batches, and the body of PUT /v1/batches/{batch}, where the last three fields are not read.
@@ -261,12 +261,8 @@ func (a api) waiting(ctx context.Context, _ op.None) ([]Waiting, error) {
 	rows, err := a.svc.Waiting(ctx)
 	out := make([]Waiting, 0, len(rows))
 	for _, w := range rows {
-		x := Waiting{Thing: w.Thing, Fingerprint: w.Key.Short(), Key: w.Key.String(), Addr: w.Addr, First: w.First, Last: w.Last, Times: w.Times,
-			Reason: w.Reason, Known: w.Known, Bound: w.Bound, Revoked: w.Revoked}
-		if !w.Refused.IsZero() {
-			x.Refused = &w.Refused
-		}
-		out = append(out, x)
+		out = append(out, Waiting{Thing: w.Thing, Fingerprint: w.Key.Short(), Key: w.Key.String(), Addr: w.Addr, First: w.First, Last: w.Last, Times: w.Times,
+			Refused: w.Refused, Reason: w.Reason, Known: w.Known, Bound: w.Bound, Revoked: w.Revoked})
 	}
 	return out, err
 }

@@ -157,7 +157,7 @@ func TestReleaseAndRevokeOverHTTP(t *testing.T) {
 	}
 	var rows []certsapi.Revocation
 	a.order(t, auth.Caller{Role: auth.Viewer}, "GET", "/v1/revocations?limit=5", "", &rows)
-	if len(rows) != 1 || rows[0].Thing != vic || rows[0].Reason != "stolen" || rows[0].Revoked == nil {
+	if len(rows) != 1 || rows[0].Thing != vic || rows[0].Reason != "stolen" || rows[0].Revoked.IsZero() {
 		t.Errorf("revocations %+v", rows)
 	}
 	a.order(t, auth.Caller{Role: auth.Viewer}, "GET", "/v1/revocations?before="+rows[0].Revoked.Format(time.RFC3339Nano), "", &rows)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"kennel/cloud/access"
@@ -22,7 +23,12 @@ func TestDescriptionIsCurrent(t *testing.T) {
 		}
 	}
 	slices.Sort(described)
-	routes := describe.Routes()
+	var routes []string
+	for name, rule := range access.HTTP {
+		if _, path, _ := strings.Cut(name, " "); strings.HasPrefix(path, "/v1/") && !rule.Page {
+			routes = append(routes, name)
+		}
+	}
 	for _, r := range routes {
 		if !slices.Contains(described, r) {
 			t.Errorf("%s is not described", r)

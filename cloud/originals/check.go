@@ -18,7 +18,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/aws/aws-sdk-go/aws/awserr"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -322,8 +321,8 @@ func (c checker) explain(err error) string {
 	if a, ok := errors.AsType[advised](err); ok {
 		return a.text
 	}
-	if a, ok := errors.AsType[awserr.Error](err); ok && a.OrigErr() == nil {
-		return fmt.Sprintf("the upload was refused with %s (%s)%s", a.Code(), a.Message(), doctor)
+	if a, ok := errors.AsType[replay.Refused](err); ok {
+		return fmt.Sprintf("the upload was refused with %s (%s)%s", a.Code, a.Message, doctor)
 	}
 	s, ok := status.FromError(err)
 	if !ok || s.Code() == codes.Unknown {

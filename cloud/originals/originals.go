@@ -94,7 +94,6 @@ type Name struct {
 type Door struct {
 	Listen  string   // host:port of the robots' port; "": there is none
 	Public  string   // host:port in the robots' configuration
-	Uploads string   // host:port where uploads are taken, which robots dial at port 443; "": only Listen
 	Names   []string // in the certificate of this cloud's authority; none: the certificate is another authority's
 	Advice  string   // a sentence: why nothing listens at port 443, and what to do
 	Bucket  string

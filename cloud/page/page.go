@@ -151,6 +151,13 @@ func (s *Set) Render(w http.ResponseWriter, r *http.Request, code int, name stri
 	_, _ = w.Write(out.Bytes()) // it fails only if the peer is gone
 }
 
+// HTML returns what t makes of data, for the body of a page.
+func HTML(t *template.Template, data any) (template.HTML, error) {
+	var out strings.Builder
+	err := t.Execute(&out, data)
+	return template.HTML(out.String()), err // html/template escaped it
+}
+
 // Part writes what the template name makes of data; it is one that page defines or uses.
 func (s *Set) Part(w io.Writer, page, name string, data any) error {
 	t, ok := s.pages[page]

@@ -31,12 +31,11 @@ import (
 	"kennel/certs/ca"
 	"kennel/infra/freeaddr"
 	"kennel/infra/mqtt"
-	"kennel/infra/mqtt/brokeradmin/emqx"
 	"kennel/infra/pg/pgserver"
 	"kennel/infra/proc"
 )
 
-var update = flag.Bool("update", false, "rewrite infra/compose/emqx")
+var update = flag.Bool("update", false, "rewrite infra/compose/mosquitto")
 
 // composeDir is where the deployment's files are, seen from this package.
 const composeDir = "../../infra/compose"
@@ -99,7 +98,7 @@ var here = map[string]string{
 }
 
 // notHere lists the parts that cannot be started on the machines that run the tests; CONTRIBUTING.md names them under "Not started in tests".
-var notHere = []string{"Docker", "Dockerfile", "emqx.yaml"}
+var notHere = []string{"Docker", "Dockerfile"}
 
 var variable = regexp.MustCompile(`\$\{(\w+)(?::([-?])([^}]*))?\}`)
 
@@ -186,13 +185,6 @@ func TestComposeRules(t *testing.T) {
 			}
 		}
 	}
-	for _, v := range loadCompose(t, "emqx.yaml", composeEnv).Services["broker"].Volumes {
-		if m := parseMount(v); m.bind() && !strings.HasPrefix(m.source, "./state/") {
-			if _, err := os.Stat(filepath.Join(composeDir, m.source)); err != nil {
-				t.Errorf("emqx.yaml, mount %q: %v", v, err)
-			}
-		}
-	}
 	contributing, err := os.ReadFile("../../CONTRIBUTING.md")
 	if err != nil {
 		t.Fatal(err)
@@ -204,31 +196,6 @@ func TestComposeRules(t *testing.T) {
 	for _, what := range notHere {
 		if !strings.Contains(section, what) {
 			t.Errorf("CONTRIBUTING.md, \"Not started in tests\": %s is missing", what)
-		}
-	}
-}
-
-// TestComposeEMQX holds EMQX's files to what its adapter writes.
-func TestComposeEMQX(t *testing.T) {
-	b := emqx.Broker{Things: "0.0.0.0:8883", Services: "0.0.0.0:8884", Cert: "/run/kennel/server.crt", Key: "/run/kennel/server.key",
-		DeviceCA: "/run/kennel/device-anchor.crt", ServiceCA: "/run/kennel/service-anchor.crt", ACLFile: "/opt/emqx/etc/kennel-acl.conf"}
-	for name, render := range map[string]func() ([]byte, error){"emqx.conf": b.Config, "acl.conf": b.Rules} {
-		want, err := render()
-		if err != nil {
-			t.Fatal(err)
-		}
-		file := filepath.Join(composeDir, "emqx", name)
-		if *update {
-			if err := os.WriteFile(file, want, 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		got, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if string(got) != string(want) {
-			t.Errorf("%s is not what infra/mqtt/brokeradmin/emqx writes; go test ./cmd/e2e -run TestComposeEMQX -update makes it so", file)
 		}
 	}
 }

@@ -20,7 +20,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go/aws/awserr"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -173,7 +172,7 @@ var sequence = []sequenceStep{
 				}
 			}
 			key, err := r.Upload(t.Context(), "vic-engine.log", time.Now(), log)
-			if e, ok := errors.AsType[awserr.Error](err); !ok || e.Code() != "AccessDenied" || !strings.Contains(e.Message(), consent.CodeOptedOut) {
+			if e, ok := errors.AsType[replay.Refused](err); !ok || e.Code != "AccessDenied" || !strings.Contains(e.Message, consent.CodeOptedOut) {
 				return fmt.Errorf("without consent: %s, %w", key, err)
 			}
 			owner.agrees(r.Thing, true)

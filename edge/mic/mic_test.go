@@ -122,8 +122,10 @@ func TestDirections(t *testing.T) {
 				all[50].Direction, all[50].Confidence, all[50].Histogram)
 		}
 	}
-	if got := [4]int{geometry.Bin(0), geometry.Bin(-math.Pi / 2), geometry.Bin(math.Pi / 2), geometry.Bin(math.Pi)}; got != [4]int{0, 3, 9, 6} {
-		t.Errorf("ahead, right, left, behind are %v: want clock positions", got)
+	for bin, want := range map[int]float64{0: 0, 3: -math.Pi / 2, 9: math.Pi / 2, 6: math.Pi} { // clock positions: ahead, right, left, behind
+		if got := geometry.Direction(bin); math.Cos(got-want) < 1-1e-9 {
+			t.Errorf("bin %d is at %.3f rad, want %.3f", bin, got, want)
+		}
 	}
 }
 

@@ -22,7 +22,7 @@ func TestParseLine(t *testing.T) {
 		{"headPitch = 0.3 time:2s", Line{Name: "headPitch", Verb: Put, Value: F(0.3), Time: 2 * time.Second}},
 		{"headPitch = 0.3  time:1.5 ", Line{Name: "headPitch", Verb: Put, Value: F(0.3), Time: 1500 * time.Millisecond}},
 		{"headPitch = 0.3 time:1m0.5s", Line{Name: "headPitch", Verb: Put, Value: F(0.3), Time: 60500 * time.Millisecond}},
-		{"wheel.val = [1, 2] adaptive:1", Line{Name: "wheel.val", Verb: Put, Value: Floats(1, 2), Adaptive: time.Second}},
+		{"wheel.val = [1, 2] adaptive:1", Line{Name: "wheel.val", Verb: Put, Value: L(F(1), F(2)), Adaptive: time.Second}},
 		{"arm = 0.05 adaptive:250ms", Line{Name: "arm", Verb: Put, Value: F(0.05), Adaptive: 250 * time.Millisecond}},
 		{"led = [1, 0.5,0 , true]", Line{Name: "led", Verb: Put, Value: L(F(1), F(0.5), F(0), B(true))}},
 		{`voice.lang = "f=(r)\n"`, Line{Name: "voice.lang", Verb: Put, Value: S("f=(r)\n")}},
@@ -30,7 +30,7 @@ func TestParseLine(t *testing.T) {
 		{"robot.go(0.2) speed:0.1", Line{Name: "robot.go", Verb: Call, Args: []Value{F(0.2)}, Speed: 0.1}},
 		{"robot.turn(1)time:2s ", Line{Name: "robot.turn", Verb: Call, Args: []Value{F(1)}, Time: 2 * time.Second}},
 		{"robot.stop( )", Line{Name: "robot.stop", Verb: Call}},
-		{`x.y(1, "a", [1, 2])`, Line{Name: "x.y", Verb: Call, Args: []Value{F(1), S("a"), Floats(1, 2)}}},
+		{`x.y(1, "a", [1, 2])`, Line{Name: "x.y", Verb: Call, Args: []Value{F(1), S("a"), L(F(1), F(2))}}},
 	} {
 		got, err := ParseLine(tc.in)
 		if err != nil || !reflect.DeepEqual(got, tc.want) {

@@ -81,15 +81,6 @@ func S(v string) Value { return Value{Type: String, Text: v} }
 // L returns a list.
 func L(v ...Value) Value { return Value{Type: List, Items: v} }
 
-// Floats returns a list of floats.
-func Floats(v ...float64) Value {
-	l := Value{Type: List, Items: make([]Value, len(v))}
-	for i, x := range v {
-		l.Items[i] = F(x)
-	}
-	return l
-}
-
 // String prints v for people.
 func (v Value) String() string {
 	switch v.Type {

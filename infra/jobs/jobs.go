@@ -76,11 +76,14 @@ type args struct {
 // Kind names the jobs in River's tables.
 func (args) Kind() string { return "kennel_periodic" }
 
+// unique keeps one waiting or running job of the same arguments.
+var unique = river.UniqueOpts{ByArgs: true, ByState: []rivertype.JobState{
+	rivertype.JobStateAvailable, rivertype.JobStatePending, rivertype.JobStateRunning, rivertype.JobStateRetryable, rivertype.JobStateScheduled,
+}}
+
 // InsertOpts keeps one waiting or running job of a name: a period that finds the last run unfinished adds nothing.
 func (args) InsertOpts() river.InsertOpts {
-	return river.InsertOpts{MaxAttempts: maxAttempts, UniqueOpts: river.UniqueOpts{ByArgs: true, ByState: []rivertype.JobState{
-		rivertype.JobStateAvailable, rivertype.JobStatePending, rivertype.JobStateRunning, rivertype.JobStateRetryable, rivertype.JobStateScheduled,
-	}}}
+	return river.InsertOpts{MaxAttempts: maxAttempts, UniqueOpts: unique}
 }
 
 type worker struct {

@@ -10,7 +10,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
-	"github.com/riverqueue/river/rivertype"
 
 	"kennel/infra/errs"
 	"kennel/infra/pg"
@@ -60,9 +59,7 @@ func (taskArgs) Kind() string { return "kennel_task" }
 
 // InsertOpts keeps one waiting or running job of a piece: ordering it again adds nothing.
 func (taskArgs) InsertOpts() river.InsertOpts {
-	return river.InsertOpts{MaxAttempts: Attempts, Queue: taskQueue, UniqueOpts: river.UniqueOpts{ByArgs: true, ByState: []rivertype.JobState{
-		rivertype.JobStateAvailable, rivertype.JobStatePending, rivertype.JobStateRunning, rivertype.JobStateRetryable, rivertype.JobStateScheduled,
-	}}}
+	return river.InsertOpts{MaxAttempts: Attempts, Queue: taskQueue, UniqueOpts: unique}
 }
 
 type taskWorker struct {

@@ -40,14 +40,6 @@ func Recover(log *slog.Logger) endpoint.Middleware {
 	}
 }
 
-// NoContent drops what an endpoint returns: over HTTP its answer is 204.
-func NoContent(next endpoint.Endpoint) endpoint.Endpoint {
-	return func(ctx context.Context, request any) (any, error) {
-		_, err := next(ctx, request)
-		return nil, err
-	}
-}
-
 // Timeout bounds one request.
 func Timeout(d time.Duration) endpoint.Middleware {
 	return func(next endpoint.Endpoint) endpoint.Endpoint {

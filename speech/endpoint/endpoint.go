@@ -88,9 +88,6 @@ func (d *Detector) Write(samples []int16) State {
 	return d.state
 }
 
-// State returns the state after all that was written.
-func (d *Detector) State() State { return d.state }
-
 // Pause returns how long it has been quiet after speech.
 func (d *Detector) Pause() time.Duration { return time.Duration(d.quiet) * 10 * time.Millisecond }
 

@@ -1,11 +1,9 @@
 package intent
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -37,7 +35,6 @@ type Map struct {
 	Entries   []Entry
 	Responses []SimpleResponse
 	Unmatched string
-	Other     map[string]json.RawMessage // fields that we do not know, written back unchanged
 
 	// Enabled reports whether a feature flag is on; nil: FeatureOn (VEC-INT-11).
 	Enabled func(feature string) bool
@@ -54,8 +51,6 @@ type Entry struct {
 	FeatureGate        string            `json:"feature_gate,omitempty"`
 	TestParsing        *bool             `json:"test_parsing,omitempty"` // nil: true
 	UserIntent         string            `json:"user_intent"`
-
-	Other map[string]json.RawMessage `json:"-"` // fields that we do not know
 }
 
 // Response says what a robot plays for an intent that needs no behaviour of its own (VEC-INT-03).
@@ -70,8 +65,6 @@ type Response struct {
 type SimpleResponse struct {
 	CloudIntent string   `json:"cloud_intent"`
 	Response    Response `json:"response"`
-
-	Other map[string]json.RawMessage `json:"-"`
 }
 
 // DefaultMap returns the mapping of the catalogue.
@@ -233,7 +226,7 @@ func StringParams(raw json.RawMessage) (map[string]string, bool) {
 
 const maxMap = 1 << 20
 
-// ParseMap reads a user_intent_map.json. Fields that it does not know are kept.
+// ParseMap reads a user_intent_map.json. It passes over fields that it does not know.
 func ParseMap(b []byte) (*Map, error) {
 	if len(b) > maxMap {
 		return nil, fmt.Errorf("user intent map of %d bytes: want at most %d", len(b), maxMap)
@@ -245,7 +238,7 @@ func ParseMap(b []byte) (*Map, error) {
 	if len(f.Entries) == 0 {
 		return nil, fmt.Errorf("user intent map: user_intent_map is empty or missing")
 	}
-	m := &Map{Entries: f.Entries, Responses: f.Responses, Unmatched: f.Unmatched, Other: f.Other}
+	m := &Map{Entries: f.Entries, Responses: f.Responses, Unmatched: f.Unmatched}
 	if m.Unmatched == "" {
 		m.Unmatched = Unmatched
 	}
@@ -270,75 +263,8 @@ func ParseMap(b []byte) (*Map, error) {
 	return m, nil
 }
 
-// WriteMap is the inverse of ParseMap.
-func WriteMap(m *Map) ([]byte, error) {
-	b, err := json.Marshal(file{Entries: m.Entries, Responses: m.Responses, Unmatched: m.Unmatched, Other: m.Other})
-	if err != nil {
-		return nil, fmt.Errorf("user intent map: %w", err)
-	}
-	var out bytes.Buffer
-	if err := json.Indent(&out, b, "", "  "); err != nil {
-		return nil, fmt.Errorf("user intent map: %w", err)
-	}
-	return append(out.Bytes(), '\n'), nil
-}
-
 type file struct {
 	Responses []SimpleResponse `json:"simple_voice_responses,omitempty"`
 	Entries   []Entry          `json:"user_intent_map"`
 	Unmatched string           `json:"unmatched_intent,omitempty"`
-
-	Other map[string]json.RawMessage `json:"-"`
-}
-
-// The types without methods, for package json.
-type (
-	plainFile  file
-	plainEntry Entry
-	plainReply SimpleResponse
-)
-
-func (f *file) UnmarshalJSON(b []byte) error  { return split(b, (*plainFile)(f), &f.Other) }
-func (f file) MarshalJSON() ([]byte, error)   { return join(plainFile(f), f.Other) }
-func (e *Entry) UnmarshalJSON(b []byte) error { return split(b, (*plainEntry)(e), &e.Other) }
-func (e Entry) MarshalJSON() ([]byte, error)  { return join(plainEntry(e), e.Other) }
-func (r *SimpleResponse) UnmarshalJSON(b []byte) error {
-	return split(b, (*plainReply)(r), &r.Other)
-}
-func (r SimpleResponse) MarshalJSON() ([]byte, error) { return join(plainReply(r), r.Other) }
-
-// split decodes b into known, and the members that known has no field for into other.
-func split(b []byte, known any, other *map[string]json.RawMessage) error {
-	if err := json.Unmarshal(b, known); err != nil {
-		return err
-	}
-	all := map[string]json.RawMessage{}
-	if err := json.Unmarshal(b, &all); err != nil {
-		return err
-	}
-	t := reflect.TypeOf(known).Elem()
-	maps.DeleteFunc(all, func(key string, _ json.RawMessage) bool {
-		for i := range t.NumField() {
-			if tag, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ","); strings.EqualFold(tag, key) {
-				return true // package json ignores case as well
-			}
-		}
-		return false
-	})
-	if len(all) > 0 {
-		*other = all
-	}
-	return nil
-}
-
-func join(known any, other map[string]json.RawMessage) ([]byte, error) {
-	b, err := json.Marshal(known)
-	if err != nil || len(other) == 0 {
-		return b, err
-	}
-	all := maps.Clone(other)
-	if err := json.Unmarshal(b, &all); err != nil {
-		return nil, err
-	}
-	return json.Marshal(all)
 }

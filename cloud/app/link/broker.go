@@ -12,7 +12,6 @@ import (
 	"kennel/infra/logging"
 	"kennel/infra/mqtt/brokeradmin"
 	"kennel/infra/mqtt/brokeradmin/awsiot"
-	"kennel/infra/mqtt/brokeradmin/emqx"
 	"kennel/infra/mqtt/brokeradmin/mosquitto"
 )
 
@@ -20,7 +19,6 @@ import (
 const (
 	brokerEmbedded  = "embedded"
 	brokerMosquitto = "mosquitto"
-	brokerEMQX      = "emqx"
 	brokerAWSIoT    = "aws-iot"
 )
 
@@ -40,16 +38,12 @@ func (c Config) Validate(uplink UplinkConfig) error {
 	}
 	switch c.Broker {
 	case "", brokerEmbedded, brokerMosquitto:
-	case brokerEMQX:
-		if err := c.EMQX.Validate(); err != nil {
-			return err
-		}
 	case brokerAWSIoT:
 		if err := awsiot.Validate(c.AWSIoT); err != nil {
 			return err
 		}
 	default:
-		return errs.New(errs.Invalid, "mqtt.broker %.40q: want %s, %s, %s or %s", c.Broker, brokerEmbedded, brokerMosquitto, brokerEMQX, brokerAWSIoT)
+		return errs.New(errs.Invalid, "mqtt.broker %.40q: want %s, %s or %s", c.Broker, brokerEmbedded, brokerMosquitto, brokerAWSIoT)
 	}
 	if uplink.SQS.URL == "" {
 		return nil
@@ -87,8 +81,6 @@ func (l *Link) admin(ctx context.Context, fleet *registry.Service, denied certsb
 	switch l.cfg.Broker {
 	case brokerMosquitto:
 		return mosquitto.New(mosquitto.Config{MQTT: l.mqtt, Things: fleet.Every, Blocked: denied.Blocked, Log: l.base.Log})
-	case brokerEMQX:
-		return emqx.New(l.cfg.EMQX)
 	case brokerAWSIoT:
 		return awsiot.New(ctx, l.cfg.AWSIoT)
 	}

@@ -19,7 +19,6 @@ import (
 	"kennel/infra/logging"
 	"kennel/infra/mqtt"
 	"kennel/infra/mqtt/brokeradmin"
-	"kennel/infra/mqtt/brokeradmin/emqx"
 	"kennel/infra/mqtt/brokerapi"
 	"kennel/infra/queue"
 )
@@ -35,17 +34,13 @@ func TestBrokerSettings(t *testing.T) {
 		"":  func(c *settings) {},
 		" ": func(c *settings) { c.MQTT.Broker = "mosquitto" },
 		"  ": func(c *settings) {
-			c.MQTT.Broker, c.MQTT.EMQX = "emqx", emqx.Config{URL: "https://h:18083", KeyFile: "k", SecretFile: "s"}
-		},
-		"   ": func(c *settings) {
 			c.MQTT.Broker, c.MQTT.AWSIoT = "aws-iot", awsconfig.Config{Region: "r", Endpoint: "https://h"}
 		},
-		"    ":                  func(c *settings) { c.Uplink.SQS = queue.Config{URL: "https://sqs.r.amazonaws.com/1/q"} },
-		"     ":                 func(c *settings) { c.MQTT.Broker, c.MQTT.CRLFile, c.MQTT.PIDFile = "mosquitto", "l", "p" },
+		"   ":                   func(c *settings) { c.Uplink.SQS = queue.Config{URL: "https://sqs.r.amazonaws.com/1/q"} },
+		"    ":                  func(c *settings) { c.MQTT.Broker, c.MQTT.CRLFile, c.MQTT.PIDFile = "mosquitto", "l", "p" },
 		"mqtt.crl_file":         func(c *settings) { c.MQTT.Broker, c.MQTT.PIDFile = "mosquitto", "p" },
 		"mqtt.pid_file":         func(c *settings) { c.MQTT.CRLFile, c.MQTT.PIDFile = "l", "p" },
 		"embedded, mosquitto":   func(c *settings) { c.MQTT.Broker = "rabbit" },
-		"mqtt.emqx.url":         func(c *settings) { c.MQTT.Broker = "emqx" },
 		"mqtt.aws_iot.endpoint": func(c *settings) { c.MQTT.Broker = "aws-iot" },
 		"uplink.sqs.url":        func(c *settings) { c.Uplink.SQS.URL = "q" },
 		"uplink.sqs.aws": func(c *settings) {

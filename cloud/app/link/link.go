@@ -25,7 +25,6 @@ import (
 	"kennel/infra/logging"
 	"kennel/infra/mqtt"
 	"kennel/infra/mqtt/brokeradmin/awsiot"
-	"kennel/infra/mqtt/brokeradmin/emqx"
 	"kennel/infra/mqtt/brokerapi"
 	"kennel/infra/queue"
 	"kennel/infra/thing"
@@ -40,7 +39,7 @@ type Config struct {
 	CertFile string `koanf:"cert_file"`
 	KeyFile  string `koanf:"key_file"`
 	RootFile string `koanf:"root_file"` // whom to trust as broker; "": the root in ca.dir
-	// Broker is who takes orders such as ending a session: embedded (also ""), mosquitto, emqx, aws-iot.
+	// Broker is who takes orders such as ending a session: embedded (also ""), mosquitto, aws-iot.
 	Broker string `koanf:"broker"`
 	// CRLFile is written with the list of revoked certificates, PEM, for a broker that reads one (Mosquitto's crlfile); "": none. The broker
 	// must be told to read it again: with PIDFile, or by what starts it. Without a list it knows from orders who has no rights any more.
@@ -48,7 +47,6 @@ type Config struct {
 	// PIDFile is the pid_file of a Mosquitto that runs beside this process, under the same account: it gets SIGHUP whenever CRLFile was
 	// written. "": something else tells it (infra/compose/mosquitto/run.sh, or a path unit of systemd).
 	PIDFile string        `koanf:"pid_file"`
-	EMQX    emqx.Config   `koanf:"emqx"`    // with broker emqx
 	AWSIoT  awsiot.Config `koanf:"aws_iot"` // with broker aws-iot
 }
 

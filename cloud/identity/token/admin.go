@@ -183,12 +183,12 @@ type Exported struct {
 
 // ExportedToken is one access token, without what would make it one.
 type ExportedToken struct {
-	ID      string     `json:"id"`
-	Thing   thing.ID   `json:"thing"`
-	Issued  time.Time  `json:"issued_at"`
-	Expires time.Time  `json:"expires_at"`
-	How     string     `json:"how"`
-	Revoked *time.Time `json:"revoked_at,omitempty"`
+	ID      string    `json:"id"`
+	Thing   thing.ID  `json:"thing"`
+	Issued  time.Time `json:"issued_at"`
+	Expires time.Time `json:"expires_at"`
+	How     string    `json:"how"`
+	Revoked time.Time `json:"revoked_at,omitzero"`
 }
 
 // ExportedApp is one app of one robot.
@@ -210,11 +210,7 @@ func (s *Service) Export(ctx context.Context, account string) (any, error) {
 	}
 	out.Things = append(out.Things, things...)
 	for _, t := range tokens {
-		e := ExportedToken{ID: t.ID, Thing: t.Thing, Issued: t.Issued, Expires: t.Expires, How: t.How}
-		if !t.Revoked.IsZero() {
-			e.Revoked = &t.Revoked
-		}
-		out.Tokens = append(out.Tokens, e)
+		out.Tokens = append(out.Tokens, ExportedToken{ID: t.ID, Thing: t.Thing, Issued: t.Issued, Expires: t.Expires, How: t.How, Revoked: t.Revoked})
 	}
 	for _, id := range things {
 		user, err := s.cfg.Store.LastUser(ctx, id)

@@ -36,18 +36,6 @@ type object = map[string]any
 
 var inPath = regexp.MustCompile(`\{([a-z]+)\}`)
 
-// Routes returns the routes of the public API among those of the table.
-func Routes() []string {
-	var out []string
-	for name, rule := range access.HTTP {
-		if _, path, _ := strings.Cut(name, " "); strings.HasPrefix(path, "/v1/") && !rule.Page {
-			out = append(out, name)
-		}
-	}
-	slices.Sort(out)
-	return out
-}
-
 // Build returns the description of the declared operations, and of those that are none. root is the folder of the module, whose comments it reads.
 func Build(root string, declared op.List) ([]byte, error) {
 	b := &builder{schemas: object{}, types: map[string]reflect.Type{}, read: map[string]bool{}}

@@ -91,9 +91,6 @@ var parameters = map[string]struct {
 	"name":    {"Name of a file.", text},
 }
 
-// None is the answer of an operation without a body, among others.
-type None struct{}
-
 // Tags returns the groups of operations, in the order of the page; those that no order is known of come last.
 func Tags(all []Operation) []string {
 	out := slices.Clone(tags)

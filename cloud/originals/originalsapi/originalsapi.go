@@ -90,9 +90,7 @@ func Page(svc *originals.Service, log *slog.Logger) page.Extra {
 			v.Guide, v.Config, v.Last = g, g.ServerConfig.JSON(), last
 			mu.Unlock()
 			v.May = access.HTTP.Check("POST /originals", auth.CallerFrom(ctx).Role) == nil
-			var out strings.Builder
-			err = pageBody.Execute(&out, v)
-			return template.HTML(out.String()), err
+			return page.HTML(pageBody, v)
 		},
 		Do: func(ctx context.Context, _ url.Values) error {
 			ctx, cancel := context.WithTimeout(ctx, pageTime)

@@ -2,7 +2,6 @@
 package preflightapi
 
 import (
-	"bytes"
 	"context"
 	_ "embed"
 	"html/template"
@@ -37,8 +36,6 @@ func Page(svc *preflight.Service) page.Extra {
 				v.Lacks++
 			}
 		}
-		var b bytes.Buffer
-		err := body.Execute(&b, v)
-		return template.HTML(b.String()), err
+		return page.HTML(body, v)
 	}}
 }

@@ -50,12 +50,6 @@ func (s *Seqs) Add(seq uint64) bool {
 	return true
 }
 
-// Contains reports whether seq is in the set.
-func (s Seqs) Contains(seq uint64) bool {
-	i := sort.Search(len(s), func(i int) bool { return s[i].Last >= seq })
-	return i < len(s) && s[i].First <= seq
-}
-
 // Fresh is one event to store.
 type Fresh struct {
 	Thing thing.ID

@@ -15,9 +15,7 @@ import (
 const (
 	KeepSessions = 30 * 24 * time.Hour
 	KeepSums     = 400 * 24 * time.Hour
-	MaxDays      = 90
 	DefaultDays  = 7
-	MaxLimit     = 500
 	DefaultLimit = 50
 	maxGroups    = 200
 	// AtLeast is how often a phrase must have been said before anyone sees it: what was said once may tell of a person.

@@ -20,7 +20,7 @@ import (
 func amigoCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "amigo",
-		Short: "Configure, load, watch and drive an AmigoBot",
+		Short: "Configure, load and drive an AmigoBot",
 		Long: `Configure, load, watch and drive an AmigoBot.
 
 params and download need the System port of a simulated robot (robotsim amigobot -system) in System mode: hold its black button, press and
@@ -31,7 +31,7 @@ A port is tcp:HOST:PORT, serial:/dev/ttyS0?baud=9600, or the path of a tty or Un
 		Example: `  robotkit amigo params -port tcp:localhost:8102 list
   robotkit amigo demo -port tcp:localhost:8101`,
 	}
-	cmd.AddCommand(amigoParamsCommand(), amigoDownloadCommand(), amigoSoundsCommand(), amigoMonitorCommand(), amigoDemoCommand(), amigoRevcountCommand())
+	cmd.AddCommand(amigoParamsCommand(), amigoDownloadCommand(), amigoSoundsCommand(), amigoDemoCommand(), amigoRevcountCommand())
 	return cmd
 }
 

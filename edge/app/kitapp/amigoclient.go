@@ -26,14 +26,9 @@ type client struct {
 }
 
 // withClient opens a session, tells how it goes, calls f, and closes the session, which stops the robot (AMIGO-SYNC-13).
-func withClient(cmd *cobra.Command, address string, tap func(now time.Duration, payload []byte), f func(c *client) error) error {
+func withClient(cmd *cobra.Command, address string, f func(c *client) error) error {
 	return withAmigo(cmd, address, func(line *port.Line) error {
-		c := &client{cmd: cmd, line: line, now: line.Now()}
-		cfg := session.Config{Baud: line.Baud()}
-		if tap != nil {
-			cfg.Tap = func(payload []byte) { tap(c.now, payload) }
-		}
-		c.Session = session.New(cfg)
+		c := &client{Session: session.New(session.Config{Baud: line.Baud()}), cmd: cmd, line: line, now: line.Now()}
 		c.Open()
 		err := c.connect()
 		if err == nil {

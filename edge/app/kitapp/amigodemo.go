@@ -40,7 +40,7 @@ Esc stops the robot and ends the session. After a lost connection the motors sta
 			}
 			defer restore()
 			keys := keysOf(cmd.InOrStdin())
-			return withClient(cmd, address, nil, func(c *client) error {
+			return withClient(cmd, address, func(c *client) error {
 				defer c.say("")
 				d := &demo{client: c}
 				if err := d.start(teleop); err != nil {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"io"
 	"math"
-	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -13,7 +12,6 @@ import (
 
 	"kennel/edge/body/amigobot/amigobotsim"
 	"kennel/edge/body/amigobot/flash"
-	"kennel/edge/body/amigobot/sip"
 	"kennel/edge/sim/plane"
 	"kennel/infra/cli"
 )
@@ -180,68 +178,6 @@ func TestAmigoDemoReset(t *testing.T) {
 	stop()
 	if code := c.end(t); code != cli.ExitOK {
 		t.Errorf("code %d", code)
-	}
-}
-
-// TestAmigoMonitor: the packets of a session, of a streaming robot and of a line to which another program talks (AMIGO-PKT-13).
-func TestAmigoMonitor(t *testing.T) {
-	a := serve(t, amigobotsim.Config{}, 2)
-	for _, tt := range []struct {
-		name  string
-		args  []string
-		lines int
-		want  []string
-	}{
-		{"session", []string{"-count", "8"}, 8, []string{
-			"0.000  sync0", "identity  not_set, Pioneer amigo", "config    Type:Pioneer", "standard  x 0.000 m",
-		}},
-		{"all, as JSON", []string{"-all", "-count", "12", "-o", "json"}, 12, []string{
-			`"packet":"encoders","data":{"left_m":`, `"packet":"io","data":{"digital_in":"00"`,
-		}},
-		{"raw", []string{"-raw", "-count", "3"}, 3, []string{"identity  026e6f745f73657400"}},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			code, out, errOut := run(t, append([]string{"amigo", "monitor", "-port", a.control}, tt.args...)...)
-			if code != cli.ExitOK || strings.Count(out, "\n") != tt.lines {
-				t.Errorf("code %d: %s\n%s", code, errOut, out)
-			}
-			for _, part := range tt.want {
-				if !strings.Contains(out, part) {
-					t.Errorf("no %q in\n%s", part, out)
-				}
-			}
-			a.await(t, "closed", func(s amigobotsim.State) bool { return s.Mode == amigobotsim.Waiting })
-		})
-	}
-	if code, _, _ := run(t, "amigo", "monitor", "-passive", "-all"); code != cli.ExitUsage {
-		t.Errorf("-passive -all: code %d", code)
-	}
-}
-
-// TestAmigoMonitorPassive: monitor sends nothing to a line, shows its packets until it is interrupted, and counts what is none.
-func TestAmigoMonitorPassive(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	c, stop := open(t, "amigo", "monitor", "-passive", "-p", "tcp:"+listener.Addr().String())
-	line, err := listener.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer line.Close()
-	if _, err := line.Write(sip.Encoders{Left: 1}.Append([]byte("noise"))); err != nil {
-		t.Fatal(err)
-	}
-	c.out.await(t, "0.000  encoders  left 0.0000 m, right 0.0000 m\n")
-	stop()
-	if code := c.end(t); code != cli.ExitOK {
-		t.Errorf("code %d", code)
-	}
-	c.err.await(t, "5 bytes belonged to no good packet; 0 checksums were wrong")
-	if sent, err := io.ReadAll(line); len(sent) > 0 {
-		t.Errorf("it sent % x (%v)", sent, err)
 	}
 }
 

@@ -196,7 +196,7 @@ func liveSounds(cmd *cobra.Command, address string, args []string, set *[1 + sou
 	for n := 1; len(args) == 0 && n <= soundset.Count; n++ {
 		numbers = append(numbers, n)
 	}
-	return withClient(cmd, address, nil, func(c *client) error {
+	return withClient(cmd, address, func(c *client) error {
 		st := c.State()
 		for _, n := range numbers {
 			answered := false

@@ -35,10 +35,5 @@ func Delays(direction float64) (out [Mics]float64) {
 	return out
 }
 
-// Bin returns the bin of a direction in radians counter-clockwise: bins are numbered clockwise seen from above, and 0 is ahead.
-func Bin(direction float64) int {
-	return ((int(math.Round(-direction/binStep)) % Bins) + Bins) % Bins
-}
-
 // Direction returns the middle of a bin in radians counter-clockwise.
 func Direction(bin int) float64 { return -float64(bin) * binStep }

@@ -176,7 +176,7 @@ func TestWrite(t *testing.T) {
 		{"headYaw.val", robot.F(7), "0.20*2π", "headYaw.turn", "0.2"}, // 1 rad is the limit: 0.159 turns, which the device rounds
 		{"headYaw.turn", robot.F(-9), "-0.2", "headYaw.turn", "-0.2"}, // also in turns
 		{"wheelL.angle", robot.F(0.2*turn + turn), "1.20*2π", "wheelL.turn", "3.2"},
-		{"wheel.turn", robot.Floats(1, 2), "[1, 2]", "wheel.turn", "[1, 2]"},
+		{"wheel.turn", robot.L(robot.F(1), robot.F(2)), "[1, 2]", "wheel.turn", "[1, 2]"},
 		{"wheel.speed", robot.F(1.26), "[1.3, 1.3]", "wheel.speed", "[1.3, 1.3]"},
 		{"ledL.val", robot.F(0.5), "0.5", "ledL.g", "0.5"}, // from black: white
 		{"ledL.r", robot.F(9), "1", "ledL.val", "1"},
@@ -224,7 +224,7 @@ func TestWrite(t *testing.T) {
 		"robot.type":        {robot.S("humanoid"), robot.ErrReadOnly},
 		"robot.go":          {robot.F(1), robot.ErrReadOnly},
 		"wheel.turn":        {robot.L(robot.F(1), robot.S("far")), robot.ErrType}, // nothing is written, the left wheel neither
-		"wheel.speed":       {robot.Floats(1, 2, 3), robot.ErrRange},
+		"wheel.speed":       {robot.L(robot.F(1), robot.F(2), robot.F(3)), robot.ErrRange},
 		"wheelL.turn":       {robot.F(math.NaN()), robot.ErrRange},
 		"wheelR.turn":       {robot.F(math.Inf(-1)), robot.ErrRange},
 		"speaker.val":       {robot.F(1), robot.ErrType},

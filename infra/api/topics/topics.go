@@ -147,9 +147,3 @@ func MaySubscribe(id thing.ID, filter string) bool {
 	}
 	return name == "+" || !strings.ContainsAny(name, "/+#\x00")
 }
-
-// MayReceive reports whether a message on topic may be delivered to thing id.
-func MayReceive(id thing.ID, topic string) bool {
-	t, err := Parse(topic)
-	return err == nil && t.Thing == id && (t.Class == Down || t.Class == Res)
-}

@@ -18,9 +18,6 @@ import (
 	"kennel/infra/thing"
 )
 
-// MaxLimit is how many commands one answer lists at most.
-const MaxLimit = command.MaxLimit
-
 // Handlers returns the robots' requests by "service/method".
 func Handlers(svc *command.Service) map[string]kitmqtt.ReqHandler {
 	return map[string]kitmqtt.ReqHandler{

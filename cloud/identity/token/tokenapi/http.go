@@ -15,9 +15,6 @@ import (
 	"kennel/infra/thing"
 )
 
-// App is one entry of the list of apps.
-type App = token.App
-
 // Admin is the part of *token.Service that operators and owners use.
 type Admin interface {
 	Tokens(ctx context.Context, id thing.ID) ([]token.TokenInfo, error)
@@ -39,26 +36,20 @@ type Config struct {
 
 // tokenJSON is one access token as people read it; it is not the token itself.
 type tokenJSON struct {
-	ID      string     `json:"id"`
-	User    string     `json:"user_id"`
-	Issued  time.Time  `json:"issued_at"`
-	Expires time.Time  `json:"expires_at"`
-	How     string     `json:"how"`
-	Parent  string     `json:"refreshed_from,omitempty"`
-	Revoked *time.Time `json:"revoked_at,omitempty"`
-	Reason  string     `json:"reason,omitempty"`
+	ID      string    `json:"id"`
+	User    string    `json:"user_id"`
+	Issued  time.Time `json:"issued_at"`
+	Expires time.Time `json:"expires_at"`
+	How     string    `json:"how"`
+	Parent  string    `json:"refreshed_from,omitempty"`
+	Revoked time.Time `json:"revoked_at,omitzero"`
+	Reason  string    `json:"reason,omitempty"`
 }
 
 // revokedJSON says how many tokens were in force.
 type revokedJSON struct {
 	Revoked int `json:"revoked"`
 }
-
-// Token and Revoked are what the endpoints answer, for the description of the API.
-type (
-	Token   = tokenJSON
-	Revoked = revokedJSON
-)
 
 type (
 	robot struct {
@@ -140,12 +131,8 @@ func (a api) tokens(ctx context.Context, r robot) ([]tokenJSON, error) {
 		if c.Role == auth.Owner && t.User != c.Account {
 			continue // of the owner before
 		}
-		j := tokenJSON{ID: t.ID, User: t.User, Issued: t.Issued.UTC(), Expires: t.Expires.UTC(), How: t.How, Parent: t.Parent, Reason: t.Reason}
-		if !t.Revoked.IsZero() {
-			at := t.Revoked.UTC()
-			j.Revoked = &at
-		}
-		out = append(out, j)
+		out = append(out, tokenJSON{ID: t.ID, User: t.User, Issued: t.Issued.UTC(), Expires: t.Expires.UTC(), How: t.How, Parent: t.Parent, Revoked: t.Revoked.UTC(),
+			Reason: t.Reason})
 	}
 	return out, nil
 }

@@ -2,7 +2,6 @@
 package doorapi
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"crypto/tls"
@@ -190,8 +189,6 @@ func Page(d *door.Door) page.Extra {
 		if err != nil {
 			return "", err
 		}
-		var b bytes.Buffer
-		err = list.Execute(&b, all)
-		return template.HTML(b.String()), err
+		return page.HTML(list, all)
 	}}
 }

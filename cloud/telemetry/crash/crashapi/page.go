@@ -64,12 +64,6 @@ type crashView struct {
 // Get returns what was typed into a field.
 func (v listView) Get(field string) string { return v.Query.Get(field) }
 
-func render(name string, data any) (template.HTML, error) {
-	var out strings.Builder
-	err := pages.ExecuteTemplate(&out, name, data)
-	return template.HTML(out.String()), err // html/template escaped it
-}
-
 // next is the query of the page after one that is full.
 func next(q url.Values, full bool, after string) string {
 	if !full {
@@ -92,7 +86,7 @@ func Pages(svc *crash.Service, audit Audit) []page.Extra {
 		if err != nil {
 			return "", err
 		}
-		return render("symbols", list)
+		return page.HTML(pages.Lookup("symbols"), list)
 	}
 	return []page.Extra{
 		{Label: "Crashes", Address: "/crashes", Ask: groups, Show: func(ctx context.Context) (template.HTML, error) { return groups(ctx, nil) }},
@@ -114,7 +108,7 @@ func Pages(svc *crash.Service, audit Audit) []page.Extra {
 			if err != nil {
 				return "", err
 			}
-			return render("crash", crashView{c, g.Signature})
+			return page.HTML(pages.Lookup("crash"), crashView{c, g.Signature})
 		}},
 		{Label: "Symbols", Address: "/crashes/symbols", Ask: symbols},
 		{Label: "Crashes", Address: "/things/{thing}/crashes", Tab: func(ctx context.Context, r *http.Request) (string, template.HTML, error) {
@@ -135,7 +129,7 @@ func Pages(svc *crash.Service, audit Audit) []page.Extra {
 			if n := len(list); n > 0 {
 				v.Next = next(r.URL.Query(), n == crash.DefaultLimit, list[n-1].ID)
 			}
-			body, err := render("robot", v)
+			body, err := page.HTML(pages.Lookup("robot"), v)
 			return "Crashes", body, err
 		}},
 	}
@@ -157,7 +151,7 @@ func groupsPage(ctx context.Context, svc *crash.Service, q url.Values) (template
 	if n := len(list); n > 0 {
 		v.Next = next(q, n == crash.DefaultLimit, list[n-1].ID)
 	}
-	return render("groups", v)
+	return page.HTML(pages.Lookup("groups"), v)
 }
 
 // shownCrashes is how many crashes the page of a group shows.
@@ -180,5 +174,5 @@ func groupPage(ctx context.Context, svc *crash.Service, q url.Values) (template.
 		}
 		v.Latest = &latest
 	}
-	return render("group", v)
+	return page.HTML(pages.Lookup("group"), v)
 }

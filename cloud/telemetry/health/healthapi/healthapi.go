@@ -2,7 +2,6 @@
 package healthapi
 
 import (
-	"bytes"
 	"context"
 	_ "embed"
 	"fmt"
@@ -114,9 +113,7 @@ func Page(svc *health.Service, cohorts func(context.Context) ([]cohort.Cohort, e
 			}
 		}
 		v.draw()
-		var b bytes.Buffer
-		err = body.Execute(&b, v)
-		return template.HTML(b.String()), err
+		return page.HTML(body, v)
 	}
 	return page.Extra{Label: "Health", Address: "/health", Ask: ask, Show: func(ctx context.Context) (template.HTML, error) { return ask(ctx, nil) }}
 }

@@ -2,7 +2,6 @@
 package storageapi
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"html/template"
@@ -52,8 +51,6 @@ func Pages(book *storage.Book) []page.Extra {
 		if err != nil {
 			return "", err
 		}
-		var b bytes.Buffer
-		err = list.Execute(&b, all)
-		return template.HTML(b.String()), err
+		return page.HTML(list, all)
 	}}}
 }

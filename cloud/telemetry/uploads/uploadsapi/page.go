@@ -1,7 +1,6 @@
 package uploadsapi
 
 import (
-	"bytes"
 	"context"
 	_ "embed"
 	"html/template"
@@ -41,12 +40,6 @@ func Pages(svc *uploads.Service) []page.Extra {
 			return logPage(ctx, svc, r)
 		}},
 	}
-}
-
-func render(name string, data any) (template.HTML, error) {
-	var out bytes.Buffer
-	err := pages.ExecuteTemplate(&out, name, data)
-	return template.HTML(out.String()), err // html/template escaped it
 }
 
 // form holds the fields that both pages have.
@@ -122,7 +115,7 @@ func listPage(ctx context.Context, svc *uploads.Service, r *http.Request) (templ
 	if next != "" {
 		v.Next = again(q, "after", next)
 	}
-	return render("list", v)
+	return page.HTML(pages.Lookup("list"), v)
 }
 
 // again is a query like q with another value of one parameter.
@@ -175,7 +168,7 @@ func logPage(ctx context.Context, svc *uploads.Service, r *http.Request) (string
 	if req.Skip > 0 {
 		v.First = again(q, "skip", "")
 	}
-	body, err := render("log", v)
+	body, err := page.HTML(pages.Lookup("log"), v)
 	return l.Name, body, err
 }
 

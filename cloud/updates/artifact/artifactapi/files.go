@@ -23,13 +23,10 @@ const MaxDownloads = 64
 type Files struct {
 	svc   *artifact.Service
 	log   *slog.Logger
-	asked func(channel, version, target, answer string) // counts requests
+	asked func(channel, version, target, answer string) // counts requests; an unknown one is of a release that the channel never offered
 	sent  func(channel, version string, bytes int)      // counts bytes
 	slots chan struct{}                                 // one for each download
 }
-
-// Answers are what requests come to, as metrics say it. Unknown is a release that the channel never offered.
-var Answers = []string{"sent", "described", "no_delta", "unknown", "busy", "failed"}
 
 // Targets are the kinds of robots that say so, by number (victortarget).
 var Targets = []string{"dev", "oskr", "whiskey", "orange", "dvt3", "dvt2"}

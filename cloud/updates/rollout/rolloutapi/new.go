@@ -57,7 +57,7 @@ func newPage(svc *rollout.Service, releases *ota.Service, audit func(ctx context
 			if err != nil {
 				return "", err
 			}
-			return draw(newBody, newView{v, list, []rollout.Channel{rollout.Prod, rollout.Beta, rollout.Dev}, phaseRows, guardRows})
+			return page.HTML(newBody, newView{v, list, []rollout.Channel{rollout.Prod, rollout.Beta, rollout.Dev}, phaseRows, guardRows})
 		},
 		Do: func(ctx context.Context, v url.Values) error {
 			s, err := specOf(v)

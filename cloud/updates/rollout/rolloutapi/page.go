@@ -5,7 +5,6 @@ import (
 	"html/template"
 	"net/url"
 	"slices"
-	"strings"
 
 	"kennel/cloud/access"
 	"kennel/cloud/page"
@@ -128,7 +127,7 @@ func Pages(svc *rollout.Service, releases *ota.Service,
 			for _, r := range list[:min(len(list), shown)] {
 				views = append(views, viewOf(r, may))
 			}
-			return draw(pageBody, struct {
+			return page.HTML(pageBody, struct {
 				May      bool
 				Rollouts []view
 			}{may, views})
@@ -145,10 +144,4 @@ func Pages(svc *rollout.Service, releases *ota.Service,
 			return err
 		},
 	}, newPage(svc, releases, audit), robotTab(svc, releases.State)}
-}
-
-func draw(t *template.Template, v any) (template.HTML, error) {
-	var b strings.Builder
-	err := t.Execute(&b, v)
-	return template.HTML(b.String()), err // html/template escaped it
 }

@@ -38,7 +38,7 @@ func robotTab(svc *rollout.Service, state func(ctx context.Context, id thing.ID,
 			return "", "", err
 		}
 		head, words := standing(s)
-		body, err := draw(robotPage, struct {
+		body, err := page.HTML(robotPage, struct {
 			Head, Words string
 			Whys        []rollout.RobotWhy
 			History     []ota.Report

@@ -15,9 +15,6 @@ import (
 
 const timeout = 20 * time.Second
 
-// MaxLimit bounds a page of robots.
-const MaxLimit = 10_000
-
 // AuditPrefix begins the actions of the audit log: rollout.create, and rollout. with each of rollout.Actions.
 const AuditPrefix = "rollout."
 

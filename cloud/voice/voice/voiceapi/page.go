@@ -8,7 +8,6 @@ import (
 	"html/template"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"kennel/cloud/page"
@@ -94,7 +93,7 @@ func Pages(svc *voice.Service, recognizers func() []recognizer.Health) []page.Ex
 		for _, p := range []period{{Words: "Today", Address: "1"}, {Words: "7 days", Address: "7"}, {Words: "30 days", Address: "30"}} {
 			v.Periods = append(v.Periods, period{p.Words, "/voice?days=" + p.Address, p.Address == fmt.Sprint(days)})
 		}
-		return render("voice", v)
+		return page.HTML(pages.Lookup("voice"), v)
 	}
 	return []page.Extra{
 		{Label: "Voice", Address: "/voice", Menu: page.Cloud, Ask: ask, Show: func(ctx context.Context) (template.HTML, error) { return ask(ctx, nil) }},
@@ -107,14 +106,8 @@ func Pages(svc *voice.Service, recognizers func() []recognizer.Health) []page.Ex
 			if err != nil {
 				return "", "", err
 			}
-			body, err := render("robot", list)
+			body, err := page.HTML(pages.Lookup("robot"), list)
 			return "Voice", body, err
 		}},
 	}
-}
-
-func render(name string, data any) (template.HTML, error) {
-	var out strings.Builder
-	err := pages.ExecuteTemplate(&out, name, data)
-	return template.HTML(out.String()), err // html/template escaped it
 }

@@ -1,119 +1,15 @@
 package kitapp
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"math"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"kennel/edge/body/amigobot/session"
 	"kennel/edge/body/amigobot/sip"
-	"kennel/edge/body/port"
 	"kennel/infra/cli"
-	"kennel/infra/errs"
 )
-
-func amigoMonitorCommand() *cobra.Command {
-	var address string
-	var passive, raw, all bool
-	var count int
-	cmd := &cobra.Command{
-		Use:   "monitor",
-		Short: "Print the packets of an AmigoBot as they come",
-		Long: `Print the packets of an AmigoBot as they come: time in seconds, kind, and content in SI units, or with -raw in hexadecimal. It opens a
-session, in which the motors stay off. With -passive it sends nothing: connect it to a line on which another program talks to the robot.
-It ends with Ctrl-C or after -count packets.`,
-		Example: `  robotkit amigo monitor -port tcp:localhost:8101
-  robotkit amigo monitor -port tcp:localhost:8101 -all -o json
-  robotkit amigo monitor -port serial:/dev/ttyUSB1 -passive -raw -count 100`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if passive && all {
-				return cli.Usage("-all asks the robot for packets; give it without -passive")
-			}
-			seen, start := 0, time.Duration(-1)
-			var failed error
-			show := func(now time.Duration, payload []byte) {
-				if start < 0 {
-					start = now
-				}
-				if failed == nil && (count == 0 || seen < count) {
-					failed = printPacket(cmd, payload, (now - start).Seconds(), raw)
-				}
-				seen++
-			}
-			ended := func() bool { return failed != nil || count > 0 && seen >= count || cmd.Context().Err() != nil }
-			if passive {
-				return errors.Join(listen(cmd, address, show, ended), failed)
-			}
-			err := withClient(cmd, address, show, func(c *client) error {
-				if all {
-					for _, ask := range []sip.Command{sip.Switch(sip.Encoder, true), sip.Int(sip.IORequest, 2)} {
-						if err := c.Command(ask); err != nil {
-							return err
-						}
-					}
-				}
-				phase := c.State().Phase
-				for !ended() {
-					if err := c.run(); err != nil && cmd.Context().Err() == nil {
-						return err
-					}
-					if p := c.State().Phase; p != phase {
-						phase = p
-						c.say("The session is %s", p)
-					}
-				}
-				return nil
-			})
-			return errors.Join(err, failed)
-		},
-	}
-	controlFlag(cmd, &address)
-	f := cmd.Flags()
-	f.BoolVar(&passive, "passive", false, "only listen")
-	f.BoolVar(&raw, "raw", false, "print the content of packets in hexadecimal")
-	f.BoolVar(&all, "all", false, "ask for encoder and I/O packets too")
-	f.IntVar(&count, "count", 0, "end after this many `packets`")
-	return cmd
-}
-
-func printPacket(cmd *cobra.Command, payload []byte, seconds float64, raw bool) error {
-	p := readPacket(payload)
-	if raw {
-		p = rawPacket(p.Packet, payload)
-	}
-	p.Seconds = seconds
-	return cli.PrintLine(cmd, p, func() string { return fmt.Sprintf("%9.3f  %-8s  %s", p.Seconds, p.Packet, p.text) })
-}
-
-// listen shows the packets that come over a line, without a session.
-func listen(cmd *cobra.Command, address string, show func(time.Duration, []byte), ended func() bool) error {
-	return withAmigo(cmd, address, func(line *port.Line) error {
-		var p sip.Parser
-		for !ended() {
-			if _, err := line.Wait(line.Now() + session.Pacing); err != nil {
-				return errs.New(errs.Unavailable, "wait for the line: %w", err)
-			}
-			n, err := line.Read(p.Space())
-			if err != nil {
-				return errs.New(errs.Unavailable, "read from the line: %w", err)
-			}
-			p.Fill(n)
-			p.Expire(line.Now())
-			for payload, ok := p.Next(); ok; payload, ok = p.Next() {
-				show(line.Now(), payload)
-			}
-		}
-		if c := p.Counters(); c.Skipped > 0 {
-			fmt.Fprintf(cmd.ErrOrStderr(), "%d bytes belonged to no good packet; %d checksums were wrong\n", c.Skipped, c.BadChecksum)
-		}
-		return nil
-	})
-}
 
 func amigoRevcountCommand() *cobra.Command {
 	var address, system string
@@ -136,7 +32,7 @@ With -system it offers to save RevCount in a simulated robot, which must be in S
 			}
 			lines := typed(cmd.InOrStdin())
 			var out revcount
-			err := withClient(cmd, address, nil, func(c *client) (err error) {
+			err := withClient(cmd, address, func(c *client) (err error) {
 				out, err = measure(c, lines, turns, drive)
 				return err
 			})
