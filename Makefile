@@ -37,18 +37,18 @@ IN_MEMORY = KENNEL_BIN=$(CURDIR)/bin/test GOTMPDIR=$${TMPDIR:-/tmp} TMPDIR=$$(in
 
 .PHONY: test
 ifdef PKG
-test: setup-test
-	go test -ldflags='-s -w' -timeout 60m $(PKG)
+test: setup-test $(if $(findstring cmd/e2e/,$(PKG)),test-programs)
+	$(if $(findstring cmd/e2e/,$(PKG)),$(IN_MEMORY)) go test -ldflags='-s -w' -timeout 60m $(PKG)
 else
-test: ## everything that CI needs; PKG=./jdocs/... for one slice
+test: ## everything that CI needs; PKG=./jdocs/... for one slice, PKG=./cmd/e2e/storms for one group of the house
 	@$(MAKE) --no-print-directory -j2 setup-test vet
 	@$(MAKE) --no-print-directory test-programs
 	@$(IN_MEMORY) $(MAKE) --no-print-directory test-rhythm
-	@$(IN_MEMORY) $(MAKE) --no-print-directory -j4 test-storms test-pages test-lives test-house test-robots
+	@$(IN_MEMORY) $(MAKE) --no-print-directory -j5 test-storms test-pages test-lives test-house test-packages test-robots
 endif
 
 .PHONY: test-programs
-test-programs: # those that cmd/e2e runs, once for all of its parts
+test-programs: # those that the folders of cmd/e2e run, once for all
 	@mkdir -p bin/test
 	@set -o pipefail; go build -v -ldflags='-s -w' -o bin/test/ $(E2E_CMDS:%=./cmd/%) 2>&1 | awk -f infra/progress.awk
 
@@ -59,7 +59,6 @@ GO_TEST := go test -vet=off -ldflags='-s -w'
 RACE := /(infra/atomicfile|edge/(corelink|coreserver|coreclient|agent/(cloud/(das|docs/docstest)|orders/(commands|pilot|simulator))|body/vector/imu))(/|$$)
 # What keeps time on a real clock runs with nothing beside it.
 RHYTHM := /edge/(rt|app/robotapp)(/|$$)
-DRIVEN := ^TestDriveFromTheCloud$$
 
 .PHONY: test-robots
 test-robots: test-race
@@ -72,33 +71,32 @@ test-race: ## the tests of what runs much at once, with the race detector
 .PHONY: test-rhythm
 test-rhythm: ## the robot's loop, alone on the machine
 	CGO_ENABLED=1 $(GO_TEST) -race -timeout 5m -p 1 -parallel 4 $$(go list ./... | grep -E '$(RHYTHM)')
-	$(GO_TEST) -count=1 -timeout 5m -run '$(DRIVEN)' ./cmd/e2e
+	$(GO_TEST) -count=1 -timeout 5m ./cmd/e2e/rhythm
 
-# What happens to the house for minutes: it waits more than it works, so others run beside it.
-STORMS := ^Test(Chaos|ChaosBehindMosquitto|Fleet|FleetInBadWeather|KilledWhileEventsFlow|LivesOfACertificate|PostgresAway|HalfOpenStrangers|FewDescriptors|ClientsThatNeverRead)$$
+# go test of groups of the house, one after the other: -p 1 keeps the load that a group puts on the machine the same, however many folders it has.
+GROUP_TEST := $(GO_TEST) -count=1 -timeout 60m -p 1
 
+# It waits more than it works, so others run beside it.
 .PHONY: test-storms
 test-storms: ## the house of processes under kills, outages and bad weather
-	$(GO_TEST) -count=1 -timeout 60m -run '$(STORMS)' ./cmd/e2e
-
-# Who may open what, and what people see.
-PAGES := ^Test(AccessMatrix|Browser|Complaints|ProblemsAsData|TroublesAreNamed)$$
+	$(GROUP_TEST) ./cmd/e2e/storms
 
 .PHONY: test-pages
 test-pages: ## every route by every role, and the pages in a browser
-	$(GO_TEST) -count=1 -timeout 60m -run '$(PAGES)' ./cmd/e2e
-
-# What a robot or its owner goes through from beginning to end.
-LIVES := ^Test(Amigobot|Archives|BadRelease|CrashesOfARobot|FullCloud|HardTimes|Intents|LogsOnRequest|NothingWithoutConsent|OriginalsSequence|OwnerAndRobot|PasskeyInABrowser|RecogniserDown|RollingUpgrade|SettingsBothWays|Updates|UploadCredentialsEnd|Voice|WrongRelease)$$
+	$(GROUP_TEST) ./cmd/e2e/pages
 
 .PHONY: test-lives
 test-lives: ## whole stories of robots and owners, among them every way of an update
-	$(GO_TEST) -count=1 -timeout 60m -run '$(LIVES)' ./cmd/e2e
+	$(GROUP_TEST) ./cmd/e2e/lives
 
 .PHONY: test-house
-test-house: ## the house of processes in all else, which takes one of three places until the end, and all other packages
-	$(GO_TEST) -count=1 -timeout 60m -p 3 -skip '$(STORMS)|$(PAGES)|$(LIVES)|$(DRIVEN)' ./cmd/... \
-		$$(go list ./... | grep -vE '/cmd/|$(RHYTHM)|$(RACE)')
+test-house: ## every way to start the house, who robots and people are to it, voices, and hostile input
+	$(GROUP_TEST) ./cmd/e2e/deploy ./cmd/e2e/identity ./cmd/e2e/voice ./cmd/e2e/hostile
+
+# Two at a time, beside the groups of the house.
+.PHONY: test-packages
+test-packages: ## all other packages
+	$(GO_TEST) -count=1 -timeout 60m -p 2 $$(go list ./... | grep -vE '/cmd/e2e(/|$$)|$(RHYTHM)|$(RACE)')
 
 .PHONY: race
 race: ## everything but the processes with the race detector
@@ -124,8 +122,8 @@ soak: setup-test build ## lint, and the same tests in full, about 3 hours: long 
 	@$(MAKE) --no-print-directory lint race test-arm
 
 .PHONY: soak-house
-soak-house: setup-test ## of soak, the house of processes: about 90 minutes
-	KENNEL_SOAK=1 $(GO_TEST) -v -count=1 -timeout 150m ./cmd/...
+soak-house: setup-test test-programs ## of soak, the house of processes: about 90 minutes
+	KENNEL_SOAK=1 KENNEL_BIN=$(CURDIR)/bin/test $(GO_TEST) -v -count=1 -timeout 150m -p 1 ./cmd/...
 
 .PHONY: soak-packages
 soak-packages: setup-test ## of soak, all other packages: about an hour
@@ -165,7 +163,7 @@ arch: ## imports point one way
 .PHONY: screens
 screens: setup-test ## pictures of every page, light and dark, desktop and phone, into bin/screens
 	@mkdir -p bin/screens
-	KENNEL_SCREENS=$(CURDIR)/bin/screens go test -count=1 -run '^(TestBrowser|TestComplaints)$$' ./cmd/e2e
+	KENNEL_SCREENS=$(CURDIR)/bin/screens go test -count=1 -timeout 60m ./cmd/e2e/pages
 
 .PHONY: fuzz
 fuzz: ## each fuzz target for FUZZTIME (10s)
@@ -178,7 +176,7 @@ bench: setup-bench ## each number beside a reference of the same run, packages a
 
 .PHONY: bench-micro
 bench-micro: setup-test ## the other benchmarks of the packages, without references
-	go test -run='^$$' -bench=. -skip=Beside -benchtime=1s ./...
+	go test -run='^$$' -bench=. -skip=Beside -benchtime=1s $$(go list ./... | grep -v /cmd/e2e)
 
 .PHONY: rollouts
 rollouts: ## the simulation of 10,000 harmless rollouts and 1,600 harmful ones; prints the table of docs/rollouts.md

@@ -2,7 +2,7 @@
 //
 // The tables list every operation of the cloud: HTTP routes and pages (HTTP), requests of robots over MQTT (Requests) and the gRPC calls of
 // original robots (Calls). An operation that is in no table is refused. The roles, and the middleware by which endpoints check their callers
-// too, are in infra/auth. A test in cmd/e2e tries every operation in every role over the real transports, and fails if table and endpoints
+// too, are in infra/auth. A test in cmd/e2e/pages tries every operation in every role over the real transports, and fails if table and endpoints
 // differ.
 package access
 

@@ -19,5 +19,5 @@
 // For the nightly reboot (VEC-BOOT-16) agentd runs REBOOT_COMMAND of anki/etc/kennel-agent.env below the robot's root, such as /usr/bin/systemctl
 // reboot, which the account robot needs polkit's leave for (org.freedesktop.login1.reboot). Without a command only agentd restarts, and reports it.
 //
-// The tests check the units with systemd's own checker, and cmd/e2e starts their command lines.
+// The tests check the units with systemd's own checker, and cmd/e2e/deploy starts their command lines.
 package systemd
