@@ -146,6 +146,9 @@ func (d *document) loadControls(root *os.Root, resources string) error {
 		d.defaults = jdocs.Default(jdocs.RobotLifetimeStats).JSON
 		return nil
 	}
+	if d.name.IsSettings() && d.name != jdocs.RobotSettings {
+		return nil // the file is of Vector's settings
+	}
 	name := resources + "/" + settingsConfig
 	var file map[string]control
 	if err := robotfs.ReadJSON(root, name, &file); err != nil {

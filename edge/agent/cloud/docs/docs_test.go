@@ -275,6 +275,7 @@ func TestOwn(t *testing.T) {
 	const own, settingsFile = robotfs.Persistent + "/jdocs/body.Parameters.json", robotfs.Persistent + "/jdocs/amigo.RobotSettings.json"
 	r := newRobot(t, newCloud(t))
 	r.cfg.Settings = jdocs.SettingsOf(thing.AmigoBot)
+	r.write(robotfs.Resources+"/config/engine/settings_config.json", `{"eye_color": {"defaultValue": 3, "updateCloudOnChange": true}}`) // of a Vector
 	r.cfg.Own = map[jdocs.Name]map[string]json.RawMessage{"body.Parameters": {"gain": json.RawMessage("3")}}
 	r.boot().sync()
 	r.inStep(settingsFile, statsFile, own)
