@@ -5,7 +5,8 @@
 //	service.go   the rules
 //	merge.go     three-way merge, pure functions
 //	robots.go    what robots reach     people/     what owners and operators reach
-//	schemas.json the five documents: fields, enums, defaults, formats   schema.go, settings.go, stats.go  what follows from it
+//	schemas/     the documents of each species and of people: fields, defaults, formats, words for people
+//	schema.go, settings.go, stats.go   what follows from them
 //	jdocspg/ storage   jdocsapi/ transports   jdocswire/ bodies and the robot's client
 package jdocs
 
@@ -33,7 +34,7 @@ const (
 // Name is a document's name, such as "vic.RobotSettings". It is also a file name on the robot, hence its alphabet.
 type Name string
 
-// The documents the robots know (peer facts, section 5).
+// The documents that Vectors know (peer facts, section 5). Robots of all species keep those but the first; SettingsOf names their settings.
 const (
 	RobotSettings      Name = "vic.RobotSettings"
 	RobotLifetimeStats Name = "vic.RobotLifetimeStats"
@@ -41,9 +42,6 @@ const (
 	UserEntitlements   Name = "vic.UserEntitlements"
 	AppTokens          Name = "vic.AppTokens"
 )
-
-// Names are all of them.
-var Names = []Name{RobotSettings, RobotLifetimeStats, AccountSettings, UserEntitlements, AppTokens}
 
 // ParseName checks a document name: 1 to 64 letters, digits, dots, dashes and underscores, not beginning with a dot.
 func ParseName(s string) (Name, error) {

@@ -1,10 +1,12 @@
 package jdocs_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -323,16 +325,68 @@ func FuzzCheckJSON(f *testing.F) {
 	})
 }
 
+// TestSchemas: what pages, commands and robots make from a schema is in it, and a field of one name is the same in the settings of all species,
+// because programs of people set it for many robots at once.
+func TestSchemas(t *testing.T) {
+	types := map[string]string{}
+	for _, s := range jdocs.Schemas {
+		if ok, _ := jdocs.ParseName(string(s.Name)); ok == "" || len(s.Formats) == 0 || len(s.Fields) == 0 {
+			t.Errorf("%+v", s)
+		}
+		if s.Species == "" {
+			continue
+		}
+		if want := jdocs.Name(s.Species) + ".RobotSettings"; s.Name != want || jdocs.SettingsOf(s.Species) != want || !s.Begins || !s.Personal {
+			t.Errorf("settings of %s: %+v; want %s, personal, with defaults (triggers of the database go by that name)", s.Species, s, want)
+		}
+		ids := map[string]bool{}
+		for _, f := range s.Fields {
+			if _, err := jdocs.CheckField(s.Name, f.Name, f.Default); err != nil {
+				t.Errorf("default of %s: %v", s.Name, err)
+			}
+			if types[f.Name] == "" {
+				types[f.Name] = f.Type
+			}
+			if types[f.Name] != f.Type {
+				t.Errorf("%s of %s is %s, elsewhere %s", f.Name, s.Name, f.Type, types[f.Name])
+			}
+			if !slices.ContainsFunc(s.Groups, func(g jdocs.Group) bool { return g.Name == f.Group && g.Label != "" && g.Saves != "" }) {
+				t.Errorf("%s of %s is in no group", f.Name, s.Name)
+			}
+			if f.Control == "" {
+				continue
+			}
+			id := cmp.Or(f.Form.ID, f.Name)
+			closed := f.Type == "enum" || f.Type == "bool" && f.Control != jdocs.ControlSwitch
+			if f.Label == "" || f.Help == "" || ids[id] || closed && len(f.Choices) != len(jdocs.Choices(s.Name, f.Name)) {
+				t.Errorf("%s of %s: want label, help, a name of its own in forms, and a choice for each value: %+v", f.Name, s.Name, f)
+			}
+			ids[id] = true
+			for _, c := range f.Choices {
+				if v, err := jdocs.CheckField(s.Name, f.Name, c.Value); err != nil || !jdocs.Equal(v, c.Value) || c.Label == "" {
+					t.Errorf("choice %+v of %s: %s, %v", c, f.Name, v, err)
+				}
+			}
+			if custom, ok := s.Find(f.Custom); f.Custom != "" && (!ok || custom.Type != "object" || f.Control != jdocs.ControlColour) {
+				t.Errorf("%s of %s: %s is no custom colour", f.Name, s.Name, f.Custom)
+			}
+		}
+	}
+	if got := jdocs.SettingsOf("pleo") + jdocs.SettingsOf("aibo") + jdocs.SettingsOf(""); got != "" {
+		t.Errorf("settings of species that have none: %s", got)
+	}
+}
+
 // TestChoices: each word that completion offers for a field is one that the field takes (VEC-DOC-02).
 func TestChoices(t *testing.T) {
 	for _, field := range jdocs.Fields(jdocs.RobotSettings) {
-		for _, c := range jdocs.Choices(field) {
+		for _, c := range jdocs.Choices(jdocs.RobotSettings, field) {
 			if _, err := jdocs.CheckField(jdocs.RobotSettings, field, json.RawMessage(`"`+c+`"`)); err != nil {
 				t.Errorf("%s=%s: %v", field, c, err)
 			}
 		}
 	}
-	if got := jdocs.Choices("eye_color"); len(got) != len(jdocs.EyeColors) {
+	if got := jdocs.Choices(jdocs.RobotSettings, "eye_color"); len(got) != 7 {
 		t.Errorf("eye_color takes %v", got)
 	}
 	if len(jdocs.Fields(jdocs.RobotLifetimeStats)) == 0 || jdocs.Fields("vic.Other") != nil {

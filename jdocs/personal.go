@@ -78,7 +78,7 @@ var home = []string{"default_location", "time_zone"}
 
 // leaveHome puts the defaults in the place of home, as far as it was the same at a time (zero: in any case).
 func (p Personal) leaveHome(ctx context.Context, id thing.ID, then time.Time) error {
-	key := Key{Thing: id, Name: RobotSettings}
+	key := Key{Thing: id, Name: RobotSettings.Of(id)}
 	cur, err := p.Docs.Get(ctx, key)
 	if errors.Is(err, ErrNotFound) {
 		return nil
@@ -98,7 +98,7 @@ func (p Personal) leaveHome(ctx context.Context, id thing.ID, then time.Time) er
 		old = list[i]
 	}
 	var first, now, was map[string]json.RawMessage
-	if err := json.Unmarshal([]byte(Default(RobotSettings).JSON), &first); err != nil {
+	if err := json.Unmarshal([]byte(Default(key.Name).JSON), &first); err != nil {
 		return err
 	}
 	if json.Unmarshal([]byte(cur.JSON), &now) != nil || json.Unmarshal([]byte(old.JSON), &was) != nil {
@@ -106,7 +106,7 @@ func (p Personal) leaveHome(ctx context.Context, id thing.ID, then time.Time) er
 	}
 	fields := map[string]json.RawMessage{}
 	for _, f := range home {
-		if bytes.Equal(now[f], was[f]) && !bytes.Equal(now[f], first[f]) {
+		if first[f] != nil && bytes.Equal(now[f], was[f]) && !bytes.Equal(now[f], first[f]) {
 			fields[f] = first[f]
 		}
 	}
@@ -142,7 +142,7 @@ func Versions(ctx context.Context, docs Service, id thing.ID) (map[string]uint64
 
 // Zone returns the time zone in a robot's settings; "" if they name none.
 func Zone(ctx context.Context, docs Service, id thing.ID) (string, error) {
-	cur, err := docs.Get(ctx, Key{Thing: id, Name: RobotSettings})
+	cur, err := docs.Get(ctx, Key{Thing: id, Name: RobotSettings.Of(id)})
 	if errors.Is(err, ErrNotFound) {
 		return "", nil
 	}

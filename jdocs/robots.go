@@ -75,7 +75,7 @@ func (r Robots) key(ctx context.Context, a Asker, name Name) (Key, error) {
 			return Key{}, errs.Coded(errs.Denied, "no_owner", "document %s belongs to the owner: %s has none", name, a.Thing)
 		}
 	}
-	return NewKey(account, a.Thing, name)
+	return NewKey(account, a.Thing, name.Of(a.Thing))
 }
 
 // Read answers each item in order. Without an owner a robot has no document of an account.
@@ -99,6 +99,7 @@ func (r Robots) Read(ctx context.Context, a Asker, items []Item) ([]ReadResult, 
 	for i, it := range items {
 		out[i].Status = NotFound
 		if account != "" || !it.Name.OfAccount() {
+			it.Name = it.Name.Of(a.Thing)
 			ask, at = append(ask, it), append(at, i)
 		}
 	}

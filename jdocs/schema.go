@@ -1,29 +1,36 @@
 package jdocs
 
 import (
-	_ "embed"
+	"cmp"
+	"embed"
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
+
+	"kennel/infra/thing"
 )
 
-// schemas.json describes the five documents that robots know: whose they are, their formats and their fields.
+// schemas describes the documents that robots know: whose they are, their formats and their fields. account.json has those of people, <species>.json
+// those of a species.
 //
-//go:embed schemas.json
-var schemaText []byte
+//go:embed schemas/*.json
+var schemas embed.FS
 
 // Schema describes a document. Robots and later versions may keep more in it; what is not described is kept and passes unchecked.
 type Schema struct {
-	Name     Name     `json:"name"`
-	About    string   `json:"about"`
-	Account  bool     `json:"account"`  // it belongs to a person, not to a robot
-	Personal bool     `json:"personal"` // it says something about a person, such as where they live
-	Begins   bool     `json:"begins_with_defaults"`
-	Formats  []Format `json:"formats"` // oldest first
-	Fields   []Field  `json:"fields"`
+	Name     Name          `json:"name"`
+	About    string        `json:"about"`
+	Species  thing.Species `json:"settings_of,omitempty"` // it is the settings of robots of this species
+	Account  bool          `json:"account"`               // it belongs to a person, not to a robot
+	Personal bool          `json:"personal"`              // it says something about a person, such as where they live
+	Begins   bool          `json:"begins_with_defaults"`
+	Formats  []Format      `json:"formats"`          // oldest first
+	Groups   []Group       `json:"groups,omitempty"` // in the order of the owner's page
+	Fields   []Field       `json:"fields"`
 }
 
 // Format is a structure of a document.
@@ -31,6 +38,13 @@ type Format struct {
 	Version uint64   `json:"version"`
 	Since   string   `json:"since,omitempty"` // software of original robots that has it, such as "1.8"; "": all
 	Adds    []string `json:"adds,omitempty"`  // fields that the format before lacks
+}
+
+// Group is a card of the owner's page with the fields of that group.
+type Group struct {
+	Name  string `json:"name"`
+	Label string `json:"label"`
+	Saves string `json:"saves"` // what its button saves, such as "its voice"
 }
 
 // Field is a field of a document. Type is one of bool, enum (a number; Values are its names), text (at most Max bytes), locale, time_zone,
@@ -46,15 +60,106 @@ type Field struct {
 	Max     int             `json:"max,omitempty"`
 	Also    string          `json:"also,omitempty"` // another spelling seen in the field
 	Fields  []Field         `json:"fields,omitempty"`
+
+	// For people.
+	Label   string   `json:"label,omitempty"`
+	Help    string   `json:"help,omitempty"`
+	Group   string   `json:"group,omitempty"`   // of Schema.Groups
+	Control string   `json:"control,omitempty"` // how the owner's page asks for it, one of the controls below; "": it does not
+	Custom  string   `json:"custom,omitempty"`  // of a colour: the object {enabled, hue, saturation} with a colour that is none of Choices
+	Form    Form     `json:"form,omitzero"`
+	Choices []Choice `json:"choices,omitempty"` // in the order of the owner's page; a bool or enum takes no other value
 }
 
-// Schemas are the descriptions of the documents that robots know.
+// The controls of the owner's page.
+const (
+	ControlColour = "colour" // one of Choices, each with hue and saturation, or a custom one
+	ControlLevel  = "level"  // one of Choices, from none to most
+	ControlChoice = "choice" // one of Choices
+	ControlZone   = "zone"   // a time zone
+	ControlSwitch = "switch" // a bool, on or off
+	ControlText   = "text"   // a line of text
+)
+
+// Form holds the words of a field's control that differ from the field's own.
+type Form struct {
+	ID      string `json:"id,omitempty"`      // of the control; "": the field's name
+	Label   string `json:"label,omitempty"`   // "": the field's label
+	Note    string `json:"note,omitempty"`    // a line below it
+	Ask     string `json:"ask,omitempty"`     // what the owner is told to do if the form has no good value
+	Suggest string `json:"suggest,omitempty"` // places: names of places to choose from
+}
+
+// Choice is a value of a field as the owner's page offers it.
+type Choice struct {
+	Value      json.RawMessage `json:"value"`
+	Word       string          `json:"word,omitempty"` // in the form; "": the value's text
+	Label      string          `json:"label"`
+	Hue        float64         `json:"hue,omitempty"` // of a colour, 0 to 1
+	Saturation float64         `json:"saturation,omitempty"`
+}
+
+// Text is the choice in a form.
+func (c Choice) Text() string { return cmp.Or(c.Word, unquoted(c.Value)) }
+
+// Schemas are the descriptions of the documents that robots know, Vector's first.
 var Schemas = func() (all []Schema) {
-	if err := json.Unmarshal(schemaText, &all); err != nil {
-		panic("jdocs: schemas.json: " + err.Error())
+	files, err := fs.Glob(schemas, "schemas/*.json")
+	if err != nil {
+		panic(err) // the pattern is a constant
+	}
+	slices.Reverse(files)
+	for _, file := range files {
+		var some []Schema
+		b, err := schemas.ReadFile(file)
+		if err == nil {
+			err = json.Unmarshal(b, &some)
+		}
+		if err != nil {
+			panic("jdocs: " + file + ": " + err.Error())
+		}
+		all = append(all, some...)
 	}
 	return all
 }()
+
+// SettingsOf returns the name of the document with the settings of robots of a species; "" if Kennel knows no settings of it.
+func SettingsOf(s thing.Species) Name {
+	for _, x := range Schemas {
+		if x.Species == s && s != "" {
+			return x.Name
+		}
+	}
+	return ""
+}
+
+// Settings returns the names of the documents with settings, one for each species that has some.
+func Settings() (names []Name) {
+	for _, x := range Schemas {
+		if x.Species != "" {
+			names = append(names, x.Name)
+		}
+	}
+	return names
+}
+
+// IsSettings reports whether the document holds the settings of robots of a species.
+func (n Name) IsSettings() bool { return schemaOf(n).Species != "" }
+
+// Of returns the name of the document that a robot keeps under n. vic.RobotSettings was the name of every robot's settings: robots with earlier
+// software and programs of people still say it (infra/adr/0039).
+func (n Name) Of(id thing.ID) Name {
+	if n == RobotSettings {
+		return cmp.Or(SettingsOf(id.Species()), n)
+	}
+	return n
+}
+
+// SchemaOf returns the description of a document; ok is false for one that no robot is known to have.
+func SchemaOf(name Name) (s Schema, ok bool) {
+	s = schemaOf(name)
+	return s, s.Fields != nil
+}
 
 func schemaOf(name Name) Schema {
 	for _, s := range Schemas {
@@ -65,8 +170,8 @@ func schemaOf(name Name) Schema {
 	return Schema{Name: name, Formats: []Format{{Version: 1}}}
 }
 
-// find returns a field; one of an object by both names, joined by a dot.
-func (s Schema) find(field string) (Field, bool) {
+// Find returns a field; one of an object by both names, joined by a dot.
+func (s Schema) Find(field string) (Field, bool) {
 	for _, f := range s.Fields {
 		if f.Name == field {
 			return f, true
@@ -154,18 +259,6 @@ var statAliases = func() map[string]string {
 	return out
 }()
 
-// The enumerations of vic.RobotSettings, by number (VEC-DOC-02). A value may be given by number or by name.
-var (
-	ButtonWakeWords = enumOf("button_wakeword")
-	EyeColors       = enumOf("eye_color")
-	Volumes         = enumOf("master_volume")
-)
-
-func enumOf(field string) []string {
-	f, _ := schemaOf(RobotSettings).find(field)
-	return f.Values
-}
-
 // Fields returns the names of the fields that a robot's document may have, in order; nil for a document whose fields are not known.
 func Fields(name Name) (out []string) {
 	s := schemaOf(name)
@@ -178,15 +271,16 @@ func Fields(name Name) (out []string) {
 			out = append(out, f.Name+"."+sub.Name)
 		}
 	}
-	if name == RobotSettings {
+	if s.Species != "" {
 		slices.Sort(out)
 	}
 	return out
 }
 
-// Choices returns the words that a field of vic.RobotSettings takes; nil for a field that takes numbers or text.
-func Choices(field string) []string {
-	switch f, _ := schemaOf(RobotSettings).find(field); f.Type {
+// Choices returns the words that a field of a document takes, an enumeration's by number; nil for a field that takes numbers or text, or is
+// not known.
+func Choices(name Name, field string) []string {
+	switch f, _ := schemaOf(name).Find(field); f.Type {
 	case "enum":
 		return f.Values
 	case "bool":

@@ -77,9 +77,9 @@ func put(m map[string]json.RawMessage, path []string, v json.RawMessage) error {
 // whether it has), and a field that neither the rules nor the document know. null, which removes a field, is accepted for any name. The
 // error is Invalid and suggests the nearest name. It is for people, who mistype; a robot's own software may know more than we do.
 func CheckNames(name Name, doc string, written bool, fields map[string]json.RawMessage) error {
-	if !written && !slices.Contains(Names, name) {
+	if _, ours := SchemaOf(name); !written && !ours {
 		return errs.New(errs.Invalid, "no robot reads a document %.80q and this one has not written it; did you mean %s", name,
-			suggest.Name(string(name), texts(Names)))
+			suggest.Name(string(name), names()))
 	}
 	known := map[string]bool{}
 	for _, f := range Fields(name) {
@@ -94,7 +94,7 @@ func CheckNames(name Name, doc string, written bool, fields map[string]json.RawM
 	}
 	for _, f := range slices.Sorted(maps.Keys(fields)) {
 		parent, _, below := strings.Cut(f, ".")
-		_, ruled := schemaOf(name).find(parent)
+		_, ruled := schemaOf(name).Find(parent)
 		if known[f] || string(fields[f]) == "null" || below && known[parent] && !ruled {
 			continue
 		}
@@ -103,9 +103,22 @@ func CheckNames(name Name, doc string, written bool, fields map[string]json.RawM
 	return nil
 }
 
-func texts(names []Name) (out []string) {
-	for _, n := range names {
-		out = append(out, string(n))
+// CheckSettings refuses settings that robots of this species do not have; kind Invalid.
+func CheckSettings(key Key) error {
+	kind := key.Thing.Species()
+	switch own := SettingsOf(kind); {
+	case !key.Name.IsSettings() || key.Name == own:
+		return nil
+	case own == "":
+		return errs.New(errs.Invalid, "%s has no settings: Kennel knows none of the species %s", key.Thing, kind.Name())
+	default:
+		return errs.New(errs.Invalid, "%s has no document %s: its settings are %s", key.Thing, key.Name, own)
+	}
+}
+
+func names() (out []string) {
+	for _, s := range Schemas {
+		out = append(out, string(s.Name))
 	}
 	return out
 }
@@ -116,7 +129,7 @@ func CheckField(name Name, field string, v json.RawMessage) (json.RawMessage, er
 	if err := CheckJSON(v); err != nil {
 		return nil, fmt.Errorf("field %.80q: %w", field, err)
 	}
-	f, known := schemaOf(name).find(field)
+	f, known := schemaOf(name).Find(field)
 	if !known {
 		if string(v) == "null" {
 			return nil, nil

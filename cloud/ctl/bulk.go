@@ -92,10 +92,10 @@ func (a *app) bulkSend() *cobra.Command {
 
 func (a *app) bulkSet() *cobra.Command {
 	var force bool
-	cmd := a.bulk(&cobra.Command{Use: "set FILTER KEY=VALUE...", Short: "Set settings (vic.RobotSettings)",
+	cmd := a.bulk(&cobra.Command{Use: "set FILTER KEY=VALUE...", Short: "Set settings, each robot's in the document of its species",
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 			if len(args) > 0 {
-				return completeField(jdocs.RobotSettings, typed)
+				return completeField(typed, jdocs.Settings()...)
 			}
 			return completeFilter(cmd, args, typed)
 		},

@@ -9,6 +9,8 @@ import (
 
 	"kennel/cloud/openapi"
 	"kennel/infra/cli"
+	"kennel/infra/thing"
+	"kennel/jdocs"
 )
 
 // commandOf says which command asks for each route, or in brackets why none does.
@@ -136,11 +138,31 @@ func TestCompletion(t *testing.T) {
 	for line, want := range map[string]string{"webhooks ": "deliveries", "webhooks add https://x -kind thing.": "thing.absent", "releases add ": "pleo",
 		"webhooks deliveries x --state ":          "dead",
 		"jdocs set vic:1 vic.RobotSettings eye_c": "eye_color=", "jdocs set vic:1 vic.RobotSettings eye_color=tip": "eye_color=TIP_OVER_TEAL",
-		"jdocs set vic:1 vic.RobotSettings clock_24_hour=t": "clock_24_hour=true", "robots bulk set tag:lab mas": "master_volume="} {
+		"jdocs set vic:1 vic.RobotSettings clock_24_hour=t": "clock_24_hour=true", "robots bulk set tag:lab mas": "master_volume=",
+		"jdocs set amigo:1 ": "amigo.RobotSettings", "jdocs set amigo:1 amigo.RobotSettings clock_24_hour=t": "clock_24_hour=true",
+		"jdocs get vic:1 ": "vic.RobotSettings"} {
 		var out strings.Builder
 		args := append([]string{"__complete"}, strings.Split(line, " ")...)
 		if code := Main(args, func(string) string { return "" }, &out, io.Discard); code != 0 || !slices.ContainsFunc(strings.Split(out.String(), "\n"), func(s string) bool { return strings.HasPrefix(s, want) }) {
 			t.Errorf("%q offers %q, want %s among it", line, out.String(), want)
+		}
+	}
+	func() { // a schema is all that completion needs of a species
+		defer func(was []jdocs.Schema) { jdocs.Schemas = was }(jdocs.Schemas)
+		jdocs.Schemas = append(slices.Clone(jdocs.Schemas), jdocs.Schema{Name: "pleo.RobotSettings", Species: thing.Pleo, Begins: true, Formats: []jdocs.Format{{Version: 1}},
+			Fields: []jdocs.Field{{Name: "glow", Type: "enum", Values: []string{"RED", "BLUE"}}}})
+		for line, want := range map[string]string{"jdocs set pleo:1 ": "pleo.RobotSettings\n", "jdocs set pleo:1 pleo.RobotSettings ": "glow=\n",
+			"jdocs set pleo:1 pleo.RobotSettings glow=b": "glow=BLUE\n", "robots bulk set tag:lab gl": "glow=\n"} {
+			var out strings.Builder
+			if code := Main(append([]string{"__complete"}, strings.Split(line, " ")...), func(string) string { return "" }, &out, io.Discard); code != 0 || !strings.Contains(out.String(), want) {
+				t.Errorf("%q offers %q, want %q among it", line, out.String(), want)
+			}
+		}
+	}()
+	for line, not := range map[string]string{"jdocs set amigo:1 ": "vic.RobotSettings", "jdocs set pleo:1 ": ".RobotSettings", "jdocs set amigo:1 amigo.RobotSettings ": "eye_color"} {
+		var out strings.Builder
+		if code := Main(append([]string{"__complete"}, strings.Split(line, " ")...), func(string) string { return "" }, &out, io.Discard); code != 0 || strings.Contains(out.String(), not) {
+			t.Errorf("%q offers %q, and %s is not the robot's", line, out.String(), not)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -12,6 +13,7 @@ import (
 
 	"kennel/cloud/openapi/client"
 	"kennel/infra/cli"
+	"kennel/infra/thing"
 	"kennel/jdocs"
 )
 
@@ -25,34 +27,38 @@ func (a *app) jdocs() *cobra.Command {
 		a.jdocsSet(), a.jdocsHistory(), a.jdocsDiff(), a.jdocsRestore(), a.jdocsFields())
 }
 
-// ruled are the documents whose fields are known.
-var ruled = []string{string(jdocs.RobotSettings), string(jdocs.RobotLifetimeStats)}
-
 // completeSet offers what completeDoc does, then fields of the document and their values.
 func (a *app) completeSet(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	if len(args) < 2 {
 		return a.completeDoc(cmd, args, typed)
 	}
-	return completeField(jdocs.Name(args[1]), typed)
+	return completeField(typed, jdocs.Name(args[1]).Of(thing.ID(args[0])))
 }
 
-// completeField offers the fields of a document that begin with what is typed, or the values of the field that is typed.
-func completeField(name jdocs.Name, typed string) (out []string, _ cobra.ShellCompDirective) {
+// completeField offers the fields of documents that begin with what is typed, or the values of the field that is typed.
+func completeField(typed string, names ...jdocs.Name) (out []string, directive cobra.ShellCompDirective) {
 	field, value, ok := strings.Cut(typed, "=")
+	directive = cobra.ShellCompDirectiveNoFileComp
 	if !ok {
-		for _, f := range jdocs.Fields(name) {
-			if strings.HasPrefix(f, typed) {
-				out = append(out, f+"=")
+		directive |= cobra.ShellCompDirectiveNoSpace
+	}
+	for _, name := range names {
+		if !ok {
+			for _, f := range jdocs.Fields(name) {
+				if strings.HasPrefix(f, typed) {
+					out = append(out, f+"=")
+				}
+			}
+			continue
+		}
+		for _, c := range jdocs.Choices(name, field) {
+			if strings.HasPrefix(c, strings.ToUpper(value)) || strings.HasPrefix(c, value) {
+				out = append(out, field+"="+c)
 			}
 		}
-		return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 	}
-	for _, c := range jdocs.Choices(field) {
-		if name == jdocs.RobotSettings && strings.HasPrefix(c, strings.ToUpper(value)) || strings.HasPrefix(c, value) {
-			out = append(out, field+"="+c)
-		}
-	}
-	return out, cobra.ShellCompDirectiveNoFileComp
+	slices.Sort(out)
+	return slices.Compact(out), directive
 }
 
 // completeDoc offers thing ids, then names of documents.
@@ -61,7 +67,11 @@ func (a *app) completeDoc(cmd *cobra.Command, args []string, typed string) ([]st
 	case 0:
 		return a.completeThing(cmd, args, typed)
 	case 1:
-		return ruled, cobra.ShellCompDirectiveNoFileComp
+		own := []string{string(jdocs.RobotLifetimeStats)}
+		if settings := jdocs.SettingsOf(thing.ID(args[0]).Species()); settings != "" {
+			own = append(own, string(settings))
+		}
+		return own, cobra.ShellCompDirectiveNoFileComp
 	}
 	return nil, cobra.ShellCompDirectiveNoFileComp
 }
@@ -81,7 +91,8 @@ func (a *app) jdocsSet() *cobra.Command {
 		Long: "KEY is a path of names with dots. VALUE is JSON if it is JSON, else text; null removes a field. All fields change at once or none does;\n" +
 			"a connected robot takes them within a second. A document or a field that is not known is an error, unless -force is given.",
 		Example: "  kennelctl jdocs set vic:00e20100 vic.RobotSettings master_volume=3\n" +
-			"  kennelctl jdocs set vic:00e20100 vic.RobotSettings custom_eye_color.hue=0.4 time_zone=Europe/Berlin"},
+			"  kennelctl jdocs set vic:00e20100 vic.RobotSettings custom_eye_color.hue=0.4 time_zone=Europe/Berlin\n" +
+			"  kennelctl jdocs set amigo:1 amigo.RobotSettings clock_24_hour=true"},
 		func(ctx context.Context, args []string) (r reply[client.Doc], err error) {
 			set, err := parseSet(args[2:])
 			if err != nil {

@@ -39,9 +39,12 @@ func (h *Hinter) DocChanged(ctx context.Context, key jdocs.Key, version uint64) 
 		h.log.WarnContext(ctx, "hint of a changed document not sent", "thing", key.Thing, "doc", key.Name, "err", err)
 		return
 	}
-	hint := hints.Jdocs{Docs: map[string]uint64{string(key.Name): version}}
+	hint := hints.Jdocs{Docs: map[string]uint64{string(key.Name.Of(key.Thing)): version}}
 	for _, l := range ls {
 		hint.Docs[string(l.Name)] = l.Version
+	}
+	if own := jdocs.RobotSettings.Of(key.Thing); hint.Docs[string(own)] > 0 {
+		hint.Docs[string(jdocs.RobotSettings)] = hint.Docs[string(own)] // for its earlier software
 	}
 	payload, err := hint.Encode()
 	if err != nil {

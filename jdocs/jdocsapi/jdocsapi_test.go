@@ -272,6 +272,58 @@ func (failing) List(context.Context, thing.ID) ([]jdocs.Listing, error) {
 	return nil, errors.New("away")
 }
 
+// TestFormerName: an AmigoBot with earlier software calls its settings vic.RobotSettings. It reads and writes the one document that a robot with
+// later software calls by its own name, as do people's programs, and is hinted of it.
+func TestFormerName(t *testing.T) {
+	const amigo, own = thing.ID("amigo:1"), jdocs.Name("amigo.RobotSettings")
+	svc := jdocs.New(jdocspg.New(pgtest.New(t)))
+	log := slog.New(slog.DiscardHandler)
+	old, now := jdocswire.NewClient(direct{svc, amigo}), jdocswire.NewClient(direct{svc, amigo})
+	write := func(c *jdocswire.Client, name jdocs.Name, version uint64, text string) {
+		t.Helper()
+		if res, err := c.Write(t.Context(), name, jdocs.Doc{Version: version, FmtVersion: 2, JSON: text}); err != nil || res.Status != jdocs.Accepted || res.Latest != version+1 {
+			t.Fatalf("%s at %d: %+v, %v", name, version, res, err)
+		}
+	}
+	write(old, jdocs.RobotSettings, 0, `{"locale":"fr-FR"}`)
+	write(now, own, 1, `{"locale":"de-DE"}`)
+	write(old, jdocs.RobotSettings, 2, `{"locale":"it-IT"}`)
+	for name, c := range map[jdocs.Name]*jdocswire.Client{jdocs.RobotSettings: old, own: now} {
+		if res, err := c.Read(t.Context(), []jdocs.Item{{Name: jdocs.RobotLifetimeStats}, {Name: name}}); err != nil || res[1].Doc.JSON != `{"locale":"it-IT"}` || res[1].Doc.Version != 3 {
+			t.Errorf("read %s: %+v, %v", name, res, err)
+		}
+		if d, mine, found, err := c.Revision(t.Context(), name, 2); err != nil || !mine || !found || d.JSON != `{"locale":"de-DE"}` {
+			t.Errorf("revision of %s: %+v, %v, %v, %v", name, d, mine, found, err)
+		}
+	}
+	mux := http.NewServeMux()
+	Operations(&people.Documents{Docs: svc}).Mount(mux, op.Doors{Log: log})
+	for _, c := range []struct {
+		method, path, body string
+		status             int
+		want               string
+	}{
+		{"PATCH", "amigo:1/jdocs/vic.RobotSettings", `{"set":{"master_volume":"LOW"}}`, 200, `"doc_version":4`},
+		{"GET", "amigo:1/jdocs/amigo.RobotSettings", "", 200, `"master_volume":1`},
+		{"GET", "amigo:1/jdocs", "", 200, `[{"thing":"amigo:1","doc_name":"amigo.RobotSettings","doc_version":4`},
+		{"PATCH", "amigo:1/jdocs/amigo.RobotSettings", `{"set":{"eye_color":1}}`, 400, "amigo.RobotSettings has no field"},
+		{"PATCH", "vic:00e20100/jdocs/amigo.RobotSettings", `{"set":{"master_volume":1}}`, 400, "its settings are vic.RobotSettings"},
+		{"PATCH", "pleo:1/jdocs/vic.RobotSettings", `{"set":{"master_volume":1}}`, 400, "pleo:1 has no settings: Kennel knows none of the species Pleo"},
+	} {
+		if status, body := ask(t, mux, auth.Admin, c.method, "/v1/things/"+c.path, c.body); status != c.status || !strings.Contains(body, c.want) {
+			t.Errorf("%s %s %s: %d %s; want %d with %q", c.method, c.path, c.body, status, body, c.status, c.want)
+		}
+	}
+	var hint string
+	NewHinter(svc, func(_ context.Context, id thing.ID, _ string, payload []byte) {
+		hint = string(id) + " " + string(payload)
+	}, log).
+		DocChanged(t.Context(), jdocs.Key{Thing: amigo, Name: jdocs.RobotSettings}, 4) // as kenneld of the previous release says it
+	if want := `amigo:1 {"docs":{"amigo.RobotSettings":4,"vic.RobotSettings":4}}`; hint != want {
+		t.Errorf("hint %s, want %s", hint, want)
+	}
+}
+
 func TestHinter(t *testing.T) {
 	svc := jdocs.New(jdocspg.New(pgtest.New(t)))
 	for _, n := range []jdocs.Name{jdocs.RobotSettings, jdocs.RobotLifetimeStats} {

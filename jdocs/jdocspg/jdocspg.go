@@ -168,9 +168,9 @@ func (s *Store) OfAccounts(ctx context.Context, name jdocs.Name, accounts []stri
 	return out, pg.Wrap(err, "read documents of accounts")
 }
 
-// Having returns how many of the robots have a document of a name.
-func (s *Store) Having(ctx context.Context, name jdocs.Name, things []thing.ID) (n int, err error) {
-	err = s.pool.QueryRow(ctx, `SELECT count(*) FROM jdocs_doc WHERE name = $1 AND account = '' AND NOT deleted AND thing = ANY($2)`, string(name), things).Scan(&n)
+// Having returns how many of the robots have a document of one of the names.
+func (s *Store) Having(ctx context.Context, names []jdocs.Name, things []thing.ID) (n int, err error) {
+	err = s.pool.QueryRow(ctx, `SELECT count(DISTINCT thing) FROM jdocs_doc WHERE name = ANY($1) AND account = '' AND NOT deleted AND thing = ANY($2)`, names, things).Scan(&n)
 	return n, pg.Wrap(err, "count documents")
 }
 

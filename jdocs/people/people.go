@@ -32,11 +32,12 @@ type Documents struct {
 // byOwner is the author of a change by a robot's owner. It is not a name or an id, because the history outlives the person's account.
 const byOwner = "owner"
 
-// The documents of a robot that its owner may read, and those that the owner may change. vic.AppTokens belongs to the token service.
-var (
-	ownersRead   = []jdocs.Name{jdocs.RobotSettings, jdocs.RobotLifetimeStats, jdocs.AccountSettings, jdocs.UserEntitlements}
-	ownersChange = []jdocs.Name{jdocs.RobotSettings, jdocs.AccountSettings, jdocs.UserEntitlements}
-)
+// ownersDocs are the documents of a robot that its owner may read, beside its settings. vic.AppTokens belongs to the token service.
+var ownersDocs = []jdocs.Name{jdocs.RobotLifetimeStats, jdocs.AccountSettings, jdocs.UserEntitlements}
+
+func ownerReads(n jdocs.Name) bool { return n.IsSettings() || slices.Contains(ownersDocs, n) }
+
+func ownerChanges(n jdocs.Name) bool { return ownerReads(n) && n != jdocs.RobotLifetimeStats }
 
 // List returns the documents that the caller may see, without their text.
 func (p *Documents) List(ctx context.Context, id thing.ID) ([]jdocs.Listing, error) {
@@ -49,7 +50,7 @@ func (p *Documents) List(ctx context.Context, id thing.ID) ([]jdocs.Listing, err
 		return nil, err
 	}
 	if _, own := auth.OwnedSince(ctx); own {
-		ls = slices.DeleteFunc(ls, func(l jdocs.Listing) bool { return !slices.Contains(ownersRead, l.Name) })
+		ls = slices.DeleteFunc(ls, func(l jdocs.Listing) bool { return !ownerReads(l.Name) })
 		more, err := accountDocs(ctx, p.Docs)
 		if err != nil {
 			return nil, err
@@ -204,6 +205,11 @@ func (p *Documents) checkNames(ctx context.Context, key jdocs.Key, fields map[st
 	if err != nil {
 		return err
 	}
+	if !written {
+		if err := jdocs.CheckSettings(key); err != nil {
+			return err
+		}
+	}
 	return jdocs.CheckNames(key.Name, cur.JSON, written, fields)
 }
 
@@ -227,7 +233,7 @@ func (p *Documents) reach(ctx context.Context, id thing.ID, name jdocs.Name, cha
 	if err != nil {
 		return ctx, jdocs.Key{}, err
 	}
-	key, err := p.key(ctx, id, name, change)
+	key, err := p.key(ctx, id, name.Of(id), change)
 	return ctx, key, err
 }
 
@@ -236,9 +242,9 @@ func (p *Documents) key(ctx context.Context, id thing.ID, name jdocs.Name, chang
 		return jdocs.NewKey("", id, name)
 	}
 	switch {
-	case !slices.Contains(ownersRead, name):
+	case !ownerReads(name):
 		return jdocs.Key{}, jdocs.ErrNotFound
-	case change && !slices.Contains(ownersChange, name):
+	case change && !ownerChanges(name):
 		return jdocs.Key{}, errs.Coded(errs.Denied, "read_only", "document %s is the robot's: it cannot be changed", name)
 	}
 	return jdocs.NewKey(auth.CallerFrom(ctx).Account, id, name)
@@ -273,7 +279,7 @@ func begin(ctx context.Context, key jdocs.Key) time.Time {
 
 // accountDocs returns the listing of the caller's own documents.
 func accountDocs(ctx context.Context, docs jdocs.Service) (out []jdocs.Listing, err error) {
-	for _, name := range ownersRead {
+	for _, name := range ownersDocs {
 		if !name.OfAccount() {
 			continue
 		}

@@ -47,7 +47,7 @@ type Action struct {
 	Command     string                     `json:"command,omitempty"`
 	Args        json.RawMessage            `json:"args,omitempty"`
 	ExpiresInMS int64                      `json:"expires_in_ms,omitempty"` // 0: command.DefaultTTL
-	Doc         string                     `json:"doc,omitempty"`           // "": vic.RobotSettings
+	Doc         string                     `json:"doc,omitempty"`           // "" or vic.RobotSettings: the settings of each robot, by its species
 	Fields      map[string]json.RawMessage `json:"fields,omitempty"`
 	Force       bool                       `json:"force,omitempty"` // fields too that no robot is known to read
 	Cohort      string                     `json:"cohort,omitempty"`
@@ -251,18 +251,10 @@ func (s *Service) check(ctx context.Context, a Action) (Action, error) {
 		if len(a.Fields) == 0 {
 			return out, errs.New(errs.Invalid, "set: want at least one field")
 		}
-		if !a.Force {
-			if err := jdocs.CheckNames(name, "{}", true, a.Fields); err != nil {
-				return out, err
-			}
+		if err := someTake(a); err != nil {
+			return out, err
 		}
-		out.Doc, out.Fields = string(name), map[string]json.RawMessage{}
-		for f, v := range a.Fields {
-			if _, err := jdocs.CheckField(name, f, v); err != nil {
-				return out, err
-			}
-			out.Fields[f] = v
-		}
+		out.Doc, out.Fields = string(name), maps.Clone(a.Fields)
 	case Cohort:
 		c, err := s.robots.Cohort(ctx, a.Cohort)
 		if err != nil {
@@ -340,6 +332,33 @@ func shown(field string, value json.RawMessage) string {
 		text = strings.ToValidUTF8(text[:maxShown], "") + "…"
 	}
 	return text
+}
+
+// someTake returns an error unless the robots of some species take all the settings; what Vectors say of them then.
+func someTake(a Action) (first error) {
+	for _, name := range jdocs.Settings() {
+		err := take(name, a)
+		if err == nil {
+			return nil
+		}
+		first = cmp.Or(first, err)
+	}
+	return first
+}
+
+// take returns an error unless the fields are in a document of settings and it can have the values.
+func take(name jdocs.Name, a Action) error {
+	if !a.Force {
+		if err := jdocs.CheckNames(name, "{}", true, a.Fields); err != nil {
+			return err
+		}
+	}
+	for _, f := range slices.Sorted(maps.Keys(a.Fields)) {
+		if _, err := jdocs.CheckField(name, f, a.Fields[f]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // choose checks a draft and returns the robots it is about.
@@ -546,7 +565,11 @@ func (s *Service) one(ctx context.Context, j Job, id thing.ID) (detail string, e
 		c, err := s.robots.Send(ctx, command.Draft{Thing: id, Kind: a.Command, Args: a.Args, TTL: time.Duration(a.ExpiresInMS) * time.Millisecond, By: j.By, Key: "bulk " + j.ID})
 		return "stored as command " + c.ID, err
 	case Set:
-		v, err := s.robots.Set(ctx, jdocs.Key{Thing: id, Name: jdocs.Name(a.Doc)}, a.Fields, j.By)
+		key := jdocs.Key{Thing: id, Name: jdocs.Name(a.Doc).Of(id)}
+		if err := cmp.Or(jdocs.CheckSettings(key), take(key.Name, a)); err != nil {
+			return "", err
+		}
+		v, err := s.robots.Set(ctx, key, a.Fields, j.By)
 		if err != nil {
 			return "", err
 		}

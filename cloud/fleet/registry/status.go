@@ -3,7 +3,9 @@ package registry
 import (
 	"context"
 	"errors"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 	"kennel/infra/errs"
 	"kennel/infra/logging"
 	"kennel/infra/thing"
+	"kennel/jdocs"
 )
 
 const (
@@ -54,6 +57,7 @@ var errRace = errors.New("other processes kept changing the thing")
 
 // Apply brings m into the thing's lease. A message that the lease rule ignores is no error.
 func (s *Service) Apply(ctx context.Context, id thing.ID, m status.Message) error {
+	m = named(id, m)
 	for range casAttempts {
 		l, rev, now, err := s.store.Lease(ctx, id)
 		if err != nil {
@@ -73,6 +77,25 @@ func (s *Service) Apply(ctx context.Context, id thing.ID, m status.Message) erro
 		}
 	}
 	return errRace
+}
+
+// named returns m with the names that the documents have here: a robot with earlier software calls its settings vic.RobotSettings, whatever its species.
+func named(id thing.ID, m status.Message) status.Message {
+	const former = jdocs.RobotSettings
+	own := former.Of(id)
+	if own == former {
+		return m
+	}
+	if v, said := m.Docs[string(former)]; said {
+		m.Docs = maps.Clone(m.Docs)
+		delete(m.Docs, string(former))
+		m.Docs[string(own)] = v
+	}
+	if i := slices.Index(m.Dirty, string(former)); i >= 0 {
+		m.Dirty = slices.Clone(m.Dirty)
+		m.Dirty[i] = string(own)
+	}
+	return m
 }
 
 // clockOffset is the robot's clock minus ours in milliseconds; a robot that says no time counts as right.

@@ -1686,7 +1686,7 @@ type Action struct {
 	Args        json.RawMessage            `json:"args,omitzero"`
 	Cohort      string                     `json:"cohort,omitzero"`
 	Command     string                     `json:"command,omitzero"`
-	Doc         string                     `json:"doc,omitzero"`           // "": vic.RobotSettings
+	Doc         string                     `json:"doc,omitzero"`           // "" or vic.RobotSettings: the settings of each robot, by its species
 	ExpiresInMS int64                      `json:"expires_in_ms,omitzero"` // 0: command.DefaultTTL
 	Fields      map[string]json.RawMessage `json:"fields,omitzero"`
 	Force       bool                       `json:"force,omitzero"` // fields too that no robot is known to read
@@ -1952,6 +1952,15 @@ type Checklist struct {
 	At    time.Time   `json:"at"`
 	Items []CheckItem `json:"items"`
 	Ready bool        `json:"ready"` // nothing is missing
+}
+
+// Choice is a value of a field as the owner's page offers it.
+type Choice struct {
+	Hue        float64         `json:"hue,omitzero"` // of a colour, 0 to 1
+	Label      string          `json:"label"`
+	Saturation float64         `json:"saturation,omitzero"`
+	Value      json.RawMessage `json:"value"`
+	Word       string          `json:"word,omitzero"` // in the form; "": the value's text
 }
 
 // ClaimRequest is the body of POST /v1/my/robots/claim.
@@ -2371,9 +2380,16 @@ type Fault struct {
 // Field is a field of a document.
 type Field struct {
 	About   string          `json:"about,omitzero"`
-	Also    string          `json:"also,omitzero"` // another spelling seen in the field
+	Also    string          `json:"also,omitzero"`    // another spelling seen in the field
+	Choices []Choice        `json:"choices,omitzero"` // in the order of the owner's page; a bool or enum takes no other value
+	Control string          `json:"control,omitzero"` // how the owner's page asks for it, one of the controls below; "": it does not
+	Custom  string          `json:"custom,omitzero"`  // of a colour: the object {enabled, hue, saturation} with a colour that is none of Choices
 	Default json.RawMessage `json:"default,omitzero"`
 	Fields  []Field         `json:"fields,omitzero"`
+	Form    *Form           `json:"form,omitzero"`
+	Group   string          `json:"group,omitzero"` // of Schema.Groups
+	Help    string          `json:"help,omitzero"`
+	Label   string          `json:"label,omitzero"` // For people.
 	Max     int64           `json:"max,omitzero"`
 	Name    string          `json:"name"`
 	Prefix  string          `json:"prefix,omitzero"` // of the names in Values; people may leave it out
@@ -2395,6 +2411,15 @@ type FirstPassword struct {
 	ID       string `json:"id"`
 	Password string `json:"password"`
 	Role     string `json:"role,omitzero"`
+}
+
+// Form holds the words of a field's control that differ from the field's own.
+type Form struct {
+	Ask     string `json:"ask,omitzero"`     // what the owner is told to do if the form has no good value
+	ID      string `json:"id,omitzero"`      // of the control; "": the field's name
+	Label   string `json:"label,omitzero"`   // "": the field's label
+	Note    string `json:"note,omitzero"`    // a line below it
+	Suggest string `json:"suggest,omitzero"` // places: names of places to choose from
 }
 
 // Format is a structure of a document.
@@ -2514,6 +2539,13 @@ type Hush struct {
 	Alert   int64  `json:"alert"`   // it and those about the same
 	Minutes int64  `json:"minutes"` // from now
 	Why     string `json:"why"`
+}
+
+// Group is a card of the owner's page with the fields of that group.
+type JdocsGroup struct {
+	Label string `json:"label"`
+	Name  string `json:"name"`
+	Saves string `json:"saves"` // what its button saves, such as "its voice"
 }
 
 // Job is one job with its progress: Total = Open + Done + Failed + Dropped.
@@ -3275,13 +3307,15 @@ type Saying struct {
 
 // Schema describes a document.
 type Schema struct {
-	About              string   `json:"about"`
-	Account            bool     `json:"account"` // it belongs to a person, not to a robot
-	BeginsWithDefaults bool     `json:"begins_with_defaults"`
-	Fields             []Field  `json:"fields"`
-	Formats            []Format `json:"formats"` // oldest first
-	Name               string   `json:"name"`
-	Personal           bool     `json:"personal"` // it says something about a person, such as where they live
+	About              string       `json:"about"`
+	Account            bool         `json:"account"` // it belongs to a person, not to a robot
+	BeginsWithDefaults bool         `json:"begins_with_defaults"`
+	Fields             []Field      `json:"fields"`
+	Formats            []Format     `json:"formats"`         // oldest first
+	Groups             []JdocsGroup `json:"groups,omitzero"` // in the order of the owner's page
+	Name               string       `json:"name"`
+	Personal           bool         `json:"personal"`             // it says something about a person, such as where they live
+	SettingsOf         string       `json:"settings_of,omitzero"` // it is the settings of robots of this species
 }
 
 // Second is an operator's second factor as GET /v1/me/second shows it.

@@ -51,9 +51,10 @@ type house struct {
 	things   map[thing.ID]registry.Thing
 	nothing  bool // ann owns nothing
 	first    bool
-	loop     bool // an offer of rex is under way
-	settings string
-	account  string // its settings; "": none
+	loop     bool           // an offer of rex is under way
+	also     []owner.Tenure // ann's
+	settings string         // of robots whose settings have a document
+	account  string         // its settings; "": none
 	stats    string
 	lacks    []string // fields of the settings that version 1 lacks
 	docErr   error
@@ -75,7 +76,7 @@ func (h *house) audit(_ context.Context, action, object, detail string) error {
 func (h *house) Robots(_ context.Context, account string) ([]owner.Tenure, error) {
 	switch {
 	case account == "ann" && !h.nothing:
-		return []owner.Tenure{{Thing: rex, Account: account, How: owner.HowCode, Since: noon, Name: evil}, {Thing: "pleo:7", Account: account, How: evil, Since: noon}}, nil
+		return append([]owner.Tenure{{Thing: rex, Account: account, How: owner.HowCode, Since: noon, Name: evil}, {Thing: "pleo:7", Account: account, How: evil, Since: noon}}, h.also...), nil
 	case account == "bob":
 		return []owner.Tenure{{Thing: bobs, Account: account, Since: noon}}, nil
 	}
@@ -141,7 +142,7 @@ func (h *house) Watch(ctx context.Context) <-chan registry.Thing {
 }
 
 func (h *house) Get(_ context.Context, id thing.ID, name jdocs.Name) (jdocs.Revision, error) {
-	text := map[jdocs.Name]string{jdocs.RobotSettings: h.settings, jdocs.RobotLifetimeStats: h.stats, jdocs.AccountSettings: h.account}[name]
+	text := map[jdocs.Name]string{jdocs.SettingsOf(id.Species()): h.settings, jdocs.RobotLifetimeStats: h.stats, jdocs.AccountSettings: h.account}[name]
 	if h.docErr != nil || text == "" {
 		return jdocs.Revision{}, cmp.Or(h.docErr, jdocs.ErrNotFound)
 	}

@@ -99,12 +99,13 @@ func (c *companion) newRobot(ctx context.Context, t owner.Tenure, offers []owner
 		r = registry.Thing{} // an original robot that calls without a status
 	}
 	v.State = newState(r, c.now())
-	wants, err := c.document(ctx, t.Thing, jdocs.RobotSettings)
+	settings := jdocs.SettingsOf(t.Thing.Species())
+	wants, err := c.document(ctx, t.Thing, settings)
 	if err != nil {
 		return v, err
 	}
-	is := readSettings(wants.JSON)
-	v.Eyes, v.metric = is.Color(), is.Metric
+	is := readSettings(settings, wants.JSON)
+	v.Eyes, v.metric = is.Color(), is.yes("dist_is_metric")
 	_, asked, err := c.consent(ctx, t.Thing)
 	if err != nil {
 		return v, err

@@ -28,99 +28,78 @@ type Docs interface {
 	Differing(ctx context.Context, id thing.ID, name jdocs.Name, version uint64) ([]string, error)
 }
 
-// settings is vic.RobotSettings (VEC-DOC-01) as its owner wants it.
+// settings are the settings of a robot as its owner wants them.
 type settings struct {
-	Eyes       int // of jdocs.EyeColors; ownEyes: a colour of one's own
-	Hue        int // of that, in degrees
-	Saturation int // of that, in percent
-	Volume     int
-	Locale     string
-	Alexa      bool // the button calls Alexa
-	Place      string
-	Zone       string
-	Clock24    bool
-	Metric     bool
-	Fahrenheit bool
-	Eyeless    bool // it has no eyes to choose a colour for, and no button that wakes it
-}
-
-const ownEyes = -1
-
-// eyes are hue and saturation of the eye colours, in their order (VEC-DOC-03), and what people call them.
-var eyes = []struct {
-	name            string
-	hue, saturation float64
-}{
-	{"Teal", .42, 1}, {"Orange", .05, .95}, {"Yellow", .11, 1}, {"Lime", .21, 1}, {"Sapphire", .57, 1}, {"Purple", .83, .76}, {"Green", .30, 1},
-}
-
-// Names that people know for the numbers of a setting.
-var (
-	volumes   = []string{"Mute", "Very quiet", "Quiet", "Medium", "Loud", "Very loud"} // jdocs.Volumes
-	languages = []struct{ Tag, Name string }{
-		{"en-US", "English, United States"}, {"en-GB", "English, United Kingdom"}, {"en-AU", "English, Australia"}, {"en-CA", "English, Canada"},
-		{"de-DE", "Deutsch"}, {"es-ES", "Español"}, {"fr-FR", "Français"}, {"it-IT", "Italiano"}, {"nl-NL", "Nederlands"}, {"pt-BR", "Português, Brasil"},
-		{"ja-JP", "日本語"}, {"ko-KR", "한국어"}, {"zh-CN", "中文"},
-	}
-)
-
-// cards are the forms of the page and the fields that each is about.
-var cards = map[string][]string{
-	"eyes":  {"eye_color", "custom_eye_color"},
-	"voice": {"master_volume", "locale", "button_wakeword"},
-	"home":  {"default_location", "time_zone", "clock_24_hour", "temp_is_fahrenheit", "dist_is_metric"},
+	schema jdocs.Schema
+	value  map[string]json.RawMessage // of each field of the schema, as the document holds it
 }
 
 // readSettings reads a document. A field that is absent, or not what it should be, has the value of a robot that is not set up.
-func readSettings(doc string) settings {
-	var is, first map[string]json.RawMessage
-	_ = json.Unmarshal([]byte(doc), &is) // see above
-	_ = json.Unmarshal([]byte(jdocs.Default(jdocs.RobotSettings).JSON), &first)
-	get := func(field string, v any) {
-		for _, m := range []map[string]json.RawMessage{is, first} {
-			if m[field] == nil {
-				continue
-			}
-			// As the document holds it, whatever the robot wrote: an enum by its number.
-			if good, err := jdocs.CheckField(jdocs.RobotSettings, field, m[field]); err == nil && json.Unmarshal(good, v) == nil {
-				return
-			}
+func readSettings(name jdocs.Name, doc string) settings {
+	var is map[string]json.RawMessage
+	_ = json.Unmarshal([]byte(doc), &is) // robots write what they like
+	s := settings{value: map[string]json.RawMessage{}}
+	s.schema, _ = jdocs.SchemaOf(name)
+	for _, f := range s.schema.Fields {
+		s.value[f.Name] = f.Default
+		if is[f.Name] == nil {
+			continue
 		}
-	}
-	var s settings
-	var alexa int
-	own := struct {
-		Enabled         bool
-		Hue, Saturation float64
-	}{Hue: eyes[0].hue, Saturation: eyes[0].saturation}
-	get("eye_color", &s.Eyes)
-	get("custom_eye_color", &own)
-	get("master_volume", &s.Volume)
-	get("locale", &s.Locale)
-	get("button_wakeword", &alexa)
-	get("default_location", &s.Place)
-	get("time_zone", &s.Zone)
-	get("clock_24_hour", &s.Clock24)
-	get("dist_is_metric", &s.Metric)
-	get("temp_is_fahrenheit", &s.Fahrenheit)
-	s.Alexa = alexa == 1
-	s.Eyeless = len(is) > 0 && is["eye_color"] == nil && is["custom_eye_color"] == nil && is["button_wakeword"] == nil
-	s.Hue, s.Saturation = int(math.Round(own.Hue*360)), int(math.Round(own.Saturation*100))
-	switch {
-	case own.Enabled:
-		s.Eyes = ownEyes
-	case s.Saturation == 0: // there is no custom colour yet: begin with a visible one
-		s.Hue, s.Saturation = int(math.Round(eyes[0].hue*360)), 100
+		// As the document holds it, whatever the robot wrote: an enum by its number.
+		if good, err := jdocs.CheckField(name, f.Name, is[f.Name]); err == nil {
+			s.value[f.Name] = good
+		}
 	}
 	return s
 }
 
-// Color is the colour of the eyes, as #rrggbb.
-func (s settings) Color() string {
-	if s.Eyes == ownEyes {
-		return color(float64(s.Hue)/360, float64(s.Saturation)/100)
+// yes reports whether a setting is on.
+func (s settings) yes(field string) bool { return string(s.value[field]) == "true" }
+
+// text returns a setting that is a text, and the JSON of others.
+func (s settings) text(field string) string {
+	var text string
+	if json.Unmarshal(s.value[field], &text) != nil {
+		return string(s.value[field])
 	}
-	return color(eyes[s.Eyes].hue, eyes[s.Eyes].saturation)
+	return text
+}
+
+// chosen reports whether a choice of a field is the wanted one.
+func (s settings) chosen(f jdocs.Field, c jdocs.Choice) bool {
+	return jdocs.Equal(s.value[f.Name], c.Value)
+}
+
+// custom returns the colour of their own that an owner mixed, in degrees and percent, and whether it is in use.
+func (s settings) custom(f jdocs.Field) (hue, saturation int, on bool) {
+	own := struct {
+		Enabled         bool
+		Hue, Saturation float64
+	}{Hue: f.Choices[0].Hue, Saturation: f.Choices[0].Saturation}
+	_ = json.Unmarshal(s.value[f.Custom], &own) // absent fields keep the values of the first choice
+	hue, saturation = int(math.Round(own.Hue*360)), int(math.Round(own.Saturation*100))
+	if !own.Enabled && saturation == 0 { // there is no custom colour yet: begin with a visible one
+		hue, saturation = int(math.Round(f.Choices[0].Hue*360)), 100
+	}
+	return hue, saturation, own.Enabled
+}
+
+// Color is the colour of the eyes, as #rrggbb; of a robot without a colour to choose, teal.
+func (s settings) Color() string {
+	for _, f := range s.schema.Fields {
+		if f.Control != jdocs.ControlColour {
+			continue
+		}
+		if hue, saturation, on := s.custom(f); on {
+			return color(float64(hue)/360, float64(saturation)/100)
+		}
+		for _, c := range f.Choices {
+			if s.chosen(f, c) {
+				return color(c.Hue, c.Saturation)
+			}
+		}
+	}
+	return color(.42, 1)
 }
 
 // color turns hue and saturation, 0 to 1, at full brightness into what a page says of a colour.
@@ -152,19 +131,58 @@ type settingsPage struct {
 	said
 	robotView
 	Want      settings
-	Colors    []option
-	Own       option
-	Volumes   []option
-	Languages []option
-	ZoneName  string
-	Now       string // what the clock says there
-	Zones     []string
+	Cards     []card
 	Places    []string
-	Taken     map[string]taken
 	ChangedBy string
 	Changed   time.Time
 	Gone      string
 }
+
+// card is a form of the page, about the fields of a group.
+type card struct {
+	jdocs.Group
+	Controls []control
+	Taken    taken
+	Problem  string
+}
+
+// Face reports whether the card shows the robot's face, which has the colour that is picked.
+func (c card) Face() bool {
+	return slices.ContainsFunc(c.Controls, func(x control) bool { return x.Control == jdocs.ControlColour })
+}
+
+// control is how the page asks for a field.
+type control struct {
+	jdocs.Field
+	Card, Problem   string
+	ID, Title       string
+	Options         []option
+	Own             option // of a colour
+	Hue, Saturation string
+	Text            string   // of a text field
+	Names           []string // that it suggests
+	Now             string   // what the clock says in a zone
+}
+
+// Swatches are the colours to choose from.
+func (c control) Swatches() (out []swatch) {
+	for _, o := range c.Options {
+		out = append(out, swatch{c.ID, o, false})
+	}
+	if c.Custom != "" {
+		out = append(out, swatch{c.ID, c.Own, true})
+	}
+	return out
+}
+
+type swatch struct {
+	ID     string
+	Option option
+	Own    bool
+}
+
+// Many reports whether there are too many options to show all at once.
+func (c control) Many() bool { return len(c.Options) > 3 }
 
 // Picked reports whether an option of a form is to be shown as chosen: what was typed into a form that was refused, else what is wanted.
 func (p settingsPage) Picked(card, field, value string, wanted bool) bool {
@@ -187,26 +205,35 @@ func (c *companion) settings(ctx context.Context, r *http.Request, s said) (stri
 	if err != nil {
 		return "", frame{}, err
 	}
-	v := settingsPage{said: s, Gone: s.Lost([]string{"eyes", "voice", "home"}), Taken: map[string]taken{}, Places: c.Places}
+	v := settingsPage{said: s, Places: c.Places}
 	if v.robotView, err = c.newRobot(ctx, t, nil); err != nil {
 		return "", frame{}, err
 	}
-	rev, err := c.document(ctx, t.Thing, jdocs.RobotSettings)
+	v.Tab = "settings"
+	name := jdocs.SettingsOf(t.Thing.Species())
+	rev, err := c.document(ctx, t.Thing, name)
 	if err != nil {
 		return "", frame{}, err
 	}
-	v.Tab = "settings"
-	v.Want = readSettings(rev.JSON)
+	v.Want = readSettings(name, rev.JSON)
 	v.ChangedBy, v.Changed = changedBy(rev.By), rev.At
+	var groups []string
+	for _, g := range v.Want.schema.Groups {
+		groups = append(groups, g.Name)
+		v.Cards = append(v.Cards, v.card(g, c.now()))
+	}
+	v.Gone = s.Lost(groups)
 	if err := c.taken(ctx, &v, rev.Version); err != nil {
 		return "", frame{}, err
 	}
-	v.choices(c.now())
 	return "settings", frame{Title: "Settings of " + v.Title, Live: liveOf(t.Thing), Main: v}, nil
 }
 
-// document returns a document of a robot; the default of one that is not there yet.
+// document returns a document of a robot; the default of one that is not there yet, and an empty one for no name.
 func (c *companion) document(ctx context.Context, id thing.ID, name jdocs.Name) (jdocs.Revision, error) {
+	if name == "" {
+		return jdocs.Revision{}, nil // Kennel knows no settings of its species
+	}
 	rev, err := c.Docs.Get(ctx, id, name)
 	switch {
 	case errs.KindOf(err) == errs.NotFound:
@@ -240,55 +267,92 @@ func (c *companion) taken(ctx context.Context, v *settingsPage, version uint64) 
 	if v.State.Mood == "away" {
 		waits = "away"
 	}
-	if !v.State.Tells {
-		for card := range cards {
-			v.Taken[card] = takens["silent"]
+	var lacks []string
+	if name := v.Want.schema.Name; v.State.Tells {
+		var err error
+		if lacks, err = c.Docs.Differing(ctx, v.Thing, name, v.State.Docs[string(name)]); err != nil {
+			return fmt.Errorf("what %s has: %w", v.Thing, err)
 		}
-		return nil
 	}
-	lacks, err := c.Docs.Differing(ctx, v.Thing, jdocs.RobotSettings, v.State.Docs[string(jdocs.RobotSettings)])
-	if err != nil {
-		return fmt.Errorf("what %s has: %w", v.Thing, err)
-	}
-	for card, fields := range cards {
-		v.Taken[card] = takens["has"]
-		if slices.ContainsFunc(fields, func(f string) bool { return slices.Contains(lacks, f) }) {
-			v.Taken[card] = takens[waits]
+	for i := range v.Cards {
+		x := &v.Cards[i]
+		switch {
+		case !v.State.Tells:
+			x.Taken = takens["silent"]
+		case slices.ContainsFunc(v.Want.schema.Fields, func(f jdocs.Field) bool { return f.Group == x.Name && slices.Contains(lacks, f.Name) }):
+			x.Taken = takens[waits]
+		default:
+			x.Taken = takens["has"]
 		}
 	}
 	return nil
 }
 
-// choices fills in what there is to choose from.
-func (v *settingsPage) choices(now time.Time) {
-	for i, e := range eyes {
-		n := strconv.Itoa(i)
-		v.Colors = append(v.Colors, option{n, e.name, color(e.hue, e.saturation), v.Picked("eyes", "eyes", n, v.Want.Eyes == i)})
+// card returns the form of a group.
+func (v *settingsPage) card(g jdocs.Group, now time.Time) card {
+	out := card{Group: g, Problem: v.Problem(g.Name)}
+	for _, f := range v.Want.schema.Fields {
+		if f.Group == g.Name && f.Control != "" {
+			out.Controls = append(out.Controls, v.control(f, out.Problem, now))
+		}
 	}
-	v.Own = option{"own", "Your own", color(float64(v.Want.Hue)/360, float64(v.Want.Saturation)/100), v.Picked("eyes", "eyes", "own", v.Want.Eyes == ownEyes)}
-	for i, name := range volumes {
-		n := strconv.Itoa(i)
-		v.Volumes = append(v.Volumes, option{Value: n, Name: name, Chosen: v.Picked("voice", "volume", n, v.Want.Volume == i)})
+	return out
+}
+
+// control returns the control of a field.
+func (v *settingsPage) control(f jdocs.Field, problem string, now time.Time) control {
+	x := control{Field: f, Card: f.Group, Problem: problem, ID: id(f), Title: cmp.Or(f.Form.Label, f.Label)}
+	switch f.Control {
+	case jdocs.ControlZone:
+		zone := v.Want.text(f.Name)
+		x.Text = v.Typed(f.Group, x.ID, zones.Label(zone))
+		for _, z := range zones.All() {
+			x.Names = append(x.Names, z.Label())
+		}
+		if at, err := time.LoadLocation(zone); err == nil {
+			form := "3:04 pm"
+			if v.Want.yes("clock_24_hour") {
+				form = "15:04"
+			}
+			x.Now = now.In(at).Format(form)
+		}
+		return x
+	case jdocs.ControlText:
+		x.Text = v.Typed(f.Group, x.ID, v.Want.text(f.Name))
+		if f.Form.Suggest == "places" {
+			x.Names = v.Places
+		}
+		return x
+	}
+	custom := false
+	if f.Control == jdocs.ControlColour && f.Custom != "" {
+		var hue, saturation int
+		hue, saturation, custom = v.Want.custom(f)
+		x.Own = option{"own", "Your own", color(float64(hue)/360, float64(saturation)/100), v.Picked(f.Group, x.ID, "own", custom)}
+		x.Hue, x.Saturation = v.Typed(f.Group, "hue", strconv.Itoa(hue)), v.Typed(f.Group, "saturation", strconv.Itoa(saturation))
 	}
 	known := false
-	for _, l := range languages {
-		known = known || l.Tag == v.Want.Locale
-		v.Languages = append(v.Languages, option{Value: l.Tag, Name: l.Name, Chosen: v.Picked("voice", "locale", l.Tag, l.Tag == v.Want.Locale)})
+	for _, c := range choices(f) {
+		is := v.Want.chosen(f, c)
+		known = known || is
+		x.Options = append(x.Options, option{c.Text(), c.Label, color(c.Hue, c.Saturation), v.Picked(f.Group, x.ID, c.Text(), is && !custom)})
 	}
-	if !known {
-		v.Languages = append(v.Languages, option{Value: v.Want.Locale, Name: v.Want.Locale, Chosen: v.Picked("voice", "locale", v.Want.Locale, true)})
+	if !known { // of a field that takes more than what is offered
+		other := v.Want.text(f.Name)
+		x.Options = append(x.Options, option{Value: other, Name: other, Chosen: v.Picked(f.Group, x.ID, other, true)})
 	}
-	for _, z := range zones.All() {
-		v.Zones = append(v.Zones, z.Label())
+	return x
+}
+
+// id is the name of a field's control.
+func id(f jdocs.Field) string { return cmp.Or(f.Form.ID, f.Name) }
+
+// choices are what the page offers for a field.
+func choices(f jdocs.Field) []jdocs.Choice {
+	if f.Control == jdocs.ControlSwitch && len(f.Choices) == 0 {
+		return []jdocs.Choice{{Value: json.RawMessage("true"), Word: "on", Label: "On"}, {Value: json.RawMessage("false"), Word: "off", Label: "Off"}}
 	}
-	v.ZoneName = zones.Label(v.Want.Zone)
-	if at, err := time.LoadLocation(v.Want.Zone); err == nil {
-		form := "3:04 pm"
-		if v.Want.Clock24 {
-			form = "15:04"
-		}
-		v.Now = now.In(at).Format(form)
-	}
+	return f.Choices
 }
 
 // settingsForm returns which form of the page was sent.
@@ -299,96 +363,84 @@ func (c *companion) change(ctx context.Context, r *http.Request, v url.Values) (
 	if err != nil {
 		return "", err
 	}
-	fields, err := wanted(v)
+	name := jdocs.SettingsOf(t.Thing.Species())
+	if name == "" {
+		return "", errs.New(errs.Conflict, "robots of its kind have no settings here")
+	}
+	fields, err := wanted(name, v)
 	if err != nil {
 		return "", err
 	}
-	_, err = c.Docs.Set(ctx, t.Thing, jdocs.RobotSettings, fields)
+	_, err = c.Docs.Set(ctx, t.Thing, name, fields)
 	return "set", err
 }
 
 // wanted turns a form into fields of the document. Their values are checked where the document is changed; what only the form can get wrong is
 // checked here.
-func wanted(v url.Values) (map[string]json.RawMessage, error) {
+func wanted(name jdocs.Name, v url.Values) (map[string]json.RawMessage, error) {
 	out := map[string]json.RawMessage{}
-	put := func(field string, value any) {
-		b, err := json.Marshal(value)
-		if err != nil {
-			panic(err) // texts, numbers and booleans
+	schema, _ := jdocs.SchemaOf(name)
+	for _, f := range schema.Fields {
+		if f.Control == "" || f.Group != v.Get("card") {
+			continue
 		}
-		out[field] = b
+		if err := want(f, v, out); err != nil {
+			return nil, err
+		}
 	}
-	one := func(field, name string, values ...string) (string, error) {
-		got := v.Get(field)
-		if !slices.Contains(values, got) {
-			return "", errs.New(errs.Invalid, "choose %s", name)
-		}
-		return got, nil
-	}
-	switch v.Get("card") {
-	case "eyes":
-		if v.Get("eyes") == "own" {
-			hue, herr := strconv.ParseFloat(v.Get("hue"), 64)
-			saturation, serr := strconv.ParseFloat(v.Get("saturation"), 64)
-			if herr != nil || serr != nil || !(hue >= 0 && hue <= 360) || !(saturation >= 0 && saturation <= 100) {
-				return nil, errs.New(errs.Invalid, "choose a colour from 0 to 360 and a strength from 0 to 100")
-			}
-			put("custom_eye_color.enabled", true)
-			put("custom_eye_color.hue", hue/360)
-			put("custom_eye_color.saturation", saturation/100)
-			return out, nil
-		}
-		n, err := strconv.Atoi(v.Get("eyes"))
-		if err != nil || n < 0 || n >= len(eyes) {
-			return nil, errs.New(errs.Invalid, "choose a colour")
-		}
-		put("eye_color", n)
-		put("custom_eye_color.enabled", false)
-	case "voice":
-		n, err := strconv.Atoi(v.Get("volume"))
-		if err != nil || n < 0 || n >= len(volumes) {
-			return nil, errs.New(errs.Invalid, "choose how loud it is")
-		}
-		put("master_volume", n)
-		put("locale", v.Get("locale"))
-		if !v.Has("button") {
-			return out, nil // the robot has none
-		}
-		button, err := one("button", "what its button does", "vector", "alexa")
-		if err != nil {
-			return nil, err
-		}
-		put("button_wakeword", map[string]int{"vector": 0, "alexa": 1}[button])
-	case "home":
-		zone, err := zones.Find(v.Get("zone"))
-		if err != nil {
-			return nil, err
-		}
-		clock, err := one("clock", "how it tells the time", "12", "24")
-		if err != nil {
-			return nil, err
-		}
-		temperature, err := one("temperature", "how it tells temperatures", "celsius", "fahrenheit")
-		if err != nil {
-			return nil, err
-		}
-		distance, err := one("distance", "how it tells distances", "metric", "miles")
-		if err != nil {
-			return nil, err
-		}
-		place := strings.TrimSpace(v.Get("place"))
-		if place == "" {
-			return nil, errs.New(errs.Invalid, "say where it lives: its weather is from there")
-		}
-		put("time_zone", zone)
-		put("default_location", place)
-		put("clock_24_hour", clock == "24")
-		put("temp_is_fahrenheit", temperature == "fahrenheit")
-		put("dist_is_metric", distance == "metric")
-	default:
+	if len(out) == 0 {
 		return nil, errs.New(errs.Invalid, "this form is not known; open the page again")
 	}
 	return out, nil
+}
+
+// want adds what a form says of one field to out.
+func want(f jdocs.Field, v url.Values, out map[string]json.RawMessage) error {
+	given := v.Get(id(f))
+	switch f.Control {
+	case jdocs.ControlZone:
+		zone, err := zones.Find(given)
+		out[f.Name] = encoded(zone)
+		return err
+	case jdocs.ControlText:
+		if given = strings.TrimSpace(given); given == "" {
+			return errs.New(errs.Invalid, "%s", cmp.Or(f.Form.Ask, "fill in: "+f.Label))
+		}
+		out[f.Name] = encoded(given)
+		return nil
+	case jdocs.ControlColour:
+		if f.Custom == "" {
+			break
+		}
+		if out[f.Custom+".enabled"] = encoded(given == "own"); given == "own" {
+			hue, herr := strconv.ParseFloat(v.Get("hue"), 64)
+			saturation, serr := strconv.ParseFloat(v.Get("saturation"), 64)
+			if herr != nil || serr != nil || !(hue >= 0 && hue <= 360) || !(saturation >= 0 && saturation <= 100) {
+				return errs.New(errs.Invalid, "choose a colour from 0 to 360 and a strength from 0 to 100")
+			}
+			out[f.Custom+".hue"], out[f.Custom+".saturation"] = encoded(hue/360), encoded(saturation/100)
+			return nil
+		}
+	}
+	if f.Type != "bool" && f.Type != "enum" { // it takes more than what is offered
+		out[f.Name] = encoded(given)
+		return nil
+	}
+	all := choices(f)
+	i := slices.IndexFunc(all, func(c jdocs.Choice) bool { return c.Text() == given })
+	if i < 0 {
+		return errs.New(errs.Invalid, "%s", cmp.Or(f.Form.Ask, "choose: "+f.Label))
+	}
+	out[f.Name] = all[i].Value
+	return nil
+}
+
+func encoded(v any) json.RawMessage {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // texts, numbers and booleans
+	}
+	return b
 }
 
 // consent reports whether the owner's robots may send what happens to them (VEC-DOC-05), and whether the owner was ever asked: the account's

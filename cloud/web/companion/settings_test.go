@@ -5,11 +5,14 @@ import (
 	"context"
 	"errors"
 	"html"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -21,21 +24,50 @@ import (
 	"kennel/jdocs"
 )
 
+// read holds the settings that the page reads from a document of a Vector.
+type read struct {
+	Eyes            string
+	Custom          bool
+	Hue, Saturation int
+	Fields          map[string]string // others, as JSON
+}
+
+func readVector(doc string) read {
+	s := readSettings(jdocs.RobotSettings, doc)
+	f, _ := s.schema.Find("eye_color")
+	r := read{Eyes: string(s.value["eye_color"]), Fields: map[string]string{}}
+	r.Hue, r.Saturation, r.Custom = s.custom(f)
+	for name, v := range s.value {
+		if name != "eye_color" && name != "custom_eye_color" {
+			r.Fields[name] = string(v)
+		}
+	}
+	return r
+}
+
 // TestSettingsAreRead: what is there, by number or name, and the default for what is absent or nonsense (VEC-DOC-01, VEC-DOC-02).
 func TestSettingsAreRead(t *testing.T) {
-	first := settings{Eyes: 0, Hue: 151, Saturation: 100, Volume: 4, Locale: "en-US", Place: "San Francisco, California, United States", Zone: "America/Los_Angeles", Fahrenheit: true}
-	with := func(f func(*settings)) settings { s := first; f(&s); return s }
-	for doc, want := range map[string]settings{
+	first := read{"0", false, 151, 100, map[string]string{"master_volume": "4", "locale": `"en-US"`, "default_location": `"San Francisco, California, United States"`, "time_zone": `"America/Los_Angeles"`,
+		"temp_is_fahrenheit": "true", "button_wakeword": "0", "clock_24_hour": "false", "dist_is_metric": "false"}}
+	with := func(f func(*read)) read {
+		s := first
+		s.Fields = maps.Clone(first.Fields)
+		f(&s)
+		return s
+	}
+	for doc, want := range map[string]read{
 		``: first, `[]`: first, `{}`: first, jdocs.Default(jdocs.RobotSettings).JSON: first,
-		`{"eye_color":"SINGULARITY_SAPPHIRE","master_volume":"mute"}`:       with(func(s *settings) { s.Eyes, s.Volume = 4, 0 }),
+		`{"eye_color":"SINGULARITY_SAPPHIRE","master_volume":"mute"}`:       with(func(s *read) { s.Eyes, s.Fields["master_volume"] = "4", "0" }),
 		`{"eye_color":99,"master_volume":{},"locale":7,"time_zone":null}`:   first,
-		`{"custom_eye_color":{"enabled":true,"hue":0.5,"saturation":0.25}}`: with(func(s *settings) { s.Eyes, s.Hue, s.Saturation = ownEyes, 180, 25 }),
+		`{"custom_eye_color":{"enabled":true,"hue":0.5,"saturation":0.25}}`: with(func(s *read) { s.Custom, s.Hue, s.Saturation = true, 180, 25 }),
 		`{"custom_eye_color":{"enabled":false,"hue":0,"saturation":0}}`:     first,
 		`{"custom_eye_color":{"enabled":true,"hue":7}}`:                     first,
-		`{"locale":"fr-FR"}`: with(func(s *settings) { s.Locale, s.Eyeless = "fr-FR", true }),
-		`{"button_wakeword":1,"clock_24_hour":true,"dist_is_metric":true,"more":[1]}`: with(func(s *settings) { s.Alexa, s.Clock24, s.Metric = true, true, true }),
+		`{"locale":"fr-FR"}`: with(func(s *read) { s.Fields["locale"] = `"fr-FR"` }),
+		`{"button_wakeword":1,"clock_24_hour":true,"dist_is_metric":true,"more":[1]}`: with(func(s *read) {
+			s.Fields["button_wakeword"], s.Fields["clock_24_hour"], s.Fields["dist_is_metric"] = "1", "true", "true"
+		}),
 	} {
-		if got := readSettings(doc); got != want {
+		if got := readVector(doc); !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %+v, want %+v", doc, got, want)
 		}
 	}
@@ -45,9 +77,14 @@ func FuzzReadSettings(f *testing.F) {
 	f.Add(jdocs.Default(jdocs.RobotSettings).JSON)
 	f.Add(`{"eye_color":-1,"custom_eye_color":{"enabled":true,"hue":1e300}}`)
 	f.Fuzz(func(t *testing.T, doc string) {
-		s := readSettings(doc)
-		if !regexp.MustCompile(`^#[0-9a-f]{6}$`).MatchString(s.Color()) || s.Volume < 0 || s.Volume >= len(volumes) {
+		s := readSettings(jdocs.RobotSettings, doc)
+		if !regexp.MustCompile(`^#[0-9a-f]{6}$`).MatchString(s.Color()) {
 			t.Fatalf("%s: %+v, %s", doc, s, s.Color())
+		}
+		for _, f := range s.schema.Fields {
+			if f.Type != "locale" && len(f.Choices) > 0 && !slices.ContainsFunc(f.Choices, func(c jdocs.Choice) bool { return s.chosen(f, c) }) {
+				t.Fatalf("%s: %s is %s, which is none of its choices", doc, f.Name, s.value[f.Name])
+			}
 		}
 		tiles(readStats(doc), true)
 	})
@@ -55,13 +92,15 @@ func FuzzReadSettings(f *testing.F) {
 
 // TestEyesAreThoseOfTheRobot (VEC-DOC-03).
 func TestEyesAreThoseOfTheRobot(t *testing.T) {
-	if len(eyes) != len(jdocs.EyeColors) || len(volumes) != len(jdocs.Volumes) {
-		t.Fatalf("%d eyes of %d, %d volumes of %d", len(eyes), len(jdocs.EyeColors), len(volumes), len(jdocs.Volumes))
-	}
+	schema, _ := jdocs.SchemaOf(jdocs.RobotSettings)
+	f, _ := schema.Find("eye_color")
 	pairs := [][2]float64{{.42, 1}, {.05, .95}, {.11, 1}, {.21, 1}, {.57, 1}, {.83, .76}, {.30, 1}} // of eye_color_config.json
-	for i, e := range eyes {
-		if !strings.Contains(jdocs.EyeColors[i], strings.ToUpper(e.name)) || pairs[i] != [2]float64{e.hue, e.saturation} {
-			t.Errorf("%s is called %s, of hue %v and saturation %v; want %v", jdocs.EyeColors[i], e.name, e.hue, e.saturation, pairs[i])
+	if len(f.Choices) != len(pairs) || len(f.Values) != len(pairs) {
+		t.Fatalf("%d eyes and %d names, want %d", len(f.Choices), len(f.Values), len(pairs))
+	}
+	for i, e := range f.Choices {
+		if !strings.Contains(f.Values[i], strings.ToUpper(e.Label)) || string(e.Value) != strconv.Itoa(i) || pairs[i] != [2]float64{e.Hue, e.Saturation} {
+			t.Errorf("%s is called %s, of hue %v and saturation %v; want %v", f.Values[i], e.Label, e.Hue, e.Saturation, pairs[i])
 		}
 	}
 	for want, hs := range map[string][2]float64{"#ff0000": {0, 1}, "#00ff00": {1. / 3, 1}, "#0000ff": {2. / 3, 1}, "#ffffff": {.2, 0}, "#80ffff": {.5, .5}, "#ff0001": {.9995, 1}} {

@@ -249,8 +249,12 @@ func (c *console) newJob(ctx context.Context, r *http.Request, s said) (string, 
 	for _, k := range kinds {
 		v.Kinds = append(v.Kinds, kindView{k.Kind, k.Does, k.Args, k.Kind == chosen})
 	}
-	for name, x := range settingFields {
-		v.Settings = append(v.Settings, settingChoice{name, x.Label, strings.Join(x.Enum, ", ")})
+	for _, doc := range jdocs.Settings() {
+		for _, name := range jdocs.Fields(doc) {
+			if x := fieldOf(doc, name); x.Label != "" && !slices.ContainsFunc(v.Settings, func(have settingChoice) bool { return have.Name == name }) {
+				v.Settings = append(v.Settings, settingChoice{name, x.Label, strings.Join(x.Enum, ", ")})
+			}
+		}
 	}
 	slices.SortFunc(v.Settings, func(a, b settingChoice) int { return cmp.Compare(a.Label, b.Label) })
 	if c.Cohorts != nil {
@@ -297,7 +301,8 @@ func draft(ctx context.Context, v url.Values) (bulk.Draft, error) {
 	case "set":
 		name, text := v.Get("field"), strings.TrimSpace(v.Get("value"))
 		value := json.RawMessage(text)
-		f := fieldOf(jdocs.RobotSettings, name)
+		doc := docOf(name)
+		f := fieldOf(doc, name)
 		if i := slices.Index(f.Enum, strings.ToLower(text)); i >= 0 {
 			value = json.RawMessage(strconv.Itoa(i))
 		} else if text == "yes" || text == "no" {
@@ -307,7 +312,7 @@ func draft(ctx context.Context, v url.Values) (bulk.Draft, error) {
 				return d, err
 			}
 		}
-		if _, err := jdocs.CheckField(jdocs.RobotSettings, name, value); err != nil {
+		if _, err := jdocs.CheckField(doc, name, value); err != nil {
 			return d, err
 		}
 		d.Action = bulk.Action{Kind: bulk.Set, Doc: string(jdocs.RobotSettings), Fields: map[string]json.RawMessage{name: value}}
@@ -318,6 +323,16 @@ func draft(ctx context.Context, v url.Values) (bulk.Draft, error) {
 		return d, errs.Coded(errs.Invalid, "not_confirmed", "say that these are the robots you mean")
 	}
 	return d, nil
+}
+
+// docOf returns the settings of the first species that has a field.
+func docOf(field string) jdocs.Name {
+	for _, doc := range jdocs.Settings() {
+		if slices.Contains(jdocs.Fields(doc), field) {
+			return doc
+		}
+	}
+	return jdocs.RobotSettings
 }
 
 func (c *console) startJob(ctx context.Context, _ *http.Request, v url.Values) (outcome, error) {

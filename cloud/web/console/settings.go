@@ -45,37 +45,15 @@ type field struct {
 	Text        bool     // always a string
 }
 
-func enumOf(names []string, prefix string) []string {
-	out := make([]string, len(names))
-	for i, n := range names {
-		out[i] = strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(n, prefix), "_", " "))
+// fieldOf says what a field of a document is; the zero field if that is not known.
+func fieldOf(doc jdocs.Name, name string) field {
+	schema, _ := jdocs.SchemaOf(doc)
+	f, _ := schema.Find(name)
+	out := field{Label: f.Label, What: f.Help, Text: f.Type == "text" || f.Type == "locale" || f.Type == "time_zone"}
+	for _, v := range f.Values {
+		out.Enum = append(out.Enum, strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(v, f.Prefix), "_", " ")))
 	}
 	return out
-}
-
-// settingFields are those of vic.RobotSettings (VEC-DOC-01).
-var settingFields = map[string]field{
-	"master_volume":               {Label: "Volume", What: "How loud it speaks.", Enum: enumOf(jdocs.Volumes, "")},
-	"eye_color":                   {Label: "Eye colour", What: "One of seven.", Enum: enumOf(jdocs.EyeColors, "")},
-	"custom_eye_color.enabled":    {Label: "Own eye colour", What: "Whether hue and saturation below replace the eye colour."},
-	"custom_eye_color.hue":        {Label: "Own eye colour: hue", What: "0 to 1."},
-	"custom_eye_color.saturation": {Label: "Own eye colour: saturation", What: "0 to 1."},
-	"button_wakeword":             {Label: "Button", What: "Whom a press of its button wakes.", Enum: enumOf(jdocs.ButtonWakeWords, "BUTTON_WAKEWORD_")},
-	"clock_24_hour":               {Label: "24-hour clock", What: "How it says the time."},
-	"default_location":            {Label: "Place", What: "Where weather is asked for when nobody says where.", Text: true},
-	"dist_is_metric":              {Label: "Metric distances", What: "Metres instead of feet."},
-	"temp_is_fahrenheit":          {Label: "Fahrenheit", What: "Instead of Celsius."},
-	"locale":                      {Label: "Language", What: "A language tag such as en-US.", Text: true},
-	"time_zone":                   {Label: "Time zone", What: "A tz database name such as Europe/Paris.", Text: true},
-}
-
-func fieldOf(doc jdocs.Name, name string) field {
-	if doc == jdocs.RobotSettings {
-		if f, ok := settingFields[name]; ok {
-			return f
-		}
-	}
-	return field{}
 }
 
 // counted are documents that change by themselves, all the time: their changes are no news.
@@ -182,9 +160,10 @@ func edits(id thing.ID, doc jdocs.Name, history []jdocs.Revision) []edit {
 
 type settingsView struct {
 	thingHead
-	Docs  []docView
-	Edits []edit
-	More  bool // there were more changes
+	Settles bool // its species has settings
+	Docs    []docView
+	Edits   []edit
+	More    bool // there were more changes
 }
 
 type docView struct {
@@ -217,9 +196,8 @@ type settingView struct {
 
 func settingForm(doc jdocs.Name, name string) string { return "set " + string(doc) + " " + name }
 
-// docTitles says what the documents are that robots have (peer facts, section 5).
+// docTitles says what the documents are that robots have beside their settings (peer facts, section 5).
 var docTitles = map[jdocs.Name][2]string{
-	jdocs.RobotSettings:      {"Settings", "What its owner chose."},
 	jdocs.RobotLifetimeStats: {"Statistics", "What it counted in its life."},
 	jdocs.AppTokens:          {"App tokens", "Which apps may talk to it; hashes only."},
 	"amigo.Parameters":       {"Parameters", "What its body stores itself; it takes changes in System mode."},
@@ -231,7 +209,7 @@ func (c *console) settings(ctx context.Context, r *http.Request, s said) (string
 	if err != nil {
 		return "", frame{}, err
 	}
-	v := settingsView{thingHead: head}
+	v := settingsView{thingHead: head, Settles: jdocs.SettingsOf(head.ID.Species()) != ""}
 	list, err := c.Docs.List(ctx, head.ID)
 	if err != nil {
 		return "", frame{}, fmt.Errorf("documents of %s: %w", head.ID, err)
@@ -257,15 +235,22 @@ func (c *console) settings(ctx context.Context, r *http.Request, s said) (string
 }
 
 func docRank(n jdocs.Name) int {
-	if i := slices.Index([]jdocs.Name{jdocs.RobotSettings, jdocs.RobotLifetimeStats}, n); i >= 0 {
-		return i
+	switch {
+	case n.IsSettings():
+		return 0
+	case n == jdocs.RobotLifetimeStats:
+		return 1
 	}
 	return 2
 }
 
 func (c *console) newDoc(ctx context.Context, head thingHead, l jdocs.Listing, may bool) (docView, []edit, error) {
 	key := jdocs.Key{Thing: head.ID, Name: l.Name}
-	d := docView{Listing: l, Title: cmp.Or(docTitles[l.Name][0], string(l.Name)), What: docTitles[l.Name][1], Can: may && l.Name != jdocs.AppTokens}
+	title := docTitles[l.Name]
+	if l.Name == jdocs.SettingsOf(head.ID.Species()) {
+		title = [2]string{"Settings", "What its owner chose."}
+	}
+	d := docView{Listing: l, Title: cmp.Or(title[0], string(l.Name)), What: title[1], Can: may && l.Name != jdocs.AppTokens}
 	rev, err := c.Docs.Get(ctx, key)
 	if err != nil {
 		return d, nil, err

@@ -3,6 +3,10 @@ package console
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
 	"time"
 
 	"kennel/cloud/fleet/bulk"
@@ -15,6 +19,7 @@ import (
 	"kennel/infra/api/commands"
 	"kennel/infra/api/events"
 	"kennel/infra/api/live"
+	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/thing"
 	"kennel/jdocs"
@@ -223,3 +228,26 @@ func (heap) Results(context.Context, string, bulk.ItemState, thing.ID, int) ([]b
 	return []bulk.Result{{Thing: rex, State: bulk.ItemFailed, Detail: evil, At: &job.Created}}, nil
 }
 func (h heap) Cancel(_ context.Context, id string) (bulk.Job, error) { return job, h.do("cancel", id) }
+
+// TestFieldsOfSpecies: labels, words and what bulk changes offer come from the schemas, one that is added too.
+func TestFieldsOfSpecies(t *testing.T) {
+	defer func(was []jdocs.Schema) { jdocs.Schemas = was }(jdocs.Schemas)
+	jdocs.Schemas = append(slices.Clone(jdocs.Schemas), jdocs.Schema{Name: "pleo.RobotSettings", Species: thing.Pleo, Begins: true, Formats: []jdocs.Format{{Version: 1}},
+		Fields: []jdocs.Field{{Name: "glow", Type: "enum", Values: []string{"DARK_RED", "BLUE"}, Label: "Glow", Help: "Its skin."}}})
+	for doc, want := range map[jdocs.Name]string{
+		jdocs.RobotSettings:   "{Volume How loud it speaks. [mute low medium low medium medium high high] false} {Eye colour One of seven. [tip over teal",
+		"amigo.RobotSettings": "{Volume How loud it speaks. [mute low medium low medium medium high high] false} {  [] false} {  [] false}",
+		"pleo.RobotSettings":  "{  [] false} {  [] false} {Glow Its skin. [dark red blue] false}",
+	} {
+		if got := fmt.Sprint(fieldOf(doc, "master_volume"), " ", fieldOf(doc, "eye_color"), " ", fieldOf(doc, "glow")); !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %s, want %s", doc, got, want)
+		}
+	}
+	mux, _ := openDesk(t)
+	body := do(t, mux, auth.Admin, "GET", "/bulk/new?do=set&which=all&filter=presence:present", "").Body.String()
+	for _, want := range []string{`<option value="glow"`, `<option value="eye_color"`, `<option value="master_volume"`} {
+		if strings.Count(body, want) != 1 {
+			t.Errorf("%s is in it %d times: %s", want, strings.Count(body, want), body)
+		}
+	}
+}

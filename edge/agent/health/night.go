@@ -70,7 +70,7 @@ func (h *Health) LocalTime() func() (time.Time, bool) {
 		if agrees, known := h.cfg.Clock(); !known || !agrees {
 			return time.Time{}, false
 		}
-		doc, err := h.cfg.Get(jdocs.RobotSettings)
+		doc, err := h.cfg.Get(jdocs.SettingsOf(h.Thing.Species()))
 		if err != nil {
 			return time.Time{}, false
 		}

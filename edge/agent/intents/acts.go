@@ -176,7 +176,7 @@ func (x *Intents) wakeUp(ctx context.Context, _ intent.User) (Outcome, error) {
 
 // setting returns a field of the robot's settings; nil: it has none of that name.
 func (x *Intents) setting(name string) json.RawMessage {
-	d, err := x.cfg.Docs.Get(jdocs.RobotSettings)
+	d, err := x.cfg.Docs.Get(x.cfg.Settings)
 	if err != nil {
 		return nil
 	}
@@ -196,22 +196,32 @@ func (x *Intents) set(ctx context.Context, fields map[string]string) error {
 	for name, v := range fields {
 		raw[name] = json.RawMessage(v)
 	}
-	return x.cfg.Docs.Set(ctx, jdocs.RobotSettings, raw)
+	return x.cfg.Docs.Set(ctx, x.cfg.Settings, raw)
 }
 
+// field describes a setting; the zero Field if robots of this species do not have it.
+func (x *Intents) field(name string) jdocs.Field {
+	s, _ := jdocs.SchemaOf(x.cfg.Settings)
+	f, _ := s.Find(name)
+	return f
+}
+
+// choices returns the names of the values that a setting can have, by number.
+func (x *Intents) choices(name string) []string { return x.field(name).Values }
+
 // loudest is the number of the loudest volume; 0 is mute (VEC-DOC-02).
-var loudest = len(jdocs.Volumes) - 1
+func (x *Intents) loudest() int { return len(x.choices("master_volume")) - 1 }
 
 func (x *Intents) volume(ctx context.Context, n int) (Outcome, error) {
 	if err := x.set(ctx, map[string]string{"master_volume": strconv.Itoa(n)}); err != nil {
 		return Outcome{}, err
 	}
-	return say("my volume is %d of %d", n, loudest)
+	return say("my volume is %d of %d", n, x.loudest())
 }
 
 func louder(by int) act {
 	return func(x *Intents, ctx context.Context, _ intent.User) (Outcome, error) {
-		return x.volume(ctx, min(max(x.number("master_volume")+by, 0), loudest))
+		return x.volume(ctx, min(max(x.number("master_volume")+by, 0), x.loudest()))
 	}
 }
 
@@ -219,19 +229,24 @@ func (x *Intents) setVolume(ctx context.Context, u intent.User) (Outcome, error)
 	said := strings.TrimSpace(text(u, "volume_level"))
 	n, known := intent.VolumeLevel(said)
 	if !known && said != "0" {
-		return refuse(Invalid, "my volume goes from 0 to %d", loudest)
+		return refuse(Invalid, "my volume goes from 0 to %d", x.loudest())
 	}
 	return x.volume(ctx, n)
 }
 
 func (x *Intents) eyes(ctx context.Context, number int) error {
-	return x.set(ctx, map[string]string{"eye_color": strconv.Itoa(number), "custom_eye_color.enabled": "false"})
+	fields := map[string]string{"eye_color": strconv.Itoa(number)}
+	if custom := x.field("eye_color").Custom; custom != "" {
+		fields[custom+".enabled"] = "false"
+	}
+	return x.set(ctx, fields)
 }
 
 // nextEyes takes the next colour.
 func (x *Intents) nextEyes(ctx context.Context, _ intent.User) (Outcome, error) {
-	n := (x.number("eye_color") + 1) % len(jdocs.EyeColors)
-	name := jdocs.EyeColors[n]
+	all := x.choices("eye_color")
+	n := (x.number("eye_color") + 1) % len(all)
+	name := all[n]
 	return Outcome{Text: "my eyes are " + strings.ToLower(name[strings.LastIndexByte(name, '_')+1:])}, x.eyes(ctx, n)
 }
 

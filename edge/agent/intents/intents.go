@@ -68,17 +68,18 @@ type Docs interface {
 
 // Config holds what acting needs. Everything is required.
 type Config struct {
-	Root    *os.Root
-	Core    *coreclient.Client
-	Docs    Docs
-	Emit    func(events.Event)
-	Keep    func(context.Context, events.Event) error
-	Changed func()                   // the result of Intents may have changed
-	Local   func() (time.Time, bool) // the time where the robot lives, if that is known
-	Now     func() time.Time         // the system's clock, which may jump
-	Mono    func() time.Duration     // monotonic since the boot
-	Boot    string                   // the id of this boot
-	Log     *slog.Logger
+	Root     *os.Root
+	Core     *coreclient.Client
+	Docs     Docs
+	Settings jdocs.Name // the document with the robot's settings; "": it has none
+	Emit     func(events.Event)
+	Keep     func(context.Context, events.Event) error
+	Changed  func()                   // the result of Intents may have changed
+	Local    func() (time.Time, bool) // the time where the robot lives, if that is known
+	Now      func() time.Time         // the system's clock, which may jump
+	Mono     func() time.Duration     // monotonic since the boot
+	Boot     string                   // the id of this boot
+	Log      *slog.Logger
 }
 
 // Intents is safe for concurrent use; Run is called once.
@@ -221,9 +222,9 @@ func (x *Intents) has(n need, can parts) bool {
 	case head:
 		return can.head != nil
 	case eyes:
-		return x.setting("eye_color") != nil
+		return len(x.choices("eye_color")) > 0
 	case voice:
-		return x.setting("master_volume") != nil
+		return len(x.choices("master_volume")) > 0
 	case core:
 		return can.mobile || can.head != nil || len(can.lights) > 0
 	}

@@ -19,6 +19,7 @@ import (
 	"kennel/edge/corelink"
 	"kennel/infra/api/events"
 	"kennel/infra/api/live"
+	"kennel/infra/thing"
 	"kennel/jdocs"
 	"kennel/speech/intent"
 )
@@ -123,15 +124,16 @@ func (d docs) Set(_ context.Context, name jdocs.Name, fields map[string]json.Raw
 // robot is one boot of a simulated robot's agent, in a bubble of synctest.
 type robot struct {
 	*Intents
-	core   *robotd
-	docs   docs
-	root   *os.Root
-	booted time.Time
-	boot   string
-	wrong  time.Duration // its clock
-	mu     sync.Mutex
-	said   []string // events
-	end    func()
+	core     *robotd
+	docs     docs
+	settings jdocs.Name
+	root     *os.Root
+	booted   time.Time
+	boot     string
+	wrong    time.Duration // its clock
+	mu       sync.Mutex
+	said     []string // events
+	end      func()
 }
 
 func newRobot(t *testing.T, tree live.Tree) *robot {
@@ -144,7 +146,7 @@ func newRobot(t *testing.T, tree live.Tree) *robot {
 	if err := root.MkdirAll("data/kennel", 0o755); err != nil {
 		t.Fatal(err)
 	}
-	r := &robot{root: root, docs: docs{}, core: &robotd{tree: tree}}
+	r := &robot{root: root, docs: docs{}, settings: jdocs.RobotSettings, core: &robotd{tree: tree}}
 	if err := json.Unmarshal([]byte(jdocs.Default(jdocs.RobotSettings).JSON), (*map[string]json.RawMessage)(&r.docs)); err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +165,7 @@ func (r *robot) start(t *testing.T, boot string) {
 		defer r.mu.Unlock()
 		r.said = append(r.said, strings.TrimPrefix(e.Name, "robot.")+" "+e.S1+" "+e.S2)
 	}
-	x, err := New(Config{Root: r.root, Core: client, Docs: r.docs, Emit: emit, Changed: func() {}, Boot: boot, Log: quiet,
+	x, err := New(Config{Root: r.root, Core: client, Docs: r.docs, Settings: r.settings, Emit: emit, Changed: func() {}, Boot: boot, Log: quiet,
 		Keep:  func(_ context.Context, e events.Event) error { emit(e); return nil },
 		Local: func() (time.Time, bool) { return time.Date(2026, 11, 23, 15, 4, 0, 0, time.UTC), true },
 		Now:   func() time.Time { return time.Now().Add(r.wrong) }, Mono: func() time.Duration { return time.Since(r.booted) }})
@@ -307,19 +309,19 @@ func TestActs(t *testing.T) {
 func TestOthers(t *testing.T) {
 	for name, tt := range map[string]struct {
 		tree    live.Tree
-		eyeless bool
+		species thing.Species
 		no      []string // beside those that no robot acts on
 		yes     int
 	}{
 		"vector":   {tree: vector, yes: 27},
-		"amigobot": {tree: amigobot, eyeless: true, no: []string{"kennel_lookup", "kennel_lookdown", "imperative_lookatme", "imperative_eyecolor", "imperative_eyecolor_specific"}, yes: 22},
+		"amigobot": {tree: amigobot, species: thing.AmigoBot, no: []string{"kennel_lookup", "kennel_lookdown", "imperative_lookatme", "imperative_eyecolor", "imperative_eyecolor_specific"}, yes: 22},
 		"nothing": {tree: live.Tree{}, no: []string{"movement_forward", "movement_backward", "movement_turnaround", "movement_turnleft", "movement_turnright",
 			"kennel_lookup", "kennel_lookdown", "imperative_lookatme", "kennel_wakeup", "kennel_battery", "status_feeling", "system_sleep", "greeting_goodmorning"}, yes: 14},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			r := newRobot(t, tt.tree)
-			if tt.eyeless {
-				delete(r.docs, "eye_color")
+			if tt.species != "" {
+				r.settings = jdocs.SettingsOf(tt.species) // which have no eyes, whatever is in the document
 			}
 			r.start(t, "b1")
 			defer func() { r.end() }()

@@ -46,6 +46,7 @@ type Config struct {
 type Orders struct {
 	info.Robot
 	cfg        Config
+	settings   jdocs.Name // the document with its settings; "": it has none
 	docs       *docs.Agent
 	parameters *parameters.Keeper // nil: the body stores none, or the agent is frugal
 	pilot      *pilot.Pilot
@@ -56,13 +57,14 @@ type Orders struct {
 // New opens the documents, and the settings in the body.
 func New(robot info.Robot, cfg Config) (*Orders, error) {
 	w := &Orders{Robot: robot, cfg: cfg}
-	c := docs.Config{Root: w.Root, Remote: jdocswire.NewClient(cfg.Cloud), Log: w.Log, OnChanged: w.docChanged, OnPushed: w.docPushed, Unwatched: w.Frugal}
+	w.settings = jdocs.SettingsOf(w.Thing.Species())
+	c := docs.Config{Settings: w.settings, Root: w.Root, Remote: jdocswire.NewClient(cfg.Cloud), Log: w.Log, OnChanged: w.docChanged, OnPushed: w.docPushed, Unwatched: w.Frugal}
 	if cfg.Memory != nil {
 		name, stored, err := parameters.Stored(w.Root, cfg.Memory)
 		if err != nil {
 			return nil, err
 		}
-		c.Own = map[jdocs.Name]map[string]json.RawMessage{name: stored, jdocs.RobotSettings: plainSettings()}
+		c.Own = map[jdocs.Name]map[string]json.RawMessage{name: stored}
 	}
 	var err error
 	if w.docs, err = docs.New(c); err != nil || cfg.Memory == nil || w.Frugal {
@@ -75,7 +77,7 @@ func New(robot info.Robot, cfg Config) (*Orders, error) {
 // TakeCommands opens what is needed to take commands.
 func (w *Orders) TakeCommands(context.Context) (err error) {
 	if !w.Recovery && !w.Frugal {
-		if w.intents, err = intents.New(intents.Config{Root: w.Root, Core: w.cfg.Core, Docs: w.docs, Emit: w.Emit, Keep: w.Keep, Changed: w.cfg.Cloud.Changed,
+		if w.intents, err = intents.New(intents.Config{Root: w.Root, Core: w.cfg.Core, Docs: w.docs, Settings: w.settings, Emit: w.Emit, Keep: w.Keep, Changed: w.cfg.Cloud.Changed,
 			Local: w.cfg.Local, Now: w.Now, Mono: monoclock.Now, Boot: w.Boot, Log: w.Log}); err != nil {
 			return err
 		}
@@ -114,7 +116,7 @@ func (w *Orders) Inbox() intents.Inbox {
 
 // Set changes settings on the robot, as its owner's app would (VEC-DOC-13).
 func (w *Orders) Set(ctx context.Context, fields map[string]json.RawMessage) error {
-	return w.docs.Set(ctx, jdocs.RobotSettings, fields)
+	return w.docs.Set(ctx, w.settings, fields)
 }
 
 // Connected says that there is a connection to the cloud, or no longer. The documents wait for Sync.
@@ -180,7 +182,7 @@ func (w *Orders) docChanged(c docs.Change) {
 	if w.parameters != nil {
 		w.parameters.Changed(c.Doc)
 	}
-	if c.Doc != jdocs.RobotSettings {
+	if c.Doc != w.settings {
 		return
 	}
 	names := make([]string, 0, len(c.Fields))
@@ -216,16 +218,4 @@ func text(raw json.RawMessage) string {
 		return s
 	}
 	return string(raw)
-}
-
-// plainSettings are the settings of a robot without eyes and without a button that wakes it.
-func plainSettings() map[string]json.RawMessage {
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal([]byte(jdocs.Default(jdocs.RobotSettings).JSON), &fields); err != nil {
-		panic(err) // a document of ours
-	}
-	for _, name := range []string{"button_wakeword", "custom_eye_color", "eye_color"} {
-		delete(fields, name)
-	}
-	return fields
 }

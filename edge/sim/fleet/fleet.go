@@ -31,7 +31,7 @@ import (
 type Agent interface {
 	Run(ctx context.Context) error // until ctx ends, which says goodbye; an error asks for another agent
 	Emit(events.Event)
-	Set(ctx context.Context, fields map[string]json.RawMessage) error // of vic.RobotSettings
+	Set(ctx context.Context, fields map[string]json.RawMessage) error // of its settings
 	Events() (emitted uint64, spool status.Spool)
 	Identity() (devicecert.State, bool)
 }

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"time"
 
 	"kennel/infra/thing"
+	"kennel/jdocs"
 )
 
 // Kind is the kind of a plan's step.
@@ -30,7 +32,7 @@ type Step struct {
 	Kind Kind
 
 	N     uint64 // Emit: how many before it
-	Field string // Change: of vic.RobotSettings
+	Field string // Change: of its settings
 	Value string // Change: JSON
 	Clock Clock  // Reboot: what it comes with
 }
@@ -80,10 +82,12 @@ func (p Profile) Plan(seed uint64, id thing.ID) *Plan {
 		n++
 		return Step{At: at + s.gap(), Kind: Emit, N: n - 1}
 	})
-	pl.add(seed, id, Change, p.Settings, time.Hour, func(s *stream, at time.Duration) Step {
-		f := settings[s.rng.IntN(len(settings))]
-		return Step{At: at + s.gap(), Kind: Change, Field: f.name, Value: f.values[s.rng.IntN(len(f.values))]}
-	})
+	if settings := settingsOf(id.Species()); len(settings) > 0 {
+		pl.add(seed, id, Change, p.Settings, time.Hour, func(s *stream, at time.Duration) Step {
+			f := settings[s.rng.IntN(len(settings))]
+			return Step{At: at + s.gap(), Kind: Change, Field: f.name, Value: f.values[s.rng.IntN(len(f.values))]}
+		})
+	}
 	pl.add(seed, id, Drop, drops, time.Hour, func(s *stream, at time.Duration) Step { return Step{At: at + s.gap(), Kind: Drop} })
 	pl.add(seed, id, Reboot, p.Reboots, 24*time.Hour, func(s *stream, at time.Duration) Step {
 		return Step{At: at + s.gap(), Kind: Reboot, Clock: p.Clock.draw(clocks)}
@@ -98,17 +102,28 @@ func (p Profile) Plan(seed uint64, id thing.ID) *Plan {
 	return pl
 }
 
-// settings lists settings that owners change, each with distinct values.
-var settings = []struct {
+// setting is a setting that an owner changes, with the values as JSON.
+type setting struct {
 	name   string
 	values []string
-}{
-	{"master_volume", []string{"0", "1", "2", "3", "4", "5"}},
-	{"eye_color", []string{"0", "1", "2", "3", "4", "5", "6"}},
-	{"clock_24_hour", []string{"true", "false"}},
-	{"dist_is_metric", []string{"true", "false"}},
-	{"temp_is_fahrenheit", []string{"true", "false"}},
-	{"button_wakeword", []string{"0", "1"}},
+}
+
+// settingsOf returns the settings of a species that have a few distinct values.
+func settingsOf(s thing.Species) (out []setting) {
+	schema, _ := jdocs.SchemaOf(jdocs.SettingsOf(s))
+	for _, f := range schema.Fields {
+		switch x := (setting{name: f.Name}); f.Type {
+		case "enum":
+			for i := range f.Values {
+				x.values = append(x.values, strconv.Itoa(i))
+			}
+			out = append(out, x)
+		case "bool":
+			x.values = []string{"true", "false"}
+			out = append(out, x)
+		}
+	}
+	return out
 }
 
 // add adds a stream of so many steps in each period.

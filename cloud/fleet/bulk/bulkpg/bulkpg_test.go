@@ -119,6 +119,49 @@ func open(t *testing.T, n int) (*bulk.Service, *Store, *fleet, *pgxpool.Pool) {
 	return bulk.New(store, f.robots()), store, f, pool
 }
 
+// TestSettingsOfSpecies: each robot's settings are in the document of its species; a robot that lacks a field or has no settings says so.
+func TestSettingsOfSpecies(t *testing.T) {
+	_, store, f, _ := open(t, 0)
+	f.ids = []thing.ID{"amigo:1", "pleo:1", "vic:0000"}
+	var set []string
+	robots := f.robots()
+	robots.Set = func(_ context.Context, key jdocs.Key, fields map[string]json.RawMessage, _ string) (uint64, error) {
+		set = append(set, fmt.Sprintf("%s %d", key, len(fields)))
+		return 1, nil
+	}
+	svc := bulk.New(store, robots)
+	for _, tt := range []struct {
+		fields string
+		set    []string
+		says   map[thing.ID]string // of those that failed
+	}{
+		{`{"master_volume":"LOW"}`, []string{"amigo:1/amigo.RobotSettings 1", "vic:0000/vic.RobotSettings 1"}, map[thing.ID]string{"pleo:1": "pleo:1 has no settings"}},
+		{`{"eye_color":1,"locale":"fr-FR"}`, []string{"vic:0000/vic.RobotSettings 2"}, map[thing.ID]string{"pleo:1": "has no settings", "amigo:1": "amigo.RobotSettings has no field"}},
+	} {
+		set = nil
+		d := bulk.Draft{Things: f.ids, Action: bulk.Action{Kind: bulk.Set}, By: "op"}
+		if err := json.Unmarshal([]byte(tt.fields), &d.Action.Fields); err != nil {
+			t.Fatal(err)
+		}
+		j, err := svc.Start(t.Context(), d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := svc.Run(t.Context(), bulk.PartID(j.ID, 0)); err != nil {
+			t.Fatal(err)
+		}
+		bad, err := svc.Results(t.Context(), j.ID, bulk.ItemFailed, "", 10)
+		if err != nil || len(bad) != len(tt.says) || !slices.Equal(slices.Sorted(slices.Values(set)), tt.set) {
+			t.Errorf("%s: set %q, failed %+v, %v; want %q", tt.fields, set, bad, err, tt.set)
+		}
+		for _, b := range bad {
+			if !strings.Contains(b.Detail, tt.says[b.Thing]) {
+				t.Errorf("%s: %+v, want %q", tt.fields, b, tt.says[b.Thing])
+			}
+		}
+	}
+}
+
 func run(t *testing.T, pool *pgxpool.Pool, svc *bulk.Service) (kill func()) {
 	t.Helper()
 	r, err := jobs.New(pool, slog.New(slog.DiscardHandler))

@@ -104,6 +104,20 @@ func expire(t testing.TB, s *Store, id thing.ID) {
 	}
 }
 
+// TestFormerNameOfSettings: an AmigoBot with earlier software says vic.RobotSettings and means its own settings; a Vector means what it says.
+func TestFormerNameOfSettings(t *testing.T) {
+	svc, _ := open(t)
+	for id, want := range map[thing.ID]string{vic: "vic.RobotSettings", "amigo:1": "amigo.RobotSettings"} {
+		m := online("b1", 1, 1, time.Minute)
+		m.Docs, m.Dirty = map[string]uint64{"vic.RobotSettings": 7, "vic.RobotLifetimeStats": 2}, []string{"vic.RobotSettings"}
+		send(t, svc, id, m)
+		got := get(t, svc, id).Status
+		if len(got.Docs) != 2 || got.Docs[want] != 7 || got.Docs["vic.RobotLifetimeStats"] != 2 || !slices.Equal(got.Dirty, []string{want}) {
+			t.Errorf("%s: documents %v, dirty %q; want %s", id, got.Docs, got.Dirty, want)
+		}
+	}
+}
+
 func TestSweepByManyCountsOnce(t *testing.T) {
 	svc, store := open(t)
 	for i := range 40 {

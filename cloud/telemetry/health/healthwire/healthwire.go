@@ -173,7 +173,7 @@ func funnel(robots *registry.Service, owners *ownerpg.Store, docs *jdocspg.Store
 		if err != nil {
 			return nil, err
 		}
-		set, err := docs.Having(ctx, jdocs.RobotSettings, things)
+		set, err := docs.Having(ctx, jdocs.Settings(), things)
 		return []health.Count{{Name: "registered", Robots: len(things)}, {Name: "claimed by an owner", Robots: claimed},
 			{Name: "online at least once", Robots: online.Total}, {Name: "with settings", Robots: set}}, err
 	}

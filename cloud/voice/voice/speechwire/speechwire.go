@@ -142,7 +142,7 @@ func Wire(b wire.Base, cfg Config, n Needs) (Speech, wire.Slice, error) {
 	conf := speech.Config{
 		Match: n.Voice.Customs.Match, Grammar: n.Voice.Customs.Grammar, Knowledge: know, Keeper: n.Voice.Keeper, Audio: n.Voice.Audio, Language: cfg.Language, AtOnce: cfg.AtOnce, Endpoint: endpoint.Config{Pause: cfg.Pause}, Log: b.Log,
 		Settings: func(ctx context.Context, id thing.ID) (string, error) {
-			all, err := n.Docs.Read(ctx, "", id, []jdocs.Item{{Name: jdocs.RobotSettings}})
+			all, err := n.Docs.Read(ctx, "", id, []jdocs.Item{{Name: jdocs.RobotSettings.Of(id)}})
 			if err != nil || len(all) == 0 {
 				return "", err
 			}

@@ -42,14 +42,15 @@ const (
 
 // Config configures an Agent. Root, Remote and Log are required.
 type Config struct {
-	Root   *os.Root
-	Remote Remote
-	Log    *slog.Logger
+	Settings jdocs.Name // the document with the robot's settings; "": it has none
+	Root     *os.Root
+	Remote   Remote
+	Log      *slog.Logger
 
 	Persistent string // folder of the local copies' parent; "": robotfs.Persistent (VEC-CLD-03)
 	Resources  string // folder of the control files; "": robotfs.Resources
 
-	// Own holds further documents of this kind of robot with the fields that they begin with. Settings in it replace the usual ones.
+	// Own holds further documents of this kind of robot with the fields that they begin with.
 	Own map[jdocs.Name]map[string]json.RawMessage
 
 	// Unwatched turns file watching off, for many robots in one process, since the system has few watches. A change that another program
@@ -70,24 +71,21 @@ type section struct {
 }
 
 // loadDocuments returns the documents that the agent keeps, as jdocs_config.json wants them. A missing file means the defaults.
-func loadDocuments(root *os.Root, resources string, own map[jdocs.Name]map[string]json.RawMessage) ([]*document, error) {
-	name := resources + "/" + jdocsConfig
+func loadDocuments(cfg Config) ([]*document, error) {
+	name := cfg.Resources + "/" + jdocsConfig
 	var file map[string]section
-	if err := robotfs.ReadJSON(root, name, &file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := robotfs.ReadJSON(cfg.Root, name, &file); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	docs := []*document{
-		{section: "ROBOT_SETTINGS", name: jdocs.RobotSettings, getEvery: settingsGet, saveAfter: settingsSave, merge: jdocs.Merge},
+		{section: "ROBOT_SETTINGS", name: cfg.Settings, getEvery: settingsGet, saveAfter: settingsSave, merge: jdocs.Merge},
 		{section: "ROBOT_LIFETIME_STATS", name: jdocs.RobotLifetimeStats, getEvery: statsGet, saveAfter: statsSave, merge: jdocs.MergeStats, counts: true},
 	}
-	for _, name := range slices.Sorted(maps.Keys(own)) {
-		i := slices.IndexFunc(docs, func(d *document) bool { return d.name == name })
-		if i < 0 {
-			i = len(docs)
-			d := &document{section: string(name), name: name, getEvery: settingsGet, saveAfter: settingsSave, merge: jdocs.Merge}
-			docs = append(docs, d)
-		}
-		docs[i].defaults = join(own[name])
+	if cfg.Settings == "" {
+		docs = docs[1:]
+	}
+	for _, name := range slices.Sorted(maps.Keys(cfg.Own)) {
+		docs = append(docs, &document{section: string(name), name: name, getEvery: settingsGet, saveAfter: settingsSave, merge: jdocs.Merge, defaults: join(cfg.Own[name])})
 	}
 	seen := map[jdocs.Name]bool{}
 	for _, d := range docs {
@@ -108,7 +106,9 @@ func (d *document) apply(s section) error {
 		if err != nil {
 			return fmt.Errorf("docName: %w", err)
 		}
-		d.name = n
+		if n != jdocs.RobotSettings || !d.name.IsSettings() { // the name of every robot's settings before each species had its own
+			d.name = n
+		}
 	}
 	for _, p := range []struct {
 		key string
@@ -145,6 +145,9 @@ func (d *document) loadControls(root *os.Root, resources string) error {
 	if d.counts {
 		d.defaults = jdocs.Default(jdocs.RobotLifetimeStats).JSON
 		return nil
+	}
+	if d.name.IsSettings() && d.name != jdocs.RobotSettings {
+		return nil // the file is of Vector's settings
 	}
 	name := resources + "/" + settingsConfig
 	var file map[string]control

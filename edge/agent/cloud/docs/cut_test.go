@@ -45,6 +45,16 @@ func (k *knife) Write(name string, data []byte) error {
 	return k.cut("after write of " + path.Base(path.Dir(name)))
 }
 
+func (k *knife) Rename(from, to string) error {
+	if err := k.cut("before rename in " + path.Base(path.Dir(to))); err != nil {
+		return err
+	}
+	if err := k.files.Rename(from, to); err != nil {
+		return err
+	}
+	return k.cut("after rename in " + path.Base(path.Dir(to)))
+}
+
 func (k *knife) Stat(name string) (fs.FileInfo, error) { return k.files.Stat(name) }
 
 // bootWith starts the agent on files that a knife cuts.

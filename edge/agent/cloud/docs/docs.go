@@ -110,6 +110,7 @@ type files interface {
 	Read(name string) ([]byte, fs.FileInfo, error) // the information is of the file that was read
 	Write(name string, data []byte) error          // whole or not at all, and durable
 	Stat(name string) (fs.FileInfo, error)
+	Rename(from, to string) error // replaces a file; durable; fs.ErrNotExist if there is none to rename
 }
 
 type rootFiles struct{ root *os.Root }
@@ -121,6 +122,12 @@ func (f rootFiles) Write(name string, data []byte) error {
 	return robotfs.WriteFile(f.root, name, data, 0o644)
 }
 func (f rootFiles) Stat(name string) (fs.FileInfo, error) { return f.root.Stat(name) }
+func (f rootFiles) Rename(from, to string) error {
+	if err := f.root.Rename(from, to); err != nil {
+		return err
+	}
+	return robotfs.SyncDir(f.root, path.Dir(to))
+}
 
 // New reads the control files and the local copies, repairs or creates them if needed, and returns an Agent that has its documents before
 // the first contact with the cloud.
@@ -144,7 +151,7 @@ func newAgent(cfg Config, files files) (*Agent, error) {
 	if cfg.OnPushed == nil {
 		cfg.OnPushed = func(jdocs.Name, uint64) {}
 	}
-	docs, err := loadDocuments(cfg.Root, cfg.Resources, cfg.Own)
+	docs, err := loadDocuments(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("documents: %w", err)
 	}
@@ -163,11 +170,30 @@ func newAgent(cfg Config, files files) (*Agent, error) {
 		}
 		d.localPath = path.Join(cfg.Persistent, localFolder, string(d.name)+".json")
 		d.ledgerPath = path.Join(ledgerFolder, string(d.name)+".json")
+		if err := a.moveSettings(d); err != nil {
+			return nil, fmt.Errorf("documents: %s: %w", d.name, err)
+		}
 		if err := a.load(d); err != nil {
 			return nil, fmt.Errorf("documents: %s: %w", d.name, err)
 		}
 	}
 	return a, nil
+}
+
+// moveSettings gives the settings that earlier software kept as vic.RobotSettings, whatever the robot's species, their own name (infra/adr/0039): first
+// the ledger, because a local copy must never be without the ledger of its version. Each rename is whole or not done, and the next start does what is left. If both
+// names are there, earlier software ran again after this one; what it wrote is newer.
+func (a *Agent) moveSettings(d *document) error {
+	if d.name == jdocs.RobotSettings || !d.name.IsSettings() {
+		return nil
+	}
+	for _, file := range []string{d.ledgerPath, d.localPath} {
+		err := a.files.Rename(path.Join(path.Dir(file), string(jdocs.RobotSettings)+".json"), file)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
 }
 
 // load reads ledger and local copy. A damaged or missing local copy is made again from the last content shared with the cloud, or from

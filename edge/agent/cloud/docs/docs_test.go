@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -133,7 +134,7 @@ func newRobot(t *testing.T, c *cloud) *robot {
 	}
 	t.Cleanup(func() { _ = root.Close() })
 	r := &robot{t: t, dir: dir, cloud: c}
-	r.cfg = Config{Root: root, Remote: remote{c}, Log: slog.New(slog.DiscardHandler), OnChanged: func(ch Change) {
+	r.cfg = Config{Settings: jdocs.RobotSettings, Root: root, Remote: remote{c}, Log: slog.New(slog.DiscardHandler), OnChanged: func(ch Change) {
 		names := make([]string, 0, len(ch.Fields))
 		for k := range ch.Fields {
 			names = append(names, k)
@@ -257,16 +258,30 @@ func TestFirstStart(t *testing.T) { // VEC-JDS-07, VEC-DOC-01, VEC-DOC-07
 	want(t, "told", len(r.told), 0)
 }
 
+// TestNoSettings: a robot of a species whose settings Kennel does not know keeps its statistics, and says that it has none to set.
+func TestNoSettings(t *testing.T) {
+	r := newRobot(t, newCloud(t))
+	r.cfg.Settings = jdocs.SettingsOf(thing.Pleo)
+	r.boot().sync()
+	r.inStep(statsFile)
+	want(t, "versions", fmt.Sprint(r.Versions()), "map[vic.RobotLifetimeStats:1]")
+	if err := r.Set(t.Context(), r.cfg.Settings, parse(t, `{"master_volume":1}`)); errs.KindOf(err) != errs.NotFound {
+		t.Errorf("set: %v", err)
+	}
+}
+
 // TestOwn: a kind of robot has further documents, and may have fewer settings; all are kept alike.
 func TestOwn(t *testing.T) {
-	const own = robotfs.Persistent + "/jdocs/body.Parameters.json"
+	const own, settingsFile = robotfs.Persistent + "/jdocs/body.Parameters.json", robotfs.Persistent + "/jdocs/amigo.RobotSettings.json"
 	r := newRobot(t, newCloud(t))
-	r.cfg.Own = map[jdocs.Name]map[string]json.RawMessage{"body.Parameters": {"gain": json.RawMessage("3")},
-		jdocs.RobotSettings: {"locale": json.RawMessage(`"fr-FR"`)}}
+	r.cfg.Settings = jdocs.SettingsOf(thing.AmigoBot)
+	r.write(robotfs.Resources+"/config/engine/settings_config.json", `{"eye_color": {"defaultValue": 3, "updateCloudOnChange": true}}`) // of a Vector
+	r.cfg.Own = map[jdocs.Name]map[string]json.RawMessage{"body.Parameters": {"gain": json.RawMessage("3")}}
 	r.boot().sync()
 	r.inStep(settingsFile, statsFile, own)
 	want(t, "gain", r.field(own, "gain"), any(3.0))
-	want(t, "settings", len(r.file(settingsFile)["jdoc"].(map[string]any)), 1)
+	want(t, "settings", strings.Join(slices.Sorted(maps.Keys(r.file(settingsFile)["jdoc"].(map[string]any))), " "),
+		"clock_24_hour default_location dist_is_metric locale master_volume temp_is_fahrenheit time_zone")
 	if err := r.Set(t.Context(), "body.Parameters", parse(t, `{"gain":4}`)); err != nil {
 		t.Fatal(err)
 	}

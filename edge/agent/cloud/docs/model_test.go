@@ -385,7 +385,7 @@ func (r *robot) boot() {
 	l := &link{r: r}
 	l.client = kitmqtt.NewClient(r.id, l.publish)
 	r.link, r.disk = l, &disk{Files: docs.RootFiles(r.root), root: r.root}
-	cfg := docs.Config{Root: r.root, Remote: r.w.house.plant.remote(jdocswire.NewClient(l)), Log: silent,
+	cfg := docs.Config{Settings: jdocs.RobotSettings, Root: r.root, Remote: r.w.house.plant.remote(jdocswire.NewClient(l)), Log: silent,
 		OnPushed: func(name jdocs.Name, v uint64) { r.w.told(jdocs.Key{Thing: r.id, Name: name}, v) }}
 	a, err := docs.NewOn(cfg, r.disk)
 	if err != nil {

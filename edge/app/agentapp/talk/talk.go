@@ -114,7 +114,7 @@ func load(robot info.Robot) *intent.Map {
 // settings returns the owner's settings that concern voices.
 func settings(robot info.Robot, cfg Config) (s voice.Settings) {
 	s.SkipDAS = !cfg.Cloud.Events().AllowUpload()
-	doc, err := cfg.Docs(jdocs.RobotSettings)
+	doc, err := cfg.Docs(jdocs.SettingsOf(robot.Thing.Species()))
 	var fields struct {
 		Locale string `json:"locale"`
 		Zone   string `json:"time_zone"`

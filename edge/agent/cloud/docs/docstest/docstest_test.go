@@ -111,7 +111,7 @@ var (
 
 // boot starts the agent from what is on disk, as after a kill.
 func (w *world) boot() {
-	a, err := docs.New(docs.Config{Root: w.root, Remote: jdocswire.NewClient(w.link), Log: silent})
+	a, err := docs.New(docs.Config{Settings: jdocs.RobotSettings, Root: w.root, Remote: jdocswire.NewClient(w.link), Log: silent})
 	if err != nil {
 		w.t.Fatalf("boot: %v", err)
 	}
@@ -333,7 +333,7 @@ func TestHintBringsTheChange(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = root.Close() })
 	changed, pushed := make(chan docs.Change, 16), make(chan uint64, 16)
-	agent, err := docs.New(docs.Config{Root: root, Remote: jdocswire.NewClient(newLink(id, svc)), Log: silent,
+	agent, err := docs.New(docs.Config{Settings: jdocs.RobotSettings, Root: root, Remote: jdocswire.NewClient(newLink(id, svc)), Log: silent,
 		OnChanged: func(c docs.Change) { changed <- c }, OnPushed: func(_ jdocs.Name, v uint64) { pushed <- v }})
 	if err != nil {
 		t.Fatal(err)
