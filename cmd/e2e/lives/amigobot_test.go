@@ -89,16 +89,16 @@ func TestAmigobot(t *testing.T) {
 	told("robot.finished", "go")
 
 	// Its settings have their own document, which people may still call by the former name, and no eyes.
-	if out, err := h.ctl("jdocs", "set", thing, "vic.RobotSettings", "locale=fr-FR"); err != nil {
+	if out, err := h.Ctl("jdocs", "set", thing, "vic.RobotSettings", "locale=fr-FR"); err != nil {
 		t.Fatalf("%v %s", err, out)
 	}
-	if out, err := h.ctl("jdocs", "set", thing, "amigo.RobotSettings", "eye_color=1"); err == nil || !strings.Contains(fmt.Sprint(err, string(out)), "has no field") {
+	if out, err := h.Ctl("jdocs", "set", thing, "amigo.RobotSettings", "eye_color=1"); err == nil || !strings.Contains(fmt.Sprint(err, string(out)), "has no field") {
 		t.Errorf("set a colour of eyes: %v %s", err, out)
 	}
-	await(t, time.Minute, "its settings on the robot", func() error {
-		var d cloudDoc
+	housetest.Await(t, time.Minute, "its settings on the robot", func() error {
+		var d housetest.CloudDoc
 		var r struct{ Status struct{ Docs map[string]uint64 } }
-		if err := errors.Join(h.ctlJSON(&d, "jdocs", "get", thing, "amigo.RobotSettings"), h.ctlJSON(&r, "robots", "show", thing)); err != nil {
+		if err := errors.Join(h.CtlJSON(&d, "jdocs", "get", thing, "amigo.RobotSettings"), h.CtlJSON(&r, "robots", "show", thing)); err != nil {
 			return err
 		}
 		if d.Doc["locale"] != "fr-FR" || r.Status.Docs["amigo.RobotSettings"] != d.Version || r.Status.Docs["vic.RobotSettings"] != 0 {
