@@ -14,8 +14,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"kennel/edge/agent/info/robotfs"
 	"kennel/edge/bootparam"
+	"kennel/edge/env/robotfs"
 	"kennel/infra/cli/version"
 	"kennel/infra/logging"
 )

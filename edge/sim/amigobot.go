@@ -7,11 +7,11 @@ import (
 	"path/filepath"
 	"strings"
 
-	"kennel/edge/agent/info/robotfs"
 	"kennel/edge/body/amigobot"
 	"kennel/edge/body/amigobot/amigobotsim"
 	"kennel/edge/body/amigobot/flash"
 	"kennel/edge/body/vector/vectorsim"
+	"kennel/edge/env/robotfs"
 	"kennel/edge/sim/plane"
 	"kennel/edge/sim/uart"
 	"kennel/infra/logging"

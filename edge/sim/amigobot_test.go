@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"kennel/edge/agent/info/platform"
 	"kennel/edge/agent/orders/simulator"
 	"kennel/edge/body/amigobot/flash"
 	"kennel/edge/body/amigobot/sysmode"
 	"kennel/edge/body/port"
+	"kennel/edge/env/platform"
 	"kennel/edge/sim/plane"
 	"kennel/infra/api/poke"
 )

@@ -16,9 +16,9 @@ import (
 	"time"
 
 	"kennel/certs/devicecert"
-	"kennel/edge/agent/info/platform"
-	"kennel/edge/agent/info/robotfs"
 	"kennel/edge/emr"
+	"kennel/edge/env/platform"
+	"kennel/edge/env/robotfs"
 	"kennel/infra/logging"
 	"kennel/infra/thing"
 )

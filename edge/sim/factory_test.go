@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"kennel/certs/devicecert"
-	"kennel/edge/agent/info/platform"
+	"kennel/edge/env/platform"
 	"kennel/infra/thing"
 )
 

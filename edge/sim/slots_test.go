@@ -15,9 +15,9 @@ import (
 
 	"kennel/edge/agent/cloud/release"
 	"kennel/edge/agent/info"
-	"kennel/edge/agent/info/platform"
-	"kennel/edge/agent/people/wipe"
+	"kennel/edge/agent/ownership/wipe"
 	"kennel/edge/bootparam"
+	"kennel/edge/env/platform"
 	"kennel/edge/update"
 	"kennel/edge/update/slot"
 	"kennel/infra/api/events"

@@ -24,7 +24,7 @@ import (
 	"kennel/edge/agent/cloud/release"
 	"kennel/edge/agent/health/diagnosis"
 	"kennel/edge/agent/info"
-	"kennel/edge/agent/info/platform"
+	"kennel/edge/env/platform"
 	"kennel/edge/update/slot"
 	"kennel/infra/api/ack"
 	"kennel/infra/api/events"

@@ -3,9 +3,9 @@ package health
 import (
 	"kennel/edge/agent/health/crashes"
 	"kennel/edge/agent/info"
-	"kennel/edge/agent/info/platform"
-	"kennel/edge/agent/info/robotfs"
 	"kennel/edge/crash"
+	"kennel/edge/env/platform"
+	"kennel/edge/env/robotfs"
 	"kennel/infra/logging"
 )
 

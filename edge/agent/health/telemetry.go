@@ -6,8 +6,8 @@ import (
 	"os"
 	"time"
 
-	"kennel/edge/agent/info/hoststats"
 	"kennel/edge/emr"
+	"kennel/edge/env/hoststats"
 	"kennel/edge/power"
 	"kennel/infra/api/events"
 )

@@ -6,7 +6,7 @@ import (
 	"io/fs"
 	"os"
 
-	"kennel/edge/agent/info/robotfs"
+	"kennel/edge/env/robotfs"
 	"kennel/infra/api/commands"
 	"kennel/infra/errs"
 	"kennel/speech/intent"

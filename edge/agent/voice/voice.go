@@ -11,10 +11,10 @@ import (
 	"sync"
 	"time"
 
-	"kennel/edge/agent/info/robotfs"
 	"kennel/edge/body/monoclock"
 	"kennel/edge/coreclient"
 	"kennel/edge/corelink"
+	"kennel/edge/env/robotfs"
 	"kennel/edge/mic"
 	"kennel/edge/mic/miclink"
 	"kennel/edge/mic/wakeword"

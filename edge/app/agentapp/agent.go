@@ -15,9 +15,9 @@ import (
 	"kennel/edge/agent/health"
 	"kennel/edge/agent/health/diagnosis"
 	"kennel/edge/agent/info"
-	"kennel/edge/agent/info/recovery"
 	"kennel/edge/agent/orders"
-	"kennel/edge/agent/people"
+	"kennel/edge/agent/ownership"
+	"kennel/edge/app/agentapp/recovery"
 	"kennel/edge/app/agentapp/talk"
 	"kennel/edge/coreclient"
 	"kennel/edge/corelink"
@@ -37,7 +37,7 @@ type Agent struct {
 	cloud   *cloud.Cloud
 	orders  *orders.Orders
 	health  *health.Health
-	people  *people.People
+	people  *ownership.People
 	logs    health.Logs
 	report  *diagnosis.Keeper
 	talk    *talk.Talk // nil: it hears nothing

@@ -21,12 +21,12 @@ import (
 	"kennel/edge/agent/cloud/release"
 	"kennel/edge/agent/health/faults"
 	"kennel/edge/agent/info"
-	"kennel/edge/agent/info/platform"
-	"kennel/edge/agent/info/recovery"
-	"kennel/edge/agent/info/robotfs"
 	"kennel/edge/app/agentapp/local"
+	"kennel/edge/app/agentapp/recovery"
 	"kennel/edge/bootparam"
 	"kennel/edge/corelink"
+	"kennel/edge/env/platform"
+	"kennel/edge/env/robotfs"
 	"kennel/edge/faultcode"
 	"kennel/infra/cli"
 	"kennel/infra/logging"
@@ -47,7 +47,7 @@ type Config struct {
 	Status time.Duration
 	// TracePermille is the share of this robot's requests, of a thousand, that ask the cloud to keep their trace.
 	TracePermille int
-	// Recovery leaves the user data alone (edge/agent/info/recovery). Run sets it too when the kernel was told so.
+	// Recovery leaves the user data alone (edge/app/agentapp/recovery). Run sets it too when the kernel was told so.
 	Recovery bool
 	// Nightly says when the robot is rebooted (VEC-BOOT-16); nil: never.
 	Nightly *platform.Rebooter

@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"kennel/edge/agent/info/platform"
-	"kennel/edge/agent/info/robotfs"
 	"kennel/edge/corelink"
 	"kennel/edge/crash"
+	"kennel/edge/env/platform"
+	"kennel/edge/env/robotfs"
 	"kennel/edge/faultcode"
 	"kennel/infra/testexec"
 	"kennel/infra/testwait"

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"kennel/edge/agent/info/recovery"
+	"kennel/edge/app/agentapp/recovery"
 	"kennel/edge/bootparam"
 	wire "kennel/infra/api/commands"
 	"kennel/infra/sdnotify"

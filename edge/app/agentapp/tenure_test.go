@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"kennel/edge/agent/people/tenure"
+	"kennel/edge/agent/ownership/tenure"
 	"kennel/infra/api/commands"
 	"kennel/infra/api/events"
 	"kennel/infra/api/owners"

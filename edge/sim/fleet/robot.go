@@ -12,7 +12,7 @@ import (
 
 	"kennel/certs/devicecert"
 	"kennel/edge/agent/health/nightly"
-	"kennel/edge/agent/info/platform"
+	"kennel/edge/env/platform"
 	"kennel/edge/sim"
 	"kennel/infra/api/events"
 	"kennel/infra/backoff"

@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"kennel/edge/agent/info"
-	"kennel/edge/agent/info/platform"
-	"kennel/edge/agent/people/wipe"
+	"kennel/edge/agent/ownership/wipe"
 	"kennel/edge/bootparam"
+	"kennel/edge/env/platform"
 	"kennel/edge/update"
 	"kennel/edge/update/disk"
 	"kennel/edge/update/slot"

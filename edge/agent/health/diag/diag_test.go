@@ -26,7 +26,7 @@ import (
 	"time"
 
 	"kennel/edge/agent/info"
-	"kennel/edge/agent/info/platform"
+	"kennel/edge/env/platform"
 	"kennel/infra/api/events"
 	"kennel/infra/api/files"
 	"kennel/infra/errs"

@@ -17,8 +17,8 @@ import (
 	"syscall"
 	"time"
 
-	"kennel/edge/agent/info/platform"
-	"kennel/edge/agent/info/robotfs"
+	"kennel/edge/env/platform"
+	"kennel/edge/env/robotfs"
 	"kennel/infra/api/commands"
 	"kennel/infra/errs"
 	"kennel/infra/thing"

@@ -10,7 +10,7 @@ import (
 
 	"kennel/edge/agent/cloud/outbox"
 	"kennel/edge/agent/info"
-	"kennel/edge/agent/info/platform"
+	"kennel/edge/env/platform"
 	"kennel/infra/api/commands"
 	"kennel/infra/logging"
 	"kennel/infra/runner"

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"kennel/edge/agent/cloud/link"
-	"kennel/edge/agent/info/platform"
-	"kennel/edge/agent/info/robotfs"
+	"kennel/edge/env/platform"
+	"kennel/edge/env/robotfs"
 	"kennel/infra/api/files"
 	"kennel/infra/thing"
 )

@@ -20,11 +20,11 @@ import (
 	"kennel/certs/ca"
 	"kennel/certs/devicecert"
 	"kennel/edge/agent/health/conncheck"
-	"kennel/edge/agent/info/platform"
-	"kennel/edge/agent/info/robotfs"
-	"kennel/edge/agent/people/claim"
-	"kennel/edge/agent/people/tokens"
+	"kennel/edge/agent/ownership/claim"
+	"kennel/edge/agent/ownership/tokens"
 	"kennel/edge/emr"
+	"kennel/edge/env/platform"
+	"kennel/edge/env/robotfs"
 )
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)

@@ -14,7 +14,7 @@ import (
 
 	"kennel/certs/devicecert"
 	"kennel/edge/agent/health/conncheck"
-	"kennel/edge/agent/info/platform"
+	"kennel/edge/env/platform"
 	"kennel/edge/faultcode"
 )
 

@@ -10,7 +10,7 @@ import (
 	"path"
 	"strings"
 
-	"kennel/edge/agent/info/robotfs"
+	"kennel/edge/env/robotfs"
 	wire "kennel/infra/api/commands"
 	"kennel/infra/logging"
 )
