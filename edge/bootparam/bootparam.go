@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+
+	"kennel/edge/env"
 )
 
 // File is the kernel's command line, below the robot's root.
@@ -20,16 +22,9 @@ const (
 	slot    = "androidboot.slot_suffix=" // _a or _b, by Android's boot loader
 )
 
-// Params are the parsed parameters. The zero value is a normal boot of a robot at home.
-type Params struct {
-	Dev      bool   // a development robot
-	Recovery bool   // the button was held until the recovery system was chosen (VEC-BOOT-03)
-	Slot     string // that runs, "a" or "b"; "": the boot loader named none
-}
-
 // Parse reads a command line. A word counts bare or with the value 1.
-func Parse(line string) Params {
-	var p Params
+func Parse(line string) env.Boot {
+	var p env.Boot
 	for _, w := range strings.Fields(line) {
 		p.Dev = p.Dev || is(w, dev)
 		p.Recovery = p.Recovery || is(w, Unbrick)
@@ -46,10 +41,10 @@ func is(word, name string) bool { return word == name || word == name+"=1" }
 func InSlot(name string) string { return slot + "_" + name }
 
 // Read reads the file. Without one nothing was said.
-func Read(root *os.Root) (Params, error) {
+func Read(root *os.Root) (env.Boot, error) {
 	b, err := root.ReadFile(File)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return Params{}, fmt.Errorf("kernel's command line: %w", err)
+		return env.Boot{}, fmt.Errorf("kernel's command line: %w", err)
 	}
 	return Parse(string(b)), nil
 }

@@ -20,6 +20,7 @@ import (
 	"kennel/edge/agent/orders/simulator"
 	"kennel/edge/agent/ownership/claim"
 	"kennel/edge/agent/ownership/wipe"
+	"kennel/edge/body/vector/factory"
 	"kennel/edge/body/vector/vectorsim"
 	"kennel/edge/bootparam"
 	"kennel/edge/env/platform"
@@ -82,7 +83,7 @@ func Run(ctx context.Context, cfg Config) error {
 	if err := robotfs.ReadJSON(root, simFile, &world); err != nil {
 		return err
 	}
-	if r.id, err = platform.ID(root); err != nil {
+	if r.id, err = platform.ID(root, factory.Hardware{}); err != nil {
 		return err
 	}
 	if r.species, err = speciesOf(r.id); err != nil {

@@ -13,7 +13,7 @@ import (
 type Capture = *crash.Capture
 
 // Record begins the record of agentd.
-func Record(r info.Robot) Capture { return crash.Begin(r.Dir, "agentd", r.Getenv, r.Log) }
+func Record(r info.Robot) Capture { return crash.Begin(r.Dir, "agentd", r.Hardware, r.Getenv, r.Log) }
 
 // openCrashes opens the crashes of the robot's programs. CRASH_WITHOUT_CONSENT sends dumps as the original does.
 func (h *Health) openCrashes() *crashes.Collector {

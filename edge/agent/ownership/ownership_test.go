@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"kennel/edge/agent/info"
+	"kennel/edge/env/envtest"
 	"kennel/edge/env/robotfs"
 	"kennel/edge/faultcode"
 	"kennel/infra/api/events"
@@ -89,7 +90,7 @@ func TestTenureEnds(t *testing.T) {
 	// life runs the relations until they want to end, or said consent as often.
 	life := func(consents int, next string) (ended bool) {
 		t.Helper()
-		robot := info.Robot{Root: root, Thing: "vic:00e20100", Log: slog.New(slog.DiscardHandler), Emit: func(events.Event) {}, Now: time.Now}
+		robot := info.Robot{Root: root, Hardware: envtest.Hardware{}, Thing: "vic:00e20100", Log: slog.New(slog.DiscardHandler), Emit: func(events.Event) {}, Now: time.Now}
 		if err := Clear(robot); err != nil {
 			t.Fatal(err)
 		}
@@ -148,7 +149,7 @@ func TestTenureEnds(t *testing.T) {
 		if ended != tc.ended {
 			t.Errorf("%d: agentd ends %v, want %v", i, ended, tc.ended)
 		}
-		if err := Clear(info.Robot{Root: root, Log: slog.New(slog.DiscardHandler)}); err != nil {
+		if err := Clear(info.Robot{Root: root, Hardware: envtest.Hardware{}, Log: slog.New(slog.DiscardHandler)}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := root.Stat(photo); (err == nil) == ended {
@@ -165,7 +166,7 @@ func TestConfirm(t *testing.T) {
 	}
 	defer root.Close()
 	cloud, former, restart := &cloudOf{}, 0, 0
-	p, err := New(info.Robot{Root: root, Thing: "vic:00e20100", Log: slog.New(slog.DiscardHandler), Emit: func(events.Event) {}, Now: time.Now},
+	p, err := New(info.Robot{Root: root, Hardware: envtest.Hardware{}, Thing: "vic:00e20100", Log: slog.New(slog.DiscardHandler), Emit: func(events.Event) {}, Now: time.Now},
 		Config{Ask: cloud, Believed: time.Now, Fault: func(faultcode.Code, error) {}, Consent: func(owners.Status) {}, Former: func() { former++ }, Restart: func(error) { restart++ }})
 	if err != nil {
 		t.Fatal(err)

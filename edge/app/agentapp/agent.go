@@ -57,7 +57,7 @@ type Agent struct {
 func New(root *os.Root, cfg Config) (*Agent, error) {
 	cfg = cfg.withDefaults()
 	started := time.Now()
-	a := &Agent{cfg: cfg, core: cfg.Core, restart: make(chan error, 1), Robot: info.Robot{Root: root, Dir: cfg.Root, Frugal: cfg.Frugal,
+	a := &Agent{cfg: cfg, core: cfg.Core, restart: make(chan error, 1), Robot: info.Robot{Root: root, Dir: cfg.Root, Hardware: hardware, Frugal: cfg.Frugal,
 		Recovery: cfg.Recovery, Now: cfg.Now, Uptime: func() time.Duration { return time.Since(started) }, Getenv: cfg.Getenv, Log: cfg.Log}}
 	a.start = newStart(a)
 	if err := a.start.rec.Walk(context.Background(), a.making()...); err != nil {

@@ -23,7 +23,7 @@ import (
 	"kennel/edge/agent/info"
 	"kennel/edge/app/agentapp/local"
 	"kennel/edge/app/agentapp/recovery"
-	"kennel/edge/bootparam"
+	"kennel/edge/body/vector/factory"
 	"kennel/edge/corelink"
 	"kennel/edge/env/platform"
 	"kennel/edge/env/robotfs"
@@ -105,6 +105,9 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
+// hardware is the same for all robots: those that we simulate have a Vector's record and boot parameters, whatever their species.
+var hardware factory.Hardware
+
 // Our own defaults.
 const (
 	defaultTelemetry = 30 * time.Second
@@ -182,11 +185,11 @@ kept, nobody can claim the robot. The cloud sees it and may command it, if it ha
 
 // Run is agentd until ctx ends.
 func Run(ctx context.Context, root *os.Root, cfg Config) error {
-	p, err := bootparam.Read(root)
+	boot, err := hardware.Boot(root)
 	if err != nil {
 		cfg.Log.Error("boot parameters unreadable; assuming a normal boot", logging.Err, err)
 	}
-	if cfg.Recovery = cfg.Recovery || p.Recovery; cfg.Recovery {
+	if cfg.Recovery = cfg.Recovery || boot.Recovery; cfg.Recovery {
 		area, err := recovery.Area(root)
 		if err != nil {
 			return fmt.Errorf("recovery: %w", err)

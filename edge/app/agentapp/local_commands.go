@@ -49,7 +49,7 @@ func doctorCommand() *cobra.Command {
 the way itself, beside a running agentd or without one, and changes nothing. Exit code 1 if a step failed.`,
 		Example: "  agentd doctor -root ./r1\n  agentd doctor -root ./r1 -offline -o json",
 	}, func(cmd *cobra.Command, root *os.Root) error {
-		r := diagnosis.Doctor{Root: root, Version: version.String(), Offline: offline}.Run(cmd.Context())
+		r := diagnosis.Doctor{Root: root, Hardware: hardware, Version: version.String(), Offline: offline}.Run(cmd.Context())
 		tell := r.Text
 		if cli.JSON(cmd) {
 			tell = r.JSON

@@ -48,7 +48,7 @@ func (a *Agent) making() []startup.Stage {
 
 // openSlots opens the slots. A robot whose record of them cannot be read lives on with the system that it has.
 func (a *Agent) openSlots(context.Context) (err error) {
-	if a.slots, err = cloud.OpenSlots(a.Root); a.slots == nil && err != nil {
+	if a.slots, err = cloud.OpenSlots(a.Robot); a.slots == nil && err != nil {
 		a.Log.Error("the robot installs no releases", logging.Err, err)
 		return nil
 	}
@@ -56,7 +56,7 @@ func (a *Agent) openSlots(context.Context) (err error) {
 }
 
 func (a *Agent) readIdentity(context.Context) (err error) {
-	if a.Thing, err = platform.ID(a.Root); err != nil {
+	if a.Thing, err = platform.ID(a.Root, a.Hardware); err != nil {
 		return errs.New(errs.Corrupt, "%w", err) // fault 852: nothing can be done in this robot's name
 	}
 	a.Log = a.Log.With(logging.Thing, a.Thing)

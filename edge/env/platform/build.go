@@ -5,7 +5,7 @@ import (
 	"os"
 	"strings"
 
-	"kennel/edge/bootparam"
+	"kennel/edge/env"
 )
 
 // Build is the class of a robot: the two classes use different endpoints and never mix (VEC-CLD-06, VEC-SEC-10).
@@ -17,10 +17,10 @@ const (
 	Development Build = "development"
 )
 
-// RobotBuild returns the class of the robot: development if the kernel's command line says anki.dev, or the release ends in d or ud
+// RobotBuild returns the class of the robot: development if the boot loader says so (VEC-BOOT-08), or the release ends in d or ud
 // (VEC-OTA-09). The public "dev" update channel makes no development robot.
-func RobotBuild(root *os.Root) (Build, error) {
-	p, err := bootparam.Read(root)
+func RobotBuild(root *os.Root, hw env.Hardware) (Build, error) {
+	p, err := hw.Boot(root)
 	if err != nil {
 		return "", fmt.Errorf("build class: %w", err)
 	}

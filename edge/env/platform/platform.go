@@ -13,7 +13,7 @@ import (
 	"strings"
 
 	"kennel/certs/devicecert"
-	"kennel/edge/emr"
+	"kennel/edge/env"
 	"kennel/edge/env/robotfs"
 	"kennel/edge/faultcode"
 	"kennel/infra/thing"
@@ -49,12 +49,12 @@ type Endpoints struct {
 
 // LoadEndpoints reads the server configuration. A missing or invalid file is an error that names the file and the key; the robot's core
 // works without a cloud (VEC-CLD-01, VEC-ARCH-07).
-func LoadEndpoints(root *os.Root) (Endpoints, error) {
+func LoadEndpoints(root *os.Root, hw env.Hardware) (Endpoints, error) {
 	var e Endpoints
 	if err := robotfs.ReadJSON(root, ServerConfigFile, &e); err != nil {
 		return Endpoints{}, fmt.Errorf("server configuration: %w", err)
 	}
-	build, err := RobotBuild(root)
+	build, err := RobotBuild(root, hw)
 	if err != nil {
 		return Endpoints{}, fmt.Errorf("server configuration: %w", err)
 	}
@@ -80,10 +80,10 @@ func LoadEndpoints(root *os.Root) (Endpoints, error) {
 	return e, nil
 }
 
-// ID returns the robot's thing id: species, and the serial of its electronic medical record (VEC-TOK-01, VEC-STOR-03). An error is fault
+// ID returns the robot's thing id: species, and the serial number of its hardware (VEC-TOK-01, VEC-STOR-03). An error is fault
 // 852 (VEC-TOK-08).
-func ID(root *os.Root) (thing.ID, error) {
-	id, err := readID(root)
+func ID(root *os.Root, hw env.Hardware) (thing.ID, error) {
+	id, err := readID(root, hw)
 	return id, faultcode.Wrap(faultcode.CloudESN, err)
 }
 
@@ -103,7 +103,7 @@ func Factory(root *os.Root, id thing.ID) (f devicecert.Factory, found bool, err 
 	return f, true, nil
 }
 
-func readID(root *os.Root) (thing.ID, error) {
+func readID(root *os.Root, hw env.Hardware) (thing.ID, error) {
 	species := thing.Vector
 	b, err := robotfs.ReadFile(root, SpeciesFile)
 	switch {
@@ -112,11 +112,11 @@ func readID(root *os.Root) (thing.ID, error) {
 	case !errors.Is(err, fs.ErrNotExist):
 		return "", fmt.Errorf("species: %w", err)
 	}
-	rec, err := emr.Read(root)
+	serial, err := hw.Serial(root)
 	if err != nil {
 		return "", fmt.Errorf("serial number: %w", err)
 	}
-	return thing.New(species, rec.Serial())
+	return thing.New(species, serial)
 }
 
 // BootID returns the id of this boot (VEC-DAS-03).

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"kennel/certs/devicecert"
-	"kennel/edge/emr"
+	"kennel/edge/env/envtest"
 	"kennel/edge/env/robotfs"
 	"kennel/edge/faultcode"
 	"kennel/infra/thing"
@@ -38,7 +38,7 @@ func newRoot(t *testing.T, files map[string]string) *os.Root {
 func TestLoadEndpoints(t *testing.T) {
 	ok := `{ // ours
  "appkey": "k", "kennel": {"api": "https://localhost:8443", "mqtt": "ssl://localhost:8883"}, "unknown": 1 }`
-	e, err := LoadEndpoints(newRoot(t, map[string]string{ServerConfigFile: ok}))
+	e, err := LoadEndpoints(newRoot(t, map[string]string{ServerConfigFile: ok}), envtest.Hardware{})
 	if err != nil || e.AppKey != "k" || e.Kennel.MQTT != "ssl://localhost:8883" {
 		t.Errorf("got %+v, %v", e, err)
 	}
@@ -48,19 +48,18 @@ func TestLoadEndpoints(t *testing.T) {
 		`{"kennel":{"api":"http://x","mqtt":"ssl://x:1"}}`: "https://host:port",
 		`{"kennel":{"api":"https://x","mqtt":"ssl://x"}}`:  "port is missing",
 	} {
-		if _, err := LoadEndpoints(newRoot(t, map[string]string{ServerConfigFile: body})); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := LoadEndpoints(newRoot(t, map[string]string{ServerConfigFile: body}), envtest.Hardware{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: err = %v, want one with %q", body, err, want)
 		}
 	}
-	if _, err := LoadEndpoints(newRoot(t, nil)); err == nil || !strings.Contains(err.Error(), "server_config.json") {
+	if _, err := LoadEndpoints(newRoot(t, nil), envtest.Hardware{}); err == nil || !strings.Contains(err.Error(), "server_config.json") {
 		t.Errorf("missing file: %v", err)
 	}
 }
 
 func TestIdentity(t *testing.T) {
-	rec := emr.Record{ESN: 0x00e20100, PackedOut: 1}
-	root := newRoot(t, map[string]string{emr.Path: string(rec.Append(nil)), OSVersionFile: "2.0.0.6074\n"})
-	id, err := ID(root)
+	root := newRoot(t, map[string]string{OSVersionFile: "2.0.0.6074\n"})
+	id, err := ID(root, envtest.Hardware{ESN: "00e20100"})
 	if err != nil || id != "vic:00e20100" {
 		t.Errorf("ID = %q, %v", id, err)
 	}
@@ -74,7 +73,7 @@ func TestIdentity(t *testing.T) {
 	if b, _ := BootID(root); b != a {
 		t.Errorf("boot id changed within one boot: %s, %s", a, b)
 	}
-	if _, err := ID(newRoot(t, nil)); faultcode.Of(err) != faultcode.CloudESN {
+	if _, err := ID(newRoot(t, nil), envtest.Hardware{}); faultcode.Of(err) != faultcode.CloudESN {
 		t.Errorf("a robot without a record: %v, want fault 852", err)
 	}
 }

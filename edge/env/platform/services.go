@@ -7,7 +7,6 @@ import (
 	"path"
 	"time"
 
-	"kennel/edge/crash"
 	"kennel/edge/env/robotfs"
 )
 
@@ -20,7 +19,7 @@ const (
 	UpdateEngineAppFile     = "run/vic-switchboard/update-engine.env"
 	RebooterFile            = "data/etc/rebooter.env"
 	LogUploaderFile         = "anki/etc/vic-log-uploader.env"
-	CrashUploaderFile       = crash.UploaderFile
+	CrashUploaderFile       = robotfs.CrashUploaderFile
 	FaultHandlerFile        = "anki/etc/fault-code-handler.env"
 	GatewayCertFile         = "anki/etc/vic-gateway-cert.env"
 )
@@ -144,7 +143,7 @@ type CrashUploader struct {
 // LoadCrashUploader reads CrashUploaderFile.
 func LoadCrashUploader(root *os.Root, getenv func(string) string) (CrashUploader, error) {
 	e := robotfs.LoadEnv(root, CrashUploaderFile, getenv)
-	dir, err := crash.Folder(root, getenv)
+	dir, err := robotfs.CrashFolder(root, getenv)
 	const most = 24 * time.Hour
 	c := CrashUploader{
 		Folder:     dir,

@@ -8,7 +8,8 @@ import (
 
 	"kennel/edge/env/robotfs"
 
-	"kennel/edge/bootparam"
+	"kennel/edge/env"
+	"kennel/edge/env/envtest"
 )
 
 func none(string) string { return "" }
@@ -75,29 +76,31 @@ func TestServiceFiles(t *testing.T) {
 func TestBuildsNeverMix(t *testing.T) {
 	server := func(build string) string { return `{"kennel":{"api":"https://x:1","build":"` + build + `"}}` }
 	for _, tc := range []struct {
-		name, version, cmdline, endpoints string
-		build                             Build
-		ok                                bool
+		name, version string
+		boot          env.Boot
+		endpoints     string
+		build         Build
+		ok            bool
 	}{
-		{"production", "2.0.0.6074", "", "production", Production, true},
-		{"nothing said", "2.0.0.6074", "", "", Production, true},
-		{"nothing known", "", "root=/dev/x anki.developer", "", Production, true},
-		{"production robot, development cloud", "2.0.0.6074", "", "development", Production, false},
-		{"developer's release", "2.0.0.6074d", "", "development", Development, true},
-		{"userdev release", "2.0.0.6074ud", "", "production", Development, false},
-		{"userdev release, nothing said", "2.0.0.6074ud", "", "", Development, false},
-		{"by the kernel", "2.0.0.6074", "quiet anki.dev rw", "development", Development, true},
-		{"unknown class of cloud", "2.0.0.6074", "", "staging", Production, false},
+		{"production", "2.0.0.6074", env.Boot{}, "production", Production, true},
+		{"nothing said", "2.0.0.6074", env.Boot{}, "", Production, true},
+		{"nothing known", "", env.Boot{}, "", Production, true},
+		{"production robot, development cloud", "2.0.0.6074", env.Boot{}, "development", Production, false},
+		{"developer's release", "2.0.0.6074d", env.Boot{}, "development", Development, true},
+		{"userdev release", "2.0.0.6074ud", env.Boot{}, "production", Development, false},
+		{"userdev release, nothing said", "2.0.0.6074ud", env.Boot{}, "", Development, false},
+		{"by the kernel", "2.0.0.6074", env.Boot{Dev: true}, "development", Development, true},
+		{"unknown class of cloud", "2.0.0.6074", env.Boot{}, "staging", Production, false},
 	} {
-		files := map[string]string{ServerConfigFile: server(tc.endpoints), bootparam.File: tc.cmdline}
+		files := map[string]string{ServerConfigFile: server(tc.endpoints)}
 		if tc.version != "" {
 			files[OSVersionFile] = tc.version + "\n"
 		}
-		root := newRoot(t, files)
-		if b, err := RobotBuild(root); err != nil || b != tc.build {
+		root, hw := newRoot(t, files), envtest.Hardware{Started: tc.boot}
+		if b, err := RobotBuild(root, hw); err != nil || b != tc.build {
 			t.Errorf("%s: %s, %v", tc.name, b, err)
 		}
-		_, err := LoadEndpoints(root)
+		_, err := LoadEndpoints(root, hw)
 		if (err == nil) != tc.ok {
 			t.Errorf("%s: %v", tc.name, err)
 		}

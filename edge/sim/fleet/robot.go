@@ -12,6 +12,7 @@ import (
 
 	"kennel/certs/devicecert"
 	"kennel/edge/agent/health/nightly"
+	"kennel/edge/body/vector/factory"
 	"kennel/edge/env/platform"
 	"kennel/edge/sim"
 	"kennel/infra/api/events"
@@ -107,7 +108,7 @@ func (r *robot) born() bool {
 		return false
 	}
 	defer root.Close() // read only
-	_, err = platform.ID(root)
+	_, err = platform.ID(root, factory.Hardware{})
 	return err == nil
 }
 
