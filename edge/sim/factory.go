@@ -17,7 +17,7 @@ import (
 
 	"kennel/certs/devicecert"
 	"kennel/edge/body/vector/factory"
-	"kennel/edge/emr"
+	"kennel/edge/body/vector/factory/emr"
 	"kennel/edge/env/platform"
 	"kennel/edge/env/robotfs"
 	"kennel/infra/logging"

@@ -13,7 +13,7 @@ import (
 	"strings"
 
 	"kennel/edge/agent/cloud/release"
-	"kennel/edge/bootparam"
+	"kennel/edge/body/vector/factory/bootparam"
 	"kennel/edge/env/platform"
 	"kennel/edge/env/robotfs"
 	"kennel/edge/update/disk"

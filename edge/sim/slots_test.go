@@ -17,7 +17,7 @@ import (
 	"kennel/edge/agent/info"
 	"kennel/edge/agent/ownership/wipe"
 	"kennel/edge/body/vector/factory"
-	"kennel/edge/bootparam"
+	"kennel/edge/body/vector/factory/bootparam"
 	"kennel/edge/env/platform"
 	"kennel/edge/update"
 	"kennel/edge/update/slot"

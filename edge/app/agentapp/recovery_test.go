@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"kennel/edge/app/agentapp/recovery"
-	"kennel/edge/bootparam"
+	"kennel/edge/body/vector/factory/bootparam"
 	wire "kennel/infra/api/commands"
 	"kennel/infra/sdnotify"
 )

@@ -13,7 +13,7 @@ import (
 	"kennel/edge/agent/info"
 	"kennel/edge/agent/ownership"
 	"kennel/edge/body/vector/factory"
-	"kennel/edge/emr"
+	"kennel/edge/body/vector/factory/emr"
 	"kennel/edge/env/hoststats"
 	"kennel/edge/env/platform"
 	"kennel/edge/env/robotfs"

@@ -16,11 +16,11 @@ import (
 	"path"
 
 	"kennel/certs/devicecert"
-	"kennel/edge/bootparam"
-	"kennel/edge/emr"
+	"kennel/edge/body/vector/factory/bootparam"
+	"kennel/edge/body/vector/factory/emr"
+	"kennel/edge/body/vector/factory/oem"
 	"kennel/edge/env/platform"
 	"kennel/edge/env/robotfs"
-	"kennel/edge/oem"
 	"kennel/infra/api/status"
 )
 

@@ -5,8 +5,8 @@ package factory
 import (
 	"os"
 
-	"kennel/edge/bootparam"
-	"kennel/edge/emr"
+	"kennel/edge/body/vector/factory/bootparam"
+	"kennel/edge/body/vector/factory/emr"
 	"kennel/edge/env"
 )
 
