@@ -24,11 +24,11 @@ import (
 	"time"
 
 	"kennel/cloud/access"
-	"kennel/infra/api/commands"
+	"kennel/infra/api/commandwire"
 	"kennel/infra/api/events"
 	"kennel/infra/api/large"
 	"kennel/infra/api/status"
-	"kennel/infra/api/tokens"
+	"kennel/infra/api/tokenwire"
 	"kennel/infra/api/topics"
 	"kennel/infra/auth"
 	"kennel/infra/mqtt"
@@ -649,11 +649,11 @@ func (h *house) plant(t *testing.T, admin, victim *person, id thing.ID, cert tls
 		Session string `json:"session_token"`
 	}
 	admin.do("POST", "/v1/things/"+string(id)+"/commands", map[string]string{"kind": "ping"}, &command)
-	h.robotAsks(t, cert, commands.Service, commands.ResultMethod,
-		text(commands.Result{V: 1, ID: command.ID, Status: commands.Failed, Detail: evil("result")}))
+	h.robotAsks(t, cert, commandwire.Service, commandwire.ResultMethod,
+		text(commandwire.Result{V: 1, ID: command.ID, Status: commandwire.Failed, Detail: evil("result")}))
 	victim.do("POST", "/v1/account/apps", nil, &app)
-	h.robotAsks(t, cert, tokens.Service, tokens.AssociateMethod,
-		text(tokens.Associate{UserSession: app.Session, ClientName: evil("app"), AppID: evil("appid")}))
+	h.robotAsks(t, cert, tokenwire.Service, tokenwire.AssociateMethod,
+		text(tokenwire.Associate{UserSession: app.Session, ClientName: evil("app"), AppID: evil("appid")}))
 
 	revoked, _ = h.certified(t, admin, "vic:00e2aa09")
 	admin.do("POST", "/v1/things/"+string(revoked)+"/revoke", map[string]string{"reason": evil("reason")}, nil)

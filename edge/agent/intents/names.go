@@ -7,7 +7,7 @@ import (
 	"os"
 
 	"kennel/edge/env/robotfs"
-	"kennel/infra/api/commands"
+	"kennel/infra/api/commandwire"
 	"kennel/infra/errs"
 	"kennel/speech/intent"
 )
@@ -35,7 +35,7 @@ func (x *Intents) Map() *intent.Map { return x.names }
 
 // Moves reports whether the arguments of a command are an intent that moves the robot.
 func (x *Intents) Moves(args json.RawMessage) bool {
-	a, err := commands.ParseIntent(args)
+	a, err := commandwire.ParseIntent(args)
 	if err != nil {
 		return false
 	}

@@ -11,7 +11,7 @@ import (
 	"kennel/edge/agent/cloud/outbox"
 	"kennel/edge/agent/info"
 	"kennel/edge/env/platform"
-	"kennel/infra/api/commands"
+	"kennel/infra/api/commandwire"
 	"kennel/infra/logging"
 	"kennel/infra/runner"
 )
@@ -20,7 +20,7 @@ import (
 const frugalLook = 5 * time.Minute
 
 // Request says what to send.
-type Request = commands.LogRequest
+type Request = commandwire.LogRequest
 
 // Logs collects and uploads a robot's logs. The original's two uploaders have a folder each: of files that programs leave, and of snapshots. Safe for
 // concurrent use.

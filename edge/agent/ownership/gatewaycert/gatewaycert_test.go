@@ -20,7 +20,7 @@ import (
 	"time"
 
 	"kennel/edge/env/robotfs"
-	"kennel/infra/api/tokens"
+	"kennel/infra/api/tokenwire"
 	"kennel/infra/errs"
 	"kennel/infra/thing"
 )
@@ -292,7 +292,7 @@ func TestPost(t *testing.T) {
 	if !p.Posted() || len(cloud.bodies) != 2 {
 		t.Errorf("posted %v, asked %d times", p.Posted(), len(cloud.bodies))
 	}
-	got, err := tokens.Parse[tokens.Certificate](cloud.bodies[1])
+	got, err := tokenwire.Parse[tokenwire.Certificate](cloud.bodies[1])
 	if err != nil || got.SessionCertificate != string(p.PEM()) {
 		t.Errorf("body %s, %v", cloud.bodies[1], err)
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"kennel/edge/env/robotfs"
-	"kennel/infra/api/tokens"
+	"kennel/infra/api/tokenwire"
 	"kennel/infra/kit/kitmqtt"
 )
 
@@ -21,13 +21,13 @@ func (p *Plate) Post(ctx context.Context, ask kitmqtt.Requester) error {
 	if p.Posted() {
 		return nil
 	}
-	body, err := json.Marshal(tokens.Certificate{SessionCertificate: string(p.pem)})
+	body, err := json.Marshal(tokenwire.Certificate{SessionCertificate: string(p.pem)})
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, postTime)
 	defer cancel()
-	if _, err := ask.Do(ctx, tokens.Service, tokens.CertificateMethod, body); err != nil {
+	if _, err := ask.Do(ctx, tokenwire.Service, tokenwire.CertificateMethod, body); err != nil {
 		return fmt.Errorf("give the gateway certificate to the cloud: %w", err)
 	}
 	return p.NotePosted()

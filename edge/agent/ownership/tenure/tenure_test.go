@@ -21,7 +21,7 @@ import (
 	"kennel/edge/coreserver/holdfile"
 	"kennel/edge/env/platform"
 	"kennel/edge/env/robotfs"
-	wire "kennel/infra/api/commands"
+	"kennel/infra/api/commandwire"
 )
 
 var quiet = slog.New(slog.DiscardHandler)
@@ -127,8 +127,8 @@ func changed(t *testing.T, root *os.Root, owner, what string) {
 		t.Errorf("%s: the log that robotd has open: there %v, %q", what, ok, log)
 	}
 	// At most once, also across a change of owner.
-	var r struct{ Result *wire.Result }
-	if err := json.Unmarshal([]byte(found[commands.Dir+"/"+commandID+".json"]), &r); err != nil || r.Result == nil || r.Result.Status != wire.Done {
+	var r struct{ Result *commandwire.Result }
+	if err := json.Unmarshal([]byte(found[commands.Dir+"/"+commandID+".json"]), &r); err != nil || r.Result == nil || r.Result.Status != commandwire.Done {
 		t.Errorf("%s: the command's record: %+v, %v", what, r.Result, err)
 	}
 }

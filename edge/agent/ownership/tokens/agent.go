@@ -15,7 +15,7 @@ import (
 
 	"kennel/edge/env/robotfs"
 	"kennel/edge/faultcode"
-	wire "kennel/infra/api/tokens"
+	"kennel/infra/api/tokenwire"
 	"kennel/infra/errs"
 	"kennel/infra/kit/kitmqtt"
 	"kennel/infra/logging"
@@ -255,34 +255,34 @@ func (a *Agent) forget() error {
 }
 
 // ask carries one request and reads the answer.
-func (a *Agent) ask(ctx context.Context, method string, req any) (wire.Bundle, error) {
+func (a *Agent) ask(ctx context.Context, method string, req any) (tokenwire.Bundle, error) {
 	body, err := json.Marshal(req)
 	if err != nil {
-		return wire.Bundle{}, err
+		return tokenwire.Bundle{}, err
 	}
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, askTime)
 		defer cancel()
 	}
-	answer, err := a.cfg.Ask.Do(ctx, wire.Service, method, body)
+	answer, err := a.cfg.Ask.Do(ctx, tokenwire.Service, method, body)
 	if err != nil {
-		return wire.Bundle{}, fmt.Errorf("%s/%s: %w", wire.Service, method, err)
+		return tokenwire.Bundle{}, fmt.Errorf("%s/%s: %w", tokenwire.Service, method, err)
 	}
 	return ParseBundle(answer)
 }
 
 // ParseBundle reads an answer of the token service. The error does not quote it.
-func ParseBundle(b []byte) (wire.Bundle, error) {
-	var out wire.Bundle
-	if len(b) > wire.MaxBody {
-		return wire.Bundle{}, errs.New(errs.Corrupt, "answer of %d bytes: want at most %d", len(b), wire.MaxBody)
+func ParseBundle(b []byte) (tokenwire.Bundle, error) {
+	var out tokenwire.Bundle
+	if len(b) > tokenwire.MaxBody {
+		return tokenwire.Bundle{}, errs.New(errs.Corrupt, "answer of %d bytes: want at most %d", len(b), tokenwire.MaxBody)
 	}
 	if err := json.Unmarshal(b, &out); err != nil {
-		return wire.Bundle{}, errs.New(errs.Corrupt, "the answer is not the JSON of tokens")
+		return tokenwire.Bundle{}, errs.New(errs.Corrupt, "the answer is not the JSON of tokens")
 	}
 	if s := out.STS; s != nil && (s.AccessKeyID == "" || s.SecretAccessKey == "" || s.SessionToken == "" || s.Expiration.IsZero()) {
-		return wire.Bundle{}, errs.New(errs.Corrupt, "the answer has temporary credentials that are not complete")
+		return tokenwire.Bundle{}, errs.New(errs.Corrupt, "the answer has temporary credentials that are not complete")
 	}
 	return out, nil
 }
@@ -312,42 +312,42 @@ func (a *Agent) Exchange(ctx context.Context, session logging.Secret, clientName
 
 // exchange asks as the owner's second app while the access token is good, and as the first one if it is not: the cloud looks at the token
 // before it burns the session, so that one session does for both.
-func (a *Agent) exchange(ctx context.Context, session logging.Secret, name, appID string) (wire.Bundle, error) {
+func (a *Agent) exchange(ctx context.Context, session logging.Secret, name, appID string) (tokenwire.Bundle, error) {
 	for refreshed := false; ; refreshed = true {
 		jwt, ok := a.JWT()
 		if !ok {
 			break
 		}
-		b, err := a.ask(ctx, wire.SecondaryMethod, wire.Secondary{AccessToken: jwt.Reveal(), UserSession: session.Reveal(), ClientName: name, AppID: appID})
+		b, err := a.ask(ctx, tokenwire.SecondaryMethod, tokenwire.Secondary{AccessToken: jwt.Reveal(), UserSession: session.Reveal(), ClientName: name, AppID: appID})
 		if err == nil {
 			return b, a.whole(b, false)
 		}
 		if errs.KindOf(err) != errs.Denied {
-			return wire.Bundle{}, err
+			return tokenwire.Bundle{}, err
 		}
 		if refreshed {
 			break
 		}
 		if err := a.refresh(ctx); err != nil && errs.KindOf(err) != errs.Denied {
-			return wire.Bundle{}, err
+			return tokenwire.Bundle{}, err
 		}
 	}
-	b, err := a.ask(ctx, wire.AssociateMethod, wire.Associate{
+	b, err := a.ask(ctx, tokenwire.AssociateMethod, tokenwire.Associate{
 		UserSession: session.Reveal(), SessionCertificate: string(a.cfg.Plate.PEM()), ClientName: name, AppID: appID,
 	})
 	if err == nil {
 		err = a.whole(b, true)
 	}
 	if err != nil {
-		return wire.Bundle{}, err
+		return tokenwire.Bundle{}, err
 	}
 	if err := a.store(logging.Secret(b.Token)); err != nil {
-		return wire.Bundle{}, err
+		return tokenwire.Bundle{}, err
 	}
 	return b, a.cfg.Plate.NotePosted()
 }
 
-func (a *Agent) whole(b wire.Bundle, first bool) error {
+func (a *Agent) whole(b tokenwire.Bundle, first bool) error {
 	if _, ok := parseBearer(b.ClientToken); !ok {
 		return errs.New(errs.Corrupt, "the answer has no client token")
 	}

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	wire "kennel/infra/api/tokens"
+	"kennel/infra/api/tokenwire"
 	"kennel/infra/errs"
 	"kennel/infra/logging"
 	"kennel/jdocs"
@@ -122,7 +122,7 @@ func (a *Agent) refresh(ctx context.Context) error {
 	if !ok {
 		return errs.New(errs.Unauthenticated, "there is no access token to refresh: the owner's app has to log in")
 	}
-	b, err := a.ask(ctx, wire.RefreshMethod, wire.Refresh{AccessToken: jwt.Reveal(), JWT: true})
+	b, err := a.ask(ctx, tokenwire.RefreshMethod, tokenwire.Refresh{AccessToken: jwt.Reveal(), JWT: true})
 	if err == nil && b.Token == "" {
 		err = errs.New(errs.Corrupt, "the answer has no access token")
 	}

@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"kennel/edge/faultcode"
-	wire "kennel/infra/api/tokens"
+	"kennel/infra/api/tokenwire"
 	"kennel/infra/errs"
 	"kennel/infra/logging"
 	"kennel/infra/thing"
@@ -44,7 +44,7 @@ type house struct {
 	version  uint64
 	docErr   error
 	reads    int
-	edit     func(b *wire.Bundle)
+	edit     func(b *tokenwire.Bundle)
 }
 
 func newHouse() *house {
@@ -95,14 +95,14 @@ func (h *house) Do(_ context.Context, service, method string, body []byte) ([]by
 	if h.fail != nil {
 		return nil, h.fail
 	}
-	if service != wire.Service {
+	if service != tokenwire.Service {
 		return nil, errors.New("wrong service " + service)
 	}
 	denied := errs.New(errs.Denied, "access token is not accepted")
-	var b wire.Bundle
+	var b tokenwire.Bundle
 	switch method {
-	case wire.AssociateMethod:
-		r, err := wire.Parse[wire.Associate](body)
+	case tokenwire.AssociateMethod:
+		r, err := tokenwire.Parse[tokenwire.Associate](body)
 		if err != nil {
 			return nil, err
 		}
@@ -117,9 +117,9 @@ func (h *house) Do(_ context.Context, service, method string, body []byte) ([]by
 			return nil, errs.New(errs.Corrupt, "no certificate")
 		}
 		h.owner = user
-		b = wire.Bundle{ClientToken: h.client(r.ClientName, r.AppID), Token: h.sign()}
-	case wire.SecondaryMethod:
-		r, err := wire.Parse[wire.Secondary](body)
+		b = tokenwire.Bundle{ClientToken: h.client(r.ClientName, r.AppID), Token: h.sign()}
+	case tokenwire.SecondaryMethod:
+		r, err := tokenwire.Parse[tokenwire.Secondary](body)
 		if err != nil {
 			return nil, err
 		}
@@ -133,9 +133,9 @@ func (h *house) Do(_ context.Context, service, method string, body []byte) ([]by
 		if user != h.owner {
 			return nil, errs.New(errs.Invalid, "the robot belongs to another account")
 		}
-		b = wire.Bundle{Token: h.jwt, ClientToken: h.client(r.ClientName, r.AppID)}
-	case wire.RefreshMethod:
-		r, err := wire.Parse[wire.Refresh](body)
+		b = tokenwire.Bundle{Token: h.jwt, ClientToken: h.client(r.ClientName, r.AppID)}
+	case tokenwire.RefreshMethod:
+		r, err := tokenwire.Parse[tokenwire.Refresh](body)
 		if err != nil {
 			return nil, err
 		}
@@ -301,13 +301,13 @@ func TestExchangeWithEndedToken(t *testing.T) {
 
 // Answers that are not whole change nothing.
 func TestAnswersThatAreNotWhole(t *testing.T) {
-	for name, edit := range map[string]func(*wire.Bundle){
-		"no client token":       func(b *wire.Bundle) { b.ClientToken = "" },
-		"a short client token":  func(b *wire.Bundle) { b.ClientToken = "AAAA" },
-		"no access token":       func(b *wire.Bundle) { b.Token = "" },
-		"another robot's token": func(b *wire.Bundle) { b.Token = token("alice", "vic:00e20999", 1, time.Now(), time.Hour) },
-		"no token at all":       func(b *wire.Bundle) { b.Token = "a.b.c" },
-		"half an STS":           func(b *wire.Bundle) { b.STS = &wire.STS{AccessKeyID: "x"} },
+	for name, edit := range map[string]func(*tokenwire.Bundle){
+		"no client token":       func(b *tokenwire.Bundle) { b.ClientToken = "" },
+		"a short client token":  func(b *tokenwire.Bundle) { b.ClientToken = "AAAA" },
+		"no access token":       func(b *tokenwire.Bundle) { b.Token = "" },
+		"another robot's token": func(b *tokenwire.Bundle) { b.Token = token("alice", "vic:00e20999", 1, time.Now(), time.Hour) },
+		"no token at all":       func(b *tokenwire.Bundle) { b.Token = "a.b.c" },
+		"half an STS":           func(b *tokenwire.Bundle) { b.STS = &tokenwire.STS{AccessKeyID: "x"} },
 	} {
 		h := newHouse()
 		h.edit = edit

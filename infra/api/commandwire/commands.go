@@ -1,4 +1,4 @@
-// Package commands holds the messages of cloud and robot about commands and intents (design section 4).
+// Package commandwire holds the messages of cloud and robot about commands and intents (design section 4).
 //
 //	kennel/<thing>/down/cmd | down/intent   Command, from the cloud's outbox, sent again until there is a result or it expires
 //	req/command/pull                        nothing -> Pull: whatever is open, oldest first; a robot asks at every connect
@@ -6,7 +6,7 @@
 //
 // Either side may see anything twice. A robot executes an id once and tells the same result again; the cloud keeps the first result of an
 // id and gives every repetition the same Answer.
-package commands
+package commandwire
 
 import (
 	"bytes"

@@ -1,4 +1,4 @@
-// Package tokens holds the messages of our agent and the cloud about access tokens: the rules and names of the published service
+// Package tokenwire holds the messages of our agent and the cloud about access tokens: the rules and names of the published service
 // (infra/api/tokenpb), as JSON over MQTT requests. The broker has proved who asks, so there is no app key and no certificate in it.
 //
 //	req/token/associate     Associate   -> Bundle   the user becomes the owner; earlier access tokens end
@@ -10,7 +10,7 @@
 //
 // A request that is asked again runs again unless the cloud still knows its answer: a refresh then makes another token, which does no harm;
 // a user session is good for one association, so the second answer is a refusal and the owner logs in again.
-package tokens
+package tokenwire
 
 import (
 	"bytes"

@@ -1,4 +1,4 @@
-package commands
+package commandwire
 
 import (
 	"encoding/json"

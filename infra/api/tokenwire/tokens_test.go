@@ -1,4 +1,4 @@
-package tokens
+package tokenwire
 
 import (
 	"encoding/json"
