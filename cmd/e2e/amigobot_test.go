@@ -32,7 +32,7 @@ func TestAmigobot(t *testing.T) {
 				continue
 			}
 			bearings++
-			if v, err := slot(r, d.Compact, "distance"); err != nil || v < 0.1 || v > 3.6 {
+			if v, err := slotValue(r, d.Compact, "distance"); err != nil || v < 0.1 || v > 3.6 {
 				return fmt.Errorf("in a room of 3 m by 2 m %s measures %v, %v", d.Compact, v, err)
 			}
 		}

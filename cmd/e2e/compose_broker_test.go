@@ -28,12 +28,12 @@ import (
 	"kennel/infra/config"
 	"kennel/infra/errs"
 	"kennel/infra/mqtt"
-	mosquittoadmin "kennel/infra/mqtt/brokeradmin/mosquitto"
+	"kennel/infra/mqtt/brokeradmin/mosquitto"
 	"kennel/infra/thing"
 )
 
 // composeMosquitto is the broker of compose.yaml, with its container's paths.
-var composeMosquitto = mosquittoadmin.Broker{
+var composeMosquitto = mosquitto.Broker{
 	Things: "0.0.0.0:8883", Services: "0.0.0.0:8884", Cert: "/run/kennel/server.crt", Key: "/run/kennel/server.key",
 	DeviceCA: "/run/kennel/device-anchor.crt", ServiceCA: "/run/kennel/service-anchor.crt",
 	DeviceCRL:    "/run/lists/device.crl",
@@ -231,7 +231,7 @@ func TestComposeBroker(t *testing.T) {
 	// The cloud, as kenneld is it.
 	orders := p.config(services, cloud)
 	orders.MinBackoff, orders.MaxBackoff = 10*time.Millisecond, 100*time.Millisecond
-	admin, err := mosquittoadmin.New(mosquittoadmin.Config{MQTT: orders,
+	admin, err := mosquitto.New(mosquitto.Config{MQTT: orders,
 		Things: func(context.Context) ([]thing.ID, error) { return []thing.ID{victim, thief}, nil }})
 	if err != nil {
 		t.Fatal(err)

@@ -16,7 +16,7 @@ import (
 )
 
 // slot is the number that a device's slot reads as; an error while it is not measured.
-func slot(r liveview.Robot, device, name string) (float64, error) {
+func slotValue(r liveview.Robot, device, name string) (float64, error) {
 	for _, d := range r.Devices {
 		for _, s := range d.Slots {
 			if d.Compact == device && s.Name == name {
@@ -109,7 +109,7 @@ func TestDriveFromTheCloud(t *testing.T) {
 		for device, name := range map[string]string{
 			"headPitch": "angle", "arm": "position", "battery": "voltage", "wheelL": "turn", "accelZ": "acceleration",
 		} {
-			if _, err := slot(r, device, name); err != nil {
+			if _, err := slotValue(r, device, name); err != nil {
 				return err
 			}
 		}
@@ -131,7 +131,7 @@ func TestDriveFromTheCloud(t *testing.T) {
 		t.Errorf("a head told to look up: %v %s; want what was taken", err, out)
 	}
 	h.seen(thing, "a raised head", func(r liveview.Robot) error {
-		if v, err := slot(r, "headPitch", "angle"); err != nil || math.Abs(v+math.Pi/4) > 0.05 {
+		if v, err := slotValue(r, "headPitch", "angle"); err != nil || math.Abs(v+math.Pi/4) > 0.05 {
 			return fmt.Errorf("it reads as %v, %v", v, err)
 		}
 		return nil
@@ -152,7 +152,7 @@ func TestDriveFromTheCloud(t *testing.T) {
 	driven := false
 	for range 10 {
 		before := h.seen(thing, "rest", atRest)
-		turn, err := slot(before, "wheelL", "turn")
+		turn, err := slotValue(before, "wheelL", "turn")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -184,7 +184,7 @@ func TestDriveFromTheCloud(t *testing.T) {
 			!strings.Contains(after.Where(), "from the charger, facing ") {
 			t.Errorf("a world with the map %+v, in which it is %q", m, after.Where())
 		}
-		now, err := slot(after, "wheelL", "turn")
+		now, err := slotValue(after, "wheelL", "turn")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -247,7 +247,7 @@ func TestDriveFromTheCloud(t *testing.T) {
 		t.Errorf("touch: %v %s", err, out)
 	}
 	h.seen(thing, "a touch in a hand", func(r liveview.Robot) error {
-		if v, err := slot(r, "touch", "pressure"); err != nil || v < 0.5 || r.World.Posture != "in a hand" {
+		if v, err := slotValue(r, "touch", "pressure"); err != nil || v < 0.5 || r.World.Posture != "in a hand" {
 			return fmt.Errorf("touched %v, %v, %s", v, err, r.World.Posture)
 		}
 		return nil
