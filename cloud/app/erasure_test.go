@@ -31,7 +31,7 @@ import (
 	"kennel/cloud/telemetry/crash/crashpg"
 	"kennel/cloud/voice/voice"
 	"kennel/infra/api/ack"
-	"kennel/infra/api/commands"
+	"kennel/infra/api/commandwire"
 	"kennel/infra/api/events"
 	"kennel/infra/api/topics"
 	"kennel/infra/auth"
@@ -266,7 +266,7 @@ func (w *wired) plant(t *testing.T, p *person) {
 	_, err = crashes.Take(ctx, crash.Report{Thing: rex, Name: p.word("dump"), Program: "vic-anim", OSVersion: "1.0", At: time.Now(), Dump: []byte("kennel-crash 1\nprogram: vic-anim\n\npanic: " + p.word("memory") + "\n\ngoroutine 1 [running]:\nmain." + p.word("call") + "()\n\t/src/main.go:7 +0x1\n"), Log: []byte(p.word("lastline")), Told: true})
 	must(err)
 	must(tokenpg.New(w.base.Pool).Associate(ctx, token.Association{Thing: rex, User: p.id, First: token.Token{ID: uuid.NewString(), How: "associate", Issued: time.Now(), Expires: time.Now().Add(time.Hour)}}))
-	w.as(t, p.token, "POST", "/v1/things/"+string(rex)+"/commands", map[string]any{"kind": commands.RobotDo, "args": commands.Do{Line: p.word("line")}})
+	w.as(t, p.token, "POST", "/v1/things/"+string(rex)+"/commands", map[string]any{"kind": commandwire.RobotDo, "args": commandwire.Do{Line: p.word("line")}})
 	w.as(t, p.token, "PUT", "/v1/my/robots/"+string(rex)+"/audio", map[string]bool{"keep": true})
 	heard := voice.Prefix + rex.Slug() + "/" + time.Now().UTC().Format("20060102T150405.000Z") + "-" + p.word("session") + ".wav"
 	sound := p.word("audio")

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	outbox "kennel/cloud/fleet/command"
+	"kennel/cloud/fleet/command"
 	"kennel/cloud/metrics"
-	"kennel/infra/api/commands"
+	"kennel/infra/api/commandwire"
 	"kennel/infra/api/events"
 	"kennel/infra/api/topics"
 	"kennel/infra/queue"
@@ -55,7 +55,7 @@ func TestQueueAndCommandsAreCounted(t *testing.T) {
 	case <-time.After(20 * time.Second):
 		t.Fatal("a batch from the queue is not acknowledged")
 	}
-	if _, err := w.orders.Commands.Send(t.Context(), outbox.Draft{Thing: rex, Kind: commands.Ping, TTL: time.Minute, By: "test"}); err != nil {
+	if _, err := w.orders.Commands.Send(t.Context(), command.Draft{Thing: rex, Kind: commandwire.Ping, TTL: time.Minute, By: "test"}); err != nil {
 		t.Fatal(err)
 	}
 	testwait.Until(t, testwait.Long, "everything is counted", func() error {

@@ -25,7 +25,7 @@ import (
 	"kennel/cloud/voice/customintent"
 	"kennel/cloud/voice/customintent/customintentpg"
 	"kennel/cloud/voice/voice"
-	"kennel/infra/api/commands"
+	"kennel/infra/api/commandwire"
 	"kennel/infra/api/owners"
 	"kennel/infra/auth"
 	"kennel/infra/testwait"
@@ -162,7 +162,7 @@ func (w *wired) told(t *testing.T) map[string][]byte {
 		t.Fatal(err)
 	}
 	out["jdocs/read"] = fmt.Appendf(nil, "%+v", read)
-	for service, method := range map[string]string{commands.Service: commands.PullMethod, owners.Service: owners.StatusMethod} {
+	for service, method := range map[string]string{commandwire.Service: commandwire.PullMethod, owners.Service: owners.StatusMethod} {
 		if out[service+"/"+method], err = w.robot.Do(t.Context(), service, method, nil); err != nil {
 			t.Fatal(service, err)
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"kennel/cloud/openapi/client"
-	wire "kennel/infra/api/commands"
+	"kennel/infra/api/commandwire"
 	"kennel/infra/backoff"
 	"kennel/infra/cli"
 	"kennel/infra/errs"
@@ -74,7 +74,7 @@ func (a *app) bulkSend() *cobra.Command {
 		Example: "  kennelctl robots bulk send \"presence:present tag:lab\" ping\n  kennelctl robots bulk send problem:documents sync -ttl 24h",
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 			if len(args) == 1 {
-				return wire.Kinds(), cobra.ShellCompDirectiveNoFileComp
+				return commandwire.Kinds(), cobra.ShellCompDirectiveNoFileComp
 			}
 			return completeFilter(cmd, args, typed)
 		}},

@@ -10,7 +10,7 @@ import (
 
 	"kennel/cloud/fleet/command"
 	"kennel/cloud/openapi/client"
-	wire "kennel/infra/api/commands"
+	"kennel/infra/api/commandwire"
 	"kennel/infra/cli"
 	"kennel/infra/errs"
 )
@@ -21,7 +21,7 @@ func (a *app) commands() *cobra.Command {
 		a.commandsSend(), a.commandsList(),
 		shows(a, describe("show THING COMMAND", "Show one command and its result", "commands show vic:00e20100 0b6f1c9e-8d0a-4a53-9d06-2d3e0c9f5a11"),
 			func(ctx context.Context, args []string) (r reply[client.Command], err error) {
-				if !wire.IsID(args[1]) {
+				if !commandwire.IsID(args[1]) {
 					return r, errs.New(errs.Invalid, "command %.64q: want an id such as kennelctl commands list shows", args[1])
 				}
 				return a.api.GetThingsThingCommandsID(ctx, args[0], args[1])
@@ -42,7 +42,7 @@ func (a *app) commandsSend() *cobra.Command {
 			"  kennelctl commands send vic:00e20100 intent intent=intent_system_charger -key job-17",
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 			if len(args) == 1 {
-				return wire.Kinds(), cobra.ShellCompDirectiveNoFileComp
+				return commandwire.Kinds(), cobra.ShellCompDirectiveNoFileComp
 			}
 			return a.completeThing(cmd, args, typed)
 		}}
@@ -52,10 +52,10 @@ func (a *app) commandsSend() *cobra.Command {
 			return r, err
 		}
 		if !cmd.Flags().Changed("ttl") {
-			ttl = min(ttl, wire.MaxTTLOf(args[1]))
+			ttl = min(ttl, commandwire.MaxTTLOf(args[1]))
 		}
-		if ttl < command.MinTTL || ttl > wire.MaxTTL {
-			return r, cli.Usage("-ttl %v: want %v to %v", ttl, command.MinTTL, wire.MaxTTL)
+		if ttl < command.MinTTL || ttl > commandwire.MaxTTL {
+			return r, cli.Usage("-ttl %v: want %v to %v", ttl, command.MinTTL, commandwire.MaxTTL)
 		}
 		raw, err := json.Marshal(set)
 		if err != nil {

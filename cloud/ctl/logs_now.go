@@ -11,7 +11,7 @@ import (
 
 	"kennel/cloud/fleet/command"
 	"kennel/cloud/openapi/client"
-	wire "kennel/infra/api/commands"
+	"kennel/infra/api/commandwire"
 	"kennel/infra/backoff"
 	"kennel/infra/cli"
 	"kennel/infra/errs"
@@ -25,7 +25,7 @@ const (
 
 // logOrder asks a robot for its logs.
 type logOrder struct {
-	wire.LogRequest
+	commandwire.LogRequest
 	ttl time.Duration
 }
 
@@ -40,13 +40,13 @@ func (a *app) give(ctx context.Context, id string, o logOrder) (r reply[client.C
 	if err != nil {
 		return r, err
 	}
-	if _, err := wire.ParseLogRequest(args); err != nil {
-		return r, cli.Usage("%s", strings.TrimPrefix(err.Error(), wire.SendLogs+": "))
+	if _, err := commandwire.ParseLogRequest(args); err != nil {
+		return r, cli.Usage("%s", strings.TrimPrefix(err.Error(), commandwire.SendLogs+": "))
 	}
-	if o.ttl < command.MinTTL || o.ttl > wire.MaxTTL {
-		return r, cli.Usage("-ttl %v: want %v to %v", o.ttl, command.MinTTL, wire.MaxTTL)
+	if o.ttl < command.MinTTL || o.ttl > commandwire.MaxTTL {
+		return r, cli.Usage("-ttl %v: want %v to %v", o.ttl, command.MinTTL, commandwire.MaxTTL)
 	}
-	return a.api.PostThingsThingCommands(ctx, id, client.CommandRequest{Kind: wire.SendLogs, Args: args, ExpiresInMS: o.ttl.Milliseconds()})
+	return a.api.PostThingsThingCommands(ctx, id, client.CommandRequest{Kind: commandwire.SendLogs, Args: args, ExpiresInMS: o.ttl.Milliseconds()})
 }
 
 // await waits until the log that a robot was asked for is stored, and tells on standard error how far it is.
@@ -65,7 +65,7 @@ func (a *app) await(cmd *cobra.Command, id string, r reply[client.Command], ttl 
 	if err != nil {
 		return log, err
 	}
-	name, ok := wire.ParseQueued(resultText(r.Value))
+	name, ok := commandwire.ParseQueued(resultText(r.Value))
 	if !ok {
 		return log, errs.New(errs.Corrupt, "%s answered %.100q, which names no log", id, resultText(r.Value))
 	}
@@ -107,7 +107,7 @@ func (a *app) logsRequest() *cobra.Command {
 }
 
 func (a *app) diag() *cobra.Command {
-	o, to := logOrder{LogRequest: wire.LogRequest{Diagnostics: true}}, ""
+	o, to := logOrder{LogRequest: commandwire.LogRequest{Diagnostics: true}}, ""
 	cmd := a.runs(&cobra.Command{Use: "diag THING", Short: "Download a robot's diagnostics: logs, and the state of its computer and network",
 		Long: "Asks the robot for its diagnostics, waits for them, and saves them: a .tar.bz2 with the original's ten files. Its owner must allow data\n" +
 			"collection. An existing file is not overwritten; -to - writes to standard output.",

@@ -17,7 +17,7 @@ import (
 	"kennel/cloud/fleet/liveview"
 	"kennel/cloud/openapi/client"
 	"kennel/cloud/voice/intents"
-	wire "kennel/infra/api/commands"
+	"kennel/infra/api/commandwire"
 	"kennel/infra/api/poke"
 	"kennel/infra/backoff"
 	"kennel/infra/cli"
@@ -39,13 +39,13 @@ func (a *app) robot() *cobra.Command {
 		a.tells(&cobra.Command{Use: "stop THING", Short: "Stop all motors of a robot",
 			Long: "Stop all motors of a robot, whatever program drives it. A stop goes before all commands that wait, and motions that were given\n" +
 				"before it do not begin.",
-			Example: "  kennelctl robot stop vic:00e20100"}, wire.RobotStop),
+			Example: "  kennelctl robot stop vic:00e20100"}, commandwire.RobotStop),
 		a.says(&cobra.Command{Use: "say THING TEXT...", Short: "Tell a robot what to do, as a person would say it",
 			Example: "  kennelctl robot say vic:00e20100 go forward\n  kennelctl robot say vic:00e20100 'go to sleep'"}, a.api.PostThingsThingIntents),
 		a.robotHold(),
 		a.tells(&cobra.Command{Use: "release THING", Short: "End the hold of a robot",
 			Long:    "End the hold of a robot (kennelctl robot hold), whichever person holds it. It may move again.",
-			Example: "  kennelctl robot release vic:00e20100"}, wire.RobotRelease))
+			Example: "  kennelctl robot release vic:00e20100"}, commandwire.RobotRelease))
 }
 
 // tells makes a command that gives a robot a command without arguments.
@@ -194,8 +194,8 @@ func (a *app) robotDrive() *cobra.Command {
 	var wait bool
 	cmd := a.runs(&cobra.Command{Use: "drive THING WAY=VALUE [speed=VALUE] [seconds=VALUE]", Short: "Drive a robot for some seconds",
 		Args: cobra.MinimumNArgs(2),
-		Long: "Drive a robot. It begins within " + wire.MaxWait.String() + " or not at all, and stops by itself after seconds (" +
-			wire.DefaultDrive.String() + ", at most " + wire.MaxDrive.String() + ").\n\n" +
+		Long: "Drive a robot. It begins within " + commandwire.MaxWait.String() + " or not at all, and stops by itself after seconds (" +
+			commandwire.DefaultDrive.String() + ", at most " + commandwire.MaxDrive.String() + ").\n\n" +
 			"WAY is one of: straight=METRES (negative: backward); turn=RADIANS (positive: to the right, as robot.turn); left=RAD/S right=RAD/S (the\n" +
 			"speeds of the wheels); head=RADIANS (positive: nose down); lift=METRES above the ground. speed is in metres or radians a second.\n" +
 			"Each is short for a line of kennelctl robot do, such as robot.go(METRES).\n\n" + robotWaits +
@@ -276,17 +276,17 @@ func (a *app) sendLine(cmd *cobra.Command, thing, line string, seconds json.RawM
 	if err != nil {
 		return err
 	}
-	if _, err := wire.ParseDo(b); err != nil {
-		return cli.Usage("%s", strings.TrimPrefix(err.Error(), wire.RobotDo+": "))
+	if _, err := commandwire.ParseDo(b); err != nil {
+		return cli.Usage("%s", strings.TrimPrefix(err.Error(), commandwire.RobotDo+": "))
 	}
-	return a.tellRobot(cmd, thing, wire.RobotDo, b)
+	return a.tellRobot(cmd, thing, commandwire.RobotDo, b)
 }
 
 func (a *app) robotPoke() *cobra.Command {
 	var p poke.Poke
 	cmd := a.runs(&cobra.Command{Use: "poke THING VERB [SIDE]", Short: "Touch a simulated robot, or move it by hand",
 		Long: "Do to a simulated robot what a person beside it would. Its sensors feel it. A real robot refuses.\n" +
-			"It begins within " + wire.MaxWait.String() + " or not at all.\n\n" +
+			"It begins within " + commandwire.MaxWait.String() + " or not at all.\n\n" +
 			"VERB is one of:\n\n" + poke.Help(),
 		Example: "  kennelctl robot poke vic:00e20100 touch -for 2s\n  kennelctl robot poke vic:00e20100 lift\n" +
 			"  kennelctl robot poke vic:00e20100 push -by 0.05 -toward 90\n  kennelctl robot poke vic:00e20100 turn back",
@@ -305,7 +305,7 @@ func (a *app) robotPoke() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.tellRobot(cmd, args[0], wire.RobotPoke, b)
+			return a.tellRobot(cmd, args[0], commandwire.RobotPoke, b)
 		})
 	p.Flags(cmd.Flags().Func)
 	return cmd
@@ -323,7 +323,7 @@ func (a *app) robotDo() *cobra.Command {
 			"adaptive:1 (in about so many seconds, from where it is and as it moves). The body's limits win, and the answer says so; a joint moves on\n" +
 			"beyond seconds.\n\n" +
 			"Units are those of the tree. The answer is what was read, or what the robot took: the closest that it can do. What moves has begun then,\n" +
-			"as with drive, and ends after seconds (" + wire.DefaultDrive.String() + ", at most " + wire.MaxDrive.String() + ") at the latest.\n\n" +
+			"as with drive, and ends after seconds (" + commandwire.DefaultDrive.String() + ", at most " + commandwire.MaxDrive.String() + ") at the latest.\n\n" +
 			robotWaits +
 			"It is refused where another program has the part, at a cliff, in the air, while halted or held; its answer says so.",
 		Example: "  kennelctl robot do vic:00e20100 'headPitch = 0.3'\n  kennelctl robot do vic:00e20100 'headPitch = -0.2 time:2s'\n" +
@@ -386,14 +386,14 @@ func (a *app) robotHold() *cobra.Command {
 			"A hold goes before all commands that wait.",
 		Example: "  kennelctl robot hold vic:00e20100 -reason 'its left wheel is off'"},
 		func(cmd *cobra.Command, args []string) error {
-			b, err := json.Marshal(wire.Hold{Reason: reason})
+			b, err := json.Marshal(commandwire.Hold{Reason: reason})
 			if err != nil {
 				return err
 			}
-			if _, err := wire.ParseHold(b); err != nil {
-				return cli.Usage("-reason: %s", strings.TrimPrefix(err.Error(), wire.RobotHold+": "))
+			if _, err := commandwire.ParseHold(b); err != nil {
+				return cli.Usage("-reason: %s", strings.TrimPrefix(err.Error(), commandwire.RobotHold+": "))
 			}
-			return a.tellRobot(cmd, args[0], wire.RobotHold, b)
+			return a.tellRobot(cmd, args[0], commandwire.RobotHold, b)
 		})
 	cmd.Flags().StringVar(&reason, "reason", "", "`TEXT` that says why, for people who want to move it")
 	return cmd
@@ -401,9 +401,9 @@ func (a *app) robotHold() *cobra.Command {
 
 // tellRobot gives a robot a command that begins soon or never, waits for what it says, and fails if it does not do it.
 func (a *app) tellRobot(cmd *cobra.Command, id, kind string, args json.RawMessage) error {
-	r, err := a.api.PostThingsThingCommands(cmd.Context(), id, client.CommandRequest{Kind: kind, Args: args, ExpiresInMS: wire.MaxWait.Milliseconds()})
+	r, err := a.api.PostThingsThingCommands(cmd.Context(), id, client.CommandRequest{Kind: kind, Args: args, ExpiresInMS: commandwire.MaxWait.Milliseconds()})
 	if err == nil {
-		r, err = a.settled(cmd.Context(), id, r, wire.MaxWait, func(string) {})
+		r, err = a.settled(cmd.Context(), id, r, commandwire.MaxWait, func(string) {})
 	}
 	if err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"go/constant"
 	"go/parser"
 	"go/token"
+	"go/types"
 	"io/fs"
 	"maps"
 	"path"
@@ -285,16 +286,17 @@ func (s source) envOf(folder string, f *ast.File, fn *ast.FuncDecl, note func(fi
 		if !ok || failed != nil {
 			return failed == nil
 		}
+		switch types.ExprString(call.Fun) {
+		case "robotfs.LoadEnv", "LoadEnv":
+			file, failed = s.value(folder, f, call.Args[1])
+			return true
+		}
 		sel, ok := call.Fun.(*ast.SelectorExpr)
 		if !ok {
 			return true
 		}
 		x, ok := sel.X.(*ast.Ident)
 		if !ok {
-			return true
-		}
-		if x.Name == "robotfs" && sel.Sel.Name == "LoadEnv" {
-			file, failed = s.value(folder, f, call.Args[1])
 			return true
 		}
 		unit, ok := units[sel.Sel.Name]

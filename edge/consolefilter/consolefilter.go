@@ -22,7 +22,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"kennel/edge/agent/info/robotfs"
+	"kennel/edge/env/robotfs"
 	"kennel/infra/logging"
 )
 

@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"kennel/edge/agent/info/robotfs"
+	"kennel/edge/env/robotfs"
 )
 
 // original is the file with the channels of the seed, table 590.

@@ -17,6 +17,7 @@ import (
 	"kennel/edge/corelink"
 	"kennel/edge/coreserver"
 	"kennel/edge/coreserver/coreservertest"
+	"kennel/edge/env/envtest"
 	"kennel/edge/motion"
 	"kennel/edge/robot"
 	"kennel/edge/robot/claim"
@@ -35,7 +36,7 @@ func robotd(t *testing.T, root string) (b *coreservertest.Body, end func()) {
 	if b, err = coreservertest.New(); err != nil {
 		t.Fatal(err)
 	}
-	s, err := coreserver.New(coreserver.Config{Root: root, Log: slog.New(slog.DiscardHandler), Link: link, Control: b,
+	s, err := coreserver.New(coreserver.Config{Root: root, Hardware: envtest.Hardware{}, Log: slog.New(slog.DiscardHandler), Link: link, Control: b,
 		Loop: coreservertest.Loop{Body: b}})
 	if err == nil {
 		err = s.Opened(t.Context(), corelink.BodyInfo{Species: "toy"})

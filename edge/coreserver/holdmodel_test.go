@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"kennel/edge/agent/people/wipe"
+	"kennel/edge/agent/ownership/wipe"
 	"kennel/edge/coreserver/coreservertest"
 	"kennel/edge/coreserver/holdfile"
 	"kennel/edge/rt"

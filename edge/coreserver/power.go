@@ -5,7 +5,6 @@ import (
 	"os"
 	"time"
 
-	"kennel/edge/bootparam"
 	"kennel/edge/control"
 	"kennel/edge/corelink"
 	"kennel/edge/power"
@@ -23,11 +22,11 @@ func (s *Server) CameOn(ctx context.Context) error {
 	root, err := os.OpenRoot(s.cfg.Root)
 	if err == nil {
 		defer root.Close() // nothing buffered
-		p, perr := bootparam.Read(root)
-		if perr != nil {
-			log.ErrorContext(ctx, "boot parameters unreadable; assuming a normal boot", logging.Err, perr)
+		boot, berr := s.cfg.Hardware.Boot(root)
+		if berr != nil {
+			log.ErrorContext(ctx, "boot parameters unreadable; assuming a normal boot", logging.Err, berr)
 		}
-		if s.recovery = p.Recovery; !s.recovery {
+		if s.recovery = boot.Recovery; !s.recovery {
 			s.lastOff, err = lastoff.Started(root)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"kennel/edge/body/monoclock"
 	"kennel/edge/control"
 	"kennel/edge/corelink"
+	"kennel/edge/env"
 	"kennel/edge/faultcode"
 	"kennel/edge/power"
 	"kennel/edge/power/lastoff"
@@ -59,12 +60,13 @@ type Loop interface {
 
 // Config holds the parts that a Server connects.
 type Config struct {
-	Root    string // the robot's root folder
-	Log     *slog.Logger
-	Link    *corelink.Server
-	Control Control
-	Loop    Loop
-	First   func(context.Context, *corelink.State) // called once, with the first measurement of the body; nil: nothing is
+	Root     string // the robot's root folder
+	Hardware env.Hardware
+	Log      *slog.Logger
+	Link     *corelink.Server
+	Control  Control
+	Loop     Loop
+	First    func(context.Context, *corelink.State) // called once, with the first measurement of the body; nil: nothing is
 }
 
 // Server is robotd's end towards its peers. Its methods are safe for concurrent use; Report and Run are called once.

@@ -21,6 +21,7 @@ import (
 	"kennel/edge/corelink"
 	"kennel/edge/coreserver/coreservertest"
 	"kennel/edge/coreserver/holdfile"
+	"kennel/edge/env/envtest"
 	"kennel/edge/faultcode"
 	"kennel/edge/motion"
 	"kennel/edge/power"
@@ -58,7 +59,7 @@ func newBench(t *testing.T, root string) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := New(Config{Root: root, Log: slog.New(slog.DiscardHandler), Link: link, Control: toy, Loop: coreservertest.Loop{Body: toy}})
+	s, err := New(Config{Root: root, Hardware: envtest.Hardware{}, Log: slog.New(slog.DiscardHandler), Link: link, Control: toy, Loop: coreservertest.Loop{Body: toy}})
 	if err != nil {
 		t.Fatal(err)
 	}

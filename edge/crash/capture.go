@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -14,29 +13,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"kennel/edge/agent/info/robotfs"
-	"kennel/edge/bootparam"
+	"kennel/edge/env"
+	"kennel/edge/env/robotfs"
 	"kennel/infra/cli/version"
 	"kennel/infra/logging"
 )
 
-// UploaderFile configures crash records and their upload (VEC-CRS-04).
-const UploaderFile = "anki/etc/vic-crashuploader.env"
-
 // MaxText bounds what is kept of a record's text, in bytes; own default. Beside it a folder may hold larger minidumps.
 const MaxText = 1 << 20
-
-// Folder returns the folder of crash records below the robot's root: VIC_CRASH_FOLDER, or crashDumps in the cache. A folder outside data/, which a wipe
-// would not erase, is refused: the usual one is returned beside the error.
-func Folder(root *os.Root, getenv func(string) string) (string, error) {
-	usual := robotfs.Cache + "/crashDumps"
-	e := robotfs.LoadEnv(root, UploaderFile, getenv)
-	dir := path.Clean("/" + e.String("VIC_CRASH_FOLDER", usual))[1:]
-	if !strings.HasPrefix(dir, "data/") || strings.ContainsRune(dir, 0) {
-		return usual, errors.Join(e.Err(), fmt.Errorf("%s: VIC_CRASH_FOLDER is %.100q: want a folder below data/", UploaderFile, dir))
-	}
-	return dir, e.Err()
-}
 
 // Capture is this process's record. A nil Capture does nothing. Safe for concurrent use.
 type Capture struct {
@@ -56,24 +40,24 @@ const maxPanics = 5
 
 // Begin makes the record of program below the robot's folder dir, and sends the runtime's last words to it. It returns nil if that is impossible,
 // which is logged, and after a recovery boot, which leaves the user data alone (VEC-BOOT-07).
-func Begin(dir, program string, getenv func(string) string, log *slog.Logger) *Capture {
-	c, err := begin(dir, program, getenv, log)
+func Begin(dir, program string, hw env.Hardware, getenv func(string) string, log *slog.Logger) *Capture {
+	c, err := begin(dir, program, hw, getenv, log)
 	if err != nil {
 		log.Warn("crashes of this program leave no record", logging.Err, err)
 	}
 	return c
 }
 
-func begin(dir, program string, getenv func(string) string, log *slog.Logger) (*Capture, error) {
+func begin(dir, program string, hw env.Hardware, getenv func(string) string, log *slog.Logger) (*Capture, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, err
 	}
 	c := &Capture{root: root, log: log, said: map[string]bool{}}
-	if p, err := bootparam.Read(root); err != nil || p.Recovery {
+	if p, err := hw.Boot(root); err != nil || p.Recovery {
 		return nil, errors.Join(err, root.Close())
 	}
-	if c.dir, err = Folder(root, getenv); err != nil {
+	if c.dir, err = robotfs.CrashFolder(root, getenv); err != nil {
 		log.Warn("crash settings ignored", logging.Err, err)
 	}
 	info := version.Get()

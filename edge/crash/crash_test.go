@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"kennel/edge/env"
+	"kennel/edge/env/envtest"
 	"kennel/infra/runner"
 	"kennel/infra/testexec"
 )
@@ -37,7 +39,7 @@ func TestMain(m *testing.M) {
 
 func program(dir, end string) {
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
-	c := Begin(dir, "robotd", func(string) string { return "" }, log)
+	c := Begin(dir, "robotd", envtest.Hardware{}, func(string) string { return "" }, log)
 	if c == nil {
 		os.Exit(3)
 	}
@@ -206,10 +208,7 @@ func TestOrderlyEnd(t *testing.T) {
 		t.Errorf("%v\n%s", err, b)
 	}
 	rescue := t.TempDir()
-	if err := errors.Join(os.Mkdir(filepath.Join(rescue, "proc"), 0o755), os.WriteFile(filepath.Join(rescue, "proc/cmdline"), []byte("anki.unbrick=1"), 0o644)); err != nil {
-		t.Fatal(err)
-	}
-	if c := Begin(rescue, "robotd", func(string) string { return "" }, slog.New(slog.DiscardHandler)); c != nil {
+	if c := Begin(rescue, "robotd", envtest.Hardware{Started: env.Boot{Recovery: true}}, func(string) string { return "" }, slog.New(slog.DiscardHandler)); c != nil {
 		t.Error("a record after a recovery boot")
 	}
 	if _, err := os.Stat(filepath.Join(rescue, "data")); !errors.Is(err, fs.ErrNotExist) {

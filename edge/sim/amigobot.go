@@ -7,11 +7,10 @@ import (
 	"path/filepath"
 	"strings"
 
-	"kennel/edge/agent/info/robotfs"
 	"kennel/edge/body/amigobot"
 	"kennel/edge/body/amigobot/amigobotsim"
-	"kennel/edge/body/amigobot/flash"
 	"kennel/edge/body/vector/vectorsim"
+	"kennel/edge/env/robotfs"
 	"kennel/edge/sim/plane"
 	"kennel/edge/sim/uart"
 	"kennel/infra/logging"
@@ -40,13 +39,13 @@ func newAmigobot(r *robot, w World) (body, error) {
 	case errors.Is(err, fs.ErrNotExist): // as it leaves the factory
 		err = memory.Params.SetSerial(strings.ToUpper(r.id.Serial()))
 	case err == nil:
-		memory.Params, err = flash.ParseImage(image)
+		err = memory.Load(image)
 	}
 	if err != nil {
 		return nil, err
 	}
 	store := func() {
-		if err := robotfs.WriteFile(r.root, amigobotFlash, flash.AppendImage(nil, &memory.Params), 0o644); err != nil {
+		if err := robotfs.WriteFile(r.root, amigobotFlash, memory.Image(), 0o644); err != nil {
 			r.cfg.Log.Error("cannot write "+amigobotFlash, logging.Err, err)
 		}
 	}

@@ -9,11 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"kennel/edge/agent/info/platform"
 	"kennel/edge/agent/orders/simulator"
 	"kennel/edge/body/amigobot/flash"
 	"kennel/edge/body/amigobot/sysmode"
 	"kennel/edge/body/port"
+	"kennel/edge/body/vector/factory"
+	"kennel/edge/env/platform"
 	"kennel/edge/sim/plane"
 	"kennel/infra/api/poke"
 )
@@ -30,7 +31,7 @@ func TestAmigobot(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	if id, err := platform.ID(root); err != nil || id != "amigo:00e20100" {
+	if id, err := platform.ID(root, factory.Hardware{}); err != nil || id != "amigo:00e20100" {
 		t.Errorf("it is %s, %v", id, err)
 	}
 	for _, name := range []string{"robotd", "agentd"} {

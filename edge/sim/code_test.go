@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"kennel/edge/agent/people/claim"
+	"kennel/edge/agent/ownership/claim"
 )
 
 // TestWatchShown: a code that a simulated robot shows is reported when it appears and when it disappears.

@@ -16,9 +16,10 @@ import (
 	"time"
 
 	"kennel/certs/devicecert"
-	"kennel/edge/agent/info/platform"
-	"kennel/edge/agent/info/robotfs"
-	"kennel/edge/emr"
+	"kennel/edge/body/vector/factory"
+	"kennel/edge/body/vector/factory/emr"
+	"kennel/edge/env/platform"
+	"kennel/edge/env/robotfs"
 	"kennel/infra/logging"
 	"kennel/infra/thing"
 )
@@ -70,7 +71,7 @@ func Make(dir string, b Birth) error {
 	}
 	defer root.Close() // nothing buffered
 
-	switch id, err := platform.ID(root); {
+	switch id, err := platform.ID(root, factory.Hardware{}); {
 	case err == nil && id != b.Thing:
 		return fmt.Errorf("%s holds robot %s, not %s", dir, id, b.Thing)
 	case err == nil:

@@ -15,7 +15,8 @@ import (
 	"time"
 
 	"kennel/certs/devicecert"
-	"kennel/edge/agent/info/platform"
+	"kennel/edge/body/vector/factory"
+	"kennel/edge/env/platform"
 	"kennel/infra/thing"
 )
 
@@ -31,7 +32,7 @@ func TestMake(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	if id, err := platform.ID(root); err != nil || id != b.Thing {
+	if id, err := platform.ID(root, factory.Hardware{}); err != nil || id != b.Thing {
 		t.Errorf("ID = %q, %v", id, err)
 	}
 	// Again, elsewhere: the cloud moved, the secret of its birth stays.
@@ -41,7 +42,7 @@ func TestMake(t *testing.T) {
 	if err := Make(dir, again); err != nil {
 		t.Fatal(err)
 	}
-	e, err := platform.LoadEndpoints(root)
+	e, err := platform.LoadEndpoints(root, factory.Hardware{})
 	if err != nil || e.Kennel.MQTT != "ssl://localhost:3" {
 		t.Errorf("endpoints %+v, %v", e, err)
 	}

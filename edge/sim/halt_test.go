@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"kennel/edge/agent/info/robotfs"
+	"kennel/edge/env/robotfs"
 )
 
 // TestHaltsWhatRobotdLeft: VEC-WDOG-01: as the unit of a robot does, the supervisor of a simulated one halts the body when robotd died, and before

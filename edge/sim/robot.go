@@ -17,13 +17,14 @@ import (
 
 	"kennel/edge/agent/health/faults"
 	"kennel/edge/agent/health/nightly"
-	"kennel/edge/agent/info/platform"
-	"kennel/edge/agent/info/robotfs"
 	"kennel/edge/agent/orders/simulator"
-	"kennel/edge/agent/people/claim"
-	"kennel/edge/agent/people/wipe"
+	"kennel/edge/agent/ownership/claim"
+	"kennel/edge/agent/ownership/wipe"
+	"kennel/edge/body/vector/factory"
+	"kennel/edge/body/vector/factory/bootparam"
 	"kennel/edge/body/vector/vectorsim"
-	"kennel/edge/bootparam"
+	"kennel/edge/env/platform"
+	"kennel/edge/env/robotfs"
 	"kennel/edge/faultcode"
 	"kennel/edge/sim/plane"
 	"kennel/infra/logging"
@@ -82,7 +83,7 @@ func Run(ctx context.Context, cfg Config) error {
 	if err := robotfs.ReadJSON(root, simFile, &world); err != nil {
 		return err
 	}
-	if r.id, err = platform.ID(root); err != nil {
+	if r.id, err = platform.ID(root, factory.Hardware{}); err != nil {
 		return err
 	}
 	if r.species, err = speciesOf(r.id); err != nil {

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"kennel/edge/agent/health/nightly"
-	"kennel/edge/agent/info/robotfs"
+	"kennel/edge/body/vector/factory/bootparam"
 	"kennel/edge/body/vector/vectorsim"
-	"kennel/edge/bootparam"
+	"kennel/edge/env/robotfs"
 	"kennel/edge/wav"
 	"kennel/infra/api/poke"
 	"kennel/infra/errs"

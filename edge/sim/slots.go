@@ -13,9 +13,9 @@ import (
 	"strings"
 
 	"kennel/edge/agent/cloud/release"
-	"kennel/edge/agent/info/platform"
-	"kennel/edge/agent/info/robotfs"
-	"kennel/edge/bootparam"
+	"kennel/edge/body/vector/factory/bootparam"
+	"kennel/edge/env/platform"
+	"kennel/edge/env/robotfs"
 	"kennel/edge/update/disk"
 	"kennel/edge/update/slot"
 	"kennel/infra/thing"

@@ -15,9 +15,10 @@ import (
 
 	"kennel/edge/agent/cloud/release"
 	"kennel/edge/agent/info"
-	"kennel/edge/agent/info/platform"
-	"kennel/edge/agent/people/wipe"
-	"kennel/edge/bootparam"
+	"kennel/edge/agent/ownership/wipe"
+	"kennel/edge/body/vector/factory"
+	"kennel/edge/body/vector/factory/bootparam"
+	"kennel/edge/env/platform"
 	"kennel/edge/update"
 	"kennel/edge/update/slot"
 	"kennel/infra/api/events"
@@ -61,11 +62,11 @@ func TestSlots(t *testing.T) {
 		t.Helper()
 		m.Version = version
 		data = archivetest.Make(m, images, "")
-		dev, err := release.Slots(root)
+		dev, err := release.Slots(root, factory.Hardware{})
 		if err != nil || dev == nil {
 			t.Fatalf("slots: %v, %v", dev, err)
 		}
-		robot := info.Robot{Root: root, OS: platform.OSVersion(root), Log: slog.New(slog.DiscardHandler), Getenv: func(string) string { return "" },
+		robot := info.Robot{Root: root, Hardware: factory.Hardware{}, OS: platform.OSVersion(root), Log: slog.New(slog.DiscardHandler), Getenv: func(string) string { return "" },
 			Now: time.Now, Keep: func(context.Context, events.Event) error { return nil }}
 		u, err := release.NewUpdater(robot, dev, nil, nil, robot.Now)
 		if err != nil {
@@ -98,7 +99,7 @@ func TestSlots(t *testing.T) {
 	boot("1.0.0.2", false) // 1.0.0.3 never said so
 	install("1.0.0.4", manifest.Manifest{}, production("1.0.0.4"))
 	boot("1.0.0.4", false)
-	dev, err := release.Slots(root)
+	dev, err := release.Slots(root, factory.Hardware{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,10 +109,10 @@ func TestSlots(t *testing.T) {
 	boot("1.0.0.2", false)
 	install("1.0.0.5", manifest.Manifest{QSN: "00e20100"}, archivetest.Factory())
 	boot("1.0.0.5", true)
-	if _, err := release.Slots(root); err != nil || !wipe.Requested(root) {
+	if _, err := release.Slots(root, factory.Hardware{}); err != nil || !wipe.Requested(root) {
 		t.Errorf("%v: the owner's data are to be erased after a factory update", err)
 	}
-	if dev, err := release.Slots(root); err != nil || dev.Record().Wipe {
+	if dev, err := release.Slots(root, factory.Hardware{}); err != nil || dev.Record().Wipe {
 		t.Errorf("%v: the wipe is asked for once", err)
 	}
 }

@@ -150,6 +150,9 @@ func TestImportsPointOneWay(t *testing.T) {
 			if in(p.ImportPath, "edge") && in(to, "cloud") || in(p.ImportPath, "cloud") && in(to, "edge") {
 				t.Errorf("tests of %s import %s: the two sides meet only over the wire", p.ImportPath, to)
 			}
+			if s := species(to); s != "" && species(p.ImportPath) != s && !in(p.ImportPath, "edge/app", "edge/sim", "cmd") {
+				t.Errorf("tests of %s import %s: only the tests of its package and the wiring know a species (infra/adr/0017)", p.ImportPath, to)
+			}
 		}
 	}
 }

@@ -22,7 +22,7 @@ import (
 	"kennel/cloud/fleet/command"
 	"kennel/cloud/fleet/registry"
 	"kennel/cloud/fleet/registry/filter"
-	"kennel/infra/api/commands"
+	"kennel/infra/api/commandwire"
 	"kennel/infra/errs"
 	"kennel/infra/thing"
 	"kennel/jdocs"
@@ -229,7 +229,7 @@ func (s *Service) check(ctx context.Context, a Action) (Action, error) {
 			}
 		}
 	case Command:
-		if commands.Moves(a.Command) {
+		if commandwire.Moves(a.Command) {
 			return out, errs.Coded(errs.Invalid, "one_at_a_time", "%s is for one robot at a time", a.Command)
 		}
 		d := command.Draft{Kind: a.Command, Args: a.Args, TTL: time.Duration(a.ExpiresInMS) * time.Millisecond}

@@ -17,7 +17,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"kennel/infra/api/commands"
+	"kennel/infra/api/commandwire"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/thing"
@@ -39,11 +39,11 @@ const (
 func (s State) Closed() bool { return s == Done || s == Failed || s == Expired }
 
 // stateOf is the state that a robot's result leads to.
-func stateOf(s commands.Status) State {
+func stateOf(s commandwire.Status) State {
 	switch s {
-	case commands.Done:
+	case commandwire.Done:
 		return Done
-	case commands.Expired:
+	case commandwire.Expired:
 		return Expired
 	}
 	return Failed
@@ -69,9 +69,9 @@ const ByOwner = "owner"
 
 // Result is the robot's result; FinishedMS is by its clock.
 type Result struct {
-	Status     commands.Status `json:"status"`
-	Detail     string          `json:"detail,omitempty"`
-	FinishedMS int64           `json:"finished_ms"`
+	Status     commandwire.Status `json:"status"`
+	Detail     string             `json:"detail,omitempty"`
+	FinishedMS int64              `json:"finished_ms"`
 }
 
 // Draft is a command to be.
@@ -97,8 +97,8 @@ type Outgoing struct {
 }
 
 // Wire returns what is sent.
-func (o Outgoing) Wire() commands.Command {
-	return commands.Command{V: 1, ID: o.ID, Kind: o.Kind, Args: o.Args, ExpiresInMS: max(o.Expire, 0).Milliseconds(), GivenUS: max(o.Given.UnixMicro(), 0)}
+func (o Outgoing) Wire() commandwire.Command {
+	return commandwire.Command{V: 1, ID: o.ID, Kind: o.Kind, Args: o.Args, ExpiresInMS: max(o.Expire, 0).Milliseconds(), GivenUS: max(o.Given.UnixMicro(), 0)}
 }
 
 // Limits and our own defaults.
@@ -118,7 +118,7 @@ const (
 // Store is the storage that Service needs. It goes by the database's clock, so that processes agree.
 type Store interface {
 	// Add keeps d, tells every process, and returns the command; with a key that the same caller used for this thing before it returns
-	// that command and added false. Exhausted if as many commands of the thing are open as commands.MaxOpen allows; never for an urgent one.
+	// that command and added false. Exhausted if as many commands of the thing are open as commandwire.MaxOpen allows; never for an urgent one.
 	Add(ctx context.Context, d Draft) (c Command, added bool, err error)
 	// Get returns one command of a thing; NotFound.
 	Get(ctx context.Context, id thing.ID, command string) (Command, error)
@@ -145,15 +145,15 @@ func New(store Store) *Service { return &Service{store} }
 // Check reports the first thing that makes d no command; errors are of kind Invalid. TTL 0 becomes DefaultTTL, or
 // what the kind allows.
 func (d *Draft) Check() error {
-	most := commands.MaxTTLOf(d.Kind)
+	most := commandwire.MaxTTLOf(d.Kind)
 	if d.TTL == 0 {
 		d.TTL = min(DefaultTTL, most)
 	}
 	if len(bytes.TrimSpace(d.Args)) == 0 {
 		d.Args = json.RawMessage("{}")
 	}
-	if h, err := commands.ParseHold(d.Args); d.Kind == commands.RobotHold && err == nil {
-		h.By = strings.ToValidUTF8(d.By[:min(len(d.By), commands.MaxReason)], "") // whatever the caller says
+	if h, err := commandwire.ParseHold(d.Args); d.Kind == commandwire.RobotHold && err == nil {
+		h.By = strings.ToValidUTF8(d.By[:min(len(d.By), commandwire.MaxReason)], "") // whatever the caller says
 		if d.Args, err = json.Marshal(h); err != nil {
 			return err
 		}
@@ -164,7 +164,7 @@ func (d *Draft) Check() error {
 	case len(d.Key) > MaxKey || strings.ContainsRune(d.Key, 0) || !utf8.ValidString(d.Key):
 		return errs.New(errs.Invalid, "key %.80q: want at most %d bytes of UTF-8 without NUL", d.Key, MaxKey)
 	}
-	if err := commands.Check(d.Kind, d.Args); err != nil {
+	if err := commandwire.Check(d.Kind, d.Args); err != nil {
 		return errs.New(errs.Invalid, "%w", err)
 	}
 	return nil
@@ -218,7 +218,7 @@ func (s *Service) Pull(ctx context.Context, id thing.ID) ([]Outgoing, error) {
 }
 
 // Finish keeps a thing's result, if it is the first of that command, and returns the stored command: every repetition gets the same.
-func (s *Service) Finish(ctx context.Context, id thing.ID, r commands.Result) (Command, error) {
+func (s *Service) Finish(ctx context.Context, id thing.ID, r commandwire.Result) (Command, error) {
 	return s.store.Close(ctx, id, r.ID, stateOf(r.Status), Result{r.Status, r.Detail, r.Finished})
 }
 

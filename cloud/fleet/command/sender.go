@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"kennel/infra/api/commands"
+	"kennel/infra/api/commandwire"
 	"kennel/infra/errs"
 	"kennel/infra/logging"
 	"kennel/infra/thing"
@@ -105,5 +105,5 @@ func (s *Sender) send(ctx context.Context, c Outgoing) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, sendLimit)
 	defer cancel()
-	return s.publish(ctx, c.Thing, commands.Topic(c.Kind), payload)
+	return s.publish(ctx, c.Thing, commandwire.Topic(c.Kind), payload)
 }

@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"kennel/infra/api/commands"
+	"kennel/infra/api/commandwire"
 	"kennel/infra/errs"
 	"kennel/infra/thing"
 	"kennel/infra/wake"
@@ -50,7 +50,7 @@ func TestSenderSendsAtOnceAndAgain(t *testing.T) {
 		s := NewSender(o, func(_ context.Context, id thing.ID, name string, payload []byte) error {
 			o.mu.Lock()
 			defer o.mu.Unlock()
-			c, err := commands.ParseCommand(payload)
+			c, err := commandwire.ParseCommand(payload)
 			if err != nil {
 				t.Errorf("%s: %v", payload, err)
 			}
@@ -78,7 +78,7 @@ func TestSenderSendsAtOnceAndAgain(t *testing.T) {
 			defer o.mu.Unlock()
 			f()
 		}
-		set(func() { o.due = []Outgoing{one(commands.Ping), one(commands.Intent)} })
+		set(func() { o.due = []Outgoing{one(commandwire.Ping), one(commandwire.Intent)} })
 		o.wake.Set()
 		synctest.Wait()
 		if fmt.Sprint(sent) != "[vic:00e20100 cmd ping vic:00e20100 intent intent]" {
@@ -88,7 +88,7 @@ func TestSenderSendsAtOnceAndAgain(t *testing.T) {
 		set(func() {
 			sent = nil
 			for range 3*batch + 1 {
-				o.due = append(o.due, one(commands.Ping))
+				o.due = append(o.due, one(commandwire.Ping))
 			}
 		})
 		time.Sleep(look)
@@ -112,7 +112,7 @@ func TestSenderSendsAtOnceAndAgain(t *testing.T) {
 		}
 		set(func() {
 			o.err, sent, fails = nil, nil, 1
-			o.due = []Outgoing{one(commands.Ping), one(commands.Sync)}
+			o.due = []Outgoing{one(commandwire.Ping), one(commandwire.Sync)}
 		})
 		time.Sleep(look)
 		synctest.Wait()
@@ -129,7 +129,7 @@ func TestSenderSendsAtOnceAndAgain(t *testing.T) {
 // TestHoldSaysWho: the person of a hold is the caller, whatever the arguments say.
 func TestHoldSaysWho(t *testing.T) {
 	for _, tc := range []struct{ by, want string }{{"op@example.org", "op@example.org"}, {strings.Repeat("x", 200), strings.Repeat("x", 90)}} {
-		d := Draft{Kind: commands.RobotHold, Args: json.RawMessage(`{"reason":"wet floor","by":"the owner"}`), By: tc.by}
+		d := Draft{Kind: commandwire.RobotHold, Args: json.RawMessage(`{"reason":"wet floor","by":"the owner"}`), By: tc.by}
 		if err := d.Check(); err != nil {
 			t.Fatal(err)
 		}
@@ -137,7 +137,7 @@ func TestHoldSaysWho(t *testing.T) {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	}
-	d := Draft{Kind: commands.RobotHold, By: "op@example.org"}
+	d := Draft{Kind: commandwire.RobotHold, By: "op@example.org"}
 	if err := d.Check(); err == nil {
 		t.Error("a hold without a reason was taken")
 	}

@@ -16,7 +16,7 @@ import (
 	"unicode/utf8"
 
 	"kennel/cloud/fleet/command"
-	"kennel/infra/api/commands"
+	"kennel/infra/api/commandwire"
 	"kennel/infra/errs"
 	"kennel/infra/thing"
 	"kennel/speech/intent"
@@ -111,16 +111,16 @@ func (s *Service) Say(ctx context.Context, id thing.ID, by string, m intent.Matc
 	if m.Params == nil {
 		params = nil
 	}
-	args, err := json.Marshal(commands.IntentArgs{Intent: m.Cloud, Params: params})
+	args, err := json.Marshal(commandwire.IntentArgs{Intent: m.Cloud, Params: params})
 	if err != nil {
 		return Said{}, err
 	}
 	if stops(m) {
-		if _, err := s.commands.Send(ctx, command.Draft{Thing: id, Kind: commands.RobotStop, By: by}); err != nil {
+		if _, err := s.commands.Send(ctx, command.Draft{Thing: id, Kind: commandwire.RobotStop, By: by}); err != nil {
 			return Said{}, err
 		}
 	}
-	c, err := s.commands.Send(ctx, command.Draft{Thing: id, Kind: commands.Intent, Args: args, TTL: TTL, By: by})
+	c, err := s.commands.Send(ctx, command.Draft{Thing: id, Kind: commandwire.Intent, Args: args, TTL: TTL, By: by})
 	return Said{Intent: m.UserIntent, Params: m.Params, Confidence: m.Confidence, Command: c}, err
 }
 
@@ -135,14 +135,14 @@ func (s *Service) Recent(ctx context.Context, id thing.ID, since time.Time, n in
 		return nil, err
 	}
 	all = slices.DeleteFunc(all, func(c command.Command) bool {
-		return c.Kind != commands.Intent || c.By != command.ByOwner || c.Created.Before(since)
+		return c.Kind != commandwire.Intent || c.By != command.ByOwner || c.Created.Before(since)
 	})
 	return all[:min(n, len(all))], nil
 }
 
 // IntentOf returns the user intent of a command.
 func IntentOf(c command.Command) string {
-	a, err := commands.ParseIntent(c.Args)
+	a, err := commandwire.ParseIntent(c.Args)
 	if err != nil {
 		return ""
 	}

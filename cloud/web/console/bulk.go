@@ -17,7 +17,7 @@ import (
 	"kennel/cloud/fleet/registry"
 	"kennel/cloud/fleet/registry/filter"
 	"kennel/cloud/page"
-	"kennel/infra/api/commands"
+	"kennel/infra/api/commandwire"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/thing"
@@ -245,7 +245,7 @@ func (c *console) newJob(ctx context.Context, r *http.Request, s said) (string, 
 		}
 	}
 	v.Sample = v.Sample[:min(len(v.Sample), shownSample)]
-	chosen := cmp.Or(q.Get("kind"), commands.Ping)
+	chosen := cmp.Or(q.Get("kind"), commandwire.Ping)
 	for _, k := range kinds {
 		v.Kinds = append(v.Kinds, kindView{k.Kind, k.Does, k.Args, k.Kind == chosen})
 	}

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"kennel/cloud/fleet/command"
-	"kennel/infra/api/commands"
+	"kennel/infra/api/commandwire"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/thing"
@@ -25,13 +25,13 @@ type Commands interface {
 
 // kinds says in words what a command does, and how its arguments look; "": it has none.
 var kinds = []struct{ Kind, Does, Args string }{
-	{commands.Ping, "Nothing happens; its answer says that it listens.", ""},
-	{commands.Sync, "Brings its documents in step with the cloud now.", ""},
-	{commands.FlushEvents, "Sends the events that wait on it now.", ""},
-	{commands.SendLogs, "Sends its recent logs; with diagnostics also the state of its computer and network.", `{"diagnostics": false, "reason": "request"}`},
-	{commands.RestartAgent, "Starts its network side anew; it is away for some seconds.", ""},
-	{commands.Intent, "Does as if somebody had said it.", `{"intent": "intent_system_charger"}`},
-	{commands.SetLights, "Sets the lights of its body, until somebody sets them again.", `{"lights": [{"r":0,"g":80,"b":0}, {"r":0,"g":80,"b":0}, {"r":0,"g":80,"b":0}, {"r":0,"g":0,"b":0}]}`},
+	{commandwire.Ping, "Nothing happens; its answer says that it listens.", ""},
+	{commandwire.Sync, "Brings its documents in step with the cloud now.", ""},
+	{commandwire.FlushEvents, "Sends the events that wait on it now.", ""},
+	{commandwire.SendLogs, "Sends its recent logs; with diagnostics also the state of its computer and network.", `{"diagnostics": false, "reason": "request"}`},
+	{commandwire.RestartAgent, "Starts its network side anew; it is away for some seconds.", ""},
+	{commandwire.Intent, "Does as if somebody had said it.", `{"intent": "intent_system_charger"}`},
+	{commandwire.SetLights, "Sets the lights of its body, until somebody sets them again.", `{"lights": [{"r":0,"g":80,"b":0}, {"r":0,"g":80,"b":0}, {"r":0,"g":80,"b":0}, {"r":0,"g":0,"b":0}]}`},
 }
 
 // lives are how long a command may wait for its robot.
@@ -80,7 +80,7 @@ func (c *console) orders(ctx context.Context, r *http.Request, s said) (string, 
 		return "", frame{}, err
 	}
 	v := ordersView{thingHead: h, Args: s.Value("command", "args")}
-	chosen, life := cmp.Or(s.Value("command", "kind"), commands.Ping), cmp.Or(s.Value("command", "ttl"), time.Hour.String())
+	chosen, life := cmp.Or(s.Value("command", "kind"), commandwire.Ping), cmp.Or(s.Value("command", "ttl"), time.Hour.String())
 	for _, k := range kinds {
 		v.Kinds = append(v.Kinds, kindView{k.Kind, k.Does, k.Args, k.Kind == chosen})
 	}
@@ -118,7 +118,7 @@ func (c *console) sendCommand(ctx context.Context, id thing.ID, _ *http.Request,
 	if d.TTL, err = time.ParseDuration(v.Get("ttl")); err != nil {
 		return outcome{}, errs.New(errs.Invalid, "ttl %.20q: want a time such as 1h", v.Get("ttl"))
 	}
-	d.TTL = min(d.TTL, commands.MaxTTLOf(d.Kind)) // the form has one time for all kinds
+	d.TTL = min(d.TTL, commandwire.MaxTTLOf(d.Kind)) // the form has one time for all kinds
 	if v.Get("sure") != "yes" {
 		return outcome{}, errs.Coded(errs.Invalid, "not_confirmed", "say that %s is the robot you mean", id)
 	}

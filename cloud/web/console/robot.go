@@ -15,7 +15,7 @@ import (
 	"kennel/cloud/chart"
 	"kennel/cloud/fleet/command"
 	"kennel/cloud/fleet/liveview"
-	"kennel/infra/api/commands"
+	"kennel/infra/api/commandwire"
 	"kennel/infra/api/poke"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
@@ -273,7 +273,7 @@ func rangeText(s liveview.Slot) string {
 
 // stopRobot brings a robot to rest. Nothing is asked before: who presses it is in a hurry.
 func (c *console) stopRobot(ctx context.Context, id thing.ID, _ *http.Request, _ url.Values) (outcome, error) {
-	return c.tell(ctx, "robot-stopped", command.Draft{Thing: id, Kind: commands.RobotStop})
+	return c.tell(ctx, "robot-stopped", command.Draft{Thing: id, Kind: commandwire.RobotStop})
 }
 
 // pokeRobot does to a simulated robot what its button says.
@@ -286,7 +286,7 @@ func (c *console) pokeRobot(ctx context.Context, id thing.ID, _ *http.Request, v
 	if err != nil {
 		return outcome{}, err
 	}
-	return c.tell(ctx, "robot-poked", command.Draft{Thing: id, Kind: commands.RobotPoke, Args: args})
+	return c.tell(ctx, "robot-poked", command.Draft{Thing: id, Kind: commandwire.RobotPoke, Args: args})
 }
 
 // tell gives a robot a command that begins soon or never.

@@ -16,7 +16,7 @@ import (
 	"kennel/cloud/fleet/registry/filter"
 	"kennel/cloud/fleet/vitals"
 	"kennel/cloud/telemetry/das"
-	"kennel/infra/api/commands"
+	"kennel/infra/api/commandwire"
 	"kennel/infra/api/events"
 	"kennel/infra/api/live"
 	"kennel/infra/auth"
@@ -71,8 +71,8 @@ type outbox struct{ *desk }
 
 func (outbox) Commands(context.Context, thing.ID, bool, int) ([]command.Command, error) {
 	closed := noon.Add(-time.Minute)
-	return []command.Command{{ID: "c-1", Kind: commands.Ping, By: evil, Created: noon.Add(-time.Hour), Expires: noon, State: command.Failed, Closed: &closed, Result: &command.Result{Detail: evil}},
-		{ID: "c-2", Kind: evil, By: "op", Created: noon.Add(-2 * time.Hour), State: command.Expired, Closed: &closed}, {ID: "c-3", Kind: commands.Sync, Created: noon.Add(-time.Minute), Expires: noon, State: command.Sent, Sends: 2}}, nil
+	return []command.Command{{ID: "c-1", Kind: commandwire.Ping, By: evil, Created: noon.Add(-time.Hour), Expires: noon, State: command.Failed, Closed: &closed, Result: &command.Result{Detail: evil}},
+		{ID: "c-2", Kind: evil, By: "op", Created: noon.Add(-2 * time.Hour), State: command.Expired, Closed: &closed}, {ID: "c-3", Kind: commandwire.Sync, Created: noon.Add(-time.Minute), Expires: noon, State: command.Sent, Sends: 2}}, nil
 }
 
 func (o outbox) Send(_ context.Context, d command.Draft) (command.Command, error) {

@@ -29,7 +29,7 @@ import (
 	"kennel/infra/config"
 	"kennel/infra/errs"
 	"kennel/infra/mqtt"
-	mosquittoadmin "kennel/infra/mqtt/brokeradmin/mosquitto"
+	"kennel/infra/mqtt/brokeradmin/mosquitto"
 	"kennel/infra/thing"
 )
 
@@ -204,7 +204,7 @@ func TestComposeBroker(t *testing.T) {
 	// The cloud, as kenneld is it.
 	orders := p.config(services, cloud)
 	orders.MinBackoff, orders.MaxBackoff = 10*time.Millisecond, 100*time.Millisecond
-	admin, err := mosquittoadmin.New(mosquittoadmin.Config{MQTT: orders,
+	admin, err := mosquitto.New(mosquitto.Config{MQTT: orders,
 		Things: func(context.Context) ([]thing.ID, error) { return []thing.ID{victim, thief}, nil }})
 	if err != nil {
 		t.Fatal(err)

@@ -97,7 +97,9 @@ func TestAmigobot(t *testing.T) {
 	}
 	housetest.Await(t, time.Minute, "its settings on the robot", func() error {
 		var d housetest.CloudDoc
-		var r struct{ Status struct{ Docs map[string]uint64 } }
+		var r struct {
+			Status struct{ Docs map[string]uint64 }
+		}
 		if err := errors.Join(h.CtlJSON(&d, "jdocs", "get", thing, "amigo.RobotSettings"), h.CtlJSON(&r, "robots", "show", thing)); err != nil {
 			return err
 		}

@@ -14,7 +14,7 @@ import (
 	"kennel/edge/corelink"
 	"kennel/edge/sim"
 	"kennel/edge/update/disk"
-	slots "kennel/edge/update/slot"
+	"kennel/edge/update/slot"
 	"kennel/ota"
 )
 
@@ -60,13 +60,13 @@ func TestReleaseOnTrial(t *testing.T) {
 			return nil
 		})
 	}
-	device := func() *slots.Device {
+	device := func() *slot.Device {
 		t.Helper()
-		running := slots.A
+		running := slot.A
 		if runs() == good {
-			running = slots.B
+			running = slot.B
 		}
-		dev, err := slots.Open(disk.Of(root), running)
+		dev, err := slot.Open(disk.Of(root), running)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -18,7 +18,7 @@ import (
 	"kennel/cmd/e2e/housetest"
 	"kennel/edge/sim"
 	"kennel/edge/update/disk"
-	slots "kennel/edge/update/slot"
+	"kennel/edge/update/slot"
 	"kennel/infra/bench"
 	"kennel/ota"
 	"kennel/ota/archive"
@@ -73,16 +73,16 @@ func TestUpdaterMemory(t *testing.T) {
 		if err := os.RemoveAll(filepath.Join(dir, "run")); err != nil { // it is in memory
 			t.Fatal(err)
 		}
-		if sys, err := slots.Boot(disk.Of(root)); err != nil || sys.Recovery {
+		if sys, err := slot.Boot(disk.Of(root)); err != nil || sys.Recovery {
 			t.Fatalf("%+v, %v", sys, err)
 		}
 		if _, _, err := sim.LoadSlot(root); err != nil {
 			t.Fatal(err)
 		}
 		before, peak := updatedBy(t, dir, srv.URL+"/"+name)
-		if s, err := slots.Boot(disk.Of(root)); err != nil || s.Version != version {
+		if s, err := slot.Boot(disk.Of(root)); err != nil || s.Version != version {
 			t.Errorf("started %+v, %v; want %s", s, err, version)
-		} else if dev, err := slots.Open(disk.Of(root), s.Slot); err != nil || dev.Confirm(false) != nil {
+		} else if dev, err := slot.Open(disk.Of(root), s.Slot); err != nil || dev.Confirm(false) != nil {
 			t.Error("not confirmed", err) // as it would be when it reaches its cloud
 		}
 		t.Logf("%s of an image of %d MB: agentd takes %.1f MB, and at most %.1f MB during the update", name, size/1e6, before/1024, peak/1024)
@@ -91,7 +91,7 @@ func TestUpdaterMemory(t *testing.T) {
 		}
 	}
 	update("full.ota", "1.0.0.2")
-	old, err := root.Open(slots.File(manifest.System, slots.B))
+	old, err := root.Open(slot.File(manifest.System, slot.B))
 	if err != nil {
 		t.Fatal(err)
 	}

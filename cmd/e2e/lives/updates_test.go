@@ -26,7 +26,7 @@ import (
 
 	"kennel/cmd/e2e/housetest"
 	"kennel/edge/sim"
-	device "kennel/edge/update/slot"
+	"kennel/edge/update/slot"
 	"kennel/infra/freeaddr"
 	"kennel/infra/thing"
 	"kennel/ota/archive"
@@ -426,7 +426,7 @@ func badRelease(t *testing.T, n int, dies float64) {
 	f.Await(limit, "all connected", present)
 	f.Stop()
 	for _, id := range waiting {
-		var state device.Record
+		var state slot.Record
 		b, err := os.ReadFile(filepath.Join(folder, thing.ID(id).Slug(), "slots", "state.json"))
 		if err := errors.Join(err, json.Unmarshal(b, &state)); err != nil {
 			t.Fatal(err)
@@ -435,7 +435,7 @@ func badRelease(t *testing.T, n int, dies float64) {
 			t.Errorf("%s booted the release: %+v %+v", id, state.Fall, state.Fell)
 		}
 		for name, s := range state.Slots {
-			if s.Content.Version == bad && (s.Bootable || s.Good || s.Tries < device.Tries && s.Tries > 0) {
+			if s.Content.Version == bad && (s.Bootable || s.Good || s.Tries < slot.Tries && s.Tries > 0) {
 				t.Errorf("%s, slot %s: %+v", id, name, s)
 			}
 		}

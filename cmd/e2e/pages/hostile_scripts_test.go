@@ -23,10 +23,10 @@ import (
 
 	"kennel/cloud/access"
 	"kennel/cmd/e2e/housetest"
-	"kennel/infra/api/commands"
+	"kennel/infra/api/commandwire"
 	"kennel/infra/api/events"
 	"kennel/infra/api/status"
-	"kennel/infra/api/tokens"
+	"kennel/infra/api/tokenwire"
 	"kennel/infra/api/topics"
 	"kennel/infra/auth"
 	"kennel/infra/mqtt"
@@ -208,11 +208,11 @@ func plantObjects(t *testing.T, h *housetest.House, admin, victim *housetest.Per
 		Session string `json:"session_token"`
 	}
 	admin.Do("POST", "/v1/things/"+string(id)+"/commands", map[string]string{"kind": "ping"}, &command)
-	robotAsks(t, h, cert, commands.Service, commands.ResultMethod,
-		text(commands.Result{V: 1, ID: command.ID, Status: commands.Failed, Detail: evil("result")}))
+	robotAsks(t, h, cert, commandwire.Service, commandwire.ResultMethod,
+		text(commandwire.Result{V: 1, ID: command.ID, Status: commandwire.Failed, Detail: evil("result")}))
 	victim.Do("POST", "/v1/account/apps", nil, &app)
-	robotAsks(t, h, cert, tokens.Service, tokens.AssociateMethod,
-		text(tokens.Associate{UserSession: app.Session, ClientName: evil("app"), AppID: evil("appid")}))
+	robotAsks(t, h, cert, tokenwire.Service, tokenwire.AssociateMethod,
+		text(tokenwire.Associate{UserSession: app.Session, ClientName: evil("app"), AppID: evil("appid")}))
 
 	revoked, _ = h.Certified(t, admin, "vic:00e2aa09")
 	admin.Do("POST", "/v1/things/"+string(revoked)+"/revoke", map[string]string{"reason": evil("reason")}, nil)

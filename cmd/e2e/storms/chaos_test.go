@@ -126,7 +126,7 @@ func TestChaos(t *testing.T) {
 
 // TestChaosBehindMosquitto is the same behind a broker that is not ours, Debian's Mosquitto (issue: what must hold 1).
 func TestChaosBehindMosquitto(t *testing.T) {
-	runChaos(t, 20, housetest.Pick(10, 60), mosquitto)
+	runChaos(t, 20, housetest.Pick(10, 60), mosquittoBroker)
 }
 
 func runChaos(t *testing.T, robots, kills int, broker string) {

@@ -13,13 +13,13 @@ import (
 
 	"kennel/cmd/e2e/housetest"
 	"kennel/infra/freeaddr"
-	mosquittoadmin "kennel/infra/mqtt/brokeradmin/mosquitto" // these tests have a word of that name
+	"kennel/infra/mqtt/brokeradmin/mosquitto"
 )
 
 // Brokers that the cluster can run behind: words of mqtt.broker.
 const (
-	embedded  = "embedded"
-	mosquitto = "mosquitto"
+	embedded        = "embedded"
+	mosquittoBroker = "mosquitto"
 )
 
 // startBroker runs the broker as a part of its own. Robots call addr["mqtt"], kenneld addr["mqtt-services"].
@@ -64,7 +64,7 @@ func (c *cluster) mosquittoConfig() string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b, err := mosquittoadmin.Anchor(pair.Leaf, pair.PrivateKey.(crypto.Signer))
+		b, err := mosquitto.Anchor(pair.Leaf, pair.PrivateKey.(crypto.Signer))
 		if err != nil {
 			t.Fatal(err)
 		}

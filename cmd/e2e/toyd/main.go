@@ -7,7 +7,7 @@ import (
 
 	"kennel/edge/app/robotapp"
 	"kennel/edge/body"
-	"kennel/edge/body/bodytest/toysim"
+	"kennel/edge/control/toysim"
 )
 
 func main() {

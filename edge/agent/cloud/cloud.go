@@ -11,7 +11,6 @@ import (
 	"maps"
 	"net"
 	"net/http"
-	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -24,7 +23,7 @@ import (
 	"kennel/edge/agent/cloud/release"
 	"kennel/edge/agent/health/diagnosis"
 	"kennel/edge/agent/info"
-	"kennel/edge/agent/info/platform"
+	"kennel/edge/env/platform"
 	"kennel/edge/update/slot"
 	"kennel/infra/api/ack"
 	"kennel/infra/api/events"
@@ -70,7 +69,7 @@ type (
 type Slots = *slot.Device
 
 // OpenSlots returns nil for a robot that has none.
-func OpenSlots(root *os.Root) (Slots, error) { return release.Slots(root) }
+func OpenSlots(robot info.Robot) (Slots, error) { return release.Slots(robot.Root, robot.Hardware) }
 
 // Talk tells others of the connection. Up and Lost are called in order, one at a time.
 type Talk struct {
@@ -319,7 +318,7 @@ const configRetry = 5 * time.Second
 func (c *Cloud) reach(ctx context.Context, t Talk) error {
 	said := ""
 	for {
-		e, err := platform.LoadEndpoints(c.robot.Root)
+		e, err := platform.LoadEndpoints(c.robot.Root, c.robot.Hardware)
 		c.mu.Lock()
 		c.api, c.configErr = e.Kennel.API, err
 		c.mu.Unlock()

@@ -21,7 +21,7 @@ import (
 	"slices"
 	"time"
 
-	"kennel/edge/agent/info/robotfs"
+	"kennel/edge/env/robotfs"
 )
 
 // File is where the experiments are, below the robot's root.

@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"kennel/edge/agent/info/robotfs"
+	"kennel/edge/env/robotfs"
 	"kennel/infra/api/events"
 )
 

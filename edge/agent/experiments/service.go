@@ -9,7 +9,7 @@ import (
 	"os"
 	"time"
 
-	"kennel/edge/agent/info/robotfs"
+	"kennel/edge/env/robotfs"
 	"kennel/infra/api/events"
 	"kennel/infra/logging"
 )

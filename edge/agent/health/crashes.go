@@ -3,9 +3,9 @@ package health
 import (
 	"kennel/edge/agent/health/crashes"
 	"kennel/edge/agent/info"
-	"kennel/edge/agent/info/platform"
-	"kennel/edge/agent/info/robotfs"
 	"kennel/edge/crash"
+	"kennel/edge/env/platform"
+	"kennel/edge/env/robotfs"
 	"kennel/infra/logging"
 )
 
@@ -13,7 +13,7 @@ import (
 type Capture = *crash.Capture
 
 // Record begins the record of agentd.
-func Record(r info.Robot) Capture { return crash.Begin(r.Dir, "agentd", r.Getenv, r.Log) }
+func Record(r info.Robot) Capture { return crash.Begin(r.Dir, "agentd", r.Hardware, r.Getenv, r.Log) }
 
 // openCrashes opens the crashes of the robot's programs. CRASH_WITHOUT_CONSENT sends dumps as the original does.
 func (h *Health) openCrashes() *crashes.Collector {

@@ -15,8 +15,8 @@ import (
 	"kennel/edge/agent/health/tracer"
 	"kennel/edge/agent/health/vitals"
 	"kennel/edge/agent/info"
-	"kennel/edge/agent/info/platform"
 	"kennel/edge/corelink"
+	"kennel/edge/env/platform"
 	"kennel/edge/faultcode"
 	"kennel/infra/api/status"
 	"kennel/infra/logging"
@@ -74,7 +74,7 @@ func New(robot info.Robot, cfg Config) *Health {
 	if err != nil {
 		h.Log.Error("settings ignored", logging.Err, err)
 	}
-	build, err := platform.RobotBuild(h.Root)
+	build, err := platform.RobotBuild(h.Root, h.Hardware)
 	if err != nil {
 		h.Log.Error("robot build unreadable; assuming production", logging.Err, err)
 	}

@@ -8,7 +8,7 @@ import (
 
 	"kennel/edge/agent/health/diag"
 	"kennel/edge/agent/info"
-	"kennel/edge/agent/info/platform"
+	"kennel/edge/env/platform"
 )
 
 // Logs are the robot's logs, and LogRequest says which to send.

@@ -8,6 +8,7 @@ import (
 
 	"kennel/edge/agent/health/nightly"
 	"kennel/edge/agent/info"
+	"kennel/edge/env/envtest"
 )
 
 // TestUpdateThatWaitsForTheNight: seed line 14901: the file of the original's updater.
@@ -17,7 +18,7 @@ func TestUpdateThatWaitsForTheNight(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	h := &Health{Robot: info.Robot{Root: root}}
+	h := &Health{Robot: info.Robot{Root: root, Hardware: envtest.Hardware{}}}
 	if got := h.updating(); got != nightly.NoUpdate {
 		t.Errorf("%v without a file", got)
 	}

@@ -6,8 +6,7 @@ import (
 	"os"
 	"time"
 
-	"kennel/edge/agent/info/hoststats"
-	"kennel/edge/emr"
+	"kennel/edge/env/hoststats"
 	"kennel/edge/power"
 	"kennel/infra/api/events"
 )
@@ -18,7 +17,7 @@ const seldom = 10
 // telemetry reports battery, loop and computer at intervals, and counts the time alive (Alive.seconds).
 func (h *Health) telemetry(ctx context.Context) error {
 	host := host{emit: h.Emit, source: hoststats.Robot(h.Root, h.Dir), core: h.keeper.pid, clock: h.cfg.Clock}
-	if _, err := emr.Read(h.Root); err != nil {
+	if _, err := h.Hardware.Serial(h.Root); err != nil {
 		host.emr = err.Error()
 	}
 	report, alive := time.NewTicker(h.cfg.Telemetry), time.NewTicker(time.Minute)

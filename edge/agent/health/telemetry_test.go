@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"kennel/edge/agent/info/hoststats"
+	"kennel/edge/env/hoststats"
 	"kennel/infra/api/events"
 )
 

@@ -7,6 +7,7 @@ import (
 	"os"
 	"time"
 
+	"kennel/edge/env"
 	"kennel/infra/api/events"
 	"kennel/infra/thing"
 )
@@ -18,6 +19,7 @@ const EnvFile = "anki/etc/kennel-agent.env"
 type Robot struct {
 	Root     *os.Root // its folder
 	Dir      string   // Root by name, for files that no os.Root reaches
+	Hardware env.Hardware
 	Thing    thing.ID
 	Boot, OS string
 	Frugal   bool // without what concerns people and faults; see agentapp.Config

@@ -6,8 +6,8 @@ import (
 	"io/fs"
 	"os"
 
-	"kennel/edge/agent/info/robotfs"
-	"kennel/infra/api/commands"
+	"kennel/edge/env/robotfs"
+	"kennel/infra/api/commandwire"
 	"kennel/infra/errs"
 	"kennel/speech/intent"
 )
@@ -35,7 +35,7 @@ func (x *Intents) Map() *intent.Map { return x.names }
 
 // Moves reports whether the arguments of a command are an intent that moves the robot.
 func (x *Intents) Moves(args json.RawMessage) bool {
-	a, err := commands.ParseIntent(args)
+	a, err := commandwire.ParseIntent(args)
 	if err != nil {
 		return false
 	}

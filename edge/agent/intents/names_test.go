@@ -6,7 +6,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"kennel/edge/agent/info/robotfs"
+	"kennel/edge/env/robotfs"
 	"kennel/infra/errs"
 )
 

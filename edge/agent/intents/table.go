@@ -10,7 +10,7 @@ import (
 	"os"
 	"slices"
 
-	"kennel/edge/agent/info/robotfs"
+	"kennel/edge/env/robotfs"
 	"kennel/speech/intent"
 )
 

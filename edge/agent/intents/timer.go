@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"kennel/edge/agent/info/robotfs"
+	"kennel/edge/env/robotfs"
 	"kennel/edge/robot/claim"
 	"kennel/infra/api/events"
 	"kennel/infra/logging"

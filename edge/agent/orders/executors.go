@@ -10,7 +10,7 @@ import (
 
 	"kennel/edge/agent/intents"
 	"kennel/edge/agent/orders/commands"
-	wire "kennel/infra/api/commands"
+	"kennel/infra/api/commandwire"
 	"kennel/infra/api/events"
 	"kennel/infra/cli/version"
 )
@@ -18,40 +18,40 @@ import (
 // Executors returns the commands that this robot takes from the cloud.
 func (w *Orders) Executors() map[string]commands.Executor {
 	all := map[string]commands.Executor{
-		wire.Ping: func(context.Context, json.RawMessage) (commands.Outcome, error) {
+		commandwire.Ping: func(context.Context, json.RawMessage) (commands.Outcome, error) {
 			return commands.Outcome{Detail: fmt.Sprintf("agentd %s, up for %v", version.String(), w.Uptime().Round(time.Second))}, nil
 		},
-		wire.Sync: func(ctx context.Context, _ json.RawMessage) (commands.Outcome, error) {
+		commandwire.Sync: func(ctx context.Context, _ json.RawMessage) (commands.Outcome, error) {
 			return commands.Outcome{Detail: "documents are in step"}, w.docs.Sync(ctx)
 		},
-		wire.FlushEvents: func(context.Context, json.RawMessage) (commands.Outcome, error) {
+		commandwire.FlushEvents: func(context.Context, json.RawMessage) (commands.Outcome, error) {
 			w.cfg.Cloud.Events().Flush()
 			return commands.Outcome{Detail: fmt.Sprintf("%d events were waiting", w.cfg.Cloud.Events().Stats().Events)}, nil
 		},
-		wire.SendLogs: func(ctx context.Context, args json.RawMessage) (commands.Outcome, error) {
-			r, err := wire.ParseLogRequest(args)
+		commandwire.SendLogs: func(ctx context.Context, args json.RawMessage) (commands.Outcome, error) {
+			r, err := commandwire.ParseLogRequest(args)
 			if err != nil {
 				return commands.Outcome{}, err
 			}
 			name, err := w.cfg.SendLogs(ctx, r)
-			return commands.Outcome{Detail: wire.Queued(name)}, err
+			return commands.Outcome{Detail: commandwire.Queued(name)}, err
 		},
-		wire.RestartAgent: func(context.Context, json.RawMessage) (commands.Outcome, error) {
+		commandwire.RestartAgent: func(context.Context, json.RawMessage) (commands.Outcome, error) {
 			return commands.Outcome{Detail: "agentd restarts", After: func() { w.cfg.Restart(errRestart) }}, nil
 		},
-		wire.Intent: w.takeIntent,
+		commandwire.Intent: w.takeIntent,
 	}
 	maps.Copy(all, w.pilot.Executors())
 	if w.Recovery {
-		delete(all, wire.Sync)
-		delete(all, wire.Intent)
+		delete(all, commandwire.Sync)
+		delete(all, commandwire.Intent)
 	}
 	return all
 }
 
 // takeIntent acts on an intent, whose answer is the result. The parameters may be a person's words, so they are not in the event.
 func (w *Orders) takeIntent(ctx context.Context, args json.RawMessage) (commands.Outcome, error) {
-	i, err := wire.ParseIntent(args)
+	i, err := commandwire.ParseIntent(args)
 	if err != nil {
 		return commands.Outcome{}, err
 	}

@@ -19,7 +19,7 @@ import (
 	"kennel/edge/body/monoclock"
 	"kennel/edge/coreclient"
 	"kennel/edge/corelink"
-	wire "kennel/infra/api/commands"
+	"kennel/infra/api/commandwire"
 	"kennel/infra/api/events"
 	"kennel/infra/api/hints"
 	"kennel/infra/api/status"
@@ -39,7 +39,7 @@ type Config struct {
 	Restart func(why error)          // ends agentd
 	Local   func() (time.Time, bool) // the time where the robot lives, if that is known
 	// SendLogs collects the robot's logs for their upload and returns its name.
-	SendLogs func(context.Context, wire.LogRequest) (name string, err error)
+	SendLogs func(context.Context, commandwire.LogRequest) (name string, err error)
 }
 
 // Orders is made by New. Safe for concurrent use.

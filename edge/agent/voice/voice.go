@@ -11,10 +11,10 @@ import (
 	"sync"
 	"time"
 
-	"kennel/edge/agent/info/robotfs"
 	"kennel/edge/body/monoclock"
 	"kennel/edge/coreclient"
 	"kennel/edge/corelink"
+	"kennel/edge/env/robotfs"
 	"kennel/edge/mic"
 	"kennel/edge/mic/miclink"
 	"kennel/edge/mic/wakeword"
@@ -23,7 +23,7 @@ import (
 	"kennel/infra/backoff"
 	"kennel/infra/errs"
 	"kennel/infra/logging"
-	signal "kennel/infra/wake"
+	"kennel/infra/wake"
 )
 
 // Request says what the cloud is to understand, and for whom.
@@ -84,9 +84,9 @@ type Voice struct {
 	feed  *feed
 	calls chan call // one slot: a robot that is called twice at once listens once
 	typed chan typed
-	look  signal.Signal // conditions have changed
-	met   signal.Signal // robotd is another
-	lamp  chan light    // one slot, the newest
+	look  wake.Signal // conditions have changed
+	met   wake.Signal // robotd is another
+	lamp  chan light  // one slot, the newest
 
 	mu  sync.Mutex
 	now Conditions
@@ -107,7 +107,7 @@ type typed struct {
 
 // New returns a Voice that does nothing until Run.
 func New(cfg Config) *Voice {
-	v := &Voice{cfg: cfg, feed: newFeed(), calls: make(chan call, 1), typed: make(chan typed), look: signal.New(), met: signal.New(), lamp: make(chan light, 1)}
+	v := &Voice{cfg: cfg, feed: newFeed(), calls: make(chan call, 1), typed: make(chan typed), look: wake.New(), met: wake.New(), lamp: make(chan light, 1)}
 	_, err := cfg.Root.Stat(mutedFile)
 	v.now = Conditions{Muted: !errors.Is(err, fs.ErrNotExist), Deaf: true} // a robot that cannot tell does not listen
 	return v

@@ -15,9 +15,9 @@ import (
 	"kennel/edge/agent/health"
 	"kennel/edge/agent/health/diagnosis"
 	"kennel/edge/agent/info"
-	"kennel/edge/agent/info/recovery"
 	"kennel/edge/agent/orders"
-	"kennel/edge/agent/people"
+	"kennel/edge/agent/ownership"
+	"kennel/edge/app/agentapp/recovery"
 	"kennel/edge/app/agentapp/talk"
 	"kennel/edge/coreclient"
 	"kennel/edge/corelink"
@@ -37,7 +37,7 @@ type Agent struct {
 	cloud   *cloud.Cloud
 	orders  *orders.Orders
 	health  *health.Health
-	people  *people.People
+	people  *ownership.People
 	logs    health.Logs
 	report  *diagnosis.Keeper
 	talk    *talk.Talk // nil: it hears nothing
@@ -57,7 +57,7 @@ type Agent struct {
 func New(root *os.Root, cfg Config) (*Agent, error) {
 	cfg = cfg.withDefaults()
 	started := time.Now()
-	a := &Agent{cfg: cfg, core: cfg.Core, restart: make(chan error, 1), Robot: info.Robot{Root: root, Dir: cfg.Root, Frugal: cfg.Frugal,
+	a := &Agent{cfg: cfg, core: cfg.Core, restart: make(chan error, 1), Robot: info.Robot{Root: root, Dir: cfg.Root, Hardware: hardware, Frugal: cfg.Frugal,
 		Recovery: cfg.Recovery, Now: cfg.Now, Uptime: func() time.Duration { return time.Since(started) }, Getenv: cfg.Getenv, Log: cfg.Log}}
 	a.start = newStart(a)
 	if err := a.start.rec.Walk(context.Background(), a.making()...); err != nil {

@@ -21,12 +21,12 @@ import (
 	"kennel/edge/agent/cloud/release"
 	"kennel/edge/agent/health/faults"
 	"kennel/edge/agent/info"
-	"kennel/edge/agent/info/platform"
-	"kennel/edge/agent/info/recovery"
-	"kennel/edge/agent/info/robotfs"
 	"kennel/edge/app/agentapp/local"
-	"kennel/edge/bootparam"
+	"kennel/edge/app/agentapp/recovery"
+	"kennel/edge/body/vector/factory"
 	"kennel/edge/corelink"
+	"kennel/edge/env/platform"
+	"kennel/edge/env/robotfs"
 	"kennel/edge/faultcode"
 	"kennel/infra/cli"
 	"kennel/infra/logging"
@@ -47,7 +47,7 @@ type Config struct {
 	Status time.Duration
 	// TracePermille is the share of this robot's requests, of a thousand, that ask the cloud to keep their trace.
 	TracePermille int
-	// Recovery leaves the user data alone (edge/agent/info/recovery). Run sets it too when the kernel was told so.
+	// Recovery leaves the user data alone (edge/app/agentapp/recovery). Run sets it too when the kernel was told so.
 	Recovery bool
 	// Nightly says when the robot is rebooted (VEC-BOOT-16); nil: never.
 	Nightly *platform.Rebooter
@@ -104,6 +104,9 @@ func (c Config) withDefaults() Config {
 	}
 	return c
 }
+
+// hardware is the same for all robots: those that we simulate have a Vector's record and boot parameters, whatever their species.
+var hardware factory.Hardware
 
 // Our own defaults.
 const (
@@ -182,11 +185,11 @@ kept, nobody can claim the robot. The cloud sees it and may command it, if it ha
 
 // Run is agentd until ctx ends.
 func Run(ctx context.Context, root *os.Root, cfg Config) error {
-	p, err := bootparam.Read(root)
+	boot, err := hardware.Boot(root)
 	if err != nil {
 		cfg.Log.Error("boot parameters unreadable; assuming a normal boot", logging.Err, err)
 	}
-	if cfg.Recovery = cfg.Recovery || p.Recovery; cfg.Recovery {
+	if cfg.Recovery = cfg.Recovery || boot.Recovery; cfg.Recovery {
 		area, err := recovery.Area(root)
 		if err != nil {
 			return fmt.Errorf("recovery: %w", err)

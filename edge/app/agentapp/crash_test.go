@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"kennel/edge/agent/info/platform"
-	"kennel/edge/agent/info/robotfs"
 	"kennel/edge/corelink"
 	"kennel/edge/crash"
+	"kennel/edge/env/platform"
+	"kennel/edge/env/robotfs"
 	"kennel/edge/faultcode"
 	"kennel/infra/testexec"
 	"kennel/infra/testwait"
@@ -26,7 +26,7 @@ const envHang = "KENNEL_AGENTAPP_TEST_HANG"
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(envHang); dir != "" {
-		crash.Begin(dir, "robotd", func(string) string { return "" }, slog.New(slog.NewTextHandler(os.Stderr, nil)))
+		crash.Begin(dir, "robotd", hardware, func(string) string { return "" }, slog.New(slog.NewTextHandler(os.Stderr, nil)))
 		fmt.Println("up")
 		hangs()
 	}

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"kennel/edge/agent/eventlog"
 	"kennel/edge/agent/experiments"
-	"kennel/edge/agent/info/eventlog"
-	"kennel/edge/agent/info/robotfs"
+	"kennel/edge/env/robotfs"
 	"kennel/infra/cli"
 	"kennel/infra/testwait"
 )

@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"kennel/edge/agent/health/faults"
-	"kennel/edge/agent/info/platform"
-	"kennel/edge/agent/info/robotfs"
 	"kennel/edge/corelink"
+	"kennel/edge/env/platform"
+	"kennel/edge/env/robotfs"
 	"kennel/edge/faultcode"
 	"kennel/infra/cli"
 )

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"kennel/edge/agent/health/diagnosis"
-	"kennel/edge/agent/info/platform"
-	"kennel/edge/agent/people/gatewaycert"
-	"kennel/edge/agent/people/wipe"
+	"kennel/edge/agent/ownership/gatewaycert"
+	"kennel/edge/agent/ownership/wipe"
+	"kennel/edge/env/platform"
 	"kennel/edge/sim"
 	"kennel/infra/api/owners"
 	"kennel/infra/cli"

@@ -10,7 +10,7 @@ import (
 
 	"kennel/edge/agent/health/diagnosis"
 	"kennel/edge/agent/health/faults"
-	"kennel/edge/agent/people"
+	"kennel/edge/agent/ownership"
 	"kennel/edge/app/agentapp/local"
 	"kennel/edge/app/agentapp/talk"
 	"kennel/edge/faultcode"
@@ -49,7 +49,7 @@ func doctorCommand() *cobra.Command {
 the way itself, beside a running agentd or without one, and changes nothing. Exit code 1 if a step failed.`,
 		Example: "  agentd doctor -root ./r1\n  agentd doctor -root ./r1 -offline -o json",
 	}, func(cmd *cobra.Command, root *os.Root) error {
-		r := diagnosis.Doctor{Root: root, Version: version.String(), Offline: offline}.Run(cmd.Context())
+		r := diagnosis.Doctor{Root: root, Hardware: hardware, Version: version.String(), Offline: offline}.Run(cmd.Context())
 		tell := r.Text
 		if cli.JSON(cmd) {
 			tell = r.JSON
@@ -71,7 +71,7 @@ func codeCommand() *cobra.Command {
 		Use: "claim-code", Short: "Show a code on the robot, and print it: whoever types it into the app owns the robot",
 		Example: "  agentd claim-code -root ./r1",
 	}, func(cmd *cobra.Command, root *os.Root) error {
-		c, err := people.Ask[people.CodeAnswer](cmd.Context(), root, "/claim-code", people.Nothing{})
+		c, err := ownership.Ask[ownership.CodeAnswer](cmd.Context(), root, "/claim-code", ownership.Nothing{})
 		if err != nil {
 			return err
 		}
@@ -93,7 +93,7 @@ func readSecret(cmd *cobra.Command, what string) (string, error) {
 }
 
 func exchangeCommand() *cobra.Command {
-	var r people.ExchangeRequest
+	var r ownership.ExchangeRequest
 	cmd := atRobot(&cobra.Command{
 		Use: "exchange", Short: "Turn a user session into a client token of this robot, and print the token",
 		Long: `Turn a user session, read from standard input, into a client token of this robot, as an app does that logs in near the robot. The
@@ -103,7 +103,7 @@ token is printed this once and kept nowhere.`,
 		if r.Session, err = readSecret(cmd, "a user session"); err != nil {
 			return err
 		}
-		got, err := people.Ask[people.TokenMessage](cmd.Context(), root, "/exchange", r)
+		got, err := ownership.Ask[ownership.TokenMessage](cmd.Context(), root, "/exchange", r)
 		if err != nil {
 			return err
 		}
@@ -122,7 +122,7 @@ func authorizedCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		got, err := people.Ask[people.AuthorizedAnswer](cmd.Context(), root, "/authorized", people.TokenMessage{Token: token})
+		got, err := ownership.Ask[ownership.AuthorizedAnswer](cmd.Context(), root, "/authorized", ownership.TokenMessage{Token: token})
 		if err != nil {
 			return err
 		}
@@ -144,10 +144,10 @@ cloud that it is nobody's, and comes back. It stays the robot that it is.`,
 		if !sure {
 			return cli.Usage("-yes is missing: what is erased does not come back")
 		}
-		if _, err := people.Ask[people.Nothing](cmd.Context(), root, "/clear-user-data", people.Nothing{}); err != nil {
+		if _, err := ownership.Ask[ownership.Nothing](cmd.Context(), root, "/clear-user-data", ownership.Nothing{}); err != nil {
 			return err
 		}
-		return cli.Print(cmd, people.Nothing{}, func(t *cli.Table) { t.Text("agentd restarts and clears the user data") })
+		return cli.Print(cmd, ownership.Nothing{}, func(t *cli.Table) { t.Text("agentd restarts and clears the user data") })
 	})
 	cmd.Flags().BoolVar(&sure, "yes", false, "the owner has confirmed")
 	return cmd

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"kennel/edge/agent/health"
-	"kennel/edge/agent/people"
+	"kennel/edge/agent/ownership"
 	"kennel/infra/cli"
 )
 
@@ -21,7 +21,7 @@ type queuedAnswer struct {
 //
 //	POST /logs/send  health.LogRequest -> {"name"}
 func logRequests(l health.Logs) map[string]http.Handler {
-	return map[string]http.Handler{"POST /logs/send": people.Answer(func(ctx context.Context, r health.LogRequest) (queuedAnswer, error) {
+	return map[string]http.Handler{"POST /logs/send": ownership.Answer(func(ctx context.Context, r health.LogRequest) (queuedAnswer, error) {
 		name, err := l.Send(ctx, r)
 		return queuedAnswer{name}, err
 	})}
@@ -35,7 +35,7 @@ func logCommand() *cobra.Command {
 		Long: `Send the robot's recent logs to the cloud, as soon as there is a connection. The owner must allow it. With -diagnostics the state of its computer
 and network is sent too.`, Example: "  agentd log send -root ./r1\n  agentd log send -diagnostics -reason battery-drain -root ./r1",
 	}, func(cmd *cobra.Command, root *os.Root) error {
-		q, err := people.Ask[queuedAnswer](cmd.Context(), root, "/logs/send", r)
+		q, err := ownership.Ask[queuedAnswer](cmd.Context(), root, "/logs/send", r)
 		if err != nil {
 			return err
 		}

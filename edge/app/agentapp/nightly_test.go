@@ -16,8 +16,8 @@ import (
 	"kennel/edge/agent/cloud"
 	"kennel/edge/agent/health"
 	"kennel/edge/agent/health/nightly"
-	"kennel/edge/agent/info/platform"
 	"kennel/edge/corelink"
+	"kennel/edge/env/platform"
 	"kennel/infra/api/events"
 )
 

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"kennel/edge/agent/info/platform"
 	"kennel/edge/corelink"
+	"kennel/edge/env/platform"
 	"kennel/edge/sim"
 )
 

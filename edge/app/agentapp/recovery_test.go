@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"kennel/edge/agent/info/recovery"
-	"kennel/edge/bootparam"
-	wire "kennel/infra/api/commands"
+	"kennel/edge/app/agentapp/recovery"
+	"kennel/edge/body/vector/factory/bootparam"
+	"kennel/infra/api/commandwire"
 	"kennel/infra/sdnotify"
 )
 
@@ -124,12 +124,12 @@ func TestRecoveryIsSaid(t *testing.T) {
 	if a.cloud.Events().AllowUpload() {
 		t.Error("events are sent")
 	}
-	if a.orders.Executors()[wire.Sync] != nil {
+	if a.orders.Executors()[commandwire.Sync] != nil {
 		t.Error("it would synchronise documents")
 	}
 	a = newAgent(t, dir, root, nil)
 	if got := strings.Join(a.status().Problems, "; "); strings.Contains(got, "recovery") || a.status().Recovery || !a.cloud.Events().AllowUpload() ||
-		a.orders.Executors()[wire.Sync] == nil {
+		a.orders.Executors()[commandwire.Sync] == nil {
 		t.Errorf("a normal boot: problems %q", got)
 	}
 }

@@ -13,15 +13,15 @@ import (
 	"kennel/edge/agent/health"
 	"kennel/edge/agent/health/diagnosis"
 	"kennel/edge/agent/health/vitals"
-	"kennel/edge/agent/info/platform"
 	"kennel/edge/agent/orders"
-	"kennel/edge/agent/people"
+	"kennel/edge/agent/ownership"
 	"kennel/edge/app/agentapp/local"
 	"kennel/edge/app/agentapp/memory"
 	"kennel/edge/app/agentapp/talk"
 	"kennel/edge/body/monoclock"
 	"kennel/edge/coreclient"
 	"kennel/edge/corelink"
+	"kennel/edge/env/platform"
 	"kennel/edge/startup"
 	"kennel/infra/api/events"
 	"kennel/infra/cli/version"
@@ -35,7 +35,7 @@ import (
 func (a *Agent) making() []startup.Stage {
 	return []startup.Stage{
 		{Name: "slots", Do: a.openSlots},
-		{Name: "user_data", Do: func(context.Context) error { return people.Clear(a.Robot) }},
+		{Name: "user_data", Do: func(context.Context) error { return ownership.Clear(a.Robot) }},
 		{Name: "identity", Do: a.readIdentity},
 		{Name: "boot", Do: a.readBoot},
 		{Name: "events", Do: a.openEvents},
@@ -48,7 +48,7 @@ func (a *Agent) making() []startup.Stage {
 
 // openSlots opens the slots. A robot whose record of them cannot be read lives on with the system that it has.
 func (a *Agent) openSlots(context.Context) (err error) {
-	if a.slots, err = cloud.OpenSlots(a.Root); a.slots == nil && err != nil {
+	if a.slots, err = cloud.OpenSlots(a.Robot); a.slots == nil && err != nil {
 		a.Log.Error("the robot installs no releases", logging.Err, err)
 		return nil
 	}
@@ -56,7 +56,7 @@ func (a *Agent) openSlots(context.Context) (err error) {
 }
 
 func (a *Agent) readIdentity(context.Context) (err error) {
-	if a.Thing, err = platform.ID(a.Root); err != nil {
+	if a.Thing, err = platform.ID(a.Root, a.Hardware); err != nil {
 		return errs.New(errs.Corrupt, "%w", err) // fault 852: nothing can be done in this robot's name
 	}
 	a.Log = a.Log.With(logging.Thing, a.Thing)
@@ -134,7 +134,7 @@ func (a *Agent) makeParts(context.Context) error {
 }
 
 func (a *Agent) meetPeople(context.Context) (err error) {
-	a.people, err = people.New(a.Robot, people.Config{Ask: a.cloud, Linked: a.cloud.Linked, Believed: a.cloud.Believed, Fault: a.health.Fault,
+	a.people, err = ownership.New(a.Robot, ownership.Config{Ask: a.cloud, Linked: a.cloud.Linked, Believed: a.cloud.Believed, Fault: a.health.Fault,
 		Consent: a.cloud.Consent, Former: a.cloud.Former, Named: a.meetCore, Restart: a.startAnew, Local: a.requests()})
 	return err
 }

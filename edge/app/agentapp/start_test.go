@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"kennel/edge/agent/health/diagnosis"
-	"kennel/edge/agent/info/platform"
 	"kennel/edge/corelink"
+	"kennel/edge/env/platform"
 	"kennel/edge/startup"
 )
 

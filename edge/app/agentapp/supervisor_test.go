@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"kennel/certs/ca"
-	"kennel/edge/agent/info/platform"
+	"kennel/edge/env/platform"
 	"kennel/edge/sim"
 	"kennel/infra/cli"
 	"kennel/infra/sdnotify"

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"kennel/edge/agent/people/tenure"
-	"kennel/infra/api/commands"
+	"kennel/edge/agent/ownership/tenure"
+	"kennel/infra/api/commandwire"
 	"kennel/infra/api/events"
 	"kennel/infra/api/owners"
 	"kennel/infra/api/topics"
@@ -75,7 +75,7 @@ func TestLifeLeavesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	command, err := commands.Command{ID: "0192e4f1-7d5a-7c3e-9f00-000000000001", Kind: commands.Ping, ExpiresInMS: 60_000, GivenUS: 1}.Encode()
+	command, err := commandwire.Command{ID: "0192e4f1-7d5a-7c3e-9f00-000000000001", Kind: commandwire.Ping, ExpiresInMS: 60_000, GivenUS: 1}.Encode()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"kennel/edge/agent/cloud/release"
-	"kennel/edge/agent/people"
+	"kennel/edge/agent/ownership"
 	"kennel/infra/cli"
 	"kennel/infra/errs"
 )
@@ -24,11 +24,11 @@ import (
 //	POST /update/restart  {} -> {}                          starts the system that was installed
 func updateRequests(a *release.Agent) map[string]http.Handler {
 	return map[string]http.Handler{
-		"POST /update/start":  people.Answer(func(_ context.Context, o release.Order) (release.Report, error) { return a.Start(o) }),
-		"POST /update/status": people.Answer(func(context.Context, people.Nothing) (release.Report, error) { return a.Report() }),
-		"POST /update/stop":   people.Answer(func(context.Context, people.Nothing) (release.Report, error) { return a.Stop() }),
-		"POST /update/restart": people.Answer(func(ctx context.Context, _ people.Nothing) (people.Nothing, error) {
-			return people.Nothing{}, a.Restart(ctx)
+		"POST /update/start":  ownership.Answer(func(_ context.Context, o release.Order) (release.Report, error) { return a.Start(o) }),
+		"POST /update/status": ownership.Answer(func(context.Context, ownership.Nothing) (release.Report, error) { return a.Report() }),
+		"POST /update/stop":   ownership.Answer(func(context.Context, ownership.Nothing) (release.Report, error) { return a.Stop() }),
+		"POST /update/restart": ownership.Answer(func(ctx context.Context, _ ownership.Nothing) (ownership.Nothing, error) {
+			return ownership.Nothing{}, a.Restart(ctx)
 		}),
 	}
 }
@@ -40,7 +40,7 @@ const follow = 250 * time.Millisecond
 func updateCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "update", Short: "Install a release, show how far it is, stop it, restart into it"}
 	ask := func(cmd *cobra.Command, root *os.Root, path string, body any) (release.Report, error) {
-		return people.Ask[release.Report](cmd.Context(), root, "/update/"+path, body)
+		return ownership.Ask[release.Report](cmd.Context(), root, "/update/"+path, body)
 	}
 	show := func(cmd *cobra.Command, r release.Report, err error) error {
 		if err != nil {
@@ -51,7 +51,7 @@ func updateCommand() *cobra.Command {
 	simple := func(use, short string) *cobra.Command {
 		return atRobot(&cobra.Command{Use: use, Short: short, Example: "  agentd update " + use + " -root ./r1"},
 			func(cmd *cobra.Command, root *os.Root) error {
-				r, err := ask(cmd, root, use, people.Nothing{})
+				r, err := ask(cmd, root, use, ownership.Nothing{})
 				return show(cmd, r, err)
 			})
 	}
@@ -75,7 +75,7 @@ An interrupt ends the wait only: the update continues.`,
 				return context.Cause(cmd.Context())
 			case <-time.After(follow):
 			}
-			r, err = ask(cmd, root, "status", people.Nothing{})
+			r, err = ask(cmd, root, "status", ownership.Nothing{})
 		}
 		if err := show(cmd, r, err); err != nil {
 			return err
@@ -90,7 +90,7 @@ An interrupt ends the wait only: the update continues.`,
 	cmd.AddCommand(start, simple("status", "Show how far an update is"), simple("stop", "Stop the update that runs"),
 		atRobot(&cobra.Command{Use: "restart", Short: "Restart the robot into the release that was installed", Example: "  agentd update restart -root ./r1"},
 			func(cmd *cobra.Command, root *os.Root) error {
-				_, err := people.Ask[people.Nothing](cmd.Context(), root, "/update/restart", people.Nothing{})
+				_, err := ownership.Ask[ownership.Nothing](cmd.Context(), root, "/update/restart", ownership.Nothing{})
 				return err
 			}))
 	return cmd

@@ -11,6 +11,7 @@ import (
 
 	"kennel/edge/body"
 	"kennel/edge/body/monoclock"
+	"kennel/edge/body/vector/factory"
 	"kennel/edge/control"
 	"kennel/edge/corelink"
 	"kennel/edge/coreserver"
@@ -62,7 +63,7 @@ func newCore(log *slog.Logger, cfg Config, srv *corelink.Server, tape *rt.Tape) 
 		return nil, err
 	}
 	if c.peers, err = coreserver.New(coreserver.Config{
-		Root: cfg.Root, Log: log, Link: srv, Control: c.control, Loop: c.loop, First: c.firstFrame,
+		Root: cfg.Root, Hardware: factory.Hardware{}, Log: log, Link: srv, Control: c.control, Loop: c.loop, First: c.firstFrame,
 	}); err != nil {
 		return nil, err
 	}

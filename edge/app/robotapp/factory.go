@@ -5,7 +5,7 @@ import (
 	"os"
 
 	"kennel/edge/body/vector"
-	"kennel/edge/emr"
+	"kennel/edge/body/vector/factory/emr"
 	"kennel/infra/logging"
 )
 

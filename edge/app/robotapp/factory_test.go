@@ -6,8 +6,8 @@ import (
 	"syscall"
 	"testing"
 
+	"kennel/edge/body/vector/factory/emr"
 	"kennel/edge/body/vector/vectorsim"
-	"kennel/edge/emr"
 )
 
 // TestFactory: VEC-CLI-01, VEC-CLI-03, VEC-STOR-05: on the charging pad robotd answers the

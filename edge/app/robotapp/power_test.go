@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"kennel/edge/body"
+	"kennel/edge/body/vector/factory/bootparam"
 	"kennel/edge/body/vector/spine"
 	"kennel/edge/body/vector/vectorsim"
-	"kennel/edge/bootparam"
 	"kennel/edge/corelink"
 	"kennel/edge/power"
 	"kennel/edge/power/lastoff"

@@ -24,6 +24,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"kennel/edge/body/vector/factory"
 	"kennel/edge/body/vector/imu"
 	"kennel/edge/consolefilter"
 	"kennel/edge/corelink"
@@ -126,7 +127,7 @@ SIGTERM or SIGINT stop all motion and end it with code 0.`,
 			cfg.Notify = cli.Getenv(cmd.Context())("NOTIFY_SOCKET")
 			// The loop keeps its processor while it waits: one more than it for the rest, and one in hand.
 			runtime.GOMAXPROCS(max(3, runtime.NumCPU()))
-			cfg.crash = crash.Begin(cfg.Root, "robotd", cli.Getenv(cmd.Context()), log)
+			cfg.crash = crash.Begin(cfg.Root, "robotd", factory.Hardware{}, cli.Getenv(cmd.Context()), log)
 			defer cfg.crash.End()
 			return Run(cmd.Context(), log, cfg)
 		},

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"kennel/edge/body"
-	"kennel/edge/body/bodytest/toysim"
+	"kennel/edge/control/toysim"
 	"kennel/edge/corelink"
 	"kennel/infra/cli"
 )

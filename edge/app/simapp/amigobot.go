@@ -22,7 +22,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"kennel/edge/body/amigobot/amigobotsim"
-	"kennel/edge/body/amigobot/flash"
 	"kennel/edge/body/amigobot/sysmode"
 	"kennel/edge/sim/plane"
 	"kennel/edge/sim/uart"
@@ -273,7 +272,7 @@ func openMemory(version, serial string, set []string, store *os.Root) (*sysmode.
 func loadMemory(store *os.Root, m *sysmode.Memory) error {
 	b, err := store.ReadFile(paramsFile)
 	if err == nil {
-		m.Params, err = flash.ParseImage(b)
+		err = m.Load(b)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s: %w", paramsFile, err)
@@ -292,7 +291,7 @@ func storeMemory(store *os.Root, m *sysmode.Memory) error {
 	if store == nil {
 		return nil
 	}
-	for name, b := range map[string][]byte{paramsFile: flash.AppendImage(nil, &m.Params), soundsFile: m.Sounds, programFile: m.Program} {
+	for name, b := range map[string][]byte{paramsFile: m.Image(), soundsFile: m.Sounds, programFile: m.Program} {
 		if err := atomicfile.Write(store, name, b, 0o644, 0o755); err != nil {
 			return err
 		}

@@ -18,8 +18,8 @@ import (
 	"time"
 
 	"kennel/certs/devicecert"
-	"kennel/edge/agent/info/platform"
 	"kennel/edge/corelink"
+	"kennel/edge/env/platform"
 	"kennel/infra/api/events"
 	"kennel/infra/api/status"
 	"kennel/infra/errs"

@@ -12,7 +12,8 @@ import (
 
 	"kennel/certs/devicecert"
 	"kennel/edge/agent/health/nightly"
-	"kennel/edge/agent/info/platform"
+	"kennel/edge/body/vector/factory"
+	"kennel/edge/env/platform"
 	"kennel/edge/sim"
 	"kennel/infra/api/events"
 	"kennel/infra/backoff"
@@ -107,7 +108,7 @@ func (r *robot) born() bool {
 		return false
 	}
 	defer root.Close() // read only
-	_, err = platform.ID(root)
+	_, err = platform.ID(root, factory.Hardware{})
 	return err == nil
 }
 

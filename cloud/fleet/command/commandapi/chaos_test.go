@@ -17,7 +17,7 @@ import (
 	"kennel/cloud/bridge"
 	"kennel/cloud/fleet/command"
 	"kennel/cloud/fleet/command/commandpg"
-	"kennel/infra/api/commands"
+	"kennel/infra/api/commandwire"
 	"kennel/infra/api/topics"
 	"kennel/infra/errs"
 	"kennel/infra/kit/kitmqtt"
@@ -80,14 +80,14 @@ type robot struct {
 	deaf   int // so many messages from now on are lost
 	begun  int64
 	runs   map[string]int
-	result map[string]commands.Result
+	result map[string]commandwire.Result
 	order  []string
 	answer map[string]map[string]int // states the cloud ever answered, by command
 	told   map[string]bool
 }
 
 func newRobot(t testing.TB, br *mqtttest.Broker, id thing.ID) *robot {
-	r := &robot{id: id, runs: map[string]int{}, result: map[string]commands.Result{}, answer: map[string]map[string]int{}, told: map[string]bool{},
+	r := &robot{id: id, runs: map[string]int{}, result: map[string]commandwire.Result{}, answer: map[string]map[string]int{}, told: map[string]bool{},
 		wake: make(chan struct{}, 1)}
 	tls := br.Thing(t, id)
 	r.dial = func() (*mqtt.Client, *kitmqtt.Client, error) {
@@ -112,7 +112,7 @@ func newRobot(t testing.TB, br *mqtttest.Broker, id thing.ID) *robot {
 				}
 				if tp, err := topics.Parse(topic); err == nil && tp.Class == topics.Res {
 					_ = ask.Deliver(topic, payload) // a late answer is no matter
-				} else if c, err := commands.ParseCommand(payload); err == nil {
+				} else if c, err := commandwire.ParseCommand(payload); err == nil {
 					r.take(c)
 				}
 			},
@@ -129,15 +129,15 @@ func (r *robot) lost() bool {
 	return r.deaf >= 0
 }
 
-func (r *robot) take(c commands.Command) {
+func (r *robot) take(c commandwire.Command) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if _, seen := r.result[c.ID]; seen {
 		r.told[c.ID] = false // told again, as a robot may
 	} else {
-		res := commands.Result{ID: c.ID, Status: commands.Done, Finished: int64(len(r.order))}
+		res := commandwire.Result{ID: c.ID, Status: commandwire.Done, Finished: int64(len(r.order))}
 		if c.ExpiresInMS == 0 || c.Overtaken(r.begun) {
-			res.Status = commands.Expired
+			res.Status = commandwire.Expired
 		} else {
 			r.begun = max(r.begun, c.GivenUS)
 			r.runs[c.ID]++
@@ -175,7 +175,7 @@ func (r *robot) contradict() {
 	defer r.mu.Unlock()
 	for i := len(r.order) - 1; i >= 0; i-- {
 		if id := r.order[i]; r.told[id] {
-			r.result[id] = commands.Result{ID: id, Status: commands.Failed, Detail: "on second thoughts", Finished: r.result[id].Finished}
+			r.result[id] = commandwire.Result{ID: id, Status: commandwire.Failed, Detail: "on second thoughts", Finished: r.result[id].Finished}
 			r.told[id] = false
 			return
 		}
@@ -183,11 +183,11 @@ func (r *robot) contradict() {
 }
 
 func (r *robot) pull(ctx context.Context, ask *kitmqtt.Client) {
-	b, err := ask.Do(ctx, commands.Service, commands.PullMethod, nil)
+	b, err := ask.Do(ctx, commandwire.Service, commandwire.PullMethod, nil)
 	if err != nil {
 		return // it went off
 	}
-	p, err := commands.ParsePull(b)
+	p, err := commandwire.ParsePull(b)
 	if err != nil {
 		return
 	}
@@ -199,7 +199,7 @@ func (r *robot) pull(ctx context.Context, ask *kitmqtt.Client) {
 func (r *robot) tell(t testing.TB, ctx context.Context, ask *kitmqtt.Client) {
 	for ctx.Err() == nil {
 		r.mu.Lock()
-		var next *commands.Result
+		var next *commandwire.Result
 		for _, id := range r.order {
 			if res := r.result[id]; !r.told[id] {
 				next = &res
@@ -219,7 +219,7 @@ func (r *robot) tell(t testing.TB, ctx context.Context, ask *kitmqtt.Client) {
 			t.Error(err)
 			return
 		}
-		reply, err := ask.Do(ctx, commands.Service, commands.ResultMethod, body)
+		reply, err := ask.Do(ctx, commandwire.Service, commandwire.ResultMethod, body)
 		if err != nil {
 			if ctx.Err() == nil && errs.KindOf(err) != errs.Unavailable {
 				t.Errorf("result of %s: %v", next.ID, err)
@@ -227,7 +227,7 @@ func (r *robot) tell(t testing.TB, ctx context.Context, ask *kitmqtt.Client) {
 			}
 			continue
 		}
-		a, err := commands.ParseAnswer(reply)
+		a, err := commandwire.ParseAnswer(reply)
 		if err != nil || a.ID != next.ID {
 			t.Errorf("answer %s: %v", reply, err)
 			return
@@ -276,7 +276,7 @@ func chaos(t *testing.T, rt *rapid.T, br *mqtttest.Broker, fleet int) {
 	short := 0
 	send := func(ttl time.Duration) {
 		r := robots[rapid.IntRange(0, fleet-1).Draw(rt, "robot")]
-		d := command.Draft{Thing: r.id, Kind: commands.Intent, Args: json.RawMessage(`{"intent":"greeting"}`), TTL: ttl, By: "chaos", Key: fmt.Sprint(len(given[r.id]))}
+		d := command.Draft{Thing: r.id, Kind: commandwire.Intent, Args: json.RawMessage(`{"intent":"greeting"}`), TTL: ttl, By: "chaos", Key: fmt.Sprint(len(given[r.id]))}
 		for range rapid.IntRange(1, 2).Draw(rt, "times") { // a caller that heard nothing asks again
 			c, err := svc.Send(t.Context(), d)
 			if err != nil {
@@ -290,7 +290,7 @@ func chaos(t *testing.T, rt *rapid.T, br *mqtttest.Broker, fleet int) {
 	for range rapid.IntRange(10, 40).Draw(rt, "steps") {
 		switch rapid.SampledFrom([]string{"send", "send", "send", "short", "kill", "start", "start", "off", "on", "on", "deaf", "pause"}).Draw(rt, "step") {
 		case "send":
-			send(commands.MaxWait)
+			send(commandwire.MaxWait)
 		case "short":
 			short++
 			send(command.MinTTL)
@@ -378,7 +378,7 @@ func check(rt *rapid.T, svc *command.Service, r *robot, given []string) {
 			rt.Errorf("%s is done, ran %d times, result %+v, robot says %+v", c.ID, ran, c.Result, r.result[c.ID])
 		case c.State == command.Failed:
 			rt.Errorf("%s failed: %+v; a second result counted", c.ID, c.Result)
-		case c.State == command.Expired && c.Result != nil && c.Result.Status != commands.Expired:
+		case c.State == command.Expired && c.Result != nil && c.Result.Status != commandwire.Expired:
 			rt.Errorf("%s expired with result %+v", c.ID, c.Result)
 		case len(answers) > 1 || len(answers) == 1 && answers[string(c.State)] == 0:
 			rt.Errorf("%s is %s, but the robot was answered %v", c.ID, c.State, answers)

@@ -1,5 +1,5 @@
 // Package commandapi is command over the wires: HTTP for operators and owners, MQTT for robots (req/command/pull and req/command/result, see
-// infra/api/commands).
+// infra/api/commandwire).
 //
 // An owner sends commands to an own robot and sees those that were given since it is theirs.
 package commandapi
@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"kennel/cloud/fleet/command"
-	"kennel/infra/api/commands"
+	"kennel/infra/api/commandwire"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/kit/kitmqtt"
@@ -21,17 +21,17 @@ import (
 // Handlers returns the robots' requests by "service/method".
 func Handlers(svc *command.Service) map[string]kitmqtt.ReqHandler {
 	return map[string]kitmqtt.ReqHandler{
-		commands.Service + "/" + commands.PullMethod: kitmqtt.Handler(kitmqtt.Empty, func(ctx context.Context, id thing.ID, _ struct{}) (commands.Pull, error) {
+		commandwire.Service + "/" + commandwire.PullMethod: kitmqtt.Handler(kitmqtt.Empty, func(ctx context.Context, id thing.ID, _ struct{}) (commandwire.Pull, error) {
 			open, err := svc.Pull(ctx, id)
-			p := commands.Pull{V: 1, Commands: make([]commands.Command, len(open))}
+			p := commandwire.Pull{V: 1, Commands: make([]commandwire.Command, len(open))}
 			for i, o := range open {
 				p.Commands[i] = o.Wire()
 			}
 			return p, err
 		}),
-		commands.Service + "/" + commands.ResultMethod: kitmqtt.Handler(commands.ParseResult, func(ctx context.Context, id thing.ID, r commands.Result) (commands.Answer, error) {
+		commandwire.Service + "/" + commandwire.ResultMethod: kitmqtt.Handler(commandwire.ParseResult, func(ctx context.Context, id thing.ID, r commandwire.Result) (commandwire.Answer, error) {
 			c, err := svc.Finish(ctx, id, r)
-			return commands.Answer{V: 1, ID: c.ID, State: string(c.State)}, err
+			return commandwire.Answer{V: 1, ID: c.ID, State: string(c.State)}, err
 		}),
 	}
 }
@@ -111,7 +111,7 @@ func Operations(svc *command.Service, cfg Config) op.List {
 }
 
 func send(ctx context.Context, svc *command.Service, cfg Config, id thing.ID, r Request) (Command, error) {
-	if most := commands.MaxTTL.Milliseconds(); r.ExpiresInMS < 0 || r.ExpiresInMS > most {
+	if most := commandwire.MaxTTL.Milliseconds(); r.ExpiresInMS < 0 || r.ExpiresInMS > most {
 		return Command{}, errs.New(errs.Invalid, "expires_in_ms %d: want 0 to %d", r.ExpiresInMS, most)
 	}
 	d := command.Draft{Thing: id, Kind: r.Kind, Args: r.Args, TTL: time.Duration(r.ExpiresInMS) * time.Millisecond, Key: r.Key, By: auth.CallerFrom(ctx).Subject()}

@@ -14,7 +14,7 @@ import (
 
 	"kennel/cloud/fleet/command"
 	"kennel/cloud/fleet/command/commandpg"
-	"kennel/infra/api/commands"
+	"kennel/infra/api/commandwire"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/op"
@@ -103,12 +103,12 @@ func TestHTTP(t *testing.T) {
 // TestOwners: an owner commands an own robot, and learns nothing of what was before or of who works here.
 func TestOwners(t *testing.T) {
 	svc := command.New(commandpg.New(pgtest.New(t)))
-	before, err := svc.Send(t.Context(), command.Draft{Thing: rex, Kind: commands.Ping, By: command.ByOwner, Key: "k"})
+	before, err := svc.Send(t.Context(), command.Draft{Thing: rex, Kind: commandwire.Ping, By: command.ByOwner, Key: "k"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	since := before.Created.Add(time.Microsecond)
-	staffs, err := svc.Send(t.Context(), command.Draft{Thing: rex, Kind: commands.Sync, By: "op@example.org"})
+	staffs, err := svc.Send(t.Context(), command.Draft{Thing: rex, Kind: commandwire.Sync, By: "op@example.org"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +155,7 @@ func TestRobotsRequests(t *testing.T) {
 	svc := command.New(commandpg.New(pgtest.New(t)))
 	h := Handlers(svc)
 	pull, result := h["command/pull"], h["command/result"]
-	c, err := svc.Send(t.Context(), command.Draft{Thing: rex, Kind: commands.Ping, By: "op"})
+	c, err := svc.Send(t.Context(), command.Draft{Thing: rex, Kind: commandwire.Ping, By: "op"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,11 +163,11 @@ func TestRobotsRequests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := commands.ParsePull(b)
+	p, err := commandwire.ParsePull(b)
 	if err != nil || len(p.Commands) != 1 || p.Commands[0].ID != c.ID || p.Commands[0].ExpiresInMS > command.DefaultTTL.Milliseconds() {
 		t.Fatalf("pulled %+v, %v", p, err)
 	}
-	body, err := commands.Result{ID: c.ID, Status: commands.Done}.Encode()
+	body, err := commandwire.Result{ID: c.ID, Status: commandwire.Done}.Encode()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +191,7 @@ func TestRobotsRequests(t *testing.T) {
 // FuzzResult: whatever a robot sends, the answer is one a robot reads, or an error with a kind that tells it what to do.
 func FuzzResult(f *testing.F) {
 	f.Add([]byte(`{"v":1,"id":"0b6f1c9e-8d0a-4a53-9d06-2d3e0c9f5a11","status":"done","detail":"x","finished_ms":1}`))
-	h := Handlers(command.New(closer{}))[commands.Service+"/"+commands.ResultMethod]
+	h := Handlers(command.New(closer{}))[commandwire.Service+"/"+commandwire.ResultMethod]
 	f.Fuzz(func(t *testing.T, body []byte) {
 		out, err := h(t.Context(), rex, body)
 		if err != nil {
@@ -200,7 +200,7 @@ func FuzzResult(f *testing.F) {
 			}
 			return
 		}
-		if _, err := commands.ParseAnswer(out); err != nil {
+		if _, err := commandwire.ParseAnswer(out); err != nil {
 			t.Fatalf("%s: %v", out, err)
 		}
 		if !json.Valid(body) {

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"kennel/infra/api/commands"
+	"kennel/infra/api/commandwire"
 )
 
 func TestBacklog(t *testing.T) {
@@ -24,7 +24,7 @@ func TestBacklog(t *testing.T) {
 	if open, oldest := backlog(); open != 2 || oldest < time.Minute || oldest > 2*time.Minute {
 		t.Errorf("%d open, oldest %v; want 2, a minute", open, oldest)
 	}
-	finish(t, svc, first.Thing, first.ID, commands.Done)
+	finish(t, svc, first.Thing, first.ID, commandwire.Done)
 	if open, oldest := backlog(); open != 1 || oldest > time.Minute {
 		t.Errorf("%d open, oldest %v; want the younger one", open, oldest)
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"kennel/cloud/fleet/command"
-	"kennel/infra/api/commands"
+	"kennel/infra/api/commandwire"
 	"kennel/infra/errs"
 	"kennel/infra/pg"
 	"kennel/infra/thing"
@@ -63,7 +63,7 @@ func scan(row pgx.CollectableRow) (c command.Command, err error) {
 	var finished *int64
 	err = row.Scan(&c.ID, &c.Thing, &c.Kind, (*[]byte)(&c.Args), &c.By, &c.Created, &c.Expires, &c.State, &c.Sends, &c.Closed, &status, &detail, &finished)
 	if status != nil {
-		c.Result = &command.Result{Status: commands.Status(*status), Detail: value(detail), FinishedMS: value(finished)}
+		c.Result = &command.Result{Status: commandwire.Status(*status), Detail: value(detail), FinishedMS: value(finished)}
 	}
 	return c, err
 }
@@ -77,10 +77,10 @@ func value[T any](p *T) (v T) {
 
 // Add keeps d and notifies the senders.
 func (s *Store) Add(ctx context.Context, d command.Draft) (c command.Command, added bool, err error) {
-	if commands.Waits(d.Kind) { // a flood of what is refused must not hold the thing's row, which senders pass by while it is locked
+	if commandwire.Waits(d.Kind) { // a flood of what is refused must not hold the thing's row, which senders pass by while it is locked
 		var full bool
 		err := s.pool.QueryRow(ctx, `SELECT (SELECT count(*) FROM command_outbox WHERE thing = $1 AND closed IS NULL) >= $2
-			AND NOT EXISTS (SELECT FROM command_outbox WHERE thing = $1 AND by_whom = $3 AND key = $4)`, d.Thing, commands.MaxOpen-commands.MaxUrgent, d.By, optional(d.Key)).Scan(&full)
+			AND NOT EXISTS (SELECT FROM command_outbox WHERE thing = $1 AND by_whom = $3 AND key = $4)`, d.Thing, commandwire.MaxOpen-commandwire.MaxUrgent, d.By, optional(d.Key)).Scan(&full)
 		if err != nil {
 			return c, false, pg.Wrap(err, "command for %s", d.Thing)
 		}
@@ -92,7 +92,7 @@ func (s *Store) Add(ctx context.Context, d command.Draft) (c command.Command, ad
 		// From here on the thing's other commands wait for this one.
 		_, err := tx.Exec(ctx, `INSERT INTO command_due AS d (thing, next_send) VALUES ($1, now())
 			ON CONFLICT (thing) DO UPDATE SET next_send = CASE WHEN d.next_send = 'infinity' OR $2 THEN now() ELSE d.next_send END,
-				tries = CASE WHEN d.next_send = 'infinity' OR $2 THEN 0 ELSE d.tries END`, d.Thing, !commands.Waits(d.Kind))
+				tries = CASE WHEN d.next_send = 'infinity' OR $2 THEN 0 ELSE d.tries END`, d.Thing, !commandwire.Waits(d.Kind))
 		if err != nil {
 			return err
 		}
@@ -106,12 +106,12 @@ func (s *Store) Add(ctx context.Context, d command.Draft) (c command.Command, ad
 		if err := tx.QueryRow(ctx, `SELECT count(*) FROM command_outbox WHERE thing = $1 AND closed IS NULL`, d.Thing).Scan(&open); err != nil {
 			return err
 		}
-		switch waits := commands.Waits(d.Kind); {
-		case waits && open >= commands.MaxOpen-commands.MaxUrgent, !commands.Urgent(d.Kind) && open >= commands.MaxOpen:
+		switch waits := commandwire.Waits(d.Kind); {
+		case waits && open >= commandwire.MaxOpen-commandwire.MaxUrgent, !commandwire.Urgent(d.Kind) && open >= commandwire.MaxOpen:
 			return tooMany(d.Thing)
-		case open >= commands.MaxOpen: // a stop is never refused: it takes the place of an earlier one, or of a hold if there is none
+		case open >= commandwire.MaxOpen: // a stop is never refused: it takes the place of an earlier one, or of a hold if there is none
 			if _, err := tx.Exec(ctx, `UPDATE command_outbox SET state = 'expired', closed = clock_timestamp() WHERE id =
-				(SELECT id FROM command_outbox WHERE thing = $1 AND closed IS NULL ORDER BY kind = $3 DESC, kind = ANY ($2) DESC, num LIMIT 1)`, d.Thing, commands.UrgentKinds, commands.RobotStop); err != nil {
+				(SELECT id FROM command_outbox WHERE thing = $1 AND closed IS NULL ORDER BY kind = $3 DESC, kind = ANY ($2) DESC, num LIMIT 1)`, d.Thing, commandwire.UrgentKinds, commandwire.RobotStop); err != nil {
 				return err
 			}
 		}
@@ -153,7 +153,7 @@ func one(rows pgx.Rows, err error) (command.Command, error) {
 
 // Get returns one command of a thing.
 func (s *Store) Get(ctx context.Context, id thing.ID, name string) (command.Command, error) {
-	if !commands.IsID(name) {
+	if !commandwire.IsID(name) {
 		return command.Command{}, unknown(id, name)
 	}
 	c, err := one(s.pool.Query(ctx, `SELECT `+columns+` FROM command_outbox WHERE id = $1 AND thing = $2`, name, id))
@@ -234,7 +234,7 @@ func (s *Store) Due(ctx context.Context, limit int) (out []command.Outgoing, err
 			FROM unnest($1::text[]) t (thing) CROSS JOIN LATERAL
 				(SELECT id FROM command_outbox c WHERE c.thing = t.thing AND c.closed IS NULL AND c.expires > clock_timestamp() ORDER BY c.kind = ANY($2) DESC, c.kind = $3 DESC, c.num LIMIT 1) h
 			WHERE o.id = h.id AND o.closed IS NULL
-			RETURNING o.num, o.id::text, o.thing, o.kind, o.args, o.created, o.expires - clock_timestamp()`, things, commands.UrgentKinds, commands.RobotRelease)
+			RETURNING o.num, o.id::text, o.thing, o.kind, o.args, o.created, o.expires - clock_timestamp()`, things, commandwire.UrgentKinds, commandwire.RobotRelease)
 		if err != nil {
 			return err
 		}
@@ -258,7 +258,7 @@ func (s *Store) Due(ctx context.Context, limit int) (out []command.Outgoing, err
 
 // Close keeps the first result and makes the thing's next command due.
 func (s *Store) Close(ctx context.Context, id thing.ID, name string, state command.State, r command.Result) (c command.Command, err error) {
-	if !commands.IsID(name) {
+	if !commandwire.IsID(name) {
 		return c, unknown(id, name)
 	}
 	err = pg.Tx(ctx, s.pool, func(tx pgx.Tx) error {

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"kennel/cloud/fleet/command"
-	"kennel/infra/api/commands"
+	"kennel/infra/api/commandwire"
 	"kennel/infra/errs"
 	"kennel/infra/pg/pgtest"
 	"kennel/infra/thing"
@@ -30,7 +30,7 @@ func service(t *testing.T) (*command.Service, *Store) {
 }
 
 func draft(id thing.ID, key string) command.Draft {
-	return command.Draft{Thing: id, Kind: commands.Ping, TTL: time.Minute, By: "op", Key: key}
+	return command.Draft{Thing: id, Kind: commandwire.Ping, TTL: time.Minute, By: "op", Key: key}
 }
 
 func send(t *testing.T, svc *command.Service, d command.Draft) command.Command {
@@ -68,9 +68,9 @@ func exec(t *testing.T, s *Store, sql string, args ...any) {
 	}
 }
 
-func finish(t *testing.T, svc *command.Service, id thing.ID, name string, st commands.Status) command.Command {
+func finish(t *testing.T, svc *command.Service, id thing.ID, name string, st commandwire.Status) command.Command {
 	t.Helper()
-	c, err := svc.Finish(t.Context(), id, commands.Result{ID: name, Status: st, Detail: "d", Finished: 5})
+	c, err := svc.Finish(t.Context(), id, commandwire.Result{ID: name, Status: st, Detail: "d", Finished: 5})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,17 +92,17 @@ func TestOneAfterTheOther(t *testing.T) {
 	makeDue(t, store)
 	equal(t, "again until the result", due(t, store), []string{a.ID, other.ID})
 
-	got := finish(t, svc, rex, a.ID, commands.Done)
+	got := finish(t, svc, rex, a.ID, commandwire.Done)
 	want := a
-	want.State, want.Sends, want.Closed, want.Result = command.Done, 2, got.Closed, &command.Result{Status: commands.Done, Detail: "d", FinishedMS: 5}
+	want.State, want.Sends, want.Closed, want.Result = command.Done, 2, got.Closed, &command.Result{Status: commandwire.Done, Detail: "d", FinishedMS: 5}
 	equal(t, "first result", asJSON(t, got), asJSON(t, want))
-	equal(t, "repetition", asJSON(t, finish(t, svc, rex, a.ID, commands.Failed)), asJSON(t, want))
+	equal(t, "repetition", asJSON(t, finish(t, svc, rex, a.ID, commandwire.Failed)), asJSON(t, want))
 	equal(t, "the next at once", due(t, store), []string{b.ID})
-	if _, err := svc.Finish(t.Context(), bo, commands.Result{ID: b.ID, Status: commands.Done}); errs.CodeOf(err) != "no_command" {
+	if _, err := svc.Finish(t.Context(), bo, commandwire.Result{ID: b.ID, Status: commandwire.Done}); errs.CodeOf(err) != "no_command" {
 		t.Errorf("another thing's result: %v", err)
 	}
-	equal(t, "unknown to the robot", finish(t, svc, rex, b.ID, commands.Unknown).State, command.Failed)
-	equal(t, "too late at the robot", finish(t, svc, bo, other.ID, commands.Expired).State, command.Expired)
+	equal(t, "unknown to the robot", finish(t, svc, rex, b.ID, commandwire.Unknown).State, command.Failed)
+	equal(t, "too late at the robot", finish(t, svc, bo, other.ID, commandwire.Expired).State, command.Expired)
 	equal(t, "nothing left", due(t, store), []string(nil))
 	var idle int
 	if err := store.pool.QueryRow(t.Context(), `SELECT count(*) FROM command_due WHERE next_send = 'infinity'`).Scan(&idle); err != nil || idle != 2 {
@@ -122,20 +122,20 @@ func TestOneAfterTheOther(t *testing.T) {
 // TestStopGoesFirst: a stop is sent at once, whatever is under way or waits, and what waits comes after it.
 func TestStopGoesFirst(t *testing.T) {
 	svc, store := service(t)
-	drive := command.Draft{Thing: rex, Kind: commands.RobotDo, Args: json.RawMessage(`{"line":"robot.go(0.1)"}`), By: "op"}
+	drive := command.Draft{Thing: rex, Kind: commandwire.RobotDo, Args: json.RawMessage(`{"line":"robot.go(0.1)"}`), By: "op"}
 	if _, err := svc.Send(t.Context(), command.Draft{Thing: rex, Kind: drive.Kind, Args: drive.Args, TTL: time.Minute, By: "op"}); errs.KindOf(err) != errs.Invalid {
 		t.Errorf("a drive that may wait for a minute: %v", err)
 	}
 	a, b := send(t, svc, draft(rex, "")), send(t, svc, drive)
-	if ttl := b.Expires.Sub(b.Created); ttl < commands.MaxWait-time.Second || ttl > commands.MaxWait+time.Second {
-		t.Errorf("a drive waits for %v at most, want %v", ttl, commands.MaxWait)
+	if ttl := b.Expires.Sub(b.Created); ttl < commandwire.MaxWait-time.Second || ttl > commandwire.MaxWait+time.Second {
+		t.Errorf("a drive waits for %v at most, want %v", ttl, commandwire.MaxWait)
 	}
 	equal(t, "first round", due(t, store), []string{a.ID})
-	stop := send(t, svc, command.Draft{Thing: rex, Kind: commands.RobotStop, By: "op"})
+	stop := send(t, svc, command.Draft{Thing: rex, Kind: commandwire.RobotStop, By: "op"})
 	equal(t, "the stop at once", due(t, store), []string{stop.ID})
 	makeDue(t, store)
 	equal(t, "again until the result", due(t, store), []string{stop.ID})
-	finish(t, svc, rex, stop.ID, commands.Done)
+	finish(t, svc, rex, stop.ID, commandwire.Done)
 	equal(t, "then the others in their order", due(t, store), []string{a.ID})
 }
 
@@ -209,7 +209,7 @@ func TestExpiry(t *testing.T) {
 	if n, err := store.Expire(t.Context(), 5*time.Second); n != 1 || err != nil {
 		t.Errorf("expired %d, %v", n, err)
 	}
-	equal(t, "too late", finish(t, svc, rex, a.ID, commands.Done).State, command.Expired)
+	equal(t, "too late", finish(t, svc, rex, a.ID, commandwire.Done).State, command.Expired)
 	if got, err = svc.Command(t.Context(), rex, a.ID); err != nil || got.Result != nil {
 		t.Errorf("a result after the expiry was kept: %+v, %v", got, err)
 	}
@@ -235,7 +235,7 @@ func TestKeys(t *testing.T) {
 		t.Error("a key is the caller's and the thing's own")
 	}
 	other := draft(rex, "k")
-	other.Kind = commands.Sync
+	other.Kind = commandwire.Sync
 	if _, err := svc.Send(t.Context(), other); errs.CodeOf(err) != "key_used" {
 		t.Errorf("another kind: %v", err)
 	}
@@ -261,7 +261,7 @@ func TestOpenCommandsAreBounded(t *testing.T) {
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	good, full := 0, 0
-	for range commands.MaxOpen + 8 {
+	for range commandwire.MaxOpen + 8 {
 		wg.Go(func() {
 			_, err := svc.Send(t.Context(), draft(rex, ""))
 			mu.Lock()
@@ -276,7 +276,7 @@ func TestOpenCommandsAreBounded(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	equal(t, "accepted, refused", []int{good, full}, []int{commands.MaxOpen - commands.MaxUrgent, 8 + commands.MaxUrgent})
+	equal(t, "accepted, refused", []int{good, full}, []int{commandwire.MaxOpen - commandwire.MaxUrgent, 8 + commandwire.MaxUrgent})
 	// A refused command does not take the row of the thing, which senders pass by while it is locked: it is refused although another has the row.
 	tx, err := store.pool.Begin(t.Context())
 	if err != nil {
@@ -294,28 +294,28 @@ func TestOpenCommandsAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	var last command.Command
-	hold, err := svc.Send(t.Context(), command.Draft{Thing: rex, Kind: commands.RobotHold, Args: json.RawMessage(`{"reason":"a wheel is loose"}`), By: "op", TTL: commands.MaxWait})
+	hold, err := svc.Send(t.Context(), command.Draft{Thing: rex, Kind: commandwire.RobotHold, Args: json.RawMessage(`{"reason":"a wheel is loose"}`), By: "op", TTL: commandwire.MaxWait})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := svc.Send(t.Context(), command.Draft{Thing: rex, Kind: commands.RobotRelease, By: "op", TTL: commands.MaxWait}); err != nil {
+	if _, err := svc.Send(t.Context(), command.Draft{Thing: rex, Kind: commandwire.RobotRelease, By: "op", TTL: commandwire.MaxWait}); err != nil {
 		t.Fatal(err)
 	}
-	for range 3 * commands.MaxUrgent { // a stop is never refused (issue 28.1)
+	for range 3 * commandwire.MaxUrgent { // a stop is never refused (issue 28.1)
 		var err error
-		if last, err = svc.Send(t.Context(), command.Draft{Thing: rex, Kind: commands.RobotStop, By: "op", TTL: commands.MaxWait}); err != nil {
+		if last, err = svc.Send(t.Context(), command.Draft{Thing: rex, Kind: commandwire.RobotStop, By: "op", TTL: commandwire.MaxWait}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if c, err := svc.Command(t.Context(), rex, hold.ID); err != nil || c.State.Closed() {
 		t.Errorf("stops took the place of a hold: %+v, %v", c, err)
 	}
-	if _, err := svc.Send(t.Context(), command.Draft{Thing: rex, Kind: commands.RobotRelease, By: "op", TTL: commands.MaxWait}); errs.CodeOf(err) != "too_many_open" {
+	if _, err := svc.Send(t.Context(), command.Draft{Thing: rex, Kind: commandwire.RobotRelease, By: "op", TTL: commandwire.MaxWait}); errs.CodeOf(err) != "too_many_open" {
 		t.Errorf("a release took the place of another command: %v", err)
 	}
 	list, err := svc.Commands(t.Context(), rex, true, 100)
-	if err != nil || len(list) != commands.MaxOpen || list[0].ID != last.ID {
-		t.Errorf("%d open, the newest %+v, %v; want %d and %s", len(list), list[0], err, commands.MaxOpen, last.ID)
+	if err != nil || len(list) != commandwire.MaxOpen || list[0].ID != last.ID {
+		t.Errorf("%d open, the newest %+v, %v; want %d and %s", len(list), list[0], err, commandwire.MaxOpen, last.ID)
 	}
 }
 
@@ -388,7 +388,7 @@ func TestFollowHears(t *testing.T) {
 	<-heard // connected
 	c := send(t, svc, draft(rex, ""))
 	<-heard
-	finish(t, svc, rex, c.ID, commands.Done)
+	finish(t, svc, rex, c.ID, commandwire.Done)
 	<-heard
 	stop()
 	if err := <-done; err != nil {

@@ -8,7 +8,7 @@ import (
 
 	"kennel/cloud/fleet/command"
 	"kennel/cloud/fleet/command/commandpg"
-	"kennel/infra/api/commands"
+	"kennel/infra/api/commandwire"
 	"kennel/infra/auth"
 	"kennel/infra/pg/pgtest"
 	"kennel/infra/thing"
@@ -72,7 +72,7 @@ func TestTenureEnded(t *testing.T) {
 		return c
 	}
 	var ada []command.Command
-	for range commands.MaxOpen - commands.MaxUrgent - 1 {
+	for range commandwire.MaxOpen - commandwire.MaxUrgent - 1 {
 		ada = append(ada, send("ada-id"))
 	}
 	staff := send("")

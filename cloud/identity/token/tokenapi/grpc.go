@@ -1,4 +1,4 @@
-// Package tokenapi is token over the wires: gRPC for original robots (infra/api/tokenpb), MQTT requests for our agent (infra/api/tokens),
+// Package tokenapi is token over the wires: gRPC for original robots (infra/api/tokenpb), MQTT requests for our agent (infra/api/tokenwire),
 // HTTP for operators, owners and programs that pin a robot's certificate.
 //
 //	GET    /v1/things/{thing}/tokens           -> access tokens, newest first                owner, staff

@@ -7,29 +7,29 @@ import (
 	"strings"
 	"testing"
 
-	mt "kennel/cloud/telemetry/crash/minidump/minidumptest"
+	"kennel/cloud/telemetry/crash/minidump/minidumptest"
 	"kennel/infra/errs"
 )
 
 var guid = []byte{0x8b, 0xa5, 0xbd, 0x4f, 0x1d, 0x5a, 0xa5, 0xf5, 0x79, 0xe3, 0xcf, 0x19, 0xa2, 0x35, 0xea, 0x09}
 
 // sample is a dump of a program on 32-bit ARM, as a robot of the original maker sends it (VEC-CRS-05).
-func sample() *mt.Writer {
-	w := &mt.Writer{}
+func sample() *minidumptest.Writer {
+	w := &minidumptest.Writer{}
 	w.SystemInfo(uint16(ARM))
 	w.ModuleList(
-		mt.Module{Base: 0x10000, Size: 0x8000, Name: "/anki/bin/vic-engine", Debug: mt.BuildID(guid...), Info: [13]uint32{0xfeef04bd, 0, 1<<16 | 8, 2<<16 | 6051}},
-		mt.Module{Base: 0x76000000, Size: 0x1000, Name: "/lib/libc.so.6", Debug: mt.RSDS(guid, 0x1a, "libc.so.6")},
+		minidumptest.Module{Base: 0x10000, Size: 0x8000, Name: "/anki/bin/vic-engine", Debug: minidumptest.BuildID(guid...), Info: [13]uint32{0xfeef04bd, 0, 1<<16 | 8, 2<<16 | 6051}},
+		minidumptest.Module{Base: 0x76000000, Size: 0x1000, Name: "/lib/libc.so.6", Debug: minidumptest.RSDS(guid, 0x1a, "libc.so.6")},
 	)
 	var r [16]uint32
 	r[11], r[13], r[14], r[15] = 0xbef00010, 0xbef00000, 0x10211, 0x10100
-	w.ThreadList(mt.Thread{ID: 41, Start: 0xbef00000, Stack: mt.Pack([8]uint32{1, 2, 0x10301}), Context: mt.ARM([16]uint32{15: 0x76000004})}, mt.Thread{ID: 42, Start: 0xbef10000, Stack: make([]byte, 16), Context: mt.ARM(r)})
-	w.Crash(41, 11, 1, 0x8, mt.ARM(r))
-	w.Stream(mt.Memory, w.Values(uint32(1), uint64(0x20000), w.Bytes([]byte{1, 2, 3, 4, 5})))
-	w.Stream(mt.Misc, w.Values(uint32(24), uint32(1), uint32(812), [3]uint32{}))
-	w.Stream(mt.Names, w.Values(uint32(1), uint32(42), uint64(w.Text("animation"))))
-	w.Stream(mt.CmdLine, w.Bytes([]byte("/anki/bin/vic-engine\x00-c\x00x\x1b")))
-	w.Stream(mt.Environ, w.Bytes([]byte("SECRET=1\x00")))
+	w.ThreadList(minidumptest.Thread{ID: 41, Start: 0xbef00000, Stack: minidumptest.Pack([8]uint32{1, 2, 0x10301}), Context: minidumptest.ARM([16]uint32{15: 0x76000004})}, minidumptest.Thread{ID: 42, Start: 0xbef10000, Stack: make([]byte, 16), Context: minidumptest.ARM(r)})
+	w.Crash(41, 11, 1, 0x8, minidumptest.ARM(r))
+	w.Stream(minidumptest.Memory, w.Values(uint32(1), uint64(0x20000), w.Bytes([]byte{1, 2, 3, 4, 5})))
+	w.Stream(minidumptest.Misc, w.Values(uint32(24), uint32(1), uint32(812), [3]uint32{}))
+	w.Stream(minidumptest.Names, w.Values(uint32(1), uint32(42), uint64(w.Text("animation"))))
+	w.Stream(minidumptest.CmdLine, w.Bytes([]byte("/anki/bin/vic-engine\x00-c\x00x\x1b")))
+	w.Stream(minidumptest.Environ, w.Bytes([]byte("SECRET=1\x00")))
 	return w
 }
 
@@ -78,17 +78,17 @@ func TestContexts(t *testing.T) {
 		context []byte
 		size    int
 	}{
-		X86:   {mt.X86(0x1111, 0x2222, 0x3333), 716},
-		AMD64: {mt.AMD64(0x1111, 0x2222, 0x3333), 1232},
-		ARM:   {mt.ARM([16]uint32{11: 0x3333, 13: 0x2222, 15: 0x1111}), 368},
-		ARM64: {mt.ARM64([31]uint64{29: 0x3333}, 0x2222, 0x1111), 800},
+		X86:   {minidumptest.X86(0x1111, 0x2222, 0x3333), 716},
+		AMD64: {minidumptest.AMD64(0x1111, 0x2222, 0x3333), 1232},
+		ARM:   {minidumptest.ARM([16]uint32{11: 0x3333, 13: 0x2222, 15: 0x1111}), 368},
+		ARM64: {minidumptest.ARM64([31]uint64{29: 0x3333}, 0x2222, 0x1111), 800},
 	} {
 		if len(c.context) != c.size {
 			t.Fatalf("%s: the test's context has %d bytes, Breakpad's %d", cpu, len(c.context), c.size)
 		}
-		w := &mt.Writer{}
+		w := &minidumptest.Writer{}
 		w.SystemInfo(uint16(cpu))
-		w.ThreadList(mt.Thread{ID: 1, Context: c.context})
+		w.ThreadList(minidumptest.Thread{ID: 1, Context: c.context})
 		d, err := Parse(w.Dump())
 		if err != nil {
 			t.Fatal(err)
@@ -97,10 +97,10 @@ func TestContexts(t *testing.T) {
 		if r := d.Threads[0].Context; r[pc] != 0x1111 || r[sp] != 0x2222 || r[fp] != 0x3333 {
 			t.Errorf("%s: %x", cpu, r)
 		}
-		w.Stream(mt.Exception, mt.Location{})
-		short := &mt.Writer{}
+		w.Stream(minidumptest.Exception, minidumptest.Location{})
+		short := &minidumptest.Writer{}
 		short.SystemInfo(uint16(cpu))
-		short.ThreadList(mt.Thread{ID: 1, Context: c.context[:40]})
+		short.ThreadList(minidumptest.Thread{ID: 1, Context: c.context[:40]})
 		if _, err := Parse(short.Dump()); err == nil || !strings.Contains(err.Error(), "context of thread 0") {
 			t.Errorf("%s with a short context: %v", cpu, err)
 		}
@@ -158,26 +158,28 @@ func TestRefuses(t *testing.T) {
 		change func([]byte) []byte
 		want   string
 	}{
-		"other magic":       {put(0, 1), "want \"MDMP\", 0xa793"},
-		"many streams":      {put(8, 1<<31), "streams: want at most 128"},
-		"directory beyond":  {put(12, 1<<31), "directory of streams at byte 2147483648"},
-		"stream beyond":     {entry(mt.Modules, 2, 1<<31), "module list at byte 2147483648"},
-		"size beyond":       {entry(mt.Modules, 1, 1<<31), "module list at byte"},
-		"stream in header":  {entry(mt.CmdLine, 2, 8), "begins inside of what is at byte 0"},
-		"overlap":           {entry(mt.Memory, 1, 44), "begins inside of what is at byte"},
-		"twice":             {entry(mt.CmdLine, 0, mt.Environ), "there are two of the stream of type 0x47670007"},
-		"many threads":      {inside(mt.Threads, 0, 5000), "thread list at byte"},
-		"more threads":      {inside(mt.Threads, 0, 3), "has 3 entries of 48 bytes in 96 bytes"},
-		"many modules":      {inside(mt.Modules, 0, 1<<30), "want at most 4096"},
-		"many regions":      {inside(mt.Memory, 0, 1<<30), "want at most 65536"},
-		"region beyond":     {inside(mt.Memory, 16, 1<<30), "memory region 0 at byte 1073741824"},
-		"module name":       {inside(mt.Modules, 4+20, 1<<30), "name of module 0 at byte 1073741824"},
-		"odd name":          {inside(mt.Modules, 4+20, 32), "name of module 0 at byte 32: its length is"},
-		"module at the end": {func(b []byte) []byte { return inside(mt.Modules, 4+4, 1<<32-1)(inside(mt.Modules, 4, 1<<32-1)(b)) }, "ends beyond the last address"},
-		"debug record":      {inside(mt.Modules, 4+80, 1<<30), "debug record of module 0"},
-		"stack":             {inside(mt.Threads, 4+36, 1<<30), "stack of thread 0 at byte 1073741824"},
-		"exception":         {entry(mt.Exception, 1, 100), "want 168"},
-		"exception context": {inside(mt.Exception, 164, 1<<30), "context of the exception at byte"},
+		"other magic":      {put(0, 1), "want \"MDMP\", 0xa793"},
+		"many streams":     {put(8, 1<<31), "streams: want at most 128"},
+		"directory beyond": {put(12, 1<<31), "directory of streams at byte 2147483648"},
+		"stream beyond":    {entry(minidumptest.Modules, 2, 1<<31), "module list at byte 2147483648"},
+		"size beyond":      {entry(minidumptest.Modules, 1, 1<<31), "module list at byte"},
+		"stream in header": {entry(minidumptest.CmdLine, 2, 8), "begins inside of what is at byte 0"},
+		"overlap":          {entry(minidumptest.Memory, 1, 44), "begins inside of what is at byte"},
+		"twice":            {entry(minidumptest.CmdLine, 0, minidumptest.Environ), "there are two of the stream of type 0x47670007"},
+		"many threads":     {inside(minidumptest.Threads, 0, 5000), "thread list at byte"},
+		"more threads":     {inside(minidumptest.Threads, 0, 3), "has 3 entries of 48 bytes in 96 bytes"},
+		"many modules":     {inside(minidumptest.Modules, 0, 1<<30), "want at most 4096"},
+		"many regions":     {inside(minidumptest.Memory, 0, 1<<30), "want at most 65536"},
+		"region beyond":    {inside(minidumptest.Memory, 16, 1<<30), "memory region 0 at byte 1073741824"},
+		"module name":      {inside(minidumptest.Modules, 4+20, 1<<30), "name of module 0 at byte 1073741824"},
+		"odd name":         {inside(minidumptest.Modules, 4+20, 32), "name of module 0 at byte 32: its length is"},
+		"module at the end": {func(b []byte) []byte {
+			return inside(minidumptest.Modules, 4+4, 1<<32-1)(inside(minidumptest.Modules, 4, 1<<32-1)(b))
+		}, "ends beyond the last address"},
+		"debug record":      {inside(minidumptest.Modules, 4+80, 1<<30), "debug record of module 0"},
+		"stack":             {inside(minidumptest.Threads, 4+36, 1<<30), "stack of thread 0 at byte 1073741824"},
+		"exception":         {entry(minidumptest.Exception, 1, 100), "want 168"},
+		"exception context": {inside(minidumptest.Exception, 164, 1<<30), "context of the exception at byte"},
 		"short":             {func(b []byte) []byte { return b[:20] }, "header at byte 0 with 32 bytes: the file ends at 20"},
 	} {
 		if _, err := Parse(c.change(sample().Dump())); errs.KindOf(err) != errs.Invalid || !strings.Contains(err.Error(), c.want) {
@@ -192,19 +194,19 @@ func TestRefuses(t *testing.T) {
 
 // A small file cannot make the reader take much memory.
 func TestMemory(t *testing.T) {
-	w := &mt.Writer{}
+	w := &minidumptest.Writer{}
 	w.SystemInfo(uint16(ARM))
-	context, name := w.Bytes(mt.ARM([16]uint32{})), w.Bytes(mt.Pack(uint32(4000), make([]byte, 4000)))
-	list := mt.Pack(uint32(4096))
+	context, name := w.Bytes(minidumptest.ARM([16]uint32{})), w.Bytes(minidumptest.Pack(uint32(4000), make([]byte, 4000)))
+	list := minidumptest.Pack(uint32(4096))
 	for range 4096 {
-		list = append(list, mt.Pack(uint32(1), uint32(0), uint32(0), uint32(0), uint64(0), uint64(0), mt.Location{Size: 3000, Place: 300}, context)...)
+		list = append(list, minidumptest.Pack(uint32(1), uint32(0), uint32(0), uint32(0), uint64(0), uint64(0), minidumptest.Location{Size: 3000, Place: 300}, context)...)
 	}
-	w.Stream(mt.Threads, w.Bytes(list))
-	list = mt.Pack(uint32(4096))
+	w.Stream(minidumptest.Threads, w.Bytes(list))
+	list = minidumptest.Pack(uint32(4096))
 	for range 4096 {
-		list = append(list, mt.Pack(uint64(0), uint32(1), uint32(0), uint32(0), name.Place, [13]uint32{}, name, mt.Location{}, [2]uint64{})...)
+		list = append(list, minidumptest.Pack(uint64(0), uint32(1), uint32(0), uint32(0), name.Place, [13]uint32{}, name, minidumptest.Location{}, [2]uint64{})...)
 	}
-	w.Stream(mt.Modules, w.Bytes(list))
+	w.Stream(minidumptest.Modules, w.Bytes(list))
 	b := w.Dump()
 	var before, after runtime.MemStats
 	runtime.GC()

@@ -30,7 +30,7 @@ import (
 	"kennel/infra/thing"
 	"kennel/ota"
 	"kennel/ota/archive/archivetest"
-	otadelta "kennel/ota/delta"
+	"kennel/ota/delta"
 	"kennel/ota/manifest"
 	"kennel/ota/otaapi"
 	"kennel/ota/otapg"
@@ -136,9 +136,9 @@ func full(v ota.Version) []byte {
 	return archivetest.Make(manifest.Manifest{Version: v}, archivetest.Production(), "")
 }
 
-func delta(base, v ota.Version) []byte {
+func deltaArchive(base, v ota.Version) []byte {
 	var b bytes.Buffer
-	if err := otadelta.Make(&b, otadelta.Part{Name: "SYSTEM", Base: bytes.NewReader(archivetest.Image(8, 4000)), New: bytes.NewReader(archivetest.Image(9, 4000))}); err != nil {
+	if err := delta.Make(&b, delta.Part{Name: "SYSTEM", Base: bytes.NewReader(archivetest.Image(8, 4000)), New: bytes.NewReader(archivetest.Image(9, 4000))}); err != nil {
 		panic(err)
 	}
 	return changes(base, v, b.Bytes())
@@ -179,8 +179,8 @@ func TestUpload(t *testing.T) {
 	if code, body := h.ask(auth.Admin, "PUT", "/v1/releases/vic/archives/"+sumOf(other), other); code != 409 || !strings.Contains(body, "archive_exists") {
 		t.Errorf("another full archive: %d %s", code, body)
 	}
-	h.upload(delta("1.8.0.6051", "2.0.1.6076"))
-	h.upload(delta("1.7.0.3412", "2.0.1.6076"))
+	h.upload(deltaArchive("1.8.0.6051", "2.0.1.6076"))
+	h.upload(deltaArchive("1.7.0.3412", "2.0.1.6076"))
 	h.upload(archivetest.Make(manifest.Manifest{Version: "2.0.1.6076", QSN: "00e20100"}, archivetest.Factory(), ""))
 	if got, err := h.svc.List(t.Context(), "vic", "2.0.1.6076"); err != nil || len(got) != 4 || len(h.keys()) != 4 {
 		t.Errorf("%+v, %v; objects %q", got, err, h.keys())
@@ -204,9 +204,9 @@ func TestRefusedArchives(t *testing.T) {
 			t.Errorf("%s: %d %s, want code %d", f.Name, code, body, f.Code)
 		}
 	}
-	whole := delta("1.8.0.6051", "2.0.1.6076")
+	whole := deltaArchive("1.8.0.6051", "2.0.1.6076")
 	var payload bytes.Buffer
-	if err := otadelta.Make(&payload, otadelta.Part{Name: "SYSTEM", Base: bytes.NewReader(nil), New: bytes.NewReader(archivetest.Image(9, 4000))}); err != nil {
+	if err := delta.Make(&payload, delta.Part{Name: "SYSTEM", Base: bytes.NewReader(nil), New: bytes.NewReader(archivetest.Image(9, 4000))}); err != nil {
 		t.Fatal(err)
 	}
 	for name, b := range map[string][]byte{"no delta": archivetest.Image(9, 4000), "half a delta": payload.Bytes()[:payload.Len()/2], "more behind it": append(payload.Bytes(), 0)} {
@@ -255,7 +255,7 @@ func TestRefusedArchives(t *testing.T) {
 // TestDesiredSaysWhereTheArchiveIs: a robot that asks is given the delta from what it runs, else the full archive, at an address where it can be read.
 func TestDesiredSaysWhereTheArchiveIs(t *testing.T) {
 	h := newHouse(t, plain)
-	whole, small := full("2.0.1.6076"), delta("1.8.0.6051", "2.0.1.6076")
+	whole, small := full("2.0.1.6076"), deltaArchive("1.8.0.6051", "2.0.1.6076")
 	if _, err := h.releases.SetSpeciesDesired(t.Context(), "vic", "2.0.1.6076", "op"); err == nil {
 		t.Fatal("an unknown release is wanted")
 	}
@@ -399,7 +399,7 @@ func TestDelete(t *testing.T) {
 	h := newHouse(t, plain)
 	h.svc.Users = append(h.svc.Users, h.releases.Used)
 	stone, last := h.upload(full("2.0.1.6076")), h.upload(full("2.0.1.6079"))
-	small := h.upload(delta("2.0.1.6076", "2.0.1.6079"))
+	small := h.upload(deltaArchive("2.0.1.6076", "2.0.1.6079"))
 	del := func(a artifact.Artifact, code int, want string) {
 		t.Helper()
 		if got, body := h.ask(auth.ReleaseManager, "DELETE", "/v1/archives/vic/"+a.SHA256, nil); got != code || !strings.Contains(body, want) {

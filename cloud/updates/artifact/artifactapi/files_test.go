@@ -32,7 +32,7 @@ func (h *house) channel(name, version string) {
 func TestChannels(t *testing.T) {
 	h := newHouse(t, plain)
 	h.upload(full("2.0.1.6076"))
-	h.upload(delta("2.0.1.6076", "2.0.1.6077"))
+	h.upload(deltaArchive("2.0.1.6076", "2.0.1.6077"))
 	h.upload(archivetest.Make(manifest.Manifest{Version: "2.0.1.6078d", Dev: true}, archivetest.Production(), ""))
 	for _, tt := range []struct {
 		role       auth.Role
@@ -86,7 +86,7 @@ func (h *house) robot(method, path string, header ...string) *httptest.ResponseR
 // offered is left to the door, which notes who asked (VEC-OTA-18).
 func TestFiles(t *testing.T) {
 	h := newHouse(t, plain)
-	old, now, step := full("2.0.1.6076"), full("2.0.1.6079"), delta("2.0.1.6076", "2.0.1.6079")
+	old, now, step := full("2.0.1.6076"), full("2.0.1.6079"), deltaArchive("2.0.1.6076", "2.0.1.6079")
 	for _, b := range [][]byte{old, now, step, full("2.0.1.6090")} {
 		h.upload(b)
 	}
@@ -229,10 +229,10 @@ func TestDownloadsAreBounded(t *testing.T) {
 func TestOriginalsOnTheirWay(t *testing.T) {
 	h := newHouse(t, plain)
 	h.upload(full("1.8.0.6051"))
-	small, last := delta("1.7.0.3412", "1.8.0.6051"), full("2.0.1.6076")
+	small, last := deltaArchive("1.7.0.3412", "1.8.0.6051"), full("2.0.1.6076")
 	h.upload(small)
 	h.upload(last)
-	h.upload(delta("1.6.0.3331", "2.0.1.6076"))
+	h.upload(deltaArchive("1.6.0.3331", "2.0.1.6076"))
 	h.channel("prod", "2.0.1.6076")
 	if err := h.releases.SetLowest(t.Context(), "vic", "2.0.1.6076", "1.8.0.6051"); err != nil {
 		t.Fatal(err)

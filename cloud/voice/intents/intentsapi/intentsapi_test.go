@@ -15,7 +15,7 @@ import (
 	"kennel/cloud/fleet/command"
 	"kennel/cloud/fleet/command/commandpg"
 	"kennel/cloud/voice/intents"
-	"kennel/infra/api/commands"
+	"kennel/infra/api/commandwire"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/op"
@@ -112,7 +112,7 @@ func TestSay(t *testing.T) {
 		if b, err := json.Marshal(c); err != nil || strings.Contains(string(b), "secret") {
 			t.Errorf("the command keeps the words: %s, %v", b, err)
 		}
-		if ttl := c.Expires.Sub(c.Created); c.Kind == commands.Intent && ttl.Round(time.Second) != intents.TTL {
+		if ttl := c.Expires.Sub(c.Created); c.Kind == commandwire.Intent && ttl.Round(time.Second) != intents.TTL {
 			t.Errorf("it waits for %v", ttl)
 		}
 	}

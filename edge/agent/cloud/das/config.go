@@ -9,7 +9,7 @@ import (
 	"path"
 	"strings"
 
-	"kennel/edge/agent/info/robotfs"
+	"kennel/edge/env/robotfs"
 )
 
 // ConfigFile is the event manager's configuration, relative to the robot's root.

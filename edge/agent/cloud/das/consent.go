@@ -7,7 +7,7 @@ import (
 	"io/fs"
 	"os"
 
-	"kennel/edge/agent/info/robotfs"
+	"kennel/edge/env/robotfs"
 )
 
 // AllowFile exists while the owner allows data collection; the log and crash collectors look for it (VEC-DAS-08, VEC-LOG-08).

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"sync"
 
-	"kennel/edge/agent/info/robotfs"
+	"kennel/edge/env/robotfs"
 )
 
 // QuarantineDir holds events that the cloud refused, for a person to look at: one file per refusal, a line of JSON that says why, then the

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 
-	"kennel/edge/agent/info/robotfs"
+	"kennel/edge/env/robotfs"
 	"kennel/infra/api/events"
 )
 

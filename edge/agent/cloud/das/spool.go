@@ -16,7 +16,7 @@ import (
 	"strings"
 	"sync"
 
-	"kennel/edge/agent/info/robotfs"
+	"kennel/edge/env/robotfs"
 	"kennel/infra/api/events"
 )
 

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"time"
 
-	"kennel/edge/agent/info/robotfs"
+	"kennel/edge/env/robotfs"
 	"kennel/jdocs"
 )
 

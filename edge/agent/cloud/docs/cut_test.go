@@ -7,7 +7,7 @@ import (
 	"path"
 	"testing"
 
-	"kennel/edge/agent/info/robotfs"
+	"kennel/edge/env/robotfs"
 	"kennel/infra/pg/pgtest"
 	"kennel/jdocs"
 

@@ -28,7 +28,7 @@ import (
 	"sync"
 	"time"
 
-	"kennel/edge/agent/info/robotfs"
+	"kennel/edge/env/robotfs"
 	"kennel/infra/api/status"
 	"kennel/infra/atomicfile"
 	"kennel/infra/errs"

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"kennel/edge/agent/info/robotfs"
+	"kennel/edge/env/robotfs"
 	"kennel/infra/errs"
 	"kennel/infra/pg/pgtest"
 	"kennel/infra/thing"

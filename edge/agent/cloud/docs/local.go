@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"kennel/edge/agent/info/robotfs"
+	"kennel/edge/env/robotfs"
 	"kennel/jdocs"
 )
 

@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"kennel/edge/agent/cloud/docs"
-	"kennel/edge/agent/info/robotfs"
+	"kennel/edge/env/robotfs"
 	"kennel/infra/api/topics"
 	"kennel/infra/auth"
 	"kennel/infra/kit/kitmqtt"

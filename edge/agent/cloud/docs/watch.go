@@ -8,7 +8,7 @@ import (
 	"os"
 	"time"
 
-	"kennel/edge/agent/info/robotfs"
+	"kennel/edge/env/robotfs"
 	"kennel/jdocs"
 )
 

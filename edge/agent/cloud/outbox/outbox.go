@@ -23,7 +23,7 @@ import (
 	"sync"
 	"time"
 
-	"kennel/edge/agent/info/robotfs"
+	"kennel/edge/env/robotfs"
 	"kennel/infra/api/events"
 	"kennel/infra/backoff"
 	"kennel/infra/errs"

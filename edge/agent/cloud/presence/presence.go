@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"kennel/edge/agent/info/robotfs"
+	"kennel/edge/env/robotfs"
 	"kennel/infra/api/envelope"
 	"kennel/infra/api/status"
 	"kennel/infra/api/topics"

@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"kennel/edge/agent/info"
-	"kennel/edge/agent/info/platform"
-	"kennel/edge/agent/people/wipe"
-	"kennel/edge/bootparam"
+	"kennel/edge/agent/ownership/wipe"
+	"kennel/edge/env"
+	"kennel/edge/env/platform"
 	"kennel/edge/update"
 	"kennel/edge/update/disk"
 	"kennel/edge/update/slot"
@@ -36,12 +36,12 @@ const (
 )
 
 // Slots opens the slots of the robot; nil if it has none. A factory update that asked for the owner's data to be erased is obeyed first.
-func Slots(root *os.Root) (*slot.Device, error) {
-	params, err := bootparam.Read(root)
+func Slots(root *os.Root, hw env.Hardware) (*slot.Device, error) {
+	boot, err := hw.Boot(root)
 	if err != nil {
 		return nil, err
 	}
-	running := slot.Name(params.Slot)
+	running := slot.Name(boot.Slot)
 	if running == "" {
 		running = slot.A // a boot loader without slots starts the first one
 	}
@@ -69,7 +69,7 @@ func NewUpdater(robot info.Robot, dev *slot.Device, dial func(context.Context, s
 	if err != nil {
 		return nil, err
 	}
-	params, err := bootparam.Read(robot.Root)
+	boot, err := robot.Hardware.Boot(robot.Root)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +91,7 @@ func NewUpdater(robot info.Robot, dev *slot.Device, dial func(context.Context, s
 	}
 	return update.New(update.Config{
 		Disk: disk.Of(robot.Root), Device: dev, Key: key, Password: password, Vouch: vouch, Client: client(robot, dial), Log: robot.Log,
-		Unit: update.Unit{Running: running, Development: params.Dev, Recovery: robot.Recovery, QSN: strings.TrimSpace(string(serial))}, Env: env,
+		Unit: update.Unit{Running: running, Development: boot.Dev, Recovery: robot.Recovery, QSN: strings.TrimSpace(string(serial))}, Env: env,
 		Record: func(ctx context.Context, e events.Event) {
 			if err := robot.Keep(ctx, e); err != nil {
 				robot.Log.WarnContext(ctx, "event not recorded", "event", e.Name, logging.Err, err)

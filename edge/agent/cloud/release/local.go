@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"kennel/edge/agent/health/nightly"
-	"kennel/edge/agent/info/platform"
+	"kennel/edge/env/platform"
 	"kennel/edge/update"
 	"kennel/infra/backoff"
 	"kennel/infra/errs"

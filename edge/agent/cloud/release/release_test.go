@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"kennel/edge/agent/health/nightly"
-	"kennel/edge/agent/info/platform"
-	"kennel/edge/agent/info/robotfs"
+	"kennel/edge/env/platform"
+	"kennel/edge/env/robotfs"
 	"kennel/edge/update"
 	"kennel/edge/update/slot"
 	"kennel/infra/api/ack"

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"time"
 
-	"kennel/edge/agent/info/robotfs"
+	"kennel/edge/env/robotfs"
 	"kennel/edge/update"
 	"kennel/infra/backoff"
 	"kennel/infra/logging"

@@ -15,9 +15,9 @@ import (
 
 	"kennel/edge/agent/cloud/das"
 	"kennel/edge/agent/cloud/link"
-	"kennel/edge/agent/info/platform"
-	"kennel/edge/agent/info/robotfs"
 	"kennel/edge/crash"
+	"kennel/edge/env/platform"
+	"kennel/edge/env/robotfs"
 	"kennel/infra/api/files"
 	"kennel/infra/errs"
 )

@@ -16,7 +16,7 @@ import (
 
 	"github.com/dsnet/compress/bzip2"
 
-	"kennel/edge/agent/info/robotfs"
+	"kennel/edge/env/robotfs"
 )
 
 // staging is where an archive is made (VEC-LOG-07).

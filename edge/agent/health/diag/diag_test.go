@@ -26,7 +26,8 @@ import (
 	"time"
 
 	"kennel/edge/agent/info"
-	"kennel/edge/agent/info/platform"
+	"kennel/edge/env/envtest"
+	"kennel/edge/env/platform"
 	"kennel/infra/api/events"
 	"kennel/infra/api/files"
 	"kennel/infra/errs"
@@ -218,7 +219,7 @@ func TestSend(t *testing.T) {
 	})
 	var got *http.Request
 	body := ""
-	s := Sender{Root: root, Thing: thing.MustParse("vic:00e20100"), OS: "2.0.0.6074", Profile: func() string { return "" }, Now: collector(root).Now,
+	s := Sender{Root: root, Hardware: envtest.Hardware{}, Thing: thing.MustParse("vic:00e20100"), OS: "2.0.0.6074", Profile: func() string { return "" }, Now: collector(root).Now,
 		Upload: func(_ context.Context, r *http.Request) (*http.Response, error) {
 			b, err := io.ReadAll(r.Body)
 			got, body = r, string(b)
@@ -258,7 +259,7 @@ func TestWays(t *testing.T) {
 			var sent []string
 			allowed := atomic.Bool{}
 			allowed.Store(true)
-			logs := New(info.Robot{Root: root, Thing: thing.MustParse("vic:00e20100"), Frugal: true, Now: time.Now, Getenv: func(string) string { return "" },
+			logs := New(info.Robot{Root: root, Hardware: envtest.Hardware{}, Thing: thing.MustParse("vic:00e20100"), Frugal: true, Now: time.Now, Getenv: func(string) string { return "" },
 				Emit: func(events.Event) {}, Log: slog.New(slog.DiscardHandler)}, tc.ways, allowed.Load, func() string { return "" },
 				func(_ context.Context, r *http.Request) (*http.Response, error) {
 					mu.Lock()

@@ -17,9 +17,9 @@ import (
 	"syscall"
 	"time"
 
-	"kennel/edge/agent/info/platform"
-	"kennel/edge/agent/info/robotfs"
-	"kennel/infra/api/commands"
+	"kennel/edge/env/platform"
+	"kennel/edge/env/robotfs"
+	"kennel/infra/api/commandwire"
 	"kennel/infra/errs"
 	"kennel/infra/thing"
 )
@@ -178,7 +178,7 @@ var faultPattern = regexp.MustCompile(`^fault-[0-9]{1,3}\b`)
 // Name returns the name by which a file is uploaded, and why; "": not said. The log of a fault says it by its name.
 func Name(file string) (name, reason string) {
 	name, reason, _ = strings.Cut(file, reasonMark)
-	if !commands.IsReason(reason) {
+	if !commandwire.IsReason(reason) {
 		reason = faultPattern.FindString(name)
 	}
 	return name, reason
@@ -194,7 +194,7 @@ func (c *Collector) begin(reason string) error {
 	switch {
 	case !c.Allowed():
 		return errs.New(errs.Denied, "the owner of this robot does not allow that logs leave it")
-	case reason != "" && !commands.IsReason(reason):
+	case reason != "" && !commandwire.IsReason(reason):
 		return errs.New(errs.Invalid, "reason %.60q: want a word of at most 40 letters a to z, digits and hyphens", reason)
 	}
 	return nil

@@ -10,8 +10,8 @@ import (
 
 	"kennel/edge/agent/cloud/outbox"
 	"kennel/edge/agent/info"
-	"kennel/edge/agent/info/platform"
-	"kennel/infra/api/commands"
+	"kennel/edge/env/platform"
+	"kennel/infra/api/commandwire"
 	"kennel/infra/logging"
 	"kennel/infra/runner"
 )
@@ -20,7 +20,7 @@ import (
 const frugalLook = 5 * time.Minute
 
 // Request says what to send.
-type Request = commands.LogRequest
+type Request = commandwire.LogRequest
 
 // Logs collects and uploads a robot's logs. The original's two uploaders have a folder each: of files that programs leave, and of snapshots. Safe for
 // concurrent use.
@@ -41,7 +41,7 @@ func New(robot info.Robot, ways platform.Uploads, allowed func() bool, profile f
 	if robot.Recovery { // the user data are left alone
 		return l
 	}
-	send := Sender{Root: robot.Root, Thing: robot.Thing, OS: robot.OS, Profile: profile, Now: robot.Now, Upload: upload}.Send
+	send := Sender{Root: robot.Root, Hardware: robot.Hardware, Thing: robot.Thing, OS: robot.OS, Profile: profile, Now: robot.Now, Upload: upload}.Send
 	add := func(kind, dir string, match func(string) bool, open bool) {
 		c := outbox.Config{Kind: kind, Root: robot.Root, Dir: dir, Match: match, Quota: int64(conf.QuotaMB) * 1_000_000, Every: conf.Every, Allowed: allowed,
 			Unwatched: robot.Frugal, Emit: robot.Emit, Log: robot.Log}
@@ -60,7 +60,7 @@ func New(robot info.Robot, ways platform.Uploads, allowed func() bool, profile f
 
 // cloudHost returns the name of the cloud's host; "": not known.
 func cloudHost(robot info.Robot) string {
-	e, _ := platform.LoadEndpoints(robot.Root) // an archive without it is better than none
+	e, _ := platform.LoadEndpoints(robot.Root, robot.Hardware) // an archive without it is better than none
 	u, err := url.Parse(e.Kennel.API)
 	if err != nil || strings.HasPrefix(u.Hostname(), "-") {
 		return ""

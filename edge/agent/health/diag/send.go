@@ -9,20 +9,22 @@ import (
 	"time"
 
 	"kennel/edge/agent/cloud/link"
-	"kennel/edge/agent/info/platform"
-	"kennel/edge/agent/info/robotfs"
+	"kennel/edge/env"
+	"kennel/edge/env/platform"
+	"kennel/edge/env/robotfs"
 	"kennel/infra/api/files"
 	"kennel/infra/thing"
 )
 
 // Sender sends logs by HTTP PUT with the headers that name robot and software (VEC-LOG-05).
 type Sender struct {
-	Root    *os.Root
-	Thing   thing.ID
-	OS      string        // the release it runs
-	Profile func() string // "": none
-	Now     func() time.Time
-	Upload  func(ctx context.Context, req *http.Request) (*http.Response, error)
+	Root     *os.Root
+	Hardware env.Hardware
+	Thing    thing.ID
+	OS       string        // the release it runs
+	Profile  func() string // "": none
+	Now      func() time.Time
+	Upload   func(ctx context.Context, req *http.Request) (*http.Response, error)
 }
 
 // Send sends one file (outbox.Config.Send). Headers of which the robot knows nothing are left out.
@@ -37,7 +39,7 @@ func (s Sender) Send(ctx context.Context, f *os.File, file string) error {
 		return err
 	}
 	req.ContentLength = info.Size()
-	e, _ := platform.LoadEndpoints(s.Root) // without them there is no connection
+	e, _ := platform.LoadEndpoints(s.Root, s.Hardware) // without them there is no connection
 	for key, value := range map[string]string{
 		files.AppKey: e.AppKey, files.ESN: s.Thing.Serial(), files.OSVersion: s.OS, files.OSRevision: s.text("etc/os-version-rev"),
 		files.Version: s.text(platform.VersionFile), files.Revision: s.text("anki/etc/revision"),

@@ -17,9 +17,9 @@ import (
 
 	"kennel/certs/devicecert"
 	"kennel/edge/agent/health/conncheck"
-	"kennel/edge/agent/info/robotfs"
-	"kennel/edge/agent/people/claim"
-	"kennel/edge/agent/people/tokens"
+	"kennel/edge/agent/ownership/claim"
+	"kennel/edge/agent/ownership/tokens"
+	"kennel/edge/env/robotfs"
 	"kennel/infra/thing"
 	"kennel/infra/wake"
 )

@@ -20,11 +20,11 @@ import (
 	"kennel/certs/ca"
 	"kennel/certs/devicecert"
 	"kennel/edge/agent/health/conncheck"
-	"kennel/edge/agent/info/platform"
-	"kennel/edge/agent/info/robotfs"
-	"kennel/edge/agent/people/claim"
-	"kennel/edge/agent/people/tokens"
-	"kennel/edge/emr"
+	"kennel/edge/agent/ownership/claim"
+	"kennel/edge/agent/ownership/tokens"
+	"kennel/edge/env/envtest"
+	"kennel/edge/env/platform"
+	"kennel/edge/env/robotfs"
 )
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -255,12 +255,11 @@ func TestDoctor(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := errors.Join(devicecert.WriteRoot(root, tc.root), robotfs.WriteFile(root, platform.ServerConfigFile, b, 0o644),
-				robotfs.WriteFile(root, emr.Path, emr.Record{ESN: 0x00e20100, PackedOut: 1}.Append(nil), 0o444)); err != nil {
+			if err := errors.Join(devicecert.WriteRoot(root, tc.root), robotfs.WriteFile(root, platform.ServerConfigFile, b, 0o644)); err != nil {
 				t.Fatal(err)
 			}
 			d := tc.d
-			d.Root, d.Version = root, "1"
+			d.Root, d.Hardware, d.Version = root, envtest.Hardware{ESN: "00e20100"}, "1"
 			r := d.Run(t.Context())
 			if got := states(Report{Steps: r.Steps[2:5]}); got != tc.want {
 				t.Errorf("got %s, want %s", got, tc.want)
@@ -300,7 +299,7 @@ func TestDoctorOnNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	r := Doctor{Root: root, Version: "1"}.Run(t.Context())
+	r := Doctor{Root: root, Hardware: envtest.Hardware{}, Version: "1"}.Run(t.Context())
 	if len(r.Faults) != 1 || !strings.Contains(r.Faults[0], "fault 852") || r.step(Config).State != Failed {
 		t.Errorf("faults %q, %s", r.Faults, states(r))
 	}

@@ -14,18 +14,20 @@ import (
 
 	"kennel/certs/devicecert"
 	"kennel/edge/agent/health/conncheck"
-	"kennel/edge/agent/info/platform"
+	"kennel/edge/env"
+	"kennel/edge/env/platform"
 	"kennel/edge/faultcode"
 )
 
 // Doctor tries the way to the cloud itself, beside a running agent or without one.
 type Doctor struct {
-	Root    *os.Root
-	Version string                                                            // of agentd
-	Dial    func(ctx context.Context, network, addr string) (net.Conn, error) // below TLS; nil: the system's
-	Lookup  func(ctx context.Context, host string) ([]string, error)          // nil: the system's
-	Now     func() time.Time                                                  // the system's clock; nil: time.Now
-	Timeout time.Duration                                                     // of each step; 0: 10 s
+	Root     *os.Root
+	Version  string // of agentd
+	Hardware env.Hardware
+	Dial     func(ctx context.Context, network, addr string) (net.Conn, error) // below TLS; nil: the system's
+	Lookup   func(ctx context.Context, host string) ([]string, error)          // nil: the system's
+	Now      func() time.Time                                                  // the system's clock; nil: time.Now
+	Timeout  time.Duration                                                     // of each step; 0: 10 s
 	// Offline shows the agent's last report and tries nothing.
 	Offline bool
 }
@@ -45,7 +47,7 @@ func (d Doctor) Run(ctx context.Context) Report {
 		d.Timeout = 10 * time.Second
 	}
 	f := Facts{Agent: d.Version, OS: platform.OSVersion(d.Root), System: d.Now()}
-	id, err := platform.ID(d.Root)
+	id, err := platform.ID(d.Root, d.Hardware)
 	f.Thing = id
 	d.faulty(&f, err)
 	if err == nil {
@@ -53,7 +55,7 @@ func (d Doctor) Run(ctx context.Context) Report {
 		d.faulty(&f, err)
 	}
 	left, leftErr := Read(d.Root)
-	e, err := platform.LoadEndpoints(d.Root)
+	e, err := platform.LoadEndpoints(d.Root, d.Hardware)
 	f.ConfigErr = err
 	var identity *devicecert.Identity
 	if err == nil {

@@ -36,9 +36,9 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"kennel/edge/agent/info/platform"
-	"kennel/edge/agent/info/robotfs"
 	"kennel/edge/body/monoclock"
+	"kennel/edge/env/platform"
+	"kennel/edge/env/robotfs"
 	"kennel/edge/faultcode"
 	"kennel/infra/api/events"
 	"kennel/infra/api/status"

@@ -15,8 +15,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"kennel/edge/agent/info/platform"
-	"kennel/edge/agent/info/robotfs"
+	"kennel/edge/env/platform"
+	"kennel/edge/env/robotfs"
 	"kennel/edge/faultcode"
 	"kennel/infra/api/events"
 	"kennel/infra/api/status"

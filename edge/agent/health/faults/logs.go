@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"kennel/edge/agent/info/robotfs"
+	"kennel/edge/env/robotfs"
 	"kennel/edge/faultcode"
 	"kennel/infra/logging"
 )

@@ -18,8 +18,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"kennel/edge/agent/info/fifo"
-	"kennel/edge/agent/info/robotfs"
+	"kennel/edge/env/fifo"
+	"kennel/edge/env/robotfs"
 	"kennel/edge/faultcode"
 	"kennel/infra/api/events"
 	"kennel/infra/api/status"

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 
-	"kennel/edge/agent/info/robotfs"
+	"kennel/edge/env/robotfs"
 	"kennel/edge/faultcode"
 )
 

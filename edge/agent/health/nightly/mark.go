@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"kennel/edge/agent/info/robotfs"
+	"kennel/edge/env/robotfs"
 )
 
 // mark is the content of AskedFile: when the reboot began, and in which boot. The original's file is empty.

@@ -27,7 +27,7 @@ import (
 	"slices"
 	"time"
 
-	"kennel/edge/agent/info/platform"
+	"kennel/edge/env/platform"
 	"kennel/infra/api/events"
 	"kennel/infra/backoff"
 	"kennel/infra/logging"

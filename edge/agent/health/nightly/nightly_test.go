@@ -14,7 +14,7 @@ import (
 	"time"
 	_ "time/tzdata" // the days on which clocks change do not depend on the machine
 
-	"kennel/edge/agent/info/platform"
+	"kennel/edge/env/platform"
 	"kennel/infra/api/events"
 )
 

@@ -3,7 +3,7 @@ package nightly
 import (
 	"time"
 
-	"kennel/edge/agent/info/platform"
+	"kennel/edge/env/platform"
 )
 
 const day = 24 * time.Hour

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"kennel/edge/agent/info/platform"
+	"kennel/edge/env/platform"
 )
 
 // TestWindow: both ends are in it, to the nanosecond; the same moments are in it that lie between the ends of next.

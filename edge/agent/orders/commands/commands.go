@@ -23,7 +23,7 @@ import (
 	"sync"
 	"time"
 
-	wire "kennel/infra/api/commands"
+	"kennel/infra/api/commandwire"
 	"kennel/infra/backoff"
 	"kennel/infra/errs"
 	"kennel/infra/kit/kitmqtt"
@@ -33,11 +33,11 @@ import (
 
 // Our own limits.
 const (
-	maxQueue  = 2 * wire.MaxOpen // stops, holds, releases, and others, each; if it is full the cloud sends the command again
-	maxUntold = 2 * wire.MaxOpen // results that the cloud has not heard; beyond it nothing new is begun
-	keepTold  = 256              // a thing gets one command after the other: a copy does not come later than this many others
-	maxRun    = 30 * time.Second // one executor
-	askTime   = 30 * time.Second // one request to the cloud
+	maxQueue  = 2 * commandwire.MaxOpen // stops, holds, releases, and others, each; if it is full the cloud sends the command again
+	maxUntold = 2 * commandwire.MaxOpen // results that the cloud has not heard; beyond it nothing new is begun
+	keepTold  = 256                     // a thing gets one command after the other: a copy does not come later than this many others
+	maxRun    = 30 * time.Second        // one executor
+	askTime   = 30 * time.Second        // one request to the cloud
 	minRetry  = 2 * time.Second
 	maxRetry  = time.Minute
 )
@@ -49,7 +49,7 @@ type Outcome struct {
 	After func()
 }
 
-// Executor does one kind of command. Its arguments were checked (wire.Check). ctx ends when it has taken too long or the agent stops; an
+// Executor does one kind of command. Its arguments were checked (commandwire.Check). ctx ends when it has taken too long or the agent stops; an
 // error becomes a failed result with its text.
 type Executor func(ctx context.Context, args json.RawMessage) (Outcome, error)
 
@@ -102,18 +102,18 @@ const (
 
 func laneOf(kind string) lane {
 	switch kind {
-	case wire.RobotStop:
+	case commandwire.RobotStop:
 		return stops
-	case wire.RobotHold:
+	case commandwire.RobotHold:
 		return holds
-	case wire.RobotRelease:
+	case commandwire.RobotRelease:
 		return releases
 	}
 	return others
 }
 
 type queued struct {
-	wire.Command
+	commandwire.Command
 	deadline time.Time // by this process's monotonic clock
 }
 
@@ -137,7 +137,7 @@ func New(cfg Config) (*Agent, error) {
 		a.last = max(a.last, r.Num)
 		a.began(r)
 		if r.Result == nil {
-			a.finish(r, wire.Failed, "the agent ended while it ran; whether it took effect is not known")
+			a.finish(r, commandwire.Failed, "the agent ended while it ran; whether it took effect is not known")
 		}
 	}
 	return a, nil
@@ -156,7 +156,7 @@ func (a *Agent) Connected(yes bool) {
 
 // Handle takes a message of down/cmd or down/intent. It does not block.
 func (a *Agent) Handle(payload []byte) {
-	c, err := wire.ParseCommand(payload)
+	c, err := commandwire.ParseCommand(payload)
 	if err != nil {
 		a.cfg.Log.Warn("command unreadable", logging.Err, err)
 		return
@@ -164,7 +164,7 @@ func (a *Agent) Handle(payload []byte) {
 	a.enqueue(c)
 }
 
-func (a *Agent) enqueue(c wire.Command) {
+func (a *Agent) enqueue(c commandwire.Command) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	l, waiting := laneOf(c.Kind), 0
@@ -179,7 +179,7 @@ func (a *Agent) enqueue(c wire.Command) {
 	if waiting >= maxQueue {
 		return
 	}
-	a.queue = append(a.queue, queued{c, time.Now().Add(min(c.ExpiresIn(), wire.MaxTTLOf(c.Kind)))})
+	a.queue = append(a.queue, queued{c, time.Now().Add(min(c.ExpiresIn(), commandwire.MaxTTLOf(c.Kind)))})
 	a.work[l].Set()
 }
 
@@ -252,7 +252,7 @@ func (a *Agent) do(ctx context.Context, q queued) {
 		a.talk.Set()
 		return
 	}
-	full := a.untold() >= maxUntold && !wire.Urgent(q.Kind)
+	full := a.untold() >= maxUntold && !commandwire.Urgent(q.Kind)
 	a.last++
 	r := &record{V: 1, Num: a.last, ID: q.ID, Kind: q.Kind}
 	a.mu.Unlock()
@@ -261,21 +261,21 @@ func (a *Agent) do(ctx context.Context, q queued) {
 		return
 	}
 	run, known := a.cfg.Executors[q.Kind]
-	var status wire.Status
+	var status commandwire.Status
 	var detail string
-	switch err := wire.Check(q.Kind, q.Args); {
+	switch err := commandwire.Check(q.Kind, q.Args); {
 	case !time.Now().Before(q.deadline), a.late(q.Command):
-		status, detail = wire.Expired, "it came too late"
+		status, detail = commandwire.Expired, "it came too late"
 	case a.overtaken(q.Command):
 		status, detail = outcome(Outcome{}, errOvertaken)
 	case !known:
-		status, detail = wire.Unknown, fmt.Sprintf("this robot does not know %s", q.Kind)
+		status, detail = commandwire.Unknown, fmt.Sprintf("this robot does not know %s", q.Kind)
 	case err != nil:
-		status, detail = wire.Failed, err.Error()
+		status, detail = commandwire.Failed, err.Error()
 	}
 	if status != "" {
 		a.keep(r)
-		if wire.Urgent(q.Kind) {
+		if commandwire.Urgent(q.Kind) {
 			a.finishLater(r, status, detail)
 			return
 		}
@@ -283,7 +283,7 @@ func (a *Agent) do(ctx context.Context, q queued) {
 		return
 	}
 	r.Given = q.GivenUS
-	if wire.Urgent(q.Kind) {
+	if commandwire.Urgent(q.Kind) {
 		a.keep(r)
 		out, err := a.inOrder(ctx, q.Command, run)
 		status, detail = outcome(out, err)
@@ -307,26 +307,26 @@ func (a *Agent) do(ctx context.Context, q queued) {
 		out.After()
 		a.cfg.step("after")
 	default:
-		a.finish(r, wire.Failed, "its result could not be kept on disk, so it was left undone")
+		a.finish(r, commandwire.Failed, "its result could not be kept on disk, so it was left undone")
 	}
 }
 
 var errOvertaken = errors.New("it came after a later one")
 
 // outcome returns the result of an executor.
-func outcome(out Outcome, err error) (status wire.Status, detail string) {
+func outcome(out Outcome, err error) (status commandwire.Status, detail string) {
 	switch {
 	case err == nil:
-		return wire.Done, out.Detail
+		return commandwire.Done, out.Detail
 	case errors.Is(err, errOvertaken):
-		return wire.Expired, err.Error()
+		return commandwire.Expired, err.Error()
 	}
-	return wire.Failed, err.Error()
+	return commandwire.Failed, err.Error()
 }
 
 // inOrder runs a command. A release that was overtaken by a hold while it was recorded does not run; robotd, which a release does not keep waiting, hears
 // no release after a later hold.
-func (a *Agent) inOrder(ctx context.Context, c wire.Command, run Executor) (Outcome, error) {
+func (a *Agent) inOrder(ctx context.Context, c commandwire.Command, run Executor) (Outcome, error) {
 	if l := laneOf(c.Kind); l == holds || l == releases {
 		a.order.Lock()
 		defer a.order.Unlock()
@@ -338,7 +338,7 @@ func (a *Agent) inOrder(ctx context.Context, c wire.Command, run Executor) (Outc
 }
 
 // finishLater is finish that does not wait for the disk.
-func (a *Agent) finishLater(r *record, status wire.Status, detail string) {
+func (a *Agent) finishLater(r *record, status commandwire.Status, detail string) {
 	a.result(r, status, detail)
 	a.mu.Lock()
 	a.tonote = append(a.tonote, r)
@@ -390,7 +390,7 @@ func (a *Agent) keep(r *record) {
 // began notes the place of a command in the cloud's order. Stops have a place of their own: a stop overtakes what moves the robot and nothing else. Call
 // it with mu held, or before a is shared.
 func (a *Agent) began(r *record) {
-	if wire.Urgent(r.Kind) {
+	if commandwire.Urgent(r.Kind) {
 		a.stopped = max(a.stopped, r.Given)
 		return
 	}
@@ -399,9 +399,9 @@ func (a *Agent) began(r *record) {
 
 // late reports whether c, which may move the robot, was given longer ago than it may wait, by the cloud's clock alone: a message may be on its way for long
 // before its arrival, from which its expiry counts, and the robot's clock may be wrong.
-func (a *Agent) late(c wire.Command) bool {
-	most := wire.MaxTTLOf(c.Kind)
-	if most == wire.MaxTTL || wire.Urgent(c.Kind) || c.GivenUS == 0 || a.cfg.Time == nil {
+func (a *Agent) late(c commandwire.Command) bool {
+	most := commandwire.MaxTTLOf(c.Kind)
+	if most == commandwire.MaxTTL || commandwire.Urgent(c.Kind) || c.GivenUS == 0 || a.cfg.Time == nil {
 		return false
 	}
 	now, known := a.cfg.Time()
@@ -409,15 +409,15 @@ func (a *Agent) late(c wire.Command) bool {
 }
 
 // overtaken reports whether c was given before a command that has begun, and must therefore not run any more.
-func (a *Agent) overtaken(c wire.Command) bool {
+func (a *Agent) overtaken(c commandwire.Command) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch {
-	case wire.Urgent(c.Kind):
+	case commandwire.Urgent(c.Kind):
 		return false
-	case c.Kind == wire.RobotRelease: // what else has begun meanwhile does not concern it
+	case c.Kind == commandwire.RobotRelease: // what else has begun meanwhile does not concern it
 		return c.Overtaken(a.stopped)
-	case wire.Moves(c.Kind), c.Kind == wire.Intent && a.cfg.Moves != nil && a.cfg.Moves(c.Args):
+	case commandwire.Moves(c.Kind), c.Kind == commandwire.Intent && a.cfg.Moves != nil && a.cfg.Moves(c.Args):
 		return c.Overtaken(a.begun) || c.Overtaken(a.stopped)
 	}
 	return c.Overtaken(a.begun)
@@ -425,7 +425,7 @@ func (a *Agent) overtaken(c wire.Command) bool {
 
 // finish stores r's result, reports whether it is on disk, and queues it for sending. A result that cannot be stored is sent all the same:
 // the cloud's record counts.
-func (a *Agent) finish(r *record, status wire.Status, detail string) (safe bool) {
+func (a *Agent) finish(r *record, status commandwire.Status, detail string) (safe bool) {
 	a.result(r, status, detail)
 	err := a.write(r)
 	if err != nil {
@@ -436,9 +436,9 @@ func (a *Agent) finish(r *record, status wire.Status, detail string) (safe bool)
 }
 
 // result gives r its result.
-func (a *Agent) result(r *record, status wire.Status, detail string) {
+func (a *Agent) result(r *record, status commandwire.Status, detail string) {
 	a.mu.Lock()
-	r.Result = &wire.Result{V: 1, ID: r.ID, Status: status, Detail: wire.Detail(detail), Finished: time.Now().UnixMilli()}
+	r.Result = &commandwire.Result{V: 1, ID: r.ID, Status: status, Detail: commandwire.Detail(detail), Finished: time.Now().UnixMilli()}
 	a.mu.Unlock()
 	a.cfg.Log.Info("command", "command", r.ID, "kind", r.Kind, "status", status)
 }
@@ -471,7 +471,7 @@ func (a *Agent) exchange(ctx context.Context) error {
 	for {
 		a.mu.Lock()
 		online, r, pull := a.online, a.oldestUntold(), a.pull
-		var result wire.Result
+		var result commandwire.Result
 		if r != nil {
 			result = *r.Result
 		}
@@ -500,17 +500,17 @@ func (a *Agent) exchange(ctx context.Context) error {
 }
 
 // tell sends one result to the cloud. A result that the cloud does not know or refuses for good counts as sent.
-func (a *Agent) tell(ctx context.Context, r *record, result wire.Result) error {
+func (a *Agent) tell(ctx context.Context, r *record, result commandwire.Result) error {
 	body, err := result.Encode()
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
-	answer, err := a.cfg.Ask.Do(ctx, wire.Service, wire.ResultMethod, body)
+	answer, err := a.cfg.Ask.Do(ctx, commandwire.Service, commandwire.ResultMethod, body)
 	switch {
 	case err == nil:
-		k, err := wire.ParseAnswer(answer)
+		k, err := commandwire.ParseAnswer(answer)
 		if err == nil && k.ID != r.ID {
 			err = errs.New(errs.Corrupt, "want an answer for it, got one for %s", k.ID)
 		}
@@ -548,14 +548,14 @@ func (a *Agent) write(r *record) error {
 func (a *Agent) ask(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
-	b, err := a.cfg.Ask.Do(ctx, wire.Service, wire.PullMethod, nil)
+	b, err := a.cfg.Ask.Do(ctx, commandwire.Service, commandwire.PullMethod, nil)
 	if err != nil {
 		if errs.CodeOf(err) == "unknown_method" {
 			return nil
 		}
 		return fmt.Errorf("ask for commands: %w", err)
 	}
-	p, err := wire.ParsePull(b)
+	p, err := commandwire.ParsePull(b)
 	if err != nil {
 		return err
 	}

@@ -19,7 +19,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	wire "kennel/infra/api/commands"
+	"kennel/infra/api/commandwire"
 	"kennel/infra/errs"
 	"kennel/infra/testwait"
 	"kennel/infra/wake"
@@ -28,8 +28,8 @@ import (
 // cloud keeps the first result of each command, and loses what it is told to lose.
 type cloud struct {
 	mu      sync.Mutex
-	open    []wire.Command
-	results map[string]wire.Result
+	open    []commandwire.Command
+	results map[string]commandwire.Result
 	told    int // results heard, copies too
 	away    bool
 	lose    int // so many answers from now on
@@ -43,7 +43,7 @@ func (c *cloud) Do(_ context.Context, service, method string, body []byte) ([]by
 	}
 	switch service + "/" + method {
 	case "command/pull":
-		var p wire.Pull
+		var p commandwire.Pull
 		for _, o := range c.open {
 			if _, done := c.results[o.ID]; !done {
 				p.Commands = append(p.Commands, o)
@@ -51,7 +51,7 @@ func (c *cloud) Do(_ context.Context, service, method string, body []byte) ([]by
 		}
 		return c.answer(p.Encode())
 	case "command/result":
-		r, err := wire.ParseResult(body)
+		r, err := commandwire.ParseResult(body)
 		if err != nil {
 			return nil, errs.New(errs.Invalid, "%w", err)
 		}
@@ -59,7 +59,7 @@ func (c *cloud) Do(_ context.Context, service, method string, body []byte) ([]by
 		if _, done := c.results[r.ID]; !done {
 			c.results[r.ID] = r
 		}
-		return c.answer(wire.Answer{ID: r.ID, State: "done"}.Encode())
+		return c.answer(commandwire.Answer{ID: r.ID, State: "done"}.Encode())
 	}
 	return nil, errs.Coded(errs.NotFound, "unknown_method", "no %s/%s", service, method)
 }
@@ -72,11 +72,11 @@ func (c *cloud) answer(b []byte, err error) ([]byte, error) {
 	return b, err
 }
 
-func (c *cloud) result(id string) wire.Result {
+func (c *cloud) result(id string) commandwire.Result {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r := c.results[id]
-	return wire.Result{Status: r.Status, Detail: r.Detail}
+	return commandwire.Result{Status: r.Status, Detail: r.Detail}
 }
 
 // world is one robot's disk with what stays when its agent dies, and the cloud.
@@ -98,7 +98,7 @@ type world struct {
 }
 
 func newWorld(t *testing.T) *world {
-	return &world{t: t, dir: t.TempDir(), cloud: &cloud{results: map[string]wire.Result{}}, runs: map[string]int{}, stopped: make(chan struct{}, 100)}
+	return &world{t: t, dir: t.TempDir(), cloud: &cloud{results: map[string]commandwire.Result{}}, runs: map[string]int{}, stopped: make(chan struct{}, 100)}
 }
 
 // start starts an agent that dies at the step dieAt, once.
@@ -111,29 +111,29 @@ func (w *world) start(dieAt string) {
 	w.dieAt.Store(&dieAt)
 	ctx, cancel := context.WithCancel(context.Background())
 	count := func(_ context.Context, args json.RawMessage) (Outcome, error) {
-		i, err := wire.ParseIntent(args)
+		i, err := commandwire.ParseIntent(args)
 		w.runs[i.Intent]++
 		return Outcome{Detail: "ran " + i.Intent, After: func() { w.after++ }}, errors.Join(err, w.fail)
 	}
 	w.agent, err = New(Config{Root: root, Moves: func(args json.RawMessage) bool { return strings.Contains(string(args), "forward") }, Ask: w.cloud, Time: w.now, Log: slog.New(slog.DiscardHandler), Executors: map[string]Executor{
-		wire.Intent: count,
-		wire.RobotStop: func(context.Context, json.RawMessage) (Outcome, error) {
+		commandwire.Intent: count,
+		commandwire.RobotStop: func(context.Context, json.RawMessage) (Outcome, error) {
 			w.stopped <- struct{}{}
 			return Outcome{Detail: "at rest"}, nil
 		},
-		wire.RobotHold: func(context.Context, json.RawMessage) (Outcome, error) {
+		commandwire.RobotHold: func(context.Context, json.RawMessage) (Outcome, error) {
 			w.stopped <- struct{}{}
 			if w.gate != nil {
 				<-w.gate
 			}
 			return Outcome{Detail: "held"}, nil
 		},
-		wire.RobotRelease: func(context.Context, json.RawMessage) (Outcome, error) {
+		commandwire.RobotRelease: func(context.Context, json.RawMessage) (Outcome, error) {
 			return Outcome{Detail: "released"}, nil
 		},
-		wire.RobotDo: func(context.Context, json.RawMessage) (Outcome, error) { return Outcome{Detail: "begun"}, nil },
-		wire.Ping:    func(context.Context, json.RawMessage) (Outcome, error) { panic("a bug") },
-		wire.Sync: func(ctx context.Context, _ json.RawMessage) (Outcome, error) {
+		commandwire.RobotDo: func(context.Context, json.RawMessage) (Outcome, error) { return Outcome{Detail: "begun"}, nil },
+		commandwire.Ping:    func(context.Context, json.RawMessage) (Outcome, error) { panic("a bug") },
+		commandwire.Sync: func(ctx context.Context, _ json.RawMessage) (Outcome, error) {
 			<-ctx.Done()
 			return Outcome{}, ctx.Err()
 		},
@@ -162,11 +162,11 @@ func (w *world) stop() {
 
 func uuid(n int) string { return fmt.Sprintf("00000000-0000-4000-8000-%012d", n) }
 
-func intent(n int) wire.Command {
-	return wire.Command{V: 1, ID: uuid(n), Kind: wire.Intent, ExpiresInMS: 3_600_000, Args: json.RawMessage(fmt.Sprintf(`{"intent":"i%d"}`, n))}
+func intent(n int) commandwire.Command {
+	return commandwire.Command{V: 1, ID: uuid(n), Kind: commandwire.Intent, ExpiresInMS: 3_600_000, Args: json.RawMessage(fmt.Sprintf(`{"intent":"i%d"}`, n))}
 }
 
-func (w *world) deliver(c wire.Command) {
+func (w *world) deliver(c commandwire.Command) {
 	w.t.Helper()
 	b, err := c.Encode()
 	if err != nil {
@@ -175,9 +175,9 @@ func (w *world) deliver(c wire.Command) {
 	w.agent.Handle(b)
 }
 
-func (w *world) want(id string, status wire.Status, detail string) {
+func (w *world) want(id string, status commandwire.Status, detail string) {
 	w.t.Helper()
-	if got := w.cloud.result(id); got != (wire.Result{Status: status, Detail: detail}) {
+	if got := w.cloud.result(id); got != (commandwire.Result{Status: status, Detail: detail}) {
 		w.t.Errorf("%s: got %+v, want %s %q", id, got, status, detail)
 	}
 }
@@ -190,26 +190,26 @@ func TestOutcomes(t *testing.T) {
 		for range 3 { // copies
 			w.deliver(intent(1))
 		}
-		w.deliver(wire.Command{ID: uuid(2), Kind: "dance", ExpiresInMS: 1000})
-		w.deliver(wire.Command{ID: uuid(3), Kind: wire.Ping, ExpiresInMS: 1000})
+		w.deliver(commandwire.Command{ID: uuid(2), Kind: "dance", ExpiresInMS: 1000})
+		w.deliver(commandwire.Command{ID: uuid(3), Kind: commandwire.Ping, ExpiresInMS: 1000})
 		late := intent(4)
 		late.ExpiresInMS = 0
 		w.deliver(late)
-		w.deliver(wire.Command{ID: uuid(5), Kind: wire.Intent, ExpiresInMS: 1000, Args: json.RawMessage(`{"intent":"","x":1}`)})
-		w.deliver(wire.Command{ID: uuid(6), Kind: wire.Sync, ExpiresInMS: 1000})
+		w.deliver(commandwire.Command{ID: uuid(5), Kind: commandwire.Intent, ExpiresInMS: 1000, Args: json.RawMessage(`{"intent":"","x":1}`)})
+		w.deliver(commandwire.Command{ID: uuid(6), Kind: commandwire.Sync, ExpiresInMS: 1000})
 		waits := intent(7) // expires while the one before it runs
 		waits.ExpiresInMS = 20_000
 		w.deliver(waits)
 		w.agent.Handle([]byte("rubbish"))
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		w.want(uuid(1), wire.Done, "ran i1")
-		w.want(uuid(2), wire.Unknown, "this robot does not know dance")
-		w.want(uuid(3), wire.Failed, "panic: a bug")
-		w.want(uuid(4), wire.Expired, "it came too late")
-		w.want(uuid(5), wire.Failed, `intent: unknown field "x"; want intent and params`)
-		w.want(uuid(6), wire.Failed, "context deadline exceeded")
-		w.want(uuid(7), wire.Expired, "it came too late")
+		w.want(uuid(1), commandwire.Done, "ran i1")
+		w.want(uuid(2), commandwire.Unknown, "this robot does not know dance")
+		w.want(uuid(3), commandwire.Failed, "panic: a bug")
+		w.want(uuid(4), commandwire.Expired, "it came too late")
+		w.want(uuid(5), commandwire.Failed, `intent: unknown field "x"; want intent and params`)
+		w.want(uuid(6), commandwire.Failed, "context deadline exceeded")
+		w.want(uuid(7), commandwire.Expired, "it came too late")
 		if w.runs["i1"] != 1 || w.after != 1 || len(w.runs) != 1 {
 			t.Errorf("runs %v, after %d; want i1 once", w.runs, w.after)
 		}
@@ -217,7 +217,7 @@ func TestOutcomes(t *testing.T) {
 		delete(w.cloud.results, uuid(1))
 		w.deliver(intent(1))
 		synctest.Wait()
-		w.want(uuid(1), wire.Done, "ran i1")
+		w.want(uuid(1), commandwire.Done, "ran i1")
 		if w.runs["i1"] != 1 {
 			t.Errorf("ran %d times", w.runs["i1"])
 		}
@@ -228,7 +228,7 @@ func TestOutcomes(t *testing.T) {
 func TestOvertaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		given := func(n int, us int64) wire.Command {
+		given := func(n int, us int64) commandwire.Command {
 			c := intent(n)
 			c.GivenUS = us
 			return c
@@ -246,11 +246,11 @@ func TestOvertaken(t *testing.T) {
 		w.deliver(given(5, 3001))
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		w.want(uuid(1), wire.Done, "ran i1")
-		w.want(uuid(2), wire.Expired, "it came after a later one")
-		w.want(uuid(3), wire.Done, "ran i3")
-		w.want(uuid(4), wire.Expired, "it came after a later one")
-		w.want(uuid(5), wire.Done, "ran i5")
+		w.want(uuid(1), commandwire.Done, "ran i1")
+		w.want(uuid(2), commandwire.Expired, "it came after a later one")
+		w.want(uuid(3), commandwire.Done, "ran i3")
+		w.want(uuid(4), commandwire.Expired, "it came after a later one")
+		w.want(uuid(5), commandwire.Done, "ran i5")
 	})
 }
 
@@ -261,41 +261,41 @@ func TestStopDoesNotWait(t *testing.T) {
 		w := newWorld(t)
 		w.start("")
 		command := func(n int, kind string, us int64, args string) {
-			w.deliver(wire.Command{V: 1, ID: uuid(n), Kind: kind, ExpiresInMS: 3_600_000, GivenUS: us, Args: json.RawMessage(args)})
+			w.deliver(commandwire.Command{V: 1, ID: uuid(n), Kind: kind, ExpiresInMS: 3_600_000, GivenUS: us, Args: json.RawMessage(args)})
 		}
-		command(1, wire.Sync, 1000, "{}") // takes as long as it may
-		time.Sleep(5 * time.Second)       // less than what may move the robot waits
-		command(2, wire.RobotDo, 2000, `{"line":"robot.go(1)"}`)
-		command(3, wire.Intent, 3000, `{"intent":"i3"}`)
-		command(9, wire.Intent, 3500, `{"intent":"forward"}`)
-		command(4, wire.RobotStop, 4000, "{}")
+		command(1, commandwire.Sync, 1000, "{}") // takes as long as it may
+		time.Sleep(5 * time.Second)              // less than what may move the robot waits
+		command(2, commandwire.RobotDo, 2000, `{"line":"robot.go(1)"}`)
+		command(3, commandwire.Intent, 3000, `{"intent":"i3"}`)
+		command(9, commandwire.Intent, 3500, `{"intent":"forward"}`)
+		command(4, commandwire.RobotStop, 4000, "{}")
 		time.Sleep(time.Second)
 		synctest.Wait()
-		w.want(uuid(4), wire.Done, "at rest")
+		w.want(uuid(4), commandwire.Done, "at rest")
 		w.want(uuid(1), "", "")
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		w.want(uuid(2), wire.Expired, "it came after a later one")
-		w.want(uuid(3), wire.Done, "ran i3")
-		w.want(uuid(9), wire.Expired, "it came after a later one")
+		w.want(uuid(2), commandwire.Expired, "it came after a later one")
+		w.want(uuid(3), commandwire.Done, "ran i3")
+		w.want(uuid(9), commandwire.Expired, "it came after a later one")
 		w.stop()
 		w.start("")
 		defer w.stop()
-		command(5, wire.RobotDo, 3500, `{"line":"robot.go(1)"}`)
-		command(6, wire.RobotDo, 4500, `{"line":"robot.go(1)"}`)
-		command(7, wire.RobotStop, 3600, "{}") // late, and still a stop
+		command(5, commandwire.RobotDo, 3500, `{"line":"robot.go(1)"}`)
+		command(6, commandwire.RobotDo, 4500, `{"line":"robot.go(1)"}`)
+		command(7, commandwire.RobotStop, 3600, "{}") // late, and still a stop
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		w.want(uuid(5), wire.Expired, "it came after a later one")
-		w.want(uuid(6), wire.Done, "begun")
-		w.want(uuid(7), wire.Done, "at rest")
+		w.want(uuid(5), commandwire.Expired, "it came after a later one")
+		w.want(uuid(6), commandwire.Done, "begun")
+		w.want(uuid(7), commandwire.Done, "at rest")
 	})
 }
 
 // command delivers one.
 func (w *world) command(n int, kind string, us int64, args string) {
 	w.t.Helper()
-	w.deliver(wire.Command{ID: uuid(n), Kind: kind, ExpiresInMS: 20_000, GivenUS: us, Args: json.RawMessage(args)})
+	w.deliver(commandwire.Command{ID: uuid(n), Kind: kind, ExpiresInMS: 20_000, GivenUS: us, Args: json.RawMessage(args)})
 }
 
 const because = `{"by":"op","reason":"its wheel is off"}`
@@ -305,17 +305,17 @@ const because = `{"by":"op","reason":"its wheel is off"}`
 func TestStopAlways(t *testing.T) {
 	for name, burden := range map[string]func(*world){
 		"idle":          func(*world) {},
-		"busy executor": func(w *world) { w.command(1, wire.Sync, 1, "{}") },
+		"busy executor": func(w *world) { w.command(1, commandwire.Sync, 1, "{}") },
 		"1,000 commands": func(w *world) {
-			w.command(1, wire.Sync, 1, "{}")
+			w.command(1, commandwire.Sync, 1, "{}")
 			for n := range 1000 {
 				w.deliver(intent(1000 + n))
-				w.command(3000+n, wire.RobotRelease, 1, "{}")
+				w.command(3000+n, commandwire.RobotRelease, 1, "{}")
 			}
 		},
 		"hold that takes its time": func(w *world) {
 			w.gate = make(chan struct{})
-			w.command(1, wire.RobotHold, 1, because)
+			w.command(1, commandwire.RobotHold, 1, because)
 		},
 		"full disk": func(w *world) {
 			if err := errors.Join(os.MkdirAll(filepath.Join(w.dir, path.Dir(Dir)), 0o755), os.WriteFile(filepath.Join(w.dir, Dir), nil, 0o644)); err != nil {
@@ -337,15 +337,15 @@ func TestStopAlways(t *testing.T) {
 				w.start("")
 				defer w.stop()
 				burden(w)
-				w.command(10, wire.RobotStop, 10, "{}")
-				w.command(11, wire.RobotHold, 11, because)
+				w.command(10, commandwire.RobotStop, 10, "{}")
+				w.command(11, commandwire.RobotHold, 11, because)
 				synctest.Wait()
-				w.want(uuid(10), wire.Done, "at rest")
+				w.want(uuid(10), commandwire.Done, "at rest")
 				if w.gate != nil {
 					close(w.gate)
 					synctest.Wait()
 				}
-				w.want(uuid(11), wire.Done, "held")
+				w.want(uuid(11), commandwire.Done, "held")
 			})
 		})
 	}
@@ -360,21 +360,21 @@ func TestStopDespiteAHangingDisk(t *testing.T) {
 	w.agent.disk.Lock() // as a write does that hangs
 	unlock := sync.OnceFunc(w.agent.disk.Unlock)
 	defer unlock()
-	w.deliver(wire.Command{ID: uuid(100), Kind: wire.RobotStop}) // too late
-	w.command(101, wire.RobotRelease, 1, "{}")
+	w.deliver(commandwire.Command{ID: uuid(100), Kind: commandwire.RobotStop}) // too late
+	w.command(101, commandwire.RobotRelease, 1, "{}")
 	testwait.Until(t, testwait.Long, "the record of the release", testwait.Holds(func() bool {
 		w.agent.mu.Lock()
 		defer w.agent.mu.Unlock()
 		return w.agent.busy[releases] == 1
 	}))
 	for n := range int64(2) {
-		w.command(int(2*n), wire.RobotStop, 0, "{}")
+		w.command(int(2*n), commandwire.RobotStop, 0, "{}")
 		testwait.For(t, w.stopped, "a stop")
-		w.command(int(2*n+1), wire.RobotHold, 2+n, because)
+		w.command(int(2*n+1), commandwire.RobotHold, 2+n, because)
 		testwait.For(t, w.stopped, "a hold")
 	}
 	unlock()
-	testwait.Until(t, testwait.Long, "the end of the release", testwait.Holds(func() bool { return w.cloud.result(uuid(101)).Status == wire.Expired }))
+	testwait.Until(t, testwait.Long, "the end of the release", testwait.Holds(func() bool { return w.cloud.result(uuid(101)).Status == commandwire.Expired }))
 }
 
 // TestStopIsRecorded: a stop that was done and not told is told by the next agent, which does not do it again.
@@ -383,14 +383,14 @@ func TestStopIsRecorded(t *testing.T) {
 		w := newWorld(t)
 		w.start("")
 		w.agent.Connected(false)
-		w.command(1, wire.RobotStop, 1, "{}")
+		w.command(1, commandwire.RobotStop, 1, "{}")
 		synctest.Wait()
 		w.stop()
 		w.start("")
 		defer w.stop()
-		w.command(1, wire.RobotStop, 1, "{}")
+		w.command(1, commandwire.RobotStop, 1, "{}")
 		synctest.Wait()
-		w.want(uuid(1), wire.Done, "at rest")
+		w.want(uuid(1), commandwire.Done, "at rest")
 		if n := len(w.stopped); n != 1 {
 			t.Errorf("stopped %d times, want 1", n)
 		}
@@ -403,38 +403,38 @@ func TestReleases(t *testing.T) {
 		w := newWorld(t)
 		w.start("")
 		defer w.stop()
-		w.command(1, wire.Sync, 1, "{}")
-		w.command(2, wire.RobotRelease, 2, "{}")
+		w.command(1, commandwire.Sync, 1, "{}")
+		w.command(2, commandwire.RobotRelease, 2, "{}")
 		synctest.Wait()
-		w.want(uuid(2), wire.Done, "released")
+		w.want(uuid(2), commandwire.Done, "released")
 		time.Sleep(time.Minute)
 		w.gate = make(chan struct{})
-		w.command(3, wire.RobotHold, 3, because)
+		w.command(3, commandwire.RobotHold, 3, because)
 		synctest.Wait()
-		w.command(4, wire.RobotRelease, 4, "{}")
-		w.command(5, wire.RobotDo, 5, `{"line":"robot.go(1)"}`)
+		w.command(4, commandwire.RobotRelease, 4, "{}")
+		w.command(5, commandwire.RobotDo, 5, `{"line":"robot.go(1)"}`)
 		synctest.Wait()
 		w.want(uuid(4), "", "")
 		w.want(uuid(5), "", "")
 		close(w.gate)
 		synctest.Wait()
-		w.want(uuid(3), wire.Done, "held")
-		w.want(uuid(4), wire.Done, "released")
-		w.want(uuid(5), wire.Done, "begun")
-		w.command(9, wire.RobotDo, 7, `{"line":"robot.go(1)"}`)
+		w.want(uuid(3), commandwire.Done, "held")
+		w.want(uuid(4), commandwire.Done, "released")
+		w.want(uuid(5), commandwire.Done, "begun")
+		w.command(9, commandwire.RobotDo, 7, `{"line":"robot.go(1)"}`)
 		synctest.Wait()
-		w.command(10, wire.RobotRelease, 6, "{}") // given before the drive that has begun
+		w.command(10, commandwire.RobotRelease, 6, "{}") // given before the drive that has begun
 		synctest.Wait()
-		w.want(uuid(10), wire.Done, "released")
+		w.want(uuid(10), commandwire.Done, "released")
 		w.gate = make(chan struct{})
-		w.command(6, wire.RobotHold, 8, because)
+		w.command(6, commandwire.RobotHold, 8, because)
 		synctest.Wait()
-		w.command(7, wire.RobotRelease, 9, "{}")
-		w.command(8, wire.RobotHold, 10, because)
+		w.command(7, commandwire.RobotRelease, 9, "{}")
+		w.command(8, commandwire.RobotHold, 10, because)
 		close(w.gate)
 		synctest.Wait()
-		w.want(uuid(8), wire.Done, "held")
-		w.want(uuid(7), wire.Expired, "it came after a later one")
+		w.want(uuid(8), commandwire.Done, "held")
+		w.want(uuid(7), commandwire.Expired, "it came after a later one")
 	})
 }
 
@@ -448,41 +448,41 @@ func TestLate(t *testing.T) {
 		w.start("")
 		defer w.stop()
 		n := 0
-		given := func(kind string, ago time.Duration, args string, status wire.Status, detail string) {
+		given := func(kind string, ago time.Duration, args string, status commandwire.Status, detail string) {
 			t.Helper()
 			n++
-			w.deliver(wire.Command{ID: uuid(n), Kind: kind, ExpiresInMS: wire.MaxTTL.Milliseconds(), GivenUS: cloud.Add(-ago).UnixMicro() + int64(n), Args: json.RawMessage(args)})
+			w.deliver(commandwire.Command{ID: uuid(n), Kind: kind, ExpiresInMS: commandwire.MaxTTL.Milliseconds(), GivenUS: cloud.Add(-ago).UnixMicro() + int64(n), Args: json.RawMessage(args)})
 			synctest.Wait()
 			w.want(uuid(n), status, detail)
 		}
 		const line, late = `{"line":"robot.go(1)"}`, "it came too late"
-		given(wire.RobotDo, 31*time.Second, line, wire.Expired, late)
-		given(wire.Intent, 31*time.Second, `{"intent":"forward"}`, wire.Expired, late)
-		given(wire.RobotRelease, 31*time.Second, "{}", wire.Expired, late)
-		given(wire.RobotStop, time.Hour, "{}", wire.Done, "at rest")
-		given(wire.RobotHold, time.Hour, because, wire.Done, "held")
-		given(wire.RobotDo, 29*time.Second, line, wire.Done, "begun")
-		given(wire.RobotDo, -time.Hour, line, wire.Done, "begun") // a database whose clock is ahead
+		given(commandwire.RobotDo, 31*time.Second, line, commandwire.Expired, late)
+		given(commandwire.Intent, 31*time.Second, `{"intent":"forward"}`, commandwire.Expired, late)
+		given(commandwire.RobotRelease, 31*time.Second, "{}", commandwire.Expired, late)
+		given(commandwire.RobotStop, time.Hour, "{}", commandwire.Done, "at rest")
+		given(commandwire.RobotHold, time.Hour, because, commandwire.Done, "held")
+		given(commandwire.RobotDo, 29*time.Second, line, commandwire.Done, "begun")
+		given(commandwire.RobotDo, -time.Hour, line, commandwire.Done, "begun") // a database whose clock is ahead
 		known = false
-		given(wire.RobotDo, -2*time.Hour, line, wire.Done, "begun")
-		given(wire.Sync, -2*time.Hour, "{}", "", "") // busy
-		w.deliver(wire.Command{ID: uuid(100), Kind: wire.RobotDo, ExpiresInMS: wire.MaxTTL.Milliseconds(), GivenUS: cloud.Add(3 * time.Hour).UnixMicro(), Args: json.RawMessage(line)})
+		given(commandwire.RobotDo, -2*time.Hour, line, commandwire.Done, "begun")
+		given(commandwire.Sync, -2*time.Hour, "{}", "", "") // busy
+		w.deliver(commandwire.Command{ID: uuid(100), Kind: commandwire.RobotDo, ExpiresInMS: commandwire.MaxTTL.Milliseconds(), GivenUS: cloud.Add(3 * time.Hour).UnixMicro(), Args: json.RawMessage(line)})
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		w.want(uuid(100), wire.Expired, late)
+		w.want(uuid(100), commandwire.Expired, late)
 	})
 }
 
 // TestKilledAtEveryPoint: whatever step the agent dies at, the next one brings the command to one result, and it ran at most once.
 func TestKilledAtEveryPoint(t *testing.T) {
 	const broken = "the agent ended while it ran; whether it took effect is not known"
-	for point, want := range map[string]wire.Result{
-		"begun":    {Status: wire.Failed, Detail: broken}, // not run, but who died cannot tell
-		"ran":      {Status: wire.Failed, Detail: broken},
-		"finished": {Status: wire.Done, Detail: "ran i1"},
-		"after":    {Status: wire.Done, Detail: "ran i1"},
-		"told":     {Status: wire.Done, Detail: "ran i1"},
-		"noted":    {Status: wire.Done, Detail: "ran i1"},
+	for point, want := range map[string]commandwire.Result{
+		"begun":    {Status: commandwire.Failed, Detail: broken}, // not run, but who died cannot tell
+		"ran":      {Status: commandwire.Failed, Detail: broken},
+		"finished": {Status: commandwire.Done, Detail: "ran i1"},
+		"after":    {Status: commandwire.Done, Detail: "ran i1"},
+		"told":     {Status: commandwire.Done, Detail: "ran i1"},
+		"noted":    {Status: commandwire.Done, Detail: "ran i1"},
 	} {
 		t.Run(point, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -520,7 +520,7 @@ func TestKilledAtEveryPoint(t *testing.T) {
 func TestOfflineThenPulled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.cloud.open = []wire.Command{intent(1), intent(2)}
+		w.cloud.open = []commandwire.Command{intent(1), intent(2)}
 		w.cloud.away = true
 		w.start("")
 		defer w.stop()
@@ -532,8 +532,8 @@ func TestOfflineThenPulled(t *testing.T) {
 		w.agent.Connected(true)
 		time.Sleep(5 * time.Minute)
 		synctest.Wait()
-		w.want(uuid(1), wire.Done, "ran i1")
-		w.want(uuid(2), wire.Done, "ran i2")
+		w.want(uuid(1), commandwire.Done, "ran i1")
+		w.want(uuid(2), commandwire.Done, "ran i2")
 		if w.runs["i1"] != 1 || w.runs["i2"] != 1 {
 			t.Errorf("runs %v", w.runs)
 		}
@@ -592,7 +592,7 @@ func TestDamagedRecord(t *testing.T) {
 		synctest.Wait()
 		w.stop()
 		for n := 1; n <= 2; n++ {
-			if r := w.cloud.result(uuid(n)); r.Status != wire.Failed || !strings.Contains(r.Detail, "not known") {
+			if r := w.cloud.result(uuid(n)); r.Status != commandwire.Failed || !strings.Contains(r.Detail, "not known") {
 				t.Errorf("%d: %+v", n, r)
 			}
 		}
@@ -624,7 +624,7 @@ func TestFullDisk(t *testing.T) {
 		}
 		w.deliver(intent(1))
 		synctest.Wait()
-		w.want(uuid(1), wire.Done, "ran i1")
+		w.want(uuid(1), commandwire.Done, "ran i1")
 		w.stop()
 	})
 }
@@ -677,7 +677,7 @@ func TestAnything(t *testing.T) {
 			w.stop()
 			for n := 1; n <= given; n++ {
 				runs, r := w.runs[fmt.Sprintf("i%d", n)], w.cloud.result(uuid(n))
-				if runs > 1 || r.Status == wire.Done && runs != 1 || r.Status != wire.Done && r.Status != wire.Failed {
+				if runs > 1 || r.Status == commandwire.Done && runs != 1 || r.Status != commandwire.Done && r.Status != commandwire.Failed {
 					rt.Errorf("command %d: ran %d times, result %+v", n, runs, r)
 				}
 			}

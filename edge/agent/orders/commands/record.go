@@ -10,8 +10,8 @@ import (
 	"path"
 	"strings"
 
-	"kennel/edge/agent/info/robotfs"
-	wire "kennel/infra/api/commands"
+	"kennel/edge/env/robotfs"
+	"kennel/infra/api/commandwire"
 	"kennel/infra/logging"
 )
 
@@ -22,13 +22,13 @@ const suffix = ".json"
 
 // record is one file. Without a result the command was begun and not finished.
 type record struct {
-	V      int          `json:"v"`
-	Num    uint64       `json:"num"` // the order of beginning
-	ID     string       `json:"id"`
-	Kind   string       `json:"kind"`
-	Given  int64        `json:"given_us,omitempty"` // the cloud's order, of commands that were begun
-	Result *wire.Result `json:"result,omitempty"`
-	Told   bool         `json:"told,omitempty"` // the cloud answered
+	V      int                 `json:"v"`
+	Num    uint64              `json:"num"` // the order of beginning
+	ID     string              `json:"id"`
+	Kind   string              `json:"kind"`
+	Given  int64               `json:"given_us,omitempty"` // the cloud's order, of commands that were begun
+	Result *commandwire.Result `json:"result,omitempty"`
+	Told   bool                `json:"told,omitempty"` // the cloud answered
 }
 
 func (r *record) file() string { return path.Join(Dir, r.ID+suffix) }
@@ -58,7 +58,7 @@ func parseRecord(id string, b []byte) (*record, error) {
 		if err != nil {
 			return nil, err
 		}
-		if _, err := wire.ParseResult(b); err != nil || r.Result.ID != id {
+		if _, err := commandwire.ParseResult(b); err != nil || r.Result.ID != id {
 			return nil, fmt.Errorf("result of %.40q: %w", r.Result.ID, err)
 		}
 	}
@@ -114,7 +114,7 @@ func load(root *os.Root, log *slog.Logger) (map[string]*record, error) {
 	}
 	for _, name := range names {
 		id, ok := strings.CutSuffix(name, suffix)
-		if !ok || !wire.IsID(id) {
+		if !ok || !commandwire.IsID(id) {
 			log.Warn("foreign file ignored", "dir", Dir, "file", name)
 			continue
 		}

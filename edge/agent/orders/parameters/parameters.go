@@ -20,7 +20,7 @@ import (
 	"sync"
 	"time"
 
-	"kennel/edge/agent/info/robotfs"
+	"kennel/edge/env/robotfs"
 	"kennel/infra/api/events"
 	"kennel/infra/logging"
 	"kennel/infra/wake"

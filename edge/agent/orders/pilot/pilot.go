@@ -23,7 +23,7 @@ import (
 	"kennel/edge/corelink"
 	"kennel/edge/robot"
 	"kennel/edge/robot/claim"
-	wire "kennel/infra/api/commands"
+	"kennel/infra/api/commandwire"
 	"kennel/infra/api/live"
 	"kennel/infra/api/poke"
 	"kennel/infra/api/topics"
@@ -88,13 +88,13 @@ func (p *Pilot) Handle(m corelink.Message) {
 
 // Executors returns the executors of its commands, by kind.
 func (p *Pilot) Executors() map[string]commands.Executor {
-	return map[string]commands.Executor{wire.RobotDo: p.line, wire.SetLights: p.lights, wire.RobotStop: p.stop, wire.RobotHold: p.hold,
-		wire.RobotRelease: p.release, wire.RobotPoke: p.poke}
+	return map[string]commands.Executor{commandwire.RobotDo: p.line, commandwire.SetLights: p.lights, commandwire.RobotStop: p.stop, commandwire.RobotHold: p.hold,
+		commandwire.RobotRelease: p.release, commandwire.RobotPoke: p.poke}
 }
 
 // line runs a line. When it returns a motion has begun or, with wait, has ended.
 func (p *Pilot) line(ctx context.Context, args json.RawMessage) (commands.Outcome, error) {
-	d, err := wire.ParseDo(args)
+	d, err := commandwire.ParseDo(args)
 	if err != nil {
 		return commands.Outcome{}, err
 	}
@@ -102,7 +102,7 @@ func (p *Pilot) line(ctx context.Context, args json.RawMessage) (commands.Outcom
 	return commands.Outcome{Detail: detail}, err
 }
 
-func (p *Pilot) do(ctx context.Context, d wire.Do) (detail string, err error) {
+func (p *Pilot) do(ctx context.Context, d commandwire.Do) (detail string, err error) {
 	lines, err := robot.ParseLines(d.Line)
 	if err != nil {
 		return "", err
@@ -115,8 +115,8 @@ func (p *Pilot) do(ctx context.Context, d wire.Do) (detail string, err error) {
 		}
 		// The claim must last until the motion ends; spare is for a motor that has to find its zero first.
 		within, _ := l.Within()
-		if most = max(most, within); most > wire.MaxDrive {
-			return "", fmt.Errorf("%s: %v to move in, want at most %v", l.Name, within, wire.MaxDrive)
+		if most = max(most, within); most > commandwire.MaxDrive {
+			return "", fmt.Errorf("%s: %v to move in, want at most %v", l.Name, within, commandwire.MaxDrive)
 		}
 	}
 	stops := p.stopped()
@@ -187,7 +187,7 @@ func (p *Pilot) poke(ctx context.Context, args json.RawMessage) (commands.Outcom
 
 // lights sets the lights by their names in the tree.
 func (p *Pilot) lights(ctx context.Context, args json.RawMessage) (commands.Outcome, error) {
-	l, err := wire.ParseLights(args)
+	l, err := commandwire.ParseLights(args)
 	if err != nil {
 		return commands.Outcome{}, err
 	}
@@ -198,7 +198,7 @@ func (p *Pilot) lights(ctx context.Context, args json.RawMessage) (commands.Outc
 		}
 	}
 	line := fmt.Sprintf("led.r = %v; led.g = %v; led.b = %v", robot.L(colours[0]...), robot.L(colours[1]...), robot.L(colours[2]...))
-	_, err = p.do(ctx, wire.Do{Line: line})
+	_, err = p.do(ctx, commandwire.Do{Line: line})
 	return commands.Outcome{Detail: fmt.Sprintf("set %d lights", len(l.Lights))}, err
 }
 
@@ -227,7 +227,7 @@ func (p *Pilot) stop(ctx context.Context, _ json.RawMessage) (commands.Outcome, 
 
 // hold halts the robot for a person, until release.
 func (p *Pilot) hold(ctx context.Context, args json.RawMessage) (commands.Outcome, error) {
-	h, err := wire.ParseHold(args)
+	h, err := commandwire.ParseHold(args)
 	if err != nil {
 		return commands.Outcome{}, err
 	}

@@ -15,7 +15,7 @@ import (
 	"kennel/edge/agent/orders/commands"
 	"kennel/edge/coreclient"
 	"kennel/edge/corelink"
-	wire "kennel/infra/api/commands"
+	"kennel/infra/api/commandwire"
 	"kennel/infra/api/live"
 	"kennel/infra/api/poke"
 	"kennel/infra/api/topics"
@@ -199,7 +199,7 @@ func TestStop(t *testing.T) {
 			return out.Detail, err
 		}
 		const drive = `{"line":"robot.go(0.1)"}`
-		if _, err := do(wire.RobotDo, drive); err != nil {
+		if _, err := do(commandwire.RobotDo, drive); err != nil {
 			t.Fatal(err)
 		}
 		m, _ := last[*corelink.Do](r)
@@ -211,15 +211,15 @@ func TestStop(t *testing.T) {
 		if rel, n := last[*corelink.Release](r); n != 1 || rel.Lease != 77 {
 			t.Errorf("%d releases, %+v; want one of lease 77", n, rel)
 		}
-		if _, err := do(wire.RobotStop, ``); err != nil {
+		if _, err := do(commandwire.RobotStop, ``); err != nil {
 			t.Error(err)
 		}
 		r.between = func() {
-			if _, err := do(wire.RobotStop, ``); err != nil {
+			if _, err := do(commandwire.RobotStop, ``); err != nil {
 				t.Error(err)
 			}
 		}
-		if _, err := do(wire.RobotDo, drive); err == nil || !strings.Contains(err.Error(), "stopped while it began") {
+		if _, err := do(commandwire.RobotDo, drive); err == nil || !strings.Contains(err.Error(), "stopped while it began") {
 			t.Errorf("a motion that was stopped as it began: %v", err)
 		}
 		r.mu.Lock()
@@ -232,7 +232,7 @@ func TestStop(t *testing.T) {
 		}
 		r.code = "stopped"
 		_, before := last[*corelink.Release](r)
-		if _, err := do(wire.RobotDo, drive); err == nil || !strings.Contains(err.Error(), "halted") {
+		if _, err := do(commandwire.RobotDo, drive); err == nil || !strings.Contains(err.Error(), "halted") {
 			t.Errorf("a refused motion: %v", err)
 		}
 		if _, n := last[*corelink.Release](r); n != before+1 {
@@ -240,15 +240,15 @@ func TestStop(t *testing.T) {
 		}
 		r.dumb = true
 		began := time.Now()
-		if _, err := do(wire.RobotDo, drive); err == nil || !strings.Contains(err.Error(), "does not answer") ||
+		if _, err := do(commandwire.RobotDo, drive); err == nil || !strings.Contains(err.Error(), "does not answer") ||
 			time.Since(began) != 2*coreclient.Patience {
 			t.Errorf("a core that is silent: %v after %v", err, time.Since(began))
 		}
 		r.gone = true
-		if _, err := do(wire.RobotDo, drive); !errors.Is(err, coreclient.ErrNotConnected) {
+		if _, err := do(commandwire.RobotDo, drive); !errors.Is(err, coreclient.ErrNotConnected) {
 			t.Errorf("no core: %v", err)
 		}
-		if _, err := do(wire.RobotStop, ``); !errors.Is(err, coreclient.ErrNotConnected) {
+		if _, err := do(commandwire.RobotStop, ``); !errors.Is(err, coreclient.ErrNotConnected) {
 			t.Errorf("stop without a core: %v", err)
 		}
 	})
@@ -271,7 +271,7 @@ func TestWait(t *testing.T) {
 				case "lost":
 					r.handle(&corelink.Bye{Reason: "gone"})
 				case "cancelled":
-					if _, err := p.Executors()[wire.RobotStop](t.Context(), nil); err != nil {
+					if _, err := p.Executors()[commandwire.RobotStop](t.Context(), nil); err != nil {
 						t.Error(err)
 					}
 					r.end(m.Request, tc.outcome)
@@ -279,13 +279,13 @@ func TestWait(t *testing.T) {
 					r.end(m.Request, tc.outcome)
 				}
 			})
-			out, err := p.Executors()[wire.RobotDo](t.Context(), json.RawMessage(`{"line":"robot.go(0.2)","wait":true}`))
+			out, err := p.Executors()[commandwire.RobotDo](t.Context(), json.RawMessage(`{"line":"robot.go(0.2)","wait":true}`))
 			if out.Detail != tc.want || (err == nil) != (tc.err == "") || err != nil && !strings.Contains(err.Error(), tc.err) {
 				t.Errorf("%q: %q, %v; want %q, %q", tc.outcome, out.Detail, err, tc.want, tc.err)
 			}
 			want := time.Second
 			if tc.outcome == "" {
-				want = wire.DefaultDrive + spare
+				want = commandwire.DefaultDrive + spare
 			}
 			if took := time.Since(began); took != want {
 				t.Errorf("%q: it took %v, want %v", tc.outcome, took, want)
@@ -297,12 +297,12 @@ func TestWait(t *testing.T) {
 // TestHold: who holds the robot and why goes to robotd, and its refusal is the command's failure.
 func TestHold(t *testing.T) {
 	p, r, _ := start(t)
-	out, err := p.Executors()[wire.RobotHold](t.Context(), json.RawMessage(`{"reason":"its wheel is off","by":"op@example.org"}`))
+	out, err := p.Executors()[commandwire.RobotHold](t.Context(), json.RawMessage(`{"reason":"its wheel is off","by":"op@example.org"}`))
 	if m, n := last[*corelink.Hold](r); err != nil || out.Detail != "held by op@example.org because its wheel is off, until it is released" ||
 		n != 1 || m.By != "op@example.org" || m.Reason != "its wheel is off" {
 		t.Errorf("%q, %v; robotd heard %+v", out.Detail, err, m)
 	}
-	if _, err := p.Executors()[wire.RobotRelease](t.Context(), nil); err == nil || !strings.Contains(err.Error(), "held as before") {
+	if _, err := p.Executors()[commandwire.RobotRelease](t.Context(), nil); err == nil || !strings.Contains(err.Error(), "held as before") {
 		t.Errorf("release: %v", err)
 	}
 }
@@ -314,7 +314,7 @@ func TestHoldWhileRobotdRestarts(t *testing.T) {
 		r.gone = true
 		held := make(chan error, 1)
 		go func() {
-			_, err := p.Executors()[wire.RobotHold](t.Context(), json.RawMessage(`{"reason":"its wheel is off","by":"op@example.org"}`))
+			_, err := p.Executors()[commandwire.RobotHold](t.Context(), json.RawMessage(`{"reason":"its wheel is off","by":"op@example.org"}`))
 			held <- err
 		}()
 		time.Sleep(10 * time.Second)
@@ -338,7 +338,7 @@ func TestHoldWhileRobotdRestarts(t *testing.T) {
 // TestLights: four lights are three statements of one line.
 func TestLights(t *testing.T) {
 	p, r, _ := start(t)
-	out, err := p.Executors()[wire.SetLights](t.Context(), json.RawMessage(`{"lights":[{"r":255},{"g":51},{},{"b":255}]}`))
+	out, err := p.Executors()[commandwire.SetLights](t.Context(), json.RawMessage(`{"lights":[{"r":255},{"g":51},{},{"b":255}]}`))
 	m, _ := last[*corelink.Do](r)
 	if want := "led.r = [1, 0, 0, 0]; led.g = [0, 0.2, 0, 0]; led.b = [0, 0, 0, 1]"; err != nil || out.Detail != "set 4 lights" || m == nil ||
 		m.Line != want {
@@ -351,7 +351,7 @@ func TestPoke(t *testing.T) {
 	hand := &beside{}
 	p, _, _ := startBeside(t, hand)
 	do := func(args string) (commands.Outcome, error) {
-		return p.Executors()[wire.RobotPoke](t.Context(), json.RawMessage(args))
+		return p.Executors()[commandwire.RobotPoke](t.Context(), json.RawMessage(args))
 	}
 	if out, err := do(`{"verb":"touch"}`); err != nil || out.Detail != "done: touch -for 2s" || hand.poked.String() != "touch -for 2s" {
 		t.Errorf("%+v, %v; the hand did %v", out, err, hand.poked)
@@ -400,12 +400,12 @@ func TestLine(t *testing.T) {
 			r.code = tc.code
 			if tc.stops {
 				r.between = func() {
-					if _, err := p.Executors()[wire.RobotStop](t.Context(), nil); err != nil {
+					if _, err := p.Executors()[commandwire.RobotStop](t.Context(), nil); err != nil {
 						t.Error(err)
 					}
 				}
 			}
-			out, err := p.Executors()[wire.RobotDo](t.Context(), json.RawMessage(tc.args))
+			out, err := p.Executors()[commandwire.RobotDo](t.Context(), json.RawMessage(tc.args))
 			if tc.err == "" && (err != nil || out.Detail != tc.want) || tc.err != "" && (err == nil || !strings.Contains(err.Error(), tc.err)) {
 				t.Errorf("%s: %q, %v; want %q, %q", tc.args, out.Detail, err, tc.want, tc.err)
 			}
@@ -441,7 +441,7 @@ func TestLine(t *testing.T) {
 		// A line that follows another has a claim of its own: the first one's ends with what that began.
 		p, r, _ := start(t)
 		for range 2 {
-			if _, err := p.Executors()[wire.RobotDo](t.Context(), json.RawMessage(`{"line":"headPitch = 0.3"}`)); err != nil {
+			if _, err := p.Executors()[commandwire.RobotDo](t.Context(), json.RawMessage(`{"line":"headPitch = 0.3"}`)); err != nil {
 				t.Fatal(err)
 			}
 		}

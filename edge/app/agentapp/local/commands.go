@@ -11,11 +11,12 @@ import (
 
 	"kennel/edge/agent/experiments"
 	"kennel/edge/agent/info"
-	"kennel/edge/agent/info/hoststats"
-	"kennel/edge/agent/info/platform"
-	"kennel/edge/agent/info/robotfs"
-	"kennel/edge/agent/people"
-	"kennel/edge/emr"
+	"kennel/edge/agent/ownership"
+	"kennel/edge/body/vector/factory"
+	"kennel/edge/body/vector/factory/emr"
+	"kennel/edge/env/hoststats"
+	"kennel/edge/env/platform"
+	"kennel/edge/env/robotfs"
 	"kennel/infra/api/events"
 	"kennel/infra/cli"
 	"kennel/infra/thing"
@@ -58,7 +59,7 @@ s1=TEXT and i1=NUMBER name the field. The event is on disk when the command ends
 			return err
 		}
 		e.Source, e.Level = source, events.Level(level)
-		_, err = people.Ask[people.Nothing](cmd.Context(), root, "/event", e)
+		_, err = ownership.Ask[ownership.Nothing](cmd.Context(), root, "/event", e)
 		return err
 	})
 	cmd.Args = cobra.MinimumNArgs(1)
@@ -184,7 +185,7 @@ func experimentsCommand(at AtRobot) *cobra.Command {
 The robot's tags are its serial, its id, its species, its release, and those of AUDIENCE_TAGS in ` + info.EnvFile + `.`,
 		Example: "  agentd experiments -root ./r1",
 	}, func(cmd *cobra.Command, root *os.Root) error {
-		id, err := platform.ID(root)
+		id, err := platform.ID(root, factory.Hardware{})
 		if err != nil {
 			return err
 		}
@@ -217,7 +218,7 @@ func traceCommand(at AtRobot) *cobra.Command {
 ` + platform.FaultHandlerFile + ` agentd keeps the last seconds by itself, and a fault sends them with its log.`,
 		Example: "  agentd trace -seconds 5 -root ./r1",
 	}, func(cmd *cobra.Command, root *os.Root) error {
-		got, err := people.Ask[TraceFile](cmd.Context(), root, "/trace", r)
+		got, err := ownership.Ask[TraceFile](cmd.Context(), root, "/trace", r)
 		if err != nil {
 			return err
 		}

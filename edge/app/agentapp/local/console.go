@@ -11,14 +11,14 @@ import (
 	"time"
 
 	"kennel/edge/agent/cloud/das"
+	"kennel/edge/agent/eventlog"
 	"kennel/edge/agent/experiments"
 	"kennel/edge/agent/health/faults"
 	"kennel/edge/agent/health/tracer"
 	"kennel/edge/agent/info"
-	"kennel/edge/agent/info/eventlog"
-	"kennel/edge/agent/info/robotfs"
-	"kennel/edge/agent/people"
+	"kennel/edge/agent/ownership"
 	"kennel/edge/consolefilter"
+	"kennel/edge/env/robotfs"
 	"kennel/infra/api/events"
 	"kennel/infra/cli"
 	"kennel/infra/errs"
@@ -75,9 +75,9 @@ func (c *Console) Services(r info.Robot) (all []runner.Service) {
 //	POST /event  events.Event -> {}         records it; it is on disk when the answer comes
 //	POST /trace  TraceRequest -> TraceFile  records what agentd does in the next seconds
 func Requests(root *os.Root, m *das.Manager) map[string]http.Handler {
-	return map[string]http.Handler{"POST /trace": people.Answer(func(ctx context.Context, r TraceRequest) (TraceFile, error) {
+	return map[string]http.Handler{"POST /trace": ownership.Answer(func(ctx context.Context, r TraceRequest) (TraceFile, error) {
 		return record(ctx, root, time.Duration(r.Seconds)*time.Second)
-	}), "POST /event": people.Answer(func(ctx context.Context, e events.Event) (people.Nothing, error) {
+	}), "POST /event": ownership.Answer(func(ctx context.Context, e events.Event) (ownership.Nothing, error) {
 		_, err := m.EmitDurable(ctx, eventlog.Foreign(e))
 		switch {
 		case errors.Is(err, das.ErrOptedOut):
@@ -87,7 +87,7 @@ func Requests(root *os.Root, m *das.Manager) map[string]http.Handler {
 		case err != nil:
 			err = errs.New(errs.Invalid, "%w", err)
 		}
-		return people.Nothing{}, err
+		return ownership.Nothing{}, err
 	})}
 }
 

@@ -18,7 +18,7 @@ import (
 	"kennel/edge/agent/cloud"
 	"kennel/edge/agent/info"
 	"kennel/edge/agent/intents"
-	"kennel/edge/agent/people"
+	"kennel/edge/agent/ownership"
 	"kennel/edge/agent/voice"
 	"kennel/edge/agent/voice/brokerlink"
 	"kennel/edge/agent/voice/chipperlink"
@@ -160,18 +160,18 @@ const longestLook = 30 * time.Second
 //	POST /voice/intent  wish -> voice.Result     acts on an intent by the cloud's name (VEC-INT-18)
 func Requests(t func() *Talk) map[string]http.Handler {
 	return map[string]http.Handler{
-		"POST /voice/watch": people.Answer(func(ctx context.Context, r watchRequest) (out watchAnswer, err error) {
+		"POST /voice/watch": ownership.Answer(func(ctx context.Context, r watchRequest) (out watchAnswer, err error) {
 			ctx, cancel := context.WithTimeout(ctx, min(time.Duration(max(r.WaitMS, 0))*time.Millisecond, longestLook))
 			defer cancel()
 			out.Events, out.Last = t().voice.Since(ctx, r.After)
 			return out, nil
 		}),
-		"POST /voice/listen": people.Answer(func(context.Context, people.Nothing) (people.Nothing, error) {
+		"POST /voice/listen": ownership.Answer(func(context.Context, ownership.Nothing) (ownership.Nothing, error) {
 			t().voice.Listen()
-			return people.Nothing{}, nil
+			return ownership.Nothing{}, nil
 		}),
-		"POST /voice/say": people.Answer(func(ctx context.Context, r sentence) (voice.Result, error) { return t().voice.Text(ctx, r.Text) }),
-		"POST /voice/intent": people.Answer(func(ctx context.Context, r wish) (voice.Result, error) {
+		"POST /voice/say": ownership.Answer(func(ctx context.Context, r sentence) (voice.Result, error) { return t().voice.Text(ctx, r.Text) }),
+		"POST /voice/intent": ownership.Answer(func(ctx context.Context, r wish) (voice.Result, error) {
 			return t().voice.Inject(ctx, r.Intent, r.Params)
 		}),
 	}
@@ -191,7 +191,7 @@ func Command(atRobot local.AtRobot) *cobra.Command {
 		Use: "watch", Short: "Print the events of voices in their order, until it is interrupted (VEC-INT-12)", Example: "  agentd voice watch -root ./r1\n  agentd voice watch -root ./r1 -o json",
 	}, func(cmd *cobra.Command, root *os.Root) error {
 		for {
-			got, err := people.Ask[watchAnswer](cmd.Context(), root, "/voice/watch", watchRequest{after, int(longestLook.Milliseconds())})
+			got, err := ownership.Ask[watchAnswer](cmd.Context(), root, "/voice/watch", watchRequest{after, int(longestLook.Milliseconds())})
 			if cmd.Context().Err() != nil {
 				return nil
 			}
@@ -217,12 +217,12 @@ func Command(atRobot local.AtRobot) *cobra.Command {
 	cmd.AddCommand(watch,
 		atRobot(&cobra.Command{Use: "listen", Short: "Press the button that wakes the robot, by software", Example: "  agentd voice listen -root ./r1"},
 			func(cmd *cobra.Command, root *os.Root) error {
-				_, err := people.Ask[people.Nothing](cmd.Context(), root, "/voice/listen", people.Nothing{})
+				_, err := ownership.Ask[ownership.Nothing](cmd.Context(), root, "/voice/listen", ownership.Nothing{})
 				return err
 			}),
 		withArgs(atRobot, &cobra.Command{Use: "say TEXT", Short: "Have the cloud understand a text as if it was spoken, and act on it", Example: `  agentd voice say -root ./r1 "set a timer for one minute"`},
 			func(cmd *cobra.Command, root *os.Root, args []string) error {
-				r, err := people.Ask[voice.Result](cmd.Context(), root, "/voice/say", sentence{strings.Join(args, " ")})
+				r, err := ownership.Ask[voice.Result](cmd.Context(), root, "/voice/say", sentence{strings.Join(args, " ")})
 				return done(cmd, r, err)
 			}),
 		withArgs(atRobot, &cobra.Command{Use: "intent NAME [PARAMETER=VALUE...]", Short: "Act on an intent by the cloud's name of it", Example: "  agentd voice intent -root ./r1 intent_clock_settimer_extend timer_duration=60"},
@@ -235,7 +235,7 @@ func Command(atRobot local.AtRobot) *cobra.Command {
 					}
 					r.Params[k] = v
 				}
-				out, err := people.Ask[voice.Result](cmd.Context(), root, "/voice/intent", r)
+				out, err := ownership.Ask[voice.Result](cmd.Context(), root, "/voice/intent", r)
 				return done(cmd, out, err)
 			}),
 		atRobot(&cobra.Command{Use: "intents", Short: "List the intents by the robot's and the cloud's names (VEC-INT-18)", Example: "  agentd voice intents -root ./r1"},

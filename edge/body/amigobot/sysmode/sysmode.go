@@ -78,6 +78,15 @@ func NewMemory(version string, params flash.Values) *Memory {
 	return m
 }
 
+// Image returns the stored parameters as an image (package flash).
+func (m *Memory) Image() []byte { return flash.AppendImage(nil, &m.Params) }
+
+// Load replaces the stored parameters by those of an image; flash.ErrImage is in the error's chain if it is none, and then they are all zero.
+func (m *Memory) Load(image []byte) (err error) {
+	m.Params, err = flash.ParseImage(image)
+	return err
+}
+
 func wipe(b []byte) {
 	for i := range b {
 		b[i] = erased
@@ -117,7 +126,7 @@ func (m *Memory) do(number byte, args []byte) (result []byte, event Event, err e
 		m.edited = m.Params
 		return []byte(m.Version), None, nil
 	case ReadParams:
-		return flash.AppendImage(nil, &m.Params), None, nil
+		return m.Image(), None, nil
 	case WriteParam:
 		if len(args) == 0 || args[0] >= byte(flash.Count) {
 			return nil, None, fmt.Errorf("parameter number: want 0 to %d", flash.Count-1)

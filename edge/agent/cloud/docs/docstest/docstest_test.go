@@ -18,7 +18,7 @@ import (
 	"pgregory.net/rapid"
 
 	"kennel/edge/agent/cloud/docs"
-	"kennel/edge/agent/info/robotfs"
+	"kennel/edge/env/robotfs"
 	"kennel/infra/api/hints"
 	"kennel/infra/api/topics"
 	"kennel/infra/kit/kitmqtt"

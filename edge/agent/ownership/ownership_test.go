@@ -1,0 +1,187 @@
+package ownership
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"kennel/edge/agent/info"
+	"kennel/edge/env/envtest"
+	"kennel/edge/env/robotfs"
+	"kennel/edge/faultcode"
+	"kennel/infra/api/events"
+	"kennel/infra/api/owners"
+	"kennel/infra/errs"
+	"kennel/infra/testwait"
+)
+
+type asked struct{ t *testing.T }
+
+func (a asked) Do(_ context.Context, service, method string, _ []byte) ([]byte, error) {
+	a.t.Errorf("%s/%s is asked", service, method)
+	return nil, nil
+}
+
+// TestFrugalIsNobodys: a robot of a fleet in one process has no owner's side and introduces itself without a word.
+func TestFrugalIsNobodys(t *testing.T) {
+	p, err := New(info.Robot{Frugal: true, Log: slog.New(slog.DiscardHandler)}, Config{Ask: asked{t}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if tokens, claim := p.State(); tokens != nil || claim != nil || p.Name() != "" {
+		t.Errorf("it has %v, %v and the name %q", tokens, claim, p.Name())
+	}
+	if err := p.introduce(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if s := p.Services(); len(s) != 1 || s[0].Name != "introduction" {
+		t.Errorf("services %v", s)
+	}
+}
+
+// TestProfileSessions is VEC-DAS-18: another profile ends the session of the one before; the same one is only said again.
+func TestProfileSessions(t *testing.T) {
+	var got []string
+	p := &People{Robot: info.Robot{Emit: func(e events.Event) { got = append(got, e.Name+" "+e.S1) }}}
+	for _, id := range []string{"a", "a", "b"} {
+		p.profileIs(id)
+	}
+	want := []string{"profile_id.start a", "profile_id.start a", "profile_id.stop a", "profile_id.start b"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// cloudOf answers who the owner is.
+type cloudOf struct {
+	mu     sync.Mutex
+	status owners.Status
+}
+
+func (c *cloudOf) is(user string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.status = owners.Status{Owned: user != "", UserID: user, DataCollection: true}
+}
+
+func (c *cloudOf) Do(_ context.Context, service, method string, _ []byte) ([]byte, error) {
+	if service != owners.Service || method != owners.StatusMethod {
+		return nil, errs.New(errs.Unavailable, "%s/%s", service, method)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return owners.Encode(c.status)
+}
+
+// TestTenureEnds: when the cloud names another owner, nothing of the former one is sent and nothing of the next one is taken before agentd has ended
+// and erased what it held.
+func TestTenureEnds(t *testing.T) {
+	root, err := os.OpenRoot(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	const photo = "data/data/com.anki.victor/persistent/photos/1.jpg"
+	cloud := &cloudOf{}
+	// life runs the relations until they want to end, or said consent as often.
+	life := func(consents int, next string) (ended bool) {
+		t.Helper()
+		robot := info.Robot{Root: root, Hardware: envtest.Hardware{}, Thing: "vic:00e20100", Log: slog.New(slog.DiscardHandler), Emit: func(events.Event) {}, Now: time.Now}
+		if err := Clear(robot); err != nil {
+			t.Fatal(err)
+		}
+		heard, restart, held := make(chan string, 16), make(chan error, 16), make(chan bool, 16)
+		p, err := New(robot, Config{Ask: cloud, Linked: func() bool { return true }, Believed: time.Now, Fault: func(faultcode.Code, error) {},
+			Consent: func(s owners.Status) { heard <- s.UserID }, Former: func() { held <- true }, Named: func() {}, Restart: func(err error) { restart <- err }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- p.claim.Run(ctx) }()
+		defer func() {
+			stop()
+			_ = testwait.For(t, done, "the end of the claim")
+		}()
+		for range consents {
+			p.Look()
+			testwait.For(t, heard, "the owner")
+		}
+		cloud.is(next)
+		p.Look()
+		select {
+		case <-restart:
+			testwait.For(t, held, "word that nothing may leave")
+			if len(heard) > 0 {
+				t.Errorf("the owner is %q before the former one's data are gone", <-heard)
+			}
+			return true
+		case user := <-heard:
+			if user != next {
+				t.Errorf("heard %q, want %q", user, next)
+			}
+			return false
+		case <-time.After(time.Minute):
+			t.Fatal("nothing is heard of the owner")
+			return false
+		}
+	}
+	for i, tc := range []struct {
+		consents int
+		next     string
+		ended    bool
+	}{
+		{1, "ann", false}, // the first owner
+		{1, "ann", false}, // after a restart
+		{1, "bob", true},  // while it is connected
+		{1, "", true},     // released
+		{0, "bob", false}, // claimed
+		{0, "ann", true},  // handed on while it was away
+	} {
+		if err := robotfs.WriteFile(root, photo, []byte("photo"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		ended := life(tc.consents, tc.next)
+		if ended != tc.ended {
+			t.Errorf("%d: agentd ends %v, want %v", i, ended, tc.ended)
+		}
+		if err := Clear(info.Robot{Root: root, Hardware: envtest.Hardware{}, Log: slog.New(slog.DiscardHandler)}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := root.Stat(photo); (err == nil) == ended {
+			t.Errorf("%d: agentd ended %v, and the photo: %v", i, ended, err)
+		}
+	}
+}
+
+// TestConfirm: the next owner may ask for logs before the robot knows of them; they get none of the former owner's.
+func TestConfirm(t *testing.T) {
+	root, err := os.OpenRoot(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	cloud, former, restart := &cloudOf{}, 0, 0
+	p, err := New(info.Robot{Root: root, Hardware: envtest.Hardware{}, Thing: "vic:00e20100", Log: slog.New(slog.DiscardHandler), Emit: func(events.Event) {}, Now: time.Now},
+		Config{Ask: cloud, Believed: time.Now, Fault: func(faultcode.Code, error) {}, Consent: func(owners.Status) {}, Former: func() { former++ }, Restart: func(error) { restart++ }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		user string
+		kind errs.Kind
+		ends int
+	}{{"ann", 0, 0}, {"ann", 0, 0}, {"bob", errs.Unavailable, 1}, {"bob", errs.Unavailable, 2}} {
+		cloud.is(tc.user)
+		if err := p.Confirm(t.Context()); tc.kind == 0 && err != nil || tc.kind != 0 && errs.KindOf(err) != tc.kind || former != tc.ends || restart != tc.ends {
+			t.Errorf("%s: %v, %d and %d", tc.user, err, former, restart)
+		}
+	}
+	if err := (&People{}).Confirm(t.Context()); err != nil {
+		t.Errorf("of a robot without people: %v", err)
+	}
+}
