@@ -101,8 +101,8 @@ func (b Batch) checked() (Batch, []*x509.Certificate, error) {
 	if !batchName.MatchString(b.Name) {
 		return fail("want a name of 1 to 63 characters a-z 0-9 . _ -, the first a letter or digit")
 	}
-	if _, err := thing.New(b.Species, "0"); err != nil {
-		return fail("species %.20q: want one of vic, amigo, pleo, aibo", b.Species)
+	if err := b.Species.Check(); err != nil {
+		return fail("%w", err)
 	}
 	if len(b.Organization) > 200 || strings.ContainsRune(b.Organization, 0) {
 		return fail("organization of %d bytes: want at most 200, without zero bytes", len(b.Organization))

@@ -115,8 +115,8 @@ func (s *Service) AddRelease(ctx context.Context, r Release) error {
 	if _, err := ParseVersion(string(r.Version)); err != nil {
 		return err
 	}
-	if _, err := thing.New(r.Species, "0"); err != nil {
-		return errs.New(errs.Invalid, "species %.20q: want vic, amigo, pleo or aibo", r.Species)
+	if err := r.Species.Check(); err != nil {
+		return errs.New(errs.Invalid, "%w", err)
 	}
 	if err := r.Artifact.Check(); err != nil {
 		return err
@@ -281,8 +281,8 @@ func (s *Service) SetDesired(ctx context.Context, id thing.ID, v Version, by str
 
 // SetSpeciesDesired asks every thing of a species to run v; "" takes that back. Present robots are hinted (HintRate), others ask when they connect.
 func (s *Service) SetSpeciesDesired(ctx context.Context, species thing.Species, v Version, by string) (Desired, error) {
-	if _, err := thing.New(species, "0"); err != nil {
-		return Desired{}, errs.New(errs.Invalid, "species %.20q: want vic, amigo, pleo or aibo", species)
+	if err := species.Check(); err != nil {
+		return Desired{}, errs.New(errs.Invalid, "%w", err)
 	}
 	if err := s.Known(ctx, species, v); err != nil {
 		return Desired{}, err

@@ -41,7 +41,7 @@ func (a *app) releasesUpload() *cobra.Command {
 				pairs(t, "species", x.Species, "version", x.Version, "kind", archiveKind(x), "size", x.Size, "sha256", x.Sha256, "uploaded", x.Created, "by", x.By)
 			})
 		})
-	cmd.Flags().StringVar(&species, "species", string(thing.Vector), "`SPECIES` that the release is for: vic, amigo, pleo or aibo")
+	cmd.Flags().StringVar(&species, "species", string(thing.Vector), "`SPECIES` that the release is for: "+thing.SpeciesWords(", "))
 	cmd.Flags().StringVar(&version, "version", "", "`VERSION` of a file for SWUpdate")
 	cmd.Flags().StringVar(&notes, "notes", "", "`TEXT` for people, if the release is not known yet")
 	_ = cmd.RegisterFlagCompletionFunc("species", completeSpecies)

@@ -12,6 +12,7 @@ import (
 	"kennel/cloud/openapi/client"
 	"kennel/infra/cli"
 	"kennel/infra/errs"
+	"kennel/infra/thing"
 )
 
 // reasoned makes a command of one that takes a reason, which the audit log keeps.
@@ -156,7 +157,7 @@ func (a *app) batchesPut() *cobra.Command {
 		}, said[client.None]("batch %s is accepted"))
 	f := cmd.Flags()
 	f.StringVar(&file, "bundle", "", "certificates of the factory's authorities in `FILE` (PEM)")
-	f.StringVar(&b.Species, "species", "", "`SPECIES` of its robots: vic, amigo, pleo or aibo")
+	f.StringVar(&b.Species, "species", "", "`SPECIES` of its robots: "+thing.SpeciesWords(", "))
 	f.StringVar(&b.Organization, "organization", "", "the one O that its certificates have, `TEXT`")
 	f.StringVar(&after, "valid-after", "", "its certificates end later than `DATE`")
 	f.StringVar(&b.SerialFrom, "serial-from", "", "only serials from `SERIAL` on")

@@ -20,7 +20,7 @@ func (a *app) releases() *cobra.Command {
 }
 
 func completeSpecies(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return []string{string(thing.Vector), string(thing.AmigoBot), string(thing.Pleo), string(thing.AIBO)}, cobra.ShellCompDirectiveNoFileComp
+	return strings.Split(thing.SpeciesWords(" "), " "), cobra.ShellCompDirectiveNoFileComp
 }
 
 func (a *app) releasesList() *cobra.Command {
@@ -38,7 +38,7 @@ func (a *app) releasesList() *cobra.Command {
 		rows("SPECIES|VERSION|SINCE|NEEDS|ARCHIVES|NOTES", func(r client.Release) cells {
 			return cells{r.Species, r.Version, r.Created, r.Lowest, archivesOf(archives, r), r.Notes}
 		}))
-	q.Species = cmd.Flags().String("species", "", "only those of a `SPECIES`: vic, amigo, pleo or aibo")
+	q.Species = cmd.Flags().String("species", "", "only those of a `SPECIES`: "+thing.SpeciesWords(", "))
 	_ = cmd.RegisterFlagCompletionFunc("species", completeSpecies)
 	return cmd
 }

@@ -362,7 +362,10 @@ func (m *Meters) Fleet(store *registrypg.Store) error {
 			if err != nil {
 				return nil, err
 			}
-			now := map[thing.Species][3]int{thing.Vector: {}, thing.AmigoBot: {}, thing.Pleo: {}, thing.AIBO: {}} // none is a number too
+			now := map[thing.Species][3]int{}
+			for _, s := range thing.AllSpecies() {
+				now[s] = [3]int{} // none is a number too
+			}
 			for _, n := range counts {
 				if _, known := now[n.Species]; known {
 					now[n.Species] = [3]int{n.Present, n.Absent, n.Calls}

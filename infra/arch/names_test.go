@@ -2,6 +2,7 @@ package arch
 
 import (
 	"bytes"
+	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
@@ -33,10 +34,9 @@ func house() fs.FS { return os.DirFS(filepath.Join("..", "..")) }
 // renamed is an import with a name of its own.
 type renamed struct{ file, path, name string }
 
-// imports returns the names of all packages by folder, and the imports that rename.
-func imports(t *testing.T) (names map[string]string, uses []renamed) {
+// eachFile parses the Go files of the repository.
+func eachFile(t *testing.T, mode parser.Mode, each func(name string, f *ast.File)) {
 	t.Helper()
-	names = map[string]string{}
 	err := fs.WalkDir(house(), ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -51,10 +51,23 @@ func imports(t *testing.T) (names map[string]string, uses []renamed) {
 		if err != nil {
 			return err
 		}
-		f, err := parser.ParseFile(token.NewFileSet(), name, src, parser.ImportsOnly)
+		f, err := parser.ParseFile(token.NewFileSet(), name, src, mode)
 		if err != nil {
 			return err
 		}
+		each(name, f)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// imports returns the names of all packages by folder, and the imports that rename.
+func imports(t *testing.T) (names map[string]string, uses []renamed) {
+	t.Helper()
+	names = map[string]string{}
+	eachFile(t, parser.ImportsOnly, func(name string, f *ast.File) {
 		if !strings.HasSuffix(name, "_test.go") {
 			names[path.Dir(name)] = f.Name.Name
 		}
@@ -64,11 +77,7 @@ func imports(t *testing.T) (names map[string]string, uses []renamed) {
 				uses = append(uses, renamed{name, p, i.Name.Name})
 			}
 		}
-		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	return names, uses
 }
 

@@ -2,7 +2,6 @@
 package thing
 
 import (
-	"cmp"
 	"fmt"
 	"regexp"
 	"strings"
@@ -23,23 +22,69 @@ const (
 	AIBO     Species = "aibo"
 )
 
-// names are what people call the species.
-var names = map[Species]string{Vector: "Vector", AmigoBot: "AmigoBot", Pleo: "Pleo", AIBO: "AIBO"}
+// kinds is the only list of species, with what people call them; a new one is one row here, its constant above and its own folder.
+var kinds = []struct {
+	Species
+	name string
+}{{Vector, "Vector"}, {AmigoBot, "AmigoBot"}, {Pleo, "Pleo"}, {AIBO, "AIBO"}}
+
+// AllSpecies returns the species that Kennel knows, in the order in which lists have them. The slice is the caller's.
+func AllSpecies() []Species {
+	out := make([]Species, len(kinds))
+	for i, k := range kinds {
+		out[i] = k.Species
+	}
+	return out
+}
+
+// SpeciesWords returns their words, such as "vic", with sep between them.
+func SpeciesWords(sep string) string {
+	var b strings.Builder
+	for i, k := range kinds {
+		if i > 0 {
+			b.WriteString(sep)
+		}
+		b.WriteString(string(k.Species))
+	}
+	return b.String()
+}
 
 // Name returns what people call the species; of an unknown one its own word.
-func (s Species) Name() string { return cmp.Or(names[s], string(s)) }
+func (s Species) Name() string {
+	for _, k := range kinds {
+		if k.Species == s {
+			return k.name
+		}
+	}
+	return string(s)
+}
+
+// Check returns an error, which says what is expected, if Kennel does not know the species.
+func (s Species) Check() error {
+	for _, k := range kinds {
+		if k.Species == s {
+			return nil
+		}
+	}
+	return fmt.Errorf("species %.20q: want one of %s", string(s), SpeciesWords(", "))
+}
 
 // Named returns the species of that name, in any case.
 func Named(name string) (Species, error) {
-	for s, n := range names {
-		if strings.EqualFold(n, name) {
-			return s, nil
+	var known []string
+	for _, k := range kinds {
+		if strings.EqualFold(k.name, name) {
+			return k.Species, nil
 		}
+		known = append(known, strings.ToLower(k.name))
 	}
-	return "", fmt.Errorf("species %.40q: want one of vector, amigobot, pleo, aibo", name)
+	return "", fmt.Errorf("species %.40q: want one of %s", name, strings.Join(known, ", "))
 }
 
-var pattern = regexp.MustCompile(`^(vic|amigo|pleo|aibo):[0-9a-z-]{1,40}$`)
+// Pattern is the form of a thing id, as a regular expression.
+var Pattern = `^(` + SpeciesWords("|") + `):[0-9a-z-]{1,40}$`
+
+var pattern = regexp.MustCompile(Pattern)
 
 // Parse checks s and returns it as a thing id. The error names what was found and what was expected.
 func Parse(s string) (ID, error) {
@@ -47,7 +92,7 @@ func Parse(s string) (ID, error) {
 		if len(s) > 64 {
 			s = s[:64] + "…"
 		}
-		return "", fmt.Errorf("thing id %q: want species:serial, species one of vic, amigo, pleo, aibo and a serial of 1 to 40 characters 0-9 a-z -", s)
+		return "", fmt.Errorf("thing id %q: want species:serial, species one of %s and a serial of 1 to 40 characters 0-9 a-z -", s, SpeciesWords(", "))
 	}
 	return ID(s), nil
 }

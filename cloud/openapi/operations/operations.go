@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"reflect"
 	"slices"
+	"strings"
 
 	"kennel/cloud/updates/artifact"
 	"kennel/infra/op"
@@ -66,7 +67,7 @@ var parameters = map[string]struct {
 	About  string
 	Schema map[string]any
 }{
-	"thing":   {"Id of a thing, such as vic:00e20100.", map[string]any{"type": "string", "pattern": `^(vic|amigo|pleo|aibo):[0-9a-z-]{1,40}$`}},
+	"thing":   {"Id of a thing, such as vic:00e20100.", map[string]any{"type": "string", "pattern": thing.Pattern}},
 	"doc":     {"Name of a document, such as vic.RobotSettings.", text},
 	"action":  {"What to do.", oneOf("approve", "pause", "resume", "release", "abort", "rollback", "retry")},
 	"log":     {"Id of a log.", text},
@@ -79,7 +80,7 @@ var parameters = map[string]struct {
 	"token":   {"Id of an access token.", text},
 	"app":     {"Id of an app.", text},
 	"batch":   {"Name of a batch.", text},
-	"species": {"Species of things.", oneOf(string(thing.Vector), string(thing.AmigoBot), string(thing.Pleo), string(thing.AIBO))},
+	"species": {"Species of things.", oneOf(strings.Split(thing.SpeciesWords(" "), " ")...)},
 	"cohort":  {"Name of a cohort.", text},
 	"key":     {"Key of an experiment.", text},
 	"channel": {"Channel of releases.", oneOf(artifact.Channels...)},

@@ -270,8 +270,8 @@ func (s *Service) SetChannel(ctx context.Context, c Channel) (Channel, error) {
 }
 
 func checkSpecies(s thing.Species) error {
-	if _, err := thing.New(s, "0"); err != nil {
-		return errs.New(errs.Invalid, "species %.20q: want vic, amigo, pleo or aibo", s)
+	if err := s.Check(); err != nil {
+		return errs.New(errs.Invalid, "%w", err)
 	}
 	return nil
 }

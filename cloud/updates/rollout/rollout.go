@@ -345,8 +345,8 @@ const (
 
 // Check fills in the defaults and reports what is wrong.
 func (s *Spec) Check() error {
-	if _, err := thing.New(s.Species, "0"); err != nil {
-		return errs.New(errs.Invalid, "species %.20q: want vic, amigo, pleo or aibo", s.Species)
+	if err := s.Species.Check(); err != nil {
+		return errs.New(errs.Invalid, "%w", err)
 	}
 	if _, err := ota.ParseVersion(string(s.Version)); err != nil {
 		return err

@@ -73,7 +73,7 @@ type authority struct {
 }
 
 func (c *console) certificates(ctx context.Context, r *http.Request, s said) (string, frame, error) {
-	v := certificatesView{able: ableOf(ctx), said: s, Species: []thing.Species{thing.Vector, thing.AmigoBot, thing.Pleo, thing.AIBO}, DefaultO: certs.FactoryOrganization}
+	v := certificatesView{able: ableOf(ctx), said: s, Species: thing.AllSpecies(), DefaultO: certs.FactoryOrganization}
 	waiting, err := c.Identities.Waiting(ctx)
 	if err != nil {
 		return "", frame{}, err

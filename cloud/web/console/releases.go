@@ -33,9 +33,6 @@ type Archives interface {
 	SetChannel(ctx context.Context, c artifact.Channel) (artifact.Channel, error)
 }
 
-// everySpecies lists the species that a release may be for.
-var everySpecies = []thing.Species{thing.Vector, thing.AmigoBot, thing.Pleo, thing.AIBO}
-
 type releasesView struct {
 	able
 	said
@@ -84,7 +81,7 @@ func (c *console) releases(ctx context.Context, _ *http.Request, s said) (string
 	if err != nil {
 		return "", frame{}, err
 	}
-	v := releasesView{able: ableOf(ctx), said: s, Species: everySpecies, Channels: channels, Names: artifact.Channels}
+	v := releasesView{able: ableOf(ctx), said: s, Species: thing.AllSpecies(), Channels: channels, Names: artifact.Channels}
 	running := map[string]chip{}
 	for _, b := range counts.Version {
 		if g, ok := narrowed(filter.Filter{}, filter.Version, b.Value); ok && b.Value != filter.None {
@@ -165,9 +162,9 @@ func (c *console) mountReleases(show func(pattern string, h view), act func(patt
 // want stores what a robot or a species should run; "" takes the wish back.
 func (c *console) want(ctx context.Context, scope string, version ota.Version) error {
 	id, err := thing.Parse(scope)
-	species := slices.Contains(everySpecies, thing.Species(scope))
+	species := thing.Species(scope).Check() == nil
 	if err != nil && !species {
-		return errs.New(errs.Invalid, "%.60q is neither a robot nor a species; want an id such as vic:00e20100, or %v", scope, everySpecies)
+		return errs.New(errs.Invalid, "%.60q is neither a robot nor a species; want an id such as vic:00e20100, or %v", scope, thing.AllSpecies())
 	}
 	if err := c.Audit(ctx, ota.AuditWant, scope, string(version)); err != nil {
 		return err

@@ -21,11 +21,15 @@ import (
 	"kennel/edge/robot/treefile"
 	"kennel/infra/cli"
 	"kennel/infra/errs"
+	"kennel/infra/thing"
 )
 
 // bodies are the names that tree takes, in the order in which help lists them.
 func bodies() []string {
-	names := []string{"vector", "amigobot", "pleo", "aibo"}
+	var names []string
+	for _, s := range thing.AllSpecies() {
+		names = append(names, strings.ToLower(s.Name()))
+	}
 	for _, m := range aibo.Models {
 		names = append(names, m.String())
 	}

@@ -8,7 +8,7 @@
 //
 //	word                 part of its id, its owner's name for it, a tag, a version or a model; any case
 //	presence:            present, absent, calls (an original robot, which keeps no connection), never (seen)
-//	species:             vic, amigo, pleo, aibo
+//	species:             its word, such as vic (infra/thing has the list)
 //	id:                  a thing id; a * at the end matches anything
 //	version:             of the release it runs: 2.0.1.6076, a part with *, a comparison <2.1; none
 //	agent: body:         of its agent, of its body's firmware; likewise

@@ -58,7 +58,7 @@ const (
 // choices are the words that a key knows; a key that is not here takes any text.
 var choices = map[Key][]string{
 	Presence: {Present, Absent, Calls, Never},
-	Species:  {string(thing.Vector), string(thing.AmigoBot), string(thing.Pleo), string(thing.AIBO)},
+	Species:  strings.Split(thing.SpeciesWords(" "), " "),
 	Battery:  {"low", "nominal", "full", "unknown"},
 	Cert:     {Expired, None},
 	Seen:     {Never},

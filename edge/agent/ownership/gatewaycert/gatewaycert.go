@@ -80,7 +80,7 @@ type Plate struct {
 
 // Open reads the files and makes those that are missing or damaged. An error is fault 920 (VEC-TOK-08): faultcode.GatewayCert.
 func Open(cfg Config) (*Plate, error) {
-	if cfg.Root == nil || cfg.Log == nil || prefixes[cfg.Species] == "" {
+	if cfg.Root == nil || cfg.Log == nil || prefix(cfg.Species) == "" {
 		return nil, fmt.Errorf("gateway certificate: no root, no logger, or species %q, which has no name", cfg.Species)
 	}
 	if cfg.Subject == (Subject{}) {
@@ -182,8 +182,16 @@ func (p *Plate) PEM() []byte { return p.pem }
 // TLSCertificate returns certificate and key for the gateway's listener.
 func (p *Plate) TLSCertificate() tls.Certificate { return p.cert }
 
-// prefixes of the names, by species. Vector's is the original's; the others had none.
-var prefixes = map[thing.Species]string{thing.Vector: "Vector-", thing.AmigoBot: "Amigo-", thing.Pleo: "Pleo-", thing.AIBO: "Aibo-"}
+// prefix begins the names of a species; "": there is no such species. Vector's is the original's; the others had none.
+func prefix(s thing.Species) string {
+	switch {
+	case s == thing.Vector:
+		return "Vector-"
+	case s.Check() != nil:
+		return ""
+	}
+	return strings.ToUpper(string(s[:1])) + string(s[1:]) + "-"
+}
 
 // alphabet of new names: without characters that look alike.
 const alphabet = "ABCDEFGHJKMNPQRSTVWXYZ23456789"
@@ -192,8 +200,8 @@ var namePattern = regexp.MustCompile(`^[A-Z0-9]{4}$`)
 
 // ValidName reports whether name is one of that species: its word, a dash, 4 letters or digits.
 func ValidName(s thing.Species, name string) bool {
-	rest, ok := strings.CutPrefix(name, prefixes[s])
-	return ok && prefixes[s] != "" && namePattern.MatchString(rest)
+	rest, ok := strings.CutPrefix(name, prefix(s))
+	return ok && prefix(s) != "" && namePattern.MatchString(rest)
 }
 
 func newName(s thing.Species) string {
@@ -202,7 +210,7 @@ func newName(s thing.Species) string {
 		panic(err) // the system's source never fails
 	}
 	i := int(n.Int64())
-	b := []byte(prefixes[s])
+	b := []byte(prefix(s))
 	for range 4 {
 		b = append(b, alphabet[i%len(alphabet)])
 		i /= len(alphabet)
@@ -217,7 +225,7 @@ func readName(root *os.Root, s thing.Species) (string, error) {
 	}
 	name := strings.TrimSpace(string(b))
 	if !ValidName(s, name) {
-		return "", fmt.Errorf("%s holds %.40q: want a name such as %sE5S6", NameFile, name, prefixes[s])
+		return "", fmt.Errorf("%s holds %.40q: want a name such as %sE5S6", NameFile, name, prefix(s))
 	}
 	return name, nil
 }
