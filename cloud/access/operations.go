@@ -22,7 +22,7 @@ func RuleOf(o op.Op) Rule {
 	if o.Own && !slices.Contains(roles, auth.Owner) {
 		roles = append([]auth.Role{auth.Owner}, roles...)
 	}
-	return Rule{Name: o.Route, Roles: roles, Own: o.Own, By: o.By, Quiet: o.Quiet, Plain: o.Plain}
+	return Rule{Name: o.Route, Roles: roles, Own: o.Own, By: o.By, Quiet: o.Quiet, Plain: o.Plain, Page: o.Page}
 }
 
 // Lines returns what operations.tsv holds for a list of operations: route, roles, marks, and what decides where no role does.
@@ -42,7 +42,7 @@ func (r Rule) line() string {
 			roles = append(roles, string(role))
 		}
 	}
-	for mark, set := range map[string]bool{"own": r.Own, "quiet": r.Quiet, "plain": r.Plain} {
+	for mark, set := range map[string]bool{"own": r.Own, "quiet": r.Quiet, "plain": r.Plain, "page": r.Page} {
 		if set {
 			marks = append(marks, mark)
 		}
@@ -51,8 +51,29 @@ func (r Rule) line() string {
 	return strings.Join([]string{r.Name, strings.Join(roles, ","), strings.Join(marks, ","), r.By}, "\t")
 }
 
-// declared returns the rules of operations.tsv.
-func declared() []Rule { return read(operationsTSV) }
+// door is the transport that an operation's name is of.
+type door int
+
+const (
+	overHTTP door = iota
+	overMQTT
+	overGRPC
+)
+
+func doorOf(name string) door {
+	switch {
+	case strings.HasPrefix(name, "/"):
+		return overGRPC
+	case strings.Contains(name, " "):
+		return overHTTP
+	}
+	return overMQTT
+}
+
+// declared returns the rules of operations.tsv for one door.
+func declared(d door) []Rule {
+	return slices.DeleteFunc(read(operationsTSV), func(r Rule) bool { return doorOf(r.Name) != d })
+}
 
 func read(text string) (out []Rule) {
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
@@ -68,17 +89,27 @@ func read(text string) (out []Rule) {
 			}
 		}
 		for mark := range strings.SplitSeq(parts[2], ",") {
-			r.Own, r.Quiet, r.Plain = r.Own || mark == "own", r.Quiet || mark == "quiet", r.Plain || mark == "plain"
+			switch mark {
+			case "own":
+				r.Own = true
+			case "quiet":
+				r.Quiet = true
+			case "plain":
+				r.Plain = true
+			case "page":
+				r.Page = true
+			}
 		}
 		out = append(out, r)
 	}
 	return out
 }
 
-// CheckDeclared returns an error if the table has another rule for an operation than its slice declares, or none.
+// CheckDeclared returns an error if the tables have another rule for an operation than its slice declares, or none. t has the rules of HTTP.
 func (t Table) CheckDeclared(all op.List) error {
 	for _, o := range all {
-		if got, ok := t[o.Route]; !ok || got.line() != RuleOf(o).line() {
+		table := map[door]Table{overHTTP: t, overMQTT: Requests, overGRPC: Calls}[doorOf(o.Route)]
+		if got, ok := table[o.Route]; !ok || got.line() != RuleOf(o).line() {
 			return fmt.Errorf("access: %s is declared as %q, and the table has %q; run make generate", o.Route, RuleOf(o).line(), got.line())
 		}
 	}

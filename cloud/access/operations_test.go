@@ -18,9 +18,10 @@ func TestDeclared(t *testing.T) {
 		return op.New(s, func(context.Context, robot) (op.None, error) { return op.None{}, nil })
 	}
 	own := op.Spec{Route: "PUT /v1/things/{thing}/x", Roles: auth.Changers}
-	all := op.List{declare(own), declare(op.Spec{Route: "POST /v1/y/{thing}", By: "the claim secret", Plain: true}), declare(op.Spec{Route: "POST /v1/z/{thing}", Roles: []auth.Role{auth.Admin, auth.Viewer}, Quiet: true})}
+	page := op.Rule(op.Spec{Route: "GET /x", Roles: auth.Staff, Page: true})
+	all := op.List{page, declare(own), declare(op.Spec{Route: "POST /v1/y/{thing}", By: "the claim secret", Plain: true}), declare(op.Spec{Route: "POST /v1/z/{thing}", Roles: []auth.Role{auth.Admin, auth.Viewer}, Quiet: true})}
 	lines := Lines(all)
-	if want := "route\troles\tmarks\tby\nPOST /v1/y/{thing}\t\tplain\tthe claim secret\nPOST /v1/z/{thing}\tviewer,admin\tquiet\t\nPUT /v1/things/{thing}/x\tsupport,release-manager,admin\t\t\n"; lines != want {
+	if want := "route\troles\tmarks\tby\nGET /x\tviewer,support,release-manager,admin\tpage\t\nPOST /v1/y/{thing}\t\tplain\tthe claim secret\nPOST /v1/z/{thing}\tviewer,admin\tquiet\t\nPUT /v1/things/{thing}/x\tsupport,release-manager,admin\t\t\n"; lines != want {
 		t.Errorf("%q, want %q", lines, want)
 	}
 	made := table(read(lines))
@@ -32,14 +33,17 @@ func TestDeclared(t *testing.T) {
 		"a decision":         func(s *op.Spec) { s.Roles, s.By = nil, "nothing" },
 		"no line of its own": func(s *op.Spec) { s.Plain = true },
 		"another route":      func(s *op.Spec) { s.Route += "/y" },
+		"a page":             func(s *op.Spec) { s.Page = true },
+		"a request":          func(s *op.Spec) { s.Route = "echo/say" },
+		"a call":             func(s *op.Spec) { s.Route = "/echopb.Echo/Say" },
 	} {
 		s := own
 		change(&s)
-		if err := made.CheckDeclared(op.List{declare(s)}); err == nil || !strings.Contains(err.Error(), s.Route) {
+		if err := made.CheckDeclared(op.List{op.Rule(s)}); err == nil || !strings.Contains(err.Error(), s.Route) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if len(declared()) < 100 || !HTTP["GET /v1/things/{thing}"].Own || HTTP["POST /v1/bulk"].Own {
+	if len(declared(overHTTP)) < 100 || !HTTP["GET /v1/things/{thing}"].Own || HTTP["POST /v1/bulk"].Own {
 		t.Error("operations.tsv is not in the table")
 	}
 }

@@ -5,7 +5,7 @@ import (
 )
 
 // HTTP is the public API and the pages, by the route's pattern.
-var HTTP = table(append(declared(), []Rule{
+var HTTP = table(append(declared(overHTTP), []Rule{
 	// Anybody: what decides is in the request.
 	{Name: "GET /ok", By: "nothing: the connection check of robots (VEC-CLD-07)"},
 	{Name: "GET /v1/health", By: "nothing: a load balancer asks"},
@@ -78,18 +78,11 @@ var HTTP = table(append(declared(), []Rule{
 	{Name: "GET /things/{thing}/events", Roles: auth.Staff, Page: true},
 	{Name: "GET /things/{thing}/logs", Roles: auth.Staff, Page: true},
 	{Name: "GET /things/{thing}/logs/{log}", Roles: auth.Staff, Page: true},
-	{Name: "GET /things/{thing}/crashes", Roles: auth.Staff, Page: true},
-	{Name: "GET /crashes", Roles: auth.Staff, Page: true},
-	{Name: "GET /crashes/group", Roles: auth.Staff, Page: true},
-	{Name: "POST /crashes/group", Roles: auth.Changers, Page: true},
-	{Name: "GET /crashes/crash", Roles: auth.Staff, Page: true},
-	{Name: "GET /crashes/symbols", Roles: auth.Staff, Page: true},
 	{Name: "GET /things/{thing}/access", Roles: auth.Staff, Page: true},
 	{Name: "GET /alerts", Roles: auth.Staff, Page: true},
 	{Name: "GET /health", Roles: auth.Staff, Page: true},
 	{Name: "GET /voice", Roles: auth.Staff, Page: true},
 	{Name: "GET /things/{thing}/voice", Roles: auth.Staff, Page: true},
-	{Name: "GET /strangers", Roles: auth.Staff, Page: true},
 	{Name: "GET /ready", Roles: auth.Admins, Page: true},
 	{Name: "GET /storage", Roles: auth.Staff, Page: true},
 	{Name: "GET /rollouts", Roles: auth.Staff, Page: true},
@@ -134,8 +127,6 @@ var HTTP = table(append(declared(), []Rule{
 	{Name: "POST /certificates/batches/{batch}/disable", Roles: auth.Admins, Page: true},
 	{Name: "POST /certificates/batches/{batch}/enable", Roles: auth.Admins, Page: true},
 	{Name: "POST /certificates/factory", Roles: auth.Admins, Page: true},
-	{Name: "GET /originals", Roles: auth.Changers, Page: true},
-	{Name: "POST /originals", Roles: auth.Admins, Page: true, Plain: true},
 	{Name: "GET /audit", Roles: auth.Admins, Page: true},
 	{Name: "GET /audit/export", Roles: auth.Admins, Page: true},
 	{Name: "GET /releases", Roles: auth.Staff, Page: true},
@@ -203,7 +194,7 @@ var HTTP = table(append(declared(), []Rule{
 var things = []auth.Role{auth.Thing}
 
 // Requests are the requests of robots over MQTT, or over HTTPS if they are too large for it, by service/method.
-var Requests = table([]Rule{
+var Requests = table(append(declared(overMQTT), []Rule{
 	{Name: "jdocs/read", Roles: things},
 	{Name: "jdocs/write", Roles: things},
 	{Name: "jdocs/delete", Roles: things},
@@ -221,12 +212,10 @@ var Requests = table([]Rule{
 	{Name: "owner/code", Roles: things},
 	{Name: "owner/wiped", Roles: things},
 	{Name: "owner/status", Roles: things},
-	{Name: "command/pull", Roles: things},
-	{Name: "command/result", Roles: things},
-})
+}...))
 
 // Calls is the gRPC calls of original robots, by full method. What each must bring is judged by the service that it calls.
-var Calls = table([]Rule{
+var Calls = table(append(declared(overGRPC), []Rule{
 	{Name: "/tokenpb.Token/AssociatePrimaryUser", By: "certificate, app key, user session"},
 	{Name: "/tokenpb.Token/ReassociatePrimaryUser", By: "certificate, app key, user session"},
 	{Name: "/tokenpb.Token/AssociateSecondaryClient", By: "certificate, app key, access token, user session"},
@@ -246,4 +235,4 @@ var Calls = table([]Rule{
 	{Name: "/jdocspb.Jdocs/PurgeAccountDocs", By: "certificate of a service, app key"},
 	{Name: "/jdocspb.Jdocs/ViewAccountDocs", By: "certificate of a service, app key"},
 	{Name: "/jdocspb.Jdocs/ViewAccountDocsWithPII", By: "certificate of a service, app key"},
-})
+}...))

@@ -49,6 +49,7 @@ type Spec struct {
 	// Refuses: the function itself refuses robots of others.
 	Refuses bool
 	By      string // what decides where no role does; see access.Rule
+	Page    bool   // a web page, or a form of one
 	// Quiet: it changes nothing, though its method may. Plain: it writes no line of its own into the audit log; one about the request is written before it begins.
 	Quiet, Plain bool
 	// SameSite refuses what a page of another site makes a browser send. Programs do not say where they come from, and pass.
@@ -113,12 +114,22 @@ type Doors struct {
 // List holds the operations of a slice.
 type List []Op
 
+// Served reports whether the operation is served here: one of the API, with a function.
+func (o Op) Served() bool { return o.handler != nil }
+
 // Mount adds the routes to mux.
 func (l List) Mount(mux *http.ServeMux, d Doors) {
 	for _, o := range l {
+		if !o.Served() {
+			continue
+		}
 		mux.Handle(o.Route, o.handler(d))
 	}
 }
+
+// Rule returns an operation that something else serves: a page or its form, a request of a robot over MQTT (its Route is "echo/say") or a gRPC call
+// ("/echopb.Echo/Say"). Of the Spec it has what says who may do it.
+func Rule(s Spec) Op { return Op{Spec: s} }
 
 // New returns an operation. fn may answer an http.Handler, which then writes by itself (see AnswerMedia). It panics if the request type cannot be one.
 func New[Req, Resp any](s Spec, fn func(context.Context, Req) (Resp, error)) Op {

@@ -110,6 +110,9 @@ var tags = []string{"Session", "Account", "Own robots", "Fleet", "Cohorts", "Ale
 func All(declared op.List) []Operation {
 	out := slices.Clone(listed)
 	for _, o := range declared {
+		if !o.Served() {
+			continue
+		}
 		d := Operation{Route: o.Route, Tag: o.Tag, Summary: o.Summary, Command: o.Command, Status: o.Status, Also: o.Also, BodyMedia: o.BodyMedia, AnswerMedia: o.AnswerMedia}
 		for _, q := range o.Query {
 			d.Query = append(d.Query, Parameter{q.Name, q.About, q.Schema})

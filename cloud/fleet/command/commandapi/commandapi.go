@@ -84,6 +84,8 @@ func Operations(svc *command.Service, cfg Config) op.List {
 		return op.Spec{Route: route, Tag: "Commands", Summary: summary, Roles: roles, Own: true}
 	}
 	return op.List{
+		op.Rule(op.Spec{Route: commandwire.Service + "/" + commandwire.PullMethod, Roles: []auth.Role{auth.Thing}}),
+		op.Rule(op.Spec{Route: commandwire.Service + "/" + commandwire.ResultMethod, Roles: []auth.Role{auth.Thing}}),
 		op.New(spec("GET /v1/things/{thing}/commands", "What it was asked to do, the newest first.", auth.Staff), func(ctx context.Context, r list) ([]Command, error) {
 			out, err := svc.Commands(ctx, r.Thing, r.Open, r.Limit)
 			var shown []Command

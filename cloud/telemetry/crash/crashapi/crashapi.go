@@ -93,7 +93,10 @@ func Operations(svc *crash.Service, audit Audit, log *slog.Logger) op.List {
 	uploads.BodyMedia, uploads.Timeout = "text/plain", -1
 	show := spec("GET /v1/crash-groups/{group}", "Show a group of crashes.", auth.Staff)
 	show.Command = "crashes group"
+	sees := func(route string) op.Op { return op.Rule(op.Spec{Route: route, Roles: auth.Staff, Page: true}) }
 	return op.List{
+		sees("GET /things/{thing}/crashes"), sees("GET /crashes"), sees("GET /crashes/group"), sees("GET /crashes/crash"), sees("GET /crashes/symbols"),
+		op.Rule(op.Spec{Route: "POST /crashes/group", Roles: auth.Changers, Page: true}),
 		op.New(spec("GET /v1/crash-groups", "Groups of crashes with the same cause, the latest seen first; Link rel=\"next\" leads on.", auth.Staff),
 			func(ctx context.Context, r groups) (op.Page[crash.Group], error) {
 				list, err := svc.Groups(ctx, r.query())
