@@ -1,17 +1,27 @@
 package housetest
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
+
+	"kennel/infra/thing"
+	"kennel/jdocs"
 )
 
-const settingsFile = "data/data/com.anki.victor/persistent/jdocs/vic.RobotSettings.json"
+// settingsFile is the robot's file of its species' settings. root is its folder, such as robots/vic-00e20100.
+func settingsFile(root string) string {
+	species, _, _ := strings.Cut(filepath.Base(root), "-")
+	name := cmp.Or(jdocs.SettingsOf(thing.Species(species)), jdocs.RobotSettings)
+	return filepath.Join(root, "data/data/com.anki.victor/persistent/jdocs", string(name)+".json")
+}
 
 // LocalDoc is a robot's own copy of a document (VEC-JDS-07).
 type LocalDoc struct {
@@ -22,7 +32,7 @@ type LocalDoc struct {
 // ReadLocal reads the settings that a robot keeps below root.
 func ReadLocal(root string) (LocalDoc, error) {
 	var l LocalDoc
-	b, err := os.ReadFile(filepath.Join(root, settingsFile))
+	b, err := os.ReadFile(settingsFile(root))
 	if err != nil {
 		return l, err
 	}
@@ -32,7 +42,7 @@ func ReadLocal(root string) (LocalDoc, error) {
 // EditSetting changes one setting in the robot's file, as the robot's own menu would.
 func EditSetting(t *testing.T, root, key string, value any) {
 	t.Helper()
-	file := filepath.Join(root, settingsFile)
+	file := settingsFile(root)
 	b, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
