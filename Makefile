@@ -153,7 +153,7 @@ vet: ## gofmt and go vet
 	go vet ./...
 
 .PHONY: lint
-lint: vet ## the same, and staticcheck
+lint: vet tidy-check ## the same, staticcheck, and go.mod
 	go tool staticcheck ./...
 
 .PHONY: arch
