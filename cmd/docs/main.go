@@ -1,5 +1,5 @@
-// Command docs writes the pages of docs/ that are made of other files: the settings (configure.md) and the commands (commands.md). make generate runs
-// it. Its tests hold the hand-written pages to the programs: links, commands and flags.
+// Command docs writes the pages of docs/ that are made of other files: the settings (configure.md), the commands (commands.md) and the map of the
+// cloud (map.md). make generate runs it. Its tests hold the hand-written pages to the programs: links, commands and flags.
 package main
 
 import (
@@ -41,5 +41,9 @@ func pages(root string) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return map[string]string{"docs/commands.md": commandsPage(all), "docs/configure.md": settings}, nil
+	house, err := mapPage(root)
+	if err != nil {
+		return nil, err
+	}
+	return map[string]string{"docs/commands.md": commandsPage(all), "docs/configure.md": settings, "docs/map.md": house}, nil
 }
