@@ -9,7 +9,6 @@ import (
 
 	"kennel/edge/body/amigobot"
 	"kennel/edge/body/amigobot/amigobotsim"
-	"kennel/edge/body/vector/vectorsim"
 	"kennel/edge/env/robotfs"
 	"kennel/edge/sim/plane"
 	"kennel/edge/sim/uart"
@@ -82,8 +81,8 @@ func (a amigobotBody) on(ctx context.Context) error {
 }
 
 // ready implements body: the head does not wait for the robot's own controller.
-func (amigobotBody) ready(context.Context, uint64) (vectorsim.Boot, bool, error) {
-	return vectorsim.BootNormal, false, nil
+func (amigobotBody) ready(context.Context, uint64) (Boot, bool, error) {
+	return BootNormal, false, nil
 }
 
 // serve implements body: with each session the robot reckons from where it is (AMIGO-SYNC-18).

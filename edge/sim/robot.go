@@ -22,7 +22,6 @@ import (
 	"kennel/edge/agent/ownership/wipe"
 	"kennel/edge/body/vector/factory"
 	"kennel/edge/body/vector/factory/bootparam"
-	"kennel/edge/body/vector/vectorsim"
 	"kennel/edge/env/platform"
 	"kennel/edge/env/robotfs"
 	"kennel/edge/faultcode"
@@ -65,7 +64,7 @@ type Config struct {
 type State struct {
 	Pids  map[string]int `json:"pids"`
 	Boots int            `json:"boots"`
-	Boot  string         `json:"boot"` // the kind of this one: normal or recovery (vectorsim.Boot)
+	Boot  Boot           `json:"boot"` // of this time of power
 }
 
 // Run boots the robot and keeps it alive until ctx ends: a process that ends is started again. When the board cuts the power (because
@@ -99,7 +98,7 @@ func Run(ctx context.Context, cfg Config) error {
 	for ctx.Err() == nil {
 		err := r.boot(ctx)
 		switch {
-		case errors.Is(err, vectorsim.ErrPowerCut), errors.Is(err, vectorsim.ErrShutdown):
+		case errors.Is(err, errPowerCut):
 			cfg.Log.WarnContext(ctx, "body cut the power; pressing its button", logging.Err, err)
 		case err != nil:
 			return err
@@ -151,7 +150,7 @@ func (r *robot) boot(ctx context.Context) error {
 	}
 	r.mu.Lock()
 	r.state.Boots++
-	r.state.Boot = vectorsim.BootUndecided.String()
+	r.state.Boot = BootUndecided
 	boots := uint64(r.state.Boots)
 	r.mu.Unlock()
 
@@ -243,8 +242,8 @@ func (r *robot) hangUp(ctx context.Context, line io.Closer) {
 
 // load is the head's boot-loader and what mounts its file systems: it tells the kernel of a recovery boot, and
 // returns what starts and where the logs go.
-func (r *robot) load(k vectorsim.Boot) (sys System, logs string, err error) {
-	recovery := k == vectorsim.BootRecovery
+func (r *robot) load(k Boot) (sys System, logs string, err error) {
+	recovery := k == BootRecovery
 	if !recovery {
 		if sys, recovery, err = LoadSlot(r.root); err != nil {
 			return sys, "", err
@@ -353,10 +352,10 @@ func (r *robot) restartPolicy() proc.Restart {
 }
 
 // booted records what the head is to start.
-func (r *robot) booted(k vectorsim.Boot) {
+func (r *robot) booted(k Boot) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.state.Boot = k.String()
+	r.state.Boot = k
 	r.write()
 }
 

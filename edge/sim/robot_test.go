@@ -13,7 +13,6 @@ import (
 
 	"kennel/edge/agent/health/nightly"
 	"kennel/edge/body/vector/factory/bootparam"
-	"kennel/edge/body/vector/vectorsim"
 	"kennel/edge/env/robotfs"
 	"kennel/edge/wav"
 	"kennel/infra/api/poke"
@@ -169,7 +168,7 @@ func TestLoad(t *testing.T) {
 	}
 	defer root.Close()
 	r := &robot{root: root}
-	load := func(k vectorsim.Boot, logs, line string) {
+	load := func(k Boot, logs, line string) {
 		t.Helper()
 		_, got, err := r.load(k)
 		b, readErr := root.ReadFile(bootparam.File)
@@ -183,18 +182,18 @@ func TestLoad(t *testing.T) {
 			t.Errorf("%v: %v, %v", logs, fi, err)
 		}
 	}
-	load(vectorsim.BootRecovery, recoveryLogs, "anki.unbrick=1\n")
+	load(BootRecovery, recoveryLogs, "anki.unbrick=1\n")
 	if _, err := root.Stat("data"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a recovery boot made data/: %v", err)
 	}
 	if err := root.Remove(bootparam.File); err != nil {
 		t.Fatal(err)
 	}
-	load(vectorsim.BootNormal, LogDir, "")
+	load(BootNormal, LogDir, "")
 	if err := root.WriteFile(bootparam.File, []byte("quiet anki.dev\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	load(vectorsim.BootRecovery, recoveryLogs, "anki.unbrick=1 quiet anki.dev\n")
-	load(vectorsim.BootRecovery, recoveryLogs, "anki.unbrick=1 quiet anki.dev\n")
-	load(vectorsim.BootNormal, LogDir, "quiet anki.dev\n")
+	load(BootRecovery, recoveryLogs, "anki.unbrick=1 quiet anki.dev\n")
+	load(BootRecovery, recoveryLogs, "anki.unbrick=1 quiet anki.dev\n")
+	load(BootNormal, LogDir, "quiet anki.dev\n")
 }

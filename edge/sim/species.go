@@ -2,11 +2,11 @@ package sim
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
-	"kennel/edge/body/vector/vectorsim"
 	"kennel/infra/thing"
 )
 
@@ -24,15 +24,28 @@ var all = []species{
 	{thing.AmigoBot, 13, amigobotFlags, newAmigobot},
 }
 
+// Boot says which system the head of a simulated robot starts.
+type Boot string
+
+// The boots.
+const (
+	BootUndecided Boot = "undecided"
+	BootNormal    Boot = "normal"
+	BootRecovery  Boot = "recovery"
+)
+
+// errPowerCut: the body cut the head's power. Its button starts both again.
+var errPowerCut = errors.New("the body cut the power")
+
 // body is a simulated body, and what it means for the power of the head on it.
 type body interface {
 	Hand
 	ground
 
-	// on runs the body, on lines below the robot's root, until ctx ends (nil) or the body cuts the head's power.
+	// on runs the body, on lines below the robot's root, until ctx ends (nil) or the body cuts the head's power (an error that wraps errPowerCut).
 	on(ctx context.Context) error
 	// ready blocks until the body, which is on for the nth time, lets the head boot, and returns what it boots. off: it switched off instead.
-	ready(ctx context.Context, nth uint64) (boot vectorsim.Boot, off bool, err error)
+	ready(ctx context.Context, nth uint64) (boot Boot, off bool, err error)
 	// serve runs the simulated devices of the head until ctx ends.
 	serve(ctx context.Context) error
 }

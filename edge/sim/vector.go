@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 
@@ -42,7 +43,10 @@ func (v vectorBody) on(ctx context.Context) error {
 		return err
 	}
 	defer v.r.hangUp(ctx, line)
-	return v.RunOn(ctx, line)
+	if err = v.RunOn(ctx, line); errors.Is(err, vectorsim.ErrPowerCut) || errors.Is(err, vectorsim.ErrShutdown) {
+		err = fmt.Errorf("%w: %w", errPowerCut, err)
+	}
+	return err
 }
 
 // Verbs returns the actions of a hand on the body, and of a person who speaks to it.
@@ -69,12 +73,12 @@ func (v vectorBody) Sound() *simulator.Sound {
 	return &simulator.Sound{Playing: h.Playing, Began: int64(h.Began), Ended: int64(h.Ended)}
 }
 
-func (v vectorBody) ready(ctx context.Context, nth uint64) (vectorsim.Boot, bool, error) {
+func (v vectorBody) ready(ctx context.Context, nth uint64) (Boot, bool, error) {
 	// The head boots what the button says when it is let go.
 	s, err := v.Await(ctx, func(s vectorsim.State) bool {
 		return s.PowerOns >= nth && (s.Mode == vectorsim.Off || s.Boot != vectorsim.BootUndecided && !s.Held)
 	})
-	return s.Boot, s.Mode == vectorsim.Off, err
+	return Boot(s.Boot.String()), s.Mode == vectorsim.Off, err
 }
 
 func (v vectorBody) serve(ctx context.Context) error {
