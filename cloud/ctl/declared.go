@@ -135,7 +135,7 @@ func drawJSON(t *cli.Table, raw json.RawMessage) {
 			}
 			var head, row []any
 			for _, name := range names {
-				head, row = append(head, strings.ToUpper(name)), append(row, unquoted(fields[name]))
+				head, row = append(head, strings.ToUpper(name)), append(row, shortened(unquoted(fields[name])))
 			}
 			if i == 0 {
 				t.Row(head...)
@@ -144,11 +144,26 @@ func drawJSON(t *cli.Table, raw json.RawMessage) {
 		}
 	case members(raw) != nil:
 		for _, m := range members(raw) {
-			t.Row(m.name, unquoted(m.value))
+			t.Row(m.name, shortened(unquoted(m.value)))
 		}
 	default:
 		t.Row(unquoted(raw))
 	}
+}
+
+// maxCell is how much of a value a table shows, in characters.
+const maxCell = 120
+
+// shortened returns the beginning of a value that a line cannot show.
+func shortened(s string) string {
+	line, _, more := strings.Cut(strings.TrimSpace(s), "\n")
+	if r := []rune(line); len(r) > maxCell {
+		line, more = string(r[:maxCell]), true
+	}
+	if more {
+		line += " … (-o json shows all)"
+	}
+	return line
 }
 
 // unquoted returns a text without its quotes, and other JSON as it is written.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -28,7 +29,7 @@ func TestDeclared(t *testing.T) {
 				t.Error(err, r.Header)
 			}
 			w.Header().Set("Content-Type", "application/json")
-			_ = json.NewEncoder(w).Encode(map[string]any{"thing": r.PathValue("thing"), "id": r.PathValue("id"), "sent": json.RawMessage(b)})
+			_ = json.NewEncoder(w).Encode(map[string]any{"thing": r.PathValue("thing"), "id": r.PathValue("id"), "sent": json.RawMessage(b), "text": "first\nsecond", "long": strings.Repeat("ä", 200)})
 		})
 		mux.HandleFunc("GET /v1/echoes", func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
@@ -36,7 +37,9 @@ func TestDeclared(t *testing.T) {
 		})
 		mux.HandleFunc("DELETE /v1/echoes/{id}", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	})
-	want(t, dir, "", 0, `(?m)^id +a/b$\n^sent +{"loud":true,"text":"hello you"}$\n^thing +vic:00e20100$`, "echo", "say", "vic:00e20100", "a/b", "text=hello you", "loud=true")
+	want(t, dir, "", 0, `(?m)^id +a/b$(.|\n)*^sent +{"loud":true,"text":"hello you"}$(.|\n)*^thing +vic:00e20100$`, "echo", "say", "vic:00e20100", "a/b", "text=hello you", "loud=true")
+	want(t, dir, "", 0, `(?m)^long +ä{120} … \(-o json shows all\)$`, "echo", "say", "vic:00e20100", "a/b", "text=x")
+	want(t, dir, "", 0, `(?m)^text +first … \(-o json shows all\)$`, "echo", "say", "vic:00e20100", "a/b", "text=x")
 	want(t, dir, "", 0, `(?m)^WORD +N$\n^one two +7$\n^three +4$`, "robots", "echoes", "limit=7")
 	want(t, dir, "", 0, `"word": "three"`, "robots", "echoes", "limit=7", "-o", "json")
 	want(t, dir, "", 0, `^$`, "echo", "drop", "1")
