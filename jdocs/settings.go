@@ -110,7 +110,7 @@ func CheckSettings(key Key) error {
 	case !key.Name.IsSettings() || key.Name == own:
 		return nil
 	case own == "":
-		return errs.New(errs.Invalid, "%s has no settings: Kennel knows none of the species %s", key.Thing, kind.Name())
+		return errs.New(errs.Invalid, "%s has no settings: Kennel knows none for the species %s", key.Thing, kind.Name())
 	default:
 		return errs.New(errs.Invalid, "%s has no document %s: its settings are %s", key.Thing, key.Name, own)
 	}

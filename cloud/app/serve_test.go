@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"io"
+	"log/slog"
 	"math/big"
 	"net/http"
 	"net/http/httptest"
@@ -188,5 +189,18 @@ func TestReadyForTheInternet(t *testing.T) {
 		if i := got[name]; i.State != want.State || !strings.Contains(i.Says, want.Says) || (i.Do == "") != (want.State == preflight.OK) {
 			t.Errorf("%s: %+v, want %+v", name, i, want)
 		}
+	}
+}
+
+// TestRevocationsAreKnownAtOnce: a cloud that is built, and has opened no port yet, knows which certificates are revoked. Else it would refuse every robot
+// of its first moment.
+func TestRevocationsAreKnownAtOnce(t *testing.T) {
+	c, err := Build(t.Context(), settings(t, mqtttest.Start(t)), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := c.Identity.Peers.Ready(t.Context()); err != nil {
+		t.Error(err)
 	}
 }

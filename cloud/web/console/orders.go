@@ -29,8 +29,8 @@ var kinds = []struct{ Kind, Does, Args string }{
 	{commandwire.Sync, "Brings its documents in step with the cloud now.", ""},
 	{commandwire.FlushEvents, "Sends the events that wait on it now.", ""},
 	{commandwire.SendLogs, "Sends its recent logs; with diagnostics also the state of its computer and network.", `{"diagnostics": false, "reason": "request"}`},
-	{commandwire.RestartAgent, "Starts its network side anew; it is away for some seconds.", ""},
-	{commandwire.Intent, "Does as if somebody had said it.", `{"intent": "intent_system_charger"}`},
+	{commandwire.RestartAgent, "Restarts its network side. It is offline for a few seconds.", ""},
+	{commandwire.Intent, "Acts as if somebody had said it.", `{"intent": "intent_system_charger"}`},
 	{commandwire.SetLights, "Sets the lights of its body, until somebody sets them again.", `{"lights": [{"r":0,"g":80,"b":0}, {"r":0,"g":80,"b":0}, {"r":0,"g":80,"b":0}, {"r":0,"g":0,"b":0}]}`},
 }
 

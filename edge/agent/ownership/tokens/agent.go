@@ -279,10 +279,10 @@ func ParseBundle(b []byte) (tokenwire.Bundle, error) {
 		return tokenwire.Bundle{}, errs.New(errs.Corrupt, "answer of %d bytes: want at most %d", len(b), tokenwire.MaxBody)
 	}
 	if err := json.Unmarshal(b, &out); err != nil {
-		return tokenwire.Bundle{}, errs.New(errs.Corrupt, "the answer is not the JSON of tokens")
+		return tokenwire.Bundle{}, errs.New(errs.Corrupt, "the answer is not a bundle of tokens in JSON")
 	}
 	if s := out.STS; s != nil && (s.AccessKeyID == "" || s.SecretAccessKey == "" || s.SessionToken == "" || s.Expiration.IsZero()) {
-		return tokenwire.Bundle{}, errs.New(errs.Corrupt, "the answer has temporary credentials that are not complete")
+		return tokenwire.Bundle{}, errs.New(errs.Corrupt, "the temporary credentials in the answer are incomplete")
 	}
 	return out, nil
 }
