@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	mochi "github.com/mochi-mqtt/server/v2"
+	"github.com/mochi-mqtt/server/v2/packets"
 
 	"kennel/infra/admission"
 	"kennel/infra/api/topics"
@@ -82,7 +83,7 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger) error {
 		return fmt.Errorf("broker: %w", err)
 	}
 	l := &listener{ln: door.Listen("mqtt", ln), trust: files, refuse: h.refuse, log: log, service: withQueue(server, serviceQueue).EstablishConnection,
-		open: map[net.Conn]struct{}{}}
+		endSessions: func() { endSessions(server) }, open: map[net.Conn]struct{}{}}
 	if err := server.AddListener(l); err != nil {
 		return fmt.Errorf("broker: %w", err)
 	}
@@ -107,4 +108,12 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger) error {
 		return fmt.Errorf("broker: stop: %w", err)
 	}
 	return nil
+}
+
+func endSessions(server *mochi.Server) {
+	for _, cl := range server.Clients.GetAll() {
+		if !cl.Net.Inline {
+			_ = server.DisconnectClient(cl, packets.ErrServerShuttingDown)
+		}
+	}
 }

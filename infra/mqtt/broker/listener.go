@@ -62,6 +62,8 @@ type listener struct {
 	log    *slog.Logger
 	// service establishes the sessions of clients that are not things.
 	service listeners.EstablishFn
+	// endSessions tells every client that the broker stops, and ends its session.
+	endSessions func()
 
 	serving sync.WaitGroup // one for each of open
 	mu      sync.Mutex
@@ -156,13 +158,14 @@ func (l *listener) handshake(raw net.Conn) (*peer, *refusal) {
 }
 
 // Close stops accepting, ends every connection, also those that have not logged in yet, and waits for their goroutines. mochi waits for its
-// sessions too, but must not get a new one while it does.
-func (l *listener) Close(closeClients listeners.CloseFn) {
+// sessions too, but must not get a new one while it does. mochi's own way to end the sessions of a listener is not taken: it locks the list of
+// clients twice, and waits for ever if a client leaves between the two.
+func (l *listener) Close(listeners.CloseFn) {
 	l.mu.Lock()
 	l.ended = true
 	l.mu.Unlock()
 	_ = l.ln.Close()
-	closeClients(l.ID())
+	l.endSessions()
 	l.mu.Lock()
 	for c := range l.open {
 		_ = c.Close()
