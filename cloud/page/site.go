@@ -117,8 +117,8 @@ type Site struct {
 }
 
 var headings = map[errs.Kind]string{
-	errs.Invalid: "That cannot work", errs.NotFound: "Not found", errs.Denied: "Not allowed", errs.Exhausted: "Too much at once",
-	errs.Unavailable: "Not right now", errs.Unauthenticated: "Sign in first", errs.Conflict: "Somebody was first",
+	errs.Invalid: "Invalid request", errs.NotFound: "Not found", errs.Denied: "Not allowed", errs.Exhausted: "Too many requests",
+	errs.Unavailable: "Not available right now", errs.Unauthenticated: "Sign in first", errs.Conflict: "Changed by someone else",
 }
 
 // Admit reports whether a request may continue. A caller who is not signed in is led to the page that does it; one without the right is
@@ -225,7 +225,7 @@ func (s *Site) Fail(w http.ResponseWriter, r *http.Request, err error) {
 		heading = headings[kind]
 	}
 	if heading == "" {
-		heading = "Something broke on our side"
+		heading = "Something went wrong"
 		s.log.ErrorContext(r.Context(), "page failed", "path", r.URL.Path, logging.Err, err)
 	}
 	s.Page(w, r, kithttp.StatusOf(kind), "message", Frame{Title: heading, Main: s.Message(auth.CallerFrom(r.Context()), heading, Words(err))})

@@ -435,7 +435,7 @@ type flock struct {
 	next  atomic.Int64
 }
 
-// newFlock makes n robots known and has half of them present.
+// newFlock makes n robots known and has half of them online.
 func newFlock(ctx context.Context, pool *pgxpool.Pool, n int) (*flock, error) {
 	f := &flock{pool: pool, store: registrypg.New(pool, slog.New(slog.DiscardHandler))}
 	for i := range n {

@@ -217,7 +217,7 @@ func rowOf(id, presence, since string) string {
 }
 
 const (
-	tallied = `<strong class="num">1</strong> of <strong class="num">2</strong> robots present`
+	tallied = `<strong class="num">1</strong> of <strong class="num">2</strong> robots online`
 	since   = `<time class="ago" datetime="2026-11-21T10:00:00Z" title="x">x</time>`
 	never   = `<span class="none">never seen</span>`
 )

@@ -172,26 +172,26 @@ func Mount(mux *http.ServeMux, cfg Config) error {
 
 // dones holds the texts that pages show after a form; the address carries the key.
 var dones = map[string]string{
-	"claimed":    "It is yours now. Give it a name?",
+	"claimed":    "The robot is yours. Would you like to name it?",
 	"told":       "Sent to your robot.",
-	"named":      "That is its name now.",
-	"unnamed":    "It has no name now.",
-	"released":   "You let it go. Whoever has it may claim it with the code that it shows.",
-	"offered":    "It is offered. It stays yours until they accept.",
-	"accepted":   "It is yours now. Give it a name?",
-	"dropped":    "That offer is over.",
-	"app":        "That app may not talk to your robot any more.",
-	"apps":       "No app may talk to your robot any more.",
-	"set":        "Saved. Below you see when your robot has it.",
-	"consent":    "Your robots may send what happens to them.",
-	"no-consent": "Your robots send nothing of what happens to them any more.",
-	"audio":      "What your robot hears is kept for a week.",
-	"no-audio":   "Nothing of what your robot hears is kept. Earlier recordings are deleted.",
-	"tokens":     "Your robot is signed out. Sign it in again with an app.",
-	"session":    "That session has ended.",
-	"passkey":    "Your passkey is added. Sign in with it next time.",
-	"no-passkey": "That passkey no longer signs you in.",
-	"sessions":   "You are signed out everywhere else.",
+	"named":      "Name saved.",
+	"unnamed":    "Name removed.",
+	"released":   "Robot removed from your account. Anyone who has it can add it with the code that it shows.",
+	"offered":    "Offer sent. Your robot stays yours until it is accepted.",
+	"accepted":   "The robot is yours. Would you like to name it?",
+	"dropped":    "Offer ended.",
+	"app":        "App removed.",
+	"apps":       "All apps removed.",
+	"set":        "Saved. The card below shows when your robot has it.",
+	"consent":    "Your robots now share diagnostic data.",
+	"no-consent": "Your robots no longer share diagnostic data.",
+	"audio":      "Recordings are now kept for a week.",
+	"no-audio":   "Recordings are no longer kept. Earlier ones are deleted.",
+	"tokens":     "Robot signed out. Sign in again with an app.",
+	"session":    "Signed out there.",
+	"passkey":    "Passkey added. You can now sign in with it.",
+	"no-passkey": "Passkey removed.",
+	"sessions":   "Signed out everywhere else.",
 }
 
 // notStaff refuses operators.
@@ -225,7 +225,7 @@ func message(c auth.Caller, heading, text string) any {
 	return messageView{heading, text, c.Role.Staff()}
 }
 
-var headings = map[errs.Kind]string{errs.Denied: "Not here", errs.Exhausted: "A little slower, please"}
+var headings = map[errs.Kind]string{errs.Denied: "Not allowed", errs.Exhausted: "Too many requests"}
 
 type loginView struct {
 	Email, Next, Error string

@@ -88,7 +88,7 @@ func tiles(n stats, metric bool) (out []tile) {
 		out = append(out, tile{"Petted", v, unit, "all strokes together"})
 	}
 	if asked := n["BStat.AttemptedFistBump"]; asked > 0 {
-		out = append(out, tile{"Fist bumps", count(n["BStat.FistBumpSuccess"]), "", "of " + count(asked) + " that it offered"})
+		out = append(out, tile{"Fist bumps", count(n["BStat.FistBumpSuccess"]), "", "of " + count(asked) + " offered"})
 	}
 	for _, x := range []struct{ key, what, note string }{
 		{"BStat.ReactedToTriggerWord", "Heard its name", "and came to listen"},
@@ -125,9 +125,9 @@ func shares(n stats) (out []share) {
 
 func more(n stats) (out []tile) {
 	for _, x := range []struct{ key, what string }{
-		{"BStat.AnimationPlayed", "Animations played"}, {"BStat.BehaviorActivated", "Things begun"}, {"BStat.ReactedToMotion", "Saw something move"},
+		{"BStat.AnimationPlayed", "Animations played"}, {"BStat.BehaviorActivated", "Behaviours started"}, {"BStat.ReactedToMotion", "Saw something move"},
 		{"BStat.ReactedToSound", "Heard something"}, {"Feature.AI.Exploring", "Went exploring"}, {"Feature.AI.InTheAir", "Was lifted"},
-		{"Feature.AI.Sleeping", "Fell asleep"}, {"Feature.AI.GoHome", "Drove home"}, {"Feature.AI.LowBattery", "Was hungry for its charger"},
+		{"Feature.AI.Sleeping", "Fell asleep"}, {"Feature.AI.GoHome", "Drove home"}, {"Feature.AI.LowBattery", "Ran low on battery"},
 		{"Feature.AI.StuckOnEdge", "Got stuck on an edge"}, {"Feature.AI.UnmatchedVoiceIntent", "Did not understand"},
 	} {
 		if n[x.key] > 0 {

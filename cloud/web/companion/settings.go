@@ -123,8 +123,8 @@ type taken struct{ Mood, Line string }
 var takens = map[string]taken{
 	"has":    {"has", "Your robot has this."},
 	"coming": {"coming", "On its way to your robot."},
-	"away":   {"coming", "Your robot is away. It gets this when it is back."},
-	"silent": {"coming", "Your robot has not said yet whether it has this."},
+	"away":   {"coming", "Your robot is offline. It gets this when it reconnects."},
+	"silent": {"coming", "Your robot has not confirmed this yet."},
 }
 
 type settingsPage struct {

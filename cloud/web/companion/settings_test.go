@@ -118,7 +118,7 @@ func TestWantedAndTaken(t *testing.T) {
 	robot := func(presence registry.Presence, docs map[string]uint64) registry.Thing {
 		return registry.Thing{ID: rex, Presence: presence, Since: noon, LastSeen: noon, Status: &status.Message{Docs: docs}}
 	}
-	const has, coming, away, silent = "Your robot has this.", "On its way to your robot.", "Your robot is away. It gets this when it is back.", "Your robot has not said yet whether it has this."
+	const has, coming, away, silent = "Your robot has this.", "On its way to your robot.", "Your robot is offline. It gets this when it reconnects.", "Your robot has not confirmed this yet."
 	for _, x := range []struct {
 		name        string
 		thing       registry.Thing
@@ -143,7 +143,7 @@ func TestWantedAndTaken(t *testing.T) {
 		}
 	}
 	h.settings = ""
-	if body := do(t, mux, "ann", "GET", "/my/robots/vic:00e20100/settings", "").Body.String(); strings.Contains(body, `class="taken`) || !strings.Contains(body, "Nothing changed yet.") {
+	if body := do(t, mux, "ann", "GET", "/my/robots/vic:00e20100/settings", "").Body.String(); strings.Contains(body, `class="taken`) || !strings.Contains(body, "No changes yet.") {
 		t.Errorf("nothing is wanted yet: %s", body)
 	}
 	h.docErr = errors.New("secret detail")
@@ -223,7 +223,7 @@ func TestLife(t *testing.T) {
 	h.stats = `{"Alive.seconds":176400,"Odom.Body":1234567,"Pet.ms":61000,"BStat.AttemptedFistBump":5,"BStat.FistBumpSuccess":3,"BStat.ReactedToTriggerWord":1,
 		"FeatureType.Play":30,"FeatureType.Social":10,"BStat.AnimationPlayed":12345,"Feature.AI.Exploring":"many","<b>":4,"BStat.ReactedToCliff":-3}`
 	body := regexp.MustCompile(`\s+`).ReplaceAllString(do(t, mux, "ann", "GET", "/my/robots/vic:00e20100/life", "").Body.String(), " ")
-	for _, want := range []string{">2</span> <span class=\"unit\">days", ">1.2</span> <span class=\"unit\">km", ">1</span> <span class=\"unit\">minute", "of 5 that it offered", ">1</span> <span class=\"unit\">time<",
+	for _, want := range []string{">2</span> <span class=\"unit\">days", ">1.2</span> <span class=\"unit\">km", ">1</span> <span class=\"unit\">minute", "of 5 offered", ">1</span> <span class=\"unit\">time<",
 		"75 %", "25 %", `class="part" width="33.3"`, "12\u202f345"} {
 		if !strings.Contains(body, want) {
 			t.Errorf("%q is not in %s", want, body)

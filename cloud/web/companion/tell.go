@@ -31,7 +31,7 @@ var buttons = []button{
 	{"movement_forward", "Forward"}, {"movement_backward", "Back"}, {"movement_turnleft", "Turn left"}, {"movement_turnright", "Turn right"},
 	{"movement_turnaround", "Turn around"}, {"kennel_lookup", "Look up"}, {"kennel_lookdown", "Look down"}, {"global_stop", "Stop"},
 	{"imperative_volumedown", "Quieter"}, {"imperative_volumeup", "Louder"}, {"imperative_eyecolor", "Next eye colour"},
-	{"system_sleep", "Sleep"}, {"kennel_wakeup", "Wake up"}, {"check_timer", "Check the timer"}, {"show_clock", "Tell the time"}, {"kennel_battery", "Tell the battery"},
+	{"system_sleep", "Sleep"}, {"kennel_wakeup", "Wake up"}, {"check_timer", "Check the timer"}, {"show_clock", "Tell the time"}, {"kennel_battery", "Battery level"},
 }
 
 // labels are the names of further intents, which come from sentences.
@@ -92,7 +92,7 @@ func newWish(c command.Command) wish {
 	case w.Open:
 		w.Answer = "Waiting for your robot."
 	case c.State == command.Expired:
-		w.Answer = "Your robot did not answer in time. It is away, or busy."
+		w.Answer = "Your robot did not answer in time. It may be offline or busy."
 	}
 	return w
 }

@@ -32,22 +32,22 @@ func newState(t registry.Thing, now time.Time) state {
 	s := state{Since: t.Since}
 	switch {
 	case t.LastSeen.IsZero():
-		s.Mood, s.Line = "new", "It has not reported here yet."
-		s.Help = "Is it switched on, and on your network?"
+		s.Mood, s.Line = "new", "It has not connected yet."
+		s.Help = "Check that it is switched on and on your Wi-Fi."
 		return s
 	case t.Presence == registry.Calls:
-		s.Mood, s.Line, s.Release = "here", "It called here "+registry.Ago(now.Sub(t.LastSeen))+" ago.", t.Facets.Version
+		s.Mood, s.Line, s.Release = "here", "It last connected "+registry.Ago(now.Sub(t.LastSeen))+" ago.", t.Facets.Version
 		if now.Sub(t.LastSeen) > silentAfter {
-			s.Mood, s.Since, s.Help = "away", t.LastSeen, "A robot that is on calls about once a day. Put it on its charger and see that it is on your network."
+			s.Mood, s.Since, s.Help = "away", t.LastSeen, "A robot that is switched on connects about once a day. Put it on its charger and check that it is on your Wi-Fi."
 		}
 		return s
 	case t.Presence != registry.Present:
-		s.Mood, s.Line = "away", "It is away."
-		if s.Help = "Put it on its charger and see that it is on your network; it comes back by itself."; now.Sub(t.Since) < 2*time.Minute {
+		s.Mood, s.Line = "away", "It is offline."
+		if s.Help = "Put it on its charger and check that it is on your Wi-Fi. It reconnects by itself."; now.Sub(t.Since) < 2*time.Minute {
 			s.Help = "" // it may just walk through a door
 		}
 	default:
-		s.Mood, s.Line = "here", "It is here and well."
+		s.Mood, s.Line = "here", "It is online and well."
 	}
 	m := t.Status
 	if m == nil {
@@ -81,19 +81,19 @@ func newState(t registry.Thing, now time.Time) state {
 			s.Battery = "Its battery is fine."
 		}
 		if b.Fault != 0 {
-			s.Mood, s.Line, s.Help = "ill", fmt.Sprintf("It shows fault %d.", b.Fault), "Switch it off and on again. If the number comes back, whoever looks after this Kennel knows more."
+			s.Mood, s.Line, s.Help = "ill", fmt.Sprintf("It shows fault %d.", b.Fault), "Switch it off and on again. If the number comes back, ask the operator of this server."
 			return s
 		}
 	}
 	if len(s.Says) > 0 {
-		s.Mood, s.Line = "ill", "It is here, but something bothers it."
+		s.Mood, s.Line = "ill", "It is online, but it has a problem."
 	}
 	return s
 }
 
 // how says how a robot came to its owner.
 var how = map[string]string{
-	owner.HowCode: "with the code that it showed", owner.HowAssociate: "with your app", owner.HowWiped: "with your app", owner.HowTransfer: "from its owner before you",
+	owner.HowCode: "with its code", owner.HowAssociate: "with your app", owner.HowWiped: "with your app", owner.HowTransfer: "from its previous owner",
 }
 
 // day is a date as people say it; the clock does not matter.

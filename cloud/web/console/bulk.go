@@ -49,7 +49,7 @@ const (
 )
 
 // deeds are what may be done to many robots.
-var deeds = []struct{ Name, Label string }{{"tag", "Add a tag"}, {"untag", "Remove a tag"}, {"command", "Give a command"}, {"set", "Change a setting"}, {"cohort", "Put into a cohort"}}
+var deeds = []struct{ Name, Label string }{{"tag", "Add a tag"}, {"untag", "Remove a tag"}, {"command", "Send a command"}, {"set", "Change a setting"}, {"cohort", "Add to a cohort"}}
 
 // bulkForm is the bar below the table.
 type bulkForm struct {
@@ -211,7 +211,7 @@ func (c *console) newJob(ctx context.Context, r *http.Request, s said) (string, 
 		q = r.PostForm
 	}
 	v := newJobView{able: ableOf(ctx), said: s, Query: q.Get("filter")}
-	out := frame{Title: "Do it to many robots", Crumbs: []link{fleetLink, {Label: "Do it to many", Address: r.URL.RequestURI()}}}
+	out := frame{Title: "Bulk action", Crumbs: []link{fleetLink, {Label: "Bulk action", Address: r.URL.RequestURI()}}}
 	for _, d := range deeds {
 		v.Deeds = append(v.Deeds, choice{d.Name, d.Label, d.Name == q.Get("do")})
 		if d.Name == q.Get("do") {

@@ -83,7 +83,7 @@ func (c *console) certificates(ctx context.Context, r *http.Request, s said) (st
 		x := waitingView{Waiting: w, Short: w.Key.Short(), Form: waitingForm(w.Thing, w.Key.Short())}
 		switch {
 		case w.Revoked:
-			x.Block = "The identity of " + string(w.Thing) + " was taken away: release it on its page first, if this is the genuine robot."
+			x.Block = "The certificates of " + string(w.Thing) + " were revoked. If this is the real robot, reset its identity on its page first."
 		case w.Bound:
 			x.Block = string(w.Thing) + " has another key already: release it on its page first, if this is the genuine robot after a wipe."
 		}

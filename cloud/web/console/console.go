@@ -158,7 +158,7 @@ func newConsole(cfg Config) (*console, error) {
 		return nil, errors.New("console: want Audit, because its pages change something")
 	}
 	c := &console{Config: cfg, now: time.Now}
-	funcs := template.FuncMap{"micros": micros, "species": thing.Species.Name, "count": count, "short": short, "initial": initial, "explain": registry.Explain}
+	funcs := template.FuncMap{"micros": micros, "species": thing.Species.Name, "count": count, "short": short, "initial": initial, "explain": registry.Explain, "presence": presence}
 	c.Site = &page.Site{Login: "/login", Dones: maps.Clone(dones), Allowed: operator, Dress: c.dress, Message: c.message}
 	var err error
 	c.Set, err = page.Load(files, "/assets/", funcs, cfg.Log, c.Fail)
@@ -197,56 +197,56 @@ type outcome struct {
 
 // dones holds the texts that pages show after a form; the address carries the key.
 var dones = map[string]string{
-	"thing-revoked":   "Its identity is taken away: its certificates are refused everywhere within two seconds.",
-	"thing-released":  "It is released: the earlier key is refused from now on. Put this secret into the robot; it is shown this once.",
-	"owner-released":  "It has no owner any more.",
-	"token-revoked":   "The access token, and what was refreshed from it, is revoked.",
-	"tokens-revoked":  "Every access token of this robot is revoked. Its owner signs it in again with an app.",
-	"app-removed":     "The app may not talk to this robot any more.",
-	"apps-removed":    "No app may talk to this robot any more.",
-	"approved":        "The robot is approved: it gets its certificate when it asks again, within a minute.",
-	"refused":         "The robot is refused for a day.",
-	"batch-put":       "The batch is stored.",
-	"batch-disabled":  "The batch is disabled: its factory certificates are refused.",
-	"batch-enabled":   "The batch is accepted again.",
-	"factory-revoked": "The factory certificate is refused from now on.",
-	"operator-added":  "The operator is added. Hand this one-time password over; it is shown this once, and must be changed at the first sign-in.",
-	"operator-reset":  "The operator's sessions have ended. Hand this one-time password over; it is shown this once, and must be changed at the next sign-in.",
-	"operator-role":   "The role is changed.",
-	"operator-off":    "The operator is stopped, and their sessions have ended.",
-	"operator-on":     "The operator may sign in again.",
-	"operator-out":    "The operator's sessions have ended.",
-	"operator-gone":   "The operator's account is removed.",
-	"alert-rule":      "The rule is changed. It applies within a quarter of a minute.",
-	"threshold-added": "The threshold is added. It applies within a quarter of a minute.",
-	"threshold-gone":  "The threshold is removed. Its alerts are resolved within a minute.",
-	"alert-mail":      "The recipients are changed.",
-	"alert-acked":     "You take care of this alert, until it is resolved or becomes more severe.",
-	"alert-unacked":   "Nobody takes care of this alert now.",
-	"alert-silenced":  "No letters are posted about this alert for 4 hours.",
-	"silence-ended":   "The silence is over. Letters are posted again.",
-	"release-added":   "The release is known. Robots are asked to run it once you want it for their species or for one of them.",
-	"release-wanted":  "The wish is stored. Robots learn of it when they connect, and once an hour.",
-	"release-unwant":  "The wish is taken back.",
-	"channel-set":     "The channel is set. Original robots find the release when they next ask.",
-	"webhook-added":   "The webhook is added. Give this secret to the receiver, which checks signatures with it; it is shown this once.",
-	"webhook-tested":  "The test was sent. Its answer is the first of the deliveries.",
-	"webhook-disable": "The webhook is off. Nothing is sent until you turn it on.",
-	"webhook-enable":  "The webhook is on.",
-	"webhook-secret":  "Give this secret to the receiver; it is shown this once. The old one signs, too, for a day.",
-	"webhook-replay":  "It is sent again, behind those that wait.",
-	"webhook-removed": "The webhook is deleted.",
-	"cohort-put":      "The filter is saved.",
-	"cohort-gone":     "The cohort is removed. The robots stay as they are.",
-	"bulk-begun":      "The job is stored and runs without this page.",
-	"bulk-cancelled":  "What was not done yet is dropped.",
-	"tagged":          "The tags are changed.",
-	"setting-set":     "The setting is changed. The robot takes it as soon as it is present; below stands what it has.",
-	"command-sent":    "The command is on its way. What became of it appears below.",
-	"robot-stopped":   "The robot is told to stop. Whether it rests shows below.",
-	"robot-poked":     "The robot's simulator is told. What the robot feels shows below. If it cannot be done now, the Commands page says why.",
-	"passkey-added":   "The passkey is added. It signs you in from now on.",
-	"passkey-removed": "The passkey is forgotten: it signs nobody in any more. Delete it on your device, too, which does not know that.",
+	"thing-revoked":   "Certificates revoked. They are refused everywhere within two seconds.",
+	"thing-released":  "Identity reset. The former key no longer works. Give the robot this secret; it is shown only once.",
+	"owner-released":  "Owner removed.",
+	"token-revoked":   "Access token revoked, with every token refreshed from it.",
+	"tokens-revoked":  "All access tokens revoked. The owner must sign in again with an app.",
+	"app-removed":     "App removed. It can no longer connect to this robot.",
+	"apps-removed":    "All apps removed. None can connect to this robot.",
+	"approved":        "Robot approved. It gets its certificate within a minute.",
+	"refused":         "Robot refused for a day.",
+	"batch-put":       "Batch saved.",
+	"batch-disabled":  "Batch disabled. Its factory certificates are refused.",
+	"batch-enabled":   "Batch enabled.",
+	"factory-revoked": "Factory certificate refused.",
+	"operator-added":  "Operator added. Pass on this one-time password: it is shown only once, and must be changed at the first sign-in.",
+	"operator-reset":  "One-time password created, and all of the operator's sessions ended. Pass it on: it is shown only once, and must be changed at the next sign-in.",
+	"operator-role":   "Role changed.",
+	"operator-off":    "Operator disabled and signed out everywhere.",
+	"operator-on":     "Operator enabled.",
+	"operator-out":    "Sessions ended.",
+	"operator-gone":   "Operator removed.",
+	"alert-rule":      "Rule saved. It applies within 15 seconds.",
+	"threshold-added": "Threshold added. It applies within 15 seconds.",
+	"threshold-gone":  "Threshold removed. Its alerts resolve within a minute.",
+	"alert-mail":      "Recipients saved.",
+	"alert-acked":     "Alert acknowledged, until it resolves or gets worse.",
+	"alert-unacked":   "Acknowledgement removed.",
+	"alert-silenced":  "Alert silenced. It sends no e-mail for 4 hours.",
+	"silence-ended":   "Silence ended. The alert sends e-mail again.",
+	"release-added":   "Release added. Roll it out, or set it as a target version.",
+	"release-wanted":  "Target set. Robots learn of it when they connect, and once an hour.",
+	"release-unwant":  "Target removed.",
+	"channel-set":     "Channel set. Original robots find the release when they next look for updates.",
+	"webhook-added":   "Webhook added. The receiver checks signatures with this secret; it is shown only once.",
+	"webhook-tested":  "Test sent. The answer is the first delivery in the list.",
+	"webhook-disable": "Webhook turned off.",
+	"webhook-enable":  "Webhook turned on.",
+	"webhook-secret":  "New secret created; it is shown only once. Requests are signed with the old secret too for one day.",
+	"webhook-replay":  "Queued for another attempt.",
+	"webhook-removed": "Webhook deleted.",
+	"cohort-put":      "Filter saved.",
+	"cohort-gone":     "Cohort removed. Its robots are unchanged.",
+	"bulk-begun":      "Bulk action started. You can leave this page.",
+	"bulk-cancelled":  "Remaining robots cancelled.",
+	"tagged":          "Tags changed.",
+	"setting-set":     "Setting changed. The robot gets it as soon as it is online.",
+	"command-sent":    "Command sent. The answer appears below.",
+	"robot-stopped":   "Stop sent. Motion below shows whether the robot has stopped.",
+	"robot-poked":     "Sent to the simulator. The robot's reaction shows below. If it was not possible, Commands says why.",
+	"passkey-added":   "Passkey added. You can now sign in with it.",
+	"passkey-removed": "Passkey removed. Delete it from your device too.",
 }
 
 // frontDoor leads owners from the address of the site to their own pages.
@@ -264,7 +264,7 @@ func (c *console) frontDoor(overview http.Handler) http.Handler {
 // (accountapi.Authenticator).
 func operator(c auth.Caller) error {
 	if !c.Role.Staff() {
-		return errs.New(errs.Denied, "this console is for operators; the account %s is not one", c.Name)
+		return errs.New(errs.Denied, "this page is for operators; %s is not an operator account", c.Name)
 	}
 	return nil
 }
@@ -284,14 +284,14 @@ const maxReason = 400
 func reason(v url.Values) (string, error) {
 	s := strings.TrimSpace(v.Get("reason"))
 	if s == "" || len(s) > maxReason || strings.ContainsRune(s, 0) {
-		return "", errs.Coded(errs.Invalid, "reason", "say why, in 1 to %d letters; the audit log keeps it", maxReason)
+		return "", errs.Coded(errs.Invalid, "reason", "enter a reason of 1 to %d characters; the audit log keeps it", maxReason)
 	}
 	return s, nil
 }
 
 // lost answers at addresses where nothing is: people with a page and a way on, programs as the API does.
 func (c *console) lost(w http.ResponseWriter, r *http.Request) {
-	err := errs.Coded(errs.NotFound, "no_page", "there is nothing at this address; see that it is complete")
+	err := errs.Coded(errs.NotFound, "no_page", "page not found; check the address")
 	if strings.HasPrefix(r.URL.Path, "/v1/") || !strings.Contains(r.Header.Get("Accept"), "text/html") {
 		kithttp.WriteError(w, err)
 		return
@@ -319,7 +319,7 @@ func (c *console) dress(r *http.Request, _ string, f *frame) {
 			there bool
 		}
 		entries := []entry{{link{Label: "Overview", Address: "/"}, "", true}, {fleetLink, "", true}, {link{Label: "Alerts", Address: "/alerts"}, "", c.Alerts != nil},
-			{link{Label: "Explore", Address: "/events"}, "", c.Events != nil}, {link{Label: "Live tail", Address: "/tail"}, "", c.Events != nil},
+			{link{Label: "Events", Address: "/events"}, "", c.Events != nil}, {link{Label: "Live tail", Address: "/tail"}, "", c.Events != nil},
 			{link{Label: "Experiments", Address: "/experiments"}, page.Updates, c.Events != nil}, {link{Label: "Releases", Address: "/releases"}, page.Updates, c.Releases != nil},
 			{link{Label: "Certificates", Address: "/certificates"}, page.Connections, c.Identities != nil}, {link{Label: "Webhooks", Address: "/webhooks"}, page.Cloud, c.Webhooks != nil},
 			{link{Label: "Operators", Address: "/operators"}, page.Cloud, c.Operators != nil}, {link{Label: "Audit", Address: "/audit"}, page.Cloud, c.AuditLog != nil}}
@@ -364,5 +364,5 @@ func (c *console) words(r *http.Request, what string, err error) string {
 		return page.Words(err)
 	}
 	c.Log.ErrorContext(r.Context(), what, logging.Err, err)
-	return "Something broke on our side. Try again in a moment."
+	return "Something went wrong on the server. Try again in a moment."
 }

@@ -193,7 +193,7 @@ func TestOwnerColumn(t *testing.T) {
 func TestRelativeTimes(t *testing.T) {
 	mux, _ := open(t, &fleet{things: []registry.Thing{nasty()}})
 	for path, label := range map[string]string{
-		"/things/vic:00e20100?zoom=week&until=" + noon.Add(time.Hour).Format(time.RFC3339): `<tr class="t-[a-z]*"><td>`, "/things/vic:00e20100/settings": `<tr><td>`, "/things/vic:00e20100/access": `<td data-label="To">`, "/certificates": `<td>`,
+		"/things/vic:00e20100?zoom=week&until=" + noon.Add(time.Hour).Format(time.RFC3339): `<tr class="t-[a-z]*"><td>`, "/things/vic:00e20100/settings": `<tr><td>`, "/things/vic:00e20100/access": `<td data-label="Valid to">`, "/certificates": `<td>`,
 	} {
 		body := do(t, mux, auth.Admin, "GET", path, "").Body.String()
 		if !regexp.MustCompile(label + `<time class="ago" datetime="[^"]+" title="[^"]+ UTC">`).MatchString(body) {
@@ -213,7 +213,7 @@ func TestPages(t *testing.T) {
 	}{
 		{"", "/", 303, "/login?next=%2F"},
 		{"", "/things/vic:00e20100?x=1", 303, "/login?next=%2Fthings%2Fvic%3A00e20100%3Fx%3D1"},
-		{auth.Owner, "/", 403, "This console is for operators"},
+		{auth.Owner, "/", 403, "is not an operator account"},
 		{auth.Viewer, "/", 200, `<a href="/things?q=presence%3Anever">`},
 		{auth.Viewer, "/things", 200, `<a href="/things/vic:00e20100">vic:00e20100</a>`},
 		{auth.Viewer, "/things?q=battery%3A%3C&sort=seen", 200, `id="q-problem" role="alert"`},
@@ -223,9 +223,9 @@ func TestPages(t *testing.T) {
 		{auth.Viewer, "/things/vic:00e20100?zoom=year", 400, "want hour, day, week or month"},
 		{auth.Viewer, "/things/vic:00e20100?until=1066", 400, "Until"},
 		{auth.Viewer, "/things/vic:00e20100/settings", 200, "Volume"},
-		{auth.Viewer, "/things/vic:00e20100/commands", 200, "What it was told"},
-		{auth.Viewer, "/things/vic:00e20100/robot", 200, "Its parts"},
-		{auth.Viewer, "/things/vic:00e20100/events?level=error", 200, "Events, the newest first"},
+		{auth.Viewer, "/things/vic:00e20100/commands", 200, `id="h-orders"`},
+		{auth.Viewer, "/things/vic:00e20100/robot", 200, `id="h-tree"`},
+		{auth.Viewer, "/things/vic:00e20100/events?level=error", 200, `class="plain events"`},
 		{auth.Viewer, "/things/vic:00e20100/events?text=nominal", 200, `<span class="note">level</span> nominal`},
 		{auth.Viewer, "/things/vic:00e20100/events?text=699+mV", 200, `<span class="note">battery</span> 699 mV`},
 		{auth.Viewer, "/things/vic:00e20100/events?level=loud", 400, "want one of"},
@@ -235,16 +235,16 @@ func TestPages(t *testing.T) {
 		{auth.Viewer, "/tail?thing=e2", 200, `data-stream="/tail/stream?thing=e2"`},
 		{"", "/tail/stream", 401, "sign in first"},
 		{auth.Viewer, "/cohorts", 200, "tag:beta"},
-		{auth.Viewer, "/alerts", 200, "At least <strong class=\"num\">5</strong> present robots"},
-		{auth.Viewer, "/", 200, `A problem is common to many robots of one release. <a href="/alerts">Show it</a>`},
+		{auth.Viewer, "/alerts", 200, `at least <strong class="num">5</strong> robots`},
+		{auth.Viewer, "/", 200, `1 alert is firing. <a href="/alerts">Show it</a>`},
 		{auth.Viewer, "/alerts", 200, "It reports a fault, as a number."},
 		{auth.Viewer, "/bulk", 200, "Jobs"},
-		{auth.Viewer, "/bulk/j-1?state=failed", 200, "Robot by robot"},
+		{auth.Viewer, "/bulk/j-1?state=failed", 200, `id="h-results"`},
 		{auth.Viewer, "/bulk/j-1?state=odd", 400, "want one of"},
 		{auth.Viewer, "/bulk/new?do=tag", 403, "may not do this"},
 		{auth.Support, "/bulk/new?do=tag", 200, "no robot is picked"},
 		{auth.Support, "/bulk/new?do=dance", 400, "want one of"},
-		{auth.Support, "/bulk/new?do=tag&which=all&filter=presence:present", 200, `I mean these <strong class="num">1</strong>`},
+		{auth.Support, "/bulk/new?do=tag&which=all&filter=presence:present", 200, `Confirm for <strong class="num">1</strong> robot<`},
 		{auth.Viewer, "/help", 200, "presence:never"},
 		{auth.Viewer, "/things/vic:00e20100", 200, `<h1>vic:00e20100</h1>`},
 		{auth.Viewer, "/things/vic:zz", 200, "never seen"},

@@ -101,8 +101,8 @@ var columns = []struct {
 	Sort  registry.Column
 	Down  bool // the first click sorts the other way round
 	Class string
-}{{"Robot", registry.ByID, false, ""}, {ownerColumn, "", false, "c-owner"}, {"Presence", registry.ByPresence, false, ""}, {"Since", registry.BySince, true, ""}, {"Release", registry.ByVersion, true, ""}, {"Battery", registry.ByBattery, false, ""},
-	{"Problems", registry.ByProblems, true, ""}, {"Loop p99", registry.ByLoop, true, "right"}, {"Seen", registry.BySeen, true, "wide"}, {"Certificate ends", registry.ByCert, false, "wide"},
+}{{"Robot", registry.ByID, false, ""}, {ownerColumn, "", false, "c-owner"}, {"Status", registry.ByPresence, false, ""}, {"Since", registry.BySince, true, ""}, {"Release", registry.ByVersion, true, ""}, {"Battery", registry.ByBattery, false, ""},
+	{"Problems", registry.ByProblems, true, ""}, {"Loop p99", registry.ByLoop, true, "right"}, {"Last seen", registry.BySeen, true, "wide"}, {"Certificate expires", registry.ByCert, false, "wide"},
 	{"Agent", registry.ByAgent, true, "wider"}, {"Body", registry.ByBody, true, "wider"}, {"Registered", registry.ByCreated, true, "wider"}}
 
 // facets are offered as chips, in this order.
@@ -255,7 +255,7 @@ func (v *fleetView) fill(f filter.Filter, sort registry.Column, desc bool, p reg
 	for _, x := range []struct {
 		Label, Value string
 		Count        int
-	}{{"Present", filter.Present, all.Present}, {"Absent", filter.Absent, all.Absent}, {"Call in", filter.Calls, all.Calls}, {"Never seen", filter.Never, bucket(all.Presence, filter.Never)}} {
+	}{{"Online", filter.Present, all.Present}, {"Offline", filter.Absent, all.Absent}, {"Call in", filter.Calls, all.Calls}, {"Never seen", filter.Never, bucket(all.Presence, filter.Never)}} {
 		if g, ok := narrowed(f, filter.Presence, x.Value); ok && (x.Value != filter.Calls || x.Count > 0) {
 			v.Tabs = append(v.Tabs, chip{x.Label, x.Count, fleetAddress(g.String(), v.Sort, ""), asked == x.Value})
 		}

@@ -70,7 +70,7 @@ type entry struct {
 const shortestLife = 10 * time.Minute
 
 // journalKinds are what the journal can be narrowed to.
-var journalKinds = []struct{ Kind, Label string }{{"", "All"}, {"presence", "Presence"}, {"way in", "Way in"}, {"setting", "Settings"}, {"command", "Commands"}, {"fault", "Faults"}, {"crash", "Crashes"}, {"update", "Updates"},
+var journalKinds = []struct{ Kind, Label string }{{"", "All"}, {"presence", "Online"}, {"way in", "Connection"}, {"setting", "Settings"}, {"command", "Commands"}, {"fault", "Faults"}, {"crash", "Crashes"}, {"update", "Updates"},
 	{"loss", "Lost events"}, {"event", "Warnings"}}
 
 func (c *console) life(ctx context.Context, q url.Values, h thingHead, report registry.Report) (lifeView, error) {
@@ -199,11 +199,11 @@ func moment(t time.Time) string { return t.UTC().Format(clock) + " UTC" }
 
 // presenceLane shows when a robot was there. history is the latest first.
 func presenceLane(history []registry.Change, t registry.Thing, now time.Time) chart.Lane {
-	l := chart.Lane{Name: "Presence", Note: string(t.Presence)}
+	l := chart.Lane{Name: "Online", Note: presence(t.Presence)}
 	end, present := now, t.Presence == registry.Present
 	add := func(from time.Time) {
 		if present {
-			l.Spans = append(l.Spans, chart.Span{From: from, To: end, Tone: chart.Good, Text: "present " + moment(from) + " to " + moment(end)})
+			l.Spans = append(l.Spans, chart.Span{From: from, To: end, Tone: chart.Good, Text: "online " + moment(from) + " to " + moment(end)})
 		}
 	}
 	for _, c := range history {
@@ -223,7 +223,7 @@ func presenceLane(history []registry.Change, t registry.Thing, now time.Time) ch
 
 // wayLane shows the steps on a robot's way here: an outcome that came again is a span, its last time a mark.
 func wayLane(report registry.Report) (chart.Lane, []entry) {
-	l := chart.Lane{Name: "Way in"}
+	l := chart.Lane{Name: "Connection"}
 	var out []entry
 	for _, o := range report.Steps {
 		tone, text := chart.Good, o.Name+": ok"

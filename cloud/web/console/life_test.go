@@ -46,7 +46,7 @@ func TestSettingsPage(t *testing.T) {
 	body := do(t, mux, auth.Support, "GET", "/things/vic:00e20100/settings", "").Body.String()
 	row := body[strings.Index(body, `id="f-vic.RobotSettings-master_volume"`):]
 	row = row[:strings.Index(row, "</tr>")]
-	for _, want := range []string{"<strong>high</strong>", "still low", "from low, by", `value="1"><button class="quiet">Set back to low`, `value="4"><button class="quiet">Set back to medium high`, `<option value="5" selected>high</option>`} {
+	for _, want := range []string{"<strong>high</strong>", "still low", "from low, by", `value="1"><button class="quiet">Restore low`, `value="4"><button class="quiet">Restore medium high`, `<option value="5" selected>high</option>`} {
 		if !strings.Contains(row, want) {
 			t.Errorf("no %s in %s", want, row)
 		}
@@ -126,7 +126,7 @@ func TestLifeOnOneAxis(t *testing.T) {
 			t.Errorf("the journal of a day tells nothing about %s: %v", k.Kind, kinds)
 		}
 	}
-	for _, lane := range []string{"Presence", "Way in", "Settings", "Commands", "Faults", "Crashes", "Updates", "Lost events", "Events", "Battery", "Loop, p99 late"} {
+	for _, lane := range []string{"Online", "Connection", "Settings", "Commands", "Faults", "Crashes", "Updates", "Lost events", "Events", "Battery", "Loop, p99 late"} {
 		if !strings.Contains(string(v.Board), "<span>"+lane+"</span>") {
 			t.Errorf("no lane %s", lane)
 		}
@@ -264,14 +264,14 @@ func TestEventsPage(t *testing.T) {
 		want  []string
 		not   string
 	}{
-		{"", []string{`value="1h"`, "61 events of 2 robots", "1 do not fit their description", `<div class="board"`, "<span>Robots</span>", "format=parquet"}, "Not asked"},
-		{"since=2026-05-06T00:00:00Z&until=2026-05-06T12:00:01Z", []string{`rel="next"`, "before=", "battery.periodic_log"}, "Not asked"},
+		{"", []string{`value="1h"`, "61 events of 2 robots", "1 schema errors", `<div class="board"`, "<span>Robots</span>", "format=parquet"}, "Invalid search"},
+		{"since=2026-05-06T00:00:00Z&until=2026-05-06T12:00:01Z", []string{`rel="next"`, "before=", "battery.periodic_log"}, "Invalid search"},
 		{"name=battery.low&of=battery&by=day&since=3d", []string{"Values of battery.low: i1 battery (mV)", "Median of i1", "p99 9", `<option selected>day</option>`}, "<script>alert"},
 		{"by=event", []string{"&lt;script&gt;", `name=%3Cscript%3E`}, "<script>alert"},
-		{"value=i1%3Clots", []string{"Not asked", "want a whole one of 64 bits", `value="i1&lt;lots"`}, "The latest"},
-		{"nonsense=1", []string{"Not asked", "want thing, robots"}, "The latest"},
-		{"source=slow", []string{"Not counted", "choose a shorter time", "The latest"}, "61 events"},
-		{"thing=vic:00e20100&before=x", []string{"Not asked", "microseconds~thing~boot~seq"}, "The latest"},
+		{"value=i1%3Clots", []string{"Invalid search", "want a whole one of 64 bits", `value="i1&lt;lots"`}, "Latest events"},
+		{"nonsense=1", []string{"Invalid search", "want thing, robots"}, "Latest events"},
+		{"source=slow", []string{"Not counted", "choose a shorter time", "Latest events"}, "61 events"},
+		{"thing=vic:00e20100&before=x", []string{"Invalid search", "microseconds~thing~boot~seq"}, "Latest events"},
 	} {
 		w := do(t, mux, auth.Viewer, "GET", "/events?"+tt.query, "")
 		body := w.Body.String()

@@ -24,17 +24,17 @@ type loginView struct {
 // refusals say why a provider's word, or a passkey's, was not enough. They tell a stranger nothing: what is wrong with an account, only its
 // administrators see, in the log.
 var refusals = map[string]string{
-	"oidc_state":        "This sign-in was not begun in this browser, or more than ten minutes ago. Begin it again.",
-	"oidc_denied":       "The identity provider did not let you in, or you cancelled there.",
-	"oidc_refused":      "The identity provider's answer is not accepted. Begin again; if that does not help, an administrator finds the reason in the log.",
-	"oidc_email":        "The identity provider does not vouch for your e-mail address. Confirm it there, then begin again.",
-	"oidc_role":         "The identity provider knows you, but none of your groups has a role here. Ask an administrator for one.",
-	"oidc_account":      "Your account here is not open to the identity provider. Ask an administrator.",
-	"oidc_away":         "The identity provider does not answer. Try again in a moment, or sign in another way.",
-	"too_many_attempts": "Too many attempts from your address. Wait a moment, then begin again.",
+	"oidc_state":        "This sign-in was started in another browser or more than ten minutes ago. Start again.",
+	"oidc_denied":       "The identity provider refused the sign-in, or you cancelled it.",
+	"oidc_refused":      "The identity provider's answer was not valid. Try again. If it happens again, ask an administrator to check the log.",
+	"oidc_email":        "Your e-mail address is not confirmed at the identity provider. Confirm it there, then try again.",
+	"oidc_role":         "None of your groups has a role here. Ask an administrator for access.",
+	"oidc_account":      "Your account here cannot sign in through the identity provider. Ask an administrator.",
+	"oidc_away":         "The identity provider is not responding. Try again in a moment, or sign in another way.",
+	"too_many_attempts": "Too many attempts from your address. Wait a moment, then try again.",
 }
 
-const refusedElse = "The sign-in did not succeed. Begin it again."
+const refusedElse = "Sign-in failed. Try again."
 
 // local returns next if it is a page of this console, else the fleet.
 func local(next string) string { return page.Local(next, "/", "/login", "/live", "/assets") }

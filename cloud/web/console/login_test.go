@@ -141,7 +141,7 @@ func TestLost(t *testing.T) {
 		kind, want         string
 	}{
 		{"nobody", "/fleeet", "text/html", "", "text/html", `href="/login"`},
-		{"operator", "/fleeet", "text/html", auth.Viewer, "text/html", "Back to the fleet"},
+		{"operator", "/fleeet", "text/html", auth.Viewer, "text/html", "Go to the fleet"},
 		{"program", "/fleeet", "*/*", auth.Viewer, "application/json", `"code":"no_page"`},
 		{"browser at the API", "/v1/thingss", "text/html", auth.Viewer, "application/json", `"code":"no_page"`},
 	} {

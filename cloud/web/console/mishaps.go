@@ -96,7 +96,7 @@ func mishap(e *events.Event) (chart.Tone, string) {
 	case "robot.crash":
 		return chart.Bad, words("Crash of "+e.S1, e.S2, e.S3)
 	case "robot.ota_download_start":
-		return chart.Plain, words("Download begun", e.S2)
+		return chart.Plain, words("Download started", e.S2)
 	case "robot.ota_download_stalled":
 		return chart.Warn, "Download stalled"
 	case "robot.ota_download_end":

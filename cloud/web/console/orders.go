@@ -25,13 +25,13 @@ type Commands interface {
 
 // kinds says in words what a command does, and how its arguments look; "": it has none.
 var kinds = []struct{ Kind, Does, Args string }{
-	{commandwire.Ping, "Nothing happens; its answer says that it listens.", ""},
-	{commandwire.Sync, "Brings its documents in step with the cloud now.", ""},
-	{commandwire.FlushEvents, "Sends the events that wait on it now.", ""},
-	{commandwire.SendLogs, "Sends its recent logs; with diagnostics also the state of its computer and network.", `{"diagnostics": false, "reason": "request"}`},
-	{commandwire.RestartAgent, "Restarts its network side. It is offline for a few seconds.", ""},
-	{commandwire.Intent, "Acts as if somebody had said it.", `{"intent": "intent_system_charger"}`},
-	{commandwire.SetLights, "Sets the lights of its body, until somebody sets them again.", `{"lights": [{"r":0,"g":80,"b":0}, {"r":0,"g":80,"b":0}, {"r":0,"g":80,"b":0}, {"r":0,"g":0,"b":0}]}`},
+	{commandwire.Ping, "Checks that the robot answers. Nothing else happens.", ""},
+	{commandwire.Sync, "Synchronises its settings with the cloud now.", ""},
+	{commandwire.FlushEvents, "Sends its waiting events now.", ""},
+	{commandwire.SendLogs, "Sends its recent logs; with diagnostics, also its computer and network state.", `{"diagnostics": false, "reason": "request"}`},
+	{commandwire.RestartAgent, "Restarts its agent. The robot is offline for a few seconds.", ""},
+	{commandwire.Intent, "Acts as if a person had said it.", `{"intent": "intent_system_charger"}`},
+	{commandwire.SetLights, "Sets the lights of its body until they are set again.", `{"lights": [{"r":0,"g":80,"b":0}, {"r":0,"g":80,"b":0}, {"r":0,"g":80,"b":0}, {"r":0,"g":0,"b":0}]}`},
 }
 
 // lives are how long a command may wait for its robot.

@@ -65,10 +65,10 @@ var watched = []struct {
 	Sort              registry.Column
 	Desc, Bad         bool
 }{
-	{"Never activated", "Registered, and not seen yet; the doctor says how far each came.", "presence:never", registry.ByCreated, false, false},
-	{"Offline longest", "They were here, and left.", gone, registry.BySince, false, false},
-	{"Certificates ending", "Within a week, or over: such a robot did not renew when it should have.", "cert:<7d", registry.ByCert, false, true},
-	{"Most problems", "Reported by the robot, or found in its status.", unwell, registry.ByProblems, true, true},
+	{"Never activated", "Registered but never connected. Open one to see where it stopped.", "presence:never", registry.ByCreated, false, false},
+	{"Offline longest", "Connected before, offline now.", gone, registry.BySince, false, false},
+	{"Certificates expiring", "Expired or expiring within a week; the robot has not renewed in time.", "cert:<7d", registry.ByCert, false, true},
+	{"Most problems", "Reported by the robot or found in its status.", unwell, registry.ByProblems, true, true},
 }
 
 func bars(list []registry.Bucket, total int, key filter.Key, tone chart.Tone) []bar {
@@ -114,9 +114,9 @@ func (c *console) overview(ctx context.Context, _ *http.Request, _ said) (string
 	}
 	v := overviewView{able: ableOf(ctx), Counts: counts, Missing: missing, Never: bucket(counts.Presence, filter.Never)}
 	v.Gone = counts.Absent - v.Never
-	v.Share = chart.Share(counts.Total, chart.Part{Size: counts.Present, Tone: chart.Good, Text: plural(counts.Present, "robot", "robots") + " present"},
+	v.Share = chart.Share(counts.Total, chart.Part{Size: counts.Present, Tone: chart.Good, Text: plural(counts.Present, "robot", "robots") + " online"},
 		chart.Part{Size: counts.Calls, Tone: chart.Good, Text: plural(counts.Calls, "robot", "robots") + " that call in"},
-		chart.Part{Size: v.Gone, Tone: chart.Warn, Text: plural(v.Gone, "robot", "robots") + " absent"}, chart.Part{Size: v.Never, Tone: chart.Faint, Text: plural(v.Never, "robot", "robots") + " never seen"})
+		chart.Part{Size: v.Gone, Tone: chart.Warn, Text: plural(v.Gone, "robot", "robots") + " offline"}, chart.Part{Size: v.Never, Tone: chart.Faint, Text: plural(v.Never, "robot", "robots") + " never seen"})
 	v.Versions = bars(counts.Version, counts.Total, filter.Version, chart.Plain)
 	for _, b := range bars(counts.Problem, counts.Total, filter.Problem, chart.Bad) {
 		if b.Label != filter.None {
@@ -208,12 +208,12 @@ type helpFilter struct{ Example, Means string }
 
 // help says which keys do what, and how robots are selected.
 func (c *console) help(context.Context, *http.Request, said) (string, frame, error) {
-	return "help", frame{Title: "Keys and filters", Main: helpView{
+	return "help", frame{Title: "Keyboard and filters", Main: helpView{
 		Keys: []helpKey{{"/", "find a robot"}, {"g o", "go to the overview"}, {"g f", "go to the fleet"}, {"g t", "go to the live tail"}, {"g c", "go to the certificates"}, {"g a", "go to the audit log"},
-			{"j  k", "the next and the one before in a list of robots"}, {"p", "pause the live tail"}, {"?", "this page"}, {"Esc", "close what is open"}},
-		Filters: []helpFilter{{"00e2", "the letters occur in its id, name, tags, release or model"}, {"presence:absent since:>3d", "absent, and that for more than three days"}, {"presence:never", "registered, and not seen yet"},
-			{"version:<2.1", "runs a release before 2.1"}, {"version:2.0.1*", "runs one that begins like that"}, {"tag:lab,demo", "has one of these tags"}, {"-tag:lab", "does not have this tag"}, {"battery:low", "says that its battery is low"},
-			{"battery:<3.6", "has less than 3.6 volts"}, {"problem:any", "has a problem"}, {"problem:fault/914", "has fault 914"}, {"loop:late", "its real-time loop is late"}, {"cert:<7d", "its certificate ends within a week"}, {"cohort:beta", "those of a saved filter"}},
+			{"j  k", "next and previous robot in a list"}, {"p", "pause the live tail"}, {"?", "this page"}, {"Esc", "close what is open"}},
+		Filters: []helpFilter{{"00e2", "the text occurs in the id, name, tags, release or model"}, {"presence:absent since:>3d", "offline for more than three days"}, {"presence:never", "registered but never connected"},
+			{"version:<2.1", "runs a release before 2.1"}, {"version:2.0.1*", "runs a release that begins so"}, {"tag:lab,demo", "has one of these tags"}, {"-tag:lab", "does not have this tag"}, {"battery:low", "reports a low battery"},
+			{"battery:<3.6", "battery below 3.6 volts"}, {"problem:any", "has a problem"}, {"problem:fault/914", "has fault 914"}, {"loop:late", "its control loop is late"}, {"cert:<7d", "its certificate expires within a week"}, {"cohort:beta", "robots of a saved filter"}},
 	}}, nil
 }
 

@@ -116,10 +116,10 @@ func newRobotView(h thingHead, r liveview.Robot) robotView {
 		if m.Moving {
 			moves = fmt.Sprintf("moves, %.2f m/s, %.0f °/s", m.Speed, m.Turning*180/math.Pi)
 		}
-		v.Facts = []fact{{"Moves", moves}, {"Where it is", fmt.Sprintf("%.3f m, %.3f m, %.1f°", m.X, m.Y, m.Theta*180/math.Pi)},
-			{"Driven since its core began", fmt.Sprintf("%.2f m", m.Way)}}
+		v.Facts = []fact{{"Moves", moves}, {"Position", fmt.Sprintf("%.3f m, %.3f m, %.1f°", m.X, m.Y, m.Theta*180/math.Pi)},
+			{"Distance driven since start", fmt.Sprintf("%.2f m", m.Way)}}
 		for _, p := range m.Parts {
-			v.Facts = append(v.Facts, fact{"Newest motion of " + p.Name, strings.TrimPrefix(p.State+", "+p.Outcome, ", ")})
+			v.Facts = append(v.Facts, fact{"Latest motion of " + p.Name, strings.TrimPrefix(p.State+", "+p.Outcome, ", ")})
 		}
 		at := map[string]int{}
 		for _, o := range m.Owners {
@@ -171,18 +171,18 @@ func newWorldView(r liveview.Robot) *worldView {
 	if head != nil || lift != nil {
 		v.Side = chart.Side{Head: head, Lift: lift}.HTML()
 	}
-	drawing := chart.World{World: *w, Title: "The world of " + string(r.Thing), Text: "Simulated: " + r.Where() + "."}
+	drawing := chart.World{World: *w, Title: "Simulated world of " + string(r.Thing), Text: "Simulated: " + r.Where() + "."}
 	sight := "nothing in sight"
 	if w.Range > 0 {
 		sight = fmt.Sprintf("%.3f m", w.Range)
 	}
-	v.Facts = []fact{{"It is at", placeText(w.Pose)}}
+	v.Facts = []fact{{"Actual position", placeText(w.Pose)}}
 	if at, off, turned, ok := r.Belief(); ok {
 		drawing.Belief, v.Ghost = &at, true
-		v.Facts = append(v.Facts, fact{"It believes", placeText(at)}, fact{"Off by", fmt.Sprintf("%.1f cm, %.1f°", off*100, math.Abs(turned)*180/math.Pi)})
+		v.Facts = append(v.Facts, fact{"Estimated position", placeText(at)}, fact{"Position error", fmt.Sprintf("%.1f cm, %.1f°", off*100, math.Abs(turned)*180/math.Pi)})
 	}
 	if v.Sees {
-		v.Facts = append(v.Facts, fact{"Its range finder sees", sight})
+		v.Facts = append(v.Facts, fact{"Range finder", sight})
 	}
 	drawing.Rays = rays(r)
 	if near := nearest(drawing.Rays); near != nil {
@@ -199,7 +199,7 @@ func newWorldView(r liveview.Robot) *worldView {
 	if lift != nil {
 		v.Facts = append(v.Facts, fact{"Lift", fmt.Sprintf("%.0f mm", *lift*1000)})
 	}
-	v.Facts = append(v.Facts, fact{"It is", w.Posture})
+	v.Facts = append(v.Facts, fact{"Posture", w.Posture})
 	if w.Falls > 0 {
 		v.Facts = append(v.Facts, fact{"Falls", fmt.Sprint(w.Falls)})
 	}

@@ -15,7 +15,7 @@ func TestRobotPage(t *testing.T) {
 	for _, role := range auth.Staff {
 		w := do(t, mux, role, "GET", "/things/vic:00e20100/robot", "")
 		body := w.Body.String()
-		for _, want := range []string{"headPitch", "robot.body.head.pitch", "0.25", ">rad<", "-0.785 to 0.384", "130 ms", "not known", "12.30 m", `data-again="1000"`, `aria-current="page">Robot<`, "It may not move"} {
+		for _, want := range []string{"headPitch", "robot.body.head.pitch", "0.25", ">rad<", "-0.785 to 0.384", "130 ms", "not known", "12.30 m", `data-again="1000"`, `aria-current="page">Robot<`, "Motion is blocked"} {
 			if w.Code != 200 || !strings.Contains(body, want) {
 				t.Fatalf("as %q: %d without %q", role, w.Code, want)
 			}
@@ -23,7 +23,7 @@ func TestRobotPage(t *testing.T) {
 		if strings.Contains(body, "<script>alert") || strings.Contains(body, ">robot.body<") {
 			t.Errorf("as %q: text of the robot is markup, or a part that only holds others is shown", role)
 		}
-		for _, want := range []string{">simulated<", "0.4 m from the ", `role="status" data-live="where"`, "-0.1", "Off by", "10.0 cm", "14° down", "5 more walls", `class="ghost"`, `class="wall"`} {
+		for _, want := range []string{">simulated<", "0.4 m from the ", `role="status" data-live="where"`, "-0.1", "Position error", "10.0 cm", "14° down", "5 more walls", `class="ghost"`, `class="wall"`} {
 			if !strings.Contains(body, want) {
 				t.Errorf("as %q: the world is shown without %q", role, want)
 			}

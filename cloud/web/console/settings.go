@@ -198,9 +198,9 @@ func settingForm(doc jdocs.Name, name string) string { return "set " + string(do
 
 // docTitles says what the documents are that robots have beside their settings (peer facts, section 5).
 var docTitles = map[jdocs.Name][2]string{
-	jdocs.RobotLifetimeStats: {"Statistics", "What it counted in its life."},
-	jdocs.AppTokens:          {"App tokens", "Which apps may talk to it; hashes only."},
-	"amigo.Parameters":       {"Parameters", "What its body stores itself; it takes changes in System mode."},
+	jdocs.RobotLifetimeStats: {"Statistics", "Lifetime counters."},
+	jdocs.AppTokens:          {"App tokens", "Apps that may connect; hashes only."},
+	"amigo.Parameters":       {"Parameters", "Stored in the body itself. They can be changed in System mode."},
 }
 
 // settings is the page of a robot's documents.
@@ -248,7 +248,7 @@ func (c *console) newDoc(ctx context.Context, head thingHead, l jdocs.Listing, m
 	key := jdocs.Key{Thing: head.ID, Name: l.Name}
 	title := docTitles[l.Name]
 	if l.Name == jdocs.SettingsOf(head.ID.Species()) {
-		title = [2]string{"Settings", "What its owner chose."}
+		title = [2]string{"Settings", "Chosen by the owner."}
 	}
 	d := docView{Listing: l, Title: cmp.Or(title[0], string(l.Name)), What: title[1], Can: may && l.Name != jdocs.AppTokens}
 	rev, err := c.Docs.Get(ctx, key)

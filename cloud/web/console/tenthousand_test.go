@@ -77,7 +77,7 @@ var crowded = []struct{ path, want string }{
 	{"/things?q=presence%3Aabsent&sort=since", "Next page"},
 	{"/things?q=problem%3Aany+version%3A%3C2.5&sort=-version", "robotd"},
 	{"/things?q=00ff&sort=-battery", ":000000ff"},
-	{"/things/vic:000003e8", "Its life on one axis"},
+	{"/things/vic:000003e8", "id=\"h-life\""},
 }
 
 // TestTenThousandRobots: each page of a fleet of 10,000 is there in time, and no larger than a page may be. The ceiling is generous, because

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"kennel/cloud/fleet/registry"
 	"kennel/infra/api/status"
 )
 
@@ -157,4 +158,17 @@ func pretty(s string) string {
 		return strings.ToValidUTF8(s, "\ufffd")
 	}
 	return out.String()
+}
+
+// presence is the word for a presence; filters keep their own (presence:present).
+func presence(p registry.Presence) string {
+	switch p {
+	case registry.Present:
+		return "online"
+	case registry.Absent:
+		return "offline"
+	case registry.Calls:
+		return "calls in"
+	}
+	return string(p)
 }

@@ -32,16 +32,20 @@ type Webhooks interface {
 var occasions = map[webhook.Kind]string{
 	webhook.Present: "A robot comes online", webhook.Absent: "A robot goes offline", webhook.Activated: "A robot gets its first certificate",
 	webhook.Setting: "A setting changes", webhook.Command: "A command ends", webhook.Revoked: "A certificate is revoked", webhook.Ping: "A test",
-	webhook.ProblemRaised: "A robot has a new problem", webhook.ProblemGone: "A problem has been gone for half a minute", webhook.FaultRaised: "A robot raises a numbered fault",
+	webhook.ProblemRaised: "A robot has a new problem", webhook.ProblemGone: "A problem is resolved", webhook.FaultRaised: "A robot raises a numbered fault",
 	webhook.AlertFiring: "An alert fires", webhook.AlertResolved: "An alert is resolved",
+	webhook.CrashGroupNew: "A new kind of crash appears", webhook.CrashGroupRegressed: "A resolved kind of crash comes back", webhook.CustomIntent: "A custom intent is heard",
 	webhook.RolloutWaiting: "A rollout waits for approval", webhook.RolloutStarted: "A rollout starts", webhook.RolloutPhase: "A rollout's next phase opens",
-	webhook.RolloutBaking: "A phase of a rollout is through", webhook.RolloutPaused: "A rollout is paused", webhook.RolloutResumed: "A rollout continues",
+	webhook.RolloutBaking: "A rollout phase is complete", webhook.RolloutHeld: "A rollout waits for a person", webhook.RolloutFreed: "A rollout is released by a person", webhook.RolloutPaused: "A rollout is paused", webhook.RolloutResumed: "A rollout continues",
 	webhook.RolloutStopped: "A guard stops a rollout", webhook.RolloutAborted: "A rollout is aborted", webhook.RolloutRetried: "Failed robots of a rollout try again", webhook.RolloutDone: "A rollout is done",
 }
 
 func occasion(k webhook.Kind) string {
 	if name, ok := strings.CutPrefix(string(k), webhook.EventPrefix); ok {
-		return "Event " + cmp.Or(name, "of any name")
+		if name == "" {
+			return "Any robot event"
+		}
+		return "Robot event " + name
 	}
 	return cmp.Or(occasions[k], string(k))
 }
@@ -65,7 +69,7 @@ func (h hookView) State() string {
 	case h.FailingSince != nil:
 		return "Failing"
 	case h.LastOK == nil:
-		return "Not called yet"
+		return "Not used yet"
 	}
 	return "Delivering"
 }
@@ -134,7 +138,7 @@ func (d deliveryView) Answer() string {
 var deliveryTabs = []struct {
 	state webhook.State
 	label string
-}{{"", "All"}, {webhook.Open, "Waiting"}, {webhook.Done, "Delivered"}, {webhook.Dead, "Given up"}}
+}{{"", "All"}, {webhook.Open, "Waiting"}, {webhook.Done, "Delivered"}, {webhook.Dead, "Failed"}}
 
 // Word is the state in words.
 func (d deliveryView) Word() string {

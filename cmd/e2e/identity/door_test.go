@@ -152,7 +152,7 @@ func TestOriginalRobotIsARobot(t *testing.T) {
 		return string(b)
 	}
 	for path, words := range map[string][]string{
-		"/things/" + id: {"calls in", "last called", "An original robot: it calls when it needs something", "does not understand speech yet", "2.0.1.6076"},
+		"/things/" + id: {"calls in", "last call", "it connects only when it needs something", "does not understand speech yet", "2.0.1.6076"},
 		"/things":       {"Call in", "called "}, "/strangers": {"Nothing was refused in the last week"}, "/": {"call in"},
 	} {
 		text := read(path)

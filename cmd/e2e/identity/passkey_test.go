@@ -34,14 +34,14 @@ func TestPasskeyInABrowser(t *testing.T) {
 	p.See("Your password is changed.")
 
 	p.Goto(console + "/me")
-	p.Fill("What you call it", "The laptop")
+	p.Fill("Name", "Laptop")
 	p.Fill("Your password", "not the password")
 	p.Click("button", "Add a passkey")
 	p.SeeRole("alert", "")
 	p.Fill("Your password", housetest.OwnersPassword)
 	p.Click("button", "Add a passkey")
 	p.At("^/me.done=passkey-added")
-	p.See("The laptop")
+	p.See("Laptop")
 	p.See("never used")
 
 	signOut := func() {
@@ -54,8 +54,8 @@ func TestPasskeyInABrowser(t *testing.T) {
 	p.SeeRole("heading", "Overview")
 	p.Goto(console + "/me")
 	p.See("last used")
-	p.Click("button", "Remove the passkey The laptop")
-	p.Gone("The laptop")
+	p.Click("button", "Remove the passkey Laptop")
+	p.Gone("Laptop")
 
 	signOut()
 	p.Click("button", "Use a passkey")

@@ -177,7 +177,7 @@ func TestUploadedLogs(t *testing.T) {
 	o.Fill("Password", housetest.OwnersPassword)
 	o.Press("Enter")
 	o.At("^/my/robots/")
-	o.SeeRole("heading", "Logs it uploaded")
+	o.SeeRole("heading", "Uploaded logs")
 	s.Look(o, "my-robot-logs")
 	if name, b := o.Download("link", "Download 2026-11-21-10-00-00-engine.log.gz"); !bytes.Equal(b, engineLog(2000)) || !strings.HasPrefix(name, "vic-00e2aa09") {
 		t.Errorf("the owner downloaded %s of %d bytes", name, len(b))

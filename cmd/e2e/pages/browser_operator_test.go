@@ -173,7 +173,7 @@ func (s *walk) newOperator(t *testing.T, thing string, bad planted) {
 		p.Follow("Overview", "^/$")
 		p.ClickIn("region", "Never activated", "link", name)
 		p.At("^/things/")
-		got := p.TextOf("region", "Doctor")
+		got := p.TextOf("region", "Health checks")
 		for _, w := range want {
 			if !strings.Contains(got, w) {
 				t.Errorf("why %s never got in: want %q in\n%s", name, w, got)
@@ -192,20 +192,20 @@ func (s *walk) newOperator(t *testing.T, thing string, bad planted) {
 	s.CloudHas(thing, "master_volume", 1)
 	p.Follow("Fleet", "^/things$")
 	p.Follow(thing, "^/things/")
-	p.SeeRole("heading", "Doctor")
+	p.SeeRole("heading", "Health checks")
 	look("robot")
 	p.Follow("Settings", "/settings$")
-	p.SeeRole("button", "Set back to medium high")
+	p.SeeRole("button", "Restore medium high")
 	look("robot-settings")
 	if got := p.TextOf("row", "Volume"); !strings.Contains(got, "low") || !strings.Contains(got, "from medium high, by the robot") ||
 		!regexp.MustCompile(`just now|ago`).MatchString(got) {
 		t.Errorf("the row of the volume does not say what changed it, and when: %q", got)
 	}
-	p.Focus("button", "Set back to medium high")
+	p.Focus("button", "Restore medium high")
 	p.Press("Enter")
 	housetest.FileHas(t, root, "master_volume", before.Jdoc["master_volume"])
 	p.SeeIn("row", "Volume", "✓ medium high") // without a reload
-	p.SeeIn("region", "What was changed, when and by whom", email)
+	p.SeeIn("region", "Change history", email)
 
 	s.otherPages(p, look, thing)
 }
@@ -213,25 +213,25 @@ func (s *walk) newOperator(t *testing.T, thing string, bad planted) {
 // otherPages looks at the rest of the console, reached by its links.
 func (s *walk) otherPages(p *browser.Page, look func(string), thing string) {
 	p.Follow("Robot", "/robot$")
-	p.SeeIn("region", "Its parts", "headPitch") // appears without a reload once the page is watched
-	p.SeeIn("region", "How it moves", "at rest")
+	p.SeeIn("region", "Components and values", "headPitch") // appears without a reload once the page is watched
+	p.SeeIn("region", "Motion", "at rest")
 	s.drives(p, thing)
 	s.steers(p, thing)
 	look("robot-tree")
 	for _, hand := range [][2]string{{"Lift", "in a hand"}, {"Put down", "on treads"}} {
 		p.Focus("button", hand[0])
 		p.Press("Enter")
-		p.See("simulator is told")
-		p.SeeIn("region", "Its world", hand[1])
+		p.See("Sent to the simulator")
+		p.SeeIn("region", "Simulated world", hand[1])
 	}
 	p.Focus("button", "Stop "+thing)
 	p.Press("Enter")
-	p.See("is told to stop")
+	p.See("Stop sent")
 	p.Follow("Commands", "/commands$")
-	p.SeeIn("region", "What it was told", "all motors stop")
-	p.Check("I mean")
-	p.Click("button", "Send it")
-	p.SeeIn("region", "What it was told", "done")
+	p.SeeIn("region", "Command history", "all motors stop")
+	p.Check("I confirm")
+	p.Click("button", "Send command")
+	p.SeeIn("region", "Command history", "done")
 	look("robot-commands")
 	p.Follow("Events", "/events$")
 	look("robot-events")
@@ -263,7 +263,7 @@ func (s *walk) otherPages(p *browser.Page, look func(string), thing string) {
 	p.Choose("Channel", "beta")
 	p.Focus("button", "Set channel")
 	p.Press("Enter")
-	p.See("The channel is set.")
+	p.See("Channel set.")
 	p.SeeIn("table", "Channels", "9.0.0.1")
 	look("releases-channel")
 	p.Focus("link", "Roll out 9.0.0.1 to Vector")
@@ -285,7 +285,7 @@ func (s *walk) otherPages(p *browser.Page, look func(string), thing string) {
 	p.SeeRole("button", "Pause of 9.0.0.1")
 	look("rollouts-made")
 	p.Follow("Fleet", "^/things$")
-	p.Check("Pick all on this page")
+	p.Check("Select all on this page")
 	picked := func() string {
 		return string(p.Eval(`[...document.querySelectorAll(".fleet input[name=thing]")].filter((b) => !b.checked).length + " " + document.getElementById("pick-all").indeterminate`))
 	}
@@ -293,21 +293,21 @@ func (s *walk) otherPages(p *browser.Page, look func(string), thing string) {
 		s.T.Errorf("after all were picked: not picked, some: %s", got)
 	}
 	p.Eval(`document.getElementById("pick-all").click()`)
-	p.Check("Pick " + thing)
+	p.Check("Select " + thing)
 	if got := picked(); !strings.HasSuffix(got, ` true"`) {
 		s.T.Errorf("after one was picked: not picked, some: %s", got)
 	}
-	p.Choose("What to do", "Add a tag")
+	p.Choose("Action", "Add a tag")
 	p.Click("button", "Continue")
 	p.At("^/bulk/new")
 	look("bulk-new")
 	p.Fill("Tag", "lab")
-	p.Check("I mean these")
-	p.Click("button", "Do it")
+	p.Check("Confirm for")
+	p.Click("button", "Apply")
 	p.At("^/bulk/[^n]")
 	p.See("done")
 	look("bulk-job")
-	p.Click("link", "Jobs")
+	p.Click("link", "Bulk actions")
 	p.At("^/bulk$")
 	look("bulk")
 	p.Follow("Fleet", "^/things$")
@@ -320,9 +320,9 @@ func (s *walk) otherPages(p *browser.Page, look func(string), thing string) {
 	p.SeeRole("link", "lab")
 	look("cohorts")
 	for _, x := range []struct{ menu, link, path, name string }{
-		{"", "Alerts", "^/alerts", "alerts"}, {"", "Live tail", "^/tail", "tail"}, {"", "Health", "^/health", "health"}, {"", "Explore", "^/events", "explore"}, {"Updates", "Experiments", "^/experiments", "experiments"}, {"Connections", "Certificates", "^/certificates", "certificates"},
+		{"", "Alerts", "^/alerts", "alerts"}, {"", "Live tail", "^/tail", "tail"}, {"", "Health", "^/health", "health"}, {"", "Events", "^/events", "explore"}, {"Updates", "Experiments", "^/experiments", "experiments"}, {"Connections", "Certificates", "^/certificates", "certificates"},
 		{"Updates", "Releases", "^/releases", "releases"}, {"Cloud", "Operators", "^/operators", "operators"}, {"Cloud", "Audit", "^/audit", "audit"},
-		{"Connections", "Strangers", "^/strangers", "strangers"}, {"Cloud", "Storage", "^/storage", "storage"}, {"", "keys and filters", "^/help", "help"},
+		{"Connections", "Strangers", "^/strangers", "strangers"}, {"Cloud", "Storage", "^/storage", "storage"}, {"", "keyboard and filters", "^/help", "help"},
 	} {
 		if x.menu != "" {
 			p.ClickIn("navigation", "Main", "summary", x.menu)
@@ -333,9 +333,9 @@ func (s *walk) otherPages(p *browser.Page, look func(string), thing string) {
 			p.Focus("link", thing)
 			fault(s.T, s.Site.House, thing, "post", "921") // an event that goes out at once: a quiet robot may have none for half a minute
 			fault(s.T, s.Site.House, thing, "clear")
-			p.See("New rows wait while you read")
+			p.See("New rows are held while you read")
 			p.Focus("button", "Pause")
-			p.Gone("New rows wait while you read")
+			p.Gone("New rows are held while you read")
 		}
 	}
 	p.ClickIn("navigation", "Main", "summary", "Cloud")
@@ -348,10 +348,10 @@ func (s *walk) otherPages(p *browser.Page, look func(string), thing string) {
 	p.Fill("Address", "https://hooks.example.org/kennel")
 	p.Check("A robot comes online")
 	p.Click("button", "Add webhook")
-	p.See("Give this secret to the receiver")
+	p.See("Webhook added.")
 	look("webhooks")
 	p.Follow("hooks.example.org", "^/webhooks/")
-	p.SeeIn("region", "Deliveries", "Nothing was sent yet")
+	p.SeeIn("region", "Deliveries", "Nothing sent yet")
 	look("webhook")
 	p.ClickIn("navigation", "Main", "summary", "Connections")
 	p.Follow("Originals", "^/originals$")
@@ -373,7 +373,7 @@ func (s *walk) otherPages(p *browser.Page, look func(string), thing string) {
 	p.Goto(s.Ready.Endpoints["console"] + "/no-such-page")
 	p.SeeRole("heading", "Not found")
 	look("lost")
-	p.Follow("Back to the fleet", "^/$")
+	p.Follow("Go to the fleet", "^/$")
 	p.Goto(s.Ready.Endpoints["console"] + "/api")
 	look("api")
 }
@@ -382,7 +382,7 @@ func (s *walk) otherPages(p *browser.Page, look func(string), thing string) {
 // The robot is on a table, so it does not go far.
 func (s *walk) drives(p *browser.Page, thing string) {
 	s.T.Helper()
-	p.SeeIn("region", "Its world: table", "simulated")
+	p.SeeIn("region", "Simulated world: table", "simulated")
 	type seen struct{ At, Said, Text string }
 	see := func() (v seen) {
 		if err := json.Unmarshal(p.Eval(`({At: document.querySelector('[data-glide="all-robot"]').dataset.at, Said: document.querySelector('[role=status][data-live=where]').textContent,

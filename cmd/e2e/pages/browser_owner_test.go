@@ -119,29 +119,29 @@ func (s *walk) owner(t *testing.T, thing string) {
 
 	p.SeeRole("heading", "Bring your robot home")
 	s.Look(p, "my-empty")
-	p.Fill("The code that it shows", "AAAA-AAAA")
+	p.Fill("Code from your robot", "AAAA-AAAA")
 	p.Press("Enter")
 	p.SeeRole("alert", "")
-	if got := p.Value("The code that it shows"); got != "AAAA-AAAA" {
+	if got := p.Value("Code from your robot"); got != "AAAA-AAAA" {
 		t.Errorf("the code that was refused is gone from its field: %q", got)
 	}
-	p.Fill("The code that it shows", strings.ToLower(housetest.ShownCode(t, root)))
+	p.Fill("Code from your robot", strings.ToLower(housetest.ShownCode(t, root)))
 	p.Press("Enter")
 	p.At("^/my/robots/")
-	p.See("It is yours now")
-	p.Fill("Its name", "Rex")
+	p.See("The robot is yours")
+	p.Fill("Name", "Rex")
 	p.Press("Enter")
 	p.SeeRole("heading", "Rex")
-	p.See("It is here") // and well, unless this machine makes its loop late
+	p.See("It is online") // and well, unless this machine makes its loop late
 	s.Look(p, "my-robot")
 
-	p.Fill("In your words", "colourless green ideas")
+	p.Fill("Your own words", "colourless green ideas")
 	p.Press("Enter")
 	p.SeeRole("alert", "")
-	p.Fill("In your words", "check the timer")
+	p.Fill("Your own words", "check the timer")
 	p.Press("Enter")
 	p.See("no timer is set") // without a reload
-	p.Click("button", "Tell the battery")
+	p.Click("button", "Battery level")
 	p.See("my battery is")
 	s.Look(p, "my-told")
 
@@ -194,24 +194,24 @@ func (s *walk) owner(t *testing.T, thing string) {
 		t.Fatal(err)
 	}
 	p.Follow("Life", "/life$")
-	p.See("of 19 that it offered")
+	p.See("of 19 offered")
 	s.Look(p, "my-life")
 	p.Follow("My robots", "^/my$")
 	p.SeeRole("link", "Rex")
 	s.Look(p, "my-robots")
-	p.Follow("Me", "^/my/account$")
+	p.Follow("Account", "^/my/account$")
 	s.Look(p, "my-account")
 	s.passkeyForms(p, email)
 	p.Follow("Change my password", "^/account/password$")
 	s.Look(p, "account-password")
 	p.Goto(sibling(t, p, "/my/account")) // as the browser's own button does
 	p.Follow("Privacy", "^/my/privacy$")
-	p.Check("My robots may send what happens to them")
+	p.Check("Share diagnostic data from my robots")
 	p.Click("button", "Save")
-	p.See("Your robots may send what happens to them.")
+	p.See("Your robots now share diagnostic data.")
 	s.Look(p, "my-privacy")
 
-	name, file := p.Download("link", "Take it all along")
+	name, file := p.Download("link", "Download everything")
 	if !strings.HasSuffix(name, ".zip") {
 		t.Errorf("the export is called %q", name)
 	}
@@ -222,7 +222,7 @@ func (s *walk) owner(t *testing.T, thing string) {
 	}
 	p.Click("summary", "Delete my account")
 	p.Fill("Your password", housetest.OwnersPassword)
-	p.Check("Delete everything")
+	p.Check("Yes, delete everything")
 	p.Focus("button", "Delete my account")
 	p.Press("Enter")
 	p.At("^/my/goodbye$")

@@ -331,7 +331,7 @@ func emptyList(t *testing.T, k *kennelOfComplaints, r *housetest.Replayed) (stri
 	if text := k.read(t, "/things"); !strings.Contains(text, "none has reached it. kenneld originals check says whether one can") {
 		t.Errorf("before any robot called:\n%s", text)
 	}
-	if out, err := k.Ctl("robots", "list"); err != nil || !strings.Contains(string(out), "No robot yet. kennelctl doctor lists what was refused") {
+	if out, err := k.Ctl("robots", "list"); err != nil || !strings.Contains(string(out), "No robots yet. kennelctl doctor lists what was refused") {
 		t.Errorf("kennelctl robots list: %s, %v", out, err)
 	}
 	trusted := r.Roots
@@ -357,7 +357,7 @@ func emptyList(t *testing.T, k *kennelOfComplaints, r *housetest.Replayed) (stri
 	return shown, func() {
 		r.Roots = trusted
 		k.associate(t, r)
-		if text := k.read(t, "/things"); !strings.Contains(text, r.Thing) || strings.Contains(text, "No robot yet") {
+		if text := k.read(t, "/things"); !strings.Contains(text, r.Thing) || strings.Contains(text, "No robots yet") {
 			t.Errorf("once it has the root:\n%s", text)
 		}
 	}

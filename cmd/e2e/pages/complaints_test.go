@@ -50,7 +50,7 @@ var complaints = []complaint{
 		"its software writes settings of format 1, and what format 2 adds to them is kept here meanwhile", "/things/vic:00e50004", revertingSettings},
 	{5, "client tokens that rotate or invalidate each other",
 		"three apps sign in, the robot refreshes its token twice: all three client tokens are good",
-		"Apps that may talk to it", "/things/vic:00e50005/access", clientTokens},
+		"Connected apps", "/things/vic:00e50005/access", clientTokens},
 	{6, "session and JWT loops",
 		"the robot shows a token of another cloud: it is told to refresh once, and then to stop; a session is good once",
 		"Its access token was signed by a key this cloud does not know: it is another cloud's. Sign in again with an app", "/things/vic:00e50006", tokenLoop},

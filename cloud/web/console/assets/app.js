@@ -179,7 +179,7 @@ if (tail) {
   };
   const paused = () => pause.getAttribute("aria-pressed") === "true";
   // Whoever reads in the list with the keyboard must not have it pushed away: what comes waits until they leave it.
-  const waits = "New rows wait while you read";
+  const waits = "New rows are held while you read";
   const reading = () => body.contains(document.activeElement);
   const flush = () => {
     if (paused() || reading()) return;
@@ -189,11 +189,11 @@ if (tail) {
   };
   const tell = () => {
     note.hidden = !skipped && !lost;
-    note.textContent = (skipped ? `${skipped} came too fast to be shown; narrow the filter. ` : "") + (lost ? "The connection was lost meanwhile; some may be missing." : "");
+    note.textContent = (skipped ? `${skipped} events arrived too fast to show; use a narrower filter. ` : "") + (lost ? "The connection was lost meanwhile; some may be missing." : "");
   };
   const toggle = () => {
     pause.setAttribute("aria-pressed", String(!paused()));
-    pause.textContent = paused() ? "Go on" : "Pause";
+    pause.textContent = paused() ? "Continue" : "Pause";
     if (paused()) say("live", "Paused");
     else if (reading()) say("live", waits);
     else flush();
@@ -205,7 +205,7 @@ if (tail) {
   addEventListener("keydown", (e) => { if (e.key === "p" && free(e)) toggle(); });
   const stream = new EventSource(tail.dataset.stream);
   stream.onopen = () => say("live", paused() ? "Paused" : "Live");
-  stream.onerror = () => { lost = true; tell(); say("lost", stream.readyState === EventSource.CLOSED ? "Not live; load the page again" : "Reconnecting"); };
+  stream.onerror = () => { lost = true; tell(); say("lost", stream.readyState === EventSource.CLOSED ? "Disconnected; reload the page" : "Reconnecting"); };
   stream.addEventListener("rows", (e) => {
     const rows = [...new DOMParser().parseFromString("<table><tbody>" + JSON.parse(e.data), "text/html").querySelectorAll("tr")];
     if (!paused() && !reading()) return add(rows);
@@ -227,7 +227,7 @@ async function showHelp() {
   if (!answer.ok) return location.assign("/help");
   const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
   const box = document.createElement("dialog"), close = document.createElement("button"), form = document.createElement("form");
-  box.setAttribute("aria-label", "Keys and filters");
+  box.setAttribute("aria-label", "Keyboard and filters");
   form.method = "dialog";
   close.textContent = "Close";
   form.append(close);

@@ -52,7 +52,7 @@ async function beat() {
   busy = true;
   moved = Date.now();
   const line = lines.join("; ");
-  await tell("robot_do", { line, seconds: lasts / 1000 }, 1000, `It does: ${line}`);
+  await tell("robot_do", { line, seconds: lasts / 1000 }, 1000, `Sent: ${line}`);
   busy = false;
 }
 

@@ -18,7 +18,7 @@ async function ask(path, body) {
   const answer = await fetch(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body), redirect: "error" });
   const said = answer.headers.get("Content-Type")?.startsWith("application/json") ? await answer.json() : {};
   if (answer.ok) return said;
-  throw new Refused(said.error ?? "The server does not answer as it should. Try again in a moment");
+  throw new Refused(said.error ?? "The server gave an unexpected answer. Try again in a moment");
 }
 
 class Refused extends Error {}
@@ -31,10 +31,10 @@ function words(err) {
   }
   switch (err.name) {
     case "NotAllowedError": case "AbortError": return "No passkey was used: you cancelled, it took too long, or this device has none for this site.";
-    case "InvalidStateError": return "This device has a passkey of yours for this site already.";
-    case "SecurityError": return "Browsers take no passkeys at this address.";
-    case "NotSupportedError": case "ConstraintError": return "This device cannot keep a passkey that asks who you are.";
-    case "TypeError": return "The server does not answer. Try again in a moment.";
+    case "InvalidStateError": return "This device already has a passkey for this site.";
+    case "SecurityError": return "Passkeys do not work at this address.";
+    case "NotSupportedError": case "ConstraintError": return "This device does not support passkeys.";
+    case "TypeError": return "The server is not responding. Try again in a moment.";
   }
   return "That did not work. Try again, or sign in another way.";
 }
