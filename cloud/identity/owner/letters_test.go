@@ -175,20 +175,20 @@ func TestLetters(t *testing.T) {
 			_, err = a.Accept(ctx, "bob", "bob@example.org", o.ID)
 			must(t, err)
 		}, []want{{"ann", "robot-handed-on", []string{"Schnuffi (vic:00e20100)", "weitergegeben", forgot, "Betreibern", time.Now().UTC().Format("2006-01-02 ")}, "bob"},
-			{"bob", "robot-gained", []string{"A robot is yours now", "vic:00e20100", "handed it on", forgot}, "Schnuffi"}}},
+			{"bob", "robot-gained", []string{"You have a new robot", "vic:00e20100", "offered it to you", forgot}, "Schnuffi"}}},
 		{"taken by support", func() { must(t, a.TakeAway(ctx, "bob", rex)) },
-			[]want{{"bob", "robot-taken", []string{"those who run Kennel took the robot vic:00e20100 out of your account", "who did it and why", "claim it again"}, forgot}}},
+			[]want{{"bob", "robot-taken", []string{"removed the robot vic:00e20100 from your account", "who did it and why", "add it again"}, forgot}}},
 		{"signed in by an app", func() { associate("ann", owner.HowAssociate) },
 			[]want{{"ann", "robot-gained", []string{"mit einer App bei deinem Konto angemeldet", forgot}, "Code eingegeben"}}},
 		{"let go", func() { name(); must(t, a.Release(ctx, "ann", rex)) },
 			[]want{{"ann", "robot-released", []string{"Schnuffi (vic:00e20100)", "freigegeben", forgot}, ""}}},
 		{"given up by the robot", func() { associate("bob", owner.HowAssociate); must(t, a.Disassociate(ctx, rex)) },
-			[]want{{"bob", "robot-gained", nil, ""}, {"bob", "robot-left", []string{"signed out of your account", "lock it out", "claim it again"}, "wiped"}}},
+			[]want{{"bob", "robot-gained", nil, ""}, {"bob", "robot-left", []string{"signed out of your account", "lock it out", "add it again"}, "wiped"}}},
 		{"wiped", func() { associate("bob", owner.HowAssociate); must(t, a.Wiped(ctx, rex, "w1")) },
-			[]want{{"bob", "robot-gained", nil, ""}, {"bob", "robot-left", []string{"user data of the robot vic:00e20100 were wiped", "lock it out"}, "signed out"}}},
+			[]want{{"bob", "robot-gained", nil, ""}, {"bob", "robot-left", []string{"user data of the robot vic:00e20100 was erased", "lock it out"}, "signed out"}}},
 		{"wiped, told again", func() { must(t, a.Wiped(ctx, rex, "w1")) }, nil},
 		{"wiped and signed in by another", func() { associate("bob", owner.HowAssociate); associate("ann", owner.HowWiped) },
-			[]want{{"ann", "robot-gained", []string{"mit einer App"}, ""}, {"bob", "robot-gained", nil, ""}, {"bob", "robot-left", []string{"were wiped"}, ""}}},
+			[]want{{"ann", "robot-gained", []string{"mit einer App"}, ""}, {"bob", "robot-gained", nil, ""}, {"bob", "robot-left", []string{"was erased"}, ""}}},
 		{"refused: not one's own", func() {
 			is(t, "release", a.Release(ctx, "bob", rex), errs.NotFound, "not_yours")
 			is(t, "take away", a.TakeAway(ctx, "bob", rex), errs.NotFound, "no_owner")

@@ -98,6 +98,6 @@ func (s *Site) SignIn(p *browser.Page) {
 	p.Fill("New password, at least 10 characters", OwnersPassword)
 	p.Fill("New password again", OwnersPassword)
 	p.Press("Enter")
-	p.See("Your password is changed.")
+	p.See("Password changed.")
 	p.Follow("Continue", "^/$")
 }

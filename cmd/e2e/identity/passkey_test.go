@@ -31,7 +31,7 @@ func TestPasskeyInABrowser(t *testing.T) {
 	p.Fill("New password, at least 10 characters", housetest.OwnersPassword)
 	p.Fill("New password again", housetest.OwnersPassword)
 	p.Press("Enter")
-	p.See("Your password is changed.")
+	p.See("Password changed.")
 
 	p.Goto(console + "/me")
 	p.Fill("Name", "Laptop")

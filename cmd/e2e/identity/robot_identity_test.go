@@ -219,8 +219,8 @@ func TestOwnerAndRobot(t *testing.T) {
 
 	// Both are told, and bob again when support takes the robot away.
 	h.AwaitLetter(t, ann.Email, id, "typed the code that it shows")
-	h.AwaitLetter(t, ann.Email, id, "were wiped")
+	h.AwaitLetter(t, ann.Email, id, "was erased")
 	h.AwaitLetter(t, bob.Email, id, "typed the code that it shows")
 	h.Operator(t).Do("DELETE", "/v1/things/"+id+"/owner", map[string]string{"reason": "sold without a word"}, nil)
-	h.AwaitLetter(t, bob.Email, id, "took the robot")
+	h.AwaitLetter(t, bob.Email, id, "removed the robot")
 }

@@ -100,10 +100,10 @@ func (s *walk) owner(t *testing.T, thing string) {
 	other.Goto(link)
 	other.SeeRole("heading", "Confirm your e-mail")
 	s.Look(other, "account-verify")
-	other.Follow("Send the letter again", "^/account/again")
+	other.Follow("Send the e-mail again", "^/account/again")
 	s.Look(other, "account-again")
 	_, code, _ := strings.Cut(link, "code=")
-	p.Fill("Code from the letter", code) // this browser signed up, and is not asked for the password again
+	p.Fill("Code from the e-mail", code) // this browser signed up, and is not asked for the password again
 	p.Press("Enter")
 	p.See("Your account is ready")
 	p.Follow("Continue", "^/my$")

@@ -98,7 +98,7 @@ func (c pageCall) secret(name string) logging.Secret { return logging.Secret(c.f
 
 var (
 	emailField   = pageField{Name: "email", Label: "E-mail", Type: "email", Complete: "email"}
-	codeField    = pageField{Name: "code", Label: "Code from the letter", Type: "text", Complete: "one-time-code"}
+	codeField    = pageField{Name: "code", Label: "Code from the e-mail", Type: "text", Complete: "one-time-code"}
 	chosenField  = pageField{Name: "password", Label: "The password you chose", Type: "password", Complete: "current-password"}
 	currentField = pageField{Name: "old", Label: "Current password", Type: "password", Complete: "current-password"}
 	newField     = pageField{Name: "password", Label: "New password, at least 10 characters", Type: "password", Complete: "new-password"}
@@ -107,16 +107,16 @@ var (
 	toSignIn     = pageLink{"Sign in", "/my/login"}
 )
 
-const letterSent = "If the address is right, a letter is on its way. Enter its code here, or follow its link."
+const letterSent = "If the address is correct, we have sent an e-mail to it. Enter the code here or follow the link."
 
 func mountPages(mux *http.ServeMux, o ownersAPI) {
 	verify := accountPage{Name: "verify", Title: "Confirm your e-mail", Button: "Confirm",
-		Intro:  "Enter the code from the letter, with the password that you chose when you signed up. If you did not sign up, close this page.",
-		Fields: []pageField{codeField, chosenField}, Ways: []pageLink{{"Send the letter again", "/account/again"}},
+		Intro:  "Enter the code from the e-mail and the password that you chose when you signed up. If you did not sign up, close this page.",
+		Fields: []pageField{codeField, chosenField}, Ways: []pageLink{{"Send the e-mail again", "/account/again"}},
 		done: "Your account is ready.", next: pageLink{"Continue", "/my"}, act: o.verifyHere}
-	reset := accountPage{Name: "reset", Title: "Choose a new password", Intro: "All your sessions end; sign in again with the new password.",
+	reset := accountPage{Name: "reset", Title: "Choose a new password", Intro: "You will be signed out everywhere. Sign in again with the new password.",
 		Button: "Set password", Fields: []pageField{codeField, newField}, Ways: []pageLink{toSignIn},
-		done: "The password is set. Sign in with it.", next: toSignIn,
+		done: "Password changed. You can sign in with it now.", next: toSignIn,
 		act: func(c pageCall) error {
 			device, err := o.Letters.ResetFrom(c.ctx, c.secret("code"), c.secret("password"), from(c.r, c.addr))
 			if err == nil {
@@ -125,22 +125,22 @@ func mountPages(mux *http.ServeMux, o ownersAPI) {
 			return err
 		}}
 	for _, p := range []accountPage{verify, reset,
-		{Name: "signup", Title: "Sign up", Intro: "With an account you can claim your robot.", Button: "Sign up",
+		{Name: "signup", Title: "Sign up", Intro: "An account lets you add your robot and change its settings.", Button: "Sign up",
 			Fields: []pageField{emailField, firstField}, Ways: []pageLink{{"I have an account", "/my/login"}},
 			done: letterSent, then: &verify, act: o.signUpHere},
-		{Name: "again", Title: "Send the letter again", Intro: "We send the letter of your sign-up once more.", Button: "Send",
+		{Name: "again", Title: "Send the e-mail again", Intro: "We will send the sign-up e-mail again.", Button: "Send",
 			Fields: []pageField{emailField}, Ways: []pageLink{{"Sign up", "/account/signup"}},
 			done: letterSent, then: &verify,
 			act: func(c pageCall) error { return o.Letters.AskAgain(c.ctx, c.f["email"], c.addr) }},
-		{Name: "forgot", Title: "A new password", Intro: "We send a letter to the address of your account.", Button: "Send",
+		{Name: "forgot", Title: "Forgot your password?", Intro: "We will send you an e-mail with a code.", Button: "Send",
 			Fields: []pageField{emailField}, Ways: []pageLink{toSignIn}, done: letterSent, then: &reset,
 			act: func(c pageCall) error { return o.Letters.AskReset(c.ctx, c.f["email"], "", c.addr) }},
 		{Name: "email", Title: "Confirm your new e-mail", Intro: "Your account will use this address from now on.", Button: "Confirm",
-			Fields: []pageField{codeField}, done: "Your account uses the new address.", next: toSignIn,
+			Fields: []pageField{codeField}, done: "Your account now uses the new address.", next: toSignIn,
 			act: func(c pageCall) error { return o.Letters.ChangeEmail(c.ctx, c.secret("code"), c.addr) }},
 		{Name: "password", Title: "Choose a new password", Button: "Set password",
-			Intro:  "If another person gave you your first password, replace it before you continue. Your other sessions will end.",
-			Fields: []pageField{currentField, newField, repeatField}, done: "Your password is changed.", next: pageLink{"Continue", "/"}, act: o.changeHere},
+			Intro:  "A first password must be replaced before you continue. Your other sessions will end.",
+			Fields: []pageField{currentField, newField, repeatField}, done: "Password changed.", next: pageLink{"Continue", "/"}, act: o.changeHere},
 	} {
 		mux.Handle("GET /account/"+p.Name, o.show(p))
 		mux.Handle("POST /account/"+p.Name, o.sameSite(o.act(p)))
@@ -153,7 +153,7 @@ func (o ownersAPI) changeHere(c pageCall) error {
 		return errs.New(errs.Unauthenticated, "sign in first")
 	}
 	if c.f["again"] != c.f["password"] {
-		return errs.New(errs.Invalid, "the two new passwords differ")
+		return errs.New(errs.Invalid, "the two new passwords are not the same")
 	}
 	return o.SignIn.ChangePassword(c.ctx, id, c.secret("old"), c.secret("password"), sessionToken(c.ctx), c.addr)
 }
@@ -216,7 +216,7 @@ func (o ownersAPI) verifyHere(c pageCall) (err error) {
 func (o ownersAPI) page(w http.ResponseWriter, r *http.Request, p accountPage, code, problem, done string, status int) {
 	p.Fields = slices.Clone(p.Fields)
 	if p.Name == "verify" && signedUp(r) != "" {
-		p.Intro, p.Fields = "Enter the code from the letter.", p.Fields[:1]
+		p.Intro, p.Fields = "Enter the code from the e-mail.", p.Fields[:1]
 	}
 	for i := range p.Fields {
 		switch f := &p.Fields[i]; {

@@ -304,7 +304,7 @@ func TestNobodyLearnsWhoIsHere(t *testing.T) {
 		ada:                  {already, already, "A new password for Kennel"},
 		"op@example.com":     {already, "Your password at Kennel cannot be changed by mail"},
 		"new@example.com":    {"Confirm your e-mail address for Kennel"},
-		"nobody@example.com": {"No sign-up at Kennel waits for this address", "No account at Kennel for this address"},
+		"nobody@example.com": {"No sign-up at Kennel for this address", "No account at Kennel for this address"},
 	}
 	for to := range want {
 		slices.Sort(want[to])

@@ -175,9 +175,9 @@ func Operations(d *door.Door) op.List {
 var list = template.Must(template.New("").Funcs(template.FuncMap{"ago": page.Ago}).Parse(`
 <section class="card wide" aria-labelledby="h-strangers">
   <h2 id="h-strangers">Refused at the original robots’ port</h2>
-  <p class="note">Calls and connections that were refused or broke off, and that no certificate, token or address connects with a robot of the fleet. What was refused to a robot is on its own page.</p>
-  {{if .}}<table class="plain"><caption class="hide">Refused calls, the latest first</caption>
-  <thead><tr><th scope="col">Last</th><th scope="col">From</th><th scope="col">Why</th><th scope="col">What happened, and what to do</th><th scope="col" class="right">Times</th></tr></thead>
+  <p class="note">Refused or broken connections that could not be matched to a robot by certificate, token or address. Refusals of a known robot are on its own page.</p>
+  {{if .}}<table class="plain"><caption class="hide">Refused calls, newest first</caption>
+  <thead><tr><th scope="col">Last</th><th scope="col">From</th><th scope="col">Code</th><th scope="col">Details and next step</th><th scope="col" class="right">Times</th></tr></thead>
   <tbody>{{range .}}<tr><td>{{ago .Last}}</td><th scope="row" class="num">{{.Addr}}{{with .Claim}} <a href="/things/{{.}}">{{.}}</a>{{end}}</th><td><code>{{.Code}}</code></td><td class="words">{{.Detail}}{{with .Version}} <span class="note">{{.}}</span>{{end}}{{with .Do}} <span class="do">{{.}}.</span>{{end}}</td><td class="num right" data-label="Times">{{.Times}}</td></tr>{{end}}</tbody></table>
   {{else}}<p class="none">Nothing was refused in the last week.</p>{{end}}
 </section>`))

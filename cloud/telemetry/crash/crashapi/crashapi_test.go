@@ -165,7 +165,7 @@ func TestPages(t *testing.T) {
 		want           []string
 	}{
 		{"/crashes", "", []string{"main.f", "&lt;b&gt;boom", `href="/crashes/group?id=` + c.Group, "1 today"}},
-		{"/crashes", "state=resolved&done=x", []string{"No group like that."}},
+		{"/crashes", "state=resolved&done=x", []string{"No matching crash groups."}},
 		{"/crashes/group", "id=" + c.Group, []string{"/x.go:7", "Resolve", "vic:00e20100", "/v1/crashes/" + id + "/dump"}},
 		{"/crashes/group", "id=" + c.Group + "&version=1", []string{"have expired"}},
 		{"/crashes/crash", "id=" + mini, []string{"SIGSEGV (SEGV_MAPERR)", "vic-engine&#43;0x24cc", "3983974E3E1BE0D45C55B2B5C59FD7DF0", "missing", "x86_64"}},

@@ -20,9 +20,9 @@ var list = template.Must(template.New("").Funcs(template.FuncMap{"ago": page.Ago
 <section class="card wide" aria-labelledby="h-storage">
   <h2 id="h-storage">Bucket</h2>
   {{if .}}<table class="plain"><caption class="hide">Objects in the bucket</caption>
-  <thead><tr><th scope="col">What</th><th scope="col" class="right">Objects</th><th scope="col" class="right">Size</th><th scope="col" class="right">Change</th><th scope="col">Since</th><th scope="col">Counted</th></tr></thead>
+  <thead><tr><th scope="col">Kind</th><th scope="col" class="right">Objects</th><th scope="col" class="right">Size</th><th scope="col" class="right">Change</th><th scope="col">Since</th><th scope="col">Counted</th></tr></thead>
   <tbody>{{range .}}<tr><th scope="row">{{name .Class}}</th><td class="num right" data-label="Objects">{{.Objects}}</td><td class="num right" data-label="Size">{{size .Bytes}}</td><td class="num right" data-label="Change">{{more .MoreBytes}}</td><td data-label="Since">{{ago .MoreSince}}</td><td data-label="Counted">{{ago .At}}</td></tr>{{end}}</tbody></table>
-  {{else}}<p class="none">Nothing was counted yet. The first count comes within an hour.</p>{{end}}
+  {{else}}<p class="none">Nothing counted yet. The first count is made within an hour.</p>{{end}}
 </section>`))
 
 // size writes a number of bytes as people read it: 12 B, 3.4 MB.

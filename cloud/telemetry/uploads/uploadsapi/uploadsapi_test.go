@@ -508,15 +508,15 @@ func TestPages(t *testing.T) {
 		want []string
 	}{
 		{at, 200, []string{"Logs are deleted 30 days after the upload.", at + "/" + logs[2].ID + `">plain.log</a>`, "&lt;script&gt;alert(1)&lt;/script&gt;.bin", `href="/v1` + at + "/" + logs[0].ID + `/content"`, "3.0 KiB", "1.8.1.6051"}},
-		{at + "?name=nothing", 200, []string{"No log like that."}},
+		{at + "?name=nothing", 200, []string{"No matching logs."}},
 		{"/things/vic:00e20101/logs", 200, []string{"This robot has not uploaded any logs."}},
 		{at + "?text=ALERT", 200, []string{"plain.log</a>", "1 line found", "<mark>alert</mark>", "The log has more than 2000000 lines"}},
-		{at + "?text=needle&name=plain", 200, []string{"No line found", "1 log was read"}},
+		{at + "?text=needle&name=plain", 200, []string{"No lines found", "1 log was read"}},
 		{at + "?day=never", 400, nil},
 		{at + "/" + logs[2].ID, 200, []string{"601 lines", "&lt;script&gt;", `class="l-error"`, "?skip=500"}},
 		{at + "/" + logs[2].ID + "?skip=500", 200, []string{"First lines", `>601<`}},
 		{at + "/" + logs[2].ID + "?level=error&text=x", 200, []string{"1 line found", `<option selected>error</option>`}},
-		{at + "/" + logs[2].ID + "?from=2026-01-03T10:00", 200, []string{"No line like that.", `value="2026-01-03T10:00"`}},
+		{at + "/" + logs[2].ID + "?from=2026-01-03T10:00", 200, []string{"No matching lines.", `value="2026-01-03T10:00"`}},
 		{at + "/" + logs[2].ID + "?from=2026-01-03T10:00&to=2026-01-02T10:00", 200, []string{"is not before to"}},
 		{at + "/" + logs[1].ID, 200, []string{".bin is not text. Download the log to read it."}},
 		{at + "/" + logs[0].ID, 200, []string{"download it instead"}},

@@ -71,7 +71,7 @@ func viewOf(r rollout.Rollout, may bool) view {
 	case rollout.Draft:
 		add(rollout.Resume, "Start", false)
 	case rollout.Held:
-		add(rollout.Release, map[bool]string{true: "Release the next phase", false: "Continue anyway"}[r.Hold == rollout.HoldPhase], false)
+		add(rollout.Release, map[bool]string{true: "Release next phase", false: "Continue anyway"}[r.Hold == rollout.HoldPhase], false)
 		add(rollout.Pause, "Pause", false)
 	case rollout.Paused, rollout.Stopped:
 		if !r.Back {
@@ -95,14 +95,14 @@ var pageBody = template.Must(template.New("").Funcs(template.FuncMap{"ago": page
 {{range .Rollouts}}{{$r := .}}<section class="card wide" aria-labelledby="h-{{.ID}}">
   <h2 id="h-{{.ID}}">{{.Species}} {{.Version}} <span class="what">{{.Channel}}{{with .Cohort.String}}, {{.}}{{end}}</span></h2>
   <p><strong>{{.State}}</strong>, phase {{inc .Phase}} of {{with .Stages}}{{len .}}{{else}}{{len .Phases}}{{end}}, {{ago .Changed}}{{with .Why}}: {{.}}{{end}}</p>
-  {{if eq .Channel "prod"}}{{if or (eq .State "waiting") (eq .State "held")}}<p>It goes to prod: a person other than {{.By}} has to approve, resume or release it. An instance with a single operator needs a second account for that.</p>{{end}}{{end}}
-  {{if .Small}}<p>This fleet is too small for statistics (fewer than {{.Progress.Least}} robots): 1, 2, 4, 8 and so on update, and a person releases each phase.</p>{{end}}
+  {{if eq .Channel "prod"}}{{if or (eq .State "waiting") (eq .State "held")}}<p>This rollout goes to prod, so someone other than {{.By}} must approve, resume or release it. If you are the only operator, add a second operator account.</p>{{end}}{{end}}
+  {{if .Small}}<p>With fewer than {{.Progress.Least}} robots there are too few for statistics: 1, 2, 4, 8 robots and so on update, and a person releases each phase.</p>{{end}}
   {{with .Evidence}}<p>Robots: {{range $i, $x := .Robots}}{{if $i}}, {{end}}<a href="/things/{{$x}}">{{$x}}</a>{{end}}</p>{{end}}
   {{with .Progress}}{{if .Robots}}<p><meter min="0" max="{{.Robots}}" value="{{$r.Updated}}"></meter> {{$r.Updated}} of {{.Robots}} updated</p>{{end}}
   {{with .Phases}}<table class="plain"><caption class="hide">Phases</caption>
   <thead><tr><th scope="col">Phase</th><th scope="col" class="right">Share</th><th scope="col" class="right">Robots</th><th scope="col" class="right">Updated</th><th scope="col" class="right">Failed</th><th scope="col" class="right">Updating</th><th scope="col" class="right">Offline</th></tr></thead>
   <tbody>{{range $i, $p := .}}<tr><th scope="row">{{inc $i}}</th><td class="num right" data-label="Share">{{printf "%.3g" .Percent}} %</td><td class="num right" data-label="Robots">{{.Robots}}</td><td class="num right" data-label="Updated">{{.Done}}</td><td class="num right" data-label="Failed">{{.Failed}}</td><td class="num right" data-label="Updating">{{.Open}}</td><td class="num right" data-label="Offline">{{.Offline}}</td></tr>{{end}}</tbody></table>{{end}}
-  {{with .Guards}}<table class="plain"><caption>Guards: updated robots against robots that wait</caption>
+  {{with .Guards}}<table class="plain"><caption>Guards: updated robots compared with waiting robots</caption>
   <thead><tr><th scope="col">Guard</th><th scope="col" class="right">Updated, bad</th><th scope="col" class="right">Control, bad</th><th scope="col" class="right">Evidence of harm</th><th scope="col" class="right">Holds at</th><th scope="col" class="right">Stops at</th><th scope="col">Passes</th></tr></thead>
   <tbody>{{range .}}<tr data-guard="{{.Key}}"><th scope="row">{{.Key}}</th><td class="num right" data-label="Updated, bad">{{.Updated.Bad}} of {{.Updated.Of}}</td><td class="num right" data-label="Control, bad">{{if eq .Metric "failures"}}–{{else}}{{.Control.Bad}} of {{.Control.Of}}{{end}}</td><td class="num right" data-label="Evidence of harm">{{printf "%.3g" .Strength}}</td><td class="num right" data-label="Holds at">{{printf "%.3g" .HoldAt}}</td><td class="num right" data-label="Stops at">{{printf "%.3g" .StopAt}}</td><td data-label="Passes">{{if .Pass}}yes{{else}}not yet{{end}}</td></tr>{{end}}</tbody></table>{{end}}
   {{with .Lacks}}<h3>Needed before the next phase</h3><ul class="rows">{{range .}}<li data-lack="{{.Code}}">{{.Words}}</li>{{end}}</ul>{{end}}

@@ -206,7 +206,7 @@ func TestPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"20.0 %", "2.0.1", "sing to me", "of &lt;b&gt;a&lt;/b&gt; test", "Connection refused.", "not asked now", `href="/things/vic:00e20100/voice"`, `aria-current="true">7 days`} {
+	for _, want := range []string{"20.0 %", "2.0.1", "sing to me", "of &lt;b&gt;a&lt;/b&gt; test", "Connection refused.", "paused", `href="/things/vic:00e20100/voice"`, `aria-current="true">7 days`} {
 		if !strings.Contains(strings.ToLower(string(body)), strings.ToLower(want)) {
 			t.Errorf("the page has no %q:\n%s", want, body)
 		}
