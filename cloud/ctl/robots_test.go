@@ -15,7 +15,7 @@ func TestProblems(t *testing.T) {
 		want string
 	}{
 		{"none", status.Message{}, ""},
-		{"found by the cloud", status.Message{Loop: &status.Loop{Steps: 10, LateP99: 900}}, "loop: late by p99 900 µs; 0 of 10 periods missed"},
+		{"found by the cloud", status.Message{Loop: &status.Loop{Steps: 10, LateP99: 900}}, "loop: late by p99 900 µs; 0 of 10 cycles missed"},
 		{"said by the robot", status.Message{Problems: []string{"Wifi: weak signal"}}, "wifi: weak signal"},
 		{"said without a kind", status.Message{Problems: []string{"it is dark"}}, "it is dark"},
 		{"both", status.Message{Body: &status.Body{BatteryVolts: 3.5, BatteryLevel: "low"}, Problems: []string{"wifi: weak"}}, "battery: low (3.50 V) and not charging; wifi: weak"},

@@ -146,8 +146,8 @@ func (s *Service) Hears(trouble func() string) { s.src.Speech = trouble }
 
 // hearing says why robots may not be understood, whichever they are.
 func (f *facts) hearing() (Check, bool) {
-	return Check{Name: "speech", Level: Warn, Text: "this cloud may not understand what is said to robots: " + f.speech,
-		Do: "Nothing is wrong with the robot. Mend the recogniser that is named; the cloud tries again every 30 seconds"}, f.speech != ""
+	return Check{Name: "speech", Level: Warn, Text: "this cloud may not understand speech: " + f.speech,
+		Do: "Nothing is wrong with the robot. Repair the recogniser that is named; the cloud tries it again every 30 seconds"}, f.speech != ""
 }
 
 // facts are the only input of a diagnosis.
@@ -243,10 +243,10 @@ func (f *facts) registered() (Check, bool) {
 	c := Check{Name: "registered", Level: OK}
 	if f.thing == nil {
 		c.Level = Fail
-		c.Text = "the fleet does not know " + string(f.id)
-		c.Do = "Register it (kennelctl robots register " + string(f.id) + ") and put the secret it prints into the robot"
+		c.Text = string(f.id) + " is not registered"
+		c.Do = "Register it (kennelctl robots register " + string(f.id) + ") and give the robot the secret that this prints"
 		if f.original() {
-			c.Level, c.Do = Warn, "An original robot needs no secret: its first call with a factory certificate that is accepted here registers it. See the next check that fails"
+			c.Level, c.Do = Warn, "An original robot needs no secret: its first call with an accepted factory certificate registers it. See the next check that fails"
 		}
 		if len(f.steps) > 0 {
 			c.Text += ", though a robot of that name tried to get in"
@@ -254,24 +254,24 @@ func (f *facts) registered() (Check, bool) {
 		}
 		return c, true
 	}
-	c.Text, c.Since = "known to the fleet", f.thing.Created
+	c.Text, c.Since = "registered", f.thing.Created
 	return c, true
 }
 
 func (f *facts) enrolled() (Check, bool) {
-	c := Check{Name: "enrolment", Level: OK, Text: "got its identity for its claim secret"}
+	c := Check{Name: "enrolment", Level: OK, Text: "enrolled with its claim secret"}
 	if f.original() {
 		return f.factory(c), true
 	}
 	o := f.last(StepEnroll)
 	if how := methods[f.method()]; how != "" {
-		c.Text = "got its identity " + how
+		c.Text = "enrolled " + how
 	}
 	switch {
 	case o != nil && o.OK:
 		return c.of(o), true
 	case o != nil && o.Code == "waiting_approval" && !f.everSeen() && f.approved(o):
-		c.Level, c.Text, c.Do = Unknown, "approved; it gets its identity when it asks again, within a minute", ""
+		c.Level, c.Text, c.Do = Unknown, "approved; it enrols when it asks again, within a minute", ""
 		return c.of(f.last(StepApproval)), true
 	case o != nil && f.last(StepRenew) == nil && !f.everSeen():
 		c.Level = Fail
@@ -285,17 +285,17 @@ func (f *facts) enrolled() (Check, bool) {
 		}
 		return c, true
 	case f.thing == nil:
-		c.Level, c.Text = Unknown, "not before it is registered"
+		c.Level, c.Text = Unknown, "not registered yet"
 		return c, true
 	}
-	c.Level, c.Text = Warn, "its claim secret was never used: the robot has not reached this cloud"
-	c.Do = "Is it on, and on a network? Can it reach this server's name and port? Is the root certificate in its server file this cloud's?"
+	c.Level, c.Text = Warn, "not enrolled: the robot has not reached this cloud"
+	c.Do = "Check that it is on and on a network, that it can reach this server's name and port, and that its server file has this cloud's root certificate"
 	c.Since = f.thing.Created
 	return c, true
 }
 
 // methods says in words by what a certificate was issued (package certs). A renewal says nothing of how it began.
-var methods = map[string]string{"enroll": "for its claim secret", "factory": "for its factory certificate", "key": "for its key, which was approved or known"}
+var methods = map[string]string{"enroll": "with its claim secret", "factory": "with its factory certificate", "key": "with an approved or known key"}
 
 func (f *facts) method() string {
 	if f.cert == nil {
@@ -340,7 +340,7 @@ func (f *facts) certificate() (Check, bool) {
 		}
 	case f.cert.NotAfter.Before(f.now):
 		c.Level, c.Since = Warn, f.cert.NotAfter
-		c.Text, c.Do = "expired on "+stamp(f.cert.NotAfter), "A robot with its key renews by itself once it is on and reaches this cloud"
+		c.Text, c.Do = "expired on "+stamp(f.cert.NotAfter), "A robot that has its key renews by itself once it is on and reaches this cloud"
 	}
 	return c, true
 }
@@ -356,8 +356,8 @@ func (f *facts) broker() (Check, bool) {
 		c = c.of(o)
 	case !f.everSeen() && f.thing != nil && f.enrolledAt() != nil:
 		// It reached us for its identity, so it is on and trusts us: something blocks its way to the broker.
-		c.Level, c.Text = Warn, "has its identity, and has not come to the broker yet"
-		c.Do = "If that stays: is the broker's port (8883, or what the robot's server file says) open from the robot's network to here? A firewall that lets only the web through stops it"
+		c.Level, c.Text = Warn, "enrolled, but has not connected to the broker yet"
+		c.Do = "If this lasts, check that the broker's port (8883, or the one in the robot's server file) can be reached from the robot's network. A firewall that allows only web traffic blocks it"
 		c = c.of(f.enrolledAt())
 	case !f.everSeen():
 		c.Level, c.Text = Unknown, "has not tried"
@@ -377,17 +377,17 @@ func (f *facts) presence() (Check, bool) {
 	c := Check{Name: "presence", Level: OK}
 	if o := f.last(StepStatus); o != nil && !o.OK && !f.present() {
 		c.Level = Fail
-		return c.refused(o, "sends a status that cannot be read"), true
+		return c.refused(o, "its status cannot be read"), true
 	}
 	switch {
 	case f.thing == nil || !f.everSeen():
 		c.Level, c.Text = Unknown, "never seen"
 		return c, true
 	case !f.present():
-		c.Level, c.Text, c.Since = Warn, "absent for "+Ago(f.now.Sub(f.thing.Since)), f.thing.Since
-		c.Do = "Is it on, charged, and on its network? It connects again by itself"
+		c.Level, c.Text, c.Since = Warn, "offline for "+Ago(f.now.Sub(f.thing.Since)), f.thing.Since
+		c.Do = "Check that it is on, charged and on its network. It reconnects by itself"
 	default:
-		c.Text, c.Since = "present for "+Ago(f.now.Sub(f.thing.Since)), f.thing.Since
+		c.Text, c.Since = "online for "+Ago(f.now.Sub(f.thing.Since)), f.thing.Since
 	}
 	if m := f.status(); m != nil {
 		c.Version = m.Agent
@@ -409,7 +409,7 @@ func (f *facts) clock() (Check, bool) {
 		return c, true
 	}
 	if m.TS == 0 {
-		c.Level, c.Text = Unknown, "the robot says no time"
+		c.Level, c.Text = Unknown, "the robot has not reported its time"
 		return c, true
 	}
 	d := time.Duration(f.thing.ClockMS) * time.Millisecond
@@ -420,7 +420,7 @@ func (f *facts) clock() (Check, bool) {
 		c.Do = "Certificates and tokens depend on time: let the robot reach a time server"
 	case d >= clockWarn:
 		c.Level = Warn
-		c.Do = "The times of its events are off by as much; let the robot reach a time server"
+		c.Do = "Its event times are wrong by as much: let the robot reach a time server"
 	}
 	return c, true
 }
@@ -430,19 +430,19 @@ func (f *facts) token() (Check, bool) {
 	c := Check{Name: "token", Level: OK}
 	switch o := f.last(stepsOfTokens...); {
 	case o == nil && !f.everSeen():
-		c.Level, c.Text = Unknown, "has not asked"
+		c.Level, c.Text = Unknown, "not requested"
 	case o == nil:
-		c.Text = "not asked for yet; a robot asks when its owner signs it in with an app"
+		c.Text = "no token yet: no owner has signed in with an app"
 	case !o.OK:
 		if c.Level = Warn; !slices.ContainsFunc(f.steps, func(s Outcome) bool { return s.OK && slices.Contains(stepsOfTokens, s.Name) }) {
 			c.Level = Fail // it never had one
 		}
 		return c.refused(o, tokenWords[o.Name]+" refused"), true
 	case o.Name == StepDisassociate:
-		c.Text = "given back with its owner"
+		c.Text = "ended with its owner"
 		return c.of(o), true
 	default:
-		c.Text = "acts for its owner; last was " + tokenWords[o.Name]
+		c.Text = "signed in for its owner; last: " + tokenWords[o.Name]
 		return c.of(o), true
 	}
 	return c, true
@@ -464,11 +464,11 @@ func (f *facts) owner() (Check, bool) {
 	case f.hasOwner && f.owned:
 		c.Text, c.Since = "has an owner", f.ownedSince
 	case f.thing == nil:
-		c.Level, c.Text = Unknown, "not before it is registered"
+		c.Level, c.Text = Unknown, "not registered yet"
 	case f.hasOwner || o == nil:
-		c.Text = "not claimed yet"
+		c.Text = "no owner yet"
 		if f.everSeen() {
-			if c.Do = "Its owner signs in at /my and types the code that the robot shows"; f.original() {
+			if c.Do = "Its owner signs in at /my and enters the code that the robot shows"; f.original() {
 				c.Do = "Its owner signs it in with the robot's app"
 			}
 		}
@@ -481,7 +481,7 @@ func (f *facts) owner() (Check, bool) {
 
 // boot says what a robot started that did not start as usual. Much else follows from it, so it comes early.
 func (f *facts) boot() (Check, bool) {
-	c := Check{Name: "boot", Level: Warn, Text: "it started its recovery system: the user data are left alone, and no setting is in force",
+	c := Check{Name: "boot", Level: Warn, Text: "it started its recovery system: user data is untouched, and no settings apply",
 		Do: "Switch it off and on for a normal start"}
 	m := f.status()
 	return c, m != nil && m.Recovery
@@ -515,9 +515,9 @@ func (f *facts) documents() (Check, bool) {
 	}
 	slices.Sort(behind)
 	c.Level, c.Text = Warn, strings.Join(behind, "; ")
-	c.Do = "It takes them within seconds when it is present; if not, see its problems and events"
+	c.Do = "An online robot gets them within seconds; if it does not, see its problems and events"
 	if !f.present() {
-		c.Do = "It takes them when it is back"
+		c.Do = "It gets them when it reconnects"
 	}
 	return c, true
 }
@@ -540,11 +540,11 @@ func (f *facts) events() (Check, bool) {
 	}
 	if s.Dropped > 0 {
 		found = append(found, fmt.Sprintf("%d dropped by the robot's quota since its start", s.Dropped))
-		c.Do = cmp.Or(c.Do, "It was offline too long, or says too much, for its quota")
+		c.Do = cmp.Or(c.Do, "It was offline too long or sends too many events for its quota")
 	}
 	if s.Events > eventBacklog {
 		found = append(found, fmt.Sprintf("%d (%d kB) wait on the robot", s.Events, s.Bytes>>10))
-		c.Do = cmp.Or(c.Do, "They follow by themselves; if the number grows, see the cloud's event store")
+		c.Do = cmp.Or(c.Do, "They arrive by themselves. If the number grows, check the cloud's event store")
 	}
 	if len(found) > 0 {
 		c.Level, c.Text = Warn, strings.Join(found, "; ")
@@ -566,20 +566,20 @@ func (f *facts) loop() (Check, bool) {
 		c.Level, c.Text = Unknown, "no status yet"
 		return c, true
 	case m.Loop == nil:
-		c.Level, c.Text = Warn, "robotd says nothing of its loop"
-		c.Do = "Is robotd running on the robot? Its supervisor restarts it; its log says why it ended"
+		c.Level, c.Text = Warn, "robotd does not report its control loop"
+		c.Do = "Check that robotd is running on the robot. Its supervisor restarts it; its log says why it stopped"
 		return c, true
 	}
 	l := m.Loop
 	missed := missedShare(l)
-	c.Text = fmt.Sprintf("late by p50 %.0f µs, p99 %.0f µs; step p99 %.0f µs; %d of %d periods missed", l.LateP50, l.LateP99, l.StepP99, l.Missed, l.Steps+l.Missed)
+	c.Text = fmt.Sprintf("late by p50 %.0f µs, p99 %.0f µs; step p99 %.0f µs; %d of %d cycles missed", l.LateP50, l.LateP99, l.StepP99, l.Missed, l.Steps+l.Missed)
 	switch {
 	case missed > loopMissed:
-		c.Level, c.Do = Fail, "More than one period in a hundred is missed: the processor is overloaded, or a step takes too long"
+		c.Level, c.Do = Fail, "More than 1 % of cycles are missed: the processor is overloaded, or a step takes too long"
 	case l.LateP99 > loopP99 && l.FIFO:
-		c.Level, c.Do = Warn, "p99 above 500 µs: something else on the robot runs at real-time priority"
+		c.Level, c.Do = Warn, "p99 above 500 µs: another process on the robot runs at real-time priority"
 	case !l.FIFO && l.LateP99 > loopP99:
-		c.Level, c.Do = Warn, "p99 above 500 µs without real-time scheduling: permit SCHED_FIFO to robotd (LimitRTPRIO)"
+		c.Level, c.Do = Warn, "p99 above 500 µs without real-time scheduling: allow robotd SCHED_FIFO (LimitRTPRIO)"
 	}
 	return c, true
 }
@@ -606,10 +606,10 @@ func (f *facts) body() (Check, bool) {
 		c.Version = b.Firmware
 		if b.Fault != 0 {
 			c.Level = Fail
-			bad = append(bad, fmt.Sprintf("fault %d is shown", b.Fault))
-			c.Do = "The robot's list of fault codes says what it means"
+			bad = append(bad, fmt.Sprintf("shows fault %d", b.Fault))
+			c.Do = "Look up the code in the list of fault codes"
 			if b.Fault == bodySilent || b.Fault == noBody {
-				c.Do = "Its body does not answer: see that the body is on, connected and in its usual mode, or reset the body; the robot then continues by itself"
+				c.Do = "Its body does not answer: check that the body is on, connected and in its usual mode, or reset it. The robot then continues by itself"
 			}
 		}
 		if b.BatteryLevel == "low" && !b.Charging {
@@ -617,8 +617,8 @@ func (f *facts) body() (Check, bool) {
 			c.Do = cmp.Or(c.Do, "Put it on its charger")
 		}
 	} else {
-		bad = append(bad, "the robot says nothing of its body")
-		c.Do = "Is robotd running, and the body connected?"
+		bad = append(bad, "no report from its body")
+		c.Do = "Check that robotd is running and the body is connected"
 	}
 	if len(bad) > 0 {
 		if c.Level != Fail {
@@ -668,11 +668,11 @@ func (f *facts) release() (Check, bool) {
 	case f.wanted == "":
 		c.Text = "runs " + running + "; nothing else is desired"
 	case f.wanted == running:
-		c.Text = "runs the desired release " + running
+		c.Text = "runs " + running + ", as intended"
 	default:
 		c.Level, c.Since = Warn, f.wantedSince
-		c.Text = fmt.Sprintf("runs %s, desired is %s", running, f.wanted)
-		c.Do = "The robot's update reports say how far it is"
+		c.Text = fmt.Sprintf("runs %s; target is %s", running, f.wanted)
+		c.Do = "See the robot's update reports"
 	}
 	c.Version = running
 	return c, true

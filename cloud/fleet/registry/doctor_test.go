@@ -77,14 +77,14 @@ func TestDiagnose(t *testing.T) {
 		{"wrong secret", func(f *facts) {
 			f.thing.LastSeen, f.thing.Status, f.thing.Presence, f.cert = time.Time{}, nil, Absent, nil
 			f.steps = []Outcome{refused(StepEnroll, "secret_mismatch", "not the one")}
-		}, Fail, "enrolment", "Put the secret that registration printed into the robot"},
+		}, Fail, "enrolment", "Give the robot the secret that registration printed"},
 		{"blocked port or wrong root", func(f *facts) {
 			f.thing.LastSeen, f.thing.Status, f.thing.Presence, f.cert, f.steps = time.Time{}, nil, Absent, nil, nil
-		}, Warn, "enrolment", "never used"},
+		}, Warn, "enrolment", "not enrolled"},
 		{"blocked port of the broker", func(f *facts) {
 			f.thing.LastSeen, f.thing.Status, f.thing.Presence = time.Time{}, nil, Absent
 			f.steps = []Outcome{{Name: StepEnroll, OK: true, Peer: "192.0.2.7", First: now, Last: now}}
-		}, Warn, "broker", "is the broker's port"},
+		}, Warn, "broker", "check that the broker's port"},
 		{"revoked", func(f *facts) { f.cert.Revoked = now.Add(-time.Hour) }, Fail, "certificate", "revoked"},
 		{"expired in a drawer", func(f *facts) { f.cert.NotAfter = now.Add(-time.Hour) }, Warn, "certificate", "renews by itself"},
 		{"renewal refused", func(f *facts) { f.steps = append([]Outcome{refused(StepRenew, "revoked", "taken away")}, f.steps...) }, Fail, "certificate", "12 times"},
@@ -96,7 +96,7 @@ func TestDiagnose(t *testing.T) {
 			f.steps = append([]Outcome{refused(StepBroker, "expired", "was expired")}, f.steps...)
 			f.thing.LastSeen = now
 		}, OK, "", "all is well"},
-		{"absent", func(f *facts) { f.thing.Presence = Absent }, Warn, "presence", "absent for 3 h"},
+		{"absent", func(f *facts) { f.thing.Presence = Absent }, Warn, "presence", "offline for 3 h"},
 		{"clock", func(f *facts) { f.thing.ClockMS = -3_600_000 }, Fail, "clock", "time server"},
 		{"behind", func(f *facts) { f.docs["vic.RobotSettings"] = 5 }, Warn, "documents", "the cloud has version 5, the robot 3"},
 		{"recovery", func(f *facts) {
@@ -142,7 +142,7 @@ func TestDiagnose(t *testing.T) {
 		{"original robot, silent", func(f *facts) {
 			original(f, Outcome{Name: StepCall, OK: true, Code: "tokens", Last: now.Add(-72 * time.Hour)})
 			f.thing.LastSeen = now.Add(-72 * time.Hour)
-		}, Warn, "presence", "last called 3 days ago"},
+		}, Warn, "presence", "last connected 3 days ago"},
 		{"original robot, no root", func(f *facts) {
 			*f = facts{id: f.id, now: now, steps: []Outcome{refused(StepTLS, "root_distrusted", "it called token.example.org and does not trust the certificate: it lacks the root Kennel Root CA")}}
 		}, Fail, "trust", "/etc/ssl/certs/local/root.crt"},
@@ -186,7 +186,7 @@ func TestDiagnose(t *testing.T) {
 		}, Warn, "services", "upload refused"},
 		{"original robot, disabled batch", func(f *facts) {
 			*f = facts{id: f.id, now: now, steps: []Outcome{refused(StepAssociate, "batch_disabled", "batch lot-1 is disabled")}}
-		}, Fail, "enrolment", "is disabled (12 times). Its manufacturing batch was disabled here"},
+		}, Fail, "enrolment", "is disabled (12 times). Its manufacturing batch is disabled"},
 		{"agent with a refused call", func(f *facts) {
 			f.steps = append([]Outcome{refused(StepService, "path_unknown", "asked for GET /x, which is not served")}, f.steps...)
 		}, Warn, "services", "asked for GET /x"},
@@ -202,12 +202,12 @@ func TestDiagnose(t *testing.T) {
 		{"wrong code", func(f *facts) {
 			f.hasOwner = true
 			f.steps = append([]Outcome{refused(StepClaim, "code_dead", "a wrong code was typed for the 5th time: the robot needs another")}, f.steps...)
-		}, Warn, "owner", "show another one"},
+		}, Warn, "owner", "show a new code"},
 		{"wrong code before it was claimed", func(f *facts) {
 			f.hasOwner, f.owned, f.ownedSince = true, true, now
 			f.steps = append([]Outcome{refused(StepClaim, "code_wrong", "a wrong code was typed, try 1 of 5")}, f.steps...)
 		}, OK, "", "all is well"},
-		{"release", func(f *facts) { f.wanted = "2.0.1.6079" }, Warn, "release", "desired is 2.0.1.6079"},
+		{"release", func(f *facts) { f.wanted = "2.0.1.6079" }, Warn, "release", "target is 2.0.1.6079"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			f := well()

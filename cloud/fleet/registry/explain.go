@@ -15,19 +15,19 @@ type Explanation struct {
 // explanations is the one table of these words.
 var explanations = map[string]Explanation{
 	status.KindBattery:    {"Its battery is low, and it is not charging.", "Put it on its charger."},
-	status.KindBody:       {"Its body does not answer.", "See that the body is switched on, connected and in its usual mode."},
-	status.KindClock:      {"Its clock is wrong.", "Let it reach a time server; until then the times of its events are off."},
-	status.KindCrash:      {"One of its programs crashed and was started again.", "See the robot's crashes for the cause. If it keeps crashing, install another release; this problem ends by itself 6 hours after the last crash."},
-	status.KindDocuments:  {"Its settings are not in step with the cloud.", "It keeps trying. If that lasts, see which document is named."},
-	status.KindEvents:     {"The cloud refused some of its events.", "The robot keeps them aside. Its event log and the cloud's log name the batch and the reason."},
-	status.KindFault:      {"It reports a fault, as a number.", "Look the number up in the list of fault codes. Switch the robot off and on again; if the number returns, it needs repair."},
-	status.KindHeld:       {"A person has stopped it, and it stays where it is.", "Whoever stopped it releases it when the reason is gone."},
-	status.KindIdentity:   {"It cannot prove to the cloud who it is.", "Run the doctor: the first check that fails is the one to fix."},
-	status.KindLoop:       {"It reacts late: its movements may be uneven.", "Something else uses its processor. Restart it."},
-	status.KindOther:      {"It reports a problem.", "It keeps trying; its own words name the step and the other side."},
-	status.KindParameters: {"Some of its parameters are not stored in its body yet.", "Its own words say what the body waits for."},
-	status.KindRecovery:   {"It started its recovery system, without its settings.", "Switch it off and on for a normal start."},
-	status.KindRobotd:     {"Its body program does not answer.", "It starts again by itself. If that lasts, switch the robot off and on."},
+	status.KindBody:       {"Its body does not answer.", "Check that the body is switched on, connected and in its usual mode."},
+	status.KindClock:      {"Its clock is wrong.", "Let it reach a time server. Until then its event times are wrong."},
+	status.KindCrash:      {"One of its programs crashed and was restarted.", "Its crash reports show the cause. If it keeps crashing, install another release. This problem clears 6 hours after the last crash."},
+	status.KindDocuments:  {"Its settings are not in sync with the cloud.", "It keeps trying. If this lasts, check the document that is named."},
+	status.KindEvents:     {"The cloud refused some of its events.", "The robot keeps them. Its event log and the cloud's log name the batch and the reason."},
+	status.KindFault:      {"It reports a fault code.", "Look up the code in the list of fault codes. Switch the robot off and on again. If the code returns, it needs repair."},
+	status.KindHeld:       {"A person has stopped it, so it does not move.", "The person who stopped it can release it."},
+	status.KindIdentity:   {"It cannot prove its identity to the cloud.", "See the health checks. Fix the first one that fails."},
+	status.KindLoop:       {"It is busy and may move jerkily.", "Restarting it usually helps."},
+	status.KindOther:      {"It reports a problem.", "It keeps trying. Its message names the step and the other side."},
+	status.KindParameters: {"Some of its parameters are not stored in its body yet.", "Its message says what the body is waiting for."},
+	status.KindRecovery:   {"It started its recovery system without its settings.", "Switch it off and on for a normal start."},
+	status.KindRobotd:     {"Its body program does not answer.", "It restarts by itself. If this lasts, switch the robot off and on."},
 }
 
 // Explain returns the words for a kind. A kind of a newer agent is explained as one without a kind.

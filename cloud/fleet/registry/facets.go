@@ -56,7 +56,7 @@ func ProblemsOf(st StatusAt) []status.Problem {
 		}
 	}
 	if l := m.Loop; l != nil && loopIsLate(l) {
-		find(status.KindLoop, "", "late by p99 %.0f µs; %d of %d periods missed", l.LateP99, l.Missed, l.Steps+l.Missed)
+		find(status.KindLoop, "", "late by p99 %.0f µs; %d of %d cycles missed", l.LateP99, l.Missed, l.Steps+l.Missed)
 	}
 	if d := time.Duration(st.ClockMS) * time.Millisecond; d.Abs() >= clockWarn {
 		find(status.KindClock, "", "off by %s", d.Round(time.Second))

@@ -40,14 +40,14 @@ func Unproved(code string) bool {
 func (f *facts) factory(c Check) Check {
 	o := f.last(stepsOfTokens...)
 	if o == nil {
-		c.Level, c.Text = Unknown, "has not asked for a token, so it has shown no certificate"
+		c.Level, c.Text = Unknown, "has not requested a token, so it has not shown a certificate"
 		return c
 	}
 	if !o.OK && Unproved(o.Code) {
 		c.Level = Fail
 		return c.refused(o, "its factory certificate was refused")
 	}
-	c.Text = "calls with its factory certificate, as original robots do"
+	c.Text = "uses its factory certificate, as original robots do"
 	if o.Shown != nil {
 		c.Text += ": " + o.Shown.String()
 	}
@@ -56,7 +56,7 @@ func (f *facts) factory(c Check) Check {
 
 // trust says whether handshakes succeed: whether the robot knows our root, and by which name it looked us up.
 func (f *facts) trust() (Check, bool) {
-	c := Check{Name: "trust", Level: OK, Text: "trusts the certificate of the port that it calls"}
+	c := Check{Name: "trust", Level: OK, Text: "trusts this cloud's certificate"}
 	called := f.last(StepCall)
 	// A robot that calls after it distrusted the root has the root now. A name that the certificate lacks may be one of several that it calls.
 	o := f.last(StepTLS)
@@ -71,7 +71,7 @@ func (f *facts) trust() (Check, bool) {
 	case !f.original():
 		return c, false
 	case called == nil && f.last(stepsOfTokens...) == nil:
-		c.Level, c.Text = Unknown, "has not called"
+		c.Level, c.Text = Unknown, "has not connected"
 	case called != nil:
 		if called.Detail != "" {
 			c.Text += "; it " + called.Detail
@@ -89,7 +89,7 @@ func (f *facts) calls() (Check, bool) {
 		return c, true
 	}
 	ago := f.now.Sub(f.thing.LastSeen)
-	c.Text = "last called " + Ago(ago) + " ago; an original robot keeps no connection"
+	c.Text = "last connected " + Ago(ago) + " ago; original robots do not stay connected"
 	if o := f.last(StepCall); o != nil {
 		c = c.of(o)
 		here := ratelimit.Network(o.Peer)
@@ -98,7 +98,7 @@ func (f *facts) calls() (Check, bool) {
 		}
 	}
 	if c.Since = f.thing.LastSeen; ago > callsDaily {
-		c.Level, c.Do = Warn, "A robot that is on calls about once a day. Is it on, charged, and on its network? Does that network still lead the names of its server file to here?"
+		c.Level, c.Do = Warn, "A robot that is on connects about once a day. Check that it is on, charged and on its network, and that this network still points the names of its server file here"
 	}
 	return c, true
 }
@@ -142,10 +142,10 @@ func (f *facts) software() (Check, bool) {
 	c := Check{Name: "software", Level: OK, Text: "runs " + v + ", which this cloud serves", Version: v}
 	switch {
 	case v == "":
-		c.Level, c.Text = Unknown, "has not said what it runs"
+		c.Level, c.Text = Unknown, "unknown"
 	case v[0] >= '0' && v[0] <= '9' && filter.VersionKey(v) >= filter.VersionKey(newSetup) && f.hasOwner && !f.owned:
 		c.Level, c.Text = Warn, "runs "+v+", an unsupported version for setup: since "+newSetup+" robots speak version 7 of the Bluetooth protocol, which no published app speaks"
-		c.Do = "Once it has an owner this cloud serves it. Sign it in with the app of its maker, or install software before " + newSetup
+		c.Do = "This cloud serves it once it has an owner. Sign it in with its maker's app, or install software before " + newSetup
 	}
 	return c, true
 }
@@ -155,8 +155,8 @@ func (f *facts) timeZone() (Check, bool) {
 	c := Check{Name: "time zone", Level: OK}
 	zone, err := jdocs.TimeZone(f.zone)
 	if err != nil {
-		c.Level, c.Text = Warn, fmt.Sprintf("its settings name the time zone %q, which does not exist: the robot shows another time than its owner's", Clip(f.zone, 64))
-		c.Do = "Choose a name of the tz database in its settings, such as Europe/Paris; summer time follows from it"
+		c.Level, c.Text = Warn, fmt.Sprintf("its time zone %q does not exist, so the robot shows the wrong time", Clip(f.zone, 64))
+		c.Do = "Choose a tz database name in its settings, such as Europe/Paris"
 		return c, f.zone != ""
 	}
 	there := f.now.In(zone)
@@ -173,7 +173,7 @@ func (f *facts) timeZone() (Check, bool) {
 
 // services tells of calls that were refused lately, but for those of the token service and of claims, which have checks of their own.
 func (f *facts) services() (Check, bool) {
-	c := Check{Name: "services", Level: OK, Text: "nothing that it asked for was refused"}
+	c := Check{Name: "services", Level: OK, Text: "no service was refused"}
 	others := append([]string{StepTLS, StepRegister, StepCode, StepClaim, StepOwner}, append(stepsOfTokens, stepsOfAgents...)...)
 	var said []string
 	for i := range f.steps {

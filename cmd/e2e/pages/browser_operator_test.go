@@ -159,7 +159,7 @@ func (s *walk) newOperator(t *testing.T, thing string, bad planted) {
 	}
 	p.Follow(bad.offline, "^/things/")
 	p.See("left")
-	if got := p.Text(); !strings.Contains(got, "absent for") {
+	if got := p.Text(); !strings.Contains(got, "offline for") {
 		t.Errorf("the page of a robot that is offline:\n%s", got)
 	}
 	look("robot-offline")
@@ -168,7 +168,7 @@ func (s *walk) newOperator(t *testing.T, thing string, bad planted) {
 	for name, want := range map[string][]string{
 		bad.root:   {"its claim secret was never used", "Is the root certificate in its server file this cloud's?"},
 		bad.secret: {"enrolment refused", "secret"},
-		bad.port:   {"got its identity for its claim secret", "has not come to the broker yet", "port"},
+		bad.port:   {"enrolled with its claim secret", "has not connected to the broker yet", "port"},
 	} {
 		p.Follow("Overview", "^/$")
 		p.ClickIn("region", "Never activated", "link", name)

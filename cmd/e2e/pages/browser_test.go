@@ -99,7 +99,7 @@ func (s *walk) plant(t *testing.T) planted {
 	stop := run(p.offline, secrets[3], trusted).Run(t)
 	s.AwaitPresent(3)
 	stop()
-	for thing, want := range map[string]string{p.root: "never used", p.secret: "refused", p.port: "has not come to the broker"} {
+	for thing, want := range map[string]string{p.root: "not enrolled", p.secret: "refused", p.port: "has not connected to the broker"} {
 		housetest.Await(t, time.Minute, "what the doctor says of "+thing, func() error {
 			var r struct{ Verdict string }
 			if err := s.CtlJSON(&r, "doctor", thing); r.Verdict == "" {

@@ -210,7 +210,7 @@ func tokenLoop(t *testing.T, k *kennelOfComplaints, r *housetest.Replayed) (stri
 	return k.told(t, r.Thing, "a refresh of its token refused"), func() {
 		r.Stopped, r.Token = false, ""
 		k.associate(t, r)
-		k.told(t, r.Thing, "acts for its owner")
+		k.told(t, r.Thing, "signed in for its owner")
 	}
 }
 
