@@ -6,7 +6,6 @@ import (
 	"html/template"
 	"net/http"
 	"net/url"
-	"slices"
 	"time"
 
 	"kennel/cloud/access"
@@ -33,6 +32,7 @@ type Frame struct {
 	Here   string // the page's address, to come back to
 	Theme  string // light, dark, or "" for what the system says
 	Nav    []Menu
+	Folded bool   // the reader folded the main menu
 	Aside  []Link // in the menu of the person
 	Crumbs []Link // the way to this page; the last is the page itself
 	Again  int    // fetch the page again after so many milliseconds; 0: not
@@ -57,11 +57,6 @@ const (
 	Connections = "Connections"
 	Cloud       = "Cloud"
 )
-
-// Current reports whether the page is one of the menu's.
-func (m Menu) Current() bool {
-	return slices.ContainsFunc(m.Links, func(l Link) bool { return l.Current })
-}
 
 // View makes a page. s is about a form that was sent from it.
 type View func(ctx context.Context, r *http.Request, s Said) (name string, f Frame, err error)

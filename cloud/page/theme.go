@@ -34,3 +34,9 @@ func SetTheme(home string) http.HandlerFunc {
 		http.Redirect(w, r, Local(form.Get("next"), home), http.StatusSeeOther)
 	}
 }
+
+// Folded reports whether the reader folded the main menu; the page's script keeps that in a cookie.
+func Folded(r *http.Request) bool {
+	c, err := r.Cookie("kennel_nav")
+	return err == nil && c.Value == "folded"
+}

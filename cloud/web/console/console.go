@@ -303,6 +303,7 @@ func (c *console) lost(w http.ResponseWriter, r *http.Request) {
 func (c *console) dress(r *http.Request, _ string, f *frame) {
 	caller := auth.CallerFrom(r.Context())
 	f.User, f.Me, f.Role, f.Theme = caller.Name, "/account/password", caller.Role, page.Theme(r)
+	f.Folded = page.Folded(r)
 	if f.Here = "/"; r.Method == http.MethodGet && caller.Role != "" {
 		f.Here = r.URL.RequestURI()
 	}

@@ -233,7 +233,8 @@ func (s *walk) otherPages(p *browser.Page, look func(string), thing string) {
 	p.Click("button", "Send command")
 	p.SeeIn("region", "Command history", "done")
 	look("robot-commands")
-	p.Follow("Events", "/events$")
+	p.ClickIn("navigation", "This robot", "link", "Events")
+	p.At("^/things/.*/events$")
 	look("robot-events")
 	s.crashes(p, look, thing)
 	s.voices(p, look, thing)
@@ -252,13 +253,11 @@ func (s *walk) otherPages(p *browser.Page, look func(string), thing string) {
 	p.Follow("Updates", "/rollouts$")
 	p.SeeIn("region", "Why is this robot not updating?", "The rollout is a draft")
 	look("robot-updates")
-	p.ClickIn("navigation", "Main", "summary", "Updates")
 	p.Follow("Rollouts", "^/rollouts$")
 	p.SeeRole("button", "Start of 9.0.0.1")
 	look("rollouts")
 	p.Click("button", "Abort of 9.0.0.1")
 	p.See("aborted")
-	p.ClickIn("navigation", "Main", "summary", "Updates")
 	p.Follow("Releases", "^/releases$")
 	p.Choose("Channel", "beta")
 	p.Focus("button", "Set channel")
@@ -319,14 +318,11 @@ func (s *walk) otherPages(p *browser.Page, look func(string), thing string) {
 	p.Click("button", "Save")
 	p.SeeRole("link", "lab")
 	look("cohorts")
-	for _, x := range []struct{ menu, link, path, name string }{
-		{"", "Alerts", "^/alerts", "alerts"}, {"", "Live tail", "^/tail", "tail"}, {"", "Health", "^/health", "health"}, {"", "Events", "^/events", "explore"}, {"Updates", "Experiments", "^/experiments", "experiments"}, {"Connections", "Certificates", "^/certificates", "certificates"},
-		{"Updates", "Releases", "^/releases", "releases"}, {"Cloud", "Operators", "^/operators", "operators"}, {"Cloud", "Audit", "^/audit", "audit"},
-		{"Connections", "Strangers", "^/strangers", "strangers"}, {"Cloud", "Storage", "^/storage", "storage"}, {"", "keyboard and filters", "^/help", "help"},
+	for _, x := range []struct{ link, path, name string }{
+		{"Alerts", "^/alerts", "alerts"}, {"Live tail", "^/tail", "tail"}, {"Health", "^/health", "health"}, {"Events", "^/events", "explore"}, {"Experiments", "^/experiments", "experiments"}, {"Certificates", "^/certificates", "certificates"},
+		{"Releases", "^/releases", "releases"}, {"Operators", "^/operators", "operators"}, {"Audit", "^/audit", "audit"},
+		{"Strangers", "^/strangers", "strangers"}, {"Storage", "^/storage", "storage"}, {"keyboard and filters", "^/help", "help"},
 	} {
-		if x.menu != "" {
-			p.ClickIn("navigation", "Main", "summary", x.menu)
-		}
 		p.Follow(x.link, x.path)
 		look(x.name)
 		if x.name == "tail" { // new lines do not scroll away the line being read
@@ -338,12 +334,10 @@ func (s *walk) otherPages(p *browser.Page, look func(string), thing string) {
 			p.Gone("New rows are held while you read")
 		}
 	}
-	p.ClickIn("navigation", "Main", "summary", "Cloud")
 	p.Follow("Operators", "^/operators$")
 	p.Follow("olga@staff.example", "^/operators/")
 	p.SeeIn("region", "Sessions", "End session")
 	look("operator")
-	p.ClickIn("navigation", "Main", "summary", "Cloud")
 	p.Follow("Webhooks", "^/webhooks$")
 	p.Fill("Address", "https://hooks.example.org/kennel")
 	p.Check("A robot comes online")
@@ -353,7 +347,6 @@ func (s *walk) otherPages(p *browser.Page, look func(string), thing string) {
 	p.Follow("hooks.example.org", "^/webhooks/")
 	p.SeeIn("region", "Deliveries", "Nothing sent yet")
 	look("webhook")
-	p.ClickIn("navigation", "Main", "summary", "Connections")
 	p.Follow("Originals", "^/originals$")
 	p.Click("button", "Run self-test")
 	p.See("Step 1 of 10, names, fails")

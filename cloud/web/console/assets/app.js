@@ -254,7 +254,7 @@ addEventListener("keydown", (e) => {
   if (e.key === "Escape" && menu) { menu.open = false; menu.firstElementChild.focus(); }
   if (!free(e)) return;
   if (Date.now() - going < 1500 && places[e.key]) {
-    const to = document.querySelector(`.top nav a[href="${places[e.key]}"]`);
+    const to = document.querySelector(`#nav a[href="${places[e.key]}"]`);
     if (to) { e.preventDefault(); to.click(); }
     going = 0;
     return;
@@ -271,3 +271,22 @@ addEventListener("keydown", (e) => {
 addEventListener("click", (e) => {
   for (const menu of document.querySelectorAll("details.menu[open]")) if (!menu.contains(e.target)) menu.open = false;
 });
+
+// The menu at the side folds away; the button in the header brings it back. The server draws it as the cookie says.
+const side = document.getElementById("nav"), fold = document.getElementById("nav-fold"), opener = document.getElementById("nav-open");
+if (side) {
+  const folds = (folded) => {
+    side.parentElement.classList.toggle("folded", folded);
+    fold.setAttribute("aria-expanded", String(!folded));
+    document.cookie = `kennel_nav=${folded ? "folded" : ""}; path=/; max-age=${folded ? 31536000 : 0}; samesite=lax${location.protocol === "https:" ? "; secure" : ""}`;
+  };
+  const wide = matchMedia("(min-width: 75rem)");
+  fold.hidden = false;
+  fold.addEventListener("click", () => { folds(true); opener.focus(); });
+  opener.addEventListener("click", (e) => {
+    if (!wide.matches) return;
+    e.preventDefault();
+    folds(false);
+    side.querySelector("a").focus();
+  });
+}
