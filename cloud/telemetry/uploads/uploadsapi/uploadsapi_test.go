@@ -511,7 +511,7 @@ func TestPages(t *testing.T) {
 		{at + "?name=nothing", 200, []string{"No matching logs."}},
 		{"/things/vic:00e20101/logs", 200, []string{"This robot has not uploaded any logs."}},
 		{at + "?text=ALERT", 200, []string{"plain.log</a>", "1 line found", "<mark>alert</mark>", "The log has more than 2000000 lines"}},
-		{at + "?text=needle&name=plain", 200, []string{"No lines found", "1 log was read"}},
+		{at + "?text=needle&name=plain", 200, []string{"No lines found", "Searched 1 log."}},
 		{at + "?day=never", 400, nil},
 		{at + "/" + logs[2].ID, 200, []string{"601 lines", "&lt;script&gt;", `class="l-error"`, "?skip=500"}},
 		{at + "/" + logs[2].ID + "?skip=500", 200, []string{"First lines", `>601<`}},

@@ -223,7 +223,7 @@ func TestPage(t *testing.T) {
 		t.Errorf("%v\n%s", err, body)
 	}
 	empty := Pages(&voice.Service{Store: sessionpg.NewStore(pgtest.New(t)), Now: time.Now}, func() []recognizer.Health { return nil })
-	if body, err := empty[0].Show(t.Context()); err != nil || !strings.Contains(string(body), "No robot was spoken to") || !strings.Contains(string(body), "understands no speech") {
+	if body, err := empty[0].Show(t.Context()); err != nil || !strings.Contains(string(body), "No requests in this period") || !strings.Contains(string(body), "speech is not understood") {
 		t.Errorf("%v\n%s", err, body)
 	}
 }
