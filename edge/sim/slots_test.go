@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"kennel/edge/agent/cloud/release"
 	"kennel/edge/agent/info"
 	"kennel/edge/agent/ownership/wipe"
+	"kennel/edge/agent/release"
 	"kennel/edge/body/vector/factory"
 	"kennel/edge/body/vector/factory/bootparam"
 	"kennel/edge/env/platform"

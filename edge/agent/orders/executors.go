@@ -8,8 +8,8 @@ import (
 	"maps"
 	"time"
 
+	"kennel/edge/agent/commands"
 	"kennel/edge/agent/intents"
-	"kennel/edge/agent/orders/commands"
 	"kennel/infra/api/commandwire"
 	"kennel/infra/api/events"
 	"kennel/infra/cli/version"

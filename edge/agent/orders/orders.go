@@ -8,14 +8,14 @@ import (
 	"strconv"
 	"time"
 
-	"kennel/edge/agent/cloud"
-	"kennel/edge/agent/cloud/docs"
+	"kennel/edge/agent/commands"
+	"kennel/edge/agent/docs"
 	"kennel/edge/agent/info"
 	"kennel/edge/agent/intents"
-	"kennel/edge/agent/orders/commands"
-	"kennel/edge/agent/orders/parameters"
-	"kennel/edge/agent/orders/pilot"
-	"kennel/edge/agent/orders/simulator"
+	"kennel/edge/agent/link"
+	"kennel/edge/agent/parameters"
+	"kennel/edge/agent/teleop"
+	"kennel/edge/agent/teleop/simulator"
 	"kennel/edge/body/monoclock"
 	"kennel/edge/coreclient"
 	"kennel/edge/corelink"
@@ -32,7 +32,7 @@ import (
 
 // Config holds what carrying out orders needs beside the robot.
 type Config struct {
-	Cloud   *cloud.Cloud
+	Cloud   *link.Cloud
 	Core    *coreclient.Client       // the real-time core
 	Memory  parameters.Memory        // settings that the body stores; nil: it stores none
 	Hinted  func(map[string]uint64)  // the cloud has documents of these versions
@@ -49,7 +49,7 @@ type Orders struct {
 	settings   jdocs.Name // the document with its settings; "": it has none
 	docs       *docs.Agent
 	parameters *parameters.Keeper // nil: the body stores none, or the agent is frugal
-	pilot      *pilot.Pilot
+	pilot      *teleop.Pilot
 	intents    *intents.Intents // nil in a recovery boot, and of a frugal agent
 	commands   *commands.Agent
 }
@@ -82,11 +82,11 @@ func (w *Orders) TakeCommands(context.Context) (err error) {
 			return err
 		}
 	}
-	var sim pilot.Simulator
+	var sim teleop.Simulator
 	if !w.Frugal { // which has no body, and no simulator of one
 		sim = simulator.NewClient(w.Root)
 	}
-	w.pilot = pilot.New(w.cfg.Core, sim, w.cfg.Cloud.Publish, w.Log)
+	w.pilot = teleop.New(w.cfg.Core, sim, w.cfg.Cloud.Publish, w.Log)
 	conf := commands.Config{Root: w.Root, Executors: w.Executors(), Ask: w.cfg.Cloud, Time: w.cfg.Cloud.Time, Log: w.Log}
 	if w.intents != nil {
 		conf.Moves = w.intents.Moves

@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"kennel/certs/devicecert"
-	"kennel/edge/agent/cloud"
 	"kennel/edge/agent/health"
 	"kennel/edge/agent/health/diagnosis"
 	"kennel/edge/agent/info"
+	"kennel/edge/agent/link"
 	"kennel/edge/agent/orders"
 	"kennel/edge/agent/ownership"
 	"kennel/edge/app/agentapp/recovery"
@@ -34,7 +34,7 @@ import (
 type Agent struct {
 	info.Robot
 	cfg     Config
-	cloud   *cloud.Cloud
+	cloud   *link.Cloud
 	orders  *orders.Orders
 	health  *health.Health
 	people  *ownership.People
@@ -45,7 +45,7 @@ type Agent struct {
 	client  *coreclient.Client // of core
 	restart chan error         // why agentd is to restart; one slot
 	start   *start
-	slots   cloud.Slots
+	slots   link.Slots
 	unasked atomic.Bool    // there is a connection, over which the cloud has not said who the owner is
 	crash   health.Capture // of this process; nil: none
 
@@ -84,7 +84,7 @@ func (a *Agent) Run(ctx context.Context) error {
 		a.Emit(events.Event{Source: "agentd", Name: "robot.power_on", I1: events.Num(a.start.system.Milliseconds())})
 	}
 	a.start.made()
-	services := append(a.cloud.Services(cloud.Talk{Down: a.orders.Down(), Up: a.linkUp, Lost: func() { a.orders.Connected(false) }}),
+	services := append(a.cloud.Services(link.Talk{Down: a.orders.Down(), Up: a.linkUp, Lost: func() { a.orders.Connected(false) }}),
 		runner.Service{Name: "restart", Run: a.awaitRestart, Fatal: true}, runner.Service{Name: "core", Run: a.listenToCore})
 	services = append(services, a.orders.Services()...)
 	services = append(services, a.talk.Services()...)

@@ -17,10 +17,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"kennel/edge/agent/cloud"
-	"kennel/edge/agent/cloud/release"
 	"kennel/edge/agent/health/faults"
 	"kennel/edge/agent/info"
+	"kennel/edge/agent/link"
+	"kennel/edge/agent/release"
 	"kennel/edge/app/agentapp/local"
 	"kennel/edge/app/agentapp/recovery"
 	"kennel/edge/body/vector/factory"
@@ -60,7 +60,7 @@ type Config struct {
 	// restarts it, as systemd and robotsim do (VEC-WDOG-04).
 	Restart []string
 	// Trial says when a new release is well; the zero value: our own defaults.
-	Trial cloud.Trial
+	Trial link.Trial
 	// Getenv overrides the robot's .env files; nil: nothing does.
 	Getenv func(string) string
 	// Supervisor started agentd and is notified when agentd is ready and while it is healthy; the zero value: none.
@@ -157,7 +157,7 @@ kept, nobody can claim the robot. The cloud sees it and may command it, if it ha
 			cfg.Telemetry = env.Millis("TELEMETRY_MS", defaultTelemetry, 10*time.Millisecond, 24*time.Hour)
 			cfg.Flush = env.Millis("FLUSH_MS", defaultFlush, 10*time.Millisecond, time.Hour)
 			cfg.Silence = env.Seconds("CORE_SILENCE_SEC", faults.HungAfter, time.Hour)
-			cfg.Trial = cloud.Trial{Settle: env.Seconds("TRIAL_SETTLE_SEC", release.Settle, time.Hour), Ends: env.Int("TRIAL_CORE_ENDS", release.Ends, 1, 1000),
+			cfg.Trial = link.Trial{Settle: env.Seconds("TRIAL_SETTLE_SEC", release.Settle, time.Hour), Ends: env.Int("TRIAL_CORE_ENDS", release.Ends, 1, 1000),
 				Patience: env.Seconds("TRIAL_PATIENCE_SEC", release.Patience, 24*time.Hour)}
 			cfg.Restart = strings.Fields(env.String("FAULT_RESTART_COMMAND", ""))
 			cfg.Getenv = getenv

@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"kennel/edge/agent/cloud"
 	"kennel/edge/agent/health"
 	"kennel/edge/agent/health/nightly"
+	"kennel/edge/agent/link"
 	"kennel/edge/corelink"
 	"kennel/edge/env/platform"
 	"kennel/infra/api/events"
@@ -150,18 +150,18 @@ func TestNightTime(t *testing.T) {
 	if a.cloud.ClockRight() {
 		t.Error("the clock counts as right although nothing has set it")
 	}
-	a.cloud.HearTime(at.Add(-cloud.ClockSlack))
+	a.cloud.HearTime(at.Add(-link.ClockSlack))
 	is("the cloud agrees", "18:30 PDT")
 	if err := a.Set(t.Context(), map[string]json.RawMessage{"time_zone": json.RawMessage(`"Europe/Berlin"`)}); err != nil {
 		t.Fatal(err)
 	}
 	is("the owner moved", "03:30 CEST")
-	a.cloud.HearTime(at.Add(cloud.ClockSlack + time.Second))
+	a.cloud.HearTime(at.Add(link.ClockSlack + time.Second))
 	is("the cloud says otherwise", "not known")
 	if a.cloud.ClockRight() {
 		t.Error("the clock is right, and the cloud says otherwise")
 	}
-	a.cloud.HearTime(at.Add(cloud.ClockSlack - time.Second))
+	a.cloud.HearTime(at.Add(link.ClockSlack - time.Second))
 	is("and agrees again", "03:30 CEST")
 	if !a.cloud.ClockRight() {
 		t.Error("the clock is not right, as the cloud says that it is")

@@ -9,10 +9,10 @@ import (
 	"os"
 	"time"
 
-	"kennel/edge/agent/cloud"
 	"kennel/edge/agent/health"
 	"kennel/edge/agent/health/diagnosis"
 	"kennel/edge/agent/health/vitals"
+	"kennel/edge/agent/link"
 	"kennel/edge/agent/orders"
 	"kennel/edge/agent/ownership"
 	"kennel/edge/app/agentapp/local"
@@ -48,7 +48,7 @@ func (a *Agent) making() []startup.Stage {
 
 // openSlots opens the slots. A robot whose record of them cannot be read lives on with the system that it has.
 func (a *Agent) openSlots(context.Context) (err error) {
-	if a.slots, err = cloud.OpenSlots(a.Robot); a.slots == nil && err != nil {
+	if a.slots, err = link.OpenSlots(a.Robot); a.slots == nil && err != nil {
 		a.Log.Error("the robot installs no releases", logging.Err, err)
 		return nil
 	}
@@ -97,11 +97,11 @@ func (a *Agent) openEvents(context.Context) (err error) {
 			c.Emit(e)
 		}
 	})
-	var core func() cloud.Core
+	var core func() link.Core
 	if !a.Frugal { // its core is not watched
-		core = func() cloud.Core { return a.health.Core() }
+		core = func() link.Core { return a.health.Core() }
 	}
-	a.cloud, err = cloud.New(a.Robot, cloud.Config{TracePermille: a.cfg.TracePermille, KeepEvents: !ways.Events, Consented: a.consented, Doubted: func() { a.people.Look() }, Flush: a.cfg.Flush, Interval: a.cfg.Status, Status: a.status,
+	a.cloud, err = link.New(a.Robot, link.Config{TracePermille: a.cfg.TracePermille, KeepEvents: !ways.Events, Consented: a.consented, Doubted: func() { a.people.Look() }, Flush: a.cfg.Flush, Interval: a.cfg.Status, Status: a.status,
 		Core: core, Trial: a.cfg.Trial, Dial: a.cfg.Dial, OnUp: a.cfg.OnUp, OnDown: a.cfg.OnDown, Changed: a.report.Changed, Mirror: a.cfg.Console.Event, Slots: a.slots,
 		Needs:  func(battery, charger bool) error { return a.health.Needs(battery, charger) },
 		Local:  func() (time.Time, bool) { return a.localTime() },

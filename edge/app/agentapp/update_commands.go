@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"kennel/edge/agent/cloud/release"
 	"kennel/edge/agent/ownership"
+	"kennel/edge/agent/release"
 	"kennel/infra/cli"
 	"kennel/infra/errs"
 )

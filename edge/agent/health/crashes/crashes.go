@@ -24,9 +24,9 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"kennel/edge/agent/cloud/outbox"
 	"kennel/edge/agent/health/faults"
 	"kennel/edge/agent/info"
+	"kennel/edge/agent/outbox"
 	"kennel/edge/crash"
 	"kennel/edge/env/fifo"
 	"kennel/edge/env/platform"

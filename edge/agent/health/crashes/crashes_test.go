@@ -25,7 +25,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"kennel/edge/agent/cloud/das"
+	"kennel/edge/agent/das"
 	"kennel/edge/agent/info"
 	"kennel/edge/crash"
 	"kennel/edge/env/envtest"

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"kennel/edge/agent/cloud/outbox"
 	"kennel/edge/agent/info"
+	"kennel/edge/agent/outbox"
 	"kennel/edge/env/platform"
 	"kennel/infra/api/commandwire"
 	"kennel/infra/logging"

@@ -10,7 +10,7 @@ import (
 	"os"
 	"time"
 
-	"kennel/edge/agent/cloud/das"
+	"kennel/edge/agent/das"
 	"kennel/edge/agent/eventlog"
 	"kennel/edge/agent/experiments"
 	"kennel/edge/agent/health/faults"

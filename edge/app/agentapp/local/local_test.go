@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"kennel/edge/agent/cloud/das"
+	"kennel/edge/agent/das"
 	"kennel/infra/api/events"
 )
 

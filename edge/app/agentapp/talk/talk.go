@@ -15,9 +15,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"kennel/edge/agent/cloud"
 	"kennel/edge/agent/info"
 	"kennel/edge/agent/intents"
+	"kennel/edge/agent/link"
 	"kennel/edge/agent/ownership"
 	"kennel/edge/agent/voice"
 	"kennel/edge/agent/voice/brokerlink"
@@ -40,7 +40,7 @@ const intentMap = "anki/data/assets/cozmo_resources/config/engine/behaviorCompon
 
 // Config holds what talking needs beside the robot.
 type Config struct {
-	Cloud *cloud.Cloud
+	Cloud *link.Cloud
 	Core  *coreclient.Client
 	Docs  func(jdocs.Name) (jdocs.Doc, error)
 	Inbox intents.Inbox

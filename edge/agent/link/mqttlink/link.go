@@ -1,7 +1,7 @@
-// Package link is the robot's connection to the cloud over MQTT: it keeps it up, passes messages to their receivers, and tells the agent's
+// Package mqttlink is the robot's connection to the cloud over MQTT: it keeps it up, passes messages to their receivers, and tells the agent's
 // parts when the cloud can be reached. Nothing here is durable: the sender keeps what must not be lost until the application has answered
 // (infra/adr/0001).
-package link
+package mqttlink
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"kennel/edge/agent/cloud/presence"
+	"kennel/edge/agent/link/presence"
 	"kennel/infra/api/topics"
 	"kennel/infra/errs"
 	"kennel/infra/kit/kitmqtt"

@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"kennel/edge/agent/cloud/docs"
+	"kennel/edge/agent/docs"
 	"kennel/edge/env/robotfs"
 	"kennel/infra/api/topics"
 	"kennel/infra/auth"

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"kennel/edge/agent/cloud/docs"
+	"kennel/edge/agent/docs"
 	"kennel/jdocs"
 
 	"pgregory.net/rapid"

@@ -1,13 +1,13 @@
-// Package pilot gives remote people the robot's structure tree: it drives for the cloud, and shows the tree while a person looks at it.
+// Package teleop gives remote people the robot's structure tree: it drives for the cloud, and shows the tree while a person looks at it.
 //
 //	robot_do, set_lights, robot_stop, robot_hold, robot_release ─► coreclient ─► robotd
 //	down/live ─► GetTree, GetValues twice a second while a person looks ─► up/live
-//	             of a simulated robot also where it really is (edge/agent/orders/simulator)
+//	             of a simulated robot also where it really is (edge/agent/teleop/simulator)
 //	robot_poke ─► the simulator of its body
 //
 // A line that moves something claims its actuators for as long as it may last, and no longer: robotd ends it by itself, and frees them if
 // agentd dies.
-package pilot
+package teleop
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 	"sync"
 	"time"
 
-	"kennel/edge/agent/orders/commands"
+	"kennel/edge/agent/commands"
 	"kennel/edge/coreclient"
 	"kennel/edge/corelink"
 	"kennel/edge/robot"

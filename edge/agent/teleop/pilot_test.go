@@ -1,4 +1,4 @@
-package pilot
+package teleop
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"kennel/edge/agent/orders/commands"
+	"kennel/edge/agent/commands"
 	"kennel/edge/coreclient"
 	"kennel/edge/corelink"
 	"kennel/infra/api/commandwire"

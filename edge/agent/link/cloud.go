@@ -1,6 +1,6 @@
-// Package cloud is a robot's way to its cloud: who the robot is there, a connection for as long as the battery permits one, requests over it, what
+// Package link is a robot's way to its cloud: who the robot is there, a connection for as long as the battery permits one, requests over it, what
 // the robot tells by itself (status, events, release), and the cloud's time.
-package cloud
+package link
 
 import (
 	"cmp"
@@ -17,12 +17,12 @@ import (
 	"time"
 
 	"kennel/certs/devicecert"
-	"kennel/edge/agent/cloud/das"
-	"kennel/edge/agent/cloud/link"
-	"kennel/edge/agent/cloud/presence"
-	"kennel/edge/agent/cloud/release"
+	"kennel/edge/agent/das"
 	"kennel/edge/agent/health/diagnosis"
 	"kennel/edge/agent/info"
+	"kennel/edge/agent/link/mqttlink"
+	"kennel/edge/agent/link/presence"
+	"kennel/edge/agent/release"
 	"kennel/edge/env/platform"
 	"kennel/edge/update/slot"
 	"kennel/infra/api/ack"
@@ -85,9 +85,9 @@ type Cloud struct {
 	events   *das.Manager
 	presence *presence.Reporter
 	release  *release.Agent
-	current  atomic.Pointer[link.Link] // nil until there is an identity
-	permit   permit                    // of the battery, to use the cloud
-	heard    atomic.Pointer[heard]     // of the time, newest; nil: nothing
+	current  atomic.Pointer[mqttlink.Link] // nil until there is an identity
+	permit   permit                        // of the battery, to use the cloud
+	heard    atomic.Pointer[heard]         // of the time, newest; nil: nothing
 
 	linking sync.Mutex  // orders Up and Lost
 	links   int         // how many connections there were
@@ -258,7 +258,7 @@ func (c *Cloud) Facts(f *diagnosis.Facts) {
 	}
 }
 
-func (c *Cloud) connection() (*link.Link, error) {
+func (c *Cloud) connection() (*mqttlink.Link, error) {
 	if l := c.current.Load(); l != nil {
 		return l, nil
 	}
@@ -290,7 +290,7 @@ func (c *Cloud) Do(ctx context.Context, service, method string, body []byte) ([]
 	return out, err
 }
 
-// Upload sends a file over the link (link.Link.Upload), or fails at once while there is no connection or it may send nothing.
+// Upload sends a file over the link (mqttlink.Link.Upload), or fails at once while there is no connection or it may send nothing.
 func (c *Cloud) Upload(ctx context.Context, req *http.Request) (*http.Response, error) {
 	if err := c.maySend(); err != nil {
 		return nil, err
@@ -302,7 +302,7 @@ func (c *Cloud) Upload(ctx context.Context, req *http.Request) (*http.Response, 
 	return l.Upload(ctx, req)
 }
 
-// Secure returns how to reach the cloud for speech (link.Link.Secure).
+// Secure returns how to reach the cloud for speech (mqttlink.Link.Secure).
 func (c *Cloud) Secure() (addr string, conf *tls.Config, err error) {
 	l, err := c.connection()
 	if err != nil {
@@ -363,7 +363,7 @@ func (c *Cloud) stayLinked(ctx context.Context, e platform.Endpoints, t Talk) er
 	down := map[string]func([]byte){topics.Ack: c.takeAck, topics.OTA: c.release.Hint}
 	maps.Copy(down, t.Down)
 	secure := credentials(id, url)
-	l, err := link.New(link.Config{
+	l, err := mqttlink.New(mqttlink.Config{
 		ID: c.robot.Thing, URL: url, TLS: func() (*tls.Config, error) {
 			c.asked.Store(false) // before the connection is there: nothing leaves over it before the owner's word is known
 			return secure()

@@ -17,7 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"pgregory.net/rapid"
 
-	"kennel/edge/agent/cloud/docs"
+	"kennel/edge/agent/docs"
 	"kennel/edge/env/robotfs"
 	"kennel/infra/api/hints"
 	"kennel/infra/api/topics"

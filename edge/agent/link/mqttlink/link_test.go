@@ -1,4 +1,4 @@
-package link
+package mqttlink
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"kennel/edge/agent/cloud/presence"
+	"kennel/edge/agent/link/presence"
 	"kennel/infra/api/status"
 	"kennel/infra/api/topics"
 	"kennel/infra/kit/kitmqtt"

@@ -1,4 +1,4 @@
-package cloud
+package link
 
 import (
 	"context"
