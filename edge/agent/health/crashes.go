@@ -2,7 +2,7 @@ package health
 
 import (
 	"kennel/edge/agent/health/crashes"
-	"kennel/edge/agent/info"
+	"kennel/edge/agent/host"
 	"kennel/edge/crash"
 	"kennel/edge/env/platform"
 	"kennel/edge/env/robotfs"
@@ -13,7 +13,7 @@ import (
 type Capture = *crash.Capture
 
 // Record begins the record of agentd.
-func Record(r info.Robot) Capture { return crash.Begin(r.Dir, "agentd", r.Hardware, r.Getenv, r.Log) }
+func Record(r host.Robot) Capture { return crash.Begin(r.Dir, "agentd", r.Hardware, r.Getenv, r.Log) }
 
 // openCrashes opens the crashes of the robot's programs. CRASH_WITHOUT_CONSENT sends dumps as the original does.
 func (h *Health) openCrashes() *crashes.Collector {
@@ -22,7 +22,7 @@ func (h *Health) openCrashes() *crashes.Collector {
 		h.Log.Error("settings ignored", logging.Err, err)
 	}
 	ways, _ := platform.LoadUploads(h.Root, h.Getenv) // its mistakes are logged with the events
-	env := robotfs.LoadEnv(h.Root, info.EnvFile, h.Getenv)
+	env := robotfs.LoadEnv(h.Root, host.EnvFile, h.Getenv)
 	always := env.Bool("CRASH_WITHOUT_CONSENT", false)
 	if err := env.Err(); err != nil {
 		h.Log.Error("settings ignored", logging.Err, err)

@@ -14,7 +14,7 @@ import (
 	"kennel/edge/agent/health/panics"
 	"kennel/edge/agent/health/tracer"
 	"kennel/edge/agent/health/vitals"
-	"kennel/edge/agent/info"
+	"kennel/edge/agent/host"
 	"kennel/edge/corelink"
 	"kennel/edge/env/platform"
 	"kennel/edge/faultcode"
@@ -44,7 +44,7 @@ type Config struct {
 
 // Health is made by New. Safe for concurrent use.
 type Health struct {
-	info.Robot
+	host.Robot
 	cfg     Config
 	vitals  *vitals.Vitals
 	faults  *faults.Handler
@@ -59,7 +59,7 @@ type Health struct {
 }
 
 // New makes the parts, from the files of the original. A mistake in them leaves the rest in force.
-func New(robot info.Robot, cfg Config) *Health {
+func New(robot host.Robot, cfg Config) *Health {
 	h := &Health{Robot: robot, cfg: cfg, vitals: vitals.New(robot.Emit, cfg.Changed, cfg.Stats), keeper: &supervised{command: cfg.Restart}}
 	if cfg.Nightly != nil && !h.Recovery {
 		h.newNightly()

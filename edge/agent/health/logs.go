@@ -7,7 +7,7 @@ import (
 	"os"
 
 	"kennel/edge/agent/health/diag"
-	"kennel/edge/agent/info"
+	"kennel/edge/agent/host"
 	"kennel/edge/env/platform"
 )
 
@@ -18,7 +18,7 @@ type (
 )
 
 // OpenLogs opens the logs before the rest of the health, because commands of the cloud ask for them.
-func OpenLogs(robot info.Robot, ways platform.Uploads, allowed func() bool, profile func() string, upload func(context.Context, *http.Request) (*http.Response, error)) Logs {
+func OpenLogs(robot host.Robot, ways platform.Uploads, allowed func() bool, profile func() string, upload func(context.Context, *http.Request) (*http.Response, error)) Logs {
 	return diag.New(robot, ways, allowed, profile, upload)
 }
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"kennel/edge/agent/health/nightly"
-	"kennel/edge/agent/info"
+	"kennel/edge/agent/host"
 	"kennel/edge/env/envtest"
 )
 
@@ -18,7 +18,7 @@ func TestUpdateThatWaitsForTheNight(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	h := &Health{Robot: info.Robot{Root: root, Hardware: envtest.Hardware{}}}
+	h := &Health{Robot: host.Robot{Root: root, Hardware: envtest.Hardware{}}}
 	if got := h.updating(); got != nightly.NoUpdate {
 		t.Errorf("%v without a file", got)
 	}

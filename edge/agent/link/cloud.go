@@ -19,7 +19,7 @@ import (
 	"kennel/certs/devicecert"
 	"kennel/edge/agent/das"
 	"kennel/edge/agent/health/diagnosis"
-	"kennel/edge/agent/info"
+	"kennel/edge/agent/host"
 	"kennel/edge/agent/link/mqttlink"
 	"kennel/edge/agent/link/presence"
 	"kennel/edge/agent/release"
@@ -69,7 +69,7 @@ type (
 type Slots = *slot.Device
 
 // OpenSlots returns nil for a robot that has none.
-func OpenSlots(robot info.Robot) (Slots, error) { return release.Slots(robot.Root, robot.Hardware) }
+func OpenSlots(robot host.Robot) (Slots, error) { return release.Slots(robot.Root, robot.Hardware) }
 
 // Talk tells others of the connection. Up and Lost are called in order, one at a time.
 type Talk struct {
@@ -80,7 +80,7 @@ type Talk struct {
 
 // Cloud is made by New. Safe for concurrent use; Services are run once.
 type Cloud struct {
-	robot    info.Robot
+	robot    host.Robot
 	cfg      Config
 	events   *das.Manager
 	presence *presence.Reporter
@@ -102,7 +102,7 @@ type Cloud struct {
 }
 
 // New returns a Cloud that records events and sends nothing until Services run. The robot needs no Emit and Keep: these are the Cloud's.
-func New(robot info.Robot, cfg Config) (*Cloud, error) {
+func New(robot host.Robot, cfg Config) (*Cloud, error) {
 	c := &Cloud{robot: robot, cfg: cfg}
 	c.presence = presence.New(robot.Boot, cfg.Status, presence.Every(cmp.Or(cfg.Interval, presence.Interval)), presence.Clock(robot.Now))
 	var err error
@@ -118,7 +118,7 @@ func New(robot info.Robot, cfg Config) (*Cloud, error) {
 }
 
 // updater returns nil for a robot that cannot install releases.
-func (c *Cloud) updater(robot info.Robot) release.Updater {
+func (c *Cloud) updater(robot host.Robot) release.Updater {
 	if c.cfg.Slots == nil {
 		return nil
 	}

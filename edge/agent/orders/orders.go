@@ -10,7 +10,7 @@ import (
 
 	"kennel/edge/agent/commands"
 	"kennel/edge/agent/docs"
-	"kennel/edge/agent/info"
+	"kennel/edge/agent/host"
 	"kennel/edge/agent/intents"
 	"kennel/edge/agent/link"
 	"kennel/edge/agent/parameters"
@@ -44,7 +44,7 @@ type Config struct {
 
 // Orders is made by New. Safe for concurrent use.
 type Orders struct {
-	info.Robot
+	host.Robot
 	cfg        Config
 	settings   jdocs.Name // the document with its settings; "": it has none
 	docs       *docs.Agent
@@ -55,7 +55,7 @@ type Orders struct {
 }
 
 // New opens the documents, and the settings in the body.
-func New(robot info.Robot, cfg Config) (*Orders, error) {
+func New(robot host.Robot, cfg Config) (*Orders, error) {
 	w := &Orders{Robot: robot, cfg: cfg}
 	w.settings = jdocs.SettingsOf(w.Thing.Species())
 	c := docs.Config{Settings: w.settings, Root: w.Root, Remote: jdocswire.NewClient(cfg.Cloud), Log: w.Log, OnChanged: w.docChanged, OnPushed: w.docPushed, Unwatched: w.Frugal}

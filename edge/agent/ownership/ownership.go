@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"kennel/edge/agent/info"
+	"kennel/edge/agent/host"
 	"kennel/edge/agent/ownership/claim"
 	"kennel/edge/agent/ownership/gatewaycert"
 	"kennel/edge/agent/ownership/profile"
@@ -44,7 +44,7 @@ type Config struct {
 
 // People is made by New. Safe for concurrent use.
 type People struct {
-	info.Robot
+	host.Robot
 	cfg    Config
 	plate  plate
 	tokens *tokens.Agent // nil: frugal
@@ -56,7 +56,7 @@ type People struct {
 }
 
 // Clear erases the user data of a former owner, if a wipe was asked for or the robot has learnt that it is another's.
-func Clear(robot info.Robot) error {
+func Clear(robot host.Robot) error {
 	wiped, err := wipe.Resume(wipe.Config{Root: robot.Root, Log: robot.Log})
 	if err == nil && wiped {
 		err = tenure.Forget(robot.Root)
@@ -68,7 +68,7 @@ func Clear(robot info.Robot) error {
 }
 
 // New makes the relations; nothing of them works until Services run.
-func New(robot info.Robot, cfg Config) (*People, error) {
+func New(robot host.Robot, cfg Config) (*People, error) {
 	p := &People{Robot: robot, cfg: cfg, teller: wipe.NewTeller(robot.Root, cfg.Ask, robot.Keep, robot.Log)}
 	if p.Frugal {
 		return p, nil

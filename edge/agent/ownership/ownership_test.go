@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"kennel/edge/agent/info"
+	"kennel/edge/agent/host"
 	"kennel/edge/env/envtest"
 	"kennel/edge/env/robotfs"
 	"kennel/edge/faultcode"
@@ -28,7 +28,7 @@ func (a asked) Do(_ context.Context, service, method string, _ []byte) ([]byte, 
 
 // TestFrugalIsNobodys: a robot of a fleet in one process has no owner's side and introduces itself without a word.
 func TestFrugalIsNobodys(t *testing.T) {
-	p, err := New(info.Robot{Frugal: true, Log: slog.New(slog.DiscardHandler)}, Config{Ask: asked{t}})
+	p, err := New(host.Robot{Frugal: true, Log: slog.New(slog.DiscardHandler)}, Config{Ask: asked{t}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func TestFrugalIsNobodys(t *testing.T) {
 // TestProfileSessions is VEC-DAS-18: another profile ends the session of the one before; the same one is only said again.
 func TestProfileSessions(t *testing.T) {
 	var got []string
-	p := &People{Robot: info.Robot{Emit: func(e events.Event) { got = append(got, e.Name+" "+e.S1) }}}
+	p := &People{Robot: host.Robot{Emit: func(e events.Event) { got = append(got, e.Name+" "+e.S1) }}}
 	for _, id := range []string{"a", "a", "b"} {
 		p.profileIs(id)
 	}
@@ -90,7 +90,7 @@ func TestTenureEnds(t *testing.T) {
 	// life runs the relations until they want to end, or said consent as often.
 	life := func(consents int, next string) (ended bool) {
 		t.Helper()
-		robot := info.Robot{Root: root, Hardware: envtest.Hardware{}, Thing: "vic:00e20100", Log: slog.New(slog.DiscardHandler), Emit: func(events.Event) {}, Now: time.Now}
+		robot := host.Robot{Root: root, Hardware: envtest.Hardware{}, Thing: "vic:00e20100", Log: slog.New(slog.DiscardHandler), Emit: func(events.Event) {}, Now: time.Now}
 		if err := Clear(robot); err != nil {
 			t.Fatal(err)
 		}
@@ -149,7 +149,7 @@ func TestTenureEnds(t *testing.T) {
 		if ended != tc.ended {
 			t.Errorf("%d: agentd ends %v, want %v", i, ended, tc.ended)
 		}
-		if err := Clear(info.Robot{Root: root, Hardware: envtest.Hardware{}, Log: slog.New(slog.DiscardHandler)}); err != nil {
+		if err := Clear(host.Robot{Root: root, Hardware: envtest.Hardware{}, Log: slog.New(slog.DiscardHandler)}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := root.Stat(photo); (err == nil) == ended {
@@ -166,7 +166,7 @@ func TestConfirm(t *testing.T) {
 	}
 	defer root.Close()
 	cloud, former, restart := &cloudOf{}, 0, 0
-	p, err := New(info.Robot{Root: root, Hardware: envtest.Hardware{}, Thing: "vic:00e20100", Log: slog.New(slog.DiscardHandler), Emit: func(events.Event) {}, Now: time.Now},
+	p, err := New(host.Robot{Root: root, Hardware: envtest.Hardware{}, Thing: "vic:00e20100", Log: slog.New(slog.DiscardHandler), Emit: func(events.Event) {}, Now: time.Now},
 		Config{Ask: cloud, Believed: time.Now, Fault: func(faultcode.Code, error) {}, Consent: func(owners.Status) {}, Former: func() { former++ }, Restart: func(error) { restart++ }})
 	if err != nil {
 		t.Fatal(err)

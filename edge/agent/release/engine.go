@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"kennel/edge/agent/info"
+	"kennel/edge/agent/host"
 	"kennel/edge/agent/ownership/wipe"
 	"kennel/edge/env"
 	"kennel/edge/env/platform"
@@ -60,7 +60,7 @@ func Slots(root *os.Root, hw env.Hardware) (*slot.Device, error) {
 
 // NewUpdater returns the updater of a robot with slots; nil if it lacks what an updater needs, and why. It asks the cloud for release metadata; believed
 // returns the time to check them with.
-func NewUpdater(robot info.Robot, dev *slot.Device, dial func(context.Context, string, string) (net.Conn, error), ask kitmqtt.Requester, believed func() time.Time) (Updater, error) {
+func NewUpdater(robot host.Robot, dev *slot.Device, dial func(context.Context, string, string) (net.Conn, error), ask kitmqtt.Requester, believed func() time.Time) (Updater, error) {
 	vouch, err := voucher(robot, ask, believed)
 	if err != nil {
 		return nil, err
@@ -118,7 +118,7 @@ func keys(root *os.Root) (*rsa.PublicKey, []byte, error) {
 }
 
 // client downloads from public servers and from the robot's own cloud. What it downloads is signed; TLS keeps others from seeing what that is.
-func client(robot info.Robot, dial func(context.Context, string, string) (net.Conn, error)) *http.Client {
+func client(robot host.Robot, dial func(context.Context, string, string) (net.Conn, error)) *http.Client {
 	roots, err := x509.SystemCertPool()
 	if err != nil {
 		roots = x509.NewCertPool()

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"kennel/edge/agent/info"
+	"kennel/edge/agent/host"
 	"kennel/edge/update"
 	"kennel/edge/update/disk"
 	"kennel/infra/kit/kitmqtt"
@@ -50,7 +50,7 @@ type vouching struct {
 }
 
 // voucher returns nil for a robot without RootFile.
-func voucher(robot info.Robot, ask kitmqtt.Requester, now func() time.Time) (update.Voucher, error) {
+func voucher(robot host.Robot, ask kitmqtt.Requester, now func() time.Time) (update.Voucher, error) {
 	root, err := robot.Root.ReadFile(RootFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"kennel/edge/agent/info"
+	"kennel/edge/agent/host"
 	"kennel/edge/env/envtest"
 	"kennel/edge/update/disk"
 	"kennel/edge/update/disktest"
@@ -202,7 +202,7 @@ func TestVoucher(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer root.Close()
-			v, err := voucher(info.Robot{Root: root, Hardware: envtest.Hardware{}, Thing: "vic:00e20100", Log: slog.New(slog.DiscardHandler)}, s, func() time.Time { return s.now })
+			v, err := voucher(host.Robot{Root: root, Hardware: envtest.Hardware{}, Thing: "vic:00e20100", Log: slog.New(slog.DiscardHandler)}, s, func() time.Time { return s.now })
 			if (v != nil) != c.vouch || (err != nil) != (c.want != "") || err != nil && !strings.Contains(err.Error(), c.want) {
 				t.Fatalf("voucher %v, %v", v != nil, err)
 			}

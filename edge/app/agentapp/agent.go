@@ -13,7 +13,7 @@ import (
 	"kennel/certs/devicecert"
 	"kennel/edge/agent/health"
 	"kennel/edge/agent/health/diagnosis"
-	"kennel/edge/agent/info"
+	"kennel/edge/agent/host"
 	"kennel/edge/agent/link"
 	"kennel/edge/agent/orders"
 	"kennel/edge/agent/ownership"
@@ -32,7 +32,7 @@ import (
 // Agent is the robot's network side: its parts and their connections. Its exported methods are safe for concurrent use; Run is
 // called once.
 type Agent struct {
-	info.Robot
+	host.Robot
 	cfg     Config
 	cloud   *link.Cloud
 	orders  *orders.Orders
@@ -57,7 +57,7 @@ type Agent struct {
 func New(root *os.Root, cfg Config) (*Agent, error) {
 	cfg = cfg.withDefaults()
 	started := time.Now()
-	a := &Agent{cfg: cfg, core: cfg.Core, restart: make(chan error, 1), Robot: info.Robot{Root: root, Dir: cfg.Root, Hardware: hardware, Frugal: cfg.Frugal,
+	a := &Agent{cfg: cfg, core: cfg.Core, restart: make(chan error, 1), Robot: host.Robot{Root: root, Dir: cfg.Root, Hardware: hardware, Frugal: cfg.Frugal,
 		Recovery: cfg.Recovery, Now: cfg.Now, Uptime: func() time.Duration { return time.Since(started) }, Getenv: cfg.Getenv, Log: cfg.Log}}
 	a.start = newStart(a)
 	if err := a.start.rec.Walk(context.Background(), a.making()...); err != nil {

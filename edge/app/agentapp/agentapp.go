@@ -18,7 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"kennel/edge/agent/health/faults"
-	"kennel/edge/agent/info"
+	"kennel/edge/agent/host"
 	"kennel/edge/agent/link"
 	"kennel/edge/agent/release"
 	"kennel/edge/app/agentapp/local"
@@ -153,7 +153,7 @@ kept, nobody can claim the robot. The cloud sees it and may command it, if it ha
 				return err
 			}
 			cfg.Log = cfg.Console.Log
-			env := robotfs.LoadEnv(root, info.EnvFile, getenv)
+			env := robotfs.LoadEnv(root, host.EnvFile, getenv)
 			cfg.Telemetry = env.Millis("TELEMETRY_MS", defaultTelemetry, 10*time.Millisecond, 24*time.Hour)
 			cfg.Flush = env.Millis("FLUSH_MS", defaultFlush, 10*time.Millisecond, time.Hour)
 			cfg.Silence = env.Seconds("CORE_SILENCE_SEC", faults.HungAfter, time.Hour)

@@ -25,7 +25,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"kennel/edge/agent/info"
+	"kennel/edge/agent/host"
 	"kennel/edge/env/envtest"
 	"kennel/edge/env/platform"
 	"kennel/infra/api/events"
@@ -259,7 +259,7 @@ func TestWays(t *testing.T) {
 			var sent []string
 			allowed := atomic.Bool{}
 			allowed.Store(true)
-			logs := New(info.Robot{Root: root, Hardware: envtest.Hardware{}, Thing: thing.MustParse("vic:00e20100"), Frugal: true, Now: time.Now, Getenv: func(string) string { return "" },
+			logs := New(host.Robot{Root: root, Hardware: envtest.Hardware{}, Thing: thing.MustParse("vic:00e20100"), Frugal: true, Now: time.Now, Getenv: func(string) string { return "" },
 				Emit: func(events.Event) {}, Log: slog.New(slog.DiscardHandler)}, tc.ways, allowed.Load, func() string { return "" },
 				func(_ context.Context, r *http.Request) (*http.Response, error) {
 					mu.Lock()

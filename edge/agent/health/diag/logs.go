@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"kennel/edge/agent/info"
+	"kennel/edge/agent/host"
 	"kennel/edge/agent/outbox"
 	"kennel/edge/env/platform"
 	"kennel/infra/api/commandwire"
@@ -30,7 +30,7 @@ type Logs struct {
 }
 
 // New opens the logs of a robot, which are collected while its owner allows it. A mistake in its settings leaves the rest in force.
-func New(robot info.Robot, ways platform.Uploads, allowed func() bool, profile func() string, upload func(context.Context, *http.Request) (*http.Response, error)) *Logs {
+func New(robot host.Robot, ways platform.Uploads, allowed func() bool, profile func() string, upload func(context.Context, *http.Request) (*http.Response, error)) *Logs {
 	conf, err := platform.LoadLogUploader(robot.Root, robot.Getenv)
 	out, oerr := conf.Outgoing(robot.Root)
 	work, werr := Work(robot.Root)
@@ -59,7 +59,7 @@ func New(robot info.Robot, ways platform.Uploads, allowed func() bool, profile f
 }
 
 // cloudHost returns the name of the cloud's host; "": not known.
-func cloudHost(robot info.Robot) string {
+func cloudHost(robot host.Robot) string {
 	e, _ := platform.LoadEndpoints(robot.Root, robot.Hardware) // an archive without it is better than none
 	u, err := url.Parse(e.Kennel.API)
 	if err != nil || strings.HasPrefix(u.Hostname(), "-") {

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"kennel/edge/agent/experiments"
-	"kennel/edge/agent/info"
+	"kennel/edge/agent/host"
 	"kennel/edge/agent/ownership"
 	"kennel/edge/body/vector/factory"
 	"kennel/edge/body/vector/factory/emr"
@@ -182,14 +182,14 @@ func experimentsCommand(at AtRobot) *cobra.Command {
 	return at(&cobra.Command{
 		Use: "experiments", Short: "Say which variation of each experiment the robot has, and why",
 		Long: `Say which variation of each experiment the robot has now, and why. The experiments are in ` + experiments.File + `.
-The robot's tags are its serial, its id, its species, its release, and those of AUDIENCE_TAGS in ` + info.EnvFile + `.`,
+The robot's tags are its serial, its id, its species, its release, and those of AUDIENCE_TAGS in ` + host.EnvFile + `.`,
 		Example: "  agentd experiments -root ./r1",
 	}, func(cmd *cobra.Command, root *os.Root) error {
 		id, err := platform.ID(root, factory.Hardware{})
 		if err != nil {
 			return err
 		}
-		env := robotfs.LoadEnv(root, info.EnvFile, cli.Getenv(cmd.Context()))
+		env := robotfs.LoadEnv(root, host.EnvFile, cli.Getenv(cmd.Context()))
 		plan, err := experiments.Load(root)
 		if err != nil {
 			return err

@@ -15,7 +15,7 @@ import (
 	"kennel/edge/agent/experiments"
 	"kennel/edge/agent/health/faults"
 	"kennel/edge/agent/health/tracer"
-	"kennel/edge/agent/info"
+	"kennel/edge/agent/host"
 	"kennel/edge/agent/ownership"
 	"kennel/edge/consolefilter"
 	"kennel/edge/env/robotfs"
@@ -56,7 +56,7 @@ func Errors(log *slog.Logger, emit func(events.Event)) *slog.Logger {
 }
 
 // Services follow the filter's file, the events of other programs and the experiments. A frugal robot shares its process, and has none of them.
-func (c *Console) Services(r info.Robot) (all []runner.Service) {
+func (c *Console) Services(r host.Robot) (all []runner.Service) {
 	if r.Frugal {
 		return nil
 	}
@@ -66,7 +66,7 @@ func (c *Console) Services(r info.Robot) (all []runner.Service) {
 	return append(all,
 		runner.Service{Name: "foreign events", Run: func(ctx context.Context) error { return eventlog.Listen(ctx, r.Root, r.Emit, r.Log) }},
 		runner.Service{Name: "experiments", Run: func(ctx context.Context) error {
-			return experiments.Follow(ctx, r.Root, subject(r.Thing, r.OS, robotfs.LoadEnv(r.Root, info.EnvFile, r.Getenv)), r.Now, r.Emit, r.Log)
+			return experiments.Follow(ctx, r.Root, subject(r.Thing, r.OS, robotfs.LoadEnv(r.Root, host.EnvFile, r.Getenv)), r.Now, r.Emit, r.Log)
 		}})
 }
 

@@ -15,7 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"kennel/edge/agent/info"
+	"kennel/edge/agent/host"
 	"kennel/edge/agent/intents"
 	"kennel/edge/agent/link"
 	"kennel/edge/agent/ownership"
@@ -52,7 +52,7 @@ type Config struct {
 type Talk struct{ voice *voice.Voice }
 
 // New returns a Talk that does nothing until Services run.
-func New(robot info.Robot, cfg Config) *Talk {
+func New(robot host.Robot, cfg Config) *Talk {
 	m := load(robot)
 	word, err := wakeword.Load(robot.Root.FS(), settings(robot, cfg).Language)
 	if err != nil {
@@ -97,7 +97,7 @@ func (t *Talk) Services() []runner.Service {
 }
 
 // load returns the robot's own map, or ours without a file of its own that can be read.
-func load(robot info.Robot) *intent.Map {
+func load(robot host.Robot) *intent.Map {
 	b, err := robot.Root.ReadFile(intentMap)
 	if err == nil {
 		var m *intent.Map
@@ -112,7 +112,7 @@ func load(robot info.Robot) *intent.Map {
 }
 
 // settings returns the owner's settings that concern voices.
-func settings(robot info.Robot, cfg Config) (s voice.Settings) {
+func settings(robot host.Robot, cfg Config) (s voice.Settings) {
 	s.SkipDAS = !cfg.Cloud.Events().AllowUpload()
 	doc, err := cfg.Docs(jdocs.SettingsOf(robot.Thing.Species()))
 	var fields struct {

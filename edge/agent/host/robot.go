@@ -1,5 +1,5 @@
-// Package info holds what every part of a robot's agent knows of the robot.
-package info
+// Package host holds what every part of a robot's agent knows of the robot.
+package host
 
 import (
 	"context"
