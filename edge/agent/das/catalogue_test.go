@@ -41,7 +41,7 @@ func TestCatalogue(t *testing.T) {
 	if annex = slices.Compact(annex); len(annex) != 168 || rows != 175 {
 		t.Fatalf("the annex has %d names in %d rows, want 168 in 175", len(annex), rows)
 	}
-	const root = "../../../.." // of the tree
+	const root = "../../.." // of the tree
 	written := map[string][]string{}
 	name := regexp.MustCompile(`"([A-Za-z_]+(?:\.[A-Za-z_0-9]+)*\.?)"`)
 	err := filepath.WalkDir(root+"/edge", func(path string, d fs.DirEntry, err error) error {

@@ -29,6 +29,3 @@ func (h *Health) openCrashes() *crashes.Collector {
 	}
 	return crashes.New(crashes.Config{Robot: h.Robot, Conf: conf, Open: ways.Crashes, Always: always, Allowed: h.cfg.Upload, Host: h.cfg.Host, Upload: h.cfg.Send})
 }
-
-// Look says that there is a connection, or that the owner may have changed their mind about uploads.
-func (h *Health) Look() { h.crashes.Look() }

@@ -112,7 +112,7 @@ func (h *Health) Reboot(ctx context.Context) error {
 		h.Log.WarnContext(ctx, "events not saved before the reboot", logging.Err, err)
 	}
 	if len(h.cfg.Reboot) == 0 {
-		h.cfg.End(ErrNight)
+		h.host.End(ErrNight)
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, rebootWithin)

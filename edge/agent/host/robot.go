@@ -1,4 +1,3 @@
-// Package host holds what every part of a robot's agent knows of the robot.
 package host
 
 import (
@@ -22,11 +21,12 @@ type Robot struct {
 	Hardware env.Hardware
 	Thing    thing.ID
 	Boot, OS string
-	Frugal   bool // without what concerns people and faults; see agentapp.Config
+	Frugal   bool // it shares its process with many others: no watch on files, and none open between writes
 	Recovery bool // started by a recovery boot
 	Now      func() time.Time
 	Uptime   func() time.Duration // of the agent
 	Getenv   func(string) string
+	Changed  func()                                          // asks for a status soon
 	Emit     func(events.Event)                              // records an event, and logs a failure
 	Keep     func(ctx context.Context, e events.Event) error // records an event that must not be lost; if the owner wants none, there is nothing to lose
 	Log      *slog.Logger

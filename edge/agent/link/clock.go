@@ -16,7 +16,7 @@ type heard struct {
 }
 
 // HearTime takes note of the cloud's time, now.
-func (c *Cloud) HearTime(cloud time.Time) { c.heard.Store(&heard{cloud, c.robot.Uptime()}) }
+func (c *Cloud) HearTime(cloud time.Time) { c.heard.Store(&heard{cloud, c.host.Uptime()}) }
 
 // Time returns the cloud's time, extrapolated from its newest answer, whatever the system's clock says; known is false without one. It is behind by as
 // long as that answer was under way.
@@ -25,13 +25,13 @@ func (c *Cloud) Time() (now time.Time, known bool) {
 	if h == nil {
 		return now, false
 	}
-	return h.cloud.Add(c.robot.Uptime() - h.at), true
+	return h.cloud.Add(c.host.Uptime() - h.at), true
 }
 
 // ClockAgrees reports whether the system's clock agrees with the cloud's; known is false before the cloud said its time.
 func (c *Cloud) ClockAgrees() (agrees, known bool) {
 	now, known := c.Time()
-	return known && c.robot.Now().Sub(now).Abs() <= ClockSlack, known
+	return known && c.host.Now().Sub(now).Abs() <= ClockSlack, known
 }
 
 // ClockRight reports whether the system's clock is known to be right: false until the first evidence.
@@ -40,7 +40,7 @@ func (c *Cloud) ClockRight() bool {
 		return agrees
 	}
 	id := c.identified()
-	return id != nil && id.Now().Sub(c.robot.Now()) < time.Second
+	return id != nil && id.Now().Sub(c.host.Now()) < time.Second
 }
 
 // Believed returns the time to believe: a certificate may prove that the system's clock is behind.
@@ -48,5 +48,5 @@ func (c *Cloud) Believed() time.Time {
 	if id := c.identified(); id != nil {
 		return id.Now()
 	}
-	return c.robot.Now()
+	return c.host.Now()
 }

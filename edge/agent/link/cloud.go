@@ -1,14 +1,12 @@
-// Package link is a robot's way to its cloud: who the robot is there, a connection for as long as the battery permits one, requests over it, what
-// the robot tells by itself (status, events, release), and the cloud's time.
+// Package link is a robot's way to its cloud: who the robot is there, a connection for as long as the battery permits one, requests over it, its status
+// messages, and the cloud's time.
 package link
 
 import (
 	"cmp"
 	"context"
 	"crypto/tls"
-	"errors"
 	"log/slog"
-	"maps"
 	"net"
 	"net/http"
 	"strings"
@@ -17,81 +15,41 @@ import (
 	"time"
 
 	"kennel/certs/devicecert"
-	"kennel/edge/agent/das"
 	"kennel/edge/agent/health/diagnosis"
 	"kennel/edge/agent/host"
 	"kennel/edge/agent/link/mqttlink"
 	"kennel/edge/agent/link/presence"
-	"kennel/edge/agent/release"
+	"kennel/edge/corelink"
 	"kennel/edge/env/platform"
-	"kennel/edge/update/slot"
-	"kennel/infra/api/ack"
 	"kennel/infra/api/events"
-	"kennel/infra/api/owners"
 	"kennel/infra/api/status"
-	"kennel/infra/api/topics"
 	"kennel/infra/api/traceparent"
 	"kennel/infra/errs"
 	"kennel/infra/logging"
 	"kennel/infra/runner"
-	"kennel/ota"
 )
 
 // Config holds what a Cloud needs beside the robot.
 type Config struct {
 	TracePermille int                                                                        // share of requests, of a thousand, that ask the cloud to keep their trace
-	KeepEvents    bool                                                                       // they stay on the robot (VEC-LOG-01)
-	Doubted       func()                                                                     // the cloud says that the owner allows no events: ask again
-	Consented     func()                                                                     // the cloud said whether the owner allows uploads; may be nil
-	Flush         time.Duration                                                              // how long events wait for company
 	Interval      time.Duration                                                              // of status messages; 0: presence.Interval
-	Status        func() status.Message                                                      // the robot's status now
 	Dial          func(ctx context.Context, network, addr string) (conn net.Conn, err error) // below TLS; nil: the system's
 	OnUp          func()                                                                     // there is a connection, and every part was told
 	OnDown        func(error)                                                                // a connection ended or could not be made
-	Changed       func()                                                                     // there is news for the report
-	Mirror        func(*events.Event)                                                        // sees each recorded event; nil: nothing does
-	Slots         Slots                                                                      // nil: the robot installs no releases
-	Needs         func(battery, charger bool) error                                          // which of them keeps the robot from an update
-	Local         func() (time.Time, bool)                                                   // the robot's local time, if known
-	Reboot        func(context.Context) error                                                // nil: never
-	Core          func() Core                                                                // nil: the robot has no real-time core
-	Trial         Trial                                                                      // of new releases
-}
-
-// Core and Trial say when a new release is well.
-type (
-	Core  = release.Core
-	Trial = release.Trial
-)
-
-// Slots are the robot's two systems.
-type Slots = *slot.Device
-
-// OpenSlots returns nil for a robot that has none.
-func OpenSlots(robot host.Robot) (Slots, error) { return release.Slots(robot.Root, robot.Hardware) }
-
-// Talk tells others of the connection. Up and Lost are called in order, one at a time.
-type Talk struct {
-	Down map[string]func([]byte) // messages of the cloud, by name below down/
-	Up   func()                  // there is a connection
-	Lost func()                  // there is none any longer
+	News          func()                                                                     // there is news for the report
 }
 
 // Cloud is made by New. Safe for concurrent use; Services are run once.
 type Cloud struct {
-	robot    host.Robot
+	host     *host.Host
 	cfg      Config
-	events   *das.Manager
 	presence *presence.Reporter
-	release  *release.Agent
 	current  atomic.Pointer[mqttlink.Link] // nil until there is an identity
 	permit   permit                        // of the battery, to use the cloud
 	heard    atomic.Pointer[heard]         // of the time, newest; nil: nothing
 
-	linking sync.Mutex  // orders Up and Lost
-	links   int         // how many connections there were
-	asked   atomic.Bool // the owner's consent, over this connection
+	linking sync.Mutex // orders LinkUp and LinkDown
+	links   int        // how many connections there were
 
 	mu        sync.Mutex
 	problem   string // why there is no connection, in words; "" while there is one
@@ -101,127 +59,36 @@ type Cloud struct {
 	state     diagnosis.Link
 }
 
-// New returns a Cloud that records events and sends nothing until Services run. The robot needs no Emit and Keep: these are the Cloud's.
-func New(robot host.Robot, cfg Config) (*Cloud, error) {
-	c := &Cloud{robot: robot, cfg: cfg}
-	c.presence = presence.New(robot.Boot, cfg.Status, presence.Every(cmp.Or(cfg.Interval, presence.Interval)), presence.Clock(robot.Now))
-	var err error
-	c.events, err = das.New(das.Config{Root: robot.Root, Thing: robot.Thing, BootID: robot.Boot, RobotVersion: robot.OS, Uptime: robot.Uptime,
-		Synced: c.ClockRight, Now: robot.Now, Log: robot.Log, Mirror: cfg.Mirror, FlushInterval: cfg.Flush, Frugal: robot.Frugal})
-	if err == nil && robot.Recovery {
-		err = c.events.SetAllowUpload(false)
-	}
-	robot.Keep = c.Keep
-	c.release = release.New(release.Config{Running: robot.OS, Ask: c, Publish: c.Publish, Updater: c.updater(robot), Needs: func(n ota.Needs) error { return cfg.Needs(n.Battery, n.Charger) }, Local: cfg.Local,
-		Core: cfg.Core, Trial: cfg.Trial, Reboot: cfg.Reboot, Root: robot.Root, Log: robot.Log})
-	return c, err
+// New returns a Cloud that does nothing until its part runs. Its status is h's.
+func New(h *host.Host, cfg Config) *Cloud {
+	return &Cloud{host: h, cfg: cfg, presence: presence.New(h.Boot, h.Status, presence.Every(cmp.Or(cfg.Interval, presence.Interval)), presence.Clock(h.Now))}
 }
 
-// updater returns nil for a robot that cannot install releases.
-func (c *Cloud) updater(robot host.Robot) release.Updater {
-	if c.cfg.Slots == nil {
-		return nil
-	}
-	u, err := release.NewUpdater(robot, c.cfg.Slots, c.cfg.Dial, c, c.Believed)
-	if err != nil {
-		robot.Log.Warn("the robot installs no releases", logging.Err, err)
-	}
-	return u
-}
-
-// Release returns the updates of the robot, for those who ask at the robot itself.
-func (c *Cloud) Release() *release.Agent { return c.release }
-
-// Emit records an event (VEC-DAS-05). It logs a failure, because its callers cannot.
-func (c *Cloud) Emit(e events.Event) {
-	if _, err := c.events.Emit(e); err != nil && !errors.Is(err, das.ErrOptedOut) {
-		c.robot.Log.Warn("event not recorded", "event", e.Name, logging.Err, err)
-	}
-}
-
-// Keep records an event that must not be lost. If the owner wants no events there is nothing to lose.
-func (c *Cloud) Keep(ctx context.Context, e events.Event) error {
-	if _, err := c.events.EmitDurable(ctx, e); err != nil && !errors.Is(err, das.ErrOptedOut) {
-		return err
-	}
-	return nil
-}
-
-// Events returns the recorded events.
-func (c *Cloud) Events() *das.Manager { return c.events }
-
-// Consent applies the owner's consent to data collection. A robot of a new owner sends no events until they opt in; the events of one without an
-// owner are no person's data (VEC-DAS-08).
-func (c *Cloud) Consent(s owners.Status) {
-	allow := !s.Owned || s.DataCollection
-	if allow != c.events.AllowUpload() {
-		if err := c.events.SetAllowUpload(allow); err != nil {
-			c.robot.Log.Error("data collection consent not stored", "allow", allow, logging.Err, err)
-			return
-		}
-	}
-	if !c.asked.Swap(true) {
-		c.events.Flush()
-	}
-	if c.cfg.Consented != nil {
-		c.cfg.Consented()
-	}
-}
-
-// Former says that the robot holds events, logs and crashes of a former owner: none leaves it before Consent is called.
-func (c *Cloud) Former() { c.asked.Store(false) }
-
-// MaySend reports whether events, logs and crashes may leave the robot now: the owner allows it, and has been asked over this connection. Consent may
-// have been withdrawn while the robot was away. A frugal robot asks for no owner.
-func (c *Cloud) MaySend() bool { return c.events.AllowUpload() && (c.asked.Load() || c.robot.Frugal) }
-
-func (c *Cloud) maySend() error {
-	if !c.MaySend() {
-		return errs.New(errs.Unavailable, "the cloud has not said yet whether the owner allows uploads")
-	}
-	return nil
-}
-
-// publishEvents sends a batch of events.
-func (c *Cloud) publishEvents(ctx context.Context, name string, payload []byte) error {
-	if err := c.maySend(); err != nil {
-		return err
-	}
-	if c.cfg.KeepEvents {
-		return errs.New(errs.Unavailable, "the upload of events is switched off")
-	}
-	return c.Publish(ctx, name, payload)
+// Part is the way to the cloud as a part of agentd.
+func (c *Cloud) Part() host.Part {
+	return host.Part{Name: "link", Services: []runner.Service{{Name: "cloud", Run: c.reach}}, Fill: c.fill,
+		Hears: []host.Hearing{host.On(func(m *corelink.Power) { c.permitted(m) })}}
 }
 
 // Changed asks for a status soon.
 func (c *Cloud) Changed() { c.presence.Changed() }
 
-// Services keep the connection, and send events and the release over it.
-func (c *Cloud) Services(t Talk) []runner.Service {
-	return []runner.Service{
-		{Name: "events", Run: func(ctx context.Context) error { return c.events.Run(ctx, c.publishEvents) }},
-		{Name: "release", Run: c.release.Run},
-		{Name: "cloud", Run: func(ctx context.Context) error { return c.reach(ctx, t) }},
+func (c *Cloud) fill(m *status.Message) {
+	if st, known := c.Identity(); known && !st.OK && st.Problem != "" {
+		m.Tell(status.Problem{Kind: status.KindIdentity, Code: st.Code, Text: st.Step + ": " + st.Problem})
 	}
 }
 
-func (c *Cloud) takeAck(payload []byte) {
-	k, err := ack.Parse(payload)
-	if err != nil {
-		c.robot.Log.Warn("acknowledgement unreadable", logging.Err, err)
-		return
-	}
-	if (k.Code == das.OptedOut || k.Code == das.OwnerChanged) && !c.robot.Frugal { // the cloud knows of an owner, or of a no, before the robot does
-		c.asked.Store(false)
-		c.cfg.Doubted()
-	}
-	if !c.release.HandleAck(k) {
-		c.events.HandleAck(k)
+// permitted takes robotd's word whether the battery permits a connection (VEC-PWR-07).
+func (c *Cloud) permitted(m *corelink.Power) {
+	switch {
+	case !c.permit.set(m.Cloud, permitLasts):
+	case m.Cloud:
+		c.host.Log.Info("battery charged; cloud connection allowed again")
+	default:
+		c.host.Log.Warn("battery low; cloud connection closed until it is charged", "shed", m.Shed)
 	}
 }
-
-// Permit takes robotd's word whether the battery permits a connection, and reports whether that is new.
-func (c *Cloud) Permit(open bool) bool { return c.permit.set(open, permitLasts) }
 
 func (c *Cloud) identified() *devicecert.Identity {
 	c.mu.Lock()
@@ -283,18 +150,15 @@ func (c *Cloud) Do(ctx context.Context, service, method string, body []byte) ([]
 	trace := traceparent.New(c.cfg.TracePermille)
 	start := time.Now()
 	out, err := l.Do(traceparent.With(ctx, trace), service, method, body)
-	if c.robot.Log.Enabled(ctx, slog.LevelDebug) {
-		c.robot.Log.DebugContext(ctx, "cloud request done", "service", service, "method", method, logging.Trace, trace.TraceID(), "sampled", trace.Sampled,
+	if c.host.Log.Enabled(ctx, slog.LevelDebug) {
+		c.host.Log.DebugContext(ctx, "cloud request done", "service", service, "method", method, logging.Trace, trace.TraceID(), "sampled", trace.Sampled,
 			"took", time.Since(start).Round(time.Millisecond), logging.Err, err)
 	}
 	return out, err
 }
 
-// Upload sends a file over the link (mqttlink.Link.Upload), or fails at once while there is no connection or it may send nothing.
+// Upload sends a file over the link (mqttlink.Link.Upload), or fails at once while there is no connection.
 func (c *Cloud) Upload(ctx context.Context, req *http.Request) (*http.Response, error) {
-	if err := c.maySend(); err != nil {
-		return nil, err
-	}
 	l, err := c.connection()
 	if err != nil {
 		return nil, err
@@ -315,19 +179,19 @@ func (c *Cloud) Secure() (addr string, conf *tls.Config, err error) {
 const configRetry = 5 * time.Second
 
 // reach gets an identity and keeps the connection. Without a usable server configuration the robot works offline (VEC-CLD-01).
-func (c *Cloud) reach(ctx context.Context, t Talk) error {
+func (c *Cloud) reach(ctx context.Context) error {
 	said := ""
 	for {
-		e, err := platform.LoadEndpoints(c.robot.Root, c.robot.Hardware)
+		e, err := platform.LoadEndpoints(c.host.Root, c.host.Hardware)
 		c.mu.Lock()
 		c.api, c.configErr = e.Kennel.API, err
 		c.mu.Unlock()
 		if err == nil {
-			return c.stayLinked(ctx, e, t)
+			return c.stayLinked(ctx, e)
 		}
 		c.setProblem(err.Error())
 		if said != err.Error() {
-			c.robot.Log.ErrorContext(ctx, "cloud not available; robot runs without it", logging.Err, err)
+			c.host.Log.ErrorContext(ctx, "cloud not available; robot runs without it", logging.Err, err)
 			said = err.Error()
 		}
 		select {
@@ -338,18 +202,18 @@ func (c *Cloud) reach(ctx context.Context, t Talk) error {
 	}
 }
 
-func (c *Cloud) stayLinked(ctx context.Context, e platform.Endpoints, t Talk) error {
-	id, err := devicecert.Open(devicecert.Config{Root: c.robot.Root, Thing: c.robot.Thing, Cloud: e.Kennel.API, Log: c.robot.Log, Now: c.robot.Now, Dial: c.cfg.Dial})
+func (c *Cloud) stayLinked(ctx context.Context, e platform.Endpoints) error {
+	id, err := devicecert.Open(devicecert.Config{Root: c.host.Root, Thing: c.host.Thing, Cloud: e.Kennel.API, Log: c.host.Log, Now: c.host.Now, Dial: c.cfg.Dial})
 	if err != nil {
 		return err
 	}
 	c.mu.Lock()
 	c.identity = id
 	c.mu.Unlock()
-	if _, err := id.TLSCertificate(); err != nil && c.robot.Recovery {
+	if _, err := id.TLSCertificate(); err != nil && c.host.Recovery {
 		// The key would end with the boot, and the claim is good only for the first key that used it.
 		c.setProblem("recovery boot of a robot that has no certificate: it gets its first one after a normal boot")
-		c.robot.Log.ErrorContext(ctx, "recovery boot without a certificate; cloud not available")
+		c.host.Log.ErrorContext(ctx, "recovery boot without a certificate; cloud not available")
 		<-ctx.Done()
 		return nil
 	}
@@ -360,16 +224,14 @@ func (c *Cloud) stayLinked(ctx context.Context, e platform.Endpoints, t Talk) er
 	if url == "" {
 		url = id.MQTT()
 	}
-	down := map[string]func([]byte){topics.Ack: c.takeAck, topics.OTA: c.release.Hint}
-	maps.Copy(down, t.Down)
 	secure := credentials(id, url)
 	l, err := mqttlink.New(mqttlink.Config{
-		ID: c.robot.Thing, URL: url, TLS: func() (*tls.Config, error) {
-			c.asked.Store(false) // before the connection is there: nothing leaves over it before the owner's word is known
+		ID: c.host.Thing, URL: url, TLS: func() (*tls.Config, error) {
+			c.host.Publish(host.Dialing{})
 			return secure()
-		}, Large: e.Kennel.API, LargeTLS: credentials(id, e.Kennel.API), Root: c.robot.Root,
-		Presence: c.presence, Log: c.robot.Log, Dial: c.cfg.Dial, OnUp: func(ctx context.Context) { c.up(ctx, t) }, OnDown: c.down, OnTime: c.HearTime,
-		Down: down,
+		}, Large: e.Kennel.API, LargeTLS: credentials(id, e.Kennel.API), Root: c.host.Root,
+		Presence: c.presence, Log: c.host.Log, Dial: c.cfg.Dial, OnUp: c.up, OnDown: c.down, OnTime: c.HearTime,
+		Down: c.host.Down(),
 	})
 	if err != nil {
 		return err
@@ -420,27 +282,21 @@ func silently() {}
 const goodbyeTime = 2 * time.Second
 
 // up tells the parts that have data for the cloud.
-func (c *Cloud) up(ctx context.Context, t Talk) {
+func (c *Cloud) up(ctx context.Context) {
 	c.setProblem("")
-	c.Emit(events.Event{Source: "agentd", Name: "vic.cloud.hello.world", S1: c.robot.Boot})
+	c.host.Emit(events.Event{Source: "agentd", Name: "vic.cloud.hello.world", S1: c.host.Boot})
 	c.linking.Lock()
 	defer c.linking.Unlock()
 	c.links++
 	this := c.links
-	c.asked.Store(false)
 	c.linkIs(true, nil)
-	c.release.Connected(true)
-	t.Up()
-	if c.robot.Frugal {
-		c.events.Flush()
-	}
+	c.host.Publish(host.LinkUp{})
 	c.cfg.OnUp()
 	context.AfterFunc(ctx, func() {
 		c.linking.Lock()
 		defer c.linking.Unlock()
 		if c.links == this { // else the next connection is up already: its predecessor's end is no news
-			c.release.Connected(false)
-			t.Lost()
+			c.host.Publish(host.LinkDown{})
 			c.linkIs(false, nil)
 		}
 	})
@@ -452,7 +308,7 @@ func (c *Cloud) down(err error) {
 	c.linkIs(false, err)
 	p := devicecert.Explain(err)
 	if c.setProblem(p.Words) {
-		c.Emit(events.Event{Source: "agentd", Level: events.Warning, Name: "robot.cloud_response_failed", S1: p.Code, S2: p.Words})
+		c.host.Emit(events.Event{Source: "agentd", Level: events.Warning, Name: "robot.cloud_response_failed", S1: p.Code, S2: p.Words})
 	}
 }
 
@@ -469,12 +325,12 @@ func (c *Cloud) setProblem(words string) bool {
 func (c *Cloud) linkIs(up bool, err error) {
 	c.mu.Lock()
 	if c.state.Up != up || c.state.Since.IsZero() {
-		c.state.Since = c.robot.Now()
+		c.state.Since = c.host.Now()
 	}
 	c.state.Up = up
 	if up || err != nil {
 		c.state.Err = err
 	}
 	c.mu.Unlock()
-	c.cfg.Changed()
+	c.cfg.News()
 }

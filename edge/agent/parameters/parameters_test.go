@@ -44,15 +44,15 @@ func (b *body) Store(_ context.Context, v values) (values, error) {
 	return maps.Clone(b.holds), nil
 }
 
-// docs is one document, whose text is a JSON object.
-type docs values
+// store is one document, whose text is a JSON object.
+type store values
 
-func (d docs) Get(jdocs.Name) (jdocs.Doc, error) {
+func (d store) Get(jdocs.Name) (jdocs.Doc, error) {
 	b, err := json.Marshal(d)
 	return jdocs.Doc{JSON: string(b)}, err
 }
 
-func (d docs) Set(_ context.Context, _ jdocs.Name, fields values) error {
+func (d store) Set(_ context.Context, _ jdocs.Name, fields values) error {
 	for name, v := range fields {
 		if d[name] = v; string(v) == "null" {
 			delete(d, name)
@@ -72,7 +72,7 @@ func TestSteps(t *testing.T) {
 	said := []string{}
 	emit := func(e events.Event) { said = append(said, strings.TrimPrefix(e.Name, "robot.parameters.")+" "+e.S1) }
 	memory := &body{holds: values{"gain": json.RawMessage("1"), "serial": json.RawMessage("7")}}
-	doc := docs{"gain": json.RawMessage("1"), "serial": json.RawMessage("7")}
+	doc := store{"gain": json.RawMessage("1"), "serial": json.RawMessage("7")}
 	var k *Keeper
 	start := func() {
 		if k, err = New(root, memory, doc, emit, func() {}, slog.New(slog.DiscardHandler)); err != nil {
@@ -121,7 +121,7 @@ func TestRun(t *testing.T) {
 	defer root.Close()
 	stored := make(chan string, 1)
 	memory := &body{holds: values{}, open: true}
-	k, err := New(root, memory, docs{"gain": json.RawMessage("5")}, func(e events.Event) { stored <- e.S1 }, func() {}, slog.New(slog.DiscardHandler))
+	k, err := New(root, memory, store{"gain": json.RawMessage("5")}, func(e events.Event) { stored <- e.S1 }, func() {}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,31 +1,15 @@
 package agentapp
 
 import (
-	"context"
-	"net/http"
 	"os"
 
 	"github.com/spf13/cobra"
 
 	"kennel/edge/agent/health"
-	"kennel/edge/agent/ownership"
+	"kennel/edge/agent/health/diag"
+	"kennel/edge/agent/localapi"
 	"kennel/infra/cli"
 )
-
-// queuedAnswer names an upload.
-type queuedAnswer struct {
-	Name string `json:"name"`
-}
-
-// logRequests are the requests about logs on agentd's socket: the command line's, and those of the program that serves the robot's API (VEC-DGN-11).
-//
-//	POST /logs/send  health.LogRequest -> {"name"}
-func logRequests(l health.Logs) map[string]http.Handler {
-	return map[string]http.Handler{"POST /logs/send": ownership.Answer(func(ctx context.Context, r health.LogRequest) (queuedAnswer, error) {
-		name, err := l.Send(ctx, r)
-		return queuedAnswer{name}, err
-	})}
-}
 
 // logCommand is the original's vic-log-cat, vic-logmgr-upload and diagnostics-logger.
 func logCommand() *cobra.Command {
@@ -35,7 +19,7 @@ func logCommand() *cobra.Command {
 		Long: `Send the robot's recent logs to the cloud, as soon as there is a connection. The owner must allow it. With -diagnostics the state of its computer
 and network is sent too.`, Example: "  agentd log send -root ./r1\n  agentd log send -diagnostics -reason battery-drain -root ./r1",
 	}, func(cmd *cobra.Command, root *os.Root) error {
-		q, err := ownership.Ask[queuedAnswer](cmd.Context(), root, "/logs/send", r)
+		q, err := localapi.Ask[diag.Queued](cmd.Context(), root, "/logs/send", r)
 		if err != nil {
 			return err
 		}

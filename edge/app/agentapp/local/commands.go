@@ -11,7 +11,7 @@ import (
 
 	"kennel/edge/agent/experiments"
 	"kennel/edge/agent/host"
-	"kennel/edge/agent/ownership"
+	"kennel/edge/agent/localapi"
 	"kennel/edge/body/vector/factory"
 	"kennel/edge/body/vector/factory/emr"
 	"kennel/edge/env/hoststats"
@@ -59,7 +59,7 @@ s1=TEXT and i1=NUMBER name the field. The event is on disk when the command ends
 			return err
 		}
 		e.Source, e.Level = source, events.Level(level)
-		_, err = ownership.Ask[ownership.Nothing](cmd.Context(), root, "/event", e)
+		_, err = localapi.Ask[localapi.Nothing](cmd.Context(), root, "/event", e)
 		return err
 	})
 	cmd.Args = cobra.MinimumNArgs(1)
@@ -218,7 +218,7 @@ func traceCommand(at AtRobot) *cobra.Command {
 ` + platform.FaultHandlerFile + ` agentd keeps the last seconds by itself, and a fault sends them with its log.`,
 		Example: "  agentd trace -seconds 5 -root ./r1",
 	}, func(cmd *cobra.Command, root *os.Root) error {
-		got, err := ownership.Ask[TraceFile](cmd.Context(), root, "/trace", r)
+		got, err := localapi.Ask[TraceFile](cmd.Context(), root, "/trace", r)
 		if err != nil {
 			return err
 		}
