@@ -3,17 +3,10 @@ package health
 import (
 	"kennel/edge/agent/health/crashes"
 	"kennel/edge/agent/host"
-	"kennel/edge/crash"
 	"kennel/edge/env/platform"
 	"kennel/edge/env/robotfs"
 	"kennel/infra/logging"
 )
-
-// Capture records the crash of this process; nil: none.
-type Capture = *crash.Capture
-
-// Record begins the record of agentd.
-func Record(r host.Robot) Capture { return crash.Begin(r.Dir, "agentd", r.Hardware, r.Getenv, r.Log) }
 
 // openCrashes opens the crashes of the robot's programs. CRASH_WITHOUT_CONSENT sends dumps as the original does.
 func (h *Health) openCrashes() *crashes.Collector {

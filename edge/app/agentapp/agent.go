@@ -17,6 +17,7 @@ import (
 	"kennel/edge/agent/ownership"
 	"kennel/edge/agent/parameters"
 	"kennel/edge/coreclient"
+	"kennel/edge/crash"
 	"kennel/edge/env/platform"
 	"kennel/edge/startup"
 	"kennel/edge/update/slot"
@@ -34,7 +35,7 @@ type Agent struct {
 	cfg   Config
 	start *start
 	slots *slot.Device   // nil: the robot installs no releases
-	crash health.Capture // of this process; nil: none
+	crash *crash.Capture // of this process; nil: none
 
 	// Values that parts need of other parts; nil before those are made, and if the list lacks them.
 

@@ -5,7 +5,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"kennel/edge/agent/health"
 	"kennel/edge/agent/health/diag"
 	"kennel/edge/agent/localapi"
 	"kennel/infra/cli"
@@ -13,7 +12,7 @@ import (
 
 // logCommand is the original's vic-log-cat, vic-logmgr-upload and diagnostics-logger.
 func logCommand() *cobra.Command {
-	r := health.LogRequest{}
+	r := diag.Request{}
 	send := atRobot(&cobra.Command{
 		Use: "send", Short: "Send the robot's recent logs to the cloud",
 		Long: `Send the robot's recent logs to the cloud, as soon as there is a connection. The owner must allow it. With -diagnostics the state of its computer
@@ -30,6 +29,6 @@ and network is sent too.`, Example: "  agentd log send -root ./r1\n  agentd log 
 	cmd := &cobra.Command{Use: "log", Short: "Print the robot's log, or send it to the cloud"}
 	cmd.AddCommand(send, atRobot(&cobra.Command{
 		Use: "cat", Short: "Print the robot's log: the rotated one, then the current one", Example: "  agentd log cat -root ./r1 | grep wifi",
-	}, func(cmd *cobra.Command, root *os.Root) error { return health.CatLog(cmd.OutOrStdout(), root) }))
+	}, func(cmd *cobra.Command, root *os.Root) error { return diag.Cat(cmd.OutOrStdout(), root, 0) }))
 	return cmd
 }

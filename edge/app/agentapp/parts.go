@@ -28,6 +28,7 @@ import (
 	"kennel/edge/body/monoclock"
 	"kennel/edge/coreclient"
 	"kennel/edge/corelink"
+	"kennel/edge/crash"
 	"kennel/edge/env/platform"
 	"kennel/infra/api/events"
 	"kennel/infra/api/topics"
@@ -134,7 +135,7 @@ func later(part func() host.Part) maker {
 
 // recordCrashes begins the record of this process after the user data of a former owner went, among which records are.
 func (a *Agent) recordCrashes(h *host.Host) (host.Part, error) {
-	a.crash = health.Record(h.Robot)
+	a.crash = crash.Begin(h.Dir, "agentd", h.Hardware, h.Getenv, h.Log)
 	return host.Part{Name: "crash record"}, nil
 }
 
@@ -312,6 +313,6 @@ func (a *Agent) newCommands(h *host.Host) (host.Part, error) {
 }
 
 func (a *Agent) newVoice(h *host.Host) (host.Part, error) {
-	return talk.New(h.Robot, talk.Config{Cloud: a.link, Core: a.client, Docs: a.docs.Get, Allowed: a.events.AllowUpload, Inbox: a.intents, Fault: a.health.Fault,
-		Dial: a.cfg.Dial}).Part(), nil
+	return talk.Part(h.Robot, talk.Config{Cloud: a.link, Core: a.client, Docs: a.docs.Get, Allowed: a.events.AllowUpload, Inbox: a.intents, Fault: a.health.Fault,
+		Dial: a.cfg.Dial}), nil
 }

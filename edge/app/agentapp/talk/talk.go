@@ -48,17 +48,19 @@ type Config struct {
 	Dial    func(ctx context.Context, network, addr string) (net.Conn, error) // below TLS; nil: the system's
 }
 
-// Talk is made by New.
-type Talk struct{ voice *voice.Voice }
+// Part is the voice as a part of agentd.
+func Part(robot host.Robot, cfg Config) host.Part {
+	v := newVoice(robot, cfg)
+	return host.Part{Name: "voice", Services: []runner.Service{{Name: "voice", Run: v.Run}}, Hears: []host.Hearing{host.On(v.Handle)}, Local: requests(v)}
+}
 
-// New returns a Talk that does nothing until its part runs.
-func New(robot host.Robot, cfg Config) *Talk {
+func newVoice(robot host.Robot, cfg Config) *voice.Voice {
 	m := load(robot)
 	word, err := wakeword.Load(robot.Root.FS(), settings(robot, cfg).Language)
 	if err != nil {
 		robot.Log.Info("wake word model not of a file", "word", word.Word, logging.Err, err)
 	}
-	return &Talk{voice.New(voice.Config{
+	return voice.New(voice.Config{
 		Root: robot.Root, Dir: robot.Dir, Core: cfg.Core, Settings: func() voice.Settings { return settings(robot, cfg) }, Emit: robot.Emit, Log: robot.Log,
 		Detector: wakeword.NewGated(wakeword.NewSpotter(word)), Heard: checkup.New(robot.Emit, cfg.Fault).Heard,
 		Cloud: &chipperlink.Link{Thing: robot.Thing, Boot: robot.Boot, OS: robot.OS, Secure: cfg.Cloud.Secure, Dial: cfg.Dial,
@@ -78,12 +80,7 @@ func New(robot host.Robot, cfg Config) *Talk {
 			}
 			return voice.Result{Intent: in.Name, Done: o.Done, Reason: voice.Reason(o.Reason), Text: o.Text}
 		},
-	})}
-}
-
-// Part is the voice as a part of agentd.
-func (t *Talk) Part() host.Part {
-	return host.Part{Name: "voice", Services: []runner.Service{{Name: "voice", Run: t.voice.Run}}, Hears: []host.Hearing{host.On(t.voice.Handle)}, Local: t.requests()}
+	})
 }
 
 // load returns the robot's own map, or ours without a file of its own that can be read.
@@ -148,21 +145,21 @@ const longestLook = 30 * time.Second
 //	POST /voice/listen  {} -> {}                        presses the button by software
 //	POST /voice/say     sentence -> voice.Result       has the cloud understand a text, and acts on it
 //	POST /voice/intent  wish -> voice.Result     acts on an intent by the cloud's name (VEC-INT-18)
-func (t *Talk) requests() map[string]http.Handler {
+func requests(v *voice.Voice) map[string]http.Handler {
 	return map[string]http.Handler{
 		"POST /voice/watch": localapi.Answer(func(ctx context.Context, r watchRequest) (out watchAnswer, err error) {
 			ctx, cancel := context.WithTimeout(ctx, min(time.Duration(max(r.WaitMS, 0))*time.Millisecond, longestLook))
 			defer cancel()
-			out.Events, out.Last = t.voice.Since(ctx, r.After)
+			out.Events, out.Last = v.Since(ctx, r.After)
 			return out, nil
 		}),
 		"POST /voice/listen": localapi.Answer(func(context.Context, localapi.Nothing) (localapi.Nothing, error) {
-			t.voice.Listen()
+			v.Listen()
 			return localapi.Nothing{}, nil
 		}),
-		"POST /voice/say": localapi.Answer(func(ctx context.Context, r sentence) (voice.Result, error) { return t.voice.Text(ctx, r.Text) }),
+		"POST /voice/say": localapi.Answer(func(ctx context.Context, r sentence) (voice.Result, error) { return v.Text(ctx, r.Text) }),
 		"POST /voice/intent": localapi.Answer(func(ctx context.Context, r wish) (voice.Result, error) {
-			return t.voice.Inject(ctx, r.Intent, r.Params)
+			return v.Inject(ctx, r.Intent, r.Params)
 		}),
 	}
 }
