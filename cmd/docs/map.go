@@ -41,7 +41,7 @@ func mapPage(root string) (string, error) {
 	return page.String() + rest, nil
 }
 
-// mapRows writes a row for each folder directly below top, and for each below those that are families. in is what their names begin with.
+// mapRows writes a row for each folder directly below top, and for each below those that are families. Their names begin with in.
 func mapRows(table *strings.Builder, root, top, in string) error {
 	folders, err := subfolders(root, top)
 	for _, folder := range folders {
