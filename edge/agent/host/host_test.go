@@ -82,6 +82,10 @@ func TestQueue(t *testing.T) {
 			next <- struct{}{}
 			time.Sleep(time.Second) // in the bubble: the restart after 2
 		}
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
 		if want := []int{0, 1, 2}; !slices.Equal(slow, want) || len(quick) != 6 {
 			t.Errorf("slow %v, want %v; quick %v", slow, want, quick)
 		}
@@ -91,10 +95,6 @@ func TestQueue(t *testing.T) {
 		}
 		if s := log.String(); strings.Count(s, "the part is too slow") != 2 || !strings.Contains(s, "part=slow event=host.poked lost=2") || !strings.Contains(s, "service=slow err=wrong") {
 			t.Errorf("log\n%s", s)
-		}
-		stop()
-		if err := <-done; err != nil {
-			t.Error(err)
 		}
 	})
 }
