@@ -56,7 +56,7 @@ test-programs: # those that the folders of cmd/e2e run, once for all
 GO_TEST := go test -vet=off -ldflags='-s -w'
 
 # Where much runs at once and little is imported: the race detector wants every import compiled once more. make race takes all.
-RACE := /(infra/atomicfile|edge/(corelink|coreserver|coreclient|agent/(cloud/(das|docs/docstest)|orders/(commands|pilot|simulator))|body/vector/imu))(/|$$)
+RACE := /(infra/atomicfile|edge/(corelink|coreserver|coreclient|agent/(das|docs/docstest|commands|host|teleop(/simulator)?)|body/vector/imu))(/|$$)
 # What keeps time on a real clock runs with nothing beside it.
 RHYTHM := /edge/(rt|app/robotapp)(/|$$)
 

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"kennel/edge/agent/cloud/das"
+	"kennel/edge/agent/das"
 	"kennel/infra/api/ack"
 	"kennel/infra/api/events"
 	"kennel/infra/api/topics"

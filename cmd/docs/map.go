@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"go/parser"
 	"go/token"
@@ -12,51 +11,53 @@ import (
 	"strings"
 )
 
-// The generated part of docs/map.md is between these lines.
+// The generated parts of docs/map.md are between these lines.
 const (
 	mapBegin = "<!-- This table is made of the packages' comments: make generate. -->\n"
 	mapEnd   = "<!-- The end of that table. -->\n"
 )
 
-// mapPage returns docs/map.md with the folders of cloud/ and the slices of its families, each with the beginning of its package's comment.
+// mapPage returns docs/map.md with the folders of cloud/ and the slices of its families, and with those of edge/agent, each with the beginning of its
+// package's comment.
 func mapPage(root string) (string, error) {
 	const name = "docs/map.md"
 	b, err := os.ReadFile(filepath.Join(root, name))
 	if err != nil {
 		return "", err
 	}
-	before, rest, ok := bytes.Cut(b, []byte(mapBegin))
-	_, after, ended := bytes.Cut(rest, []byte(mapEnd))
-	if !ok || !ended {
-		return "", fmt.Errorf("%s: want the lines %q and %q", name, mapBegin, mapEnd)
+	var page strings.Builder
+	rest := string(b)
+	for _, top := range []string{"cloud", "edge/agent"} {
+		before, after, ok := strings.Cut(rest, mapBegin)
+		if _, rest, _ = strings.Cut(after, mapEnd); !ok || !strings.Contains(after, mapEnd) {
+			return "", fmt.Errorf("%s: want the lines %q and %q around the table of %s", name, mapBegin, mapEnd, top)
+		}
+		page.WriteString(before + mapBegin + "\n| folder | what is in it |\n|---|---|\n")
+		if err := mapRows(&page, root, top, ""); err != nil {
+			return "", err
+		}
+		page.WriteString("\n" + mapEnd)
 	}
-	var table strings.Builder
-	table.WriteString("\n| folder | what is in it |\n|---|---|\n")
-	folders, err := subfolders(root, "cloud")
-	if err != nil {
-		return "", err
-	}
+	return page.String() + rest, nil
+}
+
+// mapRows writes a row for each folder directly below top, and for each below those that are families. Their names begin with in.
+func mapRows(table *strings.Builder, root, top, in string) error {
+	folders, err := subfolders(root, top)
 	for _, folder := range folders {
 		about, family, err := packageComment(root, folder)
 		if err != nil {
-			return "", err
+			return err
 		}
-		fmt.Fprintf(&table, "| [%s](../%s) | %s |\n", path.Base(folder), folder, about)
-		if !family {
-			continue
+		fmt.Fprintf(table, "| [%s%s](../%s) | %s |\n", in, path.Base(folder), folder, about)
+		if family {
+			err = mapRows(table, root, folder, path.Base(folder)+"/")
 		}
-		slices, err := subfolders(root, folder)
 		if err != nil {
-			return "", err
-		}
-		for _, slice := range slices {
-			if about, _, err = packageComment(root, slice); err != nil {
-				return "", err
-			}
-			fmt.Fprintf(&table, "| [%s/%s](../%s) | %s |\n", path.Base(folder), path.Base(slice), slice, about)
+			return err
 		}
 	}
-	return string(before) + mapBegin + table.String() + "\n" + mapEnd + string(after), nil
+	return err
 }
 
 // subfolders returns the folders directly below one, by name.

@@ -367,7 +367,7 @@ func (s source) value(folder string, f *ast.File, e ast.Expr) (constant.Value, e
 			return constant.MakeInt64(int64(d)), nil
 		}
 		if pkg.Name == "info" {
-			return s.constant("edge/agent/info", e.Sel.Name)
+			return s.constant("edge/agent/host", e.Sel.Name)
 		}
 		for _, i := range f.Imports {
 			if p, _ := strconv.Unquote(i.Path.Value); path.Base(p) == pkg.Name {

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"kennel/edge/agent/orders/simulator"
+	"kennel/edge/agent/teleop/simulator"
 	"kennel/edge/body/amigobot/flash"
 	"kennel/edge/body/amigobot/sysmode"
 	"kennel/edge/body/port"

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"kennel/edge/agent/orders/simulator"
+	"kennel/edge/agent/teleop/simulator"
 	"kennel/infra/api/live"
 	"kennel/infra/api/poke"
 	"kennel/infra/errs"

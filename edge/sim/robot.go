@@ -17,9 +17,9 @@ import (
 
 	"kennel/edge/agent/health/faults"
 	"kennel/edge/agent/health/nightly"
-	"kennel/edge/agent/orders/simulator"
 	"kennel/edge/agent/ownership/claim"
 	"kennel/edge/agent/ownership/wipe"
+	"kennel/edge/agent/teleop/simulator"
 	"kennel/edge/body/vector/factory"
 	"kennel/edge/body/vector/factory/bootparam"
 	"kennel/edge/env/platform"

@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"kennel/edge/agent/cloud/release"
+	"kennel/edge/agent/release"
 	"kennel/edge/body/vector/factory/bootparam"
 	"kennel/edge/env/platform"
 	"kennel/edge/env/robotfs"

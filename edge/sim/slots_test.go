@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"kennel/edge/agent/cloud/release"
-	"kennel/edge/agent/info"
+	"kennel/edge/agent/host"
 	"kennel/edge/agent/ownership/wipe"
+	"kennel/edge/agent/release"
 	"kennel/edge/body/vector/factory"
 	"kennel/edge/body/vector/factory/bootparam"
 	"kennel/edge/env/platform"
@@ -66,7 +66,7 @@ func TestSlots(t *testing.T) {
 		if err != nil || dev == nil {
 			t.Fatalf("slots: %v, %v", dev, err)
 		}
-		robot := info.Robot{Root: root, Hardware: factory.Hardware{}, OS: platform.OSVersion(root), Log: slog.New(slog.DiscardHandler), Getenv: func(string) string { return "" },
+		robot := host.Robot{Root: root, Hardware: factory.Hardware{}, OS: platform.OSVersion(root), Log: slog.New(slog.DiscardHandler), Getenv: func(string) string { return "" },
 			Now: time.Now, Keep: func(context.Context, events.Event) error { return nil }}
 		u, err := release.NewUpdater(robot, dev, nil, nil, robot.Now)
 		if err != nil {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"kennel/edge/agent/orders/simulator"
+	"kennel/edge/agent/teleop/simulator"
 	"kennel/edge/body/vector"
 	"kennel/edge/body/vector/imu"
 	"kennel/edge/body/vector/vectorsim"

@@ -18,7 +18,7 @@ import (
 
 // TestMalformedInput (issue: what must hold 6), from outside: malformed input on the public wires
 // is refused with a reason, and the services keep running. (Each codec and handler has its own fuzz
-// target; robots' batches are poisoned in edge/agent/cloud/das and cloud/telemetry/das.)
+// target; robots' batches are poisoned in edge/agent/das and cloud/telemetry/das.)
 func TestMalformedInput(t *testing.T) {
 	h := housetest.New(t, "-robots", "1")
 	h.Start()

@@ -16,7 +16,7 @@ import (
 
 	clouddas "kennel/cloud/telemetry/das"
 	"kennel/cmd/e2e/housetest"
-	"kennel/edge/agent/cloud/das"
+	"kennel/edge/agent/das"
 	"kennel/infra/api/ack"
 	"kennel/infra/api/events"
 	"kennel/infra/runner"

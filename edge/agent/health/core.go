@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"kennel/edge/agent/cloud/release"
+	"kennel/edge/agent/release"
 	"kennel/edge/corelink"
 )
 

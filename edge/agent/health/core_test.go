@@ -7,8 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"kennel/edge/agent/cloud/release"
 	"kennel/edge/agent/health/faults"
+	"kennel/edge/agent/release"
 	"kennel/edge/corelink"
 	"kennel/edge/faultcode"
 	"kennel/infra/api/events"

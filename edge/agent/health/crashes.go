@@ -2,18 +2,11 @@ package health
 
 import (
 	"kennel/edge/agent/health/crashes"
-	"kennel/edge/agent/info"
-	"kennel/edge/crash"
+	"kennel/edge/agent/host"
 	"kennel/edge/env/platform"
 	"kennel/edge/env/robotfs"
 	"kennel/infra/logging"
 )
-
-// Capture records the crash of this process; nil: none.
-type Capture = *crash.Capture
-
-// Record begins the record of agentd.
-func Record(r info.Robot) Capture { return crash.Begin(r.Dir, "agentd", r.Hardware, r.Getenv, r.Log) }
 
 // openCrashes opens the crashes of the robot's programs. CRASH_WITHOUT_CONSENT sends dumps as the original does.
 func (h *Health) openCrashes() *crashes.Collector {
@@ -22,13 +15,10 @@ func (h *Health) openCrashes() *crashes.Collector {
 		h.Log.Error("settings ignored", logging.Err, err)
 	}
 	ways, _ := platform.LoadUploads(h.Root, h.Getenv) // its mistakes are logged with the events
-	env := robotfs.LoadEnv(h.Root, info.EnvFile, h.Getenv)
+	env := robotfs.LoadEnv(h.Root, host.EnvFile, h.Getenv)
 	always := env.Bool("CRASH_WITHOUT_CONSENT", false)
 	if err := env.Err(); err != nil {
 		h.Log.Error("settings ignored", logging.Err, err)
 	}
 	return crashes.New(crashes.Config{Robot: h.Robot, Conf: conf, Open: ways.Crashes, Always: always, Allowed: h.cfg.Upload, Host: h.cfg.Host, Upload: h.cfg.Send})
 }
-
-// Look says that there is a connection, or that the owner may have changed their mind about uploads.
-func (h *Health) Look() { h.crashes.Look() }

@@ -14,7 +14,7 @@ import (
 	"kennel/edge/agent/health/panics"
 	"kennel/edge/agent/health/tracer"
 	"kennel/edge/agent/health/vitals"
-	"kennel/edge/agent/info"
+	"kennel/edge/agent/host"
 	"kennel/edge/corelink"
 	"kennel/edge/env/platform"
 	"kennel/edge/faultcode"
@@ -29,12 +29,10 @@ type Config struct {
 	Telemetry time.Duration               // how often battery, loop and computer are reported as events
 	Silence   time.Duration               // how long robotd may say nothing before it hangs
 	Restart   []string                    // the command that restarts a service, whose name follows; none: the service's supervisor does
-	Changed   func()                      // asks for a status soon
 	Stats     func(map[string]float64)    // takes increments of lifetime statistics
 	Upload    func() bool                 // the owner allows logs to be sent
 	Nightly   *platform.Rebooter          // nil: no reboot at night
 	Reboot    []string                    // the program that reboots the robot; none: agentd ends
-	End       func(why error)             // ends agentd
 	Backup    func() error                // saves the events before a reboot
 	Clock     func() (agrees, known bool) // whether the clock agrees with the cloud's
 	Get       func(jdocs.Name) (jdocs.Doc, error)
@@ -44,7 +42,8 @@ type Config struct {
 
 // Health is made by New. Safe for concurrent use.
 type Health struct {
-	info.Robot
+	host.Robot
+	host    *host.Host
 	cfg     Config
 	vitals  *vitals.Vitals
 	faults  *faults.Handler
@@ -54,13 +53,13 @@ type Health struct {
 	Nightly *nightly.Rebooter // nil: none
 	last    nightly.Last      // the reboot before this start
 
-	tracing bool                          // faults have a trace
+	tracing bool                          // faults have a trace (VEC-DGN-08)
 	tracer  atomic.Pointer[tracer.Tracer] // nil: it has not begun
 }
 
 // New makes the parts, from the files of the original. A mistake in them leaves the rest in force.
-func New(robot info.Robot, cfg Config) *Health {
-	h := &Health{Robot: robot, cfg: cfg, vitals: vitals.New(robot.Emit, cfg.Changed, cfg.Stats), keeper: &supervised{command: cfg.Restart}}
+func New(on *host.Host, cfg Config) *Health {
+	h := &Health{Robot: on.Robot, host: on, cfg: cfg, vitals: vitals.New(on.Emit, on.Changed, cfg.Stats), keeper: &supervised{command: cfg.Restart}}
 	if cfg.Nightly != nil && !h.Recovery {
 		h.newNightly()
 	}
@@ -78,12 +77,13 @@ func New(robot info.Robot, cfg Config) *Health {
 	if err != nil {
 		h.Log.Error("robot build unreadable; assuming production", logging.Err, err)
 	}
+	h.tracing = handler.UploadTrace > 0
 	h.faults = faults.New(faults.Config{
-		Root: h.Root, Handler: handler, Logs: logs, Allowed: cfg.Upload, Stay: build == platform.Development, Services: h.keeper, Trace: h.trace(handler),
+		Root: h.Root, Handler: handler, Logs: logs, Allowed: cfg.Upload, Stay: build == platform.Development, Services: h.keeper, Trace: h.writeTrace,
 		// Of its end and of its silence alike: the source gives 917 to vic-anim and only by a remark to vic-robot.
 		Watched: []faults.Service{{Name: robotd, Failed: faultcode.RobotFailed, Hung: faultcode.RobotFailed, Silence: cfg.Silence}},
 		Own:     faultcode.CloudFailed, // agentd has the part of the original's vic-cloud
-		Emit:    h.Emit, Changed: cfg.Changed, Now: h.Now, Log: h.Log,
+		Emit:    h.Emit, Changed: h.Changed, Now: h.Now, Log: h.Log,
 	})
 	h.faults.Over(faultcode.CloudESN) // that kept an earlier agentd from starting
 	if _, _, err := platform.Factory(h.Root, h.Thing); err != nil {
@@ -92,18 +92,13 @@ func New(robot info.Robot, cfg Config) *Health {
 	return h
 }
 
-// trace returns a function that writes the trace of the last seconds; nil if faults have none (VEC-DGN-08).
-func (h *Health) trace(c platform.FaultHandler) func(io.Writer) error {
-	if h.tracing = c.UploadTrace > 0 && !h.Frugal; !h.tracing {
-		return nil
+// writeTrace writes the trace of the last seconds (VEC-DGN-08).
+func (h *Health) writeTrace(w io.Writer) error {
+	t := h.tracer.Load()
+	if t == nil {
+		return errors.New("the trace has not begun")
 	}
-	return func(w io.Writer) error {
-		t := h.tracer.Load()
-		if t == nil {
-			return errors.New("the trace has not begun")
-		}
-		return t.Snapshot(w)
-	}
+	return t.Snapshot(w)
 }
 
 // keepTrace keeps the last seconds until ctx ends.
@@ -123,17 +118,54 @@ func (h *Health) Fault(code faultcode.Code, err error) {
 	h.faults.Raise(faults.Fault{Code: code, Service: "agentd", Err: err})
 }
 
-// Handle takes one message of robotd.
-func (h *Health) Handle(m corelink.Message) {
-	h.vitals.Handle(m)
-	h.core.handle(m, time.Now())
-	h.keeper.handle(m, h.faults)
+// Vitals is the part that says how the robot is.
+func (h *Health) Vitals() host.Part {
+	return host.Part{
+		Name:     "vitals",
+		Services: []runner.Service{{Name: "telemetry", Run: h.telemetry}},
+		Hears: []host.Hearing{host.On(func(m corelink.Message) {
+			h.vitals.Handle(m)
+			h.core.handle(m, time.Now())
+		})},
+		Fill: h.vitals.Fill,
+	}
 }
 
-// Fill adds the health to a status.
-func (h *Health) Fill(m *status.Message) {
-	h.vitals.Fill(m)
-	m.Tell(h.faults.Problems()...) // the cloud tells them by their codes from the fault of the body
+// Faults is the part that reports numbered faults.
+func (h *Health) Faults() host.Part {
+	return host.Part{
+		Name:  "faults",
+		Hears: []host.Hearing{host.On(func(m corelink.Message) { h.keeper.handle(m, h.faults) })},
+		Fill:  func(m *status.Message) { m.Tell(h.faults.Problems()...) }, // the cloud tells them by their codes from the fault of the body
+	}
+}
+
+// FaultHandling is the part that shows faults, takes those that other programs post, and restarts services for them.
+func (h *Health) FaultHandling() host.Part {
+	p := host.Part{Name: "fault handling", Services: []runner.Service{{Name: "faults", Run: h.faults.Run}, {Name: "posted faults", Run: h.faults.Listen}}}
+	if h.tracing {
+		p.Services = append(p.Services, runner.Service{Name: "trace", Run: h.keepTrace})
+	}
+	return p
+}
+
+// Crashes is the part that sends the crashes of the robot's programs, and tells of panics of its kernel.
+func (h *Health) Crashes() host.Part {
+	return host.Part{
+		Name:     "crashes",
+		Begin:    func() { panics.Collect(h.Root, h.Emit, h.Log) },
+		Services: h.crashes.Services(),
+		Hears:    []host.Hearing{host.On(func(host.LinkUp) { h.crashes.Look() }), host.On(func(host.Consented) { h.crashes.Look() })},
+	}
+}
+
+// Night is the part that reboots the robot at night, if it is configured.
+func (h *Health) Night() host.Part {
+	p := host.Part{Name: "nightly", Begin: h.tellNight}
+	if h.Nightly != nil {
+		p.Services = []runner.Service{{Name: "nightly reboot", Run: func(ctx context.Context) error { return h.Nightly.Run(ctx) }}}
+	}
+	return p
 }
 
 // Problems returns the faults that are open.
@@ -144,21 +176,3 @@ func (h *Health) Needs(battery, charger bool) error { return h.vitals.Needs(batt
 
 // Start returns robotd's last word on its start.
 func (h *Health) Start() corelink.Start { return h.vitals.Start() }
-
-// Services keep watch, after a nightly reboot was told.
-func (h *Health) Services() []runner.Service {
-	h.tellNight()
-	all := []runner.Service{{Name: "telemetry", Run: h.telemetry}}
-	if h.Nightly != nil {
-		all = append(all, runner.Service{Name: "nightly reboot", Run: h.Nightly.Run})
-	}
-	if !h.Frugal { // without a FIFO and a display for faults: they are only reported
-		all = append(all, h.crashes.Services()...)
-		panics.Collect(h.Root, h.Emit, h.Log)
-		if h.tracing {
-			all = append(all, runner.Service{Name: "trace", Run: h.keepTrace})
-		}
-		all = append(all, runner.Service{Name: "faults", Run: h.faults.Run}, runner.Service{Name: "posted faults", Run: h.faults.Listen})
-	}
-	return all
-}

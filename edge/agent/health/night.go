@@ -23,7 +23,7 @@ const rebootWithin = 30 * time.Second
 var ErrNight = errors.New("nightly reboot")
 
 // newNightly makes the part that reboots the robot at night (VEC-BOOT-16). The look for a newer release needs no code here: the agent
-// asks for one at every connection, so at every start (edge/agent/cloud/release).
+// asks for one at every connection, so at every start (edge/agent/release).
 func (h *Health) newNightly() {
 	var err error
 	if h.last, err = nightly.Started(h.Root, h.Boot); err != nil {
@@ -112,7 +112,7 @@ func (h *Health) Reboot(ctx context.Context) error {
 		h.Log.WarnContext(ctx, "events not saved before the reboot", logging.Err, err)
 	}
 	if len(h.cfg.Reboot) == 0 {
-		h.cfg.End(ErrNight)
+		h.host.End(ErrNight)
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, rebootWithin)

@@ -12,7 +12,7 @@ import (
 
 	"kennel/edge/agent/health/crashes"
 	"kennel/edge/agent/health/faults"
-	"kennel/edge/agent/info"
+	"kennel/edge/agent/host"
 	"kennel/edge/corelink"
 	"kennel/edge/faultcode"
 	"kennel/infra/proc"
@@ -96,7 +96,7 @@ func (s *supervised) Start(ctx context.Context, service string) error {
 		if service == robotd {
 			return nil // its supervisor's
 		}
-		return fmt.Errorf("no command to restart %s: set FAULT_RESTART_COMMAND in %s", service, info.EnvFile)
+		return fmt.Errorf("no command to restart %s: set FAULT_RESTART_COMMAND in %s", service, host.EnvFile)
 	}
 	ctx, cancel := context.WithTimeout(ctx, restartTime)
 	defer cancel()

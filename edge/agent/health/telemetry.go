@@ -16,9 +16,9 @@ const seldom = 10
 
 // telemetry reports battery, loop and computer at intervals, and counts the time alive (Alive.seconds).
 func (h *Health) telemetry(ctx context.Context) error {
-	host := host{emit: h.Emit, source: hoststats.Robot(h.Root, h.Dir), core: h.keeper.pid, clock: h.cfg.Clock}
+	pc := reporter{emit: h.Emit, source: hoststats.Robot(h.Root, h.Dir), core: h.keeper.pid, clock: h.cfg.Clock}
 	if _, err := h.Hardware.Serial(h.Root); err != nil {
-		host.emr = err.Error()
+		pc.emr = err.Error()
 	}
 	report, alive := time.NewTicker(h.cfg.Telemetry), time.NewTicker(time.Minute)
 	defer report.Stop()
@@ -29,15 +29,15 @@ func (h *Health) telemetry(ctx context.Context) error {
 			return nil
 		case <-report.C:
 			h.vitals.Periodic()
-			host.report(time.Now())
+			pc.report(time.Now())
 		case <-alive.C:
 			h.cfg.Stats(map[string]float64{"Alive.seconds": 60})
 		}
 	}
 }
 
-// host reports how the robot's computer is (VEC-DAS-13, VEC-DAS-14). One goroutine uses it.
-type host struct {
+// reporter reports how the robot's computer is (VEC-DAS-13, VEC-DAS-14). One goroutine uses it.
+type reporter struct {
 	emit   func(events.Event)
 	source hoststats.Source
 	core   func() int                  // the process number of robotd; 0: not known
@@ -53,12 +53,12 @@ type host struct {
 	synced  bool           // the clock was right
 }
 
-func (h *host) say(e events.Event) {
+func (h *reporter) say(e events.Event) {
 	e.Source = "agentd"
 	h.emit(e)
 }
 
-func (h *host) report(now time.Time) {
+func (h *reporter) report(now time.Time) {
 	s := h.source.Read()
 	h.say(events.Event{Name: "robot.memory_info", I1: events.Num(s.MemTotalKiB), I2: events.Num(s.MemAvailableKiB), I3: events.Num(s.SelfKiB),
 		I4: events.Num(s.UptimeMS)})
@@ -86,7 +86,7 @@ func (h *host) report(now time.Time) {
 }
 
 // reportCPU says how fast and how hot the processor is. It is throttled while its limit is below the one at the start (VEC-DGN-05).
-func (h *host) reportCPU(s hoststats.Sample) {
+func (h *reporter) reportCPU(s hoststats.Sample) {
 	c := s.CPU
 	if h.limit == 0 {
 		h.limit = c.Limit
@@ -112,7 +112,7 @@ func (h *host) reportCPU(s hoststats.Sample) {
 }
 
 // reportWifi says seldom how the network is, and always that it changed: a connection is a session of events (VEC-DAS-18).
-func (h *host) reportWifi(w hoststats.Wifi) {
+func (h *reporter) reportWifi(w hoststats.Wifi) {
 	before := h.wifi
 	h.wifi = w
 	if !w.Present && !before.Present {

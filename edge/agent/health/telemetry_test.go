@@ -17,7 +17,7 @@ import (
 // computer is a robot's computer whose values a test sets.
 type computer struct {
 	t    *testing.T
-	host host
+	host reporter
 	root *os.Root
 	got  []events.Event
 	now  time.Time
@@ -31,7 +31,7 @@ func newComputer(t *testing.T) *computer {
 	}
 	t.Cleanup(func() { _ = root.Close() })
 	c := &computer{t: t, root: root, now: time.Unix(1e9, 0)}
-	c.host = host{emit: func(e events.Event) { c.got = append(c.got, e) }, source: hoststats.Robot(root, root.Name()), core: func() int { return 0 },
+	c.host = reporter{emit: func(e events.Event) { c.got = append(c.got, e) }, source: hoststats.Robot(root, root.Name()), core: func() int { return 0 },
 		clock: func() (bool, bool) { return false, false }}
 	return c
 }
@@ -189,7 +189,7 @@ func BenchmarkReport(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer root.Close()
-	h := host{emit: func(events.Event) {}, source: hoststats.Robot(root, "/"), core: func() int { return 0 }, clock: func() (bool, bool) { return true, true }}
+	h := reporter{emit: func(events.Event) {}, source: hoststats.Robot(root, "/"), core: func() int { return 0 }, clock: func() (bool, bool) { return true, true }}
 	b.ReportAllocs()
 	for b.Loop() {
 		h.report(time.Now())

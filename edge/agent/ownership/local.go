@@ -1,38 +1,12 @@
 package ownership
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"fmt"
-	"io"
-	"net"
 	"net/http"
-	"os"
 	"time"
 
-	"kennel/infra/errs"
-	"kennel/infra/kit/kithttp"
+	"kennel/edge/agent/localapi"
 	"kennel/infra/logging"
-	"kennel/infra/sockpath"
-)
-
-// The socket on which other programs of the robot ask agentd; its folder is for agentd's user and root alone.
-//
-//	POST /exchange         ExchangeRequest -> TokenMessage     a user session for a client token, which is answered this once
-//	POST /authorized       TokenMessage -> AuthorizedAnswer    whether a client token lets in
-//	POST /claim-code       {} -> CodeAnswer                    shows a code and returns it
-//	POST /clear-user-data  {} -> {}                            the owner has confirmed; agentd ends
-//
-// Config.Local adds the requests of other parts.
-const (
-	localDir  = "run/kennel-agent"
-	localName = "socket"
-)
-
-const (
-	maxLocal  = 64 << 10 // bytes of a body
-	localTime = 45 * time.Second
 )
 
 // ExchangeRequest asks for a client token.
@@ -58,110 +32,27 @@ type CodeAnswer struct {
 	Till time.Time `json:"good_until"`
 }
 
-// Nothing is an empty message.
-type Nothing struct{}
-
-// serveLocal answers requests of the robot's other programs until ctx ends.
-func (p *People) serveLocal(ctx context.Context) error {
-	ln, err := sockpath.ListenPrivate(p.Root, localDir+"/"+localName)
-	if err != nil {
-		return fmt.Errorf("socket in %s: %w", localDir, err)
+// requests are those of the robot's other programs.
+//
+//	POST /exchange         ExchangeRequest -> TokenMessage     a user session for a client token, which is answered this once
+//	POST /authorized       TokenMessage -> AuthorizedAnswer    whether a client token lets in
+//	POST /claim-code       {} -> CodeAnswer                    shows a code and returns it
+//	POST /clear-user-data  {} -> {}                            the owner has confirmed; agentd ends
+func (p *People) requests() map[string]http.Handler {
+	return map[string]http.Handler{
+		"POST /exchange": localapi.Answer(func(ctx context.Context, r ExchangeRequest) (TokenMessage, error) {
+			token, err := p.Exchange(ctx, logging.Secret(r.Session), r.Client, r.App)
+			return TokenMessage{token.Reveal()}, err
+		}),
+		"POST /authorized": localapi.Answer(func(ctx context.Context, r TokenMessage) (AuthorizedAnswer, error) {
+			return AuthorizedAnswer{p.tokens.Authorized(ctx, r.Token)}, nil
+		}),
+		"POST /claim-code": localapi.Answer(func(ctx context.Context, _ localapi.Nothing) (CodeAnswer, error) {
+			code, until, err := p.claim.Want(ctx)
+			return CodeAnswer{code, until.UTC()}, err
+		}),
+		"POST /clear-user-data": localapi.Answer(func(context.Context, localapi.Nothing) (localapi.Nothing, error) {
+			return localapi.Nothing{}, p.clearUserData()
+		}),
 	}
-	srv := &http.Server{
-		Handler: p.local(), ReadTimeout: localTime, WriteTimeout: localTime + 5*time.Second,
-		BaseContext: func(net.Listener) context.Context { return ctx },
-	}
-	served := make(chan error, 1) // it ends once
-	go func() { served <- srv.Serve(ln) }()
-	select {
-	case err := <-served:
-		return err
-	case <-ctx.Done():
-	}
-	sctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
-	defer cancel()
-	if err := srv.Shutdown(sctx); err != nil {
-		_ = srv.Close() // a caller that still waits gets no answer
-	}
-	<-served
-	return nil
-}
-
-func (p *People) local() http.Handler {
-	mux := http.NewServeMux()
-	for pattern, h := range p.cfg.Local {
-		mux.Handle(pattern, h)
-	}
-	mux.Handle("POST /exchange", Answer(func(ctx context.Context, r ExchangeRequest) (TokenMessage, error) {
-		token, err := p.Exchange(ctx, logging.Secret(r.Session), r.Client, r.App)
-		return TokenMessage{token.Reveal()}, err
-	}))
-	mux.Handle("POST /authorized", Answer(func(ctx context.Context, r TokenMessage) (AuthorizedAnswer, error) {
-		return AuthorizedAnswer{p.tokens.Authorized(ctx, r.Token)}, nil
-	}))
-	mux.Handle("POST /claim-code", Answer(func(ctx context.Context, _ Nothing) (CodeAnswer, error) {
-		code, until, err := p.claim.Want(ctx)
-		return CodeAnswer{code, until.UTC()}, err
-	}))
-	mux.Handle("POST /clear-user-data", Answer(func(context.Context, Nothing) (Nothing, error) {
-		return Nothing{}, p.clearUserData()
-	}))
-	return mux
-}
-
-// Answer serves one kind of request.
-func Answer[Req, Resp any](do func(context.Context, Req) (Resp, error)) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithTimeout(r.Context(), localTime)
-		defer cancel()
-		var req Req
-		err := kithttp.ReadJSON(r, &req, maxLocal)
-		if err == nil {
-			var resp Resp
-			if resp, err = do(ctx, req); err == nil {
-				kithttp.WriteJSON(w, http.StatusOK, resp)
-				return
-			}
-		}
-		kithttp.WriteError(w, err)
-	})
-}
-
-// Ask asks the agentd of the robot below root.
-func Ask[Resp any](ctx context.Context, root *os.Root, path string, body any) (Resp, error) {
-	var out Resp
-	b, err := json.Marshal(body)
-	if err != nil {
-		return out, err
-	}
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true,
-		DialContext: func(ctx context.Context, _, _ string) (conn net.Conn, err error) {
-			return conn, sockpath.Below(root, localDir+"/"+localName, func(path string) error {
-				conn, err = (&net.Dialer{}).DialContext(ctx, "unix", path)
-				return err
-			})
-		}}}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://agentd"+path, bytes.NewReader(b))
-	if err != nil {
-		return out, err
-	}
-	resp, err := client.Do(req)
-	if err != nil {
-		return out, errs.New(errs.Unavailable, "agentd does not answer; does it run, and are you its user or root? %w", err)
-	}
-	defer resp.Body.Close()
-	if b, err = io.ReadAll(io.LimitReader(resp.Body, maxLocal)); err != nil {
-		return out, errs.New(errs.Unavailable, "answer of agentd: %w", err)
-	}
-	if resp.StatusCode != http.StatusOK {
-		var p kithttp.Problem
-		if err := json.Unmarshal(b, &p); err != nil || p.Kind == "" {
-			return out, errs.New(errs.Internal, "agentd answered %s", resp.Status)
-		}
-		return out, &errs.Error{Kind: errs.ParseKind(p.Kind), Code: p.Code, Msg: p.Error}
-	}
-	if err := json.Unmarshal(b, &out); err != nil {
-		return out, errs.New(errs.Corrupt, "answer of agentd: %w", err)
-	}
-	return out, nil
 }

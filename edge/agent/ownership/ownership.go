@@ -1,16 +1,14 @@
-// Package ownership holds a robot's relations to people: its owner, its clients, and the name and certificate that they see. A frugal robot has none
-// of it.
+// Package ownership holds a robot's relations to people: its owner, its clients, and the name and certificate that they see.
 package ownership
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"sync/atomic"
 	"time"
 
-	"kennel/edge/agent/info"
+	"kennel/edge/agent/host"
 	"kennel/edge/agent/ownership/claim"
 	"kennel/edge/agent/ownership/gatewaycert"
 	"kennel/edge/agent/ownership/profile"
@@ -35,28 +33,26 @@ type Config struct {
 	Linked   func() bool                          // there is a connection to the cloud
 	Believed func() time.Time                     // the time to believe
 	Fault    func(code faultcode.Code, err error) // reports a fault; the robot keeps running
-	Consent  func(owners.Status)                  // the cloud said who the owner is and what they allow; the user data are theirs
-	Former   func()                               // the user data are a former owner's: nothing leaves the robot until agentd restarts
-	Named    func()                               // the robot has a name
-	Restart  func(why error)                      // ends agentd, whose next start clears the user data
-	Local    map[string]http.Handler              // requests of other parts on the socket, by pattern (Answer)
 }
 
 // People is made by New. Safe for concurrent use.
 type People struct {
-	info.Robot
+	host.Robot
+	host   *host.Host
 	cfg    Config
 	plate  plate
-	tokens *tokens.Agent // nil: frugal
-	claim  *claim.Agent  // likewise
+	tokens *tokens.Agent
+	claim  *claim.Agent // nil while New runs
 	tenure *tenure.Keeper
 	teller *wipe.Teller
+
+	unasked atomic.Bool // there is a connection, over which the cloud has not said who the owner is
 
 	profile atomic.Pointer[string] // whose session of events began (VEC-DAS-18)
 }
 
 // Clear erases the user data of a former owner, if a wipe was asked for or the robot has learnt that it is another's.
-func Clear(robot info.Robot) error {
+func Clear(robot host.Robot) error {
 	wiped, err := wipe.Resume(wipe.Config{Root: robot.Root, Log: robot.Log})
 	if err == nil && wiped {
 		err = tenure.Forget(robot.Root)
@@ -67,12 +63,9 @@ func Clear(robot info.Robot) error {
 	return err
 }
 
-// New makes the relations; nothing of them works until Services run.
-func New(robot info.Robot, cfg Config) (*People, error) {
-	p := &People{Robot: robot, cfg: cfg, teller: wipe.NewTeller(robot.Root, cfg.Ask, robot.Keep, robot.Log)}
-	if p.Frugal {
-		return p, nil
-	}
+// New makes the relations of the robot of h; nothing of them works until the part runs.
+func New(h *host.Host, cfg Config) (*People, error) {
+	p := &People{Robot: h.Robot, host: h, cfg: cfg, teller: wipe.NewTeller(h.Root, cfg.Ask, h.Keep, h.Log)}
 	var err error
 	if p.tenure, err = tenure.Open(p.Root); err != nil {
 		return nil, err
@@ -101,7 +94,7 @@ func New(robot info.Robot, cfg Config) (*People, error) {
 	}
 	p.claim, err = claim.New(claim.Config{Ask: cfg.Ask, Display: claim.FileDisplay{Root: p.Root}, Log: p.Log, Auto: true, OnStatus: func(s owners.Status) {
 		if !p.former(s.UserID) {
-			cfg.Consent(s)
+			h.Publish(host.Consent(s))
 		}
 	}})
 	return p, err
@@ -116,20 +109,17 @@ func (p *People) former(user string) bool {
 		p.Log.Error("change of owner not noted; nothing is sent before it is", logging.Err, err)
 		time.AfterFunc(noteRetry, p.Look)
 	case ended:
-		p.cfg.Restart(errors.New("the robot is no longer its former owner's"))
+		p.host.End(errors.New("the robot is no longer its former owner's"))
 	default:
 		return false
 	}
-	p.cfg.Former()
+	p.host.Publish(host.Withhold{})
 	return true
 }
 
 // Confirm asks the cloud who the owner is. It returns nil if the user data are theirs: what they ask the robot for is given to them alone, also if they
 // are its owner since a moment ago. Errors are Unavailable.
 func (p *People) Confirm(ctx context.Context) error {
-	if p.claim == nil {
-		return nil
-	}
 	if err := p.claim.Ask(ctx); err != nil {
 		return errs.New(errs.Unavailable, "%w", err)
 	}
@@ -142,9 +132,6 @@ func (p *People) Confirm(ctx context.Context) error {
 // noteRetry is when the cloud is asked again about a change of owner that could not be noted.
 const noteRetry = 30 * time.Second
 
-// Owned reports whether the robot holds the user data of an owner, who may not be its owner any more.
-func (p *People) Owned() bool { return p.tenure != nil && p.tenure.Owned() }
-
 // profileIs begins the session of events of a profile, and ends that before (VEC-DAS-18).
 func (p *People) profileIs(id string) {
 	if before := p.profile.Swap(&id); before != nil && *before != id {
@@ -153,41 +140,74 @@ func (p *People) profileIs(id string) {
 	p.Emit(events.Event{Source: "agentd", Name: "profile_id.start", S1: id})
 }
 
-// Services lists the services for these relations.
-func (p *People) Services() []runner.Service {
-	all := []runner.Service{{Name: "introduction", Run: func(ctx context.Context) error { return p.teller.Run(ctx, p.cfg.Linked, p.introduce) }}}
-	if p.tokens == nil {
-		return all
+// Part is the relations as a part of agentd.
+func (p *People) Part() host.Part {
+	return host.Part{
+		Name: "ownership",
+		Services: []runner.Service{
+			{Name: "introduction", Run: func(ctx context.Context) error { return p.teller.Run(ctx, p.cfg.Linked, p.introduce) }},
+			{Name: "gateway certificate", Run: p.makePlate}, {Name: "tokens", Run: p.tokens.Run}, {Name: "claim", Run: p.claim.Run},
+		},
+		Hears: []host.Hearing{
+			host.On(func(host.LinkUp) { p.connected() }),
+			host.On(func(host.Consented) {
+				if p.unasked.Swap(false) {
+					p.host.Publish(host.MaySync{})
+				}
+			}),
+			host.On(func(host.Doubt) {
+				p.host.Publish(host.Withhold{})
+				p.Look()
+			}),
+			host.On(p.hinted),
+		},
+		Local: p.requests(),
 	}
-	return append(all, runner.Service{Name: "gateway certificate", Run: p.makePlate}, runner.Service{Name: "tokens", Run: p.tokens.Run},
-		runner.Service{Name: "claim", Run: p.claim.Run}, runner.Service{Name: "local requests", Run: p.serveLocal})
 }
 
-// Connected says that there is a connection to the cloud.
-func (p *People) Connected() { p.teller.Connected() }
+// connected begins a connection. Until the cloud says over it what the owner allows, changes of documents stay on the robot: they may be a former
+// owner's.
+func (p *People) connected() {
+	owned := p.tenure.Owned()
+	p.unasked.Store(owned)
+	if !owned {
+		p.host.Publish(host.MaySync{})
+	}
+	p.teller.Connected()
+}
+
+// Unowned is the part of a robot that asks for no owner, in place of People: it tells the cloud of a wipe.
+func Unowned(h *host.Host, ask kitmqtt.Requester, linked func() bool) host.Part {
+	teller := wipe.NewTeller(h.Root, ask, h.Keep, h.Log)
+	return host.Part{
+		Name: "ownership",
+		Services: []runner.Service{{Name: "introduction", Run: func(ctx context.Context) error {
+			return teller.Run(ctx, linked, func(context.Context) error { return nil })
+		}}},
+		Hears: []host.Hearing{host.On(func(host.LinkUp) {
+			h.Publish(host.Unowned{})
+			h.Publish(host.MaySync{})
+			teller.Connected()
+		})},
+	}
+}
 
 // Name returns the robot's name; "" while it has none.
 func (p *People) Name() string { return p.plate.Name() }
 
-// State returns the state of clients and claim for the report; nil: a frugal robot has none.
+// State returns the state of clients and claim for the report.
 func (p *People) State() (*tokens.State, *claim.State) {
-	if p.tokens == nil {
-		return nil, nil
-	}
 	t, c := p.tokens.State(), p.claim.State()
 	return &t, &c
 }
 
-// Hinted handles a hint of new documents in the cloud: with the clients the owner may have changed, with the account's settings their consent.
-func (p *People) Hinted(docs map[string]uint64) {
-	if p.tokens == nil {
-		return
-	}
+// hinted handles a hint of new documents in the cloud: with the clients the owner may have changed, with the account's settings their consent.
+func (p *People) hinted(docs host.Hint) {
 	p.tokens.Hint(docs)
 	_, apps := docs[string(jdocs.AppTokens)]
 	_, account := docs[string(jdocs.AccountSettings)]
 	if apps || account {
-		p.claim.Look()
+		p.Look()
 	}
 }
 
@@ -206,16 +226,13 @@ func (p *People) makePlate(context.Context) error {
 		return nil
 	}
 	p.plate.p.Store(g)
-	p.cfg.Named()
+	p.host.Publish(host.Named{})
 	p.teller.Connected()
 	return nil
 }
 
 // introduce says what the cloud must know of the robot beside a wipe.
 func (p *People) introduce(ctx context.Context) error {
-	if p.tokens == nil {
-		return nil
-	}
 	p.tokens.Connected()
 	p.claim.Connected()
 	if g := p.plate.p.Load(); g != nil && !g.Posted() {
@@ -277,6 +294,6 @@ func (p *People) clearUserData() error {
 	if err := wipe.Request(p.Root); err != nil {
 		return err
 	}
-	p.cfg.Restart(errors.New("the user data are to be cleared"))
+	p.host.End(errors.New("the user data are to be cleared"))
 	return nil
 }

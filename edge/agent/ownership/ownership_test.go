@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"kennel/edge/agent/info"
+	"kennel/edge/agent/host"
 	"kennel/edge/env/envtest"
 	"kennel/edge/env/robotfs"
 	"kennel/edge/faultcode"
@@ -26,27 +26,44 @@ func (a asked) Do(_ context.Context, service, method string, _ []byte) ([]byte, 
 	return nil, nil
 }
 
-// TestFrugalIsNobodys: a robot of a fleet in one process has no owner's side and introduces itself without a word.
-func TestFrugalIsNobodys(t *testing.T) {
-	p, err := New(info.Robot{Frugal: true, Log: slog.New(slog.DiscardHandler)}, Config{Ask: asked{t}})
+// newHost returns the host of a robot below root, with a part that hears.
+func newHost(t *testing.T, root *os.Root, hears ...host.Hearing) *host.Host {
+	t.Helper()
+	h := host.New(host.Robot{Root: root, Hardware: envtest.Hardware{}, Thing: "vic:00e20100", Log: slog.New(slog.DiscardHandler), Emit: func(events.Event) {}, Now: time.Now})
+	if err := h.Add(host.Part{Name: "test", Hears: hears}); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// TestUnowned: a robot of a fleet in one process has no owner's side: it introduces itself without a word, and everything may leave it over each connection.
+func TestUnowned(t *testing.T) {
+	root, err := os.OpenRoot(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if tokens, claim := p.State(); tokens != nil || claim != nil || p.Name() != "" {
-		t.Errorf("it has %v, %v and the name %q", tokens, claim, p.Name())
+	defer root.Close()
+	var heard []string
+	h := newHost(t, root, host.On(func(host.Unowned) { heard = append(heard, "unowned") }), host.On(func(host.MaySync) { heard = append(heard, "sync") }))
+	p := Unowned(h, asked{t}, func() bool { return true })
+	if err := h.Add(p); err != nil {
+		t.Fatal(err)
 	}
-	if err := p.introduce(t.Context()); err != nil {
+	h.Publish(host.LinkUp{})
+	if !slices.Equal(heard, []string{"unowned", "sync"}) || len(p.Services) != 1 || p.Services[0].Name != "introduction" || len(h.Local()) > 0 {
+		t.Errorf("heard %v, services %v, requests %v", heard, p.Services, h.Local())
+	}
+	ctx, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer stop()
+	if err := p.Services[0].Run(ctx); err != nil {
 		t.Error(err)
-	}
-	if s := p.Services(); len(s) != 1 || s[0].Name != "introduction" {
-		t.Errorf("services %v", s)
 	}
 }
 
 // TestProfileSessions is VEC-DAS-18: another profile ends the session of the one before; the same one is only said again.
 func TestProfileSessions(t *testing.T) {
 	var got []string
-	p := &People{Robot: info.Robot{Emit: func(e events.Event) { got = append(got, e.Name+" "+e.S1) }}}
+	p := &People{Robot: host.Robot{Emit: func(e events.Event) { got = append(got, e.Name+" "+e.S1) }}}
 	for _, id := range []string{"a", "a", "b"} {
 		p.profileIs(id)
 	}
@@ -90,19 +107,19 @@ func TestTenureEnds(t *testing.T) {
 	// life runs the relations until they want to end, or said consent as often.
 	life := func(consents int, next string) (ended bool) {
 		t.Helper()
-		robot := info.Robot{Root: root, Hardware: envtest.Hardware{}, Thing: "vic:00e20100", Log: slog.New(slog.DiscardHandler), Emit: func(events.Event) {}, Now: time.Now}
-		if err := Clear(robot); err != nil {
+		heard, restart, held := make(chan string, 16), make(chan error, 16), make(chan bool, 16)
+		h := newHost(t, root, host.On(func(s host.Consent) { heard <- s.UserID }), host.On(func(host.Withhold) { held <- true }))
+		if err := Clear(h.Robot); err != nil {
 			t.Fatal(err)
 		}
-		heard, restart, held := make(chan string, 16), make(chan error, 16), make(chan bool, 16)
-		p, err := New(robot, Config{Ask: cloud, Linked: func() bool { return true }, Believed: time.Now, Fault: func(faultcode.Code, error) {},
-			Consent: func(s owners.Status) { heard <- s.UserID }, Former: func() { held <- true }, Named: func() {}, Restart: func(err error) { restart <- err }})
+		p, err := New(h, Config{Ask: cloud, Linked: func() bool { return true }, Believed: time.Now, Fault: func(faultcode.Code, error) {}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- p.claim.Run(ctx) }()
+		go func() { restart <- h.Services()[0].Run(ctx) }()
 		defer func() {
 			stop()
 			_ = testwait.For(t, done, "the end of the claim")
@@ -149,7 +166,7 @@ func TestTenureEnds(t *testing.T) {
 		if ended != tc.ended {
 			t.Errorf("%d: agentd ends %v, want %v", i, ended, tc.ended)
 		}
-		if err := Clear(info.Robot{Root: root, Hardware: envtest.Hardware{}, Log: slog.New(slog.DiscardHandler)}); err != nil {
+		if err := Clear(host.Robot{Root: root, Hardware: envtest.Hardware{}, Log: slog.New(slog.DiscardHandler)}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := root.Stat(photo); (err == nil) == ended {
@@ -165,9 +182,9 @@ func TestConfirm(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	cloud, former, restart := &cloudOf{}, 0, 0
-	p, err := New(info.Robot{Root: root, Hardware: envtest.Hardware{}, Thing: "vic:00e20100", Log: slog.New(slog.DiscardHandler), Emit: func(events.Event) {}, Now: time.Now},
-		Config{Ask: cloud, Believed: time.Now, Fault: func(faultcode.Code, error) {}, Consent: func(owners.Status) {}, Former: func() { former++ }, Restart: func(error) { restart++ }})
+	cloud, former := &cloudOf{}, 0
+	h := newHost(t, root, host.On(func(host.Withhold) { former++ }))
+	p, err := New(h, Config{Ask: cloud, Believed: time.Now, Fault: func(faultcode.Code, error) {}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,11 +194,11 @@ func TestConfirm(t *testing.T) {
 		ends int
 	}{{"ann", 0, 0}, {"ann", 0, 0}, {"bob", errs.Unavailable, 1}, {"bob", errs.Unavailable, 2}} {
 		cloud.is(tc.user)
-		if err := p.Confirm(t.Context()); tc.kind == 0 && err != nil || tc.kind != 0 && errs.KindOf(err) != tc.kind || former != tc.ends || restart != tc.ends {
-			t.Errorf("%s: %v, %d and %d", tc.user, err, former, restart)
+		if err := p.Confirm(t.Context()); tc.kind == 0 && err != nil || tc.kind != 0 && errs.KindOf(err) != tc.kind || former != tc.ends {
+			t.Errorf("%s: %v, %d", tc.user, err, former)
 		}
 	}
-	if err := (&People{}).Confirm(t.Context()); err != nil {
-		t.Errorf("of a robot without people: %v", err)
+	if err := h.Services()[0].Run(t.Context()); !host.Ended(err) {
+		t.Errorf("agentd ends with %v", err)
 	}
 }

@@ -17,10 +17,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"kennel/edge/agent/cloud"
-	"kennel/edge/agent/cloud/release"
 	"kennel/edge/agent/health/faults"
-	"kennel/edge/agent/info"
+	"kennel/edge/agent/host"
+	"kennel/edge/agent/release"
 	"kennel/edge/app/agentapp/local"
 	"kennel/edge/app/agentapp/recovery"
 	"kennel/edge/body/vector/factory"
@@ -60,7 +59,7 @@ type Config struct {
 	// restarts it, as systemd and robotsim do (VEC-WDOG-04).
 	Restart []string
 	// Trial says when a new release is well; the zero value: our own defaults.
-	Trial cloud.Trial
+	Trial release.Trial
 	// Getenv overrides the robot's .env files; nil: nothing does.
 	Getenv func(string) string
 	// Supervisor started agentd and is notified when agentd is ready and while it is healthy; the zero value: none.
@@ -71,8 +70,7 @@ type Config struct {
 	Core Core                                                                       // the real-time core; nil: robotd, below Root
 	Now  func() time.Time                                                           // the robot's clock, which may be wrong; nil: the system's
 	Dial func(ctx context.Context, network, addr string) (conn net.Conn, err error) // below TLS; nil: the system's
-	// Frugal saves resources in a process of many robots: no watch on documents, no event file open between writes, and nothing that concerns
-	// people (no gateway certificate, tokens, claim code, socket or report).
+	// Frugal saves resources in a process of many robots: fewer parts (Agent.light), no watch on files, and no event file open between writes.
 	Frugal bool
 	OnUp   func()          // there is a connection to the broker and it is subscribed; must not block
 	OnDown func(err error) // it ended or could not be made; must not block
@@ -153,11 +151,11 @@ kept, nobody can claim the robot. The cloud sees it and may command it, if it ha
 				return err
 			}
 			cfg.Log = cfg.Console.Log
-			env := robotfs.LoadEnv(root, info.EnvFile, getenv)
+			env := robotfs.LoadEnv(root, host.EnvFile, getenv)
 			cfg.Telemetry = env.Millis("TELEMETRY_MS", defaultTelemetry, 10*time.Millisecond, 24*time.Hour)
 			cfg.Flush = env.Millis("FLUSH_MS", defaultFlush, 10*time.Millisecond, time.Hour)
 			cfg.Silence = env.Seconds("CORE_SILENCE_SEC", faults.HungAfter, time.Hour)
-			cfg.Trial = cloud.Trial{Settle: env.Seconds("TRIAL_SETTLE_SEC", release.Settle, time.Hour), Ends: env.Int("TRIAL_CORE_ENDS", release.Ends, 1, 1000),
+			cfg.Trial = release.Trial{Settle: env.Seconds("TRIAL_SETTLE_SEC", release.Settle, time.Hour), Ends: env.Int("TRIAL_CORE_ENDS", release.Ends, 1, 1000),
 				Patience: env.Seconds("TRIAL_PATIENCE_SEC", release.Patience, 24*time.Hour)}
 			cfg.Restart = strings.Fields(env.String("FAULT_RESTART_COMMAND", ""))
 			cfg.Getenv = getenv
@@ -169,7 +167,7 @@ kept, nobody can claim the robot. The cloud sees it and may command it, if it ha
 				cfg.Log.Error("settings ignored", logging.Err, err) // a robot does not stay down for a typing mistake
 			}
 			err = Run(cmd.Context(), root, cfg)
-			if errors.Is(err, errAnew) { // a requested end: the supervisor starts it again and counts no failure
+			if host.Ended(err) { // a requested end: the supervisor starts it again and counts no failure
 				cfg.Log.Warn("agentd exits to be restarted", logging.Err, err)
 				return nil
 			}

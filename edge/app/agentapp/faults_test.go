@@ -117,7 +117,7 @@ func TestCoreThatHangs(t *testing.T) {
 	if b, err := os.ReadFile(asked); err != nil || string(b) != "robotd\n" {
 		t.Errorf("the command to restart it was asked for %q, %v", b, err)
 	}
-	m := a.status()
+	m := a.Status()
 	if i := slices.IndexFunc(m.Problems, func(p string) bool {
 		return strings.HasPrefix(p, "fault 916: robotd has said nothing for 2s") && strings.HasSuffix(p, "the robot shows it")
 	}); i < 0 {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"kennel/edge/agent/health/diagnosis"
+	"kennel/edge/agent/host"
 	"kennel/edge/agent/ownership/gatewaycert"
 	"kennel/edge/agent/ownership/wipe"
 	"kennel/edge/env/platform"
@@ -180,7 +181,7 @@ func TestConsentFollowsOwner(t *testing.T) {
 		{owners.Status{Owned: true, UserID: "v"}, false},
 		{owners.Status{}, true},
 	} {
-		if a.cloud.Consent(tc.s); a.cloud.Events().AllowUpload() != tc.want {
+		if a.Publish(host.Consent(tc.s)); a.events.AllowUpload() != tc.want {
 			t.Errorf("%+v: events are sent %v, want %v", tc.s, !tc.want, tc.want)
 		}
 	}
@@ -196,7 +197,7 @@ func TestFaultsAreTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := newAgent(t, dir, root, nil)
-	if got := strings.Join(a.status().Problems, "; "); !strings.Contains(got, "fault 850") {
+	if got := strings.Join(a.Status().Problems, "; "); !strings.Contains(got, "fault 850") {
 		t.Errorf("problems: %q, want fault 850", got)
 	}
 	if f := a.facts(); len(f.Faults) != 1 {

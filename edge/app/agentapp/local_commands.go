@@ -10,6 +10,7 @@ import (
 
 	"kennel/edge/agent/health/diagnosis"
 	"kennel/edge/agent/health/faults"
+	"kennel/edge/agent/localapi"
 	"kennel/edge/agent/ownership"
 	"kennel/edge/app/agentapp/local"
 	"kennel/edge/app/agentapp/talk"
@@ -71,7 +72,7 @@ func codeCommand() *cobra.Command {
 		Use: "claim-code", Short: "Show a code on the robot, and print it: whoever types it into the app owns the robot",
 		Example: "  agentd claim-code -root ./r1",
 	}, func(cmd *cobra.Command, root *os.Root) error {
-		c, err := ownership.Ask[ownership.CodeAnswer](cmd.Context(), root, "/claim-code", ownership.Nothing{})
+		c, err := localapi.Ask[ownership.CodeAnswer](cmd.Context(), root, "/claim-code", localapi.Nothing{})
 		if err != nil {
 			return err
 		}
@@ -103,7 +104,7 @@ token is printed this once and kept nowhere.`,
 		if r.Session, err = readSecret(cmd, "a user session"); err != nil {
 			return err
 		}
-		got, err := ownership.Ask[ownership.TokenMessage](cmd.Context(), root, "/exchange", r)
+		got, err := localapi.Ask[ownership.TokenMessage](cmd.Context(), root, "/exchange", r)
 		if err != nil {
 			return err
 		}
@@ -122,7 +123,7 @@ func authorizedCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		got, err := ownership.Ask[ownership.AuthorizedAnswer](cmd.Context(), root, "/authorized", ownership.TokenMessage{Token: token})
+		got, err := localapi.Ask[ownership.AuthorizedAnswer](cmd.Context(), root, "/authorized", ownership.TokenMessage{Token: token})
 		if err != nil {
 			return err
 		}
@@ -144,10 +145,10 @@ cloud that it is nobody's, and comes back. It stays the robot that it is.`,
 		if !sure {
 			return cli.Usage("-yes is missing: what is erased does not come back")
 		}
-		if _, err := ownership.Ask[ownership.Nothing](cmd.Context(), root, "/clear-user-data", ownership.Nothing{}); err != nil {
+		if _, err := localapi.Ask[localapi.Nothing](cmd.Context(), root, "/clear-user-data", localapi.Nothing{}); err != nil {
 			return err
 		}
-		return cli.Print(cmd, ownership.Nothing{}, func(t *cli.Table) { t.Text("agentd restarts and clears the user data") })
+		return cli.Print(cmd, localapi.Nothing{}, func(t *cli.Table) { t.Text("agentd restarts and clears the user data") })
 	})
 	cmd.Flags().BoolVar(&sure, "yes", false, "the owner has confirmed")
 	return cmd

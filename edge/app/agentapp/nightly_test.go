@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"kennel/edge/agent/cloud"
 	"kennel/edge/agent/health"
 	"kennel/edge/agent/health/nightly"
+	"kennel/edge/agent/link"
 	"kennel/edge/corelink"
 	"kennel/edge/env/platform"
 	"kennel/infra/api/events"
@@ -93,7 +93,7 @@ func TestNight(t *testing.T) {
 	cfg := a.health.NightConfig()
 	cfg.Pick = func(time.Duration) time.Duration { return 0 }
 	a.health.Nightly = nightly.New(cfg, time.Time{})
-	a.cloud.HearTime(time.Now().Add(-time.Minute))
+	a.link.HearTime(time.Now().Add(-time.Minute))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if err := a.Run(ctx); !errors.Is(err, health.ErrNight) {
@@ -147,23 +147,23 @@ func TestNightTime(t *testing.T) {
 		}
 	}
 	is("nobody said what time it is", "not known")
-	if a.cloud.ClockRight() {
+	if a.link.ClockRight() {
 		t.Error("the clock counts as right although nothing has set it")
 	}
-	a.cloud.HearTime(at.Add(-cloud.ClockSlack))
+	a.link.HearTime(at.Add(-link.ClockSlack))
 	is("the cloud agrees", "18:30 PDT")
 	if err := a.Set(t.Context(), map[string]json.RawMessage{"time_zone": json.RawMessage(`"Europe/Berlin"`)}); err != nil {
 		t.Fatal(err)
 	}
 	is("the owner moved", "03:30 CEST")
-	a.cloud.HearTime(at.Add(cloud.ClockSlack + time.Second))
+	a.link.HearTime(at.Add(link.ClockSlack + time.Second))
 	is("the cloud says otherwise", "not known")
-	if a.cloud.ClockRight() {
+	if a.link.ClockRight() {
 		t.Error("the clock is right, and the cloud says otherwise")
 	}
-	a.cloud.HearTime(at.Add(cloud.ClockSlack - time.Second))
+	a.link.HearTime(at.Add(link.ClockSlack - time.Second))
 	is("and agrees again", "03:30 CEST")
-	if !a.cloud.ClockRight() {
+	if !a.link.ClockRight() {
 		t.Error("the clock is not right, as the cloud says that it is")
 	}
 	at = at.Add(time.Hour)

@@ -118,18 +118,18 @@ func TestRecoveryIsSaid(t *testing.T) {
 	}
 	defer area.Close()
 	a := newAgent(t, dir, area, func(c *Config) { c.Recovery, c.Frugal = true, true })
-	if got := strings.Join(a.status().Problems, "; "); !strings.Contains(got, "recovery boot") || !a.status().Recovery {
+	if got := strings.Join(a.Status().Problems, "; "); !strings.Contains(got, "recovery boot") || !a.Status().Recovery {
 		t.Errorf("problems: %q", got)
 	}
-	if a.cloud.Events().AllowUpload() {
+	if a.events.AllowUpload() {
 		t.Error("events are sent")
 	}
-	if a.orders.Executors()[commandwire.Sync] != nil {
+	if a.Commands()[commandwire.Sync] != nil {
 		t.Error("it would synchronise documents")
 	}
 	a = newAgent(t, dir, root, nil)
-	if got := strings.Join(a.status().Problems, "; "); strings.Contains(got, "recovery") || a.status().Recovery || !a.cloud.Events().AllowUpload() ||
-		a.orders.Executors()[commandwire.Sync] == nil {
+	if got := strings.Join(a.Status().Problems, "; "); strings.Contains(got, "recovery") || a.Status().Recovery || !a.events.AllowUpload() ||
+		a.Commands()[commandwire.Sync] == nil {
 		t.Errorf("a normal boot: problems %q", got)
 	}
 }

@@ -4,56 +4,32 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"maps"
-	"net/http"
-	"os"
 	"time"
 
-	"kennel/edge/agent/cloud"
-	"kennel/edge/agent/health"
 	"kennel/edge/agent/health/diagnosis"
 	"kennel/edge/agent/health/vitals"
-	"kennel/edge/agent/orders"
+	"kennel/edge/agent/host"
 	"kennel/edge/agent/ownership"
-	"kennel/edge/app/agentapp/local"
-	"kennel/edge/app/agentapp/memory"
-	"kennel/edge/app/agentapp/talk"
+	"kennel/edge/agent/release"
 	"kennel/edge/body/monoclock"
-	"kennel/edge/coreclient"
 	"kennel/edge/corelink"
 	"kennel/edge/env/platform"
 	"kennel/edge/startup"
-	"kennel/infra/api/events"
-	"kennel/infra/cli/version"
 	"kennel/infra/errs"
 	"kennel/infra/logging"
 	"kennel/infra/runner"
 )
 
-// making lists the steps that make an agent, in order (VEC-BOOT-11): first the user data of a former owner are erased, then the robot's identity is
-// read, then the stores for all other parts are opened. Each step may use the results of the steps before it.
-func (a *Agent) making() []startup.Stage {
-	return []startup.Stage{
-		{Name: "slots", Do: a.openSlots},
-		{Name: "user_data", Do: func(context.Context) error { return ownership.Clear(a.Robot) }},
-		{Name: "identity", Do: a.readIdentity},
-		{Name: "boot", Do: a.readBoot},
-		{Name: "events", Do: a.openEvents},
-		{Name: "documents", Do: a.openDocuments},
-		{Name: "parts", Do: a.makeParts},
-		{Name: "owner", Do: a.meetPeople},
-		{Name: "commands", Do: a.takeOrders},
-	}
-}
-
 // openSlots opens the slots. A robot whose record of them cannot be read lives on with the system that it has.
 func (a *Agent) openSlots(context.Context) (err error) {
-	if a.slots, err = cloud.OpenSlots(a.Robot); a.slots == nil && err != nil {
+	if a.slots, err = release.Slots(a.Root, a.Hardware); a.slots == nil && err != nil {
 		a.Log.Error("the robot installs no releases", logging.Err, err)
 		return nil
 	}
 	return err
 }
+
+func (a *Agent) clear(context.Context) error { return ownership.Clear(a.Robot) }
 
 func (a *Agent) readIdentity(context.Context) (err error) {
 	if a.Thing, err = platform.ID(a.Root, a.Hardware); err != nil {
@@ -70,9 +46,6 @@ func (a *Agent) readBoot(context.Context) (err error) {
 		return err
 	}
 	a.OS = platform.OSVersion(a.Root)
-	if !a.Frugal { // after the user data of a former owner went, among which records are
-		a.crash = health.Record(a.Robot)
-	}
 	if first, err := platform.FirstStart(a.Root); !first {
 		return err
 	}
@@ -86,78 +59,7 @@ func (a *Agent) readBoot(context.Context) (err error) {
 	return nil
 }
 
-func (a *Agent) openEvents(context.Context) (err error) {
-	a.report = diagnosis.NewKeeper(a.Root, a.facts, a.Now, a.Log)
-	ways, err := platform.LoadUploads(a.Root, a.Getenv)
-	if err != nil {
-		a.Log.Error("settings ignored", logging.Err, err)
-	}
-	a.Log = local.Errors(a.Log, func(e events.Event) {
-		if c := a.cloud; c != nil { // else the events are not open
-			c.Emit(e)
-		}
-	})
-	var core func() cloud.Core
-	if !a.Frugal { // its core is not watched
-		core = func() cloud.Core { return a.health.Core() }
-	}
-	a.cloud, err = cloud.New(a.Robot, cloud.Config{TracePermille: a.cfg.TracePermille, KeepEvents: !ways.Events, Consented: a.consented, Doubted: func() { a.people.Look() }, Flush: a.cfg.Flush, Interval: a.cfg.Status, Status: a.status,
-		Core: core, Trial: a.cfg.Trial, Dial: a.cfg.Dial, OnUp: a.cfg.OnUp, OnDown: a.cfg.OnDown, Changed: a.report.Changed, Mirror: a.cfg.Console.Event, Slots: a.slots,
-		Needs:  func(battery, charger bool) error { return a.health.Needs(battery, charger) },
-		Local:  func() (time.Time, bool) { return a.localTime() },
-		Reboot: func(ctx context.Context) error { return a.health.Reboot(ctx) }})
-	if err == nil {
-		a.Robot.Emit, a.Robot.Keep = a.cloud.Emit, a.cloud.Keep
-		a.logs = health.OpenLogs(a.Robot, ways, a.cloud.Events().AllowUpload, a.cloud.Events().ProfileID, a.cloud.Upload)
-	}
-	return err
-}
-
-func (a *Agent) openDocuments(context.Context) (err error) {
-	if a.core == nil {
-		a.core = corelink.NewClient(a.Dir, corelink.WithHello(corelink.Hello{Program: "agentd", Version: version.String(), PID: uint32(os.Getpid())}))
-	}
-	a.client = coreclient.New(a.core)
-	a.orders, err = orders.New(a.Robot, orders.Config{Cloud: a.cloud, Core: a.client, Memory: memory.Of(a.Dir, a.Thing),
-		Hinted: func(docs map[string]uint64) { a.people.Hinted(docs) }, Restart: a.startAnew,
-		Local: func() (time.Time, bool) { return a.localTime() }, SendLogs: a.sendLogs})
-	return err
-}
-
-func (a *Agent) makeParts(context.Context) error {
-	d := a.orders.Docs()
-	a.health = health.New(a.Robot, health.Config{Telemetry: a.cfg.Telemetry, Silence: a.cfg.Silence, Restart: a.cfg.Restart, Changed: a.cloud.Changed,
-		Stats: d.AddStats, Upload: a.cloud.Events().AllowUpload, Nightly: a.cfg.Nightly, Reboot: a.cfg.Reboot, End: a.startAnew,
-		Backup: a.cloud.Events().Backup, Send: a.cloud.Upload, Host: func() string { return a.people.Name() }, Clock: a.cloud.ClockAgrees, Get: d.Get})
-	a.localTime = a.health.LocalTime()
-	return nil
-}
-
-func (a *Agent) meetPeople(context.Context) (err error) {
-	a.people, err = ownership.New(a.Robot, ownership.Config{Ask: a.cloud, Linked: a.cloud.Linked, Believed: a.cloud.Believed, Fault: a.health.Fault,
-		Consent: a.cloud.Consent, Former: a.cloud.Former, Named: a.meetCore, Restart: a.startAnew, Local: a.requests()})
-	return err
-}
-
-// requests are those that other programs of the robot make on agentd's socket, beside those about people.
-func (a *Agent) requests() map[string]http.Handler {
-	all := updateRequests(a.cloud.Release())
-	maps.Copy(all, logRequests(a.logs))
-	maps.Copy(all, talk.Requests(func() *talk.Talk { return a.talk })) // it is made later
-	maps.Copy(all, local.Requests(a.Root, a.cloud.Events()))
-	return all
-}
-
-// takeOrders opens what the robot needs to be told what to do, by the cloud and by voice.
-func (a *Agent) takeOrders(ctx context.Context) error {
-	err := a.orders.TakeCommands(ctx)
-	if inbox := a.orders.Inbox(); inbox != nil && err == nil {
-		a.talk = talk.New(a.Robot, talk.Config{Cloud: a.cloud, Core: a.client, Docs: a.orders.Docs().Get, Inbox: inbox, Fault: a.health.Fault, Dial: a.cfg.Dial})
-	}
-	return err
-}
-
-// start records agentd's start. A frugal agent does not report it: the start of many robots in one process says nothing about one robot.
+// start records agentd's start. A light agent lacks its part: the start of many robots in one process says nothing about one robot.
 type start struct {
 	a      *Agent
 	began  time.Duration
@@ -182,12 +84,15 @@ func (s *start) tell(t startup.Took) {
 	s.a.Emit(vitals.TimeSpent("agentd", t.Name, t.Spent(), t.Begin-s.began, wordsOf(t.Err)))
 }
 
+// part reports the start.
+func (s *start) part(*host.Host) (host.Part, error) {
+	return host.Part{Name: "start", Begin: s.made, Services: s.services(), Hears: []host.Hearing{
+		host.On(func(*corelink.Hello) { s.reached(s.core) }), host.On(func(host.LinkUp) { s.reached(s.cloud) })}}, nil
+}
+
 // made records that all parts are made and will run, and how long that took.
 func (s *start) made() {
 	s.run = true
-	if s.a.Frugal {
-		return
-	}
 	if s.system > 0 {
 		s.a.Emit(vitals.TimeSpent("system", vitals.WholeStart, s.system, 0, ""))
 	}

@@ -13,10 +13,10 @@ import (
 	"testing"
 	"time"
 
+	"kennel/edge/agent/host"
 	"kennel/edge/agent/ownership/tenure"
 	"kennel/infra/api/commandwire"
 	"kennel/infra/api/events"
-	"kennel/infra/api/owners"
 	"kennel/infra/api/topics"
 	"kennel/infra/cli"
 	"kennel/infra/testwait"
@@ -66,10 +66,10 @@ func TestLifeLeavesNothing(t *testing.T) {
 		return code == cli.ExitOK
 	}))
 	a.people.Look() // no cloud answers
-	a.cloud.Consent(owners.Status{Owned: true, UserID: "ann", DataCollection: true})
+	a.Publish(host.Consent{Owned: true, UserID: "ann", DataCollection: true})
 	for _, err := range []error{
 		a.Set(t.Context(), map[string]json.RawMessage{"default_location": json.RawMessage(`"` + word + `"`)}),
-		a.cloud.Keep(t.Context(), events.Event{Source: "test", Name: "robot.poked", S1: word}),
+		a.Keep(t.Context(), events.Event{Source: "test", Name: "robot.poked", S1: word}),
 	} {
 		if err != nil {
 			t.Fatal(err)
@@ -79,7 +79,7 @@ func TestLifeLeavesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.orders.Down()[topics.Cmd](command)
+	a.Down()[topics.Cmd](command)
 	for _, args := range [][]string{{"log", "send", "-diagnostics"}, {"trace", "-seconds", "1"}} {
 		if code, _, errOut := runCommand(dir, "", args...); code != cli.ExitOK {
 			t.Fatalf("%v: %s", args, errOut)

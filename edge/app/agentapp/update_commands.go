@@ -3,35 +3,16 @@ package agentapp
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"os"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"kennel/edge/agent/cloud/release"
-	"kennel/edge/agent/ownership"
+	"kennel/edge/agent/localapi"
+	"kennel/edge/agent/release"
 	"kennel/infra/cli"
 	"kennel/infra/errs"
 )
-
-// updateRequests are the requests about updates on agentd's socket: the command line's, and those of the programs that serve the robot's API and
-// Bluetooth (VEC-UPD-01, VEC-SRV-08).
-//
-//	POST /update/start    release.Order -> release.Report   begins one, or says how far the one that runs is
-//	POST /update/status   {} -> release.Report
-//	POST /update/stop     {} -> release.Report
-//	POST /update/restart  {} -> {}                          starts the system that was installed
-func updateRequests(a *release.Agent) map[string]http.Handler {
-	return map[string]http.Handler{
-		"POST /update/start":  ownership.Answer(func(_ context.Context, o release.Order) (release.Report, error) { return a.Start(o) }),
-		"POST /update/status": ownership.Answer(func(context.Context, ownership.Nothing) (release.Report, error) { return a.Report() }),
-		"POST /update/stop":   ownership.Answer(func(context.Context, ownership.Nothing) (release.Report, error) { return a.Stop() }),
-		"POST /update/restart": ownership.Answer(func(ctx context.Context, _ ownership.Nothing) (ownership.Nothing, error) {
-			return ownership.Nothing{}, a.Restart(ctx)
-		}),
-	}
-}
 
 // follow is how often the command line looks how far an update is.
 const follow = 250 * time.Millisecond
@@ -40,7 +21,7 @@ const follow = 250 * time.Millisecond
 func updateCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "update", Short: "Install a release, show how far it is, stop it, restart into it"}
 	ask := func(cmd *cobra.Command, root *os.Root, path string, body any) (release.Report, error) {
-		return ownership.Ask[release.Report](cmd.Context(), root, "/update/"+path, body)
+		return localapi.Ask[release.Report](cmd.Context(), root, "/update/"+path, body)
 	}
 	show := func(cmd *cobra.Command, r release.Report, err error) error {
 		if err != nil {
@@ -51,7 +32,7 @@ func updateCommand() *cobra.Command {
 	simple := func(use, short string) *cobra.Command {
 		return atRobot(&cobra.Command{Use: use, Short: short, Example: "  agentd update " + use + " -root ./r1"},
 			func(cmd *cobra.Command, root *os.Root) error {
-				r, err := ask(cmd, root, use, ownership.Nothing{})
+				r, err := ask(cmd, root, use, localapi.Nothing{})
 				return show(cmd, r, err)
 			})
 	}
@@ -75,7 +56,7 @@ An interrupt ends the wait only: the update continues.`,
 				return context.Cause(cmd.Context())
 			case <-time.After(follow):
 			}
-			r, err = ask(cmd, root, "status", ownership.Nothing{})
+			r, err = ask(cmd, root, "status", localapi.Nothing{})
 		}
 		if err := show(cmd, r, err); err != nil {
 			return err
@@ -90,7 +71,7 @@ An interrupt ends the wait only: the update continues.`,
 	cmd.AddCommand(start, simple("status", "Show how far an update is"), simple("stop", "Stop the update that runs"),
 		atRobot(&cobra.Command{Use: "restart", Short: "Restart the robot into the release that was installed", Example: "  agentd update restart -root ./r1"},
 			func(cmd *cobra.Command, root *os.Root) error {
-				_, err := ownership.Ask[ownership.Nothing](cmd.Context(), root, "/update/restart", ownership.Nothing{})
+				_, err := localapi.Ask[localapi.Nothing](cmd.Context(), root, "/update/restart", localapi.Nothing{})
 				return err
 			}))
 	return cmd

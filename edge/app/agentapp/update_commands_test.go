@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"kennel/edge/agent/cloud/release"
 	"kennel/edge/agent/health"
 	"kennel/edge/agent/health/nightly"
+	"kennel/edge/agent/release"
 	"kennel/edge/corelink"
 	"kennel/edge/env/platform"
 	"kennel/edge/sim"

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"kennel/edge/agent/orders/simulator"
+	"kennel/edge/agent/teleop/simulator"
 	"kennel/edge/sim"
 	"kennel/infra/api/poke"
 	"kennel/infra/cli"

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"kennel/edge/agent/orders/simulator"
+	"kennel/edge/agent/teleop/simulator"
 	"kennel/infra/api/live"
 	"kennel/infra/api/poke"
 	"kennel/infra/cli"

@@ -30,7 +30,7 @@ const (
 	eventThings  = 16
 	eventBatches = 64              // of one thing in one turn
 	batchEvents  = 250             // a robot that was offline sends up to 2000 in one batch
-	eventWindow  = 3               // batches on their way, as an agent has (edge/agent/cloud/das)
+	eventWindow  = 3               // batches on their way, as an agent has (edge/agent/das)
 	resendAfter  = 5 * time.Second // as an agent's first
 	maxEventTurn = 5 * time.Minute
 	halfLoad     = 10 * time.Second // at half the rate that was reached

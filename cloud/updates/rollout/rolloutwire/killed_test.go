@@ -70,7 +70,7 @@ func (c *cut) pool(t *testing.T, of *pgxpool.Pool) *pgxpool.Pool {
 	return pool
 }
 
-// bot is a robot with two slots, as edge/agent/cloud/release has it.
+// bot is a robot with two slots, as edge/agent/release has it.
 type bot struct {
 	id      thing.ID
 	running string

@@ -24,9 +24,9 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"kennel/edge/agent/cloud/outbox"
 	"kennel/edge/agent/health/faults"
-	"kennel/edge/agent/info"
+	"kennel/edge/agent/host"
+	"kennel/edge/agent/outbox"
 	"kennel/edge/crash"
 	"kennel/edge/env/fifo"
 	"kennel/edge/env/platform"
@@ -57,7 +57,7 @@ const (
 
 // Config says how to collect and send.
 type Config struct {
-	Robot   info.Robot
+	Robot   host.Robot
 	Conf    platform.CrashUploader
 	Open    bool        // this way to the cloud is open (VEC-LOG-01)
 	Always  bool        // dumps are sent without the owner's consent, as the original does (seed line 15139); their logs never are

@@ -25,8 +25,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"kennel/edge/agent/cloud/das"
-	"kennel/edge/agent/info"
+	"kennel/edge/agent/das"
+	"kennel/edge/agent/host"
 	"kennel/edge/crash"
 	"kennel/edge/env/envtest"
 	"kennel/edge/env/platform"
@@ -78,7 +78,7 @@ func newRobot(t testing.TB) *robot {
 	r.cloud = httptest.NewServer(http.HandlerFunc(r.take))
 	t.Cleanup(r.cloud.Close)
 	r.cfg = Config{
-		Robot: info.Robot{Root: r.root, Hardware: envtest.Hardware{}, Dir: r.root.Name(), Thing: "vic:00e20100", Boot: boot, OS: "2.0.0.6074", Now: time.Now,
+		Robot: host.Robot{Root: r.root, Hardware: envtest.Hardware{}, Dir: r.root.Name(), Thing: "vic:00e20100", Boot: boot, OS: "2.0.0.6074", Now: time.Now,
 			Emit: func(e events.Event) { _ = r.keep(t.Context(), e) }, Keep: r.keep, Log: slog.New(slog.NewTextHandler(r, nil))},
 		Conf: platform.CrashUploader{Folder: folder, Every: time.Hour, KeepLatest: 3, UploadLog: true, URL: ""}, Open: true,
 		Allowed: r.allowed.Load, Host: func() string { return "Vector-E5S6" }, Upload: r.upload,
@@ -436,7 +436,7 @@ func dying(at string) {
 		panic(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	cfg := Config{Robot: info.Robot{Root: root, Hardware: envtest.Hardware{}, Thing: "vic:00e20100", Boot: boot, Now: time.Now, Emit: func(events.Event) {}, Log: slog.New(slog.DiscardHandler),
+	cfg := Config{Robot: host.Robot{Root: root, Hardware: envtest.Hardware{}, Thing: "vic:00e20100", Boot: boot, Now: time.Now, Emit: func(events.Event) {}, Log: slog.New(slog.DiscardHandler),
 		Keep: func(_ context.Context, e events.Event) error {
 			_, err := fmt.Printf("event %s/%d %s\n", e.BootID, e.Seq, e.S4)
 			return err

@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
-	"kennel/edge/agent/cloud/das"
-	"kennel/edge/agent/cloud/link"
+	"kennel/edge/agent/das"
+	"kennel/edge/agent/link/mqttlink"
 	"kennel/edge/crash"
 	"kennel/edge/env/platform"
 	"kennel/edge/env/robotfs"
@@ -78,7 +78,7 @@ func (c *Collector) send(ctx context.Context, f *os.File, name string) error {
 	}
 	defer resp.Body.Close() // read
 	c.cfg.step("sent")
-	return link.Refusal(resp)
+	return mqttlink.Refusal(resp)
 }
 
 // form returns what goes before and after the dump: the parts that VEC-CRS-05 names.

@@ -6,6 +6,7 @@ import (
 	"compress/bzip2"
 	"compress/gzip"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -25,9 +26,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"kennel/edge/agent/info"
+	"kennel/edge/agent/host"
 	"kennel/edge/env/envtest"
 	"kennel/edge/env/platform"
+	"kennel/infra/api/commandwire"
 	"kennel/infra/api/events"
 	"kennel/infra/api/files"
 	"kennel/infra/errs"
@@ -259,9 +261,10 @@ func TestWays(t *testing.T) {
 			var sent []string
 			allowed := atomic.Bool{}
 			allowed.Store(true)
-			logs := New(info.Robot{Root: root, Hardware: envtest.Hardware{}, Thing: thing.MustParse("vic:00e20100"), Frugal: true, Now: time.Now, Getenv: func(string) string { return "" },
-				Emit: func(events.Event) {}, Log: slog.New(slog.DiscardHandler)}, tc.ways, allowed.Load, func() string { return "" },
-				func(_ context.Context, r *http.Request) (*http.Response, error) {
+			here := host.New(host.Robot{Root: root, Hardware: envtest.Hardware{}, Thing: thing.MustParse("vic:00e20100"), Frugal: true, Now: time.Now, Getenv: func(string) string { return "" },
+				Emit: func(events.Event) {}, Log: slog.New(slog.DiscardHandler)})
+			part := Part(here.Robot, Config{Ways: tc.ways, Allowed: allowed.Load, Profile: func() string { return "" },
+				Upload: func(_ context.Context, r *http.Request) (*http.Response, error) {
 					mu.Lock()
 					defer mu.Unlock()
 					name := path.Base(r.URL.Path)
@@ -270,13 +273,16 @@ func TestWays(t *testing.T) {
 					}
 					sent = append(sent, name)
 					return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
-				})
-			if _, err := logs.Send(t.Context(), Request{Reason: "request"}); err != nil {
+				}})
+			if err := here.Add(part); err != nil {
 				t.Fatal(err)
+			}
+			if out, err := here.Commands()[commandwire.SendLogs](t.Context(), json.RawMessage(`{"reason":"request"}`)); err != nil {
+				t.Fatal(out, err)
 			}
 			ctx, stop := context.WithCancel(t.Context())
 			done := make(chan error)
-			go func() { done <- runner.Run(ctx, slog.New(slog.DiscardHandler), runner.Config{}, logs.Services()...) }()
+			go func() { done <- runner.Run(ctx, slog.New(slog.DiscardHandler), runner.Config{}, part.Services...) }()
 			synctest.Wait()
 			slices.Sort(sent)
 			waits := func() int {
@@ -290,7 +296,7 @@ func TestWays(t *testing.T) {
 				t.Errorf("%+v: sent %q and %d wait, want %q and %d", tc.ways, sent, waits(), tc.sent, tc.left)
 			}
 			allowed.Store(false)
-			logs.Look()
+			here.Publish(host.Consented{})
 			synctest.Wait()
 			if waits() != 0 {
 				t.Errorf("%+v: after a no %d wait", tc.ways, waits())

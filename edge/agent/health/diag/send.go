@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"kennel/edge/agent/cloud/link"
+	"kennel/edge/agent/link/mqttlink"
 	"kennel/edge/env"
 	"kennel/edge/env/platform"
 	"kennel/edge/env/robotfs"
@@ -54,7 +54,7 @@ func (s Sender) Send(ctx context.Context, f *os.File, file string) error {
 		return err
 	}
 	defer resp.Body.Close() // read
-	return link.Refusal(resp)
+	return mqttlink.Refusal(resp)
 }
 
 // text returns the first line of a file of the release; "": there is none, or nothing that a header may hold.

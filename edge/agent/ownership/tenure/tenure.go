@@ -20,8 +20,8 @@ import (
 	"strings"
 	"sync"
 
+	"kennel/edge/agent/commands"
 	"kennel/edge/agent/health/diag"
-	"kennel/edge/agent/orders/commands"
 	"kennel/edge/agent/ownership/gatewaycert"
 	"kennel/edge/agent/ownership/tokens"
 	"kennel/edge/agent/ownership/wipe"

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"kennel/edge/agent/cloud/das"
-	"kennel/edge/agent/orders/commands"
+	"kennel/edge/agent/commands"
+	"kennel/edge/agent/das"
 	"kennel/edge/agent/ownership/gatewaycert"
 	"kennel/edge/agent/ownership/tokens"
 	"kennel/edge/agent/ownership/wipe"

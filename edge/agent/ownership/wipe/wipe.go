@@ -26,7 +26,7 @@ import (
 	"path"
 	"slices"
 
-	"kennel/edge/agent/cloud/das"
+	"kennel/edge/agent/das"
 	"kennel/edge/agent/health/diag"
 	"kennel/edge/coreserver/holdfile"
 	"kennel/edge/env/platform"

@@ -22,7 +22,7 @@ import (
 	"kennel/certs/certsapi"
 	"kennel/certs/certspg"
 	"kennel/certs/devicecert"
-	"kennel/edge/agent/cloud/das"
+	"kennel/edge/agent/das"
 	"kennel/edge/agent/ownership/gatewaycert"
 	"kennel/edge/agent/ownership/tokens"
 	"kennel/edge/coreserver/holdfile"

@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"kennel/edge/agent/experiments"
-	"kennel/edge/agent/info"
-	"kennel/edge/agent/ownership"
+	"kennel/edge/agent/host"
+	"kennel/edge/agent/localapi"
 	"kennel/edge/body/vector/factory"
 	"kennel/edge/body/vector/factory/emr"
 	"kennel/edge/env/hoststats"
@@ -59,7 +59,7 @@ s1=TEXT and i1=NUMBER name the field. The event is on disk when the command ends
 			return err
 		}
 		e.Source, e.Level = source, events.Level(level)
-		_, err = ownership.Ask[ownership.Nothing](cmd.Context(), root, "/event", e)
+		_, err = localapi.Ask[localapi.Nothing](cmd.Context(), root, "/event", e)
 		return err
 	})
 	cmd.Args = cobra.MinimumNArgs(1)
@@ -182,14 +182,14 @@ func experimentsCommand(at AtRobot) *cobra.Command {
 	return at(&cobra.Command{
 		Use: "experiments", Short: "Say which variation of each experiment the robot has, and why",
 		Long: `Say which variation of each experiment the robot has now, and why. The experiments are in ` + experiments.File + `.
-The robot's tags are its serial, its id, its species, its release, and those of AUDIENCE_TAGS in ` + info.EnvFile + `.`,
+The robot's tags are its serial, its id, its species, its release, and those of AUDIENCE_TAGS in ` + host.EnvFile + `.`,
 		Example: "  agentd experiments -root ./r1",
 	}, func(cmd *cobra.Command, root *os.Root) error {
 		id, err := platform.ID(root, factory.Hardware{})
 		if err != nil {
 			return err
 		}
-		env := robotfs.LoadEnv(root, info.EnvFile, cli.Getenv(cmd.Context()))
+		env := robotfs.LoadEnv(root, host.EnvFile, cli.Getenv(cmd.Context()))
 		plan, err := experiments.Load(root)
 		if err != nil {
 			return err
@@ -218,7 +218,7 @@ func traceCommand(at AtRobot) *cobra.Command {
 ` + platform.FaultHandlerFile + ` agentd keeps the last seconds by itself, and a fault sends them with its log.`,
 		Example: "  agentd trace -seconds 5 -root ./r1",
 	}, func(cmd *cobra.Command, root *os.Root) error {
-		got, err := ownership.Ask[TraceFile](cmd.Context(), root, "/trace", r)
+		got, err := localapi.Ask[TraceFile](cmd.Context(), root, "/trace", r)
 		if err != nil {
 			return err
 		}

@@ -10,13 +10,13 @@ import (
 	"os"
 	"time"
 
-	"kennel/edge/agent/cloud/das"
+	"kennel/edge/agent/das"
 	"kennel/edge/agent/eventlog"
 	"kennel/edge/agent/experiments"
 	"kennel/edge/agent/health/faults"
 	"kennel/edge/agent/health/tracer"
-	"kennel/edge/agent/info"
-	"kennel/edge/agent/ownership"
+	"kennel/edge/agent/host"
+	"kennel/edge/agent/localapi"
 	"kennel/edge/consolefilter"
 	"kennel/edge/env/robotfs"
 	"kennel/infra/api/events"
@@ -55,40 +55,45 @@ func Errors(log *slog.Logger, emit func(events.Event)) *slog.Logger {
 	return slog.New(eventlog.Errors(log.Handler(), emit))
 }
 
-// Services follow the filter's file, the events of other programs and the experiments. A frugal robot shares its process, and has none of them.
-func (c *Console) Services(r info.Robot) (all []runner.Service) {
-	if r.Frugal {
-		return nil
-	}
+// Part follows the filter's file, if there is a text log.
+func (c *Console) Part(h *host.Host) host.Part {
+	p := host.Part{Name: "console"}
 	if c != nil {
-		all = append(all, runner.Service{Name: "console filter", Run: func(ctx context.Context) error { return c.filter.Watch(ctx, r.Log) }})
+		p.Services = []runner.Service{{Name: "console filter", Run: func(ctx context.Context) error { return c.filter.Watch(ctx, h.Log) }}}
 	}
-	return append(all,
-		runner.Service{Name: "foreign events", Run: func(ctx context.Context) error { return eventlog.Listen(ctx, r.Root, r.Emit, r.Log) }},
-		runner.Service{Name: "experiments", Run: func(ctx context.Context) error {
-			return experiments.Follow(ctx, r.Root, subject(r.Thing, r.OS, robotfs.LoadEnv(r.Root, info.EnvFile, r.Getenv)), r.Now, r.Emit, r.Log)
-		}})
+	return p
 }
 
-// Requests are those of the socket for events.
+// Experiments is the part that puts the robot into its experiments.
+func Experiments(h *host.Host) host.Part {
+	return host.Part{Name: "experiments", Services: []runner.Service{{Name: "experiments", Run: func(ctx context.Context) error {
+		return experiments.Follow(ctx, h.Root, subject(h.Thing, h.OS, robotfs.LoadEnv(h.Root, host.EnvFile, h.Getenv)), h.Now, h.Emit, h.Log)
+	}}}}
+}
+
+// Programs is the part that takes the events of other programs.
 //
 //	POST /event  events.Event -> {}         records it; it is on disk when the answer comes
 //	POST /trace  TraceRequest -> TraceFile  records what agentd does in the next seconds
-func Requests(root *os.Root, m *das.Manager) map[string]http.Handler {
-	return map[string]http.Handler{"POST /trace": ownership.Answer(func(ctx context.Context, r TraceRequest) (TraceFile, error) {
-		return record(ctx, root, time.Duration(r.Seconds)*time.Second)
-	}), "POST /event": ownership.Answer(func(ctx context.Context, e events.Event) (ownership.Nothing, error) {
-		_, err := m.EmitDurable(ctx, eventlog.Foreign(e))
-		switch {
-		case errors.Is(err, das.ErrOptedOut):
-			err = errs.Coded(errs.Denied, "opted_out", "%w", err)
-		case errors.Is(err, das.ErrFull), ctx.Err() != nil:
-			err = errs.New(errs.Unavailable, "%w", err)
-		case err != nil:
-			err = errs.New(errs.Invalid, "%w", err)
-		}
-		return ownership.Nothing{}, err
-	})}
+func Programs(h *host.Host, m *das.Manager) host.Part {
+	return host.Part{
+		Name:     "programs",
+		Services: []runner.Service{{Name: "foreign events", Run: func(ctx context.Context) error { return eventlog.Listen(ctx, h.Root, h.Emit, h.Log) }}},
+		Local: map[string]http.Handler{"POST /trace": localapi.Answer(func(ctx context.Context, r TraceRequest) (TraceFile, error) {
+			return record(ctx, h.Root, time.Duration(r.Seconds)*time.Second)
+		}), "POST /event": localapi.Answer(func(ctx context.Context, e events.Event) (localapi.Nothing, error) {
+			_, err := m.EmitDurable(ctx, eventlog.Foreign(e))
+			switch {
+			case errors.Is(err, das.ErrOptedOut):
+				err = errs.Coded(errs.Denied, "opted_out", "%w", err)
+			case errors.Is(err, das.ErrFull), ctx.Err() != nil:
+				err = errs.New(errs.Unavailable, "%w", err)
+			case err != nil:
+				err = errs.New(errs.Invalid, "%w", err)
+			}
+			return localapi.Nothing{}, err
+		})},
+	}
 }
 
 // TraceRequest asks for a trace, TraceFile names it below the robot's root.

@@ -10,7 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"kennel/edge/agent/cloud/das"
+	"kennel/edge/agent/das"
+	"kennel/edge/agent/host"
 	"kennel/infra/api/events"
 )
 
@@ -61,7 +62,7 @@ func TestPostWithoutConsent(t *testing.T) {
 			t.Fatal(err)
 		}
 		w := httptest.NewRecorder()
-		Requests(root, m)["POST /event"].ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/event", strings.NewReader(tc.event)))
+		Programs(host.New(host.Robot{Root: root}), m).Local["POST /event"].ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/event", strings.NewReader(tc.event)))
 		if b, _ := io.ReadAll(w.Body); w.Code != tc.status || !strings.Contains(string(b), tc.want) {
 			t.Errorf("%s, allowed %v: %d %s, want %d %s", tc.event, tc.allow, w.Code, b, tc.status, tc.want)
 		}

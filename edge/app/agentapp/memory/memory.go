@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"kennel/edge/agent/orders/parameters"
+	"kennel/edge/agent/parameters"
 	"kennel/edge/body/amigobot"
 	"kennel/infra/thing"
 )

@@ -16,6 +16,7 @@ import (
 	"path"
 
 	"kennel/certs/devicecert"
+	"kennel/edge/agent/host"
 	"kennel/edge/body/vector/factory/bootparam"
 	"kennel/edge/body/vector/factory/emr"
 	"kennel/edge/body/vector/factory/oem"
@@ -33,9 +34,17 @@ var copies = []string{
 	"anki/etc", oem.Dir, path.Dir(devicecert.KeyFile),
 }
 
-// Problem is the problem that a robot in recovery reports to the cloud.
-var Problem = status.Problem{Kind: status.KindRecovery,
-	Text: "recovery boot: the user data are left alone and no setting is in force; switch the robot off and on for a normal boot"}
+// Part reports to the cloud that a robot is in recovery.
+func Part(h *host.Host) host.Part {
+	p := host.Part{Name: "recovery"}
+	if h.Recovery {
+		p.Fill = func(m *status.Message) {
+			m.Tell(status.Problem{Kind: status.KindRecovery,
+				Text: "recovery boot: the user data are left alone and no setting is in force; switch the robot off and on for a normal boot"})
+		}
+	}
+	return p
+}
 
 // Area creates the area again, and returns it as a root.
 func Area(root *os.Root) (*os.Root, error) {

@@ -15,16 +15,15 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"kennel/edge/agent/cloud"
-	"kennel/edge/agent/info"
+	"kennel/edge/agent/host"
 	"kennel/edge/agent/intents"
-	"kennel/edge/agent/ownership"
+	"kennel/edge/agent/link"
+	"kennel/edge/agent/localapi"
 	"kennel/edge/agent/voice"
 	"kennel/edge/agent/voice/brokerlink"
 	"kennel/edge/agent/voice/chipperlink"
 	"kennel/edge/app/agentapp/local"
 	"kennel/edge/coreclient"
-	"kennel/edge/corelink"
 	"kennel/edge/faultcode"
 	"kennel/edge/mic/checkup"
 	"kennel/edge/mic/wakeword"
@@ -40,25 +39,28 @@ const intentMap = "anki/data/assets/cozmo_resources/config/engine/behaviorCompon
 
 // Config holds what talking needs beside the robot.
 type Config struct {
-	Cloud *cloud.Cloud
-	Core  *coreclient.Client
-	Docs  func(jdocs.Name) (jdocs.Doc, error)
-	Inbox intents.Inbox
-	Fault func(faultcode.Code, error)
-	Dial  func(ctx context.Context, network, addr string) (net.Conn, error) // below TLS; nil: the system's
+	Cloud   *link.Cloud
+	Core    *coreclient.Client
+	Docs    func(jdocs.Name) (jdocs.Doc, error)
+	Allowed func() bool // the owner lets events be kept
+	Inbox   intents.Inbox
+	Fault   func(faultcode.Code, error)
+	Dial    func(ctx context.Context, network, addr string) (net.Conn, error) // below TLS; nil: the system's
 }
 
-// Talk is made by New. A nil Talk hears nothing.
-type Talk struct{ voice *voice.Voice }
+// Part is the voice as a part of agentd.
+func Part(robot host.Robot, cfg Config) host.Part {
+	v := newVoice(robot, cfg)
+	return host.Part{Name: "voice", Services: []runner.Service{{Name: "voice", Run: v.Run}}, Hears: []host.Hearing{host.On(v.Handle)}, Local: requests(v)}
+}
 
-// New returns a Talk that does nothing until Services run.
-func New(robot info.Robot, cfg Config) *Talk {
+func newVoice(robot host.Robot, cfg Config) *voice.Voice {
 	m := load(robot)
 	word, err := wakeword.Load(robot.Root.FS(), settings(robot, cfg).Language)
 	if err != nil {
 		robot.Log.Info("wake word model not of a file", "word", word.Word, logging.Err, err)
 	}
-	return &Talk{voice.New(voice.Config{
+	return voice.New(voice.Config{
 		Root: robot.Root, Dir: robot.Dir, Core: cfg.Core, Settings: func() voice.Settings { return settings(robot, cfg) }, Emit: robot.Emit, Log: robot.Log,
 		Detector: wakeword.NewGated(wakeword.NewSpotter(word)), Heard: checkup.New(robot.Emit, cfg.Fault).Heard,
 		Cloud: &chipperlink.Link{Thing: robot.Thing, Boot: robot.Boot, OS: robot.OS, Secure: cfg.Cloud.Secure, Dial: cfg.Dial,
@@ -78,26 +80,11 @@ func New(robot info.Robot, cfg Config) *Talk {
 			}
 			return voice.Result{Intent: in.Name, Done: o.Done, Reason: voice.Reason(o.Reason), Text: o.Text}
 		},
-	})}
-}
-
-// Handle takes every message of robotd. It does not block.
-func (t *Talk) Handle(m corelink.Message) {
-	if t != nil {
-		t.voice.Handle(m)
-	}
-}
-
-// Services hear and act.
-func (t *Talk) Services() []runner.Service {
-	if t == nil {
-		return nil
-	}
-	return []runner.Service{{Name: "voice", Run: t.voice.Run}}
+	})
 }
 
 // load returns the robot's own map, or ours without a file of its own that can be read.
-func load(robot info.Robot) *intent.Map {
+func load(robot host.Robot) *intent.Map {
 	b, err := robot.Root.ReadFile(intentMap)
 	if err == nil {
 		var m *intent.Map
@@ -112,8 +99,8 @@ func load(robot info.Robot) *intent.Map {
 }
 
 // settings returns the owner's settings that concern voices.
-func settings(robot info.Robot, cfg Config) (s voice.Settings) {
-	s.SkipDAS = !cfg.Cloud.Events().AllowUpload()
+func settings(robot host.Robot, cfg Config) (s voice.Settings) {
+	s.SkipDAS = !cfg.Allowed()
 	doc, err := cfg.Docs(jdocs.SettingsOf(robot.Thing.Species()))
 	var fields struct {
 		Locale string `json:"locale"`
@@ -152,27 +139,27 @@ type (
 // longestLook is how long a request for events waits.
 const longestLook = 30 * time.Second
 
-// Requests are those of agentd's socket, which is served once t is made.
+// requests are those of agentd's socket.
 //
 //	POST /voice/watch   watchRequest -> watchAnswer       the events after a number; waits for one
 //	POST /voice/listen  {} -> {}                        presses the button by software
 //	POST /voice/say     sentence -> voice.Result       has the cloud understand a text, and acts on it
 //	POST /voice/intent  wish -> voice.Result     acts on an intent by the cloud's name (VEC-INT-18)
-func Requests(t func() *Talk) map[string]http.Handler {
+func requests(v *voice.Voice) map[string]http.Handler {
 	return map[string]http.Handler{
-		"POST /voice/watch": ownership.Answer(func(ctx context.Context, r watchRequest) (out watchAnswer, err error) {
+		"POST /voice/watch": localapi.Answer(func(ctx context.Context, r watchRequest) (out watchAnswer, err error) {
 			ctx, cancel := context.WithTimeout(ctx, min(time.Duration(max(r.WaitMS, 0))*time.Millisecond, longestLook))
 			defer cancel()
-			out.Events, out.Last = t().voice.Since(ctx, r.After)
+			out.Events, out.Last = v.Since(ctx, r.After)
 			return out, nil
 		}),
-		"POST /voice/listen": ownership.Answer(func(context.Context, ownership.Nothing) (ownership.Nothing, error) {
-			t().voice.Listen()
-			return ownership.Nothing{}, nil
+		"POST /voice/listen": localapi.Answer(func(context.Context, localapi.Nothing) (localapi.Nothing, error) {
+			v.Listen()
+			return localapi.Nothing{}, nil
 		}),
-		"POST /voice/say": ownership.Answer(func(ctx context.Context, r sentence) (voice.Result, error) { return t().voice.Text(ctx, r.Text) }),
-		"POST /voice/intent": ownership.Answer(func(ctx context.Context, r wish) (voice.Result, error) {
-			return t().voice.Inject(ctx, r.Intent, r.Params)
+		"POST /voice/say": localapi.Answer(func(ctx context.Context, r sentence) (voice.Result, error) { return v.Text(ctx, r.Text) }),
+		"POST /voice/intent": localapi.Answer(func(ctx context.Context, r wish) (voice.Result, error) {
+			return v.Inject(ctx, r.Intent, r.Params)
 		}),
 	}
 }
@@ -191,7 +178,7 @@ func Command(atRobot local.AtRobot) *cobra.Command {
 		Use: "watch", Short: "Print the events of voices in their order, until it is interrupted (VEC-INT-12)", Example: "  agentd voice watch -root ./r1\n  agentd voice watch -root ./r1 -o json",
 	}, func(cmd *cobra.Command, root *os.Root) error {
 		for {
-			got, err := ownership.Ask[watchAnswer](cmd.Context(), root, "/voice/watch", watchRequest{after, int(longestLook.Milliseconds())})
+			got, err := localapi.Ask[watchAnswer](cmd.Context(), root, "/voice/watch", watchRequest{after, int(longestLook.Milliseconds())})
 			if cmd.Context().Err() != nil {
 				return nil
 			}
@@ -217,12 +204,12 @@ func Command(atRobot local.AtRobot) *cobra.Command {
 	cmd.AddCommand(watch,
 		atRobot(&cobra.Command{Use: "listen", Short: "Press the button that wakes the robot, by software", Example: "  agentd voice listen -root ./r1"},
 			func(cmd *cobra.Command, root *os.Root) error {
-				_, err := ownership.Ask[ownership.Nothing](cmd.Context(), root, "/voice/listen", ownership.Nothing{})
+				_, err := localapi.Ask[localapi.Nothing](cmd.Context(), root, "/voice/listen", localapi.Nothing{})
 				return err
 			}),
 		withArgs(atRobot, &cobra.Command{Use: "say TEXT", Short: "Have the cloud understand a text as if it was spoken, and act on it", Example: `  agentd voice say -root ./r1 "set a timer for one minute"`},
 			func(cmd *cobra.Command, root *os.Root, args []string) error {
-				r, err := ownership.Ask[voice.Result](cmd.Context(), root, "/voice/say", sentence{strings.Join(args, " ")})
+				r, err := localapi.Ask[voice.Result](cmd.Context(), root, "/voice/say", sentence{strings.Join(args, " ")})
 				return done(cmd, r, err)
 			}),
 		withArgs(atRobot, &cobra.Command{Use: "intent NAME [PARAMETER=VALUE...]", Short: "Act on an intent by the cloud's name of it", Example: "  agentd voice intent -root ./r1 intent_clock_settimer_extend timer_duration=60"},
@@ -235,7 +222,7 @@ func Command(atRobot local.AtRobot) *cobra.Command {
 					}
 					r.Params[k] = v
 				}
-				out, err := ownership.Ask[voice.Result](cmd.Context(), root, "/voice/intent", r)
+				out, err := localapi.Ask[voice.Result](cmd.Context(), root, "/voice/intent", r)
 				return done(cmd, out, err)
 			}),
 		atRobot(&cobra.Command{Use: "intents", Short: "List the intents by the robot's and the cloud's names (VEC-INT-18)", Example: "  agentd voice intents -root ./r1"},

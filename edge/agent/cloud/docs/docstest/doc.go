@@ -1,3 +1,0 @@
-// Package docstest proves that robot and cloud reach agreement: the robot's documents (edge/agent/cloud/docs) against the cloud's rules (jdocs)
-// over a real Postgres, through the bytes of real requests and answers, some of which are lost. It holds only tests.
-package docstest

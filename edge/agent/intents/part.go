@@ -1,0 +1,57 @@
+package intents
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"kennel/edge/agent/commands"
+	"kennel/edge/agent/host"
+	"kennel/infra/api/commandwire"
+	"kennel/infra/api/events"
+	"kennel/infra/api/status"
+	"kennel/infra/runner"
+)
+
+// Part is the intents as a part of agentd.
+func (x *Intents) Part() host.Part {
+	return host.Part{
+		Name:     "intents",
+		Services: []runner.Service{{Name: "intents", Run: x.Run}},
+		Hears:    []host.Hearing{host.On(x.Handle)},
+		Commands: map[string]commands.Executor{commandwire.Intent: x.command},
+		Fill:     func(m *status.Message) { m.Intents = x.Intents() },
+	}
+}
+
+// None returns the part of a robot that acts on no intent, and says so. After a recovery boot it does not know the command.
+func None(h *host.Host) host.Part {
+	p := host.Part{Name: "intents"}
+	if h.Recovery {
+		return p
+	}
+	p.Commands = map[string]commands.Executor{commandwire.Intent: func(context.Context, json.RawMessage) (commands.Outcome, error) {
+		return commands.Outcome{}, errors.New(NotHere)
+	}}
+	return p
+}
+
+// command acts on an intent, whose answer is the result. The parameters may be a person's words, so they are not in the event.
+func (x *Intents) command(ctx context.Context, args json.RawMessage) (commands.Outcome, error) {
+	i, err := commandwire.ParseIntent(args)
+	if err != nil {
+		return commands.Outcome{}, err
+	}
+	u, err := x.Named(i.Intent, i.Params)
+	if err != nil {
+		return commands.Outcome{}, err
+	}
+	if err := x.cfg.Keep(ctx, events.Event{Source: "agentd", Name: "robot.cloud_intent", S1: i.Intent}); err != nil {
+		return commands.Outcome{}, err
+	}
+	o, err := x.Take(ctx, u, "cloud")
+	if err == nil && !o.Done {
+		err = errors.New(o.Text)
+	}
+	return commands.Outcome{Detail: o.Text}, err
+}
