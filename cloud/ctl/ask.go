@@ -128,7 +128,7 @@ func (a *app) runs(cmd *cobra.Command, run func(cmd *cobra.Command, args []strin
 	}
 	if len(words) > 0 && cmd.ValidArgsFunction == nil {
 		cmd.ValidArgsFunction = map[string]completion{"THING": a.completeThing, "COHORT": a.completeCohort, "WEBHOOK": a.completeWebhook,
-			"FILTER": completeFilter}[words[0]]
+			"SPECIES": completeSpecies, "FILTER": completeFilter}[words[0]]
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		for i, w := range words {

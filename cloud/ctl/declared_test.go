@@ -19,9 +19,9 @@ func TestDeclared(t *testing.T) {
 	before := client.Commands
 	t.Cleanup(func() { client.Commands = before })
 	client.Commands = append(before[:len(before):len(before)],
-		client.Declared{Words: "echo say", Method: "PUT", Path: "/v1/things/{thing}/echo/{id}", Summary: "Say something.", Fields: []client.Parameter{{Name: "text", About: "what"}, {Name: "loud"}}},
-		client.Declared{Words: "robots echoes", Method: "GET", Path: "/v1/echoes", Summary: "List echoes.", Fields: []client.Parameter{{Name: "limit"}}},
-		client.Declared{Words: "echo drop", Method: "DELETE", Path: "/v1/echoes/{id}", Summary: "Drop an echo."})
+		client.Declared{Use: "echo say", Method: "PUT", Path: "/v1/things/{thing}/echo/{id}", Short: "Say something.", Fields: []client.Parameter{{In: "body", Name: "text", About: "what"}, {In: "body", Name: "loud"}}},
+		client.Declared{Use: "robots echoes", Method: "GET", Path: "/v1/echoes", Short: "List echoes.", Fields: []client.Parameter{{In: "query", Name: "limit"}}},
+		client.Declared{Use: "echo drop", Method: "DELETE", Path: "/v1/echoes/{id}", Short: "Drop an echo."})
 	_, _, dir := newPeople(t, func(mux *http.ServeMux, _ accounttest.Accounts, _ *pgxpool.Pool) {
 		mux.HandleFunc("PUT /v1/things/{thing}/echo/{id}", func(w http.ResponseWriter, r *http.Request) {
 			b, err := io.ReadAll(r.Body)

@@ -62,14 +62,18 @@ func put[T any](q url.Values, name string, value *T) {
 	}
 }
 
-// Declared is an operation that kennelctl offers as it is described.
+// Declared is a command of kennelctl as its operation describes it (infra/op.Command).
 type Declared struct {
-	Words, Method, Path, Summary string
-	Fields                       []Parameter // of the query for GET and DELETE, else of the body
+	Use, Short, Long, Example, Table, Says, Asks string
+	Method, Path                                 string
+	Fields                                       []Parameter
 }
 
-// Parameter is one that a person may give.
-type Parameter struct{ Name, About string }
+// Parameter is one that a person may give, in the "query" or the "body". Kind is a type of JSON Schema, or its format; "": any.
+type Parameter struct {
+	In, Name, About, Kind string
+	Choices               []string
+}
 
 // GetAccount is GET /v1/account: What is known of the caller.
 func (c Client) GetAccount(ctx context.Context) (Reply[Record], error) {
@@ -1654,10 +1658,29 @@ func (c Client) PostWebhooksIDSecret(ctx context.Context, id string) (Reply[NewS
 	return ask[NewSecret](ctx, c, "POST", "/v1/webhooks/"+url.PathEscape(id)+"/secret", nil)
 }
 
-// Commands are the operations that kennelctl offers as they are described, by their paths.
+// Commands are those of kennelctl that operations describe, by their paths.
 var Commands = []Declared{
-	{"crashes group", "GET", "/v1/crash-groups/{group}", "Show a group of crashes.", []Parameter{}},
-	{"originals show", "GET", "/v1/originals", "Show what original robots and their network need: names, root certificate, server_config.json.", []Parameter{}},
+	{"alerts list", "List alerts: those that fire, then the latest resolved", "", "", "ALERT=.id; STATE={{if .resolved}}resolved{{else}}firing{{end}}; RELEASE=or .place .release `none`; PROBLEM={{problem .kind .code}}; ROBOTS={{.robots}} of {{.present}}; SINCE; RESOLVED; HANDLING={{with .ack}}acknowledged by {{.by}}{{end}}{{if and .ack .silenced}}, {{end}}{{with .silenced}}silenced by {{.by}} until {{stamp .until}}{{end}}", "", "", "GET", "/v1/alerts", []Parameter{}},
+	{"alerts unack ALERT", "Take an acknowledgement back", "", "", "", "alert {{.ALERT}} is no longer acknowledged", "", "DELETE", "/v1/alerts/acks/{id}", []Parameter{}},
+	{"alerts ack ALERT -why", "Say that you take care of an alert, until it is resolved or becomes more severe", "", "alerts ack 12 -why 'the rollout is stopped'", "", "alert {{.ALERT}} is acknowledged", "", "PUT", "/v1/alerts/acks/{id}", []Parameter{{"body", "why", "", "string", []string(nil)}}},
+	{"alerts mail list", "List the recipients", "", "", "to: =.", "", "", "GET", "/v1/alerts/mail", []Parameter{}},
+	{"alerts mail set [ADDRESS=to...]", "Set the recipients; without any, none are sent", "", "alerts mail set duty@example.org", "to: =.", "", "", "PUT", "/v1/alerts/mail", []Parameter{{"body", "to", "e-mail addresses", "array", []string(nil)}}},
+	{"alerts silences list", "List silences in force", "", "", "SILENCE=.id; ABOUT=or .place .release `none`; PROBLEM={{problem .kind .code}}; UNTIL=stamp .until; BY; WHY", "", "", "GET", "/v1/alerts/silences", []Parameter{}},
+	{"alerts silences end SILENCE", "End a silence now", "", "", "", "silence {{.SILENCE}} is over", "", "DELETE", "/v1/alerts/silences/{id}", []Parameter{}},
+	{"alerts thresholds list", "List thresholds", "", "", "THRESHOLD=.id; KIND; OF; LEVEL; ROBOTS; HOURS; BY", "", "", "GET", "/v1/alerts/thresholds", []Parameter{}},
+	{"alerts thresholds add KIND [OF] -level -robots=3 -hours=24", "Add a threshold: crash_share, fault_share [CODE], event_rate EVENT, crash_excess or fault_excess [CODE]", "", "alerts thresholds add crash_share -level 0.02\nalerts thresholds add fault_share 914 -level 0.1\nalerts thresholds add event_rate log.error -level 20 -hours 1\nalerts thresholds add crash_excess -level 0.01", "threshold=.id; kind; of; level; robots; hours", "", "", "POST", "/v1/alerts/thresholds", []Parameter{{"body", "hours", "that are looked at, until now", "integer", []string(nil)}, {"body", "kind", "crash_share, fault_share, event_rate, crash_excess or fault_excess", "string", []string(nil)}, {"body", "level", "at which the alert fires: a share from 0 to 1, a difference of shares, or events per robot and hour", "number", []string(nil)}, {"body", "of", "of faults: the code, \"\" each; event_rate: the event's name", "string", []string(nil)}, {"body", "robots", "at least so many crashed, had the fault, or were heard of", "integer", []string(nil)}}},
+	{"alerts thresholds remove THRESHOLD", "Remove a threshold; its alerts are resolved", "", "", "", "threshold {{.THRESHOLD}} is removed", "", "DELETE", "/v1/alerts/thresholds/{id}", []Parameter{}},
+	{"audit list -limit=100 -before", "List the audit log, the newest line first", "Lines hold ids; the e-mail is that of the account now. Addresses are kept for 90 days, or until the person leaves.", "audit list -limit 20\naudit list -before 1200 -o json", "LINE=.id; TIME=clock .at; WHO=.name; ROLE; FROM=.addr; ACTION; OBJECT=.on; RESULT; DETAIL", "", "", "GET", "/v1/audit", []Parameter{{"query", "before", "Only lines before this one.", "integer", []string(nil)}, {"query", "limit", "At most so many.", "integer", []string(nil)}}},
+	{"crashes group", "Show a group of crashes", "", "", "", "", "", "GET", "/v1/crash-groups/{group}", []Parameter{}},
+	{"operators list", "List operators", "", "", "E-MAIL=.email; ROLE; SESSIONS; LAST SEEN; SINCE=.created; NOTE={{if .disabled}}disabled{{else if .must_change}}has a first password{{end}}; ID", "", "", "GET", "/v1/operators", []Parameter{}},
+	{"operators add E-MAIL=email -role=viewer", "Make an operator, and print a one-time password", "", "operators add grace@example.org -role support", "id; password\n=shown only once; use it to set your own password", "", "", "POST", "/v1/operators", []Parameter{{"body", "email", "", "string", []string(nil)}, {"body", "role", "", "string", []string(nil)}}},
+	{"operators remove OPERATOR", "Remove an operator and what is held about the person", "The audit log keeps what the operator did, under an id that no longer has a name.", "", "", "{{.OPERATOR}} is removed", "", "DELETE", "/v1/operators/{id}", []Parameter{}},
+	{"operators role OPERATOR ROLE", "Give an operator another role", "", "operators role grace@example.org release-manager", "", "{{.OPERATOR}} is {{.ROLE}} now", "", "PATCH", "/v1/operators/{id}", []Parameter{{"body", "disabled", "", "boolean", []string(nil)}, {"body", "role", "", "string", []string(nil)}}},
+	{"operators disable OPERATOR disabled:=true", "Stop an operator; the sessions end", "", "", "", "{{.OPERATOR}} is disabled", "", "PATCH", "/v1/operators/{id}", []Parameter{{"body", "disabled", "", "boolean", []string(nil)}, {"body", "role", "", "string", []string(nil)}}},
+	{"operators enable OPERATOR disabled:=false", "Let a stopped operator in again", "", "", "", "{{.OPERATOR}} is enabled", "", "PATCH", "/v1/operators/{id}", []Parameter{{"body", "disabled", "", "boolean", []string(nil)}, {"body", "role", "", "string", []string(nil)}}},
+	{"operators password OPERATOR", "Give an operator a one-time password; the sessions end", "", "", "id; password\n=shown only once; use it to set your own password", "", "", "POST", "/v1/operators/{id}/password", []Parameter{}},
+	{"operators sessions OPERATOR", "List where an operator is signed in", "", "", "SESSION=.id; SINCE=.created; LAST SEEN; UNTIL=.expires; FROM=.addr", "", "", "GET", "/v1/operators/{id}/sessions", []Parameter{}},
+	{"originals show", "Show what original robots and their network need: names, root certificate, server_config.json", "", "", "", "", "", "GET", "/v1/originals", []Parameter{}},
 }
 
 // Accepted is the answer to what a letter or a job will finish.

@@ -136,8 +136,8 @@ func (b *builder) operation(op operations.Operation, rule access.Rule) (object, 
 		o["x-decided-by"], o["security"] = rule.By, []object{}
 	}
 	o["description"] = about
-	if op.Command != "" {
-		o["x-command"] = op.Command
+	if len(op.Commands) > 0 {
+		o["x-commands"] = op.Commands
 	}
 
 	parameters := []object{}

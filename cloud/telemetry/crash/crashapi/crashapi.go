@@ -91,8 +91,6 @@ func Operations(svc *crash.Service, audit Audit, log *slog.Logger) op.List {
 	}
 	uploads := spec("POST /v1/crash-symbols", "Upload a symbol file of Breakpad; it replaces the one with its debug id, and stored crashes are looked at again.", auth.Changers)
 	uploads.BodyMedia, uploads.Timeout = "text/plain", -1
-	show := spec("GET /v1/crash-groups/{group}", "Show a group of crashes.", auth.Staff)
-	show.Command = "crashes group"
 	sees := func(route string) op.Op { return op.Rule(op.Spec{Route: route, Roles: auth.Staff, Page: true}) }
 	return op.List{
 		sees("GET /things/{thing}/crashes"), sees("GET /crashes"), sees("GET /crashes/group"), sees("GET /crashes/crash"), sees("GET /crashes/symbols"),
@@ -102,7 +100,8 @@ func Operations(svc *crash.Service, audit Audit, log *slog.Logger) op.List {
 				list, err := svc.Groups(ctx, r.query())
 				return op.Of(list, r.Limit, func(g crash.Group) string { return g.ID }), err
 			}),
-		op.New(show, func(ctx context.Context, r group) (crash.Group, error) { return svc.Group(ctx, r.ID) }),
+		op.New(spec("GET /v1/crash-groups/{group}", "Show a group of crashes.", auth.Staff).With(op.Command{Use: "crashes group"}),
+			func(ctx context.Context, r group) (crash.Group, error) { return svc.Group(ctx, r.ID) }),
 		op.New(spec("PATCH /v1/crash-groups/{group}", "Resolve or reopen a group, or note something. A crash of a version that should not have it makes a resolved group regressed.", auth.Changers),
 			func(ctx context.Context, r changed) (crash.Group, error) {
 				return change(ctx, svc, audit, r.ID, r.Change)
