@@ -22,22 +22,8 @@ import (
 
 const maxExport = 1 << 30 // bytes
 
-func (a *app) whoami() *cobra.Command {
-	return shows(a, describe("whoami", "Show who you are to the cloud, and what you may do", "whoami"), none(a.api.GetMe),
-		func(t *cli.Table, m client.Account) {
-			pairs(t, "e-mail", m.Email, "role", m.Role, "id", m.ID)
-			if m.MustChange {
-				t.Text("the password is a first one: change it with kennelctl password")
-			}
-		})
-}
-
 func (a *app) passkeys() *cobra.Command {
-	return group(describe("passkeys", "Your passkeys; a browser adds them", "passkeys list", "passkeys remove ID"),
-		shows(a, describe("list", "List your passkeys", "passkeys list"), none(a.api.GetMePasskeys),
-			rows("PASSKEY|NAME|SINCE|LAST USED", func(p client.Passkey) cells { return cells{p.ID, p.Name, p.Created, p.LastUsed} })),
-		does(a, describe("remove PASSKEY", "Remove one of your passkeys", "passkeys remove ID"),
-			first(a.api.DeleteMePasskeysID), said[client.None]("%s is removed")))
+	return describe("passkeys", "Your passkeys; a browser adds them", "passkeys list", "passkeys remove ID")
 }
 
 func (a *app) account() *cobra.Command {
@@ -54,24 +40,7 @@ func (a *app) account() *cobra.Command {
 				return a.record(ctx, http.MethodGet, nil)
 			}, showRecord),
 		a.accountSet(),
-		shows(a, describe("sessions", "List where you are signed in", "account sessions"), none(a.api.GetAccountSessions),
-			rows("SESSION|KIND|SINCE|LAST SEEN|UNTIL|FROM", func(s client.Session) cells {
-				kind, from := "person", s.Addr
-				if s.App {
-					kind, from = "app", s.Robot
-				}
-				if s.Current {
-					kind += ", this one"
-				}
-				return cells{s.ID, kind, s.Created, s.LastSeen, s.Expires, from}
-			})),
 		a.accountEnd(),
-		shows(a, &cobra.Command{Use: "app-token", Short: "Make a session token for one robot",
-			Long:    "A tool that speaks to a robot hands the token to it, once; the robot then acts for you, as any holder of the token can.",
-			Example: "  kennelctl account app-token -o json"}, none(a.api.PostAccountApps),
-			func(t *cli.Table, got client.AppToken) {
-				pairs(t, "session_token", got.SessionToken, "expires", got.Expires)
-			}),
 		a.accountExport(), a.accountDelete())
 }
 

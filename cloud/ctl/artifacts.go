@@ -2,7 +2,6 @@ package ctl
 
 import (
 	"cmp"
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -12,7 +11,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -127,28 +125,6 @@ func archiveKind(x client.Artifact) string {
 	return x.Kind
 }
 
-func (a *app) releasesArchives() *cobra.Command {
-	return shows(a, &cobra.Command{Use: "archives SPECIES [VERSION]", Short: "List the archives of a release, or of all of a species", ValidArgsFunction: completeSpecies,
-		Example: "  kennelctl releases archives vic\n  kennelctl releases archives vic 2.0.1.6076"},
-		func(ctx context.Context, args []string) (reply[[]client.Artifact], error) {
-			return a.api.GetArchives(ctx, client.GetArchivesQuery{Species: &args[0], Version: given(strings.Join(args[1:], ""))})
-		},
-		rows("SPECIES|VERSION|ARCHIVE|BYTES|SHA256|UPLOADED|BY", func(x client.Artifact) cells {
-			return cells{x.Species, x.Version, archiveKind(x), x.Size, x.Sha256, x.Created, x.By}
-		}))
-}
-
-func (a *app) releasesDelete() *cobra.Command {
-	return does(a, &cobra.Command{Use: "delete SPECIES SHA256", Short: "Delete an archive", ValidArgsFunction: completeSpecies,
-		Long:    "kennelctl releases archives says which there are. It is refused while a channel, a wish, a rollout or another release uses the release.",
-		Example: "  kennelctl releases delete vic " + strings.Repeat("0f1e2d3c", 8)},
-		func(ctx context.Context, args []string) (reply[client.Artifact], error) {
-			return a.api.DeleteArchivesSpeciesSum(ctx, args[0], args[1])
-		}, func(_ []string, x client.Artifact) string {
-			return fmt.Sprintf("deleted %s %s: %s", x.Species, x.Version, archiveKind(x))
-		})
-}
-
 // archivesOf says which archives a release has, in a few words.
 func archivesOf(all []client.Artifact, r client.Release) string {
 	n := map[string]int{}
@@ -169,38 +145,5 @@ func archivesOf(all []client.Artifact, r client.Release) string {
 func (a *app) channels() *cobra.Command {
 	cmd := describe("channels", "Channels by which original robots find releases", "channels list", "channels set vic prod 2.0.1.6076")
 	cmd.Aliases = []string{"channel"}
-	return group(cmd, a.channelsList(), a.channelsSet())
-}
-
-func (a *app) channelsList() *cobra.Command {
-	return shows(a, describe("list", "List what channels offer", "channels list", "channels list -o json"),
-		func(ctx context.Context, _ []string) (reply[[]client.Channel], error) {
-			return a.api.GetChannels(ctx, client.GetChannelsQuery{})
-		}, rows("SPECIES|CHANNEL|VERSION|SINCE|BY", func(c client.Channel) cells {
-			return cells{c.Species, c.Channel, cmp.Or(c.Version, "none"), c.Since, c.By}
-		}))
-}
-
-func (a *app) channelsSet() *cobra.Command {
-	var none bool
-	cmd := shows(a, &cobra.Command{Use: "set SPECIES CHANNEL [VERSION]", Short: "Have a channel offer a release",
-		Long: "Original robots ask at /vic/CHANNEL/full/latest.ota and at /vic/CHANNEL/diff/VERSION.ota, which is the delta from the version that they run.\n" +
-			"-none has the channel offer nothing.",
-		ValidArgsFunction: func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-			if len(args) == 0 {
-				return completeSpecies(cmd, args, typed)
-			}
-			return slices.Repeat([]string{"prod", "beta", "dev"}, max(0, 2-len(args))), cobra.ShellCompDirectiveNoFileComp
-		},
-		Example: "  kennelctl channels set vic prod 2.0.1.6076\n  kennelctl channels set vic beta -none"},
-		func(ctx context.Context, args []string) (r reply[client.Channel], err error) {
-			if (len(args) == 3) == none {
-				return r, cli.Usage("want a version or -none")
-			}
-			return a.api.PutChannelsSpeciesChannel(ctx, args[0], args[1], client.Wish{Version: strings.Join(args[2:], "")})
-		}, func(t *cli.Table, c client.Channel) {
-			pairs(t, "channel", c.Species+" "+c.Channel, "offers", cmp.Or(c.Version, "none"), "since", c.Since)
-		})
-	cmd.Flags().BoolVar(&none, "none", false, "no release is offered")
 	return cmd
 }

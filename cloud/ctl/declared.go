@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -19,6 +20,7 @@ import (
 
 	"kennel/cloud/openapi/client"
 	"kennel/infra/cli"
+	"kennel/infra/errs"
 )
 
 // addDeclared adds the commands that operations of the API declare (infra/op.Command) to those written here, in groups that are made where they are missing.
@@ -59,11 +61,12 @@ type argument struct{ shown, name, field string }
 type option struct {
 	name, field, otherwise string
 	file, needed           bool
+	instead                bool // of the last argument
 }
 
 var (
 	inPath = regexp.MustCompile(`\{([a-z]+)\}`)
-	aFlag  = regexp.MustCompile(`^-([a-z-]+)(:[a-z_]+)?(@?)(!?)(=.*)?$`)
+	aFlag  = regexp.MustCompile(`^-([a-z-]+)(:[a-z_]+)?(@?)([!?]?)(=.*)?$`)
 )
 
 // parse reads how the command is used.
@@ -77,7 +80,7 @@ func (d *declared) parse() {
 			d.fixed[field] = value
 		case f != nil:
 			field = cmp.Or(strings.TrimPrefix(f[2], ":"), strings.ReplaceAll(f[1], "-", "_"))
-			d.flags = append(d.flags, option{name: f[1], field: field, file: f[3] != "", needed: f[4] != "", otherwise: strings.TrimPrefix(f[5], "=")})
+			d.flags = append(d.flags, option{name: f[1], field: field, file: f[3] != "", needed: f[4] == "!", instead: f[4] == "?", otherwise: strings.TrimPrefix(f[5], "=")})
 		case w == strings.ToLower(w):
 			d.words = append(d.words, w)
 		default:
@@ -101,9 +104,7 @@ func (d *declared) parse() {
 		switch {
 		case i < len(d.params):
 			field = d.params[i]
-		case other:
-			shown, field = shown+w[len(shown)+1+len(strings.TrimRight(field, "].")):], strings.TrimRight(field, "].")
-		default:
+		case !other:
 			field = strings.ToLower(strings.ReplaceAll(name, "-", "_"))
 		}
 		d.args = append(d.args, argument{shown, name, field})
@@ -118,7 +119,7 @@ func (d *declared) field(name string) client.Parameter {
 	return client.Parameter{Name: name, In: map[bool]string{true: "query", false: "body"}[d.Method == http.MethodGet || d.Method == http.MethodDelete]}
 }
 
-// examples are what stands for an argument where a command has no example of its own.
+// examples are what an argument is in the example of a command that has none of its own.
 var examples = map[string]string{"THING": "vic:00e20100", "SPECIES": "vic", "VERSION": "2.0.1.6076", "COHORT": "beta", "ROLLOUT": anID, "COMMAND": anID, "JOB": anID, "GROUP": anID, "TRANSFER": anID,
 	"OPERATOR": "grace@example.org", "BATCH": "lot-2018", "ALERT": "12", "SILENCE": "3", "THRESHOLD": "1", "EXPERIMENT": "faster", "DOC": "vic.RobotSettings"}
 
@@ -151,9 +152,16 @@ func (a *app) declared(d declared) *cobra.Command {
 	if strings.HasPrefix(d.Path, "/v1/my/robots/{thing}") {
 		cmd.ValidArgsFunction = a.completeMine
 	}
+	if len(d.args) > 1 && d.args[1].name == "DOC" {
+		cmd.ValidArgsFunction = a.completeDoc
+	}
 	a.runs(cmd, func(cmd *cobra.Command, args []string) error { return a.runDeclared(cmd, d, args) })
 	for _, f := range d.flags {
-		a.addFlag(cmd, f, d.field(f.field))
+		of := d.field(f.field)
+		if f.instead {
+			of.About = cmp.Or(of.About, "no "+strings.ToLower(d.args[len(d.args)-1].name))
+		}
+		a.addFlag(cmd, f, of)
 	}
 	if d.Asks != "" {
 		cmd.Flags().Bool("yes", false, "do it without asking")
@@ -163,12 +171,16 @@ func (a *app) declared(d declared) *cobra.Command {
 
 // addFlag adds a flag that gives a field.
 func (a *app) addFlag(cmd *cobra.Command, f option, of client.Parameter) {
-	flags, about := cmd.Flags(), strings.TrimSuffix(of.About, ".")
+	flags, about := cmd.Flags(), lower(strings.TrimSuffix(of.About, "."))
+	isBool := of.Kind == "boolean" || len(of.Choices) > 0 && of.Choices[0] == "true" || f.instead
+	if len(of.Choices) > 0 && !isBool {
+		about += ": " + strings.Join(of.Choices, ", ")
+	}
 	switch {
 	case f.file:
 		flags.String(f.name, "", strings.TrimPrefix(about+"; read from `FILE`", "; "))
 		_ = cmd.MarkFlagFilename(f.name)
-	case of.Kind == "boolean":
+	case isBool:
 		flags.Bool(f.name, false, about)
 	case of.Kind == "integer":
 		n, _ := strconv.ParseInt(f.otherwise, 10, 64)
@@ -181,7 +193,7 @@ func (a *app) addFlag(cmd *cobra.Command, f option, of client.Parameter) {
 	default:
 		flags.String(f.name, f.otherwise, about)
 	}
-	if made := flags.Lookup(f.name); of.Kind != "boolean" && !f.file {
+	if made := flags.Lookup(f.name); !isBool && !f.file {
 		made.Value = shown{made.Value, strings.ToUpper(strings.ReplaceAll(f.field, "_", "-"))}
 		if made.DefValue == "[]" {
 			made.DefValue = ""
@@ -194,12 +206,20 @@ func (a *app) addFlag(cmd *cobra.Command, f option, of client.Parameter) {
 		"thing": func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 			return a.completeThing(cmd, nil, typed)
 		}}[f.field]
-	if len(of.Choices) > 0 {
+	if len(of.Choices) > 0 && !isBool {
 		complete = cobra.FixedCompletions(of.Choices, cobra.ShellCompDirectiveNoFileComp)
 	}
 	if complete != nil {
 		_ = cmd.RegisterFlagCompletionFunc(f.name, complete)
 	}
+}
+
+// lower returns a sentence as the middle of one; names in capitals stay.
+func lower(s string) string {
+	if len(s) > 1 && s[1] >= 'a' && s[1] <= 'z' || len(s) > 1 && s[1] == ' ' {
+		return strings.ToLower(s[:1]) + s[1:]
+	}
+	return s
 }
 
 // shown is a flag's value which help calls by the name of its field.
@@ -298,6 +318,12 @@ func (a *app) request(cmd *cobra.Command, d declared, args []string) (path strin
 	given := len(d.flags) == 0 || len(d.fixed) > 0 || len(args) > len(d.params)
 	for _, f := range d.flags {
 		changed := cmd.Flags().Changed(f.name)
+		if f.instead && changed == (len(args) >= len(d.args)) {
+			return "", nil, nil, cli.Usage("want a %s or -%s", strings.ToLower(d.args[len(d.args)-1].name), f.name)
+		}
+		if f.instead && d.field(f.field).Kind == "" {
+			continue // leaving the argument out says it
+		}
 		if given = given || changed; !changed && f.otherwise == "" {
 			continue
 		}
@@ -308,7 +334,7 @@ func (a *app) request(cmd *cobra.Command, d declared, args []string) (path strin
 			}
 		}
 		if f.file && err == nil {
-			values[0], err = passwordIn(values[0])
+			values[0], err = fileText(values[0])
 		}
 		err = cmp.Or(err, put(f.field, values...))
 	}
@@ -333,15 +359,30 @@ func (a *app) request(cmd *cobra.Command, d declared, args []string) (path strin
 	return path, query, body, err
 }
 
+// fileText returns what is in a file, without the ends of its last lines.
+func fileText(name string) (string, error) {
+	b, err := os.ReadFile(name)
+	if err != nil {
+		return "", errs.New(errs.Invalid, "%w", err)
+	}
+	return strings.TrimRight(string(b), "\r\n"), nil
+}
+
 // encoded makes JSON of what a person gave for a field.
 func encoded(f client.Parameter, texts []string) (json.RawMessage, error) {
 	text := strings.Join(texts, " ")
 	switch f.Kind {
 	case "array":
 		return json.Marshal(slices.Concat([]string{}, texts))
-	case "integer", "number", "boolean":
-		if !json.Valid([]byte(text)) {
-			return nil, cli.Usage("%s %.40q: want %s", f.Name, text, map[string]string{"integer": "a number", "number": "a number", "boolean": "true or false"}[f.Kind])
+	case "boolean":
+		v, known := map[string]json.RawMessage{"yes": json.RawMessage("true"), "true": json.RawMessage("true"), "no": json.RawMessage("false"), "false": json.RawMessage("false")}[text]
+		if !known {
+			return nil, cli.Usage("%.20q: want yes or no", text)
+		}
+		return v, nil
+	case "integer", "number":
+		if _, err := strconv.ParseFloat(text, 64); err != nil || !json.Valid([]byte(text)) {
+			return nil, cli.Usage("%s %.40q: want a number", f.Name, text)
 		}
 		return json.RawMessage(text), nil
 	case "date-time":

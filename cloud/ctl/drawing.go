@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"text/template"
 	"time"
 
+	"kennel/cloud/openapi/client"
 	"kennel/infra/api/status"
 	"kennel/infra/cli"
 )
@@ -34,10 +37,15 @@ func answerTable(s string) (out []drawing) {
 			part.of, line = of, rest
 		}
 		if text, ok := strings.CutPrefix(line, "="); ok && part.of == "" {
-			out = append(out, drawing{columns: []column{{text: parsed(text)}}})
+			out = append(out, drawing{columns: []column{{text: parsed(text), optional: text != ""}}})
 			continue
 		}
-		for text := range strings.SplitSeq(line, "; ") {
+		text := ""
+		for piece := range strings.SplitSeq(line, "; ") {
+			if text += piece; strings.Count(text, "{{") != strings.Count(text, "}}") {
+				text += "; " // it is within a template
+				continue
+			}
 			head, cell, ok := strings.Cut(text, "=")
 			bare := strings.TrimSuffix(head, "?")
 			switch {
@@ -46,7 +54,7 @@ func answerTable(s string) (out []drawing) {
 			case !strings.Contains(cell, "{{"):
 				cell = "{{" + cell + "}}"
 			}
-			part.columns = append(part.columns, column{bare, parsed(cell), bare != head})
+			part.columns, text = append(part.columns, column{bare, parsed(cell), bare != head}), ""
 		}
 		out = append(out, part)
 	}
@@ -63,6 +71,18 @@ var templateWords = template.FuncMap{
 	},
 	"day":   func(v any) string { m, _ := v.(moment); return m.Format(time.DateOnly) },
 	"since": func(v any) string { m, _ := v.(moment); return since(m.Time) },
+	"took":  func(us int64) time.Duration { return latency(client.Delivery{LatencyUS: us}) },
+	"div":   func(a, b int64) int64 { return a / b },
+	"percent": func(a, b int64) string {
+		return fmt.Sprintf("%.1f %%", 100*float64(a)/float64(max(b, 1)))
+	},
+	"counts": func(o object) string { // of words, in their order
+		var out []string
+		for _, word := range slices.Sorted(maps.Keys(o)) {
+			out = append(out, fmt.Sprint(word, " ", o[word]))
+		}
+		return strings.Join(out, ", ")
+	},
 	"join": func(v any, between string) string {
 		l, _ := v.(list)
 		return strings.Join(l.words(), between)
@@ -94,6 +114,9 @@ func (d drawing) draw(t *cli.Table, whole any) {
 		}
 	}
 	items, isList := of.(list)
+	if isList && len(items) == 0 && d.of != "" {
+		return
+	}
 	if !isList {
 		for _, c := range d.columns {
 			switch text := fill(c.text, of); {

@@ -7,12 +7,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"net/url"
 	"os"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -23,29 +20,7 @@ import (
 
 func (a *app) voice() *cobra.Command {
 	return group(describe("voice", "What became of what people said to robots", "voice stats", "voice sessions -failed", "voice unmatched -days 30"),
-		a.voiceStats(), a.voiceSessions(), a.voiceUnmatched())
-}
-
-func days(cmd *cobra.Command) *int64 {
-	return cmd.Flags().Int64("days", 7, "of the last `N` days, today included")
-}
-
-func (a *app) voiceStats() *cobra.Command {
-	var n *int64
-	cmd := shows(a, describe("stats", "Sum up requests by version and language", "voice stats", "voice stats -days 30"),
-		func(ctx context.Context, _ []string) (reply[client.Stats], error) {
-			return a.api.GetVoiceStats(ctx, client.GetVoiceStatsQuery{Days: n})
-		}, func(t *cli.Table, s client.Stats) {
-			rows("VERSION|LANGUAGE|REQUESTS|SUCCESS|FAILED AT|ANSWER AFTER", func(g client.SessionGroup) cells {
-				var failed []string
-				for _, step := range slices.Sorted(maps.Keys(g.Failed)) {
-					failed = append(failed, fmt.Sprintf("%s %d", step, g.Failed[step]))
-				}
-				return cells{cmp.Or(g.Firmware, "-"), cmp.Or(g.Language, "-"), g.Sessions, fmt.Sprintf("%.1f %%", 100*float64(g.Succeeded)/float64(max(g.Sessions, 1))), cmp.Or(strings.Join(failed, ", "), "-"), fmt.Sprintf("%d ms", g.TookNs/1e6)}
-			})(t, s.Groups)
-		})
-	n = days(cmd)
-	return cmd
+		a.voiceSessions())
 }
 
 func (a *app) voiceSessions() *cobra.Command {
@@ -72,21 +47,6 @@ func (a *app) voiceSessions() *cobra.Command {
 	f.StringVar(&version, "version", "", "only robots with `VERSION`")
 	f.StringVar(&language, "language", "", "only requests in `LANGUAGE`, such as en-US")
 	f.Int64Var(&limit, "limit", 50, "show at most `N` requests")
-	return cmd
-}
-
-func (a *app) voiceUnmatched() *cobra.Command {
-	var n *int64
-	var limit int64
-	cmd := shows(a, describe("unmatched", "List the phrases that robots did not understand, the most frequent first, without who said them", "voice unmatched", "voice unmatched -days 30 -limit 200"),
-		func(ctx context.Context, _ []string) (reply[client.Unmatched], error) {
-			return a.api.GetVoiceUnmatched(ctx, client.GetVoiceUnmatchedQuery{Days: n, Limit: &limit})
-		}, func(t *cli.Table, u client.Unmatched) {
-			rows("PHRASE|LANGUAGE|TIMES", func(p client.Phrase) cells { return cells{p.Words, p.Language, p.Times} })(t, u.Phrases)
-			t.Text(fmt.Sprintf("%d other phrases were said fewer than %d times and are not shown", u.Rarer, u.AtLeast))
-		})
-	n = days(cmd)
-	cmd.Flags().Int64Var(&limit, "limit", 50, "show at most `N` phrases")
 	return cmd
 }
 

@@ -5,8 +5,9 @@ package op
 type Command struct {
 	// Use has the words of the command, then what a person gives:
 	//
-	//	ALERT, [OF], TAG...   arguments: first those of the path, in its order, then fields of their names; DEBUG-ID=debug names another field
+	//	ALERT, [OF], TAG...   arguments: first those of the path, in its order, then fields of their names; [ADDRESS...]=to names another field
 	//	-limit=20, -why!      flags of fields, with what they are if not given, or needed; -kind:kinds names another field
+	//	-none?                instead of the last argument
 	//	-bundle@              a flag with the name of a file, which holds the field
 	//	state:=open           a field, or a part of the path, that a person does not choose
 	//

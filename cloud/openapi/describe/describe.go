@@ -40,7 +40,7 @@ var inPath = regexp.MustCompile(`\{([a-z]+)\}`)
 func Build(root string, declared op.List) ([]byte, error) {
 	b := &builder{schemas: object{}, types: map[string]reflect.Type{}, read: map[string]bool{}}
 	b.reflector = &jsonschema.Reflector{Anonymous: true, Mapper: mapped, Namer: b.name, CommentMap: map[string]string{}}
-	for _, folder := range []string{"certs", "cloud", "jdocs", "ota", "infra/kit"} {
+	for _, folder := range []string{"certs", "cloud", "jdocs", "ota", "infra/kit", "speech/intent"} {
 		if err := b.comments(root, folder); err != nil {
 			return nil, err
 		}

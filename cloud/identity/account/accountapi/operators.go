@@ -25,7 +25,7 @@ type Operator struct {
 // NewOperator is the body of POST /v1/operators.
 type NewOperator struct {
 	Email string    `json:"email"`
-	Role  auth.Role `json:"role"`
+	Role  auth.Role `json:"role"` // viewer, support, release-manager or admin
 }
 
 // FirstPassword answers it: the password is shown this once, and is good for choosing another one.

@@ -258,7 +258,8 @@ func (o OwnersConfig) person() op.List {
 			id, _ := caller(ctx)
 			return o.People.Change(ctx, id, c.domain())
 		}),
-		op.New(person("GET /v1/account/sessions", "Where the caller is signed in."), func(ctx context.Context, _ op.None) ([]Session, error) {
+		op.New(person("GET /v1/account/sessions", "Where the caller is signed in.").With(
+			op.Command{Use: "account sessions", Short: "List where you are signed in", Table: "SESSION=.id; KIND={{if .app}}app{{else}}person{{end}}{{if .current}}, this one{{end}}; SINCE=.created; LAST SEEN; UNTIL=.expires; FROM={{if .app}}{{.robot}}{{else}}{{.addr}}{{end}}"}), func(ctx context.Context, _ op.None) ([]Session, error) {
 			id, _ := caller(ctx)
 			list, mine, err := o.People.Sessions(ctx, id, sessionToken(ctx))
 			out := make([]Session, 0, len(list))
@@ -276,7 +277,8 @@ func (o OwnersConfig) person() op.List {
 			n, err := o.People.EndOtherSessions(ctx, id, sessionToken(ctx), from)
 			return Ended{n}, err
 		}),
-		op.New(plain(person("POST /v1/account/apps", "Make a session that an app hands to one robot.")), func(ctx context.Context, _ op.None) (AppToken, error) {
+		op.New(plain(person("POST /v1/account/apps", "Make a session that an app hands to one robot.")).With(
+			op.Command{Use: "account app-token", Short: "Make a session token for one robot", Long: "A tool that speaks to a robot hands the token to it, once; the robot then acts for you, as any holder of the token can.", Example: "account app-token -o json", Table: "session_token; expires"}), func(ctx context.Context, _ op.None) (AppToken, error) {
 			id, _ := caller(ctx)
 			token, expires, err := o.Apps.Issue(ctx, id)
 			return AppToken{token.Reveal(), expires.UTC()}, err

@@ -43,8 +43,7 @@ func Operations(svc *alert.Service, audit Audit) op.List {
 		op.New(reads("GET /v1/alerts", "Problems that many robots of one release have: those that fire, then the latest resolved.").With(
 			op.Command{Use: "alerts list", Short: "List alerts: those that fire, then the latest resolved", Table: "ALERT=.id; STATE={{if .resolved}}resolved{{else}}firing{{end}}; RELEASE=or .place .release `none`; PROBLEM={{problem .kind .code}}; ROBOTS={{.robots}} of {{.present}}; SINCE; RESOLVED; HANDLING={{with .ack}}acknowledged by {{.by}}{{end}}{{if and .ack .silenced}}, {{end}}{{with .silenced}}silenced by {{.by}} until {{stamp .until}}{{end}}"}),
 			func(ctx context.Context, _ op.None) ([]alert.Alert, error) { return svc.Alerts(ctx) }),
-		op.New(reads("GET /v1/alerts/rule", "When an alert fires."),
-			func(ctx context.Context, _ op.None) (alert.Rule, error) { return svc.Rule(ctx) }),
+		op.New(reads("GET /v1/alerts/rule", "When an alert fires."), func(ctx context.Context, _ op.None) (alert.Rule, error) { return svc.Rule(ctx) }),
 		op.New(changes("PUT /v1/alerts/rule", "Change when an alert fires."),
 			func(ctx context.Context, r alert.Wanted) (alert.Rule, error) {
 				if err := r.Rule().Check(); err != nil {
@@ -55,8 +54,7 @@ func Operations(svc *alert.Service, audit Audit) op.List {
 				}
 				return svc.SetRule(ctx, r, auth.CallerFrom(ctx).Subject())
 			}),
-		op.New(reads("GET /v1/alerts/thresholds", "Limits on shares of crashes and faults, and on rates of events, of each version.").With(
-			op.Command{Use: "alerts thresholds list", Short: "List thresholds", Table: "THRESHOLD=.id; KIND; OF; LEVEL; ROBOTS; HOURS; BY"}),
+		op.New(reads("GET /v1/alerts/thresholds", "Limits on shares of crashes and faults, and on rates of events, of each version.").With(op.Command{Use: "alerts thresholds list", Short: "List thresholds", Table: "THRESHOLD=.id; KIND; OF; LEVEL; ROBOTS; HOURS; BY"}),
 			func(ctx context.Context, _ op.None) ([]alert.Threshold, error) { return svc.Thresholds(ctx) }),
 		op.New(changes("POST /v1/alerts/thresholds", "Add a limit.").With(
 			op.Command{Use: "alerts thresholds add KIND [OF] -level -robots=3 -hours=24", Short: "Add a threshold: crash_share, fault_share [CODE], event_rate EVENT, crash_excess or fault_excess [CODE]", Example: "alerts thresholds add crash_share -level 0.02\nalerts thresholds add fault_share 914 -level 0.1\nalerts thresholds add event_rate log.error -level 20 -hours 1\nalerts thresholds add crash_excess -level 0.01", Table: "threshold=.id; kind; of; level; robots; hours"}),
@@ -77,11 +75,10 @@ func Operations(svc *alert.Service, audit Audit) op.List {
 				}
 				return op.None{}, svc.DropThreshold(ctx, r.ID)
 			}),
-		op.New(reads("GET /v1/alerts/mail", "Who gets a letter when an alert fires and when it is resolved.").With(
-			op.Command{Use: "alerts mail list", Short: "List the recipients", Table: "to: =."}),
+		op.New(reads("GET /v1/alerts/mail", "Who gets a letter when an alert fires and when it is resolved.").With(op.Command{Use: "alerts mail list", Short: "List the recipients", Table: "to: =."}),
 			func(ctx context.Context, _ op.None) (alert.Mailing, error) { return svc.Mailing(ctx) }),
 		op.New(changes("PUT /v1/alerts/mail", "Change that.").With(
-			op.Command{Use: "alerts mail set [ADDRESS=to...]", Short: "Set the recipients; without any, none are sent", Example: "alerts mail set duty@example.org", Table: "to: =."}),
+			op.Command{Use: "alerts mail set [ADDRESS...]=to", Short: "Set the recipients; without any, none are sent", Example: "alerts mail set duty@example.org", Table: "to: =."}),
 			func(ctx context.Context, m alert.Mailing) (alert.Mailing, error) {
 				if err := m.Check(); err != nil {
 					return m, err
@@ -102,8 +99,7 @@ func Operations(svc *alert.Service, audit Audit) op.List {
 				}
 				return op.None{}, svc.Ack(ctx, r.ID, r.Note, auth.CallerFrom(ctx).Subject())
 			}),
-		op.New(changes("DELETE /v1/alerts/acks/{id}", "Take an acknowledgement back.").With(
-			op.Command{Use: "alerts unack ALERT", Short: "Take an acknowledgement back", Says: "alert {{.ALERT}} is no longer acknowledged"}),
+		op.New(changes("DELETE /v1/alerts/acks/{id}", "Take an acknowledgement back.").With(op.Command{Use: "alerts unack ALERT", Short: "Take an acknowledgement back", Says: "alert {{.ALERT}} is no longer acknowledged"}),
 			func(ctx context.Context, r anAlert) (op.None, error) {
 				if err := audit(ctx, alert.AuditUnack, strconv.FormatInt(r.ID, 10), ""); err != nil {
 					return op.None{}, err
@@ -123,8 +119,7 @@ func Operations(svc *alert.Service, audit Audit) op.List {
 				}
 				return svc.Silence(ctx, h, auth.CallerFrom(ctx).Subject())
 			}),
-		op.New(changes("DELETE /v1/alerts/silences/{id}", "End a silence.").With(
-			op.Command{Use: "alerts silences end SILENCE", Short: "End a silence now", Says: "silence {{.SILENCE}} is over"}),
+		op.New(changes("DELETE /v1/alerts/silences/{id}", "End a silence.").With(op.Command{Use: "alerts silences end SILENCE", Short: "End a silence now", Says: "silence {{.SILENCE}} is over"}),
 			func(ctx context.Context, r aSilence) (op.None, error) {
 				if err := audit(ctx, alert.AuditUnhush, strconv.FormatInt(r.ID, 10), ""); err != nil {
 					return op.None{}, err
