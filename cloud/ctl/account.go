@@ -3,13 +3,8 @@ package ctl
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
-	"io/fs"
 	"maps"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 
@@ -17,10 +12,7 @@ import (
 
 	"kennel/cloud/openapi/client"
 	"kennel/infra/cli"
-	"kennel/infra/errs"
 )
-
-const maxExport = 1 << 30 // bytes
 
 func (a *app) passkeys() *cobra.Command {
 	return describe("passkeys", "Your passkeys; a browser adds them", "passkeys list", "passkeys remove ID")
@@ -180,49 +172,12 @@ func (a *app) accountExport() *cobra.Command {
 		Long:    "Writes a ZIP of JSON files, one for each part of the cloud. An existing file is not overwritten.",
 		Example: "  kennelctl account export -to mine.zip"},
 		func(cmd *cobra.Command, _ []string) error {
-			c, err := a.connect(cmd.Context())
-			if err != nil {
-				return err
-			}
-			resp, err := c.send(cmd.Context(), http.MethodGet, "/v1/account/export", nil, nil)
-			if err != nil {
-				return err
-			}
-			defer resp.Body.Close()
-			n, err := saveNew(to, io.LimitReader(resp.Body, maxExport), resp.ContentLength)
-			if err != nil {
-				return err
-			}
-			return cli.Print(cmd, struct {
-				File  string `json:"file"`
-				Bytes int64  `json:"bytes"`
-			}{to, n}, func(t *cli.Table) { t.Text(fmt.Sprintf("%s: %d bytes", to, n)) })
+			_, err := a.download(cmd, "/v1/account/export", to)
+			return err
 		})
 	cmd.Flags().StringVar(&to, "to", "kennel-account.zip", "write to `FILE`")
 	_ = cmd.MarkFlagFilename("to", "zip")
 	return cmd
-}
-
-// saveNew writes a new file for this user alone, whole or not at all; want is its size, -1 if unknown.
-func saveNew(name string, r io.Reader, want int64) (n int64, err error) {
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if errors.Is(err, fs.ErrExist) {
-		return 0, cli.Usage("%s exists; give another name with -to", name)
-	}
-	if err != nil {
-		return 0, err
-	}
-	n, err = io.Copy(f, r)
-	if err == nil && want >= 0 && n != want {
-		err = io.ErrUnexpectedEOF
-	}
-	if err != nil {
-		err = errs.New(errs.Unavailable, "the download broke off after %d of %d bytes; nothing is kept: %w", n, want, err)
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		_ = os.Remove(name) // the first error is the one to tell
-	}
-	return n, err
 }
 
 func (a *app) accountDelete() *cobra.Command {

@@ -3,13 +3,9 @@ package ctl
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -83,28 +79,8 @@ func (a *app) crashesGet() *cobra.Command {
 			if tail {
 				kind, end = "log", ".log"
 			}
-			c, err := a.connect(cmd.Context())
-			if err != nil {
-				return err
-			}
-			resp, err := c.send(cmd.Context(), http.MethodGet, "/v1/crashes/"+url.PathEscape(found.Value.ID)+"/"+kind, nil, nil)
-			if err != nil {
-				return err
-			}
-			defer resp.Body.Close()
-			if to == "-" {
-				_, err := io.Copy(cmd.OutOrStdout(), resp.Body)
-				return err
-			}
-			name := cmp.Or(to, found.Value.ID+end)
-			n, err := saveNew(name, resp.Body, resp.ContentLength)
-			if err != nil {
-				return err
-			}
-			return cli.Print(cmd, struct {
-				File  string `json:"file"`
-				Bytes int64  `json:"bytes"`
-			}{name, n}, func(t *cli.Table) { t.Text(fmt.Sprintf("%s: %d bytes", name, n)) })
+			_, err = a.download(cmd, "/v1/crashes/"+url.PathEscape(found.Value.ID)+"/"+kind, cmp.Or(to, found.Value.ID+end))
+			return err
 		})
 	cmd.Flags().StringVar(&to, "to", "", "write to `FILE` instead of one called after the crash's id")
 	cmd.Flags().BoolVar(&tail, "log", false, "the log that came with the crash")
@@ -117,43 +93,16 @@ func (a *app) symbolsUpload() *cobra.Command {
 		Long:    "A file replaces the one with its debug id. Stored crashes are looked at again within a minute.",
 		Example: "  kennelctl crashes symbols upload vic-engine.sym libc.so.6.sym"},
 		func(cmd *cobra.Command, args []string) error {
-			c, err := a.connect(cmd.Context())
-			if err == nil {
-				c, err = newConn(c.s, storeTime)
-			}
-			if err != nil {
-				return err
-			}
 			var all []client.Symbols
 			for _, name := range args {
-				s, err := sendSymbols(cmd.Context(), c, name)
+				r, err := upload[client.Symbols](a, cmd, http.MethodPost, "/v1/crash-symbols", "text/plain", name)
 				if err != nil {
 					return fmt.Errorf("%s: %w", name, err)
 				}
-				all = append(all, s)
+				all = append(all, r.Value)
 			}
 			return cli.Print(cmd, all, func(t *cli.Table) {
 				rows("DEBUG ID|MODULE|FUNCTIONS", func(s client.Symbols) cells { return cells{s.DebugID, s.Module, s.Functions} })(t, all)
 			})
 		})
-}
-
-// sendSymbols uploads one file.
-func sendSymbols(ctx context.Context, c *conn, name string) (s client.Symbols, err error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return s, errs.New(errs.Invalid, "%w", err)
-	}
-	defer f.Close() // read only
-	info, err := f.Stat()
-	if err != nil {
-		return s, err
-	}
-	resp, err := c.send(ctx, http.MethodPost, "/v1/crash-symbols", &uploading{Reader: f, size: info.Size(), name: filepath.Base(name), out: io.Discard},
-		http.Header{"Accept": {"application/json"}, "Content-Type": {"text/plain"}})
-	if err != nil {
-		return s, err
-	}
-	defer resp.Body.Close()
-	return s, json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(&s)
 }

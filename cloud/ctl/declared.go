@@ -26,7 +26,7 @@ import (
 // addDeclared adds the commands that operations of the API declare (infra/op.Command) to those written here, in groups that are made where they are missing.
 func (a *app) addDeclared(root *cobra.Command, all []client.Declared) {
 	for _, c := range all {
-		d := declared{Declared: c, fixed: map[string]string{}, answer: answerTable(c.Table)}
+		d := declared{Declared: c, fixed: map[string]string{}}
 		d.parse()
 		parent := root
 		for i, w := range d.words[:len(d.words)-1] {
@@ -52,7 +52,6 @@ type declared struct {
 	flags  []option
 	fixed  map[string]string // what a person does not choose, by field or part of the path
 	pairs  bool              // KEY=VALUE for each field
-	answer []drawing
 }
 
 type argument struct{ shown, name, field string }
@@ -265,7 +264,7 @@ func (a *app) runDeclared(cmd *cobra.Command, d declared, args []string) error {
 		return cli.PrintLine(cmd, raw, func() string { return filled(d.Says, words) })
 	}
 	return cli.Print(cmd, raw, func(t *cli.Table) {
-		if d.answer == nil {
+		if d.Table == "" {
 			drawJSON(t, raw)
 			return
 		}
@@ -275,7 +274,7 @@ func (a *app) runDeclared(cmd *cobra.Command, d declared, args []string) error {
 				o[k] = v
 			}
 		}
-		for _, part := range d.answer {
+		for _, part := range answerTable(d.Table) {
 			part.draw(t, whole)
 		}
 	})

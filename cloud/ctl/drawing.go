@@ -28,7 +28,7 @@ type column struct {
 	optional bool
 }
 
-// answerTable reads the table of a declared command. It panics if that is none: tests make all commands.
+// answerTable reads the table of a declared command. It panics if that is none, which a test finds out.
 func answerTable(s string) (out []drawing) {
 	for line := range strings.Lines(s) {
 		var part drawing
@@ -42,7 +42,7 @@ func answerTable(s string) (out []drawing) {
 		}
 		text := ""
 		for piece := range strings.SplitSeq(line, "; ") {
-			if text += piece; strings.Count(text, "{{") != strings.Count(text, "}}") {
+			if text += piece; unfinished(text) {
 				text += "; " // it is within a template
 				continue
 			}
@@ -59,6 +59,15 @@ func answerTable(s string) (out []drawing) {
 		out = append(out, part)
 	}
 	return out
+}
+
+// unfinished reports whether text ends within a template.
+func unfinished(text string) bool {
+	blocks := -strings.Count(text, "{{end}}")
+	for _, begin := range []string{"{{if ", "{{with ", "{{range "} {
+		blocks += strings.Count(text, begin)
+	}
+	return blocks > 0 || strings.Count(text, "{{") != strings.Count(text, "}}")
 }
 
 var templateWords = template.FuncMap{

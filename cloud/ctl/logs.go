@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
-	"net/http"
 	"net/url"
 	"strings"
 	"time"
@@ -207,34 +205,15 @@ func (a *app) logsGet() *cobra.Command {
 		Long:    "An existing file is not overwritten; -to - writes to standard output.",
 		Example: "  kennelctl logs get vic:00e20100 0b6f1c9e-8d0a-4a53-9d06-2d3e0c9f5a11 -to log.gz"},
 		func(cmd *cobra.Command, args []string) error {
-			return a.download(cmd, args[0], args[1], cmp.Or(to, args[1]+".log"))
+			return a.downloadLog(cmd, args[0], args[1], cmp.Or(to, args[1]+".log"))
 		})
 	cmd.Flags().StringVar(&to, "to", "", "write to `FILE` instead of one called after the log's id")
 	_ = cmd.MarkFlagFilename("to")
 	return cmd
 }
 
-// download saves a log as it was uploaded to a file that must not exist; "-" is standard output.
-func (a *app) download(cmd *cobra.Command, id, log, to string) error {
-	c, err := a.connect(cmd.Context())
-	if err != nil {
-		return err
-	}
-	resp, err := c.send(cmd.Context(), http.MethodGet, "/v1/things/"+url.PathEscape(id)+"/logs/"+url.PathEscape(log)+"/content", nil, nil)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	if to == "-" {
-		_, err := io.Copy(cmd.OutOrStdout(), resp.Body)
-		return err
-	}
-	n, err := saveNew(to, resp.Body, resp.ContentLength)
-	if err != nil {
-		return err
-	}
-	return cli.Print(cmd, struct {
-		File  string `json:"file"`
-		Bytes int64  `json:"bytes"`
-	}{to, n}, func(t *cli.Table) { t.Text(fmt.Sprintf("%s: %d bytes", to, n)) })
+// downloadLog saves a log as it was uploaded.
+func (a *app) downloadLog(cmd *cobra.Command, id, log, to string) error {
+	_, err := a.download(cmd, "/v1/things/"+url.PathEscape(id)+"/logs/"+url.PathEscape(log)+"/content", to)
+	return err
 }

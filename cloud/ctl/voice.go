@@ -1,21 +1,16 @@
 package ctl
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
-	"os"
 
 	"github.com/spf13/cobra"
 
 	"kennel/cloud/openapi/client"
 	"kennel/infra/cli"
-	"kennel/infra/errs"
 )
 
 func (a *app) voice() *cobra.Command {
@@ -58,25 +53,7 @@ func (a *app) speechTry() *cobra.Command {
 	var language, kind string
 	cmd := a.runs(describe("try FILE", "Send a recording through the whole service and print each step: audio, end of speech, recognition, intent, answer", "speech try hello.wav", "speech try frage.wav -lang de-DE -kind knowledge -o json"),
 		func(cmd *cobra.Command, args []string) error {
-			b, err := os.ReadFile(args[0])
-			if err != nil {
-				return errs.New(errs.Invalid, "%w", err)
-			}
-			c, err := a.connect(cmd.Context())
-			if err != nil {
-				return err
-			}
-			resp, err := c.send(cmd.Context(), http.MethodPost, "/v1/speech/try?"+url.Values{"language": {language}, "kind": {kind}}.Encode(), bytes.NewReader(b), http.Header{"Accept": {"application/json"}, "Content-Type": {"application/octet-stream"}})
-			if err != nil {
-				return err
-			}
-			defer resp.Body.Close()
-			raw, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
-			if err != nil {
-				return err
-			}
-			r := reply[client.Trial]{Raw: raw}
-			err = json.Unmarshal(raw, &r.Value)
+			r, err := upload[client.Trial](a, cmd, http.MethodPost, "/v1/speech/try?"+url.Values{"language": {language}, "kind": {kind}}.Encode(), "application/octet-stream", args[0])
 			return show(cmd, r, err, showTrial)
 		})
 	cmd.Flags().StringVar(&language, "lang", "en-US", "`LANGUAGE` of the recording")
