@@ -32,7 +32,6 @@ func (a *app) account() *cobra.Command {
 				return a.record(ctx, http.MethodGet, nil)
 			}, showRecord),
 		a.accountSet(),
-		a.accountEnd(),
 		a.accountExport(), a.accountDelete())
 }
 
@@ -147,23 +146,6 @@ func (a *app) accountSet() *cobra.Command {
 			}
 			return a.record(ctx, http.MethodPatch, set)
 		}, showRecord)
-}
-
-func (a *app) accountEnd() *cobra.Command {
-	var others bool
-	cmd := shows(a, describe("end [SESSION]", "End a session, or all but this one", "account end 0f3a5c7e9b1d2f40", "account end -others"),
-		func(ctx context.Context, args []string) (r reply[client.Ended], err error) {
-			switch {
-			case others == (len(args) == 1):
-				return r, cli.Usage("want a session such as kennelctl account sessions shows, or -others")
-			case others:
-				return a.api.DeleteAccountSessions(ctx)
-			}
-			_, err = a.api.DeleteAccountSessionsID(ctx, args[0])
-			return answerOf(client.Ended{Ended: 1}, err)
-		}, func(t *cli.Table, e client.Ended) { t.Text(showEnded(nil, e)) })
-	cmd.Flags().BoolVar(&others, "others", false, "all but this one")
-	return cmd
 }
 
 func (a *app) accountExport() *cobra.Command {

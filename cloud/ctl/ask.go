@@ -3,7 +3,6 @@ package ctl
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -100,11 +99,6 @@ func answerOf[T any](v T, err error) (r reply[T], _ error) {
 		r.Raw, err = json.Marshal(v)
 	}
 	return r, err
-}
-
-// said makes a line of a text in which %s is the first argument.
-func said[T any](text string) func([]string, T) string {
-	return func(args []string, _ T) string { return fmt.Sprintf(text, args[0]) }
 }
 
 // runs returns cmd with run, and with what its usage line says: how many arguments it takes, which of them are ids of things, and what

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
@@ -19,27 +20,34 @@ import (
 	"github.com/spf13/pflag"
 
 	"kennel/cloud/openapi/client"
+	"kennel/cloud/telemetry/uploads"
 	"kennel/infra/cli"
 	"kennel/infra/errs"
 )
 
 // addDeclared adds the commands that operations of the API declare (infra/op.Command) to those written here, in groups that are made where they are missing.
 func (a *app) addDeclared(root *cobra.Command, all []client.Declared) {
+	forms := map[string][]declared{} // by words: operations may share them, and take different arguments
 	for _, c := range all {
 		d := declared{Declared: c, fixed: map[string]string{}}
 		d.parse()
-		parent := root
-		for i, w := range d.words[:len(d.words)-1] {
+		words := strings.Join(d.words, " ")
+		forms[words] = append(forms[words], d)
+	}
+	for _, key := range slices.Sorted(maps.Keys(forms)) {
+		words, parent := strings.Fields(key), root
+		for i, w := range words[:len(words)-1] {
 			within := parent.Commands()
 			at := slices.IndexFunc(within, func(sub *cobra.Command) bool { return sub.Name() == w })
 			if at < 0 {
 				at = len(within)
-				within = append(within, describe(w, "Operations of "+strings.Join(d.words[:i+1], " "), strings.Join(d.words, " ")))
+				within = append(within, describe(w, "Operations of "+strings.Join(words[:i+1], " "), key))
 				parent.AddCommand(within[at])
 			}
 			parent = within[at]
 		}
-		parent.AddCommand(a.declared(d))
+		slices.SortStableFunc(forms[key], func(x, y declared) int { return cmp.Compare(len(x.args), len(y.args)) })
+		parent.AddCommand(a.declared(forms[key]))
 	}
 }
 
@@ -110,6 +118,11 @@ func (d *declared) parse() {
 	}
 }
 
+// knows reports whether the operation has a field.
+func (d *declared) knows(name string) bool {
+	return slices.ContainsFunc(d.Fields, func(f client.Parameter) bool { return f.Name == name })
+}
+
 // field returns what is known of a field.
 func (d *declared) field(name string) client.Parameter {
 	if at := slices.IndexFunc(d.Fields, func(f client.Parameter) bool { return f.Name == name }); at >= 0 {
@@ -122,10 +135,14 @@ func (d *declared) field(name string) client.Parameter {
 var examples = map[string]string{"THING": "vic:00e20100", "SPECIES": "vic", "VERSION": "2.0.1.6076", "COHORT": "beta", "ROLLOUT": anID, "COMMAND": anID, "JOB": anID, "GROUP": anID, "TRANSFER": anID,
 	"OPERATOR": "grace@example.org", "BATCH": "lot-2018", "ALERT": "12", "SILENCE": "3", "THRESHOLD": "1", "EXPERIMENT": "faster", "DOC": "vic.RobotSettings"}
 
-// declared returns the command.
-func (a *app) declared(d declared) *cobra.Command {
+// declared returns the command of the forms, of which the last takes the most arguments.
+func (a *app) declared(forms []declared) *cobra.Command {
+	d, least := forms[len(forms)-1], len(forms[0].args)
 	use, example, long := d.words[len(d.words)-1], strings.Join(d.words, " "), d.Long
-	for _, arg := range d.args {
+	for i, arg := range d.args {
+		if i >= least {
+			arg.shown = "[" + strings.Trim(arg.shown, "[]") + "]"
+		}
 		use += " " + arg.shown
 		if !strings.HasPrefix(arg.shown, "[") {
 			example += " " + cmp.Or(examples[arg.name], arg.name)
@@ -154,13 +171,32 @@ func (a *app) declared(d declared) *cobra.Command {
 	if len(d.args) > 1 && d.args[1].name == "DOC" {
 		cmd.ValidArgsFunction = a.completeDoc
 	}
-	a.runs(cmd, func(cmd *cobra.Command, args []string) error { return a.runDeclared(cmd, d, args) })
-	for _, f := range d.flags {
-		of := d.field(f.field)
-		if f.instead {
-			of.About = cmp.Or(of.About, "no "+strings.ToLower(d.args[len(d.args)-1].name))
+	a.runs(cmd, func(cmd *cobra.Command, args []string) error {
+		form, err := formFor(cmd, forms, len(args))
+		if err != nil {
+			return err
 		}
-		a.addFlag(cmd, f, of)
+		return a.runDeclared(cmd, form, args)
+	})
+	last := ""
+	if len(d.args) > 0 {
+		last = strings.ToLower(d.args[len(d.args)-1].name)
+	}
+	for _, form := range forms {
+		for _, f := range form.flags {
+			of := form.field(f.field)
+			if f.instead {
+				of.About = cmp.Or(of.About, "no "+last)
+			} else if !form.knows(f.field) {
+				of.About = "instead of one " + last
+			}
+			if cmd.Flags().Lookup(f.name) == nil {
+				a.addFlag(cmd, f, of, !form.knows(f.field))
+			}
+			if f.needed && len(forms) == 1 {
+				_ = cmd.MarkFlagRequired(f.name)
+			}
+		}
 	}
 	if d.Asks != "" {
 		cmd.Flags().Bool("yes", false, "do it without asking")
@@ -168,10 +204,34 @@ func (a *app) declared(d declared) *cobra.Command {
 	return cmd
 }
 
-// addFlag adds a flag that gives a field.
-func (a *app) addFlag(cmd *cobra.Command, f option, of client.Parameter) {
+// formFor returns the form that takes so many arguments, if the flags are its.
+func formFor(cmd *cobra.Command, forms []declared, args int) (declared, error) {
+	d := forms[len(forms)-1]
+	if len(forms) == 1 {
+		return d, nil
+	}
+	last := strings.ToLower(d.args[len(d.args)-1].name)
+	d = forms[max(0, slices.IndexFunc(forms, func(d declared) bool { return len(d.args) >= args }))]
+	var err error
+	for _, f := range d.flags {
+		if f.needed && !cmd.Flags().Changed(f.name) {
+			err = cli.Usage("want a %s or -%s", last, f.name)
+		}
+	}
+	for _, other := range forms {
+		for _, f := range other.flags {
+			if cmd.Flags().Changed(f.name) && !slices.ContainsFunc(d.flags, func(own option) bool { return own.name == f.name }) {
+				err = cli.Usage("want either a %s or -%s", last, f.name)
+			}
+		}
+	}
+	return d, err
+}
+
+// addFlag adds a flag that gives a field, or chooses a form.
+func (a *app) addFlag(cmd *cobra.Command, f option, of client.Parameter, chooses bool) {
 	flags, about := cmd.Flags(), lower(strings.TrimSuffix(of.About, "."))
-	isBool := of.Kind == "boolean" || len(of.Choices) > 0 && of.Choices[0] == "true" || f.instead
+	isBool := of.Kind == "boolean" || len(of.Choices) > 0 && of.Choices[0] == "true" || f.instead || chooses
 	if len(of.Choices) > 0 && !isBool {
 		about += ": " + strings.Join(of.Choices, ", ")
 	}
@@ -198,10 +258,7 @@ func (a *app) addFlag(cmd *cobra.Command, f option, of client.Parameter) {
 			made.DefValue = ""
 		}
 	}
-	if f.needed {
-		_ = cmd.MarkFlagRequired(f.name)
-	}
-	complete := map[string]completion{"species": completeSpecies, "filter": completeFilter, "kinds": cobra.FixedCompletions(strings.Split(kindWords(), ", "), cobra.ShellCompDirectiveNoFileComp),
+	complete := map[string]completion{"species": completeSpecies, "kind": cobra.FixedCompletions(uploads.Kinds, cobra.ShellCompDirectiveNoFileComp), "filter": completeFilter, "kinds": cobra.FixedCompletions(strings.Split(kindWords(), ", "), cobra.ShellCompDirectiveNoFileComp),
 		"thing": func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 			return a.completeThing(cmd, nil, typed)
 		}}[f.field]
@@ -253,7 +310,7 @@ func (a *app) runDeclared(cmd *cobra.Command, d declared, args []string) error {
 		return err
 	}
 	if raw == nil {
-		raw = json.RawMessage(`{"done":true}`)
+		raw = json.RawMessage(cmp.Or(d.Done, `{"done":true}`))
 	}
 	if d.Says != "" {
 		if got, is := readable(raw).(object); is {
@@ -320,8 +377,8 @@ func (a *app) request(cmd *cobra.Command, d declared, args []string) (path strin
 		if f.instead && changed == (len(args) >= len(d.args)) {
 			return "", nil, nil, cli.Usage("want a %s or -%s", strings.ToLower(d.args[len(d.args)-1].name), f.name)
 		}
-		if f.instead && d.field(f.field).Kind == "" {
-			continue // leaving the argument out says it
+		if !d.knows(f.field) {
+			continue // that it is given says it
 		}
 		if given = given || changed; !changed && f.otherwise == "" {
 			continue

@@ -1,8 +1,6 @@
 package ctl
 
 import (
-	"context"
-
 	"github.com/spf13/cobra"
 
 	"kennel/cloud/openapi/client"
@@ -22,10 +20,8 @@ func (a *app) batches() *cobra.Command {
 func (a *app) robotDetails() []*cobra.Command {
 	return []*cobra.Command{
 		a.robotsDeviceToken(),
-		group(describe("tokens", "Access tokens with which a robot acts for its owner", "robots tokens list vic:00e20100"),
-			revoker(a, "tokens", "TOKEN", a.api.DeleteThingsThingTokens, a.api.DeleteThingsThingTokensToken)),
-		group(describe("apps", "Apps and SDK programs that may talk to a robot", "robots apps list vic:00e20100"),
-			revoker(a, "apps", "APP", a.api.DeleteThingsThingApps, a.api.DeleteThingsThingAppsApp)),
+		describe("tokens", "Access tokens with which a robot acts for its owner", "robots tokens list vic:00e20100"),
+		describe("apps", "Apps and SDK programs that may talk to a robot", "robots apps list vic:00e20100"),
 		shows(a, describe("owner THING", "Show a robot's owner and earlier owners, by the ids of their accounts", "robots owner vic:00e20100"),
 			first(a.api.GetThingsThingOwner), func(t *cli.Table, o client.OwnerOwner) {
 				past := o.Past
@@ -51,31 +47,5 @@ func (a *app) robotsDeviceToken() *cobra.Command {
 			return show(cmd, r, err, func(t *cli.Table, k client.DeviceToken) { pairs(t, "thing", k.Thing, "token", k.Token) })
 		})
 	cmd.Flags().BoolVar(&none, "none", false, "take the token away")
-	return cmd
-}
-
-// revoker makes the command that takes one or all of a robot's entries away.
-func revoker[T any](a *app, what, one string, everything func(context.Context, string) (reply[T], error),
-	entry func(context.Context, string, string) (reply[T], error)) *cobra.Command {
-	var all bool
-	cmd := does(a, &cobra.Command{Use: "revoke THING [" + one + "]", Short: "Take one of a robot's " + what + " away, or with -all every one",
-		Example: "  kennelctl robots " + what + " revoke vic:00e20100 ID\n  kennelctl robots " + what + " revoke vic:00e20100 -all"},
-		func(ctx context.Context, args []string) (r reply[T], err error) {
-			switch {
-			case (len(args) == 2) == all:
-				return r, cli.Usage("want one or -all")
-			case all:
-				_, err = everything(ctx, args[0])
-			default:
-				_, err = entry(ctx, args[0], args[1])
-			}
-			return reply[T]{}, err
-		}, func(args []string, _ T) string {
-			if all {
-				return "all " + what + " of " + args[0] + " are revoked"
-			}
-			return args[1] + " is revoked"
-		})
-	cmd.Flags().BoolVar(&all, "all", false, "every one")
 	return cmd
 }

@@ -13,27 +13,11 @@ import (
 )
 
 func (a *app) operators() *cobra.Command {
-	return group(&cobra.Command{Use: "operators", Short: "Operators: who they are and what they may do",
+	return &cobra.Command{Use: "operators", Short: "Operators: who they are and what they may do",
 		Long: "Roles: viewer sees; support helps owners and steers robots; release-manager also releases; admin also manages robots and people.\n" +
 			"OPERATOR is an e-mail address or an id.",
-		Example: "  kennelctl operators list\n  kennelctl operators add grace@example.org -role support"},
-		does(a, describe("end OPERATOR [SESSION]", "End an operator's sessions, or one of them",
-			"operators end grace@example.org", "operators end grace@example.org 0f3a5c7e9b1d2f40"),
-			func(ctx context.Context, args []string) (r reply[client.Ended], err error) {
-				id, err := a.operatorID(ctx, args[0])
-				if err != nil {
-					return r, err
-				}
-				if len(args) == 1 {
-					return a.api.DeleteOperatorsIDSessions(ctx, id)
-				}
-				_, err = a.api.DeleteOperatorsIDSessionsSession(ctx, id, args[1])
-				return answerOf(client.Ended{Ended: 1}, err)
-			},
-			showEnded))
+		Example: "  kennelctl operators list\n  kennelctl operators add grace@example.org -role support"}
 }
-
-func showEnded(_ []string, e client.Ended) string { return fmt.Sprintf("sessions ended: %d", e.Ended) }
 
 // operatorID returns the id of an operator who is named by e-mail or id.
 func (a *app) operatorID(ctx context.Context, name string) (string, error) {

@@ -1,8 +1,6 @@
 package ctl
 
 import (
-	"cmp"
-	"context"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -14,35 +12,7 @@ import (
 )
 
 func (a *app) voice() *cobra.Command {
-	return group(describe("voice", "What became of what people said to robots", "voice stats", "voice sessions -failed", "voice unmatched -days 30"),
-		a.voiceSessions())
-}
-
-func (a *app) voiceSessions() *cobra.Command {
-	var q client.GetVoiceSessionsQuery
-	var failed bool
-	var step, version, language string
-	var limit int64
-	cmd := shows(a, describe("sessions [THING]", "List requests to all robots or to one, the latest first; what was said is not kept with them", "voice sessions", "voice sessions vic:00e20100", "voice sessions -step recognize -version 2.0.1"),
-		func(ctx context.Context, args []string) (reply[[]client.VoiceSession], error) {
-			if len(args) > 0 {
-				return a.api.GetThingsThingVoice(ctx, args[0], client.GetThingsThingVoiceQuery{Limit: &limit})
-			}
-			q = client.GetVoiceSessionsQuery{Step: given(step), Version: given(version), Language: given(language), Limit: &limit}
-			if failed {
-				q.Failed = given("true")
-			}
-			return a.api.GetVoiceSessions(ctx, q)
-		}, rows("WHEN|THING|INTENT|FAILED AT|LANGUAGE|VERSION|SPOKEN|ANSWER AFTER|WHY", func(s client.VoiceSession) cells {
-			return cells{s.At, cmp.Or(s.Thing, "-"), cmp.Or(s.Intent, "-"), cmp.Or(s.Failed, "-"), s.Language, cmp.Or(s.Firmware, "-"), fmt.Sprintf("%d ms", s.AudioMS), fmt.Sprintf("%d ms", s.TookMS), cmp.Or(s.Why, "-")}
-		}))
-	f := cmd.Flags()
-	f.BoolVar(&failed, "failed", false, "only requests that failed")
-	f.StringVar(&step, "step", "", "only requests that failed at `STEP`: audio, endpoint, recognize, match, answer")
-	f.StringVar(&version, "version", "", "only robots with `VERSION`")
-	f.StringVar(&language, "language", "", "only requests in `LANGUAGE`, such as en-US")
-	f.Int64Var(&limit, "limit", 50, "show at most `N` requests")
-	return cmd
+	return describe("voice", "What became of what people said to robots", "voice stats", "voice sessions -failed", "voice unmatched -days 30")
 }
 
 func (a *app) speech() *cobra.Command {

@@ -22,6 +22,7 @@ type Command struct {
 	// "history: ..." draws that part of the answer.
 	Table string `json:"table,omitempty"`
 	Says  string `json:"says,omitempty"` // instead of a table: what was done, in a line
+	Done  string `json:"done,omitempty"` // what -o json prints where the operation answers nothing; "": {"done":true}
 	Asks  string `json:"asks,omitempty"` // a question before it is done, unless -yes is given
 }
 

@@ -29,7 +29,7 @@ type document struct {
 type operation struct {
 	ID          string `json:"operationId"`
 	Summary     string
-	Commands    []struct{ Use, Short, Long, Example, Table, Says, Asks string } `json:"x-commands"`
+	Commands    []struct{ Use, Short, Long, Example, Table, Says, Done, Asks string } `json:"x-commands"`
 	Parameters  []parameter
 	RequestBody *body
 	Responses   map[string]body
@@ -156,7 +156,7 @@ func writeCommands(out *bytes.Buffer, doc document) {
 		for _, method := range slices.Sorted(maps.Keys(doc.Paths[path])) {
 			o := doc.Paths[path][method]
 			for _, c := range o.Commands {
-				fmt.Fprintf(out, "{%q, %q, %q, %q, %q, %q, %q, %q, %q, []Parameter{", c.Use, cmp.Or(c.Short, strings.TrimSuffix(o.Summary, ".")), c.Long, c.Example, c.Table, c.Says, c.Asks, strings.ToUpper(method), path)
+				fmt.Fprintf(out, "{%q, %q, %q, %q, %q, %q, %q, %q, %q, %q, []Parameter{", c.Use, cmp.Or(c.Short, strings.TrimSuffix(o.Summary, ".")), c.Long, c.Example, c.Table, c.Says, c.Done, c.Asks, strings.ToUpper(method), path)
 				for _, p := range o.Parameters {
 					if p.In == "query" {
 						writeParameter(out, doc, "query", p.Name, p.Description, p.Schema)

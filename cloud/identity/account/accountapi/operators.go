@@ -111,11 +111,13 @@ func StaffOperations(ops *account.Operators) op.List {
 			}
 			return out, err
 		}),
-		op.New(admins("DELETE /v1/operators/{id}/sessions", "End all of an operator's sessions."), func(ctx context.Context, r operator) (Ended, error) {
+		op.New(admins("DELETE /v1/operators/{id}/sessions", "End all of an operator's sessions.").With(
+			op.Command{Use: "operators end OPERATOR", Short: "End an operator's sessions, or one of them", Says: "sessions ended: {{.ended}}"}), func(ctx context.Context, r operator) (Ended, error) {
 			n, err := ops.EndSession(ctx, by(ctx), account.ID(r.ID), "")
 			return Ended{n}, err
 		}),
-		op.New(admins("DELETE /v1/operators/{id}/sessions/{session}", "End one."), func(ctx context.Context, r operatorSession) (op.None, error) {
+		op.New(admins("DELETE /v1/operators/{id}/sessions/{session}", "End one.").With(
+			op.Command{Use: "operators end OPERATOR SESSION", Short: "End an operator's sessions, or one of them", Example: "operators end grace@example.org\noperators end grace@example.org 0f3a5c7e9b1d2f40", Says: "sessions ended: 1", Done: `{"ended":1}`}), func(ctx context.Context, r operatorSession) (op.None, error) {
 			_, err := ops.EndSession(ctx, by(ctx), account.ID(r.ID), r.Session)
 			return op.None{}, err
 		}),

@@ -268,11 +268,13 @@ func (o OwnersConfig) person() op.List {
 			}
 			return out, err
 		}),
-		op.New(person("DELETE /v1/account/sessions/{id}", "End one session."), func(ctx context.Context, s oneSession) (op.None, error) {
+		op.New(person("DELETE /v1/account/sessions/{id}", "End one session.").With(
+			op.Command{Use: "account end SESSION", Short: "End a session, or all but this one", Example: "account end 0f3a5c7e9b1d2f40\naccount end -others", Says: "sessions ended: 1", Done: `{"ended":1}`}), func(ctx context.Context, s oneSession) (op.None, error) {
 			id, from := caller(ctx)
 			return op.None{}, o.People.EndSession(ctx, id, s.ID, from)
 		}),
-		op.New(person("DELETE /v1/account/sessions", "End the other sessions."), func(ctx context.Context, _ op.None) (Ended, error) {
+		op.New(person("DELETE /v1/account/sessions", "End the other sessions.").With(
+			op.Command{Use: "account end -others!", Short: "End the other sessions", Says: "sessions ended: {{.ended}}"}), func(ctx context.Context, _ op.None) (Ended, error) {
 			id, from := caller(ctx)
 			n, err := o.People.EndOtherSessions(ctx, id, sessionToken(ctx), from)
 			return Ended{n}, err
