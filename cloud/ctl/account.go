@@ -3,13 +3,8 @@ package ctl
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
-	"io/fs"
 	"maps"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 
@@ -17,27 +12,10 @@ import (
 
 	"kennel/cloud/openapi/client"
 	"kennel/infra/cli"
-	"kennel/infra/errs"
 )
 
-const maxExport = 1 << 30 // bytes
-
-func (a *app) whoami() *cobra.Command {
-	return shows(a, describe("whoami", "Show who you are to the cloud, and what you may do", "whoami"), none(a.api.GetMe),
-		func(t *cli.Table, m client.Account) {
-			pairs(t, "e-mail", m.Email, "role", m.Role, "id", m.ID)
-			if m.MustChange {
-				t.Text("the password is a first one: change it with kennelctl password")
-			}
-		})
-}
-
 func (a *app) passkeys() *cobra.Command {
-	return group(describe("passkeys", "Your passkeys; a browser adds them", "passkeys list", "passkeys remove ID"),
-		shows(a, describe("list", "List your passkeys", "passkeys list"), none(a.api.GetMePasskeys),
-			rows("PASSKEY|NAME|SINCE|LAST USED", func(p client.Passkey) cells { return cells{p.ID, p.Name, p.Created, p.LastUsed} })),
-		does(a, describe("remove PASSKEY", "Remove one of your passkeys", "passkeys remove ID"),
-			first(a.api.DeleteMePasskeysID), said[client.None]("%s is removed")))
+	return describe("passkeys", "Your passkeys; a browser adds them", "passkeys list", "passkeys remove ID")
 }
 
 func (a *app) account() *cobra.Command {
@@ -54,24 +32,6 @@ func (a *app) account() *cobra.Command {
 				return a.record(ctx, http.MethodGet, nil)
 			}, showRecord),
 		a.accountSet(),
-		shows(a, describe("sessions", "List where you are signed in", "account sessions"), none(a.api.GetAccountSessions),
-			rows("SESSION|KIND|SINCE|LAST SEEN|UNTIL|FROM", func(s client.Session) cells {
-				kind, from := "person", s.Addr
-				if s.App {
-					kind, from = "app", s.Robot
-				}
-				if s.Current {
-					kind += ", this one"
-				}
-				return cells{s.ID, kind, s.Created, s.LastSeen, s.Expires, from}
-			})),
-		a.accountEnd(),
-		shows(a, &cobra.Command{Use: "app-token", Short: "Make a session token for one robot",
-			Long:    "A tool that speaks to a robot hands the token to it, once; the robot then acts for you, as any holder of the token can.",
-			Example: "  kennelctl account app-token -o json"}, none(a.api.PostAccountApps),
-			func(t *cli.Table, got client.AppToken) {
-				pairs(t, "session_token", got.SessionToken, "expires", got.Expires)
-			}),
 		a.accountExport(), a.accountDelete())
 }
 
@@ -188,72 +148,18 @@ func (a *app) accountSet() *cobra.Command {
 		}, showRecord)
 }
 
-func (a *app) accountEnd() *cobra.Command {
-	var others bool
-	cmd := shows(a, describe("end [SESSION]", "End a session, or all but this one", "account end 0f3a5c7e9b1d2f40", "account end -others"),
-		func(ctx context.Context, args []string) (r reply[client.Ended], err error) {
-			switch {
-			case others == (len(args) == 1):
-				return r, cli.Usage("want a session such as kennelctl account sessions shows, or -others")
-			case others:
-				return a.api.DeleteAccountSessions(ctx)
-			}
-			_, err = a.api.DeleteAccountSessionsID(ctx, args[0])
-			return answerOf(client.Ended{Ended: 1}, err)
-		}, func(t *cli.Table, e client.Ended) { t.Text(showEnded(nil, e)) })
-	cmd.Flags().BoolVar(&others, "others", false, "all but this one")
-	return cmd
-}
-
 func (a *app) accountExport() *cobra.Command {
 	var to string
 	cmd := a.runs(&cobra.Command{Use: "export", Short: "Download everything that is held about you",
 		Long:    "Writes a ZIP of JSON files, one for each part of the cloud. An existing file is not overwritten.",
 		Example: "  kennelctl account export -to mine.zip"},
 		func(cmd *cobra.Command, _ []string) error {
-			c, err := a.connect(cmd.Context())
-			if err != nil {
-				return err
-			}
-			resp, err := c.send(cmd.Context(), http.MethodGet, "/v1/account/export", nil, nil)
-			if err != nil {
-				return err
-			}
-			defer resp.Body.Close()
-			n, err := saveNew(to, io.LimitReader(resp.Body, maxExport), resp.ContentLength)
-			if err != nil {
-				return err
-			}
-			return cli.Print(cmd, struct {
-				File  string `json:"file"`
-				Bytes int64  `json:"bytes"`
-			}{to, n}, func(t *cli.Table) { t.Text(fmt.Sprintf("%s: %d bytes", to, n)) })
+			_, err := a.download(cmd, "/v1/account/export", to)
+			return err
 		})
 	cmd.Flags().StringVar(&to, "to", "kennel-account.zip", "write to `FILE`")
 	_ = cmd.MarkFlagFilename("to", "zip")
 	return cmd
-}
-
-// saveNew writes a new file for this user alone, whole or not at all; want is its size, -1 if unknown.
-func saveNew(name string, r io.Reader, want int64) (n int64, err error) {
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if errors.Is(err, fs.ErrExist) {
-		return 0, cli.Usage("%s exists; give another name with -to", name)
-	}
-	if err != nil {
-		return 0, err
-	}
-	n, err = io.Copy(f, r)
-	if err == nil && want >= 0 && n != want {
-		err = io.ErrUnexpectedEOF
-	}
-	if err != nil {
-		err = errs.New(errs.Unavailable, "the download broke off after %d of %d bytes; nothing is kept: %w", n, want, err)
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		_ = os.Remove(name) // the first error is the one to tell
-	}
-	return n, err
 }
 
 func (a *app) accountDelete() *cobra.Command {

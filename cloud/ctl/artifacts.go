@@ -2,31 +2,22 @@ package ctl
 
 import (
 	"cmp"
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"os"
-	"path/filepath"
-	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"kennel/cloud/openapi/client"
 	"kennel/infra/cli"
 	"kennel/infra/errs"
 	"kennel/infra/thing"
 )
-
-// storeTime is how long the cloud may take to answer once it has a whole archive.
-const storeTime = 5 * time.Minute
 
 func (a *app) releasesUpload() *cobra.Command {
 	var species, version, notes string
@@ -36,7 +27,7 @@ func (a *app) releasesUpload() *cobra.Command {
 			"After a break, give the same command again: an archive that was stored is not sent a second time.",
 		Example: "  kennelctl releases upload vicos-2.0.1.6076.ota -notes 'quieter motors'\n  kennelctl releases upload arm.swu -species amigo -version 1.4.0.12"},
 		func(cmd *cobra.Command, args []string) error {
-			r, err := a.upload(cmd, args[0], species, url.Values{"notes": {notes}, "version": {version}})
+			r, err := a.uploadRelease(cmd, args[0], species, url.Values{"notes": {notes}, "version": {version}})
 			return show(cmd, r, err, func(t *cli.Table, x client.Artifact) {
 				pairs(t, "species", x.Species, "version", x.Version, "kind", archiveKind(x), "size", x.Size, "sha256", x.Sha256, "uploaded", x.Created, "by", x.By)
 			})
@@ -48,72 +39,19 @@ func (a *app) releasesUpload() *cobra.Command {
 	return cmd
 }
 
-// upload sends a file, and says on a terminal how far it is.
-func (a *app) upload(cmd *cobra.Command, name, species string, query url.Values) (r reply[client.Artifact], err error) {
+// uploadRelease sends an archive under its own hash.
+func (a *app) uploadRelease(cmd *cobra.Command, name, species string, query url.Values) (r reply[client.Artifact], err error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return r, errs.New(errs.Invalid, "%w", err)
 	}
 	defer f.Close() // read only
-	info, err := f.Stat()
-	if err != nil {
-		return r, err
-	}
 	sum := sha256.New()
 	if _, err := io.Copy(sum, f); err != nil {
 		return r, fmt.Errorf("read %s: %w", name, err)
 	}
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return r, err
-	}
-	c, err := a.connect(cmd.Context())
-	if err != nil {
-		return r, err
-	}
-	if c, err = newConn(c.s, storeTime); err != nil {
-		return r, err
-	}
-	body := &uploading{Reader: f, size: info.Size(), name: filepath.Base(name), out: io.Discard}
-	if out, ok := cmd.ErrOrStderr().(*os.File); ok && term.IsTerminal(int(out.Fd())) {
-		body.out = out
-	}
-	defer body.end()
 	path := "/v1/releases/" + url.PathEscape(species) + "/archives/" + hex.EncodeToString(sum.Sum(nil)) + "?" + query.Encode()
-	resp, err := c.send(cmd.Context(), http.MethodPut, path, body, http.Header{"Accept": {"application/json"}, "Content-Type": {"application/octet-stream"}})
-	if err != nil {
-		return r, err
-	}
-	defer resp.Body.Close()
-	if r.Raw, err = io.ReadAll(io.LimitReader(resp.Body, 1<<20)); err != nil {
-		return r, unreachable(c.s.Server, err)
-	}
-	return r, json.Unmarshal(r.Raw, &r.Value)
-}
-
-// uploading is a body that says how much of it was sent.
-type uploading struct {
-	io.Reader
-	size, sent int64
-	name       string
-	out        io.Writer
-	said       time.Time
-}
-
-// Read implements io.Reader.
-func (u *uploading) Read(b []byte) (int, error) {
-	n, err := u.Reader.Read(b)
-	u.sent += int64(n)
-	if time.Since(u.said) > 200*time.Millisecond || u.sent == u.size {
-		u.said = time.Now()
-		fmt.Fprintf(u.out, "\r%s: %d of %d MB (%d %%)", cli.Clean(u.name), u.sent/1e6, u.size/1e6, 100*u.sent/max(u.size, 1))
-	}
-	return n, err
-}
-
-func (u *uploading) end() {
-	if u.sent > 0 {
-		fmt.Fprintln(u.out)
-	}
+	return upload[client.Artifact](a, cmd, http.MethodPut, path, "application/octet-stream", name)
 }
 
 // archiveKind names an archive within its release.
@@ -125,28 +63,6 @@ func archiveKind(x client.Artifact) string {
 		return x.Kind + " for " + x.Qsn
 	}
 	return x.Kind
-}
-
-func (a *app) releasesArchives() *cobra.Command {
-	return shows(a, &cobra.Command{Use: "archives SPECIES [VERSION]", Short: "List the archives of a release, or of all of a species", ValidArgsFunction: completeSpecies,
-		Example: "  kennelctl releases archives vic\n  kennelctl releases archives vic 2.0.1.6076"},
-		func(ctx context.Context, args []string) (reply[[]client.Artifact], error) {
-			return a.api.GetArchives(ctx, client.GetArchivesQuery{Species: &args[0], Version: given(strings.Join(args[1:], ""))})
-		},
-		rows("SPECIES|VERSION|ARCHIVE|BYTES|SHA256|UPLOADED|BY", func(x client.Artifact) cells {
-			return cells{x.Species, x.Version, archiveKind(x), x.Size, x.Sha256, x.Created, x.By}
-		}))
-}
-
-func (a *app) releasesDelete() *cobra.Command {
-	return does(a, &cobra.Command{Use: "delete SPECIES SHA256", Short: "Delete an archive", ValidArgsFunction: completeSpecies,
-		Long:    "kennelctl releases archives says which there are. It is refused while a channel, a wish, a rollout or another release uses the release.",
-		Example: "  kennelctl releases delete vic " + strings.Repeat("0f1e2d3c", 8)},
-		func(ctx context.Context, args []string) (reply[client.Artifact], error) {
-			return a.api.DeleteArchivesSpeciesSum(ctx, args[0], args[1])
-		}, func(_ []string, x client.Artifact) string {
-			return fmt.Sprintf("deleted %s %s: %s", x.Species, x.Version, archiveKind(x))
-		})
 }
 
 // archivesOf says which archives a release has, in a few words.
@@ -169,38 +85,5 @@ func archivesOf(all []client.Artifact, r client.Release) string {
 func (a *app) channels() *cobra.Command {
 	cmd := describe("channels", "Channels by which original robots find releases", "channels list", "channels set vic prod 2.0.1.6076")
 	cmd.Aliases = []string{"channel"}
-	return group(cmd, a.channelsList(), a.channelsSet())
-}
-
-func (a *app) channelsList() *cobra.Command {
-	return shows(a, describe("list", "List what channels offer", "channels list", "channels list -o json"),
-		func(ctx context.Context, _ []string) (reply[[]client.Channel], error) {
-			return a.api.GetChannels(ctx, client.GetChannelsQuery{})
-		}, rows("SPECIES|CHANNEL|VERSION|SINCE|BY", func(c client.Channel) cells {
-			return cells{c.Species, c.Channel, cmp.Or(c.Version, "none"), c.Since, c.By}
-		}))
-}
-
-func (a *app) channelsSet() *cobra.Command {
-	var none bool
-	cmd := shows(a, &cobra.Command{Use: "set SPECIES CHANNEL [VERSION]", Short: "Have a channel offer a release",
-		Long: "Original robots ask at /vic/CHANNEL/full/latest.ota and at /vic/CHANNEL/diff/VERSION.ota, which is the delta from the version that they run.\n" +
-			"-none has the channel offer nothing.",
-		ValidArgsFunction: func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-			if len(args) == 0 {
-				return completeSpecies(cmd, args, typed)
-			}
-			return slices.Repeat([]string{"prod", "beta", "dev"}, max(0, 2-len(args))), cobra.ShellCompDirectiveNoFileComp
-		},
-		Example: "  kennelctl channels set vic prod 2.0.1.6076\n  kennelctl channels set vic beta -none"},
-		func(ctx context.Context, args []string) (r reply[client.Channel], err error) {
-			if (len(args) == 3) == none {
-				return r, cli.Usage("want a version or -none")
-			}
-			return a.api.PutChannelsSpeciesChannel(ctx, args[0], args[1], client.Wish{Version: strings.Join(args[2:], "")})
-		}, func(t *cli.Table, c client.Channel) {
-			pairs(t, "channel", c.Species+" "+c.Channel, "offers", cmp.Or(c.Version, "none"), "since", c.Since)
-		})
-	cmd.Flags().BoolVar(&none, "none", false, "no release is offered")
 	return cmd
 }

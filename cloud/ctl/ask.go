@@ -3,7 +3,6 @@ package ctl
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -102,11 +101,6 @@ func answerOf[T any](v T, err error) (r reply[T], _ error) {
 	return r, err
 }
 
-// said makes a line of a text in which %s is the first argument.
-func said[T any](text string) func([]string, T) string {
-	return func(args []string, _ T) string { return fmt.Sprintf(text, args[0]) }
-}
-
 // runs returns cmd with run, and with what its usage line says: how many arguments it takes, which of them are ids of things, and what
 // completes the first. What cmd has already stays.
 func (a *app) runs(cmd *cobra.Command, run func(cmd *cobra.Command, args []string) error) *cobra.Command {
@@ -128,7 +122,7 @@ func (a *app) runs(cmd *cobra.Command, run func(cmd *cobra.Command, args []strin
 	}
 	if len(words) > 0 && cmd.ValidArgsFunction == nil {
 		cmd.ValidArgsFunction = map[string]completion{"THING": a.completeThing, "COHORT": a.completeCohort, "WEBHOOK": a.completeWebhook,
-			"FILTER": completeFilter}[words[0]]
+			"SPECIES": completeSpecies, "FILTER": completeFilter}[words[0]]
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		for i, w := range words {

@@ -16,74 +16,8 @@ import (
 )
 
 func (a *app) cohorts() *cobra.Command {
-	return group(describe("cohorts", "Filters with a name, for other filters and for rollouts",
-		"cohorts list", "cohorts create old-labs \"version:<2.1 tag:lab\"", "robots list cohort:old-labs"),
-		shows(a, describe("list", "List cohorts", "cohorts list"), none(a.api.GetCohorts),
-			rows("COHORT|FILTER|BY|CHANGED|NOTE", func(c client.Cohort) cells { return cells{c.Cohort, c.Filter, c.By, c.Changed, c.Note} })),
-		a.cohortsCreate(), a.cohortsChange(),
-		shows(a, describe("show COHORT", "Show a cohort and how many robots it has now", "cohorts show beta"),
-			first(a.api.GetCohortsCohort), func(t *cli.Table, c client.Counted) {
-				showCohort(t, client.Cohort{Cohort: c.Cohort, Filter: c.Filter, Note: c.Note, By: c.By, Changed: c.Changed, Rev: c.Rev})
-				t.Row("robots", c.Robots)
-			}),
-		a.cohortsDelete())
-}
-
-func showCohort(t *cli.Table, c client.Cohort) {
-	pairs(t, "cohort", c.Cohort, "filter", c.Filter, "note", c.Note, "by", c.By, "changed", c.Changed, "revision", c.Rev)
-}
-
-func (a *app) cohortsCreate() *cobra.Command {
-	return a.cohortsSave(&cobra.Command{Use: "create COHORT FILTER", Short: "Save a filter under a name", ValidArgsFunction: cobra.NoFileCompletions,
-		Example: "  kennelctl cohorts create beta tag:beta -note \"owners who asked for it\"\n" +
-			"  kennelctl cohorts create old \"version:<2.1 species:vic\""},
-		func(ctx context.Context, name string, in client.Request) (reply[client.Cohort], error) {
-			in.Cohort = name
-			return a.api.PostCohorts(ctx, in)
-		})
-}
-
-func (a *app) cohortsChange() *cobra.Command {
-	var rev int64
-	cmd := a.cohortsSave(describe("change COHORT FILTER", "Give a cohort another filter, or make it", "cohorts change beta \"tag:beta species:vic\"",
-		"cohorts change beta tag:beta -rev 3"),
-		func(ctx context.Context, name string, in client.Request) (reply[client.Cohort], error) {
-			in.Rev = rev
-			return a.api.PutCohortsCohort(ctx, name, in)
-		})
-	cmd.Flags().Int64Var(&rev, "rev", 0, "only if it still has revision `N`")
-	return cmd
-}
-
-// cohortsSave makes a command that saves a filter of any number of words, with a note.
-func (a *app) cohortsSave(cmd *cobra.Command,
-	save func(ctx context.Context, name string, in client.Request) (reply[client.Cohort], error)) *cobra.Command {
-	cmd.Args, cmd.Long = cobra.MinimumNArgs(2), filterHelp
-	note := cmd.Flags().String("note", "", "what it is for, in `WORDS`")
-	return shows(a, cmd, func(ctx context.Context, args []string) (r reply[client.Cohort], err error) {
-		f, err := filterOf(args[1:]...)
-		if err != nil {
-			return r, err
-		}
-		return save(ctx, args[0], client.Request{Filter: f.String(), Note: *note})
-	}, showCohort)
-}
-
-func (a *app) cohortsDelete() *cobra.Command {
-	var yes bool
-	cmd := &cobra.Command{Use: "delete COHORT", Short: "Delete a cohort; its robots stay",
-		Long:    "Delete a cohort, after asking. Its robots stay, with their tags. Filters that name the cohort become errors.",
-		Example: "  kennelctl cohorts delete beta\n  kennelctl cohorts delete beta -yes"}
-	does(a, cmd, func(ctx context.Context, args []string) (r reply[client.None], err error) {
-		if !yes {
-			if err := confirm(cmd, "Delete cohort "+args[0]+"?"); err != nil {
-				return r, err
-			}
-		}
-		return a.api.DeleteCohortsCohort(ctx, args[0])
-	}, said[client.None]("cohort %s is deleted"))
-	cmd.Flags().BoolVar(&yes, "yes", false, "delete without asking")
-	return cmd
+	return describe("cohorts", "Filters with a name, for other filters and for rollouts",
+		"cohorts list", "cohorts create old-labs \"version:<2.1 tag:lab\"", "robots list cohort:old-labs")
 }
 
 // confirm asks a question on standard error. Its error is Invalid if the answer is not yes.
@@ -174,16 +108,6 @@ func (a *app) robotsCounts() *cobra.Command {
 }
 
 func (a *app) robotsTag() *cobra.Command {
-	one := func(word, short, example string, body func([]string) client.TagsRequest) *cobra.Command {
-		return shows(a, &cobra.Command{Use: word + " THING TAG...", Short: short, Example: "  kennelctl robots tag " + word + " vic:00e20100 " + example,
-			Long: "A tag is 1 to 32 lower-case letters, digits, and . _ - within. A robot has at most 32."},
-			func(ctx context.Context, args []string) (reply[client.Tags], error) {
-				return a.api.PatchThingsThingTags(ctx, args[0], body(args[1:]))
-			},
-			func(t *cli.Table, tags client.Tags) { t.Row(tags.Thing, strings.Join(tags.Tags, " ")) })
-	}
-	return group(describe("tag", "Tag a robot; of many at once: robots bulk tag",
-		"robots tag add vic:00e20100 lab demo", "robots tag remove vic:00e20100 demo"),
-		one("add", "Add tags to a robot", "lab demo", func(tags []string) client.TagsRequest { return client.TagsRequest{Add: tags} }),
-		one("remove", "Remove tags from a robot", "demo", func(tags []string) client.TagsRequest { return client.TagsRequest{Remove: tags} }))
+	return describe("tag", "Tag a robot; of many at once: robots bulk tag",
+		"robots tag add vic:00e20100 lab demo", "robots tag remove vic:00e20100 demo")
 }

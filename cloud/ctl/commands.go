@@ -18,7 +18,7 @@ import (
 func (a *app) commands() *cobra.Command {
 	return group(&cobra.Command{Use: "commands", Aliases: []string{"cmd"}, Short: "Send commands to a robot and see their results",
 		Example: "  kennelctl commands send vic:00e20100 ping\n  kennelctl commands list vic:00e20100"},
-		a.commandsSend(), a.commandsList(),
+		a.commandsSend(),
 		shows(a, describe("show THING COMMAND", "Show one command and its result", "commands show vic:00e20100 0b6f1c9e-8d0a-4a53-9d06-2d3e0c9f5a11"),
 			func(ctx context.Context, args []string) (r reply[client.Command], err error) {
 				if !commandwire.IsID(args[1]) {
@@ -65,26 +65,6 @@ func (a *app) commandsSend() *cobra.Command {
 	}, showCommand)
 	cmd.Flags().DurationVar(&ttl, "ttl", ttl, "how long the robot may take to begin, such as 10m")
 	cmd.Flags().StringVar(&key, "key", "", "`WORD` of yours: the same key again is the same command, not a second one")
-	return cmd
-}
-
-func (a *app) commandsList() *cobra.Command {
-	var open bool
-	var limit int64
-	cmd := shows(a, describe("list THING", "List a robot's commands, the newest first",
-		"commands list vic:00e20100", "commands list vic:00e20100 -open"),
-		func(ctx context.Context, args []string) (reply[[]client.Command], error) {
-			q := client.GetThingsThingCommandsQuery{Limit: &limit}
-			if open {
-				q.Open = new("true")
-			}
-			return a.api.GetThingsThingCommands(ctx, args[0], q)
-		},
-		rows("COMMAND|KIND|STATE|CREATED|BY|RESULT", func(c client.Command) cells {
-			return cells{c.ID, c.Kind, c.State, c.Created, c.By, resultText(c)}
-		}))
-	cmd.Flags().BoolVar(&open, "open", false, "only those without a result")
-	cmd.Flags().Int64Var(&limit, "limit", 20, "show at most `N` commands")
 	return cmd
 }
 

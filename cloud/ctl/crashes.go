@@ -3,13 +3,9 @@ package ctl
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -25,54 +21,9 @@ func (a *app) crashes() *cobra.Command {
 		Long: "Crashes with the same cause are one group. Symbol files give functions and lines to the addresses in minidumps.",
 		Example: "  kennelctl crashes list -state open\n  kennelctl crashes show 6d59fcd7-0b97-4572-9d24-27ee3045a43f\n" +
 			"  kennelctl crashes resolve 6d59fcd7-0b97-4572-9d24-27ee3045a43f -fixed-in 2.0.1.6076"},
-		a.crashesList(), a.crashesReports(), a.crashesShow(), a.crashesGet(), a.crashesResolve(), a.crashesReopen(),
+		a.crashesShow(), a.crashesGet(),
 		group(&cobra.Command{Use: "symbols", Short: "Symbol files, which put names to addresses",
-			Example: "  kennelctl crashes symbols list\n  kennelctl crashes symbols upload vic-engine.sym"}, a.symbolsList(), a.symbolsUpload(), a.symbolsRemove()))
-}
-
-func (a *app) crashesList() *cobra.Command {
-	var state, program, version, after string
-	var limit int64
-	cmd := shows(a, describe("list", "List groups of crashes, the latest seen first", "crashes list", "crashes list -state open -version 2.0.1.6076"),
-		func(ctx context.Context, _ []string) (reply[[]client.Group], error) {
-			return a.api.GetCrashGroups(ctx, client.GetCrashGroupsQuery{State: given(state), Program: given(program), Version: given(version), After: given(after), Limit: &limit})
-		},
-		rows("GROUP|STATE|CRASHES|ROBOTS|LAST SEEN|PROGRAM|SIGNATURE", func(g client.Group) cells {
-			return cells{g.ID, g.State, g.Crashes, g.Robots, g.LastSeen, g.Program, g.Signature}
-		}))
-	f := cmd.Flags()
-	f.StringVar(&state, "state", "", "only groups in `STATE`: open, resolved or regressed")
-	f.StringVar(&program, "program", "", "only groups of `PROGRAM`")
-	f.StringVar(&version, "version", "", "only groups that `VERSION` had")
-	f.StringVar(&after, "after", "", "continue after the group with this `ID`")
-	f.Int64Var(&limit, "limit", crash.DefaultLimit, "show at most `N` groups")
-	_ = cmd.RegisterFlagCompletionFunc("state", func(*cobra.Command, []string, string) (out []string, _ cobra.ShellCompDirective) {
-		for _, s := range crash.States {
-			out = append(out, string(s))
-		}
-		return out, cobra.ShellCompDirectiveNoFileComp
-	})
-	return cmd
-}
-
-func (a *app) crashesReports() *cobra.Command {
-	var thing, of, version, after string
-	var limit int64
-	cmd := shows(a, describe("reports", "List single crashes, the newest first", "crashes reports -thing vic:00e20100", "crashes reports -group 6d59fcd7-0b97-4572-9d24-27ee3045a43f -version 2.0.1.6076"),
-		func(ctx context.Context, _ []string) (reply[[]client.Crash], error) {
-			return a.api.GetCrashes(ctx, client.GetCrashesQuery{Thing: given(thing), Group: given(of), Version: given(version), After: given(after), Limit: &limit})
-		},
-		rows("CRASH|THING|CRASHED|PROGRAM|VERSION|REASON", func(c client.Crash) cells {
-			return cells{c.ID, c.Thing, c.At, c.Program, cmp.Or(c.Version, "–"), c.Reason}
-		}))
-	f := cmd.Flags()
-	f.StringVar(&thing, "thing", "", "only crashes of the robot `THING`")
-	f.StringVar(&of, "group", "", "only crashes of `GROUP`")
-	f.StringVar(&version, "version", "", "only crashes of `VERSION`")
-	f.StringVar(&after, "after", "", "continue after the crash with this `ID`")
-	f.Int64Var(&limit, "limit", crash.DefaultLimit, "show at most `N` crashes")
-	_ = cmd.RegisterFlagCompletionFunc("thing", a.completeThing)
-	return cmd
+			Example: "  kennelctl crashes symbols list\n  kennelctl crashes symbols upload vic-engine.sym"}, a.symbolsUpload()))
 }
 
 // crash returns one crash; of a group the latest.
@@ -128,28 +79,8 @@ func (a *app) crashesGet() *cobra.Command {
 			if tail {
 				kind, end = "log", ".log"
 			}
-			c, err := a.connect(cmd.Context())
-			if err != nil {
-				return err
-			}
-			resp, err := c.send(cmd.Context(), http.MethodGet, "/v1/crashes/"+url.PathEscape(found.Value.ID)+"/"+kind, nil, nil)
-			if err != nil {
-				return err
-			}
-			defer resp.Body.Close()
-			if to == "-" {
-				_, err := io.Copy(cmd.OutOrStdout(), resp.Body)
-				return err
-			}
-			name := cmp.Or(to, found.Value.ID+end)
-			n, err := saveNew(name, resp.Body, resp.ContentLength)
-			if err != nil {
-				return err
-			}
-			return cli.Print(cmd, struct {
-				File  string `json:"file"`
-				Bytes int64  `json:"bytes"`
-			}{name, n}, func(t *cli.Table) { t.Text(fmt.Sprintf("%s: %d bytes", name, n)) })
+			_, err = a.download(cmd, "/v1/crashes/"+url.PathEscape(found.Value.ID)+"/"+kind, cmp.Or(to, found.Value.ID+end))
+			return err
 		})
 	cmd.Flags().StringVar(&to, "to", "", "write to `FILE` instead of one called after the crash's id")
 	cmd.Flags().BoolVar(&tail, "log", false, "the log that came with the crash")
@@ -157,96 +88,21 @@ func (a *app) crashesGet() *cobra.Command {
 	return cmd
 }
 
-func groupTable(t *cli.Table, g client.Group) {
-	pairs(t, "group", g.ID, "state", g.State, "fixed in", cmp.Or(g.FixedIn, "–"), "note", cmp.Or(g.Note, "–"), "program", g.Program, "signature", g.Signature, "crashes", g.Crashes, "robots", g.Robots,
-		"versions", strings.Join(g.Versions, ", "), "first seen", g.FirstSeen, "last seen", g.LastSeen)
-}
-
-// crashesState makes a command that changes the state of a group.
-func (a *app) crashesState(cmd *cobra.Command, state crash.State) (*cobra.Command, *client.CrashChange) {
-	var note string
-	c := &client.CrashChange{State: string(state)}
-	cmd = shows(a, cmd, func(ctx context.Context, args []string) (reply[client.Group], error) {
-		c.Note = given(note)
-		return a.api.PatchCrashGroupsGroup(ctx, args[0], *c)
-	}, groupTable)
-	cmd.Flags().StringVar(&note, "note", "", "`TEXT` for people")
-	return cmd, c
-}
-
-func (a *app) crashesResolve() *cobra.Command {
-	cmd, c := a.crashesState(&cobra.Command{Use: "resolve GROUP", Short: "Mark a group of crashes as resolved",
-		Long:    "A crash of a later version than had crashed, or of -fixed-in and what follows it, makes the group regressed.",
-		Example: "  kennelctl crashes resolve 6d59fcd7-0b97-4572-9d24-27ee3045a43f -fixed-in 2.0.1.6076 -note 'checks for nil'"}, crash.Resolved)
-	cmd.Flags().StringVar(&c.FixedIn, "fixed-in", "", "the `VERSION` that has the fix")
-	return cmd
-}
-
-func (a *app) crashesReopen() *cobra.Command {
-	cmd, _ := a.crashesState(describe("reopen GROUP", "Mark a group of crashes as open", "crashes reopen 6d59fcd7-0b97-4572-9d24-27ee3045a43f"), crash.Open)
-	return cmd
-}
-
-func (a *app) symbolsList() *cobra.Command {
-	return shows(a, describe("list", "List symbol files", "crashes symbols list"),
-		func(ctx context.Context, _ []string) (reply[[]client.Symbols], error) {
-			return a.api.GetCrashSymbols(ctx)
-		},
-		rows("DEBUG ID|MODULE|CPU|FUNCTIONS|BYTES|UPLOADED|BY", func(s client.Symbols) cells {
-			return cells{s.DebugID, s.Module, s.Cpu, s.Functions, s.Size, s.Uploaded, s.By}
-		}))
-}
-
-func (a *app) symbolsRemove() *cobra.Command {
-	return shows(a, describe("remove DEBUG-ID", "Delete a symbol file; names that it gave stay", "crashes symbols remove 3983974E3E1BE0D45C55B2B5C59FD7DF0"),
-		func(ctx context.Context, args []string) (reply[client.None], error) {
-			return a.api.DeleteCrashSymbolsDebug(ctx, args[0])
-		},
-		func(t *cli.Table, _ client.None) { t.Text("deleted") })
-}
-
 func (a *app) symbolsUpload() *cobra.Command {
 	return a.runs(&cobra.Command{Use: "upload FILE...", Short: "Upload symbol files, as Breakpad's dump_syms writes them",
 		Long:    "A file replaces the one with its debug id. Stored crashes are looked at again within a minute.",
 		Example: "  kennelctl crashes symbols upload vic-engine.sym libc.so.6.sym"},
 		func(cmd *cobra.Command, args []string) error {
-			c, err := a.connect(cmd.Context())
-			if err == nil {
-				c, err = newConn(c.s, storeTime)
-			}
-			if err != nil {
-				return err
-			}
 			var all []client.Symbols
 			for _, name := range args {
-				s, err := sendSymbols(cmd.Context(), c, name)
+				r, err := upload[client.Symbols](a, cmd, http.MethodPost, "/v1/crash-symbols", "text/plain", name)
 				if err != nil {
 					return fmt.Errorf("%s: %w", name, err)
 				}
-				all = append(all, s)
+				all = append(all, r.Value)
 			}
 			return cli.Print(cmd, all, func(t *cli.Table) {
 				rows("DEBUG ID|MODULE|FUNCTIONS", func(s client.Symbols) cells { return cells{s.DebugID, s.Module, s.Functions} })(t, all)
 			})
 		})
-}
-
-// sendSymbols uploads one file.
-func sendSymbols(ctx context.Context, c *conn, name string) (s client.Symbols, err error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return s, errs.New(errs.Invalid, "%w", err)
-	}
-	defer f.Close() // read only
-	info, err := f.Stat()
-	if err != nil {
-		return s, err
-	}
-	resp, err := c.send(ctx, http.MethodPost, "/v1/crash-symbols", &uploading{Reader: f, size: info.Size(), name: filepath.Base(name), out: io.Discard},
-		http.Header{"Accept": {"application/json"}, "Content-Type": {"text/plain"}})
-	if err != nil {
-		return s, err
-	}
-	defer resp.Body.Close()
-	return s, json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(&s)
 }

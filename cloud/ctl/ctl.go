@@ -46,7 +46,7 @@ func Command() *cobra.Command {
 	root.MarkFlagsMutuallyExclusive("onebox", "server")
 	_ = root.MarkPersistentFlagDirname("onebox")
 	_ = root.MarkPersistentFlagFilename("ca", "pem", "crt")
-	group(root, a.login(), a.logout(), a.whoami(), a.password(), a.passkeys(), a.second(), a.account(), a.my(), a.operators(), a.audit(), a.fleet(),
+	group(root, a.login(), a.logout(), a.password(), a.passkeys(), a.second(), a.account(), a.my(), a.operators(), a.audit(), a.fleet(),
 		a.robots(), a.robot(), a.cohorts(), a.batches(), a.jdocs(), a.events(), a.experiments(), a.logs(), a.crashes(), a.diag(), a.commands(), a.releases(), a.channels(), a.rollout(), a.webhooks(), a.alerts(), a.intent(), a.voice(), a.speech(),
 		a.doctor(), a.check(), a.rawAPI())
 	a.addDeclared(root, client.Commands)

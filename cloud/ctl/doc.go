@@ -7,5 +7,7 @@
 //
 //	ctl.go      the command tree             ask.go      commands that ask the cloud, tables, completion
 //	client.go   connection, errors, streams  session.go  where and as whom
-//	one file for each group of commands: robots.go, bulk.go, cohorts.go, webhooks.go, ...
+//	declared.go commands that operations declare (infra/op.Command)    drawing.go  their tables
+//	files.go    downloads and uploads
+//	the others hold commands that ask several operations, or that keep more than one answer: robots.go, bulk.go, login.go, ...
 package ctl

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -15,7 +14,6 @@ import (
 
 	"kennel/cloud/openapi/client"
 	"kennel/infra/cli"
-	"kennel/infra/errs"
 )
 
 const askHelp = "A value is called by its field, s1 to s4 for texts and i1 to i4 for numbers, or, with -name, by its name in the description of the event.\n" +
@@ -145,35 +143,11 @@ func (a *app) eventsExport() *cobra.Command {
 			return err
 		}
 		v.Set("format", format)
-		c, err := a.connect(cmd.Context())
-		if err != nil {
-			return err
-		}
-		resp, err := c.send(cmd.Context(), http.MethodGet, "/v1/events/export?"+v.Encode(), nil, nil)
-		if err != nil {
-			return err
-		}
-		defer resp.Body.Close()
-		name := cmp.Or(to, "events-"+time.Now().UTC().Format("20060102T150405Z")+"."+format)
-		var n int64
-		if name == "-" {
-			n, err = io.Copy(cmd.OutOrStdout(), resp.Body)
-		} else {
-			n, err = saveNew(name, resp.Body, resp.ContentLength)
-		}
-		if err != nil {
-			return errs.New(errs.Unavailable, "the file is not complete: %w", err)
-		}
-		if resp.Trailer.Get("Kennel-Cut") != "" {
+		end, err := a.download(cmd, "/v1/events/export?"+v.Encode(), cmp.Or(to, "events-"+time.Now().UTC().Format("20060102T150405Z")+"."+format))
+		if err == nil && end.Get("Kennel-Cut") != "" {
 			fmt.Fprintln(cmd.ErrOrStderr(), "kennelctl: there are more than a million events; -since and -until choose a part")
 		}
-		if name == "-" {
-			return nil
-		}
-		return cli.Print(cmd, struct {
-			File  string `json:"file"`
-			Bytes int64  `json:"bytes"`
-		}{name, n}, func(t *cli.Table) { t.Text(fmt.Sprintf("%s: %d bytes", name, n)) })
+		return err
 	})
 	ask.flags(a, cmd)
 	cmd.Flags().StringVar(&to, "to", "", "write to `FILE` instead of one called after the time")

@@ -19,7 +19,7 @@ import (
 
 func (a *app) events() *cobra.Command {
 	return group(&cobra.Command{Use: "events", Aliases: []string{"das"}, Short: "Read what robots report",
-		Example: "  kennelctl events list -thing vic:00e20100 -limit 20\n  kennelctl events tail"}, a.eventsList(), a.eventsTail(), a.eventsQuery(), a.eventsExport(), a.eventsBoots())
+		Example: "  kennelctl events list -thing vic:00e20100 -limit 20\n  kennelctl events tail"}, a.eventsList(), a.eventsTail(), a.eventsQuery(), a.eventsExport())
 }
 
 // eventFilter are the flags of both list and tail.
@@ -150,17 +150,4 @@ func (c *conn) tail(ctx context.Context, path string, f func(data []byte) error,
 			return nil
 		}
 	}
-}
-
-func (a *app) eventsBoots() *cobra.Command {
-	var limit int64
-	cmd := shows(a, describe("boots THING", "List a robot's latest boots, and how many of their events were lost", "events boots vic:00e20100"),
-		func(ctx context.Context, args []string) (reply[[]client.Boot], error) {
-			return a.api.GetEventsBoots(ctx, client.GetEventsBootsQuery{Thing: &args[0], Limit: &limit})
-		},
-		rows("LATEST|BOOT|EVENTS|FIRST|LAST|LOST|ORIGIN", func(b client.Boot) cells {
-			return cells{b.Latest, b.BootID, b.Events, b.First, b.Last, b.Lost, b.Origin}
-		}))
-	cmd.Flags().Int64Var(&limit, "limit", 20, "show at most `N` boots")
-	return cmd
 }

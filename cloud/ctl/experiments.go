@@ -3,7 +3,6 @@ package ctl
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -13,21 +12,8 @@ import (
 )
 
 func (a *app) experiments() *cobra.Command {
-	var since string
-	list := shows(a, describe("list", "List experiments that robots told of", "experiments list"),
-		func(ctx context.Context, _ []string) (reply[[]client.Experiment], error) {
-			return a.api.GetExperiments(ctx, client.GetExperimentsQuery{Since: given(since)})
-		},
-		rows("EXPERIMENT|VARIATIONS|FILES|LAST", func(e client.Experiment) cells {
-			var robots []string
-			for _, v := range e.Variations {
-				robots = append(robots, fmt.Sprintf("%s %d", v.Variation, v.Robots))
-			}
-			return cells{e.Key, strings.Join(robots, ", "), strings.Join(e.Files, ", "), e.Last}
-		}))
-	list.Flags().StringVar(&since, "since", "", "told since `TIME`, such as 30d")
 	return group(describe("experiments", "Compare robots with different variations of an experiment", "experiments list", "experiments compare faster -name robot.fault_code"),
-		list, a.experimentsCompare())
+		a.experimentsCompare())
 }
 
 func (a *app) experimentsCompare() *cobra.Command {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"kennel/cloud/openapi/client"
 	"kennel/infra/cli"
 	"kennel/infra/errs"
 	"kennel/speech/intent"
@@ -20,47 +19,13 @@ func (a *app) intent() *cobra.Command {
 	return group(&cobra.Command{Use: "intent", Short: "What people say to robots, and what it means",
 		Example: "  kennelctl intent match \"set a timer for five minutes\"\n  kennelctl intent list"},
 		a.intentMatch(), a.intentList(),
-		group(&cobra.Command{Use: "custom", Short: "Intents of your own, for all robots or one",
+		&cobra.Command{Use: "custom", Short: "Intents of your own, for all robots or one",
 			Long: "A phrase is words, (a|b), [optional] and the slots " + slotWords + ".\n" +
 				"The robot answers with the reaction, and webhooks hear of the intent as intent.custom, without free words.",
-			Example: "  kennelctl intent custom add feed_cat \"feed (the|my) cat [at {time}]\"\n  kennelctl intent custom list"},
-			a.customList(), a.customAdd(),
-			does(a, describe("remove INTENT", "Remove a custom intent, by the id that list shows", "intent custom remove 3"), first(a.api.DeleteIntentsCustomID), said[client.None]("custom intent %s is removed"))))
+			Example: "  kennelctl intent custom add feed_cat \"feed (the|my) cat [at {time}]\"\n  kennelctl intent custom list"})
 }
 
 var slotWords = "{" + strings.Join(intent.Slots(), "}, {") + "}"
-
-func (a *app) customList() *cobra.Command {
-	var robot string
-	cmd := shows(a, describe("list", "List custom intents", "intent custom list", "intent custom list -thing vic:00e20100"),
-		func(ctx context.Context, _ []string) (reply[[]client.Custom], error) {
-			return a.api.GetIntentsCustom(ctx, client.GetIntentsCustomQuery{Thing: given(robot)})
-		}, rows("ID|INTENT|ROBOT|PHRASES|REACTION|OVERRIDES|BY", func(c client.Custom) cells {
-			return cells{c.ID, c.Name, cmp.Or(c.Thing, "all"), strings.Join(c.Phrases, "; "), cmp.Or(c.Reaction, "-"), cmp.Or(strings.Join(c.Overrides, ","), "-"), c.By}
-		}))
-	cmd.Flags().StringVar(&robot, "thing", "", "only those that this `ROBOT` understands")
-	return cmd
-}
-
-func (a *app) customAdd() *cobra.Command {
-	var w client.CustomintentWanted
-	cmd := shows(a, describe("add NAME PHRASE...", "Add a custom intent; refused if a phrase already means something else", `intent custom add feed_cat "feed (the|my) cat"`),
-		func(ctx context.Context, args []string) (reply[client.CustomAdded], error) {
-			w.Name, w.Phrases = args[0], args[1:]
-			return a.api.PostIntentsCustom(ctx, w)
-		}, func(t *cli.Table, c client.CustomAdded) {
-			pairs(t, "custom intent", c.ID, "name", c.Name, "robot", cmp.Or(c.Thing, "all"))
-			if len(c.Unheard) > 0 {
-				pairs(t, "only typed", strings.Join(c.Unheard, ", ")+": no recogniser of this cloud has these words, so sentences with them are not heard")
-			}
-		})
-	f := cmd.Flags()
-	f.StringVar(&w.Thing, "thing", "", "for this `ROBOT` only")
-	f.StringVar(&w.Reaction, "reaction", "", "`INTENT` that the robot gets; imperative_affirmative without it")
-	f.StringSliceVar(&w.Languages, "lang", nil, "`LANGUAGE` of the phrases, such as en-US; may be repeated")
-	f.StringSliceVar(&w.Overrides, "override", nil, "built-in `INTENT` whose phrases it may take; may be repeated")
-	return cmd
-}
 
 // matched is an answer of intent match.
 type matched struct {

@@ -20,11 +20,9 @@ import (
 func (a *app) jdocs() *cobra.Command {
 	return group(&cobra.Command{Use: "jdocs", Aliases: []string{"docs"}, Short: "Read and change a robot's documents, such as its settings",
 		Example: "  kennelctl jdocs get vic:00e20100 vic.RobotSettings\n  kennelctl jdocs set vic:00e20100 vic.RobotSettings master_volume=3"},
-		shows(a, describe("list THING", "List a robot's documents", "jdocs list vic:00e20100"), first(a.api.GetThingsThingJdocs),
-			rows("DOCUMENT|VERSION|FORMAT|CHANGED|BY", func(d client.Doc) cells { return cells{d.DocName, d.DocVersion, d.FmtVersion, d.At, d.By} })),
 		shows(a, &cobra.Command{Use: "get THING DOC", Short: "Print a document as the cloud holds it", ValidArgsFunction: a.completeDoc,
 			Example: "  kennelctl jdocs get vic:00e20100 vic.RobotSettings"}, both(a.api.GetThingsThingJdocsDoc), showDocument),
-		a.jdocsSet(), a.jdocsHistory(), a.jdocsDiff(), a.jdocsRestore(), a.jdocsFields())
+		a.jdocsSet(), a.jdocsRestore(), a.jdocsFields())
 }
 
 // completeSet offers what completeDoc does, then fields of the document and their values.
@@ -102,33 +100,6 @@ func (a *app) jdocsSet() *cobra.Command {
 		}, showDocument)
 	cmd.Flags().BoolVar(&force, "force", false, "set fields that no known software reads, and make documents")
 	return cmd
-}
-
-func (a *app) jdocsHistory() *cobra.Command {
-	var q client.GetThingsThingJdocsDocHistoryQuery
-	cmd := shows(a, &cobra.Command{Use: "history THING DOC", Short: "Show who changed a document, and when", ValidArgsFunction: a.completeDoc,
-		Example: "  kennelctl jdocs history vic:00e20100 vic.RobotSettings -limit 5"},
-		func(ctx context.Context, args []string) (reply[[]client.Doc], error) {
-			return a.api.GetThingsThingJdocsDocHistory(ctx, args[0], args[1], q)
-		},
-		rows("VERSION|CHANGED|BY|DOCUMENT", func(d client.Doc) cells {
-			text := string(d.Jdoc)
-			if d.Deleted {
-				text = "(deleted)"
-			}
-			return cells{d.DocVersion, d.At, d.By, text}
-		}))
-	q.Limit = cmd.Flags().Int64("limit", 20, "show at most `N` versions")
-	return cmd
-}
-
-func (a *app) jdocsDiff() *cobra.Command {
-	return shows(a, &cobra.Command{Use: "diff THING DOC FROM TO", Short: "Show what differs between two versions of a document", ValidArgsFunction: a.completeDoc,
-		Example: "  kennelctl jdocs diff vic:00e20100 vic.RobotSettings 3 7"},
-		func(ctx context.Context, args []string) (reply[[]client.Difference], error) {
-			return a.api.GetThingsThingJdocsDocDiff(ctx, args[0], args[1], client.GetThingsThingJdocsDocDiffQuery{From: &args[2], To: &args[3]})
-		},
-		rows("FIELD|BEFORE|AFTER", func(d client.Difference) cells { return cells{d.Field, string(d.Before), string(d.After)} }))
 }
 
 func (a *app) jdocsRestore() *cobra.Command {

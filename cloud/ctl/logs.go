@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
-	"net/http"
 	"net/url"
 	"strings"
 	"time"
@@ -23,7 +21,7 @@ func (a *app) logs() *cobra.Command {
 		Long: "Robots upload their logs to the cloud, which keeps them for some weeks. A log is read as text however it is packed.",
 		Example: "  kennelctl logs request vic:00e20100 -wait\n  kennelctl logs list vic:00e20100\n  kennelctl logs show vic:00e20100 0b6f1c9e-8d0a-4a53-9d06-2d3e0c9f5a11 -level warning\n" +
 			"  kennelctl logs search vic:00e20100 -text \"no route\" -day 2026-05-06"},
-		a.logsList(), a.logsShow(), a.logsSearch(), a.logsGet(), a.logsRequest(), a.logsFollow())
+		a.logsShow(), a.logsSearch(), a.logsGet(), a.logsRequest(), a.logsFollow())
 }
 
 // whichLogs are the flags that choose logs.
@@ -37,26 +35,6 @@ func (w *whichLogs) flags(cmd *cobra.Command) {
 	f.StringVar(&w.kind, "kind", "", "only logs of `KIND`: "+strings.Join(uploads.Kinds, ", "))
 	f.StringVar(&w.reason, "reason", "", "only logs that the robot sent for `REASON`, such as request or fault-914")
 	_ = cmd.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions(uploads.Kinds, cobra.ShellCompDirectiveNoFileComp))
-}
-
-func (a *app) logsList() *cobra.Command {
-	var logs whichLogs
-	var after string
-	var limit int64
-	cmd := shows(a, describe("list [THING]", "List the logs of a robot, or of all, the newest first",
-		"logs list vic:00e20100", "logs list vic:00e20100 -day 2026-05-06 -name engine", "logs list -version 2.0.1 -reason fault-914"),
-		func(ctx context.Context, args []string) (reply[[]client.Log], error) {
-			q := client.GetThingsThingLogsQuery{Name: given(logs.name), Day: given(logs.day), Version: given(logs.version), Kind: given(logs.kind),
-				Reason: given(logs.reason), After: given(after), Limit: &limit}
-			if len(args) == 0 {
-				return a.api.GetLogs(ctx, client.GetLogsQuery(q))
-			}
-			return a.api.GetThingsThingLogs(ctx, args[0], q)
-		}, logRows)
-	logs.flags(cmd)
-	cmd.Flags().StringVar(&after, "after", "", "continue after the log with this `ID`")
-	cmd.Flags().Int64Var(&limit, "limit", 100, "show at most `N` logs")
-	return cmd
 }
 
 var logRows = rows("LOG|THING|NAME|BYTES|UPLOADED|REASON|RELEASE|EXPIRES", func(l client.Log) cells {
@@ -207,34 +185,15 @@ func (a *app) logsGet() *cobra.Command {
 		Long:    "An existing file is not overwritten; -to - writes to standard output.",
 		Example: "  kennelctl logs get vic:00e20100 0b6f1c9e-8d0a-4a53-9d06-2d3e0c9f5a11 -to log.gz"},
 		func(cmd *cobra.Command, args []string) error {
-			return a.download(cmd, args[0], args[1], cmp.Or(to, args[1]+".log"))
+			return a.downloadLog(cmd, args[0], args[1], cmp.Or(to, args[1]+".log"))
 		})
 	cmd.Flags().StringVar(&to, "to", "", "write to `FILE` instead of one called after the log's id")
 	_ = cmd.MarkFlagFilename("to")
 	return cmd
 }
 
-// download saves a log as it was uploaded to a file that must not exist; "-" is standard output.
-func (a *app) download(cmd *cobra.Command, id, log, to string) error {
-	c, err := a.connect(cmd.Context())
-	if err != nil {
-		return err
-	}
-	resp, err := c.send(cmd.Context(), http.MethodGet, "/v1/things/"+url.PathEscape(id)+"/logs/"+url.PathEscape(log)+"/content", nil, nil)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	if to == "-" {
-		_, err := io.Copy(cmd.OutOrStdout(), resp.Body)
-		return err
-	}
-	n, err := saveNew(to, resp.Body, resp.ContentLength)
-	if err != nil {
-		return err
-	}
-	return cli.Print(cmd, struct {
-		File  string `json:"file"`
-		Bytes int64  `json:"bytes"`
-	}{to, n}, func(t *cli.Table) { t.Text(fmt.Sprintf("%s: %d bytes", to, n)) })
+// downloadLog saves a log as it was uploaded.
+func (a *app) downloadLog(cmd *cobra.Command, id, log, to string) error {
+	_, err := a.download(cmd, "/v1/things/"+url.PathEscape(id)+"/logs/"+url.PathEscape(log)+"/content", to)
+	return err
 }

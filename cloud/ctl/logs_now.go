@@ -125,7 +125,7 @@ func (a *app) diag() *cobra.Command {
 			if file == "" {
 				file = "diagnostics-" + log.Value[0].ID + ".tar.bz2" // a robot's names are no names of files here
 			}
-			return a.download(cmd, args[0], log.Value[0].ID, file)
+			return a.downloadLog(cmd, args[0], log.Value[0].ID, file)
 		})
 	o.flags(cmd)
 	cmd.Flags().StringVar(&to, "to", "", "write to `FILE` instead of one called after the log's id")

@@ -1,7 +1,6 @@
 package ctl
 
 import (
-	"cmp"
 	"context"
 	"strings"
 
@@ -16,7 +15,7 @@ func (a *app) releases() *cobra.Command {
 	cmd := describe("releases", "Releases that robots may run, and the one that they should run",
 		"releases list -species vic", "releases want vic 2.0.1.6076", "releases upload vicos-2.0.1.6076.ota", "releases show vic:00e20100")
 	cmd.Aliases = []string{"release"}
-	return group(cmd, a.releasesList(), a.releasesAdd(), a.releasesUpload(), a.releasesArchives(), a.releasesDelete(), a.releasesWant(), a.releasesLowest(), a.releasesShow(), a.releasesTrust())
+	return group(cmd, a.releasesList(), a.releasesUpload(), a.releasesWant(), a.releasesTrust())
 }
 
 func completeSpecies(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
@@ -40,19 +39,6 @@ func (a *app) releasesList() *cobra.Command {
 		}))
 	q.Species = cmd.Flags().String("species", "", "only those of a `SPECIES`: "+thing.SpeciesWords(", "))
 	_ = cmd.RegisterFlagCompletionFunc("species", completeSpecies)
-	return cmd
-}
-
-func (a *app) releasesAdd() *cobra.Command {
-	var notes string
-	cmd := shows(a, &cobra.Command{Use: "add SPECIES VERSION", Short: "Make a release known", ValidArgsFunction: completeSpecies,
-		Example: "  kennelctl releases add vic 2.0.1.6076 -notes 'quieter motors'"},
-		func(ctx context.Context, args []string) (reply[client.Release], error) {
-			return a.api.PostReleases(ctx, client.NewRelease{Species: args[0], Version: args[1], Notes: notes})
-		}, func(t *cli.Table, r client.Release) {
-			pairs(t, "species", r.Species, "version", r.Version, "notes", r.Notes)
-		})
-	cmd.Flags().StringVar(&notes, "notes", "", "`TEXT` for people")
 	return cmd
 }
 
@@ -90,42 +76,5 @@ func (a *app) releasesWant() *cobra.Command {
 			}
 		})
 	cmd.Flags().BoolVar(&none, "none", false, "no release is wanted")
-	return cmd
-}
-
-func (a *app) releasesLowest() *cobra.Command {
-	var none bool
-	cmd := shows(a, &cobra.Command{Use: "lowest SPECIES VERSION [LOWEST]", Short: "Say which version a release can be installed on at the lowest", ValidArgsFunction: completeSpecies,
-		Long:    "A robot that runs an older version gets LOWEST first, by itself. That is an older release with an archive, and may need another one before it.\n-none: any version will do.",
-		Example: "  kennelctl releases lowest vic 2.0.1.6076 1.8.0.6051"},
-		func(ctx context.Context, args []string) (r reply[client.Way], err error) {
-			if (len(args) == 3) == none {
-				return r, cli.Usage("want a version or -none")
-			}
-			return a.api.PutOtaLowestSpeciesVersion(ctx, args[0], args[1], client.Wish{Version: strings.Join(args[2:], "")})
-		}, func(t *cli.Table, w client.Way) {
-			pairs(t, "release", w.Species+" "+w.Version, "robots get first", cmp.Or(strings.Join(w.Path, ", before it "), "nothing"))
-		})
-	cmd.Flags().BoolVar(&none, "none", false, "it can be installed on any version")
-	return cmd
-}
-
-func (a *app) releasesShow() *cobra.Command {
-	var q client.GetThingsThingOtaQuery
-	cmd := shows(a, describe("show THING", "Show the release that a robot should run, and the results of its updates", "releases show vic:00e20100"),
-		func(ctx context.Context, args []string) (reply[client.OtaState], error) {
-			return a.api.GetThingsThingOta(ctx, args[0], q)
-		},
-		func(t *cli.Table, s client.OtaState) {
-			pairs(t, "thing", s.Thing, "desired", s.Desired.Release, "since", s.Desired.Since)
-			if s.First != "" {
-				t.Row("gets first", s.First)
-			}
-			t.Text("")
-			rows("RECEIVED|PHASE|RELEASE|RUNNING|CODE|REASON", func(r client.OtaReport) cells {
-				return cells{r.Received, r.Phase, r.Release, r.Running, r.Code, r.Reason}
-			})(t, s.History)
-		})
-	q.Limit = cmd.Flags().Int64("limit", 20, "show at most `N` reports")
 	return cmd
 }

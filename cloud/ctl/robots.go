@@ -26,7 +26,7 @@ func (a *app) robots() *cobra.Command {
 		a.robotsList(),
 		shows(a, describe("show THING", "Show a robot and its last status", "robots show vic:00e20100"),
 			first(a.api.GetThingsThing), showThing),
-		a.robotsRegister(), a.robotsWaiting(), a.robotsApprove(), a.robotsRefuse(), a.robotsRelease(), a.robotsRevoke(), a.robotsRevocations(),
+		a.robotsRegister(),
 		a.robotsCounts(), a.robotsTag(), a.robotsBulk()), a.robotDetails()...)
 }
 

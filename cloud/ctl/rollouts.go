@@ -17,10 +17,7 @@ import (
 )
 
 func (a *app) rollout() *cobra.Command {
-	words := map[string]string{"approve": "Approve a rollout that another person made", "pause": "Stop handing out the release; updates that have begun go on",
-		"resume": "Start a draft, or continue after a pause or a stop", "release": "Release a held rollout: open the next phase, or continue although robots turned bad", "abort": "End a rollout; updated robots stay as they are",
-		"rollback": "End a rollout and take updated robots back to what they ran before", "retry": "Let robots try again whose update failed"}
-	cmd := group(describe("rollout", "Bring a release to a part of the fleet, in phases that stop by themselves",
+	return group(describe("rollout", "Bring a release to a part of the fleet, in phases that stop by themselves",
 		"rollout create vic 2.0.1.6076 -cohort tag:beta -channel beta", "rollout show "+anID, "rollout why vic:00e20100"),
 		a.rolloutCreate(),
 		shows(a, describe("list", "List rollouts, the newest first", "rollout list"), none(a.api.GetRollouts),
@@ -28,21 +25,7 @@ func (a *app) rollout() *cobra.Command {
 				return cells{r.Rollout, r.Species + " " + r.Version, r.State, phase(r), fmt.Sprintf("%d/%d", r.Progress.Why["done"], r.Progress.Robots), r.Progress.Why["failed"], r.Changed}
 			})),
 		shows(a, describe("show ROLLOUT", "Show a rollout: its phases, why robots wait, and the codes of failed updates", "rollout show "+anID), first(a.api.GetRolloutsID), showRollout),
-		a.rolloutRobots(),
-		shows(a, describe("why THING", "Say why a robot does not update", "rollout why vic:00e20100"), first(a.api.GetThingsThingRollouts),
-			rows("ROLLOUT|RELEASE|STATE|ANSWER", func(w client.RobotWhy) cells { return cells{w.Rollout, w.Version, w.State, w.Words} })))
-	for _, action := range []string{"approve", "pause", "resume", "release", "abort", "rollback", "retry"} {
-		var because client.Because
-		do := does(a, describe(action+" ROLLOUT", words[action], "rollout "+action+" "+anID),
-			func(ctx context.Context, args []string) (reply[client.Rollout], error) {
-				return a.api.PostRolloutsIDAction(ctx, args[0], action, because)
-			}, func(_ []string, r client.Rollout) string {
-				return fmt.Sprintf("%s %s is %s", r.Species, r.Version, r.State)
-			})
-		do.Flags().StringVar(&because.Why, "why", "", "the `REASON`, for the history and the audit log")
-		cmd.AddCommand(do)
-	}
-	return cmd
+		a.rolloutRobots())
 }
 
 // phase names the open phase by its number of robots, once they were counted.

@@ -13,10 +13,6 @@ import (
 
 func (a *app) second() *cobra.Command {
 	return group(describe("second", "Your second factor: an authenticator app", "second status", "second add"),
-		shows(a, describe("status", "Show whether you have an authenticator app", "second status"), none(a.api.GetMeSecond),
-			func(t *cli.Table, s client.Second) {
-				pairs(t, "app", s.App, "since", s.Since, "recovery codes", s.RecoveryCodes, "required", s.Required)
-			}),
 		a.secondAdd(),
 		prompts(a, &cobra.Command{Use: "remove", Short: "Remove your authenticator app",
 			Long: "Asks for your password.", Example: "  kennelctl second remove"}, a.connect, []input{knownPassword},

@@ -1,93 +1,18 @@
 package ctl
 
 import (
-	"bytes"
-	"cmp"
-	"context"
-	"encoding/json"
 	"fmt"
-	"io"
-	"maps"
 	"net/http"
 	"net/url"
-	"os"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"kennel/cloud/openapi/client"
 	"kennel/infra/cli"
-	"kennel/infra/errs"
 )
 
 func (a *app) voice() *cobra.Command {
-	return group(describe("voice", "What became of what people said to robots", "voice stats", "voice sessions -failed", "voice unmatched -days 30"),
-		a.voiceStats(), a.voiceSessions(), a.voiceUnmatched())
-}
-
-func days(cmd *cobra.Command) *int64 {
-	return cmd.Flags().Int64("days", 7, "of the last `N` days, today included")
-}
-
-func (a *app) voiceStats() *cobra.Command {
-	var n *int64
-	cmd := shows(a, describe("stats", "Sum up requests by version and language", "voice stats", "voice stats -days 30"),
-		func(ctx context.Context, _ []string) (reply[client.Stats], error) {
-			return a.api.GetVoiceStats(ctx, client.GetVoiceStatsQuery{Days: n})
-		}, func(t *cli.Table, s client.Stats) {
-			rows("VERSION|LANGUAGE|REQUESTS|SUCCESS|FAILED AT|ANSWER AFTER", func(g client.SessionGroup) cells {
-				var failed []string
-				for _, step := range slices.Sorted(maps.Keys(g.Failed)) {
-					failed = append(failed, fmt.Sprintf("%s %d", step, g.Failed[step]))
-				}
-				return cells{cmp.Or(g.Firmware, "-"), cmp.Or(g.Language, "-"), g.Sessions, fmt.Sprintf("%.1f %%", 100*float64(g.Succeeded)/float64(max(g.Sessions, 1))), cmp.Or(strings.Join(failed, ", "), "-"), fmt.Sprintf("%d ms", g.TookNs/1e6)}
-			})(t, s.Groups)
-		})
-	n = days(cmd)
-	return cmd
-}
-
-func (a *app) voiceSessions() *cobra.Command {
-	var q client.GetVoiceSessionsQuery
-	var failed bool
-	var step, version, language string
-	var limit int64
-	cmd := shows(a, describe("sessions [THING]", "List requests to all robots or to one, the latest first; what was said is not kept with them", "voice sessions", "voice sessions vic:00e20100", "voice sessions -step recognize -version 2.0.1"),
-		func(ctx context.Context, args []string) (reply[[]client.VoiceSession], error) {
-			if len(args) > 0 {
-				return a.api.GetThingsThingVoice(ctx, args[0], client.GetThingsThingVoiceQuery{Limit: &limit})
-			}
-			q = client.GetVoiceSessionsQuery{Step: given(step), Version: given(version), Language: given(language), Limit: &limit}
-			if failed {
-				q.Failed = given("true")
-			}
-			return a.api.GetVoiceSessions(ctx, q)
-		}, rows("WHEN|THING|INTENT|FAILED AT|LANGUAGE|VERSION|SPOKEN|ANSWER AFTER|WHY", func(s client.VoiceSession) cells {
-			return cells{s.At, cmp.Or(s.Thing, "-"), cmp.Or(s.Intent, "-"), cmp.Or(s.Failed, "-"), s.Language, cmp.Or(s.Firmware, "-"), fmt.Sprintf("%d ms", s.AudioMS), fmt.Sprintf("%d ms", s.TookMS), cmp.Or(s.Why, "-")}
-		}))
-	f := cmd.Flags()
-	f.BoolVar(&failed, "failed", false, "only requests that failed")
-	f.StringVar(&step, "step", "", "only requests that failed at `STEP`: audio, endpoint, recognize, match, answer")
-	f.StringVar(&version, "version", "", "only robots with `VERSION`")
-	f.StringVar(&language, "language", "", "only requests in `LANGUAGE`, such as en-US")
-	f.Int64Var(&limit, "limit", 50, "show at most `N` requests")
-	return cmd
-}
-
-func (a *app) voiceUnmatched() *cobra.Command {
-	var n *int64
-	var limit int64
-	cmd := shows(a, describe("unmatched", "List the phrases that robots did not understand, the most frequent first, without who said them", "voice unmatched", "voice unmatched -days 30 -limit 200"),
-		func(ctx context.Context, _ []string) (reply[client.Unmatched], error) {
-			return a.api.GetVoiceUnmatched(ctx, client.GetVoiceUnmatchedQuery{Days: n, Limit: &limit})
-		}, func(t *cli.Table, u client.Unmatched) {
-			rows("PHRASE|LANGUAGE|TIMES", func(p client.Phrase) cells { return cells{p.Words, p.Language, p.Times} })(t, u.Phrases)
-			t.Text(fmt.Sprintf("%d other phrases were said fewer than %d times and are not shown", u.Rarer, u.AtLeast))
-		})
-	n = days(cmd)
-	cmd.Flags().Int64Var(&limit, "limit", 50, "show at most `N` phrases")
-	return cmd
+	return describe("voice", "What became of what people said to robots", "voice stats", "voice sessions -failed", "voice unmatched -days 30")
 }
 
 func (a *app) speech() *cobra.Command {
@@ -98,25 +23,7 @@ func (a *app) speechTry() *cobra.Command {
 	var language, kind string
 	cmd := a.runs(describe("try FILE", "Send a recording through the whole service and print each step: audio, end of speech, recognition, intent, answer", "speech try hello.wav", "speech try frage.wav -lang de-DE -kind knowledge -o json"),
 		func(cmd *cobra.Command, args []string) error {
-			b, err := os.ReadFile(args[0])
-			if err != nil {
-				return errs.New(errs.Invalid, "%w", err)
-			}
-			c, err := a.connect(cmd.Context())
-			if err != nil {
-				return err
-			}
-			resp, err := c.send(cmd.Context(), http.MethodPost, "/v1/speech/try?"+url.Values{"language": {language}, "kind": {kind}}.Encode(), bytes.NewReader(b), http.Header{"Accept": {"application/json"}, "Content-Type": {"application/octet-stream"}})
-			if err != nil {
-				return err
-			}
-			defer resp.Body.Close()
-			raw, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
-			if err != nil {
-				return err
-			}
-			r := reply[client.Trial]{Raw: raw}
-			err = json.Unmarshal(raw, &r.Value)
+			r, err := upload[client.Trial](a, cmd, http.MethodPost, "/v1/speech/try?"+url.Values{"language": {language}, "kind": {kind}}.Encode(), "application/octet-stream", args[0])
 			return show(cmd, r, err, showTrial)
 		})
 	cmd.Flags().StringVar(&language, "lang", "en-US", "`LANGUAGE` of the recording")

@@ -40,9 +40,9 @@ type Spec struct {
 	Route   string // method and pattern, as net/http has them: "GET /v1/things/{thing}"
 	Tag     string // the group in the description
 	Summary string // one line, for people
-	// Command are the words of the command of kennelctl that does just this, such as "crashes group"; "": package ctl has one of its own.
-	Command string
-	Roles   []auth.Role
+	// Commands of kennelctl that do just this; none: package ctl has one of its own.
+	Commands []Command
+	Roles    []auth.Role
 	// Own: a person with the role owner, too, for robots that are theirs; others' answer as unknown ones. The request has a field path:"thing", or query:"thing",
 	// which operators may leave out.
 	Own bool

@@ -89,7 +89,8 @@ func Operations(p *people.Documents) op.List {
 	return op.List{
 		op.New(op.Spec{Route: "GET /v1/jdocs/schemas", Tag: "Documents", Summary: "The documents that robots know, with their fields.", Roles: auth.People},
 			func(context.Context, op.None) ([]Schema, error) { return jdocs.Schemas, nil }),
-		op.New(spec("GET /v1/things/{thing}/jdocs", "Its documents, without their text.", auth.Staff), func(ctx context.Context, r ofThing) ([]Doc, error) {
+		op.New(spec("GET /v1/things/{thing}/jdocs", "Its documents, without their text.", auth.Staff).With(
+			op.Command{Use: "jdocs list THING", Short: "List a robot's documents", Table: "DOCUMENT=.doc_name; VERSION=.doc_version; FORMAT=.fmt_version; CHANGED=.at; BY"}), func(ctx context.Context, r ofThing) ([]Doc, error) {
 			ls, err := p.List(ctx, r.Thing)
 			docs := make([]Doc, len(ls))
 			for i, l := range ls {
@@ -111,7 +112,8 @@ func Operations(p *people.Documents) op.List {
 				return p.Set(ctx, r.Thing, name, r.Settings.Set)
 			})
 		}),
-		op.New(spec("GET /v1/things/{thing}/jdocs/{doc}/history", "Its versions, the newest first.", auth.Staff), func(ctx context.Context, r history) ([]Doc, error) {
+		op.New(spec("GET /v1/things/{thing}/jdocs/{doc}/history", "Its versions, the newest first.", auth.Staff).With(
+			op.Command{Use: "jdocs history THING DOC -limit=20", Short: "Show who changed a document, and when", Example: "jdocs history vic:00e20100 vic.RobotSettings -limit 5", Table: "VERSION=.doc_version; CHANGED=.at; BY; DOCUMENT={{if .deleted}}(deleted){{else}}{{.jdoc}}{{end}}"}), func(ctx context.Context, r history) ([]Doc, error) {
 			name, err := jdocs.ParseName(r.Doc)
 			if err != nil {
 				return nil, err
@@ -123,7 +125,8 @@ func Operations(p *people.Documents) op.List {
 			}
 			return docs, err
 		}),
-		op.New(spec("GET /v1/things/{thing}/jdocs/{doc}/diff", "What differs between two versions.", auth.Staff), func(ctx context.Context, r comparison) ([]Difference, error) {
+		op.New(spec("GET /v1/things/{thing}/jdocs/{doc}/diff", "What differs between two versions.", auth.Staff).With(
+			op.Command{Use: "jdocs diff THING DOC FROM TO", Short: "Show what differs between two versions of a document", Example: "jdocs diff vic:00e20100 vic.RobotSettings 3 7", Table: "FIELD; BEFORE; AFTER"}), func(ctx context.Context, r comparison) ([]Difference, error) {
 			name, err := jdocs.ParseName(r.Doc)
 			if err != nil {
 				return nil, err

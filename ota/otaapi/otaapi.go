@@ -128,14 +128,16 @@ func Operations(svc *ota.Service, audit func(ctx context.Context, action, object
 	}
 	return op.List{
 		op.New(staff("GET /v1/releases", "Known releases."), func(ctx context.Context, r bySpecies) ([]ota.Release, error) { return svc.Releases(ctx, r.Species) }),
-		op.New(managers("POST /v1/releases", "Make a release known."), func(ctx context.Context, n NewRelease) (ota.Release, error) {
+		op.New(managers("POST /v1/releases", "Make a release known.").With(
+			op.Command{Use: "releases add SPECIES VERSION -notes", Short: "Make a release known", Example: "releases add vic 2.0.1.6076 -notes 'quieter motors'", Table: "species; version; notes"}), func(ctx context.Context, n NewRelease) (ota.Release, error) {
 			r := ota.Release{Species: n.Species, Version: n.Version, Notes: n.Notes, Lowest: n.Lowest, Created: time.Now().UTC(), Artifact: n.Artifact}
 			if err := audit(ctx, ota.AuditAdd, string(r.Species), string(r.Version)); err != nil {
 				return r, err
 			}
 			return r, svc.AddRelease(ctx, r)
 		}),
-		op.New(managers("PUT /v1/ota/lowest/{species}/{version}", "Say which version a release can be installed on at the lowest. Robots that run an older one get that version first."),
+		op.New(managers("PUT /v1/ota/lowest/{species}/{version}", "Say which version a release can be installed on at the lowest. Robots that run an older one get that version first.").With(
+			op.Command{Use: "releases lowest SPECIES VERSION [LOWEST]=version -none?", Short: "Say which version a release can be installed on at the lowest", Long: "A robot that runs an older version gets LOWEST first, by itself. That is an older release with an archive, and may need another one before it.\n-none: any version will do.", Example: "releases lowest vic 2.0.1.6076 1.8.0.6051", Table: "release={{.species}} {{.version}}; robots get first={{or (join .path `, before it `) `nothing`}}"}),
 			func(ctx context.Context, r lowest) (ota.Way, error) {
 				if err := audit(ctx, ota.AuditLowest, string(r.Species), fmt.Sprint(r.Version, " ", r.Wish.Version)); err != nil {
 					return ota.Way{}, err
@@ -146,7 +148,8 @@ func Operations(svc *ota.Service, audit func(ctx context.Context, action, object
 				path, err := svc.Path(ctx, r.Species, r.Version)
 				return ota.Way{Species: r.Species, Version: r.Version, Path: orEmpty(path)}, err
 			}),
-		op.New(staff("GET /v1/things/{thing}/ota", "What a robot should run, and what became of its updates."), func(ctx context.Context, r state) (ota.State, error) {
+		op.New(staff("GET /v1/things/{thing}/ota", "What a robot should run, and what became of its updates.").With(
+			op.Command{Use: "releases show THING -limit=20", Short: "Show the release that a robot should run, and the results of its updates", Table: "thing; desired=.desired.release; since=.desired.since; gets first?=.first\n=\nhistory: RECEIVED; PHASE; RELEASE; RUNNING; CODE; REASON"}), func(ctx context.Context, r state) (ota.State, error) {
 			st, err := svc.State(ctx, r.Thing, r.Limit)
 			st.History = orEmpty(st.History)
 			return st, err

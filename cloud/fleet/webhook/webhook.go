@@ -285,10 +285,10 @@ func New(cfg Config) (*Service, error) {
 
 // Draft is an operator's input for a hook; a nil field stays as it is, or takes its default.
 type Draft struct {
-	URL      *string `json:"url,omitempty"`
-	Kinds    *[]Kind `json:"kinds,omitempty"`
+	URL      *string `json:"url,omitempty"`    // https
+	Kinds    *[]Kind `json:"kinds,omitempty"`  // of events to be told of; kennelctl webhooks -help lists them
 	Filter   *string `json:"filter,omitempty"` // robots it is about; "": all
-	Note     *string `json:"note,omitempty"`
+	Note     *string `json:"note,omitempty"`   // for people: whose it is
 	Disabled *bool   `json:"disabled,omitempty"`
 }
 

@@ -62,14 +62,18 @@ func put[T any](q url.Values, name string, value *T) {
 	}
 }
 
-// Declared is an operation that kennelctl offers as it is described.
+// Declared is a command of kennelctl as its operation describes it (infra/op.Command).
 type Declared struct {
-	Words, Method, Path, Summary string
-	Fields                       []Parameter // of the query for GET and DELETE, else of the body
+	Use, Short, Long, Example, Table, Says, Done, Asks string
+	Method, Path                                       string
+	Fields                                             []Parameter
 }
 
-// Parameter is one that a person may give.
-type Parameter struct{ Name, About string }
+// Parameter is one that a person may give, in the "query" or the "body". Kind is a type of JSON Schema, or its format; "": any.
+type Parameter struct {
+	In, Name, About, Kind string
+	Choices               []string
+}
 
 // GetAccount is GET /v1/account: What is known of the caller.
 func (c Client) GetAccount(ctx context.Context) (Reply[Record], error) {
@@ -398,11 +402,11 @@ func (c Client) PutCohortsCohort(ctx context.Context, cohort string, in Request)
 
 // GetCrashGroupsQuery is the query of GET /v1/crash-groups; nil leaves a parameter out.
 type GetCrashGroupsQuery struct {
-	State   *string // Only those.
+	State   *string // Only those in this state.
 	Program *string // Only those of one program.
 	Version *string // Only those that a version had.
 	Limit   *int64  // At most so many.
-	After   *string // Id of the last group of the page before.
+	After   *string // Continue after the group with this id.
 }
 
 // Encode returns the query as a URL has it.
@@ -447,7 +451,7 @@ type GetCrashesQuery struct {
 	Group   *string // Only those of one group.
 	Version *string // Only those of one version.
 	Limit   *int64  // At most so many.
-	After   *string // Id of the last crash of the page before.
+	After   *string // Continue after the crash with this id.
 }
 
 // Encode returns the query as a URL has it.
@@ -1620,7 +1624,7 @@ func (c Client) PatchWebhooksID(ctx context.Context, id string, in WebhookDraft)
 
 // GetWebhooksIDDeliveriesQuery is the query of GET /v1/webhooks/{id}/deliveries; nil leaves a parameter out.
 type GetWebhooksIDDeliveriesQuery struct {
-	State  *string // Only those.
+	State  *string // Only those in this state.
 	Limit  *int64  // At most so many.
 	Before *int64  // Only those before this one.
 }
@@ -1654,10 +1658,122 @@ func (c Client) PostWebhooksIDSecret(ctx context.Context, id string) (Reply[NewS
 	return ask[NewSecret](ctx, c, "POST", "/v1/webhooks/"+url.PathEscape(id)+"/secret", nil)
 }
 
-// Commands are the operations that kennelctl offers as they are described, by their paths.
+// Commands are those of kennelctl that operations describe, by their paths.
 var Commands = []Declared{
-	{"crashes group", "GET", "/v1/crash-groups/{group}", "Show a group of crashes.", []Parameter{}},
-	{"originals show", "GET", "/v1/originals", "Show what original robots and their network need: names, root certificate, server_config.json.", []Parameter{}},
+	{"account app-token", "Make a session token for one robot", "A tool that speaks to a robot hands the token to it, once; the robot then acts for you, as any holder of the token can.", "account app-token -o json", "session_token; expires", "", "", "", "POST", "/v1/account/apps", []Parameter{}},
+	{"account end -others!", "End the other sessions", "", "", "", "sessions ended: {{.ended}}", "", "", "DELETE", "/v1/account/sessions", []Parameter{}},
+	{"account sessions", "List where you are signed in", "", "", "SESSION=.id; KIND={{if .app}}app{{else}}person{{end}}{{if .current}}, this one{{end}}; SINCE=.created; LAST SEEN; UNTIL=.expires; FROM={{if .app}}{{.robot}}{{else}}{{.addr}}{{end}}", "", "", "", "GET", "/v1/account/sessions", []Parameter{}},
+	{"account end SESSION", "End a session, or all but this one", "", "account end 0f3a5c7e9b1d2f40\naccount end -others", "", "sessions ended: 1", "{\"ended\":1}", "", "DELETE", "/v1/account/sessions/{id}", []Parameter{}},
+	{"alerts list", "List alerts: those that fire, then the latest resolved", "", "", "ALERT=.id; STATE={{if .resolved}}resolved{{else}}firing{{end}}; RELEASE=or .place .release `none`; PROBLEM={{problem .kind .code}}; ROBOTS={{.robots}} of {{.present}}; SINCE; RESOLVED; HANDLING={{with .ack}}acknowledged by {{.by}}{{end}}{{if and .ack .silenced}}, {{end}}{{with .silenced}}silenced by {{.by}} until {{stamp .until}}{{end}}", "", "", "", "GET", "/v1/alerts", []Parameter{}},
+	{"alerts unack ALERT", "Take an acknowledgement back", "", "", "", "alert {{.ALERT}} is no longer acknowledged", "", "", "DELETE", "/v1/alerts/acks/{id}", []Parameter{}},
+	{"alerts ack ALERT -why", "Say that you take care of an alert, until it is resolved or becomes more severe", "", "alerts ack 12 -why 'the rollout is stopped'", "", "alert {{.ALERT}} is acknowledged", "", "", "PUT", "/v1/alerts/acks/{id}", []Parameter{{"body", "why", "for others", "string", []string(nil)}}},
+	{"alerts mail list", "List the recipients", "", "", "to: =.", "", "", "", "GET", "/v1/alerts/mail", []Parameter{}},
+	{"alerts mail set [ADDRESS...]=to", "Set the recipients; without any, none are sent", "", "alerts mail set duty@example.org", "to: =.", "", "", "", "PUT", "/v1/alerts/mail", []Parameter{{"body", "to", "e-mail addresses", "array", []string(nil)}}},
+	{"alerts silences list", "List silences in force", "", "", "SILENCE=.id; ABOUT=or .place .release `none`; PROBLEM={{problem .kind .code}}; UNTIL=stamp .until; BY; WHY", "", "", "", "GET", "/v1/alerts/silences", []Parameter{}},
+	{"alerts silences end SILENCE", "End a silence now", "", "", "", "silence {{.SILENCE}} is over", "", "", "DELETE", "/v1/alerts/silences/{id}", []Parameter{}},
+	{"alerts thresholds list", "List thresholds", "", "", "THRESHOLD=.id; KIND; OF; LEVEL; ROBOTS; HOURS; BY", "", "", "", "GET", "/v1/alerts/thresholds", []Parameter{}},
+	{"alerts thresholds add KIND [OF] -level -robots=3 -hours=24", "Add a threshold: crash_share, fault_share [CODE], event_rate EVENT, crash_excess or fault_excess [CODE]", "", "alerts thresholds add crash_share -level 0.02\nalerts thresholds add fault_share 914 -level 0.1\nalerts thresholds add event_rate log.error -level 20 -hours 1\nalerts thresholds add crash_excess -level 0.01", "threshold=.id; kind; of; level; robots; hours", "", "", "", "POST", "/v1/alerts/thresholds", []Parameter{{"body", "hours", "that are looked at, until now", "integer", []string(nil)}, {"body", "kind", "crash_share, fault_share, event_rate, crash_excess or fault_excess", "string", []string(nil)}, {"body", "level", "at which the alert fires: a share from 0 to 1, a difference of shares, or events per robot and hour", "number", []string(nil)}, {"body", "of", "of faults: the code, \"\" each; event_rate: the event's name", "string", []string(nil)}, {"body", "robots", "at least so many crashed, had the fault, or were heard of", "integer", []string(nil)}}},
+	{"alerts thresholds remove THRESHOLD", "Remove a threshold; its alerts are resolved", "", "", "", "threshold {{.THRESHOLD}} is removed", "", "", "DELETE", "/v1/alerts/thresholds/{id}", []Parameter{}},
+	{"releases archives SPECIES [VERSION]", "List the archives of a release, or of all of a species", "", "releases archives vic\nreleases archives vic 2.0.1.6076", "SPECIES; VERSION; ARCHIVE={{if .base_version}}delta from {{.base_version}}{{else if .qsn}}{{.kind}} for {{.qsn}}{{else}}{{.kind}}{{end}}; BYTES=.size; SHA256; UPLOADED=.created; BY", "", "", "", "GET", "/v1/archives", []Parameter{{"query", "species", "Only those of one.", "string", []string(nil)}, {"query", "version", "Only those of one release.", "string", []string(nil)}}},
+	{"releases delete SPECIES SHA256", "Delete an archive", "kennelctl releases archives says which there are. It is refused while a channel, a wish, a rollout or another release uses the release.", "", "", "deleted {{.species}} {{.version}}: {{if .base_version}}delta from {{.base_version}}{{else if .qsn}}{{.kind}} for {{.qsn}}{{else}}{{.kind}}{{end}}", "", "", "DELETE", "/v1/archives/{species}/{sum}", []Parameter{}},
+	{"audit list -limit=100 -before", "List the audit log, the newest line first", "Lines hold ids; the e-mail is that of the account now. Addresses are kept for 90 days, or until the person leaves.", "audit list -limit 20\naudit list -before 1200 -o json", "LINE=.id; TIME=clock .at; WHO=.name; ROLE; FROM=.addr; ACTION; OBJECT=.on; RESULT; DETAIL", "", "", "", "GET", "/v1/audit", []Parameter{{"query", "before", "Only lines before this one.", "integer", []string(nil)}, {"query", "limit", "At most so many.", "integer", []string(nil)}}},
+	{"batches list", "List manufacturing batches", "", "", "BATCH=.name; SPECIES; ORGANISATION=.organization; VALID AFTER=day .valid_after; SERIALS={{if or .serial_from .serial_to}}{{or .serial_from `first`}} to {{or .serial_to `last`}}{{else}}all{{end}}; MADE=.created; DISABLED={{with .disabled}}{{.}}: {{$.reason}}{{end}}", "", "", "", "GET", "/v1/batches", []Parameter{}},
+	{"batches put BATCH -bundle@! -species -organization -valid-after -serial-from -serial-to", "Make or replace a manufacturing batch", "Without further flags the original robot's own rules hold: species vic, organisation \"Anki Inc.\", certificates that end after 2100-01-01.", "batches put lot-2018 -bundle factory-2018.pem -serial-from 00e20000 -serial-to 00e2ffff", "", "batch {{.BATCH}} is accepted", "", "", "PUT", "/v1/batches/{batch}", []Parameter{{"body", "bundle", "certificates of the factory's authorities, PEM", "string", []string(nil)}, {"body", "created", "", "date-time", []string(nil)}, {"body", "disabled", "", "date-time", []string(nil)}, {"body", "name", "", "string", []string(nil)}, {"body", "organization", "the one O that its certificates have; \"\": Anki Inc.", "string", []string(nil)}, {"body", "reason", "", "string", []string(nil)}, {"body", "serial_from", "only serials from this one on", "string", []string(nil)}, {"body", "serial_to", "only serials up to this one", "string", []string(nil)}, {"body", "species", "of its robots; \"\": vic", "string", []string(nil)}, {"body", "valid_after", "its certificates end later than this date", "date-time", []string(nil)}}},
+	{"batches disable BATCH -reason!", "Stop accepting its factory certificates", "Device certificates that its robots hold stay good; revoke robots one by one to end those.", "batches disable lot-2018 -reason \"its key leaked\"", "", "batch {{.BATCH}} is disabled", "", "", "POST", "/v1/batches/{batch}/disable", []Parameter{{"body", "reason", "for the audit log", "string", []string(nil)}}},
+	{"batches enable BATCH", "Accept its factory certificates again", "", "", "", "batch {{.BATCH}} is accepted", "", "", "POST", "/v1/batches/{batch}/enable", []Parameter{}},
+	{"channels list -species", "List what channels offer", "", "", "SPECIES; CHANNEL; VERSION=or .version `none`; SINCE; BY", "", "", "", "GET", "/v1/channels", []Parameter{{"query", "species", "Only those of one.", "string", []string(nil)}}},
+	{"channels set SPECIES CHANNEL [VERSION] -none?", "Have a channel offer a release", "Original robots ask at /vic/CHANNEL/full/latest.ota and at /vic/CHANNEL/diff/VERSION.ota, which is the delta from the version that they run.\n-none has the channel offer nothing.", "channels set vic prod 2.0.1.6076\nchannels set vic beta -none", "channel={{.species}} {{.channel}}; offers=or .version `none`; since", "", "", "", "PUT", "/v1/channels/{species}/{channel}", []Parameter{{"body", "version", "", "string", []string(nil)}}},
+	{"cohorts list", "List cohorts", "", "", "COHORT; FILTER; BY; CHANGED; NOTE", "", "", "", "GET", "/v1/cohorts", []Parameter{}},
+	{"cohorts create COHORT FILTER... -note", "Save a filter under a name", "", "cohorts create beta tag:beta -note \"owners who asked for it\"\ncohorts create old \"version:<2.1 species:vic\"", "cohort; filter; note; by; changed; revision=.rev", "", "", "", "POST", "/v1/cohorts", []Parameter{{"body", "cohort", "POST", "string", []string(nil)}, {"body", "filter", "", "string", []string(nil)}, {"body", "note", "what it is for", "string", []string(nil)}, {"body", "rev", "only if it still has this revision; 0: any; with PUT", "integer", []string(nil)}}},
+	{"cohorts delete COHORT", "Delete a cohort; its robots stay", "Delete a cohort, after asking. Its robots stay, with their tags. Filters that name the cohort become errors.", "cohorts delete beta\ncohorts delete beta -yes", "", "cohort {{.COHORT}} is deleted", "", "Delete cohort {{.COHORT}}?", "DELETE", "/v1/cohorts/{cohort}", []Parameter{}},
+	{"cohorts show COHORT", "Show a cohort and how many robots it has now", "", "", "cohort; filter; note; by; changed; revision=.rev; robots", "", "", "", "GET", "/v1/cohorts/{cohort}", []Parameter{}},
+	{"cohorts change COHORT FILTER... -note -rev", "Give a cohort another filter, or make it", "", "cohorts change beta \"tag:beta species:vic\"\ncohorts change beta tag:beta -rev 3", "cohort; filter; note; by; changed; revision=.rev", "", "", "", "PUT", "/v1/cohorts/{cohort}", []Parameter{{"body", "cohort", "POST", "string", []string(nil)}, {"body", "filter", "", "string", []string(nil)}, {"body", "note", "what it is for", "string", []string(nil)}, {"body", "rev", "only if it still has this revision; 0: any; with PUT", "integer", []string(nil)}}},
+	{"crashes list -state -program -version -after -limit=50", "List groups of crashes, the latest seen first", "", "crashes list\ncrashes list -state open -version 2.0.1.6076", "GROUP=.id; STATE; CRASHES; ROBOTS; LAST SEEN; PROGRAM; SIGNATURE", "", "", "", "GET", "/v1/crash-groups", []Parameter{{"query", "state", "Only those in this state.", "string", []string{"open", "resolved", "regressed"}}, {"query", "program", "Only those of one program.", "string", []string(nil)}, {"query", "version", "Only those that a version had.", "string", []string(nil)}, {"query", "limit", "At most so many.", "integer", []string(nil)}, {"query", "after", "Continue after the group with this id.", "string", []string(nil)}}},
+	{"crashes group GROUP", "Show a group of crashes", "", "", "group=.id; state; fixed in=or .fixed_in `–`; note=or .note `–`; program; signature; crashes; robots; versions; first seen; last seen", "", "", "", "GET", "/v1/crash-groups/{group}", []Parameter{}},
+	{"crashes resolve GROUP state:=resolved -fixed-in -note", "Mark a group of crashes as resolved", "A crash of a later version than had crashed, or of -fixed-in and what follows it, makes the group regressed.", "crashes resolve 6d59fcd7-0b97-4572-9d24-27ee3045a43f -fixed-in 2.0.1.6076 -note 'checks for nil'", "group=.id; state; fixed in=or .fixed_in `–`; note=or .note `–`; program; signature; crashes; robots; versions; first seen; last seen", "", "", "", "PATCH", "/v1/crash-groups/{group}", []Parameter{{"body", "fixed_in", "the version that has the fix: crashes of it or a later one reopen a resolved group; \"\": those of one later than had crashed", "string", []string(nil)}, {"body", "note", "for people; absent: as it is", "string", []string(nil)}, {"body", "state", "open or resolved; \"\": as it is", "string", []string(nil)}}},
+	{"crashes reopen GROUP state:=open -note", "Mark a group of crashes as open", "", "", "group=.id; state; fixed in=or .fixed_in `–`; note=or .note `–`; program; signature; crashes; robots; versions; first seen; last seen", "", "", "", "PATCH", "/v1/crash-groups/{group}", []Parameter{{"body", "fixed_in", "the version that has the fix: crashes of it or a later one reopen a resolved group; \"\": those of one later than had crashed", "string", []string(nil)}, {"body", "note", "for people; absent: as it is", "string", []string(nil)}, {"body", "state", "open or resolved; \"\": as it is", "string", []string(nil)}}},
+	{"crashes symbols list", "List symbol files", "", "", "DEBUG ID; MODULE; CPU; FUNCTIONS; BYTES=.size; UPLOADED; BY", "", "", "", "GET", "/v1/crash-symbols", []Parameter{}},
+	{"crashes symbols remove DEBUG-ID", "Delete a symbol file; names that it gave stay", "", "crashes symbols remove 3983974E3E1BE0D45C55B2B5C59FD7DF0", "", "deleted", "", "", "DELETE", "/v1/crash-symbols/{debug}", []Parameter{}},
+	{"crashes reports -thing -group -version -after -limit=50", "List single crashes, the newest first", "", "crashes reports -thing vic:00e20100\ncrashes reports -group 6d59fcd7-0b97-4572-9d24-27ee3045a43f -version 2.0.1.6076", "CRASH=.id; THING; CRASHED=.at; PROGRAM; VERSION=or .version `–`; REASON", "", "", "", "GET", "/v1/crashes", []Parameter{{"query", "thing", "Only those of one robot.", "string", []string(nil)}, {"query", "group", "Only those of one group.", "string", []string(nil)}, {"query", "version", "Only those of one version.", "string", []string(nil)}, {"query", "limit", "At most so many.", "integer", []string(nil)}, {"query", "after", "Continue after the crash with this id.", "string", []string(nil)}}},
+	{"events boots THING -limit=20", "List a robot's latest boots, and how many of their events were lost", "", "", "LATEST; BOOT=.boot_id; EVENTS; FIRST; LAST; LOST; ORIGIN", "", "", "", "GET", "/v1/events/boots", []Parameter{{"query", "thing", "The robot.", "string", []string(nil)}, {"query", "limit", "At most so many.", "integer", []string(nil)}}},
+	{"experiments list -since", "List experiments that robots told of", "", "", "EXPERIMENT=.key; VARIATIONS={{range $i, $v := .variations}}{{if $i}}, {{end}}{{$v.variation}} {{$v.robots}}{{end}}; FILES; LAST", "", "", "", "GET", "/v1/experiments", []Parameter{{"query", "since", "Told since then, or how long ago, such as 30d, the default.", "string", []string(nil)}}},
+	{"batches revoked", "List factory certificates that were revoked", "", "", "CERTIFICATE=.certificate_id; REVOKED=.at; REASON", "", "", "", "GET", "/v1/factory-certificates", []Parameter{}},
+	{"batches revoke-certificate ID=certificate_id -reason!", "Stop accepting one factory certificate", "ID is the certificate's serial number or the SHA-256 of it, in hex, with or without colons, as openssl x509 -serial or -fingerprint -sha256 print it.", "batches revoke-certificate 3FA9C1D2 -reason cloned", "", "factory certificate {{.ID}} is revoked", "", "", "POST", "/v1/factory-certificates/revoke", []Parameter{{"body", "certificate_id", "a serial number or a SHA-256, hex", "string", []string(nil)}, {"body", "reason", "for the audit log", "string", []string(nil)}}},
+	{"intent custom list -thing", "List custom intents", "", "intent custom list\nintent custom list -thing vic:00e20100", "ID; INTENT=.name; ROBOT=or .thing `all`; PHRASES={{join .phrases `; `}}; REACTION; OVERRIDES=join .overrides `,`; BY", "", "", "", "GET", "/v1/intents/custom", []Parameter{{"query", "thing", "Only those that this robot understands.", "string", []string(nil)}}},
+	{"intent custom add NAME PHRASE...=phrases -thing -reaction -lang:languages -override:overrides", "Add a custom intent; refused if a phrase already means something else", "", "intent custom add feed_cat \"feed (the|my) cat\"", "custom intent=.id; name; robot=or .thing `all`; only typed?={{with .unheard}}{{.}}: no recogniser of this cloud has these words, so sentences with them are not heard{{end}}", "", "", "", "POST", "/v1/intents/custom", []Parameter{{"body", "languages", "such as en-US; none: all", "array", []string(nil)}, {"body", "name", "", "string", []string(nil)}, {"body", "overrides", "user intents that it may replace", "array", []string(nil)}, {"body", "phrases", "patterns: words, (a|b), [optional] and slots such as {name}", "array", []string(nil)}, {"body", "reaction", "the user intent that the robot gets; \"\": imperative_affirmative", "string", []string(nil)}, {"body", "thing", "for this robot only; \"\": of all robots", "string", []string(nil)}}},
+	{"intent custom remove INTENT", "Remove a custom intent, by the id that list shows", "", "intent custom remove 3", "", "custom intent {{.INTENT}} is removed", "", "", "DELETE", "/v1/intents/custom/{id}", []Parameter{}},
+	{"logs list -name -day -version -kind -reason -after -limit=100", "The logs that robots uploaded, the newest first; Link rel=\"next\" leads on", "", "", "LOG=.id; THING; NAME; BYTES=.size; UPLOADED=.at; REASON=or .reason .kind; RELEASE=or .os `–`; EXPIRES", "", "", "", "GET", "/v1/logs", []Parameter{{"query", "name", "Part of the log's name, in any case.", "string", []string(nil)}, {"query", "day", "Only logs that were uploaded on this day (UTC), such as 2026-05-06.", "string", []string(nil)}, {"query", "version", "Only logs of a robot that ran this version, or one that begins with it.", "string", []string(nil)}, {"query", "kind", "Only logs of this kind: diagnostics, fault, log or snapshot.", "string", []string(nil)}, {"query", "reason", "Only logs that the robot sent for this reason, such as request or fault-914.", "string", []string(nil)}, {"query", "after", "Only what follows the log with this id, as the last line of the page before has it.", "string", []string(nil)}, {"query", "limit", "At most so many.", "integer", []string(nil)}}},
+	{"whoami", "Show who you are to the cloud, and what you may do", "", "", "e-mail=.email; role; id\n={{if .must_change}}the password is a first one: change it with kennelctl password{{end}}", "", "", "", "GET", "/v1/me", []Parameter{}},
+	{"passkeys list", "List your passkeys", "", "", "PASSKEY=.id; NAME; SINCE=.created; LAST USED", "", "", "", "GET", "/v1/me/passkeys", []Parameter{}},
+	{"passkeys remove PASSKEY", "Remove one of your passkeys", "", "", "", "{{.PASSKEY}} is removed", "", "", "DELETE", "/v1/me/passkeys/{id}", []Parameter{}},
+	{"second status", "Show whether you have an authenticator app", "", "", "app; since; recovery codes; required", "", "", "", "GET", "/v1/me/second", []Parameter{}},
+	{"my robots", "List your robots", "", "", "THING; NAME; YOURS SINCE=.since; BY=.how", "", "", "", "GET", "/v1/my/robots", []Parameter{}},
+	{"my claim CODE -robot:thing", "Claim the robot that shows this code", "A robot without an owner shows a code for ten minutes; after five wrong tries it needs another. Case, blanks and dashes do not matter.\nA robot that another person owns shows none until that person releases it or hands it on, or its user data are cleared.", "my claim K7QM-3XW9\nmy claim k7qm3xw9 -robot vic:00e20100", "thing; name; yours=since .since; by=.how", "", "", "", "POST", "/v1/my/robots/claim", []Parameter{{"body", "code", "", "string", []string(nil)}, {"body", "thing", "only this one's code is taken", "string", []string(nil)}}},
+	{"my release THING", "Give up a robot, which then has no owner", "Its apps and access tokens end. A person who has the robot in hand can claim it.", "", "", "", "", "", "DELETE", "/v1/my/robots/{thing}", []Parameter{}},
+	{"my rename THING NAME", "Give a robot a name; an empty one takes it away", "", "my rename vic:00e20100 Rex\nmy rename vic:00e20100 ''", "thing; name; yours=since .since; by=.how", "", "", "", "PATCH", "/v1/my/robots/{thing}", []Parameter{{"body", "name", "\"\": none", "string", []string(nil)}}},
+	{"my audio show THING", "List what is kept", "", "", "kept={{if .keep}}for {{.keep_days}} days{{else}}no{{end}}\nrecordings: RECORDING=.name; HEARD=.at; BYTES=.size", "", "", "", "GET", "/v1/my/robots/{thing}/audio", []Parameter{}},
+	{"my audio keep THING WORD=keep", "Have it kept for a week (yes), or not (no), which deletes all recordings", "", "my audio keep vic:00e20100 no", "kept={{if .keep}}for {{.keep_days}} days{{else}}no{{end}}\nrecordings: RECORDING=.name; HEARD=.at; BYTES=.size", "", "", "", "PUT", "/v1/my/robots/{thing}/audio", []Parameter{{"body", "keep", "", "boolean", []string(nil)}}},
+	{"my transfers", "List robots that you offer, and that are offered to you", "", "", "TRANSFER=.id; THING; GOOD UNTIL=.expires; OFFERED={{if .mine}}by you{{else}}to you{{end}}", "", "", "", "GET", "/v1/my/transfers", []Parameter{}},
+	{"my decline TRANSFER", "Decline a robot that is offered to you, or take back your offer", "", "", "", "", "", "", "DELETE", "/v1/my/transfers/{id}", []Parameter{}},
+	{"my accept TRANSFER", "Take a robot that is offered to you", "", "", "thing; name; yours=since .since; by=.how", "", "", "", "POST", "/v1/my/transfers/{id}/accept", []Parameter{}},
+	{"operators list", "List operators", "", "", "E-MAIL=.email; ROLE; SESSIONS; LAST SEEN; SINCE=.created; NOTE={{if .disabled}}disabled{{else if .must_change}}has a first password{{end}}; ID", "", "", "", "GET", "/v1/operators", []Parameter{}},
+	{"operators add E-MAIL=email -role=viewer", "Make an operator, and print a one-time password", "", "operators add grace@example.org -role support", "id; password\n=shown only once; use it to set your own password", "", "", "", "POST", "/v1/operators", []Parameter{{"body", "email", "", "string", []string(nil)}, {"body", "role", "viewer, support, release-manager or admin", "string", []string(nil)}}},
+	{"operators remove OPERATOR", "Remove an operator and what is held about the person", "The audit log keeps what the operator did, under an id that no longer has a name.", "", "", "{{.OPERATOR}} is removed", "", "", "DELETE", "/v1/operators/{id}", []Parameter{}},
+	{"operators role OPERATOR ROLE", "Give an operator another role", "", "operators role grace@example.org release-manager", "", "{{.OPERATOR}} is {{.ROLE}} now", "", "", "PATCH", "/v1/operators/{id}", []Parameter{{"body", "disabled", "", "boolean", []string(nil)}, {"body", "role", "", "string", []string(nil)}}},
+	{"operators disable OPERATOR disabled:=true", "Stop an operator; the sessions end", "", "", "", "{{.OPERATOR}} is disabled", "", "", "PATCH", "/v1/operators/{id}", []Parameter{{"body", "disabled", "", "boolean", []string(nil)}, {"body", "role", "", "string", []string(nil)}}},
+	{"operators enable OPERATOR disabled:=false", "Let a stopped operator in again", "", "", "", "{{.OPERATOR}} is enabled", "", "", "PATCH", "/v1/operators/{id}", []Parameter{{"body", "disabled", "", "boolean", []string(nil)}, {"body", "role", "", "string", []string(nil)}}},
+	{"operators password OPERATOR", "Give an operator a one-time password; the sessions end", "", "", "id; password\n=shown only once; use it to set your own password", "", "", "", "POST", "/v1/operators/{id}/password", []Parameter{}},
+	{"operators end OPERATOR", "End an operator's sessions, or one of them", "", "", "", "sessions ended: {{.ended}}", "", "", "DELETE", "/v1/operators/{id}/sessions", []Parameter{}},
+	{"operators sessions OPERATOR", "List where an operator is signed in", "", "", "SESSION=.id; SINCE=.created; LAST SEEN; UNTIL=.expires; FROM=.addr", "", "", "", "GET", "/v1/operators/{id}/sessions", []Parameter{}},
+	{"operators end OPERATOR SESSION", "End an operator's sessions, or one of them", "", "operators end grace@example.org\noperators end grace@example.org 0f3a5c7e9b1d2f40", "", "sessions ended: 1", "{\"ended\":1}", "", "DELETE", "/v1/operators/{id}/sessions/{session}", []Parameter{}},
+	{"originals show", "Show what original robots and their network need: names, root certificate, server_config.json", "", "", "", "", "", "", "GET", "/v1/originals", []Parameter{}},
+	{"releases lowest SPECIES VERSION [LOWEST]=version -none?", "Say which version a release can be installed on at the lowest", "A robot that runs an older version gets LOWEST first, by itself. That is an older release with an archive, and may need another one before it.\n-none: any version will do.", "releases lowest vic 2.0.1.6076 1.8.0.6051", "release={{.species}} {{.version}}; robots get first={{or (join .path `, before it `) `nothing`}}", "", "", "", "PUT", "/v1/ota/lowest/{species}/{version}", []Parameter{{"body", "version", "", "string", []string(nil)}}},
+	{"releases add SPECIES VERSION -notes", "Make a release known", "", "releases add vic 2.0.1.6076 -notes 'quieter motors'", "species; version; notes", "", "", "", "POST", "/v1/releases", []Parameter{{"body", "lowest", "that it can be installed on; a robot with an older one gets that release first", "string", []string(nil)}, {"body", "notes", "for people", "string", []string(nil)}, {"body", "sha256", "of the archive, in hex", "string", []string(nil)}, {"body", "size", "bytes", "integer", []string(nil)}, {"body", "species", "", "string", []string(nil)}, {"body", "url", "", "string", []string(nil)}, {"body", "version", "", "string", []string(nil)}}},
+	{"robots revocations -limit=100", "List revoked certificates, the latest first", "", "robots revocations -limit 20", "THING; REVOKED; SERIAL; ENDS=.not_after; REASON", "", "", "", "GET", "/v1/revocations", []Parameter{{"query", "before", "Only those before then.", "date-time", []string(nil)}, {"query", "limit", "At most so many.", "integer", []string(nil)}}},
+	{"rollout approve ROLLOUT action:=approve -why", "Approve a rollout that another person made", "", "", "", "{{.species}} {{.version}} is {{.state}}", "", "", "POST", "/v1/rollouts/{id}/{action}", []Parameter{{"body", "why", "for the history and the audit log", "string", []string(nil)}}},
+	{"rollout pause ROLLOUT action:=pause -why", "Stop handing out the release; updates that have begun go on", "", "", "", "{{.species}} {{.version}} is {{.state}}", "", "", "POST", "/v1/rollouts/{id}/{action}", []Parameter{{"body", "why", "for the history and the audit log", "string", []string(nil)}}},
+	{"rollout resume ROLLOUT action:=resume -why", "Start a draft, or continue after a pause or a stop", "", "", "", "{{.species}} {{.version}} is {{.state}}", "", "", "POST", "/v1/rollouts/{id}/{action}", []Parameter{{"body", "why", "for the history and the audit log", "string", []string(nil)}}},
+	{"rollout release ROLLOUT action:=release -why", "Release a held rollout: open the next phase, or continue although robots turned bad", "", "", "", "{{.species}} {{.version}} is {{.state}}", "", "", "POST", "/v1/rollouts/{id}/{action}", []Parameter{{"body", "why", "for the history and the audit log", "string", []string(nil)}}},
+	{"rollout abort ROLLOUT action:=abort -why", "End a rollout; updated robots stay as they are", "", "", "", "{{.species}} {{.version}} is {{.state}}", "", "", "POST", "/v1/rollouts/{id}/{action}", []Parameter{{"body", "why", "for the history and the audit log", "string", []string(nil)}}},
+	{"rollout rollback ROLLOUT action:=rollback -why", "End a rollout and take updated robots back to what they ran before", "", "", "", "{{.species}} {{.version}} is {{.state}}", "", "", "POST", "/v1/rollouts/{id}/{action}", []Parameter{{"body", "why", "for the history and the audit log", "string", []string(nil)}}},
+	{"rollout retry ROLLOUT action:=retry -why", "Let robots try again whose update failed", "", "", "", "{{.species}} {{.version}} is {{.state}}", "", "", "POST", "/v1/rollouts/{id}/{action}", []Parameter{{"body", "why", "for the history and the audit log", "string", []string(nil)}}},
+	{"robots apps revoke THING -all!", "Take all of them off", "", "", "", "all apps of {{.THING}} are revoked", "", "", "DELETE", "/v1/things/{thing}/apps", []Parameter{}},
+	{"robots apps list THING", "List a robot's apps", "", "", "APP=.id; NAME=.client_name; PROGRAM=.app_id; SINCE=.issued_at", "", "", "", "GET", "/v1/things/{thing}/apps", []Parameter{}},
+	{"robots apps revoke THING APP", "Take one of a robot's apps away, or with -all every one", "", "robots apps revoke vic:00e20100 ID\nrobots apps revoke vic:00e20100 -all", "", "{{.APP}} is revoked", "", "", "DELETE", "/v1/things/{thing}/apps/{app}", []Parameter{}},
+	{"robots certificates THING", "List the certificates that a robot was given, the newest first", "", "", "SERIAL; FOR=.method; FROM=.not_before; UNTIL=.not_after; REVOKED; REASON", "", "", "", "GET", "/v1/things/{thing}/certificates", []Parameter{}},
+	{"commands list THING -open -limit=20", "List a robot's commands, the newest first", "", "commands list vic:00e20100\ncommands list vic:00e20100 -open", "COMMAND=.id; KIND; STATE; CREATED; BY; RESULT={{if .result}}{{or .result.detail .result.status}}{{else if eq .state `expired`}}no result came in time{{end}}", "", "", "", "GET", "/v1/things/{thing}/commands", []Parameter{{"query", "open", "Only those without a result.", "string", []string{"true", "false"}}, {"query", "limit", "At most so many.", "integer", []string(nil)}}},
+	{"robots history THING -limit=50", "List when a robot came and went, the newest first", "", "robots history vic:00e20100 -limit 10", "TIME=.at; PRESENCE={{if .present}}present{{else}}absent{{end}}", "", "", "", "GET", "/v1/things/{thing}/history", []Parameter{{"query", "limit", "At most so many.", "integer", []string(nil)}}},
+	{"jdocs list THING", "List a robot's documents", "", "", "DOCUMENT=.doc_name; VERSION=.doc_version; FORMAT=.fmt_version; CHANGED=.at; BY", "", "", "", "GET", "/v1/things/{thing}/jdocs", []Parameter{}},
+	{"jdocs diff THING DOC FROM TO", "Show what differs between two versions of a document", "", "jdocs diff vic:00e20100 vic.RobotSettings 3 7", "FIELD; BEFORE; AFTER", "", "", "", "GET", "/v1/things/{thing}/jdocs/{doc}/diff", []Parameter{{"query", "from", "A version.", "string", []string(nil)}, {"query", "to", "Another version.", "string", []string(nil)}}},
+	{"jdocs history THING DOC -limit=20", "Show who changed a document, and when", "", "jdocs history vic:00e20100 vic.RobotSettings -limit 5", "VERSION=.doc_version; CHANGED=.at; BY; DOCUMENT={{if .deleted}}(deleted){{else}}{{.jdoc}}{{end}}", "", "", "", "GET", "/v1/things/{thing}/jdocs/{doc}/history", []Parameter{{"query", "limit", "At most so many.", "integer", []string(nil)}}},
+	{"logs list THING -name -day -version -kind -reason -after -limit=100", "List the logs of a robot, or of all, the newest first", "", "logs list vic:00e20100\nlogs list vic:00e20100 -day 2026-05-06 -name engine\nlogs list -version 2.0.1 -reason fault-914", "LOG=.id; THING; NAME; BYTES=.size; UPLOADED=.at; REASON=or .reason .kind; RELEASE=or .os `–`; EXPIRES", "", "", "", "GET", "/v1/things/{thing}/logs", []Parameter{{"query", "name", "Part of the log's name, in any case.", "string", []string(nil)}, {"query", "day", "Only logs that were uploaded on this day (UTC), such as 2026-05-06.", "string", []string(nil)}, {"query", "version", "Only logs of a robot that ran this version, or one that begins with it.", "string", []string(nil)}, {"query", "kind", "Only logs of this kind: diagnostics, fault, log or snapshot.", "string", []string(nil)}, {"query", "reason", "Only logs that the robot sent for this reason, such as request or fault-914.", "string", []string(nil)}, {"query", "after", "Only what follows the log with this id, as the last line of the page before has it.", "string", []string(nil)}, {"query", "limit", "At most so many.", "integer", []string(nil)}}},
+	{"releases show THING -limit=20", "Show the release that a robot should run, and the results of its updates", "", "", "thing; desired=.desired.release; since=.desired.since; gets first?=.first\n=\nhistory: RECEIVED; PHASE; RELEASE; RUNNING; CODE; REASON", "", "", "", "GET", "/v1/things/{thing}/ota", []Parameter{{"query", "limit", "At most so many.", "integer", []string(nil)}}},
+	{"robots disown THING -reason!", "Take a robot from its owner, for people who cannot do so themselves", "", "robots disown vic:00e20100 -reason 'sold, the seller cannot be reached (case 17)'", "", "{{.THING}} has no owner now", "", "", "DELETE", "/v1/things/{thing}/owner", []Parameter{{"body", "reason", "for the audit log", "string", []string(nil)}}},
+	{"robots release THING -reason!", "Give a robot up to another key, and print its new claim secret", "For a robot that lost its key in a wipe, that has another board, or that was revoked by mistake. Its certificates end, the key they were for never\ncomes back. The secret is shown only once; put it into the robot.", "robots release vic:00e20100 -reason \"board replaced\"", "thing; secret", "", "", "", "POST", "/v1/things/{thing}/release", []Parameter{{"body", "reason", "for the audit log", "string", []string(nil)}}},
+	{"robots revoke THING -reason!", "Take a robot's identity away", "Its certificates end within two seconds everywhere, and it gets no other until it is released.", "robots revoke vic:00e20100 -reason stolen", "", "{{.THING}} is revoked; {{.revoked}} certificates ended", "", "", "POST", "/v1/things/{thing}/revoke", []Parameter{{"body", "reason", "for the audit log", "string", []string(nil)}}},
+	{"rollout why THING", "Say why a robot does not update", "", "", "ROLLOUT; RELEASE=.version; STATE; ANSWER=.words", "", "", "", "GET", "/v1/things/{thing}/rollouts", []Parameter{}},
+	{"robots tag add THING TAG...=add", "Add tags to a robot", "A tag is 1 to 32 lower-case letters, digits, and . _ - within. A robot has at most 32.", "robots tag add vic:00e20100 lab demo", "={{.thing}}  {{join .tags ` `}}", "", "", "", "PATCH", "/v1/things/{thing}/tags", []Parameter{{"body", "add", "", "array", []string(nil)}, {"body", "remove", "", "array", []string(nil)}}},
+	{"robots tag remove THING TAG...=remove", "Remove tags from a robot", "A tag is 1 to 32 lower-case letters, digits, and . _ - within. A robot has at most 32.", "robots tag remove vic:00e20100 demo", "={{.thing}}  {{join .tags ` `}}", "", "", "", "PATCH", "/v1/things/{thing}/tags", []Parameter{{"body", "add", "", "array", []string(nil)}, {"body", "remove", "", "array", []string(nil)}}},
+	{"robots tokens revoke THING -all!", "Revoke all of them", "", "", "", "all tokens of {{.THING}} are revoked", "", "", "DELETE", "/v1/things/{thing}/tokens", []Parameter{}},
+	{"robots tokens list THING", "List a robot's access tokens", "", "", "TOKEN=.id; ISSUED=.issued_at; UNTIL=.expires_at; BY=.how; REVOKED=.revoked_at; REASON", "", "", "", "GET", "/v1/things/{thing}/tokens", []Parameter{}},
+	{"robots tokens revoke THING TOKEN", "Take one of a robot's tokens away, or with -all every one", "", "robots tokens revoke vic:00e20100 ID\nrobots tokens revoke vic:00e20100 -all", "", "{{.TOKEN}} is revoked", "", "", "DELETE", "/v1/things/{thing}/tokens/{token}", []Parameter{}},
+	{"voice sessions THING -limit=50", "List requests to all robots or to one, the latest first; what was said is not kept with them", "", "voice sessions\nvoice sessions vic:00e20100\nvoice sessions -step recognize -version 2.0.1", "WHEN=.at; THING; INTENT; FAILED AT=.failed; LANGUAGE; VERSION=.firmware; SPOKEN={{.audio_ms}} ms; ANSWER AFTER={{.took_ms}} ms; WHY", "", "", "", "GET", "/v1/things/{thing}/voice", []Parameter{{"query", "limit", "At most so many.", "integer", []string(nil)}}},
+	{"voice sessions -failed -step -version -language -limit=50", "Requests that people spoke to robots, the latest first, without what was said", "", "", "WHEN=.at; THING; INTENT; FAILED AT=.failed; LANGUAGE; VERSION=.firmware; SPOKEN={{.audio_ms}} ms; ANSWER AFTER={{.took_ms}} ms; WHY", "", "", "", "GET", "/v1/voice/sessions", []Parameter{{"query", "failed", "Only those that failed.", "string", []string{"true", "false"}}, {"query", "step", "Only those that failed at this step.", "string", []string{"audio", "endpoint", "recognize", "match", "answer"}}, {"query", "version", "Only robots with this version.", "string", []string(nil)}, {"query", "language", "Only this language, such as en-US.", "string", []string(nil)}, {"query", "days", "Of so many days, today included.", "integer", []string(nil)}, {"query", "limit", "At most so many.", "integer", []string(nil)}}},
+	{"voice stats -days=7", "Sum up requests by version and language", "", "voice stats\nvoice stats -days 30", "groups: VERSION=or .firmware `-`; LANGUAGE=or .language `-`; REQUESTS=.sessions; SUCCESS=percent .succeeded .sessions; FAILED AT={{with .failed}}{{counts .}}{{end}}; ANSWER AFTER={{div .took_ns 1000000}} ms", "", "", "", "GET", "/v1/voice/stats", []Parameter{{"query", "days", "Of so many days, today included.", "integer", []string(nil)}}},
+	{"voice unmatched -days=7 -limit=50", "List the phrases that robots did not understand, the most frequent first, without who said them", "", "voice unmatched\nvoice unmatched -days 30 -limit 200", "phrases: PHRASE=.words; LANGUAGE; TIMES\n={{.rarer}} other phrases were said fewer than {{.at_least}} times and are not shown", "", "", "", "GET", "/v1/voice/unmatched", []Parameter{{"query", "days", "Of so many days, today included.", "integer", []string(nil)}, {"query", "limit", "At most so many.", "integer", []string(nil)}}},
+	{"robots waiting", "List robots that wait for approval", "A robot without a claim secret or a factory certificate waits for approval by a person who sees the same fingerprint on it.", "", "THING; FINGERPRINT; ADDRESS=.addr; SINCE=.first; LAST ASKED=.last; TIMES; NOTE={{if .refused}}refused: {{.reason}}{{else if .revoked}}was revoked: release it first{{else if .bound}}has another key: release it first{{else if .known}}registered, its secret was never used{{end}}", "", "", "", "GET", "/v1/waiting", []Parameter{}},
+	{"robots approve THING FINGERPRINT", "Let a waiting robot in", "Compare the fingerprint with the one that the robot shows: any machine on the network can ask in its name.", "robots approve vic:00e20100 7QK4-0ZTM-9R3X", "", "{{.THING}} is approved; it gets its certificate when it asks again", "", "", "POST", "/v1/waiting/{thing}/approve", []Parameter{{"body", "fingerprint", "", "string", []string(nil)}}},
+	{"robots refuse THING FINGERPRINT -reason!", "Turn a waiting robot away for a day", "", "robots refuse vic:00e20100 7QK4-0ZTM-9R3X -reason \"not one of ours\"", "", "{{.THING}} is refused", "", "", "POST", "/v1/waiting/{thing}/refuse", []Parameter{{"body", "fingerprint", "", "string", []string(nil)}, {"body", "reason", "for the audit log", "string", []string(nil)}}},
+	{"webhooks list", "List webhooks and their state", "", "", "WEBHOOK=.id; STATE={{if .disabled}}off{{else if .failures}}failing{{else if .last_ok}}ok{{else}}new{{end}}; URL; KINDS=join .kinds `,`; FILTER; WAIT=.open; DEAD; LAST OK; NOTE", "", "", "", "GET", "/v1/webhooks", []Parameter{}},
+	{"webhooks add URL -kind:kinds! -filter -note -secret-file:secret@", "Register a webhook, and print its secret", "URL is https. Addresses that are not public are refused unless the cloud's setting webhooks.allow names their network.", "webhooks add https://example.org/kennel -kind thing.present,thing.absent\nwebhooks add https://example.org/kennel -kind setting.changed -filter 'species:vic tag:lab' -note 'home automation'", "webhook=.webhook.id; secret\n=shown only once; the receiver checks signatures with it", "", "", "", "POST", "/v1/webhooks", []Parameter{{"body", "filter", "robots it is about, in the language of the fleet's table; \"\": all", "string", []string(nil)}, {"body", "kinds", "of events to be told of; kennelctl webhooks -help lists them", "array", []string(nil)}, {"body", "note", "for people: whose it is", "string", []string(nil)}, {"body", "secret", "whsec_ and base64; \"\": one is made", "string", []string(nil)}, {"body", "url", "", "string", []string(nil)}}},
+	{"webhooks remove WEBHOOK", "Remove a webhook and its waiting deliveries", "", "", "", "{{.WEBHOOK}} is removed", "", "", "DELETE", "/v1/webhooks/{id}", []Parameter{}},
+	{"webhooks show WEBHOOK", "Show a webhook and how its endpoint does", "", "", "webhook=.id; url; kinds=join .kinds `,`; filter; note; made={{.created}} by {{.by}}; state={{if .disabled}}off{{else if .failures}}failing{{else if .last_ok}}ok{{else}}new{{end}}; off?={{with .disabled}}{{since .}}: {{or $.disabled_why `an operator stopped it`}}{{end}}; failing?={{with .failing_since}}{{since .}}, {{$.failures}} times in a row{{end}}; tried again?=.retry_at; last ok; last error; waiting=.open; dead", "", "", "", "GET", "/v1/webhooks/{id}", []Parameter{}},
+	{"webhooks change WEBHOOK -url -kind:kinds -filter -note", "Change a webhook; what no flag names stays", "", "webhooks change WEBHOOK -kind command.finished\nwebhooks change WEBHOOK -url https://example.org/new -filter ''", "webhook=.id; url; kinds=join .kinds `,`; filter; note; made={{.created}} by {{.by}}; state={{if .disabled}}off{{else if .failures}}failing{{else if .last_ok}}ok{{else}}new{{end}}; off?={{with .disabled}}{{since .}}: {{or $.disabled_why `an operator stopped it`}}{{end}}; failing?={{with .failing_since}}{{since .}}, {{$.failures}} times in a row{{end}}; tried again?=.retry_at; last ok; last error; waiting=.open; dead", "", "", "", "PATCH", "/v1/webhooks/{id}", []Parameter{{"body", "disabled", "", "boolean", []string(nil)}, {"body", "filter", "robots it is about; \"\": all", "string", []string(nil)}, {"body", "kinds", "of events to be told of; kennelctl webhooks -help lists them", "array", []string(nil)}, {"body", "note", "for people: whose it is", "string", []string(nil)}, {"body", "url", "https", "string", []string(nil)}}},
+	{"webhooks disable WEBHOOK disabled:=true", "Stop a webhook; its deliveries wait", "", "", "webhook=.id; url; kinds=join .kinds `,`; filter; note; made={{.created}} by {{.by}}; state={{if .disabled}}off{{else if .failures}}failing{{else if .last_ok}}ok{{else}}new{{end}}; off?={{with .disabled}}{{since .}}: {{or $.disabled_why `an operator stopped it`}}{{end}}; failing?={{with .failing_since}}{{since .}}, {{$.failures}} times in a row{{end}}; tried again?=.retry_at; last ok; last error; waiting=.open; dead", "", "", "", "PATCH", "/v1/webhooks/{id}", []Parameter{{"body", "disabled", "", "boolean", []string(nil)}, {"body", "filter", "robots it is about; \"\": all", "string", []string(nil)}, {"body", "kinds", "of events to be told of; kennelctl webhooks -help lists them", "array", []string(nil)}, {"body", "note", "for people: whose it is", "string", []string(nil)}, {"body", "url", "https", "string", []string(nil)}}},
+	{"webhooks enable WEBHOOK disabled:=false", "Start a webhook again", "", "", "webhook=.id; url; kinds=join .kinds `,`; filter; note; made={{.created}} by {{.by}}; state={{if .disabled}}off{{else if .failures}}failing{{else if .last_ok}}ok{{else}}new{{end}}; off?={{with .disabled}}{{since .}}: {{or $.disabled_why `an operator stopped it`}}{{end}}; failing?={{with .failing_since}}{{since .}}, {{$.failures}} times in a row{{end}}; tried again?=.retry_at; last ok; last error; waiting=.open; dead", "", "", "", "PATCH", "/v1/webhooks/{id}", []Parameter{{"body", "disabled", "", "boolean", []string(nil)}, {"body", "filter", "robots it is about; \"\": all", "string", []string(nil)}, {"body", "kinds", "of events to be told of; kennelctl webhooks -help lists them", "array", []string(nil)}, {"body", "note", "for people: whose it is", "string", []string(nil)}, {"body", "url", "https", "string", []string(nil)}}},
+	{"webhooks deliveries WEBHOOK -state -limit=50 -before", "List what was sent, the newest first", "What arrived is kept for a week, what was given up for 30 days.", "webhooks deliveries WEBHOOK\nwebhooks deliveries WEBHOOK -state dead -limit 500 -o json", "DELIVERY=.id; KIND; THING; CREATED; STATE; ATTEMPTS; LAST; STATUS; TOOK=took (or .latency_us 0); NEXT={{if eq .state `open`}}{{.next}}{{end}}; ERROR", "", "", "", "GET", "/v1/webhooks/{id}/deliveries", []Parameter{{"query", "state", "Only those in this state.", "string", []string{"open", "done", "dead"}}, {"query", "limit", "At most so many.", "integer", []string(nil)}, {"query", "before", "Only those before this one.", "integer", []string(nil)}}},
+	{"webhooks replay WEBHOOK [DELIVERY] -dead?", "Send a delivery once more, or with -dead all that were given up", "They come after what waits already, with the id they had: a receiver that took one before knows it again.", "webhooks replay WEBHOOK 4711\nwebhooks replay WEBHOOK -dead", "={{.replayed}} will be sent once more", "", "", "", "POST", "/v1/webhooks/{id}/replay", []Parameter{{"body", "dead", "all that were given up", "boolean", []string(nil)}, {"body", "delivery", "", "integer", []string(nil)}}},
+	{"webhooks secret WEBHOOK", "Give a webhook another secret, and print it", "For a day requests are signed with both, so that the receiver can change over.", "", "webhook=.WEBHOOK; secret\n=shown only once; the receiver checks signatures with it", "", "", "", "POST", "/v1/webhooks/{id}/secret", []Parameter{}},
 }
 
 // Accepted is the answer to what a letter or a job will finish.
@@ -1834,16 +1950,16 @@ type AuditReport struct {
 
 // Batch is one row of GET /v1/batches, and the body of PUT /v1/batches/{batch}, where the last three fields are not read.
 type Batch struct {
-	Bundle       string    `json:"bundle"` // PEM
+	Bundle       string    `json:"bundle"` // certificates of the factory's authorities, PEM
 	Created      time.Time `json:"created,omitzero"`
 	Disabled     time.Time `json:"disabled,omitzero"`
 	Name         string    `json:"name,omitzero"`
-	Organization string    `json:"organization,omitzero"`
+	Organization string    `json:"organization,omitzero"` // the one O that its certificates have; "": Anki Inc.
 	Reason       string    `json:"reason,omitzero"`
-	SerialFrom   string    `json:"serial_from,omitzero"`
-	SerialTo     string    `json:"serial_to,omitzero"`
-	Species      string    `json:"species,omitzero"`
-	ValidAfter   time.Time `json:"valid_after,omitzero"`
+	SerialFrom   string    `json:"serial_from,omitzero"` // only serials from this one on
+	SerialTo     string    `json:"serial_to,omitzero"`   // only serials up to this one
+	Species      string    `json:"species,omitzero"`     // of its robots; "": vic
+	ValidAfter   time.Time `json:"valid_after,omitzero"` // its certificates end later than this date
 }
 
 // Battery is how batteries are now, and what was lowest in the last day.
@@ -1854,7 +1970,7 @@ type Battery struct {
 
 // Because is the body of POST /v1/rollouts/{id}/{action}.
 type Because struct {
-	Why string `json:"why,omitzero"` // for people
+	Why string `json:"why,omitzero"` // for the history and the audit log
 }
 
 type Body struct {
@@ -2105,8 +2221,8 @@ type Crash struct {
 
 // Change holds a person's changes to a group.
 type CrashChange struct {
-	FixedIn string  `json:"fixed_in,omitzero"` // with resolved: crashes of this version or a later one reopen it; "": those of one later than had crashed
-	Note    *string `json:"note,omitzero"`     // nil: as it is
+	FixedIn string  `json:"fixed_in,omitzero"` // the version that has the fix: crashes of it or a later one reopen a resolved group; "": those of one later than had crashed
+	Note    *string `json:"note,omitzero"`     // for people; absent: as it is
 	State   string  `json:"state,omitzero"`    // open or resolved; "": as it is
 }
 
@@ -2124,12 +2240,12 @@ type Custom struct {
 	By        string    `json:"by"`
 	Created   time.Time `json:"created"`
 	ID        int64     `json:"id"`
-	Languages []string  `json:"languages,omitzero"`
+	Languages []string  `json:"languages,omitzero"` // such as en-US; none: all
 	Name      string    `json:"name"`
-	Overrides []string  `json:"overrides,omitzero"`
-	Phrases   []string  `json:"phrases"`
-	Reaction  string    `json:"reaction,omitzero"`
-	Thing     string    `json:"thing,omitzero"` // "": of all robots
+	Overrides []string  `json:"overrides,omitzero"` // user intents that it may replace
+	Phrases   []string  `json:"phrases"`            // patterns: words, (a|b), [optional] and slots such as {name}
+	Reaction  string    `json:"reaction,omitzero"`  // the user intent that the robot gets; "": imperative_affirmative
+	Thing     string    `json:"thing,omitzero"`     // for this robot only; "": of all robots
 }
 
 // CustomAdded is a custom intent that was added, and the words of its phrases that no recogniser of this cloud has: a sentence with one of them can be typed, and is never heard.
@@ -2137,23 +2253,23 @@ type CustomAdded struct {
 	By        string    `json:"by"`
 	Created   time.Time `json:"created"`
 	ID        int64     `json:"id"`
-	Languages []string  `json:"languages,omitzero"`
+	Languages []string  `json:"languages,omitzero"` // such as en-US; none: all
 	Name      string    `json:"name"`
-	Overrides []string  `json:"overrides,omitzero"`
-	Phrases   []string  `json:"phrases"`
-	Reaction  string    `json:"reaction,omitzero"`
-	Thing     string    `json:"thing,omitzero"` // "": of all robots
+	Overrides []string  `json:"overrides,omitzero"` // user intents that it may replace
+	Phrases   []string  `json:"phrases"`            // patterns: words, (a|b), [optional] and slots such as {name}
+	Reaction  string    `json:"reaction,omitzero"`  // the user intent that the robot gets; "": imperative_affirmative
+	Thing     string    `json:"thing,omitzero"`     // for this robot only; "": of all robots
 	Unheard   []string  `json:"unheard,omitzero"`
 }
 
 // Wanted is a custom intent as a person writes it.
 type CustomintentWanted struct {
-	Languages []string `json:"languages,omitzero"`
+	Languages []string `json:"languages,omitzero"` // such as en-US; none: all
 	Name      string   `json:"name"`
-	Overrides []string `json:"overrides,omitzero"`
-	Phrases   []string `json:"phrases"`
-	Reaction  string   `json:"reaction,omitzero"`
-	Thing     string   `json:"thing,omitzero"` // "": of all robots
+	Overrides []string `json:"overrides,omitzero"` // user intents that it may replace
+	Phrases   []string `json:"phrases"`            // patterns: words, (a|b), [optional] and slots such as {name}
+	Reaction  string   `json:"reaction,omitzero"`  // the user intent that the robot gets; "": imperative_affirmative
+	Thing     string   `json:"thing,omitzero"`     // for this robot only; "": of all robots
 }
 
 // Count says how many events there were in one group.
@@ -2304,8 +2420,8 @@ type Doc struct {
 // Draft is the body of POST /v1/webhooks.
 type Draft struct {
 	Filter string   `json:"filter,omitzero"` // robots it is about, in the language of the fleet's table; "": all
-	Kinds  []string `json:"kinds"`
-	Note   string   `json:"note,omitzero"`
+	Kinds  []string `json:"kinds"`           // of events to be told of; kennelctl webhooks -help lists them
+	Note   string   `json:"note,omitzero"`   // for people: whose it is
 	Secret string   `json:"secret,omitzero"` // whsec_ and base64; "": one is made
 	URL    string   `json:"url"`
 }
@@ -2778,7 +2894,7 @@ type NewEmailRequest struct {
 // NewOperator is the body of POST /v1/operators.
 type NewOperator struct {
 	Email string `json:"email"`
-	Role  string `json:"role"`
+	Role  string `json:"role"` // viewer, support, release-manager or admin
 }
 
 // NewRelease makes a release known.
@@ -2804,7 +2920,7 @@ type NewThing struct {
 
 // Note is a person's word on an acknowledgement.
 type Note struct {
-	Why string `json:"why,omitzero"`
+	Why string `json:"why,omitzero"` // for others
 }
 
 // Numbers says how a number was distributed over those events that have it.
@@ -3018,7 +3134,7 @@ type Progress struct {
 
 // Reason says why, for the audit log.
 type Reason struct {
-	Reason string `json:"reason"`
+	Reason string `json:"reason"` // for the audit log
 }
 
 // Record is the owner's account record as the original service kept it, with every field (VEC-DOC-09).
@@ -3097,7 +3213,7 @@ type Release struct {
 
 // ReleaseRequest is the body of DELETE /v1/things/{thing}/owner.
 type ReleaseRequest struct {
-	Reason string `json:"reason"`
+	Reason string `json:"reason"` // for the audit log
 }
 
 // Renew is the body of POST /v1/renew.
@@ -3108,7 +3224,7 @@ type Renew struct {
 
 // Replay is the body of POST /v1/webhooks/{id}/replay: one delivery, or all dead ones.
 type Replay struct {
-	Dead     bool  `json:"dead,omitzero"`
+	Dead     bool  `json:"dead,omitzero"` // all that were given up
 	Delivery int64 `json:"delivery,omitzero"`
 }
 
@@ -3132,8 +3248,8 @@ type Report struct {
 type Request struct {
 	Cohort string `json:"cohort,omitzero"` // POST
 	Filter string `json:"filter"`
-	Note   string `json:"note,omitzero"`
-	Rev    int64  `json:"rev,omitzero"` // PUT: the revision that the caller saw; 0: any
+	Note   string `json:"note,omitzero"` // what it is for
+	Rev    int64  `json:"rev,omitzero"`  // only if it still has this revision; 0: any; with PUT
 }
 
 // Restore is the body of a request to restore a version.
@@ -3790,9 +3906,9 @@ type Way struct {
 type WebhookDraft struct {
 	Disabled *bool     `json:"disabled,omitzero"`
 	Filter   *string   `json:"filter,omitzero"` // robots it is about; "": all
-	Kinds    *[]string `json:"kinds,omitzero"`
-	Note     *string   `json:"note,omitzero"`
-	URL      *string   `json:"url,omitzero"`
+	Kinds    *[]string `json:"kinds,omitzero"`  // of events to be told of; kennelctl webhooks -help lists them
+	Note     *string   `json:"note,omitzero"`   // for people: whose it is
+	URL      *string   `json:"url,omitzero"`    // https
 }
 
 // Why is the answer for one robot.

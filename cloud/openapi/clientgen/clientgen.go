@@ -5,6 +5,7 @@ package clientgen
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed"
 	"encoding/json"
 	"fmt"
@@ -28,7 +29,7 @@ type document struct {
 type operation struct {
 	ID          string `json:"operationId"`
 	Summary     string
-	Command     string `json:"x-command"`
+	Commands    []struct{ Use, Short, Long, Example, Table, Says, Done, Asks string } `json:"x-commands"`
 	Parameters  []parameter
 	RequestBody *body
 	Responses   map[string]body
@@ -52,7 +53,7 @@ type schema struct {
 	Items                *schema
 	AnyOf                []schema
 	Properties           map[string]schema
-	Required             []string
+	Required, Enum       []string
 	AdditionalProperties *schema
 }
 
@@ -148,32 +149,45 @@ func writeOperation(out *bytes.Buffer, method, path string, op operation) {
 		name, method, path, op.Summary, name, arguments, answer, answer, method, at, in)
 }
 
-// writeCommands writes the operations that have a command of their own.
+// writeCommands writes the commands that operations have.
 func writeCommands(out *bytes.Buffer, doc document) {
-	out.WriteString("// Commands are the operations that kennelctl offers as they are described, by their paths.\nvar Commands = []Declared{\n")
+	out.WriteString("// Commands are those of kennelctl that operations describe, by their paths.\nvar Commands = []Declared{\n")
 	for _, path := range slices.Sorted(maps.Keys(doc.Paths)) {
 		for _, method := range slices.Sorted(maps.Keys(doc.Paths[path])) {
 			o := doc.Paths[path][method]
-			if o.Command == "" {
-				continue
-			}
-			fmt.Fprintf(out, "{%q, %q, %q, %q, []Parameter{", o.Command, strings.ToUpper(method), path, o.Summary)
-			for _, p := range o.Parameters {
-				if p.In == "query" {
-					fmt.Fprintf(out, "{%q, %q},", p.Name, p.Description)
+			for _, c := range o.Commands {
+				fmt.Fprintf(out, "{%q, %q, %q, %q, %q, %q, %q, %q, %q, %q, []Parameter{", c.Use, cmp.Or(c.Short, strings.TrimSuffix(o.Summary, ".")), c.Long, c.Example, c.Table, c.Says, c.Done, c.Asks, strings.ToUpper(method), path)
+				for _, p := range o.Parameters {
+					if p.In == "query" {
+						writeParameter(out, doc, "query", p.Name, p.Description, p.Schema)
+					}
 				}
-			}
-			if o.RequestBody != nil {
-				sent := o.RequestBody.Content["application/json"].Schema
-				sent = doc.Components.Schemas[strings.TrimPrefix(sent.Ref, "#/components/schemas/")]
-				for _, name := range slices.Sorted(maps.Keys(sent.Properties)) {
-					fmt.Fprintf(out, "{%q, %q},", name, sent.Properties[name].Description)
+				if o.RequestBody != nil {
+					sent := o.RequestBody.Content["application/json"].Schema
+					sent = doc.Components.Schemas[strings.TrimPrefix(sent.Ref, "#/components/schemas/")]
+					for _, name := range slices.Sorted(maps.Keys(sent.Properties)) {
+						writeParameter(out, doc, "body", name, sent.Properties[name].Description, sent.Properties[name])
+					}
 				}
+				out.WriteString("}},\n")
 			}
-			out.WriteString("}},\n")
 		}
 	}
 	out.WriteString("}\n\n")
+}
+
+func writeParameter(out *bytes.Buffer, doc document, in, name, about string, s schema) {
+	if len(s.AnyOf) > 0 { // a schema or null
+		s = s.AnyOf[0]
+	}
+	if s.Ref != "" {
+		s = doc.Components.Schemas[strings.TrimPrefix(s.Ref, "#/components/schemas/")]
+	}
+	kind := ""
+	if len(s.Type) > 0 {
+		kind = cmp.Or(s.Format, s.Type[0])
+	}
+	fmt.Fprintf(out, "{%q, %q, %q, %q, %#v},", in, name, about, kind, s.Enum)
 }
 
 func writeType(out *bytes.Buffer, name string, s schema) {

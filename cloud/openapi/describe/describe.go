@@ -40,7 +40,7 @@ var inPath = regexp.MustCompile(`\{([a-z]+)\}`)
 func Build(root string, declared op.List) ([]byte, error) {
 	b := &builder{schemas: object{}, types: map[string]reflect.Type{}, read: map[string]bool{}}
 	b.reflector = &jsonschema.Reflector{Anonymous: true, Mapper: mapped, Namer: b.name, CommentMap: map[string]string{}}
-	for _, folder := range []string{"certs", "cloud", "jdocs", "ota", "infra/kit"} {
+	for _, folder := range []string{"certs", "cloud", "jdocs", "ota", "infra/kit", "speech/intent"} {
 		if err := b.comments(root, folder); err != nil {
 			return nil, err
 		}
@@ -136,8 +136,8 @@ func (b *builder) operation(op operations.Operation, rule access.Rule) (object, 
 		o["x-decided-by"], o["security"] = rule.By, []object{}
 	}
 	o["description"] = about
-	if op.Command != "" {
-		o["x-command"] = op.Command
+	if len(op.Commands) > 0 {
+		o["x-commands"] = op.Commands
 	}
 
 	parameters := []object{}

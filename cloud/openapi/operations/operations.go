@@ -16,14 +16,14 @@ import (
 
 // Operation describes one route.
 type Operation struct {
-	Route   string // as package access calls it
-	Tag     string
-	Summary string
-	Command string // of kennelctl; "": it has none, or one by hand
-	Query   []Parameter
-	Body    any // of the request, as Go has it; nil: none
-	Answer  any // of a good answer; nil: none, 204
-	Status  int // of it; 0: 200, or 204 without an Answer
+	Route    string // as package access calls it
+	Tag      string
+	Summary  string
+	Commands []op.Command // of kennelctl
+	Query    []Parameter
+	Body     any // of the request, as Go has it; nil: none
+	Answer   any // of a good answer; nil: none, 204
+	Status   int // of it; 0: 200, or 204 without an Answer
 	// Also are further good answers: status and what it holds.
 	Also map[int]any
 	// Media of a body or an answer that is no JSON.
@@ -113,7 +113,7 @@ func All(declared op.List) []Operation {
 		if !o.Served() {
 			continue
 		}
-		d := Operation{Route: o.Route, Tag: o.Tag, Summary: o.Summary, Command: o.Command, Status: o.Status, Also: o.Also, BodyMedia: o.BodyMedia, AnswerMedia: o.AnswerMedia}
+		d := Operation{Route: o.Route, Tag: o.Tag, Summary: o.Summary, Commands: o.Commands, Status: o.Status, Also: o.Also, BodyMedia: o.BodyMedia, AnswerMedia: o.AnswerMedia}
 		for _, q := range o.Query {
 			d.Query = append(d.Query, Parameter{q.Name, q.About, q.Schema})
 		}

@@ -43,7 +43,7 @@ func Operations(svc *originals.Service, audit Audit) op.List {
 	return op.List{
 		op.Rule(op.Spec{Route: "GET /originals", Roles: auth.Changers, Page: true}),
 		op.Rule(op.Spec{Route: "POST /originals", Roles: auth.Admins, Page: true, Plain: true}),
-		op.New(op.Spec{Route: "GET /v1/originals", Tag: "Identity", Command: "originals show", Summary: "Show what original robots and their network need: names, root certificate, server_config.json.", Roles: auth.Changers},
+		op.New(op.Spec{Route: "GET /v1/originals", Tag: "Identity", Summary: "Show what original robots and their network need: names, root certificate, server_config.json.", Roles: auth.Changers, Commands: []op.Command{{Use: "originals show"}}},
 			func(context.Context, op.None) (Guide, error) { return svc.Guide() }),
 		op.New(op.Spec{Route: "POST /v1/originals/self-test", Tag: "Identity", Summary: "Make the identity of a self-test, which plays an original robot.", Roles: auth.Admins, MaxBody: maxBody},
 			func(ctx context.Context, t SelfTest) (Admission, error) {

@@ -41,7 +41,7 @@ const PartKind = "part"
 
 // Note is a person's word on an acknowledgement.
 type Note struct {
-	Why string `json:"why,omitempty"`
+	Why string `json:"why,omitempty"` // for others
 }
 
 // Hush asks for a silence.

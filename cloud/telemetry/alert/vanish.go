@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"kennel/cloud/fleet/registry"
+	"kennel/infra/proportion"
 )
 
 // Vanished is the kind of an alert about robots of a release that went offline, more than usual.
@@ -104,7 +105,7 @@ func (s *Service) vanished(ctx context.Context) (found []Found, away []string, e
 		floor := max(vanishRobots, int(vanishShare*float64(base)))
 		since, is := firing[g.Release]
 		holds := is && time.Since(since) < vanishFor && own.Then >= floor/2
-		low, _ := wilson(own.Gone, base, confidence)
+		low, _ := proportion.Share(own.Gone, base, confidence)
 		_, above := excess(own.Gone, base, others.Gone, others.Present+others.Gone)
 		fires := own.Gone >= floor && (low > share+vanishShare || above > vanishShare)
 		if !holds && !fires {

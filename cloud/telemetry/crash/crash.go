@@ -181,8 +181,8 @@ type Store interface {
 // Change holds a person's changes to a group.
 type Change struct {
 	State   State   `json:"state,omitempty"`    // open or resolved; "": as it is
-	FixedIn string  `json:"fixed_in,omitempty"` // with resolved: crashes of this version or a later one reopen it; "": those of one later than had crashed
-	Note    *string `json:"note,omitempty"`     // nil: as it is
+	FixedIn string  `json:"fixed_in,omitempty"` // the version that has the fix: crashes of it or a later one reopen a resolved group; "": those of one later than had crashed
+	Note    *string `json:"note,omitempty"`     // for people; absent: as it is
 }
 
 // Check reports what cannot be.

@@ -5,7 +5,6 @@ package health
 import (
 	"cmp"
 	"context"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +15,7 @@ import (
 	"kennel/cloud/fleet/registry/filter"
 	"kennel/cloud/telemetry/das"
 	"kennel/infra/errs"
+	"kennel/infra/proportion"
 	"kennel/infra/thing"
 )
 
@@ -310,9 +310,9 @@ func verdict(v Version, slots, bad int) (State, float64) {
 	usual, most := usualShare, usualShare
 	if slots >= MinRobots {
 		usual = share(bad, slots)
-		_, most = plausible(bad, slots)
+		_, most = proportion.Share(bad, slots, proportion.Z)
 	}
-	least, _ := plausible(v.bad, v.slots)
+	least, _ := proportion.Share(v.bad, v.slots, proportion.Z)
 	switch {
 	case v.Crashed >= MinCrashed && v.Robots >= MinRobots && least > most:
 		return Bad, usual
@@ -320,15 +320,4 @@ func verdict(v Version, slots, bad int) (State, float64) {
 		return Few, usual
 	}
 	return Well, usual
-}
-
-// plausible returns the bounds of a share of which part of n were seen: the score interval of Wilson, 95 %.
-func plausible(part, n int) (low, high float64) {
-	if n == 0 {
-		return 0, 1
-	}
-	const z = 1.96
-	p, m := share(part, n), float64(n)
-	mid, wide := p+z*z/(2*m), z*math.Sqrt(p*(1-p)/m+z*z/(4*m*m))
-	return (mid - wide) / (1 + z*z/m), (mid + wide) / (1 + z*z/m)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"kennel/cloud/updates/rollout/sprt"
+	"kennel/infra/proportion"
 	"kennel/infra/thing"
 )
 
@@ -41,7 +42,7 @@ func (r *Rollout) verdicts(t *tally) []Verdict {
 		switch g.Metric {
 		case Failures:
 			test = sprt.Trials(v.Updated.Bad, v.Updated.Of, g.Share)
-			v.Low, v.High = sprt.Share(v.Updated.Bad, v.Updated.Of)
+			v.Low, v.High = proportion.Share(v.Updated.Bad, v.Updated.Of, proportion.Z)
 			v.Low -= g.Share
 		default:
 			slices.SortFunc(c.events, func(a, b event) int { return strings.Compare(string(a.id), string(b.id)) }) // ids say nothing of groups
@@ -54,12 +55,12 @@ func (r *Rollout) verdicts(t *tally) []Verdict {
 					compared--
 				}
 			}
-			v.Low, _ = sprt.Difference(v.Updated.Bad, v.Updated.Of, v.Control.Bad, v.Control.Of)
+			v.Low, _ = proportion.Difference(v.Updated.Bad, v.Updated.Of, v.Control.Bad, v.Control.Of, proportion.Z)
 			bad, controlBad := v.Updated.FullBad, v.Control.FullBad
 			if g.Metric == Silent { // one that came back is no loss
 				bad, controlBad = c.still, c.stillControl
 			}
-			_, v.High = sprt.Difference(bad, v.Updated.Full, controlBad, v.Control.Full)
+			_, v.High = proportion.Difference(bad, v.Updated.Full, controlBad, v.Control.Full, proportion.Z)
 		}
 		r.Tests[key] = test
 		v.Strength = test.Evidence()

@@ -86,7 +86,8 @@ func Operations(svc *command.Service, cfg Config) op.List {
 	return op.List{
 		op.Rule(op.Spec{Route: commandwire.Service + "/" + commandwire.PullMethod, Roles: []auth.Role{auth.Thing}}),
 		op.Rule(op.Spec{Route: commandwire.Service + "/" + commandwire.ResultMethod, Roles: []auth.Role{auth.Thing}}),
-		op.New(spec("GET /v1/things/{thing}/commands", "What it was asked to do, the newest first.", auth.Staff), func(ctx context.Context, r list) ([]Command, error) {
+		op.New(spec("GET /v1/things/{thing}/commands", "What it was asked to do, the newest first.", auth.Staff).With(
+			op.Command{Use: "commands list THING -open -limit=20", Short: "List a robot's commands, the newest first", Example: "commands list vic:00e20100\ncommands list vic:00e20100 -open", Table: "COMMAND=.id; KIND; STATE; CREATED; BY; RESULT={{if .result}}{{or .result.detail .result.status}}{{else if eq .state `expired`}}no result came in time{{end}}"}), func(ctx context.Context, r list) ([]Command, error) {
 			out, err := svc.Commands(ctx, r.Thing, r.Open, r.Limit)
 			var shown []Command
 			for _, c := range out {

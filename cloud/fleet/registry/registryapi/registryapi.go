@@ -60,14 +60,17 @@ func Operations(svc *registry.Service, audit func(ctx context.Context, action, o
 		}),
 		op.New(spec("GET /v1/things/{thing}/doctor", "What is wrong with it, and what to do.", auth.Staff),
 			func(ctx context.Context, r one) (registry.Report, error) { return svc.Doctor(ctx, r.Thing) }),
-		op.New(own("GET /v1/things/{thing}/history", "When it came and went."), func(ctx context.Context, r history) ([]registry.Change, error) {
+		op.New(own("GET /v1/things/{thing}/history", "When it came and went.").With(
+			op.Command{Use: "robots history THING -limit=50", Short: "List when a robot came and went, the newest first", Example: "robots history vic:00e20100 -limit 10", Table: "TIME=.at; PRESENCE={{if .present}}present{{else}}absent{{end}}"}), func(ctx context.Context, r history) ([]registry.Change, error) {
 			out, err := svc.History(ctx, r.Thing, r.Limit)
 			if since, mine := auth.OwnedSince(ctx); mine {
 				out = slices.DeleteFunc(out, func(c registry.Change) bool { return c.At.Before(since) })
 			}
 			return out, err
 		}),
-		op.New(spec("PATCH /v1/things/{thing}/tags", "Give it tags, and take some.", auth.Changers),
+		op.New(spec("PATCH /v1/things/{thing}/tags", "Give it tags, and take some.", auth.Changers).With(
+			op.Command{Use: "robots tag add THING TAG...=add", Short: "Add tags to a robot", Long: "A tag is 1 to 32 lower-case letters, digits, and . _ - within. A robot has at most 32.", Example: "robots tag add vic:00e20100 lab demo", Table: "={{.thing}}  {{join .tags ` `}}"},
+			op.Command{Use: "robots tag remove THING TAG...=remove", Short: "Remove tags from a robot", Long: "A tag is 1 to 32 lower-case letters, digits, and . _ - within. A robot has at most 32.", Example: "robots tag remove vic:00e20100 demo", Table: "={{.thing}}  {{join .tags ` `}}"}),
 			func(ctx context.Context, r tagging) (registry.Tags, error) { return a.tag(ctx, r.Thing, r.Tags) }),
 	}
 }

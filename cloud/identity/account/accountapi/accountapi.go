@@ -72,7 +72,8 @@ func Operations(in *account.SignIn, second *account.Second, log *slog.Logger) op
 					w.WriteHeader(http.StatusNoContent)
 				}), in.Logout(ctx, sessionToken(ctx))
 			}),
-		op.New(op.Spec{Route: "GET /v1/me", Tag: "Session", Summary: "Who the caller is.", Roles: auth.People, Timeout: timeout},
+		op.New(op.Spec{Route: "GET /v1/me", Tag: "Session", Summary: "Who the caller is.", Roles: auth.People, Timeout: timeout}.With(
+			op.Command{Use: "whoami", Short: "Show who you are to the cloud, and what you may do", Table: "e-mail=.email; role; id\n={{if .must_change}}the password is a first one: change it with kennelctl password{{end}}"}),
 			func(ctx context.Context, _ op.None) (Account, error) {
 				who, _, err := in.Authenticate(ctx, sessionToken(ctx), auth.CallerFrom(ctx).Addr)
 				return shown(who), err

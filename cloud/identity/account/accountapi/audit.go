@@ -58,7 +58,9 @@ func AuditOperations(l *audit.Log, log *slog.Logger) op.List {
 		return op.Spec{Route: route, Tag: "Staff", Summary: summary, Roles: auth.Admins}
 	}
 	return op.List{
-		op.New(admins("GET /v1/audit", "What people did, the newest first; Link rel=\"next\" leads on."), func(ctx context.Context, r auditPage) (op.Page[AuditEntry], error) {
+		op.New(admins("GET /v1/audit", "What people did, the newest first; Link rel=\"next\" leads on.").With(
+			op.Command{Use: "audit list -limit=100 -before", Short: "List the audit log, the newest line first", Long: "Lines hold ids; the e-mail is that of the account now. Addresses are kept for 90 days, or until the person leaves.", Example: `audit list -limit 20
+audit list -before 1200 -o json`, Table: "LINE=.id; TIME=clock .at; WHO=.name; ROLE; FROM=.addr; ACTION; OBJECT=.on; RESULT; DETAIL"}), func(ctx context.Context, r auditPage) (op.Page[AuditEntry], error) {
 			lines, err := l.Lines(ctx, r.Before, r.Limit)
 			out := make([]AuditEntry, 0, len(lines))
 			for _, l := range lines {

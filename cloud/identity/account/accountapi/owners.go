@@ -258,7 +258,8 @@ func (o OwnersConfig) person() op.List {
 			id, _ := caller(ctx)
 			return o.People.Change(ctx, id, c.domain())
 		}),
-		op.New(person("GET /v1/account/sessions", "Where the caller is signed in."), func(ctx context.Context, _ op.None) ([]Session, error) {
+		op.New(person("GET /v1/account/sessions", "Where the caller is signed in.").With(
+			op.Command{Use: "account sessions", Short: "List where you are signed in", Table: "SESSION=.id; KIND={{if .app}}app{{else}}person{{end}}{{if .current}}, this one{{end}}; SINCE=.created; LAST SEEN; UNTIL=.expires; FROM={{if .app}}{{.robot}}{{else}}{{.addr}}{{end}}"}), func(ctx context.Context, _ op.None) ([]Session, error) {
 			id, _ := caller(ctx)
 			list, mine, err := o.People.Sessions(ctx, id, sessionToken(ctx))
 			out := make([]Session, 0, len(list))
@@ -267,16 +268,19 @@ func (o OwnersConfig) person() op.List {
 			}
 			return out, err
 		}),
-		op.New(person("DELETE /v1/account/sessions/{id}", "End one session."), func(ctx context.Context, s oneSession) (op.None, error) {
+		op.New(person("DELETE /v1/account/sessions/{id}", "End one session.").With(
+			op.Command{Use: "account end SESSION", Short: "End a session, or all but this one", Example: "account end 0f3a5c7e9b1d2f40\naccount end -others", Says: "sessions ended: 1", Done: `{"ended":1}`}), func(ctx context.Context, s oneSession) (op.None, error) {
 			id, from := caller(ctx)
 			return op.None{}, o.People.EndSession(ctx, id, s.ID, from)
 		}),
-		op.New(person("DELETE /v1/account/sessions", "End the other sessions."), func(ctx context.Context, _ op.None) (Ended, error) {
+		op.New(person("DELETE /v1/account/sessions", "End the other sessions.").With(
+			op.Command{Use: "account end -others!", Short: "End the other sessions", Says: "sessions ended: {{.ended}}"}), func(ctx context.Context, _ op.None) (Ended, error) {
 			id, from := caller(ctx)
 			n, err := o.People.EndOtherSessions(ctx, id, sessionToken(ctx), from)
 			return Ended{n}, err
 		}),
-		op.New(plain(person("POST /v1/account/apps", "Make a session that an app hands to one robot.")), func(ctx context.Context, _ op.None) (AppToken, error) {
+		op.New(plain(person("POST /v1/account/apps", "Make a session that an app hands to one robot.")).With(
+			op.Command{Use: "account app-token", Short: "Make a session token for one robot", Long: "A tool that speaks to a robot hands the token to it, once; the robot then acts for you, as any holder of the token can.", Example: "account app-token -o json", Table: "session_token; expires"}), func(ctx context.Context, _ op.None) (AppToken, error) {
 			id, _ := caller(ctx)
 			token, expires, err := o.Apps.Issue(ctx, id)
 			return AppToken{token.Reveal(), expires.UTC()}, err

@@ -50,7 +50,8 @@ type SecondCodes struct {
 // SecondOperations returns what operators do with their second factors, for a server behind Authenticator.
 func SecondOperations(second *account.Second) op.List {
 	return op.List{
-		op.New(op.Spec{Route: "GET /v1/me/second", Tag: "Session", Summary: "The own second factor.", Roles: auth.Staff, Timeout: timeout},
+		op.New(op.Spec{Route: "GET /v1/me/second", Tag: "Session", Summary: "The own second factor.", Roles: auth.Staff, Timeout: timeout}.With(
+			op.Command{Use: "second status", Short: "Show whether you have an authenticator app", Table: "app; since; recovery codes; required"}),
 			func(ctx context.Context, _ op.None) (Second, error) {
 				id, _ := caller(ctx)
 				st, err := second.State(ctx, id)

@@ -90,7 +90,8 @@ func PasskeyOperations(keys *account.Passkeys, p Passkeys, log *slog.Logger) op.
 				key, err := p.FinishRegister(ctx, id, logging.Secret(a.Ceremony), a.Name, a.Credential, from)
 				return shownPasskey(key), err
 			}),
-		op.New(op.Spec{Route: "GET /v1/me/passkeys", Tag: "Session", Summary: "The own passkeys.", Roles: auth.People, Timeout: timeout},
+		op.New(op.Spec{Route: "GET /v1/me/passkeys", Tag: "Session", Summary: "The own passkeys.", Roles: auth.People, Timeout: timeout}.With(
+			op.Command{Use: "passkeys list", Short: "List your passkeys", Table: "PASSKEY=.id; NAME; SINCE=.created; LAST USED"}),
 			func(ctx context.Context, _ op.None) ([]Passkey, error) {
 				id, _ := caller(ctx)
 				_, all, err := keys.Person(ctx, id)
@@ -100,7 +101,8 @@ func PasskeyOperations(keys *account.Passkeys, p Passkeys, log *slog.Logger) op.
 				}
 				return out, err
 			}),
-		op.New(op.Spec{Route: "DELETE /v1/me/passkeys/{id}", Tag: "Session", Summary: "Remove a passkey.", Roles: auth.People, Timeout: timeout},
+		op.New(op.Spec{Route: "DELETE /v1/me/passkeys/{id}", Tag: "Session", Summary: "Remove a passkey.", Roles: auth.People, Timeout: timeout}.With(
+			op.Command{Use: "passkeys remove PASSKEY", Short: "Remove one of your passkeys", Says: "{{.PASSKEY}} is removed"}),
 			func(ctx context.Context, k passkey) (op.None, error) {
 				raw, err := base64.RawURLEncoding.DecodeString(k.ID)
 				if err != nil {

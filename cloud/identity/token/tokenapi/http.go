@@ -72,12 +72,18 @@ func Operations(svc Admin, cfg Config) op.List {
 		return op.Spec{Route: route, Tag: "Identity", Summary: summary, Roles: roles, Own: true}
 	}
 	return op.List{
-		op.New(spec("GET /v1/things/{thing}/tokens", "Access tokens with which it acts for its owner.", auth.Staff), a.tokens),
-		op.New(spec("DELETE /v1/things/{thing}/tokens", "Revoke all of them.", auth.Changers), a.revokeTokens),
-		op.New(spec("DELETE /v1/things/{thing}/tokens/{token}", "Revoke one.", auth.Changers), a.revokeToken),
-		op.New(spec("GET /v1/things/{thing}/apps", "Apps and programs that may talk to it.", auth.Staff), a.apps),
-		op.New(spec("DELETE /v1/things/{thing}/apps", "Take all of them off.", auth.Changers), a.revokeApps),
-		op.New(spec("DELETE /v1/things/{thing}/apps/{app}", "Take one off.", auth.Changers), a.revokeApp),
+		op.New(spec("GET /v1/things/{thing}/tokens", "Access tokens with which it acts for its owner.", auth.Staff).With(
+			op.Command{Use: "robots tokens list THING", Short: "List a robot's access tokens", Table: "TOKEN=.id; ISSUED=.issued_at; UNTIL=.expires_at; BY=.how; REVOKED=.revoked_at; REASON"}), a.tokens),
+		op.New(spec("DELETE /v1/things/{thing}/tokens", "Revoke all of them.", auth.Changers).With(
+			op.Command{Use: "robots tokens revoke THING -all!", Says: "all tokens of {{.THING}} are revoked"}), a.revokeTokens),
+		op.New(spec("DELETE /v1/things/{thing}/tokens/{token}", "Revoke one.", auth.Changers).With(
+			op.Command{Use: "robots tokens revoke THING TOKEN", Short: "Take one of a robot's tokens away, or with -all every one", Example: "robots tokens revoke vic:00e20100 ID\nrobots tokens revoke vic:00e20100 -all", Says: "{{.TOKEN}} is revoked"}), a.revokeToken),
+		op.New(spec("GET /v1/things/{thing}/apps", "Apps and programs that may talk to it.", auth.Staff).With(
+			op.Command{Use: "robots apps list THING", Short: "List a robot's apps", Table: "APP=.id; NAME=.client_name; PROGRAM=.app_id; SINCE=.issued_at"}), a.apps),
+		op.New(spec("DELETE /v1/things/{thing}/apps", "Take all of them off.", auth.Changers).With(
+			op.Command{Use: "robots apps revoke THING -all!", Says: "all apps of {{.THING}} are revoked"}), a.revokeApps),
+		op.New(spec("DELETE /v1/things/{thing}/apps/{app}", "Take one off.", auth.Changers).With(
+			op.Command{Use: "robots apps revoke THING APP", Short: "Take one of a robot's apps away, or with -all every one", Example: "robots apps revoke vic:00e20100 ID\nrobots apps revoke vic:00e20100 -all", Says: "{{.APP}} is revoked"}), a.revokeApp),
 	}
 }
 

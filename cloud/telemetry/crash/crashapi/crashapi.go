@@ -34,18 +34,18 @@ type Audit func(ctx context.Context, action, object, detail string) error
 
 type (
 	groups struct {
-		State   string `query:"state" about:"Only those." enum:"open,resolved,regressed"`
+		State   string `query:"state" about:"Only those in this state." enum:"open,resolved,regressed"`
 		Program string `query:"program" about:"Only those of one program."`
 		Version string `query:"version" about:"Only those that a version had."`
 		Limit   int    `query:"limit" about:"At most so many." min:"1" max:"500" default:"50"`
-		After   string `query:"after" about:"Id of the last group of the page before."`
+		After   string `query:"after" about:"Continue after the group with this id."`
 	}
 	crashes struct {
 		Thing   thing.ID `query:"thing" about:"Only those of one robot."`
 		Group   string   `query:"group" about:"Only those of one group."`
 		Version string   `query:"version" about:"Only those of one version."`
 		Limit   int      `query:"limit" about:"At most so many." min:"1" max:"500" default:"50"`
-		After   string   `query:"after" about:"Id of the last crash of the page before."`
+		After   string   `query:"after" about:"Continue after the crash with this id."`
 	}
 	group struct {
 		ID string `path:"group"`
@@ -73,6 +73,9 @@ func (r crashes) query() crash.Query {
 	return crash.Query{Thing: r.Thing, Group: r.Group, Version: r.Version, Limit: r.Limit, After: r.After}
 }
 
+// shownGroup is how kennelctl shows a group.
+const shownGroup = "group=.id; state; fixed in=or .fixed_in `–`; note=or .note `–`; program; signature; crashes; robots; versions; first seen; last seen"
+
 // Operations returns the operations on crashes.
 func Operations(svc *crash.Service, audit Audit, log *slog.Logger) op.List {
 	spec := func(route, summary string, roles []auth.Role) op.Spec {
@@ -91,23 +94,26 @@ func Operations(svc *crash.Service, audit Audit, log *slog.Logger) op.List {
 	}
 	uploads := spec("POST /v1/crash-symbols", "Upload a symbol file of Breakpad; it replaces the one with its debug id, and stored crashes are looked at again.", auth.Changers)
 	uploads.BodyMedia, uploads.Timeout = "text/plain", -1
-	show := spec("GET /v1/crash-groups/{group}", "Show a group of crashes.", auth.Staff)
-	show.Command = "crashes group"
 	sees := func(route string) op.Op { return op.Rule(op.Spec{Route: route, Roles: auth.Staff, Page: true}) }
 	return op.List{
 		sees("GET /things/{thing}/crashes"), sees("GET /crashes"), sees("GET /crashes/group"), sees("GET /crashes/crash"), sees("GET /crashes/symbols"),
 		op.Rule(op.Spec{Route: "POST /crashes/group", Roles: auth.Changers, Page: true}),
-		op.New(spec("GET /v1/crash-groups", "Groups of crashes with the same cause, the latest seen first; Link rel=\"next\" leads on.", auth.Staff),
+		op.New(spec("GET /v1/crash-groups", "Groups of crashes with the same cause, the latest seen first; Link rel=\"next\" leads on.", auth.Staff).With(
+			op.Command{Use: "crashes list -state -program -version -after -limit=50", Short: "List groups of crashes, the latest seen first", Example: "crashes list\ncrashes list -state open -version 2.0.1.6076", Table: "GROUP=.id; STATE; CRASHES; ROBOTS; LAST SEEN; PROGRAM; SIGNATURE"}),
 			func(ctx context.Context, r groups) (op.Page[crash.Group], error) {
 				list, err := svc.Groups(ctx, r.query())
 				return op.Of(list, r.Limit, func(g crash.Group) string { return g.ID }), err
 			}),
-		op.New(show, func(ctx context.Context, r group) (crash.Group, error) { return svc.Group(ctx, r.ID) }),
-		op.New(spec("PATCH /v1/crash-groups/{group}", "Resolve or reopen a group, or note something. A crash of a version that should not have it makes a resolved group regressed.", auth.Changers),
+		op.New(spec("GET /v1/crash-groups/{group}", "Show a group of crashes.", auth.Staff).With(op.Command{Use: "crashes group GROUP", Table: shownGroup}),
+			func(ctx context.Context, r group) (crash.Group, error) { return svc.Group(ctx, r.ID) }),
+		op.New(spec("PATCH /v1/crash-groups/{group}", "Resolve or reopen a group, or note something. A crash of a version that should not have it makes a resolved group regressed.", auth.Changers).With(
+			op.Command{Use: "crashes resolve GROUP state:=resolved -fixed-in -note", Short: "Mark a group of crashes as resolved", Long: "A crash of a later version than had crashed, or of -fixed-in and what follows it, makes the group regressed.", Example: "crashes resolve 6d59fcd7-0b97-4572-9d24-27ee3045a43f -fixed-in 2.0.1.6076 -note 'checks for nil'", Table: shownGroup},
+			op.Command{Use: "crashes reopen GROUP state:=open -note", Short: "Mark a group of crashes as open", Table: shownGroup}),
 			func(ctx context.Context, r changed) (crash.Group, error) {
 				return change(ctx, svc, audit, r.ID, r.Change)
 			}),
-		op.New(spec("GET /v1/crashes", "Crashes without their stacks, the newest first; Link rel=\"next\" leads on.", auth.Staff),
+		op.New(spec("GET /v1/crashes", "Crashes without their stacks, the newest first; Link rel=\"next\" leads on.", auth.Staff).With(
+			op.Command{Use: "crashes reports -thing -group -version -after -limit=50", Short: "List single crashes, the newest first", Example: "crashes reports -thing vic:00e20100\ncrashes reports -group 6d59fcd7-0b97-4572-9d24-27ee3045a43f -version 2.0.1.6076", Table: "CRASH=.id; THING; CRASHED=.at; PROGRAM; VERSION=or .version `–`; REASON"}),
 			func(ctx context.Context, r crashes) (op.Page[crash.Crash], error) {
 				list, err := svc.Crashes(ctx, r.query())
 				return op.Of(list, r.Limit, func(c crash.Crash) string { return c.ID }), err
@@ -115,14 +121,16 @@ func Operations(svc *crash.Service, audit Audit, log *slog.Logger) op.List {
 		op.New(spec("GET /v1/crashes/{crash}", "One crash with its stacks.", auth.Staff), func(ctx context.Context, r one) (crash.Crash, error) { return svc.Crash(ctx, r.ID) }),
 		file("dump", "Its dump as it came.", false),
 		file("log", "Its log as it came.", true),
-		op.New(spec("GET /v1/crash-symbols", "Symbol files.", auth.Staff), func(ctx context.Context, _ op.None) ([]crash.Symbols, error) { return svc.Symbols(ctx) }),
+		op.New(spec("GET /v1/crash-symbols", "Symbol files.", auth.Staff).With(
+			op.Command{Use: "crashes symbols list", Short: "List symbol files", Table: "DEBUG ID; MODULE; CPU; FUNCTIONS; BYTES=.size; UPLOADED; BY"}), func(ctx context.Context, _ op.None) ([]crash.Symbols, error) { return svc.Symbols(ctx) }),
 		op.New(uploads, func(ctx context.Context, r upload) (crash.Symbols, error) {
 			if err := audit(ctx, AuditSymbols, "", strconv.FormatInt(r.Body.Size, 10)+" bytes"); err != nil {
 				return crash.Symbols{}, err
 			}
 			return svc.Upload(ctx, r.Body, r.Body.Size, auth.CallerFrom(ctx).Subject())
 		}),
-		op.New(spec("DELETE /v1/crash-symbols/{debug}", "Delete a symbol file.", auth.Changers), func(ctx context.Context, r symbols) (op.None, error) {
+		op.New(spec("DELETE /v1/crash-symbols/{debug}", "Delete a symbol file.", auth.Changers).With(
+			op.Command{Use: "crashes symbols remove DEBUG-ID", Short: "Delete a symbol file; names that it gave stay", Example: "crashes symbols remove 3983974E3E1BE0D45C55B2B5C59FD7DF0", Says: "deleted"}), func(ctx context.Context, r symbols) (op.None, error) {
 			if err := audit(ctx, AuditRemove, r.Debug, ""); err != nil {
 				return op.None{}, err
 			}

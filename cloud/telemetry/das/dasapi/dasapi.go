@@ -133,7 +133,8 @@ func Operations(svc *das.Service, cfg Config) op.List {
 				err = cfg.Audit(ctx, "events.export", string(f.Thing), string(format)+" "+nameless(f))
 				return export{svc, f, format}, err
 			}),
-		op.New(op.Spec{Route: "GET /v1/experiments", Tag: "Events", Summary: "Experiments that robots told of, with how many have which variation.", Roles: auth.Staff, Timeout: -1},
+		op.New(op.Spec{Route: "GET /v1/experiments", Tag: "Events", Summary: "Experiments that robots told of, with how many have which variation.", Roles: auth.Staff, Timeout: -1}.With(
+			op.Command{Use: "experiments list -since", Short: "List experiments that robots told of", Table: "EXPERIMENT=.key; VARIATIONS={{range $i, $v := .variations}}{{if $i}}, {{end}}{{$v.variation}} {{$v.robots}}{{end}}; FILES; LAST"}),
 			func(ctx context.Context, q experiments) ([]das.Experiment, error) {
 				f, err := das.ReadFilter(url.Values{"since": {q.Since}}, time.Now(), nil)
 				if err != nil {
@@ -150,7 +151,8 @@ func Operations(svc *das.Service, cfg Config) op.List {
 				}
 				return svc.Compare(ctx, q)
 			}),
-		op.New(op.Spec{Route: "GET /v1/events/boots", Tag: "Events", Summary: "The latest boots of a robot, and how many of their events were lost.", Roles: auth.Staff, Own: true, Strict: true, Timeout: -1},
+		op.New(op.Spec{Route: "GET /v1/events/boots", Tag: "Events", Summary: "The latest boots of a robot, and how many of their events were lost.", Roles: auth.Staff, Own: true, Strict: true, Timeout: -1}.With(
+			op.Command{Use: "events boots THING -limit=20", Short: "List a robot's latest boots, and how many of their events were lost", Table: "LATEST; BOOT=.boot_id; EVENTS; FIRST; LAST; LOST; ORIGIN"}),
 			func(ctx context.Context, q booted) ([]das.Boot, error) {
 				if q.Thing == "" {
 					return nil, errs.New(errs.Invalid, "want thing, the robot whose boots to list, and limit")

@@ -105,6 +105,9 @@ func (l lines) search(p part, limit int) uploads.Search {
 	return uploads.Search{Filter: logfile.Filter{File: p.File, Text: l.Text, Level: l.Level, From: time.Time(l.From), To: time.Time(l.To)}, Skip: p.Skip, Limit: limit}
 }
 
+// shownLogs is how kennelctl shows logs.
+const shownLogs = "LOG=.id; THING; NAME; BYTES=.size; UPLOADED=.at; REASON=or .reason .kind; RELEASE=or .os `–`; EXPIRES"
+
 // Operations returns what operators and owners may do.
 func Operations(svc *uploads.Service, cfg Config) op.List {
 	list := func(ctx context.Context, q uploads.Query) (op.Page[uploads.Log], error) {
@@ -118,11 +121,13 @@ func Operations(svc *uploads.Service, cfg Config) op.List {
 		return svc.Get(ctx, r.Thing, Account(ctx), r.Log)
 	}
 	return op.List{
-		op.New(op.Spec{Route: "GET /v1/logs", Tag: "Logs", Summary: "The logs that robots uploaded, the newest first; Link rel=\"next\" leads on.", Roles: auth.Staff, Strict: true},
+		op.New(op.Spec{Route: "GET /v1/logs", Tag: "Logs", Summary: "The logs that robots uploaded, the newest first; Link rel=\"next\" leads on.", Roles: auth.Staff, Strict: true}.With(
+			op.Command{Use: "logs list -name -day -version -kind -reason -after -limit=100", Table: shownLogs}),
 			func(ctx context.Context, r fleetRequest) (op.Page[uploads.Log], error) {
 				return list(ctx, r.query(ctx, "", r.Limit))
 			}),
-		op.New(op.Spec{Route: "GET /v1/things/{thing}/logs", Tag: "Logs", Summary: "The logs that it uploaded, the newest first; Link rel=\"next\" leads on.", Roles: auth.Staff, Own: true, Strict: true},
+		op.New(op.Spec{Route: "GET /v1/things/{thing}/logs", Tag: "Logs", Summary: "The logs that it uploaded, the newest first; Link rel=\"next\" leads on.", Roles: auth.Staff, Own: true, Strict: true}.With(
+			op.Command{Use: "logs list THING -name -day -version -kind -reason -after -limit=100", Short: "List the logs of a robot, or of all, the newest first", Example: "logs list vic:00e20100\nlogs list vic:00e20100 -day 2026-05-06 -name engine\nlogs list -version 2.0.1 -reason fault-914", Table: shownLogs}),
 			func(ctx context.Context, r robotRequest) (op.Page[uploads.Log], error) {
 				if err := cfg.Known(ctx, r.Thing); err != nil {
 					return op.Page[uploads.Log]{}, err

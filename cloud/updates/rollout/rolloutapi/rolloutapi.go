@@ -33,7 +33,7 @@ type Request struct {
 
 // Because is the body of POST /v1/rollouts/{id}/{action}.
 type Because struct {
-	Why string `json:"why,omitempty"` // for people
+	Why string `json:"why,omitempty"` // for the history and the audit log
 }
 
 // Told is a rollout with its history.
@@ -84,7 +84,14 @@ func Operations(svc *rollout.Service, audit func(ctx context.Context, action, ob
 			func(ctx context.Context, q robots) ([]Why, error) {
 				return svc.Robots(ctx, q.ID, q.Why, q.After, q.Limit)
 			}),
-		op.New(spec("POST /v1/rollouts/{id}/{action}", "Approve, pause, resume, abort or retry it, or take updated robots back (rollback).", auth.ReleaseManager, auth.Admin),
+		op.New(spec("POST /v1/rollouts/{id}/{action}", "Approve, pause, resume, abort or retry it, or take updated robots back (rollback).", auth.ReleaseManager, auth.Admin).With(
+			op.Command{Use: "rollout approve ROLLOUT action:=approve -why", Short: "Approve a rollout that another person made", Says: "{{.species}} {{.version}} is {{.state}}"},
+			op.Command{Use: "rollout pause ROLLOUT action:=pause -why", Short: "Stop handing out the release; updates that have begun go on", Says: "{{.species}} {{.version}} is {{.state}}"},
+			op.Command{Use: "rollout resume ROLLOUT action:=resume -why", Short: "Start a draft, or continue after a pause or a stop", Says: "{{.species}} {{.version}} is {{.state}}"},
+			op.Command{Use: "rollout release ROLLOUT action:=release -why", Short: "Release a held rollout: open the next phase, or continue although robots turned bad", Says: "{{.species}} {{.version}} is {{.state}}"},
+			op.Command{Use: "rollout abort ROLLOUT action:=abort -why", Short: "End a rollout; updated robots stay as they are", Says: "{{.species}} {{.version}} is {{.state}}"},
+			op.Command{Use: "rollout rollback ROLLOUT action:=rollback -why", Short: "End a rollout and take updated robots back to what they ran before", Says: "{{.species}} {{.version}} is {{.state}}"},
+			op.Command{Use: "rollout retry ROLLOUT action:=retry -why", Short: "Let robots try again whose update failed", Says: "{{.species}} {{.version}} is {{.state}}"}),
 			func(ctx context.Context, q act) (Rollout, error) {
 				if !slices.Contains(rollout.Actions, q.Action) {
 					return Rollout{}, errs.New(errs.Invalid, "action %.20q: want one of %s", q.Action, errs.List(rollout.Actions))
@@ -94,7 +101,8 @@ func Operations(svc *rollout.Service, audit func(ctx context.Context, action, ob
 				}
 				return svc.Do(ctx, q.ID, q.Action, q.Because.Why, auth.CallerFrom(ctx).Subject())
 			}),
-		op.New(spec("GET /v1/things/{thing}/rollouts", "Why a robot does not update: its place in each rollout that may concern it.", auth.Staff...),
+		op.New(spec("GET /v1/things/{thing}/rollouts", "Why a robot does not update: its place in each rollout that may concern it.", auth.Staff...).With(
+			op.Command{Use: "rollout why THING", Short: "Say why a robot does not update", Table: "ROLLOUT; RELEASE=.version; STATE; ANSWER=.words"}),
 			func(ctx context.Context, q robot) ([]RobotWhy, error) { return svc.Explain(ctx, q.Thing) }),
 	}
 }

@@ -1,6 +1,5 @@
 // Package sprt has the statistics behind the guards of a rollout: mixture sequential probability ratio tests, which may be looked at after every
-// observation without raising the rate of false alarms (Wald 1945; Johari et al. 2022; Lindon et al. 2022), and score intervals for shares and their
-// differences (Wilson 1927; Newcombe 1998). All functions are pure.
+// observation without raising the rate of false alarms (Wald 1945; Johari et al. 2022; Lindon et al. 2022). All functions are pure.
 //
 // A test accumulates evidence that robots with an update fare worse, as a likelihood ratio averaged over the hypotheses of Ratios. If the update is
 // harmless, the probability that the evidence ever reaches x is at most 1/x (Ville's inequality), however often anyone looks.
@@ -10,9 +9,6 @@ import "math"
 
 // Ratios are the hypotheses of harm: an updated robot turns bad this many times as often as one without the update.
 var Ratios = [4]float64{2, 5, 20, 100}
-
-// Z is the normal quantile of all intervals here: 97.5 % on each side.
-const Z = 1.96
 
 // Test is a running test. The zero value has seen nothing. It is not safe for concurrent use.
 type Test [4]float64 // natural logarithms of the likelihood ratios, by hypothesis
@@ -49,28 +45,6 @@ func (t *Test) Evidence() float64 {
 		e += math.Exp(min(l, 600)) / float64(len(t))
 	}
 	return e
-}
-
-// Share returns the Wilson score interval of a share that was seen as bad of n; n 0 tells nothing: 0 to 1.
-func Share(bad, n int) (low, high float64) {
-	if n == 0 {
-		return 0, 1
-	}
-	p, m := float64(bad)/float64(n), float64(n)
-	middle := p + Z*Z/(2*m)
-	half := Z * math.Sqrt(p*(1-p)/m+Z*Z/(4*m*m))
-	return max(0, (middle-half)/(1+Z*Z/m)), min(1, (middle+half)/(1+Z*Z/m))
-}
-
-// Difference returns Newcombe's hybrid score interval of the difference: the share of bad updated robots less the share in the control.
-func Difference(bad, n, controlBad, controlN int) (low, high float64) {
-	if n == 0 || controlN == 0 {
-		return -1, 1
-	}
-	p, c := float64(bad)/float64(n), float64(controlBad)/float64(controlN)
-	pl, ph := Share(bad, n)
-	cl, ch := Share(controlBad, controlN)
-	return p - c - math.Hypot(p-pl, ch-c), p - c + math.Hypot(ph-p, c-cl)
 }
 
 // Hidden returns the share of robots that could turn bad although none of n did, with a probability of 5 %.
