@@ -16,8 +16,8 @@ import (
 	"kennel/edge/agent/orders"
 	"kennel/edge/agent/ownership"
 	"kennel/edge/app/agentapp/local"
-	"kennel/edge/app/agentapp/memory"
 	"kennel/edge/app/agentapp/talk"
+	"kennel/edge/bodies"
 	"kennel/edge/body/monoclock"
 	"kennel/edge/coreclient"
 	"kennel/edge/corelink"
@@ -118,7 +118,7 @@ func (a *Agent) openDocuments(context.Context) (err error) {
 		a.core = corelink.NewClient(a.Dir, corelink.WithHello(corelink.Hello{Program: "agentd", Version: version.String(), PID: uint32(os.Getpid())}))
 	}
 	a.client = coreclient.New(a.core)
-	a.orders, err = orders.New(a.Robot, orders.Config{Cloud: a.cloud, Core: a.client, Memory: memory.Of(a.Dir, a.Thing),
+	a.orders, err = orders.New(a.Robot, orders.Config{Cloud: a.cloud, Core: a.client, Memory: bodies.Memory(a.Dir, a.Thing),
 		Hinted: func(docs map[string]uint64) { a.people.Hinted(docs) }, Restart: a.startAnew,
 		Local: func() (time.Time, bool) { return a.localTime() }, SendLogs: a.sendLogs})
 	return err

@@ -65,7 +65,7 @@ func TestTreeOfABody(t *testing.T) {
 			}
 		}
 	}
-	for _, b := range bodies() {
+	for _, b := range names() {
 		if devices[b] == 0 {
 			t.Errorf("body %s is not tested", b)
 		}

@@ -22,8 +22,8 @@ import (
 	"time"
 
 	"kennel/edge/body/monoclock"
-	"kennel/edge/body/vector"
 	"kennel/edge/body/vector/spine"
+	"kennel/edge/body/vector/vectordriver"
 	"kennel/edge/body/vector/vectorsim"
 	"kennel/edge/corelink"
 	"kennel/edge/faultcode"
@@ -509,7 +509,7 @@ func TestDeviceModel(t *testing.T) {
 
 	c.send(&corelink.Introduce{Name: "Vector-T1E5", Serial: "00e20100", IP: "192.0.2.7"})
 	l := c.look()
-	want, err := vector.Tree()
+	want, err := vectordriver.Tree()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -717,7 +717,7 @@ func TestBodyComesAndGoes(t *testing.T) {
 	if f.Code != 898 || !strings.Contains(f.Text, "body-board") {
 		t.Errorf("no port: fault %+v, want 898", f)
 	}
-	port := filepath.Join(b.root, vector.DefaultDevice)
+	port := filepath.Join(b.root, vectordriver.DefaultDevice)
 	if err := os.MkdirAll(filepath.Dir(port), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -911,7 +911,7 @@ func TestRunInProcess(t *testing.T) {
 	defer cancel()
 	done := make(chan error, 1)
 	go func() {
-		done <- Run(ctx, slog.New(slog.DiscardHandler), Config{Root: b.root, Body: "vector", Device: b.device, kind: vectorKind})
+		done <- Run(ctx, slog.New(slog.DiscardHandler), configOf(b.root, "vector", b.device))
 	}()
 	c := b.peer()
 	await(c, "state", linked)

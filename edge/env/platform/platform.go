@@ -103,14 +103,22 @@ func Factory(root *os.Root, id thing.ID) (f devicecert.Factory, found bool, err 
 	return f, true, nil
 }
 
-func readID(root *os.Root, hw env.Hardware) (thing.ID, error) {
-	species := thing.Vector
+// Species returns the robot's species, unchecked; Vector if no file says.
+func Species(root *os.Root) (thing.Species, error) {
 	b, err := robotfs.ReadFile(root, SpeciesFile)
 	switch {
 	case err == nil:
-		species = thing.Species(strings.TrimSpace(string(b)))
-	case !errors.Is(err, fs.ErrNotExist):
-		return "", fmt.Errorf("species: %w", err)
+		return thing.Species(strings.TrimSpace(string(b))), nil
+	case errors.Is(err, fs.ErrNotExist):
+		return thing.Vector, nil
+	}
+	return "", fmt.Errorf("species: %w", err)
+}
+
+func readID(root *os.Root, hw env.Hardware) (thing.ID, error) {
+	species, err := Species(root)
+	if err != nil {
+		return "", err
 	}
 	serial, err := hw.Serial(root)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"kennel/edge/body"
-	"kennel/edge/body/vector"
 	"kennel/edge/body/vector/spine"
+	"kennel/edge/body/vector/vectordriver"
 	"kennel/edge/control"
 	"kennel/edge/motion"
 	"kennel/edge/power"
@@ -94,7 +94,7 @@ func Default() Config {
 
 // Model returns a Vector as the control loop sees it.
 func Model(cfg Config) (control.Model, error) {
-	tree, err := vector.Tree()
+	tree, err := vectordriver.Tree()
 	if err != nil {
 		return control.Model{}, err
 	}
@@ -152,7 +152,7 @@ func (f *finder) actuators(name string) []int {
 type Plant struct {
 	cfg    Config
 	board  *state.Board
-	bind   *vector.Binding
+	bind   *vectordriver.Binding
 	goals  map[int]goal
 	emit   func(control.Event)
 	held   func(int) bool
@@ -166,10 +166,10 @@ type Plant struct {
 	motion   *motion.Motion
 	power    power.Keeper
 
-	sense  vector.Sense
+	sense  vectordriver.Sense
 	in     motion.Input
 	duties motion.Duties
-	act    vector.Act // its lights are the programs' colours
+	act    vectordriver.Act // its lights are the programs' colours
 	known  sense.State
 	events sense.Events
 	now    motion.Report
@@ -208,7 +208,7 @@ type slots struct {
 func newPlant(cfg Config, board *state.Board, of map[int]goal, emit func(control.Event), held func(int) bool) (*Plant, error) {
 	p := &Plant{cfg: cfg, board: board, goals: of, emit: emit, held: held, odd: sense.NewUnexpected(sense.DefaultUnexpected)}
 	var err error
-	if p.bind, err = vector.Bind(board); err != nil {
+	if p.bind, err = vectordriver.Bind(board); err != nil {
 		return nil, err
 	}
 	if p.senses, err = sense.New(cfg.Sense, len(p.slots.detected)); err != nil {
@@ -247,10 +247,10 @@ func (p *Plant) Feel(m *control.Moment, f *rt.Frame) motion.Reason {
 	s.Epoch += m.Run << 20 // a body that was opened again, or another one, starts to count again although its driver's epoch may be the same number
 	if m.Opened {
 		for i := range p.slots.lights {
-			p.light(i, vector.Light{}, m.Now) // opening a body darkens it
+			p.light(i, vectordriver.Light{}, m.Now) // opening a body darkens it
 		}
 	}
-	p.status = vector.RobotStatus(s)
+	p.status = vectordriver.RobotStatus(s)
 	p.at, p.calm, p.sleep = m.Now, m.Calm, m.Sleep
 	p.thin()
 	p.feel(m)
