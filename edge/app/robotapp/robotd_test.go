@@ -956,7 +956,8 @@ func TestCommandLine(t *testing.T) {
 	}{
 		{[]string{"-version"}, 0, "robotd version "},
 		{[]string{"-help"}, 0, "robotd -root ./r1"},
-		{[]string{"-body", "pleo"}, cli.ExitUsage, `-body "pleo": want one of amigobot, vector`},
+		{[]string{"-body", "pleo"}, cli.ExitUsage, `-body "pleo": want one of vector, amigobot`},
+		{[]string{"-imu-rate", "7"}, cli.ExitUsage, "imu-rate"},
 		{[]string{"-priority", "100"}, cli.ExitUsage, "want 1 to 99"},
 		{[]string{"-cpu", "1000000"}, cli.ExitUsage, "want one of processors 0"},
 		{[]string{"-cpu", "0", "-priority", "0"}, cli.ExitUsage, "want a priority beside it"},

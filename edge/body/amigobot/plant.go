@@ -125,6 +125,7 @@ type plant struct {
 	goals map[int]goal
 	emit  func(control.Event)
 	slots slots
+	feed  control.Feed
 
 	sense  *body.Sense
 	epoch  uint32
@@ -195,18 +196,14 @@ type level struct {
 }
 
 type slots struct {
-	turn, speed         [2]int
-	bumper              [2]int
+	turn                [2]int
 	sonar               [sip.Sonars]int // by AmigOS's number
-	volts, remain       int
-	digin, digout       [6]int
-	analog              [5]int
-	gains               [2][3]int
+	remain              int
 	moving, xSpeed, yaw int
 }
 
 func newPlant(board *state.Board, goals map[int]goal, emit func(control.Event)) (*plant, error) {
-	p := &plant{board: board, goals: goals, emit: emit}
+	p := &plant{board: board, goals: goals, emit: emit, feed: control.Bind(&description, board.Tree(), "robot.moving")}
 	var err error
 	id := func(name string) int {
 		n, e := slotOf(board.Tree(), name)
@@ -214,11 +211,7 @@ func newPlant(board *state.Board, goals map[int]goal, emit func(control.Event)) 
 		return n
 	}
 	for i, side := range [...]string{"L", "R"} {
-		p.slots.turn[i], p.slots.speed[i] = id("wheel"+side+".turn"), id("wheel"+side+".speed")
-		p.slots.bumper[i] = id("bumper" + side + ".pressure")
-		for k, g := range gains {
-			p.slots.gains[i][k] = id("wheel" + side + "." + g)
-		}
+		p.slots.turn[i] = id("wheel" + side + ".turn")
 	}
 	bearings := make([]float64, len(Sonars))
 	for i, b := range Sonars {
@@ -227,13 +220,7 @@ func newPlant(board *state.Board, goals map[int]goal, emit func(control.Event)) 
 	for i, native := range robot.Ring(bearings) {
 		p.slots.sonar[native] = id(fmt.Sprintf("sonar[%d].distance", i))
 	}
-	for i := range p.slots.digin {
-		p.slots.digin[i], p.slots.digout[i] = id(fmt.Sprintf("digin[%d].val", i)), id(fmt.Sprintf("digout[%d].val", i))
-	}
-	for i := range p.slots.analog {
-		p.slots.analog[i] = id(fmt.Sprintf("analog[%d].val", i))
-	}
-	p.slots.volts, p.slots.remain = id("battery.voltage"), id("battery.remain")
+	p.slots.remain = id("battery.remain")
 	p.slots.moving, p.slots.xSpeed, p.slots.yaw = id("robot.moving"), id("robot.xSpeed"), id("robot.yawSpeed")
 	return p, err
 }
@@ -282,6 +269,7 @@ func (p *plant) measure(s *body.Sense) {
 	r.Totals[2] = 1000 * r.Base.Way
 
 	b := p.board
+	p.feed.Sense(b, s)
 	for i := range 2 {
 		if at := s.Times[chTurn+i]; at > 0 {
 			d := math.Remainder(v[chTurn+i]-p.lastTurns[i], math.MaxUint32/ticksPerTurn*2*math.Pi)
@@ -289,8 +277,6 @@ func (p *plant) measure(s *body.Sense) {
 			r.Totals[i] += 1000 * radius * math.Abs(d)
 			b.Set(p.slots.turn[i], p.turns[i]/(2*math.Pi), at)
 		}
-		b.Set(p.slots.speed[i], v[chLeft+i], s.At)
-		b.Set(p.slots.bumper[i], v[chStall+i], s.At)
 	}
 	for i, id := range p.slots.sonar {
 		if at := s.Times[chSonar+i]; at > 0 {
@@ -301,26 +287,8 @@ func (p *plant) measure(s *body.Sense) {
 			b.Set(id, metres, at)
 		}
 	}
-	for i := range p.slots.digin {
-		b.Set(p.slots.digin[i], v[chDigin+i], s.At)
-		b.Set(p.slots.digout[i], v[chDigout+i], s.At)
-	}
-	for i, id := range p.slots.analog {
-		if at := s.Times[chAnalog+i]; at > 0 {
-			b.Set(id, v[chAnalog+i], at)
-		}
-	}
 	p.tune.sense([3]float64(v[chGain:chGain+3]), s.Times[chGain])
-	for _, wheel := range p.slots.gains {
-		for i, id := range wheel {
-			if at := s.Times[chGain+i]; at > 0 {
-				b.Set(id, v[chGain+i], at)
-			}
-		}
-	}
-	volts := v[chBattery]
-	b.Set(p.slots.volts, volts, s.At)
-	b.Set(p.slots.remain, min(max((volts-empty)/(full-empty), 0), 1), s.At)
+	b.Set(p.slots.remain, min(max((v[chBattery]-empty)/(full-empty), 0), 1), s.At)
 	b.Set(p.slots.moving, number(p.mode != resting), s.At)
 	b.Set(p.slots.xSpeed, r.Base.Twist.V, s.At)
 	b.Set(p.slots.yaw, r.Base.Twist.W, s.At)
