@@ -1,7 +1,6 @@
 package amigobot
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -69,13 +68,9 @@ func Model() (control.Model, error) {
 		return control.Model{}, err
 	}
 	m := control.Model{Tree: tree, Parts: parts, Slots: map[int]int{}, Totals: []string{"Odom.LWheel", "Odom.Rwheel", "Odom.Body"}}
-	goals := map[int]goal{}
+	goals, f := map[int]goal{}, robot.Finder{Tree: tree}
 	add := func(name string, g goal, part int) {
-		id, e := slotOf(tree, name)
-		if e != nil {
-			err = errors.Join(err, e)
-			return
-		}
+		id := f.Slot(name)
 		goals[id], m.Slots[id] = g, part
 	}
 	add("wheelL.speed", wheelLeft, wheels)
@@ -92,18 +87,7 @@ func Model() (control.Model, error) {
 	m.Make = func(board *state.Board, emit func(control.Event), held func(int) bool) (control.Plant, error) {
 		return newPlant(board, goals, emit)
 	}
-	return m, err
-}
-
-func slotOf(tree *robot.Tree, name string) (int, error) {
-	target, err := tree.Lookup(name)
-	if err == nil && len(target.Refs) != 1 {
-		err = fmt.Errorf("%s is %d slots, want one", name, len(target.Refs))
-	}
-	if err != nil {
-		return 0, err
-	}
-	return target.Refs[0].ID, nil
+	return m, f.Err
 }
 
 // mode is the state of the wheels.
@@ -204,25 +188,20 @@ type slots struct {
 
 func newPlant(board *state.Board, goals map[int]goal, emit func(control.Event)) (*plant, error) {
 	p := &plant{board: board, goals: goals, emit: emit, feed: control.Bind(&description, board.Tree(), "robot.moving")}
-	var err error
-	id := func(name string) int {
-		n, e := slotOf(board.Tree(), name)
-		err = errors.Join(err, e)
-		return n
-	}
+	f := robot.Finder{Tree: board.Tree()}
 	for i, side := range [...]string{"L", "R"} {
-		p.slots.turn[i] = id("wheel" + side + ".turn")
+		p.slots.turn[i] = f.Slot("wheel" + side + ".turn")
 	}
 	bearings := make([]float64, len(Sonars))
 	for i, b := range Sonars {
 		bearings[i] = b * math.Pi / 180
 	}
 	for i, native := range robot.Ring(bearings) {
-		p.slots.sonar[native] = id(fmt.Sprintf("sonar[%d].distance", i))
+		p.slots.sonar[native] = f.Slot(fmt.Sprintf("sonar[%d].distance", i))
 	}
-	p.slots.remain = id("battery.remain")
-	p.slots.moving, p.slots.xSpeed, p.slots.yaw = id("robot.moving"), id("robot.xSpeed"), id("robot.yawSpeed")
-	return p, err
+	p.slots.remain = f.Slot("battery.remain")
+	p.slots.moving, p.slots.xSpeed, p.slots.yaw = f.Slot("robot.moving"), f.Slot("robot.xSpeed"), f.Slot("robot.yawSpeed")
+	return p, f.Err
 }
 
 // Feel is control.Plant.

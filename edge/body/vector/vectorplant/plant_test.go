@@ -45,10 +45,10 @@ func slot(name string) int {
 	if err != nil {
 		panic(err)
 	}
-	f := finder{tree: vector}
-	id := f.slot(name)
-	if f.err != nil {
-		panic(f.err)
+	f := robot.Finder{Tree: vector}
+	id := f.Slot(name)
+	if f.Err != nil {
+		panic(f.Err)
 	}
 	return id
 }
