@@ -1,5 +1,5 @@
-// Command docs writes what is made of other files: of docs/ the settings (configure.md), the commands (commands.md) and the map of the
-// cloud (map.md), and the lists of species of the robot's programs. make generate runs it. Its tests hold the hand-written pages to the programs: links, commands and flags.
+// Command docs writes the pages of docs/ that are made of other files: the settings (configure.md), the commands (commands.md) and the map of the
+// cloud (map.md). make generate runs it. Its tests hold the hand-written pages to the programs: links, commands and flags.
 package main
 
 import (
@@ -31,7 +31,7 @@ func write(root string) error {
 	return nil
 }
 
-// pages returns the generated files by their names below root.
+// pages returns the generated pages by their names below root.
 func pages(root string) (map[string]string, error) {
 	all, err := commands()
 	if err != nil {
@@ -45,7 +45,5 @@ func pages(root string) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	made := speciesLists(root)
-	made["docs/commands.md"], made["docs/configure.md"], made["docs/map.md"] = commandsPage(all), settings, house
-	return made, nil
+	return map[string]string{"docs/commands.md": commandsPage(all), "docs/configure.md": settings, "docs/map.md": house}, nil
 }
