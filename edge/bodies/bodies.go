@@ -8,7 +8,7 @@ import (
 
 	"kennel/edge/body/species"
 	"kennel/edge/env"
-	"kennel/edge/env/platform"
+	"kennel/edge/env/robotfs"
 	"kennel/infra/thing"
 )
 
@@ -59,7 +59,7 @@ func (Hardware) Serial(root *os.Root) (string, error) { return of(root).Serial(r
 func (Hardware) Boot(root *os.Root) (env.Boot, error) { return of(root).Boot(root) }
 
 func of(root *os.Root) env.Hardware {
-	kind, _ := platform.Species(root) // platform.ID reads it too, and says what is wrong with it
+	kind, _ := robotfs.Species(root) // platform.ID reads it too, and says what is wrong with it
 	if s, _ := Of(kind); s.Hardware != nil {
 		return s.Hardware
 	}

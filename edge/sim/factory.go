@@ -102,7 +102,7 @@ func Make(dir string, b Birth) error {
 		perm fs.FileMode
 	}{
 		{platform.OSVersionFile, []byte(b.OSVersion + "\n"), 0o644},
-		{platform.SpeciesFile, []byte(kind.Species + "\n"), 0o644},
+		{robotfs.SpeciesFile, []byte(kind.Species + "\n"), 0o644},
 		{simFile, world, 0o644},
 	} {
 		if err := robotfs.WriteFile(root, f.name, f.data, f.perm); err != nil {

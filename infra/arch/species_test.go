@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"maps"
+	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
@@ -132,6 +133,19 @@ func TestSpeciesLists(t *testing.T) {
 		}
 		if got := speciesLists(f); len(got) != want {
 			t.Errorf("%s: %q, want %d", src, got, want)
+		}
+	}
+}
+
+// TestLeanCore: what edge/bodies brings into robotd is drivers: no simulator, and no network (docs/map.md).
+func TestLeanCore(t *testing.T) {
+	out, err := exec.Command("go", "list", "-deps", module+"cmd/robotd").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for p := range strings.FieldsSeq(string(out)) {
+		if testOnly(p) || p == "net/http" || p == "crypto/tls" {
+			t.Errorf("robotd links %s", p)
 		}
 	}
 }

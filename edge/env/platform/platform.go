@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/url"
 	"os"
-	"strings"
 
 	"kennel/certs/devicecert"
 	"kennel/edge/env"
@@ -27,7 +26,6 @@ const (
 	OSVersionFile    = robotfs.OSVersionFile
 	VersionFile      = robotfs.VersionFile
 	BootIDFile       = robotfs.BootIDFile
-	SpeciesFile      = "factory/kennel/species" // absent: vic
 )
 
 // Endpoints is the server configuration. The original's keys are kept; Kennel's own agent uses the block "kennel".
@@ -103,20 +101,8 @@ func Factory(root *os.Root, id thing.ID) (f devicecert.Factory, found bool, err 
 	return f, true, nil
 }
 
-// Species returns the robot's species, unchecked; Vector if no file says.
-func Species(root *os.Root) (thing.Species, error) {
-	b, err := robotfs.ReadFile(root, SpeciesFile)
-	switch {
-	case err == nil:
-		return thing.Species(strings.TrimSpace(string(b))), nil
-	case errors.Is(err, fs.ErrNotExist):
-		return thing.Vector, nil
-	}
-	return "", fmt.Errorf("species: %w", err)
-}
-
 func readID(root *os.Root, hw env.Hardware) (thing.ID, error) {
-	species, err := Species(root)
+	species, err := robotfs.Species(root)
 	if err != nil {
 		return "", err
 	}
