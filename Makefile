@@ -183,7 +183,8 @@ rollouts: ## the simulation of 10,000 harmless rollouts and 1,600 harmful ones; 
 	KENNEL_SOAK=1 go test -count=1 -timeout 60m -v -run '^TestSimulation$$' ./cloud/updates/rollout
 
 .PHONY: generate
-generate: ## what is made of other files: the description of the public API, the client made of it, and the pages of settings and commands
+generate: ## what is made of other files: the lists of species, the description of the public API, the client made of it, and the pages of settings and commands
+	go run ./cmd/bodygen
 	go run ./cmd/apigen
 	go run ./cmd/docs
 

@@ -26,6 +26,7 @@ import (
 	"kennel/infra/cli"
 	"kennel/infra/errs"
 	"kennel/infra/kit/kithttp"
+	"kennel/infra/thing"
 	"kennel/jdocs"
 	"kennel/speech/intent"
 )
@@ -324,7 +325,7 @@ func TestCommands(t *testing.T) {
 		}
 		got.WriteString("\n")
 	}
-	text := strings.ReplaceAll(got.String(), c.URL, "https://cloud")
+	text := strings.NewReplacer(c.URL, "https://cloud", thing.SpeciesWords(", "), "SPECIES").Replace(got.String())
 	if *update {
 		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 			t.Fatal(err)

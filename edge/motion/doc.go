@@ -9,7 +9,7 @@
 // per frame of the body). A Motion belongs to the goroutine of the real-time loop; its commands are called there too, from the mailbox.
 //
 // Units are SI. A joint's angle counts as the body's wire does: a raised head and a raised lift are positive. (In the structure tree positive
-// pitch is nose down; edge/body/vector converts, given the angle that JointReport.Home names.)
+// pitch is nose down; vectordriver converts, given the angle that JointReport.Home names.)
 //
 // Safety. The gate comes last. While a Reason to stop holds, and in the very step that first shows it, the motors it concerns get
 // duty 0, and what they were doing is dropped: nothing moves again until a new command. Cliff and Lifted concern the treads, the others

@@ -79,7 +79,7 @@ func TestAmigobot(t *testing.T) {
 		return sysmode.NewClient(line), func() { _ = line.Close() }
 	}
 	run(func(ctx context.Context) {
-		if said, _ := root.ReadFile("run/robotd"); !bytes.Contains(said, []byte("-body amigobot -device "+filepath.Join(dir, amigobotDevice))) {
+		if said, _ := root.ReadFile("run/robotd"); !bytes.Contains(said, []byte("-body amigobot -device "+filepath.Join(dir, "dev/ttyAmigo"))) {
 			t.Errorf("robotd is told %s", said)
 		}
 		if w, err := simulator.NewClient(root).Ask(ctx); err != nil || w == nil || w.Map.Name != "room" || w.Map.Body.Width != 0.36 {

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"kennel/certs/devicecert"
-	"kennel/edge/body/vector/factory"
+	"kennel/edge/bodies"
 	"kennel/edge/body/vector/factory/emr"
 	"kennel/edge/env/platform"
 	"kennel/edge/env/robotfs"
@@ -71,7 +71,7 @@ func Make(dir string, b Birth) error {
 	}
 	defer root.Close() // nothing buffered
 
-	switch id, err := platform.ID(root, factory.Hardware{}); {
+	switch id, err := platform.ID(root, bodies.Hardware{}); {
 	case err == nil && id != b.Thing:
 		return fmt.Errorf("%s holds robot %s, not %s", dir, id, b.Thing)
 	case err == nil:
@@ -91,7 +91,7 @@ func Make(dir string, b Birth) error {
 	if err := devicecert.WriteClaim(root, devicecert.Claim{Thing: b.Thing, Secret: logging.Secret(b.Secret)}); err != nil {
 		return err
 	}
-	b.World.BatteryVolts = cmp.Or(b.World.BatteryVolts, kind.volts)
+	b.World.BatteryVolts = cmp.Or(b.World.BatteryVolts, kind.Volts)
 	world, err := json.MarshalIndent(b.World, "", "  ")
 	if err != nil {
 		return err
@@ -102,7 +102,7 @@ func Make(dir string, b Birth) error {
 		perm fs.FileMode
 	}{
 		{platform.OSVersionFile, []byte(b.OSVersion + "\n"), 0o644},
-		{platform.SpeciesFile, []byte(kind.Species + "\n"), 0o644},
+		{robotfs.SpeciesFile, []byte(kind.Species + "\n"), 0o644},
 		{simFile, world, 0o644},
 	} {
 		if err := robotfs.WriteFile(root, f.name, f.data, f.perm); err != nil {

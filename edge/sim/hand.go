@@ -5,22 +5,15 @@ import (
 	"errors"
 
 	"kennel/edge/agent/teleop/simulator"
+	"kennel/edge/body/bodysim"
 	"kennel/infra/api/live"
 	"kennel/infra/api/poke"
 	"kennel/infra/errs"
 )
 
-// Hand does to a simulated body what a person beside it would. The simulator of each species is one.
-type Hand interface {
-	// Verbs returns what can be done to the body, in the verbs of package poke.
-	Verbs() []string
-	// Poke does p, which is complete. It returns an error if the body does not feel it, or it is not possible now.
-	Poke(p poke.Poke) error
-}
-
 // beside implements simulator.Body.
 type beside struct {
-	Hand
+	bodysim.Hand
 	truth *truth // nil: the body is nowhere
 }
 
@@ -34,10 +27,12 @@ func (b beside) See(rev string) *live.World {
 }
 
 func (b beside) Sound() *simulator.Sound {
-	if h, ok := b.Hand.(simulator.Hearing); ok {
-		return h.Sound()
+	hearing, ok := b.Hand.(bodysim.Hearing)
+	if !ok {
+		return nil
 	}
-	return nil
+	h := hearing.Heard()
+	return &simulator.Sound{Playing: h.Playing, Began: int64(h.Began), Ended: int64(h.Ended)}
 }
 
 // Play plays a WAV file to the microphones of the robot that Run keeps alive in dir, as p says, and returns when it was heard.

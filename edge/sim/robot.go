@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -20,7 +19,8 @@ import (
 	"kennel/edge/agent/ownership/claim"
 	"kennel/edge/agent/ownership/wipe"
 	"kennel/edge/agent/teleop/simulator"
-	"kennel/edge/body/vector/factory"
+	"kennel/edge/bodies"
+	"kennel/edge/body/bodysim"
 	"kennel/edge/body/vector/factory/bootparam"
 	"kennel/edge/env/platform"
 	"kennel/edge/env/robotfs"
@@ -64,7 +64,7 @@ type Config struct {
 type State struct {
 	Pids  map[string]int `json:"pids"`
 	Boots int            `json:"boots"`
-	Boot  Boot           `json:"boot"` // of this time of power
+	Boot  bodysim.Boot   `json:"boot"` // of this time of power
 }
 
 // Run boots the robot and keeps it alive until ctx ends: a process that ends is started again. When the board cuts the power (because
@@ -82,14 +82,17 @@ func Run(ctx context.Context, cfg Config) error {
 	if err := robotfs.ReadJSON(root, simFile, &world); err != nil {
 		return err
 	}
-	if r.id, err = platform.ID(root, factory.Hardware{}); err != nil {
+	if r.id, err = platform.ID(root, bodies.Hardware{}); err != nil {
 		return err
 	}
 	if r.species, err = speciesOf(r.id); err != nil {
 		return err
 	}
 	// The body outlives the head's boots: its battery does not fill because the head restarts.
-	if r.body, err = r.species.body(r, world); err != nil {
+	if r.body, err = r.species.New(bodysim.Place{
+		Root: root, ID: r.id, World: cfg.World, Seed: world.Seed, Volts: world.BatteryVolts, OnCharger: world.OnCharger, Press: cfg.Press,
+		Sounds: simulator.SoundDir, Log: cfg.Log, Begun: r.begun,
+	}); err != nil {
 		return fmt.Errorf("%s: %w", simFile, err)
 	}
 	if r.truth, err = newTruth(r.body); err != nil {
@@ -98,7 +101,7 @@ func Run(ctx context.Context, cfg Config) error {
 	for ctx.Err() == nil {
 		err := r.boot(ctx)
 		switch {
-		case errors.Is(err, errPowerCut):
+		case errors.Is(err, bodysim.ErrPowerCut):
 			cfg.Log.WarnContext(ctx, "body cut the power; pressing its button", logging.Err, err)
 		case err != nil:
 			return err
@@ -125,8 +128,8 @@ type robot struct {
 	cfg     Config
 	root    *os.Root
 	id      thing.ID
-	species species
-	body    body
+	species bodysim.Species
+	body    bodysim.Body
 
 	reboot chan string // why; one slot
 	truth  *truth      // nil: the body is nowhere
@@ -150,7 +153,7 @@ func (r *robot) boot(ctx context.Context) error {
 	}
 	r.mu.Lock()
 	r.state.Boots++
-	r.state.Boot = BootUndecided
+	r.state.Boot = bodysim.Undecided
 	boots := uint64(r.state.Boots)
 	r.mu.Unlock()
 
@@ -160,9 +163,9 @@ func (r *robot) boot(ctx context.Context) error {
 	on, lost := context.WithCancel(ctx)
 	go func() {
 		defer lost()
-		power <- r.body.on(ctx)
+		power <- r.body.On(ctx)
 	}()
-	boot, off, err := r.body.ready(on, boots)
+	boot, off, err := r.body.Ready(on, boots)
 	if err != nil || off {
 		return <-power
 	}
@@ -224,26 +227,35 @@ func (r *robot) startHead(ctx context.Context, logs string) (failed chan error, 
 			}
 		})
 	}
-	run(func() error { return r.body.serve(ctx) })
+	run(func() error { return r.body.Serve(ctx) })
 	run(func() error { return simulator.Serve(ctx, r.root, beside{r.body, r.truth}, r.cfg.Log) })
 	restart := r.restartPolicy()
-	for _, s := range []proc.Spec{r.spec("robotd", logs, restart, r.species.flags(r.cfg.Root)...), r.spec("agentd", logs, restart)} {
+	for _, s := range []proc.Spec{r.spec("robotd", logs, restart, r.flags()...), r.spec("agentd", logs, restart)} {
 		run(func() error { return proc.Keep(ctx, r.cfg.Log, s) })
 	}
 	return failed, wg.Wait
 }
 
-// hangUp closes the body's end of a line.
-func (r *robot) hangUp(ctx context.Context, line io.Closer) {
-	if err := line.Close(); err != nil {
-		r.cfg.Log.WarnContext(ctx, "body line not closed", logging.Err, err)
+// flags returns those of robotd for the robot's species.
+func (r *robot) flags() []string {
+	flags := []string{"-body", r.species.Word()}
+	if r.species.Flags != nil {
+		flags = append(flags, r.species.Flags(r.cfg.Root)...)
+	}
+	return flags
+}
+
+// begun notes that the robot reckons from where it is.
+func (r *robot) begun() {
+	if r.truth != nil {
+		r.truth.begin()
 	}
 }
 
 // load is the head's boot-loader and what mounts its file systems: it tells the kernel of a recovery boot, and
 // returns what starts and where the logs go.
-func (r *robot) load(k Boot) (sys System, logs string, err error) {
-	recovery := k == BootRecovery
+func (r *robot) load(k bodysim.Boot) (sys System, logs string, err error) {
+	recovery := k == bodysim.Recovery
 	if !recovery {
 		if sys, recovery, err = LoadSlot(r.root); err != nil {
 			return sys, "", err
@@ -281,8 +293,8 @@ func (r *robot) spec(name, logs string, restart proc.Restart, args ...string) pr
 		Name: name, Path: filepath.Join(r.cfg.Bin, name), Args: args, LogFile: filepath.Join(r.cfg.Root, logs, name+".log"), Restart: restart,
 		StopTimeout: 5 * time.Second,
 		OnStart: func(pid int) {
-			if name == "robotd" && r.truth != nil {
-				r.truth.begin()
+			if name == "robotd" {
+				r.begun()
 			}
 			r.note(name, pid)
 		},
@@ -352,7 +364,7 @@ func (r *robot) restartPolicy() proc.Restart {
 }
 
 // booted records what the head is to start.
-func (r *robot) booted(k Boot) {
+func (r *robot) booted(k bodysim.Boot) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.state.Boot = k

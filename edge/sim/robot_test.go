@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"kennel/edge/agent/health/nightly"
+	"kennel/edge/body/bodysim"
 	"kennel/edge/body/vector/factory/bootparam"
 	"kennel/edge/env/robotfs"
 	"kennel/edge/wav"
@@ -168,7 +169,7 @@ func TestLoad(t *testing.T) {
 	}
 	defer root.Close()
 	r := &robot{root: root}
-	load := func(k Boot, logs, line string) {
+	load := func(k bodysim.Boot, logs, line string) {
 		t.Helper()
 		_, got, err := r.load(k)
 		b, readErr := root.ReadFile(bootparam.File)
@@ -182,18 +183,18 @@ func TestLoad(t *testing.T) {
 			t.Errorf("%v: %v, %v", logs, fi, err)
 		}
 	}
-	load(BootRecovery, recoveryLogs, "anki.unbrick=1\n")
+	load(bodysim.Recovery, recoveryLogs, "anki.unbrick=1\n")
 	if _, err := root.Stat("data"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a recovery boot made data/: %v", err)
 	}
 	if err := root.Remove(bootparam.File); err != nil {
 		t.Fatal(err)
 	}
-	load(BootNormal, LogDir, "")
+	load(bodysim.Normal, LogDir, "")
 	if err := root.WriteFile(bootparam.File, []byte("quiet anki.dev\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	load(BootRecovery, recoveryLogs, "anki.unbrick=1 quiet anki.dev\n")
-	load(BootRecovery, recoveryLogs, "anki.unbrick=1 quiet anki.dev\n")
-	load(BootNormal, LogDir, "quiet anki.dev\n")
+	load(bodysim.Recovery, recoveryLogs, "anki.unbrick=1 quiet anki.dev\n")
+	load(bodysim.Recovery, recoveryLogs, "anki.unbrick=1 quiet anki.dev\n")
+	load(bodysim.Normal, LogDir, "quiet anki.dev\n")
 }

@@ -10,19 +10,14 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"kennel/edge/body/bodysim"
 	"kennel/edge/sim/plane"
 	"kennel/infra/api/live"
 )
 
-// ground is a body's place in a world.
-type ground interface {
-	World() (plane.State, bool) // false: it is nowhere
-	InWorld(func(*plane.World) error) error
-}
-
 // truth says where the robot is in its world, to who asks. Safe for concurrent use.
 type truth struct {
-	body ground
+	body bodysim.Ground
 	m    live.Map
 	rev  string
 
@@ -45,7 +40,7 @@ const (
 )
 
 // newTruth returns nil for a body that is nowhere.
-func newTruth(b ground) (*truth, error) {
+func newTruth(b bodysim.Ground) (*truth, error) {
 	t := &truth{body: b}
 	if _, ok := b.World(); !ok {
 		return nil, nil

@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"kennel/infra/thing"
 )
 
 const module = "kennel/"
@@ -84,12 +86,20 @@ func testOnly(p string) bool {
 
 // species returns the kind of body that a package is about; "" if it is about none.
 func species(p string) string {
-	for _, s := range []string{"vector", "amigobot", "pleo", "aibo"} {
-		if in(p, "edge/body/"+s) {
-			return s
+	for _, folder := range speciesFolders("edge/body/") {
+		if in(p, folder) {
+			return folder
 		}
 	}
 	return ""
+}
+
+// speciesFolders returns the folders of the species of infra/thing, each with a prefix.
+func speciesFolders(prefix string) (folders []string) {
+	for _, s := range thing.AllSpecies() {
+		folders = append(folders, prefix+strings.ToLower(s.Name()))
+	}
+	return folders
 }
 
 // refuse says why from may not import to; "" if it may.
@@ -113,7 +123,7 @@ func refuse(from, to string) string {
 		return "contracts import no other ground"
 	case in(from, "edge/robot") && !testOnly(from) && (third(to) || strings.HasPrefix(to, module) && !in(to, "edge/robot")):
 		return "the device model knows nothing but itself and the standard library"
-	case species(to) != "" && species(from) != species(to) && !in(from, "edge/app", "edge/sim"):
+	case species(to) != "" && species(from) != species(to) && !in(from, "edge/app", "edge/sim", "edge/bodies"):
 		return "only its own package and the wiring know a species (infra/adr/0017)"
 	case testOnly(to) && !testOnly(from) && !in(from, "edge/sim", "edge/app/simapp"):
 		return "production imports no simulator and no test package"

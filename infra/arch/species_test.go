@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"maps"
+	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
@@ -23,6 +24,57 @@ func TestOneListOfSpecies(t *testing.T) {
 			t.Errorf("%s lists species: %s; want thing.AllSpecies or thing.SpeciesWords", name, what)
 		}
 	})
+}
+
+// registries are the lists that make generate makes of infra/thing and edge/body.
+var registries = []string{"edge/bodies/all.go", "edge/sim/all.go"}
+
+// byName are the files that import packages of one species by name, and why. A * ends a path that may continue.
+var byName = map[string]string{
+	"edge/app/agentapp/local/* edge/body/vector/factory/*":    "agentd prints the factory record of Vector's head",
+	"edge/app/agentapp/recovery/* edge/body/vector/factory/*": "the recovery system of Vector's head",
+	"edge/sim/* edge/body/vector/factory/*":                   "every simulated robot has Vector's head: its factory record and its boot loader",
+	"edge/app/kitapp/amigo* edge/body/amigobot/*":             "robotkit amigo",
+	"edge/app/simapp/amigobot.go edge/body/amigobot/*":        "robotsim amigobot",
+	"edge/app/simapp/board.go edge/body/vector/*":             "robotsim vector-board",
+	"edge/app/simapp/world.go edge/body/vector/vectorsim":     "likewise",
+}
+
+// TestSpeciesByName: programs find a species in the generated lists. No other file outside edge/body/<species> imports a package of one.
+func TestSpeciesByName(t *testing.T) {
+	used := map[string]bool{}
+	eachFile(t, parser.ImportsOnly, func(name string, f *ast.File) {
+		if strings.HasSuffix(name, "_test.go") || slices.Contains(registries, name) {
+			return
+		}
+		for _, i := range f.Imports {
+			to := strings.Trim(i.Path.Value, `"`)
+			if s := species(to); s == "" || s == species(module+name) {
+				continue
+			}
+			exception := ""
+			for e := range byName {
+				from, what, _ := strings.Cut(e, " ")
+				if fits(from, name) && fits(what, strings.TrimPrefix(to, module)) {
+					exception = e
+				}
+			}
+			if used[exception] = true; exception == "" {
+				t.Errorf("%s imports %s by name; want edge/bodies, or edge/sim's list", name, to)
+			}
+		}
+	})
+	for e := range byName {
+		if !used[e] {
+			t.Errorf("%s: no import needs it any longer; remove it", e)
+		}
+	}
+}
+
+// fits reports whether a path is the pattern, or begins with it if that ends in *; "a/*" fits "a" too.
+func fits(pattern, p string) bool {
+	begin, open := strings.CutSuffix(pattern, "*")
+	return p == pattern || open && (strings.HasPrefix(p, begin) || p == strings.TrimSuffix(begin, "/"))
 }
 
 // many are as many species as make a list.
@@ -81,6 +133,19 @@ func TestSpeciesLists(t *testing.T) {
 		}
 		if got := speciesLists(f); len(got) != want {
 			t.Errorf("%s: %q, want %d", src, got, want)
+		}
+	}
+}
+
+// TestLeanCore: what edge/bodies brings into robotd is drivers: no simulator, and no network (docs/map.md).
+func TestLeanCore(t *testing.T) {
+	out, err := exec.Command("go", "list", "-deps", module+"cmd/robotd").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for p := range strings.FieldsSeq(string(out)) {
+		if testOnly(p) || p == "net/http" || p == "crypto/tls" {
+			t.Errorf("robotd links %s", p)
 		}
 	}
 }

@@ -7,12 +7,13 @@ import (
 
 	"kennel/edge/app/robotapp"
 	"kennel/edge/body"
+	"kennel/edge/body/species"
 	"kennel/edge/control/toysim"
 )
 
 func main() {
-	toy := robotapp.Named{Name: "toy", Kind: robotapp.Kind{
-		Device: "toy.log", Model: toysim.Model,
+	toy := species.Species{
+		Species: "toy", Device: "toy.log", Model: toysim.Model,
 		Open: func(_ context.Context, device string) (body.Body, error) {
 			f, err := os.OpenFile(device, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 			if err != nil {
@@ -20,6 +21,6 @@ func main() {
 			}
 			return toysim.Open(f), nil
 		},
-	}}
+	}
 	os.Exit(robotapp.Main(os.Args[1:], os.Getenv, os.Stdout, os.Stderr, toy))
 }

@@ -22,7 +22,7 @@ import (
 	"kennel/edge/agent/release"
 	"kennel/edge/app/agentapp/local"
 	"kennel/edge/app/agentapp/recovery"
-	"kennel/edge/body/vector/factory"
+	"kennel/edge/bodies"
 	"kennel/edge/corelink"
 	"kennel/edge/env/platform"
 	"kennel/edge/env/robotfs"
@@ -104,7 +104,7 @@ func (c Config) withDefaults() Config {
 }
 
 // hardware is the same for all robots: those that we simulate have a Vector's record and boot parameters, whatever their species.
-var hardware factory.Hardware
+var hardware bodies.Hardware
 
 // Our own defaults.
 const (

@@ -22,9 +22,9 @@ import (
 	"kennel/edge/agent/teleop"
 	"kennel/edge/agent/teleop/simulator"
 	"kennel/edge/app/agentapp/local"
-	"kennel/edge/app/agentapp/memory"
 	"kennel/edge/app/agentapp/recovery"
 	"kennel/edge/app/agentapp/talk"
+	"kennel/edge/bodies"
 	"kennel/edge/body/monoclock"
 	"kennel/edge/coreclient"
 	"kennel/edge/corelink"
@@ -183,7 +183,7 @@ func (a *Agent) newCore(h *host.Host) (host.Part, error) {
 
 func (a *Agent) newDocuments(h *host.Host) (host.Part, error) {
 	var own map[jdocs.Name]map[string]json.RawMessage
-	if a.memory = memory.Of(h.Dir, h.Thing); a.memory != nil {
+	if a.memory = bodies.Memory(h.Dir, h.Thing); a.memory != nil {
 		name, stored, err := parameters.Stored(h.Root, a.memory)
 		if err != nil {
 			return host.Part{}, err

@@ -3,21 +3,18 @@ package kitapp
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"os"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"kennel/edge/bodies"
 	"kennel/edge/body"
-	"kennel/edge/body/amigobot"
-	"kennel/edge/body/vector/vectorplant"
 	"kennel/edge/control"
 	"kennel/edge/rt"
 	"kennel/infra/cli"
 	"kennel/infra/errs"
+	"kennel/infra/thing"
 )
 
 // replayed is the output of replay.
@@ -28,12 +25,6 @@ type replayed struct {
 	Seconds   float64 `json:"seconds"`           // from the first of them to the last
 	Cut       string  `json:"cut,omitempty"`     // why the recording ends before its end
 	Differs   string  `json:"differs,omitempty"` // where and how
-}
-
-// models are the kinds of bodies that robotd records, by species.
-var models = map[string]func() (control.Model, error){
-	"amigo": amigobot.Model,
-	"vic":   func() (control.Model, error) { return vectorplant.Model(vectorplant.Default()) },
 }
 
 func replayCommand() *cobra.Command {
@@ -111,11 +102,11 @@ robotd wrote differs where that version did something else. "-" is standard inpu
 
 // controlOf returns the control loop of a body of the given species, told by tape.
 func controlOf(species string, tape *rt.Tape) (*control.Control, error) {
-	model, ok := models[species]
-	if !ok {
-		return nil, cli.Usage("recording of a body of species %.40q: want one of %s", species, strings.Join(slices.Sorted(maps.Keys(models)), ", "))
+	s, _ := bodies.Of(thing.Species(species))
+	if s.Open == nil {
+		return nil, cli.Usage("recording of a body of species %.40q: want one of %s", species, bodies.Words(bodies.Driven()))
 	}
-	m, err := model()
+	m, err := s.Model()
 	if err != nil {
 		return nil, err
 	}

@@ -14,7 +14,7 @@ import (
 	"kennel/edge/body"
 	"kennel/edge/body/amigobot"
 	"kennel/edge/body/amigobot/amigobotsim"
-	"kennel/edge/body/vector"
+	"kennel/edge/body/vector/vectordriver"
 	"kennel/edge/body/vector/vectorsim"
 	"kennel/edge/control"
 	"kennel/edge/robot/claim"
@@ -32,7 +32,7 @@ type simulated struct {
 func simulatedVector(t *testing.T) simulated {
 	t.Helper()
 	s := vectorsim.NewStepped(vectorsim.Config{Seed: 3, Volts: 3.8})
-	drv, err := vector.Open(t.Context(), vector.Config{Device: "simulated", Port: s})
+	drv, err := vectordriver.Open(t.Context(), vectordriver.Config{Device: "simulated", Port: s})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,10 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"kennel/edge/body/aibo"
-	"kennel/edge/body/amigobot"
-	"kennel/edge/body/pleo"
-	"kennel/edge/body/vector"
+	"kennel/edge/bodies"
+	"kennel/edge/body/species"
 	"kennel/edge/robot"
 	"kennel/edge/robot/treefile"
 	"kennel/infra/cli"
@@ -24,31 +22,36 @@ import (
 	"kennel/infra/thing"
 )
 
-// bodies are the names that tree takes, in the order in which help lists them.
-func bodies() []string {
-	var names []string
-	for _, s := range thing.AllSpecies() {
-		names = append(names, strings.ToLower(s.Name()))
+// trees are the bodies that tree prints, by name, with their models: species in the order in which help lists them, then the models of all.
+func trees() (all []species.Model) {
+	for _, s := range bodies.All() {
+		all = append(all, species.Model{Name: s.Word(), Tree: s.Tree})
 	}
-	for _, m := range aibo.Models {
-		names = append(names, m.String())
+	for _, s := range bodies.All() {
+		all = append(all, s.Models...)
 	}
-	return names
+	return all
 }
 
+func names() (out []string) {
+	for _, m := range trees() {
+		out = append(out, m.Name)
+	}
+	return out
+}
+
+// bodyTree returns the tree of a body: "vector" or "vic", "ers-7" or "ers7".
 func bodyTree(name string) (*robot.Tree, error) {
-	switch strings.ToLower(name) {
-	case "vector", "vic":
-		return vector.Tree()
-	case "amigobot", "amigo":
-		return amigobot.Tree()
-	case "pleo":
-		return pleo.Tree()
+	name = strings.ToLower(name)
+	if s, ok := bodies.Of(thing.Species(name)); ok {
+		return s.Tree()
 	}
-	if m, ok := aibo.ParseModel(strings.ToLower(name)); ok {
-		return aibo.Tree(m)
+	for _, m := range trees() {
+		if name == m.Name || name == strings.ReplaceAll(m.Name, "-", "") {
+			return m.Tree()
+		}
 	}
-	return nil, cli.Usage("body %.40q; want one of %s, or -f with a file", name, strings.Join(bodies(), ", "))
+	return nil, cli.Usage("body %.40q; want one of %s, or -f with a file", name, strings.Join(names(), ", "))
 }
 
 // line is one node as tree prints it.
@@ -144,7 +147,7 @@ func treeCommand() *cobra.Command {
 		Use:   "tree [BODY] [-f FILE]",
 		Short: "Print the parts of a body: full and compact names and interfaces",
 		Long: `Print the parts of a body by their names in the Gostai Standard Robotics API 2.3: full name, compact name, kind and interfaces of
-every device. BODY is ` + strings.Join(bodies(), ", ") + ` (aibo: the parts of all its models).
+every device. BODY is ` + strings.Join(names(), ", ") + ` (aibo: the parts of all its models).
 
 With -f the tree comes from a file of JSON, or from standard input for "-":
 
@@ -163,7 +166,7 @@ theirs no more; they keep their full names, and a warning says so.`,
   robotkit tree vector -slots
   robotkit tree pleo -flat`,
 		Args:              cobra.MaximumNArgs(1),
-		ValidArgsFunction: cobra.FixedCompletions(bodies(), cobra.ShellCompDirectiveNoFileComp),
+		ValidArgsFunction: cobra.FixedCompletions(names(), cobra.ShellCompDirectiveNoFileComp),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			tree, err := chosen(cmd, file, args)
 			if err != nil {
@@ -195,7 +198,7 @@ const maxFile = 16 << 20
 func chosen(cmd *cobra.Command, file string, args []string) (*robot.Tree, error) {
 	switch {
 	case file == "" && len(args) == 0:
-		return nil, cli.Usage("which body; want one of %s, or -f with a file", strings.Join(bodies(), ", "))
+		return nil, cli.Usage("which body; want one of %s, or -f with a file", strings.Join(names(), ", "))
 	case file == "":
 		return bodyTree(args[0])
 	case len(args) > 0:

@@ -9,9 +9,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"kennel/edge/bodies"
 	"kennel/edge/body"
 	"kennel/edge/body/monoclock"
-	"kennel/edge/body/vector/factory"
+	"kennel/edge/body/species"
 	"kennel/edge/control"
 	"kennel/edge/corelink"
 	"kennel/edge/coreserver"
@@ -33,7 +34,7 @@ const (
 type core struct {
 	log     *slog.Logger
 	cfg     Config
-	how     opening
+	how     species.Opening
 	srv     *corelink.Server
 	loop    *rt.Loop
 	control *control.Control
@@ -52,7 +53,7 @@ type core struct {
 func newCore(log *slog.Logger, cfg Config, srv *corelink.Server, tape *rt.Tape) (*core, error) {
 	c := &core{log: log, cfg: cfg, srv: srv, now: monoclock.Now, firstOpen: make(chan error, 1), firstLook: make(chan error, 1)}
 	c.opening.Store(int64(monoclock.Now()))
-	model, err := cfg.kind.Model()
+	model, err := cfg.species.Model()
 	if err != nil {
 		return nil, err
 	}
@@ -63,20 +64,23 @@ func newCore(log *slog.Logger, cfg Config, srv *corelink.Server, tape *rt.Tape) 
 		return nil, err
 	}
 	if c.peers, err = coreserver.New(coreserver.Config{
-		Root: cfg.Root, Hardware: factory.Hardware{}, Log: log, Link: srv, Control: c.control, Loop: c.loop, First: c.firstFrame,
+		Root: cfg.Root, Hardware: bodies.Hardware{}, Log: log, Link: srv, Control: c.control, Loop: c.loop, First: c.firstFrame,
 	}); err != nil {
 		return nil, err
 	}
-	if cfg.kind.begin != nil {
-		c.how, err = cfg.kind.begin(c)
+	if cfg.begin != nil {
+		c.how, err = cfg.begin(species.Host{Log: log, Root: cfg.Root, Device: cfg.port(), Publish: srv.Publish, Busy: c.busy, Note: c.noteFirmware})
 		return c, err
 	}
-	c.how.open = func(ctx context.Context) (body.Body, error, error) {
-		b, err := cfg.kind.Open(ctx, cfg.port())
+	c.how.Open = func(ctx context.Context) (body.Body, error, error) {
+		b, err := cfg.species.Open(ctx, cfg.port())
 		return b, nil, err
 	}
 	return c, nil
 }
+
+// busy keeps the watchdog quiet for longer while the attempt to open the body says that it works.
+func (c *core) busy(patience time.Duration) { c.opening.Store(int64(c.now() + patience)) }
 
 // run keeps the body open and the loop on it until ctx ends (nil) or the body was shut down (rt.ErrShutdown).
 func (c *core) run(ctx context.Context) error {
@@ -85,7 +89,7 @@ func (c *core) run(ctx context.Context) error {
 	c.peers.Closed(ctx)
 	for first := true; ctx.Err() == nil; first = false {
 		c.opening.Store(int64(c.now()))
-		b, unwell, err := c.how.open(ctx)
+		b, unwell, err := c.how.Open(ctx)
 		if first {
 			settle(c.firstOpen, errors.Join(err, unwell))
 		}
@@ -101,8 +105,8 @@ func (c *core) run(ctx context.Context) error {
 			return err
 		}
 		code := faultcode.BodySilent // a body that cannot be opened or read, unless more is known
-		if c.cfg.kind.Fault != nil {
-			code = cmp.Or(c.cfg.kind.Fault(err), code)
+		if c.cfg.species.Fault != nil {
+			code = cmp.Or(c.cfg.species.Fault(err), code)
 		}
 		c.peers.SetFault(code)
 		level := slog.LevelWarn
@@ -154,7 +158,7 @@ func (c *core) healthy() bool {
 	steps := c.loop.Finished()
 	if !c.running.Load() {
 		c.lastSteps.Store(steps)
-		return c.now()-time.Duration(c.opening.Load()) < maxReopen+2*openTimeout
+		return c.now()-time.Duration(c.opening.Load()) < maxReopen+2*species.OpenTimeout
 	}
 	return steps-c.lastSteps.Swap(steps) >= 3
 }

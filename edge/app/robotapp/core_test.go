@@ -6,9 +6,12 @@ import (
 	"testing"
 	"time"
 
+	"kennel/edge/bodies"
 	"kennel/edge/body"
 	"kennel/edge/body/monoclock"
 	"kennel/edge/corelink"
+
+	"github.com/spf13/pflag"
 )
 
 // TestWatchdogOfAHungLoop: VEC-WDOG-02: a loop that takes fewer than three steps between two looks is not healthy.
@@ -31,6 +34,21 @@ func TestWatchdogOfAHungLoop(t *testing.T) {
 	}
 }
 
+// configOf is the configuration of robotd for a species, as without flags but these.
+func configOf(root, word, device string) Config {
+	for _, s := range bodies.Driven() {
+		if s.Word() != word {
+			continue
+		}
+		cfg := Config{Root: root, Body: word, Device: device, species: s}
+		if s.Equip != nil {
+			cfg.begin = s.Equip(pflag.NewFlagSet("", pflag.PanicOnError))
+		}
+		return cfg
+	}
+	panic(word)
+}
+
 // quietCore is a core that does not run.
 func quietCore(t *testing.T) *core {
 	t.Helper()
@@ -39,7 +57,7 @@ func quietCore(t *testing.T) *core {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = srv.Close() })
-	c, err := newCore(slog.New(slog.DiscardHandler), Config{Root: t.TempDir(), Body: "vector", kind: vectorKind}, srv, nil)
+	c, err := newCore(slog.New(slog.DiscardHandler), configOf(t.TempDir(), "vector", ""), srv, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,17 +12,23 @@ import (
 	"time"
 
 	"kennel/edge/body"
-	"kennel/edge/body/vector"
+	"kennel/edge/body/species"
 	"kennel/edge/body/vector/spine"
 	"kennel/edge/body/vector/vectorsim"
 	"kennel/edge/corelink"
 	"kennel/edge/faultcode"
 )
 
+// The status of a firmware file that cannot be used, and the place of the file.
+const (
+	unusable     faultcode.Code = 18
+	firmwareFile                = "anki/etc/syscon.dfu"
+)
+
 // install puts a firmware file where a robot has it.
 func (b *bench) install(file []byte) {
 	b.t.Helper()
-	path := filepath.Join(b.root, filepath.FromSlash(vectorFirmware))
+	path := filepath.Join(b.root, filepath.FromSlash(firmwareFile))
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		b.t.Fatal(err)
 	}
@@ -158,7 +164,7 @@ func TestStartIsChecked(t *testing.T) {
 	if code := p.end(syscall.SIGTERM); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
-	if err := os.Remove(filepath.Join(b.root, filepath.FromSlash(vectorFirmware))); err != nil {
+	if err := os.Remove(filepath.Join(b.root, filepath.FromSlash(firmwareFile))); err != nil {
 		t.Fatal(err)
 	}
 	b.board.SetPower(0)
@@ -231,32 +237,31 @@ func TestWatchdogThroughAnUpdate(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	tries := 0
-	v := &vectorBody{core: c}
-	c.how.open = v.openBody
-	v.open = func(_ context.Context, cfg vector.Config) (body.Body, vector.Update, error) {
+	const updatePatience = 16 * time.Second // Vector's
+	c.how.Open = func(context.Context) (body.Body, error, error) {
 		if tries++; tries == 1 {
-			if got, most := till(), maxReopen+2*openTimeout; got < openTimeout || got > most {
-				t.Errorf("an attempt that never ends is healthy for %v, want %v to %v", got, openTimeout, most)
+			if got, most := till(), maxReopen+2*species.OpenTimeout; got < species.OpenTimeout || got > most {
+				t.Errorf("an attempt that never ends is healthy for %v, want %v to %v", got, species.OpenTimeout, most)
 			}
-			return nil, vector.Update{}, errors.New("silent")
+			return nil, nil, errors.New("silent")
 		}
 		cancel() // it is the last
 		if !c.healthy() {
 			t.Error("the next attempt inherits the age of the one before")
 		}
 		const blocks, slow = 600, time.Second
-		for block := range blocks { // ten minutes
-			cfg.Progress(vector.Progress{Phase: vector.WriteBlocks, Attempt: 1, Done: block, Total: blocks})
+		for range blocks { // ten minutes
+			c.busy(updatePatience)
 			for range slow / kickEvery {
 				if now += kickEvery; !c.healthy() {
 					t.Fatalf("after %v of an update that goes on the watchdog is not fed", now)
 				}
 			}
 		}
-		if got, most := till(), updatePatience+maxReopen+2*openTimeout; got < updatePatience-slow || got > most {
+		if got, most := till(), updatePatience+maxReopen+2*species.OpenTimeout; got < updatePatience-slow || got > most {
 			t.Errorf("an update that says nothing more is healthy for %v, want %v to %v", got, updatePatience, most)
 		}
-		return nil, vector.Update{}, errors.New("hung")
+		return nil, nil, errors.New("hung")
 	}
 	if err := c.run(ctx); err != nil || tries != 2 {
 		t.Errorf("%d attempts, %v; want 2", tries, err)

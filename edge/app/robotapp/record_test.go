@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"kennel/edge/body"
+	"kennel/edge/body/vector"
 	"kennel/edge/body/vector/spine"
 	"kennel/edge/control"
 	"kennel/edge/corelink"
@@ -78,7 +79,7 @@ func TestRecord(t *testing.T) {
 // again replays a recording, counts the steps in which both treads had power, and returns what the control loop knew at the end.
 func again(t *testing.T, recording []byte) (rt.Replayed, int, control.Report) {
 	t.Helper()
-	model, err := vectorKind.Model()
+	model, err := vector.Species.Model()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +134,7 @@ func TestRecordIsBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	model, err := vectorKind.Model()
+	model, err := vector.Species.Model()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,16 +16,16 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"kennel/edge/body/vector/factory"
-	"kennel/edge/body/vector/imu"
+	"kennel/edge/bodies"
+	"kennel/edge/body/species"
 	"kennel/edge/consolefilter"
 	"kennel/edge/corelink"
 	"kennel/edge/crash"
@@ -36,44 +36,34 @@ import (
 	"kennel/infra/errs"
 	"kennel/infra/logging"
 	"kennel/infra/runner"
+	"kennel/infra/thing"
 )
 
 // Config configures robotd.
 type Config struct {
 	Root      string
-	Body      string         // key of kinds
+	Body      string         // word of its species
 	Device    string         // "": the body's usual one below Root
-	IMU       string         // the inertial sensors' device; "": the usual one below Root, if it exists
-	IMURate   int            // samples a second; 0: 200
-	Factory   bool           // answer the factory's command line, on a robot that has not left it
-	Firmware  string         // file with the body's own program; "": the body's usual one below Root
 	Record    string         // file for a recording of the run; "": none
 	RecordMiB int            // its most, in MiB
 	Thread    rtlinux.Thread // the loop's; without a priority the memory is not locked either
 	CPUClock  string         // file that takes the processor's highest clock, in kHz; "": the clock is not set
 	Notify    string         // address of the supervisor's notification socket; "": none
 
-	kind   Kind                  // of Body
-	filter *consolefilter.Filter // of the log; nil: none
-	crash  *crash.Capture        // of this process; nil: none
+	species species.Species                             // of Body
+	begin   func(species.Host) (species.Opening, error) // instead of its Open; nil: none
+	filter  *consolefilter.Filter                       // of the log; nil: none
+	crash   *crash.Capture                              // of this process; nil: none
 }
 
-// Named is a kind of body under the name that -body takes.
-type Named struct {
-	Name string
-	Kind Kind
-}
-
-// Main runs robotd and returns its exit code. It can drive further kinds of bodies beside its own.
-func Main(args []string, getenv func(string) string, stdout, stderr io.Writer, more ...Named) int {
+// Main runs robotd and returns its exit code. It can drive further species beside those of edge/bodies.
+func Main(args []string, getenv func(string) string, stdout, stderr io.Writer, more ...species.Species) int {
 	return cli.Main(command(more...), args, getenv, stdout, stderr)
 }
 
-func command(more ...Named) *cobra.Command {
-	all := maps.Clone(kinds)
-	for _, k := range more {
-		all[k.Name] = k.Kind
-	}
+func command(more ...species.Species) *cobra.Command {
+	all := append(bodies.Driven(), more...)
+	begin := map[thing.Species]func(species.Host) (species.Opening, error){}
 	var cfg Config
 	var level string
 	var onlyHalt bool
@@ -91,15 +81,13 @@ SIGTERM or SIGINT stop all motion and end it with code 0.`,
   ExecStopPost=-/usr/bin/robotd -root /var/lib/robot -halt`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			var ok bool
-			if cfg.kind, ok = all[cfg.Body]; !ok {
-				return cli.Usage("-body %q: want one of %s", cfg.Body, kindNames(all))
+			i := slices.IndexFunc(all, func(s species.Species) bool { return s.Word() == cfg.Body })
+			if i < 0 {
+				return cli.Usage("-body %q: want one of %s", cfg.Body, bodies.Words(all))
 			}
+			cfg.species, cfg.begin = all[i], begin[all[i].Species]
 			if err := cfg.Thread.Check(); err != nil {
 				return cli.Usage("-%w", err)
-			}
-			if _, err := imu.RateOf(cfg.IMURate); err != nil {
-				return cli.Usage("-imu-rate: %w", err)
 			}
 			if cfg.RecordMiB < 1 || cfg.RecordMiB > 1<<20 {
 				return cli.Usage("-record-limit %d: want 1 to %d MiB", cfg.RecordMiB, 1<<20)
@@ -127,23 +115,20 @@ SIGTERM or SIGINT stop all motion and end it with code 0.`,
 			cfg.Notify = cli.Getenv(cmd.Context())("NOTIFY_SOCKET")
 			// The loop keeps its processor while it waits: one more than it for the rest, and one in hand.
 			runtime.GOMAXPROCS(max(3, runtime.NumCPU()))
-			cfg.crash = crash.Begin(cfg.Root, "robotd", factory.Hardware{}, cli.Getenv(cmd.Context()), log)
+			cfg.crash = crash.Begin(cfg.Root, "robotd", bodies.Hardware{}, cli.Getenv(cmd.Context()), log)
 			defer cfg.crash.End()
 			return Run(cmd.Context(), log, cfg)
 		},
 	}
 	f := cmd.Flags()
+	for _, s := range all {
+		if s.Equip != nil {
+			begin[s.Species] = s.Equip(f)
+		}
+	}
 	f.StringVar(&cfg.Root, "root", "/", "the robot's root folder")
-	f.StringVar(&cfg.Body, "body", "vector", "kind of body: "+kindNames(all))
+	f.StringVar(&cfg.Body, "body", "vector", "kind of body: "+bodies.Words(all))
 	f.StringVar(&cfg.Device, "device", "", "the body's port: a tty, or a Unix socket of a simulated body (default: its usual one below the root)")
-	f.StringVar(&cfg.IMU, "imu", "", "device of the inertial sensors: a spidev channel, or a Unix socket of simulated ones; one that is "+
-		"named and does not work is fault 960 (default: "+
-		imu.DefaultDevice+" below the root, if it is there)")
-	f.IntVar(&cfg.IMURate, "imu-rate", 200, "samples of the inertial sensors a second: 25, 50, 100, 200, 400, 800 or 1600")
-	f.StringVar(&cfg.Firmware, "firmware", "", "file with the program of the body's own processor, installed when the body runs another "+
-		"version (default: its usual one below the root)")
-	f.BoolVar(&cfg.Factory, "factory", false, "answer the factory's command line on the charging pad, on a robot whose medical record says "+
-		"that it has not left the factory")
 	f.IntVar(&cfg.Thread.Priority, "priority", rtlinux.DefaultPriority, "real-time priority of the loop, 1 to 99; 0 is normal scheduling")
 	f.IntVar(&cfg.Thread.CPU, "cpu", rtlinux.AnyCPU, "processor that the loop stays on, counted from 0, best the one that the body's "+
 		"interrupts come to; -1: any")
@@ -168,7 +153,7 @@ func Run(ctx context.Context, log *slog.Logger, cfg Config) error {
 	if err := s.rec.Walk(context.WithoutCancel(ctx), s.before()...); err != nil {
 		return err
 	}
-	if err := s.rec.Walk(context.WithoutCancel(ctx), s.core.how.before...); err != nil {
+	if err := s.rec.Walk(context.WithoutCancel(ctx), s.core.how.Before...); err != nil {
 		return err
 	}
 	log.InfoContext(ctx, "robotd running", "version", version.String(), "root", cfg.Root, logging.Body, cfg.Body)

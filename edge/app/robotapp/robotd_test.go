@@ -22,8 +22,8 @@ import (
 	"time"
 
 	"kennel/edge/body/monoclock"
-	"kennel/edge/body/vector"
 	"kennel/edge/body/vector/spine"
+	"kennel/edge/body/vector/vectordriver"
 	"kennel/edge/body/vector/vectorsim"
 	"kennel/edge/corelink"
 	"kennel/edge/faultcode"
@@ -509,7 +509,7 @@ func TestDeviceModel(t *testing.T) {
 
 	c.send(&corelink.Introduce{Name: "Vector-T1E5", Serial: "00e20100", IP: "192.0.2.7"})
 	l := c.look()
-	want, err := vector.Tree()
+	want, err := vectordriver.Tree()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -717,7 +717,7 @@ func TestBodyComesAndGoes(t *testing.T) {
 	if f.Code != 898 || !strings.Contains(f.Text, "body-board") {
 		t.Errorf("no port: fault %+v, want 898", f)
 	}
-	port := filepath.Join(b.root, vector.DefaultDevice)
+	port := filepath.Join(b.root, vectordriver.DefaultDevice)
 	if err := os.MkdirAll(filepath.Dir(port), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -911,7 +911,7 @@ func TestRunInProcess(t *testing.T) {
 	defer cancel()
 	done := make(chan error, 1)
 	go func() {
-		done <- Run(ctx, slog.New(slog.DiscardHandler), Config{Root: b.root, Body: "vector", Device: b.device, kind: vectorKind})
+		done <- Run(ctx, slog.New(slog.DiscardHandler), configOf(b.root, "vector", b.device))
 	}()
 	c := b.peer()
 	await(c, "state", linked)
@@ -956,7 +956,8 @@ func TestCommandLine(t *testing.T) {
 	}{
 		{[]string{"-version"}, 0, "robotd version "},
 		{[]string{"-help"}, 0, "robotd -root ./r1"},
-		{[]string{"-body", "pleo"}, cli.ExitUsage, `-body "pleo": want one of amigobot, vector`},
+		{[]string{"-body", "pleo"}, cli.ExitUsage, `-body "pleo": want one of vector, amigobot`},
+		{[]string{"-imu-rate", "7"}, cli.ExitUsage, "imu-rate"},
 		{[]string{"-priority", "100"}, cli.ExitUsage, "want 1 to 99"},
 		{[]string{"-cpu", "1000000"}, cli.ExitUsage, "want one of processors 0"},
 		{[]string{"-cpu", "0", "-priority", "0"}, cli.ExitUsage, "want a priority beside it"},

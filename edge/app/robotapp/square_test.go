@@ -68,7 +68,7 @@ func TestSquare(t *testing.T) {
 			in, simulated := tc.begin(t, ctx, line)
 			ended := make(chan error, 2)
 			go func() {
-				ended <- Run(ctx, slog.New(slog.DiscardHandler), Config{Root: root, Body: name, Device: filepath.Join(root, "body"), kind: kinds[name]})
+				ended <- Run(ctx, slog.New(slog.DiscardHandler), configOf(root, name, filepath.Join(root, "body")))
 			}()
 			link := corelink.NewClient(root)
 			var loop atomic.Pointer[corelink.LoopStats] // the newest

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"kennel/edge/body/monoclock"
+	"kennel/edge/body/species"
 	"kennel/edge/corelink"
 	"kennel/edge/startup"
 	"kennel/infra/cli/version"
@@ -97,11 +98,11 @@ func (s *start) tell(t startup.Took) {
 	for _, t := range s.rec.Done() {
 		line := corelink.StageTime{Name: t.Name, BeganUS: t.Begin.Microseconds(), EndedUS: t.End.Microseconds()}
 		if t.Err != nil {
-			line.Error = words(t.Err)
+			line.Error = species.Words(t.Err)
 		}
 		m.Stages = append(m.Stages, line)
 	}
-	m.Over = s.core != nil && len(m.Stages) == len(s.before())+len(s.core.how.before)+len(s.running())
+	m.Over = s.core != nil && len(m.Stages) == len(s.before())+len(s.core.how.Before)+len(s.running())
 	if err := s.srv.Publish(&m); err != nil {
 		s.log.Error("publish", logging.Err, err) // a bug of ours: values are made to fit
 	}
@@ -158,7 +159,7 @@ func (s *start) services() []runner.Service {
 		runner.Service{Name: "thermometer", Run: c.watchHeat},
 		runner.Service{Name: "processor clock", Run: c.capClock},
 		runner.Service{Name: "watchdog", Run: func(ctx context.Context) error { return s.super.Run(ctx, kickEvery, c.healthy) }})
-	services = append(services, c.how.services...)
+	services = append(services, c.how.Services...)
 	return append(services,
 		runner.Service{Name: "start", Run: s.await},
 		runner.Service{Name: "core", Run: c.run, Fatal: true},

@@ -38,6 +38,11 @@ func (c *core) noteStart(ctx context.Context, change func(*startNote)) {
 	}
 }
 
+// noteFirmware notes the status of the body's firmware.
+func (c *core) noteFirmware(ctx context.Context, status uint16) {
+	c.noteStart(ctx, func(n *startNote) { n.status = status })
+}
+
 func (n *startNote) write(dir string) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {

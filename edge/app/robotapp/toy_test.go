@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"kennel/edge/body"
+	"kennel/edge/body/species"
 	"kennel/edge/control/toysim"
 	"kennel/edge/corelink"
 	"kennel/infra/cli"
@@ -20,9 +21,9 @@ func TestToy(t *testing.T) {
 	t.Parallel()
 	b := &bench{t: t, root: t.TempDir()}
 	var setPoints, out syncBuffer
-	toy := Named{"toy", Kind{Device: "none", Model: toysim.Model, Open: func(context.Context, string) (body.Body, error) {
+	toy := species.Species{Species: "toy", Device: "none", Model: toysim.Model, Open: func(context.Context, string) (body.Body, error) {
 		return toysim.Open(&setPoints), nil
-	}}}
+	}}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	done := make(chan int, 1)

@@ -20,8 +20,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"kennel/edge/body"
-	"kennel/edge/body/vector"
 	"kennel/edge/body/vector/imu"
+	"kennel/edge/body/vector/vectordriver"
 	"kennel/edge/body/vector/vectorsim"
 	"kennel/infra/cli"
 	"kennel/infra/testexec"
@@ -367,11 +367,11 @@ func TestFirmware(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fw, err := vector.ParseFirmware(b)
+	fw, err := vectordriver.ParseFirmware(b)
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := vector.Open(t.Context(), vector.Config{
+	d, err := vectordriver.Open(t.Context(), vectordriver.Config{
 		Device: "simulated", Port: vectorsim.NewStepped(vectorsim.Config{Start: vectorsim.StartEmpty}), Firmware: fw,
 	})
 	if err != nil {

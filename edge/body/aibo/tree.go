@@ -34,16 +34,6 @@ func (m Model) String() string {
 	return fmt.Sprintf("ers-%d", int(m))
 }
 
-// ParseModel reads "ers-7", "ers7" or "aibo".
-func ParseModel(s string) (Model, bool) {
-	for _, m := range append([]Model{Every}, Models...) {
-		if s == m.String() || s == strings.ReplaceAll(m.String(), "-", "") {
-			return m, true
-		}
-	}
-	return 0, false
-}
-
 // joint is one joint as motion files name it. Device angle = sign × AIBO's angle (MTN-60).
 type joint struct {
 	path    string

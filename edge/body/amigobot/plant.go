@@ -1,7 +1,6 @@
 package amigobot
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -69,13 +68,9 @@ func Model() (control.Model, error) {
 		return control.Model{}, err
 	}
 	m := control.Model{Tree: tree, Parts: parts, Slots: map[int]int{}, Totals: []string{"Odom.LWheel", "Odom.Rwheel", "Odom.Body"}}
-	goals := map[int]goal{}
+	goals, f := map[int]goal{}, robot.Finder{Tree: tree}
 	add := func(name string, g goal, part int) {
-		id, e := slotOf(tree, name)
-		if e != nil {
-			err = errors.Join(err, e)
-			return
-		}
+		id := f.Slot(name)
 		goals[id], m.Slots[id] = g, part
 	}
 	add("wheelL.speed", wheelLeft, wheels)
@@ -92,18 +87,7 @@ func Model() (control.Model, error) {
 	m.Make = func(board *state.Board, emit func(control.Event), held func(int) bool) (control.Plant, error) {
 		return newPlant(board, goals, emit)
 	}
-	return m, err
-}
-
-func slotOf(tree *robot.Tree, name string) (int, error) {
-	target, err := tree.Lookup(name)
-	if err == nil && len(target.Refs) != 1 {
-		err = fmt.Errorf("%s is %d slots, want one", name, len(target.Refs))
-	}
-	if err != nil {
-		return 0, err
-	}
-	return target.Refs[0].ID, nil
+	return m, f.Err
 }
 
 // mode is the state of the wheels.
@@ -125,6 +109,7 @@ type plant struct {
 	goals map[int]goal
 	emit  func(control.Event)
 	slots slots
+	feed  control.Feed
 
 	sense  *body.Sense
 	epoch  uint32
@@ -195,47 +180,28 @@ type level struct {
 }
 
 type slots struct {
-	turn, speed         [2]int
-	bumper              [2]int
+	turn                [2]int
 	sonar               [sip.Sonars]int // by AmigOS's number
-	volts, remain       int
-	digin, digout       [6]int
-	analog              [5]int
-	gains               [2][3]int
+	remain              int
 	moving, xSpeed, yaw int
 }
 
 func newPlant(board *state.Board, goals map[int]goal, emit func(control.Event)) (*plant, error) {
-	p := &plant{board: board, goals: goals, emit: emit}
-	var err error
-	id := func(name string) int {
-		n, e := slotOf(board.Tree(), name)
-		err = errors.Join(err, e)
-		return n
-	}
+	p := &plant{board: board, goals: goals, emit: emit, feed: control.Bind(&description, board.Tree(), "robot.moving")}
+	f := robot.Finder{Tree: board.Tree()}
 	for i, side := range [...]string{"L", "R"} {
-		p.slots.turn[i], p.slots.speed[i] = id("wheel"+side+".turn"), id("wheel"+side+".speed")
-		p.slots.bumper[i] = id("bumper" + side + ".pressure")
-		for k, g := range gains {
-			p.slots.gains[i][k] = id("wheel" + side + "." + g)
-		}
+		p.slots.turn[i] = f.Slot("wheel" + side + ".turn")
 	}
 	bearings := make([]float64, len(Sonars))
 	for i, b := range Sonars {
 		bearings[i] = b * math.Pi / 180
 	}
 	for i, native := range robot.Ring(bearings) {
-		p.slots.sonar[native] = id(fmt.Sprintf("sonar[%d].distance", i))
+		p.slots.sonar[native] = f.Slot(fmt.Sprintf("sonar[%d].distance", i))
 	}
-	for i := range p.slots.digin {
-		p.slots.digin[i], p.slots.digout[i] = id(fmt.Sprintf("digin[%d].val", i)), id(fmt.Sprintf("digout[%d].val", i))
-	}
-	for i := range p.slots.analog {
-		p.slots.analog[i] = id(fmt.Sprintf("analog[%d].val", i))
-	}
-	p.slots.volts, p.slots.remain = id("battery.voltage"), id("battery.remain")
-	p.slots.moving, p.slots.xSpeed, p.slots.yaw = id("robot.moving"), id("robot.xSpeed"), id("robot.yawSpeed")
-	return p, err
+	p.slots.remain = f.Slot("battery.remain")
+	p.slots.moving, p.slots.xSpeed, p.slots.yaw = f.Slot("robot.moving"), f.Slot("robot.xSpeed"), f.Slot("robot.yawSpeed")
+	return p, f.Err
 }
 
 // Feel is control.Plant.
@@ -282,6 +248,7 @@ func (p *plant) measure(s *body.Sense) {
 	r.Totals[2] = 1000 * r.Base.Way
 
 	b := p.board
+	p.feed.Sense(b, s)
 	for i := range 2 {
 		if at := s.Times[chTurn+i]; at > 0 {
 			d := math.Remainder(v[chTurn+i]-p.lastTurns[i], math.MaxUint32/ticksPerTurn*2*math.Pi)
@@ -289,8 +256,6 @@ func (p *plant) measure(s *body.Sense) {
 			r.Totals[i] += 1000 * radius * math.Abs(d)
 			b.Set(p.slots.turn[i], p.turns[i]/(2*math.Pi), at)
 		}
-		b.Set(p.slots.speed[i], v[chLeft+i], s.At)
-		b.Set(p.slots.bumper[i], v[chStall+i], s.At)
 	}
 	for i, id := range p.slots.sonar {
 		if at := s.Times[chSonar+i]; at > 0 {
@@ -301,26 +266,8 @@ func (p *plant) measure(s *body.Sense) {
 			b.Set(id, metres, at)
 		}
 	}
-	for i := range p.slots.digin {
-		b.Set(p.slots.digin[i], v[chDigin+i], s.At)
-		b.Set(p.slots.digout[i], v[chDigout+i], s.At)
-	}
-	for i, id := range p.slots.analog {
-		if at := s.Times[chAnalog+i]; at > 0 {
-			b.Set(id, v[chAnalog+i], at)
-		}
-	}
 	p.tune.sense([3]float64(v[chGain:chGain+3]), s.Times[chGain])
-	for _, wheel := range p.slots.gains {
-		for i, id := range wheel {
-			if at := s.Times[chGain+i]; at > 0 {
-				b.Set(id, v[chGain+i], at)
-			}
-		}
-	}
-	volts := v[chBattery]
-	b.Set(p.slots.volts, volts, s.At)
-	b.Set(p.slots.remain, min(max((volts-empty)/(full-empty), 0), 1), s.At)
+	b.Set(p.slots.remain, min(max((v[chBattery]-empty)/(full-empty), 0), 1), s.At)
 	b.Set(p.slots.moving, number(p.mode != resting), s.At)
 	b.Set(p.slots.xSpeed, r.Base.Twist.V, s.At)
 	b.Set(p.slots.yaw, r.Base.Twist.W, s.At)

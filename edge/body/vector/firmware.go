@@ -1,408 +1,144 @@
 package vector
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strconv"
+	"io"
+	"io/fs"
+	"log/slog"
+	"math"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
-	"kennel/edge/body"
-	"kennel/edge/body/vector/spine"
+	"kennel/edge/body/monoclock"
+	"kennel/edge/body/species"
+	"kennel/edge/body/vector/vectordriver"
+	"kennel/edge/corelink"
 	"kennel/edge/faultcode"
+	"kennel/infra/logging"
 )
 
-// Firmware is a program for the body's processor, as in the file syscon.dfu: the first 16 bytes are its version and are not sent
-// (VEC-DFU-01).
-type Firmware struct {
-	Version [16]byte
-	Program []byte
+// usualFirmware is where the program of the body's processor is, below the root; the source names the file and not its folder: own default.
+const usualFirmware = "anki/etc/syscon.dfu"
+
+// updatePatience is the longest time between two progress messages of a working update: the boot-loader is asked three times to erase.
+const updatePatience = 16 * time.Second
+
+// unusable is the status of a file that cannot be used. The published table has nothing for it; nothing of it can be sent (own choice).
+const unusable faultcode.Code = 18
+
+// firmware is the wanted program of the body's own processor. It is read before the services start; then it belongs to the goroutine of core.run.
+type firmware struct {
+	path  string
+	want  *vectordriver.Firmware // nil: any program will do
+	spent bool                   // all attempts failed and the body runs its old program: the update is not tried again at each opening
 }
 
-// maxProgram is the reach of 16-bit block offsets (VEC-DFU-03). The processor has less memory. Where its boot-loader ends is not known, so
-// refusing a program that is too large is left to the boot-loader.
-const maxProgram = 64 << 10
-
-// ParseFirmware reads a firmware file. The program aliases b.
-func ParseFirmware(b []byte) (*Firmware, error) {
-	const id = len(Firmware{}.Version)
-	if len(b) <= id {
-		return nil, fmt.Errorf("vector: firmware file has %d bytes, want %d of version and a program", len(b), id)
-	}
-	if n := len(b) - id; n > maxProgram {
-		return nil, fmt.Errorf("vector: program of firmware file has %d bytes, want at most %d", n, maxProgram)
-	}
-	return &Firmware{Version: [16]byte(b), Program: b[id:]}, nil
-}
-
-// String returns the version as text if it is printable, else in hex.
-func (f *Firmware) String() string { return (&spine.Version{ID: f.Version}).String() }
-
-// blocks returns how many frames the program takes.
-func (f *Firmware) blocks() int { return (len(f.Program) + spine.BlockSize - 1) / spine.BlockSize }
-
-// block fills m with the i-th block; the rest of its last word and of the block is 0xFF, as in erased memory.
-func (f *Firmware) block(m *spine.Firmware, i int) {
-	data := f.Program[i*spine.BlockSize : min((i+1)*spine.BlockSize, len(f.Program))]
-	m.Offset, m.Words = uint16(i*spine.BlockSize), uint16((len(data)+3)/4)
-	for at := copy(m.Data[:], data); at < len(m.Data); at++ {
-		m.Data[at] = 0xff
-	}
-}
-
-// Phase is a part of an update.
-type Phase uint8
-
-// The phases in their order.
-const (
-	AskVersion Phase = iota // which version does it run?
-	EnterLoader
-	Erase
-	WriteBlocks
-	Validate
-	StartProgram
-)
-
-var phaseNames = [...]string{"ask for the version", "enter the boot-loader", "erase the program", "write the program",
-	"validate the program", "start the program"}
-
-// String returns the action of phase p.
-func (p Phase) String() string {
-	if int(p) < len(phaseNames) {
-		return phaseNames[p]
-	}
-	return fmt.Sprintf("phase %d", uint8(p))
-}
-
-// status returns the code that the original reports when the phase fails, in the domain Rampost (VEC-BOOT-09, VEC-DFU-04). A boot-loader
-// that is not entered cannot be told to erase.
-func (p Phase) status() faultcode.Code {
-	switch p {
-	case AskVersion:
-		return 16
-	case EnterLoader, Erase:
-		return 17
-	case WriteBlocks:
-		return 18
-	}
-	return 19
-}
-
-// Progress is where an update is.
-type Progress struct {
-	Phase       Phase
-	Attempt     int // from 1
-	Done, Total int // blocks
-}
-
-// Update is the outcome of the firmware check when the body was opened (VEC-DFU-01). The zero value means that no firmware was asked for.
-type Update struct {
-	Installed string // its version before; "": none, or unknown
-	Wanted    string // version of the file
-	Skipped   string // why a different version was left as it is; ""
-	Attempts  int    // 0: no update was needed
-	Took      time.Duration
-	Err       error // an *UpdateError: the update failed; if Open succeeded, the body runs its old program
-}
-
-// UpdateError says where an update ended. Errors before the last attempt's are in it too.
-type UpdateError struct {
-	Status  faultcode.Code // in the domain faultcode.Rampost: 16 to 19
-	Phase   Phase
-	Attempt int
-	Offset  int // of the block, in WriteBlocks
-	Err     error
-}
-
-func (e *UpdateError) Error() string {
-	where := ""
-	if e.Phase == WriteBlocks {
-		where = fmt.Sprintf(" at offset %d", e.Offset)
-	}
-	return fmt.Sprintf("vector: update of the body's firmware: %v%s, attempt %d: %v (status %d)", e.Phase, where, e.Attempt, e.Err, int(e.Status))
-}
-
-// Unwrap returns the reason.
-func (e *UpdateError) Unwrap() error { return e.Err }
-
-// Own defaults of an update; the source gives no times. Retries: VEC-DFU-02.
-const (
-	updateAttempts = 3
-	askTries       = 3
-	enterPatience  = 3 * time.Second
-	erasePatience  = 5 * time.Second
-	blockPatience  = 500 * time.Millisecond
-	validPatience  = 2 * time.Second
-	startPatience  = 3 * time.Second
-	refusalsOfAsk  = 3 // of the version, until a boot-loader without a program is believed: noise makes refusals too (VEC-BODY-08)
-	modeSettle     = 2 * Period
-)
-
-// Reasons of an UpdateError.
-var (
-	errRefused  = errors.New("the body refused")
-	errNoAnswer = errors.New("no answer")
-	errLeft     = errors.New("the body left the boot-loader")
-)
-
-// wanted reports whether to install the firmware of cfg on a body that runs installed; if not, although it differs, it returns why.
-func (c *Config) wanted(installed *spine.Version) (update bool, skipped string) {
-	switch {
-	case c.Firmware == nil || installed.ID == c.Firmware.Version:
-		return false, ""
-	case c.NoDowngrade && older(c.Firmware.String(), installed.String()):
-		return false, "the body's is newer, and downgrades are off"
-	}
-	return true, ""
-}
-
-// older reports whether version a comes before b. Versions that are not numbers with dots have no order.
-func older(a, b string) bool {
-	x, okX := numbers(a)
-	y, okY := numbers(b)
-	return okX && okY && slices.Compare(x, y) < 0
-}
-
-func numbers(version string) (all []uint64, ok bool) {
-	for part := range strings.SplitSeq(version, ".") {
-		n, err := strconv.ParseUint(part, 10, 32)
-		if err != nil {
-			return nil, false
-		}
-		all = append(all, n)
-	}
-	return all, true
-}
-
-// updateTo installs the firmware, from the start again as often as it takes (VEC-DFU-05). An error means that the port can no longer be
-// used; d.update has the outcome of the update.
-func (d *Driver) updateTo(ctx context.Context, fw *Firmware, tell func(Progress)) error {
-	began := d.port.Now()
-	d.updating = true
-	defer func() {
-		d.updating = false
-		d.update.Took = d.port.Now() - began
-	}()
-	if tell == nil {
-		tell = func(Progress) {}
-	}
-	u := updater{d: d, fw: fw, tell: tell}
-	for u.attempt = 1; ; u.attempt++ {
-		d.update.Attempts = u.attempt
-		err := u.install(ctx)
-		if err == nil {
-			d.update.Err = nil
-			return nil
-		}
-		if d.broken != nil || ctx.Err() != nil {
-			return err
-		}
-		d.update.Err = err
-		if u.attempt == updateAttempts {
-			return nil
-		}
-	}
-}
-
-// updater is one update. It speaks to the body by way of its driver.
-type updater struct {
-	d       *Driver
-	fw      *Firmware
-	tell    func(Progress)
-	attempt int
-	done    int
-	erased  bool // by the message that entered the boot-loader
-	out     [spine.MaxFrame]byte
-	block   spine.Firmware
-}
-
-func (u *updater) say(p Phase) {
-	u.tell(Progress{Phase: p, Attempt: u.attempt, Done: u.done, Total: u.fw.blocks()})
-}
-
-func (u *updater) fail(p Phase, err error) error {
-	return &UpdateError{Status: p.status(), Phase: p, Attempt: u.attempt, Offset: u.done * spine.BlockSize, Err: err}
-}
-
-// install goes through the phases once.
-func (u *updater) install(ctx context.Context) error {
-	u.done, u.erased = 0, false
-	for _, step := range []struct {
-		phase Phase
-		run   func(context.Context) error
-	}{{EnterLoader, u.enter}, {Erase, u.erase}, {WriteBlocks, u.write}, {Validate, u.validate}, {StartProgram, u.start}} {
-		u.say(step.phase)
-		if err := step.run(ctx); err != nil {
-			return u.fail(step.phase, err)
-		}
-	}
-	return nil
-}
-
-// enter brings the body into its boot-loader. A running program enters it on any message of an update (VEC-BODY-H05), so enter sends one that
-// erases, again after a data frame that the one before cannot have overtaken.
-func (u *updater) enter(ctx context.Context) error {
-	d := u.d
-	until, asked := d.port.Now()+enterPatience, time.Duration(0)
-	d.bootAt, d.dataAt = 0, 0
-	for {
-		if d.bootAt > d.dataAt {
-			u.erased = asked > 0 && d.answered && d.answer.OK()
-			return nil
-		}
-		if d.dataAt > asked+modeSettle {
-			asked = d.port.Now()
-			if err := d.Halt(); err != nil && err != body.ErrFull {
-				return err
-			}
-			d.answered = false
-			if err := u.send(spine.AppendCommand(u.out[:0], spine.TypeErase)); err != nil {
-				return err
-			}
-		}
-		if err := u.listen(ctx, until); err != nil {
-			if errors.Is(err, body.ErrTimeout) {
-				return fmt.Errorf("%w in %v", errNoAnswer, enterPatience)
-			}
-			return err
-		}
-	}
-}
-
-func (u *updater) erase(ctx context.Context) error {
-	if u.erased {
+// due returns the firmware to open the body with.
+func (f *firmware) due() *vectordriver.Firmware {
+	if f.spent {
 		return nil
 	}
-	return u.ask(ctx, spine.AppendCommand(u.out[:0], spine.TypeErase), erasePatience)
+	return f.want
 }
 
-func (u *updater) write(ctx context.Context) error {
-	for total := u.fw.blocks(); u.done < total; u.done++ {
-		u.fw.block(&u.block, u.done)
-		if err := u.ask(ctx, u.block.AppendFrame(u.out[:0]), blockPatience); err != nil {
-			return err
-		}
-		u.say(WriteBlocks)
+// shown returns a path as other programs see it: relative to the root if it is below it.
+func shown(root, path string) string {
+	if rel, err := filepath.Rel(root, path); err == nil && filepath.IsLocal(rel) {
+		path = filepath.ToSlash(rel)
 	}
-	return nil
+	return strings.ToValidUTF8(path, "?")
 }
 
-// validate makes the body check and start the program. Data frames show that it did, even if the answer was lost.
-func (u *updater) validate(ctx context.Context) error {
-	err := u.ask(ctx, spine.AppendCommand(u.out[:0], spine.TypeValidate), validPatience)
-	if errors.Is(err, errLeft) {
+// readFirmware reads the file, once per start. Without a file the body keeps its program; an unusable file is reported like a failed update.
+func (v *parts) readFirmware(ctx context.Context) error {
+	v.firm = firmware{path: cmp.Or(v.flags.firmware, filepath.Join(v.Root, filepath.FromSlash(usualFirmware)))}
+	b, err := readAtMost(v.firm.path, 1<<20)
+	if errors.Is(err, fs.ErrNotExist) && v.flags.firmware == "" {
+		v.Log.DebugContext(ctx, "no firmware file; body keeps its program", "file", v.firm.path)
 		return nil
+	}
+	if err == nil {
+		v.firm.want, err = vectordriver.ParseFirmware(b)
+	}
+	if err != nil {
+		v.Log.ErrorContext(ctx, "firmware file unusable; body keeps its program", "file", v.firm.path, logging.Err, err)
+		v.tellFirmware(ctx, corelink.Firmware{Status: uint16(unusable), Error: species.Words(err)})
 	}
 	return err
 }
 
-// start waits for the program's data frames and asks whether it is the one.
-func (u *updater) start(ctx context.Context) error {
-	d := u.d
-	until, asked := d.port.Now()+startPatience, time.Duration(0)
-	d.versionKnown = false
-	began := d.port.Now()
-	for {
-		now := d.port.Now()
-		if d.dataAt > began && d.versionKnown {
-			if d.version.ID != u.fw.Version {
-				return fmt.Errorf("it says version %q, the file says %q", d.version.String(), u.fw.String())
+// readAtMost reads a file of at most most bytes.
+func readAtMost(path string, most int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err == nil && int64(len(b)) > most {
+		err = fmt.Errorf("%s has more than %d bytes", path, most)
+	}
+	return b, err
+}
+
+// progress returns the callback of an update: it logs each phase and each tenth of the program, and tells the watchdog that the update is
+// working, so that it is not mistaken for an attempt to open that hangs.
+func (v *parts) progress(ctx context.Context) func(vectordriver.Progress) {
+	phase, tenth := vectordriver.Phase(math.MaxUint8), 0
+	return func(p vectordriver.Progress) {
+		v.Busy(updatePatience)
+		if p.Phase != phase {
+			if phase = p.Phase; p.Done == 0 {
+				tenth = 0
 			}
-			return nil
+			v.Log.InfoContext(ctx, "body firmware update", "phase", p.Phase.String(), "attempt", p.Attempt)
 		}
-		if now-asked >= askEvery {
-			asked = now
-			what := spine.TypeVersion
-			if d.bootAt > max(d.dataAt, began) {
-				what = spine.TypeMode
-			}
-			if err := u.send(spine.AppendCommand(u.out[:0], what)); err != nil {
-				return err
-			}
-		}
-		if err := u.listen(ctx, min(until, asked+askEvery)); err != nil && (!errors.Is(err, body.ErrTimeout) || d.port.Now() >= until) {
-			if errors.Is(err, body.ErrTimeout) {
-				return fmt.Errorf("%w in %v", errNoAnswer, startPatience)
-			}
-			return err
+		if n := 10 * p.Done / max(p.Total, 1); n > tenth { // the last block is done when the next phase begins
+			tenth = n
+			v.Log.InfoContext(ctx, "body firmware update", "percent", 10*n, "blocks", p.Done, "of", p.Total)
 		}
 	}
 }
 
-// ask sends a frame to the boot-loader until it is acknowledged, at most askTries times. A refusal counts as a try: a frame that arrives
-// damaged is refused too.
-func (u *updater) ask(ctx context.Context, frame []byte, patience time.Duration) error {
-	d := u.d
-	var last error
-	for range askTries {
-		if err := u.quiet(ctx); err != nil {
-			return err
-		}
-		d.answered = false
-		began := d.port.Now()
-		if err := u.send(frame); err != nil {
-			return err
-		}
-		for last = nil; last == nil; {
-			err := u.listen(ctx, began+patience)
-			switch {
-			case errors.Is(err, body.ErrTimeout):
-				last = fmt.Errorf("%w in %v, %d times", errNoAnswer, patience, askTries)
-			case err != nil:
-				return err
-			case d.answered && d.answer.OK():
-				return nil
-			case d.answered:
-				last = fmt.Errorf("%w: answer %d", errRefused, int32(d.answer))
-			case d.dataAt > began:
-				return errLeft
-			}
-		}
-	}
-	return last
-}
-
-// quiet reads all bytes that have arrived, so that a late answer is not taken for the next one.
-func (u *updater) quiet(ctx context.Context) error {
-	for {
-		err := u.listen(ctx, u.d.port.Now())
-		if errors.Is(err, body.ErrTimeout) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-	}
-}
-
-// send sends a frame; a port that is full for now is the same as a line that loses it.
-func (u *updater) send(frame []byte) error {
-	if err := u.d.send(frame); err != nil && err != body.ErrFull {
-		return err
-	}
-	return nil
-}
-
-// listen waits for bytes and parses them. body.ErrTimeout: none came until the deadline.
-func (u *updater) listen(ctx context.Context, deadline time.Duration) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	d := u.d
-	ready, err := d.port.Wait(deadline)
+// updated takes the outcome of the firmware check when the body was opened, or failed to open.
+func (v *parts) updated(ctx context.Context, u vectordriver.Update, err error) {
 	switch {
 	case err != nil:
-		return d.fail("wait", err)
-	case !ready:
-		return body.ErrTimeout
+		v.firm.spent = false // an update can help a body without a program
+	case u.Err != nil:
+		v.firm.spent = true
 	}
-	n, err := d.port.Read(d.parser.Space())
-	if err != nil {
-		return d.fail("read", err)
+	if u.Wanted == "" {
+		return // nothing was looked at
 	}
-	d.parser.Fill(n)
-	d.take()
-	return nil
+	m := corelink.Firmware{
+		Wanted: u.Wanted, Installed: u.Installed, Skipped: u.Skipped, Attempts: uint8(u.Attempts),
+		TookMS: uint32(u.Took.Milliseconds()),
+	}
+	level, what := slog.LevelInfo, "body firmware installed"
+	if u.Skipped != "" {
+		what = "body firmware kept"
+	}
+	var ue *vectordriver.UpdateError
+	if errors.As(u.Err, &ue) {
+		m.Status, m.Attempts, m.Error = uint16(ue.Status), uint8(ue.Attempt), species.Words(ue)
+		level, what = slog.LevelError, "body firmware update failed"
+	}
+	v.Log.Log(ctx, level, what, "wanted", m.Wanted, "installed", m.Installed, "skipped", m.Skipped, "attempts", m.Attempts, "status", m.Status,
+		logging.Err, u.Err)
+	v.tellFirmware(ctx, m)
+}
+
+// tellFirmware tells peers, and writes the status to the file where programs that start later look for it; it removes the file of an earlier start.
+func (v *parts) tellFirmware(ctx context.Context, m corelink.Firmware) {
+	m.AtUS, m.File = monoclock.Now().Microseconds(), shown(v.Root, v.firm.path)
+	if err := v.Publish(&m); err != nil {
+		v.Log.ErrorContext(ctx, "publish", logging.Err, err) // a bug of ours: values are made to fit
+	}
+	v.Note(ctx, m.Status)
 }

@@ -138,12 +138,9 @@ func Model() (control.Model, error) {
 	}
 	m := control.Model{Tree: tree, Parts: all, Slots: map[int]int{}}
 	var slots [len(servos)]int
+	f := robot.Finder{Tree: tree}
 	for i, s := range servos {
-		target, err := tree.Lookup(s.name + ".turn")
-		if err != nil {
-			return control.Model{}, err
-		}
-		slots[i] = target.Refs[0].ID
+		slots[i] = f.Slot(s.name + ".turn")
 		m.Slots[slots[i]] = i
 	}
 	m.Make = func(board *state.Board, _ func(control.Event), _ func(int) bool) (control.Plant, error) {
@@ -158,7 +155,7 @@ func Model() (control.Model, error) {
 		}
 		return p, nil
 	}
-	return m, nil
+	return m, f.Err
 }
 
 // plant leads the three servos.

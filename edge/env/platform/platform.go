@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/url"
 	"os"
-	"strings"
 
 	"kennel/certs/devicecert"
 	"kennel/edge/env"
@@ -27,7 +26,6 @@ const (
 	OSVersionFile    = robotfs.OSVersionFile
 	VersionFile      = robotfs.VersionFile
 	BootIDFile       = robotfs.BootIDFile
-	SpeciesFile      = "factory/kennel/species" // absent: vic
 )
 
 // Endpoints is the server configuration. The original's keys are kept; Kennel's own agent uses the block "kennel".
@@ -104,13 +102,9 @@ func Factory(root *os.Root, id thing.ID) (f devicecert.Factory, found bool, err 
 }
 
 func readID(root *os.Root, hw env.Hardware) (thing.ID, error) {
-	species := thing.Vector
-	b, err := robotfs.ReadFile(root, SpeciesFile)
-	switch {
-	case err == nil:
-		species = thing.Species(strings.TrimSpace(string(b)))
-	case !errors.Is(err, fs.ErrNotExist):
-		return "", fmt.Errorf("species: %w", err)
+	species, err := robotfs.Species(root)
+	if err != nil {
+		return "", err
 	}
 	serial, err := hw.Serial(root)
 	if err != nil {

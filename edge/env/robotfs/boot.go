@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"kennel/infra/thing"
 	"os"
 	"strings"
 )
@@ -14,6 +15,7 @@ const (
 	OSVersionFile = "etc/os-version"
 	VersionFile   = "anki/etc/version"
 	BootIDFile    = "run/boot_id"
+	SpeciesFile   = "factory/kennel/species" // absent: vic
 )
 
 // BootID returns the id of this boot: new on each boot, the same for every process of it (VEC-DAS-03). run/ is emptied at boot, so the
@@ -66,4 +68,16 @@ func OSVersion(root *os.Root) string {
 		}
 	}
 	return "unknown"
+}
+
+// Species returns the robot's species, unchecked; Vector if no file says.
+func Species(root *os.Root) (thing.Species, error) {
+	b, err := ReadFile(root, SpeciesFile)
+	switch {
+	case err == nil:
+		return thing.Species(strings.TrimSpace(string(b))), nil
+	case errors.Is(err, fs.ErrNotExist):
+		return thing.Vector, nil
+	}
+	return "", fmt.Errorf("species: %w", err)
 }

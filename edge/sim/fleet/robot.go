@@ -12,7 +12,7 @@ import (
 
 	"kennel/certs/devicecert"
 	"kennel/edge/agent/health/nightly"
-	"kennel/edge/body/vector/factory"
+	"kennel/edge/bodies"
 	"kennel/edge/env/platform"
 	"kennel/edge/sim"
 	"kennel/infra/api/events"
@@ -108,7 +108,7 @@ func (r *robot) born() bool {
 		return false
 	}
 	defer root.Close() // read only
-	_, err = platform.ID(root, factory.Hardware{})
+	_, err = platform.ID(root, bodies.Hardware{})
 	return err == nil
 }
 

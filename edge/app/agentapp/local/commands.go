@@ -12,7 +12,7 @@ import (
 	"kennel/edge/agent/experiments"
 	"kennel/edge/agent/host"
 	"kennel/edge/agent/localapi"
-	"kennel/edge/body/vector/factory"
+	"kennel/edge/bodies"
 	"kennel/edge/body/vector/factory/emr"
 	"kennel/edge/env/hoststats"
 	"kennel/edge/env/platform"
@@ -185,7 +185,7 @@ func experimentsCommand(at AtRobot) *cobra.Command {
 The robot's tags are its serial, its id, its species, its release, and those of AUDIENCE_TAGS in ` + host.EnvFile + `.`,
 		Example: "  agentd experiments -root ./r1",
 	}, func(cmd *cobra.Command, root *os.Root) error {
-		id, err := platform.ID(root, factory.Hardware{})
+		id, err := platform.ID(root, bodies.Hardware{})
 		if err != nil {
 			return err
 		}

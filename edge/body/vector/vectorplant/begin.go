@@ -4,7 +4,7 @@ import (
 	"math"
 	"time"
 
-	"kennel/edge/body/vector"
+	"kennel/edge/body/vector/vectordriver"
 	"kennel/edge/control"
 	"kennel/edge/motion"
 	"kennel/edge/robot"
@@ -41,7 +41,7 @@ func (p *Plant) setLights(m *control.Moment, o *control.Order, r *control.Result
 }
 
 // light sets one light, in the act and on the board.
-func (p *Plant) light(i int, l vector.Light, now time.Duration) {
+func (p *Plant) light(i int, l vectordriver.Light, now time.Duration) {
 	for c, v := range [...]uint8{l.R, l.G, l.B} {
 		p.bind.Light(&p.act, p.slots.lights[i][c], float64(v)/math.MaxUint8, now)
 	}

@@ -4,7 +4,7 @@ import (
 	"math"
 	"time"
 
-	"kennel/edge/body/vector"
+	"kennel/edge/body/vector/vectordriver"
 	"kennel/edge/motion"
 )
 
@@ -43,7 +43,7 @@ func motionConfig() motion.Config {
 		},
 		Headroom: motion.Headroom{Speed: 0.78, Accel: 0.42},
 		Segments: motion.MaxSegments,
-		Stale:    vector.Stale,
+		Stale:    vectordriver.Stale,
 		Follow: motion.FollowConfig{Along: 4, Across: 400, Heading: 30, Turn: 6, Blend: 0.05, Astray: 0.05, AstrayAngle: 30 * degree, Settle: 1,
 			Close: 0.001, CloseAngle: 0.5 * degree, Tolerance: 0.01, TurnTolerance: 2 * degree},
 		Odometry: motion.OdometryConfig{GyroShare: 0.98, PushSlip: 0.1, SlipRate: 1, StillAfter: time.Second, BiasTime: 2 * time.Second, MostBias: 0.1,

@@ -9,14 +9,13 @@
 package vectorplant
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"time"
 
 	"kennel/edge/body"
-	"kennel/edge/body/vector"
 	"kennel/edge/body/vector/spine"
+	"kennel/edge/body/vector/vectordriver"
 	"kennel/edge/control"
 	"kennel/edge/motion"
 	"kennel/edge/power"
@@ -94,24 +93,24 @@ func Default() Config {
 
 // Model returns a Vector as the control loop sees it.
 func Model(cfg Config) (control.Model, error) {
-	tree, err := vector.Tree()
+	tree, err := vectordriver.Tree()
 	if err != nil {
 		return control.Model{}, err
 	}
-	f := finder{tree: tree}
+	f := robot.Finder{Tree: tree}
 	slots, of := map[int]int{}, map[int]goal{}
 	for _, g := range goals {
-		id := f.slot(g.slot)
+		id := f.Slot(g.slot)
 		slots[id], of[id] = g.part, g.goal
 	}
 	for i := range 4 {
 		for c, name := range [...]string{".r", ".g", ".b"} {
-			id := f.slot(fmt.Sprintf("led[%d]%s", i, name))
+			id := f.Slot(fmt.Sprintf("led[%d]%s", i, name))
 			slots[id], of[id] = lights, colour+goal(3*i+c)
 		}
 	}
-	if f.err != nil {
-		return control.Model{}, fmt.Errorf("vectorplant: %w", f.err)
+	if f.Err != nil {
+		return control.Model{}, fmt.Errorf("vectorplant: %w", f.Err)
 	}
 	return control.Model{
 		Tree: tree, Parts: parts, Slots: slots, Totals: totals,
@@ -121,38 +120,11 @@ func Model(cfg Config) (control.Model, error) {
 	}, nil
 }
 
-// finder looks names up, all errors together.
-type finder struct {
-	tree *robot.Tree
-	err  error
-}
-
-func (f *finder) slot(name string) int {
-	target, err := f.tree.Lookup(name)
-	if err == nil && len(target.Refs) != 1 {
-		err = fmt.Errorf("%s is %d slots, want one", name, len(target.Refs))
-	}
-	if err != nil {
-		f.err = errors.Join(f.err, err)
-		return -1
-	}
-	return target.Refs[0].ID
-}
-
-// actuators returns the actuators of a part of the tree.
-func (f *finder) actuators(name string) []int {
-	target, err := f.tree.Lookup(name)
-	if err != nil {
-		f.err = errors.Join(f.err, err)
-	}
-	return f.tree.ActuatorsOf(target)
-}
-
 // Plant is one Vector. It belongs to the goroutine of the loop.
 type Plant struct {
 	cfg    Config
 	board  *state.Board
-	bind   *vector.Binding
+	bind   *vectordriver.Binding
 	goals  map[int]goal
 	emit   func(control.Event)
 	held   func(int) bool
@@ -166,10 +138,10 @@ type Plant struct {
 	motion   *motion.Motion
 	power    power.Keeper
 
-	sense  vector.Sense
+	sense  vectordriver.Sense
 	in     motion.Input
 	duties motion.Duties
-	act    vector.Act // its lights are the programs' colours
+	act    vectordriver.Act // its lights are the programs' colours
 	known  sense.State
 	events sense.Events
 	now    motion.Report
@@ -208,7 +180,7 @@ type slots struct {
 func newPlant(cfg Config, board *state.Board, of map[int]goal, emit func(control.Event), held func(int) bool) (*Plant, error) {
 	p := &Plant{cfg: cfg, board: board, goals: of, emit: emit, held: held, odd: sense.NewUnexpected(sense.DefaultUnexpected)}
 	var err error
-	if p.bind, err = vector.Bind(board); err != nil {
+	if p.bind, err = vectordriver.Bind(board); err != nil {
 		return nil, err
 	}
 	if p.senses, err = sense.New(cfg.Sense, len(p.slots.detected)); err != nil {
@@ -217,27 +189,27 @@ func newPlant(cfg Config, board *state.Board, of map[int]goal, emit func(control
 	if p.motion, err = motion.New(cfg.Motion); err != nil {
 		return nil, err
 	}
-	f := finder{tree: board.Tree()}
+	f := robot.Finder{Tree: board.Tree()}
 	p.slots = slots{
-		touch: f.slot("touch.pressure"), laser: f.slot("laser.distance"),
-		moving: f.slot("robot.moving"), xSpeed: f.slot("robot.xSpeed"), yawSpeed: f.slot("robot.yawSpeed"),
-		yaw: f.slot("robot.yaw"), pitch: f.slot("robot.pitch"),
+		touch: f.Slot("touch.pressure"), laser: f.Slot("laser.distance"),
+		moving: f.Slot("robot.moving"), xSpeed: f.Slot("robot.xSpeed"), yawSpeed: f.Slot("robot.yawSpeed"),
+		yaw: f.Slot("robot.yaw"), pitch: f.Slot("robot.pitch"),
 	}
 	for i, axis := range [...]string{"X", "Y", "Z"} {
-		p.slots.accel[i], p.slots.gyro[i] = f.slot("accel"+axis+".acceleration"), f.slot("gyro"+axis+".speed")
+		p.slots.accel[i], p.slots.gyro[i] = f.Slot("accel"+axis+".acceleration"), f.Slot("gyro"+axis+".speed")
 	}
 	for i, c := range [...]string{spine.FrontLeft: "cliffFL", spine.FrontRight: "cliffFR", spine.BackLeft: "cliffBL", spine.BackRight: "cliffBR"} {
-		p.slots.detected[i] = f.slot(c + ".detected")
+		p.slots.detected[i] = f.Slot(c + ".detected")
 	}
 	for i := range p.slots.lights {
 		led := fmt.Sprintf("led[%d]", i)
-		p.slots.lights[i] = [3]int{f.slot(led + ".r"), f.slot(led + ".g"), f.slot(led + ".b")}
-		if all := f.actuators(led); len(all) == 1 {
+		p.slots.lights[i] = [3]int{f.Slot(led + ".r"), f.Slot(led + ".g"), f.Slot(led + ".b")}
+		if all := f.Actuators(led); len(all) == 1 {
 			p.leds[i] = all[0]
 		}
 	}
-	p.wheels = f.actuators("robot.body.wheel")
-	return p, f.err
+	p.wheels = f.Actuators("robot.body.wheel")
+	return p, f.Err
 }
 
 // Feel is control.Plant.
@@ -247,10 +219,10 @@ func (p *Plant) Feel(m *control.Moment, f *rt.Frame) motion.Reason {
 	s.Epoch += m.Run << 20 // a body that was opened again, or another one, starts to count again although its driver's epoch may be the same number
 	if m.Opened {
 		for i := range p.slots.lights {
-			p.light(i, vector.Light{}, m.Now) // opening a body darkens it
+			p.light(i, vectordriver.Light{}, m.Now) // opening a body darkens it
 		}
 	}
-	p.status = vector.RobotStatus(s)
+	p.status = vectordriver.RobotStatus(s)
 	p.at, p.calm, p.sleep = m.Now, m.Calm, m.Sleep
 	p.thin()
 	p.feel(m)

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"kennel/edge/body"
-	"kennel/edge/body/vector"
 	"kennel/edge/body/vector/spine"
+	"kennel/edge/body/vector/vectordriver"
 	"kennel/edge/control"
 	"kennel/edge/motion"
 	"kennel/edge/power"
@@ -37,7 +37,7 @@ const (
 )
 
 // tree is a Vector's, made once.
-var tree = sync.OnceValues(vector.Tree)
+var tree = sync.OnceValues(vectordriver.Tree)
 
 // slot returns the ID of a slot of a Vector's tree.
 func slot(name string) int {
@@ -45,10 +45,10 @@ func slot(name string) int {
 	if err != nil {
 		panic(err)
 	}
-	f := finder{tree: vector}
-	id := f.slot(name)
-	if f.err != nil {
-		panic(f.err)
+	f := robot.Finder{Tree: vector}
+	id := f.Slot(name)
+	if f.Err != nil {
+		panic(f.Err)
 	}
 	return id
 }
@@ -85,7 +85,7 @@ func liftTo(o claim.Owner, height float64) control.Order {
 }
 
 // lightsTo returns an order to light all four lights.
-func lightsTo(o claim.Owner, all [4]vector.Light) control.Order {
+func lightsTo(o claim.Owner, all [4]vectordriver.Light) control.Order {
 	values := map[string]float64{}
 	for i, l := range all {
 		for c, v := range map[string]uint8{"r": l.R, "g": l.G, "b": l.B} {
@@ -136,9 +136,9 @@ type desk struct {
 	c     *control.Control
 	p     *Plant
 	f     rt.Frame
-	sense vector.Sense
+	sense vectordriver.Sense
 	in    body.Sense
-	act   vector.Act
+	act   vectordriver.Act
 	out   body.Act
 	rep   control.Report
 	live  *state.Live
@@ -162,7 +162,7 @@ func newDesk(t testing.TB) *desk {
 	d.stops = [4][2]float64{free, free, c[jointLift].Stops, c[jointHead].Stops}
 	d.angle = [4]float64{spine.Lift: 0.2, spine.Head: 0.1}
 	d.zero = d.angle
-	d.sense = vector.Sense{Epoch: 1, BatteryVolts: 3.9, Temperature: 25, Cliffs: [4]float64{0.6, 0.6, 0.6, 0.6}}
+	d.sense = vectordriver.Sense{Epoch: 1, BatteryVolts: 3.9, Temperature: 25, Cliffs: [4]float64{0.6, 0.6, 0.6, 0.6}}
 	return d
 }
 
@@ -895,7 +895,7 @@ func TestLights(t *testing.T) {
 	if v, ok := d.value("led[1].g"); !ok || v != 0 {
 		t.Errorf("led[1].g is %v, %v; opening a body darkens it", v, ok)
 	}
-	all := [4]vector.Light{1: {G: 255}}
+	all := [4]vectordriver.Light{1: {G: 255}}
 	if r := d.ask(lightsTo(alice, all)); r.Code != control.OK || r.Underway || d.act.Lights != all {
 		t.Errorf("%+v, lights %v", r, d.act.Lights)
 	}
@@ -940,21 +940,21 @@ func TestLights(t *testing.T) {
 // uses or owns them.
 func TestIndicators(t *testing.T) {
 	d := newDesk(t).calibrated()
-	red, green, teal := vector.Light{R: 255}, vector.Light{G: 96}, vector.Light{G: 128, B: 128}
-	shows := func(what string, want ...vector.Light) {
+	red, green, teal := vectordriver.Light{R: 255}, vectordriver.Light{G: 96}, vectordriver.Light{G: 128, B: 128}
+	shows := func(what string, want ...vectordriver.Light) {
 		t.Helper()
-		if got := d.act.Lights; got != [4]vector.Light(want) {
+		if got := d.act.Lights; got != [4]vectordriver.Light(want) {
 			t.Errorf("%s: lights %v, want %v", what, got, want)
 		}
 	}
-	dark := vector.Light{}
+	dark := vectordriver.Light{}
 	shows("all is well", dark, dark, dark, dark)
 	d.sense.Power |= body.OnCharger | body.Charging
 	d.run(time.Second)
 	shows("charging", dark, dark, dark, green)
-	d.ask(lightsTo(alice, [4]vector.Light{{R: 8}, {}, {}, {B: 9}}))
-	shows("a program lights it", vector.Light{R: 8}, dark, dark, vector.Light{B: 9})
-	d.ask(lightsTo(alice, [4]vector.Light{}))
+	d.ask(lightsTo(alice, [4]vectordriver.Light{{R: 8}, {}, {}, {B: 9}}))
+	shows("a program lights it", vectordriver.Light{R: 8}, dark, dark, vectordriver.Light{B: 9})
+	d.ask(lightsTo(alice, [4]vectordriver.Light{}))
 	shows("the program darkens it", dark, dark, dark, green)
 	lease := d.claims(alice, "led[3]")
 	d.step()
@@ -1361,12 +1361,12 @@ func (w *loopBody) Read(s *body.Sense, _ time.Duration) error {
 	if w.seq == 200 {
 		w.end()
 	}
-	m := vector.Sense{At: w.now, Seq: w.seq, Epoch: 1, Fresh: true, BatteryVolts: 3.9, Cliffs: [4]float64{0.6, 0.6, 0.6, 0.6}}
+	m := vectordriver.Sense{At: w.now, Seq: w.seq, Epoch: 1, Fresh: true, BatteryVolts: 3.9, Cliffs: [4]float64{0.6, 0.6, 0.6, 0.6}}
 	m.Pack(s)
 	return nil
 }
 func (w *loopBody) Write(a *body.Act) error {
-	var act vector.Act
+	var act vectordriver.Act
 	act.Unpack(a)
 	w.drove = w.drove || act.Motors[spine.Head] < 0
 	return nil

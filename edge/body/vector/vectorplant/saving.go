@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"kennel/edge/body"
-	"kennel/edge/body/vector"
+	"kennel/edge/body/vector/vectordriver"
 	"kennel/edge/control"
 	"kennel/edge/power"
 	"kennel/edge/sense"
@@ -37,19 +37,19 @@ func (p *Plant) thin() {
 // programs' colours come back afterwards (VEC-PWR-07, VEC-PWR-20). The range finder shares its power with the cliff sensors (VEC-HW-07,
 // VEC-BODY-32): they lose it where no distance is allowed and no program has the treads. A program that takes these waits until the sensors
 // see: until then each of them sees a cliff, and nothing rolls (VEC-PWR-22).
-func (p *Plant) save(m *control.Moment, act *vector.Act) {
+func (p *Plant) save(m *control.Moment, act *vectordriver.Act) {
 	a, _ := p.allowance()
 	if p.sleep.Asleep() || !a.Display {
-		act.Lights = [4]vector.Light{}
+		act.Lights = [4]vectordriver.Light{}
 	} else {
 		p.indicate(&act.Lights)
 	}
 	act.Off = 0
 	if !p.power.MayCharge() { // VEC-PWR-53
-		act.Off |= vector.ChargerPart
+		act.Off |= vectordriver.ChargerPart
 	}
 	if a.ProxEvery == 0 && !p.now.Moving && !p.owned() {
-		act.Off |= vector.SensorsPart
+		act.Off |= vectordriver.SensorsPart
 		p.blind, p.blindAt = true, m.Now
 	} else if p.blind && m.Now-p.blindAt > partsTake && !p.sense.Power.Has(body.SensorsOff) && p.known.CliffsKnown {
 		p.blind = false
@@ -69,7 +69,7 @@ func (p *Plant) owned() bool {
 // indicator pairs a state of the robot with the lights that show it while no program uses them (VEC-IO-30).
 type indicator struct {
 	when   func(*power.Keeper) bool
-	lights [4]vector.Light
+	lights [4]vectordriver.Light
 }
 
 // chargeStarts is how long a charger may take to begin, and to pause between two tries, before that it does not charge is a problem; own default.
@@ -79,27 +79,27 @@ const chargeStarts = 10 * time.Second
 // programs: blue while the microphone listens, all orange without Wi-Fi. The rest are own defaults; the lower lights are those that
 // programs use.
 var indicators = func() []indicator {
-	red, green, teal := vector.Light{R: 255}, vector.Light{G: 96}, vector.Light{G: 128, B: 128}
-	status := func(l vector.Light) [4]vector.Light { return [4]vector.Light{3: l} }
+	red, green, teal := vectordriver.Light{R: 255}, vectordriver.Light{G: 96}, vectordriver.Light{G: 128, B: 128}
+	status := func(l vectordriver.Light) [4]vectordriver.Light { return [4]vectordriver.Light{3: l} }
 	return []indicator{
-		{func(k *power.Keeper) bool { return k.Shutdown.Off != power.StayOn }, [4]vector.Light{red, red, red, red}},
+		{func(k *power.Keeper) bool { return k.Shutdown.Off != power.StayOn }, [4]vectordriver.Light{red, red, red, red}},
 		{func(k *power.Keeper) bool { return k.Hottest() >= power.Hot }, status(red)},
 		{func(k *power.Keeper) bool {
 			return k.Charge.State == power.Resting && k.Battery.Level == power.Low && k.Charge.For >= chargeStarts
-		}, [4]vector.Light{teal, teal, teal, teal}},
+		}, [4]vectordriver.Light{teal, teal, teal, teal}},
 		{(*power.Keeper).SeekCharger, status(red)},
 		{func(k *power.Keeper) bool { return k.Charge.State == power.Active }, status(green)},
 	}
 }()
 
 // indicate shows the robot's state on lights that no program has lit or claimed.
-func (p *Plant) indicate(lights *[4]vector.Light) {
+func (p *Plant) indicate(lights *[4]vectordriver.Light) {
 	for i := range indicators {
 		if !indicators[i].when(&p.power) {
 			continue
 		}
 		for l, a := range p.leds {
-			if !p.held(a) && lights[l] == (vector.Light{}) {
+			if !p.held(a) && lights[l] == (vectordriver.Light{}) {
 				lights[l] = indicators[i].lights[l]
 			}
 		}

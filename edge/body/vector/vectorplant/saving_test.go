@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"kennel/edge/body"
-	"kennel/edge/body/vector"
+	"kennel/edge/body/vector/vectordriver"
 	"kennel/edge/control"
 	"kennel/edge/motion"
 	"kennel/edge/power"
@@ -13,10 +13,10 @@ import (
 
 // board makes the desk's body do what act.Off says, two frames later, as a wire does.
 func (d *desk) board() func() {
-	var past [2]vector.PowerParts
+	var past [2]vectordriver.PowerParts
 	return func() {
 		d.sense.Power &^= body.SensorsOff
-		if past[0]&vector.SensorsPart != 0 {
+		if past[0]&vectordriver.SensorsPart != 0 {
 			d.sense.Power |= body.SensorsOff
 		}
 		past[0], past[1] = past[1], d.act.Off
@@ -42,7 +42,7 @@ func TestSensorsHavePowerBeforeTheTreads(t *testing.T) {
 		}
 	}
 	d.sense.BatteryVolts = 3.43 // above all load off
-	if d.act.Off != vector.SensorsPart || d.p.cliffs() == 0 {
+	if d.act.Off != vectordriver.SensorsPart || d.p.cliffs() == 0 {
 		t.Fatalf("with little left: off %b, cliffs %b; want the sensors, all", d.act.Off, d.p.cliffs())
 	}
 	lease := d.claims(alice, "wheelL", "wheelR")
@@ -71,11 +71,11 @@ func TestSensorsHavePowerBeforeTheTreads(t *testing.T) {
 	}
 	for range 400 {
 		step()
-		if d.act.Off&vector.SensorsPart != 0 && d.p.now.Moving {
+		if d.act.Off&vectordriver.SensorsPart != 0 && d.p.now.Moving {
 			t.Fatal("the sensors lost their power while the body moved")
 		}
 	}
-	if d.act.Off != vector.SensorsPart {
+	if d.act.Off != vectordriver.SensorsPart {
 		t.Errorf("at rest, and the treads have no owner: off %b", d.act.Off)
 	}
 }
@@ -83,7 +83,7 @@ func TestSensorsHavePowerBeforeTheTreads(t *testing.T) {
 // TestDarkAsleep: VEC-PWR-20: lights are dark while the robot sleeps, and as they were wished for when it wakes.
 func TestDarkAsleep(t *testing.T) {
 	d := newDesk(t).calibrated()
-	lit := [4]vector.Light{{R: 200}}
+	lit := [4]vectordriver.Light{{R: 200}}
 	d.ask(lightsTo(alice, lit))
 	if d.step(); d.act.Lights != lit {
 		t.Fatalf("lights %v", d.act.Lights)
@@ -94,7 +94,7 @@ func TestDarkAsleep(t *testing.T) {
 			t.Fatalf("%+v: %+v", o, r)
 		}
 	}
-	if d.step(); d.act.Lights != [4]vector.Light{} {
+	if d.step(); d.act.Lights != [4]vectordriver.Light{} {
 		t.Errorf("asleep: lights %v", d.act.Lights)
 	}
 	lit[1].G = 100
@@ -153,7 +153,7 @@ func TestFewerDistances(t *testing.T) {
 func TestHotBodyDoesNotCharge(t *testing.T) {
 	d := newDesk(t).calibrated()
 	d.sense.Temperature = 52
-	d.until("the charger is off", func() bool { return d.act.Off == vector.ChargerPart })
+	d.until("the charger is off", func() bool { return d.act.Off == vectordriver.ChargerPart })
 	d.sense.Temperature = 25
 	d.until("the charger is on", func() bool { return d.act.Off == 0 })
 }

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"kennel/edge/body"
-	"kennel/edge/body/vector"
 	"kennel/edge/body/vector/imu"
 	"kennel/edge/body/vector/spine"
+	"kennel/edge/body/vector/vectordriver"
 	"kennel/edge/body/vector/vectorsim"
 	"kennel/edge/control"
 	"kennel/edge/faultcode"
@@ -97,7 +97,7 @@ func newPlaceAt(t testing.TB, rate imu.Rate, m *plane.Map, set ...func(*Config))
 	if err != nil {
 		t.Fatal(err)
 	}
-	drv, err := vector.Open(ctx, vector.Config{Device: "simulated", Port: p.sim, Sensors: sensors})
+	drv, err := vectordriver.Open(ctx, vectordriver.Config{Device: "simulated", Port: p.sim, Sensors: sensors})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -316,7 +316,7 @@ func (p *place) again() {
 		return []rt.Task{c.Task()}
 	}, func(s *rt.Snapshot) {
 		again.take(c)
-		var m vector.Sense
+		var m vectordriver.Sense
 		m.Unpack(&s.Sense)
 		inertial = inertial || m.Inertial.At != 0
 	})

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"kennel/edge/body"
-	"kennel/edge/body/vector"
+	"kennel/edge/body/vector/vectordriver"
 	"kennel/edge/body/vector/vectorsim"
 	"kennel/edge/faultcode"
 	"kennel/edge/power"
@@ -59,7 +59,7 @@ func newOwner(t testing.TB, cfg vectorsim.Config) *owner {
 }
 
 func (o *owner) step(f *rt.Frame) {
-	var s vector.Sense
+	var s vectordriver.Sense
 	s.Unpack(f.Sense)
 	before := o.keeper
 	gesture := o.button.Step(f.Now, s.Button, s.Power.Has(body.OnCharger))
@@ -95,7 +95,7 @@ func (o *owner) step(f *rt.Frame) {
 		return
 	}
 	if k.Shedding.Now < power.ShedWork && k.Body.Heat < power.Hot {
-		act := vector.Act{Motors: [4]float64{o.duty, -o.duty}}
+		act := vectordriver.Act{Motors: [4]float64{o.duty, -o.duty}}
 		act.Pack(f.Act)
 	}
 }
@@ -111,9 +111,9 @@ func (o *owner) live(d time.Duration) lastoff.Last {
 	port, ends := &untilEnd{o.Stepped, o.Now() + d}, len(o.off)
 	o.port = port
 	for o.Now() < port.end && len(o.off) == ends {
-		drv, err := vector.Open(o.t.Context(), vector.Config{Device: "simulated", Port: port})
+		drv, err := vectordriver.Open(o.t.Context(), vectordriver.Config{Device: "simulated", Port: port})
 		if err != nil {
-			if !errors.Is(err, body.ErrLink) && !errors.Is(err, vector.ErrNoBody) {
+			if !errors.Is(err, body.ErrLink) && !errors.Is(err, vectordriver.ErrNoBody) {
 				o.t.Fatal(err)
 			}
 			continue
@@ -330,7 +330,7 @@ func TestWaysToGoOff(t *testing.T) {
 			o.SetButton(at > time.Second && at < 6500*time.Millisecond)
 		}, "shut down by the head", power.ButtonPress, lastoff.Clean},
 		{"brown-out in a stall", vectorsim.Config{}, func(o *owner, at time.Duration) {
-			if at > 2*time.Second && at < 2*time.Second+2*vector.Period {
+			if at > 2*time.Second && at < 2*time.Second+2*vectordriver.Period {
 				o.BrownOut()
 			}
 		}, "brown-out", power.UnknownCause, lastoff.Unmeant},

@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"kennel/edge/body/vector"
 	"kennel/edge/body/vector/spine"
+	"kennel/edge/body/vector/vectordriver"
 )
 
 // ErrPowerCut: the board switched itself and the head off, or lost its power; the error says why.
@@ -21,7 +21,7 @@ var ErrShutdown = errors.New("vectorsim: shut down by the head")
 
 // The causes of a power cut.
 var (
-	errSilence  = fmt.Errorf("%w: %d data frames without a word from the head", ErrPowerCut, vector.WatchdogFrames)
+	errSilence  = fmt.Errorf("%w: %d data frames without a word from the head", ErrPowerCut, vectordriver.WatchdogFrames)
 	errNoHead   = fmt.Errorf("%w: the head never spoke", ErrPowerCut)
 	errBattery  = fmt.Errorf("%w: battery empty", ErrPowerCut)
 	errBrownOut = fmt.Errorf("%w: brown-out", ErrPowerCut)
@@ -167,11 +167,11 @@ func (b *Board) tick(periods int, in, out []byte) (sent []byte, _ error) {
 		defer func() { sent = b.spoil(sent, before) }()
 	}
 	b.state.Skipped += uint64(periods - 1)
-	b.lived += time.Duration(periods) * vector.Period
+	b.lived += time.Duration(periods) * vectordriver.Period
 	if b.brownOut {
 		return out, errBrownOut
 	}
-	if err := b.hold(time.Duration(periods) * vector.Period); err != nil {
+	if err := b.hold(time.Duration(periods) * vectordriver.Period); err != nil {
 		return out, err
 	}
 	if b.finger.low > 0 { // the head hears nothing
@@ -202,14 +202,14 @@ func (b *Board) tick(periods int, in, out []byte) (sent []byte, _ error) {
 		return out, err
 	}
 	if !b.armed {
-		if b.waited += time.Duration(periods) * vector.Period; b.waited > b.cfg.BootPatience {
+		if b.waited += time.Duration(periods) * vectordriver.Period; b.waited > b.cfg.BootPatience {
 			return out, errNoHead
 		}
 	}
 	switch b.state.Mode {
 	case InApplication:
 		if b.armed {
-			if b.state.Silent >= vector.WatchdogFrames {
+			if b.state.Silent >= vectordriver.WatchdogFrames {
 				return out, errSilence
 			}
 			if b.state.Silent++; b.state.Silent > lonely {
@@ -518,7 +518,7 @@ func (b *Board) SetFlashFaults(f FlashFaults) {
 func (b *Board) Stall(d time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.stalled = int((d + vector.Period - 1) / vector.Period)
+	b.stalled = int((d + vectordriver.Period - 1) / vectordriver.Period)
 }
 
 // BrownOut takes the power away at once (VEC-HW-06).

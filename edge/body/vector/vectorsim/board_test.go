@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"kennel/edge/body/monoclock"
-	"kennel/edge/body/vector"
 	"kennel/edge/body/vector/spine"
+	"kennel/edge/body/vector/vectordriver"
 	"kennel/edge/rt/rtlinux"
 	"kennel/edge/sim/uart"
 )
@@ -62,7 +62,7 @@ func (b *bench) drive(n int, m spine.HeadData) spine.BodyData {
 	return last
 }
 
-const second = int(time.Second/vector.Period) + 1 // periods
+const second = int(time.Second/vectordriver.Period) + 1 // periods
 
 func types(frames []spine.Frame) string {
 	var s []string
@@ -166,7 +166,7 @@ func TestWatchdog(t *testing.T) {
 	b := newBench(t, Config{})
 	for round := range 3 {
 		b.drive(1, spine.HeadData{}) // its own data frame is the first unanswered one
-		for i := range vector.WatchdogFrames - 1 {
+		for i := range vectordriver.WatchdogFrames - 1 {
 			if frames, err := b.step(); types(frames) != "fd" || err != nil {
 				t.Fatalf("round %d, silent frame %d: %q, %v", round, i+2, types(frames), err)
 			}
@@ -433,7 +433,7 @@ func TestALateBoardSkipsFrames(t *testing.T) {
 func TestBrownOutAndStall(t *testing.T) {
 	b := newBench(t, Config{})
 	b.drive(1, spine.HeadData{Motors: [4]int16{32767}})
-	b.Stall(10 * vector.Period)
+	b.Stall(10 * vectordriver.Period)
 	for i := range 10 {
 		if frames, err := b.step(new(spine.HeadData).AppendFrame(nil)...); len(frames) != 0 || err != nil {
 			t.Fatalf("period %d of a stall: %q, %v", i, types(frames), err)
@@ -514,7 +514,7 @@ func TestValidate(t *testing.T) {
 		"corruption":    {Noise: Noise{Corrupt: math.NaN()}},
 		"boot patience": {BootPatience: -time.Second},
 		"ambient":       {Ambient: 300},
-		"CountsPerRad":  {Calibration: vector.Calibration{VoltsPerCount: 1e-3}},
+		"CountsPerRad":  {Calibration: vectordriver.Calibration{VoltsPerCount: 1e-3}},
 	} {
 		if err := cfg.Validate(); err == nil {
 			t.Errorf("%+v is valid, want an error about %s", cfg, want)
@@ -600,7 +600,7 @@ func TestRunKeepsItsRhythm(t *testing.T) {
 			if err := errors.Join(err, <-ended); err != nil {
 				t.Fatal(err)
 			}
-			if periods := took.Seconds() / vector.Period.Seconds(); math.Abs(periods-float64(s.Frames+s.Skipped+s.Frozen)) > 10 {
+			if periods := took.Seconds() / vectordriver.Period.Seconds(); math.Abs(periods-float64(s.Frames+s.Skipped+s.Frozen)) > 10 {
 				t.Errorf("%d frames sent, %d skipped and %d frozen in %.1f periods", s.Frames, s.Skipped, s.Frozen, periods)
 			}
 			if s := b.State(); s.Mode != Off {
@@ -613,7 +613,7 @@ func TestRunKeepsItsRhythm(t *testing.T) {
 // TestStarved: while a board gets no processor time, its body's time stops too: motors do not run on blindly, and nothing turns.
 func TestStarved(t *testing.T) {
 	b := New(Config{})
-	late := &lateLine{until: monoclock.Now() + 40*vector.Period, head: drives(t)}
+	late := &lateLine{until: monoclock.Now() + 40*vectordriver.Period, head: drives(t)}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	late.after = cancel
@@ -625,7 +625,7 @@ func TestStarved(t *testing.T) {
 	if s.Frozen < 30 {
 		t.Errorf("%d periods were frozen, of 40 in which it got no time", s.Frozen)
 	}
-	if most := maxSpeed(&b.cfg.Calibration)[spine.LeftTread] * (8 * vector.Period).Seconds(); s.Angle[spine.LeftTread] <= 0 ||
+	if most := maxSpeed(&b.cfg.Calibration)[spine.LeftTread] * (8 * vectordriver.Period).Seconds(); s.Angle[spine.LeftTread] <= 0 ||
 		s.Angle[spine.LeftTread] > most {
 		t.Errorf("its wheel turned by %.2f rad, want up to %.2f", s.Angle[spine.LeftTread], most)
 	}
@@ -681,5 +681,5 @@ func BenchmarkTick(b *testing.B) {
 			board.SetVolts(4) // a long benchmark empties the battery
 		}
 	}
-	b.ReportMetric(100*float64(b.Elapsed())/float64(b.N)/float64(vector.Period), "%-of-period")
+	b.ReportMetric(100*float64(b.Elapsed())/float64(b.N)/float64(vectordriver.Period), "%-of-period")
 }

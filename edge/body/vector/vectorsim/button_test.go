@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"kennel/edge/body/vector"
 	"kennel/edge/body/vector/spine"
+	"kennel/edge/body/vector/vectordriver"
 )
 
 // TestButtonAtPowerOn: VEC-BOOT-02, VEC-BOOT-03: let go too early the power drops; held for 5 s the head has its power; held for 15 s the line is low
@@ -18,15 +18,15 @@ func TestButtonAtPowerOn(t *testing.T) {
 		want  string // of OnBoot
 		drops bool
 	}{
-		{100 * time.Millisecond, "", true}, {latchAfter - vector.Period, "", true}, {latchAfter + vector.Period, "normal", false},
-		{recoveryAfter - vector.Period, "normal", false}, {recoveryAfter + vector.Period, "normal recovery", false}, {time.Minute, "normal recovery", false}, {0, "normal", false},
+		{100 * time.Millisecond, "", true}, {latchAfter - vectordriver.Period, "", true}, {latchAfter + vectordriver.Period, "normal", false},
+		{recoveryAfter - vectordriver.Period, "normal", false}, {recoveryAfter + vectordriver.Period, "normal recovery", false}, {time.Minute, "normal recovery", false}, {0, "normal", false},
 	} {
 		var kinds []string
 		b := newBench(t, Config{Press: tc.press, BootPatience: 5 * time.Minute, OnBoot: func(k Boot) { kinds = append(kinds, k.String()) }})
 		var sent, low, lit int
 		var err error
 		var at time.Duration
-		for ; at < 70*time.Second && err == nil; at += vector.Period {
+		for ; at < 70*time.Second && err == nil; at += vectordriver.Period {
 			var frames []spine.Frame
 			if frames, err = b.step(); len(frames) > 0 {
 				sent++
@@ -34,7 +34,7 @@ func TestButtonAtPowerOn(t *testing.T) {
 				low++
 			}
 			s := b.State()
-			if s.Held != (at+vector.Period < tc.press) {
+			if s.Held != (at+vectordriver.Period < tc.press) {
 				t.Fatalf("press %v: after %v held is %t", tc.press, at, s.Held)
 			}
 			for n := range segments {
@@ -46,7 +46,7 @@ func TestButtonAtPowerOn(t *testing.T) {
 		if got := strings.Join(kinds, " "); got != tc.want || errors.Is(err, ErrPowerCut) != tc.drops {
 			t.Errorf("press %v: boots %q, ended with %v; want %q, dropped %t", tc.press, got, err, tc.want, tc.drops)
 		}
-		if tc.drops && (at < tc.press || at > tc.press+2*vector.Period || lit == segments) {
+		if tc.drops && (at < tc.press || at > tc.press+2*vectordriver.Period || lit == segments) {
 			t.Errorf("press %v: dropped after %v with %d segments lit", tc.press, at, lit)
 		}
 		if tc.press >= latchAfter && lit != segments {
@@ -54,7 +54,7 @@ func TestButtonAtPowerOn(t *testing.T) {
 		}
 		wantLow := 0
 		if tc.press >= recoveryAfter {
-			wantLow = int(lowFor / vector.Period)
+			wantLow = int(lowFor / vectordriver.Period)
 		}
 		if low < wantLow-1 || low > wantLow+1 || sent == 0 {
 			t.Errorf("press %v: the line was low for %d periods and not for %d, want %d", tc.press, low, sent, wantLow)

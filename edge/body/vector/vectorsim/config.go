@@ -5,8 +5,8 @@ import (
 	"math"
 	"time"
 
-	"kennel/edge/body/vector"
 	"kennel/edge/body/vector/spine"
+	"kennel/edge/body/vector/vectordriver"
 	"kennel/edge/sim/plane"
 )
 
@@ -61,7 +61,7 @@ type Config struct {
 
 	Factory bool // test firmware: characters go through the charging pad (VEC-CLI-01)
 
-	Calibration vector.Calibration // zero: vector.DefaultCalibration
+	Calibration vectordriver.Calibration // zero: vectordriver.DefaultCalibration
 
 	// World is where the body is: its treads move it there, and range finder, cliff sensors and charger are the world's. nil: nowhere, on
 	// an endless floor with something at a fixed distance before it.
@@ -123,7 +123,7 @@ const (
 )
 
 // maxSpeed is rad/s at full power: treads 0.3 m/s, lift and head a little over the recommended 10 rad/s (VEC-MOT-01, 02).
-func maxSpeed(c *vector.Calibration) [4]float64 {
+func maxSpeed(c *vectordriver.Calibration) [4]float64 {
 	return [4]float64{0.3 / c.WheelRadius, 0.3 / c.WheelRadius, 12, 12}
 }
 
@@ -153,8 +153,8 @@ func (c Config) withDefaults() Config {
 	if c.Ambient == 0 {
 		c.Ambient = defaultAmbient
 	}
-	if c.Calibration == (vector.Calibration{}) {
-		c.Calibration = vector.DefaultCalibration()
+	if c.Calibration == (vectordriver.Calibration{}) {
+		c.Calibration = vectordriver.DefaultCalibration()
 	}
 	return c
 }

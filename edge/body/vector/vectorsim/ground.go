@@ -6,14 +6,14 @@ import (
 	"time"
 
 	"kennel/edge/body/monoclock"
-	"kennel/edge/body/vector"
 	"kennel/edge/body/vector/spine"
+	"kennel/edge/body/vector/vectordriver"
 	"kennel/edge/sim/plane"
 )
 
 // shape is Vector's body as a world takes it: 100 mm long and 60 mm wide, with a range finder low in front and a cliff sensor in each
 // corner. The source gives no places: own defaults.
-func shape(c *vector.Calibration) plane.Robot {
+func shape(c *vectordriver.Calibration) plane.Robot {
 	const ahead, aside = 0.035, 0.018
 	cliffs := make([]plane.Vec, 4)
 	cliffs[spine.FrontLeft], cliffs[spine.FrontRight] = plane.Vec{ahead, aside}, plane.Vec{ahead, -aside}
@@ -142,7 +142,7 @@ func (b *Board) Inertial() (accel, gyro [3]float64) {
 		in = w.ground.Inertia()
 	}
 	a, g, nod := in.Accel, in.Gyro, w.rate[spine.Head]
-	if b.turned > 0 && monoclock.Now()-b.turned > mostAtOnce*vector.Period {
+	if b.turned > 0 && monoclock.Now()-b.turned > mostAtOnce*vectordriver.Period {
 		g, nod = [3]float64{}, 0
 	}
 	// Turning pulls on what sits off the axis: g x (g x neck), the neck being straight up.

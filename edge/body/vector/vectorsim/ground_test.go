@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"kennel/edge/body/vector"
 	"kennel/edge/body/vector/spine"
+	"kennel/edge/body/vector/vectordriver"
 	"kennel/edge/sense"
 	"kennel/edge/sim/plane"
 )
@@ -140,9 +140,9 @@ func TestHabitat(t *testing.T) {
 	look := func(m spine.BodyData) {
 		var r [sense.MaxCliffs]float64
 		for i, c := range m.Cliffs {
-			r[i] = float64(c) / vector.DefaultCalibration().CliffFullScale
+			r[i] = float64(c) / vectordriver.DefaultCalibration().CliffFullScale
 		}
-		ev := eyes.Step(vector.Period, &r)
+		ev := eyes.Step(vectordriver.Period, &r)
 		seen.Lost |= ev.Lost
 		seen.Bright |= ev.Bright
 		seen.Dark |= ev.Dark
@@ -190,10 +190,10 @@ func TestTouchShifts(t *testing.T) {
 	read := func(periods int) (mean float64) {
 		for range periods {
 			m := b.drive(1, spine.HeadData{})
-			at += vector.Period
+			at += vectordriver.Period
 			mean += float64(m.Touch) / float64(periods)
-			happened |= back.Step(vector.Period, sense.TouchInput{
-				Value: float64(m.Touch) / vector.DefaultCalibration().TouchFullScale, At: at, OnCharger: m.Power&spine.PadsPowered != 0,
+			happened |= back.Step(vectordriver.Period, sense.TouchInput{
+				Value: float64(m.Touch) / vectordriver.DefaultCalibration().TouchFullScale, At: at, OnCharger: m.Power&spine.PadsPowered != 0,
 			})
 		}
 		return mean

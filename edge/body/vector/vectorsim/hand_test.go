@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"kennel/edge/body"
-	"kennel/edge/body/vector"
 	"kennel/edge/body/vector/spine"
+	"kennel/edge/body/vector/vectordriver"
 	"kennel/edge/body/vector/vectorsim"
 	"kennel/edge/rt"
 )
@@ -56,14 +56,14 @@ func TestNoPartIsDrivenIntoItsStop(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		drv, err := vector.Open(t.Context(), vector.Config{Device: "simulated", Port: untilEnd{s, s.Now() + 15*time.Minute}})
+		drv, err := vectordriver.Open(t.Context(), vectordriver.Config{Device: "simulated", Port: untilEnd{s, s.Now() + 15*time.Minute}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := loop.Run(t.Context(), drv); !errors.Is(err, body.ErrLink) { // the end
 			t.Fatal(err)
 		}
-		if push := time.Duration(longest) * vector.Period; push >= time.Second || push == 0 {
+		if push := time.Duration(longest) * vectordriver.Period; push >= time.Second || push == 0 {
 			t.Errorf("seed %d: a part was driven against its stop for %v, want less than a second", seed, push)
 		}
 	}

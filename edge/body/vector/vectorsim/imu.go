@@ -15,8 +15,8 @@ import (
 	"kennel/edge/body"
 	"kennel/edge/body/monoclock"
 	"kennel/edge/body/rawfd"
-	"kennel/edge/body/vector"
 	"kennel/edge/body/vector/imu"
+	"kennel/edge/body/vector/vectordriver"
 	"kennel/infra/sockpath"
 
 	"golang.org/x/sys/unix"
@@ -276,7 +276,7 @@ func (imuBus) Close() error { return nil }
 
 // Sensors returns the reader of a chip in the board's time, as a driver takes it: each call of Newest first does the due work. The chip has
 // no power yet.
-func (s *Stepped) Sensors(c *IMU, cfg imu.Config) (vector.Sensors, error) {
+func (s *Stepped) Sensors(c *IMU, cfg imu.Config) (vectordriver.Sensors, error) {
 	cfg.Device, cfg.Now, cfg.Open = "simulated", s.Now, func() (imu.Bus, error) { return imuBus{c, s.Now}, nil }
 	r, err := imu.New(cfg, slog.New(slog.DiscardHandler))
 	return &steppedSensors{s: s, r: r}, err

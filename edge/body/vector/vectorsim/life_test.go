@@ -18,9 +18,9 @@ import (
 	"time"
 
 	"kennel/edge/body"
-	"kennel/edge/body/vector"
 	"kennel/edge/body/vector/imu"
 	"kennel/edge/body/vector/spine"
+	"kennel/edge/body/vector/vectordriver"
 	"kennel/edge/body/vector/vectorplant"
 	"kennel/edge/body/vector/vectorsim"
 	"kennel/edge/motion"
@@ -77,7 +77,7 @@ func tasks(t testing.TB, tape *rt.Tape, o outside) []rt.Task {
 }
 
 func (r *soul) step(f *rt.Frame, order []byte) {
-	var m vector.Sense
+	var m vectordriver.Sense
 	m.Unpack(f.Sense)
 	neck, arm := &r.report.Joints[head], &r.report.Joints[lift]
 	in := sense.Input{
@@ -116,7 +116,7 @@ func (r *soul) step(f *rt.Frame, order []byte) {
 	r.report = *r.motion.Step(&motion.Input{
 		Now: f.Now, DT: f.DT, At: m.At, Epoch: m.Epoch, Fresh: m.Fresh, Motors: m.Motors[:], Gyro: gyro, Stop: stop, Cliffs: motion.Cliffs(st.Cliffs),
 	}, &r.duties)
-	var act vector.Act
+	var act vectordriver.Act
 	copy(act.Motors[:], r.duties[:])
 	act.Lights[0].R = uint8(100 * st.TouchRaw)
 	act.Lights[1].G = uint8(r.report.Stop)
@@ -234,9 +234,9 @@ func live(t testing.TB, seed uint64, d time.Duration) []byte {
 	}
 	port := untilEnd{s, s.Now() + d}
 	for s.Now() < port.end {
-		drv, err := vector.Open(t.Context(), vector.Config{Device: "simulated", Port: port, Sensors: sensors})
+		drv, err := vectordriver.Open(t.Context(), vectordriver.Config{Device: "simulated", Port: port, Sensors: sensors})
 		if err != nil {
-			if !errors.Is(err, body.ErrLink) && !errors.Is(err, vector.ErrNoBody) && !errors.Is(err, vector.ErrNoApplication) {
+			if !errors.Is(err, body.ErrLink) && !errors.Is(err, vectordriver.ErrNoBody) && !errors.Is(err, vectordriver.ErrNoApplication) {
 				t.Fatal(err)
 			}
 			continue
@@ -263,7 +263,7 @@ func replay(t testing.TB, recording io.Reader) (rt.Replayed, uint64) {
 	moved := uint64(0)
 	done, err := rt.Replay(recording, rt.Config{}, func(tape *rt.Tape, _ body.Description) []rt.Task { return tasks(t, tape, silent) },
 		func(s *rt.Snapshot) {
-			var act vector.Act
+			var act vectordriver.Act
 			if act.Unpack(&s.Act); act.Motors != [4]float64{} {
 				moved++
 			}
@@ -286,7 +286,7 @@ func TestARunIsReplayedBitByBit(t *testing.T) {
 	for seed := range lives {
 		recording := live(t, seed, length)
 		done, moved := replay(t, bytes.NewReader(recording))
-		if periods := uint64(length / vector.Period); done.Steps < periods/2 || moved < done.Steps/20 {
+		if periods := uint64(length / vectordriver.Period); done.Steps < periods/2 || moved < done.Steps/20 {
 			t.Errorf("seed %d: %d steps replayed, in %d of them a motor had power; want a life of %d periods", seed, done.Steps, moved, periods)
 		}
 	}

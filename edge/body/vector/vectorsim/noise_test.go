@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"kennel/edge/body"
-	"kennel/edge/body/vector"
+	"kennel/edge/body/vector/vectordriver"
 	"kennel/edge/body/vector/vectorsim"
 )
 
@@ -18,7 +18,7 @@ import (
 type robot struct {
 	t *testing.T
 	*vectorsim.Stepped
-	d      *vector.Driver
+	d      *vectordriver.Driver
 	duty   float64
 	fresh  int           // frames heard
 	heard  time.Duration // the newest
@@ -30,9 +30,9 @@ func (r *robot) run(until time.Duration) {
 	r.t.Helper()
 	for r.Now() < until {
 		if r.d == nil {
-			d, err := vector.Open(r.t.Context(), vector.Config{Device: "simulated", Port: r.Stepped, Timeout: min(3*time.Second, until-r.Now())})
+			d, err := vectordriver.Open(r.t.Context(), vectordriver.Config{Device: "simulated", Port: r.Stepped, Timeout: min(3*time.Second, until-r.Now())})
 			if err != nil {
-				if !errors.Is(err, vector.ErrNoBody) && !errors.Is(err, vector.ErrNoApplication) {
+				if !errors.Is(err, vectordriver.ErrNoBody) && !errors.Is(err, vectordriver.ErrNoApplication) {
 					r.t.Fatal(err)
 				}
 				continue
@@ -40,12 +40,12 @@ func (r *robot) run(until time.Duration) {
 			r.d, r.heard = d, r.Now()
 			r.opened++
 		}
-		var s vector.Sense
-		switch err := r.d.ReadSense(&s, min(r.Now()+4*vector.Period, until)); {
+		var s vectordriver.Sense
+		switch err := r.d.ReadSense(&s, min(r.Now()+4*vectordriver.Period, until)); {
 		case err == nil:
 			r.fresh++
 			r.heard = r.Now()
-			act := vector.Act{Motors: [4]float64{r.duty, r.duty}}
+			act := vectordriver.Act{Motors: [4]float64{r.duty, r.duty}}
 			if err := r.d.WriteAct(&act); err != nil && err != body.ErrFull {
 				r.t.Fatal(err)
 			}

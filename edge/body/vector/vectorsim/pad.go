@@ -6,8 +6,8 @@ import (
 	"syscall"
 	"time"
 
-	"kennel/edge/body/vector"
 	"kennel/edge/body/vector/spine"
+	"kennel/edge/body/vector/vectordriver"
 	"kennel/edge/sim/uart"
 )
 
@@ -59,7 +59,7 @@ func (b *Board) ServePad(ctx context.Context, pin syscall.Conn) error {
 	if err != nil {
 		return fmt.Errorf("vectorsim: pad: %w", err)
 	}
-	tick := time.NewTicker(vector.Period)
+	tick := time.NewTicker(vectordriver.Period)
 	defer tick.Stop()
 	for {
 		in, err := w.Read()

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"kennel/edge/body/vector"
 	"kennel/edge/body/vector/spine"
+	"kennel/edge/body/vector/vectordriver"
 	"kennel/edge/sim/plane"
 	"kennel/infra/api/poke"
 )
@@ -49,7 +49,7 @@ func TestPoke(t *testing.T) {
 	}
 	do(poke.Poke{Verb: poke.Press, Args: map[string]float64{poke.For: 1}})
 	b.powerOff()
-	for range time.Second / vector.Period {
+	for range time.Second / vectordriver.Period {
 		b.dark(nil)
 	}
 	b.powerOn()

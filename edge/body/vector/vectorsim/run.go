@@ -8,7 +8,7 @@ import (
 
 	"kennel/edge/body/monoclock"
 	"kennel/edge/body/rawfd"
-	"kennel/edge/body/vector"
+	"kennel/edge/body/vector/vectordriver"
 	"kennel/edge/rt/rtlinux"
 	"kennel/edge/sim/uart"
 )
@@ -53,14 +53,14 @@ func (b *Board) run(ctx context.Context, w uart.Line) error {
 	defer b.powerOff()
 	defer b.turn(0, 0)
 	var out []byte
-	next := monoclock.Now() + vector.Period
+	next := monoclock.Now() + vectordriver.Period
 	for ctx.Err() == nil {
 		if err := sleep(next); err != nil {
 			return fmt.Errorf("vectorsim: sleep: %w", err)
 		}
-		periods := 1 + max(0, monoclock.Now()-next)/vector.Period
-		due := next + (periods-1)*vector.Period
-		next += periods * vector.Period
+		periods := 1 + max(0, monoclock.Now()-next)/vectordriver.Period
+		due := next + (periods-1)*vectordriver.Period
+		next += periods * vectordriver.Period
 		b.turn(due, uint64(max(0, periods-mostAtOnce)))
 		periods = min(periods, mostAtOnce)
 

@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"kennel/edge/body/bodysim"
 	"kennel/edge/body/vector/spine"
 	"kennel/edge/mic/geometry"
 	"kennel/edge/wav"
@@ -73,12 +74,6 @@ func (s *Sound) play(m *spine.BodyData, at int) int {
 	return at + spine.MicSamples
 }
 
-// Heard says when the newest sound was played, as CLOCK_MONOTONIC of the simulator, for those who measure what the robot makes of it.
-type Heard struct {
-	Playing      bool
-	Began, Ended time.Duration // the first and the last frame with it; Ended is 0 while it plays
-}
-
 // SetSound plays s to the microphones from its beginning, again and again, over the noise of a quiet room; nil: no sound.
 func (b *Board) SetSound(s *Sound) { b.play(s, false) }
 
@@ -86,11 +81,13 @@ func (b *Board) SetSound(s *Sound) { b.play(s, false) }
 func (b *Board) PlayOnce(s *Sound) { b.play(s, true) }
 
 func (b *Board) play(s *Sound, once bool) {
-	b.set(func(w *world) { w.sound, w.soundAt, w.soundOnce, w.heard = s, 0, once, Heard{Playing: s != nil} })
+	b.set(func(w *world) {
+		w.sound, w.soundAt, w.soundOnce, w.heard = s, 0, once, bodysim.Heard{Playing: s != nil}
+	})
 }
 
 // Heard returns when the newest sound was played.
-func (b *Board) Heard() Heard {
+func (b *Board) Heard() bodysim.Heard {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.world.heard

@@ -3,7 +3,7 @@ package vectorsim
 import (
 	"time"
 
-	"kennel/edge/body/vector"
+	"kennel/edge/body/vector/vectordriver"
 	"kennel/edge/sim/uart"
 )
 
@@ -29,7 +29,7 @@ type Stepped struct {
 
 // NewStepped returns a board that is on. Its time begins at one hour: 0 means never in many places.
 func NewStepped(cfg Config) *Stepped {
-	s := &Stepped{Board: New(cfg), Stepped: uart.Stepped{Time: time.Hour, Next: time.Hour + vector.Period, Most: lineBuffer,
+	s := &Stepped{Board: New(cfg), Stepped: uart.Stepped{Time: time.Hour, Next: time.Hour + vectordriver.Period, Most: lineBuffer,
 		In: make([]byte, 0, lineBuffer), Out: make([]byte, 0, 2*lineBuffer)}}
 	s.Period = s.period
 	s.Press()
@@ -63,7 +63,7 @@ func (s *Stepped) CutPower(why error) {
 // period advances the time to the next beat of the board.
 func (s *Stepped) period() {
 	s.Time = s.Next
-	s.Next += vector.Period
+	s.Next += vectordriver.Period
 	charger := s.State().OnCharger
 	if !s.on && (s.Again > 0 && s.Time-s.since >= s.Again || charger && !s.charger) {
 		s.Press()

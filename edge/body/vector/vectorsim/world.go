@@ -5,8 +5,9 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"kennel/edge/body/vector"
+	"kennel/edge/body/bodysim"
 	"kennel/edge/body/vector/spine"
+	"kennel/edge/body/vector/vectordriver"
 	"kennel/edge/sim/plane"
 )
 
@@ -50,7 +51,7 @@ type world struct {
 	sound       *Sound
 	soundAt     int
 	soundOnce   bool
-	heard       Heard
+	heard       bodysim.Heard
 
 	ground    *plane.World  // nil: a body that is nowhere
 	flat      plane.Inertia // what that feels
@@ -90,7 +91,7 @@ func (w *world) reset() {
 
 // step lets one period pass. It reports whether the battery holds.
 func (w *world) step() bool {
-	const dt = vector.Period
+	const dt = vectordriver.Period
 	w.weather = (w.weather + dt) % touchWeather
 	w.fingers.step(dt)
 	w.move(dt)
@@ -109,7 +110,7 @@ func (w *world) step() bool {
 
 // rest lets one period pass without power: only the charger works, which needs no board (VEC-HW-04).
 func (w *world) rest() {
-	const dt = vector.Period
+	const dt = vectordriver.Period
 	w.fingers.step(dt)
 	for i := range w.still {
 		w.still[i] += dt
@@ -126,7 +127,7 @@ func (w *world) rest() {
 
 func (w *world) move(dt time.Duration) {
 	w.idle += dt
-	const blend = float64(vector.Period) / float64(motorLag)
+	const blend = float64(vectordriver.Period) / float64(motorLag)
 	for i := range w.angle {
 		if w.duty[i] != 0 {
 			w.idle = 0
@@ -247,8 +248,8 @@ func (w *world) obey(m *spine.HeadData) {
 			w.idle = 0 // encoders are on before the motor is (VEC-PWR-22)
 		}
 	}
-	w.chargerOff = m.Control&vector.SimChargerOff != 0
-	w.sensorsOff = m.Control&vector.SimSensorsOff != 0
+	w.chargerOff = m.Control&vectordriver.SimChargerOff != 0
+	w.sensorsOff = m.Control&vectordriver.SimSensorsOff != 0
 }
 
 // report writes the board's measurements of a time into m, and clears values that are reported only once.
@@ -312,8 +313,8 @@ func (w *world) touchShift() int {
 	if w.ground != nil && w.ground.Posture() == plane.InHand {
 		shift += touchInHand
 	}
-	const quarter = int(touchWeather / vector.Period / 4)
-	at := int(w.weather / vector.Period)
+	const quarter = int(touchWeather / vectordriver.Period / 4)
+	at := int(w.weather / vectordriver.Period)
 	switch {
 	case at <= quarter:
 	case at <= 3*quarter:

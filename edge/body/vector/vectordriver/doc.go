@@ -1,4 +1,4 @@
-// Package vector drives Vector's body board over its serial link: it owns the port, the session and the conversion to SI. The bytes
+// Package vectordriver drives Vector's body board over its serial link: it owns the port, the session and the conversion to SI. The bytes
 // belong to package spine; package vectorsim is the board on the other end.
 //
 // A session: stop the motors, ask for the version, and if no data frames flow then leave the boot-loader. From then on the body
@@ -13,4 +13,4 @@
 //	driver.go   session, read, write
 //	firmware.go the body's program: its version, and installing another one at start (VEC-DFU)
 //	factory.go  the factory's command line, off at home (VEC-CLI)
-package vector
+package vectordriver

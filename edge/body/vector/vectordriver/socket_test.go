@@ -1,4 +1,4 @@
-package vector_test
+package vectordriver_test
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 
 	"kennel/edge/body"
 	"kennel/edge/body/monoclock"
-	"kennel/edge/body/vector"
+	"kennel/edge/body/vector/vectordriver"
 	"kennel/edge/body/vector/vectorsim"
 )
 
@@ -45,19 +45,19 @@ func TestSocket(t *testing.T) {
 		defer conn.Close()
 		ended <- b.Run(power, conn.(*net.UnixConn))
 	}()
-	d, err := vector.Open(ctx, vector.Config{Device: path, Timeout: 20 * time.Second, HoldProcessor: true})
+	d, err := vectordriver.Open(ctx, vectordriver.Config{Device: path, Timeout: 20 * time.Second, HoldProcessor: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	var act vector.Act
+	var act vectordriver.Act
 	act.Motors[0] = 0.5
-	until(t, d, &act, "driving", func(s *vector.Sense) bool { return b.State().Duty[0] > 0.49 && s.Motors[0].Position != 0 })
+	until(t, d, &act, "driving", func(s *vectordriver.Sense) bool { return b.State().Duty[0] > 0.49 && s.Motors[0].Position != 0 })
 	// The simulated board's control word is known (VEC-BODY-32, VEC-HW-07).
-	act.Off = vector.SensorsPart | vector.ChargerPart
-	until(t, d, &act, "without sensors", func(s *vector.Sense) bool { return s.Power.Has(body.SensorsOff) })
+	act.Off = vectordriver.SensorsPart | vectordriver.ChargerPart
+	until(t, d, &act, "without sensors", func(s *vectordriver.Sense) bool { return s.Power.Has(body.SensorsOff) })
 	act.Off = 0
-	until(t, d, &act, "with sensors", func(s *vector.Sense) bool { return !s.Power.Has(body.SensorsOff) })
+	until(t, d, &act, "with sensors", func(s *vectordriver.Sense) bool { return !s.Power.Has(body.SensorsOff) })
 	if err := d.Halt(); err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func TestSocket(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	var s vector.Sense
+	var s vectordriver.Sense
 	for range 20 {
 		if err = d.ReadSense(&s, monoclock.Now()+5*time.Second); err != nil {
 			break
@@ -77,7 +77,7 @@ func TestSocket(t *testing.T) {
 	if !errors.Is(err, body.ErrLink) {
 		t.Errorf("Read from a board that is gone: %v, want %v", err, body.ErrLink)
 	}
-	if _, err := vector.Open(ctx, vector.Config{Device: path + "none", Timeout: time.Second}); err == nil {
+	if _, err := vectordriver.Open(ctx, vectordriver.Config{Device: path + "none", Timeout: time.Second}); err == nil {
 		t.Error("opened nothing")
 	}
 }

@@ -1,4 +1,4 @@
-package vector_test
+package vectordriver_test
 
 import (
 	"errors"
@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"kennel/edge/body"
-	"kennel/edge/body/vector"
+	"kennel/edge/body/vector/vectordriver"
 	"kennel/edge/body/vector/vectorsim"
 )
 
@@ -15,19 +15,19 @@ import (
 type tester struct {
 	t *testing.T
 	*vectorsim.Stepped
-	d *vector.Driver
+	d *vectordriver.Driver
 }
 
 // ask sends characters and returns what came back in half a second.
 func (x *tester) ask(chars string) string {
 	x.t.Helper()
 	x.PadWrite(chars)
-	var s vector.Sense
+	var s vectordriver.Sense
 	for until := x.Now() + time.Second/2; x.Now() < until; {
 		if err := x.d.ReadSense(&s, until); err != nil && err != body.ErrTimeout {
 			x.t.Fatal(err)
 		}
-		if err := x.d.WriteAct(&vector.Act{}); err != nil {
+		if err := x.d.WriteAct(&vectordriver.Act{}); err != nil {
 			x.t.Fatal(err)
 		}
 	}
@@ -42,14 +42,14 @@ func TestFactoryCommandLine(t *testing.T) {
 		t.Errorf("banner %q", got)
 	}
 	var motors []string
-	f := &vector.Factory{Commands: map[string]vector.FactoryCommand{
+	f := &vectordriver.Factory{Commands: map[string]vectordriver.FactoryCommand{
 		"esn": func([]string) (string, error) { return "00e20100", nil },
 		"mot": func(args []string) (string, error) { motors = args; return "ok", nil },
 		"rlg": func([]string) (string, error) { return strings.Repeat("log ", 50), nil },
 		"smr": func([]string) (string, error) { return "", errors.New("want a word and a value") },
 	}}
 	var err error
-	if x.d, err = openOn(t, x.Stepped, nil, func(c *vector.Config) { c.Factory = f }); err != nil {
+	if x.d, err = openOn(t, x.Stepped, nil, func(c *vectordriver.Config) { c.Factory = f }); err != nil {
 		t.Fatal(err)
 	}
 	for _, tc := range []struct{ send, want string }{
@@ -93,7 +93,7 @@ func TestFactoryCommandLine(t *testing.T) {
 func TestNoFactoryAtHome(t *testing.T) {
 	x := &tester{t: t, Stepped: vectorsim.NewStepped(vectorsim.Config{})}
 	var err error
-	if x.d, err = openOn(t, x.Stepped, nil, func(c *vector.Config) { c.Factory = &vector.Factory{} }); err != nil {
+	if x.d, err = openOn(t, x.Stepped, nil, func(c *vectordriver.Config) { c.Factory = &vectordriver.Factory{} }); err != nil {
 		t.Fatal(err)
 	}
 	if got := x.ask(">bsv\r"); got != "" {
@@ -120,7 +120,7 @@ func FuzzFactory(f *testing.F) {
 		x := &tester{t: t, Stepped: vectorsim.NewStepped(vectorsim.Config{Factory: true})}
 		x.PadRead()
 		var err error
-		if x.d, err = openOn(t, x.Stepped, nil, func(c *vector.Config) { c.Factory = &vector.Factory{} }); err != nil {
+		if x.d, err = openOn(t, x.Stepped, nil, func(c *vectordriver.Config) { c.Factory = &vectordriver.Factory{} }); err != nil {
 			t.Fatal(err)
 		}
 		for got := range strings.Lines(x.ask(chars)) {

@@ -1,4 +1,4 @@
-package vector_test
+package vectordriver_test
 
 import (
 	"context"
@@ -16,8 +16,8 @@ import (
 	"kennel/edge/body"
 	"kennel/edge/body/bodytest"
 	"kennel/edge/body/monoclock"
-	"kennel/edge/body/vector"
 	"kennel/edge/body/vector/spine"
+	"kennel/edge/body/vector/vectordriver"
 	"kennel/edge/body/vector/vectorsim"
 	"kennel/edge/faultcode"
 	"kennel/edge/sim/uart"
@@ -87,13 +87,13 @@ func (r *rig) await(what string, cond func(vectorsim.State) bool) vectorsim.Stat
 	return s
 }
 
-func (r *rig) open(change ...func(*vector.Config)) *vector.Driver {
+func (r *rig) open(change ...func(*vectordriver.Config)) *vectordriver.Driver {
 	r.t.Helper()
-	cfg := vector.Config{Device: r.pty.SlavePath, Timeout: 20 * time.Second}
+	cfg := vectordriver.Config{Device: r.pty.SlavePath, Timeout: 20 * time.Second}
 	for _, fn := range change {
 		fn(&cfg)
 	}
-	d, err := vector.Open(r.t.Context(), cfg)
+	d, err := vectordriver.Open(r.t.Context(), cfg)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -116,7 +116,7 @@ func TestBody(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bodytest.Run(t, func(t *testing.T) body.Body {
-				return newRig(t, c.board).open(func(cfg *vector.Config) { cfg.HoldProcessor = c.hold })
+				return newRig(t, c.board).open(func(cfg *vectordriver.Config) { cfg.HoldProcessor = c.hold })
 			})
 		})
 	}
@@ -138,7 +138,7 @@ func TestDescribe(t *testing.T) {
 // TestPack: what the loop carries holds every field of the body's own frames, each under its own channel or drive.
 func TestPack(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	var want, got vector.Sense
+	var want, got vectordriver.Sense
 	fill(rng, reflect.ValueOf(&want).Elem())
 	want.Inertial.At, want.Power = want.At-1, body.OnCharger|body.SensorsOff
 	var s body.Sense
@@ -146,9 +146,9 @@ func TestPack(t *testing.T) {
 	if got.Unpack(&s); got != want {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
-	var act, back vector.Act
+	var act, back vectordriver.Act
 	fill(rng, reflect.ValueOf(&act).Elem())
-	act.Off = vector.SensorsPart
+	act.Off = vectordriver.SensorsPart
 	var a body.Act
 	act.Pack(&a)
 	if back.Unpack(&a); back != act {
@@ -158,7 +158,7 @@ func TestPack(t *testing.T) {
 	if back.Unpack(&a); back.Motors != [4]float64{} || back.Lights != act.Lights || back.Off != act.Off {
 		t.Errorf("without power for motors: %+v", back)
 	}
-	if back.Unpack(new(body.Act)); back != (vector.Act{}) {
+	if back.Unpack(new(body.Act)); back != (vectordriver.Act{}) {
 		t.Errorf("no goals: %+v, want all at rest and all parts on", back)
 	}
 }
@@ -188,10 +188,10 @@ func fill(rng *rand.Rand, v reflect.Value) {
 func TestHaltReachesTheBoardWithinOnePeriod(t *testing.T) {
 	r := newRig(t, vectorsim.Config{})
 	d := r.open()
-	var act vector.Act
+	var act vectordriver.Act
 	act.Motors = [4]float64{0.5, -0.5, 0.2, 0.2}
 	for range 5 {
-		until(t, d, &act, "driving", func(s *vector.Sense) bool { return r.State().Duty[0] > 0.49 })
+		until(t, d, &act, "driving", func(s *vectordriver.Sense) bool { return r.State().Duty[0] > 0.49 })
 		before := r.State()
 		if err := d.Halt(); err != nil {
 			t.Fatal(err)
@@ -212,8 +212,8 @@ func TestHaltReachesTheBoardWithinOnePeriod(t *testing.T) {
 func TestSensorsArriveInSI(t *testing.T) {
 	r := newRig(t, vectorsim.Config{Volts: 3.9, DischargePerMinute: -1})
 	d := r.open()
-	var idle vector.Act
-	s := until(t, d, &idle, "a distance", func(s *vector.Sense) bool { return s.ProxAt > 0 })
+	var idle vectordriver.Act
+	s := until(t, d, &idle, "a distance", func(s *vectordriver.Sense) bool { return s.ProxAt > 0 })
 	near := func(what string, got, want, tolerance float64) {
 		t.Helper()
 		if got < want-tolerance || got > want+tolerance {
@@ -229,25 +229,25 @@ func TestSensorsArriveInSI(t *testing.T) {
 	}
 
 	r.SetCharger(true)
-	s = until(t, d, &idle, "charging", func(s *vector.Sense) bool { return s.Power == body.OnCharger|body.Charging })
+	s = until(t, d, &idle, "charging", func(s *vectordriver.Sense) bool { return s.Power == body.OnCharger|body.Charging })
 	near("charger", s.ChargerVolts, 5, 0.01)
 	r.SetButton(true)
 	r.SetCliff(spine.BackLeft, 10)
-	until(t, d, &idle, "button and cliff", func(s *vector.Sense) bool { return s.Button && s.Cliffs[2] < 0.02 && s.Cliffs[1] > 0.5 })
+	until(t, d, &idle, "button and cliff", func(s *vectordriver.Sense) bool { return s.Button && s.Cliffs[2] < 0.02 && s.Cliffs[1] > 0.5 })
 
 	r.SetTouch(4095) // saturated: the last good reading stays (VEC-BODY-27)
 	refused := d.Link().TouchRefused
-	s = until(t, d, &idle, "a refused touch", func(*vector.Sense) bool { return d.Link().TouchRefused >= refused+10 })
+	s = until(t, d, &idle, "a refused touch", func(*vectordriver.Sense) bool { return d.Link().TouchRefused >= refused+10 })
 	near("touch while saturated", s.Touch, 620/4095.0, 0.001) // on the charger (VEC-HW-16)
 	if s.TouchAt >= s.At {
 		t.Errorf("touch measured at %v, frame read at %v: want the older time", s.TouchAt, s.At)
 	}
 
 	r.SetProx(0) // nothing in sight
-	s = until(t, d, &idle, "a refused distance", func(*vector.Sense) bool { return d.Link().ProxRefused >= 3 })
+	s = until(t, d, &idle, "a refused distance", func(*vectordriver.Sense) bool { return d.Link().ProxRefused >= 3 })
 	near("distance of what is not in sight", s.ProxMetres, 8.19, 0.003)
 	r.SetProx(100)
-	until(t, d, &idle, "a nearer distance", func(s *vector.Sense) bool { return s.ProxMetres < 0.11 })
+	until(t, d, &idle, "a nearer distance", func(s *vectordriver.Sense) bool { return s.ProxMetres < 0.11 })
 }
 
 // headSensors fakes the inertial sensors in the head.
@@ -266,11 +266,11 @@ func TestInertialSensorsComeWithTheFrame(t *testing.T) {
 	for fault, cfg := range map[faultcode.Code]vectorsim.Config{faultcode.IMU: {}, faultcode.TimeOfFlight: {FaultDevice: spine.FaultProximity}} {
 		sim := vectorsim.NewStepped(cfg)
 		head := &headSensors{in: body.Inertial{Accel: [3]float64{1, 2, 3}, Gyro: [3]float64{4, 5, 6}, At: 7}}
-		d, err := vector.Open(t.Context(), vector.Config{Device: "simulated", Port: sim, Sensors: head})
+		d, err := vectordriver.Open(t.Context(), vectordriver.Config{Device: "simulated", Port: sim, Sensors: head})
 		if err != nil {
 			t.Fatal(err)
 		}
-		var s vector.Sense
+		var s vectordriver.Sense
 		read := func() {
 			t.Helper()
 			if err := d.ReadSense(&s, sim.Now()+time.Second); err != nil {
@@ -307,12 +307,12 @@ func TestLayout(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			sim := vectorsim.NewStepped(vectorsim.Config{Layout: c.board, OnCharger: true})
-			d, err := vector.Open(t.Context(), vector.Config{Device: "simulated", Port: sim, Layout: c.head})
+			d, err := vectordriver.Open(t.Context(), vectordriver.Config{Device: "simulated", Port: sim, Layout: c.head})
 			if err != nil {
 				t.Fatal(err)
 			}
-			var s vector.Sense
-			act := vector.Act{Lights: [4]vector.Light{{R: 1}, {G: 2}, {B: 3}, {R: 4}}}
+			var s vectordriver.Sense
+			act := vectordriver.Act{Lights: [4]vectordriver.Light{{R: 1}, {G: 2}, {B: 3}, {R: 4}}}
 			for range 100 {
 				if err := errors.Join(d.ReadSense(&s, sim.Now()+time.Second), d.WriteAct(&act)); err != nil {
 					t.Fatal(err)
@@ -345,14 +345,14 @@ func TestUnseenMotionIsNotLost(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			sim := vectorsim.NewStepped(vectorsim.Config{})
-			d, err := vector.Open(t.Context(), vector.Config{Device: "simulated", Port: sim})
+			d, err := vectordriver.Open(t.Context(), vectordriver.Config{Device: "simulated", Port: sim})
 			if err != nil {
 				t.Fatal(err)
 			}
-			var s vector.Sense
+			var s vectordriver.Sense
 			read := func() (unseen [2]bool) {
 				t.Helper()
-				if err := errors.Join(d.ReadSense(&s, sim.Now()+time.Second), d.WriteAct(&vector.Act{})); err != nil {
+				if err := errors.Join(d.ReadSense(&s, sim.Now()+time.Second), d.WriteAct(&vectordriver.Act{})); err != nil {
 					t.Fatal(err)
 				}
 				return [2]bool{s.Motors[spine.Head].Unseen, s.Motors[spine.Lift].Unseen}
@@ -366,9 +366,9 @@ func TestUnseenMotionIsNotLost(t *testing.T) {
 				sim.MoveByHand(spine.Head, 0.2)
 			}
 			sim.SetNoise(vectorsim.Noise{Loss: c.loss})
-			sim.SleepUntil(sim.Now() + vector.Period)
+			sim.SleepUntil(sim.Now() + vectordriver.Period)
 			sim.SetNoise(vectorsim.Noise{})
-			sim.SleepUntil(sim.Now() + time.Duration(c.late)*vector.Period)
+			sim.SleepUntil(sim.Now() + time.Duration(c.late)*vectordriver.Period)
 			if got := read(); got != c.unseen {
 				t.Errorf("head and lift moved unseen: %v, want %v", got, c.unseen)
 			}
@@ -382,10 +382,10 @@ func TestUnseenMotionIsNotLost(t *testing.T) {
 func TestLightsAndDutyArriveAtTheBoard(t *testing.T) {
 	r := newRig(t, vectorsim.Config{})
 	d := r.open()
-	var act vector.Act
-	act.Lights = [4]vector.Light{{R: 1}, {G: 2}, {B: 3}, {R: 4, G: 5, B: 6}}
+	var act vectordriver.Act
+	act.Lights = [4]vectordriver.Light{{R: 1}, {G: 2}, {B: 3}, {R: 4, G: 5, B: 6}}
 	act.Motors = [4]float64{1, -2, 0.5, 0}
-	until(t, d, &act, "commands", func(*vector.Sense) bool {
+	until(t, d, &act, "commands", func(*vectordriver.Sense) bool {
 		s := r.State()
 		return s.Lights == [4]spine.RGB{{B: 3}, {G: 2}, {R: 1}, {R: 4, G: 5, B: 6}} && // the wire counts from the back
 			s.Duty[0] == 1 && s.Duty[1] == -1 && s.Duty[2] > 0.499 && s.Duty[2] < 0.501 && s.Duty[3] == 0
@@ -397,15 +397,15 @@ func TestWatchdogCutsThePowerAndTheDriverComesBack(t *testing.T) {
 	for _, start := range []vectorsim.Start{vectorsim.StartApplication, vectorsim.StartBootloader} {
 		r := newRig(t, vectorsim.Config{Start: start})
 		d := r.open()
-		var act vector.Act
+		var act vectordriver.Act
 		act.Motors[0] = 0.5
-		first := until(t, d, &act, "driving", func(s *vector.Sense) bool { return s.Motors[0].Position > 1 })
+		first := until(t, d, &act, "driving", func(s *vectordriver.Sense) bool { return s.Motors[0].Position > 1 })
 
 		if err := r.ended(); !errors.Is(err, vectorsim.ErrPowerCut) {
 			t.Fatalf("a silent head ends with %v, want %v", err, vectorsim.ErrPowerCut)
 		}
-		if s := r.State(); s.Mode != vectorsim.Off || s.Silent != vector.WatchdogFrames || s.Duty != [4]float64{} {
-			t.Errorf("after the cut: %+v, want it off after %d silent frames with its motors off", s, vector.WatchdogFrames)
+		if s := r.State(); s.Mode != vectorsim.Off || s.Silent != vectordriver.WatchdogFrames || s.Duty != [4]float64{} {
+			t.Errorf("after the cut: %+v, want it off after %d silent frames with its motors off", s, vectordriver.WatchdogFrames)
 		}
 		s := first
 		for deadline := monoclock.Now() + 10*time.Second; s.Fault != uint16(faultcode.BodySilent); {
@@ -418,7 +418,7 @@ func TestWatchdogCutsThePowerAndTheDriverComesBack(t *testing.T) {
 		}
 
 		r.powerOn()
-		again := until(t, d, new(vector.Act), "the board again", func(s *vector.Sense) bool { return s.Epoch != first.Epoch })
+		again := until(t, d, new(vectordriver.Act), "the board again", func(s *vectordriver.Sense) bool { return s.Epoch != first.Epoch })
 		if again.Fault != 0 || again.Motors[0].Position > 0.5 {
 			t.Errorf("after the restart: %+v, want positions that begin again and no fault", again)
 		}
@@ -428,19 +428,19 @@ func TestWatchdogCutsThePowerAndTheDriverComesBack(t *testing.T) {
 func TestDriverComesBackFromTheBootloader(t *testing.T) {
 	r := newRig(t, vectorsim.Config{Start: vectorsim.StartBootloader})
 	d := r.open()
-	first := until(t, d, new(vector.Act), "frames", func(*vector.Sense) bool { return true })
+	first := until(t, d, new(vectordriver.Act), "frames", func(*vectordriver.Sense) bool { return true })
 	r.BrownOut()
 	if err := r.ended(); !errors.Is(err, vectorsim.ErrPowerCut) {
 		t.Fatalf("brown-out ends with %v, want %v", err, vectorsim.ErrPowerCut)
 	}
 	r.powerOn()
-	until(t, d, new(vector.Act), "the application again", func(s *vector.Sense) bool { return s.Epoch != first.Epoch })
+	until(t, d, new(vectordriver.Act), "the application again", func(s *vectordriver.Sense) bool { return s.Epoch != first.Epoch })
 }
 
 func TestStalledBoardIsATimeoutAndThenGoesOn(t *testing.T) {
 	r := newRig(t, vectorsim.Config{})
 	d := r.open()
-	var s vector.Sense
+	var s vectordriver.Sense
 	next(t, d, &s)
 	r.Stall(100 * time.Millisecond)
 	timeouts := 0
@@ -474,7 +474,9 @@ func TestShutdown(t *testing.T) {
 }
 
 func TestOpenSaysWhatItHeard(t *testing.T) {
-	brief := func(path string) vector.Config { return vector.Config{Device: path, Timeout: 300 * time.Millisecond} }
+	brief := func(path string) vectordriver.Config {
+		return vectordriver.Config{Device: path, Timeout: 300 * time.Millisecond}
+	}
 
 	t.Run("nobody", func(t *testing.T) {
 		pty, err := uart.OpenPTY()
@@ -482,16 +484,16 @@ func TestOpenSaysWhatItHeard(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer pty.Close()
-		_, err = vector.Open(t.Context(), brief(pty.SlavePath))
-		if !errors.Is(err, vector.ErrNoBody) || vector.FaultOf(err) != 899 || !strings.Contains(err.Error(), pty.SlavePath) {
-			t.Errorf("Open: %v, fault %d; want %v on %s and 899", err, vector.FaultOf(err), vector.ErrNoBody, pty.SlavePath)
+		_, err = vectordriver.Open(t.Context(), brief(pty.SlavePath))
+		if !errors.Is(err, vectordriver.ErrNoBody) || vectordriver.FaultOf(err) != 899 || !strings.Contains(err.Error(), pty.SlavePath) {
+			t.Errorf("Open: %v, fault %d; want %v on %s and 899", err, vectordriver.FaultOf(err), vectordriver.ErrNoBody, pty.SlavePath)
 		}
 	})
 	t.Run("boot-loader without application", func(t *testing.T) {
 		r := newRig(t, vectorsim.Config{Start: vectorsim.StartEmpty})
-		_, err := vector.Open(t.Context(), brief(r.pty.SlavePath))
-		if !errors.Is(err, vector.ErrNoApplication) || vector.FaultOf(err) != 898 {
-			t.Errorf("Open: %v, fault %d; want %v and 898", err, vector.FaultOf(err), vector.ErrNoApplication)
+		_, err := vectordriver.Open(t.Context(), brief(r.pty.SlavePath))
+		if !errors.Is(err, vectordriver.ErrNoApplication) || vectordriver.FaultOf(err) != 898 {
+			t.Errorf("Open: %v, fault %d; want %v and 898", err, vectordriver.FaultOf(err), vectordriver.ErrNoApplication)
 		}
 	})
 	t.Run("cancelled", func(t *testing.T) {
@@ -502,14 +504,14 @@ func TestOpenSaysWhatItHeard(t *testing.T) {
 		defer pty.Close()
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err := vector.Open(ctx, vector.Config{Device: pty.SlavePath, Timeout: time.Hour}); !errors.Is(err, context.Canceled) {
+		if _, err := vectordriver.Open(ctx, vectordriver.Config{Device: pty.SlavePath, Timeout: time.Hour}); !errors.Is(err, context.Canceled) {
 			t.Errorf("Open: %v, want %v", err, context.Canceled)
 		}
 	})
 	t.Run("two drivers", func(t *testing.T) {
 		r := newRig(t, vectorsim.Config{})
 		r.open()
-		if _, err := vector.Open(t.Context(), brief(r.pty.SlavePath)); err == nil || !strings.Contains(err.Error(), "another program") {
+		if _, err := vectordriver.Open(t.Context(), brief(r.pty.SlavePath)); err == nil || !strings.Contains(err.Error(), "another program") {
 			t.Errorf("second Open: %v, want it to name the other program", err)
 		}
 	})
@@ -519,16 +521,16 @@ func TestOpenSaysWhatItHeard(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, p := range []string{path, path + "-missing", ""} {
-			if d, err := vector.Open(t.Context(), brief(p)); err == nil {
+			if d, err := vectordriver.Open(t.Context(), brief(p)); err == nil {
 				t.Errorf("Open(%q) gave %v", p, d)
 			}
 		}
 	})
 	t.Run("impossible calibration", func(t *testing.T) {
 		cfg := brief("/dev/null")
-		cfg.Calibration = vector.DefaultCalibration()
+		cfg.Calibration = vectordriver.DefaultCalibration()
 		cfg.Calibration.CountsPerRad[2] = 0
-		if _, err := vector.Open(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "CountsPerRad of arm") {
+		if _, err := vectordriver.Open(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "CountsPerRad of arm") {
 			t.Errorf("Open: %v, want it to name the number", err)
 		}
 	})
@@ -541,17 +543,17 @@ func TestHungUpLineIsALinkError(t *testing.T) {
 	if err := r.pty.Close(); err != nil {
 		t.Fatal(err)
 	}
-	var s vector.Sense
+	var s vectordriver.Sense
 	var err error
 	for range 10 { // frames that were on their way may still come
 		if err = d.ReadSense(&s, monoclock.Now()+5*time.Second); err != nil {
 			break
 		}
 	}
-	if !errors.Is(err, body.ErrLink) || s.Fresh || vector.FaultOf(err) != faultcode.BodySilent {
+	if !errors.Is(err, body.ErrLink) || s.Fresh || vectordriver.FaultOf(err) != faultcode.BodySilent {
 		t.Errorf("Read from a hung-up line: %v, fresh %t; want %v and fault 898", err, s.Fresh, body.ErrLink)
 	}
-	if err := d.WriteAct(&vector.Act{}); !errors.Is(err, body.ErrLink) {
+	if err := d.WriteAct(&vectordriver.Act{}); !errors.Is(err, body.ErrLink) {
 		t.Errorf("Write to a hung-up line: %v, want %v", err, body.ErrLink)
 	}
 }
@@ -561,7 +563,7 @@ func TestFullPort(t *testing.T) {
 	r := newRig(t, vectorsim.Config{})
 	d := r.open()
 	r.stop() // the bytes are no longer read
-	var act vector.Act
+	var act vectordriver.Act
 	act.Motors[0] = 1
 	var err error
 	for range 100_000 {
@@ -614,8 +616,8 @@ func received(t *testing.T, r *rig) ([]spine.HeadData, spine.Counters) {
 func TestLinkCountsWhatNoiseDid(t *testing.T) {
 	r := newRig(t, vectorsim.Config{Seed: 4, Noise: vectorsim.Noise{Loss: 0.1, Corrupt: 0.2}})
 	d := r.open()
-	var act vector.Act
-	until(t, d, &act, "noise", func(*vector.Sense) bool {
+	var act vectordriver.Act
+	until(t, d, &act, "noise", func(*vectordriver.Sense) bool {
 		l := d.Link()
 		return l.Frames > 100 && l.Corrupt > 3 && l.SkippedBytes > 1000 && l.Refused > 3
 	})
@@ -628,7 +630,7 @@ func TestTapSeesEveryFrame(t *testing.T) {
 	r := newRig(t, vectorsim.Config{})
 	var raw uint64
 	var louder int16
-	d := r.open(func(cfg *vector.Config) {
+	d := r.open(func(cfg *vectordriver.Config) {
 		cfg.Tap = func(m *spine.BodyData, _ time.Duration) {
 			raw++
 			for _, v := range m.Mics {
@@ -636,7 +638,7 @@ func TestTapSeesEveryFrame(t *testing.T) {
 			}
 		}
 	})
-	until(t, d, new(vector.Act), "frames", func(*vector.Sense) bool { return d.Link().Frames > 50 })
+	until(t, d, new(vectordriver.Act), "frames", func(*vectordriver.Sense) bool { return d.Link().Frames > 50 })
 	if raw != d.Link().Frames || louder == 0 {
 		t.Errorf("tapped %d frames of %d, loudest sample %d", raw, d.Link().Frames, louder)
 	}
@@ -653,13 +655,13 @@ func BenchmarkStep(b *testing.B) {
 	done := make(chan error, 1)
 	go func() { done <- board.Run(ctx, pty.Master) }()
 	defer func() { cancel(); <-done }()
-	d, err := vector.Open(ctx, vector.Config{Device: pty.SlavePath})
+	d, err := vectordriver.Open(ctx, vectordriver.Config{Device: pty.SlavePath})
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer d.Close()
-	var s vector.Sense
-	var a vector.Act
+	var s vectordriver.Sense
+	var a vectordriver.Act
 	b.ReportAllocs()
 	for b.Loop() {
 		if err := d.ReadSense(&s, monoclock.Now()+time.Second); err != nil {

@@ -1,8 +1,6 @@
-package vector
+package vectordriver
 
 import (
-	"errors"
-	"fmt"
 	"math"
 	"time"
 
@@ -122,31 +120,19 @@ type Binding struct {
 
 // Bind returns the binding of a board of Tree's.
 func Bind(board *state.Board) (*Binding, error) {
-	b := &Binding{board: board}
-	var err error
-	id := func(name string) int {
-		target, e := board.Tree().Lookup(name)
-		if e == nil && len(target.Refs) != 1 {
-			e = fmt.Errorf("%s is %d slots, want one", name, len(target.Refs))
-		}
-		if e != nil {
-			err = errors.Join(err, e)
-			return -1
-		}
-		return target.Refs[0].ID
-	}
+	b, f := &Binding{board: board}, robot.Finder{Tree: board.Tree()}
 	for i := range b.turn {
-		b.turn[i], b.speed[i] = id(motorNames[i]+".turn"), id(motorNames[i]+".speed")
+		b.turn[i], b.speed[i] = f.Slot(motorNames[i]+".turn"), f.Slot(motorNames[i]+".speed")
 	}
-	b.arm, b.head = id(motorNames[spine.Lift]+".position"), id(motorNames[spine.Head]+".turn")
+	b.arm, b.head = f.Slot(motorNames[spine.Lift]+".position"), f.Slot(motorNames[spine.Head]+".turn")
 	for i, name := range cliffNames {
-		b.cliffs[i] = id(name + ".val")
+		b.cliffs[i] = f.Slot(name + ".val")
 	}
 	for i, name := range lightNames {
-		b.lights[i] = [3]int{id(name + ".r"), id(name + ".g"), id(name + ".b")}
+		b.lights[i] = [3]int{f.Slot(name + ".r"), f.Slot(name + ".g"), f.Slot(name + ".b")}
 	}
-	b.laser, b.button = id("laser.distance"), id("button.pressure")
-	b.volts, b.remain, b.temperature = id("battery.voltage"), id("battery.remain"), id("temperature.temperature")
+	b.laser, b.button = f.Slot("laser.distance"), f.Slot("button.pressure")
+	b.volts, b.remain, b.temperature = f.Slot("battery.voltage"), f.Slot("battery.remain"), f.Slot("temperature.temperature")
 	b.raw = -1
 	if target, e := board.Tree().Lookup("touch.val"); e == nil {
 		for _, r := range target.Refs[0].Node.Slots() {
@@ -155,7 +141,7 @@ func Bind(board *state.Board) (*Binding, error) {
 			}
 		}
 	}
-	return b, err
+	return b, f.Err
 }
 
 // Home says at which angle of its joint, in radians as the wire counts, the driver's position of the lift or the head (spine.Lift,
