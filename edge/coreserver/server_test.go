@@ -540,12 +540,12 @@ func TestFloodOfLines(t *testing.T) {
 	b.body.SetDeaf(true)
 	began := time.Now()
 	for i := range uint32(2_000) {
-		b.do(t.Context(), corelink.Peer{ID: 1}, &corelink.Do{Request: i, Line: "headPitch = 0.1"})
+		b.handle(t.Context(), corelink.Peer{ID: 1}, &corelink.Do{Request: i, Line: "headPitch = 0.1"})
 	}
 	if len(b.due) > 0 || b.body.Refused() != 2_000 {
 		t.Errorf("%d lines wait, %d were refused", len(b.due), b.body.Refused())
 	}
-	b.do(t.Context(), corelink.Peer{ID: 1}, &corelink.Do{Line: "headPitch = " + strings.Repeat("[", 60_000)})
+	b.handle(t.Context(), corelink.Peer{ID: 1}, &corelink.Do{Line: "headPitch = " + strings.Repeat("[", 60_000)})
 	if took := time.Since(began); took > 10*time.Second {
 		t.Errorf("it took %v", took)
 	}
