@@ -2,12 +2,14 @@ package coreserver
 
 import (
 	"math"
+	"slices"
 	"testing"
 	"time"
 
 	"kennel/edge/control"
 	"kennel/edge/core"
 	"kennel/edge/corelink"
+	"kennel/edge/motion"
 	"kennel/edge/robot"
 )
 
@@ -189,5 +191,46 @@ func BenchmarkUpdate(b *testing.B) {
 			x.next = 0
 		}
 		s.update(b.Context())
+	}
+}
+
+// TestNoChange: where nothing of interest changed there is no update.
+func TestNoChange(t *testing.T) {
+	b := newBench(t, t.TempDir())
+	if err := b.subscribe(corelink.Peer{ID: 1}, &corelink.Subscribe{Request: 1, Slots: []int{b.slot("laser.distance")}, EveryMS: corelink.MinEveryMS}); err != nil {
+		t.Fatal(err)
+	}
+	x := b.subs[due{owner(corelink.Peer{ID: 1}), 1}]
+	for i, step := range []struct {
+		slot  string
+		value float64
+		seq   uint64
+	}{{"laser.distance", 0.4, 1}, {"battery.voltage", 3.7, 1}, {"laser.distance", 0.4, 1}, {"laser.distance", 0.5, 2}, {"battery.voltage", 3.6, 2}} {
+		b.body.Measure(step.slot, step.value)
+		x.next = 0
+		if b.update(t.Context()); x.seq != step.seq {
+			t.Errorf("step %d: %d updates, want %d", i, x.seq, step.seq)
+		}
+	}
+}
+
+// TestStopBetweenSteps: a stop that comes when one step has ended and the next has not begun ends the order.
+func TestStopBetweenSteps(t *testing.T) {
+	for _, stopped := range []bool{false, true} {
+		b := newBench(t, t.TempDir())
+		p := corelink.Peer{ID: 1}
+		b.handle(t.Context(), p, &corelink.Claim{Request: 1, Devices: []string{"wheelL", "wheelR"}})
+		b.handle(t.Context(), p, &corelink.Order{Request: 2, Order: core.Go(1).Then(core.Turn(1))})
+		b.deliver(t.Context(), 0)
+		b.body.End(motion.Done, 1)
+		if stopped {
+			b.handle(t.Context(), corelink.Peer{ID: 2}, &corelink.Stop{Request: 1})
+		}
+		b.deliver(t.Context(), 0)
+		b.deliver(t.Context(), 0)
+		turned := slices.ContainsFunc(b.body.Orders(), func(o control.Order) bool { return o.Kind == control.Turn })
+		if turned == stopped || (len(b.due) == 0) != stopped {
+			t.Errorf("stopped %v: turned %v, %d answers due", stopped, turned, len(b.due))
+		}
 	}
 }
