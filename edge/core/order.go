@@ -85,17 +85,6 @@ func (o Order) Moves() (names []string) {
 	return names
 }
 
-// Within returns the longest time that a line of o gives a motor; 0: none gives any.
-func (o Order) Within() (longest time.Duration) {
-	for _, step := range o.Steps {
-		for _, l := range step {
-			within, _ := l.Within()
-			longest = max(longest, within)
-		}
-	}
-	return longest
-}
-
 // longestStep is the deadline of a step that names none: the latest that the core allows.
 const longestStep = time.Minute
 
@@ -109,7 +98,14 @@ func (o Order) Deadline() time.Duration {
 
 // Longest returns how long o may last at most: each step until its deadline, or as long as it gives a motor.
 func (o Order) Longest() time.Duration {
-	return time.Duration(len(o.Steps)) * max(o.Deadline(), o.Within())
+	each := o.Deadline()
+	for _, step := range o.Steps {
+		for _, l := range step {
+			within, _ := l.Within()
+			each = max(each, within)
+		}
+	}
+	return time.Duration(len(o.Steps)) * each
 }
 
 // String returns o as text: the lines of one step as Parse reads them.

@@ -113,7 +113,7 @@ func (p *Pilot) do(ctx context.Context, d commandwire.Do) (detail string, err er
 			return "", fmt.Errorf("%s: %v to move in, want at most %v", l.Name, within, commandwire.MaxDrive)
 		}
 	}
-	o = o.For(max(d.For(), o.Within()))
+	o = o.For(o.For(d.For()).Longest()) // a motor has the time that its line gives it
 	stops := p.stopped()
 	m, err := p.core.Start(ctx, claim.Person, o)
 	if err != nil {
