@@ -456,13 +456,14 @@ func (s *Server) values(refs []*robot.Ref) (atUS int64, out []live.Value) {
 	} else if err != nil {
 		panic(err) // a bug of ours: every slot of the tree's message can be read
 	}
+	out = make([]live.Value, 0, len(refs))
 	for i, r := range refs {
 		v := live.Value{Slot: r.ID, AgeMS: -1}
 		if at := got.Times[i]; at > 0 {
 			v.AgeMS = max(now-at, 0).Milliseconds()
 		}
-		switch x := got.Value.Items[i]; {
-		case x.Type == robot.None, math.IsNaN(x.Number), s.stale(x, got.Times[i]):
+		switch x := &got.Value.Items[i]; {
+		case x.Type == robot.None, math.IsNaN(x.Number), s.stale(*x, got.Times[i]):
 			continue
 		case x.Type == robot.String:
 			text := strings.ToValidUTF8(x.Text, "?")
