@@ -10,6 +10,7 @@ import (
 	"kennel/edge/corelink"
 	"kennel/edge/robot"
 	"kennel/infra/api/live"
+	"kennel/infra/logging"
 )
 
 // Bounds of subscriptions; own defaults. They bound the work beside the loop, which shares its processors.
@@ -121,7 +122,7 @@ func (s *Server) update(ctx context.Context) bool {
 		}
 		x.seq, x.last = x.seq+1, values
 		if err := s.cfg.Link.Update(peerOf(k.owner), &corelink.Update{Request: k.request, Seq: x.seq, AtUS: at, Values: values}); err != nil {
-			s.cfg.Log.ErrorContext(ctx, "update not sent", "err", err) // a bug of ours: values are made to fit
+			s.cfg.Log.ErrorContext(ctx, "update not sent", logging.Err, err) // a bug of ours: values are made to fit
 		}
 	}
 	return all > 0
