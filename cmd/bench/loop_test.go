@@ -14,10 +14,13 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"kennel/edge/body"
+	"kennel/edge/core"
+	"kennel/edge/coreclient"
 	"kennel/edge/corelink"
 	"kennel/edge/rt"
 	"kennel/edge/rt/rtlinux"
@@ -40,13 +43,13 @@ type company struct {
 	name  string
 	alone string // for people
 	busy  int
-	peers int // of robotd, who ask it all they can
+	peers []string // of robotd: parts of this program
 }
 
 var companies = []company{
-	{"idle", "nothing else", 0, 0},
-	{"busy", "one process that never waits", 1, 0},
-	{"full", "two processes that never wait for each processor, and a peer that asks robotd without end", 2 * runtime.NumCPU(), 1},
+	{"idle", "nothing else", 0, nil},
+	{"busy", "one process that never waits", 1, nil},
+	{"full", "two processes that never wait for each processor, and a peer that asks robotd without end", 2 * runtime.NumCPU(), []string{"pester"}},
 }
 
 // lines collects the measurements of several turns.
@@ -86,7 +89,8 @@ func (l *lines) report(tb testing.TB) {
 func BenchmarkLoopBesideCyclictest(b *testing.B) {
 	var all lines
 	bench.Turns(b, func() error {
-		for _, c := range append(companies, company{"tty", "nothing else, on a pseudo-terminal", 0, 0}) {
+		for _, c := range append(companies, company{"followed", "a program that is told of 190 slots 50 times a second", 0, []string{"follow"}},
+			company{"tty", "nothing else, on a pseudo-terminal", 0, nil}) {
 			m, err := withCompany(b.Context(), b, programs(b), c)
 			if err != nil {
 				return fmt.Errorf("%s: %w", c.name, err)
@@ -244,8 +248,8 @@ func withCompany(ctx context.Context, tb testing.TB, bin string, c company) (_ [
 		return nil, err
 	}
 	defer robotd.Stop()
-	for range c.peers {
-		p, err := startPart(0, "pester", dir)
+	for _, part := range c.peers {
+		p, err := startPart(0, part, dir)
 		if err != nil {
 			return nil, err
 		}
@@ -395,6 +399,32 @@ func pester(ctx context.Context, root string, out io.Writer) error {
 	return err
 }
 
+// follow subscribes to as many slots as robotd tells 50 times a second, until ctx ends. It says so when it knows the first values.
+func follow(ctx context.Context, root string, out io.Writer) error {
+	link := corelink.NewClient(root)
+	c := coreclient.New(link)
+	go link.Run(ctx, c.Handle) // ends with ctx
+	if err := c.Ready(ctx); err != nil {
+		return err
+	}
+	tree, err := c.Tree(ctx)
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, n := range tree.Nodes {
+		for _, s := range n.Slots {
+			names = append(names, n.Full+"."+s.Name)
+		}
+	}
+	answered := sync.OnceFunc(func() { fmt.Fprintln(out, "answered") })
+	err = c.Subscribe(ctx, 50, func(core.Update) error { answered(); return nil }, names[:min(len(names), 190)]...)
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
 // startCyclictest starts the measure that others are held to, at robotd's priority, for long. Its result waits for the end. It is nil if the program
 // is not installed.
 func startCyclictest(ctx context.Context, period, long time.Duration) (func() (p50, p99 int, err error), error) {
@@ -458,7 +488,7 @@ func quantiles(out []byte) (p50, p99 int, err error) {
 
 // TestLoop: the loop's figures come from robotd itself; what they are, this machine decides.
 func TestLoop(t *testing.T) {
-	results, err := withCompany(t.Context(), t, programs(t), company{"full", "one process that never waits and a peer that asks without end", 1, 1})
+	results, err := withCompany(t.Context(), t, programs(t), company{"full", "one process that never waits and a peer that asks without end", 1, []string{"pester"}})
 	if err != nil {
 		t.Fatal(err)
 	}

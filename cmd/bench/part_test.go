@@ -22,6 +22,7 @@ import (
 var parts = map[string]func(ctx context.Context, args []string) error{
 	"spin":   func(ctx context.Context, _ []string) error { return spin(ctx) },
 	"pester": func(ctx context.Context, args []string) error { return pester(ctx, args[0], os.Stdout) },
+	"follow": func(ctx context.Context, args []string) error { return follow(ctx, args[0], os.Stdout) },
 	"hold": func(ctx context.Context, args []string) error {
 		pid, err := strconv.Atoi(args[0])
 		if err != nil {

@@ -1,12 +1,13 @@
-// Package coreclient gives programs the services of the real-time core (edge/corelink): the robot's tree, its values, and motions with a
+// Package coreclient gives programs the services of the real-time core (edge/corelink): the robot's tree, its values, and orders with a
 // claim, a beginning and an end. Programs that share one connection share one Client.
 //
 //	link := corelink.NewClient(root)
 //	c := coreclient.New(link)
 //	go link.Run(ctx, c.Handle)
-//	lease, err := c.Claim(ctx, 0, claim.Program, "robot.go")
-//	m, err := c.Do(ctx, "robot.go(0.1)", 5*time.Second)
-//	end, err := m.Wait(ctx)
+//	err := c.Run(ctx, claim.Program, core.Go(0.1))                              // claims, drives, waits, releases
+//	err = c.Subscribe(ctx, 50, see, "robot.body.laser.distance", "headPitch")   // see hears what they read as, up to 50 times a second
+//
+// A program that keeps devices for several orders uses Claim and Do.
 //
 // When robotd ends or restarts, its claims and motions have ended: a call that waits for them returns ErrLost.
 package coreclient
@@ -15,9 +16,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
+	"kennel/edge/core"
 	"kennel/edge/corelink"
 	"kennel/edge/robot/claim"
 )
@@ -26,7 +29,8 @@ import (
 const (
 	Patience   = 2 * time.Second // for an answer of robotd, which gives it within a frame
 	maxWaiters = 64
-	maxUrgent  = 16 // more, for stops and holds alone
+	maxUrgent  = 16              // more, for stops and holds alone
+	spare      = 2 * time.Second // that a claim outlives what it is for
 )
 
 // Errors that callers tell apart.
@@ -43,6 +47,11 @@ type Refused struct {
 
 func (r *Refused) Error() string { return r.Code + ": " + r.Detail }
 
+// Unfinished says that a motion did not end as it was ordered, and how it ended.
+type Unfinished struct{ corelink.Ended }
+
+func (u *Unfinished) Error() string { return u.Words() }
+
 // Core is the connection to robotd (corelink.Client).
 type Core interface {
 	Hello() (corelink.Hello, bool)
@@ -57,14 +66,17 @@ type Client struct {
 	last    uint32                           // number of the newest request
 	waiting map[uint32]chan corelink.Message // for the answers that are awaited; closed when robotd is lost
 	motions map[uint32]*Motion               // under way, by their request
+	subs    map[uint32]*subscription         // by their request
 	tree    *corelink.Tree                   // of this robotd; nil: not asked for yet
+	speaks  []string                         // what this robotd takes beyond its version
 	met     chan struct{}                    // closed while robotd is connected
 	why     string                           // robotd was lost
 }
 
 // New returns a client of core, whose messages are to go to Handle.
 func New(core Core) *Client {
-	return &Client{core: core, waiting: map[uint32]chan corelink.Message{}, motions: map[uint32]*Motion{}, met: make(chan struct{})}
+	return &Client{core: core, waiting: map[uint32]chan corelink.Message{}, motions: map[uint32]*Motion{}, subs: map[uint32]*subscription{},
+		met: make(chan struct{})}
 }
 
 // Handle takes every message of robotd. It does not block.
@@ -80,8 +92,16 @@ func (c *Client) Handle(m corelink.Message) {
 		}
 	case *corelink.Bye:
 		then = c.lost(m.Reason)
+	case *corelink.Speaks:
+		c.speaks = m.Messages
 	case *corelink.Reply:
-		c.answer(m.Request, m)
+		if !c.answer(m.Request, m) && m.Lease != 0 { // who asked has gone
+			then = append(then, (&Lease{c, m.Lease}).Release)
+		}
+	case *corelink.Update:
+		if x := c.subs[m.Request]; x != nil {
+			x.put(m)
+		}
 	case *corelink.Tree:
 		c.answer(m.Request, m)
 	case *corelink.Values:
@@ -97,12 +117,14 @@ func (c *Client) Handle(m corelink.Message) {
 	}
 }
 
-// answer hands m to the call that waits for it; mu is held.
-func (c *Client) answer(request uint32, m corelink.Message) {
-	if w, ok := c.waiting[request]; ok {
+// answer hands m to the call that waits for it, if one does; mu is held.
+func (c *Client) answer(request uint32, m corelink.Message) bool {
+	w, ok := c.waiting[request]
+	if ok {
 		delete(c.waiting, request)
 		w <- m // it has room for one
 	}
+	return ok
 }
 
 // end notes how a motion ended (nil: unknown) and returns the callbacks to call; mu is held.
@@ -115,7 +137,7 @@ func (c *Client) end(request uint32, x *Motion, m *corelink.Ended) []func() {
 
 // lost ends all that waits; mu is held.
 func (c *Client) lost(why string) (then []func()) {
-	c.why, c.tree = why, nil
+	c.why, c.tree, c.speaks = why, nil, nil
 	select {
 	case <-c.met:
 		c.met = make(chan struct{})
@@ -128,6 +150,10 @@ func (c *Client) lost(why string) (then []func()) {
 	for request, x := range c.motions {
 		x.err = c.errLost()
 		then = append(then, c.end(request, x, nil)...)
+	}
+	for request, x := range c.subs {
+		delete(c.subs, request)
+		close(x.lost)
 	}
 	return then
 }
@@ -183,21 +209,30 @@ func ask[A corelink.Message](
 	}
 	ctx, cancel := context.WithTimeout(ctx, Patience)
 	defer cancel()
+	var m corelink.Message
+	ok := true
 	select {
-	case m, ok := <-got:
-		if !ok {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			return answer, c.errLost()
-		}
-		a, ok := m.(A)
-		if !ok {
-			return answer, fmt.Errorf("the real-time core (robotd) answered with %v", corelink.Name(m))
-		}
-		return a, nil
+	case m, ok = <-got:
 	case <-ctx.Done():
-		return answer, errors.New("the real-time core (robotd) does not answer")
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.waiting, request)
+		select {
+		case m = <-got: // it came at that moment
+		default:
+			return answer, errors.New("the real-time core (robotd) does not answer")
+		}
 	}
+	if !ok {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return answer, c.errLost()
+	}
+	a, ok := m.(A)
+	if !ok {
+		return answer, fmt.Errorf("the real-time core (robotd) answered with %v", corelink.Name(m))
+	}
+	return a, nil
 }
 
 // Ask sends the message that message makes of a request number, and returns the answer; one that is not ok is a Refused.
@@ -238,8 +273,11 @@ func (l *Lease) Renew(ctx context.Context, ttl time.Duration) error {
 	return err
 }
 
-// Release ends the claim. It does not wait: a robotd that is gone holds nothing.
+// Release ends the claim, if there is one. It does not wait: a robotd that is gone holds nothing.
 func (l *Lease) Release() {
+	if l == nil {
+		return
+	}
 	l.c.mu.Lock()
 	l.c.last++
 	n := l.c.last
@@ -247,9 +285,9 @@ func (l *Lease) Release() {
 	_ = l.c.core.Send(&corelink.Release{Request: n, Lease: l.number}) // a robotd that is gone holds nothing
 }
 
-// Motion is the motion that a line began.
+// Motion follows an order that robotd accepted.
 type Motion struct {
-	Value    string // the value read or written (corelink.Reply)
+	Value    string // the values read or written, as people write them (corelink.Reply)
 	Note     string // deviations from the request
 	Underway bool   // it lasts; otherwise all is done
 
@@ -260,13 +298,18 @@ type Motion struct {
 	err   error
 }
 
-// Do runs line, which reads, writes or calls (robot.ParseLines), and returns when robotd has accepted it; actions that need a deadline end
-// after most. A motion needs a Claim.
-func (c *Client) Do(ctx context.Context, line string, most time.Duration) (*Motion, error) {
+// Do begins o and returns when robotd has accepted it. What moves needs a Claim. To a robotd that takes no typed orders it is sent as text.
+func (c *Client) Do(ctx context.Context, o core.Order) (*Motion, error) {
+	if len(o.Steps) > 1 && !c.can(ctx, &corelink.Order{}) {
+		return nil, &Refused{"unable", "this robotd takes one step at a time"}
+	}
 	x := &Motion{c: c, done: make(chan struct{})}
 	var request uint32
 	r, err := c.request(ctx, func(n uint32) { request, c.motions[n] = n, x }, func(n uint32) corelink.Message {
-		return &corelink.Do{Request: n, Line: line, ForMS: uint32(most.Milliseconds())}
+		if c.takes(&corelink.Order{}) {
+			return &corelink.Order{Request: n, Order: o}
+		}
+		return &corelink.Do{Request: n, Line: o.String(), ForMS: o.ForMS}
 	})
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -279,6 +322,74 @@ func (c *Client) Do(ctx context.Context, line string, most time.Duration) (*Moti
 		c.end(request, x, &corelink.Ended{Request: request, Outcome: corelink.Done})
 	}
 	return x, nil
+}
+
+// takes reports whether robotd said that it takes messages such as m. It says so right after its Hello.
+func (c *Client) takes(m corelink.Message) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Contains(c.speaks, corelink.Name(m))
+}
+
+// can is takes once robotd had the time to say so: its tree comes later.
+func (c *Client) can(ctx context.Context, m corelink.Message) bool {
+	_, err := c.Tree(ctx)
+	return err == nil && c.takes(m)
+}
+
+// Start claims what o moves, with the given priority, and begins o. The claim ends when o has ended. If it is not granted o is sent nevertheless: a
+// stop needs no claim, and robotd says best what is wrong with an order that makes no sense.
+func (c *Client) Start(ctx context.Context, p claim.Priority, o core.Order) (*Motion, error) {
+	lease, unclaimed := c.claimFor(ctx, p, o)
+	m, err := c.begin(ctx, lease, o)
+	var refused *Refused
+	if errors.As(err, &refused) && refused.Code == "not_held" && unclaimed != nil {
+		err = unclaimed
+	}
+	return m, err
+}
+
+// Run claims what o moves, with the given priority, does o, waits for its end and releases the claim. The error says why it was refused (Refused), how
+// else it ended (Unfinished), or that ctx or robotd ended; in each case nothing of o lasts, but for lights that were set.
+func (c *Client) Run(ctx context.Context, p claim.Priority, o core.Order) error {
+	lease, err := c.claimFor(ctx, p, o)
+	if err != nil {
+		return err
+	}
+	m, err := c.begin(ctx, lease, o)
+	if err != nil {
+		return err
+	}
+	limit, cancel := context.WithTimeout(ctx, o.Longest()+spare)
+	defer cancel()
+	end, err := m.Wait(limit)
+	if err != nil {
+		lease.Release() // which ends the motion
+		return err
+	}
+	if end.Outcome != corelink.Done {
+		return &Unfinished{end}
+	}
+	return nil
+}
+
+// claimFor claims what o moves for as long as it may last; nil if it moves nothing.
+func (c *Client) claimFor(ctx context.Context, p claim.Priority, o core.Order) (*Lease, error) {
+	if names := o.Moves(); len(names) > 0 {
+		return c.Claim(ctx, o.Longest()+spare, p, names...)
+	}
+	return nil, nil
+}
+
+// begin does o and releases lease when o has ended or was refused.
+func (c *Client) begin(ctx context.Context, lease *Lease, o core.Order) (*Motion, error) {
+	m, err := c.Do(ctx, o)
+	if err != nil {
+		lease.Release()
+		return nil, err
+	}
+	m.Then(lease.Release)
+	return m, nil
 }
 
 // Wait waits until the motion has ended and returns how.

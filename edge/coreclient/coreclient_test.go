@@ -13,13 +13,13 @@ import (
 	"time"
 
 	"kennel/edge/control"
+	"kennel/edge/core"
 	"kennel/edge/coreclient"
 	"kennel/edge/corelink"
 	"kennel/edge/coreserver"
 	"kennel/edge/coreserver/coreservertest"
 	"kennel/edge/env/envtest"
 	"kennel/edge/motion"
-	"kennel/edge/robot"
 	"kennel/edge/robot/claim"
 )
 
@@ -66,24 +66,49 @@ func robotd(t *testing.T, root string) (b *coreservertest.Body, end func()) {
 
 // connect returns a client of the robotd below root.
 func connect(t *testing.T, root, program string) *coreclient.Client {
+	c, _ := connectUntil(t, root, program)
+	return c
+}
+
+// connectUntil is connect for a client whose connection ends with end.
+func connectUntil(t *testing.T, root, program string) (c *coreclient.Client, end func()) {
 	t.Helper()
 	link := corelink.NewClient(root, corelink.WithHello(corelink.Hello{Program: program}))
-	c := coreclient.New(link)
+	c = coreclient.New(link)
+	return c, run(t, link, c, c.Handle)
+}
+
+// connectOlder is connect for a client that finds a robotd of before Speaks.
+func connectOlder(t *testing.T, root string) *coreclient.Client {
+	t.Helper()
+	link := corelink.NewClient(root)
+	c := coreclient.New(older{link})
+	run(t, link, c, func(m corelink.Message) {
+		if _, ok := m.(*corelink.Speaks); !ok {
+			c.Handle(m)
+		}
+	})
+	return c
+}
+
+func run(t *testing.T, link *corelink.Client, c *coreclient.Client, handle func(corelink.Message)) (end func()) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- link.Run(ctx, c.Handle) }()
-	t.Cleanup(func() {
+	go func() { done <- link.Run(ctx, handle) }()
+	end = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
 	})
+	t.Cleanup(end)
 	ready, stop := context.WithTimeout(ctx, patience)
 	defer stop()
 	if err := c.Ready(ready); err != nil {
 		t.Fatal(err)
 	}
-	return c
+	return end
 }
 
 func within(t *testing.T) context.Context {
@@ -92,13 +117,22 @@ func within(t *testing.T) context.Context {
 	return ctx
 }
 
+// do gives a person's line to c.
+func do(ctx context.Context, c *coreclient.Client, line string, most time.Duration) (*coreclient.Motion, error) {
+	o, err := core.Parse(line)
+	if err != nil {
+		return nil, err
+	}
+	return c.Do(ctx, o.For(most))
+}
+
 // TestMotion: a motion has a claim, a beginning and an end; what is refused is a Refused with robotd's words (GOSTAI-OPEN-11).
 func TestMotion(t *testing.T) {
 	root, ctx := t.TempDir(), within(t)
 	b, _ := robotd(t, root)
 	c, other := connect(t, root, "one"), connect(t, root, "two")
 	var refused *coreclient.Refused
-	if _, err := c.Do(ctx, "robot.go(1)", time.Second); !errors.As(err, &refused) || refused.Code != "not_held" || !strings.Contains(err.Error(),
+	if _, err := do(ctx, c, "robot.go(1)", time.Second); !errors.As(err, &refused) || refused.Code != "not_held" || !strings.Contains(err.Error(),
 		"was not claimed") {
 		t.Errorf("go without a claim: %v", err)
 	}
@@ -110,7 +144,7 @@ func TestMotion(t *testing.T) {
 		refused.Detail != "wheelL belongs to one with priority 40" {
 		t.Errorf("a second claim: %v", err)
 	}
-	m, err := c.Do(ctx, "robot.go(1) speed:0.1", 5*time.Second)
+	m, err := do(ctx, c, "robot.go(1) speed:0.1", 5*time.Second)
 	if err != nil || !m.Underway {
 		t.Fatalf("%+v, %v", m, err)
 	}
@@ -133,19 +167,19 @@ func TestMotion(t *testing.T) {
 	if o := b.Orders(); o[len(o)-1].Kind != control.Go || o[len(o)-1].For != 5*time.Second || o[len(o)-1].Speed != 0.1 {
 		t.Errorf("the loop heard %+v", o[len(o)-1].Kind)
 	}
-	if m, err = c.Do(ctx, "laser; robot.type", 0); err != nil || m.Value != `0.4; "wheeled"` || m.Underway {
+	if m, err = do(ctx, c, "laser; robot.type", 0); err != nil || m.Value != `0.4; "wheeled"` || m.Underway {
 		t.Errorf("%+v, %v", m, err)
 	}
 	if end, err := m.Wait(ctx); err != nil || end.Outcome != corelink.Done {
 		t.Errorf("what is done at once ended %+v, %v", end, err)
 	}
-	if m, err = c.Do(ctx, "headPitch = 12", 0); err != nil || m.Value != "1" || m.Note != "headPitch: 12 is beyond its range, taken 1" {
+	if m, err = do(ctx, c, "headPitch = 12", 0); err != nil || m.Value != "1" || m.Note != "headPitch: 12 is beyond its range, taken 1" {
 		t.Errorf("%+v, %v", m, err)
 	}
 	if end, err := m.Wait(ctx); err != nil || end.Words() != "done" {
 		t.Errorf("%+v, %v", end, err)
 	}
-	if m, err = c.Do(ctx, "robot.turn(1)", time.Second); err != nil {
+	if m, err = do(ctx, c, "robot.turn(1)", time.Second); err != nil {
 		t.Fatal(err)
 	}
 	if err := other.Stop(ctx); err != nil {
@@ -171,7 +205,7 @@ func TestLost(t *testing.T) {
 	if _, err := c.Claim(ctx, 0, claim.Program, "robot.go"); err != nil {
 		t.Fatal(err)
 	}
-	m, err := c.Do(ctx, "robot.go(1)", time.Minute)
+	m, err := do(ctx, c, "robot.go(1)", time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +216,7 @@ func TestLost(t *testing.T) {
 	watched := make(chan error, 1)
 	told := make(chan struct{}, 100)
 	go func() {
-		watched <- c.Watch(ctx, 0, func([]coreclient.Change) error { told <- struct{}{}; return nil }, "laser")
+		watched <- c.Subscribe(ctx, 50, func(core.Update) error { told <- struct{}{}; return nil }, "laser")
 	}()
 	<-told
 	end()
@@ -190,59 +224,20 @@ func TestLost(t *testing.T) {
 		t.Errorf("a motion of the robotd before: %v", err)
 	}
 	if err := <-watched; !errors.Is(err, coreclient.ErrLost) && !errors.Is(err, coreclient.ErrNotConnected) {
-		t.Errorf("a watch of the robotd before: %v", err)
+		t.Errorf("a subscription of the robotd before: %v", err)
 	}
-	if _, err := c.Do(ctx, "laser", 0); !errors.Is(err, coreclient.ErrNotConnected) {
+	if _, err := do(ctx, c, "laser", 0); !errors.Is(err, coreclient.ErrNotConnected) {
 		t.Errorf("a line without a robotd: %v", err)
 	}
 	robotd(t, root)
 	if err := c.Ready(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if m, err := c.Do(ctx, "laser", 0); err != nil || m.Value != "0.4" {
+	if m, err := do(ctx, c, "laser", 0); err != nil || m.Value != "0.4" {
 		t.Errorf("the next robotd: %+v, %v", m, err)
 	}
 	if tree, err := c.Tree(ctx); err != nil || tree == first {
 		t.Errorf("the tree of the next robotd is that of the one before: %v", err)
-	}
-}
-
-// TestWatch: all values first, then each that changes, and that nothing knows it (GOSTAI-OPEN-02).
-func TestWatch(t *testing.T) {
-	root, ctx := t.TempDir(), within(t)
-	b, _ := robotd(t, root)
-	c := connect(t, root, "one")
-	enough := errors.New("enough")
-	n := 0
-	err := c.Watch(ctx, time.Millisecond, func(changes []coreclient.Change) error {
-		var got []string
-		for _, x := range changes {
-			v := "unknown"
-			if x.Value != nil && x.Value.Number != nil {
-				v = fmt.Sprint(*x.Value.Number)
-			}
-			got = append(got, strings.TrimPrefix(x.Device, "robot.body.")+"."+x.Slot.Name+" "+v)
-		}
-		want := [][]string{{"laser.distance 0.4", "battery.voltage 3.9", "wheel[left].speed unknown", "wheel[right].speed unknown"},
-			{"laser.distance 0.5"}, {"wheel[right].speed 2"}}[n]
-		if !slices.Equal(got, want) {
-			t.Errorf("look %d: told %q, want %q", n, got, want)
-		}
-		switch n++; n {
-		case 1:
-			b.Measure("laser.distance", 0.5)
-		case 2:
-			b.Measure("wheelR.speed", 2)
-		case 3:
-			return enough
-		}
-		return nil
-	}, "laser", "battery.voltage", "body.wheel[left].speed", "wheelR.speed")
-	if !errors.Is(err, enough) {
-		t.Errorf("the watch ended with %v", err)
-	}
-	if err := c.Watch(ctx, 0, nil, "laser", "wing"); !errors.Is(err, robot.ErrNotFound) {
-		t.Errorf("watch of no such part: %v", err)
 	}
 }
 
@@ -256,7 +251,7 @@ func TestTogether(t *testing.T) {
 		wg.Go(func() {
 			for range 5 {
 				want := fmt.Sprint(float64(i) / 16)
-				if m, err := c.Do(ctx, "headPitch = "+want, 0); err != nil || m.Value != want {
+				if m, err := do(ctx, c, "headPitch = "+want, 0); err != nil || m.Value != want {
 					t.Errorf("%+v, %v; want %s", m, err, want)
 				} else if end, err := m.Wait(ctx); err != nil || end.Outcome != corelink.Done {
 					t.Errorf("%+v, %v", end, err)

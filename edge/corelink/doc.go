@@ -10,7 +10,8 @@
 // either way loses nothing (VEC-ARCH-04). Numbers are finite, text is UTF-8, lists have at most 2048 elements.
 //
 // The protocol's version is the frame's: both ends of a robot are installed together, so a peer of another version is refused with a Bye
-// that says so. A message that this version does not know is kept as Raw.
+// that says so. A message that this version does not know is kept as Raw, and a message never gets another field: what is new is a new message, which
+// robotd names in Speaks. So the programs of two releases understand each other while one of them is being installed.
 //
 // Both sides say Hello first. Then robotd publishes to every peer:
 //
@@ -22,11 +23,13 @@
 // A peer asks, and robotd answers that peer alone by the Request of its message:
 //
 //	GetTree, GetValues                  by a Tree, Values
-//	Do                                  one or several lines of the tree's syntax (edge/robot.ParseLines), the one order
-//	Claim, Renew, Release               the right to move actuators; a Do that moves needs a claim
+//	Subscribe, Unsubscribe              Updates of slots that change, up to 50 a second; the newest replaces one that was not sent yet
+//	Order                               the one order, of one or several steps (edge/core.Order)
+//	Do                                  the same as text, for peers older than Order
+//	Claim, Renew, Release               the right to move actuators; an order that moves needs a claim
 //	Stop, Calm, Sleep, Hold, Unhold     for the robot as a whole
 //
-// Do and the rows below it are answered by a Reply; a motion that began ends with an Ended as well. Halt, Resume, Shutdown, Introduce have no answer.
+// Subscribe, Order and the rows below them are answered by a Reply; a motion that began ends with an Ended as well. Halt, Resume, Shutdown, Introduce have no answer.
 //
 // A peer's claims end with its connection, and if it owns an actuator and leaves a Ping of robotd unanswered: a Client answers by itself as
 // long as its program takes messages. Each peer has a ring of bounded size in robotd: if a peer does not read, the oldest messages are

@@ -37,7 +37,7 @@ var (
 		ShortestFloat: cbor.ShortestFloat16, NaNConvert: cbor.NaNConvertReject, InfConvert: cbor.InfConvertReject, IndefLength: cbor.IndefLengthForbidden,
 	}.EncMode())
 	decoding = must(cbor.DecOptions{
-		MaxArrayElements: 2048, MaxMapPairs: 128, MaxNestedLevels: 8, DupMapKey: cbor.DupMapKeyEnforcedAPF,
+		MaxArrayElements: 2048, MaxMapPairs: 128, MaxNestedLevels: 12, DupMapKey: cbor.DupMapKeyEnforcedAPF,
 		IndefLength: cbor.IndefLengthForbidden, TagsMd: cbor.TagsForbidden,
 		NaN: cbor.NaNDecodeForbidden, Inf: cbor.InfDecodeForbidden, ExtraReturnErrors: cbor.ExtraDecErrorUnknownField,
 		FieldNameMatching: cbor.FieldNameMatchingCaseSensitive,

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"testing"
 
+	"kennel/edge/core"
+	"kennel/edge/robot"
 	"kennel/infra/api/live"
 )
 
@@ -20,12 +22,19 @@ func fill(r *rand.Rand, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Struct:
 		for i := range v.NumField() {
-			fill(r, v.Field(i))
+			if v.Type().Field(i).Tag.Get("json") != "-" {
+				fill(r, v.Field(i))
+			}
+		}
+		if x, ok := v.Addr().Interface().(*robot.Value); ok {
+			for i := range x.Items {
+				x.Items[i].Items = nil // lists hold no lists
+			}
 		}
 	case reflect.Slice:
 		n := r.IntN(5)
-		if n == 0 {
-			return // nil: how an empty list decodes
+		if inner := v.Type().Elem(); n == 0 || inner == reflect.TypeFor[robot.Value]() && r.IntN(3) > 0 {
+			return // nil: how an empty list decodes; values may hold values, but not for ever
 		}
 		v.Set(reflect.MakeSlice(v.Type(), n, n))
 		for i := range n {
@@ -135,6 +144,8 @@ func TestWireLayout(t *testing.T) {
 		{"list", &Totals{Names: []string{"a", "b"}}, "4b03 14000000 82 66746f74616c73 a1 656e616d6573 8261616162"},
 		{"absent and present", &Values{Values: []live.Value{{Slot: 5, AgeMS: -1, Infinite: -1, Text: new(string)}}},
 			"4b03 40000000 82 6676616c756573 a3 677265717565737400 6561745f757300 6676616c756573 81 a4 64736c6f7405 666167655f6d7320 68696e66696e69746520 647465787460"},
+		{"order", &Order{Request: 1, Order: core.Set("a", 1)}, "4b03 65000000 82 656f72646572 a3 6772657175657374 01 657374657073 81 81 a6 646e616d65 6161 6476657262 01" +
+			"6576616c7565 a2 6474797065 01 666e756d626572 f93c00 657370656564 f90000 6774696d655f6e73 00 6b61646170746976655f6e73 00 66666f725f6d73 00"},
 		{"unknown", &Raw{Name: "newer", Payload: []byte{9}}, "4b03 08000000 82 656e65776572 09"},
 	} {
 		want, err := hex.DecodeString(string(bytes.ReplaceAll([]byte(tc.want), []byte(" "), nil)))

@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"kennel/infra/api/live"
 )
 
 // patience bounds how long a test waits for an event that must come.
@@ -295,6 +297,66 @@ func TestStuckPeerIsDroppedNotAwaited(t *testing.T) {
 			t.Fatalf("state %d after %d", m.Seq, last)
 		}
 		last = m.Seq
+	}
+}
+
+// TestUpdatesAreReplaced: a peer that does not read loses no message to its subscriptions: of each one update waits, the newest, and numbers that are
+// missing tell how many it replaced.
+func TestUpdatesAreReplaced(t *testing.T) {
+	root := t.TempDir()
+	joined := make(chan Peer, 1)
+	s, _ := serveWith(t, root, Handlers{Joined: func(p Peer) { joined <- p }}, time.Hour)
+	c, err := Dial(t.Context(), root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := receive(t, joined, "joined").ID
+	const updates, events = 20 * ringSize, ringSize / 2
+	values := make([]live.Value, 100)
+	for i := range updates {
+		for request := range uint32(2) {
+			if err := s.Update(id, &Update{Request: request, Seq: uint64(i + 1), Values: values}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if i%(updates/events) == 0 {
+			if err := s.Tell(id, &Ended{Request: uint32(i / (updates / events))}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := s.Update(99, &Update{}); err != nil {
+		t.Errorf("an update for a peer that has left: %v", err)
+	}
+	if _, drops := s.Peers(); drops != 0 {
+		t.Errorf("%d messages were dropped", drops)
+	}
+	got := run(t, c)
+	var seq [2]uint64
+	var ended, missed uint64
+	for seq != [2]uint64{updates, updates} || ended < events {
+		switch m := receive(t, got, "a message").(type) {
+		case *Update:
+			if m.Seq <= seq[m.Request] {
+				t.Fatalf("update %d after %d", m.Seq, seq[m.Request])
+			}
+			missed += m.Seq - seq[m.Request] - 1
+			seq[m.Request] = m.Seq
+		case *Ended:
+			if uint64(m.Request) != ended {
+				t.Fatalf("end of %d, want of %d", m.Request, ended)
+			}
+			ended++
+		}
+	}
+	if missed == 0 || missed > 2*updates-2 {
+		t.Errorf("%d updates were missed", missed)
+	}
+	if err := s.Update(id, &Update{Seq: updates + 1}); err != nil { // after the one before was sent
+		t.Fatal(err)
+	}
+	if m := await[*Update](t, got); m.Seq != updates+1 {
+		t.Errorf("%+v", m)
 	}
 }
 

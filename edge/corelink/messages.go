@@ -6,8 +6,8 @@ type Message any
 // messages are all of this version: from robotd, from a peer, from either.
 var messages = []Message{
 	&State{}, &Motion{}, &Power{}, &Totals{}, &LoopStats{}, &LinkStats{}, &Event{}, &Fault{}, &Absent{}, &Held{}, &Firmware{}, &Start{},
-	&Tree{}, &Values{}, &Reply{}, &Ended{},
-	&GetTree{}, &GetValues{}, &Do{}, &Claim{}, &Renew{}, &Release{}, &Stop{}, &Calm{}, &Sleep{}, &Hold{}, &Unhold{}, &Halt{}, &Resume{},
+	&Speaks{}, &Tree{}, &Values{}, &Update{}, &Reply{}, &Ended{},
+	&GetTree{}, &GetValues{}, &Subscribe{}, &Unsubscribe{}, &Order{}, &Do{}, &Claim{}, &Renew{}, &Release{}, &Stop{}, &Calm{}, &Sleep{}, &Hold{}, &Unhold{}, &Halt{}, &Resume{},
 	&Shutdown{}, &Introduce{},
 	&Hello{}, &Ping{}, &Pong{}, &Bye{},
 }
@@ -19,6 +19,12 @@ type Hello struct {
 	PID     uint32 `json:"pid"`
 
 	Body BodyInfo `json:"body"` // robotd only; as far as the body has said yet
+}
+
+// Speaks names the messages of a peer that this robotd takes and that others of the same version do not: it is robotd's first after Hello. A message
+// that is new needs no new version then. A peer without it would have its message ignored.
+type Speaks struct {
+	Messages []string `json:"messages,omitempty"` // Name of each
 }
 
 // BodyInfo describes the body (edge/body.Description). Its parts are in the Tree.

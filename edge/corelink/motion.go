@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"kennel/edge/core"
 	"kennel/infra/api/live"
 )
 
@@ -13,9 +14,15 @@ type Motion struct {
 	live.Motion
 }
 
-// Do reads, writes or calls slots of the tree, in one or several statements separated by ';': headPitch, robot.go(0.2) speed:0.1,
-// wheelL.speed = 3; wheelR.speed = 3 (edge/robot.ParseLines, GOSTAI-OPEN-01). It does all or nothing. Motions need a claim;
-// lights that no other peer has claimed and robot.stop() need none.
+// Order asks the body for something. Motions need a claim; lights that no other peer has claimed and robot.stop() need none. It is answered when its
+// first step has begun, or is done, and is of no effect if any of its steps makes no sense for this body.
+type Order struct {
+	Request uint32 `json:"request"` // of the peer's choice; comes back in the answer
+	core.Order
+}
+
+// Do is an Order of one step as text, for peers older than Order. It reads, writes or calls slots of the tree, in one or several statements separated by ';': headPitch, robot.go(0.2) speed:0.1,
+// wheelL.speed = 3; wheelR.speed = 3 (edge/robot.ParseLines, GOSTAI-OPEN-01). It does all or nothing.
 type Do struct {
 	Request uint32 `json:"request"` // of the peer's choice; comes back in the answer
 	Line    string `json:"line"`
@@ -55,7 +62,7 @@ type Reply struct {
 	Detail   string `json:"detail"`   // for people: the reason of a refusal, or deviations from the request
 	Underway bool   `json:"underway"` // a motion has begun; Ended says how it ends
 	Lease    uint64 `json:"lease"`    // of a Claim
-	Value    string `json:"value"`    // of a Do: the values read or written, as in a line; of several statements separated by "; "
+	Value    string `json:"value"`    // of an order: the values read or written, as in a line; of several statements separated by "; "
 }
 
 // Ended says how the motion of a request ended.

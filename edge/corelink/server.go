@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"os"
 	"slices"
@@ -29,6 +30,7 @@ const (
 	readRate  = 400 // messages of all peers a second: two for each step of the loop
 	readBurst = 200
 
+	maxFresh  = 64 // subscriptions of a peer with a frame that may wait
 	maxEvents = 64 // kept for peers that join later
 	joinRate  = 10 // connections a second
 	joinBurst = 2 * maxPeers
@@ -70,12 +72,22 @@ type Server struct {
 type peer struct {
 	id    uint32
 	conn  *net.UnixConn
-	out   chan []byte // whole frames; a ring: Publish drops the oldest when it is full
+	out   chan *waiting // a ring: Publish drops the oldest when it is full
 	quit  chan struct{}
-	turns *rate.Limiter // to read a message
+	fresh map[uint32]*waiting // the newest of each subscription, by its request; mu
+	turns *rate.Limiter       // to read a message
 
 	heard atomic.Int64 // when its newest message was read, since Server.began
 	asked int64        // when it was last asked for an answer; mu
+}
+
+// waiting is a whole frame that waits to be sent, and may be replaced as long as it does; nil: it was sent or dropped.
+type waiting struct{ atomic.Pointer[[]byte] }
+
+func waits(b []byte) *waiting {
+	f := &waiting{}
+	f.Store(&b)
+	return f
 }
 
 // Listen creates the socket below root. hello is the first message to each peer. The error names another server of the same root by its pid.
@@ -132,7 +144,7 @@ func (s *Server) Serve(ctx context.Context, h Handlers) error {
 
 // attend serves one peer to its end.
 func (s *Server) attend(ctx context.Context, conn *net.UnixConn, h Handlers) {
-	p := &peer{conn: conn, out: make(chan []byte, ringSize), quit: make(chan struct{}), turns: rate.NewLimiter(readRate, readBurst)}
+	p := &peer{conn: conn, out: make(chan *waiting, ringSize), quit: make(chan struct{}), fresh: map[uint32]*waiting{}, turns: rate.NewLimiter(readRate, readBurst)}
 	err := sameUser(conn)
 	if err == nil {
 		err = s.join(p)
@@ -166,12 +178,12 @@ func (s *Server) join(p *peer) error {
 	if s.closed || len(s.peers) >= maxPeers {
 		return fmt.Errorf("%d peers are connected, want at most %d", len(s.peers), maxPeers)
 	}
-	p.out <- mustFrame(&s.hello)
+	p.out <- waits(mustFrame(&s.hello))
 	for _, t := range s.order {
-		p.out <- s.latest[t]
+		p.out <- waits(s.latest[t])
 	}
-	for _, frame := range s.events {
-		p.out <- frame
+	for _, event := range s.events {
+		p.out <- waits(event)
 	}
 	s.lastID++
 	p.id = s.lastID
@@ -254,19 +266,19 @@ func (s *Server) receive(ctx context.Context, p *peer, h Handlers) (Hello, error
 func (p *peer) send(timeout time.Duration) {
 	defer p.conn.Close() // nothing to lose
 	for {
-		var frame []byte
+		var next *waiting
 		select {
-		case frame = <-p.out:
+		case next = <-p.out:
 		case <-p.quit:
 			timeout = byeTimeout
 			select {
-			case frame = <-p.out:
+			case next = <-p.out:
 			default:
 				return
 			}
 		}
 		_ = p.conn.SetWriteDeadline(time.Now().Add(timeout)) // a closed one fails in Write
-		if _, err := p.conn.Write(frame); err != nil {
+		if _, err := p.conn.Write(*next.Swap(nil)); err != nil {
 			// A frame may be cut: nothing can follow. Closing ends the reader too.
 			return
 		}
@@ -312,6 +324,34 @@ func (s *Server) Tell(id uint32, m Message) error {
 		if p.id == id {
 			s.push(p, frame)
 		}
+	}
+	return nil
+}
+
+// Update sends m as Tell does, in place of an update of the same subscription that still waits: a peer that does not read finds the newest of each
+// subscription, and everything else.
+func (s *Server) Update(id uint32, m *Update) error {
+	b, err := AppendFrame(nil, m)
+	if err != nil {
+		return fmt.Errorf("corelink: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for p := range s.peers {
+		if p.id != id {
+			continue
+		}
+		if f := p.fresh[m.Request]; f != nil {
+			if older := f.Load(); older != nil && f.CompareAndSwap(older, &b) {
+				return nil
+			}
+		}
+		if len(p.fresh) >= maxFresh { // some may be of subscriptions that have ended
+			maps.DeleteFunc(p.fresh, func(_ uint32, f *waiting) bool { return f.Load() == nil })
+		}
+		f := waits(b)
+		p.fresh[m.Request] = f
+		s.queue(p, f)
 	}
 	return nil
 }
@@ -365,16 +405,19 @@ func (s *Server) offer(p *peer, frame []byte) {
 	s.push(p, frame)
 }
 
-// push adds frame to p's ring; mu is held, so no other goroutine adds.
-func (s *Server) push(p *peer, frame []byte) {
+func (s *Server) push(p *peer, b []byte) { s.queue(p, waits(b)) }
+
+// queue adds f to p's ring; mu is held, so no other goroutine adds.
+func (s *Server) queue(p *peer, f *waiting) {
 	for {
 		select {
-		case p.out <- frame:
+		case p.out <- f:
 			return
 		default:
 		}
 		select {
-		case <-p.out:
+		case old := <-p.out:
+			old.Store(nil)
 			s.drops++
 		default: // the peer just read one
 		}

@@ -25,6 +25,31 @@ type Values struct {
 	Values  []live.Value `json:"values,omitempty"`
 }
 
+// Subscribe asks for an Update of slots by their ID each time one of them changes, but at most once in EveryMS, at least MinEveryMS; the first
+// comes at once (GOSTAI-OPEN-02). It lasts until Unsubscribe, or until the peer leaves.
+type Subscribe struct {
+	Request uint32 `json:"request"` // names the subscription
+	Slots   []int  `json:"slots,omitempty"`
+	EveryMS uint32 `json:"every_ms"`
+}
+
+// MinEveryMS is the shortest interval of a subscription: 50 a second.
+const MinEveryMS = 20
+
+// Unsubscribe ends a subscription, without an answer.
+type Unsubscribe struct {
+	Request uint32 `json:"request"` // of Subscribe
+}
+
+// Update has the values of a subscription's slots, all of one moment; a slot without a value is left out. An update that its peer is too slow for
+// is replaced by the next one: then numbers are missing in Seq.
+type Update struct {
+	Request uint32       `json:"request"` // of Subscribe
+	Seq     uint64       `json:"seq"`     // of the subscription, from 1
+	AtUS    int64        `json:"at_us"`   // the moment, CLOCK_MONOTONIC
+	Values  []live.Value `json:"values,omitempty"`
+}
+
 // Introduce sends robotd the robot's identity, for the slots of the tree's root: robotd does not read it itself.
 type Introduce struct {
 	Name   string `json:"name"`

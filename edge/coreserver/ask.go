@@ -11,6 +11,7 @@ import (
 
 	"kennel/edge/body/monoclock"
 	"kennel/edge/control"
+	"kennel/edge/core"
 	"kennel/edge/corelink"
 	"kennel/edge/motion"
 	"kennel/edge/robot"
@@ -23,17 +24,24 @@ var (
 	errNoSpeed = fmt.Errorf("%w: speed: is for a motor that moves to a position", robot.ErrRange)
 	errNoTime  = fmt.Errorf("%w: speed:, time: and adaptive: are for a motor", robot.ErrRange)
 	errMixed   = fmt.Errorf("%w: one line writes slots, or calls one method; send the other line after it", robot.ErrName)
+	errStep    = fmt.Errorf("%w: each of several steps moves or sets something", robot.ErrName)
 	errManners = fmt.Errorf("%w: all that one line moves has the same speed: or time:; send the other line after it", robot.ErrName)
 )
 
-// ask holds the request of a peer until it is answered: an order, and the statements of the line that it was made of, if it was one. It is
-// the sink of their writes and calls.
+// ask holds the request of a peer until it is answered: an order, and the statements that it was made of, if any. It is the sink of their writes
+// and calls. A request of several steps is one ask after another:
+//
+//	do ──► ask ──post──► control loop ──► done ──► next ──► ask ──► ...  ──► Ended
+//	         └── Reply        └── any other end, a refusal or a stop in between ──► Ended
 type ask struct {
 	s          *Server
 	at         time.Duration
 	underway   bool // its motion has begun
 	order      control.Order
 	statements []statement
+	rest       [][]robot.Line // steps to come
+	began      bool           // a step before it was answered
+	stops      uint64         // Server.stops at the first step
 }
 
 // statement is one of a line.
@@ -46,26 +54,79 @@ type statement struct {
 	unit   float64 // how many units of the goals are one of the statement's own slot
 }
 
-// do runs a line: reads are answered at once, motions become one order.
-func (s *Server) do(ctx context.Context, p corelink.Peer, m *corelink.Do) {
-	a := &ask{s: s, order: control.Order{Owner: owner(p), Request: m.Request, For: millis(m.ForMS)}}
-	if m.ForMS == 0 {
-		a.order.For = control.MaxFor
+// Bounds of an order; own defaults. Its text has at most as many lines.
+const (
+	maxSteps = 64
+	maxLines = 256 // of all steps
+)
+
+// check returns what is wrong with an order that a peer made.
+func check(o core.Order) error {
+	lines := 0
+	for _, step := range o.Steps {
+		for i := range step {
+			if err := step[i].Check(); err != nil {
+				return err
+			}
+		}
+		lines += len(step)
 	}
-	lines, err := robot.ParseLines(m.Line)
-	for i := 0; i < len(lines) && err == nil; i++ {
-		err = a.add(ctx, lines[i])
+	if len(o.Steps) == 0 || len(o.Steps) > maxSteps || lines > maxLines {
+		return fmt.Errorf("%w: %d steps with %d lines, want 1 to %d with at most %d", robot.ErrRange, len(o.Steps), lines, maxSteps, maxLines)
+	}
+	return nil
+}
+
+// do runs an order, unless err says that it makes no sense: reads are answered at once, motions become one order of the loop for each step. An order
+// with one step that makes no sense is refused before its first step begins.
+func (s *Server) do(ctx context.Context, p corelink.Peer, request uint32, o core.Order, err error) {
+	a := &ask{s: s, order: control.Order{Owner: owner(p), Request: request, For: o.Deadline()}}
+	for i := len(o.Steps) - 1; i >= 0 && err == nil; i-- {
+		a, err = a.step(ctx, o.Steps[i:])
+		if err == nil && a.order.Kind == 0 && len(o.Steps) > 1 {
+			err = errStep
+		}
 	}
 	switch {
-	case errors.Is(err, state.ErrUnknown), errors.Is(err, state.ErrUnavailable):
-		s.tell(ctx, p.ID, &corelink.Reply{Request: m.Request, Code: control.Unmeasured.String(), Detail: err.Error()})
 	case err != nil:
-		s.answer(ctx, p.ID, m.Request, err)
+		s.refuse(ctx, a, codeOf(err), err.Error())
 	case a.order.Kind != 0:
 		s.post(ctx, p.ID, a)
 	default:
-		s.tell(ctx, p.ID, a.reply(&control.Result{Request: m.Request}))
+		s.tell(ctx, p.ID, a.reply(&control.Result{Request: request}))
 	}
+}
+
+// codeOf returns the code of a refusal.
+func codeOf(err error) control.Code {
+	switch {
+	case errors.Is(err, state.ErrUnknown), errors.Is(err, state.ErrUnavailable):
+		return control.Unmeasured
+	case errors.Is(err, errDevice):
+		return control.Unable
+	}
+	return control.Invalid
+}
+
+// step returns the ask for the first of steps, for the owner and the request of a.
+func (a *ask) step(ctx context.Context, steps [][]robot.Line) (*ask, error) {
+	b := &ask{s: a.s, rest: steps[1:], stops: a.stops, order: control.Order{Owner: a.order.Owner, Request: a.order.Request, For: a.order.For}}
+	for _, l := range steps[0] {
+		if err := b.add(ctx, l); err != nil {
+			return b, err
+		}
+	}
+	return b, nil
+}
+
+// next posts the step after a, which is done.
+func (s *Server) next(ctx context.Context, a *ask) {
+	b, err := a.step(ctx, a.rest)
+	if b.began = true; err != nil {
+		s.refuse(ctx, b, codeOf(err), err.Error())
+		return
+	}
+	s.post(ctx, peerOf(a.order.Owner), b)
 }
 
 // add makes line a part of the order, or reads its value.
@@ -187,12 +248,8 @@ func (s *Server) deliver(ctx context.Context, now time.Duration) (answered, wait
 			a.underway = true
 		}
 		s.mu.Unlock()
-		switch {
-		case a == nil: // its peer has left
-		case r.Code == control.Ended:
-			s.ended(ctx, a, &r)
-		default:
-			s.tell(ctx, uint32(r.Owner-control.Self), a.reply(&r))
+		if a != nil { // otherwise its peer has left
+			s.took(ctx, a, &r)
 		}
 	}
 	s.mu.Lock()
@@ -201,6 +258,31 @@ func (s *Server) deliver(ctx context.Context, now time.Duration) (answered, wait
 		delete(s.due, k)
 	}
 	return answered, len(s.due) > 0
+}
+
+// took tells the peer of a what became of it, or begins its next step.
+func (s *Server) took(ctx context.Context, a *ask, r *control.Result) {
+	refused := r.Code != control.OK && r.Code != control.Ended
+	more := len(a.rest) > 0 && !refused
+	if r.Code != control.Ended && !a.began {
+		reply := a.reply(r)
+		reply.Underway = reply.Underway || more
+		s.tell(ctx, peerOf(r.Owner), reply)
+	}
+	switch {
+	case a.began && refused:
+		s.refuse(ctx, a, r.Code, a.named(s.detail(r)))
+	case r.Code == control.Ended:
+		more = more && r.Outcome == motion.Done
+		s.ended(ctx, a, r, !more)
+	case r.Underway:
+		return
+	case a.began && !more:
+		s.tell(ctx, peerOf(r.Owner), &corelink.Ended{Request: r.Request, Outcome: corelink.Done})
+	}
+	if more {
+		s.next(ctx, a)
+	}
 }
 
 // late lists the requests whose results were lost in a full ring. Call it before the results are taken: those that come later were not lost. A motion may
@@ -229,8 +311,8 @@ func (s *Server) moving() bool {
 	return s.cfg.Control.Report(&r) && slices.ContainsFunc(r.Parts[:len(s.model.Parts)], func(p control.PartReport) bool { return p.Outcome == motion.Running })
 }
 
-// ended tells the peer how its motion ended. The ends of the robot's own methods are also sent to every peer, as events (GOSTAI-IF-15.3).
-func (s *Server) ended(ctx context.Context, a *ask, r *control.Result) {
+// ended tells the peer how its motion ended, if that is the end of its order. The ends of the robot's own methods are also sent to every peer, as events (GOSTAI-IF-15.3).
+func (s *Server) ended(ctx context.Context, a *ask, r *control.Result, last bool) {
 	m := &corelink.Ended{Request: r.Request, Outcome: r.Outcome.String(), X: finite(r.Pose.X), Y: finite(r.Pose.Y), Theta: finite(r.Pose.Theta)}
 	if r.Outcome == motion.Stopped {
 		m.Reasons = s.reasons(r.Stop)
@@ -242,7 +324,9 @@ func (s *Server) ended(ctx context.Context, a *ask, r *control.Result) {
 	case control.Turn:
 		method, m.Moved, m.Of, m.Unit = "turn", -finite(r.Moved), -a.order.A, "rad"
 	}
-	s.tell(ctx, uint32(r.Owner-control.Self), m)
+	if last {
+		s.tell(ctx, peerOf(r.Owner), m)
+	}
 	if method == "" {
 		return
 	}
@@ -257,18 +341,31 @@ func (s *Server) ended(ctx context.Context, a *ask, r *control.Result) {
 // milli returns thousandths.
 func milli(v float64) int64 { return int64(math.Round(v * 1000)) }
 
-// refuse returns the answer to a refused request.
-func (a *ask) refuse(code, detail string) *corelink.Reply {
+// named puts the name of the one statement of a before what is wrong with it.
+func (a *ask) named(detail string) string {
 	if len(a.statements) == 1 {
-		detail = a.statements[0].Name + ": " + detail
+		return a.statements[0].Name + ": " + detail
 	}
-	return &corelink.Reply{Request: a.order.Request, Code: code, Detail: detail}
+	return detail
+}
+
+// refuse tells the peer of a that its order, or a later step of it, is not done.
+func (s *Server) refuse(ctx context.Context, a *ask, code control.Code, detail string) {
+	var m corelink.Message = &corelink.Reply{Request: a.order.Request, Code: code.String(), Detail: detail}
+	if a.began {
+		how := motion.Stopped
+		if code == control.NotHeld {
+			how = motion.Cancelled
+		}
+		m = &corelink.Ended{Request: a.order.Request, Outcome: how.String(), Reasons: []string{detail}}
+	}
+	s.tell(ctx, peerOf(a.order.Owner), m)
 }
 
 // reply is the answer to a, by its result.
 func (a *ask) reply(r *control.Result) *corelink.Reply {
 	if r.Code != control.OK {
-		return a.refuse(r.Code.String(), a.s.detail(r))
+		return &corelink.Reply{Request: r.Request, Code: r.Code.String(), Detail: a.named(a.s.detail(r))}
 	}
 	out := &corelink.Reply{Request: r.Request, Code: r.Code.String(), Underway: r.Underway, Lease: r.Lease}
 	var values, notes []string

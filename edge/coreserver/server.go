@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -14,9 +15,11 @@ import (
 
 	"kennel/edge/body/monoclock"
 	"kennel/edge/control"
+	"kennel/edge/core"
 	"kennel/edge/corelink"
 	"kennel/edge/env"
 	"kennel/edge/faultcode"
+	"kennel/edge/motion"
 	"kennel/edge/power"
 	"kennel/edge/power/lastoff"
 	"kennel/edge/robot"
@@ -76,11 +79,12 @@ type Server struct {
 	model   *control.Model
 	live    *state.Live // for reading
 	tree    corelink.Tree
-	refs    robot.Target // the slots of tree, by its order
+	refs    []*robot.Ref // the slots of tree, by its order
 	body    *robot.Node  // robot.body, which is gone without one
 	warm    *robot.Ref   // the temperature of the body; nil: it measures none
 
 	wake   chan struct{} // one slot: an order was posted
+	fed    chan struct{} // one slot: there is another subscription
 	there  atomic.Bool   // there is a body
 	opened atomic.Int64  // bodies
 	fault  atomic.Uint32 // faultcode.Code of robotd's own, 0: none
@@ -95,6 +99,8 @@ type Server struct {
 	mu    sync.Mutex
 	peers map[claim.Owner]string // the program of each
 	due   map[due]*ask           // requests without an answer yet
+	stops uint64                 // asked for so far
+	subs  map[due]*subscription
 
 	events sync.Mutex // orders them
 	seq    uint64     // of the newest event
@@ -104,7 +110,7 @@ type Server struct {
 	step  func(string) error // called before each change on disk of what halts: tests end there, as a kill does, or make it fail
 }
 
-// due is one order, or the motion that it began.
+// due is one order, the motion that it began, or a subscription.
 type due struct {
 	owner   claim.Owner
 	request uint32
@@ -113,10 +119,13 @@ type due struct {
 // owner is a peer as the control loop knows it. IDs count from 1; control.Self is 1.
 func owner(p corelink.Peer) claim.Owner { return claim.Owner(p.ID) + control.Self }
 
+// peerOf returns the ID of the peer that is o.
+func peerOf(o claim.Owner) uint32 { return uint32(o - control.Self) }
+
 // New returns a server for the body of the model, which is not there yet.
 func New(cfg Config) (*Server, error) {
 	s := &Server{cfg: cfg, started: monoclock.Now(), model: cfg.Control.Model(), live: state.NewLive(cfg.Control.Board(), nil),
-		wake: make(chan struct{}, 1), peers: map[claim.Owner]string{}, due: map[due]*ask{}, halts: halts{saves: make(chan func(), maxSaves)}, now: time.Now,
+		wake: make(chan struct{}, 1), fed: make(chan struct{}, 1), peers: map[claim.Owner]string{}, due: map[due]*ask{}, subs: map[due]*subscription{}, halts: halts{saves: make(chan func(), maxSaves)}, now: time.Now,
 		step: func(string) error { return nil }}
 	s.mhz.Store(uint32(power.Allow(false, false, power.Cool, power.ShedNothing).CPUMHz)) // until more is known
 	tree := s.model.Tree
@@ -141,11 +150,11 @@ func New(cfg Config) (*Server, error) {
 				continue
 			}
 			node.Slots = append(node.Slots, slot(r))
-			s.refs.Refs = append(s.refs.Refs, r)
+			s.refs = append(s.refs, r)
 		}
 		s.tree.Nodes = append(s.tree.Nodes, node)
 	}
-	return s, nil
+	return s, cfg.Link.Publish(&corelink.Speaks{Messages: []string{corelink.Name(&corelink.Order{}), corelink.Name(&corelink.Subscribe{})}})
 }
 
 func slot(r *robot.Ref) live.Slot {
@@ -234,6 +243,7 @@ func (s *Server) left(ctx context.Context, p corelink.Peer) {
 			delete(s.due, k)
 		}
 	}
+	maps.DeleteFunc(s.subs, func(k due, _ *subscription) bool { return k.owner == o })
 	s.mu.Unlock()
 	for !s.cfg.Control.Post(control.Order{Kind: control.Drop, Owner: o}) {
 		select {
@@ -254,19 +264,25 @@ func (s *Server) handle(ctx context.Context, p corelink.Peer, m corelink.Message
 		s.tell(ctx, p.ID, &t)
 		return
 	case *corelink.GetValues:
-		v, err := s.values()
-		if err != nil {
-			log.ErrorContext(ctx, "tree not read", logging.Err, err) // a bug of ours: every slot of refs can be read
-			return
-		}
-		v.Request = m.Request
+		v := &corelink.Values{Request: m.Request}
+		v.AtUS, v.Values = s.values(s.refs)
 		s.tell(ctx, p.ID, v)
 		return
 	case *corelink.Introduce:
 		s.cfg.Control.Board().Introduce(state.Identity{Name: m.Name, Serial: m.Serial, IP: m.IP}, monoclock.Now())
 		return
+	case *corelink.Order:
+		s.do(ctx, p, m.Request, m.Order, check(m.Order))
+		return
 	case *corelink.Do:
-		s.do(ctx, p, m)
+		o, err := core.Parse(m.Line)
+		s.do(ctx, p, m.Request, o.For(millis(m.ForMS)), err)
+		return
+	case *corelink.Subscribe:
+		s.answer(ctx, p.ID, m.Request, s.subscribe(p, m))
+		return
+	case *corelink.Unsubscribe:
+		s.unsubscribe(p, m.Request)
 		return
 	case *corelink.Hold:
 		save, err := s.hold(ctx, m.By, m.Reason)
@@ -324,33 +340,48 @@ func millis(ms uint32) time.Duration { return time.Duration(ms) * time.Milliseco
 // empties in each step, does not give up as soon.
 func (s *Server) post(ctx context.Context, id uint32, a *ask) {
 	a.at = monoclock.Now()
-	posted, there := s.tryPost(a)
-	for ; !posted && there && a.order.Kind == control.Stop && monoclock.Now()-a.at < stopFor; posted, there = s.tryPost(a) {
+	code := s.tryPost(a)
+	for ; code == control.Full && a.order.Kind == control.Stop && monoclock.Now()-a.at < stopFor; code = s.tryPost(a) {
 		time.Sleep(resultEvery)
 	}
-	switch {
-	case posted:
+	switch code {
+	case control.OK:
 		select {
 		case s.wake <- struct{}{}:
 		default: // awake
 		}
-	case there:
-		s.tell(ctx, id, a.refuse(control.Full.String(), "too many orders wait"))
+	case control.Full:
+		s.refuse(ctx, a, code, a.named("too many orders wait"))
+	case control.Ended:
+		s.tell(ctx, id, &corelink.Ended{Request: a.order.Request, Outcome: motion.Cancelled.String()})
 	default:
-		s.tell(ctx, id, a.refuse(control.Unmeasured.String(), noBody))
+		s.refuse(ctx, a, code, a.named(noBody))
 	}
 }
 
-func (s *Server) tryPost(a *ask) (posted, there bool) {
+// tryPost posts the order of a: OK, Full, Unmeasured without a body, or Ended if it is a later step of an order and a stop came in between.
+func (s *Server) tryPost(a *ask) control.Code {
 	k := due{a.order.Owner, a.order.Request}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.due[k] = a // before the order is there, so that its answer does not come first
-	there = s.there.Load()
-	if posted = there && s.cfg.Control.Post(a.order); !posted {
-		delete(s.due, k)
+	if a.order.Kind == control.Stop {
+		s.stops++
 	}
-	return posted, there
+	switch {
+	case !a.began:
+		a.stops = s.stops
+	case a.stops != s.stops:
+		return control.Ended
+	}
+	if !s.there.Load() {
+		return control.Unmeasured
+	}
+	s.due[k] = a // before the order is there, so that its answer does not come first
+	if !s.cfg.Control.Post(a.order) {
+		delete(s.due, k)
+		return control.Full
+	}
+	return control.OK
 }
 
 // answer tells a peer that its request was done, or why it is invalid.
@@ -413,24 +444,27 @@ func (s *Server) stale(v robot.Value, at time.Duration) bool {
 	return at > 0 && v.Type != robot.String && !s.there.Load()
 }
 
-// values returns the present values of the tree.
-func (s *Server) values() (*corelink.Values, error) {
+// values returns the present values of slots, all of one moment (CLOCK_MONOTONIC, in microseconds).
+func (s *Server) values(refs []*robot.Ref) (atUS int64, out []live.Value) {
 	now := monoclock.Now()
-	m := &corelink.Values{AtUS: now.Microseconds()}
-	if len(s.refs.Refs) == 0 {
-		return m, nil
+	if len(refs) == 0 {
+		return now.Microseconds(), nil
 	}
-	got, err := s.live.ReadTarget(s.refs)
-	if err != nil {
-		return nil, err
+	got, err := s.live.ReadTarget(robot.Target{Refs: refs})
+	if len(refs) == 1 { // then an error says that it has no value
+		got.Value, got.Times = robot.L(got.Value), []time.Duration{got.At}
+	} else if err != nil {
+		s.cfg.Log.Error("tree not read", logging.Err, err) // a bug of ours: every slot of refs can be read
+		return now.Microseconds(), nil
 	}
-	for i, r := range s.refs.Refs {
+	out = make([]live.Value, 0, len(refs))
+	for i, r := range refs {
 		v := live.Value{Slot: r.ID, AgeMS: -1}
 		if at := got.Times[i]; at > 0 {
 			v.AgeMS = max(now-at, 0).Milliseconds()
 		}
-		switch x := got.Value.Items[i]; {
-		case x.Type == robot.None, math.IsNaN(x.Number), s.stale(x, got.Times[i]):
+		switch x := &got.Value.Items[i]; {
+		case x.Type == robot.None, math.IsNaN(x.Number), s.stale(*x, got.Times[i]):
 			continue
 		case x.Type == robot.String:
 			text := strings.ToValidUTF8(x.Text, "?")
@@ -443,17 +477,18 @@ func (s *Server) values() (*corelink.Values, error) {
 		default:
 			v.Number = &x.Number
 		}
-		m.Values = append(m.Values, v)
+		out = append(out, v)
 	}
-	return m, nil
+	return now.Microseconds(), out
 }
 
-// Run sends results to the peers that asked, frees the claims of frozen peers, and saves what halts the robot, until ctx ends. It sleeps while no
+// Run sends results and updates to the peers that asked, frees the claims of frozen peers, and saves what halts the robot, until ctx ends. It sleeps while no
 // answer is due and no peer owns anything.
 func (s *Server) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	wg.Go(func() { s.keep(ctx) })
+	wg.Go(func() { s.feed(ctx) })
 	var looked time.Duration // when owners were last asked
 	owned := false
 	var r control.Report
@@ -492,7 +527,7 @@ func (s *Server) dropSilent(ctx context.Context, r *control.Report) (owned bool)
 			continue
 		}
 		owned, last = true, o.Owner
-		if silent := s.cfg.Link.Unanswered(uint32(o.Owner - control.Self)); silent >= silentAfter {
+		if silent := s.cfg.Link.Unanswered(peerOf(o.Owner)); silent >= silentAfter {
 			s.cfg.Log.WarnContext(ctx, "claims of a silent peer released", "peer", s.program(o.Owner), "silent", silent.Round(time.Millisecond))
 			s.cfg.Control.Post(control.Order{Kind: control.Drop, Owner: o.Owner}) // one that finds the mailbox full is posted again soon
 		}

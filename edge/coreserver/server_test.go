@@ -37,14 +37,14 @@ const patience = 20 * time.Second
 
 // bench is a server on a toy body, below a root of its own.
 type bench struct {
-	t    *testing.T
+	t    testing.TB
 	root string
 	body *coreservertest.Body
 	*Server
 }
 
 // newBench returns a server that nothing runs yet, with a body.
-func newBench(t *testing.T, root string) *bench {
+func newBench(t testing.TB, root string) *bench {
 	t.Helper()
 	link, err := corelink.Listen(root, corelink.Hello{Program: "robotd", PID: 7})
 	if err != nil {
@@ -94,7 +94,7 @@ func (b *bench) run() (end func()) {
 
 // peer is a program that asks.
 type peer struct {
-	t   *testing.T
+	t   testing.TB
 	c   *corelink.Client
 	got chan corelink.Message
 	end func()
@@ -540,12 +540,12 @@ func TestFloodOfLines(t *testing.T) {
 	b.body.SetDeaf(true)
 	began := time.Now()
 	for i := range uint32(2_000) {
-		b.do(t.Context(), corelink.Peer{ID: 1}, &corelink.Do{Request: i, Line: "headPitch = 0.1"})
+		b.handle(t.Context(), corelink.Peer{ID: 1}, &corelink.Do{Request: i, Line: "headPitch = 0.1"})
 	}
 	if len(b.due) > 0 || b.body.Refused() != 2_000 {
 		t.Errorf("%d lines wait, %d were refused", len(b.due), b.body.Refused())
 	}
-	b.do(t.Context(), corelink.Peer{ID: 1}, &corelink.Do{Line: "headPitch = " + strings.Repeat("[", 60_000)})
+	b.handle(t.Context(), corelink.Peer{ID: 1}, &corelink.Do{Line: "headPitch = " + strings.Repeat("[", 60_000)})
 	if took := time.Since(began); took > 10*time.Second {
 		t.Errorf("it took %v", took)
 	}

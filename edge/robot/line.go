@@ -36,14 +36,16 @@ const (
 //
 // Without any it moves as fast as the body thinks right. A body's limits win over all three, and it tells what it does instead. Of two lines of one
 // program for one motor the last wins; among programs it is who has the claim (package claim).
+//
+// Programs send each other lines as they are (edge/core.Order); only people read and write the text.
 type Line struct {
-	Name     string // any name of the tree (Tree.Lookup)
-	Verb     Verb
-	Value    Value         // of Put
-	Args     []Value       // of Call
-	Speed    float64       // above 0; 0: none is given
-	Time     time.Duration // minTime to maxTime; 0: none is given
-	Adaptive time.Duration // the same
+	Name     string        `json:"name"` // any name of the tree (Tree.Lookup)
+	Verb     Verb          `json:"verb"`
+	Value    Value         `json:"value"`          // of Put
+	Args     []Value       `json:"args,omitempty"` // of Call
+	Speed    float64       `json:"speed"`          // above 0; 0: none is given
+	Time     time.Duration `json:"time_ns"`        // minTime to maxTime; 0: none is given
+	Adaptive time.Duration `json:"adaptive_ns"`    // the same
 }
 
 // Within returns the time that l gives a motor, and whether it is one to be kept (time:) rather than about so long (adaptive:); 0: none.
@@ -52,6 +54,45 @@ func (l *Line) Within() (within time.Duration, exactly bool) {
 		return l.Time, true
 	}
 	return l.Adaptive, false
+}
+
+// Check says what is wrong with a line that another program made, with the errors of ParseLine; whatever ParseLine returns passes.
+func (l *Line) Check() error {
+	if _, err := ParsePath(l.Name); err != nil {
+		return err
+	}
+	values, manners := append([]Value{l.Value}, l.Args...), 0
+	for _, given := range []bool{l.Speed != 0, l.Time != 0, l.Adaptive != 0} {
+		if given {
+			manners++
+		}
+	}
+	switch {
+	case l.Verb > Call, l.Verb != Put && l.Value.Type != None, l.Verb != Call && len(l.Args) > 0, l.Verb == Put && l.Value.Type == None:
+		return fmt.Errorf("%s: %w: want one value to write, or arguments of a method", l.Name, ErrType)
+	case manners > 1, manners > 0 && l.Verb == Get:
+		return fmt.Errorf("%s: %w: speed, time and adaptive exclude each other, and reading has none", l.Name, ErrType)
+	case l.Speed < 0, math.IsInf(l.Speed, 0), math.IsNaN(l.Speed):
+		return fmt.Errorf("%s: %w: speed %v, want more than 0", l.Name, ErrRange, l.Speed)
+	}
+	for _, d := range []time.Duration{l.Time, l.Adaptive} {
+		if d != 0 && (d < minTime || d > maxTime) {
+			return fmt.Errorf("%s: %w: time %v, want %v to %v", l.Name, ErrRange, d, minTime, maxTime)
+		}
+	}
+	for len(values) > 0 {
+		v := values[0]
+		if values = values[1:]; v.Type > List || math.IsInf(v.Number, 0) || math.IsNaN(v.Number) {
+			return fmt.Errorf("%s: %w: %s, want a finite number, true, false, text, a handle or a list", l.Name, ErrRange, v)
+		}
+		for _, x := range v.Items {
+			if x.Type == List || x.Type == None || v.Type != List {
+				return fmt.Errorf("%s: %w: a list within %s", l.Name, ErrType, v.Type)
+			}
+			values = append(values, x)
+		}
+	}
+	return nil
 }
 
 // Bounds of a line; own defaults. A time above maxTime is a mistake: a robot drives for a minute at most.

@@ -53,12 +53,13 @@ type Format struct {
 
 // Value is the value of a slot. The zero value is nothing.
 type Value struct {
-	Type   Type
-	Number float64 // of Float, Int and Bool (0 or 1)
-	Text   string
-	Data   []byte // shared and immutable
-	Format Format
-	Items  []Value
+	Type   Type    `json:"type"`
+	Number float64 `json:"number"` // of Float, Int and Bool (0 or 1)
+	Text   string  `json:"text,omitempty"`
+	Data   []byte  `json:"-"`                // shared and immutable
+	Format Format  `json:"-"`                // of Data
+	Handle string  `json:"handle,omitempty"` // of Bytes that another program has: a sound or an image, by its name there
+	Items  []Value `json:"items,omitempty"`
 }
 
 // F returns a float.
@@ -91,6 +92,9 @@ func (v Value) String() string {
 	case String:
 		return strconv.Quote(v.Text)
 	case Bytes:
+		if v.Handle != "" {
+			return "handle " + strconv.Quote(v.Handle)
+		}
 		return fmt.Sprintf("%d bytes of %s", len(v.Data), v.Format.Name)
 	case List:
 		items := make([]string, len(v.Items))

@@ -10,10 +10,10 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
+	"kennel/edge/core"
 	"kennel/edge/coreclient"
 	"kennel/edge/corelink"
 	"kennel/edge/robot/claim"
@@ -74,25 +74,11 @@ func connect(ctx context.Context, root string) (*coreclient.Client, error) {
 	return c, nil
 }
 
-// drive drives a square to the right. It holds the wheels meanwhile, so that no program of lower priority moves them.
+// drive drives a square to the right. The wheels are claimed meanwhile, so that no program of lower priority moves them.
 func drive(ctx context.Context, c *coreclient.Client, side float64) error {
-	lease, err := c.Claim(ctx, 0, claim.Program, "robot.go")
-	if err != nil {
-		return err
-	}
-	defer lease.Release()
-	for range 4 {
-		for _, line := range []string{fmt.Sprintf("robot.go(%v)", side), fmt.Sprintf("robot.turn(%v)", math.Pi/2)} {
-			motion, err := c.Do(ctx, line, 30*time.Second)
-			if err != nil {
-				return err
-			}
-			if end, err := motion.Wait(ctx); err != nil || end.Outcome != corelink.Done {
-				return errors.Join(err, fmt.Errorf("%s: %s", line, end.Words()))
-			}
-		}
-	}
-	return nil
+	corner := core.Go(side).Then(core.Turn(math.Pi / 2))
+	half := corner.Then(corner).For(30 * time.Second)
+	return c.Run(ctx, claim.Program, half.Then(half))
 }
 
 // look returns what the first distance sensor of the robot measures, in metres.
@@ -103,11 +89,15 @@ func look(ctx context.Context, c *coreclient.Client) (float64, error) {
 	}
 	for _, n := range tree.Nodes {
 		if strings.Contains(n.Interface, "DistanceSensor") {
-			answer, err := c.Do(ctx, n.Full+".distance", 0)
+			values, err := c.Read(ctx, n.Full+".distance")
 			if err != nil {
 				return 0, err
 			}
-			return strconv.ParseFloat(answer.Value, 64)
+			distance, ok := values[0].Number()
+			if !ok {
+				return 0, fmt.Errorf("%s has not measured yet", n.Full)
+			}
+			return distance, nil
 		}
 	}
 	return 0, errors.New("this robot has no distance sensor")

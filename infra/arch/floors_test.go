@@ -32,7 +32,7 @@ var floors = map[string][][]string{
 		{"robot", "body"}, // of the folder body the interface alone: motion, sense and rt speak its words
 		{"power", "mic"},
 		{"motion", "sense"},
-		{"rt"},
+		{"rt", "core"},
 		{"control", "corelink"},
 		{"coreserver", "coreclient"},
 		{"body/species", "body/bodysim"},

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"kennel/edge/body"
+	"kennel/edge/core"
+	"kennel/edge/coreclient"
 	"kennel/edge/corelink"
 	"kennel/edge/power"
 	"kennel/edge/robot/claim"
@@ -25,14 +27,13 @@ const (
 	down   = 1
 	nodTo  = 0.8              // of what the head can
 	within = 8 * time.Second  // a motion
-	spare  = 2 * time.Second  // that a claim outlives its motion
 	recent = 30 * time.Second // a follow-up to the timer
 )
 
 type act = func(*Intents, context.Context, intent.User) (Outcome, error)
 
-// move runs line, which moves part, and says done when it has ended well.
-func (x *Intents) move(ctx context.Context, part, line, done string) (Outcome, error) {
+// move does o, and says done when it has ended well.
+func (x *Intents) move(ctx context.Context, o core.Order, done string) (Outcome, error) {
 	_, held, _, sleep := x.now()
 	if held.By != "" {
 		return refuse(Held, "%s holds me: %s", held.By, held.Reason)
@@ -42,30 +43,20 @@ func (x *Intents) move(ctx context.Context, part, line, done string) (Outcome, e
 			return Outcome{}, err
 		}
 	}
-	lease, err := x.cfg.Core.Claim(ctx, within+spare, claim.Behavior, part)
-	if err != nil {
-		return Outcome{}, err
-	}
-	defer lease.Release()
-	m, err := x.cfg.Core.Do(ctx, line, within)
-	if err != nil || !m.Underway {
-		return Outcome{Text: done}, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, within+spare)
-	defer cancel()
-	end, err := m.Wait(ctx)
-	if err == nil && end.Outcome != corelink.Done {
-		return refuse(Failed, "I could not finish: %s", end.Words())
+	err := x.cfg.Core.Run(ctx, claim.Behavior, o.For(within))
+	var unfinished *coreclient.Unfinished
+	if errors.As(err, &unfinished) {
+		return refuse(Failed, "I could not finish: %v", unfinished)
 	}
 	return Outcome{Text: done}, err
 }
 
 // roll moves the wheels, unless the robot is on its charger: it could tear itself off.
-func (x *Intents) roll(ctx context.Context, line, done string) (Outcome, error) {
+func (x *Intents) roll(ctx context.Context, o core.Order, done string) (Outcome, error) {
 	if _, _, supply, _ := x.now(); supply.Has(body.OnCharger) {
 		return refuse(Docked, "I am on my charger")
 	}
-	return x.move(ctx, "robot.go", line, done)
+	return x.move(ctx, o, done)
 }
 
 func drive(metres float64) act {
@@ -74,14 +65,14 @@ func drive(metres float64) act {
 		way = "back"
 	}
 	return func(x *Intents, ctx context.Context, _ intent.User) (Outcome, error) {
-		return x.roll(ctx, fmt.Sprintf("robot.go(%v)", metres), fmt.Sprintf("I went %v cm %s", math.Abs(metres)*100, way))
+		return x.roll(ctx, core.Go(metres), fmt.Sprintf("I went %v cm %s", math.Abs(metres)*100, way))
 	}
 }
 
 // turn turns right by so many radians (GOSTAI-IF-15.2).
 func turn(radians float64, way string) act {
 	return func(x *Intents, ctx context.Context, _ intent.User) (Outcome, error) {
-		return x.roll(ctx, fmt.Sprintf("robot.turn(%v)", radians), "I turned "+way)
+		return x.roll(ctx, core.Turn(radians), "I turned "+way)
 	}
 }
 
@@ -102,7 +93,7 @@ func nod(way float64) act {
 		if way > 0 {
 			said = "I look down"
 		}
-		return x.move(ctx, can.head.Full, fmt.Sprintf("%s.angle = %.3f", can.head.Full, to), said)
+		return x.move(ctx, core.Set(can.head.Full+".angle", to), said)
 	}
 }
 
@@ -115,7 +106,7 @@ func (x *Intents) stop(ctx context.Context, u intent.User) (Outcome, error) {
 		return x.cancelTimer()
 	}
 	can, _, _, _ := x.now()
-	if !x.has(core, can) {
+	if !x.has(some, can) {
 		return refuse(NotSupported, NotHere)
 	}
 	if err := x.cfg.Core.Stop(ctx); err != nil {

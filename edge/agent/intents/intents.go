@@ -225,7 +225,7 @@ func (x *Intents) has(n need, can parts) bool {
 		return len(x.choices("eye_color")) > 0
 	case voice:
 		return len(x.choices("master_volume")) > 0
-	case core:
+	case some:
 		return can.mobile || can.head != nil || len(can.lights) > 0
 	}
 	return true

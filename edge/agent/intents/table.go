@@ -23,7 +23,7 @@ const (
 	head         // a head that nods
 	eyes         // their colour is a setting
 	voice        // its volume is a setting
-	core         // a body
+	some         // any part that moves or lights
 )
 
 // row is one intent. Without does, no robot acts on it yet: nothing of the character is there.
@@ -45,7 +45,7 @@ var table = map[string]row{
 	"global_delete":                {does: (*Intents).remove},
 	"global_stop":                  {does: (*Intents).stop},
 	"greeting_goodbye":             {},
-	"greeting_goodmorning":         {needs: core, does: (*Intents).wakeUp},
+	"greeting_goodmorning":         {needs: some, does: (*Intents).wakeUp},
 	"greeting_goodnight":           {},
 	"greeting_hello":               {},
 	"imperative_abuse":             {},
@@ -93,17 +93,17 @@ var table = map[string]row{
 	"set_timer":                    {does: (*Intents).setTimer},
 	"show_clock":                   {does: (*Intents).tellTime},
 	"silence":                      {},
-	"status_feeling":               {needs: core, does: (*Intents).tellBattery},
+	"status_feeling":               {needs: some, does: (*Intents).tellBattery},
 	"system_charger":               {},
-	"system_sleep":                 {needs: core, does: (*Intents).fallAsleep},
+	"system_sleep":                 {needs: some, does: (*Intents).fallAsleep},
 	"take_a_photo":                 {},
 	intent.Unmatched:               {},
 	"weather_response":             {does: (*Intents).tellWeather},
 
-	"kennel_battery":  {needs: core, does: (*Intents).tellBattery},
+	"kennel_battery":  {needs: some, does: (*Intents).tellBattery},
 	"kennel_lookdown": {needs: head, does: nod(down)},
 	"kennel_lookup":   {needs: head, does: nod(up)},
-	"kennel_wakeup":   {needs: core, does: (*Intents).wakeUp},
+	"kennel_wakeup":   {needs: some, does: (*Intents).wakeUp},
 }
 
 // Names returns all intents that the table has, sorted.

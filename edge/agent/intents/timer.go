@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"kennel/edge/core"
 	"kennel/edge/env/robotfs"
 	"kennel/edge/robot/claim"
 	"kennel/infra/api/events"
@@ -206,18 +207,18 @@ func (x *Intents) ring(ctx context.Context, a alarm, late time.Duration, off boo
 	if len(can.lights) == 0 {
 		return
 	}
-	lease, err := x.cfg.Core.Claim(ctx, blinks*2*blinkTime+spare, claim.Behavior, can.lights...)
+	lease, err := x.cfg.Core.Claim(ctx, 2*(blinks+2)*blinkTime, claim.Behavior, can.lights...)
 	if err != nil {
 		x.cfg.Log.DebugContext(ctx, "timer rings without lights", logging.Err, err)
 		return
 	}
 	defer lease.Release()
 	for i := range 2 * blinks {
-		lines := make([]string, len(can.lights))
-		for k, name := range can.lights {
-			lines[k] = fmt.Sprintf("%s.val = %d", name, 1-i%2)
+		var blink core.Order
+		for _, name := range can.lights {
+			blink = blink.And(core.Set(name+".val", float64(1-i%2)))
 		}
-		if _, err := x.cfg.Core.Do(ctx, strings.Join(lines, "; "), spare); err != nil {
+		if _, err := x.cfg.Core.Do(ctx, blink); err != nil {
 			return
 		}
 		select {

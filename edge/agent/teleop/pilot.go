@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"kennel/edge/agent/commands"
+	"kennel/edge/core"
 	"kennel/edge/coreclient"
 	"kennel/edge/corelink"
 	"kennel/edge/robot"
@@ -33,7 +34,7 @@ import (
 
 // Our own limits.
 const (
-	spare     = 2 * time.Second // that a claim outlives its motion
+	spare     = 2 * time.Second // for the end of a motion to come
 	holdAgain = 50 * time.Millisecond
 	treeEvery = 10 * time.Second // during a look: the first may be lost
 	sendTime  = 5 * time.Second
@@ -103,50 +104,28 @@ func (p *Pilot) line(ctx context.Context, args json.RawMessage) (commands.Outcom
 }
 
 func (p *Pilot) do(ctx context.Context, d commandwire.Do) (detail string, err error) {
-	lines, err := robot.ParseLines(d.Line)
+	o, err := core.Parse(d.Line)
 	if err != nil {
 		return "", err
 	}
-	most := d.For()
-	var moved []string
-	for _, l := range lines {
-		if l.Verb != robot.Get {
-			moved = append(moved, l.Name)
-		}
-		// The claim must last until the motion ends; spare is for a motor that has to find its zero first.
-		within, _ := l.Within()
-		if most = max(most, within); most > commandwire.MaxDrive {
+	for _, l := range o.Steps[0] {
+		if within, _ := l.Within(); within > commandwire.MaxDrive {
 			return "", fmt.Errorf("%s: %v to move in, want at most %v", l.Name, within, commandwire.MaxDrive)
 		}
 	}
+	o = o.For(o.For(d.For()).Longest()) // a motor has the time that its line gives it
 	stops := p.stopped()
-	// A line that writes or calls gets its own claim, and the claim of an older line ends with the action it began. A line that gets no claim is
-	// still sent: a stop needs none, and robotd says why it refuses the others.
-	release := func() {}
-	var unclaimed error
-	if len(moved) > 0 {
-		var lease *coreclient.Lease
-		if lease, unclaimed = p.core.Claim(ctx, most+spare, claim.Person, moved...); unclaimed == nil {
-			release = lease.Release
-		}
-	}
-	m, err := p.core.Do(ctx, d.Line, most)
-	var refused *coreclient.Refused
-	if errors.As(err, &refused) && refused.Code == "not_held" && unclaimed != nil {
-		err = unclaimed
-	}
+	m, err := p.core.Start(ctx, claim.Person, o)
 	if err != nil {
-		release()
 		return "", err
 	}
-	m.Then(release)
 	switch {
-	case m.Value != "" && len(lines) == 1:
-		detail = lines[0].Name + " = " + m.Value
+	case m.Value != "" && len(o.Steps[0]) == 1:
+		detail = o.Steps[0][0].Name + " = " + m.Value
 	case m.Value != "":
 		detail = d.Line + ": " + m.Value
 	case m.Underway && !d.Wait:
-		detail = fmt.Sprintf("begun: %s, for at most %v", d.Line, most)
+		detail = fmt.Sprintf("begun: %s, for at most %v", d.Line, o.Deadline())
 	case !m.Underway:
 		detail = "done: " + d.Line
 	default:
@@ -161,7 +140,7 @@ func (p *Pilot) do(ctx context.Context, d commandwire.Do) (detail string, err er
 	if err := p.late(ctx, stops); err != nil || !d.Wait {
 		return detail, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, most+spare)
+	ctx, cancel := context.WithTimeout(ctx, o.Longest()+spare)
 	defer cancel()
 	end, err := m.Wait(ctx)
 	if err == nil && end.Outcome != corelink.Done {

@@ -104,7 +104,7 @@ func (r *robotd) did(m *corelink.Do) *corelink.Reply {
 	case strings.HasPrefix(m.Line, "wheelL"):
 		c.Underway, c.Value = true, "3; 3"
 	default:
-		if strings.HasSuffix(m.Line, "adaptive:0.1") {
+		if strings.HasSuffix(m.Line, "adaptive:100ms") {
 			c.Detail = "adaptive:100ms is too short"
 		}
 		c.Underway, c.Value = true, "0.3"

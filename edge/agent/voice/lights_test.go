@@ -12,16 +12,16 @@ import (
 	"kennel/infra/testwait"
 )
 
-// core is a robotd with two lights and a wheel, which tells what it is asked.
-type core struct {
+// robotd is one with two lights and a wheel, which tells what it is asked.
+type robotd struct {
 	client *coreclient.Client
 	asked  chan string
 	taken  bool // the lights are another program's
 }
 
-func (c *core) Hello() (corelink.Hello, bool) { return corelink.Hello{}, true }
+func (c *robotd) Hello() (corelink.Hello, bool) { return corelink.Hello{}, true }
 
-func (c *core) Send(m corelink.Message) error {
+func (c *robotd) Send(m corelink.Message) error {
 	var answer corelink.Message
 	switch m := m.(type) {
 	case *corelink.GetTree:
@@ -48,7 +48,7 @@ func (c *core) Send(m corelink.Message) error {
 
 // TestLights is VEC-MIC-09: blue while the robot listens, on lights that are given back, and not on those of another program.
 func TestLights(t *testing.T) {
-	c := &core{asked: make(chan string, 16)}
+	c := &robotd{asked: make(chan string, 16)}
 	c.client = coreclient.New(c)
 	c.client.Handle(&corelink.Hello{})
 	ctx, stop := context.WithCancel(t.Context())
@@ -62,7 +62,7 @@ func TestLights(t *testing.T) {
 		want <- l
 		for _, line := range lines {
 			if got := testwait.For(t, c.asked, line); got != line {
-				t.Errorf("%q: asked for %q, want %q", l, got, line)
+				t.Errorf("%v: asked for %q, want %q", l, got, line)
 			}
 		}
 	}

@@ -229,8 +229,14 @@ func (l *Live) stored(r *robot.Ref, snap *Snapshot) (robot.Value, time.Duration,
 	if r.Slot.Default.Type != robot.None {
 		return r.Slot.Default, 0, nil
 	}
-	return robot.Value{}, 0, fmt.Errorf("%s: %w", r, ErrUnknown)
+	return robot.Value{}, 0, unknown{r}
 }
+
+// unknown is ErrUnknown of a slot. It makes its text when it is asked for: who reads all slots many times a second asks for none.
+type unknown struct{ *robot.Ref }
+
+func (e unknown) Error() string { return e.String() + ": " + ErrUnknown.Error() }
+func (unknown) Unwrap() error   { return ErrUnknown }
 
 // Write gives name a value and returns what its sink says was taken, so that a limit or the closest possible value shows. A group gives every
 // member the

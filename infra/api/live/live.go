@@ -102,6 +102,13 @@ type Value struct {
 	Text     *string  `json:"text,omitempty"`
 }
 
+// Same reports whether v and o read alike; how old they are does not matter.
+func (v Value) Same(o Value) bool {
+	return v.Slot == o.Slot && v.Infinite == o.Infinite && equal(v.Number, o.Number) && equal(v.Text, o.Text)
+}
+
+func equal[T comparable](a, b *T) bool { return a == b || a != nil && b != nil && *a == *b }
+
 // Gone is a device that is gone: its slots are unavailable, but for what never changes (GOSTAI-OPEN-13).
 type Gone struct {
 	Full  string `json:"full"`
