@@ -250,13 +250,18 @@ func (v *fleetView) fill(f filter.Filter, sort registry.Column, desc bool, p reg
 		v.Next = fleetAddress(v.Query, v.Sort, p.Next)
 	}
 	rest := without(f, filter.Presence)
-	asked := only(f, filter.Presence)
+	asked, never := only(f, filter.Presence), bucket(all.Presence, filter.Never)
 	v.Tabs = append(v.Tabs, chip{"All", all.Total, fleetAddress(rest.String(), v.Sort, ""), len(rest.Terms) == len(f.Terms)})
 	for _, x := range []struct {
 		Label, Value string
 		Count        int
-	}{{"Online", filter.Present, all.Present}, {"Offline", filter.Absent, all.Absent}, {"Call in", filter.Calls, all.Calls}, {"Never seen", filter.Never, bucket(all.Presence, filter.Never)}} {
+	}{{"Online", filter.Present, all.Present}, {"Offline", filter.Absent, all.Absent - never}, {"Call in", filter.Calls, all.Calls}, {"Never seen", filter.Never, never}} {
 		if g, ok := narrowed(f, filter.Presence, x.Value); ok && (x.Value != filter.Calls || x.Count > 0) {
+			if x.Value == filter.Absent { // a robot that was never seen is absent, too, and has its own tab
+				t, _ := filter.Of(filter.Presence, filter.Never) // a value of the language
+				t.Not = true
+				g = g.With(t)
+			}
 			v.Tabs = append(v.Tabs, chip{x.Label, x.Count, fleetAddress(g.String(), v.Sort, ""), asked == x.Value})
 		}
 	}

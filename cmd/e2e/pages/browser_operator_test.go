@@ -147,18 +147,18 @@ func (s *walk) newOperator(t *testing.T, thing string, bad planted) {
 	}
 	p.Follow("Fleet", "^/things$")
 	look("fleet")
-	if got := p.TextOf("row", thing); !strings.Contains(got, "2.0.0.6074") || !strings.Contains(got, "present") {
+	if got := p.TextOf("row", thing); !strings.Contains(got, "2.0.0.6074") || !strings.Contains(got, "online") {
 		t.Errorf("the row of %s: %q", thing, got)
 	}
 
 	// Which are offline, and since when.
-	p.Click("link", "Absent")
+	p.Click("link", "Offline")
 	p.At("presence%3Aabsent")
-	if got := p.TextOf("row", bad.offline); !regexp.MustCompile(`absent\s+(just now|\d+ (second|minute)s? ago)`).MatchString(got) {
+	if got := p.TextOf("row", bad.offline); !regexp.MustCompile(`offline\s+(just now|\d+ (second|minute)s? ago)`).MatchString(got) {
 		t.Errorf("the row of a robot that is offline does not say since when: %q", got)
 	}
 	p.Follow(bad.offline, "^/things/")
-	p.See("left")
+	p.See("went offline")
 	if got := p.Text(); !strings.Contains(got, "offline for") {
 		t.Errorf("the page of a robot that is offline:\n%s", got)
 	}
@@ -166,7 +166,7 @@ func (s *walk) newOperator(t *testing.T, thing string, bad planted) {
 
 	// Why three of them never got in, each for its own reason. The list of those that never did is on the overview.
 	for name, want := range map[string][]string{
-		bad.root:   {"its claim secret was never used", "Is the root certificate in its server file this cloud's?"},
+		bad.root:   {"not enrolled", "root certificate"},
 		bad.secret: {"enrolment refused", "secret"},
 		bad.port:   {"enrolled with its claim secret", "has not connected to the broker yet", "port"},
 	} {
