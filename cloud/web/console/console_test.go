@@ -216,7 +216,7 @@ func TestPages(t *testing.T) {
 		{auth.Owner, "/", 403, "is not an operator account"},
 		{auth.Viewer, "/", 200, `<a href="/things?q=presence%3Anever">`},
 		{auth.Viewer, "/things", 200, `<a href="/things/vic:00e20100">vic:00e20100</a>`},
-		{auth.Viewer, "/things", 200, `presence%3Aabsent+-presence%3Anever">Offline <span class="num">0</span>`}, // who was never seen counts once
+		{auth.Viewer, "/things", 200, `presence%3Aabsent&#43;-presence%3Anever">Offline <span class="num">0</span>`}, // who was never seen counts once
 		{auth.Viewer, "/things?q=battery%3A%3C&sort=seen", 200, `id="q-problem" role="alert"`},
 		{auth.Viewer, "/things?sort=x", 400, "Sort"},
 		{auth.Viewer, "/things?q=presence%3Apresent+e2&sort=-seen", 200, `value="presence:present e2"`},
