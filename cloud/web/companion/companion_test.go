@@ -409,7 +409,7 @@ func TestPages(t *testing.T) {
 		{"", "/my", 303, []string{"/my/login?next=%2Fmy"}},
 		{"", "/my/robots/vic:00e20100?x=1", 303, []string{"/my/login?next=%2Fmy%2Frobots%2Fvic%3A00e20100%3Fx%3D1"}},
 		{"admin", "/my", 403, []string{"operator&#39;s", `href="/"`}},
-		{"thing", "/my", 403, []string{"Role thing"}},
+		{"thing", "/my", 403, []string{"Your role, thing"}},
 		{"ann", "/my", 200, []string{"My robots", "Your Pleo", "It has not connected yet.", "Offered to you: Vector", "Offered to another person", "Change it now", "it has a problem"}},
 		{"ann", "/my?done=named", 200, []string{`role="status">Name saved.`}},
 		{"ann", "/my/robots/vic:00e20100", 200, []string{"with its code", "Cancel offer", "signed in to your account", "An app without a name", "Its battery is low.", "Uploaded logs", "deleted 3 days after", "2.0 KiB", `href="/v1/things/vic:00e20100/logs/7/content"`, "Keep recordings for 7 days", `href="/v1/my/robots/vic:00e20100/audio/20260506T120000.000Z-s1.wav"`}},

@@ -100,7 +100,7 @@ func TestOriginalRobotIsARobot(t *testing.T) {
 	if err := conn.Invoke(ctx, "/chippergrpc2.OffboardVisionGrpc/AnalyzeImage", new(emptypb.Empty), new(emptypb.Empty)); status.Code(err) != codes.Unimplemented || !strings.Contains(err.Error(), "doctor") {
 		t.Errorf("an unknown service: %v", err)
 	}
-	hears("the service that is not there", "asked for /chippergrpc2.OffboardVisionGrpc/AnalyzeImage", "this cloud does not have that service")
+	hears("the service that is not there", "asked for /chippergrpc2.OffboardVisionGrpc/AnalyzeImage", "this cloud does not offer that service")
 	voice, err := chipperpb.NewChipperGrpcClient(conn).StreamingIntentGraph(ctx)
 	if err == nil {
 		err = voice.Send(&chipperpb.StreamingIntentGraphRequest{DeviceId: id})
@@ -111,7 +111,7 @@ func TestOriginalRobotIsARobot(t *testing.T) {
 	if _, err := voice.Recv(); status.Code(err) != codes.Unimplemented || !strings.Contains(err.Error(), "does not understand speech yet") {
 		t.Errorf("voice: %v", err)
 	}
-	hears("voice", "speech_missing", "does not understand speech yet")
+	hears("voice", "speech_missing", "speech recognition is not set up")
 	check, err := chipperpb.NewChipperGrpcClient(conn).StreamingConnectionCheck(ctx)
 	for i := 0; err == nil && i < 50; i++ {
 		err = check.Send(&chipperpb.StreamingConnectionCheckRequest{DeviceId: id, TotalAudioMs: 6000, AudioPerRequest: 120, InputAudio: make([]byte, 1000)})
@@ -152,7 +152,7 @@ func TestOriginalRobotIsARobot(t *testing.T) {
 		return string(b)
 	}
 	for path, words := range map[string][]string{
-		"/things/" + id: {"calls in", "last call", "it connects only when it needs something", "does not understand speech yet", "2.0.1.6076"},
+		"/things/" + id: {"calls in", "last call", "it connects only when it needs something", "speech recognition is not set up", "2.0.1.6076"},
 		"/things":       {"Call in", "called "}, "/strangers": {"Nothing was refused in the last week"}, "/": {"call in"},
 	} {
 		text := read(path)

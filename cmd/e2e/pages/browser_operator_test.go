@@ -65,7 +65,8 @@ func (s *walk) voices(p *browser.Page, look func(string), thing string) {
 		}
 	}
 	robot, console := p.URL(), s.Ready.Endpoints["console"]
-	p.Follow("Voice", "/things/.*/voice$")
+	p.ClickIn("navigation", "This robot", "link", "Voice")
+	p.At("/things/.*/voice$")
 	p.SeeIn("region", "Requests", "intent_imperative_dance")
 	look("robot-voice")
 	p.Goto(console + "/voice")

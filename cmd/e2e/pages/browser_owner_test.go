@@ -92,7 +92,7 @@ func (s *walk) owner(t *testing.T, thing string) {
 	p.Fill("E-mail", email)
 	p.Fill("Password", housetest.OwnersPassword)
 	p.Press("Enter")
-	p.See("a letter is on its way")
+	p.See("we have sent an e-mail")
 	s.Look(p, "account-code")
 	link := ""
 	housetest.Await(t, time.Minute, "the letter", func() (err error) { link, err = s.letterTo(email); return err })

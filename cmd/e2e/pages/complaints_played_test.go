@@ -57,7 +57,7 @@ func activation(t *testing.T, k *kennelOfComplaints, _ *housetest.Replayed) (str
 		if err := r.Associate(t.Context(), session); status.Code(err) != codes.Unauthenticated {
 			t.Errorf("a wrong app key: %v", err)
 		}
-		k.told(t, r.Thing, "put the one of robots.app_keys_file into its server file")
+		k.told(t, r.Thing, "put one from robots.app_keys_file into its server file")
 		r.Servers.AppKey = right
 		if err := r.Associate(t.Context(), session); err != nil { // nothing was lost by the attempts: the session is good for one
 			t.Errorf("after both were mended: %v", err)
@@ -80,7 +80,7 @@ func hostName(t *testing.T, k *kennelOfComplaints, r *housetest.Replayed) (strin
 		t.Errorf("by a name that the certificate lacks: %v", err)
 	}
 	k.told(t, r.Thing, "it called escapepod.local, which the certificate of this port does not carry")
-	k.told(t, r.Thing, "Add that name to robots.names, or correct it in the robot's server file or in the name service of its network")
+	k.told(t, r.Thing, "Add that name to robots.names, or correct it in the robot's server file or in the DNS of its network")
 	result, _, code := k.CheckOriginals(t, "-connect-to="+housetest.UploadHost+":443="+k.RobotsPort())
 	if code != 1 || !strings.Contains(result.Sentence, "the name "+named+" is not known here") {
 		t.Errorf("kenneld originals check: exit code %d, %s", code, result.Sentence)
@@ -195,7 +195,7 @@ func tokenLoop(t *testing.T, k *kennelOfComplaints, r *housetest.Replayed) (stri
 	if err := r.Associate(t.Context(), session); status.Code(err) != codes.Unauthenticated {
 		t.Errorf("the session again: %v", err)
 	}
-	k.told(t, r.Thing, "A session is good for one robot, once: sign in again in the app and try once more")
+	k.told(t, r.Thing, "A session works for one robot, once: sign in again in the app and try again")
 	good := r.Token
 	parts := strings.Split(good, ".")
 	parts[0] = base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"ES256","kid":"of-another-cloud","typ":"JWT"}`))
@@ -279,7 +279,7 @@ func voiceEOF(t *testing.T, k *kennelOfComplaints, r *housetest.Replayed) (strin
 	if err := r.CheckStream(t.Context()); err != nil {
 		t.Errorf("connection check: %v", err)
 	}
-	return k.told(t, r.Thing, "Nothing is wrong with the robot: this cloud does not understand speech yet"), nil
+	return k.told(t, r.Thing, "Nothing is wrong with the robot: speech recognition is not set up on this cloud"), nil
 }
 
 func substring(t *testing.T, k *kennelOfComplaints, r *housetest.Replayed) (string, func()) {
@@ -312,7 +312,7 @@ func timeZone(t *testing.T, k *kennelOfComplaints, r *housetest.Replayed) (strin
 	if err := housetest.Wrote(1)(r.Write(t.Context(), housetest.SettingsDoc, &jdocspb.Jdoc{FmtVersion: 2, JsonDoc: `{"time_zone":"GMT+1","clock_24_hour":true}`})); err != nil {
 		t.Fatal(err)
 	}
-	return k.told(t, r.Thing, "Choose a name of the tz database in its settings, such as Europe/Paris; summer time follows from it"), func() {
+	return k.told(t, r.Thing, "Choose a tz database name in its settings, such as Europe/Paris"), func() {
 		if out, err := k.Ctl("jdocs", "set", r.Thing, housetest.SettingsDoc, "time_zone=Mars/Olympus"); err == nil || !strings.Contains(err.Error(), "no such time zone: want a tz database name such as America/Los_Angeles") {
 			t.Errorf("a zone that is none: %s, %v", out, err)
 		}

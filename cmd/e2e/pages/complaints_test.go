@@ -38,7 +38,7 @@ type complaint struct {
 var complaints = []complaint{
 	{1, "activation fails with no reason given",
 		"the robot's maker is not known here, then its app key is wrong; what the doctor says is done, and it is activated",
-		"is of a maker this cloud does not know: add the authorities of its manufacturing batch", "/things/vic:00e50001", activation},
+		"add the authorities of its manufacturing batch", "/things/vic:00e50001", activation},
 	{2, "one fixed host name that mDNS does not carry across subnets",
 		"the name is the operator's choice, and one that the robot's network does not know is told before a robot is touched",
 		"add it to the DNS or the hosts file of the robot's network, leading to ", "", hostName},
@@ -65,7 +65,7 @@ var complaints = []complaint{
 		"an unsupported version for setup: since 2.0.1.6090 robots speak version 7 of the Bluetooth protocol", "/things/vic:00e50009", unsupportedVersion},
 	{10, "voice requests ending in EOF on slow hardware",
 		"a slow robot makes a voice request: it reads a status with a sentence after its first message, and the doctor knows",
-		"this cloud does not understand speech yet", "/things/vic:00e5000a", voiceEOF},
+		"speech recognition is not set up", "/things/vic:00e5000a", voiceEOF},
 	{11, "intents matched by substring",
 		"a sentence has the word of a command in it: nothing is guessed from the word, and a person reads that it meant nothing",
 		" match ", "", substring},

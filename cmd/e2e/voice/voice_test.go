@@ -241,7 +241,7 @@ func TestRecogniserDown(t *testing.T) {
 	}
 	housetest.Await(t, time.Minute, "the doctor names the recogniser", func() error {
 		out, err := h.Ctl("doctor", id)
-		if !strings.Contains(string(out), "this cloud may not understand what is said to robots: vosk=ws://") {
+		if !strings.Contains(string(out), "this cloud may not understand speech: vosk=ws://") {
 			return fmt.Errorf("%w %s", err, out)
 		}
 		return nil
@@ -289,14 +289,14 @@ func TestLocalRecogniserFails(t *testing.T) {
 		if r := all[len(all)-1].Result; took > voice.Deadline || r.Done || r.Reason != voice.Offline || !strings.Contains(r.Text, "I cannot understand speech now") {
 			t.Errorf("%s: after %v %s", f, took, inWords(all))
 		}
-		doctor("the doctor names the recogniser", "this cloud may not understand what is said to robots: sphinx: ", true)
+		doctor("the doctor names the recogniser", "this cloud may not understand speech: sphinx: ", true)
 		if err := os.Remove(fault); err != nil {
 			t.Fatal(err)
 		}
 		if all, _ := hearsText(h, l, root, "turn around"); all[len(all)-1].Result.Intent != "movement_turnaround" { // on a busy machine it may not finish its turn
 			t.Errorf("after %s: %s", f, inWords(all))
 		}
-		doctor("the doctor is content", "may not understand", false)
+		doctor("the doctor is content", "may not understand speech", false)
 	}
 }
 

@@ -80,7 +80,7 @@ func TestEndpoints(t *testing.T) {
 		{auth.Viewer, "/v1/things/vic:a0", 200, `"presence":"absent"`},
 		{auth.Viewer, "/v1/things/vic:zz", 404, `"code":"no_thing"`},
 		{auth.Viewer, "/v1/things/Robert'); --", 400, "thing id"},
-		{auth.Viewer, "/v1/things/vic:a0/doctor", 200, `"verdict":"enrolment: its claim secret was never used`},
+		{auth.Viewer, "/v1/things/vic:a0/doctor", 200, `"verdict":"enrolment: not enrolled`},
 		{auth.Viewer, "/v1/things/vic:zz/doctor", 200, `vic:zz is not registered`},
 		{auth.Viewer, "/v1/things/vic:a0/history", 200, "[]\n"},
 		{auth.Viewer, "/v1/things/vic:zz/history", 404, "no_thing"},

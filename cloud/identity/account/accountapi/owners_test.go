@@ -606,7 +606,7 @@ func TestPages(t *testing.T) {
 			t.Errorf("%s: %d %v %s", p, w.Code, h, w.Body)
 		}
 	}
-	if w := post("/account/signup", url.Values{"email": {ada}, "password": {password}}); w.Code != 200 || !strings.Contains(w.Body.String(), "letter is on its way") {
+	if w := post("/account/signup", url.Values{"email": {ada}, "password": {password}}); w.Code != 200 || !strings.Contains(w.Body.String(), "we have sent an e-mail") {
 		t.Fatalf("%d %s", w.Code, w.Body)
 	}
 	l := s.letter(t)

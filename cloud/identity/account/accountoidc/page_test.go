@@ -118,9 +118,9 @@ func TestRefusedOnThePage(t *testing.T) {
 		{"unverified e-mail", "Confirm it there", set("email_verified", false)},
 		{"an owner's e-mail", "Ask an administrator", set("email", "own@example.com")},
 		{"a disabled operator", "Ask an administrator", set("email", "gone@example.com")},
-		{"a token for another", "an administrator finds the reason in the log", set("aud", "another")},
-		{"a person who says no", "you cancelled there", func(p *provider) { p.denies = true }},
-		{"a provider that is away", "does not answer", func(p *provider) { p.Close(); s = late }},
+		{"a token for another", "check the log", set("aud", "another")},
+		{"a person who says no", "you cancelled it", func(p *provider) { p.denies = true }},
+		{"a provider that is away", "not responding", func(p *provider) { p.Close(); s = late }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p.claims, p.denies = nil, false
@@ -140,7 +140,7 @@ func TestRefusedOnThePage(t *testing.T) {
 			}
 		})
 	}
-	if status, at, body := newBrowser(t, false).look(t, s.URL+"/login/oidc/callback?code=x&state=y"); status != 403 || at.Query().Get("refused") != "oidc_state" || !strings.Contains(body, "not begun in this browser") {
+	if status, at, body := newBrowser(t, false).look(t, s.URL+"/login/oidc/callback?code=x&state=y"); status != 403 || at.Query().Get("refused") != "oidc_state" || !strings.Contains(body, "started in another browser") {
 		t.Errorf("%d %s\n%s", status, at, body)
 	}
 }

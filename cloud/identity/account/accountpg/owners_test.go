@@ -302,7 +302,7 @@ func TestNobodyLearnsWhoIsHere(t *testing.T) {
 	const already = "You already have an account at Kennel"
 	want := map[string][]string{
 		ada:                  {already, already, "A new password for Kennel"},
-		"op@example.com":     {already, "Your password at Kennel cannot be changed by mail"},
+		"op@example.com":     {already, "Your password at Kennel cannot be changed by e-mail"},
 		"new@example.com":    {"Confirm your e-mail address for Kennel"},
 		"nobody@example.com": {"No sign-up at Kennel for this address", "No account at Kennel for this address"},
 	}

@@ -166,7 +166,7 @@ func TestPasskeyOnThePages(t *testing.T) {
 	b.see("/me", "None yet", `id="passkey-add"`)
 	k := newKey(t, s.id)
 	added := b.add(k, `the "blue" one`)
-	b.see("/me?done=passkey-added", "The passkey is added", "the &#34;blue&#34; one", "never used")
+	b.see("/me?done=passkey-added", "Passkey added", "the &#34;blue&#34; one", "never used")
 
 	// Away, and in again with the key alone.
 	if w := b.send("POST", "/logout", nil); w.Code != http.StatusSeeOther || b.cookie != nil {
@@ -185,7 +185,7 @@ func TestPasskeyOnThePages(t *testing.T) {
 	if w := b.send("POST", form[1], nil); w.Code != http.StatusSeeOther || w.Header().Get("Location") != "/me?done=passkey-removed" {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
-	b.see("/me?done=passkey-removed", "signs nobody in any more", "None yet")
+	b.see("/me?done=passkey-removed", "Passkey removed", "None yet")
 	if w := b.send("POST", form[1], nil); w.Code != http.StatusNotFound || !strings.Contains(w.Body.String(), "No such passkey") {
 		t.Errorf("removed twice: %d %s", w.Code, w.Body)
 	}

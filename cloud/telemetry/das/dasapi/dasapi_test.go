@@ -95,7 +95,7 @@ func TestList(t *testing.T) {
 		{"/v1/events?thing=vic:1&event=robot.&limit=2", "admin", 200, "vic:1/3 vic:1/2"},
 		{"/v1/events?since=2999-01-01T00:00:00Z", "viewer", 200, ""},
 		{"/v1/events", "", 401, "sign in"},
-		{"/v1/events", "owner", 403, "role owner"},
+		{"/v1/events", "owner", 403, "your role, owner"},
 		{"/v1/events/tail", "", 401, "sign in"},
 		{"/v1/events/tail?since=now", "viewer", 400, "since"},
 		{"/v1/events?limit=1001", "viewer", 400, "1 to 1000"},

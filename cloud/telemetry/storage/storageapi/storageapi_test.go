@@ -24,7 +24,7 @@ func TestPage(t *testing.T) {
 		}
 		return string(html)
 	}
-	if html := show(); !strings.Contains(html, "Nothing was counted yet") {
+	if html := show(); !strings.Contains(html, "Nothing counted yet") {
 		t.Error(html)
 	}
 	if err := objects.Put(t.Context(), "das/2026-11-21/12/a", bytes.NewReader(make([]byte, 1500)), 1500, blob.PutOptions{}); err != nil {
