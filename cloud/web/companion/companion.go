@@ -188,7 +188,7 @@ var dones = map[string]string{
 	"audio":      "Recordings are now kept for a week.",
 	"no-audio":   "Recordings are no longer kept. Earlier ones are deleted.",
 	"tokens":     "Robot signed out. Sign in again with an app.",
-	"session":    "Signed out there.",
+	"session":    "Session ended.",
 	"passkey":    "Passkey added. You can now sign in with it.",
 	"no-passkey": "Passkey removed.",
 	"sessions":   "Signed out everywhere else.",
