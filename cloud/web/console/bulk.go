@@ -359,10 +359,10 @@ func (c *console) jobs(ctx context.Context, _ *http.Request, _ said) (string, fr
 	if err != nil {
 		return "", frame{}, err
 	}
-	return "bulklist", frame{Title: "Jobs", Crumbs: []link{fleetLink, jobsLink}, Main: jobsView{list}}, nil
+	return "bulklist", frame{Title: "Bulk actions", Crumbs: []link{fleetLink, jobsLink}, Main: jobsView{list}}, nil
 }
 
-var jobsLink = link{Label: "Jobs", Address: "/bulk"}
+var jobsLink = link{Label: "Bulk actions", Address: "/bulk"}
 
 type jobView struct {
 	able
