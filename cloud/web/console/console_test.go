@@ -239,7 +239,7 @@ func TestPages(t *testing.T) {
 		{auth.Viewer, "/alerts", 200, `at least <strong class="num">5</strong> robots`},
 		{auth.Viewer, "/", 200, `1 alert is firing. <a href="/alerts">Show it</a>`},
 		{auth.Viewer, "/alerts", 200, "It reports a fault code."},
-		{auth.Viewer, "/bulk", 200, "Jobs"},
+		{auth.Viewer, "/bulk", 200, "Bulk actions"},
 		{auth.Viewer, "/bulk/j-1?state=failed", 200, `id="h-results"`},
 		{auth.Viewer, "/bulk/j-1?state=odd", 400, "want one of"},
 		{auth.Viewer, "/bulk/new?do=tag", 403, "is not allowed to do this"},
