@@ -218,9 +218,9 @@ func TestOwnerAndRobot(t *testing.T) {
 	}
 
 	// Both are told, and bob again when support takes the robot away.
-	h.AwaitLetter(t, ann.Email, id, "typed the code that it shows")
+	h.AwaitLetter(t, ann.Email, id, "code was entered")
 	h.AwaitLetter(t, ann.Email, id, "was erased")
-	h.AwaitLetter(t, bob.Email, id, "typed the code that it shows")
+	h.AwaitLetter(t, bob.Email, id, "code was entered")
 	h.Operator(t).Do("DELETE", "/v1/things/"+id+"/owner", map[string]string{"reason": "sold without a word"}, nil)
 	h.AwaitLetter(t, bob.Email, id, "removed the robot")
 }
