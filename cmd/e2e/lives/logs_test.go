@@ -162,7 +162,7 @@ func TestUploadedLogs(t *testing.T) {
 	p.Follow("2026-11-21-10-00-00-engine.log.gz", "/logs/")
 	p.SeeIn("region", "Lines", "2000 lines")
 	look("robot-log")
-	p.Choose("At least", "error")
+	p.Choose("Minimum level", "error")
 	p.Click("button", "Find")
 	p.SeeIn("region", "Lines", "10 lines found")
 	look("robot-log-errors")
