@@ -46,7 +46,8 @@ type People struct {
 	tenure *tenure.Keeper
 	teller *wipe.Teller
 
-	unasked atomic.Bool // there is a connection, over which the cloud has not said who the owner is
+	unasked atomic.Bool    // there is a connection, over which the cloud has not said who the owner is
+	fresh   freshRequester // asks the cloud about the owner
 
 	profile atomic.Pointer[string] // whose session of events began (VEC-DAS-18)
 }
@@ -92,8 +93,9 @@ func New(h *host.Host, cfg Config) (*People, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.claim, err = claim.New(claim.Config{Ask: cfg.Ask, Display: claim.FileDisplay{Root: p.Root}, Log: p.Log, Auto: true, OnStatus: func(s owners.Status) {
-		if !p.former(s.UserID) {
+	p.fresh.ask = cfg.Ask
+	p.claim, err = claim.New(claim.Config{Ask: &p.fresh, Display: claim.FileDisplay{Root: p.Root}, Log: p.Log, Auto: true, OnStatus: func(s owners.Status) {
+		if !p.former(s.UserID) && p.fresh.current() {
 			h.Publish(host.Consent(s))
 		}
 	}})
@@ -149,6 +151,7 @@ func (p *People) Part() host.Part {
 			{Name: "gateway certificate", Run: p.makePlate}, {Name: "tokens", Run: p.tokens.Run}, {Name: "claim", Run: p.claim.Run},
 		},
 		Hears: []host.Hearing{
+			host.On(func(host.Dialing) { p.fresh.invalidate() }),
 			host.On(func(host.LinkUp) { p.connected() }),
 			host.On(func(host.Consented) {
 				if p.unasked.Swap(false) {
@@ -156,6 +159,7 @@ func (p *People) Part() host.Part {
 				}
 			}),
 			host.On(func(host.Doubt) {
+				p.fresh.invalidate()
 				p.host.Publish(host.Withhold{})
 				p.Look()
 			}),

@@ -202,3 +202,50 @@ func TestConfirm(t *testing.T) {
 		t.Errorf("agentd ends with %v", err)
 	}
 }
+
+// between is a cloud whose answer to the first question comes after something happened.
+type between struct {
+	*cloudOf
+	happens func()
+}
+
+func (b *between) Do(ctx context.Context, service, method string, body []byte) ([]byte, error) {
+	answer, err := b.cloudOf.Do(ctx, service, method, body)
+	if b.happens != nil {
+		b.happens()
+	}
+	return answer, err
+}
+
+// TestWordOfAnEarlierConnection (VEC-DAS-08): what the cloud answered before the robot dialled again, or before the cloud told it of a no, opens nothing.
+func TestWordOfAnEarlierConnection(t *testing.T) {
+	root, err := os.OpenRoot(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	consents := 0
+	h := newHost(t, root, host.On(func(host.Consent) { consents++ }))
+	cloud := &between{cloudOf: &cloudOf{}}
+	cloud.is("ann")
+	p, err := New(h, Config{Ask: cloud, Linked: func() bool { return true }, Believed: time.Now, Fault: func(faultcode.Code, error) {}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Add(p.Part()); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		name    string
+		happens func()
+		want    int
+	}{{"nothing happens", nil, 1}, {"the robot dials", func() { h.Publish(host.Dialing{}) }, 1}, {"the cloud doubts", func() { h.Publish(host.Doubt{}) }, 1}, {"asked again", nil, 2}} {
+		cloud.happens = tc.happens
+		if err := p.Confirm(t.Context()); (tc.happens == nil) != (err == nil) || err != nil && errs.KindOf(err) != errs.Unavailable {
+			t.Errorf("%s: %v", tc.name, err)
+		}
+		if consents != tc.want {
+			t.Errorf("%s: consent was told %d times, want %d", tc.name, consents, tc.want)
+		}
+	}
+}
