@@ -77,7 +77,7 @@ func (a *app) robotsList() *cobra.Command {
 			})
 			return show(cmd, all, err, func(t *cli.Table, list []client.Thing) {
 				if table(t, list); len(list) == 0 && everyone {
-					t.Text("No robot yet. kennelctl doctor lists what was refused; kenneld originals check says whether an original robot can get in.")
+					t.Text("No robots yet. kennelctl doctor lists what was refused; kenneld originals check says whether an original robot can get in.")
 				}
 			})
 		})

@@ -262,7 +262,7 @@ func unsupportedVersion(t *testing.T, k *kennelOfComplaints, r *housetest.Replay
 	if err := r.Refresh(t.Context()); err == nil {
 		t.Error("a robot without a token refreshed it")
 	}
-	return k.told(t, r.Thing, "Sign it in with the app of its maker, or install software before 2.0.1.6090"), func() {
+	return k.told(t, r.Thing, "Sign it in with its maker's app, or install software before 2.0.1.6090"), func() {
 		k.associate(t, r)
 		k.told(t, r.Thing, "runs 2.0.1.6091, which this cloud serves")
 	}
