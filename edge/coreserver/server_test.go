@@ -100,7 +100,8 @@ type peer struct {
 	end func()
 	n   uint32
 
-	ends map[uint32]*corelink.Ended // that came while something else was awaited
+	ends  map[uint32]*corelink.Ended // that came while something else was awaited
+	early []corelink.Message         // updates that came before the reply to their subscription
 }
 
 func (b *bench) peer(program string) *peer {
@@ -135,8 +136,11 @@ func await[T corelink.Message](p *peer, what string, ok func(T) bool) T {
 					return m
 				}
 			}
-			if m, is := m.(*corelink.Ended); is {
+			switch m := m.(type) {
+			case *corelink.Ended:
 				p.ends[m.Request] = m
+			case *corelink.Update:
+				p.early = append(p.early, m)
 			}
 		case <-limit:
 			p.t.Fatalf("%s: no such %T came; the last was %+v", what, last, last)
@@ -162,6 +166,18 @@ func (p *peer) ask(make func(n uint32) corelink.Message) *corelink.Reply {
 		p.t.Fatal(err)
 	}
 	return await(p, "reply", func(m *corelink.Reply) bool { return m.Request == n })
+}
+
+// update returns the next update of a request.
+func (p *peer) update(request uint32) *corelink.Update {
+	p.t.Helper()
+	for i, m := range p.early {
+		if u, is := m.(*corelink.Update); is && u.Request == request {
+			p.early = p.early[i+1:]
+			return u
+		}
+	}
+	return await(p, "an update", func(m *corelink.Update) bool { return m.Request == request })
 }
 
 func (p *peer) line(s string) *corelink.Reply {

@@ -35,9 +35,10 @@ func TestSubscriptions(t *testing.T) {
 			return &corelink.Subscribe{Request: n, Slots: slots, EveryMS: everyMS}
 		})
 	}
+	var request uint32
 	update := func(seq uint64, distance float64) *corelink.Update {
 		t.Helper()
-		m := await(c, "an update", func(*corelink.Update) bool { return true })
+		m := c.update(request)
 		if m.Seq != seq || m.AtUS == 0 || len(m.Values) != 2 || m.Values[0].Slot != laser || *m.Values[0].Number != distance || *m.Values[1].Text != "wheeled" {
 			t.Errorf("%+v, want the distance %v", m, distance)
 		}
@@ -47,6 +48,7 @@ func TestSubscriptions(t *testing.T) {
 	if first.Code != "ok" {
 		t.Fatalf("%+v", first)
 	}
+	request = first.Request
 	update(1, 0.4)
 	for i := range 5 {
 		b.body.Measure("battery.voltage", 3.8) // of no interest
@@ -54,7 +56,7 @@ func TestSubscriptions(t *testing.T) {
 		update(uint64(i+2), 0.5+float64(i))
 	}
 	b.Closed(t.Context())
-	if m := await(c, "that it is gone", func(*corelink.Update) bool { return true }); m.Seq != 7 || len(m.Values) != 1 {
+	if m := c.update(request); m.Seq != 7 || len(m.Values) != 1 {
 		t.Errorf("without a body: %+v", m)
 	}
 	if err := b.Opened(t.Context(), corelink.BodyInfo{Species: "toy"}); err != nil {
@@ -66,7 +68,7 @@ func TestSubscriptions(t *testing.T) {
 	}
 	second := subscribe(c, 20, voltage)
 	b.body.Measure("laser.distance", 9)
-	if m := await(c, "an update of the other", func(*corelink.Update) bool { return true }); m.Request != second.Request || m.Seq != 1 {
+	if m := c.update(second.Request); m.Seq != 1 {
 		t.Errorf("%+v after the end of the first", m)
 	}
 	for what, r := range map[string]*corelink.Reply{"faster than 50 Hz": subscribe(c, 19, laser), "no rate": subscribe(c, 0, laser), "no slot": subscribe(c, 20),
