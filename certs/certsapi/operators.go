@@ -178,7 +178,7 @@ func Operations(svc *certs.Service, cfg Config) op.List {
 		op.New(spec("GET /v1/batches", "Batches of factory certificates.", auth.Staff...).With(
 			op.Command{Use: "batches list", Short: "List manufacturing batches", Table: "BATCH=.name; SPECIES; ORGANISATION=.organization; VALID AFTER=day .valid_after; SERIALS={{if or .serial_from .serial_to}}{{or .serial_from `first`}} to {{or .serial_to `last`}}{{else}}all{{end}}; MADE=.created; DISABLED={{with .disabled}}{{.}}: {{$.reason}}{{end}}"}), a.batches),
 		op.New(put, a.putBatch),
-		op.New(spec("POST /v1/batches/{batch}/disable", "Trust it no more.", auth.Admins...).With(
+		op.New(spec("POST /v1/batches/{batch}/disable", "Disable a manufacturing batch: its factory certificates are refused.", auth.Admins...).With(
 			op.Command{Use: "batches disable BATCH -reason!", Short: "Stop accepting its factory certificates", Long: "Device certificates that its robots hold stay good; revoke robots one by one to end those.", Example: `batches disable lot-2018 -reason "its key leaked"`, Says: "batch {{.BATCH}} is disabled"}), a.disableBatch),
 		op.New(spec("POST /v1/batches/{batch}/enable", "Trust it again.", auth.Admins...).With(
 			op.Command{Use: "batches enable BATCH", Short: "Accept its factory certificates again", Says: "batch {{.BATCH}} is accepted"}), a.enableBatch),

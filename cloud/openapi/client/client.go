@@ -280,7 +280,7 @@ func (c Client) PutBatchesBatch(ctx context.Context, batch string, in Batch) (Re
 	return ask[None](ctx, c, "PUT", "/v1/batches/"+url.PathEscape(batch), in)
 }
 
-// PostBatchesBatchDisable is POST /v1/batches/{batch}/disable: Trust it no more.
+// PostBatchesBatchDisable is POST /v1/batches/{batch}/disable: Disable a manufacturing batch: its factory certificates are refused.
 func (c Client) PostBatchesBatchDisable(ctx context.Context, batch string, in Reason) (Reply[None], error) {
 	return ask[None](ctx, c, "POST", "/v1/batches/"+url.PathEscape(batch)+"/disable", in)
 }
@@ -395,7 +395,7 @@ func (c Client) GetCohortsCohort(ctx context.Context, cohort string) (Reply[Coun
 	return ask[Counted](ctx, c, "GET", "/v1/cohorts/"+url.PathEscape(cohort), nil)
 }
 
-// PutCohortsCohort is PUT /v1/cohorts/{cohort}: Change or make one; with rev, only if nobody was first.
+// PutCohortsCohort is PUT /v1/cohorts/{cohort}: Create or change a cohort; with rev, only if it has not changed since.
 func (c Client) PutCohortsCohort(ctx context.Context, cohort string, in Request) (Reply[Cohort], error) {
 	return ask[Cohort](ctx, c, "PUT", "/v1/cohorts/"+url.PathEscape(cohort), in)
 }
@@ -667,7 +667,7 @@ func (q GetExperimentsQuery) Encode() string {
 	return v.Encode()
 }
 
-// GetExperiments is GET /v1/experiments: Experiments that robots told of, with how many have which variation.
+// GetExperiments is GET /v1/experiments: Experiments that robots reported, with the number of robots in each variation.
 func (c Client) GetExperiments(ctx context.Context, q GetExperimentsQuery) (Reply[[]Experiment], error) {
 	return ask[[]Experiment](ctx, c, "GET", "/v1/experiments"+"?"+q.Encode(), nil)
 }
@@ -1666,7 +1666,7 @@ var Commands = []Declared{
 	{"account end SESSION", "End a session, or all but this one", "", "account end 0f3a5c7e9b1d2f40\naccount end -others", "", "sessions ended: 1", "{\"ended\":1}", "", "DELETE", "/v1/account/sessions/{id}", []Parameter{}},
 	{"alerts list", "List alerts: those that fire, then the latest resolved", "", "", "ALERT=.id; STATE={{if .resolved}}resolved{{else}}firing{{end}}; RELEASE=or .place .release `none`; PROBLEM={{problem .kind .code}}; ROBOTS={{.robots}} of {{.present}}; SINCE; RESOLVED; HANDLING={{with .ack}}acknowledged by {{.by}}{{end}}{{if and .ack .silenced}}, {{end}}{{with .silenced}}silenced by {{.by}} until {{stamp .until}}{{end}}", "", "", "", "GET", "/v1/alerts", []Parameter{}},
 	{"alerts unack ALERT", "Take an acknowledgement back", "", "", "", "alert {{.ALERT}} is no longer acknowledged", "", "", "DELETE", "/v1/alerts/acks/{id}", []Parameter{}},
-	{"alerts ack ALERT -why", "Say that you take care of an alert, until it is resolved or becomes more severe", "", "alerts ack 12 -why 'the rollout is stopped'", "", "alert {{.ALERT}} is acknowledged", "", "", "PUT", "/v1/alerts/acks/{id}", []Parameter{{"body", "why", "for others", "string", []string(nil)}}},
+	{"alerts ack ALERT -why", "Acknowledge an alert, until it resolves or gets worse", "", "alerts ack 12 -why 'the rollout is stopped'", "", "alert {{.ALERT}} is acknowledged", "", "", "PUT", "/v1/alerts/acks/{id}", []Parameter{{"body", "why", "for others", "string", []string(nil)}}},
 	{"alerts mail list", "List the recipients", "", "", "to: =.", "", "", "", "GET", "/v1/alerts/mail", []Parameter{}},
 	{"alerts mail set [ADDRESS...]=to", "Set the recipients; without any, none are sent", "", "alerts mail set duty@example.org", "to: =.", "", "", "", "PUT", "/v1/alerts/mail", []Parameter{{"body", "to", "e-mail addresses", "array", []string(nil)}}},
 	{"alerts silences list", "List silences in force", "", "", "SILENCE=.id; ABOUT=or .place .release `none`; PROBLEM={{problem .kind .code}}; UNTIL=stamp .until; BY; WHY", "", "", "", "GET", "/v1/alerts/silences", []Parameter{}},
@@ -1696,7 +1696,7 @@ var Commands = []Declared{
 	{"crashes symbols remove DEBUG-ID", "Delete a symbol file; names that it gave stay", "", "crashes symbols remove 3983974E3E1BE0D45C55B2B5C59FD7DF0", "", "deleted", "", "", "DELETE", "/v1/crash-symbols/{debug}", []Parameter{}},
 	{"crashes reports -thing -group -version -after -limit=50", "List single crashes, the newest first", "", "crashes reports -thing vic:00e20100\ncrashes reports -group 6d59fcd7-0b97-4572-9d24-27ee3045a43f -version 2.0.1.6076", "CRASH=.id; THING; CRASHED=.at; PROGRAM; VERSION=or .version `–`; REASON", "", "", "", "GET", "/v1/crashes", []Parameter{{"query", "thing", "Only those of one robot.", "string", []string(nil)}, {"query", "group", "Only those of one group.", "string", []string(nil)}, {"query", "version", "Only those of one version.", "string", []string(nil)}, {"query", "limit", "At most so many.", "integer", []string(nil)}, {"query", "after", "Continue after the crash with this id.", "string", []string(nil)}}},
 	{"events boots THING -limit=20", "List a robot's latest boots, and how many of their events were lost", "", "", "LATEST; BOOT=.boot_id; EVENTS; FIRST; LAST; LOST; ORIGIN", "", "", "", "GET", "/v1/events/boots", []Parameter{{"query", "thing", "The robot.", "string", []string(nil)}, {"query", "limit", "At most so many.", "integer", []string(nil)}}},
-	{"experiments list -since", "List experiments that robots told of", "", "", "EXPERIMENT=.key; VARIATIONS={{range $i, $v := .variations}}{{if $i}}, {{end}}{{$v.variation}} {{$v.robots}}{{end}}; FILES; LAST", "", "", "", "GET", "/v1/experiments", []Parameter{{"query", "since", "Told since then, or how long ago, such as 30d, the default.", "string", []string(nil)}}},
+	{"experiments list -since", "List experiments that robots reported", "", "", "EXPERIMENT=.key; VARIATIONS={{range $i, $v := .variations}}{{if $i}}, {{end}}{{$v.variation}} {{$v.robots}}{{end}}; FILES; LAST", "", "", "", "GET", "/v1/experiments", []Parameter{{"query", "since", "Told since then, or how long ago, such as 30d, the default.", "string", []string(nil)}}},
 	{"batches revoked", "List factory certificates that were revoked", "", "", "CERTIFICATE=.certificate_id; REVOKED=.at; REASON", "", "", "", "GET", "/v1/factory-certificates", []Parameter{}},
 	{"batches revoke-certificate ID=certificate_id -reason!", "Stop accepting one factory certificate", "ID is the certificate's serial number or the SHA-256 of it, in hex, with or without colons, as openssl x509 -serial or -fingerprint -sha256 print it.", "batches revoke-certificate 3FA9C1D2 -reason cloned", "", "factory certificate {{.ID}} is revoked", "", "", "POST", "/v1/factory-certificates/revoke", []Parameter{{"body", "certificate_id", "a serial number or a SHA-256, hex", "string", []string(nil)}, {"body", "reason", "for the audit log", "string", []string(nil)}}},
 	{"intent custom list -thing", "List custom intents", "", "intent custom list\nintent custom list -thing vic:00e20100", "ID; INTENT=.name; ROBOT=or .thing `all`; PHRASES={{join .phrases `; `}}; REACTION; OVERRIDES=join .overrides `,`; BY", "", "", "", "GET", "/v1/intents/custom", []Parameter{{"query", "thing", "Only those that this robot understands.", "string", []string(nil)}}},
@@ -1756,7 +1756,7 @@ var Commands = []Declared{
 	{"robots tag remove THING TAG...=remove", "Remove tags from a robot", "A tag is 1 to 32 lower-case letters, digits, and . _ - within. A robot has at most 32.", "robots tag remove vic:00e20100 demo", "={{.thing}}  {{join .tags ` `}}", "", "", "", "PATCH", "/v1/things/{thing}/tags", []Parameter{{"body", "add", "", "array", []string(nil)}, {"body", "remove", "", "array", []string(nil)}}},
 	{"robots tokens revoke THING -all!", "Revoke all of them", "", "", "", "all tokens of {{.THING}} are revoked", "", "", "DELETE", "/v1/things/{thing}/tokens", []Parameter{}},
 	{"robots tokens list THING", "List a robot's access tokens", "", "", "TOKEN=.id; ISSUED=.issued_at; UNTIL=.expires_at; BY=.how; REVOKED=.revoked_at; REASON", "", "", "", "GET", "/v1/things/{thing}/tokens", []Parameter{}},
-	{"robots tokens revoke THING TOKEN", "Take one of a robot's tokens away, or with -all every one", "", "robots tokens revoke vic:00e20100 ID\nrobots tokens revoke vic:00e20100 -all", "", "{{.TOKEN}} is revoked", "", "", "DELETE", "/v1/things/{thing}/tokens/{token}", []Parameter{}},
+	{"robots tokens revoke THING TOKEN", "Revoke an access token of a robot, or all with -all", "", "robots tokens revoke vic:00e20100 ID\nrobots tokens revoke vic:00e20100 -all", "", "{{.TOKEN}} is revoked", "", "", "DELETE", "/v1/things/{thing}/tokens/{token}", []Parameter{}},
 	{"voice sessions THING -limit=50", "List requests to all robots or to one, the latest first; what was said is not kept with them", "", "voice sessions\nvoice sessions vic:00e20100\nvoice sessions -step recognize -version 2.0.1", "WHEN=.at; THING; INTENT; FAILED AT=.failed; LANGUAGE; VERSION=.firmware; SPOKEN={{.audio_ms}} ms; ANSWER AFTER={{.took_ms}} ms; WHY", "", "", "", "GET", "/v1/things/{thing}/voice", []Parameter{{"query", "limit", "At most so many.", "integer", []string(nil)}}},
 	{"voice sessions -failed -step -version -language -limit=50", "Requests that people spoke to robots, the latest first, without what was said", "", "", "WHEN=.at; THING; INTENT; FAILED AT=.failed; LANGUAGE; VERSION=.firmware; SPOKEN={{.audio_ms}} ms; ANSWER AFTER={{.took_ms}} ms; WHY", "", "", "", "GET", "/v1/voice/sessions", []Parameter{{"query", "failed", "Only those that failed.", "string", []string{"true", "false"}}, {"query", "step", "Only those that failed at this step.", "string", []string{"audio", "endpoint", "recognize", "match", "answer"}}, {"query", "version", "Only robots with this version.", "string", []string(nil)}, {"query", "language", "Only this language, such as en-US.", "string", []string(nil)}, {"query", "days", "Of so many days, today included.", "integer", []string(nil)}, {"query", "limit", "At most so many.", "integer", []string(nil)}}},
 	{"voice stats -days=7", "Sum up requests by version and language", "", "voice stats\nvoice stats -days 30", "groups: VERSION=or .firmware `-`; LANGUAGE=or .language `-`; REQUESTS=.sessions; SUCCESS=percent .succeeded .sessions; FAILED AT={{with .failed}}{{counts .}}{{end}}; ANSWER AFTER={{div .took_ns 1000000}} ms", "", "", "", "GET", "/v1/voice/stats", []Parameter{{"query", "days", "Of so many days, today included.", "integer", []string(nil)}}},

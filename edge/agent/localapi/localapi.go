@@ -107,7 +107,7 @@ func Ask[Resp any](ctx context.Context, root *os.Root, path string, body any) (R
 	}
 	resp, err := client.Do(req)
 	if err != nil {
-		return out, errs.New(errs.Unavailable, "agentd does not answer; does it run, and are you its user or root? %w", err)
+		return out, errs.New(errs.Unavailable, "agentd does not answer: check that it is running, and that you are root or its user: %w", err)
 	}
 	defer resp.Body.Close()
 	if b, err = io.ReadAll(io.LimitReader(resp.Body, maxLocal)); err != nil {

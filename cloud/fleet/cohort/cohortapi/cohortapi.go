@@ -93,7 +93,7 @@ func Operations(svc *cohort.Service, cfg Config) op.List {
 			n, err := cfg.Count(ctx, c.Filter)
 			return Counted{c, n}, err
 		}),
-		op.New(changers("PUT /v1/cohorts/{cohort}", "Change or make one; with rev, only if nobody was first.").With(
+		op.New(changers("PUT /v1/cohorts/{cohort}", "Create or change a cohort; with rev, only if it has not changed since.").With(
 			op.Command{Use: "cohorts change COHORT FILTER... -note -rev", Short: "Give a cohort another filter, or make it", Example: "cohorts change beta \"tag:beta species:vic\"\ncohorts change beta tag:beta -rev 3", Table: shownCohort}), func(ctx context.Context, r put) (Cohort, error) {
 			if n := r.Request.Name; n != "" && n != r.Name {
 				return Cohort{}, errs.New(errs.Invalid, "cohort %.60q in the body, %.60q in the path: want the same, or none in the body", n, r.Name)

@@ -77,7 +77,7 @@ func Operations(svc Admin, cfg Config) op.List {
 		op.New(spec("DELETE /v1/things/{thing}/tokens", "Revoke all of them.", auth.Changers).With(
 			op.Command{Use: "robots tokens revoke THING -all!", Says: "all tokens of {{.THING}} are revoked"}), a.revokeTokens),
 		op.New(spec("DELETE /v1/things/{thing}/tokens/{token}", "Revoke one.", auth.Changers).With(
-			op.Command{Use: "robots tokens revoke THING TOKEN", Short: "Take one of a robot's tokens away, or with -all every one", Example: "robots tokens revoke vic:00e20100 ID\nrobots tokens revoke vic:00e20100 -all", Says: "{{.TOKEN}} is revoked"}), a.revokeToken),
+			op.Command{Use: "robots tokens revoke THING TOKEN", Short: "Revoke an access token of a robot, or all with -all", Example: "robots tokens revoke vic:00e20100 ID\nrobots tokens revoke vic:00e20100 -all", Says: "{{.TOKEN}} is revoked"}), a.revokeToken),
 		op.New(spec("GET /v1/things/{thing}/apps", "Apps and programs that may talk to it.", auth.Staff).With(
 			op.Command{Use: "robots apps list THING", Short: "List a robot's apps", Table: "APP=.id; NAME=.client_name; PROGRAM=.app_id; SINCE=.issued_at"}), a.apps),
 		op.New(spec("DELETE /v1/things/{thing}/apps", "Take all of them off.", auth.Changers).With(

@@ -89,7 +89,7 @@ func Operations(svc *alert.Service, audit Audit) op.List {
 				return svc.SetMailing(ctx, m)
 			}),
 		op.New(changes("PUT /v1/alerts/acks/{id}", "Acknowledge an alert that fires: the caller takes care of it. That ends when the alert is resolved or becomes more severe.").With(
-			op.Command{Use: "alerts ack ALERT -why", Short: "Say that you take care of an alert, until it is resolved or becomes more severe", Example: "alerts ack 12 -why 'the rollout is stopped'", Says: "alert {{.ALERT}} is acknowledged"}),
+			op.Command{Use: "alerts ack ALERT -why", Short: "Acknowledge an alert, until it resolves or gets worse", Example: "alerts ack 12 -why 'the rollout is stopped'", Says: "alert {{.ALERT}} is acknowledged"}),
 			func(ctx context.Context, r acknowledge) (op.None, error) {
 				if err := r.Note.Check(); err != nil {
 					return op.None{}, err

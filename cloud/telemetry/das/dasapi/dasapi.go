@@ -133,8 +133,8 @@ func Operations(svc *das.Service, cfg Config) op.List {
 				err = cfg.Audit(ctx, "events.export", string(f.Thing), string(format)+" "+nameless(f))
 				return export{svc, f, format}, err
 			}),
-		op.New(op.Spec{Route: "GET /v1/experiments", Tag: "Events", Summary: "Experiments that robots told of, with how many have which variation.", Roles: auth.Staff, Timeout: -1}.With(
-			op.Command{Use: "experiments list -since", Short: "List experiments that robots told of", Table: "EXPERIMENT=.key; VARIATIONS={{range $i, $v := .variations}}{{if $i}}, {{end}}{{$v.variation}} {{$v.robots}}{{end}}; FILES; LAST"}),
+		op.New(op.Spec{Route: "GET /v1/experiments", Tag: "Events", Summary: "Experiments that robots reported, with the number of robots in each variation.", Roles: auth.Staff, Timeout: -1}.With(
+			op.Command{Use: "experiments list -since", Short: "List experiments that robots reported", Table: "EXPERIMENT=.key; VARIATIONS={{range $i, $v := .variations}}{{if $i}}, {{end}}{{$v.variation}} {{$v.robots}}{{end}}; FILES; LAST"}),
 			func(ctx context.Context, q experiments) ([]das.Experiment, error) {
 				f, err := das.ReadFilter(url.Values{"since": {q.Since}}, time.Now(), nil)
 				if err != nil {
