@@ -137,6 +137,8 @@ const ops = {
     await s.page.screenshot({ path: a.file, fullPage: true, animations: "disabled" });
   },
   async axe(s, a) {
+    // From the top, whatever was done before: further down, a header that stays in the window lies over some target by chance.
+    await s.page.evaluate(() => scrollTo(0, 0));
     // Playwright evaluates outside the page's Content-Security-Policy.
     if (!(await s.page.evaluate(() => Boolean(window.axe)))) await s.page.evaluate(axeSource);
     return await s.page.evaluate(async (rules) => {
