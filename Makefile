@@ -182,6 +182,10 @@ bench-micro: setup-test ## the other benchmarks of the packages, without referen
 rollouts: ## the simulation of 10,000 harmless rollouts and 1,600 harmful ones; prints the table of docs/rollouts.md
 	KENNEL_SOAK=1 go test -count=1 -timeout 60m -v -run '^TestSimulation$$' ./cloud/updates/rollout
 
+.PHONY: texts
+texts: ## every text that people see, with its place (ARGS="-kind page -sample 60 -seed 7")
+	@go run ./cmd/texts $(ARGS)
+
 .PHONY: generate
 generate: ## what is made of other files: the lists of species, the description of the public API, the client made of it, and the pages of settings and commands
 	go run ./cmd/bodygen
