@@ -27,6 +27,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"kennel/cloud/page/language"
 	"kennel/infra/cli/version"
 	"kennel/infra/errs"
 	"kennel/infra/kit/kithttp"
@@ -41,11 +42,13 @@ const MaxForm = 256 << 10
 
 // Set is pages and their assets. Safe for concurrent use.
 type Set struct {
-	prefix  string
-	pages   map[string]*template.Template
-	assets  map[string]asset
-	refused func(w http.ResponseWriter, r *http.Request, err error)
-	log     *slog.Logger
+	// Language chooses the language of an answer, by its request; nil: all are in English.
+	Language func(r *http.Request) *language.Catalog
+	prefix   string
+	pages    map[string]*template.Template
+	assets   map[string]asset
+	refused  func(w http.ResponseWriter, r *http.Request, err error)
+	log      *slog.Logger
 }
 
 type asset struct {
@@ -146,9 +149,13 @@ func (s *Set) Render(w http.ResponseWriter, r *http.Request, code int, name stri
 		http.Error(w, "internal error", http.StatusInternalServerError)
 		return
 	}
+	html := out.Bytes()
+	if s.Language != nil {
+		html = s.Language(r).Answer(w.Header(), html)
+	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(code)
-	_, _ = w.Write(out.Bytes()) // it fails only if the peer is gone
+	_, _ = w.Write(html) // it fails only if the peer is gone
 }
 
 // HTML returns what t makes of data, for the body of a page.

@@ -152,10 +152,11 @@ type Size struct {
 	Touch         bool
 }
 
-// The sizes that pages are made for.
+// The sizes that pages are made for, and all at which they must fit.
 var (
 	Phone   = Size{390, 844, true}
 	Desktop = Size{1440, 900, false}
+	Sizes   = []Size{Phone, {768, 1024, true}, {1280, 720, false}, {1366, 768, false}, Desktop, {1920, 1080, false}}
 )
 
 // Page is a tab with cookies of its own.
@@ -407,8 +408,31 @@ func (p *Page) Axe(rules ...string) (out []Violation) {
 	return out
 }
 
-// Wide says what makes the page wider than the window; "" for a page that fits.
-func (p *Page) Wide() string { p.t.Helper(); return p.str("wide", nil) }
+// Misfit is what does not fit into the window. Kind is wide (the page is wider than the window), covered (another element lies over the middle of
+// a target), small (a target has less than 24 px) or cut (a text is cut off).
+type Misfit struct{ Kind, What string }
+
+// Fit returns what does not fit into the window at its present size.
+func (p *Page) Fit() (out []Misfit) { p.t.Helper(); p.into(&out, "fit", nil); return out }
+
+// Fits checks that the present page fits, in light, into a window of each size.
+func (p *Page) Fits(sizes ...Size) {
+	p.t.Helper()
+	at := strings.TrimPrefix(p.URL(), "https://")
+	for _, s := range sizes {
+		p.Look("light", s)
+		for _, m := range p.Fit() {
+			p.t.Errorf("%s, %d px: %s: %s", at, s.Width, m.Kind, m.What)
+		}
+	}
+}
+
+// Untranslated returns the texts that the present page, asked for again, has in English for a browser of another language.
+func (p *Page) Untranslated(lang string) (out []string) {
+	p.t.Helper()
+	p.into(&out, "untranslated", args{"lang": lang})
+	return out
+}
 
 // Stop is where the Tab key leads.
 type Stop struct {
@@ -434,11 +458,12 @@ func (p *Page) Faults() (out []string) { p.t.Helper(); p.into(&out, "faults", ni
 // lookRules are those of axe-core that depend on how a page is laid out and coloured; the others need be asked once.
 var lookRules = []string{"color-contrast", "link-in-text-block", "target-size", "scrollable-region-focusable"}
 
-// Sound checks the present page, in light and dark, at each size: nothing serious or critical for axe-core, nothing wider than the window,
+// Sound checks the present page, in light and dark, at each size: nothing serious or critical for axe-core, everything fits into the window,
 // the Tab key reaches everything and the focus is seen, no fault. The window is then of the last size, in light.
 func (p *Page) Sound(sizes ...Size) {
 	p.t.Helper()
 	at := strings.TrimPrefix(p.URL(), "https://")
+	p.Fits(sizes...)
 	for i, s := range sizes {
 		for _, scheme := range []string{"dark", "light"} { // a page is left in light
 			p.Look(scheme, s)
@@ -453,9 +478,6 @@ func (p *Page) Sound(sizes ...Size) {
 					p.t.Logf("%s, %s, %d px: %s: %s (%s) %s", at, scheme, s.Width, v.Impact, v.Help, v.ID, strings.Join(v.Nodes[:1], ""))
 				}
 			}
-		}
-		if wide := p.Wide(); wide != "" {
-			p.t.Errorf("%s, %d px: %s", at, s.Width, wide)
 		}
 		stops, missed := p.Tabs()
 		if len(missed) > 0 { // a live page may have put in something new meanwhile

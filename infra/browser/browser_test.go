@@ -34,6 +34,9 @@ func TestSound(t *testing.T) {
 		"/faint":   strings.Replace(good, "color:#eee", "color:#222", 1),
 		"/unseen":  strings.Replace(good, "outline:3px solid #b4491f", "outline:none", 1),
 		"/wide":    strings.Replace(good, "<h1>", `<div style="width:600px">w</div><h1>`, 1),
+		"/covered": strings.Replace(good, "<h1>", `<div style="position:fixed;inset:0;opacity:0"></div><h1>`, 1),
+		"/small":   strings.Replace(good, "padding:8px", "font-size:9px", 1),
+		"/cut":     strings.Replace(good, "<h1>", `<p style="width:99px;overflow:hidden;white-space:nowrap">A name that is longer than its place</p><h1>`, 1),
 		"/stuck":   strings.Replace(good, "<h1>", `<script>addEventListener("keydown",e=>{if(e.key=="Tab"&&document.activeElement.name=="n")e.preventDefault()})</script><h1>`, 1),
 		"/script":  strings.Replace(good, "<h1>", `<script>nothing()</script><h1>`, 1),
 		"/outside": strings.Replace(good, "<h1>", `<img alt="" src="http://192.0.2.1:9/x.png"><h1>`, 1),
@@ -51,7 +54,7 @@ func TestSound(t *testing.T) {
 	}))
 	t.Cleanup(s.Close)
 	p := Start(t).Page(t, Desktop)
-	for path, want := range map[string]string{"/good": "", "/name": "label", "/faint": "contrast", "/unseen": "is not seen", "/wide": "too wide", "/stuck": "does not reach", "/script": "nothing", "/outside": "Content Security Policy"} {
+	for path, want := range map[string]string{"/good": "", "/name": "label", "/faint": "contrast", "/unseen": "is not seen", "/wide": "wide", "/covered": "covered", "/small": "small", "/cut": "cut", "/stuck": "does not reach", "/script": "nothing", "/outside": "Content Security Policy"} {
 		p.Goto(s.URL + path)
 		r := &recorder{TB: t}
 		if p.For(r).Sound(Phone); path == "/good" {

@@ -43,6 +43,42 @@ function tabbable() {
   return out;
 }
 
+// What does not fit into the window as it is: a page wider than it, a target that another element covers or that is smaller than 24 px, a text
+// that is cut off. The page must have come to rest. The window is scrolled to the top again afterwards.
+function misfits(tabbable) {
+  const out = [], short = (e) => e.outerHTML.replace(/\s+/g, " ").slice(0, 120);
+  const over = document.documentElement.scrollWidth - document.documentElement.clientWidth;
+  if (over > 0) {
+    const far = [...document.body.querySelectorAll("*")].filter((e) => e.getBoundingClientRect().right > innerWidth + 1).slice(0, 3);
+    out.push({ kind: "wide", what: `${over} px too wide: ${far.map(short).join(" | ")}` });
+  }
+  const sides = (e) => [...e.getClientRects()].filter((r) => r.width && r.height);
+  const text = (e) => e.textContent.trim();
+  for (const e of tabbable()) {
+    const label = e.labels?.[0], style = getComputedStyle(e);
+    const hidden = style.opacity === "0" || sides(e).every((r) => r.width <= 1 || r.height <= 1);
+    if (hidden && !label) continue; // the link that skips to the content, until it has the focus
+    const target = label && (hidden || /^(checkbox|radio)$/.test(e.type)) ? label : e;
+    if (!sides(target).length) continue;
+    target.scrollIntoView({ block: "center", inline: "center", behavior: "instant" });
+    const boxes = sides(target), [r] = boxes;
+    const hit = document.elementFromPoint(r.left + r.width / 2, r.top + r.height / 2);
+    if (hit && !target.contains(hit) && hit !== e && hit.closest("label")?.control !== e) out.push({ kind: "covered", what: `${short(hit)} covers ${short(target)}` });
+    const inText = style.display === "inline" && text(e.parentElement) !== text(e);
+    const height = Math.max(...boxes.map((b) => b.height)), width = Math.max(...boxes.map((b) => b.width));
+    if (!inText && Math.min(height, width) < 23.5 && !e.closest("svg")) out.push({ kind: "small", what: `${Math.round(width)} x ${Math.round(height)} px: ${short(target)}` });
+  }
+  for (const e of document.body.querySelectorAll("*")) {
+    if (!e.clientWidth || !e.clientHeight || e.title || !text(e) || !e.checkVisibility({ visibilityProperty: true })) continue;
+    const { overflowX, overflowY, clipPath, clip } = getComputedStyle(e);
+    if (clipPath !== "none" || clip !== "auto" || e.clientWidth <= 1) continue; // for screen readers
+    const x = /hidden|clip/.test(overflowX) && e.scrollWidth > e.clientWidth + 1, y = /hidden|clip/.test(overflowY) && e.scrollHeight > e.clientHeight + 2;
+    if (x || y) out.push({ kind: "cut", what: `${e.scrollWidth} x ${e.scrollHeight} px in ${e.clientWidth} x ${e.clientHeight}: ${short(e)}` });
+  }
+  scrollTo(0, 0);
+  return out;
+}
+
 // Where the focus is, and whether somebody sees it there: an outline or shadow, on the element or on one around it that shows it in its place.
 function focused() {
   const e = document.activeElement;
@@ -147,13 +183,16 @@ const ops = {
       return violations.map((v) => ({ id: v.id, impact: v.impact, help: v.help, nodes: v.nodes.slice(0, 4).map((n) => `${n.html.slice(0, 160)} (${n.any.concat(n.all, n.none).map((c) => c.message).join("; ").slice(0, 240)})`) }));
     }, a.rules);
   },
-  async wide(s) {
-    return await s.page.evaluate(() => {
-      const over = document.documentElement.scrollWidth - document.documentElement.clientWidth;
-      if (over <= 0) return "";
-      const far = [...document.body.querySelectorAll("*")].filter((e) => e.getBoundingClientRect().right > innerWidth + 1).slice(0, 3);
-      return `${over} px too wide: ${far.map((e) => e.outerHTML.slice(0, 120)).join(" | ")}`;
-    });
+  async fit(s) {
+    return await s.page.evaluate(`(${misfits})(${tabbable})`);
+  },
+  async untranslated(s, a) {
+    const answer = await s.context.request.get(s.page.url(), { headers: { "Accept-Language": a.lang, Accept: "text/html" } });
+    const html = await answer.text();
+    return await s.page.evaluate((html) => {
+      const doc = new DOMParser().parseFromString(html, "text/html");
+      return [...doc.querySelectorAll("body [lang=en]")].map((e) => e.textContent.trim().replace(/\s+/g, " ").slice(0, 120)).concat(doc.documentElement.lang === "en" ? ["the whole page"] : []);
+    }, html);
   },
   async tabs(s) {
     await s.page.evaluate(() => { window.kennelTabs = new Map(); window.kennelNames = new Set(); document.activeElement?.blur(); scrollTo(0, 0); getSelection()?.removeAllRanges(); });

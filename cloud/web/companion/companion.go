@@ -14,6 +14,7 @@ import (
 	"kennel/cloud/identity/owner"
 	"kennel/cloud/identity/token"
 	"kennel/cloud/page"
+	"kennel/cloud/page/language"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/thing"
@@ -141,6 +142,7 @@ func Mount(mux *http.ServeMux, cfg Config) error {
 	if c.Set, err = page.Load(files, "/my/assets/", map[string]any{"day": day}, cfg.Log, c.Fail); err != nil {
 		return err
 	}
+	c.Language = language.Of
 	handle := func(pattern string, limit time.Duration, h http.HandlerFunc) {
 		mux.Handle(pattern, c.Handler(limit, h))
 	}

@@ -268,8 +268,27 @@ func do(t *testing.T, mux *http.ServeMux, who, method, target, form string, head
 	}
 	w := httptest.NewRecorder()
 	mux.ServeHTTP(w, r)
+	if method == "GET" && w.Code == http.StatusOK && strings.HasPrefix(w.Header().Get("Content-Type"), "text/html") {
+		german(t, mux, r)
+	}
 	return w
 }
+
+// german asks for a page again, in German: none of its texts may be missing there.
+func german(t *testing.T, mux *http.ServeMux, r *http.Request) {
+	t.Helper()
+	r = r.Clone(r.Context())
+	r.Header.Set("Accept-Language", "de")
+	w := httptest.NewRecorder()
+	mux.ServeHTTP(w, r)
+	for _, missing := range untranslated.FindAllString(w.Body.String(), -1) {
+		if !strings.Contains(missing, "script&gt;") { // what a robot says
+			t.Errorf("%s in German: %s", r.URL, missing)
+		}
+	}
+}
+
+var untranslated = regexp.MustCompile(`<[^<>]* lang="en"[^<>]*>[^<]*`)
 
 func form(pairs ...string) string {
 	v := url.Values{}
@@ -410,7 +429,7 @@ func TestPages(t *testing.T) {
 		{"", "/my/robots/vic:00e20100?x=1", 303, []string{"/my/login?next=%2Fmy%2Frobots%2Fvic%3A00e20100%3Fx%3D1"}},
 		{"admin", "/my", 403, []string{"operator&#39;s", `href="/"`}},
 		{"thing", "/my", 403, []string{"Your role, thing"}},
-		{"ann", "/my", 200, []string{"My robots", "Your Pleo", "It has not connected yet.", "Offered to you: Vector", "Offered to another person", "Change it now", "it has a problem"}},
+		{"ann", "/my", 200, []string{"My robots", "Your Pleo", "It has not connected yet.", "/my/transfers/o-1/accept", "Offered to another person", "Change it now", "it has a problem"}},
 		{"ann", "/my?done=named", 200, []string{`role="status">Name saved.`}},
 		{"ann", "/my/robots/vic:00e20100", 200, []string{"with its code", "Cancel offer", "signed in to your account", "An app without a name", "Its battery is low.", "Uploaded logs", "deleted 3 days after", "2.0 KiB", `href="/v1/things/vic:00e20100/logs/7/content"`, "Keep recordings for 7 days", `href="/v1/my/robots/vic:00e20100/audio/20260506T120000.000Z-s1.wav"`}},
 		{"ann", "/my/robots/pleo:7", 200, []string{"Your Pleo", "E-mail of the new owner"}},
@@ -472,7 +491,7 @@ func TestTell(t *testing.T) {
 	}
 	body := page()
 	for _, want := range []string{`<button name="intent" value="movement_forward">Forward</button><button name="intent" value="global_stop">Stop</button></form>`, " data-open>",
-		"<strong>Forward</strong><p class=\"small\">Waiting for your robot.", "<strong>Look up</strong><p class=\"small\">I look up", "<strong>Dance</strong><p class=\"small\">not supported by this robot",
+		"<strong>Forward</strong><p class=\"small\">Waiting for your robot.", "<strong>Look up</strong><p class=\"small\" translate=\"no\">I look up", "<strong>Dance</strong><p class=\"small\" translate=\"no\">not supported by this robot",
 		"<strong>Set a timer</strong><p class=\"small\">Your robot did not answer in time."} {
 		if !strings.Contains(body, want) {
 			t.Errorf("the page lacks %s", want)
@@ -622,5 +641,16 @@ func TestPasskeys(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestIntentsHaveLabels: an owner reads what the robot was told, not the name of an intent.
+func TestIntentsHaveLabels(t *testing.T) {
+	for _, in := range intent.All() {
+		named := slices.ContainsFunc(buttons, func(b button) bool { return b.Intent == in.User }) || labels[in.User] != ""
+		if inner := []string{"silence", "unmatched_intent", "test_name", "knowledge_unknown", "global_delete"}; !named && !slices.Contains(inner, in.User) &&
+			!strings.HasPrefix(in.User, "amazon_") && !strings.HasPrefix(in.User, "blackjack_") {
+			t.Errorf("%s has no label", in.User)
+		}
 	}
 }

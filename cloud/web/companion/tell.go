@@ -34,15 +34,60 @@ var buttons = []button{
 	{"system_sleep", "Sleep"}, {"kennel_wakeup", "Wake up"}, {"check_timer", "Check the timer"}, {"show_clock", "Tell the time"}, {"kennel_battery", "Battery level"},
 }
 
-// labels are the names of further intents, which come from sentences.
-var labels = map[string]string{"set_timer": "Set a timer", "imperative_volumelevel": "Set the volume", "imperative_eyecolor_specific": "Set the eye colour",
-	"weather_response": "Tell the weather", "knowledge_response": "Answer a question"}
+// labels are the intents without a button, in words. An intent that is not among them is named by its identifier.
+var labels = map[string]string{
+	"set_timer":                    "Set a timer",
+	"imperative_volumelevel":       "Set the volume",
+	"imperative_eyecolor_specific": "Set the eye colour",
+	"weather_response":             "Tell the weather",
+	"knowledge_question":           "Ask a question",
+	"knowledge_response":           "Answer a question",
+	"character_age":                "How old are you?",
+	"explore_start":                "Explore",
+	"greeting_hello":               "Hello",
+	"greeting_goodbye":             "Goodbye",
+	"greeting_goodmorning":         "Good morning",
+	"greeting_goodnight":           "Good night",
+	"imperative_abuse":             "I hate you",
+	"imperative_affirmative":       "Yes",
+	"imperative_negative":          "No",
+	"imperative_apology":           "I am sorry",
+	"imperative_come":              "Come here",
+	"imperative_dance":             "Dance",
+	"imperative_fetchcube":         "Fetch the cube",
+	"imperative_findcube":          "Find the cube",
+	"imperative_lookatme":          "Look at me",
+	"imperative_lookoverthere":     "Look over there",
+	"imperative_love":              "I love you",
+	"imperative_praise":            "Good robot",
+	"imperative_scold":             "Bad robot",
+	"imperative_quiet":             "Be quiet",
+	"imperative_shutup":            "Be silent",
+	"meet_victor":                  "Learn my name",
+	"names_ask":                    "What is my name?",
+	"message_playback":             "Play a message",
+	"message_record":               "Record a message",
+	"play_anygame":                 "Play a game",
+	"play_anytrick":                "Do a trick",
+	"play_specific":                "Play a game",
+	"play_blackjack":               "Play blackjack",
+	"play_fistbump":                "Fist bump",
+	"play_pickupcube":              "Pick up the cube",
+	"play_popawheelie":             "Do a wheelie",
+	"play_rollcube":                "Roll the cube",
+	"seasonal_happyholidays":       "Happy holidays",
+	"seasonal_happynewyear":        "Happy new year",
+	"status_feeling":               "How are you?",
+	"system_charger":               "Go to the charger",
+	"take_a_photo":                 "Take a photo",
+}
 
 // wish is one thing that the owner told the robot to do.
 type wish struct {
 	Label, Answer string
 	At            time.Time
 	Open, Done    bool
+	Own           bool // the answer is in the words of the robot
 }
 
 // shownWishes is how many the page of a robot lists.
@@ -86,7 +131,7 @@ func newWish(c command.Command) wish {
 	}
 	switch {
 	case c.Result != nil && c.Result.Detail != "":
-		w.Answer = c.Result.Detail
+		w.Answer, w.Own = c.Result.Detail, true
 	case w.Done:
 		w.Answer = "done"
 	case w.Open:

@@ -28,19 +28,21 @@ func NewSite(t *testing.T, h *House) *Site {
 // ScreensDir is the folder for pictures of all pages; "": none are made.
 func ScreensDir() string { return os.Getenv("KENNEL_SCREENS") }
 
-// Look checks the page in its present state, in light and dark. The light run looks at the device that the page is made for, and checks
-// only the width on the other; make soak and make screens look at desktop and phone. It takes screenshots if they are asked for.
+// Look checks the page in its present state: that it fits at all sizes, and all else in light and dark. The light run looks at the device that the page is made for; make soak and make screens look at desktop and phone. It takes screenshots if they are asked for.
 func (s *Site) Look(p *browser.Page, name string) {
 	s.T.Helper()
 	s.visited(p)
-	if !Soak() && ScreensDir() == "" {
-		made, other := browser.Desktop, browser.Phone
-		if strings.HasPrefix(name, "my-") || strings.HasPrefix(name, "account-") {
-			made, other = other, made
+	p.Fits(browser.Sizes...)
+	owners := strings.HasPrefix(name, "my-") || strings.HasPrefix(name, "account-")
+	if owners {
+		for _, text := range p.Untranslated("de") {
+			s.T.Errorf("%s: in English on the German page: %q", name, text)
 		}
-		p.Look("light", other)
-		if wide := p.Wide(); wide != "" {
-			s.T.Errorf("%s, %d px: %s", name, other.Width, wide)
+	}
+	if !Soak() && ScreensDir() == "" {
+		made := browser.Desktop
+		if owners {
+			made = browser.Phone
 		}
 		p.Sound(made)
 		return

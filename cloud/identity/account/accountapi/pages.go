@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"kennel/cloud/identity/account"
+	"kennel/cloud/page/language"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/logging"
@@ -255,8 +256,12 @@ func (o ownersAPI) page(w http.ResponseWriter, r *http.Request, p accountPage, c
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("X-Robots-Tag", "noindex")
+	html := b.Bytes()
+	if !staff {
+		html = language.Of(r).Answer(h, html)
+	}
 	w.WriteHeader(status)
-	_, _ = b.WriteTo(w) // the peer is gone
+	_, _ = w.Write(html) // the peer is gone
 }
 
 // shownCode is the code as the page repeats it.

@@ -1,13 +1,13 @@
 // Shows times in the reader's zone and words, and keeps a page true while one looks at it. Without it the pages work as of when they were loaded.
-const relative = new Intl.RelativeTimeFormat(undefined, { numeric: "auto", style: "long" });
-const absolute = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+const relative = new Intl.RelativeTimeFormat(document.documentElement.lang, { numeric: "auto", style: "long" });
+const absolute = new Intl.DateTimeFormat(document.documentElement.lang, { dateStyle: "medium", timeStyle: "short" });
 
 function ago(then) {
   const s = Math.round((then - Date.now()) / 1000);
   for (const [unit, size] of [["day", 86400], ["hour", 3600], ["minute", 60]]) {
     if (Math.abs(s) >= size) return relative.format(Math.trunc(s / size), unit);
   }
-  return "just now";
+  return relative.format(0, "second"); // "now"
 }
 
 function tell(root = document) {
