@@ -408,7 +408,7 @@ func (p *Page) Axe(rules ...string) (out []Violation) {
 	return out
 }
 
-// Misfit is what does not fit into the window. Kind is wide (the page is wider than the window), covered (another element lies over the middle of
+// Misfit is something that does not fit into the window. Kind is wide (the page is wider than the window), covered (another element lies over the middle of
 // a target), small (a target has less than 24 px) or cut (a text is cut off).
 type Misfit struct{ Kind, What string }
 

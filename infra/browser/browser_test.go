@@ -20,7 +20,7 @@ func (r *recorder) Errorf(f string, a ...any) { r.said = append(r.said, fmt.Spri
 func (r *recorder) Logf(string, ...any)       {}
 
 const good = `<!doctype html><html lang="en"><meta name="viewport" content="width=device-width"><title>A page</title>
-<style>body{background:#fff;color:#111} @media (prefers-color-scheme:dark){body{background:#111;color:#eee} a{color:#9cf}} a{display:inline-block;padding:8px} :focus-visible{outline:3px solid #b4491f}</style>
+<style>body{background:#fff;color:#111;line-height:28px} input,button{min-height:28px;font:inherit} label{display:inline-block} @media (prefers-color-scheme:dark){body{background:#111;color:#eee} a{color:#9cf}} a{display:inline-block;padding:8px} :focus-visible{outline:3px solid #b4491f}</style>
 <main><h1>Hello</h1><form action="/next"><label>Name <input name="n"></label><button>Go</button></form>
 <fieldset><legend>Colour</legend><label><input type=radio name=c value=1>Red</label><label><input type=radio name=c value=2 checked>Blue</label></fieldset>
 <details><summary>More</summary><a href="/next">Inside</a></details><a href="/file" download="f.txt">File</a></main>`
@@ -35,7 +35,7 @@ func TestSound(t *testing.T) {
 		"/unseen":  strings.Replace(good, "outline:3px solid #b4491f", "outline:none", 1),
 		"/wide":    strings.Replace(good, "<h1>", `<div style="width:600px">w</div><h1>`, 1),
 		"/covered": strings.Replace(good, "<h1>", `<div style="position:fixed;inset:0;opacity:0"></div><h1>`, 1),
-		"/small":   strings.Replace(good, "padding:8px", "font-size:9px", 1),
+		"/small":   strings.Replace(good, "padding:8px", "line-height:12px", 1),
 		"/cut":     strings.Replace(good, "<h1>", `<p style="width:99px;overflow:hidden;white-space:nowrap">A name that is longer than its place</p><h1>`, 1),
 		"/stuck":   strings.Replace(good, "<h1>", `<script>addEventListener("keydown",e=>{if(e.key=="Tab"&&document.activeElement.name=="n")e.preventDefault()})</script><h1>`, 1),
 		"/script":  strings.Replace(good, "<h1>", `<script>nothing()</script><h1>`, 1),

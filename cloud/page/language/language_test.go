@@ -64,7 +64,7 @@ func TestAnswer(t *testing.T) {
 	}
 }
 
-// TestOf: the languages of the browser decide, in their order; whoever asks for neither gets English.
+// TestOf: the languages of the browser decide, in their order; one that asks for neither gets English.
 func TestOf(t *testing.T) {
 	for header, want := range map[string]string{"": "", "de": "de", "de-AT,de;q=0.9,en;q=0.8": "de", "en-GB,en;q=0.9,de;q=0.8": "", "fr,de;q=0.5": "de", "fr": "",
 		"en;q=0.1,de-CH": "de", "*": "", "x;q=": "", strings.Repeat("de,", 5000): "de"} {
