@@ -54,7 +54,9 @@ function misfits(tabbable) {
   }
   const sides = (e) => [...e.getClientRects()].filter((r) => r.width && r.height);
   const text = (e) => e.textContent.trim();
+  const clipped = (e) => e && e !== document.body && (getComputedStyle(e).clipPath !== "none" || clipped(e.parentElement)); // shown to screen readers alone
   for (const e of tabbable()) {
+    if (clipped(e)) continue;
     const label = e.labels?.[0], style = getComputedStyle(e);
     const hidden = style.opacity === "0" || sides(e).every((r) => r.width <= 1 || r.height <= 1);
     if (hidden && !label) continue; // the link that skips to the content, until it has the focus

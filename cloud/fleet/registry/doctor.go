@@ -488,7 +488,7 @@ func (f *facts) boot() (Check, bool) {
 }
 
 func (f *facts) documents() (Check, bool) {
-	c := Check{Name: "documents", Level: OK, Text: "in step"}
+	c := Check{Name: "documents", Level: OK, Text: "in sync with the cloud"}
 	if !f.hasDocs {
 		return c, false
 	}
@@ -666,7 +666,7 @@ func (f *facts) release() (Check, bool) {
 	running := cmp.Or(m.OS, "an unnamed release")
 	switch {
 	case f.wanted == "":
-		c.Text = "runs " + running + "; nothing else is desired"
+		c.Text = "runs " + running + ", as intended"
 	case f.wanted == running:
 		c.Text = "runs " + running + ", as intended"
 	default:

@@ -110,6 +110,16 @@ func TestEyesAreThoseOfTheRobot(t *testing.T) {
 	}
 }
 
+// TestEyesPreview: the face on the page of settings has the colour that is chosen, however the robot is.
+func TestEyesPreview(t *testing.T) {
+	mux, _ := open(t)
+	page := do(t, mux, "ann", "GET", "/my/robots/"+string(rex)+"/settings", "").Body.String() // rex has a problem
+	form := page[strings.Index(page, "eyes-form"):]
+	if face := form[strings.Index(form, `class="face`):]; !strings.HasPrefix(face, `class="face here"`) {
+		t.Errorf("the face is %.40s", face)
+	}
+}
+
 // TestWantedAndTaken: the page says of each form whether the robot has it, and never more than is known.
 func TestWantedAndTaken(t *testing.T) {
 	mux, h := open(t)

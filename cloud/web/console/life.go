@@ -59,7 +59,7 @@ type lifeView struct {
 // entry is one line of the journal.
 type entry struct {
 	At   time.Time
-	Kind string // presence, way in, setting, command, fault, crash, update, loss, event
+	Kind string // presence, connection, setting, command, fault, crash, update, loss, event
 	Tone chart.Tone
 	Text string
 	By   string
@@ -70,7 +70,7 @@ type entry struct {
 const shortestLife = 10 * time.Minute
 
 // journalKinds are what the journal can be narrowed to.
-var journalKinds = []struct{ Kind, Label string }{{"", "All"}, {"presence", "Online"}, {"way in", "Connection"}, {"setting", "Settings"}, {"command", "Commands"}, {"fault", "Faults"}, {"crash", "Crashes"}, {"update", "Updates"},
+var journalKinds = []struct{ Kind, Label string }{{"", "All"}, {"presence", "Online"}, {"connection", "Connection"}, {"setting", "Settings"}, {"command", "Commands"}, {"fault", "Faults"}, {"crash", "Crashes"}, {"update", "Updates"},
 	{"loss", "Lost events"}, {"event", "Warnings"}}
 
 func (c *console) life(ctx context.Context, q url.Values, h thingHead, report registry.Report) (lifeView, error) {
@@ -184,9 +184,9 @@ func lifeAt(q url.Values, id thing.ID, now time.Time) (v lifeView, _ zoom, err e
 
 func presenceEntries(history []registry.Change) (out []entry) {
 	for _, x := range history {
-		e := entry{At: x.At, Kind: "presence", Tone: chart.Good, Text: "Came"}
+		e := entry{At: x.At, Kind: "presence", Tone: chart.Good, Text: "Came online"}
 		if !x.Present {
-			e.Tone, e.Text = chart.Faint, "Left"
+			e.Tone, e.Text = chart.Faint, "Went offline"
 		}
 		out = append(out, e)
 	}
@@ -233,7 +233,7 @@ func wayLane(report registry.Report) (chart.Lane, []entry) {
 				text += " (" + o.Code + ")"
 			}
 		}
-		e := entry{At: o.Last, Kind: "way in", Tone: tone, Text: text, By: o.Peer}
+		e := entry{At: o.Last, Kind: "connection", Tone: tone, Text: text, By: o.Peer}
 		if o.Detail != "" {
 			e.Text += ": " + o.Detail
 		}

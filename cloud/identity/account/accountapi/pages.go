@@ -50,7 +50,7 @@ const (
 
 var pageTemplate = template.Must(template.New("page").Parse(`<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><meta name="robots" content="noindex">
-<meta name="color-scheme" content="light dark"><title>{{.Title}} - {{.Site}}</title><style>{{.Style}}</style></head><body><header>{{.Site}}</header><main><section>
+<meta name="color-scheme" content="light dark"><title>{{.Title}} - {{.Site}}</title><style>{{.Style}}</style></head><body><header translate="no">{{.Site}}</header><main><section>
 <h1>{{.Title}}</h1>
 {{with .Problem}}<p class="bad" role="alert">{{.}}</p>{{end}}
 {{with .Done}}<p class="good" role="status">{{.}}</p>{{end}}
