@@ -6,6 +6,7 @@ import (
 	"html/template"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"kennel/cloud/access"
@@ -180,7 +181,11 @@ func (s *Site) Act(a Action) http.HandlerFunc {
 			if o.Back == "" {
 				o.Back = a.Back(r)
 			}
-			http.Redirect(w, r, o.Back+"?done="+url.QueryEscape(o.Done), http.StatusSeeOther)
+			to, at, _ := strings.Cut(o.Back, "#")
+			if to += "?done=" + url.QueryEscape(o.Done); at != "" {
+				to += "#" + at // the part of the page that the person looked at
+			}
+			http.Redirect(w, r, to, http.StatusSeeOther)
 		case Expected(err):
 			s.View(w, r, StatusOf(err), a.Page, Refused(a.Form(r), err, values))
 		default:

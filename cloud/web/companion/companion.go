@@ -184,7 +184,7 @@ var dones = map[string]string{
 	"dropped":    "Offer ended.",
 	"app":        "App removed.",
 	"apps":       "All apps removed.",
-	"set":        "Saved. The card below shows when your robot has it.",
+	"set":        "Saved.",
 	"consent":    "Your robots now share diagnostic data.",
 	"no-consent": "Your robots no longer share diagnostic data.",
 	"audio":      "Recordings are now kept for a week.",

@@ -313,17 +313,17 @@ var wishes = []struct {
 	{"/my/robots/vic:00e20100/offer", form("to", "bob@example.org", "password", "mine"), "/my/robots/vic:00e20100?done=offered", []string{"offer ann ann@example.org vic:00e20100 bob@example.org mine 192.0.2.1"}, true},
 	{"/my/robots/vic:00e20100/apps", form("app", "a-1"), "/my/robots/vic:00e20100?done=app", []string{"audit apps.revoke vic:00e20100 a-1", "remove app vic:00e20100 a-1"}, true},
 	{"/my/robots/vic:00e20100/apps", "", "/my/robots/vic:00e20100?done=apps", []string{"audit apps.revoke vic:00e20100 all", "remove apps vic:00e20100"}, true},
-	{"/my/robots/vic:00e20100/tell", form("intent", "movement_forward"), "/my/robots/vic:00e20100?done=told", []string{"audit intent.send vic:00e20100 movement_forward", "say vic:00e20100 owner movement_forward"}, true},
-	{"/my/robots/vic:00e20100/tell", form("text", "go forward"), "/my/robots/vic:00e20100?done=told", []string{"audit intent.send vic:00e20100 from_words", "say vic:00e20100 owner from_words"}, true},
+	{"/my/robots/vic:00e20100/tell", form("intent", "movement_forward"), "/my/robots/vic:00e20100?done=told#told", []string{"audit intent.send vic:00e20100 movement_forward", "say vic:00e20100 owner movement_forward"}, true},
+	{"/my/robots/vic:00e20100/tell", form("text", "go forward"), "/my/robots/vic:00e20100?done=told#told", []string{"audit intent.send vic:00e20100 from_words", "say vic:00e20100 owner from_words"}, true},
 	{"/my/robots/vic:00e20100/tokens", "", "/my/robots/vic:00e20100?done=tokens", []string{"audit tokens.revoke vic:00e20100 all", "revoke tokens vic:00e20100 by its owner"}, true},
 	{"/my/robots/vic:00e20100/audio", form("keep", "yes"), "/my/robots/vic:00e20100?done=audio", []string{"audit voice.audio vic:00e20100 true", "keep audio vic:00e20100 ann true"}, true},
 	{"/my/robots/vic:00e20100/audio", "", "/my/robots/vic:00e20100?done=no-audio", []string{"audit voice.audio vic:00e20100 false", "keep audio vic:00e20100 ann false"}, true},
-	{"/my/robots/vic:00e20100/settings", form("card", "eyes", "eyes", "4"), "/my/robots/vic:00e20100/settings?done=set", []string{`set vic:00e20100 vic.RobotSettings {"custom_eye_color.enabled":false,"eye_color":4}`}, true},
-	{"/my/robots/vic:00e20100/settings", form("card", "eyes", "eyes", "own", "hue", "180", "saturation", "50"), "/my/robots/vic:00e20100/settings?done=set",
+	{"/my/robots/vic:00e20100/settings", form("card", "eyes", "eyes", "4"), "/my/robots/vic:00e20100/settings?done=set#h-eyes", []string{`set vic:00e20100 vic.RobotSettings {"custom_eye_color.enabled":false,"eye_color":4}`}, true},
+	{"/my/robots/vic:00e20100/settings", form("card", "eyes", "eyes", "own", "hue", "180", "saturation", "50"), "/my/robots/vic:00e20100/settings?done=set#h-eyes",
 		[]string{`set vic:00e20100 vic.RobotSettings {"custom_eye_color.enabled":true,"custom_eye_color.hue":0.5,"custom_eye_color.saturation":0.5}`}, true},
-	{"/my/robots/vic:00e20100/settings", form("card", "voice", "volume", "0", "locale", "de-DE", "button", "alexa"), "/my/robots/vic:00e20100/settings?done=set",
+	{"/my/robots/vic:00e20100/settings", form("card", "voice", "volume", "0", "locale", "de-DE", "button", "alexa"), "/my/robots/vic:00e20100/settings?done=set#h-voice",
 		[]string{`set vic:00e20100 vic.RobotSettings {"button_wakeword":1,"locale":"de-DE","master_volume":0}`}, true},
-	{"/my/robots/vic:00e20100/settings", form("card", "home", "place", " Bonn ", "zone", "berlin", "clock", "24", "temperature", "celsius", "distance", "metric"), "/my/robots/vic:00e20100/settings?done=set",
+	{"/my/robots/vic:00e20100/settings", form("card", "home", "place", " Bonn ", "zone", "berlin", "clock", "24", "temperature", "celsius", "distance", "metric"), "/my/robots/vic:00e20100/settings?done=set#h-home",
 		[]string{`set vic:00e20100 vic.RobotSettings {"clock_24_hour":true,"default_location":"Bonn","dist_is_metric":true,"temp_is_fahrenheit":false,"time_zone":"Europe/Berlin"}`}, true},
 	{"/my/privacy/events", form("events", "yes"), "/my/privacy?done=consent", []string{`set vic:00e20100 vic.AccountSettings {"data_collection":true}`}, false},
 	{"/my/privacy/events", form("events", "no"), "/my/privacy?done=no-consent", []string{`set vic:00e20100 vic.AccountSettings {"data_collection":false}`}, false},
@@ -491,7 +491,7 @@ func TestTell(t *testing.T) {
 	}
 	body := page()
 	for _, want := range []string{`<button name="intent" value="movement_forward">Forward</button><button name="intent" value="global_stop">Stop</button></form>`, " data-open>",
-		"<strong>Forward</strong><p class=\"small\">Waiting for your robot.", "<strong>Look up</strong><p class=\"small\" translate=\"no\">I look up", "<strong>Dance</strong><p class=\"small\" translate=\"no\">not supported by this robot",
+		"<strong>Forward</strong><p class=\"small\"><span>Waiting for your robot.", "<strong>Look up</strong><p class=\"small\"><span translate=\"no\">I look up", "<strong>Dance</strong><p class=\"small\"><strong>Not done.</strong> <span translate=\"no\">not supported by this robot",
 		"<strong>Set a timer</strong><p class=\"small\">Your robot did not answer in time."} {
 		if !strings.Contains(body, want) {
 			t.Errorf("the page lacks %s", want)

@@ -248,7 +248,9 @@ func (c *companion) mountRobots(act func(pattern string, a action)) {
 			return do(ctx, auth.CallerFrom(ctx), t.Thing, v)
 		}})
 	}
-	act("POST /my/robots/{thing}/settings", action{form: settingsForm, page: c.settings, do: c.change, back: func(r *http.Request) string { return robotAddress(r) + "/settings" }})
+	act("POST /my/robots/{thing}/settings", action{form: settingsForm, page: c.settings, do: c.change, back: func(r *http.Request) string {
+		return robotAddress(r) + "/settings#h-" + url.PathEscape(r.PostForm.Get("card"))
+	}})
 	of("POST /my/robots/{thing}/name", "name", robotAddress, func(ctx context.Context, me auth.Caller, id thing.ID, v url.Values) (string, error) {
 		t, err := c.Robots.Rename(ctx, me.Account, id, v.Get("name"))
 		if err == nil && t.Name == "" {
@@ -266,7 +268,7 @@ func (c *companion) mountRobots(act func(pattern string, a action)) {
 		_, err := c.Robots.Offer(ctx, me.Account, me.Name, id, strings.TrimSpace(v.Get("to")), owner.Proof{Password: logging.Secret(v.Get("password")), Addr: me.Addr})
 		return "offered", err
 	})
-	of("POST /my/robots/{thing}/tell", "tell", robotAddress, c.tell)
+	of("POST /my/robots/{thing}/tell", "tell", func(r *http.Request) string { return robotAddress(r) + "#told" }, c.tell)
 	of("POST /my/robots/{thing}/apps", "apps", robotAddress, c.endApps)
 	if c.Recordings != nil {
 		of("POST /my/robots/{thing}/audio", "audio", robotAddress, c.setAudio)

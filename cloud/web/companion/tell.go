@@ -86,7 +86,7 @@ var labels = map[string]string{
 type wish struct {
 	Label, Answer string
 	At            time.Time
-	Open, Done    bool
+	Open, Refused bool
 	Own           bool // the answer is in the words of the robot
 }
 
@@ -121,7 +121,7 @@ func (c *companion) tells(ctx context.Context, t owner.Tenure, can []string) (*t
 
 func newWish(c command.Command) wish {
 	name := intents.IntentOf(c)
-	w := wish{Label: labels[name], At: c.Created, Open: !c.State.Closed(), Done: c.State == command.Done}
+	w := wish{Label: labels[name], At: c.Created, Open: !c.State.Closed(), Refused: c.State.Closed() && c.State != command.Done}
 	if i := slices.IndexFunc(buttons, func(b button) bool { return b.Intent == name }); i >= 0 {
 		w.Label = buttons[i].Label
 	}
@@ -132,7 +132,7 @@ func newWish(c command.Command) wish {
 	switch {
 	case c.Result != nil && c.Result.Detail != "":
 		w.Answer, w.Own = c.Result.Detail, true
-	case w.Done:
+	case c.State == command.Done:
 		w.Answer = "done"
 	case w.Open:
 		w.Answer = "Waiting for your robot."
