@@ -394,6 +394,12 @@ func (p *Page) Look(scheme string, s Size) {
 // Shot makes a picture of the whole page.
 func (p *Page) Shot(file string) { p.t.Helper(); p.do("shot", args{"file": file}) }
 
+// Window makes a picture of the part of the page that the window shows.
+func (p *Page) Window(file string) { p.t.Helper(); p.do("shot", args{"file": file, "window": true}) }
+
+// Labels returns the texts of headings, menus, labels and buttons, sorted, each once and without words that have digits.
+func (p *Page) Labels() (out []string) { p.t.Helper(); p.into(&out, "labels", nil); return out }
+
 // Violation is a finding of axe-core.
 type Violation struct {
 	ID, Impact, Help string

@@ -172,7 +172,11 @@ const ops = {
   },
   async shot(s, a) {
     await s.page.evaluate(() => document.activeElement?.blur());
-    await s.page.screenshot({ path: a.file, fullPage: true, animations: "disabled" });
+    await s.page.screenshot({ path: a.file, fullPage: !a.window, animations: "disabled" });
+  },
+  async labels(s) {
+    const all = await s.page.locator("nav a, h2, h3, label, button").filter({ visible: true }).allInnerTexts();
+    return [...new Set(all.map((text) => text.replace(/\S*\d\S*/g, "").replace(/\s+/g, " ").trim()).filter(Boolean))].sort();
   },
   async axe(s, a) {
     // From the top, whatever was done before: further down, a header that stays in the window lies over some target by chance.

@@ -33,6 +33,7 @@ func (s *Site) Look(p *browser.Page, name string) {
 	s.T.Helper()
 	s.visited(p)
 	p.Fits(browser.Sizes...)
+	s.picture(p, name)
 	owners := strings.HasPrefix(name, "my-") || strings.HasPrefix(name, "account-")
 	if owners {
 		for _, text := range p.Untranslated("de") {
@@ -58,6 +59,38 @@ func (s *Site) Look(p *browser.Page, name string) {
 		}
 	}
 	p.Look("light", browser.Phone)
+}
+
+// pictures are those of README.md and docs/, each with the page that it shows.
+var pictures = map[string]struct {
+	file string
+	size browser.Size
+}{
+	"robot-tree": {"robot-page", browser.Size{Width: 1440, Height: 860}},
+	"my-robot":   {"my-robot", browser.Size{Width: 390, Height: 1236, Touch: true}},
+}
+
+// picture takes a picture of the documentation again where make screens runs, and holds the labels of the page against those of the picture in all
+// other tests.
+func (s *Site) picture(p *browser.Page, name string) {
+	s.T.Helper()
+	pic, ok := pictures[name]
+	if !ok {
+		return
+	}
+	file := filepath.Join("..", "..", "..", "docs", pic.file)
+	p.Look("light", pic.size)
+	labels := strings.Join(p.Labels(), "\n") + "\n"
+	if ScreensDir() != "" {
+		p.Window(file + ".png")
+		if err := os.WriteFile(file+".labels", []byte(labels), 0o644); err != nil {
+			s.T.Error(err)
+		}
+		return
+	}
+	if was, err := os.ReadFile(file + ".labels"); err != nil || string(was) != labels {
+		s.T.Errorf("docs/%s.png shows an earlier page (%v): make screens takes it again. The page has now\n%s", pic.file, err, labels)
+	}
 }
 
 // visited notes which route a page is.

@@ -140,6 +140,12 @@ func (s *walk) newOperator(t *testing.T, thing string, bad planted) {
 	p.Follow("Continue", "^/$")
 	p.SeeRole("heading", "Overview")
 	look("overview")
+	p.Click("button", "Fold menu")
+	p.Reload() // the choice is kept
+	p.Fits(browser.Desktop)
+	p.Click("button", "Menu")
+	p.Reload()
+	p.SeeRole("button", "Fold menu")
 	s.secondStep(t, p)
 
 	// Which version each runs: how many of each, and robot by robot.
