@@ -361,7 +361,7 @@ func TestNews(t *testing.T) {
 		if n := d.News(); !strings.Contains(n, "203.0.113.5/32") || !strings.Contains(n, "turned away") {
 			t.Errorf("news %q", n)
 		}
-		if n := strings.Count(log.String(), "connections turned away"); n != 1 {
+		if n := strings.Count(log.String(), "connections refused"); n != 1 {
 			t.Errorf("said %d times at once: %s", n, log.String())
 		}
 		if a := d.Away()[string(Share)]; a != 515 {

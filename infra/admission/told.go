@@ -64,7 +64,7 @@ func (d *Door) note(listener string, addr netip.Prefix, r Reason) {
 	if d.cfg.Log == nil || t.unlogged < newsFrom || now.Sub(t.logged) < tellEvery {
 		return
 	}
-	d.cfg.Log.Warn("connections turned away", "listener", listener, "connections", t.unlogged, logging.Addr, t.now.worst.String(), "reason", words[r])
+	d.cfg.Log.Warn("connections refused", "listener", listener, "connections", t.unlogged, logging.Addr, t.now.worst.String(), "reason", words[r])
 	t.logged, t.unlogged = now, 0
 }
 
