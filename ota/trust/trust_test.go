@@ -389,7 +389,7 @@ func TestPublisher(t *testing.T) {
 	if p := problem("prod"); !strings.Contains(p, "role prod expired at") {
 		t.Errorf("problem %q", p)
 	}
-	if _, _, err := (Publisher{}).Next(w.known, map[string][]byte{"prod": w.channel(2, "prod", newer)}, nil, w.now); err == nil || !strings.Contains(err.Error(), "role snapshot: 0 of its keys are at hand, want 1") {
+	if _, _, err := (Publisher{}).Next(w.known, map[string][]byte{"prod": w.channel(2, "prod", newer)}, nil, w.now); err == nil || !strings.Contains(err.Error(), "role snapshot: 0 of its keys available, want 1") {
 		t.Errorf("%v without keys", err)
 	}
 }

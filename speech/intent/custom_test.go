@@ -59,7 +59,7 @@ func TestCustomCannotSwallow(t *testing.T) {
 		{Custom{Name: "x", Phrases: []string{"{text}"}}, errs.Invalid, "at least one word"},
 		{Custom{Name: "x", Phrases: []string{"{text} [now]"}}, errs.Invalid, "at least one word"},
 		{Custom{Name: "x", Phrases: []string{"a|{name}"}}, errs.Invalid, "at least one word"},
-		{Custom{Name: "x", Phrases: []string{"[a]"}}, errs.Invalid, "nothing in it is required"},
+		{Custom{Name: "x", Phrases: []string{"[a]"}}, errs.Invalid, "required word"},
 		{Custom{Name: "x", Phrases: []string{"$timer"}}, errs.Invalid, "no macro"},
 		{Custom{Name: "X y", Phrases: []string{"a"}}, errs.Invalid, "want a name"},
 		{Custom{Name: "x"}, errs.Invalid, "0 phrases"},
