@@ -250,10 +250,10 @@ func TestLineIsAnOrder(t *testing.T) {
 		"wheel.val = 1":                              "not measured", // nothing has measured the wheels
 		"wheel.turn = 1":                             "takes a speed",
 		"wheel.speed = [1, 2, 3]":                    "3 values for 2",
-		"wheel.speed = 1 speed:1":                    "speed: is for",
-		"led = 1 speed:1":                            "are for a motor",
-		"led = 1 time:1":                             "are for a motor",
-		"robot.stop() speed:1":                       "are for a motor",
+		"wheel.speed = 1 speed:1":                    "speed: is only for",
+		"led = 1 speed:1":                            "only for a motor",
+		"led = 1 time:1":                             "only for a motor",
+		"robot.stop() speed:1":                       "only for a motor",
 		"headPitch = \"up\"":                         "is float",
 		"headPitch.torque = 1":                       "read-only",
 		"headPitch.PGain = 1":                        "not present", // an optional slot (GOSTAI-IF-00d)
@@ -261,7 +261,7 @@ func TestLineIsAnOrder(t *testing.T) {
 		"headPitch.val->unit = 1":                    "name a slot",
 		"battery.voltage = 4":                        "read-only",
 		"robot.type = \"humanoid\"":                  "read-only",
-		"speaker.volume = -3":                        "nothing on this",
+		"speaker.volume = -3":                        "cannot do that",
 		"speaker.stop()":                             "",
 		"robot.go()":                                 "takes 1 arguments",
 		"robot.go(\"far\")":                          "is float",
@@ -274,7 +274,7 @@ func TestLineIsAnOrder(t *testing.T) {
 		"robot.go(1); robot.turn(1)":                 "calls one method",
 		"headPitch = 1; robot.go(1)":                 "calls one method",
 		"robot.go(1); headPitch = 1":                 "calls one method",
-		"headPitch = 1 time:1; wheel.speed = 1":      "has the same speed",
+		"headPitch = 1 time:1; wheel.speed = 1":      "the same speed",
 		"headPitch = 0.3; wing = 1":                  "no such part",
 		strings.Repeat("led = 1; ", 6) + "led = 0.5": "at most 32 slots",
 	} {

@@ -173,19 +173,19 @@ func TestSeal(t *testing.T) {
 		want  string
 	}{
 		"no interface":        {[]Part{{Path: "body.touch"}}, "implements no interface"},
-		"twice":               {[]Part{{Path: "body.touch", Is: []string{"TouchSensor"}}, {Path: "robot.body.touch", Is: []string{"TouchSensor"}}}, "is a device already"},
-		"part is a slot":      {[]Part{{Path: "body.blob", Is: []string{"BlobDetector"}}, {Path: "body.blob.x", Is: []string{"LinearMotor"}}}, "is a slot of the device and a part of it"},
+		"twice":               {[]Part{{Path: "body.touch", Is: []string{"TouchSensor"}}, {Path: "robot.body.touch", Is: []string{"TouchSensor"}}}, "already a device"},
+		"part is a slot":      {[]Part{{Path: "body.blob", Is: []string{"BlobDetector"}}, {Path: "body.blob.x", Is: []string{"LinearMotor"}}}, "both a slot and a part"},
 		"range of nothing":    {[]Part{{Path: "body.led", Is: []string{"Led"}, Ranges: map[string]Range{"volume": {0, 1}}}}, "range of slot volume"},
 		"empty range":         {[]Part{{Path: "body.led", Is: []string{"Led"}, Ranges: map[string]Range{"val": {2, 3}}}}, "out of range"},
 		"NaN range":           {[]Part{{Path: "body.led", Is: []string{"Led"}, Ranges: map[string]Range{"val": {math.NaN(), inf}}}}, "out of range"},
 		"unknown optional":    {[]Part{{Path: "body.led", Is: []string{"Led"}, Has: []string{"volume"}}}, "slot volume"},
 		"fixed of wrong type": {[]Part{{Path: "robot", Is: []string{"Identity"}, Fixed: map[string]Value{"model": F(1)}}}, "wrong type"},
 		"fixed word":          {[]Part{{Path: "robot", Is: []string{"Identity"}, Fixed: map[string]Value{"type": S("flying")}}}, "want one of"},
-		"uses nothing":        {[]Part{{Path: "robot", Is: []string{"Mobile"}, Uses: map[string][]string{"Mobile": {"robot.body.wheel"}}}}, "no actuator"},
+		"uses nothing":        {[]Part{{Path: "robot", Is: []string{"Mobile"}, Uses: map[string][]string{"Mobile": {"robot.body.wheel"}}}}, "not an actuator"},
 		"alias taken": {[]Part{{Path: "body.led", Is: []string{"Led"}}, {Path: "body.light", Is: []string{"Sensor"}, Aliases: []string{"led"}}},
-			"alias led of robot.body.light is the name of robot.body.led"},
+			"alias led of robot.body.light is already the name of robot.body.led"},
 		"component and localizer": {[]Part{{Path: "body.led", Is: []string{"Led"}}, {Path: "body.led[0]", Is: []string{"Led"}}}, "not a localizer"},
-		"property in a path":      {[]Part{{Path: "body.led->unit", Is: []string{"Led"}}}, "names below robot only"},
+		"property in a path":      {[]Part{{Path: "body.led->unit", Is: []string{"Led"}}}, "names below robot"},
 	} {
 		if _, err := Build("test", Frame{}, tc.parts); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: %v, want %q", name, err, tc.want)
@@ -392,7 +392,7 @@ func TestLookup(t *testing.T) {
 		{"yaw", ErrAmbiguous, "yaw: robot.body.head.yaw, robot.body.torso.yaw"},
 		{"touchD", ErrNotFound, ""},
 		{"other:robot", ErrNotFound, "this is test"},
-		{"robot.body->unit", ErrName, "follows a slot"},
+		{"robot.body->unit", ErrName, "-> after a slot"},
 		{"robot..body", ErrName, ""},
 		{"", ErrName, ""},
 		{"robot.body.arm[left", ErrName, "closing bracket"},

@@ -55,7 +55,7 @@ func TestParse(t *testing.T) {
 		`"treatment", "pop_fract_pct": 50=>"treatment", "pop_fract_pct": 51`: "101 % in all",
 		`"key": "treatment", "p=>"key": "control", "p`:                       "is there twice",
 		`"report_test_auto"=>""`:                                             "want 1 to 64 bytes",
-		`"version": 3}=>"version": 3}, {"key": "report_test_auto", "variations": [{"key": "a", "pop_frac_pct": 1}]}`: "is there already",
+		`"version": 3}=>"version": 3}, {"key": "report_test_auto", "variations": [{"key": "a", "pop_frac_pct": 1}]}`: "duplicate key",
 	} {
 		from, to, _ := strings.Cut(change, "=>")
 		if _, err := Parse([]byte(strings.Replace(asInTheSource, from, to, 1))); err == nil || !strings.Contains(err.Error(), want) {

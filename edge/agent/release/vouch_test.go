@@ -183,7 +183,7 @@ func TestVoucher(t *testing.T) {
 		"no root":       {"", "", "", false},
 		"root":          {string(s.root), "", "", true},
 		"beta":          {string(s.root), "beta\n", "", true},
-		"no metadata":   {"-----BEGIN", "", "root.json: no root metadata in it", false},
+		"no metadata":   {"-----BEGIN", "", "root.json: no root metadata", false},
 		"other channel": {string(s.root), "nightly", `channel "nightly": want one of prod, beta, dev`, false},
 	} {
 		t.Run(name, func(t *testing.T) {

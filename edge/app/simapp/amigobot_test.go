@@ -234,7 +234,7 @@ func TestAmigobotMistakes(t *testing.T) {
 		{[]string{"-listen", ":0", "-truth", "1ms"}, cli.ExitUsage, "-truth 1ms: want 10ms or more"},
 		{[]string{"-listen", ":0", "-volume", "2"}, cli.ExitUsage, "-volume 2: want 0 to 1"},
 		{[]string{"-listen", ":0", "-world", "moon"}, cli.ExitUsage, "-world"},
-		{[]string{"-listen", ":0", "-world", "habitat"}, cli.ExitUsage, "want room for the robot"},
+		{[]string{"-listen", ":0", "-world", "habitat"}, cli.ExitUsage, "no room for the robot"},
 		{[]string{"-listen", ":0", "-version", "2.0"}, cli.ExitUsage, "want one of 1.0, 1.2, 1.3"},
 		{[]string{"-listen", ":0", "-profile", "p3dx"}, cli.ExitUsage, "want one of amigo, amigo-aria"},
 		{[]string{"-listen", ":0", "-volts", "3"}, cli.ExitUsage, "volts is 3, want 10 to 13.8"},
