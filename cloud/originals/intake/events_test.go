@@ -231,7 +231,7 @@ func TestEventsRefused(t *testing.T) {
 		{"an empty array", post(sendForm(zipped("[]"))), 400, "InvalidMessageContents"},
 		{"another type", post(strings.Replace(sendForm(good), "vnd.anki", "vnd.other", 1)), 400, "InvalidMessageContents"},
 		{"another transport", post(strings.Replace(sendForm(good), "StringValue=2&", "StringValue=3&", 1)), 400, "InvalidMessageContents"},
-		{"shorter than announced", head + "Content-Length: 100\r\n\r\nAction=" + cut, 400, "ended within the body"},
+		{"shorter than announced", head + "Content-Length: 100\r\n\r\nAction=" + cut, 400, "the end of the body"},
 		{"no more comes", head + "Content-Length: 100\r\n\r\nAction=", 408, "slow_body"},
 	}
 	for _, c := range cases {
@@ -265,7 +265,7 @@ func TestDoor(t *testing.T) {
 		change        func()
 		why           string
 	}{
-		{"an unknown robot", other, func() {}, "not known to this fleet"},
+		{"an unknown robot", other, func() {}, "not in this fleet"},
 		{"a robot of ours", good, func() { r.fleet.presence = registry.Present }, "keeps a connection"},
 		{"from elsewhere", good, func() { r.fleet.presence, r.fleet.called.Peer = registry.Calls, "192.0.2.1:40000" }, "not called from this address"},
 		{"from here, long ago", good, func() {

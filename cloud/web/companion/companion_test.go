@@ -358,8 +358,8 @@ func TestWishes(t *testing.T) {
 			}
 			h.auditErr = nil
 		}
-		h.err = errs.Coded(errs.Conflict, "no", "somebody <b>else</b> was first")
-		if w := do(t, mux, "ann", "POST", x.path, x.form); w.Code != 409 || strings.Count(w.Body.String(), `role="alert">Somebody &lt;b&gt;else&lt;/b&gt; was first.`) != 1 {
+		h.err = errs.Coded(errs.Conflict, "no", "another <b>person</b> was first")
+		if w := do(t, mux, "ann", "POST", x.path, x.form); w.Code != 409 || strings.Count(w.Body.String(), `role="alert">Another &lt;b&gt;person&lt;/b&gt; was first.`) != 1 {
 			t.Errorf("%s refused: %d %s", x.path, w.Code, w.Body)
 		}
 		h.err = errors.New("secret detail")

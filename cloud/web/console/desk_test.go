@@ -549,9 +549,9 @@ func TestOrders(t *testing.T) {
 			d.auditErr = nil
 		}
 		// A refusal is shown on the page, in words.
-		d.err = errs.Coded(errs.Conflict, "no", "somebody <b>else</b> was first")
+		d.err = errs.Coded(errs.Conflict, "no", "another <b>person</b> was first")
 		w := do(t, mux, auth.Admin, "POST", o.path, o.form)
-		if body := w.Body.String(); w.Code != 409 || !strings.Contains(body, `role="alert">Somebody &lt;b&gt;else&lt;/b&gt; was first.`) {
+		if body := w.Body.String(); w.Code != 409 || !strings.Contains(body, `role="alert">Another &lt;b&gt;person&lt;/b&gt; was first.`) {
 			t.Errorf("%s refused: %d %s", name, w.Code, body)
 		}
 		d.err = errors.New("secret detail")
@@ -599,7 +599,7 @@ func TestProblemsStandBesideTheirForm(t *testing.T) {
 		{"/certificates/batches", form("name", "b", "valid_after", "soon"), "2100-01-01", "soon"},
 		{"/certificates/batches/vector-2018/disable", "", "Enter a reason", ""},
 		{"/certificates/factory", form("reason", "x"), "serial number or its SHA-256", ""},
-		{"/operators/op-2/remove", "", "does not come back", ""},
+		{"/operators/op-2/remove", "", "cannot be restored", ""},
 		{"/webhooks/h-1/remove", "", "Tick that you are sure", ""},
 	} {
 		w := do(t, mux, auth.Admin, "POST", tt.path, tt.form)
