@@ -258,7 +258,7 @@ func TestLineIsAnOrder(t *testing.T) {
 		"headPitch.torque = 1":                       "read-only",
 		"headPitch.PGain = 1":                        "not present", // an optional slot (GOSTAI-IF-00d)
 		"headPitch.colour = 1":                       "no such part",
-		"headPitch.val->unit = 1":                    "name a slot",
+		"headPitch.val->unit = 1":                    "want a slot",
 		"battery.voltage = 4":                        "read-only",
 		"robot.type = \"humanoid\"":                  "read-only",
 		"speaker.volume = -3":                        "cannot do that",
@@ -268,7 +268,7 @@ func TestLineIsAnOrder(t *testing.T) {
 		"robot.dance()":                              "no such part",
 		"robot.go = 1":                               "is a method",
 		"robot.finished()":                           "",
-		"pleo:robot.body.head.pitch = 1":             "this is toy", // of another body
+		"pleo:robot.body.head.pitch = 1":             "want toy", // of another body
 		"headPitch = nan":                            "finite",
 		"robot.go(inf)":                              "finite",
 		"robot.go(1); robot.turn(1)":                 "calls one method",
@@ -407,9 +407,9 @@ func TestPeers(t *testing.T) {
 		{"no line", c.line("headPitch = nan"), "invalid", "finite"},
 		{"a value that nothing measured", c.line("wheelL.speed"), "unavailable", "not measured"},
 		{"lights without an owner", c.line("led[0].g = 0.2"), "ok", ""},
-		{"claim of a sensor", c.claim(50, "laser"), "invalid", "needs no claim"},
+		{"claim of a sensor", c.claim(50, "laser"), "invalid", "no actuator"},
 		{"claim of no such part", c.claim(50, "wing"), "invalid", "no such part"},
-		{"claim of nothing", c.claim(50), "invalid", "no device"},
+		{"claim of nothing", c.claim(50), "invalid", "at least one device"},
 		{"safety's claim", c.claim(claim.Safety, "wheelL"), "invalid", "priority 250"},
 		{"a claim", c.claim(claim.Person, "robot.body.wheel"), "ok", ""},
 		{"a second claimant", other.claim(claim.Person, "robot.body.wheel"), "busy", "wheelL belongs to one with priority 50"},

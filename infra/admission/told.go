@@ -83,7 +83,7 @@ func (d *Door) News() string {
 		out = "This process ran out of file descriptors: raise its limit (LimitNOFILE, ulimits). "
 	}
 	if w.n >= newsFrom {
-		out += fmt.Sprintf("%d connections were turned away within a minute, %d of them from %s. Others still come in; if it lasts, close your firewall to that address.",
+		out += fmt.Sprintf("%d connections were refused within a minute, %d of them from %s. Others still come in; if it lasts, close your firewall to that address.",
 			w.n, w.blamed[w.worst], w.worst)
 	}
 	return out

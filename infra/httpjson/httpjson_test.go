@@ -55,7 +55,7 @@ func TestBadServers(t *testing.T) {
 		"cut off": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "100")
 			_, _ = io.WriteString(w, "{")
-		}, errs.Unavailable, "broke off"},
+		}, errs.Unavailable, "read answer of"},
 		"hangs up": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, errs.Unavailable, "cannot be reached"},
 	} {
 		err := server(t, c.h).Get(t.Context(), url.Values{"q": {"my words"}}, &struct{}{})

@@ -115,7 +115,7 @@ func (f *Files) Check(context.Context) error {
 	case err != nil:
 		return telemetry.Warning(err.Error())
 	case f.bad != nil:
-		return telemetry.Warning(fmt.Sprintf("new files unusable, the last ones serve: %v", f.bad))
+		return telemetry.Warning(fmt.Sprintf("new files unusable; keeping the loaded ones: %v", f.bad))
 	}
 	return ending(f.cert, cert.Leaf)
 }

@@ -26,7 +26,7 @@ func TestCheck(t *testing.T) {
 		"good":                {good, ota.Done, ""},
 		"newc without sums":   {strings.ReplaceAll(good, "070702", "070701"), ota.Done, ""},
 		"without padding":     {strings.TrimRight(good, "\x00") + "\x00\x00\x00\x00", ota.Done, ""},
-		"empty":               {"", ota.BadArchive, "ends in the middle the header"},
+		"empty":               {"", ota.BadArchive, "in the middle of the header"},
 		"no cpio":             {"PK" + good, ota.BadArchive, "magic"},
 		"no file":             {string(swutest.Pack()), ota.BadArchive, "sw-description first"},
 		"another first":       {string(swutest.Pack("script.sh", "x", "sw-description", "y")), ota.WrongOrder, "script.sh"},

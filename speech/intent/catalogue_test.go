@@ -164,7 +164,7 @@ func TestMapRefusals(t *testing.T) {
 		`nope`: "invalid character",
 		`{"user_intent_map":[{"user_intent":"x"}]}`:                                                           "entry 0 (x): want a cloud_intent or an app_intent",
 		`{"user_intent_map":[{"cloud_intent":"x"}]}`:                                                          "entry 0: no user_intent",
-		`{"user_intent_map":[{"user_intent":"x","cloud_intent":"y"},{"user_intent":"z","cloud_intent":"y"}]}`: "entry 0 has the cloud_intent y already",
+		`{"user_intent_map":[{"user_intent":"x","cloud_intent":"y"},{"user_intent":"z","cloud_intent":"y"}]}`: "entry 0 already has the cloud_intent y",
 		`{"user_intent_map":[{"user_intent":"x","cloud_intent":"y"}],"simple_voice_responses":[{}]}`:          "simple response 0",
 		`{"user_intent_map":[{"user_intent":"x","cloud_intent":"y","test_parsing":"no"}]}`:                    "test_parsing",
 		`{"user_intent_map":[{"user_intent":"x","cloud_intent":"y"}],"unmatched_intent":["x"]}`:               "unmatched_intent",

@@ -50,7 +50,7 @@ func TestCustomCannotSwallow(t *testing.T) {
 		kind errs.Kind
 		want string
 	}{
-		{Custom{Name: "x", Phrases: []string{"turn left"}}, errs.Conflict, `"turn left" already means movement_turnleft; put that into overrides`},
+		{Custom{Name: "x", Phrases: []string{"turn left"}}, errs.Conflict, `"turn left" already means movement_turnleft; add that to overrides`},
 		{Custom{Name: "x", Phrases: []string{"feed the cat", "(stroke|[please] turn) [right|left]"}}, errs.Conflict, "already means movement_turn"},
 		{Custom{Name: "x", Phrases: []string{"set [a] timer {text}"}}, errs.Conflict, "already means set_timer"},
 		{Custom{Name: "x", Phrases: []string{"hallo"}}, errs.Conflict, "already means greeting_hello"},

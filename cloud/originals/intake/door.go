@@ -153,7 +153,7 @@ func (d *Door) doubt(ctx context.Context, id thing.ID, addr string) (string, err
 	t, err := d.Robots.Thing(ctx, id)
 	switch {
 	case err != nil && errs.KindOf(err) == errs.NotFound:
-		return "not known to this fleet", nil
+		return "not in this fleet", nil
 	case err != nil:
 		return "", err
 	case t.Presence != registry.Calls:

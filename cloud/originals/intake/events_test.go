@@ -270,8 +270,8 @@ func TestDoor(t *testing.T) {
 		{"from elsewhere", good, func() { r.fleet.presence, r.fleet.called.Peer = registry.Calls, "192.0.2.1:40000" }, "not called from this address"},
 		{"from here, long ago", good, func() {
 			r.fleet.called.Peer, r.fleet.called.Last = "127.0.0.1:1", time.Now().AddDate(0, -2, 0)
-		}, "lately"},
-		{"from here, refused", good, func() { r.fleet.called.Last, r.fleet.called.OK = time.Now(), false }, "lately"},
+		}, "recently"},
+		{"from here, refused", good, func() { r.fleet.called.Last, r.fleet.called.OK = time.Now(), false }, "recently"},
 	} {
 		c.change()
 		resp, body := r.raw(t, c.request)

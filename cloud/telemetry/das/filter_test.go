@@ -30,7 +30,7 @@ func TestReadFilterRefuses(t *testing.T) {
 		{"name=battery.low&value=load<3", "want one of battery (i1)"},
 		{"name=battery.low&value=battery~3", "the value is a number: want ="},
 		{"name=battery.low&value=battery=low", "64-bit integer"},
-		{"value=i1=99999999999999999999", "64 bits"},
+		{"value=i1=99999999999999999999", "64-bit"},
 		{"value=s1<low", "= != or ~"},
 		{"value=s1", "want a value, one of ="},
 		{"value=s9=1", "want one of s1, s2"},

@@ -35,7 +35,7 @@ const (
 const plain = "installed on the signature of its archive alone: this robot has no " + RootFile + " to check release metadata with"
 
 // errUnvouched ends an update that may succeed later: what is wrong is not the archive.
-var errUnvouched = errors.New("not in the release metadata")
+var errUnvouched = errors.New("not allowed by release metadata")
 
 // vouching asks the cloud's metadata about archives.
 type vouching struct {

@@ -259,7 +259,7 @@ func TestStop(t *testing.T) {
 func TestWait(t *testing.T) {
 	for _, tc := range []struct{ outcome, want, err string }{
 		{"done", "robot.go(0.2): done after 0.011 m", ""}, {"stopped", "", "robot.go(0.2): stopped after 0.011 m of 0.2 m: its loop was late"},
-		{"cancelled", "", "robot.go(0.2): cancelled after 0.011 m of 0.2 m"}, {"", "", "has not ended"}, {"lost", "", "robotd) was lost: gone"},
+		{"cancelled", "", "robot.go(0.2): cancelled after 0.011 m of 0.2 m"}, {"", "", "has not ended"}, {"lost", "", "robotd) lost: gone"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			p, r, _ := start(t)

@@ -228,10 +228,10 @@ func TestBoardMistakes(t *testing.T) {
 	}{
 		{nil, cli.ExitUsage, "-pty FILE or -socket FILE"},
 		{[]string{"-pty", filepath.Join(dir, "x"), "-socket", filepath.Join(dir, "y")}, cli.ExitUsage, "one of them"},
-		{[]string{"-socket", file}, cli.ExitUsage, "is no socket"},
+		{[]string{"-socket", file}, cli.ExitUsage, "is not a socket"},
 		{[]string{"-socket", filepath.Join(dir, "none", "x")}, cli.ExitFailed, "none"},
-		{[]string{"-pty", file}, cli.ExitUsage, "is no link"},
-		{[]string{"-pty", filepath.Join(dir, "x"), "-pad", file}, cli.ExitUsage, "-pad " + file + ": is there and is no link"},
+		{[]string{"-pty", file}, cli.ExitUsage, "is not a link"},
+		{[]string{"-pty", filepath.Join(dir, "x"), "-pad", file}, cli.ExitUsage, "-pad " + file + ": exists and is not a link"},
 		{[]string{"-pty", filepath.Join(dir, "none", "x")}, cli.ExitFailed, "none"},
 		{[]string{"-pty", filepath.Join(dir, "x"), "-start", "asleep"}, cli.ExitUsage, "boot-loader"},
 		{[]string{"-pty", filepath.Join(dir, "x"), "-layout", "other"}, cli.ExitUsage, "genuine or book"},

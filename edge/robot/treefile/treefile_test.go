@@ -117,8 +117,8 @@ func TestErrors(t *testing.T) {
 		"place":           {"{\"body\": {\n  \"wheel[]\": {\"left\": \"Motor\",\n    \"leftt\": \"Motor\"}}}", "line 3, column 5, robot.body.wheel: ", robot.ErrName},
 		"component":       {`{"Body": {}}`, "line 1, column 2, robot.Body: ", robot.ErrName},
 		"device":          {`{"body": {"Led": "Led"}}`, "line 1, column 11, robot.body.Led: ", robot.ErrName},
-		"empty key":       {`{"body": {"": "Led"}}`, `line 1, column 11, robot.body: bad name: component ""; want a small letter`, robot.ErrName},
-		"empty localizer": {`{"body": {"[]": {"left": "Led"}}}`, `line 1, column 11, robot.body: bad name: component ""; want a small letter`, robot.ErrName},
+		"empty key":       {`{"body": {"": "Led"}}`, `line 1, column 11, robot.body: bad name: component ""; want a lower-case letter`, robot.ErrName},
+		"empty localizer": {`{"body": {"[]": {"left": "Led"}}}`, `line 1, column 11, robot.body: bad name: component ""; want a lower-case letter`, robot.ErrName},
 		"robot and more":  {`{"robot": {}, "body": {}}`, "line 1, column 2, robot.robot: bad name: robot is the root", robot.ErrName},
 		"component twice": {`{"leg[]": {"up": {"a": "Led"}, "top": {"b": "Led"}}}`, "line 1, column 32, robot.leg[top]: name is taken: the file describes robot.leg[up] twice", robot.ErrDuplicate},
 		"old style twice": {`{"arm[]": {"right": {}}, "armR": {"elbow": "Motor"}}`, "line 1, column 26, robot.arm[right]: name is taken", robot.ErrDuplicate},
@@ -154,7 +154,7 @@ func TestErrors(t *testing.T) {
 		"big":             {strings.Repeat(" ", maxBytes+1), "at most 8388608", nil},
 		"part and slot":   {`{"body": {"blob": {"x": "LinearMotor", ".": "BlobDetector"}}}`, "line 1, column 45, robot.body.blob: name is taken: robot.body.blob.x is a slot", robot.ErrDuplicate},
 		"slot and part": {`{"body": {"blob": {".": "BlobDetector", "x": "LinearMotor"}}}`,
-			"line 1, column 41, robot.body.blob.x: name is taken: robot.body.blob.x is a slot of the device and a part of it", robot.ErrDuplicate},
+			"line 1, column 41, robot.body.blob.x: name is taken: robot.body.blob.x is both a slot and a part of the device", robot.ErrDuplicate},
 	} {
 		_, _, err := Parse("file", []byte(tc.src))
 		if err == nil || !strings.Contains(err.Error(), tc.want) || tc.is != nil && !errors.Is(err, tc.is) {

@@ -89,7 +89,7 @@ func TestDecodeBatchRefuses(t *testing.T) {
 		{"cut short", frame(t, head, good...)[:120], "encoding", nil, "gzip at byte"},
 		{"too few lines", frame(t, head, good[:2]...), "count", nil, "2 lines"},
 		{"too many lines", frame(t, head, append(good, line(4))...), "count", nil, "than the 3"},
-		{"bomb", frame(t, head, strings.Repeat(" ", MaxInflated+1)), "too_large", nil, "inflates"},
+		{"bomb", frame(t, head, strings.Repeat(" ", MaxInflated+1)), "too_large", nil, "decompresses"},
 		{"too large", append(frame(t, head, good...), make([]byte, MaxWire)...), "too_large", nil, "bytes"},
 		{"poisoned event", frame(t, head, line(1), line(2, func(e *Event) { e.S1 = "a\x00" }), line(3)), "events", []uint64{2}, "line 2 (seq 2): s1"},
 		{"two poisoned", frame(t, head, line(1, func(e *Event) { e.Name = "x" }), line(2), line(3, func(e *Event) { e.TS = -4 })), "events", []uint64{1, 3}, "line 3 (seq 3): ts -4"},

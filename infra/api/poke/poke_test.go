@@ -31,7 +31,7 @@ func TestParse(t *testing.T) {
 		{"no file", `{"verb":"play"}`, "", `play: file "": want a name`},
 		{"a file elsewhere", `{"verb":"play","file":"../hello.wav"}`, "", `play: file "../hello.wav": want a name`},
 		{"a file too many", `{"verb":"put","file":"hello.wav"}`, "", `put: file "hello.wav": want none`},
-		{"a side too many", `{"verb":"put","side":"back"}`, "", "put has no side"},
+		{"a side too many", `{"verb":"put","side":"back"}`, "", "put takes no side"},
 		{"no JSON", `touch`, "", "invalid character"},
 	} {
 		p, err := Parse([]byte(tc.in))

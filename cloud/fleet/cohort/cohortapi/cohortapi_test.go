@@ -64,7 +64,7 @@ func TestCohorts(t *testing.T) {
 		{auth.Viewer, "GET", "/v1/cohorts/nope", "", 404, "no_cohort"},
 		{auth.Viewer, "GET", "/v1/cohorts/%00", "", 400, "lower-case"},
 		{auth.Support, "PUT", "/v1/cohorts/labs", `{"filter":"tag:lab","rev":1}`, 200, `"rev":2`},
-		{auth.Support, "PUT", "/v1/cohorts/labs", `{"filter":"tag:lab","rev":1}`, 409, "it has revision 2, not 1"},
+		{auth.Support, "PUT", "/v1/cohorts/labs", `{"filter":"tag:lab","rev":1}`, 409, "revision 2, not 1"},
 		{auth.Support, "PUT", "/v1/cohorts/nope", `{"filter":"tag:lab","rev":1}`, 404, "no_cohort"},
 		{auth.Support, "PUT", "/v1/cohorts/labs", `{"cohort":"other","filter":"tag:lab"}`, 400, "want the same"},
 		{auth.Support, "PUT", "/v1/cohorts/made", `{"filter":"tag:made"}`, 200, `"rev":1`},

@@ -61,7 +61,7 @@ func TestParseRefuses(t *testing.T) {
 		"seen:>4000000000d":                  "want a time such as",
 		"tag:":                               "no value",
 		"tag:a,,b":                           "no value",
-		"tag:<a":                             "tag does not compare",
+		"tag:<a":                             "tag cannot be compared",
 		"version:2*1":                        "a * only at the end",
 		"version:<2*":                        "not in a comparison",
 		"id:*vic":                            "a * only at the end",
@@ -259,7 +259,7 @@ func TestCost(t *testing.T) {
 	}
 	for in, want := range map[string]string{
 		strings.Repeat("w ", 32): "", "cohort:words": "", "cohort:words,words": "", "cohort:ids,ids,ids": "",
-		"cohort:words,words w": "costs 520, at most 512", "cohort:wide": "costs 992,", "cohort:wider": "costs 31744,", "-cohort:wider w": "costs 31752,",
+		"cohort:words,words w": "costs 520: want at most 512", "cohort:wide": "costs 992:", "cohort:wider": "costs 31744:", "-cohort:wider w": "costs 31752:",
 	} {
 		reads = 0
 		_, err := MustParse(in).Resolve(t.Context(), src)

@@ -149,7 +149,7 @@ func TestTableOverHTTP(t *testing.T) {
 		{auth.Viewer, "GET", "/v1/things?sort=seen&after=vic:a1", "", 400, "vic:a1"},
 		{auth.Viewer, "GET", "/v1/things?filter=owner:ann", "", 403, "may not look for owners"},
 		{auth.Support, "GET", "/v1/things?filter=owner:ann", "", 200, `"thing":"vic:a1"`},
-		{auth.Viewer, "GET", "/v1/things?filter=cohort:x", "", 400, "cohort:x"},
+		{auth.Viewer, "GET", "/v1/things?filter=cohort:x", "", 400, "cohorts cannot"},
 		{auth.Viewer, "GET", "/v1/things?q=" + strings.Repeat("a", 101), "", 400, "at most 100"},
 		{auth.Viewer, "GET", "/v1/fleet/counts?filter=version:2.1.0", "", 200, `"total":1,"present":1,"absent":0`},
 		{auth.Owner, "GET", "/v1/fleet/counts", "", 403, "denied"},

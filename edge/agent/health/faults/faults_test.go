@@ -138,7 +138,7 @@ func TestOnceUntilCleared(t *testing.T) {
 		same(t, "words", r.h.Words(), []string{
 			"fault 850: it is cut (There is a problem with the cloud certificate.); the robot shows it",
 			"fault 921: no details (Vic-gateway was unable to start or crashed.)",
-			"fault 890: robotd says so (The front right cliff sensor failed during power-on self test.)",
+			"fault 890: reported by robotd (The front right cliff sensor failed during power-on self test.)",
 		})
 		r.h.Over(850)
 		synctest.Wait()
