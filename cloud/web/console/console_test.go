@@ -243,7 +243,7 @@ func TestPages(t *testing.T) {
 		{auth.Viewer, "/bulk/j-1?state=failed", 200, `id="h-results"`},
 		{auth.Viewer, "/bulk/j-1?state=odd", 400, "want one of"},
 		{auth.Viewer, "/bulk/new?do=tag", 403, "may not do this"},
-		{auth.Support, "/bulk/new?do=tag", 200, "no robot is selected"},
+		{auth.Support, "/bulk/new?do=tag", 200, "robot is selected"},
 		{auth.Support, "/bulk/new?do=dance", 400, "want one of"},
 		{auth.Support, "/bulk/new?do=tag&which=all&filter=presence:present", 200, `Confirm for <strong class="num">1</strong> robot<`},
 		{auth.Viewer, "/help", 200, "presence:never"},
