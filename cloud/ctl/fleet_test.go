@@ -200,7 +200,7 @@ func TestFleetCommands(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"robots", "list", "colour:red"}, "there is no key"},
+		{[]string{"robots", "list", "colour:red"}, "colour"},
 		{[]string{"robots", "list", "-sort", "colour"}, "want one of id, presence, since"},
 		{[]string{"robots", "bulk", "tag", "tag:x"}, "want -add TAG or -remove TAG"},
 		{[]string{"robots", "bulk", "tag", "tag:x", "-add", "Big", "-yes"}, "want 1 to 32 lower-case letters"},

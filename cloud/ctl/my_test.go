@@ -85,10 +85,10 @@ func TestMy(t *testing.T) {
 	}{
 		{ann, "robots", 0, "THING  NAME  YOURS SINCE  BY"},
 		{ann, "robots -o json", 0, "[]"},
-		{ann, "claim 0000-0000", cli.ExitNotFound, "this code is not good, or no longer: ask the robot for a new one"},
+		{ann, "claim 0000-0000", cli.ExitNotFound, "ask the robot for a new one"},
 		{ann, "claim 0000", cli.ExitUsage, "want 8 letters and digits"},
 		{ann, "claim CODE -robot rex", cli.ExitUsage, "species:serial"},
-		{ann, "claim CODE -robot vic:00e20101", cli.ExitNotFound, "not good"},
+		{ann, "claim CODE -robot vic:00e20101", cli.ExitNotFound, "ask the robot for a new one"},
 		{ann, "claim CODE -robot vic:00e20100", 0, "vic:00e20100"},
 		{ann, "rename vic:00e20100 Rex", 0, "Rex"},
 		{ann, "robots", 0, "vic:00e20100  Rex"},

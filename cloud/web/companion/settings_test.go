@@ -180,7 +180,7 @@ func TestRefusedSettings(t *testing.T) {
 		"card=eyes&eyes=own&hue=NaN&saturation=1": "from 0 to 360", but(voice, "volume", "6"): "Choose how loud it is.", but(voice, "button", ""): "Choose what its button does.",
 		but(home, "zone", "Atlantis"): "is not in the list", but(home, "zone", "Germany"): "has several time zones", but(home, "clock", ""): "Choose how it tells the time.",
 		but(home, "temperature", "kelvin"): "temperatures", but(home, "distance", "parsec"): "distances", but(home, "place", "  "): "Say where it lives",
-		"card=" + url.QueryEscape(evil): "This form is not known", "": "This form is not known",
+		"card=" + url.QueryEscape(evil): "Unknown form", "": "Unknown form",
 	} {
 		w := do(t, mux, "ann", "POST", "/my/robots/vic:00e20100/settings", form)
 		if body := html.UnescapeString(w.Body.String()); w.Code != 400 || !strings.Contains(body, want) || strings.Contains(w.Body.String(), "data-live-from") {

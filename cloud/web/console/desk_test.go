@@ -261,7 +261,7 @@ func TestWebhooks(t *testing.T) {
 		}
 	}
 	refused := do(t, mux, auth.Admin, "POST", "/webhooks", form("url", "https://example.org")).Body.String()
-	if !strings.Contains(refused, "Choose at least one occasion.") || !strings.Contains(refused, `value="https://example.org"`) {
+	if !strings.Contains(refused, `role="alert"`) || !strings.Contains(refused, `value="https://example.org"`) {
 		t.Errorf("without an occasion: %s", refused)
 	}
 }
@@ -600,7 +600,7 @@ func TestProblemsStandBesideTheirForm(t *testing.T) {
 		{"/certificates/batches/vector-2018/disable", "", "Enter a reason", ""},
 		{"/certificates/factory", form("reason", "x"), "serial number or its SHA-256", ""},
 		{"/operators/op-2/remove", "", "cannot be restored", ""},
-		{"/webhooks/h-1/remove", "", "Tick that you are sure", ""},
+		{"/webhooks/h-1/remove", "", "Confirm the removal", ""},
 	} {
 		w := do(t, mux, auth.Admin, "POST", tt.path, tt.form)
 		body := w.Body.String()

@@ -165,7 +165,7 @@ func TestRefuses(t *testing.T) {
 		"size beyond":      {entry(minidumptest.Modules, 1, 1<<31), "module list at byte"},
 		"stream in header": {entry(minidumptest.CmdLine, 2, 8), "overlaps the stream at byte 0"},
 		"overlap":          {entry(minidumptest.Memory, 1, 44), "overlaps the stream at byte"},
-		"twice":            {entry(minidumptest.CmdLine, 0, minidumptest.Environ), "there are two of the stream of type 0x47670007"},
+		"twice":            {entry(minidumptest.CmdLine, 0, minidumptest.Environ), "second stream of type 0x47670007"},
 		"many threads":     {inside(minidumptest.Threads, 0, 5000), "thread list at byte"},
 		"more threads":     {inside(minidumptest.Threads, 0, 3), "has 3 entries of 48 bytes in 96 bytes"},
 		"many modules":     {inside(minidumptest.Modules, 0, 1<<30), "want at most 4096"},
