@@ -157,7 +157,7 @@ func (d *Door) doubt(ctx context.Context, id thing.ID, addr string) (string, err
 	case err != nil:
 		return "", err
 	case t.Presence != registry.Calls:
-		return "not an original robot: it keeps a connection, and sends by that", nil
+		return "not an original robot: it sends over its own connection", nil
 	}
 	steps, err := d.Robots.Steps(ctx, id)
 	if err != nil {
@@ -169,7 +169,7 @@ func (d *Door) doubt(ctx context.Context, id thing.ID, addr string) (string, err
 			return "", nil
 		}
 	}
-	return "it has not called from this address lately", nil
+	return "no recent call from this address", nil
 }
 
 // Signed implements Caller.

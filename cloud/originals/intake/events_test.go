@@ -266,12 +266,12 @@ func TestDoor(t *testing.T) {
 		why           string
 	}{
 		{"an unknown robot", other, func() {}, "not in this fleet"},
-		{"a robot of ours", good, func() { r.fleet.presence = registry.Present }, "keeps a connection"},
-		{"from elsewhere", good, func() { r.fleet.presence, r.fleet.called.Peer = registry.Calls, "192.0.2.1:40000" }, "not called from this address"},
+		{"a robot of ours", good, func() { r.fleet.presence = registry.Present }, "its own connection"},
+		{"from elsewhere", good, func() { r.fleet.presence, r.fleet.called.Peer = registry.Calls, "192.0.2.1:40000" }, "no recent call"},
 		{"from here, long ago", good, func() {
 			r.fleet.called.Peer, r.fleet.called.Last = "127.0.0.1:1", time.Now().AddDate(0, -2, 0)
-		}, "recently"},
-		{"from here, refused", good, func() { r.fleet.called.Last, r.fleet.called.OK = time.Now(), false }, "recently"},
+		}, "no recent call"},
+		{"from here, refused", good, func() { r.fleet.called.Last, r.fleet.called.OK = time.Now(), false }, "no recent call"},
 	} {
 		c.change()
 		resp, body := r.raw(t, c.request)
