@@ -101,7 +101,7 @@ func (s *Service) checkApproved(ctx context.Context, id thing.ID, csr *x509.Cert
 	w, fresh, err := s.requests.Ask(ctx, Ask{Thing: id, Key: key, Addr: addr, Network: network(addr), At: s.now()}, s.waiting)
 	switch {
 	case errors.Is(err, ErrFull):
-		return &refusal{Code: "waiting_list_full", Reason: "no room in the list of robots that wait for approval",
+		return &refusal{Code: "waiting_list_full", Reason: "list of robots that wait for approval is full",
 			Quiet: s.byThing.Allow("full "+network(addr)) > 0,
 			Public: &errs.Error{
 				Kind: errs.Exhausted, Code: "waiting_list_full", Msg: "too many robots wait for approval; try again later",
@@ -114,7 +114,7 @@ func (s *Service) checkApproved(ctx context.Context, id thing.ID, csr *x509.Cert
 			Quiet:  w.Times > 1 && s.byThing.Allow("refused "+string(id)) > 0,
 			Public: errs.Coded(errs.Denied, "approval_refused", "an operator refused the robot with fingerprint %s", key.Short())}
 	}
-	return &refusal{Code: "waiting_approval", Reason: fmt.Sprintf("waits for an operator's approval, fingerprint %s", key.Short()), Quiet: !fresh,
+	return &refusal{Code: "waiting_approval", Reason: fmt.Sprintf("waiting for an operator's approval, fingerprint %s", key.Short()), Quiet: !fresh,
 		Public: &errs.Error{Kind: errs.Unavailable, Code: "waiting_approval", Retry: s.waiting.Pause,
 			Msg: "waiting for an operator to approve the robot with fingerprint " + key.Short(), Err: &MustWait{key.Short()}}}
 }
@@ -160,7 +160,7 @@ func (s *Service) Approve(ctx context.Context, id thing.ID, fingerprint string) 
 	case errors.Is(err, ErrUnknown):
 		return notWaiting(id, fingerprint)
 	case errors.Is(err, ErrBound):
-		return errs.Coded(errs.Conflict, "thing_exists", "%s has another key, or was revoked; release it first", id)
+		return errs.Coded(errs.Conflict, "thing_exists", "%s has another key or was revoked: release it first", id)
 	case err != nil:
 		return fmt.Errorf("approve %s: %w", id, err)
 	}
@@ -198,5 +198,5 @@ func (s *Service) find(ctx context.Context, id thing.ID, fingerprint string) (Wa
 }
 
 func notWaiting(id thing.ID, fingerprint string) error {
-	return errs.Coded(errs.NotFound, "not_waiting", "no robot waits as %s with fingerprint %.70q; compare the one that the robot shows", id, fingerprint)
+	return errs.Coded(errs.NotFound, "not_waiting", "no robot %s with fingerprint %.70q is waiting; compare the one shown by the robot", id, fingerprint)
 }

@@ -51,7 +51,7 @@ type DeliveryError struct {
 
 func (e *DeliveryError) Error() string {
 	first := e.Lines[0]
-	msg := fmt.Sprintf("nothing was registered: line %d: %s", first.Line, first.Problem)
+	msg := fmt.Sprintf("nothing registered: line %d: %s", first.Line, first.Problem)
 	if n := len(e.Lines) + e.More - 1; n > 0 {
 		msg += fmt.Sprintf(" (and %d more)", n)
 	}
@@ -104,7 +104,7 @@ func parseDelivery(r io.Reader) (delivery, error) {
 			continue
 		}
 		if err != nil {
-			return delivery{}, errs.Coded(errs.Invalid, "csv_broken_off", "the file broke off after %d lines: %w", len(d.claims), err)
+			return delivery{}, errs.Coded(errs.Invalid, "csv_broken_off", "upload ended after %d lines: %w", len(d.claims), err)
 		}
 		line, _ := in.FieldPos(0)
 		if first && column(rec, "thing") >= 0 {
@@ -191,7 +191,7 @@ func (s *Service) RegisterAll(ctx context.Context, r io.Reader) ([]Registered, e
 	case s.bulk <- struct{}{}:
 		defer func() { <-s.bulk }()
 	default:
-		return nil, &errs.Error{Kind: errs.Exhausted, Code: "delivery_running", Msg: "another delivery is being registered; wait", Retry: 10 * time.Second}
+		return nil, &errs.Error{Kind: errs.Exhausted, Code: "delivery_running", Msg: "another list is being registered; try again later", Retry: 10 * time.Second}
 	}
 	d, err := parseDelivery(r)
 	if err != nil {

@@ -37,9 +37,9 @@ const DefaultTTL = 30 * 24 * time.Hour
 
 // Sentinels of a Store.
 var (
-	ErrUnknown = errors.New("certs: not known")
-	ErrBound   = errors.New("certs: a key is bound already, or the thing is revoked")
-	ErrMoved   = errors.New("certs: the claim is no longer what was read")
+	ErrUnknown = errors.New("certs: unknown")
+	ErrBound   = errors.New("certs: a key is already bound, or the thing is revoked")
+	ErrMoved   = errors.New("certs: the claim has changed since it was read")
 	ErrFull    = errors.New("certs: the waiting list is full")
 )
 
@@ -220,13 +220,13 @@ func New(cfg Config) (*Service, error) {
 	}
 	switch {
 	case cfg.Store == nil || cfg.Batches == nil || cfg.Requests == nil:
-		return nil, errors.New("certs: no store")
+		return nil, errors.New("certs: want a store")
 	case cfg.Issuer == nil:
-		return nil, errors.New("certs: no issuer")
+		return nil, errors.New("certs: want an issuer")
 	case cfg.Recorder == nil:
-		return nil, errors.New("certs: no recorder")
+		return nil, errors.New("certs: want a recorder")
 	case cfg.ByAddr == nil || cfg.ByThing == nil:
-		return nil, errors.New("certs: no rate limits")
+		return nil, errors.New("certs: want rate limits")
 	case cfg.TTL < 3*time.Second:
 		return nil, fmt.Errorf("certs: device certificates of %v: want at least 3s", cfg.TTL)
 	}
@@ -241,7 +241,7 @@ func (s *Service) Register(ctx context.Context, id thing.ID) (logging.Secret, er
 	secret := logging.Secret(rand.Text())
 	err := s.store.SetClaim(ctx, id, secret.Sum(), s.now())
 	if errors.Is(err, ErrBound) {
-		return "", errs.Coded(errs.Conflict, "thing_exists", "%s has a key of its own, or was revoked; release it for a new secret", id)
+		return "", errs.Coded(errs.Conflict, "thing_exists", "%s has its own key or was revoked: release it to give it a new secret", id)
 	}
 	if err != nil {
 		return "", fmt.Errorf("register %s: %w", id, err)
@@ -282,7 +282,7 @@ func (s *Service) Release(ctx context.Context, id thing.ID, reason string) (logg
 	secret := logging.Secret(rand.Text())
 	n, err := s.store.Release(ctx, id, secret.Sum(), reason, s.now())
 	if errors.Is(err, ErrUnknown) {
-		return "", errs.Coded(errs.NotFound, "unknown_thing", "%s was never registered here", id)
+		return "", errs.Coded(errs.NotFound, "unknown_thing", "%s was never registered", id)
 	}
 	if err != nil {
 		return "", fmt.Errorf("release %s: %w", id, err)

@@ -42,10 +42,10 @@ func CheckRequest(b []byte, id thing.ID) (*x509.CertificateRequest, error) {
 		return nil, errs.Coded(errs.Invalid, "csr_subject", "certificate request is for CN %.60q: want %s", csr.Subject.CommonName, id)
 	}
 	if n := len(csr.Subject.Names); n != 1 {
-		return nil, errs.Coded(errs.Invalid, "csr_extra", "certificate request has %d subject fields: want CN alone", n)
+		return nil, errs.Coded(errs.Invalid, "csr_extra", "certificate request has %d subject fields: want only CN", n)
 	}
 	if len(csr.Extensions) > 0 {
-		return nil, errs.Coded(errs.Invalid, "csr_extra", "certificate request asks for extension %v: want none, a device certificate has no "+
+		return nil, errs.Coded(errs.Invalid, "csr_extra", "certificate request asks for extension %v: want none; a device certificate has no "+
 			"other names", csr.Extensions[0].Id)
 	}
 	return csr, nil
@@ -67,7 +67,7 @@ func parseRequest(b []byte) (*x509.CertificateRequest, error) {
 	}
 	csr, err := x509.ParseCertificateRequest(der)
 	if err != nil {
-		return nil, errs.Coded(errs.Invalid, "csr_malformed", "certificate request does not parse: %w", err)
+		return nil, errs.Coded(errs.Invalid, "csr_malformed", "parse certificate request: %w", err)
 	}
 	return csr, nil
 }

@@ -110,7 +110,7 @@ func (s *Service) certify(ctx context.Context, method string, id thing.ID, csr *
 	for range 3 {
 		st, err := s.store.Standing(ctx, id, key)
 		if err != nil {
-			return Certificate{}, fmt.Errorf("standing of %s: %w", id, err)
+			return Certificate{}, fmt.Errorf("read state of %s: %w", id, err)
 		}
 		if err := allowed(st); err != nil {
 			return Certificate{}, err
@@ -120,7 +120,7 @@ func (s *Service) certify(ctx context.Context, method string, id thing.ID, csr *
 			return cert, err
 		}
 	}
-	return Certificate{}, errs.RetryLater(time.Second, "other requests for this thing were in the way", ErrMoved)
+	return Certificate{}, errs.RetryLater(time.Second, "lost to other requests for this thing", ErrMoved)
 }
 
 // checkSecret does the same work, and answers the peer the same, whether the thing is unknown or the secret is wrong.
@@ -134,8 +134,8 @@ func (s *Service) checkSecret(ctx context.Context, st Standing, hash Hash, key K
 		}
 		return nil
 	}
-	r := &refusal{Code: "secret_mismatch", Reason: "claim secret is not the one this thing was registered with", Public: errs.Coded(errs.Unauthenticated,
-		"claim_refused", "this thing and this claim secret are not accepted together")}
+	r := &refusal{Code: "secret_mismatch", Reason: "claim secret differs from the one with which this thing was registered", Public: errs.Coded(errs.Unauthenticated,
+		"claim_refused", "unknown thing, or wrong claim secret")}
 	if !st.Known {
 		r.Code, r.Reason = "unknown_thing", "this thing was never registered"
 	}
@@ -154,9 +154,9 @@ func (st Standing) mayTakeKey() error {
 	case !st.Revoked.IsZero():
 		return errs.Coded(errs.Denied, "revoked", "the identity of this thing was revoked")
 	case st.KeyReleased:
-		return errs.Coded(errs.Denied, "key_released", "this key was given up for another: a robot that was released makes a new one")
+		return errs.Coded(errs.Denied, "key_released", "this key was released: the robot must make a new one")
 	case st.KeyRevoked:
-		return errs.Coded(errs.Denied, "revoked", "certificates of this key were revoked")
+		return errs.Coded(errs.Denied, "revoked", "the certificates of this key were revoked")
 	}
 	return nil
 }
@@ -223,7 +223,7 @@ func parseLeaf(b []byte) (*x509.Certificate, error) {
 	}
 	leaf, err := x509.ParseCertificate(block.Bytes)
 	if err != nil {
-		return nil, errs.Coded(errs.Invalid, "certificate_malformed", "certificate does not parse: %w", err)
+		return nil, errs.Coded(errs.Invalid, "certificate_malformed", "parse certificate: %w", err)
 	}
 	return leaf, nil
 }
@@ -266,12 +266,12 @@ func Why(err error) (code, reason string) {
 }
 
 func mismatch(bound, got Key) error {
-	return &refusal{Code: "key_mismatch", Reason: fmt.Sprintf("bound to key %.16s, asked with key %.16s", bound, got),
-		Public: errs.Coded(errs.Denied, "key_mismatch", "this identity is bound to another key; an operator can release it")}
+	return &refusal{Code: "key_mismatch", Reason: fmt.Sprintf("bound to key %.16s, request made with key %.16s", bound, got),
+		Public: errs.Coded(errs.Denied, "key_mismatch", "this identity is bound to another key: an operator can release it")}
 }
 
 func paced(wait time.Duration) error {
-	return &errs.Error{Kind: errs.Exhausted, Code: "too_many_attempts", Msg: "too many attempts; wait", Retry: wait}
+	return &errs.Error{Kind: errs.Exhausted, Code: "too_many_attempts", Msg: "too many attempts; try again later", Retry: wait}
 }
 
 // tooMany refuses before anything is looked at. It also limits how many records a flood leaves.

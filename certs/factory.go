@@ -99,7 +99,7 @@ func (b Batch) checked() (Batch, []*x509.Certificate, error) {
 		b.ValidAfter = FactoryValidAfter
 	}
 	if !batchName.MatchString(b.Name) {
-		return fail("want a name of 1 to 63 characters a-z 0-9 . _ -, the first a letter or digit")
+		return fail("want a name of 1 to 63 characters a-z 0-9 . _ -, starting with a letter or digit")
 	}
 	if err := b.Species.Check(); err != nil {
 		return fail("%w", err)
@@ -109,7 +109,7 @@ func (b Batch) checked() (Batch, []*x509.Certificate, error) {
 	}
 	if !serialText.MatchString(b.SerialFrom) || !serialText.MatchString(b.SerialTo) ||
 		b.SerialFrom != "" && b.SerialTo != "" && serialLess(b.SerialTo, b.SerialFrom) {
-		return fail("serials %.50q to %.50q: want serials 0-9 a-z -, the first not after the last", b.SerialFrom, b.SerialTo)
+		return fail("serials %.50q to %.50q: want characters 0-9 a-z -, and the first not after the last", b.SerialFrom, b.SerialTo)
 	}
 	if len(b.Bundle) > MaxBundle {
 		return fail("bundle of %d bytes: want at most %d", len(b.Bundle), MaxBundle)
@@ -120,7 +120,7 @@ func (b Batch) checked() (Batch, []*x509.Certificate, error) {
 	}
 	for _, c := range cas {
 		if !c.BasicConstraintsValid || !c.IsCA {
-			return fail("bundle: certificate of %.60q is no authority: want those that sign factory certificates, not a robot's own", c.Subject.CommonName)
+			return fail("bundle: certificate of %.60q: want an authority that signs factory certificates, not a robot's own certificate", c.Subject.CommonName)
 		}
 	}
 	return b, cas, nil
@@ -165,7 +165,7 @@ func (s *Service) EnableBatch(ctx context.Context, name string) error {
 func (s *Service) setBatch(ctx context.Context, name, reason string, at time.Time) error {
 	err := s.batches.DisableBatch(ctx, name, reason, at)
 	if errors.Is(err, ErrUnknown) {
-		return errs.Coded(errs.NotFound, "unknown_batch", "there is no batch %.64q", name)
+		return errs.Coded(errs.NotFound, "unknown_batch", "no batch %.64q", name)
 	}
 	if err != nil {
 		return fmt.Errorf("write batch %s: %w", name, err)
@@ -208,7 +208,7 @@ func (s *Service) RevokeFactoryCertificate(ctx context.Context, certificateID, r
 func (s *Service) IdentifyFactory(ctx context.Context, chain []*x509.Certificate) (thing.ID, error) {
 	if len(chain) == 0 || len(chain) > maxChain {
 		return "", errs.Coded(errs.Unauthenticated, "no_certificate",
-			"%d client certificates: want a factory certificate and at most %d behind it", len(chain), maxChain-1)
+			"%d client certificates: want a factory certificate and at most %d intermediates", len(chain), maxChain-1)
 	}
 	view, err := s.factoryView(ctx)
 	if err != nil {
@@ -345,9 +345,9 @@ func (v *factoryView) identify(chain []*x509.Certificate, now time.Time) (thing.
 }
 
 func foreignFactory(leaf *x509.Certificate, batches int) *refusal {
-	return &refusal{Code: "foreign_factory", Reason: fmt.Sprintf("factory certificate CN %.60q of issuer %.60q is signed by none of the %d "+
-		"batches here", leaf.Subject.CommonName, leaf.Issuer.CommonName, batches),
-		Public: errs.Coded(errs.Unauthenticated, "foreign_factory", "the factory certificate is not of a manufacturing batch that this cloud accepts")}
+	return &refusal{Code: "foreign_factory", Reason: fmt.Sprintf("factory certificate CN %.60q of issuer %.60q is not signed by any of the %d "+
+		"batches", leaf.Subject.CommonName, leaf.Issuer.CommonName, batches),
+		Public: errs.Coded(errs.Unauthenticated, "foreign_factory", "the factory certificate does not belong to a manufacturing batch that this cloud accepts")}
 }
 
 // noLonger is the single answer to a genuine robot that is no longer accepted; only the record says why.
@@ -371,17 +371,17 @@ func (b batchView) judge(leaf *x509.Certificate, now time.Time) (rank int, err e
 	case b.Species == thing.Vector && !esnPattern.MatchString(id.Serial()):
 		return rankName, errs.Coded(errs.Unauthenticated, "wrong_name", "factory certificate has CN %s: want vic: and 8 hex digits", id)
 	case leaf.IsCA:
-		return rankName, errs.Coded(errs.Unauthenticated, "wrong_name", "factory certificate of %s is an authority's: want a robot's", id)
+		return rankName, errs.Coded(errs.Unauthenticated, "wrong_name", "factory certificate of %s: want a robot's certificate, not an authority's", id)
 	case !b.holds(id.Serial()):
-		return rankSerial, &refusal{Code: "serial_outside_batch", Reason: fmt.Sprintf("serial %s is not within batch %s, %s to %s", id.Serial(),
+		return rankSerial, &refusal{Code: "serial_outside_batch", Reason: fmt.Sprintf("serial %s is not in batch %s, %s to %s", id.Serial(),
 			b.Name, b.SerialFrom, b.SerialTo),
-			Public: errs.Coded(errs.Unauthenticated, "serial_outside_batch", "the serial number %s is not of a manufacturing batch that this cloud "+
+			Public: errs.Coded(errs.Unauthenticated, "serial_outside_batch", "the serial number %s does not belong to a manufacturing batch that this cloud "+
 				"accepts", id.Serial())}
 	case !leaf.NotAfter.After(b.ValidAfter):
 		return rankExpired, errs.Coded(errs.Unauthenticated, "factory_expired", "factory certificate is valid to %s: want later than %s",
 			leaf.NotAfter.UTC().Format(time.DateOnly), b.ValidAfter.UTC().Format(time.DateOnly))
 	case now.After(leaf.NotAfter) || now.Before(leaf.NotBefore):
-		return rankExpired, errs.Coded(errs.Unauthenticated, "factory_expired", "factory certificate is valid from %s to %s, and it is %s here",
+		return rankExpired, errs.Coded(errs.Unauthenticated, "factory_expired", "factory certificate is valid from %s to %s; the time here is %s",
 			leaf.NotBefore.UTC().Format(time.DateOnly), leaf.NotAfter.UTC().Format(time.DateOnly), now.UTC().Format(time.DateOnly))
 	case !b.Disabled.IsZero():
 		return rankDisabled, noLonger("batch_disabled", fmt.Sprintf("batch %s was disabled on %s: %s", b.Name,
@@ -404,10 +404,10 @@ func (s *Service) checkFactory(ctx context.Context, id thing.ID, csr *x509.Certi
 		return err
 	}
 	if named != id {
-		return errs.Coded(errs.Unauthenticated, "wrong_name", "factory certificate is for %s: want %s, the thing that asks", named, id)
+		return errs.Coded(errs.Unauthenticated, "wrong_name", "factory certificate is for %s: want %s, as in the request", named, id)
 	}
 	if len(req.Factory) > 0 && !provesFactory(chain[0].PublicKey, csr.Raw, req.FactoryProof) {
-		return errs.Coded(errs.Unauthenticated, "factory_proof", "the request is not signed by the key of the factory certificate")
+		return errs.Coded(errs.Unauthenticated, "factory_proof", "the request is not signed with the key of the factory certificate")
 	}
 	return nil
 }
@@ -452,14 +452,14 @@ func parseChain(b []byte) ([]*x509.Certificate, error) {
 			break
 		}
 		if block.Type != "CERTIFICATE" {
-			return nil, fmt.Errorf("PEM block %d is a %.40q: want CERTIFICATE", len(chain)+1, block.Type)
+			return nil, fmt.Errorf("PEM block %d is %.40q: want CERTIFICATE", len(chain)+1, block.Type)
 		}
 		if len(chain) == maxChain {
 			return nil, fmt.Errorf("more than %d certificates", maxChain)
 		}
 		c, err := x509.ParseCertificate(block.Bytes)
 		if err != nil {
-			return nil, fmt.Errorf("certificate %d does not parse: %w", len(chain)+1, err)
+			return nil, fmt.Errorf("parse certificate %d: %w", len(chain)+1, err)
 		}
 		chain, b = append(chain, c), rest
 	}

@@ -156,7 +156,7 @@ func (r *Revocations) Check(leaf *x509.Certificate) error {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	if r.read.IsZero() {
-		return errs.Coded(errs.Unavailable, "revocations_unknown", "it is not known yet which certificates are revoked; try again")
+		return errs.Coded(errs.Unavailable, "revocations_unknown", "list of revoked certificates not loaded yet; try again")
 	}
 	return nil
 }
@@ -167,7 +167,7 @@ func (r *Revocations) Ready(context.Context) error {
 	defer r.mu.RUnlock()
 	switch age := r.now().Sub(r.read); {
 	case r.read.IsZero():
-		return errs.New(errs.Unavailable, "revocations: not read yet")
+		return errs.New(errs.Unavailable, "revocations: not yet read")
 	case age > staleAfter:
 		return errs.New(errs.Unavailable, "revocations: last read %v ago, want at most %v", age.Round(time.Second), staleAfter)
 	}

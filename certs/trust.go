@@ -41,7 +41,7 @@ func (t Trust) Identify(chain []*x509.Certificate, now time.Time) (Peer, error) 
 	}
 	opts.Roots = t.Devices
 	if opts.Roots == nil {
-		return Peer{}, errors.New("no device authority is trusted here")
+		return Peer{}, errors.New("no device authority configured")
 	}
 	if _, err := leaf.Verify(opts); err != nil {
 		return Peer{}, fmt.Errorf("client certificate CN %.60q of issuer %.60q: %w", cn, leaf.Issuer.CommonName, err)

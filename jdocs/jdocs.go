@@ -73,13 +73,13 @@ func NewKey(account string, id thing.ID, name Name) (Key, error) {
 	}
 	if !name.OfAccount() {
 		if id == "" {
-			return Key{}, errs.New(errs.Invalid, "document %s belongs to a thing: none given", name)
+			return Key{}, errs.New(errs.Invalid, "document %s: want the thing to which it belongs", name)
 		}
 		return Key{Thing: id, Name: name}, nil
 	}
 	switch {
 	case account == "":
-		return Key{}, errs.New(errs.Invalid, "document %s belongs to an account: none given", name)
+		return Key{}, errs.New(errs.Invalid, "document %s: want the account to which it belongs", name)
 	case utf8.RuneCountInString(account) > MaxID || !text(account):
 		return Key{}, errs.New(errs.Invalid, "account %.80q: want at most %d characters of text", account, MaxID)
 	}
@@ -107,13 +107,13 @@ func (d Doc) Check() error {
 // CheckJSON reports whether b is one JSON value within the limits of size and depth; kind Invalid, with the place of the fault.
 func CheckJSON(b []byte) error {
 	if len(b) > MaxJSON {
-		return errs.New(errs.Invalid, "document of %d bytes: at most %d", len(b), MaxJSON)
+		return errs.New(errs.Invalid, "document of %d bytes: want at most %d", len(b), MaxJSON)
 	}
 	if !utf8.Valid(b) {
 		return errs.New(errs.Invalid, "document is not UTF-8 text")
 	}
 	if at, ok := tooDeep(b); ok {
-		return errs.New(errs.Invalid, "document: byte %d opens level %d: at most %d", at, MaxDepth+1, MaxDepth)
+		return errs.New(errs.Invalid, "document: byte %d opens level %d: want at most %d", at, MaxDepth+1, MaxDepth)
 	}
 	var v json.RawMessage
 	if err := json.Unmarshal(b, &v); err != nil {

@@ -145,7 +145,7 @@ func TestLimits(t *testing.T) {
 		want string // part of the error; "": accepted
 	}{
 		{"text of the largest size", doc(0, 1, `"`+strings.Repeat("a", jdocs.MaxJSON-2)+`"`), ""},
-		{"one byte more", doc(0, 1, `"`+strings.Repeat("a", jdocs.MaxJSON-1)+`"`), "204801 bytes: at most 204800"},
+		{"one byte more", doc(0, 1, `"`+strings.Repeat("a", jdocs.MaxJSON-1)+`"`), "204801 bytes: want at most 204800"},
 		{"16 levels", doc(0, 1, deep(16)), ""},
 		{"17 levels", doc(0, 1, deep(17)), "byte 80 opens level 17"},
 		{"brackets in a string", doc(0, 1, `"\"[[[[[[[[[[[[[[[[[[[[["`), ""},
@@ -220,7 +220,7 @@ func TestSet(t *testing.T) {
 		t.Errorf("set to what it is: version %d, %v; want still 3", rev.Version, err)
 	}
 	for fields, want := range map[string]string{
-		`{}`:                                      "no field",
+		`{}`:                                      "at least one field",
 		`{"master_volume":6}`:                     "0 MUTE, 1 LOW",
 		`{"eye_color":"BLUE"}`:                    "0 TIP_OVER_TEAL",
 		`{"clock_24_hour":1}`:                     "true or false",

@@ -84,7 +84,7 @@ func (r Robots) Read(ctx context.Context, a Asker, items []Item) ([]ReadResult, 
 		return nil, err
 	}
 	if len(items) > MaxItems {
-		return nil, errs.New(errs.Invalid, "read of %d documents: at most %d in one request", len(items), MaxItems)
+		return nil, errs.New(errs.Invalid, "read of %d documents: want at most %d in one request", len(items), MaxItems)
 	}
 	account := ""
 	if slices.ContainsFunc(items, func(it Item) bool { return it.Name.OfAccount() }) {
@@ -131,7 +131,7 @@ func (r Robots) Delete(ctx context.Context, a Asker, name Name) (uint64, error) 
 		return 0, err
 	}
 	if key.Account != "" {
-		return 0, errs.Coded(errs.Denied, "account_document", "document %s is the owner's: %s may not delete it", name, a.Thing)
+		return 0, errs.Coded(errs.Denied, "account_document", "document %s belongs to the owner: %s may not delete it", name, a.Thing)
 	}
 	return r.Docs.Delete(ctx, key, string(a.Thing))
 }

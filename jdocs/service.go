@@ -86,7 +86,7 @@ const maxFmt = 1 << 31
 // Read implements Service.
 func (r *Rules) Read(ctx context.Context, account string, id thing.ID, items []Item) ([]ReadResult, error) {
 	if len(items) > MaxItems {
-		return nil, errs.New(errs.Invalid, "read of %d documents: at most %d in one request", len(items), MaxItems)
+		return nil, errs.New(errs.Invalid, "read of %d documents: want at most %d in one request", len(items), MaxItems)
 	}
 	out := make([]ReadResult, len(items))
 	for i, it := range items {
@@ -122,13 +122,13 @@ func (r *Rules) Delete(ctx context.Context, key Key, by string) (uint64, error) 
 // Set implements Service.
 func (r *Rules) Set(ctx context.Context, key Key, fields map[string]json.RawMessage, by string) (Revision, error) {
 	if len(fields) == 0 {
-		return Revision{}, errs.New(errs.Invalid, "set %s: no field given", key)
+		return Revision{}, errs.New(errs.Invalid, "set %s: want at least one field", key)
 	}
 	return r.change(ctx, "set", key, by, func(cur Doc) (Doc, error) {
 		schema := schemaOf(key.Name)
 		for f := range fields {
 			if top, _, _ := strings.Cut(f, "."); slices.Contains(schema.added(cur.FmtVersion), top) {
-				return cur, errs.Coded(errs.Conflict, "old_format", "%s keeps %s in format %d, which has no %s: update the robot's software", key.Thing, key.Name, cur.FmtVersion, top)
+				return cur, errs.Coded(errs.Conflict, "old_format", "%s stores %s in format %d, which lacks %s: update the robot's software", key.Thing, key.Name, cur.FmtVersion, top)
 			}
 		}
 		text, err := SetFields(key.Name, cur.JSON, fields)
@@ -175,7 +175,7 @@ func (r *Rules) change(ctx context.Context, what string, key Key, by string, nex
 		}
 		return r.store.Revision(ctx, key, v)
 	}
-	return Revision{}, errs.RetryLater(0, fmt.Sprintf("%s %s: %d other writers were first; try again", what, key, maxTries), ErrStale)
+	return Revision{}, errs.RetryLater(0, fmt.Sprintf("%s %s: lost to other writers %d times; try again", what, key, maxTries), ErrStale)
 }
 
 // Get implements Service.

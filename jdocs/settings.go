@@ -26,7 +26,7 @@ var (
 func SetFields(name Name, doc string, fields map[string]json.RawMessage) (string, error) {
 	top, ok := object(json.RawMessage(doc))
 	if !ok {
-		return "", errs.New(errs.Invalid, "document %s is not an object: it has no fields to set", name)
+		return "", errs.New(errs.Invalid, "document %s is not an object and has no fields to set", name)
 	}
 	for _, f := range slices.Sorted(maps.Keys(fields)) {
 		v, err := CheckField(name, f, fields[f])
@@ -52,7 +52,7 @@ func put(m map[string]json.RawMessage, path []string, v json.RawMessage) error {
 	}
 	switch {
 	case len(path) > MaxDepth:
-		return fmt.Errorf("%d levels: at most %d", len(path), MaxDepth)
+		return fmt.Errorf("%d levels: want at most %d", len(path), MaxDepth)
 	case len(path) > 1:
 		sub := map[string]json.RawMessage{}
 		if old := m[key]; old != nil {
@@ -78,7 +78,7 @@ func put(m map[string]json.RawMessage, path []string, v json.RawMessage) error {
 // error is Invalid and suggests the nearest name. It is for people, who mistype; a robot's own software may know more than we do.
 func CheckNames(name Name, doc string, written bool, fields map[string]json.RawMessage) error {
 	if _, ours := SchemaOf(name); !written && !ours {
-		return errs.New(errs.Invalid, "no robot reads a document %.80q and this one has not written it; did you mean %s", name,
+		return errs.New(errs.Invalid, "document %.80q: not read by any robot, and never written by this one; did you mean %s", name,
 			suggest.Name(string(name), names()))
 	}
 	known := map[string]bool{}
@@ -110,7 +110,7 @@ func CheckSettings(key Key) error {
 	case !key.Name.IsSettings() || key.Name == own:
 		return nil
 	case own == "":
-		return errs.New(errs.Invalid, "%s has no settings: Kennel knows none for the species %s", key.Thing, kind.Name())
+		return errs.New(errs.Invalid, "%s has no settings: the species %s has none in Kennel", key.Thing, kind.Name())
 	default:
 		return errs.New(errs.Invalid, "%s has no document %s: its settings are %s", key.Thing, key.Name, own)
 	}

@@ -68,7 +68,7 @@ func (s *Service) HintSpecies(ctx context.Context, id string) error {
 		if err := s.crowd.Rounds.Hinted(ctx, species, r, len(ids) < HintRate); err != nil {
 			return err
 		}
-		again := errs.Coded(errs.Unavailable, errs.CodeAgain, "robots are being hinted")
+		again := errs.Coded(errs.Unavailable, errs.CodeAgain, "another round of hints to robots is running")
 		if at, ok := ctx.Deadline(); ok && time.Until(at) < hintEnd {
 			return again
 		}

@@ -170,7 +170,7 @@ func ParseDesired(b []byte) (Desired, error) {
 		return Desired{}, errs.New(errs.Invalid, "ota desired: %w", err)
 	}
 	if d.V != 1 {
-		return Desired{}, errs.New(errs.Invalid, "ota desired: version %d: this side speaks 1", d.V)
+		return Desired{}, errs.New(errs.Invalid, "ota desired: version %d: want 1", d.V)
 	}
 	if d.Release != "" {
 		if _, err := ParseVersion(string(d.Release)); err != nil {
@@ -199,9 +199,9 @@ func ParseRequest(b []byte) (DesiredRequest, error) {
 	}
 	switch {
 	case r.V != 1:
-		return DesiredRequest{}, errs.New(errs.Invalid, "ota request: version %d: this side speaks 1", r.V)
+		return DesiredRequest{}, errs.New(errs.Invalid, "ota request: version %d: want 1", r.V)
 	case len(r.Running) > 64:
-		return DesiredRequest{}, errs.New(errs.Invalid, "ota request: running has %d bytes: at most 64", len(r.Running))
+		return DesiredRequest{}, errs.New(errs.Invalid, "ota request: running has %d bytes: want at most 64", len(r.Running))
 	}
 	return r, nil
 }
@@ -225,15 +225,15 @@ func ParseStatus(b []byte) (Status, error) {
 	}
 	switch {
 	case s.V != 1:
-		return bad("version %d: this side speaks 1", s.V)
+		return bad("version %d: want 1", s.V)
 	case !wordPattern.MatchString(string(s.Phase)):
 		return bad("phase %.40q: want a word such as current or pending", s.Phase)
 	case s.Code < 0 || s.Code > 999:
 		return bad("code %d: want 0 to 999", s.Code)
 	case len(s.Reason) > 1024 || len(s.Running) > 64:
-		return bad("reason has %d and running %d bytes: at most 1024 and 64", len(s.Reason), len(s.Running))
+		return bad("reason has %d and running %d bytes: want at most 1024 and 64", len(s.Reason), len(s.Running))
 	case strings.ContainsRune(s.Reason+s.Running, 0):
-		return bad("a zero byte in reason or running")
+		return bad("reason or running contains a zero byte")
 	}
 	for _, v := range []Version{s.Release, s.Next} {
 		if v == "" {

@@ -122,7 +122,7 @@ func (s *Service) AddRelease(ctx context.Context, r Release) error {
 		return err
 	}
 	if len(r.Notes) > MaxNotes {
-		return errs.New(errs.Invalid, "notes have %d bytes: at most %d", len(r.Notes), MaxNotes)
+		return errs.New(errs.Invalid, "notes have %d bytes: want at most %d", len(r.Notes), MaxNotes)
 	}
 	if err := s.checkLowest(ctx, r.Species, r.Version, r.Lowest); err != nil {
 		return err
@@ -147,11 +147,11 @@ func (s *Service) checkLowest(ctx context.Context, species thing.Species, v, low
 		return err
 	}
 	if lowest.Compare(v) >= 0 || lowest.Suffix() != v.Suffix() {
-		return errs.Coded(errs.Conflict, "not_older", "release %s cannot need %s first: want an older version of the same kind", v, lowest)
+		return errs.Coded(errs.Conflict, "not_older", "release %s cannot require %s: want an older version with the same suffix", v, lowest)
 	}
 	a, err := s.artifact(ctx, species, "", lowest)
 	if err == nil && a == (Artifact{}) {
-		err = errs.Coded(errs.Conflict, "no_archive", "release %s of %s has no archive, but robots would need it before %s; upload it first", lowest, species, v)
+		err = errs.Coded(errs.Conflict, "no_archive", "release %s of %s, which robots would need before %s, has no archive: upload it first", lowest, species, v)
 	}
 	return err
 }

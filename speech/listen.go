@@ -30,7 +30,7 @@ const (
 const margin = 500 * time.Millisecond
 
 // errTime ends the work of a request whose time is over.
-var errTime = errors.New("the time for the request is over")
+var errTime = errors.New("the time limit of the request has passed")
 
 // Listen answers a spoken request within Config.Deadline, whatever hangs. An error is one for the robot: Unavailable if nothing can be understood
 // now, Invalid for audio that is none, Exhausted if too many speak at once.
@@ -46,7 +46,7 @@ func (s *Service) Listen(ctx context.Context, r Request, audio Audio) (Answer, e
 	select {
 	case s.places <- struct{}{}:
 	default:
-		return s.end(ctx, r, string(r.Encoding), at, fail(session.Audio, errs.RetryLater(time.Second, "too many robots speak at once", nil)))
+		return s.end(ctx, r, string(r.Encoding), at, fail(session.Audio, errs.RetryLater(time.Second, "too many spoken requests at once", nil)))
 	}
 	h := &hearing{s: s, ctx: ctx, r: r, audio: audio, until: at.Add(until), detector: endpoint.New(s.cfg.Endpoint), done: make(chan outcome, 1)}
 	h.works.Store(1)
@@ -164,7 +164,7 @@ func (h *hearing) failed(err error) outcome {
 	errors.As(err, &f)
 	o := fail(f.step, f.error)
 	if f.step == session.Recognize {
-		o.err = errs.RetryLater(time.Second, "speech cannot be understood now", f.error)
+		o.err = errs.RetryLater(time.Second, "speech recognition is not available", f.error)
 	}
 	return o
 }
@@ -239,7 +239,7 @@ func (h *hearing) samples(all []int16) (over bool, err error) {
 // open begins to recognise, with the audio from before speech was noticed.
 func (h *hearing) open() (err error) {
 	if h.s.cfg.Recognizer == nil {
-		return errs.New(errs.Unavailable, "this cloud has no recogniser")
+		return errs.New(errs.Unavailable, "this cloud has no speech recogniser")
 	}
 	h.at(session.Recognize)
 	e := recognizer.Expect{Language: h.s.language(h.r)}
@@ -315,5 +315,5 @@ func (h *hearing) hung() outcome {
 		return fail(step, context.Cause(h.ctx))
 	}
 	return outcome{failed: step, why: "no answer in time",
-		err: errs.RetryLater(time.Second, "speech cannot be understood now: no answer in time from the step "+string(step), nil)}
+		err: errs.RetryLater(time.Second, "speech recognition is not available: no answer in time from the step "+string(step), nil)}
 }

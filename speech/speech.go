@@ -223,7 +223,7 @@ func (s *Service) weather(ctx context.Context, r Request, o *outcome) {
 	if s.cfg.Settings != nil && r.Thing != "" {
 		var err error
 		if settings, err = s.cfg.Settings(ctx, r.Thing); err != nil {
-			s.cfg.Log.DebugContext(ctx, "settings not read for the weather", logging.Thing, r.Thing, logging.Err, err)
+			s.cfg.Log.DebugContext(ctx, "settings for the weather not read", logging.Thing, r.Thing, logging.Err, err)
 		}
 	}
 	place, fahrenheit := weather.Wishes(settings)

@@ -138,7 +138,7 @@ func (a *Authority) Anchors(k Kind, anchor func(cert *x509.Certificate, key cryp
 	var out []byte
 	for _, g := range l.ordered() {
 		if g.key == nil {
-			return nil, fmt.Errorf("anchor of %s: its key is not here", g.name)
+			return nil, fmt.Errorf("anchor of %s: its key is not in this folder", g.name)
 		}
 		b, err := anchor(g.cert(), g.key)
 		if err != nil {

@@ -190,7 +190,7 @@ func (c *CRLs) serve(w http.ResponseWriter, r *http.Request) {
 // pick returns the file of that name.
 func pick(lists []RevocationList, name string) (body []byte, kind string, err error) {
 	if len(lists) == 0 {
-		return nil, "", errs.New(errs.Internal, "no revocation list: %w", errors.New("no key of a device authority is here"))
+		return nil, "", errs.New(errs.Internal, "no revocation list: %w", errors.New("no key of a device authority in this folder"))
 	}
 	if name == string(Device)+".pem" {
 		return encodeCRLs(lists), "application/x-pem-file", nil

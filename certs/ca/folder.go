@@ -178,7 +178,7 @@ func readLine(folder *os.Root, k kind, roots *line, create bool) (line, error) {
 		numbers = []int{0}
 	}
 	if len(numbers) > maxGenerations {
-		return l, fmt.Errorf("%d authorities of the kind %s: at most %d; withdraw the oldest", len(numbers), k.file, maxGenerations)
+		return l, fmt.Errorf("%d authorities of the kind %s: want at most %d; withdraw the oldest", len(numbers), k.file, maxGenerations)
 	}
 	for _, n := range numbers {
 		g, err := readGeneration(folder, k.file, n, roots)
@@ -204,12 +204,12 @@ func readLine(folder *os.Root, k kind, roots *line, create bool) (line, error) {
 			return l, fmt.Errorf("%s: %w", marker, err)
 		}
 		if l.signs = slices.Index(numbers, n); l.signs < 0 {
-			return l, fmt.Errorf("%s names %s, of which there is no certificate", marker, nameOf(k.file, n))
+			return l, fmt.Errorf("%s names %s, which has no certificate", marker, nameOf(k.file, n))
 		}
 	}
 	if roots != nil && l.current().key == nil {
 		name := l.current().name
-		return l, fmt.Errorf("%s is there but %s is not: restore it from a backup", name+crtEnd, name+keyEnd)
+		return l, fmt.Errorf("%s exists, but %s does not: restore it from a backup", name+crtEnd, name+keyEnd)
 	}
 	return l, nil
 }
@@ -269,9 +269,9 @@ func makeFirst(folder *os.Root, k kind, roots *line, create bool) error {
 	crtName := string(k.file) + crtEnd
 	switch {
 	case !create:
-		return fmt.Errorf("%s is missing: it was never made here, or its making was interrupted", crtName)
+		return fmt.Errorf("%s is missing: the authority was never created here, or its creation was interrupted", crtName)
 	case roots != nil && roots.current().key == nil:
-		return fmt.Errorf("%s is missing and %s, which would sign it, is not here", crtName, roots.current().name+keyEnd)
+		return fmt.Errorf("%s is missing, and so is %s, which would sign it", crtName, roots.current().name+keyEnd)
 	}
 	return makeGeneration(folder, k, 0, roots, "")
 }
@@ -383,7 +383,7 @@ func readKey(folder *os.Root, name string) (key crypto.Signer, kms bool, err err
 	b, err := pemfile.Read(folder, name+keyEnd)
 	switch {
 	case err == nil && inKMS:
-		return nil, false, fmt.Errorf("%s and %s are both there: want one", name+keyEnd, name+kmsEnd)
+		return nil, false, fmt.Errorf("both %s and %s exist: want one", name+keyEnd, name+kmsEnd)
 	case inKMS && errors.Is(err, fs.ErrNotExist):
 		key, err := openKMS(string(uri))
 		if err != nil {

@@ -26,7 +26,7 @@ func (a *Authority) TakeRootKeys(keep func(keys []byte) error) (names []string, 
 			names = append(names, g.name)
 		}
 		if len(names) == 0 {
-			return errs.Coded(errs.Conflict, "no_root_key", "no key of a root is here: it was taken away before, or is in a key management service")
+			return errs.Coded(errs.Conflict, "no_root_key", "no key of a root in this folder: it was already taken offline, or is in a key management service")
 		}
 		if err := keep(all.Bytes()); err != nil {
 			return err
@@ -62,7 +62,7 @@ func (a *Authority) BringRootKeys(keys []byte) (names []string, err error) {
 				}
 			}
 			if name == "" {
-				return errs.New(errs.Invalid, "key %d of the file belongs to no root that is trusted here", n)
+				return errs.New(errs.Invalid, "key %d of the file does not belong to a trusted root", n)
 			}
 			b, err := pemfile.EncodeKey(key)
 			if err != nil {
@@ -74,7 +74,7 @@ func (a *Authority) BringRootKeys(keys []byte) (names []string, err error) {
 			names = append(names, name)
 		}
 		if len(names) == 0 {
-			return errs.New(errs.Invalid, "the file holds no private key in PEM")
+			return errs.New(errs.Invalid, "the file has no private key in PEM")
 		}
 		return nil
 	})

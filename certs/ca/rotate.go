@@ -83,7 +83,7 @@ func (a *Authority) Prepare(k Kind, kms string) (name string, err error) {
 		if last := l.gens[len(l.gens)-1]; l.stage(last) == Prepared {
 			name = last.name
 			if done, err := s.vouched(); err != nil || done {
-				return errors.Join(err, errs.Coded(errs.Conflict, "prepared", "%s is prepared already: activate it, or withdraw it", name))
+				return errors.Join(err, errs.Coded(errs.Conflict, "prepared", "%s is already prepared: activate or withdraw it", name))
 			}
 			return s.vouch(folder)
 		}
@@ -99,7 +99,7 @@ func (a *Authority) Prepare(k Kind, kms string) (name string, err error) {
 		if k == Root {
 			roots = nil
 		} else if s.root.current().key == nil {
-			return errs.Coded(errs.Conflict, "no_root_key", "%s, which would sign it, is not here: bring it back for this", s.root.current().name+keyEnd)
+			return errs.Coded(errs.Conflict, "no_root_key", "%s, which would sign it, is not in this folder: restore it first", s.root.current().name+keyEnd)
 		}
 		name = nameOf(k, l.burned+1)
 		if err := makeGeneration(folder, l.kind, l.burned+1, roots, kms); err != nil {
@@ -128,7 +128,7 @@ func (a *Authority) Activate(k Kind) (name string, err error) {
 			return errs.Coded(errs.Conflict, "not_prepared", "no authority of the kind %s is prepared: prepare one first", k)
 		}
 		if k != Root && next.key == nil {
-			return errs.Coded(errs.Conflict, "no_key", "%s is not here", next.name+keyEnd)
+			return errs.Coded(errs.Conflict, "no_key", "%s is not in this folder", next.name+keyEnd)
 		}
 		if err := s.vouch(folder); err != nil {
 			return err
@@ -161,9 +161,9 @@ func (a *Authority) Withdraw(k Kind, name string) error {
 		g, ok := l.find(name)
 		switch {
 		case !ok:
-			return errs.New(errs.NotFound, "no authority %.60q of the kind %s is trusted", name, k)
+			return errs.New(errs.NotFound, "no trusted authority %.60q of the kind %s", name, k)
 		case g == l.current():
-			return errs.Coded(errs.Conflict, "signs", "%s signs: rotate first", name)
+			return errs.Coded(errs.Conflict, "signs", "%s is in use for signing: rotate first", name)
 		}
 		if k == Root {
 			if err := s.disown(folder, g); err != nil {
@@ -232,7 +232,7 @@ func (s *state) vouch(folder *os.Root) error {
 				t.RawSubject, t.Subject, t.SubjectKeyId = c.RawSubject, c.Subject, c.SubjectKeyId
 				cert, err := x509util.CreateCertificate(t, root.cert(), c.PublicKey, root.key)
 				if err != nil {
-					return fmt.Errorf("have %s sign %s: %w", root.name, g.name, err)
+					return fmt.Errorf("sign %s with %s: %w", g.name, root.name, err)
 				}
 				g.certs = append(g.certs, cert)
 			}
@@ -252,7 +252,7 @@ func (s *state) disown(folder *os.Root, root *generation) error {
 	for _, l := range s.issuing() {
 		for _, g := range l.gens {
 			if len(g.certs) == 1 && g.signedBy(root) {
-				return errs.Coded(errs.Conflict, "in_use", "only %s vouches for %s: withdraw that first, or bring the other root's key here and "+
+				return errs.Coded(errs.Conflict, "in_use", "only %s has signed %s: withdraw the latter first, or restore the other root's key and "+
 					"prepare again", root.name, g.name)
 			}
 		}

@@ -501,7 +501,7 @@ func TestKeyInAManagementService(t *testing.T) {
 	}
 	write2(t, dir, "device.kms", []byte("softkms:path="+file))
 	write2(t, dir, "device.key", b)
-	if _, err := Load(dir); err == nil || !strings.Contains(err.Error(), "both there") {
+	if _, err := Load(dir); err == nil || !strings.Contains(err.Error(), "both ") {
 		t.Errorf("two keys: %v", err)
 	}
 }

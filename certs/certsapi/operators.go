@@ -258,7 +258,7 @@ func (a api) owned(ctx context.Context, account string, id thing.ID) error {
 			return err
 		}
 	}
-	return errs.Coded(errs.NotFound, "unknown_thing", "%s was never registered here", id)
+	return errs.Coded(errs.NotFound, "unknown_thing", "%s was never registered", id)
 }
 
 func (a api) revocations(ctx context.Context, r revocationPage) ([]Revocation, error) {
@@ -353,7 +353,7 @@ func (a api) revokeFactory(ctx context.Context, r FactoryRevocation) (op.None, e
 	}
 	id := strings.TrimSpace(r.CertificateID)
 	if id == "" || len(id) > 200 {
-		return op.None{}, errs.Coded(errs.Invalid, "certificate_id", "certificate_id of %d bytes: want a serial number or a SHA-256, hex", len(id))
+		return op.None{}, errs.Coded(errs.Invalid, "certificate_id", "certificate_id of %d bytes: want a serial number or a SHA-256 in hex", len(id))
 	}
 	return a.audited(ctx, "factory_certificate.revoke", id, why, func() error { return a.svc.RevokeFactoryCertificate(ctx, id, why) })
 }
@@ -394,7 +394,7 @@ func reason(s string) (string, error) {
 
 func fingerprint(s string) (string, error) {
 	if s = strings.TrimSpace(s); s == "" || len(s) > 80 {
-		return "", errs.Coded(errs.Invalid, "fingerprint", "fingerprint of %d bytes: want the one that the robot shows", len(s))
+		return "", errs.Coded(errs.Invalid, "fingerprint", "fingerprint of %d bytes: want the one shown by the robot", len(s))
 	}
 	return s, nil
 }

@@ -93,10 +93,10 @@ func (c *Client) post(ctx context.Context, path string, body any) (a Answer, err
 	defer resp.Body.Close() // read only
 	b, err = io.ReadAll(io.LimitReader(resp.Body, MaxBody+1))
 	if err != nil {
-		return a, &errs.Error{Kind: errs.Unavailable, Code: "no_answer", Msg: "the cloud's answer broke off", Err: err}
+		return a, &errs.Error{Kind: errs.Unavailable, Code: "no_answer", Msg: "the cloud's response ended early", Err: err}
 	}
 	if len(b) > MaxBody {
-		return a, errs.New(errs.Unavailable, "the answer is larger than %d bytes: is this our cloud?", MaxBody)
+		return a, errs.New(errs.Unavailable, "response of more than %d bytes: is this our cloud?", MaxBody)
 	}
 	if resp.StatusCode == http.StatusAccepted {
 		return a, ParseWait(b)
@@ -111,10 +111,10 @@ func (c *Client) post(ctx context.Context, path string, body any) (a Answer, err
 func ParseAnswer(b []byte) (Answer, error) {
 	var a Answer
 	if err := json.Unmarshal(b, &a); err != nil {
-		return Answer{}, errs.New(errs.Unavailable, "the answer is not the JSON of an enrolment: %w", err)
+		return Answer{}, errs.New(errs.Unavailable, "response is not the JSON of an enrolment: %w", err)
 	}
 	if a.Certificate == "" {
-		return Answer{}, errs.New(errs.Unavailable, "the answer has no certificate")
+		return Answer{}, errs.New(errs.Unavailable, "no certificate in the response")
 	}
 	return a, nil
 }
@@ -139,7 +139,7 @@ func problem(resp *http.Response, b []byte) error {
 	if err := json.Unmarshal(b, &p); err == nil && p.Kind != "" {
 		e.Kind, e.Code, e.Msg = errs.ParseKind(p.Kind), p.Code, p.Error
 	} else {
-		e.Err = errors.New("answer without a reason: is this our cloud?")
+		e.Err = errors.New("no reason in the response: is this our cloud?")
 	}
 	if s, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && s > 0 {
 		e.Retry = time.Duration(min(s, 86400)) * time.Second

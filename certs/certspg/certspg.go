@@ -80,7 +80,7 @@ func (s *Store) SetClaims(ctx context.Context, claims []certs.NewClaim, at time.
 			FROM certs_delivery d JOIN certs_claim c USING (thing)
 			WHERE (c.key IS NOT NULL AND c.secret_hash IS DISTINCT FROM d.secret_hash) OR c.revoked_at IS NOT NULL
 			UNION ALL
-			SELECT d.line, 'the secret hash of ' || d.thing || ' is that of ' || c.thing || ': want one secret for each thing'
+			SELECT d.line, 'the secret hash of ' || d.thing || ' also belongs to ' || c.thing || ': want one secret for each thing'
 			FROM certs_delivery d JOIN certs_claim c USING (secret_hash) WHERE c.thing <> d.thing
 			ORDER BY line LIMIT $1`, limit)
 		if err != nil {

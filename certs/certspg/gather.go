@@ -105,6 +105,6 @@ func (g *gather[Q, A]) lead(ctx context.Context) {
 	defer cancel()
 	answers, err = g.run(ctx, all)
 	if err == nil && len(answers) != n {
-		err = errors.New("the query did not answer every request")
+		err = errors.New("the query lacks a result for a request")
 	}
 }

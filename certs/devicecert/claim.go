@@ -22,7 +22,7 @@ type Claim struct {
 func ReadClaim(root *os.Root) (Claim, error) {
 	b, err := pemfile.Read(root, ClaimFile)
 	if errors.Is(err, fs.ErrNotExist) {
-		return Claim{}, fmt.Errorf("this robot was never given a claim: %w; register it and write {\"thing\",\"secret\"} to %s", err, ClaimFile)
+		return Claim{}, fmt.Errorf("robot has no claim: %w; register it and write {\"thing\",\"secret\"} to %s", err, ClaimFile)
 	}
 	if err != nil {
 		return Claim{}, err

@@ -172,7 +172,7 @@ func (i *Identity) accept(chain []byte, key crypto.Signer) (*tls.Certificate, er
 	}
 	leaf := xs[0]
 	if !pemfile.SameKey(key, leaf.PublicKey) {
-		return nil, fmt.Errorf("%s: certificate is for another key than %s", CertFile, KeyFile)
+		return nil, fmt.Errorf("%s: certificate does not belong to the key %s", CertFile, KeyFile)
 	}
 	if _, err := thing.Parse(leaf.Subject.CommonName); err != nil {
 		return nil, fmt.Errorf("%s: %w", CertFile, err)
@@ -345,7 +345,7 @@ func (i *Identity) proof() (proof, error) {
 	claim, err := ReadClaim(i.cfg.Root)
 	switch {
 	case err == nil && i.cfg.Thing != "" && claim.Thing != i.cfg.Thing:
-		return proof{}, errs.Coded(errs.Invalid, "other_thing", "%s is for %s, and the serial number of this robot makes it %s", ClaimFile,
+		return proof{}, errs.Coded(errs.Invalid, "other_thing", "%s is for %s: want %s, by the serial number of this robot", ClaimFile,
 			claim.Thing, i.cfg.Thing)
 	case err == nil:
 		return proof{thing: claim.Thing, secret: claim.Secret}, nil
@@ -355,7 +355,7 @@ func (i *Identity) proof() (proof, error) {
 	f, ferr := ReadFactory(i.cfg.Root)
 	switch {
 	case ferr == nil && i.cfg.Thing != "" && f.Thing() != i.cfg.Thing:
-		return proof{}, errs.Coded(errs.Invalid, "other_thing", "%w: %s is for %s, and the serial number of this robot makes it %s", ErrFactory,
+		return proof{}, errs.Coded(errs.Invalid, "other_thing", "%w: %s is for %s: want %s, by the serial number of this robot", ErrFactory,
 			FactoryDir, f.Thing(), i.cfg.Thing)
 	case ferr == nil:
 		return proof{thing: f.Thing(), factory: &f}, nil
@@ -395,10 +395,10 @@ func (i *Identity) enrolment(ctx context.Context, key crypto.Signer, p proof) er
 func (i *Identity) keep(a certsclient.Answer, key crypto.Signer, id thing.ID) error {
 	cert, err := i.accept([]byte(a.Certificate), key)
 	if err != nil {
-		return errs.New(errs.Unavailable, "the cloud answered with a certificate that is not ours: %w", err)
+		return errs.New(errs.Unavailable, "certificate in the response is not for this robot: %w", err)
 	}
 	if cn := cert.Leaf.Subject.CommonName; cn != string(id) {
-		return errs.New(errs.Unavailable, "the cloud answered with a certificate for %.60q: want %s", cn, id)
+		return errs.New(errs.Unavailable, "certificate in the response is for %.60q: want %s", cn, id)
 	}
 	// Roots first: if it is killed after this write, the robot trusts the roots that its next certificate may need.
 	if err := i.learn([]byte(a.Root)); err != nil {
@@ -469,7 +469,7 @@ func (i *Identity) readKey() (crypto.Signer, error) {
 	}
 	key, err := pemfile.ParseKey(b)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w; restore it, or have the robot released by an operator and remove the file", KeyFile, err)
+		return nil, fmt.Errorf("%s: %w; restore it, or ask an operator to release the robot and remove the file", KeyFile, err)
 	}
 	return key, nil
 }

@@ -363,8 +363,8 @@ func TestRefusalsSayWhy(t *testing.T) {
 		{"root of another cloud", write(RootFile, string(other.ca.Root())), c.URL, StepEnroll, "unknown_root", other.ca.RootName(), "Kennel Root CA"},
 		{"no root", func() error { return root.Remove(RootFile) }, c.URL, StepEnroll, "unknown_root", "does not exist", "Kennel Root CA"},
 		{"damaged root", write(RootFile, "oops"), c.URL, StepEnroll, "certificate", RootFile, ""},
-		{"wrong secret", write(ClaimFile, `{"thing":"vic:00e20100","secret":"nope"}`), c.URL, StepEnroll, "claim_refused", "not accepted", ""},
-		{"no claim", func() error { return root.Remove(ClaimFile) }, c.URL, StepClaim, "internal", "never given a claim", ""},
+		{"wrong secret", write(ClaimFile, `{"thing":"vic:00e20100","secret":"nope"}`), c.URL, StepEnroll, "claim_refused", "wrong claim secret", ""},
+		{"no claim", func() error { return root.Remove(ClaimFile) }, c.URL, StepClaim, "internal", "claim.json", ""},
 		{"damaged claim", write(ClaimFile, "{"), c.URL, StepClaim, "internal", ClaimFile, ""},
 		{"damaged key", write(KeyFile, "oops"), c.URL, StepKey, "internal", "restore it", ""},
 	} {

@@ -39,7 +39,7 @@ const (
 var factoryEndOfLife = time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // ErrFactory is in the chain of every error about a factory identity that exists but is not good: the original stops with fault 850.
-var ErrFactory = errors.New("factory identity is not good")
+var ErrFactory = errors.New("factory identity is not valid")
 
 // Factory is an original robot's factory identity.
 //

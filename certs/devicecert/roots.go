@@ -105,14 +105,14 @@ func (i *Identity) acceptable(answer []byte, name string, shown []*x509.Certific
 	}
 	for _, r := range roots {
 		if !r.BasicConstraintsValid || !r.IsCA {
-			return nil, fmt.Errorf("certificate %.80q is not an authority's", r.Subject.CommonName)
+			return nil, fmt.Errorf("certificate %.80q: want an authority", r.Subject.CommonName)
 		}
 	}
 	if len(shown) == 0 {
-		return nil, errors.New("they came over a connection that was not verified")
+		return nil, errors.New("roots received over an unverified connection")
 	}
 	if err := verifyChain(name, shown, roots, i.clock.now()); err != nil {
-		return nil, fmt.Errorf("with them the cloud that sent them would not be trusted: %w", err)
+		return nil, fmt.Errorf("roots do not verify the cloud that sent them: %w", err)
 	}
 	return roots, nil
 }

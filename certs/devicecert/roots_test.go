@@ -159,8 +159,8 @@ func TestRootsThatAreNotTaken(t *testing.T) {
 	for _, tc := range []struct {
 		name, roots, words string
 	}{
-		{"another's root alone", encode(selfSigned(t, true)), "would not be trusted"},
-		{"no authority", encode(selfSigned(t, false)), "not an authority"},
+		{"another's root alone", encode(selfSigned(t, true)), "do not verify"},
+		{"no authority", encode(selfSigned(t, false)), "want an authority"},
 		{"text", "hello", "no certificate"},
 		{"too many", strings.Repeat(encode(selfSigned(t, true)), 17), "more than"},
 	} {

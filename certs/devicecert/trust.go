@@ -64,14 +64,14 @@ func (i *Identity) check(name string, chain []*x509.Certificate) error {
 	e := &TrustError{Name: name, Now: i.clock.now()}
 	fail := func(err error) error { e.Err = err; return e }
 	if name == "" || len(chain) == 0 {
-		return fail(errors.New("no name to check, or no certificate shown"))
+		return fail(errors.New("no name to check, or no certificate presented"))
 	}
 	leaf, top := chain[0], chain[len(chain)-1]
 	e.Shown = leaf.Subject.CommonName
 	trusted, err := i.trusted()
 	if errors.Is(err, fs.ErrNotExist) {
 		e.LackedRoot = top.Issuer.CommonName
-		return fail(fmt.Errorf("there is no root to trust: %w", err))
+		return fail(fmt.Errorf("no trusted root: %w", err))
 	}
 	if err != nil {
 		return fail(err)
@@ -181,7 +181,7 @@ func (i *Identity) httpClient() *http.Client {
 			},
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error {
-			return errors.New("redirected: enrolment goes to one place")
+			return errors.New("redirected: want no redirect of an enrolment")
 		},
 	}
 }

@@ -52,7 +52,7 @@ func table(rules []Rule) Table {
 	t := Table{}
 	for _, r := range rules {
 		if _, twice := t[r.Name]; twice || r.Name == "" || (len(r.Roles) == 0) == (r.By == "") {
-			panic("access: rule " + r.Name + " is there twice, or says neither who nor what decides")
+			panic("access: rule " + r.Name + ": want it once, with either roles or the name of the check that decides")
 		}
 		t[r.Name] = r
 	}

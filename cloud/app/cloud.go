@@ -85,7 +85,7 @@ func (c *Cloud) open(ctx context.Context) (err error) {
 		return err
 	}
 	if b.Seal, err = secretbox.Load(c.cfg.CA.SealPath()); err != nil {
-		return fmt.Errorf("%w; kenneld ca init -dir DIR makes it, once for all processes of a cloud", err)
+		return fmt.Errorf("%w; create it with kenneld ca init -dir DIR, once for all processes of a cloud", err)
 	}
 	tel, err := telemetry.New(ctx, telemetry.Config{Service: "kenneld", Traces: c.cfg.Traces, Log: b.Log})
 	if err != nil {

@@ -220,7 +220,7 @@ func (c Config) Validate() error {
 		return errs.New(errs.Invalid, "events.raw_keep_days %d: want 1 to %d", c.Events.RawKeepDays, maxKeepDays)
 	}
 	if c.Events.ParquetDays < 0 || c.Events.ParquetDays > c.Events.KeepDays {
-		return errs.New(errs.Invalid, "events.parquet_days %d: want 0, which turns the files off, to events.keep_days, %d: files of events that are no longer kept could not be made again without a person's",
+		return errs.New(errs.Invalid, "events.parquet_days %d: want 0, which turns the files off, to events.keep_days, %d: files of expired events could not be rewritten without an erased person's",
 			c.Events.ParquetDays, c.Events.KeepDays)
 	}
 	if c.Uploads.KeepDays < 1 || c.Uploads.KeepDays > maxKeepDays {

@@ -40,7 +40,7 @@ func showAccepted(t *cli.Table, v client.Accepted) { t.Text(v.Next) }
 func (a *app) accountSignUp() *cobra.Command {
 	var lang string
 	cmd := prompts(a, &cobra.Command{Use: "signup", Short: "Ask for an account",
-		Long:    "Asks for what is not given. A letter with a code comes to the address; kennelctl account verify takes it.",
+		Long:    "Asks for what is not given. The address gets a letter with a code, which kennelctl account verify takes.",
 		Example: "  kennelctl account signup -server https://kennel.example -email ada@example.org -lang de"},
 		a.connectUnknown, []input{{flag: "email", usage: "e-mail `ADDRESS`", prompt: "E-mail: "}, chosenPassword},
 		func(ctx context.Context, _ *conn, got []string) (reply[client.Accepted], error) {

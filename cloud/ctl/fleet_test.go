@@ -183,7 +183,7 @@ func TestFleetCommands(t *testing.T) {
 	if err := json.Unmarshal([]byte(ok("", "robots", "bulk", "list", "-o", "json")), &list); err != nil || len(list) != 5 {
 		t.Fatalf("%d jobs, %v; want 5", len(list), err)
 	}
-	has("results", ok("", "robots", "bulk", "results", list[0].ID, "-state", "failed"), "vic:gone", "not known to this fleet")
+	has("results", ok("", "robots", "bulk", "results", list[0].ID, "-state", "failed"), "vic:gone", "thing vic:gone")
 	has("job", ok("", "robots", "bulk", "show", list[0].ID), "done", "add tag y")
 	has("cancelled too late", ok("", "robots", "bulk", "cancel", list[0].ID), "done")
 	if th, err := svc.Thing(t.Context(), "vic:a0"); err != nil || !slices.Equal(th.Tags, []string{"x", "y"}) {
@@ -200,7 +200,7 @@ func TestFleetCommands(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"robots", "list", "colour:red"}, "there is no key"},
+		{[]string{"robots", "list", "colour:red"}, "colour"},
 		{[]string{"robots", "list", "-sort", "colour"}, "want one of id, presence, since"},
 		{[]string{"robots", "bulk", "tag", "tag:x"}, "want -add TAG or -remove TAG"},
 		{[]string{"robots", "bulk", "tag", "tag:x", "-add", "Big", "-yes"}, "want 1 to 32 lower-case letters"},

@@ -137,7 +137,7 @@ func TestApproveReleaseRevoke(t *testing.T) {
 	_ = ask("vic:00000002", key)
 	out := want(t, dir, "", 0, `vic:00000001 +[0-9A-Z]{4}-[0-9A-Z]{4}-[0-9A-Z]{4} +192.0.2.1:5`, "robots", "waiting")
 	shown := regexp.MustCompile(`[0-9A-Z]{4}-[0-9A-Z]{4}-[0-9A-Z]{4}`).FindString(out)
-	want(t, dir, "", cli.ExitNotFound, `compare the one that the robot shows`, "robots", "approve", "vic:00000001", "0000-0000-0000")
+	want(t, dir, "", cli.ExitNotFound, `0000-0000-0000`, "robots", "approve", "vic:00000001", "0000-0000-0000")
 	want(t, dir, "", 0, `vic:00000001 is approved`, "robots", "approve", "vic:00000001", shown)
 	if err := ask("vic:00000001", key); err != nil {
 		t.Errorf("approved: %v", err)

@@ -99,7 +99,7 @@ func (a *app) logsShow() *cobra.Command {
 	var file string
 	var skip, limit int64
 	cmd := shows(a, &cobra.Command{Use: "show THING LOG", Short: "Print the lines of a log", ValidArgsFunction: a.completeLog,
-		Long: "LOG is an id such as kennelctl logs list shows. A line without a time of its own has that of the line before it; " +
+		Long: "LOG is an id such as kennelctl logs list shows. A line without a time takes the time of the line before it; " +
 			"one that names no level counts as info.",
 		Example: "  kennelctl logs show vic:00e20100 0b6f1c9e-8d0a-4a53-9d06-2d3e0c9f5a11 -level error\n" +
 			"  kennelctl logs show vic:00e20100 0b6f1c9e-8d0a-4a53-9d06-2d3e0c9f5a11 -text wifi -from 2h"},

@@ -322,7 +322,7 @@ func (a *app) robotDo() *cobra.Command {
 			"HOW says how a motor moves: speed:VALUE (to a position or on a way; its unit a second), time:2s (to be there then, at most 10s) or\n" +
 			"adaptive:1 (in about so many seconds, from where it is and as it moves). The body's limits win, and the answer says so; a joint moves on\n" +
 			"beyond seconds.\n\n" +
-			"Units are those of the tree. The answer is what was read, or what the robot took: the closest that it can do. What moves has begun then,\n" +
+			"Units are those of the tree. The answer is the value that was read, or the closest one that the robot can set. What moves has begun then,\n" +
 			"as with drive, and ends after seconds (" + commandwire.DefaultDrive.String() + ", at most " + commandwire.MaxDrive.String() + ") at the latest.\n\n" +
 			robotWaits +
 			"It is refused where another program has the part, at a cliff, in the air, while halted or held; its answer says so.",

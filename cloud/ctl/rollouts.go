@@ -46,7 +46,7 @@ func (a *app) rolloutCreate() *cobra.Command {
 	var watch time.Duration
 	var needs client.Needs
 	cmd := shows(a, &cobra.Command{Use: "create SPECIES VERSION", Short: "Bring a release to the robots of a cohort", ValidArgsFunction: completeSpecies,
-		Long: "Each phase is a share of the cohort and how long to wait once its robots are through, such as 1%:1h. A guard is what it counts (failures, silent or\n" +
+		Long: "Each phase is a share of the cohort and how long to wait once its robots are through, such as 1%:1h. A guard names what it counts (failures, silent or\n" +
 			"problems), how many more bad robots than usual it allows, and how many robots it needs, such as failures:5%:20. Updated robots are watched for a day and\n" +
 			"compared with robots that wait; a phase passes on evidence, or when a person releases it. Fleets of fewer than 100 robots update 1, 2, 4, 8 and so on, and\n" +
 			"a person releases each phase. A rollout to prod waits until another person approves it.\n\n" + filterHelp,

@@ -32,7 +32,7 @@ func (a *app) robotWatch() *cobra.Command {
 	cmd := a.runs(&cobra.Command{Use: "watch THING NAME...", Short: "Print what parts of a robot read as, whenever that changes, until interrupted",
 		Long: "Print what parts of a robot read as: all of them once, then each when it changes, " +
 			"and that a part is gone or back (kennelctl robot tree lists them).\n\n" +
-			"NAME is a device or a slot, full or compact: headPitch, headPitch.angle, robot.body.wheel (all below it). * stands for any letters: 'cliff*',\n" +
+			"NAME is a device or a slot, full or compact: headPitch, headPitch.angle, robot.body.wheel (all below it). * matches any letters: 'cliff*',\n" +
 			"'*.detected'. The time is when a value was measured, to the millisecond; of what never changes there is none.\n\n" +
 			"A robot that is looked at shows itself twice a second: what is between is not seen, and a reader that is slow misses more. " +
 			"With -o json, one line\nof JSON for each value: at, at_ms (since 1970), thing, slot, and value or unavailable; " +

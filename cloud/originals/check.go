@@ -97,7 +97,7 @@ func Play(g Guide, a Admission, key *ecdsa.PrivateKey, roots []byte, n Network) 
 	var pool *x509.CertPool
 	if len(roots) > 0 {
 		if pool = x509.NewCertPool(); !pool.AppendCertsFromPEM(roots) {
-			return nil, errors.New("roots of the robot: no certificate in PEM")
+			return nil, errors.New("roots of the robot: want certificates in PEM")
 		}
 	}
 	r, err := replay.New(g.ServerConfig, pool, cert, false)

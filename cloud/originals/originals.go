@@ -258,7 +258,7 @@ func (s *Service) Admit(ctx context.Context, csr []byte) (Admission, error) {
 		return Admission{}, err
 	}
 	if wait > 0 {
-		return Admission{}, errs.Coded(errs.Conflict, "self_test_running", "another self-test is running: try again when it has ended, within %d s", int(wait.Seconds())+1)
+		return Admission{}, errs.Coded(errs.Conflict, "self_test_running", "another self-test is running: try again in %d s", int(wait.Seconds())+1)
 	}
 	var out bytes.Buffer
 	for _, c := range chain {

@@ -94,7 +94,7 @@ func Load(files fs.FS, prefix string, funcs template.FuncMap, log *slog.Logger, 
 		s.pages[strings.TrimSuffix(path.Base(name), ".html")] = t
 	}
 	if len(s.pages) == 0 {
-		return nil, errors.New("page: no pages/*.html")
+		return nil, errors.New("page: want pages/*.html")
 	}
 	return s, nil
 }

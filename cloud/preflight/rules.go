@@ -77,7 +77,7 @@ func Certificate(host string, chain []*x509.Certificate, roots *x509.CertPool, n
 func MailSent(server string, last Last, now time.Time) Result {
 	switch {
 	case server == "":
-		return missing("Set mail.smtp and mail.from.", "No mail server is set: letters stay in a folder of this machine, so that nobody can confirm an address or reset a password.")
+		return missing("Set mail.smtp and mail.from.", "No mail server is set: letters stay in a folder of this machine, so that people cannot confirm an address or reset a password.")
 	case last.Bad.At.After(last.Good.At):
 		return missing("Read the log of kenneld, and correct mail.smtp.", "The last letter, %s, was not taken by %s.", day(last.Bad.At), server)
 	case last.Good.At.IsZero():

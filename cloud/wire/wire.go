@@ -60,7 +60,7 @@ func ParseRoles(words []string) ([]Role, error) {
 		}
 	}
 	if len(out) == 0 {
-		return nil, errs.New(errs.Invalid, "no role: want all, or some of %v", allRoles)
+		return nil, errs.New(errs.Invalid, "role is empty: want all, or some of %v", allRoles)
 	}
 	return out, nil
 }
@@ -191,7 +191,7 @@ func (all Slices) Handlers() (map[string]kitmqtt.ReqHandler, map[string]kitmqtt.
 		n += len(s.Requests) + len(s.Ups)
 	}
 	if n != len(requests)+len(ups) {
-		return nil, nil, fmt.Errorf("two slices handle one of %v, %v", slices.Collect(maps.Keys(requests)), slices.Collect(maps.Keys(ups)))
+		return nil, nil, fmt.Errorf("duplicate handler for one of %v, %v", slices.Collect(maps.Keys(requests)), slices.Collect(maps.Keys(ups)))
 	}
 	return requests, ups, nil
 }

@@ -72,7 +72,7 @@ func parse(b []byte) (*rules, error) {
 	r := &rules{channels: map[string]bool{}, levels: map[string]bool{}}
 	mine := f[host]
 	if mine == nil {
-		return nil, fmt.Errorf("no %q: want it with channels and levels", host)
+		return nil, fmt.Errorf("no %q: want one with channels and levels", host)
 	}
 	for i, c := range mine.Channels {
 		if c.Channel == "" {
@@ -179,7 +179,7 @@ func (f *Filter) Watch(ctx context.Context, log *slog.Logger) error {
 		case <-tick.C:
 		}
 		if changed, err := f.read(); err != nil {
-			log.WarnContext(ctx, "console filter invalid; keeping the one before", logging.Err, err)
+			log.WarnContext(ctx, "console filter invalid; keeping the previous one", logging.Err, err)
 		} else if changed {
 			log.WarnContext(ctx, "console filter changed") // a warning passes any filter
 		}

@@ -156,7 +156,7 @@ func (c *Control) Actuators(names ...string) (claim.Set, error) {
 		}
 		found := c.model.Tree.ActuatorsOf(target)
 		if len(found) == 0 {
-			return claim.Set{}, fmt.Errorf("%s has no actuator and needs no claim", name)
+			return claim.Set{}, fmt.Errorf("%s has no actuator: want none claimed", name)
 		}
 		all = append(all, found...)
 	}

@@ -57,7 +57,7 @@ const EaseFor = 500 * time.Millisecond
 // Why a plant did not begin, beside the errors of motion.
 var (
 	ErrUnable     = errors.New("control: this body cannot do that")
-	ErrUnmeasured = errors.New("control: a value that it depends on was not measured yet")
+	ErrUnmeasured = errors.New("control: a required value was not measured yet")
 )
 
 // Plant is one body at work: its detectors, its power limits and its motors. All methods belong to the goroutine of the loop and allocate nothing.

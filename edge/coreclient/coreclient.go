@@ -36,7 +36,7 @@ const (
 // Errors that callers tell apart.
 var (
 	ErrNotConnected = errors.New("the real-time core (robotd) is not connected")
-	ErrLost         = errors.New("the real-time core (robotd) was lost")
+	ErrLost         = errors.New("connection to the real-time core (robotd) lost")
 )
 
 // Refused is an answer that is not ok.
@@ -190,7 +190,7 @@ func ask[A corelink.Message](
 	c.mu.Lock()
 	if len(c.waiting) >= most {
 		c.mu.Unlock()
-		return answer, errors.New("too many questions wait for the real-time core (robotd)")
+		return answer, errors.New("too many requests waiting for the real-time core (robotd)")
 	}
 	c.last++
 	request := c.last

@@ -220,7 +220,7 @@ func TestLost(t *testing.T) {
 	}()
 	<-told
 	end()
-	if _, err := m.Wait(ctx); !errors.Is(err, coreclient.ErrLost) || !strings.Contains(err.Error(), "robotd ends") {
+	if _, err := m.Wait(ctx); !errors.Is(err, coreclient.ErrLost) || !strings.Contains(err.Error(), "robotd is stopping") {
 		t.Errorf("a motion of the robotd before: %v", err)
 	}
 	if err := <-watched; !errors.Is(err, coreclient.ErrLost) && !errors.Is(err, coreclient.ErrNotConnected) {

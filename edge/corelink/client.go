@@ -183,7 +183,7 @@ func (c *Client) receive(ctx context.Context, handle func(Message)) error {
 		}
 		switch m := m.(type) {
 		case *Bye:
-			return fmt.Errorf("corelink: robotd said bye: %s", m.Reason)
+			return fmt.Errorf("corelink: connection closed by robotd: %s", m.Reason)
 		case *Ping:
 			_ = c.Send(&Pong{Nonce: m.Nonce}) // a connection that cannot be written to ends, and is read no further
 		case *Hello:

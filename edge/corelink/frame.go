@@ -28,7 +28,7 @@ var (
 	// ErrMalformed: a frame or message that no side of ours sends.
 	ErrMalformed = errors.New("corelink: malformed")
 	// ErrVersion: the peer speaks another version of the protocol.
-	ErrVersion = errors.New("corelink: other protocol version")
+	ErrVersion = errors.New("corelink: wrong protocol version")
 )
 
 // encoding and decoding refuse values without a JSON form, and values with several encodings.
@@ -107,9 +107,9 @@ func readFrame(r io.Reader) (Message, error) {
 	}
 	switch { // a stranger's first bytes are refused before more are awaited
 	case head[0] != magic:
-		return nil, fmt.Errorf("%w: frame begins with %#02x, want %#02x", ErrMalformed, head[0], magic)
+		return nil, fmt.Errorf("%w: frame starts with %#02x, want %#02x", ErrMalformed, head[0], magic)
 	case head[1] != Version:
-		return nil, fmt.Errorf("%w: peer speaks version %d, want %d: programs of two releases are running", ErrVersion, head[1], Version)
+		return nil, fmt.Errorf("%w: peer uses version %d, want %d: programs of two releases are running", ErrVersion, head[1], Version)
 	}
 	if _, err := io.ReadFull(r, head[2:]); err != nil {
 		return nil, fmt.Errorf("frame header: %w", err)
@@ -148,7 +148,7 @@ func DecodeJSON(b []byte) (Message, error) {
 	case e.Type == Name(&Raw{}):
 		m = &Raw{}
 	case m == nil:
-		return nil, fmt.Errorf("%w: message type %.40q is unknown", ErrMalformed, e.Type)
+		return nil, fmt.Errorf("%w: unknown message type %.40q", ErrMalformed, e.Type)
 	}
 	if err := strictJSON(e.Body, m); err != nil {
 		return nil, fmt.Errorf("%w: %s: %v", ErrMalformed, e.Type, err)

@@ -239,7 +239,7 @@ func TestRestarts(t *testing.T) {
 			t.Fatalf("server %d: state %+v", i, m)
 		}
 		end()
-		if m := await[*Bye](t, got); !strings.Contains(m.Reason, "robotd ends") {
+		if m := await[*Bye](t, got); !strings.Contains(m.Reason, "robotd is stopping") {
 			t.Errorf("bye: %+v", m)
 		}
 	}
@@ -462,9 +462,9 @@ func TestStrangers(t *testing.T) {
 	hello := frame(&Hello{Program: "x"})
 	for _, tc := range []struct{ name, say, want string }{
 		{"no hello", frame(&Resume{}), "first message is resume, want hello"},
-		{"another protocol", "GET / HTTP/1.1\r\n\r\n", "frame begins with"},
+		{"another protocol", "GET / HTTP/1.1\r\n\r\n", "frame starts with"},
 		{"another version", "K\x01" + hello[2:], "version 1, want 3"},
-		{"garbage later", hello + "garbage", "frame begins with"},
+		{"garbage later", hello + "garbage", "frame starts with"},
 		{"too long", hello + "K\x03\xff\xff\xff\xff", "want at most 65536"},
 		{"cut off", hello + "K\x03\x01\x00", "unexpected EOF"},
 	} {

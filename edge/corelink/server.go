@@ -157,7 +157,7 @@ func (s *Server) attend(ctx context.Context, conn *net.UnixConn, h Handlers) {
 		who, err = s.receive(ctx, p, h)
 		stop()
 		if ctx.Err() != nil {
-			err = errors.New("robotd ends")
+			err = errors.New("robotd is stopping")
 		}
 	}
 	s.leave(p)
@@ -176,7 +176,7 @@ func (s *Server) join(p *peer) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed || len(s.peers) >= maxPeers {
-		return fmt.Errorf("%d peers are connected, want at most %d", len(s.peers), maxPeers)
+		return fmt.Errorf("%d peers connected, want at most %d", len(s.peers), maxPeers)
 	}
 	p.out <- waits(mustFrame(&s.hello))
 	for _, t := range s.order {

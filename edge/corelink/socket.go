@@ -37,7 +37,7 @@ func lock(root *os.Root) (*os.File, error) {
 		n, _ := f.Read(who) // may be empty: then the error names no process
 		_ = f.Close()       // nothing written
 		if errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, fmt.Errorf("another process (pid %s) serves this robot; stop it first", who[:n])
+			return nil, fmt.Errorf("another process (pid %s) serves this robot: stop it first", who[:n])
 		}
 		return nil, fmt.Errorf("lock %s: %w", lockPath, err)
 	}

@@ -20,12 +20,12 @@ import (
 
 // The errors of a line that asks for too much.
 var (
-	errDevice  = errors.New("nothing on this robot does that")
-	errNoSpeed = fmt.Errorf("%w: speed: is for a motor that moves to a position", robot.ErrRange)
-	errNoTime  = fmt.Errorf("%w: speed:, time: and adaptive: are for a motor", robot.ErrRange)
-	errMixed   = fmt.Errorf("%w: one line writes slots, or calls one method; send the other line after it", robot.ErrName)
-	errStep    = fmt.Errorf("%w: each of several steps moves or sets something", robot.ErrName)
-	errManners = fmt.Errorf("%w: all that one line moves has the same speed: or time:; send the other line after it", robot.ErrName)
+	errDevice  = errors.New("this robot cannot do that")
+	errNoSpeed = fmt.Errorf("%w: speed: is only for a motor that moves to a position", robot.ErrRange)
+	errNoTime  = fmt.Errorf("%w: speed:, time: and adaptive: are only for a motor", robot.ErrRange)
+	errMixed   = fmt.Errorf("%w: a line writes slots or calls one method; send the other in a second line", robot.ErrName)
+	errStep    = fmt.Errorf("%w: want steps that each move or set something", robot.ErrName)
+	errManners = fmt.Errorf("%w: want the same speed: or time: for everything in a line; send the other in a second line", robot.ErrName)
 )
 
 // ask holds the request of a peer until it is answered: an order, and the statements that it was made of, if any. It is the sink of their writes
@@ -165,7 +165,7 @@ func (a *ask) goal(st *statement, w *state.Write) error {
 	within, _ := st.Within()
 	switch {
 	case !ok && w.Ref.Node.Endless() && w.Ref.Slot.Name == "turn":
-		return fmt.Errorf("%w: a wheel takes a speed; robot.go(metres) and robot.turn(radians) go a way", errDevice)
+		return fmt.Errorf("%w: a wheel takes a speed; use robot.go(metres) or robot.turn(radians) for a distance or an angle", errDevice)
 	case !ok:
 		return errDevice
 	case a.s.model.Parts[part].Shared && (st.Speed != 0 || within != 0):
@@ -173,7 +173,7 @@ func (a *ask) goal(st *statement, w *state.Write) error {
 	case st.Speed != 0 && strings.HasSuffix(string(w.Ref.Unit()), "/s"):
 		return errNoSpeed
 	case a.order.N == control.MaxGoals:
-		return fmt.Errorf("%w: one line sets at most %d slots", robot.ErrRange, control.MaxGoals)
+		return fmt.Errorf("%w: want at most %d slots in a line", robot.ErrRange, control.MaxGoals)
 	}
 	if w.Ref.Slot.Name == "turn" {
 		if r := a.s.slotOf(st.Name); r != nil && r != w.Ref {

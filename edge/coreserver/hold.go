@@ -75,7 +75,7 @@ func (s *Server) StayHeld(ctx context.Context) error {
 		return err
 	})
 	if err != nil {
-		err = fmt.Errorf("read what holds the robot: %w", err)
+		err = fmt.Errorf("read hold: %w", err)
 		n = holdfile.Note{Held: holdfile.Held{By: "robotd", Reason: "the note of a hold cannot be read", Since: s.now()}}
 	}
 	if n == (holdfile.Note{}) {
@@ -111,7 +111,7 @@ func (s *Server) load(root *os.Root) (n holdfile.Note, err error) {
 		}
 	}
 	if err = errors.Join(err, atomicfile.CleanTemp(root, path.Dir(holdfile.JournalFile))); err != nil {
-		s.cfg.Log.Warn("files of a hold not brought up to date", logging.Err, err)
+		s.cfg.Log.Warn("hold files not updated", logging.Err, err)
 	}
 	return n, nil
 }
@@ -180,7 +180,7 @@ func (s *Server) writeNote(root *os.Root, n holdfile.Note) error {
 		err = put(root, holdfile.NoteFile, n)
 	}
 	if err != nil { // then there is none, rather than an earlier one
-		s.cfg.Log.Warn("words of a hold not saved", logging.Err, err)
+		s.cfg.Log.Warn("hold reason not saved", logging.Err, err)
 		return s.removeNote(root)
 	}
 	s.halts.note, s.halts.over = &n, false
@@ -263,7 +263,7 @@ func (s *Server) dropWords(ctx context.Context) {
 // peerHalts does a Halt or Resume of a peer at once and notes it later.
 func (s *Server) peerHalts(ctx context.Context, on bool) {
 	if !s.later(s.setHalted(ctx, on)) {
-		s.cfg.Log.WarnContext(ctx, "peer halt not saved for the next start: too many changes wait for the medium", "halted", on)
+		s.cfg.Log.WarnContext(ctx, "peer halt not saved for the next start; too many changes waiting for the disk", "halted", on)
 	}
 }
 
@@ -280,7 +280,7 @@ func (s *Server) later(f func()) bool {
 // saveLater answers a peer when save is done.
 func (s *Server) saveLater(ctx context.Context, peer, request uint32, save func() error) {
 	if !s.later(func() { s.answer(ctx, peer, request, save()) }) {
-		s.answer(ctx, peer, request, errors.New("the robot's medium does not answer: a hold lasts until robotd restarts, and none is released"))
+		s.answer(ctx, peer, request, errors.New("the robot's disk does not answer: a hold lasts only until robotd restarts, and cannot be released"))
 	}
 }
 
@@ -326,7 +326,7 @@ func (s *Server) hold(ctx context.Context, by, reason string) (save func() error
 		err := s.save(s.noted())
 		s.setNote(func(now *halts) { now.saved = now.saved || now.id == id })
 		if err != nil {
-			return fmt.Errorf("the robot is held until robotd restarts: %w", err)
+			return fmt.Errorf("hold not saved, ends when robotd restarts: %w", err)
 		}
 		return nil
 	}, nil
@@ -343,7 +343,7 @@ func (s *Server) unhold(ctx context.Context) (save func() error) {
 		s.halts.mu.Unlock()
 		if still {
 			if err := s.save(holdfile.Note{Peer: n.Peer}); err != nil {
-				return fmt.Errorf("the robot is held as before: %w", err)
+				return fmt.Errorf("hold not released: %w", err)
 			}
 		}
 		s.cfg.Log.InfoContext(ctx, "hold released", "by", by)

@@ -132,7 +132,7 @@ func New(cfg Config) (*Server, error) {
 	s.tree.Body = tree.Name
 	i := slices.IndexFunc(tree.Root().Children(), func(n *robot.Node) bool { return n.Name() == "body" })
 	if i < 0 {
-		return nil, fmt.Errorf("tree of %s: no robot.body", tree.Name)
+		return nil, fmt.Errorf("tree of %s: want robot.body", tree.Name)
 	}
 	s.body = tree.Root().Children()[i]
 	for _, n := range tree.Nodes() {
@@ -351,7 +351,7 @@ func (s *Server) post(ctx context.Context, id uint32, a *ask) {
 		default: // awake
 		}
 	case control.Full:
-		s.refuse(ctx, a, code, a.named("too many orders wait"))
+		s.refuse(ctx, a, code, a.named("too many waiting orders"))
 	case control.Ended:
 		s.tell(ctx, id, &corelink.Ended{Request: a.order.Request, Outcome: motion.Cancelled.String()})
 	default:
@@ -404,12 +404,12 @@ func (s *Server) actuators(names []string) (claim.Set, error) {
 		}
 		found := tree.ActuatorsOf(target)
 		if len(found) == 0 {
-			return claim.Set{}, fmt.Errorf("%s moves, lights and sounds nothing: it needs no claim", name)
+			return claim.Set{}, fmt.Errorf("%s has no actuator: want a part that can be claimed", name)
 		}
 		all = append(all, found...)
 	}
 	if len(all) == 0 {
-		return claim.Set{}, errors.New("no device is named")
+		return claim.Set{}, errors.New("want at least one device")
 	}
 	return claim.SetOf(all...), nil
 }

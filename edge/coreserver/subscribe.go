@@ -37,7 +37,7 @@ func (x *subscription) flow() float64 { return float64(len(x.refs)) / x.every.Se
 func (s *Server) subscribe(p corelink.Peer, m *corelink.Subscribe) error {
 	x := &subscription{every: millis(m.EveryMS), next: monoclock.Now()}
 	if m.EveryMS < corelink.MinEveryMS || x.every > slowest*time.Second || len(m.Slots) == 0 {
-		return fmt.Errorf("%d slots each %v, want slots each %d ms to %d s", len(m.Slots), x.every, corelink.MinEveryMS, slowest)
+		return fmt.Errorf("%d slots every %v, want at least one, every %d ms to %d s", len(m.Slots), x.every, corelink.MinEveryMS, slowest)
 	}
 	for _, id := range m.Slots {
 		i := slices.IndexFunc(s.refs, func(r *robot.Ref) bool { return r.ID == id })
@@ -57,7 +57,7 @@ func (s *Server) subscribe(p corelink.Peer, m *corelink.Subscribe) error {
 		}
 	}
 	if own == maxSubscriptions || flow > maxFlow {
-		return fmt.Errorf("%d subscriptions, and %.0f slots a second of all programs: want at most %d and %.0f", own+1, flow, maxSubscriptions, maxFlow)
+		return fmt.Errorf("%d subscriptions, and %.0f slots a second for all programs: want at most %d and %.0f", own+1, flow, maxSubscriptions, maxFlow)
 	}
 	s.subs[key] = x
 	select {

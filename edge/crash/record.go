@@ -63,7 +63,7 @@ func Parse(b []byte) (Record, error) {
 	var r Record
 	rest, ok := bytes.CutPrefix(b, []byte(magic))
 	if !ok {
-		return r, fmt.Errorf("crash record begins with %.20q: want %q", b, magic)
+		return r, fmt.Errorf("crash record starts with %.20q: want %q", b, magic)
 	}
 	for {
 		line, after, ok := bytes.Cut(rest, []byte("\n"))

@@ -20,12 +20,12 @@ type Duties [MaxMotors]float64
 
 // Errors of commands.
 var (
-	ErrInvalid = errors.New("motion: a number that cannot be: not finite, or a limit that is not above 0")
-	ErrNoJoint = errors.New("motion: the body has no such joint")
-	ErrStopped = errors.New("motion: refused while a reason to stop holds")
-	ErrUnknown = errors.New("motion: a joint that has not found its stop moves to angles only, homing first")
+	ErrInvalid = errors.New("motion: invalid number: want finite ones, and limits above 0")
+	ErrNoJoint = errors.New("motion: no such joint")
+	ErrStopped = errors.New("motion: refused while the robot must stop")
+	ErrUnknown = errors.New("motion: joint not homed: want an angle")
 	ErrPath    = errors.New("motion: path refused")
-	ErrStart   = errors.New("motion: the path does not start at the body")
+	ErrStart   = errors.New("motion: path does not start at the body")
 )
 
 // Reason is a set of reasons to stop.

@@ -26,7 +26,7 @@ type Servo struct {
 // NewServo returns a servo without power, or an error that names the first setting that cannot be.
 func NewServo(c ServoConfig) (*Servo, error) {
 	if !finite(c.Range[0], c.Range[1], c.Tolerance) || c.Range[0] >= c.Range[1] || c.Tolerance <= 0 || !c.Most.valid() || c.Patience <= 0 {
-		return nil, fmt.Errorf("motion: servo %+v, want a range that grows, and limits, tolerance and patience above 0", c)
+		return nil, fmt.Errorf("motion: servo %+v, want an increasing range, and limits, tolerance and patience above 0", c)
 	}
 	return &Servo{cfg: c}, nil
 }

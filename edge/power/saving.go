@@ -238,7 +238,7 @@ func (s Sleeper) FallAsleep(to Sleep, why SleepReason) (Sleeper, error) {
 	case !s.may(to):
 		return s, IllegalSleep{s.State, to, "not a legal transition"}
 	case (to == EmergencySleep) != (why == Emergency) || why < Sleepy || why > Emergency:
-		return s, IllegalSleep{s.State, to, fmt.Sprintf("reason %q does not lead there", why)}
+		return s, IllegalSleep{s.State, to, fmt.Sprintf("reason %q does not allow it", why)}
 	}
 	if !s.State.Asleep() || why == Emergency {
 		s.LastSleep = why
@@ -251,9 +251,9 @@ func (s Sleeper) FallAsleep(to Sleep, why SleepReason) (Sleeper, error) {
 func (s Sleeper) WakeUp(why WakeReason) (Sleeper, error) {
 	switch {
 	case !s.State.Asleep() && s.State != CheckingForPerson:
-		return s, IllegalSleep{s.State, Awake, "it does not sleep"}
+		return s, IllegalSleep{s.State, Awake, "not asleep"}
 	case why < Jolted || why > NotSleepy:
-		return s, IllegalSleep{s.State, Awake, "no reason to wake up"}
+		return s, IllegalSleep{s.State, Awake, "want a reason to wake up"}
 	}
 	s.State, s.LastWake = Awake, why
 	return s, nil
@@ -263,9 +263,9 @@ func (s Sleeper) WakeUp(why WakeReason) (Sleeper, error) {
 func (s Sleeper) Go(to Sleep) (Sleeper, error) {
 	switch {
 	case to.Asleep() || to >= numSleeps:
-		return s, IllegalSleep{s.State, to, "want a state that is no sleep"}
+		return s, IllegalSleep{s.State, to, "want a state other than sleep"}
 	case s.State.Asleep() && to == Awake:
-		return s, IllegalSleep{s.State, to, "waking up needs a reason"}
+		return s, IllegalSleep{s.State, to, "want a wake-up with a reason"}
 	case !s.may(to):
 		return s, IllegalSleep{s.State, to, "not a legal transition"}
 	}

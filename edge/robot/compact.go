@@ -218,12 +218,12 @@ func (t *Tree) nameAll() (warnings []error) {
 			t.short[name] = devices[0]
 			continue
 		}
-		warnings = append(warnings, fmt.Errorf("%w: compact name %s of %s and %s; they have only their full names",
+		warnings = append(warnings, fmt.Errorf("%w: compact name %s of %s and %s; both have only their full names",
 			ErrDuplicate, name, devices[0].Full(), devices[1].Full()))
 	}
 	alias := func(name string, d *Node) {
 		if other := cmp.Or(t.short[name], t.aliases[name]); other != nil {
-			warnings = append(warnings, fmt.Errorf("%w: alias %s of %s is the name of %s", ErrDuplicate, name, d.Full(), other.Full()))
+			warnings = append(warnings, fmt.Errorf("%w: alias %s of %s is already the name of %s", ErrDuplicate, name, d.Full(), other.Full()))
 			return
 		}
 		t.aliases[name] = d

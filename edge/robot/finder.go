@@ -15,7 +15,7 @@ type Finder struct {
 func (f *Finder) Slot(name string) int {
 	target, err := f.Tree.Lookup(name)
 	if err == nil && len(target.Refs) != 1 {
-		err = fmt.Errorf("%s is %d slots, want one", name, len(target.Refs))
+		err = fmt.Errorf("%s matches %d slots, want one", name, len(target.Refs))
 	}
 	if err != nil {
 		f.Err = errors.Join(f.Err, err)

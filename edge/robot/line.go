@@ -71,7 +71,7 @@ func (l *Line) Check() error {
 	case l.Verb > Call, l.Verb != Put && l.Value.Type != None, l.Verb != Call && len(l.Args) > 0, l.Verb == Put && l.Value.Type == None:
 		return fmt.Errorf("%s: %w: want one value to write, or arguments of a method", l.Name, ErrType)
 	case manners > 1, manners > 0 && l.Verb == Get:
-		return fmt.Errorf("%s: %w: speed, time and adaptive exclude each other, and reading has none", l.Name, ErrType)
+		return fmt.Errorf("%s: %w: want only one of speed, time and adaptive, and none to read", l.Name, ErrType)
 	case l.Speed < 0, math.IsInf(l.Speed, 0), math.IsNaN(l.Speed):
 		return fmt.Errorf("%s: %w: speed %v, want more than 0", l.Name, ErrRange, l.Speed)
 	}
@@ -87,7 +87,7 @@ func (l *Line) Check() error {
 		}
 		for _, x := range v.Items {
 			if x.Type == List || x.Type == None || v.Type != List {
-				return fmt.Errorf("%s: %w: a list within %s", l.Name, ErrType, v.Type)
+				return fmt.Errorf("%s: %w: list within %s", l.Name, ErrType, v.Type)
 			}
 			values = append(values, x)
 		}
@@ -131,7 +131,7 @@ func ParseLines(s string) ([]Line, error) {
 func ParseLine(s string) (Line, error) {
 	var l Line
 	if len(s) > maxLine {
-		return l, fmt.Errorf("%w: a line of %d characters, want at most %d", ErrName, len(s), maxLine)
+		return l, fmt.Errorf("%w: line of %d characters, want at most %d", ErrName, len(s), maxLine)
 	}
 	name, rest := s, ""
 	if i := strings.IndexAny(s, "=("); i >= 0 {
@@ -172,7 +172,7 @@ func (l *Line) parseModifier(s string) error {
 		return fmt.Errorf("%w: %.40q at the end, want nothing, or speed:, time: or adaptive: and a number", ErrName, s)
 	}
 	if more = strings.TrimSpace(more); more != "" {
-		return fmt.Errorf("%w: %.40q after %.40s, want nothing: speed:, time: and adaptive: exclude each other", ErrType, more, word)
+		return fmt.Errorf("%w: %.40q after %.40s, want only one of speed:, time: and adaptive:", ErrType, more, word)
 	}
 	if name == "speed" {
 		v, rest, err := parseValue(text, false)
@@ -224,7 +224,7 @@ func parseValue(s string, lists bool) (Value, string, error) {
 	switch {
 	case strings.HasPrefix(s, "["):
 		if !lists {
-			return Value{}, s, fmt.Errorf("%w: a list within %.40q, want numbers, true, false or \"text\"", ErrType, s)
+			return Value{}, s, fmt.Errorf("%w: list within %.40q, want numbers, true, false or \"text\"", ErrType, s)
 		}
 		return parseItems(s[1:], ']', false)
 	case strings.HasPrefix(s, `"`):
@@ -261,7 +261,7 @@ func parseItems(s string, closing byte, lists bool) (Value, string, error) {
 		s = strings.TrimLeft(s, " \t")
 		switch {
 		case s == "":
-			return list, s, fmt.Errorf("%w: a closing %c is missing", ErrName, closing)
+			return list, s, fmt.Errorf("%w: missing closing %c", ErrName, closing)
 		case s[0] == closing:
 			return list, s[1:], nil
 		case len(list.Items) == 0:

@@ -160,11 +160,11 @@ func orderLocs(locs []Loc) ([]Loc, error) {
 	}
 	switch words := seen[0] + seen[1] + seen[2]; {
 	case words > maxWords:
-		return nil, fmt.Errorf("%w: %d words of localization on one part, at most %d make sense", ErrName, words, maxWords)
+		return nil, fmt.Errorf("%w: %d words of localization for one part, want at most %d", ErrName, words, maxWords)
 	case seen[0] > 2 || seen[1] > 2 || seen[2] > 2:
-		return nil, fmt.Errorf("%w: three words of localization for one direction; the second already refines the first", ErrName)
+		return nil, fmt.Errorf("%w: three words of localization for one direction, want at most two", ErrName)
 	case seen[3] > 1 || seen[4] > maxNumbers:
-		return nil, fmt.Errorf("%w: at most one axis and %d numbers locate a part", ErrName, maxNumbers)
+		return nil, fmt.Errorf("%w: want at most one axis and %d numbers", ErrName, maxNumbers)
 	}
 	slices.SortStableFunc(out, func(a, b ranked) int { return cmp.Compare(a.rank, b.rank) })
 	sorted := make([]Loc, len(out))

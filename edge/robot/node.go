@@ -76,7 +76,7 @@ func checkName(s string) error {
 		ok = c >= 'a' && c <= 'z' || i > 0 && (c >= 'A' && c <= 'Z' || c >= '0' && c <= '9')
 	}
 	if !ok {
-		return fmt.Errorf("%w: component %.50q; want a small letter, then letters and digits, at most %d", ErrName, s, maxName)
+		return fmt.Errorf("%w: component %.50q; want a lower-case letter, then letters and digits, at most %d", ErrName, s, maxName)
 	}
 	return nil
 }
@@ -166,7 +166,7 @@ func (n *Node) Actuator() int { return n.actuator }
 // Implement adds interfaces to n (GOSTAI-SUP-01).
 func (n *Node) Implement(names ...string) error {
 	if n.localizer {
-		return fmt.Errorf("%w: %s is a localizer; its members implement interfaces", ErrName, n.Full())
+		return fmt.Errorf("%w: %s is a localizer; only its members implement interfaces", ErrName, n.Full())
 	}
 	for _, name := range names {
 		i, err := InterfaceNamed(name)
@@ -174,7 +174,7 @@ func (n *Node) Implement(names ...string) error {
 			return err
 		}
 		if slices.Contains(n.is, i) {
-			return fmt.Errorf("%w: %s implements %s already", ErrDuplicate, n.Full(), i.Name)
+			return fmt.Errorf("%w: %s already implements %s", ErrDuplicate, n.Full(), i.Name)
 		}
 		for _, c := range n.children {
 			if i.Slot(c.name) != nil {
@@ -195,7 +195,7 @@ func (n *Node) AddLocalizer(name string) (*Node, error) { return n.add(name, tru
 func (n *Node) add(name string, localizer bool) (*Node, error) {
 	if c := n.child(name); c != nil {
 		if c.localizer != localizer {
-			return nil, fmt.Errorf("%w: %s is %s already", ErrDuplicate, c.Full(), kindWord(c.localizer))
+			return nil, fmt.Errorf("%w: %s is already %s", ErrDuplicate, c.Full(), kindWord(c.localizer))
 		}
 		return c, nil
 	}
@@ -217,11 +217,11 @@ func kindWord(localizer bool) string {
 func (n *Node) Attach(c *Node) error {
 	switch {
 	case c.parent != nil:
-		return fmt.Errorf("%w: %s is a part of %s already", ErrDuplicate, c.Full(), c.parent.Full())
+		return fmt.Errorf("%w: %s is already a part of %s", ErrDuplicate, c.Full(), c.parent.Full())
 	case n.localizer:
-		return fmt.Errorf("%w: %s is a localizer; say where its part %s is", ErrName, n.Full(), c.name)
+		return fmt.Errorf("%w: %s is a localizer; want a place for its part %s", ErrName, n.Full(), c.name)
 	case c.name == "":
-		return fmt.Errorf("%w: a part of %s without a name", ErrName, n.Full())
+		return fmt.Errorf("%w: part of %s without a name", ErrName, n.Full())
 	case c.name == "robot":
 		return fmt.Errorf("%w: robot is the root of the tree, not a part of %s", ErrName, n.Full())
 	case n.child(c.name) != nil:
@@ -239,7 +239,7 @@ func (n *Node) Attach(c *Node) error {
 }
 
 func slotAndPart(n *Node, name string) error {
-	return fmt.Errorf("%w: %s.%s is a slot of the device and a part of it; the part needs another name", ErrDuplicate, n.Full(), name)
+	return fmt.Errorf("%w: %s.%s is both a slot and a part of the device; rename the part", ErrDuplicate, n.Full(), name)
 }
 
 // AddDevice adds a part that implements at least one interface; one of that name must not be there yet (GOSTAI-SUP-04).
@@ -276,7 +276,7 @@ func (n *Node) Get(locs ...Loc) (*Node, error) {
 func (n *Node) Set(c *Node, locs ...Loc) error {
 	switch {
 	case c.parent != nil:
-		return fmt.Errorf("%w: %s is a part of %s already", ErrDuplicate, c.Full(), c.parent.Full())
+		return fmt.Errorf("%w: %s is already a part of %s", ErrDuplicate, c.Full(), c.parent.Full())
 	case !n.localizer || len(locs) == 0:
 		return fmt.Errorf("%w: %s is %s", ErrName, n.Full(), kindWord(n.localizer))
 	}

@@ -38,7 +38,7 @@ const (
 func ParsePath(s string) (Path, error) {
 	var p Path
 	if len(s) > maxPath {
-		return p, fmt.Errorf("%w: %d characters, at most %d make sense", ErrName, len(s), maxPath)
+		return p, fmt.Errorf("%w: %d characters, want at most %d", ErrName, len(s), maxPath)
 	}
 	rest := s
 	if body, after, ok := strings.Cut(rest, ":"); ok {
@@ -72,7 +72,7 @@ func wordRune(r rune) bool {
 func parseStep(part string) (Step, error) {
 	name, locs, found := strings.Cut(part, "[")
 	if name == "" || name[0] >= '0' && name[0] <= '9' || strings.ContainsFunc(name, func(r rune) bool { return !wordRune(r) }) {
-		return Step{}, fmt.Errorf("%w: component %.40q; want a small letter, then letters and digits", ErrName, name)
+		return Step{}, fmt.Errorf("%w: component %.40q; want a lower-case letter, then letters and digits", ErrName, name)
 	}
 	step := Step{Name: name}
 	for found {
@@ -89,7 +89,7 @@ func parseStep(part string) (Step, error) {
 		for after != "" && after[0] != '[' {
 			l, ok := locOfLetter(after[0])
 			if !ok {
-				return Step{}, fmt.Errorf("%w: %.20q after a bracket of %.40q; want a dot, or letters of places such as L", ErrName, after, part)
+				return Step{}, fmt.Errorf("%w: %.20q after a bracket in %.40q; want a dot, or place letters such as L", ErrName, after, part)
 			}
 			step.Locs, after = append(step.Locs, l), after[1:]
 		}
@@ -145,7 +145,7 @@ func (t *Tree) Lookup(name string) (Target, error) {
 		return Target{}, err
 	}
 	if p.Body != "" && p.Body != t.Name {
-		return Target{}, fmt.Errorf("%w: body %.40q; this is %s", ErrNotFound, p.Body, t.Name)
+		return Target{}, fmt.Errorf("%w: body %.40q; want %s", ErrNotFound, p.Body, t.Name)
 	}
 	steps := p.Steps
 	first := steps[0]
@@ -176,7 +176,7 @@ func (t *Tree) Lookup(name string) (Target, error) {
 		return Target{}, fmt.Errorf("%.100q: %w", name, err)
 	}
 	if target.Property = p.Property; p.Property != "" && len(target.Refs) == 0 {
-		return Target{}, fmt.Errorf("%.100q: %w: -> follows a slot, such as val", name, ErrName)
+		return Target{}, fmt.Errorf("%.100q: %w: want -> after a slot, such as val", name, ErrName)
 	}
 	return target, nil
 }

@@ -141,7 +141,7 @@ func (t *Tree) Add(p Part) (*Node, error) {
 	case len(p.Is) == 0:
 		return nil, fmt.Errorf("%w: device %s implements no interface", ErrName, n.Full())
 	case len(n.is) > 0:
-		return nil, fmt.Errorf("%w: %s is a device already", ErrDuplicate, n.Full())
+		return nil, fmt.Errorf("%w: %s is already a device", ErrDuplicate, n.Full())
 	}
 	if err := n.Implement(p.Is...); err != nil {
 		return nil, err
@@ -160,7 +160,7 @@ func (t *Tree) Grow(path string) (*Node, error) {
 		return nil, err
 	}
 	if p.Body != "" || p.Property != "" {
-		return nil, fmt.Errorf("%w: part %q; want names below robot only", ErrName, path)
+		return nil, fmt.Errorf("%w: part %q; want only names below robot", ErrName, path)
 	}
 	if p.Steps[0].Name == "robot" && len(p.Steps[0].Locs) == 0 {
 		p.Steps = p.Steps[1:]
@@ -189,7 +189,7 @@ func (n *Node) grow(s Step) (*Node, error) {
 	}
 	if m := l.member(sorted); m != nil {
 		if m.localizer {
-			return nil, fmt.Errorf("%w: %s tells more parts apart", ErrDuplicate, m.Full())
+			return nil, fmt.Errorf("%w: %s is a localizer", ErrDuplicate, m.Full())
 		}
 		return m, nil
 	}
@@ -217,7 +217,7 @@ func (t *Tree) Seal() (warnings []error, err error) {
 		for iface, paths := range d.part.Uses {
 			for _, p := range paths {
 				if target, err := t.Lookup(p); err != nil || len(target.Refs) > 0 || len(t.actuatorsBelow(target.Nodes)) == 0 {
-					return nil, fmt.Errorf("%w: %s of %s uses %q, which is no actuator", ErrNotFound, iface, d.Full(), p)
+					return nil, fmt.Errorf("%w: %s of %s uses %q, which is not an actuator", ErrNotFound, iface, d.Full(), p)
 				}
 			}
 		}
@@ -267,7 +267,7 @@ func (t *Tree) seal(n *Node) error {
 		}
 	}
 	for name := range unknown {
-		return fmt.Errorf("%w: range of slot %s, which %s has not", ErrNotFound, name, n.Full())
+		return fmt.Errorf("%w: range of slot %s, which %s does not have", ErrNotFound, name, n.Full())
 	}
 	for _, name := range slices.Concat(n.part.Has, slices.Collect(maps.Keys(n.part.Fixed))) {
 		if name != "*" && n.Slot(name) == nil {
@@ -356,13 +356,13 @@ type Trees []*Tree
 // Lookup is Tree.Lookup for a name that may begin with a body's and a colon: "left:robot.body.head".
 func (ts Trees) Lookup(name string) (*Tree, Target, error) {
 	if len(ts) == 0 {
-		return nil, Target{}, fmt.Errorf("%w: there is no body", ErrNotFound)
+		return nil, Target{}, fmt.Errorf("%w: no body", ErrNotFound)
 	}
 	t := ts[0]
 	if body, _, ok := strings.Cut(name, ":"); ok {
 		i := slices.IndexFunc(ts, func(t *Tree) bool { return t.Name == body })
 		if i < 0 {
-			return nil, Target{}, fmt.Errorf("%w: body %.40q; there are %s", ErrNotFound, body, ts.names())
+			return nil, Target{}, fmt.Errorf("%w: body %.40q; want one of %s", ErrNotFound, body, ts.names())
 		}
 		t = ts[i]
 	}

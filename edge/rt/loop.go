@@ -15,7 +15,7 @@ import (
 // Why Run ended, beside an error of the body itself.
 var (
 	// ErrSilent: the body sent no frame for SilentAfter. Open it again.
-	ErrSilent = errors.New("rt: the body is silent")
+	ErrSilent = errors.New("rt: the body does not answer")
 	// ErrShutdown: the body was asked to cut its power. There is nothing left to run.
 	ErrShutdown = errors.New("rt: the body was shut down")
 )

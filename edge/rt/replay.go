@@ -62,7 +62,7 @@ func Replay(r io.Reader, cfg Config, tasks func(*Tape, body.Description) []Task,
 		case kindBegin:
 			now, ok := body.describe(payload, tape)
 			if !ok {
-				return done, fmt.Errorf("%w: the beginning before byte %d cannot be read", ErrRecording, p.at)
+				return done, fmt.Errorf("%w: cannot parse the start before byte %d", ErrRecording, p.at)
 			}
 			body.clock.now = now
 			if loop == nil {
@@ -133,22 +133,22 @@ func playStep(l *Loop, t *Tape, b *playedBody, payload []byte) (ended bool, err 
 	}
 	end := f.u8()
 	if !f.ok() || len(f.b) != 0 {
-		return false, fmt.Errorf("%w: a step of %d bytes cannot be read", ErrRecording, len(payload))
+		return false, fmt.Errorf("%w: cannot parse a step of %d bytes", ErrRecording, len(payload))
 	}
 	t.surprise = false
 	got := l.Step(now, readErr)
 	switch {
 	case t.surprise || len(t.queue) > 0:
-		return false, fmt.Errorf("%w: its tasks ask for other inputs than were recorded", ErrDiffers)
+		return false, fmt.Errorf("%w: the tasks read other inputs than recorded", ErrDiffers)
 	case endOf(got) != end:
-		return false, fmt.Errorf("%w: it ends with %v, recorded was end %d", ErrDiffers, got, end)
+		return false, fmt.Errorf("%w: ends with %v, recorded end %d", ErrDiffers, got, end)
 	case t.wrote != want:
-		return false, fmt.Errorf("%w: it does %03b to the body, recorded was %03b (write 1, halt 2, shut down 4)", ErrDiffers, t.wrote, want)
+		return false, fmt.Errorf("%w: action %03b on the body, recorded %03b (write 1, halt 2, shut down 4)", ErrDiffers, t.wrote, want)
 	case want&wroteAct == 0:
 	default:
 		for i := range t.drives {
 			if t.act.Goals[i] != act.Goals[i] || act.Goals[i] != 0 && math.Float64bits(t.act.Values[i]) != math.Float64bits(act.Values[i]) {
-				return false, fmt.Errorf("%w: %s gets %v (goal %b), recorded was %v (goal %b)",
+				return false, fmt.Errorf("%w: %s gets %v (goal %b), recorded %v (goal %b)",
 					ErrDiffers, b.d.Drives[i].Device, t.act.Values[i], t.act.Goals[i], act.Values[i], act.Goals[i])
 			}
 		}
@@ -156,7 +156,7 @@ func playStep(l *Loop, t *Tape, b *playedBody, payload []byte) (ended bool, err 
 	return end != endNot, nil
 }
 
-var errReadFailed = errors.New("rt: the body's port failed when this was recorded")
+var errReadFailed = errors.New("rt: the body's port failed during the recording")
 
 // player takes a recording apart into records.
 type player struct {
@@ -170,9 +170,9 @@ func (p *player) head() error {
 	if _, err := io.ReadFull(p.r, magic[:]); err != nil || string(magic[:]) != tapeMagic {
 		const name = len(tapeMagic) - 1
 		if err == nil && string(magic[:name]) == tapeMagic[:name] {
-			return fmt.Errorf("%w: it is of version %q, want %q: replay it with the release that recorded it", ErrRecording, magic[name:], tapeMagic[name:])
+			return fmt.Errorf("%w: version %q, want %q: replay it with the release that recorded it", ErrRecording, magic[name:], tapeMagic[name:])
 		}
-		return fmt.Errorf("%w: it begins with %q, want %q", ErrRecording, magic[:], tapeMagic)
+		return fmt.Errorf("%w: starts with %q, want %q", ErrRecording, magic[:], tapeMagic)
 	}
 	p.at = int64(len(magic))
 	return nil
@@ -184,7 +184,7 @@ func (p *player) next() (kind byte, payload []byte, err error) {
 		if err == io.EOF {
 			return 0, nil, io.EOF
 		}
-		return 0, nil, fmt.Errorf("%w: it ends within the record at byte %d: %w", ErrRecording, p.at, err)
+		return 0, nil, fmt.Errorf("%w: truncated in the record at byte %d: %w", ErrRecording, p.at, err)
 	}
 	size := int(binary.LittleEndian.Uint16(p.buf[1:]))
 	if recordHead+size+recordSum > maxRecord {
@@ -192,12 +192,12 @@ func (p *player) next() (kind byte, payload []byte, err error) {
 	}
 	all := p.buf[:recordHead+size+recordSum]
 	if _, err := io.ReadFull(p.r, all[recordHead:]); err != nil {
-		return 0, nil, fmt.Errorf("%w: it ends within the record at byte %d: %w", ErrRecording, p.at, err)
+		return 0, nil, fmt.Errorf("%w: truncated in the record at byte %d: %w", ErrRecording, p.at, err)
 	}
 	kind, payload = all[0], all[recordHead:recordHead+size]
 	switch sum := binary.LittleEndian.Uint32(all[recordHead+size:]); {
 	case sum != crc32.ChecksumIEEE(all[:recordHead+size]):
-		return 0, nil, fmt.Errorf("%w: checksum of the record at byte %d", ErrRecording, p.at)
+		return 0, nil, fmt.Errorf("%w: wrong checksum of the record at byte %d", ErrRecording, p.at)
 	case kind != kindBegin && kind != kindStep && kind != kindGap || kind == kindGap && size != 8:
 		return 0, nil, fmt.Errorf("%w: record of kind %q with %d bytes at byte %d", ErrRecording, kind, size, p.at)
 	}

@@ -73,7 +73,7 @@ func Make(dir string, b Birth) error {
 
 	switch id, err := platform.ID(root, bodies.Hardware{}); {
 	case err == nil && id != b.Thing:
-		return fmt.Errorf("%s holds robot %s, not %s", dir, id, b.Thing)
+		return fmt.Errorf("%s contains robot %s, want %s", dir, id, b.Thing)
 	case err == nil:
 		if _, err := root.Stat("slots"); len(b.ReleaseKey) > 0 && errors.Is(err, fs.ErrNotExist) {
 			b.OSVersion = platform.OSVersion(root)

@@ -58,7 +58,7 @@ func reach(dir string, f func(*simulator.Client) error) error {
 	defer root.Close() // nothing buffered
 	err = f(simulator.NewClient(root))
 	if errors.Is(err, simulator.ErrNone) {
-		return errs.New(errs.Unavailable, "the robot in %s is not running, or not yet; start it with robotsim robot", dir)
+		return errs.New(errs.Unavailable, "the robot in %s is not running; start it with robotsim robot", dir)
 	}
 	return err
 }

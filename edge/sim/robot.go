@@ -119,7 +119,7 @@ func open(dir string) (*os.Root, error) {
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s is no simulated robot's folder (robotsim make): %w", dir, err)
+		return nil, fmt.Errorf("%s is not the folder of a simulated robot (robotsim make creates one): %w", dir, err)
 	}
 	return root, nil
 }
@@ -175,7 +175,7 @@ func (r *robot) boot(ctx context.Context) error {
 		return err
 	}
 	if sys.DiesOn(r.id) {
-		r.cfg.Log.WarnContext(ctx, "the release's programs end at once", "release", sys.Version)
+		r.cfg.Log.WarnContext(ctx, "programs of the release exit at once", "release", sys.Version)
 		cancel()
 		<-power
 		return nil // and boots again, as its watchdog would

@@ -65,7 +65,7 @@ func TestBoots(t *testing.T) {
 			t.Fatalf("%+v, %v", s, err)
 		}
 	}
-	if err := Poke(t.Context(), dir, poke.Poke{Verb: poke.Lift}); err == nil || !strings.Contains(err.Error(), "in no world") {
+	if err := Poke(t.Context(), dir, poke.Poke{Verb: poke.Lift}); err == nil || !strings.Contains(err.Error(), "has no world") {
 		t.Errorf("a robot that is nowhere was lifted: %v", err)
 	}
 	// No head listens, and the sound ends all the same; the simulator keeps it, so that the cloud can have it played by its name.

@@ -36,7 +36,7 @@ type download struct {
 }
 
 // errQuiet ends a connection on which nothing came.
-var errQuiet = errors.New("no data came")
+var errQuiet = errors.New("no data received")
 
 // open connects, and reads from offset at on; tag belongs to the download that is continued; "": it is a new one.
 func (d *download) open(at int64, tag string) error {
@@ -96,7 +96,7 @@ func (d *download) again(err error) error {
 	}
 	switch quiet := time.Since(d.since); {
 	case quiet > d.patience && !d.reached:
-		return ota.Fail(ota.BadURL, "the server was not reached for %s: %w", quiet.Round(time.Second), err)
+		return ota.Fail(ota.BadURL, "server not reached for %s: %w", quiet.Round(time.Second), err)
 	case quiet > d.patience:
 		return ota.Fail(ota.TimedOut, "no data for %s at byte %d: %w", quiet.Round(time.Second), d.at, err)
 	}

@@ -30,17 +30,17 @@ func (u Unit) Allow(o Offer) error {
 	free := u.Recovery || u.Development && u.AllowDowngrade
 	switch {
 	case !free && o.Version.Suffix() != u.Running.Suffix():
-		return ota.Fail(ota.WrongVersion, "version %s ends in %q, but %s runs: want the same suffix", o.Version, o.Version.Suffix(), u.Running)
+		return ota.Fail(ota.WrongVersion, "version %s ends in %q, but %s is running: want the same suffix", o.Version, o.Version.Suffix(), u.Running)
 	case !free && o.Version.Compare(u.Running) <= 0:
-		return ota.Fail(ota.WrongVersion, "version %s is not newer than %s, which runs", o.Version, u.Running)
+		return ota.Fail(ota.WrongVersion, "version %s is not newer than the running version %s", o.Version, u.Running)
 	case o.Development != u.Development:
-		return ota.Fail(ota.WrongKind, "the release is for %s robots, and this is a %s robot", kind(o.Development), kind(u.Development))
+		return ota.Fail(ota.WrongKind, "the release is for %s robots, but this is a %s robot", kind(o.Development), kind(u.Development))
 	case o.QSN != "" && o.QSN != u.QSN:
 		return ota.Fail(ota.WrongUnit, "the update is for the robot with the serial number %.32q, not %.32q", o.QSN, u.QSN)
 	case o.Factory && o.QSN == "":
-		return ota.Fail(ota.WrongUnit, "a factory update names no serial number: want that of one robot")
+		return ota.Fail(ota.WrongUnit, "factory update without a serial number: want the serial number of one robot")
 	case o.Base != "" && o.Base != u.Running:
-		return ota.Fail(ota.WrongBase, "the changes are for version %s, and %s runs", o.Base, u.Running)
+		return ota.Fail(ota.WrongBase, "delta is for version %s, but %s is running", o.Base, u.Running)
 	}
 	return nil
 }
@@ -72,7 +72,7 @@ func (e Env) Addresses(u Unit) ([]string, error) {
 		base = e.DevBaseURL
 	}
 	if base == "" {
-		return nil, ota.Fail(ota.BadURL, "no address to ask for updates: UPDATE_ENGINE_BASE_URL is empty")
+		return nil, ota.Fail(ota.BadURL, "no address for updates: UPDATE_ENGINE_BASE_URL is empty")
 	}
 	if base = strings.TrimSuffix(base, "/") + "/"; e.Sharding && e.Shard != "" {
 		base += e.Shard + "/"

@@ -40,8 +40,8 @@ const (
 
 // ErrBusy: an update runs. ErrWaits: one is installed and waits for the reboot.
 var (
-	ErrBusy  = errors.New("an update runs already")
-	ErrWaits = errors.New("an update is installed and waits for the reboot")
+	ErrBusy  = errors.New("an update is already running")
+	ErrWaits = errors.New("an update is installed and waiting for the reboot")
 )
 
 // Config configures an Engine. All but Password, Vouch, Ready, Changed and the times are required.
@@ -260,7 +260,7 @@ func (j *job) all(at Address) error {
 		if err = j.from(a); err == nil || n == len(addresses)-1 || !another(err) {
 			return err
 		}
-		j.cfg.Log.InfoContext(j.ctx, "update not usable, the next address is asked", logging.Err, err)
+		j.cfg.Log.InfoContext(j.ctx, "update unusable; trying the next address", logging.Err, err)
 	}
 	return err
 }
@@ -282,7 +282,7 @@ func (j *job) from(at Address) error {
 	}
 	err := j.install(at, resume)
 	if err != nil && resume != nil && j.ctx.Err() == nil && ota.CodeOf(err) != ota.TimedOut && ota.CodeOf(err) != ota.BadURL {
-		j.cfg.Log.InfoContext(j.ctx, "update not continued, it starts from the beginning", logging.Err, err)
+		j.cfg.Log.InfoContext(j.ctx, "update not resumed; starting over", logging.Err, err)
 		err = j.install(at, nil)
 	}
 	return err
@@ -457,7 +457,7 @@ func (j *job) delta(a *archive.Reader, i *archive.Image, c *slot.Content) (err e
 	_, runs := j.cfg.Device.Running()
 	pair := func(part manifest.Part) (base, target disk.File, err error) {
 		if _, ok := runs.Images[part]; !ok {
-			return nil, nil, ota.Fail(ota.BadDelta, "changes of image %.20q, which the running system does not have", part)
+			return nil, nil, ota.Fail(ota.BadDelta, "delta for image %.20q, which the running system does not have", part)
 		}
 		if base, err = j.cfg.Device.Image(part); err != nil {
 			return nil, nil, ota.Fail(ota.DiskFailed, "image %s of the running system: %w", part, err)

@@ -43,7 +43,7 @@ func newWhole(r io.Reader, c *checkpoint, hashed bool, every int64) (*whole, err
 	w.hash = sha256.New()
 	if w.at = c.Hashed; w.at > 0 {
 		if err := w.hash.(encoding.BinaryUnmarshaler).UnmarshalBinary(c.Hash); err != nil {
-			return nil, ota.Fail(ota.Other, "continue the hash of the archive: %w", err)
+			return nil, ota.Fail(ota.Other, "resume the hash of the archive: %w", err)
 		}
 	}
 	return w, nil
@@ -57,7 +57,7 @@ func (w *whole) Read(p []byte) (int, error) {
 	}
 	w.hash.Write(p[:n])
 	if w.at += int64(n); w.length >= 0 && w.at > w.length {
-		return 0, ota.Fail(ota.NotAuthentic, "the archive is longer than %d bytes, which the release metadata say", w.length)
+		return 0, ota.Fail(ota.NotAuthentic, "the archive is longer than the %d bytes in the release metadata", w.length)
 	}
 	if k := len(w.past); k == 0 || w.at-w.past[k-1].at >= w.every {
 		w.past = append(w.past[max(k+1-maxPast, 0):], w.now())
@@ -74,7 +74,7 @@ func (w *whole) now() state {
 func (w *whole) must(length int64, sum manifest.Sum, size int64) error {
 	w.length, w.sum = length, sum
 	if size >= 0 && size != length || w.at > length {
-		return ota.Fail(ota.NotAuthentic, "the archive has %d bytes; the release metadata say %d", max(size, w.at), length)
+		return ota.Fail(ota.NotAuthentic, "the archive has %d bytes: want %d, as in the release metadata", max(size, w.at), length)
 	}
 	return nil
 }
@@ -85,7 +85,7 @@ func (w *whole) check() error {
 		return nil
 	}
 	if got := manifest.Sum(w.hash.Sum(nil)); w.at != w.length || got != w.sum {
-		return ota.Fail(ota.NotAuthentic, "the archive has %d bytes and SHA-256 %s; the release metadata say %d and %s", w.at, got, w.length, w.sum)
+		return ota.Fail(ota.NotAuthentic, "the archive has %d bytes and SHA-256 %s: want %d and %s, as in the release metadata", w.at, got, w.length, w.sum)
 	}
 	return nil
 }

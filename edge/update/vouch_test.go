@@ -27,7 +27,7 @@ func TestVouched(t *testing.T) {
 		reason string
 	}{
 		{name: "right", length: len(data), sum: sha256.Sum256(data), sent: data},
-		{name: "another archive", length: len(data), sum: sha256.Sum256(longer), sent: data, code: ota.NotAuthentic, reason: "the release metadata say"},
+		{name: "another archive", length: len(data), sum: sha256.Sum256(longer), sent: data, code: ota.NotAuthentic, reason: "in the release metadata"},
 		{name: "longer", length: len(data), sum: sha256.Sum256(data), sent: longer, code: ota.NotAuthentic, reason: "the archive has"},
 		{name: "shorter", length: len(longer), sum: sha256.Sum256(data), sent: data, code: ota.NotAuthentic, reason: "the archive has"},
 		{name: "not named", err: ota.Fail(ota.NotAuthentic, "no channel vouches"), sent: data, code: ota.NotAuthentic, reason: "no channel vouches"},

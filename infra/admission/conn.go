@@ -66,7 +66,7 @@ type Conn struct {
 type RefusedError struct{ Reason Reason }
 
 // Error implements error.
-func (e *RefusedError) Error() string { return "connection turned away: " + words[e.Reason] }
+func (e *RefusedError) Error() string { return "connection refused by the server: " + words[e.Reason] }
 
 // Read reads. Until Done, it returns with a turn, which the next Read gives back before it waits.
 func (c *Conn) Read(b []byte) (int, error) {

@@ -358,14 +358,14 @@ func TestNews(t *testing.T) {
 			t.Errorf("news %q, log %s", n, log.String())
 		}
 		flood(500, "203.0.113.5")
-		if n := d.News(); !strings.Contains(n, "203.0.113.5/32") || !strings.Contains(n, "turned away") {
+		if n := d.News(); !strings.Contains(n, "203.0.113.5/32") || !strings.Contains(n, "refused") {
 			t.Errorf("news %q", n)
 		}
-		if n := strings.Count(log.String(), "connections turned away"); n != 1 {
+		if n := strings.Count(log.String(), "connections refused"); n != 1 {
 			t.Errorf("said %d times at once: %s", n, log.String())
 		}
 		if a := d.Away()[string(Share)]; a != 515 {
-			t.Errorf("%d turned away", a)
+			t.Errorf("%d refused", a)
 		}
 		if u, o, p := d.Counts(); u != 10 || o != 0 || p != 0 {
 			t.Errorf("%d %d %d", u, o, p)

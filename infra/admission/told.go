@@ -64,7 +64,7 @@ func (d *Door) note(listener string, addr netip.Prefix, r Reason) {
 	if d.cfg.Log == nil || t.unlogged < newsFrom || now.Sub(t.logged) < tellEvery {
 		return
 	}
-	d.cfg.Log.Warn("connections turned away", "listener", listener, "connections", t.unlogged, logging.Addr, t.now.worst.String(), "reason", words[r])
+	d.cfg.Log.Warn("connections refused", "listener", listener, "connections", t.unlogged, logging.Addr, t.now.worst.String(), "reason", words[r])
 	t.logged, t.unlogged = now, 0
 }
 
@@ -83,7 +83,7 @@ func (d *Door) News() string {
 		out = "This process ran out of file descriptors: raise its limit (LimitNOFILE, ulimits). "
 	}
 	if w.n >= newsFrom {
-		out += fmt.Sprintf("%d connections were turned away within a minute, %d of them from %s. Others still come in; if it lasts, close your firewall to that address.",
+		out += fmt.Sprintf("%d connections were refused within a minute, %d of them from %s. Others still come in; if it lasts, close your firewall to that address.",
 			w.n, w.blamed[w.worst], w.worst)
 	}
 	return out

@@ -31,7 +31,7 @@ func ParseRecipients(keys []string, file string) (Recipients, error) {
 	for i, k := range keys {
 		r, err := age.ParseRecipients(strings.NewReader(k))
 		if err != nil || len(r) != 1 {
-			return nil, errs.New(errs.Invalid, "recipient %d: want one public key of age, which begins with age1; make a pair with age-keygen", i+1)
+			return nil, errs.New(errs.Invalid, "recipient %d: want one public key of age, which starts with age1; create a pair with age-keygen", i+1)
 		}
 		out = append(out, r...)
 	}
@@ -45,7 +45,7 @@ func ParseRecipients(keys []string, file string) (Recipients, error) {
 	defer f.Close()
 	r, err := age.ParseRecipients(f)
 	if err != nil {
-		return nil, errs.New(errs.Invalid, "recipients in %s: want public keys of age, one a line, each beginning with age1", file)
+		return nil, errs.New(errs.Invalid, "recipients in %s: want public keys of age, one per line, each starting with age1", file)
 	}
 	return append(out, r...), nil
 }
@@ -62,7 +62,7 @@ func ReadIdentities(file string) (Identities, error) {
 	defer f.Close()
 	ids, err := age.ParseIdentities(f)
 	if err != nil {
-		return nil, errs.New(errs.Invalid, "identity file %s: want private keys of age, one a line, each beginning with AGE-SECRET-KEY-", file)
+		return nil, errs.New(errs.Invalid, "identity file %s: want private keys of age, one per line, each starting with AGE-SECRET-KEY-", file)
 	}
 	return ids, nil
 }
@@ -95,11 +95,11 @@ func Open(r io.Reader, ids Identities) (content io.Reader, encrypted bool, err e
 	}
 	switch encrypted = bytes.Equal(head, []byte(magic)); {
 	case !encrypted && len(ids) > 0:
-		return nil, false, errs.Coded(errs.Corrupt, "not_encrypted", "the file is not encrypted, but an identity was given: it is damaged, or not the file that was encrypted to it")
+		return nil, false, errs.Coded(errs.Corrupt, "not_encrypted", "the file is not encrypted, but an identity was given: it is damaged, or the wrong file")
 	case !encrypted:
 		return b, false, nil
 	case len(ids) == 0:
-		return nil, true, errs.Coded(errs.Invalid, "encrypted", "the file is encrypted: name the file with the private key")
+		return nil, true, errs.Coded(errs.Invalid, "encrypted", "the file is encrypted: want the file with the private key")
 	}
 	inner, err := age.Decrypt(b, ids...)
 	if _, ok := errors.AsType[*age.NoIdentityMatchError](err); ok {

@@ -83,7 +83,7 @@ func Check(role Role, roles []Role) error {
 	case role == "":
 		return errs.New(errs.Unauthenticated, "sign in first")
 	case !slices.Contains(roles, role):
-		return errs.New(errs.Denied, "your role, %s, is not allowed to do this; allowed: %v", role, roles)
+		return errs.New(errs.Denied, "your role, %s, may not do this; allowed: %v", role, roles)
 	}
 	return nil
 }

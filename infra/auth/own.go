@@ -56,5 +56,5 @@ func OwnedSince(ctx context.Context) (since time.Time, ok bool) {
 
 // UnknownThing is the answer to a request about a thing that is not registered, or not the caller's.
 func UnknownThing(id thing.ID) error {
-	return errs.Coded(errs.NotFound, "no_thing", "thing %s is not known to this fleet", id)
+	return errs.Coded(errs.NotFound, "no_thing", "thing %s is not in this fleet", id)
 }

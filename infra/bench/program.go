@@ -57,7 +57,7 @@ func Start(s proc.Spec) (*Program, error) {
 }
 
 // errNoError is the end of a program that should keep running.
-var errNoError = errors.New("it ended without an error")
+var errNoError = errors.New("exited without an error")
 
 // Pid returns the program's pid, also after its end.
 func (p *Program) Pid() int { return p.pid }
@@ -88,9 +88,9 @@ func (p *Program) Await(ctx context.Context, prefix string) (string, error) {
 		select {
 		case <-more:
 		case <-p.ended:
-			return "", fmt.Errorf("%s ended before it said %q: %w", p.name, prefix, cmp.Or(p.err, errNoError))
+			return "", fmt.Errorf("%s ended before it printed %q: %w", p.name, prefix, cmp.Or(p.err, errNoError))
 		case <-ctx.Done():
-			return "", fmt.Errorf("%s did not say %q: %w", p.name, prefix, context.Cause(ctx))
+			return "", fmt.Errorf("%s did not print %q: %w", p.name, prefix, context.Cause(ctx))
 		}
 	}
 }

@@ -103,7 +103,7 @@ func Quiet(ctx context.Context, pid int) error {
 		select {
 		case <-t.C:
 		case <-ctx.Done():
-			return fmt.Errorf("process %d does not come to rest: %w", pid, context.Cause(ctx))
+			return fmt.Errorf("process %d does not become idle: %w", pid, context.Cause(ctx))
 		}
 		var now Usage
 		if now, err = UsageOf(pid); err == nil && now.CPU-last.CPU <= tick {

@@ -147,7 +147,7 @@ func (s *Store) EnsureBucket(ctx context.Context) error {
 	}
 	_, err = s.client.CreateBucket(ctx, &s3.CreateBucketInput{Bucket: &s.bucket})
 	if err = classify(err); err != nil && errs.KindOf(err) != errs.Conflict { // Conflict: another process was first
-		return fmt.Errorf("s3: make bucket %s: %w", s.bucket, err)
+		return fmt.Errorf("s3: create bucket %s: %w", s.bucket, err)
 	}
 	return nil
 }
@@ -301,11 +301,11 @@ func classify(err error) error {
 	case code == http.StatusNotFound:
 		return fmt.Errorf("%w: %w", ErrNotFound, err)
 	case code == http.StatusForbidden || code == http.StatusUnauthorized:
-		return &errs.Error{Kind: errs.Denied, Msg: "the object store refuses our keys", Err: err}
+		return &errs.Error{Kind: errs.Denied, Msg: "the object store refuses our access key", Err: err}
 	case code == http.StatusConflict || code == http.StatusPreconditionFailed:
-		return &errs.Error{Kind: errs.Conflict, Msg: "the object store says conflict", Err: err}
+		return &errs.Error{Kind: errs.Conflict, Msg: "conflict with another write to the object store", Err: err}
 	case code == http.StatusRequestedRangeNotSatisfiable:
-		return &errs.Error{Kind: errs.Invalid, Msg: "the range lies outside the object", Err: err}
+		return &errs.Error{Kind: errs.Invalid, Msg: "the range is outside the object", Err: err}
 	case code >= 500 || code == http.StatusTooManyRequests || code == 0:
 		return errs.RetryLater(2*time.Second, "the object store is not available", err)
 	}
@@ -323,14 +323,14 @@ func (s *sized) Read(p []byte) (int, error) {
 	if s.left == 0 {
 		var one [1]byte
 		if n, _ := s.r.Read(one[:]); n > 0 {
-			return 0, errs.New(errs.Invalid, "body of %s is longer than announced", s.key)
+			return 0, errs.New(errs.Invalid, "body of %s is longer than the announced length", s.key)
 		}
 		return 0, io.EOF
 	}
 	n, err := s.r.Read(p[:min(int64(len(p)), s.left)])
 	s.left -= int64(n)
 	if errors.Is(err, io.EOF) && s.left > 0 {
-		err = errs.New(errs.Invalid, "body of %s is %d bytes shorter than announced", s.key, s.left)
+		err = errs.New(errs.Invalid, "body of %s is %d bytes shorter than the announced length", s.key, s.left)
 	} else if errors.Is(err, io.EOF) {
 		err = nil // the next call looks for a surplus
 	}

@@ -73,7 +73,7 @@ func (s *Store) BeginParts(ctx context.Context, key string, o PutOptions) (strin
 	}
 	out, err := s.client.CreateMultipartUpload(ctx, in)
 	if err != nil {
-		return "", fmt.Errorf("s3: begin parts of %s: %w", key, classify(err))
+		return "", fmt.Errorf("s3: start upload of %s: %w", key, classify(err))
 	}
 	return aws.ToString(out.UploadId), nil
 }
@@ -95,7 +95,7 @@ func (s *Store) Parts(ctx context.Context, key, upload string) ([]Part, error) {
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("s3: parts of %s: %w", key, classify(err))
+			return nil, fmt.Errorf("s3: upload parts of %s: %w", key, classify(err))
 		}
 		for _, p := range page.Parts {
 			all = append(all, Part{Number: aws.ToInt32(p.PartNumber), ETag: strings.Trim(aws.ToString(p.ETag), `"`), Size: aws.ToInt64(p.Size)})
@@ -113,7 +113,7 @@ func (s *Store) FinishParts(ctx context.Context, key, upload string, parts []Par
 	out, err := s.client.CompleteMultipartUpload(ctx, &s3.CompleteMultipartUploadInput{Bucket: &s.bucket, Key: &key, UploadId: &upload,
 		MultipartUpload: &types.CompletedMultipartUpload{Parts: done}})
 	if err != nil {
-		return "", fmt.Errorf("s3: finish parts of %s: %w", key, classify(err))
+		return "", fmt.Errorf("s3: complete upload of %s: %w", key, classify(err))
 	}
 	return strings.Trim(aws.ToString(out.ETag), `"`), nil
 }
@@ -121,7 +121,7 @@ func (s *Store) FinishParts(ctx context.Context, key, upload string, parts []Par
 // DropParts forgets an upload and what came of it.
 func (s *Store) DropParts(ctx context.Context, key, upload string) error {
 	if _, err := s.client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &s.bucket, Key: &key, UploadId: &upload}); err != nil {
-		return fmt.Errorf("s3: drop parts of %s: %w", key, classify(err))
+		return fmt.Errorf("s3: abort upload of %s: %w", key, classify(err))
 	}
 	return nil
 }

@@ -101,7 +101,7 @@ func folder() (string, error) {
 			return filepath.Join(at, "infra/browser"), nil
 		}
 	}
-	return "", errors.New("browser: no go.mod in any folder above")
+	return "", errors.New("browser: no go.mod in any parent folder")
 }
 
 func (b *Browser) expect(id int) chan answer {
@@ -494,7 +494,7 @@ func (p *Page) Sound(sizes ...Size) {
 		}
 		for _, x := range stops {
 			if !x.Seen || !x.InView {
-				p.t.Errorf("%s, %d px: the focus on %q is not seen (shown %v, in the window %v)", at, s.Width, x.Name, x.Seen, x.InView)
+				p.t.Errorf("%s, %d px: the focus on %q is not visible (shown %v, in the window %v)", at, s.Width, x.Name, x.Seen, x.InView)
 			}
 		}
 		if len(stops) == 0 {

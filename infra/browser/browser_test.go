@@ -54,7 +54,7 @@ func TestSound(t *testing.T) {
 	}))
 	t.Cleanup(s.Close)
 	p := Start(t).Page(t, Desktop)
-	for path, want := range map[string]string{"/good": "", "/name": "label", "/faint": "contrast", "/unseen": "is not seen", "/wide": "wide", "/covered": "covered", "/small": "small", "/cut": "cut", "/stuck": "does not reach", "/script": "nothing", "/outside": "Content Security Policy"} {
+	for path, want := range map[string]string{"/good": "", "/name": "label", "/faint": "contrast", "/unseen": "not visible", "/wide": "wide", "/covered": "covered", "/small": "small", "/cut": "cut", "/stuck": "does not reach", "/script": "nothing", "/outside": "Content Security Policy"} {
 		p.Goto(s.URL + path)
 		r := &recorder{TB: t}
 		if p.For(r).Sound(Phone); path == "/good" {

@@ -209,7 +209,7 @@ func (w *Watch) Check(context.Context) error {
 	var bad, soon []string
 	for _, who := range slices.Sorted(maps.Keys(w.refused)) {
 		if r := w.refused[who]; now.Sub(r.last) <= refusalLife {
-			bad = append(bad, fmt.Sprintf("%s refuses writes for lack of space since %s: %s", who, clock(r.first), r.why))
+			bad = append(bad, fmt.Sprintf("%s has refused writes for lack of space since %s: %s", who, clock(r.first), r.why))
 		}
 	}
 	for _, names := range w.byDevice() {

@@ -115,7 +115,7 @@ func TestRefused(t *testing.T) {
 	w.Refused("postgres", "could not extend file")
 	_ = w.Note("mail spool", err)
 	now = now.Add(50 * time.Second)
-	says(t, w, "mail spool refuses writes for lack of space since 2026-11-22 12:00:00 UTC: write /dev/full: no space left on device; postgres refuses writes for lack of space since 2026-11-22 12:00:50 UTC: could not extend file", true)
+	says(t, w, "mail spool has refused writes for lack of space since 2026-11-22 12:00:00 UTC: write /dev/full: no space left on device; postgres has refused writes for lack of space since 2026-11-22 12:00:50 UTC: could not extend file", true)
 	now = now.Add(11 * time.Second)
 	says(t, w, "", false)
 }
@@ -130,7 +130,7 @@ func TestRefusedUntilFreed(t *testing.T) {
 	space.Free = 90 << 30
 	says(t, w, "", false)
 	w.Refused("postgres", "could not extend file") // a quota
-	says(t, w, "postgres refuses writes for lack of space since 2026-11-22 12:00:00 UTC: could not extend file", true)
+	says(t, w, "postgres has refused writes for lack of space since 2026-11-22 12:00:00 UTC: could not extend file", true)
 }
 
 // TestStat: the system's answer is about the folder that was asked for.

@@ -75,7 +75,7 @@ func (s *Server) Get(ctx context.Context, query url.Values, answer any) error {
 func (s *Server) Post(ctx context.Context, question, answer any) error {
 	body, err := json.Marshal(question)
 	if err != nil {
-		return fmt.Errorf("question to %s: %w", s.name, err)
+		return fmt.Errorf("encode request to %s: %w", s.name, err)
 	}
 	return s.ask(ctx, http.MethodPost, s.base.String(), body, answer)
 }
@@ -86,12 +86,12 @@ func (s *Server) ask(ctx context.Context, method, address string, body []byte, a
 		defer cancel()
 		b, err := s.send(ctx, method, address, body)
 		if err == nil && json.Unmarshal(b, answer) != nil {
-			err = errs.New(errs.Unavailable, "%s answered with something that is not the JSON it promises", s.name)
+			err = errs.New(errs.Unavailable, "%s answered with invalid JSON", s.name)
 		}
 		return struct{}{}, err
 	})
 	if errors.Is(err, gobreaker.ErrOpenState) || errors.Is(err, gobreaker.ErrTooManyRequests) {
-		return errs.RetryLater(pause, s.name+" is not asked now: it failed too often", nil)
+		return errs.RetryLater(pause, s.name+" failed too often; requests to it are paused", nil)
 	}
 	return err
 }
@@ -121,11 +121,11 @@ func (s *Server) send(ctx context.Context, method, address string, body []byte) 
 	b, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	switch {
 	case err != nil:
-		return nil, errs.New(errs.Unavailable, "%s broke off its answer: %w", s.name, err)
+		return nil, errs.New(errs.Unavailable, "read answer of %s: %w", s.name, err)
 	case len(b) > maxAnswer:
 		return nil, errs.New(errs.Unavailable, "%s answered with more than %d kB", s.name, maxAnswer>>10)
 	case resp.StatusCode == http.StatusNoContent, resp.StatusCode == http.StatusNotFound:
-		return nil, errs.New(errs.NotFound, "%s does not know", s.name)
+		return nil, errs.New(errs.NotFound, "%s has no answer", s.name)
 	case resp.StatusCode >= 400 && resp.StatusCode < 500 && resp.StatusCode != http.StatusTooManyRequests && resp.StatusCode != http.StatusUnauthorized && resp.StatusCode != http.StatusForbidden:
 		return nil, errs.New(errs.Invalid, "%s refused the request with status %d", s.name, resp.StatusCode)
 	case resp.StatusCode != http.StatusOK:

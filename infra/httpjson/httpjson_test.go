@@ -45,17 +45,17 @@ func TestBadServers(t *testing.T) {
 		kind errs.Kind
 		say  string
 	}{
-		"unknown":   {http.NotFound, errs.NotFound, "does not know"},
-		"nothing":   {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(204) }, errs.NotFound, "does not know"},
+		"unknown":   {http.NotFound, errs.NotFound, "has no answer"},
+		"nothing":   {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(204) }, errs.NotFound, "has no answer"},
 		"refused":   {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(400) }, errs.Invalid, "status 400"},
 		"no key":    {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(401) }, errs.Unavailable, "status 401"},
 		"broken":    {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }, errs.Unavailable, "status 500"},
-		"no json":   {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") }, errs.Unavailable, "not the JSON"},
+		"no json":   {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") }, errs.Unavailable, "invalid JSON"},
 		"too large": {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, maxAnswer+1)) }, errs.Unavailable, "more than 256 kB"},
 		"cut off": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "100")
 			_, _ = io.WriteString(w, "{")
-		}, errs.Unavailable, "broke off"},
+		}, errs.Unavailable, "read answer of"},
 		"hangs up": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, errs.Unavailable, "cannot be reached"},
 	} {
 		err := server(t, c.h).Get(t.Context(), url.Values{"q": {"my words"}}, &struct{}{})

@@ -61,7 +61,7 @@ func New(pool *pgxpool.Pool, log *slog.Logger, jobs ...Job) (*Runner, error) {
 	r := &Runner{pool: pool, log: log, jobs: map[string]Job{}, list: slices.Clone(jobs)}
 	for _, j := range jobs {
 		if _, twice := r.jobs[j.Name]; twice || j.Name == "" || j.Every < time.Second || j.Run == nil {
-			return nil, errs.New(errs.Invalid, "job %q every %v: want a name of its own, at least a second and a function", j.Name, j.Every)
+			return nil, errs.New(errs.Invalid, "job %q every %v: want a unique name, a period of at least a second and a function", j.Name, j.Every)
 		}
 		r.jobs[j.Name] = j
 	}
@@ -140,7 +140,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	}
 	<-client.Stopped()
 	if ctx.Err() == nil {
-		return errors.New("jobs: stopped by itself")
+		return errors.New("jobs: stopped unexpectedly")
 	}
 	return nil
 }

@@ -41,7 +41,7 @@ func (r *Runner) Handle(tasks ...Task) error {
 	}
 	for _, t := range tasks {
 		if _, twice := r.tasks[t.Name]; twice || t.Name == "" || t.Run == nil {
-			return errs.New(errs.Invalid, "task %q: want a name of its own and a function", t.Name)
+			return errs.New(errs.Invalid, "task %q: want a unique name and a function", t.Name)
 		}
 		r.tasks[t.Name] = t
 	}

@@ -81,9 +81,9 @@ func (cfg Config) validate() (host string, err error) {
 		strings.Trim(u.Path, "/") != "":
 		return "", fmt.Errorf("mqtt: broker url %q: want ssl://host:port", cfg.URL)
 	case cfg.ClientID == "":
-		return "", errors.New("mqtt: a client id is needed")
+		return "", errors.New("mqtt: want a client id")
 	case cfg.TLS == nil:
-		return "", errors.New("mqtt: credentials are needed: there is no connection without mutual TLS")
+		return "", errors.New("mqtt: want credentials for mutual TLS")
 	}
 	return u.Host, nil
 }
@@ -106,7 +106,7 @@ type session struct {
 }
 
 // errRenew ends a session in order to reconnect.
-var errRenew = errors.New("the connection is made again, with other credentials")
+var errRenew = errors.New("reconnecting with new credentials")
 
 // New returns a Client that does nothing until Run.
 func New(cfg Config) (*Client, error) {
@@ -339,7 +339,7 @@ func (c *Client) Answers() error {
 	}
 	last := time.Unix(0, s.answered.Load())
 	if silent := time.Since(last); c.cfg.ProbeEvery > 0 && silent > 3*c.cfg.ProbeEvery {
-		return errs.Coded(errs.Unavailable, "broker_silent", "%s is connected and does not answer since %s", c.host, last.UTC().Format("15:04:05 UTC"))
+		return errs.Coded(errs.Unavailable, "broker_silent", "%s is connected, but has not answered since %s", c.host, last.UTC().Format("15:04:05 UTC"))
 	}
 	return nil
 }
@@ -349,7 +349,7 @@ func (c *Client) Answers() error {
 // changed afterwards.
 func (c *Client) Publish(ctx context.Context, topic string, qos byte, retained bool, payload []byte) error {
 	if len(payload) > topics.MaxPayload {
-		return errs.Coded(errs.Invalid, "too_large", "publish on %s: payload of %d bytes, at most %d", topic, len(payload), topics.MaxPayload)
+		return errs.Coded(errs.Invalid, "too_large", "publish on %s: payload of %d bytes: want at most %d", topic, len(payload), topics.MaxPayload)
 	}
 	s := c.cur.Load()
 	if s == nil {
@@ -366,7 +366,7 @@ func (c *Client) Publish(ctx context.Context, topic string, qos byte, retained b
 // the library's write limit of 10 s to return, so that it belongs on a goroutine which may wait. payload must not be changed afterwards.
 func (c *Client) Post(topic string, payload []byte) error {
 	if len(payload) > topics.MaxPayload {
-		return errs.Coded(errs.Invalid, "too_large", "post on %s: payload of %d bytes, at most %d", topic, len(payload), topics.MaxPayload)
+		return errs.Coded(errs.Invalid, "too_large", "post on %s: payload of %d bytes: want at most %d", topic, len(payload), topics.MaxPayload)
 	}
 	s := c.cur.Load()
 	if s == nil {

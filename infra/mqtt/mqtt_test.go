@@ -332,7 +332,7 @@ func TestSilentBroker(t *testing.T) {
 	testwait.Until(t, long, "an answer", c.Answers)
 	stop.Store(true)
 	testwait.Until(t, long, "silence that shows", func() error {
-		if err := c.Answers(); errs.CodeOf(err) != "broker_silent" || !strings.Contains(err.Error(), "does not answer since") {
+		if err := c.Answers(); errs.CodeOf(err) != "broker_silent" || !strings.Contains(err.Error(), "has not answered since") {
 			return fmt.Errorf("%v", err)
 		}
 		return nil

@@ -91,7 +91,7 @@ func (p *packer) file(name, from string) error {
 		return err
 	}
 	if !fi.Mode().IsRegular() {
-		return errs.New(errs.Invalid, "backup: %s is no regular file (%v)", from, fi.Mode())
+		return errs.New(errs.Invalid, "backup: %s is not a regular file (%v)", from, fi.Mode())
 	}
 	if err := p.tar.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Size: fi.Size(), Mode: 0o600, ModTime: fi.ModTime()}); err != nil {
 		return err
@@ -228,7 +228,7 @@ func unpack(r io.Reader, root *os.Root) (Manifest, error) {
 		return Manifest{}, err
 	}
 	if _, err := io.Copy(io.Discard, z); err != nil { // the compressor's own checksum comes last
-		return Manifest{}, corrupt("its end: %w", err)
+		return Manifest{}, corrupt("at its end: %w", err)
 	}
 	return m, nil
 }
@@ -240,14 +240,14 @@ func untar(r io.Reader, root *os.Root) (Manifest, error) {
 	for {
 		h, err := t.Next()
 		if errors.Is(err, io.EOF) {
-			return Manifest{}, corrupt("it ends without %s after %d files: it was cut off, or is no backup", manifestName, len(found))
+			return Manifest{}, corrupt("it ends after %d files without %s: it is truncated, or not a backup", len(found), manifestName)
 		}
 		if err != nil {
 			return Manifest{}, corrupt("after %d files: %w", len(found), err)
 		}
 		name := strings.TrimSuffix(h.Name, "/")
 		if top, _, _ := strings.Cut(name, "/"); !fs.ValidPath(name) || !slices.Contains(tops, top) {
-			return Manifest{}, corrupt("member %q is no path in %v", h.Name, tops)
+			return Manifest{}, corrupt("member %q: want a path in %v", h.Name, tops)
 		}
 		switch {
 		case name == manifestName && h.Typeflag == tar.TypeReg:
@@ -256,7 +256,7 @@ func untar(r io.Reader, root *os.Root) (Manifest, error) {
 				return Manifest{}, err
 			}
 			if _, err := t.Next(); err == nil {
-				return Manifest{}, corrupt("something follows %s", manifestName)
+				return Manifest{}, corrupt("data after %s", manifestName)
 			} else if !errors.Is(err, io.EOF) {
 				return Manifest{}, corrupt("after %s: %w", manifestName, err)
 			}
@@ -267,7 +267,7 @@ func untar(r io.Reader, root *os.Root) (Manifest, error) {
 			}
 		case h.Typeflag == tar.TypeReg:
 			if _, twice := found[name]; twice {
-				return Manifest{}, corrupt("member %s comes twice", name)
+				return Manifest{}, corrupt("member %s exists twice", name)
 			}
 			m, err := extract(t, root, name)
 			if err != nil {
@@ -317,7 +317,7 @@ func (r *readErr) Read(p []byte) (int, error) {
 
 func readManifest(r io.Reader, size int64, found map[string]Member) (Manifest, error) {
 	if size > maxManifest {
-		return Manifest{}, corrupt("manifest of %d bytes, at most %d are allowed", size, maxManifest)
+		return Manifest{}, corrupt("manifest of %d bytes: want at most %d", size, maxManifest)
 	}
 	var b bytes.Buffer
 	if _, err := io.Copy(&b, r); err != nil {
@@ -328,7 +328,7 @@ func readManifest(r io.Reader, size int64, found map[string]Member) (Manifest, e
 		return Manifest{}, corrupt("manifest: %w", err)
 	}
 	if m.Format != archiveFormat {
-		return Manifest{}, errs.New(errs.Invalid, "backup archive: format %d, this program reads %d", m.Format, archiveFormat)
+		return Manifest{}, errs.New(errs.Invalid, "backup archive: format %d: want %d", m.Format, archiveFormat)
 	}
 	for name, want := range m.Members {
 		got, ok := found[name]
@@ -336,7 +336,7 @@ func readManifest(r io.Reader, size int64, found map[string]Member) (Manifest, e
 			return Manifest{}, corrupt("member %s of the manifest is missing", name)
 		}
 		if got != want {
-			return Manifest{}, corrupt("member %s has %d bytes with SHA-256 %s, the manifest says %d and %s", name, got.Size, got.SHA256, want.Size, want.SHA256)
+			return Manifest{}, corrupt("member %s has %d bytes and SHA-256 %s: want %d and %s, as in the manifest", name, got.Size, got.SHA256, want.Size, want.SHA256)
 		}
 	}
 	for name := range found {

@@ -146,7 +146,7 @@ func TestHostileArchives(t *testing.T) {
 		"no manifest":     {craft(t, nil, file("s3/x")), errs.Corrupt, "manifest.json"},
 		"newer format":    {craft(t, with(2, "s3/x"), file("s3/x")), errs.Invalid, "format 2"},
 		"not an archive":  {[]byte("hello"), errs.Corrupt, "backup archive"},
-		"empty":           {nil, errs.Corrupt, "cut off"},
+		"empty":           {nil, errs.Corrupt, "truncated"},
 	} {
 		root := into(t)
 		_, err := unpack(bytes.NewReader(c.archive), root)

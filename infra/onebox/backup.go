@@ -72,7 +72,7 @@ func (s Saving) write(ctx context.Context, out string, log *slog.Logger) (m Mani
 		return m, 0, err
 	}
 	if _, err := os.Stat(filepath.Join(p.cluster(), "PG_VERSION")); err != nil && s.From == nil {
-		return m, 0, errs.New(errs.NotFound, "%s holds no instance (no Postgres cluster in %s); -config FILE names an installation with parts of its own", p.Root, p.cluster())
+		return m, 0, errs.New(errs.NotFound, "no instance in %s (no Postgres cluster in %s); for an installation with its own Postgres and S3 use -config FILE", p.Root, p.cluster())
 	}
 	f, err := os.CreateTemp(filepath.Dir(out), ".kennel-backup-") // mode 0600
 	if err != nil {
@@ -265,7 +265,7 @@ func runningServer(p Paths) (string, error) {
 	name := filepath.Join(p.cluster(), "postmaster.pid")
 	b, err := os.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", errs.New(errs.Unavailable, "the instance in %s is running, but its Postgres is not: try again when it is up", p.Root)
+		return "", errs.New(errs.Unavailable, "the instance in %s is running, but its Postgres is not ready: try again later", p.Root)
 	}
 	if err != nil {
 		return "", err
@@ -280,18 +280,18 @@ func runningServer(p Paths) (string, error) {
 func parsePostmaster(s string) (string, error) {
 	lines := strings.Split(s, "\n")
 	if len(lines) < 6 {
-		return "", errs.New(errs.Unavailable, "%d lines, want at least 6: the server is starting", len(lines))
+		return "", errs.New(errs.Unavailable, "%d lines: want at least 6; the server is starting", len(lines))
 	}
 	port, err := strconv.ParseUint(strings.TrimSpace(lines[3]), 10, 16)
 	if err != nil || port == 0 {
-		return "", errs.New(errs.Corrupt, "line 4 is %q, want a port", lines[3])
+		return "", errs.New(errs.Corrupt, "line 4 is %q: want a port", lines[3])
 	}
 	if sockets := strings.TrimSpace(lines[4]); filepath.IsAbs(sockets) {
 		return sockets, nil
 	}
 	ip := net.ParseIP(strings.TrimSpace(lines[5]))
 	if ip == nil {
-		return "", errs.New(errs.Corrupt, "line 6 is %q, want an IP address", lines[5])
+		return "", errs.New(errs.Corrupt, "line 6 is %q: want an IP address", lines[5])
 	}
 	return net.JoinHostPort(ip.String(), strconv.FormatUint(port, 10)), nil
 }

@@ -24,7 +24,7 @@ func DefaultDir(getenv func(string) string) (string, error) {
 	}
 	home := getenv("HOME")
 	if home == "" {
-		return "", errs.New(errs.Invalid, "no data folder: neither XDG_DATA_HOME nor HOME is set; name one with -data")
+		return "", errs.New(errs.Invalid, "no data folder: neither XDG_DATA_HOME nor HOME is set; give one with -data")
 	}
 	return filepath.Join(home, ".local", "share", "kennel"), nil
 }

@@ -74,7 +74,7 @@ func outside(cfg pg.Config) (server, error) {
 		u.User = url.User(u.User.Username())
 		s.DSN = u.String()
 	} else if s.password != "" {
-		return server{}, errs.New(errs.Invalid, "postgres.dsn holds a password: want a URL, or the password in postgres.password_file")
+		return server{}, errs.New(errs.Invalid, "postgres.dsn contains a password: want a URL without one, and the password in postgres.password_file")
 	}
 	s.bin, err = pgserver.Find(0)
 	return s, err
@@ -126,7 +126,7 @@ func (x *Parts) object(ctx context.Context, p *packer, key string) error {
 	defer body.Close() // only read
 	name := objectsDir + x.Bucket + "/" + key
 	if !fs.ValidPath(name) {
-		return errs.New(errs.Invalid, "object %q cannot be a file of a backup: it is none that kenneld made", key)
+		return errs.New(errs.Invalid, "object %q cannot be a file of a backup: want only objects that kenneld stored", key)
 	}
 	if err := p.tar.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Size: info.Size, Mode: 0o600, ModTime: info.Modified}); err != nil {
 		return err
@@ -178,7 +178,7 @@ func RestoreParts(ctx context.Context, file, scratch string, ids agefile.Identit
 	}
 	defer dump.Close()
 	if s.Manifest.Objects == nil {
-		return errs.New(errs.Invalid, "%s is the backup of a one-machine instance: restore it into a folder, with -data", file)
+		return errs.New(errs.Invalid, "%s is a backup of a one-machine instance: restore it into a folder with -data", file)
 	}
 	if err := to.putObjects(ctx, tmp, s.Manifest); err != nil {
 		return err
@@ -190,7 +190,7 @@ func RestoreParts(ctx context.Context, file, scratch string, ids agefile.Identit
 		return err
 	}
 	if err := settle(ctx, to.Postgres, s.Manifest.Created); err != nil {
-		return fmt.Errorf("the tables are restored, but what was under way is not stopped; do not start kenneld, empty the database and restore again: %w", err)
+		return fmt.Errorf("tables restored, but operations in progress at the time of the backup not stopped; do not start kenneld: empty the database and restore again: %w", err)
 	}
 	return nil
 }
@@ -203,10 +203,10 @@ func mustLackTables(ctx context.Context, cfg pg.Config) error {
 	defer pool.Close()
 	var n int
 	if err := pool.QueryRow(ctx, `SELECT count(*) FROM pg_tables WHERE schemaname NOT IN ('pg_catalog', 'information_schema')`).Scan(&n); err != nil {
-		return pg.Wrap(err, "tables of the database")
+		return pg.Wrap(err, "count tables of the database")
 	}
 	if n > 0 {
-		return errs.Coded(errs.Conflict, "not_empty", "restore: the database holds %d tables; name an empty one, or drop and create it", n)
+		return errs.Coded(errs.Conflict, "not_empty", "restore: the database has %d tables: want an empty one; drop and create it", n)
 	}
 	return nil
 }

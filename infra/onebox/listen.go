@@ -69,7 +69,7 @@ func (i *Instance) FreePort(ctx context.Context, addr string) error {
 		if err != nil {
 			return err
 		}
-		i.log.Warn("leftover part of an earlier start stopped", "pid", pid, "addr", addr)
+		i.log.Warn("leftover process of an earlier run stopped", "pid", pid, "addr", addr)
 		if err := id.Stop(ctx, leftoverPatience, syscall.SIGINT, syscall.SIGKILL); err != nil {
 			return err
 		}

@@ -68,7 +68,7 @@ func (i *Instance) StopLeftovers(ctx context.Context) error {
 		}
 		stopped, err := proc.StopLeftover(ctx, filepath.Join(i.Paths.parts(), e.Name()), syscall.SIGTERM, leftoverPatience)
 		if stopped {
-			i.log.Warn("leftover part of an earlier start stopped", logging.Part, name)
+			i.log.Warn("leftover process of an earlier run stopped", logging.Part, name)
 		}
 		all = append(all, err)
 	}

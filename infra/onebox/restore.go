@@ -78,7 +78,7 @@ func mustBeEmpty(dir string) error {
 		return fmt.Errorf("restore: %w", err)
 	}
 	if len(entries) > 0 {
-		return errs.Coded(errs.Conflict, "not_empty", "restore: folder %s is not empty (%d entries, such as %s): restore makes a new instance, name another folder with -data or move this one away",
+		return errs.Coded(errs.Conflict, "not_empty", "restore: folder %s is not empty (%d entries, such as %s): restore creates a new instance; give another folder with -data, or move this one away",
 			dir, len(entries), entries[0].Name())
 	}
 	return nil
@@ -201,7 +201,7 @@ func restoreInto(ctx context.Context, archive *os.File, ids agefile.Identities, 
 	}
 	defer dump.Close()
 	if look == nil && s.Manifest.Objects != nil {
-		return errs.New(errs.Invalid, "this is the backup of an installation with a Postgres and an S3 of its own: restore it with -config FILE")
+		return errs.New(errs.Invalid, "this is a backup of an installation with its own Postgres and S3: restore it with -config FILE")
 	}
 	err = startedDatabase(ctx, p, log, func(db *Postgres) error {
 		own, err := db.server()
@@ -260,7 +260,7 @@ func (s *Scratch) unpack(archive *os.File, ids agefile.Identities) (*parts, erro
 		return nil, err
 	}
 	if bin.Major < s.Manifest.Postgres {
-		return nil, errs.New(errs.Invalid, "the backup is from Postgres %d, here is %d: install postgresql-%d", s.Manifest.Postgres, bin.Major, s.Manifest.Postgres)
+		return nil, errs.New(errs.Invalid, "the backup is from Postgres %d, and this machine has %d: install postgresql-%d", s.Manifest.Postgres, bin.Major, s.Manifest.Postgres)
 	}
 	return dump, nil
 }

@@ -36,7 +36,7 @@ func (i *Instance) S3(listen, bucket string) (*Child, blob.Config, error) {
 		return nil, blob.Config{}, err
 	}
 	if a, err := netip.ParseAddrPort(listen); err != nil || !a.Addr().IsLoopback() {
-		return nil, blob.Config{}, errs.New(errs.Invalid, "s3 gateway: address %q: want a loopback IP:PORT, the gateway is not for the network", listen)
+		return nil, blob.Config{}, errs.New(errs.Invalid, "s3 gateway: address %q: want a loopback IP:PORT, because the gateway is not for the network", listen)
 	}
 	access, err := i.Secret("s3-access-key")
 	if err != nil {

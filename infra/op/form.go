@@ -260,7 +260,7 @@ func (f *form) strict(query url.Values) error {
 func (fd *field) set(v reflect.Value, text string) error {
 	wrong := func(want string) error {
 		if of := fd.Tag.Get("of"); of != "" && fd.in == "path" {
-			return errs.New(errs.NotFound, "there is no %s %.20s", of, text)
+			return errs.New(errs.NotFound, "no %s %.20s", of, text)
 		}
 		return errs.New(errs.Invalid, "%s %.60q: want %s", fd.name, text, want)
 	}

@@ -54,9 +54,9 @@ func Follow(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, channel s
 		case ctx.Err() != nil:
 			return
 		case err != nil && !failing:
-			log.WarnContext(ctx, "changes not followed; retrying", "channel", channel, "err", err)
+			log.WarnContext(ctx, "following of changes interrupted; retrying", "channel", channel, "err", err)
 		case err == nil && failing:
-			log.InfoContext(ctx, "changes followed again", "channel", channel)
+			log.InfoContext(ctx, "following of changes resumed", "channel", channel)
 		}
 		failing = err != nil
 	})

@@ -72,7 +72,7 @@ func (locker) SessionLock(ctx context.Context, c *sql.Conn) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("wait for another process that migrates: %w", context.Cause(ctx))
+			return fmt.Errorf("wait for the migration of another process: %w", context.Cause(ctx))
 		case <-time.After(50 * time.Millisecond):
 		}
 	}

@@ -279,7 +279,7 @@ func TestFollow(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Errorf("follow = %v, want nil", err)
 	}
-	if n := strings.Count(log.String(), "not followed"); n != 1 || !strings.Contains(log.String(), "followed again") {
+	if n := strings.Count(log.String(), "following of changes interrupted"); n != 1 || !strings.Contains(log.String(), "following of changes resumed") {
 		t.Errorf("%d words of one failure, want one and one of its end:\n%s", n, log.String())
 	}
 }

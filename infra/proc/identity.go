@@ -92,7 +92,7 @@ func (id Identity) Wait(ctx context.Context) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("pid %d still runs: %w", id.Pid, context.Cause(ctx))
+	return fmt.Errorf("pid %d is still running: %w", id.Pid, context.Cause(ctx))
 }
 
 // Stop sends the signals one after the other, waiting patience for the end after each. The error says that the process outlived them
@@ -114,13 +114,13 @@ func (id Identity) Stop(ctx context.Context, patience time.Duration, signals ...
 			return err
 		}
 	}
-	return fmt.Errorf("pid %d outlived %v and %v of waiting after each", id.Pid, signals, patience)
+	return fmt.Errorf("pid %d still running after signals %v and a wait of %v after each", id.Pid, signals, patience)
 }
 
 // open returns a handle that cannot slip to another process: the pid is pinned first and compared then.
 func (id Identity) open() (*os.Process, error) {
 	if id.Pid <= 1 {
-		return nil, fmt.Errorf("pid %d is no process of ours", id.Pid)
+		return nil, fmt.Errorf("pid %d: want one above 1", id.Pid)
 	}
 	p, err := os.FindProcess(id.Pid)
 	if err != nil {

@@ -240,7 +240,7 @@ func decode(b []byte) (topic string, payload []byte, err error) {
 		return "", nil, errors.New("queue message: no topic")
 	}
 	if n := base64.StdEncoding.DecodedLen(len(m.Payload)); n > topics.MaxPayload+2 {
-		return "", nil, fmt.Errorf("queue message: payload of about %d bytes: at most %d", n, topics.MaxPayload)
+		return "", nil, fmt.Errorf("queue message: payload of about %d bytes: want at most %d", n, topics.MaxPayload)
 	}
 	if payload, err = base64.StdEncoding.DecodeString(m.Payload); err != nil {
 		return "", nil, fmt.Errorf("queue message: payload: %w", err)

@@ -27,7 +27,7 @@ import (
 const KeySize = 32
 
 // ErrOpen says that a value was not sealed with this key for this purpose, or was changed since. It deliberately gives no details.
-var ErrOpen = errors.New("secretbox: not sealed by us for this purpose")
+var ErrOpen = errors.New("secretbox: not sealed with this key for this purpose")
 
 // Key is the cloud's key. It hides itself from logs and formatting.
 type Key struct{ b [KeySize]byte }

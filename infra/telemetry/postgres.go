@@ -122,8 +122,8 @@ var (
 	poolConns = prometheus.NewDesc("kennel_postgres_pool_connections", "Connections of the pool now, by what they do.", []string{"state"}, nil)
 	poolMax   = prometheus.NewDesc("kennel_postgres_pool_max_connections", "Most connections the pool may have (postgres.max_conns).", nil, nil)
 	poolTaken = prometheus.NewDesc("kennel_postgres_pool_acquired_connections_total", "Connections lent out.", nil, nil)
-	poolWaits = prometheus.NewDesc("kennel_postgres_pool_waits_total", "Times somebody had to wait because all connections were lent.", nil, nil)
-	poolGone  = prometheus.NewDesc("kennel_postgres_pool_canceled_total", "Times somebody gave up waiting for a connection.", nil, nil)
+	poolWaits = prometheus.NewDesc("kennel_postgres_pool_waits_total", "Waits for a connection because all connections were lent.", nil, nil)
+	poolGone  = prometheus.NewDesc("kennel_postgres_pool_canceled_total", "Waits for a connection that were given up.", nil, nil)
 	poolTime  = prometheus.NewDesc("kennel_postgres_pool_wait_seconds_total", "Time spent waiting for a connection, all together.", nil, nil)
 )
 

@@ -45,7 +45,7 @@ func Until(t testing.TB, limit time.Duration, what string, ok func() error) time
 func Holds(ok func() bool) func() error {
 	return func() error {
 		if !ok() {
-			return errors.New("it does not hold")
+			return errors.New("condition is false")
 		}
 		return nil
 	}

@@ -61,7 +61,7 @@ func TestUntil(t *testing.T) {
 		if got := said(t, func(t testing.TB) { Until(t, time.Second, "never", never) }); got != "never: not within 1s: not yet" {
 			t.Errorf("failed with %q", got)
 		}
-		if got := said(t, func(t testing.TB) { Until(t, time.Second, "never", Holds(func() bool { return false })) }); !strings.Contains(got, "does not hold") {
+		if got := said(t, func(t testing.TB) { Until(t, time.Second, "never", Holds(func() bool { return false })) }); !strings.Contains(got, "condition is false") {
 			t.Errorf("failed with %q", got)
 		}
 	})

@@ -94,14 +94,14 @@ func (f *Files) look() {
 		return
 	}
 	if f.current != nil {
-		f.log.Info("certificate read again", "file", f.cert, "not_after", pair.Leaf.NotAfter)
+		f.log.Info("certificate reloaded", "file", f.cert, "not_after", pair.Leaf.NotAfter)
 	}
 	f.current, f.stamp, f.bad = &pair, stamps, nil
 }
 
 func (f *Files) failed(err error) {
 	if f.current != nil && f.bad == nil {
-		f.log.Warn("certificate files unusable; the last ones serve", "file", f.cert, logging.Err, err)
+		f.log.Warn("certificate files unusable; keeping the loaded ones", "file", f.cert, logging.Err, err)
 	}
 	f.bad = err
 }
@@ -115,7 +115,7 @@ func (f *Files) Check(context.Context) error {
 	case err != nil:
 		return telemetry.Warning(err.Error())
 	case f.bad != nil:
-		return telemetry.Warning(fmt.Sprintf("new files unusable, the last ones serve: %v", f.bad))
+		return telemetry.Warning(fmt.Sprintf("new files unusable; keeping the loaded ones: %v", f.bad))
 	}
 	return ending(f.cert, cert.Leaf)
 }
@@ -160,7 +160,7 @@ func (c ACMEConfig) Validate() error {
 		return errs.New(errs.Invalid, "acme.directory %q: want https://HOST/PATH", c.Directory)
 	}
 	if len(c.Names) == 0 {
-		return errs.New(errs.Invalid, "acme.names is empty: want the public names that certificates are for")
+		return errs.New(errs.Invalid, "acme.names is empty: want the public names for which certificates are requested")
 	}
 	for _, n := range c.Names {
 		if net.ParseIP(n) != nil || !strings.Contains(strings.Trim(n, "."), ".") || strings.ContainsAny(n, "*:/ ") {
@@ -168,7 +168,7 @@ func (c ACMEConfig) Validate() error {
 		}
 	}
 	if c.Dir == "" {
-		return errs.New(errs.Invalid, "acme.dir is empty: want a folder that keeps the account's key and the certificates")
+		return errs.New(errs.Invalid, "acme.dir is empty: want a folder for the account's key and the certificates")
 	}
 	if _, _, err := net.SplitHostPort(c.HTTPListen); c.HTTPListen != "" && err != nil {
 		return errs.New(errs.Invalid, "acme.http_listen %q: want host:port", c.HTTPListen)
@@ -277,7 +277,7 @@ func (a *ACME) look() error {
 			continue
 		}
 		if was := p.Swap(cert); was == nil || !was.Leaf.Equal(cert.Leaf) {
-			a.log.Info("certificate from ACME", "name", name, "issuer", cert.Leaf.Issuer.CommonName, "not_after", cert.Leaf.NotAfter)
+			a.log.Info("certificate issued by ACME", "name", name, "issuer", cert.Leaf.Issuer.CommonName, "not_after", cert.Leaf.NotAfter)
 		}
 	}
 	return errors.Join(all...)

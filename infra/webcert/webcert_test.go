@@ -116,13 +116,13 @@ func TestFilesAreReadAgain(t *testing.T) {
 	served("one.example", "")
 	cert, key = pair(t, "two.example", 90*24*time.Hour)
 	write(certFile, cert) // its key is still the first one's
-	served("one.example", "the last ones serve")
+	served("one.example", "keeping the loaded ones")
 	write(keyFile, key)
 	served("two.example", "")
 	if err := os.Remove(keyFile); err != nil {
 		t.Fatal(err)
 	}
-	served("two.example", "the last ones serve")
+	served("two.example", "keeping the loaded ones")
 	cert, key = pair(t, "three.example", 48*time.Hour)
 	write(keyFile, key)
 	write(certFile, cert)

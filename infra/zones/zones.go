@@ -80,7 +80,7 @@ const shown = 4
 func Find(typed string) (string, error) {
 	want := plain(typed)
 	if want == "" {
-		return "", errs.New(errs.Invalid, "give a city near you, such as Berlin or New York")
+		return "", errs.New(errs.Invalid, "want a city near you, such as Berlin or New York")
 	}
 	var cities, countries, close []Zone
 	for _, z := range all {
@@ -100,16 +100,16 @@ func Find(typed string) (string, error) {
 		case len(list) == 1:
 			return list[0].ID, nil
 		case len(list) > 1:
-			return "", errs.New(errs.Invalid, "%s has several times: choose %s", strings.TrimSpace(typed), names(list))
+			return "", errs.New(errs.Invalid, "%s has several time zones: choose %s", strings.TrimSpace(typed), names(list))
 		}
 	}
 	if len(close) > 0 {
-		return "", errs.New(errs.Invalid, "do you mean %s", names(close)+"?")
+		return "", errs.New(errs.Invalid, "did you mean %s", names(close)+"?")
 	}
 	if id := strings.TrimSpace(typed); strings.Contains(id, "/") || id == "UTC" {
 		return id, nil // the document's own rules know every zone there is
 	}
-	return "", errs.New(errs.Invalid, "%.40q is not in the list: take a larger city near you that has the same time", strings.TrimSpace(typed))
+	return "", errs.New(errs.Invalid, "%.40q is not in the list: choose a larger city in the same time zone", strings.TrimSpace(typed))
 }
 
 func names(list []Zone) string {

@@ -39,7 +39,7 @@ func TestFind(t *testing.T) {
 		}
 	}
 	for typed, want := range map[string]string{
-		"": "such as Berlin", "Germany": "Germany has several times: choose Berlin, Germany; Busingen", "Berl": "do you mean Berlin, Germany", "United States": "or another one", "Atlantis": "not in the list",
+		"": "such as Berlin", "Germany": "Germany has several time zones: choose Berlin, Germany; Busingen", "Berl": "did you mean Berlin, Germany", "United States": "or another one", "Atlantis": "not in the list",
 	} {
 		if got, err := Find(typed); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %s, %v; want %q", typed, got, err, want)

@@ -107,8 +107,8 @@ var hostiles = []hostile{
 	{name: "cut UTF-8", text: "{\"a\":\"\xc3\"}", kind: errs.Invalid, says: "UTF-8", grpc: "UTF-8", people: 400},
 	{name: "one byte over", text: `"` + strings.Repeat("a", jdocs.MaxJSON-1) + `"`, kind: errs.Invalid, says: "204801 bytes", people: 400},
 	{name: "the largest", text: `"` + strings.Repeat("a", jdocs.MaxJSON-2) + `"`, people: 400}, // with the rest of the document it is over
-	{name: "the largest that does not compress", text: noise(jdocs.MaxJSON), mqtt: "larger than a broker message may be", people: 400},
-	{name: "204,000 bytes that do not compress", text: noise(204_000), mqtt: "larger than a broker message may be", people: 200},
+	{name: "the largest that does not compress", text: noise(jdocs.MaxJSON), mqtt: "limit of a broker message", people: 400},
+	{name: "204,000 bytes that do not compress", text: noise(204_000), mqtt: "limit of a broker message", people: 200},
 	{name: "the largest, all quotes", text: `"` + strings.Repeat(`\"`, jdocs.MaxJSON/2-1) + `"`, people: 400},
 	// The rest of it.
 	{name: "version ahead", text: `{}`, version: 7, status: jdocs.RejectedBadDocVersion},

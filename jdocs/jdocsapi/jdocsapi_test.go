@@ -95,7 +95,7 @@ func TestHTTP(t *testing.T) {
 		{"none yet", auth.Viewer, "GET", docs, "", 200, "[]"},
 		{"no such document", auth.Viewer, "GET", docs + "/vic.RobotSettings", "", 404, "no such document"},
 		{"nobody", "", "GET", docs, "", 401, "sign in"},
-		{"a thing is no operator", auth.Thing, "GET", docs, "", 403, "is not allowed"},
+		{"a thing is no operator", auth.Thing, "GET", docs, "", 403, "may not do this"},
 		{"a viewer may not change", auth.Viewer, "PATCH", docs + "/vic.RobotSettings", `{"set":{"master_volume":3}}`, 403, "viewer"},
 		{"set", auth.Support, "PATCH", docs + "/vic.RobotSettings", `{"set":{"master_volume":3,"custom_eye_color.hue":0.4}}`, 200, `"hue":0.4`},
 		{"set again", auth.Support, "PATCH", docs + "/vic.RobotSettings", `{"set":{"master_volume":"high"}}`, 200, `"doc_version":2`},

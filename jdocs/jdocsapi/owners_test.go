@@ -93,9 +93,9 @@ func TestOwners(t *testing.T) {
 		{"no number", "PATCH", docs + "/vic.AccountSettings", `{"set":{"APP_LOCALE":7}}`, 400, "language tag", ""},
 		{"yes and no", "PATCH", docs + "/vic.AccountSettings", `{"set":{"data_collection":true,"DATA_COLLECTION":false}}`, 400, "twice", ""},
 		{"entitlements", "PATCH", docs + "/vic.UserEntitlements", `{"set":{"kickstarter_eyes":true}}`, 200, `"kickstarter_eyes":true`, ""},
-		{"another's robot", "GET", "/v1/things/vic:00e20101/jdocs", "", 404, `"thing vic:00e20101 is not known to this fleet"`, ""},
+		{"another's robot", "GET", "/v1/things/vic:00e20101/jdocs", "", 404, `"thing vic:00e20101 is not in this fleet"`, ""},
 		{"another's document", "PATCH", "/v1/things/vic:00e20101/jdocs/vic.RobotSettings", `{"set":{"master_volume":3}}`, 404, "no_thing", ""},
-		{"an unknown robot", "GET", "/v1/things/vic:00e20199/jdocs", "", 404, `"thing vic:00e20199 is not known to this fleet"`, ""},
+		{"an unknown robot", "GET", "/v1/things/vic:00e20199/jdocs", "", 404, `"thing vic:00e20199 is not in this fleet"`, ""},
 	} {
 		status, body := do("ann", c.method, c.path, c.body)
 		if status != c.status || !strings.Contains(body, c.want) || c.not != "" && strings.Contains(body, c.not) {
@@ -107,7 +107,7 @@ func TestOwners(t *testing.T) {
 	}
 	// Operators do not reach what is a person's.
 	if status, body := ask(t, mux, auth.Admin, "PATCH", docs+"/vic.AccountSettings", `{"set":{"data_collection":true}}`); status != 400 ||
-		!strings.Contains(body, "belongs to an account") {
+		!strings.Contains(body, "want the account") {
 		t.Errorf("an operator consents: %d %s", status, body)
 	}
 	told("vic:00e20100/vic.RobotSettings 5")

@@ -159,14 +159,14 @@ func (p *Documents) Restore(ctx context.Context, id thing.ID, name jdocs.Name, v
 		return jdocs.Revision{}, err
 	}
 	if name == jdocs.AppTokens {
-		return jdocs.Revision{}, errs.Coded(errs.Denied, "read_only", "document %s holds which apps may talk to the robot: let them in and out with kennelctl robots apps", name)
+		return jdocs.Revision{}, errs.Coded(errs.Denied, "read_only", "document %s lists the apps that may talk to the robot: change it with kennelctl robots apps", name)
 	}
 	old, err := p.revision(ctx, key, version)
 	if err != nil {
 		return jdocs.Revision{}, err
 	}
 	if old.Deleted {
-		return jdocs.Revision{}, errs.New(errs.Invalid, "version %d of %s is a deletion: name the version before it", version, key)
+		return jdocs.Revision{}, errs.New(errs.Invalid, "version %d of %s is a deletion: want the version before it", version, key)
 	}
 	rev, err := p.Docs.Restore(ctx, key, old.Doc, author(ctx))
 	p.tell(ctx, key, err)
@@ -245,7 +245,7 @@ func (p *Documents) key(ctx context.Context, id thing.ID, name jdocs.Name, chang
 	case !ownerReads(name):
 		return jdocs.Key{}, jdocs.ErrNotFound
 	case change && !ownerChanges(name):
-		return jdocs.Key{}, errs.Coded(errs.Denied, "read_only", "document %s is the robot's: it cannot be changed", name)
+		return jdocs.Key{}, errs.Coded(errs.Denied, "read_only", "document %s belongs to the robot and cannot be changed", name)
 	}
 	return jdocs.NewKey(auth.CallerFrom(ctx).Account, id, name)
 }

@@ -100,7 +100,7 @@ func Open(r io.Reader, o Options) (*Reader, error) {
 		return nil, err
 	}
 	if a.images < 0 || a.images > len(a.Manifest.Images) {
-		return nil, a.fail(ota.Other, "continue after %d images: the manifest has %d", a.images, len(a.Manifest.Images))
+		return nil, a.fail(ota.Other, "continue after %d images: the manifest has only %d", a.images, len(a.Manifest.Images))
 	}
 	return a, nil
 }
@@ -118,7 +118,7 @@ func (a *Reader) Next() (*Image, error) {
 	case a.err != nil:
 		return nil, a.err
 	case a.now != nil && a.now.end == nil:
-		return nil, a.fail(ota.Other, "image %s was not read to its end", a.now.Part)
+		return nil, a.fail(ota.Other, "image %s was not read to the end", a.now.Part)
 	}
 	if err := a.after(); err != nil {
 		return nil, err
@@ -161,13 +161,13 @@ func maxFile(i manifest.Image) int64 { return i.Bytes + i.Bytes/64 + 4096 }
 
 func (a *Reader) decrypt(i *Image) (r io.Reader, salt []byte, err error) {
 	if len(a.password) == 0 {
-		return nil, nil, a.fail(ota.BadEncryption, "image %s is encrypted, and no password is known", i.Part)
+		return nil, nil, a.fail(ota.BadEncryption, "image %s is encrypted: want a password", i.Part)
 	}
 	head := make([]byte, len(salted)+saltSize)
 	if n, err := io.ReadFull(a.tar, head); err != nil && a.cut(err) {
 		return nil, nil, a.fail(ota.BadArchive, "the archive ends after %d bytes, in %s", a.Consumed(), i.Part.File())
 	} else if err != nil || !bytes.HasPrefix(head, []byte(salted)) {
-		return nil, nil, a.fail(ota.BadEncryption, "image %s begins with %.16q: want %s and %d bytes of salt", i.Part, head[:n], salted, saltSize)
+		return nil, nil, a.fail(ota.BadEncryption, "image %s starts with %.16q: want %s and %d bytes of salt", i.Part, head[:n], salted, saltSize)
 	}
 	salt = head[len(salted):]
 	r, err = decrypter(a.tar, a.password, salt)
@@ -193,15 +193,15 @@ func (a *Reader) entry(name string, limit int64, over ota.Code) (*tar.Header, er
 	case errors.Is(err, io.EOF) && a.src.err != nil: // without the two empty blocks that end a tar
 		return nil, a.fail(ota.BadArchive, "the archive ends after %d bytes: want %s", a.Consumed(), name)
 	case errors.Is(err, io.EOF):
-		return nil, a.fail(ota.WrongOrder, "the archive has no more files: want %s", name)
+		return nil, a.fail(ota.WrongOrder, "the archive has no further file: want %s", name)
 	case err != nil:
-		return nil, a.fail(ota.BadArchive, "where %s should begin, at byte %d: %w", name, a.Consumed(), err)
+		return nil, a.fail(ota.BadArchive, "header of %s at byte %d: %w", name, a.Consumed(), err)
 	case strings.TrimPrefix(h.Name, "./") != name:
 		return nil, a.fail(ota.WrongOrder, "file %.80q: want %s", h.Name, name)
 	case h.Typeflag != tar.TypeReg || sparse(h):
-		return nil, a.fail(ota.BadArchive, "%s is a link, a sparse file or no file: want a regular file", name)
+		return nil, a.fail(ota.BadArchive, "%s is not a regular file, or is sparse", name)
 	case h.Size > limit:
-		return nil, a.fail(over, "%s has %d bytes: at most %d", name, h.Size, limit)
+		return nil, a.fail(over, "%s has %d bytes: want at most %d", name, h.Size, limit)
 	}
 	a.next = a.Consumed() + padded(h.Size)
 	return h, nil
@@ -397,9 +397,9 @@ func (i *Image) Read(p []byte) (int, error) {
 	for {
 		switch n, err := i.gz.Read(make([]byte, 1)); {
 		case n > 0:
-			i.end = i.a.fail(ota.NotAuthentic, "image %s is longer than %d bytes, which the manifest says", i.Part, i.Bytes)
+			i.end = i.a.fail(ota.NotAuthentic, "image %s is longer than the %d bytes of the manifest", i.Part, i.Bytes)
 		case errors.Is(err, io.EOF) && !bytes.Equal(i.hash.Sum(nil), i.SHA256[:]):
-			i.end = i.a.fail(ota.NotAuthentic, "image %s has SHA-256 %x; the manifest says %s", i.Part, i.hash.Sum(nil), i.SHA256)
+			i.end = i.a.fail(ota.NotAuthentic, "image %s has SHA-256 %x: want %s, as in the manifest", i.Part, i.hash.Sum(nil), i.SHA256)
 		case errors.Is(err, io.EOF):
 			i.end = io.EOF
 		case err != nil:
@@ -419,7 +419,7 @@ func (i *Image) damaged(err error) error {
 	case i.a.cut(err):
 		i.end = i.a.fail(ota.BadArchive, "the archive ends after %d bytes, in %s", i.a.Consumed(), i.Part.File())
 	case errors.Is(err, io.EOF) && i.gz != nil:
-		i.end = i.a.fail(ota.NotAuthentic, "image %s has %d bytes; the manifest says %d", i.Part, at, i.Bytes)
+		i.end = i.a.fail(ota.NotAuthentic, "image %s has %d bytes: want %d, as in the manifest", i.Part, at, i.Bytes)
 	case errors.Is(err, io.EOF):
 		i.end = i.a.fail(ota.BadCompression, "the file of image %s is empty", i.Part)
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, gzip.ErrHeader), errors.Is(err, gzip.ErrChecksum), errors.As(err, &corrupt):

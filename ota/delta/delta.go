@@ -152,7 +152,7 @@ func (a *applier) apply(c *chunk) error {
 			return c.fail(m, "patch: %w", err)
 		}
 		if sum := sha256.Sum256(a.buf); sum != c.result {
-			return c.fail(m, "the result has SHA-256 %x: want %x", sum, c.result)
+			return c.fail(m, "result has SHA-256 %x: want %x", sum, c.result)
 		}
 		if _, err := target.WriteAt(a.buf, c.offset); err != nil {
 			return ota.Fail(ota.DiskFailed, "write %s at byte %d: %w", m.Name, c.offset, err)
@@ -211,7 +211,7 @@ func (a *applier) add(c *chunk) error {
 		return err
 	}
 	if !h.HasFCS || h.FrameContentSize > maxPatch {
-		return fmt.Errorf("a frame of unknown size, or of %d bytes: want at most %d", h.FrameContentSize, maxPatch)
+		return fmt.Errorf("frame of unknown size, or of %d bytes: want at most %d", h.FrameContentSize, maxPatch)
 	}
 	a.patch = resize(a.patch, int(h.FrameContentSize))
 	p, err := a.zstd.DecodeAll(c.patch, a.patch[:0:len(a.patch)])
@@ -227,7 +227,7 @@ func (a *applier) add(c *chunk) error {
 		skip, count := v.unsigned(len(a.buf)-at), v.unsigned(len(addends))
 		at += skip
 		if v.bad || count > len(a.buf)-at {
-			return errors.New("a step leaves the chunk")
+			return errors.New("step outside the chunk")
 		}
 		for i, x := range addends[:count] {
 			a.buf[at+i] += x
@@ -235,7 +235,7 @@ func (a *applier) add(c *chunk) error {
 		at, addends = at+count, addends[count:]
 	}
 	if len(addends) > 0 {
-		return fmt.Errorf("%d bytes are left over", len(addends))
+		return fmt.Errorf("%d bytes left over", len(addends))
 	}
 	return nil
 }
@@ -248,7 +248,7 @@ func (c *chunk) copies(base int64, fn func(at, n int, from int64) error) error {
 		n := v.unsigned(c.size - at)
 		from += v.signed()
 		if v.bad || from < 0 || from > base || int64(n) > base-from {
-			return ota.Fail(ota.BadDelta, "a range of the chunk at byte %d leaves the base or the chunk", c.offset)
+			return ota.Fail(ota.BadDelta, "chunk at byte %d: range outside the base or the chunk", c.offset)
 		}
 		if err := fn(at, n, from); err != nil {
 			return err
@@ -308,7 +308,7 @@ type reader struct {
 func (d *reader) read(b []byte) error {
 	switch _, err := io.ReadFull(d.r, b); {
 	case err == io.EOF, err == io.ErrUnexpectedEOF: // not those that r wrapped: it knows better what they mean
-		return ota.Fail(ota.BadDelta, "the delta ends early")
+		return ota.Fail(ota.BadDelta, "the delta is truncated")
 	case err != nil:
 		return fmt.Errorf("read the delta: %w", err)
 	}
@@ -338,7 +338,7 @@ func newReader(r io.Reader) (*reader, error) {
 	}
 	count := int(b[len(magic)])
 	if string(b[:len(magic)]) != magic || count < 1 || count > maxImages {
-		return nil, ota.Fail(ota.BadDelta, "the delta begins with %x: want %x and a number from 1 to %d", b, magic, maxImages)
+		return nil, ota.Fail(ota.BadDelta, "the delta starts with %x: want %x and a number from 1 to %d", b, magic, maxImages)
 	}
 	for range count {
 		var n [1]byte
@@ -371,7 +371,7 @@ func checkImages(images []Image) error {
 	seen := map[string]bool{}
 	for _, m := range images {
 		if m.Name == "" || len(m.Name) > maxName || seen[m.Name] || m.Base.Size < 0 || m.New.Size < 0 || max(m.Base.Size, m.New.Size) > 1<<40 {
-			return ota.Fail(ota.BadDelta, "image %.80q of %d bytes from a base of %d: want another name of 1 to %d bytes, or another size", m.Name, m.New.Size,
+			return ota.Fail(ota.BadDelta, "image %.80q of %d bytes from a base of %d: want a unique name of 1 to %d bytes, and sizes of 0 to 1 TiB", m.Name, m.New.Size,
 				m.Base.Size, maxName)
 		}
 		seen[m.Name] = true
@@ -383,7 +383,7 @@ func checkImages(images []Image) error {
 func (d *reader) each(fn func(*chunk) error) error {
 	for i, m := range d.Images {
 		if m.New.Size == 0 && m.New.SHA256 != sha256.Sum256(nil) {
-			return ota.Fail(ota.BadDelta, "the new %s is empty, but its SHA-256 is another", m.Name)
+			return ota.Fail(ota.BadDelta, "the new %s is empty, but has another SHA-256", m.Name)
 		}
 		for at := int64(0); at < m.New.Size; {
 			c, err := d.next(i, at)
@@ -400,7 +400,7 @@ func (d *reader) each(fn func(*chunk) error) error {
 	var b [1]byte
 	switch _, err := io.ReadFull(d.r, b[:]); {
 	case err == nil:
-		return ota.Fail(ota.BadDelta, "something is behind the end of the delta")
+		return ota.Fail(ota.BadDelta, "data after the end of the delta")
 	case err != io.EOF:
 		return fmt.Errorf("read the delta: %w", err)
 	}
@@ -419,7 +419,7 @@ func (d *reader) next(image int, at int64) (*chunk, error) {
 	m := d.Images[image]
 	if int(head[0]) != image || be.Uint64(head[1:]) != uint64(at) || size == 0 || int64(size) > min(maxChunk, m.New.Size-at) || ranges > maxRanges ||
 		patch > maxPatch {
-		return nil, c.fail(m, "a chunk of image %d at byte %d with %d bytes, %d bytes of ranges and a patch of %d: want at most %d, %d and %d",
+		return nil, c.fail(m, "chunk of image %d at byte %d: %d bytes, %d bytes of ranges and a patch of %d: want at most %d, %d and %d",
 			head[0], be.Uint64(head[1:]), size, ranges, patch, maxChunk, maxRanges, maxPatch)
 	}
 	copy(c.prediction[:], head[21:])

@@ -195,7 +195,7 @@ type entry struct {
 // split reads the lines.
 func split(b []byte) (map[Part]*section, error) {
 	if len(b) > MaxSize {
-		return nil, ota.Fail(ota.BadManifest, "manifest.ini has %d bytes: at most %d", len(b), MaxSize)
+		return nil, ota.Fail(ota.BadManifest, "manifest.ini has %d bytes: want at most %d", len(b), MaxSize)
 	}
 	sections := map[Part]*section{}
 	var now *section
@@ -214,20 +214,20 @@ func split(b []byte) (map[Part]*section, error) {
 				return nil, bad("a section such as [META]")
 			}
 			if now = (&section{name: Part(m[1]), line: n, keys: map[string]entry{}}); sections[now.name] != nil {
-				return nil, bad(fmt.Sprintf("each section once; line %d begins it, too", sections[now.name].line))
+				return nil, bad(fmt.Sprintf("each section once; it also starts in line %d", sections[now.name].line))
 			}
 			sections[now.name] = now
 		default:
 			m := keyPattern.FindStringSubmatch(line)
 			if m == nil {
-				return nil, bad("[SECTION], key=value or a comment, from the first column on")
+				return nil, bad("[SECTION], key=value or a comment, starting in the first column")
 			}
 			if now == nil {
 				return nil, bad("a section before the first key")
 			}
 			key := strings.ToLower(m[1])
 			if old, ok := now.keys[key]; ok {
-				return nil, bad(fmt.Sprintf("each key once in a section; line %d has it, too", old.line))
+				return nil, bad(fmt.Sprintf("each key once in a section; it is also in line %d", old.line))
 			}
 			now.keys[key] = entry{m[2], n}
 		}

@@ -42,7 +42,7 @@ func Verify(key *rsa.PublicKey, raw, signature []byte) error {
 func ParseKey(text []byte) (*rsa.PublicKey, error) {
 	block, _ := pem.Decode(text)
 	if block == nil {
-		return nil, errors.New("want a public key in PEM, such as openssl rsa -pubout writes")
+		return nil, errors.New("want a public key in PEM, as openssl rsa -pubout writes it")
 	}
 	if block.Type == "RSA PUBLIC KEY" {
 		return x509.ParsePKCS1PublicKey(block.Bytes)

@@ -40,7 +40,7 @@ func Check(r io.Reader) error {
 		case err != nil:
 			return err
 		case name == last && n == 0:
-			return ota.Fail(ota.BadArchive, "no file in it; want %s first", first)
+			return ota.Fail(ota.BadArchive, "the archive is empty: want %s first", first)
 		case name == last:
 			return c.end()
 		case n == maxFiles:
@@ -63,7 +63,7 @@ func (c *checker) fail(format string, args ...any) error {
 func (c *checker) read(b []byte, what string) error {
 	n, err := io.ReadFull(c.r, b)
 	if c.at += int64(n); errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return c.fail("the file ends within %s", what)
+		return c.fail("the file ends in the middle of %s", what)
 	}
 	return err
 }
@@ -102,13 +102,13 @@ func (c *checker) file(isFirst bool) (string, error) {
 	name, zero := strings.CutSuffix(string(text), "\x00")
 	switch {
 	case !zero || strings.ContainsRune(name, 0):
-		return "", c.fail("name %q: want a zero byte at its end alone", text)
+		return "", c.fail("name %q: want a zero byte only at the end", text)
 	case name == last && size == 0:
 		return last, c.pad()
 	case isFirst && name != first:
 		return "", ota.Fail(ota.WrongOrder, "the first file is %.80q: want %s", name, first)
 	case strings.HasPrefix(name, "/") || name == ".." || strings.Contains("/"+name+"/", "/../"):
-		return "", c.fail("name %.80q leads out of its folder", name)
+		return "", c.fail("name %.80q leads out of the folder", name)
 	case !isFirst && name == first:
 		return "", c.fail("a second %s", first)
 	}
@@ -117,7 +117,7 @@ func (c *checker) file(isFirst bool) (string, error) {
 	}
 	got, err := c.data(size, name)
 	if err == nil && string(h[:6]) == crc && got != sum {
-		err = c.fail("file %.80q has the sum %08x: want %08x", name, got, sum)
+		err = c.fail("file %.80q has checksum %08x: want %08x", name, got, sum)
 	}
 	if err == nil {
 		err = c.pad()

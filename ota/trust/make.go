@@ -65,7 +65,7 @@ func KeyID(k crypto.PublicKey) (string, error) {
 
 func tufKey(k crypto.PublicKey) (*metadata.Key, string, error) {
 	if e, ok := k.(*ecdsa.PublicKey); ok && e.Curve != elliptic.P256() {
-		return nil, "", fmt.Errorf("key of curve %s: want P-256, Ed25519 or RSA", e.Curve.Params().Name)
+		return nil, "", fmt.Errorf("key on curve %s: want P-256, Ed25519 or RSA", e.Curve.Params().Name)
 	}
 	key, err := metadata.KeyFromPublicKey(k)
 	if err != nil {
@@ -87,7 +87,7 @@ func EditRoot(old []byte, roles map[string]Role, expires time.Time) ([]byte, err
 	}
 	for name, r := range roles {
 		if m.Signed.Roles[name] == nil {
-			return nil, fmt.Errorf("role %.40q: root has root, targets, snapshot and timestamp", name)
+			return nil, fmt.Errorf("role %.40q: want root, targets, snapshot or timestamp", name)
 		}
 		ids, keys, err := r.keys()
 		if err != nil {
@@ -342,7 +342,7 @@ func (p Publisher) Next(k *Known, uploads map[string][]byte, targets map[string]
 		return nil, nil, err
 	}
 	if v == nil {
-		return nil, nil, fmt.Errorf("%d versions of root at once: at most %d", len(roots), MaxRoots-1)
+		return nil, nil, fmt.Errorf("%d versions of root at once: want at most %d", len(roots), MaxRoots-1)
 	}
 	for c, bad := range v.bad {
 		if bad != nil && HeadOf(next.Roles[c]).Signed.Expires.After(now) { // one that has expired keeps no other from being published
@@ -366,7 +366,7 @@ func (k *Known) upload(files map[string][]byte, now time.Time) (roots [][]byte, 
 	for _, v := range slices.Sorted(maps.Keys(versions)) {
 		b := versions[v]
 		if Version(b) != v {
-			return nil, fmt.Errorf("%d.root has version %d", v, Version(b))
+			return nil, fmt.Errorf("%d.root contains version %d", v, Version(b))
 		}
 		if v <= Version(k.Root) {
 			continue // uploaded before
@@ -399,7 +399,7 @@ func (k *Known) upload(files map[string][]byte, now time.Time) (roots [][]byte, 
 		k.Roles[name] = b
 	}
 	if len(files) > 0 && (k.Root == nil || k.Roles[metadata.TARGETS] == nil) {
-		return nil, errors.New("root and targets come first: upload 1.root and targets together")
+		return nil, errors.New("want root and targets first: upload 1.root and targets together")
 	}
 	return roots, nil
 }
@@ -418,7 +418,7 @@ func (e edit) renew(role string, life time.Duration, stale bool, make func(versi
 	due := stale || h.signed(ids) < threshold || h.Signed.Expires.Sub(e.now) < life/2
 	if !due || !e.Can(e.next, role) {
 		if stale && (role == metadata.SNAPSHOT || role == metadata.TIMESTAMP) {
-			return fmt.Errorf("release metadata, role %s: %d of its keys are at hand, want %d", role, len(e.of(ids)), threshold)
+			return fmt.Errorf("release metadata, role %s: %d of its keys available, want %d", role, len(e.of(ids)), threshold)
 		}
 		return nil
 	}

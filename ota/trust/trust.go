@@ -55,10 +55,10 @@ type Answer struct {
 // ParseQuestion reads and checks a question.
 func ParseQuestion(b []byte) (q Question, err error) {
 	if err := json.Unmarshal(b, &q); err != nil {
-		return q, errs.New(errs.Invalid, "release metadata question: %w", err)
+		return q, errs.New(errs.Invalid, "release metadata request: %w", err)
 	}
 	if q.V != 1 || q.Root < 1 || len(q.Roles) > len(Channels)+1 {
-		return q, errs.New(errs.Invalid, "release metadata question: version %d, root %d, %d roles: want version 1, a root and at most %d roles", q.V, q.Root, len(q.Roles), len(Channels)+1)
+		return q, errs.New(errs.Invalid, "release metadata request: version %d, root %d, %d roles: want version 1, a root and at most %d roles", q.V, q.Root, len(q.Roles), len(Channels)+1)
 	}
 	return q, nil
 }
@@ -66,10 +66,10 @@ func ParseQuestion(b []byte) (q Question, err error) {
 // ParseAnswer reads an answer. What is in it is not verified.
 func ParseAnswer(b []byte) (a Answer, err error) {
 	if err := json.Unmarshal(b, &a); err != nil {
-		return a, fmt.Errorf("answer of the cloud: %w", err)
+		return a, fmt.Errorf("response of the cloud: %w", err)
 	}
 	if a.V != 1 || len(a.Roots) > MaxRoots {
-		return a, fmt.Errorf("answer of the cloud: version %d with %d roots: want version 1 and at most %d", a.V, len(a.Roots), MaxRoots)
+		return a, fmt.Errorf("response of the cloud: version %d with %d roots: want version 1 and at most %d", a.V, len(a.Roots), MaxRoots)
 	}
 	return a, nil
 }
@@ -109,7 +109,7 @@ func (k *Known) Refresh(ask func(Question) (Answer, error), now time.Time, chann
 			return v, err
 		}
 	}
-	return nil, fmt.Errorf("release metadata, role root: more than %d new versions at once; version %d is the last that was read", MaxRounds*MaxRoots, Version(k.Root))
+	return nil, fmt.Errorf("release metadata, role root: more than %d new versions at once; version %d was read last", MaxRounds*MaxRoots, Version(k.Root))
 }
 
 // Answer returns what a robot that asks q lacks of k. roots are the versions of root after its own, the first MaxRoots of them or all.
@@ -139,7 +139,7 @@ func (k *Known) Update(a Answer, now time.Time) (v *View, err error) {
 	}()
 	set, err := trustedmetadata.New(k.Root)
 	if err != nil {
-		return nil, fmt.Errorf("the root that is trusted: %w", err)
+		return nil, fmt.Errorf("trusted root: %w", err)
 	}
 	set.RefTime = now
 	for _, b := range a.Roots {
@@ -180,14 +180,14 @@ func (k *Known) Update(a Answer, now time.Time) (v *View, err error) {
 		}
 	}
 	if set.Timestamp == nil {
-		return nil, errors.New("the answer lacks it")
+		return nil, errors.New("not in the response")
 	}
 	if t := set.Timestamp; t.Signed.IsExpired(now) {
 		return nil, expired(t.Signed.Version, t.Signed.Expires, now)
 	}
 
 	role = metadata.SNAPSHOT
-	err = errors.New("the answer lacks it")
+	err = errors.New("not in the response")
 	if old := k.Roles[role]; old != nil {
 		_, err = set.UpdateSnapshot(old, true)
 	}
@@ -221,7 +221,7 @@ func (k *Known) Update(a Answer, now time.Time) (v *View, err error) {
 
 // targets verifies targets or a channel, which the snapshot names: the version that is known, or else the one in the answer.
 func (k *Known) targets(set *trustedmetadata.TrustedMetadata, a Answer, role, parent string) error {
-	err := errors.New("the answer lacks it")
+	err := errors.New("not in the response")
 	if old := k.Roles[role]; old != nil {
 		if _, err = set.UpdateDelegatedTargets(old, role, parent); err == nil {
 			return nil
@@ -248,19 +248,19 @@ func (k *Known) targets(set *trustedmetadata.TrustedMetadata, a Answer, role, pa
 
 func limit(b []byte, most int) error {
 	if len(b) > most {
-		return fmt.Errorf("%d bytes: at most %d", len(b), most)
+		return fmt.Errorf("%d bytes: want at most %d", len(b), most)
 	}
 	return nil
 }
 
 func expired(version int64, at, now time.Time) error {
-	return fmt.Errorf("version %d expired at %s, and it is %s", version, at.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
+	return fmt.Errorf("version %d expired at %s; it is now %s", version, at.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
 }
 
 // caught makes an error of a panic: go-tuf follows entries of signed metadata that are null.
 func caught(panicked any, err *error) {
 	if panicked != nil {
-		*err = fmt.Errorf("metadata that no program makes: %v", panicked)
+		*err = fmt.Errorf("malformed metadata: %v", panicked)
 	}
 }
 
@@ -321,7 +321,7 @@ func (v *View) Target(path string, channels ...string) (t Target, err error) {
 		copy(t.SHA256[:], f.Hashes["sha256"])
 		return t, nil
 	}
-	return t, fmt.Errorf("release metadata: no channel vouches for the archive %s (asked: %s)", path, cmp.Or(strings.Join(asked, ", "), "none is published"))
+	return t, fmt.Errorf("release metadata: archive %s is in no channel (checked: %s)", path, cmp.Or(strings.Join(asked, ", "), "none is published"))
 }
 
 // Equal reports whether both know the same.

@@ -57,7 +57,7 @@ func TestAttacks(t *testing.T) {
 			}, "stamp")
 		}, "role snapshot: repository error: new snapshot is missing info for prod.json"},
 		"freeze, the same for ever": {func(w *world, k *Known, a *Answer) { w.now = w.now.Add(timestampLife + time.Second) },
-			"role timestamp: version 1777636801 expired at 2026-05-03T12:00:01Z, and it is 2026-05-03T12:00:02Z"},
+			"role timestamp: version 1777636801 expired at 2026-05-03T12:00:01Z; it is now 2026-05-03T12:00:02Z"},
 		"freeze, silence about all roles": {func(w *world, k *Known, a *Answer) { w.now, a.Roles = w.now.Add(timestampLife+time.Second), nil },
 			"role timestamp: version 1777636801 expired"},
 		"freeze, root expired": {func(w *world, k *Known, a *Answer) { w.now = w.now.AddDate(2, 0, 0) }, "role root: version 1 expired at 2027-05-01T12:00:00Z"},
@@ -79,7 +79,7 @@ func TestAttacks(t *testing.T) {
 			w.publish(map[string][]byte{"prod": w.channel(3, "prod", newer)})
 			*a = w.answer(Question{V: 1, Root: 1, Roles: map[string]int64{"targets": 1}})
 		}, "role prod: "},
-		"timestamp too long": {func(w *world, k *Known, a *Answer) { a.Roles["timestamp"] = bytes.Repeat([]byte(" "), maxSmall+1) }, "role timestamp: 65537 bytes: at most 65536"},
+		"timestamp too long": {func(w *world, k *Known, a *Answer) { a.Roles["timestamp"] = bytes.Repeat([]byte(" "), maxSmall+1) }, "role timestamp: 65537 bytes: want at most 65536"},
 		"snapshot too long": {func(w *world, k *Known, a *Answer) {
 			a.Roles["snapshot"] = append(bytes.Repeat([]byte(" "), maxSmall), w.known.Roles["snapshot"]...)
 			a.Roles["timestamp"] = forge(w, metadata.Timestamp(), w.known.Roles["timestamp"], func(s *metadata.TimestampType) {
@@ -125,7 +125,7 @@ func TestAttacks(t *testing.T) {
 				s.Targets[evil] = &metadata.TargetFiles{Length: 1, Hashes: metadata.Hashes{"sha256": make([]byte, 32)}}
 			}, "top")
 			w.chain(a.Roles)
-		}, "no channel vouches for the archive vic/6.6.6.6666/production (asked: prod version 2)"},
+		}, "archive vic/6.6.6.6666/production is in no channel (checked: prod version 2)"},
 		"one key of root": {func(w *world, k *Known, a *Answer) {
 			a.Roots = [][]byte{w.root(w.roots[0], map[string]Role{"targets": w.role(1, "next")}, "root1")}
 		}, "role root: version 2: unsigned metadata error: Verifying root failed, not enough signatures, got 1, want 2"},
@@ -307,7 +307,7 @@ func TestEndlessRoots(t *testing.T) {
 		}
 		return a, nil
 	}, w.now, "prod")
-	if err == nil || !strings.Contains(err.Error(), "more than 128 new versions at once; version 129 is the last") || asked != MaxRounds {
+	if err == nil || !strings.Contains(err.Error(), "more than 128 new versions at once; version 129") || asked != MaxRounds {
 		t.Errorf("%v after %d answers", err, asked)
 	}
 }
@@ -389,7 +389,7 @@ func TestPublisher(t *testing.T) {
 	if p := problem("prod"); !strings.Contains(p, "role prod expired at") {
 		t.Errorf("problem %q", p)
 	}
-	if _, _, err := (Publisher{}).Next(w.known, map[string][]byte{"prod": w.channel(2, "prod", newer)}, nil, w.now); err == nil || !strings.Contains(err.Error(), "role snapshot: 0 of its keys are at hand, want 1") {
+	if _, _, err := (Publisher{}).Next(w.known, map[string][]byte{"prod": w.channel(2, "prod", newer)}, nil, w.now); err == nil || !strings.Contains(err.Error(), "role snapshot: 0 of its keys available, want 1") {
 		t.Errorf("%v without keys", err)
 	}
 }

@@ -311,7 +311,7 @@ func (s *server) count(st grpc.BidiStreamingServer[chipperpb.StreamingConnection
 			}
 			if out.FramesReceived++; out.FramesReceived == 1 {
 				if want = frames(m.msg); want > maxFrames {
-					return nil, errs.New(errs.Invalid, "connection check of %d messages (%d ms in pieces of %d ms): want at most %d", want, m.msg.GetTotalAudioMs(), m.msg.GetAudioPerRequest(), maxFrames)
+					return nil, errs.New(errs.Invalid, "connection check of %d messages (%d ms in chunks of %d ms): want at most %d", want, m.msg.GetTotalAudioMs(), m.msg.GetAudioPerRequest(), maxFrames)
 				}
 			}
 			if bytes += len(m.msg.GetInputAudio()); bytes > maxAudio {

@@ -129,7 +129,7 @@ func TestRefusals(t *testing.T) {
 		"garbage for Opus":    {func(*chipperapi.Config) {}, &chipperpb.StreamingIntentRequest{AudioEncoding: 1, InputAudio: make([]byte, 2000)}, codes.InvalidArgument, "want the start of an Ogg page"},
 		"recogniser down": {func(c *chipperapi.Config) {
 			c.Speech = speech.New(speech.Config{Recognizer: &fixed.Recognizer{OpenErr: io.ErrClosedPipe}, Match: match})
-		}, &chipperpb.StreamingIntentRequest{InputAudio: pcm(t)[0]}, codes.Unavailable, "cannot be understood now"},
+		}, &chipperpb.StreamingIntentRequest{InputAudio: pcm(t)[0]}, codes.Unavailable, "not available"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := heard("hello")

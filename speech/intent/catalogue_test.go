@@ -72,7 +72,7 @@ func TestCloudParams(t *testing.T) {
 		{"intent_photo_take_extend", map[string]string{"entity_photo_selfie": ""}, User{Name: "take_a_photo", Params: map[string]any{"empty_or_selfie": ""}}},
 		{"intent_weather_extend", map[string]string{"condition": "Snow", "is_forecast": "true", "local_datetime": "2020-01-01T00:00:00Z", "speakable_location_string": "Oslo", "temperature": "-3", "temperature_unit": "C"},
 			User{Name: "weather_response", Params: map[string]any{"condition": "Snow", "isForecast": "true", "localDateTime": "2020-01-01T00:00:00Z", "speakableLocationString": "Oslo", "temperature": "-3", "temperatureUnit": "C"}}},
-		{"intent_nobody_knows", map[string]string{"a": "b"}, User{Name: Unmatched, Refused: "no intent of that name"}},
+		{"intent_nobody_knows", map[string]string{"a": "b"}, User{Name: Unmatched, Refused: "no such intent"}},
 		{"intent_message_playmessage_extend", map[string]string{"given_name": "anna"}, User{Name: Unmatched, Refused: "the feature Messaging is off"}}, // VEC-INT-11
 		{"intent_imperative_lookoverthere", nil, User{Name: Unmatched, Refused: "the feature GazeDirection is off"}},
 		{"intent_greeting_hello", map[string]string{"extra": "x"}, User{Name: "greeting_hello", Params: map[string]any{"extra": "x"}}},
@@ -108,7 +108,7 @@ func TestAppIntents(t *testing.T) {
 		{"intent_system_charger", ``, User{Name: "system_charger"}, nil},
 		{"intent_system_charger", `nonsense`, User{Name: "system_charger"}, nil},
 		{"intent_message_playmessage", ``, User{Name: Unmatched, Refused: "the feature Messaging is off"}, nil},
-		{"intent_greeting_hello", ``, User{Name: Unmatched, Refused: "no intent of that name"}, errs.New(errs.NotFound, "")},
+		{"intent_greeting_hello", ``, User{Name: Unmatched, Refused: "no such intent"}, errs.New(errs.NotFound, "")},
 	} {
 		got, err := m.App(tc.app, tc.param)
 		if !reflect.DeepEqual(got, tc.want) || (err == nil) != (tc.kind == nil) || err != nil && errs.KindOf(err) != errs.NotFound {
@@ -164,7 +164,7 @@ func TestMapRefusals(t *testing.T) {
 		`nope`: "invalid character",
 		`{"user_intent_map":[{"user_intent":"x"}]}`:                                                           "entry 0 (x): want a cloud_intent or an app_intent",
 		`{"user_intent_map":[{"cloud_intent":"x"}]}`:                                                          "entry 0: no user_intent",
-		`{"user_intent_map":[{"user_intent":"x","cloud_intent":"y"},{"user_intent":"z","cloud_intent":"y"}]}`: "entry 0 has the cloud_intent y already",
+		`{"user_intent_map":[{"user_intent":"x","cloud_intent":"y"},{"user_intent":"z","cloud_intent":"y"}]}`: "entry 0 already has the cloud_intent y",
 		`{"user_intent_map":[{"user_intent":"x","cloud_intent":"y"}],"simple_voice_responses":[{}]}`:          "simple response 0",
 		`{"user_intent_map":[{"user_intent":"x","cloud_intent":"y","test_parsing":"no"}]}`:                    "test_parsing",
 		`{"user_intent_map":[{"user_intent":"x","cloud_intent":"y"}],"unmatched_intent":["x"]}`:               "unmatched_intent",

@@ -39,7 +39,7 @@ func (c Custom) For(language string) bool {
 // Check returns an error if c cannot be, or if one of its phrases already means a built-in intent that it does not override.
 func (c Custom) Check() error {
 	if IsOwn(c.Name) {
-		return errs.New(errs.Invalid, "custom intent %.64s: names with %s are Kennel's", c.Name, ownPrefix)
+		return errs.New(errs.Invalid, "custom intent %.64s: names with %s are reserved for Kennel", c.Name, ownPrefix)
 	}
 	for _, code := range c.Languages {
 		if _, err := Load(code); err != nil {
@@ -168,7 +168,7 @@ func (m *Matcher) rulesOf(c Custom) ([]rule, error) {
 			return nil, invalid("phrase %.80q: %w", phrase, err)
 		}
 		if !worded(tree) {
-			return nil, invalid("phrase %.80q: want at least one word besides the slots and what is optional", phrase)
+			return nil, invalid("phrase %.80q: want at least one word that is neither a slot nor optional", phrase)
 		}
 		rules = append(rules, rule{intent: in, source: phrase, custom: c.Name, tree: tree, spoken: true})
 	}
@@ -181,7 +181,7 @@ func (m *Matcher) collide(c Custom, rules []rule) error {
 		if by == "" || slices.Contains(c.Overrides, by) {
 			return nil
 		}
-		return errs.New(errs.Conflict, "custom intent %s: %q already means %s; put that into overrides to replace it", c.Name, sentence, by)
+		return errs.New(errs.Conflict, "custom intent %s: %q already means %s; add that to overrides to replace it", c.Name, sentence, by)
 	}
 	for _, r := range rules {
 		for _, s := range m.lang.samples(r.tree) {

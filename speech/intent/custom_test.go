@@ -50,7 +50,7 @@ func TestCustomCannotSwallow(t *testing.T) {
 		kind errs.Kind
 		want string
 	}{
-		{Custom{Name: "x", Phrases: []string{"turn left"}}, errs.Conflict, `"turn left" already means movement_turnleft; put that into overrides`},
+		{Custom{Name: "x", Phrases: []string{"turn left"}}, errs.Conflict, `"turn left" already means movement_turnleft; add that to overrides`},
 		{Custom{Name: "x", Phrases: []string{"feed the cat", "(stroke|[please] turn) [right|left]"}}, errs.Conflict, "already means movement_turn"},
 		{Custom{Name: "x", Phrases: []string{"set [a] timer {text}"}}, errs.Conflict, "already means set_timer"},
 		{Custom{Name: "x", Phrases: []string{"hallo"}}, errs.Conflict, "already means greeting_hello"},
@@ -59,7 +59,7 @@ func TestCustomCannotSwallow(t *testing.T) {
 		{Custom{Name: "x", Phrases: []string{"{text}"}}, errs.Invalid, "at least one word"},
 		{Custom{Name: "x", Phrases: []string{"{text} [now]"}}, errs.Invalid, "at least one word"},
 		{Custom{Name: "x", Phrases: []string{"a|{name}"}}, errs.Invalid, "at least one word"},
-		{Custom{Name: "x", Phrases: []string{"[a]"}}, errs.Invalid, "nothing in it is required"},
+		{Custom{Name: "x", Phrases: []string{"[a]"}}, errs.Invalid, "required word"},
 		{Custom{Name: "x", Phrases: []string{"$timer"}}, errs.Invalid, "no macro"},
 		{Custom{Name: "X y", Phrases: []string{"a"}}, errs.Invalid, "want a name"},
 		{Custom{Name: "x"}, errs.Invalid, "0 phrases"},

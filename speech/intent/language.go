@@ -172,7 +172,7 @@ func (l *language) setting(key, rest string) error {
 	case "macro", "grammar":
 		map[string]map[string]string{"macro": l.macros, "grammar": l.grammar}[key][name] = value
 	default:
-		return fmt.Errorf("%%%s is not known", key)
+		return fmt.Errorf("unknown directive %%%s", key)
 	}
 	return nil
 }

@@ -107,7 +107,7 @@ func (m *Map) Cloud(name string, params map[string]string) User {
 	case !ok && IsOwn(name):
 		return User{Name: name}
 	case !ok:
-		return m.unmatched("no intent of that name")
+		return m.unmatched("no such intent")
 	}
 	if u, off := m.gated(e); off {
 		return u
@@ -134,7 +134,7 @@ func (m *Map) App(name, param string) (User, error) {
 	in := byApp[name]
 	e, ok := m.find(func(e Entry) bool { return e.AppIntent == name }, func(e Entry) bool { return in.App != "" && e.AppIntent == in.App })
 	if !ok {
-		return m.unmatched("no intent of that name"), errs.New(errs.NotFound, "app intent %.64q: no such intent", name)
+		return m.unmatched("no such intent"), errs.New(errs.NotFound, "no such app intent %.64q", name)
 	}
 	if u, off := m.gated(e); off {
 		return u, nil
@@ -251,7 +251,7 @@ func ParseMap(b []byte) (*Map, error) {
 			return nil, fmt.Errorf("user intent map: entry %d (%s): want a cloud_intent or an app_intent", i, e.UserIntent)
 		}
 		if j, twice := clouds[e.CloudIntent]; twice && e.CloudIntent != "" {
-			return nil, fmt.Errorf("user intent map: entry %d (%s): entry %d has the cloud_intent %s already", i, e.UserIntent, j, e.CloudIntent)
+			return nil, fmt.Errorf("user intent map: entry %d (%s): entry %d already has the cloud_intent %s", i, e.UserIntent, j, e.CloudIntent)
 		}
 		clouds[e.CloudIntent] = i
 	}

@@ -223,8 +223,8 @@ func TestLoadUnknownLanguage(t *testing.T) {
 
 func TestPatternErrors(t *testing.T) {
 	for pattern, want := range map[string]string{
-		"a (b": `a '(' without ")"`, "a [b)": `a '[' without "]"`, "[a]": "nothing in it is required", "": "without words", "a || b": "without words", "a)": "unexpected", "{x}": "no slot",
-		"$x": "no macro", "a;b": "want letters", strings.Repeat("(", 50) + "a" + strings.Repeat(")", 50): "in each other",
+		"a (b": `'(' without ")"`, "a [b)": `'[' without "]"`, "[a]": "required word", "": "without words", "a || b": "without words", "a)": "unexpected", "{x}": "no slot",
+		"$x": "no macro", "a;b": "want letters", strings.Repeat("(", 50) + "a" + strings.Repeat(")", 50): "nested",
 	} {
 		if _, err := parsePattern(pattern, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", pattern, err, want)

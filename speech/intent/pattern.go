@@ -51,14 +51,14 @@ func parsePattern(s string, macros map[string]string) (*node, error) {
 		err = fmt.Errorf("unexpected %q", p.rest[:1])
 	}
 	if err == nil && nullable(n) {
-		err = errors.New("nothing in it is required")
+		err = errors.New("want at least one required word")
 	}
 	return n, err
 }
 
 func (p *patternParser) alternatives(depth int) (*node, error) {
 	if depth > maxDepth {
-		return nil, fmt.Errorf("more than %d brackets in each other", maxDepth)
+		return nil, fmt.Errorf("brackets nested more than %d deep", maxDepth)
 	}
 	alt := &node{op: opAlt}
 	for {
@@ -84,7 +84,7 @@ func (p *patternParser) sequence(depth int) (*node, error) {
 		p.rest = strings.TrimLeft(p.rest, " \t")
 		if p.rest == "" || strings.ContainsRune("|)]", rune(p.rest[0])) {
 			if len(seq.kids) == 0 {
-				return nil, errors.New("an alternative without words")
+				return nil, errors.New("alternative without words")
 			}
 			return seq, nil
 		}
@@ -106,7 +106,7 @@ func (p *patternParser) item(depth int) (*node, error) {
 		}
 		closing := map[byte]string{'(': ")", '[': "]"}[c]
 		if !strings.HasPrefix(p.rest, closing) {
-			return nil, fmt.Errorf("a %q without %q", c, closing)
+			return nil, fmt.Errorf("%q without %q", c, closing)
 		}
 		p.rest = p.rest[1:]
 		if c == '[' {

@@ -77,7 +77,7 @@ func (d *Decoder) Next() ([]int16, error) {
 func (d *Decoder) decode(packet []byte) (n int, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			n, err = 0, fmt.Errorf("the decoder failed: %v", p)
+			n, err = 0, fmt.Errorf("decoder: %v", p)
 		}
 	}()
 	return d.opus.DecodeToInt16(packet, d.pcm[:])
@@ -87,12 +87,12 @@ func (d *Decoder) decode(packet []byte) (n int, err error) {
 func (d *Decoder) head(p []byte) error {
 	if d.heads++; d.heads == 2 {
 		if !bytes.HasPrefix(p, []byte("OpusTags")) {
-			return errs.New(errs.Invalid, "second packet of the audio begins with %.16q: want OpusTags", p)
+			return errs.New(errs.Invalid, "second packet of the audio starts with %.16q: want OpusTags", p)
 		}
 		return nil
 	}
 	if len(p) < 19 || !bytes.HasPrefix(p, []byte("OpusHead")) {
-		return errs.New(errs.Invalid, "first packet of the audio has %d bytes and begins with %.16q: want 19 or more, and OpusHead", len(p), p)
+		return errs.New(errs.Invalid, "first packet of the audio has %d bytes and starts with %.16q: want 19 or more, and OpusHead", len(p), p)
 	}
 	if version, channels, family := p[8], p[9], p[18]; version>>4 != 0 || channels < 1 || channels > 2 || family != 0 {
 		return errs.New(errs.Invalid, "Opus of version %d, %d channels, mapping %d: want version 0 to 15, 1 or 2 channels, mapping 0", version, channels, family)
@@ -154,7 +154,7 @@ func (d *Decoder) page() (bool, error) {
 		d.serial = serial
 	}
 	if serial != d.serial {
-		return false, errs.New(errs.Invalid, "Ogg page at byte %d of the audio: of stream %d, want %d", d.at, serial, d.serial)
+		return false, errs.New(errs.Invalid, "Ogg page at byte %d of the audio: stream %d, want %d", d.at, serial, d.serial)
 	}
 	if continues := d.in[5]&1 != 0; !continues {
 		d.packet = d.packet[:0] // what was not ended never will be

@@ -181,7 +181,7 @@ func (s *chained) within(f func() error) error {
 	return err
 }
 
-var errOver = errors.New("the utterance is over")
+var errOver = errors.New("the utterance has ended")
 
 // next turns to the next recogniser that takes the language and the audio so far.
 func (s *chained) next() error {
@@ -189,7 +189,7 @@ func (s *chained) next() error {
 		m := s.rest[0]
 		s.rest = s.rest[1:]
 		if !s.c.take(m) {
-			s.failed = append(s.failed, fmt.Errorf("%s: left out after failures", m.Name()))
+			s.failed = append(s.failed, fmt.Errorf("%s: skipped after failures", m.Name()))
 			continue
 		}
 		s.m = m
@@ -211,9 +211,9 @@ func (s *chained) next() error {
 		}
 	}
 	if len(s.failed) == 0 {
-		return errs.New(errs.Unavailable, "there is no recogniser")
+		return errs.New(errs.Unavailable, "no recogniser configured")
 	}
-	return errs.New(errs.Unavailable, "no recogniser works: %w", errors.Join(s.failed...))
+	return errs.New(errs.Unavailable, "every recogniser failed: %w", errors.Join(s.failed...))
 }
 
 // lost ends with the recogniser that listens because of err. It returns an error if the utterance is over.

@@ -78,7 +78,7 @@ func TestChain(t *testing.T) {
 		{name: "understands nothing", first: probe{}, last: hello, want: "hello", asked: true},
 		{name: "understands nothing, and the last one fails", first: probe{}, last: fixed.Recognizer{Err: errBroken}, asked: true},
 		{name: "all fail", first: probe{Recognizer: fixed.Recognizer{Err: errBroken}}, last: fixed.Recognizer{OpenErr: errBroken},
-			err: "no recogniser works: first: broken\nlast: broken", up: "broken", asked: true},
+			err: "every recogniser failed: first: broken\nlast: broken", up: "broken", asked: true},
 		{name: "another language", first: probe{Recognizer: fixed.Recognizer{OpenErr: errs.New(errs.Invalid, "English only")}}, last: hello, want: "hello", asked: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -46,7 +46,7 @@ func Requests(s Service, pace Limiter) map[string]kitmqtt.ReqHandler {
 		case places <- struct{}{}:
 			return func() { <-places }, nil
 		default:
-			return nil, errs.RetryLater(time.Second, "too many robots speak at once", nil)
+			return nil, errs.RetryLater(time.Second, "too many spoken requests at once", nil)
 		}
 	}
 	parse := func(b []byte) (u said, err error) {

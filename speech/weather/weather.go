@@ -49,9 +49,9 @@ type Report struct {
 
 // Errors that a robot can say something about.
 var (
-	ErrNoProvider = errs.New(errs.Unavailable, "this cloud has no source of weather")
-	ErrNoPlace    = errs.New(errs.Invalid, "no place was said, and the robot's settings name none")
-	ErrUnknown    = errs.New(errs.NotFound, "the source of weather does not know this place")
+	ErrNoProvider = errs.New(errs.Unavailable, "this cloud has no weather service")
+	ErrNoPlace    = errs.New(errs.Invalid, "no place given, and none in the robot's settings")
+	ErrUnknown    = errs.New(errs.NotFound, "the weather service does not know this place")
 )
 
 // Provider tells the weather. All methods may be called concurrently.

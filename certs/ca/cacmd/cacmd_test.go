@@ -83,8 +83,8 @@ func TestRootKeyOffline(t *testing.T) {
 		{"offline -out " + out, cli.ExitUsage, "not written unencrypted"},
 		{"offline -out " + out + " -recipient " + id.Recipient().String(), cli.ExitOK, "no longer in the folder"},
 		{"list", cli.ExitOK, "elsewhere"},
-		{"rotate -authority device", cli.ExitFailed, "bring it back"},
-		{"offline -out " + out + "2 -recipient " + id.Recipient().String(), cli.ExitFailed, "no key of a root is here"},
+		{"rotate -authority device", cli.ExitFailed, "root.key"},
+		{"offline -out " + out + "2 -recipient " + id.Recipient().String(), cli.ExitFailed, "no key of a root"},
 		{"online -in " + out + " -identity " + identity, cli.ExitOK, "in the folder again"},
 		{"rotate -authority device", cli.ExitOK, "device-1 is prepared"},
 	} {

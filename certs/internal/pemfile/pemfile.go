@@ -50,7 +50,7 @@ func EncodeKey(key crypto.Signer) ([]byte, error) {
 func ParseKey(b []byte) (crypto.Signer, error) {
 	block, _ := pem.Decode(b)
 	if block == nil {
-		return nil, errors.New("no PEM block; want a private key")
+		return nil, errors.New("no PEM block: want a private key")
 	}
 	var key any
 	var err error
@@ -92,7 +92,7 @@ func ParseChain(b []byte) ([]*x509.Certificate, error) {
 			break
 		}
 		if block.Type != certBlock {
-			return nil, fmt.Errorf("PEM block %d is a %.40q: want CERTIFICATE", len(chain)+1, block.Type)
+			return nil, fmt.Errorf("PEM block %d is %.40q: want CERTIFICATE", len(chain)+1, block.Type)
 		}
 		if len(chain) == MaxChain {
 			return nil, fmt.Errorf("more than %d certificates", MaxChain)
@@ -104,7 +104,7 @@ func ParseChain(b []byte) ([]*x509.Certificate, error) {
 		chain, b = append(chain, c), rest
 	}
 	if len(chain) == 0 {
-		return nil, errors.New("no certificate; want PEM blocks of type CERTIFICATE")
+		return nil, errors.New("no certificate: want PEM blocks of type CERTIFICATE")
 	}
 	return chain, nil
 }

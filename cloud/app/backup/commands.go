@@ -137,7 +137,7 @@ func note(ctx context.Context, cmd *cobra.Command, dir, file string, r preflight
 			err = keep(cfg.Postgres)
 		}
 	case errors.Is(statErr, fs.ErrNotExist):
-		err = fmt.Errorf("%s holds no instance", dir)
+		err = fmt.Errorf("no instance in %s", dir)
 	default:
 		err = onebox.WithDatabase(ctx, dir, commandLog(cmd), func(db *onebox.Postgres) error { return keep(db.Config()) })
 	}

@@ -125,7 +125,7 @@ func (r *DrillReport) rows(ctx context.Context, pool *pgxpool.Pool, s onebox.Scr
 		}
 	}
 	if len(got) != len(want) {
-		return "", errs.New(errs.Corrupt, "there are %d tables, want %d", len(got), len(want))
+		return "", errs.New(errs.Corrupt, "%d tables, want %d", len(got), len(want))
 	}
 	return fmt.Sprintf("%d tables hold the %d rows of the moment of the backup, with the same checksums", len(got), r.Rows), nil
 }

@@ -63,7 +63,7 @@ func settle(ctx context.Context, db pg.Config, made time.Time) (out settled, err
 		out.Wishes, err = pgx.CollectRows(rows, pgx.RowTo[string])
 		return err
 	})
-	return out, pg.Wrap(err, "stop what was under way")
+	return out, pg.Wrap(err, "stop operations in progress")
 }
 
 // maxNamed is how many wishes the operator is told by name.

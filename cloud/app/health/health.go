@@ -39,7 +39,7 @@ func Checks(b wire.Base, url string, broker func() error, revocations, metadata 
 		{Name: "broker", Ask: func(context.Context) error {
 			err := broker()
 			if errors.Is(err, mqtt.ErrDisconnected) {
-				err = errors.New("no connection to " + url + "; the log says why")
+				err = errors.New("no connection to " + url + "; see the log")
 			}
 			return err
 		}},

@@ -148,7 +148,7 @@ func revocations(b wire.Base, cfg CAConfig, authority *ca.Authority, revoked *ce
 				write := func() { writeAuthorities(ctx, cfg, authority, b.Log) }
 				write()
 				return authority.Run(ctx, write, func(err error) {
-					b.Log.WarnContext(ctx, "authorities unreadable; keeping the last ones", logging.Err, err)
+					b.Log.WarnContext(ctx, "authorities unreadable; keeping the loaded ones", logging.Err, err)
 				})
 			}},
 		},
@@ -271,7 +271,7 @@ func (p Peers) Ready(ctx context.Context) error { return p.revoked.Ready(ctx) }
 // Thing returns which robot a request's connection proves to be.
 func (p Peers) Thing(r *http.Request) (thing.ID, error) {
 	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
-		return "", errs.Coded(errs.Unauthenticated, "no_certificate", "this is for robots: want a TLS client certificate, asked for where the handshake offers the protocol %s", large.ALPN)
+		return "", errs.Coded(errs.Unauthenticated, "no_certificate", "want a robot's TLS client certificate, which is requested when the handshake offers the protocol %s", large.ALPN)
 	}
 	peer, err := certs.Trust{Devices: p.authority.DevicePool(), Check: p.revoked.Check}.Identify(r.TLS.PeerCertificates, time.Now())
 	if err != nil {

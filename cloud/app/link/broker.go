@@ -34,7 +34,7 @@ func (c Config) Validate(uplink UplinkConfig) error {
 		return errs.New(errs.Invalid, "mqtt.cert_file %q and mqtt.key_file %q: want both or neither", c.CertFile, c.KeyFile)
 	}
 	if c.PIDFile != "" && (c.Broker != brokerMosquitto || c.CRLFile == "") {
-		return errs.New(errs.Invalid, "mqtt.pid_file is set: want mqtt.broker %s and mqtt.crl_file, the list that it is told to read", brokerMosquitto)
+		return errs.New(errs.Invalid, "mqtt.pid_file is set: want mqtt.broker %s and mqtt.crl_file as well", brokerMosquitto)
 	}
 	switch c.Broker {
 	case "", brokerEmbedded, brokerMosquitto:

@@ -28,7 +28,7 @@ func oneboxCommand(getenv func(string) string) *cobra.Command {
 		Use:   "onebox",
 		Short: "Bring up everything on this machine, with simulated robots if you like",
 		Long: `Bring up everything on this machine: a private Postgres, an S3 gateway, an MQTT broker, certificate
-authorities, all roles of the cloud, and simulated robots if you like. Ctrl-C stops all of it; the next start goes on
+authorities, all roles of the cloud, and simulated robots if you like. Ctrl-C stops all of it; the next start continues
 with the same data. Only this machine can connect, unless -listen or -originals says otherwise: -originals NAME lets original
 robots in from the network, at their port and, where this account may open it, at port 443; see kenneld originals.`,
 		Example: `  kenneld onebox -robots 5

@@ -85,7 +85,7 @@ func ParseRobots(s string) (r Robots, err error) {
 		}
 		for _, other := range r {
 			if other.Species == species {
-				return nil, fmt.Errorf("%.40q: %s is there twice", part, name)
+				return nil, fmt.Errorf("%.40q: %s given twice", part, name)
 			}
 		}
 		r = append(r, struct {

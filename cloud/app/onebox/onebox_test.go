@@ -16,7 +16,7 @@ func TestParseRobots(t *testing.T) {
 		{"negative", "-1", "", "want 0 to 200 in all"},
 		{"too many", "vector:150,amigobot:51", "", `"amigobot:51": want 0 to 200 in all`},
 		{"unknown", "cat:1", "", "want one of vector, amigobot"},
-		{"twice", "2,vector:1", "", `"vector:1": vector is there twice`},
+		{"twice", "2,vector:1", "", `"vector:1": vector given twice`},
 	} {
 		r, err := ParseRobots(tt.in)
 		if tt.err == "" && (err != nil || r.String() != tt.want) || tt.err != "" && (err == nil || !strings.Contains(err.Error(), tt.err)) {

@@ -42,7 +42,7 @@ func WireDocuments(b wire.Base, l *link.Link) (Documents, wire.Slice) {
 			return // only the settings say what an owner allows
 		}
 		if err := owners.Touch(ctx, account); err != nil {
-			b.Log.WarnContext(ctx, "consent change not announced; robots notice it when they ask next", "account", account, logging.Err, err)
+			b.Log.WarnContext(ctx, "consent change not announced; robots learn of it at their next request", "account", account, logging.Err, err)
 		}
 	}
 	robots := func(list func(context.Context, string) ([]owner.Tenure, error)) func(context.Context, string) ([]thing.ID, error) {

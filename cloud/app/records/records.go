@@ -93,7 +93,7 @@ func WireEvents(b wire.Base, cfg EventsConfig, dumpDays int, owners *owner.Servi
 		}}, {Name: "das.raw", Every: 10 * time.Minute, Run: func(ctx context.Context) error {
 			r, err := raw.Keep(ctx, time.Now(), time.Now().Add(-time.Duration(cfg.RawKeepDays)*day))
 			if r != (archive.Report{}) {
-				b.Log.InfoContext(ctx, "raw objects joined and expired", "joined", r.Joined, "made", r.Made, "expired", r.Expired)
+				b.Log.InfoContext(ctx, "raw objects merged and expired", "joined", r.Joined, "made", r.Made, "expired", r.Expired)
 			}
 			return err
 		}}, {Name: "das.parquet", Every: 10 * time.Minute, Run: func(ctx context.Context) error { return files.Keep(ctx, time.Now()) }}, {Name: "das.erase", Every: time.Minute, Run: func(ctx context.Context) error { return personal.Sweep(ctx, others...) }},

@@ -230,7 +230,7 @@ func (s *Service) check(ctx context.Context, a Action) (Action, error) {
 		}
 	case Command:
 		if commandwire.Moves(a.Command) {
-			return out, errs.Coded(errs.Invalid, "one_at_a_time", "%s is for one robot at a time", a.Command)
+			return out, errs.Coded(errs.Invalid, "one_at_a_time", "command %s: not for many robots; send it to one at a time", a.Command)
 		}
 		d := command.Draft{Kind: a.Command, Args: a.Args, TTL: time.Duration(a.ExpiresInMS) * time.Millisecond}
 		if a.ExpiresInMS < 0 || a.ExpiresInMS > int64(1000*time.Hour/time.Millisecond) {
@@ -246,7 +246,7 @@ func (s *Service) check(ctx context.Context, a Action) (Action, error) {
 			return out, err
 		}
 		if name != jdocs.RobotSettings {
-			return out, errs.New(errs.Invalid, "set: document %.80q: of many robots at once, only %s is set", name, jdocs.RobotSettings)
+			return out, errs.New(errs.Invalid, "set: document %.80q: want %s, the only one that a bulk job changes", name, jdocs.RobotSettings)
 		}
 		if len(a.Fields) == 0 {
 			return out, errs.New(errs.Invalid, "set: want at least one field")
@@ -261,7 +261,7 @@ func (s *Service) check(ctx context.Context, a Action) (Action, error) {
 			return out, err
 		}
 		if _, ok := c.Tag(); !ok {
-			return out, errs.New(errs.Invalid, "cohort %s is chosen by %s: robots come into it by that. Only one whose filter is a single tag takes robots by hand", c.Name, c.Filter)
+			return out, errs.New(errs.Invalid, "cohort %s has the filter %s: want a cohort whose filter is a single tag, to which robots can be added", c.Name, c.Filter)
 		}
 		out.Cohort = c.Name
 	default:
@@ -280,7 +280,7 @@ func (s *Service) check(ctx context.Context, a Action) (Action, error) {
 		rest.Cohort = ""
 	}
 	if len(rest.Add)+len(rest.Remove)+len(rest.Args)+len(rest.Fields) > 0 || rest.Force || rest.Command+rest.Doc+rest.Cohort != "" || rest.ExpiresInMS != 0 {
-		return out, errs.New(errs.Invalid, "action %s has fields of another kind", a.Kind)
+		return out, errs.New(errs.Invalid, "action %s: has fields of another action", a.Kind)
 	}
 	return out, nil
 }
@@ -365,9 +365,9 @@ func take(name jdocs.Name, a Action) error {
 func (s *Service) choose(ctx context.Context, d *Draft) ([]thing.ID, error) {
 	switch {
 	case (d.Filter == nil) == (len(d.Things) == 0):
-		return nil, errs.New(errs.Invalid, "want either a filter or things by name; the whole fleet is the empty filter")
+		return nil, errs.New(errs.Invalid, "want either a filter or a list of things; an empty filter selects the whole fleet")
 	case len(d.Things) > MaxNamed:
-		return nil, errs.New(errs.Invalid, "%d things by name: at most %d; want a filter", len(d.Things), MaxNamed)
+		return nil, errs.New(errs.Invalid, "%d things: want at most %d, or a filter", len(d.Things), MaxNamed)
 	case len(d.Key) > command.MaxKey || strings.ContainsRune(d.Key, 0) || !utf8.ValidString(d.Key):
 		return nil, errs.New(errs.Invalid, "key %.80q: want at most %d bytes of UTF-8 without NUL", d.Key, command.MaxKey)
 	}
@@ -409,7 +409,7 @@ func (s *Service) Start(ctx context.Context, d Draft) (Job, error) {
 		return Job{}, err
 	}
 	if d.Expect != nil && len(things) > *d.Expect {
-		return Job{}, errs.Coded(errs.Conflict, "more_than_expected", "there are %d robots now, %d were expected: look again", len(things), *d.Expect)
+		return Job{}, errs.Coded(errs.Conflict, "more_than_expected", "selection has %d robots now, %d were expected: review it and try again", len(things), *d.Expect)
 	}
 	if len(things) == 0 {
 		return Job{}, errs.Coded(errs.Invalid, "nothing_selected", "no robot is selected")
@@ -420,7 +420,7 @@ func (s *Service) Start(ctx context.Context, d Draft) (Job, error) {
 	}
 	if !added {
 		if !same(j.Action, d.Action) || j.Filter != d.Chosen() {
-			return Job{}, errs.Coded(errs.Conflict, "key_used", "key %q already names job %s, which does something else", d.Key, j.ID)
+			return Job{}, errs.Coded(errs.Conflict, "key_used", "key %q is already used by job %s, which does something else", d.Key, j.ID)
 		}
 	}
 	return j.inWords(), nil
@@ -554,7 +554,7 @@ func (s *Service) one(ctx context.Context, j Job, id thing.ID) (detail string, e
 		}
 		tag, ok := c.Tag()
 		if !ok {
-			return "", errs.New(errs.Invalid, "cohort %s is not chosen by a tag any more", a.Cohort)
+			return "", errs.New(errs.Invalid, "cohort %s: its filter is no longer a single tag", a.Cohort)
 		}
 		a.Add = []string{tag}
 		fallthrough
@@ -579,7 +579,7 @@ func (s *Service) one(ctx context.Context, j Job, id thing.ID) (detail string, e
 		}
 		return detail, nil
 	}
-	return "", errs.New(errs.Invalid, "this release knows no action %.20q", a.Kind)
+	return "", errs.New(errs.Invalid, "action %.20q: unknown to this release of Kennel", a.Kind)
 }
 
 // Resume orders again what was given up after many attempts; a periodic job.

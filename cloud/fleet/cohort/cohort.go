@@ -108,9 +108,9 @@ func (s *Service) Put(ctx context.Context, c Cohort, by string, rev int64) (Coho
 	case len(c.Note) > MaxNote || !utf8.ValidString(c.Note) || strings.ContainsRune(c.Note, 0):
 		return Cohort{}, errs.New(errs.Invalid, "note of %d bytes: want at most %d of UTF-8 without NUL", len(c.Note), MaxNote)
 	case len(c.Filter.Terms) == 0:
-		return Cohort{}, errs.New(errs.Invalid, "cohort %.60q: the filter is empty, which is the whole fleet: want a term such as species:vic", c.Name)
+		return Cohort{}, errs.New(errs.Invalid, "cohort %.60q: the filter is empty and would select the whole fleet: want a term such as species:vic", c.Name)
 	case c.Filter.Uses(filter.Owner):
-		return Cohort{}, errs.New(errs.Invalid, "cohort %.60q: owner: is not for all who may use a cohort: want a tag instead", c.Name)
+		return Cohort{}, errs.New(errs.Invalid, "cohort %.60q: owner: is not allowed, because not everyone who uses cohorts may see owners: want a tag instead", c.Name)
 	case rev < Whatever:
 		return Cohort{}, errs.New(errs.Invalid, "revision %d: want the cohort's revision, or none", rev)
 	}
@@ -122,7 +122,7 @@ func (s *Service) Put(ctx context.Context, c Cohort, by string, rev int64) (Coho
 	owned := func(context.Context, string) ([]thing.ID, error) { return nil, nil }
 	_, err := c.Filter.Resolve(ctx, filter.Sources{Named: named, OwnedBy: owned, Cohort: func(ctx context.Context, name string) (filter.Filter, error) {
 		if name == c.Name {
-			return filter.Filter{}, errs.New(errs.Invalid, "cohort %s would ask for itself", name)
+			return filter.Filter{}, errs.New(errs.Invalid, "cohort %s: its filter refers to itself", name)
 		}
 		f, err := s.Filter(ctx, name)
 		if errs.KindOf(err) == errs.NotFound && err != nil {
@@ -149,7 +149,7 @@ func (s *Service) Delete(ctx context.Context, name string) error {
 		for _, t := range c.Filter.Terms {
 			for _, v := range t.Values {
 				if t.Key == filter.Cohort && v.Text == name {
-					return errs.Coded(errs.Conflict, "in_use", "cohort %s is part of cohort %s: change that one first", name, c.Name)
+					return errs.Coded(errs.Conflict, "in_use", "cohort %s is used by cohort %s: change that one first", name, c.Name)
 				}
 			}
 		}
@@ -159,7 +159,7 @@ func (s *Service) Delete(ctx context.Context, name string) error {
 		case err != nil:
 			return err
 		case what != "":
-			return errs.Coded(errs.Conflict, "in_use", "cohort %s is used by %s; it stays", name, what)
+			return errs.Coded(errs.Conflict, "in_use", "cohort %s is used by %s and cannot be deleted", name, what)
 		}
 	}
 	if err := s.store.Delete(ctx, name); err != nil {

@@ -184,7 +184,7 @@ func (s *Service) Send(ctx context.Context, d Draft) (Command, error) {
 		return Command{}, err
 	}
 	if !added && (c.Kind != d.Kind || !bytes.Equal(compact(c.Args), compact(d.Args))) {
-		return Command{}, errs.Coded(errs.Conflict, "key_used", "key %q already names command %s, %s with other arguments", d.Key, c.ID, c.Kind)
+		return Command{}, errs.Coded(errs.Conflict, "key_used", "key %q is already used by command %s, %s with other arguments", d.Key, c.ID, c.Kind)
 	}
 	return c, nil
 }

@@ -78,7 +78,7 @@ func (s *Service) Seen(ctx context.Context, c Call) {
 	}
 	switch {
 	case err != nil:
-		s.log.WarnContext(ctx, "call not noted", logging.Thing, c.Thing, logging.Err, err)
+		s.log.WarnContext(ctx, "call not recorded", logging.Thing, c.Thing, logging.Err, err)
 	case made:
 		s.log.InfoContext(ctx, "original robot called for the first time", logging.Thing, c.Thing, logging.Addr, c.Peer, "version", Clip(c.Version, 80))
 	}

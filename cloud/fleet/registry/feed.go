@@ -137,7 +137,7 @@ func (s *Service) Run(ctx context.Context) error {
 	wg.Go(func() { s.every(ctx, "end leases", sweepEvery, s.Sweep) })
 	wg.Go(func() { s.every(ctx, "trim", trimEvery, s.store.Trim) })
 	wg.Go(func() { s.every(ctx, "end crashes", recountEvery, s.table.RecountCrashes) })
-	wg.Go(func() { s.every(ctx, "read statuses anew", trimEvery, s.Refit) })
+	wg.Go(func() { s.every(ctx, "reread statuses", trimEvery, s.Refit) })
 	wg.Go(func() { s.follow(ctx) })
 	wg.Wait()
 	return nil

@@ -192,7 +192,7 @@ func (s *Service) Thing(ctx context.Context, id thing.ID) (Thing, error) {
 func (s *Service) thing(ctx context.Context, id thing.ID) ([]Thing, error) {
 	one, err := s.store.ThingsByID(ctx, []thing.ID{id})
 	if err == nil && len(one) == 0 {
-		err = errs.Coded(errs.NotFound, "no_thing", "thing %s is not known to this fleet", id)
+		err = errs.Coded(errs.NotFound, "no_thing", "thing %s is not in this fleet", id)
 	}
 	return one, err
 }

@@ -121,7 +121,7 @@ func (s *Service) RecordAll(ctx context.Context, all []Step) error {
 	for i, st := range all {
 		steps[i] = st.clipped()
 		if steps[i].registers() != steps[0].registers() {
-			return errs.New(errs.Invalid, "step %d of %d: %s of %s registers %v: want steps of one kind", i+1, len(all), st.Name, st.Thing, steps[i].registers())
+			return errs.New(errs.Invalid, "step %d of %d: %s of %s has registers=%v: want the same for all steps of a batch", i+1, len(all), st.Name, st.Thing, steps[i].registers())
 		}
 	}
 	return s.store.AddSteps(ctx, steps, steps[0].registers())

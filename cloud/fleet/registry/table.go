@@ -44,7 +44,7 @@ func ParseSort(s string) (c Column, desc bool, err error) {
 		return ByID, false, nil
 	}
 	if !slices.Contains(Columns, c) {
-		return "", false, errs.New(errs.Invalid, "sort %.20q: want one of %s, with a - before it for the other way round", s, errs.List(Columns))
+		return "", false, errs.New(errs.Invalid, "sort %.20q: want one of %s, with a leading - for descending order", s, errs.List(Columns))
 	}
 	return c, desc, nil
 }
@@ -82,13 +82,13 @@ func (c Cursor) Place(sort Column, desc bool) (Place, error) {
 	var p Place
 	b, err := base64.RawURLEncoding.DecodeString(string(c))
 	if err != nil || len(b) > 400 || json.Unmarshal(b, &p) != nil {
-		return p, errs.New(errs.Invalid, "after %.40q: want what the page before this one said", c)
+		return p, errs.New(errs.Invalid, "after %.40q: want the cursor of the previous page", c)
 	}
 	if _, err := thing.Parse(string(p.Thing)); err != nil || strings.ContainsRune(p.Key, 0) {
 		return p, errs.New(errs.Invalid, "after %.40q: it names no robot", c)
 	}
 	if p.Sort != sort || p.Desc != desc {
-		return p, errs.New(errs.Invalid, "after: it belongs to another order; begin with the first page of this one")
+		return p, errs.New(errs.Invalid, "after: the cursor belongs to another sort order; start from the first page")
 	}
 	return p, nil
 }

@@ -302,7 +302,7 @@ func (s *Service) judge(h *Hook, d *Delivery, a answer) Outcome {
 }
 
 // errAlready ends a change that changes nothing.
-var errAlready = errors.New("webhook: already so")
+var errAlready = errors.New("webhook: already disabled")
 
 // disable switches a hook off and tells operators, once.
 func (s *Service) disable(ctx context.Context, id, why string) error {

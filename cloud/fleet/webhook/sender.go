@@ -135,7 +135,7 @@ func (s *Sender) send(ctx context.Context, h *Hook, keys [][]byte, d *Delivery, 
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, h.URL, bytes.NewReader(d.Body))
 	if err != nil {
-		return answer{err: errors.New("the URL cannot be called")}
+		return answer{err: errors.New("not a URL that can be called")}
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("User-Agent", s.agent)

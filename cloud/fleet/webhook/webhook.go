@@ -114,7 +114,7 @@ const (
 const TaskDeliver = "webhook.deliver"
 
 // ErrUnknown: no such hook or delivery.
-var ErrUnknown = errs.Coded(errs.NotFound, "no_webhook", "there is no such webhook or delivery")
+var ErrUnknown = errs.Coded(errs.NotFound, "no_webhook", "no such webhook or delivery")
 
 // Hook is one registration.
 type Hook struct {
@@ -305,7 +305,7 @@ func (d Draft) apply(h *Hook, now time.Time) error {
 			return err
 		}
 		if f.Uses(filter.Owner) {
-			return errs.New(errs.Invalid, "filter: owner: is for people who may know it; a webhook has no such person")
+			return errs.New(errs.Invalid, "filter: owner: is not allowed in a webhook: want a tag instead")
 		}
 		h.Filter = f.String()
 	}
@@ -328,11 +328,11 @@ func (h *Hook) check(guard Guard) error {
 		return err
 	}
 	if len(h.Kinds) == 0 || len(h.Kinds) > maxKinds {
-		return errs.New(errs.Invalid, "kinds: want 1 to 50 of %s, or event: and the beginning of an event's name", errs.List(Kinds))
+		return errs.New(errs.Invalid, "kinds: want 1 to 50 of %s, or event: and the start of an event's name", errs.List(Kinds))
 	}
 	for _, k := range h.Kinds {
 		if !k.Known() {
-			return errs.New(errs.Invalid, "kind %.40q: want one of %s, or event: and the beginning of an event's name", string(k), errs.List(Kinds))
+			return errs.New(errs.Invalid, "kind %.40q: want one of %s, or event: and the start of an event's name", string(k), errs.List(Kinds))
 		}
 	}
 	if len(h.Note) > maxNote || strings.ContainsFunc(h.Note, func(r rune) bool { return r < ' ' || r == 0x7f || r == 0xfffd }) {
@@ -356,9 +356,9 @@ func CheckURL(s string, guard Guard) error {
 	case u.Hostname() == "":
 		return bad("no host")
 	case u.User != nil:
-		return bad("a user name or password in it, which would be shown; put it into the path, or check the signature")
+		return bad("contains a user name or password, which would be visible; put a token into the path, or check the signature")
 	case u.Fragment != "":
-		return bad("a fragment (#) in it")
+		return bad("contains a fragment (#)")
 	}
 	if err := guard.CheckHost(u.Hostname()); err != nil {
 		return errs.Coded(errs.Invalid, "address_not_allowed", "url: %w", err)

@@ -532,7 +532,7 @@ func TestHostileEndpoints(t *testing.T) {
 		h, _ := closed.add("https://"+host+":"+port+"/", []webhook.Kind{webhook.Present})
 		if d, err := closed.Ping(t.Context(), h.ID); err != nil || d.State != webhook.Dead || d.Status != 0 {
 			t.Errorf("%s: %+v, %v", host, d, err)
-		} else if host == "localhost" && !strings.Contains(d.Error, "not a public one") {
+		} else if host == "localhost" && !strings.Contains(d.Error, "webhooks.allow") {
 			t.Errorf("%s: %q", host, d.Error)
 		}
 	}

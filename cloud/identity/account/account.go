@@ -38,8 +38,8 @@ const (
 
 // Sentinels of the stores.
 var (
-	ErrUnknown = errors.New("account: not known")
-	ErrTaken   = errors.New("account: e-mail is taken")
+	ErrUnknown = errors.New("account: unknown")
+	ErrTaken   = errors.New("account: e-mail already in use")
 )
 
 // ID names an account: a UUID.
@@ -86,7 +86,7 @@ func notFound(err error) error {
 }
 
 func emailTaken(hint string) error {
-	return errs.Coded(errs.Conflict, "email_taken", "there is an account for this e-mail%s", hint)
+	return errs.Coded(errs.Conflict, "email_taken", "an account with this e-mail already exists%s", hint)
 }
 
 // normalEmail returns the e-mail in lower case; Invalid if it is none.

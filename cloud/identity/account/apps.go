@@ -102,7 +102,7 @@ func (p *Apps) Burn(ctx context.Context, token logging.Secret, by string) (ID, e
 	}
 	ok, err := p.store.Burn(ctx, token.Sum(), audit.Clip(by, 100), now)
 	if err != nil {
-		return "", fmt.Errorf("burn user session: %w", err)
+		return "", fmt.Errorf("use up user session: %w", err)
 	}
 	if !ok {
 		return "", burnt("session_used") // another was faster
@@ -156,7 +156,7 @@ func (p *Apps) Verify(ctx context.Context, code, token logging.Secret, addr stri
 	a, err := p.letters.verify(ctx, code, addr, func(t Ticket, _ string) error {
 		s, err := p.store.UserSession(ctx, token.Sum())
 		if errors.Is(err, ErrUnknown) || err == nil && (!s.Pending || s.Account != t.Signup || !p.in.cfg.Now().Before(s.Expires)) {
-			return errs.Coded(errs.Unauthenticated, "other_signup", "enter the password that you chose when you signed up, too")
+			return errs.Coded(errs.Unauthenticated, "other_signup", "enter the password that you chose when you signed up as well")
 		}
 		return err
 	})
@@ -240,7 +240,7 @@ func (p *Apps) Logout(ctx context.Context, s AppSession, token logging.Secret, a
 // AskAgain is Letters.AskAgain for the sign-up that an app's session belongs to. Errors: Conflict "email_already_verified"; Exhausted.
 func (p *Apps) AskAgain(ctx context.Context, s AppSession, addr string) error {
 	if !s.Session.Pending {
-		return errs.Coded(errs.Conflict, "email_already_verified", "the e-mail is proved already")
+		return errs.Coded(errs.Conflict, "email_already_verified", "the e-mail is already verified")
 	}
 	if err := p.letters.mayMail(ctx, s.Record.Email, addr); err != nil {
 		return err

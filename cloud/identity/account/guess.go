@@ -122,7 +122,7 @@ func (s *SignIn) guess(ctx context.Context, l lane, hash string, password loggin
 		own = l.stranger
 	}
 	if err := s.cfg.Attempts.Forgive(ctx, own); err != nil {
-		return false, fmt.Errorf("forgive failures: %w", err)
+		return false, fmt.Errorf("clear failures: %w", err)
 	}
 	return true, nil
 }
@@ -183,7 +183,7 @@ func (l lane) locked(wait time.Duration) error {
 		return slowDown(wait)
 	}
 	return &errs.Error{Kind: errs.Exhausted, Code: "too_many_attempts", Retry: wait,
-		Msg: "too many attempts from places that this account has not signed in from; wait, use a browser that you signed in with before, a passkey, or the letter for a new password"}
+		Msg: "too many attempts from places where this account has never signed in; try again later, use a passkey or a browser that has signed in before, or reset the password by e-mail"}
 }
 
 // lock is how long a lane is locked after n failures in a row: not at all up to freeTries, then longer each time.
@@ -195,13 +195,13 @@ func lock(n int) time.Duration {
 }
 
 func slowDown(wait time.Duration) error {
-	return &errs.Error{Kind: errs.Exhausted, Code: "too_many_attempts", Msg: "too many attempts; wait", Retry: wait}
+	return &errs.Error{Kind: errs.Exhausted, Code: "too_many_attempts", Msg: "too many attempts; try again later", Retry: wait}
 }
 
 // visited notes where an account has just signed in, and returns what its browser shows next time.
 func (s *SignIn) visited(ctx context.Context, id ID, from From) (logging.Secret, error) {
 	if err := s.cfg.Attempts.Visit(ctx, id, s.place(id, from.Addr), s.cfg.Now()); err != nil {
-		return "", fmt.Errorf("note the place: %w", err)
+		return "", fmt.Errorf("record the place: %w", err)
 	}
 	return s.device(id, from.Device), nil
 }

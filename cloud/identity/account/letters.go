@@ -142,7 +142,7 @@ func ticketHash(code logging.Secret) Hash {
 }
 
 func badCode() error {
-	return errs.Coded(errs.Unauthenticated, "code_refused", "this link or code is used, too old, or not one of ours; ask for a new one")
+	return errs.Coded(errs.Unauthenticated, "code_refused", "this link or code is invalid, expired or already used; ask for a new one")
 }
 
 // link is the page of a letter's link.
@@ -167,7 +167,7 @@ func (l *Letters) mayMail(ctx context.Context, email, addr string) error {
 	}
 	before, last, err := store.Failures(ctx, key)
 	if err != nil {
-		return fmt.Errorf("read pace: %w", err)
+		return fmt.Errorf("read rate of e-mails: %w", err)
 	}
 	pause := func(n int) time.Duration {
 		if n < freeMails {
@@ -180,7 +180,7 @@ func (l *Letters) mayMail(ctx context.Context, email, addr string) error {
 	}
 	n, err := store.Fail(ctx, key, now)
 	if err != nil {
-		return fmt.Errorf("count letter: %w", err)
+		return fmt.Errorf("count e-mail: %w", err)
 	}
 	if n > freeMails && n > before+1 { // many at once gain nothing
 		return slowDown(pause(n))
@@ -272,7 +272,7 @@ func (l *Letters) Verify(ctx context.Context, code, password logging.Secret, add
 		ok, err := l.in.guess(ctx, lane{key: laneKey("signup "+string(t.Signup), "")}, hash, password, addr)
 		if err == nil && !ok {
 			err = errs.Coded(errs.Unauthenticated, "wrong_password",
-				"this is not the password of this sign-up; if another person signed up with your e-mail, do nothing")
+				"wrong password for this sign-up; if another person signed up with your e-mail, do nothing")
 		}
 		return err
 	})
@@ -315,7 +315,7 @@ func (l *Letters) verify(ctx context.Context, code logging.Secret, addr string, 
 
 func (l *Letters) forgiveMail(ctx context.Context, email string) error {
 	if err := l.in.cfg.Attempts.Forgive(ctx, mailKey(email)); err != nil {
-		return fmt.Errorf("forget pace: %w", err)
+		return fmt.Errorf("clear rate of e-mails: %w", err)
 	}
 	return nil
 }
@@ -382,7 +382,7 @@ func (l *Letters) ResetFrom(ctx context.Context, code, password logging.Secret, 
 	}
 	for _, key := range []Hash{loginKey(a.Email), here.key, inside(a).key, laneKey("login "+a.Email, "near "+ratelimit.Network(addr))} {
 		if err := l.in.cfg.Attempts.Forgive(ctx, key); err != nil {
-			return "", fmt.Errorf("forgive failures: %w", err)
+			return "", fmt.Errorf("clear failures: %w", err)
 		}
 	}
 	if err := l.forgiveMail(ctx, a.Email); err != nil {
@@ -403,7 +403,7 @@ func (l *Letters) AskEmail(ctx context.Context, id ID, email string, password lo
 		return err
 	}
 	if email == a.Email {
-		return errs.New(errs.Invalid, "this is the account's e-mail already")
+		return errs.New(errs.Invalid, "the account already has this e-mail")
 	}
 	if err := l.mayMail(ctx, email, addr); err != nil {
 		return err
@@ -435,7 +435,7 @@ func (l *Letters) ChangeEmail(ctx context.Context, code logging.Secret, addr str
 	case errors.Is(err, ErrUnknown):
 		return badCode()
 	case errors.Is(err, ErrTaken):
-		return errs.Coded(errs.Conflict, "email_taken", "there is another account for this e-mail")
+		return errs.Coded(errs.Conflict, "email_taken", "another account already has this e-mail")
 	case err != nil:
 		return fmt.Errorf("change e-mail: %w", err)
 	}
@@ -493,7 +493,7 @@ func (l *Letters) Compose(ctx context.Context, m mail.Mail) (mail.Letter, bool, 
 		}
 		return l.letter(ctx, a, mail.Letter{Template: "password-changed", Link: l.link("forgot", "")})
 	}
-	return mail.Letter{}, false, fmt.Errorf("mail of kind %.40q: not one of accounts", m.Kind)
+	return mail.Letter{}, false, fmt.Errorf("mail kind %.40q: not one about accounts", m.Kind)
 }
 
 func (l *Letters) composeSignup(ctx context.Context, m mail.Mail) (mail.Letter, bool, error) {

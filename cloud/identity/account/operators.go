@@ -20,7 +20,7 @@ var (
 )
 
 // ErrIdentity is wrapped by the error for a provider's answer that is not accepted; the reason is for the log alone.
-var ErrIdentity = errors.New("account: the identity provider's answer is not accepted")
+var ErrIdentity = errors.New("account: identity provider's answer refused")
 
 // Operator is a person of the staff as administrators see one.
 type Operator struct {
@@ -165,7 +165,7 @@ func (o *Operators) SetDisabled(ctx context.Context, by By, id ID, disabled bool
 // oneself: change the own password instead.
 func (o *Operators) Reset(ctx context.Context, by By, id ID) (logging.Secret, error) {
 	if by.ID == id {
-		return "", errs.Coded(errs.Denied, "own_password", "change your own password with the old one")
+		return "", errs.Coded(errs.Denied, "own_password", "to change your own password, give the old one")
 	}
 	shown := oneTime()
 	hash, err := o.in.cfg.Hasher.Hash(ctx, string(shown), Share{by.Addr, true})
@@ -242,14 +242,14 @@ func (o *Operators) LoginIdentity(ctx context.Context, id Identity, addr string)
 		return Login{}, errs.Coded(errs.Denied, code, format, args...)
 	}
 	if id.Issuer == "" || id.Subject == "" {
-		return Login{}, errs.New(errs.Invalid, "an identity without issuer or subject")
+		return Login{}, errs.New(errs.Invalid, "identity without issuer or subject")
 	}
 	email, err := normalEmail(id.Email)
 	if err != nil || !id.EmailVerified {
 		return refused("oidc_email", "the identity provider does not vouch for an e-mail address")
 	}
 	if !id.Role.Staff() {
-		return refused("oidc_role", "the identity provider gives no role here; ask an administrator for one")
+		return refused("oidc_role", "the identity provider gives you no role here; ask an administrator for one")
 	}
 	id.Email = email
 	hash, err := o.in.cfg.Hasher.Hash(ctx, rand.Text(), Share{addr, true}) // e-mail and password open nothing until the person sets one by letter
@@ -259,7 +259,7 @@ func (o *Operators) LoginIdentity(ctx context.Context, id Identity, addr string)
 	a, err := o.store.Federate(ctx, id, hash, o.in.cfg.Audit.Stamp(ctx, audit.Entry{Addr: addr}))
 	switch {
 	case errors.Is(err, ErrTaken), errors.Is(err, ErrUnknown):
-		return refused("oidc_account", "this account is not open to the identity provider; ask an administrator")
+		return refused("oidc_account", "this account may not sign in with the identity provider; ask an administrator")
 	case err != nil:
 		return Login{}, fmt.Errorf("read identity: %w", err)
 	}

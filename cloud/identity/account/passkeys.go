@@ -74,7 +74,7 @@ func (p *Passkeys) EndCeremony(ctx context.Context, name logging.Secret) ([]byte
 
 // PasskeyRefused is the one answer to whatever an authenticator says that is not accepted.
 func PasskeyRefused() error {
-	return errs.Coded(errs.Unauthenticated, "passkey_refused", "this passkey is not accepted: begin again, or sign in another way")
+	return errs.Coded(errs.Unauthenticated, "passkey_refused", "this passkey is not accepted: try again, or sign in another way")
 }
 
 // Confirm checks the password of a person who is about to add a passkey: a session alone, which may be stolen, adds none. Errors: Unauthenticated
@@ -100,21 +100,21 @@ func (p *Passkeys) Person(ctx context.Context, id ID) (Account, []Passkey, error
 func (p *Passkeys) Add(ctx context.Context, k Passkey, addr string) error {
 	k.Name = audit.Clip(k.Name, 100)
 	if k.Name == "" {
-		return errs.New(errs.Invalid, "name is empty: want a word for the passkey")
+		return errs.New(errs.Invalid, "name is empty: want a name for the passkey")
 	}
 	a, keys, err := p.Person(ctx, k.Account)
 	if err != nil {
 		return err
 	}
 	if len(keys) >= maxPasskeys {
-		return errs.Coded(errs.Conflict, "passkeys_full", "there are %d passkeys already; remove one first", len(keys))
+		return errs.Coded(errs.Conflict, "passkeys_full", "%d passkeys is the limit; remove one first", len(keys))
 	}
 	k.Created = p.in.cfg.Now()
 	if err := p.in.announce(ctx, a, addr, "passkey.add", fmt.Sprintf("%x", k.ID)); err != nil {
 		return err
 	}
 	if err := p.store.AddPasskey(ctx, k); errors.Is(err, ErrTaken) {
-		return errs.Coded(errs.Conflict, "passkey_known", "this passkey is known already")
+		return errs.Coded(errs.Conflict, "passkey_known", "this passkey is already registered")
 	} else if err != nil {
 		return fmt.Errorf("add passkey: %w", err)
 	}
@@ -162,5 +162,5 @@ func (p *Passkeys) Login(ctx context.Context, a Account, k Passkey, after []byte
 
 // Cloned notes that a passkey's counter went back: there are two of it.
 func (p *Passkeys) Cloned(ctx context.Context, k Passkey, addr string) error {
-	return p.in.audit(ctx, Account{ID: k.Account}, addr, "login.refused", fmt.Sprintf("passkey %x: its counter went back, there may be a copy", k.ID))
+	return p.in.audit(ctx, Account{ID: k.Account}, addr, "login.refused", fmt.Sprintf("passkey %x: its counter decreased; there may be a copy", k.ID))
 }

@@ -114,7 +114,7 @@ func (p *Privacy) Hold(more ...Holder) error {
 	for _, h := range more {
 		taken := h.Name == holdsAccount || slices.ContainsFunc(p.cfg.Personal, func(other Holder) bool { return other.Name == h.Name })
 		if h.Name == "" || h.Personal == nil || taken || strings.ContainsAny(h.Name, `/\.`) {
-			return fmt.Errorf("account: personal data %q: want a name of its own and its domain", h.Name)
+			return fmt.Errorf("account: personal data %q: want a unique name and a domain", h.Name)
 		}
 		p.cfg.Personal = append(p.cfg.Personal, h)
 	}
@@ -282,7 +282,7 @@ func (p *Privacy) Erase(ctx context.Context, name string) error {
 			return fmt.Errorf("erase %s: %w", h.Name, err)
 		}
 		if err := errors.Join(record(ctx, h.Name, 0), p.cfg.Store.Erased(ctx, d, h.Name)); err != nil {
-			return fmt.Errorf("note that %s is erased: %w", h.Name, err)
+			return fmt.Errorf("record the erasure of %s: %w", h.Name, err)
 		}
 	}
 	return p.finish(ctx, d, a, by, record)

@@ -133,10 +133,10 @@ func (s *Second) Begin(ctx context.Context, id ID, password logging.Secret, addr
 	}
 	err = s.store.PutApp(ctx, id, s.sealer.Seal([]byte(k.URL()), []byte(id)))
 	if errors.Is(err, ErrTaken) {
-		return "", errs.Coded(errs.Conflict, "second_set", "there is an authenticator app already; remove it first")
+		return "", errs.Coded(errs.Conflict, "second_set", "an authenticator app already exists; remove it first")
 	}
 	if err != nil {
-		return "", fmt.Errorf("keep second factor: %w", err)
+		return "", fmt.Errorf("store second factor: %w", err)
 	}
 	return logging.Secret(k.URL()), nil
 }
@@ -148,7 +148,7 @@ func (s *Second) Awaited(ctx context.Context, id ID) (*otp.Key, error) {
 		err = ErrUnknown
 	}
 	if errors.Is(err, ErrUnknown) {
-		return nil, errs.Coded(errs.NotFound, "second_not_begun", "no authenticator app is being added; begin again")
+		return nil, errs.Coded(errs.NotFound, "second_not_begun", "no authenticator app is being added; start again")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read second factor: %w", err)
@@ -181,7 +181,7 @@ func (s *Second) step(k *otp.Key, code string) (int64, error) {
 }
 
 func wrongCode() error {
-	return errs.Coded(errs.Unauthenticated, "code_wrong", "this code is wrong, old or used; wait for the next one and check the clock of your phone")
+	return errs.Coded(errs.Unauthenticated, "code_wrong", "this code is wrong, expired or already used; wait for the next one and check the clock of your phone")
 }
 
 // plain is a code as people type it.
@@ -220,9 +220,9 @@ func (s *Second) Confirm(ctx context.Context, token logging.Secret, code logging
 		return nil, err
 	}
 	if err := s.store.ConfirmApp(ctx, a.ID, step, hashes, s.in.cfg.Now()); errors.Is(err, ErrUnknown) {
-		return nil, errs.Coded(errs.NotFound, "second_not_begun", "no authenticator app is being added; begin again")
+		return nil, errs.Coded(errs.NotFound, "second_not_begun", "no authenticator app is being added; start again")
 	} else if err != nil {
-		return nil, fmt.Errorf("keep second factor: %w", err)
+		return nil, fmt.Errorf("store second factor: %w", err)
 	}
 	return shown, s.raise(ctx, token, x)
 }
@@ -232,7 +232,7 @@ func (s *Second) raise(ctx context.Context, token logging.Secret, x Session) err
 		return nil
 	}
 	if err := s.store.Raise(ctx, token.Sum(), BySecond); err != nil {
-		return fmt.Errorf("raise session: %w", err)
+		return fmt.Errorf("upgrade session: %w", err)
 	}
 	return nil
 }
@@ -278,7 +278,7 @@ func (s *Second) Give(ctx context.Context, token logging.Secret, code logging.Se
 	}
 	for _, key := range []string{"second", "second near " + ratelimit.Network(addr)} {
 		if err := s.in.cfg.Attempts.Forgive(ctx, laneKey("login "+a.Email, key)); err != nil {
-			return "", fmt.Errorf("forgive failures: %w", err)
+			return "", fmt.Errorf("clear failures: %w", err)
 		}
 	}
 	if device, err = s.in.visited(ctx, a.ID, from); err != nil {
@@ -341,7 +341,7 @@ func (s *Second) LoginWith(ctx context.Context, email string, password, code log
 		return l, err
 	}
 	if code == "" {
-		err = errs.Coded(errs.Unauthenticated, "second_factor", "the password is right; the code of your authenticator app, or a recovery code, is wanted too")
+		err = errs.Coded(errs.Unauthenticated, "second_factor", "password accepted; also enter the code of your authenticator app, or a recovery code")
 	} else {
 		l.Device, err = s.Give(ctx, l.Token, code, from)
 	}

@@ -339,7 +339,7 @@ func (s *SignIn) ChangePassword(ctx context.Context, id ID, old, changed, keep l
 		return err
 	}
 	if changed == old {
-		return errs.New(errs.Invalid, "the new password is the old one")
+		return errs.New(errs.Invalid, "the new password is the same as the old one")
 	}
 	ok, err := s.guess(ctx, inside(a), hash, old, addr)
 	if err != nil {

@@ -39,7 +39,7 @@ const (
 )
 
 // ErrUnknown: no such letter waits.
-var ErrUnknown = errors.New("mail: not known")
+var ErrUnknown = errors.New("mail: unknown")
 
 // Mail is a letter to be written: its recipient, kind and data.
 type Mail struct {
@@ -228,7 +228,7 @@ func (s *Service) Send(ctx context.Context, id string) error {
 		s.cfg.Log.WarnContext(ctx, "mail refused permanently", "mail", id, "kind", m.Kind, "code", errs.CodeOf(err))
 		if s.cfg.Bounced != nil {
 			if err := s.cfg.Bounced(ctx, m, errs.CodeOf(err)); err != nil {
-				return fmt.Errorf("note bounce: %w", err)
+				return fmt.Errorf("record bounce: %w", err)
 			}
 		}
 		return s.cfg.Outbox.Remove(ctx, id)
@@ -237,7 +237,7 @@ func (s *Service) Send(ctx context.Context, id string) error {
 		return fmt.Errorf("send: %w", err)
 	}
 	if err := s.cfg.Outbox.Remove(ctx, id); err != nil {
-		return fmt.Errorf("note that mail is sent: %w", err)
+		return fmt.Errorf("record that mail is sent: %w", err)
 	}
 	s.cfg.Log.InfoContext(ctx, "mail sent", "mail", id, "kind", m.Kind)
 	return nil

@@ -39,7 +39,7 @@ func ParseCode(typed string) (string, error) {
 			r = '1'
 		}
 		if !strings.ContainsRune(alphabet, r) {
-			return "", errs.Coded(errs.Invalid, "code_malformed", "code: %q is in no code; %s", r, want)
+			return "", errs.Coded(errs.Invalid, "code_malformed", "code: character %q is not used in codes; %s", r, want)
 		}
 		b.WriteRune(r)
 	}
@@ -73,7 +73,7 @@ func (s *Service) OfferCode(ctx context.Context, id thing.ID, key string) (code 
 		return "", 0, errs.New(errs.Invalid, "code for %s: no key", id)
 	}
 	if wait := s.ByThing.Allow(string(id)); wait > 0 {
-		return "", 0, slowDown(wait, "a robot may not ask for codes that often")
+		return "", 0, slowDown(wait, "too many codes requested by the robot")
 	}
 	code = s.code(id, key)
 	st, err := s.Codes.PutCode(ctx, s.hashed(id, code), CodeLife)
@@ -84,7 +84,7 @@ func (s *Service) OfferCode(ctx context.Context, id thing.ID, key string) (code 
 	case err != nil:
 		return "", 0, fmt.Errorf("code for %s: %w", id, err)
 	case !st.Good():
-		return "", 0, errs.Coded(errs.Conflict, "code_over", "the code for this key is over: ask for another with another key")
+		return "", 0, errs.Coded(errs.Conflict, "code_over", "the code for this key has expired or was used: ask for another one with a new key")
 	}
 	s.step(ctx, id, StepCode, "", "", "shows a code")
 	return FormatCode(code), st.Expires, nil
@@ -122,7 +122,7 @@ func (s *Service) Claim(ctx context.Context, account, addr string, id thing.ID, 
 		return Tenure{}, err
 	}
 	if wait := s.ByAddr.Allow(addr); wait > 0 {
-		return Tenure{}, slowDown(wait, "too many codes tried; wait")
+		return Tenure{}, slowDown(wait, "too many codes tried; try again later")
 	}
 	code, err := ParseCode(typed)
 	if err != nil {
@@ -134,7 +134,7 @@ func (s *Service) Claim(ctx context.Context, account, addr string, id thing.ID, 
 		return Tenure{}, fmt.Errorf("try a code: %w", err)
 	}
 	if found.Attempts > maxAttempts {
-		return Tenure{}, slowDown(found.Window, "too many codes tried; wait")
+		return Tenure{}, slowDown(found.Window, "too many codes tried; try again later")
 	}
 	for _, th := range found.Things {
 		if !th.Right {
@@ -158,7 +158,7 @@ func (s *Service) Claim(ctx context.Context, account, addr string, id thing.ID, 
 			return Tenure{}, fmt.Errorf("claim %s: %w", th.Thing, err)
 		}
 	}
-	return Tenure{}, errs.Coded(errs.NotFound, "code_refused", "this code is not good, or no longer: ask the robot for a new one")
+	return Tenure{}, errs.Coded(errs.NotFound, "code_refused", "wrong or expired code: ask the robot for a new one")
 }
 
 func (s *Service) wrong(ctx context.Context, th TriedThing) {

@@ -53,11 +53,11 @@ func Composes(kind string) bool {
 // Compose writes them: it is a mail.Composer.
 func (s *Service) Compose(_ context.Context, m mail.Mail) (mail.Letter, bool, error) {
 	if !Composes(m.Kind) {
-		return mail.Letter{}, false, fmt.Errorf("mail of kind %.40q: not one of owners", m.Kind)
+		return mail.Letter{}, false, fmt.Errorf("mail kind %.40q: not one about owners", m.Kind)
 	}
 	at, err := time.Parse(time.RFC3339, m.Data["at"])
 	if err != nil {
-		return mail.Letter{}, false, fmt.Errorf("mail of kind %s: %w", m.Kind, err)
+		return mail.Letter{}, false, fmt.Errorf("mail kind %s: %w", m.Kind, err)
 	}
 	robot := m.Data["thing"]
 	if name := m.Data["name"]; name != "" {
@@ -101,7 +101,7 @@ func (s *Service) tell(ctx context.Context, n News) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("whom to tell about %s: %w", n.Thing, err)
+		return fmt.Errorf("find the owner to tell about %s: %w", n.Thing, err)
 	}
 	err = s.Mail.Post(ctx, mail.Mail{Kind: kind, To: email, Account: n.Account, Lang: lang, Data: map[string]string{
 		"thing": string(n.Thing), "name": n.Name, "why": n.Why, "at": n.At.UTC().Format(time.RFC3339)}})

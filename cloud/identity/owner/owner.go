@@ -64,8 +64,8 @@ const (
 
 // Sentinels of a Store.
 var (
-	ErrNone  = errors.New("owner: there is none")
-	ErrOwned = errors.New("owner: it is another's")
+	ErrNone  = errors.New("owner: none")
+	ErrOwned = errors.New("owner: another one")
 )
 
 // Tenure is one account's ownership of a robot.
@@ -303,7 +303,7 @@ const codeNotYours = "not_yours"
 
 // none is the answer for a robot that is not the caller's, has no owner, or does not exist.
 func none(id thing.ID) error {
-	return errs.Coded(errs.NotFound, codeNotYours, "there is no robot %s among yours", id)
+	return errs.Coded(errs.NotFound, codeNotYours, "you have no robot %s", id)
 }
 
 // Robots returns what an account owns, by thing.
@@ -334,7 +334,7 @@ func (s *Service) Associate(ctx context.Context, id thing.ID, account, how strin
 		return err
 	}
 	if how == "" || len(how) > MaxHow || strings.ContainsFunc(how, func(r rune) bool { return r < 'a' || r > 'z' }) {
-		return errs.New(errs.Invalid, "how %.40q: want a word of at most %d small letters, such as %s", how, MaxHow, HowAssociate)
+		return errs.New(errs.Invalid, "how %.40q: want a word of at most %d lower-case letters, such as %s", how, MaxHow, HowAssociate)
 	}
 	_, before, err := s.Store.Begin(ctx, id, account, how, how == HowWiped)
 	switch {
@@ -399,7 +399,7 @@ func (s *Service) note(ctx context.Context, action, object string) error {
 func (s *Service) TakeAway(ctx context.Context, account string, id thing.ID) error {
 	err := s.end(ctx, id, account, EndOperator)
 	if errs.CodeOf(err) == codeNotYours {
-		return errs.Coded(errs.NotFound, "no_owner", "%s has no owner, or another by now", id)
+		return errs.Coded(errs.NotFound, "no_owner", "%s has no owner, or another one by now", id)
 	}
 	return err
 }
@@ -423,7 +423,7 @@ func (s *Service) end(ctx context.Context, id thing.ID, account, why string) err
 func (s *Service) Rename(ctx context.Context, account string, id thing.ID, name string) (Tenure, error) {
 	name = strings.TrimSpace(name)
 	if !utf8.ValidString(name) || utf8.RuneCountInString(name) > MaxName || strings.ContainsFunc(name, hidden) {
-		return Tenure{}, errs.Coded(errs.Invalid, "name_malformed", "name %.80q: want at most %d characters that can be seen", name, MaxName)
+		return Tenure{}, errs.Coded(errs.Invalid, "name_malformed", "name %.80q: want at most %d printable characters", name, MaxName)
 	}
 	if err := s.note(ctx, "owner.rename", string(id)); err != nil {
 		return Tenure{}, err

@@ -97,7 +97,7 @@ func (s *Service) Erase(ctx context.Context, account string) error {
 func (s *Service) Owned(ctx context.Context, account string) ([]thing.Stretch, error) {
 	all, err := s.Store.Tenures(ctx, account)
 	if err != nil {
-		return nil, fmt.Errorf("robots that were an account's: %w", err)
+		return nil, fmt.Errorf("former robots of an account: %w", err)
 	}
 	out := []thing.Stretch{}
 	for _, t := range all {

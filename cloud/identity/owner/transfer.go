@@ -42,10 +42,10 @@ func (s *Service) Offer(ctx context.Context, account, email string, id thing.ID,
 			return Offer{}, errs.Coded(errs.Invalid, "email_malformed", "e-mail %.80q: want name@host", to)
 		}
 	} else if err := checkAccount(to); err != nil {
-		return Offer{}, errs.Coded(errs.Invalid, "recipient_malformed", "to: want an e-mail, or the id of an account")
+		return Offer{}, errs.Coded(errs.Invalid, "recipient_malformed", "to: want an e-mail or the id of an account")
 	}
 	if to == account || to == normal(email) {
-		return Offer{}, errs.Coded(errs.Invalid, "recipient_self", "the robot is yours already")
+		return Offer{}, errs.Coded(errs.Invalid, "recipient_self", "you already own the robot")
 	}
 	if err := s.Confirm(ctx, account, by); err != nil {
 		return Offer{}, err
@@ -112,5 +112,5 @@ func (s *Service) Drop(ctx context.Context, account, email, id string) error {
 }
 
 func noTransfer() error {
-	return errs.Coded(errs.NotFound, "no_transfer", "there is no such transfer, from you or to you")
+	return errs.Coded(errs.NotFound, "no_transfer", "no such transfer from you or to you")
 }

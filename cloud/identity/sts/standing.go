@@ -79,7 +79,7 @@ func (s *owned) stands(ctx context.Context, g Grant, made bool) error {
 func (s *owned) ask(ctx context.Context, g Grant, made bool) error {
 	revoked, err := s.revoked(ctx, g.Thing)
 	if err != nil {
-		return fmt.Errorf("standing of %s: %w", g.Thing, err)
+		return fmt.Errorf("check of %s: %w", g.Thing, err)
 	}
 	if revoked {
 		return errs.Coded(errs.Denied, "revoked", "the identity of %s was revoked", g.Thing)
@@ -87,7 +87,7 @@ func (s *owned) ask(ctx context.Context, g Grant, made bool) error {
 	owner, err := s.owner(ctx, g.Thing)
 	switch {
 	case errs.KindOf(err) == errs.NotFound:
-		return errs.Coded(errs.Denied, "no_owner", "%s has no owner any more", g.Thing)
+		return errs.Coded(errs.Denied, "no_owner", "%s no longer has an owner", g.Thing)
 	case err != nil:
 		return err
 	case owner != g.User:
@@ -97,7 +97,7 @@ func (s *owned) ask(ctx context.Context, g Grant, made bool) error {
 	}
 	acts, err := s.acts(ctx, g.Thing, g.User, g.Issued)
 	if err == nil && !acts {
-		err = errs.Coded(errs.Denied, "token_revoked", "the tokens of %s were revoked since these credentials were made", g.Thing)
+		err = errs.Coded(errs.Denied, "token_revoked", "the tokens of %s were revoked after these credentials were made", g.Thing)
 	}
 	return err
 }

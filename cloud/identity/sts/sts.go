@@ -144,7 +144,7 @@ func New(c Config) (*Grants, error) {
 	case c.Life < MinLife || c.Life > MaxLife:
 		return nil, errs.New(errs.Invalid, "temporary credentials: life %s: want %s to %s", c.Life, MinLife, MaxLife)
 	case c.Standing == nil:
-		return nil, errs.New(errs.Invalid, "temporary credentials: no source of revocations")
+		return nil, errs.New(errs.Invalid, "temporary credentials: want a source of revocations")
 	}
 	return &Grants{cfg: c, seal: c.Seal.For("sts/grant")}, nil
 }
@@ -202,9 +202,9 @@ const maxToken = 2048
 // once the signature has shown that the caller has the secret.
 func (s *Grants) Open(accessKeyID, sessionToken string) (Grant, logging.Secret, error) {
 	if !strings.HasPrefix(accessKeyID, keyPrefix) {
-		return Grant{}, "", errs.Coded(errs.Unauthenticated, CodeNoKey, "the access key id is not one of ours")
+		return Grant{}, "", errs.Coded(errs.Unauthenticated, CodeNoKey, "unknown access key id")
 	}
-	bad := errs.Coded(errs.Unauthenticated, CodeToken, "the session token is not one of ours, or belongs to another access key id")
+	bad := errs.Coded(errs.Unauthenticated, CodeToken, "the session token is unknown, or belongs to another access key id")
 	if len(sessionToken) > maxToken {
 		return Grant{}, "", bad
 	}

@@ -27,7 +27,7 @@ type Page struct {
 func (s *Service) ListRevokedTokens(ctx context.Context, p Peer, previous string) (page Page, err error) {
 	err = s.service(ctx, p, StepListRevoked, false, func(string) error {
 		if previous != "" && !IsID(previous) {
-			return errs.Coded(errs.Invalid, "key_malformed", "previous_key: want the last_key of the page before")
+			return errs.Coded(errs.Invalid, "key_malformed", "previous_key: want the last_key of the previous page")
 		}
 		ids, err := s.cfg.Store.RevokedPage(ctx, previous, pageSize+1)
 		if err != nil {
@@ -51,7 +51,7 @@ func (s *Service) ListRevokedTokens(ctx context.Context, p Peer, previous string
 func (s *Service) service(ctx context.Context, p Peer, step string, certificate bool, do func(by string) error) error {
 	err := s.appKey(p)
 	if p.Thing != "" { // a robot is never a service
-		err = unproved("not_a_service", "a robot asks", nil)
+		err = unproved("not_a_service", "the caller is a robot, not a service", nil)
 	}
 	by := ""
 	if err == nil && certificate {
@@ -59,7 +59,7 @@ func (s *Service) service(ctx context.Context, p Peer, step string, certificate 
 		case len(p.Chain) == 0:
 			err = unproved("certificate_missing", "no client certificate", nil)
 		case s.cfg.Services == nil:
-			err = unproved("not_a_service", "no service authority is trusted here", nil)
+			err = unproved("not_a_service", "no service authority is configured", nil)
 		default:
 			if by, err = s.cfg.Services.Service(p.Chain); err != nil {
 				err = s.turn(err, "not_a_service", unproved)
@@ -82,7 +82,7 @@ func (s *Service) service(ctx context.Context, p Peer, step string, certificate 
 func (s *Service) RevokeFactoryCertificate(ctx context.Context, p Peer, certificateID string) error {
 	return s.service(ctx, p, StepFactory, true, func(by string) error {
 		if s.cfg.Certificates == nil {
-			return errs.Coded(errs.Invalid, "no_factory_certificates", "factory certificates are not revoked here")
+			return errs.Coded(errs.Invalid, "no_factory_certificates", "this cloud cannot revoke factory certificates")
 		}
 		id, err := s.cfg.Certificates.RevokeFactory(ctx, certificateID, by)
 		if err != nil {
@@ -155,7 +155,7 @@ func (s *Service) recordEnd(ctx context.Context, end End, why string) {
 
 // RevokeToken revokes one token and all that were refreshed from it, and returns how many were in force; NotFound. An empty thing means any.
 func (s *Service) RevokeToken(ctx context.Context, id thing.ID, token, why string) (int, error) {
-	unknown := errs.Coded(errs.NotFound, "no_token", "there is no such token")
+	unknown := errs.Coded(errs.NotFound, "no_token", "no such token")
 	if !IsID(token) {
 		return 0, unknown
 	}

@@ -272,7 +272,7 @@ func (st Standing) refusal(a Access) error {
 func (s *Service) RefreshToken(ctx context.Context, p Peer, r RefreshRequest) (b Bundle, err error) {
 	err = s.asked(ctx, p, StepRefresh, func(id thing.ID) (string, error) {
 		if !r.JWT && !r.STS {
-			return "", errs.Coded(errs.Invalid, "refresh_nothing", "refresh of nothing: want refresh_jwt_tokens, refresh_sts_tokens or both")
+			return "", errs.Coded(errs.Invalid, "refresh_nothing", "nothing to refresh: want refresh_jwt_tokens, refresh_sts_tokens or both")
 		}
 		a, err := s.cfg.Verifier.old(ctx, p.AccessToken, id)
 		if err != nil {
@@ -352,7 +352,7 @@ func (s *Service) SessionCertificate(ctx context.Context, id thing.ID, addr stri
 	}
 	cert, err := s.cfg.Store.Certificate(ctx, id)
 	if err == nil && cert == nil {
-		err = errs.Coded(errs.NotFound, "no_session_certificate", "no robot of this serial number has left its certificate here")
+		err = errs.Coded(errs.NotFound, "no_session_certificate", "no robot with this serial number has registered its certificate")
 	}
 	return cert, err
 }
@@ -374,7 +374,7 @@ func sessionCertificate(text []byte) ([]byte, error) {
 	case block == nil || block.Type != "CERTIFICATE" || len(block.Headers) > 0:
 		return nil, bad("want one certificate in PEM")
 	case len(bytes.TrimSpace(rest)) > 0:
-		return nil, bad("something follows the certificate")
+		return nil, bad("data after the certificate")
 	}
 	if _, err := x509.ParseCertificate(block.Bytes); err != nil {
 		return nil, bad("not an X.509 certificate")

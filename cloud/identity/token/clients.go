@@ -151,7 +151,7 @@ func (s *Service) changeApps(ctx context.Context, id thing.ID, change func(*appT
 			return fmt.Errorf("apps of %s: write answered %v", id, res.Status)
 		}
 	}
-	return errs.RetryLater(time.Second, "the robot's list of apps is being changed by others", nil)
+	return errs.RetryLater(time.Second, "the robot's list of apps is being changed by another process", nil)
 }
 
 // addApp makes a client token. fresh drops those that are there.
@@ -166,7 +166,7 @@ func (s *Service) addApp(ctx context.Context, id thing.ID, name, appID string, f
 			doc.entries = nil
 		}
 		if len(doc.entries) >= MaxApps {
-			return false, errs.Coded(errs.Exhausted, "too_many_apps", "the robot has %d apps already; remove some", len(doc.entries))
+			return false, errs.Coded(errs.Exhausted, "too_many_apps", "the robot has %d apps: want fewer; remove some", len(doc.entries))
 		}
 		doc.entries = append(doc.entries, raw)
 		return true, nil

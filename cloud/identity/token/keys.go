@@ -92,7 +92,7 @@ func (r Rotation) validate() error {
 	case r.Alg != ES256 && r.Alg != RS256:
 		return errs.New(errs.Invalid, "token keys: algorithm %.20q: want %s or %s", string(r.Alg), ES256, RS256)
 	case r.Overlap <= 0 || r.Period < 2*r.Overlap || r.Keep < MaxTTL:
-		return errs.New(errs.Invalid, "token keys: period %v, overlap %v, keep %v: want an overlap, a period of at least twice that, and to keep keys at least %v",
+		return errs.New(errs.Invalid, "token keys: period %v, overlap %v, keep %v: want an overlap above 0, a period of at least twice that, and keep of at least %v",
 			r.Period, r.Overlap, r.Keep, MaxTTL)
 	}
 	return nil
@@ -266,15 +266,15 @@ func (k *Keyring) open(stored Key) (*key, error) {
 	case *ecdsa.PublicKey:
 		out.method = jwt.SigningMethodES256
 		if stored.Alg != ES256 || pub.Curve != elliptic.P256() {
-			return nil, fmt.Errorf("elliptic key %s for %s", pub.Curve.Params().Name, stored.Alg)
+			return nil, fmt.Errorf("key on curve %s for algorithm %s: want P-256 and ES256", pub.Curve.Params().Name, stored.Alg)
 		}
 	case *rsa.PublicKey:
 		out.method = jwt.SigningMethodRS256
 		if stored.Alg != RS256 {
-			return nil, fmt.Errorf("RSA key for %s", stored.Alg)
+			return nil, fmt.Errorf("RSA key for algorithm %s: want RS256", stored.Alg)
 		}
 	default:
-		return nil, fmt.Errorf("public key %T: want an elliptic or an RSA one", public)
+		return nil, fmt.Errorf("public key %T: want ECDSA or RSA", public)
 	}
 	if stored.Private == nil {
 		return out, nil
@@ -287,15 +287,15 @@ func (k *Keyring) open(stored Key) (*key, error) {
 	}
 	plain, err := k.seal.Open(stored.Private, []byte(stored.ID))
 	if err != nil {
-		return nil, fmt.Errorf("its private half was sealed with another sealing key than this process has: %w", err)
+		return nil, fmt.Errorf("open private key, which may be sealed with another sealing key: %w", err)
 	}
 	parsed, err := x509.ParsePKCS8PrivateKey(plain)
 	if err != nil {
-		return nil, errors.New("private half is damaged") // the parser's words might repeat it
+		return nil, errors.New("private key is damaged") // the parser's words might repeat it
 	}
 	signer, ok := parsed.(crypto.Signer)
 	if !ok {
-		return nil, fmt.Errorf("private half %T cannot sign", parsed)
+		return nil, fmt.Errorf("private key %T cannot sign", parsed)
 	}
 	out.private = signer
 	return out, nil
@@ -312,7 +312,7 @@ func (k *Keyring) have() []*key {
 func (k *Keyring) Sign(a Access) (string, error) {
 	signing := k.signing(a.Issued)
 	if signing == nil {
-		return "", errs.New(errs.Unavailable, "no key to sign tokens with")
+		return "", errs.New(errs.Unavailable, "no key for signing tokens")
 	}
 	t := jwt.NewWithClaims(signing.method, a.Claims())
 	t.Header["kid"] = signing.id

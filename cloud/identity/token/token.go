@@ -196,7 +196,7 @@ type End struct {
 }
 
 // ErrUnknown says that there is no such token.
-var ErrUnknown = errors.New("token: not known")
+var ErrUnknown = errors.New("token: unknown")
 
 // Store is the storage that Service needs. Safe for concurrent use. A change for which it returned nil is durable.
 type Store interface {
@@ -366,7 +366,7 @@ func (s *Service) appKey(p Peer) error {
 	case p.AppKey == "":
 		return unproved("app_key_missing", "no app key", nil)
 	case !s.cfg.AppKeys.Has(p.AppKey):
-		return unproved("app_key_wrong", "app key is not one of the configured ones", nil)
+		return unproved("app_key_wrong", "unknown app key", nil)
 	}
 	return nil
 }
@@ -384,7 +384,7 @@ func (s *Service) burn(ctx context.Context, session logging.Secret, id thing.ID)
 		return "", s.turn(err, "session_refused", unproved)
 	}
 	if !isUser(user) {
-		return "", fmt.Errorf("user session for %s: its account id of %d bytes cannot be an owner's", id, len(user))
+		return "", fmt.Errorf("user session for %s: account id of %d bytes is not valid for an owner", id, len(user))
 	}
 	return user, nil
 }

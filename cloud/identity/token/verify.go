@@ -112,7 +112,7 @@ func (v *Verifier) VerifyFor(ctx context.Context, raw logging.Secret, id thing.I
 }
 
 func otherRobots(a Access, id thing.ID) error {
-	return badToken("token_other_robot", fmt.Sprintf("token %s is that of %s, not of %s", a.ID, a.Thing, id))
+	return badToken("token_other_robot", fmt.Sprintf("token %s belongs to %s, not to %s", a.ID, a.Thing, id))
 }
 
 // old returns what a token says that may have expired, but was issued within RefreshWithin. Whether it was revoked the caller asks the store.
@@ -151,7 +151,7 @@ func (v *Verifier) parse(ctx context.Context, p *jwt.Parser, raw logging.Secret)
 		case one == nil:
 			return nil, fmt.Errorf("%w %.40q", errNoKey, kid)
 		case t.Method.Alg() != string(one.alg):
-			return nil, fmt.Errorf("%w: key %s is for %s, the token says %s", errOtherAlg, kid, one.alg, t.Method.Alg())
+			return nil, fmt.Errorf("%w: key %s is for algorithm %s, the token has %s", errOtherAlg, kid, one.alg, t.Method.Alg())
 		}
 		signed = one
 		return one.public, nil
@@ -172,7 +172,7 @@ func (v *Verifier) parse(ctx context.Context, p *jwt.Parser, raw logging.Secret)
 
 var (
 	errNoKey    = errors.New("no such key")
-	errOtherAlg = errors.New("other algorithm")
+	errOtherAlg = errors.New("wrong algorithm")
 )
 
 // unreadable: the keys could not be read; nothing is said about the token.

@@ -58,7 +58,7 @@ func Build(root string, declared op.List) ([]byte, error) {
 	for _, op := range all {
 		rule, ok := rules[op.Route]
 		if !ok {
-			return nil, fmt.Errorf("%s is described and in no table", op.Route)
+			return nil, fmt.Errorf("%s is described, but in no access table", op.Route)
 		}
 		method, path, _ := strings.Cut(op.Route, " ")
 		item, ok := paths[path].(object)
@@ -246,7 +246,7 @@ func (b *builder) name(t reflect.Type) string {
 		name = strings.ToUpper(prefix[:1]) + prefix[1:] + name
 	}
 	if other, taken := b.types[name]; taken && other != t {
-		panic(fmt.Sprintf("describe: %s and %s are both called %s: say in unprefixed which has the name for itself", t, other, name))
+		panic(fmt.Sprintf("describe: %s and %s are both named %s: name the one that keeps it in unprefixed", t, other, name))
 	}
 	b.types[name] = t
 	return name

@@ -123,7 +123,7 @@ func Check(method, path string, status int, contentType string, body []byte) err
 	dec := json.NewDecoder(bytes.NewReader(body))
 	dec.UseNumber()
 	if err := dec.Decode(&v); err != nil {
-		return fmt.Errorf("%s answered %d with what is no JSON: %w", pattern, status, err)
+		return fmt.Errorf("%s answered %d with a body that is not JSON: %w", pattern, status, err)
 	}
 	visiting.Lock()
 	defer visiting.Unlock()

@@ -171,7 +171,7 @@ func (d *Door) Seen(ctx context.Context, c registry.Call) {
 	addr, now := ratelimit.Network(c.Peer), time.Now()
 	if d.alone(addr, c.Thing, now) && d.takes.Allow(string(c.Thing)+" "+addr) == 0 {
 		if err := d.adopt(ctx, addr, c.Thing, now.Add(-AdoptWithin)); err != nil {
-			d.log.WarnContext(ctx, "refusals not taken over", logging.Thing, c.Thing, logging.Err, err)
+			d.log.WarnContext(ctx, "earlier refusals not assigned to the robot", logging.Thing, c.Thing, logging.Err, err)
 		}
 	}
 	d.robots.Seen(ctx, c)
@@ -251,7 +251,7 @@ func (d *Door) write(ctx context.Context) {
 	d.gathered, d.lost = map[key]*Stranger{}, 0
 	d.mu.Unlock()
 	if lost > 0 {
-		d.log.WarnContext(ctx, "too many different refusals at once; the rest only counted", "dropped", lost)
+		d.log.WarnContext(ctx, "too many different refusals at once; rest dropped", "dropped", lost)
 	}
 	var steps []registry.Step
 	var strangers []Stranger

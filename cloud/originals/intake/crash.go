@@ -73,7 +73,7 @@ func parseCrash(body io.Reader, boundary string) (form, error) {
 		case int64(len(b)) > limit:
 			return form{}, errs.Coded(errs.Invalid, CodeTooLarge, "part %d, %.40q, has more than %d bytes", n, name, limit)
 		case twice || name == "upload_file" && f.dump != nil || name == "attachment_messages.log" && f.log != nil:
-			return bad("part %d: %.40q comes twice", n, name)
+			return bad("part %d: %.40q given twice", n, name)
 		case name == "upload_file":
 			f.name, f.dump = p.FileName(), b
 		case name == "attachment_messages.log":

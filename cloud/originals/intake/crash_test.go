@@ -90,7 +90,7 @@ func TestCrashRefused(t *testing.T) {
 		{"no robot", postCrash(crashPath, dump+end), 400, "robot.esn"},
 		{"another robot than the certificate's", postCrash(files.Crash, part("robot.esn", "", "00e20101")+dump+end), 400, "certificate"},
 		{"cut off", postCrash(crashPath, esn+dump), 400, "part 2"},
-		{"a thousand parts", postCrash(crashPath, strings.Repeat(part("x", "", "y"), 1000)+end), 400, "comes twice"},
+		{"a thousand parts", postCrash(crashPath, strings.Repeat(part("x", "", "y"), 1000)+end), 400, "given twice"},
 		{"a thousand different parts", postCrash(crashPath, thousand()+end), 400, "more than 32 parts"},
 		{"a long text", postCrash(crashPath, part("hostname", "", strings.Repeat("h", 300))+end), 413, "hostname"},
 		{"two dumps", postCrash(crashPath, esn+dump+dump+end), 400, "twice"},

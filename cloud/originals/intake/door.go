@@ -72,7 +72,7 @@ func (p Paths) Validate() error {
 		}
 	}
 	if p.Logs != "" && !strings.HasSuffix(p.Logs, "/") {
-		return errs.New(errs.Invalid, "robots.intake.logs %q: want a slash at its end", p.Logs)
+		return errs.New(errs.Invalid, "robots.intake.logs %q: want a trailing slash", p.Logs)
 	}
 	return nil
 }
@@ -137,7 +137,7 @@ func (d *Door) Thing(ctx context.Context, r *http.Request, claim string) (thing.
 	}
 	id, err := thing.New(thing.Vector, strings.ToLower(claim))
 	if err != nil {
-		return "", errs.Coded(errs.Invalid, CodeForm, "serial %.40q: want that of a robot, such as 00e20100", claim)
+		return "", errs.Coded(errs.Invalid, CodeForm, "serial %.40q: want the serial number of a robot, such as 00e20100", claim)
 	}
 	why, err := d.doubt(ctx, id, r.RemoteAddr)
 	if err != nil || why == "" {
@@ -145,7 +145,7 @@ func (d *Door) Thing(ctx context.Context, r *http.Request, claim string) (thing.
 	}
 	d.Refused(ctx, r.RemoteAddr, id, CodeUnproved, why)
 	// The answer does not tell which robots are known.
-	return "", errs.Coded(errs.Denied, CodeUnproved, "%s has not proved lately from this address that it is an original robot of this cloud", id)
+	return "", errs.Coded(errs.Denied, CodeUnproved, "%s has not recently proved from this address that it is an original robot of this cloud", id)
 }
 
 // doubt returns why a robot is not believed; "": it is.
@@ -153,11 +153,11 @@ func (d *Door) doubt(ctx context.Context, id thing.ID, addr string) (string, err
 	t, err := d.Robots.Thing(ctx, id)
 	switch {
 	case err != nil && errs.KindOf(err) == errs.NotFound:
-		return "not known to this fleet", nil
+		return "not in this fleet", nil
 	case err != nil:
 		return "", err
 	case t.Presence != registry.Calls:
-		return "not an original robot: it keeps a connection, and sends by that", nil
+		return "not an original robot: it sends over its own connection", nil
 	}
 	steps, err := d.Robots.Steps(ctx, id)
 	if err != nil {
@@ -169,7 +169,7 @@ func (d *Door) doubt(ctx context.Context, id thing.ID, addr string) (string, err
 			return "", nil
 		}
 	}
-	return "it has not called from this address lately", nil
+	return "no recent call from this address", nil
 }
 
 // Signed implements Caller.
@@ -177,7 +177,7 @@ func (d *Door) Signed(ctx context.Context, r *http.Request, body []byte, claim s
 	if r.Header.Get("Authorization") == "" {
 		id, err := d.Thing(ctx, r, claim)
 		if err == nil && id == "" {
-			err = errs.Coded(errs.Invalid, codeContents, "the events name no robot")
+			err = errs.Coded(errs.Invalid, codeContents, "no robot_id in the events")
 		}
 		return id, das.Claimed, err
 	}

@@ -66,9 +66,9 @@ func (m message) contents() ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(z, events.MaxInflated+1))
 	switch {
 	case len(text) > events.MaxInflated:
-		return bad("MessageBody inflates to more than %d bytes", events.MaxInflated)
+		return bad("MessageBody decompresses to more than %d bytes", events.MaxInflated)
 	case err != nil:
-		return bad("gzip at byte %d of the inflated text: %v", len(text), err)
+		return bad("gzip at byte %d of the decompressed text: %v", len(text), err)
 	}
 	return text, nil
 }
@@ -128,7 +128,7 @@ func parseEvents(text []byte) (batch, error) {
 	slices.SortStableFunc(b.events, func(x, y events.Event) int { return cmp.Or(cmp.Compare(x.BootID, y.BootID), cmp.Compare(x.Seq, y.Seq)) })
 	b.events = slices.CompactFunc(b.events, func(x, y events.Event) bool { return x.BootID == y.BootID && x.Seq == y.Seq })
 	if len(b.events) == 0 {
-		return b, errs.Coded(errs.Invalid, codeContents, "no event can be stored: %s", cmp.Or(strings.Join(b.bad, "; "), "the array is empty"))
+		return b, errs.Coded(errs.Invalid, codeContents, "no event is valid: %s", cmp.Or(strings.Join(b.bad, "; "), "the array is empty"))
 	}
 	return b, nil
 }
@@ -154,7 +154,7 @@ func elements(text []byte) (out []string, err error) {
 		return nil, err
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("something follows the array")
+		return nil, errors.New("data after the array")
 	}
 	return out, nil
 }
@@ -171,7 +171,7 @@ func salvage(text string) ([]string, error) {
 		return r
 	}, text[1:len(text)-1])
 	if !strings.HasPrefix(text, begin) {
-		return nil, errors.New("its first event does not begin as those of robots do")
+		return nil, errors.New("its first event does not start like an event of a robot")
 	}
 	if strings.Count(text, ","+begin) >= maxEvents {
 		return nil, errTooMany
@@ -197,7 +197,7 @@ func (s *Service) store(ctx context.Context, id thing.ID, origin string, begun t
 			case a.Status == ack.RetryAfter && a.Code != "": // for a reason of the robot's own
 				return &errs.Error{Kind: errs.Exhausted, Code: a.Code, Msg: a.Reason, Retry: time.Duration(a.After)}
 			case a.Status == ack.RetryAfter:
-				return errs.RetryLater(time.Duration(a.After), "events cannot be stored now", nil)
+				return errs.RetryLater(time.Duration(a.After), "events cannot be stored at the moment", nil)
 			case a.Code == consent.CodeOptedOut, a.Code == consent.CodeOwnerChanged:
 				return errs.Coded(errs.Denied, a.Code, "%s", a.Reason)
 			case a.Status == ack.Refused:
@@ -210,7 +210,7 @@ func (s *Service) store(ctx context.Context, id thing.ID, origin string, begun t
 		}
 	}
 	if stored == 0 {
-		return errs.Coded(errs.Invalid, codeContents, "no event can be stored: %s", strings.Join(b.bad, "; "))
+		return errs.Coded(errs.Invalid, codeContents, "no event is valid: %s", strings.Join(b.bad, "; "))
 	}
 	return nil
 }

@@ -231,7 +231,7 @@ func TestEventsRefused(t *testing.T) {
 		{"an empty array", post(sendForm(zipped("[]"))), 400, "InvalidMessageContents"},
 		{"another type", post(strings.Replace(sendForm(good), "vnd.anki", "vnd.other", 1)), 400, "InvalidMessageContents"},
 		{"another transport", post(strings.Replace(sendForm(good), "StringValue=2&", "StringValue=3&", 1)), 400, "InvalidMessageContents"},
-		{"shorter than announced", head + "Content-Length: 100\r\n\r\nAction=" + cut, 400, "ended within the body"},
+		{"shorter than announced", head + "Content-Length: 100\r\n\r\nAction=" + cut, 400, "the end of the body"},
 		{"no more comes", head + "Content-Length: 100\r\n\r\nAction=", 408, "slow_body"},
 	}
 	for _, c := range cases {
@@ -265,13 +265,13 @@ func TestDoor(t *testing.T) {
 		change        func()
 		why           string
 	}{
-		{"an unknown robot", other, func() {}, "not known to this fleet"},
-		{"a robot of ours", good, func() { r.fleet.presence = registry.Present }, "keeps a connection"},
-		{"from elsewhere", good, func() { r.fleet.presence, r.fleet.called.Peer = registry.Calls, "192.0.2.1:40000" }, "not called from this address"},
+		{"an unknown robot", other, func() {}, "not in this fleet"},
+		{"a robot of ours", good, func() { r.fleet.presence = registry.Present }, "its own connection"},
+		{"from elsewhere", good, func() { r.fleet.presence, r.fleet.called.Peer = registry.Calls, "192.0.2.1:40000" }, "no recent call"},
 		{"from here, long ago", good, func() {
 			r.fleet.called.Peer, r.fleet.called.Last = "127.0.0.1:1", time.Now().AddDate(0, -2, 0)
-		}, "lately"},
-		{"from here, refused", good, func() { r.fleet.called.Last, r.fleet.called.OK = time.Now(), false }, "lately"},
+		}, "no recent call"},
+		{"from here, refused", good, func() { r.fleet.called.Last, r.fleet.called.OK = time.Now(), false }, "no recent call"},
 	} {
 		c.change()
 		resp, body := r.raw(t, c.request)

@@ -248,7 +248,7 @@ func (s *Service) spool(w http.ResponseWriter, r *http.Request, limit int64) (_ 
 	}
 	f, err := os.CreateTemp("", "kennel-intake-")
 	if err != nil {
-		return spooled{}, errs.RetryLater(time.Minute, "no room for the file", err)
+		return spooled{}, errs.RetryLater(time.Minute, "no space for the file", err)
 	}
 	defer func() {
 		if err != nil {
@@ -264,7 +264,7 @@ func (s *Service) spool(w http.ResponseWriter, r *http.Request, limit int64) (_ 
 	case body.err != nil:
 		return spooled{}, body.err
 	case err != nil: // of the file
-		return spooled{}, errs.RetryLater(time.Minute, "no room for the file", err)
+		return spooled{}, errs.RetryLater(time.Minute, "no space for the file", err)
 	case n == 0:
 		return spooled{}, errs.Coded(errs.Invalid, CodeBroken, "the body is empty")
 	}
@@ -316,9 +316,9 @@ func (p *paced) Read(b []byte) (int, error) {
 	case errors.As(err, &large):
 		p.err = tooLarge(p.limit)
 	case err == nil && now.After(end), errors.As(err, &slow) && slow.Timeout():
-		p.err = errs.Coded(errs.Unavailable, CodeSlow, "the body came too slowly; %d bytes came", p.n)
+		p.err = errs.Coded(errs.Unavailable, CodeSlow, "the body arrived too slowly; got %d bytes", p.n)
 	case err != nil:
-		p.err = &errs.Error{Kind: errs.Invalid, Code: CodeBroken, Msg: "the connection ended within the body", Err: err}
+		p.err = &errs.Error{Kind: errs.Invalid, Code: CodeBroken, Msg: "the connection ended before the end of the body", Err: err}
 	}
 	return n, p.err
 }

@@ -80,7 +80,7 @@ func TestLogRefused(t *testing.T) {
 		{"a name too long", putLog(files.Log(strings.Repeat("n", 201)), "x"), 400, "200"},
 		{"announced too large", head(fmt.Sprintf("Content-Length: %d", files.MaxLog+1)), 413, `"code":"too_large"`},
 		{"endless", endless, 413, `"code":"too_large"`},
-		{"shorter than announced", head("Content-Length: 100") + "short" + cut, 400, "ended within the body"},
+		{"shorter than announced", head("Content-Length: 100") + "short" + cut, 400, "the end of the body"},
 	} {
 		resp, body := r.raw(t, c.request)
 		want(t, c.name, resp, body, c.status, c.says)

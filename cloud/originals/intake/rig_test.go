@@ -71,7 +71,7 @@ type fleet struct {
 
 func (f *fleet) Thing(_ context.Context, id thing.ID) (registry.Thing, error) {
 	if id != rex {
-		return registry.Thing{}, errs.Coded(errs.NotFound, "no_thing", "thing %s is not known to this fleet", id)
+		return registry.Thing{}, errs.Coded(errs.NotFound, "no_thing", "thing %s is not in this fleet", id)
 	}
 	return registry.Thing{ID: id, Presence: f.presence}, nil
 }

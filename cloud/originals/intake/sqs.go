@@ -76,9 +76,9 @@ func parseSend(form string) (message, error) {
 		case n >= maxPairs:
 			return message{}, badForm(codeForm, "the form has more than %d pairs", maxPairs)
 		case kerr != nil || verr != nil:
-			return message{}, badForm(codeForm, "pair %d, %.40q: the percent signs are not well formed", n+1, k)
+			return message{}, badForm(codeForm, "pair %d, %.40q: malformed percent-encoding", n+1, k)
 		case twice:
-			return message{}, badForm(codeForm, "%.40q comes twice", key)
+			return message{}, badForm(codeForm, "%.40q given twice", key)
 		}
 		pairs[key] = value
 	}
@@ -101,7 +101,7 @@ func parseSend(form string) (message, error) {
 		}
 		a := attribute{name, pairs[p+"Value.DataType"], pairs[p+"Value.StringValue"]}
 		if a.name == "" || a.value == "" || !strings.HasPrefix(a.kind, "String") && !strings.HasPrefix(a.kind, "Number") || m.attribute(name) != "" {
-			return message{}, badForm(codeValue, "message attribute %d, %.40q: want a name, a value and the type String or Number, once", i, name)
+			return message{}, badForm(codeValue, "message attribute %d, %.40q: want a unique name, a value and the type String or Number", i, name)
 		}
 		m.attributes = append(m.attributes, a)
 	}

@@ -25,11 +25,11 @@ func (s *Store) Begin(ctx context.Context, length time.Duration) (wait time.Dura
 			RETURNING ends)
 		SELECT CASE WHEN EXISTS (SELECT FROM mine) THEN interval '0'
 			ELSE greatest(interval '1 second', coalesce((SELECT max(ends) FROM originals_turn), clock_timestamp()) - clock_timestamp()) END`, length).Scan(&wait)
-	return wait, pg.Wrap(err, "begin a self-test")
+	return wait, pg.Wrap(err, "start self-test")
 }
 
 // End implements originals.Turns.
 func (s *Store) End(ctx context.Context) error {
 	_, err := s.pool.Exec(ctx, `DELETE FROM originals_turn`)
-	return pg.Wrap(err, "end the self-test")
+	return pg.Wrap(err, "end self-test")
 }

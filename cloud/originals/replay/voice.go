@@ -145,7 +145,7 @@ func (r *Robot) CheckStream(ctx context.Context) error {
 	case resp.Status != "Success":
 		return status.Errorf(codes.Unknown, "connection check: %q, want Success", resp.Status)
 	case uint8(resp.FramesReceived) != pieces:
-		return status.Errorf(codes.Unknown, "connection check: %d pieces arrived, want %d", resp.FramesReceived, pieces)
+		return status.Errorf(codes.Unknown, "connection check: %d chunks arrived, want %d", resp.FramesReceived, pieces)
 	}
 	return nil
 }

@@ -226,7 +226,7 @@ func TestVoiceReadsTheSentence(t *testing.T) {
 		status string
 		frames uint32
 		want   string
-	}{{"Success", 50, ""}, {"Success", 256 + 50, ""}, {"Success", 49, "49 pieces arrived, want 50"}, {"Error", 50, `"Error", want Success`}} {
+	}{{"Success", 50, ""}, {"Success", 256 + 50, ""}, {"Success", 49, "49 chunks arrived, want 50"}, {"Error", 50, `"Error", want Success`}} {
 		answer = &chipperpb.ConnectionCheckResponse{Status: tc.status, FramesReceived: tc.frames}
 		err := r.CheckStream(t.Context())
 		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) || pieces != 50 {

@@ -102,7 +102,7 @@ func New(c Config) (*Door, error) {
 		return nil, errs.New(errs.Invalid, "s3 door: want grants, consent, a store, a count of usage, a recorder and a log")
 	}
 	if len(c.Buckets) == 0 {
-		return nil, errs.New(errs.Invalid, "s3 door: no bucket names")
+		return nil, errs.New(errs.Invalid, "s3 door: want at least one bucket name")
 	}
 	for _, b := range c.Buckets {
 		if !bucketName.MatchString(b) {
@@ -113,7 +113,7 @@ func New(c Config) (*Door, error) {
 	c.Uploads, c.PerThing = cmp.Or(c.Uploads, 128), cmp.Or(c.PerThing, 8)
 	c.Idle, c.MinRate = cmp.Or(c.Idle, 30*time.Second), cmp.Or(c.MinRate, 2<<10)
 	if c.MaxObject < 0 || c.MaxDay < 0 || c.Uploads < 0 || c.PerThing < 0 || c.Idle < 0 || c.MinRate < 0 {
-		return nil, errs.New(errs.Invalid, "s3 door: a limit is negative")
+		return nil, errs.New(errs.Invalid, "s3 door: limit below 0: want 0 or more")
 	}
 	if c.Now == nil {
 		c.Now = time.Now
@@ -241,7 +241,7 @@ func (c *call) serve() (err error) {
 		return denied("these credentials allow uploads and nothing else")
 	}
 	if !g.May(c.key) {
-		return denied("these credentials do not allow this key: want a name below %s, of printable text without backslashes or empty parts, . and .., and at most %d bytes in all", g.Folder(), sts.MaxKey)
+		return denied("these credentials do not allow this key: want a name below %s, of printable text, without backslashes or empty parts, . and .., of at most %d bytes", g.Folder(), sts.MaxKey)
 	}
 	c.store = g.Stored(c.key)
 	if c.body, err = c.auth.Body(r, secret.Reveal(), r.TLS != nil || c.cfg.Insecure); err != nil {
@@ -287,7 +287,7 @@ func (c *call) hold(ctx context.Context) error {
 	c.release = func() { late.Stop(); hold.Release() }
 	account, err := hold.Check(c.grant.Thing, c.begun)
 	if err == nil && account != c.grant.User {
-		err = errs.Coded(errs.Denied, "other_owner", "%s has another owner now, or none", c.grant.Thing)
+		err = errs.Coded(errs.Denied, "other_owner", "%s no longer belongs to this owner", c.grant.Thing)
 	}
 	return refusalOf(err)
 }
@@ -477,9 +477,9 @@ func (in *intake) Read(p []byte) (int, error) {
 	}
 	var timeout net.Error
 	if errors.As(err, &timeout) && timeout.Timeout() {
-		err = errs.Coded(errs.Invalid, "RequestTimeout", "the body came too slowly; %d of %d bytes came", in.n, in.body.Size)
+		err = errs.Coded(errs.Invalid, "RequestTimeout", "the body arrived too slowly; got %d of %d bytes", in.n, in.body.Size)
 	} else if errs.CodeOf(err) == "" && errs.KindOf(err) == errs.Internal { // the connection's own
-		err = &errs.Error{Kind: errs.Invalid, Code: sigv4.CodeIncomplete, Msg: "the connection ended within the body", Err: err}
+		err = &errs.Error{Kind: errs.Invalid, Code: sigv4.CodeIncomplete, Msg: "the connection ended before the end of the body", Err: err}
 	}
 	in.err = err
 	return 0, err
@@ -506,7 +506,7 @@ func (c *call) stored(ctx context.Context, size int64) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second) // a robot that hung up has uploaded it
 	defer cancel()
 	if err := c.cfg.Stored(ctx, c.grant, c.store, c.grant.Name(c.key), size); err != nil {
-		c.cfg.Log.WarnContext(ctx, "upload stored, but not listed yet", logging.Thing, c.grant.Thing, logging.Err, err)
+		c.cfg.Log.WarnContext(ctx, "upload stored, but not yet listed", logging.Thing, c.grant.Thing, logging.Err, err)
 	}
 }
 

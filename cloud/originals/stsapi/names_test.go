@@ -136,7 +136,7 @@ func TestStoredIsTold(t *testing.T) {
 	if want := []string{who + "a b%2Fc a b/c 5", who + "parts parts 20971520", who + "d d 1"}; !slices.Equal(told, want) {
 		t.Errorf("told %q, want %q", told, want)
 	}
-	if !bytes.Contains(r.logs.bytes(), []byte("upload stored, but not listed yet")) {
+	if !bytes.Contains(r.logs.bytes(), []byte("upload stored, but not yet listed")) {
 		t.Error("a row that was lost is not logged")
 	}
 	if s := r.steps.Last(); s.OK {

@@ -131,9 +131,9 @@ func (c *call) finish(ctx context.Context, q url.Values) error {
 		have, ok := sizes[p.Number]
 		switch {
 		case !ok || have.ETag != p.ETag:
-			return errs.Coded(errs.Invalid, "InvalidPart", "part %d did not come, or with another ETag", p.Number)
+			return errs.Coded(errs.Invalid, "InvalidPart", "part %d was not uploaded, or has another ETag", p.Number)
 		case have.Size < minPart && i < len(parts)-1:
-			return errs.Coded(errs.Invalid, "EntityTooSmall", "part %d has %d bytes, want at least %d in all but the last", p.Number, have.Size, minPart)
+			return errs.Coded(errs.Invalid, "EntityTooSmall", "part %d has %d bytes, want at least %d in all but the last part", p.Number, have.Size, minPart)
 		}
 		total += have.Size
 	}

@@ -81,7 +81,7 @@ func Wire(b wire.Base, cfg Config) (u Uploads, s wire.Slice, err error) {
 			{Name: "uploads.mend", Every: mendEvery, Run: func(ctx context.Context) error {
 				added, removed, err := u.Logs.Mend(ctx)
 				if added+removed > 0 {
-					b.Log.InfoContext(ctx, "list of logs mended", "added", added, "removed", removed)
+					b.Log.InfoContext(ctx, "list of logs repaired", "added", added, "removed", removed)
 				}
 				return err
 			}},

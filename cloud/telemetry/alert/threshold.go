@@ -72,9 +72,9 @@ func (w Limit) Check() error {
 	case !slices.Contains(LimitKinds, w.Kind):
 		return errs.New(errs.Invalid, "kind %.20q: want one of %s", w.Kind, errs.List(LimitKinds))
 	case (w.Kind == CrashShare || w.Kind == CrashExcess) && w.Of != "":
-		return errs.New(errs.Invalid, "of %.20q: a crash share is of all crashes", w.Of)
+		return errs.New(errs.Invalid, "of %.20q: want nothing, because a crash share counts all crashes", w.Of)
 	case (w.Kind == FaultShare || w.Kind == FaultExcess) && w.Of != "" && (err != nil || code < 1 || code > 9999):
-		return errs.New(errs.Invalid, "of %.20q: want a fault code, or nothing for each", w.Of)
+		return errs.New(errs.Invalid, "of %.20q: want a fault code, or nothing for every code", w.Of)
 	case w.Kind == EventRate && events.CheckName(w.Of) != nil:
 		return errs.New(errs.Invalid, "of %.40q: want the name of an event", w.Of)
 	case w.Kind == EventRate && !(w.Level > 0 && w.Level <= 1e6):

@@ -151,7 +151,7 @@ const CodeUnknown = "unknown_crash"
 // Errors of lookups.
 var (
 	ErrUnknown      = errs.Coded(errs.NotFound, CodeUnknown, "no such crash; it may have expired")
-	ErrUnknownGroup = errs.Coded(errs.NotFound, "unknown_crash_group", "no such group of crashes; symbols may have moved its crashes to another")
+	ErrUnknownGroup = errs.Coded(errs.NotFound, "unknown_crash_group", "no such group of crashes; new symbols may have moved its crashes to another one")
 )
 
 // Store keeps crashes and groups. Its methods are safe for concurrent use.
@@ -193,7 +193,7 @@ func (c Change) Check() error {
 	case c.State == "" && c.Note == nil:
 		return errs.New(errs.Invalid, "nothing to change: want state or note")
 	case c.FixedIn != "" && c.State != Resolved:
-		return errs.New(errs.Invalid, "fixed_in is for the state %s", Resolved)
+		return errs.New(errs.Invalid, "fixed_in is only for the state %s", Resolved)
 	case len(c.FixedIn) > maxWord || !text(c.FixedIn):
 		return errs.New(errs.Invalid, "fixed_in: want at most %d bytes of text", maxWord)
 	case c.Note != nil && (len(*c.Note) > maxNote || !text(*c.Note)):
@@ -275,7 +275,7 @@ func (s *Service) Take(ctx context.Context, r Report) (id string, err error) {
 	}
 	for name, word := range map[string]string{"name": r.Name, "program": r.Program, "OS version": r.OSVersion, "version": r.Version, "boot id": r.BootID} {
 		if len(word) > maxWord || !text(word) {
-			return "", errs.New(errs.Invalid, "%s of the crash: want at most %d bytes of text", name, maxWord)
+			return "", errs.New(errs.Invalid, "crash: %s: want at most %d bytes of text", name, maxWord)
 		}
 	}
 	id = idOf(r.Thing, r.Dump)

@@ -164,8 +164,8 @@ func TestTakeRefuses(t *testing.T) {
 		"large":      {crash.Report{Dump: make([]byte, crash.MaxDump+1)}, "want at most 16777216"},
 		"large log":  {crash.Report{Dump: []byte("x"), Log: make([]byte, crash.MaxLog+1)}, "the log has"},
 		"other file": {crash.Report{Dump: []byte("\x7fELF\x01\x01")}, "want a minidump (MDMP) or a crash record"},
-		"long name":  {crash.Report{Dump: record("1", "f", ""), Name: strings.Repeat("x", 201)}, "name of the crash: want at most 200 bytes"},
-		"zero byte":  {crash.Report{Dump: record("1", "f", ""), Version: "a\x00"}, "version of the crash"},
+		"long name":  {crash.Report{Dump: record("1", "f", ""), Name: strings.Repeat("x", 201)}, "name: want at most 200 bytes"},
+		"zero byte":  {crash.Report{Dump: record("1", "f", ""), Version: "a\x00"}, "version: want at most"},
 	} {
 		if _, err := r.svc.Take(t.Context(), c.rep); errs.KindOf(err) != errs.Invalid || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)

@@ -58,7 +58,7 @@ type SymbolStore interface {
 }
 
 // ErrNoSymbols says that there is no such file.
-var ErrNoSymbols = errs.Coded(errs.NotFound, "unknown_symbols", "no symbol file with this debug id")
+var ErrNoSymbols = errs.Coded(errs.NotFound, "unknown_symbols", "no symbol file has this debug id")
 
 // Upload stores a symbol file of size bytes, which replaces the one with its debug id. It is checked while it passes.
 func (s *Service) Upload(ctx context.Context, body io.Reader, size int64, by string) (Symbols, error) {
@@ -76,10 +76,10 @@ func (s *Service) Upload(ctx context.Context, body io.Reader, size int64, by str
 		checked <- err
 	}()
 	err := s.cfg.Objects.Put(ctx, symbols+f.Key, pr, size, blob.PutOptions{ContentType: "text/plain"})
-	pr.CloseWithError(errors.New("the object store took no more"))
+	pr.CloseWithError(errors.New("the object store stopped reading"))
 	if bad := <-checked; bad != nil && errs.KindOf(bad) == errs.Invalid {
 		if err := s.cfg.Objects.Delete(ctx, symbols+f.Key); err != nil { // the store may have had all of it
-			s.cfg.Log.WarnContext(ctx, "refused symbols not deleted; the next sweep does", logging.Err, err)
+			s.cfg.Log.WarnContext(ctx, "refused symbols not deleted; left to the next sweep", logging.Err, err)
 		}
 		return Symbols{}, bad
 	}
@@ -156,12 +156,12 @@ func (s *Service) again(ctx context.Context, id string) error {
 	case errors.Is(err, ErrUnknown):
 		return s.cfg.Store.Delete(ctx, []string{id}, false)
 	case err != nil && lctx.Err() != nil && ctx.Err() == nil:
-		err = fmt.Errorf("looking at the dump with its symbols took longer than %v", lookTime)
+		err = fmt.Errorf("analysis of the dump with its symbols took longer than %v", lookTime)
 	case errs.KindOf(err) != errs.Invalid && err != nil:
 		return err
 	}
 	if err != nil {
-		s.cfg.Log.WarnContext(ctx, "stored dump refused; its stacks keep the names that they had", "crash", id, logging.Err, err)
+		s.cfg.Log.WarnContext(ctx, "stored dump refused; names in its stacks unchanged", "crash", id, logging.Err, err)
 		return s.cfg.Symbols.Refuse(ctx, id, strings.ToValidUTF8(err.Error(), "?"), looked)
 	}
 	_, err = s.cfg.Store.Put(ctx, c, signature)

@@ -70,7 +70,7 @@ type Comparison struct {
 func ReadCompare(key string, v url.Values, now time.Time) (CompareQuery, error) {
 	q := CompareQuery{Key: key}
 	if key == "" || len(key) > events.MaxText {
-		return q, errs.New(errs.Invalid, "experiment %.60q: want its key", key)
+		return q, errs.New(errs.Invalid, "experiment %.60q: want the key of an experiment", key)
 	}
 	of := ""
 	f, err := ReadFilter(v, now, func(key, s string) (bool, error) {
@@ -87,7 +87,7 @@ func ReadCompare(key string, v url.Values, now time.Time) (CompareQuery, error) 
 	}
 	for other := range f.Query() {
 		if other != "name" && other != "since" && other != "until" {
-			return q, errs.New(errs.Invalid, "%.40s: want name, of, since and until alone", other)
+			return q, errs.New(errs.Invalid, "%.40s: want only name, of, since and until", other)
 		}
 	}
 	q.Name, q.Since, q.Until = f.Name, f.Since, f.Until
@@ -116,7 +116,7 @@ func (s *Service) Compare(ctx context.Context, q CompareQuery) (Comparison, erro
 		return c, err
 	}
 	if len(c.Arms) == 0 {
-		return c, errs.New(errs.NotFound, "no robot told that it takes part in experiment %.60q and sent anything from %s to %s", q.Key, q.Since.Format(time.RFC3339), q.Until.Format(time.RFC3339))
+		return c, errs.New(errs.NotFound, "no robot in experiment %.60q sent events from %s to %s", q.Key, q.Since.Format(time.RFC3339), q.Until.Format(time.RFC3339))
 	}
 	if i := slices.IndexFunc(c.Arms, func(a Arm) bool { return a.Variation == "control" }); i > 0 {
 		control := c.Arms[i]

@@ -59,7 +59,7 @@ func TestIntervalsHoldTheTruth(t *testing.T) {
 }
 
 func TestReadCompareRefuses(t *testing.T) {
-	for query, want := range map[string]string{"": "name is missing", "name=battery": "whole name", "name=battery.low&of=s1": "want a number", "name=battery.low&thing=vic:1": "want name, of, since and until alone", "name=a.b&x=1": "want thing"} {
+	for query, want := range map[string]string{"": "name is missing", "name=battery": "such as battery.low", "name=battery.low&of=s1": "want a number", "name=battery.low&thing=vic:1": "name, of, since and until", "name=a.b&x=1": "want thing"} {
 		v, _ := url.ParseQuery(query)
 		if _, err := ReadCompare("k", v, asked); errs.KindOf(err) != errs.Invalid || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", query, err)

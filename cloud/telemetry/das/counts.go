@@ -134,7 +134,7 @@ func (s *Service) resolve(ctx context.Context, f Filter) (Filter, error) {
 		return f, nil
 	}
 	if s.robots == nil {
-		return f, errs.New(errs.Invalid, "robots %.60q: want thing; there is no fleet to ask here", f.Robots)
+		return f, errs.New(errs.Invalid, "robots %.60q: cannot be used here: want thing", f.Robots)
 	}
 	ids, err := s.robots(ctx, f.Robots)
 	if err != nil {

@@ -27,7 +27,7 @@ func ParseCursor(s string) (Cursor, error) {
 		return Cursor{}, nil
 	}
 	fail := func(why string) (Cursor, error) {
-		return Cursor{}, fmt.Errorf("place %.120q: %s: want microseconds~thing~boot~seq, as a former answer gave it", s, why)
+		return Cursor{}, fmt.Errorf("cursor %.120q: %s: want microseconds~thing~boot~seq, as an earlier response gave it", s, why)
 	}
 	part := strings.Split(s, "~")
 	if len(part) != 4 {

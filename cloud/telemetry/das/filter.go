@@ -106,7 +106,7 @@ func (f *Filter) Set(key, s string, now time.Time) (err error) {
 		err = word(&f.Event, maxWord)
 	case "name":
 		if f.Name = s; events.CheckName(s) != nil {
-			err = errors.New("want the whole name of an event, such as battery.low; event takes its beginning")
+			err = errors.New("want the full name of an event, such as battery.low; use event for the start of a name")
 		}
 	case "version":
 		err = word(&f.Version, maxWord)
@@ -152,7 +152,7 @@ func moment(s string, now time.Time) (time.Time, error) {
 	}
 	t, err := time.Parse(time.RFC3339, s)
 	if err != nil {
-		return t, errors.New("want a time such as 2026-05-06T12:00:00Z, or how long ago, such as 24h or 7d")
+		return t, errors.New("want a time such as 2026-05-06T12:00:00Z, or an age such as 24h or 7d")
 	}
 	if y := t.Year(); y < 1970 || y > 9999 {
 		return t, errors.New("want a year from 1970 to 9999")
@@ -216,7 +216,7 @@ func (c Condition) String() string {
 func ParseCondition(event, s string) (c Condition, err error) {
 	at := strings.IndexAny(s, "=!<>~")
 	if at < 0 {
-		return c, errors.New("want a value, one of = != < <= > >= ~, and what to compare it with, such as battery<3500")
+		return c, errors.New("want a value, one of = != < <= > >= ~, and an operand, such as battery<3500")
 	}
 	name, rest := strings.TrimSpace(s[:at]), s[at:]
 	for _, op := range []string{"!=", "<=", ">=", "=", "<", ">", "~"} {
@@ -232,18 +232,18 @@ func ParseCondition(event, s string) (c Condition, err error) {
 	}
 	switch {
 	case c.Op == "":
-		return c, errors.New("want = != < <= > >= or ~ behind the value")
+		return c, errors.New("want = != < <= > >= or ~ after the value")
 	case len(c.Text) > events.MaxText:
-		return c, fmt.Errorf("%d bytes to compare with: want at most %d", len(c.Text), events.MaxText)
+		return c, fmt.Errorf("operand of %d bytes: want at most %d", len(c.Text), events.MaxText)
 	case c.Number() && c.Op == "~":
 		return c, errors.New("the value is a number: want = != < <= > or >=")
 	case c.Number():
 		if c.N, err = strconv.ParseInt(c.Text, 10, 64); err != nil {
-			return c, fmt.Errorf("the value is a number: want a whole one of 64 bits, not %.40q", c.Text)
+			return c, fmt.Errorf("operand %.40q: want a 64-bit integer, because the value is a number", c.Text)
 		}
 		c.Text = ""
 	case c.Op != "=" && c.Op != "!=" && c.Op != "~":
-		return c, errors.New("the value is a text: want = != or ~ (contains)")
+		return c, errors.New("the value is text: want = != or ~ (contains)")
 	}
 	return c, nil
 }

@@ -135,7 +135,7 @@ func (in *Ingester) HandleFrom(ctx context.Context, id thing.ID, origin string, 
 	switch {
 	case h.Batch == "":
 		in.stats.refused.Add(1)
-		in.Log.WarnContext(ctx, "message on up/das is not a batch; ignored", "thing", id, "err", err)
+		in.Log.WarnContext(ctx, "message on up/das not a batch; ignored", "thing", id, "err", err)
 		return
 	case err != nil:
 		in.refuse(j, err)
@@ -184,7 +184,7 @@ func (in *Ingester) pause(ctx context.Context, j *job, code string, pause time.D
 	count.Add(1)
 	j.answer(ack.Ack{Batch: j.batch, Status: ack.RetryAfter, Code: code, Reason: detail, After: envelope.Millis(pause)})
 	if in.robots.tell(j.thing, in.Now()) {
-		in.Log.WarnContext(ctx, "robot told to send its events later", "thing", j.thing, "code", code, "reason", detail)
+		in.Log.WarnContext(ctx, "robot asked to send its events later", "thing", j.thing, "code", code, "reason", detail)
 		select {
 		case in.news <- paused{j.thing, code, detail}:
 		default:

@@ -200,7 +200,7 @@ func (p Personal) Sweep(ctx context.Context, others ...func(ctx context.Context,
 			err = p.Eraser.EndErase(ctx, s)
 		}
 		if err != nil {
-			failed = errors.Join(failed, fmt.Errorf("erase what came late of %s: %w", s.Thing, err))
+			failed = errors.Join(failed, fmt.Errorf("erase late events of %s: %w", s.Thing, err))
 		}
 	}
 	return failed

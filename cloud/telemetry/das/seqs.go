@@ -75,7 +75,7 @@ func Plan(items []Item, known map[Key]Seqs) ([]Fresh, Outcome) {
 		}
 		if len(set) > MaxSpans {
 			fresh = fresh[:mark]
-			out.Refused[i] = errs.Coded(errs.Invalid, "gaps", "boot %s has more than %d gaps in seq; a robot counts its events one by one", key.BootID, MaxSpans)
+			out.Refused[i] = errs.Coded(errs.Invalid, "gaps", "boot %s has more than %d gaps in seq: want events numbered one by one", key.BootID, MaxSpans)
 			continue
 		}
 		out.Known += len(it.Events) - (len(fresh) - mark)

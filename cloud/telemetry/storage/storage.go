@@ -70,7 +70,7 @@ func (b *Book) Measure(ctx context.Context) error {
 			n, size = n+1, size+o.Size
 		}
 		if _, err := b.pool.Exec(ctx, `INSERT INTO storage_usage (class, at, objects, bytes) VALUES ($1, clock_timestamp(), $2, $3)`, class, n, size); err != nil {
-			return fmt.Errorf("note the objects of %s: %w", class, pg.Err(err))
+			return fmt.Errorf("record the objects of %s: %w", class, pg.Err(err))
 		}
 	}
 	_, err = b.pool.Exec(ctx, `DELETE FROM storage_usage WHERE at < clock_timestamp() - $1::interval`, keep)

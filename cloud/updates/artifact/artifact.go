@@ -198,7 +198,7 @@ func (s *Service) Delete(ctx context.Context, species thing.Species, sum string,
 		case err != nil:
 			return a, err
 		case what != "":
-			return a, errs.Coded(errs.Conflict, "archive_used", "release %s of %s is used by %s; its archives stay", a.Version, species, what)
+			return a, errs.Coded(errs.Conflict, "archive_used", "release %s of %s is used by %s; its archives cannot be deleted", a.Version, species, what)
 		}
 	}
 	if err := audit(ctx, AuditDelete, string(species), a.line()); err != nil {

@@ -67,10 +67,10 @@ func (s *Service) Upload(ctx context.Context, u Upload) (Artifact, error) {
 		return s.uploadSWU(ctx, u, body)
 	}
 	if u.Version != "" {
-		return Artifact{}, errs.New(errs.Invalid, "version %.40q given with an archive that says its own", u.Version)
+		return Artifact{}, errs.New(errs.Invalid, "version %.40q: want none, because the manifest of the archive has one", u.Version)
 	}
 	if len(s.Keys) == 0 {
-		return Artifact{}, errs.Coded(errs.Unavailable, "no_release_keys", "this cloud knows no key that signs releases; set releases.keys")
+		return Artifact{}, errs.Coded(errs.Unavailable, "no_release_keys", "no key to verify releases with; set releases.keys")
 	}
 	p := passing{sum: sha256.New()}
 	r, err := archive.Open(io.TeeReader(body, &p), archive.Options{Unverified: true, Password: s.Password})
@@ -98,7 +98,7 @@ func (s *Service) Upload(ctx context.Context, u Upload) (Artifact, error) {
 func (s *Service) uploadSWU(ctx context.Context, u Upload, body io.Reader) (Artifact, error) {
 	a := Artifact{Species: u.Species, Version: u.Version, Kind: SWU, Size: u.Size, SHA256: u.SHA256, By: u.By, Manifest: &manifest.Manifest{Version: u.Version}}
 	if _, err := ota.ParseVersion(string(u.Version)); err != nil {
-		return a, errs.New(errs.Invalid, "a file for SWUpdate does not say its version in one way; give it: %w", err)
+		return a, errs.New(errs.Invalid, "version: give one, because a file for SWUpdate need not contain it: %w", err)
 	}
 	if err := s.free(ctx, a); err != nil {
 		return a, err
@@ -192,7 +192,7 @@ func (s *Service) store(ctx context.Context, a Artifact, verify func() error, p 
 	p.to = out
 	err := verify()
 	if sum := hex.EncodeToString(p.sum.Sum(nil)); err == nil && sum != a.SHA256 {
-		err = errs.New(errs.Invalid, "the archive has SHA-256 %s, want %s; it was changed on its way, or another file was named", sum, a.SHA256)
+		err = errs.New(errs.Invalid, "the archive has SHA-256 %s, want %s; it was damaged in transfer, or is another file", sum, a.SHA256)
 	}
 	if err == nil {
 		err = p.release()
@@ -228,7 +228,7 @@ func verify(r *archive.Reader) error {
 // refusal says why an archive was not taken.
 func refusal(err error) error {
 	if f, ok := errors.AsType[*ota.Failure](err); ok {
-		return errs.Coded(errs.Invalid, fmt.Sprintf("archive_%d", f.Code), "archive refused, robots would end with code %d (%s): %w", f.Code, f.Code.Words(), f.Err)
+		return errs.Coded(errs.Invalid, fmt.Sprintf("archive_%d", f.Code), "archive refused; robots would fail with code %d (%s): %w", f.Code, f.Code.Words(), f.Err)
 	}
 	if errs.KindOf(err) == errs.Internal {
 		return errs.New(errs.Invalid, "the upload broke off: %w", err)

@@ -239,7 +239,7 @@ func (d *Device) follow(want ota.Desired, has bool) {
 
 // gone is the answer about an action that is not the device's, or has ended.
 func gone(action int32) error {
-	return errs.Coded(errs.NotFound, "action_gone", "action %d is not one that this device has now", action)
+	return errs.Coded(errs.NotFound, "action_gone", "action %d is not a current action of this device", action)
 }
 
 // Fetch returns what an open action is about.
@@ -279,7 +279,7 @@ func (s *Service) File(ctx context.Context, id thing.ID, v ota.Version) (Device,
 			return d, a, err
 		}
 	}
-	return d, artifact.Artifact{}, errs.Coded(errs.NotFound, "no_file", "release %.40q is not one that this device is to install now", v)
+	return d, artifact.Artifact{}, errs.Coded(errs.NotFound, "no_file", "release %.40q is not assigned to this device", v)
 }
 
 // name makes the id of a report.
@@ -375,7 +375,7 @@ func (s *Service) Describe(ctx context.Context, id thing.ID, mode string, data m
 			maps.Copy(next, data)
 		}
 		if len(next) > maxAttributes {
-			return nil, errs.New(errs.Exhausted, "the device would have %d attributes: at most %d", len(next), maxAttributes)
+			return nil, errs.New(errs.Exhausted, "the device would have %d attributes: want at most %d", len(next), maxAttributes)
 		}
 		d.Attributes, d.Told, after = next, true, regionTag(next["region"])
 		if v, said := next["version"]; said {

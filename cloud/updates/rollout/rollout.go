@@ -355,18 +355,18 @@ func (s *Spec) Check() error {
 		return errs.New(errs.Invalid, "channel %.20q: want prod, beta or dev", s.Channel)
 	}
 	if s.Cohort.Uses(filter.Owner) || s.Cohort.Uses(filter.Name) {
-		return errs.New(errs.Invalid, "cohort: owner: and name: are not for all who see a rollout; want a tag instead")
+		return errs.New(errs.Invalid, "cohort: owner: and name: are not allowed, because not everyone who sees rollouts may see them: want a tag instead")
 	}
 	if len(s.Phases) == 0 {
 		s.Phases = []Phase{{1, 3600}, {10, 3600}, {50, 3600}, {100, 3600}}
 	}
 	if len(s.Phases) > MaxPhases {
-		return errs.New(errs.Invalid, "%d phases: at most %d", len(s.Phases), MaxPhases)
+		return errs.New(errs.Invalid, "%d phases: want at most %d", len(s.Phases), MaxPhases)
 	}
 	last := 0.0
 	for i, p := range s.Phases {
 		if !(p.Percent > last && p.Percent <= 100) || p.BakeS < 0 || p.BakeS > 90*86400 {
-			return errs.New(errs.Invalid, "phase %d: %g %% and %d s: want more than the phase before, at most 100 %%, and at most 90 days", i+1, p.Percent, p.BakeS)
+			return errs.New(errs.Invalid, "phase %d: %g %% and %d s: want a higher share than in the phase before, at most 100 %%, and 0 to 90 days", i+1, p.Percent, p.BakeS)
 		}
 		last = p.Percent
 	}

@@ -191,10 +191,10 @@ func (s *Service) Do(ctx context.Context, id string, a Action, why, by string) (
 		r, now := &w.Rollout, s.now()
 		turn := Turn{At: now, By: by, Phase: r.Phase, Words: why}
 		refuse := func() error {
-			return errs.Coded(errs.Conflict, "wrong_state", "rollout %s is %s: it cannot be told to %s", r.ID, r.State, a)
+			return errs.Coded(errs.Conflict, "wrong_state", "rollout %s is %s: cannot %s it", r.ID, r.State, a)
 		}
 		if by == r.By && r.Channel == Prod && (a == Approve && r.State == Waiting || a == Resume && r.State != Draft || a == Release) {
-			return errs.Coded(errs.Denied, "same_person", "a rollout for prod needs another person than its author to %s it", a)
+			return errs.Coded(errs.Denied, "same_person", "rollout for prod: want a person other than its author to %s it", a)
 		}
 		switch {
 		case a == Approve && r.State == Waiting:

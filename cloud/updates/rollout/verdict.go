@@ -276,7 +276,7 @@ func (r *Rollout) move(t *tally, still string, now time.Time, turn func(kind, wo
 			return
 		}
 		if least := int(math.Ceil(Majority * float64(p.Robots-p.Kept-p.absent))); p.Done < least {
-			lacks("reach", "%d of %d robots of this phase run the release: %s; at least %d should", p.Done, p.Robots, waiting(t.waits), least)
+			lacks("reach", "%d of %d robots of this phase run the release: %s; want at least %d", p.Done, p.Robots, waiting(t.waits), least)
 		}
 		for _, v := range verdicts {
 			if s := v.lack(); s != "" {
@@ -303,7 +303,7 @@ func (r *Rollout) early(p PhaseProgress, stage Stage, still string, lacks func(c
 		lacks("suspended", "%s", still)
 	}
 	if left := stage.BakeS - r.BakedS; left > 0 {
-		lacks("bake", "the phase is observed for another %v", time.Duration(left)*time.Second)
+		lacks("bake", "the phase is under observation for another %v", time.Duration(left)*time.Second)
 	}
 	if len(r.Guards) > 0 && float64(p.Watched) < Reached*float64(p.Done) {
 		lacks("exposure", "%d of %d updated robots have been watched for %v", p.Watched, p.Done, r.watchFor())

@@ -114,7 +114,7 @@ func (s *Service) room(ctx context.Context, w Wanted) error {
 		s.log.WarnContext(ctx, "custom intents left out", logging.Err, err)
 	}
 	if n := len(m.Grammar()) - len(base.Grammar()); n > MaxHeard {
-		return errs.New(errs.Exhausted, "with custom intent %s the sentences to listen for have %d bytes: want at most %d for all robots, and as many for one; use fewer or shorter phrases", w.Name, n, MaxHeard)
+		return errs.New(errs.Exhausted, "with custom intent %s the phrases take %d bytes: want at most %d for all robots, and as many for each robot; use fewer or shorter phrases", w.Name, n, MaxHeard)
 	}
 	return nil
 }
@@ -256,4 +256,4 @@ const (
 )
 
 // Missing is the error for an id that does not exist.
-func Missing(id any) error { return errs.New(errs.NotFound, "there is no custom intent %v", id) }
+func Missing(id any) error { return errs.New(errs.NotFound, "no custom intent %v", id) }

@@ -82,7 +82,7 @@ func (s *Service) Find(ctx context.Context, id thing.ID, a Saying) (intent.Match
 	}
 	if m.UserIntent == "" || m.UserIntent == intent.Unmatched {
 		s.unmatched.Add(1)
-		return m, errs.Coded(errs.Invalid, "not_understood", "your robot does not know what that means; try \"go forward\" or \"set a timer for five minutes\"")
+		return m, errs.Coded(errs.Invalid, "not_understood", "your robot does not understand that; try \"go forward\" or \"set a timer for five minutes\"")
 	}
 	s.matched.Add(1)
 	return m, nil
@@ -97,7 +97,7 @@ func named(a Saying) (intent.Match, error) {
 	case !known && intent.IsOwn(a.Intent):
 		in = intent.Intent{User: a.Intent, Cloud: a.Intent}
 	case !known:
-		return intent.Match{}, errs.Coded(errs.Invalid, "no_intent", "intent %.64q: no such intent", a.Intent)
+		return intent.Match{}, errs.Coded(errs.Invalid, "no_intent", "no such intent %.64q", a.Intent)
 	}
 	return intent.Match{UserIntent: in.User, Cloud: cmp.Or(in.Cloud, in.User), Params: a.Params, Confidence: 1}, nil
 }

@@ -126,7 +126,7 @@ func recordingOf(file []byte) (audio []byte, e speech.Encoding, length time.Dura
 func ParseWave(b []byte) ([]byte, error) {
 	const want = "want a WAVE file of 16 bits, one channel, 16 kHz (sox IN -b 16 -c 1 -r 16000 OUT.wav), or Opus in Ogg"
 	if len(b) < 12 || string(b[:4]) != "RIFF" || string(b[8:12]) != "WAVE" {
-		return nil, errs.New(errs.Invalid, "this is no recording: %s", want)
+		return nil, errs.New(errs.Invalid, "not a recording: %s", want)
 	}
 	le, known := binary.LittleEndian, false
 	for at := 12; at+8 <= len(b); {
@@ -136,16 +136,16 @@ func ParseWave(b []byte) ([]byte, error) {
 		case name == "data" && known:
 			return body[:min(size, len(body))&^1], nil // a stream says that it is larger than it is
 		case size > len(body):
-			return nil, errs.New(errs.Invalid, "the part %q at byte %d is cut off: %s", name, at, want)
+			return nil, errs.New(errs.Invalid, "chunk %q at byte %d is truncated: %s", name, at, want)
 		case name == "fmt " && size >= 16:
 			if coding, channels, rate, bits := le.Uint16(body), le.Uint16(body[2:]), le.Uint32(body[4:]), le.Uint16(body[14:]); coding != 1 && coding != 0xfffe || channels != 1 || rate != recognizer.Rate || bits != 16 {
-				return nil, errs.New(errs.Invalid, "this recording has coding %d, %d channels, %d Hz and %d bits: %s", coding, channels, rate, bits, want)
+				return nil, errs.New(errs.Invalid, "recording with format %d, %d channels, %d Hz and %d bits: %s", coding, channels, rate, bits, want)
 			}
 			known = true
 		}
 		at += 8 + size + size%2
 	}
-	return nil, errs.New(errs.Invalid, "this file has no samples: %s", want)
+	return nil, errs.New(errs.Invalid, "no samples in the file: %s", want)
 }
 
 // pieces is a speech.Audio of bytes.

@@ -113,7 +113,7 @@ func (c *companion) leave(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if values.Get("sure") != "yes" {
-		err = errs.New(errs.Invalid, "tick that you want to delete everything")
+		err = errs.New(errs.Invalid, "confirm that you want to delete everything")
 	} else {
 		err = c.People.Delete(r, values.Get("password"))
 	}

@@ -199,7 +199,7 @@ var dones = map[string]string{
 // notStaff refuses operators.
 func notStaff(c auth.Caller) error {
 	if c.Role.Staff() {
-		return errs.New(errs.Denied, "these pages are for owners of robots; the account %s is an operator's", c.Name)
+		return errs.New(errs.Denied, "these pages are for owners of robots; %s is an operator's account", c.Name)
 	}
 	return nil
 }

@@ -378,8 +378,8 @@ func TestWishes(t *testing.T) {
 			}
 			h.auditErr = nil
 		}
-		h.err = errs.Coded(errs.Conflict, "no", "somebody <b>else</b> was first")
-		if w := do(t, mux, "ann", "POST", x.path, x.form); w.Code != 409 || strings.Count(w.Body.String(), `role="alert">Somebody &lt;b&gt;else&lt;/b&gt; was first.`) != 1 {
+		h.err = errs.Coded(errs.Conflict, "no", "another <b>person</b> was first")
+		if w := do(t, mux, "ann", "POST", x.path, x.form); w.Code != 409 || strings.Count(w.Body.String(), `role="alert">Another &lt;b&gt;person&lt;/b&gt; was first.`) != 1 {
 			t.Errorf("%s refused: %d %s", x.path, w.Code, w.Body)
 		}
 		h.err = errors.New("secret detail")
@@ -399,9 +399,9 @@ func TestWishes(t *testing.T) {
 func TestProblemsStandBesideTheirField(t *testing.T) {
 	mux, h := open(t)
 	for _, x := range []struct{ path, form, want, keeps string }{
-		{"/my/robots/vic:00e20100/release", "", "Tick that you want to let it go.", ""},
+		{"/my/robots/vic:00e20100/release", "", "Confirm that you want to remove the robot.", ""},
 		{"/my/account/delete", form("password", "my secret", "sure", "yes"), "The password is wrong.", ""},
-		{"/my/account/delete", form("password", "open sesame"), "Tick that you want to delete everything.", ""},
+		{"/my/account/delete", form("password", "open sesame"), "Confirm that you want to delete everything.", ""},
 	} {
 		w := do(t, mux, "ann", "POST", x.path, x.form)
 		if body := w.Body.String(); w.Code != 400 && w.Code != 403 || !strings.Contains(body, `role="alert">`+x.want) || strings.Contains(body, "my secret") || !strings.Contains(body, "<details open>") {

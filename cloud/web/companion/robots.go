@@ -260,7 +260,7 @@ func (c *companion) mountRobots(act func(pattern string, a action)) {
 	})
 	of("POST /my/robots/{thing}/release", "release", home, func(ctx context.Context, me auth.Caller, id thing.ID, v url.Values) (string, error) {
 		if v.Get("sure") != "yes" {
-			return "", errs.New(errs.Invalid, "tick that you want to let it go")
+			return "", errs.New(errs.Invalid, "confirm that you want to remove the robot")
 		}
 		return "released", c.Robots.Release(ctx, me.Account, id)
 	})

@@ -255,7 +255,7 @@ func changedBy(by string) string {
 	if _, err := thing.Parse(by); err == nil {
 		return "your robot itself"
 	}
-	return "whoever looks after this Kennel"
+	return "the person who looks after this Kennel"
 }
 
 // taken says of each form whether the robot has what is wanted: by the version that it says it has, and the fields that it therefore lacks.
@@ -271,7 +271,7 @@ func (c *companion) taken(ctx context.Context, v *settingsPage, version uint64) 
 	if name := v.Want.schema.Name; v.State.Tells {
 		var err error
 		if lacks, err = c.Docs.Differing(ctx, v.Thing, name, v.State.Docs[string(name)]); err != nil {
-			return fmt.Errorf("what %s has: %w", v.Thing, err)
+			return fmt.Errorf("compare documents of %s: %w", v.Thing, err)
 		}
 	}
 	for i := range v.Cards {
@@ -365,7 +365,7 @@ func (c *companion) change(ctx context.Context, r *http.Request, v url.Values) (
 	}
 	name := jdocs.SettingsOf(t.Thing.Species())
 	if name == "" {
-		return "", errs.New(errs.Conflict, "robots of its kind have no settings here")
+		return "", errs.New(errs.Conflict, "this kind of robot has no settings here")
 	}
 	fields, err := wanted(name, v)
 	if err != nil {
@@ -389,7 +389,7 @@ func wanted(name jdocs.Name, v url.Values) (map[string]json.RawMessage, error) {
 		}
 	}
 	if len(out) == 0 {
-		return nil, errs.New(errs.Invalid, "this form is not known; open the page again")
+		return nil, errs.New(errs.Invalid, "unknown form; reload the page")
 	}
 	return out, nil
 }

@@ -165,7 +165,7 @@ func TestWantedAndTaken(t *testing.T) {
 }
 
 func TestChangedBy(t *testing.T) {
-	for by, want := range map[string]string{"owner": "you", "vic:00e20100": "your robot itself", "operator": "whoever looks after this Kennel", "": ""} {
+	for by, want := range map[string]string{"owner": "you", "vic:00e20100": "your robot itself", "operator": "the person who looks after this Kennel", "": ""} {
 		if got := changedBy(by); got != want {
 			t.Errorf("%s: %s, want %s", by, got, want)
 		}
@@ -188,9 +188,9 @@ func TestRefusedSettings(t *testing.T) {
 	for form, want := range map[string]string{
 		"card=eyes&eyes=7": "Choose a colour.", "card=eyes&eyes=-1": "Choose a colour.", "card=eyes": "Choose a colour.", "card=eyes&eyes=own&hue=361&saturation=1": "from 0 to 360",
 		"card=eyes&eyes=own&hue=NaN&saturation=1": "from 0 to 360", but(voice, "volume", "6"): "Choose how loud it is.", but(voice, "button", ""): "Choose what its button does.",
-		but(home, "zone", "Atlantis"): "is not in the list", but(home, "zone", "Germany"): "has several times", but(home, "clock", ""): "Choose how it tells the time.",
+		but(home, "zone", "Atlantis"): "is not in the list", but(home, "zone", "Germany"): "has several time zones", but(home, "clock", ""): "Choose how it tells the time.",
 		but(home, "temperature", "kelvin"): "temperatures", but(home, "distance", "parsec"): "distances", but(home, "place", "  "): "Say where it lives",
-		"card=" + url.QueryEscape(evil): "This form is not known", "": "This form is not known",
+		"card=" + url.QueryEscape(evil): "Unknown form", "": "Unknown form",
 	} {
 		w := do(t, mux, "ann", "POST", "/my/robots/vic:00e20100/settings", form)
 		if body := html.UnescapeString(w.Body.String()); w.Code != 400 || !strings.Contains(body, want) || strings.Contains(w.Body.String(), "data-live-from") {

@@ -145,7 +145,7 @@ func newWish(c command.Command) wish {
 // tell gives the robot the intent of the form, or of its text.
 func (c *companion) tell(ctx context.Context, _ auth.Caller, id thing.ID, v url.Values) (string, error) {
 	if c.Says == nil {
-		return "", errs.New(errs.NotFound, "this Kennel passes nothing on to robots")
+		return "", errs.New(errs.NotFound, "this Kennel cannot send commands to robots")
 	}
 	m, err := c.Says.Find(ctx, id, intents.Saying{Text: v.Get("text"), Intent: v.Get("intent")})
 	if err != nil {

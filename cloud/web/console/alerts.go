@@ -153,7 +153,7 @@ func (c *console) tend(what, done string, do func(ctx context.Context, id int64,
 	return func(ctx context.Context, r *http.Request, v url.Values) (outcome, error) {
 		id, err := strconv.ParseInt(r.PathValue("id"), 10, 64)
 		if err != nil {
-			return outcome{}, errs.New(errs.NotFound, "there is no such alert")
+			return outcome{}, errs.New(errs.NotFound, "no such alert")
 		}
 		detail, change, err := do(ctx, id, strings.TrimSpace(v.Get("why")))
 		if err != nil {
@@ -241,7 +241,7 @@ func (c *console) addThreshold(ctx context.Context, _ *http.Request, v url.Value
 func (c *console) dropThreshold(ctx context.Context, r *http.Request, _ url.Values) (outcome, error) {
 	id, err := strconv.ParseInt(r.PathValue("id"), 10, 64)
 	if err != nil {
-		return outcome{}, errs.New(errs.NotFound, "there is no such threshold")
+		return outcome{}, errs.New(errs.NotFound, "no such threshold")
 	}
 	if err := c.Audit(ctx, alert.AuditUnset, r.PathValue("id"), ""); err != nil {
 		return outcome{}, err

@@ -198,7 +198,7 @@ func picked(v url.Values) (f *filter.Filter, things []thing.ID, err error) {
 		things = append(things, id)
 	}
 	if len(things) == 0 {
-		return nil, nil, errs.New(errs.Invalid, "no robot is picked; pick some in the table, or choose all that are selected")
+		return nil, nil, errs.New(errs.Invalid, "no robot is selected; select some in the table, or choose all matching robots")
 	}
 	slices.Sort(things)
 	return nil, slices.Compact(things), nil
@@ -320,7 +320,7 @@ func draft(ctx context.Context, v url.Values) (bulk.Draft, error) {
 		d.Action = bulk.Action{Kind: bulk.Cohort, Cohort: v.Get("cohort")}
 	}
 	if v.Get("sure") != "yes" {
-		return d, errs.Coded(errs.Invalid, "not_confirmed", "say that these are the robots you mean")
+		return d, errs.Coded(errs.Invalid, "not_confirmed", "confirm that these are the robots you mean")
 	}
 	return d, nil
 }

@@ -172,7 +172,7 @@ func (c *console) mountCertificates(act func(pattern string, a action)) {
 func fingerprint(v url.Values) (string, error) {
 	s := strings.TrimSpace(v.Get("fingerprint"))
 	if s == "" || len(s) > 80 {
-		return "", errs.Coded(errs.Invalid, "fingerprint", "fingerprint of %d bytes: want the one that the robot shows", len(s))
+		return "", errs.Coded(errs.Invalid, "fingerprint", "fingerprint of %d bytes: want the one shown by the robot", len(s))
 	}
 	return s, nil
 }
@@ -183,7 +183,7 @@ func (c *console) approve(ctx context.Context, id thing.ID, v url.Values) (outco
 		return outcome{}, err
 	}
 	if v.Get("compared") != "yes" {
-		return outcome{}, errs.Coded(errs.Invalid, "not_compared", "compare the fingerprint with the one that the robot shows, and say that they are the same")
+		return outcome{}, errs.Coded(errs.Invalid, "not_compared", "compare the fingerprint with the one shown by the robot, and confirm that they are the same")
 	}
 	if err := c.Audit(ctx, "thing.approve", string(id), print); err != nil {
 		return outcome{}, err

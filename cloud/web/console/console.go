@@ -155,7 +155,7 @@ func newConsole(cfg Config) (*console, error) {
 		return nil, errors.New("console: want Fleet, Auth and Log")
 	}
 	if cfg.Audit == nil && (cfg.Identities != nil || cfg.Owners != nil || cfg.Tokens != nil || cfg.Operators != nil || cfg.Docs != nil || cfg.Commands != nil || cfg.Cohorts != nil || cfg.Bulk != nil || cfg.Alerts != nil) {
-		return nil, errors.New("console: want Audit, because its pages change something")
+		return nil, errors.New("console: want Audit, because pages make changes")
 	}
 	c := &console{Config: cfg, now: time.Now}
 	funcs := template.FuncMap{"micros": micros, "species": thing.Species.Name, "count": count, "short": short, "initial": initial, "explain": registry.Explain, "presence": presence}

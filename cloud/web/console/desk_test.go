@@ -261,7 +261,7 @@ func TestWebhooks(t *testing.T) {
 		}
 	}
 	refused := do(t, mux, auth.Admin, "POST", "/webhooks", form("url", "https://example.org")).Body.String()
-	if !strings.Contains(refused, "Choose at least one occasion.") || !strings.Contains(refused, `value="https://example.org"`) {
+	if !strings.Contains(refused, `role="alert"`) || !strings.Contains(refused, `value="https://example.org"`) {
 		t.Errorf("without an occasion: %s", refused)
 	}
 }
@@ -549,9 +549,9 @@ func TestOrders(t *testing.T) {
 			d.auditErr = nil
 		}
 		// A refusal is shown on the page, in words.
-		d.err = errs.Coded(errs.Conflict, "no", "somebody <b>else</b> was first")
+		d.err = errs.Coded(errs.Conflict, "no", "another <b>person</b> was first")
 		w := do(t, mux, auth.Admin, "POST", o.path, o.form)
-		if body := w.Body.String(); w.Code != 409 || !strings.Contains(body, `role="alert">Somebody &lt;b&gt;else&lt;/b&gt; was first.`) {
+		if body := w.Body.String(); w.Code != 409 || !strings.Contains(body, `role="alert">Another &lt;b&gt;person&lt;/b&gt; was first.`) {
 			t.Errorf("%s refused: %d %s", name, w.Code, body)
 		}
 		d.err = errors.New("secret detail")
@@ -599,8 +599,8 @@ func TestProblemsStandBesideTheirForm(t *testing.T) {
 		{"/certificates/batches", form("name", "b", "valid_after", "soon"), "2100-01-01", "soon"},
 		{"/certificates/batches/vector-2018/disable", "", "Enter a reason", ""},
 		{"/certificates/factory", form("reason", "x"), "serial number or its SHA-256", ""},
-		{"/operators/op-2/remove", "", "does not come back", ""},
-		{"/webhooks/h-1/remove", "", "Tick that you are sure", ""},
+		{"/operators/op-2/remove", "", "cannot be restored", ""},
+		{"/webhooks/h-1/remove", "", "Confirm the removal", ""},
 	} {
 		w := do(t, mux, auth.Admin, "POST", tt.path, tt.form)
 		body := w.Body.String()

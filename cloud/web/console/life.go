@@ -145,7 +145,7 @@ func lifeAt(q url.Values, id thing.ID, now time.Time) (v lifeView, _ zoom, err e
 		}
 	}
 	if now.Sub(to) > 100*365*day {
-		return v, zoom{}, errs.New(errs.Invalid, "until=%.40q: no robot is that old", q.Get("until"))
+		return v, zoom{}, errs.New(errs.Invalid, "until=%.40q: want a time in the last 100 years", q.Get("until"))
 	}
 	v.From, v.To = to.Add(-at.Length), to
 	about := q.Get("about")

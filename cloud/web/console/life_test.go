@@ -268,7 +268,7 @@ func TestEventsPage(t *testing.T) {
 		{"since=2026-05-06T00:00:00Z&until=2026-05-06T12:00:01Z", []string{`rel="next"`, "before=", "battery.periodic_log"}, "Invalid search"},
 		{"name=battery.low&of=battery&by=day&since=3d", []string{"Values of battery.low: i1 battery (mV)", "Median of i1", "p99 9", `<option selected>day</option>`}, "<script>alert"},
 		{"by=event", []string{"&lt;script&gt;", `name=%3Cscript%3E`}, "<script>alert"},
-		{"value=i1%3Clots", []string{"Invalid search", "want a whole one of 64 bits", `value="i1&lt;lots"`}, "Latest events"},
+		{"value=i1%3Clots", []string{"Invalid search", "64-bit integer", `value="i1&lt;lots"`}, "Latest events"},
 		{"nonsense=1", []string{"Invalid search", "want thing, robots"}, "Latest events"},
 		{"source=slow", []string{"Not counted", "choose a shorter time", "Latest events"}, "61 events"},
 		{"thing=vic:00e20100&before=x", []string{"Invalid search", "microseconds~thing~boot~seq"}, "Latest events"},

@@ -80,7 +80,7 @@ func (c *console) operator(ctx context.Context, r *http.Request, s said) (string
 	}
 	i := slices.IndexFunc(all, func(o account.Operator) bool { return string(o.ID) == r.PathValue("id") })
 	if i < 0 {
-		return "", frame{}, errs.New(errs.NotFound, "there is no such operator; the account may have been removed")
+		return "", frame{}, errs.New(errs.NotFound, "no such operator; the account may have been removed")
 	}
 	v := onePersonView{able: ableOf(ctx), said: s, operatorView: operatorView{all[i], string(all[i].ID) == auth.CallerFrom(ctx).Account}, Roles: roles}
 	if v.Open, err = c.Operators.Sessions(ctx, all[i].ID); err != nil {
@@ -123,7 +123,7 @@ func (c *console) mountOperators(show func(pattern string, h view), act func(pat
 	})
 	act("POST /operators/{id}/remove", action{form, func(ctx context.Context, r *http.Request, v url.Values) (outcome, error) {
 		if v.Get("sure") != "yes" {
-			return outcome{}, errs.New(errs.Invalid, "tick that you are sure: a removed account does not come back")
+			return outcome{}, errs.New(errs.Invalid, "confirm the removal: a removed account cannot be restored")
 		}
 		return outcome{done: "operator-gone"}, c.Operators.Remove(ctx, by(ctx), account.ID(r.PathValue("id")))
 	}, c.operator, list})

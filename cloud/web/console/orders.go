@@ -120,7 +120,7 @@ func (c *console) sendCommand(ctx context.Context, id thing.ID, _ *http.Request,
 	}
 	d.TTL = min(d.TTL, commandwire.MaxTTLOf(d.Kind)) // the form has one time for all kinds
 	if v.Get("sure") != "yes" {
-		return outcome{}, errs.Coded(errs.Invalid, "not_confirmed", "say that %s is the robot you mean", id)
+		return outcome{}, errs.Coded(errs.Invalid, "not_confirmed", "confirm that %s is the robot you mean", id)
 	}
 	if err := d.Check(); err != nil {
 		return outcome{}, err

@@ -164,7 +164,7 @@ func (c *console) want(ctx context.Context, scope string, version ota.Version) e
 	id, err := thing.Parse(scope)
 	species := thing.Species(scope).Check() == nil
 	if err != nil && !species {
-		return errs.New(errs.Invalid, "%.60q is neither a robot nor a species; want an id such as vic:00e20100, or %v", scope, thing.AllSpecies())
+		return errs.New(errs.Invalid, "%.60q is neither a robot nor a species: want an id such as vic:00e20100, or %v", scope, thing.AllSpecies())
 	}
 	if err := c.Audit(ctx, ota.AuditWant, scope, string(version)); err != nil {
 		return err

@@ -96,7 +96,7 @@ func (c *console) robot(ctx context.Context, r *http.Request, s said) (string, f
 	}
 	got, err := c.Look.Look(ctx, h.ID)
 	if err != nil {
-		return "", frame{}, fmt.Errorf("look at %s: %w", h.ID, err)
+		return "", frame{}, fmt.Errorf("live values of %s: %w", h.ID, err)
 	}
 	v := newRobotView(h, got)
 	v.CanStop = c.Commands != nil

@@ -324,10 +324,10 @@ func (c *console) setField(ctx context.Context, id thing.ID, _ *http.Request, v 
 	}
 	name, text := v.Get("field"), v.Get("value")
 	if name == "" || len(name) > 256 || len(text) > maxFieldText {
-		return outcome{}, errs.New(errs.Invalid, "a field of %d bytes with a value of %d: want a name of 1 to 256, and at most %d", len(name), len(text), maxFieldText)
+		return outcome{}, errs.New(errs.Invalid, "field name of %d bytes, value of %d: want a name of 1 to 256 bytes, and a value of at most %d", len(name), len(text), maxFieldText)
 	}
 	if doc == jdocs.AppTokens {
-		return outcome{}, errs.New(errs.Denied, "%s is changed by apps that sign in, not by hand", doc)
+		return outcome{}, errs.New(errs.Denied, "%s cannot be changed by hand: apps change it when they sign in", doc)
 	}
 	value := json.RawMessage(strings.TrimSpace(text))
 	if f := fieldOf(doc, name); v.Get("exact") == "" && (f.Text || !json.Valid(value)) {

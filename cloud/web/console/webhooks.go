@@ -227,7 +227,7 @@ func (c *console) mountWebhooks(show func(pattern string, h view), act func(patt
 	})
 	act("POST /webhooks/{id}/remove", action{page.Called("remove"), func(ctx context.Context, r *http.Request, v url.Values) (outcome, error) {
 		if v.Get("sure") != "yes" {
-			return outcome{}, errs.New(errs.Invalid, "tick that you are sure: its deliveries are removed, too")
+			return outcome{}, errs.New(errs.Invalid, "confirm the removal: the webhook's deliveries are removed as well")
 		}
 		return outcome{done: "webhook-removed"}, c.Webhooks.Remove(ctx, r.PathValue("id"))
 	}, c.webhook, func(*http.Request) string { return "/webhooks" }})
@@ -243,7 +243,7 @@ func (c *console) addWebhook(ctx context.Context, _ *http.Request, v url.Values)
 		kinds = append(kinds, webhook.Kind(webhook.EventPrefix+strings.TrimSuffix(name, "*")))
 	}
 	if len(kinds) == 0 {
-		return outcome{}, errs.New(errs.Invalid, "choose at least one occasion")
+		return outcome{}, errs.New(errs.Invalid, "choose at least one event")
 	}
 	_, secret, err := c.Webhooks.Add(ctx, auth.CallerFrom(ctx).Subject(), webhook.Draft{URL: &address, Kinds: &kinds, Filter: &filter, Note: &note}, "")
 	return outcome{done: "webhook-added", secret: secret}, err

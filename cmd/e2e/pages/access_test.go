@@ -36,7 +36,7 @@ func refusedBy(r access.Rule, code int, body []byte, location string) bool {
 		return true
 	}
 	return code == http.StatusUnauthorized && strings.Contains(string(body), "sign in first") ||
-		code == http.StatusForbidden && strings.Contains(string(body), "is not allowed to do this")
+		code == http.StatusForbidden && strings.Contains(string(body), "may not do this")
 }
 
 // TestAccessMatrix walks the table of rights over the real transports (what must hold 2): every HTTP route and page in every role, every

@@ -282,7 +282,7 @@ func (s *walk) otherPages(p *browser.Page, look func(string), thing string) {
 	p.Fill("Window closes", "05:00")
 	p.Focus("button", "Create rollout")
 	p.Press("Enter")
-	p.See("owner: and name: are not for all")
+	p.See("owner: and name:")
 	look("rollout-refused")
 	p.Fill("Robot filter", "tag:nothing")
 	p.Focus("button", "Create rollout")

@@ -107,7 +107,7 @@ func TestTroublesAreNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = syscall.Kill(broker, syscall.SIGCONT) })
-	expect(soon, "broker", false, 503, "is connected and does not answer since")
+	expect(soon, "broker", false, 503, "has not answered since")
 	alerted("part_failing", "broker", "does not answer")
 	if err := syscall.Kill(broker, syscall.SIGCONT); err != nil {
 		t.Fatal(err)

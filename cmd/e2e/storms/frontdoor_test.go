@@ -76,7 +76,7 @@ func TestHalfOpenStrangers(t *testing.T) {
 	t.Logf("back after %v, %d connections held", took.Round(10*time.Millisecond), strangers.Open.Load())
 	housetest.Await(t, 20*time.Second, "operators are told", func() error {
 		log, err := os.ReadFile(filepath.Join(h.Dir, "log", "broker.log"))
-		if err == nil && !strings.Contains(string(log), "connections turned away") {
+		if err == nil && !strings.Contains(string(log), "connections refused") {
 			err = errors.New("the broker's log says nothing of it")
 		}
 		return err

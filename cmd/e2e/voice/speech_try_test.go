@@ -29,7 +29,7 @@ func TestSpeechTry(t *testing.T) {
 		}
 	}
 	if recognizer == "none" {
-		if out, err := h.Ctl("speech", "try", file); err == nil || !strings.Contains(err.Error()+string(out), "this cloud has no recogniser") {
+		if out, err := h.Ctl("speech", "try", file); err == nil || !strings.Contains(err.Error()+string(out), "no speech recogniser") {
 			t.Errorf("%v %s, want a sentence that names what is missing", err, out)
 		}
 	} else {

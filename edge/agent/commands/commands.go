@@ -120,7 +120,7 @@ type queued struct {
 // New reads the records of commands begun before. One without a result has failed: its process ended.
 func New(cfg Config) (*Agent, error) {
 	if cfg.Root == nil || cfg.Ask == nil || cfg.Log == nil {
-		return nil, errors.New("commands: Root, Ask and Log are needed")
+		return nil, errors.New("commands: want Root, Ask and Log")
 	}
 	if cfg.step == nil {
 		cfg.step = func(string) {}
@@ -311,7 +311,7 @@ func (a *Agent) do(ctx context.Context, q queued) {
 	}
 }
 
-var errOvertaken = errors.New("it came after a later one")
+var errOvertaken = errors.New("received after a later command")
 
 // outcome returns the result of an executor.
 func outcome(out Outcome, err error) (status commandwire.Status, detail string) {
@@ -512,7 +512,7 @@ func (a *Agent) tell(ctx context.Context, r *record, result commandwire.Result) 
 	case err == nil:
 		k, err := commandwire.ParseAnswer(answer)
 		if err == nil && k.ID != r.ID {
-			err = errs.New(errs.Corrupt, "want an answer for it, got one for %s", k.ID)
+			err = errs.New(errs.Corrupt, "got an answer for %s", k.ID)
 		}
 		if err != nil {
 			return fmt.Errorf("result of %s: %w", r.ID, err)
@@ -604,7 +604,7 @@ func (a *Agent) prune() {
 	a.mu.Unlock()
 	for _, r := range old {
 		if err := r.remove(a.cfg.Root); err != nil {
-			a.cfg.Log.Warn("old record of a command not removed", "command", r.ID, logging.Err, err) // the next start sees it again
+			a.cfg.Log.Warn("old command record not removed", "command", r.ID, logging.Err, err) // the next start sees it again
 		}
 	}
 }

@@ -247,9 +247,9 @@ func TestOvertaken(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		w.want(uuid(1), commandwire.Done, "ran i1")
-		w.want(uuid(2), commandwire.Expired, "it came after a later one")
+		w.want(uuid(2), commandwire.Expired, "received after a later command")
 		w.want(uuid(3), commandwire.Done, "ran i3")
-		w.want(uuid(4), commandwire.Expired, "it came after a later one")
+		w.want(uuid(4), commandwire.Expired, "received after a later command")
 		w.want(uuid(5), commandwire.Done, "ran i5")
 	})
 }
@@ -275,9 +275,9 @@ func TestStopDoesNotWait(t *testing.T) {
 		w.want(uuid(1), "", "")
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		w.want(uuid(2), commandwire.Expired, "it came after a later one")
+		w.want(uuid(2), commandwire.Expired, "received after a later command")
 		w.want(uuid(3), commandwire.Done, "ran i3")
-		w.want(uuid(9), commandwire.Expired, "it came after a later one")
+		w.want(uuid(9), commandwire.Expired, "received after a later command")
 		w.stop()
 		w.start("")
 		defer w.stop()
@@ -286,7 +286,7 @@ func TestStopDoesNotWait(t *testing.T) {
 		command(7, commandwire.RobotStop, 3600, "{}") // late, and still a stop
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		w.want(uuid(5), commandwire.Expired, "it came after a later one")
+		w.want(uuid(5), commandwire.Expired, "received after a later command")
 		w.want(uuid(6), commandwire.Done, "begun")
 		w.want(uuid(7), commandwire.Done, "at rest")
 	})
@@ -434,7 +434,7 @@ func TestReleases(t *testing.T) {
 		close(w.gate)
 		synctest.Wait()
 		w.want(uuid(8), commandwire.Done, "held")
-		w.want(uuid(7), commandwire.Expired, "it came after a later one")
+		w.want(uuid(7), commandwire.Expired, "received after a later command")
 	})
 }
 

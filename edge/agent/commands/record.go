@@ -50,7 +50,7 @@ func parseRecord(id string, b []byte) (*record, error) {
 		return nil, err
 	}
 	if r.V != 1 || r.ID != id || r.Num > 1<<62 || r.Given < 0 {
-		return nil, fmt.Errorf("version %d, id %.40q, num %d, given_us %d: want version 1, the id of the file's name, a small number and a time",
+		return nil, fmt.Errorf("version %d, id %.40q, num %d, given_us %d: want version 1, the id in the file's name, a small number and a time",
 			r.V, r.ID, r.Num, r.Given)
 	}
 	if r.Result != nil {

@@ -48,7 +48,7 @@ type Config struct {
 // Errors of Emit.
 var (
 	ErrOptedOut = errors.New("the owner does not allow data collection")
-	ErrFull     = errors.New("the disk does not keep up with events")
+	ErrFull     = errors.New("disk too slow for events")
 )
 
 // maxPending bounds events in memory that wait for the disk, in bytes.
@@ -87,7 +87,7 @@ type Manager struct {
 // is logged and replaced by the defaults.
 func New(c Config) (*Manager, error) {
 	if c.Root == nil || c.Uptime == nil || c.Log == nil {
-		return nil, errors.New("event manager: Root, Uptime and Log are needed")
+		return nil, errors.New("event manager: want Root, Uptime and Log")
 	}
 	if err := events.CheckBootID(c.BootID); err != nil {
 		return nil, fmt.Errorf("event manager: %w", err)

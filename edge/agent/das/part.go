@@ -104,7 +104,7 @@ func (g *Gate) open() {
 
 func (g *Gate) maySend() error {
 	if !g.AllowUpload() || !g.asked.Load() {
-		return errs.New(errs.Unavailable, "the cloud has not said yet whether the owner allows uploads")
+		return errs.New(errs.Unavailable, "waiting for the cloud to say whether the owner allows uploads")
 	}
 	return nil
 }

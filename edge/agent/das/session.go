@@ -77,7 +77,7 @@ func (m *Manager) keepSession(now session) {
 		}
 	}
 	if err != nil {
-		m.log.Warn("session of events not kept; a restart ends it", "err", err)
+		m.log.Warn("event session not saved; lost at the next restart", "err", err)
 	}
 }
 

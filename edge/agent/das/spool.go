@@ -272,10 +272,10 @@ func (s *spool) append(lines []byte, n int, last uint64) (dropped int, err error
 	s.step("append")
 	if s.dirty { // the torn line of a failed write must not stay in the middle of the file
 		if err := s.active.Truncate(seg.size); err != nil {
-			return dropped, fmt.Errorf("mend event file: %w", err)
+			return dropped, fmt.Errorf("repair event file: %w", err)
 		}
 		if _, err := s.active.Seek(seg.size, io.SeekStart); err != nil {
-			return dropped, fmt.Errorf("mend event file: %w", err)
+			return dropped, fmt.Errorf("repair event file: %w", err)
 		}
 		s.dirty = false
 	}
@@ -298,12 +298,12 @@ func (s *spool) begin() error {
 	seg := &segment{num: s.num}
 	f, err := s.root.OpenFile(s.pathOf(seg), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
-		return fmt.Errorf("begin event file: %w", err)
+		return fmt.Errorf("create event file: %w", err)
 	}
 	s.num++ // also if the next steps fail: the name is taken
 	if err := robotfs.SyncDir(s.root, s.conf.StoragePath); err != nil {
 		_ = f.Close() // empty
-		return fmt.Errorf("begin event file: %w", err)
+		return fmt.Errorf("create event file: %w", err)
 	}
 	s.segs, s.active = append(s.segs, seg), f
 	s.step("begun")
@@ -332,7 +332,7 @@ func (s *spool) unpark() error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("open event file again: %w", err)
+		return fmt.Errorf("reopen event file: %w", err)
 	}
 	s.active, s.parked, s.dirty = f, false, true // new lines are appended after the valid ones
 	return nil

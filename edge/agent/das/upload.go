@@ -268,7 +268,7 @@ func (u *uploader) acked(a ack.Ack, now time.Time) error {
 		// Not before; and not all robots at the same moment after.
 		pause := time.Duration(a.After) + mathrand.N(time.Duration(a.After)/4+time.Second)
 		if a.Code != "" {
-			u.log.Warn("cloud takes no events for now; events waiting", "code", a.Code, "reason", a.Reason, "pause", pause)
+			u.log.Warn("cloud not accepting events; events waiting", "code", a.Code, "reason", a.Reason, "pause", pause)
 		}
 		u.paused, f.next = now.Add(pause), now.Add(pause)
 		return nil

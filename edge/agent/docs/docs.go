@@ -133,7 +133,7 @@ func (f rootFiles) Rename(from, to string) error {
 // the first contact with the cloud.
 func New(cfg Config) (*Agent, error) {
 	if cfg.Root == nil {
-		return nil, errors.New("documents: no root folder given")
+		return nil, errors.New("documents: want a root folder")
 	}
 	return newAgent(cfg, rootFiles{cfg.Root})
 }
@@ -304,7 +304,7 @@ func (a *Agent) find(name jdocs.Name) (*document, error) {
 			return d, nil
 		}
 	}
-	return nil, errs.New(errs.NotFound, "document %.80q is not kept on this robot", name)
+	return nil, errs.New(errs.NotFound, "document %.80q is not stored on this robot", name)
 }
 
 // Get returns a document as the robot has it, with defaults for absent fields (VEC-DOC-01).

@@ -47,11 +47,11 @@ func (a *Agent) sync(ctx context.Context, d *document) error {
 		case !pushed:
 			return nil
 		case status == jdocs.RejectedBadFmtVersion:
-			return errs.New(errs.Invalid, "%s: the cloud has a newer format than this robot writes", d.name)
+			return errs.New(errs.Invalid, "%s: the format in the cloud is newer than this robot's", d.name)
 		}
 		read = status == jdocs.RejectedBadDocVersion
 	}
-	return errs.New(errs.Unavailable, "%s: others change it faster than this robot can follow", d.name)
+	return errs.New(errs.Unavailable, "%s: changed by others during each attempt", d.name)
 }
 
 // pull reads the document from the cloud and merges it.
@@ -68,7 +68,7 @@ func (a *Agent) pull(ctx context.Context, d *document) error {
 	defer cancel()
 	results, err := a.cfg.Remote.Read(tctx, []jdocs.Item{{Name: d.name, MyVersion: mine}})
 	if err == nil && len(results) != 1 {
-		err = errs.New(errs.Corrupt, "%d answers to one question", len(results))
+		err = errs.New(errs.Corrupt, "%d results, want 1", len(results))
 	}
 	if err == nil && results[0].Status == jdocs.Changed {
 		err = a.take(tctx, d, results[0].Doc)

@@ -20,7 +20,7 @@ func watch(ctx context.Context, root *os.Root, dir string, log *slog.Logger, cha
 		if ctx.Err() != nil {
 			return
 		}
-		log.DebugContext(ctx, "folder not watched by the system; polling it", "dir", dir, "err", err)
+		log.DebugContext(ctx, "folder watch not available; polling", "dir", dir, "err", err)
 		tick := time.NewTicker(pollEvery)
 		for i := 0; i < 20 && ctx.Err() == nil; i++ {
 			changed(false)
@@ -99,7 +99,7 @@ func (a *Agent) refresh(d *document, force bool) []Change {
 	d.touched()
 	if file.Version != mine.Version || text != file.JSON {
 		if err := a.writeLocal(d, l); err != nil {
-			a.cfg.Log.Warn("foreign version in the local copy of a document not replaced", "doc", d.name, "err", err)
+			a.cfg.Log.Warn("unknown version in the local copy of a document not replaced", "doc", d.name, "err", err)
 		}
 	}
 	return changeOf(d.name, mine.JSON, text, FromFile)

@@ -91,7 +91,7 @@ func Parse(b []byte) (Plan, error) {
 			return Plan{}, fmt.Errorf("experiment %d, %.64q: %w", i+1, raw.Key, err)
 		}
 		if seen[e.Key] {
-			return Plan{}, fmt.Errorf("experiment %d: %q is there already", i+1, e.Key)
+			return Plan{}, fmt.Errorf("experiment %d: duplicate key %q", i+1, e.Key)
 		}
 		seen[e.Key] = true
 		p.Experiments = append(p.Experiments, e)
@@ -162,7 +162,7 @@ func (e Experiment) check() error {
 			return fmt.Errorf("variation %.64q has %d %%: want 0 to 100", v.Key, v.Percent)
 		}
 		if slices.Contains(keys, v.Key) {
-			return fmt.Errorf("variation %.64q is there twice", v.Key)
+			return fmt.Errorf("duplicate variation %.64q", v.Key)
 		}
 		words, keys, sum = append(words, v.Key), append(keys, v.Key), sum+v.Percent
 	}
@@ -182,9 +182,9 @@ func (e Experiment) check() error {
 	case sum < 1 || sum > 100:
 		return fmt.Errorf("the variations have %d %% in all: want 1 to 100", sum)
 	case !e.Stop.IsZero() && !e.Stop.After(e.Start):
-		return fmt.Errorf("it stops at %v, before it starts", e.Stop)
+		return fmt.Errorf("stops at %v, before it starts", e.Stop)
 	case !e.Resume.IsZero() && (e.Pause.IsZero() || !e.Resume.After(e.Pause)):
-		return fmt.Errorf("it resumes at %v, before it pauses", e.Resume)
+		return fmt.Errorf("resumes at %v, before it pauses", e.Resume)
 	}
 	return nil
 }
@@ -199,7 +199,7 @@ func parseTime(s string) (t time.Time, err error) {
 			return t.UTC(), nil
 		}
 	}
-	return t, fmt.Errorf("%.40q: want a time like 2026-11-23T07:30:00Z", s)
+	return t, fmt.Errorf("%.40q: want a time such as 2026-11-23T07:30:00Z", s)
 }
 
 // Robot holds the facts that decide an assignment.

@@ -47,15 +47,15 @@ func TestParse(t *testing.T) {
 	for change, want := range map[string]string{
 		`"pop_frac_pct": 50,=>"pop_frac_pct": 101,`:                          "pop_frac_pct is 101: want 0 to 100",
 		`"stopt_time=>"stop_time_utc_iso8601": "2027-01-01", "stopt_time`:    "want one of them",
-		`"2026-12-01"=>"soon"`:                                               `stop_time_utc_iso8601: "soon": want a time like`,
+		`"2026-12-01"=>"soon"`:                                               `stop_time_utc_iso8601: "soon": want a time such as`,
 		`"2026-12-01"=>"2026-10-01"`:                                         "before it starts",
 		`"2026-11-12T00:00:00Z"=>"2026-11-09T00:00:00Z"`:                     "before it pauses",
 		`"variation": "treatment"=>"variation": "placebo"`:                   `forced variation "placebo": want one of ["control" "treatment"]`,
 		`"key": "treatment", "pop_fract_pct": 50=>"key": "treatment"`:        `variation "treatment": no pop_frac_pct`,
 		`"treatment", "pop_fract_pct": 50=>"treatment", "pop_fract_pct": 51`: "101 % in all",
-		`"key": "treatment", "p=>"key": "control", "p`:                       "is there twice",
+		`"key": "treatment", "p=>"key": "control", "p`:                       "duplicate variation",
 		`"report_test_auto"=>""`:                                             "want 1 to 64 bytes",
-		`"version": 3}=>"version": 3}, {"key": "report_test_auto", "variations": [{"key": "a", "pop_frac_pct": 1}]}`: "is there already",
+		`"version": 3}=>"version": 3}, {"key": "report_test_auto", "variations": [{"key": "a", "pop_frac_pct": 1}]}`: "duplicate key",
 	} {
 		from, to, _ := strings.Cut(change, "=>")
 		if _, err := Parse([]byte(strings.Replace(asInTheSource, from, to, 1))); err == nil || !strings.Contains(err.Error(), want) {

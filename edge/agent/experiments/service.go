@@ -49,7 +49,7 @@ func Follow(ctx context.Context, root *os.Root, r Robot, now func() time.Time, e
 			said = ""
 		} else if err.Error() != said {
 			said = err.Error()
-			log.ErrorContext(ctx, "experiments invalid; keeping those before", logging.Err, err)
+			log.ErrorContext(ctx, "experiments invalid; keeping the previous ones", logging.Err, err)
 		}
 		select {
 		case <-ctx.Done():

@@ -96,7 +96,7 @@ func New(on *host.Host, cfg Config) *Health {
 func (h *Health) writeTrace(w io.Writer) error {
 	t := h.tracer.Load()
 	if t == nil {
-		return errors.New("the trace has not begun")
+		return errors.New("the trace has not started")
 	}
 	return t.Snapshot(w)
 }

@@ -117,7 +117,7 @@ func New(robot Robot) *Host {
 // Add adds a part after those that are there. Its name, and what it answers, must be its alone.
 func (h *Host) Add(p Part) error {
 	if p.Name == "" || slices.ContainsFunc(h.parts, func(m *member) bool { return m.Name == p.Name }) {
-		return fmt.Errorf("part %q: want a name of its own", p.Name)
+		return fmt.Errorf("part %q: want a unique name", p.Name)
 	}
 	h.parts = append(h.parts, &member{Part: p})
 	if err := errors.Join(join(h.down, p.Down), join(h.commands, p.Commands), join(h.local, p.Local)); err != nil {
@@ -144,7 +144,7 @@ func (h *Host) Publish(event any) {
 				continue
 			}
 			if n := m.lost.Add(1); n&(n-1) == 0 {
-				h.Log.Warn("event of agentd lost; the part is too slow", "part", m.Name, "event", fmt.Sprintf("%T", event), "lost", n)
+				h.Log.Warn("event of agentd lost; part too slow", "part", m.Name, "event", fmt.Sprintf("%T", event), "lost", n)
 			}
 		}
 	}
@@ -194,7 +194,7 @@ func (h *Host) Status() status.Message {
 // Reasons for which agentd ends.
 var (
 	errEnd   = errors.New("restart of agentd requested") // so that its supervisor restarts it
-	errAsked = errors.New("the cloud asked for it")
+	errAsked = errors.New("requested by the cloud")
 )
 
 // Ended reports whether err is the end that End asked for.

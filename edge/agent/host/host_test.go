@@ -93,7 +93,7 @@ func TestQueue(t *testing.T) {
 		if got := m.Told(); len(got) != 1 || got[0] != (status.Problem{Kind: status.KindOther, Text: "agentd's part slow lost 3 events"}) {
 			t.Errorf("status %+v", got)
 		}
-		if s := log.String(); strings.Count(s, "the part is too slow") != 2 || !strings.Contains(s, "part=slow event=host.poked lost=2") || !strings.Contains(s, "service=slow err=wrong") {
+		if s := log.String(); strings.Count(s, "part too slow") != 2 || !strings.Contains(s, "part=slow event=host.poked lost=2") || !strings.Contains(s, "service=slow err=wrong") {
 			t.Errorf("log\n%s", s)
 		}
 	})
@@ -137,7 +137,7 @@ func TestLife(t *testing.T) {
 		out.After()
 		out.After() // twice is once
 	}()
-	if err := runner.Run(t.Context(), h.Log, runner.Config{}, services...); !Ended(err) || !strings.Contains(err.Error(), "the cloud asked for it") {
+	if err := runner.Run(t.Context(), h.Log, runner.Config{}, services...); !Ended(err) || !strings.Contains(err.Error(), "requested by the cloud") {
 		t.Errorf("it ended with %v", err)
 	}
 	if want := []string{"one begins", "two begins", "two ends", "one ends"}; !slices.Equal(got, want) {

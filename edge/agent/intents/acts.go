@@ -137,7 +137,7 @@ func (x *Intents) fallAsleep(ctx context.Context, _ intent.User) (Outcome, error
 		to = power.SleepOnCharger
 	}
 	if is.Asleep() {
-		return say("I sleep already")
+		return say("I am already asleep")
 	}
 	if held.By == "" { // a robot that is held does not move anyway
 		if err := x.cfg.Core.Stop(ctx); err != nil {
@@ -152,7 +152,7 @@ func (x *Intents) fallAsleep(ctx context.Context, _ intent.User) (Outcome, error
 	if err := errors.Join(x.goTo(ctx, power.PreSleepAnimation, 0), x.goTo(ctx, to, uint8(power.Sleepy))); err != nil {
 		return Outcome{}, err
 	}
-	return say("I go to sleep")
+	return say("I am going to sleep")
 }
 
 func (x *Intents) wakeUp(ctx context.Context, _ intent.User) (Outcome, error) {
@@ -288,7 +288,7 @@ func (x *Intents) tellAnswer(_ context.Context, u intent.User) (Outcome, error) 
 
 func (x *Intents) tellWeather(_ context.Context, u intent.User) (Outcome, error) {
 	if text(u, "temperature") == "" {
-		return refuse(Failed, "I do not know the weather now")
+		return refuse(Failed, "I do not know the weather right now")
 	}
 	return say("%s, %s °%s in %s", text(u, "condition"), text(u, "temperature"),
 		text(u, "temperatureUnit"), text(u, "speakableLocationString"))

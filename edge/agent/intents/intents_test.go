@@ -260,7 +260,7 @@ var acts = []struct {
 	{"kennel_lookdown", nil, "claim robot.body.head.pitch.angle|robot.body.head.pitch.angle = 0.30720000000000003", "I look down"},
 	{"global_stop", nil, "stop", "I stopped"},
 	{"imperative_quiet", nil, "stop", "I stopped"},
-	{"system_sleep", nil, "stop|sleep 1|sleep 4|sleep 5", "I go to sleep"},
+	{"system_sleep", nil, "stop|sleep 1|sleep 4|sleep 5", "I am going to sleep"},
 	{"kennel_wakeup", nil, "", "I am awake"},
 	{"imperative_volumeup", nil, "", "my volume is 5 of 5"},
 	{"imperative_volumeup", nil, "", "my volume is 5 of 5"},
@@ -392,7 +392,7 @@ func TestSleeps(t *testing.T) {
 		defer func() { r.end() }()
 		r.core.handle(&corelink.Power{Sleep: "LightSleep"})
 		r.core.heard()
-		if o := r.take(t, "system_sleep"); o.Text != "I sleep already" {
+		if o := r.take(t, "system_sleep"); o.Text != "I am already asleep" {
 			t.Errorf("%+v", o)
 		}
 		r.take(t, "movement_forward")

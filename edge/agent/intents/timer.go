@@ -65,7 +65,7 @@ func newTimer(cfg Config) *timer {
 		a, err = parseAlarm(b)
 	}
 	if err != nil {
-		cfg.Log.Warn("timer unreadable; forgotten", logging.Err, err)
+		cfg.Log.Warn("timer unreadable; discarded", logging.Err, err)
 		return t
 	}
 	t.take(a)
@@ -198,9 +198,9 @@ func (x *Intents) ring(ctx context.Context, a alarm, late time.Duration, off boo
 	if off {
 		state = "rang_late" // while I was off
 	}
-	x.cfg.Log.InfoContext(ctx, "timer rings", "late", late.Round(time.Second), "was_off", off)
+	x.cfg.Log.InfoContext(ctx, "timer ringing", "late", late.Round(time.Second), "was_off", off)
 	if err := x.cfg.Keep(ctx, timerEvent(state, time.Duration(a.LengthMS)*time.Millisecond, late)); err != nil {
-		x.cfg.Log.WarnContext(ctx, "event of the timer not kept", logging.Err, err)
+		x.cfg.Log.WarnContext(ctx, "event of the timer not recorded", logging.Err, err)
 	}
 	x.cfg.Changed()
 	can, _, _, _ := x.now()
@@ -209,7 +209,7 @@ func (x *Intents) ring(ctx context.Context, a alarm, late time.Duration, off boo
 	}
 	lease, err := x.cfg.Core.Claim(ctx, 2*(blinks+2)*blinkTime, claim.Behavior, can.lights...)
 	if err != nil {
-		x.cfg.Log.DebugContext(ctx, "timer rings without lights", logging.Err, err)
+		x.cfg.Log.DebugContext(ctx, "timer ringing without lights", logging.Err, err)
 		return
 	}
 	defer lease.Release()

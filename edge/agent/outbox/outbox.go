@@ -128,7 +128,7 @@ func (o *Outbox) keep(ctx context.Context) error {
 	o.open()
 	o.changed.Each(ctx, o.cfg.Every, func() {
 		if err := o.tidy(); err != nil {
-			o.cfg.Log.ErrorContext(ctx, "upload folder not in order", "dir", o.cfg.Dir, logging.Err, err)
+			o.cfg.Log.ErrorContext(ctx, "upload folder unusable", "dir", o.cfg.Dir, logging.Err, err)
 		}
 	})
 	return nil
@@ -141,7 +141,7 @@ func (o *Outbox) watch(ctx context.Context) error {
 		if err == nil {
 			err = robotfs.Notified(ctx, o.cfg.Root, o.cfg.Dir, o.changed.Set)
 		}
-		o.cfg.Log.DebugContext(ctx, "folder not watched by the system", "dir", o.cfg.Dir, logging.Err, err)
+		o.cfg.Log.DebugContext(ctx, "folder watch not available", "dir", o.cfg.Dir, logging.Err, err)
 		_ = backoff.Sleep(ctx, min(o.cfg.Every, watchAgain)) // the loop sees that ctx ended
 	}
 	return nil
@@ -203,7 +203,7 @@ func (o *Outbox) clear(files []fs.FileInfo) (err error) {
 	if len(files) == 0 || err != nil {
 		return err
 	}
-	o.cfg.Log.Info("owner allows no uploads; waiting files removed", "kind", o.cfg.Kind, "files", len(files))
+	o.cfg.Log.Info("uploads not allowed by the owner; waiting files removed", "kind", o.cfg.Kind, "files", len(files))
 	return robotfs.SyncDir(o.cfg.Root, o.cfg.Dir)
 }
 
@@ -316,7 +316,7 @@ func (o *Outbox) one(ctx context.Context, name string) error {
 	}
 	if now, serr := o.cfg.Root.Lstat(path.Join(o.cfg.Dir, name)); serr == nil &&
 		(!os.SameFile(now, sent) || now.Size() != sent.Size() || !now.ModTime().Equal(sent.ModTime())) {
-		return errs.New(errs.Unavailable, "changed while it was sent; sending it again")
+		return errs.New(errs.Unavailable, "changed during upload; sending it again")
 	}
 	if rerr := o.remove(name); rerr != nil {
 		return rerr

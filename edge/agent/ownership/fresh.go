@@ -26,7 +26,7 @@ func (f *freshRequester) Do(ctx context.Context, service, method string, body []
 	asked := f.epoch.Load()
 	b, err := f.ask.Do(ctx, service, method, body)
 	if err == nil && f.epoch.Load() != asked {
-		return nil, errs.New(errs.Unavailable, "the connection was made again before the answer came")
+		return nil, errs.New(errs.Unavailable, "connection replaced before the answer arrived")
 	}
 	f.answered.Store(asked)
 	return b, err

@@ -108,10 +108,10 @@ func (p *People) former(user string) bool {
 	ended, err := p.tenure.Learn(user)
 	switch {
 	case err != nil:
-		p.Log.Error("change of owner not noted; nothing is sent before it is", logging.Err, err)
+		p.Log.Error("change of owner not recorded; nothing sent until then", logging.Err, err)
 		time.AfterFunc(noteRetry, p.Look)
 	case ended:
-		p.host.End(errors.New("the robot is no longer its former owner's"))
+		p.host.End(errors.New("change of owner"))
 	default:
 		return false
 	}
@@ -126,7 +126,7 @@ func (p *People) Confirm(ctx context.Context) error {
 		return errs.New(errs.Unavailable, "%w", err)
 	}
 	if p.tenure.Due() {
-		return errs.New(errs.Unavailable, "the robot still erases what it holds of its former owner; try again in a moment")
+		return errs.New(errs.Unavailable, "the robot is still erasing its former owner's data; try again in a moment")
 	}
 	return nil
 }
@@ -280,10 +280,10 @@ func (p *plate) Name() string {
 // the certificate of the gateway.
 func (p *People) Exchange(ctx context.Context, session logging.Secret, client, app string) (logging.Secret, error) {
 	if p.teller.Pending() {
-		return "", errs.Coded(errs.Unavailable, "wipe_untold", "the cloud does not know yet that the user data were cleared; try again in a moment")
+		return "", errs.Coded(errs.Unavailable, "wipe_untold", "the cloud has not yet been told that the user data were cleared; try again in a moment")
 	}
 	if p.plate.PEM() == nil {
-		return "", errs.Coded(errs.Unavailable, "no_gateway_certificate", "the robot's certificate for its apps is not made yet; try again in a moment")
+		return "", errs.Coded(errs.Unavailable, "no_gateway_certificate", "the robot's certificate for apps is not ready yet; try again in a moment")
 	}
 	token, err := p.tokens.Exchange(ctx, session, client, app)
 	if err != nil {
@@ -298,6 +298,6 @@ func (p *People) clearUserData() error {
 	if err := wipe.Request(p.Root); err != nil {
 		return err
 	}
-	p.host.End(errors.New("the user data are to be cleared"))
+	p.host.End(errors.New("request to clear the user data"))
 	return nil
 }

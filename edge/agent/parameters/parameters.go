@@ -158,7 +158,7 @@ func (k *Keeper) step(ctx context.Context) error {
 	k.say("parameters are being stored: " + names)
 	held, err := k.memory.Store(ctx, changed)
 	if err != nil {
-		k.say(fmt.Sprintf("parameters wait to be stored (%s): %v", names, err))
+		k.say(fmt.Sprintf("parameters not stored yet (%s): %v", names, err))
 		return err
 	}
 	b, err := json.Marshal(held)

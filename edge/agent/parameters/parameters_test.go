@@ -89,7 +89,7 @@ func TestSteps(t *testing.T) {
 		said    []string
 	}{
 		{"nothing changed", nil, nil, "", `{"gain":1,"serial":7}`, nil},
-		{"while it is shut", values{"gain": json.RawMessage("3")}, nil, "parameters wait to be stored (gain): want the body open",
+		{"while it is shut", values{"gain": json.RawMessage("3")}, nil, "parameters not stored yet (gain): want the body open",
 			`{"gain":3,"serial":7}`, nil},
 		{"taken back by a person", values{"gain": json.RawMessage("1")}, nil, "", `{"gain":1,"serial":7}`, nil},
 		{"refused", values{"gain": json.RawMessage("30"), "serial": json.RawMessage("8"), "wings": json.RawMessage("2")}, nil, "", `{"gain":1,"serial":7}`,

@@ -41,7 +41,7 @@ const farewell = 3 * time.Second
 // rebooting is that in the numbers of Bluetooth (VEC-MSG-16).
 const rebooting = 4
 
-var errNone = errs.Coded(errs.Unavailable, "no_updater", "this robot installs no releases")
+var errNone = errs.Coded(errs.Unavailable, "no_updater", "this robot does not install releases")
 
 // Start begins an update, or says how far the one that runs is. A release that the cloud wants is installed when its window and conditions permit.
 func (a *Agent) Start(o Order) (Report, error) {
@@ -72,7 +72,7 @@ func (a *Agent) begin(o Order, ended func()) error {
 		}
 	}
 	if s, err := a.cfg.Updater.State(""); err == nil && s.Unproven {
-		return errs.Coded(errs.Conflict, "on_trial", "the running release is on trial until the robot has been well for a while; try again later")
+		return errs.Coded(errs.Conflict, "on_trial", "the running release is still on trial; try again later")
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	a.order = stop
@@ -181,9 +181,9 @@ func (a *Agent) Restart(ctx context.Context) error {
 	case err != nil:
 		return err
 	case !r.Done:
-		return errs.Coded(errs.NotFound, "no_update", "no update waits for a restart")
+		return errs.Coded(errs.NotFound, "no_update", "no update is waiting for a restart")
 	case a.cfg.Reboot == nil:
-		return errs.Coded(errs.Unavailable, "no_reboot", "this robot is not restarted by its programs")
+		return errs.Coded(errs.Unavailable, "no_reboot", "programs on this robot may not restart it")
 	}
 	return a.cfg.Reboot(ctx)
 }

@@ -63,7 +63,7 @@ func (a *Agent) prove(ctx context.Context) {
 				return
 			}
 			if said != err.Error() {
-				a.cfg.Log.ErrorContext(ctx, "release on trial not left", "reason", why, logging.Err, err)
+				a.cfg.Log.ErrorContext(ctx, "rollback of the release on trial failed; retrying", "reason", why, logging.Err, err)
 				said = err.Error()
 			}
 		}
@@ -92,7 +92,7 @@ func (a *Agent) keepEnds(ctx context.Context, n int) {
 		return
 	}
 	if err := robotfs.WriteFile(a.cfg.Root, endsFile, strconv.AppendInt(nil, int64(n), 10), 0o644); err != nil {
-		a.cfg.Log.WarnContext(ctx, "ends of the core not kept", logging.Err, err)
+		a.cfg.Log.WarnContext(ctx, "count of core exits not saved", logging.Err, err)
 	}
 }
 
@@ -146,14 +146,14 @@ func (a *Agent) confirm(ctx context.Context, core bool) bool {
 	}
 	err := a.cfg.Updater.Confirm(core)
 	if err != nil && !errors.Is(err, update.ErrBusy) {
-		a.cfg.Log.WarnContext(ctx, "slots not written", logging.Err, err)
+		a.cfg.Log.WarnContext(ctx, "boot slots not written", logging.Err, err)
 	}
 	return err == nil
 }
 
 // leave starts the release before the running one.
 func (a *Agent) leave(ctx context.Context, why string) {
-	a.cfg.Log.ErrorContext(ctx, "release on trial left", "release", a.cfg.Running, "reason", why)
+	a.cfg.Log.ErrorContext(ctx, "release on trial rolled back", "release", a.cfg.Running, "reason", why)
 	a.wake.Set()
 	for a.cfg.Reboot != nil {
 		if !a.inhibited() {

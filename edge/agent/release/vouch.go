@@ -35,7 +35,7 @@ const (
 const plain = "installed on the signature of its archive alone: this robot has no " + RootFile + " to check release metadata with"
 
 // errUnvouched ends an update that may succeed later: what is wrong is not the archive.
-var errUnvouched = errors.New("not vouched for")
+var errUnvouched = errors.New("not allowed by release metadata")
 
 // vouching asks the cloud's metadata about archives.
 type vouching struct {
@@ -56,7 +56,7 @@ func voucher(robot host.Robot, ask kitmqtt.Requester, now func() time.Time) (upd
 		return nil, nil
 	}
 	if err == nil && trust.Version(root) < 1 {
-		err = fmt.Errorf("%s: no root metadata in it", RootFile)
+		err = fmt.Errorf("%s: no root metadata", RootFile)
 	}
 	if err != nil {
 		return nil, err

@@ -105,8 +105,8 @@ func TestVouch(t *testing.T) {
 		}
 	}
 	for want, m := range map[string]*manifest.Manifest{
-		"no channel vouches for the archive vic/2.0.1.6077/production (asked: prod version ": release("2.0.1.6077", ""),
-		"no channel vouches for the archive vic/2.0.1.6077/delta-1.0.0.1":                    release("2.0.1.6077", "1.0.0.1"),
+		"archive vic/2.0.1.6077/production is in no channel (checked: prod version ": release("2.0.1.6077", ""),
+		"archive vic/2.0.1.6077/delta-1.0.0.1 is in no channel":                    release("2.0.1.6077", "1.0.0.1"),
 	} {
 		if _, _, err := v.vouch(t.Context(), m); ota.CodeOf(err) != ota.NotAuthentic || !passes(err) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want code 209 and %s", err, want)
@@ -183,7 +183,7 @@ func TestVoucher(t *testing.T) {
 		"no root":       {"", "", "", false},
 		"root":          {string(s.root), "", "", true},
 		"beta":          {string(s.root), "beta\n", "", true},
-		"no metadata":   {"-----BEGIN", "", "root.json: no root metadata in it", false},
+		"no metadata":   {"-----BEGIN", "", "root.json: no root metadata", false},
 		"other channel": {string(s.root), "nightly", `channel "nightly": want one of prod, beta, dev`, false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -110,7 +110,7 @@ func (p *Pilot) do(ctx context.Context, d commandwire.Do) (detail string, err er
 	}
 	for _, l := range o.Steps[0] {
 		if within, _ := l.Within(); within > commandwire.MaxDrive {
-			return "", fmt.Errorf("%s: %v to move in, want at most %v", l.Name, within, commandwire.MaxDrive)
+			return "", fmt.Errorf("%s: time of %v, want at most %v", l.Name, within, commandwire.MaxDrive)
 		}
 	}
 	o = o.For(o.For(d.For()).Longest()) // a motor has the time that its line gives it
@@ -193,7 +193,7 @@ func (p *Pilot) late(ctx context.Context, stops uint64) error {
 		return nil
 	}
 	_, err := p.stop(ctx, nil)
-	return errors.Join(errors.New("it was stopped while it began"), err)
+	return errors.Join(errors.New("stopped at its start"), err)
 }
 
 // stop stops all motors. It may run beside a line that is about to begin, which then notices it.
@@ -320,7 +320,7 @@ func (p *Pilot) world(ctx context.Context) *live.World {
 	}
 	w, err := p.sim.Ask(ctx)
 	if err != nil {
-		p.log.DebugContext(ctx, "simulator gave no true position", logging.Err, err) // the robot's own estimate is shown
+		p.log.DebugContext(ctx, "true position from the simulator missing", logging.Err, err) // the robot's own estimate is shown
 	}
 	if w == nil {
 		return nil

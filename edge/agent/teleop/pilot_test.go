@@ -219,7 +219,7 @@ func TestStop(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if _, err := do(commandwire.RobotDo, drive); err == nil || !strings.Contains(err.Error(), "stopped while it began") {
+		if _, err := do(commandwire.RobotDo, drive); err == nil || !strings.Contains(err.Error(), "stopped at its start") {
 			t.Errorf("a motion that was stopped as it began: %v", err)
 		}
 		r.mu.Lock()
@@ -259,7 +259,7 @@ func TestStop(t *testing.T) {
 func TestWait(t *testing.T) {
 	for _, tc := range []struct{ outcome, want, err string }{
 		{"done", "robot.go(0.2): done after 0.011 m", ""}, {"stopped", "", "robot.go(0.2): stopped after 0.011 m of 0.2 m: its loop was late"},
-		{"cancelled", "", "robot.go(0.2): cancelled after 0.011 m of 0.2 m"}, {"", "", "has not ended"}, {"lost", "", "robotd) was lost: gone"},
+		{"cancelled", "", "robot.go(0.2): cancelled after 0.011 m of 0.2 m"}, {"", "", "has not ended"}, {"lost", "", "robotd) lost: gone"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			p, r, _ := start(t)
@@ -382,7 +382,7 @@ func TestLine(t *testing.T) {
 			{args: `{"line":"robot.stop()","seconds":4}`, want: "done: robot.stop()", claim: "robot.stop"}, // also while another person drives
 			{args: `{"line":"headPitch = 0.3","seconds":4}`, want: "headPitch = 0.3", claim: "headPitch", heldOn: true},
 			{args: `{"line":"robot.go(0.2)","seconds":4}`, want: "begun: robot.go(0.2), for at most 4s", claim: "robot.go", heldOn: true},
-			{args: `{"line":"robot.go(0.2)","seconds":4}`, err: "stopped while it began", claim: "robot.go", heldOn: true, stops: true},
+			{args: `{"line":"robot.go(0.2)","seconds":4}`, err: "stopped at its start", claim: "robot.go", heldOn: true, stops: true},
 			{args: `{"line":"wheelL.speed = 3; wheelR.speed = 3","seconds":4}`, want: "wheelL.speed = 3; wheelR.speed = 3: 3; 3", claim: "wheelL.speed",
 				heldOn: true},
 			{args: `{"line":"led[0] = 1","seconds":4}`, want: "led[0] = 1", claim: "led[0]"},
@@ -392,7 +392,7 @@ func TestLine(t *testing.T) {
 			// As long as its motor is to take, and what the body says of that (GOSTAI-OPEN-03).
 			{args: `{"line":"headPitch = 0.3 time:4s","seconds":1}`, want: "headPitch = 0.3", claim: "headPitch", heldOn: true},
 			{args: `{"line":"headPitch = 0.3 adaptive:0.1","seconds":4}`, want: "headPitch = 0.3; adaptive:100ms is too short", claim: "headPitch", heldOn: true},
-			{args: `{"line":"headPitch = 0.3 time:11s"}`, err: "headPitch: 11s to move in, want at most 10s"},
+			{args: `{"line":"headPitch = 0.3 time:11s"}`, err: "headPitch: time of 11s, want at most 10s"},
 			{args: `{"line":"headPitch = nan"}`, err: "finite"},
 			{args: `{"line":""}`, err: "1 to 400"},
 		} {

@@ -44,7 +44,7 @@ func lights(ctx context.Context, client *coreclient.Client, want <-chan light, l
 		case l = <-want:
 		}
 		if err := show(ctx, client, l, &lease); err != nil {
-			log.DebugContext(ctx, "lights of the microphones not shown", logging.Err, err)
+			log.DebugContext(ctx, "microphone lights not shown", logging.Err, err)
 		}
 	}
 }

@@ -279,7 +279,7 @@ func (l *loop) keepMuted(muted bool) {
 		err = nil
 	}
 	if err != nil {
-		l.cfg.Log.Error("switch of the microphones not kept", "muted", muted, logging.Err, err)
+		l.cfg.Log.Error("microphone mute not saved", "muted", muted, logging.Err, err)
 		return
 	}
 	l.isMuted = muted
@@ -296,7 +296,7 @@ func (v *Voice) open(ctx context.Context) *ears {
 			err := v.listen(ctx, e.chunks, pause.Reset)
 			v.change(func(c *Conditions) { c.Deaf = true })
 			if ctx.Err() == nil {
-				v.cfg.Log.DebugContext(ctx, "microphones not heard", logging.Err, err)
+				v.cfg.Log.DebugContext(ctx, "microphones disconnected", logging.Err, err)
 			}
 			select {
 			case <-ctx.Done():
@@ -528,7 +528,7 @@ func (v *Voice) mapped(r Reply) Intent {
 func (v *Voice) Inject(ctx context.Context, name string, params map[string]string) (Result, error) {
 	in := v.cfg.Map(name, params)
 	if in.Name == unmatched && name != unmatched {
-		return Result{}, errs.New(errs.NotFound, "intent %.64q: no such intent, or its feature is off", name)
+		return Result{}, errs.New(errs.NotFound, "no such intent %.64q, or its feature is off", name)
 	}
 	return v.take(ctx, typed{Intent: in, result: make(chan Result, 1)})
 }

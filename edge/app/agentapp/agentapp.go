@@ -127,10 +127,10 @@ func command(getenv func(string) string) *cobra.Command {
 		Use:   "agentd",
 		Short: "The part of a robot that faces the network: identity, cloud link, settings, events",
 		Long: `The part of a robot that faces the network. It reads who the robot is and whom to call from the files below its
-root, and works without a cloud until one answers. SIGTERM ends it with code 0, as does whatever makes it start anew.
+root, and works without a cloud until one answers. SIGTERM ends it with code 0, and so does a restart that it asks for.
 
 After a recovery boot (the kernel was told anki.unbrick=1), or with -recovery, it opens no user data: no setting is in force, no event is
-kept, nobody can claim the robot. The cloud sees it and may command it, if it has been there before.`,
+kept, and the robot cannot be claimed. The cloud sees it and may command it, if it has been there before.`,
 		Example: "  agentd -root /\n  agentd -root ./r1 -log-level debug\n  agentd -root ./r1 -recovery\n  agentd doctor -root ./r1",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -69,7 +69,7 @@ the way itself, beside a running agentd or without one, and changes nothing. Exi
 
 func codeCommand() *cobra.Command {
 	return atRobot(&cobra.Command{
-		Use: "claim-code", Short: "Show a code on the robot, and print it: whoever types it into the app owns the robot",
+		Use: "claim-code", Short: "Show a code on the robot, and print it: the person who types it into the app owns the robot",
 		Example: "  agentd claim-code -root ./r1",
 	}, func(cmd *cobra.Command, root *os.Root) error {
 		c, err := localapi.Ask[ownership.CodeAnswer](cmd.Context(), root, "/claim-code", localapi.Nothing{})
@@ -138,8 +138,8 @@ func clearCommand() *cobra.Command {
 	var sure bool
 	cmd := atRobot(&cobra.Command{
 		Use: "clear-user-data", Short: "Erase everything personal from the robot, and end its ownership",
-		Long: `Erase everything personal from the robot: tokens, name, pictures, faces, settings, Wi-Fi, logs, events. The robot starts anew, tells the
-cloud that it is nobody's, and comes back. It stays the robot that it is.`,
+		Long: `Erase everything personal from the robot: tokens, name, pictures, faces, settings, Wi-Fi, logs, events. The robot restarts, tells the
+cloud that it has no owner, and comes back. It keeps its identity.`,
 		Example: "  agentd clear-user-data -root ./r1 -yes",
 	}, func(cmd *cobra.Command, root *os.Root) error {
 		if !sure {
@@ -197,8 +197,8 @@ func postCommand() *cobra.Command {
 	var onExit bool
 	cmd := atRobot(&cobra.Command{
 		Use: "post CODE", Short: "Post a fault, as a service that has one does",
-		Long: `Post a fault, as a service does that writes its number to run/fault_code. Where nobody reads it, it waits there for the next agentd.
-With -on-exit it is what a supervisor calls after a service ended: nothing is posted if the service ended well, by SERVICE_RESULT, or while another
+		Long: `Post a fault, as a service does that writes its number to run/fault_code. Without a reader it waits there for the next agentd.
+With -on-exit, for a supervisor to call after a service ended, nothing is posted if the service ended well, by SERVICE_RESULT, or while another
 fault is being handled.`,
 		Example: "  agentd fault post 914 -root ./r1\n  ExecStopPost=/usr/bin/agentd fault post -on-exit 916 -root /var/lib/robot",
 	}, func(cmd *cobra.Command, root *os.Root) error {

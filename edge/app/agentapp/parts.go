@@ -222,7 +222,7 @@ func (a *Agent) newUpdates(core func() release.Core) maker {
 		if a.slots != nil {
 			var err error
 			if c.Updater, err = release.NewUpdater(h.Robot, a.slots, a.cfg.Dial, a.link, a.link.Believed); err != nil {
-				h.Log.Warn("the robot installs no releases", logging.Err, err)
+				h.Log.Warn("updates not available", logging.Err, err)
 			}
 		}
 		return release.New(c).Part(), nil

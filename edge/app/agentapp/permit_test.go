@@ -37,7 +37,7 @@ func TestLowBatteryNoCloud(t *testing.T) {
 		Dial: func(context.Context, string, string) (net.Conn, error) {
 			dials <- struct{}{}
 			<-hang // so that no part calls again by itself
-			return nil, errors.New("nobody answers")
+			return nil, errors.New("no answer")
 		}})
 	if err != nil {
 		t.Fatal(err)

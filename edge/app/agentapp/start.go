@@ -23,7 +23,7 @@ import (
 // openSlots opens the slots. A robot whose record of them cannot be read lives on with the system that it has.
 func (a *Agent) openSlots(context.Context) (err error) {
 	if a.slots, err = release.Slots(a.Root, a.Hardware); a.slots == nil && err != nil {
-		a.Log.Error("the robot installs no releases", logging.Err, err)
+		a.Log.Error("updates not available", logging.Err, err)
 		return nil
 	}
 	return err

@@ -44,7 +44,7 @@ func TestUpdateCommand(t *testing.T) {
 	a := newAgent(t, dir, root, nil)
 	ended := make(chan error)
 	go func() { ended <- a.Run(t.Context()) }()
-	awaitCommand(t, dir, "", "battery and charger are not known", "update", "start", srv.URL+"/2.ota") // there is no real-time core
+	awaitCommand(t, dir, "", "battery and charger", "update", "start", srv.URL+"/2.ota") // there is no real-time core
 	report := func(args ...string) (r release.Report, exit int, problem string) {
 		t.Helper()
 		exit, out, problem := runCommand(dir, "", append(args, "-o", "json")...)

@@ -24,7 +24,7 @@ func amigoCommand() *cobra.Command {
 		Long: `Configure, load, watch and drive an AmigoBot.
 
 params and download need the System port of a simulated robot (robotsim amigobot -system) in System mode: hold its black button, press and
-release the red one, then release the black one. They speak a protocol of this project, because that of real robots is not known, and
+release the red one, then release the black one. They speak a protocol of this project, because the one of real robots is not known, and
 refuse serial lines. The other commands are ordinary clients of the Control port.
 
 A port is tcp:HOST:PORT, serial:/dev/ttyS0?baud=9600, or the path of a tty or Unix socket.`,

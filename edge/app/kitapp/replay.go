@@ -31,8 +31,8 @@ func replayCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "replay FILE",
 		Short: "Run the real-time core again on a recording of robotd and compare every step",
-		Long: `Run the tasks of the real-time core again on what "robotd -record FILE" wrote: each step gets what it got then, and has to do to the
-body what it did then, bit by bit. It says "identical" and exits with 0, or says at which step it differs and exits with 1.
+		Long: `Run the tasks of the real-time core again on what "robotd -record FILE" wrote: each step gets the recorded
+input, and must do to the body exactly what was recorded. It says "identical" and exits with 0, or says at which step it differs and exits with 1.
 
 A recording that breaks off, because the power went or robotd was killed, is replayed as far as it goes. One that another version of
 robotd wrote differs where that version did something else. "-" is standard input.`,

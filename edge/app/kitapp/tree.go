@@ -159,7 +159,7 @@ With -f the tree comes from a file of JSON, or from standard input for "-":
 
 An object is a component, a key that ends in [] a localizer with its places inside (up, front, left, x, 0, ...), a string a device of
 that interface, or of several with commas between. "." is the component itself. A compact name that several devices would share is
-theirs no more; they keep their full names, and a warning says so.`,
+no longer theirs; they keep their full names, and a warning says so.`,
 		Example: `  robotkit tree vector
   robotkit tree ers-7 -o json
   robotkit tree -f body.json -o json

@@ -259,7 +259,7 @@ func onSocket(ctx context.Context, b *vectorsim.Board, path string, again time.D
 // listenSocket returns a new Unix socket at path.
 func listenSocket(flag, path string) (*uart.Socket, error) {
 	if old, err := os.Lstat(path); err == nil && old.Mode()&os.ModeSocket == 0 {
-		return nil, cli.Usage("%s %s: is there and is no socket; want a name that is free", flag, path)
+		return nil, cli.Usage("%s %s: exists and is not a socket; want an unused name", flag, path)
 	}
 	dir, err := os.OpenRoot(filepath.Dir(path))
 	if err != nil {
@@ -299,7 +299,7 @@ func runBoard(ctx context.Context, run func(context.Context) error, where string
 // pointTo makes link a symbolic link to target. A link that an earlier run left behind is replaced, any other file is not.
 func pointTo(flag, link, target string) error {
 	if old, err := os.Lstat(link); err == nil && old.Mode()&os.ModeSymlink == 0 {
-		return cli.Usage("%s %s: is there and is no link; want a name that is free", flag, link)
+		return cli.Usage("%s %s: exists and is not a link; want an unused name", flag, link)
 	}
 	tmp := fmt.Sprintf("%s.%d", link, os.Getpid())
 	if err := os.Symlink(target, tmp); err != nil {

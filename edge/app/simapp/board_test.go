@@ -208,8 +208,8 @@ func TestBareBoardComesBack(t *testing.T) {
 func TestBoardThatStaysOff(t *testing.T) {
 	board, _ := startBoard(t, "-again", "0", "-boot-patience", "100ms")
 	err := board.wait()
-	if exit, ok := err.(*exec.ExitError); !ok || exit.ExitCode() != cli.ExitFailed || !strings.Contains(board.errs.String(), "the head never spoke") {
-		t.Errorf("%v, %q; want code 1 because the head never spoke", err, &board.errs)
+	if exit, ok := err.(*exec.ExitError); !ok || exit.ExitCode() != cli.ExitFailed || !strings.Contains(board.errs.String(), "no frame from the head") {
+		t.Errorf("%v, %q; want code 1 because no frame from the head", err, &board.errs)
 	}
 }
 
@@ -228,10 +228,10 @@ func TestBoardMistakes(t *testing.T) {
 	}{
 		{nil, cli.ExitUsage, "-pty FILE or -socket FILE"},
 		{[]string{"-pty", filepath.Join(dir, "x"), "-socket", filepath.Join(dir, "y")}, cli.ExitUsage, "one of them"},
-		{[]string{"-socket", file}, cli.ExitUsage, "is no socket"},
+		{[]string{"-socket", file}, cli.ExitUsage, "is not a socket"},
 		{[]string{"-socket", filepath.Join(dir, "none", "x")}, cli.ExitFailed, "none"},
-		{[]string{"-pty", file}, cli.ExitUsage, "is no link"},
-		{[]string{"-pty", filepath.Join(dir, "x"), "-pad", file}, cli.ExitUsage, "-pad " + file + ": is there and is no link"},
+		{[]string{"-pty", file}, cli.ExitUsage, "is not a link"},
+		{[]string{"-pty", filepath.Join(dir, "x"), "-pad", file}, cli.ExitUsage, "-pad " + file + ": exists and is not a link"},
 		{[]string{"-pty", filepath.Join(dir, "none", "x")}, cli.ExitFailed, "none"},
 		{[]string{"-pty", filepath.Join(dir, "x"), "-start", "asleep"}, cli.ExitUsage, "boot-loader"},
 		{[]string{"-pty", filepath.Join(dir, "x"), "-layout", "other"}, cli.ExitUsage, "genuine or book"},
@@ -242,7 +242,7 @@ func TestBoardMistakes(t *testing.T) {
 		{[]string{"-pty", filepath.Join(dir, "x"), "-mics", file}, cli.ExitUsage, "not a WAV file"},
 		{[]string{"-pty", filepath.Join(dir, "x"), "-mics", filepath.Join(dir, "none.wav")}, cli.ExitFailed, "-mics"},
 		{[]string{"-pty", filepath.Join(dir, "x"), "-priority", "100"}, cli.ExitUsage, "want 1 to 99"},
-		{[]string{"-pty", filepath.Join(dir, "x"), "-priority", "1", "-cpu", "100000"}, cli.ExitUsage, "want one of processors"},
+		{[]string{"-pty", filepath.Join(dir, "x"), "-priority", "1", "-cpu", "100000"}, cli.ExitUsage, "of the processors"},
 		{[]string{"-pty", filepath.Join(dir, "x"), "-again", "-1s"}, cli.ExitUsage, "-again"},
 		{[]string{"-pty", filepath.Join(dir, "x"), "-world", "moon"}, cli.ExitUsage, "want one of empty, habitat, room, table or a file"},
 		{[]string{"-pty", filepath.Join(dir, "x"), "-world", file}, cli.ExitUsage, "world: "},

@@ -31,7 +31,7 @@ func fleetCommand() *cobra.Command {
 		Use:   "fleet",
 		Short: "Run thousands of light robots: agents with real sessions and real files, without bodies",
 		Long: `Run many light robots in this process: the agent of a real robot with its mutual-TLS session, its documents and its event
-spool, and neither loop nor body. A robot that has a folder below -root goes on with it; others are registered with the
+spool, and neither loop nor body. A robot that has a folder below -root continues with it; others are registered with the
 operator's token (-token-file), or take their claim secret from a list (-secrets, CSV: thing,secret).
 
 -profile says how they behave: idle, lively, rough, or a YAML file. The seed decides the rest: the same seed gives every

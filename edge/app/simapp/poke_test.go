@@ -54,7 +54,7 @@ func TestPoke(t *testing.T) {
 		code int
 		want string
 	}{
-		{"no such robot", []string{"touch", "-root", filepath.Join(dir, "none")}, cli.ExitNotFound, "no simulated robot's folder"},
+		{"no such robot", []string{"touch", "-root", filepath.Join(dir, "none")}, cli.ExitNotFound, "robotsim make"},
 		{"not running", []string{"touch", "-root", dir}, cli.ExitUnavailable, "is not running"},
 		{"no verb", []string{"-root", dir}, cli.ExitUsage, "missing VERB"},
 		{"unknown verb", []string{"kick", "-root", dir}, cli.ExitUsage, "want one of touch"},

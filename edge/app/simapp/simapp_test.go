@@ -45,7 +45,7 @@ func TestFleetMistakes(t *testing.T) {
 		{[]string{"-profile", "lifely"}, cli.ExitUsage, "idle, lively, rough"},
 		{[]string{"-log-level", "loud"}, cli.ExitUsage, "debug, info, warn or error"},
 		{[]string{"-token-file", filepath.Join(dir, "none")}, cli.ExitFailed, "-token-file"},
-		{[]string{"-token-file", ca}, cli.ExitUsage, "holds no certificate"},
+		{[]string{"-token-file", ca}, cli.ExitUsage, "has no certificate"},
 		{[]string{"-secrets", write("s.csv", "vic:00f00000\n")}, cli.ExitUsage, "secrets"},
 		{[]string{"-secrets", write("empty.csv", ""), "-token-file", ca}, cli.ExitUsage, "token-file"},
 		{[]string{"-secrets", write("other.csv", "vic:00000001,x\n"), "-progress", "0"}, cli.ExitNotFound, "no secret for vic:00f0000"},

@@ -17,7 +17,7 @@ import (
 const ParametersDocument = "amigo.Parameters"
 
 // ErrTools is the error of Store for a robot that is not in System mode.
-var ErrTools = errors.New("the robot takes them in System mode: hold its black button, press and release Reset, then let the black button go")
+var ErrTools = errors.New("robot not in System mode: hold its black button, press and release Reset, then release the black button")
 
 // Parameters is the memory of the parameters of one robot, behind its System port.
 type Parameters struct {

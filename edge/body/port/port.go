@@ -62,7 +62,7 @@ func Open(ctx context.Context, address string, baud int, hold bool) (*Line, erro
 		if query != "" {
 			v, err := url.ParseQuery(query)
 			if err == nil && (len(v) != 1 || !v.Has("baud")) {
-				err = errors.New("want baud alone")
+				err = errors.New("want only baud")
 			}
 			if err == nil {
 				baud, err = strconv.Atoi(v.Get("baud"))
@@ -148,7 +148,7 @@ func setUp(fd, baud int) error {
 	// A lock, because TIOCEXCL does not stop root.
 	if err := unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		if errors.Is(err, unix.EWOULDBLOCK) {
-			return errors.New("another program drives this body")
+			return errors.New("another program controls this body")
 		}
 		return fmt.Errorf("lock: %w", err)
 	}
@@ -160,7 +160,7 @@ func setUp(fd, baud int) error {
 		return err
 	}
 	if err := unix.IoctlSetInt(fd, unix.TCFLSH, unix.TCIOFLUSH); err != nil {
-		return fmt.Errorf("drop old bytes: %w", err)
+		return fmt.Errorf("discard old bytes: %w", err)
 	}
 	return nil
 }
@@ -242,7 +242,7 @@ func (p *Line) Serial() bool {
 func (p *Line) Now() time.Duration { return monoclock.Now() }
 
 // ErrTaken says that the other end of a socket hung up before it said anything, as a robot does that serves another program (AMIGO-SYNC-17).
-var ErrTaken = errors.New("hung up at once: a robot serves one program at a time, is another connected?")
+var ErrTaken = errors.New("hung up at once; a robot serves one program at a time: is another one connected?")
 
 // hangUp is the error of an end that is gone.
 func (p *Line) hangUp() error {

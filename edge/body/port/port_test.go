@@ -136,7 +136,7 @@ func TestOpenSaysWhichStepFailed(t *testing.T) {
 		{"not a tty", "serial:" + file, "set up " + file, t.Context()},
 		{"bad baud", "serial:/dev/ttyS0?baud=fast", "settings of serial:/dev/ttyS0?baud=fast", t.Context()},
 		{"zero baud", "serial:/dev/ttyS0?baud=0", "not positive", t.Context()},
-		{"other setting", "serial:/dev/ttyS0?parity=even", "want baud alone", t.Context()},
+		{"other setting", "serial:/dev/ttyS0?parity=even", "want only baud", t.Context()},
 		{"bad query", "serial:/dev/ttyS0?%", "settings of", t.Context()},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

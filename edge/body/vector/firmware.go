@@ -59,14 +59,14 @@ func (v *parts) readFirmware(ctx context.Context) error {
 	v.firm = firmware{path: cmp.Or(v.flags.firmware, filepath.Join(v.Root, filepath.FromSlash(usualFirmware)))}
 	b, err := readAtMost(v.firm.path, 1<<20)
 	if errors.Is(err, fs.ErrNotExist) && v.flags.firmware == "" {
-		v.Log.DebugContext(ctx, "no firmware file; body keeps its program", "file", v.firm.path)
+		v.Log.DebugContext(ctx, "no firmware file; body's firmware kept", "file", v.firm.path)
 		return nil
 	}
 	if err == nil {
 		v.firm.want, err = vectordriver.ParseFirmware(b)
 	}
 	if err != nil {
-		v.Log.ErrorContext(ctx, "firmware file unusable; body keeps its program", "file", v.firm.path, logging.Err, err)
+		v.Log.ErrorContext(ctx, "firmware file unusable; body's firmware kept", "file", v.firm.path, logging.Err, err)
 		v.tellFirmware(ctx, corelink.Firmware{Status: uint16(unusable), Error: species.Words(err)})
 	}
 	return err

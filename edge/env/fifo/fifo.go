@@ -92,7 +92,7 @@ func (p FIFO) Listen(ctx context.Context) error {
 	return nil
 }
 
-var errReplaced = errors.New("it was removed or replaced")
+var errReplaced = errors.New("removed or replaced")
 
 // listen reads one FIFO until it is replaced or fails.
 func (p FIFO) listen(ctx context.Context) error {
@@ -157,17 +157,17 @@ func (p FIFO) open() (f *os.File, waiting []byte, err error) {
 		switch {
 		case errors.Is(err, unix.ENOENT):
 			if err := unix.Mkfifoat(at, name, 0o600); err != nil && !errors.Is(err, unix.EEXIST) {
-				return nil, waiting, fmt.Errorf("make the FIFO %s: %w", p.Name, err)
+				return nil, waiting, fmt.Errorf("create FIFO %s: %w", p.Name, err)
 			}
 			continue
 		case err != nil:
-			return nil, waiting, fmt.Errorf("look at %s: %w", p.Name, err)
+			return nil, waiting, fmt.Errorf("stat %s: %w", p.Name, err)
 		}
 		switch st.Mode & unix.S_IFMT {
 		case unix.S_IFIFO:
 			fd, err := unix.Openat(at, name, unix.O_RDWR|unix.O_NONBLOCK|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 			if err != nil {
-				return nil, waiting, fmt.Errorf("open the FIFO %s: %w", p.Name, err)
+				return nil, waiting, fmt.Errorf("open FIFO %s: %w", p.Name, err)
 			}
 			f := os.NewFile(uintptr(fd), p.Name)
 			if info, err := f.Stat(); err != nil || info.Mode().Type() != fs.ModeNamedPipe {
@@ -186,17 +186,17 @@ func (p FIFO) open() (f *os.File, waiting []byte, err error) {
 				err = errors.Join(err, p.Root.Remove(aside))
 			}
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return nil, waiting, fmt.Errorf("lines that wait in %s: %w", p.Name, err)
+				return nil, waiting, fmt.Errorf("read waiting lines in %s: %w", p.Name, err)
 			}
 		case unix.S_IFLNK:
 			if err := p.Root.Remove(p.Name); err != nil && !errors.Is(err, fs.ErrNotExist) { // a symbolic link is not followed
-				return nil, waiting, fmt.Errorf("a link in the place of the FIFO: %w", err)
+				return nil, waiting, fmt.Errorf("remove the link in place of the FIFO: %w", err)
 			}
 		default:
 			return nil, waiting, fmt.Errorf("%s is a %s: want a FIFO, or nothing", p.Name, kindOf(st.Mode))
 		}
 	}
-	return nil, waiting, fmt.Errorf("%s changes again and again: want a FIFO", p.Name)
+	return nil, waiting, fmt.Errorf("%s keeps changing: want a FIFO", p.Name)
 }
 
 // kindOf names a file that is neither a FIFO, a plain file nor a link.

@@ -57,7 +57,7 @@ func LoadEndpoints(root *os.Root, hw env.Hardware) (Endpoints, error) {
 		return Endpoints{}, fmt.Errorf("server configuration: %w", err)
 	}
 	if want := cmp.Or(e.Kennel.Build, Production); want != build {
-		return Endpoints{}, fmt.Errorf("server configuration: %s is for %s robots (kennel.build), and this is a %s robot: the two never share a cloud",
+		return Endpoints{}, fmt.Errorf("server configuration: %s is for %s robots (kennel.build), but this is a %s robot, and these never share a cloud",
 			ServerConfigFile, want, build)
 	}
 	for _, u := range []struct{ key, value, scheme string }{
@@ -93,7 +93,7 @@ func Factory(root *os.Root, id thing.ID) (f devicecert.Factory, found bool, err 
 	case errors.Is(err, fs.ErrNotExist) && !errors.Is(err, devicecert.ErrFactory):
 		return devicecert.Factory{}, false, nil
 	case err == nil && f.Thing() != id:
-		err = fmt.Errorf("%w: %s is for %s, and the serial number of this robot makes it %s", devicecert.ErrFactory, devicecert.FactoryDir, f.Thing(), id)
+		err = fmt.Errorf("%w: %s is for %s: want %s, by the serial number of this robot", devicecert.ErrFactory, devicecert.FactoryDir, f.Thing(), id)
 	}
 	if err != nil {
 		return devicecert.Factory{}, true, faultcode.Wrap(faultcode.CloudCertificate, err)

@@ -52,7 +52,7 @@ func LoadTrees(root *os.Root) (Trees, error) {
 		}
 		rel := strings.TrimPrefix(path.Clean("/"+p.in), "/")
 		if rel == "" || strings.ContainsRune(rel, 0) || p.owner && !Personal(rel) {
-			return DefaultTrees(), fmt.Errorf("platform configuration: %s: %s is %.200q: want a folder for it alone, outside those of factory, "+
+			return DefaultTrees(), fmt.Errorf("platform configuration: %s: %s is %.200q: want its own folder, outside those of factory, "+
 				"release and device",
 				PlatformFile, p.key, p.in)
 		}

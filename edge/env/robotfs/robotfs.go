@@ -101,7 +101,7 @@ func StripComments(b []byte) ([]byte, error) {
 			start := i
 			end := strings.Index(string(out[i+2:]), "*/")
 			if end < 0 {
-				return nil, fmt.Errorf("comment opened at byte %d has no end; want */", start)
+				return nil, fmt.Errorf("comment opened at byte %d is not closed; want */", start)
 			}
 			for ; i < start+2+end+2; i++ {
 				if out[i] != '\n' {

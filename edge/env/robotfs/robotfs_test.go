@@ -78,7 +78,7 @@ func TestReadJSON(t *testing.T) {
 	if err := ReadJSON(root, "c.json", &v); err != nil || v.A != "x // not" || v.C != 2 {
 		t.Errorf("got %+v, %v", v, err)
 	}
-	for body, want := range map[string]string{"{\n\n\"a\" 1}": "line 3", "{ /* ": "no end", "": "line 1"} {
+	for body, want := range map[string]string{"{\n\n\"a\" 1}": "line 3", "{ /* ": "not closed", "": "line 1"} {
 		if err := WriteFile(root, "bad.json", []byte(body), 0o644); err != nil {
 			t.Fatal(err)
 		}

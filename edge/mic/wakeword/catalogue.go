@@ -82,7 +82,7 @@ func ParseCatalogue(b []byte) (Catalogue, error) {
 			for _, m := range l.ModelList {
 				for _, name := range append([]string{m.DataDirectory, m.NetFileName}, searches(m)...) {
 					if strings.HasPrefix(name, "/") || strings.Contains("/"+name+"/", "/../") {
-						return nil, fmt.Errorf("wake word catalogue: %s, entry %d: file %.40q is outside of its folder", key, i, name)
+						return nil, fmt.Errorf("wake word catalogue: %s, entry %d: file %.40q is outside its folder", key, i, name)
 					}
 				}
 			}

@@ -134,7 +134,7 @@ func TestLoad(t *testing.T) {
 		{"nothing", "", nil, "hey vector", "thf/en/big.raw"},
 		{"a vendor's", dir + "/thf/en/big.raw", []byte("THF"), "hey vector", "want KWS1"},
 		{"ours", dir + "/thf/en/big.raw", listed.Append(nil), "listed", ""},
-		{"a damaged one", OwnFile, []byte("KWS1\x00"), "listed", "ends in its head"},
+		{"a damaged one", OwnFile, []byte("KWS1\x00"), "listed", "truncated header"},
 		{"the robot's own", OwnFile, own.Append(nil), "own", ""},
 	} {
 		if tc.file != "" {

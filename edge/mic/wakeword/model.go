@@ -85,12 +85,12 @@ func (m *Model) Append(b []byte) []byte {
 // ParseModel reads a model from a file that Append made.
 func ParseModel(b []byte) (*Model, error) {
 	if len(b) < len(magic)+1 || string(b[:len(magic)]) != magic {
-		return nil, errors.New("wake word model: want KWS1 at its beginning")
+		return nil, errors.New("wake word model: want KWS1 at the start")
 	}
 	b = b[len(magic):]
 	n := int(b[0])
 	if b = b[1:]; len(b) < n+3*2 {
-		return nil, errors.New("wake word model: ends in its head")
+		return nil, errors.New("wake word model: truncated header")
 	}
 	m := &Model{Word: string(b[:n])}
 	b = b[n:]
@@ -98,7 +98,7 @@ func ParseModel(b []byte) (*Model, error) {
 	var other int
 	m.states, m.each, other = int(le.Uint16(b)), int(le.Uint16(b[2:])), int(le.Uint16(b[4:]))
 	if b = b[6:]; m.states < 2 || m.states > maxStates || m.each < 1 || m.each > maxEach || other < 1 || other > maxOther {
-		return nil, fmt.Errorf("wake word model: %d states of %d, %d others; want 2 to %d of 1 to %d, 1 to %d", m.states, m.each, other, maxStates, maxEach, maxOther)
+		return nil, fmt.Errorf("wake word model: %d states of %d components, %d other models; want 2 to %d of 1 to %d, and 1 to %d", m.states, m.each, other, maxStates, maxEach, maxOther)
 	}
 	if want := 4 * (1 + raw + (m.states*m.each+other)*gaussFloat); len(b) != want {
 		return nil, fmt.Errorf("wake word model: %d bytes of numbers, want %d", len(b), want)
@@ -128,7 +128,7 @@ func ParseModel(b []byte) (*Model, error) {
 		}
 	}
 	if bad || m.threshold <= 0 {
-		return nil, errors.New("wake word model: a number is out of range")
+		return nil, errors.New("wake word model: number out of range")
 	}
 	return m, nil
 }

@@ -27,7 +27,7 @@ const (
 // All are samples of 16 kHz. The more voices the better: it takes at least 3 recordings, and some seconds of other speech.
 func Train(word string, said, other [][]int16) (*Model, error) {
 	if len(said) < 3 || len(other) == 0 {
-		return nil, fmt.Errorf("train a wake word: %d recordings of it and %d of other speech; want at least 3 and 1", len(said), len(other))
+		return nil, fmt.Errorf("train wake word: %d recordings of it and %d of other speech; want at least 3 and 1", len(said), len(other))
 	}
 	said, other = vary(said), vary(other)
 	m := &Model{Word: word, threshold: 1, mean: meanOf(said)}
@@ -38,7 +38,7 @@ func Train(word string, said, other [][]int16) (*Model, error) {
 		all := m.vectors(s)
 		from, to := spoken(s, len(all))
 		if to-from < shortest || to-from > longest {
-			return nil, fmt.Errorf("train a wake word: recording %d: the word takes %v s; want %v to %v s, with quiet around it", i+1,
+			return nil, fmt.Errorf("train wake word: recording %d: the word takes %v s; want %v to %v s, with silence around it", i+1,
 				float64(to-from)*hop/rate, float64(shortest)*hop/rate, float64(longest)*hop/rate)
 		}
 		words = append(words, all[from:to])
@@ -49,7 +49,7 @@ func Train(word string, said, other [][]int16) (*Model, error) {
 		rest = append(rest, m.vectors(s)...)
 	}
 	if len(rest) < 4*others {
-		return nil, errors.New("train a wake word: want some seconds of other speech")
+		return nil, errors.New("train wake word: want a few seconds of other speech")
 	}
 	slices.Sort(lengths)
 	m.states = min(max(lengths[len(lengths)/2]/perState, 6), maxStates, lengths[0])

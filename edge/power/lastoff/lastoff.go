@@ -49,7 +49,7 @@ func Started(root *os.Root) (Last, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		last = Never
 	case err != nil:
-		return 0, fmt.Errorf("how the robot went off: %w", err)
+		return 0, fmt.Errorf("read cause of the last shutdown: %w", err)
 	case string(b) == clean:
 		last = Clean
 	} // anything else: a start that was not followed by a clean end, or a file damaged by one
@@ -62,10 +62,10 @@ func GoingOff(root *os.Root) error { return write(root, clean) }
 
 func write(root *os.Root, what string) error {
 	if err := atomicfile.CleanTemp(root, path.Dir(File)); err != nil {
-		return fmt.Errorf("mark of the robot's end: %w", err)
+		return fmt.Errorf("write cause of shutdown: %w", err)
 	}
 	if err := atomicfile.Write(root, File, []byte(what), 0o644, 0o755); err != nil {
-		return fmt.Errorf("mark of the robot's end: %w", err)
+		return fmt.Errorf("write cause of shutdown: %w", err)
 	}
 	return nil
 }

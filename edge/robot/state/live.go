@@ -71,7 +71,7 @@ func (l *Live) Read(name string) (Reading, error) {
 // ReadTarget is Read for a name that was looked up before. All its values are of the same moment.
 func (l *Live) ReadTarget(target robot.Target) (Reading, error) {
 	if len(target.Refs) == 0 {
-		return Reading{}, fmt.Errorf("%w: %s is no slot; name one, such as %s.val", robot.ErrName, target.Nodes[0].Full(), target.Nodes[0].Full())
+		return Reading{}, fmt.Errorf("%w: %s is not a slot; want one, such as %s.val", robot.ErrName, target.Nodes[0].Full(), target.Nodes[0].Full())
 	}
 	buf := l.board.acquire()
 	var snap *Snapshot
@@ -108,7 +108,7 @@ func (l *Live) read(r *robot.Ref, property string, snap *Snapshot) (robot.Value,
 		return l.property(r, property, snap)
 	}
 	if !r.Slot.Access.Holds() {
-		return robot.Value{}, 0, fmt.Errorf("%w: %s is a %s; it holds no value", robot.ErrType, r, r.Slot.Access)
+		return robot.Value{}, 0, fmt.Errorf("%w: %s is a %s and has no value", robot.ErrType, r, r.Slot.Access)
 	}
 	if _, fixed := r.Fixed(); !fixed {
 		if err := l.board.absent(r); err != nil {
@@ -135,7 +135,7 @@ func (l *Live) property(r *robot.Ref, name string, snap *Snapshot) (robot.Value,
 			return l.stored(p, snap)
 		}
 	}
-	return robot.Value{}, 0, fmt.Errorf("%w: property %.40q of %s; rangemin, rangemax and unit every slot has", robot.ErrNotFound, name, r)
+	return robot.Value{}, 0, fmt.Errorf("%w: property %.40q of %s; every slot has rangemin, rangemax and unit", robot.ErrNotFound, name, r)
 }
 
 // value works out what a slot reads as. Slots that stand for others hold nothing of their own.
@@ -177,7 +177,7 @@ func (l *Live) converted(r *robot.Ref) (robot.Value, time.Duration, error) {
 	case w.value.Format.Name == r.Slot.Name:
 		return w.value, w.at, nil
 	case l.convert == nil:
-		return robot.Value{}, 0, fmt.Errorf("%s: %w: nothing here converts images", r, robot.ErrNotPresent)
+		return robot.Value{}, 0, fmt.Errorf("%s: %w: no converter of images", r, robot.ErrNotPresent)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -253,7 +253,7 @@ func (l *Live) Write(name string, v robot.Value) (robot.Value, error) {
 func (l *Live) WriteTarget(target robot.Target, v robot.Value) (robot.Value, error) {
 	refs := target.Refs
 	if len(refs) == 0 || target.Property != "" {
-		return robot.Value{}, fmt.Errorf("%w: %s: name a slot to write, such as val", robot.ErrName, target.Nodes[0].Full())
+		return robot.Value{}, fmt.Errorf("%w: %s: want a slot to write, such as val", robot.ErrName, target.Nodes[0].Full())
 	}
 	values := make([]robot.Value, len(refs))
 	for i, r := range refs {
@@ -332,7 +332,7 @@ func (l *Live) resolveAngle(n *robot.Node, angle float64) ([]Write, func([]Write
 			buf.release()
 		}
 		if !s.Known() {
-			return nil, nil, fmt.Errorf("%s: where the wheel stands is %w", turn, ErrUnknown)
+			return nil, nil, fmt.Errorf("%s: angle of the wheel: %w", turn, ErrUnknown)
 		}
 		now := s.Value * 2 * math.Pi
 		to = now + angle - robot.WrapTurn(now)
@@ -397,7 +397,7 @@ func (l *Live) Call(ctx context.Context, name string, args ...robot.Value) (robo
 		return robot.Value{}, err
 	}
 	if len(target.Refs) == 0 || target.Property != "" {
-		return robot.Value{}, fmt.Errorf("%w: %s is no method", robot.ErrName, name)
+		return robot.Value{}, fmt.Errorf("%w: %s is not a method", robot.ErrName, name)
 	}
 	for _, r := range target.Refs {
 		if r.Slot.Access != robot.Method {

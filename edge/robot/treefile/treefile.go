@@ -82,7 +82,7 @@ func Parse(name string, src []byte) (t *robot.Tree, warnings []error, err error)
 	src = bytes.TrimPrefix(src, []byte("\ufeff")) // some editors begin a file with it
 	p := &parser{src: src, dec: json.NewDecoder(bytes.NewReader(src)), tree: robot.New(name), known: map[*robot.Node]bool{}}
 	if len(src) > maxBytes {
-		return nil, nil, fmt.Errorf("%d bytes, at most %d make sense for a tree", len(src), maxBytes)
+		return nil, nil, fmt.Errorf("%d bytes, want at most %d", len(src), maxBytes)
 	}
 	if !utf8.Valid(src) {
 		return nil, nil, errors.New("not UTF-8 text")
@@ -92,7 +92,7 @@ func Parse(name string, src []byte) (t *robot.Tree, warnings []error, err error)
 		return nil, nil, err
 	}
 	if _, err := p.dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, nil, p.fail(int(p.dec.InputOffset()), "", errors.New("more after the tree; want one object"))
+		return nil, nil, p.fail(int(p.dec.InputOffset()), "", errors.New("data after the tree; want one object"))
 	}
 	if !top.object {
 		return nil, nil, p.fail(top.at, "", errors.New(`want an object, {"robot": ...}`))
@@ -130,7 +130,7 @@ func (p *parser) token(want string) (json.Token, int, error) {
 		at = int(p.dec.InputOffset())
 		return nil, at, p.fail(at, "", fmt.Errorf("%w; want %s", syntax, want))
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return nil, at, p.fail(len(p.src), "", fmt.Errorf("the text ends too early; want %s", want))
+		return nil, at, p.fail(len(p.src), "", fmt.Errorf("truncated text; want %s", want))
 	case err != nil:
 		return nil, at, p.fail(at, "", err)
 	}
@@ -175,7 +175,7 @@ func (p *parser) object(at, depth int) (value, error) {
 			return value{}, p.fail(at, "", errors.New("want "+wantKey))
 		}
 		if seen[name] {
-			return value{}, p.fail(at, "", fmt.Errorf("%w: key %.60q stands twice in its object", robot.ErrDuplicate, name))
+			return value{}, p.fail(at, "", fmt.Errorf("%w: duplicate key %.60q", robot.ErrDuplicate, name))
 		}
 		seen[name] = true
 		val, err := p.read(depth + 1)
@@ -204,7 +204,7 @@ func (p *parser) component(path string, at int, v value) error {
 	for _, k := range v.keys {
 		if k.name == "." {
 			if k.val.object {
-				return p.fail(k.at, path, errors.New(`"." holds the interfaces of the component itself; want a string`))
+				return p.fail(k.at, path, errors.New(`"." contains the interfaces of the component itself; want a string`))
 			}
 			if err := p.device(path, k.val); err != nil {
 				return err
@@ -221,7 +221,7 @@ func (p *parser) component(path string, at int, v value) error {
 		}
 		if localizer {
 			if strings.Contains(name, "[") {
-				return p.fail(k.at, path, fmt.Errorf("%w: key %.60q; name a localizer as in \"wheel[]\"", robot.ErrName, k.name))
+				return p.fail(k.at, path, fmt.Errorf("%w: key %.60q; write a localizer as in \"wheel[]\"", robot.ErrName, k.name))
 			}
 			if err := p.localizer(below, k.at, k.val); err != nil {
 				return err
@@ -239,7 +239,7 @@ func (p *parser) component(path string, at int, v value) error {
 func (p *parser) checkStep(name string) error {
 	path, err := robot.ParsePath(name)
 	if err == nil && (len(path.Steps) != 1 || path.Body != "" || path.Property != "") {
-		err = fmt.Errorf("%w: %.60q; want one name a key", robot.ErrName, name)
+		err = fmt.Errorf("%w: %.60q; want one name per key", robot.ErrName, name)
 	}
 	return err
 }
@@ -247,7 +247,7 @@ func (p *parser) checkStep(name string) error {
 // localizer adds the members of the localizer at path, which may end in places already.
 func (p *parser) localizer(path string, at int, v value) error {
 	if !v.object || len(v.keys) == 0 {
-		return p.fail(at, path, errors.New(`a localizer holds an object of places, such as {"left": ..., "right": ...}`))
+		return p.fail(at, path, errors.New(`a localizer contains an object of places, such as {"left": ..., "right": ...}`))
 	}
 	for _, k := range v.keys {
 		word, nested := strings.CutSuffix(k.name, "[]")

@@ -77,7 +77,7 @@ func (t Thread) Check() error {
 		return fmt.Errorf("priority %d: want 1 to 99, or 0 for normal scheduling", t.Priority)
 	}
 	if t.CPU != AnyCPU && t.Priority == 0 {
-		return fmt.Errorf("cpu %d: want a priority beside it", t.CPU)
+		return fmt.Errorf("cpu %d: want a priority as well", t.CPU)
 	}
 	var set unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &set); err != nil {
@@ -92,7 +92,7 @@ func (t Thread) Check() error {
 			have = append(have, strconv.Itoa(i))
 		}
 	}
-	return fmt.Errorf("cpu %d: want one of processors %s, or %d for any", t.CPU, strings.Join(have, ", "), AnyCPU)
+	return fmt.Errorf("cpu %d: want one of the processors %s, or %d for any", t.CPU, strings.Join(have, ", "), AnyCPU)
 }
 
 // Enter makes the calling thread such a one, with a priority, locks the process's memory and puts all its threads before those of other

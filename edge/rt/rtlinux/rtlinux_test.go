@@ -93,11 +93,11 @@ func TestCheck(t *testing.T) {
 		}
 	}
 	for want, bad := range map[string]Thread{
-		"priority -1: want 1 to 99":                                   {-1, AnyCPU},
-		"priority 100: want 1 to 99":                                  {100, AnyCPU},
-		"cpu 0: want a priority":                                      {0, 0},
-		fmt.Sprintf("cpu -2: want one of processors %d", have[0]):     {1, -2},
-		fmt.Sprintf("cpu 100000: want one of processors %d", have[0]): {1, 100000},
+		"priority -1: want 1 to 99":                                       {-1, AnyCPU},
+		"priority 100: want 1 to 99":                                      {100, AnyCPU},
+		"cpu 0: want a priority":                                          {0, 0},
+		fmt.Sprintf("cpu -2: want one of the processors %d", have[0]):     {1, -2},
+		fmt.Sprintf("cpu 100000: want one of the processors %d", have[0]): {1, 100000},
 	} {
 		if err := bad.Check(); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%+v: %v, want %s", bad, err, want)

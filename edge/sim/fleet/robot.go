@@ -69,7 +69,7 @@ func (r *robot) live(ctx context.Context, started func()) error {
 		if err != nil && ctx.Err() == nil {
 			// An agent that gives up is started again, as its supervisor on a robot would.
 			r.failed("agent")
-			r.cfg.Log.WarnContext(ctx, "agent ended", "thing", r.id, "err", err)
+			r.cfg.Log.WarnContext(ctx, "agent exited", "thing", r.id, "err", err)
 			_ = backoff.Sleep(ctx, backoff.Jitter(time.Second)) // the loop looks at ctx
 		}
 		if cold = again != nil; cold {
@@ -159,7 +159,7 @@ func (r *robot) boot(ctx context.Context, clock Clock, cold bool, started func()
 		return &clock, nil // that was why
 	}
 	if err == nil {
-		err = errors.New("the agent ended by itself")
+		err = errors.New("the agent exited by itself")
 	}
 	return nil, err
 }

@@ -29,7 +29,7 @@ type Registrar struct {
 func NewRegistrar(api, token string, rootPEM []byte) (*Registrar, error) {
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(rootPEM) {
-		return nil, errs.New(errs.Invalid, "the root to trust holds no certificate")
+		return nil, errs.New(errs.Invalid, "trusted root has no certificate")
 	}
 	return &Registrar{strings.TrimSuffix(api, "/"), token, &http.Client{Timeout: 30 * time.Second,
 		Transport: &http.Transport{
@@ -64,7 +64,7 @@ func (r *Registrar) Secret(ctx context.Context, id thing.ID) (string, error) {
 	secret, err := parseRegistration(resp.StatusCode, b)
 	if err != nil {
 		if errs.CodeOf(err) == "thing_exists" {
-			return "", fmt.Errorf("register %s: %w; its folder is not here: choose another first serial, or bring its folder", id, err)
+			return "", fmt.Errorf("register %s: %w; its folder is missing: choose another first serial, or restore the folder", id, err)
 		}
 		return "", fmt.Errorf("register %s: %w", id, err)
 	}
@@ -79,7 +79,7 @@ func parseRegistration(status int, b []byte) (string, error) {
 	case status == http.StatusOK && err == nil && a.Secret != "":
 		return a.Secret, nil
 	case err != nil || a.Kind == "":
-		return "", errs.New(errs.Unavailable, "the cloud's address answered %d, and not as a cloud does", status)
+		return "", errs.New(errs.Unavailable, "the cloud's address answered %d: want an answer of Kennel", status)
 	}
 	return "", &errs.Error{Kind: errs.ParseKind(a.Kind), Code: a.Code, Msg: a.Error}
 }
@@ -117,7 +117,7 @@ func ParseSecrets(b []byte) (Known, error) {
 		case rec[1] == "":
 			return nil, errs.New(errs.Invalid, "secrets: line %d: %s has an empty secret", line, id)
 		case twice:
-			return nil, errs.New(errs.Invalid, "secrets: line %d: %s is there twice", line, id)
+			return nil, errs.New(errs.Invalid, "secrets: line %d: %s given twice", line, id)
 		}
 		out[id] = rec[1]
 	}

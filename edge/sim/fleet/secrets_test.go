@@ -37,7 +37,7 @@ func TestParseSecrets(t *testing.T) {
 		{"vic:00f00000,abc\n\nvic:0 1,x\n", nil, "line 3"},
 		{"vic:00f00000\n", nil, "wrong number of fields"},
 		{"vic:00f00000,\n", nil, "line 1: vic:00f00000 has an empty secret"},
-		{"vic:00f00000,a\nvic:00f00000,b\n", nil, "line 2: vic:00f00000 is there twice"},
+		{"vic:00f00000,a\nvic:00f00000,b\n", nil, "line 2: vic:00f00000 given twice"},
 	} {
 		got, err := ParseSecrets([]byte(tc.in))
 		if tc.err == "" && (err != nil || !reflect.DeepEqual(got, tc.want)) {

@@ -58,7 +58,7 @@ func (w *World) PutDown(p Pose) error {
 		return c.err
 	}
 	if !w.free(p) {
-		return fmt.Errorf("world: something is at %v, want room for the robot", p)
+		return fmt.Errorf("world: no room for the robot at %v", p)
 	}
 	w.pose, w.posture, w.below = Pose{p[0], p[1], wrap(p[2])}, OnTreads, false
 	w.hand = hand{rate: math.Pi / 2 / tipTime}
@@ -77,10 +77,10 @@ func (w *World) Tip(to Posture) error {
 		return fmt.Errorf("world: the robot is falling, want it at rest")
 	}
 	if w.posture == InHand && !w.free(w.pose) {
-		return fmt.Errorf("world: something is at %v, want room for the robot", w.pose)
+		return fmt.Errorf("world: no room for the robot at %v", w.pose)
 	}
 	if w.posture == InHand && w.Cliff(w.pose.place()) {
-		return fmt.Errorf("world: no floor is at %v, want one to lay the robot on", w.pose)
+		return fmt.Errorf("world: no floor at %v to lay the robot on", w.pose)
 	}
 	w.posture = to
 	w.feel.height = 0
@@ -162,7 +162,7 @@ func (w *World) TakeOffCharger() error { return w.putBefore(railLength + 0.02) }
 
 func (w *World) putBefore(from float64) error {
 	if w.m.Charger == nil {
-		return fmt.Errorf("world: there is no charger, want a map with one")
+		return fmt.Errorf("world: no charger, want a map with one")
 	}
 	return w.PutDown(w.dock(from))
 }

@@ -117,7 +117,7 @@ func Parse(b []byte) (*Map, error) {
 		return nil, fmt.Errorf("world: at byte %d: %w", d.InputOffset(), err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("world: something follows the map at byte %d, want one object", d.InputOffset())
+		return nil, fmt.Errorf("world: data after the map at byte %d, want one object", d.InputOffset())
 	}
 	if err := m.Validate(); err != nil {
 		return nil, err
@@ -167,7 +167,7 @@ func (m *Map) Validate() error {
 		for j, v := range p.Corners {
 			c.point(fmt.Sprintf("%s.corners[%d]", at, j), v)
 		}
-		c.must(c.err != nil || math.Abs(area(p.Corners)) >= leastSize*leastSize, "%s has no area, want corners in their order round it", at)
+		c.must(c.err != nil || math.Abs(area(p.Corners)) >= leastSize*leastSize, "%s has no area, want corners in order around it", at)
 		c.number(at+".drop", p.Drop, 0, farthest)
 	}
 	c.number("floor", m.Floor, 0, brightest)
@@ -188,10 +188,10 @@ func (m *Map) Validate() error {
 		case "box":
 			c.number(at+".size[0]", o.Size[0], leastSize, farthest)
 			c.number(at+".size[1]", o.Size[1], leastSize, farthest)
-			c.must(o.Radius == 0, "%s is a box with a radius, want size only", at)
+			c.must(o.Radius == 0, "%s is a box with a radius, want only a size", at)
 		case "disc":
 			c.number(at+".radius", o.Radius, leastSize, farthest)
-			c.must(o.Size == Vec{}, "%s is a disc with a size, want radius only", at)
+			c.must(o.Size == Vec{}, "%s is a disc with a size, want only a radius", at)
 		default:
 			c.must(false, "%s.shape is %.40q, want box or disc", at, o.Shape)
 		}
@@ -280,7 +280,7 @@ func Builtin(name string) (*Map, error) {
 	if build, ok := builtin[name]; ok {
 		return build(), nil
 	}
-	return nil, fmt.Errorf("world: there is no world %.40q, want one of %s or a file", name, strings.Join(Names(), ", "))
+	return nil, fmt.Errorf("world: no world %.40q, want one of %s or a file", name, strings.Join(Names(), ", "))
 }
 
 // Names returns the built-in worlds.

@@ -27,7 +27,7 @@ func TestParse(t *testing.T) {
 		{`{"name":7}`, "want a string"},
 		{`{"slip":"a"}`, "want a number"},
 		{`{"colour":"red"}`, `unknown field "colour"`},
-		{`{} {}`, "something follows the map"},
+		{`{} {}`, "data after the map"},
 		{`{"start":[1,2]}`, "want numbers [x, y, theta]"},
 		{`{"start":[1,2,7]}`, "start[2] is 7, want -6.28"},
 		{`{"slip":0.6}`, "slip is 0.6, want 0 to 0.5"},

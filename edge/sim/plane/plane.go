@@ -138,13 +138,13 @@ func New(m *Map, r Robot, seed uint64) (*World, error) {
 		}
 	}
 	if !w.free(w.pose) {
-		return nil, fmt.Errorf("world: start %v is in something, want room for the robot", m.Start)
+		return nil, fmt.Errorf("world: no room for the robot at start %v", m.Start)
 	}
 	if w.Cliff(w.pose.place()) {
 		return nil, fmt.Errorf("world: start %v is over a cliff, want floor", m.Start)
 	}
 	if m.Charger != nil && !w.free(w.dock(0)) {
-		return nil, fmt.Errorf("world: the charger at %v is blocked, want room for the robot in it", m.Charger.At)
+		return nil, fmt.Errorf("world: no room for the robot on the charger at %v", m.Charger.At)
 	}
 	w.feel.still()
 	return w, nil

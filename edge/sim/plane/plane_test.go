@@ -350,11 +350,11 @@ func TestNew(t *testing.T) {
 		m    Map
 		want string
 	}{
-		{Map{Walls: []Wall{{From: Vec{0, -1}, To: Vec{0, 1}}}}, "start [0 0 0] is in something"},
+		{Map{Walls: []Wall{{From: Vec{0, -1}, To: Vec{0, 1}}}}, "no room for the robot at start [0 0 0]"},
 		{Map{Cliffs: []Cliff{{Corners: []Vec{{-1, -1}, {1, -1}, {0, 1}}}}}, "over a cliff"},
 		{Map{Objects: []Object{{Shape: "disc", At: Pose{0.01, 0, 0}, Radius: 0.01}}}, "start"},
 		{Map{Objects: []Object{{Shape: "disc", At: Pose{1, 0, 0}, Radius: 0.1}, {Shape: "disc", At: Pose{1.1, 0, 0}, Radius: 0.1}}}, "objects[0] overlaps"},
-		{Map{Walls: []Wall{{From: Vec{1.05, -1}, To: Vec{1.05, 1}}}, Charger: &Charger{At: Pose{1, 0, 0}}}, "charger at [1 0 0] is blocked"},
+		{Map{Walls: []Wall{{From: Vec{1.05, -1}, To: Vec{1.05, 1}}}, Charger: &Charger{At: Pose{1, 0, 0}}}, "charger at [1 0 0]"},
 		{Map{Slip: math.NaN()}, "slip"},
 	} {
 		if _, err := New(&tc.m, rover(), 1); err == nil || !strings.Contains(err.Error(), tc.want) {

@@ -19,7 +19,7 @@ func (w *World) Poke(p poke.Poke) error {
 	switch p.Verb {
 	case poke.Lift:
 		if w.posture == InHand {
-			return errors.New("world: the robot is in a hand, want it on the floor")
+			return errors.New("world: the robot is held in a hand, want it on the floor")
 		}
 		return w.lift(p.Args[poke.Height])
 	case poke.Put:

@@ -111,8 +111,8 @@ func TestPokeRefused(t *testing.T) {
 		first, then poke.Poke
 		want        string
 	}{
-		{lift, lift, "the robot is in a hand"}, {lift, poke.Poke{Verb: poke.Push}, "the robot is in a hand"},
-		{lift, poke.Poke{Verb: poke.Spin}, "the robot is in a hand"},
+		{lift, lift, "in a hand"}, {lift, poke.Poke{Verb: poke.Push}, "in a hand"},
+		{lift, poke.Poke{Verb: poke.Spin}, "in a hand"},
 		{poke.Poke{Verb: poke.Turn, Side: poke.Face}, poke.Poke{Verb: poke.Shake}, "the robot is on its face, want it in a hand"},
 		{lift, poke.Poke{Verb: poke.Touch}, "this body cannot be touched"},
 	} {

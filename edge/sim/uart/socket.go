@@ -56,7 +56,7 @@ func (s *Socket) listen(root *os.Root, dir string) (err error) {
 		return err
 	}
 	if old, err := s.root.Lstat(s.name); err == nil && old.Mode()&os.ModeSocket == 0 {
-		return errors.New("is there and is no socket; want a name that is free")
+		return errors.New("exists and is not a socket; want an unused name")
 	}
 	fresh := s.name + ".new"
 	if err := s.root.Remove(fresh); err != nil && !errors.Is(err, fs.ErrNotExist) {

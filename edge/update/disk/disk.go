@@ -73,7 +73,7 @@ func Get(d Disk, name string, most int64) ([]byte, error) {
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	}
 	if size > most {
-		return nil, fmt.Errorf("read %s: %d bytes, more than %d", name, size, most)
+		return nil, fmt.Errorf("read %s: %d bytes, want at most %d", name, size, most)
 	}
 	return io.ReadAll(io.NewSectionReader(f, 0, size))
 }

@@ -177,7 +177,7 @@ func (d *Device) change(edit func(*Record)) error {
 func (d *Device) Begin() error {
 	to := d.running.Other()
 	if d.Unproven() {
-		return ota.Fail(ota.SlotFailed, "slot %s holds the only system that was well: the running one must say so of itself first", to)
+		return ota.Fail(ota.SlotFailed, "slot %s has the only confirmed system: want the running one confirmed first", to)
 	}
 	if s := d.r.Slots[to]; d.r.Active == d.running && !s.Bootable && s.Content.Version == "" {
 		return nil
@@ -200,7 +200,7 @@ func (d *Device) Write(image manifest.Part) (disk.File, error) {
 // Keep syncs and closes an image that was written.
 func (d *Device) Keep(f disk.File) error {
 	if err := errors.Join(f.Sync(), f.Close(), d.disk.SyncDir("slots")); err != nil {
-		return ota.Fail(ota.DiskFailed, "image not kept: %w", err)
+		return ota.Fail(ota.DiskFailed, "save image: %w", err)
 	}
 	return nil
 }
@@ -294,7 +294,7 @@ func (d *Device) Withdraw() error {
 	case d.r.Active == d.running && d.r.Slots[d.running].Bootable:
 		return nil
 	case !d.r.Slots[to].Bootable:
-		return ota.Fail(ota.SlotFailed, "withdraw release %s: it is a factory update, and no slot holds a system any longer", d.r.Factory.Version)
+		return ota.Fail(ota.SlotFailed, "withdraw release %s: a factory update has replaced the systems of both slots", d.r.Factory.Version)
 	}
 	return d.change(func(r *Record) {
 		if r.Active = d.running; !r.Slots[to].Good {
@@ -354,7 +354,7 @@ func (d *Device) WipeAsked() error {
 func (d *Device) RollBack(why, wish string) error {
 	old := d.r.Slots[d.running.Other()]
 	if !old.Bootable || !old.Good {
-		return ota.Fail(ota.SlotFailed, "roll back: slot %s holds no system that was well", d.running.Other())
+		return ota.Fail(ota.SlotFailed, "roll back: slot %s has no confirmed system", d.running.Other())
 	}
 	return d.change(func(r *Record) {
 		s := r.Slots[d.running]
@@ -386,7 +386,7 @@ func Boot(d disk.Disk) (Started, error) {
 		}
 		why := whole(d, s.Content, n)
 		if why == nil && !s.Good && s.Tries == 0 {
-			why = fmt.Errorf("slot %s was started %d times and never said that it is well", n, Tries)
+			why = fmt.Errorf("slot %s was started %d times without being confirmed", n, Tries)
 		}
 		if why != nil {
 			whys = errors.Join(whys, why)
@@ -413,7 +413,7 @@ func Boot(d disk.Disk) (Started, error) {
 		return Started{Slot: n, Version: s.Content.Version}, nil
 	}
 	if why := whole(d, r.Factory, r.Set); why != nil || r.Factory.Version == "" {
-		return Started{}, fmt.Errorf("nothing can be started: %w", errors.Join(whys, why))
+		return Started{}, fmt.Errorf("no bootable system: %w", errors.Join(whys, why))
 	}
 	return Started{Slot: r.Active, Version: r.Factory.Version, Recovery: true}, nil
 }

@@ -142,7 +142,7 @@ func ParseCommand(b []byte) (Command, error) {
 func (c Command) check() error {
 	switch {
 	case c.V != 1:
-		return fmt.Errorf("command: version %d: this side speaks 1", c.V)
+		return fmt.Errorf("command: version %d: want 1", c.V)
 	case !idPattern.MatchString(c.ID):
 		return fmt.Errorf("command: id %.80q: want a lower-case UUID", c.ID)
 	case !wordPattern.MatchString(c.Kind):
@@ -178,7 +178,7 @@ func ParseResult(b []byte) (Result, error) {
 	}
 	switch {
 	case r.V != 1:
-		return Result{}, fmt.Errorf("command result: version %d: this side speaks 1", r.V)
+		return Result{}, fmt.Errorf("command result: version %d: want 1", r.V)
 	case !idPattern.MatchString(r.ID):
 		return Result{}, fmt.Errorf("command result: id %.80q: want a lower-case UUID", r.ID)
 	case len(r.Detail) > MaxDetail || strings.ContainsRune(r.Detail, 0):

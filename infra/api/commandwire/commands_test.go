@@ -67,7 +67,7 @@ func TestRefused(t *testing.T) {
 		want  string // in the error
 	}{
 		{command, `{`, "unexpected end"},
-		{command, `{"v":2,"id":"` + id + `","kind":"ping"}`, "speaks 1"},
+		{command, `{"v":2,"id":"` + id + `","kind":"ping"}`, "version 2: want 1"},
 		{command, `{"v":1,"id":"../../etc/passwd","kind":"ping"}`, "want a lower-case UUID"},
 		{command, `{"v":1,"id":"` + id + `","kind":"Ping"}`, "want a word"},
 		{command, `{"v":1,"id":"` + id + `","kind":"ping","expires_in_ms":604800001}`, "expires in"},

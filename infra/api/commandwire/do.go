@@ -46,7 +46,7 @@ func ParseDo(args json.RawMessage) (Do, error) {
 	d.Line = strings.TrimSpace(d.Line)
 	switch {
 	case d.Line == "" || len(d.Line) > MaxLine:
-		return Do{}, fmt.Errorf("%s: a line of %d bytes, want 1 to %d, such as headPitch = 0.3 or robot.go(0.2)", RobotDo, len(d.Line), MaxLine)
+		return Do{}, fmt.Errorf("%s: line of %d bytes: want 1 to %d, such as headPitch = 0.3 or robot.go(0.2)", RobotDo, len(d.Line), MaxLine)
 	case !utf8.ValidString(d.Line) || strings.ContainsFunc(d.Line, unicode.IsControl):
 		return Do{}, fmt.Errorf("%s: line %.60q: want one line of text", RobotDo, d.Line)
 	case d.Seconds < 0 || d.Seconds > MaxDrive.Seconds() || d.Seconds != 0 && d.Seconds < 0.1:

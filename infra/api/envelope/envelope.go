@@ -26,7 +26,7 @@ const (
 )
 
 // ErrTooLarge: the message does not fit the broker's limit even compressed.
-var ErrTooLarge = errors.New("larger than a broker message may be")
+var ErrTooLarge = errors.New("larger than the limit of a broker message")
 
 // Request is the header of a request. TTL is relative, because robot clocks lie: how much longer the robot will wait.
 type Request struct {
@@ -68,7 +68,7 @@ func (m *Millis) UnmarshalJSON(b []byte) error {
 		return err
 	}
 	if n < 0 || n > 86_400_000 {
-		return fmt.Errorf("%d ms is outside 0 to one day", n)
+		return fmt.Errorf("%d ms: want 0 to one day", n)
 	}
 	*m = Millis(time.Duration(n) * time.Millisecond)
 	return nil
@@ -110,7 +110,7 @@ func Split(msg []byte, header any) (body []byte, err error) {
 	case i < 0:
 		return nil, errors.New("no header: want one line of JSON, then the body")
 	case i > MaxHeader:
-		return nil, fmt.Errorf("header of %d bytes: at most %d", i, MaxHeader)
+		return nil, fmt.Errorf("header of %d bytes: want at most %d", i, MaxHeader)
 	}
 	if err := json.Unmarshal(msg[:i], header); err != nil {
 		return nil, fmt.Errorf("header: %w", err)
@@ -145,12 +145,12 @@ func DecodeResponse(msg []byte) (Response, []byte, error) {
 
 func decode(v int, enc string, body []byte) ([]byte, error) {
 	if v != 1 {
-		return nil, fmt.Errorf("envelope version %d: this side speaks 1", v)
+		return nil, fmt.Errorf("envelope version %d: want 1", v)
 	}
 	switch enc {
 	case "":
 		if len(body) > MaxBody {
-			return nil, fmt.Errorf("body of %d bytes: at most %d", len(body), MaxBody)
+			return nil, fmt.Errorf("body of %d bytes: want at most %d", len(body), MaxBody)
 		}
 		return body, nil
 	case "zstd":

@@ -56,7 +56,7 @@ func TestBadHeaders(t *testing.T) {
 		`{"v":1,"id":"a/b"}` + "\n":             "request id",
 		`{"v":1,"id":"1","enc":"br"}` + "\n":    "encoding",
 		`{"v":1,"id":"1","enc":"zstd"}` + "\nx": "zstd",
-		`{"v":1,"id":"1","ttl_ms":-1}` + "\n":   "outside",
+		`{"v":1,"id":"1","ttl_ms":-1}` + "\n":   "want 0 to one day",
 		strings.Repeat("x", MaxHeader+1) + "\n": "at most",
 	} {
 		if _, _, err := DecodeRequest([]byte(in)); err == nil || !strings.Contains(err.Error(), want) {

@@ -49,7 +49,7 @@ type BatchError struct {
 func (e *BatchError) Error() string { return "batch refused (" + e.Code + "): " + e.Reason }
 
 // ErrTooLarge: a batch does not fit the wire. Send fewer events at a time.
-var ErrTooLarge = errors.New("batch is larger than a broker message may be")
+var ErrTooLarge = errors.New("batch is larger than the limit of a broker message")
 
 // EncodeBatch makes a batch of events of one robot and boot, in ascending order of seq.
 func EncodeBatch(id string, evs []Event) ([]byte, error) {
@@ -133,7 +133,7 @@ func split(msg []byte) (Header, []byte, error) {
 	case len(msg) > MaxWire:
 		return refuse("too_large", "%d bytes: want at most %d", len(msg), MaxWire)
 	case h.V != 1:
-		return refuse("header", "batch version %d: this side speaks 1", h.V)
+		return refuse("header", "batch version %d: want 1", h.V)
 	case !isWord(h.Batch, MaxWord, lower|upper|digit|dash):
 		return refuse("header", "batch id %.80q: want 1 to %d letters, digits, - and _", h.Batch, MaxWord)
 	case !isWord(h.RobotID, MaxWord, lower|digit|dash):
@@ -141,7 +141,7 @@ func split(msg []byte) (Header, []byte, error) {
 	case h.Count < 1 || h.Count > MaxEvents:
 		return refuse("header", "count %d: want 1 to %d", h.Count, MaxEvents)
 	case h.First > h.Last || h.Last > MaxSeq || h.Last-h.First < uint64(h.Count-1):
-		return refuse("header", "count %d does not fit seq %d to %d", h.Count, h.First, h.Last)
+		return refuse("header", "count %d does not match seq %d to %d", h.Count, h.First, h.Last)
 	}
 	if err := CheckBootID(h.BootID); err != nil {
 		return refuse("header", "%v", err)
@@ -160,9 +160,9 @@ func inflate(body []byte) (string, error) {
 	n, err := io.Copy(&text, io.LimitReader(z, MaxInflated+1))
 	switch {
 	case n > MaxInflated:
-		return "", &BatchError{Code: "too_large", Reason: fmt.Sprintf("body inflates to more than %d bytes", MaxInflated)}
+		return "", &BatchError{Code: "too_large", Reason: fmt.Sprintf("body decompresses to more than %d bytes", MaxInflated)}
 	case err != nil:
-		return "", &BatchError{Code: "encoding", Reason: fmt.Sprintf("gzip at byte %d of the inflated body: %v", n, err)}
+		return "", &BatchError{Code: "encoding", Reason: fmt.Sprintf("gzip at byte %d of the decompressed body: %v", n, err)}
 	}
 	return text.String(), nil
 }
@@ -176,7 +176,7 @@ func parseLines(h Header, text string) ([]Event, error) {
 		var s string
 		s, text, _ = strings.Cut(text, "\n")
 		if line++; line > h.Count {
-			return nil, &BatchError{Code: "count", Reason: fmt.Sprintf("more than the %d lines that the header counts", h.Count)}
+			return nil, &BatchError{Code: "count", Reason: fmt.Sprintf("more lines than the %d of the header", h.Count)}
 		}
 		e, err := ParseLine(s)
 		if err != nil {

@@ -110,7 +110,7 @@ func (e *Event) Validate() error {
 	case e.Seq > MaxSeq:
 		return fmt.Errorf("seq %d: want at most %d", e.Seq, int64(MaxSeq))
 	case e.TS < 0 || e.UptimeMS < 0:
-		return fmt.Errorf("ts %d, uptime_ms %d: want milliseconds, not negative", e.TS, e.UptimeMS)
+		return fmt.Errorf("ts %d, uptime_ms %d: want milliseconds of 0 or more", e.TS, e.UptimeMS)
 	case !isWord(string(e.Level), 16, lower):
 		return fmt.Errorf("level %.40q: want a lower-case word such as info, warning, error", e.Level)
 	case !isWord(e.RobotID, MaxWord, lower|digit|dash):
@@ -310,7 +310,7 @@ func plain(s string) bool {
 	return true
 }
 
-var errNoSeq = errors.New("no seq: want an integer, 0 or more")
+var errNoSeq = errors.New("no seq: want an integer of 0 or more")
 
 // ParseLine reads one event; its strings keep line alive. A longer line than MaxLine is an error. It does not Validate.
 func ParseLine(line string) (Event, error) {

@@ -49,7 +49,7 @@ func ParseLook(b []byte) (Look, error) {
 		return Look{}, fmt.Errorf("look: %w", err)
 	}
 	if l.V != 1 || l.ForMS < 1 {
-		return Look{}, fmt.Errorf("look: version %d, for %d ms: want version 1 and a time", l.V, l.ForMS)
+		return Look{}, fmt.Errorf("look: version %d, for %d ms: want version 1 and a time above 0", l.V, l.ForMS)
 	}
 	l.ForMS = min(l.ForMS, MaxLook.Milliseconds())
 	return l, nil
@@ -174,7 +174,7 @@ func ParseFrame(b []byte) (Frame, error) {
 
 func (f *Frame) check() error {
 	if f.V != 1 {
-		return fmt.Errorf("live frame: version %d: this side speaks 1", f.V)
+		return fmt.Errorf("live frame: version %d: want 1", f.V)
 	}
 	if f.Tree != nil {
 		if err := f.Tree.check(); err != nil {
@@ -196,7 +196,7 @@ func (f *Frame) check() error {
 		}
 	}
 	if len(f.Gone) > maxNodes {
-		return fmt.Errorf("live frame: %d devices that are gone: want at most %d", len(f.Gone), maxNodes)
+		return fmt.Errorf("live frame: %d missing devices: want at most %d", len(f.Gone), maxNodes)
 	}
 	for _, g := range f.Gone {
 		if g.Full == "" || !good(g.Full) || !good(g.Why) || g.ForMS < 0 {
@@ -218,7 +218,7 @@ func (f *Frame) check() error {
 		}
 		bad := slices.ContainsFunc(words, func(w string) bool { return !good(w) })
 		if bad || len(m.Stop) > maxParts || len(m.Parts) > maxParts || len(m.Owners) > maxNodes {
-			return fmt.Errorf("live frame: motion with %d reasons, %d parts and %d owners, or words longer than %d bytes",
+			return fmt.Errorf("live frame: motion with %d reasons, %d parts and %d owners: want fewer, and words of at most %d bytes",
 				len(m.Stop), len(m.Parts), len(m.Owners), maxText)
 		}
 	}

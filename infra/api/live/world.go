@@ -115,7 +115,7 @@ func (w *World) Check() error {
 		sound = sound && t.At.sound()
 	}
 	if !sound {
-		return fmt.Errorf("world: a place, height or range is out of bounds: want metres of at most %g and radians of at most %d", farthest, mostTurn)
+		return fmt.Errorf("world: position, height or range out of bounds: want at most %g m and %d rad", farthest, mostTurn)
 	}
 	if w.Map != nil {
 		return w.Map.check()
@@ -153,7 +153,7 @@ func (m *Map) check() error {
 		sound = sound && w.From.sound() && w.To.sound()
 	}
 	if !sound {
-		return fmt.Errorf("map %.40q: a place is out of bounds: want metres of at most %g", m.Name, farthest)
+		return fmt.Errorf("map %.40q: position out of bounds: want at most %g m", m.Name, farthest)
 	}
 	return nil
 }

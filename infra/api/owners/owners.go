@@ -70,7 +70,7 @@ func ParseKeyed(b []byte) (Keyed, error) {
 func ParseCode(b []byte) (Code, error) {
 	c, err := parse[Code](b, false)
 	if err == nil && (c.Code == "" || len(c.Code) > MaxKey || c.ExpiresInMS <= 0) {
-		err = errors.New("answer: want a code and how long it is good")
+		err = errors.New("answer: want a code and its validity")
 	}
 	if err != nil {
 		return Code{}, err
@@ -114,7 +114,7 @@ func parse[T any](b []byte, strict bool) (T, error) {
 	}
 	if err := d.Decode(&v); err != nil {
 		if errors.Is(err, io.EOF) {
-			err = errors.New("empty; want a JSON object")
+			err = errors.New("empty: want a JSON object")
 		}
 		return none, fmt.Errorf("body at byte %d: %w", d.InputOffset(), err)
 	}

@@ -150,7 +150,7 @@ func (p Poke) Complete() (Poke, error) {
 		return Poke{}, fmt.Errorf("poke: %s: side %.40q: want one of %s", v.name, p.Side, strings.Join(v.sides, ", "))
 	}
 	if len(v.sides) == 0 && p.Side != "" {
-		return Poke{}, fmt.Errorf("poke: %s has no side, got %.40q", v.name, p.Side)
+		return Poke{}, fmt.Errorf("poke: %s takes no side, got %.40q", v.name, p.Side)
 	}
 	if v.file != (p.File != "") || v.file && !fileName.MatchString(p.File) {
 		return Poke{}, fmt.Errorf("poke: %s: file %.40q: want %s", v.name, p.File, map[bool]string{
@@ -172,7 +172,7 @@ func (p Poke) Complete() (Poke, error) {
 	}
 	for name := range p.Args {
 		if _, ok := full.Args[name]; !ok {
-			return Poke{}, fmt.Errorf("poke: %s has no argument %.40q", v.name, name)
+			return Poke{}, fmt.Errorf("poke: %s takes no argument %.40q", v.name, name)
 		}
 	}
 	return full, nil

@@ -23,7 +23,7 @@ func TestParse(t *testing.T) {
 		{"unknown verb", `{"verb":"kick"}`, "", "want one of touch, press, lift, put, push, turn, spin, shake, hold, drain, dip, reset, tools, play"},
 		{"no verb", `{}`, "", "want one of"},
 		{"unknown field", `{"verb":"put","hard":1}`, "", `poke: unknown field "hard"; want verb, side, file and args`},
-		{"unknown argument", `{"verb":"touch","args":{"height":1}}`, "", `touch has no argument "height"`},
+		{"unknown argument", `{"verb":"touch","args":{"height":1}}`, "", `touch takes no argument "height"`},
 		{"too long", `{"verb":"touch","args":{"for":61}}`, "", "for 1m1s: want 50ms to 1m0s"},
 		{"too low", `{"verb":"push","args":{"by":-1}}`, "", "by -1: want 0.005 to 0.5"},
 		{"no side", `{"verb":"turn"}`, "", "want one of back, left, right, face"},
@@ -31,7 +31,7 @@ func TestParse(t *testing.T) {
 		{"no file", `{"verb":"play"}`, "", `play: file "": want a name`},
 		{"a file elsewhere", `{"verb":"play","file":"../hello.wav"}`, "", `play: file "../hello.wav": want a name`},
 		{"a file too many", `{"verb":"put","file":"hello.wav"}`, "", `put: file "hello.wav": want none`},
-		{"a side too many", `{"verb":"put","side":"back"}`, "", "put has no side"},
+		{"a side too many", `{"verb":"put","side":"back"}`, "", "put takes no side"},
 		{"no JSON", `touch`, "", "invalid character"},
 	} {
 		p, err := Parse([]byte(tc.in))

@@ -97,7 +97,7 @@ func Parse(b []byte) (Message, error) {
 	}
 	switch {
 	case m.V != 1:
-		return Message{}, fmt.Errorf("status: version %d: this side speaks 1", m.V)
+		return Message{}, fmt.Errorf("status: version %d: want 1", m.V)
 	case m.State != Online && m.State != Gone:
 		return Message{}, fmt.Errorf("status: state %.20q: want online or gone", m.State)
 	case m.BootID == "" || len(m.BootID) > 64:

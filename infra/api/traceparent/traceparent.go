@@ -72,9 +72,9 @@ func Parse(s string) (Parent, error) {
 	case !ok || version[0] == 0xff:
 		return bad("unknown version")
 	case version[0] == 0 && len(s) != Size, len(s) > Size && s[Size] != '-':
-		return bad("something follows the flags")
+		return bad("data after the flags")
 	case s[2] != '-' || s[35] != '-' || s[52] != '-':
-		return bad("a dash is missing")
+		return bad("missing dash")
 	}
 	trace, ok1 := lowerHex(s[3:35])
 	span, ok2 := lowerHex(s[36:52])
@@ -84,7 +84,7 @@ func Parse(s string) (Parent, error) {
 	}
 	p := Parent{Trace: [16]byte(trace), Span: [8]byte(span), Sampled: flags[0]&1 != 0}
 	if !p.Valid() {
-		return bad("an id is all zero")
+		return bad("id is all zeros")
 	}
 	return p, nil
 }

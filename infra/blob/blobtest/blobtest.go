@@ -98,7 +98,7 @@ func start() (blob.Config, error) {
 			return c, nil
 		}
 	}
-	return blob.Config{}, fmt.Errorf("the S3 gateway does not start: %w", err)
+	return blob.Config{}, fmt.Errorf("start the S3 gateway: %w", err)
 }
 
 // run starts one gateway and returns once it answers to our keys.

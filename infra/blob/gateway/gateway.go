@@ -66,7 +66,7 @@ func (c Config) Validate() error {
 		return errs.New(errs.Invalid, "s3 gateway: address %q: want IP:PORT", c.Listen)
 	}
 	if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() && !c.Network {
-		return errs.New(errs.Invalid, "s3 gateway: address %q: want a loopback IP, the gateway is not for the network (-network allows one of the cloud's own)", c.Listen)
+		return errs.New(errs.Invalid, "s3 gateway: address %q: want a loopback IP, because the gateway is not for the network (-network allows an address of the cloud's own network)", c.Listen)
 	}
 	if c.Dir == "" || c.AccessKeyFile == "" || c.SecretKeyFile == "" {
 		return errs.New(errs.Invalid, "s3 gateway: want a folder and two key files, got %q, %q, %q", c.Dir, c.AccessKeyFile, c.SecretKeyFile)

@@ -96,7 +96,7 @@ func (a Auth) Body(r *http.Request, secret string, secure bool) (*Body, error) {
 	switch a.Payload {
 	case Unsigned, UnsignedTrailer:
 		if !secure {
-			return nil, errs.Coded(errs.Invalid, CodeBadRequest, "an unsigned body is taken only within TLS")
+			return nil, errs.Coded(errs.Invalid, CodeBadRequest, "want a signed body: an unsigned one is accepted only over TLS")
 		}
 		chunked = a.Payload == UnsignedTrailer
 	case Signed, SignedTrailer:
@@ -214,7 +214,7 @@ func (b *Body) Read(p []byte) (int, error) {
 		b.left -= int64(n)
 		if err != nil && (b.left > 0 || !errors.Is(err, io.EOF)) {
 			if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-				err = errs.Coded(errs.Invalid, CodeIncomplete, "the body ends %d bytes before its length", b.left)
+				err = errs.Coded(errs.Invalid, CodeIncomplete, "the body ends %d bytes early", b.left)
 			}
 			b.err = err
 			return 0, err
@@ -238,7 +238,7 @@ func (b *Body) Read(p []byte) (int, error) {
 func (b *Body) finish() error {
 	trailers, err := b.src.end()
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return errs.Coded(errs.Invalid, CodeIncomplete, "the body ends before its end mark")
+		return errs.Coded(errs.Invalid, CodeIncomplete, "the body ends before the last chunk")
 	}
 	if err != nil {
 		return err
@@ -299,7 +299,7 @@ func (c *chunks) Read(p []byte) (int, error) {
 			return 0, err
 		}
 		if size == 0 {
-			return 0, broken("the last chunk comes %d bytes early", c.left)
+			return 0, broken("the body ends %d bytes early", c.left)
 		}
 	}
 	n, err := c.r.Read(p[:min(int64(len(p)), c.chunk)])
@@ -335,7 +335,7 @@ func (c *chunks) next() (int64, error) {
 	}
 	n, err := strconv.ParseUint(digits, 16, 64)
 	if err != nil || n > uint64(c.left) {
-		return 0, broken("a chunk is larger than what is left of x-amz-decoded-content-length")
+		return 0, broken("a chunk is larger than the rest of x-amz-decoded-content-length")
 	}
 	if n > 0 && c.small {
 		return 0, errs.Coded(errs.Invalid, "InvalidChunkSizeError", "chunked body: a chunk of less than %d bytes must be the last", minChunk)
@@ -345,7 +345,7 @@ func (c *chunks) next() (int64, error) {
 			return 0, broken("want ;chunk-signature= and 64 hex digits after a chunk's size")
 		}
 	} else if has {
-		return 0, broken("nothing may come after a chunk's size")
+		return 0, broken("want nothing after a chunk's size")
 	}
 	c.begun, c.small, c.chunk = true, n < minChunk, int64(n)
 	c.left -= int64(n)
@@ -368,7 +368,7 @@ func (c *chunks) signed() error {
 
 func (c *chunks) end() (http.Header, error) {
 	if c.chunk > 0 {
-		return nil, broken("a chunk is longer than what is left of x-amz-decoded-content-length")
+		return nil, broken("a chunk is longer than the rest of x-amz-decoded-content-length")
 	}
 	if n, err := c.next(); err != nil {
 		return nil, err
@@ -386,7 +386,7 @@ func (c *chunks) end() (http.Header, error) {
 		if err != nil {
 			return nil, err
 		}
-		return nil, broken("something comes after its end")
+		return nil, broken("data after its end")
 	}
 	return h, nil
 }
@@ -406,7 +406,7 @@ func (c *chunks) trailers() (http.Header, error) {
 		name, value, ok := strings.Cut(line, ":")
 		name = http.CanonicalHeaderKey(name)
 		if _, twice := h[name]; !ok || twice || c.trailer == "" || name != c.trailer && (c.sign == nil || name != trailerSignature) {
-			return nil, errs.Coded(errs.Invalid, "MalformedTrailerError", "chunked body: a trailer that x-amz-trailer does not announce, or comes twice")
+			return nil, errs.Coded(errs.Invalid, "MalformedTrailerError", "chunked body: a trailer is not announced in x-amz-trailer, or is given twice")
 		}
 		h.Set(name, strings.TrimSpace(value))
 	}

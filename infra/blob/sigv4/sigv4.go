@@ -92,7 +92,7 @@ func one(h http.Header, key string) (string, error) {
 	case 1:
 		return strings.TrimSpace(v[0]), nil
 	default:
-		return "", errs.Coded(errs.Invalid, CodeBadRequest, "header %s comes %d times, want once", key, len(v))
+		return "", errs.Coded(errs.Invalid, CodeBadRequest, "header %s is given %d times, want it once", key, len(v))
 	}
 }
 
@@ -126,7 +126,7 @@ func ParseFor(r *http.Request, service string, body []byte) (Auth, error) {
 
 func parse(r *http.Request, service string) (Auth, error) {
 	if q := r.URL.Query(); q.Has("X-Amz-Signature") || q.Has("X-Amz-Algorithm") || q.Has("Signature") {
-		return Auth{}, errs.Coded(errs.Denied, CodeDenied, "signed URLs are not taken here; want an Authorization header")
+		return Auth{}, errs.Coded(errs.Denied, CodeDenied, "signed URLs are not accepted: want an Authorization header")
 	}
 	text, err := one(r.Header, "Authorization")
 	switch {
@@ -165,7 +165,7 @@ func parse(r *http.Request, service string) (Auth, error) {
 		return Auth{}, errs.Coded(errs.Denied, CodeDenied, "header X-Amz-Date: want a time such as 20060102T150405Z")
 	}
 	if a.Time.Format("20060102") != a.date {
-		return Auth{}, malformed("its date is not that of X-Amz-Date")
+		return Auth{}, malformed("want the date of X-Amz-Date")
 	}
 	if a.Token, err = one(r.Header, tokenHeader); err != nil {
 		return Auth{}, err
@@ -180,11 +180,11 @@ func parse(r *http.Request, service string) (Auth, error) {
 // covers refuses signatures that leave out what must be signed, or name what is not there.
 func (a Auth) covers(r *http.Request) error {
 	if !slices.IsSorted(a.signed) || len(slices.Compact(slices.Clone(a.signed))) != len(a.signed) {
-		return malformed("signed headers are not in order, or one is there twice")
+		return malformed("signed headers are not sorted, or one is given twice")
 	}
 	for _, h := range a.signed {
 		if !header.MatchString(h) {
-			return malformed("a signed header is no header name in lower case")
+			return malformed("want names of signed headers in lower case")
 		}
 		if _, ok := r.Header[http.CanonicalHeaderKey(h)]; !ok && h != "host" && h != "content-length" && (h != transferEncoding || r.TransferEncoding == nil) {
 			return errs.Coded(errs.Denied, CodeDenied, "signed header %s is missing", h)
@@ -207,7 +207,7 @@ func (a Auth) covers(r *http.Request) error {
 // Verify says whether the request was signed with secret, lately by the clock now.
 func (a Auth) Verify(ctx context.Context, r *http.Request, secret string, now time.Time) error {
 	if d := now.Sub(a.Time); d > MaxSkew || d < -MaxSkew {
-		return errs.Coded(errs.Denied, CodeSkewed, "the request was signed at %s, it is %s here; want at most %s between them",
+		return errs.Coded(errs.Denied, CodeSkewed, "the request was signed at %s and the time here is %s: want at most %s between them",
 			a.Time.Format(time.RFC3339), now.UTC().Format(time.RFC3339), MaxSkew)
 	}
 	key, err := Path(r)
@@ -247,11 +247,11 @@ func (a Auth) scope() string { return a.date + "/" + a.Region + "/" + a.service 
 func Path(r *http.Request) (string, error) {
 	raw, _, _ := strings.Cut(r.RequestURI, "?")
 	if !strings.HasPrefix(raw, "/") { // a proxy's absolute form, which no S3 client sends to S3
-		return "", errs.Coded(errs.Invalid, CodeBadURI, "want a path that begins with /")
+		return "", errs.Coded(errs.Invalid, CodeBadURI, "want a path that starts with /")
 	}
 	path, err := url.PathUnescape(raw)
 	if err != nil {
-		return "", errs.Coded(errs.Invalid, CodeBadURI, "the path is not well escaped")
+		return "", errs.Coded(errs.Invalid, CodeBadURI, "the path is malformed: want valid percent-encoding")
 	}
 	return path, nil
 }

@@ -129,7 +129,7 @@ func StrictJSON(b []byte, v any) error {
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(v); err != nil {
 		if errors.Is(err, io.EOF) {
-			return errors.New("empty; want a JSON object")
+			return errors.New("empty: want a JSON object")
 		}
 		var kind *json.UnmarshalTypeError
 		if errors.As(err, &kind) {

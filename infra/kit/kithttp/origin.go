@@ -24,7 +24,7 @@ func SameOrigin(r *http.Request) error {
 		return nil
 	}
 	bad := func(where string) error {
-		return errs.Coded(errs.Denied, "cross_site", "this form was sent from another site%s; open the page here and try again", where)
+		return errs.Coded(errs.Denied, "cross_site", "request sent from another site%s; open the page here and try again", where)
 	}
 	if crossOrigin.Check(r) != nil {
 		return bad("")
@@ -42,7 +42,7 @@ func SameOrigin(r *http.Request) error {
 		scheme = "http"
 	}
 	if err != nil || u.Scheme != scheme || !strings.EqualFold(u.Host, r.Host) {
-		return bad(", " + scheme + "://" + r.Host + " wants its own pages alone")
+		return bad(", " + scheme + "://" + r.Host + " accepts only its own pages")
 	}
 	return nil
 }

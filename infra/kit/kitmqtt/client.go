@@ -161,7 +161,7 @@ func (c *Client) Deliver(topic string, payload []byte) error {
 	case err != nil:
 		err = errs.New(errs.Corrupt, "answer to request %.64q: %w", t.Name, err)
 	case head.ID != t.Name:
-		err = errs.New(errs.Corrupt, "answer to request %.64q came on the topic of %.64q", head.ID, t.Name)
+		err = errs.New(errs.Corrupt, "answer to request %.64q arrived on the topic of %.64q", head.ID, t.Name)
 	}
 	c.mu.Lock()
 	reply := c.waiting[t.Name]

@@ -105,7 +105,7 @@ func (s *Server) Serve(ctx context.Context, in Incoming) (id string, response []
 	deadline := in.Received.Add(min(run, maxRun))
 	if !time.Now().Before(deadline) {
 		s.expired.Add(1)
-		return req.ID, s.refuse(ctx, in, req.ID, errs.Coded(errs.Unavailable, "expired", "request %s waited longer here than you wanted to", name))
+		return req.ID, s.refuse(ctx, in, req.ID, errs.Coded(errs.Unavailable, "expired", "request %s waited here past its deadline", name))
 	}
 	ctx, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
@@ -151,9 +151,9 @@ func (s *Server) refuse(ctx context.Context, in Incoming, id string, err error) 
 	switch {
 	case kind != errs.Internal:
 	case errors.Is(err, context.DeadlineExceeded):
-		kind, err = errs.Unavailable, errs.Coded(errs.Unavailable, "timeout", "%s/%s took longer than you wanted to wait", in.Service, in.Method)
+		kind, err = errs.Unavailable, errs.Coded(errs.Unavailable, "timeout", "%s/%s took longer than the deadline of the request", in.Service, in.Method)
 	case errors.Is(err, context.Canceled): // this process stops; another one, or the next, answers
-		kind, err = errs.Unavailable, errs.Coded(errs.Unavailable, "stopping", "%s/%s was interrupted: the service stops", in.Service, in.Method)
+		kind, err = errs.Unavailable, errs.Coded(errs.Unavailable, "stopping", "%s/%s was interrupted: the service is stopping", in.Service, in.Method)
 	}
 	if kind == errs.Internal || kind == errs.Corrupt {
 		s.log.ErrorContext(ctx, "request failed", logging.Thing, in.Thing, "service", in.Service, "method", in.Method, logging.Err, err)

@@ -63,8 +63,8 @@ func TestServeAnswersEveryKind(t *testing.T) {
 		"plain":  {Status: "internal", Error: "internal error"},
 		"long":   {Status: "invalid", Error: strings.Repeat("x", 1000) + "…"},
 		"panic":  {Status: "internal", Error: "internal error"},
-		"slow":   {Status: "unavailable", Code: "timeout", Error: "t/slow took longer than you wanted to wait"},
-		"stop":   {Status: "unavailable", Code: "stopping", Error: "t/stop was interrupted: the service stops"},
+		"slow":   {Status: "unavailable", Code: "timeout", Error: "t/slow took longer than the deadline of the request"},
+		"stop":   {Status: "unavailable", Code: "stopping", Error: "t/stop was interrupted: the service is stopping"},
 		"nobody": {Status: "not_found", Code: "unknown_method", Error: `this cloud has no request "t/nobody"`},
 	} {
 		asked := time.Now().UnixMilli()

@@ -56,7 +56,7 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger) error {
 	files.now.Store(now)
 	deny, err := openDenied(cfg.Denied)
 	if err != nil {
-		return fmt.Errorf("broker: list of the denied: %w", err)
+		return fmt.Errorf("broker: deny list: %w", err)
 	}
 	ln, err := (&net.ListenConfig{}).Listen(ctx, "tcp", cfg.Listen)
 	if err != nil {

@@ -279,8 +279,8 @@ func TestRefusedClients(t *testing.T) {
 	}{
 		"no certificate":        {string(me), nil, mqtt.NotAuthorised, brokerapi.CodeNoCertificate, "device authority"},
 		"foreign certificate":   {string(me), []tls.Certificate{foreign.Issue(t, string(me))}, mqtt.NotAuthorised, brokerapi.CodeForeign, "Foreign CA"},
-		"expired":               {string(me), []tls.Certificate{b.Device.Issue(t, string(me), past)}, mqtt.NotAuthorised, brokerapi.CodeExpired, "ended at"},
-		"not yet valid":         {string(me), []tls.Certificate{b.Device.Issue(t, string(me), future)}, mqtt.NotAuthorised, brokerapi.CodeNotYetValid, "begins at"},
+		"expired":               {string(me), []tls.Certificate{b.Device.Issue(t, string(me), past)}, mqtt.NotAuthorised, brokerapi.CodeExpired, "expired at"},
+		"not yet valid":         {string(me), []tls.Certificate{b.Device.Issue(t, string(me), future)}, mqtt.NotAuthorised, brokerapi.CodeNotYetValid, "valid from"},
 		"another's client id":   {string(other), []tls.Certificate{b.Device.Issue(t, string(me))}, mqtt.ClientID, brokerapi.CodeClientID, string(me)},
 		"a service's client id": {"kenneld-1", []tls.Certificate{b.Device.Issue(t, string(me))}, mqtt.ClientID, brokerapi.CodeClientID, string(me)},
 		"service of device CA":  {"kenneld-1", []tls.Certificate{b.Device.Issue(t, "kenneld")}, mqtt.NotAuthorised, brokerapi.CodeForeign, "service authority"},

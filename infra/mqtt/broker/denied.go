@@ -45,7 +45,7 @@ func openDenied(file string) (*denied, error) {
 	}
 	list, err := brokerapi.ParseDenyFile(b)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w: remove it if the cloud can be reached, which tells the broker again", file, err)
+		return nil, fmt.Errorf("%s: %w: remove the file if the cloud can be reached, which sends the list again", file, err)
 	}
 	d.merge(list, time.Now())
 	return d, nil

@@ -85,7 +85,7 @@ func (h *hook) judge(p *peer, pk packets.Packet) (packets.Code, *refusal) {
 	case pk.ProtocolVersion != 4:
 		return packets.Err3UnsupportedProtocolVersion, no(brokerapi.CodeProtocol, "protocol level %d: want 4 (MQTT 3.1.1)", pk.ProtocolVersion)
 	case who.service && !strings.HasPrefix(c.ClientIdentifier, ServicePrefix):
-		return packets.Err3ClientIdentifierNotValid, no(brokerapi.CodeClientID, "client id %.64q of a service: want one that begins with %s",
+		return packets.Err3ClientIdentifierNotValid, no(brokerapi.CodeClientID, "client id %.64q of a service: want one that starts with %s",
 			c.ClientIdentifier, ServicePrefix)
 	case !who.service && c.ClientIdentifier != string(who.thing):
 		return packets.Err3ClientIdentifierNotValid, no(brokerapi.CodeClientID, "client id %.64q: the certificate is for %s", c.ClientIdentifier, who.thing)
@@ -159,7 +159,7 @@ func (h *hook) OnPacketRead(cl *mochi.Client, pk packets.Packet) (packets.Packet
 		}
 	case packets.Subscribe:
 		if n := cl.State.Subscriptions.Len() + len(pk.Filters); !p.who.service && n > maxFilters {
-			h.turn(p, cl.ID, &refusal{brokerapi.CodeSubscribe, fmt.Sprintf("%d subscriptions: at most %d", n, maxFilters)})
+			h.turn(p, cl.ID, &refusal{brokerapi.CodeSubscribe, fmt.Sprintf("%d subscriptions: want at most %d", n, maxFilters)})
 			return pk, packets.ErrRejectPacket
 		}
 	}
@@ -203,7 +203,7 @@ func (h *hook) OnSubscribed(cl *mochi.Client, pk packets.Packet, granted []byte)
 			continue
 		}
 		h.refuse(p.who.refused(cl.Net.Remote, cl.ID, brokerapi.CodeSubscribe,
-			fmt.Sprintf("filter %.120q: %s subscribes below its own down/ and res/ only", pk.Filters[i].Filter, p.who.cn)))
+			fmt.Sprintf("filter %.120q: want topics of %s below its own down/ and res/", pk.Filters[i].Filter, p.who.cn)))
 		if p.denied.Add(1) > maxDenied {
 			_ = p.Close()
 		}

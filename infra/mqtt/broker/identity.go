@@ -86,7 +86,7 @@ func loadTrust(cfg Config) (*trust, error) {
 func pool(file string, pem []byte) (*x509.CertPool, error) {
 	p := x509.NewCertPool()
 	if !p.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("%s: no certificate in it: want PEM", file)
+		return nil, fmt.Errorf("%s: no certificate: want PEM", file)
 	}
 	return p, nil
 }
@@ -114,7 +114,7 @@ func (f *trustFiles) watch(ctx context.Context, log *slog.Logger) {
 func (f *trustFiles) reload(ctx context.Context, log *slog.Logger) {
 	t, err := loadTrust(f.cfg)
 	if err != nil {
-		log.WarnContext(ctx, "certificate files unreadable; keeping the last ones", logging.Err, err)
+		log.WarnContext(ctx, "certificate files unreadable; keeping the loaded ones", logging.Err, err)
 		return
 	}
 	for i, old := range f.now.Load().raw {
@@ -177,10 +177,10 @@ func explain(leaf *x509.Certificate, err error, authority string, now time.Time)
 	now = now.UTC()
 	if invalid := (x509.CertificateInvalidError{}); errors.As(err, &invalid) && invalid.Reason == x509.Expired && invalid.Cert != nil {
 		if c := invalid.Cert; now.Before(c.NotBefore) {
-			return &refusal{brokerapi.CodeNotYetValid, fmt.Sprintf("certificate %q begins at %s, it is %s: check both clocks", c.Subject.CommonName,
+			return &refusal{brokerapi.CodeNotYetValid, fmt.Sprintf("certificate %q is valid from %s and the time here is %s: check both clocks", c.Subject.CommonName,
 				c.NotBefore.UTC().Format(layout), now.Format(layout))}
 		}
-		return &refusal{brokerapi.CodeExpired, fmt.Sprintf("certificate %q ended at %s, it is %s: renew it", invalid.Cert.Subject.CommonName,
+		return &refusal{brokerapi.CodeExpired, fmt.Sprintf("certificate %q expired at %s and the time here is %s: renew it", invalid.Cert.Subject.CommonName,
 			invalid.Cert.NotAfter.UTC().Format(layout), now.Format(layout))}
 	}
 	return &refusal{brokerapi.CodeForeign, fmt.Sprintf("certificate %q issued by %q: want one issued by our %s (%v)", leaf.Subject.CommonName,

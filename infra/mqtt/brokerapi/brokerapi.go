@@ -126,7 +126,7 @@ func ParseStats(b []byte) (Stats, error) {
 		return Stats{}, fmt.Errorf("broker stats: %w", err)
 	}
 	if s.V != 1 {
-		return Stats{}, fmt.Errorf("broker stats: version %d: this side speaks 1", s.V)
+		return Stats{}, fmt.Errorf("broker stats: version %d: want 1", s.V)
 	}
 	return s, nil
 }

@@ -82,7 +82,7 @@ func (d Deny) Messages() ([][]byte, error) {
 func ParseDeny(b []byte) (Deny, error) {
 	d, err := parseDeny(b)
 	if n := len(d.Certs) + len(d.Block) + len(d.Allow); err == nil && n > maxDeny {
-		return Deny{}, fmt.Errorf("deny: %d entries: at most %d", n, maxDeny)
+		return Deny{}, fmt.Errorf("deny: %d entries: want at most %d", n, maxDeny)
 	}
 	return d, err
 }
@@ -99,7 +99,7 @@ func parseDeny(b []byte) (Deny, error) {
 		return Deny{}, fmt.Errorf("deny: %w", err)
 	}
 	if d.V != 1 {
-		return Deny{}, fmt.Errorf("deny: version %d: this side speaks 1", d.V)
+		return Deny{}, fmt.Errorf("deny: version %d: want 1", d.V)
 	}
 	for _, c := range d.Certs {
 		if c.Serial == "" && c.Key == "" || !isHex(c.Serial) || len(c.Serial) > 40 || !isHex(c.Key) || len(c.Key) != 0 && len(c.Key) != 64 ||

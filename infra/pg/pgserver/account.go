@@ -22,7 +22,8 @@ func FindAccount() (Account, error) {
 	if os.Geteuid() != 0 {
 		return Account{Name: "uid " + strconv.Itoa(os.Geteuid())}, nil
 	}
-	for _, name := range []string{"postgres", "nobody"} {
+	names := []string{"postgres", "nobody"}
+	for _, name := range names {
 		u, err := user.Lookup(name)
 		if err != nil {
 			continue
@@ -34,8 +35,7 @@ func FindAccount() (Account, error) {
 		}
 		return Account{Name: name, Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}, nil
 	}
-	return Account{}, errs.New(errs.NotFound, "Postgres does not run as root, and this machine has neither an account \"postgres\" nor "+
-		"\"nobody\" to run it as")
+	return Account{}, errs.New(errs.NotFound, "Postgres does not run as root: want one of the accounts %s on this machine", errs.List(names))
 }
 
 // own gives path, which must exist, to the account.
@@ -61,7 +61,7 @@ func (a Account) CheckTraversable(dir string) error {
 		fi, err := os.Stat(p)
 		if err == nil && !a.mayEnter(fi) {
 			return errs.Coded(errs.Denied, "not_traversable",
-				"folder %s (mode %04o) does not let the account %q through, which Postgres must run as to reach %s: chmod o+x %s, or choose another data folder",
+				"folder %s (mode %04o) is closed to the account %q, as which Postgres must run to reach %s: chmod o+x %s, or choose another data folder",
 				p, fi.Mode().Perm(), a.Name, abs, p)
 		}
 		if p == filepath.Dir(p) {

@@ -35,7 +35,7 @@ func StopLeftovers(ctx context.Context, log *slog.Logger, cluster string) ([]int
 	var ended []int
 	// The postmaster first: its fast stop also ends its sessions and workers. Any process left after that has lost its postmaster.
 	if pid, err := postmasterPid(dir); err == nil && worksIn(pid, dir) {
-		log.Warn("leftover server of an earlier start found; stopping it", "pid", pid, "dir", dir)
+		log.Warn("leftover server of an earlier run found; stopping it", "pid", pid, "dir", dir)
 		if err := end(ctx, pid, syscall.SIGINT); err != nil {
 			return nil, fmt.Errorf("postgres: leftover server: %w", err)
 		}

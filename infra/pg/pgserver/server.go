@@ -57,7 +57,7 @@ func (c Config) Validate() error {
 	case (c.Listen == "") == (c.SocketDir == ""):
 		return errs.New(errs.Invalid, "postgres: want either a TCP address or a socket folder, got %q and %q", c.Listen, c.SocketDir)
 	case len(c.SocketDir) > 90: // sun_path holds 107 bytes with /.s.PGSQL.NNNNN
-		return errs.New(errs.Invalid, "postgres: socket folder %s has %d bytes, a Unix socket leaves room for 90", c.SocketDir, len(c.SocketDir))
+		return errs.New(errs.Invalid, "postgres: socket folder %s has a path of %d bytes: want at most 90", c.SocketDir, len(c.SocketDir))
 	case c.Listen != "" && c.PasswordFile == "":
 		return errs.New(errs.Invalid, "postgres: TCP address %s without a password file", c.Listen)
 	}
@@ -67,7 +67,7 @@ func (c Config) Validate() error {
 			return errs.New(errs.Invalid, "postgres: address %q: want IP:PORT", c.Listen)
 		}
 		if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
-			return errs.New(errs.Invalid, "postgres: address %q: want a loopback IP, a private cluster is not for the network", c.Listen)
+			return errs.New(errs.Invalid, "postgres: address %q: want a loopback IP, because a private cluster is not for the network", c.Listen)
 		}
 		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
 			return errs.New(errs.Invalid, "postgres: address %q: want a port from 1 to 65535", c.Listen)
@@ -186,7 +186,7 @@ func (s *Server) Init(ctx context.Context) error {
 		return nil
 	}
 	if old, err := os.ReadDir(s.cfg.Dir); err == nil && len(old) > 0 {
-		return errs.New(errs.Conflict, "postgres: folder %s holds %d entries but no cluster (no PG_VERSION): move them away", s.cfg.Dir, len(old))
+		return errs.New(errs.Conflict, "postgres: folder %s has %d entries but no cluster (no PG_VERSION): move them away", s.cfg.Dir, len(old))
 	}
 	tmp := s.cfg.Dir + unfinished
 	pwfile := s.cfg.Dir + ".pw"
@@ -220,7 +220,7 @@ func (s *Server) Init(ctx context.Context) error {
 	err := proc.Once(ctx, proc.Spec{Name: "initdb", Path: s.bin.Path("initdb"), Args: args, Env: Env(), Dir: "/",
 		Credential: s.account.Credential, LogFile: s.cfg.LogFile})
 	if err != nil {
-		return fmt.Errorf("postgres: make cluster %s as %s: %w", s.cfg.Dir, s.account.Name, err)
+		return fmt.Errorf("postgres: create cluster %s as %s: %w", s.cfg.Dir, s.account.Name, err)
 	}
 	if err := os.Remove(s.cfg.Dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("postgres: %w", err)
@@ -328,7 +328,7 @@ func (s *Server) awaitReady(ctx context.Context) error {
 		}
 		var pe interface{ SQLState() string }
 		if errors.As(err, &pe) && !slices.Contains([]string{"57P03", "57P01", "57P02", "53300"}, pe.SQLState()) {
-			return fmt.Errorf("postgres: cluster %s runs but refuses: %w", s.cfg.Dir, err)
+			return fmt.Errorf("postgres: cluster %s is running, but refuses connections: %w", s.cfg.Dir, err)
 		}
 		if backoff.Sleep(ctx, pause.Next(nil)) != nil {
 			return nil

@@ -66,7 +66,7 @@ func open(t testing.TB, dsn string) *pgxpool.Pool {
 		select {
 		case <-closed:
 		case <-time.After(5 * time.Second):
-			t.Errorf("pgtest: %d connections were not given back to the pool 5 s after the test", pool.Stat().AcquiredConns())
+			t.Errorf("pgtest: %d connections not returned to the pool 5 s after the test", pool.Stat().AcquiredConns())
 		}
 	})
 	return pool

@@ -19,9 +19,9 @@ func (p poly) times(k float64) poly { return poly{p[0] * k, p[1] * k, p[2] * k} 
 func (p poly) plus(q poly) poly { return poly{p[0] + q[0], p[1] + q[1], p[2] + q[2]} }
 
 var (
-	errNoMath = errors.New("no arithmetic")
-	errZero   = errors.New("a division by zero")
-	errLarge  = errors.New("more than is known of arithmetic here")
+	errNoMath = errors.New("not arithmetic")
+	errZero   = errors.New("division by zero")
+	errLarge  = errors.New("arithmetic too complex")
 )
 
 // smallWords and scales are the numbers in words.

@@ -88,7 +88,7 @@ func (p *Provider) read(facts, cities string) error {
 				for _, a := range r.asked {
 					key := gist(fmt.Sprintf(a, name))
 					if _, taken := p.facts[key]; taken {
-						return fmt.Errorf("facts: %q is there twice", key)
+						return fmt.Errorf("facts: %q given twice", key)
 					}
 					p.facts[key] = fact{r.domain, fmt.Sprintf(r.answer, capital(said), f[2])}
 				}
@@ -97,7 +97,7 @@ func (p *Provider) read(facts, cities string) error {
 		}
 		for question := range strings.SplitSeq(f[1], "; ") {
 			if _, taken := p.facts[gist(question)]; taken {
-				return fmt.Errorf("facts: %q is there twice", question)
+				return fmt.Errorf("facts: %q given twice", question)
 			}
 			p.facts[gist(question)] = fact{f[0], f[2]}
 		}

@@ -30,7 +30,7 @@ type Config struct {
 // "transcription=http://HOST:PORT", "vosk=ws://HOST:PORT", "transcribe", "lex=BOT/ALIAS". None: nothing that is said can be understood.
 func (c Config) Validate(use []string) error {
 	if c.Limit < 0 || c.Decoders < 0 {
-		return errs.New(errs.Invalid, "limit %v, decoders %d: want none below 0", c.Limit, c.Decoders)
+		return errs.New(errs.Invalid, "limit %v, decoders %d: want 0 or more", c.Limit, c.Decoders)
 	}
 	for _, use := range use {
 		kind, arg, _ := strings.Cut(use, "=")

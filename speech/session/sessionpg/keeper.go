@@ -141,7 +141,7 @@ func (k *Keeper) write(ctx context.Context, all []session.Session) []session.Ses
 		return all[:0]
 	}
 	if err != nil {
-		k.log.WarnContext(ctx, "speech sessions not stored; trying again", "sessions", len(all), logging.Err, err)
+		k.log.WarnContext(ctx, "speech sessions not stored; retrying", "sessions", len(all), logging.Err, err)
 		return all
 	}
 	asked := map[thing.ID]func(time.Time) bool{}
@@ -244,7 +244,7 @@ func (k *Keeper) writeWords(ctx context.Context) {
 	if _, err := k.pool.Exec(ctx, `INSERT INTO speech_words AS w (day, firmware, language, intent, words, times)
 		SELECT * FROM unnest($1::date[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[])
 		ON CONFLICT (day, firmware, language, intent, words) DO UPDATE SET times = w.times + excluded.times`, days, firmware, language, intent, words, times); err != nil {
-		k.log.WarnContext(ctx, "phrases not stored; trying again", "phrases", n, logging.Err, pg.Err(err))
+		k.log.WarnContext(ctx, "phrases not stored; retrying", "phrases", n, logging.Err, pg.Err(err))
 		return
 	}
 	clear(k.words)

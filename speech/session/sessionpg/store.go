@@ -55,7 +55,7 @@ func (s *Store) Unmatched(ctx context.Context, since time.Time, atLeast, limit i
 	if err == nil {
 		err = s.pool.QueryRow(ctx, of+`SELECT count(*) FROM p WHERE n < $2`, day(since), atLeast).Scan(&rarer)
 	}
-	return out, rarer, pg.Wrap(err, "phrases that were not understood")
+	return out, rarer, pg.Wrap(err, "unmatched phrases")
 }
 
 // Expire deletes sessions and words from before a time, and sums from before another. It may be repeated.

@@ -85,7 +85,7 @@ func (p *Provider) Report(ctx context.Context, q weather.Question) (weather.Repo
 	if day := q.Day; !day.IsZero() && day.Format(time.DateOnly) != r.At.Format(time.DateOnly) {
 		r.Forecast, r.At = true, time.Date(day.Year(), day.Month(), day.Day(), 12, 0, 0, 0, zone)
 		if until := r.At.Sub(p.now()); until < -24*time.Hour || until > maxDays*24*time.Hour {
-			return weather.Report{}, errs.New(errs.NotFound, "the source of weather knows today and the next %d days", maxDays)
+			return weather.Report{}, errs.New(errs.NotFound, "the weather service knows only today and the next %d days", maxDays)
 		}
 		ask.Del("current")
 		ask.Set("daily", "temperature_2m_max,weather_code,wind_speed_10m_max")
@@ -96,7 +96,7 @@ func (p *Provider) Report(ctx context.Context, q weather.Question) (weather.Repo
 	if err := p.forecast.Get(ctx, ask, &f); err != nil {
 		return weather.Report{}, err
 	}
-	nothing := errs.New(errs.Unavailable, "weather server: the answer has no temperature")
+	nothing := errs.New(errs.Unavailable, "weather server: no temperature in the response")
 	var celsius *float64
 	var code *int
 	switch c, d := f.Current, f.Daily; {

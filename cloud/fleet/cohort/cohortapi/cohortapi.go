@@ -80,7 +80,7 @@ func Operations(svc *cohort.Service, cfg Config) op.List {
 		op.New(changers("POST /v1/cohorts", "Save a filter under a new name.").With(
 			op.Command{Use: "cohorts create COHORT FILTER... -note", Short: "Save a filter under a name", Example: "cohorts create beta tag:beta -note \"owners who asked for it\"\ncohorts create old \"version:<2.1 species:vic\"", Table: shownCohort}), func(ctx context.Context, q Request) (Cohort, error) {
 			if q.Rev != 0 {
-				return Cohort{}, errs.New(errs.Invalid, "rev is for a cohort that exists: want PUT /v1/cohorts/{cohort}")
+				return Cohort{}, errs.New(errs.Invalid, "rev is only for an existing cohort: want PUT /v1/cohorts/{cohort}")
 			}
 			return write(ctx, q.Name, q, 0)
 		}),

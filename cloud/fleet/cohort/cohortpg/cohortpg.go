@@ -31,7 +31,7 @@ func scan(row pgx.CollectableRow) (c cohort.Cohort, err error) {
 		return c, err
 	}
 	if c.Filter, err = filter.Parse(text); err != nil {
-		return c, fmt.Errorf("cohort %s as it is kept: %w", c.Name, err)
+		return c, fmt.Errorf("stored cohort %s: %w", c.Name, err)
 	}
 	return c, nil
 }
@@ -79,11 +79,11 @@ func (s *Store) Put(ctx context.Context, c cohort.Cohort, rev int64) (out cohort
 		}
 		switch {
 		case rev == cohort.Fresh && old != 0:
-			return errs.Coded(errs.Conflict, "cohort_exists", "there is a cohort %s already", c.Name)
+			return errs.Coded(errs.Conflict, "cohort_exists", "cohort %s already exists", c.Name)
 		case rev > 0 && old == 0:
 			return unknown(c.Name)
 		case rev > 0 && old != rev:
-			return errs.Coded(errs.Conflict, "stale", "cohort %s was changed meanwhile: it has revision %d, not %d", c.Name, old, rev)
+			return errs.Coded(errs.Conflict, "stale", "cohort %s has changed: it is at revision %d, not %d", c.Name, old, rev)
 		}
 		if old == 0 {
 			var n int
@@ -91,7 +91,7 @@ func (s *Store) Put(ctx context.Context, c cohort.Cohort, rev int64) (out cohort
 				return err
 			}
 			if n >= cohort.Max {
-				return errs.New(errs.Exhausted, "there are %d cohorts: at most that many", n)
+				return errs.New(errs.Exhausted, "cohort limit reached (%d)", n)
 			}
 		}
 		// Two who make it at once: the second waits for the first, and then finds it.
@@ -105,12 +105,12 @@ func (s *Store) Put(ctx context.Context, c cohort.Cohort, rev int64) (out cohort
 		}
 		out, err = pgx.CollectExactlyOneRow(rows, scan)
 		if errors.Is(err, pgx.ErrNoRows) {
-			return errs.Coded(errs.Conflict, "cohort_exists", "there is a cohort %s already", c.Name)
+			return errs.Coded(errs.Conflict, "cohort_exists", "cohort %s already exists", c.Name)
 		}
 		return err
 	})
 	if err != nil {
-		return cohort.Cohort{}, fmt.Errorf("keep cohort %s: %w", c.Name, err)
+		return cohort.Cohort{}, fmt.Errorf("store cohort %s: %w", c.Name, err)
 	}
 	return out, nil
 }

@@ -134,7 +134,7 @@ func send(ctx context.Context, svc *command.Service, cfg Config, id thing.ID, r 
 	c, err := svc.Send(ctx, d)
 	if _, before := own(ctx, c); mine && (err == nil && before || errs.CodeOf(err) == "key_used") {
 		// Perhaps by the owner of before, whose commands are not this one's business.
-		return Command{}, errs.Coded(errs.Conflict, "key_used", "key %q already names another command", d.Key)
+		return Command{}, errs.Coded(errs.Conflict, "key_used", "key %q is already used by another command", d.Key)
 	}
 	return c, err
 }

@@ -136,10 +136,10 @@ func TestOwners(t *testing.T) {
 		{"again", "ann", "POST", all, `{"kind":"intent","args":{"intent":"greeting"},"key":"mine"}`, 200, `"by":"owner"`, "ann"},
 		{"a key of before", "ann", "POST", all, `{"kind":"ping","key":"k"}`, 409, "key_used", before.ID},
 		{"a key of before, other arguments", "ann", "POST", all, `{"kind":"sync","key":"k"}`, 409, "key_used", before.ID},
-		{"another's", "bob", "POST", all, `{"kind":"ping"}`, 404, "thing vic:00e20100 is not known to this fleet", ""},
+		{"another's", "bob", "POST", all, `{"kind":"ping"}`, 404, "thing vic:00e20100", ""},
 		{"another's list", "bob", "GET", all, "", 404, "no_thing", "sync"},
 		{"another's command", "bob", "GET", all + "/" + staffs.ID, "", 404, "no_thing", "sync"},
-		{"an unknown robot's", "ann", "GET", "/v1/things/vic:00e20199/commands", "", 404, "thing vic:00e20199 is not known to this fleet", ""},
+		{"an unknown robot's", "ann", "GET", "/v1/things/vic:00e20199/commands", "", 404, "thing vic:00e20199", ""},
 	} {
 		code, body := do(c.account, c.method, c.path, c.body)
 		if code != c.code || !strings.Contains(body, c.want) || c.not != "" && strings.Contains(body, c.not) {

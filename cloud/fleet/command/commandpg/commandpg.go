@@ -134,7 +134,7 @@ func (s *Store) Add(ctx context.Context, d command.Draft) (c command.Command, ad
 }
 
 func tooMany(id thing.ID) error {
-	return errs.Coded(errs.Exhausted, "too_many_open", "as many commands of %s are open as may be; wait for results or expiry", id)
+	return errs.Coded(errs.Exhausted, "too_many_open", "%s has too many open commands; wait for results or expiry", id)
 }
 
 func optional(s string) *string {

@@ -29,7 +29,7 @@ func (s *Store) Ask(ctx context.Context, id thing.ID, every time.Duration) (bool
 	tag, err := s.pool.Exec(ctx, `INSERT INTO robot_look AS l (thing, asked) VALUES ($1, clock_timestamp())
 		ON CONFLICT (thing) DO UPDATE SET asked = clock_timestamp() WHERE l.asked < clock_timestamp() - $2::interval`, string(id), every)
 	if err != nil {
-		return false, fmt.Errorf("look at %s: %w", id, pg.Err(err))
+		return false, fmt.Errorf("announce viewer of %s: %w", id, pg.Err(err))
 	}
 	return tag.RowsAffected() == 1, nil
 }

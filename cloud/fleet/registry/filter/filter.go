@@ -262,7 +262,7 @@ func (p *parser) term() (t Term, err error) {
 			p.at += end + 1
 			if !slices.Contains(Keys, key) {
 				p.bare()
-				return t, fmt.Errorf("there is no key %.20q: want one of %s; put text with a colon in quotes", rest[:end], join(Keys))
+				return t, fmt.Errorf("unknown key %.20q: want one of %s; quote text that has a colon", rest[:end], join(Keys))
 			}
 			t.Key = key
 		}
@@ -294,7 +294,7 @@ func (p *parser) term() (t Term, err error) {
 		t.Values = append(t.Values, v)
 		if t.Key == Word && p.at < len(p.s) && p.s[p.at] == ',' {
 			p.bare()
-			return t, fmt.Errorf("a word has no alternatives: want key:value,value, or quotes around a comma")
+			return t, fmt.Errorf("a word cannot have alternatives: want key:value,value, or quotes around a comma")
 		}
 		if !p.take(",") {
 			break
@@ -325,7 +325,7 @@ func (p *parser) text() (string, error) {
 		start := p.at
 		s := p.bare()
 		if p.at < len(p.s) && p.s[p.at] == '"' && p.at > start {
-			return "", fmt.Errorf("a quote within text: want quotes around all of it")
+			return "", fmt.Errorf("quote within text: want quotes around all of it")
 		}
 		return s, nil
 	}
@@ -358,14 +358,14 @@ func value(k Key, op Op, text string) (v Value, err error) {
 	v = Value{Op: op, Text: text}
 	switch {
 	case text == "":
-		return v, fmt.Errorf("it has no value")
+		return v, fmt.Errorf("no value given")
 	case len(text) > MaxText:
 		return v, fmt.Errorf("a value of %d bytes: at most %d", len(text), MaxText)
 	}
 	lower := strings.ToLower(text)
 	comparable := slices.Contains([]Key{Version, Agent, Body, Battery, Cert, Seen, Since, Created, Loop}, k)
 	if op != Is && !comparable {
-		return v, fmt.Errorf("%s does not compare: want %s:value without %s", k, k, op)
+		return v, fmt.Errorf("%s cannot be compared: want %s:value without %s", k, k, op)
 	}
 	if op == Is && slices.Contains(choices[k], lower) {
 		v.Text = lower
@@ -384,7 +384,7 @@ func value(k Key, op Op, text string) (v Value, err error) {
 		}
 		if k == ID {
 			if id, _ := strings.CutSuffix(lower, "*"); strings.Contains(id, "*") {
-				return v, fmt.Errorf("%.60q: a * may stand at the end only", text)
+				return v, fmt.Errorf("%.60q: want a * only at the end", text)
 			}
 		}
 		return v, nil
@@ -395,7 +395,7 @@ func value(k Key, op Op, text string) (v Value, err error) {
 		}
 		head, star := strings.CutSuffix(text, "*")
 		if strings.Contains(head, "*") || star && op != Is {
-			return v, fmt.Errorf("%.60q: a * may stand at the end only, and not in a comparison", text)
+			return v, fmt.Errorf("%.60q: want a * only at the end, and not in a comparison", text)
 		}
 		if op != Is {
 			v.Ver = VersionKey(text)
@@ -406,7 +406,7 @@ func value(k Key, op Op, text string) (v Value, err error) {
 			return v, fmt.Errorf("%.20q: want one of %s, or volts in a comparison such as <3.6", text, join(choices[k]))
 		}
 		if strings.HasSuffix(text, "%") {
-			return v, fmt.Errorf("%.20q: robots report volts and a level, no per cent: want <3.6 or low", text)
+			return v, fmt.Errorf("%.20q: robots report volts and a level, not per cent: want <3.6 or low", text)
 		}
 		n, err := strconv.ParseFloat(strings.TrimSuffix(lower, "v"), 64)
 		if err != nil || !(n >= 0 && n <= 100) {

@@ -39,7 +39,7 @@ func (f Filter) Resolve(ctx context.Context, src Sources) (Filter, error) {
 	}
 	if w.cost > MaxCost {
 		return Filter{}, errs.Coded(errs.Invalid, "filter_cost",
-			"filter %.200q costs %d, at most %d: each word, name and owner costs %d, every other value 1, a cohort as much as its filter; want fewer of them, or a tag on the robots meant",
+			"filter %.200q costs %d: want at most %d; each word, name and owner costs %d, every other value 1, a cohort as much as its filter. Use fewer of them, or tag the robots",
 			f.Nameless(), w.cost, MaxCost, textCost)
 	}
 	if len(r.texts) > 0 && src.Named != nil {
@@ -74,10 +74,10 @@ func (r *resolver) weigh(ctx context.Context, f Filter) (w weighed, err error) {
 			case Word, Name, Owner:
 				cost = textCost
 				if t.Key == Name && r.src.Named == nil {
-					err = errs.New(errs.Invalid, "names of owners are not known here")
+					err = errs.New(errs.Invalid, "names that owners gave cannot be searched here")
 				}
 				if t.Key == Owner && r.src.OwnedBy == nil {
-					err = errs.New(errs.Invalid, "owners are not known here")
+					err = errs.New(errs.Invalid, "owners cannot be searched here")
 				} else if t.Key != Owner {
 					r.texts = append(r.texts, v.Text)
 				}
@@ -100,7 +100,7 @@ func (r *resolver) weigh(ctx context.Context, f Filter) (w weighed, err error) {
 }
 
 func tooDeep() error {
-	return errs.New(errs.Invalid, "cohorts name cohorts more than %d deep, or in a circle", maxDepth)
+	return errs.New(errs.Invalid, "cohorts refer to each other more than %d levels deep, or in a cycle", maxDepth)
 }
 
 func (r *resolver) cohort(ctx context.Context, name string) (*weighed, error) {
@@ -111,7 +111,7 @@ func (r *resolver) cohort(ctx context.Context, name string) (*weighed, error) {
 	case ok:
 		return nil, tooDeep()
 	case r.src.Cohort == nil:
-		return nil, errs.New(errs.Invalid, "cohorts are not known here")
+		return nil, errs.New(errs.Invalid, "cohorts cannot be used here")
 	}
 	r.cohorts[name] = nil
 	f, err := r.src.Cohort(ctx, name)

@@ -136,7 +136,7 @@ func TestOwners(t *testing.T) {
 	}{
 		{"ann", "/v1/things/vic:a0", 200, `"presence":"present"`},
 		{"ann", "/v1/things/vic:a0/history", 200, `"present":true`},
-		{"ann", "/v1/things/vic:a1", 404, `"thing vic:a1 is not known to this fleet"`},
+		{"ann", "/v1/things/vic:a1", 404, `"thing vic:a1 is not in this fleet"`},
 		{"ann", "/v1/things/vic:a1/history", 404, "no_thing"},
 		{"bob", "/v1/things/vic:a0", 404, "no_thing"},
 		{"ann", "/v1/things/vic:a0/doctor", 403, "denied"}, // it tells addresses, and what was before

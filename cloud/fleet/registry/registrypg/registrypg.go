@@ -55,7 +55,7 @@ func (s *Store) Seen(ctx context.Context, id thing.ID, version string, pace time
 	if err == nil && noted && version != "" {
 		_, err = s.pool.Exec(ctx, `UPDATE registry_facet SET os = $2, os_key = $3 WHERE thing = $1 AND fit = 0 AND os <> $2`, id, version, filter.VersionKey(version))
 	}
-	return made, pg.Wrap(err, "sign of life of %s", id)
+	return made, pg.Wrap(err, "record contact of %s", id)
 }
 
 // Lease returns a thing's lease, its revision (0: unknown) and the database's time.

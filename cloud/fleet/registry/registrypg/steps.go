@@ -136,7 +136,7 @@ func (s *Store) Trim(ctx context.Context) error {
 			WHERE (p.thing, p.at, p.present) = (r.thing, r.at, r.present) AND r.n > $1`, registry.MaxHistory},
 	} {
 		if _, err := s.pool.Exec(ctx, q.sql, q.arg); err != nil {
-			return pg.Wrap(err, "trim")
+			return pg.Wrap(err, "delete old steps")
 		}
 	}
 	return nil

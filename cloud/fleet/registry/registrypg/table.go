@@ -48,7 +48,7 @@ const ofThing = `COLLATE "default"`
 func tableSQL(q registry.Selection, after *registry.Place, now time.Time) (string, []any, error) {
 	o, ok := orders[q.Sort]
 	if !ok {
-		return "", nil, fmt.Errorf("no order %q", q.Sort)
+		return "", nil, fmt.Errorf("unknown sort order %q", q.Sort)
 	}
 	b := query{now: now}
 	cond := b.where(q.Filter)
@@ -90,7 +90,7 @@ func (s *Store) Table(ctx context.Context, q registry.Selection, after *registry
 	})
 	if err != nil {
 		if pe, ok := errors.AsType[*pgconn.PgError](err); ok && after != nil && strings.HasPrefix(pe.Code, "22") {
-			return nil, nil, errs.New(errs.Invalid, "after: it does not fit the order by %s", q.Sort) // its key is no value of the column
+			return nil, nil, errs.New(errs.Invalid, "after: the cursor does not fit the sort order %s", q.Sort) // its key is no value of the column
 		}
 		return nil, nil, pg.Wrap(err, "list things")
 	}
@@ -109,7 +109,7 @@ const maxAsk = 5 * time.Second
 func (s *Store) ask(ctx context.Context, f filter.Filter, sql string, args []any, read func(pgx.Rows) error) error {
 	err := pg.Ask(ctx, s.pool, s.maxAsk, sql, args, read)
 	if errors.Is(err, pg.ErrTooLong) {
-		return errs.Coded(errs.Exhausted, "filter_slow", "filter %.200q: stopped after %v; want fewer words and cohorts, or ask again when the fleet is less busy", f.Nameless(), s.maxAsk)
+		return errs.Coded(errs.Exhausted, "filter_slow", "filter %.200q: stopped after %v; use fewer words and cohorts, or try again when the fleet is less busy", f.Nameless(), s.maxAsk)
 	}
 	return err
 }
@@ -241,7 +241,7 @@ func (s *Store) Tag(ctx context.Context, id thing.ID, add, remove []string) (tag
 			err = tx.QueryRow(ctx, `SELECT tags FROM registry_facet WHERE thing = $1 FOR UPDATE`, id).Scan(&old)
 		}
 		if errors.Is(err, pgx.ErrNoRows) {
-			return errs.Coded(errs.NotFound, "no_thing", "thing %s is not known to this fleet", id)
+			return errs.Coded(errs.NotFound, "no_thing", "thing %s is not in this fleet", id)
 		}
 		if err != nil {
 			return err
@@ -251,7 +251,7 @@ func (s *Store) Tag(ctx context.Context, id thing.ID, add, remove []string) (tag
 		tags = slices.Compact(tags)
 		switch {
 		case len(tags) > registry.MaxTags && len(tags) > len(old):
-			return errs.Coded(errs.Exhausted, "too_many_tags", "%s would have %d tags: at most %d", id, len(tags), registry.MaxTags)
+			return errs.Coded(errs.Exhausted, "too_many_tags", "%s would have %d tags: want at most %d", id, len(tags), registry.MaxTags)
 		case slices.Equal(tags, old):
 			return nil
 		}
@@ -359,5 +359,5 @@ func (s *Store) Refit(ctx context.Context, limit int) (int, error) {
 		}
 		return tx.SendBatch(ctx, b).Close()
 	})
-	return n, pg.Wrap(err, "read statuses anew")
+	return n, pg.Wrap(err, "reread statuses")
 }

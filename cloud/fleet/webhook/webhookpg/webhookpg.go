@@ -75,7 +75,7 @@ func (s *Store) Add(ctx context.Context, h webhook.Hook) error {
 			return err
 		}
 		if n >= webhook.MaxHooks {
-			return errs.Coded(errs.Exhausted, "too_many_webhooks", "there are %d webhooks already; want at most %d: remove one first", n, webhook.MaxHooks)
+			return errs.Coded(errs.Exhausted, "too_many_webhooks", "%d webhooks exist: want at most %d; remove one first", n, webhook.MaxHooks)
 		}
 		_, err := tx.Exec(ctx, `INSERT INTO webhook_hook (id, url, kinds, filter, secret, note, by_whom, created, disabled) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
 			pg.UUID(h.ID), h.URL, h.Kinds, h.Filter, h.Secret, h.Note, h.By, h.Created, h.Disabled)

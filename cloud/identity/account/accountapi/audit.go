@@ -59,7 +59,7 @@ func AuditOperations(l *audit.Log, log *slog.Logger) op.List {
 	}
 	return op.List{
 		op.New(admins("GET /v1/audit", "What people did, the newest first; Link rel=\"next\" leads on.").With(
-			op.Command{Use: "audit list -limit=100 -before", Short: "List the audit log, the newest line first", Long: "Lines hold ids; the e-mail is that of the account now. Addresses are kept for 90 days, or until the person leaves.", Example: `audit list -limit 20
+			op.Command{Use: "audit list -limit=100 -before", Short: "List the audit log, the newest line first", Long: "Lines hold ids; the e-mail is the account's current one. Addresses are kept for 90 days, or until the person leaves.", Example: `audit list -limit 20
 audit list -before 1200 -o json`, Table: "LINE=.id; TIME=clock .at; WHO=.name; ROLE; FROM=.addr; ACTION; OBJECT=.on; RESULT; DETAIL"}), func(ctx context.Context, r auditPage) (op.Page[AuditEntry], error) {
 			lines, err := l.Lines(ctx, r.Before, r.Limit)
 			out := make([]AuditEntry, 0, len(lines))
@@ -68,7 +68,7 @@ audit list -before 1200 -o json`, Table: "LINE=.id; TIME=clock .at; WHO=.name; R
 			}
 			return op.Before(out, r.Limit, func(e AuditEntry) string { return strconv.FormatInt(e.ID, 10) }), err
 		}),
-		op.New(admins("GET /v1/audit/verify", "Whether the log is as it was written; go on from the last anchor until done."), func(ctx context.Context, r auditFrom) (AuditReport, error) {
+		op.New(admins("GET /v1/audit/verify", "Whether the log is as it was written; continue from the last anchor until done."), func(ctx context.Context, r auditFrom) (AuditReport, error) {
 			var from audit.Anchor
 			if r.From != "" {
 				var err error

@@ -55,7 +55,7 @@ func Authenticator(in *account.SignIn, log *slog.Logger) func(next http.Handler)
 						return
 					}
 					kithttp.WriteError(w, errs.Coded(errs.Denied, "password_must_change",
-						"another person has seen this first password; choose another one before anything else: kennelctl password, or the page %s", passwordPage))
+						"this is a one-time password; first choose your own, with kennelctl password or on the page %s", passwordPage))
 					return
 				case err == nil && !account.OnlyNewPassword(a, session) && in.Lacks(a, session) != account.LacksNothing && !forSecond(r, in.Lacks(a, session)):
 					if cookie && r.Method == http.MethodGet && strings.Contains(r.Header.Get("Accept"), "text/html") {

@@ -129,7 +129,7 @@ func (o oidcAPI) callback(w http.ResponseWriter, r *http.Request) {
 }
 
 func (o oidcAPI) login(ctx context.Context, r *http.Request) (l account.Login, next string, err error) {
-	began := errs.Coded(errs.Unauthenticated, "oidc_state", "this sign-in was not begun here, or too long ago: begin again at %s", oidcPath)
+	began := errs.Coded(errs.Unauthenticated, "oidc_state", "this sign-in was not started here, or has expired: start again at %s", oidcPath)
 	if len(r.URL.RawQuery) > maxOIDCQuery {
 		return l, "", began
 	}
@@ -145,11 +145,11 @@ func (o oidcAPI) login(ctx context.Context, r *http.Request) (l account.Login, n
 	if err := o.ops.Pace(addr(r)); err != nil {
 		return l, "", err
 	}
-	refused := errs.Coded(errs.Unauthenticated, "oidc_refused", "the identity provider's answer is not accepted: begin again at %s", oidcPath)
+	refused := errs.Coded(errs.Unauthenticated, "oidc_refused", "the identity provider's answer is not accepted: start again at %s", oidcPath)
 	if q.Get("code") == "" {
 		o.log.WarnContext(ctx, "identity provider refused", logging.Addr, addr(r), "answer", clipped(q.Get("error")))
 		if q.Get("error") == "access_denied" { // RFC 6749, section 4.1.2.1
-			refused = errs.Coded(errs.Unauthenticated, "oidc_denied", "the identity provider did not let you in, or you cancelled there: begin again at %s", oidcPath)
+			refused = errs.Coded(errs.Unauthenticated, "oidc_denied", "the identity provider did not sign you in, or you cancelled there: start again at %s", oidcPath)
 		}
 		return l, "", refused
 	}

@@ -619,7 +619,7 @@ func TestPages(t *testing.T) {
 			t.Fatalf("%d %s", w.Code, w.Body)
 		}
 	}
-	if w := post("/account/verify", url.Values{"code": {l.Code}, "password": {"wrong password"}}); w.Code != 403 || !strings.Contains(w.Body.String(), "not the password") || !strings.Contains(w.Body.String(), l.Code) || strings.Contains(w.Body.String(), "wrong password") {
+	if w := post("/account/verify", url.Values{"code": {l.Code}, "password": {"wrong password"}}); w.Code != 403 || !strings.Contains(w.Body.String(), "password for this sign-up") || !strings.Contains(w.Body.String(), l.Code) || strings.Contains(w.Body.String(), "wrong password") {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 	if w := post(u.Path, url.Values{"code": {l.Code}, "password": {password}}); w.Code != 200 || !strings.Contains(w.Body.String(), "account is ready") {
@@ -680,7 +680,7 @@ func TestSignUpInOneBrowser(t *testing.T) {
 	code := s.letter(t).Code
 	has(s.do("GET", "/account/verify?code="+code, ""), 200, `type="password"`, "")
 	has(s.do("GET", "/account/verify?code="+code, "", cookie(c)), 200, code, `type="password"`)
-	has(send(nil, "/account/verify", url.Values{"code": {code}}), 403, "not the password", "")
+	has(send(nil, "/account/verify", url.Values{"code": {code}}), 403, "password for this sign-up", "")
 	has(send(c, "/account/verify", url.Values{"code": {"WRONG"}}), 403, "ask for a new one", `type="password"`)
 
 	w = send(nil, "/account/signup", url.Values{"email": {ada}, "password": {"the password of a thief"}})

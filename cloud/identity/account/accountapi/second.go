@@ -111,11 +111,11 @@ func forSecond(r *http.Request, lacks account.Lack) bool {
 func lackRefused(lacks account.Lack) error {
 	switch lacks {
 	case account.LacksCode:
-		return errs.Coded(errs.Denied, "second_factor", "this session lacks the code of your authenticator app; give it at %s, or sign in again with it", secondPage)
+		return errs.Coded(errs.Denied, "second_factor", "this session has no second factor; enter the code of your authenticator app at %s, or sign in again with it", secondPage)
 	case account.LacksPasskey:
-		return errs.Coded(errs.Denied, "second_factor", "operators here sign in with a second factor, and yours is a passkey; sign in again with it")
+		return errs.Coded(errs.Denied, "second_factor", "operators here need a second factor, and yours is a passkey; sign in again with it")
 	}
-	return errs.Coded(errs.Denied, "second_factor_setup", "operators here must have a second factor; set one up before anything else: kennelctl second add, or the page %s", secondPage)
+	return errs.Coded(errs.Denied, "second_factor_setup", "operators here need a second factor; first set one up, with kennelctl second add or on the page %s", secondPage)
 }
 
 type secondView struct {

@@ -24,7 +24,7 @@ type waiter struct {
 }
 
 func busy() error {
-	return &errs.Error{Kind: errs.Exhausted, Code: "busy", Msg: "too many people sign in at once", Retry: 2 * time.Second}
+	return &errs.Error{Kind: errs.Exhausted, Code: "busy", Msg: "too many sign-ins at once", Retry: 2 * time.Second}
 }
 
 // enter waits for a turn, which leave ends. Exhausted "busy" if there is no place in the queue, or another has more right to it.

@@ -47,11 +47,11 @@ func (c Config) Validate() error {
 	case err != nil || u.Host == "" || u.Scheme != "https" && !(u.Scheme == "http" && local):
 		return errs.New(errs.Invalid, "oidc: issuer %.120q: want https://host", c.Issuer)
 	case len(c.Name) > 60:
-		return errs.New(errs.Invalid, "oidc: name of %d bytes: want at most 60, it is written on a button", len(c.Name))
+		return errs.New(errs.Invalid, "oidc: name of %d bytes: want at most 60, which fit on a button", len(c.Name))
 	case c.ClientID == "":
 		return errs.New(errs.Invalid, "oidc: client_id is empty")
 	case len(c.Roles) == 0:
-		return errs.New(errs.Invalid, "oidc: roles is empty: want at least one word of the claim and its role")
+		return errs.New(errs.Invalid, "oidc: roles is empty: want at least one value of the claim with its role")
 	}
 	for word, role := range c.Roles {
 		if !slices.Contains(auth.People[1:], auth.Role(role)) {
@@ -138,7 +138,7 @@ func (p *Provider) Identity(ctx context.Context, code, nonce, verifier string) (
 	token, err := c.Exchange(ctx, code, oauth2.VerifierOption(verifier))
 	if err != nil {
 		if r, ok := errors.AsType[*oauth2.RetrieveError](err); ok && r.Response.StatusCode < 500 {
-			return account.Identity{}, refused("the provider does not take the code: %s", r.ErrorCode) // its body may repeat the code
+			return account.Identity{}, refused("the provider refuses the code: %s", r.ErrorCode) // its body may repeat the code
 		}
 		return account.Identity{}, errs.RetryLater(5*time.Second, "the identity provider does not answer", err)
 	}
@@ -151,7 +151,7 @@ func (p *Provider) Identity(ctx context.Context, code, nonce, verifier string) (
 		return account.Identity{}, refused("id_token: %w", err)
 	}
 	if id.Nonce == "" || id.Nonce != nonce {
-		return account.Identity{}, refused("id_token: the nonce is of another sign-in")
+		return account.Identity{}, refused("id_token: the nonce belongs to another sign-in")
 	}
 	var claims map[string]json.RawMessage
 	var known struct {
@@ -163,7 +163,7 @@ func (p *Provider) Identity(ctx context.Context, code, nonce, verifier string) (
 		return account.Identity{}, refused("id_token: claims: %w", err)
 	}
 	if (len(id.Audience) > 1 || known.For != "") && known.For != p.cfg.ClientID {
-		return account.Identity{}, refused("id_token: it is for %.80q", known.For)
+		return account.Identity{}, refused("id_token: audience %.80q is not ours", known.For)
 	}
 	return account.Identity{Issuer: id.Issuer, Subject: id.Subject, Email: known.Email, EmailVerified: known.Verified == true, Role: p.role(claims)}, nil
 }

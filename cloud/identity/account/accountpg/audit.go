@@ -245,7 +245,7 @@ func (s *Store) EraseAudit(ctx context.Context, d account.Deletion, email string
 		err = tx.QueryRow(ctx, `INSERT INTO account_audit (at, actor, role, addr, action, object, detail)
 			VALUES (clock_timestamp(), 'kenneld', '', '', $1, $2, $3) RETURNING seq`, audit.Erased, d.Ref, audit.Attestation(n, sum)).Scan(&by)
 		if err == nil && by != head+1 {
-			err = fmt.Errorf("the attesting line is number %d, want %d", by, head+1)
+			err = fmt.Errorf("the attesting line has number %d, want %d", by, head+1)
 		}
 		return err
 	})

@@ -39,7 +39,7 @@ func New(keys *account.Passkeys, publicURL, site string, log *slog.Logger, other
 	sites := []string{u.Scheme + "://" + u.Host}
 	for _, o := range others {
 		if other, err := url.Parse(o); err != nil || other.Hostname() != u.Hostname() {
-			return nil, errs.New(errs.Invalid, "passkeys: origin %.120q: want one of the host %s", o, u.Hostname())
+			return nil, errs.New(errs.Invalid, "passkeys: origin %.120q: want one on the host %s", o, u.Hostname())
 		}
 		sites = append(sites, o)
 	}
@@ -59,7 +59,7 @@ func (p *Passkeys) Sites() []string { return slices.Clone(p.sites) }
 
 // noPasskeys is the refusal at a site without passkeys.
 func noPasskeys() error {
-	return errs.Coded(errs.Denied, "passkeys_off", "there are no passkeys here: browsers want a site with a name for them, and the public address of this cloud is a number")
+	return errs.Coded(errs.Denied, "passkeys_off", "passkeys are not available here: browsers need a host name for them, and the public address of this cloud is an IP address")
 }
 
 // user is a person as the library sees one: the handle is the account's id.
@@ -229,7 +229,7 @@ func (p *Passkeys) FinishLogin(ctx context.Context, ceremony logging.Secret, ans
 			if err := p.keys.Cloned(ctx, k, addr); err != nil {
 				return account.Login{}, err
 			}
-			return account.Login{}, p.refused(ctx, addr, errors.New("its counter went back: there may be a copy"))
+			return account.Login{}, p.refused(ctx, addr, errors.New("its counter decreased: there may be a copy"))
 		}
 		after, err := json.Marshal(c)
 		if err != nil {
@@ -237,5 +237,5 @@ func (p *Passkeys) FinishLogin(ctx context.Context, ceremony logging.Secret, ans
 		}
 		return p.keys.Login(ctx, u.a, k, after, addr)
 	}
-	return account.Login{}, p.refused(ctx, addr, errors.New("it is none of the account's"))
+	return account.Login{}, p.refused(ctx, addr, errors.New("not one of the account's passkeys"))
 }

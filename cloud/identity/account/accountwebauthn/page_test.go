@@ -190,7 +190,7 @@ func TestPasskeyOnThePages(t *testing.T) {
 		t.Errorf("removed twice: %d %s", w.Code, w.Body)
 	}
 	b.send("POST", "/logout", nil)
-	if w := b.signIn(k); w.Code != http.StatusUnauthorized || b.cookie != nil || !strings.Contains(w.Body.String(), "begin again, or sign in another way") || strings.Contains(w.Body.String(), ada) {
+	if w := b.signIn(k); w.Code != http.StatusUnauthorized || b.cookie != nil || !strings.Contains(w.Body.String(), "sign in another way") || strings.Contains(w.Body.String(), ada) {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }

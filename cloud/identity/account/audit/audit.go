@@ -187,7 +187,7 @@ func (l *Log) Append(ctx context.Context, e Entry) error {
 // Unwritten is the error for a change whose line cannot be written: Unavailable "audit_unwritten".
 func Unwritten(action string, err error) error {
 	return &errs.Error{Kind: errs.Unavailable, Code: "audit_unwritten", Retry: retryPause, Err: fmt.Errorf("audit %s: %w", action, err),
-		Msg: "the audit log cannot be written at present, and no change is accepted without its line; try again later"}
+		Msg: "the audit log cannot be written, and no change is made without a line in it; try again later"}
 }
 
 // Announce is Append for a line that comes before its change. If the request that makes the change is refused after all, a second line says so; see
@@ -312,7 +312,7 @@ func (l *Log) Verify(ctx context.Context, from Anchor) (Report, error) {
 			case l.ID != from.Seq:
 				return broken(from.Seq, "the line is missing")
 			case from.Hash != Hash{} && l.Hash != from.Hash:
-				return broken(from.Seq, "the log up to this line is not the one that the anchor was taken of")
+				return broken(from.Seq, "the log up to this line is not the one from which the anchor was taken")
 			}
 			r.To = Anchor{l.ID, l.Hash}
 			return nil
@@ -322,21 +322,21 @@ func (l *Log) Verify(ctx context.Context, from Anchor) (Report, error) {
 		}
 		switch {
 		case l.Words && linkHash(Hash{}, l) != Hash(padded(l.Attested)):
-			return broken(l.ID, "the line was changed, and no erasure of a person attests its words")
+			return broken(l.ID, "the line was changed, and no erasure of a person attests its text")
 		case !l.Words && linkHash(r.To.Hash, l) != l.Hash:
-			return broken(l.ID, "the line is not as it was written: its hash does not follow from it and the line before")
+			return broken(l.ID, "the line was changed: its hash does not match it and the line before")
 		case l.Action == Erased && !l.attests():
-			return broken(l.ID, "the lines whose words this one attests are not those of that erasure")
+			return broken(l.ID, "the lines whose text this one attests are not those of that erasure")
 		case l.Words:
 			r.Erased++
 		}
 		switch {
 		case l.Column != "":
-			return broken(l.ID, "the line has an address that was not written with it")
+			return broken(l.ID, "the line has an address that was not stored with it")
 		case len(l.Salt) > 0 && sha256.Sum256(append(append([]byte(nil), l.Salt...), l.Addr...)) != Hash(padded(l.AddrDigest)):
-			return broken(l.ID, "the address beside the line is not the one that was written")
+			return broken(l.ID, "the address of the line is not the one that was stored")
 		case len(l.Salt) == 0 && len(l.AddrDigest) > 0 && !l.Words && l.At.After(young):
-			return broken(l.ID, "the address beside the line was deleted before its time")
+			return broken(l.ID, "the address of the line was deleted too early")
 		case len(l.Salt) == 0 && len(l.AddrDigest) > 0:
 			r.Forgotten++
 		}
@@ -356,9 +356,9 @@ func (l *Log) Verify(ctx context.Context, from Anchor) (Report, error) {
 	case head.Seq > r.To.Seq:
 		_ = broken(r.To.Seq+1, "the line is missing; %d lines were written", head.Seq)
 	case head.Seq < r.To.Seq:
-		_ = broken(head.Seq+1, "the line was not written by the cloud, whose last one is %d", head.Seq)
+		_ = broken(head.Seq+1, "the line was not written by the cloud, whose last line is %d", head.Seq)
 	case head.Hash != r.To.Hash:
-		_ = broken(r.To.Seq, "the line is not the last one that was written")
+		_ = broken(r.To.Seq, "the line is not the last one that the cloud wrote")
 	}
 	r.Done = r.Broken == nil
 	return r, nil

@@ -46,7 +46,7 @@ func (c Config) Validate() error {
 	case "", STARTTLS, Implicit:
 	case Plain:
 		if ip := net.ParseIP(c.Host); c.Host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-			return errs.New(errs.Invalid, "mail.smtp.tls none with host %q: letters would cross a network in the clear; want starttls or implicit", c.Host)
+			return errs.New(errs.Invalid, "mail.smtp.tls none with host %q: e-mails would cross a network unencrypted; want starttls or implicit", c.Host)
 		}
 	default:
 		return errs.New(errs.Invalid, "mail.smtp.tls %.40q: want starttls, implicit or none", c.TLS)
@@ -167,7 +167,7 @@ func (t *Transport) trouble(err error) error {
 	case sending: // its text names the recipient
 		return errs.New(errs.Unavailable, "mail server %s, %s: connection lost", t.cfg.Host, step)
 	case strings.Contains(err.Error(), "does not support STARTTLS"):
-		return errs.Coded(errs.Unavailable, "no_starttls", "mail server %s offers no STARTTLS; nothing was sent in the clear", t.cfg.Host)
+		return errs.Coded(errs.Unavailable, "no_starttls", "mail server %s offers no STARTTLS; nothing was sent unencrypted", t.cfg.Host)
 	}
 	return errs.New(errs.Unavailable, "mail server %s: %w", t.cfg.Host, err)
 }

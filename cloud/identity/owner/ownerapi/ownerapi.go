@@ -153,7 +153,7 @@ func Operations(svc *owner.Service, cfg Config) op.List {
 			op.Command{Use: "my release THING", Short: "Give up a robot, which then has no owner", Long: "Its apps and access tokens end. A person who has the robot in hand can claim it."}), func(ctx context.Context, r robot) (op.None, error) {
 			return op.None{}, svc.Release(ctx, auth.CallerFrom(ctx).Account, r.Thing)
 		}),
-		op.New(my("POST /v1/my/robots/{thing}/transfer", "Offer a robot to somebody."), func(ctx context.Context, r offering) (Transfer, error) {
+		op.New(my("POST /v1/my/robots/{thing}/transfer", "Offer a robot to another person."), func(ctx context.Context, r offering) (Transfer, error) {
 			c := auth.CallerFrom(ctx)
 			o, err := svc.Offer(ctx, c.Account, c.Name, r.Thing, r.Request.To, owner.Proof{Password: logging.Secret(r.Request.Password), Addr: c.Addr})
 			return offered(o), err

@@ -39,7 +39,7 @@ func (s *Store) Named(ctx context.Context, texts []string, limit int) (map[strin
 		return err
 	})
 	if errors.Is(err, pg.ErrTooLong) {
-		return nil, errs.Coded(errs.Exhausted, "filter_slow", "looking for %d words in the names of robots: stopped after %v; want fewer and longer words", len(texts), maxNamed)
+		return nil, errs.Coded(errs.Exhausted, "filter_slow", "search for %d words in the names of robots: stopped after %v; use fewer and longer words", len(texts), maxNamed)
 	}
 	return out, pg.Wrap(err, "robots by name")
 }

@@ -190,7 +190,7 @@ type Factory map[string]thing.ID
 func (f Factory) RevokeFactory(_ context.Context, certificateID, _ string) (thing.ID, error) {
 	id, ok := f[certificateID]
 	if !ok {
-		return "", errs.New(errs.NotFound, "there is no such certificate")
+		return "", errs.New(errs.NotFound, "no such certificate")
 	}
 	return id, nil
 }

@@ -121,7 +121,7 @@ func (r Trust) Identify(chain []*x509.Certificate) (thing.ID, error) {
 // Service implements token.Services.
 func (r Trust) Service(chain []*x509.Certificate) (string, error) {
 	if _, err := chain[0].Verify(x509.VerifyOptions{Roots: r.OurServices, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}); err != nil {
-		return "", errors.New("client certificate is not that of a service")
+		return "", errors.New("client certificate does not belong to a service")
 	}
 	return chain[0].Subject.CommonName, nil
 }

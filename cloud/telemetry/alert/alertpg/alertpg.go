@@ -29,7 +29,7 @@ func New(pool *pgxpool.Pool) *Store { return &Store{pool} }
 func (s *Store) Rule(ctx context.Context) (r alert.Rule, err error) {
 	err = s.pool.QueryRow(ctx, `SELECT robots, share, floor_robots, floor_share, excess, changed, by_whom FROM alert_rule`).Scan(&r.Robots, &r.Share, &r.FloorRobots, &r.FloorShare, &r.Excess, &r.Changed, &r.By)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return r, errs.New(errs.NotFound, "no alert rule was set")
+		return r, errs.New(errs.NotFound, "no alert rule is set")
 	}
 	return r, pg.Wrap(err, "read alert rule")
 }

@@ -12,7 +12,7 @@ import (
 )
 
 func noAlert(id int64) error {
-	return errs.Coded(errs.NotFound, "no_alert", "alert %d does not fire", id)
+	return errs.Coded(errs.NotFound, "no_alert", "alert %d is not firing", id)
 }
 
 // Ack implements alert.Desk.
@@ -45,7 +45,7 @@ func (s *Store) Silence(ctx context.Context, h alert.Hush, by string) (alert.Sil
 	}
 	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[alert.Silence])
 	if err == nil && len(list) == 0 {
-		return alert.Silence{}, errs.Coded(errs.NotFound, "no_alert", "there is no alert %d", h.Alert)
+		return alert.Silence{}, errs.Coded(errs.NotFound, "no_alert", "no alert %d", h.Alert)
 	}
 	if err != nil {
 		return alert.Silence{}, pg.Wrap(err, "silence alert %d", h.Alert)
@@ -67,7 +67,7 @@ func (s *Store) Silences(ctx context.Context) ([]alert.Silence, error) {
 func (s *Store) Unsilence(ctx context.Context, id int64) error {
 	tag, err := s.pool.Exec(ctx, `UPDATE alert_silence SET until = clock_timestamp() WHERE id = $1 AND until > clock_timestamp()`, id)
 	if err == nil && tag.RowsAffected() == 0 {
-		return errs.Coded(errs.NotFound, "no_silence", "there is no silence %d", id)
+		return errs.Coded(errs.NotFound, "no_silence", "no silence %d", id)
 	}
 	return pg.Wrap(err, "end silence %d", id)
 }
@@ -84,14 +84,14 @@ func (s *Store) Usual(ctx context.Context) (map[string]alert.Usual, error) {
 		FROM (SELECT *, round(extract(epoch FROM clock_timestamp() - at) / 86400) AS days, extract(epoch FROM clock_timestamp() - at) AS age FROM alert_gone WHERE at > clock_timestamp() - make_interval(days => $1 + 1)) AS g
 		WHERE days BETWEEN 1 AND $1 AND abs(age - 86400 * days) <= extract(epoch FROM $2::interval) GROUP BY species`, historyDays, historyNear)
 	if err != nil {
-		return nil, pg.Wrap(err, "read what is usual")
+		return nil, pg.Wrap(err, "read usual shares of absent robots")
 	}
 	out, species, u := map[string]alert.Usual{}, "", alert.Usual{}
 	_, err = pgx.ForEachRow(rows, []any{&species, &u.Share, &u.Days}, func() error {
 		out[species] = u
 		return nil
 	})
-	return out, pg.Wrap(err, "read what is usual")
+	return out, pg.Wrap(err, "read usual shares of absent robots")
 }
 
 // Keep implements alert.History.
@@ -100,5 +100,5 @@ func (s *Store) Keep(ctx context.Context, every time.Duration, species []string,
 	b.Queue(`INSERT INTO alert_gone (species, at, gone, base) SELECT n.species, date_bin($1::interval, clock_timestamp(), 'epoch'), n.gone, n.base FROM unnest($2::text[], $3::int[], $4::int[]) AS n (species, gone, base)
 		ON CONFLICT (species, at) DO NOTHING`, every, append([]string{}, species...), append([]int{}, gone...), append([]int{}, base...))
 	b.Queue(`DELETE FROM alert_gone WHERE at < clock_timestamp() - make_interval(days => $1)`, historyDays+1)
-	return pg.Wrap(s.pool.SendBatch(ctx, b).Close(), "keep what is usual")
+	return pg.Wrap(s.pool.SendBatch(ctx, b).Close(), "store shares of absent robots")
 }

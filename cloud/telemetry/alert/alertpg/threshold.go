@@ -47,7 +47,7 @@ func (s *Store) AddThreshold(ctx context.Context, t alert.Threshold) (alert.Thre
 func (s *Store) DropThreshold(ctx context.Context, id int64) error {
 	tag, err := s.pool.Exec(ctx, `DELETE FROM alert_threshold WHERE id = $1`, id)
 	if err == nil && tag.RowsAffected() == 0 {
-		return errs.New(errs.NotFound, "there is no threshold %d", id)
+		return errs.New(errs.NotFound, "no threshold %d", id)
 	}
 	return pg.Wrap(err, "remove threshold")
 }
@@ -56,10 +56,10 @@ func (s *Store) DropThreshold(ctx context.Context, id int64) error {
 func (s *Store) Recipients(ctx context.Context) ([]string, error) {
 	rows, err := s.pool.Query(ctx, `SELECT address FROM alert_mail ORDER BY address`)
 	if err != nil {
-		return nil, pg.Wrap(err, "list recipients of letters")
+		return nil, pg.Wrap(err, "list recipients of alerts")
 	}
 	out, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	return out, pg.Wrap(err, "list recipients of letters")
+	return out, pg.Wrap(err, "list recipients of alerts")
 }
 
 // SetRecipients implements alert.Store.
@@ -69,7 +69,7 @@ func (s *Store) SetRecipients(ctx context.Context, to []string) error {
 		b.Queue(`DELETE FROM alert_mail`)
 		b.Queue(`INSERT INTO alert_mail (address) SELECT unnest($1::text[])`, to)
 		return tx.SendBatch(ctx, b).Close()
-	}), "set recipients of letters")
+	}), "set recipients of alerts")
 }
 
 // Crossed implements alert.Store.
@@ -134,7 +134,7 @@ func (s *Store) Untold(ctx context.Context, tell func(alert.Letter) error) error
 			return err
 		})
 		if err != nil {
-			return pg.Wrap(err, "tell of alerts")
+			return pg.Wrap(err, "queue notices of alerts")
 		}
 	}
 	return nil

@@ -194,6 +194,6 @@ func (c content) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}, name)}))
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(sendTime)) // a server without deadlines needs none
 	if _, err := io.CopyN(w, body, size); err != nil && ctx.Err() == nil {
-		c.log.WarnContext(ctx, "crash not sent whole", "crash", found.ID, logging.Err, err)
+		c.log.WarnContext(ctx, "crash not sent completely", "crash", found.ID, logging.Err, err)
 	}
 }

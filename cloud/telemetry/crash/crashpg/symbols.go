@@ -51,5 +51,5 @@ func (s *Store) Stale(ctx context.Context, after string, limit int) ([]string, e
 // Refuse implements crash.SymbolStore.
 func (s *Store) Refuse(ctx context.Context, id, problem string, looked time.Time) error {
 	_, err := s.pool.Exec(ctx, `UPDATE crash_crash SET problem = $2, looked = $3 WHERE id = $1`, id, problem, looked)
-	return pg.Wrap(err, "note the problem of crash %s", id)
+	return pg.Wrap(err, "record the problem of crash %s", id)
 }

@@ -37,7 +37,7 @@ func Wire(b wire.Base, keepDays int, owners *owner.Service, audit crashapi.Audit
 		}}, {Name: "crash.symbolise", Every: time.Minute, Run: func(ctx context.Context) error {
 			n, err := svc.Symbolise(ctx)
 			if n > 0 {
-				b.Log.InfoContext(ctx, "crashes looked at with new symbols", "crashes", n)
+				b.Log.InfoContext(ctx, "crashes analysed again with new symbols", "crashes", n)
 			}
 			return err
 		}}},
@@ -59,7 +59,7 @@ func Tell(ctx context.Context, in *das.Ingester, c crash.Crash, signature string
 	select {
 	case a := <-answers:
 		if a.Status == ack.RetryAfter {
-			return errs.RetryLater(time.Duration(a.After), "the event of the crash cannot be stored now", nil)
+			return errs.RetryLater(time.Duration(a.After), "the event of the crash cannot be stored at the moment", nil)
 		}
 		return nil
 	case <-ctx.Done():

@@ -251,7 +251,7 @@ func (f file) directory(n, place uint64) (map[uint32]stream, error) {
 			return nil, err
 		}
 		if _, ok := all[s.kind]; ok {
-			return nil, errs.New(errs.Invalid, "minidump: there are two of the %s, the second at byte %d", s.name(), s.place)
+			return nil, errs.New(errs.Invalid, "minidump: second %s at byte %d: want one", s.name(), s.place)
 		}
 		if all[s.kind] = s; len(s.body) > 0 {
 			taken = append(taken, s)
@@ -260,7 +260,7 @@ func (f file) directory(n, place uint64) (map[uint32]stream, error) {
 	slices.SortFunc(taken, func(a, b stream) int { return cmp.Compare(a.place, b.place) })
 	for i, s := range taken[1:] {
 		if before := taken[i]; before.place+uint64(len(before.body)) > s.place {
-			return nil, errs.New(errs.Invalid, "minidump: the %s at byte %d begins inside of what is at byte %d", s.name(), s.place, before.place)
+			return nil, errs.New(errs.Invalid, "minidump: %s at byte %d overlaps the stream at byte %d", s.name(), s.place, before.place)
 		}
 	}
 	return all, nil

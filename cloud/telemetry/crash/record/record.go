@@ -79,7 +79,7 @@ func Parse(b []byte) (Record, error) {
 		n++
 		key, value, ok := strings.Cut(lines.Text(), ":")
 		if !ok || key == "" || strings.ContainsAny(key, " \t") {
-			return r, errs.New(errs.Invalid, "crash record, line %d: %.60q: want \"key: value\", or an empty line after the last of them", n, lines.Text())
+			return r, errs.New(errs.Invalid, "crash record, line %d: %.60q: want \"key: value\", or an empty line after the last key", n, lines.Text())
 		}
 		if len(r.Headers) == maxHeaders {
 			return r, errs.New(errs.Invalid, "crash record, line %d: want at most %d keys", n, maxHeaders)

@@ -176,7 +176,7 @@ func (a *Archive) batches(ctx context.Context, key string) (in []das.RawBatch, o
 		return nil, false, err
 	}
 	if err := das.ReadRaw(bytes.NewReader(body), func(b das.RawBatch) error { in = append(in, b); return nil }); err != nil {
-		a.log.WarnContext(ctx, "raw object damaged; left as it is", "key", key, "err", err)
+		a.log.WarnContext(ctx, "raw object damaged; left unchanged", "key", key, "err", err)
 		return nil, false, nil
 	}
 	return in, true, nil
@@ -312,7 +312,7 @@ func (a *Archive) eraseFrom(ctx context.Context, p place, stretch thing.Stretch)
 		}
 		rest, dropped, damage := das.WithoutRaw(body, stretch)
 		if damage != nil { // a batch that cannot be read may be the person's
-			a.log.WarnContext(ctx, "raw object damaged; its end removed by an erasure", "key", p.key, "err", damage)
+			a.log.WarnContext(ctx, "raw object damaged; its end removed during erasure", "key", p.key, "err", damage)
 		} else if dropped == 0 {
 			return nil
 		}

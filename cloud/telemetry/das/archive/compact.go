@@ -54,7 +54,7 @@ func (a *Archive) Keep(ctx context.Context, now, cutoff time.Time) (r Report, er
 			break
 		}
 		if err := a.join(ctx, groups[end], &r); err != nil {
-			failed = append(failed, fmt.Errorf("join raw objects of the hour to %s: %w", end.Format(time.RFC3339), err))
+			failed = append(failed, fmt.Errorf("merge raw objects of the hour into %s: %w", end.Format(time.RFC3339), err))
 		}
 	}
 	return r, errors.Join(failed...)

@@ -84,7 +84,7 @@ func (f filter) read(ctx context.Context, more ...string) (das.Filter, error) {
 	switch {
 	case err != nil:
 	case mine && out.Robots != "":
-		err = errs.New(errs.Denied, "robots %.60q: filters of the fleet are for operators", out.Robots)
+		err = errs.New(errs.Denied, "robots %.60q: only operators may use filters of the fleet", out.Robots)
 	case mine:
 		out.Owned = since
 	}
@@ -155,7 +155,7 @@ func Operations(svc *das.Service, cfg Config) op.List {
 			op.Command{Use: "events boots THING -limit=20", Short: "List a robot's latest boots, and how many of their events were lost", Table: "LATEST; BOOT=.boot_id; EVENTS; FIRST; LAST; LOST; ORIGIN"}),
 			func(ctx context.Context, q booted) ([]das.Boot, error) {
 				if q.Thing == "" {
-					return nil, errs.New(errs.Invalid, "want thing, the robot whose boots to list, and limit")
+					return nil, errs.New(errs.Invalid, "want thing, the robot whose boots are listed, and limit")
 				}
 				since, _ := auth.OwnedSince(ctx)
 				return svc.Boots(ctx, q.Thing, since, q.Limit)

@@ -53,7 +53,7 @@ func TestCountsAndExport(t *testing.T) {
 		{auth.Viewer, "/v1/events/counts?robots=cohort:beta", 400, "want thing"},
 		{auth.Owner, "/v1/events/counts", 403, "owner"},
 		{auth.Owner, "/v1/events/export", 403, "owner"},
-		{auth.Owner, "/v1/events?thing=vic:1&robots=owner:x", 403, "for operators"},
+		{auth.Owner, "/v1/events?thing=vic:1&robots=owner:x", 403, "only operators"},
 		{auth.Owner, "/v1/events?thing=vic:1&clock=robot&since=2001-01-01T00:00:00Z", 200, "[]"},
 		{auth.Viewer, "/v1/events/export?format=xml", 400, "want one of ndjson, csv"},
 		{auth.Viewer, "/v1/events/export?source=untold", 503, "audit log"},

@@ -146,7 +146,7 @@ func (s *Store) ask(ctx context.Context, most time.Duration, sql string, args []
 	}
 	err := pg.Ask(ctx, s.pool, most, sql, args, read)
 	if errors.Is(err, pg.ErrTooLong) {
-		return errs.Coded(errs.Exhausted, "too_long", "the database did not find this within %v: choose a shorter time, one robot or one event", most)
+		return errs.Coded(errs.Exhausted, "too_long", "query stopped after %v: choose a shorter time, one robot or one event", most)
 	}
 	return pg.Wrap(err, "read events")
 }

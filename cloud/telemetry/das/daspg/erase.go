@@ -210,7 +210,7 @@ func (s *Store) Late(ctx context.Context, stretch thing.Stretch) ([]time.Time, e
 		return nil, pg.Err(err)
 	}
 	out, err := pgx.CollectRows(rows, pgx.RowTo[time.Time])
-	return out, pg.Wrap(err, "events that came late")
+	return out, pg.Wrap(err, "late events")
 }
 
 // Clocks returns the clocks of a robot's boots.

@@ -68,7 +68,7 @@ func (s *Store) ensureDay(ctx context.Context, t time.Time) error {
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("make partition %s: %w", name, err)
+		return fmt.Errorf("create partition %s: %w", name, err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,7 +120,7 @@ func (s *Store) deleteOld(ctx context.Context, table, where string, before time.
 	for enough(ctx) {
 		tag, err := s.pool.Exec(ctx, `DELETE FROM `+table+` WHERE ctid = ANY (ARRAY(SELECT ctid FROM `+table+` WHERE `+where+` LIMIT $2 FOR UPDATE SKIP LOCKED))`, before, eraseRows)
 		if err != nil {
-			return pg.Wrap(err, "forget %s", table)
+			return pg.Wrap(err, "delete old rows of %s", table)
 		}
 		if tag.RowsAffected() == 0 {
 			return nil

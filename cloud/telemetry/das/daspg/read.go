@@ -45,7 +45,7 @@ func (s *Store) Position(ctx context.Context, since time.Time) (das.Position, er
 	}
 	var pos int64
 	if err := s.pool.QueryRow(ctx, sql, args...).Scan(&pos); err != nil {
-		return 0, pg.Err(fmt.Errorf("place in events: %w", err))
+		return 0, pg.Err(fmt.Errorf("position in events: %w", err))
 	}
 	return das.Position(pos), nil
 }

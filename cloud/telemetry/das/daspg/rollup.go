@@ -174,7 +174,7 @@ func (s *Store) Course(ctx context.Context, of das.Slots, cohort string) ([]das.
 // Unsummed returns how many commits are not in the sums yet.
 func (s *Store) Unsummed(ctx context.Context) (n int, err error) {
 	err = s.pool.QueryRow(ctx, `SELECT count(*) FROM das_group WHERE NOT rolled`).Scan(&n)
-	return n, pg.Wrap(err, "count commits that are not summed up")
+	return n, pg.Wrap(err, "count commits not yet summed up")
 }
 
 // Recent implements alert.Sums: one round trip for whatever number of windows.
@@ -209,11 +209,11 @@ func (s *Store) Recent(ctx context.Context, now time.Time, longest time.Duration
 func (s *Store) ForgetRobots(ctx context.Context, hour, day time.Time, cohorts func(context.Context) (map[string][]thing.ID, error)) error {
 	rows, err := s.pool.Query(ctx, `SELECT DISTINCT at FROM das_robot WHERE every = 86400 AND at < $1 ORDER BY 1`, day)
 	if err != nil {
-		return pg.Wrap(err, "look for days that expired")
+		return pg.Wrap(err, "find expired days")
 	}
 	expired, err := pgx.CollectRows(rows, pgx.RowTo[time.Time])
 	if err != nil {
-		return pg.Wrap(err, "look for days that expired")
+		return pg.Wrap(err, "find expired days")
 	}
 	if len(expired) > 0 {
 		groups, err := cohorts(ctx)

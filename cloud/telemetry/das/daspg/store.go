@@ -154,7 +154,7 @@ func lock(ctx context.Context, tx pgx.Tx, things, boots []string, now time.Time)
 	res := tx.SendBatch(ctx, b)
 	defer res.Close() // the failed statement's error says it already
 	if _, err := res.Exec(); err != nil {
-		return nil, 0, fmt.Errorf("make ranges: %w", err)
+		return nil, 0, fmt.Errorf("create ranges: %w", err)
 	}
 	known := make(map[das.Key]das.Seqs, len(things))
 	rows, err := res.Query()
@@ -170,11 +170,11 @@ func lock(ctx context.Context, tx pgx.Tx, things, boots []string, now time.Time)
 		return nil, 0, fmt.Errorf("lock ranges: %w", err)
 	}
 	if len(known) != len(things) { // a DropOlder in between: the next attempt makes them again
-		return nil, 0, errs.RetryLater(time.Second, "events of this boot are just being removed", nil)
+		return nil, 0, errs.RetryLater(time.Second, "events of this boot are being removed", nil)
 	}
 	var grp int64
 	if err := res.QueryRow().Scan(&grp); err != nil {
-		return nil, 0, fmt.Errorf("number the group: %w", err)
+		return nil, 0, fmt.Errorf("assign a number to the group: %w", err)
 	}
 	return known, grp, nil
 }
@@ -219,7 +219,7 @@ func (s *Store) MoveRaw(ctx context.Context, put func(ctx context.Context, key s
 			return fmt.Errorf("put %s: %w", key, err)
 		}
 		if _, err := tx.Exec(ctx, `DELETE FROM das_raw WHERE key = $1`, key); err != nil {
-			return fmt.Errorf("forget raw batch %s: %w", key, err)
+			return fmt.Errorf("delete raw batch %s: %w", key, err)
 		}
 		moved = true
 		return nil

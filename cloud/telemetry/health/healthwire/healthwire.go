@@ -117,7 +117,7 @@ func membersOf(ctx context.Context, list []cohort.Cohort, member func(context.Co
 		case err == nil:
 			out[c.Name] = ids
 		case kind == errs.NotFound || kind == errs.Invalid || kind == errs.Exhausted:
-			log.WarnContext(ctx, "expired days have no sums of a cohort", "cohort", c.Name, logging.Err, err)
+			log.WarnContext(ctx, "sums of a cohort missing for expired days", "cohort", c.Name, logging.Err, err)
 		default:
 			return nil, err
 		}

@@ -75,7 +75,7 @@ func (s *scan) file(name string, r io.Reader) error {
 		text, err := b.ReadSlice('\n')
 		if len(text) > 0 {
 			if s.lines++; s.lines > maxLines {
-				return errs.Coded(errs.Invalid, CodeTooLarge, "the log has more than %d lines, which is more than is shown here; download it instead", maxLines)
+				return errs.Coded(errs.Invalid, CodeTooLarge, "the log has more than %d lines, too many to show; download it instead", maxLines)
 			}
 			file.Lines++
 			l := Line{File: name, Number: file.Lines, Text: clean(text[:min(len(text), maxLine)])}

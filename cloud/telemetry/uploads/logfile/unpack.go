@@ -53,7 +53,7 @@ func (c *counted) Read(p []byte) (int, error) {
 		return 0, err
 	}
 	if c.b.left <= 0 {
-		return 0, errs.Coded(errs.Invalid, CodeTooLarge, "the log unpacks to more than %d MiB, which is more than is shown here; download it instead", MaxUnpacked>>20)
+		return 0, errs.Coded(errs.Invalid, CodeTooLarge, "the log unpacks to more than %d MiB, too much to show; download it instead", MaxUnpacked>>20)
 	}
 	n, err := c.r.Read(p[:min(int64(len(p)), c.b.left)])
 	c.b.left -= int64(n)
@@ -90,7 +90,7 @@ func (u *unpacker) open(name string, r io.Reader, layer int) error {
 	}
 	packed := func(inner io.Reader, name string) error {
 		if layer == maxLayers {
-			return errs.Coded(errs.Invalid, "log_layers", "%s is packed more than %d times over; download it instead", name, maxLayers)
+			return errs.Coded(errs.Invalid, "log_layers", "%s is compressed more than %d times over; download it instead", name, maxLayers)
 		}
 		return u.open(name, u.budget.reader(u.ctx, inner), layer+1)
 	}
@@ -128,7 +128,7 @@ func (u *unpacker) members(t *tar.Reader, name string, layer int) error {
 			continue
 		}
 		if layer == maxLayers {
-			return errs.Coded(errs.Invalid, "log_layers", "%s is packed more than %d times over; download it instead", name, maxLayers)
+			return errs.Coded(errs.Invalid, "log_layers", "%s is compressed more than %d times over; download it instead", name, maxLayers)
 		}
 		member := strings.ToValidUTF8(path.Clean(h.Name), "?")
 		if len(member) > 200 {

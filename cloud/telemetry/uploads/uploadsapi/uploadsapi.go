@@ -206,7 +206,7 @@ func (c content) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": FileName(c.Log)}))
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(sendTimeout)) // a server without deadlines needs none
 	if _, err := io.CopyN(w, body, c.Size); err != nil && ctx.Err() == nil {
-		c.log.WarnContext(ctx, "log not sent whole", logging.Thing, c.Thing, logging.Err, err)
+		c.log.WarnContext(ctx, "log not sent completely", logging.Thing, c.Thing, logging.Err, err)
 	}
 }
 

@@ -85,7 +85,7 @@ func (f *Files) Or(next http.Handler) http.Handler {
 		switch {
 		case err != nil:
 			count("failed")
-			f.log.ErrorContext(r.Context(), "archive not found out", "path", r.URL.Path, logging.Err, err)
+			f.log.ErrorContext(r.Context(), "lookup of archive failed", "path", r.URL.Path, logging.Err, err)
 			later(w, "5", "the list of archives is not available; try again later")
 		case v == "":
 			count("unknown")

@@ -30,9 +30,9 @@ func TestSWU(t *testing.T) {
 		code    int
 		want    string
 	}{
-		{good, "", 400, "give it: version"},
+		{good, "", 400, "four numbers"},
 		{good, "1.0", 400, "four numbers"},
-		{full("2.0.1.6077"), "2.0.1.6077", 400, "says its own"},
+		{full("2.0.1.6077"), "2.0.1.6077", 400, "2.0.1.6077"},
 		{swutest.Pack("a", "b"), "2.0.1.6076", 400, "archive_200"},
 		{good[:len(good)-2000], "2.0.1.6076", 400, "archive_204"},
 		{append(slices.Clone(good), "more"...), "2.0.1.6076", 400, "archive_204"},

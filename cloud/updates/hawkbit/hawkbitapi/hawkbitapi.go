@@ -172,7 +172,7 @@ func (a *api) prove(r *http.Request) (thing.ID, error) {
 		who, err := a.cfg.Identify(r.TLS.PeerCertificates)
 		switch {
 		case err != nil || who == "":
-			return "", errs.Coded(errs.Unauthenticated, "client_certificate", "the certificate is not one of a device of this fleet: %w", err)
+			return "", errs.Coded(errs.Unauthenticated, "client_certificate", "the certificate does not belong to a device of this fleet: %w", err)
 		case who != id:
 			return "", auth.UnknownThing(thing.ID(r.PathValue("thing")))
 		}

@@ -90,7 +90,7 @@ func specOf(v url.Values) (s rollout.Spec, err error) {
 		}
 		n, failed := strconv.ParseFloat(text, 64)
 		if failed != nil && err == nil {
-			err = errs.New(errs.Invalid, "%s: %.20q is no number", what, text)
+			err = errs.New(errs.Invalid, "%s: %.20q is not a number", what, text)
 		}
 		return n
 	}

@@ -86,7 +86,7 @@ func Operations(svc *rollout.Service, audit func(ctx context.Context, action, ob
 			}),
 		op.New(spec("POST /v1/rollouts/{id}/{action}", "Approve, pause, resume, abort or retry it, or take updated robots back (rollback).", auth.ReleaseManager, auth.Admin).With(
 			op.Command{Use: "rollout approve ROLLOUT action:=approve -why", Short: "Approve a rollout that another person made", Says: "{{.species}} {{.version}} is {{.state}}"},
-			op.Command{Use: "rollout pause ROLLOUT action:=pause -why", Short: "Stop handing out the release; updates that have begun go on", Says: "{{.species}} {{.version}} is {{.state}}"},
+			op.Command{Use: "rollout pause ROLLOUT action:=pause -why", Short: "Stop handing out the release; updates that have begun continue", Says: "{{.species}} {{.version}} is {{.state}}"},
 			op.Command{Use: "rollout resume ROLLOUT action:=resume -why", Short: "Start a draft, or continue after a pause or a stop", Says: "{{.species}} {{.version}} is {{.state}}"},
 			op.Command{Use: "rollout release ROLLOUT action:=release -why", Short: "Release a held rollout: open the next phase, or continue although robots turned bad", Says: "{{.species}} {{.version}} is {{.state}}"},
 			op.Command{Use: "rollout abort ROLLOUT action:=abort -why", Short: "End a rollout; updated robots stay as they are", Says: "{{.species}} {{.version}} is {{.state}}"},

@@ -156,10 +156,10 @@ func (s *Store) Using(ctx context.Context, species thing.Species, v ota.Version)
 func (s *Store) Turns(ctx context.Context, id string) ([]rollout.Turn, error) {
 	rows, err := s.pool.Query(ctx, `SELECT at, kind, by_whom, phase, words FROM rollout_turn WHERE rollout = $1 ORDER BY id DESC LIMIT 500`, pg.UUID(id))
 	if err != nil {
-		return nil, pg.Wrap(err, "turns of rollout %s", id)
+		return nil, pg.Wrap(err, "history of rollout %s", id)
 	}
 	out, err := pgx.CollectRows(rows, pgx.RowToStructByPos[rollout.Turn])
-	return out, pg.Wrap(err, "turns of rollout %s", id)
+	return out, pg.Wrap(err, "history of rollout %s", id)
 }
 
 // Of implements rollout.Store.

@@ -39,7 +39,7 @@ func Operations(svc *tufrepo.Service, audit func(ctx context.Context, action, ob
 					files[role] = []byte(text)
 				}
 				if len(files) == 0 {
-					return nil, errs.New(errs.Invalid, "body: no metadata; want {\"metadata\": {\"prod\": \"...\"}}")
+					return nil, errs.New(errs.Invalid, "body has no metadata: want {\"metadata\": {\"prod\": \"...\"}}")
 				}
 				if err := audit(ctx, tufrepo.AuditUpload, "metadata", tufrepo.Names(files)); err != nil {
 					return nil, err

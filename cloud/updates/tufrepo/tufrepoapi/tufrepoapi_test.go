@@ -166,7 +166,7 @@ func TestMetadata(t *testing.T) {
 	if err := named(a, "vic/1.0.0.2/production", "prod", "dev"); err != nil {
 		t.Error(err)
 	}
-	if err := named(a, "vic/1.0.0.2/production", "prod"); err == nil || !strings.Contains(err.Error(), "no channel vouches") {
+	if err := named(a, "vic/1.0.0.2/production", "prod"); err == nil || !strings.Contains(err.Error(), "in no channel") {
 		t.Errorf("prod has what people did not sign: %v", err)
 	}
 

@@ -84,6 +84,6 @@ func (s *Store) Change(ctx context.Context, by string, f func(*trust.Known) (*tr
 				add(role, b)
 			}
 		}
-		return pg.Wrap(err, "keep release metadata")
+		return pg.Wrap(err, "store release metadata")
 	})
 }

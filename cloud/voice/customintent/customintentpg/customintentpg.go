@@ -46,7 +46,7 @@ func (s *Store) Add(ctx context.Context, c customintent.Custom) (customintent.Cu
 	case errors.Is(err, pgx.ErrNoRows):
 		return c, errs.New(errs.Exhausted, "custom intent limit reached (%d, and %d in all)", intent.MaxCustoms, customintent.MaxAll)
 	case errors.As(err, &refused) && refused.ConstraintName == "intent_custom_name":
-		return c, errs.New(errs.Conflict, "there is a custom intent %s already", c.Name)
+		return c, errs.New(errs.Conflict, "custom intent %s already exists", c.Name)
 	}
 	return c, pg.Wrap(err, "add custom intent")
 }
@@ -63,5 +63,5 @@ func (s *Store) Drop(ctx context.Context, id int64) error {
 // Fired implements customintent.Store.
 func (s *Store) Fired(ctx context.Context, id thing.ID, name string, params map[string]string) error {
 	_, err := s.pool.Exec(ctx, `SELECT webhook_note('intent.custom', $1, clock_timestamp(), json_build_object('intent', $2::text, 'params', $3::json))`, id, name, params)
-	return pg.Wrap(err, "tell webhooks of custom intent")
+	return pg.Wrap(err, "queue custom intent for webhooks")
 }

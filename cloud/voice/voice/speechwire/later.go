@@ -19,7 +19,7 @@ func Installed() []string {
 	return []string{"sphinx"}
 }
 
-var errStarting = errors.New("it is being started")
+var errStarting = errors.New("the recogniser is being started")
 
 // later is a recogniser that is made while the process runs, and made again later if that failed: for instance because it is not installed yet.
 type later struct {

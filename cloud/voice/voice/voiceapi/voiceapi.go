@@ -163,10 +163,10 @@ func Operations(c Config) op.List {
 func (c Config) try(ctx context.Context, t trial) (Trial, error) {
 	file, err := io.ReadAll(io.LimitReader(t.File, voice.MaxTry+1))
 	if err != nil {
-		return Trial{}, errs.New(errs.Invalid, "the recording did not come: %w", err)
+		return Trial{}, errs.New(errs.Invalid, "read the recording: %w", err)
 	}
 	if len(file) > voice.MaxTry {
-		return Trial{}, errs.New(errs.Invalid, "a recording of more than %d kB: want at most 30 s", voice.MaxTry>>10)
+		return Trial{}, errs.New(errs.Invalid, "recording of more than %d kB: want at most 30 s", voice.MaxTry>>10)
 	}
 	parts, err := c.Speech()
 	if err != nil {

@@ -46,7 +46,7 @@ func (v *Voice) Erase(ctx context.Context, s thing.Stretch) (int, error) {
 
 func (v *Voice) parts() (speech.Config, error) {
 	if v.Speech == nil || v.Speech.Recognizer == nil {
-		return speech.Config{}, errs.New(errs.Unavailable, "this cloud has no recogniser: it understands no speech")
+		return speech.Config{}, errs.New(errs.Unavailable, "this cloud has no speech recogniser")
 	}
 	return *v.Speech, nil
 }

@@ -178,7 +178,7 @@ func (c Config) head(ctx context.Context, scheme string) Probe {
 		p.Problem = fmt.Sprintf("%s answered %s to the connection check: it does not accept this robot", u.Host, resp.Status)
 	case s >= 300 && s < 400:
 		p.Result, p.Code = Unreachable, "captive_portal"
-		p.Problem = fmt.Sprintf("what answers as %s sends on to %.100q: the network wants somebody to sign in first, as in a hotel", u.Host,
+		p.Problem = fmt.Sprintf("what answers as %s sends on to %.100q: the network wants a sign-in first, as in a hotel", u.Host,
 			resp.Header.Get("Location"))
 	default:
 		p.Result, p.Code = Unreachable, "not_ready"

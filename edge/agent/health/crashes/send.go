@@ -36,7 +36,7 @@ func (c *Collector) send(ctx context.Context, f *os.File, name string) error {
 	}
 	switch size := info.Size(); {
 	case size == 0:
-		return errs.New(errs.Unavailable, "%s is empty: it may be in the making", name)
+		return errs.New(errs.Unavailable, "%s is empty: may still be written", name)
 	case size > files.MaxDump:
 		return errs.New(errs.Invalid, "%s has %d bytes: want at most %d", name, size, files.MaxDump)
 	}

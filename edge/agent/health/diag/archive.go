@@ -166,7 +166,7 @@ func (c *Collector) collect(ctx context.Context, m member) []byte {
 		all = fmt.Appendf(append(all, out...), "! %s: %v\n", p, err)
 	}
 	if len(all) == 0 {
-		return []byte("! no address to ask\n")
+		return []byte("! no address to check\n")
 	}
 	return all
 }

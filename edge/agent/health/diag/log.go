@@ -193,7 +193,7 @@ func IsSnapshot(file string) bool {
 func (c *Collector) begin(reason string) error {
 	switch {
 	case !c.Allowed():
-		return errs.New(errs.Denied, "the owner of this robot does not allow that logs leave it")
+		return errs.New(errs.Denied, "the owner of this robot does not allow uploads of logs")
 	case reason != "" && !commandwire.IsReason(reason):
 		return errs.New(errs.Invalid, "reason %.60q: want a word of at most 40 letters a to z, digits and hyphens", reason)
 	}

@@ -188,7 +188,7 @@ func New(cfg Config) *Handler {
 		h.shown, h.written = code, code
 		h.open = append(h.open, &openFault{
 			handled: true, reported: service != "",
-			Fault: Fault{Code: code, Service: service, Told: true, Err: errors.New("shown since before agentd started")},
+			Fault: Fault{Code: code, Service: service, Told: true, Err: errors.New("displayed before agentd started")},
 		})
 	}
 	return h
@@ -223,7 +223,7 @@ func (h *Handler) raise(s *openFault) {
 		}
 		if n >= mostPosted {
 			h.mu.Unlock()
-			h.refused(fmt.Errorf("fault %v: %d posted faults are open already", s.Code, n))
+			h.refused(fmt.Errorf("fault %v: already %d posted faults open", s.Code, n))
 			return
 		}
 	}
@@ -258,7 +258,7 @@ func (h *Handler) Report(service string, code faultcode.Code) {
 		h.news()
 	}
 	if code != 0 {
-		h.raise(&openFault{reported: true, Fault: Fault{Code: code, Service: service, Told: true, Err: fmt.Errorf("%s says so", service)}})
+		h.raise(&openFault{reported: true, Fault: Fault{Code: code, Service: service, Told: true, Err: fmt.Errorf("reported by %s", service)}})
 	}
 }
 
@@ -428,10 +428,10 @@ func (h *Handler) look() {
 	for _, s := range h.cfg.Watched {
 		p := h.pulses[s.Name]
 		p.missed++
-		f := Fault{Code: p.Hung, Service: p.Name, Err: fmt.Errorf("%s has said nothing for %v", p.Name, p.Silence)}
+		f := Fault{Code: p.Hung, Service: p.Name, Err: fmt.Errorf("no sign of life from %s for %v", p.Name, p.Silence)}
 		most := p.Silence
 		if !p.spoke {
-			f.Code, f.Err = p.Failed, fmt.Errorf("%s did not start: it has said nothing for %v", p.Name, p.Starts)
+			f.Code, f.Err = p.Failed, fmt.Errorf("%s did not start: no sign of life for %v", p.Name, p.Starts)
 			most = p.Starts
 		}
 		if time.Duration(p.missed)*Heartbeat >= most && h.find(p.Failed) == nil && h.find(p.Hung) == nil {

@@ -138,7 +138,7 @@ func TestOnceUntilCleared(t *testing.T) {
 		same(t, "words", r.h.Words(), []string{
 			"fault 850: it is cut (There is a problem with the cloud certificate.); the robot shows it",
 			"fault 921: no details (Vic-gateway was unable to start or crashed.)",
-			"fault 890: robotd says so (The front right cliff sensor failed during power-on self test.)",
+			"fault 890: reported by robotd (The front right cliff sensor failed during power-on self test.)",
 		})
 		r.h.Over(850)
 		synctest.Wait()
@@ -192,8 +192,8 @@ func TestSilence(t *testing.T) {
 		r.live(18 * time.Second) // robotd has had 30 s and more then, and the engine spoke
 		same(t, "events", r.events, []string{"robot.fault_code 915", "robot.fault_code 916"})
 		same(t, "words", r.h.Words(), []string{
-			"fault 915: engine has said nothing for 10s (Vic-engine stopped responding.); the robot shows it",
-			"fault 916: robotd did not start: it has said nothing for 30s (Vic-robot was unable to start or crashed.)",
+			"fault 915: no sign of life from engine for 10s (Vic-engine stopped responding.); the robot shows it",
+			"fault 916: robotd did not start: no sign of life for 30s (Vic-robot was unable to start or crashed.)",
 		})
 		r.live(2*time.Second, "engine")
 		if got := r.file(ShowingFile); got != "916" {

@@ -133,7 +133,7 @@ func tail(root *os.Root, name string) ([]byte, error) {
 func (h *Handler) makeRoom(dir string, more int64) error {
 	quota := int64(h.cfg.Logs.QuotaMB) * 1_000_000
 	if more > quota {
-		return fmt.Errorf("%s: %d bytes are more than its quota, %d", dir, more, quota)
+		return fmt.Errorf("%s: %d bytes exceed its quota of %d", dir, more, quota)
 	}
 	entries, err := fs.ReadDir(h.cfg.Root.FS(), dir)
 	if errors.Is(err, fs.ErrNotExist) {

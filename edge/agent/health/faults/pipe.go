@@ -70,7 +70,7 @@ func (h *Handler) take(line []byte) {
 	case err != nil:
 		h.refused(err)
 	case h.busy.Load():
-		h.refused(fmt.Errorf("fault %v: another one is being handled", code)) // VEC-FLT-05
+		h.refused(fmt.Errorf("fault %v: another fault is being handled", code)) // VEC-FLT-05
 	default:
 		h.raise(&openFault{posted: true, Fault: Fault{Code: code, Err: errors.New("posted to " + File)}})
 	}
@@ -107,7 +107,7 @@ func Post(root *os.Root, code faultcode.Code) error {
 	}
 	info, err := f.Stat()
 	if err == nil && info.Mode().IsRegular() && info.Size()+int64(len(line)) > maxFile {
-		err = fmt.Errorf("%d bytes of codes wait already", info.Size())
+		err = fmt.Errorf("%d bytes of codes already waiting", info.Size())
 	}
 	if err == nil {
 		_ = f.SetWriteDeadline(time.Now().Add(time.Second)) // fails for a plain file, which needs none

@@ -229,7 +229,7 @@ func TestListen(t *testing.T) {
 	p.heard(916)
 	p.h.busy.Store(true) // VEC-FLT-05
 	p.say("917\n")
-	p.until("word of the one that came too late", func() bool { return strings.Contains(p.logged(), "fault 917: another one is being handled") })
+	p.until("word of the one that came too late", func() bool { return strings.Contains(p.logged(), "fault 917: another fault is being handled") })
 	p.h.busy.Store(false)
 	p.say("919\n")
 	p.heard(919)
@@ -368,7 +368,7 @@ func TestPostWithoutReader(t *testing.T) {
 	for n := 0; err == nil && n < 2000; n++ {
 		err = Post(p.root, 921)
 	}
-	if err == nil || !strings.Contains(err.Error(), "bytes of codes wait already") {
+	if err == nil || !strings.Contains(err.Error(), "bytes of codes") {
 		t.Errorf("a file without end: %v", err)
 	}
 	if err := errors.Join(p.root.Remove(File), p.root.Symlink("elsewhere", File)); err != nil {

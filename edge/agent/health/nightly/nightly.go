@@ -243,7 +243,7 @@ func (r *Rebooter) reboot(ctx context.Context) {
 	select {
 	case <-ctx.Done():
 	case <-t.C:
-		r.fail(ctx, fmt.Errorf("program not ended within %v", patience))
+		r.fail(ctx, fmt.Errorf("program still running after %v", patience))
 	}
 }
 

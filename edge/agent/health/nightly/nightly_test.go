@@ -356,7 +356,7 @@ func TestRebootThatFails(t *testing.T) {
 		},
 		"nothing happens": func(r *robot) (int, string) {
 			r.deaf = true
-			return 1, "program not ended within 5m0s"
+			return 1, "program still running after 5m0s"
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

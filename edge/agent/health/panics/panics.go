@@ -91,7 +91,7 @@ func end(root *os.Root, name string) (string, error) {
 	}
 	defer f.Close() // read only
 	if is, err := f.Stat(); err != nil || !is.Mode().IsRegular() {
-		return "", errors.Join(err, fmt.Errorf("%s is no plain file", name))
+		return "", errors.Join(err, fmt.Errorf("%s is not a plain file", name))
 	} else if is.Size() > ending {
 		if _, err := f.Seek(is.Size()-ending, io.SeekStart); err != nil {
 			return "", err

@@ -409,13 +409,13 @@ func (v *Vitals) Needs(battery, charger bool) error {
 	defer v.mu.Unlock()
 	switch on := onCharger(v.state); {
 	case (battery || charger) && !v.fresh():
-		return errors.New("battery and charger are not known: the real-time core does not answer")
+		return errors.New("battery and charger state unknown: the real-time core does not answer")
 	case charger && !on:
 		return errors.New("the robot is not on its charger")
 	case battery && !on && power.Level(v.state.BatteryLevel) == power.Low:
 		return fmt.Errorf("the battery is low: %.2f V", v.state.BatteryVolts)
 	case battery && !on && power.Level(v.state.BatteryLevel) == power.Unknown:
-		return errors.New("the battery's level is not known, and the robot is not on its charger")
+		return errors.New("battery level unknown, and the robot is not on its charger")
 	case (battery || charger) && (tooHot(v.power.Heat) || tooHot(v.power.CPUHeat)):
 		return fmt.Errorf("the robot is too hot: its battery is %s, its processor %s", v.power.Heat, v.power.CPUHeat)
 	}

@@ -263,7 +263,7 @@ func TestNeeds(t *testing.T) {
 		{"nothing known", nil, true, false, "core does not answer"},
 		{"battery", []corelink.Message{state(3.9, power.Nominal, 0)}, true, false, ""},
 		{"low", []corelink.Message{state(3.5, power.Low, 0)}, true, false, "3.50 V"},
-		{"unknown", []corelink.Message{state(0, power.Unknown, 0)}, true, false, "not known"},
+		{"unknown", []corelink.Message{state(0, power.Unknown, 0)}, true, false, "level unknown"},
 		{"unknown, on the charger", []corelink.Message{state(0, power.Unknown, body.OnCharger)}, true, true, ""},
 		{"low, on the charger", []corelink.Message{state(3.5, power.Low, body.OnCharger)}, true, true, ""},
 		{"away", []corelink.Message{state(3.9, power.Nominal, 0)}, false, true, "not on its charger"},

@@ -72,7 +72,9 @@ func newBySize(base string, creds func() (*tls.Config, error), dial func(ctx con
 				return conn, nil
 			},
 		},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return errors.New("redirected: requests go to one place") },
+		CheckRedirect: func(*http.Request, []*http.Request) error {
+			return errors.New("redirected: want no redirect of a request")
+		},
 	}}
 }
 
@@ -150,7 +152,7 @@ func (b *bySize) do(ctx context.Context, service, method string, body []byte) ([
 func problem(status string, body []byte) error {
 	var p struct{ Error, Kind, Code string }
 	if err := json.Unmarshal(body, &p); err != nil || p.Kind == "" {
-		return errs.New(errs.Unavailable, "the cloud's address answered %s, and not as a cloud does", status)
+		return errs.New(errs.Unavailable, "the cloud's address answered %s: want an answer of Kennel", status)
 	}
 	return &errs.Error{Kind: errs.ParseKind(p.Kind), Code: p.Code, Msg: p.Error}
 }

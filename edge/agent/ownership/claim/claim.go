@@ -81,7 +81,7 @@ func newWish() *wish { return &wish{key: rand.Text(), done: make(chan struct{})}
 // New returns an Agent that does nothing until Run.
 func New(cfg Config) (*Agent, error) {
 	if cfg.Ask == nil || cfg.Display == nil || cfg.Log == nil {
-		return nil, errors.New("claim: no requester, no display or no logger")
+		return nil, errors.New("claim: want a requester, a display and a logger")
 	}
 	if cfg.OnStatus == nil {
 		cfg.OnStatus = func(owners.Status) {}
@@ -216,11 +216,11 @@ func (a *Agent) askStatus(ctx context.Context) (owners.Status, error) {
 	defer cancel()
 	b, err := a.cfg.Ask.Do(ctx, owners.Service, owners.StatusMethod, nil)
 	if err != nil {
-		return owners.Status{}, fmt.Errorf("ask whose robot this is: %w", err)
+		return owners.Status{}, fmt.Errorf("ask for the owner: %w", err)
 	}
 	s, err := owners.ParseStatus(b)
 	if err != nil {
-		return owners.Status{}, errs.New(errs.Corrupt, "whose robot this is: %w", err)
+		return owners.Status{}, errs.New(errs.Corrupt, "owner of the robot: %w", err)
 	}
 	return s, nil
 }

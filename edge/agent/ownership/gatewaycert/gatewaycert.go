@@ -81,7 +81,7 @@ type Plate struct {
 // Open reads the files and makes those that are missing or damaged. An error is fault 920 (VEC-TOK-08): faultcode.GatewayCert.
 func Open(cfg Config) (*Plate, error) {
 	if cfg.Root == nil || cfg.Log == nil || prefix(cfg.Species) == "" {
-		return nil, fmt.Errorf("gateway certificate: no root, no logger, or species %q, which has no name", cfg.Species)
+		return nil, fmt.Errorf("gateway certificate: species %q: want a root, a logger and a species that has robot names", cfg.Species)
 	}
 	if cfg.Subject == (Subject{}) {
 		cfg.Subject = DefaultSubject()
@@ -129,11 +129,11 @@ func (p *Plate) make() error {
 		p.told("key", keyErr)
 		k, err := p.cfg.key()
 		if err != nil {
-			return fmt.Errorf("make a key: %w", err)
+			return fmt.Errorf("create key: %w", err)
 		}
 		der, err := x509.MarshalPKCS8PrivateKey(k)
 		if err != nil {
-			return fmt.Errorf("encode the key: %w", err)
+			return fmt.Errorf("encode key: %w", err)
 		}
 		p.cfg.step("key")
 		if err := robotfs.WriteFile(root, KeyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600); err != nil {
@@ -166,10 +166,10 @@ func (p *Plate) make() error {
 // told says that a file is made; that one was damaged is news for an operator, because clients that pinned it will not know the robot.
 func (p *Plate) told(what string, err error) {
 	if errors.Is(err, fs.ErrNotExist) {
-		p.cfg.Log.Info("making the robot's "+what, "part", "gateway certificate")
+		p.cfg.Log.Info("creating the robot's "+what, "part", "gateway certificate")
 		return
 	}
-	p.cfg.Log.Warn("the robot's "+what+" is of no use, making another", "part", "gateway certificate", "err", err)
+	p.cfg.Log.Warn("the robot's "+what+" unusable; creating another", "part", "gateway certificate", "err", err)
 }
 
 // Name returns the robot's name, such as "Vector-E5S6": for mDNS, certificates and its access point (VEC-BOOT-13). Bluetooth shows a space
@@ -263,7 +263,7 @@ func ParseKey(b []byte) (*rsa.PrivateKey, error) {
 	}
 	k, ok := key.(*rsa.PrivateKey)
 	if !ok {
-		return nil, fmt.Errorf("a %T: want an RSA key", key)
+		return nil, fmt.Errorf("%T: want an RSA key", key)
 	}
 	return k, nil
 }
@@ -298,9 +298,9 @@ func fits(c *x509.Certificate, key *rsa.PrivateKey, name string) error {
 	pub, ok := c.PublicKey.(interface{ Equal(crypto.PublicKey) bool })
 	switch {
 	case !ok || !pub.Equal(key.Public()):
-		return fmt.Errorf("%s is for another key than %s", CertFile, KeyFile)
+		return fmt.Errorf("%s does not belong to the key %s", CertFile, KeyFile)
 	case c.Subject.CommonName != name || c.VerifyHostname(name) != nil:
-		return fmt.Errorf("%s is for %.60q, and the robot is %s", CertFile, c.Subject.CommonName, name)
+		return fmt.Errorf("%s is for %.60q: want %s, the robot", CertFile, c.Subject.CommonName, name)
 	}
 	return nil
 }
@@ -329,7 +329,7 @@ func issue(key *rsa.PrivateKey, name string, s Subject, now time.Time) ([]byte, 
 	}
 	der, err := x509.CreateCertificate(rand.Reader, tmpl, tmpl, key.Public(), key)
 	if err != nil {
-		return nil, fmt.Errorf("make the certificate: %w", err)
+		return nil, fmt.Errorf("create certificate: %w", err)
 	}
 	return der, nil
 }

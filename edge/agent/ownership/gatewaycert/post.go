@@ -28,7 +28,7 @@ func (p *Plate) Post(ctx context.Context, ask kitmqtt.Requester) error {
 	ctx, cancel := context.WithTimeout(ctx, postTime)
 	defer cancel()
 	if _, err := ask.Do(ctx, tokenwire.Service, tokenwire.CertificateMethod, body); err != nil {
-		return fmt.Errorf("give the gateway certificate to the cloud: %w", err)
+		return fmt.Errorf("send gateway certificate to the cloud: %w", err)
 	}
 	return p.NotePosted()
 }

@@ -108,7 +108,7 @@ type Config struct {
 func Resume(cfg Config) (ended bool, err error) {
 	trees, err := platform.LoadTrees(cfg.Root)
 	if err != nil {
-		cfg.Log.Error("configuration unreadable; clearing the standard places", "err", err)
+		cfg.Log.Error("configuration unreadable; clearing the default folders", "err", err)
 	}
 	holder, token := tokens.UserOf(cfg.Root, trees.Persistent)
 	next, due, err := read(cfg.Root, journalFile)
@@ -129,7 +129,7 @@ func Resume(cfg Config) (ended bool, err error) {
 	if step == nil {
 		step = func(string) {}
 	}
-	cfg.Log.Warn("robot has another owner, or none; clearing what it holds of the former one")
+	cfg.Log.Warn("owner changed or removed; clearing data of the former owner")
 	for _, s := range []struct {
 		name string
 		do   func() error
@@ -147,7 +147,7 @@ func Resume(cfg Config) (ended bool, err error) {
 	} {
 		step(s.name)
 		if err := s.do(); err != nil {
-			return false, fmt.Errorf("end of an ownership: %s: %w", s.name, err)
+			return false, fmt.Errorf("clear data of the former owner: %s: %w", s.name, err)
 		}
 	}
 	cfg.Log.Warn("data of the former owner cleared")

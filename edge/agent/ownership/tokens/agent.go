@@ -101,7 +101,7 @@ const maxName = 64
 // read or written is an error.
 func New(cfg Config) (*Agent, error) {
 	if cfg.Root == nil || cfg.Thing == "" || cfg.Ask == nil || cfg.Docs == nil || cfg.Plate == nil || cfg.Log == nil {
-		return nil, errors.New("tokens: a part of the configuration is missing")
+		return nil, errors.New("tokens: incomplete configuration")
 	}
 	if cfg.Persistent == "" {
 		cfg.Persistent = robotfs.Persistent
@@ -153,7 +153,7 @@ func (a *Agent) loadJWT() error {
 		a.cfg.Log.Info("stored token without an owner deleted")
 		return remove(a.cfg.Root, a.jwtFile)
 	case err == nil && access.Thing != a.cfg.Thing:
-		err = fmt.Errorf("%s is of %s, and this is %s", a.jwtFile, access.Thing, a.cfg.Thing)
+		err = fmt.Errorf("%s is of %s: want %s", a.jwtFile, access.Thing, a.cfg.Thing)
 	case err == nil:
 		a.jwt, a.access = s, access
 		return nil
@@ -216,10 +216,10 @@ func (a *Agent) Clients() []Client {
 func (a *Agent) store(s logging.Secret) error {
 	access, err := ParseJWT(s)
 	if err != nil {
-		return errs.New(errs.Corrupt, "read the cloud's access token: %w", err)
+		return errs.New(errs.Corrupt, "parse access token from the cloud: %w", err)
 	}
 	if access.Thing != a.cfg.Thing && access.UserID != "" {
-		return errs.New(errs.Corrupt, "the cloud answered with a token of %s: want one of %s", access.Thing, a.cfg.Thing)
+		return errs.New(errs.Corrupt, "access token from the cloud is of %s: want %s", access.Thing, a.cfg.Thing)
 	}
 	if access.UserID == "" {
 		return a.forget()
@@ -279,10 +279,10 @@ func ParseBundle(b []byte) (tokenwire.Bundle, error) {
 		return tokenwire.Bundle{}, errs.New(errs.Corrupt, "answer of %d bytes: want at most %d", len(b), tokenwire.MaxBody)
 	}
 	if err := json.Unmarshal(b, &out); err != nil {
-		return tokenwire.Bundle{}, errs.New(errs.Corrupt, "the answer is not a bundle of tokens in JSON")
+		return tokenwire.Bundle{}, errs.New(errs.Corrupt, "answer is not a bundle of tokens in JSON")
 	}
 	if s := out.STS; s != nil && (s.AccessKeyID == "" || s.SecretAccessKey == "" || s.SessionToken == "" || s.Expiration.IsZero()) {
-		return tokenwire.Bundle{}, errs.New(errs.Corrupt, "the temporary credentials in the answer are incomplete")
+		return tokenwire.Bundle{}, errs.New(errs.Corrupt, "temporary credentials in the answer are incomplete")
 	}
 	return out, nil
 }
@@ -292,7 +292,7 @@ func ParseBundle(b []byte) (tokenwire.Bundle, error) {
 // that is used, expired or unknown; Invalid "wrong account"; Unavailable without a cloud.
 func (a *Agent) Exchange(ctx context.Context, session logging.Secret, clientName, appID string) (logging.Secret, error) {
 	if session == "" {
-		return "", errs.New(errs.Unauthenticated, "no user session given")
+		return "", errs.New(errs.Unauthenticated, "want a user session")
 	}
 	clientName = clip(clientName)
 	a.asking.Lock()
@@ -349,10 +349,10 @@ func (a *Agent) exchange(ctx context.Context, session logging.Secret, name, appI
 
 func (a *Agent) whole(b tokenwire.Bundle, first bool) error {
 	if _, ok := parseBearer(b.ClientToken); !ok {
-		return errs.New(errs.Corrupt, "the answer has no client token")
+		return errs.New(errs.Corrupt, "no client token in the answer")
 	}
 	if first && b.Token == "" {
-		return errs.New(errs.Corrupt, "the answer has no access token")
+		return errs.New(errs.Corrupt, "no access token in the answer")
 	}
 	return nil
 }

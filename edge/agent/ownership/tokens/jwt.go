@@ -40,7 +40,7 @@ func ParseJWT(s logging.Secret) (Access, error) {
 	}
 	b, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(parts[1], "="))
 	if err != nil {
-		return Access{}, errors.New("the claims of the token are not base64url")
+		return Access{}, errors.New("claims of the token are not base64url")
 	}
 	var c struct {
 		TokenID     *string `json:"token_id"`
@@ -55,7 +55,7 @@ func ParseJWT(s logging.Secret) (Access, error) {
 		if errors.As(err, &typ) {
 			return Access{}, fmt.Errorf("claim %.40q is not a string", typ.Field)
 		}
-		return Access{}, errors.New("the claims of the token are not JSON")
+		return Access{}, errors.New("claims of the token are not JSON")
 	}
 	for _, claim := range []struct {
 		name string
@@ -63,7 +63,7 @@ func ParseJWT(s logging.Secret) (Access, error) {
 	}{{"token_id", c.TokenID}, {"token_type", c.TokenType}, {"requestor_id", c.RequestorID}, {"user_id", c.UserID}, {"iat", c.IssuedAt},
 		{"expires", c.Expires}} {
 		if claim.v == nil {
-			return Access{}, fmt.Errorf("the token has no claim %s", claim.name)
+			return Access{}, fmt.Errorf("token has no claim %s", claim.name)
 		}
 	}
 	a := Access{TokenID: *c.TokenID, UserID: *c.UserID}
@@ -71,10 +71,10 @@ func ParseJWT(s logging.Secret) (Access, error) {
 		return Access{}, fmt.Errorf("requestor_id: %w", err)
 	}
 	if a.Issued, err = time.Parse(time.RFC3339, *c.IssuedAt); err != nil {
-		return Access{}, errors.New("iat is not a time as in RFC 3339")
+		return Access{}, errors.New("iat: want a time as in RFC 3339")
 	}
 	if a.Expires, err = time.Parse(time.RFC3339, *c.Expires); err != nil {
-		return Access{}, errors.New("expires is not a time as in RFC 3339")
+		return Access{}, errors.New("expires: want a time as in RFC 3339")
 	}
 	return a, nil
 }

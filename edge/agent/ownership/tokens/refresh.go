@@ -120,11 +120,11 @@ func (a *Agent) Refresh(ctx context.Context) error {
 func (a *Agent) refresh(ctx context.Context) error {
 	jwt, ok := a.JWT()
 	if !ok {
-		return errs.New(errs.Unauthenticated, "there is no access token to refresh: the owner's app has to log in")
+		return errs.New(errs.Unauthenticated, "no access token to refresh: the owner must sign in with an app")
 	}
 	b, err := a.ask(ctx, tokenwire.RefreshMethod, tokenwire.Refresh{AccessToken: jwt.Reveal(), JWT: true})
 	if err == nil && b.Token == "" {
-		err = errs.New(errs.Corrupt, "the answer has no access token")
+		err = errs.New(errs.Corrupt, "no access token in the answer")
 	}
 	if err == nil {
 		err = a.store(logging.Secret(b.Token))
@@ -189,7 +189,7 @@ func (a *Agent) readClients(ctx context.Context) error {
 			return err
 		}
 		if len(res) != 1 {
-			return errs.New(errs.Corrupt, "%d answers to one question", len(res))
+			return errs.New(errs.Corrupt, "%d results, want 1", len(res))
 		}
 		again, err := a.take(res[0], added)
 		if err != nil || !again {

@@ -103,7 +103,7 @@ func (t *Teller) Tell(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
 	if _, err := t.ask.Do(ctx, owners.Service, owners.WipedMethod, body); err != nil {
-		return fmt.Errorf("tell the cloud that user data were cleared: %w", err)
+		return fmt.Errorf("report cleared user data to the cloud: %w", err)
 	}
 	if err := t.root.Remove(journalFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -144,7 +144,7 @@ func Resume(cfg Config) (wiped bool, err error) {
 func eraseTrees(cfg Config) error {
 	trees, err := personalTrees(cfg.Root)
 	if err != nil {
-		cfg.Log.Error("configuration unreadable; clearing the standard places", "err", err)
+		cfg.Log.Error("configuration unreadable; clearing the default folders", "err", err)
 	}
 	if err := diag.Empty(cfg.Root); err != nil {
 		return fmt.Errorf("clear the logs: %w", err)
@@ -171,7 +171,7 @@ func personalTrees(root *os.Root) ([]string, error) {
 		switch {
 		case p == "" || slices.Contains(out, p):
 		case !platform.Personal(p):
-			err = errors.Join(err, fmt.Errorf("%s is no place for personal data: it is not cleared", p))
+			err = errors.Join(err, fmt.Errorf("%s not cleared: not a folder of personal data", p))
 		default:
 			out = append(out, p)
 		}
@@ -218,7 +218,7 @@ func eraseAny(cfg Config, name string, info fs.FileInfo, depth int) (gone bool, 
 	whole := true
 	if info.IsDir() {
 		if depth == maxErase {
-			return false, fmt.Errorf("%.200s: more than %d folders deep", name, maxErase)
+			return false, fmt.Errorf("%.200s: nested more than %d folders deep", name, maxErase)
 		}
 		if whole, err = eraseInside(cfg, name, depth); err != nil {
 			return false, err

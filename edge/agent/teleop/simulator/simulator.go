@@ -108,7 +108,7 @@ func answer(conn *net.UnixConn, body Body) error {
 	}
 	line, err := bufio.NewReader(io.LimitReader(conn, maxAsk)).ReadString('\n')
 	if err != nil {
-		return fmt.Errorf("question %.40q: %w", line, err)
+		return fmt.Errorf("request %.40q: %w", line, err)
 	}
 	var said any
 	switch verb, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " "); verb {
@@ -131,7 +131,7 @@ func answer(conn *net.UnixConn, body Body) error {
 		}
 		said = heard
 	default:
-		return fmt.Errorf("question %.40q: want see, poke or sound", line)
+		return fmt.Errorf("request %.40q: want see, poke or sound", line)
 	}
 	b, err := json.Marshal(said)
 	if err == nil {
@@ -207,7 +207,7 @@ func (c *Client) Ask(ctx context.Context) (*live.World, error) {
 	case errors.Is(err, ErrNone):
 		return nil, nil
 	case err != nil:
-		return nil, fmt.Errorf("ask where the robot is: %w", err)
+		return nil, fmt.Errorf("ask for the robot's position: %w", err)
 	}
 	return w, nil
 }
@@ -221,7 +221,7 @@ func (c *Client) complete(w *live.World) error {
 	case w.Map != nil:
 		c.m, c.rev = w.Map, w.Rev
 	case w.Rev != c.rev:
-		return fmt.Errorf("map %.16q is not in the answer, and %.16q is known", w.Rev, c.rev)
+		return fmt.Errorf("map %.16q is not in the answer; the known one is %.16q", w.Rev, c.rev)
 	default:
 		w.Map = c.m
 	}
@@ -261,7 +261,7 @@ func (c *Client) exchange(ctx context.Context, question string) ([]byte, error) 
 	}
 	b, err := io.ReadAll(io.LimitReader(conn, maxAnswer+1))
 	if len(b) > maxAnswer {
-		return nil, fmt.Errorf("an answer of more than %d bytes", maxAnswer)
+		return nil, fmt.Errorf("answer of more than %d bytes", maxAnswer)
 	}
 	return b, err
 }

@@ -161,7 +161,7 @@ func TestRubbish(t *testing.T) {
 			_, _ = io.WriteString(conn, says) // who has heard enough hangs up
 			_ = conn.Close()
 		}()
-		if w, err := NewClient(root).Ask(t.Context()); w != nil || err == nil || !strings.HasPrefix(err.Error(), "ask where the robot is: ") ||
+		if w, err := NewClient(root).Ask(t.Context()); w != nil || err == nil || !strings.HasPrefix(err.Error(), "ask for the robot's position: ") ||
 			!strings.Contains(err.Error(), want) {
 			t.Errorf("%.80q: %+v, %v; want an error that says %q", says, w, err, want)
 		}

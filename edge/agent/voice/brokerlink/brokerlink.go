@@ -61,7 +61,7 @@ func (l *Link) ask(ctx context.Context, method string, r voice.Request, text str
 	}
 	var a utterance.Answer
 	if err := json.Unmarshal(b, &a); err != nil || a.Intent == "" {
-		return voice.Reply{}, errs.New(errs.Corrupt, "speech: an answer without an intent: %w", err)
+		return voice.Reply{}, errs.New(errs.Corrupt, "speech: no intent in the answer: %w", err)
 	}
 	return voice.Reply{Intent: a.Intent, Params: a.Params, Metadata: voice.Metadata{Text: a.Text, Confidence: a.Confidence}}, nil
 }

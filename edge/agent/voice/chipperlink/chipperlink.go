@@ -180,7 +180,7 @@ func ended(err error) error {
 // intent is the cloud's answer as the robot takes it.
 func intent(in *chipperpb.IntentResult) (voice.Reply, error) {
 	if in.GetAction() == "" {
-		return voice.Reply{}, errs.New(errs.Corrupt, "speech: an answer without an intent")
+		return voice.Reply{}, errs.New(errs.Corrupt, "speech: no intent in the answer")
 	}
 	return voice.Reply{Intent: in.GetAction(), Params: in.GetParameters(), Metadata: voice.Metadata{Text: in.GetQueryText(),
 		Confidence: float64(in.GetSpeechConfidence()), Handler: strings.ToUpper(in.GetService().String())}}, nil

@@ -147,7 +147,7 @@ func TestListen(t *testing.T) {
 		t.Errorf("first %v, %d later ones with more than audio, audio %q", c.first, c.later, c.sent)
 	}
 	c.mu.Unlock()
-	for session, want := range map[string]string{"refuse": "no recogniser", "end": "ended the session without an answer", "empty": "an answer without an intent"} {
+	for session, want := range map[string]string{"refuse": "no recogniser", "end": "ended the session without an answer", "empty": "no intent in the answer"} {
 		if got, err := listen(t.Context(), voice.Request{Session: session}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %+v, %v, want %s", session, got, err, want)
 		}

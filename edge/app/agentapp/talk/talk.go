@@ -58,7 +58,7 @@ func newVoice(robot host.Robot, cfg Config) *voice.Voice {
 	m := load(robot)
 	word, err := wakeword.Load(robot.Root.FS(), settings(robot, cfg).Language)
 	if err != nil {
-		robot.Log.Info("wake word model not of a file", "word", word.Word, logging.Err, err)
+		robot.Log.Info("wake word model file not used", "word", word.Word, logging.Err, err)
 	}
 	return voice.New(voice.Config{
 		Root: robot.Root, Dir: robot.Dir, Core: cfg.Core, Settings: func() voice.Settings { return settings(robot, cfg) }, Emit: robot.Emit, Log: robot.Log,

@@ -59,7 +59,7 @@ func Parse(file string) ([]Segment, error) {
 		case data:
 			at := base + uint32(address)
 			if int64(base)+int64(address)+int64(len(payload)) > 1<<32 {
-				return nil, fmt.Errorf("line %d: data behind address 0xffffffff", n)
+				return nil, fmt.Errorf("line %d: data after address 0xffffffff", n)
 			}
 			if last := len(out) - 1; last >= 0 && out[last].End() == int64(at) {
 				out[last].Data = append(out[last].Data, payload...)
@@ -84,7 +84,7 @@ func record(text string) (kind byte, address uint16, payload []byte, err error) 
 	digits, ok := strings.CutPrefix(text, ":")
 	b, err := hex.DecodeString(digits)
 	if !ok || err != nil || len(b) < 5 || len(b) != 5+int(b[0]) {
-		return 0, 0, nil, errors.New(`damaged record; want ":" and pairs of hexadecimal digits, as many as it says`)
+		return 0, 0, nil, errors.New(`damaged record; want ":" and the announced number of pairs of hexadecimal digits`)
 	}
 	sum := byte(0)
 	for _, v := range b {

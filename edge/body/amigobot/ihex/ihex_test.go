@@ -32,7 +32,7 @@ func TestParse(t *testing.T) {
 		{name: "unknown type", file: ":00000006FA\n" + eof, err: "type 06; want 00 to 05"},
 		{name: "wrong length of a type", file: ":0100000400FB\n" + eof, err: "type 04 with 1 bytes, want 2"},
 		{name: "overlap", file: ":0100000055AA\n:0100000055AA\n" + eof, err: "two records for address 0x0"},
-		{name: "behind the last address", file: ":02000004FFFFFC\n:02FFFF001122CD\n" + eof, err: "line 2: data behind address 0xffffffff"},
+		{name: "behind the last address", file: ":02000004FFFFFC\n:02FFFF001122CD\n" + eof, err: "line 2: data after address 0xffffffff"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := Parse(tt.file)

@@ -89,14 +89,14 @@ var speeds = [...]int{9600, 19200, 38400}
 // Why a session is lost.
 var (
 	ErrNoAnswer = errors.New("the robot does not answer")
-	ErrSubclass = errors.New("the robot is not of a known kind")
-	ErrBattery  = errors.New("the battery of the robot is empty")
+	ErrSubclass = errors.New("unknown kind of robot")
+	ErrBattery  = errors.New("the robot's battery is empty")
 )
 
 // ErrNotReady and ErrFull refuse a command.
 var (
 	ErrNotReady = errors.New("the session is not ready")
-	ErrFull     = errors.New("too many commands wait")
+	ErrFull     = errors.New("too many waiting commands")
 )
 
 // Limits are the limits that a session sends the robot after OPEN, in SI units (AMIGO-MOT-07). For a limit of 0 the robot keeps its own.

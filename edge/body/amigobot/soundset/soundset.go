@@ -91,7 +91,7 @@ func (set *Set) Put(number int, s Sound) error {
 	case s.Name == "" && len(s.Samples) > 0 || len(s.Name) > MaxName || bad >= 0:
 		return fmt.Errorf("name %.40q of sound %d: want 1 to %d printable ASCII characters", s.Name, number, MaxName)
 	case s.Group() && len(s.Samples) > 0:
-		return fmt.Errorf("sound %d: a name that begins with ~ is the title of a group and has no samples", number)
+		return fmt.Errorf("sound %d: a name that starts with ~ is the title of a group: want no samples", number)
 	}
 	set[number] = s
 	return nil
@@ -107,7 +107,7 @@ func (set *Set) Image() ([]byte, error) {
 			continue
 		}
 		if len(b)+len(s.Samples) > MaxImage {
-			return nil, fmt.Errorf("sounds up to %d take %d bytes; the robot has room for %d, which is %d s", i+1, len(b)+len(s.Samples), MaxImage,
+			return nil, fmt.Errorf("sounds up to %d take %d bytes: want at most %d, which is %d s", i+1, len(b)+len(s.Samples), MaxImage,
 				(MaxImage-TableSize)/Rate)
 		}
 		binary.LittleEndian.PutUint32(entry[MaxName:], uint32(len(b)))
@@ -134,7 +134,7 @@ func Parse(b []byte) (*Set, error) {
 		if length > 0 {
 			total += int64(length)
 			if offset < TableSize || int64(offset)+int64(length) > int64(len(b)) || total > MaxImage {
-				return nil, fmt.Errorf("sound %d: %d bytes at %d are not in the image", n, length, offset)
+				return nil, fmt.Errorf("sound %d: %d bytes at %d are outside the image", n, length, offset)
 			}
 			s.Samples = b[offset:][:length:length]
 		}

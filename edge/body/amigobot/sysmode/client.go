@@ -31,7 +31,7 @@ const (
 // Errors of Client. ErrRefused is followed by the robot's reason.
 var (
 	ErrSilent  = errors.New("robot does not answer on its System port; is it in System mode")
-	ErrRefused = errors.New("robot refuses")
+	ErrRefused = errors.New("refused by the robot")
 )
 
 // Client edits the memory of a robot in System mode. One goroutine at a time may use it.

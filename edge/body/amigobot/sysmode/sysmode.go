@@ -163,7 +163,7 @@ func (m *Memory) do(number byte, args []byte) (result []byte, event Event, err e
 		return nil, None, fmt.Errorf("request of %d bytes: want a page of 1 to %d bytes, or length and checksum", n, PageSize)
 	}
 	if !region.Holds(address, n) {
-		return nil, None, fmt.Errorf("%d bytes at %#x end behind the %s", n, address, region.Name)
+		return nil, None, fmt.Errorf("%d bytes at %#x end after the %s", n, address, region.Name)
 	}
 	cells := memory[address-region.Base:][:n]
 	if number == Verify {

@@ -162,10 +162,10 @@ func TestRefused(t *testing.T) {
 		{"erase nowhere", []byte{Erase, 0, 0, 0, 1, 0}, "no memory at 0x10000"},
 		{"empty page", []byte{WritePage, 0, 0, 0, 0, 0}, "want a page of 1 to 128 bytes"},
 		{"long page", append([]byte{WritePage, 0, 0, 0, 0, 0}, make([]byte, 129)...), "request of 129 bytes"},
-		{"page over the end", []byte{WritePage, 0, 0xFF, 0xFF, 0, 0, 1, 2}, "2 bytes at 0xffff end behind the program"},
+		{"page over the end", []byte{WritePage, 0, 0xFF, 0xFF, 0, 0, 1, 2}, "2 bytes at 0xffff end after the program"},
 		{"page not erased", []byte{WritePage, 0, 0x0F, 0, 0, 0, 1, 2}, "memory at 0xf is not erased"},
 		{"short verify", []byte{Verify, 0, 0, 0, 0, 0, 1}, "or length and checksum"},
-		{"verify over the end", []byte{Verify, 0, 0, 0, 0, 0, 0xFF, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0}, "end behind the program"},
+		{"verify over the end", []byte{Verify, 0, 0, 0, 0, 0, 0xFF, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0}, "end after the program"},
 		{"other checksum", []byte{Verify, 0, 0x10, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0}, "has checksum 4b0bbe37, want 00000001"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -31,7 +31,7 @@ type Bus interface {
 
 func checkTransfer(tx, rx []byte) error {
 	if len(tx) != len(rx) || len(tx) == 0 || len(tx) > MaxTransfer {
-		return fmt.Errorf("imu: a transfer of %d bytes out and %d in, want as many, 1 to %d", len(tx), len(rx), MaxTransfer)
+		return fmt.Errorf("imu: transfer of %d bytes out and %d in, want the same number, 1 to %d", len(tx), len(rx), MaxTransfer)
 	}
 	return nil
 }
@@ -86,7 +86,7 @@ func openSPI(path string, hertz uint32) (*spidev, error) {
 	s.message.hertz, s.message.bits = hertz, bits
 	err = unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)
 	if err == unix.EWOULDBLOCK {
-		err = errors.New("another program reads these sensors")
+		err = errors.New("another program uses these sensors")
 	}
 	for _, set := range []struct {
 		what    string
@@ -200,7 +200,7 @@ func (s *socket) Transfer(tx, rx []byte) error {
 	case s.err != nil:
 		return fmt.Errorf("%s: transfer: %w", s.path, s.err)
 	case s.n != len(rx):
-		return fmt.Errorf("%s: %w: %d bytes came back for %d", s.path, ErrNoAnswer, s.n, len(rx))
+		return fmt.Errorf("%s: %w: got %d bytes, want %d", s.path, ErrNoAnswer, s.n, len(rx))
 	}
 	return nil
 }

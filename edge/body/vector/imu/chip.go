@@ -56,7 +56,7 @@ const (
 )
 
 // ErrSize: the bytes of a block are not BlockSize.
-var ErrSize = errors.New("imu: a block of another size")
+var ErrSize = errors.New("imu: wrong block size")
 
 // BlockSize is the bytes of a Block.
 const BlockSize = 15

@@ -122,7 +122,7 @@ func TestAxes(t *testing.T) {
 
 func TestSettingsThatCannotBe(t *testing.T) {
 	for want, c := range map[string]Config{
-		"no device": {}, "axes": {Device: "x", Axes: [3]int8{1, -1, 3}}, "entry 2": {Device: "x", Axes: [3]int8{1, 2, 0}}, "entry 0": {Device: "x", Axes: [3]int8{-128, 2, 3}},
+		"want a device": {}, "axes": {Device: "x", Axes: [3]int8{1, -1, 3}}, "entry 2": {Device: "x", Axes: [3]int8{1, 2, 0}}, "entry 0": {Device: "x", Axes: [3]int8{-128, 2, 3}},
 		"10000000": {Device: "x", Hertz: 20_000_000}, "rate": {Device: "x", Rate: 1}, "acceleration": {Device: "x", Accel: 1}, "gyro": {Device: "x", Gyro: 9},
 	} {
 		if _, err := New(c, nil); err == nil || !strings.Contains(err.Error(), want) {

@@ -71,9 +71,9 @@ func (c *Config) validate() error {
 	}
 	switch {
 	case c.Device == "":
-		return errors.New("imu: no device named")
+		return errors.New("imu: want a device")
 	case c.Hertz > mostHertz:
-		return fmt.Errorf("imu: a clock of %d Hz, want at most %d", c.Hertz, mostHertz)
+		return fmt.Errorf("imu: clock of %d Hz, want at most %d", c.Hertz, mostHertz)
 	case !c.Rate.valid():
 		return fmt.Errorf("imu: rate %d, want %d to %d", c.Rate, Hz25, Hz1600)
 	case c.Accel.PerCount() == 0:
@@ -256,7 +256,7 @@ func (r *Reader) tell(ctx context.Context) {
 	}
 	switch r.said = why; {
 	case why == "":
-		r.log.InfoContext(ctx, "inertial sensors working", "device", r.cfg.Device)
+		r.log.InfoContext(ctx, "inertial sensors connected", "device", r.cfg.Device)
 	case r.absent():
 		r.log.DebugContext(ctx, "no inertial sensors", "device", r.cfg.Device, logging.Err, r.err)
 	default:

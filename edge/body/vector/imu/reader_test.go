@@ -309,7 +309,7 @@ func TestSocket(t *testing.T) {
 	stop = serve()
 	await("another beginning", well)
 	// A machine with too much to do may let more transfers fail than these two.
-	await("its word", func(bool) bool { return log.count("inertial sensors working") >= 3 && log.count("no answer") >= 1 })
+	await("its word", func(bool) bool { return log.count("inertial sensors connected") >= 3 && log.count("no answer") >= 1 })
 	stop()
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the socket is left: %v", err)

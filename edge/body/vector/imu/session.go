@@ -17,7 +17,7 @@ var (
 	// ErrChip: another chip, or one that says that it failed.
 	ErrChip = errors.New("imu: not a working BMI160")
 	// ErrStopped: its clock has stopped.
-	ErrStopped = errors.New("imu: the chip no longer measures")
+	ErrStopped = errors.New("imu: the chip stopped measuring")
 	// ErrStuck: its samples are all the same, which no sensor's are.
 	ErrStuck = errors.New("imu: the chip repeats one sample")
 )
@@ -87,9 +87,9 @@ func (s *session) start() (wait time.Duration, err error) {
 		case err != nil:
 			return 0, err
 		case p[0] == 0x00 || p[0] == 0xff:
-			return 0, fmt.Errorf("%w: its id reads as %#02x, want %#02x", ErrDead, p[0], ChipID)
+			return 0, fmt.Errorf("%w: id reads as %#02x, want %#02x", ErrDead, p[0], ChipID)
 		case p[0] != ChipID:
-			return 0, fmt.Errorf("%w: its id is %#02x, want %#02x", ErrChip, p[0], ChipID)
+			return 0, fmt.Errorf("%w: id %#02x, want %#02x", ErrChip, p[0], ChipID)
 		}
 		return settle, nil
 	case 4:
@@ -118,14 +118,14 @@ func (s *session) check() error {
 		return err
 	}
 	if fault, power := p[0], p[1]; fault&0x01 != 0 || power&powerMask != PowerAccNormal|PowerGyrNormal {
-		return fmt.Errorf("%w: it reports errors %#02x and power %#02x, want bit 0 clear and %#02x", ErrChip, fault, power, PowerAccNormal|PowerGyrNormal)
+		return fmt.Errorf("%w: errors %#02x and power %#02x, want bit 0 clear and %#02x", ErrChip, fault, power, PowerAccNormal|PowerGyrNormal)
 	}
 	if p, err = s.read(RegAccConf, 4); err != nil {
 		return err
 	}
 	conf := filterNormal | byte(s.cfg.Rate)
 	if want := [4]byte{conf, byte(s.cfg.Accel), conf, byte(s.cfg.Gyro)}; [4]byte(p) != want {
-		return fmt.Errorf("%w: its settings are % x, want % x", ErrChip, p, want)
+		return fmt.Errorf("%w: settings % x, want % x", ErrChip, p, want)
 	}
 	return nil
 }
@@ -164,7 +164,7 @@ func (s *session) step(now time.Duration, in *body.Inertial) (next time.Duration
 			s.since = now
 		}
 		if s.old >= stoppedReads && now-s.since > stoppedAfter {
-			return 0, false, fmt.Errorf("%w: its clock stopped at %#06x for %v", ErrStopped, b.TimeRaw, now-s.since)
+			return 0, false, fmt.Errorf("%w: clock stopped at %#06x for %v", ErrStopped, b.TimeRaw, now-s.since)
 		}
 		return next, false, nil
 	}

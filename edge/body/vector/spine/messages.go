@@ -170,7 +170,7 @@ func (m *Firmware) ParsePayload(p []byte) error {
 	}
 	words := binary.LittleEndian.Uint16(p[2:])
 	if words > BlockSize/4 {
-		return fmt.Errorf("%w: firmware block has at most %d words, says %d", ErrSize, BlockSize/4, words)
+		return fmt.Errorf("%w: firmware block of %d words, want at most %d", ErrSize, words, BlockSize/4)
 	}
 	m.Offset, m.Words, m.Data = binary.LittleEndian.Uint16(p), words, [BlockSize]byte(p[4:])
 	return nil

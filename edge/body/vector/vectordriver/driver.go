@@ -103,7 +103,7 @@ type Driver struct {
 // summary of the frames received, if that does not succeed in time.
 func Open(ctx context.Context, cfg Config) (*Driver, error) {
 	if cfg.Device == "" {
-		return nil, errors.New("vector: no device named")
+		return nil, errors.New("vector: want a device")
 	}
 	if cfg.Baud == 0 {
 		cfg.Baud = DefaultBaud
@@ -218,7 +218,7 @@ func (d *Driver) whyNot(after time.Duration) error {
 	c := d.parser.Counters()
 	switch {
 	case c.Good == 0:
-		return fmt.Errorf("%w: heard %d bytes and no good frame in %v", ErrNoBody, c.Skipped, after)
+		return fmt.Errorf("%w: got %d bytes and no valid frame in %v", ErrNoBody, c.Skipped, after)
 	case d.update.Err != nil:
 		return fmt.Errorf("%w: %w", ErrNoApplication, d.update.Err)
 	case !d.versionKnown && d.refused > 0:
@@ -362,7 +362,7 @@ func (d *Driver) Halt() error {
 	}
 	d.tail = nil
 	if err := d.port.DropOutput(); err != nil {
-		return d.fail("drop old commands", err)
+		return d.fail("discard old commands", err)
 	}
 	return d.send(frame)
 }

@@ -62,7 +62,7 @@ func (c *Factory) run(line []byte) {
 	if !slices.Contains(FactoryWords, word) {
 		return
 	}
-	reply, err := "", fmt.Errorf("%s is not here", word)
+	reply, err := "", fmt.Errorf("%s is not available", word)
 	if do := c.Commands[word]; do != nil {
 		reply, err = do(strings.Fields(string(rest[3:])))
 	}
@@ -94,7 +94,7 @@ func (d *Driver) factoryCommands(c *Factory) *Factory {
 	mine := &Factory{Commands: map[string]FactoryCommand{
 		"bsv": func([]string) (string, error) {
 			if !d.versionKnown {
-				return "", fmt.Errorf("the body kept its version to itself")
+				return "", fmt.Errorf("the body did not report its version")
 			}
 			return d.version.String(), nil
 		},

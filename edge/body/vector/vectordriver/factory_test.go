@@ -58,7 +58,7 @@ func TestFactoryCommandLine(t *testing.T) {
 		{">bsv\r\n", "<bsv 1.6.0\r\n"},
 		{">mot 100 -100 0 0\r", "<mot ok\r\n"},
 		{">smr\r", "<smr error: want a word and a value\r\n"},
-		{">fcc\r", "<fcc error: fcc is not here\r\n"},
+		{">fcc\r", "<fcc error: fcc is not available\r\n"},
 		{">rlg\r", "<rlg " + strings.Repeat("log ", 50) + "\r\n"}, // seven frames
 		{">xyz\r", ""},
 		{"esn\r", ""},

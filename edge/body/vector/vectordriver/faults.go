@@ -29,7 +29,7 @@ func selfTestFault(device, item uint8) faultcode.Code {
 }
 
 // ErrNoBody: Open heard nothing at all: no board, no power, or another speed.
-var ErrNoBody = errors.New("vector: no body answers")
+var ErrNoBody = errors.New("vector: the body does not answer")
 
 // ErrNoApplication: the board's boot-loader is alive and has nothing to start; it needs its firmware.
 var ErrNoApplication = errors.New("vector: body has no application")

@@ -308,7 +308,7 @@ func (u *updater) start(ctx context.Context) error {
 		now := d.port.Now()
 		if d.dataAt > began && d.versionKnown {
 			if d.version.ID != u.fw.Version {
-				return fmt.Errorf("it says version %q, the file says %q", d.version.String(), u.fw.String())
+				return fmt.Errorf("body reports version %q, want %q of the file", d.version.String(), u.fw.String())
 			}
 			return nil
 		}

@@ -187,7 +187,7 @@ func TestUpdateThatFails(t *testing.T) {
 		{"validate", vectorsim.StartApplication, vectorsim.FlashFaults{ValidateRefused: 99}, nil, 19, "validate the program, attempt 3: the body refused", false},
 		{"no program", vectorsim.StartEmpty, vectorsim.FlashFaults{}, make([]byte, 2000), 19, "validate the program", false},
 		{"too long", vectorsim.StartEmpty, vectorsim.FlashFaults{}, make([]byte, 60<<10), 18, "at offset 57344", false},
-		{"a file that lies about its version", vectorsim.StartApplication, vectorsim.FlashFaults{}, lying, 19, `it says version "1.7.0-new", the file says "1.7.1`, true},
+		{"a file that lies about its version", vectorsim.StartApplication, vectorsim.FlashFaults{}, lying, 19, `version "1.7.0-new", want "1.7.1`, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := vectorsim.NewStepped(vectorsim.Config{Version: oldVersion, Start: tc.start})

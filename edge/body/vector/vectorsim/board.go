@@ -21,8 +21,8 @@ var ErrShutdown = errors.New("vectorsim: shut down by the head")
 
 // The causes of a power cut.
 var (
-	errSilence  = fmt.Errorf("%w: %d data frames without a word from the head", ErrPowerCut, vectordriver.WatchdogFrames)
-	errNoHead   = fmt.Errorf("%w: the head never spoke", ErrPowerCut)
+	errSilence  = fmt.Errorf("%w: %d data frames without a frame from the head", ErrPowerCut, vectordriver.WatchdogFrames)
+	errNoHead   = fmt.Errorf("%w: no frame from the head", ErrPowerCut)
 	errBattery  = fmt.Errorf("%w: battery empty", ErrPowerCut)
 	errBrownOut = fmt.Errorf("%w: brown-out", ErrPowerCut)
 )

@@ -220,8 +220,8 @@ func TestBoardWaitsForTheHeadToBoot(t *testing.T) {
 				break
 			}
 		}
-		if !errors.Is(err, ErrPowerCut) || !strings.Contains(err.Error(), "never spoke") {
-			t.Errorf("start %d: %v, want %v because the head never spoke", start, err, ErrPowerCut)
+		if !errors.Is(err, ErrPowerCut) || !strings.Contains(err.Error(), "no frame from the head") {
+			t.Errorf("start %d: %v, want %v because the head no frame from the head", start, err, ErrPowerCut)
 		}
 	}
 }

@@ -112,7 +112,7 @@ func (b *Board) InWorld(fn func(*plane.World) error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.world.ground == nil {
-		return fmt.Errorf("vectorsim: the body is in no world, want Config.World")
+		return fmt.Errorf("vectorsim: the body has no world, want Config.World")
 	}
 	return fn(b.world.ground)
 }

@@ -332,7 +332,7 @@ func ServeIMU(ctx context.Context, path string, c *IMU) error {
 // listenIMU listens at a path of any length: an address takes 108 bytes, so it is named within its folder.
 func listenIMU(path string) (ln *net.UnixListener, err error) {
 	if st, err := os.Lstat(path); err == nil && st.Mode()&os.ModeSocket == 0 {
-		return nil, fmt.Errorf("%s is there and is no socket, want a name that is free", path)
+		return nil, fmt.Errorf("%s exists and is not a socket, want an unused name", path)
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err

@@ -37,7 +37,7 @@ func (b *Board) Poke(p poke.Poke) error {
 	case p.Verb == poke.Press:
 		b.world.fingers.button = p.Seconds()
 	case b.world.ground == nil:
-		return errors.New("vectorsim: the body is in no world, want one to move it in")
+		return errors.New("vectorsim: the body has no world, want one to move it in")
 	default:
 		return b.world.ground.Poke(p)
 	}

@@ -75,7 +75,7 @@ func TestPokeNowhere(t *testing.T) {
 	if err == nil {
 		err = b.Poke(p)
 	}
-	if err == nil || !strings.Contains(err.Error(), "in no world") {
+	if err == nil || !strings.Contains(err.Error(), "has no world") {
 		t.Errorf("lifted nowhere: %v", err)
 	}
 }

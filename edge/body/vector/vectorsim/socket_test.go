@@ -194,7 +194,7 @@ func TestSocketsName(t *testing.T) {
 	if err := root.WriteFile("dev/file", nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := uart.ListenSocket(root, "dev/file"); err == nil || !strings.Contains(err.Error(), "no socket") {
+	if _, err := uart.ListenSocket(root, "dev/file"); err == nil || !strings.Contains(err.Error(), "not a socket") {
 		t.Errorf("in the place of a file: %v", err)
 	}
 	if _, err := uart.ListenSocket(root, "../board"); err == nil {

@@ -498,7 +498,7 @@ func kick(t *testing.T, b *Broker) {
 			other.stop()
 		}
 		if err := b.Admin.Kick(t.Context(), absent, "x"); err != nil {
-			t.Errorf("kick of %s, who is not connected: %v", absent, err)
+			t.Errorf("kick of %s, which is not connected: %v", absent, err)
 		}
 	}
 	// A broker may carry an order out after it acknowledged it. Orders keep their turn: once this one is done, no earlier one is left to end a session of
@@ -575,10 +575,10 @@ func block(t *testing.T, b *Broker) {
 		t.Errorf("%v", got)
 	}
 	if err := admin.Block(t.Context(), "vic:nobody", "x"); err != nil {
-		t.Errorf("block of a thing that nobody knows: %v", err)
+		t.Errorf("block of an unknown thing: %v", err)
 	}
 	if err := admin.Allow(t.Context(), "vic:nobody"); err != nil {
-		t.Errorf("allow of a thing that nobody knows: %v", err)
+		t.Errorf("allow of an unknown thing: %v", err)
 	}
 }
 

@@ -211,11 +211,11 @@ func (a *Admin) provision(ctx context.Context, ids []thing.ID) error {
 		}
 		out, err := a.do(ctx, commands...)
 		if err != nil {
-			return fmt.Errorf("tell the broker of %d things: %w", len(part), err)
+			return fmt.Errorf("register %d things at the broker: %w", len(part), err)
 		}
 		for i, r := range out {
 			if r.Error != "" && r.Error != clientKnown && r.Error != roleKnown {
-				return fmt.Errorf("tell the broker of %s: %s: %s", part[i/2], r.Command, r.Error)
+				return fmt.Errorf("register %s at the broker: %s: %s", part[i/2], r.Command, r.Error)
 			}
 		}
 	}

@@ -16,7 +16,7 @@ import (
 // services' listener (infra/adr/0005). With an anchor as the only trusted certificate only that authority counts.
 func Anchor(cert *x509.Certificate, key crypto.Signer) ([]byte, error) {
 	if !cert.IsCA {
-		return nil, fmt.Errorf("anchor: %s is not an authority", cert.Subject)
+		return nil, fmt.Errorf("anchor: %s: want an authority", cert.Subject)
 	}
 	if pub, ok := key.Public().(interface{ Equal(crypto.PublicKey) bool }); !ok || !pub.Equal(cert.PublicKey) {
 		return nil, fmt.Errorf("anchor: the key does not belong to %s", cert.Subject)

@@ -111,7 +111,7 @@ func (b Broker) Security(things ...thing.ID) ([]byte, error) {
 	s := securityFile{Defaults: defaultAccess(), Roles: []role{{Name: adminRole, ACLs: adminACLs()}}}
 	for _, name := range b.admins() {
 		if name == "" || strings.Contains(name, "=") {
-			return nil, errs.New(errs.Invalid, "mosquitto: service %q: want a common name without =, which only names of things contain", name)
+			return nil, errs.New(errs.Invalid, "mosquitto: service %q: want a common name without =, which is reserved for things", name)
 		}
 		s.Clients = append(s.Clients, client{Username: name, Roles: []roleRef{{Name: adminRole}}})
 	}

@@ -33,7 +33,7 @@ func (b Broker) CheckSecurity(file []byte) error {
 	}
 	for what, allowed := range s.Defaults {
 		if want := defaultAccess()[what]; allowed && !want {
-			return errs.New(errs.Corrupt, "mosquitto: security file: %s is allowed to everybody", what)
+			return errs.New(errs.Corrupt, "mosquitto: security file: %s is allowed to all clients", what)
 		}
 	}
 	return nil

@@ -27,7 +27,7 @@ func TestCheckSecurity(t *testing.T) {
 		"denied":            {b: example, old: `"allow": true`, with: `"allow": false`, want: "may not publishClientSend #"},
 		"disabled":          {b: example, old: `"username": "kenneld",`, with: `"username": "kenneld", "disabled": true,`, want: "service kenneld is missing"},
 		"a service too few": {b: two, want: "service kenneld-eu is missing"},
-		"open":              {b: example, old: `"subscribe": false`, with: `"subscribe": true`, want: "subscribe is allowed to everybody"},
+		"open":              {b: example, old: `"subscribe": false`, with: `"subscribe": true`, want: "subscribe is allowed"},
 	} {
 		text := string(good)
 		if x.old != "" {

@@ -13,7 +13,7 @@ import (
 
 // Errors of Write.
 var (
-	ErrReleased = errors.New("the robot has left the factory: its record is not written any more")
+	ErrReleased = errors.New("the robot has left the factory: its record is read-only")
 	ErrNotFAC   = errors.New("not in factory mode: this build does not permit it")
 )
 

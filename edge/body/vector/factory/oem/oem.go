@@ -36,7 +36,7 @@ const (
 )
 
 // ErrReadOnly is in the chain of every refusal to write outside factory mode.
-var ErrReadOnly = errors.New("the factory area is read only outside factory mode")
+var ErrReadOnly = errors.New("the factory area is read-only outside factory mode")
 
 // Mode says what may be done with the area.
 type Mode uint8
@@ -149,7 +149,7 @@ func (a Area) read(dir, name string) ([]byte, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() || info.Size() > maxFile {
-		return nil, fmt.Errorf("%s is no file of at most %d bytes", full, maxFile)
+		return nil, fmt.Errorf("%s is not a file of at most %d bytes", full, maxFile)
 	}
 	return io.ReadAll(io.LimitReader(f, maxFile)) // it may grow
 }
@@ -169,7 +169,7 @@ func (a Area) write(dir, name string, data []byte) error {
 
 func check(name string) error {
 	if !namePattern.MatchString(name) {
-		return fmt.Errorf("name %.80q: want 1 to 128 letters, digits, . _ -, not beginning with a dot", name)
+		return fmt.Errorf("name %.80q: want 1 to 128 letters, digits, . _ -, not starting with a dot", name)
 	}
 	return nil
 }
