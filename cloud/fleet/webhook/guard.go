@@ -53,7 +53,7 @@ func (g Guard) Check(a netip.Addr) error {
 		public = public && !p.Contains(a)
 	}
 	if !public {
-		return fmt.Errorf("address %s is not a public one, and webhooks.allow does not name its network", a)
+		return fmt.Errorf("address %s is not a public one; to allow its network use kenneld onebox -webhook-allow NETWORK, or the setting webhooks.allow", a)
 	}
 	return nil
 }
