@@ -55,7 +55,7 @@ type underway struct {
 	asked   float64 // of Go and Turn: m or rad, signed
 }
 
-// A way or a turn that a late loop stopped counts as done if no more is left of it than a body may miss anyway: own defaults, below GOSTAI-OPEN-11.
+// A way or a turn that a late loop stopped counts as done if what is left of it is below what a body may miss anyway: own defaults, below GOSTAI-OPEN-11.
 const (
 	nearWay   = 0.01          // m
 	nearTurn  = math.Pi / 180 // rad
