@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"testing"
 
 	"kennel/cloud/access"
@@ -81,5 +82,23 @@ func TestCheck(t *testing.T) {
 	}
 	if err := access.HTTP.Check("GET /nowhere", auth.Admin); errs.KindOf(err) != errs.NotFound {
 		t.Error(err)
+	}
+}
+
+// TestViewersRead (30.5): a viewer reads what any operator reads, except what is about people, forms, and what this installation lacks.
+func TestViewersRead(t *testing.T) {
+	closed := []string{
+		"GET /v1/audit", "GET /v1/audit/verify", "GET /audit", "GET /audit/export", // people: names and addresses
+		"GET /v1/operators", "GET /v1/operators/{id}/sessions", "GET /operators", "GET /operators/{id}",
+		"GET /bulk/new", "GET /rollouts/new", // forms
+		"GET /v1/check", "GET /ready", "GET /v1/originals", "GET /originals", // what this installation lacks
+	}
+	for name, rule := range access.HTTP {
+		if rule.Changes() || !slices.Contains(rule.Roles, auth.Admin) || !strings.HasPrefix(name, "GET ") {
+			continue
+		}
+		if may := slices.Contains(rule.Roles, auth.Viewer); may == slices.Contains(closed, name) {
+			t.Errorf("%s: a viewer may read it: %v", name, may)
+		}
 	}
 }

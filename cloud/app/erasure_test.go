@@ -249,6 +249,7 @@ func (w *wired) plant(t *testing.T, p *person) {
 		sql  string
 		args []any
 	}{
+		{`UPDATE registry_thing SET present = true, since = now(), lease_until = now() + interval '1 hour' WHERE thing = $1`, []any{rex}},
 		{`INSERT INTO vitals_sample (thing, every, at, volts, problems) VALUES ($1, 3600, date_trunc('hour', now()), 3.625, 0) ON CONFLICT DO NOTHING`, []any{rex}},
 		{`INSERT INTO speech_session (thing, at, session, kind, language, firmware, encoding, recognizer, intent, confidence, failed, why, audio_ms, took_ms, skip_das)
 			VALUES ($1, now(), 's1', 'intent', 'en-US', '', 'pcm', '', '', 0, 'match', $2, 1, 1, false)`, []any{rex, p.word("why")}},

@@ -55,6 +55,7 @@ type cloud struct {
 	got  []string // METHOD path body
 	tail chan string
 	show func() (any, error) // how a robot shows itself; nil: the same always
+	away bool                // the robot is offline, and does not answer
 }
 
 func at(hour int) time.Time { return time.Date(2026, 5, 6, hour, 0, 0, 0, time.UTC) }
@@ -119,7 +120,11 @@ func newCloud(t *testing.T) *cloud {
 		if r.PathValue("thing") != "vic:00e20100" {
 			return nil, errs.Coded(errs.NotFound, "no_thing", "thing %s is not known to this fleet", r.PathValue("thing"))
 		}
-		return robot(), nil
+		th := robot()
+		if c.away {
+			th.Presence = registry.Absent
+		}
+		return th, nil
 	})
 	handle("GET /v1/things/{thing}/doctor", func(*http.Request, string) (any, error) {
 		return registry.Report{Thing: "vic:00e20100", At: at(12), Level: registry.Fail, Verdict: "enrolment: refused. Register it",
@@ -194,7 +199,12 @@ func newCloud(t *testing.T) *cloud {
 	handle("GET /v1/things/{thing}/commands", func(*http.Request, string) (any, error) {
 		return []any{command("sent", nil), command("expired", map[string]any{"closed": at(5)}), command("done", done)}, nil
 	})
-	handle("GET /v1/things/{thing}/commands/{id}", func(*http.Request, string) (any, error) { return command("done", done), nil })
+	handle("GET /v1/things/{thing}/commands/{id}", func(*http.Request, string) (any, error) {
+		if c.away {
+			return command("sent", nil), nil
+		}
+		return command("done", done), nil
+	})
 	handle("GET /v1/events", func(*http.Request, string) (any, error) {
 		return []any{json.RawMessage(`{"thing":"vic:00e20100","received":"2026-05-06T12:00:00Z","seq":5,"level":"info","event":"robot.boot","s1":"b-1","i1":0,"boot_id":"b-1"}`),
 			json.RawMessage(`{"thing":"vic:00e20100","received":"2026-05-06T12:00:00Z","seq":6,"level":"info","event":"battery.on_charger_changed","i1":1,"i2":3921,"boot_id":"b-1"}`)}, nil
@@ -218,6 +228,10 @@ func newCloud(t *testing.T) *cloud {
 		w.Header().Set("Trailer", "Kennel-Cut")
 		_, _ = io.WriteString(w, "received,thing\n2026-05-06T12:00:00Z,vic:00e20100\n")
 		w.Header().Set("Kennel-Cut", "true")
+	})
+	handle("POST /v1/speech/try", func(*http.Request, string) (any, error) {
+		failed := map[string]any{"step": "match", "ok": false, "says": "it means nothing"}
+		return map[string]any{"failed": "match", "steps": []any{map[string]any{"step": "audio", "ok": true}, failed}}, nil
 	})
 	custom := customintent.Custom{ID: 3, Wanted: customintent.Wanted{Custom: intent.Custom{Name: "feed_cat", Phrases: []string{"feed the cat"}, Overrides: []string{"global_stop"}}}, By: "op"}
 	handle("GET /v1/intents/custom", func(*http.Request, string) (any, error) { return []customintent.Custom{custom}, nil })

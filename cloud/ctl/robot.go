@@ -15,6 +15,7 @@ import (
 
 	"kennel/cloud/fleet/command"
 	"kennel/cloud/fleet/liveview"
+	"kennel/cloud/fleet/registry"
 	"kennel/cloud/openapi/client"
 	"kennel/cloud/voice/intents"
 	"kennel/infra/api/commandwire"
@@ -29,6 +30,8 @@ const (
 	glanceFresh = 2 * time.Second  // a robot that is looked at speaks twice a second
 	glanceFor   = 10 * time.Second // for a robot to show itself
 	resultEvery = 300 * time.Millisecond
+	// offlineEvery is every how many looks at a command kennelctl asks whether its robot is still online.
+	offlineEvery = 10
 )
 
 func (a *app) robot() *cobra.Command {
@@ -414,7 +417,7 @@ func (a *app) tellRobot(cmd *cobra.Command, id, kind string, args json.RawMessag
 // settled waits for the result of a command, which began to wait for its robot just now, and tells the states on the way. A command that was not done
 // is an error.
 func (a *app) settled(ctx context.Context, id string, r reply[client.Command], ttl time.Duration, tell func(state string)) (_ reply[client.Command], err error) {
-	last := ""
+	last, polls := "", 0
 	// Beyond its expiry and the grace for a result under way the cloud closes it.
 	for deadline := time.Now().Add(ttl + 2*command.Grace); err == nil && !command.State(r.Value.State).Closed(); {
 		if time.Now().After(deadline) {
@@ -426,6 +429,11 @@ func (a *app) settled(ctx context.Context, id string, r reply[client.Command], t
 		}
 		if err := backoff.Sleep(ctx, resultEvery); err != nil {
 			return r, err
+		}
+		if polls++; ttl <= commandwire.MaxWait && polls%offlineEvery == 1 {
+			if err := a.offline(ctx, id); err != nil {
+				return r, err
+			}
 		}
 		r, err = a.api.GetThingsThingCommandsID(ctx, id, r.Value.ID)
 	}
@@ -439,4 +447,17 @@ func (a *app) settled(ctx context.Context, id string, r reply[client.Command], t
 		return r, errs.New(errs.Unavailable, "%s did not: %s", id, cmp.Or(resultText(got), "no result came in time"))
 	}
 	return r, nil
+}
+
+// offline returns Unavailable for a robot that is offline: it will hardly answer in time.
+func (a *app) offline(ctx context.Context, id string) error {
+	t, err := a.api.GetThingsThing(ctx, id)
+	if err != nil || t.Value.Presence != string(registry.Absent) {
+		return err
+	}
+	when := "has never connected"
+	if !t.Value.Since.IsZero() {
+		when = "is offline since " + t.Value.Since.Local().Format("2006-01-02 15:04:05") + " (" + ago(t.Value.Since) + ")"
+	}
+	return errs.Coded(errs.Unavailable, errs.CodeOffline, "%s %s; kennelctl commands list %s shows what waits for it", id, when, id)
 }

@@ -67,13 +67,13 @@ func (a *app) robotsList() *cobra.Command {
 					if th.Presence == string(registry.Calls) {
 						since = th.LastSeen
 					}
-					return cells{th.Thing, th.Presence, since, "", "", "", "", registry.Words(problems(th))}
+					return cells{th.Thing, presenceOf(th), since, "", "", "", "", registry.Words(problems(th))}
 				}
 				lateness := ""
 				if m.Loop != nil {
 					lateness = micros(m.Loop.LateP99US)
 				}
-				return cells{th.Thing, th.Presence, th.Since, battery(m.Body), m.OS, m.Agent, lateness, registry.Words(problems(th))}
+				return cells{th.Thing, presenceOf(th), th.Since, battery(m.Body), m.OS, m.Agent, lateness, registry.Words(problems(th))}
 			})
 			return show(cmd, all, err, func(t *cli.Table, list []client.Thing) {
 				if table(t, list); len(list) == 0 && everyone {
@@ -251,6 +251,14 @@ func clock(t time.Time) string {
 
 // now is the clock that ago and since compare with; tests set it.
 var now = time.Now
+
+// presenceOf says whether a robot is here, and whether it may come.
+func presenceOf(th client.Thing) string {
+	if th.Revoked {
+		return th.Presence + ", revoked"
+	}
+	return th.Presence
+}
 
 // ago prints how far a time is from now, such as "3 min ago" or "in 2 h"; "" if it is none. JSON output has the exact time.
 func ago(t time.Time) string {

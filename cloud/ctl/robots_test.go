@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"kennel/cloud/fleet/registry"
+	"kennel/cloud/openapi/client"
 	"kennel/infra/api/status"
 )
 
@@ -26,5 +27,14 @@ func TestProblems(t *testing.T) {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})
+	}
+}
+
+// TestPresenceOf (30.5): robots list tells a robot that was revoked from one that is only offline.
+func TestPresenceOf(t *testing.T) {
+	for want, th := range map[string]client.Thing{"present": {Presence: "present"}, "absent": {Presence: "absent"}, "absent, revoked": {Presence: "absent", Revoked: true}} {
+		if got := presenceOf(th); got != want {
+			t.Errorf("%+v: %q, want %q", th, got, want)
+		}
 	}
 }

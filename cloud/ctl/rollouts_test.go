@@ -109,5 +109,5 @@ func TestRollouts(t *testing.T) {
 	has(ctl(0, "rollout", "retry", id), "running")
 	has(ctl(0, "rollout", "rollback", id), "aborted")
 	ctl(cli.ExitFailed, "rollout", "pause", id)
-	has(strings.Join(lines, "\n"), "rollout.create 2.0.1.1 to dev", "rollout.pause lunch", "rollout.rollback ")
+	has(strings.Join(lines, "\n"), "rollout.create vic 2.0.1.1 to dev", "rollout.pause lunch", "rollout.rollback ")
 }

@@ -9,6 +9,7 @@ import (
 
 	"kennel/cloud/openapi/client"
 	"kennel/infra/cli"
+	"kennel/infra/errs"
 )
 
 func (a *app) voice() *cobra.Command {
@@ -24,7 +25,10 @@ func (a *app) speechTry() *cobra.Command {
 	cmd := a.runs(describe("try FILE", "Send a recording through the whole service and print each step: audio, end of speech, recognition, intent, answer", "speech try hello.wav", "speech try frage.wav -lang de-DE -kind knowledge -o json"),
 		func(cmd *cobra.Command, args []string) error {
 			r, err := upload[client.Trial](a, cmd, http.MethodPost, "/v1/speech/try?"+url.Values{"language": {language}, "kind": {kind}}.Encode(), "application/octet-stream", args[0])
-			return show(cmd, r, err, showTrial)
+			if err := show(cmd, r, err, showTrial); err != nil || r.Value.Failed == "" {
+				return err
+			}
+			return errs.Coded(errs.Conflict, "step_failed", "step %s failed", r.Value.Failed)
 		})
 	cmd.Flags().StringVar(&language, "lang", "en-US", "`LANGUAGE` of the recording")
 	cmd.Flags().StringVar(&kind, "kind", "intent", "`KIND` of request: intent, knowledge, or graph for both")

@@ -2,8 +2,8 @@
 // they have it (VEC-CLD-01, VEC-CLD-07, VEC-END-01).
 //
 // There is one self-test at a time. Its robot is TestThing, its owner TestAccount. Admit gives a caller that an operator trusts a certificate of TestTime and a
-// session that only TestThing may use; neither is stored. Dismiss erases what the robot left, as if its owner had deleted the account: only the
-// robot's row stays, with the tag TestTag.
+// session that only TestThing may use; neither is stored. Dismiss erases what the robot left, as if its owner had deleted the account: the
+// robot, which has the tag TestTag meanwhile, leaves the fleet.
 package originals
 
 import (
@@ -216,6 +216,7 @@ type Config struct {
 	Sessions Sessions
 	Turns    Turns
 	Mark     func(ctx context.Context) error                 // registers TestThing and tags it
+	Forget   func(ctx context.Context) error                 // removes it from the fleet
 	Erase    func(ctx context.Context, account string) error // what any slice holds about an account
 	Now      func() time.Time                                // nil: time.Now
 }
@@ -292,7 +293,7 @@ func (s *Service) SelfTest(ctx context.Context, framePause time.Duration) (Resul
 
 // Dismiss erases what self-tests left, and lets the next one begin.
 func (s *Service) Dismiss(ctx context.Context) error {
-	if err := s.cfg.Erase(ctx, TestAccount); err != nil {
+	if err := errors.Join(s.cfg.Erase(ctx, TestAccount), s.cfg.Forget(ctx)); err != nil {
 		return err
 	}
 	return s.cfg.Turns.End(ctx)

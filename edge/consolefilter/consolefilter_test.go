@@ -132,3 +132,21 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// TestPrintedExample (30.5): the page that names the file says where it is below a robot's root, and shows one that does what the page says.
+func TestPrintedExample(t *testing.T) {
+	page, err := os.ReadFile("../../docs/start.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := bytes.Index(page, []byte("`ROBOT/"+File+"`"))
+	if i < 0 {
+		t.Fatalf("docs/start.md does not say where %s is", File)
+	}
+	_, example, _ := strings.Cut(string(page[i:]), "\n    {")
+	example, _, _ = strings.Cut(example, "\n")
+	r, err := parse([]byte("{" + example))
+	if err != nil || r.channel("link") || !r.channel("voice") || r.level("info", true) || !r.level("error", true) {
+		t.Errorf("{%s: %+v, %v; want the channel link and the level info off", example, r, err)
+	}
+}

@@ -52,7 +52,15 @@ type underway struct {
 	why     motion.Outcome // of an end that the loop decided; None: the plant knows
 	rest    motion.Outcome // the worst end of the other parts of the same order; None: all went well so far
 	began   travel
+	asked   float64 // of Go and Turn: m or rad, signed
 }
+
+// A way or a turn that a late loop stopped counts as done if what is left of it is below what a body may miss anyway: own defaults, below GOSTAI-OPEN-11.
+const (
+	nearWay   = 0.01          // m
+	nearTurn  = math.Pi / 180 // rad
+	nearShare = 0.01          // of what was asked for
+)
 
 // travel is how far the base went: m ahead and rad counter-clockwise, both signed, since the loop was made.
 type travel struct{ ahead, turned float64 }
@@ -389,14 +397,17 @@ func (c *Control) ended(p int, o motion.Outcome) {
 		}
 	}
 	r := Result{Owner: u.owner, Request: u.request, Code: Ended, Actuator: -1, Outcome: o, Pose: c.pose}
-	if o == motion.Stopped {
-		r.Stop = c.stop
-	}
+	nearly := 0.0
 	switch u.kind {
 	case Go:
-		r.Moved = c.way.ahead - u.began.ahead
+		r.Moved, nearly = c.way.ahead-u.began.ahead, nearWay
 	case Turn:
-		r.Moved = c.way.turned - u.began.turned
+		r.Moved, nearly = c.way.turned-u.began.turned, nearTurn
+	}
+	if o == motion.Stopped {
+		if r.Stop = c.stop; r.Stop == motion.Watchdog && math.Abs(r.Moved-u.asked) <= min(nearly, nearShare*math.Abs(u.asked)) {
+			r.Outcome, r.Stop = motion.Done, 0
+		}
 	}
 	c.results.Put(r)
 }

@@ -278,6 +278,39 @@ func TestMoved(t *testing.T) {
 	}
 }
 
+// TestLateAtItsEnd (30.5): a way or a turn that the late loop stops within the last percent is done; farther from its end, or for another reason, it is not.
+func TestLateAtItsEnd(t *testing.T) {
+	for _, tc := range []struct {
+		name         string
+		kind         Kind
+		asked, moved float64
+		halted       bool
+		want         motion.Outcome
+	}{
+		{"a turn, 0.6 % short", Turn, 1.57, 1.56, false, motion.Done}, {"to the right", Turn, -1.57, -1.56, false, motion.Done}, {"a turn, 2 % short", Turn, 1.57, 1.54, false, motion.Stopped},
+		{"many turns, 2 degrees short", Turn, 12, 11.965, false, motion.Stopped}, {"the wrong way", Turn, 1.57, -1.56, false, motion.Stopped},
+		{"a way", Go, 1, 0.995, false, motion.Done}, {"a way, 2 cm short", Go, 3, 2.98, false, motion.Stopped}, {"a short way", Go, 0.01, 0.005, false, motion.Stopped},
+		{"by a person", Turn, 1.57, 1.56, true, motion.Stopped},
+	} {
+		r := newRig(t).homed()
+		r.claims(alice, "robot.body.wheel")
+		r.ask(Order{Kind: tc.kind, Owner: alice, A: tc.asked, For: time.Minute})
+		if tc.kind == Go {
+			r.p.base.Pose.X += tc.moved
+			r.step(1)
+		}
+		for left := tc.moved; tc.kind == Turn && left != 0; r.step(1) {
+			part := max(-1, min(1, left)) // below half a turn a step
+			r.p.base.Pose.Theta, left = math.Remainder(r.p.base.Pose.Theta+part, 2*math.Pi), left-part
+		}
+		r.f.Halted, r.f.Stale = tc.halted, true
+		r.step(2)
+		if ends := r.ends(); len(ends) != 1 || ends[0].Outcome != tc.want || (ends[0].Stop != 0) != (tc.want == motion.Stopped) || math.Abs(ends[0].Moved-tc.moved) > 1e-6 {
+			t.Errorf("%s: %+v, want %v", tc.name, ends, tc.want)
+		}
+	}
+}
+
 // TestHoming: VEC-MOT-07. A body that was opened finds its zeros under a claim of the loop's own, which gives way to a person.
 func TestHoming(t *testing.T) {
 	both := []call{{"home", neck, 0}, {"home", arm, 0}}

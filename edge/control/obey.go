@@ -217,7 +217,7 @@ func (c *Control) move(o *Order, r *Result) {
 		if u.moving {
 			c.ended(p, motion.Cancelled)
 		}
-		*u = underway{owner: o.Owner, request: o.Request, kind: o.Kind, moving: true, began: c.way}
+		*u = underway{owner: o.Owner, request: o.Request, kind: o.Kind, moving: true, began: c.way, asked: o.A}
 		if c.parts[p].Timed {
 			u.until = c.moment.Now + o.For
 		}

@@ -15,9 +15,9 @@ import (
 	"kennel/edge/body/bodysim"
 	"kennel/edge/body/vector/factory/bootparam"
 	"kennel/edge/env/robotfs"
-	"kennel/edge/wav"
 	"kennel/infra/api/poke"
 	"kennel/infra/errs"
+	"kennel/infra/wav"
 )
 
 // TestBoots: VEC-BOOT-02: a button that is let go too early starts no program; then it is pressed for long enough. The state says which

@@ -59,16 +59,16 @@ func run(ctx context.Context, root string, side float64) error {
 
 // connect returns a client of the robotd that runs in the robot's folder.
 func connect(ctx context.Context, root string) (*coreclient.Client, error) {
+	socket := filepath.Join(root, corelink.SocketPath)
+	if _, err := os.Stat(socket); err != nil {
+		return nil, fmt.Errorf("no robotd runs in %s (%w): want -root FOLDER of a robot", root, err)
+	}
 	link := corelink.NewClient(root)
 	c := coreclient.New(link)
 	go link.Run(ctx, c.Handle) // ends with ctx
 	wait, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	if err := c.Ready(wait); err != nil {
-		socket := filepath.Join(root, corelink.SocketPath)
-		if _, missing := os.Stat(socket); missing != nil {
-			return nil, fmt.Errorf("no robotd runs in %s (%w): want -root FOLDER of a robot", root, missing)
-		}
 		return nil, fmt.Errorf("%w: only its own user and root may connect to %s", err, socket)
 	}
 	return c, nil

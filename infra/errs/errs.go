@@ -87,6 +87,9 @@ func RetryLater(d time.Duration, msg string, cause error) error {
 // CodeAgain is the code of an Unavailable error that says: a part is done, and the rest is to be done at once. Nothing failed.
 const CodeAgain = "again"
 
+// CodeOffline is the code of an Unavailable error about a robot that is not connected. Nothing failed.
+const CodeOffline = "robot_offline"
+
 // KindOf returns the kind of the first *Error in err's chain, else Internal. A nil error has no kind; do not ask.
 func KindOf(err error) Kind {
 	var e *Error

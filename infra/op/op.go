@@ -197,7 +197,7 @@ func CrossSite() error {
 func (s Spec) note(r *http.Request, err error, log *slog.Logger) {
 	ctx, kind := r.Context(), errs.KindOf(err)
 	switch {
-	case ctx.Err() != nil: // the peer is gone
+	case ctx.Err() != nil, errs.CodeOf(err) == errs.CodeOffline: // the peer is gone, or a robot
 	case kind == errs.Internal, kind == errs.Corrupt, kind == errs.Unavailable && (errs.RetryOf(err) == 0 || errors.Unwrap(err) != nil): // else it was asked to come later
 		log.ErrorContext(ctx, "request failed", "route", s.Route, logging.Addr, auth.CallerFrom(ctx).Addr, "code", errs.CodeOf(err), logging.Err, err)
 	case s.SameSite:

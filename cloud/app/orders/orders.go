@@ -45,7 +45,7 @@ type Orders struct {
 // Wire wires both, and devices that update themselves with SWUpdate.
 func Wire(b wire.Base, l *link.Link, robots *registry.Service, cohorts *cohort.Service, docs records.Documents, devices Devices, spoken *speech.Config) (o Orders, err error) {
 	var commands wire.Slice
-	if o.Commands, o.Sender, commands, err = wireCommands(b, l); err != nil {
+	if o.Commands, o.Sender, commands, err = wireCommands(b, l, robots); err != nil {
 		return o, err
 	}
 	var jobs wire.Slice
@@ -57,9 +57,9 @@ func Wire(b wire.Base, l *link.Link, robots *registry.Service, cohorts *cohort.S
 	return o, err
 }
 
-func wireCommands(b wire.Base, l *link.Link) (*command.Service, *command.Sender, wire.Slice, error) {
+func wireCommands(b wire.Base, l *link.Link, robots *registry.Service) (*command.Service, *command.Sender, wire.Slice, error) {
 	store := commandpg.New(b.Pool)
-	svc := command.New(store)
+	svc := command.New(store, command.Online(robots.Online))
 	s := wire.Slice{
 		Requests: commandapi.Handlers(svc),
 		Operations: func(d wire.Doors) wire.Operations {

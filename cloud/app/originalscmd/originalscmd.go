@@ -38,6 +38,9 @@ func (c *cloudFlags) api(folder Folder) (client.Client, error) {
 		if dir, err = folder(c.data); err != nil {
 			return client.Client{}, err
 		}
+		if _, err := os.Stat(dir); err != nil {
+			return client.Client{}, errs.New(errs.Invalid, "-data %s: no such folder; want the data folder of a running kenneld onebox", dir)
+		}
 	}
 	return ctl.API(c.server, c.ca, dir), nil
 }
@@ -125,7 +128,7 @@ func checkCommand(from *cloudFlags, folder Folder) *cobra.Command {
 		Short: "Play an original robot, and say in one sentence what is missing",
 		Long: `Play an original robot against this cloud from here: look the names up, check the certificate with the robot's own roots, ask for
 /ok, make a token and refresh it, write and read a document, upload a log, and run the connection check. The test robot is ` + string(originals.TestThing) + `; what
-it leaves is erased, but for its row with the tag ` + originals.TestTag + `. The exit code is 0 if all steps pass and 1 if one fails.`,
+it leaves is erased. The exit code is 0 if all steps pass and 1 if one fails.`,
 		Example: `  kenneld originals check
   kenneld originals check -roots /etc/ssl/certs/local/root.crt
   kenneld originals check -connect-to kennel.s3.us-west-2.amazonaws.com:443=192.168.1.5:8444

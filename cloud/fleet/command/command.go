@@ -137,10 +137,28 @@ type Store interface {
 }
 
 // Service holds the rules. It is safe for concurrent use.
-type Service struct{ store Store }
+type Service struct {
+	store  Store
+	online func(context.Context, thing.ID) error
+}
+
+// Option changes a Service.
+type Option func(*Service)
+
+// Online makes Send ask online, which returns an error for a robot that is offline, before it takes a command that moves a robot or is said to it. Such a
+// command begins soon or never, so its sender hears at once. A stop and a hold are always taken: the robot may come back before they expire.
+func Online(online func(context.Context, thing.ID) error) Option {
+	return func(s *Service) { s.online = online }
+}
 
 // New returns a service on store.
-func New(store Store) *Service { return &Service{store} }
+func New(store Store, options ...Option) *Service {
+	s := &Service{store: store, online: func(context.Context, thing.ID) error { return nil }}
+	for _, o := range options {
+		o(s)
+	}
+	return s
+}
 
 // Check reports the first thing that makes d no command; errors are of kind Invalid. TTL 0 becomes DefaultTTL, or
 // what the kind allows.
@@ -171,10 +189,15 @@ func (d *Draft) Check() error {
 }
 
 // Send puts a command into the outbox and returns it. The same caller's same key again returns the command of the first time; Conflict if
-// that was another kind or had other arguments.
+// that was another kind or had other arguments. Unavailable if the robot would have to begin soon and is offline (Online).
 func (s *Service) Send(ctx context.Context, d Draft) (Command, error) {
 	if err := d.Check(); err != nil {
 		return Command{}, err
+	}
+	if commandwire.Moves(d.Kind) || d.Kind == commandwire.Intent {
+		if err := s.online(ctx, d.Thing); err != nil {
+			return Command{}, err
+		}
 	}
 	if d.By == ByOwner {
 		d.Account = auth.CallerFrom(ctx).Account

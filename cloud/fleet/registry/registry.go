@@ -59,6 +59,8 @@ type Thing struct {
 	Kinds       []string  `json:"problem_kinds,omitempty"`    // of Problems, each once
 	LoopHealth  string    `json:"loop_health,omitempty"`      // filter.OK, filter.Late or filter.None
 	Certificate time.Time `json:"certificate_until,omitzero"` // zero: it has none in force
+	// Revoked says why it is absent: it was here, and has no certificate in force, since an operator revoked it or reset its identity.
+	Revoked bool `json:"revoked,omitempty"`
 	// Problems are what is wrong with it by its last status (ProblemsOf), and its recent crashes.
 	Problems []status.Problem `json:"problems,omitempty"`
 	// Crashes are its recent crashes, the newest first.
@@ -140,6 +142,8 @@ type Table interface {
 	Refit(ctx context.Context, limit int) (int, error)
 	// RecountCrashes ends crashes that are older than CrashedFor as problems of their robots, and adds crashes that came before their robot was known.
 	RecountCrashes(ctx context.Context) error
+	// Forget removes a thing from the fleet. Its recorded steps stay until Trim.
+	Forget(ctx context.Context, id thing.ID) error
 }
 
 // Mark says that a thing changed, and which revision it had then.
@@ -175,6 +179,9 @@ func New(store Store, table Table, src Sources, log *slog.Logger) *Service {
 
 // Register makes a thing known to the fleet; a known one stays as it is.
 func (s *Service) Register(ctx context.Context, id thing.ID) error { return s.store.Register(ctx, id) }
+
+// Forget removes a thing from the fleet; an unknown one is no error. Pages that show it do so until they are loaded again. A robot that calls later is known again.
+func (s *Service) Forget(ctx context.Context, id thing.ID) error { return s.table.Forget(ctx, id) }
 
 // Thing returns one thing; NotFound if the fleet does not know it.
 func (s *Service) Thing(ctx context.Context, id thing.ID) (Thing, error) {

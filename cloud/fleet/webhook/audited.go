@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"kennel/infra/auth"
 	"kennel/infra/errs"
 )
 
@@ -15,6 +16,29 @@ type Audited struct {
 	*Service
 	// Audit writes one line about an action of the caller in ctx.
 	Audit func(ctx context.Context, action, object, detail string) error
+}
+
+// Hooks returns all webhooks as the caller may see them.
+func (a Audited) Hooks(ctx context.Context) ([]Hook, error) {
+	all, err := a.Service.Hooks(ctx)
+	for i := range all {
+		all[i] = seen(ctx, all[i])
+	}
+	return all, err
+}
+
+// Hook returns one webhook as the caller may see it.
+func (a Audited) Hook(ctx context.Context, id string) (Hook, error) {
+	h, err := a.Service.Hook(ctx, id)
+	return seen(ctx, h), err
+}
+
+// seen leaves of the URL the host alone for callers who may not change webhooks: the rest may be another party's secret.
+func seen(ctx context.Context, h Hook) Hook {
+	if auth.CallerFrom(ctx).Role != auth.Admin && h.URL != "" {
+		h.URL = "https://" + host(h.URL) + "/..."
+	}
+	return h
 }
 
 // Add registers a webhook; see Service.

@@ -33,6 +33,7 @@ import (
 	"kennel/cloud/fleet/registry/registrypg"
 	"kennel/cloud/fleet/webhook"
 	"kennel/cloud/fleet/webhook/webhookpg"
+	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/jobs"
 	"kennel/infra/pg"
@@ -566,6 +567,9 @@ func TestGuard(t *testing.T) {
 			t.Errorf("%s: %v, want allowed %v", host, err, want)
 		}
 	}
+	if err := g.CheckHost("127.0.0.1"); !strings.Contains(fmt.Sprint(err), " -webhook-allow ") || !strings.Contains(fmt.Sprint(err), "webhooks.allow") { // 30.5: both names of the setting
+		t.Error(err)
+	}
 	if _, err := webhook.NewGuard([]string{"10.1.0.0"}); err == nil {
 		t.Error("a network without its size is taken")
 	}
@@ -617,6 +621,26 @@ func TestSecrets(t *testing.T) {
 	for _, bad := range []string{"whsec_", "secret", "whsec_c2hvcnQ=", "whsec_" + strings.Repeat("QUFB", 30)} {
 		if _, _, err := g.Add(t.Context(), "op", webhook.Draft{URL: &url, Kinds: &kinds}, bad); errs.KindOf(err) != errs.Invalid || strings.Contains(err.Error(), "c2hvcnQ") {
 			t.Errorf("%q: %v", bad, err)
+		}
+	}
+}
+
+// TestURLsAreForAdmins (30.5): operators who may not change webhooks see the host of their URLs alone, wherever a hook is shown, also when it fails.
+func TestURLsAreForAdmins(t *testing.T) {
+	r := newReceiver(t)
+	g := newRig(t, r, loopback)
+	h, _ := g.add(r.URL+"/services/T0-private?key=private", []webhook.Kind{webhook.Present})
+	r.Close()
+	if d, err := g.Ping(t.Context(), h.ID); err != nil || d.Error == "" {
+		t.Fatal(d, err)
+	}
+	a := webhook.Audited{Service: g.Service, Audit: func(context.Context, string, string, string) error { return nil }}
+	for _, role := range auth.Staff {
+		ctx := auth.WithCaller(t.Context(), auth.Caller{Role: role})
+		all, one, sent := must(a.Hooks(ctx)), must(a.Hook(ctx, h.ID)), must(a.Deliveries(ctx, h.ID, webhook.Query{Limit: 10}))
+		text := must(json.Marshal([]any{all, one, sent}))
+		if private := bytes.Contains(text, []byte("private")); private != (role == auth.Admin) || !bytes.Contains(text, []byte("127.0.0.1")) || len(sent) == 0 {
+			t.Errorf("%s sees %s", role, text)
 		}
 	}
 }

@@ -73,13 +73,27 @@ func (s *Service) Offers(ctx context.Context, account, email string) ([]Offer, e
 	return out, nil
 }
 
+// noteOffer writes down what the caller does with an offer: about its robot, if there is such an offer of or to the caller, else about its id.
+func (s *Service) noteOffer(ctx context.Context, action, account, email, id string) error {
+	all, err := s.Offers(ctx, account, email)
+	if err != nil {
+		return err
+	}
+	for _, o := range all {
+		if o.ID == id {
+			return s.note(ctx, action, string(o.Thing))
+		}
+	}
+	return s.note(ctx, action, id)
+}
+
 // Accept makes the caller the owner of a robot that was offered to them. Repeating it changes nothing. NotFound "no_transfer" for an offer that
 // does not exist, is for another person or has ended.
 func (s *Service) Accept(ctx context.Context, account, email, id string) (Tenure, error) {
 	if err := checkAccount(account); err != nil {
 		return Tenure{}, err
 	}
-	if err := s.note(ctx, "owner.accept", id); err != nil {
+	if err := s.noteOffer(ctx, "owner.accept", account, email, id); err != nil {
 		return Tenure{}, err
 	}
 	t, before, err := s.Transfers.AcceptOffer(ctx, id, account, s.recipients(account, email))
@@ -98,7 +112,7 @@ func (s *Service) Accept(ctx context.Context, account, email, id string) (Tenure
 
 // Drop takes back an offer of the caller's, or declines one to the caller. NotFound as Accept.
 func (s *Service) Drop(ctx context.Context, account, email, id string) error {
-	if err := s.note(ctx, "owner.drop", id); err != nil {
+	if err := s.noteOffer(ctx, "owner.drop", account, email, id); err != nil {
 		return err
 	}
 	err := s.Transfers.DropOffer(ctx, id, account, s.recipients(account, email))

@@ -1612,7 +1612,7 @@ func (c Client) DeleteWebhooksID(ctx context.Context, id string) (Reply[None], e
 	return ask[None](ctx, c, "DELETE", "/v1/webhooks/"+url.PathEscape(id), nil)
 }
 
-// GetWebhooksID is GET /v1/webhooks/{id}: One, and how its endpoint does.
+// GetWebhooksID is GET /v1/webhooks/{id}: One, and how its endpoint does. Only an admin sees more of its URL than the host.
 func (c Client) GetWebhooksID(ctx context.Context, id string) (Reply[Hook], error) {
 	return ask[Hook](ctx, c, "GET", "/v1/webhooks/"+url.PathEscape(id), nil)
 }
@@ -3653,6 +3653,7 @@ type Thing struct {
 	ProblemKinds     []string        `json:"problem_kinds,omitzero"` // of Problems, each once
 	Problems         []StatusProblem `json:"problems,omitzero"`      // Problems are what is wrong with it by its last status (ProblemsOf), and its recent crashes.
 	Rev              int64           `json:"rev"`                    // raised by every change
+	Revoked          bool            `json:"revoked,omitzero"`       // Revoked says why it is absent: it was here, and has no certificate in force, since an operator revoked it or reset its identity.
 	Serial           string          `json:"serial"`
 	Since            time.Time       `json:"since,omitzero"` // of this presence; absent from JSON: never seen
 	Species          string          `json:"species"`

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -59,8 +60,9 @@ func newDesk(t *testing.T, change func(*originals.Door)) *desk {
 	}
 	d := &desk{}
 	d.svc = originals.New(originals.Config{Door: door, Issuer: authority, Sessions: originals.NewSessions(secretbox.New()), Turns: d,
-		Mark:  func(context.Context) error { d.marked = append(d.marked, "mark"); return nil },
-		Erase: func(_ context.Context, account string) error { d.erased = append(d.erased, account); return nil }})
+		Mark:   func(context.Context) error { d.marked = append(d.marked, "mark"); return nil },
+		Forget: func(context.Context) error { d.marked = append(d.marked, "forget"); return nil },
+		Erase:  func(_ context.Context, account string) error { d.erased = append(d.erased, account); return nil }})
 	return d
 }
 
@@ -95,7 +97,7 @@ func TestPage(t *testing.T) {
 	if text := show(auth.Admin); !strings.Contains(text, "Step 1 of 10, names, fails: the name kennel.invalid is not known here") || !strings.Contains(text, "pill fail") {
 		t.Errorf("after a self-test:\n%s", text)
 	}
-	if len(d.marked) != 1 || len(d.erased) != 1 || d.erased[0] != originals.TestAccount {
+	if !slices.Equal(d.marked, []string{"mark", "forget"}) || len(d.erased) != 1 || d.erased[0] != originals.TestAccount {
 		t.Errorf("marked %q, erased %q", d.marked, d.erased)
 	}
 	none := Page(newDesk(t, func(door *originals.Door) { door.Listen = "" }).svc, slog.New(slog.DiscardHandler))
@@ -143,11 +145,11 @@ func TestHTTP(t *testing.T) {
 			t.Errorf("%s %s as %s: %d %s, want %d with %q", tc.method, tc.path, tc.role, w.Code, w.Body, tc.code, tc.has)
 		}
 	}
-	if len(d.marked) != 2 || len(d.erased) != 1 {
-		t.Errorf("marked %d times, erased %d times; want twice and once", len(d.marked), len(d.erased))
+	if !slices.Equal(d.marked, []string{"mark", "mark", "forget"}) || len(d.erased) != 1 {
+		t.Errorf("robot %q, erased %d times; want it marked twice, then forgotten, and once", d.marked, len(d.erased))
 	}
 	audited = errors.New("the log is full")
-	if w := ask(auth.Admin, "POST", "/v1/originals/self-test", SelfTest{string(csr)}); w.Code != 500 || len(d.marked) != 2 {
+	if w := ask(auth.Admin, "POST", "/v1/originals/self-test", SelfTest{string(csr)}); w.Code != 500 || len(d.marked) != 3 {
 		t.Errorf("without a line in the audit log: %d, marked %d times", w.Code, len(d.marked))
 	}
 }

@@ -52,6 +52,7 @@ func Wire(b wire.Base, cfg Config, authority *ca.Authority, robots *registry.Ser
 			_, err := robots.Tag(ctx, originals.TestThing, []string{originals.TestTag}, nil)
 			return err
 		},
+		Forget: func(ctx context.Context) error { return robots.Forget(ctx, originals.TestThing) },
 		Erase: func(ctx context.Context, account string) error {
 			for _, h := range all().Personal() {
 				if err := h.Data.Erase(ctx, account); err != nil {

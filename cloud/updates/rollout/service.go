@@ -84,8 +84,8 @@ type Service struct{ Config }
 // New returns a service.
 func New(c Config) *Service { return &Service{c} }
 
-// Create keeps a rollout. A draft is started by Resume; one for prod waits for the approval of another person than by.
-func (s *Service) Create(ctx context.Context, spec Spec, draft bool, by string) (Rollout, error) {
+// Create keeps a rollout under an id (a UUID; "": another one). A draft is started by Resume; one for prod waits for the approval of another person than by.
+func (s *Service) Create(ctx context.Context, id string, spec Spec, draft bool, by string) (Rollout, error) {
 	if err := spec.Check(); err != nil {
 		return Rollout{}, err
 	}
@@ -109,7 +109,7 @@ func (s *Service) Create(ctx context.Context, spec Spec, draft bool, by string) 
 		return Rollout{}, err
 	}
 	now := s.now()
-	r := Rollout{Spec: spec, Path: path, Salt: rand.Text(), State: Draft, By: by, Created: now, Changed: now, Progress: NoProgress()}
+	r := Rollout{ID: id, Spec: spec, Path: path, Salt: rand.Text(), State: Draft, By: by, Created: now, Changed: now, Progress: NoProgress()}
 	var turns []Turn
 	if !draft {
 		turns = append(turns, r.begin(by, now))

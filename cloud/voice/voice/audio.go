@@ -3,7 +3,6 @@ package voice
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +17,7 @@ import (
 	"kennel/infra/errs"
 	"kennel/infra/logging"
 	"kennel/infra/thing"
+	"kennel/infra/wav"
 	"kennel/speech/recognizer"
 )
 
@@ -301,20 +301,7 @@ func plain(s string) string {
 	return s[:min(len(s), 40)]
 }
 
-// Wave returns samples as a file in the format WAVE: 16 bits, one channel, at recognizer.Rate.
+// Wave returns samples as a file in the format WAV: 16 bits, one channel, at recognizer.Rate.
 func Wave(samples []int16) []byte {
-	const head = 44
-	size := uint32(2 * len(samples))
-	b := append(make([]byte, 0, head+int(size)), "RIFF"...)
-	le := binary.LittleEndian
-	b = append(le.AppendUint32(b, head-8+size), "WAVEfmt "...)
-	b = le.AppendUint32(b, 16)
-	b = le.AppendUint16(le.AppendUint16(b, 1), 1) // PCM, one channel
-	b = le.AppendUint32(le.AppendUint32(b, recognizer.Rate), 2*recognizer.Rate)
-	b = append(le.AppendUint16(le.AppendUint16(b, 2), 16), "data"...)
-	b = le.AppendUint32(b, size)
-	for _, v := range samples {
-		b = le.AppendUint16(b, uint16(v))
-	}
-	return b
+	return wav.Append(nil, &wav.Sound{Rate: recognizer.Rate, Channels: 1, Samples: samples})
 }

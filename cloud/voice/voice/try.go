@@ -6,11 +6,11 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
-	"slices"
 	"sync"
 	"time"
 
 	"kennel/infra/errs"
+	"kennel/infra/wav"
 	"kennel/speech"
 	"kennel/speech/intent"
 	"kennel/speech/knowledge"
@@ -19,8 +19,11 @@ import (
 	"kennel/speech/weather"
 )
 
-// MaxTry is the largest recording that can be tried, in bytes: 30 s.
-const MaxTry = 44 + 2*maxSamples
+// MaxTry is the largest recording that can be tried, in bytes: 30 s of two channels at 48 kHz.
+const MaxTry = 44 + 30*48_000*2*2
+
+// maxLength is the length of the longest.
+const maxLength = 30 * time.Second
 
 // Trial tells what the service makes of a recording, step by step.
 type Trial struct {
@@ -108,44 +111,25 @@ func Try(ctx context.Context, cfg speech.Config, file []byte, language string, k
 
 func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// recordingOf returns the audio of a file in the format WAVE or Ogg, and the length of a WAVE file.
+// recordingOf returns the audio of a file in the format WAV (wav.Parse) or Ogg, and the length of a WAV file. A WAV file of another rate is resampled, and
+// one of several channels becomes their mean.
 func recordingOf(file []byte) (audio []byte, e speech.Encoding, length time.Duration, err error) {
 	if bytes.HasPrefix(file, []byte("OggS")) {
 		return file, speech.Opus, 0, nil
 	}
-	if audio, err = ParseWave(file); err != nil {
-		return nil, "", 0, err
+	s, err := wav.Parse(file)
+	if err != nil {
+		return nil, "", 0, errs.New(errs.Invalid, "%w; a recording is a WAV file, or Opus in Ogg: sox IN OUT.wav converts others", err)
 	}
-	if length = time.Duration(len(audio)/2) * time.Second / recognizer.Rate; length > 0 { // a robot's microphones hear the room before and after speech
-		audio = slices.Concat(make([]byte, 2*3*recognizer.Rate/10), audio, make([]byte, 2*6*recognizer.Rate/10))
+	length = time.Duration(len(s.Samples)/s.Channels) * time.Second / time.Duration(s.Rate)
+	if length > maxLength {
+		return nil, "", 0, errs.New(errs.Invalid, "a recording of %v: want at most %v", length.Round(time.Second), maxLength)
 	}
-	return audio, speech.PCM, length, nil
-}
-
-// ParseWave returns the samples of a file in the format WAVE as 16 bits, little-endian. Errors are Invalid and say what was expected.
-func ParseWave(b []byte) ([]byte, error) {
-	const want = "want a WAVE file of 16 bits, one channel, 16 kHz (sox IN -b 16 -c 1 -r 16000 OUT.wav), or Opus in Ogg"
-	if len(b) < 12 || string(b[:4]) != "RIFF" || string(b[8:12]) != "WAVE" {
-		return nil, errs.New(errs.Invalid, "not a recording: %s", want)
+	audio = make([]byte, 2*3*recognizer.Rate/10) // a robot's microphones hear the room before and after speech
+	for _, v := range s.Mono().Resample(recognizer.Rate).Samples {
+		audio = binary.LittleEndian.AppendUint16(audio, uint16(v))
 	}
-	le, known := binary.LittleEndian, false
-	for at := 12; at+8 <= len(b); {
-		name, size := string(b[at:at+4]), int(le.Uint32(b[at+4:]))
-		body := b[at+8:]
-		switch {
-		case name == "data" && known:
-			return body[:min(size, len(body))&^1], nil // a stream says that it is larger than it is
-		case size > len(body):
-			return nil, errs.New(errs.Invalid, "chunk %q at byte %d is truncated: %s", name, at, want)
-		case name == "fmt " && size >= 16:
-			if coding, channels, rate, bits := le.Uint16(body), le.Uint16(body[2:]), le.Uint32(body[4:]), le.Uint16(body[14:]); coding != 1 && coding != 0xfffe || channels != 1 || rate != recognizer.Rate || bits != 16 {
-				return nil, errs.New(errs.Invalid, "recording with format %d, %d channels, %d Hz and %d bits: %s", coding, channels, rate, bits, want)
-			}
-			known = true
-		}
-		at += 8 + size + size%2
-	}
-	return nil, errs.New(errs.Invalid, "no samples in the file: %s", want)
+	return append(audio, make([]byte, 2*6*recognizer.Rate/10)...), speech.PCM, length, nil
 }
 
 // pieces is a speech.Audio of bytes.

@@ -1,11 +1,9 @@
 package voice_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"math"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +11,7 @@ import (
 
 	"kennel/cloud/voice/voice"
 	"kennel/infra/errs"
+	"kennel/infra/wav"
 	"kennel/speech"
 	"kennel/speech/intent"
 	"kennel/speech/knowledge/local"
@@ -80,32 +79,26 @@ func (broken) Open(context.Context, recognizer.Expect) (recognizer.Stream, error
 	return nil, errors.New("the microphone fell off")
 }
 
-func TestParseWave(t *testing.T) {
-	good := voice.Wave([]int16{1, -2, 3})
-	pcm, err := voice.ParseWave(good)
-	if err != nil || !bytes.Equal(pcm, []byte{1, 0, 0xfe, 0xff, 3, 0}) {
-		t.Errorf("%x, %v", pcm, err)
-	}
-	listed := slices.Concat(good[:12], []byte("LIST\x03\x00\x00\x00abc\x00"), good[12:]) // other parts, of odd size, are passed over
-	if pcm, err := voice.ParseWave(listed); err != nil || len(pcm) != 6 {
-		t.Errorf("%x, %v", pcm, err)
-	}
-	change := func(at int, b byte) []byte { c := bytes.Clone(good); c[at] = b; return c }
-	for name, b := range map[string][]byte{"empty": nil, "cut": good[:20], "no samples": good[:36], "stereo": change(22, 2), "rate": change(24, 0), "bits": change(34, 8), "coding": change(20, 3), "no riff": change(0, 'x')} {
-		if _, err := voice.ParseWave(b); errs.KindOf(err) != errs.Invalid {
-			t.Errorf("%s: %v, want invalid", name, err)
+// TestTryTakesWhatPokePlayTakes (30.5): any PCM file that robotsim poke plays to a robot's microphones goes through the service, and is as long as it is.
+func TestTryTakesWhatPokePlayTakes(t *testing.T) {
+	said := &wav.Sound{Rate: recognizer.Rate, Channels: 1, Samples: tone()}
+	for _, rate := range []int{8000, 16000, 22050, 44100, 48000} {
+		for channels := 1; channels <= 4; channels++ {
+			s := said.Resample(rate)
+			many := &wav.Sound{Rate: rate, Channels: channels}
+			for _, v := range s.Samples {
+				for range channels {
+					many.Samples = append(many.Samples, v)
+				}
+			}
+			got, err := voice.Try(t.Context(), parts(t, "go forward"), wav.Append(nil, many), "en-US", speech.Intent)
+			if err != nil || got.Failed != "" || got.Intent != "intent_imperative_forward" || !strings.HasPrefix(got.Steps[0].Says, "3.00 s") {
+				t.Errorf("%d channels, %d Hz: %+v, %v", channels, rate, got, err)
+			}
 		}
 	}
-}
-
-// FuzzParseWave: what is read is a part of the file, of whole samples.
-func FuzzParseWave(f *testing.F) {
-	f.Add(voice.Wave([]int16{1, 2}))
-	f.Add([]byte("RIFF\x00\x00\x00\x00WAVEdata\xff\xff\xff\xff"))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		pcm, err := voice.ParseWave(b)
-		if err == nil && (len(pcm)%2 != 0 || !bytes.Contains(b, pcm)) || err != nil && (pcm != nil || errs.KindOf(err) != errs.Invalid) {
-			t.Errorf("%d bytes, %v", len(pcm), err)
-		}
-	})
+	long := wav.Append(nil, &wav.Sound{Rate: 8000, Channels: 1, Samples: make([]int16, 31*8000)})
+	if _, err := voice.Try(t.Context(), parts(t, ""), long, "en-US", speech.Intent); errs.KindOf(err) != errs.Invalid {
+		t.Errorf("31 s: %v", err)
+	}
 }

@@ -294,6 +294,16 @@ func TestRobotTextStaysText(t *testing.T) {
 	}
 }
 
+// TestRevokedIsShown (30.5): the fleet's table tells a robot that was revoked from one that is only offline.
+func TestRevokedIsShown(t *testing.T) {
+	for _, revoked := range []bool{true, false} {
+		mux, _ := open(t, &fleet{things: []registry.Thing{{ID: "vic:zz", Species: thing.Vector, Serial: "zz", Presence: registry.Absent, Created: noon, LastSeen: noon, Revoked: revoked}}})
+		if body := do(t, mux, auth.Viewer, "GET", "/things", "").Body.String(); strings.Contains(body, "data-revoked") != revoked {
+			t.Errorf("revoked %v is not what the table shows", revoked)
+		}
+	}
+}
+
 func TestEmptyFleetSaysWhatToDo(t *testing.T) {
 	mux, _ := open(t, &fleet{})
 	if body := do(t, mux, auth.Viewer, "GET", "/", "").Body.String(); !strings.Contains(body, "kennelctl robots register") {

@@ -54,7 +54,7 @@ type roleView struct {
 
 // roles says in words what each may do; access.HTTP has it exactly.
 var roles = []roleView{
-	{auth.Viewer, "sees everything but people, changes nothing"},
+	{auth.Viewer, "sees robots, updates, alerts and webhooks; not people, and not the audit log, which is about people. Changes nothing"},
 	{auth.Support, "settings, commands, waiting robots, tokens, owners"},
 	{auth.ReleaseManager, "settings, commands, tokens, releases"},
 	{auth.Admin, "everything, and people"},

@@ -35,7 +35,7 @@ type listener struct {
 }
 
 func listens(h *housetest.House, root string) *listener {
-	cmd := exec.CommandContext(h.T.Context(), filepath.Join(housetest.Bin, "agentd"), "voice", "watch", "-root", root, "-o", "json")
+	cmd := exec.CommandContext(h.T.Context(), filepath.Join(housetest.Bin, "agentd"), "voice", "watch", "-root", root, "-after", "0", "-o", "json")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		h.T.Fatal(err)

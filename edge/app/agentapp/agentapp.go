@@ -150,6 +150,11 @@ kept, and the robot cannot be claimed. The cloud sees it and may command it, if 
 			if cfg.Console, err = local.OpenConsole(root, cmd.ErrOrStderr(), level); err != nil {
 				return err
 			}
+			if !cmd.Flags().Changed(rootFlag) {
+				if err := robotfs.CheckDefault(root); err != nil {
+					return err
+				}
+			}
 			cfg.Log = cfg.Console.Log
 			env := robotfs.LoadEnv(root, host.EnvFile, getenv)
 			cfg.Telemetry = env.Millis("TELEMETRY_MS", defaultTelemetry, 10*time.Millisecond, 24*time.Hour)

@@ -85,6 +85,10 @@ func TestEventsFromOutside(t *testing.T) {
 	if code, out, errOut := runCommand(dir, "", "profile", "-every", "10ms", "-count", "2", "-pid", "1"); code != cli.ExitOK || strings.Count(out, "KiB") != 2 {
 		t.Errorf("profile: code %d, %s%s", code, out, errOut)
 	}
+	// 30.5: of a simulated robot it says at once that there is nothing to see, instead of an empty line every ten seconds.
+	if code, out, errOut := runCommand(dir, "", "profile", "-o", "json"); code != cli.ExitNotFound || out != "" || !strings.Contains(errOut, "nothing_to_see") {
+		t.Errorf("profile of nothing: code %d, %s%s", code, out, errOut)
+	}
 	if code, out, errOut := runCommand(dir, "", "trace", "-seconds", "1"); code != cli.ExitOK {
 		t.Errorf("trace: code %d, %s", code, errOut)
 	} else if b, err := root.ReadFile(strings.TrimSpace(out)); err != nil || !bytes.HasPrefix(b, []byte("go 1.")) {

@@ -19,9 +19,9 @@ import (
 	"kennel/edge/body/amigobot/soundset"
 	"kennel/edge/body/amigobot/sysmode"
 	"kennel/edge/sim/uart"
-	"kennel/edge/wav"
 	"kennel/infra/cli"
 	"kennel/infra/freeaddr"
+	"kennel/infra/wav"
 )
 
 // runIn is run with what a person types.

@@ -13,8 +13,8 @@ import (
 	"kennel/edge/mic/geometry"
 	"kennel/edge/mic/miclink"
 	"kennel/edge/mic/wakeword"
-	"kennel/edge/wav"
 	"kennel/infra/testwait"
+	"kennel/infra/wav"
 )
 
 // TestMicrophones: another program of the robot hears what is played to the body's microphones (VEC-MIC-01), and robotd counts no worse for it.

@@ -29,6 +29,7 @@ import (
 	"kennel/edge/consolefilter"
 	"kennel/edge/corelink"
 	"kennel/edge/crash"
+	"kennel/edge/env/robotfs"
 	"kennel/edge/rt"
 	"kennel/edge/rt/rtlinux"
 	"kennel/infra/cli"
@@ -101,6 +102,11 @@ SIGTERM or SIGINT stop all motion and end it with code 0.`,
 				return errs.New(errs.Invalid, "-root: want the robot's folder: %w", err)
 			}
 			defer root.Close() // read only
+			if !cmd.Flags().Changed("root") {
+				if err := robotfs.CheckDefault(root); err != nil {
+					return err
+				}
+			}
 			log, filter, err := consolefilter.Logger(root, cmd.ErrOrStderr(), level)
 			if err != nil {
 				return cli.Usage("-log-level: %w", err)

@@ -92,7 +92,7 @@ func TestSquare(t *testing.T) {
 					// The body is not there yet, looks for its zero, or its loop was late.
 					spoilt := strings.Contains(err.Error(), "astray") || strings.Contains(err.Error(), "missed")
 					late := strings.Contains(err.Error(), "late")
-					said := spoilt || late || strings.Contains(err.Error(), "no body") || strings.Contains(err.Error(), "not heard")
+					said := spoilt || late || strings.Contains(err.Error(), "no body") || strings.Contains(err.Error(), "no robotd") || strings.Contains(err.Error(), "not heard")
 					if !said || time.Now().After(deadline) {
 						t.Fatal(err)
 					}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"kennel/infra/atomicfile"
+	"kennel/infra/errs"
 )
 
 // Well-known folders of the original robot, relative to its root (spec/vector-cloud.md: PERS, CACHE, RES).
@@ -134,4 +135,18 @@ func ParseEnv(b []byte) (map[string]string, error) {
 		env[k] = v
 	}
 	return env, nil
+}
+
+// marks are what the root of a robot has, and of other machines not: the folders of the original's programs, of its factory record, of its data, and its record itself.
+var marks = []string{"anki", "factory", Persistent, "dev/block/bootdevice/by-name/emr"}
+
+// CheckDefault refuses a root that no flag named and that does not look like a robot's, with kind Invalid and code no_robot: a program that is started by hand on a desk
+// would take that machine for one.
+func CheckDefault(root *os.Root) error {
+	for _, name := range marks {
+		if _, err := root.Stat(name); err == nil {
+			return nil
+		}
+	}
+	return errs.Coded(errs.Invalid, "no_robot", "%s is not the root of a robot; -root FOLDER names one, such as the folder of a simulated robot", root.Name())
 }

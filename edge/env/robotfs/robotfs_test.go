@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"kennel/infra/errs"
 )
 
 func open(t *testing.T) (*os.Root, string) {
@@ -118,4 +120,17 @@ func FuzzStripComments(f *testing.F) {
 func FuzzParseEnv(f *testing.F) {
 	f.Add([]byte("A=1\n#x\nB='2'"))
 	f.Fuzz(func(t *testing.T, b []byte) { _, _ = ParseEnv(b) })
+}
+
+// TestCheckDefault (30.5): a root that was not named is a robot's, or is refused.
+func TestCheckDefault(t *testing.T) {
+	for name, want := range map[string]bool{"": false, "etc": false, "data": false, "anki/etc": true, "factory": true, Persistent: true, "dev/block/bootdevice/by-name/emr": true} {
+		root, _ := open(t)
+		if err := root.MkdirAll(filepath.Join(".", name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := CheckDefault(root); (err == nil) != want || err != nil && (errs.CodeOf(err) != "no_robot" || errs.KindOf(err) != errs.Invalid) {
+			t.Errorf("with %q: %v, want it taken: %v", name, err, want)
+		}
+	}
 }

@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"kennel/edge/wav"
+	"kennel/infra/wav"
 )
 
 // Settings of the training.

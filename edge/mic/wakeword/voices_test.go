@@ -7,7 +7,7 @@ import (
 	"os/exec"
 	"testing"
 
-	"kennel/edge/wav"
+	"kennel/infra/wav"
 )
 
 // speaker is a synthetic voice and how it speaks.

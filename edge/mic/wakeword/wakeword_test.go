@@ -14,7 +14,7 @@ import (
 	"kennel/edge/mic"
 	"kennel/edge/mic/geometry"
 	"kennel/edge/mic/miclink"
-	"kennel/edge/wav"
+	"kennel/infra/wav"
 )
 
 var update = flag.Bool("update", false, "train the built-in model again; under KENNEL_SOAK=1")

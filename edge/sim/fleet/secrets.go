@@ -91,7 +91,10 @@ type Known map[thing.ID]string
 func (k Known) Secret(_ context.Context, id thing.ID) (string, error) {
 	s, ok := k[id]
 	if !ok {
-		return "", errs.New(errs.NotFound, "no secret for %s in the list of %d", id, len(k))
+		if len(k) == 0 {
+			return "", errs.Coded(errs.NotFound, "no_secrets", "%s has no claim secret: a robot without a folder needs -token-file FILE, which registers it, or -secrets FILE", id)
+		}
+		return "", errs.New(errs.NotFound, "%s is not among the %d robots of the list of secrets", id, len(k))
 	}
 	return s, nil
 }

@@ -47,7 +47,7 @@ func TestParseSecrets(t *testing.T) {
 			t.Errorf("%q: %v, want %q", tc.in, err, tc.err)
 		}
 	}
-	if _, err := (Known{}).Secret(t.Context(), vic); errs.KindOf(err) != errs.NotFound {
+	if _, err := (Known{}).Secret(t.Context(), vic); errs.KindOf(err) != errs.NotFound || errs.CodeOf(err) != "no_secrets" || !strings.Contains(err.Error(), "-secrets") { // 30.5: what to give
 		t.Errorf("%v", err)
 	}
 }

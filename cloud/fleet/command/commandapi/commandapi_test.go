@@ -100,6 +100,32 @@ func TestHTTP(t *testing.T) {
 	}
 }
 
+// TestOfflineIsSaidAtOnce (30.5): what would have to begin soon is refused for a robot that is offline; a stop and a hold, and what may wait, are taken.
+func TestOfflineIsSaidAtOnce(t *testing.T) {
+	offline := errs.Coded(errs.Unavailable, errs.CodeOffline, "it is offline")
+	svc := command.New(commandpg.New(pgtest.New(t)), command.Online(func(context.Context, thing.ID) error { return offline }))
+	mux := http.NewServeMux()
+	var log strings.Builder
+	Operations(svc, Config{Audit: new(audit).write, Known: func(context.Context, thing.ID) error { return nil }}).Mount(mux, op.Doors{Log: slog.New(slog.NewTextHandler(&log, nil))})
+	for body, want := range map[string]int{
+		`{"kind":"robot_do","args":{"line":"robot.go(0.1)"}}`: 503, `{"kind":"robot_poke","args":{"verb":"lift"}}`: 503, `{"kind":"robot_release"}`: 503,
+		`{"kind":"intent","args":{"intent":"greeting"}}`: 503, `{"kind":"robot_stop"}`: 200, `{"kind":"robot_hold","args":{"reason":"why"}}`: 200, `{"kind":"ping"}`: 200,
+	} {
+		r := httptest.NewRequestWithContext(auth.WithCaller(t.Context(), auth.Caller{Role: auth.Support, Name: "op@example.org"}), "POST", "/v1/things/vic:00e20100/commands", strings.NewReader(body))
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, r)
+		if refused := strings.Contains(w.Body.String(), `"code":"`+errs.CodeOffline+`"`); w.Code != want || refused != (want == 503) {
+			t.Errorf("%s: %d %s, want %d", body, w.Code, w.Body, want)
+		}
+	}
+	if open, err := svc.Commands(t.Context(), rex, true, 10); err != nil || len(open) != 3 {
+		t.Errorf("%d open commands, %v; want 3", len(open), err)
+	}
+	if log.Len() > 0 {
+		t.Errorf("logged as a failure: %s", &log)
+	}
+}
+
 // TestOwners: an owner commands an own robot, and learns nothing of what was before or of who works here.
 func TestOwners(t *testing.T) {
 	svc := command.New(commandpg.New(pgtest.New(t)))

@@ -202,6 +202,19 @@ func (s *Store) RecountCrashes(ctx context.Context) error {
 	return pg.Wrap(err, "recount crashes")
 }
 
+// Forget removes the rows of a thing, but for its steps.
+func (s *Store) Forget(ctx context.Context, id thing.ID) error {
+	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		for _, table := range []string{"registry_thing", "registry_facet", "registry_words", "registry_presence"} {
+			if _, err := tx.Exec(ctx, "DELETE FROM "+table+" WHERE thing = $1", id); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return pg.Wrap(err, "forget "+string(id))
+}
+
 func (s *Store) Follow(ctx context.Context, every time.Duration, read func(context.Context) error) error {
 	return pg.Follow(ctx, s.pool, s.log, channel, every, read)
 }
@@ -219,6 +232,7 @@ func scan(row pgx.CollectableRow, more ...any) (t registry.Thing, err error) {
 	t.Species, t.Serial = t.ID.Species(), t.ID.Serial()
 	t.Certificate = value(cert)
 	t.Place(present, value(since), value(seen))
+	t.Revoked = t.Presence == registry.Absent && !t.LastSeen.IsZero() && t.Certificate.IsZero()
 	t.Kinds, t.LoopHealth = f.Problems, f.Loop
 	if doc != nil {
 		t.Status = new(status.Message)

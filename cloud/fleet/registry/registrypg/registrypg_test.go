@@ -3,6 +3,7 @@ package registrypg
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"kennel/cloud/fleet/registry"
+	"kennel/cloud/fleet/registry/filter"
 	"kennel/infra/api/envelope"
 	"kennel/infra/api/status"
 	"kennel/infra/errs"
@@ -70,6 +72,76 @@ func TestRegisteredThingIsAbsent(t *testing.T) {
 	b, err := json.Marshal(th)
 	if err != nil || !strings.HasPrefix(string(b), `{"thing":"vic:00e20100",`) || !strings.Contains(string(b), `"presence":"absent"`) {
 		t.Errorf("JSON %s, %v", b, err)
+	}
+}
+
+// TestForget (30.5): a thing that is forgotten is in no list and in no count, and may come back.
+func TestForget(t *testing.T) {
+	svc, store := open(t)
+	send(t, svc, vic, online("b1", 1, 1, time.Minute))
+	if _, err := svc.Tag(t.Context(), vic, []string{"self-test"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := svc.Forget(t.Context(), vic); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, err := svc.Things(t.Context(), registry.Query{})
+	n, err2 := svc.Counts(t.Context(), filter.Filter{})
+	words := 0
+	err3 := store.pool.QueryRow(t.Context(), `SELECT count(*) FROM registry_words`).Scan(&words)
+	if len(all)+n.Total+words > 0 || errors.Join(err, err2, err3) != nil {
+		t.Errorf("left: %v, %+v, %d words, %v", all, n, words, errors.Join(err, err2, err3))
+	}
+	send(t, svc, vic, online("b2", 1, 1, time.Minute))
+	if th := get(t, svc, vic); th.Presence != registry.Present || len(th.Tags) > 0 {
+		t.Errorf("back as %+v", th)
+	}
+}
+
+// TestOnline (30.5): a robot that is not connected is reported with since when, and whether it was revoked.
+func TestOnline(t *testing.T) {
+	store := New(pgtest.New(t), quiet)
+	var revoked time.Time
+	svc := registry.New(store, store, registry.Sources{Certificate: func(context.Context, thing.ID) (registry.Certificate, bool, error) {
+		return registry.Certificate{Serial: "1", Revoked: revoked}, true, nil
+	}}, quiet)
+	if err := svc.Online(t.Context(), vic); errs.KindOf(err) != errs.NotFound {
+		t.Errorf("unregistered: %v", err)
+	}
+	if err := svc.Register(t.Context(), vic); err != nil {
+		t.Fatal(err)
+	}
+	if err := svc.Online(t.Context(), vic); errs.CodeOf(err) != errs.CodeOffline || errs.KindOf(err) != errs.Unavailable {
+		t.Errorf("never connected: %v", err)
+	}
+	send(t, svc, vic, online("b1", 1, 1, time.Minute))
+	if err := svc.Online(t.Context(), vic); err != nil {
+		t.Errorf("online: %v", err)
+	}
+	if _, err := store.pool.Exec(t.Context(), `UPDATE registry_thing SET lease_until = now() - interval '1 s'`); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Expire(t.Context(), 10); err != nil {
+		t.Fatal(err)
+	}
+	since := get(t, svc, vic).Since
+	if err := svc.Online(t.Context(), vic); errs.CodeOf(err) != errs.CodeOffline || !strings.Contains(errs.Public(err), since.UTC().Format("2006-01-02 15:04")) || strings.Contains(errs.Public(err), "revoked") {
+		t.Errorf("offline since %v: %v", since, err)
+	}
+	if !get(t, svc, vic).Revoked { // 30.5: the fleet's table says so
+		t.Error("without a certificate it is not shown as revoked")
+	}
+	if err := svc.SetCertificates(t.Context(), map[thing.ID]time.Time{vic: time.Now().Add(time.Hour)}); err != nil {
+		t.Fatal(err)
+	}
+	if get(t, svc, vic).Revoked {
+		t.Error("it is shown as revoked, and has a certificate")
+	}
+	revoked = time.Now()
+	if err := svc.Online(t.Context(), vic); errs.CodeOf(err) != errs.CodeOffline || !strings.Contains(errs.Public(err), "revoked") {
+		t.Errorf("revoked: %v", err)
 	}
 }
 

@@ -1,4 +1,5 @@
-// Package webhookapi is webhooks over HTTP, for administrators: a URL may hold another party's secret.
+// Package webhookapi is webhooks over HTTP. Administrators change them; other operators see them with the host of the URL alone, because the rest may be another
+// party's secret.
 package webhookapi
 
 import (
@@ -77,8 +78,13 @@ func Operations(svc *webhook.Service, audit func(ctx context.Context, action, ob
 	admins := func(route, summary string) op.Spec {
 		return op.Spec{Route: route, Tag: "Webhooks", Summary: summary, Roles: auth.Admins, Timeout: timeout}
 	}
+	staff := func(route, summary string) op.Spec {
+		s := admins(route, summary)
+		s.Roles = auth.Staff
+		return s
+	}
 	return op.List{
-		op.New(admins("GET /v1/webhooks", "Programs elsewhere that are told what happens.").With(
+		op.New(staff("GET /v1/webhooks", "Programs elsewhere that are told what happens.").With(
 			op.Command{Use: "webhooks list", Short: "List webhooks and their state", Table: "WEBHOOK=.id; STATE={{if .disabled}}off{{else if .failures}}failing{{else if .last_ok}}ok{{else}}new{{end}}; URL; KINDS=join .kinds `,`; FILTER; WAIT=.open; DEAD; LAST OK; NOTE"}),
 			func(ctx context.Context, _ op.None) ([]webhook.Hook, error) { return a.Hooks(ctx) }),
 		op.New(admins("POST /v1/webhooks", "Register one; its secret is shown this once. problem.raised comes at once, problem.gone when the problem has not been back for 30 s.").With(
@@ -87,7 +93,7 @@ func Operations(svc *webhook.Service, audit func(ctx context.Context, action, ob
 				h, secret, err := a.Add(ctx, auth.CallerFrom(ctx).Subject(), webhook.Draft{URL: &d.URL, Kinds: &d.Kinds, Filter: &d.Filter, Note: &d.Note}, d.Secret)
 				return Added{h, secret}, err
 			}),
-		op.New(admins("GET /v1/webhooks/{id}", "One, and how its endpoint does.").With(
+		op.New(staff("GET /v1/webhooks/{id}", "One, and how its endpoint does. Only an admin sees more of its URL than the host.").With(
 			op.Command{Use: "webhooks show WEBHOOK", Short: "Show a webhook and how its endpoint does", Table: shownHook}),
 			func(ctx context.Context, r hook) (webhook.Hook, error) { return a.Hook(ctx, r.ID) }),
 		op.New(admins("PATCH /v1/webhooks/{id}", "Change one, stop it, start it again; what is left out stays.").With(
@@ -106,7 +112,7 @@ func Operations(svc *webhook.Service, audit func(ctx context.Context, action, ob
 			}),
 		op.New(admins("POST /v1/webhooks/{id}/ping", "Send a test at once, and say how it went."),
 			func(ctx context.Context, r hook) (webhook.Delivery, error) { return a.Ping(ctx, r.ID) }),
-		op.New(admins("GET /v1/webhooks/{id}/deliveries", "What was sent, the newest first; Link rel=\"next\" leads on.").With(
+		op.New(staff("GET /v1/webhooks/{id}/deliveries", "What was sent, the newest first; Link rel=\"next\" leads on.").With(
 			op.Command{Use: "webhooks deliveries WEBHOOK -state -limit=50 -before", Short: "List what was sent, the newest first", Long: "What arrived is kept for a week, what was given up for 30 days.", Example: "webhooks deliveries WEBHOOK\nwebhooks deliveries WEBHOOK -state dead -limit 500 -o json", Table: "DELIVERY=.id; KIND; THING; CREATED; STATE; ATTEMPTS; LAST; STATUS; TOOK=took (or .latency_us 0); NEXT={{if eq .state `open`}}{{.next}}{{end}}; ERROR"}),
 			func(ctx context.Context, r deliveries) (op.Page[webhook.Delivery], error) {
 				list, err := a.Deliveries(ctx, r.ID, webhook.Query{State: webhook.State(r.State), Limit: r.Limit, Before: r.Before})

@@ -292,8 +292,8 @@ func TestOwnersLeaveAuditLines(t *testing.T) {
 	if want := []string{"ann@example.org owner.offer " + string(rex) + " "}; !slices.Equal(f.lines, want) {
 		t.Errorf("lines %q; want %q", f.lines, want)
 	}
-	step("bob", "DELETE", "/v1/my/transfers/"+offer.ID, "", 204, "bob@example.org owner.drop "+offer.ID+" ")
+	step("bob", "DELETE", "/v1/my/transfers/"+offer.ID, "", 204, "bob@example.org owner.drop "+string(rex)+" ") // the robot, not the offer (30.5)
 	offered(200)
-	step("bob", "POST", "/v1/my/transfers/"+offer.ID+"/accept", "", 200, "bob@example.org owner.accept "+offer.ID+" ")
+	step("bob", "POST", "/v1/my/transfers/"+offer.ID+"/accept", "", 200, "bob@example.org owner.accept "+string(rex)+" ")
 	step("bob", "DELETE", robot, "", 204, "bob@example.org owner.let_go "+string(rex)+" ")
 }

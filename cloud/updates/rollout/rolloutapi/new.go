@@ -3,10 +3,13 @@ package rolloutapi
 import (
 	"context"
 	_ "embed"
+	"fmt"
 	"html/template"
 	"net/url"
 	"strconv"
 	"strings"
+
+	"github.com/google/uuid"
 
 	"kennel/cloud/fleet/registry/filter"
 	"kennel/cloud/page"
@@ -75,10 +78,11 @@ func create(ctx context.Context, svc *rollout.Service, audit func(ctx context.Co
 	if err := q.Check(); err != nil {
 		return rollout.Rollout{}, err
 	}
-	if err := audit(ctx, AuditPrefix+"create", string(q.Species), string(q.Version)+" to "+string(q.Channel)); err != nil {
+	id := uuid.NewString() // the line is written before the rollout is made
+	if err := audit(ctx, AuditPrefix+"create", id, fmt.Sprintf("%s %s to %s", q.Species, q.Version, q.Channel)); err != nil {
 		return rollout.Rollout{}, err
 	}
-	return svc.Create(ctx, q.Spec, q.Draft, auth.CallerFrom(ctx).Subject())
+	return svc.Create(ctx, id, q.Spec, q.Draft, auth.CallerFrom(ctx).Subject())
 }
 
 // specOf reads the form. Rows that were left empty are no phases and no guards.

@@ -82,7 +82,7 @@ func (s *Store) Add(ctx context.Context, r rollout.Rollout, turns []rollout.Turn
 		return r, err
 	}
 	err = pg.Tx(ctx, s.pool, func(tx pgx.Tx) error {
-		if err := tx.QueryRow(ctx, `INSERT INTO rollout_rollout (species, state, doc) VALUES ($1, $2, $3) RETURNING id::text`, r.Species, r.State, doc).Scan(&r.ID); err != nil {
+		if err := tx.QueryRow(ctx, `INSERT INTO rollout_rollout (id, species, state, doc) VALUES (coalesce(nullif($1, '')::uuid, gen_random_uuid()), $2, $3, $4) RETURNING id::text`, r.ID, r.Species, r.State, doc).Scan(&r.ID); err != nil {
 			return err
 		}
 		return addTurns(ctx, tx, r.ID, turns)

@@ -103,7 +103,7 @@ func create(t testing.TB, c *cloud, s rollout.Spec) rollout.Rollout {
 	if s.Channel == "" {
 		s.Channel = rollout.Beta
 	}
-	r, err := c.Create(t.Context(), s, false, "author")
+	r, err := c.Create(t.Context(), "", s, false, "author")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -578,7 +578,7 @@ func TestNewRollout(t *testing.T) {
 	if got := list[0]; !reflect.DeepEqual(got.Spec, want) || got.State != rollout.Waiting || got.By != "rel@example.org" {
 		t.Errorf("%+v is %s by %s; want %+v", got.Spec, got.State, got.By, want)
 	}
-	if !slices.Equal(lines, []string{"rollout.create vic 2.0.1.1 to prod"}) {
+	if !slices.Equal(lines, []string{"rollout.create " + list[0].ID + " vic 2.0.1.1 to prod"}) { // 30.5: it names the rollout
 		t.Errorf("audit %q", lines)
 	}
 	for name, text := range map[string]string{"cap": "many", "percent": "200", "from": "25:00", "cohort": "owner:ann", "release": "vic 7.7.7.7", "share": "x"} {

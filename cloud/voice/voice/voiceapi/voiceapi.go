@@ -120,7 +120,7 @@ func Operations(c Config) op.List {
 		op.Command{Use: "voice sessions THING -limit=50", Short: "List requests to all robots or to one, the latest first; what was said is not kept with them", Example: "voice sessions\nvoice sessions vic:00e20100\nvoice sessions -step recognize -version 2.0.1", Table: shownSessions})
 	robots.Own = true
 	try := op.Spec{Route: "POST /v1/speech/try", Tag: "Voice", Roles: auth.Changers, Quiet: true, BodyMedia: "application/octet-stream",
-		Summary: "Send a recording (WAVE of 16 bits, one channel, 16 kHz, or Opus in Ogg) through the speech service, and tell of each step. Nothing of it is kept."}
+		Summary: "Send a recording (WAV or Opus in Ogg, at most 30 s) through the speech service, and tell of each step. Nothing of it is kept."}
 	clip := mine("GET /v1/my/robots/{thing}/audio/{clip}", "One recording.")
 	clip.AnswerMedia = "audio/wav"
 	return slices.Concat(customOperations(c), op.List{

@@ -19,6 +19,7 @@ import (
 	"kennel/edge/env/robotfs"
 	"kennel/infra/api/events"
 	"kennel/infra/cli"
+	"kennel/infra/errs"
 	"kennel/infra/thing"
 )
 
@@ -117,7 +118,7 @@ func profileCommand(at AtRobot) *cobra.Command {
 	cmd := at(&cobra.Command{
 		Use: "profile", Short: "Print clock and temperature of the processor, and the load of each service, at intervals",
 		Long: `Print clock and temperature of the processor, and processor time and memory of the robot's services, every ten seconds until it is interrupted.
-It needs no agentd. Of a simulated robot, whose root has no proc, it knows no service: -pid names them.`,
+It needs no agentd. A simulated robot has no processor of its own, and its root no proc: name its processes with -pid.`,
 		Example: "  agentd profile\n  agentd profile -every 1s -count 60 -pid 4711 -root ./r1",
 	}, func(cmd *cobra.Command, root *os.Root) error {
 		if every < 10*time.Millisecond {
@@ -128,6 +129,9 @@ It needs no agentd. Of a simulated robot, whose root has no proc, it knows no se
 			known[strconv.Itoa(pid)] = pid
 		}
 		source := hoststats.Robot(root, cmd.Flag("root").Value.String())
+		if cpu := source.Read().CPU; cpu.KHz == 0 && cpu.MilliC == 0 && len(source.Processes(known)) == 0 {
+			return errs.Coded(errs.NotFound, "nothing_to_see", "%s has no processor and none of the robot's services, as a simulated robot; -pid names processes to look at", cmd.Flag("root").Value)
+		}
 		var meter hoststats.Meter
 		meter.Measure(source.Processes(known), time.Now())
 		tick := time.NewTicker(every)
@@ -168,7 +172,9 @@ func (p profile) rows(t *cli.Table) {
 	if p.CPU.MilliC != 0 {
 		heat = fmt.Sprintf("%.1f °C", float64(p.CPU.MilliC)/1000)
 	}
-	t.Row(p.At.Format(time.TimeOnly), "processor", clock, heat)
+	if clock+heat != "" { // a simulated robot has none
+		t.Row(p.At.Format(time.TimeOnly), "processor", clock, heat)
+	}
 	for _, l := range p.Loads {
 		share := "new"
 		if l.Permille >= 0 {

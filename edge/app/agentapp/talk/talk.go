@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"net"
 	"net/http"
 	"os"
@@ -175,8 +176,15 @@ func Command(atRobot local.AtRobot) *cobra.Command {
 	}
 	var after uint64
 	watch := atRobot(&cobra.Command{
-		Use: "watch", Short: "Print the events of voices in their order, until it is interrupted (VEC-INT-12)", Example: "  agentd voice watch -root ./r1\n  agentd voice watch -root ./r1 -o json",
+		Use: "watch", Short: "Print the events of voices as they happen, until it is interrupted (VEC-INT-12)", Example: "  agentd voice watch -root ./r1\n  agentd voice watch -root ./r1 -after 0\n  agentd voice watch -root ./r1 -o json",
 	}, func(cmd *cobra.Command, root *os.Root) error {
+		if !cmd.Flags().Changed("after") {
+			now, err := localapi.Ask[watchAnswer](cmd.Context(), root, "/voice/watch", watchRequest{After: math.MaxUint64})
+			if err != nil {
+				return err
+			}
+			after = now.Last
+		}
 		for {
 			got, err := localapi.Ask[watchAnswer](cmd.Context(), root, "/voice/watch", watchRequest{after, int(longestLook.Milliseconds())})
 			if cmd.Context().Err() != nil {
@@ -200,7 +208,7 @@ func Command(atRobot local.AtRobot) *cobra.Command {
 			}
 		}
 	})
-	watch.Flags().Uint64Var(&after, "after", 0, "number of the last event that was seen")
+	watch.Flags().Uint64Var(&after, "after", 0, "print events after this `NUMBER`; 0: all that are kept (default: only those to come)")
 	cmd.AddCommand(watch,
 		atRobot(&cobra.Command{Use: "listen", Short: "Press the button that wakes the robot, by software", Example: "  agentd voice listen -root ./r1"},
 			func(cmd *cobra.Command, root *os.Root) error {

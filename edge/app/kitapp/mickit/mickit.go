@@ -17,9 +17,9 @@ import (
 	"kennel/edge/mic/geometry"
 	"kennel/edge/mic/miclink"
 	"kennel/edge/mic/wakeword"
-	"kennel/edge/wav"
 	"kennel/infra/cli"
 	"kennel/infra/errs"
+	"kennel/infra/wav"
 )
 
 // maxRecording is the longest recording: 10 minutes of four channels are 75 MB.

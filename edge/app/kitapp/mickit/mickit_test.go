@@ -15,8 +15,8 @@ import (
 
 	"kennel/edge/mic/geometry"
 	"kennel/edge/mic/miclink"
-	"kennel/edge/wav"
 	"kennel/infra/cli"
+	"kennel/infra/wav"
 )
 
 func run(t *testing.T, args ...string) (code int, out, errOut string) {

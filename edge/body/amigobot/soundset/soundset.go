@@ -16,7 +16,7 @@ import (
 	"math"
 	"strings"
 
-	"kennel/edge/wav"
+	"kennel/infra/wav"
 )
 
 // Sizes of an image and its parts.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"kennel/edge/wav"
+	"kennel/infra/wav"
 )
 
 // TestImage: the playlist of AMIGO-SND-05 before the samples (AMIGO-OPEN-05), with the system's sounds (AMIGO-SND-03) and a group.

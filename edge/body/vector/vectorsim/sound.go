@@ -8,7 +8,7 @@ import (
 	"kennel/edge/body/bodysim"
 	"kennel/edge/body/vector/spine"
 	"kennel/edge/mic/geometry"
-	"kennel/edge/wav"
+	"kennel/infra/wav"
 )
 
 // Sound is the sound that the four microphones hear, at their rate.

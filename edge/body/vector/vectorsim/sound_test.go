@@ -7,7 +7,7 @@ import (
 
 	"kennel/edge/body/vector/spine"
 	"kennel/edge/mic/geometry"
-	"kennel/edge/wav"
+	"kennel/infra/wav"
 )
 
 // wavFile makes a file of a value for each sample and channel.

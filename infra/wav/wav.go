@@ -91,6 +91,22 @@ func Append(dst []byte, s *Sound) []byte {
 	return dst
 }
 
+// Mono returns s with one channel, the mean of its channels.
+func (s *Sound) Mono() *Sound {
+	if s.Channels == 1 {
+		return s
+	}
+	out := &Sound{Rate: s.Rate, Channels: 1, Samples: make([]int16, len(s.Samples)/s.Channels)}
+	for i := range out.Samples {
+		sum := 0
+		for _, v := range s.Samples[i*s.Channels : (i+1)*s.Channels] {
+			sum += int(v)
+		}
+		out.Samples[i] = int16(sum / s.Channels)
+	}
+	return out
+}
+
 // Resample returns s at another rate, at least one frame of it. Each new sample is a mean of its neighbours, weighted by a triangle as wide as
 // the longer of the two periods on each side: linear interpolation upwards, and a low-pass against aliases downwards.
 func (s *Sound) Resample(rate int) *Sound {

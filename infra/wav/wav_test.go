@@ -122,3 +122,10 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+func TestMono(t *testing.T) {
+	s := &Sound{Rate: 8000, Channels: 2, Samples: []int16{32767, 32767, -32768, -32768, 100, 200}}
+	if got := s.Mono(); got.Rate != 8000 || got.Channels != 1 || !slices.Equal(got.Samples, []int16{32767, -32768, 150}) {
+		t.Errorf("%+v", got)
+	}
+}
