@@ -6,6 +6,7 @@ import (
 	"html/template"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"kennel/cloud/access"
@@ -88,6 +89,12 @@ type Extra struct {
 	// Do does what a form on the page asks for; nil: there is none. Done says so afterwards, on this page or on the one at Then.
 	Do         func(ctx context.Context, v url.Values) error
 	Done, Then string
+	// Back is where a form leads instead of Then; nil: there.
+	Back func(v url.Values) string
+	// Again is after how many milliseconds the page is fetched again; 0: never.
+	Again int
+	// Card returns what the page adds to the overview; nil or "": nothing.
+	Card func(ctx context.Context) (template.HTML, error)
 	// Tab makes it a page of one robot instead, below /things/{thing}/: it returns its title and what is below the robot's head. With a Label
 	// it is one of the robot's tabs.
 	Tab func(ctx context.Context, r *http.Request) (title string, body template.HTML, err error)
@@ -180,7 +187,11 @@ func (s *Site) Act(a Action) http.HandlerFunc {
 			if o.Back == "" {
 				o.Back = a.Back(r)
 			}
-			http.Redirect(w, r, o.Back+"?done="+url.QueryEscape(o.Done), http.StatusSeeOther)
+			sign := "?"
+			if strings.Contains(o.Back, sign) {
+				sign = "&"
+			}
+			http.Redirect(w, r, o.Back+sign+"done="+url.QueryEscape(o.Done), http.StatusSeeOther)
 		case Expected(err):
 			s.View(w, r, StatusOf(err), a.Page, Refused(a.Form(r), err, values))
 		default:
@@ -201,7 +212,7 @@ func StatusOf(err error) int {
 func (s *Site) Page(w http.ResponseWriter, r *http.Request, code int, name string, f Frame) {
 	f.Path = r.URL.Path
 	if r.Method != http.MethodGet {
-		f.Live = "" // the address of this page is the form's: to fetch it again would be to send the form again
+		f.Live, f.Again = "", 0 // the address of this page is the form's: to fetch it again would be to send the form again
 	}
 	s.Dress(r, name, &f)
 	s.Render(w, r, code, name, f)

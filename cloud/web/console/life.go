@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"html/template"
+	"maps"
 	"math"
 	"net/url"
 	"slices"
@@ -75,6 +76,10 @@ var journalKinds = []struct{ Kind, Label string }{{"", "All"}, {"presence", "Onl
 
 func (c *console) life(ctx context.Context, q url.Values, h thingHead, report registry.Report) (lifeView, error) {
 	now := c.now()
+	if gone := h.Presence == registry.Absent && !h.LastSeen.IsZero() && now.Sub(h.LastSeen) > day; gone && !q.Has("zoom") && !q.Has("until") {
+		q = maps.Clone(q)
+		q.Set("until", h.LastSeen.Add(time.Hour).UTC().Format(time.RFC3339)) // of a robot that left, its last day
+	}
 	v, zoom, err := lifeAt(q, h.ID, now)
 	if err != nil {
 		return lifeView{}, err
@@ -117,6 +122,13 @@ func (c *console) life(ctx context.Context, q url.Values, h thingHead, report re
 	}
 	if err != nil {
 		return v, err
+	}
+	if first := b.First(); v.Later == "" && first.After(v.From) { // nothing before it
+		v.From = first.Add(-v.To.Sub(first) / 50)
+		if young := v.To.Add(-shortestLife); young.Before(v.From) {
+			v.From = young
+		}
+		b.Axis.From = v.From
 	}
 	v.Board = b.HTML()
 
