@@ -539,7 +539,7 @@ func (s *Service) See(ctx context.Context, id string, which Which) (Seen, error)
 	return out, nil
 }
 
-// Forecast is what a rollout would do if it began now.
+// Forecast counts the robots of a rollout as if it began now.
 type Forecast struct {
 	Robots int     // that the rollout is for
 	Have   int     // of Robots, that run the release or a newer one
@@ -547,7 +547,7 @@ type Forecast struct {
 	Stages []Stage // none without robots
 }
 
-// Forecast counts the robots that a rollout is for, and those of its stages; Invalid, NotFound for a cohort that is not there. A stage's robots are those that
+// Forecast returns how many robots a rollout with these decisions is for, and how many each stage has; Invalid, NotFound for a cohort that is not there. A stage's robots are those that
 // need the release.
 func (s *Service) Forecast(ctx context.Context, spec Spec) (Forecast, error) {
 	if err := spec.Check(); err != nil {

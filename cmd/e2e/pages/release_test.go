@@ -63,6 +63,7 @@ func TestReleaseInTheConsole(t *testing.T) {
 	p.Press("Enter")
 	p.At("cohort=tag")
 	count(0)
+	look("rollout-new")
 	p.Fill("Robot filter", "")
 	p.Choose("Channel", "dev")
 	p.Click("button", "Create rollout")
@@ -72,6 +73,12 @@ func TestReleaseInTheConsole(t *testing.T) {
 	p.SeeIn("table", "History", "started")
 	p.SeeIn("region", "Phases", "Offline") // after the first step, without a reload
 	look("rollout-running")
+	p.Follow("Rollouts", "^/rollouts$")
+	look("rollouts")
+	for _, path := range []string{"alerts", "health", "crashes", "releases"} {
+		p.Goto(s.Ready.Endpoints["console"] + "/" + path)
+		look(path)
+	}
 
 	p.Goto(s.Ready.Endpoints["console"] + "/things/" + robot + "/robot")
 	p.SeeIn("region", "Components and values", "headPitch")

@@ -153,7 +153,7 @@ func (v *view) draw() {
 var cardBody = template.Must(template.New("card").Parse(`<section class="card last" aria-labelledby="h-hours"><div class="cardhead"><h2 id="h-hours">Last 48 hours</h2><a href="/health">Health</a></div>
 {{.}}</section>`))
 
-// card is what the overview shows of the last hours; "" if no robot was heard of.
+// card draws the last hours for the overview; "" if no robot was heard of.
 func card(ctx context.Context, svc *health.Service) (template.HTML, error) {
 	hours, err := svc.Hours(ctx)
 	if err != nil || len(hours) == 0 {
