@@ -182,6 +182,9 @@ func TestCard(t *testing.T) {
 	if len(rows) != 48 || !slices.Equal(rows[0][1:], []string{"21 Nov 12:00", "8", "2"}) || !slices.Equal(rows[1][1:], []string{"21 Nov 11:00", "0", "0"}) || !slices.Equal(rows[47][1:], []string{"19 Nov 13:00", "3", "0"}) || strings.Count(html, `class="line"`) != 2 {
 		t.Errorf("%d rows, %s", len(rows), html)
 	}
+	if rows := strings.Count(card(&sums{hours: []das.HourSum{{At: hour, Robots: 1}}}), `<th scope="row">`); rows != 6 {
+		t.Errorf("%d rows of a fleet that is an hour old", rows)
+	}
 	if html := card(&sums{}); html != "" {
 		t.Errorf("without robots: %s", html)
 	}

@@ -63,8 +63,9 @@ type view struct {
 	health.Overview
 	Words            string // of the period
 	Periods, Cohorts []choice
-	Bad              int // versions
-	Trend            template.HTML
+	Bad              int           // versions
+	Trend            template.HTML // by day; "": there are not two days
+	Hours            template.HTML // of the whole fleet
 	Share            template.HTML
 	Fleet            string // address of the robots in question
 }
@@ -105,6 +106,11 @@ func Page(svc *health.Service, cohorts func(context.Context) ([]cohort.Cohort, e
 			}
 		}
 		v.draw()
+		if r.Cohort == "" {
+			if v.Hours, err = hours(ctx, svc); err != nil {
+				return "", err
+			}
+		}
 		return page.HTML(body, v)
 	}
 	return page.Extra{Label: "Health", Address: "/health", Ask: ask, Show: func(ctx context.Context) (template.HTML, error) { return ask(ctx, nil) },
@@ -147,21 +153,38 @@ func (v *view) draw() {
 	last := c.Rows[0]
 	c.Board = chart.Board{Axis: chart.Axis{From: v.Course[0].At.Add(-12 * time.Hour), To: v.Until}, Lanes: []chart.Lane{
 		{Name: "Without a crash", Note: last[1] + " today", Line: &well, Tall: true}, {Name: "Robots", Note: last[2] + " today", Line: &all, Tall: true}}}
-	v.Trend = c.HTML()
+	if len(v.Course) > 1 { // a point is no course
+		v.Trend = c.HTML()
+	}
 }
 
-var cardBody = template.Must(template.New("card").Parse(`<section class="card last" aria-labelledby="h-hours"><div class="cardhead"><h2 id="h-hours">Last 48 hours</h2><a href="/health">Health</a></div>
+var cardBody = template.Must(template.New("card").Parse(`<section class="card last" aria-labelledby="h-hours"><div class="cardhead"><h2 id="h-hours">Last hours</h2><a href="/health">Health</a></div>
 {{.}}</section>`))
 
-// card draws the last hours for the overview; "" if no robot was heard of.
+// card shows the last hours on the overview; "" if no robot was heard of.
 func card(ctx context.Context, svc *health.Service) (template.HTML, error) {
-	hours, err := svc.Hours(ctx)
-	if err != nil || len(hours) == 0 {
+	drawn, err := hours(ctx, svc)
+	if err != nil || drawn == "" {
 		return "", err
+	}
+	return page.HTML(cardBody, drawn)
+}
+
+// leastHours is how many hours are drawn of a fleet that is younger.
+const leastHours = 6
+
+// hours draws the last hours, since the first in which a robot was heard of; "" if none was.
+func hours(ctx context.Context, svc *health.Service) (template.HTML, error) {
+	all, err := svc.Hours(ctx)
+	if err != nil || len(all) == 0 {
+		return "", err
+	}
+	for len(all) > leastHours && all[0].Robots == 0 {
+		all = all[1:]
 	}
 	c := chart.Course{ID: "t-hours", Caption: "Robots and crashes by hour", Columns: []string{"Hour (UTC)", "Robots that sent events", "Crashes"}}
 	heard, crashes := chart.Line{High: 1}, chart.Line{High: 1}
-	for _, h := range hours {
+	for _, h := range all {
 		hour, r, n := h.At.Format("2 Jan 15:04"), strconv.Itoa(h.Robots), strconv.FormatInt(h.Crashes, 10)
 		c.Rows = append([][]string{{hour, r, n}}, c.Rows...)
 		at := h.At.Add(30 * time.Minute)
@@ -169,7 +192,7 @@ func card(ctx context.Context, svc *health.Service) (template.HTML, error) {
 		crashes.Points = append(crashes.Points, chart.Point{At: at, Value: float64(h.Crashes), Text: hour + ": " + n + " crashes"})
 		heard.High, crashes.High = max(heard.High, float64(h.Robots)), max(crashes.High, float64(h.Crashes))
 	}
-	c.Board = chart.Board{Axis: chart.Axis{From: hours[0].At, To: hours[len(hours)-1].At.Add(time.Hour)}, Lanes: []chart.Lane{
+	c.Board = chart.Board{Axis: chart.Axis{From: all[0].At, To: all[len(all)-1].At.Add(time.Hour)}, Lanes: []chart.Lane{
 		{Name: "Active robots", Note: c.Rows[0][1] + " this hour", Line: &heard, Tall: true}, {Name: "Crashes", Note: c.Rows[0][2] + " this hour", Line: &crashes, Tall: true}}}
-	return page.HTML(cardBody, c.HTML())
+	return c.HTML(), nil
 }
