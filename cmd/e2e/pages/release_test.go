@@ -29,6 +29,16 @@ func TestReleaseInTheConsole(t *testing.T) {
 		t.Helper()
 		s.Look(p, name)
 		p.Look("light", browser.Desktop)
+		if got := string(p.Eval(`[...document.querySelectorAll("main form:not([role=search], .filter) :is(input, select, textarea)")].filter((e) => e.getBoundingClientRect().width > 577).map((e) => e.name).join()`)); got != `""` {
+			t.Errorf("%s: fields wider than 36rem: %s", name, got)
+		}
+		if got := string(p.Eval(`[...document.querySelectorAll('main :is([data-label="User"], [data-label="Object"], [data-label="By"], .address)')].filter((e) => {
+			const r = document.createRange();
+			r.selectNodeContents(e);
+			return /^\S+@\S+$/.test(e.textContent.trim()) && new Set([...r.getClientRects()].map((x) => Math.round(x.top))).size > 1;
+		}).map((e) => e.textContent.trim()).join()`)); got != `""` {
+			t.Errorf("%s: addresses that are broken: %s", name, got)
+		}
 	}
 	upload := func(content []byte) {
 		p.Eval(`(() => { const d = new DataTransfer(); d.items.add(new File([Uint8Array.from(atob("` + base64.StdEncoding.EncodeToString(content) + `"), (c) => c.charCodeAt(0))], "release.ota"));
