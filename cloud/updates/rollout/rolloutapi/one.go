@@ -34,6 +34,7 @@ type oneView struct {
 	Chips    []chipView
 	Robots   []rollout.Why
 	Filtered bool
+	Gone     string // why its robots cannot be told
 	Next     string
 	Turns    []rollout.Turn
 }
@@ -127,19 +128,21 @@ func onePage(svc *rollout.Service) page.Extra {
 			return "", err
 		}
 		seen, err := svc.See(ctx, r.ID, which)
-		if err != nil {
+		if err == nil && (r.State == rollout.Draft || r.State == rollout.Waiting) {
+			var f rollout.Forecast
+			if f, err = svc.Forecast(ctx, r.Spec); err == nil {
+				v.Ahead = ahead(f)
+			}
+		}
+		switch {
+		case err != nil && !page.Expected(err):
 			return "", err
+		case err != nil: // such as a cohort that is gone
+			v.Gone = page.Words(err)
 		}
 		if v.Robots = seen.Robots; len(v.Robots) > shownRobots {
 			v.Robots = v.Robots[:shownRobots]
 			v.Next = address(r.ID, which.Phase, which.Code, v.Robots[shownRobots-1].Thing) + "#robots"
-		}
-		if r.State == rollout.Draft || r.State == rollout.Waiting {
-			f, err := svc.Forecast(ctx, r.Spec)
-			if err != nil {
-				return "", err
-			}
-			v.Ahead = ahead(f)
 		}
 		for i, p := range r.Progress.Phases {
 			v.Phasing = append(v.Phasing, phaseView{p, i + 1, address(r.ID, i+1, "", "") + "#robots"})

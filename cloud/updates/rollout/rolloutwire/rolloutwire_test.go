@@ -689,6 +689,10 @@ func TestGoneCohort(t *testing.T) {
 		}
 		return fleet(ctx, f, also)
 	}
+	one := rolloutapi.Pages(c.Service, c.releases, nil)[3]
+	if html, err := one.Ask(auth.WithCaller(ctx, auth.Caller{Role: auth.Viewer}), url.Values{"id": {broken.ID}}); err != nil || !strings.Contains(string(html), `class="problem"`) {
+		t.Errorf("the page of a rollout whose cohort is gone: %s, %v", html, err)
+	}
 	if d, err := c.releases.Ask(ctx, robot(1), older); err != nil || d.Rollout != first.ID {
 		t.Errorf("%+v, %v; want the other rollout's grant", d, err)
 	}
