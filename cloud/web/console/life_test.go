@@ -17,6 +17,7 @@ import (
 
 	"kennel/cloud/fleet/registry"
 	"kennel/cloud/page"
+	"kennel/cloud/telemetry/das"
 	"kennel/infra/auth"
 	"kennel/jdocs"
 )
@@ -181,6 +182,18 @@ func TestTimelineZoom(t *testing.T) {
 			t.Errorf("%s: %v to %v, %v; want %v to %v", tt.name, v.From, v.To, err, tt.from, tt.to)
 		}
 	}
+	c.Events = rare{}
+	v, err := c.life(t.Context(), url.Values{}, thingHead{Thing: here}, registry.Report{})
+	if want := noon.Add(-2*time.Hour - 144*time.Second); err != nil || !v.From.Equal(want) || !strings.Contains(string(v.Board), "1 events about 6 May 09:59") {
+		t.Errorf("one event two hours ago: from %v, %v; want %v and the event where it was: %s", v.From, err, want, v.Board)
+	}
+}
+
+// rare is a robot that sent one event, two hours ago.
+type rare struct{ diary }
+
+func (rare) List(context.Context, das.Filter, int, das.Cursor) ([]das.Record, error) {
+	return []das.Record{{Received: noon.Add(-2 * time.Hour)}}, nil
 }
 
 // TestTail: rows come as the page's own template makes them, a burst is cut and counted, and what a robot says is text.
