@@ -87,6 +87,7 @@ var HTTP = table(append(declared(overHTTP), []Rule{
 	{Name: "GET /storage", Roles: auth.Staff, Page: true},
 	{Name: "GET /rollouts", Roles: auth.Staff, Page: true},
 	{Name: "POST /rollouts", Roles: []auth.Role{auth.ReleaseManager, auth.Admin}, Page: true},
+	{Name: "GET /rollouts/rollout", Roles: auth.Staff, Page: true},
 	{Name: "GET /rollouts/new", Roles: []auth.Role{auth.ReleaseManager, auth.Admin}, Page: true},
 	{Name: "POST /rollouts/new", Roles: []auth.Role{auth.ReleaseManager, auth.Admin}, Page: true},
 	{Name: "GET /things/{thing}/rollouts", Roles: auth.Staff, Page: true},

@@ -4,7 +4,7 @@
 // are below one another. A Share is a bar of a total. Positions along the axis are percentages, so that a board is as sharp at 390 pixels
 // as at 2,560; only lines live in a stretched coordinate system of their own, with strokes that do not stretch.
 //
-// Charts are for eyes: they are hidden from screen readers, and who shows one shows the same as a list or table beside it. Every text is
+// Charts are for eyes: they are hidden from screen readers, and a page that shows one shows the same as a list or table beside it, as Course does. Every text is
 // escaped; what a robot said stays text. Drawings are written by hand and not by html/template because a board has a thousand elements, and
 // a page that is open is made twice a second.
 package chart
@@ -133,6 +133,35 @@ type Board struct {
 	Lanes []Lane
 }
 
+// First returns when the first thing on the board's axis begins, the beginning of the axis if it lasts since before; zero if there is none.
+func (b Board) First() (first time.Time) {
+	see := func(from, to time.Time) {
+		if to.Before(b.Axis.From) || from.After(b.Axis.To) {
+			return
+		}
+		if from.Before(b.Axis.From) {
+			from = b.Axis.From
+		}
+		if first.IsZero() || from.Before(first) {
+			first = from
+		}
+	}
+	for _, l := range b.Lanes {
+		for _, s := range l.Spans {
+			see(s.From, s.To)
+		}
+		for _, m := range l.Marks {
+			see(m.At, m.At)
+		}
+		if l.Line != nil {
+			for _, p := range l.Line.Points {
+				see(p.At, p.At)
+			}
+		}
+	}
+	return first
+}
+
 // HTML draws the board.
 func (b Board) HTML() template.HTML {
 	ticks := b.Axis.Ticks()
@@ -169,6 +198,64 @@ func (b Board) HTML() template.HTML {
 	}
 	p.put(`</svg></div></div>`)
 	return p.HTML()
+}
+
+// Course is a board with its numbers as a table, which is folded below it.
+type Course struct {
+	Board
+	ID      string     // of the fold, once on a page
+	Caption string     // of the table
+	Columns []string   // the first is the time
+	Rows    [][]string // the newest first
+}
+
+// HTML draws the course.
+func (c Course) HTML() template.HTML {
+	var p pen
+	p.put(string(c.Board.HTML()), `<details id="`).text(c.ID).put(`"><summary>Show as a table</summary><table class="plain tight"><caption class="hide">`).text(c.Caption).put(`</caption><thead><tr>`)
+	for i, name := range c.Columns {
+		p.put(`<th scope="col"`, right(i), `>`).text(name).put(`</th>`)
+	}
+	p.put(`</tr></thead><tbody>`)
+	for _, row := range c.Rows {
+		p.put(`<tr>`)
+		for i, cell := range row {
+			if i == 0 {
+				p.put(`<th scope="row">`).text(cell).put(`</th>`)
+				continue
+			}
+			p.put(`<td`, right(i), ` data-label="`).text(c.Columns[i]).put(`">`).text(cell).put(`</td>`)
+		}
+		p.put(`</tr>`)
+	}
+	return p.put(`</tbody></table></details>`).HTML()
+}
+
+// right aligns the columns of numbers.
+func right(column int) string {
+	if column == 0 {
+		return ""
+	}
+	return ` class="num right"`
+}
+
+// Bars draws counts, the oldest first, as a small picture; text says what they are.
+func Bars(counts []int64, text string) template.HTML {
+	const step, high = 5, 20
+	most := int64(1)
+	for _, n := range counts {
+		most = max(most, n)
+	}
+	var p pen
+	p.put(`<svg class="spark" width="`, strconv.Itoa(step*len(counts)), `" height="`, strconv.Itoa(high), `" role="img" aria-label="`).text(text).put(`">`)
+	for i, n := range counts {
+		if n <= 0 {
+			continue
+		}
+		h := max(n*high/most, 1)
+		p.put(`<rect x="`, strconv.Itoa(i*step), `" y="`, strconv.FormatInt(high-h, 10), `" width="`, strconv.Itoa(step-1), `" height="`, strconv.FormatInt(h, 10), `"/>`)
+	}
+	return p.put(`</svg>`).HTML()
 }
 
 // leastWidth is how wide a moment's span is, in percent, so that a blink shows.

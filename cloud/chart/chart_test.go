@@ -63,6 +63,41 @@ func TestBoard(t *testing.T) {
 	}
 }
 
+func TestFirst(t *testing.T) {
+	at := func(min int) time.Time { return noon.Add(-time.Duration(min) * time.Minute) }
+	for name, tt := range map[string]struct {
+		lane Lane
+		want time.Time
+	}{
+		"nothing":         {Lane{}, time.Time{}},
+		"outside":         {Lane{Spans: []Span{{From: at(90), To: at(70)}}, Marks: []Mark{{At: at(-5)}}}, time.Time{}},
+		"since before":    {Lane{Spans: []Span{{From: at(90), To: at(50)}}, Marks: []Mark{{At: at(20)}}}, at(60)},
+		"a mark":          {Lane{Marks: []Mark{{At: at(20)}, {At: at(30)}}}, at(30)},
+		"a point, a span": {Lane{Spans: []Span{{From: at(10), To: at(5)}}, Line: &Line{Points: []Point{{At: at(40)}}}}, at(40)},
+	} {
+		if got := (Board{Axis: Axis{at(60), noon}, Lanes: []Lane{{}, tt.lane}}).First(); !got.Equal(tt.want) {
+			t.Errorf("%s: %v, want %v", name, got, tt.want)
+		}
+	}
+}
+
+// TestCourse: the numbers of a chart are also a table, and nothing in it is markup.
+func TestCourse(t *testing.T) {
+	drawn := Course{Board: Board{Axis: Axis{noon.Add(-time.Hour), noon}, Lanes: []Lane{{Name: "a"}}}, ID: evil, Caption: evil, Columns: []string{"Hour", evil}, Rows: [][]string{{"12:00", evil}, {evil, "3"}}}.HTML()
+	n := elements(t, "<div>"+drawn+"</div>")
+	if n["details"] != 1 || n["td"] != 2 || n["th"] != 4 || n["script"] != 0 {
+		t.Errorf("%v in %s", n, drawn)
+	}
+}
+
+// TestBars: the highest bar is as high as the picture, one of few is seen, and none is none.
+func TestBars(t *testing.T) {
+	drawn := Bars([]int64{0, 1, 1000, -1}, evil)
+	if n := elements(t, drawn); n["rect"] != 2 || n["script"] != 0 || !strings.Contains(string(drawn), `x="5" y="19" width="4" height="1"`) || !strings.Contains(string(drawn), `y="0" width="4" height="20"`) {
+		t.Errorf("%v in %s", n, drawn)
+	}
+}
+
 func TestTicksAreRound(t *testing.T) {
 	for _, tt := range []struct {
 		length time.Duration

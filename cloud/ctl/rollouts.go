@@ -186,9 +186,13 @@ const robotsAtOnce = 10_000
 
 func (a *app) rolloutRobots() *cobra.Command {
 	var why string
+	var phase int64
 	cmd := a.runs(describe("robots ROLLOUT", "List the robots of a rollout and why each does not update", "rollout robots "+anID+" -why failed"),
 		func(cmd *cobra.Command, args []string) error {
 			q := client.GetRolloutsIDRobotsQuery{Why: given(why), Limit: new(int64(robotsAtOnce))}
+			if phase > 0 {
+				q.Phase = &phase
+			}
 			all, err := pages(func(after *string) (reply[[]client.Why], error) {
 				q.After = after
 				r, err := a.api.GetRolloutsIDRobots(cmd.Context(), args[0], q)
@@ -197,8 +201,9 @@ func (a *app) rolloutRobots() *cobra.Command {
 				}
 				return r, err
 			})
-			return show(cmd, all, err, rows("THING|CODE|ANSWER", func(w client.Why) cells { return cells{w.Thing, w.Code, w.Words} }))
+			return show(cmd, all, err, rows("THING|PHASE|CODE|ANSWER", func(w client.Why) cells { return cells{w.Thing, w.Phase, w.Code, w.Words} }))
 		})
 	cmd.Flags().StringVar(&why, "why", "", "only robots with this `CODE`, such as failed or outside_window")
+	cmd.Flags().Int64Var(&phase, "phase", 0, "only robots of this `PHASE`, from 1")
 	return cmd
 }

@@ -89,6 +89,12 @@ type Extra struct {
 	// Do does what a form on the page asks for; nil: there is none. Done says so afterwards, on this page or on the one at Then.
 	Do         func(ctx context.Context, v url.Values) error
 	Done, Then string
+	// Back is where a form leads instead of Then; nil: there.
+	Back func(v url.Values) string
+	// Again is after how many milliseconds the page is fetched again; 0: never.
+	Again int
+	// Card returns what the page adds to the overview; nil or "": nothing.
+	Card func(ctx context.Context) (template.HTML, error)
 	// Tab makes it a page of one robot instead, below /things/{thing}/: it returns its title and what is below the robot's head. With a Label
 	// it is one of the robot's tabs.
 	Tab func(ctx context.Context, r *http.Request) (title string, body template.HTML, err error)
@@ -182,7 +188,11 @@ func (s *Site) Act(a Action) http.HandlerFunc {
 				o.Back = a.Back(r)
 			}
 			to, at, _ := strings.Cut(o.Back, "#")
-			if to += "?done=" + url.QueryEscape(o.Done); at != "" {
+			sign := "?"
+			if strings.Contains(to, sign) {
+				sign = "&"
+			}
+			if to += sign + "done=" + url.QueryEscape(o.Done); at != "" {
 				to += "#" + at // the part of the page that the person looked at
 			}
 			http.Redirect(w, r, to, http.StatusSeeOther)
@@ -206,7 +216,7 @@ func StatusOf(err error) int {
 func (s *Site) Page(w http.ResponseWriter, r *http.Request, code int, name string, f Frame) {
 	f.Path = r.URL.Path
 	if r.Method != http.MethodGet {
-		f.Live = "" // the address of this page is the form's: to fetch it again would be to send the form again
+		f.Live, f.Again = "", 0 // the address of this page is the form's: to fetch it again would be to send the form again
 	}
 	s.Dress(r, name, &f)
 	s.Render(w, r, code, name, f)

@@ -1094,6 +1094,7 @@ func (c Client) GetRolloutsID(ctx context.Context, id string) (Reply[Told], erro
 // GetRolloutsIDRobotsQuery is the query of GET /v1/rollouts/{id}/robots; nil leaves a parameter out.
 type GetRolloutsIDRobotsQuery struct {
 	Why   *string // Only robots with this code.
+	Phase *int64  // Only robots of this phase, from 1.
 	After *string // Only ids after this one.
 	Limit *int64  // At most so many.
 }
@@ -1102,6 +1103,7 @@ type GetRolloutsIDRobotsQuery struct {
 func (q GetRolloutsIDRobotsQuery) Encode() string {
 	v := url.Values{}
 	put(v, "why", q.Why)
+	put(v, "phase", q.Phase)
 	put(v, "after", q.After)
 	put(v, "limit", q.Limit)
 	return v.Encode()
@@ -3300,6 +3302,7 @@ type RobotWhy struct {
 	Code    string    `json:"code"`
 	Error   int64     `json:"error,omitzero"`
 	First   string    `json:"first,omitzero"` // the release that it gets before the rollout's, which cannot be installed on what it runs
+	Phase   int64     `json:"phase,omitzero"` // that it belongs to, from 1; 0: none, or not known yet
 	Rollout string    `json:"rollout"`
 	Since   time.Time `json:"since,omitzero"` // when it began to be so, if that is known
 	State   string    `json:"state"`
@@ -3917,6 +3920,7 @@ type Why struct {
 	Code  string    `json:"code"`
 	Error int64     `json:"error,omitzero"`
 	First string    `json:"first,omitzero"` // the release that it gets before the rollout's, which cannot be installed on what it runs
+	Phase int64     `json:"phase,omitzero"` // that it belongs to, from 1; 0: none, or not known yet
 	Since time.Time `json:"since,omitzero"` // when it began to be so, if that is known
 	Thing string    `json:"thing"`
 	Until time.Time `json:"until,omitzero"` // when it will change by itself, if that is known

@@ -73,6 +73,13 @@ type EventCount struct {
 	N       int64
 }
 
+// HourSum sums up one hour of the whole fleet.
+type HourSum struct {
+	At      time.Time // its begin
+	Robots  int       // that sent events, one for each version that it ran
+	Crashes int64
+}
+
 // Recent holds the counts from which windows of time that end now are made.
 type Recent struct {
 	Ages   []Age

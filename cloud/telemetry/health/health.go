@@ -139,6 +139,8 @@ type Sums interface {
 	// Compare sums up by version what was since mid and what was before, and what was since mid whatever the version.
 	Compare(ctx context.Context, of das.Slots, mid time.Time) (now, was, whole []das.Tally, err error)
 	Course(ctx context.Context, of das.Slots, cohort string) ([]das.Tally, error)
+	// HourSums returns the hours since a time in which robots were heard of, oldest first.
+	HourSums(ctx context.Context, since time.Time) ([]das.HourSum, error)
 }
 
 // Fleet asks others about robots. Things are those of a cohort; nil: all.
@@ -160,6 +162,29 @@ type Service struct {
 
 // Courses are the days of Overview.Course.
 const Courses = 90
+
+// Hours are the hours of Service.Hours.
+const Hours = 48
+
+// Hours returns each of the last hours, oldest first, the current one too; an hour in which no robot was heard of counts 0. nil: in none was one.
+func (s *Service) Hours(ctx context.Context) ([]das.HourSum, error) {
+	first := s.Now().UTC().Truncate(das.Hour).Add(-(Hours - 1) * das.Hour)
+	sums, err := s.Sums.HourSums(ctx, first)
+	if err != nil || len(sums) == 0 {
+		return nil, err
+	}
+	out := make([]das.HourSum, Hours)
+	for i := range out {
+		out[i].At = first.Add(time.Duration(i) * das.Hour)
+	}
+	for _, h := range sums {
+		if i := int(h.At.Sub(first) / das.Hour); i >= 0 && i < Hours {
+			h.At = out[i].At
+			out[i] = h
+		}
+	}
+	return out, nil
+}
 
 // Report returns how the fleet was in a period; cohort "": the whole fleet.
 func (s *Service) Report(ctx context.Context, period, cohort string) (Overview, error) {

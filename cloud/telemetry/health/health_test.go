@@ -3,6 +3,7 @@ package health_test
 import (
 	"context"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -21,6 +22,7 @@ var noon = time.Date(2026, 11, 21, 12, 30, 0, 0, time.UTC)
 // sums answers with tallies of the period asked for, and of the one before.
 type sums struct {
 	now, before, course []das.Tally
+	hours               []das.HourSum
 	asked               []das.Slots
 }
 
@@ -56,6 +58,8 @@ func (s *sums) Compare(ctx context.Context, of das.Slots, mid time.Time) (now, w
 }
 
 func (s *sums) Course(context.Context, das.Slots, string) ([]das.Tally, error) { return s.course, nil }
+
+func (s *sums) HourSums(context.Context, time.Time) ([]das.HourSum, error) { return s.hours, nil }
 
 // ran makes the tallies of a version.
 func ran(version string, robots, crashed int) []das.Tally {
@@ -159,5 +163,29 @@ func TestReport(t *testing.T) {
 	html, err = healthapi.Page(service(&sums{}), list).Show(t.Context())
 	if err != nil || strings.Count(string(html), "No data.") < 2 || !strings.Contains(string(html), "No events in the last") || strings.Contains(string(html), "NaN") {
 		t.Errorf("an empty page: %v %s", err, html)
+	}
+}
+
+// TestCard: the overview has a chart of the last hours, with its numbers as a table; an hour without robots counts 0.
+func TestCard(t *testing.T) {
+	list := func(context.Context) ([]cohort.Cohort, error) { return nil, nil }
+	card := func(s *sums) string {
+		html, err := healthapi.Page(service(s), list).Card(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(html)
+	}
+	hour := noon.Truncate(time.Hour)
+	html := card(&sums{hours: []das.HourSum{{At: hour.Add(-47 * time.Hour), Robots: 3}, {At: hour, Robots: 8, Crashes: 2}}})
+	rows := regexp.MustCompile(`<th scope="row">([^<]*)</th><td[^>]*>(\d+)</td><td[^>]*>(\d+)</td>`).FindAllStringSubmatch(html, -1)
+	if len(rows) != 48 || !slices.Equal(rows[0][1:], []string{"21 Nov 12:00", "8", "2"}) || !slices.Equal(rows[1][1:], []string{"21 Nov 11:00", "0", "0"}) || !slices.Equal(rows[47][1:], []string{"19 Nov 13:00", "3", "0"}) || strings.Count(html, `class="line"`) != 2 {
+		t.Errorf("%d rows, %s", len(rows), html)
+	}
+	if rows := strings.Count(card(&sums{hours: []das.HourSum{{At: hour, Robots: 1}}}), `<th scope="row">`); rows != 6 {
+		t.Errorf("%d rows of a fleet that is an hour old", rows)
+	}
+	if html := card(&sums{}); html != "" {
+		t.Errorf("without robots: %s", html)
 	}
 }

@@ -476,32 +476,104 @@ func (s *Service) Explain(ctx context.Context, id thing.ID) ([]RobotWhy, error) 
 	return out, err
 }
 
-// Robots returns the answer for each robot of a rollout, those with a code ("": all), in the order of their ids, after one.
-func (s *Service) Robots(ctx context.Context, id string, code WhyCode, after thing.ID, limit int) ([]Why, error) {
+// Which chooses some of a rollout's robots.
+type Which struct {
+	Code  WhyCode  // "": any
+	Phase int      // from 1; 0: any
+	After thing.ID // in the order of their ids
+	Limit int
+}
+
+// Seen is a look at a rollout's robots.
+type Seen struct {
+	Robots          []Why
+	Updated, Failed []time.Time // when those that run the release, and those whose update failed, got there; in order, of all robots
+}
+
+// Robots returns the answers for those of a rollout's robots that w chooses, in the order of their ids; NotFound.
+func (s *Service) Robots(ctx context.Context, id string, w Which) ([]Why, error) {
+	seen, err := s.See(ctx, id, w)
+	return seen.Robots, err
+}
+
+// See is Robots, with the course of the rollout.
+func (s *Service) See(ctx context.Context, id string, which Which) (Seen, error) {
 	w, err := s.Store.Look(ctx, id)
 	if err != nil {
-		return nil, err
+		return Seen{}, err
 	}
 	r := &w.Rollout
 	facts, err := s.facts(ctx, r, slices.Collect(maps.Keys(w.Members)), "")
 	if err != nil {
-		return nil, err
+		return Seen{}, err
 	}
 	slices.SortFunc(facts, func(a, b Fact) int { return strings.Compare(string(a.Thing), string(b.Thing)) })
-	out := []Why{}
+	out := Seen{Robots: []Why{}}
 	l := newLook(s.Now())
 	for i := range facts {
 		f := &facts[i]
+		if f.Thing <= which.After || which.Phase > 0 && r.phaseAt(r.placeOf(f)) != which.Phase-1 {
+			continue
+		}
 		m := w.Members[f.Thing]
 		f.Busy = w.Busy[f.Thing]
 		y := r.judge(f, m, l)
 		y.Code = cmp.Or(y.Code, WhyCap)
-		if f.Thing <= after || y.Code == WhyNotIn || code != "" && code != y.Code {
+		if y.Code == WhyNotIn || which.Code != "" && which.Code != y.Code {
 			continue
 		}
-		if out = append(out, r.inWords(y, m)); len(out) == limit {
+		if out.Robots = append(out.Robots, r.inWords(y, m)); len(out.Robots) == which.Limit {
 			break
 		}
 	}
+	for _, m := range w.Members {
+		switch {
+		case m.State == Through && !m.Updated.IsZero():
+			out.Updated = append(out.Updated, m.Updated)
+		case m.State == Failed || m.State == Lost || m.State == Fell:
+			out.Failed = append(out.Failed, m.At)
+		}
+	}
+	slices.SortFunc(out.Updated, time.Time.Compare)
+	slices.SortFunc(out.Failed, time.Time.Compare)
+	return out, nil
+}
+
+// Forecast counts the robots of a rollout as if it began now.
+type Forecast struct {
+	Robots int     // that the rollout is for
+	Have   int     // of Robots, that run the release or a newer one
+	Small  bool    // too few for evidence: a person releases each stage
+	Stages []Stage // none without robots
+}
+
+// Forecast returns how many robots a rollout with these decisions is for, and how many each stage has; Invalid, NotFound for a cohort that is not there. A stage's robots are those that
+// need the release.
+func (s *Service) Forecast(ctx context.Context, spec Spec) (Forecast, error) {
+	if err := spec.Check(); err != nil {
+		return Forecast{}, err
+	}
+	r := &Rollout{Spec: spec, Salt: rand.Text()}
+	facts, err := s.facts(ctx, r, nil, "")
+	if err != nil {
+		return Forecast{}, err
+	}
+	l := newLook(s.Now())
+	var out Forecast
+	var places []float64
+	for i := range facts {
+		f := &facts[i]
+		if !r.in(f) {
+			continue
+		}
+		if out.Robots++; l.newer(f.Running, r.Version) >= 0 {
+			out.Have++
+		} else {
+			places = append(places, r.placeOf(f))
+		}
+	}
+	slices.Sort(places)
+	r.plan(places)
+	out.Small, out.Stages = r.Small, r.Stages
 	return out, nil
 }

@@ -50,6 +50,7 @@ type Why struct {
 	Since time.Time   `json:"since,omitzero"` // when it began to be so, if that is known
 	Until time.Time   `json:"until,omitzero"` // when it will change by itself, if that is known
 	Error int         `json:"error,omitempty"`
+	Phase int         `json:"phase,omitempty"` // that it belongs to, from 1; 0: none, or not known yet
 	First ota.Version `json:"first,omitempty"` // the release that it gets before the rollout's, which cannot be installed on what it runs
 }
 
@@ -210,6 +211,9 @@ const stamp = "2 January 2006 15:04 MST"
 
 // inWords completes a Why with the words for people.
 func (r *Rollout) inWords(w Why, m Member) Why {
+	if i := r.PhaseOf(w.Thing); i < len(r.Stages) {
+		w.Phase = i + 1
+	}
 	since := ""
 	if !w.Since.IsZero() {
 		since = " since " + w.Since.UTC().Format(stamp)

@@ -63,6 +63,8 @@ type alertRow struct {
 	Form    string // of what can be done about it
 	May     bool   // the reader may
 	Trouble string // why the last try failed
+	Lengths []silenceLength
+	Usual   int // Minutes of the one that is offered first
 }
 
 type limitRow struct {
@@ -128,7 +130,7 @@ func (c *console) alerts(ctx context.Context, _ *http.Request, s said) (string, 
 		v.Mail = s.Value("mail", "to")
 	}
 	for _, a := range list {
-		row := alertRow{Alert: a, Explanation: registry.Explain(a.Kind), Address: fleetOf(a), Form: formOf(a.ID), May: v.May("POST /alerts/{id}/ack"), Trouble: s.Problem(formOf(a.ID))}
+		row := alertRow{Alert: a, Explanation: registry.Explain(a.Kind), Address: fleetOf(a), Form: formOf(a.ID), May: v.May("POST /alerts/{id}/ack"), Trouble: s.Problem(formOf(a.ID)), Lengths: silenceLengths, Usual: silenceMinutes}
 		if a.Reason != "" {
 			row.Explanation = registry.Explanation{Says: page.Sentence(a.Reason)}
 			row.Address = ""
@@ -145,17 +147,25 @@ func (c *console) alerts(ctx context.Context, _ *http.Request, s said) (string, 
 // formOf names the forms of an alert.
 func formOf(id int64) string { return "alert " + strconv.FormatInt(id, 10) }
 
-// silenceMinutes is the length of a silence that the page's button makes.
+// silenceLength is how long a silence may last, as the page offers it.
+type silenceLength struct {
+	Minutes int
+	Words   string
+}
+
+var silenceLengths = []silenceLength{{60, "1 hour"}, {4 * 60, "4 hours"}, {24 * 60, "1 day"}, {7 * 24 * 60, "7 days"}, {30 * 24 * 60, "30 days"}}
+
+// silenceMinutes is the length of a silence for which none was chosen.
 const silenceMinutes = 4 * 60
 
 // tend is a form about one alert or silence, which its path names.
-func (c *console) tend(what, done string, do func(ctx context.Context, id int64, why string) (detail string, change func() error, err error)) func(context.Context, *http.Request, url.Values) (outcome, error) {
+func (c *console) tend(what, done string, do func(ctx context.Context, id int64, why string, v url.Values) (detail string, change func() error, err error)) func(context.Context, *http.Request, url.Values) (outcome, error) {
 	return func(ctx context.Context, r *http.Request, v url.Values) (outcome, error) {
 		id, err := strconv.ParseInt(r.PathValue("id"), 10, 64)
 		if err != nil {
 			return outcome{}, errs.New(errs.NotFound, "no such alert")
 		}
-		detail, change, err := do(ctx, id, strings.TrimSpace(v.Get("why")))
+		detail, change, err := do(ctx, id, strings.TrimSpace(v.Get("why")), v)
 		if err != nil {
 			return outcome{}, err
 		}
@@ -169,21 +179,28 @@ func (c *console) tend(what, done string, do func(ctx context.Context, id int64,
 // mountTend adds the forms of what people do about alerts.
 func (c *console) mountTend(act func(string, action), back func(*http.Request) string) {
 	form := func(r *http.Request) string { return "alert " + r.PathValue("id") }
-	act("POST /alerts/{id}/ack", action{form, c.tend(alert.AuditAck, "alert-acked", func(ctx context.Context, id int64, why string) (string, func() error, error) {
+	act("POST /alerts/{id}/ack", action{form, c.tend(alert.AuditAck, "alert-acked", func(ctx context.Context, id int64, why string, _ url.Values) (string, func() error, error) {
 		n := alert.Note{Why: why}
 		return why, func() error { return c.AlertDesk.Ack(ctx, id, n, auth.CallerFrom(ctx).Subject()) }, n.Check()
 	}), c.alerts, back})
-	act("POST /alerts/{id}/unack", action{form, c.tend(alert.AuditUnack, "alert-unacked", func(ctx context.Context, id int64, _ string) (string, func() error, error) {
+	act("POST /alerts/{id}/unack", action{form, c.tend(alert.AuditUnack, "alert-unacked", func(ctx context.Context, id int64, _ string, _ url.Values) (string, func() error, error) {
 		return "", func() error { return c.AlertDesk.Unack(ctx, id) }, nil
 	}), c.alerts, back})
-	act("POST /alerts/{id}/silence", action{form, c.tend(alert.AuditHush, "alert-silenced", func(ctx context.Context, id int64, why string) (string, func() error, error) {
+	act("POST /alerts/{id}/silence", action{form, c.tend(alert.AuditHush, "alert-silenced", func(ctx context.Context, id int64, why string, v url.Values) (string, func() error, error) {
 		h := alert.Hush{Alert: id, Minutes: silenceMinutes, Why: why}
+		if text := v.Get("minutes"); text != "" {
+			n, err := strconv.Atoi(text)
+			if err != nil {
+				return "", nil, errs.New(errs.Invalid, "minutes %.20q: want a whole number", text)
+			}
+			h.Minutes = n
+		}
 		return h.Words(), func() error {
 			_, err := c.AlertDesk.Silence(ctx, h, auth.CallerFrom(ctx).Subject())
 			return err
 		}, h.Check()
 	}), c.alerts, back})
-	act("POST /alerts/silences/{id}/end", action{func(r *http.Request) string { return "silence " + r.PathValue("id") }, c.tend(alert.AuditUnhush, "silence-ended", func(ctx context.Context, id int64, _ string) (string, func() error, error) {
+	act("POST /alerts/silences/{id}/end", action{func(r *http.Request) string { return "silence " + r.PathValue("id") }, c.tend(alert.AuditUnhush, "silence-ended", func(ctx context.Context, id int64, _ string, _ url.Values) (string, func() error, error) {
 		return "", func() error { return c.AlertDesk.Unsilence(ctx, id) }, nil
 	}), c.alerts, back})
 }

@@ -444,6 +444,7 @@ var orders = []struct {
 	{"POST /alerts/{id}/ack", "/alerts/2/ack", form("why", "mine"), "PUT /v1/alerts/acks/{id}", "/alerts", []string{"audit alert.ack 2 mine", "ack 2 mine op@example.org"}, "alert-acked"},
 	{"POST /alerts/{id}/unack", "/alerts/2/unack", "", "DELETE /v1/alerts/acks/{id}", "/alerts", []string{"audit alert.unack 2", "unack 2"}, "alert-unacked"},
 	{"POST /alerts/{id}/silence", "/alerts/2/silence", form("why", "known"), "POST /v1/alerts/silences", "/alerts", []string{"audit alert.silence 2 alert 2, for 4h0m0s: known", "silence {2 240 known} op@example.org"}, "alert-silenced"},
+	{"POST /alerts/{id}/silence", "/alerts/2/silence", form("why", "known", "minutes", "1440"), "POST /v1/alerts/silences", "/alerts", []string{"audit alert.silence 2 alert 2, for 24h0m0s: known", "silence {2 1440 known} op@example.org"}, "alert-silenced"},
 	{"POST /alerts/silences/{id}/end", "/alerts/silences/5/end", "", "DELETE /v1/alerts/silences/{id}", "/alerts", []string{"audit alert.unsilence 5", "unsilence 5"}, "silence-ended"},
 	{"POST /cohorts", "/cohorts", form("name", "late", "filter", "loop:late", "note", "x", "replace", "yes"), "POST /v1/cohorts", "/cohorts", []string{"audit cohort.put late loop:late", "put cohort late loop:late x op@example.org -1"}, "cohort-put"},
 	{"POST /cohorts/{cohort}/delete", "/cohorts/beta/delete", "", "DELETE /v1/cohorts/{cohort}", "/cohorts", []string{"audit cohort.delete beta", "delete cohort beta"}, "cohort-gone"},
@@ -588,6 +589,7 @@ func TestProblemsStandBesideTheirForm(t *testing.T) {
 		{"/alerts/rule", form("robots", "3", "percent", "120"), "want 0 to 1", `value="120"`},
 		{"/alerts/thresholds", form("kind", "event_rate", "of", "no event", "level", "3", "robots", "3", "hours", "1"), "name of an event", `value="no event"`},
 		{"/alerts/thresholds", form("kind", "fault_share", "of", "914", "level", "300", "robots", "3", "hours", "1"), "want a share", `<option value="fault_share" selected`},
+		{"/alerts/2/silence", form("why", "known", "minutes", "50000"), "want 1 to 43200", ""},
 		{"/alerts/mail", form("to", "nobody"), "e-mail address", ">nobody</textarea>"},
 		{"/cohorts", form("name", "a b", "filter", "loop:late"), "", "loop:late"},
 		{"/cohorts", form("name", "ab", "filter", "loop:odd"), "loop", "loop:odd"},
@@ -658,6 +660,12 @@ func TestPagesShowWhatOneMay(t *testing.T) {
 			w := do(t, mux, role, "GET", path, "")
 			if want := access.HTTP.Check("GET "+path, role) == nil || strings.HasPrefix(path, "/things") || strings.HasPrefix(path, "/bulk") || strings.HasPrefix(path, "/webhooks") || role == auth.Admin; want != (w.Code == 200) || !want && w.Code != 403 {
 				t.Errorf("%s as %s: %d", path, role, w.Code)
+			}
+			if n := strings.Count(w.Body.String(), `class="primary"`); n > 1 {
+				t.Errorf("%s shows %s %d primary buttons", path, role, n)
+			}
+			if may := access.HTTP.Check("PUT /v1/releases/{species}/archives/{sum}", role) == nil; path == "/releases" && may != strings.Contains(w.Body.String(), `id="upload"`) {
+				t.Errorf("%s may upload releases: %v, but is shown otherwise", role, may)
 			}
 			n := 0
 			for _, m := range action.FindAllStringSubmatch(w.Body.String(), -1) {

@@ -40,7 +40,7 @@ func (c *console) mountExtra(e page.Extra, show func(string, view), act func(str
 		} else if err = r.ParseForm(); err == nil {
 			main, err = e.Ask(ctx, r.Form)
 		}
-		return "extra", frame{Title: e.Label, Main: extraView{s, e.Label, main}}, err
+		return "extra", frame{Title: e.Label, Again: e.Again, Crumbs: c.above(e), Main: extraView{s, e.Label, main}}, err
 	}
 	show("GET "+e.Address, main)
 	if e.Do == nil {
@@ -48,8 +48,22 @@ func (c *console) mountExtra(e page.Extra, show func(string, view), act func(str
 	}
 	c.Dones[e.Address] = e.Done
 	act("POST "+e.Address, action{page.Called("extra"), func(ctx context.Context, _ *http.Request, v url.Values) (outcome, error) {
-		return outcome{done: e.Address}, e.Do(ctx, v)
+		o := outcome{done: e.Address}
+		if e.Back != nil {
+			o.back = e.Back(v)
+		}
+		return o, e.Do(ctx, v)
 	}, main, func(*http.Request) string { return cmp.Or(e.Then, e.Address) }})
+}
+
+// above is the way to a page that is below one of the menu; nil for others.
+func (c *console) above(e page.Extra) []link {
+	for _, top := range c.More {
+		if e.Show == nil && top.Show != nil && strings.HasPrefix(e.Address, top.Address+"/") {
+			return []link{{Label: top.Label, Address: top.Address}, {Label: e.Label, Address: e.Address}}
+		}
+	}
+	return nil
 }
 
 // extraTab is a page of one robot that a slice brings along.

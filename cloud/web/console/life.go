@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"html/template"
+	"maps"
 	"math"
 	"net/url"
 	"slices"
@@ -75,6 +76,10 @@ var journalKinds = []struct{ Kind, Label string }{{"", "All"}, {"presence", "Onl
 
 func (c *console) life(ctx context.Context, q url.Values, h thingHead, report registry.Report) (lifeView, error) {
 	now := c.now()
+	if gone := h.Presence == registry.Absent && !h.LastSeen.IsZero() && now.Sub(h.LastSeen) > day; gone && !q.Has("zoom") && !q.Has("until") {
+		q = maps.Clone(q)
+		q.Set("until", h.LastSeen.Add(time.Hour).UTC().Format(time.RFC3339)) // of a robot that left, its last day
+	}
 	v, zoom, err := lifeAt(q, h.ID, now)
 	if err != nil {
 		return lifeView{}, err
@@ -107,16 +112,28 @@ func (c *console) life(ctx context.Context, q url.Values, h thingHead, report re
 		lanes, told, err = c.mishapLanes(ctx, h.ID, b.Axis)
 		b.Lanes, v.Journal = append(b.Lanes, lanes...), append(v.Journal, told...)
 	}
-	if c.Events != nil && err == nil {
-		err = add(c.eventLane(ctx, h.ID, b.Axis, &v.Unread))
-	}
+	at := len(b.Lanes) // of events
 	if c.Vitals != nil && err == nil {
 		var samples []vitals.Sample
 		samples, err = c.Vitals(ctx, h.ID, zoom.Grain, v.From, v.To)
 		b.Lanes = append(b.Lanes, vitalLanes(samples, zoom.Grain, h.Status != nil && h.Status.Loop != nil)...)
 	}
+	var recs []das.Record
+	if c.Events != nil && err == nil {
+		if recs, err = c.Events.List(ctx, das.Filter{Thing: h.ID, Since: v.From}, lifeEvents, das.Cursor{Received: v.To.Add(time.Microsecond)}); err != nil {
+			err = fmt.Errorf("events of %s: %w", h.ID, err)
+		}
+	}
 	if err != nil {
 		return v, err
+	}
+	if v.Later == "" {
+		b.Axis.From = begin(b, recs)
+		v.From = b.Axis.From
+	}
+	if c.Events != nil {
+		lane, told := eventLane(h.ID, b.Axis, recs, &v.Unread)
+		b.Lanes, v.Journal = slices.Insert(b.Lanes, at, lane), append(v.Journal, told...)
 	}
 	v.Board = b.HTML()
 
@@ -126,6 +143,28 @@ func (c *console) life(ctx context.Context, q url.Values, h thingHead, report re
 	v.More = max(0, len(v.Journal)-lifeJournal)
 	v.Journal = v.Journal[:len(v.Journal)-v.More]
 	return v, nil
+}
+
+// begin returns where a view of the present begins: a little before the first thing that there is to see. recs are the latest events, the newest first.
+func begin(b chart.Board, recs []das.Record) time.Time {
+	first, n := b.First(), len(recs)
+	switch {
+	case n == lifeEvents: // older ones were not read
+		return b.Axis.From
+	case n > 0 && (first.IsZero() || recs[n-1].Received.Before(first)):
+		first = recs[n-1].Received
+	}
+	if !first.After(b.Axis.From) {
+		return b.Axis.From
+	}
+	from, young := first.Add(-b.Axis.To.Sub(first)/50), b.Axis.To.Add(-shortestLife)
+	if young.Before(from) {
+		from = young
+	}
+	if from.Before(b.Axis.From) {
+		return b.Axis.From
+	}
+	return from
 }
 
 // lifeAt returns the view that an address asks for, with the addresses of the views around it.
@@ -318,11 +357,7 @@ func (c *console) commandLane(ctx context.Context, id thing.ID, now time.Time) (
 }
 
 // eventLane shows how many events came when, and warnings. It sets unread to the time before which events were not read, if there are any.
-func (c *console) eventLane(ctx context.Context, id thing.ID, axis chart.Axis, unread *time.Time) (l chart.Lane, out []entry, err error) {
-	recs, err := c.Events.List(ctx, das.Filter{Thing: id, Since: axis.From}, lifeEvents, das.Cursor{Received: axis.To.Add(time.Microsecond)})
-	if err != nil {
-		return l, nil, fmt.Errorf("events of %s: %w", id, err)
-	}
+func eventLane(id thing.ID, axis chart.Axis, recs []das.Record, unread *time.Time) (l chart.Lane, out []entry) {
 	l = chart.Lane{Name: "Events", Note: strconv.Itoa(len(recs)), Line: &chart.Line{Low: 0, Gap: axis.To.Sub(axis.From) / eventSlots * 3 / 2}}
 	begin := axis.From
 	if len(recs) == lifeEvents {
@@ -383,7 +418,7 @@ func (c *console) eventLane(ctx context.Context, id thing.ID, axis chart.Axis, u
 		l.Line.Points = append(l.Line.Points, chart.Point{At: at, Value: float64(n), Text: fmt.Sprintf("%d events about %s", n, moment(at))})
 	}
 	l.Line.High = float64(most)
-	return l, out, nil
+	return l, out
 }
 
 // vitalLanes draws the curves of what the robot tells.

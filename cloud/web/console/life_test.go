@@ -17,6 +17,7 @@ import (
 
 	"kennel/cloud/fleet/registry"
 	"kennel/cloud/page"
+	"kennel/cloud/telemetry/das"
 	"kennel/infra/auth"
 	"kennel/jdocs"
 )
@@ -150,6 +151,49 @@ func TestLifeOnOneAxis(t *testing.T) {
 	if v = life("zoom=week&until=2020-01-01T00:00:00Z"); len(v.Journal) != 0 || v.Later == "" || v.Now == "" {
 		t.Errorf("long ago: %d entries, later %q", len(v.Journal), v.Later)
 	}
+}
+
+// TestTimelineZoom: a timeline begins with the first thing that there is to see, and that of a robot which left days ago ends when it left.
+func TestTimelineZoom(t *testing.T) {
+	c, err := newConsole(Config{Fleet: &fleet{}, Auth: &door{}, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.now = func() time.Time { return noon }
+	here, gone := nasty(), nasty()
+	gone.Presence, gone.Since, gone.LastSeen, gone.Created = registry.Absent, noon.Add(-72*time.Hour), noon.Add(-72*time.Hour), noon.AddDate(-1, 0, 0)
+	for _, tt := range []struct {
+		name, query string
+		thing       registry.Thing
+		from, to    time.Time
+	}{
+		{"online for an hour", "", here, noon.Add(-time.Hour - 72*time.Second), noon},
+		{"an hour of a week", "zoom=week", here, noon.Add(-time.Hour - 72*time.Second), noon},
+		{"another time", "until=2026-05-06T11:30:00Z", here, noon.Add(-30*time.Minute - day), noon.Add(-30 * time.Minute)},
+		{"gone for three days", "", gone, noon.Add(-71*time.Hour - day), noon.Add(-71 * time.Hour)},
+		{"gone, but this hour was asked for", "zoom=hour", gone, noon.Add(-time.Hour), noon},
+	} {
+		q, err := url.ParseQuery(tt.query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, err := c.life(t.Context(), q, thingHead{Thing: tt.thing}, registry.Report{})
+		if err != nil || !v.From.Equal(tt.from) || !v.To.Equal(tt.to) {
+			t.Errorf("%s: %v to %v, %v; want %v to %v", tt.name, v.From, v.To, err, tt.from, tt.to)
+		}
+	}
+	c.Events = rare{}
+	v, err := c.life(t.Context(), url.Values{}, thingHead{Thing: here}, registry.Report{})
+	if want := noon.Add(-2*time.Hour - 144*time.Second); err != nil || !v.From.Equal(want) || !strings.Contains(string(v.Board), "1 events about 6 May 09:59") {
+		t.Errorf("one event two hours ago: from %v, %v; want %v and the event where it was: %s", v.From, err, want, v.Board)
+	}
+}
+
+// rare is a robot that sent one event, two hours ago.
+type rare struct{ diary }
+
+func (rare) List(context.Context, das.Filter, int, das.Cursor) ([]das.Record, error) {
+	return []das.Record{{Received: noon.Add(-2 * time.Hour)}}, nil
 }
 
 // TestTail: rows come as the page's own template makes them, a burst is cut and counted, and what a robot says is text.

@@ -6,10 +6,12 @@ import (
 	"net/http"
 	"time"
 
+	"kennel/cloud/access"
 	"kennel/cloud/chart"
 	"kennel/cloud/fleet/registry"
 	"kennel/cloud/fleet/registry/filter"
 	"kennel/cloud/telemetry/alert"
+	"kennel/infra/auth"
 )
 
 const (
@@ -34,6 +36,7 @@ type overviewView struct {
 	Firing    int              // alerts about robots
 	Troubles  []alert.Part     // parts of the cloud that need attention
 	Moves     []registry.Thing // who came or went last
+	Cards     []template.HTML  // of slices
 	Actions   []auditRow
 	HasAudit  bool
 	HasPeople bool
@@ -123,45 +126,17 @@ func (c *console) overview(ctx context.Context, _ *http.Request, _ said) (string
 			v.Problems = append(v.Problems, b)
 		}
 	}
-	soon := c.now().Add(certSoon)
-	for _, w := range watched {
-		f, err := filter.Parse(w.Query)
-		if err != nil {
-			return "", frame{}, err
-		}
-		p, err := c.Fleet.Table(ctx, registry.Selection{Filter: f, Sort: w.Sort, Desc: w.Desc, Limit: shownFirst})
-		if err != nil {
-			return "", frame{}, err
-		}
-		if len(p.Things) == 0 {
-			continue
-		}
-		l := watchList{Name: w.Name, What: w.What, Total: len(p.Things), Bad: w.Bad}
-		sort := string(w.Sort)
-		if w.Desc {
-			sort = "-" + sort
-		}
-		l.Address = fleetAddress(f.String(), sort, "")
-		if p.Next != "" {
-			n, err := c.Fleet.Counts(ctx, f)
-			if err != nil {
-				return "", frame{}, err
-			}
-			l.Total = n.Total
-		}
-		for _, t := range p.Things {
-			l.Rows = append(l.Rows, newRow(t, soon))
-		}
-		if w.Query == unwell {
-			v.Unwell = l.Total
-		}
-		v.Lists = append(v.Lists, l)
+	if v.Lists, v.Unwell, err = c.watchLists(ctx); err != nil {
+		return "", frame{}, err
 	}
 	moved, err := c.Fleet.Table(ctx, registry.Selection{Filter: filter.MustParse("-presence:never"), Sort: registry.BySince, Desc: true, Limit: shownActions})
 	if err != nil {
 		return "", frame{}, err
 	}
 	v.Moves = moved.Things
+	if v.Cards, err = c.cards(ctx, v.role); err != nil {
+		return "", frame{}, err
+	}
 	v.Troubles = c.troubles(ctx)
 	if c.Alerts != nil {
 		list, err := c.Alerts.Alerts(ctx)
@@ -195,6 +170,62 @@ func (c *console) overview(ctx context.Context, _ *http.Request, _ said) (string
 		}
 	}
 	return "overview", frame{Title: "Overview", Live: "/live?every=3s", Main: v}, nil
+}
+
+// watchLists returns the lists of robots that need attention, and how many robots report a problem.
+func (c *console) watchLists(ctx context.Context) (lists []watchList, ill int, err error) {
+	soon := c.now().Add(certSoon)
+	for _, w := range watched {
+		f, err := filter.Parse(w.Query)
+		if err != nil {
+			return nil, 0, err
+		}
+		p, err := c.Fleet.Table(ctx, registry.Selection{Filter: f, Sort: w.Sort, Desc: w.Desc, Limit: shownFirst})
+		if err != nil {
+			return nil, 0, err
+		}
+		if len(p.Things) == 0 {
+			continue
+		}
+		l := watchList{Name: w.Name, What: w.What, Total: len(p.Things), Bad: w.Bad}
+		sort := string(w.Sort)
+		if w.Desc {
+			sort = "-" + sort
+		}
+		l.Address = fleetAddress(f.String(), sort, "")
+		if p.Next != "" {
+			n, err := c.Fleet.Counts(ctx, f)
+			if err != nil {
+				return nil, 0, err
+			}
+			l.Total = n.Total
+		}
+		for _, t := range p.Things {
+			l.Rows = append(l.Rows, newRow(t, soon))
+		}
+		if w.Query == unwell {
+			ill = l.Total
+		}
+		lists = append(lists, l)
+	}
+	return lists, ill, nil
+}
+
+// cards returns what pages add to the overview.
+func (c *console) cards(ctx context.Context, role auth.Role) (out []template.HTML, err error) {
+	for _, e := range c.More {
+		if e.Card == nil || access.HTTP.Check("GET "+e.Address, role) != nil {
+			continue
+		}
+		card, err := e.Card(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if card != "" {
+			out = append(out, card)
+		}
+	}
+	return out, nil
 }
 
 type helpView struct {

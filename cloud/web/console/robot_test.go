@@ -15,7 +15,7 @@ func TestRobotPage(t *testing.T) {
 	for _, role := range auth.Staff {
 		w := do(t, mux, role, "GET", "/things/vic:00e20100/robot", "")
 		body := w.Body.String()
-		for _, want := range []string{"headPitch", "robot.body.head.pitch", "0.25", ">rad<", "-0.785 to 0.384", "130 ms", "not known", "12.30 m", `data-again="1000"`, `aria-current="page">Robot<`, "Motion is blocked"} {
+		for _, want := range []string{"headPitch", "robot.body.head.pitch", `<details class="part" id="part-robot.body.head.pitch" data-part="headPitch">`, `data-filter="tree"`, "0.25", ">rad<", "-0.785 to 0.384", "130 ms", "not known", "12.30 m", `data-again="1000"`, `aria-current="page">Robot<`, "Motion is blocked"} {
 			if w.Code != 200 || !strings.Contains(body, want) {
 				t.Fatalf("as %q: %d without %q", role, w.Code, want)
 			}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"kennel/cloud/access"
+	"kennel/infra/auth"
 	"kennel/infra/browser"
 )
 
@@ -118,12 +119,15 @@ func routeMatches(pattern, path string) bool {
 	return regexp.MustCompile("^" + wildcard.ReplaceAllString(regexp.QuoteMeta(pattern), "[^/]+") + "$").MatchString(path)
 }
 
-// SignIn signs an operator in who was just made.
-func (s *Site) SignIn(p *browser.Page) {
+// SignIn signs a viewer in who was just made.
+func (s *Site) SignIn(p *browser.Page) { s.T.Helper(); s.SignInAs(p, auth.Viewer) }
+
+// SignInAs signs an operator in who was just made.
+func (s *Site) SignInAs(p *browser.Page, role auth.Role) {
 	s.T.Helper()
-	const email = "otto@staff.example"
+	email := "otto." + string(role) + "@staff.example"
 	var made struct{ Password string }
-	s.Operator(s.T).Do("POST", "/v1/operators", map[string]string{"email": email, "role": "viewer"}, &made)
+	s.Operator(s.T).Do("POST", "/v1/operators", map[string]string{"email": email, "role": string(role)}, &made)
 	p.Goto(s.Ready.Endpoints["console"] + "/")
 	p.Fill("E-mail", email)
 	p.Fill("Password", made.Password)

@@ -261,8 +261,10 @@ func (s *walk) otherPages(p *browser.Page, look func(string), thing string) {
 	p.SeeIn("region", "Why is this robot not updating?", "The rollout is a draft")
 	look("robot-updates")
 	p.Follow("Rollouts", "^/rollouts$")
-	p.SeeRole("button", "Start of 9.0.0.1")
 	look("rollouts")
+	p.Follow("vic 9.0.0.1", "^/rollouts/rollout")
+	p.SeeRole("button", "Start of 9.0.0.1")
+	look("rollout")
 	p.Click("button", "Abort of 9.0.0.1")
 	p.See("aborted")
 	p.Follow("Releases", "^/releases$")
@@ -288,8 +290,8 @@ func (s *walk) otherPages(p *browser.Page, look func(string), thing string) {
 	p.Focus("button", "Create rollout")
 	p.Press("Enter")
 	p.See("The rollout is made.")
+	p.Follow("vic 9.0.0.1", "^/rollouts/rollout") // the newest is the first
 	p.SeeRole("button", "Pause of 9.0.0.1")
-	look("rollouts-made")
 	p.Follow("Fleet", "^/things$")
 	p.Check("Select all on this page")
 	picked := func() string {

@@ -3,12 +3,14 @@ package crashapi
 import (
 	"context"
 	_ "embed"
+	"fmt"
 	"html/template"
 	"net/http"
 	"net/url"
 	"strings"
 
 	"kennel/cloud/access"
+	"kennel/cloud/chart"
 	"kennel/cloud/page"
 	"kennel/cloud/telemetry/crash"
 	"kennel/infra/auth"
@@ -19,25 +21,15 @@ import (
 //go:embed page.html
 var pageText string
 
-var pages = template.Must(template.New("").Funcs(template.FuncMap{"ago": page.Ago, "time": page.Time, "bytes": page.Bytes, "bars": bars, "last": func(n []int64) int64 { return n[len(n)-1] }}).Parse(pageText))
+var pages = template.Must(template.New("").Funcs(template.FuncMap{"ago": page.Ago, "time": page.Time, "bytes": page.Bytes, "trend": trend}).Parse(pageText))
 
-// bar is one day of a trend, in the units of its picture.
-type bar struct{ X, Y, H int64 }
-
-// bars draws counts a day: 14 bars of at most 20 units.
-func bars(days []int64) (out []bar) {
-	most := int64(1)
+// trend draws crashes a day.
+func trend(days []int64) template.HTML {
+	all := int64(0)
 	for _, n := range days {
-		most = max(most, n)
+		all += n
 	}
-	for i, n := range days {
-		h := n * 20 / most
-		if n > 0 {
-			h = max(h, 1)
-		}
-		out = append(out, bar{int64(i) * 5, 20 - h, h})
-	}
-	return out
+	return chart.Bars(days, fmt.Sprintf("%d in %d days, %d today", all, len(days), days[len(days)-1]))
 }
 
 type listView struct {

@@ -171,6 +171,17 @@ func (s *Store) Course(ctx context.Context, of das.Slots, cohort string) ([]das.
 		ORDER BY 1, 2, 3`, append(args(of), cohort)...)
 }
 
+// HourSums returns the hours since a time in which robots were heard of, oldest first, for at most das.KeepHours.
+func (s *Store) HourSums(ctx context.Context, since time.Time) ([]das.HourSum, error) {
+	rows, err := s.pool.Query(ctx, `SELECT at, sum(robots)::bigint, coalesce((SELECT sum(n)::bigint FROM das_name WHERE event = 'robot.crash' COLLATE "C" AND das_name.at >= h.at AND das_name.at < h.at + interval '1 hour'), 0)
+		FROM das_heard AS h WHERE at >= $1 AND robots > 0 GROUP BY at ORDER BY at`, since)
+	if err != nil {
+		return nil, pg.Wrap(err, "read hours of the fleet")
+	}
+	out, err := pgx.CollectRows(rows, pgx.RowToStructByPos[das.HourSum])
+	return out, pg.Wrap(err, "read hours of the fleet")
+}
+
 // Unsummed returns how many commits are not in the sums yet.
 func (s *Store) Unsummed(ctx context.Context) (n int, err error) {
 	err = s.pool.QueryRow(ctx, `SELECT count(*) FROM das_group WHERE NOT rolled`).Scan(&n)

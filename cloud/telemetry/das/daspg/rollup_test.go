@@ -205,6 +205,10 @@ func TestTallies(t *testing.T) {
 	}
 	got, err := s.Tallies(t.Context(), of)
 	check("all", got, err, tally(zero, before, das.All, 1, 1, 1), tally(zero, before, das.Crash, 1, 1, 1), tally(zero, version, das.All, 2, 3, 5), tally(zero, version, das.Crash, 1, 1, 1))
+	hours, err := s.HourSums(t.Context(), next.Add(-das.Hour).Truncate(das.Hour))
+	if err != nil || len(hours) != 1 || !hours[0].At.Equal(next.Truncate(das.Hour)) || hours[0].Robots != 3 || hours[0].Crashes != 1 { // rex ran two versions
+		t.Errorf("hours %+v, %v", hours, err)
+	}
 	mid, two := day.Add(das.Day), of
 	two.Since = mid
 	now, was, whole, err := s.Compare(t.Context(), of, mid)
@@ -242,9 +246,9 @@ func TestTallies(t *testing.T) {
 	got, err = s.Course(t.Context(), of, "rexes")
 	check("course of a cohort", got, err, tally(day, version, das.All, 1, 1, 2), tally(day, version, das.Crash, 1, 1, 1),
 		tally(day.Add(das.Day), before, das.All, 1, 1, 1), tally(day.Add(das.Day), before, das.Crash, 1, 1, 1), tally(day.Add(das.Day), version, das.All, 1, 1, 1))
-	var hours int
-	if err := pool.QueryRow(t.Context(), `SELECT count(*) FROM das_robot WHERE every = 3600`).Scan(&hours); err != nil || hours != 0 {
-		t.Errorf("%d hours are left, %v", hours, err)
+	var left int
+	if err := pool.QueryRow(t.Context(), `SELECT count(*) FROM das_robot WHERE every = 3600`).Scan(&left); err != nil || left != 0 {
+		t.Errorf("%d hours are left, %v", left, err)
 	}
 }
 

@@ -63,18 +63,11 @@ type view struct {
 	health.Overview
 	Words            string // of the period
 	Periods, Cohorts []choice
-	Bad              int // versions
-	Trend            template.HTML
-	Past             []day
+	Bad              int           // versions
+	Trend            template.HTML // by day; "": there are not two days
+	Hours            template.HTML // of the whole fleet
 	Share            template.HTML
 	Fleet            string // address of the robots in question
-}
-
-type day struct {
-	At        string
-	Robots    int
-	Crashed   int
-	CrashFree float64
 }
 
 // words are the periods for people.
@@ -113,9 +106,15 @@ func Page(svc *health.Service, cohorts func(context.Context) ([]cohort.Cohort, e
 			}
 		}
 		v.draw()
+		if r.Cohort == "" {
+			if v.Hours, err = hours(ctx, svc); err != nil {
+				return "", err
+			}
+		}
 		return page.HTML(body, v)
 	}
-	return page.Extra{Label: "Health", Address: "/health", Ask: ask, Show: func(ctx context.Context) (template.HTML, error) { return ask(ctx, nil) }}
+	return page.Extra{Label: "Health", Address: "/health", Ask: ask, Show: func(ctx context.Context) (template.HTML, error) { return ask(ctx, nil) },
+		Card: func(ctx context.Context) (template.HTML, error) { return card(ctx, svc) }}
 }
 
 // fleet is the address of the list of robots.
@@ -131,26 +130,69 @@ func (view) Fault(code int) string {
 	return "/things?" + url.Values{"q": {fmt.Sprintf("%s:fault/%d", filter.Problem, code)}}.Encode()
 }
 
-// draw makes the charts, and the list that says the same.
+// draw makes the charts.
 func (v *view) draw() {
 	v.Share = chart.Share(v.Robots, chart.Part{Size: v.Robots - v.Crashed, Tone: chart.Good, Text: robots(v.Robots-v.Crashed) + " without a crash"},
 		chart.Part{Size: v.Crashed, Tone: chart.Bad, Text: robots(v.Crashed) + " with a crash"})
 	if len(v.Course) == 0 {
 		return
 	}
-	line := chart.Line{Gap: 36 * time.Hour}
+	c := chart.Course{ID: "t-trend", Caption: "Robots by day", Columns: []string{"Day (UTC)", "Without a crash", "Robots", "Crashed"}}
+	well, all := chart.Line{Gap: 36 * time.Hour}, chart.Line{Gap: 36 * time.Hour}
 	for _, p := range v.Course {
-		d := day{At: p.At.Format("2 Jan 2006"), Robots: p.Robots, Crashed: p.Crashed, CrashFree: 1}
+		free := 1.0
 		if p.Robots > 0 {
-			d.CrashFree = 1 - float64(p.Crashed)/float64(p.Robots)
+			free = 1 - float64(p.Crashed)/float64(p.Robots)
 		}
-		v.Past = append([]day{d}, v.Past...)
-		line.Points = append(line.Points, chart.Point{At: p.At, Value: 100 * d.CrashFree, Text: d.At + ": " + percent(d.CrashFree) + " of " + robots(d.Robots)})
+		day := p.At.Format("2 Jan 2006")
+		c.Rows = append([][]string{{day, percent(free), strconv.Itoa(p.Robots), strconv.Itoa(p.Crashed)}}, c.Rows...)
+		well.Points = append(well.Points, chart.Point{At: p.At, Value: 100 * free, Text: day + ": " + percent(free) + " of " + robots(p.Robots)})
+		all.Points = append(all.Points, chart.Point{At: p.At, Value: float64(p.Robots), Text: day + ": " + robots(p.Robots)})
+		all.High = max(all.High, float64(p.Robots))
 	}
-	if len(v.Course) == 1 {
-		return // a point is no course
+	last := c.Rows[0]
+	c.Board = chart.Board{Axis: chart.Axis{From: v.Course[0].At.Add(-12 * time.Hour), To: v.Until}, Lanes: []chart.Lane{
+		{Name: "Without a crash", Note: last[1] + " today", Line: &well, Tall: true}, {Name: "Robots", Note: last[2] + " today", Line: &all, Tall: true}}}
+	if len(v.Course) > 1 { // a point is no course
+		v.Trend = c.HTML()
 	}
-	last := v.Past[0]
-	v.Trend = chart.Board{Axis: chart.Axis{From: v.Course[0].At.Add(-12 * time.Hour), To: v.Until},
-		Lanes: []chart.Lane{{Name: "Without a crash", Note: percent(last.CrashFree) + " today", Line: &line, Tall: true}}}.HTML()
+}
+
+var cardBody = template.Must(template.New("card").Parse(`<section class="card last" aria-labelledby="h-hours"><div class="cardhead"><h2 id="h-hours">Last hours</h2><a href="/health">Health</a></div>
+{{.}}</section>`))
+
+// card shows the last hours on the overview; "" if no robot was heard of.
+func card(ctx context.Context, svc *health.Service) (template.HTML, error) {
+	drawn, err := hours(ctx, svc)
+	if err != nil || drawn == "" {
+		return "", err
+	}
+	return page.HTML(cardBody, drawn)
+}
+
+// leastHours is how many hours are drawn of a fleet that is younger.
+const leastHours = 6
+
+// hours draws the last hours, since the first in which a robot was heard of; "" if none was.
+func hours(ctx context.Context, svc *health.Service) (template.HTML, error) {
+	all, err := svc.Hours(ctx)
+	if err != nil || len(all) == 0 {
+		return "", err
+	}
+	for len(all) > leastHours && all[0].Robots == 0 {
+		all = all[1:]
+	}
+	c := chart.Course{ID: "t-hours", Caption: "Robots and crashes by hour", Columns: []string{"Hour (UTC)", "Robots that sent events", "Crashes"}}
+	heard, crashes := chart.Line{High: 1}, chart.Line{High: 1}
+	for _, h := range all {
+		hour, r, n := h.At.Format("2 Jan 15:04"), strconv.Itoa(h.Robots), strconv.FormatInt(h.Crashes, 10)
+		c.Rows = append([][]string{{hour, r, n}}, c.Rows...)
+		at := h.At.Add(30 * time.Minute)
+		heard.Points = append(heard.Points, chart.Point{At: at, Value: float64(h.Robots), Text: hour + ": " + robots(h.Robots)})
+		crashes.Points = append(crashes.Points, chart.Point{At: at, Value: float64(h.Crashes), Text: hour + ": " + n + " crashes"})
+		heard.High, crashes.High = max(heard.High, float64(h.Robots)), max(crashes.High, float64(h.Crashes))
+	}
+	c.Board = chart.Board{Axis: chart.Axis{From: all[0].At, To: all[len(all)-1].At.Add(time.Hour)}, Lanes: []chart.Lane{
+		{Name: "Active robots", Note: c.Rows[0][1] + " this hour", Line: &heard, Tall: true}, {Name: "Crashes", Note: c.Rows[0][2] + " this hour", Line: &crashes, Tall: true}}}
+	return c.HTML(), nil
 }

@@ -23,7 +23,7 @@ import (
 //go:embed new.html
 var newText string
 
-var newBody = template.Must(template.New("").Funcs(template.FuncMap{"inc": func(i int) int { return i + 1 }}).Parse(newText))
+var newBody = template.Must(template.Must(shared.Clone()).New("new").Parse(newText))
 
 // The rows of the form, with what they suggest.
 var (
@@ -41,6 +41,8 @@ type newView struct {
 	Channels []rollout.Channel
 	Phases   any
 	Guards   any
+	Ahead    *aheadView // nil: it cannot be said
+	Problem  string     // why the robots could not be counted
 }
 
 // Text returns the i-th value of a field as it was typed, or what the form suggests.
@@ -49,6 +51,36 @@ func (v newView) Text(name string, i int, suggest string) string {
 		return list[i]
 	}
 	return suggest
+}
+
+// count fills in how many robots the rollout would be for, as the form is filled in, or as it suggests.
+func (v *newView) count(ctx context.Context, svc *rollout.Service) error {
+	asked := v.Values
+	if !asked.Has("percent") {
+		asked = url.Values{"release": {v.Text("release", 0, string(v.Releases[0].Species)+" "+string(v.Releases[0].Version))}}
+		for _, p := range phaseRows {
+			asked.Add("percent", p.Percent)
+		}
+		for _, g := range guardRows {
+			asked.Add("share", g.Share)
+			asked.Add("sample", g.Sample)
+		}
+	}
+	s, err := specOf(asked)
+	if err == nil {
+		var f rollout.Forecast
+		if f, err = svc.Forecast(ctx, s); err == nil {
+			v.Ahead = ahead(f)
+			return nil
+		}
+	}
+	if !page.Expected(err) {
+		return err
+	}
+	if v.Has("count") { // a form that was refused has its problem above
+		v.Problem = page.Words(err)
+	}
+	return nil
 }
 
 // newPage is the form that makes a rollout.
@@ -60,7 +92,13 @@ func newPage(svc *rollout.Service, releases *ota.Service, audit func(ctx context
 			if err != nil {
 				return "", err
 			}
-			return page.HTML(newBody, newView{v, list, []rollout.Channel{rollout.Prod, rollout.Beta, rollout.Dev}, phaseRows, guardRows})
+			out := newView{Values: v, Releases: list, Channels: []rollout.Channel{rollout.Prod, rollout.Beta, rollout.Dev}, Phases: phaseRows, Guards: guardRows}
+			if len(list) > 0 {
+				if err := out.count(ctx, svc); err != nil {
+					return "", err
+				}
+			}
+			return page.HTML(newBody, out)
 		},
 		Do: func(ctx context.Context, v url.Values) error {
 			s, err := specOf(v)

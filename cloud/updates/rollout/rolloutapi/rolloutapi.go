@@ -49,6 +49,7 @@ type (
 	robots struct {
 		one
 		Why   rollout.WhyCode `query:"why" about:"Only robots with this code."`
+		Phase int             `query:"phase" about:"Only robots of this phase, from 1." min:"0" max:"21" default:"0"`
 		After thing.ID        `query:"after" about:"Only ids after this one."`
 		Limit int             `query:"limit" about:"At most so many." min:"1" max:"10000" default:"100"`
 	}
@@ -82,7 +83,7 @@ func Operations(svc *rollout.Service, audit func(ctx context.Context, action, ob
 		}),
 		op.New(spec("GET /v1/rollouts/{id}/robots", "Why each of its robots does not update, or what it does.", auth.Staff...),
 			func(ctx context.Context, q robots) ([]Why, error) {
-				return svc.Robots(ctx, q.ID, q.Why, q.After, q.Limit)
+				return svc.Robots(ctx, q.ID, rollout.Which{Code: q.Why, Phase: q.Phase, After: q.After, Limit: q.Limit})
 			}),
 		op.New(spec("POST /v1/rollouts/{id}/{action}", "Approve, pause, resume, abort or retry it, or take updated robots back (rollback).", auth.ReleaseManager, auth.Admin).With(
 			op.Command{Use: "rollout approve ROLLOUT action:=approve -why", Short: "Approve a rollout that another person made", Says: "{{.species}} {{.version}} is {{.state}}"},

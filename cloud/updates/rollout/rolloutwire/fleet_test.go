@@ -242,7 +242,7 @@ func TestFleet(t *testing.T) {
 			delete(m.ends, id)
 		}
 		m.step()
-		list, err := m.c.Robots(t.Context(), m.id, rollout.WhyCap, "", n)
+		list, err := m.c.Robots(t.Context(), m.id, rollout.Which{Code: rollout.WhyCap, Limit: n})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -291,7 +291,7 @@ func TestFleet(t *testing.T) {
 		t.Errorf("codes %+v", r.Progress.Codes)
 	}
 	for after, seen := thing.ID(""), 0; ; { // every robot has an answer in words
-		list, err := m.c.Robots(t.Context(), m.id, "", after, 2000)
+		list, err := m.c.Robots(t.Context(), m.id, rollout.Which{After: after, Limit: 2000})
 		if err != nil || slices.ContainsFunc(list, func(w rollout.Why) bool { return w.Words == "" || w.Code == "" }) {
 			t.Fatal(list, err)
 		}

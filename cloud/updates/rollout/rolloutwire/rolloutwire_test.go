@@ -315,7 +315,7 @@ func TestTurns(t *testing.T) {
 	if err := pool.QueryRow(ctx, `SELECT count(*) FROM webhook_event WHERE data->>'version' = $1`, newer).Scan(&told); err != nil || told != 4 {
 		t.Errorf("%d events for webhooks, %v", told, err)
 	}
-	list, err := c.Robots(ctx, r.ID, rollout.WhyReturned, "", 10)
+	list, err := c.Robots(ctx, r.ID, rollout.Which{Code: rollout.WhyReturned, Limit: 10})
 	if err != nil || len(list) != 1 || list[0].Thing != robot(1) {
 		t.Errorf("robots %+v, %v", list, err)
 	}
@@ -356,16 +356,25 @@ func TestZones(t *testing.T) {
 	want("")
 }
 
-// TestPage: the page shows each rollout's phases, funnel and codes in words, with a button that stops it; a viewer has none. A robot's page says why it waits.
+// TestPage: the list leads to a rollout's own page, which shows its phases, robots by phase and answer, codes, history and course, with buttons for those who may
+// use them. A robot's page says why it waits.
 func TestPage(t *testing.T) {
 	pool := pgtest.New(t)
 	c := open(pool)
-	fill(t, pool, c, 3)
-	r := planned(t, pool, c, rollout.Spec{Phases: []rollout.Phase{{Percent: 100, BakeS: 60}}, Cap: 1, Guards: []rollout.Guard{}})
-	if _, err := c.releases.Ask(t.Context(), robot(1), older); err != nil {
+	fill(t, pool, c, 60)
+	r := planned(t, pool, c, rollout.Spec{Phases: []rollout.Phase{{Percent: 5, BakeS: 60}, {Percent: 100, BakeS: 60}}, Cap: 1, Guards: []rollout.Guard{}})
+	order, err := c.Get(t.Context(), r.ID)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.releases.Report(t.Context(), robot(1), ota.Status{ID: "1", Release: newer, Phase: "failed", Code: 209}); err != nil {
+	first := robot(1) // one of the open phase
+	for i := 1; order.PhaseOf(first) != 0; i++ {
+		first = robot(i)
+	}
+	if _, err := c.releases.Ask(t.Context(), first, older); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.releases.Report(t.Context(), first, ota.Status{ID: "1", Release: newer, Phase: "failed", Code: 209}); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.StepOne(t.Context(), r.ID); err != nil {
@@ -379,29 +388,54 @@ func TestPage(t *testing.T) {
 	as := func(role auth.Role) context.Context {
 		return auth.WithCaller(t.Context(), auth.Caller{Role: role, Name: "op"})
 	}
-	show := func(role auth.Role, want ...string) string {
+	show := func(role auth.Role, query string, want ...string) string {
 		t.Helper()
-		html, err := pages[0].Show(as(role))
+		v, err := url.ParseQuery(query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v.Set("id", r.ID)
+		html, err := pages[3].Ask(as(role), v)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, w := range want {
 			if !strings.Contains(string(html), w) {
-				t.Errorf("no %q in\n%s", w, html)
+				t.Errorf("%s: no %q in\n%s", query, w, html)
 			}
 		}
 		return string(html)
 	}
-	show(auth.Admin, `value="pause"`, `class="danger"`, "with code 209: the signature", `<span class="num">1</span> wait for a free place`, `<span class="num">1</span> failed`, "0 of 3 updated", "running")
-	if html := show(auth.Viewer, "running"); strings.Contains(html, "<form") {
-		t.Error("a viewer has buttons")
+	robots := func(html string) int { return strings.Count(html, "data-robot=") }
+	if list, err := pages[0].Show(as(auth.Viewer)); err != nil || !strings.Contains(string(list), `href="/rollouts/rollout?id=`+r.ID+`"`) || strings.Contains(string(list), "<form") || strings.Contains(string(list), "/rollouts/new") {
+		t.Errorf("the list of a viewer: %s, %v", list, err)
 	}
-	if err := pages[0].Do(as(auth.Admin), url.Values{"rollout": {r.ID}, "action": {"pause"}}); err != nil || !slices.Equal(lines, []string{"rollout.pause " + r.ID}) {
+	all := show(auth.Admin, "", `data-state="running"`, `value="pause"`, `class="danger"`, "with code 209: ", `data-robot="`+string(first)+`" data-why="failed"`, `data-turn="rollout.started"`, "author", `id="t-course"`, `<td class="num right" data-label="Failed">1</td>`)
+	if robots(all) != 50 || !strings.Contains(all, `rel="next"`) {
+		t.Errorf("%d robots on the first page", robots(all))
+	}
+	if html := show(auth.Viewer, "after="+string(robot(50))); robots(html) != 10 || strings.Contains(html, `rel="next"`) || strings.Contains(html, "<form") {
+		t.Errorf("%d robots on the second page: %s", robots(html), html)
+	}
+	if html := show(auth.Viewer, "phase=1"); robots(html) != 3 {
+		t.Errorf("%d robots of phase 1", robots(html))
+	}
+	if html := show(auth.Viewer, "phase=1&why=failed", `aria-current="true">phase 1`); robots(html) != 1 {
+		t.Errorf("%d failed robots of phase 1", robots(html))
+	}
+	if html := show(auth.Viewer, "phase=2&why=failed"); robots(html) != 0 {
+		t.Errorf("%d failed robots of phase 2", robots(html))
+	}
+	if _, err := pages[3].Ask(as(auth.Viewer), url.Values{"id": {r.ID}, "phase": {"x"}}); errs.KindOf(err) != errs.Invalid {
+		t.Errorf("phase x: %v", err)
+	}
+	pause := url.Values{"rollout": {r.ID}, "action": {"pause"}}
+	if err := pages[0].Do(as(auth.Admin), pause); err != nil || !slices.Equal(lines, []string{"rollout.pause " + r.ID}) || pages[0].Back(pause) != "/rollouts/rollout?id="+r.ID {
 		t.Errorf("%v, %q", err, lines)
 	}
-	show(auth.Admin, "paused", "Continue")
+	show(auth.Admin, "", `data-state="paused"`, `value="resume"`)
 	q := httptest.NewRequestWithContext(as(auth.Viewer), "GET", "/things/vic:000001/rollouts", nil)
-	q.SetPathValue("thing", string(robot(1)))
+	q.SetPathValue("thing", string(first))
 	_, html, err := pages[2].Tab(q.Context(), q)
 	if err != nil || !strings.Contains(string(html), "Its update failed with code 209") ||
 		!strings.Contains(string(html), "failed with code 209: "+ota.NotAuthentic.Words()) {
@@ -557,7 +591,7 @@ func TestSteppingStones(t *testing.T) {
 func TestNewRollout(t *testing.T) {
 	pool := pgtest.New(t)
 	c := open(pool)
-	fill(t, pool, c, 1)
+	fill(t, pool, c, 7)
 	var lines []string
 	form := rolloutapi.Pages(c.Service, c.releases, func(_ context.Context, action, object, detail string) error {
 		lines = append(lines, action+" "+object+" "+detail)
@@ -593,7 +627,15 @@ func TestNewRollout(t *testing.T) {
 			t.Errorf("%d: no %q in\n%s, %v", i, want, html, err)
 		}
 	}
-	if html, err := form.Ask(ctx, url.Values{}); err != nil || strings.Count(string(html), `name="percent"`) != 5 || !strings.Contains(string(html), `value="100"`) {
+	count := maps.Clone(v)
+	for asked, want := range map[string]int{"tag:beta": 0, "tag:": -1, "": 7, "version:<2.0.1": 7} { // that is so many robots, before it starts
+		count["cohort"], count["count"] = []string{asked}, []string{"yes"}
+		html, err := form.Ask(ctx, count)
+		if err != nil || strings.Contains(string(html), fmt.Sprintf(`data-forecast="%d"`, want)) != (want >= 0) || strings.Contains(string(html), `role="alert"`) != (want < 0) {
+			t.Errorf("%q: want %d robots: %s, %v", asked, want, html, err)
+		}
+	}
+	if html, err := form.Ask(ctx, url.Values{}); err != nil || !strings.Contains(string(html), `data-forecast="7"`) || strings.Count(string(html), `name="percent"`) != 5 || !strings.Contains(string(html), `value="100"`) {
 		t.Errorf("%s, %v", html, err)
 	}
 	if list, err := c.List(t.Context()); err != nil || len(list) != 1 {
@@ -646,6 +688,10 @@ func TestGoneCohort(t *testing.T) {
 			return nil, errs.New(errs.NotFound, "there is no cohort gone")
 		}
 		return fleet(ctx, f, also)
+	}
+	one := rolloutapi.Pages(c.Service, c.releases, nil)[3]
+	if html, err := one.Ask(auth.WithCaller(ctx, auth.Caller{Role: auth.Viewer}), url.Values{"id": {broken.ID}}); err != nil || !strings.Contains(string(html), `class="problem"`) {
+		t.Errorf("the page of a rollout whose cohort is gone: %s, %v", html, err)
 	}
 	if d, err := c.releases.Ask(ctx, robot(1), older); err != nil || d.Rollout != first.ID {
 		t.Errorf("%+v, %v; want the other rollout's grant", d, err)

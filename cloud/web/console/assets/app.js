@@ -82,6 +82,7 @@ function morph(fresh) {
     const picked = new Set([...part.querySelectorAll("input[name=thing]:checked")].map((i) => i.value));
     const at = document.activeElement;
     const focus = part.contains(at) ? [at.getAttribute("href"), at.value] : null;
+    const fold = part.contains(at) && at.matches("details[id] > summary") ? at.parentElement.id : "";
     const row = part.querySelector("tr.at a")?.getAttribute("href");
     const were = gliders(part);
     part.replaceChildren(...next.childNodes);
@@ -89,9 +90,38 @@ function morph(fresh) {
     for (const i of part.querySelectorAll("input[name=thing]")) i.checked = picked.has(i.value);
     tellPicked();
     if (row) part.querySelector(`a[href="${CSS.escape(row)}"]`)?.closest("tr").classList.add("at");
+    if (fold) document.getElementById(fold)?.querySelector("summary").focus({ preventScroll: true });
+    if (part.id) find(part.id);
     if (focus?.[0]) part.querySelector(`[href="${CSS.escape(focus[0])}"]`)?.focus({ preventScroll: true });
     else if (focus?.[1]) part.querySelector(`input[value="${CSS.escape(focus[1])}"]`)?.focus({ preventScroll: true });
   }
+}
+
+// Shows what a list of folds has of the text that is searched for; a fold whose name has it shows everything.
+const unfolded = new Set(); // by a search
+
+function find(id) {
+  const field = document.querySelector(`[data-filter="${CSS.escape(id)}"]`);
+  if (!field) return;
+  const has = (el, text) => el.textContent.toLowerCase().includes(text);
+  const text = field.value.trim().toLowerCase();
+  let n = 0;
+  for (const d of document.getElementById(id).querySelectorAll("details[id]")) {
+    const rows = [...d.querySelectorAll("tbody tr")], whole = has(d.querySelector("summary"), text);
+    for (const r of rows) r.hidden = !whole && !has(r.querySelector("th"), text);
+    d.hidden = !whole && rows.every((r) => r.hidden);
+    if (!d.hidden) n++;
+    if (text && !d.hidden && !d.open) { d.open = true; unfolded.add(d.id); }
+    else if (!text && unfolded.delete(d.id)) d.open = false;
+  }
+  const said = text ? (n ? `${n} found` : "Nothing found") : "";
+  const told = document.querySelector(`[data-filtered="${CSS.escape(id)}"]`);
+  if (told.textContent !== said) told.textContent = said;
+}
+
+for (const field of document.querySelectorAll("[data-filter]")) {
+  field.hidden = false;
+  field.addEventListener("input", () => find(field.dataset.filter));
 }
 
 // The box in the head of the fleet's table picks every robot of the page, and shows whether all or some are picked.
