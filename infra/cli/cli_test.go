@@ -75,7 +75,7 @@ func TestRun(t *testing.T) {
 		{name: "subcommand far from all", args: "robots nosuch", code: 2, err: `unknown command "nosuch"; want list or show (see`},
 		{name: "command far from all", args: "nosuch", code: 2, err: `unknown command "nosuch" (see`},
 		{name: "subcommand at the top", args: "show vic:1", code: 2, err: `unknown command "show"; did you mean robots show?`},
-		{name: "subcommand of another group", args: "robots drive vic:1", code: 2, err: `unknown command "drive"; did you mean robot drive?`},
+		{name: "subcommand of another group", args: "robots drive vic:1", code: 2, err: `unknown command "drive"; want list or show; did you mean robot drive?`},
 		{name: "group alone", args: "robots", code: 2, err: "missing subcommand: list or show (see"},
 		{name: "argument in place of a subcommand", args: "robots vic:1 lab", code: 2, err: "missing subcommand: list or show (see"},
 		{name: "extra argument", args: "robots list x", code: 2, err: `unexpected argument "x"; usage: prog robots list (see`},

@@ -115,21 +115,22 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 	if cmd.HasParent() && !aWord.MatchString(name) {
 		return missingCommand(cmd)
 	}
-	near := suggest.Names(name, names(cmd))
-	if len(near) == 0 {
-		walk(cmd.Root(), func(c *cobra.Command) {
-			if c.Name() == name && c.HasParent() && c.IsAvailableCommand() {
-				near = append(near, strings.TrimPrefix(c.CommandPath(), c.Root().Name()+" "))
-			}
-		})
+	if near := suggest.DidYouMean(name, names(cmd)); near != "" {
+		return fmt.Errorf("unknown command %.40q%s", name, near)
 	}
-	switch n := len(near); {
-	case 0 < n && n <= 3:
-		return fmt.Errorf("unknown command %.40q; did you mean %s?", name, suggest.Or(near))
-	case cmd.HasParent():
-		return fmt.Errorf("unknown command %.40q; want %s", name, suggest.Or(names(cmd)))
+	var elsewhere, hints []string
+	walk(cmd.Root(), func(c *cobra.Command) {
+		if c.Name() == name && c.HasParent() && c.IsAvailableCommand() {
+			elsewhere = append(elsewhere, strings.TrimPrefix(c.CommandPath(), c.Root().Name()+" "))
+		}
+	})
+	if cmd.HasParent() {
+		hints = append(hints, "want "+suggest.Or(names(cmd)))
 	}
-	return fmt.Errorf("unknown command %.40q", name)
+	if n := len(elsewhere); 0 < n && n <= 3 {
+		hints = append(hints, "did you mean "+suggest.Or(elsewhere)+"?")
+	}
+	return errors.New(strings.Join(append([]string{fmt.Sprintf("unknown command %.40q", name)}, hints...), "; "))
 }
 
 // missingCommand is the error about a group without one of its commands.
