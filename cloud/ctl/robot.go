@@ -226,7 +226,7 @@ func (a *app) robotDrive() *cobra.Command {
 	return cmd
 }
 
-const robotWaits = "With -wait the command ends when the motion does, prints the result, and fails if the motion did.\n\n"
+const robotWaits = "With -wait the command ends when the motion does, prints the result, and fails if the motion failed.\n\n"
 
 func waitFlag(cmd *cobra.Command, wait *bool) {
 	cmd.Flags().BoolVar(wait, "wait", false, "wait until the motion ends and print its result")
