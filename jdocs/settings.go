@@ -75,11 +75,10 @@ func put(m map[string]json.RawMessage, path []string, v json.RawMessage) error {
 
 // CheckNames refuses names that no robot would read: a document that none of ours has and this robot has not written (written reports
 // whether it has), and a field that neither the rules nor the document know. null, which removes a field, is accepted for any name. The
-// error is Invalid and suggests the nearest name. It is for people, who mistype; a robot's own software may know more than we do.
+// error is Invalid and suggests names. It is for people, who mistype; a robot's own software may know more than we do.
 func CheckNames(name Name, doc string, written bool, fields map[string]json.RawMessage) error {
 	if _, ours := SchemaOf(name); !written && !ours {
-		return errs.New(errs.Invalid, "document %.80q: not read by any robot, and never written by this one; did you mean %s", name,
-			suggest.Name(string(name), names()))
+		return errs.New(errs.Invalid, "no document %.80q: no robot reads it, and this one has not written it%s", name, suggest.DidYouMean(string(name), names()))
 	}
 	known := map[string]bool{}
 	for _, f := range Fields(name) {
@@ -98,7 +97,7 @@ func CheckNames(name Name, doc string, written bool, fields map[string]json.RawM
 		if known[f] || string(fields[f]) == "null" || below && known[parent] && !ruled {
 			continue
 		}
-		return errs.New(errs.Invalid, "%s has no field %.80q; did you mean %s", name, f, suggest.Name(f, slices.Sorted(maps.Keys(known))))
+		return errs.New(errs.Invalid, "%s has no field %.80q%s", name, f, suggest.DidYouMean(f, slices.Sorted(maps.Keys(known))))
 	}
 	return nil
 }

@@ -51,11 +51,11 @@ type Waiting struct {
 type Batch struct {
 	Name         string        `json:"name,omitempty"`
 	Bundle       string        `json:"bundle"`                 // certificates of the factory's authorities, PEM
-	Species      thing.Species `json:"species,omitempty"`      // of its robots; "": vic
-	Organization string        `json:"organization,omitempty"` // the one O that its certificates have; "": Anki Inc.
-	ValidAfter   time.Time     `json:"valid_after,omitzero"`   // its certificates end later than this date
-	SerialFrom   string        `json:"serial_from,omitempty"`  // only serials from this one on
-	SerialTo     string        `json:"serial_to,omitempty"`    // only serials up to this one
+	Species      thing.Species `json:"species,omitempty"`      // species of its robots (default vic)
+	Organization string        `json:"organization,omitempty"` // organisation (O) of its certificates (default Anki Inc.)
+	ValidAfter   time.Time     `json:"valid_after,omitzero"`   // accept only certificates that expire after this date
+	SerialFrom   string        `json:"serial_from,omitempty"`  // lowest serial number
+	SerialTo     string        `json:"serial_to,omitempty"`    // highest serial number
 	Created      time.Time     `json:"created,omitzero"`
 	Disabled     *time.Time    `json:"disabled,omitempty"`
 	Reason       string        `json:"reason,omitempty"`
@@ -137,8 +137,8 @@ type (
 		Body op.Raw `body:""`
 	}
 	revocationPage struct {
-		Before time.Time `query:"before" about:"Only those before then."`
-		Limit  int       `query:"limit" about:"At most so many." min:"1" max:"1000"`
+		Before time.Time `query:"before" about:"Only revocations before this time."`
+		Limit  int       `query:"limit" about:"Maximum number of results." min:"1" max:"1000"`
 	}
 )
 
@@ -148,44 +148,44 @@ func Operations(svc *certs.Service, cfg Config) op.List {
 	spec := func(route, summary string, roles ...auth.Role) op.Spec {
 		return op.Spec{Route: route, Tag: "Identity", Summary: summary, Roles: roles, MaxBody: certsclient.MaxBody}
 	}
-	release := spec("POST /v1/things/{thing}/release", "Give its key up, so that it can enrol with another; a new claim secret is shown this once.", auth.Admins...).With(
-		op.Command{Use: "robots release THING -reason!", Short: "Give a robot up to another key, and print its new claim secret", Long: "For a robot that lost its key in a wipe, that has another board, or that was revoked by mistake. Its certificates end, the key they were for never\ncomes back. The secret is shown only once; put it into the robot.", Example: `robots release vic:00e20100 -reason "board replaced"`, Table: "thing; secret"})
+	release := spec("POST /v1/things/{thing}/release", "Release a robot's key, so that it can enrol with another. The answer has a new claim secret, shown only once.", auth.Admins...).With(
+		op.Command{Use: "robots release THING -reason!", Short: "Let a robot enrol with another key, and print its new claim secret", Long: "For a robot that was wiped, has another board, or was revoked by mistake. Its certificates are revoked, and the old key is never accepted\nagain. The secret is shown only once; put it into the robot.", Example: `robots release vic:00e20100 -reason "board replaced"`, Table: "thing; secret"})
 	release.Own, release.Refuses = true, true
-	many := spec("POST /v1/things/batch", "Make many known, all or none: a column thing in, thing and secret out.", auth.Admins...)
+	many := spec("POST /v1/things/batch", "Register many robots, all or none: CSV with a column thing in, thing and secret out.", auth.Admins...)
 	many.Timeout, many.BodyMedia, many.AnswerMedia, many.Also = deliveryTimeout, "text/csv", "text/csv", map[int]any{http.StatusBadRequest: DeliveryProblem{}}
-	enroll := op.Spec{Route: "POST " + certsclient.EnrollPath, Tag: "Robots", Summary: "Get the first certificate.", By: "the claim secret", MaxBody: certsclient.MaxBody,
+	enroll := op.Spec{Route: "POST " + certsclient.EnrollPath, Tag: "Robots", Summary: "Get a robot's first certificate.", By: "the claim secret", MaxBody: certsclient.MaxBody,
 		Described: certsclient.Answer{}, Also: map[int]any{http.StatusAccepted: certsclient.Wait{}}}
-	renew := op.Spec{Route: "POST " + certsclient.RenewPath, Tag: "Robots", Summary: "Get the next certificate.", By: "the key of an earlier certificate", MaxBody: certsclient.MaxBody}
-	put := spec("PUT /v1/batches/{batch}", "Trust a batch.", auth.Admins...).With(
-		op.Command{Use: "batches put BATCH -bundle@! -species -organization -valid-after -serial-from -serial-to", Short: "Make or replace a manufacturing batch", Long: `Without further flags the original robot's own rules hold: species vic, organisation "Anki Inc.", certificates that end after 2100-01-01.`, Example: "batches put lot-2018 -bundle factory-2018.pem -serial-from 00e20000 -serial-to 00e2ffff", Says: "batch {{.BATCH}} is accepted"})
+	renew := op.Spec{Route: "POST " + certsclient.RenewPath, Tag: "Robots", Summary: "Renew a robot's certificate.", By: "the key of an earlier certificate", MaxBody: certsclient.MaxBody}
+	put := spec("PUT /v1/batches/{batch}", "Create or replace a manufacturing batch.", auth.Admins...).With(
+		op.Command{Use: "batches put BATCH -bundle@! -species -organization -valid-after -serial-from -serial-to", Short: "Create or replace a manufacturing batch", Long: `The defaults are those of the original robot: species vic, organisation "Anki Inc.", certificates valid until after 2100-01-01.`, Example: "batches put lot-2018 -bundle factory-2018.pem -serial-from 00e20000 -serial-to 00e2ffff", Says: "batch {{.BATCH}} accepted"})
 	put.MaxBody = 2 * certs.MaxBundle
 	return op.List{
-		op.New(spec("POST /v1/things", "Make a robot known; its claim secret is shown this once.", auth.Admins...), a.register),
+		op.New(spec("POST /v1/things", "Register a robot. The answer has its claim secret, shown only once.", auth.Admins...), a.register),
 		op.New(many, a.registerAll),
-		op.New(spec("GET /v1/things/{thing}/certificates", "The certificates it was given.", auth.Staff...).With(
-			op.Command{Use: "robots certificates THING", Short: "List the certificates that a robot was given, the newest first", Table: "SERIAL; FOR=.method; FROM=.not_before; UNTIL=.not_after; REVOKED; REASON"}), a.certificates),
-		op.New(spec("POST /v1/things/{thing}/revoke", "Take its identity away.", auth.Admins...).With(
-			op.Command{Use: "robots revoke THING -reason!", Short: "Take a robot's identity away", Long: "Its certificates end within two seconds everywhere, and it gets no other until it is released.", Example: "robots revoke vic:00e20100 -reason stolen", Says: "{{.THING}} is revoked; {{.revoked}} certificates ended"}), a.revoke),
+		op.New(spec("GET /v1/things/{thing}/certificates", "List a robot's certificates.", auth.Staff...).With(
+			op.Command{Use: "robots certificates THING", Short: "List a robot's certificates, the newest first", Table: "SERIAL; ISSUED FOR=.method; FROM=.not_before; UNTIL=.not_after; REVOKED; REASON"}), a.certificates),
+		op.New(spec("POST /v1/things/{thing}/revoke", "Revoke a robot's certificates.", auth.Admins...).With(
+			op.Command{Use: "robots revoke THING -reason!", Short: "Revoke a robot's certificates", Long: "The certificates stop working everywhere within two seconds, and the robot gets no new one until it is released.", Example: "robots revoke vic:00e20100 -reason stolen", Says: "{{.THING}} revoked: {{count .revoked `certificate`}}"}), a.revoke),
 		op.New(release, a.release),
-		op.New(spec("GET /v1/revocations", "What was revoked, the latest first.", auth.Staff...).With(
+		op.New(spec("GET /v1/revocations", "List revoked certificates, the latest first.", auth.Staff...).With(
 			op.Command{Use: "robots revocations -limit=100", Short: "List revoked certificates, the latest first", Example: "robots revocations -limit 20", Table: "THING; REVOKED; SERIAL; ENDS=.not_after; REASON"}), a.revocations),
-		op.New(spec("GET /v1/waiting", "Robots that wait for approval.", auth.Staff...).With(
-			op.Command{Use: "robots waiting", Short: "List robots that wait for approval", Long: "A robot without a claim secret or a factory certificate waits for approval by a person who sees the same fingerprint on it.", Table: "THING; FINGERPRINT; ADDRESS=.addr; SINCE=.first; LAST ASKED=.last; TIMES; NOTE={{if .refused}}refused: {{.reason}}{{else if .revoked}}was revoked: release it first{{else if .bound}}has another key: release it first{{else if .known}}registered, its secret was never used{{end}}"}), a.waiting),
-		op.New(spec("POST /v1/waiting/{thing}/approve", "Let one in.", auth.Support, auth.Admin).With(
-			op.Command{Use: "robots approve THING FINGERPRINT", Short: "Let a waiting robot in", Long: "Compare the fingerprint with the one that the robot shows: any machine on the network can ask in its name.", Example: "robots approve vic:00e20100 7QK4-0ZTM-9R3X", Says: "{{.THING}} is approved; it gets its certificate when it asks again"}), a.approve),
-		op.New(spec("POST /v1/waiting/{thing}/refuse", "Turn one away.", auth.Support, auth.Admin).With(
-			op.Command{Use: "robots refuse THING FINGERPRINT -reason!", Short: "Turn a waiting robot away for a day", Example: `robots refuse vic:00e20100 7QK4-0ZTM-9R3X -reason "not one of ours"`, Says: "{{.THING}} is refused"}), a.refuse),
-		op.New(spec("GET /v1/batches", "Batches of factory certificates.", auth.Staff...).With(
-			op.Command{Use: "batches list", Short: "List manufacturing batches", Table: "BATCH=.name; SPECIES; ORGANISATION=.organization; VALID AFTER=day .valid_after; SERIALS={{if or .serial_from .serial_to}}{{or .serial_from `first`}} to {{or .serial_to `last`}}{{else}}all{{end}}; MADE=.created; DISABLED={{with .disabled}}{{.}}: {{$.reason}}{{end}}"}), a.batches),
+		op.New(spec("GET /v1/waiting", "List robots that wait for approval.", auth.Staff...).With(
+			op.Command{Use: "robots waiting", Short: "List robots that wait for approval", Long: "A robot without a claim secret or factory certificate waits until an operator compares its fingerprint and approves it.", Table: "THING; FINGERPRINT; ADDRESS=.addr; SINCE=.first; LAST ASKED=.last; TIMES; NOTE={{if .refused}}refused: {{.reason}}{{else if .revoked}}revoked: release it first{{else if .bound}}has another key: release it first{{else if .known}}registered, secret never used{{end}}"}), a.waiting),
+		op.New(spec("POST /v1/waiting/{thing}/approve", "Approve a waiting robot.", auth.Support, auth.Admin).With(
+			op.Command{Use: "robots approve THING FINGERPRINT", Short: "Approve a waiting robot", Long: "First compare the fingerprint with the one that the robot shows: any machine on the network can ask in its name.", Example: "robots approve vic:00e20100 7QK4-0ZTM-9R3X", Says: "{{.THING}} approved; it gets its certificate when it asks again"}), a.approve),
+		op.New(spec("POST /v1/waiting/{thing}/refuse", "Refuse a waiting robot.", auth.Support, auth.Admin).With(
+			op.Command{Use: "robots refuse THING FINGERPRINT -reason!", Short: "Refuse a waiting robot for a day", Example: `robots refuse vic:00e20100 7QK4-0ZTM-9R3X -reason "not one of ours"`, Says: "{{.THING}} refused"}), a.refuse),
+		op.New(spec("GET /v1/batches", "List manufacturing batches.", auth.Staff...).With(
+			op.Command{Use: "batches list", Short: "List manufacturing batches", Table: "BATCH=.name; SPECIES; ORGANISATION=.organization; VALID AFTER=day .valid_after; SERIALS={{if or .serial_from .serial_to}}{{or .serial_from `first`}} to {{or .serial_to `last`}}{{else}}all{{end}}; CREATED; DISABLED={{with .disabled}}{{.}}: {{$.reason}}{{end}}"}), a.batches),
 		op.New(put, a.putBatch),
-		op.New(spec("POST /v1/batches/{batch}/disable", "Disable a manufacturing batch: its factory certificates are refused.", auth.Admins...).With(
-			op.Command{Use: "batches disable BATCH -reason!", Short: "Stop accepting its factory certificates", Long: "Device certificates that its robots hold stay good; revoke robots one by one to end those.", Example: `batches disable lot-2018 -reason "its key leaked"`, Says: "batch {{.BATCH}} is disabled"}), a.disableBatch),
-		op.New(spec("POST /v1/batches/{batch}/enable", "Trust it again.", auth.Admins...).With(
-			op.Command{Use: "batches enable BATCH", Short: "Accept its factory certificates again", Says: "batch {{.BATCH}} is accepted"}), a.enableBatch),
-		op.New(spec("GET /v1/factory-certificates", "Factory certificates that were revoked.", auth.Staff...).With(
-			op.Command{Use: "batches revoked", Short: "List factory certificates that were revoked", Table: "CERTIFICATE=.certificate_id; REVOKED=.at; REASON"}), a.factoryCertificates),
-		op.New(spec("POST /v1/factory-certificates/revoke", "Revoke one.", auth.Admins...).With(
-			op.Command{Use: "batches revoke-certificate ID=certificate_id -reason!", Short: "Stop accepting one factory certificate", Long: "ID is the certificate's serial number or the SHA-256 of it, in hex, with or without colons, as openssl x509 -serial or -fingerprint -sha256 print it.", Example: "batches revoke-certificate 3FA9C1D2 -reason cloned", Says: "factory certificate {{.ID}} is revoked"}), a.revokeFactory),
+		op.New(spec("POST /v1/batches/{batch}/disable", "Disable a manufacturing batch, whose factory certificates are then refused.", auth.Admins...).With(
+			op.Command{Use: "batches disable BATCH -reason!", Short: "Disable a batch, whose factory certificates are then refused", Long: "Device certificates of the batch's robots stay valid; revoke robots one by one to end those.", Example: `batches disable lot-2018 -reason "its key leaked"`, Says: "batch {{.BATCH}} disabled"}), a.disableBatch),
+		op.New(spec("POST /v1/batches/{batch}/enable", "Enable a disabled batch.", auth.Admins...).With(
+			op.Command{Use: "batches enable BATCH", Short: "Enable a disabled batch", Says: "batch {{.BATCH}} accepted"}), a.enableBatch),
+		op.New(spec("GET /v1/factory-certificates", "List revoked factory certificates.", auth.Staff...).With(
+			op.Command{Use: "batches revoked", Short: "List revoked factory certificates", Table: "CERTIFICATE=.certificate_id; REVOKED=.at; REASON"}), a.factoryCertificates),
+		op.New(spec("POST /v1/factory-certificates/revoke", "Revoke a factory certificate.", auth.Admins...).With(
+			op.Command{Use: "batches revoke-certificate ID=certificate_id -reason!", Short: "Revoke a factory certificate", Long: "ID is the certificate's serial number or its SHA-256 in hex, with or without colons, as printed by openssl x509 -serial or -fingerprint -sha256.", Example: "batches revoke-certificate 3FA9C1D2 -reason cloned", Says: "factory certificate {{.ID}} revoked"}), a.revokeFactory),
 		op.New(enroll, a.enroll),
 		op.New(renew, a.renew),
 	}

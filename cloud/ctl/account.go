@@ -15,19 +15,19 @@ import (
 )
 
 func (a *app) passkeys() *cobra.Command {
-	return describe("passkeys", "Your passkeys; a browser adds them", "passkeys list", "passkeys remove ID")
+	return describe("passkeys", "List and remove your passkeys", "passkeys list", "passkeys remove ID")
 }
 
 func (a *app) account() *cobra.Command {
-	return group(&cobra.Command{Use: "account", Short: "Your own account: sign up, show, export, delete",
-		Long: "You prove that an e-mail address is yours: signing up, a new password and a new address each send a letter with a code.\n" +
-			"The cloud answers the same for any address; only the letter says whether there is an account.",
+	return group(&cobra.Command{Use: "account", Short: "Manage your account",
+		Long: "Signing up, resetting the password and changing the address each send an e-mail with a code, which proves that the address is yours.\n" +
+			"The cloud gives the same answer for every address; only the e-mail says whether an account exists.",
 		Example: "  kennelctl account signup -email ada@example.org\n  kennelctl account show\n  kennelctl account export -to mine.zip"},
 		a.accountSignUp(), a.accountVerify(),
-		a.letter("again ADDRESS", "Send the sign-up letter again", a.stranger.PostAccountVerifyAgain),
-		a.letter("reset ADDRESS", "Ask for a letter to set a new password", a.stranger.PostAccountReset),
+		a.letter("again ADDRESS", "Send the sign-up e-mail again", a.stranger.PostAccountVerifyAgain),
+		a.letter("reset ADDRESS", "Request an e-mail to reset your password", a.stranger.PostAccountReset),
 		a.accountSetPassword(), a.accountEmail(), a.accountEmailConfirm(),
-		shows(a, describe("show", "Show the record of your account", "account show -o json"),
+		shows(a, describe("show", "Show your account", "account show -o json"),
 			func(ctx context.Context, _ []string) (reply[map[string]any], error) {
 				return a.record(ctx, http.MethodGet, nil)
 			}, showRecord),
@@ -39,35 +39,35 @@ func showAccepted(t *cli.Table, v client.Accepted) { t.Text(v.Next) }
 
 func (a *app) accountSignUp() *cobra.Command {
 	var lang string
-	cmd := prompts(a, &cobra.Command{Use: "signup", Short: "Ask for an account",
-		Long:    "Asks for what is not given. The address gets a letter with a code, which kennelctl account verify takes.",
+	cmd := prompts(a, &cobra.Command{Use: "signup", Short: "Sign up for an account",
+		Long:    "Prompts for what is not given, then sends a code to the address. Enter it with kennelctl account verify.",
 		Example: "  kennelctl account signup -server https://kennel.example -email ada@example.org -lang de"},
 		a.connectUnknown, []input{{flag: "email", usage: "e-mail `ADDRESS`", prompt: "E-mail: "}, chosenPassword},
 		func(ctx context.Context, _ *conn, got []string) (reply[client.Accepted], error) {
 			return a.stranger.PostAccountSignup(ctx, client.SignUpRequest{Email: got[0], Password: got[1], EmailLang: given(lang)})
 		}, showAccepted)
-	cmd.Flags().StringVar(&lang, "lang", "", "language of letters, a `TAG` such as en-US")
+	cmd.Flags().StringVar(&lang, "lang", "", "language of e-mails, a `TAG` such as en-US")
 	return cmd
 }
 
-// aCode is the code of a letter.
-var aCode = input{flag: "code", usage: "`CODE` from the letter", prompt: "Code: "}
+// aCode is the code from an e-mail.
+var aCode = input{flag: "code", usage: "`CODE` from the e-mail", prompt: "Code: "}
 
 func (a *app) accountVerify() *cobra.Command {
 	server := ""
-	return prompts(a, &cobra.Command{Use: "verify", Short: "Prove your e-mail with the code of the letter",
-		Long:    "Asks for what is not given: the code, and the password that you chose when you signed up.",
+	return prompts(a, &cobra.Command{Use: "verify", Short: "Confirm your e-mail address",
+		Long:    "Prompts for what is not given: the code from the e-mail, and the password that you chose when you signed up.",
 		Example: "  kennelctl account verify -code CODE"},
 		a.connectUnknown, []input{aCode, knownPassword},
 		func(ctx context.Context, c *conn, got []string) (reply[client.Account], error) {
 			server = c.s.Server
 			return a.stranger.PostAccountVerify(ctx, client.CodeRequest{Code: got[0], Password: got[1]})
 		}, func(t *cli.Table, got client.Account) {
-			t.Text("the account " + got.Email + " is ready; sign in with kennelctl login -server " + server + " -email " + got.Email)
+			t.Text("Account " + got.Email + " is ready. Sign in with: kennelctl login -server " + server + " -email " + got.Email)
 		})
 }
 
-// letter makes a command that requests a letter to an address.
+// letter makes a command that requests an e-mail to an address.
 func (a *app) letter(use, short string, request func(context.Context, client.EmailRequest) (reply[client.Accepted], error)) *cobra.Command {
 	word, _, _ := strings.Cut(use, " ")
 	return shows(a, &cobra.Command{Use: use, Short: short, Example: "  kennelctl account " + word + " ada@example.org"},
@@ -83,19 +83,19 @@ func then(_ reply[client.None], err error, text string) (reply[client.Accepted],
 }
 
 func (a *app) accountSetPassword() *cobra.Command {
-	return prompts(a, &cobra.Command{Use: "set-password", Short: "Set a new password with the code of a letter",
-		Long:    "Asks for what is not given. All your sessions end. To change a password that you know, use kennelctl password.",
+	return prompts(a, &cobra.Command{Use: "set-password", Short: "Set a new password with the code from an e-mail",
+		Long:    "Prompts for what is not given. All your sessions end. To change a password that you know, use kennelctl password.",
 		Example: "  kennelctl account set-password -code CODE"},
 		a.connectUnknown, []input{aCode, chosenPassword},
 		func(ctx context.Context, _ *conn, got []string) (reply[client.Accepted], error) {
 			r, err := a.stranger.PostAccountResetConfirm(ctx, client.CodeRequest{Code: got[0], Password: got[1]})
-			return then(r, err, "the password is set; sign in with it")
+			return then(r, err, "Password set. Sign in with it.")
 		}, showAccepted)
 }
 
 func (a *app) accountEmail() *cobra.Command {
-	return prompts(a, &cobra.Command{Use: "email ADDRESS", Short: "Ask for a letter to change your e-mail",
-		Long:    "Asks for your password. The letter goes to the new address; kennelctl account email-confirm takes its code.",
+	return prompts(a, &cobra.Command{Use: "email ADDRESS", Short: "Change your e-mail address",
+		Long:    "Prompts for your password, then sends a code to the new address. Enter it with kennelctl account email-confirm.",
 		Example: "  kennelctl account email new@example.org"},
 		a.connect, []input{knownPassword},
 		func(ctx context.Context, _ *conn, got []string) (reply[client.Accepted], error) {
@@ -104,10 +104,10 @@ func (a *app) accountEmail() *cobra.Command {
 }
 
 func (a *app) accountEmailConfirm() *cobra.Command {
-	return shows(a, describe("email-confirm CODE", "Prove your new e-mail with the code of the letter", "account email-confirm CODE"),
+	return shows(a, describe("email-confirm CODE", "Confirm your new e-mail address", "account email-confirm CODE"),
 		func(ctx context.Context, args []string) (reply[client.Accepted], error) {
 			r, err := a.stranger.PostAccountEmailConfirm(ctx, client.CodeRequest{Code: args[0]})
-			return then(r, err, "your account uses the new address")
+			return then(r, err, "Your account uses the new address.")
 		}, showAccepted)
 }
 
@@ -129,8 +129,8 @@ func showRecord(t *cli.Table, r map[string]any) {
 }
 
 func (a *app) accountSet() *cobra.Command {
-	return shows(a, &cobra.Command{Use: "set KEY=VALUE...", Short: "Change fields of your account's record",
-		Long:    "Fields: given_name, family_name, gender, dob (YYYY-MM-DD), email_lang (such as en-US). An empty value clears one.",
+	return shows(a, &cobra.Command{Use: "set KEY=VALUE...", Short: "Change fields of your account",
+		Long:    "Fields: given_name, family_name, gender, dob (YYYY-MM-DD), email_lang (such as en-US). An empty value clears the field.",
 		Example: "  kennelctl account set given_name=Ada email_lang=en-GB"},
 		func(ctx context.Context, args []string) (r reply[map[string]any], err error) {
 			set, err := parseSet(args)
@@ -149,22 +149,24 @@ func (a *app) accountSet() *cobra.Command {
 }
 
 func (a *app) accountExport() *cobra.Command {
-	var to string
-	cmd := a.runs(&cobra.Command{Use: "export", Short: "Download everything that is held about you",
+	var to destination
+	cmd := a.runs(&cobra.Command{Use: "export", Short: "Download all data held about you",
 		Long:    "Writes a ZIP of JSON files, one for each part of the cloud. An existing file is not overwritten.",
 		Example: "  kennelctl account export -to mine.zip"},
 		func(cmd *cobra.Command, _ []string) error {
-			_, err := a.download(cmd, "/v1/account/export", to)
+			if err := to.check(cmd); err != nil {
+				return err
+			}
+			_, err := a.download(cmd, "/v1/account/export", to.named("kennel-account.zip"))
 			return err
 		})
-	cmd.Flags().StringVar(&to, "to", "kennel-account.zip", "write to `FILE`")
-	_ = cmd.MarkFlagFilename("to", "zip")
+	to.flag(cmd)
 	return cmd
 }
 
 func (a *app) accountDelete() *cobra.Command {
-	return prompts(a, &cobra.Command{Use: "delete", Short: "Delete your account and everything that is held about you",
-		Long:    "Asks for your password. There is no way back: download everything first, with kennelctl account export.",
+	return prompts(a, &cobra.Command{Use: "delete", Short: "Delete your account and all data held about you",
+		Long:    "Prompts for your password. This cannot be undone; kennelctl account export downloads your data first.",
 		Example: "  kennelctl account delete"},
 		a.connect, []input{{flag: knownPassword.flag, usage: knownPassword.usage, prompt: "Password, to delete everything: ", secret: known}},
 		func(ctx context.Context, _ *conn, got []string) (reply[client.Accepted], error) {

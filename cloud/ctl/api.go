@@ -40,7 +40,7 @@ func (a *app) operations(ctx context.Context) (out []operation, err error) {
 		}
 	}
 	if err := json.Unmarshal(raw, &d); err != nil || len(d.Paths) == 0 {
-		return nil, errs.New(errs.Corrupt, "the cloud's description of its API is not one: %w", err)
+		return nil, errs.New(errs.Corrupt, "read the API description: %w", err)
 	}
 	for path, methods := range d.Paths {
 		for method, o := range methods {
@@ -60,7 +60,7 @@ func (o operation) serves(path string) bool {
 }
 
 func (a *app) rawAPI() *cobra.Command {
-	list := shows(a, describe("list [WORD]", "List the operations of the cloud's API, or those with a word", "api list", "api list webhook"),
+	list := shows(a, describe("list [WORD]", "List operations of the API, or those that contain a word", "api list", "api list webhook"),
 		func(ctx context.Context, args []string) (reply[[]operation], error) {
 			all, err := a.operations(ctx)
 			if len(args) > 0 {
@@ -71,9 +71,9 @@ func (a *app) rawAPI() *cobra.Command {
 			}
 			return answerOf(all, err)
 		},
-		rows("METHOD|PATH|GROUP|WHAT IT DOES", func(o operation) cells { return cells{o.Method, o.Path, o.Tag, o.Summary} }))
-	return group(&cobra.Command{Use: "api", Short: "Any operation of the cloud's API, by its path",
-		Long:    "For what has no command of its own. The cloud says itself what it can do, so that a newer one is no obstacle.",
+		rows("METHOD|PATH|GROUP|DESCRIPTION", func(o operation) cells { return cells{o.Method, o.Path, o.Tag, o.Summary} }))
+	return group(&cobra.Command{Use: "api", Short: "Call any operation of the API",
+		Long:    "For operations without a command of their own. The list comes from the cloud, which may be newer than this program.",
 		Example: "  kennelctl api list webhook\n  kennelctl api call GET /v1/things limit=2"}, list, a.apiCall())
 }
 
@@ -86,9 +86,9 @@ type call struct {
 
 func (a *app) apiCall() *cobra.Command {
 	var c call
-	cmd := &cobra.Command{Use: "call METHOD PATH [KEY=VALUE...]", Short: "Ask an operation, and print what it answers",
-		Long: "KEY=VALUE is a parameter of the address for GET and DELETE, else a field of the body; VALUE is JSON or a text.\n" +
-			"Answers in JSON are printed in lines, others as they are, while they come.",
+	cmd := &cobra.Command{Use: "call METHOD PATH [KEY=VALUE...]", Short: "Call an operation and print its answer",
+		Long: "KEY=VALUE is a query parameter for GET and DELETE, and a field of the body otherwise. VALUE is JSON or plain text.\n" +
+			"JSON answers are indented; others are printed as they arrive.",
 		Example: "  kennelctl api call GET /v1/things limit=2 -all\n  kennelctl api call PATCH /v1/account given_name=Ada\n" +
 			"  kennelctl api call PUT /v1/cohorts/lab -data lab.json\n  kennelctl api call POST /v1/things/batch -data robots.csv -type text/csv"}
 	cmd.ValidArgsFunction = a.completeOperation
@@ -97,9 +97,9 @@ func (a *app) apiCall() *cobra.Command {
 	})
 	f := cmd.Flags()
 	f.StringVar(&c.file, "data", "", "send `FILE` as the body; -: standard input")
-	f.StringVar(&c.media, "type", "application/json", "`MEDIA` type of the body")
-	f.StringArrayVar(&c.query, "query", nil, "`KEY=VALUE` of the address, for operations whose fields go into the body")
-	f.BoolVar(&c.all, "all", false, "ask for all pages of a list, and print one list")
+	f.StringVar(&c.media, "type", "application/json", "media `TYPE` of the body")
+	f.StringArrayVar(&c.query, "query", nil, "query parameter `KEY=VALUE`, beside fields of the body; may be repeated")
+	f.BoolVar(&c.all, "all", false, "fetch all pages of a list and print them as one")
 	return cmd
 }
 
@@ -115,13 +115,13 @@ func (c call) request(cmd *cobra.Command, method, path string, fields []string) 
 	for _, pair := range pairs {
 		key, value, ok := strings.Cut(pair, "=")
 		if !ok {
-			return "", nil, cli.Usage("%.80q; want KEY=VALUE, such as limit=3", pair)
+			return "", nil, cli.Usage("%.80q: want KEY=VALUE, such as limit=3", pair)
 		}
 		query.Add(key, value)
 	}
 	switch {
 	case len(set) > 0 && c.file != "":
-		return "", nil, cli.Usage("%s and -data: want one of them for the body", strings.Join(slices.Sorted(maps.Keys(set)), ", "))
+		return "", nil, cli.Usage("%s and -data exclude each other: both are the body", strings.Join(slices.Sorted(maps.Keys(set)), ", "))
 	case len(set) > 0:
 		b, err := json.Marshal(set)
 		if err != nil {

@@ -21,10 +21,10 @@ import (
 
 func (a *app) releasesUpload() *cobra.Command {
 	var species, version, notes string
-	cmd := a.runs(&cobra.Command{Use: "upload FILE", Short: "Upload an archive of a release, which becomes known",
-		Long: "The cloud verifies the archive while it comes and keeps none that robots would refuse. Version and kind are those of its manifest.\n" +
-			"A file for SWUpdate (.swu) has no version that all devices read: give it with -version. The devices judge its signature.\n" +
-			"After a break, give the same command again: an archive that was stored is not sent a second time.",
+	cmd := a.runs(&cobra.Command{Use: "upload FILE", Short: "Upload a release archive (creates the release if needed)",
+		Long: "The cloud verifies the archive during the upload and rejects what robots would refuse. Version and kind come from its manifest.\n" +
+			"An SWUpdate file (.swu) needs -version; devices check its signature themselves.\n" +
+			"After an interruption run the same command again: a stored archive is not sent twice.",
 		Example: "  kennelctl releases upload vicos-2.0.1.6076.ota -notes 'quieter motors'\n  kennelctl releases upload arm.swu -species amigo -version 1.4.0.12"},
 		func(cmd *cobra.Command, args []string) error {
 			r, err := a.uploadRelease(cmd, args[0], species, url.Values{"notes": {notes}, "version": {version}})
@@ -32,9 +32,9 @@ func (a *app) releasesUpload() *cobra.Command {
 				pairs(t, "species", x.Species, "version", x.Version, "kind", archiveKind(x), "size", x.Size, "sha256", x.Sha256, "uploaded", x.Created, "by", x.By)
 			})
 		})
-	cmd.Flags().StringVar(&species, "species", string(thing.Vector), "`SPECIES` that the release is for: "+thing.SpeciesWords(", "))
-	cmd.Flags().StringVar(&version, "version", "", "`VERSION` of a file for SWUpdate")
-	cmd.Flags().StringVar(&notes, "notes", "", "`TEXT` for people, if the release is not known yet")
+	cmd.Flags().StringVar(&species, "species", string(thing.Vector), "the release's `SPECIES`: "+thing.SpeciesWords(", "))
+	cmd.Flags().StringVar(&version, "version", "", "`VERSION` of an SWUpdate file")
+	cmd.Flags().StringVar(&notes, "notes", "", "release notes, a `TEXT`, if this creates the release")
 	_ = cmd.RegisterFlagCompletionFunc("species", completeSpecies)
 	return cmd
 }
@@ -83,7 +83,7 @@ func archivesOf(all []client.Artifact, r client.Release) string {
 }
 
 func (a *app) channels() *cobra.Command {
-	cmd := describe("channels", "Channels by which original robots find releases", "channels list", "channels set vic prod 2.0.1.6076")
+	cmd := describe("channels", "Manage channels, through which original robots find releases", "channels list", "channels set vic prod 2.0.1.6076")
 	cmd.Aliases = []string{"channel"}
 	return cmd
 }

@@ -31,25 +31,25 @@ type bulkFlags struct {
 }
 
 func (a *app) robotsBulk() *cobra.Command {
-	return group(&cobra.Command{Use: "bulk", Short: "Do one thing to many robots",
-		Long: "Each of tag, send, set and cohort says first what it would do and to how many robots, asks, and then shows how far it is.\n" +
-			"The robots are fixed when the job begins. Those that are offline get commands and settings when they are back.\n\n" + filterHelp,
+	return group(&cobra.Command{Use: "bulk", Short: "Change many robots at once",
+		Long: "tag, send, set and cohort first show what they would do to how many robots, ask for confirmation, then show progress.\n" +
+			"The robots are chosen when the job starts. Offline robots get commands and settings when they are back.\n\n" + filterHelp,
 		Example: "  kennelctl robots bulk tag \"version:<2.1\" -add old\n  kennelctl robots bulk set tag:lab master_volume=2 -dry-run\n" +
 			"  kennelctl robots bulk list"},
 		a.bulkTag(), a.bulkSend(), a.bulkSet(),
-		a.bulk(describe("cohort FILTER COHORT", "Put robots into a cohort that is chosen by a tag",
+		a.bulk(describe("cohort FILTER COHORT", "Put robots into a cohort whose filter is a tag",
 			"robots bulk cohort \"id:vic:00e20100,vic:00e20101\" beta"),
 			func(args []string) (client.Action, error) { return client.Action{Kind: "cohort", Cohort: args[1]}, nil }),
 		shows(a, describe("list", "List jobs, the newest first", "robots bulk list"),
 			func(ctx context.Context, _ []string) (reply[[]client.Job], error) {
 				return a.api.GetBulk(ctx, client.GetBulkQuery{})
 			},
-			rows("JOB|DOES|STATE|ROBOTS|FAILED|BEGUN|BY", func(j client.Job) cells {
+			rows("JOB|ACTION|STATE|ROBOTS|FAILED|STARTED|BY", func(j client.Job) cells {
 				return cells{j.Job, j.Text, doneIs(j, j.State), fmt.Sprintf("%d/%d", j.Total-j.Open, j.Total), j.Failed, j.Created, j.By}
 			})),
 		shows(a, describe("show JOB", "Show a job and its progress", "robots bulk show "+anID), first(a.api.GetBulkID), showJob),
 		a.bulkResults(),
-		shows(a, describe("cancel JOB", "Cancel a job; robots that are still open are dropped", "robots bulk cancel "+anID),
+		shows(a, describe("cancel JOB", "Cancel a job; robots still open are skipped", "robots bulk cancel "+anID),
 			first(a.api.PostBulkIDCancel), showJob))
 }
 
@@ -59,7 +59,7 @@ func (a *app) bulkTag() *cobra.Command {
 		"robots bulk tag \"version:<2.1\" -add old,check", "robots bulk tag tag:old -remove old -yes"),
 		func([]string) (client.Action, error) {
 			if len(add)+len(remove) == 0 {
-				return client.Action{}, cli.Usage("want -add TAG or -remove TAG")
+				return client.Action{}, cli.Usage("missing -add TAG or -remove TAG")
 			}
 			return client.Action{Kind: "tag", Add: add, Remove: remove}, nil
 		})
@@ -70,7 +70,7 @@ func (a *app) bulkTag() *cobra.Command {
 
 func (a *app) bulkSend() *cobra.Command {
 	var ttl time.Duration
-	cmd := a.bulk(&cobra.Command{Use: "send FILTER KIND [KEY=VALUE...]", Short: "Give each robot a command",
+	cmd := a.bulk(&cobra.Command{Use: "send FILTER KIND [KEY=VALUE...]", Short: "Send each robot a command",
 		Example: "  kennelctl robots bulk send \"presence:present tag:lab\" ping\n  kennelctl robots bulk send problem:documents sync -ttl 24h",
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 			if len(args) == 1 {
@@ -86,13 +86,13 @@ func (a *app) bulkSend() *cobra.Command {
 			raw, err := json.Marshal(set)
 			return client.Action{Kind: "command", Command: args[1], Args: raw, ExpiresInMS: ttl.Milliseconds()}, err
 		})
-	cmd.Flags().DurationVar(&ttl, "ttl", time.Hour, "how long a robot may take to begin, such as 10m")
+	cmd.Flags().DurationVar(&ttl, "ttl", time.Hour, "how long a robot may take to start, such as 10m")
 	return cmd
 }
 
 func (a *app) bulkSet() *cobra.Command {
 	var force bool
-	cmd := a.bulk(&cobra.Command{Use: "set FILTER KEY=VALUE...", Short: "Set settings, each robot's in the document of its species",
+	cmd := a.bulk(&cobra.Command{Use: "set FILTER KEY=VALUE...", Short: "Change settings",
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 			if len(args) > 0 {
 				return completeField(typed, jdocs.Settings()...)
@@ -105,7 +105,7 @@ func (a *app) bulkSet() *cobra.Command {
 			set, err := parseSet(args[1:])
 			return client.Action{Kind: "set", Fields: set, Force: force}, err
 		})
-	cmd.Flags().BoolVar(&force, "force", false, "set fields that no known software reads")
+	cmd.Flags().BoolVar(&force, "force", false, "allow fields that no known software reads")
 	return cmd
 }
 
@@ -126,17 +126,17 @@ func (a *app) bulk(cmd *cobra.Command, action func(args []string) (client.Action
 	})
 	f := cmd.Flags()
 	f.BoolVar(&b.yes, "yes", false, "start without asking")
-	f.BoolVar(&b.dryRun, "dry-run", false, "only say what would be done, and to how many")
-	f.BoolVar(&b.noWait, "no-wait", false, "do not wait for the end")
-	f.StringVar(&b.key, "key", "", "`WORD` of yours: the same key again is the same job, not a second one")
-	f.StringSliceVar(&b.things, "thing", nil, "`THING` instead of a filter (then \"\"); may be repeated")
+	f.BoolVar(&b.dryRun, "dry-run", false, "show what would be done to how many robots, and stop")
+	f.BoolVar(&b.noWait, "no-wait", false, "do not wait until the job ends")
+	f.StringVar(&b.key, "key", "", "a `WORD` of your choice: repeating it does not start a second job")
+	f.StringSliceVar(&b.things, "thing", nil, "this `THING` instead of a filter (give \"\"); may be repeated")
 	return cmd
 }
 
 // robots puts into req which robots are meant: those of the flags or those that the filter finds.
 func (b bulkFlags) robots(req *client.BulkRequest, text string) error {
 	if len(b.things) > 0 && text != "" {
-		return cli.Usage("want either a filter or -thing; with -thing, the filter is \"\"")
+		return cli.Usage("FILTER and -thing exclude each other: with -thing, give \"\" as FILTER")
 	}
 	for _, s := range b.things {
 		if _, err := parseThing(s); err != nil {
@@ -166,9 +166,9 @@ func (a *app) bulkRun(cmd *cobra.Command, b bulkFlags, req client.BulkRequest) e
 		}
 		owned := ""
 		if p.Owned > 0 {
-			owned = fmt.Sprintf(" %d have an owner, whose choice this replaces.", p.Owned)
+			owned = fmt.Sprintf(" This replaces the choice of %s.", cli.Count(p.Owned, "owner"))
 		}
-		if err := confirm(cmd, fmt.Sprintf("%s: %d robots (%s).%s Continue?", p.Text, p.Count, names, owned)); err != nil {
+		if err := confirm(cmd, fmt.Sprintf("%s: %s (%s).%s Continue?", p.Text, cli.Count(p.Count, "robot"), names, owned)); err != nil {
 			return err
 		}
 	}
@@ -192,15 +192,15 @@ func (a *app) bulkRun(cmd *cobra.Command, b bulkFlags, req client.BulkRequest) e
 		return err
 	}
 	if job.Value.Failed > 0 {
-		return errs.New(errs.Internal, "%d robots failed: kennelctl robots bulk results %s -state failed", job.Value.Failed, job.Value.Job)
+		return errs.New(errs.Internal, "%s failed; see kennelctl robots bulk results %s -state failed", cli.Count(job.Value.Failed, "robot"), job.Value.Job)
 	}
 	return nil
 }
 
 func showPreview(t *cli.Table, p client.Preview) {
-	pairs(t, "would", p.Text, "robots", p.Count)
+	pairs(t, "action", p.Text, "robots", p.Count)
 	if p.Owned > 0 {
-		t.Row("owned", fmt.Sprintf("%d; this replaces the choices of their owners", p.Owned))
+		t.Row("owned", fmt.Sprintf("%d (this replaces their owners' choices)", p.Owned))
 	}
 	for _, id := range p.Sample {
 		t.Row("", id)
@@ -216,13 +216,13 @@ func doneIs(j client.Job, state string) string {
 }
 
 func showJob(t *cli.Table, j client.Job) {
-	then := map[string]string{"command": "; kennelctl commands list THING shows what each robot did",
-		"set": "; each robot takes the settings when it is connected"}[j.Action.Kind]
-	pairs(t, "job", j.Job, "does", j.Text, "to", j.Filter, "state", doneIs(j, j.State)+then, "begun", ago(j.Created)+" by "+j.By)
+	then := map[string]string{"command": " (kennelctl commands list THING shows what a robot did)",
+		"set": " (each robot takes the settings when it is online)"}[j.Action.Kind]
+	pairs(t, "job", j.Job, "action", j.Text, "robots", j.Filter, "state", doneIs(j, j.State)+then, "started", ago(j.Created)+" by "+j.By)
 	if !j.Closed.IsZero() {
 		pairs(t, "ended", j.Closed)
 	}
-	t.Row("robots", fmt.Sprintf("%d: %d %s, %d failed, %d open, %d dropped", j.Total, j.Done, j.DoneIs, j.Failed, j.Open, j.Dropped))
+	t.Row("progress", fmt.Sprintf("%d: %d %s, %d failed, %d open, %d skipped", j.Total, j.Done, j.DoneIs, j.Failed, j.Open, j.Dropped))
 }
 
 func (a *app) bulkResults() *cobra.Command {
@@ -242,7 +242,7 @@ func (a *app) bulkResults() *cobra.Command {
 				return cells{r.Thing, doneIs(job.Value, r.State), r.At, r.Detail}
 			}))
 		})
-	cmd.Flags().StringVar(&state, "state", "", "only those that are `open, done, failed or dropped`")
+	cmd.Flags().StringVar(&state, "state", "", "only robots in this `STATE`: open, done, failed or dropped")
 	states := cobra.FixedCompletions([]string{"open", "done", "failed", "dropped"}, cobra.ShellCompDirectiveNoFileComp)
 	_ = cmd.RegisterFlagCompletionFunc("state", states) // the flag is there
 	return cmd

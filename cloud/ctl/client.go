@@ -43,7 +43,7 @@ func (a *app) connect(ctx context.Context) (*conn, error) {
 			return nil, err
 		}
 		if s.Token == "" {
-			return nil, errs.New(errs.Unauthenticated, "not signed in to %s; use kennelctl login -server %s", s.Server, s.Server)
+			return nil, errs.New(errs.Unauthenticated, "not signed in to %s: run kennelctl login -server %s", s.Server, s.Server)
 		}
 		if a.conn, err = newConn(s, requestTimeout); err != nil {
 			return nil, err
@@ -84,7 +84,7 @@ func newConn(s session, patience time.Duration) (*conn, error) {
 	if s.CA != "" {
 		conf.RootCAs = x509.NewCertPool()
 		if !conf.RootCAs.AppendCertsFromPEM([]byte(s.CA)) {
-			return nil, errs.New(errs.Invalid, "root certificates: no PEM block of type CERTIFICATE")
+			return nil, errs.New(errs.Invalid, "root certificates: no CERTIFICATE block in PEM")
 		}
 	}
 	return &conn{s, &http.Client{
@@ -166,11 +166,11 @@ func (c *conn) refused(resp *http.Response) error {
 		case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 			kind = errs.Unavailable
 		}
-		return errs.New(kind, "%s answered %s to %s; is it the API of a Kennel cloud?", c.s.Server, resp.Status, resp.Request.URL.Path)
+		return errs.New(kind, "%s answered %s to %s: is this the API of a Kennel cloud?", c.s.Server, resp.Status, resp.Request.URL.Path)
 	}
 	kind := errs.ParseKind(p.Kind)
 	if kind == errs.Unauthenticated && c.s.Token != "" {
-		p.Error += "; this session is no longer accepted: use kennelctl login -server " + c.s.Server
+		p.Error += "; your session has ended: run kennelctl login -server " + c.s.Server
 	}
 	if after := resp.Header.Get("Retry-After"); after != "" {
 		p.Error += "; try again in " + after + " s"
@@ -199,21 +199,21 @@ func unreachable(server string, err error) error {
 	case errors.Is(err, context.Canceled):
 		return err
 	case errors.As(err, &dns):
-		return errs.New(errs.Unavailable, "no address for %s; check the name and the network", dns.Name)
+		return errs.New(errs.Unavailable, "no address for %s: check the name and the network", dns.Name)
 	case errors.As(err, &untrusted):
-		return errs.New(errs.Unavailable, "%s has a certificate of an authority that this machine does not know; give its root with -ca FILE", server)
+		return errs.New(errs.Unavailable, "%s: certificate signed by an unknown authority; trust its root with -ca FILE", server)
 	case errors.As(err, &name):
-		return errs.New(errs.Unavailable, "%s has a certificate for another name: %s", server, strings.TrimPrefix(name.Error(), "x509: "))
+		return errs.New(errs.Unavailable, "%s: certificate for another name: %s", server, strings.TrimPrefix(name.Error(), "x509: "))
 	case errors.As(err, &invalid):
-		return errs.New(errs.Unavailable, "%s has an invalid certificate: %s", server, strings.TrimPrefix(invalid.Error(), "x509: "))
+		return errs.New(errs.Unavailable, "%s: invalid certificate: %s", server, strings.TrimPrefix(invalid.Error(), "x509: "))
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return errs.New(errs.Unavailable, "no program listens at %s; check that the cloud is running there", server)
+		return errs.New(errs.Unavailable, "connect to %s: connection refused; is the cloud running?", server)
 	case errors.As(err, &timeout) && timeout.Timeout():
-		return errs.New(errs.Unavailable, "%s did not answer in time; check the network, or try again later", server)
+		return errs.New(errs.Unavailable, "%s did not answer in time: check the network, or try again later", server)
 	case errors.As(err, &request):
 		err = request.Err
 	}
-	return errs.New(errs.Unavailable, "the connection to %s broke: %w", server, err)
+	return errs.New(errs.Unavailable, "connect to %s: %w", server, err)
 }
 
 // errStreamEnded: the server closed a stream; that is ordinary, one connects again.
@@ -260,7 +260,7 @@ func readEvents(r io.Reader, f func(id string, data []byte) error) error {
 				data = append(data, '\n')
 			}
 			if len(data)+len(value) > maxEvent {
-				return fmt.Errorf("an event of the stream is larger than %d bytes", maxEvent)
+				return fmt.Errorf("stream: event larger than %d bytes", maxEvent)
 			}
 			data = append(data, value...)
 		}

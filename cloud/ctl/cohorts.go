@@ -16,7 +16,7 @@ import (
 )
 
 func (a *app) cohorts() *cobra.Command {
-	return describe("cohorts", "Filters with a name, for other filters and for rollouts",
+	return describe("cohorts", "Manage cohorts: saved filters for rollouts and other filters",
 		"cohorts list", "cohorts create old-labs \"version:<2.1 tag:lab\"", "robots list cohort:old-labs")
 }
 
@@ -27,7 +27,7 @@ func confirm(cmd *cobra.Command, question string) error {
 	}
 	var answer string
 	if _, err := fmt.Fscanln(cmd.InOrStdin(), &answer); err != nil || !slices.Contains([]string{"y", "yes"}, strings.ToLower(answer)) {
-		return errs.New(errs.Invalid, "not confirmed; nothing was done (-yes skips the question)")
+		return errs.New(errs.Invalid, "not confirmed: nothing was done (-yes skips the question)")
 	}
 	return nil
 }
@@ -41,12 +41,12 @@ func (a *app) completeCohort(cmd *cobra.Command, args []string, typed string) ([
 
 // filterHelp explains the language of filters where it is used.
 const filterHelp = "" +
-	"FILTER is one or more terms with spaces between them; a robot must match all of them. A term is a word (part of an id, name, tag,\n" +
-	"version or model) or key:value. A - before a term excludes what it matches; values with commas between them are alternatives.\n" +
+	"FILTER is one or more terms separated by spaces; a robot must match them all. A term is a word (part of an id, name, tag, version or\n" +
+	"model) or key:value. Commas separate alternative values. A leading - excludes what the term matches.\n" +
 	"Keys: presence, species, id, version, agent, body, model, tag, cohort, battery (volts, or low, nominal, full), problem, cert, seen, since,\n" +
 	"created, loop, name, owner.\n" +
 	"Examples: presence:absent seen:>3d   version:<2.1 -tag:lab   battery:<3.6   cert:<7d   problem:any   cohort:beta\n" +
-	"Quote a filter: the shell has its own use for < and >."
+	"Quote a filter, because the shell interprets < and >."
 
 // filterOf reads the filter of a command line, so that a mistake in it is reported before the cloud is asked.
 func filterOf(args ...string) (filter.Filter, error) {
@@ -108,6 +108,6 @@ func (a *app) robotsCounts() *cobra.Command {
 }
 
 func (a *app) robotsTag() *cobra.Command {
-	return describe("tag", "Tag a robot; of many at once: robots bulk tag",
+	return describe("tag", "Tag a robot (many at once: robots bulk tag)",
 		"robots tag add vic:00e20100 lab demo", "robots tag remove vic:00e20100 demo")
 }

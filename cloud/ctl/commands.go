@@ -16,27 +16,27 @@ import (
 )
 
 func (a *app) commands() *cobra.Command {
-	return group(&cobra.Command{Use: "commands", Aliases: []string{"cmd"}, Short: "Send commands to a robot and see their results",
+	return group(&cobra.Command{Use: "commands", Aliases: []string{"cmd"}, Short: "Send commands to a robot and show their results",
 		Example: "  kennelctl commands send vic:00e20100 ping\n  kennelctl commands list vic:00e20100"},
 		a.commandsSend(),
-		shows(a, describe("show THING COMMAND", "Show one command and its result", "commands show vic:00e20100 0b6f1c9e-8d0a-4a53-9d06-2d3e0c9f5a11"),
+		shows(a, describe("show THING COMMAND", "Show a command and its result", "commands show vic:00e20100 0b6f1c9e-8d0a-4a53-9d06-2d3e0c9f5a11"),
 			func(ctx context.Context, args []string) (r reply[client.Command], err error) {
 				if !commandwire.IsID(args[1]) {
-					return r, errs.New(errs.Invalid, "command %.64q: want an id such as kennelctl commands list shows", args[1])
+					return r, errs.New(errs.Invalid, "command %.64q: want an id from kennelctl commands list", args[1])
 				}
 				return a.api.GetThingsThingCommandsID(ctx, args[0], args[1])
 			}, showCommand))
 }
 
 func (a *app) commandsSend() *cobra.Command {
-	ttl, key := command.DefaultTTL, ""
-	cmd := &cobra.Command{Use: "send THING KIND [KEY=VALUE...]", Short: "Give a robot a command",
-		Long: "A robot gets its commands in the order they were given, also after days offline, until they expire. Each ends with one\n" +
-			"result or its expiry. VALUE is JSON if it is JSON, else text.\n\n" +
+	ttl, key, wait := command.DefaultTTL, "", false
+	cmd := &cobra.Command{Use: "send THING KIND [KEY=VALUE...]", Short: "Send a robot a command",
+		Long: "A robot gets its commands in order, even after days offline, until they expire. Each ends with a result or expires.\n" +
+			"VALUE is JSON, or plain text.\n\n" +
 			"Kinds: ping; set_lights lights=[four of {\"r\":0-255,\"g\":..,\"b\":..}]; sync (documents); flush_events; send_logs (kennelctl logs\n" +
-			"request); restart_agent; robot_do, robot_poke, robot_stop, robot_hold and robot_release (kennelctl robot says more); " +
+			"request); restart_agent; robot_do, robot_poke, robot_stop, robot_hold and robot_release (see kennelctl robot); " +
 			"intent intent=NAME params={...}\n" +
-			"(kennelctl robot say finds it for a sentence).",
+			"(kennelctl robot say finds the intent of a sentence).",
 		Example: "  kennelctl commands send vic:00e20100 ping -ttl 1m\n" +
 			"  kennelctl commands send vic:00e20100 set_lights 'lights=[{\"r\":255},{\"r\":255},{\"r\":255},{\"r\":255}]'\n" +
 			"  kennelctl commands send vic:00e20100 intent intent=intent_system_charger -key job-17",
@@ -46,36 +46,46 @@ func (a *app) commandsSend() *cobra.Command {
 			}
 			return a.completeThing(cmd, args, typed)
 		}}
-	shows(a, cmd, func(ctx context.Context, args []string) (r reply[client.Command], err error) {
+	a.runs(cmd, func(cmd *cobra.Command, args []string) error {
 		set, err := parseSet(args[2:])
 		if err != nil {
-			return r, err
+			return err
 		}
 		if !cmd.Flags().Changed("ttl") {
 			ttl = min(ttl, commandwire.MaxTTLOf(args[1]))
 		}
 		if ttl < command.MinTTL || ttl > commandwire.MaxTTL {
-			return r, cli.Usage("-ttl %v: want %v to %v", ttl, command.MinTTL, commandwire.MaxTTL)
+			return cli.Usage("-ttl %v: want %v to %v", ttl, command.MinTTL, commandwire.MaxTTL)
 		}
 		raw, err := json.Marshal(set)
 		if err != nil {
-			return r, err
+			return err
 		}
-		return a.api.PostThingsThingCommands(ctx, args[0], client.CommandRequest{Kind: args[1], Args: raw, ExpiresInMS: ttl.Milliseconds(), Key: key})
-	}, showCommand)
-	cmd.Flags().DurationVar(&ttl, "ttl", ttl, "how long the robot may take to begin, such as 10m")
-	cmd.Flags().StringVar(&key, "key", "", "`WORD` of yours: the same key again is the same command, not a second one")
+		r, err := a.api.PostThingsThingCommands(cmd.Context(), args[0], client.CommandRequest{Kind: args[1], Args: raw, ExpiresInMS: ttl.Milliseconds(), Key: key})
+		if err == nil && wait {
+			r, err = a.settled(cmd.Context(), args[0], r, ttl, func(string) { say(cmd, "waiting for the answer of %s", args[0]) })
+		}
+		if err != nil {
+			return err
+		}
+		return show(cmd, r, nil, showCommand)
+	})
+	cmd.Flags().DurationVar(&ttl, "ttl", ttl, "how long the robot may take to start, such as 10m")
+	cmd.Flags().BoolVar(&wait, "wait", false, "wait for the answer and print it; fail if the robot did not do it")
+	cmd.Flags().StringVar(&key, "key", "", "a `WORD` of your choice: repeating it does not send a second command")
 	return cmd
 }
 
 func showCommand(t *cli.Table, c client.Command) {
 	pairs(t, "command", c.ID, "thing", c.Thing, "kind", c.Kind, "args", string(c.Args), "state", c.State, "given", ago(c.Created)+" by "+c.By,
-		"expires", c.Expires, "sent", fmt.Sprint(c.Sends, " times"))
+		"expires", c.Expires, "sent", cli.Count(c.Sends, "time"))
 	if !c.Closed.IsZero() {
 		pairs(t, "closed", c.Closed)
 	}
 	if command.State(c.State).Closed() {
 		pairs(t, "result", resultText(c))
+	} else {
+		t.Text(fmt.Sprintf("No answer yet. Look again with: kennelctl commands show %s %s", c.Thing, c.ID))
 	}
 }
 
@@ -85,7 +95,7 @@ func resultText(c client.Command) string {
 	case c.Result != nil:
 		return cmp.Or(c.Result.Detail, c.Result.Status)
 	case c.State == string(command.Expired):
-		return "no result came in time"
+		return "no result in time"
 	}
 	return ""
 }

@@ -27,7 +27,7 @@ var commandOf = map[string]string{
 	"GET /v1/account/sessions": "account sessions", "DELETE /v1/account/sessions": "account end", "DELETE /v1/account/sessions/{id}": "account end",
 	"POST /v1/account/apps": "account app-token", "GET /v1/account/export": "account export", "POST /v1/account/delete": "account delete",
 
-	"GET /v1/my/robots": "my robots", "POST /v1/my/robots/claim": "my claim", "PATCH /v1/my/robots/{thing}": "my rename", "DELETE /v1/my/robots/{thing}": "my release",
+	"GET /v1/my/robots": "my list", "POST /v1/my/robots/claim": "my claim", "PATCH /v1/my/robots/{thing}": "my rename", "DELETE /v1/my/robots/{thing}": "my release",
 	"GET /v1/intents/custom": "intent custom list", "POST /v1/intents/custom": "intent custom add", "DELETE /v1/intents/custom/{id}": "intent custom remove",
 	"POST /v1/my/robots/{thing}/intents": "my say", "POST /v1/things/{thing}/intents": "robot say",
 	"POST /v1/my/robots/{thing}/transfer": "my transfer", "GET /v1/my/transfers": "my transfers", "POST /v1/my/transfers/{id}/accept": "my accept",
@@ -64,7 +64,7 @@ var commandOf = map[string]string{
 	"GET /v1/rollouts": "rollout list", "POST /v1/rollouts": "rollout create", "GET /v1/rollouts/{id}": "rollout show", "GET /v1/rollouts/{id}/robots": "rollout robots",
 	"POST /v1/rollouts/{id}/{action}": "rollout pause", "GET /v1/things/{thing}/rollouts": "rollout why",
 
-	"GET /v1/fleet/health": "fleet health", "GET /v1/alerts": "alerts list", "GET /v1/alerts/rule": "alerts rule", "PUT /v1/alerts/rule": "alerts rule", "GET /v1/alerts/thresholds": "alerts thresholds list", "POST /v1/alerts/thresholds": "alerts thresholds add",
+	"GET /v1/fleet/health": "health", "GET /v1/storage": "storage", "GET /v1/alerts": "alerts list", "GET /v1/alerts/rule": "alerts rule", "PUT /v1/alerts/rule": "alerts rule", "GET /v1/alerts/thresholds": "alerts thresholds list", "POST /v1/alerts/thresholds": "alerts thresholds add",
 	"DELETE /v1/alerts/thresholds/{id}": "alerts thresholds remove", "GET /v1/alerts/mail": "alerts mail list", "PUT /v1/alerts/mail": "alerts mail set",
 	"PUT /v1/alerts/acks/{id}": "alerts ack", "DELETE /v1/alerts/acks/{id}": "alerts unack", "GET /v1/alerts/silences": "alerts silences list", "POST /v1/alerts/silences": "alerts silence",
 	"DELETE /v1/alerts/silences/{id}": "alerts silences end",

@@ -17,12 +17,12 @@ import (
 )
 
 func (a *app) crashes() *cobra.Command {
-	return group(&cobra.Command{Use: "crashes", Short: "Crashes of robots' programs",
-		Long: "Crashes with the same cause are one group. Symbol files give functions and lines to the addresses in minidumps.",
+	return group(&cobra.Command{Use: "crashes", Short: "Show and manage crashes of robots' programs",
+		Long: "Crashes with the same cause form a group. Symbol files translate the addresses in minidumps to functions and lines.",
 		Example: "  kennelctl crashes list -state open\n  kennelctl crashes show 6d59fcd7-0b97-4572-9d24-27ee3045a43f\n" +
 			"  kennelctl crashes resolve 6d59fcd7-0b97-4572-9d24-27ee3045a43f -fixed-in 2.0.1.6076"},
 		a.crashesShow(), a.crashesGet(),
-		group(&cobra.Command{Use: "symbols", Short: "Symbol files, which put names to addresses",
+		group(&cobra.Command{Use: "symbols", Short: "Manage debug symbols",
 			Example: "  kennelctl crashes symbols list\n  kennelctl crashes symbols upload vic-engine.sym"}, a.symbolsUpload()))
 }
 
@@ -41,11 +41,11 @@ func (a *app) crash(ctx context.Context, id string) (reply[client.Crash], error)
 }
 
 func (a *app) crashesShow() *cobra.Command {
-	return shows(a, &cobra.Command{Use: "show ID", Short: "Show a crash with its stack", Long: "ID is a crash, or a group, of which the latest crash is shown.",
+	return shows(a, &cobra.Command{Use: "show ID", Short: "Show a crash with its stack", Long: "ID is a crash, or a group (shows its latest crash).",
 		Example: "  kennelctl crashes show 6d59fcd7-0b97-4572-9d24-27ee3045a43f"},
 		func(ctx context.Context, args []string) (reply[client.Crash], error) { return a.crash(ctx, args[0]) },
 		func(t *cli.Table, c client.Crash) {
-			pairs(t, "crash", c.ID, "group", c.Group, "thing", c.Thing, "program", c.Program, "version", cmp.Or(c.Version, "not known"), "crashed", c.At, "reason", c.Reason, "expires", c.Expires)
+			pairs(t, "crash", c.ID, "group", c.Group, "thing", c.Thing, "program", c.Program, "version", cmp.Or(c.Version, "unknown"), "crashed", c.At, "reason", c.Reason, "expires", c.Expires)
 			if c.Problem != "" {
 				pairs(t, "problem", c.Problem)
 			}
@@ -66,11 +66,14 @@ func (a *app) crashesShow() *cobra.Command {
 }
 
 func (a *app) crashesGet() *cobra.Command {
-	var to string
+	var to destination
 	var tail bool
-	cmd := a.runs(&cobra.Command{Use: "get ID", Short: "Download the dump of a crash, or its log", Long: "ID is a crash, or a group for its latest one. An existing file is not overwritten; -to - writes to standard output.",
-		Example: "  kennelctl crashes get 6d59fcd7-0b97-4572-9d24-27ee3045a43f -to engine.dmp\n  kennelctl crashes get 6d59fcd7-0b97-4572-9d24-27ee3045a43f -log"},
+	cmd := a.runs(&cobra.Command{Use: "get ID", Short: "Download the dump of a crash, or its log", Long: "ID is a crash, or a group (downloads its latest crash). An existing file is not overwritten.",
+		Example: "  kennelctl crashes get 6d59fcd7-0b97-4572-9d24-27ee3045a43f -to engine.dmp\n  kennelctl crashes get 6d59fcd7-0b97-4572-9d24-27ee3045a43f -log -to engine.log"},
 		func(cmd *cobra.Command, args []string) error {
+			if err := to.check(cmd); err != nil {
+				return err
+			}
 			found, err := a.crash(cmd.Context(), args[0])
 			if err != nil {
 				return err
@@ -79,18 +82,17 @@ func (a *app) crashesGet() *cobra.Command {
 			if tail {
 				kind, end = "log", ".log"
 			}
-			_, err = a.download(cmd, "/v1/crashes/"+url.PathEscape(found.Value.ID)+"/"+kind, cmp.Or(to, found.Value.ID+end))
+			_, err = a.download(cmd, "/v1/crashes/"+url.PathEscape(found.Value.ID)+"/"+kind, to.named(found.Value.ID+end))
 			return err
 		})
-	cmd.Flags().StringVar(&to, "to", "", "write to `FILE` instead of one called after the crash's id")
-	cmd.Flags().BoolVar(&tail, "log", false, "the log that came with the crash")
-	_ = cmd.MarkFlagFilename("to")
+	to.flag(cmd)
+	cmd.Flags().BoolVar(&tail, "log", false, "download the log that came with the crash")
 	return cmd
 }
 
 func (a *app) symbolsUpload() *cobra.Command {
-	return a.runs(&cobra.Command{Use: "upload FILE...", Short: "Upload symbol files, as Breakpad's dump_syms writes them",
-		Long:    "A file replaces the one with its debug id. Stored crashes are looked at again within a minute.",
+	return a.runs(&cobra.Command{Use: "upload FILE...", Short: "Upload symbol files made by Breakpad's dump_syms",
+		Long:    "A file replaces the one with the same debug id. Stored crashes are analysed again within a minute.",
 		Example: "  kennelctl crashes symbols upload vic-engine.sym libc.so.6.sym"},
 		func(cmd *cobra.Command, args []string) error {
 			var all []client.Symbols

@@ -30,9 +30,9 @@ func Command() *cobra.Command {
 	a := &app{}
 	a.api, a.stranger = caller(a.connect), caller(a.connectUnknown)
 	root := &cobra.Command{
-		Use: "kennelctl", Short: "See and steer a fleet of companion robots",
-		Long: "kennelctl speaks to a Kennel cloud over its public HTTPS API.\n\n" +
-			"Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 not signed in or not allowed, 5 the cloud cannot be reached.",
+		Use: "kennelctl", Short: "Manage a fleet of companion robots",
+		Long: "kennelctl manages a Kennel cloud through its public HTTPS API.\n\n" +
+			"Exit codes: 0 success, 1 failure, 2 wrong usage, 3 not found, 4 not signed in or not allowed, 5 cloud unreachable.",
 		Example: "  kennelctl login -server https://kennel.example\n" +
 			"  kennelctl robots list\n" +
 			"  kennelctl jdocs set vic:00e20100 vic.RobotSettings master_volume=3\n" +
@@ -42,11 +42,11 @@ func Command() *cobra.Command {
 	f := root.PersistentFlags()
 	f.StringVar(&a.server, "server", "", "`URL` of the cloud's API, such as https://kennel.example")
 	f.StringVar(&a.ca, "ca", "", "trust the root certificates in `FILE` (PEM) instead of the system's")
-	f.StringVar(&a.onebox, "onebox", "", "use the one-machine cloud whose data folder is `DIR`")
+	f.StringVar(&a.onebox, "onebox", "", "use the one-machine cloud with data folder `DIR`")
 	root.MarkFlagsMutuallyExclusive("onebox", "server")
 	_ = root.MarkPersistentFlagDirname("onebox")
 	_ = root.MarkPersistentFlagFilename("ca", "pem", "crt")
-	group(root, a.login(), a.logout(), a.password(), a.passkeys(), a.second(), a.account(), a.my(), a.operators(), a.audit(), a.fleet(),
+	group(root, a.login(), a.logout(), a.password(), a.passkeys(), a.second(), a.account(), a.my(), a.operators(), a.audit(), a.fleet(), a.health(),
 		a.robots(), a.robot(), a.cohorts(), a.batches(), a.jdocs(), a.events(), a.experiments(), a.logs(), a.crashes(), a.diag(), a.commands(), a.releases(), a.channels(), a.rollout(), a.webhooks(), a.alerts(), a.intent(), a.voice(), a.speech(),
 		a.doctor(), a.check(), a.rawAPI())
 	a.addDeclared(root, client.Commands)

@@ -41,7 +41,7 @@ func (a *app) addDeclared(root *cobra.Command, all []client.Declared) {
 			at := slices.IndexFunc(within, func(sub *cobra.Command) bool { return sub.Name() == w })
 			if at < 0 {
 				at = len(within)
-				within = append(within, describe(w, "Operations of "+strings.Join(words[:i+1], " "), key))
+				within = append(within, describe(w, "Commands for "+strings.Join(words[:i+1], " "), key))
 				parent.AddCommand(within[at])
 			}
 			parent = within[at]
@@ -186,9 +186,9 @@ func (a *app) declared(forms []declared) *cobra.Command {
 		for _, f := range form.flags {
 			of := form.field(f.field)
 			if f.instead {
-				of.About = cmp.Or(of.About, "no "+last)
+				of.About = cmp.Or(of.About, "clear it instead of giving a "+last)
 			} else if !form.knows(f.field) {
-				of.About = "instead of one " + last
+				of.About = "all of them, instead of one " + last
 			}
 			if cmd.Flags().Lookup(f.name) == nil {
 				a.addFlag(cmd, f, of, !form.knows(f.field))
@@ -199,7 +199,7 @@ func (a *app) declared(forms []declared) *cobra.Command {
 		}
 	}
 	if d.Asks != "" {
-		cmd.Flags().Bool("yes", false, "do it without asking")
+		cmd.Flags().Bool("yes", false, "do not ask for confirmation")
 	}
 	return cmd
 }
@@ -215,13 +215,13 @@ func formFor(cmd *cobra.Command, forms []declared, args int) (declared, error) {
 	var err error
 	for _, f := range d.flags {
 		if f.needed && !cmd.Flags().Changed(f.name) {
-			err = cli.Usage("want a %s or -%s", last, f.name)
+			err = cli.Usage("missing %s or -%s", strings.ToUpper(last), f.name)
 		}
 	}
 	for _, other := range forms {
 		for _, f := range other.flags {
 			if cmd.Flags().Changed(f.name) && !slices.ContainsFunc(d.flags, func(own option) bool { return own.name == f.name }) {
-				err = cli.Usage("want either a %s or -%s", last, f.name)
+				err = cli.Usage("want either %s or -%s", strings.ToUpper(last), f.name)
 			}
 		}
 	}
@@ -237,7 +237,7 @@ func (a *app) addFlag(cmd *cobra.Command, f option, of client.Parameter, chooses
 	}
 	switch {
 	case f.file:
-		flags.String(f.name, "", strings.TrimPrefix(about+"; read from `FILE`", "; "))
+		flags.String(f.name, "", strings.TrimPrefix(about+", read from `FILE`", ", "))
 		_ = cmd.MarkFlagFilename(f.name)
 	case isBool:
 		flags.Bool(f.name, false, about)
@@ -375,7 +375,7 @@ func (a *app) request(cmd *cobra.Command, d declared, args []string) (path strin
 	for _, f := range d.flags {
 		changed := cmd.Flags().Changed(f.name)
 		if f.instead && changed == (len(args) >= len(d.args)) {
-			return "", nil, nil, cli.Usage("want a %s or -%s", strings.ToLower(d.args[len(d.args)-1].name), f.name)
+			return "", nil, nil, cli.Usage("want either %s or -%s", d.args[len(d.args)-1].name, f.name)
 		}
 		if !d.knows(f.field) {
 			continue // that it is given says it
@@ -399,7 +399,7 @@ func (a *app) request(cmd *cobra.Command, d declared, args []string) (path strin
 		for _, f := range d.flags {
 			names = append(names, "-"+f.name)
 		}
-		return "", nil, nil, cli.Usage("nothing to change; want at least one of %s", strings.Join(names, ", "))
+		return "", nil, nil, cli.Usage("nothing to change: want at least one of %s", strings.Join(names, ", "))
 	}
 	if d.pairs {
 		set, wrong := parseSet(args[min(len(args), len(d.args)):])

@@ -14,10 +14,10 @@ import (
 )
 
 func (a *app) doctor() *cobra.Command {
-	return a.runs(&cobra.Command{Use: "doctor [THING]", Short: "Say why a robot is not well, and what to do",
-		Long: "Check each step of a robot's way into the fleet. Mend the first check that fails; the last refusal says how.\n" +
-			"THING may be a robot that is not registered. The exit code is 1 if a check fails.\n" +
-			"Without THING, list what was refused at the port of original robots and belongs to no robot of the fleet.",
+	return a.runs(&cobra.Command{Use: "doctor [THING]", Short: "Show what is wrong with a robot, and what to do",
+		Long: "Check each step of a robot's way into the fleet. Fix the first check that fails; the last refusal says how.\n" +
+			"THING may be an unregistered robot. The exit code is 1 if a check fails.\n" +
+			"Without THING, list connections that were refused at the port for original robots and belong to no registered robot.",
 		Example: "  kennelctl doctor vic:00e20100\n  kennelctl doctor", ValidArgsFunction: a.completeThing},
 		func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -40,7 +40,7 @@ func (a *app) doctor() *cobra.Command {
 				}
 			}
 			if len(failed) > 0 {
-				return errs.New(errs.Conflict, "%s is not well; failed: %s", args[0], strings.Join(failed, ", "))
+				return errs.New(errs.Conflict, "%s: failed checks: %s", args[0], strings.Join(failed, ", "))
 			}
 			return nil
 		})
@@ -81,7 +81,7 @@ func showReport(t *cli.Table, r client.Report) {
 	if o := r.LastRefusal; o != nil {
 		over := "not solved yet"
 		if o.Over {
-			over = "solved: it has succeeded since"
+			over = "solved: succeeded since"
 		}
 		t.Section("Last refusal")
 		t.Text(fmt.Sprintf("%s %s, %s, %s", o.Step, ago(o.Last), cmp.Or(o.Code, "without a code"), over))

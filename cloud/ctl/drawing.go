@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"kennel/cloud/openapi/client"
+	"kennel/cloud/page"
 	"kennel/infra/api/status"
 	"kennel/infra/cli"
 )
@@ -92,6 +93,9 @@ var templateWords = template.FuncMap{
 		}
 		return strings.Join(out, ", ")
 	},
+	"bytes":  page.Bytes,
+	"change": page.Change,
+	"count":  cli.Count[int64],
 	"join": func(v any, between string) string {
 		l, _ := v.(list)
 		return strings.Join(l.words(), between)

@@ -18,7 +18,7 @@ import (
 )
 
 func (a *app) events() *cobra.Command {
-	return group(&cobra.Command{Use: "events", Aliases: []string{"das"}, Short: "Read what robots report",
+	return group(&cobra.Command{Use: "events", Aliases: []string{"das"}, Short: "Read events that robots report",
 		Example: "  kennelctl events list -thing vic:00e20100 -limit 20\n  kennelctl events tail"}, a.eventsList(), a.eventsTail(), a.eventsQuery(), a.eventsExport())
 }
 
@@ -75,7 +75,7 @@ func parseSince(s string, now time.Time) (time.Time, error) {
 	if t, err := time.Parse(time.RFC3339, s); err == nil {
 		return t, nil
 	}
-	return time.Time{}, cli.Usage("-since %.40q; want a duration such as 2h, or a time such as 2026-05-06T12:00:00Z", s)
+	return time.Time{}, cli.Usage("-since %.40q: want a duration such as 2h, or a time such as 2026-05-06T12:00:00Z", s)
 }
 
 // eventValues returns the values of an event, each with its name.
@@ -92,7 +92,7 @@ func eventValues(r client.DasRecord) string {
 func (a *app) eventsTail() *cobra.Command {
 	var filter eventFilter
 	cmd := a.runs(&cobra.Command{Use: "tail", Short: "Print events as they are stored, until interrupted",
-		Long: "Connects again when the connection is lost; what was stored meanwhile is not repeated (see events list -since). " +
+		Long: "Reconnects when the connection is lost; events stored in the meantime are skipped (see events list -since). " +
 			"With -o json, one line of JSON per event.",
 		Example: "  kennelctl events tail\n  kennelctl events tail -thing vic:00e20100 -o json"},
 		func(cmd *cobra.Command, _ []string) error {
@@ -105,7 +105,7 @@ func (a *app) eventsTail() *cobra.Command {
 			}
 			path := "/v1/events/tail?" + client.GetEventsTailQuery{Thing: given(filter.thing), Event: given(filter.event)}.Encode()
 			return c.tail(cmd.Context(), path, func(data []byte) error { return printEvent(cmd, data) }, func(err error) {
-				fmt.Fprintf(cmd.ErrOrStderr(), "kennelctl: %s; connecting again\n", cli.Clean(err.Error()))
+				fmt.Fprintf(cmd.ErrOrStderr(), "kennelctl: %s; reconnecting\n", cli.Clean(err.Error()))
 			})
 		})
 	filter.flags(a, cmd)
@@ -115,7 +115,7 @@ func (a *app) eventsTail() *cobra.Command {
 func printEvent(cmd *cobra.Command, data []byte) error {
 	var r client.DasRecord
 	if err := json.Unmarshal(data, &r); err != nil {
-		return errs.New(errs.Corrupt, "an event is not what this version of kennelctl understands: %w", err)
+		return errs.New(errs.Corrupt, "read event: %w (newer cloud than this kennelctl?)", err)
 	}
 	if r.Event == "" {
 		return nil // word of the stream itself, for newer programs

@@ -12,26 +12,26 @@ import (
 )
 
 func (a *app) experiments() *cobra.Command {
-	return group(describe("experiments", "Compare robots with different variations of an experiment", "experiments list", "experiments compare faster -name robot.fault_code"),
+	return group(describe("experiments", "Compare the variations of an experiment", "experiments list", "experiments compare faster -name robot.fault_code"),
 		a.experimentsCompare())
 }
 
 func (a *app) experimentsCompare() *cobra.Command {
 	var q client.GetExperimentsKeyQuery
 	var name, of, since, until string
-	cmd := shows(a, describe("compare EXPERIMENT", "Compare its variations by how often an event comes on a robot's day, or by the mean of a number",
+	cmd := shows(a, describe("compare EXPERIMENT", "Compare variations by how often an event occurs per robot and day, or by the mean of a number",
 		"experiments compare faster -name robot.fault_code", "experiments compare faster -name battery.low -of battery -since 14d"),
 		func(ctx context.Context, args []string) (r reply[client.Comparison], err error) {
 			if name == "" {
-				return r, errs.New(errs.Invalid, "-name is missing: want the event to compare by, such as robot.fault_code")
+				return r, errs.New(errs.Invalid, "missing -name: the event to compare by, such as robot.fault_code")
 			}
 			q.Name, q.Of, q.Since, q.Until = given(name), given(of), given(since), given(until)
 			return a.api.GetExperimentsKey(ctx, args[0], q)
 		}, showComparison)
-	cmd.Flags().StringVar(&name, "name", "", "compare by the event `NAME`")
+	cmd.Flags().StringVar(&name, "name", "", "compare by event `NAME`")
 	cmd.Flags().StringVar(&of, "of", "", "compare the means of its number `VALUE`")
-	cmd.Flags().StringVar(&since, "since", "", "from `TIME` on, such as 14d; a week if not given")
-	cmd.Flags().StringVar(&until, "until", "", "before `TIME`")
+	cmd.Flags().StringVar(&since, "since", "", "from `TIME`, such as 14d (default: a week ago)")
+	cmd.Flags().StringVar(&until, "until", "", "until `TIME` (default: now)")
 	return cmd
 }
 
@@ -51,6 +51,6 @@ func showComparison(t *cli.Table, c client.Comparison) {
 		t.Row(line...)
 	}
 	if c.Changed > 0 {
-		t.Text(fmt.Sprintf("%d robots told of several variations and are left out", c.Changed))
+		t.Text(fmt.Sprintf("%s with several variations left out", cli.Count(c.Changed, "robot")))
 	}
 }

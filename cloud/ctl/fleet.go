@@ -12,14 +12,14 @@ import (
 )
 
 func (a *app) fleet() *cobra.Command {
-	return group(shows(a, describe("fleet", "Count the robots that are present and absent", "fleet", "fleet -o json"),
-		none(a.api.GetFleet), func(t *cli.Table, c client.Count) { pairs(t, "present", c.Present, "absent", c.Absent) }), a.fleetHealth())
+	return shows(a, describe("fleet", "Count robots that are online and offline", "fleet", "fleet -o json"),
+		none(a.api.GetFleet), func(t *cli.Table, c client.Count) { pairs(t, "present", c.Present, "absent", c.Absent) })
 }
 
-func (a *app) fleetHealth() *cobra.Command {
+func (a *app) health() *cobra.Command {
 	var q client.GetFleetHealthQuery
-	cmd := shows(a, describe("health", "Show which versions robots ran without a crash, and their faults, batteries and activation",
-		"fleet health", "fleet health -period 30d -cohort beta"),
+	cmd := shows(a, describe("health", "Show the fleet's health: crashes by version, faults, batteries, voice and activation",
+		"health", "health -period 30d -cohort beta"),
 		func(ctx context.Context, _ []string) (reply[client.Overview], error) {
 			return a.api.GetFleetHealth(ctx, q)
 		},
@@ -50,8 +50,8 @@ func (a *app) fleetHealth() *cobra.Command {
 				t.Row(f.Code, f.Robots, f.Times, f.Version)
 			}
 		})
-	q.Period = cmd.Flags().String("period", "24h", "`PERIOD` until now: 24h, 7d or 30d")
-	q.Cohort = cmd.Flags().String("cohort", "", "only robots of this `COHORT`")
+	q.Period = cmd.Flags().String("period", "24h", "look at this `PERIOD`: 24h, 7d or 30d")
+	q.Cohort = cmd.Flags().String("cohort", "", "only robots of `COHORT`")
 	return cmd
 }
 

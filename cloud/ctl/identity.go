@@ -13,16 +13,16 @@ func showRegistration(t *cli.Table, r client.Registration) {
 
 // batches is manufacturing batches, whose robots are let in for their factory certificates.
 func (a *app) batches() *cobra.Command {
-	return describe("batches", "Manufacturing batches whose factory certificates are accepted", "batches list", "batches put lot-2018 -bundle factory-2018.pem")
+	return describe("batches", "Manage manufacturing batches, whose factory certificates are accepted", "batches list", "batches put lot-2018 -bundle factory-2018.pem")
 }
 
 // robotDetails are the commands of robots that ask for one side of one robot.
 func (a *app) robotDetails() []*cobra.Command {
 	return []*cobra.Command{
 		a.robotsDeviceToken(),
-		describe("tokens", "Access tokens with which a robot acts for its owner", "robots tokens list vic:00e20100"),
-		describe("apps", "Apps and SDK programs that may talk to a robot", "robots apps list vic:00e20100"),
-		shows(a, describe("owner THING", "Show a robot's owner and earlier owners, by the ids of their accounts", "robots owner vic:00e20100"),
+		describe("tokens", "List and revoke access tokens with which a robot acts for its owner", "robots tokens list vic:00e20100"),
+		describe("apps", "List and revoke apps and SDK programs that may talk to a robot", "robots apps list vic:00e20100"),
+		shows(a, describe("owner THING", "Show the account ids of a robot's owners", "robots owner vic:00e20100"),
 			first(a.api.GetThingsThingOwner), func(t *cli.Table, o client.OwnerOwner) {
 				past := o.Past
 				if o.Account != "" {
@@ -35,8 +35,8 @@ func (a *app) robotDetails() []*cobra.Command {
 
 func (a *app) robotsDeviceToken() *cobra.Command {
 	var none bool
-	cmd := a.runs(&cobra.Command{Use: "device-token THING", Short: "Make the token of a device that runs SWUpdate",
-		Long:    "The device shows it as suricatta's targettoken. It takes the place of an earlier one and is shown only once. -none takes it away.",
+	cmd := a.runs(&cobra.Command{Use: "device-token THING", Short: "Create a token for a device that runs SWUpdate",
+		Long:    "Configure it as suricatta's targettoken. It replaces an earlier one and is shown only once.",
 		Example: "  kennelctl robots device-token amigo:arm-7"},
 		func(cmd *cobra.Command, args []string) error {
 			if none {
@@ -46,6 +46,6 @@ func (a *app) robotsDeviceToken() *cobra.Command {
 			r, err := a.api.PostThingsThingDeviceToken(cmd.Context(), args[0])
 			return show(cmd, r, err, func(t *cli.Table, k client.DeviceToken) { pairs(t, "thing", k.Thing, "token", k.Token) })
 		})
-	cmd.Flags().BoolVar(&none, "none", false, "take the token away")
+	cmd.Flags().BoolVar(&none, "none", false, "revoke the token instead")
 	return cmd
 }

@@ -16,12 +16,12 @@ import (
 )
 
 func (a *app) intent() *cobra.Command {
-	return group(&cobra.Command{Use: "intent", Short: "What people say to robots, and what it means",
+	return group(&cobra.Command{Use: "intent", Short: "Look up and add intents, the meanings of what people say to robots",
 		Example: "  kennelctl intent match \"set a timer for five minutes\"\n  kennelctl intent list"},
 		a.intentMatch(), a.intentList(),
-		&cobra.Command{Use: "custom", Short: "Intents of your own, for all robots or one",
-			Long: "A phrase is words, (a|b), [optional] and the slots " + slotWords + ".\n" +
-				"The robot answers with the reaction, and webhooks hear of the intent as intent.custom, without free words.",
+		&cobra.Command{Use: "custom", Short: "Manage custom intents, for all robots or one",
+			Long: "A phrase consists of words, (a|b), [optional] and the slots " + slotWords + ".\n" +
+				"The robot answers with the reaction, and webhooks get an intent.custom event without the words.",
 			Example: "  kennelctl intent custom add feed_cat \"feed (the|my) cat [at {time}]\"\n  kennelctl intent custom list"})
 }
 
@@ -38,7 +38,7 @@ type matched struct {
 
 func (a *app) intentMatch() *cobra.Command {
 	var lang string
-	cmd := shows(a, describe("match TEXT...", "Say what a sentence means to a robot; no cloud is asked", `intent match "set a timer for five minutes"`, `intent match "dreh dich um" -lang de-DE`),
+	cmd := shows(a, describe("match TEXT...", "Show what a sentence means to a robot (works offline)", `intent match "set a timer for five minutes"`, `intent match "dreh dich um" -lang de-DE`),
 		func(_ context.Context, args []string) (reply[matched], error) {
 			m, err := intent.Load(lang)
 			if err != nil {
@@ -52,7 +52,7 @@ func (a *app) intentMatch() *cobra.Command {
 			}
 			return answerOf(out, nil)
 		}, func(t *cli.Table, m matched) {
-			pairs(t, "intent", cmp.Or(m.UserIntent, "none: a robot does not understand this"))
+			pairs(t, "intent", cmp.Or(m.UserIntent, "none: robots do not understand this"))
 			if m.UserIntent != "" {
 				pairs(t, "cloud", m.Cloud, "confidence", fmt.Sprintf("%.2f", m.Confidence))
 			}
@@ -65,7 +65,7 @@ func (a *app) intentMatch() *cobra.Command {
 }
 
 func (a *app) intentList() *cobra.Command {
-	return shows(a, describe("list", "List the intents that robots know, by all of their names; no cloud is asked", "intent list"),
+	return shows(a, describe("list", "List the intents that robots know, with all their names (works offline)", "intent list"),
 		func(context.Context, []string) (reply[[]intent.Intent], error) { return answerOf(intent.All(), nil) },
 		rows("INTENT|ID|CLOUD|APP|FEATURE|PHRASES", func(in intent.Intent) cells {
 			id := "-"

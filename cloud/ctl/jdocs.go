@@ -18,9 +18,9 @@ import (
 )
 
 func (a *app) jdocs() *cobra.Command {
-	return group(&cobra.Command{Use: "jdocs", Aliases: []string{"docs"}, Short: "Read and change a robot's documents, such as its settings",
+	return group(&cobra.Command{Use: "jdocs", Aliases: []string{"docs"}, Short: "Show and change a robot's documents, such as its settings",
 		Example: "  kennelctl jdocs get vic:00e20100 vic.RobotSettings\n  kennelctl jdocs set vic:00e20100 vic.RobotSettings master_volume=3"},
-		shows(a, &cobra.Command{Use: "get THING DOC", Short: "Print a document as the cloud holds it", ValidArgsFunction: a.completeDoc,
+		shows(a, &cobra.Command{Use: "get THING DOC", Short: "Show a document", ValidArgsFunction: a.completeDoc,
 			Example: "  kennelctl jdocs get vic:00e20100 vic.RobotSettings"}, both(a.api.GetThingsThingJdocsDoc), showDocument),
 		a.jdocsSet(), a.jdocsRestore(), a.jdocsFields())
 }
@@ -86,8 +86,8 @@ func showDocument(t *cli.Table, d client.Doc) {
 func (a *app) jdocsSet() *cobra.Command {
 	var force bool
 	cmd := shows(a, &cobra.Command{Use: "set THING DOC KEY=VALUE...", Short: "Change fields of a document", ValidArgsFunction: a.completeSet,
-		Long: "KEY is a path of names with dots. VALUE is JSON if it is JSON, else text; null removes a field. All fields change at once or none does;\n" +
-			"a connected robot takes them within a second. A document or a field that is not known is an error, unless -force is given.",
+		Long: "KEY is a name or a path such as custom_eye_color.hue. VALUE is JSON or plain text; null removes the field. Either all fields change or\n" +
+			"none. An online robot takes them within a second. Unknown documents and fields are errors, unless -force is given.",
 		Example: "  kennelctl jdocs set vic:00e20100 vic.RobotSettings master_volume=3\n" +
 			"  kennelctl jdocs set vic:00e20100 vic.RobotSettings custom_eye_color.hue=0.4 time_zone=Europe/Berlin\n" +
 			"  kennelctl jdocs set amigo:1 amigo.RobotSettings clock_24_hour=true"},
@@ -98,18 +98,18 @@ func (a *app) jdocsSet() *cobra.Command {
 			}
 			return a.api.PatchThingsThingJdocsDoc(ctx, args[0], args[1], client.Settings{Set: set, Force: force})
 		}, showDocument)
-	cmd.Flags().BoolVar(&force, "force", false, "set fields that no known software reads, and make documents")
+	cmd.Flags().BoolVar(&force, "force", false, "allow fields that no known software reads, and new documents")
 	return cmd
 }
 
 func (a *app) jdocsRestore() *cobra.Command {
-	return shows(a, &cobra.Command{Use: "restore THING DOC VERSION", Short: "Make an earlier version of a document the current one", ValidArgsFunction: a.completeDoc,
-		Long:    "The text of that version becomes a new version, which a connected robot takes within a second. jdocs history shows the versions.",
+	return shows(a, &cobra.Command{Use: "restore THING DOC VERSION", Short: "Restore an earlier version of a document", ValidArgsFunction: a.completeDoc,
+		Long:    "Saves the earlier content as a new version, which an online robot takes within a second. jdocs history lists versions.",
 		Example: "  kennelctl jdocs restore vic:00e20100 vic.RobotSettings 3"},
 		func(ctx context.Context, args []string) (r reply[client.Doc], err error) {
 			version, err := strconv.ParseInt(args[2], 10, 64)
 			if err != nil || version < 1 {
-				return r, cli.Usage("version %q: want a whole number from 1; kennelctl jdocs history shows them", args[2])
+				return r, cli.Usage("version %q: want a number from kennelctl jdocs history", args[2])
 			}
 			return a.api.PostThingsThingJdocsDocRestore(ctx, args[0], args[1], client.Restore{Version: version})
 		}, showDocument)
@@ -122,7 +122,7 @@ type field struct {
 }
 
 func (a *app) jdocsFields() *cobra.Command {
-	return shows(a, &cobra.Command{Use: "fields", Short: "Show the documents that robots know, with their fields and what they take", Args: cobra.NoArgs,
+	return shows(a, &cobra.Command{Use: "fields", Short: "List the documents that robots know, with their fields and values", Args: cobra.NoArgs,
 		Example: "  kennelctl jdocs fields\n  kennelctl jdocs fields -o json"},
 		func(ctx context.Context, _ []string) (reply[[]client.Schema], error) {
 			return a.api.GetJdocsSchemas(ctx)

@@ -14,11 +14,11 @@ import (
 func parseKeyValue(arg string) (key string, value json.RawMessage, err error) {
 	key, text, ok := strings.Cut(arg, "=")
 	if !ok {
-		return "", nil, cli.Usage("%.80q; want KEY=VALUE, such as master_volume=3", arg)
+		return "", nil, cli.Usage("%.80q: want KEY=VALUE, such as master_volume=3", arg)
 	}
 	for part := range strings.SplitSeq(key, ".") {
 		if part == "" || strings.ContainsFunc(part, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }) {
-			return "", nil, cli.Usage("key %.80q; want names with dots between them, such as custom_eye_color.hue", key)
+			return "", nil, cli.Usage("key %.80q: want names separated by dots, such as custom_eye_color.hue", key)
 		}
 	}
 	if !utf8.ValidString(arg) {

@@ -30,13 +30,14 @@ type signedIn struct {
 func (a *app) login() *cobra.Command {
 	var code string
 	var cmd *cobra.Command
-	cmd = prompts(a, &cobra.Command{Use: "login", Short: "Sign in to a cloud and keep the session",
-		Long: "Asks for what is not given: e-mail address, password, and the code of your authenticator app if you have one. The session is kept in the user's configuration folder, for this user alone.",
+	cmd = prompts(a, &cobra.Command{Use: "login", Short: "Sign in to a cloud",
+		Long: "Prompts for what is not given: e-mail address, password, and the code of your authenticator app if you have one. The session is saved in your\n" +
+			"configuration folder, readable only by you.",
 		Example: "  kennelctl login -server https://kennel.example -email op@example.org\n" +
 			"  kennelctl login -server https://10.0.0.5:8443 -ca root.pem -email op@example.org -password-file pw"},
 		func(ctx context.Context) (*conn, error) {
 			if a.onebox != "" {
-				return nil, cli.Usage("-onebox signs in by itself; use -server URL to keep a session")
+				return nil, cli.Usage("-onebox needs no login; use -server URL to sign in")
 			}
 			return a.connectUnknown(ctx)
 		},
@@ -59,11 +60,11 @@ func (a *app) login() *cobra.Command {
 			}
 			c.s.Email, c.s.Token, c.s.Expires = got[0], v.Token, v.Expires
 			if err := saveSession(cli.Getenv(ctx), c.s); err != nil {
-				return r, fmt.Errorf("keep the session: %w", err)
+				return r, fmt.Errorf("save the session: %w", err)
 			}
 			return answerOf(signedIn{c.s.Server, got[0], v.Account.Role, v.Expires, v.Account.MustChange}, nil)
 		}, func(t *cli.Table, v signedIn) {
-			line := "signed in to " + v.Server + " as " + v.Email
+			line := "Signed in to " + v.Server + " as " + v.Email
 			if v.Role != "" {
 				line += " (" + v.Role + ")"
 			}
@@ -72,15 +73,15 @@ func (a *app) login() *cobra.Command {
 			}
 			t.Text(line)
 			if v.MustChange {
-				t.Text("another person chose this first password; change it with kennelctl password")
+				t.Text("This is a one-time password. Choose your own with: kennelctl password")
 			}
 		})
-	cmd.Flags().StringVar(&code, "code", "", "`CODE` of your authenticator app, or a recovery code")
+	cmd.Flags().StringVar(&code, "code", "", "`CODE` from your authenticator app, or a recovery code")
 	return cmd
 }
 
 func (a *app) logout() *cobra.Command {
-	return a.runs(describe("logout", "End the session and forget it", "logout"),
+	return a.runs(describe("logout", "Sign out", "logout"),
 		func(cmd *cobra.Command, _ []string) error {
 			getenv := cli.Getenv(cmd.Context())
 			s, err := loadSession(getenv)
@@ -100,11 +101,11 @@ func (a *app) logout() *cobra.Command {
 				return err
 			}
 			if remote != nil && errs.KindOf(remote) != errs.Unauthenticated {
-				return fmt.Errorf("the session is forgotten here, but %s did not end it: %w", s.Server, remote)
+				return fmt.Errorf("signed out on this machine, but %s did not end the session: %w", s.Server, remote)
 			}
 			return cli.Print(cmd, struct {
 				Server string `json:"server"`
-			}{s.Server}, func(t *cli.Table) { t.Text("signed out of " + s.Server) })
+			}{s.Server}, func(t *cli.Table) { t.Text("Signed out of " + s.Server) })
 		})
 }
 
@@ -113,14 +114,14 @@ func (a *app) password() *cobra.Command {
 		Changed bool `json:"changed"`
 	}
 	return prompts(a, &cobra.Command{Use: "password", Short: "Change your password",
-		Long:    "Asks for the old and the new password. Your other sessions end.",
+		Long:    "Prompts for the old and the new password. Your other sessions end.",
 		Example: "  kennelctl password\n  kennelctl password -old-file old -new-file new"},
 		a.connect, []input{{flag: "old-file", usage: "read the old password from `FILE`", prompt: "Old password: ", secret: known},
 			{flag: "new-file", usage: "read the new password from `FILE`", prompt: "New password: ", secret: chosen}},
 		func(ctx context.Context, _ *conn, got []string) (reply[changed], error) {
 			_, err := a.api.PostMePassword(ctx, client.PasswordRequest{Old: got[0], New: got[1]})
 			return answerOf(changed{true}, err)
-		}, func(t *cli.Table, _ changed) { t.Text("password changed; other sessions have ended") })
+		}, func(t *cli.Table, _ changed) { t.Text("Password changed. Your other sessions have ended.") })
 }
 
 // input is a value that a command asks for unless its flag gives it. The flag of a secret names a file.
@@ -195,7 +196,7 @@ func (in input) read(cmd *cobra.Command, stdin *bufio.Reader, flag string) (stri
 			return "", err
 		}
 		if again != v {
-			return "", cli.Usage("the two passwords differ; nothing is changed")
+			return "", cli.Usage("the passwords differ: nothing was changed")
 		}
 	}
 	return v, err
@@ -206,7 +207,7 @@ func ask(cmd *cobra.Command, in *bufio.Reader, question string) (string, error) 
 	fmt.Fprint(cmd.ErrOrStderr(), question)
 	line, err := in.ReadString('\n')
 	if err != nil && !(errors.Is(err, io.EOF) && line != "") {
-		return "", cli.Usage("%sno answer; want one line on standard input", question)
+		return "", cli.Usage("%sno answer: want one line on standard input", question)
 	}
 	return strings.TrimRight(line, "\r\n"), nil
 }

@@ -11,14 +11,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"kennel/cloud/openapi/client"
+	"kennel/cloud/page"
 	"kennel/cloud/telemetry/uploads"
 	"kennel/cloud/telemetry/uploads/logfile"
 	"kennel/infra/cli"
 )
 
 func (a *app) logs() *cobra.Command {
-	return group(&cobra.Command{Use: "logs", Short: "Read the logs that a robot uploaded, and ask for them",
-		Long: "Robots upload their logs to the cloud, which keeps them for some weeks. A log is read as text however it is packed.",
+	return group(&cobra.Command{Use: "logs", Short: "Read and request robots' logs",
+		Long: "Robots upload their logs to the cloud, which keeps them for some weeks. Packed logs are shown as text.",
 		Example: "  kennelctl logs request vic:00e20100 -wait\n  kennelctl logs list vic:00e20100\n  kennelctl logs show vic:00e20100 0b6f1c9e-8d0a-4a53-9d06-2d3e0c9f5a11 -level warning\n" +
 			"  kennelctl logs search vic:00e20100 -text \"no route\" -day 2026-05-06"},
 		a.logsShow(), a.logsSearch(), a.logsGet(), a.logsRequest(), a.logsFollow())
@@ -29,16 +30,16 @@ type whichLogs struct{ name, day, version, kind, reason string }
 
 func (w *whichLogs) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&w.name, "name", "", "only logs with `TEXT` in their name")
+	f.StringVar(&w.name, "name", "", "only logs whose name contains `TEXT`")
 	f.StringVar(&w.day, "day", "", "only logs uploaded on `DATE` (UTC), such as 2026-05-06")
-	f.StringVar(&w.version, "version", "", "only logs of a robot that ran `VERSION`, or one that begins with it")
+	f.StringVar(&w.version, "version", "", "only logs of robots whose version begins with `VERSION`")
 	f.StringVar(&w.kind, "kind", "", "only logs of `KIND`: "+strings.Join(uploads.Kinds, ", "))
 	f.StringVar(&w.reason, "reason", "", "only logs that the robot sent for `REASON`, such as request or fault-914")
 	_ = cmd.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions(uploads.Kinds, cobra.ShellCompDirectiveNoFileComp))
 }
 
-var logRows = rows("LOG|THING|NAME|BYTES|UPLOADED|REASON|RELEASE|EXPIRES", func(l client.Log) cells {
-	return cells{l.ID, l.Thing, l.Name, l.Size, l.At, cmp.Or(l.Reason, l.Kind), cmp.Or(l.OS, "–"), l.Expires}
+var logRows = rows("LOG|THING|NAME|SIZE|UPLOADED|REASON|RELEASE|EXPIRES", func(l client.Log) cells {
+	return cells{l.ID, l.Thing, l.Name, page.Bytes(l.Size), l.At, cmp.Or(l.Reason, l.Kind), cmp.Or(l.OS, "–"), l.Expires}
 })
 
 // completeLog offers thing ids, then ids of logs.
@@ -65,8 +66,8 @@ type whichLines struct{ text, level, from, to string }
 
 func (w *whichLines) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&w.text, "text", "", "only lines with `TEXT` in them, in any case")
-	f.StringVar(&w.level, "level", "", "only lines at least as grave as `LEVEL`: debug, info, warning or error")
+	f.StringVar(&w.text, "text", "", "only lines that contain `TEXT` (case-insensitive)")
+	f.StringVar(&w.level, "level", "", "only lines of at least `LEVEL`: debug, info, warning or error")
 	f.StringVar(&w.from, "from", "", "only lines written since `TIME`: a duration such as 2h, or 2026-05-06T12:00:00Z")
 	f.StringVar(&w.to, "to", "", "only lines written before `TIME`")
 	_ = cmd.RegisterFlagCompletionFunc("level", func(*cobra.Command, []string, string) (out []string, _ cobra.ShellCompDirective) {
@@ -99,8 +100,8 @@ func (a *app) logsShow() *cobra.Command {
 	var file string
 	var skip, limit int64
 	cmd := shows(a, &cobra.Command{Use: "show THING LOG", Short: "Print the lines of a log", ValidArgsFunction: a.completeLog,
-		Long: "LOG is an id such as kennelctl logs list shows. A line without a time takes the time of the line before it; " +
-			"one that names no level counts as info.",
+		Long: "LOG is an id from kennelctl logs list. A line without a time takes the time of the line before it; " +
+			"a line without a level counts as info.",
 		Example: "  kennelctl logs show vic:00e20100 0b6f1c9e-8d0a-4a53-9d06-2d3e0c9f5a11 -level error\n" +
 			"  kennelctl logs show vic:00e20100 0b6f1c9e-8d0a-4a53-9d06-2d3e0c9f5a11 -text wifi -from 2h"},
 		func(ctx context.Context, args []string) (r reply[client.Contents], err error) {
@@ -115,19 +116,19 @@ func (a *app) logsShow() *cobra.Command {
 			showLines(t, c)
 			switch {
 			case c.More > 0:
-				t.Text(fmt.Sprintf("%d lines in all; continue with -skip %d", c.Found, c.More))
+				t.Text(fmt.Sprintf("%s in all; continue with -skip %d", cli.Count(c.Found, "line"), c.More))
 			case c.Found == 0:
-				t.Text("no line")
+				t.Text("no matching lines")
 			}
 			for _, f := range c.Files {
 				if !f.Text {
-					t.Text(f.Name + " is no text; use kennelctl logs get")
+					t.Text(f.Name + " is not text; download it with kennelctl logs get")
 				}
 			}
 		})
 	which.flags(cmd)
-	cmd.Flags().StringVar(&file, "file", "", "only lines of `FILE`, for a log of several")
-	cmd.Flags().Int64Var(&skip, "skip", 0, "leave out the first `N` lines")
+	cmd.Flags().StringVar(&file, "file", "", "only lines of `FILE`, of a log with several files")
+	cmd.Flags().Int64Var(&skip, "skip", 0, "skip the first `N` lines")
 	cmd.Flags().Int64Var(&limit, "limit", 200, "show at most `N` lines")
 	return cmd
 }
@@ -164,10 +165,10 @@ func (a *app) logsSearch() *cobra.Command {
 				After: given(after), Limit: &limit})
 		}, func(t *cli.Table, f client.Found) {
 			for _, c := range f.Logs {
-				t.Text(fmt.Sprintf("%s %s, %d lines:", c.Log.ID, c.Log.Name, c.Found))
+				t.Text(fmt.Sprintf("%s %s, %s:", c.Log.ID, c.Log.Name, cli.Count(c.Found, "line")))
 				showLines(t, c)
 			}
-			t.Text(fmt.Sprintf("%d logs were read", f.Read))
+			t.Text(cli.Count(f.Read, "log") + " searched")
 			if f.Next != "" {
 				t.Text("continue with -after " + f.Next)
 			}
@@ -180,15 +181,17 @@ func (a *app) logsSearch() *cobra.Command {
 }
 
 func (a *app) logsGet() *cobra.Command {
-	var to string
+	var to destination
 	cmd := a.runs(&cobra.Command{Use: "get THING LOG", Short: "Download a log as it was uploaded", ValidArgsFunction: a.completeLog,
-		Long:    "An existing file is not overwritten; -to - writes to standard output.",
+		Long:    "An existing file is not overwritten.",
 		Example: "  kennelctl logs get vic:00e20100 0b6f1c9e-8d0a-4a53-9d06-2d3e0c9f5a11 -to log.gz"},
 		func(cmd *cobra.Command, args []string) error {
-			return a.downloadLog(cmd, args[0], args[1], cmp.Or(to, args[1]+".log"))
+			if err := to.check(cmd); err != nil {
+				return err
+			}
+			return a.downloadLog(cmd, args[0], args[1], to.named(args[1]+".log"))
 		})
-	cmd.Flags().StringVar(&to, "to", "", "write to `FILE` instead of one called after the log's id")
-	_ = cmd.MarkFlagFilename("to")
+	to.flag(cmd)
 	return cmd
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"kennel/cloud/fleet/command"
 	"kennel/cloud/openapi/client"
+	"kennel/cloud/page"
 	"kennel/infra/api/commandwire"
 	"kennel/infra/backoff"
 	"kennel/infra/cli"
@@ -30,8 +31,8 @@ type logOrder struct {
 }
 
 func (o *logOrder) flags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&o.Reason, "reason", "request", "`WORD` that is shown with the log, such as battery-drain")
-	cmd.Flags().DurationVar(&o.ttl, "ttl", 10*time.Minute, "how long the robot may take to begin; one that is away gets the request when it is back")
+	cmd.Flags().StringVar(&o.Reason, "reason", "request", "a `WORD` stored with the log, such as battery-drain")
+	cmd.Flags().DurationVar(&o.ttl, "ttl", 10*time.Minute, "how long the robot may take to start; an offline robot gets the request when it is back")
 }
 
 // give sends the request.
@@ -49,17 +50,19 @@ func (a *app) give(ctx context.Context, id string, o logOrder) (r reply[client.C
 	return a.api.PostThingsThingCommands(ctx, id, client.CommandRequest{Kind: commandwire.SendLogs, Args: args, ExpiresInMS: o.ttl.Milliseconds()})
 }
 
+// say tells on standard error how far a command is.
+func say(cmd *cobra.Command, format string, args ...any) {
+	fmt.Fprintf(cmd.ErrOrStderr(), "kennelctl: %s\n", cli.Clean(fmt.Sprintf(format, args...)))
+}
+
 // await waits until the log that a robot was asked for is stored, and tells on standard error how far it is.
 func (a *app) await(cmd *cobra.Command, id string, r reply[client.Command], ttl time.Duration) (log reply[[]client.Log], err error) {
 	ctx := cmd.Context()
-	say := func(format string, args ...any) {
-		fmt.Fprintf(cmd.ErrOrStderr(), "kennelctl: %s\n", cli.Clean(fmt.Sprintf(format, args...)))
-	}
 	r, err = a.settled(ctx, id, r, ttl, func(state string) {
 		if state == string(command.Sent) {
-			say("%s was asked and collects its logs", id)
+			say(cmd, "%s is collecting its logs", id)
 		} else {
-			say("waiting for %s to connect", id)
+			say(cmd, "waiting for %s to connect", id)
 		}
 	})
 	if err != nil {
@@ -67,15 +70,15 @@ func (a *app) await(cmd *cobra.Command, id string, r reply[client.Command], ttl 
 	}
 	name, ok := commandwire.ParseQueued(resultText(r.Value))
 	if !ok {
-		return log, errs.New(errs.Corrupt, "%s answered %.100q, which names no log", id, resultText(r.Value))
+		return log, errs.New(errs.Corrupt, "%s answered %.100q: want the name of a log", id, resultText(r.Value))
 	}
-	say("%s uploads %s", id, name)
+	say(cmd, "%s is uploading %s", id, name)
 	for deadline := time.Now().Add(uploadTime); ; {
 		if log, err = a.api.GetThingsThingLogs(ctx, id, client.GetThingsThingLogsQuery{Name: &name}); err != nil || len(log.Value) > 0 {
 			return log, err
 		}
 		if time.Now().After(deadline) {
-			return log, errs.New(errs.Unavailable, "%s has not been stored yet; kennelctl logs list %s -name %s", name, id, name)
+			return log, errs.New(errs.Unavailable, "%s is not stored yet; look again with kennelctl logs list %s -name %s", name, id, name)
 		}
 		if err := backoff.Sleep(ctx, resultEvery); err != nil {
 			return log, err
@@ -87,32 +90,35 @@ func (a *app) logsRequest() *cobra.Command {
 	var o logOrder
 	var wait bool
 	cmd := a.runs(&cobra.Command{Use: "request THING", Short: "Ask a robot to upload its recent logs now",
-		Long: "The robot packs its recent logs and uploads them, if its owner allows data collection. With -wait the command ends when they are stored,\n" +
-			"tells on the way how far the robot is, and prints the log's id.",
+		Long: "The robot uploads its recent logs, if its owner allows data collection. With -wait the command shows progress, ends when the logs are\n" +
+			"stored, and prints the log's id.",
 		Example: "  kennelctl logs request vic:00e20100 -wait\n  kennelctl logs request vic:00e20100 -reason battery-drain -ttl 24h"},
 		func(cmd *cobra.Command, args []string) error {
 			r, err := a.give(cmd.Context(), args[0], o)
 			if err != nil || !wait {
 				return show(cmd, r, err, func(t *cli.Table, c client.Command) {
-					t.Text(fmt.Sprintf("asked; kennelctl commands show %s %s says how far it is", c.Thing, c.ID))
+					t.Text(fmt.Sprintf("Requested. See progress with: kennelctl commands show %s %s", c.Thing, c.ID))
 				})
 			}
 			log, err := a.await(cmd, args[0], r, o.ttl)
 			return show(cmd, log, err, logRows)
 		})
 	o.flags(cmd)
-	cmd.Flags().BoolVar(&o.Diagnostics, "diagnostics", false, "with the state of the robot's computer and network")
+	cmd.Flags().BoolVar(&o.Diagnostics, "diagnostics", false, "include the state of the robot's computer and network")
 	cmd.Flags().BoolVar(&wait, "wait", false, "wait until the logs are stored")
 	return cmd
 }
 
 func (a *app) diag() *cobra.Command {
-	o, to := logOrder{LogRequest: commandwire.LogRequest{Diagnostics: true}}, ""
-	cmd := a.runs(&cobra.Command{Use: "diag THING", Short: "Download a robot's diagnostics: logs, and the state of its computer and network",
-		Long: "Asks the robot for its diagnostics, waits for them, and saves them: a .tar.bz2 with the original's ten files. Its owner must allow data\n" +
-			"collection. An existing file is not overwritten; -to - writes to standard output.",
-		Example: "  kennelctl diag vic:00e20100\n  kennelctl diag vic:00e20100 -to - | tar -xj log.txt"},
+	o, to := logOrder{LogRequest: commandwire.LogRequest{Diagnostics: true}}, destination{}
+	cmd := a.runs(&cobra.Command{Use: "diag THING", Short: "Download a robot's logs and the state of its computer and network",
+		Long: "Requests diagnostics, waits for the upload and downloads it: a .tar.bz2 with the same ten files as the original's. The owner must allow\n" +
+			"data collection. An existing file is not overwritten.",
+		Example: "  kennelctl diag vic:00e20100 -to diag.tar.bz2\n  kennelctl diag vic:00e20100 | tar -xj log.txt"},
 		func(cmd *cobra.Command, args []string) error {
+			if err := to.check(cmd); err != nil {
+				return err
+			}
 			r, err := a.give(cmd.Context(), args[0], o)
 			if err != nil {
 				return err
@@ -121,15 +127,10 @@ func (a *app) diag() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			file := to
-			if file == "" {
-				file = "diagnostics-" + log.Value[0].ID + ".tar.bz2" // a robot's names are no names of files here
-			}
-			return a.downloadLog(cmd, args[0], log.Value[0].ID, file)
+			return a.downloadLog(cmd, args[0], log.Value[0].ID, to.named("diagnostics-"+log.Value[0].ID+".tar.bz2")) // a robot's names are no names of files here
 		})
 	o.flags(cmd)
-	cmd.Flags().StringVar(&to, "to", "", "write to `FILE` instead of one called after the log's id")
-	_ = cmd.MarkFlagFilename("to")
+	to.flag(cmd)
 	return cmd
 }
 
@@ -137,7 +138,7 @@ func (a *app) logsFollow() *cobra.Command {
 	var logs whichLogs
 	var lines bool
 	cmd := a.runs(&cobra.Command{Use: "follow THING", Short: "Print a robot's logs as they are stored, until interrupted",
-		Long:    "Shows what is stored from now on. With -o json, one line of JSON per log.",
+		Long:    "Shows logs stored from now on. With -o json, prints one line of JSON per log.",
 		Example: "  kennelctl logs follow vic:00e20100\n  kennelctl logs follow vic:00e20100 -lines -kind fault"},
 		func(cmd *cobra.Command, args []string) error {
 			ctx, pause := cmd.Context(), backoff.Pause{Min: followEvery, Max: 15 * time.Second}
@@ -152,7 +153,7 @@ func (a *app) logsFollow() *cobra.Command {
 				case err != nil && (seen == nil || errs.KindOf(err) != errs.Unavailable):
 					return err
 				case err != nil:
-					fmt.Fprintf(cmd.ErrOrStderr(), "kennelctl: %s; asking again\n", cli.Clean(err.Error()))
+					fmt.Fprintf(cmd.ErrOrStderr(), "kennelctl: %s; trying again\n", cli.Clean(err.Error()))
 					wait = pause.Next(nil)
 				default:
 					pause.Reset()
@@ -173,14 +174,14 @@ func (a *app) logsFollow() *cobra.Command {
 			}
 		})
 	logs.flags(cmd)
-	cmd.Flags().BoolVar(&lines, "lines", false, "print the lines of each log, too")
+	cmd.Flags().BoolVar(&lines, "lines", false, "also print the lines of each log")
 	return cmd
 }
 
 // printLog prints a log that was stored just now.
 func (a *app) printLog(cmd *cobra.Command, l client.Log, lines bool) error {
 	err := cli.PrintLine(cmd, l, func() string {
-		return fmt.Sprintf("%s  %s  %s  %d bytes  %s", clock(l.At), l.ID, l.Name, l.Size, strings.TrimSpace(l.Reason+"  "+l.OS))
+		return fmt.Sprintf("%s  %s  %s  %s  %s", clock(l.At), l.ID, l.Name, page.Bytes(l.Size), strings.TrimSpace(l.Reason+"  "+l.OS))
 	})
 	if err != nil || !lines || cli.JSON(cmd) {
 		return err

@@ -10,11 +10,11 @@ import (
 )
 
 func (a *app) my() *cobra.Command {
-	return group(describe("my", "Your own robots: claim, name, hand on, release",
-		"my claim K7QM-3XW9", "my robots", "my transfer vic:00e20100 bob@example.org"),
+	return group(describe("my", "Manage your own robots",
+		"my claim K7QM-3XW9", "my list", "my transfer vic:00e20100 bob@example.org"),
 		prompts(a, &cobra.Command{Use: "transfer THING TO", Short: "Offer a robot to another person", ValidArgsFunction: a.completeMine,
-			Long: "TO is an e-mail, or the id of an account. Asks for your password. The robot stays yours until it is accepted; " +
-				"the offer is good for a week, and the next takes its place.",
+			Long: "TO is an e-mail address or an account id. Prompts for your password. The robot stays yours until the other person accepts. " +
+				"The offer is valid for a week; a new offer replaces it.",
 			Example: "  kennelctl my transfer vic:00e20100 bob@example.org"}, a.connect, []input{knownPassword},
 			func(ctx context.Context, _ *conn, got []string) (reply[client.Transfer], error) {
 				return a.api.PostMyRobotsThingTransfer(ctx, got[0], client.TransferRequest{To: got[1], Password: got[2]})
@@ -23,7 +23,7 @@ func (a *app) my() *cobra.Command {
 			}),
 		a.says(&cobra.Command{Use: "say THING TEXT...", Short: "Tell a robot what to do, in your words", ValidArgsFunction: a.completeMine,
 			Example: "  kennelctl my say vic:00e20100 go forward\n  kennelctl my say vic:00e20100 'set a timer for five minutes'"}, a.api.PostMyRobotsThingIntents),
-		describe("audio", "What your robot hears: whether it is kept, and what is kept", "my audio show vic:00e20100", "my audio keep vic:00e20100 yes"))
+		describe("audio", "Choose whether recordings of what your robot hears are kept", "my audio show vic:00e20100", "my audio keep vic:00e20100 yes"))
 }
 
 func (a *app) completeMine(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {

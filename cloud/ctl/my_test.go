@@ -83,15 +83,15 @@ func TestMy(t *testing.T) {
 		exit int
 		want string
 	}{
-		{ann, "robots", 0, "THING  NAME  YOURS SINCE  BY"},
-		{ann, "robots -o json", 0, "[]"},
+		{ann, "list", 0, "THING  NAME  YOURS SINCE  BY"},
+		{ann, "list -o json", 0, "[]"},
 		{ann, "claim 0000-0000", cli.ExitNotFound, "ask the robot for a new one"},
 		{ann, "claim 0000", cli.ExitUsage, "want 8 letters and digits"},
 		{ann, "claim CODE -robot rex", cli.ExitUsage, "species:serial"},
 		{ann, "claim CODE -robot vic:00e20101", cli.ExitNotFound, "ask the robot for a new one"},
 		{ann, "claim CODE -robot vic:00e20100", 0, "vic:00e20100"},
 		{ann, "rename vic:00e20100 Rex", 0, "Rex"},
-		{ann, "robots", 0, "vic:00e20100  Rex"},
+		{ann, "list", 0, "vic:00e20100  Rex"},
 		{bob, "release vic:00e20100", cli.ExitNotFound, "vic:00e20100"},
 		{ann, "transfer vic:00e20100 bob@example.org -password-file GUESS", cli.ExitDenied, "wrong"},
 		{ann, "transfer vic:00e20100 bob@example.org", 0, "expires"},
@@ -102,10 +102,10 @@ func TestMy(t *testing.T) {
 		{ann, "transfers", 0, "by you"},
 		{ann, "accept OFFER", cli.ExitNotFound, "no such transfer"},
 		{bob, "accept OFFER", 0, "transfer"},
-		{bob, "robots -o json", 0, `"how":"transfer"`},
-		{ann, "robots -o json", 0, "[]"},
+		{bob, "list -o json", 0, `"how":"transfer"`},
+		{ann, "list -o json", 0, "[]"},
 		{bob, "release vic:00e20100", 0, ""},
-		{bob, "robots -o json", 0, "[]"},
+		{bob, "list -o json", 0, "[]"},
 	} {
 		line := strings.ReplaceAll(strings.ReplaceAll(c.line, "CODE", code), "GUESS", guess)
 		if strings.Contains(line, "OFFER") {

@@ -13,8 +13,8 @@ import (
 )
 
 func (a *app) operators() *cobra.Command {
-	return &cobra.Command{Use: "operators", Short: "Operators: who they are and what they may do",
-		Long: "Roles: viewer sees; support helps owners and steers robots; release-manager also releases; admin also manages robots and people.\n" +
+	return &cobra.Command{Use: "operators", Short: "Manage operators",
+		Long: "Roles: viewer may look; support also helps owners and controls robots; release-manager also manages releases; admin also manages robots and operators.\n" +
 			"OPERATOR is an e-mail address or an id.",
 		Example: "  kennelctl operators list\n  kennelctl operators add grace@example.org -role support"}
 }
@@ -33,19 +33,19 @@ func (a *app) operatorID(ctx context.Context, name string) (string, error) {
 			return o.ID, nil
 		}
 	}
-	return "", errs.New(errs.NotFound, "no operator has the e-mail %.80q", name)
+	return "", errs.New(errs.NotFound, "no operator with e-mail %.80q", name)
 }
 
 func (a *app) audit() *cobra.Command {
-	return group(describe("audit", "Audit log: list it, and verify that it is complete",
+	return group(describe("audit", "Show and verify the audit log",
 		"audit list", "audit verify"), a.auditVerify())
 }
 
 func (a *app) auditVerify() *cobra.Command {
 	var from string
 	cmd := &cobra.Command{Use: "verify", Short: "Verify the audit log and name the first broken line",
-		Long: "Prints an anchor, the last line's number and hash. Keep it away from the cloud: with -from a later run finds out " +
-			"if the log up to that line\nwas replaced as a whole, which the chain alone cannot tell. kenneld also logs an anchor each hour.",
+		Long: "Prints an anchor: the number and hash of the last line. Keep it outside the cloud: a later run with -from then detects if the log up to\n" +
+			"that line was replaced as a whole, which the hash chain alone cannot. kenneld also logs an anchor every hour.",
 		Example: "  kennelctl audit verify\n  kennelctl audit verify -from 1200:5f1c..."}
 	a.runs(cmd, func(cmd *cobra.Command, _ []string) error {
 		all := client.AuditReport{Anchor: from}
@@ -56,19 +56,23 @@ func (a *app) auditVerify() *cobra.Command {
 			case err != nil:
 				return err
 			case r.Broken != nil:
-				return errs.Coded(errs.Corrupt, "audit_broken", "the audit log is broken at line %d: %s; it is whole up to %s",
+				return errs.Coded(errs.Corrupt, "audit_broken", "audit log altered at line %d: %s; intact up to %s",
 					r.Broken.ID, r.Broken.Why, r.Anchor)
 			case !r.Done && r.Checked == 0:
-				return errs.New(errs.Corrupt, "%s makes no progress with the check", a.conn.s.Server)
+				return errs.New(errs.Corrupt, "%s: the check makes no progress", a.conn.s.Server)
 			}
 			r.Checked, r.Forgotten = r.Checked+all.Checked, r.Forgotten+all.Forgotten
 			all = r
 		}
 		return cli.Print(cmd, all, func(t *cli.Table) {
-			t.Text(fmt.Sprintf("the audit log is whole: %d lines checked, %d of them without their address", all.Checked, all.Forgotten))
+			line := "Audit log intact: " + cli.Count(all.Checked, "line") + " checked"
+			if all.Forgotten > 0 {
+				line += fmt.Sprintf(", %d without the address of the caller", all.Forgotten)
+			}
+			t.Text(line)
 			t.Text("anchor " + all.Anchor)
 		})
 	})
-	cmd.Flags().StringVar(&from, "from", "", "continue from `ANCHOR`, as an earlier run printed it, or a line's number")
+	cmd.Flags().StringVar(&from, "from", "", "continue from an earlier run's `ANCHOR`, or from a line number")
 	return cmd
 }

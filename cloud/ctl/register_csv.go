@@ -65,7 +65,7 @@ func (a *app) registerCSV(cmd *cobra.Command, file, out string) error {
 	}
 	if secrets != nil {
 		return cli.PrintLine(cmd, map[string]any{"registered": len(rows), "secrets": out}, func() string {
-			return fmt.Sprintf("%d robots are registered; their claim secrets are in %s", len(rows), out)
+			return fmt.Sprintf("%s registered; claim secrets are in %s", cli.Count(len(rows), "robot"), out)
 		})
 	}
 	if cli.JSON(cmd) {

@@ -12,7 +12,7 @@ import (
 )
 
 func (a *app) releases() *cobra.Command {
-	cmd := describe("releases", "Releases that robots may run, and the one that they should run",
+	cmd := describe("releases", "Manage releases and which one robots should run",
 		"releases list -species vic", "releases want vic 2.0.1.6076", "releases upload vicos-2.0.1.6076.ota", "releases show vic:00e20100")
 	cmd.Aliases = []string{"release"}
 	return group(cmd, a.releasesList(), a.releasesUpload(), a.releasesWant(), a.releasesTrust())
@@ -37,14 +37,14 @@ func (a *app) releasesList() *cobra.Command {
 		rows("SPECIES|VERSION|SINCE|NEEDS|ARCHIVES|NOTES", func(r client.Release) cells {
 			return cells{r.Species, r.Version, r.Created, r.Lowest, archivesOf(archives, r), r.Notes}
 		}))
-	q.Species = cmd.Flags().String("species", "", "only those of a `SPECIES`: "+thing.SpeciesWords(", "))
+	q.Species = cmd.Flags().String("species", "", "only releases for `SPECIES`: "+thing.SpeciesWords(", "))
 	_ = cmd.RegisterFlagCompletionFunc("species", completeSpecies)
 	return cmd
 }
 
 func (a *app) releasesWant() *cobra.Command {
 	var none bool
-	cmd := shows(a, &cobra.Command{Use: "want SPECIES|THING [VERSION]", Short: "Say which release a robot, or all of a species, should run",
+	cmd := shows(a, &cobra.Command{Use: "want SPECIES|THING [VERSION]", Short: "Set the target release of a robot or of a species",
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 			things, directive := a.completeThing(cmd, args, typed)
 			if len(args) == 0 {
@@ -53,13 +53,13 @@ func (a *app) releasesWant() *cobra.Command {
 			}
 			return things, directive
 		},
-		Long: "What is said of a robot goes before what is said of its species. -none takes it back.\n" +
-			"A robot installs a release that has an archive for it; kennelctl releases show has its answer.",
+		Long: "A robot's own target overrides its species' target.\n" +
+			"A robot can install a release only if an archive fits it; kennelctl releases show has its answer.",
 		Example: "  kennelctl releases want vic 2.0.1.6076\n  kennelctl releases want vic:00e20100 2.0.1.6075\n" +
 			"  kennelctl releases want vic:00e20100 -none"},
 		func(ctx context.Context, args []string) (r reply[client.Desired], err error) {
 			if (len(args) == 2) == none {
-				return r, cli.Usage("want a version or -none")
+				return r, cli.Usage("missing VERSION or -none")
 			}
 			wish := client.Wish{}
 			if !none {
@@ -70,11 +70,11 @@ func (a *app) releasesWant() *cobra.Command {
 			}
 			return a.api.PutOtaDesiredSpecies(ctx, args[0], wish)
 		}, func(t *cli.Table, d client.Desired) {
-			pairs(t, "desired", d.Release, "since", d.Since)
+			pairs(t, "target", d.Release, "since", d.Since)
 			if !none {
-				t.Text("The wish is stored; kennelctl releases show has the answer of each robot.")
+				t.Text("Target saved. See each robot's answer with: kennelctl releases show THING")
 			}
 		})
-	cmd.Flags().BoolVar(&none, "none", false, "no release is wanted")
+	cmd.Flags().BoolVar(&none, "none", false, "clear the target")
 	return cmd
 }

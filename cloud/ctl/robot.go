@@ -23,6 +23,7 @@ import (
 	"kennel/infra/backoff"
 	"kennel/infra/cli"
 	"kennel/infra/errs"
+	"kennel/infra/suggest"
 )
 
 const (
@@ -35,19 +36,18 @@ const (
 )
 
 func (a *app) robot() *cobra.Command {
-	return group(describe("robot", "See a robot's structure tree live, write to it, drive the robot and stop it", "robot tree vic:00e20100",
+	return group(describe("robot", "Control a robot: show its parts live, change them, drive it and stop it", "robot tree vic:00e20100",
 		"robot watch vic:00e20100 headPitch 'cliff*'", "robot do vic:00e20100 'headPitch = 0.3'",
 		"robot drive vic:00e20100 straight=0.1", "robot stop vic:00e20100"),
 		a.robotTree(), a.robotWatch(), a.robotDo(), a.robotDrive(), a.robotPoke(),
 		a.tells(&cobra.Command{Use: "stop THING", Short: "Stop all motors of a robot",
-			Long: "Stop all motors of a robot, whatever program drives it. A stop goes before all commands that wait, and motions that were given\n" +
-				"before it do not begin.",
+			Long:    "Stop all motors of a robot, whatever program drives it. A stop overtakes pending commands and cancels motions sent before it.",
 			Example: "  kennelctl robot stop vic:00e20100"}, commandwire.RobotStop),
-		a.says(&cobra.Command{Use: "say THING TEXT...", Short: "Tell a robot what to do, as a person would say it",
+		a.says(&cobra.Command{Use: "say THING TEXT...", Short: "Tell a robot what to do in plain words",
 			Example: "  kennelctl robot say vic:00e20100 go forward\n  kennelctl robot say vic:00e20100 'go to sleep'"}, a.api.PostThingsThingIntents),
 		a.robotHold(),
 		a.tells(&cobra.Command{Use: "release THING", Short: "End the hold of a robot",
-			Long:    "End the hold of a robot (kennelctl robot hold), whichever person holds it. It may move again.",
+			Long:    "End the hold of a robot (see robot hold), whoever set it. The robot may move again.",
 			Example: "  kennelctl robot release vic:00e20100"}, commandwire.RobotRelease))
 }
 
@@ -59,7 +59,7 @@ func (a *app) tells(cmd *cobra.Command, kind string) *cobra.Command {
 // says makes a command that tells a robot what to do, and waits for its answer.
 func (a *app) says(cmd *cobra.Command, post func(ctx context.Context, thing string, in client.Saying) (reply[client.Said], error)) *cobra.Command {
 	cmd.Args = cobra.MinimumNArgs(2)
-	cmd.Long = cmd.Short + ". The cloud finds the intent of TEXT, and the robot acts on it and answers. TEXT is not kept."
+	cmd.Long = cmd.Short + ". The cloud finds the intent of TEXT; the robot acts on it and answers. TEXT is not stored."
 	return a.runs(cmd, func(cmd *cobra.Command, args []string) error {
 		told, err := post(cmd.Context(), args[0], client.Saying{Text: strings.Join(args[1:], " ")})
 		if err != nil {
@@ -74,11 +74,11 @@ func (a *app) says(cmd *cobra.Command, post func(ctx context.Context, thing stri
 }
 
 func (a *app) robotTree() *cobra.Command {
-	return a.runs(&cobra.Command{Use: "tree THING [DEVICE]", Short: "Show the devices of a robot with their values, as they are now",
-		Long: "Show the devices of a robot with their values, as they are now. " +
-			"DEVICE is a full name, with or without robot., or the beginning of one, or a compact name,\n" +
-			"or another short name of it (ALSO). Values are in SI units; AGE is how long ago a value was measured, and one that never changes has none.\n" +
-			"What is measured of a device that is gone is unavailable.",
+	return a.runs(&cobra.Command{Use: "tree THING [DEVICE]", Short: "Show a robot's devices and their current values",
+		Long: "Show a robot's devices and their current values. " +
+			"DEVICE is a full name or its beginning, with or without robot., a compact name,\n" +
+			"or an alias (ALIASES). Values are in SI units. AGE is the time since a value was measured; constants have none.\n" +
+			"Values of a device that is gone are unavailable.",
 		Example: "  kennelctl robot tree vic:00e20100\n  kennelctl robot tree vic:00e20100 robot.body.wheel\n" +
 			"  kennelctl robot tree vic:00e20100 -o json | jq .motion\n  kennelctl robot tree vic:00e20100 -o json | jq .world.pose   # of a simulated robot"},
 		func(cmd *cobra.Command, args []string) error {
@@ -88,7 +88,7 @@ func (a *app) robotTree() *cobra.Command {
 			}
 			if len(args) > 1 {
 				if r.Devices = named(r.Devices, args[1]); len(r.Devices) == 0 {
-					return errs.New(errs.NotFound, "%s has no device %.80q; kennelctl robot tree %s lists them", args[0], args[1], args[0])
+					return errs.New(errs.NotFound, "%s has no device %.80q; see kennelctl robot tree %s", args[0], args[1], args[0])
 				}
 			}
 			return cli.Print(cmd, r, func(t *cli.Table) { showTree(t, r) })
@@ -116,12 +116,12 @@ func (a *app) look(ctx context.Context, id string) (liveview.Robot, error) {
 			return r, nil
 		}
 		if time.Now().After(deadline) {
-			last := "it has shown nothing yet"
+			last := "it has never sent its values"
 			if r.Received != nil {
-				last = "it last showed itself " + ago(*r.Received)
+				last = "it last sent them " + ago(*r.Received)
 			}
 			return r, errs.New(errs.Unavailable,
-				"%s does not show itself: %s; is it online (kennelctl robots show %s), and is its software new enough?", id, last, id)
+				"%s sends no values: %s; is it online (kennelctl robots show %s), and is its software new enough?", id, last, id)
 		}
 		if err := backoff.Sleep(ctx, glanceEvery); err != nil {
 			return r, err
@@ -146,7 +146,7 @@ func named(all []liveview.Device, name string) (out []liveview.Device) {
 
 func showTree(t *cli.Table, r liveview.Robot) {
 	if m := r.Motion; m != nil {
-		t.Text(fmt.Sprintf("pose %.3f m, %.3f m, %.1f degrees; drove %.2f m; %s", m.X, m.Y, m.Theta*180/math.Pi, m.Way, moves(r)))
+		t.Text(fmt.Sprintf("pose %.3f m, %.3f m, %.1f°; drove %.2f m; %s", m.X, m.Y, m.Theta*180/math.Pi, m.Way, moves(r)))
 	}
 	if m := r.Motion; m != nil {
 		by := map[string][]string{}
@@ -159,7 +159,7 @@ func showTree(t *cli.Table, r liveview.Robot) {
 	}
 	if where := r.Where(); where != "" {
 		if _, off, turned, ok := r.Belief(); ok {
-			where += fmt.Sprintf("; its pose is off by %.1f cm and %.1f degrees", off*100, math.Abs(turned)*180/math.Pi)
+			where += fmt.Sprintf("; its pose is off by %.1f cm and %.1f°", off*100, math.Abs(turned)*180/math.Pi)
 		}
 		t.Text("simulated: " + where)
 	}
@@ -167,19 +167,27 @@ func showTree(t *cli.Table, r liveview.Robot) {
 	for _, d := range r.Devices {
 		if d.Gone != nil && !gone[d.Gone.Full] {
 			gone[d.Gone.Full] = true
-			t.Text(fmt.Sprintf("%s has been gone for %s: %s", d.Gone.Full, time.Duration(d.Gone.ForMS)*time.Millisecond, d.Gone.Why))
+			t.Text(fmt.Sprintf("%s has been gone for %s: %s", d.Gone.Full, age(d.Gone.ForMS), d.Gone.Why))
 		}
 	}
-	t.Row("COMPACT", "SLOT", "VALUE", "UNIT", "AGE", "ALSO")
+	t.Row("COMPACT", "SLOT", "VALUE", "UNIT", "AGE", "ALIASES")
 	for _, d := range r.Devices {
 		for _, s := range d.Slots {
-			age := ""
+			old := ""
 			if s.AgeMS != nil {
-				age = (time.Duration(*s.AgeMS) * time.Millisecond).String()
+				old = age(*s.AgeMS)
 			}
-			t.Row(d.Compact, d.Full+"."+s.Name, s.String(), s.Unit, age, strings.Join(d.Aliases, ", "))
+			t.Row(d.Compact, d.Full+"."+s.Name, s.String(), s.Unit, old, strings.Join(d.Aliases, ", "))
 		}
 	}
+}
+
+// age prints how old a value is: 130 ms, 41 s, 3 min.
+func age(ms int64) string {
+	if ms < 1000 {
+		return fmt.Sprint(ms, " ms")
+	}
+	return registry.Ago(time.Duration(ms) * time.Millisecond)
 }
 
 // moves says whether a robot moves, and why it may not.
@@ -188,7 +196,7 @@ func moves(r liveview.Robot) string {
 	case len(m.Stop) > 0:
 		return "may not move: " + strings.Join(m.Stop, ", ")
 	case m.Moving:
-		return "moves"
+		return "moving"
 	}
 	return "at rest"
 }
@@ -197,12 +205,12 @@ func (a *app) robotDrive() *cobra.Command {
 	var wait bool
 	cmd := a.runs(&cobra.Command{Use: "drive THING WAY=VALUE [speed=VALUE] [seconds=VALUE]", Short: "Drive a robot for some seconds",
 		Args: cobra.MinimumNArgs(2),
-		Long: "Drive a robot. It begins within " + commandwire.MaxWait.String() + " or not at all, and stops by itself after seconds (" +
+		Long: "Drive a robot. It starts within " + commandwire.MaxWait.String() + " or not at all, and stops by itself after seconds (default " +
 			commandwire.DefaultDrive.String() + ", at most " + commandwire.MaxDrive.String() + ").\n\n" +
 			"WAY is one of: straight=METRES (negative: backward); turn=RADIANS (positive: to the right, as robot.turn); left=RAD/S right=RAD/S (the\n" +
 			"speeds of the wheels); head=RADIANS (positive: nose down); lift=METRES above the ground. speed is in metres or radians a second.\n" +
 			"Each is short for a line of kennelctl robot do, such as robot.go(METRES).\n\n" + robotWaits +
-			"It is refused where another program drives, at a cliff, in the air, while halted or held; its answer says so.",
+			"The robot refuses while another program drives it, at a cliff, when lifted, halted or held.",
 		Example: "  kennelctl robot drive vic:00e20100 straight=0.1 -wait\n  kennelctl robot drive vic:00e20100 turn=1.57 speed=1\n" +
 			"  kennelctl robot drive vic:00e20100 left=3 right=4.5 seconds=3"},
 		func(cmd *cobra.Command, args []string) error {
@@ -220,10 +228,10 @@ func (a *app) robotDrive() *cobra.Command {
 	return cmd
 }
 
-const robotWaits = "With -wait the command ends when the motion has ended, says how, and fails if it did not end well.\n\n"
+const robotWaits = "With -wait the command ends when the motion does, prints the result, and fails if the motion failed.\n\n"
 
 func waitFlag(cmd *cobra.Command, wait *bool) {
-	cmd.Flags().BoolVar(wait, "wait", false, "wait until the motion has ended, and say how")
+	cmd.Flags().BoolVar(wait, "wait", false, "wait until the motion ends and print its result")
 }
 
 // driveLine is the line that a drive is short for.
@@ -234,7 +242,7 @@ func driveLine(set map[string]json.RawMessage) (string, error) {
 		var x float64
 		switch {
 		case !slices.Contains(words, key):
-			return "", cli.Usage("unknown word %.40q; want one of %s", key, strings.Join(words, ", "))
+			return "", cli.Usage("unknown key %.40q%s (want %s)", key, suggest.DidYouMean(key, words), strings.Join(words, ", "))
 		case json.Unmarshal(raw, &x) != nil:
 			return "", cli.Usage("%s=%.40s: want a number", key, raw)
 		}
@@ -248,20 +256,20 @@ func driveLine(set map[string]json.RawMessage) (string, error) {
 		}
 	}
 	if has("left") != has("right") {
-		return "", cli.Usage("want both left and right")
+		return "", cli.Usage("left and right go together")
 	}
 	if has("left") {
 		lines = append(lines, fmt.Sprintf("wheelL.speed = %v; wheelR.speed = %v", v["left"], v["right"]))
 	}
 	switch {
 	case len(lines) != 1:
-		return "", cli.Usage("want one of left and right, straight, turn, head, lift; got %d", len(lines))
+		return "", cli.Usage("want one of straight, turn, head, lift, or left and right; got %d", len(lines))
 	case has("straight") && v["straight"] == 0, has("turn") && v["turn"] == 0:
-		return "", cli.Usage("a way of 0 leads nowhere")
+		return "", cli.Usage("straight and turn: want a distance other than 0")
 	case !has("speed"):
 		return lines[0], nil
 	case has("left") || v["speed"] <= 0:
-		return "", cli.Usage("speed=%v: want more than 0, and none beside left and right", v["speed"])
+		return "", cli.Usage("speed=%v: want more than 0; left and right take no speed", v["speed"])
 	}
 	return fmt.Sprintf("%s speed:%v", lines[0], v["speed"]), nil
 }
@@ -287,9 +295,9 @@ func (a *app) sendLine(cmd *cobra.Command, thing, line string, seconds json.RawM
 
 func (a *app) robotPoke() *cobra.Command {
 	var p poke.Poke
-	cmd := a.runs(&cobra.Command{Use: "poke THING VERB [SIDE]", Short: "Touch a simulated robot, or move it by hand",
-		Long: "Do to a simulated robot what a person beside it would. Its sensors feel it. A real robot refuses.\n" +
-			"It begins within " + commandwire.MaxWait.String() + " or not at all.\n\n" +
+	cmd := a.runs(&cobra.Command{Use: "poke THING VERB [SIDE]", Short: "Touch or move a simulated robot by hand",
+		Long: "Do to a simulated robot what a person beside it would do. Its sensors notice. Real robots refuse.\n" +
+			"It starts within " + commandwire.MaxWait.String() + " or not at all.\n\n" +
 			"VERB is one of:\n\n" + poke.Help(),
 		Example: "  kennelctl robot poke vic:00e20100 touch -for 2s\n  kennelctl robot poke vic:00e20100 lift\n" +
 			"  kennelctl robot poke vic:00e20100 push -by 0.05 -toward 90\n  kennelctl robot poke vic:00e20100 turn back",
@@ -316,19 +324,19 @@ func (a *app) robotPoke() *cobra.Command {
 
 func (a *app) robotDo() *cobra.Command {
 	var wait bool
-	cmd := a.runs(&cobra.Command{Use: "do THING LINE [seconds=VALUE]", Short: "Read, write or call a part of a robot by its name",
-		Long: "Read, write or call a part of a robot by its name in the structure tree, full or compact (kennelctl robot tree lists them). LINE is one\n" +
-			"of these, or several with ; between them, which happen together or not at all:\n\n" +
-			"  NAME                        what the slot reads as; of a device its val\n" +
-			"  NAME = VALUE [HOW]          a number, true, false, \"text\", or for a group a [list]\n" +
-			"  NAME(VALUE, ...) [HOW]      a method: robot.go(METRES), robot.turn(RADIANS, positive: to the right), robot.stop()\n\n" +
-			"HOW says how a motor moves: speed:VALUE (to a position or on a way; its unit a second), time:2s (to be there then, at most 10s) or\n" +
-			"adaptive:1 (in about so many seconds, from where it is and as it moves). The body's limits win, and the answer says so; a joint moves on\n" +
-			"beyond seconds.\n\n" +
-			"Units are those of the tree. The answer is the value that was read, or the closest one that the robot can set. What moves has begun then,\n" +
-			"as with drive, and ends after seconds (" + commandwire.DefaultDrive.String() + ", at most " + commandwire.MaxDrive.String() + ") at the latest.\n\n" +
+	cmd := a.runs(&cobra.Command{Use: "do THING LINE [seconds=VALUE]", Short: "Read, set or call a part of a robot",
+		Long: "Read, set or call a part of a robot by its full or compact name (see kennelctl robot tree). LINE is one of these, or several\n" +
+			"separated by ; which happen together or not at all:\n\n" +
+			"  NAME                        read a slot; of a device, its val\n" +
+			"  NAME = VALUE [HOW]          set it to a number, true, false or \"text\", or a group to a [list]\n" +
+			"  NAME(VALUE, ...) [HOW]      call a method: robot.go(METRES), robot.turn(RADIANS, positive: to the right), robot.stop()\n\n" +
+			"HOW says how a motor moves: speed:VALUE (in its unit per second), time:2s (to arrive then, at most 10s) or adaptive:1 (to arrive in about\n" +
+			"that many seconds, whatever its present position and speed). The body's limits apply, and the answer says so; a joint may move longer\n" +
+			"than seconds.\n\n" +
+			"Units are as in the tree. The answer is the value read, or the value that the robot accepted: the closest one possible. As with drive,\n" +
+			"the motion has started by then, and ends after seconds (default " + commandwire.DefaultDrive.String() + ", at most " + commandwire.MaxDrive.String() + ").\n\n" +
 			robotWaits +
-			"It is refused where another program has the part, at a cliff, in the air, while halted or held; its answer says so.",
+			"The robot refuses while another program uses the part, at a cliff, when lifted, halted or held.",
 		Example: "  kennelctl robot do vic:00e20100 'headPitch = 0.3'\n  kennelctl robot do vic:00e20100 'headPitch = -0.2 time:2s'\n" +
 			"  kennelctl robot do vic:00e20100 'robot.go(0.2) speed:0.1' -wait\n  kennelctl robot do vic:00e20100 'wheelL.speed = 3; wheelR.speed = 3'\n" +
 			"  kennelctl robot do vic:00e20100 'wheel.speed = [2, 3]' seconds=3\n  kennelctl robot do vic:00e20100 'led[0].g = 1'\n" +
@@ -341,7 +349,7 @@ func (a *app) robotDo() *cobra.Command {
 			}
 			for key := range set {
 				if key != "seconds" {
-					return cli.Usage("unknown word %.40q; want seconds", key)
+					return cli.Usage("unknown key %.40q: want seconds", key)
 				}
 			}
 			return a.sendLine(cmd, args[0], args[1], set["seconds"], wait)
@@ -384,9 +392,9 @@ func (a *app) completeLine(cmd *cobra.Command, args []string, typed string) ([]s
 
 func (a *app) robotHold() *cobra.Command {
 	var reason string
-	cmd := a.runs(&cobra.Command{Use: "hold THING -reason TEXT", Short: "Stop a robot and keep it stopped until it is released",
-		Long: "Stop a robot and keep it stopped, also after a restart, until kennelctl robot release. Its status says who holds it and why.\n" +
-			"A hold goes before all commands that wait.",
+	cmd := a.runs(&cobra.Command{Use: "hold THING -reason TEXT", Short: "Stop a robot and keep it stopped until released",
+		Long: "Stop a robot and keep it stopped, even across restarts, until kennelctl robot release. Its status shows who holds it and why.\n" +
+			"A hold overtakes pending commands.",
 		Example: "  kennelctl robot hold vic:00e20100 -reason 'its left wheel is off'"},
 		func(cmd *cobra.Command, args []string) error {
 			b, err := json.Marshal(commandwire.Hold{Reason: reason})
@@ -398,7 +406,7 @@ func (a *app) robotHold() *cobra.Command {
 			}
 			return a.tellRobot(cmd, args[0], commandwire.RobotHold, b)
 		})
-	cmd.Flags().StringVar(&reason, "reason", "", "`TEXT` that says why, for people who want to move it")
+	cmd.Flags().StringVar(&reason, "reason", "", "why, as a `TEXT` for people who want to move it")
 	return cmd
 }
 
@@ -444,7 +452,7 @@ func (a *app) settled(ctx context.Context, id string, r reply[client.Command], t
 	case command.Failed:
 		return r, errs.New(errs.Conflict, "%s did not: %s", id, cmp.Or(resultText(got), "it did not say why"))
 	case command.Expired:
-		return r, errs.New(errs.Unavailable, "%s did not: %s", id, cmp.Or(resultText(got), "no result came in time"))
+		return r, errs.New(errs.Unavailable, "%s did not: %s", id, cmp.Or(resultText(got), "no result in time"))
 	}
 	return r, nil
 }

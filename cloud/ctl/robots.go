@@ -15,13 +15,14 @@ import (
 
 	"kennel/cloud/fleet/registry"
 	"kennel/cloud/openapi/client"
+	"kennel/cloud/page"
 	"kennel/infra/api/status"
 	"kennel/infra/cli"
 	"kennel/infra/errs"
 )
 
 func (a *app) robots() *cobra.Command {
-	return group(group(&cobra.Command{Use: "robots", Aliases: []string{"things"}, Short: "See robots and make them known",
+	return group(group(&cobra.Command{Use: "robots", Aliases: []string{"things"}, Short: "List, show and register robots",
 		Example: "  kennelctl robots list\n  kennelctl robots show vic:00e20100"},
 		a.robotsList(),
 		shows(a, describe("show THING", "Show a robot and its last status", "robots show vic:00e20100"),
@@ -33,7 +34,7 @@ func (a *app) robots() *cobra.Command {
 func (a *app) robotsList() *cobra.Command {
 	var presence, search, sort, text string
 	var asCSV bool
-	cmd := a.runs(&cobra.Command{Use: "list [FILTER]", Short: "List robots with their presence", Long: filterHelp, Args: cobra.ArbitraryArgs,
+	cmd := a.runs(&cobra.Command{Use: "list [FILTER]", Short: "List robots", Long: filterHelp, Args: cobra.ArbitraryArgs,
 		ValidArgsFunction: completeFilter,
 		Example: "  kennelctl robots list -presence absent\n  kennelctl robots list -q vic: -o json\n" +
 			"  kennelctl robots list \"version:<2.1 battery:low\" -sort -seen\n" +
@@ -49,7 +50,7 @@ func (a *app) robotsList() *cobra.Command {
 			q := client.GetThingsQuery{Presence: given(presence), Q: given(search), Sort: given(sort), Filter: given(f.String())}
 			if asCSV {
 				if cli.JSON(cmd) {
-					return cli.Usage("want either -csv or -o json")
+					return cli.Usage("-csv and -o json exclude each other")
 				}
 				q.Format = new("csv")
 				return a.robotsCSV(cmd, q)
@@ -77,7 +78,7 @@ func (a *app) robotsList() *cobra.Command {
 			})
 			return show(cmd, all, err, func(t *cli.Table, list []client.Thing) {
 				if table(t, list); len(list) == 0 && everyone {
-					t.Text("No robots yet. kennelctl doctor lists what was refused; kenneld originals check says whether an original robot can get in.")
+					t.Text("No robots yet. kennelctl doctor lists refused connections; kenneld originals check tests whether an original robot can connect.")
 				}
 			})
 		})
@@ -85,10 +86,10 @@ func (a *app) robotsList() *cobra.Command {
 	for _, c := range registry.Columns {
 		columns = append(columns, string(c), "-"+string(c))
 	}
-	cmd.Flags().StringVar(&presence, "presence", "", "only those that are `present, absent or calls`")
-	cmd.Flags().StringVarP(&search, "query", "q", "", "only those with `TEXT` in their id, name, tags, versions or model")
-	cmd.Flags().StringVar(&text, "filter", "", "`FILTER` as a flag, for one that begins with a minus")
-	cmd.Flags().StringVar(&sort, "sort", "", "by `COLUMN`, with a - before it the other way round: "+
+	cmd.Flags().StringVar(&presence, "presence", "", "only robots with this `PRESENCE`: present, absent, calls or never")
+	cmd.Flags().StringVarP(&search, "query", "q", "", "only robots with `TEXT` in their id, name, tags, versions or model")
+	cmd.Flags().StringVar(&text, "filter", "", "`FILTER` as a flag, for one that begins with -")
+	cmd.Flags().StringVar(&sort, "sort", "", "sort by `COLUMN`, descending with a leading -: "+
 		"id, presence, since, seen, created, version, agent, body, battery, loop, problems, cert")
 	cmd.Flags().BoolVar(&asCSV, "csv", false, "print comma-separated values, with more columns")
 	presences := cobra.FixedCompletions([]string{"present", "absent", "calls", "never"}, cobra.ShellCompDirectiveNoFileComp)
@@ -110,7 +111,7 @@ func (a *app) robotsCSV(cmd *cobra.Command, q client.GetThingsQuery) error {
 	}
 	defer resp.Body.Close()
 	if _, err := io.Copy(cmd.OutOrStdout(), resp.Body); err != nil {
-		return errs.New(errs.Unavailable, "the list broke off; what came so far is not all: %w", err)
+		return errs.New(errs.Unavailable, "the list broke off and is incomplete: %w", err)
 	}
 	return nil
 }
@@ -119,14 +120,14 @@ func showThing(t *cli.Table, th client.Thing) {
 	pairs(t, "thing", th.Thing, "presence", strings.TrimSpace(th.Presence+" "+since(th.Since)), "last seen", th.LastSeen, "registered", th.Created)
 	m := th.Status
 	if m == nil {
-		text := "none yet; kennelctl doctor " + th.Thing + " says why"
+		text := "none yet; see kennelctl doctor " + th.Thing
 		if th.Presence == string(registry.Calls) {
-			text = "none: an original robot calls and hangs up; kennelctl doctor " + th.Thing + " tells of its calls"
+			text = "none: an original robot connects only for requests; see kennelctl doctor " + th.Thing
 		}
 		t.Row("status", text)
 		return
 	}
-	pairs(t, "agent", m.Agent, "release", m.OS, "boot", m.BootID, "up for", (time.Duration(m.UptimeMS) * time.Millisecond).Round(time.Second),
+	pairs(t, "agent", m.Agent, "release", m.OS, "boot", m.BootID, "up for", age(m.UptimeMS),
 		"clock", (time.Duration(th.ClockOffsetMS)*time.Millisecond).String()+" from the cloud's")
 	if b := m.Body; b != nil {
 		t.Section("Body")
@@ -153,14 +154,14 @@ func showThing(t *cli.Table, th client.Thing) {
 		for _, doc := range slices.Sorted(maps.Keys(m.Docs)) {
 			state := ""
 			if slices.Contains(m.Dirty, doc) {
-				state = "changed there, not yet taken by the cloud"
+				state = "changed on the robot, not yet in the cloud"
 			}
 			t.Row(doc, "version "+fmt.Sprint(m.Docs[doc]), state)
 		}
 	}
 	if s := m.Spool; s != nil {
 		t.Section("Events on the robot")
-		pairs(t, "waiting", fmt.Sprintf("%d (%d kB)", s.Events, (s.Bytes+1023)/1024), "dropped", s.Dropped, "refused", s.Quarantined)
+		pairs(t, "waiting", fmt.Sprintf("%d (%s)", s.Events, page.Bytes(s.Bytes)), "dropped", s.Dropped, "refused", s.Quarantined)
 	}
 	if len(th.Problems) > 0 {
 		t.Section("Problems")
@@ -172,21 +173,21 @@ func showThing(t *cli.Table, th client.Thing) {
 
 func (a *app) robotsRegister() *cobra.Command {
 	var file, out string
-	cmd := a.runs(&cobra.Command{Use: "register [THING]", Short: "Make a robot known and print its claim secret, or all robots of a file",
-		Long: "The secret is shown only once. The robot exchanges it for a certificate when it first connects; after that the secret is worthless.\n" +
-			"A robot that has not used its secret can be registered again: the new secret replaces the old one, which no longer works.\n\n" +
-			"A file has a robot a line, thing[,secret-hash][,...], or a first line that names its columns thing and secret_hash; " +
-			"the hash is the SHA-256 of a\nsecret that the robot has already. All are registered, or none.",
+	cmd := a.runs(&cobra.Command{Use: "register [THING]", Short: "Register a robot and print its claim secret, or register all robots in a file",
+		Long: "The secret is shown only once. The robot exchanges it for a certificate when it first connects; after that it is worthless.\n" +
+			"A robot that has not used its secret can be registered again; the new secret replaces the old one.\n\n" +
+			"A file has one robot per line, thing[,secret-hash][,...], or a first line that names the columns thing and secret_hash. " +
+			"The hash is the\nSHA-256 of a secret that the robot already has. Either all robots are registered or none.",
 		Example: "  kennelctl robots register vic:00e20100\n  kennelctl robots register vic:00e20100 -o json\n" +
 			"  kennelctl robots register -csv delivery.csv -out secrets.csv"},
 		func(cmd *cobra.Command, args []string) error {
 			switch {
 			case (file != "") == (len(args) == 1):
-				return cli.Usage("want either one THING or -csv FILE")
+				return cli.Usage("want either THING or -csv FILE")
 			case file != "":
 				return a.registerCSV(cmd, file, out)
 			case out != "":
-				return cli.Usage("-out is for -csv")
+				return cli.Usage("-out needs -csv")
 			}
 			id, err := parseThing(args[0])
 			if err != nil {
@@ -198,7 +199,7 @@ func (a *app) robotsRegister() *cobra.Command {
 				t.Text("This secret is shown only once. Earlier secrets of this robot no longer work.")
 			})
 		})
-	cmd.Flags().StringVar(&file, "csv", "", "register the robots in `FILE`; - is standard input")
+	cmd.Flags().StringVar(&file, "csv", "", "register the robots in `FILE`; -: standard input")
 	cmd.Flags().StringVar(&out, "out", "", "write the secrets to a new `FILE`, mode 0600, instead of printing them")
 	_ = cmd.MarkFlagFilename("csv", "csv")
 	return cmd

@@ -17,14 +17,14 @@ import (
 )
 
 func (a *app) rollout() *cobra.Command {
-	return group(describe("rollout", "Bring a release to a part of the fleet, in phases that stop by themselves",
+	return group(describe("rollout", "Roll a release out in phases that stop when robots turn bad",
 		"rollout create vic 2.0.1.6076 -cohort tag:beta -channel beta", "rollout show "+anID, "rollout why vic:00e20100"),
 		a.rolloutCreate(),
 		shows(a, describe("list", "List rollouts, the newest first", "rollout list"), none(a.api.GetRollouts),
 			rows("ROLLOUT|RELEASE|STATE|PHASE|UPDATED|FAILED|CHANGED", func(r client.Rollout) cells {
 				return cells{r.Rollout, r.Species + " " + r.Version, r.State, phase(r), fmt.Sprintf("%d/%d", r.Progress.Why["done"], r.Progress.Robots), r.Progress.Why["failed"], r.Changed}
 			})),
-		shows(a, describe("show ROLLOUT", "Show a rollout: its phases, why robots wait, and the codes of failed updates", "rollout show "+anID), first(a.api.GetRolloutsID), showRollout),
+		shows(a, describe("show ROLLOUT", "Show a rollout: phases, waiting robots and failed updates", "rollout show "+anID), first(a.api.GetRolloutsID), showRollout),
 		a.rolloutRobots())
 }
 
@@ -32,7 +32,7 @@ func (a *app) rollout() *cobra.Command {
 func phase(r client.Rollout) string {
 	switch {
 	case int(r.Phase) < len(r.Stages):
-		return fmt.Sprintf("%d of %d (%d robots)", r.Phase+1, len(r.Stages), r.Stages[r.Phase].Robots)
+		return fmt.Sprintf("%d of %d (%s)", r.Phase+1, len(r.Stages), cli.Count(r.Stages[r.Phase].Robots, "robot"))
 	case int(r.Phase) < len(r.Phases):
 		return fmt.Sprintf("%d of %d (%g %%)", r.Phase+1, len(r.Phases), r.Phases[r.Phase].Percent)
 	}
@@ -45,11 +45,11 @@ func (a *app) rolloutCreate() *cobra.Command {
 	var window string
 	var watch time.Duration
 	var needs client.Needs
-	cmd := shows(a, &cobra.Command{Use: "create SPECIES VERSION", Short: "Bring a release to the robots of a cohort", ValidArgsFunction: completeSpecies,
-		Long: "Each phase is a share of the cohort and how long to wait once its robots are through, such as 1%:1h. A guard names what it counts (failures, silent or\n" +
-			"problems), how many more bad robots than usual it allows, and how many robots it needs, such as failures:5%:20. Updated robots are watched for a day and\n" +
-			"compared with robots that wait; a phase passes on evidence, or when a person releases it. Fleets of fewer than 100 robots update 1, 2, 4, 8 and so on, and\n" +
-			"a person releases each phase. A rollout to prod waits until another person approves it.\n\n" + filterHelp,
+	cmd := shows(a, &cobra.Command{Use: "create SPECIES VERSION", Short: "Create and start a rollout", ValidArgsFunction: completeSpecies,
+		Long: "A phase is a share of the cohort and how long to wait after its robots are done, such as 1%:1h. A guard is a metric (failures, silent or problems),\n" +
+			"how many more bad robots than usual it allows, and how many robots it needs, such as failures:5%:20. Updated robots are watched for a day and\n" +
+			"compared with robots that have not updated; a phase passes on evidence, or when a person releases it. Fleets of fewer than 100 robots update 1, 2,\n" +
+			"4, 8 and so on, and a person releases each phase. A rollout to prod needs approval by a second person.\n\n" + filterHelp,
 		Example: "  kennelctl rollout create vic 2.0.1.6076 -cohort tag:beta -channel beta\n" +
 			"  kennelctl rollout create vic 2.0.1.6076 -phases 1%:2h,10%:1d,100%:1d -cap 500 -window 01:00-05:00 -charger -rollback"},
 		func(ctx context.Context, args []string) (r reply[client.Rollout], err error) {
@@ -60,7 +60,7 @@ func (a *app) rolloutCreate() *cobra.Command {
 			if window != "" {
 				from, to, ok := strings.Cut(window, "-")
 				if !ok {
-					return r, cli.Usage("window %q: want hours such as 01:00-05:00", window)
+					return r, cli.Usage("-window %q: want hours such as 01:00-05:00", window)
 				}
 				in.Window = &client.Window{From: from, To: to}
 			}
@@ -72,20 +72,20 @@ func (a *app) rolloutCreate() *cobra.Command {
 			showRollout(t, client.Told{Rollout: r.Rollout, Species: r.Species, Version: r.Version, Channel: r.Channel, Cohort: r.Cohort, State: r.State, Phase: r.Phase, Phases: r.Phases, Changed: r.Changed})
 		})
 	f := cmd.Flags()
-	f.StringVar(&in.Cohort, "cohort", "", "only robots that this `FILTER` selects")
-	f.StringVar(&in.Channel, "channel", "prod", "prod, beta or dev; prod needs a second person's `APPROVAL`")
-	f.StringSliceVar(&in.Regions, "region", nil, "only robots whose time zone begins so, such as `Europe`; may be repeated")
-	f.StringSliceVar(&phases, "phases", nil, "`PERCENT:WAIT` of each phase (1%:1h,10%:1h,50%:1h,100%:1h)")
-	f.StringSliceVar(&guards, "guards", nil, "`METRIC:SHARE:ROBOTS` of each guard (failures:5%:20,silent:3%:30,problems:5%:30); none: phases pass by time alone")
-	f.DurationVar(&watch, "watch", 24*time.Hour, "`HOW-LONG` each robot is watched after its update")
-	f.Int64Var(&in.Cap, "cap", 100, "at most `N` robots update at once")
-	f.Int64Var(&in.Bandwidth, "bandwidth", 0, "`BYTES` a second of all robots together")
-	f.StringVar(&window, "window", "", "robots begin only in these `HOURS` of their own time, such as 01:00-05:00")
-	f.BoolVar(&needs.Battery, "battery", false, "robots begin only if their battery is not low")
-	f.BoolVar(&needs.Charger, "charger", false, "robots begin only on their charger")
-	f.BoolVar(&in.Rollback, "rollback", false, "if robots that run the release turn bad and a guard stops it, take updated robots back, the first ten before the others")
-	f.BoolVar(&in.Draft, "draft", false, "do not start it yet; rollout resume does")
-	f.StringVar(&in.Note, "note", "", "`TEXT` for people")
+	f.StringVar(&in.Cohort, "cohort", "", "only robots that match `FILTER`")
+	f.StringVar(&in.Channel, "channel", "prod", "`CHANNEL`: prod, beta or dev; prod needs approval by a second person")
+	f.StringSliceVar(&in.Regions, "region", nil, "only robots whose time zone begins with `REGION`, such as Europe; may be repeated")
+	f.StringSliceVar(&phases, "phases", nil, "`PERCENT:WAIT` of each phase (default 1%:1h,10%:1h,50%:1h,100%:1h)")
+	f.StringSliceVar(&guards, "guards", nil, "`METRIC:SHARE:ROBOTS` of each guard (default failures:5%:20,silent:3%:30,problems:5%:30); none: phases pass by time alone")
+	f.DurationVar(&watch, "watch", 24*time.Hour, "watch each robot for this `DURATION` after its update")
+	f.Int64Var(&in.Cap, "cap", 100, "update at most `N` robots at once")
+	f.Int64Var(&in.Bandwidth, "bandwidth", 0, "limit all robots together to `BYTES` per second (0: no limit)")
+	f.StringVar(&window, "window", "", "update only in these `HOURS` of the robot's local time, such as 01:00-05:00")
+	f.BoolVar(&needs.Battery, "battery", false, "update only if the battery is not low")
+	f.BoolVar(&needs.Charger, "charger", false, "update only on the charger")
+	f.BoolVar(&in.Rollback, "rollback", false, "if a guard stops the rollout, return updated robots to their previous release, ten of them first")
+	f.BoolVar(&in.Draft, "draft", false, "create it without starting (start with rollout resume)")
+	f.StringVar(&in.Note, "note", "", "a `TEXT` for other operators")
 	_ = cmd.RegisterFlagCompletionFunc("channel", cobra.FixedCompletions([]string{"prod", "beta", "dev"}, cobra.ShellCompDirectiveNoFileComp)) // the flag is there
 	return cmd
 }
@@ -108,7 +108,7 @@ func parsePlan(phases, guards []string) (ps []client.RolloutPhase, gs []client.G
 			d = time.Duration(min(k, 1e4) * 24 * float64(time.Hour)) // the cloud takes fewer
 		}
 		if !ok || err != nil || d < 0 {
-			return nil, nil, cli.Usage("phase %q: want a share from 0 to 100 %% and how long to wait, such as 10%%:2h", s)
+			return nil, nil, cli.Usage("-phases %q: want a share from 0 to 100 %% and how long to wait, such as 10%%:2h", s)
 		}
 		ps = append(ps, client.RolloutPhase{Percent: n, BakeS: int64(d.Seconds())})
 	}
@@ -118,12 +118,12 @@ func parsePlan(phases, guards []string) (ps []client.RolloutPhase, gs []client.G
 	for _, s := range guards {
 		parts := strings.Split(s, ":")
 		if len(parts) < 3 {
-			return nil, nil, cli.Usage("guard %q: want what it counts, a share and a number of robots, such as failures:5%%:20", s)
+			return nil, nil, cli.Usage("-guards %q: want a metric, a share and a number of robots, such as failures:5%%:20", s)
 		}
 		n, ok := percent(parts[1])
 		sample, err := strconv.ParseInt(parts[2], 10, 64)
 		if !ok || err != nil {
-			return nil, nil, cli.Usage("guard %q: want what it counts, a share and a number of robots, such as failures:5%%:20", s)
+			return nil, nil, cli.Usage("-guards %q: want a metric, a share and a number of robots, such as failures:5%%:20", s)
 		}
 		gs = append(gs, client.Guard{Metric: parts[0], Share: n / 100, Sample: sample, Problem: strings.Join(parts[3:], ":")})
 	}
@@ -145,7 +145,7 @@ func showRollout(t *cli.Table, r client.Told) {
 	if len(r.Progress.Phases) == 0 {
 		return
 	}
-	t.Row("robots", fmt.Sprintf("%d when last counted, %s", r.Progress.Robots, ago(r.Progress.At)))
+	t.Row("robots", fmt.Sprintf("%d, counted %s", r.Progress.Robots, ago(r.Progress.At)))
 	t.Text("")
 	rows("PHASE|SHARE|ROBOTS|DONE|FAILED|UPDATING|OFFLINE", func(p client.PhaseProgress) cells {
 		return cells{1 + slices.Index(r.Progress.Phases, p), fmt.Sprintf("%g %%", p.Percent), p.Robots, p.Done, p.Failed, p.Open, p.Offline}
@@ -163,10 +163,10 @@ func showRollout(t *cli.Table, r client.Told) {
 	}
 	if len(r.Progress.Lacks) > 0 {
 		t.Text("")
-		rows("NEEDED TO PASS|WHAT", func(l client.Lack) cells { return cells{l.Code, l.Words} })(t, r.Progress.Lacks)
+		rows("NEEDED TO PASS|DETAIL", func(l client.Lack) cells { return cells{l.Code, l.Words} })(t, r.Progress.Lacks)
 	}
 	t.Text("")
-	rows("ROBOTS|ANSWER", func(code string) cells {
+	rows("ROBOTS|STATE", func(code string) cells {
 		return cells{r.Progress.Why[code], strings.ReplaceAll(code, "_", " ")}
 	})(t, slices.SortedFunc(maps.Keys(r.Progress.Why), func(x, y string) int {
 		return cmp.Or(cmp.Compare(r.Progress.Why[y], r.Progress.Why[x]), cmp.Compare(x, y))
@@ -177,7 +177,7 @@ func showRollout(t *cli.Table, r client.Told) {
 	}
 	if len(r.Turns) > 0 {
 		t.Text("")
-		rows("WHEN|TURN|BY|WHAT", func(x client.Turn) cells { return cells{x.At, strings.TrimPrefix(x.Kind, "rollout."), x.By, x.Words} })(t, r.Turns)
+		rows("TIME|ACTION|BY|DETAIL", func(x client.Turn) cells { return cells{x.At, strings.TrimPrefix(x.Kind, "rollout."), x.By, x.Words} })(t, r.Turns)
 	}
 }
 
@@ -187,7 +187,7 @@ const robotsAtOnce = 10_000
 func (a *app) rolloutRobots() *cobra.Command {
 	var why string
 	var phase int64
-	cmd := a.runs(describe("robots ROLLOUT", "List the robots of a rollout and why each does not update", "rollout robots "+anID+" -why failed"),
+	cmd := a.runs(describe("robots ROLLOUT", "List the robots of a rollout with their states", "rollout robots "+anID+" -why failed"),
 		func(cmd *cobra.Command, args []string) error {
 			q := client.GetRolloutsIDRobotsQuery{Why: given(why), Limit: new(int64(robotsAtOnce))}
 			if phase > 0 {
@@ -201,7 +201,7 @@ func (a *app) rolloutRobots() *cobra.Command {
 				}
 				return r, err
 			})
-			return show(cmd, all, err, rows("THING|PHASE|CODE|ANSWER", func(w client.Why) cells { return cells{w.Thing, w.Phase, w.Code, w.Words} }))
+			return show(cmd, all, err, rows("THING|PHASE|CODE|REASON", func(w client.Why) cells { return cells{w.Thing, w.Phase, w.Code, w.Words} }))
 		})
 	cmd.Flags().StringVar(&why, "why", "", "only robots with this `CODE`, such as failed or outside_window")
 	cmd.Flags().Int64Var(&phase, "phase", 0, "only robots of this `PHASE`, from 1")

@@ -67,7 +67,7 @@ func (a *app) session(ctx context.Context) (session, error) {
 		s.CA = string(b)
 	}
 	if s.Server == "" {
-		return session{}, errs.New(errs.Unauthenticated, "no cloud is known; sign in with kennelctl login -server URL, or use -onebox DIR")
+		return session{}, errs.New(errs.Unauthenticated, "no cloud given: sign in with kennelctl login -server URL, or use -onebox DIR")
 	}
 	return s, nil
 }
@@ -80,11 +80,11 @@ func serverURL(s string) (string, error) {
 	u, err := url.Parse(s)
 	switch {
 	case err != nil || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.User != nil:
-		return "", errs.New(errs.Invalid, "server %.120q; want https://host or https://host:port", s)
+		return "", errs.New(errs.Invalid, "server %.120q: want https://host or https://host:port", s)
 	case u.Scheme == "https", u.Scheme == "http" && (u.Hostname() == "localhost" || u.Hostname() == "127.0.0.1" || u.Hostname() == "::1"):
 		return u.Scheme + "://" + u.Host, nil
 	}
-	return "", errs.New(errs.Invalid, "server %.120q; want https (a token must not cross a network in the clear)", s)
+	return "", errs.New(errs.Invalid, "server %.120q: want https, so that your token stays secret", s)
 }
 
 // ready is the part of the one-machine mode's run/ready.json that this program needs.
@@ -128,7 +128,7 @@ func oneboxSession(dir, ca string) (session, error) {
 		}
 		b, err := os.ReadFile(name)
 		if errors.Is(err, fs.ErrPermission) {
-			return "", errs.New(errs.Denied, "%w; want the user who runs kenneld onebox, or root", err)
+			return "", errs.New(errs.Denied, "%w; run as the user who runs kenneld onebox, or as root", err)
 		}
 		return strings.TrimSpace(string(b)), err
 	}
@@ -150,7 +150,7 @@ func sessionFile(getenv func(string) string) (string, error) {
 	if dir == "" {
 		home := getenv("HOME")
 		if home == "" {
-			return "", errs.New(errs.Invalid, "neither XDG_CONFIG_HOME nor HOME is set; want one, to keep the session in")
+			return "", errs.New(errs.Invalid, "save the session: neither XDG_CONFIG_HOME nor HOME is set")
 		}
 		dir = filepath.Join(home, ".config")
 	}

@@ -17,7 +17,7 @@ import (
 )
 
 func (a *app) releasesTrust() *cobra.Command {
-	cmd := describe("trust", "Metadata that say which archives robots may install", "releases trust show", "releases trust upload tuf/2.root.json", "releases trust upload tuf")
+	cmd := describe("trust", "Manage signed metadata that says which archives robots may install", "releases trust show", "releases trust upload tuf/2.root.json", "releases trust upload tuf")
 	return group(cmd, a.trustShow(), a.trustUpload())
 }
 
@@ -34,13 +34,13 @@ func trustTable(t *cli.Table, states []client.RoleState) {
 }
 
 func (a *app) trustShow() *cobra.Command {
-	return shows(a, describe("show", "Show who signs which metadata, and until when they are good", "releases trust show"), none(a.api.GetReleasesMetadata), trustTable)
+	return shows(a, describe("show", "Show metadata with their signers and expiry dates", "releases trust show"), none(a.api.GetReleasesMetadata), trustTable)
 }
 
 func (a *app) trustUpload() *cobra.Command {
-	return shows(a, &cobra.Command{Use: "upload FILE|FOLDER...", Short: "Publish metadata that people signed",
-		Long: "Upload N.root.json, targets.json and channels such as prod.json, which robotkit ota trust makes. Files that depend on each other go together.\n" +
-			"The cloud keeps none that robots would refuse.",
+	return shows(a, &cobra.Command{Use: "upload FILE|FOLDER...", Short: "Publish signed metadata",
+		Long: "Upload N.root.json, targets.json and channels such as prod.json, made by robotkit ota trust. Upload files that depend on each other together.\n" +
+			"The cloud rejects what robots would refuse.",
 		Example: "  kennelctl releases trust upload tuf\n  kennelctl releases trust upload tuf/2.root.json tuf/targets.json"},
 		func(ctx context.Context, args []string) (r reply[[]client.RoleState], err error) {
 			files := map[string]string{}

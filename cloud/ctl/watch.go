@@ -29,20 +29,19 @@ const (
 
 func (a *app) robotWatch() *cobra.Command {
 	var rate float64
-	cmd := a.runs(&cobra.Command{Use: "watch THING NAME...", Short: "Print what parts of a robot read as, whenever that changes, until interrupted",
-		Long: "Print what parts of a robot read as: all of them once, then each when it changes, " +
-			"and that a part is gone or back (kennelctl robot tree lists them).\n\n" +
+	cmd := a.runs(&cobra.Command{Use: "watch THING NAME...", Short: "Print values of a robot whenever they change, until interrupted",
+		Long: "Print all values once, then each when it changes, and when a device is gone or back (kennelctl robot tree lists names).\n\n" +
 			"NAME is a device or a slot, full or compact: headPitch, headPitch.angle, robot.body.wheel (all below it). * matches any letters: 'cliff*',\n" +
-			"'*.detected'. The time is when a value was measured, to the millisecond; of what never changes there is none.\n\n" +
-			"A robot that is looked at shows itself twice a second: what is between is not seen, and a reader that is slow misses more. " +
-			"With -o json, one line\nof JSON for each value: at, at_ms (since 1970), thing, slot, and value or unavailable; " +
-			"and for each event: at, at_ms, thing, device, event (gone, back).",
+			"'*.detected'. The time is when a value was measured; constants have none.\n\n" +
+			"The robot sends its values twice a second, so shorter changes are not seen, and a slow reader misses more. " +
+			"With -o json, each value is one\nline of JSON with at, at_ms (since 1970), thing, slot, and value or unavailable; " +
+			"each event one with at, at_ms, thing, device, event (gone, back).",
 		Example: "  kennelctl robot watch vic:00e20100 headPitch 'cliff*'\n  kennelctl robot watch vic:00e20100 battery.voltage -rate 0.1\n" +
 			"  kennelctl robot watch vic:00e20100 'wheel*.speed' -o json | jq -r '[.at_ms,.slot,.value]|@csv'",
 		ValidArgsFunction: a.completeNames},
 		func(cmd *cobra.Command, args []string) error {
 			if !(rate > 0 && rate <= maxWatchRate) {
-				return cli.Usage("-rate %v; want above 0, at most %d values of a slot a second", rate, maxWatchRate)
+				return cli.Usage("-rate %v: want more than 0, at most %d values per slot and second", rate, maxWatchRate)
 			}
 			w := &watcher{thing: thing.ID(args[0]), names: args[1:], every: time.Duration(float64(time.Second) / rate)}
 			err := a.watch(cmd.Context(), w, func(l watchLine) error { return cli.PrintLine(cmd, l, l.String) }, func(s string) {
@@ -53,7 +52,7 @@ func (a *app) robotWatch() *cobra.Command {
 			}
 			return err
 		})
-	cmd.Flags().Float64Var(&rate, "rate", 2, "print at most `N` values of a slot a second")
+	cmd.Flags().Float64Var(&rate, "rate", 2, "print at most `N` values per slot and second")
 	return cmd
 }
 
@@ -76,7 +75,7 @@ func (a *app) watch(ctx context.Context, w *watcher, print func(watchLine) error
 	}
 	for _, name := range w.names {
 		if !slices.ContainsFunc(r.Devices, func(d liveview.Device) bool { return len(slotsNamed(d, name)) > 0 }) {
-			return errs.New(errs.NotFound, "%s has no device or slot %.80q; kennelctl robot tree %s lists them", w.thing, name, w.thing)
+			return errs.New(errs.NotFound, "%s has no device or slot %.80q; see kennelctl robot tree %s", w.thing, name, w.thing)
 		}
 	}
 	silent := false
@@ -98,9 +97,9 @@ func (a *app) watch(ctx context.Context, w *watcher, print func(watchLine) error
 		case !silent:
 			silent = true
 			if err != nil {
-				say(err.Error() + "; looking again")
+				say(err.Error() + "; trying again")
 			} else {
-				say(string(w.thing) + " does not show itself at the moment; looking again")
+				say(string(w.thing) + " has stopped sending its values; trying again")
 			}
 		}
 	}

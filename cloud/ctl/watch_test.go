@@ -180,7 +180,7 @@ func TestWatchIsSlow(t *testing.T) {
 		}
 	}
 	cancel()
-	if code := <-ended; code != 0 || strings.Count(errOut.String(), "looking again") != 2 || !strings.Contains(errOut.String(), "does not show itself") {
+	if code := <-ended; code != 0 || strings.Count(errOut.String(), "\n") != 2 || !strings.Contains(errOut.String(), "vic:00e20100") {
 		t.Errorf("interrupted: exit %d, said %q", code, errOut)
 	}
 	if rest, err := io.ReadAll(out); err != nil || len(rest) != 0 {

@@ -16,9 +16,9 @@ import (
 )
 
 func (a *app) webhooks() *cobra.Command {
-	return group(&cobra.Command{Use: "webhooks", Short: "Programs elsewhere that are told what happens to robots",
-		Long: "Each event arrives at a webhook's URL as one POST, signed as the Standard Webhooks specification says, " +
-			"at least once and in order for each\nrobot. What fails is tried again for about a day, then it is dead and can be replayed.\n\n" +
+	return group(&cobra.Command{Use: "webhooks", Short: "Manage webhooks, which notify other programs of events",
+		Long: "Each event is sent to the webhook's URL as one POST, signed according to the Standard Webhooks specification, " +
+			"at least once and in order\nfor each robot. Failed deliveries are retried for about a day; then they are dead and can be replayed.\n\n" +
 			"Kinds: " + kindWords() + eventKinds,
 		Example: "  kennelctl webhooks add https://example.org/kennel -kind thing.absent -filter cohort:lab\n  kennelctl webhooks ping WEBHOOK\n" +
 			"  kennelctl webhooks deliveries WEBHOOK -state dead"},
@@ -33,7 +33,7 @@ func kindWords() string {
 	return strings.Join(out, ", ")
 }
 
-const eventKinds = "; for events of robots, event: and the beginning of their name, such as event:battery."
+const eventKinds = "; for robots' events, event: and the beginning of the name, such as event:battery."
 
 // completeWebhook offers the ids of webhooks, with their hosts.
 func (a *app) completeWebhook(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
@@ -46,11 +46,11 @@ func (a *app) completeWebhook(cmd *cobra.Command, args []string, typed string) (
 }
 
 func (a *app) webhooksPing() *cobra.Command {
-	return shows(a, describe("ping WEBHOOK", "Send a test now, and say how it went", "webhooks ping WEBHOOK"),
+	return shows(a, describe("ping WEBHOOK", "Send a test event and show the response", "webhooks ping WEBHOOK"),
 		func(ctx context.Context, args []string) (reply[client.Delivery], error) {
 			d, err := a.api.PostWebhooksIDPing(ctx, args[0])
 			if err == nil && d.Value.State != "done" {
-				d.Raw, err = nil, errs.Coded(errs.Unavailable, "ping_failed", "the test did not arrive: %s (after %v)", d.Value.Error, latency(d.Value))
+				d.Raw, err = nil, errs.Coded(errs.Unavailable, "ping_failed", "test not delivered: %s (after %v)", d.Value.Error, latency(d.Value))
 			}
 			return d, err
 		}, func(t *cli.Table, d client.Delivery) { t.Text(fmt.Sprintf("answered %d in %v", d.Status, latency(d))) })

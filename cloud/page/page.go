@@ -314,5 +314,20 @@ func Bytes(n int64) string {
 	case n < 1<<20:
 		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
 	}
-	return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+	f, unit := float64(n)/(1<<20), "MiB"
+	for _, next := range []string{"GiB", "TiB"} {
+		if f < 1<<10 {
+			break
+		}
+		f, unit = f/(1<<10), next
+	}
+	return fmt.Sprintf("%.1f %s", f, unit)
+}
+
+// Change is a difference of sizes for people: +1.5 KiB, −1 byte.
+func Change(n int64) string {
+	if n < 0 {
+		return "−" + Bytes(-n)
+	}
+	return "+" + Bytes(n)
 }

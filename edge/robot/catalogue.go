@@ -288,7 +288,7 @@ func InterfaceNamed(name string) (*Interface, error) {
 	}
 	for n := range byName {
 		if strings.EqualFold(n, bare) {
-			return nil, fmt.Errorf("%w: interface %.40q; did you mean %s", ErrNotFound, name, n)
+			return nil, fmt.Errorf("%w: interface %.40q; did you mean %s?", ErrNotFound, name, n)
 		}
 	}
 	return nil, fmt.Errorf("%w: interface %.40q; want one of %s", ErrNotFound, name, JoinInterfaces(catalogue))

@@ -57,7 +57,7 @@ func Run(ctx context.Context, root *cobra.Command, args []string, getenv func(st
 		if cmd.Name() == "help" {
 			cmd = root
 		}
-		err = errs.New(errs.Invalid, "%w; see %s -help", err, cmd.CommandPath())
+		err = errs.New(errs.Invalid, "%w (see %s -help)", err, cmd.CommandPath())
 	}
 	code := ExitCode(err)
 	if wantsJSON(root, args) {
@@ -185,7 +185,7 @@ func group(cmd *cobra.Command, args []string) error {
 	case !cmd.HasParent():
 		return cmd.Help()
 	}
-	return fmt.Errorf("missing command; want %s and one of %s", cmd.CommandPath(), strings.Join(names(cmd), ", "))
+	return missingCommand(cmd)
 }
 
 func names(cmd *cobra.Command) []string {

@@ -38,7 +38,9 @@ func tree(fail error) *cobra.Command {
 	_ = show.MarkFlagRequired("reason")
 	show.MarkFlagsMutuallyExclusive("old", "new")
 	robots.AddCommand(list, show)
-	root.AddCommand(robots)
+	robot := &cobra.Command{Use: "robot", Short: "Robot", Example: "  prog robot drive vic:1"}
+	robot.AddCommand(&cobra.Command{Use: "drive THING", Short: "Drive", Example: "  prog robot drive vic:1", RunE: group})
+	root.AddCommand(robots, robot)
 	return root
 }
 
@@ -64,22 +66,29 @@ func TestRun(t *testing.T) {
 		{name: "one dash at the end", args: "robots list -limit 3 -onebox=/d", out: table},
 		{name: "json", args: "robots list -onebox /d -o json", out: "{\n  \"thing\": \"vic:1\",\n  \"home\": \"<HOME>/d\"\n}\n"},
 		{name: "json, long", args: "-output=json -onebox /d robots list", out: "{\n  \"thing\": \"vic:1\",\n  \"home\": \"<HOME>/d\"\n}\n"},
-		{name: "unknown flag", args: "robots list -limt=3", code: 2, err: "prog: unknown flag -limt; the nearest is -limit; see prog robots list -help\n"},
-		{name: "unknown flag, two dashes", args: "robots list --limt", code: 2, err: "prog: unknown flag -limt; the nearest is -limit"},
-		{name: "unknown command", args: "robos", code: 2, err: `prog: unknown command "robos"; the nearest is robots; see prog -help`},
-		{name: "unknown subcommand", args: "robots lost", code: 2, err: `unknown command "lost"; the nearest is list`},
-		{name: "group alone", args: "robots", code: 2, err: "missing command; want prog robots and one of list, show"},
-		{name: "extra argument", args: "robots list x", code: 2, err: `unexpected argument "x"; want prog robots list; see`},
-		{name: "argument missing", args: "robots show", code: 2, err: "missing THING; want prog robots show THING [PART]; see"},
-		{name: "too many arguments", args: "robots show a b c", code: 2, err: `unexpected argument "c"; want prog robots show THING [PART]; see`},
-		{name: "flag missing", args: "robots show a", code: 2, err: "missing -reason TEXT; see"},
-		{name: "flags that exclude each other", args: "robots show a -reason x -old -new", code: 2, err: "got -new and -old; want only one of them"},
-		{name: "flag without value", args: "robots list -limit", code: 2, err: "flag -limit has no value; want -limit N; see"},
-		{name: "not a number", args: "robots list -limit x", code: 2, err: `-limit "x"; want a whole number; see`},
-		{name: "not a duration", args: "robots show -ttl 5", code: 2, err: `-ttl "5"; want a duration such as 90s or 1h30m; see`},
-		{name: "bad output", args: "robots list -o xml", code: 2, err: `-output "xml"; want table or json`},
-		{name: "help of nothing", args: "help robts", code: 2, err: `unknown command "robts"; the nearest is robots; see prog -help`},
-		{name: "help of nothing below", args: "help robots lst", code: 2, err: `unknown command "lst"; the nearest is list`},
+		{name: "unknown flag", args: "robots list -limt=3", code: 2, err: "prog: unknown flag -limt; did you mean -limit? (see prog robots list -help)\n"},
+		{name: "unknown flag, two dashes", args: "robots list --limt", code: 2, err: "unknown flag -limt; did you mean -limit?"},
+		{name: "flag far from all", args: "robots list -elsewhere", code: 2, err: "unknown flag -elsewhere (see"},
+		{name: "flag of an unknown subcommand", args: "robots lits -reason x", code: 2, err: `unknown command "lits"; did you mean list?`},
+		{name: "unknown command", args: "robos", code: 2, err: `prog: unknown command "robos"; did you mean robot or robots? (see prog -help)`},
+		{name: "unknown subcommand", args: "robots lits", code: 2, err: `unknown command "lits"; did you mean list?`},
+		{name: "subcommand far from all", args: "robots nosuch", code: 2, err: `unknown command "nosuch"; want list or show (see`},
+		{name: "command far from all", args: "nosuch", code: 2, err: `unknown command "nosuch" (see`},
+		{name: "subcommand at the top", args: "show vic:1", code: 2, err: `unknown command "show"; did you mean robots show?`},
+		{name: "subcommand of another group", args: "robots drive vic:1", code: 2, err: `unknown command "drive"; want list or show; did you mean robot drive?`},
+		{name: "group alone", args: "robots", code: 2, err: "missing subcommand: list or show (see"},
+		{name: "argument in place of a subcommand", args: "robots vic:1 lab", code: 2, err: "missing subcommand: list or show (see"},
+		{name: "extra argument", args: "robots list x", code: 2, err: `unexpected argument "x"; usage: prog robots list (see`},
+		{name: "argument missing", args: "robots show", code: 2, err: "missing THING; usage: prog robots show THING [PART] (see"},
+		{name: "too many arguments", args: "robots show a b c", code: 2, err: `unexpected argument "c"; usage: prog robots show THING [PART] (see`},
+		{name: "flag missing", args: "robots show a", code: 2, err: "missing -reason TEXT (see"},
+		{name: "flags that exclude each other", args: "robots show a -reason x -old -new", code: 2, err: "-new and -old exclude each other"},
+		{name: "flag without value", args: "robots list -limit", code: 2, err: "-limit needs a value: -limit N (see"},
+		{name: "not a number", args: "robots list -limit x", code: 2, err: `-limit "x": want a whole number (see`},
+		{name: "not a duration", args: "robots show -ttl 5", code: 2, err: `-ttl "5": want a duration such as 90s or 1h30m (see`},
+		{name: "bad output", args: "robots list -o xml", code: 2, err: `-output "xml": want table or json`},
+		{name: "help of nothing", args: "help robts", code: 2, err: `unknown command "robts"; did you mean robots or robot? (see prog -help)`},
+		{name: "help of nothing below", args: "help robots lst", code: 2, err: `unknown command "lst"; did you mean list?`},
 		{name: "help of a command", args: "help robots list", out: "List\n\nUsage:\n"},
 		{name: "version flag", args: "--version", out: "prog version dev"},
 		{name: "usage as json", args: "robots list -limit x -o json", code: 2, err: `"kind":"invalid"`},

@@ -136,6 +136,14 @@ func (t *Table) Flush() error {
 	return err
 }
 
+// Count is a number of things, each of which is one: "1 robot", "2 robots".
+func Count[N ~int | ~int64 | ~uint64](n N, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprint(n, " ", one, "s")
+}
+
 // Clean replaces control characters, which a robot may have put into its words to confuse a terminal, by visible marks.
 func Clean(s string) string {
 	return strings.Map(func(r rune) rune {

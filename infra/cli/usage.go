@@ -41,7 +41,7 @@ func checked(rule cobra.PositionalArgs) cobra.PositionalArgs {
 		}
 		if err := cmd.ValidateFlagGroups(); err != nil {
 			if m := exclusive.FindStringSubmatch(err.Error()); m != nil {
-				return fmt.Errorf("got -%s; want only one of them", strings.Join(strings.Fields(m[1]), " and -"))
+				return fmt.Errorf("-%s exclude each other", strings.Join(strings.Fields(m[1]), " and -"))
 			}
 			return err
 		}
@@ -58,9 +58,9 @@ func misplaced(cmd *cobra.Command, args []string, err error) error {
 	want := strings.Join(append([]string{cmd.CommandPath()}, words...), " ")
 	switch n := len(args); {
 	case n < len(words) && !strings.HasPrefix(words[n], "["):
-		return fmt.Errorf("missing %s; want %s", words[n], want)
+		return fmt.Errorf("missing %s; usage: %s", words[n], want)
 	case n > len(words):
-		return fmt.Errorf("unexpected argument %.40q; want %s", args[len(words)], want)
+		return fmt.Errorf("unexpected argument %.40q; usage: %s", args[len(words)], want)
 	}
 	return err
 }
@@ -71,19 +71,28 @@ func badFlag(cmd *cobra.Command, err error) error {
 	var missing *pflag.ValueRequiredError
 	var value *pflag.InvalidValueError
 	switch {
+	case errors.As(err, &unknown) && cmd.HasSubCommands() && len(cmd.Flags().Args()) > 0:
+		return unknownCommand(cmd, cmd.Flags().Args()[0]) // whose flag it may be
 	case errors.As(err, &unknown):
 		name, _, _ := strings.Cut(cmp.Or(unknown.GetSpecifiedShortnames(), unknown.GetSpecifiedName()), "=")
 		var known []string
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
-		return fmt.Errorf("unknown flag -%.40s; the nearest is -%s", name, suggest.Name(name, known))
+		near := suggest.Names(name, known)
+		for i := range near {
+			near[i] = "-" + near[i]
+		}
+		if len(near) == 0 {
+			return fmt.Errorf("unknown flag -%.40s", name)
+		}
+		return fmt.Errorf("unknown flag -%.40s; did you mean %s?", name, suggest.Or(near))
 	case errors.As(err, &missing):
-		return fmt.Errorf("flag -%s has no value; want %s", missing.GetFlag().Name, withValue(missing.GetFlag()))
+		return fmt.Errorf("-%s needs a value: %s", missing.GetFlag().Name, withValue(missing.GetFlag()))
 	case errors.As(err, &value):
 		f := value.GetFlag()
 		if want, ok := values[f.Value.Type()]; ok {
-			return fmt.Errorf("-%s %.40q; want %s", f.Name, value.GetValue(), want)
+			return fmt.Errorf("-%s %.40q: want %s", f.Name, value.GetValue(), want)
 		}
-		return fmt.Errorf("-%s %.40q; %w", f.Name, value.GetValue(), errors.Unwrap(value))
+		return fmt.Errorf("-%s %.40q: %w", f.Name, value.GetValue(), errors.Unwrap(value))
 	}
 	return err
 }
@@ -98,8 +107,35 @@ func withValue(f *pflag.Flag) string {
 	return strings.TrimSpace("-" + f.Name + " " + name)
 }
 
+// aWord matches names that commands may have.
+var aWord = regexp.MustCompile(`^[a-z][a-z-]*$`)
+
+// unknownCommand is the error about a word that is no command of cmd: it names those that it may mean, here or, spelled exactly so, elsewhere in the program.
 func unknownCommand(cmd *cobra.Command, name string) error {
-	return fmt.Errorf("unknown command %.40q; the nearest is %s", name, suggest.Name(name, names(cmd)))
+	if cmd.HasParent() && !aWord.MatchString(name) {
+		return missingCommand(cmd)
+	}
+	if near := suggest.DidYouMean(name, names(cmd)); near != "" {
+		return fmt.Errorf("unknown command %.40q%s", name, near)
+	}
+	var elsewhere, hints []string
+	walk(cmd.Root(), func(c *cobra.Command) {
+		if c.Name() == name && c.HasParent() && c.IsAvailableCommand() {
+			elsewhere = append(elsewhere, strings.TrimPrefix(c.CommandPath(), c.Root().Name()+" "))
+		}
+	})
+	if cmd.HasParent() {
+		hints = append(hints, "want "+suggest.Or(names(cmd)))
+	}
+	if n := len(elsewhere); 0 < n && n <= 3 {
+		hints = append(hints, "did you mean "+suggest.Or(elsewhere)+"?")
+	}
+	return errors.New(strings.Join(append([]string{fmt.Sprintf("unknown command %.40q", name)}, hints...), "; "))
+}
+
+// missingCommand is the error about a group without one of its commands.
+func missingCommand(cmd *cobra.Command) error {
+	return fmt.Errorf("missing subcommand: %s", suggest.Or(names(cmd)))
 }
 
 // help runs the help command: the help of the command that args name, and an error if there is none.

@@ -91,7 +91,7 @@ func checkKeys(got, known []string) error {
 	var bad []error
 	for _, g := range got {
 		if !slices.ContainsFunc(known, func(k string) bool { return g == k || strings.HasPrefix(g, k+".") }) {
-			bad = append(bad, fmt.Errorf("unknown setting %q; did you mean %q", g, suggest.Name(g, known)))
+			bad = append(bad, fmt.Errorf("unknown setting %q%s", g, suggest.DidYouMean(g, known)))
 		}
 	}
 	return errors.Join(bad...)

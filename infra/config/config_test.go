@@ -43,7 +43,7 @@ func TestLaterWins(t *testing.T) {
 
 func TestMistakesAreNamed(t *testing.T) {
 	for body, want := range map[string]string{
-		"mqtt: {ulr: a}":        `unknown setting "mqtt.ulr"; did you mean "mqtt.url"`,
+		"mqtt: {ulr: a}":        `unknown setting "mqtt.ulr"; did you mean mqtt.url?`,
 		"quota: many":           "size",
 		"mqtt: {keep_alive: x}": "duration",
 		"a: [":                  "yaml",

@@ -55,12 +55,12 @@ type (
 	}
 	history struct {
 		document
-		Limit int `query:"limit" about:"At most so many." min:"1" max:"1000" default:"50"`
+		Limit int `query:"limit" about:"Maximum number of results." min:"1" max:"1000" default:"50"`
 	}
 	comparison struct {
 		document
-		From string `query:"from" about:"A version."`
-		To   string `query:"to" about:"Another version."`
+		From string `query:"from" about:"Earlier version."`
+		To   string `query:"to" about:"Later version."`
 	}
 	setting struct {
 		document
@@ -87,9 +87,9 @@ func Operations(p *people.Documents) op.List {
 		return s
 	}
 	return op.List{
-		op.New(op.Spec{Route: "GET /v1/jdocs/schemas", Tag: "Documents", Summary: "The documents that robots know, with their fields.", Roles: auth.People},
+		op.New(op.Spec{Route: "GET /v1/jdocs/schemas", Tag: "Documents", Summary: "List the documents that robots know, with their fields.", Roles: auth.People},
 			func(context.Context, op.None) ([]Schema, error) { return jdocs.Schemas, nil }),
-		op.New(spec("GET /v1/things/{thing}/jdocs", "Its documents, without their text.", auth.Staff).With(
+		op.New(spec("GET /v1/things/{thing}/jdocs", "List a robot's documents, without their content.", auth.Staff).With(
 			op.Command{Use: "jdocs list THING", Short: "List a robot's documents", Table: "DOCUMENT=.doc_name; VERSION=.doc_version; FORMAT=.fmt_version; CHANGED=.at; BY"}), func(ctx context.Context, r ofThing) ([]Doc, error) {
 			ls, err := p.List(ctx, r.Thing)
 			docs := make([]Doc, len(ls))
@@ -98,10 +98,10 @@ func Operations(p *people.Documents) op.List {
 			}
 			return docs, err
 		}),
-		op.New(spec("GET /v1/things/{thing}/jdocs/{doc}", "One document.", auth.Staff), func(ctx context.Context, r document) (Doc, error) {
+		op.New(spec("GET /v1/things/{thing}/jdocs/{doc}", "Show a document.", auth.Staff), func(ctx context.Context, r document) (Doc, error) {
 			return r.one(func(name jdocs.Name) (jdocs.Revision, error) { return p.Get(ctx, r.Thing, name) })
 		}),
-		op.New(changes("PATCH /v1/things/{thing}/jdocs/{doc}", "Set fields of a document."), func(ctx context.Context, r setting) (Doc, error) {
+		op.New(changes("PATCH /v1/things/{thing}/jdocs/{doc}", "Change fields of a document."), func(ctx context.Context, r setting) (Doc, error) {
 			if len(r.Settings.Set) == 0 {
 				return Doc{}, errs.New(errs.Invalid, `body: want {"set": {"field": value, ...}} with at least one field`)
 			}
@@ -112,8 +112,8 @@ func Operations(p *people.Documents) op.List {
 				return p.Set(ctx, r.Thing, name, r.Settings.Set)
 			})
 		}),
-		op.New(spec("GET /v1/things/{thing}/jdocs/{doc}/history", "Its versions, the newest first.", auth.Staff).With(
-			op.Command{Use: "jdocs history THING DOC -limit=20", Short: "Show who changed a document, and when", Example: "jdocs history vic:00e20100 vic.RobotSettings -limit 5", Table: "VERSION=.doc_version; CHANGED=.at; BY; DOCUMENT={{if .deleted}}(deleted){{else}}{{.jdoc}}{{end}}"}), func(ctx context.Context, r history) ([]Doc, error) {
+		op.New(spec("GET /v1/things/{thing}/jdocs/{doc}/history", "List a document's versions, the newest first.", auth.Staff).With(
+			op.Command{Use: "jdocs history THING DOC -limit=20", Short: "List a document's versions: who changed it, and when", Example: "jdocs history vic:00e20100 vic.RobotSettings -limit 5", Table: "VERSION=.doc_version; CHANGED=.at; BY; DOCUMENT={{if .deleted}}(deleted){{else}}{{.jdoc}}{{end}}"}), func(ctx context.Context, r history) ([]Doc, error) {
 			name, err := jdocs.ParseName(r.Doc)
 			if err != nil {
 				return nil, err
@@ -125,8 +125,8 @@ func Operations(p *people.Documents) op.List {
 			}
 			return docs, err
 		}),
-		op.New(spec("GET /v1/things/{thing}/jdocs/{doc}/diff", "What differs between two versions.", auth.Staff).With(
-			op.Command{Use: "jdocs diff THING DOC FROM TO", Short: "Show what differs between two versions of a document", Example: "jdocs diff vic:00e20100 vic.RobotSettings 3 7", Table: "FIELD; BEFORE; AFTER"}), func(ctx context.Context, r comparison) ([]Difference, error) {
+		op.New(spec("GET /v1/things/{thing}/jdocs/{doc}/diff", "Compare two versions of a document.", auth.Staff).With(
+			op.Command{Use: "jdocs diff THING DOC FROM TO", Short: "Compare two versions of a document", Example: "jdocs diff vic:00e20100 vic.RobotSettings 3 7", Table: "FIELD; BEFORE; AFTER"}), func(ctx context.Context, r comparison) ([]Difference, error) {
 			name, err := jdocs.ParseName(r.Doc)
 			if err != nil {
 				return nil, err
@@ -141,7 +141,7 @@ func Operations(p *people.Documents) op.List {
 			}
 			return p.Diff(ctx, r.Thing, name, from, to)
 		}),
-		op.New(changes("POST /v1/things/{thing}/jdocs/{doc}/restore", "Make an earlier version the current one, as a new version."), func(ctx context.Context, r restoring) (Doc, error) {
+		op.New(changes("POST /v1/things/{thing}/jdocs/{doc}/restore", "Restore an earlier version of a document, as a new version."), func(ctx context.Context, r restoring) (Doc, error) {
 			if r.Restore.Version == 0 {
 				return Doc{}, errs.New(errs.Invalid, `body: want {"version": number of an earlier version}`)
 			}

@@ -96,11 +96,11 @@ func (w *Wish) UnmarshalJSON(b []byte) error {
 
 type (
 	bySpecies struct {
-		Species thing.Species `query:"species" about:"Only those of one."`
+		Species thing.Species `query:"species" about:"Only this species."`
 	}
 	state struct {
 		Thing thing.ID `path:"thing"`
-		Limit int      `query:"limit" about:"At most so many." min:"1" max:"200" default:"20"`
+		Limit int      `query:"limit" about:"Maximum number of results." min:"1" max:"200" default:"20"`
 	}
 	wishForThing struct {
 		Thing thing.ID `path:"thing"`
@@ -127,17 +127,17 @@ func Operations(svc *ota.Service, audit func(ctx context.Context, action, object
 		return op.Spec{Route: route, Tag: "Releases", Summary: summary, Roles: []auth.Role{auth.ReleaseManager, auth.Admin}}
 	}
 	return op.List{
-		op.New(staff("GET /v1/releases", "Known releases."), func(ctx context.Context, r bySpecies) ([]ota.Release, error) { return svc.Releases(ctx, r.Species) }),
-		op.New(managers("POST /v1/releases", "Make a release known.").With(
-			op.Command{Use: "releases add SPECIES VERSION -notes", Short: "Make a release known", Example: "releases add vic 2.0.1.6076 -notes 'quieter motors'", Table: "species; version; notes"}), func(ctx context.Context, n NewRelease) (ota.Release, error) {
+		op.New(staff("GET /v1/releases", "List releases."), func(ctx context.Context, r bySpecies) ([]ota.Release, error) { return svc.Releases(ctx, r.Species) }),
+		op.New(managers("POST /v1/releases", "Add a release.").With(
+			op.Command{Use: "releases add SPECIES VERSION -notes", Short: "Add a release", Example: "releases add vic 2.0.1.6076 -notes 'quieter motors'", Table: "species; version; notes"}), func(ctx context.Context, n NewRelease) (ota.Release, error) {
 			r := ota.Release{Species: n.Species, Version: n.Version, Notes: n.Notes, Lowest: n.Lowest, Created: time.Now().UTC(), Artifact: n.Artifact}
 			if err := audit(ctx, ota.AuditAdd, string(r.Species), string(r.Version)); err != nil {
 				return r, err
 			}
 			return r, svc.AddRelease(ctx, r)
 		}),
-		op.New(managers("PUT /v1/ota/lowest/{species}/{version}", "Say which version a release can be installed on at the lowest. Robots that run an older one get that version first.").With(
-			op.Command{Use: "releases lowest SPECIES VERSION [LOWEST]=version -none?", Short: "Say which version a release can be installed on at the lowest", Long: "A robot that runs an older version gets LOWEST first, by itself. That is an older release with an archive, and may need another one before it.\n-none: any version will do.", Example: "releases lowest vic 2.0.1.6076 1.8.0.6051", Table: "release={{.species}} {{.version}}; robots get first={{or (join .path `, before it `) `nothing`}}"}),
+		op.New(managers("PUT /v1/ota/lowest/{species}/{version}", "Set the minimum version a release can be installed from. Robots with an older version get that version first.").With(
+			op.Command{Use: "releases lowest SPECIES VERSION [LOWEST]=version -none?", Short: "Set the minimum version a release can be installed from", Long: "A robot with an older version installs LOWEST first, by itself. LOWEST is an older release with an archive, and may itself have a minimum.\n-none removes the minimum.", Example: "releases lowest vic 2.0.1.6076 1.8.0.6051", Table: "release={{.species}} {{.version}}; installed first={{or (join .path `, before it `) `nothing`}}"}),
 			func(ctx context.Context, r lowest) (ota.Way, error) {
 				if err := audit(ctx, ota.AuditLowest, string(r.Species), fmt.Sprint(r.Version, " ", r.Wish.Version)); err != nil {
 					return ota.Way{}, err
@@ -148,19 +148,19 @@ func Operations(svc *ota.Service, audit func(ctx context.Context, action, object
 				path, err := svc.Path(ctx, r.Species, r.Version)
 				return ota.Way{Species: r.Species, Version: r.Version, Path: orEmpty(path)}, err
 			}),
-		op.New(staff("GET /v1/things/{thing}/ota", "What a robot should run, and what became of its updates.").With(
-			op.Command{Use: "releases show THING -limit=20", Short: "Show the release that a robot should run, and the results of its updates", Table: "thing; desired=.desired.release; since=.desired.since; gets first?=.first\n=\nhistory: RECEIVED; PHASE; RELEASE; RUNNING; CODE; REASON"}), func(ctx context.Context, r state) (ota.State, error) {
+		op.New(staff("GET /v1/things/{thing}/ota", "Show a robot's target release and the results of its updates.").With(
+			op.Command{Use: "releases show THING -limit=20", Short: "Show a robot's target release and the results of its updates", Table: "thing; target=.desired.release; since=.desired.since; installs first?=.first\n=\nhistory: RECEIVED; PHASE; RELEASE; RUNNING; CODE; REASON"}), func(ctx context.Context, r state) (ota.State, error) {
 			st, err := svc.State(ctx, r.Thing, r.Limit)
 			st.History = orEmpty(st.History)
 			return st, err
 		}),
-		op.New(managers("PUT /v1/things/{thing}/ota/desired", "Say what a robot should run."), func(ctx context.Context, r wishForThing) (ota.Desired, error) {
+		op.New(managers("PUT /v1/things/{thing}/ota/desired", "Set the target release of a robot."), func(ctx context.Context, r wishForThing) (ota.Desired, error) {
 			if err := audit(ctx, ota.AuditWant, string(r.Thing), string(r.Wish.Version)); err != nil {
 				return ota.Desired{}, err
 			}
 			return svc.SetDesired(ctx, r.Thing, r.Wish.Version, auth.CallerFrom(ctx).Subject())
 		}),
-		op.New(managers("PUT /v1/ota/desired/{species}", "Say what a species should run."), func(ctx context.Context, r wishForSpecies) (ota.Desired, error) {
+		op.New(managers("PUT /v1/ota/desired/{species}", "Set the target release of a species."), func(ctx context.Context, r wishForSpecies) (ota.Desired, error) {
 			if err := audit(ctx, ota.AuditWant, string(r.Species), string(r.Wish.Version)); err != nil {
 				return ota.Desired{}, err
 			}

@@ -28,12 +28,12 @@ type target struct{ dir, authority string }
 
 func (t *target) flags(cmd *cobra.Command, which bool) {
 	cmd.Args = cobra.NoArgs
-	cmd.Flags().StringVar(&t.dir, "dir", "", "folder of the authorities (required)")
+	cmd.Flags().StringVar(&t.dir, "dir", "", "folder `DIR` with the authorities (required)")
 	_ = cmd.MarkFlagRequired("dir") // the flag exists
 	if !which {
 		return
 	}
-	cmd.Flags().StringVar(&t.authority, "authority", "", "root, device, server or service (required)")
+	cmd.Flags().StringVar(&t.authority, "authority", "", "`KIND`: root, device, server or service (required)")
 	_ = cmd.MarkFlagRequired("authority") // the flag exists
 	_ = cmd.RegisterFlagCompletionFunc("authority", cobra.FixedCompletions([]string{"root", "device", "server", "service"},
 		cobra.ShellCompDirectiveNoFileComp))
@@ -42,7 +42,7 @@ func (t *target) flags(cmd *cobra.Command, which bool) {
 func list() *cobra.Command {
 	var t target
 	cmd := &cobra.Command{
-		Use: "list", Short: "List the authorities that are trusted", Example: "  kenneld ca list -dir /etc/kennel/ca",
+		Use: "list", Short: "List trusted authorities", Example: "  kenneld ca list -dir /etc/kennel/ca",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			a, err := ca.Load(t.dir)
 			if err != nil {
@@ -66,12 +66,12 @@ func rotate() *cobra.Command {
 	var kms string
 	var now bool
 	cmd := &cobra.Command{
-		Use: "rotate", Short: "Make the next authority of a kind, trusted beside the present one",
-		Long: `Make the next authority of a kind, trusted beside the present one.
+		Use: "rotate", Short: "Create the next authority of a kind, trusted beside the current one",
+		Long: `Create the next authority of a kind, trusted beside the current one.
 
-It does not sign yet. Every verifier must learn it first: other kennelds within seconds, brokers when their
-bundles are written again, robots a new root with their next renewal. Then run activate; or say -now where
-there is no other verifier.`,
+It does not sign yet: every verifier has to learn it first. Other kennelds do within seconds, brokers when their
+bundles are rewritten, robots (a new root) with their next renewal. Then run activate; or give -now if there is no
+other verifier.`,
 		Example: `  kenneld ca rotate -dir /etc/kennel/ca -authority device
   kenneld ca rotate -dir /etc/kennel/ca -authority device -kms awskms:key-id=alias/kennel-device?region=eu-central-1`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -82,29 +82,29 @@ there is no other verifier.`,
 			k := ca.Kind(t.authority)
 			if now {
 				name, err := a.Rotate(k, kms)
-				return say(cmd, name, err, "%s signs; certificates of the earlier ones stay good until kenneld ca withdraw")
+				return say(cmd, name, err, "%s now signs; certificates of earlier ones stay valid until kenneld ca withdraw")
 			}
 			name, err := a.Prepare(k, kms)
-			return say(cmd, name, err, "%s is prepared; when every broker and kenneld has it: kenneld ca activate -authority "+t.authority)
+			return say(cmd, name, err, "%s prepared; once every broker and kenneld has it, run kenneld ca activate -authority "+t.authority)
 		},
 	}
 	t.flags(cmd, true)
-	cmd.Flags().StringVar(&kms, "kms", "", "`address` of its key in a key management service (default: a key file in the folder)")
-	cmd.Flags().BoolVar(&now, "now", false, "have it sign at once")
+	cmd.Flags().StringVar(&kms, "kms", "", "`address` of the key in a key management service (default: a key file in the folder)")
+	cmd.Flags().BoolVar(&now, "now", false, "let it sign at once")
 	return cmd
 }
 
 func activate() *cobra.Command {
 	var t target
 	cmd := &cobra.Command{
-		Use: "activate", Short: "Have the prepared authority of a kind sign", Example: "  kenneld ca activate -dir /etc/kennel/ca -authority device",
+		Use: "activate", Short: "Let the prepared authority of a kind sign", Example: "  kenneld ca activate -dir /etc/kennel/ca -authority device",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			a, err := ca.Load(t.dir)
 			if err != nil {
 				return err
 			}
 			name, err := a.Activate(ca.Kind(t.authority))
-			return say(cmd, name, err, "%s signs; certificates of the earlier ones stay good until kenneld ca withdraw")
+			return say(cmd, name, err, "%s now signs; certificates of earlier ones stay valid until kenneld ca withdraw")
 		},
 	}
 	t.flags(cmd, true)
@@ -115,18 +115,18 @@ func withdraw() *cobra.Command {
 	var t target
 	var name string
 	cmd := &cobra.Command{
-		Use: "withdraw", Short: "End the trust in an authority that does not sign, and delete its key",
+		Use: "withdraw", Short: "Stop trusting an authority that no longer signs, and delete its key",
 		Example: "  kenneld ca withdraw -dir /etc/kennel/ca -authority device -name device",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			a, err := ca.Load(t.dir)
 			if err != nil {
 				return err
 			}
-			return say(cmd, name, a.Withdraw(ca.Kind(t.authority), name), "%s is withdrawn: what it issued is refused; write the brokers' bundles again")
+			return say(cmd, name, a.Withdraw(ca.Kind(t.authority), name), "%s withdrawn: its certificates are refused; rewrite the brokers' bundles")
 		},
 	}
 	t.flags(cmd, true)
-	cmd.Flags().StringVar(&name, "name", "", "the authority's `files`, as kenneld ca list names them (required)")
+	cmd.Flags().StringVar(&name, "name", "", "the authority's `files`, from kenneld ca list (required)")
 	_ = cmd.MarkFlagRequired("name") // the flag exists
 	return cmd
 }
@@ -136,10 +136,10 @@ func offline() *cobra.Command {
 	var out, file string
 	var keys []string
 	cmd := &cobra.Command{
-		Use: "offline", Short: "Take the root's key out of the folder into an encrypted file",
-		Long: `Take the root's key out of the folder into a file that is encrypted to public keys of age, to be kept offline.
+		Use: "offline", Short: "Move the root's key from the folder to an encrypted file",
+		Long: `Move the root's key from the folder to a file encrypted to age public keys, to be kept offline.
 
-Nothing that runs needs the key: it signs the next device, server or service authority only. kenneld ca online brings it back for that.`,
+No running program needs the key: it only signs the next device, server or service authority. kenneld ca online brings it back for that.`,
 		Example: "  kenneld ca offline -dir /etc/kennel/ca -recipient age1... -out /media/safe/root-key.age",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			to, err := agefile.ParseRecipients(keys, file)
@@ -147,21 +147,21 @@ Nothing that runs needs the key: it signs the next device, server or service aut
 				return err
 			}
 			if len(to) == 0 {
-				return cli.Usage("want -recipient or -recipients-file: the key is not written unencrypted")
+				return cli.Usage("missing -recipient or -recipients-file: the key is never written unencrypted")
 			}
 			a, err := ca.Load(t.dir)
 			if err != nil {
 				return err
 			}
 			names, err := a.TakeRootKeys(func(keys []byte) error { return keepKeys(out, to, keys) })
-			return say(cmd, strings.Join(names, ", "), err, "the key of %s is in "+out+" and no longer in the folder; keep that file and its private key in two safe places")
+			return say(cmd, strings.Join(names, ", "), err, "key of %s moved to "+out+"; keep that file and its private key in two safe places")
 		},
 	}
 	t.flags(cmd, false)
 	cmd.Flags().StringVar(&out, "out", "", "new `file` for the key (required)")
 	_ = cmd.MarkFlagRequired("out") // the flag exists
-	cmd.Flags().StringArrayVar(&keys, "recipient", nil, "public `key` of age that opens the file (may be repeated)")
-	cmd.Flags().StringVar(&file, "recipients-file", "", "`file` with such keys, one a line")
+	cmd.Flags().StringArrayVar(&keys, "recipient", nil, "age public `key` to encrypt to (may be repeated)")
+	cmd.Flags().StringVar(&file, "recipients-file", "", "`file` with age public keys, one per line")
 	return cmd
 }
 
@@ -189,7 +189,7 @@ func online() *cobra.Command {
 	var t target
 	var in, identity string
 	cmd := &cobra.Command{
-		Use: "online", Short: "Put the root's key back for a rotation",
+		Use: "online", Short: "Bring the root's key back for a rotation",
 		Example: "  kenneld ca online -dir /etc/kennel/ca -in /media/safe/root-key.age -identity /media/other/age-key.txt",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ids, err := agefile.ReadIdentities(identity)
@@ -214,12 +214,12 @@ func online() *cobra.Command {
 				return fmt.Errorf("%s: %w", in, err)
 			}
 			names, err := a.BringRootKeys(keys)
-			return say(cmd, strings.Join(names, ", "), err, "the key of %s is in the folder again; take it away with kenneld ca offline when you are done")
+			return say(cmd, strings.Join(names, ", "), err, "key of %s is in the folder; move it away with kenneld ca offline when you are done")
 		},
 	}
 	t.flags(cmd, false)
-	cmd.Flags().StringVar(&in, "in", "", "`file` that kenneld ca offline wrote (required)")
-	cmd.Flags().StringVar(&identity, "identity", "", "`file` with the private key of age (required)")
+	cmd.Flags().StringVar(&in, "in", "", "`file` from kenneld ca offline (required)")
+	cmd.Flags().StringVar(&identity, "identity", "", "`file` with the age private key (required)")
 	_, _ = cmd.MarkFlagRequired("in"), cmd.MarkFlagRequired("identity") // the flags exist
 	return cmd
 }

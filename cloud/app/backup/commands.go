@@ -42,14 +42,13 @@ func backupCommand(dataDir func(string) (string, error)) *cobra.Command {
 	var file, settings string
 	cmd := &cobra.Command{
 		Use:   "backup",
-		Short: "Save an installation into one file, also while it runs",
-		Long: `Save a one-machine instance into one file: database, objects, authorities and secrets. With -config, save the installation that
-kenneld serve runs with these settings: the database, the bucket, and the folder of the authorities. That needs pg_dump on this machine, of the
-server's version or a later one. With public keys of age (-recipient,
--recipients-file, or the file backup-recipients in the data folder) only the holder of a matching private key can read it; without them the
-file is as secret as what is in it.
+		Short: "Back up an installation to one file, even while it runs",
+		Long: `Back up a one-machine instance to one file: database, objects, authorities and secrets. With -config, back up the installation that
+kenneld serve runs with these settings: the database, the bucket, and the folder of the authorities. That needs pg_dump on this machine, of
+the server's version or later. With age public keys (-recipient, -recipients-file, or the file backup-recipients in the data folder) only
+holders of a matching private key can read the file. Without them it is not encrypted: keep it as safe as the installation itself.
 
-The key of the root authority is left out unless -with-root-key is given. Nothing that runs needs it; keep it apart with kenneld ca offline.`,
+The root authority's key is left out unless -with-root-key is given. No running program needs it; store it with kenneld ca offline.`,
 		Example: "  kenneld backup -out kennel.backup -recipient age1...\n  kenneld backup -data /srv/kennel -out kennel.backup\n  kenneld backup -config /etc/kennel/kenneld.yaml -out kennel.backup -recipient age1...\n  kenneld backup drill -in kennel.backup -identity age-key.txt",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -82,12 +81,12 @@ The key of the root authority is left out unless -with-root-key is given. Nothin
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&s.Dir, "data", "", "data folder (default: as kenneld onebox)")
-	f.StringVar(&settings, "config", "", "settings of kenneld serve, whose parts are saved instead")
-	f.StringVar(&s.Out, "out", "", "file to write (required)")
-	f.StringArrayVar(&keys, "recipient", nil, "public `key` of age to which the file is encrypted (may be repeated)")
-	f.StringVar(&file, "recipients-file", "", "`file` with such keys, one a line (default: backup-recipients in the data folder or beside ca.dir, if it is there)")
-	f.BoolVar(&s.RootKey, "with-root-key", false, "put the key of the root authority into the file as well")
+	f.StringVar(&s.Dir, "data", "", "data folder `DIR` (default: as kenneld onebox)")
+	f.StringVar(&settings, "config", "", "back up the installation with the kenneld serve settings in `FILE` instead")
+	f.StringVar(&s.Out, "out", "", "`FILE` to write (required)")
+	f.StringArrayVar(&keys, "recipient", nil, "encrypt the file to this age public `key` (may be repeated)")
+	f.StringVar(&file, "recipients-file", "", "`file` with age public keys, one per line (default: backup-recipients in the data folder or beside ca.dir, if it exists)")
+	f.BoolVar(&s.RootKey, "with-root-key", false, "include the root authority's key")
 	_ = cmd.MarkFlagRequired("out") // the flag exists
 	cmd.AddCommand(drillCommand(dataDir))
 	return cmd
@@ -150,12 +149,12 @@ func drillCommand(dataDir func(string) (string, error)) *cobra.Command {
 	var in, identity, data, file, scratch string
 	cmd := &cobra.Command{
 		Use:   "drill",
-		Short: "Prove a backup: restore it into a scratch instance, check it, and remove it",
-		Long: `Prove a backup: restore it into a folder of its own with a Postgres of its own, apply the migrations of this version, and check rows,
-checksums, the chain of the audit log, the authorities and the objects. Nothing of it is started, and the folder is removed.
+		Short: "Test a backup: restore it to a scratch instance and check it",
+		Long: `Test a backup: restore it to a scratch folder with its own Postgres, apply this version's migrations, and check rows, checksums, the
+audit log's chain, authorities and objects. The instance is not started, and the folder is removed afterwards.
 
-The result is recorded in the instance in -data, or in the database of the settings in -config, where the page "Ready for the internet?" and
-kennelctl check find it. The scratch folder needs about three times the size of the database.`,
+The result is recorded in the instance in -data, or in the database of -config, for the page "Ready for the internet?" and kennelctl
+check. The scratch folder needs about three times the size of the database.`,
 		Example: "  kenneld backup drill -in kennel.backup -identity age-key.txt\n  kenneld backup drill -in kennel.backup -identity age-key.txt -scratch /mnt/spare -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -179,15 +178,15 @@ kennelctl check find it. The scratch folder needs about three times the size of 
 			if err := cli.Print(cmd, report, report.table); err != nil || report.OK {
 				return err
 			}
-			return errs.New(errs.Corrupt, "the backup is not proven: %s", report.Says)
+			return errs.New(errs.Corrupt, "the backup failed the test: %s", report.Says)
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&in, "in", "", "file that kenneld backup wrote (required)")
-	f.StringVar(&identity, "identity", "", "`file` with the private key of age, for an encrypted backup")
-	f.StringVar(&scratch, "scratch", "", "folder for the scratch instance (default: that for temporary files)")
-	f.StringVar(&data, "data", "", "data folder of the instance in which the result is recorded (default: as kenneld onebox)")
-	f.StringVar(&file, "config", "", "settings of kenneld serve, in whose database the result is recorded instead")
+	f.StringVar(&in, "in", "", "backup `file` (required)")
+	f.StringVar(&identity, "identity", "", "`file` with the age private key, for an encrypted backup")
+	f.StringVar(&scratch, "scratch", "", "folder `DIR` for the scratch instance (default: the temporary folder)")
+	f.StringVar(&data, "data", "", "record the result in the instance with data folder `DIR` (default: as kenneld onebox)")
+	f.StringVar(&file, "config", "", "record the result in the database of the kenneld serve settings in `FILE` instead")
 	_ = cmd.MarkFlagRequired("in") // the flag exists
 	return cmd
 }
@@ -196,13 +195,12 @@ func restoreCommand(dataDir func(string) (string, error)) *cobra.Command {
 	var data, in, identity, settings, scratch string
 	cmd := &cobra.Command{
 		Use:   "restore",
-		Short: "Make an instance from a backup, in an empty folder or in an empty database",
-		Long: `Make a one-machine instance from a backup, in an empty folder. A backup that was made with -config goes back with -config: the objects into the
-bucket, the authorities into their folder if that is empty, and then the tables into the database, which must have none. Nothing of kenneld may run
-meanwhile.
+		Short: "Restore a backup to an empty folder or an empty database",
+		Long: `Restore a backup of a one-machine instance to an empty folder. Restore a backup made with -config with -config: objects go to the bucket,
+authorities to their folder if it is empty, then tables to the database, which must be empty. kenneld must not run meanwhile.
 
-People may have stopped things since the backup was made. Therefore rollouts come up paused, wishes for releases wait until they are made again, and bulk actions and
-commands that were under way have ended.`,
+Operators may have stopped things since the backup was made. Therefore rollouts are restored paused, target releases have to be set again, and bulk
+jobs and commands that were running have ended.`,
 		Example: "  kenneld restore -in kennel.backup -data /srv/kennel\n  kenneld restore -in kennel.backup -identity age-key.txt -config /etc/kennel/kenneld.yaml",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -235,11 +233,11 @@ commands that were under way have ended.`,
 			return cli.PrintLine(cmd, done, done.String)
 		},
 	}
-	cmd.Flags().StringVar(&data, "data", "", "data folder, absent or empty (default: as kenneld onebox)")
-	cmd.Flags().StringVar(&settings, "config", "", "settings of kenneld serve, into whose parts a backup of such an installation goes")
-	cmd.Flags().StringVar(&scratch, "scratch", "", "folder in which that is unpacked meanwhile (default: that for temporary files)")
-	cmd.Flags().StringVar(&in, "in", "", "file that kenneld backup wrote (required)")
-	cmd.Flags().StringVar(&identity, "identity", "", "`file` with the private key of age, for an encrypted backup")
+	cmd.Flags().StringVar(&data, "data", "", "data folder `DIR`, absent or empty (default: as kenneld onebox)")
+	cmd.Flags().StringVar(&settings, "config", "", "restore a backup made with -config, using the kenneld serve settings in `FILE`")
+	cmd.Flags().StringVar(&scratch, "scratch", "", "folder `DIR` to unpack the backup in (default: the temporary folder)")
+	cmd.Flags().StringVar(&in, "in", "", "backup `file` (required)")
+	cmd.Flags().StringVar(&identity, "identity", "", "`file` with the age private key, for an encrypted backup")
 	_ = cmd.MarkFlagRequired("in") // the flag exists
 	return cmd
 }

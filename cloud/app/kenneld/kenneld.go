@@ -26,8 +26,8 @@ func command(getenv func(string) string) *cobra.Command {
 	root.Short = "The cloud that companion robots phone home to"
 	root.Long = `The cloud that companion robots phone home to.
 
-kenneld onebox brings up everything on one machine. With -config, kenneld runs some or all roles against
-a Postgres, an S3 and an MQTT broker of yours.`
+kenneld onebox runs everything on one machine. With -config, kenneld runs some or all roles with your own Postgres,
+S3 and MQTT broker.`
 	root.Example = `  kenneld onebox -robots 5
   kenneld -roles all -config /etc/kennel/kenneld.yaml
   kenneld -config /etc/kennel/kenneld.yaml -check-config`
@@ -41,13 +41,13 @@ func serveCommand(use string) *cobra.Command {
 	var check bool
 	cmd := &cobra.Command{
 		Use:   use,
-		Short: "Run roles of the cloud against parts of your own",
+		Short: "Run roles of the cloud with your own Postgres, S3 and MQTT broker",
 		Example: `  kenneld serve -config /etc/kennel/kenneld.yaml
   kenneld serve -roles bridge,jobs -config /etc/kennel/kenneld.yaml`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if file == "" {
-				return cli.Usage("-config FILE is missing: it names Postgres, S3, the broker and the authorities; or run kenneld onebox")
+				return cli.Usage("missing -config FILE, which names Postgres, S3, the broker and the authorities; to run everything here: kenneld onebox")
 			}
 			cfg := app.Defaults()
 			if err := config.Load(&cfg, file, app.EnvPrefix, os.Environ()); err != nil {
@@ -60,7 +60,7 @@ func serveCommand(use string) *cobra.Command {
 				return err
 			}
 			if check {
-				_, err := fmt.Fprintln(cmd.OutOrStdout(), "configuration is sound")
+				_, err := fmt.Fprintln(cmd.OutOrStdout(), "configuration is valid")
 				return err
 			}
 			log, err := logging.New(cmd.ErrOrStderr(), cfg.Log.Level, cfg.Log.Format)
@@ -71,8 +71,8 @@ func serveCommand(use string) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&file, "config", "", "YAML file with settings")
-	f.StringVar(&roles, "roles", "", "all, or some of bridge,api,jobs (default: as the file says, else all)")
+	f.StringVar(&file, "config", "", "settings `FILE` (YAML)")
+	f.StringVar(&roles, "roles", "", "`ROLES`: all, or some of bridge,api,jobs (default: as configured, else all)")
 	f.BoolVar(&check, "check-config", false, "check the configuration and exit")
 	return cmd
 }

@@ -26,11 +26,11 @@ func oneboxCommand(getenv func(string) string) *cobra.Command {
 	var robots string
 	cmd := &cobra.Command{
 		Use:   "onebox",
-		Short: "Bring up everything on this machine, with simulated robots if you like",
-		Long: `Bring up everything on this machine: a private Postgres, an S3 gateway, an MQTT broker, certificate
-authorities, all roles of the cloud, and simulated robots if you like. Ctrl-C stops all of it; the next start continues
-with the same data. Only this machine can connect, unless -listen or -originals says otherwise: -originals NAME lets original
-robots in from the network, at their port and, where this account may open it, at port 443; see kenneld originals.`,
+		Short: "Run everything on this machine, optionally with simulated robots",
+		Long: `Run everything on this machine: a private Postgres, an S3 gateway, an MQTT broker, certificate authorities, all roles of
+the cloud and, if you like, simulated robots. Ctrl-C stops everything; the next start uses the same data. Only this machine
+can connect, unless you give -listen or -originals: -originals NAME accepts original robots from the network, on their own
+port and, if this account may open it, on port 443 (see kenneld originals).`,
 		Example: `  kenneld onebox -robots 5
   kenneld onebox -robots vector:3,amigobot:2
   kenneld onebox -data /srv/kennel -listen api=0.0.0.0:8443 -listen mqtt=0.0.0.0:8883
@@ -70,17 +70,17 @@ robots in from the network, at their port and, where this account may open it, a
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.Data, "data", "", "data folder (default: /var/lib/kennel as root, else ~/.local/share/kennel)")
-	f.StringVar(&robots, "robots", "0", "how many simulated robots: a number of Vectors, or by species, such as vector:3,amigobot:2")
-	f.StringVar(&o.ObjectsURL, "objects-url", "", "http(s)://host:port at which robots reach the object store, when that is not where it listens")
-	f.StringArrayVar(&listen, "listen", nil, "part=host:port; parts: api, console, robots, uploads, mqtt, postgres, s3, metrics (may be repeated)")
-	f.StringSliceVar(&o.Originals, "originals", nil, "name or address by which original robots call this machine (may be repeated; the first is in their configuration)")
-	f.StringVar(&o.ReadyFile, "ready-file", "", "write endpoints, pids and files here, as JSON, when everything is up")
-	f.StringArrayVar(&o.RobotEnv, "robot-env", nil, "KEY=VALUE for simulated robots (may be repeated)")
-	f.StringArrayVar(&o.Webhooks.Allow, "webhook-allow", nil, "network that webhooks may call although it is not public, such as 192.168.1.0/24 (may be repeated)")
-	f.StringVar(&o.Webhooks.RootFile, "webhook-roots", "", "file of authorities of webhook receivers (PEM), beside the system's")
-	f.StringSliceVar(&o.Recognizers, "recognizers", app.Recognizers(), "what understands speech, in this order; none turns it off (default: what is installed)")
-	f.StringVar(&o.LogLevel, "log-level", "info", "debug, info, warn or error")
+	f.StringVar(&o.Data, "data", "", "data folder `DIR` (default: /var/lib/kennel as root, else ~/.local/share/kennel)")
+	f.StringVar(&robots, "robots", "0", "simulated robots to run: a `NUMBER` of Vectors, or by species, such as vector:3,amigobot:2")
+	f.StringVar(&o.ObjectsURL, "objects-url", "", "`URL`, http(s)://host:port, at which robots reach the object store, if it differs from where it listens")
+	f.StringArrayVar(&listen, "listen", nil, "address of a part, `PART=HOST:PORT`; parts: api, console, robots, uploads, mqtt, postgres, s3, metrics (may be repeated)")
+	f.StringSliceVar(&o.Originals, "originals", nil, "accept original robots that call this machine by this `NAME` or address (may be repeated; the first is in their configuration)")
+	f.StringVar(&o.ReadyFile, "ready-file", "", "when everything is up, write endpoints, pids and files to `FILE` as JSON")
+	f.StringArrayVar(&o.RobotEnv, "robot-env", nil, "environment variable `KEY=VALUE` for simulated robots (may be repeated)")
+	f.StringArrayVar(&o.Webhooks.Allow, "webhook-allow", nil, "private `NETWORK` that webhooks may call, such as 192.168.1.0/24 (may be repeated)")
+	f.StringVar(&o.Webhooks.RootFile, "webhook-roots", "", "trust the root certificates in `FILE` (PEM) for webhook receivers, too")
+	f.StringSliceVar(&o.Recognizers, "recognizers", app.Recognizers(), "speech recognisers to try, a `LIST` in this order; none: speech off (default: those installed)")
+	f.StringVar(&o.LogLevel, "log-level", "info", "`LEVEL`: debug, info, warn or error")
 	return cmd
 }
 

@@ -352,9 +352,9 @@ func installCommand() *cobra.Command {
 	var owners []string
 	cmd := &cobra.Command{
 		Use:   "install",
-		Short: "Write authorities, certificates and passwords for an installation of several parts",
-		Long: `Write what the parts of an installation need before the first of them starts: certificate authorities, certificates and passwords,
-in one folder for each part. Done again it keeps what is there and renews the certificates of Postgres and the broker that near their end.`,
+		Short: "Create authorities, certificates and passwords for an installation of several parts",
+		Long: `Create what the parts of an installation need before they start: certificate authorities, certificates and passwords, in one folder
+per part. A later run keeps existing files and renews certificates of Postgres and the broker that are about to expire.`,
 		Example: `  kenneld install -dir /srv/kennel/state -name kennel.example
   kenneld install -dir /state -name kennel.example -owner postgres=999:999 -owner broker=1883:1883`,
 		Args: cobra.NoArgs,
@@ -368,9 +368,9 @@ in one folder for each part. Done again it keeps what is there and renews the ce
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&in.Dir, "dir", "", "folder to write to (required)")
-	f.StringSliceVar(&in.Names, "name", nil, "host name or address that robots and people call (may be repeated)")
-	f.StringArrayVar(&owners, "owner", nil, "part=UID:GID that the part's files belong to (may be repeated)")
+	f.StringVar(&in.Dir, "dir", "", "folder `DIR` to write to (required)")
+	f.StringSliceVar(&in.Names, "name", nil, "host `NAME` or address of the cloud for robots and people (may be repeated)")
+	f.StringArrayVar(&owners, "owner", nil, "owner of a part's files, `PART=UID:GID` (may be repeated)")
 	_ = cmd.MarkFlagRequired("dir") // the flag exists
 	return cmd
 }
@@ -380,7 +380,7 @@ func caCommand() *cobra.Command {
 	var dir string
 	initialise := &cobra.Command{
 		Use:     "init",
-		Short:   "Make the certificate authorities in a folder, or complete an interrupted making",
+		Short:   "Create the certificate authorities in a folder, or finish an interrupted creation",
 		Example: "  kenneld ca init -dir /etc/kennel/ca",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -391,13 +391,13 @@ func caCommand() *cobra.Command {
 			if _, err := secretbox.Init(identity.CAConfig{Dir: dir}.SealPath()); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s in %s; take root.key to a safe place: nothing that runs needs it\n", a.RootName(), dir)
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s created in %s. Move root.key to a safe place (kenneld ca offline): no running program needs it.\n", a.RootName(), dir)
 			return err
 		},
 	}
-	initialise.Flags().StringVar(&dir, "dir", "", "folder (required)")
+	initialise.Flags().StringVar(&dir, "dir", "", "folder `DIR` to write to (required)")
 	_ = initialise.MarkFlagRequired("dir") // the flag exists
-	cmd := &cobra.Command{Use: "ca", Short: "The certificate authorities", Example: "  kenneld ca init -dir /etc/kennel/ca"}
+	cmd := &cobra.Command{Use: "ca", Short: "Manage the certificate authorities", Example: "  kenneld ca init -dir /etc/kennel/ca"}
 	cmd.AddCommand(initialise)
 	cmd.AddCommand(cacmd.Commands()...)
 	return cmd

@@ -92,14 +92,14 @@ func prepareCommand() *cobra.Command {
 	var wait time.Duration
 	cmd := &cobra.Command{
 		Use:   "prepare",
-		Short: "Make database, bucket and a first administrator ready for kenneld serve",
-		Long: `Make ready what kenneld serve expects of its parts: the database's tables, the bucket, and an administrator who may sign in once
-with the password written to -password-file. Doing it again is harmless; an account that exists is left alone.`,
+		Short: "Create the database tables, the bucket and a first administrator for kenneld serve",
+		Long: `Create what kenneld serve needs: the database tables, the bucket, and an administrator with a one-time password, written to
+-password-file. Running it again is harmless; existing accounts stay as they are.`,
 		Example: "  kenneld prepare -config /etc/kennel/kenneld.yaml -admin operator@kennel.example -password-file first-password",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if (admin == "") != (passwordFile == "") {
-				return cli.Usage("-admin %q and -password-file %q: want both or neither", admin, passwordFile)
+				return cli.Usage("-admin %q and -password-file %q go together", admin, passwordFile)
 			}
 			cfg := app.Defaults()
 			if err := config.Load(&cfg, file, app.EnvPrefix, os.Environ()); err != nil {
@@ -118,9 +118,9 @@ with the password written to -password-file. Doing it again is harmless; an acco
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&file, "config", "", "the YAML file of kenneld serve (required)")
-	f.StringVar(&admin, "admin", "", "e-mail of an administrator to make")
-	f.StringVar(&passwordFile, "password-file", "", "file to write the administrator's one-time password to")
+	f.StringVar(&file, "config", "", "settings `FILE` (YAML) of kenneld serve (required)")
+	f.StringVar(&admin, "admin", "", "e-mail `ADDRESS` of the administrator to create")
+	f.StringVar(&passwordFile, "password-file", "", "write the administrator's one-time password to `FILE`")
 	f.DurationVar(&wait, "wait", 2*time.Minute, "how long to wait for Postgres and S3")
 	_ = cmd.MarkFlagRequired("config") // the flag exists
 	return cmd

@@ -25,7 +25,7 @@ type cloudFlags struct{ data, server, ca string }
 
 func (c *cloudFlags) add(cmd *cobra.Command) {
 	f := cmd.PersistentFlags()
-	f.StringVar(&c.data, "data", "", "data folder of a running kenneld onebox (default: as kenneld onebox)")
+	f.StringVar(&c.data, "data", "", "data folder `DIR` of a running kenneld onebox (default: as kenneld onebox)")
 	f.StringVar(&c.server, "server", "", "`URL` of another cloud's API, after kennelctl login -server URL")
 	f.StringVar(&c.ca, "ca", "", "trust the root certificates in `FILE` (PEM) for the API")
 	cmd.MarkFlagsMutuallyExclusive("data", "server")
@@ -62,9 +62,9 @@ func Command(folder Folder) *cobra.Command {
 	var from cloudFlags
 	cmd := &cobra.Command{
 		Use:   "originals",
-		Short: "Say what original robots and their network need to call this cloud",
-		Long: `Say what original robots and their network need to call this cloud: the names that they look up, the root certificate to
-install, and server_config.json ready to copy. kenneld originals check plays such a robot and says what is missing.`,
+		Short: "Show what original robots need to connect to this cloud",
+		Long: `Show what original robots need to connect to this cloud: the names that they look up, the root certificate to install, and a
+server_config.json to copy. kenneld originals check simulates such a robot and says what is missing.`,
 		Example: `  kenneld originals
   kenneld originals -data /srv/kennel -o json
   kenneld originals -server https://kennel.example
@@ -95,27 +95,27 @@ func showGuide(t *cli.Table, g originals.Guide) {
 	if len(g.Troubles) > 0 {
 		t.Text("")
 	}
-	t.Text("Names, for the DNS of the robots' network or the hosts file of each robot:")
+	t.Text("Names, for the DNS of the robots' network or each robot's hosts file:")
 	for _, n := range g.Names {
 		t.Text("  " + n.Name + ", port " + n.Port + ": " + n.Use)
 	}
-	t.Section("As a line of a hosts file:")
+	t.Section("As a line for a hosts file:")
 	t.Text("  " + strings.TrimSpace(g.Hosts))
 	t.Section("On each robot, " + g.ConfigFile + ":")
 	for line := range strings.Lines(g.ServerConfig.JSON()) {
 		t.Text("  " + strings.TrimRight(line, "\n"))
 	}
-	t.Section("On each robot, where it sends the rest:")
+	t.Section("On each robot, other addresses:")
 	for _, a := range g.Addresses {
 		t.Text("  " + a.Use + ", " + a.File + ":")
 		t.Text("    " + a.Line)
 	}
 	if g.Root != "" {
-		t.Section("On each robot, " + g.RootFile + " (builds of the community also read " + strings.Join(g.OtherRoots, " and ") + "):")
+		t.Section("On each robot, " + g.RootFile + " (community builds also read " + strings.Join(g.OtherRoots, " and ") + "):")
 		for line := range strings.Lines(g.Root) {
 			t.Text("  " + strings.TrimRight(line, "\n"))
 		}
-		t.Text("The robot reads it at its first voice request or connection check: make one before the first login.")
+		t.Text("The robot reads it at its first voice request or connection check, so make one before the first login.")
 	}
 }
 
@@ -125,10 +125,10 @@ func checkCommand(from *cloudFlags, folder Folder) *cobra.Command {
 	var pause time.Duration
 	cmd := &cobra.Command{
 		Use:   "check",
-		Short: "Play an original robot, and say in one sentence what is missing",
-		Long: `Play an original robot against this cloud from here: look the names up, check the certificate with the robot's own roots, ask for
-/ok, make a token and refresh it, write and read a document, upload a log, and run the connection check. The test robot is ` + string(originals.TestThing) + `; what
-it leaves is erased. The exit code is 0 if all steps pass and 1 if one fails.`,
+		Short: "Simulate an original robot and say what is missing",
+		Long: `Simulate an original robot from this machine: look up the names, check the certificate with the robot's roots, request /ok, create
+and refresh a token, write and read a document, upload a log, and run the connection check. The test robot is ` + string(originals.TestThing) + `; it is
+removed afterwards with all its data. The exit code is 1 if a step fails.`,
 		Example: `  kenneld originals check
   kenneld originals check -roots /etc/ssl/certs/local/root.crt
   kenneld originals check -connect-to kennel.s3.us-west-2.amazonaws.com:443=192.168.1.5:8444
@@ -162,8 +162,8 @@ it leaves is erased. The exit code is 0 if all steps pass and 1 if one fails.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&roots, "roots", "", "`FILE` with the roots that the robot trusts (PEM; default: this cloud's root)")
-	f.StringArrayVar(&to, "connect-to", nil, "NAME:PORT=HOST:PORT that a name leads to, as if the DNS said so (may be repeated)")
-	f.DurationVar(&pause, "frame-pause", 120*time.Millisecond, "time between two pieces of audio of the connection check, 120ms on a robot")
+	f.StringArrayVar(&to, "connect-to", nil, "connect to another address than the DNS says, `NAME:PORT=HOST:PORT` (may be repeated)")
+	f.DurationVar(&pause, "frame-pause", 120*time.Millisecond, "time between two audio frames of the connection check (robots: 120ms)")
 	return cmd
 }
 
@@ -200,7 +200,7 @@ func selfTest(ctx context.Context, api client.Client, roots string, n originals.
 }
 
 func showResult(t *cli.Table, r originals.Result) {
-	t.Row("STEP", "RESULT", "TIME", "FOUND")
+	t.Row("STEP", "RESULT", "TIME", "DETAIL")
 	for _, s := range r.Steps {
 		result := "passed"
 		if !s.OK {

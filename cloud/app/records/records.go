@@ -126,7 +126,7 @@ func WireVitals(b wire.Base, fleet *registry.Service, owners *owner.Service) (*v
 // wireStorage wires the count of the objects in the bucket.
 func wireStorage(b wire.Base) (wire.Slice, error) {
 	book := storage.New(b.Pool, b.Blobs)
-	s := wire.Slice{Jobs: []jobs.Job{{Name: "storage.measure", Every: time.Hour, Run: book.Measure}}, Pages: storageapi.Pages(book)}
+	s := wire.Slice{Jobs: []jobs.Job{{Name: "storage.measure", Every: time.Hour, Run: book.Measure}}, Operations: func(wire.Doors) wire.Operations { return storageapi.Operations(book) }, Pages: storageapi.Pages(book)}
 	if !b.Has(wire.Jobs) {
 		return s, nil
 	}
@@ -143,12 +143,13 @@ func WireLook(b wire.Base, l *link.Link) (*liveview.Service, wire.Slice) {
 	}
 }
 
-// Operations lists the operations of documents, events, crashes and the look at a robot, for their declarations alone.
+// Operations lists the operations of documents, events, crashes, the object store and the look at a robot, for their declarations alone.
 func Operations() op.List {
 	return slices.Concat(
 		jdocsapi.Operations(nil),
 		dasapi.Operations(nil, dasapi.Config{}),
 		crashapi.Operations(nil, nil, nil),
 		liveviewapi.Operations(nil, nil),
+		storageapi.Operations(nil),
 	)
 }

@@ -20,7 +20,7 @@ import (
 type Cohort struct {
 	Name    string        `json:"cohort"`
 	Filter  filter.Filter `json:"filter"`
-	Note    string        `json:"note,omitempty"` // what it is for
+	Note    string        `json:"note,omitempty"` // purpose of the cohort
 	By      string        `json:"by"`             // who wrote it last
 	Created time.Time     `json:"created"`
 	Changed time.Time     `json:"changed"`

@@ -121,7 +121,7 @@ type Hook struct {
 	ID           string     `json:"id"`
 	URL          string     `json:"url"`
 	Kinds        []Kind     `json:"kinds"`
-	Filter       string     `json:"filter"` // robots it is about, in the language of the fleet's table; "": all
+	Filter       string     `json:"filter"` // filter of robots; "": all
 	Note         string     `json:"note,omitempty"`
 	By           string     `json:"by"` // who made it
 	Created      time.Time  `json:"created"`
@@ -286,9 +286,9 @@ func New(cfg Config) (*Service, error) {
 // Draft is an operator's input for a hook; a nil field stays as it is, or takes its default.
 type Draft struct {
 	URL      *string `json:"url,omitempty"`    // https
-	Kinds    *[]Kind `json:"kinds,omitempty"`  // of events to be told of; kennelctl webhooks -help lists them
-	Filter   *string `json:"filter,omitempty"` // robots it is about; "": all
-	Note     *string `json:"note,omitempty"`   // for people: whose it is
+	Kinds    *[]Kind `json:"kinds,omitempty"`  // kinds of events to send (kennelctl webhooks -help lists them)
+	Filter   *string `json:"filter,omitempty"` // filter of robots; "": all
+	Note     *string `json:"note,omitempty"`   // note for other operators
 	Disabled *bool   `json:"disabled,omitempty"`
 }
 

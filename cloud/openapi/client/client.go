@@ -75,117 +75,117 @@ type Parameter struct {
 	Choices               []string
 }
 
-// GetAccount is GET /v1/account: What is known of the caller.
+// GetAccount is GET /v1/account: Show the caller's account.
 func (c Client) GetAccount(ctx context.Context) (Reply[Record], error) {
 	return ask[Record](ctx, c, "GET", "/v1/account", nil)
 }
 
-// PatchAccount is PATCH /v1/account: Change it; what is left out stays.
+// PatchAccount is PATCH /v1/account: Change the caller's account. Absent fields stay as they are.
 func (c Client) PatchAccount(ctx context.Context, in Change) (Reply[Record], error) {
 	return ask[Record](ctx, c, "PATCH", "/v1/account", in)
 }
 
-// PostAccountApps is POST /v1/account/apps: Make a session that an app hands to one robot.
+// PostAccountApps is POST /v1/account/apps: Create a session token that an app hands to one robot.
 func (c Client) PostAccountApps(ctx context.Context) (Reply[AppToken], error) {
 	return ask[AppToken](ctx, c, "POST", "/v1/account/apps", nil)
 }
 
-// PostAccountDelete is POST /v1/account/delete: Delete the account and what is held about the caller.
+// PostAccountDelete is POST /v1/account/delete: Delete the account and all data held about the caller.
 func (c Client) PostAccountDelete(ctx context.Context, in DeleteRequest) (Reply[Accepted], error) {
 	return ask[Accepted](ctx, c, "POST", "/v1/account/delete", in)
 }
 
-// PostAccountEmail is POST /v1/account/email: Ask for another e-mail address; a letter to it says the rest.
+// PostAccountEmail is POST /v1/account/email: Change the e-mail address. An e-mail to the new address has the rest.
 func (c Client) PostAccountEmail(ctx context.Context, in NewEmailRequest) (Reply[Accepted], error) {
 	return ask[Accepted](ctx, c, "POST", "/v1/account/email", in)
 }
 
-// PostAccountEmailConfirm is POST /v1/account/email/confirm: Take the new address with the code of that letter.
+// PostAccountEmailConfirm is POST /v1/account/email/confirm: Confirm a new e-mail address with the code from the e-mail.
 func (c Client) PostAccountEmailConfirm(ctx context.Context, in CodeRequest) (Reply[None], error) {
 	return ask[None](ctx, c, "POST", "/v1/account/email/confirm", in)
 }
 
-// PostAccountReset is POST /v1/account/reset: Ask for a letter to set a new password.
+// PostAccountReset is POST /v1/account/reset: Request an e-mail to reset the password.
 func (c Client) PostAccountReset(ctx context.Context, in EmailRequest) (Reply[Accepted], error) {
 	return ask[Accepted](ctx, c, "POST", "/v1/account/reset", in)
 }
 
-// PostAccountResetConfirm is POST /v1/account/reset/confirm: Set a new password with the code of that letter.
+// PostAccountResetConfirm is POST /v1/account/reset/confirm: Set a new password with the code from the e-mail.
 func (c Client) PostAccountResetConfirm(ctx context.Context, in CodeRequest) (Reply[None], error) {
 	return ask[None](ctx, c, "POST", "/v1/account/reset/confirm", in)
 }
 
-// DeleteAccountSessions is DELETE /v1/account/sessions: End the other sessions.
+// DeleteAccountSessions is DELETE /v1/account/sessions: End the caller's other sessions.
 func (c Client) DeleteAccountSessions(ctx context.Context) (Reply[Ended], error) {
 	return ask[Ended](ctx, c, "DELETE", "/v1/account/sessions", nil)
 }
 
-// GetAccountSessions is GET /v1/account/sessions: Where the caller is signed in.
+// GetAccountSessions is GET /v1/account/sessions: List the caller's sessions.
 func (c Client) GetAccountSessions(ctx context.Context) (Reply[[]Session], error) {
 	return ask[[]Session](ctx, c, "GET", "/v1/account/sessions", nil)
 }
 
-// DeleteAccountSessionsID is DELETE /v1/account/sessions/{id}: End one session.
+// DeleteAccountSessionsID is DELETE /v1/account/sessions/{id}: End one of the caller's sessions.
 func (c Client) DeleteAccountSessionsID(ctx context.Context, id string) (Reply[None], error) {
 	return ask[None](ctx, c, "DELETE", "/v1/account/sessions/"+url.PathEscape(id), nil)
 }
 
-// PostAccountSignup is POST /v1/account/signup: Ask for an account; a letter says the rest.
+// PostAccountSignup is POST /v1/account/signup: Sign up for an account. An e-mail has the rest.
 func (c Client) PostAccountSignup(ctx context.Context, in SignUpRequest) (Reply[Accepted], error) {
 	return ask[Accepted](ctx, c, "POST", "/v1/account/signup", in)
 }
 
-// PostAccountVerify is POST /v1/account/verify: Prove the e-mail address with the code of the letter.
+// PostAccountVerify is POST /v1/account/verify: Confirm the e-mail address with the code from the e-mail.
 func (c Client) PostAccountVerify(ctx context.Context, in CodeRequest) (Reply[Account], error) {
 	return ask[Account](ctx, c, "POST", "/v1/account/verify", in)
 }
 
-// PostAccountVerifyAgain is POST /v1/account/verify/again: Ask for that letter once more.
+// PostAccountVerifyAgain is POST /v1/account/verify/again: Request the sign-up e-mail again.
 func (c Client) PostAccountVerifyAgain(ctx context.Context, in EmailRequest) (Reply[Accepted], error) {
 	return ask[Accepted](ctx, c, "POST", "/v1/account/verify/again", in)
 }
 
-// GetAlerts is GET /v1/alerts: Problems that many robots of one release have: those that fire, then the latest resolved.
+// GetAlerts is GET /v1/alerts: List alerts: firing ones, then the latest resolved.
 func (c Client) GetAlerts(ctx context.Context) (Reply[[]Alert], error) {
 	return ask[[]Alert](ctx, c, "GET", "/v1/alerts", nil)
 }
 
-// DeleteAlertsAcksID is DELETE /v1/alerts/acks/{id}: Take an acknowledgement back.
+// DeleteAlertsAcksID is DELETE /v1/alerts/acks/{id}: Withdraw an acknowledgement.
 func (c Client) DeleteAlertsAcksID(ctx context.Context, id string) (Reply[None], error) {
 	return ask[None](ctx, c, "DELETE", "/v1/alerts/acks/"+url.PathEscape(id), nil)
 }
 
-// PutAlertsAcksID is PUT /v1/alerts/acks/{id}: Acknowledge an alert that fires: the caller takes care of it. That ends when the alert is resolved or becomes more severe.
+// PutAlertsAcksID is PUT /v1/alerts/acks/{id}: Acknowledge a firing alert: the caller takes care of it. The acknowledgement ends when the alert is resolved or gets worse.
 func (c Client) PutAlertsAcksID(ctx context.Context, id string, in Note) (Reply[None], error) {
 	return ask[None](ctx, c, "PUT", "/v1/alerts/acks/"+url.PathEscape(id), in)
 }
 
-// GetAlertsMail is GET /v1/alerts/mail: Who gets a letter when an alert fires and when it is resolved.
+// GetAlertsMail is GET /v1/alerts/mail: Show who gets an e-mail when an alert fires or is resolved.
 func (c Client) GetAlertsMail(ctx context.Context) (Reply[Mailing], error) {
 	return ask[Mailing](ctx, c, "GET", "/v1/alerts/mail", nil)
 }
 
-// PutAlertsMail is PUT /v1/alerts/mail: Change that.
+// PutAlertsMail is PUT /v1/alerts/mail: Set who gets an e-mail when an alert fires or is resolved.
 func (c Client) PutAlertsMail(ctx context.Context, in Mailing) (Reply[Mailing], error) {
 	return ask[Mailing](ctx, c, "PUT", "/v1/alerts/mail", in)
 }
 
-// GetAlertsRule is GET /v1/alerts/rule: When an alert fires.
+// GetAlertsRule is GET /v1/alerts/rule: Show the rule for when an alert fires.
 func (c Client) GetAlertsRule(ctx context.Context) (Reply[Rule], error) {
 	return ask[Rule](ctx, c, "GET", "/v1/alerts/rule", nil)
 }
 
-// PutAlertsRule is PUT /v1/alerts/rule: Change when an alert fires.
+// PutAlertsRule is PUT /v1/alerts/rule: Change the rule for when an alert fires.
 func (c Client) PutAlertsRule(ctx context.Context, in Wanted) (Reply[Rule], error) {
 	return ask[Rule](ctx, c, "PUT", "/v1/alerts/rule", in)
 }
 
-// GetAlertsSilences is GET /v1/alerts/silences: Silences in force: alerts about the same post no letters.
+// GetAlertsSilences is GET /v1/alerts/silences: List active silences, which stop e-mails about the same problem.
 func (c Client) GetAlertsSilences(ctx context.Context) (Reply[[]Silence], error) {
 	return ask[[]Silence](ctx, c, "GET", "/v1/alerts/silences", nil)
 }
 
-// PostAlertsSilences is POST /v1/alerts/silences: Silence an alert and those about the same for a time.
+// PostAlertsSilences is POST /v1/alerts/silences: Silence an alert, and others with the same problem, for a while.
 func (c Client) PostAlertsSilences(ctx context.Context, in Hush) (Reply[Silence], error) {
 	return ask[Silence](ctx, c, "POST", "/v1/alerts/silences", in)
 }
@@ -195,25 +195,25 @@ func (c Client) DeleteAlertsSilencesID(ctx context.Context, id string) (Reply[No
 	return ask[None](ctx, c, "DELETE", "/v1/alerts/silences/"+url.PathEscape(id), nil)
 }
 
-// GetAlertsThresholds is GET /v1/alerts/thresholds: Limits on shares of crashes and faults, and on rates of events, of each version.
+// GetAlertsThresholds is GET /v1/alerts/thresholds: List thresholds: limits on shares of crashes and faults and on rates of events, for each version.
 func (c Client) GetAlertsThresholds(ctx context.Context) (Reply[[]Threshold], error) {
 	return ask[[]Threshold](ctx, c, "GET", "/v1/alerts/thresholds", nil)
 }
 
-// PostAlertsThresholds is POST /v1/alerts/thresholds: Add a limit.
+// PostAlertsThresholds is POST /v1/alerts/thresholds: Add a threshold.
 func (c Client) PostAlertsThresholds(ctx context.Context, in Limit) (Reply[Threshold], error) {
 	return ask[Threshold](ctx, c, "POST", "/v1/alerts/thresholds", in)
 }
 
-// DeleteAlertsThresholdsID is DELETE /v1/alerts/thresholds/{id}: Remove a limit; its alerts are resolved.
+// DeleteAlertsThresholdsID is DELETE /v1/alerts/thresholds/{id}: Remove a threshold. Its alerts are resolved.
 func (c Client) DeleteAlertsThresholdsID(ctx context.Context, id string) (Reply[None], error) {
 	return ask[None](ctx, c, "DELETE", "/v1/alerts/thresholds/"+url.PathEscape(id), nil)
 }
 
 // GetArchivesQuery is the query of GET /v1/archives; nil leaves a parameter out.
 type GetArchivesQuery struct {
-	Species *string // Only those of one.
-	Version *string // Only those of one release.
+	Species *string // Only this species.
+	Version *string // Only archives of this release.
 }
 
 // Encode returns the query as a URL has it.
@@ -224,20 +224,20 @@ func (q GetArchivesQuery) Encode() string {
 	return v.Encode()
 }
 
-// GetArchives is GET /v1/archives: Archives of releases.
+// GetArchives is GET /v1/archives: List release archives.
 func (c Client) GetArchives(ctx context.Context, q GetArchivesQuery) (Reply[[]Artifact], error) {
 	return ask[[]Artifact](ctx, c, "GET", "/v1/archives"+"?"+q.Encode(), nil)
 }
 
-// DeleteArchivesSpeciesSum is DELETE /v1/archives/{species}/{sum}: Delete an archive, unless a channel, a wish, a rollout or another release uses its release.
+// DeleteArchivesSpeciesSum is DELETE /v1/archives/{species}/{sum}: Delete an archive, unless a channel, a target, a rollout or another release uses its release.
 func (c Client) DeleteArchivesSpeciesSum(ctx context.Context, species string, sum string) (Reply[Artifact], error) {
 	return ask[Artifact](ctx, c, "DELETE", "/v1/archives/"+url.PathEscape(species)+"/"+url.PathEscape(sum), nil)
 }
 
 // GetAuditQuery is the query of GET /v1/audit; nil leaves a parameter out.
 type GetAuditQuery struct {
-	Before *int64 // Only lines before this one.
-	Limit  *int64 // At most so many.
+	Before *int64 // Only lines before the one with this number.
+	Limit  *int64 // Maximum number of results.
 }
 
 // Encode returns the query as a URL has it.
@@ -248,14 +248,14 @@ func (q GetAuditQuery) Encode() string {
 	return v.Encode()
 }
 
-// GetAudit is GET /v1/audit: What people did, the newest first; Link rel="next" leads on.
+// GetAudit is GET /v1/audit: List what people did, the newest first. Link rel="next" leads to the next page.
 func (c Client) GetAudit(ctx context.Context, q GetAuditQuery) (Reply[[]AuditEntry], error) {
 	return ask[[]AuditEntry](ctx, c, "GET", "/v1/audit"+"?"+q.Encode(), nil)
 }
 
 // GetAuditVerifyQuery is the query of GET /v1/audit/verify; nil leaves a parameter out.
 type GetAuditVerifyQuery struct {
-	From *string // An anchor.
+	From *string // Anchor to continue from.
 }
 
 // Encode returns the query as a URL has it.
@@ -265,34 +265,34 @@ func (q GetAuditVerifyQuery) Encode() string {
 	return v.Encode()
 }
 
-// GetAuditVerify is GET /v1/audit/verify: Whether the log is as it was written; continue from the last anchor until done.
+// GetAuditVerify is GET /v1/audit/verify: Verify that the log is unaltered; repeat from the last anchor until done.
 func (c Client) GetAuditVerify(ctx context.Context, q GetAuditVerifyQuery) (Reply[AuditReport], error) {
 	return ask[AuditReport](ctx, c, "GET", "/v1/audit/verify"+"?"+q.Encode(), nil)
 }
 
-// GetBatches is GET /v1/batches: Batches of factory certificates.
+// GetBatches is GET /v1/batches: List manufacturing batches.
 func (c Client) GetBatches(ctx context.Context) (Reply[[]Batch], error) {
 	return ask[[]Batch](ctx, c, "GET", "/v1/batches", nil)
 }
 
-// PutBatchesBatch is PUT /v1/batches/{batch}: Trust a batch.
+// PutBatchesBatch is PUT /v1/batches/{batch}: Create or replace a manufacturing batch.
 func (c Client) PutBatchesBatch(ctx context.Context, batch string, in Batch) (Reply[None], error) {
 	return ask[None](ctx, c, "PUT", "/v1/batches/"+url.PathEscape(batch), in)
 }
 
-// PostBatchesBatchDisable is POST /v1/batches/{batch}/disable: Disable a manufacturing batch: its factory certificates are refused.
+// PostBatchesBatchDisable is POST /v1/batches/{batch}/disable: Disable a manufacturing batch, whose factory certificates are then refused.
 func (c Client) PostBatchesBatchDisable(ctx context.Context, batch string, in Reason) (Reply[None], error) {
 	return ask[None](ctx, c, "POST", "/v1/batches/"+url.PathEscape(batch)+"/disable", in)
 }
 
-// PostBatchesBatchEnable is POST /v1/batches/{batch}/enable: Trust it again.
+// PostBatchesBatchEnable is POST /v1/batches/{batch}/enable: Enable a disabled batch.
 func (c Client) PostBatchesBatchEnable(ctx context.Context, batch string) (Reply[None], error) {
 	return ask[None](ctx, c, "POST", "/v1/batches/"+url.PathEscape(batch)+"/enable", nil)
 }
 
 // GetBulkQuery is the query of GET /v1/bulk; nil leaves a parameter out.
 type GetBulkQuery struct {
-	Limit *int64 // At most so many.
+	Limit *int64 // Maximum number of results.
 }
 
 // Encode returns the query as a URL has it.
@@ -302,36 +302,36 @@ func (q GetBulkQuery) Encode() string {
 	return v.Encode()
 }
 
-// GetBulk is GET /v1/bulk: The newest first.
+// GetBulk is GET /v1/bulk: List bulk jobs, the newest first.
 func (c Client) GetBulk(ctx context.Context, q GetBulkQuery) (Reply[[]Job], error) {
 	return ask[[]Job](ctx, c, "GET", "/v1/bulk"+"?"+q.Encode(), nil)
 }
 
-// PostBulk is POST /v1/bulk: Do one thing to many robots; the same key again is the same job.
+// PostBulk is POST /v1/bulk: Start a bulk job. Repeating its key does not start a second one.
 func (c Client) PostBulk(ctx context.Context, in BulkRequest) (Reply[Job], error) {
 	return ask[Job](ctx, c, "POST", "/v1/bulk", in)
 }
 
-// PostBulkPreview is POST /v1/bulk/preview: What would be done, and to how many.
+// PostBulkPreview is POST /v1/bulk/preview: Preview a bulk job: what it would do to how many robots.
 func (c Client) PostBulkPreview(ctx context.Context, in BulkRequest) (Reply[Preview], error) {
 	return ask[Preview](ctx, c, "POST", "/v1/bulk/preview", in)
 }
 
-// GetBulkID is GET /v1/bulk/{id}: One with its progress.
+// GetBulkID is GET /v1/bulk/{id}: Show a bulk job and its progress.
 func (c Client) GetBulkID(ctx context.Context, id string) (Reply[Job], error) {
 	return ask[Job](ctx, c, "GET", "/v1/bulk/"+url.PathEscape(id), nil)
 }
 
-// PostBulkIDCancel is POST /v1/bulk/{id}/cancel: Drop what was not done yet.
+// PostBulkIDCancel is POST /v1/bulk/{id}/cancel: Cancel a bulk job; robots still open are skipped.
 func (c Client) PostBulkIDCancel(ctx context.Context, id string) (Reply[Job], error) {
 	return ask[Job](ctx, c, "POST", "/v1/bulk/"+url.PathEscape(id)+"/cancel", nil)
 }
 
 // GetBulkIDResultsQuery is the query of GET /v1/bulk/{id}/results; nil leaves a parameter out.
 type GetBulkIDResultsQuery struct {
-	State *string // Only those.
-	Limit *int64  // At most so many.
-	After *string // Where the page before ended.
+	State *string // Only robots in this state.
+	Limit *int64  // Maximum number of results.
+	After *string // Where the previous page ended.
 }
 
 // Encode returns the query as a URL has it.
@@ -343,14 +343,14 @@ func (q GetBulkIDResultsQuery) Encode() string {
 	return v.Encode()
 }
 
-// GetBulkIDResults is GET /v1/bulk/{id}/results: What became of each robot.
+// GetBulkIDResults is GET /v1/bulk/{id}/results: List a bulk job's result for each robot.
 func (c Client) GetBulkIDResults(ctx context.Context, id string, q GetBulkIDResultsQuery) (Reply[[]Result], error) {
 	return ask[[]Result](ctx, c, "GET", "/v1/bulk/"+url.PathEscape(id)+"/results"+"?"+q.Encode(), nil)
 }
 
 // GetChannelsQuery is the query of GET /v1/channels; nil leaves a parameter out.
 type GetChannelsQuery struct {
-	Species *string // Only those of one.
+	Species *string // Only this species.
 }
 
 // Encode returns the query as a URL has it.
@@ -360,52 +360,52 @@ func (q GetChannelsQuery) Encode() string {
 	return v.Encode()
 }
 
-// GetChannels is GET /v1/channels: Which release each channel offers to original robots.
+// GetChannels is GET /v1/channels: List channels and the releases that they offer to original robots.
 func (c Client) GetChannels(ctx context.Context, q GetChannelsQuery) (Reply[[]Channel], error) {
 	return ask[[]Channel](ctx, c, "GET", "/v1/channels"+"?"+q.Encode(), nil)
 }
 
-// PutChannelsSpeciesChannel is PUT /v1/channels/{species}/{channel}: Have a channel offer a release, or none.
+// PutChannelsSpeciesChannel is PUT /v1/channels/{species}/{channel}: Set which release a channel offers, if any.
 func (c Client) PutChannelsSpeciesChannel(ctx context.Context, species string, channel string, in Wish) (Reply[Channel], error) {
 	return ask[Channel](ctx, c, "PUT", "/v1/channels/"+url.PathEscape(species)+"/"+url.PathEscape(channel), in)
 }
 
-// GetCheck is GET /v1/check: What this installation lacks before strangers may reach it, checked now.
+// GetCheck is GET /v1/check: Check whether this installation is ready for the internet.
 func (c Client) GetCheck(ctx context.Context) (Reply[Checklist], error) {
 	return ask[Checklist](ctx, c, "GET", "/v1/check", nil)
 }
 
-// GetCohorts is GET /v1/cohorts: Saved filters.
+// GetCohorts is GET /v1/cohorts: List cohorts.
 func (c Client) GetCohorts(ctx context.Context) (Reply[[]Cohort], error) {
 	return ask[[]Cohort](ctx, c, "GET", "/v1/cohorts", nil)
 }
 
-// PostCohorts is POST /v1/cohorts: Save a filter under a new name.
+// PostCohorts is POST /v1/cohorts: Create a cohort, a saved filter.
 func (c Client) PostCohorts(ctx context.Context, in Request) (Reply[Cohort], error) {
 	return ask[Cohort](ctx, c, "POST", "/v1/cohorts", in)
 }
 
-// DeleteCohortsCohort is DELETE /v1/cohorts/{cohort}: Forget one; refused while another asks for it.
+// DeleteCohortsCohort is DELETE /v1/cohorts/{cohort}: Delete a cohort. Refused while another cohort uses it.
 func (c Client) DeleteCohortsCohort(ctx context.Context, cohort string) (Reply[None], error) {
 	return ask[None](ctx, c, "DELETE", "/v1/cohorts/"+url.PathEscape(cohort), nil)
 }
 
-// GetCohortsCohort is GET /v1/cohorts/{cohort}: One, with how many robots it has now.
+// GetCohortsCohort is GET /v1/cohorts/{cohort}: Show a cohort and its number of robots.
 func (c Client) GetCohortsCohort(ctx context.Context, cohort string) (Reply[Counted], error) {
 	return ask[Counted](ctx, c, "GET", "/v1/cohorts/"+url.PathEscape(cohort), nil)
 }
 
-// PutCohortsCohort is PUT /v1/cohorts/{cohort}: Create or change a cohort; with rev, only if it has not changed since.
+// PutCohortsCohort is PUT /v1/cohorts/{cohort}: Create or change a cohort; with rev, only if it has that revision.
 func (c Client) PutCohortsCohort(ctx context.Context, cohort string, in Request) (Reply[Cohort], error) {
 	return ask[Cohort](ctx, c, "PUT", "/v1/cohorts/"+url.PathEscape(cohort), in)
 }
 
 // GetCrashGroupsQuery is the query of GET /v1/crash-groups; nil leaves a parameter out.
 type GetCrashGroupsQuery struct {
-	State   *string // Only those in this state.
-	Program *string // Only those of one program.
-	Version *string // Only those that a version had.
-	Limit   *int64  // At most so many.
+	State   *string // Only groups in this state.
+	Program *string // Only groups of this program.
+	Version *string // Only groups with crashes of this version.
+	Limit   *int64  // Maximum number of results.
 	After   *string // Continue after the group with this id.
 }
 
@@ -420,7 +420,7 @@ func (q GetCrashGroupsQuery) Encode() string {
 	return v.Encode()
 }
 
-// GetCrashGroups is GET /v1/crash-groups: Groups of crashes with the same cause, the latest seen first; Link rel="next" leads on.
+// GetCrashGroups is GET /v1/crash-groups: List groups of crashes with the same cause, the latest seen first. Link rel="next" leads to the next page.
 func (c Client) GetCrashGroups(ctx context.Context, q GetCrashGroupsQuery) (Reply[[]Group], error) {
 	return ask[[]Group](ctx, c, "GET", "/v1/crash-groups"+"?"+q.Encode(), nil)
 }
@@ -430,12 +430,12 @@ func (c Client) GetCrashGroupsGroup(ctx context.Context, group string) (Reply[Gr
 	return ask[Group](ctx, c, "GET", "/v1/crash-groups/"+url.PathEscape(group), nil)
 }
 
-// PatchCrashGroupsGroup is PATCH /v1/crash-groups/{group}: Resolve or reopen a group, or note something. A crash of a version that should not have it makes a resolved group regressed.
+// PatchCrashGroupsGroup is PATCH /v1/crash-groups/{group}: Resolve or reopen a group of crashes, or change its note. A crash of a fixed version makes a resolved group regressed.
 func (c Client) PatchCrashGroupsGroup(ctx context.Context, group string, in CrashChange) (Reply[Group], error) {
 	return ask[Group](ctx, c, "PATCH", "/v1/crash-groups/"+url.PathEscape(group), in)
 }
 
-// GetCrashSymbols is GET /v1/crash-symbols: Symbol files.
+// GetCrashSymbols is GET /v1/crash-symbols: List symbol files.
 func (c Client) GetCrashSymbols(ctx context.Context) (Reply[[]Symbols], error) {
 	return ask[[]Symbols](ctx, c, "GET", "/v1/crash-symbols", nil)
 }
@@ -447,10 +447,10 @@ func (c Client) DeleteCrashSymbolsDebug(ctx context.Context, debug string) (Repl
 
 // GetCrashesQuery is the query of GET /v1/crashes; nil leaves a parameter out.
 type GetCrashesQuery struct {
-	Thing   *string // Only those of one robot.
-	Group   *string // Only those of one group.
-	Version *string // Only those of one version.
-	Limit   *int64  // At most so many.
+	Thing   *string // Only crashes of this robot.
+	Group   *string // Only crashes of this group.
+	Version *string // Only crashes of this version.
+	Limit   *int64  // Maximum number of results.
 	After   *string // Continue after the crash with this id.
 }
 
@@ -465,37 +465,37 @@ func (q GetCrashesQuery) Encode() string {
 	return v.Encode()
 }
 
-// GetCrashes is GET /v1/crashes: Crashes without their stacks, the newest first; Link rel="next" leads on.
+// GetCrashes is GET /v1/crashes: List crashes without their stacks, the newest first. Link rel="next" leads to the next page.
 func (c Client) GetCrashes(ctx context.Context, q GetCrashesQuery) (Reply[[]Crash], error) {
 	return ask[[]Crash](ctx, c, "GET", "/v1/crashes"+"?"+q.Encode(), nil)
 }
 
-// GetCrashesCrash is GET /v1/crashes/{crash}: One crash with its stacks.
+// GetCrashesCrash is GET /v1/crashes/{crash}: Show a crash with its stacks.
 func (c Client) GetCrashesCrash(ctx context.Context, crash string) (Reply[Crash], error) {
 	return ask[Crash](ctx, c, "GET", "/v1/crashes/"+url.PathEscape(crash), nil)
 }
 
-// PostEnroll is POST /v1/enroll: Get the first certificate.
+// PostEnroll is POST /v1/enroll: Get a robot's first certificate.
 func (c Client) PostEnroll(ctx context.Context, in Enroll) (Reply[Answer], error) {
 	return ask[Answer](ctx, c, "POST", "/v1/enroll", in)
 }
 
 // GetEventsQuery is the query of GET /v1/events; nil leaves a parameter out.
 type GetEventsQuery struct {
-	Thing   *string // Only those of this thing; owners must say which.
-	Robots  *string // Only those of robots that this filter of the fleet selects, such as cohort:beta; for operators.
-	Event   *string // Beginning of the event's name.
-	Name    *string // The event's whole name.
-	Version *string // Of the robot's release; a * at the end matches anything.
-	Level   *string // At least so grave.
-	Source  *string // The robot's program.
-	Value   *string // A condition such as battery<3500 or s1=low; several, each a parameter, must all hold. A value is called by its field, s1 to s4 and i1 to i4, or, with name, by its name in the event's description.
-	Fits    *string // Only events that do not fit their description.
-	Since   *string // Only those received since then; or how long ago, such as 24h or 7d.
-	Until   *string // Only those received before then; likewise.
-	Clock   *string // Whose times since and until are.
-	Limit   *int64  // At most so many.
-	Before  *string // Only what is older than this, as the last line of the page before has it.
+	Thing   *string // Only events of this robot; required for owners.
+	Robots  *string // Only events of robots that match this filter, such as cohort:beta; for operators.
+	Event   *string // Only events whose name begins with this.
+	Name    *string // Full name of the event.
+	Version *string // Only events of robots with this release; may end in *.
+	Level   *string // Only events of at least this level.
+	Source  *string // Only events of this program of the robot.
+	Value   *string // Condition such as battery<3500 or s1=low; may be repeated, all must hold. A value is named by its field, s1 to s4 and i1 to i4, or, with name, as in the event's description.
+	Fits    *string // Only events that do not match their description.
+	Since   *string // Only events received since this time, or this long ago, such as 24h or 7d.
+	Until   *string // Only events received before this time, or this long ago.
+	Clock   *string // Clock that since and until refer to.
+	Limit   *int64  // Maximum number of results.
+	Before  *string // Only events before this cursor, from the end of the previous page.
 }
 
 // Encode returns the query as a URL has it.
@@ -518,15 +518,15 @@ func (q GetEventsQuery) Encode() string {
 	return v.Encode()
 }
 
-// GetEvents is GET /v1/events: What robots told, the newest first; Link rel="next" leads on.
+// GetEvents is GET /v1/events: List events, the newest first. Link rel="next" leads to the next page.
 func (c Client) GetEvents(ctx context.Context, q GetEventsQuery) (Reply[[]DasRecord], error) {
 	return ask[[]DasRecord](ctx, c, "GET", "/v1/events"+"?"+q.Encode(), nil)
 }
 
 // GetEventsBootsQuery is the query of GET /v1/events/boots; nil leaves a parameter out.
 type GetEventsBootsQuery struct {
-	Thing *string // The robot.
-	Limit *int64  // At most so many.
+	Thing *string // Robot whose boots to list.
+	Limit *int64  // Maximum number of results.
 }
 
 // Encode returns the query as a URL has it.
@@ -537,27 +537,27 @@ func (q GetEventsBootsQuery) Encode() string {
 	return v.Encode()
 }
 
-// GetEventsBoots is GET /v1/events/boots: The latest boots of a robot, and how many of their events were lost.
+// GetEventsBoots is GET /v1/events/boots: List a robot's latest boots, and how many of their events were lost.
 func (c Client) GetEventsBoots(ctx context.Context, q GetEventsBootsQuery) (Reply[[]Boot], error) {
 	return ask[[]Boot](ctx, c, "GET", "/v1/events/boots"+"?"+q.Encode(), nil)
 }
 
 // GetEventsCountsQuery is the query of GET /v1/events/counts; nil leaves a parameter out.
 type GetEventsCountsQuery struct {
-	Thing   *string // Only those of this thing; owners must say which.
-	Robots  *string // Only those of robots that this filter of the fleet selects, such as cohort:beta; for operators.
-	Event   *string // Beginning of the event's name.
-	Name    *string // The event's whole name.
-	Version *string // Of the robot's release; a * at the end matches anything.
-	Level   *string // At least so grave.
-	Source  *string // The robot's program.
-	Value   *string // A condition such as battery<3500 or s1=low; several, each a parameter, must all hold. A value is called by its field, s1 to s4 and i1 to i4, or, with name, by its name in the event's description.
-	Fits    *string // Only events that do not fit their description.
-	Since   *string // Only those received since then; or how long ago, such as 24h or 7d.
-	Until   *string // Only those received before then; likewise.
-	Clock   *string // Whose times since and until are.
-	By      *string // What they are grouped by.
-	Of      *string // A number, i1 to i4, or with name by its name in the description, of which quantiles are wanted.
+	Thing   *string // Only events of this robot; required for owners.
+	Robots  *string // Only events of robots that match this filter, such as cohort:beta; for operators.
+	Event   *string // Only events whose name begins with this.
+	Name    *string // Full name of the event.
+	Version *string // Only events of robots with this release; may end in *.
+	Level   *string // Only events of at least this level.
+	Source  *string // Only events of this program of the robot.
+	Value   *string // Condition such as battery<3500 or s1=low; may be repeated, all must hold. A value is named by its field, s1 to s4 and i1 to i4, or, with name, as in the event's description.
+	Fits    *string // Only events that do not match their description.
+	Since   *string // Only events received since this time, or this long ago, such as 24h or 7d.
+	Until   *string // Only events received before this time, or this long ago.
+	Clock   *string // Clock that since and until refer to.
+	By      *string // What to group by.
+	Of      *string // Number whose quantiles to return: i1 to i4 or, with name, its name in the event's description.
 }
 
 // Encode returns the query as a URL has it.
@@ -580,26 +580,26 @@ func (q GetEventsCountsQuery) Encode() string {
 	return v.Encode()
 }
 
-// GetEventsCounts is GET /v1/events/counts: How many events there were, and the quantiles of a number. Without since: of the last day.
+// GetEventsCounts is GET /v1/events/counts: Count events, and compute quantiles of a number. Without since: of the last day.
 func (c Client) GetEventsCounts(ctx context.Context, q GetEventsCountsQuery) (Reply[DasCounts], error) {
 	return ask[DasCounts](ctx, c, "GET", "/v1/events/counts"+"?"+q.Encode(), nil)
 }
 
 // GetEventsExportQuery is the query of GET /v1/events/export; nil leaves a parameter out.
 type GetEventsExportQuery struct {
-	Thing   *string // Only those of this thing; owners must say which.
-	Robots  *string // Only those of robots that this filter of the fleet selects, such as cohort:beta; for operators.
-	Event   *string // Beginning of the event's name.
-	Name    *string // The event's whole name.
-	Version *string // Of the robot's release; a * at the end matches anything.
-	Level   *string // At least so grave.
-	Source  *string // The robot's program.
-	Value   *string // A condition such as battery<3500 or s1=low; several, each a parameter, must all hold. A value is called by its field, s1 to s4 and i1 to i4, or, with name, by its name in the event's description.
-	Fits    *string // Only events that do not fit their description.
-	Since   *string // Only those received since then; or how long ago, such as 24h or 7d.
-	Until   *string // Only those received before then; likewise.
-	Clock   *string // Whose times since and until are.
-	Format  *string // Of the file.
+	Thing   *string // Only events of this robot; required for owners.
+	Robots  *string // Only events of robots that match this filter, such as cohort:beta; for operators.
+	Event   *string // Only events whose name begins with this.
+	Name    *string // Full name of the event.
+	Version *string // Only events of robots with this release; may end in *.
+	Level   *string // Only events of at least this level.
+	Source  *string // Only events of this program of the robot.
+	Value   *string // Condition such as battery<3500 or s1=low; may be repeated, all must hold. A value is named by its field, s1 to s4 and i1 to i4, or, with name, as in the event's description.
+	Fits    *string // Only events that do not match their description.
+	Since   *string // Only events received since this time, or this long ago, such as 24h or 7d.
+	Until   *string // Only events received before this time, or this long ago.
+	Clock   *string // Clock that since and until refer to.
+	Format  *string // Format of the file.
 }
 
 // Encode returns the query as a URL has it.
@@ -623,18 +623,18 @@ func (q GetEventsExportQuery) Encode() string {
 
 // GetEventsTailQuery is the query of GET /v1/events/tail; nil leaves a parameter out.
 type GetEventsTailQuery struct {
-	Thing   *string // Only those of this thing; owners must say which.
-	Robots  *string // Only those of robots that this filter of the fleet selects, such as cohort:beta; for operators.
-	Event   *string // Beginning of the event's name.
-	Name    *string // The event's whole name.
-	Version *string // Of the robot's release; a * at the end matches anything.
-	Level   *string // At least so grave.
-	Source  *string // The robot's program.
-	Value   *string // A condition such as battery<3500 or s1=low; several, each a parameter, must all hold. A value is called by its field, s1 to s4 and i1 to i4, or, with name, by its name in the event's description.
-	Fits    *string // Only events that do not fit their description.
-	Since   *string // Only those received since then; or how long ago, such as 24h or 7d.
-	Until   *string // Only those received before then; likewise.
-	Clock   *string // Whose times since and until are.
+	Thing   *string // Only events of this robot; required for owners.
+	Robots  *string // Only events of robots that match this filter, such as cohort:beta; for operators.
+	Event   *string // Only events whose name begins with this.
+	Name    *string // Full name of the event.
+	Version *string // Only events of robots with this release; may end in *.
+	Level   *string // Only events of at least this level.
+	Source  *string // Only events of this program of the robot.
+	Value   *string // Condition such as battery<3500 or s1=low; may be repeated, all must hold. A value is named by its field, s1 to s4 and i1 to i4, or, with name, as in the event's description.
+	Fits    *string // Only events that do not match their description.
+	Since   *string // Only events received since this time, or this long ago, such as 24h or 7d.
+	Until   *string // Only events received before this time, or this long ago.
+	Clock   *string // Clock that since and until refer to.
 }
 
 // Encode returns the query as a URL has it.
@@ -657,7 +657,7 @@ func (q GetEventsTailQuery) Encode() string {
 
 // GetExperimentsQuery is the query of GET /v1/experiments; nil leaves a parameter out.
 type GetExperimentsQuery struct {
-	Since *string // Told since then, or how long ago, such as 30d, the default.
+	Since *string // Only experiments reported since this time, or this long ago, such as 30d.
 }
 
 // Encode returns the query as a URL has it.
@@ -667,17 +667,17 @@ func (q GetExperimentsQuery) Encode() string {
 	return v.Encode()
 }
 
-// GetExperiments is GET /v1/experiments: Experiments that robots reported, with the number of robots in each variation.
+// GetExperiments is GET /v1/experiments: List experiments that robots reported, with the number of robots in each variation.
 func (c Client) GetExperiments(ctx context.Context, q GetExperimentsQuery) (Reply[[]Experiment], error) {
 	return ask[[]Experiment](ctx, c, "GET", "/v1/experiments"+"?"+q.Encode(), nil)
 }
 
 // GetExperimentsKeyQuery is the query of GET /v1/experiments/{key}; nil leaves a parameter out.
 type GetExperimentsKeyQuery struct {
-	Name  *string // The event's whole name.
-	Of    *string // A number of it, i1 to i4, or its name in the description.
-	Since *string // From then on, or how long ago; a week, if absent.
-	Until *string // Before then.
+	Name  *string // Full name of the event.
+	Of    *string // Number of the event to compare: i1 to i4, or its name in the event's description.
+	Since *string // Start time, or how long ago; default: a week ago.
+	Until *string // End time, or how long ago; default: now.
 }
 
 // Encode returns the query as a URL has it.
@@ -690,31 +690,31 @@ func (q GetExperimentsKeyQuery) Encode() string {
 	return v.Encode()
 }
 
-// GetExperimentsKey is GET /v1/experiments/{key}: How robots of the variations of an experiment differ: how often an event comes on a robot's day, or the mean of a number.
+// GetExperimentsKey is GET /v1/experiments/{key}: Compare the variations of an experiment: how often an event occurs per robot and day, or the mean of a number.
 func (c Client) GetExperimentsKey(ctx context.Context, key string, q GetExperimentsKeyQuery) (Reply[Comparison], error) {
 	return ask[Comparison](ctx, c, "GET", "/v1/experiments/"+url.PathEscape(key)+"?"+q.Encode(), nil)
 }
 
-// GetFactoryCertificates is GET /v1/factory-certificates: Factory certificates that were revoked.
+// GetFactoryCertificates is GET /v1/factory-certificates: List revoked factory certificates.
 func (c Client) GetFactoryCertificates(ctx context.Context) (Reply[[]FactoryCertificate], error) {
 	return ask[[]FactoryCertificate](ctx, c, "GET", "/v1/factory-certificates", nil)
 }
 
-// PostFactoryCertificatesRevoke is POST /v1/factory-certificates/revoke: Revoke one.
+// PostFactoryCertificatesRevoke is POST /v1/factory-certificates/revoke: Revoke a factory certificate.
 func (c Client) PostFactoryCertificatesRevoke(ctx context.Context, in FactoryRevocation) (Reply[None], error) {
 	return ask[None](ctx, c, "POST", "/v1/factory-certificates/revoke", in)
 }
 
-// GetFleet is GET /v1/fleet: How many robots are present and absent.
+// GetFleet is GET /v1/fleet: Count robots that are online and offline.
 func (c Client) GetFleet(ctx context.Context) (Reply[Count], error) {
 	return ask[Count](ctx, c, "GET", "/v1/fleet", nil)
 }
 
 // GetFleetCountsQuery is the query of GET /v1/fleet/counts; nil leaves a parameter out.
 type GetFleetCountsQuery struct {
-	Filter   *string // Which robots, such as presence:absent tag:lab battery:<3.6 seen:>3d.
-	Presence *string // A term of the filter.
-	Q        *string // A word of the filter.
+	Filter   *string // Filter of robots, such as presence:absent tag:lab battery:<3.6 seen:>3d.
+	Presence *string // A presence to add to the filter.
+	Q        *string // A word to add to the filter.
 }
 
 // Encode returns the query as a URL has it.
@@ -726,15 +726,15 @@ func (q GetFleetCountsQuery) Encode() string {
 	return v.Encode()
 }
 
-// GetFleetCounts is GET /v1/fleet/counts: How many of each version, species, problem, tag and so on.
+// GetFleetCounts is GET /v1/fleet/counts: Count robots by presence, version, species, problem, tag and so on.
 func (c Client) GetFleetCounts(ctx context.Context, q GetFleetCountsQuery) (Reply[Counts], error) {
 	return ask[Counts](ctx, c, "GET", "/v1/fleet/counts"+"?"+q.Encode(), nil)
 }
 
 // GetFleetHealthQuery is the query of GET /v1/fleet/health; nil leaves a parameter out.
 type GetFleetHealthQuery struct {
-	Period *string // Until now.
-	Cohort *string // Only its robots.
+	Period *string // Period, up to now.
+	Cohort *string // Only robots of this cohort.
 }
 
 // Encode returns the query as a URL has it.
@@ -745,19 +745,19 @@ func (q GetFleetHealthQuery) Encode() string {
 	return v.Encode()
 }
 
-// GetFleetHealth is GET /v1/fleet/health: How the fleet was: crash-free robots by version, faults, batteries, voice and activation.
+// GetFleetHealth is GET /v1/fleet/health: Show the fleet's health: crashes by version, faults, batteries, voice and activation.
 func (c Client) GetFleetHealth(ctx context.Context, q GetFleetHealthQuery) (Reply[Overview], error) {
 	return ask[Overview](ctx, c, "GET", "/v1/fleet/health"+"?"+q.Encode(), nil)
 }
 
-// GetHealth is GET /v1/health: Whether this process can do its work.
+// GetHealth is GET /v1/health: Check whether this process is healthy.
 func (c Client) GetHealth(ctx context.Context) (Reply[Health], error) {
 	return ask[Health](ctx, c, "GET", "/v1/health", nil)
 }
 
 // GetIntentsCustomQuery is the query of GET /v1/intents/custom; nil leaves a parameter out.
 type GetIntentsCustomQuery struct {
-	Thing *string // Only those that this robot understands.
+	Thing *string // Only intents that this robot understands.
 }
 
 // Encode returns the query as a URL has it.
@@ -767,27 +767,27 @@ func (q GetIntentsCustomQuery) Encode() string {
 	return v.Encode()
 }
 
-// GetIntentsCustom is GET /v1/intents/custom: Intents of the operators' own: those of one robot, then those of all robots.
+// GetIntentsCustom is GET /v1/intents/custom: List custom intents: those of one robot, then those of all robots.
 func (c Client) GetIntentsCustom(ctx context.Context, q GetIntentsCustomQuery) (Reply[[]Custom], error) {
 	return ask[[]Custom](ctx, c, "GET", "/v1/intents/custom"+"?"+q.Encode(), nil)
 }
 
-// PostIntentsCustom is POST /v1/intents/custom: Add one; refused if a phrase already means a built-in intent that it does not override. Webhooks hear of it as intent.custom.
+// PostIntentsCustom is POST /v1/intents/custom: Add a custom intent. Refused if a phrase already means a built-in intent that it does not override. Webhooks get it as intent.custom.
 func (c Client) PostIntentsCustom(ctx context.Context, in CustomintentWanted) (Reply[CustomAdded], error) {
 	return ask[CustomAdded](ctx, c, "POST", "/v1/intents/custom", in)
 }
 
-// DeleteIntentsCustomID is DELETE /v1/intents/custom/{id}: Remove one.
+// DeleteIntentsCustomID is DELETE /v1/intents/custom/{id}: Remove a custom intent.
 func (c Client) DeleteIntentsCustomID(ctx context.Context, id string) (Reply[None], error) {
 	return ask[None](ctx, c, "DELETE", "/v1/intents/custom/"+url.PathEscape(id), nil)
 }
 
-// GetJdocsSchemas is GET /v1/jdocs/schemas: The documents that robots know, with their fields.
+// GetJdocsSchemas is GET /v1/jdocs/schemas: List the documents that robots know, with their fields.
 func (c Client) GetJdocsSchemas(ctx context.Context) (Reply[[]Schema], error) {
 	return ask[[]Schema](ctx, c, "GET", "/v1/jdocs/schemas", nil)
 }
 
-// PostLogin is POST /v1/login: Sign in; with cookie the session is set as one and not shown.
+// PostLogin is POST /v1/login: Sign in. With cookie, the session is set as a cookie and not returned.
 func (c Client) PostLogin(ctx context.Context, in LoginRequest) (Reply[LoginAnswer], error) {
 	return ask[LoginAnswer](ctx, c, "POST", "/v1/login", in)
 }
@@ -797,7 +797,7 @@ func (c Client) PostLoginPasskey(ctx context.Context, in PasskeyAnswer) (Reply[L
 	return ask[LoginAnswer](ctx, c, "POST", "/v1/login/passkey", in)
 }
 
-// PostLoginPasskeyBegin is POST /v1/login/passkey/begin: Ask for a challenge to sign in with a passkey.
+// PostLoginPasskeyBegin is POST /v1/login/passkey/begin: Request a challenge to sign in with a passkey.
 func (c Client) PostLoginPasskeyBegin(ctx context.Context) (Reply[PasskeyCeremony], error) {
 	return ask[PasskeyCeremony](ctx, c, "POST", "/v1/login/passkey/begin", nil)
 }
@@ -809,13 +809,13 @@ func (c Client) PostLogout(ctx context.Context) (Reply[None], error) {
 
 // GetLogsQuery is the query of GET /v1/logs; nil leaves a parameter out.
 type GetLogsQuery struct {
-	Name    *string // Part of the log's name, in any case.
-	Day     *string // Only logs that were uploaded on this day (UTC), such as 2026-05-06.
-	Version *string // Only logs of a robot that ran this version, or one that begins with it.
+	Name    *string // Only logs whose name contains this (case-insensitive).
+	Day     *string // Only logs uploaded on this day (UTC), such as 2026-05-06.
+	Version *string // Only logs of robots whose version begins with this.
 	Kind    *string // Only logs of this kind: diagnostics, fault, log or snapshot.
-	Reason  *string // Only logs that the robot sent for this reason, such as request or fault-914.
-	After   *string // Only what follows the log with this id, as the last line of the page before has it.
-	Limit   *int64  // At most so many.
+	Reason  *string // Only logs sent for this reason, such as request or fault-914.
+	After   *string // Continue after the log with this id.
+	Limit   *int64  // Maximum number of results.
 }
 
 // Encode returns the query as a URL has it.
@@ -831,17 +831,17 @@ func (q GetLogsQuery) Encode() string {
 	return v.Encode()
 }
 
-// GetLogs is GET /v1/logs: The logs that robots uploaded, the newest first; Link rel="next" leads on.
+// GetLogs is GET /v1/logs: List logs that robots uploaded, the newest first. Link rel="next" leads to the next page.
 func (c Client) GetLogs(ctx context.Context, q GetLogsQuery) (Reply[[]Log], error) {
 	return ask[[]Log](ctx, c, "GET", "/v1/logs"+"?"+q.Encode(), nil)
 }
 
-// GetMe is GET /v1/me: Who the caller is.
+// GetMe is GET /v1/me: Show who the caller is.
 func (c Client) GetMe(ctx context.Context) (Reply[Account], error) {
 	return ask[Account](ctx, c, "GET", "/v1/me", nil)
 }
 
-// GetMePasskeys is GET /v1/me/passkeys: The own passkeys.
+// GetMePasskeys is GET /v1/me/passkeys: List your passkeys.
 func (c Client) GetMePasskeys(ctx context.Context) (Reply[[]Passkey], error) {
 	return ask[[]Passkey](ctx, c, "GET", "/v1/me/passkeys", nil)
 }
@@ -851,7 +851,7 @@ func (c Client) PostMePasskeys(ctx context.Context, in PasskeyAnswer) (Reply[Pas
 	return ask[Passkey](ctx, c, "POST", "/v1/me/passkeys", in)
 }
 
-// PostMePasskeysBegin is POST /v1/me/passkeys/begin: Ask for a challenge to add a passkey.
+// PostMePasskeysBegin is POST /v1/me/passkeys/begin: Request a challenge to add a passkey.
 func (c Client) PostMePasskeysBegin(ctx context.Context, in PasskeyBegin) (Reply[PasskeyCeremony], error) {
 	return ask[PasskeyCeremony](ctx, c, "POST", "/v1/me/passkeys/begin", in)
 }
@@ -861,32 +861,32 @@ func (c Client) DeleteMePasskeysID(ctx context.Context, id string) (Reply[None],
 	return ask[None](ctx, c, "DELETE", "/v1/me/passkeys/"+url.PathEscape(id), nil)
 }
 
-// PostMePassword is POST /v1/me/password: Change the own password; the other sessions end.
+// PostMePassword is POST /v1/me/password: Change your password. Your other sessions end.
 func (c Client) PostMePassword(ctx context.Context, in PasswordRequest) (Reply[None], error) {
 	return ask[None](ctx, c, "POST", "/v1/me/password", in)
 }
 
-// GetMeSecond is GET /v1/me/second: The own second factor.
+// GetMeSecond is GET /v1/me/second: Show your second factor.
 func (c Client) GetMeSecond(ctx context.Context) (Reply[Second], error) {
 	return ask[Second](ctx, c, "GET", "/v1/me/second", nil)
 }
 
-// PostMeSecond is POST /v1/me/second: Give the first code of an authenticator app; the answer holds recovery codes.
+// PostMeSecond is POST /v1/me/second: Confirm an authenticator app with its first code. The answer has recovery codes.
 func (c Client) PostMeSecond(ctx context.Context, in SecondCode) (Reply[SecondCodes], error) {
 	return ask[SecondCodes](ctx, c, "POST", "/v1/me/second", in)
 }
 
-// PostMeSecondBegin is POST /v1/me/second/begin: Begin to add an authenticator app.
+// PostMeSecondBegin is POST /v1/me/second/begin: Start to add an authenticator app.
 func (c Client) PostMeSecondBegin(ctx context.Context, in SecondBegin) (Reply[SecondApp], error) {
 	return ask[SecondApp](ctx, c, "POST", "/v1/me/second/begin", in)
 }
 
-// PostMeSecondRemove is POST /v1/me/second/remove: Remove the authenticator app.
+// PostMeSecondRemove is POST /v1/me/second/remove: Remove your authenticator app.
 func (c Client) PostMeSecondRemove(ctx context.Context, in SecondBegin) (Reply[None], error) {
 	return ask[None](ctx, c, "POST", "/v1/me/second/remove", in)
 }
 
-// GetMyRobots is GET /v1/my/robots: The caller's robots.
+// GetMyRobots is GET /v1/my/robots: List the caller's robots.
 func (c Client) GetMyRobots(ctx context.Context) (Reply[[]Robot], error) {
 	return ask[[]Robot](ctx, c, "GET", "/v1/my/robots", nil)
 }
@@ -896,27 +896,27 @@ func (c Client) PostMyRobotsClaim(ctx context.Context, in ClaimRequest) (Reply[R
 	return ask[Robot](ctx, c, "POST", "/v1/my/robots/claim", in)
 }
 
-// DeleteMyRobotsThing is DELETE /v1/my/robots/{thing}: Let go of a robot.
+// DeleteMyRobotsThing is DELETE /v1/my/robots/{thing}: Give up a robot.
 func (c Client) DeleteMyRobotsThing(ctx context.Context, thing string) (Reply[None], error) {
 	return ask[None](ctx, c, "DELETE", "/v1/my/robots/"+url.PathEscape(thing), nil)
 }
 
-// PatchMyRobotsThing is PATCH /v1/my/robots/{thing}: Name a robot.
+// PatchMyRobotsThing is PATCH /v1/my/robots/{thing}: Rename a robot.
 func (c Client) PatchMyRobotsThing(ctx context.Context, thing string, in NameRequest) (Reply[Robot], error) {
 	return ask[Robot](ctx, c, "PATCH", "/v1/my/robots/"+url.PathEscape(thing), in)
 }
 
-// GetMyRobotsThingAudio is GET /v1/my/robots/{thing}/audio: Whether you want what it hears kept, and what is kept.
+// GetMyRobotsThingAudio is GET /v1/my/robots/{thing}/audio: Show whether recordings of what your robot hears are kept, and list them.
 func (c Client) GetMyRobotsThingAudio(ctx context.Context, thing string) (Reply[AudioWish], error) {
 	return ask[AudioWish](ctx, c, "GET", "/v1/my/robots/"+url.PathEscape(thing)+"/audio", nil)
 }
 
-// PutMyRobotsThingAudio is PUT /v1/my/robots/{thing}/audio: Change that. Without the wish, all recordings are deleted.
+// PutMyRobotsThingAudio is PUT /v1/my/robots/{thing}/audio: Choose whether recordings of what your robot hears are kept. Choosing no deletes all recordings.
 func (c Client) PutMyRobotsThingAudio(ctx context.Context, thing string, in Keep) (Reply[AudioWish], error) {
 	return ask[AudioWish](ctx, c, "PUT", "/v1/my/robots/"+url.PathEscape(thing)+"/audio", in)
 }
 
-// PostMyRobotsThingIntents is POST /v1/my/robots/{thing}/intents: Tell a robot what to do, in words or by an intent; its command has the answer.
+// PostMyRobotsThingIntents is POST /v1/my/robots/{thing}/intents: Tell a robot what to do, in words or by intent. The returned command gets its answer.
 func (c Client) PostMyRobotsThingIntents(ctx context.Context, thing string, in Saying) (Reply[Said], error) {
 	return ask[Said](ctx, c, "POST", "/v1/my/robots/"+url.PathEscape(thing)+"/intents", in)
 }
@@ -926,27 +926,27 @@ func (c Client) PostMyRobotsThingTransfer(ctx context.Context, thing string, in 
 	return ask[Transfer](ctx, c, "POST", "/v1/my/robots/"+url.PathEscape(thing)+"/transfer", in)
 }
 
-// GetMyTransfers is GET /v1/my/transfers: Offers of the caller and to the caller.
+// GetMyTransfers is GET /v1/my/transfers: List offers by and to the caller.
 func (c Client) GetMyTransfers(ctx context.Context) (Reply[[]Transfer], error) {
 	return ask[[]Transfer](ctx, c, "GET", "/v1/my/transfers", nil)
 }
 
-// DeleteMyTransfersID is DELETE /v1/my/transfers/{id}: Take an offer back, or decline it.
+// DeleteMyTransfersID is DELETE /v1/my/transfers/{id}: Withdraw or decline an offer.
 func (c Client) DeleteMyTransfersID(ctx context.Context, id string) (Reply[None], error) {
 	return ask[None](ctx, c, "DELETE", "/v1/my/transfers/"+url.PathEscape(id), nil)
 }
 
-// PostMyTransfersIDAccept is POST /v1/my/transfers/{id}/accept: Take what is offered.
+// PostMyTransfersIDAccept is POST /v1/my/transfers/{id}/accept: Accept an offered robot.
 func (c Client) PostMyTransfersIDAccept(ctx context.Context, id string) (Reply[Robot], error) {
 	return ask[Robot](ctx, c, "POST", "/v1/my/transfers/"+url.PathEscape(id)+"/accept", nil)
 }
 
-// GetOperators is GET /v1/operators: People of the staff.
+// GetOperators is GET /v1/operators: List operators.
 func (c Client) GetOperators(ctx context.Context) (Reply[[]Operator], error) {
 	return ask[[]Operator](ctx, c, "GET", "/v1/operators", nil)
 }
 
-// PostOperators is POST /v1/operators: Make an operator; the first password is shown this once.
+// PostOperators is POST /v1/operators: Add an operator. The answer has a one-time password, shown only once.
 func (c Client) PostOperators(ctx context.Context, in NewOperator) (Reply[FirstPassword], error) {
 	return ask[FirstPassword](ctx, c, "POST", "/v1/operators", in)
 }
@@ -956,12 +956,12 @@ func (c Client) DeleteOperatorsID(ctx context.Context, id string) (Reply[None], 
 	return ask[None](ctx, c, "DELETE", "/v1/operators/"+url.PathEscape(id), nil)
 }
 
-// PatchOperatorsID is PATCH /v1/operators/{id}: Give an operator another role, or stop one.
+// PatchOperatorsID is PATCH /v1/operators/{id}: Change an operator's role, or disable an operator.
 func (c Client) PatchOperatorsID(ctx context.Context, id string, in OperatorChange) (Reply[None], error) {
 	return ask[None](ctx, c, "PATCH", "/v1/operators/"+url.PathEscape(id), in)
 }
 
-// PostOperatorsIDPassword is POST /v1/operators/{id}/password: Give an operator a first password; the sessions end.
+// PostOperatorsIDPassword is POST /v1/operators/{id}/password: Reset an operator's password. The answer has a one-time password; the operator's sessions end.
 func (c Client) PostOperatorsIDPassword(ctx context.Context, id string) (Reply[FirstPassword], error) {
 	return ask[FirstPassword](ctx, c, "POST", "/v1/operators/"+url.PathEscape(id)+"/password", nil)
 }
@@ -971,44 +971,44 @@ func (c Client) DeleteOperatorsIDSessions(ctx context.Context, id string) (Reply
 	return ask[Ended](ctx, c, "DELETE", "/v1/operators/"+url.PathEscape(id)+"/sessions", nil)
 }
 
-// GetOperatorsIDSessions is GET /v1/operators/{id}/sessions: Where an operator is signed in.
+// GetOperatorsIDSessions is GET /v1/operators/{id}/sessions: List an operator's sessions.
 func (c Client) GetOperatorsIDSessions(ctx context.Context, id string) (Reply[[]Session], error) {
 	return ask[[]Session](ctx, c, "GET", "/v1/operators/"+url.PathEscape(id)+"/sessions", nil)
 }
 
-// DeleteOperatorsIDSessionsSession is DELETE /v1/operators/{id}/sessions/{session}: End one.
+// DeleteOperatorsIDSessionsSession is DELETE /v1/operators/{id}/sessions/{session}: End one of an operator's sessions.
 func (c Client) DeleteOperatorsIDSessionsSession(ctx context.Context, id string, session string) (Reply[None], error) {
 	return ask[None](ctx, c, "DELETE", "/v1/operators/"+url.PathEscape(id)+"/sessions/"+url.PathEscape(session), nil)
 }
 
-// GetOriginals is GET /v1/originals: Show what original robots and their network need: names, root certificate, server_config.json.
+// GetOriginals is GET /v1/originals: Show what original robots need: names, root certificate, server_config.json.
 func (c Client) GetOriginals(ctx context.Context) (Reply[Guide], error) {
 	return ask[Guide](ctx, c, "GET", "/v1/originals", nil)
 }
 
-// DeleteOriginalsSelfTest is DELETE /v1/originals/self-test: Erase what self-tests left.
+// DeleteOriginalsSelfTest is DELETE /v1/originals/self-test: Erase what self-tests left behind.
 func (c Client) DeleteOriginalsSelfTest(ctx context.Context) (Reply[None], error) {
 	return ask[None](ctx, c, "DELETE", "/v1/originals/self-test", nil)
 }
 
-// PostOriginalsSelfTest is POST /v1/originals/self-test: Make the identity of a self-test, which plays an original robot.
+// PostOriginalsSelfTest is POST /v1/originals/self-test: Create the identity of a self-test, which simulates an original robot.
 func (c Client) PostOriginalsSelfTest(ctx context.Context, in SelfTest) (Reply[Admission], error) {
 	return ask[Admission](ctx, c, "POST", "/v1/originals/self-test", in)
 }
 
-// PutOtaDesiredSpecies is PUT /v1/ota/desired/{species}: Say what a species should run.
+// PutOtaDesiredSpecies is PUT /v1/ota/desired/{species}: Set the target release of a species.
 func (c Client) PutOtaDesiredSpecies(ctx context.Context, species string, in Wish) (Reply[Desired], error) {
 	return ask[Desired](ctx, c, "PUT", "/v1/ota/desired/"+url.PathEscape(species), in)
 }
 
-// PutOtaLowestSpeciesVersion is PUT /v1/ota/lowest/{species}/{version}: Say which version a release can be installed on at the lowest. Robots that run an older one get that version first.
+// PutOtaLowestSpeciesVersion is PUT /v1/ota/lowest/{species}/{version}: Set the minimum version a release can be installed from. Robots with an older version get that version first.
 func (c Client) PutOtaLowestSpeciesVersion(ctx context.Context, species string, version string, in Wish) (Reply[Way], error) {
 	return ask[Way](ctx, c, "PUT", "/v1/ota/lowest/"+url.PathEscape(species)+"/"+url.PathEscape(version), in)
 }
 
 // GetReleasesQuery is the query of GET /v1/releases; nil leaves a parameter out.
 type GetReleasesQuery struct {
-	Species *string // Only those of one.
+	Species *string // Only this species.
 }
 
 // Encode returns the query as a URL has it.
@@ -1018,30 +1018,30 @@ func (q GetReleasesQuery) Encode() string {
 	return v.Encode()
 }
 
-// GetReleases is GET /v1/releases: Known releases.
+// GetReleases is GET /v1/releases: List releases.
 func (c Client) GetReleases(ctx context.Context, q GetReleasesQuery) (Reply[[]Release], error) {
 	return ask[[]Release](ctx, c, "GET", "/v1/releases"+"?"+q.Encode(), nil)
 }
 
-// PostReleases is POST /v1/releases: Make a release known.
+// PostReleases is POST /v1/releases: Add a release.
 func (c Client) PostReleases(ctx context.Context, in NewRelease) (Reply[Release], error) {
 	return ask[Release](ctx, c, "POST", "/v1/releases", in)
 }
 
-// GetReleasesMetadata is GET /v1/releases/metadata: Who signs the metadata of releases, and until when they are good.
+// GetReleasesMetadata is GET /v1/releases/metadata: Show release metadata with their signers and expiry dates.
 func (c Client) GetReleasesMetadata(ctx context.Context) (Reply[[]RoleState], error) {
 	return ask[[]RoleState](ctx, c, "GET", "/v1/releases/metadata", nil)
 }
 
-// PostReleasesMetadata is POST /v1/releases/metadata: Publish metadata of releases that people signed, by role: 2.root, targets, prod and so on. Metadata that robots would refuse are not kept.
+// PostReleasesMetadata is POST /v1/releases/metadata: Publish signed release metadata, by role: 2.root, targets, prod and so on. Metadata that robots would refuse is rejected.
 func (c Client) PostReleasesMetadata(ctx context.Context, in Metadata) (Reply[[]RoleState], error) {
 	return ask[[]RoleState](ctx, c, "POST", "/v1/releases/metadata", in)
 }
 
 // PutReleasesSpeciesArchivesSumQuery is the query of PUT /v1/releases/{species}/archives/{sum}; nil leaves a parameter out.
 type PutReleasesSpeciesArchivesSumQuery struct {
-	Notes   *string // For people, if the release is not known yet.
-	Version *string // Of a file for SWUpdate.
+	Notes   *string // Release notes, if this creates the release.
+	Version *string // Version of an SWUpdate file.
 }
 
 // Encode returns the query as a URL has it.
@@ -1052,15 +1052,15 @@ func (q PutReleasesSpeciesArchivesSumQuery) Encode() string {
 	return v.Encode()
 }
 
-// PostRenew is POST /v1/renew: Get the next certificate.
+// PostRenew is POST /v1/renew: Renew a robot's certificate.
 func (c Client) PostRenew(ctx context.Context, in Renew) (Reply[Answer], error) {
 	return ask[Answer](ctx, c, "POST", "/v1/renew", in)
 }
 
 // GetRevocationsQuery is the query of GET /v1/revocations; nil leaves a parameter out.
 type GetRevocationsQuery struct {
-	Before *time.Time // Only those before then.
-	Limit  *int64     // At most so many.
+	Before *time.Time // Only revocations before this time.
+	Limit  *int64     // Maximum number of results.
 }
 
 // Encode returns the query as a URL has it.
@@ -1071,22 +1071,22 @@ func (q GetRevocationsQuery) Encode() string {
 	return v.Encode()
 }
 
-// GetRevocations is GET /v1/revocations: What was revoked, the latest first.
+// GetRevocations is GET /v1/revocations: List revoked certificates, the latest first.
 func (c Client) GetRevocations(ctx context.Context, q GetRevocationsQuery) (Reply[[]Revocation], error) {
 	return ask[[]Revocation](ctx, c, "GET", "/v1/revocations"+"?"+q.Encode(), nil)
 }
 
-// GetRollouts is GET /v1/rollouts: Rollouts with their progress, the newest first.
+// GetRollouts is GET /v1/rollouts: List rollouts with their progress, the newest first.
 func (c Client) GetRollouts(ctx context.Context) (Reply[[]Rollout], error) {
 	return ask[[]Rollout](ctx, c, "GET", "/v1/rollouts", nil)
 }
 
-// PostRollouts is POST /v1/rollouts: Bring a release to a part of the fleet in phases; one for prod waits for a second person's approval.
+// PostRollouts is POST /v1/rollouts: Create a rollout, which installs a release in phases. One for prod needs approval by a second person.
 func (c Client) PostRollouts(ctx context.Context, in RolloutRequest) (Reply[Rollout], error) {
 	return ask[Rollout](ctx, c, "POST", "/v1/rollouts", in)
 }
 
-// GetRolloutsID is GET /v1/rollouts/{id}: One rollout with its history.
+// GetRolloutsID is GET /v1/rollouts/{id}: Show a rollout with its history.
 func (c Client) GetRolloutsID(ctx context.Context, id string) (Reply[Told], error) {
 	return ask[Told](ctx, c, "GET", "/v1/rollouts/"+url.PathEscape(id), nil)
 }
@@ -1094,35 +1094,33 @@ func (c Client) GetRolloutsID(ctx context.Context, id string) (Reply[Told], erro
 // GetRolloutsIDRobotsQuery is the query of GET /v1/rollouts/{id}/robots; nil leaves a parameter out.
 type GetRolloutsIDRobotsQuery struct {
 	Why   *string // Only robots with this code.
-	Phase *int64  // Only robots of this phase, from 1.
-	After *string // Only ids after this one.
-	Limit *int64  // At most so many.
+	After *string // Only robots after this id.
+	Limit *int64  // Maximum number of results.
 }
 
 // Encode returns the query as a URL has it.
 func (q GetRolloutsIDRobotsQuery) Encode() string {
 	v := url.Values{}
 	put(v, "why", q.Why)
-	put(v, "phase", q.Phase)
 	put(v, "after", q.After)
 	put(v, "limit", q.Limit)
 	return v.Encode()
 }
 
-// GetRolloutsIDRobots is GET /v1/rollouts/{id}/robots: Why each of its robots does not update, or what it does.
+// GetRolloutsIDRobots is GET /v1/rollouts/{id}/robots: List the robots of a rollout with their states and reasons.
 func (c Client) GetRolloutsIDRobots(ctx context.Context, id string, q GetRolloutsIDRobotsQuery) (Reply[[]Why], error) {
 	return ask[[]Why](ctx, c, "GET", "/v1/rollouts/"+url.PathEscape(id)+"/robots"+"?"+q.Encode(), nil)
 }
 
-// PostRolloutsIDAction is POST /v1/rollouts/{id}/{action}: Approve, pause, resume, abort or retry it, or take updated robots back (rollback).
+// PostRolloutsIDAction is POST /v1/rollouts/{id}/{action}: Approve, pause, resume, release, abort, retry or roll back a rollout.
 func (c Client) PostRolloutsIDAction(ctx context.Context, id string, action string, in Because) (Reply[Rollout], error) {
 	return ask[Rollout](ctx, c, "POST", "/v1/rollouts/"+url.PathEscape(id)+"/"+url.PathEscape(action), in)
 }
 
 // PostSpeechTryQuery is the query of POST /v1/speech/try; nil leaves a parameter out.
 type PostSpeechTryQuery struct {
-	Language *string // Of the recording, such as en-US.
-	Kind     *string // What is wanted.
+	Language *string // Language of the recording, such as en-US.
+	Kind     *string // Kind of request.
 }
 
 // Encode returns the query as a URL has it.
@@ -1133,20 +1131,25 @@ func (q PostSpeechTryQuery) Encode() string {
 	return v.Encode()
 }
 
-// GetStrangers is GET /v1/strangers: What was refused at the port of original robots and belongs to no robot of the fleet, the latest first.
+// GetStorage is GET /v1/storage: Show what the object store holds, by kind, and how fast it grows.
+func (c Client) GetStorage(ctx context.Context) (Reply[[]Usage], error) {
+	return ask[[]Usage](ctx, c, "GET", "/v1/storage", nil)
+}
+
+// GetStrangers is GET /v1/strangers: List connections refused at the port for original robots that belong to no registered robot, the latest first.
 func (c Client) GetStrangers(ctx context.Context) (Reply[[]Stranger], error) {
 	return ask[[]Stranger](ctx, c, "GET", "/v1/strangers", nil)
 }
 
 // GetThingsQuery is the query of GET /v1/things; nil leaves a parameter out.
 type GetThingsQuery struct {
-	Filter   *string // Which robots, such as presence:absent tag:lab battery:<3.6 seen:>3d.
-	Sort     *string // Column, with - before it downwards.
-	Limit    *int64  // At most so many.
-	After    *string // Where the page before ended.
-	Presence *string // A term of the filter.
-	Q        *string // A word of the filter.
-	Format   *string // csv and ndjson give all of them as a stream.
+	Filter   *string // Filter of robots, such as presence:absent tag:lab battery:<3.6 seen:>3d.
+	Sort     *string // Column to sort by; descending with a leading -.
+	Limit    *int64  // Maximum number of results.
+	After    *string // Where the previous page ended.
+	Presence *string // A presence to add to the filter.
+	Q        *string // A word to add to the filter.
+	Format   *string // Format; csv and ndjson stream all robots.
 }
 
 // Encode returns the query as a URL has it.
@@ -1162,45 +1165,45 @@ func (q GetThingsQuery) Encode() string {
 	return v.Encode()
 }
 
-// GetThings is GET /v1/things: A page of robots; Link rel="next" leads to the next.
+// GetThings is GET /v1/things: List robots. Link rel="next" leads to the next page.
 func (c Client) GetThings(ctx context.Context, q GetThingsQuery) (Reply[[]Thing], error) {
 	return ask[[]Thing](ctx, c, "GET", "/v1/things"+"?"+q.Encode(), nil)
 }
 
-// PostThings is POST /v1/things: Make a robot known; its claim secret is shown this once.
+// PostThings is POST /v1/things: Register a robot. The answer has its claim secret, shown only once.
 func (c Client) PostThings(ctx context.Context, in NewThing) (Reply[Registration], error) {
 	return ask[Registration](ctx, c, "POST", "/v1/things", in)
 }
 
-// GetThingsThing is GET /v1/things/{thing}: One robot with its last status.
+// GetThingsThing is GET /v1/things/{thing}: Show a robot and its last status.
 func (c Client) GetThingsThing(ctx context.Context, thing string) (Reply[Thing], error) {
 	return ask[Thing](ctx, c, "GET", "/v1/things/"+url.PathEscape(thing), nil)
 }
 
-// DeleteThingsThingApps is DELETE /v1/things/{thing}/apps: Take all of them off.
+// DeleteThingsThingApps is DELETE /v1/things/{thing}/apps: Revoke all apps of a robot.
 func (c Client) DeleteThingsThingApps(ctx context.Context, thing string) (Reply[None], error) {
 	return ask[None](ctx, c, "DELETE", "/v1/things/"+url.PathEscape(thing)+"/apps", nil)
 }
 
-// GetThingsThingApps is GET /v1/things/{thing}/apps: Apps and programs that may talk to it.
+// GetThingsThingApps is GET /v1/things/{thing}/apps: List apps and programs that may talk to a robot.
 func (c Client) GetThingsThingApps(ctx context.Context, thing string) (Reply[[]App], error) {
 	return ask[[]App](ctx, c, "GET", "/v1/things/"+url.PathEscape(thing)+"/apps", nil)
 }
 
-// DeleteThingsThingAppsApp is DELETE /v1/things/{thing}/apps/{app}: Take one off.
+// DeleteThingsThingAppsApp is DELETE /v1/things/{thing}/apps/{app}: Revoke an app of a robot.
 func (c Client) DeleteThingsThingAppsApp(ctx context.Context, thing string, app string) (Reply[None], error) {
 	return ask[None](ctx, c, "DELETE", "/v1/things/"+url.PathEscape(thing)+"/apps/"+url.PathEscape(app), nil)
 }
 
-// GetThingsThingCertificates is GET /v1/things/{thing}/certificates: The certificates it was given.
+// GetThingsThingCertificates is GET /v1/things/{thing}/certificates: List a robot's certificates.
 func (c Client) GetThingsThingCertificates(ctx context.Context, thing string) (Reply[[]Certificate], error) {
 	return ask[[]Certificate](ctx, c, "GET", "/v1/things/"+url.PathEscape(thing)+"/certificates", nil)
 }
 
 // GetThingsThingCommandsQuery is the query of GET /v1/things/{thing}/commands; nil leaves a parameter out.
 type GetThingsThingCommandsQuery struct {
-	Open  *string // Only those without a result.
-	Limit *int64  // At most so many.
+	Open  *string // Only commands without a result.
+	Limit *int64  // Maximum number of results.
 }
 
 // Encode returns the query as a URL has it.
@@ -1211,39 +1214,39 @@ func (q GetThingsThingCommandsQuery) Encode() string {
 	return v.Encode()
 }
 
-// GetThingsThingCommands is GET /v1/things/{thing}/commands: What it was asked to do, the newest first.
+// GetThingsThingCommands is GET /v1/things/{thing}/commands: List a robot's commands, the newest first.
 func (c Client) GetThingsThingCommands(ctx context.Context, thing string, q GetThingsThingCommandsQuery) (Reply[[]Command], error) {
 	return ask[[]Command](ctx, c, "GET", "/v1/things/"+url.PathEscape(thing)+"/commands"+"?"+q.Encode(), nil)
 }
 
-// PostThingsThingCommands is POST /v1/things/{thing}/commands: Ask it to do something; the same key again is the same command.
+// PostThingsThingCommands is POST /v1/things/{thing}/commands: Send a robot a command. Repeating its key does not send a second one.
 func (c Client) PostThingsThingCommands(ctx context.Context, thing string, in CommandRequest) (Reply[Command], error) {
 	return ask[Command](ctx, c, "POST", "/v1/things/"+url.PathEscape(thing)+"/commands", in)
 }
 
-// GetThingsThingCommandsID is GET /v1/things/{thing}/commands/{id}: One command and its result.
+// GetThingsThingCommandsID is GET /v1/things/{thing}/commands/{id}: Show a command and its result.
 func (c Client) GetThingsThingCommandsID(ctx context.Context, thing string, id string) (Reply[Command], error) {
 	return ask[Command](ctx, c, "GET", "/v1/things/"+url.PathEscape(thing)+"/commands/"+url.PathEscape(id), nil)
 }
 
-// DeleteThingsThingDeviceToken is DELETE /v1/things/{thing}/device-token: Take that token away.
+// DeleteThingsThingDeviceToken is DELETE /v1/things/{thing}/device-token: Revoke a device's SWUpdate token.
 func (c Client) DeleteThingsThingDeviceToken(ctx context.Context, thing string) (Reply[None], error) {
 	return ask[None](ctx, c, "DELETE", "/v1/things/"+url.PathEscape(thing)+"/device-token", nil)
 }
 
-// PostThingsThingDeviceToken is POST /v1/things/{thing}/device-token: Make the token with which a device that runs SWUpdate shows who it is, in place of an earlier one; it is shown this once.
+// PostThingsThingDeviceToken is POST /v1/things/{thing}/device-token: Create a token for a device that runs SWUpdate. It replaces an earlier one and is shown only once.
 func (c Client) PostThingsThingDeviceToken(ctx context.Context, thing string) (Reply[DeviceToken], error) {
 	return ask[DeviceToken](ctx, c, "POST", "/v1/things/"+url.PathEscape(thing)+"/device-token", nil)
 }
 
-// GetThingsThingDoctor is GET /v1/things/{thing}/doctor: What is wrong with it, and what to do.
+// GetThingsThingDoctor is GET /v1/things/{thing}/doctor: Show what is wrong with a robot, and what to do.
 func (c Client) GetThingsThingDoctor(ctx context.Context, thing string) (Reply[Report], error) {
 	return ask[Report](ctx, c, "GET", "/v1/things/"+url.PathEscape(thing)+"/doctor", nil)
 }
 
 // GetThingsThingHistoryQuery is the query of GET /v1/things/{thing}/history; nil leaves a parameter out.
 type GetThingsThingHistoryQuery struct {
-	Limit *int64 // At most so many.
+	Limit *int64 // Maximum number of results.
 }
 
 // Encode returns the query as a URL has it.
@@ -1253,35 +1256,35 @@ func (q GetThingsThingHistoryQuery) Encode() string {
 	return v.Encode()
 }
 
-// GetThingsThingHistory is GET /v1/things/{thing}/history: When it came and went.
+// GetThingsThingHistory is GET /v1/things/{thing}/history: List when a robot went online and offline.
 func (c Client) GetThingsThingHistory(ctx context.Context, thing string, q GetThingsThingHistoryQuery) (Reply[[]RegistryChange], error) {
 	return ask[[]RegistryChange](ctx, c, "GET", "/v1/things/"+url.PathEscape(thing)+"/history"+"?"+q.Encode(), nil)
 }
 
-// PostThingsThingIntents is POST /v1/things/{thing}/intents: Tell it what to do, in words or by an intent.
+// PostThingsThingIntents is POST /v1/things/{thing}/intents: Tell your robot what to do, in words or by intent.
 func (c Client) PostThingsThingIntents(ctx context.Context, thing string, in Saying) (Reply[Said], error) {
 	return ask[Said](ctx, c, "POST", "/v1/things/"+url.PathEscape(thing)+"/intents", in)
 }
 
-// GetThingsThingJdocs is GET /v1/things/{thing}/jdocs: Its documents, without their text.
+// GetThingsThingJdocs is GET /v1/things/{thing}/jdocs: List a robot's documents, without their content.
 func (c Client) GetThingsThingJdocs(ctx context.Context, thing string) (Reply[[]Doc], error) {
 	return ask[[]Doc](ctx, c, "GET", "/v1/things/"+url.PathEscape(thing)+"/jdocs", nil)
 }
 
-// GetThingsThingJdocsDoc is GET /v1/things/{thing}/jdocs/{doc}: One document.
+// GetThingsThingJdocsDoc is GET /v1/things/{thing}/jdocs/{doc}: Show a document.
 func (c Client) GetThingsThingJdocsDoc(ctx context.Context, thing string, doc string) (Reply[Doc], error) {
 	return ask[Doc](ctx, c, "GET", "/v1/things/"+url.PathEscape(thing)+"/jdocs/"+url.PathEscape(doc), nil)
 }
 
-// PatchThingsThingJdocsDoc is PATCH /v1/things/{thing}/jdocs/{doc}: Set fields of a document.
+// PatchThingsThingJdocsDoc is PATCH /v1/things/{thing}/jdocs/{doc}: Change fields of a document.
 func (c Client) PatchThingsThingJdocsDoc(ctx context.Context, thing string, doc string, in Settings) (Reply[Doc], error) {
 	return ask[Doc](ctx, c, "PATCH", "/v1/things/"+url.PathEscape(thing)+"/jdocs/"+url.PathEscape(doc), in)
 }
 
 // GetThingsThingJdocsDocDiffQuery is the query of GET /v1/things/{thing}/jdocs/{doc}/diff; nil leaves a parameter out.
 type GetThingsThingJdocsDocDiffQuery struct {
-	From *string // A version.
-	To   *string // Another version.
+	From *string // Earlier version.
+	To   *string // Later version.
 }
 
 // Encode returns the query as a URL has it.
@@ -1292,14 +1295,14 @@ func (q GetThingsThingJdocsDocDiffQuery) Encode() string {
 	return v.Encode()
 }
 
-// GetThingsThingJdocsDocDiff is GET /v1/things/{thing}/jdocs/{doc}/diff: What differs between two versions.
+// GetThingsThingJdocsDocDiff is GET /v1/things/{thing}/jdocs/{doc}/diff: Compare two versions of a document.
 func (c Client) GetThingsThingJdocsDocDiff(ctx context.Context, thing string, doc string, q GetThingsThingJdocsDocDiffQuery) (Reply[[]Difference], error) {
 	return ask[[]Difference](ctx, c, "GET", "/v1/things/"+url.PathEscape(thing)+"/jdocs/"+url.PathEscape(doc)+"/diff"+"?"+q.Encode(), nil)
 }
 
 // GetThingsThingJdocsDocHistoryQuery is the query of GET /v1/things/{thing}/jdocs/{doc}/history; nil leaves a parameter out.
 type GetThingsThingJdocsDocHistoryQuery struct {
-	Limit *int64 // At most so many.
+	Limit *int64 // Maximum number of results.
 }
 
 // Encode returns the query as a URL has it.
@@ -1309,30 +1312,30 @@ func (q GetThingsThingJdocsDocHistoryQuery) Encode() string {
 	return v.Encode()
 }
 
-// GetThingsThingJdocsDocHistory is GET /v1/things/{thing}/jdocs/{doc}/history: Its versions, the newest first.
+// GetThingsThingJdocsDocHistory is GET /v1/things/{thing}/jdocs/{doc}/history: List a document's versions, the newest first.
 func (c Client) GetThingsThingJdocsDocHistory(ctx context.Context, thing string, doc string, q GetThingsThingJdocsDocHistoryQuery) (Reply[[]Doc], error) {
 	return ask[[]Doc](ctx, c, "GET", "/v1/things/"+url.PathEscape(thing)+"/jdocs/"+url.PathEscape(doc)+"/history"+"?"+q.Encode(), nil)
 }
 
-// PostThingsThingJdocsDocRestore is POST /v1/things/{thing}/jdocs/{doc}/restore: Make an earlier version the current one, as a new version.
+// PostThingsThingJdocsDocRestore is POST /v1/things/{thing}/jdocs/{doc}/restore: Restore an earlier version of a document, as a new version.
 func (c Client) PostThingsThingJdocsDocRestore(ctx context.Context, thing string, doc string, in Restore) (Reply[Doc], error) {
 	return ask[Doc](ctx, c, "POST", "/v1/things/"+url.PathEscape(thing)+"/jdocs/"+url.PathEscape(doc)+"/restore", in)
 }
 
-// GetThingsThingLive is GET /v1/things/{thing}/live: Its structure tree with its values as it said them last; it shows itself for some seconds more, so ask again.
+// GetThingsThingLive is GET /v1/things/{thing}/live: Show a robot's devices and their latest values. The robot sends values for some seconds after each request, so repeat it.
 func (c Client) GetThingsThingLive(ctx context.Context, thing string) (Reply[LiveviewRobot], error) {
 	return ask[LiveviewRobot](ctx, c, "GET", "/v1/things/"+url.PathEscape(thing)+"/live", nil)
 }
 
 // GetThingsThingLogsQuery is the query of GET /v1/things/{thing}/logs; nil leaves a parameter out.
 type GetThingsThingLogsQuery struct {
-	Name    *string // Part of the log's name, in any case.
-	Day     *string // Only logs that were uploaded on this day (UTC), such as 2026-05-06.
-	Version *string // Only logs of a robot that ran this version, or one that begins with it.
+	Name    *string // Only logs whose name contains this (case-insensitive).
+	Day     *string // Only logs uploaded on this day (UTC), such as 2026-05-06.
+	Version *string // Only logs of robots whose version begins with this.
 	Kind    *string // Only logs of this kind: diagnostics, fault, log or snapshot.
-	Reason  *string // Only logs that the robot sent for this reason, such as request or fault-914.
-	After   *string // Only what follows the log with this id, as the last line of the page before has it.
-	Limit   *int64  // At most so many.
+	Reason  *string // Only logs sent for this reason, such as request or fault-914.
+	After   *string // Continue after the log with this id.
+	Limit   *int64  // Maximum number of results.
 }
 
 // Encode returns the query as a URL has it.
@@ -1348,24 +1351,24 @@ func (q GetThingsThingLogsQuery) Encode() string {
 	return v.Encode()
 }
 
-// GetThingsThingLogs is GET /v1/things/{thing}/logs: The logs that it uploaded, the newest first; Link rel="next" leads on.
+// GetThingsThingLogs is GET /v1/things/{thing}/logs: List logs that a robot uploaded, the newest first. Link rel="next" leads to the next page.
 func (c Client) GetThingsThingLogs(ctx context.Context, thing string, q GetThingsThingLogsQuery) (Reply[[]Log], error) {
 	return ask[[]Log](ctx, c, "GET", "/v1/things/"+url.PathEscape(thing)+"/logs"+"?"+q.Encode(), nil)
 }
 
 // GetThingsThingLogsSearchQuery is the query of GET /v1/things/{thing}/logs/search; nil leaves a parameter out.
 type GetThingsThingLogsSearchQuery struct {
-	Text    *string    // Part of the line, in any case.
-	Level   *string    // Only lines at least so grave; a line that names no level counts as info.
-	From    *time.Time // Only lines written since then.
-	To      *time.Time // Only lines written before then.
-	Name    *string    // Part of the log's name, in any case.
-	Day     *string    // Only logs that were uploaded on this day (UTC), such as 2026-05-06.
-	Version *string    // Only logs of a robot that ran this version, or one that begins with it.
+	Text    *string    // Only lines that contain this (case-insensitive).
+	Level   *string    // Only lines of at least this level; a line without a level counts as info.
+	From    *time.Time // Only lines written since this time.
+	To      *time.Time // Only lines written before this time.
+	Name    *string    // Only logs whose name contains this (case-insensitive).
+	Day     *string    // Only logs uploaded on this day (UTC), such as 2026-05-06.
+	Version *string    // Only logs of robots whose version begins with this.
 	Kind    *string    // Only logs of this kind: diagnostics, fault, log or snapshot.
-	Reason  *string    // Only logs that the robot sent for this reason, such as request or fault-914.
-	After   *string    // Only what follows the log with this id, as the last line of the page before has it.
-	Limit   *int64     // At most so many.
+	Reason  *string    // Only logs sent for this reason, such as request or fault-914.
+	After   *string    // Continue after the log with this id.
+	Limit   *int64     // Maximum number of results.
 }
 
 // Encode returns the query as a URL has it.
@@ -1385,20 +1388,20 @@ func (q GetThingsThingLogsSearchQuery) Encode() string {
 	return v.Encode()
 }
 
-// GetThingsThingLogsSearch is GET /v1/things/{thing}/logs/search: Lines in several of its logs, the newest log first.
+// GetThingsThingLogsSearch is GET /v1/things/{thing}/logs/search: Search a robot's logs for lines, the newest log first.
 func (c Client) GetThingsThingLogsSearch(ctx context.Context, thing string, q GetThingsThingLogsSearchQuery) (Reply[Found], error) {
 	return ask[Found](ctx, c, "GET", "/v1/things/"+url.PathEscape(thing)+"/logs/search"+"?"+q.Encode(), nil)
 }
 
 // GetThingsThingLogsLogQuery is the query of GET /v1/things/{thing}/logs/{log}; nil leaves a parameter out.
 type GetThingsThingLogsLogQuery struct {
-	Text  *string    // Part of the line, in any case.
-	Level *string    // Only lines at least so grave; a line that names no level counts as info.
-	From  *time.Time // Only lines written since then.
-	To    *time.Time // Only lines written before then.
-	File  *string    // Only lines of this file of the log.
-	Skip  *int64     // Leave out so many lines, as more of the page before says.
-	Limit *int64     // At most so many.
+	Text  *string    // Only lines that contain this (case-insensitive).
+	Level *string    // Only lines of at least this level; a line without a level counts as info.
+	From  *time.Time // Only lines written since this time.
+	To    *time.Time // Only lines written before this time.
+	File  *string    // Only lines of this file in the log.
+	Skip  *int64     // Number of lines to skip, as more in the previous answer says.
+	Limit *int64     // Maximum number of results.
 }
 
 // Encode returns the query as a URL has it.
@@ -1414,14 +1417,14 @@ func (q GetThingsThingLogsLogQuery) Encode() string {
 	return v.Encode()
 }
 
-// GetThingsThingLogsLog is GET /v1/things/{thing}/logs/{log}: What one log holds, unpacked: its files, and the lines that are asked for.
+// GetThingsThingLogsLog is GET /v1/things/{thing}/logs/{log}: Show a log, unpacked: its files and selected lines.
 func (c Client) GetThingsThingLogsLog(ctx context.Context, thing string, log string, q GetThingsThingLogsLogQuery) (Reply[Contents], error) {
 	return ask[Contents](ctx, c, "GET", "/v1/things/"+url.PathEscape(thing)+"/logs/"+url.PathEscape(log)+"?"+q.Encode(), nil)
 }
 
 // GetThingsThingOtaQuery is the query of GET /v1/things/{thing}/ota; nil leaves a parameter out.
 type GetThingsThingOtaQuery struct {
-	Limit *int64 // At most so many.
+	Limit *int64 // Maximum number of results.
 }
 
 // Encode returns the query as a URL has it.
@@ -1431,64 +1434,64 @@ func (q GetThingsThingOtaQuery) Encode() string {
 	return v.Encode()
 }
 
-// GetThingsThingOta is GET /v1/things/{thing}/ota: What a robot should run, and what became of its updates.
+// GetThingsThingOta is GET /v1/things/{thing}/ota: Show a robot's target release and the results of its updates.
 func (c Client) GetThingsThingOta(ctx context.Context, thing string, q GetThingsThingOtaQuery) (Reply[OtaState], error) {
 	return ask[OtaState](ctx, c, "GET", "/v1/things/"+url.PathEscape(thing)+"/ota"+"?"+q.Encode(), nil)
 }
 
-// PutThingsThingOtaDesired is PUT /v1/things/{thing}/ota/desired: Say what a robot should run.
+// PutThingsThingOtaDesired is PUT /v1/things/{thing}/ota/desired: Set the target release of a robot.
 func (c Client) PutThingsThingOtaDesired(ctx context.Context, thing string, in Wish) (Reply[Desired], error) {
 	return ask[Desired](ctx, c, "PUT", "/v1/things/"+url.PathEscape(thing)+"/ota/desired", in)
 }
 
-// DeleteThingsThingOwner is DELETE /v1/things/{thing}/owner: Take it from its owner.
+// DeleteThingsThingOwner is DELETE /v1/things/{thing}/owner: Remove a robot's owner.
 func (c Client) DeleteThingsThingOwner(ctx context.Context, thing string, in ReleaseRequest) (Reply[None], error) {
 	return ask[None](ctx, c, "DELETE", "/v1/things/"+url.PathEscape(thing)+"/owner", in)
 }
 
-// GetThingsThingOwner is GET /v1/things/{thing}/owner: Whose it is and was.
+// GetThingsThingOwner is GET /v1/things/{thing}/owner: Show a robot's owner and earlier owners.
 func (c Client) GetThingsThingOwner(ctx context.Context, thing string) (Reply[OwnerOwner], error) {
 	return ask[OwnerOwner](ctx, c, "GET", "/v1/things/"+url.PathEscape(thing)+"/owner", nil)
 }
 
-// PostThingsThingRelease is POST /v1/things/{thing}/release: Give its key up, so that it can enrol with another; a new claim secret is shown this once.
+// PostThingsThingRelease is POST /v1/things/{thing}/release: Release a robot's key, so that it can enrol with another. The answer has a new claim secret, shown only once.
 func (c Client) PostThingsThingRelease(ctx context.Context, thing string, in Reason) (Reply[Registration], error) {
 	return ask[Registration](ctx, c, "POST", "/v1/things/"+url.PathEscape(thing)+"/release", in)
 }
 
-// PostThingsThingRevoke is POST /v1/things/{thing}/revoke: Take its identity away.
+// PostThingsThingRevoke is POST /v1/things/{thing}/revoke: Revoke a robot's certificates.
 func (c Client) PostThingsThingRevoke(ctx context.Context, thing string, in Reason) (Reply[RevokedCertificates], error) {
 	return ask[RevokedCertificates](ctx, c, "POST", "/v1/things/"+url.PathEscape(thing)+"/revoke", in)
 }
 
-// GetThingsThingRollouts is GET /v1/things/{thing}/rollouts: Why a robot does not update: its place in each rollout that may concern it.
+// GetThingsThingRollouts is GET /v1/things/{thing}/rollouts: Explain why a robot does not update: its place in each relevant rollout.
 func (c Client) GetThingsThingRollouts(ctx context.Context, thing string) (Reply[[]RobotWhy], error) {
 	return ask[[]RobotWhy](ctx, c, "GET", "/v1/things/"+url.PathEscape(thing)+"/rollouts", nil)
 }
 
-// PatchThingsThingTags is PATCH /v1/things/{thing}/tags: Give it tags, and take some.
+// PatchThingsThingTags is PATCH /v1/things/{thing}/tags: Add and remove tags of a robot.
 func (c Client) PatchThingsThingTags(ctx context.Context, thing string, in TagsRequest) (Reply[Tags], error) {
 	return ask[Tags](ctx, c, "PATCH", "/v1/things/"+url.PathEscape(thing)+"/tags", in)
 }
 
-// DeleteThingsThingTokens is DELETE /v1/things/{thing}/tokens: Revoke all of them.
+// DeleteThingsThingTokens is DELETE /v1/things/{thing}/tokens: Revoke all access tokens of a robot.
 func (c Client) DeleteThingsThingTokens(ctx context.Context, thing string) (Reply[Revoked], error) {
 	return ask[Revoked](ctx, c, "DELETE", "/v1/things/"+url.PathEscape(thing)+"/tokens", nil)
 }
 
-// GetThingsThingTokens is GET /v1/things/{thing}/tokens: Access tokens with which it acts for its owner.
+// GetThingsThingTokens is GET /v1/things/{thing}/tokens: List a robot's access tokens.
 func (c Client) GetThingsThingTokens(ctx context.Context, thing string) (Reply[[]Token], error) {
 	return ask[[]Token](ctx, c, "GET", "/v1/things/"+url.PathEscape(thing)+"/tokens", nil)
 }
 
-// DeleteThingsThingTokensToken is DELETE /v1/things/{thing}/tokens/{token}: Revoke one.
+// DeleteThingsThingTokensToken is DELETE /v1/things/{thing}/tokens/{token}: Revoke an access token of a robot.
 func (c Client) DeleteThingsThingTokensToken(ctx context.Context, thing string, token string) (Reply[Revoked], error) {
 	return ask[Revoked](ctx, c, "DELETE", "/v1/things/"+url.PathEscape(thing)+"/tokens/"+url.PathEscape(token), nil)
 }
 
 // GetThingsThingVoiceQuery is the query of GET /v1/things/{thing}/voice; nil leaves a parameter out.
 type GetThingsThingVoiceQuery struct {
-	Limit *int64 // At most so many.
+	Limit *int64 // Maximum number of results.
 }
 
 // Encode returns the query as a URL has it.
@@ -1498,19 +1501,19 @@ func (q GetThingsThingVoiceQuery) Encode() string {
 	return v.Encode()
 }
 
-// GetThingsThingVoice is GET /v1/things/{thing}/voice: What became of requests that people spoke to it, the latest first, without what was said.
+// GetThingsThingVoice is GET /v1/things/{thing}/voice: List speech requests to a robot and their results, the latest first, without the words.
 func (c Client) GetThingsThingVoice(ctx context.Context, thing string, q GetThingsThingVoiceQuery) (Reply[[]VoiceSession], error) {
 	return ask[[]VoiceSession](ctx, c, "GET", "/v1/things/"+url.PathEscape(thing)+"/voice"+"?"+q.Encode(), nil)
 }
 
 // GetVoiceSessionsQuery is the query of GET /v1/voice/sessions; nil leaves a parameter out.
 type GetVoiceSessionsQuery struct {
-	Failed   *string // Only those that failed.
-	Step     *string // Only those that failed at this step.
-	Version  *string // Only robots with this version.
-	Language *string // Only this language, such as en-US.
-	Days     *int64  // Of so many days, today included.
-	Limit    *int64  // At most so many.
+	Failed   *string // Only failed requests.
+	Step     *string // Only requests that failed at this step.
+	Version  *string // Only requests of robots with this version.
+	Language *string // Only requests in this language, such as en-US.
+	Days     *int64  // Number of days, including today.
+	Limit    *int64  // Maximum number of results.
 }
 
 // Encode returns the query as a URL has it.
@@ -1525,14 +1528,14 @@ func (q GetVoiceSessionsQuery) Encode() string {
 	return v.Encode()
 }
 
-// GetVoiceSessions is GET /v1/voice/sessions: Requests that people spoke to robots, the latest first, without what was said.
+// GetVoiceSessions is GET /v1/voice/sessions: List speech requests and their results, the latest first, without the words.
 func (c Client) GetVoiceSessions(ctx context.Context, q GetVoiceSessionsQuery) (Reply[[]VoiceSession], error) {
 	return ask[[]VoiceSession](ctx, c, "GET", "/v1/voice/sessions"+"?"+q.Encode(), nil)
 }
 
 // GetVoiceStatsQuery is the query of GET /v1/voice/stats; nil leaves a parameter out.
 type GetVoiceStatsQuery struct {
-	Days *int64 // Of so many days, today included.
+	Days *int64 // Number of days, including today.
 }
 
 // Encode returns the query as a URL has it.
@@ -1542,15 +1545,15 @@ func (q GetVoiceStatsQuery) Encode() string {
 	return v.Encode()
 }
 
-// GetVoiceStats is GET /v1/voice/stats: How many requests that people spoke to robots succeeded, by version and language.
+// GetVoiceStats is GET /v1/voice/stats: Summarise speech requests by version and language.
 func (c Client) GetVoiceStats(ctx context.Context, q GetVoiceStatsQuery) (Reply[Stats], error) {
 	return ask[Stats](ctx, c, "GET", "/v1/voice/stats"+"?"+q.Encode(), nil)
 }
 
 // GetVoiceUnmatchedQuery is the query of GET /v1/voice/unmatched; nil leaves a parameter out.
 type GetVoiceUnmatchedQuery struct {
-	Days  *int64 // Of so many days, today included.
-	Limit *int64 // At most so many.
+	Days  *int64 // Number of days, including today.
+	Limit *int64 // Maximum number of results.
 }
 
 // Encode returns the query as a URL has it.
@@ -1561,32 +1564,32 @@ func (q GetVoiceUnmatchedQuery) Encode() string {
 	return v.Encode()
 }
 
-// GetVoiceUnmatched is GET /v1/voice/unmatched: Phrases that no robot understood, the most frequent first, without who said them.
+// GetVoiceUnmatched is GET /v1/voice/unmatched: List phrases that robots did not understand, the most frequent first, without their speakers.
 func (c Client) GetVoiceUnmatched(ctx context.Context, q GetVoiceUnmatchedQuery) (Reply[Unmatched], error) {
 	return ask[Unmatched](ctx, c, "GET", "/v1/voice/unmatched"+"?"+q.Encode(), nil)
 }
 
-// GetWaiting is GET /v1/waiting: Robots that wait for approval.
+// GetWaiting is GET /v1/waiting: List robots that wait for approval.
 func (c Client) GetWaiting(ctx context.Context) (Reply[[]Waiting], error) {
 	return ask[[]Waiting](ctx, c, "GET", "/v1/waiting", nil)
 }
 
-// PostWaitingThingApprove is POST /v1/waiting/{thing}/approve: Let one in.
+// PostWaitingThingApprove is POST /v1/waiting/{thing}/approve: Approve a waiting robot.
 func (c Client) PostWaitingThingApprove(ctx context.Context, thing string, in Approval) (Reply[None], error) {
 	return ask[None](ctx, c, "POST", "/v1/waiting/"+url.PathEscape(thing)+"/approve", in)
 }
 
-// PostWaitingThingRefuse is POST /v1/waiting/{thing}/refuse: Turn one away.
+// PostWaitingThingRefuse is POST /v1/waiting/{thing}/refuse: Refuse a waiting robot.
 func (c Client) PostWaitingThingRefuse(ctx context.Context, thing string, in WaitingRefusal) (Reply[None], error) {
 	return ask[None](ctx, c, "POST", "/v1/waiting/"+url.PathEscape(thing)+"/refuse", in)
 }
 
 // GetWatchQuery is the query of GET /v1/watch; nil leaves a parameter out.
 type GetWatchQuery struct {
-	Filter   *string // Which robots, such as presence:absent tag:lab battery:<3.6 seen:>3d.
-	Presence *string // A term of the filter.
-	Q        *string // A word of the filter.
-	Counts   *string // 1: counts as well.
+	Filter   *string // Filter of robots, such as presence:absent tag:lab battery:<3.6 seen:>3d.
+	Presence *string // A presence to add to the filter.
+	Q        *string // A word to add to the filter.
+	Counts   *string // 1: include counts.
 }
 
 // Encode returns the query as a URL has it.
@@ -1599,36 +1602,36 @@ func (q GetWatchQuery) Encode() string {
 	return v.Encode()
 }
 
-// GetWebhooks is GET /v1/webhooks: Programs elsewhere that are told what happens.
+// GetWebhooks is GET /v1/webhooks: List webhooks.
 func (c Client) GetWebhooks(ctx context.Context) (Reply[[]Hook], error) {
 	return ask[[]Hook](ctx, c, "GET", "/v1/webhooks", nil)
 }
 
-// PostWebhooks is POST /v1/webhooks: Register one; its secret is shown this once. problem.raised comes at once, problem.gone when the problem has not been back for 30 s.
+// PostWebhooks is POST /v1/webhooks: Add a webhook. The answer has its secret, shown only once. problem.raised is sent at once, problem.gone after 30 s without the problem.
 func (c Client) PostWebhooks(ctx context.Context, in Draft) (Reply[Added], error) {
 	return ask[Added](ctx, c, "POST", "/v1/webhooks", in)
 }
 
-// DeleteWebhooksID is DELETE /v1/webhooks/{id}: Forget one and what waits for it.
+// DeleteWebhooksID is DELETE /v1/webhooks/{id}: Remove a webhook and its waiting deliveries.
 func (c Client) DeleteWebhooksID(ctx context.Context, id string) (Reply[None], error) {
 	return ask[None](ctx, c, "DELETE", "/v1/webhooks/"+url.PathEscape(id), nil)
 }
 
-// GetWebhooksID is GET /v1/webhooks/{id}: One, and how its endpoint does. Only an admin sees more of its URL than the host.
+// GetWebhooksID is GET /v1/webhooks/{id}: Show a webhook and the state of its endpoint.
 func (c Client) GetWebhooksID(ctx context.Context, id string) (Reply[Hook], error) {
 	return ask[Hook](ctx, c, "GET", "/v1/webhooks/"+url.PathEscape(id), nil)
 }
 
-// PatchWebhooksID is PATCH /v1/webhooks/{id}: Change one, stop it, start it again; what is left out stays.
+// PatchWebhooksID is PATCH /v1/webhooks/{id}: Change, disable or enable a webhook. Absent fields stay as they are.
 func (c Client) PatchWebhooksID(ctx context.Context, id string, in WebhookDraft) (Reply[Hook], error) {
 	return ask[Hook](ctx, c, "PATCH", "/v1/webhooks/"+url.PathEscape(id), in)
 }
 
 // GetWebhooksIDDeliveriesQuery is the query of GET /v1/webhooks/{id}/deliveries; nil leaves a parameter out.
 type GetWebhooksIDDeliveriesQuery struct {
-	State  *string // Only those in this state.
-	Limit  *int64  // At most so many.
-	Before *int64  // Only those before this one.
+	State  *string // Only deliveries in this state.
+	Limit  *int64  // Maximum number of results.
+	Before *int64  // Only deliveries before this one.
 }
 
 // Encode returns the query as a URL has it.
@@ -1640,142 +1643,143 @@ func (q GetWebhooksIDDeliveriesQuery) Encode() string {
 	return v.Encode()
 }
 
-// GetWebhooksIDDeliveries is GET /v1/webhooks/{id}/deliveries: What was sent, the newest first; Link rel="next" leads on.
+// GetWebhooksIDDeliveries is GET /v1/webhooks/{id}/deliveries: List deliveries, the newest first. Link rel="next" leads to the next page.
 func (c Client) GetWebhooksIDDeliveries(ctx context.Context, id string, q GetWebhooksIDDeliveriesQuery) (Reply[[]Delivery], error) {
 	return ask[[]Delivery](ctx, c, "GET", "/v1/webhooks/"+url.PathEscape(id)+"/deliveries"+"?"+q.Encode(), nil)
 }
 
-// PostWebhooksIDPing is POST /v1/webhooks/{id}/ping: Send a test at once, and say how it went.
+// PostWebhooksIDPing is POST /v1/webhooks/{id}/ping: Send a test event and return the response.
 func (c Client) PostWebhooksIDPing(ctx context.Context, id string) (Reply[Delivery], error) {
 	return ask[Delivery](ctx, c, "POST", "/v1/webhooks/"+url.PathEscape(id)+"/ping", nil)
 }
 
-// PostWebhooksIDReplay is POST /v1/webhooks/{id}/replay: Send one once more, or all that were given up.
+// PostWebhooksIDReplay is POST /v1/webhooks/{id}/replay: Send a delivery again, or all dead ones.
 func (c Client) PostWebhooksIDReplay(ctx context.Context, id string, in Replay) (Reply[Replayed], error) {
 	return ask[Replayed](ctx, c, "POST", "/v1/webhooks/"+url.PathEscape(id)+"/replay", in)
 }
 
-// PostWebhooksIDSecret is POST /v1/webhooks/{id}/secret: Make another secret, shown this once; the one before signs too, for a day.
+// PostWebhooksIDSecret is POST /v1/webhooks/{id}/secret: Create a new secret, shown only once. The old one is also used for signing for a day.
 func (c Client) PostWebhooksIDSecret(ctx context.Context, id string) (Reply[NewSecret], error) {
 	return ask[NewSecret](ctx, c, "POST", "/v1/webhooks/"+url.PathEscape(id)+"/secret", nil)
 }
 
 // Commands are those of kennelctl that operations describe, by their paths.
 var Commands = []Declared{
-	{"account app-token", "Make a session token for one robot", "A tool that speaks to a robot hands the token to it, once; the robot then acts for you, as any holder of the token can.", "account app-token -o json", "session_token; expires", "", "", "", "POST", "/v1/account/apps", []Parameter{}},
-	{"account end -others!", "End the other sessions", "", "", "", "sessions ended: {{.ended}}", "", "", "DELETE", "/v1/account/sessions", []Parameter{}},
-	{"account sessions", "List where you are signed in", "", "", "SESSION=.id; KIND={{if .app}}app{{else}}person{{end}}{{if .current}}, this one{{end}}; SINCE=.created; LAST SEEN; UNTIL=.expires; FROM={{if .app}}{{.robot}}{{else}}{{.addr}}{{end}}", "", "", "", "GET", "/v1/account/sessions", []Parameter{}},
-	{"account end SESSION", "End a session, or all but this one", "", "account end 0f3a5c7e9b1d2f40\naccount end -others", "", "sessions ended: 1", "{\"ended\":1}", "", "DELETE", "/v1/account/sessions/{id}", []Parameter{}},
-	{"alerts list", "List alerts: those that fire, then the latest resolved", "", "", "ALERT=.id; STATE={{if .resolved}}resolved{{else}}firing{{end}}; RELEASE=or .place .release `none`; PROBLEM={{problem .kind .code}}; ROBOTS={{.robots}} of {{.present}}; SINCE; RESOLVED; HANDLING={{with .ack}}acknowledged by {{.by}}{{end}}{{if and .ack .silenced}}, {{end}}{{with .silenced}}silenced by {{.by}} until {{stamp .until}}{{end}}", "", "", "", "GET", "/v1/alerts", []Parameter{}},
-	{"alerts unack ALERT", "Take an acknowledgement back", "", "", "", "alert {{.ALERT}} is no longer acknowledged", "", "", "DELETE", "/v1/alerts/acks/{id}", []Parameter{}},
-	{"alerts ack ALERT -why", "Acknowledge an alert, until it resolves or gets worse", "", "alerts ack 12 -why 'the rollout is stopped'", "", "alert {{.ALERT}} is acknowledged", "", "", "PUT", "/v1/alerts/acks/{id}", []Parameter{{"body", "why", "for others", "string", []string(nil)}}},
-	{"alerts mail list", "List the recipients", "", "", "to: =.", "", "", "", "GET", "/v1/alerts/mail", []Parameter{}},
-	{"alerts mail set [ADDRESS...]=to", "Set the recipients; without any, none are sent", "", "alerts mail set duty@example.org", "to: =.", "", "", "", "PUT", "/v1/alerts/mail", []Parameter{{"body", "to", "e-mail addresses", "array", []string(nil)}}},
-	{"alerts silences list", "List silences in force", "", "", "SILENCE=.id; ABOUT=or .place .release `none`; PROBLEM={{problem .kind .code}}; UNTIL=stamp .until; BY; WHY", "", "", "", "GET", "/v1/alerts/silences", []Parameter{}},
-	{"alerts silences end SILENCE", "End a silence now", "", "", "", "silence {{.SILENCE}} is over", "", "", "DELETE", "/v1/alerts/silences/{id}", []Parameter{}},
+	{"account app-token", "Create a session token for one robot", "A tool that talks to a robot hands it the token once; the robot then acts for you, as any holder of the token can.", "account app-token -o json", "session_token; expires", "", "", "", "POST", "/v1/account/apps", []Parameter{}},
+	{"account end -others!", "End the other sessions", "", "", "", "{{count .ended `session`}} ended", "", "", "DELETE", "/v1/account/sessions", []Parameter{}},
+	{"account sessions", "List your sessions", "", "", "SESSION=.id; KIND={{if .app}}app{{else}}person{{end}}{{if .current}} (this one){{end}}; SINCE=.created; LAST SEEN; UNTIL=.expires; FROM={{if .app}}{{.robot}}{{else}}{{.addr}}{{end}}", "", "", "", "GET", "/v1/account/sessions", []Parameter{}},
+	{"account end SESSION", "End a session, or all but this one", "", "account end 0f3a5c7e9b1d2f40\naccount end -others", "", "1 session ended", "{\"ended\":1}", "", "DELETE", "/v1/account/sessions/{id}", []Parameter{}},
+	{"alerts list", "List alerts: firing ones, then the latest resolved", "", "", "ALERT=.id; STATE={{if .resolved}}resolved{{else}}firing{{end}}; RELEASE=or .place .release `none`; PROBLEM={{problem .kind .code}}; ROBOTS={{.robots}} of {{.present}}; SINCE; RESOLVED; HANDLING={{with .ack}}acknowledged by {{.by}}{{end}}{{if and .ack .silenced}}, {{end}}{{with .silenced}}silenced by {{.by}} until {{stamp .until}}{{end}}", "", "", "", "GET", "/v1/alerts", []Parameter{}},
+	{"alerts unack ALERT", "Withdraw an acknowledgement", "", "", "", "alert {{.ALERT}} is no longer acknowledged", "", "", "DELETE", "/v1/alerts/acks/{id}", []Parameter{}},
+	{"alerts ack ALERT -why", "Acknowledge an alert until it is resolved or gets worse", "", "alerts ack 12 -why 'the rollout is stopped'", "", "alert {{.ALERT}} acknowledged", "", "", "PUT", "/v1/alerts/acks/{id}", []Parameter{{"body", "why", "for others", "string", []string(nil)}}},
+	{"alerts mail list", "List recipients of alert e-mails", "", "", "to: =.", "", "", "", "GET", "/v1/alerts/mail", []Parameter{}},
+	{"alerts mail set [ADDRESS...]=to", "Set the recipients of alert e-mails (none: no e-mails)", "", "alerts mail set duty@example.org", "to: =.", "", "", "", "PUT", "/v1/alerts/mail", []Parameter{{"body", "to", "e-mail addresses", "array", []string(nil)}}},
+	{"alerts silences list", "List active silences", "", "", "SILENCE=.id; ABOUT=or .place .release `none`; PROBLEM={{problem .kind .code}}; UNTIL=stamp .until; BY; WHY", "", "", "", "GET", "/v1/alerts/silences", []Parameter{}},
+	{"alerts silences end SILENCE", "End a silence now", "", "", "", "silence {{.SILENCE}} ended", "", "", "DELETE", "/v1/alerts/silences/{id}", []Parameter{}},
 	{"alerts thresholds list", "List thresholds", "", "", "THRESHOLD=.id; KIND; OF; LEVEL; ROBOTS; HOURS; BY", "", "", "", "GET", "/v1/alerts/thresholds", []Parameter{}},
-	{"alerts thresholds add KIND [OF] -level -robots=3 -hours=24", "Add a threshold: crash_share, fault_share [CODE], event_rate EVENT, crash_excess or fault_excess [CODE]", "", "alerts thresholds add crash_share -level 0.02\nalerts thresholds add fault_share 914 -level 0.1\nalerts thresholds add event_rate log.error -level 20 -hours 1\nalerts thresholds add crash_excess -level 0.01", "threshold=.id; kind; of; level; robots; hours", "", "", "", "POST", "/v1/alerts/thresholds", []Parameter{{"body", "hours", "that are looked at, until now", "integer", []string(nil)}, {"body", "kind", "crash_share, fault_share, event_rate, crash_excess or fault_excess", "string", []string(nil)}, {"body", "level", "at which the alert fires: a share from 0 to 1, a difference of shares, or events per robot and hour", "number", []string(nil)}, {"body", "of", "of faults: the code, \"\" each; event_rate: the event's name", "string", []string(nil)}, {"body", "robots", "at least so many crashed, had the fault, or were heard of", "integer", []string(nil)}}},
-	{"alerts thresholds remove THRESHOLD", "Remove a threshold; its alerts are resolved", "", "", "", "threshold {{.THRESHOLD}} is removed", "", "", "DELETE", "/v1/alerts/thresholds/{id}", []Parameter{}},
-	{"releases archives SPECIES [VERSION]", "List the archives of a release, or of all of a species", "", "releases archives vic\nreleases archives vic 2.0.1.6076", "SPECIES; VERSION; ARCHIVE={{if .base_version}}delta from {{.base_version}}{{else if .qsn}}{{.kind}} for {{.qsn}}{{else}}{{.kind}}{{end}}; BYTES=.size; SHA256; UPLOADED=.created; BY", "", "", "", "GET", "/v1/archives", []Parameter{{"query", "species", "Only those of one.", "string", []string(nil)}, {"query", "version", "Only those of one release.", "string", []string(nil)}}},
-	{"releases delete SPECIES SHA256", "Delete an archive", "kennelctl releases archives says which there are. It is refused while a channel, a wish, a rollout or another release uses the release.", "", "", "deleted {{.species}} {{.version}}: {{if .base_version}}delta from {{.base_version}}{{else if .qsn}}{{.kind}} for {{.qsn}}{{else}}{{.kind}}{{end}}", "", "", "DELETE", "/v1/archives/{species}/{sum}", []Parameter{}},
-	{"audit list -limit=100 -before", "List the audit log, the newest line first", "Lines hold ids; the e-mail is the account's current one. Addresses are kept for 90 days, or until the person leaves.", "audit list -limit 20\naudit list -before 1200 -o json", "LINE=.id; TIME=clock .at; WHO=.name; ROLE; FROM=.addr; ACTION; OBJECT=.on; RESULT; DETAIL", "", "", "", "GET", "/v1/audit", []Parameter{{"query", "before", "Only lines before this one.", "integer", []string(nil)}, {"query", "limit", "At most so many.", "integer", []string(nil)}}},
-	{"batches list", "List manufacturing batches", "", "", "BATCH=.name; SPECIES; ORGANISATION=.organization; VALID AFTER=day .valid_after; SERIALS={{if or .serial_from .serial_to}}{{or .serial_from `first`}} to {{or .serial_to `last`}}{{else}}all{{end}}; MADE=.created; DISABLED={{with .disabled}}{{.}}: {{$.reason}}{{end}}", "", "", "", "GET", "/v1/batches", []Parameter{}},
-	{"batches put BATCH -bundle@! -species -organization -valid-after -serial-from -serial-to", "Make or replace a manufacturing batch", "Without further flags the original robot's own rules hold: species vic, organisation \"Anki Inc.\", certificates that end after 2100-01-01.", "batches put lot-2018 -bundle factory-2018.pem -serial-from 00e20000 -serial-to 00e2ffff", "", "batch {{.BATCH}} is accepted", "", "", "PUT", "/v1/batches/{batch}", []Parameter{{"body", "bundle", "certificates of the factory's authorities, PEM", "string", []string(nil)}, {"body", "created", "", "date-time", []string(nil)}, {"body", "disabled", "", "date-time", []string(nil)}, {"body", "name", "", "string", []string(nil)}, {"body", "organization", "the one O that its certificates have; \"\": Anki Inc.", "string", []string(nil)}, {"body", "reason", "", "string", []string(nil)}, {"body", "serial_from", "only serials from this one on", "string", []string(nil)}, {"body", "serial_to", "only serials up to this one", "string", []string(nil)}, {"body", "species", "of its robots; \"\": vic", "string", []string(nil)}, {"body", "valid_after", "its certificates end later than this date", "date-time", []string(nil)}}},
-	{"batches disable BATCH -reason!", "Stop accepting its factory certificates", "Device certificates that its robots hold stay good; revoke robots one by one to end those.", "batches disable lot-2018 -reason \"its key leaked\"", "", "batch {{.BATCH}} is disabled", "", "", "POST", "/v1/batches/{batch}/disable", []Parameter{{"body", "reason", "for the audit log", "string", []string(nil)}}},
-	{"batches enable BATCH", "Accept its factory certificates again", "", "", "", "batch {{.BATCH}} is accepted", "", "", "POST", "/v1/batches/{batch}/enable", []Parameter{}},
-	{"channels list -species", "List what channels offer", "", "", "SPECIES; CHANNEL; VERSION=or .version `none`; SINCE; BY", "", "", "", "GET", "/v1/channels", []Parameter{{"query", "species", "Only those of one.", "string", []string(nil)}}},
-	{"channels set SPECIES CHANNEL [VERSION] -none?", "Have a channel offer a release", "Original robots ask at /vic/CHANNEL/full/latest.ota and at /vic/CHANNEL/diff/VERSION.ota, which is the delta from the version that they run.\n-none has the channel offer nothing.", "channels set vic prod 2.0.1.6076\nchannels set vic beta -none", "channel={{.species}} {{.channel}}; offers=or .version `none`; since", "", "", "", "PUT", "/v1/channels/{species}/{channel}", []Parameter{{"body", "version", "", "string", []string(nil)}}},
+	{"alerts thresholds add KIND [OF] -level -robots=3 -hours=24", "Add a threshold: crash_share, fault_share [CODE], event_rate EVENT, crash_excess or fault_excess [CODE]", "", "alerts thresholds add crash_share -level 0.02\nalerts thresholds add fault_share 914 -level 0.1\nalerts thresholds add event_rate log.error -level 20 -hours 1\nalerts thresholds add crash_excess -level 0.01", "threshold=.id; kind; of; level; robots; hours", "", "", "", "POST", "/v1/alerts/thresholds", []Parameter{{"body", "hours", "window in hours, up to now", "integer", []string(nil)}, {"body", "kind", "crash_share, fault_share, event_rate, crash_excess or fault_excess", "string", []string(nil)}, {"body", "level", "level at which the alert fires: a share from 0 to 1, a difference of shares, or events per robot and hour", "number", []string(nil)}, {"body", "of", "of faults: the code, \"\" each; event_rate: the event's name", "string", []string(nil)}, {"body", "robots", "minimum number of robots that crashed, had the fault, or reported", "integer", []string(nil)}}},
+	{"alerts thresholds remove THRESHOLD", "Remove a threshold and resolve its alerts", "", "", "", "threshold {{.THRESHOLD}} removed", "", "", "DELETE", "/v1/alerts/thresholds/{id}", []Parameter{}},
+	{"releases archives SPECIES [VERSION]", "List archives of a release, or of all releases of a species", "", "releases archives vic\nreleases archives vic 2.0.1.6076", "SPECIES; VERSION; ARCHIVE={{if .base_version}}delta from {{.base_version}}{{else if .qsn}}{{.kind}} for {{.qsn}}{{else}}{{.kind}}{{end}}; SIZE=bytes .size; SHA256; UPLOADED=.created; BY", "", "", "", "GET", "/v1/archives", []Parameter{{"query", "species", "Only this species.", "string", []string(nil)}, {"query", "version", "Only archives of this release.", "string", []string(nil)}}},
+	{"releases delete SPECIES SHA256", "Delete an archive", "kennelctl releases archives lists them. Refused while a channel, a target, a rollout or another release uses the release.", "", "", "deleted {{.species}} {{.version}}: {{if .base_version}}delta from {{.base_version}}{{else if .qsn}}{{.kind}} for {{.qsn}}{{else}}{{.kind}}{{end}}", "", "", "DELETE", "/v1/archives/{species}/{sum}", []Parameter{}},
+	{"audit list -limit=100 -before", "List the audit log, the newest line first", "Lines store account ids and show the accounts' current e-mail addresses. Network addresses are kept for 90 days, or until the person leaves.", "audit list -limit 20\naudit list -before 1200 -o json", "LINE=.id; TIME=clock .at; WHO=.name; ROLE; FROM=.addr; ACTION; OBJECT=.on; RESULT; DETAIL", "", "", "", "GET", "/v1/audit", []Parameter{{"query", "before", "Only lines before the one with this number.", "integer", []string(nil)}, {"query", "limit", "Maximum number of results.", "integer", []string(nil)}}},
+	{"batches list", "List manufacturing batches", "", "", "BATCH=.name; SPECIES; ORGANISATION=.organization; VALID AFTER=day .valid_after; SERIALS={{if or .serial_from .serial_to}}{{or .serial_from `first`}} to {{or .serial_to `last`}}{{else}}all{{end}}; CREATED; DISABLED={{with .disabled}}{{.}}: {{$.reason}}{{end}}", "", "", "", "GET", "/v1/batches", []Parameter{}},
+	{"batches put BATCH -bundle@! -species -organization -valid-after -serial-from -serial-to", "Create or replace a manufacturing batch", "The defaults are those of the original robot: species vic, organisation \"Anki Inc.\", certificates valid until after 2100-01-01.", "batches put lot-2018 -bundle factory-2018.pem -serial-from 00e20000 -serial-to 00e2ffff", "", "batch {{.BATCH}} accepted", "", "", "PUT", "/v1/batches/{batch}", []Parameter{{"body", "bundle", "certificates of the factory's authorities, PEM", "string", []string(nil)}, {"body", "created", "", "date-time", []string(nil)}, {"body", "disabled", "", "date-time", []string(nil)}, {"body", "name", "", "string", []string(nil)}, {"body", "organization", "organisation (O) of its certificates (default Anki Inc.)", "string", []string(nil)}, {"body", "reason", "", "string", []string(nil)}, {"body", "serial_from", "lowest serial number", "string", []string(nil)}, {"body", "serial_to", "highest serial number", "string", []string(nil)}, {"body", "species", "species of its robots (default vic)", "string", []string(nil)}, {"body", "valid_after", "accept only certificates that expire after this date", "date-time", []string(nil)}}},
+	{"batches disable BATCH -reason!", "Disable a batch, whose factory certificates are then refused", "Device certificates of the batch's robots stay valid; revoke robots one by one to end those.", "batches disable lot-2018 -reason \"its key leaked\"", "", "batch {{.BATCH}} disabled", "", "", "POST", "/v1/batches/{batch}/disable", []Parameter{{"body", "reason", "for the audit log", "string", []string(nil)}}},
+	{"batches enable BATCH", "Enable a disabled batch", "", "", "", "batch {{.BATCH}} accepted", "", "", "POST", "/v1/batches/{batch}/enable", []Parameter{}},
+	{"channels list -species", "List channels and the releases that they offer", "", "", "SPECIES; CHANNEL; VERSION=or .version `none`; SINCE; BY", "", "", "", "GET", "/v1/channels", []Parameter{{"query", "species", "Only this species.", "string", []string(nil)}}},
+	{"channels set SPECIES CHANNEL [VERSION] -none?", "Set which release a channel offers", "Original robots download /vic/CHANNEL/full/latest.ota, or /vic/CHANNEL/diff/VERSION.ota, the delta from the version that they run.\n-none: the channel offers nothing.", "channels set vic prod 2.0.1.6076\nchannels set vic beta -none", "channel={{.species}} {{.channel}}; offers=or .version `none`; since", "", "", "", "PUT", "/v1/channels/{species}/{channel}", []Parameter{{"body", "version", "", "string", []string(nil)}}},
 	{"cohorts list", "List cohorts", "", "", "COHORT; FILTER; BY; CHANGED; NOTE", "", "", "", "GET", "/v1/cohorts", []Parameter{}},
-	{"cohorts create COHORT FILTER... -note", "Save a filter under a name", "", "cohorts create beta tag:beta -note \"owners who asked for it\"\ncohorts create old \"version:<2.1 species:vic\"", "cohort; filter; note; by; changed; revision=.rev", "", "", "", "POST", "/v1/cohorts", []Parameter{{"body", "cohort", "POST", "string", []string(nil)}, {"body", "filter", "", "string", []string(nil)}, {"body", "note", "what it is for", "string", []string(nil)}, {"body", "rev", "only if it still has this revision; 0: any; with PUT", "integer", []string(nil)}}},
-	{"cohorts delete COHORT", "Delete a cohort; its robots stay", "Delete a cohort, after asking. Its robots stay, with their tags. Filters that name the cohort become errors.", "cohorts delete beta\ncohorts delete beta -yes", "", "cohort {{.COHORT}} is deleted", "", "Delete cohort {{.COHORT}}?", "DELETE", "/v1/cohorts/{cohort}", []Parameter{}},
-	{"cohorts show COHORT", "Show a cohort and how many robots it has now", "", "", "cohort; filter; note; by; changed; revision=.rev; robots", "", "", "", "GET", "/v1/cohorts/{cohort}", []Parameter{}},
-	{"cohorts change COHORT FILTER... -note -rev", "Give a cohort another filter, or make it", "", "cohorts change beta \"tag:beta species:vic\"\ncohorts change beta tag:beta -rev 3", "cohort; filter; note; by; changed; revision=.rev", "", "", "", "PUT", "/v1/cohorts/{cohort}", []Parameter{{"body", "cohort", "POST", "string", []string(nil)}, {"body", "filter", "", "string", []string(nil)}, {"body", "note", "what it is for", "string", []string(nil)}, {"body", "rev", "only if it still has this revision; 0: any; with PUT", "integer", []string(nil)}}},
-	{"crashes list -state -program -version -after -limit=50", "List groups of crashes, the latest seen first", "", "crashes list\ncrashes list -state open -version 2.0.1.6076", "GROUP=.id; STATE; CRASHES; ROBOTS; LAST SEEN; PROGRAM; SIGNATURE", "", "", "", "GET", "/v1/crash-groups", []Parameter{{"query", "state", "Only those in this state.", "string", []string{"open", "resolved", "regressed"}}, {"query", "program", "Only those of one program.", "string", []string(nil)}, {"query", "version", "Only those that a version had.", "string", []string(nil)}, {"query", "limit", "At most so many.", "integer", []string(nil)}, {"query", "after", "Continue after the group with this id.", "string", []string(nil)}}},
+	{"cohorts create COHORT FILTER... -note", "Create a cohort, a saved filter", "", "cohorts create beta tag:beta -note \"owners who asked for it\"\ncohorts create old \"version:<2.1 species:vic\"", "cohort; filter; note; by; changed; revision=.rev", "", "", "", "POST", "/v1/cohorts", []Parameter{{"body", "cohort", "POST", "string", []string(nil)}, {"body", "filter", "", "string", []string(nil)}, {"body", "note", "purpose of the cohort", "string", []string(nil)}, {"body", "rev", "change only if the cohort has this revision (0: any)", "integer", []string(nil)}}},
+	{"cohorts delete COHORT", "Delete a cohort; its robots stay", "Prompts for confirmation. The robots stay, with their tags. Filters that use the cohort become errors.", "cohorts delete beta\ncohorts delete beta -yes", "", "cohort {{.COHORT}} deleted", "", "Delete cohort {{.COHORT}}?", "DELETE", "/v1/cohorts/{cohort}", []Parameter{}},
+	{"cohorts show COHORT", "Show a cohort and its number of robots", "", "", "cohort; filter; note; by; changed; revision=.rev; robots", "", "", "", "GET", "/v1/cohorts/{cohort}", []Parameter{}},
+	{"cohorts change COHORT FILTER... -note -rev", "Change a cohort's filter, or create the cohort", "", "cohorts change beta \"tag:beta species:vic\"\ncohorts change beta tag:beta -rev 3", "cohort; filter; note; by; changed; revision=.rev", "", "", "", "PUT", "/v1/cohorts/{cohort}", []Parameter{{"body", "cohort", "POST", "string", []string(nil)}, {"body", "filter", "", "string", []string(nil)}, {"body", "note", "purpose of the cohort", "string", []string(nil)}, {"body", "rev", "change only if the cohort has this revision (0: any)", "integer", []string(nil)}}},
+	{"crashes list -state -program -version -after -limit=50", "List groups of crashes, the latest seen first", "", "crashes list\ncrashes list -state open -version 2.0.1.6076", "GROUP=.id; STATE; CRASHES; ROBOTS; LAST SEEN; PROGRAM; SIGNATURE", "", "", "", "GET", "/v1/crash-groups", []Parameter{{"query", "state", "Only groups in this state.", "string", []string{"open", "resolved", "regressed"}}, {"query", "program", "Only groups of this program.", "string", []string(nil)}, {"query", "version", "Only groups with crashes of this version.", "string", []string(nil)}, {"query", "limit", "Maximum number of results.", "integer", []string(nil)}, {"query", "after", "Continue after the group with this id.", "string", []string(nil)}}},
 	{"crashes group GROUP", "Show a group of crashes", "", "", "group=.id; state; fixed in=or .fixed_in `–`; note=or .note `–`; program; signature; crashes; robots; versions; first seen; last seen", "", "", "", "GET", "/v1/crash-groups/{group}", []Parameter{}},
-	{"crashes resolve GROUP state:=resolved -fixed-in -note", "Mark a group of crashes as resolved", "A crash of a later version than had crashed, or of -fixed-in and what follows it, makes the group regressed.", "crashes resolve 6d59fcd7-0b97-4572-9d24-27ee3045a43f -fixed-in 2.0.1.6076 -note 'checks for nil'", "group=.id; state; fixed in=or .fixed_in `–`; note=or .note `–`; program; signature; crashes; robots; versions; first seen; last seen", "", "", "", "PATCH", "/v1/crash-groups/{group}", []Parameter{{"body", "fixed_in", "the version that has the fix: crashes of it or a later one reopen a resolved group; \"\": those of one later than had crashed", "string", []string(nil)}, {"body", "note", "for people; absent: as it is", "string", []string(nil)}, {"body", "state", "open or resolved; \"\": as it is", "string", []string(nil)}}},
-	{"crashes reopen GROUP state:=open -note", "Mark a group of crashes as open", "", "", "group=.id; state; fixed in=or .fixed_in `–`; note=or .note `–`; program; signature; crashes; robots; versions; first seen; last seen", "", "", "", "PATCH", "/v1/crash-groups/{group}", []Parameter{{"body", "fixed_in", "the version that has the fix: crashes of it or a later one reopen a resolved group; \"\": those of one later than had crashed", "string", []string(nil)}, {"body", "note", "for people; absent: as it is", "string", []string(nil)}, {"body", "state", "open or resolved; \"\": as it is", "string", []string(nil)}}},
-	{"crashes symbols list", "List symbol files", "", "", "DEBUG ID; MODULE; CPU; FUNCTIONS; BYTES=.size; UPLOADED; BY", "", "", "", "GET", "/v1/crash-symbols", []Parameter{}},
-	{"crashes symbols remove DEBUG-ID", "Delete a symbol file; names that it gave stay", "", "crashes symbols remove 3983974E3E1BE0D45C55B2B5C59FD7DF0", "", "deleted", "", "", "DELETE", "/v1/crash-symbols/{debug}", []Parameter{}},
-	{"crashes reports -thing -group -version -after -limit=50", "List single crashes, the newest first", "", "crashes reports -thing vic:00e20100\ncrashes reports -group 6d59fcd7-0b97-4572-9d24-27ee3045a43f -version 2.0.1.6076", "CRASH=.id; THING; CRASHED=.at; PROGRAM; VERSION=or .version `–`; REASON", "", "", "", "GET", "/v1/crashes", []Parameter{{"query", "thing", "Only those of one robot.", "string", []string(nil)}, {"query", "group", "Only those of one group.", "string", []string(nil)}, {"query", "version", "Only those of one version.", "string", []string(nil)}, {"query", "limit", "At most so many.", "integer", []string(nil)}, {"query", "after", "Continue after the crash with this id.", "string", []string(nil)}}},
-	{"events boots THING -limit=20", "List a robot's latest boots, and how many of their events were lost", "", "", "LATEST; BOOT=.boot_id; EVENTS; FIRST; LAST; LOST; ORIGIN", "", "", "", "GET", "/v1/events/boots", []Parameter{{"query", "thing", "The robot.", "string", []string(nil)}, {"query", "limit", "At most so many.", "integer", []string(nil)}}},
-	{"experiments list -since", "List experiments that robots reported", "", "", "EXPERIMENT=.key; VARIATIONS={{range $i, $v := .variations}}{{if $i}}, {{end}}{{$v.variation}} {{$v.robots}}{{end}}; FILES; LAST", "", "", "", "GET", "/v1/experiments", []Parameter{{"query", "since", "Told since then, or how long ago, such as 30d, the default.", "string", []string(nil)}}},
-	{"batches revoked", "List factory certificates that were revoked", "", "", "CERTIFICATE=.certificate_id; REVOKED=.at; REASON", "", "", "", "GET", "/v1/factory-certificates", []Parameter{}},
-	{"batches revoke-certificate ID=certificate_id -reason!", "Stop accepting one factory certificate", "ID is the certificate's serial number or the SHA-256 of it, in hex, with or without colons, as openssl x509 -serial or -fingerprint -sha256 print it.", "batches revoke-certificate 3FA9C1D2 -reason cloned", "", "factory certificate {{.ID}} is revoked", "", "", "POST", "/v1/factory-certificates/revoke", []Parameter{{"body", "certificate_id", "a serial number or a SHA-256, hex", "string", []string(nil)}, {"body", "reason", "for the audit log", "string", []string(nil)}}},
-	{"intent custom list -thing", "List custom intents", "", "intent custom list\nintent custom list -thing vic:00e20100", "ID; INTENT=.name; ROBOT=or .thing `all`; PHRASES={{join .phrases `; `}}; REACTION; OVERRIDES=join .overrides `,`; BY", "", "", "", "GET", "/v1/intents/custom", []Parameter{{"query", "thing", "Only those that this robot understands.", "string", []string(nil)}}},
-	{"intent custom add NAME PHRASE...=phrases -thing -reaction -lang:languages -override:overrides", "Add a custom intent; refused if a phrase already means something else", "", "intent custom add feed_cat \"feed (the|my) cat\"", "custom intent=.id; name; robot=or .thing `all`; only typed?={{with .unheard}}{{.}}: no recogniser of this cloud has these words, so sentences with them are not heard{{end}}", "", "", "", "POST", "/v1/intents/custom", []Parameter{{"body", "languages", "such as en-US; none: all", "array", []string(nil)}, {"body", "name", "", "string", []string(nil)}, {"body", "overrides", "user intents that it may replace", "array", []string(nil)}, {"body", "phrases", "patterns: words, (a|b), [optional] and slots such as {name}", "array", []string(nil)}, {"body", "reaction", "the user intent that the robot gets; \"\": imperative_affirmative", "string", []string(nil)}, {"body", "thing", "for this robot only; \"\": of all robots", "string", []string(nil)}}},
-	{"intent custom remove INTENT", "Remove a custom intent, by the id that list shows", "", "intent custom remove 3", "", "custom intent {{.INTENT}} is removed", "", "", "DELETE", "/v1/intents/custom/{id}", []Parameter{}},
-	{"logs list -name -day -version -kind -reason -after -limit=100", "The logs that robots uploaded, the newest first; Link rel=\"next\" leads on", "", "", "LOG=.id; THING; NAME; BYTES=.size; UPLOADED=.at; REASON=or .reason .kind; RELEASE=or .os `–`; EXPIRES", "", "", "", "GET", "/v1/logs", []Parameter{{"query", "name", "Part of the log's name, in any case.", "string", []string(nil)}, {"query", "day", "Only logs that were uploaded on this day (UTC), such as 2026-05-06.", "string", []string(nil)}, {"query", "version", "Only logs of a robot that ran this version, or one that begins with it.", "string", []string(nil)}, {"query", "kind", "Only logs of this kind: diagnostics, fault, log or snapshot.", "string", []string(nil)}, {"query", "reason", "Only logs that the robot sent for this reason, such as request or fault-914.", "string", []string(nil)}, {"query", "after", "Only what follows the log with this id, as the last line of the page before has it.", "string", []string(nil)}, {"query", "limit", "At most so many.", "integer", []string(nil)}}},
-	{"whoami", "Show who you are to the cloud, and what you may do", "", "", "e-mail=.email; role; id\n={{if .must_change}}the password is a first one: change it with kennelctl password{{end}}", "", "", "", "GET", "/v1/me", []Parameter{}},
+	{"crashes resolve GROUP state:=resolved -fixed-in -note", "Resolve a group of crashes", "The group regresses when -fixed-in or a later version crashes; without -fixed-in, when a version later than all crashed ones does.", "crashes resolve 6d59fcd7-0b97-4572-9d24-27ee3045a43f -fixed-in 2.0.1.6076 -note 'checks for nil'", "group=.id; state; fixed in=or .fixed_in `–`; note=or .note `–`; program; signature; crashes; robots; versions; first seen; last seen", "", "", "", "PATCH", "/v1/crash-groups/{group}", []Parameter{{"body", "fixed_in", "version with the fix: a crash of it or a later one reopens the group (default: any version later than those that crashed)", "string", []string(nil)}, {"body", "note", "note for other operators; absent: unchanged", "string", []string(nil)}, {"body", "state", "open or resolved; \"\": unchanged", "string", []string(nil)}}},
+	{"crashes reopen GROUP state:=open -note", "Reopen a group of crashes", "", "", "group=.id; state; fixed in=or .fixed_in `–`; note=or .note `–`; program; signature; crashes; robots; versions; first seen; last seen", "", "", "", "PATCH", "/v1/crash-groups/{group}", []Parameter{{"body", "fixed_in", "version with the fix: a crash of it or a later one reopens the group (default: any version later than those that crashed)", "string", []string(nil)}, {"body", "note", "note for other operators; absent: unchanged", "string", []string(nil)}, {"body", "state", "open or resolved; \"\": unchanged", "string", []string(nil)}}},
+	{"crashes symbols list", "List symbol files", "", "", "DEBUG ID; MODULE; CPU; FUNCTIONS; SIZE=bytes .size; UPLOADED; BY", "", "", "", "GET", "/v1/crash-symbols", []Parameter{}},
+	{"crashes symbols remove DEBUG-ID", "Delete a symbol file; names already resolved with it stay", "", "crashes symbols remove 3983974E3E1BE0D45C55B2B5C59FD7DF0", "", "symbol file deleted", "", "", "DELETE", "/v1/crash-symbols/{debug}", []Parameter{}},
+	{"crashes reports -thing -group -version -after -limit=50", "List crashes, the newest first", "", "crashes reports -thing vic:00e20100\ncrashes reports -group 6d59fcd7-0b97-4572-9d24-27ee3045a43f -version 2.0.1.6076", "CRASH=.id; THING; CRASHED=.at; PROGRAM; VERSION=or .version `–`; REASON", "", "", "", "GET", "/v1/crashes", []Parameter{{"query", "thing", "Only crashes of this robot.", "string", []string(nil)}, {"query", "group", "Only crashes of this group.", "string", []string(nil)}, {"query", "version", "Only crashes of this version.", "string", []string(nil)}, {"query", "limit", "Maximum number of results.", "integer", []string(nil)}, {"query", "after", "Continue after the crash with this id.", "string", []string(nil)}}},
+	{"events boots THING -limit=20", "List a robot's latest boots, and how many of their events were lost", "", "", "LATEST; BOOT=.boot_id; EVENTS; FIRST; LAST; LOST; ORIGIN", "", "", "", "GET", "/v1/events/boots", []Parameter{{"query", "thing", "Robot whose boots to list.", "string", []string(nil)}, {"query", "limit", "Maximum number of results.", "integer", []string(nil)}}},
+	{"experiments list -since", "List experiments that robots reported", "", "", "EXPERIMENT=.key; VARIATIONS={{range $i, $v := .variations}}{{if $i}}, {{end}}{{$v.variation}} {{$v.robots}}{{end}}; FILES; LAST", "", "", "", "GET", "/v1/experiments", []Parameter{{"query", "since", "Only experiments reported since this time, or this long ago, such as 30d.", "string", []string(nil)}}},
+	{"batches revoked", "List revoked factory certificates", "", "", "CERTIFICATE=.certificate_id; REVOKED=.at; REASON", "", "", "", "GET", "/v1/factory-certificates", []Parameter{}},
+	{"batches revoke-certificate ID=certificate_id -reason!", "Revoke a factory certificate", "ID is the certificate's serial number or its SHA-256 in hex, with or without colons, as printed by openssl x509 -serial or -fingerprint -sha256.", "batches revoke-certificate 3FA9C1D2 -reason cloned", "", "factory certificate {{.ID}} revoked", "", "", "POST", "/v1/factory-certificates/revoke", []Parameter{{"body", "certificate_id", "a serial number or a SHA-256, hex", "string", []string(nil)}, {"body", "reason", "for the audit log", "string", []string(nil)}}},
+	{"intent custom list -thing", "List custom intents", "", "intent custom list\nintent custom list -thing vic:00e20100", "ID; INTENT=.name; ROBOT=or .thing `all`; PHRASES={{join .phrases `; `}}; REACTION; OVERRIDES=join .overrides `,`; BY", "", "", "", "GET", "/v1/intents/custom", []Parameter{{"query", "thing", "Only intents that this robot understands.", "string", []string(nil)}}},
+	{"intent custom add NAME PHRASE...=phrases -thing -reaction -lang:languages -override:overrides", "Add a custom intent (refused if a phrase already means something else)", "", "intent custom add feed_cat \"feed (the|my) cat\"", "custom intent=.id; name; robot=or .thing `all`; only typed?={{with .unheard}}{{.}}: speech recognition does not know these words, so they cannot be spoken{{end}}", "", "", "", "POST", "/v1/intents/custom", []Parameter{{"body", "languages", "such as en-US; none: all", "array", []string(nil)}, {"body", "name", "", "string", []string(nil)}, {"body", "overrides", "user intents that it may replace", "array", []string(nil)}, {"body", "phrases", "patterns: words, (a|b), [optional] and slots such as {name}", "array", []string(nil)}, {"body", "reaction", "the user intent that the robot gets; \"\": imperative_affirmative", "string", []string(nil)}, {"body", "thing", "only for this robot (default: all robots)", "string", []string(nil)}}},
+	{"intent custom remove INTENT", "Remove a custom intent", "", "intent custom remove 3", "", "custom intent {{.INTENT}} removed", "", "", "DELETE", "/v1/intents/custom/{id}", []Parameter{}},
+	{"logs list -name -day -version -kind -reason -after -limit=100", "List logs that robots uploaded, the newest first. Link rel=\"next\" leads to the next page", "", "", "LOG=.id; THING; NAME; SIZE=bytes .size; UPLOADED=.at; REASON=or .reason .kind; RELEASE=or .os `–`; EXPIRES", "", "", "", "GET", "/v1/logs", []Parameter{{"query", "name", "Only logs whose name contains this (case-insensitive).", "string", []string(nil)}, {"query", "day", "Only logs uploaded on this day (UTC), such as 2026-05-06.", "string", []string(nil)}, {"query", "version", "Only logs of robots whose version begins with this.", "string", []string(nil)}, {"query", "kind", "Only logs of this kind: diagnostics, fault, log or snapshot.", "string", []string(nil)}, {"query", "reason", "Only logs sent for this reason, such as request or fault-914.", "string", []string(nil)}, {"query", "after", "Continue after the log with this id.", "string", []string(nil)}, {"query", "limit", "Maximum number of results.", "integer", []string(nil)}}},
+	{"whoami", "Show who you are signed in as, and your role", "", "", "e-mail=.email; role; id\n={{if .must_change}}This is a one-time password. Choose your own with: kennelctl password{{end}}", "", "", "", "GET", "/v1/me", []Parameter{}},
 	{"passkeys list", "List your passkeys", "", "", "PASSKEY=.id; NAME; SINCE=.created; LAST USED", "", "", "", "GET", "/v1/me/passkeys", []Parameter{}},
-	{"passkeys remove PASSKEY", "Remove one of your passkeys", "", "", "", "{{.PASSKEY}} is removed", "", "", "DELETE", "/v1/me/passkeys/{id}", []Parameter{}},
+	{"passkeys remove PASSKEY", "Remove one of your passkeys", "", "", "", "{{.PASSKEY}} removed", "", "", "DELETE", "/v1/me/passkeys/{id}", []Parameter{}},
 	{"second status", "Show whether you have an authenticator app", "", "", "app; since; recovery codes; required", "", "", "", "GET", "/v1/me/second", []Parameter{}},
-	{"my robots", "List your robots", "", "", "THING; NAME; YOURS SINCE=.since; BY=.how", "", "", "", "GET", "/v1/my/robots", []Parameter{}},
-	{"my claim CODE -robot:thing", "Claim the robot that shows this code", "A robot without an owner shows a code for ten minutes; after five wrong tries it needs another. Case, blanks and dashes do not matter.\nA robot that another person owns shows none until that person releases it or hands it on, or its user data are cleared.", "my claim K7QM-3XW9\nmy claim k7qm3xw9 -robot vic:00e20100", "thing; name; yours=since .since; by=.how", "", "", "", "POST", "/v1/my/robots/claim", []Parameter{{"body", "code", "", "string", []string(nil)}, {"body", "thing", "only this one's code is taken", "string", []string(nil)}}},
-	{"my release THING", "Give up a robot, which then has no owner", "Its apps and access tokens end. A person who has the robot in hand can claim it.", "", "", "", "", "", "DELETE", "/v1/my/robots/{thing}", []Parameter{}},
-	{"my rename THING NAME", "Give a robot a name; an empty one takes it away", "", "my rename vic:00e20100 Rex\nmy rename vic:00e20100 ''", "thing; name; yours=since .since; by=.how", "", "", "", "PATCH", "/v1/my/robots/{thing}", []Parameter{{"body", "name", "\"\": none", "string", []string(nil)}}},
-	{"my audio show THING", "List what is kept", "", "", "kept={{if .keep}}for {{.keep_days}} days{{else}}no{{end}}\nrecordings: RECORDING=.name; HEARD=.at; BYTES=.size", "", "", "", "GET", "/v1/my/robots/{thing}/audio", []Parameter{}},
-	{"my audio keep THING WORD=keep", "Have it kept for a week (yes), or not (no), which deletes all recordings", "", "my audio keep vic:00e20100 no", "kept={{if .keep}}for {{.keep_days}} days{{else}}no{{end}}\nrecordings: RECORDING=.name; HEARD=.at; BYTES=.size", "", "", "", "PUT", "/v1/my/robots/{thing}/audio", []Parameter{{"body", "keep", "", "boolean", []string(nil)}}},
-	{"my transfers", "List robots that you offer, and that are offered to you", "", "", "TRANSFER=.id; THING; GOOD UNTIL=.expires; OFFERED={{if .mine}}by you{{else}}to you{{end}}", "", "", "", "GET", "/v1/my/transfers", []Parameter{}},
-	{"my decline TRANSFER", "Decline a robot that is offered to you, or take back your offer", "", "", "", "", "", "", "DELETE", "/v1/my/transfers/{id}", []Parameter{}},
-	{"my accept TRANSFER", "Take a robot that is offered to you", "", "", "thing; name; yours=since .since; by=.how", "", "", "", "POST", "/v1/my/transfers/{id}/accept", []Parameter{}},
-	{"operators list", "List operators", "", "", "E-MAIL=.email; ROLE; SESSIONS; LAST SEEN; SINCE=.created; NOTE={{if .disabled}}disabled{{else if .must_change}}has a first password{{end}}; ID", "", "", "", "GET", "/v1/operators", []Parameter{}},
-	{"operators add E-MAIL=email -role=viewer", "Make an operator, and print a one-time password", "", "operators add grace@example.org -role support", "id; password\n=shown only once; use it to set your own password", "", "", "", "POST", "/v1/operators", []Parameter{{"body", "email", "", "string", []string(nil)}, {"body", "role", "viewer, support, release-manager or admin", "string", []string(nil)}}},
-	{"operators remove OPERATOR", "Remove an operator and what is held about the person", "The audit log keeps what the operator did, under an id that no longer has a name.", "", "", "{{.OPERATOR}} is removed", "", "", "DELETE", "/v1/operators/{id}", []Parameter{}},
-	{"operators role OPERATOR ROLE", "Give an operator another role", "", "operators role grace@example.org release-manager", "", "{{.OPERATOR}} is {{.ROLE}} now", "", "", "PATCH", "/v1/operators/{id}", []Parameter{{"body", "disabled", "", "boolean", []string(nil)}, {"body", "role", "", "string", []string(nil)}}},
-	{"operators disable OPERATOR disabled:=true", "Stop an operator; the sessions end", "", "", "", "{{.OPERATOR}} is disabled", "", "", "PATCH", "/v1/operators/{id}", []Parameter{{"body", "disabled", "", "boolean", []string(nil)}, {"body", "role", "", "string", []string(nil)}}},
-	{"operators enable OPERATOR disabled:=false", "Let a stopped operator in again", "", "", "", "{{.OPERATOR}} is enabled", "", "", "PATCH", "/v1/operators/{id}", []Parameter{{"body", "disabled", "", "boolean", []string(nil)}, {"body", "role", "", "string", []string(nil)}}},
-	{"operators password OPERATOR", "Give an operator a one-time password; the sessions end", "", "", "id; password\n=shown only once; use it to set your own password", "", "", "", "POST", "/v1/operators/{id}/password", []Parameter{}},
-	{"operators end OPERATOR", "End an operator's sessions, or one of them", "", "", "", "sessions ended: {{.ended}}", "", "", "DELETE", "/v1/operators/{id}/sessions", []Parameter{}},
-	{"operators sessions OPERATOR", "List where an operator is signed in", "", "", "SESSION=.id; SINCE=.created; LAST SEEN; UNTIL=.expires; FROM=.addr", "", "", "", "GET", "/v1/operators/{id}/sessions", []Parameter{}},
-	{"operators end OPERATOR SESSION", "End an operator's sessions, or one of them", "", "operators end grace@example.org\noperators end grace@example.org 0f3a5c7e9b1d2f40", "", "sessions ended: 1", "{\"ended\":1}", "", "DELETE", "/v1/operators/{id}/sessions/{session}", []Parameter{}},
-	{"originals show", "Show what original robots and their network need: names, root certificate, server_config.json", "", "", "", "", "", "", "GET", "/v1/originals", []Parameter{}},
-	{"releases lowest SPECIES VERSION [LOWEST]=version -none?", "Say which version a release can be installed on at the lowest", "A robot that runs an older version gets LOWEST first, by itself. That is an older release with an archive, and may need another one before it.\n-none: any version will do.", "releases lowest vic 2.0.1.6076 1.8.0.6051", "release={{.species}} {{.version}}; robots get first={{or (join .path `, before it `) `nothing`}}", "", "", "", "PUT", "/v1/ota/lowest/{species}/{version}", []Parameter{{"body", "version", "", "string", []string(nil)}}},
-	{"releases add SPECIES VERSION -notes", "Make a release known", "", "releases add vic 2.0.1.6076 -notes 'quieter motors'", "species; version; notes", "", "", "", "POST", "/v1/releases", []Parameter{{"body", "lowest", "that it can be installed on; a robot with an older one gets that release first", "string", []string(nil)}, {"body", "notes", "for people", "string", []string(nil)}, {"body", "sha256", "of the archive, in hex", "string", []string(nil)}, {"body", "size", "bytes", "integer", []string(nil)}, {"body", "species", "", "string", []string(nil)}, {"body", "url", "", "string", []string(nil)}, {"body", "version", "", "string", []string(nil)}}},
-	{"robots revocations -limit=100", "List revoked certificates, the latest first", "", "robots revocations -limit 20", "THING; REVOKED; SERIAL; ENDS=.not_after; REASON", "", "", "", "GET", "/v1/revocations", []Parameter{{"query", "before", "Only those before then.", "date-time", []string(nil)}, {"query", "limit", "At most so many.", "integer", []string(nil)}}},
-	{"rollout approve ROLLOUT action:=approve -why", "Approve a rollout that another person made", "", "", "", "{{.species}} {{.version}} is {{.state}}", "", "", "POST", "/v1/rollouts/{id}/{action}", []Parameter{{"body", "why", "for the history and the audit log", "string", []string(nil)}}},
-	{"rollout pause ROLLOUT action:=pause -why", "Stop handing out the release; updates that have begun continue", "", "", "", "{{.species}} {{.version}} is {{.state}}", "", "", "POST", "/v1/rollouts/{id}/{action}", []Parameter{{"body", "why", "for the history and the audit log", "string", []string(nil)}}},
-	{"rollout resume ROLLOUT action:=resume -why", "Start a draft, or continue after a pause or a stop", "", "", "", "{{.species}} {{.version}} is {{.state}}", "", "", "POST", "/v1/rollouts/{id}/{action}", []Parameter{{"body", "why", "for the history and the audit log", "string", []string(nil)}}},
-	{"rollout release ROLLOUT action:=release -why", "Release a held rollout: open the next phase, or continue although robots turned bad", "", "", "", "{{.species}} {{.version}} is {{.state}}", "", "", "POST", "/v1/rollouts/{id}/{action}", []Parameter{{"body", "why", "for the history and the audit log", "string", []string(nil)}}},
-	{"rollout abort ROLLOUT action:=abort -why", "End a rollout; updated robots stay as they are", "", "", "", "{{.species}} {{.version}} is {{.state}}", "", "", "POST", "/v1/rollouts/{id}/{action}", []Parameter{{"body", "why", "for the history and the audit log", "string", []string(nil)}}},
-	{"rollout rollback ROLLOUT action:=rollback -why", "End a rollout and take updated robots back to what they ran before", "", "", "", "{{.species}} {{.version}} is {{.state}}", "", "", "POST", "/v1/rollouts/{id}/{action}", []Parameter{{"body", "why", "for the history and the audit log", "string", []string(nil)}}},
-	{"rollout retry ROLLOUT action:=retry -why", "Let robots try again whose update failed", "", "", "", "{{.species}} {{.version}} is {{.state}}", "", "", "POST", "/v1/rollouts/{id}/{action}", []Parameter{{"body", "why", "for the history and the audit log", "string", []string(nil)}}},
-	{"robots apps revoke THING -all!", "Take all of them off", "", "", "", "all apps of {{.THING}} are revoked", "", "", "DELETE", "/v1/things/{thing}/apps", []Parameter{}},
+	{"my list", "List your robots", "", "", "THING; NAME; YOURS SINCE=.since; BY=.how", "", "", "", "GET", "/v1/my/robots", []Parameter{}},
+	{"my claim CODE -robot:thing", "Claim the robot that shows this code", "A robot without an owner shows a code, valid for ten minutes and five tries. Case, spaces and dashes do not matter.\nA robot that another person owns shows no code until that person releases or transfers it, or its user data is cleared.", "my claim K7QM-3XW9\nmy claim k7qm3xw9 -robot vic:00e20100", "thing; name; yours=since .since; by=.how", "", "", "", "POST", "/v1/my/robots/claim", []Parameter{{"body", "code", "", "string", []string(nil)}, {"body", "thing", "accept only the code of this robot", "string", []string(nil)}}},
+	{"my release THING", "Give up a robot", "The robot then has no owner. Its apps and access tokens are revoked. Anyone who holds the robot can claim it.", "", "", "", "", "", "DELETE", "/v1/my/robots/{thing}", []Parameter{}},
+	{"my rename THING NAME", "Rename a robot ('' clears the name)", "", "my rename vic:00e20100 Rex\nmy rename vic:00e20100 ''", "thing; name; yours=since .since; by=.how", "", "", "", "PATCH", "/v1/my/robots/{thing}", []Parameter{{"body", "name", "\"\": none", "string", []string(nil)}}},
+	{"my audio show THING", "List kept recordings", "", "", "kept={{if .keep}}for {{.keep_days}} days{{else}}no{{end}}\nrecordings: RECORDING=.name; HEARD=.at; SIZE=bytes .size", "", "", "", "GET", "/v1/my/robots/{thing}/audio", []Parameter{}},
+	{"my audio keep THING YES-OR-NO=keep", "Keep recordings for a week (yes), or delete all and keep none (no)", "", "my audio keep vic:00e20100 no", "kept={{if .keep}}for {{.keep_days}} days{{else}}no{{end}}\nrecordings: RECORDING=.name; HEARD=.at; SIZE=bytes .size", "", "", "", "PUT", "/v1/my/robots/{thing}/audio", []Parameter{{"body", "keep", "", "boolean", []string(nil)}}},
+	{"my transfers", "List offers of robots, by you and to you", "", "", "TRANSFER=.id; THING; EXPIRES; OFFERED={{if .mine}}by you{{else}}to you{{end}}", "", "", "", "GET", "/v1/my/transfers", []Parameter{}},
+	{"my decline TRANSFER", "Decline a robot offered to you, or withdraw your offer", "", "", "", "", "", "", "DELETE", "/v1/my/transfers/{id}", []Parameter{}},
+	{"my accept TRANSFER", "Accept a robot offered to you", "", "", "thing; name; yours=since .since; by=.how", "", "", "", "POST", "/v1/my/transfers/{id}/accept", []Parameter{}},
+	{"operators list", "List operators", "", "", "E-MAIL=.email; ROLE; SESSIONS; LAST SEEN; SINCE=.created; NOTE={{if .disabled}}disabled{{else if .must_change}}one-time password{{end}}; ID", "", "", "", "GET", "/v1/operators", []Parameter{}},
+	{"operators add E-MAIL=email -role=viewer", "Add an operator and print a one-time password", "", "operators add grace@example.org -role support", "id; password\n=Shown only once. The operator signs in with it and chooses their own.", "", "", "", "POST", "/v1/operators", []Parameter{{"body", "email", "", "string", []string(nil)}, {"body", "role", "viewer, support, release-manager or admin", "string", []string(nil)}}},
+	{"operators remove OPERATOR", "Remove an operator and all data held about the person", "The audit log keeps what the operator did, under an id without a name.", "", "", "{{.OPERATOR}} removed", "", "", "DELETE", "/v1/operators/{id}", []Parameter{}},
+	{"operators role OPERATOR ROLE", "Change an operator's role", "", "operators role grace@example.org release-manager", "", "{{.OPERATOR}} now has role {{.ROLE}}", "", "", "PATCH", "/v1/operators/{id}", []Parameter{{"body", "disabled", "", "boolean", []string(nil)}, {"body", "role", "", "string", []string(nil)}}},
+	{"operators disable OPERATOR disabled:=true", "Disable an operator and end their sessions", "", "", "", "{{.OPERATOR}} disabled", "", "", "PATCH", "/v1/operators/{id}", []Parameter{{"body", "disabled", "", "boolean", []string(nil)}, {"body", "role", "", "string", []string(nil)}}},
+	{"operators enable OPERATOR disabled:=false", "Enable a disabled operator", "", "", "", "{{.OPERATOR}} enabled", "", "", "PATCH", "/v1/operators/{id}", []Parameter{{"body", "disabled", "", "boolean", []string(nil)}, {"body", "role", "", "string", []string(nil)}}},
+	{"operators password OPERATOR", "Reset an operator's password, print a one-time password and end their sessions", "", "", "id; password\n=Shown only once. The operator signs in with it and chooses their own.", "", "", "", "POST", "/v1/operators/{id}/password", []Parameter{}},
+	{"operators end OPERATOR", "End an operator's sessions, or one of them", "", "", "", "{{count .ended `session`}} ended", "", "", "DELETE", "/v1/operators/{id}/sessions", []Parameter{}},
+	{"operators sessions OPERATOR", "List an operator's sessions", "", "", "SESSION=.id; SINCE=.created; LAST SEEN; UNTIL=.expires; FROM=.addr", "", "", "", "GET", "/v1/operators/{id}/sessions", []Parameter{}},
+	{"operators end OPERATOR SESSION", "End an operator's sessions, or one of them", "", "operators end grace@example.org\noperators end grace@example.org 0f3a5c7e9b1d2f40", "", "1 session ended", "{\"ended\":1}", "", "DELETE", "/v1/operators/{id}/sessions/{session}", []Parameter{}},
+	{"originals show", "Show what original robots need: names, root certificate, server_config.json", "", "", "", "", "", "", "GET", "/v1/originals", []Parameter{}},
+	{"releases lowest SPECIES VERSION [LOWEST]=version -none?", "Set the minimum version a release can be installed from", "A robot with an older version installs LOWEST first, by itself. LOWEST is an older release with an archive, and may itself have a minimum.\n-none removes the minimum.", "releases lowest vic 2.0.1.6076 1.8.0.6051", "release={{.species}} {{.version}}; installed first={{or (join .path `, before it `) `nothing`}}", "", "", "", "PUT", "/v1/ota/lowest/{species}/{version}", []Parameter{{"body", "version", "", "string", []string(nil)}}},
+	{"releases add SPECIES VERSION -notes", "Add a release", "", "releases add vic 2.0.1.6076 -notes 'quieter motors'", "species; version; notes", "", "", "", "POST", "/v1/releases", []Parameter{{"body", "lowest", "that it can be installed on; a robot with an older one gets that release first", "string", []string(nil)}, {"body", "notes", "for people", "string", []string(nil)}, {"body", "sha256", "of the archive, in hex", "string", []string(nil)}, {"body", "size", "bytes", "integer", []string(nil)}, {"body", "species", "", "string", []string(nil)}, {"body", "url", "", "string", []string(nil)}, {"body", "version", "", "string", []string(nil)}}},
+	{"robots revocations -limit=100", "List revoked certificates, the latest first", "", "robots revocations -limit 20", "THING; REVOKED; SERIAL; ENDS=.not_after; REASON", "", "", "", "GET", "/v1/revocations", []Parameter{{"query", "before", "Only revocations before this time.", "date-time", []string(nil)}, {"query", "limit", "Maximum number of results.", "integer", []string(nil)}}},
+	{"rollout approve ROLLOUT action:=approve -why", "Approve a rollout that another person created", "", "", "", "{{.species}} {{.version}} is {{.state}}", "", "", "POST", "/v1/rollouts/{id}/{action}", []Parameter{{"body", "why", "reason for the history and the audit log", "string", []string(nil)}}},
+	{"rollout pause ROLLOUT action:=pause -why", "Pause a rollout; updates already running continue", "", "", "", "{{.species}} {{.version}} is {{.state}}", "", "", "POST", "/v1/rollouts/{id}/{action}", []Parameter{{"body", "why", "reason for the history and the audit log", "string", []string(nil)}}},
+	{"rollout resume ROLLOUT action:=resume -why", "Start a draft, or continue a paused or stopped rollout", "", "", "", "{{.species}} {{.version}} is {{.state}}", "", "", "POST", "/v1/rollouts/{id}/{action}", []Parameter{{"body", "why", "reason for the history and the audit log", "string", []string(nil)}}},
+	{"rollout release ROLLOUT action:=release -why", "Release a held rollout: open the next phase, or continue despite bad robots", "", "", "", "{{.species}} {{.version}} is {{.state}}", "", "", "POST", "/v1/rollouts/{id}/{action}", []Parameter{{"body", "why", "reason for the history and the audit log", "string", []string(nil)}}},
+	{"rollout abort ROLLOUT action:=abort -why", "End a rollout; updated robots keep the release", "", "", "", "{{.species}} {{.version}} is {{.state}}", "", "", "POST", "/v1/rollouts/{id}/{action}", []Parameter{{"body", "why", "reason for the history and the audit log", "string", []string(nil)}}},
+	{"rollout rollback ROLLOUT action:=rollback -why", "End a rollout and return updated robots to their previous release", "", "", "", "{{.species}} {{.version}} is {{.state}}", "", "", "POST", "/v1/rollouts/{id}/{action}", []Parameter{{"body", "why", "reason for the history and the audit log", "string", []string(nil)}}},
+	{"rollout retry ROLLOUT action:=retry -why", "Retry failed updates", "", "", "", "{{.species}} {{.version}} is {{.state}}", "", "", "POST", "/v1/rollouts/{id}/{action}", []Parameter{{"body", "why", "reason for the history and the audit log", "string", []string(nil)}}},
+	{"storage", "Show what the object store holds, by kind, and how fast it grows", "One kind is counted at a time, each at least once an hour. CHANGE is the difference from the count of a day before.", "", "KIND=.name; OBJECTS; SIZE=bytes .bytes; CHANGE=change .more_bytes; SINCE=.more_since; COUNTED=.at", "", "", "", "GET", "/v1/storage", []Parameter{}},
+	{"robots apps revoke THING -all!", "Revoke all apps of a robot", "", "", "", "all apps of {{.THING}} revoked", "", "", "DELETE", "/v1/things/{thing}/apps", []Parameter{}},
 	{"robots apps list THING", "List a robot's apps", "", "", "APP=.id; NAME=.client_name; PROGRAM=.app_id; SINCE=.issued_at", "", "", "", "GET", "/v1/things/{thing}/apps", []Parameter{}},
-	{"robots apps revoke THING APP", "Take one of a robot's apps away, or with -all every one", "", "robots apps revoke vic:00e20100 ID\nrobots apps revoke vic:00e20100 -all", "", "{{.APP}} is revoked", "", "", "DELETE", "/v1/things/{thing}/apps/{app}", []Parameter{}},
-	{"robots certificates THING", "List the certificates that a robot was given, the newest first", "", "", "SERIAL; FOR=.method; FROM=.not_before; UNTIL=.not_after; REVOKED; REASON", "", "", "", "GET", "/v1/things/{thing}/certificates", []Parameter{}},
-	{"commands list THING -open -limit=20", "List a robot's commands, the newest first", "", "commands list vic:00e20100\ncommands list vic:00e20100 -open", "COMMAND=.id; KIND; STATE; CREATED; BY; RESULT={{if .result}}{{or .result.detail .result.status}}{{else if eq .state `expired`}}no result came in time{{end}}", "", "", "", "GET", "/v1/things/{thing}/commands", []Parameter{{"query", "open", "Only those without a result.", "string", []string{"true", "false"}}, {"query", "limit", "At most so many.", "integer", []string(nil)}}},
-	{"robots history THING -limit=50", "List when a robot came and went, the newest first", "", "robots history vic:00e20100 -limit 10", "TIME=.at; PRESENCE={{if .present}}present{{else}}absent{{end}}", "", "", "", "GET", "/v1/things/{thing}/history", []Parameter{{"query", "limit", "At most so many.", "integer", []string(nil)}}},
+	{"robots apps revoke THING APP", "Revoke an app of a robot, or all of them", "", "robots apps revoke vic:00e20100 ID\nrobots apps revoke vic:00e20100 -all", "", "{{.APP}} revoked", "", "", "DELETE", "/v1/things/{thing}/apps/{app}", []Parameter{}},
+	{"robots certificates THING", "List a robot's certificates, the newest first", "", "", "SERIAL; ISSUED FOR=.method; FROM=.not_before; UNTIL=.not_after; REVOKED; REASON", "", "", "", "GET", "/v1/things/{thing}/certificates", []Parameter{}},
+	{"commands list THING -open -limit=20", "List a robot's commands, the newest first", "", "commands list vic:00e20100\ncommands list vic:00e20100 -open", "COMMAND=.id; KIND; STATE; CREATED; BY; RESULT={{if .result}}{{or .result.detail .result.status}}{{else if eq .state `expired`}}no result in time{{end}}", "", "", "", "GET", "/v1/things/{thing}/commands", []Parameter{{"query", "open", "Only commands without a result.", "string", []string{"true", "false"}}, {"query", "limit", "Maximum number of results.", "integer", []string(nil)}}},
+	{"robots history THING -limit=50", "List when a robot went online and offline, the newest first", "", "robots history vic:00e20100 -limit 10", "TIME=.at; PRESENCE={{if .present}}present{{else}}absent{{end}}", "", "", "", "GET", "/v1/things/{thing}/history", []Parameter{{"query", "limit", "Maximum number of results.", "integer", []string(nil)}}},
 	{"jdocs list THING", "List a robot's documents", "", "", "DOCUMENT=.doc_name; VERSION=.doc_version; FORMAT=.fmt_version; CHANGED=.at; BY", "", "", "", "GET", "/v1/things/{thing}/jdocs", []Parameter{}},
-	{"jdocs diff THING DOC FROM TO", "Show what differs between two versions of a document", "", "jdocs diff vic:00e20100 vic.RobotSettings 3 7", "FIELD; BEFORE; AFTER", "", "", "", "GET", "/v1/things/{thing}/jdocs/{doc}/diff", []Parameter{{"query", "from", "A version.", "string", []string(nil)}, {"query", "to", "Another version.", "string", []string(nil)}}},
-	{"jdocs history THING DOC -limit=20", "Show who changed a document, and when", "", "jdocs history vic:00e20100 vic.RobotSettings -limit 5", "VERSION=.doc_version; CHANGED=.at; BY; DOCUMENT={{if .deleted}}(deleted){{else}}{{.jdoc}}{{end}}", "", "", "", "GET", "/v1/things/{thing}/jdocs/{doc}/history", []Parameter{{"query", "limit", "At most so many.", "integer", []string(nil)}}},
-	{"logs list THING -name -day -version -kind -reason -after -limit=100", "List the logs of a robot, or of all, the newest first", "", "logs list vic:00e20100\nlogs list vic:00e20100 -day 2026-05-06 -name engine\nlogs list -version 2.0.1 -reason fault-914", "LOG=.id; THING; NAME; BYTES=.size; UPLOADED=.at; REASON=or .reason .kind; RELEASE=or .os `–`; EXPIRES", "", "", "", "GET", "/v1/things/{thing}/logs", []Parameter{{"query", "name", "Part of the log's name, in any case.", "string", []string(nil)}, {"query", "day", "Only logs that were uploaded on this day (UTC), such as 2026-05-06.", "string", []string(nil)}, {"query", "version", "Only logs of a robot that ran this version, or one that begins with it.", "string", []string(nil)}, {"query", "kind", "Only logs of this kind: diagnostics, fault, log or snapshot.", "string", []string(nil)}, {"query", "reason", "Only logs that the robot sent for this reason, such as request or fault-914.", "string", []string(nil)}, {"query", "after", "Only what follows the log with this id, as the last line of the page before has it.", "string", []string(nil)}, {"query", "limit", "At most so many.", "integer", []string(nil)}}},
-	{"releases show THING -limit=20", "Show the release that a robot should run, and the results of its updates", "", "", "thing; desired=.desired.release; since=.desired.since; gets first?=.first\n=\nhistory: RECEIVED; PHASE; RELEASE; RUNNING; CODE; REASON", "", "", "", "GET", "/v1/things/{thing}/ota", []Parameter{{"query", "limit", "At most so many.", "integer", []string(nil)}}},
-	{"robots disown THING -reason!", "Take a robot from its owner, for people who cannot do so themselves", "", "robots disown vic:00e20100 -reason 'sold, the seller cannot be reached (case 17)'", "", "{{.THING}} has no owner now", "", "", "DELETE", "/v1/things/{thing}/owner", []Parameter{{"body", "reason", "for the audit log", "string", []string(nil)}}},
-	{"robots release THING -reason!", "Give a robot up to another key, and print its new claim secret", "For a robot that lost its key in a wipe, that has another board, or that was revoked by mistake. Its certificates end, the key they were for never\ncomes back. The secret is shown only once; put it into the robot.", "robots release vic:00e20100 -reason \"board replaced\"", "thing; secret", "", "", "", "POST", "/v1/things/{thing}/release", []Parameter{{"body", "reason", "for the audit log", "string", []string(nil)}}},
-	{"robots revoke THING -reason!", "Take a robot's identity away", "Its certificates end within two seconds everywhere, and it gets no other until it is released.", "robots revoke vic:00e20100 -reason stolen", "", "{{.THING}} is revoked; {{.revoked}} certificates ended", "", "", "POST", "/v1/things/{thing}/revoke", []Parameter{{"body", "reason", "for the audit log", "string", []string(nil)}}},
-	{"rollout why THING", "Say why a robot does not update", "", "", "ROLLOUT; RELEASE=.version; STATE; ANSWER=.words", "", "", "", "GET", "/v1/things/{thing}/rollouts", []Parameter{}},
-	{"robots tag add THING TAG...=add", "Add tags to a robot", "A tag is 1 to 32 lower-case letters, digits, and . _ - within. A robot has at most 32.", "robots tag add vic:00e20100 lab demo", "={{.thing}}  {{join .tags ` `}}", "", "", "", "PATCH", "/v1/things/{thing}/tags", []Parameter{{"body", "add", "", "array", []string(nil)}, {"body", "remove", "", "array", []string(nil)}}},
-	{"robots tag remove THING TAG...=remove", "Remove tags from a robot", "A tag is 1 to 32 lower-case letters, digits, and . _ - within. A robot has at most 32.", "robots tag remove vic:00e20100 demo", "={{.thing}}  {{join .tags ` `}}", "", "", "", "PATCH", "/v1/things/{thing}/tags", []Parameter{{"body", "add", "", "array", []string(nil)}, {"body", "remove", "", "array", []string(nil)}}},
-	{"robots tokens revoke THING -all!", "Revoke all of them", "", "", "", "all tokens of {{.THING}} are revoked", "", "", "DELETE", "/v1/things/{thing}/tokens", []Parameter{}},
+	{"jdocs diff THING DOC FROM TO", "Compare two versions of a document", "", "jdocs diff vic:00e20100 vic.RobotSettings 3 7", "FIELD; BEFORE; AFTER", "", "", "", "GET", "/v1/things/{thing}/jdocs/{doc}/diff", []Parameter{{"query", "from", "Earlier version.", "string", []string(nil)}, {"query", "to", "Later version.", "string", []string(nil)}}},
+	{"jdocs history THING DOC -limit=20", "List a document's versions: who changed it, and when", "", "jdocs history vic:00e20100 vic.RobotSettings -limit 5", "VERSION=.doc_version; CHANGED=.at; BY; DOCUMENT={{if .deleted}}(deleted){{else}}{{.jdoc}}{{end}}", "", "", "", "GET", "/v1/things/{thing}/jdocs/{doc}/history", []Parameter{{"query", "limit", "Maximum number of results.", "integer", []string(nil)}}},
+	{"logs list THING -name -day -version -kind -reason -after -limit=100", "List logs of a robot, or of all robots, the newest first", "", "logs list vic:00e20100\nlogs list vic:00e20100 -day 2026-05-06 -name engine\nlogs list -version 2.0.1 -reason fault-914", "LOG=.id; THING; NAME; SIZE=bytes .size; UPLOADED=.at; REASON=or .reason .kind; RELEASE=or .os `–`; EXPIRES", "", "", "", "GET", "/v1/things/{thing}/logs", []Parameter{{"query", "name", "Only logs whose name contains this (case-insensitive).", "string", []string(nil)}, {"query", "day", "Only logs uploaded on this day (UTC), such as 2026-05-06.", "string", []string(nil)}, {"query", "version", "Only logs of robots whose version begins with this.", "string", []string(nil)}, {"query", "kind", "Only logs of this kind: diagnostics, fault, log or snapshot.", "string", []string(nil)}, {"query", "reason", "Only logs sent for this reason, such as request or fault-914.", "string", []string(nil)}, {"query", "after", "Continue after the log with this id.", "string", []string(nil)}, {"query", "limit", "Maximum number of results.", "integer", []string(nil)}}},
+	{"releases show THING -limit=20", "Show a robot's target release and the results of its updates", "", "", "thing; target=.desired.release; since=.desired.since; installs first?=.first\n=\nhistory: RECEIVED; PHASE; RELEASE; RUNNING; CODE; REASON", "", "", "", "GET", "/v1/things/{thing}/ota", []Parameter{{"query", "limit", "Maximum number of results.", "integer", []string(nil)}}},
+	{"robots disown THING -reason!", "Remove a robot's owner, for owners who cannot do it themselves", "", "robots disown vic:00e20100 -reason 'sold, the seller cannot be reached (case 17)'", "", "{{.THING}} has no owner", "", "", "DELETE", "/v1/things/{thing}/owner", []Parameter{{"body", "reason", "for the audit log", "string", []string(nil)}}},
+	{"robots release THING -reason!", "Let a robot enrol with another key, and print its new claim secret", "For a robot that was wiped, has another board, or was revoked by mistake. Its certificates are revoked, and the old key is never accepted\nagain. The secret is shown only once; put it into the robot.", "robots release vic:00e20100 -reason \"board replaced\"", "thing; secret", "", "", "", "POST", "/v1/things/{thing}/release", []Parameter{{"body", "reason", "for the audit log", "string", []string(nil)}}},
+	{"robots revoke THING -reason!", "Revoke a robot's certificates", "The certificates stop working everywhere within two seconds, and the robot gets no new one until it is released.", "robots revoke vic:00e20100 -reason stolen", "", "{{.THING}} revoked: {{count .revoked `certificate`}}", "", "", "POST", "/v1/things/{thing}/revoke", []Parameter{{"body", "reason", "for the audit log", "string", []string(nil)}}},
+	{"rollout why THING", "Explain why a robot does not update", "", "", "ROLLOUT; RELEASE=.version; STATE; REASON=.words", "", "", "", "GET", "/v1/things/{thing}/rollouts", []Parameter{}},
+	{"robots tag add THING TAG...=add", "Add tags to a robot", "A tag has 1 to 32 lower-case letters and digits, and . _ - inside. A robot can have 32 tags.", "robots tag add vic:00e20100 lab demo", "={{.thing}}  {{join .tags ` `}}", "", "", "", "PATCH", "/v1/things/{thing}/tags", []Parameter{{"body", "add", "", "array", []string(nil)}, {"body", "remove", "", "array", []string(nil)}}},
+	{"robots tag remove THING TAG...=remove", "Remove tags from a robot", "A tag has 1 to 32 lower-case letters and digits, and . _ - inside. A robot can have 32 tags.", "robots tag remove vic:00e20100 demo", "={{.thing}}  {{join .tags ` `}}", "", "", "", "PATCH", "/v1/things/{thing}/tags", []Parameter{{"body", "add", "", "array", []string(nil)}, {"body", "remove", "", "array", []string(nil)}}},
+	{"robots tokens revoke THING -all!", "Revoke all access tokens of a robot", "", "", "", "all tokens of {{.THING}} revoked", "", "", "DELETE", "/v1/things/{thing}/tokens", []Parameter{}},
 	{"robots tokens list THING", "List a robot's access tokens", "", "", "TOKEN=.id; ISSUED=.issued_at; UNTIL=.expires_at; BY=.how; REVOKED=.revoked_at; REASON", "", "", "", "GET", "/v1/things/{thing}/tokens", []Parameter{}},
-	{"robots tokens revoke THING TOKEN", "Revoke an access token of a robot, or all with -all", "", "robots tokens revoke vic:00e20100 ID\nrobots tokens revoke vic:00e20100 -all", "", "{{.TOKEN}} is revoked", "", "", "DELETE", "/v1/things/{thing}/tokens/{token}", []Parameter{}},
-	{"voice sessions THING -limit=50", "List requests to all robots or to one, the latest first; what was said is not kept with them", "", "voice sessions\nvoice sessions vic:00e20100\nvoice sessions -step recognize -version 2.0.1", "WHEN=.at; THING; INTENT; FAILED AT=.failed; LANGUAGE; VERSION=.firmware; SPOKEN={{.audio_ms}} ms; ANSWER AFTER={{.took_ms}} ms; WHY", "", "", "", "GET", "/v1/things/{thing}/voice", []Parameter{{"query", "limit", "At most so many.", "integer", []string(nil)}}},
-	{"voice sessions -failed -step -version -language -limit=50", "Requests that people spoke to robots, the latest first, without what was said", "", "", "WHEN=.at; THING; INTENT; FAILED AT=.failed; LANGUAGE; VERSION=.firmware; SPOKEN={{.audio_ms}} ms; ANSWER AFTER={{.took_ms}} ms; WHY", "", "", "", "GET", "/v1/voice/sessions", []Parameter{{"query", "failed", "Only those that failed.", "string", []string{"true", "false"}}, {"query", "step", "Only those that failed at this step.", "string", []string{"audio", "endpoint", "recognize", "match", "answer"}}, {"query", "version", "Only robots with this version.", "string", []string(nil)}, {"query", "language", "Only this language, such as en-US.", "string", []string(nil)}, {"query", "days", "Of so many days, today included.", "integer", []string(nil)}, {"query", "limit", "At most so many.", "integer", []string(nil)}}},
-	{"voice stats -days=7", "Sum up requests by version and language", "", "voice stats\nvoice stats -days 30", "groups: VERSION=or .firmware `-`; LANGUAGE=or .language `-`; REQUESTS=.sessions; SUCCESS=percent .succeeded .sessions; FAILED AT={{with .failed}}{{counts .}}{{end}}; ANSWER AFTER={{div .took_ns 1000000}} ms", "", "", "", "GET", "/v1/voice/stats", []Parameter{{"query", "days", "Of so many days, today included.", "integer", []string(nil)}}},
-	{"voice unmatched -days=7 -limit=50", "List the phrases that robots did not understand, the most frequent first, without who said them", "", "voice unmatched\nvoice unmatched -days 30 -limit 200", "phrases: PHRASE=.words; LANGUAGE; TIMES\n={{.rarer}} other phrases were said fewer than {{.at_least}} times and are not shown", "", "", "", "GET", "/v1/voice/unmatched", []Parameter{{"query", "days", "Of so many days, today included.", "integer", []string(nil)}, {"query", "limit", "At most so many.", "integer", []string(nil)}}},
-	{"robots waiting", "List robots that wait for approval", "A robot without a claim secret or a factory certificate waits for approval by a person who sees the same fingerprint on it.", "", "THING; FINGERPRINT; ADDRESS=.addr; SINCE=.first; LAST ASKED=.last; TIMES; NOTE={{if .refused}}refused: {{.reason}}{{else if .revoked}}was revoked: release it first{{else if .bound}}has another key: release it first{{else if .known}}registered, its secret was never used{{end}}", "", "", "", "GET", "/v1/waiting", []Parameter{}},
-	{"robots approve THING FINGERPRINT", "Let a waiting robot in", "Compare the fingerprint with the one that the robot shows: any machine on the network can ask in its name.", "robots approve vic:00e20100 7QK4-0ZTM-9R3X", "", "{{.THING}} is approved; it gets its certificate when it asks again", "", "", "POST", "/v1/waiting/{thing}/approve", []Parameter{{"body", "fingerprint", "", "string", []string(nil)}}},
-	{"robots refuse THING FINGERPRINT -reason!", "Turn a waiting robot away for a day", "", "robots refuse vic:00e20100 7QK4-0ZTM-9R3X -reason \"not one of ours\"", "", "{{.THING}} is refused", "", "", "POST", "/v1/waiting/{thing}/refuse", []Parameter{{"body", "fingerprint", "", "string", []string(nil)}, {"body", "reason", "for the audit log", "string", []string(nil)}}},
-	{"webhooks list", "List webhooks and their state", "", "", "WEBHOOK=.id; STATE={{if .disabled}}off{{else if .failures}}failing{{else if .last_ok}}ok{{else}}new{{end}}; URL; KINDS=join .kinds `,`; FILTER; WAIT=.open; DEAD; LAST OK; NOTE", "", "", "", "GET", "/v1/webhooks", []Parameter{}},
-	{"webhooks add URL -kind:kinds! -filter -note -secret-file:secret@", "Register a webhook, and print its secret", "URL is https. Addresses that are not public are refused unless the cloud's setting webhooks.allow names their network.", "webhooks add https://example.org/kennel -kind thing.present,thing.absent\nwebhooks add https://example.org/kennel -kind setting.changed -filter 'species:vic tag:lab' -note 'home automation'", "webhook=.webhook.id; secret\n=shown only once; the receiver checks signatures with it", "", "", "", "POST", "/v1/webhooks", []Parameter{{"body", "filter", "robots it is about, in the language of the fleet's table; \"\": all", "string", []string(nil)}, {"body", "kinds", "of events to be told of; kennelctl webhooks -help lists them", "array", []string(nil)}, {"body", "note", "for people: whose it is", "string", []string(nil)}, {"body", "secret", "whsec_ and base64; \"\": one is made", "string", []string(nil)}, {"body", "url", "", "string", []string(nil)}}},
-	{"webhooks remove WEBHOOK", "Remove a webhook and its waiting deliveries", "", "", "", "{{.WEBHOOK}} is removed", "", "", "DELETE", "/v1/webhooks/{id}", []Parameter{}},
-	{"webhooks show WEBHOOK", "Show a webhook and how its endpoint does", "", "", "webhook=.id; url; kinds=join .kinds `,`; filter; note; made={{.created}} by {{.by}}; state={{if .disabled}}off{{else if .failures}}failing{{else if .last_ok}}ok{{else}}new{{end}}; off?={{with .disabled}}{{since .}}: {{or $.disabled_why `an operator stopped it`}}{{end}}; failing?={{with .failing_since}}{{since .}}, {{$.failures}} times in a row{{end}}; tried again?=.retry_at; last ok; last error; waiting=.open; dead", "", "", "", "GET", "/v1/webhooks/{id}", []Parameter{}},
-	{"webhooks change WEBHOOK -url -kind:kinds -filter -note", "Change a webhook; what no flag names stays", "", "webhooks change WEBHOOK -kind command.finished\nwebhooks change WEBHOOK -url https://example.org/new -filter ''", "webhook=.id; url; kinds=join .kinds `,`; filter; note; made={{.created}} by {{.by}}; state={{if .disabled}}off{{else if .failures}}failing{{else if .last_ok}}ok{{else}}new{{end}}; off?={{with .disabled}}{{since .}}: {{or $.disabled_why `an operator stopped it`}}{{end}}; failing?={{with .failing_since}}{{since .}}, {{$.failures}} times in a row{{end}}; tried again?=.retry_at; last ok; last error; waiting=.open; dead", "", "", "", "PATCH", "/v1/webhooks/{id}", []Parameter{{"body", "disabled", "", "boolean", []string(nil)}, {"body", "filter", "robots it is about; \"\": all", "string", []string(nil)}, {"body", "kinds", "of events to be told of; kennelctl webhooks -help lists them", "array", []string(nil)}, {"body", "note", "for people: whose it is", "string", []string(nil)}, {"body", "url", "https", "string", []string(nil)}}},
-	{"webhooks disable WEBHOOK disabled:=true", "Stop a webhook; its deliveries wait", "", "", "webhook=.id; url; kinds=join .kinds `,`; filter; note; made={{.created}} by {{.by}}; state={{if .disabled}}off{{else if .failures}}failing{{else if .last_ok}}ok{{else}}new{{end}}; off?={{with .disabled}}{{since .}}: {{or $.disabled_why `an operator stopped it`}}{{end}}; failing?={{with .failing_since}}{{since .}}, {{$.failures}} times in a row{{end}}; tried again?=.retry_at; last ok; last error; waiting=.open; dead", "", "", "", "PATCH", "/v1/webhooks/{id}", []Parameter{{"body", "disabled", "", "boolean", []string(nil)}, {"body", "filter", "robots it is about; \"\": all", "string", []string(nil)}, {"body", "kinds", "of events to be told of; kennelctl webhooks -help lists them", "array", []string(nil)}, {"body", "note", "for people: whose it is", "string", []string(nil)}, {"body", "url", "https", "string", []string(nil)}}},
-	{"webhooks enable WEBHOOK disabled:=false", "Start a webhook again", "", "", "webhook=.id; url; kinds=join .kinds `,`; filter; note; made={{.created}} by {{.by}}; state={{if .disabled}}off{{else if .failures}}failing{{else if .last_ok}}ok{{else}}new{{end}}; off?={{with .disabled}}{{since .}}: {{or $.disabled_why `an operator stopped it`}}{{end}}; failing?={{with .failing_since}}{{since .}}, {{$.failures}} times in a row{{end}}; tried again?=.retry_at; last ok; last error; waiting=.open; dead", "", "", "", "PATCH", "/v1/webhooks/{id}", []Parameter{{"body", "disabled", "", "boolean", []string(nil)}, {"body", "filter", "robots it is about; \"\": all", "string", []string(nil)}, {"body", "kinds", "of events to be told of; kennelctl webhooks -help lists them", "array", []string(nil)}, {"body", "note", "for people: whose it is", "string", []string(nil)}, {"body", "url", "https", "string", []string(nil)}}},
-	{"webhooks deliveries WEBHOOK -state -limit=50 -before", "List what was sent, the newest first", "What arrived is kept for a week, what was given up for 30 days.", "webhooks deliveries WEBHOOK\nwebhooks deliveries WEBHOOK -state dead -limit 500 -o json", "DELIVERY=.id; KIND; THING; CREATED; STATE; ATTEMPTS; LAST; STATUS; TOOK=took (or .latency_us 0); NEXT={{if eq .state `open`}}{{.next}}{{end}}; ERROR", "", "", "", "GET", "/v1/webhooks/{id}/deliveries", []Parameter{{"query", "state", "Only those in this state.", "string", []string{"open", "done", "dead"}}, {"query", "limit", "At most so many.", "integer", []string(nil)}, {"query", "before", "Only those before this one.", "integer", []string(nil)}}},
-	{"webhooks replay WEBHOOK [DELIVERY] -dead?", "Send a delivery once more, or with -dead all that were given up", "They come after what waits already, with the id they had: a receiver that took one before knows it again.", "webhooks replay WEBHOOK 4711\nwebhooks replay WEBHOOK -dead", "={{.replayed}} will be sent once more", "", "", "", "POST", "/v1/webhooks/{id}/replay", []Parameter{{"body", "dead", "all that were given up", "boolean", []string(nil)}, {"body", "delivery", "", "integer", []string(nil)}}},
-	{"webhooks secret WEBHOOK", "Give a webhook another secret, and print it", "For a day requests are signed with both, so that the receiver can change over.", "", "webhook=.WEBHOOK; secret\n=shown only once; the receiver checks signatures with it", "", "", "", "POST", "/v1/webhooks/{id}/secret", []Parameter{}},
+	{"robots tokens revoke THING TOKEN", "Revoke an access token of a robot, or all of them", "", "robots tokens revoke vic:00e20100 ID\nrobots tokens revoke vic:00e20100 -all", "", "{{.TOKEN}} revoked", "", "", "DELETE", "/v1/things/{thing}/tokens/{token}", []Parameter{}},
+	{"voice sessions THING -limit=50", "List speech requests to one or all robots, the latest first, without the words", "", "voice sessions\nvoice sessions vic:00e20100\nvoice sessions -step recognize -version 2.0.1", "TIME=.at; THING; INTENT; FAILED AT=.failed; LANGUAGE; VERSION=.firmware; SPOKEN={{.audio_ms}} ms; ANSWERED AFTER={{.took_ms}} ms; REASON=.why", "", "", "", "GET", "/v1/things/{thing}/voice", []Parameter{{"query", "limit", "Maximum number of results.", "integer", []string(nil)}}},
+	{"voice sessions -failed -step -version -language -limit=50", "List speech requests and their results, the latest first, without the words", "", "", "TIME=.at; THING; INTENT; FAILED AT=.failed; LANGUAGE; VERSION=.firmware; SPOKEN={{.audio_ms}} ms; ANSWERED AFTER={{.took_ms}} ms; REASON=.why", "", "", "", "GET", "/v1/voice/sessions", []Parameter{{"query", "failed", "Only failed requests.", "string", []string{"true", "false"}}, {"query", "step", "Only requests that failed at this step.", "string", []string{"audio", "endpoint", "recognize", "match", "answer"}}, {"query", "version", "Only requests of robots with this version.", "string", []string(nil)}, {"query", "language", "Only requests in this language, such as en-US.", "string", []string(nil)}, {"query", "days", "Number of days, including today.", "integer", []string(nil)}, {"query", "limit", "Maximum number of results.", "integer", []string(nil)}}},
+	{"voice stats -days=7", "Summarise speech requests by version and language", "", "voice stats\nvoice stats -days 30", "groups: VERSION=or .firmware `-`; LANGUAGE=or .language `-`; REQUESTS=.sessions; SUCCESS=percent .succeeded .sessions; FAILED AT={{with .failed}}{{counts .}}{{end}}; ANSWERED AFTER={{div .took_ns 1000000}} ms", "", "", "", "GET", "/v1/voice/stats", []Parameter{{"query", "days", "Number of days, including today.", "integer", []string(nil)}}},
+	{"voice unmatched -days=7 -limit=50", "List phrases that robots did not understand, the most frequent first", "", "voice unmatched\nvoice unmatched -days 30 -limit 200", "phrases: PHRASE=.words; LANGUAGE; TIMES\n={{count .rarer `rarer phrase`}} hidden (said fewer than {{.at_least}} times)", "", "", "", "GET", "/v1/voice/unmatched", []Parameter{{"query", "days", "Number of days, including today.", "integer", []string(nil)}, {"query", "limit", "Maximum number of results.", "integer", []string(nil)}}},
+	{"robots waiting", "List robots that wait for approval", "A robot without a claim secret or factory certificate waits until an operator compares its fingerprint and approves it.", "", "THING; FINGERPRINT; ADDRESS=.addr; SINCE=.first; LAST ASKED=.last; TIMES; NOTE={{if .refused}}refused: {{.reason}}{{else if .revoked}}revoked: release it first{{else if .bound}}has another key: release it first{{else if .known}}registered, secret never used{{end}}", "", "", "", "GET", "/v1/waiting", []Parameter{}},
+	{"robots approve THING FINGERPRINT", "Approve a waiting robot", "First compare the fingerprint with the one that the robot shows: any machine on the network can ask in its name.", "robots approve vic:00e20100 7QK4-0ZTM-9R3X", "", "{{.THING}} approved; it gets its certificate when it asks again", "", "", "POST", "/v1/waiting/{thing}/approve", []Parameter{{"body", "fingerprint", "", "string", []string(nil)}}},
+	{"robots refuse THING FINGERPRINT -reason!", "Refuse a waiting robot for a day", "", "robots refuse vic:00e20100 7QK4-0ZTM-9R3X -reason \"not one of ours\"", "", "{{.THING}} refused", "", "", "POST", "/v1/waiting/{thing}/refuse", []Parameter{{"body", "fingerprint", "", "string", []string(nil)}, {"body", "reason", "for the audit log", "string", []string(nil)}}},
+	{"webhooks list", "List webhooks and their state", "", "", "WEBHOOK=.id; STATE={{if .disabled}}off{{else if .failures}}failing{{else if .last_ok}}ok{{else}}new{{end}}; URL; KINDS=join .kinds `,`; FILTER; WAITING=.open; DEAD; LAST OK; NOTE", "", "", "", "GET", "/v1/webhooks", []Parameter{}},
+	{"webhooks add URL -kind:kinds! -filter -note -secret-file:secret@", "Add a webhook and print its secret", "URL must be https. Private addresses are refused unless the cloud's setting webhooks.allow names their network.", "webhooks add https://example.org/kennel -kind thing.present,thing.absent\nwebhooks add https://example.org/kennel -kind setting.changed -filter 'species:vic tag:lab' -note 'home automation'", "webhook=.webhook.id; secret\n=Shown only once. The receiver verifies signatures with it.", "", "", "", "POST", "/v1/webhooks", []Parameter{{"body", "filter", "filter of robots (default: all)", "string", []string(nil)}, {"body", "kinds", "kinds of events to send (kennelctl webhooks -help lists them)", "array", []string(nil)}, {"body", "note", "note for other operators", "string", []string(nil)}, {"body", "secret", "secret, whsec_ and base64 (default: a new one)", "string", []string(nil)}, {"body", "url", "", "string", []string(nil)}}},
+	{"webhooks remove WEBHOOK", "Remove a webhook and its waiting deliveries", "", "", "", "{{.WEBHOOK}} removed", "", "", "DELETE", "/v1/webhooks/{id}", []Parameter{}},
+	{"webhooks show WEBHOOK", "Show a webhook and the state of its endpoint", "", "", "webhook=.id; url; kinds=join .kinds `,`; filter; note; created={{.created}} by {{.by}}; state={{if .disabled}}off{{else if .failures}}failing{{else if .last_ok}}ok{{else}}new{{end}}; disabled?={{with .disabled}}{{since .}}: {{or $.disabled_why `disabled by an operator`}}{{end}}; failing?={{with .failing_since}}{{since .}}, {{count $.failures `time`}} in a row{{end}}; next try?=.retry_at; last ok; last error; waiting=.open; dead", "", "", "", "GET", "/v1/webhooks/{id}", []Parameter{}},
+	{"webhooks change WEBHOOK -url -kind:kinds -filter -note", "Change a webhook", "", "webhooks change WEBHOOK -kind command.finished\nwebhooks change WEBHOOK -url https://example.org/new -filter ''", "webhook=.id; url; kinds=join .kinds `,`; filter; note; created={{.created}} by {{.by}}; state={{if .disabled}}off{{else if .failures}}failing{{else if .last_ok}}ok{{else}}new{{end}}; disabled?={{with .disabled}}{{since .}}: {{or $.disabled_why `disabled by an operator`}}{{end}}; failing?={{with .failing_since}}{{since .}}, {{count $.failures `time`}} in a row{{end}}; next try?=.retry_at; last ok; last error; waiting=.open; dead", "", "", "", "PATCH", "/v1/webhooks/{id}", []Parameter{{"body", "disabled", "", "boolean", []string(nil)}, {"body", "filter", "filter of robots; \"\": all", "string", []string(nil)}, {"body", "kinds", "kinds of events to send (kennelctl webhooks -help lists them)", "array", []string(nil)}, {"body", "note", "note for other operators", "string", []string(nil)}, {"body", "url", "https", "string", []string(nil)}}},
+	{"webhooks disable WEBHOOK disabled:=true", "Disable a webhook; its deliveries wait", "", "", "webhook=.id; url; kinds=join .kinds `,`; filter; note; created={{.created}} by {{.by}}; state={{if .disabled}}off{{else if .failures}}failing{{else if .last_ok}}ok{{else}}new{{end}}; disabled?={{with .disabled}}{{since .}}: {{or $.disabled_why `disabled by an operator`}}{{end}}; failing?={{with .failing_since}}{{since .}}, {{count $.failures `time`}} in a row{{end}}; next try?=.retry_at; last ok; last error; waiting=.open; dead", "", "", "", "PATCH", "/v1/webhooks/{id}", []Parameter{{"body", "disabled", "", "boolean", []string(nil)}, {"body", "filter", "filter of robots; \"\": all", "string", []string(nil)}, {"body", "kinds", "kinds of events to send (kennelctl webhooks -help lists them)", "array", []string(nil)}, {"body", "note", "note for other operators", "string", []string(nil)}, {"body", "url", "https", "string", []string(nil)}}},
+	{"webhooks enable WEBHOOK disabled:=false", "Enable a disabled webhook", "", "", "webhook=.id; url; kinds=join .kinds `,`; filter; note; created={{.created}} by {{.by}}; state={{if .disabled}}off{{else if .failures}}failing{{else if .last_ok}}ok{{else}}new{{end}}; disabled?={{with .disabled}}{{since .}}: {{or $.disabled_why `disabled by an operator`}}{{end}}; failing?={{with .failing_since}}{{since .}}, {{count $.failures `time`}} in a row{{end}}; next try?=.retry_at; last ok; last error; waiting=.open; dead", "", "", "", "PATCH", "/v1/webhooks/{id}", []Parameter{{"body", "disabled", "", "boolean", []string(nil)}, {"body", "filter", "filter of robots; \"\": all", "string", []string(nil)}, {"body", "kinds", "kinds of events to send (kennelctl webhooks -help lists them)", "array", []string(nil)}, {"body", "note", "note for other operators", "string", []string(nil)}, {"body", "url", "https", "string", []string(nil)}}},
+	{"webhooks deliveries WEBHOOK -state -limit=50 -before", "List deliveries, the newest first", "Successful deliveries are kept for a week, dead ones for 30 days.", "webhooks deliveries WEBHOOK\nwebhooks deliveries WEBHOOK -state dead -limit 500 -o json", "DELIVERY=.id; KIND; THING; CREATED; STATE; ATTEMPTS; LAST; STATUS; TOOK=took (or .latency_us 0); NEXT={{if eq .state `open`}}{{.next}}{{end}}; ERROR", "", "", "", "GET", "/v1/webhooks/{id}/deliveries", []Parameter{{"query", "state", "Only deliveries in this state.", "string", []string{"open", "done", "dead"}}, {"query", "limit", "Maximum number of results.", "integer", []string(nil)}, {"query", "before", "Only deliveries before this one.", "integer", []string(nil)}}},
+	{"webhooks replay WEBHOOK [DELIVERY] -dead?", "Send a delivery again, or all dead ones", "They are queued behind waiting deliveries and keep their ids, so that a receiver recognises duplicates.", "webhooks replay WEBHOOK 4711\nwebhooks replay WEBHOOK -dead", "={{.replayed}} queued for delivery", "", "", "", "POST", "/v1/webhooks/{id}/replay", []Parameter{{"body", "dead", "all dead deliveries", "boolean", []string(nil)}, {"body", "delivery", "", "integer", []string(nil)}}},
+	{"webhooks secret WEBHOOK", "Create a new secret for a webhook and print it", "For a day requests are signed with both secrets, so that the receiver can switch.", "", "webhook=.WEBHOOK; secret\n=Shown only once. The receiver verifies signatures with it.", "", "", "", "POST", "/v1/webhooks/{id}/secret", []Parameter{}},
 }
 
 // Accepted is the answer to what a letter or a job will finish.
@@ -1956,12 +1960,12 @@ type Batch struct {
 	Created      time.Time `json:"created,omitzero"`
 	Disabled     time.Time `json:"disabled,omitzero"`
 	Name         string    `json:"name,omitzero"`
-	Organization string    `json:"organization,omitzero"` // the one O that its certificates have; "": Anki Inc.
+	Organization string    `json:"organization,omitzero"` // organisation (O) of its certificates (default Anki Inc.)
 	Reason       string    `json:"reason,omitzero"`
-	SerialFrom   string    `json:"serial_from,omitzero"` // only serials from this one on
-	SerialTo     string    `json:"serial_to,omitzero"`   // only serials up to this one
-	Species      string    `json:"species,omitzero"`     // of its robots; "": vic
-	ValidAfter   time.Time `json:"valid_after,omitzero"` // its certificates end later than this date
+	SerialFrom   string    `json:"serial_from,omitzero"` // lowest serial number
+	SerialTo     string    `json:"serial_to,omitzero"`   // highest serial number
+	Species      string    `json:"species,omitzero"`     // species of its robots (default vic)
+	ValidAfter   time.Time `json:"valid_after,omitzero"` // accept only certificates that expire after this date
 }
 
 // Battery is how batteries are now, and what was lowest in the last day.
@@ -1972,7 +1976,7 @@ type Battery struct {
 
 // Because is the body of POST /v1/rollouts/{id}/{action}.
 type Because struct {
-	Why string `json:"why,omitzero"` // for the history and the audit log
+	Why string `json:"why,omitzero"` // reason for the history and the audit log
 }
 
 type Body struct {
@@ -2084,7 +2088,7 @@ type Choice struct {
 // ClaimRequest is the body of POST /v1/my/robots/claim.
 type ClaimRequest struct {
 	Code  string `json:"code"`
-	Thing string `json:"thing,omitzero"` // only this one's code is taken
+	Thing string `json:"thing,omitzero"` // accept only the code of this robot
 }
 
 // CodeCount is how many updates ended with one code.
@@ -2107,7 +2111,7 @@ type Cohort struct {
 	Cohort  string    `json:"cohort"`
 	Created time.Time `json:"created"`
 	Filter  string    `json:"filter"`
-	Note    string    `json:"note,omitzero"` // what it is for
+	Note    string    `json:"note,omitzero"` // purpose of the cohort
 	Rev     int64     `json:"rev"`           // raised by every change
 }
 
@@ -2178,7 +2182,7 @@ type Counted struct {
 	Cohort  string    `json:"cohort"`
 	Created time.Time `json:"created"`
 	Filter  string    `json:"filter"`
-	Note    string    `json:"note,omitzero"` // what it is for
+	Note    string    `json:"note,omitzero"` // purpose of the cohort
 	Rev     int64     `json:"rev"`           // raised by every change
 	Robots  int64     `json:"robots"`
 }
@@ -2223,9 +2227,9 @@ type Crash struct {
 
 // Change holds a person's changes to a group.
 type CrashChange struct {
-	FixedIn string  `json:"fixed_in,omitzero"` // the version that has the fix: crashes of it or a later one reopen a resolved group; "": those of one later than had crashed
-	Note    *string `json:"note,omitzero"`     // for people; absent: as it is
-	State   string  `json:"state,omitzero"`    // open or resolved; "": as it is
+	FixedIn string  `json:"fixed_in,omitzero"` // version with the fix: a crash of it or a later one reopens the group (default: any version later than those that crashed)
+	Note    *string `json:"note,omitzero"`     // note for other operators; absent: unchanged
+	State   string  `json:"state,omitzero"`    // open or resolved; "": unchanged
 }
 
 // Crashed is the recent crashes of one program of a robot on one release.
@@ -2247,7 +2251,7 @@ type Custom struct {
 	Overrides []string  `json:"overrides,omitzero"` // user intents that it may replace
 	Phrases   []string  `json:"phrases"`            // patterns: words, (a|b), [optional] and slots such as {name}
 	Reaction  string    `json:"reaction,omitzero"`  // the user intent that the robot gets; "": imperative_affirmative
-	Thing     string    `json:"thing,omitzero"`     // for this robot only; "": of all robots
+	Thing     string    `json:"thing,omitzero"`     // only for this robot (default: all robots)
 }
 
 // CustomAdded is a custom intent that was added, and the words of its phrases that no recogniser of this cloud has: a sentence with one of them can be typed, and is never heard.
@@ -2260,7 +2264,7 @@ type CustomAdded struct {
 	Overrides []string  `json:"overrides,omitzero"` // user intents that it may replace
 	Phrases   []string  `json:"phrases"`            // patterns: words, (a|b), [optional] and slots such as {name}
 	Reaction  string    `json:"reaction,omitzero"`  // the user intent that the robot gets; "": imperative_affirmative
-	Thing     string    `json:"thing,omitzero"`     // for this robot only; "": of all robots
+	Thing     string    `json:"thing,omitzero"`     // only for this robot (default: all robots)
 	Unheard   []string  `json:"unheard,omitzero"`
 }
 
@@ -2271,7 +2275,7 @@ type CustomintentWanted struct {
 	Overrides []string `json:"overrides,omitzero"` // user intents that it may replace
 	Phrases   []string `json:"phrases"`            // patterns: words, (a|b), [optional] and slots such as {name}
 	Reaction  string   `json:"reaction,omitzero"`  // the user intent that the robot gets; "": imperative_affirmative
-	Thing     string   `json:"thing,omitzero"`     // for this robot only; "": of all robots
+	Thing     string   `json:"thing,omitzero"`     // only for this robot (default: all robots)
 }
 
 // Count says how many events there were in one group.
@@ -2421,10 +2425,10 @@ type Doc struct {
 
 // Draft is the body of POST /v1/webhooks.
 type Draft struct {
-	Filter string   `json:"filter,omitzero"` // robots it is about, in the language of the fleet's table; "": all
-	Kinds  []string `json:"kinds"`           // of events to be told of; kennelctl webhooks -help lists them
-	Note   string   `json:"note,omitzero"`   // for people: whose it is
-	Secret string   `json:"secret,omitzero"` // whsec_ and base64; "": one is made
+	Filter string   `json:"filter,omitzero"` // filter of robots (default: all)
+	Kinds  []string `json:"kinds"`           // kinds of events to send (kennelctl webhooks -help lists them)
+	Note   string   `json:"note,omitzero"`   // note for other operators
+	Secret string   `json:"secret,omitzero"` // secret, whsec_ and base64 (default: a new one)
 	URL    string   `json:"url"`
 }
 
@@ -2641,7 +2645,7 @@ type Hook struct {
 	DisabledWhy  string    `json:"disabled_why,omitzero"` // "": an operator did it
 	FailingSince time.Time `json:"failing_since,omitzero"`
 	Failures     int64     `json:"failures"` // in a row
-	Filter       string    `json:"filter"`   // robots it is about, in the language of the fleet's table; "": all
+	Filter       string    `json:"filter"`   // filter of robots; "": all
 	ID           string    `json:"id"`
 	Kinds        []string  `json:"kinds"`
 	LastError    string    `json:"last_error,omitzero"`
@@ -2697,11 +2701,11 @@ type Lack struct {
 
 // Limit is a threshold as a person sets it.
 type Limit struct {
-	Hours  int64   `json:"hours"`       // that are looked at, until now
+	Hours  int64   `json:"hours"`       // window in hours, up to now
 	Kind   string  `json:"kind"`        // crash_share, fault_share, event_rate, crash_excess or fault_excess
-	Level  float64 `json:"level"`       // at which the alert fires: a share from 0 to 1, a difference of shares, or events per robot and hour
+	Level  float64 `json:"level"`       // level at which the alert fires: a share from 0 to 1, a difference of shares, or events per robot and hour
 	Of     string  `json:"of,omitzero"` // of faults: the code, "" each; event_rate: the event's name
-	Robots int64   `json:"robots"`      // at least so many crashed, had the fault, or were heard of
+	Robots int64   `json:"robots"`      // minimum number of robots that crashed, had the fault, or reported
 }
 
 type Line struct {
@@ -3226,7 +3230,7 @@ type Renew struct {
 
 // Replay is the body of POST /v1/webhooks/{id}/replay: one delivery, or all dead ones.
 type Replay struct {
-	Dead     bool  `json:"dead,omitzero"` // all that were given up
+	Dead     bool  `json:"dead,omitzero"` // all dead deliveries
 	Delivery int64 `json:"delivery,omitzero"`
 }
 
@@ -3250,8 +3254,8 @@ type Report struct {
 type Request struct {
 	Cohort string `json:"cohort,omitzero"` // POST
 	Filter string `json:"filter"`
-	Note   string `json:"note,omitzero"` // what it is for
-	Rev    int64  `json:"rev,omitzero"`  // only if it still has this revision; 0: any; with PUT
+	Note   string `json:"note,omitzero"` // purpose of the cohort
+	Rev    int64  `json:"rev,omitzero"`  // change only if the cohort has this revision (0: any)
 }
 
 // Restore is the body of a request to restore a version.
@@ -3302,7 +3306,6 @@ type RobotWhy struct {
 	Code    string    `json:"code"`
 	Error   int64     `json:"error,omitzero"`
 	First   string    `json:"first,omitzero"` // the release that it gets before the rollout's, which cannot be installed on what it runs
-	Phase   int64     `json:"phase,omitzero"` // that it belongs to, from 1; 0: none, or not known yet
 	Rollout string    `json:"rollout"`
 	Since   time.Time `json:"since,omitzero"` // when it began to be so, if that is known
 	State   string    `json:"state"`
@@ -3656,7 +3659,6 @@ type Thing struct {
 	ProblemKinds     []string        `json:"problem_kinds,omitzero"` // of Problems, each once
 	Problems         []StatusProblem `json:"problems,omitzero"`      // Problems are what is wrong with it by its last status (ProblemsOf), and its recent crashes.
 	Rev              int64           `json:"rev"`                    // raised by every change
-	Revoked          bool            `json:"revoked,omitzero"`       // Revoked says why it is absent: it was here, and has no certificate in force, since an operator revoked it or reset its identity.
 	Serial           string          `json:"serial"`
 	Since            time.Time       `json:"since,omitzero"` // of this presence; absent from JSON: never seen
 	Species          string          `json:"species"`
@@ -3679,12 +3681,12 @@ type Thread struct {
 type Threshold struct {
 	By      string    `json:"by,omitzero"` // "": it was there from the beginning
 	Changed time.Time `json:"changed"`
-	Hours   int64     `json:"hours"` // that are looked at, until now
+	Hours   int64     `json:"hours"` // window in hours, up to now
 	ID      int64     `json:"id"`
 	Kind    string    `json:"kind"`        // crash_share, fault_share, event_rate, crash_excess or fault_excess
-	Level   float64   `json:"level"`       // at which the alert fires: a share from 0 to 1, a difference of shares, or events per robot and hour
+	Level   float64   `json:"level"`       // level at which the alert fires: a share from 0 to 1, a difference of shares, or events per robot and hour
 	Of      string    `json:"of,omitzero"` // of faults: the code, "" each; event_rate: the event's name
-	Robots  int64     `json:"robots"`      // at least so many crashed, had the fault, or were heard of
+	Robots  int64     `json:"robots"`      // minimum number of robots that crashed, had the fault, or reported
 }
 
 type Token struct {
@@ -3790,6 +3792,18 @@ type Unmatched struct {
 	Days    int64    `json:"days"`
 	Phrases []Phrase `json:"phrases"` // the most frequent first
 	Rarer   int64    `json:"rarer"`   // other phrases
+}
+
+// Usage is the count of one class.
+type Usage struct {
+	At          time.Time `json:"at"` // when it was counted
+	Bytes       int64     `json:"bytes"`
+	Class       string    `json:"class"`
+	MoreBytes   int64     `json:"more_bytes"`
+	MoreObjects int64     `json:"more_objects"` // More is how much that is beyond the count of a day before, or beyond the first one, since MoreSince.
+	MoreSince   time.Time `json:"more_since"`
+	Name        string    `json:"name"` // of the class, for people
+	Objects     int64     `json:"objects"`
 }
 
 // Variation is one of an experiment, with how many robots told that they have it.
@@ -3909,9 +3923,9 @@ type Way struct {
 // Draft is an operator's input for a hook; a nil field stays as it is, or takes its default.
 type WebhookDraft struct {
 	Disabled *bool     `json:"disabled,omitzero"`
-	Filter   *string   `json:"filter,omitzero"` // robots it is about; "": all
-	Kinds    *[]string `json:"kinds,omitzero"`  // of events to be told of; kennelctl webhooks -help lists them
-	Note     *string   `json:"note,omitzero"`   // for people: whose it is
+	Filter   *string   `json:"filter,omitzero"` // filter of robots; "": all
+	Kinds    *[]string `json:"kinds,omitzero"`  // kinds of events to send (kennelctl webhooks -help lists them)
+	Note     *string   `json:"note,omitzero"`   // note for other operators
 	URL      *string   `json:"url,omitzero"`    // https
 }
 
@@ -3920,7 +3934,6 @@ type Why struct {
 	Code  string    `json:"code"`
 	Error int64     `json:"error,omitzero"`
 	First string    `json:"first,omitzero"` // the release that it gets before the rollout's, which cannot be installed on what it runs
-	Phase int64     `json:"phase,omitzero"` // that it belongs to, from 1; 0: none, or not known yet
 	Since time.Time `json:"since,omitzero"` // when it began to be so, if that is known
 	Thing string    `json:"thing"`
 	Until time.Time `json:"until,omitzero"` // when it will change by itself, if that is known

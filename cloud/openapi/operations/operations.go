@@ -132,10 +132,10 @@ func All(declared op.List) []Operation {
 
 // listed are those that are no endpoints: what robots send by their certificates, and what is read as it lies there.
 var listed = []Operation{
-	{Route: "POST /v1/req/{service}/{method}", Tag: "Robots", Summary: "A request that is too large for MQTT; its answer is that of the service.", BodyMedia: "application/octet-stream", AnswerMedia: "application/octet-stream"},
-	{Route: "PUT /v1/files/logs/{name}", Tag: "Robots", Summary: "A log; 200 says that it is stored.", BodyMedia: "application/octet-stream", Status: http.StatusOK},
-	{Route: "POST /v1/files/crash", Tag: "Robots", Summary: "A crash, as original robots send it; 200 says that it is stored.", BodyMedia: "multipart/form-data", AnswerMedia: "application/json"},
-	{Route: "GET /v1/crl/{file}", Tag: "Robots", Summary: "A list of revoked certificates.", AnswerMedia: "application/pkix-crl"},
-	{Route: "GET /v1/health", Tag: "Cloud", Summary: "Whether this process can do its work.", Answer: Health{}, Also: map[int]any{http.StatusServiceUnavailable: Health{}}},
-	{Route: "GET /v1/openapi.json", Tag: "Cloud", Summary: "This description.", AnswerMedia: "application/openapi+json"},
+	{Route: "POST /v1/req/{service}/{method}", Tag: "Robots", Summary: "Send a request that is too large for MQTT. The answer is the service's.", BodyMedia: "application/octet-stream", AnswerMedia: "application/octet-stream"},
+	{Route: "PUT /v1/files/logs/{name}", Tag: "Robots", Summary: "Upload a log. 200 means it is stored.", BodyMedia: "application/octet-stream", Status: http.StatusOK},
+	{Route: "POST /v1/files/crash", Tag: "Robots", Summary: "Upload a crash as original robots do. 200 means it is stored.", BodyMedia: "multipart/form-data", AnswerMedia: "application/json"},
+	{Route: "GET /v1/crl/{file}", Tag: "Robots", Summary: "Download a certificate revocation list.", AnswerMedia: "application/pkix-crl"},
+	{Route: "GET /v1/health", Tag: "Cloud", Summary: "Check whether this process is healthy.", Answer: Health{}, Also: map[int]any{http.StatusServiceUnavailable: Health{}}},
+	{Route: "GET /v1/openapi.json", Tag: "Cloud", Summary: "Download this API description.", AnswerMedia: "application/openapi+json"},
 }

@@ -43,16 +43,16 @@ func Operations(svc *originals.Service, audit Audit) op.List {
 	return op.List{
 		op.Rule(op.Spec{Route: "GET /originals", Roles: auth.Changers, Page: true}),
 		op.Rule(op.Spec{Route: "POST /originals", Roles: auth.Admins, Page: true, Plain: true}),
-		op.New(op.Spec{Route: "GET /v1/originals", Tag: "Identity", Summary: "Show what original robots and their network need: names, root certificate, server_config.json.", Roles: auth.Changers, Commands: []op.Command{{Use: "originals show"}}},
+		op.New(op.Spec{Route: "GET /v1/originals", Tag: "Identity", Summary: "Show what original robots need: names, root certificate, server_config.json.", Roles: auth.Changers, Commands: []op.Command{{Use: "originals show"}}},
 			func(context.Context, op.None) (Guide, error) { return svc.Guide() }),
-		op.New(op.Spec{Route: "POST /v1/originals/self-test", Tag: "Identity", Summary: "Make the identity of a self-test, which plays an original robot.", Roles: auth.Admins, MaxBody: maxBody},
+		op.New(op.Spec{Route: "POST /v1/originals/self-test", Tag: "Identity", Summary: "Create the identity of a self-test, which simulates an original robot.", Roles: auth.Admins, MaxBody: maxBody},
 			func(ctx context.Context, t SelfTest) (Admission, error) {
 				if err := audit(ctx, AuditSelfTest, string(originals.TestThing), ""); err != nil {
 					return Admission{}, err
 				}
 				return svc.Admit(ctx, []byte(t.CSR))
 			}),
-		op.New(op.Spec{Route: "DELETE /v1/originals/self-test", Tag: "Identity", Summary: "Erase what self-tests left.", Roles: auth.Admins, Plain: true},
+		op.New(op.Spec{Route: "DELETE /v1/originals/self-test", Tag: "Identity", Summary: "Erase what self-tests left behind.", Roles: auth.Admins, Plain: true},
 			func(ctx context.Context, _ op.None) (op.None, error) { return op.None{}, svc.Dismiss(ctx) }),
 	}
 }

@@ -14,7 +14,7 @@ import (
 
 // Operations returns what operators may do.
 func Operations(svc *preflight.Service) op.List {
-	return op.List{op.New(op.Spec{Route: "GET /v1/check", Tag: "Fleet", Summary: "What this installation lacks before strangers may reach it, checked now.", Roles: auth.Admins},
+	return op.List{op.New(op.Spec{Route: "GET /v1/check", Tag: "Fleet", Summary: "Check whether this installation is ready for the internet.", Roles: auth.Admins},
 		func(ctx context.Context, _ op.None) (preflight.Checklist, error) { return svc.Check(ctx), nil })}
 }
 

@@ -47,9 +47,9 @@ const (
 type Limit struct {
 	Kind   string  `json:"kind"`         // crash_share, fault_share, event_rate, crash_excess or fault_excess
 	Of     string  `json:"of,omitempty"` // of faults: the code, "" each; event_rate: the event's name
-	Level  float64 `json:"level"`        // at which the alert fires: a share from 0 to 1, a difference of shares, or events per robot and hour
-	Robots int     `json:"robots"`       // at least so many crashed, had the fault, or were heard of
-	Hours  int     `json:"hours"`        // that are looked at, until now
+	Level  float64 `json:"level"`        // level at which the alert fires: a share from 0 to 1, a difference of shares, or events per robot and hour
+	Robots int     `json:"robots"`       // minimum number of robots that crashed, had the fault, or reported
+	Hours  int     `json:"hours"`        // window in hours, up to now
 }
 
 // Threshold is a limit; the versions of robots that cross it make an alert each.

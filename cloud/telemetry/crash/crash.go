@@ -180,9 +180,9 @@ type Store interface {
 
 // Change holds a person's changes to a group.
 type Change struct {
-	State   State   `json:"state,omitempty"`    // open or resolved; "": as it is
-	FixedIn string  `json:"fixed_in,omitempty"` // the version that has the fix: crashes of it or a later one reopen a resolved group; "": those of one later than had crashed
-	Note    *string `json:"note,omitempty"`     // for people; absent: as it is
+	State   State   `json:"state,omitempty"`    // open or resolved; "": unchanged
+	FixedIn string  `json:"fixed_in,omitempty"` // version with the fix: a crash of it or a later one reopens the group (default: any version later than those that crashed)
+	Note    *string `json:"note,omitempty"`     // note for other operators; absent: unchanged
 }
 
 // Check reports what cannot be.

@@ -3,6 +3,7 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -19,6 +20,10 @@ import (
 // events as Parquet, what robots heard, and archives of releases, which stay.
 var Classes = []string{"crash", "das", "logs", "ota", "parquet", "speech"}
 
+// names are those of the classes for people.
+var names = map[string]string{"crash": "Crashes and symbols", "das": "Events as received", "logs": "Uploaded logs", "ota": "Release archives", "parquet": "Events as Parquet",
+	"speech": "Recordings of speech"}
+
 const (
 	keep    = 35 * 24 * time.Hour
 	endTime = 5 * time.Second // before its end a run begins no further count
@@ -26,12 +31,15 @@ const (
 
 // Usage is the count of one class.
 type Usage struct {
-	Class          string
-	At             time.Time // when it was counted
-	Objects, Bytes int64
+	Class   string    `json:"class"`
+	At      time.Time `json:"at"` // when it was counted
+	Objects int64     `json:"objects"`
+	Bytes   int64     `json:"bytes"`
 	// More is how much that is beyond the count of a day before, or beyond the first one, since MoreSince.
-	MoreObjects, MoreBytes int64
-	MoreSince              time.Time
+	MoreObjects int64     `json:"more_objects"`
+	MoreBytes   int64     `json:"more_bytes"`
+	MoreSince   time.Time `json:"more_since"`
+	Name        string    `json:"name" db:"-"` // of the class, for people
 }
 
 // Objects is the part of a blob.Store that is needed.
@@ -90,6 +98,9 @@ func (b *Book) Usage(ctx context.Context) ([]Usage, error) {
 	out, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Usage])
 	if err != nil {
 		return nil, fmt.Errorf("size of the bucket: %w", pg.Err(err))
+	}
+	for i := range out {
+		out[i].Name = cmp.Or(names[out[i].Class], out[i].Class)
 	}
 	return out, nil
 }

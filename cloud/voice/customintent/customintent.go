@@ -27,7 +27,7 @@ const (
 
 // Wanted is a custom intent as a person writes it.
 type Wanted struct {
-	Thing thing.ID `json:"thing,omitempty"` // for this robot only; "": of all robots
+	Thing thing.ID `json:"thing,omitempty"` // only for this robot (default: all robots)
 	intent.Custom
 }
 

@@ -65,7 +65,7 @@ func (p *CtlUser) JSON(v any, args ...string) {
 func (p *CtlUser) Robots() (things []string) {
 	p.House.T.Helper()
 	var rows []struct{ Thing string }
-	p.JSON(&rows, "my", "robots")
+	p.JSON(&rows, "my", "list")
 	for _, r := range rows {
 		things = append(things, r.Thing)
 	}

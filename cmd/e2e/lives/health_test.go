@@ -63,7 +63,7 @@ func TestWrongRelease(t *testing.T) {
 		}
 	}
 	judge := func(state string, robots, crashed int) error {
-		if err := h.CtlJSON(&overview, "fleet", "health"); err != nil {
+		if err := h.CtlJSON(&overview, "health"); err != nil {
 			return err
 		}
 		for _, v := range overview.Versions {
@@ -98,8 +98,8 @@ func TestWrongRelease(t *testing.T) {
 		t.Errorf("want two flush intervals at most")
 	}
 	housetest.Await(t, time.Minute, "a red version", func() error { return judge("bad", of, crashed) })
-	if out, err := h.Ctl("fleet", "health"); err != nil || !strings.Contains(string(out), wrongRelease) || !strings.Contains(string(out), "no data") {
-		t.Errorf("kennelctl fleet health: %s %v", out, err)
+	if out, err := h.Ctl("health"); err != nil || !strings.Contains(string(out), wrongRelease) || !strings.Contains(string(out), "no data") {
+		t.Errorf("kennelctl health: %s %v", out, err)
 	}
 	redOnThePage(t, h)
 }

@@ -106,7 +106,7 @@ func TestVouch(t *testing.T) {
 	}
 	for want, m := range map[string]*manifest.Manifest{
 		"archive vic/2.0.1.6077/production is in no channel (checked: prod version ": release("2.0.1.6077", ""),
-		"archive vic/2.0.1.6077/delta-1.0.0.1 is in no channel":                    release("2.0.1.6077", "1.0.0.1"),
+		"archive vic/2.0.1.6077/delta-1.0.0.1 is in no channel":                      release("2.0.1.6077", "1.0.0.1"),
 	} {
 		if _, _, err := v.vouch(t.Context(), m); ota.CodeOf(err) != ota.NotAuthentic || !passes(err) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want code 209 and %s", err, want)

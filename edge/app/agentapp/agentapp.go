@@ -125,12 +125,12 @@ func command(getenv func(string) string) *cobra.Command {
 	var level string
 	cmd := &cobra.Command{
 		Use:   "agentd",
-		Short: "The part of a robot that faces the network: identity, cloud link, settings, events",
-		Long: `The part of a robot that faces the network. It reads who the robot is and whom to call from the files below its
-root, and works without a cloud until one answers. SIGTERM ends it with code 0, and so does a restart that it asks for.
+		Short: "Run a robot's agent: identity, cloud link, settings, events",
+		Long: `Run the agent that connects a robot to the cloud. It reads the robot's identity and the cloud's address from files below the root,
+and works offline until the cloud answers. It exits with code 0 on SIGTERM and when it needs a restart.
 
-After a recovery boot (the kernel was told anki.unbrick=1), or with -recovery, it opens no user data: no setting is in force, no event is
-kept, and the robot cannot be claimed. The cloud sees it and may command it, if it has been there before.`,
+After a recovery boot (kernel parameter anki.unbrick=1), or with -recovery, it opens no user data: no settings apply, no events are
+stored, and the robot cannot be claimed. If the robot was enrolled before, the cloud sees it and can send commands.`,
 		Example: "  agentd -root /\n  agentd -root ./r1 -log-level debug\n  agentd -root ./r1 -recovery\n  agentd doctor -root ./r1",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -180,9 +180,9 @@ kept, and the robot cannot be claimed. The cloud sees it and may command it, if 
 		},
 	}
 	f := cmd.Flags()
-	cmd.PersistentFlags().StringVar(&cfg.Root, rootFlag, "/", "the robot's folder")
-	f.StringVar(&level, "log-level", "info", "debug, info, warn or error")
-	f.BoolVar(&cfg.Recovery, "recovery", false, "leave the user data alone, as after a recovery boot")
+	cmd.PersistentFlags().StringVar(&cfg.Root, rootFlag, "/", "the robot's folder `DIR`")
+	f.StringVar(&level, "log-level", "info", "`LEVEL`: debug, info, warn or error")
+	f.BoolVar(&cfg.Recovery, "recovery", false, "do not touch user data, as after a recovery boot")
 	return cmd
 }
 

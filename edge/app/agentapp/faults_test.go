@@ -199,7 +199,7 @@ func TestFaultCommands(t *testing.T) {
 	if info, err := root.Lstat(faults.File); err != nil || info.Mode().IsRegular() {
 		t.Errorf("posted while another was pending: %v, %v", info.Mode(), err)
 	}
-	if code, out, errOut := run("show"); code != cli.ExitOK || !strings.Contains(out, "no fault is shown") {
+	if code, out, errOut := run("show"); code != cli.ExitOK || !strings.Contains(out, "no fault") {
 		t.Errorf("show: code %d, %s%s", code, out, errOut)
 	}
 }

@@ -97,7 +97,7 @@ func TestLocalRequests(t *testing.T) {
 	defer cancel()
 	done := make(chan error, 1)
 	go func() { done <- a.Run(ctx) }()
-	awaitCommand(t, dir, "nobody's token", "gives no access", "authorized")
+	awaitCommand(t, dir, "nobody's token", "not accepted", "authorized")
 	if fi, err := root.Stat("run/kennel-agent"); err != nil || fi.Mode().Perm() != 0o700 {
 		t.Errorf("folder of the socket: %v, %v; want it for one user", fi, err)
 	}

@@ -45,9 +45,9 @@ func atRobot(cmd *cobra.Command, run func(cmd *cobra.Command, root *os.Root) err
 func doctorCommand() *cobra.Command {
 	var offline bool
 	cmd := atRobot(&cobra.Command{
-		Use: "doctor", Short: "Tell each step of the robot's way to the cloud, and what to do",
-		Long: `Tell each step of the robot's way to the cloud: when, whom with, what was seen, why it was refused last, and what to do. It tries
-the way itself, beside a running agentd or without one, and changes nothing. Exit code 1 if a step failed.`,
+		Use: "doctor", Short: "Check each step of the robot's way to the cloud, and say what to do",
+		Long: `Check each step of the robot's way to the cloud: time, peer, result, last refusal, and what to do. It tries each step itself, with or
+without a running agentd, and changes nothing. The exit code is 1 if a step fails.`,
 		Example: "  agentd doctor -root ./r1\n  agentd doctor -root ./r1 -offline -o json",
 	}, func(cmd *cobra.Command, root *os.Root) error {
 		r := diagnosis.Doctor{Root: root, Hardware: hardware, Version: version.String(), Offline: offline}.Run(cmd.Context())
@@ -63,20 +63,20 @@ the way itself, beside a running agentd or without one, and changes nothing. Exi
 		}
 		return nil
 	})
-	cmd.Flags().BoolVar(&offline, "offline", false, "show what agentd left, and try nothing")
+	cmd.Flags().BoolVar(&offline, "offline", false, "only show what agentd recorded")
 	return cmd
 }
 
 func codeCommand() *cobra.Command {
 	return atRobot(&cobra.Command{
-		Use: "claim-code", Short: "Show a code on the robot, and print it: the person who types it into the app owns the robot",
+		Use: "claim-code", Short: "Show a claim code on the robot and print it; the person who enters it in the app becomes the owner",
 		Example: "  agentd claim-code -root ./r1",
 	}, func(cmd *cobra.Command, root *os.Root) error {
 		c, err := localapi.Ask[ownership.CodeAnswer](cmd.Context(), root, "/claim-code", localapi.Nothing{})
 		if err != nil {
 			return err
 		}
-		return cli.Print(cmd, c, func(t *cli.Table) { t.Row(c.Code, "good until", c.Till.Local().Format("15:04:05")) })
+		return cli.Print(cmd, c, func(t *cli.Table) { t.Row(c.Code, "valid until", c.Till.Local().Format("15:04:05")) })
 	})
 }
 
@@ -96,9 +96,9 @@ func readSecret(cmd *cobra.Command, what string) (string, error) {
 func exchangeCommand() *cobra.Command {
 	var r ownership.ExchangeRequest
 	cmd := atRobot(&cobra.Command{
-		Use: "exchange", Short: "Turn a user session into a client token of this robot, and print the token",
-		Long: `Turn a user session, read from standard input, into a client token of this robot, as an app does that logs in near the robot. The
-token is printed this once and kept nowhere.`,
+		Use: "exchange", Short: "Exchange a user session for a client token of this robot",
+		Long: `Exchange a user session, read from standard input, for a client token of this robot, as an app does that logs in near the robot. The
+token is printed only once and not stored.`,
 		Example: "  agentd exchange -root ./r1 -client my-script <session.txt",
 	}, func(cmd *cobra.Command, root *os.Root) (err error) {
 		if r.Session, err = readSecret(cmd, "a user session"); err != nil {
@@ -117,7 +117,7 @@ token is printed this once and kept nowhere.`,
 
 func authorizedCommand() *cobra.Command {
 	return atRobot(&cobra.Command{
-		Use: "authorized", Short: "Say whether a client token, read from standard input, lets in", Example: "  agentd authorized -root ./r1 <token.txt",
+		Use: "authorized", Short: "Check whether a client token, read from standard input, is accepted", Example: "  agentd authorized -root ./r1 <token.txt",
 	}, func(cmd *cobra.Command, root *os.Root) error {
 		token, err := readSecret(cmd, "a client token")
 		if err != nil {
@@ -128,37 +128,37 @@ func authorizedCommand() *cobra.Command {
 			return err
 		}
 		if !got.Authorized {
-			return errs.New(errs.Denied, "this token gives no access")
+			return errs.New(errs.Denied, "token not accepted")
 		}
-		return cli.Print(cmd, got, func(t *cli.Table) { t.Text("this token lets in") })
+		return cli.Print(cmd, got, func(t *cli.Table) { t.Text("token accepted") })
 	})
 }
 
 func clearCommand() *cobra.Command {
 	var sure bool
 	cmd := atRobot(&cobra.Command{
-		Use: "clear-user-data", Short: "Erase everything personal from the robot, and end its ownership",
-		Long: `Erase everything personal from the robot: tokens, name, pictures, faces, settings, Wi-Fi, logs, events. The robot restarts, tells the
-cloud that it has no owner, and comes back. It keeps its identity.`,
+		Use: "clear-user-data", Short: "Erase all personal data from the robot and end its ownership",
+		Long: `Erase all personal data from the robot: tokens, name, pictures, faces, settings, Wi-Fi, logs and events. The robot restarts, tells the
+cloud that it has no owner, and connects again with the same identity.`,
 		Example: "  agentd clear-user-data -root ./r1 -yes",
 	}, func(cmd *cobra.Command, root *os.Root) error {
 		if !sure {
-			return cli.Usage("-yes is missing: what is erased does not come back")
+			return cli.Usage("missing -yes: erased data cannot be recovered")
 		}
 		if _, err := localapi.Ask[localapi.Nothing](cmd.Context(), root, "/clear-user-data", localapi.Nothing{}); err != nil {
 			return err
 		}
-		return cli.Print(cmd, localapi.Nothing{}, func(t *cli.Table) { t.Text("agentd restarts and clears the user data") })
+		return cli.Print(cmd, localapi.Nothing{}, func(t *cli.Table) { t.Text("agentd is restarting to erase user data") })
 	})
-	cmd.Flags().BoolVar(&sure, "yes", false, "the owner has confirmed")
+	cmd.Flags().BoolVar(&sure, "yes", false, "confirm that the owner agrees")
 	return cmd
 }
 
 // faultCommand is for services and people at the robot; it works without agentd, because agentd's end may be the fault to report.
 func faultCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "fault", Short: "Show, post and clear the numbered faults of the robot"}
+	cmd := &cobra.Command{Use: "fault", Short: "Show, post and clear the robot's faults"}
 	cmd.AddCommand(
-		atRobot(&cobra.Command{Use: "show", Short: "Print the fault that the robot shows", Example: "  agentd fault show -root ./r1"},
+		atRobot(&cobra.Command{Use: "show", Short: "Print the displayed fault", Example: "  agentd fault show -root ./r1"},
 			func(cmd *cobra.Command, root *os.Root) error {
 				code, err := faults.Showing(root)
 				if err != nil {
@@ -166,7 +166,7 @@ func faultCommand() *cobra.Command {
 				}
 				return cli.Print(cmd, shownAnswer{int(code), textOf(code)}, func(t *cli.Table) {
 					if code == 0 {
-						t.Text("no fault is shown")
+						t.Text("no fault")
 						return
 					}
 					t.Row(code.String(), code.Text())
@@ -174,8 +174,8 @@ func faultCommand() *cobra.Command {
 			}),
 		postCommand(),
 		atRobot(&cobra.Command{
-			Use: "clear", Short: "Delete what is shown, so that a new fault can be",
-			Long: `Delete what is shown and pending (VEC-FLT-11). What is still wrong is found and shown again.`, Example: "  agentd fault clear -root ./r1",
+			Use: "clear", Short: "Clear the displayed fault",
+			Long: `Clear the displayed and the pending fault (VEC-FLT-11). A fault that persists is detected and displayed again.`, Example: "  agentd fault clear -root ./r1",
 		}, func(_ *cobra.Command, root *os.Root) error { return faults.Clear(root) }),
 	)
 	return cmd
@@ -196,10 +196,9 @@ func textOf(code faultcode.Code) string {
 func postCommand() *cobra.Command {
 	var onExit bool
 	cmd := atRobot(&cobra.Command{
-		Use: "post CODE", Short: "Post a fault, as a service that has one does",
-		Long: `Post a fault, as a service does that writes its number to run/fault_code. Without a reader it waits there for the next agentd.
-With -on-exit, for a supervisor to call after a service ended, nothing is posted if the service ended well, by SERVICE_RESULT, or while another
-fault is being handled.`,
+		Use: "post CODE", Short: "Post a fault, as a service would",
+		Long: `Post a fault, like a service that writes its number to run/fault_code. If no agentd is running, the fault waits for the next one.
+Supervisors call it with -on-exit after a service exits: it posts nothing if SERVICE_RESULT says success, or while another fault is being handled.`,
 		Example: "  agentd fault post 914 -root ./r1\n  ExecStopPost=/usr/bin/agentd fault post -on-exit 916 -root /var/lib/robot",
 	}, func(cmd *cobra.Command, root *os.Root) error {
 		n, err := strconv.ParseUint(cmd.Flags().Arg(0), 10, 16)
@@ -212,6 +211,6 @@ fault is being handled.`,
 		return faults.Post(root, faultcode.Code(n))
 	})
 	cmd.Args = cobra.ExactArgs(1)
-	cmd.Flags().BoolVar(&onExit, "on-exit", false, "a service ended: post only if it ended badly and no fault is pending")
+	cmd.Flags().BoolVar(&onExit, "on-exit", false, "post only if the service failed and no fault is pending")
 	return cmd
 }

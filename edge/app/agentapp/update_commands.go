@@ -19,7 +19,7 @@ const follow = 250 * time.Millisecond
 
 // updateCommand is the original's update-os.
 func updateCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "update", Short: "Install a release, show how far it is, stop it, restart into it"}
+	cmd := &cobra.Command{Use: "update", Short: "Install a release, show progress, stop, restart into it"}
 	ask := func(cmd *cobra.Command, root *os.Root, path string, body any) (release.Report, error) {
 		return localapi.Ask[release.Report](cmd.Context(), root, "/update/"+path, body)
 	}
@@ -38,10 +38,10 @@ func updateCommand() *cobra.Command {
 	}
 	o := release.Order{Downgrade: true} // as the original's
 	start := atRobot(&cobra.Command{
-		Use: "start [URL]", Short: "Install a release and wait for its end",
-		Long: `Install the release whose archive is at URL, the one that the cloud wants, or else the one that the updater's files name, and wait for its
-end. An update that runs already is followed. A development robot takes an older version, too. If the update fails, the exit code is its own, 200 to 219.
-An interrupt ends the wait only: the update continues.`,
+		Use: "start [URL]", Short: "Install a release and wait until done",
+		Long: `Install the release at URL, else the one that the cloud has set, else the one named in the updater's files, and wait until done. A running
+update is followed. Development robots also accept older versions. If the update fails, the exit code is the updater's, 200 to 219.
+An interrupt only ends the wait; the update continues.`,
 		Example: "  agentd update start -root ./r1\n  agentd update start https://example.com/1.8.1.ota -force -root ./r1",
 	}, func(cmd *cobra.Command, root *os.Root) error {
 		o.URL = cmd.Flags().Arg(0)
@@ -67,9 +67,9 @@ An interrupt ends the wait only: the update continues.`,
 		return nil
 	})
 	start.Args = cobra.MaximumNArgs(1)
-	start.Flags().BoolVar(&o.Force, "force", false, "install it whatever battery and temperature are")
-	cmd.AddCommand(start, simple("status", "Show how far an update is"), simple("stop", "Stop the update that runs"),
-		atRobot(&cobra.Command{Use: "restart", Short: "Restart the robot into the release that was installed", Example: "  agentd update restart -root ./r1"},
+	start.Flags().BoolVar(&o.Force, "force", false, "ignore battery and temperature")
+	cmd.AddCommand(start, simple("status", "Show the progress of an update"), simple("stop", "Stop the running update"),
+		atRobot(&cobra.Command{Use: "restart", Short: "Restart the robot into the installed release", Example: "  agentd update restart -root ./r1"},
 			func(cmd *cobra.Command, root *os.Root) error {
 				_, err := localapi.Ask[localapi.Nothing](cmd.Context(), root, "/update/restart", localapi.Nothing{})
 				return err
@@ -81,15 +81,15 @@ An interrupt ends the wait only: the update continues.`,
 func words(r release.Report) string {
 	switch {
 	case r.Done:
-		return fmt.Sprintf("%s is installed and starts with the next boot", r.Version)
+		return fmt.Sprintf("%s installed; starts with the next boot", r.Version)
 	case r.Runs && r.Expected > 0:
 		return fmt.Sprintf("downloading %s: %d %% of %.1f MB", r.Version, 100*r.Progress/r.Expected, float64(r.Expected)/1e6)
 	case r.Runs:
-		return "looking for an update"
+		return "checking for an update"
 	case r.Waits != "":
-		return fmt.Sprintf("%s waits: %s", r.Wanted, r.Waits)
+		return fmt.Sprintf("%s waiting: %s", r.Wanted, r.Waits)
 	case r.Code != 0:
 		return fmt.Sprintf("code %d: %s", int(r.Code), r.Error)
 	}
-	return r.Running + " runs; no update is known"
+	return "running " + r.Running + "; no update available"
 }

@@ -24,7 +24,7 @@ func amigoCommand() *cobra.Command {
 		Long: `Configure, load, watch and drive an AmigoBot.
 
 params and download need the System port of a simulated robot (robotsim amigobot -system) in System mode: hold its black button, press and
-release the red one, then release the black one. They speak a protocol of this project, because the one of real robots is not known, and
+release the red one, then release the black one. They use this project's own protocol, because that of real robots is unknown, and
 refuse serial lines. The other commands are ordinary clients of the Control port.
 
 A port is tcp:HOST:PORT, serial:/dev/ttyS0?baud=9600, or the path of a tty or Unix socket.`,
@@ -46,7 +46,7 @@ func controlFlag(cmd *cobra.Command, address *string) {
 // systemFlag is the address of a System port, and whether to leave System mode.
 func systemFlag(cmd *cobra.Command, address *string, reset *bool) {
 	cmd.Flags().StringVarP(address, "port", "p", "", "`address` of the System port: tcp:HOST:PORT, or the path of a pseudo-terminal or Unix socket")
-	cmd.Flags().BoolVar(reset, "reset", false, "leave System mode at the end: the robot resets and uses what was saved")
+	cmd.Flags().BoolVar(reset, "reset", false, "leave System mode at the end: the robot resets and uses the saved values")
 }
 
 // withAmigo opens the robot's port, calls f and closes the port.
@@ -62,11 +62,11 @@ func withAmigo(cmd *cobra.Command, address string, f func(*port.Line) error) err
 // withSystem says hello to a robot in System mode, calls f, and with reset ends System mode afterwards.
 func withSystem(cmd *cobra.Command, address string, reset bool, f func(c *sysmode.Client, version string) error) error {
 	if address == "" {
-		return cli.Usage("which robot; give the address of its System port with -port")
+		return cli.Usage("missing -port, the address of the robot's System port")
 	}
 	return withAmigo(cmd, address, func(line *port.Line) error {
 		if line.Serial() { // AMIGO-OPEN-02
-			return cli.Usage("%s is a serial line; only simulated robots understand the protocol of this command", address)
+			return cli.Usage("%s is a serial line, but only simulated robots support this command", address)
 		}
 		c := sysmode.NewClient(line)
 		version, err := c.Hello(cmd.Context())
@@ -101,7 +101,7 @@ func readFile(name string) ([]byte, error) {
 	defer f.Close()
 	b, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err == nil && len(b) > maxFile {
-		err = cli.Usage("%s has more than %d MB", name, maxFile>>20)
+		err = cli.Usage("%s: larger than %d MB", name, maxFile>>20)
 	}
 	return b, err
 }

@@ -189,9 +189,9 @@ func TestAmigoParams(t *testing.T) {
 		want string
 	}{
 		{"unknown", []string{"get", "wachdog"}, cli.ExitNotFound, "did you mean WatchDog"},
-		{"no value", []string{"set", "watchdog"}, cli.ExitUsage, "with set its new value"},
+		{"no value", []string{"set", "watchdog"}, cli.ExitUsage, "a keyword"},
 		{"out of range", []string{"set", "hostbaud", "3"}, cli.ExitUsage, "from 0 to 2"},
-		{"critical", []string{"set", "rotkp", "3"}, cli.ExitUsage, "not saved; -yes"},
+		{"critical", []string{"set", "rotkp", "3"}, cli.ExitUsage, "-yes"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			code, _, errOut := runIn(t, "", append([]string{"amigo", "params", "-p", a.system}, tt.args...)...)
@@ -213,10 +213,10 @@ func TestAmigoParamsEditor(t *testing.T) {
 		watchdog    string
 	}{
 		{"end of input", "", nil, []string{"FLASH of the robot with AmigOS 1.3", "> "}, "2000"},
-		{"show, edit, drop", "watchdog\nwatchdog 0xfa0\nq\n", []string{"WatchDog 2000\nWatchDog 4000\n"}, []string{"not saved are dropped"}, "2000"},
+		{"show, edit, drop", "watchdog\nwatchdog 0xfa0\nq\n", []string{"WatchDog 2000\nWatchDog 4000\n"}, []string{"discarded"}, "2000"},
 		{"lists", "c\nwatchdog 7\nv\nquit\n", []string{"PwmMax", "7 (not saved)"}, nil, "2000"},
 		{"mistakes", "\nwachdog\npwmmax 3\nwatchdog x\nq", nil, []string{"did you mean WatchDog", "PwmMax is a constant", "from 0 to 65535 ms"}, "2000"},
-		{"save", "watchdog 4000\nsave\nq\n", nil, []string{"after its next reset"}, "4000"},
+		{"save", "watchdog 4000\nsave\nq\n", nil, []string{"next reset"}, "4000"},
 		{"to a file, and drop", "watchdog 5000\nsave " + file + "\nr\nwatchdog\nq\n", []string{"5000\nWatchDog 4000\n"}, nil, "4000"},
 		{"from the file", "restore " + file + "\nsave\nq\n", nil, nil, "5000"},
 		{"critical, declined", "rotkp 1\nwatchdog 1\nsave\nn\nq\n", nil,

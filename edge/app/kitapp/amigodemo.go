@@ -21,15 +21,15 @@ func amigoDemoCommand() *cobra.Command {
 	var address string
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "Drive an AmigoBot with the keys and look at its sensors",
-		Long: `Drive an AmigoBot with the keys of the terminal and look at its sensors. The motors are switched on at the start.
+		Short: "Drive an AmigoBot with the keyboard and watch its sensors",
+		Long: `Drive an AmigoBot with the keyboard and watch its sensors. The motors are switched on at the start.
 
   t  teleop: up and down change the speed, left and right turn a little, space stops. The robot slows down before obstacles.
   w  wander: the robot drives about and turns away from obstacles
   s  sonar ranges            p  position relative to the start      b  stalled wheels and bumpers
   i  digital and analog I/O  l, c, g  laser, camera and gripper, which an AmigoBot does not have
 
-Esc stops the robot and ends the session. After a lost connection the motors stay off until you press t or w.`,
+Esc stops the robot and ends the session. After a connection loss the motors stay off until you press t or w.`,
 		Example: `  robotkit amigo demo -port tcp:localhost:8101
   robotkit amigo demo -port serial:/dev/ttyUSB0`,
 		Args: cobra.NoArgs,

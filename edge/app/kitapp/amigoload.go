@@ -30,9 +30,8 @@ func amigoDownloadCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "download FILE.hex",
 		Short: "Load a program or sounds into an AmigoBot",
-		Long: `Load an Intel HEX file into the FLASH of an AmigoBot in System mode, and verify it. The addresses in the file say whether it is a
-program (0 to 0xffff) or sounds (0x200000 to 0x2fffff). The robot's old program or sounds are erased first; after an interrupted download
-run the command again.`,
+		Long: `Load an Intel HEX file into the FLASH of an AmigoBot in System mode, and verify it. Its addresses tell a program (0 to 0xffff) from sounds
+(0x200000 to 0x2fffff). The old program or sounds are erased first; after an interrupted download run the command again.`,
 		Example: `  robotkit amigo download newsounds.hex -port tcp:localhost:8102
   robotkit amigo download AmigOS1_3.hex -port tcp:localhost:8102 -reset`,
 		Args: cobra.ExactArgs(1),
@@ -136,9 +135,9 @@ func soundsListCommand() *cobra.Command {
 	var address string
 	cmd := &cobra.Command{
 		Use:   "list FILE.hex | list -port ADDRESS [NUMBER...]",
-		Short: "List the sounds in an image or in a robot",
+		Short: "List the sounds in an image or on a robot",
 		Long: `List the sounds in an image, or with -port the sounds of a robot. A robot reports one sound per cycle, so all 255 take half a minute;
-give numbers to ask for these alone.`,
+give numbers to list only these.`,
 		Example: `  robotkit amigo sounds list sounds.hex -o json
   robotkit amigo sounds list -port tcp:localhost:8101 1 50 51`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -149,7 +148,7 @@ give numbers to ask for these alone.`,
 					return err
 				}
 			case len(args) != 1:
-				return cli.Usage("want one file, or -port")
+				return cli.Usage("want either FILE.hex or -port ADDRESS")
 			default:
 				file, err := soundFile(args[0])
 				if err != nil {
@@ -213,7 +212,7 @@ func liveSounds(cmd *cobra.Command, address string, args []string, set *[1 + sou
 				}
 			}
 			if !answered {
-				return errs.New(errs.Unavailable, "the robot does not answer about sound %d", n)
+				return errs.New(errs.Unavailable, "sound %d: no answer from the robot", n)
 			}
 			l := &st.Playlist
 			set[n] = soundLine{n, l.Name, soundset.Sound{Name: l.Name}.Group(), float64(l.Length) / soundset.Rate}
@@ -235,8 +234,8 @@ func soundsImportCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import FILE.hex NUMBER SOUND.wav",
 		Short: "Put a WAV file into an image",
-		Long: `Put a WAV file (PCM of 8 or 16 bits) into an image as the sound of a number. The sound is mixed to one channel and brought to 9000 Hz
-and 8 bits. A new image begins with the system's sounds.`,
+		Long: `Put a WAV file (PCM of 8 or 16 bits) into an image as sound NUMBER. It is mixed to one channel and resampled to 9000 Hz
+and 8 bits. A new image starts with the system's sounds.`,
 		Example: `  robotkit amigo sounds import sounds.hex 50 bark.wav
   robotkit amigo sounds import sounds.hex 1 hello.wav -name reset`,
 		Args: cobra.ExactArgs(3),
@@ -277,7 +276,7 @@ and 8 bits. A new image begins with the system's sounds.`,
 			return printSound(cmd, n, set[n])
 		},
 	}
-	cmd.Flags().StringVar(&name, "name", "", "`name` of the sound, up to 16 characters; the file's name if not given")
+	cmd.Flags().StringVar(&name, "name", "", "`name` of the sound, up to 16 characters (default: the file's name)")
 	return cmd
 }
 

@@ -16,9 +16,9 @@ import (
 
 const paramsHelp = `  KEYWORD              show a parameter
   KEYWORD VALUE        edit a variable: a number, hexadecimal as 0xfa0, or a text without quotes
-  list                 show all parameters; c or constants, v or variables: these alone
-  restore              read the variables again from the robot, or from the file of -n
-  restore FILE         read them from a file
+  list                 show all parameters; constants (c) or variables (v): only these
+  restore              reload the variables from the robot, or from the file of -n
+  restore FILE         load them from a file
   save                 write them to the robot, or to the file of -n
   save FILE            write them to a file
   help                 show this; also ?
@@ -30,14 +30,14 @@ func amigoParamsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "params [-port ADDRESS | -n FILE] [COMMAND...]",
 		Short: "Show and edit the parameters in an AmigoBot's FLASH",
-		Long: `Show and edit the parameters in the FLASH of an AmigoBot in System mode, or with -n those in a file such as ` + flash.FileName + `.
+		Long: `Show and edit the parameters in the FLASH of an AmigoBot in System mode, or with -n in a file such as ` + flash.FileName + `.
 
 Without a command it reads commands from the terminal:
 
 ` + paramsHelp + `
 
-Edits reach the robot when they are saved, and the robot uses them after its next reset. A command on the command line is carried out
-alone, and its edits are saved at once; get and set may precede the keyword.`,
+Edits reach the robot when saved, and take effect after its next reset. A command given on the command line runs alone, and its edits
+are saved at once; get and set may precede the keyword.`,
 		Example: `  robotkit amigo params -port tcp:localhost:8102
   robotkit amigo params -port tcp:localhost:8102 list -o json
   robotkit amigo params -port tcp:localhost:8102 -reset set watchdog 4000
@@ -61,7 +61,7 @@ alone, and its edits are saved at once; get and set may precede the keyword.`,
 			e := editor{cmd: cmd, in: typed(cmd.InOrStdin()), yes: yes}
 			if file != "" {
 				if cmd.Flags().Changed("port") || reset {
-					return cli.Usage("-n works on a file alone; give it without -port and -reset")
+					return cli.Usage("-n excludes -port and -reset")
 				}
 				e.name = file
 				e.load = func() (flash.Values, error) { return paramsFile(file) }
@@ -79,7 +79,7 @@ alone, and its edits are saved at once; get and set may precede the keyword.`,
 	systemFlag(cmd, &address, &reset)
 	f := cmd.Flags()
 	f.StringVarP(&file, "offline", "n", "", "edit the parameter `file` without a robot")
-	f.BoolVar(&yes, "yes", false, "save critical parameters without a question")
+	f.BoolVar(&yes, "yes", false, "save critical parameters without asking")
 	return cmd
 }
 
@@ -135,7 +135,7 @@ func (e *editor) run(args []string) error {
 		words, err := prompt(e.cmd, e.in, "> ") // AMIGO-CF-12
 		if err == io.EOF || err == nil && len(words) > 0 && (words[0] == "q" || words[0] == "quit") {
 			if e.work != e.stored {
-				e.say("The edits that were not saved are dropped.")
+				e.say("Unsaved edits discarded.")
 			}
 			return nil
 		} else if err != nil {
@@ -177,7 +177,7 @@ func (e *editor) do(words []string) error {
 		return nil
 	case "get", "set":
 		if len(rest) != map[string]int{"get": 1, "set": 2}[first] {
-			return cli.Usage("%s: want a keyword, and with set its new value", first)
+			return cli.Usage("%s: want a keyword, and with set a new value", first)
 		}
 		words = rest
 	}
@@ -262,14 +262,14 @@ func (e *editor) save(file string) error {
 			return err
 		}
 		if !agreed(answer) {
-			return cli.Usage("not saved; -yes saves critical parameters without a question")
+			return cli.Usage("not saved; -yes saves critical parameters without asking")
 		}
 	}
 	if err := e.store(&e.work); err != nil {
 		return fmt.Errorf("save to the %s: %w", e.name, err)
 	}
 	e.stored = e.work
-	e.say("Saved to the %s. The robot uses it after its next reset.", e.name)
+	e.say("Saved to the %s. Takes effect after the robot's next reset.", e.name)
 	return nil
 }
 

@@ -19,10 +19,10 @@ func amigoRevcountCommand() *cobra.Command {
 		Use:   "revcount",
 		Short: "Measure an AmigoBot's RevCount",
 		Long: `Measure RevCount, the encoder ticks of a full turn. Put the robot on a mark and press Enter. Turn it by hand on the spot,
-counter-clockwise, until it has made -turns full turns and is on the mark again, and press Enter. The motors stay off; with -drive the
+counter-clockwise, for -turns full turns until it is on the mark again, and press Enter. The motors stay off; with -drive the
 robot turns slowly by itself, and stops when you press Enter.
 
-With -system it offers to save RevCount in a simulated robot, which must be in System mode by then.`,
+With -system it offers to save RevCount in a simulated robot, which must then be in System mode.`,
 		Example: `  robotkit amigo revcount -port tcp:localhost:8101 -turns 5
   robotkit amigo revcount -port tcp:localhost:8101 -system tcp:localhost:8102`,
 		Args: cobra.NoArgs,
@@ -65,8 +65,8 @@ With -system it offers to save RevCount in a simulated robot, which must be in S
 	controlFlag(cmd, &address)
 	f := cmd.Flags()
 	f.StringVar(&system, "system", "", "`address` of the System port, to save RevCount")
-	f.IntVar(&turns, "turns", 3, "full turns to make; more are more accurate")
-	f.BoolVar(&drive, "drive", false, "the robot turns by itself")
+	f.IntVar(&turns, "turns", 3, "number of full turns; more are more accurate")
+	f.BoolVar(&drive, "drive", false, "let the robot turn by itself")
 	return cmd
 }
 
@@ -109,7 +109,7 @@ func measure(c *client, lines <-chan string, turns int, drive bool) (revcount, e
 			select {
 			case _, ok := <-lines:
 				if !ok {
-					return revcount{}, cli.Usage("the input ended before the turns were made")
+					return revcount{}, cli.Usage("input ended before the turns were complete")
 				}
 				asked = false
 			default:

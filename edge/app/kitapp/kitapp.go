@@ -18,7 +18,7 @@ func Main(args []string, getenv func(string) string, stdout, stderr io.Writer) i
 func command() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "robotkit",
-		Short: "Tools for those who program robots: what a body has, what it is called, what it did and hears, and what updates it",
+		Short: "Develop for robots: list parts, replay recordings, record microphones, make updates",
 		Example: `  robotkit tree vector
   robotkit tree -f body.json -o json
   robotkit interfaces RotationalMotor

@@ -173,12 +173,12 @@ func TestTreeOfAFile(t *testing.T) {
 		{[]string{"-f", write("cut.json", "{\"body\": ")}, cli.ExitUsage, "cut.json: line 1, column 10: the text ends too early"},
 		{[]string{"-f", filepath.Join(dir, "none.json")}, cli.ExitNotFound, "none.json"},
 		{[]string{"-f", dir}, cli.ExitFailed, dir},
-		{[]string{"-f", good, "vector"}, cli.ExitUsage, "give one of them"},
+		{[]string{"-f", good, "vector"}, cli.ExitUsage, "-f "},
 		{[]string{"cozmo"}, cli.ExitUsage, "want one of vector, amigobot, pleo, aibo"},
-		{nil, cli.ExitUsage, "which body"},
+		{nil, cli.ExitUsage, "BODY"},
 		{[]string{"vector", "pleo"}, cli.ExitUsage, `unexpected argument "pleo"`},
-		{[]string{"vector", "-dump", "-flat"}, cli.ExitUsage, "forms of their own"},
-		{[]string{"vector", "-flat", "-o", "json"}, cli.ExitUsage, "forms of their own"},
+		{[]string{"vector", "-dump", "-flat"}, cli.ExitUsage, "-flat"},
+		{[]string{"vector", "-flat", "-o", "json"}, cli.ExitUsage, "-flat"},
 	} {
 		code, out, errOut := run(t, append([]string{"tree"}, tc.args...)...)
 		if code != tc.code || !strings.Contains(errOut, tc.want) || out != "" {

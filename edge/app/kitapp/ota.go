@@ -24,9 +24,9 @@ import (
 func otaCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ota",
-		Short: "Pack, sign, inspect and verify update archives, and make deltas",
-		Long: `Pack, sign, inspect and verify update archives: the .ota files that robots download and install. An archive is signed with an RSA key; robots
-have its public half, ota.pub. FILE may be "-" for standard input.`,
+		Short: "Create, sign, inspect and verify update archives",
+		Long: `Create, sign, inspect and verify update archives: the .ota files that robots download and install. Archives are signed with an RSA key;
+robots have its public half, ota.pub. FILE may be "-" for standard input.`,
 		Example: `  openssl genrsa -out ota.key 2048 && openssl rsa -in ota.key -pubout -out ota.pub
   robotkit ota pack 2.0.1.6076.ota -version 2.0.1.6076 -boot boot.img -system sysfs.img -key ota.key
   robotkit ota verify 2.0.1.6076.ota -key ota.pub`,
@@ -76,10 +76,10 @@ func otaPackCommand() *cobra.Command {
 	files := map[manifest.Part]*string{}
 	cmd := &cobra.Command{
 		Use:   "pack OUT.ota",
-		Short: "Make an update archive of images",
-		Long: `Make a signed archive of the images of an update. The images say of what kind it is: -boot and -system are a production update; -aboot,
--recovery and -recoveryfs a factory update; -delta is a delta update, which needs -base. Images are files as they are written to the partition, neither
-compressed nor encrypted. The same input gives the same archive, byte by byte.`,
+		Short: "Create an update archive from images",
+		Long: `Create a signed archive from an update's images. The images decide its kind: -boot and -system make a production update; -aboot, -recovery and
+-recoveryfs a factory update; -delta, with -base, a delta update. Images are raw partition contents, neither compressed nor encrypted. The same input
+gives the same archive, byte for byte.`,
 		Example: `  robotkit ota pack 2.0.1.6076.ota -version 2.0.1.6076 -boot boot.img -system sysfs.img -key ota.key -password-file ota.pas -reboot
   robotkit ota pack d.ota -version 2.0.1.6077 -base 2.0.1.6076 -delta delta.bin -key "awskms:key-id=alias/ota?region=eu-central-1"`,
 		Args: cobra.ExactArgs(1),
@@ -90,7 +90,7 @@ compressed nor encrypted. The same input gives the same archive, byte by byte.`,
 			m.Images = make([]manifest.Image, 1)
 			switch delta := *files[manifest.Changes] != ""; {
 			case delta != (base != ""):
-				return cli.Usage("-delta and -base: want both of them or neither")
+				return cli.Usage("-delta and -base go together")
 			case delta:
 				if m.Images[0].Base, err = ota.ParseVersion(base); err != nil {
 					return cli.Usage("-base: %w", err)
@@ -133,8 +133,8 @@ compressed nor encrypted. The same input gives the same archive, byte by byte.`,
 	} {
 		files[part] = f.String(about.flag, "", about.help)
 	}
-	f.StringVar(&version, "version", "", "`version` that the update brings, such as 2.0.1.6076, with d or ud for developers")
-	f.StringVar(&base, "base", "", "`version` that a delta update changes")
+	f.StringVar(&version, "version", "", "`version` of the update, such as 2.0.1.6076; developers' ones end in d or ud")
+	f.StringVar(&base, "base", "", "`version` that a delta update starts from")
 	f.BoolVar(&m.Dev, "ankidev", false, "for development robots")
 	f.BoolVar(&m.Reboot, "reboot", false, "reboot after the installation")
 	f.StringVar(&m.QSN, "qsn", "", "only for the robot with this processor serial `number`")
@@ -149,8 +149,8 @@ func otaSignCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sign FILE OUT.ota",
 		Short: "Sign an update archive with another key",
-		Long: `Copy an archive with its manifest signed by another key. The old signature is not verified and the images are copied as they are; verify the
-result before you publish it. OUT.ota may be FILE.`,
+		Long: `Copy an archive and sign its manifest with another key. The old signature is not verified and images are copied unchecked, so verify the
+result before publishing it. OUT.ota may be FILE.`,
 		Example: `  robotkit ota sign 2.0.1.6076.ota ours.ota -key ota.key
   robotkit ota verify ours.ota -key ota.pub`,
 		Args: cobra.ExactArgs(2),
@@ -179,8 +179,8 @@ result before you publish it. OUT.ota may be FILE.`,
 func otaInspectCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "inspect FILE",
-		Short: "Show what an update archive says of itself",
-		Long:  `Show the manifest of an archive. Nothing is verified; only the start of the archive is read.`,
+		Short: "Show the manifest of an update archive",
+		Long:  `Show the manifest of an archive without verifying anything. Only the start of the archive is read.`,
 		Example: `  robotkit ota inspect 2.0.1.6076.ota -o json
   curl -s https://updates.example.com/vic/prod/full/latest.ota | robotkit ota inspect -`,
 		Args: cobra.ExactArgs(1),
@@ -216,9 +216,9 @@ func otaVerifyCommand() *cobra.Command {
 	var key, password string
 	cmd := &cobra.Command{
 		Use:   "verify FILE",
-		Short: "Check an update archive as a robot does",
-		Long: `Check everything that a robot checks without regard to itself: the order of the files, the signature, the manifest, and of each image the
-encryption, the compression, the length and the hash. It exits with 0, or says why a robot would end the update, with the robot's code, and exits with 1.`,
+		Short: "Verify an update archive as a robot does",
+		Long: `Verify everything that does not depend on the robot: order of files, signature, manifest, and each image's encryption, compression, length
+and hash. If a robot would refuse the update, print the reason with the robot's code and exit with 1.`,
 		Example: `  robotkit ota verify 2.0.1.6076.ota -key ota.pub -password-file ota.pas
   robotkit ota verify - -key ota.pub -o json <2.0.1.6076.ota`,
 		Args: cobra.ExactArgs(1),
@@ -254,14 +254,14 @@ encryption, the compression, the length and the hash. It exits with 0, or says w
 				if !out.Sound {
 					return fmt.Sprintf("code %d: %s", out.Code, out.Words)
 				}
-				return fmt.Sprintf("sound: version %s, %d bytes", out.Version, out.Bytes)
+				return fmt.Sprintf("valid: version %s, %d bytes", out.Version, out.Bytes)
 			}); err != nil || bad == nil {
 				return err
 			}
 			return fmt.Errorf("%s: %w", args[0], bad)
 		},
 	}
-	cmd.Flags().StringVar(&key, "key", "", "public key `file` in PEM, as the robots have it")
+	cmd.Flags().StringVar(&key, "key", "", "public key `file` in PEM, as on the robots")
 	passwordFlag(cmd, &password, "decrypt the images with the password on the first line of `file`")
 	_ = errors.Join(cmd.MarkFlagRequired("key"), cmd.MarkFlagFilename("key", "pub", "pem")) // it is there
 	return cmd

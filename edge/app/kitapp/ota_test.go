@@ -77,7 +77,7 @@ func TestOTAKinds(t *testing.T) {
 			t.Errorf("%s: %d\n%s", tt.kind, code, out)
 		}
 		if code, out, errOut := run(t, "ota", "verify", "a.ota", "-key", "ota.pub", "-password-file", "ota.pas"); code != cli.ExitOK ||
-			!strings.HasPrefix(out, "sound: version 2.0.1.6076d, ") {
+			!strings.HasPrefix(out, "valid: version 2.0.1.6076d, ") {
 			t.Errorf("%s: %d %s%s", tt.kind, code, out, errOut)
 		}
 	}

@@ -27,10 +27,10 @@ func otaDeltaCommand() *cobra.Command {
 	var version, base, key, password string
 	cmd := &cobra.Command{
 		Use:   "delta BASE NEW OUT.ota",
-		Short: "Make the delta update from one release to the next",
-		Long: `Make a signed archive with the changes from one release to another: robots that run BASE download it instead of NEW. BASE and NEW are production
-archives, signed with the same key, or folders with the files boot.img and sysfs.img. An archive says its version and, as NEW, for which robots it is; for a
-folder the flags do. The changes need memory for the larger one of the old images, and a quarter more.`,
+		Short: "Create a delta update from one release to another",
+		Long: `Create a signed archive with the changes from one release to another, which robots with BASE download instead of NEW. BASE and NEW are production
+archives signed with the same key, or folders with boot.img and sysfs.img. An archive contains its version and target robots; for a folder, give them
+as flags. Needs memory for 1.25 times the larger old image.`,
 		Example: `  robotkit ota delta 2.0.1.6076.ota 2.0.1.6077.ota d.ota -key ota.key -password-file ota.pas
   robotkit ota delta old/ new/ d.ota -base 2.0.1.6076d -version 2.0.1.6077d -ankidev -reboot -key ota.key`,
 		Args: cobra.ExactArgs(3),
@@ -71,10 +71,10 @@ folder the flags do. The changes need memory for the larger one of the old image
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&base, "base", "", "`version` of BASE, if that is a folder")
-	f.StringVar(&version, "version", "", "`version` of NEW, if that is a folder")
-	f.BoolVar(&m.Dev, "ankidev", false, "for development robots, also if NEW is not")
-	f.BoolVar(&m.Reboot, "reboot", false, "reboot after the installation, also if NEW does not say so")
+	f.StringVar(&base, "base", "", "`version` of BASE, if it is a folder")
+	f.StringVar(&version, "version", "", "`version` of NEW, if it is a folder")
+	f.BoolVar(&m.Dev, "ankidev", false, "for development robots, even if NEW is not")
+	f.BoolVar(&m.Reboot, "reboot", false, "reboot after the installation, even if NEW does not")
 	f.StringVar(&m.QSN, "qsn", "", "only for the robot with this processor serial `number`")
 	f.StringVar(&key, "key", "", keyHelp)
 	passwordFlag(cmd, &password, "decrypt BASE and NEW, and encrypt the changes, with the password on the first line of `file`")
@@ -130,7 +130,7 @@ func openRelease(bar *progress, name, flag, version, dir string, o archive.Optio
 		}
 		return r, nil
 	} else if version != "" {
-		return r, cli.Usage("-%s: %s is no folder, and says its version itself", flag, name)
+		return r, cli.Usage("-%s: %s is an archive, which contains its version", flag, name)
 	}
 	f, err := bar.open(name)
 	if err != nil {
@@ -149,7 +149,7 @@ func (r *release) unpack(from io.Reader, dir string, o archive.Options) error {
 		return err
 	}
 	if r.Manifest = *a.Manifest; r.Kind() != manifest.Production {
-		return cli.Usage("a %s update: want a production update, which has whole images", r.Kind())
+		return cli.Usage("%s update: want a production update, which has whole images", r.Kind())
 	}
 	for {
 		i, err := a.Next()

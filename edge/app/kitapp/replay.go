@@ -30,12 +30,12 @@ type replayed struct {
 func replayCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "replay FILE",
-		Short: "Run the real-time core again on a recording of robotd and compare every step",
-		Long: `Run the tasks of the real-time core again on what "robotd -record FILE" wrote: each step gets the recorded
-input, and must do to the body exactly what was recorded. It says "identical" and exits with 0, or says at which step it differs and exits with 1.
+		Short: "Replay a recording of robotd and compare every step",
+		Long: `Replay a recording of "robotd -record FILE" through the real-time core: each step gets its recorded input and must produce the recorded
+output, bit for bit. Prints "identical" and exits with 0, or prints the first step that differs and exits with 1.
 
-A recording that breaks off, because the power went or robotd was killed, is replayed as far as it goes. One that another version of
-robotd wrote differs where that version did something else. "-" is standard input.`,
+An incomplete recording, after a power loss or a kill, is replayed as far as it goes. A recording by another version of robotd differs
+where that version behaved differently. "-" is standard input.`,
 		Example: `  robotd -root ./r1 -record run.krt
   robotkit replay run.krt
   robotkit replay run.krt -o json`,

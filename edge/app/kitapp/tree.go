@@ -51,7 +51,7 @@ func bodyTree(name string) (*robot.Tree, error) {
 			return m.Tree()
 		}
 	}
-	return nil, cli.Usage("body %.40q; want one of %s, or -f with a file", name, strings.Join(names(), ", "))
+	return nil, cli.Usage("body %.40q: want one of %s, or -f FILE", name, strings.Join(names(), ", "))
 }
 
 // line is one node as tree prints it.
@@ -145,11 +145,11 @@ func treeCommand() *cobra.Command {
 	var all, slots, dump, flat bool
 	cmd := &cobra.Command{
 		Use:   "tree [BODY] [-f FILE]",
-		Short: "Print the parts of a body: full and compact names and interfaces",
-		Long: `Print the parts of a body by their names in the Gostai Standard Robotics API 2.3: full name, compact name, kind and interfaces of
-every device. BODY is ` + strings.Join(names(), ", ") + ` (aibo: the parts of all its models).
+		Short: "List the parts of a body with their names and interfaces",
+		Long: `List the parts of a body as named by the Gostai Standard Robotics API 2.3: full name, compact name, kind and interfaces of every
+device. BODY is ` + strings.Join(names(), ", ") + ` (aibo: the parts of all its models).
 
-With -f the tree comes from a file of JSON, or from standard input for "-":
+With -f the tree is read from a JSON file, or from standard input for "-":
 
   {"robot": {"body": {
       "wheel[]": {"left": "RotationalMotor", "right": "RotationalMotor"},
@@ -157,9 +157,9 @@ With -f the tree comes from a file of JSON, or from standard input for "-":
       "battery": {".": "Battery", "temperature": "TemperatureSensor"}
   }}}
 
-An object is a component, a key that ends in [] a localizer with its places inside (up, front, left, x, 0, ...), a string a device of
-that interface, or of several with commas between. "." is the component itself. A compact name that several devices would share is
-no longer theirs; they keep their full names, and a warning says so.`,
+An object is a component, a key that ends in [] a localizer with places inside (up, front, left, x, 0, ...), a string a device with that
+interface, or several separated by commas. "." is the component itself. Devices that would share a compact name get none; they keep their
+full names, and a warning is printed.`,
 		Example: `  robotkit tree vector
   robotkit tree ers-7 -o json
   robotkit tree -f body.json -o json
@@ -174,7 +174,7 @@ no longer theirs; they keep their full names, and a warning says so.`,
 			}
 			switch {
 			case dump && flat, (dump || flat) && (all || slots || cli.JSON(cmd)):
-				return cli.Usage("-dump and -flat are forms of their own; give one of them, without -all, -slots and -o json")
+				return cli.Usage("want at most one of -dump and -flat, without -all, -slots and -o json")
 			case dump:
 				return tree.Dump(cmd.OutOrStdout())
 			case flat:
@@ -185,10 +185,10 @@ no longer theirs; they keep their full names, and a warning says so.`,
 	}
 	f := cmd.Flags()
 	f.StringVarP(&file, "file", "f", "", "JSON `file` that describes the tree; - for standard input")
-	f.BoolVar(&all, "all", false, "components and localizers too, not only devices")
-	f.BoolVar(&slots, "slots", false, "every slot of every device: type, unit, range; as JSON also its aliases")
-	f.BoolVar(&dump, "dump", false, "as an indented tree")
-	f.BoolVar(&flat, "flat", false, "compact names by interface, as flatDump of the standard prints them")
+	f.BoolVar(&all, "all", false, "include components and localizers, not only devices")
+	f.BoolVar(&slots, "slots", false, "include slots with type, unit and range; in JSON also aliases")
+	f.BoolVar(&dump, "dump", false, "print an indented tree")
+	f.BoolVar(&flat, "flat", false, "print compact names by interface, like the standard's flatDump")
 	return cmd
 }
 
@@ -198,11 +198,11 @@ const maxFile = 16 << 20
 func chosen(cmd *cobra.Command, file string, args []string) (*robot.Tree, error) {
 	switch {
 	case file == "" && len(args) == 0:
-		return nil, cli.Usage("which body; want one of %s, or -f with a file", strings.Join(names(), ", "))
+		return nil, cli.Usage("missing BODY: want one of %s, or -f FILE", strings.Join(names(), ", "))
 	case file == "":
 		return bodyTree(args[0])
 	case len(args) > 0:
-		return nil, cli.Usage("%q and -f %s: give one of them", args[0], file)
+		return nil, cli.Usage("%q and -f %s exclude each other", args[0], file)
 	}
 	in := cmd.InOrStdin()
 	name := "standard input"
@@ -285,7 +285,7 @@ type iface struct {
 func interfacesCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "interfaces [NAME]",
-		Short: "Print the interfaces of devices, or the slots of one",
+		Short: "List interfaces of devices, or the slots of one",
 		Example: `  robotkit interfaces
   robotkit interfaces RotationalMotor
   robotkit interfaces -o json`,

@@ -27,10 +27,10 @@ import (
 func otaTrustCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "trust",
-		Short: "Make and sign the metadata that say which archives robots may install",
-		Long: `Make and sign release metadata: root, which names the keys of all roles; targets, which names the keys of the channels; and the channels, which name
-archives. What the cloud does not sign by itself is signed here, by people, and uploaded with kennelctl releases trust upload. Robots get the first root as
-anki/etc/tuf/root.json. Keys are Ed25519, ECDSA P-256 or RSA.`,
+		Short: "Create and sign release metadata, which says what robots may install",
+		Long: `Create and sign release metadata: root names the keys of all roles, targets names the keys of channels, and channels name archives. Sign here what the
+cloud does not sign itself, then upload it with kennelctl releases trust upload. Robots get the first root as anki/etc/tuf/root.json. Keys are Ed25519,
+ECDSA P-256 or RSA.`,
 		Example: `  openssl genpkey -algorithm ed25519 -out anna.key
   robotkit ota trust init tuf -role root=2:anna.key,ben.pub,carla.pub -role timestamp=cloud.pub -role snapshot=cloud.pub -role targets=anna.key \
     -role prod=2:anna.key,ben.pub -role dev=cloud.pub -key anna.key
@@ -52,10 +52,10 @@ type trustFlags struct {
 }
 
 func (f *trustFlags) add(cmd *cobra.Command, roles bool, days int) {
-	cmd.Flags().StringArrayVar(&f.keys, "key", nil, keyHelp+", again for each one")
-	cmd.Flags().IntVar(&f.days, "days", days, "`number` of days until what is made expires")
+	cmd.Flags().StringArrayVar(&f.keys, "key", nil, keyHelp+"; may be repeated")
+	cmd.Flags().IntVar(&f.days, "days", days, "`number` of days until the metadata expires")
 	if roles {
-		cmd.Flags().StringArrayVar(&f.roles, "role", nil, "`ROLE=[THRESHOLD:]KEY,...` says who signs a role or a channel; keys are files with a public or a private one, or awskms:")
+		cmd.Flags().StringArrayVar(&f.roles, "role", nil, "signers of a role or channel, `ROLE=[THRESHOLD:]KEY,...`; a key is a file with a public or private key, or awskms:")
 	}
 }
 
@@ -131,8 +131,8 @@ func trustInitCommand() *cobra.Command {
 	var f trustFlags
 	cmd := &cobra.Command{
 		Use:   "init DIR",
-		Short: "Make the first root and targets",
-		Long:  `Make DIR/1.root.json and DIR/targets.json, which must be signed by as many keys as their roles say: here with -key, or later with sign.`,
+		Short: "Create the first root and targets",
+		Long:  `Create DIR/1.root.json and DIR/targets.json. Each needs as many signatures as its role says: here with -key, or later with sign.`,
 		Example: `  robotkit ota trust init tuf -role root=2:anna.key,ben.pub,carla.pub -role timestamp=cloud.pub -role snapshot=cloud.pub \
     -role targets=anna.key -role prod=anna.key -role dev=cloud.pub -key anna.key`,
 		Args: cobra.ExactArgs(1),
@@ -165,9 +165,9 @@ func trustRotateCommand() *cobra.Command {
 	var f trustFlags
 	cmd := &cobra.Command{
 		Use:   "rotate FILE",
-		Short: "Give roles or channels other keys",
-		Long: `Make the version after N.root.json, as the file after it, or the next version of targets.json in its place, in which the named roles have other keys. A new
-root needs the signatures of the old root and its own. Without -role it only lasts longer.`,
+		Short: "Change the keys of roles or channels",
+		Long: `Create the next version of root, in a new file, or of targets.json, in place, with other keys for the given roles. A new root needs signatures by the old
+and the new keys. Without -role only the expiry date changes.`,
 		Example: `  robotkit ota trust rotate tuf/1.root.json -role timestamp=new.pub -key anna.key -key ben.key
   robotkit ota trust rotate tuf/targets.json -role prod=2:anna.key,ben.pub -key anna.key`,
 		Args: cobra.ExactArgs(1),
@@ -209,9 +209,9 @@ func trustSignCommand() *cobra.Command {
 	var species string
 	cmd := &cobra.Command{
 		Use:   "sign FILE",
-		Short: "Sign metadata, or a channel with other archives",
-		Long: `Add signatures to metadata. With -add, -remove or -days, FILE is a channel such as prod.json, which may be missing: its next version names those archives, and
-earlier signatures are gone.`,
+		Short: "Sign metadata, or change a channel's archives",
+		Long: `Add signatures to metadata. With -add, -remove or -days, FILE is a channel such as prod.json, created if missing: its next version has those archives and no
+earlier signatures.`,
 		Example: `  robotkit ota trust sign tuf/prod.json -add 2.0.1.6076.ota -key anna.key
   robotkit ota trust sign tuf/prod.json -key ben.key`,
 		Args: cobra.ExactArgs(1),
@@ -252,9 +252,9 @@ earlier signatures are gone.`,
 		},
 	}
 	f.add(cmd, false, 90)
-	cmd.Flags().StringArrayVar(&add, "add", nil, "name this `archive` too, again for each one")
-	cmd.Flags().StringArrayVar(&remove, "remove", nil, "no longer name the archive at `PATH`, as show has it")
-	cmd.Flags().StringVar(&species, "species", string(thing.Vector), "`SPECIES` that the archives are for")
+	cmd.Flags().StringArrayVar(&add, "add", nil, "add this `archive`; may be repeated")
+	cmd.Flags().StringArrayVar(&remove, "remove", nil, "remove the archive at `PATH`, as printed by show; may be repeated")
+	cmd.Flags().StringVar(&species, "species", string(thing.Vector), "`SPECIES` of the archives")
 	return cmd
 }
 
@@ -281,8 +281,8 @@ func targetOf(cmd *cobra.Command, name string, species thing.Species) (path stri
 func trustShowCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "show FILE",
-		Short:   "Show metadata",
-		Long:    `Show what metadata say. Nothing is verified.`,
+		Short:   "Show release metadata",
+		Long:    `Show release metadata without verifying anything.`,
 		Example: `  robotkit ota trust show tuf/prod.json`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -314,7 +314,7 @@ type signers struct {
 func showTrust(cmd *cobra.Command, name string, b []byte) error {
 	h := trust.HeadOf(b)
 	if h.Signed.Type == "" {
-		return fmt.Errorf("%s: no release metadata", name)
+		return fmt.Errorf("%s: not release metadata", name)
 	}
 	s := shown{File: name, Type: h.Signed.Type, Version: h.Signed.Version, Expires: h.Signed.Expires, Roles: map[string]signers{}}
 	for _, sig := range h.Signatures {

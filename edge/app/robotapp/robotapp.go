@@ -70,10 +70,9 @@ func command(more ...species.Species) *cobra.Command {
 	var onlyHalt bool
 	cmd := &cobra.Command{
 		Use:   "robotd",
-		Short: "The robot's real-time core: one step per frame of its body, and nothing else",
-		Long: `The robot's real-time core: reads and writes the body once per frame, on a locked thread, with real-time priority where that is permitted.
-Other programs of the robot reach it through the socket ` + corelink.SocketPath + ` below the robot's root.
-SIGTERM or SIGINT stop all motion and end it with code 0.`,
+		Short: "Run a robot's real-time core: one step per frame of the body",
+		Long: `Run the robot's real-time core. It reads and writes the body once per frame, on a locked thread with real-time priority if permitted.
+Other programs on the robot connect to the socket ` + corelink.SocketPath + ` below the root. SIGTERM and SIGINT stop all motion and exit with code 0.`,
 		Example: `  robotd -root /
   robotd -root ./r1 -device /dev/pts/4 -log-level debug
   robotd -root ./r1 -priority 0 -imu ./imu.sock
@@ -132,19 +131,19 @@ SIGTERM or SIGINT stop all motion and end it with code 0.`,
 			begin[s.Species] = s.Equip(f)
 		}
 	}
-	f.StringVar(&cfg.Root, "root", "/", "the robot's root folder")
+	f.StringVar(&cfg.Root, "root", "/", "the robot's root folder `DIR`")
 	f.StringVar(&cfg.Body, "body", "vector", "kind of body: "+bodies.Words(all))
-	f.StringVar(&cfg.Device, "device", "", "the body's port: a tty, or a Unix socket of a simulated body (default: its usual one below the root)")
-	f.IntVar(&cfg.Thread.Priority, "priority", rtlinux.DefaultPriority, "real-time priority of the loop, 1 to 99; 0 is normal scheduling")
-	f.IntVar(&cfg.Thread.CPU, "cpu", rtlinux.AnyCPU, "processor that the loop stays on, counted from 0, best the one that the body's "+
-		"interrupts come to; -1: any")
-	f.StringVar(&cfg.CPUClock, "cpu-clock", "", "file that takes the processor's highest clock in kHz, such as "+
-		"/sys/devices/system/cpu/cpufreq/policy0/scaling_max_freq: it follows heat, battery and sleep (default: the clock is left alone)")
-	f.BoolVar(&onlyHalt, "halt", false, "halt the body and end: for the supervisor of a robotd that died and left the motors running; with "+
+	f.StringVar(&cfg.Device, "device", "", "the body's port: a tty, or the Unix socket of a simulated body (default: the usual one below the root)")
+	f.IntVar(&cfg.Thread.Priority, "priority", rtlinux.DefaultPriority, "real-time priority of the loop, 1 to 99; 0: normal scheduling")
+	f.IntVar(&cfg.Thread.CPU, "cpu", rtlinux.AnyCPU, "pin the loop to this processor, counted from 0, ideally the one with the body's "+
+		"interrupts; -1: any")
+	f.StringVar(&cfg.CPUClock, "cpu-clock", "", "file for the processor's maximum clock in kHz, such as "+
+		"/sys/devices/system/cpu/cpufreq/policy0/scaling_max_freq, set by heat, battery and sleep (default: not set)")
+	f.BoolVar(&onlyHalt, "halt", false, "only halt the body: for supervisors, after a robotd died with its motors running; with "+
 		"SERVICE_RESULT=success do nothing")
-	f.StringVar(&cfg.Record, "record", "", "file to record every step of the loop in, for robotkit replay; what is there is lost")
-	f.IntVar(&cfg.RecordMiB, "record-limit", recordLimitMiB, "the most that -record writes, in MiB; the recording ends there and the robot runs on")
-	f.StringVar(&level, "log-level", "info", "debug, info, warn or error")
+	f.StringVar(&cfg.Record, "record", "", "record every step of the loop in this file, for robotkit replay; an existing file is overwritten")
+	f.IntVar(&cfg.RecordMiB, "record-limit", recordLimitMiB, "maximum size of the recording in MiB; the robot continues without it")
+	f.StringVar(&level, "log-level", "info", "`LEVEL`: debug, info, warn or error")
 	return cmd
 }
 

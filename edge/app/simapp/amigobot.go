@@ -46,12 +46,12 @@ func amigobotCommand() *cobra.Command {
 	var o amigobot
 	cmd := &cobra.Command{
 		Use:   "amigobot",
-		Short: "Run a simulated AmigoBot, for any client program",
+		Short: "Run a simulated AmigoBot for any client program",
 		Long: `Run a simulated AmigoBot with AmigOS. Clients reach its Control port at a TCP address (-listen), a pseudo-terminal (-pty) or a Unix socket
-(-socket), one client at a time; it answers byte for byte as the robot does. Client programs made with ARIA look for a robot at TCP port 8101.
+(-socket), one client at a time; it answers byte for byte as the robot does. ARIA clients look for a robot at TCP port 8101.
 
-With -hand the program reads what a hand does to the robot from standard input, one command a line: the command "help" lists them. With -state the
-robot keeps its FLASH memory in a folder: parameters, sounds and program, as the tools of robotkit amigo store them.`,
+With -hand it reads from standard input what a hand does to the robot, one command per line (help lists them). With -state the robot keeps
+its FLASH memory in a folder: parameters, sounds and program, as robotkit amigo stores them.`,
 		Example: `  robotsim amigobot -listen localhost:8101
   robotsim amigobot -pty /tmp/ttyS0 -world room -seed 7
   robotsim amigobot -listen :8101 -system /tmp/amigo.system -state ./amigo -hand
@@ -61,31 +61,31 @@ robot keeps its FLASH memory in a folder: parameters, sounds and program, as the
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.listen, "listen", "", "TCP address of the Control port, such as localhost:8101; port 0 takes a free one")
-	f.StringVar(&o.pty, "pty", "", "file that becomes a link to a pseudo-terminal, the Control port")
-	f.StringVar(&o.socket, "socket", "", "file that becomes a Unix socket, the Control port")
-	f.StringVar(&o.system, "system", "", "TCP address, or file that becomes a Unix socket, of the System port, which is also AUX1")
-	f.StringVar(&o.aux2, "aux2", "", "TCP address, or file that becomes a Unix socket, of the AUX2 port")
+	f.StringVar(&o.listen, "listen", "", "TCP address of the Control port, such as localhost:8101; port 0: any free one")
+	f.StringVar(&o.pty, "pty", "", "create this link to a pseudo-terminal as the Control port")
+	f.StringVar(&o.socket, "socket", "", "create this Unix socket as the Control port")
+	f.StringVar(&o.system, "system", "", "TCP address or new Unix socket of the System port, which is also AUX1")
+	f.StringVar(&o.aux2, "aux2", "", "TCP address or new Unix socket of the AUX2 port")
 	f.StringVar(&o.where, "world", "", worldUsage)
-	f.StringVar(&o.state, "state", "", "folder in which the robot keeps its FLASH memory (default: it forgets)")
+	f.StringVar(&o.state, "state", "", "folder for the robot's FLASH memory (default: not kept)")
 	f.StringVar(&o.version, "version", "1.3", "version of AmigOS: 1.0, 1.2 or 1.3")
 	f.StringVar(&o.serial, "serial", "", "serial number (default SIM00001)")
-	f.StringArrayVar(&o.set, "set", nil, "FLASH parameter, as KEYWORD=VALUE; repeat it for others")
-	f.StringVar(&o.cfg.Profile, "profile", "amigo", fmt.Sprintf("build of the robot, one of %v", amigobotsim.Profiles()))
-	f.Uint64Var(&o.cfg.Seed, "seed", 1, "decides noise and all else that is random")
+	f.StringArrayVar(&o.set, "set", nil, "FLASH parameter, KEYWORD=VALUE; may be repeated")
+	f.StringVar(&o.cfg.Profile, "profile", "amigo", "build of the robot: "+strings.Join(amigobotsim.Profiles(), " or "))
+	f.Uint64Var(&o.cfg.Seed, "seed", 1, "seed of noise and other random behaviour")
 	f.Float64Var(&o.cfg.Volts, "volts", 13, "battery, 10 to 13.8")
-	f.Float64Var(&o.cfg.SonarNoise, "sonar-noise", 0.01, "standard deviation of sonar ranges, as a share of them")
-	f.Float64Var(&o.cfg.SonarGain, "sonar-gain", 0.5, "gain screw of the sonars, above 0 to 1: below 0.5 they hear less far, above it they hear carpet")
-	f.BoolVar(&o.cfg.Lossy, "lossy", false, "the server takes one command each 10 ms and drops what comes faster")
-	f.BoolVar(&o.cfg.Throttle, "throttle", false, "the Control port is as slow as the parameter HostBaud says")
-	f.BoolVar(&o.modem, "modem", false, "the Control port is behind a pair of radio modems: say WMS2 to link")
+	f.Float64Var(&o.cfg.SonarNoise, "sonar-noise", 0.01, "standard deviation of sonar ranges, as a share of the range")
+	f.Float64Var(&o.cfg.SonarGain, "sonar-gain", 0.5, "gain of the sonars, above 0 to 1: below 0.5 they see less far, above it they see carpet")
+	f.BoolVar(&o.cfg.Lossy, "lossy", false, "accept one command per 10 ms and drop faster ones")
+	f.BoolVar(&o.cfg.Throttle, "throttle", false, "limit the Control port to the speed of parameter HostBaud")
+	f.BoolVar(&o.modem, "modem", false, "put the Control port behind a pair of radio modems (send WMS2 to link)")
 	f.Float64Var(&o.faults.Loss, "loss", 0, "share of packets that are lost each way, 0 to 1")
-	f.DurationVar(&o.faults.Delay, "delay", 0, "of bytes at the Control port, each way")
-	f.Float64Var(&o.faults.Range, "range", 0, "metres from the start beyond which the radio loses everything; 0: none")
-	f.StringVar(&o.sounds, "sounds", "", "folder to which each sound is written as a WAV file when it is played")
-	f.Float64Var(&o.volume, "volume", 1, "of those files, 0 to 1")
-	f.BoolVar(&o.hand, "hand", false, "read what a hand does to the robot from standard input; help lists the commands")
-	f.DurationVar(&o.truth, "truth", 0, "print this often, as a line of JSON, where the robot really is, in m and rad, and where it believes to be; 0: never")
+	f.DurationVar(&o.faults.Delay, "delay", 0, "delay of bytes at the Control port, each way")
+	f.Float64Var(&o.faults.Range, "range", 0, "range of the radio in metres from the start; 0: unlimited")
+	f.StringVar(&o.sounds, "sounds", "", "write each played sound as a WAV file to this folder")
+	f.Float64Var(&o.volume, "volume", 1, "volume of those files, 0 to 1")
+	f.BoolVar(&o.hand, "hand", false, "read commands of a hand from standard input (help lists them)")
+	f.DurationVar(&o.truth, "truth", 0, "interval for printing the robot's true and believed pose (m, rad) as a line of JSON; 0: never")
 	return cmd
 }
 
@@ -99,7 +99,7 @@ func (o *amigobot) run(cmd *cobra.Command) (err error) {
 	}
 	ends := []end{{"-listen", o.listen, lineTCP}, {"-pty", o.pty, linePTY}, {"-socket", o.socket, lineSocket}}
 	if ends = slices.DeleteFunc(ends, func(e end) bool { return e.where == "" }); len(ends) != 1 {
-		return cli.Usage("want -listen ADDRESS, -pty FILE or -socket FILE, one of them")
+		return cli.Usage("want one of -listen ADDRESS, -pty FILE or -socket FILE")
 	}
 	ends = append(ends, end{"-system", o.system, lineAt}, end{"-aux2", o.aux2, lineAt}) // in the order of the ports
 	if o.cfg.World, err = readWorld(o.where); err != nil {
@@ -391,7 +391,7 @@ func act(out io.Writer, r *amigobotsim.Robot, name string, words []string) error
 		return fmt.Errorf("%.40q: want one of %s, help or state", name, errs.List(slices.Sorted(maps.Keys(deeds))))
 	}
 	if len(words) != d.least {
-		return fmt.Errorf("%s takes %d numbers, got %d: %s", name, d.least, len(words), d.usage)
+		return fmt.Errorf("%s: want %s, got %d: %s", name, cli.Count(d.least, "number"), len(words), d.usage)
 	}
 	args := make([]float64, len(words))
 	for i, w := range words {

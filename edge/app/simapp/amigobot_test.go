@@ -115,7 +115,7 @@ func TestAmigobot(t *testing.T) {
 	tool.ask(sysmode.Commit, []byte{sysmode.Commit, 2})
 	do("off", "off: off")
 	for line, want := range map[string]string{
-		"jump": `error: "jump": want one of analog, black`, "volts": "error: volts takes 1 numbers, got 0: VOLTS",
+		"jump": `error: "jump": want one of analog, black`, "volts": "error: volts: want 1 number, got 0: VOLTS",
 		"volts x": `error: volts "x": want a number`,
 		"state":   "off: motors false", "analog 9 1": "analog: off", "hold 1 0": "hold: off", "grip 0 1": "grip: off", "charger 2": "charger: off", "drag 0 0.1": "drag: off",
 	} {
@@ -226,11 +226,11 @@ func TestAmigobotMistakes(t *testing.T) {
 		code int
 		want string
 	}{
-		{nil, cli.ExitUsage, "want -listen ADDRESS, -pty FILE or -socket FILE"},
-		{[]string{"-listen", ":0", "-pty", "x"}, cli.ExitUsage, "one of them"},
+		{nil, cli.ExitUsage, "-listen ADDRESS, -pty FILE or -socket FILE"},
+		{[]string{"-listen", ":0", "-pty", "x"}, cli.ExitUsage, "-listen ADDRESS, -pty FILE"},
 		{[]string{"-listen", addr.String()}, cli.ExitFailed, "-listen: uart: listen tcp"},
-		{[]string{"-listen", "127.0.0.1:0", "-system", file}, cli.ExitUsage, "-system " + file + ": exists and is not a socket"},
-		{[]string{"-pty", file}, cli.ExitUsage, "exists and is not a link"},
+		{[]string{"-listen", "127.0.0.1:0", "-system", file}, cli.ExitUsage, "-system " + file + ": exists"},
+		{[]string{"-pty", file}, cli.ExitUsage, file + ": exists"},
 		{[]string{"-listen", ":0", "-truth", "1ms"}, cli.ExitUsage, "-truth 1ms: want 10ms or more"},
 		{[]string{"-listen", ":0", "-volume", "2"}, cli.ExitUsage, "-volume 2: want 0 to 1"},
 		{[]string{"-listen", ":0", "-world", "moon"}, cli.ExitUsage, "-world"},

@@ -42,15 +42,15 @@ func boardCommand() *cobra.Command {
 	var o board
 	cmd := &cobra.Command{
 		Use:   "vector-board",
-		Short: "Run Vector's body board bare, on a pseudo-terminal, for any program that is a head",
-		Long: `Run Vector's body board bare: -pty is made a link to a pseudo-terminal on which the board speaks, byte for byte as on the robot's
-serial line, to any program that opens it. It behaves like the real board: it sends a data frame each 5.12 ms, and cuts the power
-after 200 frames without a word from the head, or when its battery is empty. Its button is pressed again after -again;
-with -again 0 the program then ends with code 1. A shutdown frame of the head ends it with code 0.
+		Short: "Run Vector's simulated body board alone, for any program that acts as the head",
+		Long: `Run Vector's simulated body board alone. -pty becomes a link to a pseudo-terminal, on which the board talks to any program that
+opens it, byte for byte as on the robot's serial line. Like the real board it sends a data frame every 5.12 ms, and cuts the
+power after 200 frames without an answer from the head, or when its battery is empty. After -again its button is pressed again;
+with -again 0 the program then exits with code 1. A shutdown frame from the head ends it with code 0.
 
-With -socket the line is a Unix socket, which robotd -device also takes. It delivers each frame at once, while frames of a
-pseudo-terminal pass through the kernel's worker threads and are late on a busy machine. Heads connect one at a time; the board
-disconnects a second one.`,
+-socket uses a Unix socket instead, which robotd -device also accepts. It delivers frames at once, while those of a
+pseudo-terminal pass through the kernel's worker threads and may be late on a busy machine. Only one head can be connected;
+further ones are disconnected.`,
 		Example: `  robotsim vector-board -pty /tmp/ttyHS0
   robotsim vector-board -socket /tmp/board.sock -imu /tmp/imu.sock -world table
   robotsim vector-board -pty ./board -start boot-loader -volts 3.7 -loss 0.01 -corrupt 0.01 -seed 7`,
@@ -58,31 +58,31 @@ disconnects a second one.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.link, "pty", "", "file that becomes a link to the board's pseudo-terminal")
+	f.StringVar(&o.link, "pty", "", "create this link to the board's pseudo-terminal")
 	f.DurationVar(&o.cfg.Press, "press", 0, pressUsage)
-	f.StringVar(&o.socket, "socket", "", "file that becomes a Unix socket on which the board speaks, to one head at a time")
-	f.StringVar(&o.imu, "imu", "", "file that becomes a Unix socket on which the head's inertial sensors answer, for robotd -imu")
-	f.StringVar(&o.pad, "pad", "", "test firmware: file that becomes a link to a pseudo-terminal, the factory's serial line on the charging "+
-		"pad (default: as at home, without one)")
-	f.StringVar(&o.start, "start", "application", "what the board does with power: application, boot-loader or empty (nothing to run)")
-	f.StringVar(&o.layout, "layout", "genuine", "where lights, battery flags and range readings are in data frames: genuine (as in the "+
+	f.StringVar(&o.socket, "socket", "", "create this Unix socket for the board, for one head at a time")
+	f.StringVar(&o.imu, "imu", "", "create this Unix socket for the head's inertial sensors, for robotd -imu")
+	f.StringVar(&o.pad, "pad", "", "run test firmware and create this link to a pseudo-terminal, the factory's serial line on the charging "+
+		"pad (default: neither)")
+	f.StringVar(&o.start, "start", "application", "what runs at power-on: application, boot-loader or empty (nothing)")
+	f.StringVar(&o.layout, "layout", "genuine", "layout of lights, battery flags and range readings in data frames: genuine (as in the "+
 		"maker's programs) or book (as printed)")
-	f.DurationVar(&o.again, "again", time.Second, "from a power cut to the next press of the button; 0: never")
+	f.DurationVar(&o.again, "again", time.Second, "time from a power cut to the next press of the button; 0: never")
 	// A bare board has its head started by hand, at any time.
 	f.DurationVar(&o.cfg.BootPatience, "boot-patience", time.Hour, "how long the board waits for the head's first frame")
-	f.Uint64Var(&o.cfg.Seed, "seed", 1, "decides noise and all else that is random")
-	f.IntVar(&o.thread.Priority, "priority", 0, "real-time priority, 1 to 99, as far as permitted: a board as punctual as hardware, for a "+
-		"head of a lower one; 0 is normal scheduling")
-	f.IntVar(&o.thread.CPU, "cpu", rtlinux.AnyCPU, "processor that the board's interrupts come to: it stays there, with -priority; -1: any")
-	f.StringVar(&o.cfg.Version, "version", "", "version of its firmware, at most 16 bytes (default 1.6.0-sim)")
+	f.Uint64Var(&o.cfg.Seed, "seed", 1, "seed of noise and other random behaviour")
+	f.IntVar(&o.thread.Priority, "priority", 0, "real-time priority, 1 to 99, if permitted: as punctual as hardware, for a "+
+		"head of lower priority; 0: normal scheduling")
+	f.IntVar(&o.thread.CPU, "cpu", rtlinux.AnyCPU, "pin the board to this processor, with -priority; -1: any")
+	f.StringVar(&o.cfg.Version, "version", "", "firmware version, at most 16 bytes (default 1.6.0-sim)")
 	f.Float64Var(&o.cfg.Volts, "volts", 4.0, "battery, 3.0 to 4.2")
 	f.BoolVar(&o.cfg.OnCharger, "on-charger", false, "start on the charger")
-	f.BoolVar(&o.cfg.Caretaker, "caretaker", false, "put it on the charger when its battery is low, and take it off when full")
+	f.BoolVar(&o.cfg.Caretaker, "caretaker", false, "put the robot on the charger when its battery is low, and take it off when full")
 	f.StringVar(&o.where, "world", "", worldUsage)
-	f.StringVar(&o.wav, "mics", "", "WAV file that the microphones hear, again and again (default: a quiet room)")
+	f.StringVar(&o.wav, "mics", "", "WAV file that the microphones hear in a loop (default: a quiet room)")
 	f.Float64Var(&o.cfg.Noise.ByteLoss, "byte-loss", 0, "share of bytes that are lost, 0 to 1")
-	f.Float64Var(&o.cfg.Noise.ByteNoise, "byte-noise", 0, "share of bytes that arrive as any other, 0 to 1")
-	f.IntVar(&o.cfg.Noise.Babble, "babble", 0, "up to so many stray bytes, each period and way")
+	f.Float64Var(&o.cfg.Noise.ByteNoise, "byte-noise", 0, "share of bytes that arrive as a random one, 0 to 1")
+	f.IntVar(&o.cfg.Noise.Babble, "babble", 0, "up to this many stray bytes per period, each way")
 	f.Float64Var(&o.cfg.Noise.Loss, "loss", 0, "share of frames that are lost, 0 to 1")
 	f.Float64Var(&o.cfg.Noise.Corrupt, "corrupt", 0, "share of frames that arrive damaged, 0 to 1")
 	return cmd
@@ -130,7 +130,7 @@ func (o *board) run(cmd *cobra.Command) error {
 		board.SetSound(sound)
 	}
 	if (o.link == "") == (o.socket == "") {
-		return cli.Usage("want -pty FILE or -socket FILE, one of them")
+		return cli.Usage("want either -pty FILE or -socket FILE")
 	}
 	nothing := func() error { return nil }
 	ctx, sensors, pad := cmd.Context(), nothing, nothing
@@ -157,9 +157,9 @@ func firmwareCommand() *cobra.Command {
 	var version string
 	cmd := &cobra.Command{
 		Use:   "vector-firmware FILE",
-		Short: "Write a firmware file for Vector's body board that its simulation starts",
-		Long: `Write a firmware file for Vector's body board: 16 bytes of version, then a program. Like the real one, the simulated boot-loader
-starts only a program with a valid signature; after any other file the board has nothing to run until a valid one is installed.`,
+		Short: "Write a firmware file for Vector's simulated body board",
+		Long: `Write a firmware file for Vector's simulated body board: 16 bytes of version, then a program. Like the real one, the simulated boot
+loader starts only a program with a valid signature; after any other file the board runs nothing until a valid one is installed.`,
 		Example: `  robotsim vector-firmware ./syscon.dfu -version 2.0.0
   robotd -root ./r1 -device ./board -firmware ./syscon.dfu`,
 		Args: cobra.ExactArgs(1),
@@ -203,7 +203,7 @@ func punctual(c *vectorsim.Config, t rtlinux.Thread, out io.Writer) (leave func(
 	runtime.LockOSThread()
 	g := t.Enter()
 	if err := g.Err(); err != nil {
-		fmt.Fprintln(out, "-priority: continuing without what was not permitted:", err)
+		fmt.Fprintln(out, "-priority: not permitted; continuing with normal scheduling:", err)
 	}
 	return func() {
 		g.Leave()
@@ -227,8 +227,8 @@ func serveIMU(ctx context.Context, b *vectorsim.Board, path string, seed uint64)
 }
 
 // pressUsage explains -press.
-const pressUsage = "how long the button is held when the power first comes on, up to 1m: below 5s the power drops, from 15s it is a " +
-	"recovery boot, which leaves the user data alone; 0: as long as needed, in no time"
+const pressUsage = "how long the button is held at power-on, up to 1m: below 5s the power drops again, from 15s on it is a " +
+	"recovery boot, which leaves user data alone; 0: as long as needed, without waiting"
 
 // onPTY runs b behind a pseudo-terminal that link names.
 func onPTY(ctx context.Context, b *vectorsim.Board, link string, again time.Duration, out io.Writer) (err error) {

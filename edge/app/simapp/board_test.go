@@ -227,11 +227,11 @@ func TestBoardMistakes(t *testing.T) {
 		want string
 	}{
 		{nil, cli.ExitUsage, "-pty FILE or -socket FILE"},
-		{[]string{"-pty", filepath.Join(dir, "x"), "-socket", filepath.Join(dir, "y")}, cli.ExitUsage, "one of them"},
-		{[]string{"-socket", file}, cli.ExitUsage, "is not a socket"},
+		{[]string{"-pty", filepath.Join(dir, "x"), "-socket", filepath.Join(dir, "y")}, cli.ExitUsage, "-pty FILE or -socket FILE"},
+		{[]string{"-socket", file}, cli.ExitUsage, ": exists"},
 		{[]string{"-socket", filepath.Join(dir, "none", "x")}, cli.ExitFailed, "none"},
-		{[]string{"-pty", file}, cli.ExitUsage, "is not a link"},
-		{[]string{"-pty", filepath.Join(dir, "x"), "-pad", file}, cli.ExitUsage, "-pad " + file + ": exists and is not a link"},
+		{[]string{"-pty", file}, cli.ExitUsage, ": exists"},
+		{[]string{"-pty", filepath.Join(dir, "x"), "-pad", file}, cli.ExitUsage, "-pad " + file + ": exists"},
 		{[]string{"-pty", filepath.Join(dir, "none", "x")}, cli.ExitFailed, "none"},
 		{[]string{"-pty", filepath.Join(dir, "x"), "-start", "asleep"}, cli.ExitUsage, "boot-loader"},
 		{[]string{"-pty", filepath.Join(dir, "x"), "-layout", "other"}, cli.ExitUsage, "genuine or book"},
@@ -244,7 +244,7 @@ func TestBoardMistakes(t *testing.T) {
 		{[]string{"-pty", filepath.Join(dir, "x"), "-priority", "100"}, cli.ExitUsage, "want 1 to 99"},
 		{[]string{"-pty", filepath.Join(dir, "x"), "-priority", "1", "-cpu", "100000"}, cli.ExitUsage, "of the processors"},
 		{[]string{"-pty", filepath.Join(dir, "x"), "-again", "-1s"}, cli.ExitUsage, "-again"},
-		{[]string{"-pty", filepath.Join(dir, "x"), "-world", "moon"}, cli.ExitUsage, "want one of empty, habitat, room, table or a file"},
+		{[]string{"-pty", filepath.Join(dir, "x"), "-world", "moon"}, cli.ExitUsage, "want one of empty, habitat, room, table"},
 		{[]string{"-pty", filepath.Join(dir, "x"), "-world", file}, cli.ExitUsage, "world: "},
 		{[]string{"-pty", filepath.Join(dir, "x"), "-world", gap}, cli.ExitUsage, "over a cliff"},
 	} {

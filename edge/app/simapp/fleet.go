@@ -29,16 +29,16 @@ func fleetCommand() *cobra.Command {
 	}
 	cmd := &cobra.Command{
 		Use:   "fleet",
-		Short: "Run thousands of light robots: agents with real sessions and real files, without bodies",
-		Long: `Run many light robots in this process: the agent of a real robot with its mutual-TLS session, its documents and its event
-spool, and neither loop nor body. A robot that has a folder below -root continues with it; others are registered with the
-operator's token (-token-file), or take their claim secret from a list (-secrets, CSV: thing,secret).
+		Short: "Run thousands of light robots: real agents with real connections and files, without bodies",
+		Long: `Run many light robots in this process: the real agent with its mutual-TLS connection, documents and event spool, but
+without loop and body. A robot with a folder below -root continues with it; others are registered with an operator's
+token (-token-file), or take their claim secret from a list (-secrets, CSV: thing,secret).
 
--profile says how they behave: idle, lively, rough, or a YAML file. The seed decides the rest: the same seed gives every
-robot the same days again. On interrupt all say goodbye, and the summary is printed (-o json).
+-profile sets their behaviour: idle, lively, rough, or a YAML file. The same -seed repeats the same behaviour. On
+interrupt all robots disconnect properly, and a summary is printed (-o json).
 
--status answers while they run: GET /status, POST /reconnect?n=100. Each robot takes three file descriptors.
-A -root on a memory file system spares the disk their thousands of syncs.`,
+-status serves GET /status and POST /reconnect?n=100 while they run. Each robot needs three file descriptors. A -root on
+a memory file system avoids thousands of disk syncs.`,
 		Example: `  robotsim fleet -n 200 -root ./fleet -api https://localhost:8443 -ca ca/root.crt -token-file secrets/operator.token
   robotsim fleet -n 5000 -root /dev/shm/fleet -api https://localhost:8443 -ca ca/root.crt -token-file t \
     -profile lively -status 127.0.0.1:9100 -o json`,
@@ -88,23 +88,23 @@ A -root on a memory file system spares the disk their thousands of syncs.`,
 		},
 	}
 	f := cmd.Flags()
-	f.IntVarP(&o.cfg.N, "robots", "n", 100, "how many robots")
-	f.StringVar(&o.cfg.Folder, "root", "", "folder for the robots' folders (required)")
-	f.StringVar(&o.cfg.Endpoints.Kennel.API, "api", "", "https://host:port of the cloud (required)")
-	f.StringVar(&o.cfg.Endpoints.Kennel.MQTT, "mqtt", "", "ssl://host:port of the broker (default: what the cloud says)")
-	f.StringVar(&o.ca, "ca", "", "PEM file with the root the robots shall trust (required)")
+	f.IntVarP(&o.cfg.N, "robots", "n", 100, "number of robots")
+	f.StringVar(&o.cfg.Folder, "root", "", "folder `DIR` for the robots' folders (required)")
+	f.StringVar(&o.cfg.Endpoints.Kennel.API, "api", "", "`URL` of the cloud, https://host:port (required)")
+	f.StringVar(&o.cfg.Endpoints.Kennel.MQTT, "mqtt", "", "`URL` of the broker, ssl://host:port (default: as the cloud says)")
+	f.StringVar(&o.ca, "ca", "", "`FILE` with the root certificate (PEM) that robots trust (required)")
 	releaseFlags(f, &o.releaseKey, &o.releaseRoot)
-	f.StringVar(&o.token, "token-file", "", "file with an operator's token, to register robots")
-	f.StringVar(&o.secrets, "secrets", "", "CSV file with lines thing,secret of robots that are registered")
-	f.StringVar(&o.first, "first", "vic:00f00000", "the first robot; serials count up from its")
-	f.Uint64Var(&o.cfg.Seed, "seed", 1, "decides all that is random in the robots' days")
-	f.StringVar(&o.profile, "profile", "idle", "how they behave: "+strings.Join(fleet.Presets(), ", ")+", or a YAML file")
-	f.StringVar(&o.cfg.OSVersion, "os-version", "2.0.0.6074", "release the robots run")
-	f.IntVar(&o.cfg.AtOnce, "at-once", 64, "robots between nothing and their first login")
-	f.StringVar(&o.status, "status", "", "answer GET /status, POST /crash, POST /reconnect and POST /reboot here: host:port of this machine, or a socket's path")
-	f.DurationVar(&o.lasts, "for", 0, "end after this time (default: when interrupted)")
-	f.DurationVar(&o.progress, "progress", 5*time.Second, "how often to say how far it is; 0: never")
-	f.StringVar(&o.level, "log-level", "", "what robots say: debug, info, warn or error (default: nothing)")
+	f.StringVar(&o.token, "token-file", "", "`FILE` with an operator's token, for registering robots")
+	f.StringVar(&o.secrets, "secrets", "", "CSV `FILE` with lines thing,secret of registered robots")
+	f.StringVar(&o.first, "first", "vic:00f00000", "id of the first robot, a `THING`; serial numbers count up from it")
+	f.Uint64Var(&o.cfg.Seed, "seed", 1, "seed of random behaviour")
+	f.StringVar(&o.profile, "profile", "idle", "behaviour: "+strings.Join(fleet.Presets(), ", ")+", or a YAML file")
+	f.StringVar(&o.cfg.OSVersion, "os-version", "2.0.0.6074", "`VERSION` that the robots run")
+	f.IntVar(&o.cfg.AtOnce, "at-once", 64, "robots that may log in for the first time at once")
+	f.StringVar(&o.status, "status", "", "serve GET /status, POST /crash, POST /reconnect and POST /reboot at this local host:port or socket path")
+	f.DurationVar(&o.lasts, "for", 0, "stop after this time (default: when interrupted)")
+	f.DurationVar(&o.progress, "progress", 5*time.Second, "interval of progress reports; 0: none")
+	f.StringVar(&o.level, "log-level", "", "level of the robots' logs: debug, info, warn or error (default: no logs)")
 	for _, name := range []string{"root", "api", "ca"} {
 		_ = cmd.MarkFlagRequired(name) // the flags exist
 	}
@@ -186,7 +186,7 @@ func runFleet(ctx context.Context, f *fleet.Fleet, status string, progress time.
 func tell(t *cli.Table, s fleet.Summary) {
 	t.Row("robots", s.Robots)
 	t.Row("enrolled", s.Enrolled)
-	t.Row("connects", s.Connects, fmt.Sprintf("%d of them again", s.Reconnects))
+	t.Row("connects", s.Connects, fmt.Sprintf("%d of them reconnects", s.Reconnects))
 	t.Row("login", fmt.Sprintf("p50 %.0f ms", s.Login.P50), fmt.Sprintf("p99 %.0f ms, at most %.0f ms", s.Login.P99, s.Login.Max))
 	t.Row("events", s.Events.Emitted, fmt.Sprintf("%d acknowledged, %d waiting, %d dropped", s.Events.Acked, s.Events.Waiting, s.Events.Dropped))
 	t.Row("settings", s.Settings)

@@ -22,9 +22,9 @@ func pokeCommand() *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{
 		Use:   "poke VERB [SIDE|FILE]",
-		Short: "Touch a simulated robot, or move it by hand",
-		Long: "Do to a running simulated robot what a person beside it would. Its sensors feel it.\n" +
-			"Only a robot in a world (robotsim robot -world) can be moved. A sound is played to its end.\n\nVERB is one of:\n\n" + poke.Help(),
+		Short: "Touch or move a simulated robot by hand",
+		Long: "Do to a running simulated robot what a person beside it would do. Its sensors notice.\n" +
+			"Only a robot in a world (robotsim robot -world) can be moved. Sounds are played to the end.\n\nVERB is one of:\n\n" + poke.Help(),
 		Example: `  robotsim poke touch -for 2s -root ./r1
   robotsim poke lift -height 0.2 -root ./r1
   robotsim poke push -by 0.05 -toward 90 -root ./r1
@@ -57,7 +57,7 @@ func pokeCommand() *cobra.Command {
 			return cli.Print(cmd, p, func(t *cli.Table) { t.Text("done: " + p.String()) })
 		},
 	}
-	cmd.Flags().StringVar(&dir, "root", "", "the robot's folder (required)")
+	cmd.Flags().StringVar(&dir, "root", "", "the robot's folder `DIR` (required)")
 	_ = cmd.MarkFlagRequired("root") // the flag exists
 	p.Flags(cmd.Flags().Func)
 	return cmd

@@ -24,7 +24,7 @@ import (
 func Main(args []string, getenv func(string) string, stdout, stderr io.Writer) int {
 	root := &cobra.Command{
 		Use:   "robotsim",
-		Short: "Simulated robots: the same programs as on a real one, with a simulated body",
+		Short: "Simulate robots: the programs of real ones with simulated bodies",
 		Example: `  robotsim make -root ./r1 -thing vic:00e20100 -secret-file s.txt -api https://localhost:8443 -ca root.crt
   robotsim make -species amigobot -root ./r2 -thing 00e20101 -secret-file s.txt -api https://localhost:8443 -ca root.crt
   robotsim robot -root ./r1
@@ -43,9 +43,9 @@ func makeCommand() *cobra.Command {
 	var dir, id, species, secretFile, caFile, releaseKey, releaseRoot string
 	cmd := &cobra.Command{
 		Use:   "make",
-		Short: "Make a robot's folder, as a factory would",
-		Long: `Make a robot's folder, as a factory would: serial number, claim secret, trust root, endpoints and assets.
-A folder that already holds this robot keeps its data; only endpoints and trust root are renewed, and slots are added if it has none.`,
+		Short: "Create a robot's folder, as a factory would",
+		Long: `Create a robot's folder, as a factory would: serial number, claim secret, trusted root, endpoints and assets. An existing folder of
+the same robot keeps its data; only endpoints and trusted root are updated, and slots are added if it has none.`,
 		Example: `  robotsim make -root ./r1 -thing vic:00e20100 -secret-file s.txt -api https://localhost:8443 -ca root.crt`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -74,18 +74,18 @@ A folder that already holds this robot keeps its data; only endpoints and trust 
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&dir, "root", "", "the robot's folder (required)")
-	f.StringVar(&id, "thing", "", "thing id such as vic:00e20100, or the serial number alone (required)")
-	f.StringVar(&species, "species", sim.Species()[0], "species where -thing is a serial number: "+strings.Join(sim.Species(), ", "))
-	f.StringVar(&secretFile, "secret-file", "", "file with the claim secret; not needed when the folder exists")
-	f.StringVar(&caFile, "ca", "", "PEM file with the root the robot shall trust (required)")
-	f.StringVar(&b.Endpoints.Kennel.API, "api", "", "https://host:port of the cloud (required)")
-	f.StringVar(&b.Endpoints.Kennel.MQTT, "mqtt", "", "ssl://host:port of the broker (default: what the cloud says)")
+	f.StringVar(&dir, "root", "", "the robot's folder `DIR` (required)")
+	f.StringVar(&id, "thing", "", "`THING` id such as vic:00e20100, or the serial number alone (required)")
+	f.StringVar(&species, "species", sim.Species()[0], "species, if -thing is a serial number: "+strings.Join(sim.Species(), ", "))
+	f.StringVar(&secretFile, "secret-file", "", "`FILE` with the claim secret; not needed if the folder exists")
+	f.StringVar(&caFile, "ca", "", "`FILE` with the root certificate (PEM) that the robot trusts (required)")
+	f.StringVar(&b.Endpoints.Kennel.API, "api", "", "`URL` of the cloud, https://host:port (required)")
+	f.StringVar(&b.Endpoints.Kennel.MQTT, "mqtt", "", "`URL` of the broker, ssl://host:port (default: as the cloud says)")
 	releaseFlags(f, &releaseKey, &releaseRoot)
-	f.StringVar(&b.OSVersion, "os-version", "2.0.0.6074", "release the robot runs")
-	f.Float64Var(&b.World.BatteryVolts, "battery", 0, "battery at its first boot, in volts (default: charged well)")
-	f.BoolVar(&b.World.OnCharger, "on-charger", false, "it stands on the charger")
-	f.Uint64Var(&b.World.Seed, "seed", 1, "seed of all that is random in its body")
+	f.StringVar(&b.OSVersion, "os-version", "2.0.0.6074", "`VERSION` that the robot runs")
+	f.Float64Var(&b.World.BatteryVolts, "battery", 0, "battery voltage at the first boot (default: well charged)")
+	f.BoolVar(&b.World.OnCharger, "on-charger", false, "start on the charger")
+	f.Uint64Var(&b.World.Seed, "seed", 1, "seed of the body's random behaviour")
 	for _, name := range []string{"root", "thing", "ca", "api"} {
 		_ = cmd.MarkFlagRequired(name) // the flags exist
 	}
@@ -93,8 +93,8 @@ A folder that already holds this robot keeps its data; only endpoints and trust 
 }
 
 func releaseFlags(f *pflag.FlagSet, key, root *string) {
-	f.StringVar(key, "release-key", "", "PEM file with the public key that signs releases; with it a robot has two slots and installs them")
-	f.StringVar(root, "release-root", "", "file with the first root of release metadata; with it a robot installs only what they name")
+	f.StringVar(key, "release-key", "", "`FILE` with the public key (PEM) of releases; gives the robot two slots, so that it installs updates")
+	f.StringVar(root, "release-root", "", "`FILE` with the first root of release metadata; the robot then installs only what the metadata names")
 }
 
 // tellCode is the robot's display.
@@ -138,7 +138,7 @@ func robotCommand(getenv func(string) string) *cobra.Command {
 			if cfg.Bin == "" {
 				self, err := os.Executable()
 				if err != nil {
-					return fmt.Errorf("find robotd and agentd (say -bin): %w", err)
+					return fmt.Errorf("find robotd and agentd (see -bin): %w", err)
 				}
 				cfg.Bin = filepath.Dir(self)
 			}
@@ -148,12 +148,12 @@ func robotCommand(getenv func(string) string) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&cfg.Root, "root", "", "the robot's folder (required)")
-	f.StringVar(&cfg.Bin, "bin", "", "folder with robotd and agentd (default: beside this program)")
-	f.StringVar(&cfg.LogLevel, "log-level", "info", "debug, info, warn or error")
+	f.StringVar(&cfg.Root, "root", "", "the robot's folder `DIR` (required)")
+	f.StringVar(&cfg.Bin, "bin", "", "folder `DIR` with robotd and agentd (default: beside this program)")
+	f.StringVar(&cfg.LogLevel, "log-level", "info", "`LEVEL`: debug, info, warn or error")
 	f.StringVar(&where, "world", "", worldUsage)
 	f.DurationVar(&cfg.Press, "press", 0, pressUsage)
-	f.DurationVar(&cfg.BootDelay, "boot-delay", 300*time.Millisecond, "from power to the first process; the original needs 20.5s")
+	f.DurationVar(&cfg.BootDelay, "boot-delay", 300*time.Millisecond, "time from power-on to the first process (the original: 20.5s)")
 	_ = cmd.MarkFlagRequired("root") // the flag exists
 	return cmd
 }

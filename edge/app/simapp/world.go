@@ -14,7 +14,7 @@ import (
 )
 
 // worldUsage is the help of -world.
-var worldUsage = fmt.Sprintf("where the body is: one of %v, or a JSON file (default: nowhere, on an endless floor)", errs.List(plane.Names()))
+var worldUsage = fmt.Sprintf("world around the body: one of %v, or a JSON file (default: an endless empty floor)", errs.List(plane.Names()))
 
 // openWorld returns the world of that name, or of the file of that name, if it has room for Vector; "" is none.
 func openWorld(where string) (*plane.Map, error) {
@@ -37,7 +37,7 @@ func readWorld(where string) (*plane.Map, error) {
 	}
 	b, err := os.ReadFile(where)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, cli.Usage("-world %.200q: no such file, want one of %s or a file that is there", where, errs.List(plane.Names()))
+		return nil, cli.Usage("-world %.200q: want one of %s, or an existing file", where, errs.List(plane.Names()))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("-world: %w", err)

@@ -41,7 +41,7 @@ func (p Parameters) Check(parameter string, given json.RawMessage) (json.RawMess
 		return nil, err
 	}
 	if k.String() != parameter {
-		return nil, fmt.Errorf("unknown parameter %.40q; did you mean %s", parameter, k)
+		return nil, fmt.Errorf("unknown parameter %.40q; did you mean %s?", parameter, k)
 	}
 	v := flash.Defaults()
 	if err := v.Set(parameter, text(given)); err != nil {

@@ -45,13 +45,13 @@ func (r *rate) Set(s string) error {
 
 func equip(f *pflag.FlagSet) func(species.Host) (species.Opening, error) {
 	v := &flags{rate: 200}
-	f.StringVar(&v.imu, "imu", "", "device of the inertial sensors: a spidev channel, or a Unix socket of simulated ones; one that is "+
-		"named and does not work is fault 960 (default: "+
-		imu.DefaultDevice+" below the root, if it is there)")
-	f.Var(&v.rate, "imu-rate", "samples of the inertial sensors a second: 25, 50, 100, 200, 400, 800 or 1600")
-	f.StringVar(&v.firmware, "firmware", "", "file with the program of the body's own processor, installed when the body runs another "+
-		"version (default: its usual one below the root)")
-	f.BoolVar(&v.factory, "factory", false, "answer the factory's command line on the charging pad, on a robot whose medical record says "+
+	f.StringVar(&v.imu, "imu", "", "inertial sensors: a spidev channel, or the Unix socket of simulated ones; one that is "+
+		"given and does not work is fault 960 (default: "+
+		imu.DefaultDevice+" below the root, if it exists)")
+	f.Var(&v.rate, "imu-rate", "samples per second of the inertial sensors: 25, 50, 100, 200, 400, 800 or 1600")
+	f.StringVar(&v.firmware, "firmware", "", "file with the firmware of the body's processor, installed if the body runs another "+
+		"version (default: the usual one below the root)")
+	f.BoolVar(&v.factory, "factory", false, "answer the factory's command line on the charging pad, if the robot's medical record says "+
 		"that it has not left the factory")
 	return func(h species.Host) (species.Opening, error) { return begin(h, v) }
 }

@@ -25,7 +25,7 @@ func TestPresets(t *testing.T) {
 func TestLoadProfile(t *testing.T) {
 	for _, tc := range []struct{ name, yaml, want string }{
 		{"good", "time_factor: 60\nevents_per_hour: 12.5\noffline:\n  per_day: 1\n  shortest: 1h\n  longest: 48h\nnetwork:\n  share: 0.5\n  latency: 80ms\n", ""},
-		{"misspelt", "event_per_hour: 1\n", `did you mean "events_per_hour"`},
+		{"misspelt", "event_per_hour: 1\n", `did you mean events_per_hour`},
 		{"share above one", "clock:\n  share: 1.5\n", "clock.share is 1.5"},
 		{"longest below shortest", "offline:\n  shortest: 2h\n  longest: 1h\n", "offline.longest is 1h0m0s"},
 		{"no time", "time_factor: 0\n", "time_factor is 0"},

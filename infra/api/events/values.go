@@ -34,6 +34,10 @@ func (e *Event) Values() []Value {
 			text = "no"
 		case unit == yesNo && n.N == 1:
 			text = "yes"
+		case unit == way && e.S1 == "turn":
+			text += " mrad"
+		case unit == way:
+			text += " mm"
 		case unit != "" && unit != yesNo:
 			text += " " + unit
 		}
@@ -57,8 +61,11 @@ type layout struct{ s, i fields }
 // fields are names, each with a unit after a slash where the value has one.
 type fields []string
 
-// yesNo is the unit of 0 and 1.
-const yesNo = "?"
+// yesNo is the unit of 0 and 1; way is the unit of a motion: mrad of a turn, mm of any other.
+const (
+	yesNo = "?"
+	way   = "mm or mrad"
+)
 
 func (f fields) at(i int, kind byte) (name, unit string) {
 	if i >= len(f) || f[i] == "" {
@@ -76,7 +83,7 @@ var (
 	degrees    = fields{"least/m°C", "most/m°C", "mean/m°C", "samples"}
 	loop       = fields{"cycles", "worst/us"}
 	uploads    = fields{"batches stored", "batches failed", "events dropped"}
-	movement   = layout{fields{"order", "outcome", "reasons"}, fields{"moved/mm or mrad", "of/mm or mrad"}}
+	movement   = layout{fields{"order", "outcome", "reasons"}, fields{"moved/" + way, "of/" + way}}
 )
 
 // layouts names the values of the events whose layout is known: those that our robots send, and those that the source documents (VEC-DAS-11).

@@ -14,6 +14,8 @@ func TestWords(t *testing.T) {
 		{"neither yes nor no", Event{Name: "robot.stalled", I1: Num(1), I2: Num(-2)}, "left yes, right -2"},
 		{"unknown event", Event{Name: "mood.event", S2: "happy", I1: Num(2), I4: Num(998400)}, "s2 happy, i1 2, i4 998400"},
 		{"more values than the layout has", Event{Name: "robot.locale", S1: "de-DE", S3: "x", I2: Num(7)}, "locale de-DE, s3 x, i2 7"},
+		{"a distance", Event{Name: "robot.finished", S1: "go", I1: Num(98), I2: Num(100)}, "order go, moved 98 mm, of 100 mm"},
+		{"an angle", Event{Name: "robot.aborted", S1: "turn", I1: Num(98), I2: Num(100)}, "order turn, moved 98 mrad, of 100 mrad"},
 		{"no value", Event{Name: "robot.locale"}, ""},
 	} {
 		if got := x.event.Words(); got != x.want {

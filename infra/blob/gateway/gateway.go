@@ -35,16 +35,16 @@ func command() *cobra.Command {
 	var c Config
 	cmd := &cobra.Command{
 		Use:     "s3d",
-		Short:   "An S3 gateway on a folder",
-		Long:    "An S3 gateway on a folder, for one account. kenneld onebox starts it; so does infra/compose.",
+		Short:   "Serve a folder as S3",
+		Long:    "Serve a folder as S3, for one account. kenneld onebox and infra/compose start it.",
 		Example: "  s3d -dir /srv/objects -listen 127.0.0.1:15900 -access-key-file access -secret-key-file secret",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return Run(cmd.Context(), c) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&c.Dir, "dir", "", "folder of the objects")
-	f.StringVar(&c.Listen, "listen", "", "loopback IP:PORT")
-	f.BoolVar(&c.Network, "network", false, "allow an address beyond loopback")
+	f.StringVar(&c.Dir, "dir", "", "folder with the objects")
+	f.StringVar(&c.Listen, "listen", "", "loopback address to listen on, IP:PORT")
+	f.BoolVar(&c.Network, "network", false, "allow an address other than loopback")
 	f.StringVar(&c.AccessKeyFile, "access-key-file", "", "file with the access key")
 	f.StringVar(&c.SecretKeyFile, "secret-key-file", "", "file with the secret key")
 	return cmd

@@ -36,16 +36,16 @@ func (r Request) draft() (bulk.Draft, error) {
 
 type (
 	list struct {
-		Limit int `query:"limit" about:"At most so many." min:"1" max:"1000" default:"100"`
+		Limit int `query:"limit" about:"Maximum number of results." min:"1" max:"1000" default:"100"`
 	}
 	one struct {
 		ID string `path:"id"`
 	}
 	results struct {
 		one
-		State string `query:"state" about:"Only those."`
+		State string `query:"state" about:"Only robots in this state."`
 		list
-		After thing.ID `query:"after" about:"Where the page before ended."`
+		After thing.ID `query:"after" about:"Where the previous page ended."`
 	}
 )
 
@@ -56,7 +56,7 @@ func spec(route, summary string, roles []auth.Role) op.Spec {
 
 // Operations returns the operations on bulk jobs. audit writes one line about what the caller in ctx does; a job whose line cannot be written is not begun.
 func Operations(svc *bulk.Service, audit func(ctx context.Context, action, object, detail string) error) op.List {
-	preview := spec("POST /v1/bulk/preview", "What would be done, and to how many.", auth.Changers)
+	preview := spec("POST /v1/bulk/preview", "Preview a bulk job: what it would do to how many robots.", auth.Changers)
 	preview.Quiet = true
 	return op.List{
 		op.New(preview, func(ctx context.Context, r Request) (bulk.Preview, error) {
@@ -66,7 +66,7 @@ func Operations(svc *bulk.Service, audit func(ctx context.Context, action, objec
 			}
 			return svc.Preview(ctx, d)
 		}),
-		op.New(spec("POST /v1/bulk", "Do one thing to many robots; the same key again is the same job.", auth.Changers), func(ctx context.Context, r Request) (bulk.Job, error) {
+		op.New(spec("POST /v1/bulk", "Start a bulk job. Repeating its key does not start a second one.", auth.Changers), func(ctx context.Context, r Request) (bulk.Job, error) {
 			d, err := r.draft()
 			if err != nil {
 				return bulk.Job{}, err
@@ -82,13 +82,13 @@ func Operations(svc *bulk.Service, audit func(ctx context.Context, action, objec
 			}
 			return svc.Start(ctx, d)
 		}),
-		op.New(spec("GET /v1/bulk", "The newest first.", auth.Staff), func(ctx context.Context, r list) ([]bulk.Job, error) { return svc.Jobs(ctx, r.Limit) }),
-		op.New(spec("GET /v1/bulk/{id}", "One with its progress.", auth.Staff), func(ctx context.Context, r one) (bulk.Job, error) { return svc.Job(ctx, r.ID) }),
-		op.New(spec("GET /v1/bulk/{id}/results", "What became of each robot.", auth.Staff), func(ctx context.Context, r results) (op.Page[bulk.Result], error) {
+		op.New(spec("GET /v1/bulk", "List bulk jobs, the newest first.", auth.Staff), func(ctx context.Context, r list) ([]bulk.Job, error) { return svc.Jobs(ctx, r.Limit) }),
+		op.New(spec("GET /v1/bulk/{id}", "Show a bulk job and its progress.", auth.Staff), func(ctx context.Context, r one) (bulk.Job, error) { return svc.Job(ctx, r.ID) }),
+		op.New(spec("GET /v1/bulk/{id}/results", "List a bulk job's result for each robot.", auth.Staff), func(ctx context.Context, r results) (op.Page[bulk.Result], error) {
 			out, err := svc.Results(ctx, r.ID, bulk.ItemState(r.State), r.After, r.Limit)
 			return op.Of(out, r.Limit, func(r bulk.Result) string { return string(r.Thing) }), err
 		}),
-		op.New(spec("POST /v1/bulk/{id}/cancel", "Drop what was not done yet.", auth.Changers), func(ctx context.Context, r one) (bulk.Job, error) {
+		op.New(spec("POST /v1/bulk/{id}/cancel", "Cancel a bulk job; robots still open are skipped.", auth.Changers), func(ctx context.Context, r one) (bulk.Job, error) {
 			if _, err := svc.Job(ctx, r.ID); err != nil {
 				return bulk.Job{}, err
 			}

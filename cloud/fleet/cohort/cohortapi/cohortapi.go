@@ -27,8 +27,8 @@ type Config struct {
 type Request struct {
 	Name   string `json:"cohort,omitempty"` // POST
 	Filter string `json:"filter"`
-	Note   string `json:"note,omitempty"` // what it is for
-	Rev    int64  `json:"rev,omitempty"`  // only if it still has this revision; 0: any; with PUT
+	Note   string `json:"note,omitempty"` // purpose of the cohort
+	Rev    int64  `json:"rev,omitempty"`  // change only if the cohort has this revision (0: any)
 }
 
 // Counted is a cohort with how many robots it has now.
@@ -75,17 +75,17 @@ func Operations(svc *cohort.Service, cfg Config) op.List {
 		return svc.Put(ctx, Cohort{Name: name, Filter: f, Note: q.Note}, auth.CallerFrom(ctx).Subject(), rev)
 	}
 	return op.List{
-		op.New(staff("GET /v1/cohorts", "Saved filters.").With(
+		op.New(staff("GET /v1/cohorts", "List cohorts.").With(
 			op.Command{Use: "cohorts list", Short: "List cohorts", Table: "COHORT; FILTER; BY; CHANGED; NOTE"}), func(ctx context.Context, _ op.None) ([]Cohort, error) { return svc.List(ctx) }),
-		op.New(changers("POST /v1/cohorts", "Save a filter under a new name.").With(
-			op.Command{Use: "cohorts create COHORT FILTER... -note", Short: "Save a filter under a name", Example: "cohorts create beta tag:beta -note \"owners who asked for it\"\ncohorts create old \"version:<2.1 species:vic\"", Table: shownCohort}), func(ctx context.Context, q Request) (Cohort, error) {
+		op.New(changers("POST /v1/cohorts", "Create a cohort, a saved filter.").With(
+			op.Command{Use: "cohorts create COHORT FILTER... -note", Short: "Create a cohort, a saved filter", Example: "cohorts create beta tag:beta -note \"owners who asked for it\"\ncohorts create old \"version:<2.1 species:vic\"", Table: shownCohort}), func(ctx context.Context, q Request) (Cohort, error) {
 			if q.Rev != 0 {
 				return Cohort{}, errs.New(errs.Invalid, "rev is only for an existing cohort: want PUT /v1/cohorts/{cohort}")
 			}
 			return write(ctx, q.Name, q, 0)
 		}),
-		op.New(staff("GET /v1/cohorts/{cohort}", "One, with how many robots it has now.").With(
-			op.Command{Use: "cohorts show COHORT", Short: "Show a cohort and how many robots it has now", Table: shownCohort + "; robots"}), func(ctx context.Context, r named) (Counted, error) {
+		op.New(staff("GET /v1/cohorts/{cohort}", "Show a cohort and its number of robots.").With(
+			op.Command{Use: "cohorts show COHORT", Short: "Show a cohort and its number of robots", Table: shownCohort + "; robots"}), func(ctx context.Context, r named) (Counted, error) {
 			c, err := svc.Get(ctx, r.Name)
 			if err != nil {
 				return Counted{}, err
@@ -93,15 +93,15 @@ func Operations(svc *cohort.Service, cfg Config) op.List {
 			n, err := cfg.Count(ctx, c.Filter)
 			return Counted{c, n}, err
 		}),
-		op.New(changers("PUT /v1/cohorts/{cohort}", "Create or change a cohort; with rev, only if it has not changed since.").With(
-			op.Command{Use: "cohorts change COHORT FILTER... -note -rev", Short: "Give a cohort another filter, or make it", Example: "cohorts change beta \"tag:beta species:vic\"\ncohorts change beta tag:beta -rev 3", Table: shownCohort}), func(ctx context.Context, r put) (Cohort, error) {
+		op.New(changers("PUT /v1/cohorts/{cohort}", "Create or change a cohort; with rev, only if it has that revision.").With(
+			op.Command{Use: "cohorts change COHORT FILTER... -note -rev", Short: "Change a cohort's filter, or create the cohort", Example: "cohorts change beta \"tag:beta species:vic\"\ncohorts change beta tag:beta -rev 3", Table: shownCohort}), func(ctx context.Context, r put) (Cohort, error) {
 			if n := r.Request.Name; n != "" && n != r.Name {
 				return Cohort{}, errs.New(errs.Invalid, "cohort %.60q in the body, %.60q in the path: want the same, or none in the body", n, r.Name)
 			}
 			return write(ctx, r.Name, r.Request, cmp.Or(r.Request.Rev, cohort.Whatever))
 		}),
-		op.New(changers("DELETE /v1/cohorts/{cohort}", "Forget one; refused while another asks for it.").With(
-			op.Command{Use: "cohorts delete COHORT", Short: "Delete a cohort; its robots stay", Long: "Delete a cohort, after asking. Its robots stay, with their tags. Filters that name the cohort become errors.", Example: "cohorts delete beta\ncohorts delete beta -yes", Says: "cohort {{.COHORT}} is deleted", Asks: "Delete cohort {{.COHORT}}?"}), func(ctx context.Context, r named) (op.None, error) {
+		op.New(changers("DELETE /v1/cohorts/{cohort}", "Delete a cohort. Refused while another cohort uses it.").With(
+			op.Command{Use: "cohorts delete COHORT", Short: "Delete a cohort; its robots stay", Long: "Prompts for confirmation. The robots stay, with their tags. Filters that use the cohort become errors.", Example: "cohorts delete beta\ncohorts delete beta -yes", Says: "cohort {{.COHORT}} deleted", Asks: "Delete cohort {{.COHORT}}?"}), func(ctx context.Context, r named) (op.None, error) {
 			if err := cohort.CheckName(r.Name); err != nil {
 				return op.None{}, err
 			}

@@ -65,8 +65,8 @@ type Request struct {
 type (
 	list struct {
 		Thing thing.ID `path:"thing"`
-		Open  bool     `query:"open" about:"Only those without a result." enum:"true,false"`
-		Limit int      `query:"limit" about:"At most so many." min:"1" max:"500" default:"50"`
+		Open  bool     `query:"open" about:"Only commands without a result." enum:"true,false"`
+		Limit int      `query:"limit" about:"Maximum number of results." min:"1" max:"500" default:"50"`
 	}
 	one struct {
 		Thing thing.ID `path:"thing"`
@@ -86,8 +86,8 @@ func Operations(svc *command.Service, cfg Config) op.List {
 	return op.List{
 		op.Rule(op.Spec{Route: commandwire.Service + "/" + commandwire.PullMethod, Roles: []auth.Role{auth.Thing}}),
 		op.Rule(op.Spec{Route: commandwire.Service + "/" + commandwire.ResultMethod, Roles: []auth.Role{auth.Thing}}),
-		op.New(spec("GET /v1/things/{thing}/commands", "What it was asked to do, the newest first.", auth.Staff).With(
-			op.Command{Use: "commands list THING -open -limit=20", Short: "List a robot's commands, the newest first", Example: "commands list vic:00e20100\ncommands list vic:00e20100 -open", Table: "COMMAND=.id; KIND; STATE; CREATED; BY; RESULT={{if .result}}{{or .result.detail .result.status}}{{else if eq .state `expired`}}no result came in time{{end}}"}), func(ctx context.Context, r list) ([]Command, error) {
+		op.New(spec("GET /v1/things/{thing}/commands", "List a robot's commands, the newest first.", auth.Staff).With(
+			op.Command{Use: "commands list THING -open -limit=20", Short: "List a robot's commands, the newest first", Example: "commands list vic:00e20100\ncommands list vic:00e20100 -open", Table: "COMMAND=.id; KIND; STATE; CREATED; BY; RESULT={{if .result}}{{or .result.detail .result.status}}{{else if eq .state `expired`}}no result in time{{end}}"}), func(ctx context.Context, r list) ([]Command, error) {
 			out, err := svc.Commands(ctx, r.Thing, r.Open, r.Limit)
 			var shown []Command
 			for _, c := range out {
@@ -97,9 +97,9 @@ func Operations(svc *command.Service, cfg Config) op.List {
 			}
 			return shown, err
 		}),
-		op.New(spec("POST /v1/things/{thing}/commands", "Ask it to do something; the same key again is the same command.", auth.Changers),
+		op.New(spec("POST /v1/things/{thing}/commands", "Send a robot a command. Repeating its key does not send a second one.", auth.Changers),
 			func(ctx context.Context, r sending) (Command, error) { return send(ctx, svc, cfg, r.Thing, r.Request) }),
-		op.New(spec("GET /v1/things/{thing}/commands/{id}", "One command and its result.", auth.Staff), func(ctx context.Context, r one) (Command, error) {
+		op.New(spec("GET /v1/things/{thing}/commands/{id}", "Show a command and its result.", auth.Staff), func(ctx context.Context, r one) (Command, error) {
 			c, err := svc.Command(ctx, r.Thing, r.ID)
 			if err != nil {
 				return Command{}, err

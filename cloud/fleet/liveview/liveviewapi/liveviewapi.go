@@ -18,7 +18,7 @@ type robot struct {
 // Operations returns the operation. known returns NotFound for an unregistered thing.
 func Operations(svc *liveview.Service, known func(ctx context.Context, id thing.ID) error) op.List {
 	return op.List{op.New(op.Spec{Route: "GET /v1/things/{thing}/live", Tag: "Commands", Roles: auth.Staff, Own: true,
-		Summary: "Its structure tree with its values as it said them last; it shows itself for some seconds more, so ask again."},
+		Summary: "Show a robot's devices and their latest values. The robot sends values for some seconds after each request, so repeat it."},
 		func(ctx context.Context, q robot) (liveview.Robot, error) {
 			if err := known(ctx, q.Thing); err != nil {
 				return liveview.Robot{}, err

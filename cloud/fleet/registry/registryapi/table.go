@@ -29,24 +29,24 @@ const (
 
 // selection says which robots.
 type selection struct {
-	Filter string `query:"filter" about:"Which robots, such as presence:absent tag:lab battery:<3.6 seen:>3d."`
+	Filter string `query:"filter" about:"Filter of robots, such as presence:absent tag:lab battery:<3.6 seen:>3d."`
 	older
 }
 
 // older are terms more of a filter.
 type older struct {
-	Presence string `query:"presence" about:"A term of the filter."`
-	Word     string `query:"q" about:"A word of the filter."`
+	Presence string `query:"presence" about:"A presence to add to the filter."`
+	Word     string `query:"q" about:"A word to add to the filter."`
 }
 
 // listing is the request for a list.
 type listing struct {
-	Filter string `query:"filter" about:"Which robots, such as presence:absent tag:lab battery:<3.6 seen:>3d."`
-	Sort   string `query:"sort" about:"Column, with - before it downwards."`
-	Limit  int    `query:"limit" about:"At most so many." min:"1" max:"1000"`
-	After  string `query:"after" about:"Where the page before ended."`
+	Filter string `query:"filter" about:"Filter of robots, such as presence:absent tag:lab battery:<3.6 seen:>3d."`
+	Sort   string `query:"sort" about:"Column to sort by; descending with a leading -."`
+	Limit  int    `query:"limit" about:"Maximum number of results." min:"1" max:"1000"`
+	After  string `query:"after" about:"Where the previous page ended."`
 	older
-	Format format `query:"format" about:"csv and ndjson give all of them as a stream." enum:"json,csv,ndjson"`
+	Format format `query:"format" about:"Format; csv and ndjson stream all robots." enum:"json,csv,ndjson"`
 	Accept string `header:"Accept"`
 }
 

@@ -55,7 +55,7 @@ func (a *api) watch(ctx context.Context, r watching) (http.Handler, error) {
 
 type watching struct {
 	selection
-	Counts bool `query:"counts" about:"1: counts as well."`
+	Counts bool `query:"counts" about:"1: include counts."`
 }
 
 // stream is one watcher.

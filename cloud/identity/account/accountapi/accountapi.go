@@ -58,7 +58,7 @@ type login struct {
 // Operations returns signing in with a password and what a session may do with itself, for a server behind Authenticator.
 func Operations(in *account.SignIn, second *account.Second, log *slog.Logger) op.List {
 	return op.List{
-		op.New(op.Spec{Route: "POST /v1/login", Tag: "Session", Summary: "Sign in; with cookie the session is set as one and not shown.", By: "e-mail and password",
+		op.New(op.Spec{Route: "POST /v1/login", Tag: "Session", Summary: "Sign in. With cookie, the session is set as a cookie and not returned.", By: "e-mail and password",
 			Timeout: timeout, MaxBody: maxBody, Described: LoginAnswer{}}, func(ctx context.Context, l login) (http.Handler, error) {
 			return signedIn(l.Request, l.Body.Cookie, log, func() (account.Login, error) {
 				from := account.From{Addr: auth.CallerFrom(ctx).Addr, Device: from(l.Request, "").Device}
@@ -72,13 +72,13 @@ func Operations(in *account.SignIn, second *account.Second, log *slog.Logger) op
 					w.WriteHeader(http.StatusNoContent)
 				}), in.Logout(ctx, sessionToken(ctx))
 			}),
-		op.New(op.Spec{Route: "GET /v1/me", Tag: "Session", Summary: "Who the caller is.", Roles: auth.People, Timeout: timeout}.With(
-			op.Command{Use: "whoami", Short: "Show who you are to the cloud, and what you may do", Table: "e-mail=.email; role; id\n={{if .must_change}}the password is a first one: change it with kennelctl password{{end}}"}),
+		op.New(op.Spec{Route: "GET /v1/me", Tag: "Session", Summary: "Show who the caller is.", Roles: auth.People, Timeout: timeout}.With(
+			op.Command{Use: "whoami", Short: "Show who you are signed in as, and your role", Table: "e-mail=.email; role; id\n={{if .must_change}}This is a one-time password. Choose your own with: kennelctl password{{end}}"}),
 			func(ctx context.Context, _ op.None) (Account, error) {
 				who, _, err := in.Authenticate(ctx, sessionToken(ctx), auth.CallerFrom(ctx).Addr)
 				return shown(who), err
 			}),
-		op.New(op.Spec{Route: "POST /v1/me/password", Tag: "Session", Summary: "Change the own password; the other sessions end.", Roles: auth.People, Timeout: timeout, MaxBody: maxBody},
+		op.New(op.Spec{Route: "POST /v1/me/password", Tag: "Session", Summary: "Change your password. Your other sessions end.", Roles: auth.People, Timeout: timeout, MaxBody: maxBody},
 			func(ctx context.Context, p PasswordRequest) (op.None, error) {
 				id, from := caller(ctx)
 				return op.None{}, in.ChangePassword(ctx, id, logging.Secret(p.Old), logging.Secret(p.New), sessionToken(ctx), from)

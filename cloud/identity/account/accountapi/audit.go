@@ -44,11 +44,11 @@ type AuditBreak struct {
 
 type (
 	auditPage struct {
-		Before int64 `query:"before" about:"Only lines before this one."`
-		Limit  int   `query:"limit" about:"At most so many." min:"1" max:"1000" default:"100"`
+		Before int64 `query:"before" about:"Only lines before the one with this number."`
+		Limit  int   `query:"limit" about:"Maximum number of results." min:"1" max:"1000" default:"100"`
 	}
 	auditFrom struct {
-		From string `query:"from" about:"An anchor."`
+		From string `query:"from" about:"Anchor to continue from."`
 	}
 )
 
@@ -58,8 +58,8 @@ func AuditOperations(l *audit.Log, log *slog.Logger) op.List {
 		return op.Spec{Route: route, Tag: "Staff", Summary: summary, Roles: auth.Admins}
 	}
 	return op.List{
-		op.New(admins("GET /v1/audit", "What people did, the newest first; Link rel=\"next\" leads on.").With(
-			op.Command{Use: "audit list -limit=100 -before", Short: "List the audit log, the newest line first", Long: "Lines hold ids; the e-mail is the account's current one. Addresses are kept for 90 days, or until the person leaves.", Example: `audit list -limit 20
+		op.New(admins("GET /v1/audit", "List what people did, the newest first. Link rel=\"next\" leads to the next page.").With(
+			op.Command{Use: "audit list -limit=100 -before", Short: "List the audit log, the newest line first", Long: "Lines store account ids and show the accounts' current e-mail addresses. Network addresses are kept for 90 days, or until the person leaves.", Example: `audit list -limit 20
 audit list -before 1200 -o json`, Table: "LINE=.id; TIME=clock .at; WHO=.name; ROLE; FROM=.addr; ACTION; OBJECT=.on; RESULT; DETAIL"}), func(ctx context.Context, r auditPage) (op.Page[AuditEntry], error) {
 			lines, err := l.Lines(ctx, r.Before, r.Limit)
 			out := make([]AuditEntry, 0, len(lines))
@@ -68,7 +68,7 @@ audit list -before 1200 -o json`, Table: "LINE=.id; TIME=clock .at; WHO=.name; R
 			}
 			return op.Before(out, r.Limit, func(e AuditEntry) string { return strconv.FormatInt(e.ID, 10) }), err
 		}),
-		op.New(admins("GET /v1/audit/verify", "Whether the log is as it was written; continue from the last anchor until done."), func(ctx context.Context, r auditFrom) (AuditReport, error) {
+		op.New(admins("GET /v1/audit/verify", "Verify that the log is unaltered; repeat from the last anchor until done."), func(ctx context.Context, r auditFrom) (AuditReport, error) {
 			var from audit.Anchor
 			if r.From != "" {
 				var err error

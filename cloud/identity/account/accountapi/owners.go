@@ -198,34 +198,34 @@ func (o OwnersConfig) anyone() op.List {
 		return s
 	}
 	return op.List{
-		op.New(accepted(anyone("POST /v1/account/signup", "Ask for an account; a letter says the rest.", "nothing: the letter says the rest")),
+		op.New(accepted(anyone("POST /v1/account/signup", "Sign up for an account. An e-mail has the rest.", "nothing: the letter says the rest")),
 			func(ctx context.Context, s SignUpRequest) (Accepted, error) {
 				_, from := caller(ctx)
 				_, err := o.Letters.SignUp(ctx, account.NewOwner{Email: s.Email, Password: logging.Secret(s.Password), Change: s.domain()}, from)
 				return Accepted{letterNext}, err
 			}),
-		op.New(anyone("POST /v1/account/verify", "Prove the e-mail address with the code of the letter.", "the code of a letter, and the password"),
+		op.New(anyone("POST /v1/account/verify", "Confirm the e-mail address with the code from the e-mail.", "the code of a letter, and the password"),
 			func(ctx context.Context, c CodeRequest) (Account, error) {
 				_, from := caller(ctx)
 				a, err := o.Letters.Verify(ctx, logging.Secret(c.Code), logging.Secret(c.Password), from)
 				return shown(a), err
 			}),
-		op.New(accepted(anyone("POST /v1/account/verify/again", "Ask for that letter once more.", "nothing: the letter says the rest")),
+		op.New(accepted(anyone("POST /v1/account/verify/again", "Request the sign-up e-mail again.", "nothing: the letter says the rest")),
 			func(ctx context.Context, e EmailRequest) (Accepted, error) {
 				_, from := caller(ctx)
 				return Accepted{letterNext}, o.Letters.AskAgain(ctx, e.Email, from)
 			}),
-		op.New(accepted(anyone("POST /v1/account/reset", "Ask for a letter to set a new password.", "nothing: the letter says the rest")),
+		op.New(accepted(anyone("POST /v1/account/reset", "Request an e-mail to reset the password.", "nothing: the letter says the rest")),
 			func(ctx context.Context, e EmailRequest) (Accepted, error) {
 				_, from := caller(ctx)
 				return Accepted{letterNext}, o.Letters.AskReset(ctx, e.Email, e.Lang, from)
 			}),
-		op.New(anyone("POST /v1/account/reset/confirm", "Set a new password with the code of that letter.", "the code of a letter"),
+		op.New(anyone("POST /v1/account/reset/confirm", "Set a new password with the code from the e-mail.", "the code of a letter"),
 			func(ctx context.Context, c CodeRequest) (op.None, error) {
 				_, from := caller(ctx)
 				return op.None{}, o.Letters.Reset(ctx, logging.Secret(c.Code), logging.Secret(c.Password), from)
 			}),
-		op.New(anyone("POST /v1/account/email/confirm", "Take the new address with the code of that letter.", "the code of a letter"),
+		op.New(anyone("POST /v1/account/email/confirm", "Confirm a new e-mail address with the code from the e-mail.", "the code of a letter"),
 			func(ctx context.Context, c CodeRequest) (op.None, error) {
 				_, from := caller(ctx)
 				return op.None{}, o.Letters.ChangeEmail(ctx, logging.Secret(c.Code), from)
@@ -241,25 +241,25 @@ func (o OwnersConfig) person() op.List {
 		return s
 	}
 	plain := func(s op.Spec) op.Spec { s.Plain = true; return s }
-	export := person("GET /v1/account/export", "All that is held about the caller, as one archive.")
+	export := person("GET /v1/account/export", "Download all data held about the caller as one archive.")
 	export.Timeout, export.AnswerMedia = exportTime, "application/zip"
 	busy := make(chan struct{}, exports)
 	return op.List{
-		op.New(accepted(person("POST /v1/account/email", "Ask for another e-mail address; a letter to it says the rest.")),
+		op.New(accepted(person("POST /v1/account/email", "Change the e-mail address. An e-mail to the new address has the rest.")),
 			func(ctx context.Context, e NewEmailRequest) (Accepted, error) {
 				id, from := caller(ctx)
 				return Accepted{letterNext}, o.Letters.AskEmail(ctx, id, e.Email, logging.Secret(e.Password), from)
 			}),
-		op.New(person("GET /v1/account", "What is known of the caller."), func(ctx context.Context, _ op.None) (account.Record, error) {
+		op.New(person("GET /v1/account", "Show the caller's account."), func(ctx context.Context, _ op.None) (account.Record, error) {
 			id, _ := caller(ctx)
 			return o.People.Record(ctx, id)
 		}),
-		op.New(plain(person("PATCH /v1/account", "Change it; what is left out stays.")), func(ctx context.Context, c Change) (account.Record, error) {
+		op.New(plain(person("PATCH /v1/account", "Change the caller's account. Absent fields stay as they are.")), func(ctx context.Context, c Change) (account.Record, error) {
 			id, _ := caller(ctx)
 			return o.People.Change(ctx, id, c.domain())
 		}),
-		op.New(person("GET /v1/account/sessions", "Where the caller is signed in.").With(
-			op.Command{Use: "account sessions", Short: "List where you are signed in", Table: "SESSION=.id; KIND={{if .app}}app{{else}}person{{end}}{{if .current}}, this one{{end}}; SINCE=.created; LAST SEEN; UNTIL=.expires; FROM={{if .app}}{{.robot}}{{else}}{{.addr}}{{end}}"}), func(ctx context.Context, _ op.None) ([]Session, error) {
+		op.New(person("GET /v1/account/sessions", "List the caller's sessions.").With(
+			op.Command{Use: "account sessions", Short: "List your sessions", Table: "SESSION=.id; KIND={{if .app}}app{{else}}person{{end}}{{if .current}} (this one){{end}}; SINCE=.created; LAST SEEN; UNTIL=.expires; FROM={{if .app}}{{.robot}}{{else}}{{.addr}}{{end}}"}), func(ctx context.Context, _ op.None) ([]Session, error) {
 			id, _ := caller(ctx)
 			list, mine, err := o.People.Sessions(ctx, id, sessionToken(ctx))
 			out := make([]Session, 0, len(list))
@@ -268,19 +268,19 @@ func (o OwnersConfig) person() op.List {
 			}
 			return out, err
 		}),
-		op.New(person("DELETE /v1/account/sessions/{id}", "End one session.").With(
-			op.Command{Use: "account end SESSION", Short: "End a session, or all but this one", Example: "account end 0f3a5c7e9b1d2f40\naccount end -others", Says: "sessions ended: 1", Done: `{"ended":1}`}), func(ctx context.Context, s oneSession) (op.None, error) {
+		op.New(person("DELETE /v1/account/sessions/{id}", "End one of the caller's sessions.").With(
+			op.Command{Use: "account end SESSION", Short: "End a session, or all but this one", Example: "account end 0f3a5c7e9b1d2f40\naccount end -others", Says: "1 session ended", Done: `{"ended":1}`}), func(ctx context.Context, s oneSession) (op.None, error) {
 			id, from := caller(ctx)
 			return op.None{}, o.People.EndSession(ctx, id, s.ID, from)
 		}),
-		op.New(person("DELETE /v1/account/sessions", "End the other sessions.").With(
-			op.Command{Use: "account end -others!", Short: "End the other sessions", Says: "sessions ended: {{.ended}}"}), func(ctx context.Context, _ op.None) (Ended, error) {
+		op.New(person("DELETE /v1/account/sessions", "End the caller's other sessions.").With(
+			op.Command{Use: "account end -others!", Short: "End the other sessions", Says: "{{count .ended `session`}} ended"}), func(ctx context.Context, _ op.None) (Ended, error) {
 			id, from := caller(ctx)
 			n, err := o.People.EndOtherSessions(ctx, id, sessionToken(ctx), from)
 			return Ended{n}, err
 		}),
-		op.New(plain(person("POST /v1/account/apps", "Make a session that an app hands to one robot.")).With(
-			op.Command{Use: "account app-token", Short: "Make a session token for one robot", Long: "A tool that speaks to a robot hands the token to it, once; the robot then acts for you, as any holder of the token can.", Example: "account app-token -o json", Table: "session_token; expires"}), func(ctx context.Context, _ op.None) (AppToken, error) {
+		op.New(plain(person("POST /v1/account/apps", "Create a session token that an app hands to one robot.")).With(
+			op.Command{Use: "account app-token", Short: "Create a session token for one robot", Long: "A tool that talks to a robot hands it the token once; the robot then acts for you, as any holder of the token can.", Example: "account app-token -o json", Table: "session_token; expires"}), func(ctx context.Context, _ op.None) (AppToken, error) {
 			id, _ := caller(ctx)
 			token, expires, err := o.Apps.Issue(ctx, id)
 			return AppToken{token.Reveal(), expires.UTC()}, err
@@ -294,7 +294,7 @@ func (o OwnersConfig) person() op.List {
 			defer func() { <-busy }()
 			return exported(ctx, o.Privacy)
 		}),
-		op.New(accepted(person("POST /v1/account/delete", "Delete the account and what is held about the caller.")),
+		op.New(accepted(person("POST /v1/account/delete", "Delete the account and all data held about the caller.")),
 			func(ctx context.Context, d DeleteRequest) (Accepted, error) {
 				id, from := caller(ctx)
 				return Accepted{"your sessions have ended; what we hold about you is being deleted"}, o.Privacy.Delete(ctx, id, logging.Secret(d.Password), from)

@@ -50,26 +50,26 @@ type SecondCodes struct {
 // SecondOperations returns what operators do with their second factors, for a server behind Authenticator.
 func SecondOperations(second *account.Second) op.List {
 	return op.List{
-		op.New(op.Spec{Route: "GET /v1/me/second", Tag: "Session", Summary: "The own second factor.", Roles: auth.Staff, Timeout: timeout}.With(
+		op.New(op.Spec{Route: "GET /v1/me/second", Tag: "Session", Summary: "Show your second factor.", Roles: auth.Staff, Timeout: timeout}.With(
 			op.Command{Use: "second status", Short: "Show whether you have an authenticator app", Table: "app; since; recovery codes; required"}),
 			func(ctx context.Context, _ op.None) (Second, error) {
 				id, _ := caller(ctx)
 				st, err := second.State(ctx, id)
 				return Second{st.App, st.Since.UTC(), st.Left, st.Required}, err
 			}),
-		op.New(op.Spec{Route: "POST /v1/me/second/begin", Tag: "Session", Summary: "Begin to add an authenticator app.", Roles: auth.Staff, Quiet: true, Timeout: timeout, MaxBody: maxBody},
+		op.New(op.Spec{Route: "POST /v1/me/second/begin", Tag: "Session", Summary: "Start to add an authenticator app.", Roles: auth.Staff, Quiet: true, Timeout: timeout, MaxBody: maxBody},
 			func(ctx context.Context, b SecondBegin) (SecondApp, error) {
 				id, from := caller(ctx)
 				uri, err := second.Begin(ctx, id, logging.Secret(b.Password), from)
 				return SecondApp{uri.Reveal()}, err
 			}),
-		op.New(op.Spec{Route: "POST /v1/me/second", Tag: "Session", Summary: "Give the first code of an authenticator app; the answer holds recovery codes.", Roles: auth.Staff, Timeout: timeout, MaxBody: maxBody},
+		op.New(op.Spec{Route: "POST /v1/me/second", Tag: "Session", Summary: "Confirm an authenticator app with its first code. The answer has recovery codes.", Roles: auth.Staff, Timeout: timeout, MaxBody: maxBody},
 			func(ctx context.Context, c SecondCode) (SecondCodes, error) {
 				_, from := caller(ctx)
 				codes, err := second.Confirm(ctx, sessionToken(ctx), logging.Secret(c.Code), from)
 				return SecondCodes{codes}, err
 			}),
-		op.New(op.Spec{Route: "POST /v1/me/second/remove", Tag: "Session", Summary: "Remove the authenticator app.", Roles: auth.Staff, Timeout: timeout, MaxBody: maxBody},
+		op.New(op.Spec{Route: "POST /v1/me/second/remove", Tag: "Session", Summary: "Remove your authenticator app.", Roles: auth.Staff, Timeout: timeout, MaxBody: maxBody},
 			func(ctx context.Context, b SecondBegin) (op.None, error) {
 				id, from := caller(ctx)
 				return op.None{}, second.Remove(ctx, id, logging.Secret(b.Password), from)

@@ -65,7 +65,7 @@ const maxPasskeyBody = 64 << 10 // bytes: attestations carry certificates
 // PasskeyOperations returns signing in with passkeys, and people's own, for a server behind Authenticator.
 func PasskeyOperations(keys *account.Passkeys, p Passkeys, log *slog.Logger) op.List {
 	return op.List{
-		op.New(op.Spec{Route: "POST /v1/login/passkey/begin", Tag: "Session", Summary: "Ask for a challenge to sign in with a passkey.", By: "nothing: a challenge", Timeout: timeout},
+		op.New(op.Spec{Route: "POST /v1/login/passkey/begin", Tag: "Session", Summary: "Request a challenge to sign in with a passkey.", By: "nothing: a challenge", Timeout: timeout},
 			func(ctx context.Context, _ op.None) (PasskeyCeremony, error) {
 				_, from := caller(ctx)
 				c, options, err := p.BeginLogin(ctx, from)
@@ -78,7 +78,7 @@ func PasskeyOperations(keys *account.Passkeys, p Passkeys, log *slog.Logger) op.
 					return p.FinishLogin(ctx, logging.Secret(l.Body.Ceremony), l.Body.Credential, from)
 				})
 			}),
-		op.New(op.Spec{Route: "POST /v1/me/passkeys/begin", Tag: "Session", Summary: "Ask for a challenge to add a passkey.", Roles: auth.People, Quiet: true, Timeout: timeout, MaxBody: maxBody},
+		op.New(op.Spec{Route: "POST /v1/me/passkeys/begin", Tag: "Session", Summary: "Request a challenge to add a passkey.", Roles: auth.People, Quiet: true, Timeout: timeout, MaxBody: maxBody},
 			func(ctx context.Context, b PasskeyBegin) (PasskeyCeremony, error) {
 				id, from := caller(ctx)
 				c, options, err := p.BeginRegister(ctx, id, logging.Secret(b.Password), from)
@@ -90,7 +90,7 @@ func PasskeyOperations(keys *account.Passkeys, p Passkeys, log *slog.Logger) op.
 				key, err := p.FinishRegister(ctx, id, logging.Secret(a.Ceremony), a.Name, a.Credential, from)
 				return shownPasskey(key), err
 			}),
-		op.New(op.Spec{Route: "GET /v1/me/passkeys", Tag: "Session", Summary: "The own passkeys.", Roles: auth.People, Timeout: timeout}.With(
+		op.New(op.Spec{Route: "GET /v1/me/passkeys", Tag: "Session", Summary: "List your passkeys.", Roles: auth.People, Timeout: timeout}.With(
 			op.Command{Use: "passkeys list", Short: "List your passkeys", Table: "PASSKEY=.id; NAME; SINCE=.created; LAST USED"}),
 			func(ctx context.Context, _ op.None) ([]Passkey, error) {
 				id, _ := caller(ctx)
@@ -102,7 +102,7 @@ func PasskeyOperations(keys *account.Passkeys, p Passkeys, log *slog.Logger) op.
 				return out, err
 			}),
 		op.New(op.Spec{Route: "DELETE /v1/me/passkeys/{id}", Tag: "Session", Summary: "Remove a passkey.", Roles: auth.People, Timeout: timeout}.With(
-			op.Command{Use: "passkeys remove PASSKEY", Short: "Remove one of your passkeys", Says: "{{.PASSKEY}} is removed"}),
+			op.Command{Use: "passkeys remove PASSKEY", Short: "Remove one of your passkeys", Says: "{{.PASSKEY}} removed"}),
 			func(ctx context.Context, k passkey) (op.None, error) {
 				raw, err := base64.RawURLEncoding.DecodeString(k.ID)
 				if err != nil {

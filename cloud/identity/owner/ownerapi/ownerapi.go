@@ -58,7 +58,7 @@ type Robot struct {
 // ClaimRequest is the body of POST /v1/my/robots/claim.
 type ClaimRequest struct {
 	Code  string `json:"code"`
-	Thing string `json:"thing,omitempty"` // only this one's code is taken
+	Thing string `json:"thing,omitempty"` // accept only the code of this robot
 }
 
 // NameRequest is the body of PATCH /v1/my/robots/{thing}.
@@ -137,20 +137,20 @@ func Operations(svc *owner.Service, cfg Config) op.List {
 		return op.Spec{Route: route, Tag: "Identity", Summary: summary, Roles: roles}
 	}
 	return op.List{
-		op.New(my("GET /v1/my/robots", "The caller's robots.").With(
-			op.Command{Use: "my robots", Short: "List your robots", Table: "THING; NAME; YOURS SINCE=.since; BY=.how"}), func(ctx context.Context, _ op.None) ([]Robot, error) {
+		op.New(my("GET /v1/my/robots", "List the caller's robots.").With(
+			op.Command{Use: "my list", Short: "List your robots", Table: "THING; NAME; YOURS SINCE=.since; BY=.how"}), func(ctx context.Context, _ op.None) ([]Robot, error) {
 			all, err := svc.Robots(ctx, auth.CallerFrom(ctx).Account)
 			return each(all, shown), err
 		}),
 		op.New(my("POST /v1/my/robots/claim", "Claim the robot that shows a code.").With(
-			op.Command{Use: "my claim CODE -robot:thing", Short: "Claim the robot that shows this code", Long: "A robot without an owner shows a code for ten minutes; after five wrong tries it needs another. Case, blanks and dashes do not matter.\nA robot that another person owns shows none until that person releases it or hands it on, or its user data are cleared.", Example: "my claim K7QM-3XW9\nmy claim k7qm3xw9 -robot vic:00e20100", Table: shownRobot}), a.claim),
-		op.New(my("PATCH /v1/my/robots/{thing}", "Name a robot.").With(
-			op.Command{Use: "my rename THING NAME", Short: "Give a robot a name; an empty one takes it away", Example: "my rename vic:00e20100 Rex\nmy rename vic:00e20100 ''", Table: shownRobot}), func(ctx context.Context, r naming) (Robot, error) {
+			op.Command{Use: "my claim CODE -robot:thing", Short: "Claim the robot that shows this code", Long: "A robot without an owner shows a code, valid for ten minutes and five tries. Case, spaces and dashes do not matter.\nA robot that another person owns shows no code until that person releases or transfers it, or its user data is cleared.", Example: "my claim K7QM-3XW9\nmy claim k7qm3xw9 -robot vic:00e20100", Table: shownRobot}), a.claim),
+		op.New(my("PATCH /v1/my/robots/{thing}", "Rename a robot.").With(
+			op.Command{Use: "my rename THING NAME", Short: "Rename a robot ('' clears the name)", Example: "my rename vic:00e20100 Rex\nmy rename vic:00e20100 ''", Table: shownRobot}), func(ctx context.Context, r naming) (Robot, error) {
 			t, err := svc.Rename(ctx, auth.CallerFrom(ctx).Account, r.Thing, r.Request.Name)
 			return shown(t), err
 		}),
-		op.New(my("DELETE /v1/my/robots/{thing}", "Let go of a robot.").With(
-			op.Command{Use: "my release THING", Short: "Give up a robot, which then has no owner", Long: "Its apps and access tokens end. A person who has the robot in hand can claim it."}), func(ctx context.Context, r robot) (op.None, error) {
+		op.New(my("DELETE /v1/my/robots/{thing}", "Give up a robot.").With(
+			op.Command{Use: "my release THING", Short: "Give up a robot", Long: "The robot then has no owner. Its apps and access tokens are revoked. Anyone who holds the robot can claim it."}), func(ctx context.Context, r robot) (op.None, error) {
 			return op.None{}, svc.Release(ctx, auth.CallerFrom(ctx).Account, r.Thing)
 		}),
 		op.New(my("POST /v1/my/robots/{thing}/transfer", "Offer a robot to another person."), func(ctx context.Context, r offering) (Transfer, error) {
@@ -158,26 +158,26 @@ func Operations(svc *owner.Service, cfg Config) op.List {
 			o, err := svc.Offer(ctx, c.Account, c.Name, r.Thing, r.Request.To, owner.Proof{Password: logging.Secret(r.Request.Password), Addr: c.Addr})
 			return offered(o), err
 		}),
-		op.New(my("GET /v1/my/transfers", "Offers of the caller and to the caller.").With(
-			op.Command{Use: "my transfers", Short: "List robots that you offer, and that are offered to you", Table: "TRANSFER=.id; THING; GOOD UNTIL=.expires; OFFERED={{if .mine}}by you{{else}}to you{{end}}"}), func(ctx context.Context, _ op.None) ([]Transfer, error) {
+		op.New(my("GET /v1/my/transfers", "List offers by and to the caller.").With(
+			op.Command{Use: "my transfers", Short: "List offers of robots, by you and to you", Table: "TRANSFER=.id; THING; EXPIRES; OFFERED={{if .mine}}by you{{else}}to you{{end}}"}), func(ctx context.Context, _ op.None) ([]Transfer, error) {
 			c := auth.CallerFrom(ctx)
 			all, err := svc.Offers(ctx, c.Account, c.Name)
 			return each(all, offered), err
 		}),
-		op.New(my("POST /v1/my/transfers/{id}/accept", "Take what is offered.").With(
-			op.Command{Use: "my accept TRANSFER", Short: "Take a robot that is offered to you", Table: shownRobot}), func(ctx context.Context, r transfer) (Robot, error) {
+		op.New(my("POST /v1/my/transfers/{id}/accept", "Accept an offered robot.").With(
+			op.Command{Use: "my accept TRANSFER", Short: "Accept a robot offered to you", Table: shownRobot}), func(ctx context.Context, r transfer) (Robot, error) {
 			c := auth.CallerFrom(ctx)
 			t, err := svc.Accept(ctx, c.Account, c.Name, r.ID)
 			return shown(t), err
 		}),
-		op.New(my("DELETE /v1/my/transfers/{id}", "Take an offer back, or decline it.").With(
-			op.Command{Use: "my decline TRANSFER", Short: "Decline a robot that is offered to you, or take back your offer"}), func(ctx context.Context, r transfer) (op.None, error) {
+		op.New(my("DELETE /v1/my/transfers/{id}", "Withdraw or decline an offer.").With(
+			op.Command{Use: "my decline TRANSFER", Short: "Decline a robot offered to you, or withdraw your offer"}), func(ctx context.Context, r transfer) (op.None, error) {
 			c := auth.CallerFrom(ctx)
 			return op.None{}, svc.Drop(ctx, c.Account, c.Name, r.ID)
 		}),
-		op.New(staff("GET /v1/things/{thing}/owner", "Whose it is and was.", auth.Staff...), a.owner),
-		op.New(staff("DELETE /v1/things/{thing}/owner", "Take it from its owner.", auth.Support, auth.Admin).With(
-			op.Command{Use: "robots disown THING -reason!", Short: "Take a robot from its owner, for people who cannot do so themselves", Example: "robots disown vic:00e20100 -reason 'sold, the seller cannot be reached (case 17)'", Says: "{{.THING}} has no owner now"}), a.takeAway),
+		op.New(staff("GET /v1/things/{thing}/owner", "Show a robot's owner and earlier owners.", auth.Staff...), a.owner),
+		op.New(staff("DELETE /v1/things/{thing}/owner", "Remove a robot's owner.", auth.Support, auth.Admin).With(
+			op.Command{Use: "robots disown THING -reason!", Short: "Remove a robot's owner, for owners who cannot do it themselves", Example: "robots disown vic:00e20100 -reason 'sold, the seller cannot be reached (case 17)'", Says: "{{.THING}} has no owner"}), a.takeAway),
 	}
 }
 

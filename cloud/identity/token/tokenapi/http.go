@@ -72,18 +72,18 @@ func Operations(svc Admin, cfg Config) op.List {
 		return op.Spec{Route: route, Tag: "Identity", Summary: summary, Roles: roles, Own: true}
 	}
 	return op.List{
-		op.New(spec("GET /v1/things/{thing}/tokens", "Access tokens with which it acts for its owner.", auth.Staff).With(
+		op.New(spec("GET /v1/things/{thing}/tokens", "List a robot's access tokens.", auth.Staff).With(
 			op.Command{Use: "robots tokens list THING", Short: "List a robot's access tokens", Table: "TOKEN=.id; ISSUED=.issued_at; UNTIL=.expires_at; BY=.how; REVOKED=.revoked_at; REASON"}), a.tokens),
-		op.New(spec("DELETE /v1/things/{thing}/tokens", "Revoke all of them.", auth.Changers).With(
-			op.Command{Use: "robots tokens revoke THING -all!", Says: "all tokens of {{.THING}} are revoked"}), a.revokeTokens),
-		op.New(spec("DELETE /v1/things/{thing}/tokens/{token}", "Revoke one.", auth.Changers).With(
-			op.Command{Use: "robots tokens revoke THING TOKEN", Short: "Revoke an access token of a robot, or all with -all", Example: "robots tokens revoke vic:00e20100 ID\nrobots tokens revoke vic:00e20100 -all", Says: "{{.TOKEN}} is revoked"}), a.revokeToken),
-		op.New(spec("GET /v1/things/{thing}/apps", "Apps and programs that may talk to it.", auth.Staff).With(
+		op.New(spec("DELETE /v1/things/{thing}/tokens", "Revoke all access tokens of a robot.", auth.Changers).With(
+			op.Command{Use: "robots tokens revoke THING -all!", Says: "all tokens of {{.THING}} revoked"}), a.revokeTokens),
+		op.New(spec("DELETE /v1/things/{thing}/tokens/{token}", "Revoke an access token of a robot.", auth.Changers).With(
+			op.Command{Use: "robots tokens revoke THING TOKEN", Short: "Revoke an access token of a robot, or all of them", Example: "robots tokens revoke vic:00e20100 ID\nrobots tokens revoke vic:00e20100 -all", Says: "{{.TOKEN}} revoked"}), a.revokeToken),
+		op.New(spec("GET /v1/things/{thing}/apps", "List apps and programs that may talk to a robot.", auth.Staff).With(
 			op.Command{Use: "robots apps list THING", Short: "List a robot's apps", Table: "APP=.id; NAME=.client_name; PROGRAM=.app_id; SINCE=.issued_at"}), a.apps),
-		op.New(spec("DELETE /v1/things/{thing}/apps", "Take all of them off.", auth.Changers).With(
-			op.Command{Use: "robots apps revoke THING -all!", Says: "all apps of {{.THING}} are revoked"}), a.revokeApps),
-		op.New(spec("DELETE /v1/things/{thing}/apps/{app}", "Take one off.", auth.Changers).With(
-			op.Command{Use: "robots apps revoke THING APP", Short: "Take one of a robot's apps away, or with -all every one", Example: "robots apps revoke vic:00e20100 ID\nrobots apps revoke vic:00e20100 -all", Says: "{{.APP}} is revoked"}), a.revokeApp),
+		op.New(spec("DELETE /v1/things/{thing}/apps", "Revoke all apps of a robot.", auth.Changers).With(
+			op.Command{Use: "robots apps revoke THING -all!", Says: "all apps of {{.THING}} revoked"}), a.revokeApps),
+		op.New(spec("DELETE /v1/things/{thing}/apps/{app}", "Revoke an app of a robot.", auth.Changers).With(
+			op.Command{Use: "robots apps revoke THING APP", Short: "Revoke an app of a robot, or all of them", Example: "robots apps revoke vic:00e20100 ID\nrobots apps revoke vic:00e20100 -all", Says: "{{.APP}} revoked"}), a.revokeApp),
 	}
 }
 

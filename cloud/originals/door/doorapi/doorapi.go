@@ -168,7 +168,7 @@ func (w *Watch) Routes(mux *http.ServeMux, next http.Handler) http.Handler {
 // Operations returns what operators may do.
 func Operations(d *door.Door) op.List {
 	return op.List{op.Rule(op.Spec{Route: "GET /strangers", Roles: auth.Staff, Page: true}), op.New(op.Spec{Route: "GET /v1/strangers", Tag: "Fleet", Roles: auth.Staff,
-		Summary: "What was refused at the port of original robots and belongs to no robot of the fleet, the latest first."},
+		Summary: "List connections refused at the port for original robots that belong to no registered robot, the latest first."},
 		func(ctx context.Context, _ op.None) ([]door.Stranger, error) { return d.Strangers(ctx) })}
 }
 

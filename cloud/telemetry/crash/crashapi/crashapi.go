@@ -34,17 +34,17 @@ type Audit func(ctx context.Context, action, object, detail string) error
 
 type (
 	groups struct {
-		State   string `query:"state" about:"Only those in this state." enum:"open,resolved,regressed"`
-		Program string `query:"program" about:"Only those of one program."`
-		Version string `query:"version" about:"Only those that a version had."`
-		Limit   int    `query:"limit" about:"At most so many." min:"1" max:"500" default:"50"`
+		State   string `query:"state" about:"Only groups in this state." enum:"open,resolved,regressed"`
+		Program string `query:"program" about:"Only groups of this program."`
+		Version string `query:"version" about:"Only groups with crashes of this version."`
+		Limit   int    `query:"limit" about:"Maximum number of results." min:"1" max:"500" default:"50"`
 		After   string `query:"after" about:"Continue after the group with this id."`
 	}
 	crashes struct {
-		Thing   thing.ID `query:"thing" about:"Only those of one robot."`
-		Group   string   `query:"group" about:"Only those of one group."`
-		Version string   `query:"version" about:"Only those of one version."`
-		Limit   int      `query:"limit" about:"At most so many." min:"1" max:"500" default:"50"`
+		Thing   thing.ID `query:"thing" about:"Only crashes of this robot."`
+		Group   string   `query:"group" about:"Only crashes of this group."`
+		Version string   `query:"version" about:"Only crashes of this version."`
+		Limit   int      `query:"limit" about:"Maximum number of results." min:"1" max:"500" default:"50"`
 		After   string   `query:"after" about:"Continue after the crash with this id."`
 	}
 	group struct {
@@ -92,13 +92,13 @@ func Operations(svc *crash.Service, audit Audit, log *slog.Logger) op.List {
 			return content{svc, found, log, tail}, err
 		})
 	}
-	uploads := spec("POST /v1/crash-symbols", "Upload a symbol file of Breakpad; it replaces the one with its debug id, and stored crashes are looked at again.", auth.Changers)
+	uploads := spec("POST /v1/crash-symbols", "Upload a Breakpad symbol file. It replaces the one with the same debug id, and stored crashes are analysed again.", auth.Changers)
 	uploads.BodyMedia, uploads.Timeout = "text/plain", -1
 	sees := func(route string) op.Op { return op.Rule(op.Spec{Route: route, Roles: auth.Staff, Page: true}) }
 	return op.List{
 		sees("GET /things/{thing}/crashes"), sees("GET /crashes"), sees("GET /crashes/group"), sees("GET /crashes/crash"), sees("GET /crashes/symbols"),
 		op.Rule(op.Spec{Route: "POST /crashes/group", Roles: auth.Changers, Page: true}),
-		op.New(spec("GET /v1/crash-groups", "Groups of crashes with the same cause, the latest seen first; Link rel=\"next\" leads on.", auth.Staff).With(
+		op.New(spec("GET /v1/crash-groups", "List groups of crashes with the same cause, the latest seen first. Link rel=\"next\" leads to the next page.", auth.Staff).With(
 			op.Command{Use: "crashes list -state -program -version -after -limit=50", Short: "List groups of crashes, the latest seen first", Example: "crashes list\ncrashes list -state open -version 2.0.1.6076", Table: "GROUP=.id; STATE; CRASHES; ROBOTS; LAST SEEN; PROGRAM; SIGNATURE"}),
 			func(ctx context.Context, r groups) (op.Page[crash.Group], error) {
 				list, err := svc.Groups(ctx, r.query())
@@ -106,23 +106,23 @@ func Operations(svc *crash.Service, audit Audit, log *slog.Logger) op.List {
 			}),
 		op.New(spec("GET /v1/crash-groups/{group}", "Show a group of crashes.", auth.Staff).With(op.Command{Use: "crashes group GROUP", Table: shownGroup}),
 			func(ctx context.Context, r group) (crash.Group, error) { return svc.Group(ctx, r.ID) }),
-		op.New(spec("PATCH /v1/crash-groups/{group}", "Resolve or reopen a group, or note something. A crash of a version that should not have it makes a resolved group regressed.", auth.Changers).With(
-			op.Command{Use: "crashes resolve GROUP state:=resolved -fixed-in -note", Short: "Mark a group of crashes as resolved", Long: "A crash of a later version than had crashed, or of -fixed-in and what follows it, makes the group regressed.", Example: "crashes resolve 6d59fcd7-0b97-4572-9d24-27ee3045a43f -fixed-in 2.0.1.6076 -note 'checks for nil'", Table: shownGroup},
-			op.Command{Use: "crashes reopen GROUP state:=open -note", Short: "Mark a group of crashes as open", Table: shownGroup}),
+		op.New(spec("PATCH /v1/crash-groups/{group}", "Resolve or reopen a group of crashes, or change its note. A crash of a fixed version makes a resolved group regressed.", auth.Changers).With(
+			op.Command{Use: "crashes resolve GROUP state:=resolved -fixed-in -note", Short: "Resolve a group of crashes", Long: "The group regresses when -fixed-in or a later version crashes; without -fixed-in, when a version later than all crashed ones does.", Example: "crashes resolve 6d59fcd7-0b97-4572-9d24-27ee3045a43f -fixed-in 2.0.1.6076 -note 'checks for nil'", Table: shownGroup},
+			op.Command{Use: "crashes reopen GROUP state:=open -note", Short: "Reopen a group of crashes", Table: shownGroup}),
 			func(ctx context.Context, r changed) (crash.Group, error) {
 				return change(ctx, svc, audit, r.ID, r.Change)
 			}),
-		op.New(spec("GET /v1/crashes", "Crashes without their stacks, the newest first; Link rel=\"next\" leads on.", auth.Staff).With(
-			op.Command{Use: "crashes reports -thing -group -version -after -limit=50", Short: "List single crashes, the newest first", Example: "crashes reports -thing vic:00e20100\ncrashes reports -group 6d59fcd7-0b97-4572-9d24-27ee3045a43f -version 2.0.1.6076", Table: "CRASH=.id; THING; CRASHED=.at; PROGRAM; VERSION=or .version `–`; REASON"}),
+		op.New(spec("GET /v1/crashes", "List crashes without their stacks, the newest first. Link rel=\"next\" leads to the next page.", auth.Staff).With(
+			op.Command{Use: "crashes reports -thing -group -version -after -limit=50", Short: "List crashes, the newest first", Example: "crashes reports -thing vic:00e20100\ncrashes reports -group 6d59fcd7-0b97-4572-9d24-27ee3045a43f -version 2.0.1.6076", Table: "CRASH=.id; THING; CRASHED=.at; PROGRAM; VERSION=or .version `–`; REASON"}),
 			func(ctx context.Context, r crashes) (op.Page[crash.Crash], error) {
 				list, err := svc.Crashes(ctx, r.query())
 				return op.Of(list, r.Limit, func(c crash.Crash) string { return c.ID }), err
 			}),
-		op.New(spec("GET /v1/crashes/{crash}", "One crash with its stacks.", auth.Staff), func(ctx context.Context, r one) (crash.Crash, error) { return svc.Crash(ctx, r.ID) }),
+		op.New(spec("GET /v1/crashes/{crash}", "Show a crash with its stacks.", auth.Staff), func(ctx context.Context, r one) (crash.Crash, error) { return svc.Crash(ctx, r.ID) }),
 		file("dump", "Its dump as it came.", false),
 		file("log", "Its log as it came.", true),
-		op.New(spec("GET /v1/crash-symbols", "Symbol files.", auth.Staff).With(
-			op.Command{Use: "crashes symbols list", Short: "List symbol files", Table: "DEBUG ID; MODULE; CPU; FUNCTIONS; BYTES=.size; UPLOADED; BY"}), func(ctx context.Context, _ op.None) ([]crash.Symbols, error) { return svc.Symbols(ctx) }),
+		op.New(spec("GET /v1/crash-symbols", "List symbol files.", auth.Staff).With(
+			op.Command{Use: "crashes symbols list", Short: "List symbol files", Table: "DEBUG ID; MODULE; CPU; FUNCTIONS; SIZE=bytes .size; UPLOADED; BY"}), func(ctx context.Context, _ op.None) ([]crash.Symbols, error) { return svc.Symbols(ctx) }),
 		op.New(uploads, func(ctx context.Context, r upload) (crash.Symbols, error) {
 			if err := audit(ctx, AuditSymbols, "", strconv.FormatInt(r.Body.Size, 10)+" bytes"); err != nil {
 				return crash.Symbols{}, err
@@ -130,7 +130,7 @@ func Operations(svc *crash.Service, audit Audit, log *slog.Logger) op.List {
 			return svc.Upload(ctx, r.Body, r.Body.Size, auth.CallerFrom(ctx).Subject())
 		}),
 		op.New(spec("DELETE /v1/crash-symbols/{debug}", "Delete a symbol file.", auth.Changers).With(
-			op.Command{Use: "crashes symbols remove DEBUG-ID", Short: "Delete a symbol file; names that it gave stay", Example: "crashes symbols remove 3983974E3E1BE0D45C55B2B5C59FD7DF0", Says: "deleted"}), func(ctx context.Context, r symbols) (op.None, error) {
+			op.Command{Use: "crashes symbols remove DEBUG-ID", Short: "Delete a symbol file; names already resolved with it stay", Example: "crashes symbols remove 3983974E3E1BE0D45C55B2B5C59FD7DF0", Says: "symbol file deleted"}), func(ctx context.Context, r symbols) (op.None, error) {
 			if err := audit(ctx, AuditRemove, r.Debug, ""); err != nil {
 				return op.None{}, err
 			}

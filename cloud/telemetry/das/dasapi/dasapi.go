@@ -28,52 +28,52 @@ import (
 type (
 	// filter is das.Filter as parameters, which das reads.
 	filter struct {
-		Thing   thing.ID   `query:"thing" about:"Only those of this thing; owners must say which."`
-		Robots  string     `query:"robots" about:"Only those of robots that this filter of the fleet selects, such as cohort:beta; for operators."`
-		Event   string     `query:"event" about:"Beginning of the event's name."`
-		Name    string     `query:"name" about:"The event's whole name."`
-		Version string     `query:"version" about:"Of the robot's release; a * at the end matches anything."`
-		Level   string     `query:"level" about:"At least so grave." enum:"debug,info,warning,error"`
-		Source  string     `query:"source" about:"The robot's program."`
-		Value   string     `query:"value" about:"A condition such as battery<3500 or s1=low; several, each a parameter, must all hold. A value is called by its field, s1 to s4 and i1 to i4, or, with name, by its name in the event's description."`
-		Fits    string     `query:"fits" about:"Only events that do not fit their description." enum:"no"`
-		Since   string     `query:"since" about:"Only those received since then; or how long ago, such as 24h or 7d."`
-		Until   string     `query:"until" about:"Only those received before then; likewise."`
-		Clock   string     `query:"clock" about:"Whose times since and until are." enum:"cloud,robot"`
+		Thing   thing.ID   `query:"thing" about:"Only events of this robot; required for owners."`
+		Robots  string     `query:"robots" about:"Only events of robots that match this filter, such as cohort:beta; for operators."`
+		Event   string     `query:"event" about:"Only events whose name begins with this."`
+		Name    string     `query:"name" about:"Full name of the event."`
+		Version string     `query:"version" about:"Only events of robots with this release; may end in *."`
+		Level   string     `query:"level" about:"Only events of at least this level." enum:"debug,info,warning,error"`
+		Source  string     `query:"source" about:"Only events of this program of the robot."`
+		Value   string     `query:"value" about:"Condition such as battery<3500 or s1=low; may be repeated, all must hold. A value is named by its field, s1 to s4 and i1 to i4, or, with name, as in the event's description."`
+		Fits    string     `query:"fits" about:"Only events that do not match their description." enum:"no"`
+		Since   string     `query:"since" about:"Only events received since this time, or this long ago, such as 24h or 7d."`
+		Until   string     `query:"until" about:"Only events received before this time, or this long ago."`
+		Clock   string     `query:"clock" about:"Clock that since and until refer to." enum:"cloud,robot"`
 		All     url.Values `query:"*"`
 	}
 	listed struct {
 		filter
-		Limit  int    `query:"limit" about:"At most so many." min:"1" max:"1000" default:"100"`
-		Before string `query:"before" about:"Only what is older than this, as the last line of the page before has it."`
+		Limit  int    `query:"limit" about:"Maximum number of results." min:"1" max:"1000" default:"100"`
+		Before string `query:"before" about:"Only events before this cursor, from the end of the previous page."`
 	}
 	counted struct {
 		filter
-		By string `query:"by" about:"What they are grouped by." enum:"hour,day,event,version,source,level,robot"`
-		Of string `query:"of" about:"A number, i1 to i4, or with name by its name in the description, of which quantiles are wanted."`
+		By string `query:"by" about:"What to group by." enum:"hour,day,event,version,source,level,robot"`
+		Of string `query:"of" about:"Number whose quantiles to return: i1 to i4 or, with name, its name in the event's description."`
 	}
 	exported struct {
 		filter
-		Format string `query:"format" about:"Of the file." enum:"ndjson,csv,parquet"`
+		Format string `query:"format" about:"Format of the file." enum:"ndjson,csv,parquet"`
 	}
 	tailed struct {
 		filter
 		Seen string `header:"Last-Event-ID"`
 	}
 	experiments struct {
-		Since string `query:"since" about:"Told since then, or how long ago, such as 30d, the default." default:"30d"`
+		Since string `query:"since" about:"Only experiments reported since this time, or this long ago, such as 30d." default:"30d"`
 	}
 	compared struct {
 		Key   string     `path:"key"`
-		Name  string     `query:"name" about:"The event's whole name."`
-		Of    string     `query:"of" about:"A number of it, i1 to i4, or its name in the description."`
-		Since string     `query:"since" about:"From then on, or how long ago; a week, if absent."`
-		Until string     `query:"until" about:"Before then."`
+		Name  string     `query:"name" about:"Full name of the event."`
+		Of    string     `query:"of" about:"Number of the event to compare: i1 to i4, or its name in the event's description."`
+		Since string     `query:"since" about:"Start time, or how long ago; default: a week ago."`
+		Until string     `query:"until" about:"End time, or how long ago; default: now."`
 		All   url.Values `query:"*"`
 	}
 	booted struct {
-		Thing thing.ID `query:"thing" about:"The robot."`
-		Limit int      `query:"limit" about:"At most so many." min:"1" max:"1000" default:"100"`
+		Thing thing.ID `query:"thing" about:"Robot whose boots to list."`
+		Limit int      `query:"limit" about:"Maximum number of results." min:"1" max:"1000" default:"100"`
 	}
 )
 
@@ -100,7 +100,7 @@ type Config struct {
 // Operations returns what operators and owners may do.
 func Operations(svc *das.Service, cfg Config) op.List {
 	return op.List{
-		op.New(op.Spec{Route: "GET /v1/events", Tag: "Events", Summary: "What robots told, the newest first; Link rel=\"next\" leads on.", Roles: auth.Staff, Own: true, Timeout: -1},
+		op.New(op.Spec{Route: "GET /v1/events", Tag: "Events", Summary: "List events, the newest first. Link rel=\"next\" leads to the next page.", Roles: auth.Staff, Own: true, Timeout: -1},
 			func(ctx context.Context, q listed) (p op.Page[das.Record], err error) {
 				f, err := q.read(ctx, "limit", "before")
 				if err != nil {
@@ -114,7 +114,7 @@ func Operations(svc *das.Service, cfg Config) op.List {
 				return op.Before(recs, q.Limit, func(r das.Record) string { return r.Cursor().String() }), err
 			}),
 		op.New(op.Spec{Route: "GET /v1/events/counts", Tag: "Events", Roles: auth.Staff, Timeout: -1,
-			Summary: "How many events there were, and the quantiles of a number. Without since: of the last day."},
+			Summary: "Count events, and compute quantiles of a number. Without since: of the last day."},
 			func(ctx context.Context, c counted) (das.Counts, error) {
 				q, err := das.ReadCounts(c.All, time.Now(), nil)
 				if err != nil {
@@ -123,7 +123,7 @@ func Operations(svc *das.Service, cfg Config) op.List {
 				return svc.Counts(ctx, q)
 			}),
 		op.New(op.Spec{Route: "GET /v1/events/export", Tag: "Events", Roles: auth.Staff, Timeout: -1, AnswerMedia: "application/x-ndjson",
-			Summary: "The oldest million events as one file. The trailer Kennel-Cut says that there are more."},
+			Summary: "Download the oldest million events as one file. The trailer Kennel-Events counts them; Kennel-Cut says that there are more."},
 			func(ctx context.Context, e exported) (http.Handler, error) {
 				f, err := e.read(ctx, "format")
 				if err != nil {
@@ -133,7 +133,7 @@ func Operations(svc *das.Service, cfg Config) op.List {
 				err = cfg.Audit(ctx, "events.export", string(f.Thing), string(format)+" "+nameless(f))
 				return export{svc, f, format}, err
 			}),
-		op.New(op.Spec{Route: "GET /v1/experiments", Tag: "Events", Summary: "Experiments that robots reported, with the number of robots in each variation.", Roles: auth.Staff, Timeout: -1}.With(
+		op.New(op.Spec{Route: "GET /v1/experiments", Tag: "Events", Summary: "List experiments that robots reported, with the number of robots in each variation.", Roles: auth.Staff, Timeout: -1}.With(
 			op.Command{Use: "experiments list -since", Short: "List experiments that robots reported", Table: "EXPERIMENT=.key; VARIATIONS={{range $i, $v := .variations}}{{if $i}}, {{end}}{{$v.variation}} {{$v.robots}}{{end}}; FILES; LAST"}),
 			func(ctx context.Context, q experiments) ([]das.Experiment, error) {
 				f, err := das.ReadFilter(url.Values{"since": {q.Since}}, time.Now(), nil)
@@ -143,7 +143,7 @@ func Operations(svc *das.Service, cfg Config) op.List {
 				return svc.Experiments(ctx, f.Since)
 			}),
 		op.New(op.Spec{Route: "GET /v1/experiments/{key}", Tag: "Events", Roles: auth.Staff, Timeout: -1,
-			Summary: "How robots of the variations of an experiment differ: how often an event comes on a robot's day, or the mean of a number."},
+			Summary: "Compare the variations of an experiment: how often an event occurs per robot and day, or the mean of a number."},
 			func(ctx context.Context, c compared) (das.Comparison, error) {
 				q, err := das.ReadCompare(c.Key, c.All, time.Now())
 				if err != nil {
@@ -151,7 +151,7 @@ func Operations(svc *das.Service, cfg Config) op.List {
 				}
 				return svc.Compare(ctx, q)
 			}),
-		op.New(op.Spec{Route: "GET /v1/events/boots", Tag: "Events", Summary: "The latest boots of a robot, and how many of their events were lost.", Roles: auth.Staff, Own: true, Strict: true, Timeout: -1}.With(
+		op.New(op.Spec{Route: "GET /v1/events/boots", Tag: "Events", Summary: "List a robot's latest boots, and how many of their events were lost.", Roles: auth.Staff, Own: true, Strict: true, Timeout: -1}.With(
 			op.Command{Use: "events boots THING -limit=20", Short: "List a robot's latest boots, and how many of their events were lost", Table: "LATEST; BOOT=.boot_id; EVENTS; FIRST; LAST; LOST; ORIGIN"}),
 			func(ctx context.Context, q booted) ([]das.Boot, error) {
 				if q.Thing == "" {
@@ -160,7 +160,7 @@ func Operations(svc *das.Service, cfg Config) op.List {
 				since, _ := auth.OwnedSince(ctx)
 				return svc.Boots(ctx, q.Thing, since, q.Limit)
 			}),
-		op.New(op.Spec{Route: "GET /v1/events/tail", Tag: "Events", Summary: "Events as they are stored, as server-sent events.", Roles: auth.Staff, Own: true, Timeout: -1, AnswerMedia: "text/event-stream"},
+		op.New(op.Spec{Route: "GET /v1/events/tail", Tag: "Events", Summary: "Stream events as they are stored, as server-sent events.", Roles: auth.Staff, Own: true, Timeout: -1, AnswerMedia: "text/event-stream"},
 			func(ctx context.Context, q tailed) (http.Handler, error) {
 				f, err := q.read(ctx)
 				if err != nil {

@@ -2,6 +2,7 @@ package dasapi
 
 import (
 	"net/http"
+	"strconv"
 	"time"
 
 	"kennel/cloud/telemetry/das"
@@ -9,8 +10,11 @@ import (
 	"kennel/infra/kit/kithttp"
 )
 
-// cutTrailer follows an export that does not have everything.
-const cutTrailer = "Kennel-Cut"
+// Trailers of an export: how many events it has, and that it does not have everything.
+const (
+	eventsTrailer = "Kennel-Events"
+	cutTrailer    = "Kennel-Cut"
+)
 
 // export streams what the filter chooses as one file. A file that breaks off, because the status is sent already, is how the peer learns that
 // something is missing.
@@ -28,11 +32,11 @@ func (e export) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		head.Set("X-Content-Type-Options", "nosniff")
 		head.Set("Content-Type", e.format.Media())
 		head.Set("Content-Disposition", `attachment; filename="`+e.format.Name()+`"`)
-		head.Set("Trailer", cutTrailer)
+		head.Set("Trailer", eventsTrailer+", "+cutTrailer)
 		return dasfile.New(e.format, w)
 	}
 	var to dasfile.Writer // made with the first event, so that what cannot be asked is answered with its reason
-	out, due := http.NewResponseController(w), time.Time{}
+	out, due, n := http.NewResponseController(w), time.Time{}, 0
 	more, err := e.svc.Stream(r.Context(), e.filter, func(rec das.Record) (err error) {
 		if now := time.Now(); now.After(due) { // a server without deadlines writes without
 			due = now.Add(writeTimeout / 2)
@@ -43,6 +47,7 @@ func (e export) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 				return err
 			}
 		}
+		n++
 		return to.Write(rec)
 	})
 	if err != nil && to == nil {
@@ -58,6 +63,7 @@ func (e export) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		panic(http.ErrAbortHandler)
 	}
+	head.Set(eventsTrailer, strconv.Itoa(n))
 	if more {
 		head.Set(cutTrailer, "true")
 	}

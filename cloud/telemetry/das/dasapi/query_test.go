@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -92,6 +93,9 @@ func TestCountsAndExport(t *testing.T) {
 		w := ask(auth.Viewer, path)
 		if n := len(dasfiletest.Read(t, w.Body.Bytes())); n != want || w.Header().Get("Content-Type") != "application/vnd.apache.parquet" {
 			t.Errorf("%s: %d events, %v; want %d", path, n, w.Header(), want)
+		}
+		if n := w.Result().Trailer.Get(eventsTrailer); n != strconv.Itoa(want) {
+			t.Errorf("%s: the trailer counts %q events, want %d", path, n, want)
 		}
 	}
 }

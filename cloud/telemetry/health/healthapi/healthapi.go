@@ -20,14 +20,14 @@ import (
 )
 
 type asking struct {
-	Period string `query:"period" about:"Until now." enum:"24h,7d,30d"`
-	Cohort string `query:"cohort" about:"Only its robots."`
+	Period string `query:"period" about:"Period, up to now." enum:"24h,7d,30d"`
+	Cohort string `query:"cohort" about:"Only robots of this cohort."`
 }
 
 // Operations returns the operation on the fleet's health.
 func Operations(svc *health.Service) op.List {
 	return op.List{op.New(op.Spec{Route: "GET /v1/fleet/health", Tag: "Fleet", Roles: auth.Staff,
-		Summary: "How the fleet was: crash-free robots by version, faults, batteries, voice and activation."},
+		Summary: "Show the fleet's health: crashes by version, faults, batteries, voice and activation."},
 		func(ctx context.Context, r asking) (health.Overview, error) {
 			return svc.Report(ctx, r.Period, r.Cohort)
 		})}

@@ -2,12 +2,19 @@ package storageapi
 
 import (
 	"bytes"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
 	"kennel/cloud/telemetry/storage"
+	"kennel/infra/auth"
 	"kennel/infra/blob"
 	"kennel/infra/blob/blobtest"
+	"kennel/infra/op"
 	"kennel/infra/pg/pgtest"
 )
 
@@ -34,14 +41,21 @@ func TestPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	html := show()
-	for _, want := range []string{"Events as received", "1.5 kB", "Uploaded logs", "0 B"} {
+	for _, want := range []string{"Events as received", "1.5 KiB", "Uploaded logs", "0 bytes"} {
 		if !strings.Contains(html, want) {
 			t.Errorf("no %q in %s", want, html)
 		}
 	}
-	for n, want := range map[int64]string{0: "+0 B", 999: "+999 B", -1000: "−1 kB", 34_560_000: "+34.6 MB", 5_000_000_000_000_000: "+5000 TB"} {
-		if got := more(n); got != want {
-			t.Errorf("%d bytes: %q, want %q", n, got, want)
-		}
+	var got []storage.Usage
+	mux := http.NewServeMux()
+	Operations(book).Mount(mux, op.Doors{Log: slog.New(slog.DiscardHandler)})
+	w := httptest.NewRecorder()
+	mux.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/v1/storage", nil).WithContext(auth.WithCaller(t.Context(), auth.Caller{Role: auth.Viewer})))
+	if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
+		t.Fatalf("%d %s: %v", w.Code, w.Body, err)
+	}
+	at := slices.IndexFunc(got, func(u storage.Usage) bool { return u.Class == "das" })
+	if len(got) != len(storage.Classes) || at < 0 || got[at].Objects != 1 || got[at].Bytes != 1500 {
+		t.Errorf("%+v", got)
 	}
 }

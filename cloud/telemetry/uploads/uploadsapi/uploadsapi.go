@@ -44,30 +44,30 @@ func Account(ctx context.Context) string {
 type (
 	// choice chooses logs.
 	choice struct {
-		Name    string `query:"name" about:"Part of the log's name, in any case."`
-		Day     day    `query:"day" about:"Only logs that were uploaded on this day (UTC), such as 2026-05-06."`
-		Version string `query:"version" about:"Only logs of a robot that ran this version, or one that begins with it."`
+		Name    string `query:"name" about:"Only logs whose name contains this (case-insensitive)."`
+		Day     day    `query:"day" about:"Only logs uploaded on this day (UTC), such as 2026-05-06."`
+		Version string `query:"version" about:"Only logs of robots whose version begins with this."`
 		Kind    string `query:"kind" about:"Only logs of this kind: diagnostics, fault, log or snapshot."`
-		Reason  string `query:"reason" about:"Only logs that the robot sent for this reason, such as request or fault-914."`
-		After   string `query:"after" about:"Only what follows the log with this id, as the last line of the page before has it."`
+		Reason  string `query:"reason" about:"Only logs sent for this reason, such as request or fault-914."`
+		After   string `query:"after" about:"Continue after the log with this id."`
 	}
 	// words choose lines of logs.
 	words struct {
-		Text  string       `query:"text" about:"Part of the line, in any case."`
-		Level events.Level `query:"level" about:"Only lines at least so grave; a line that names no level counts as info." enum:"debug,info,warning,error"`
+		Text  string       `query:"text" about:"Only lines that contain this (case-insensitive)."`
+		Level events.Level `query:"level" about:"Only lines of at least this level; a line without a level counts as info." enum:"debug,info,warning,error"`
 	}
 	lines struct {
 		words
-		From moment `query:"from" about:"Only lines written since then."`
-		To   moment `query:"to" about:"Only lines written before then."`
+		From moment `query:"from" about:"Only lines written since this time."`
+		To   moment `query:"to" about:"Only lines written before this time."`
 	}
 	// part is where to look in a log.
 	part struct {
-		File string `query:"file" about:"Only lines of this file of the log."`
-		Skip int    `query:"skip" about:"Leave out so many lines, as more of the page before says." min:"0" max:"2147483647"`
+		File string `query:"file" about:"Only lines of this file in the log."`
+		Skip int    `query:"skip" about:"Number of lines to skip, as more in the previous answer says." min:"0" max:"2147483647"`
 	}
 	limit struct {
-		Limit int `query:"limit" about:"At most so many." min:"1" max:"1000" default:"100"`
+		Limit int `query:"limit" about:"Maximum number of results." min:"1" max:"1000" default:"100"`
 	}
 
 	fleetRequest struct {
@@ -106,7 +106,7 @@ func (l lines) search(p part, limit int) uploads.Search {
 }
 
 // shownLogs is how kennelctl shows logs.
-const shownLogs = "LOG=.id; THING; NAME; BYTES=.size; UPLOADED=.at; REASON=or .reason .kind; RELEASE=or .os `–`; EXPIRES"
+const shownLogs = "LOG=.id; THING; NAME; SIZE=bytes .size; UPLOADED=.at; REASON=or .reason .kind; RELEASE=or .os `–`; EXPIRES"
 
 // Operations returns what operators and owners may do.
 func Operations(svc *uploads.Service, cfg Config) op.List {
@@ -121,27 +121,27 @@ func Operations(svc *uploads.Service, cfg Config) op.List {
 		return svc.Get(ctx, r.Thing, Account(ctx), r.Log)
 	}
 	return op.List{
-		op.New(op.Spec{Route: "GET /v1/logs", Tag: "Logs", Summary: "The logs that robots uploaded, the newest first; Link rel=\"next\" leads on.", Roles: auth.Staff, Strict: true}.With(
+		op.New(op.Spec{Route: "GET /v1/logs", Tag: "Logs", Summary: "List logs that robots uploaded, the newest first. Link rel=\"next\" leads to the next page.", Roles: auth.Staff, Strict: true}.With(
 			op.Command{Use: "logs list -name -day -version -kind -reason -after -limit=100", Table: shownLogs}),
 			func(ctx context.Context, r fleetRequest) (op.Page[uploads.Log], error) {
 				return list(ctx, r.query(ctx, "", r.Limit))
 			}),
-		op.New(op.Spec{Route: "GET /v1/things/{thing}/logs", Tag: "Logs", Summary: "The logs that it uploaded, the newest first; Link rel=\"next\" leads on.", Roles: auth.Staff, Own: true, Strict: true}.With(
-			op.Command{Use: "logs list THING -name -day -version -kind -reason -after -limit=100", Short: "List the logs of a robot, or of all, the newest first", Example: "logs list vic:00e20100\nlogs list vic:00e20100 -day 2026-05-06 -name engine\nlogs list -version 2.0.1 -reason fault-914", Table: shownLogs}),
+		op.New(op.Spec{Route: "GET /v1/things/{thing}/logs", Tag: "Logs", Summary: "List logs that a robot uploaded, the newest first. Link rel=\"next\" leads to the next page.", Roles: auth.Staff, Own: true, Strict: true}.With(
+			op.Command{Use: "logs list THING -name -day -version -kind -reason -after -limit=100", Short: "List logs of a robot, or of all robots, the newest first", Example: "logs list vic:00e20100\nlogs list vic:00e20100 -day 2026-05-06 -name engine\nlogs list -version 2.0.1 -reason fault-914", Table: shownLogs}),
 			func(ctx context.Context, r robotRequest) (op.Page[uploads.Log], error) {
 				if err := cfg.Known(ctx, r.Thing); err != nil {
 					return op.Page[uploads.Log]{}, err
 				}
 				return list(ctx, r.query(ctx, r.Thing, r.Limit))
 			}),
-		op.New(op.Spec{Route: "GET /v1/things/{thing}/logs/search", Tag: "Logs", Summary: "Lines in several of its logs, the newest log first.", Roles: auth.Staff, Own: true, Strict: true,
+		op.New(op.Spec{Route: "GET /v1/things/{thing}/logs/search", Tag: "Logs", Summary: "Search a robot's logs for lines, the newest log first.", Roles: auth.Staff, Own: true, Strict: true,
 			Timeout: readTimeout}, func(ctx context.Context, r searchRequest) (uploads.Found, error) {
 			if err := cfg.Known(ctx, r.Thing); err != nil {
 				return uploads.Found{}, err
 			}
 			return svc.Search(ctx, r.query(ctx, r.Thing, r.Limit), r.search(part{}, r.Limit))
 		}),
-		op.New(op.Spec{Route: "GET /v1/things/{thing}/logs/{log}", Tag: "Logs", Summary: "What one log holds, unpacked: its files, and the lines that are asked for.", Roles: auth.Staff, Own: true, Strict: true,
+		op.New(op.Spec{Route: "GET /v1/things/{thing}/logs/{log}", Tag: "Logs", Summary: "Show a log, unpacked: its files and selected lines.", Roles: auth.Staff, Own: true, Strict: true,
 			Timeout: readTimeout}, func(ctx context.Context, r linesRequest) (uploads.Contents, error) {
 			l, err := of(ctx, r.logRequest)
 			if err != nil {
@@ -149,7 +149,7 @@ func Operations(svc *uploads.Service, cfg Config) op.List {
 			}
 			return svc.Read(ctx, l, r.search(r.part, r.Limit))
 		}),
-		op.New(op.Spec{Route: "GET /v1/things/{thing}/logs/{log}/content", Tag: "Logs", Summary: "One log as it was uploaded.", Roles: auth.Staff, Own: true, Strict: true, AnswerMedia: "application/octet-stream"},
+		op.New(op.Spec{Route: "GET /v1/things/{thing}/logs/{log}/content", Tag: "Logs", Summary: "Download a log as it was uploaded.", Roles: auth.Staff, Own: true, Strict: true, AnswerMedia: "application/octet-stream"},
 			func(ctx context.Context, r logRequest) (http.Handler, error) {
 				l, err := of(ctx, r)
 				return content{svc, l, cfg.Log}, err

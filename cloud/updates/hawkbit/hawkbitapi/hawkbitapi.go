@@ -107,7 +107,7 @@ func Operations(svc *hawkbit.Service, known func(context.Context, thing.ID) erro
 	}
 	return op.List{
 		op.New(op.Spec{Route: "POST /v1/things/{thing}/device-token", Tag: "Identity", Roles: auth.Admins,
-			Summary: "Make the token with which a device that runs SWUpdate shows who it is, in place of an earlier one; it is shown this once."},
+			Summary: "Create a token for a device that runs SWUpdate. It replaces an earlier one and is shown only once."},
 			func(ctx context.Context, d device) (DeviceToken, error) {
 				if err := noted(ctx, d.Thing, "new"); err != nil {
 					return DeviceToken{}, err
@@ -115,7 +115,7 @@ func Operations(svc *hawkbit.Service, known func(context.Context, thing.ID) erro
 				t, err := svc.NewToken(ctx, d.Thing)
 				return DeviceToken{d.Thing, t.Reveal()}, err
 			}),
-		op.New(op.Spec{Route: "DELETE /v1/things/{thing}/device-token", Tag: "Identity", Summary: "Take that token away.", Roles: auth.Admins},
+		op.New(op.Spec{Route: "DELETE /v1/things/{thing}/device-token", Tag: "Identity", Summary: "Revoke a device's SWUpdate token.", Roles: auth.Admins},
 			func(ctx context.Context, d device) (op.None, error) {
 				if err := noted(ctx, d.Thing, "none"); err != nil {
 					return op.None{}, err

@@ -33,7 +33,7 @@ type Request struct {
 
 // Because is the body of POST /v1/rollouts/{id}/{action}.
 type Because struct {
-	Why string `json:"why,omitempty"` // for the history and the audit log
+	Why string `json:"why,omitempty"` // reason for the history and the audit log
 }
 
 // Told is a rollout with its history.
@@ -50,8 +50,8 @@ type (
 		one
 		Why   rollout.WhyCode `query:"why" about:"Only robots with this code."`
 		Phase int             `query:"phase" about:"Only robots of this phase, from 1." min:"0" max:"21" default:"0"`
-		After thing.ID        `query:"after" about:"Only ids after this one."`
-		Limit int             `query:"limit" about:"At most so many." min:"1" max:"10000" default:"100"`
+		After thing.ID        `query:"after" about:"Only robots after this id."`
+		Limit int             `query:"limit" about:"Maximum number of results." min:"1" max:"10000" default:"100"`
 	}
 	act struct {
 		one
@@ -69,11 +69,11 @@ func Operations(svc *rollout.Service, audit func(ctx context.Context, action, ob
 		return op.Spec{Route: route, Tag: "Releases", Summary: summary, Roles: roles, Timeout: timeout}
 	}
 	return op.List{
-		op.New(spec("GET /v1/rollouts", "Rollouts with their progress, the newest first.", auth.Staff...),
+		op.New(spec("GET /v1/rollouts", "List rollouts with their progress, the newest first.", auth.Staff...),
 			func(ctx context.Context, _ op.None) ([]Rollout, error) { return svc.List(ctx) }),
-		op.New(spec("POST /v1/rollouts", "Bring a release to a part of the fleet in phases; one for prod waits for a second person's approval.", auth.ReleaseManager, auth.Admin),
+		op.New(spec("POST /v1/rollouts", "Create a rollout, which installs a release in phases. One for prod needs approval by a second person.", auth.ReleaseManager, auth.Admin),
 			func(ctx context.Context, q Request) (Rollout, error) { return create(ctx, svc, audit, q) }),
-		op.New(spec("GET /v1/rollouts/{id}", "One rollout with its history.", auth.Staff...), func(ctx context.Context, q one) (Told, error) {
+		op.New(spec("GET /v1/rollouts/{id}", "Show a rollout with its history.", auth.Staff...), func(ctx context.Context, q one) (Told, error) {
 			r, err := svc.Get(ctx, q.ID)
 			if err != nil {
 				return Told{}, err
@@ -81,18 +81,18 @@ func Operations(svc *rollout.Service, audit func(ctx context.Context, action, ob
 			turns, err := svc.Turns(ctx, q.ID)
 			return Told{r, append([]rollout.Turn{}, turns...)}, err
 		}),
-		op.New(spec("GET /v1/rollouts/{id}/robots", "Why each of its robots does not update, or what it does.", auth.Staff...),
+		op.New(spec("GET /v1/rollouts/{id}/robots", "List the robots of a rollout with their states and reasons.", auth.Staff...),
 			func(ctx context.Context, q robots) ([]Why, error) {
 				return svc.Robots(ctx, q.ID, rollout.Which{Code: q.Why, Phase: q.Phase, After: q.After, Limit: q.Limit})
 			}),
-		op.New(spec("POST /v1/rollouts/{id}/{action}", "Approve, pause, resume, abort or retry it, or take updated robots back (rollback).", auth.ReleaseManager, auth.Admin).With(
-			op.Command{Use: "rollout approve ROLLOUT action:=approve -why", Short: "Approve a rollout that another person made", Says: "{{.species}} {{.version}} is {{.state}}"},
-			op.Command{Use: "rollout pause ROLLOUT action:=pause -why", Short: "Stop handing out the release; updates that have begun continue", Says: "{{.species}} {{.version}} is {{.state}}"},
-			op.Command{Use: "rollout resume ROLLOUT action:=resume -why", Short: "Start a draft, or continue after a pause or a stop", Says: "{{.species}} {{.version}} is {{.state}}"},
-			op.Command{Use: "rollout release ROLLOUT action:=release -why", Short: "Release a held rollout: open the next phase, or continue although robots turned bad", Says: "{{.species}} {{.version}} is {{.state}}"},
-			op.Command{Use: "rollout abort ROLLOUT action:=abort -why", Short: "End a rollout; updated robots stay as they are", Says: "{{.species}} {{.version}} is {{.state}}"},
-			op.Command{Use: "rollout rollback ROLLOUT action:=rollback -why", Short: "End a rollout and take updated robots back to what they ran before", Says: "{{.species}} {{.version}} is {{.state}}"},
-			op.Command{Use: "rollout retry ROLLOUT action:=retry -why", Short: "Let robots try again whose update failed", Says: "{{.species}} {{.version}} is {{.state}}"}),
+		op.New(spec("POST /v1/rollouts/{id}/{action}", "Approve, pause, resume, release, abort, retry or roll back a rollout.", auth.ReleaseManager, auth.Admin).With(
+			op.Command{Use: "rollout approve ROLLOUT action:=approve -why", Short: "Approve a rollout that another person created", Says: "{{.species}} {{.version}} is {{.state}}"},
+			op.Command{Use: "rollout pause ROLLOUT action:=pause -why", Short: "Pause a rollout; updates already running continue", Says: "{{.species}} {{.version}} is {{.state}}"},
+			op.Command{Use: "rollout resume ROLLOUT action:=resume -why", Short: "Start a draft, or continue a paused or stopped rollout", Says: "{{.species}} {{.version}} is {{.state}}"},
+			op.Command{Use: "rollout release ROLLOUT action:=release -why", Short: "Release a held rollout: open the next phase, or continue despite bad robots", Says: "{{.species}} {{.version}} is {{.state}}"},
+			op.Command{Use: "rollout abort ROLLOUT action:=abort -why", Short: "End a rollout; updated robots keep the release", Says: "{{.species}} {{.version}} is {{.state}}"},
+			op.Command{Use: "rollout rollback ROLLOUT action:=rollback -why", Short: "End a rollout and return updated robots to their previous release", Says: "{{.species}} {{.version}} is {{.state}}"},
+			op.Command{Use: "rollout retry ROLLOUT action:=retry -why", Short: "Retry failed updates", Says: "{{.species}} {{.version}} is {{.state}}"}),
 			func(ctx context.Context, q act) (Rollout, error) {
 				if !slices.Contains(rollout.Actions, q.Action) {
 					return Rollout{}, errs.New(errs.Invalid, "action %.20q: want one of %s", q.Action, errs.List(rollout.Actions))
@@ -102,8 +102,8 @@ func Operations(svc *rollout.Service, audit func(ctx context.Context, action, ob
 				}
 				return svc.Do(ctx, q.ID, q.Action, q.Because.Why, auth.CallerFrom(ctx).Subject())
 			}),
-		op.New(spec("GET /v1/things/{thing}/rollouts", "Why a robot does not update: its place in each rollout that may concern it.", auth.Staff...).With(
-			op.Command{Use: "rollout why THING", Short: "Say why a robot does not update", Table: "ROLLOUT; RELEASE=.version; STATE; ANSWER=.words"}),
+		op.New(spec("GET /v1/things/{thing}/rollouts", "Explain why a robot does not update: its place in each relevant rollout.", auth.Staff...).With(
+			op.Command{Use: "rollout why THING", Short: "Explain why a robot does not update", Table: "ROLLOUT; RELEASE=.version; STATE; REASON=.words"}),
 			func(ctx context.Context, q robot) ([]RobotWhy, error) { return svc.Explain(ctx, q.Thing) }),
 	}
 }

@@ -29,10 +29,10 @@ func Handlers(svc *tufrepo.Service) map[string]kitmqtt.ReqHandler {
 // Operations returns what operators may do. audit writes one line about a change that the caller in ctx is about to make.
 func Operations(svc *tufrepo.Service, audit func(ctx context.Context, action, object, detail string) error) op.List {
 	return op.List{
-		op.New(op.Spec{Route: "GET /v1/releases/metadata", Tag: "Releases", Summary: "Who signs the metadata of releases, and until when they are good.", Roles: auth.Staff},
+		op.New(op.Spec{Route: "GET /v1/releases/metadata", Tag: "Releases", Summary: "Show release metadata with their signers and expiry dates.", Roles: auth.Staff},
 			func(ctx context.Context, _ op.None) ([]ota.RoleState, error) { return svc.States(ctx) }),
 		op.New(op.Spec{Route: "POST /v1/releases/metadata", Tag: "Releases", Roles: []auth.Role{auth.ReleaseManager, auth.Admin}, MaxBody: maxUpload, Timeout: time.Minute,
-			Summary: "Publish metadata of releases that people signed, by role: 2.root, targets, prod and so on. Metadata that robots would refuse are not kept."},
+			Summary: "Publish signed release metadata, by role: 2.root, targets, prod and so on. Metadata that robots would refuse is rejected."},
 			func(ctx context.Context, u Metadata) ([]ota.RoleState, error) {
 				files := map[string][]byte{}
 				for role, text := range u.Metadata {

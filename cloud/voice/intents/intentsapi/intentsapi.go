@@ -44,8 +44,8 @@ func Operations(svc *intents.Service, cfg Config) op.List {
 	}
 	return op.List{
 		op.New(op.Spec{Route: "POST /v1/my/robots/{thing}/intents", Tag: "Own robots", Roles: []auth.Role{auth.Owner}, Own: true,
-			Summary: "Tell a robot what to do, in words or by an intent; its command has the answer."}, tell),
+			Summary: "Tell a robot what to do, in words or by intent. The returned command gets its answer."}, tell),
 		op.New(op.Spec{Route: "POST /v1/things/{thing}/intents", Tag: "Commands", Roles: auth.Changers, Own: true,
-			Summary: "Tell it what to do, in words or by an intent."}, tell),
+			Summary: "Tell your robot what to do, in words or by intent."}, tell),
 	}
 }

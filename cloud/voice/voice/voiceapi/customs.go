@@ -27,7 +27,7 @@ type CustomAdded struct {
 
 type (
 	understood struct {
-		Thing thing.ID `query:"thing" about:"Only those that this robot understands."`
+		Thing thing.ID `query:"thing" about:"Only intents that this robot understands."`
 	}
 	oneCustom struct {
 		ID int64 `path:"id" of:"custom intent"`
@@ -40,11 +40,11 @@ func customOperations(c Config) op.List {
 		return op.Spec{Route: route, Tag: "Voice", Summary: summary, Roles: roles}
 	}
 	return op.List{
-		op.New(spec("GET /v1/intents/custom", "Intents of the operators' own: those of one robot, then those of all robots.", auth.Staff).With(
+		op.New(spec("GET /v1/intents/custom", "List custom intents: those of one robot, then those of all robots.", auth.Staff).With(
 			op.Command{Use: "intent custom list -thing", Short: "List custom intents", Example: "intent custom list\nintent custom list -thing vic:00e20100", Table: "ID; INTENT=.name; ROBOT=or .thing `all`; PHRASES={{join .phrases `; `}}; REACTION; OVERRIDES=join .overrides `,`; BY"}),
 			func(ctx context.Context, r understood) ([]Custom, error) { return c.Customs.List(ctx, r.Thing) }),
-		op.New(spec("POST /v1/intents/custom", "Add one; refused if a phrase already means a built-in intent that it does not override. Webhooks hear of it as intent.custom.", auth.Changers).With(
-			op.Command{Use: "intent custom add NAME PHRASE...=phrases -thing -reaction -lang:languages -override:overrides", Short: "Add a custom intent; refused if a phrase already means something else", Example: `intent custom add feed_cat "feed (the|my) cat"`, Table: "custom intent=.id; name; robot=or .thing `all`; only typed?={{with .unheard}}{{.}}: no recogniser of this cloud has these words, so sentences with them are not heard{{end}}"}),
+		op.New(spec("POST /v1/intents/custom", "Add a custom intent. Refused if a phrase already means a built-in intent that it does not override. Webhooks get it as intent.custom.", auth.Changers).With(
+			op.Command{Use: "intent custom add NAME PHRASE...=phrases -thing -reaction -lang:languages -override:overrides", Short: "Add a custom intent (refused if a phrase already means something else)", Example: `intent custom add feed_cat "feed (the|my) cat"`, Table: "custom intent=.id; name; robot=or .thing `all`; only typed?={{with .unheard}}{{.}}: speech recognition does not know these words, so they cannot be spoken{{end}}"}),
 			func(ctx context.Context, w CustomWanted) (out CustomAdded, err error) {
 				if w.Thing != "" {
 					if err := c.Known(ctx, w.Thing); err != nil {
@@ -62,8 +62,8 @@ func customOperations(c Config) op.List {
 				}
 				return out, err
 			}),
-		op.New(spec("DELETE /v1/intents/custom/{id}", "Remove one.", auth.Changers).With(
-			op.Command{Use: "intent custom remove INTENT", Short: "Remove a custom intent, by the id that list shows", Example: "intent custom remove 3", Says: "custom intent {{.INTENT}} is removed"}), func(ctx context.Context, r oneCustom) (op.None, error) {
+		op.New(spec("DELETE /v1/intents/custom/{id}", "Remove a custom intent.", auth.Changers).With(
+			op.Command{Use: "intent custom remove INTENT", Short: "Remove a custom intent", Example: "intent custom remove 3", Says: "custom intent {{.INTENT}} removed"}), func(ctx context.Context, r oneCustom) (op.None, error) {
 			if err := c.Audit(ctx, customintent.AuditDrop, strconv.FormatInt(r.ID, 10), ""); err != nil {
 				return op.None{}, err
 			}

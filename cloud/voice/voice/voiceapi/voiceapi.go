@@ -54,17 +54,17 @@ type Keep struct {
 
 type (
 	days struct {
-		Days int `query:"days" about:"Of so many days, today included." min:"1" max:"90" default:"7"`
+		Days int `query:"days" about:"Number of days, including today." min:"1" max:"90" default:"7"`
 	}
 	limit struct {
-		Limit int `query:"limit" about:"At most so many." min:"1" max:"500" default:"50"`
+		Limit int `query:"limit" about:"Maximum number of results." min:"1" max:"500" default:"50"`
 	}
 	sessions struct {
-		Failed   bool   `query:"failed" about:"Only those that failed." enum:"true,false"`
-		Step     string `query:"step" about:"Only those that failed at this step." enum:"audio,endpoint,recognize,match,answer"`
-		Version  string `query:"version" about:"Only robots with this version."`
-		Language string `query:"language" about:"Only this language, such as en-US."`
-		Days     int    `query:"days" about:"Of so many days, today included." min:"1" max:"90"`
+		Failed   bool   `query:"failed" about:"Only failed requests." enum:"true,false"`
+		Step     string `query:"step" about:"Only requests that failed at this step." enum:"audio,endpoint,recognize,match,answer"`
+		Version  string `query:"version" about:"Only requests of robots with this version."`
+		Language string `query:"language" about:"Only requests in this language, such as en-US."`
+		Days     int    `query:"days" about:"Number of days, including today." min:"1" max:"90"`
 		limit
 	}
 	phrases struct {
@@ -87,8 +87,8 @@ type (
 		Clip string `path:"clip"`
 	}
 	trial struct {
-		Language string `query:"language" about:"Of the recording, such as en-US."`
-		Kind     string `query:"kind" about:"What is wanted." enum:"intent,knowledge,graph" default:"intent"`
+		Language string `query:"language" about:"Language of the recording, such as en-US."`
+		Kind     string `query:"kind" about:"Kind of request." enum:"intent,knowledge,graph" default:"intent"`
 		File     op.Raw `body:""`
 	}
 )
@@ -103,10 +103,10 @@ func (r sessions) which() session.Which {
 }
 
 // shownSessions is how kennelctl shows requests that people spoke.
-const shownSessions = "WHEN=.at; THING; INTENT; FAILED AT=.failed; LANGUAGE; VERSION=.firmware; SPOKEN={{.audio_ms}} ms; ANSWER AFTER={{.took_ms}} ms; WHY"
+const shownSessions = "TIME=.at; THING; INTENT; FAILED AT=.failed; LANGUAGE; VERSION=.firmware; SPOKEN={{.audio_ms}} ms; ANSWERED AFTER={{.took_ms}} ms; REASON=.why"
 
 // shownAudio is how kennelctl shows a wish.
-const shownAudio = "kept={{if .keep}}for {{.keep_days}} days{{else}}no{{end}}\nrecordings: RECORDING=.name; HEARD=.at; BYTES=.size"
+const shownAudio = "kept={{if .keep}}for {{.keep_days}} days{{else}}no{{end}}\nrecordings: RECORDING=.name; HEARD=.at; SIZE=bytes .size"
 
 // Operations returns the operations on voice.
 func Operations(c Config) op.List {
@@ -116,22 +116,22 @@ func Operations(c Config) op.List {
 	mine := func(route, summary string) op.Spec {
 		return op.Spec{Route: route, Tag: "Own robots", Summary: summary, Roles: []auth.Role{auth.Owner}, Own: true, Strict: true}
 	}
-	robots := staff("GET /v1/things/{thing}/voice", "What became of requests that people spoke to it, the latest first, without what was said.").With(
-		op.Command{Use: "voice sessions THING -limit=50", Short: "List requests to all robots or to one, the latest first; what was said is not kept with them", Example: "voice sessions\nvoice sessions vic:00e20100\nvoice sessions -step recognize -version 2.0.1", Table: shownSessions})
+	robots := staff("GET /v1/things/{thing}/voice", "List speech requests to a robot and their results, the latest first, without the words.").With(
+		op.Command{Use: "voice sessions THING -limit=50", Short: "List speech requests to one or all robots, the latest first, without the words", Example: "voice sessions\nvoice sessions vic:00e20100\nvoice sessions -step recognize -version 2.0.1", Table: shownSessions})
 	robots.Own = true
 	try := op.Spec{Route: "POST /v1/speech/try", Tag: "Voice", Roles: auth.Changers, Quiet: true, BodyMedia: "application/octet-stream",
-		Summary: "Send a recording (WAV or Opus in Ogg, at most 30 s) through the speech service, and tell of each step. Nothing of it is kept."}
-	clip := mine("GET /v1/my/robots/{thing}/audio/{clip}", "One recording.")
+		Summary: "Send a recording (WAV or Opus in Ogg, at most 30 s) through speech recognition, and show each step. Nothing is stored."}
+	clip := mine("GET /v1/my/robots/{thing}/audio/{clip}", "Download a recording.")
 	clip.AnswerMedia = "audio/wav"
 	return slices.Concat(customOperations(c), op.List{
-		op.New(staff("GET /v1/voice/stats", "How many requests that people spoke to robots succeeded, by version and language.").With(
-			op.Command{Use: "voice stats -days=7", Short: "Sum up requests by version and language", Example: "voice stats\nvoice stats -days 30", Table: "groups: VERSION=or .firmware `-`; LANGUAGE=or .language `-`; REQUESTS=.sessions; SUCCESS=percent .succeeded .sessions; FAILED AT={{with .failed}}{{counts .}}{{end}}; ANSWER AFTER={{div .took_ns 1000000}} ms"}),
+		op.New(staff("GET /v1/voice/stats", "Summarise speech requests by version and language.").With(
+			op.Command{Use: "voice stats -days=7", Short: "Summarise speech requests by version and language", Example: "voice stats\nvoice stats -days 30", Table: "groups: VERSION=or .firmware `-`; LANGUAGE=or .language `-`; REQUESTS=.sessions; SUCCESS=percent .succeeded .sessions; FAILED AT={{with .failed}}{{counts .}}{{end}}; ANSWERED AFTER={{div .took_ns 1000000}} ms"}),
 			func(ctx context.Context, r days) (Stats, error) { return c.Voice.Stats(ctx, r.Days) }),
-		op.New(staff("GET /v1/voice/sessions", "Requests that people spoke to robots, the latest first, without what was said.").With(
+		op.New(staff("GET /v1/voice/sessions", "List speech requests and their results, the latest first, without the words.").With(
 			op.Command{Use: "voice sessions -failed -step -version -language -limit=50", Table: shownSessions}),
 			func(ctx context.Context, r sessions) ([]Session, error) { return c.Voice.Sessions(ctx, r.which()) }),
-		op.New(staff("GET /v1/voice/unmatched", "Phrases that no robot understood, the most frequent first, without who said them.").With(
-			op.Command{Use: "voice unmatched -days=7 -limit=50", Short: "List the phrases that robots did not understand, the most frequent first, without who said them", Example: "voice unmatched\nvoice unmatched -days 30 -limit 200", Table: "phrases: PHRASE=.words; LANGUAGE; TIMES\n={{.rarer}} other phrases were said fewer than {{.at_least}} times and are not shown"}),
+		op.New(staff("GET /v1/voice/unmatched", "List phrases that robots did not understand, the most frequent first, without their speakers.").With(
+			op.Command{Use: "voice unmatched -days=7 -limit=50", Short: "List phrases that robots did not understand, the most frequent first", Example: "voice unmatched\nvoice unmatched -days 30 -limit 200", Table: "phrases: PHRASE=.words; LANGUAGE; TIMES\n={{count .rarer `rarer phrase`}} hidden (said fewer than {{.at_least}} times)"}),
 			func(ctx context.Context, r phrases) (Unmatched, error) {
 				return c.Voice.Unmatched(ctx, r.Days, r.Limit)
 			}),
@@ -143,11 +143,11 @@ func Operations(c Config) op.List {
 			return c.Voice.Sessions(ctx, session.Which{Thing: r.Thing, Limit: r.Limit, Since: since})
 		}),
 		op.New(try, c.try),
-		op.New(mine("GET /v1/my/robots/{thing}/audio", "Whether you want what it hears kept, and what is kept.").With(
-			op.Command{Use: "my audio show THING", Short: "List what is kept", Table: shownAudio}),
+		op.New(mine("GET /v1/my/robots/{thing}/audio", "Show whether recordings of what your robot hears are kept, and list them.").With(
+			op.Command{Use: "my audio show THING", Short: "List kept recordings", Table: shownAudio}),
 			func(ctx context.Context, r robot) (AudioWish, error) { return c.Audio.Wish(ctx, r.Thing) }),
-		op.New(mine("PUT /v1/my/robots/{thing}/audio", "Change that. Without the wish, all recordings are deleted.").With(
-			op.Command{Use: "my audio keep THING WORD=keep", Short: "Have it kept for a week (yes), or not (no), which deletes all recordings", Example: "my audio keep vic:00e20100 no", Table: shownAudio}), func(ctx context.Context, r keeping) (AudioWish, error) {
+		op.New(mine("PUT /v1/my/robots/{thing}/audio", "Choose whether recordings of what your robot hears are kept. Choosing no deletes all recordings.").With(
+			op.Command{Use: "my audio keep THING YES-OR-NO=keep", Short: "Keep recordings for a week (yes), or delete all and keep none (no)", Example: "my audio keep vic:00e20100 no", Table: shownAudio}), func(ctx context.Context, r keeping) (AudioWish, error) {
 			if err := c.Audit(ctx, AuditAudio, string(r.Thing), strconv.FormatBool(r.Keep.Keep)); err != nil {
 				return AudioWish{}, err
 			}

@@ -49,10 +49,10 @@ func emrCommand(at AtRobot) *cobra.Command {
 func eventCommand(at AtRobot) *cobra.Command {
 	var source, level string
 	cmd := at(&cobra.Command{
-		Use: "event CODE [VALUE]...", Short: "Post an event, as a program of the robot does",
-		Long: `Post an event to the agentd that runs. CODE is its name, module.name. A whole number is the next of i1 to i4, any other VALUE the next of s1 to s4;
-s1=TEXT and i1=NUMBER name the field. The event is on disk when the command ends. Programs without this command may write a line of
-@name, s1 to s4, i1 to i4 with unit separators (1F) between them to run/das_events.`,
+		Use: "event CODE [VALUE]...", Short: "Post an event, as a program of the robot would",
+		Long: `Post an event to the running agentd. CODE is its name, such as module.name. A VALUE that is a whole number goes to the next of i1 to i4, any other to the
+next of s1 to s4; s1=TEXT or i1=NUMBER names the field. The event is on disk when the command ends. Programs can instead write a line to
+run/das_events: @name, s1 to s4, i1 to i4, separated by unit separators (1F).`,
 		Example: "  agentd event robot.poked -root ./r1\n  agentd event robot.docking.status docked i2=3 -source my-script -root ./r1",
 	}, func(cmd *cobra.Command, root *os.Root) error {
 		e, err := parseEvent(cmd.Flags().Args())
@@ -64,7 +64,7 @@ s1=TEXT and i1=NUMBER name the field. The event is on disk when the command ends
 		return err
 	})
 	cmd.Args = cobra.MinimumNArgs(1)
-	cmd.Flags().StringVar(&source, "source", "vic-log-event", "the program that it is from")
+	cmd.Flags().StringVar(&source, "source", "vic-log-event", "program that posts the event")
 	cmd.Flags().StringVar(&level, "level", "info", "debug, info, warning or error")
 	return cmd
 }
@@ -89,7 +89,7 @@ func parseEvent(args []string) (e events.Event, err error) {
 		next[kind] = at + 1
 		switch {
 		case at >= len(texts):
-			return e, cli.Usage("value %.40q: %c1 to %c4 are given", arg, kind, kind)
+			return e, cli.Usage("value %.40q: no field left, %c1 to %c4 are given", arg, kind, kind)
 		case kind == 's':
 			*texts[at] = value
 		case nerr != nil:
@@ -116,9 +116,9 @@ func profileCommand(at AtRobot) *cobra.Command {
 	var count int
 	var pids []int
 	cmd := at(&cobra.Command{
-		Use: "profile", Short: "Print clock and temperature of the processor, and the load of each service, at intervals",
-		Long: `Print clock and temperature of the processor, and processor time and memory of the robot's services, every ten seconds until it is interrupted.
-It needs no agentd. A simulated robot has no processor of its own, and its root no proc: name its processes with -pid.`,
+		Use: "profile", Short: "Print processor clock, temperature and load of each service periodically",
+		Long: `Print the processor's clock and temperature, and processor time and memory of each service, every ten seconds until interrupted. Works without
+agentd. A simulated robot has no proc below its root: name its processes with -pid.`,
 		Example: "  agentd profile\n  agentd profile -every 1s -count 60 -pid 4711 -root ./r1",
 	}, func(cmd *cobra.Command, root *os.Root) error {
 		if every < 10*time.Millisecond {
@@ -151,9 +151,9 @@ It needs no agentd. A simulated robot has no processor of its own, and its root 
 		return nil
 	})
 	f := cmd.Flags()
-	f.DurationVar(&every, "every", 10*time.Second, "time between two looks")
-	f.IntVar(&count, "count", 0, "looks until it ends; 0: until it is interrupted")
-	f.IntSliceVar(&pids, "pid", nil, "process to look at beside the robot's services; may be repeated")
+	f.DurationVar(&every, "every", 10*time.Second, "interval")
+	f.IntVar(&count, "count", 0, "number of measurements; 0: until interrupted")
+	f.IntSliceVar(&pids, "pid", nil, "also measure this process; may be repeated")
 	return cmd
 }
 
@@ -167,7 +167,7 @@ type profile struct {
 func (p profile) rows(t *cli.Table) {
 	clock, heat := "", ""
 	if p.CPU.KHz != 0 {
-		clock = fmt.Sprintf("%d kHz", p.CPU.KHz)
+		clock = fmt.Sprintf("%.1f MHz", float64(p.CPU.KHz)/1000)
 	}
 	if p.CPU.MilliC != 0 {
 		heat = fmt.Sprintf("%.1f °C", float64(p.CPU.MilliC)/1000)
@@ -186,9 +186,9 @@ func (p profile) rows(t *cli.Table) {
 
 func experimentsCommand(at AtRobot) *cobra.Command {
 	return at(&cobra.Command{
-		Use: "experiments", Short: "Say which variation of each experiment the robot has, and why",
-		Long: `Say which variation of each experiment the robot has now, and why. The experiments are in ` + experiments.File + `.
-The robot's tags are its serial, its id, its species, its release, and those of AUDIENCE_TAGS in ` + host.EnvFile + `.`,
+		Use: "experiments", Short: "Show the robot's variation of each experiment, and why",
+		Long: `Show the robot's current variation of each experiment, and why. Experiments are defined in ` + experiments.File + `.
+The robot's tags are its serial number, id, species and release, and AUDIENCE_TAGS in ` + host.EnvFile + `.`,
 		Example: "  agentd experiments -root ./r1",
 	}, func(cmd *cobra.Command, root *os.Root) error {
 		id, err := platform.ID(root, bodies.Hardware{})
@@ -219,9 +219,9 @@ The robot's tags are its serial, its id, its species, its release, and those of 
 func traceCommand(at AtRobot) *cobra.Command {
 	var r TraceRequest
 	cmd := at(&cobra.Command{
-		Use: "trace", Short: "Record what the agentd that runs does in the next seconds, for go tool trace",
-		Long: `Record what the agentd that runs does in the next seconds, for go tool trace, and print the name of the file. With ON_FAULT_UPLOAD_TRACE=1 in
-` + platform.FaultHandlerFile + ` agentd keeps the last seconds by itself, and a fault sends them with its log.`,
+		Use: "trace", Short: "Record an execution trace of the running agentd, for go tool trace",
+		Long: `Record an execution trace of the running agentd for some seconds, for go tool trace, and print the file's name. With ON_FAULT_UPLOAD_TRACE=1 in
+` + platform.FaultHandlerFile + ` agentd always keeps the last seconds and uploads them with the log of a fault.`,
 		Example: "  agentd trace -seconds 5 -root ./r1",
 	}, func(cmd *cobra.Command, root *os.Root) error {
 		got, err := localapi.Ask[TraceFile](cmd.Context(), root, "/trace", r)
@@ -230,7 +230,7 @@ func traceCommand(at AtRobot) *cobra.Command {
 		}
 		return cli.Print(cmd, got, func(t *cli.Table) { t.Text(got.File) })
 	})
-	cmd.Flags().IntVar(&r.Seconds, "seconds", 5, "how long, up to 30")
+	cmd.Flags().IntVar(&r.Seconds, "seconds", 5, "duration in seconds, up to 30")
 	return cmd
 }
 

@@ -167,7 +167,7 @@ func requests(v *voice.Voice) map[string]http.Handler {
 
 // Command is for developers and tests: what a program on the robot sees of voices.
 func Command(atRobot local.AtRobot) *cobra.Command {
-	cmd := &cobra.Command{Use: "voice", Short: "Speak to the robot by text or button, and watch what it understands"}
+	cmd := &cobra.Command{Use: "voice", Short: "Talk to the robot by text or button, and watch what it understands"}
 	done := func(cmd *cobra.Command, r voice.Result, err error) error {
 		if err != nil {
 			return err
@@ -176,7 +176,7 @@ func Command(atRobot local.AtRobot) *cobra.Command {
 	}
 	var after uint64
 	watch := atRobot(&cobra.Command{
-		Use: "watch", Short: "Print the events of voices as they happen, until it is interrupted (VEC-INT-12)", Example: "  agentd voice watch -root ./r1\n  agentd voice watch -root ./r1 -after 0\n  agentd voice watch -root ./r1 -o json",
+		Use: "watch", Short: "Print voice events as they happen, until interrupted (VEC-INT-12)", Example: "  agentd voice watch -root ./r1\n  agentd voice watch -root ./r1 -after 0\n  agentd voice watch -root ./r1 -o json",
 	}, func(cmd *cobra.Command, root *os.Root) error {
 		if !cmd.Flags().Changed("after") {
 			now, err := localapi.Ask[watchAnswer](cmd.Context(), root, "/voice/watch", watchRequest{After: math.MaxUint64})
@@ -199,7 +199,7 @@ func Command(atRobot local.AtRobot) *cobra.Command {
 			}
 			for _, e := range got.Events {
 				if lost := e.Seq - after - 1; after != 0 && lost > 0 {
-					fmt.Fprintln(cmd.ErrOrStderr(), lost, "events are lost")
+					fmt.Fprintln(cmd.ErrOrStderr(), cli.Count(lost, "event"), "lost")
 				}
 				after = e.Seq
 				if err := cli.Print(cmd, e, func(t *cli.Table) { t.Row(e.At.Local().Format("15:04:05.000"), e.Words()) }); err != nil {
@@ -210,17 +210,17 @@ func Command(atRobot local.AtRobot) *cobra.Command {
 	})
 	watch.Flags().Uint64Var(&after, "after", 0, "print events after this `NUMBER`; 0: all that are kept (default: only those to come)")
 	cmd.AddCommand(watch,
-		atRobot(&cobra.Command{Use: "listen", Short: "Press the button that wakes the robot, by software", Example: "  agentd voice listen -root ./r1"},
+		atRobot(&cobra.Command{Use: "listen", Short: "Wake the robot, like a press of its button", Example: "  agentd voice listen -root ./r1"},
 			func(cmd *cobra.Command, root *os.Root) error {
 				_, err := localapi.Ask[localapi.Nothing](cmd.Context(), root, "/voice/listen", localapi.Nothing{})
 				return err
 			}),
-		withArgs(atRobot, &cobra.Command{Use: "say TEXT", Short: "Have the cloud understand a text as if it was spoken, and act on it", Example: `  agentd voice say -root ./r1 "set a timer for one minute"`},
+		withArgs(atRobot, &cobra.Command{Use: "say TEXT", Short: "Act on a text as if it were spoken", Example: `  agentd voice say -root ./r1 "set a timer for one minute"`},
 			func(cmd *cobra.Command, root *os.Root, args []string) error {
 				r, err := localapi.Ask[voice.Result](cmd.Context(), root, "/voice/say", sentence{strings.Join(args, " ")})
 				return done(cmd, r, err)
 			}),
-		withArgs(atRobot, &cobra.Command{Use: "intent NAME [PARAMETER=VALUE...]", Short: "Act on an intent by the cloud's name of it", Example: "  agentd voice intent -root ./r1 intent_clock_settimer_extend timer_duration=60"},
+		withArgs(atRobot, &cobra.Command{Use: "intent NAME [PARAMETER=VALUE...]", Short: "Act on an intent, by its name in the cloud", Example: "  agentd voice intent -root ./r1 intent_clock_settimer_extend timer_duration=60"},
 			func(cmd *cobra.Command, root *os.Root, args []string) error {
 				r := wish{Intent: args[0], Params: map[string]string{}}
 				for _, a := range args[1:] {
@@ -233,7 +233,7 @@ func Command(atRobot local.AtRobot) *cobra.Command {
 				out, err := localapi.Ask[voice.Result](cmd.Context(), root, "/voice/intent", r)
 				return done(cmd, out, err)
 			}),
-		atRobot(&cobra.Command{Use: "intents", Short: "List the intents by the robot's and the cloud's names (VEC-INT-18)", Example: "  agentd voice intents -root ./r1"},
+		atRobot(&cobra.Command{Use: "intents", Short: "List intents with their names on the robot and in the cloud (VEC-INT-18)", Example: "  agentd voice intents -root ./r1"},
 			func(cmd *cobra.Command, _ *os.Root) error {
 				all := intent.All()
 				return cli.Print(cmd, all, func(t *cli.Table) {

@@ -27,7 +27,7 @@ const maxRecording = 10 * time.Minute
 
 // Mic returns the command for the microphones of a robot.
 func Mic() *cobra.Command {
-	cmd := &cobra.Command{Use: "mic", Short: "Record the microphones of this robot, and watch what it hears",
+	cmd := &cobra.Command{Use: "mic", Short: "Record this robot's microphones, and watch what it hears",
 		Example: "  robotkit mic record -root ./r1 -out said.wav"}
 	cmd.AddCommand(micRecord(), micWatch())
 	return cmd
@@ -65,9 +65,9 @@ func micRecord() *cobra.Command {
 	var lasts time.Duration
 	var raw bool
 	cmd := &cobra.Command{
-		Use: "record", Short: "Write what the robot hears to a WAV file (VEC-MIC-07)",
-		Long: "Write what the robot hears to a WAV file: one channel as its recogniser gets it, or with -raw the four microphones as they are,\n" +
-			"front right, front left, back right and back left. Ask the people in the room before.",
+		Use: "record", Short: "Record what the robot hears as a WAV file (VEC-MIC-07)",
+		Long: "Record one channel as speech recognition gets it, or with -raw the four microphones: front right, front left, back right and back left.\n" +
+			"Ask the people in the room first.",
 		Example: "  robotkit mic record -root ./r1 -for 5s -out said.wav\n  robotkit mic record -root ./r1 -raw -out mics.wav",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -105,10 +105,10 @@ func micRecord() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&root, "root", "/", "the robot's root folder")
-	f.StringVar(&out, "out", "", "WAV file to write (required)")
+	f.StringVar(&root, "root", "/", "the robot's root folder `DIR`")
+	f.StringVar(&out, "out", "", "WAV `FILE` to write (required)")
 	f.DurationVar(&lasts, "for", 5*time.Second, "how long")
-	f.BoolVar(&raw, "raw", false, "the four microphones as they are")
+	f.BoolVar(&raw, "raw", false, "record the four microphones")
 	_ = cmd.MarkFlagRequired("out") // the flag exists
 	return cmd
 }
@@ -137,7 +137,7 @@ type heard struct {
 func micWatch() *cobra.Command {
 	var root, model string
 	cmd := &cobra.Command{
-		Use: "watch", Short: "Print four times a second what the robot hears, until it is interrupted",
+		Use: "watch", Short: "Print what the robot hears four times a second, until interrupted",
 		Example: "  robotkit mic watch -root ./r1\n  robotkit mic watch -root ./r1 -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -177,8 +177,8 @@ func micWatch() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVar(&root, "root", "/", "the robot's root folder")
-	cmd.Flags().StringVar(&model, "model", "", "wake word model (default: the built-in one)")
+	cmd.Flags().StringVar(&root, "root", "/", "the robot's root folder `DIR`")
+	cmd.Flags().StringVar(&model, "model", "", "wake word model `FILE` (default: the built-in one)")
 	return cmd
 }
 
@@ -202,7 +202,7 @@ func openModel(name string) (*wakeword.Model, error) {
 
 // Wake returns the command for wake words.
 func Wake() *cobra.Command {
-	cmd := &cobra.Command{Use: "wake", Short: "Train a wake word from recordings, and try it",
+	cmd := &cobra.Command{Use: "wake", Short: "Train and test wake words",
 		Example: "  robotkit wake try said.wav"}
 	cmd.AddCommand(wakeTrain(), wakeTry())
 	return cmd
@@ -247,9 +247,9 @@ func wakeTrain() *cobra.Command {
 	var word, model string
 	var against []string
 	cmd := &cobra.Command{
-		Use: "train FILE.wav...", Short: "Make a wake word model of recordings",
-		Long: "Make a wake word model of recordings: at least 3 of the word, each with a little quiet around it, and some of other speech. More voices\n" +
-			"make a better model. A robot uses the one in " + wakeword.OwnFile + " below its root, when its agentd starts.",
+		Use: "train FILE.wav...", Short: "Train a wake word model from recordings",
+		Long: "Needs at least 3 recordings of the word, each with a little silence around it, and some of other speech. More voices\n" +
+			"make a better model. A robot uses the model in " + wakeword.OwnFile + " below its root, when its agentd starts.",
 		Example: "  robotkit wake train said/*.wav -against other.wav -model hey.kws\n  robotkit wake train a.wav b.wav c.wav -word \"hey rex\" -against other.wav -model rex.kws",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -267,13 +267,15 @@ func wakeTrain() *cobra.Command {
 				return err
 			}
 			done := trained{model, word, len(said), len(other), len(b)}
-			return cli.Print(cmd, done, func(t *cli.Table) { t.Text(fmt.Sprintf("%s: %q of %d recordings", model, word, len(said))) })
+			return cli.Print(cmd, done, func(t *cli.Table) {
+				t.Text(fmt.Sprintf("%s: %q from %s", model, word, cli.Count(len(said), "recording")))
+			})
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&word, "word", "hey vector", "the word, as people read it")
-	f.StringVar(&model, "model", "", "file to write (required)")
-	f.StringArrayVar(&against, "against", nil, "WAV file with other speech; may be given several times (required)")
+	f.StringVar(&word, "word", "hey vector", "the word as text")
+	f.StringVar(&model, "model", "", "`FILE` to write (required)")
+	f.StringArrayVar(&against, "against", nil, "WAV `FILE` with other speech; may be repeated (required)")
 	_ = cmd.MarkFlagRequired("model") // the flag exists
 	_ = cmd.MarkFlagRequired("against")
 	return cmd
@@ -291,7 +293,7 @@ type tried struct {
 func wakeTry() *cobra.Command {
 	var model string
 	cmd := &cobra.Command{
-		Use: "try FILE.wav...", Short: "Say in which recordings a wake word is",
+		Use: "try FILE.wav...", Short: "Find wake words in recordings",
 		Example: "  robotkit wake try said.wav other.wav\n  robotkit wake try said.wav -model rex.kws -o json",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -324,6 +326,6 @@ func wakeTry() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVar(&model, "model", "", "wake word model (default: the built-in one)")
+	cmd.Flags().StringVar(&model, "model", "", "wake word model `FILE` (default: the built-in one)")
 	return cmd
 }

@@ -124,7 +124,7 @@ func TestWake(t *testing.T) {
 	model := filepath.Join(dir, "rex.kws")
 	code, out, errs := run(t, "wake", "train", say("150", "good morning rex"), say("165", "good morning rex"), say("180", "good morning rex"),
 		"-against", say("160", "what time is it now in the kitchen"), "-against", say("150", "the quick brown fox jumps over the lazy dog"), "-word", "rex", "-model", model)
-	if code != cli.ExitOK || !strings.Contains(out, `"rex" of 3 recordings`) {
+	if code != cli.ExitOK || !strings.Contains(out, `"rex" from 3 `) {
 		t.Fatalf("code %d, %s%s", code, out, errs)
 	}
 	code, out, errs = run(t, "wake", "try", say("158", "good morning rex"), say("158", "please set a timer for ten minutes"), "-model", model, "-o", "json")

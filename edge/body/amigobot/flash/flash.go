@@ -127,18 +127,16 @@ func (k Key) Param() Param { return table[k] }
 // String returns the keyword.
 func (k Key) String() string { return table[k].Keyword }
 
-// Lookup returns the parameter with this keyword in any case (AMIGO-CF-03). The error names the nearest keyword.
+// Lookup returns the parameter with this keyword in any case (AMIGO-CF-03). The error suggests keywords.
 func Lookup(keyword string) (Key, error) {
-	lower := make([]string, Count)
+	keywords := make([]string, Count)
 	for k := range Count {
 		if strings.EqualFold(table[k].Keyword, keyword) {
 			return k, nil
 		}
-		lower[k] = strings.ToLower(table[k].Keyword)
+		keywords[k] = table[k].Keyword
 	}
-	near := suggest.Name(strings.ToLower(keyword[:min(len(keyword), 2*MaxText)]), lower)
-	k, _ := Lookup(near) // a keyword of the table
-	return 0, fmt.Errorf("unknown parameter %.40q; did you mean %s", keyword, k)
+	return 0, fmt.Errorf("unknown parameter %.40q%s", keyword, suggest.DidYouMean(keyword[:min(len(keyword), 2*MaxText)], keywords))
 }
 
 // Values are the values of all parameters. They compare with ==.

@@ -49,7 +49,7 @@ func TestConfigSaysWhatIsWrong(t *testing.T) {
 		"listener of the services":   func(b *Broker) { b.Services = "a b:1" },
 		"device ca":                  func(b *Broker) { b.DeviceCA = "" },
 		"line breaks":                func(b *Broker) { b.Key = "x\nallow_anonymous true" },
-		"reserved for things":       func(b *Broker) { b.Admins = []string{"CN=vic:1"} },
+		"reserved for things":        func(b *Broker) { b.Admins = []string{"CN=vic:1"} },
 		"security file is empty":     func(b *Broker) { b.SecurityFile = "" },
 		"no spaces around it":        func(b *Broker) { b.Cert = " x" },
 		"want a common name":         func(b *Broker) { b.Admins = []string{""} },
