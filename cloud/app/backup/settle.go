@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"kennel/cloud/updates/rollout"
+	"kennel/infra/cli"
 	"kennel/infra/migrations"
 	"kennel/infra/pg"
 )
@@ -71,14 +72,14 @@ const maxNamed = 20
 
 // String tells the operator what was stopped, and what only the operator can know.
 func (s settled) String() string {
-	out := fmt.Sprintf("Stopped, as people may have stopped it since the backup of %s: %d rollouts (paused), %d bulk actions, %d commands, and %d wishes.",
-		s.Made.UTC().Format(time.RFC3339), s.Rollouts, s.Bulk, s.Commands, len(s.Wishes))
+	out := fmt.Sprintf("Stopped, because operators may have stopped it since the backup of %s: %s (now paused), %s, %s and %s.",
+		s.Made.UTC().Format(time.RFC3339), cli.Count(s.Rollouts, "rollout"), cli.Count(s.Bulk, "bulk job"), cli.Count(s.Commands, "command"), cli.Count(len(s.Wishes), "target release"))
 	if named := s.Wishes[:min(len(s.Wishes), maxNamed)]; len(named) > 0 {
-		out += " To make a wish again: kennelctl releases want " + strings.Join(named, "; want ")
+		out += " To set a target release again: kennelctl releases want " + strings.Join(named, "; want ")
 		if more := len(s.Wishes) - len(named); more > 0 {
 			out += fmt.Sprintf("; and %d more", more)
 		}
 		out += "."
 	}
-	return out + " Operators removed, certificates revoked, channels changed and accounts erased since then are as they were in the backup: repeat these changes before robots and people come in."
+	return out + " Operators removed, certificates revoked, channels changed and accounts erased since then are back as in the backup: repeat these changes before you let robots and people in."
 }
