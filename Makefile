@@ -22,7 +22,7 @@ ROBOT_CMDS := agentd robotd
 # The programs that people install.
 DIST_CMDS := kenneld kennelctl s3d agentd robotd robotsim robotkit
 # The programs that the tests of the whole run.
-E2E_CMDS := kenneld kennelctl agentd robotd robotsim s3d
+E2E_CMDS := kenneld kennelctl agentd robotd robotsim robotkit s3d
 
 .PHONY: help
 help: ## this list

@@ -46,7 +46,7 @@ type Config struct {
 	OIDC accountoidc.Config `koanf:"oidc"`
 	// Operators says what operators must have.
 	Operators struct {
-		RequireSecond bool `koanf:"require_second_factor"` // a passkey or an authenticator app, to be set up before anything else
+		RequireSecond bool `koanf:"require_second_factor"` // operators must set up a passkey or an authenticator app before anything else
 	} `koanf:"operators"`
 	Console struct {
 		Listen string `koanf:"listen"` // plain HTTP for a browser on this machine; loopback only; "": none
@@ -54,7 +54,7 @@ type Config struct {
 	Enroll  identity.EnrollConfig `koanf:"enroll"`
 	Events  records.EventsConfig  `koanf:"events"`
 	Uploads struct {
-		KeepDays int `koanf:"keep_days"` // logs that robots uploaded are deleted after so many days
+		KeepDays int `koanf:"keep_days"` // days after which uploaded logs are deleted
 	} `koanf:"uploads"`
 	// Volumes are folders, each NAME=/FOLDER, whose file systems are watched beside the one of ca.dir: of a Postgres or an object store on this machine.
 	Volumes  []string              `koanf:"volumes"`
@@ -81,12 +81,12 @@ type APIConfig struct {
 	KeyFile  string   `koanf:"key_file"`
 	// ACME gets the certificates of public names; other names keep the one above.
 	ACME identity.ACMEConfig `koanf:"acme"`
-	// Proxies are the networks, such as 10.0.0.0/24, of proxies that pass TLS through and say who called them (PROXY protocol); empty: none.
+	// Proxies are networks, such as 10.0.0.0/24, of proxies that pass TLS through and send the client's address (PROXY protocol); empty: none.
 	Proxies []string `koanf:"proxies"`
-	// PublicURL is where people reach this API and its pages, as letters say it: https://kennel.example. "": https:// and the first of Names
+	// PublicURL is where people reach this API and its pages, for links in e-mails: https://kennel.example. "": https:// and the first of Names
 	// with the port of Listen.
 	PublicURL string `koanf:"public_url"`
-	// AppKeys are the app keys that the original app and SDK tools may show; ["*"] takes any. Empty: they are not served.
+	// AppKeys are the app keys that the original app and SDK tools may use; ["*"] allows any. Empty: they are not served.
 	AppKeys []string `koanf:"app_keys"`
 	// PublicMQTT is the broker's address as robots see it; "": mqtt.url.
 	PublicMQTT string `koanf:"public_mqtt"`

@@ -26,7 +26,7 @@ import (
 // RobotsConfig is the port of original robots: plain HTTP, HTTPS and gRPC on one (infra/adr/0010).
 type RobotsConfig struct {
 	Listen string `koanf:"listen"` // host:port; "": none
-	// Uploads is a second host:port, at which the same is served: port 443, to which original robots send their logs whatever Listen is. "": none.
+	// Uploads is a second host:port that serves the same: port 443, to which original robots send their logs whatever Listen is. "": none.
 	Uploads string `koanf:"uploads"`
 	// Public is host:port in the configuration of original robots; "": the first of Names, or of api.names, with the port of Uploads or Listen.
 	Public string `koanf:"public"`

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"kennel/certs"
+	"kennel/cloud/fleet/registry"
 	"kennel/cloud/originals/intake"
 	"kennel/cloud/originals/replay"
 	"kennel/infra/errs"
@@ -32,11 +33,11 @@ import (
 
 // The robot of a self-test. Serials of engineering units begin with 00e (VEC-STOR-03); no factory made this one.
 const (
-	TestThing   thing.ID = "vic:00efffff"
-	TestAccount          = "0e5e1f7e-57ed-4000-8000-000000000000"
-	TestTag              = "self-test"
-	TestTime             = 15 * time.Minute
-	TurnTime             = 4 * time.Minute // after which a self-test that did not end no longer holds up the next: more than all its steps may take
+	TestThing   = registry.SelfTest
+	TestAccount = "0e5e1f7e-57ed-4000-8000-000000000000"
+	TestTag     = "self-test"
+	TestTime    = 15 * time.Minute
+	TurnTime    = 4 * time.Minute // after which a self-test that did not end no longer holds up the next: more than all its steps may take
 )
 
 // Files of an original robot.

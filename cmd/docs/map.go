@@ -32,7 +32,7 @@ func mapPage(root string) (string, error) {
 		if _, rest, _ = strings.Cut(after, mapEnd); !ok || !strings.Contains(after, mapEnd) {
 			return "", fmt.Errorf("%s: want the lines %q and %q around the table of %s", name, mapBegin, mapEnd, top)
 		}
-		page.WriteString(before + mapBegin + "\n| folder | what is in it |\n|---|---|\n")
+		page.WriteString(before + mapBegin + "\n| folder | content |\n|---|---|\n")
 		if err := mapRows(&page, root, top, ""); err != nil {
 			return "", err
 		}

@@ -35,13 +35,13 @@ Flags of the programs are in [Commands and flags](commands.md).
 
 ## Settings of kenneld serve
 
-` + "`kenneld serve -config FILE` reads a YAML file; `-check-config` checks it and ends. A dot is a level of the file: `events.keep_days` is" + `
+` + "`kenneld serve -config FILE` reads a YAML file; `-check-config` checks the file and exits. A dot separates the levels of the file: `events.keep_days` is" + `
 
     events:
       keep_days: 30
 
-A variable of the environment overrides the file: ` + "`" + app.EnvPrefix + "EVENTS_KEEP_DAYS`" + ` is ` + "`events.keep_days`" + `. Durations are written such as 5s or 2h. Secrets are files that a setting names. An unknown setting is an error. ` +
-		"`kenneld onebox` sets all of this by itself.\n\n")
+An environment variable overrides the file: ` + "`" + app.EnvPrefix + "EVENTS_KEEP_DAYS`" + ` sets ` + "`events.keep_days`" + `. Durations look like 5s or 2h. Secrets are in files that a setting names. An unknown setting is an error. ` +
+		"`kenneld onebox` sets all of this itself.\n\n")
 	b.WriteString("| setting | type | default | meaning |\n|---|---|---|---|\n")
 	t := reflect.TypeFor[app.Config]()
 	st, err := s.structOf(t)
@@ -250,8 +250,8 @@ func (s source) robotSettings() (string, error) {
 		return "", err
 	}
 	var b strings.Builder
-	b.WriteString("\n## Settings of a robot\n\nA robot with Kennel's agent reads the files of the original below its root, and one of its own, `anki/etc/kennel-agent.env`. A missing file and a missing key mean the default. " +
-		"Lines are `KEY=VALUE`. A variable `KENNEL_KEY` of the process overrides each key; `kenneld onebox -robot-env KEY=VALUE` sets variables of simulated robots.\n")
+	b.WriteString("\n## Settings of a robot\n\nA robot with Kennel's agent reads the original's files below its root, and a file of its own, `anki/etc/kennel-agent.env`. If a file or a key is missing, the default applies. " +
+		"Lines are `KEY=VALUE`. An environment variable `KENNEL_KEY` overrides a key; `kenneld onebox -robot-env KEY=VALUE` sets variables of simulated robots.\n")
 	var missing []error
 	for _, file := range slices.Sorted(maps.Keys(found)) {
 		fmt.Fprintf(&b, "\n### %s\n\n| key | default | unit | meaning |\n|---|---|---|---|\n", file)

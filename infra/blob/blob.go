@@ -42,7 +42,7 @@ type Config struct {
 	// Files with the access key and the secret key, one line each; both empty: the SDK's usual sources (environment, instance role).
 	AccessKeyFile string `koanf:"access_key_file"`
 	SecretKeyFile string `koanf:"secret_key_file"`
-	PathStyle     bool   `koanf:"path_style"` // bucket in the path instead of the host name
+	PathStyle     bool   `koanf:"path_style"` // put the bucket in the path instead of the host name
 	// Full is told of each request that the store refused because its volume is full, with what the store says; may be nil.
 	Full func(why string) `koanf:"-"`
 }

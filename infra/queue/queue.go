@@ -60,7 +60,7 @@ type Config struct {
 	AWS         awsconfig.Config `koanf:"aws"`
 	Receivers   int              `koanf:"receivers"`    // long polls at once, default 4
 	Visibility  time.Duration    `koanf:"visibility"`   // how long a message that was not taken stays hidden, whole seconds, default 30s
-	MaxReceives int              `koanf:"max_receives"` // a message received more often is dead, default 20; keep the redrive policy's limit below
+	MaxReceives int              `koanf:"max_receives"` // a message that was received more often is given up, default 20; keep the redrive policy's limit lower
 }
 
 // Validate reports the first setting that cannot work (kind Invalid).

@@ -28,7 +28,7 @@ type TraceConfig struct {
 	// Endpoint is an OTLP/HTTP collector, such as http://127.0.0.1:4318; "": no traces. Headers and the like come from the variables
 	// that OpenTelemetry defines for it (OTEL_EXPORTER_OTLP_HEADERS).
 	Endpoint string `koanf:"endpoint"`
-	// Permille is the share, of a thousand, of traces to keep that begin here. A robot or program that sends a traceparent has decided
+	// Permille is how many of 1,000 traces that begin here are kept. A robot or program that sends a traceparent has decided
 	// for its own, up to a limit for all of them.
 	Permille int `koanf:"permille"`
 }

@@ -141,14 +141,14 @@ func ending(what string, leaf *x509.Certificate) error {
 // ACMEConfig says which authority issues certificates for public names, by the ACME protocol (RFC 8555). The authority calls back: at port 443 of each
 // name (TLS-ALPN-01), or with HTTPListen at port 80 (HTTP-01).
 type ACMEConfig struct {
-	// Directory is the authority's address, such as https://acme-v02.api.letsencrypt.org/directory; who sets it accepts its terms. "": no ACME.
+	// Directory is the authority's address, such as https://acme-v02.api.letsencrypt.org/directory; setting it accepts the authority's terms. "": no ACME.
 	Directory string   `koanf:"directory"`
-	Names     []string `koanf:"names"`   // public DNS names that certificates are for
-	Contact   string   `koanf:"contact"` // e-mail address that the authority writes to; "": none
+	Names     []string `koanf:"names"`   // public DNS names to get certificates for
+	Contact   string   `koanf:"contact"` // e-mail address for messages from the authority; "": none
 	// Dir keeps the account's key and the certificates. Several kenneld behind one name share it.
 	Dir        string `koanf:"dir"`
-	RootFile   string `koanf:"root_file"`   // authorities, PEM, that the directory's own certificate may come from; "": the system's
-	HTTPListen string `koanf:"http_listen"` // host:port that port 80 of the names leads to; it answers the authority and leads others to HTTPS. "": none
+	RootFile   string `koanf:"root_file"`   // file with the authorities (PEM) that may issue the directory's own certificate; "": the system's
+	HTTPListen string `koanf:"http_listen"` // host:port to which port 80 of the names leads; it answers the authority and redirects others to HTTPS. "": none
 }
 
 // Validate reports the first setting that cannot work (kind Invalid).

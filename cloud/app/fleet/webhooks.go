@@ -22,7 +22,7 @@ import (
 
 // WebhooksConfig says whom webhooks may call.
 type WebhooksConfig struct {
-	// Allow are networks, such as 10.1.0.0/16, that may be called although they are not public. Empty: public addresses alone.
+	// Allow are networks, such as 10.1.0.0/16, that webhooks may call although they are not public. Empty: public addresses only.
 	Allow []string `koanf:"allow"`
 	// RootFile holds the authorities of receivers' certificates, PEM, beside the system's; "": those alone.
 	RootFile string `koanf:"root_file"`

@@ -62,7 +62,7 @@ type CAConfig struct {
 type EnrollConfig struct {
 	PerAddressBurst int           `koanf:"per_address_burst"`
 	PerAddressEvery time.Duration `koanf:"per_address_every"`
-	NoApproval      bool          `koanf:"no_approval"` // robots that can prove nothing are refused, not put on the list that operators approve from
+	NoApproval      bool          `koanf:"no_approval"` // refuse robots without proof, instead of putting them on the list for approval by operators
 }
 
 // Attempts to enrol of one thing, beside those of one address (EnrollConfig): for a robot that is switched off and on.

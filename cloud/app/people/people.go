@@ -55,9 +55,9 @@ type Config struct {
 // MailConfig says how letters reach people.
 type MailConfig struct {
 	From  string          `koanf:"from"`  // sender's address, may have a name: Kennel <home@example.org>
-	Site  string          `koanf:"site"`  // how the letters call this cloud; "": Kennel
+	Site  string          `koanf:"site"`  // name of this cloud in e-mails; "": Kennel
 	SMTP  mailsmtp.Config `koanf:"smtp"`  // a mail server; without a host letters go to Spool
-	Spool string          `koanf:"spool"` // folder for letters where there is no mail server; "": mail, beside ca.dir
+	Spool string          `koanf:"spool"` // folder for e-mails if there is no mail server; "": mail, beside ca.dir
 }
 
 // Validate reports the first setting that cannot work.

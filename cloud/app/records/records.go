@@ -35,9 +35,9 @@ import (
 
 // EventsConfig says how long events are kept.
 type EventsConfig struct {
-	KeepDays    int `koanf:"keep_days"`     // events older than this are dropped, by whole days of receipt
-	RawKeepDays int `koanf:"raw_keep_days"` // raw batches in S3 are deleted after so many days
-	ParquetDays int `koanf:"parquet_days"`  // events are kept as Parquet files in S3, too, for so many days, at most KeepDays; 0: not
+	KeepDays    int `koanf:"keep_days"`     // days after which events are deleted, counted in whole days of receipt
+	RawKeepDays int `koanf:"raw_keep_days"` // days after which raw batches in S3 are deleted
+	ParquetDays int `koanf:"parquet_days"`  // days for which events are also kept as Parquet files in S3, at most KeepDays; 0: none
 }
 
 const day = 24 * time.Hour

@@ -61,11 +61,14 @@ const (
 	kindEvery = time.Hour
 )
 
+// SelfTest is the robot of self-tests. Its steps are erased after each one, so that Seen notes all of its calls.
+const SelfTest thing.ID = "vic:00efffff"
+
 // Seen notes a call of a robot that has proved who it is, and makes it known to the fleet. It costs a write once a minute or so. Trouble is
 // logged and does not fail the call.
 func (s *Service) Seen(ctx context.Context, c Call) {
 	last, kind := s.calls.Allow(string(c.Thing)), s.kinds.Allow(string(c.Thing)+" "+c.What)
-	if last > 0 && kind > 0 {
+	if last > 0 && kind > 0 && c.Thing != SelfTest {
 		return
 	}
 	made, err := s.store.Seen(ctx, c.Thing, OSVersion(c.Version), callEvery/2)

@@ -209,7 +209,7 @@ func TestSimulation(t *testing.T) {
 		scenes = append(scenes, scene{100_000, 0.002, 0, 10}, scene{100_000, 0.02, 0, 10}, scene{100_000, 0.02, 0.05, 5}, scene{100_000, 0.02, 0.1, 5})
 	}
 	var table strings.Builder
-	fmt.Fprintf(&table, "| robots | own problems a day | harmed by the release | rollouts | done | stopped | held for harm | passed 100 updated | rolled back | days |\n|---|---|---|---|---|---|---|---|---|---|\n")
+	fmt.Fprintf(&table, "| robots | other problems a day | harmed by the release | rollouts | done | stopped | held for harm | passed 100 updated | rolled back | days |\n|---|---|---|---|---|---|---|---|---|---|\n")
 	harmless, stopped, back := 0, 0, 0
 	for _, s := range scenes {
 		var done, stops, holds, passed, backs int

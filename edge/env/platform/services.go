@@ -185,7 +185,7 @@ func LoadFaultHandler(root *os.Root, getenv func(string) string) (FaultHandler, 
 	return c, e.Err()
 }
 
-// LoadGatewayFault returns the fault that a gateway certificate which cannot be made raises, from GatewayCertFile. The seed says what the
+// LoadGatewayFault returns the fault to raise if the gateway certificate cannot be made, from GatewayCertFile. The seed says what the
 // file holds and not under which key.
 func LoadGatewayFault(root *os.Root, getenv func(string) string) (int, error) {
 	e := robotfs.LoadEnv(root, GatewayCertFile, getenv)

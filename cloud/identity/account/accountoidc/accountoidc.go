@@ -28,11 +28,11 @@ const timeout = 10 * time.Second // of one request to the provider
 // Config is the provider and what its word is worth here.
 type Config struct {
 	Issuer           string            `koanf:"issuer"` // "": off
-	Name             string            `koanf:"name"`   // what people call the provider, on the page that signs in; "": the issuer's host
+	Name             string            `koanf:"name"`   // the provider's name on the sign-in page; "": the issuer's host
 	ClientID         string            `koanf:"client_id"`
 	ClientSecretFile string            `koanf:"client_secret_file"` // "": a public client, PKCE alone
 	RoleClaim        string            `koanf:"role_claim"`         // a word or a list of words; "": groups
-	Roles            map[string]string `koanf:"roles"`              // word of the claim to viewer, support, release-manager or admin; the highest counts
+	Roles            map[string]string `koanf:"roles"`              // maps a word of the claim to viewer, support, release-manager or admin; the highest role counts
 	Scopes           []string          `koanf:"scopes"`             // beside openid and email
 }
 

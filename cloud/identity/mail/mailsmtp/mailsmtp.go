@@ -37,7 +37,7 @@ type Config struct {
 	TLS          string `koanf:"tls"`  // starttls, implicit; none for a server on this machine
 	User         string `koanf:"user"` // "": no login
 	PasswordFile string `koanf:"password_file"`
-	RootFile     string `koanf:"root_file"` // whom to trust, PEM; "": the system's authorities
+	RootFile     string `koanf:"root_file"` // file with the authorities to trust (PEM); "": the system's
 }
 
 // Validate reports the first setting that cannot work (kind Invalid).

@@ -23,7 +23,7 @@ import (
 
 // Config says which archives are taken.
 type Config struct {
-	Keys         []string `koanf:"keys"`          // files with a public key in PEM each, such as robots' ota.pub; an archive is signed with one of them. Empty: none is taken
+	Keys         []string `koanf:"keys"`          // files that each hold a public key in PEM, such as robots' ota.pub; an archive must be signed with one of these keys. Empty: no archive is accepted
 	PasswordFile string   `koanf:"password_file"` // whose first line is the password of encrypted images, as robots' ota.pas; "": those are refused
 
 	Metadata tufrepowire.Config `koanf:"metadata"` // of releases: what the cloud signs by itself

@@ -47,13 +47,13 @@ type Config struct {
 	Recognizers []string              `koanf:"recognizers"`
 	Recognizer  recognizerwire.Config `koanf:"recognizer"`
 	Language    string                `koanf:"language"` // of robots that name none; "": en-US
-	AtOnce      int                   `koanf:"at_once"`  // requests at once; 0: 1000
+	AtOnce      int                   `koanf:"at_once"`  // maximum number of requests at once; 0: 1000
 	Pause       time.Duration         `koanf:"pause"`    // that ends what a person says; 0: 450ms
 	Knowledge   struct {
 		URL       string `koanf:"url"`        // of a server that answers what this cloud cannot; "": none
 		TokenFile string `koanf:"token_file"` // with what it asks for; "": nothing
 	} `koanf:"knowledge"`
-	// Weather is where weather comes from: open-meteo, whose servers learn the places that people ask for. "": there is none.
+	// Weather is the source of weather reports: open-meteo, whose servers learn the places that people ask for. "": none.
 	Weather string `koanf:"weather"`
 }
 
