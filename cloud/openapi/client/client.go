@@ -1094,6 +1094,7 @@ func (c Client) GetRolloutsID(ctx context.Context, id string) (Reply[Told], erro
 // GetRolloutsIDRobotsQuery is the query of GET /v1/rollouts/{id}/robots; nil leaves a parameter out.
 type GetRolloutsIDRobotsQuery struct {
 	Why   *string // Only robots with this code.
+	Phase *int64  // Only robots of this phase, from 1.
 	After *string // Only robots after this id.
 	Limit *int64  // Maximum number of results.
 }
@@ -1102,6 +1103,7 @@ type GetRolloutsIDRobotsQuery struct {
 func (q GetRolloutsIDRobotsQuery) Encode() string {
 	v := url.Values{}
 	put(v, "why", q.Why)
+	put(v, "phase", q.Phase)
 	put(v, "after", q.After)
 	put(v, "limit", q.Limit)
 	return v.Encode()
@@ -1617,7 +1619,7 @@ func (c Client) DeleteWebhooksID(ctx context.Context, id string) (Reply[None], e
 	return ask[None](ctx, c, "DELETE", "/v1/webhooks/"+url.PathEscape(id), nil)
 }
 
-// GetWebhooksID is GET /v1/webhooks/{id}: Show a webhook and the state of its endpoint.
+// GetWebhooksID is GET /v1/webhooks/{id}: Show a webhook and the state of its endpoint. Only an admin sees more of its URL than the host.
 func (c Client) GetWebhooksID(ctx context.Context, id string) (Reply[Hook], error) {
 	return ask[Hook](ctx, c, "GET", "/v1/webhooks/"+url.PathEscape(id), nil)
 }
@@ -3306,6 +3308,7 @@ type RobotWhy struct {
 	Code    string    `json:"code"`
 	Error   int64     `json:"error,omitzero"`
 	First   string    `json:"first,omitzero"` // the release that it gets before the rollout's, which cannot be installed on what it runs
+	Phase   int64     `json:"phase,omitzero"` // that it belongs to, from 1; 0: none, or not known yet
 	Rollout string    `json:"rollout"`
 	Since   time.Time `json:"since,omitzero"` // when it began to be so, if that is known
 	State   string    `json:"state"`
@@ -3659,6 +3662,7 @@ type Thing struct {
 	ProblemKinds     []string        `json:"problem_kinds,omitzero"` // of Problems, each once
 	Problems         []StatusProblem `json:"problems,omitzero"`      // Problems are what is wrong with it by its last status (ProblemsOf), and its recent crashes.
 	Rev              int64           `json:"rev"`                    // raised by every change
+	Revoked          bool            `json:"revoked,omitzero"`       // Revoked says why it is absent: it was here, and has no certificate in force, since an operator revoked it or reset its identity.
 	Serial           string          `json:"serial"`
 	Since            time.Time       `json:"since,omitzero"` // of this presence; absent from JSON: never seen
 	Species          string          `json:"species"`
@@ -3934,6 +3938,7 @@ type Why struct {
 	Code  string    `json:"code"`
 	Error int64     `json:"error,omitzero"`
 	First string    `json:"first,omitzero"` // the release that it gets before the rollout's, which cannot be installed on what it runs
+	Phase int64     `json:"phase,omitzero"` // that it belongs to, from 1; 0: none, or not known yet
 	Since time.Time `json:"since,omitzero"` // when it began to be so, if that is known
 	Thing string    `json:"thing"`
 	Until time.Time `json:"until,omitzero"` // when it will change by itself, if that is known
