@@ -86,7 +86,7 @@ func TestEventsFromOutside(t *testing.T) {
 		t.Errorf("profile: code %d, %s%s", code, out, errOut)
 	}
 	// 30.5: of a simulated robot it says at once that there is nothing to see, instead of an empty line every ten seconds.
-	if code, out, errOut := runCommand(dir, "", "profile", "-o", "json"); code != cli.ExitNotFound || out != "" || !strings.Contains(errOut, "nothing_to_see") {
+	if code, out, errOut := runCommand(dir, "", "profile", "-every", "10ms", "-count", "1", "-o", "json"); code != cli.ExitNotFound || out != "" || !strings.Contains(errOut, "nothing_to_see") {
 		t.Errorf("profile of nothing: code %d, %s%s", code, out, errOut)
 	}
 	if code, out, errOut := runCommand(dir, "", "trace", "-seconds", "1"); code != cli.ExitOK {

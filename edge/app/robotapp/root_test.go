@@ -5,6 +5,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"kennel/infra/cli"
 )
@@ -17,7 +18,9 @@ func TestNoRobotWithoutFlags(t *testing.T) {
 	}
 	cli.AddOutput(cmd)
 	var out, errOut bytes.Buffer
-	code := cli.Run(context.Background(), cmd, []string{"-o", "json"}, func(string) string { return "" }, &out, &errOut)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // of a program that runs on
+	defer cancel()
+	code := cli.Run(ctx, cmd, []string{"-o", "json"}, func(string) string { return "" }, &out, &errOut)
 	if code != cli.ExitUsage || !strings.Contains(errOut.String(), `"no_robot"`) {
 		t.Errorf("code %d, %s%s; want a refusal", code, &out, &errOut)
 	}
