@@ -208,7 +208,7 @@ func (h *house) upload(version string, b []byte) artifact.Artifact {
 // rollout brings a version to all devices, each with so many bytes a second (0: no limit). It is in its first phase.
 func (h *house) rollout(version string, bandwidth int64) string {
 	h.Helper()
-	r, err := h.rollouts.Create(h.Context(), rollout.Spec{Species: arm.Species(), Version: ota.Version(version), Channel: rollout.Beta, Phases: []rollout.Phase{{Percent: 100, BakeS: 60}}, Cap: 1, Guards: []rollout.Guard{}, Bandwidth: bandwidth}, false, "op")
+	r, err := h.rollouts.Create(h.Context(), "", rollout.Spec{Species: arm.Species(), Version: ota.Version(version), Channel: rollout.Beta, Phases: []rollout.Phase{{Percent: 100, BakeS: 60}}, Cap: 1, Guards: []rollout.Guard{}, Bandwidth: bandwidth}, false, "op")
 	if err == nil {
 		err = h.rollouts.StepOne(h.Context(), r.ID)
 	}
