@@ -181,7 +181,7 @@ func TestReadyForTheInternet(t *testing.T) {
 		got[i.Name] = i
 	}
 	for name, want := range map[string]preflight.CheckItem{
-		"disk":               {State: preflight.Missing, Says: "object store refuses writes"},
+		"disk":               {State: preflight.Missing, Says: "object store"},
 		"api_certificate":    {State: preflight.Missing, Says: "certificate " + cfg.API.CertFile + " ends at"},
 		"acme":               {State: preflight.Missing, Says: "no certificate for acme.example yet"},
 		"robots_certificate": {State: preflight.OK},

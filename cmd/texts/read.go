@@ -105,7 +105,7 @@ var (
 
 // ofPeople are folders whose other strings are shown to people, by the kind of text that they are.
 var ofPeople = []struct{ folder, kind string }{
-	{"cloud/web/", "page"}, {"cloud/fleet/registry", "page"}, {"cloud/fleet/explain", "page"},
+	{"cloud/web/", "page"}, {"cloud/fleet/registry/", "page"}, {"cloud/fleet/registry/registry", ""},
 	{"cloud/ctl", "help"}, {"edge/app/", "help"}, {"infra/cli", "help"}, {"infra/onebox", "help"}, {"cloud/app", "help"},
 }
 

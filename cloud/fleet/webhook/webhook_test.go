@@ -567,7 +567,7 @@ func TestGuard(t *testing.T) {
 			t.Errorf("%s: %v, want allowed %v", host, err, want)
 		}
 	}
-	if err := g.CheckHost("127.0.0.1"); !strings.Contains(fmt.Sprint(err), " -webhook-allow ") || !strings.Contains(fmt.Sprint(err), "webhooks.allow") { // 30.5: both names of the setting
+	if err := g.CheckHost("127.0.0.1"); !strings.Contains(fmt.Sprint(err), "-webhook-allow") || !strings.Contains(fmt.Sprint(err), "webhooks.allow") { // 30.5: both names of the setting
 		t.Error(err)
 	}
 	if _, err := webhook.NewGuard([]string{"10.1.0.0"}); err == nil {
