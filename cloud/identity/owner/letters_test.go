@@ -166,7 +166,7 @@ func TestLetters(t *testing.T) {
 		want []want
 	}{
 		{"claimed by its code", func() { must(t, a.claim(t, "ann", rex, a.show(t, rex, "k1"))) },
-			[]want{{"ann", "robot-gained", []string{"Der Roboter", "vic:00e20100", "den Code eingegeben", forgot, "Passwort"}, "App"}}},
+			[]want{{"ann", "robot-gained", []string{"Der Roboter", "vic:00e20100", "Sein Code", forgot, "Passwort"}, "App"}}},
 		{"claimed again: nothing new", func() { associate("ann", owner.HowAssociate) }, nil},
 		{"handed on", func() {
 			name()
@@ -174,14 +174,14 @@ func TestLetters(t *testing.T) {
 			must(t, err)
 			_, err = a.Accept(ctx, "bob", "bob@example.org", o.ID)
 			must(t, err)
-		}, []want{{"ann", "robot-handed-on", []string{"Schnuffi (vic:00e20100)", "weitergegeben", forgot, "Betreibern", time.Now().UTC().Format("2006-01-02 ")}, "bob"},
+		}, []want{{"ann", "robot-handed-on", []string{"Schnuffi (vic:00e20100)", "angeboten", forgot, "Betreiber", time.Now().UTC().Format("2006-01-02 ")}, "bob"},
 			{"bob", "robot-gained", []string{"You have a new robot", "vic:00e20100", "offered it to you", forgot}, "Schnuffi"}}},
 		{"taken by support", func() { must(t, a.TakeAway(ctx, "bob", rex)) },
 			[]want{{"bob", "robot-taken", []string{"removed the robot vic:00e20100 from your account", "who did it and why", "add it again"}, forgot}}},
 		{"signed in by an app", func() { associate("ann", owner.HowAssociate) },
 			[]want{{"ann", "robot-gained", []string{"mit einer App bei deinem Konto angemeldet", forgot}, "Code eingegeben"}}},
 		{"let go", func() { name(); must(t, a.Release(ctx, "ann", rex)) },
-			[]want{{"ann", "robot-released", []string{"Schnuffi (vic:00e20100)", "freigegeben", forgot}, ""}}},
+			[]want{{"ann", "robot-released", []string{"Schnuffi (vic:00e20100)", "entfernt", forgot}, ""}}},
 		{"given up by the robot", func() { associate("bob", owner.HowAssociate); must(t, a.Disassociate(ctx, rex)) },
 			[]want{{"bob", "robot-gained", nil, ""}, {"bob", "robot-left", []string{"signed out of your account", "lock it out", "add it again"}, "wiped"}}},
 		{"wiped", func() { associate("bob", owner.HowAssociate); must(t, a.Wiped(ctx, rex, "w1")) },

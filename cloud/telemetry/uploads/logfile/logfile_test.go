@@ -120,7 +120,7 @@ func TestBombs(t *testing.T) {
 		"wide":  {zeros, "unpacks to more than 128 MiB"},
 		"twice": {gz(zeros), "unpacks to more than 128 MiB"},
 		"lines": {gz(bytes.Repeat([]byte("a\n"), 2_000_001)), "more than 2000000 lines"},
-		"deep":  {deep, "packed more than 4 times over"},
+		"deep":  {deep, "more than 4 times over"},
 		"many":  {gz(tarred(many...)), "more than 1000 files"},
 	} {
 		if _, err := read(t, name, tc.log, logfile.Filter{}, 0, 10); errs.KindOf(err) != errs.Invalid || !strings.Contains(fmt.Sprint(err), tc.want) || !strings.Contains(err.Error(), "download it instead") {
