@@ -8,6 +8,7 @@ import (
 	"html/template"
 	"net/mail"
 	"path"
+	"regexp"
 	"strings"
 	texttemplate "text/template"
 	"time"
@@ -74,6 +75,9 @@ func parseLetters(text string) (map[string]letter, error) {
 		if err != nil {
 			return nil, err
 		}
+		if strings.Count(body, "{{.Link}}") != strings.Count(body, "]\n{{.Link}}") {
+			return nil, fmt.Errorf("letter %q: want the text of a button, [Do this], in the line before {{.Link}}", name)
+		}
 		b, err := texttemplate.New(name).Option("missingkey=error").Parse(strings.TrimSpace(body))
 		if err != nil {
 			return nil, err
@@ -105,7 +109,7 @@ type about struct {
 const page = `<!doctype html>
 <html lang="{{.Lang}}"><head><meta charset="utf-8"><title>{{.Subject}}</title></head>
 <body style="font:16px/1.5 sans-serif;color:#222;max-width:34em;margin:2em auto;padding:0 1em">
-{{range .Paragraphs}}{{if .Link}}<p><a href="{{.Link}}" style="display:inline-block;padding:.6em 1.2em;background:#1d5f8a;color:#fff;text-decoration:none;border-radius:.3em">{{.Host}}</a></p>
+{{range .Paragraphs}}{{if .Link}}<p><a href="{{.Link}}" style="display:inline-block;padding:.6em 1.2em;background:#1d5f8a;color:#fff;text-decoration:none;border-radius:.3em">{{.Text}}</a></p>
 <p style="font-size:13px;color:#666;word-break:break-all">{{.Link}}</p>
 {{else if .Code}}<p style="font:18px monospace;background:#f2f2f2;padding:.6em">{{.Code}}</p>
 {{else}}<p>{{.Text}}</p>
@@ -114,7 +118,10 @@ const page = `<!doctype html>
 
 var pageTemplate = template.Must(template.New("page").Parse(page))
 
-type paragraph struct{ Text, Link, Host, Code string }
+type paragraph struct{ Text, Link, Code string } // Text of a link: that of its button
+
+// button is the line before a link, with the text of its button.
+var button = regexp.MustCompile(`(?m)^\[(.+)\]\n`)
 
 // write makes the message of a letter.
 func (s *Service) write(m Mail, l Letter) (Message, error) {
@@ -141,7 +148,7 @@ func (s *Service) write(m Mail, l Letter) (Message, error) {
 	if err != nil {
 		return Message{}, err
 	}
-	return Message{ID: m.ID, Account: l.Account, To: m.To, Msg: s.compose(m, lang, subject.String(), text.String()+"\n", html.String())}, nil
+	return Message{ID: m.ID, Account: l.Account, To: m.To, Msg: s.compose(m, lang, subject.String(), button.ReplaceAllString(text.String(), "")+"\n", html.String())}, nil
 }
 
 func moment(t time.Time) string {
@@ -155,10 +162,12 @@ func paragraphs(text string, a about) []paragraph {
 	var out []paragraph
 	for p := range strings.SplitSeq(text, "\n\n") {
 		p = strings.TrimSpace(p)
+		if b := button.FindStringSubmatch(p); b != nil && p == b[0]+a.Link {
+			out = append(out, paragraph{Text: b[1], Link: a.Link})
+			continue
+		}
 		switch p {
 		case "":
-		case a.Link:
-			out = append(out, paragraph{Link: p, Host: a.Site})
 		case a.Code:
 			out = append(out, paragraph{Code: p})
 		default:

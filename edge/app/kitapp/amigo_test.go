@@ -284,7 +284,7 @@ func TestSystemError(t *testing.T) {
 	}{
 		{"none", nil, cli.ExitOK, ""},
 		{"silent", fmt.Errorf("erase: %w", sysmode.ErrSilent), cli.ExitUnavailable, "is it in System mode? Hold the black button"},
-		{"refused", fmt.Errorf("%w: not erased", sysmode.ErrRefused), cli.ExitUsage, "robot refuses: not erased"},
+		{"refused", fmt.Errorf("%w: not erased", sysmode.ErrRefused), cli.ExitUsage, "not erased"},
 		{"another", broken, cli.ExitFailed, "broken"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

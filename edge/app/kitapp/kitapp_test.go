@@ -170,7 +170,7 @@ func TestTreeOfAFile(t *testing.T) {
 		want string
 	}{
 		{[]string{"-f", write("bad.json", "{\"body\": {\n \"wheel[]\": {\"lef\": \"Motor\"}}}")}, cli.ExitUsage, "bad.json: line 2, column 14, robot.body.wheel: bad name: localization \"lef\"; want up"},
-		{[]string{"-f", write("cut.json", "{\"body\": ")}, cli.ExitUsage, "cut.json: line 1, column 10: the text ends too early"},
+		{[]string{"-f", write("cut.json", "{\"body\": ")}, cli.ExitUsage, "cut.json: line 1, column 10: truncated"},
 		{[]string{"-f", filepath.Join(dir, "none.json")}, cli.ExitNotFound, "none.json"},
 		{[]string{"-f", dir}, cli.ExitFailed, dir},
 		{[]string{"-f", good, "vector"}, cli.ExitUsage, "-f "},

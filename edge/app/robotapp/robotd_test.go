@@ -962,7 +962,7 @@ func TestCommandLine(t *testing.T) {
 		{[]string{"-cpu", "1000000"}, cli.ExitUsage, "processors 0"},
 		{[]string{"-cpu", "0", "-priority", "0"}, cli.ExitUsage, "want a priority"},
 		{[]string{"-record-limit", "0"}, cli.ExitUsage, "want 1 to"},
-		{[]string{"-log-level", "loud"}, cli.ExitUsage, "want debug, info, warn or error"},
+		{[]string{"-root", t.TempDir(), "-log-level", "loud"}, cli.ExitUsage, "want debug, info, warn or error"},
 		{[]string{"-root", filepath.Join(t.TempDir(), "none")}, cli.ExitUsage, "want the robot's folder"},
 		{[]string{"-nonsense"}, cli.ExitUsage, "nonsense"},
 	} {

@@ -48,7 +48,7 @@ func TestFleetMistakes(t *testing.T) {
 		{[]string{"-token-file", ca}, cli.ExitUsage, "has no certificate"},
 		{[]string{"-secrets", write("s.csv", "vic:00f00000\n")}, cli.ExitUsage, "secrets"},
 		{[]string{"-secrets", write("empty.csv", ""), "-token-file", ca}, cli.ExitUsage, "token-file"},
-		{[]string{"-secrets", write("other.csv", "vic:00000001,x\n"), "-progress", "0"}, cli.ExitNotFound, "no secret for vic:00f0000"},
+		{[]string{"-secrets", write("other.csv", "vic:00000001,x\n"), "-progress", "0"}, cli.ExitNotFound, "vic:00f0000"},
 		{[]string{"-n", "0"}, cli.ExitUsage, "want at least 1"},
 		{[]string{"-n", "10000000"}, cli.ExitUsage, "file descriptors"},
 		{[]string{"-status", "0.0.0.0:9100", "-progress", "0", "-secrets", write("one.csv", "")}, cli.ExitUsage, "status address"},

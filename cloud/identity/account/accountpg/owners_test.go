@@ -186,7 +186,7 @@ func TestSignUpToRecord(t *testing.T) {
 		t.Errorf("login before the e-mail is proved: %v", err)
 	}
 	l := h.one(t)
-	if l.to != ada || !strings.Contains(l.text, "Zum Abschließen") || !strings.Contains(l.text, "https://kennel.example/account/verify?code="+l.code) {
+	if l.to != ada || !strings.Contains(l.text, "bei Kennel ein Konto") || !strings.Contains(l.text, "https://kennel.example/account/verify?code="+l.code) {
 		t.Fatalf("letter %+v", l)
 	}
 	for name, c := range map[string]struct {
