@@ -47,7 +47,7 @@ func (a *app) robot() *cobra.Command {
 			Example: "  kennelctl robot say vic:00e20100 go forward\n  kennelctl robot say vic:00e20100 'go to sleep'"}, a.api.PostThingsThingIntents),
 		a.robotHold(),
 		a.tells(&cobra.Command{Use: "release THING", Short: "End the hold of a robot",
-			Long:    "End the hold of a robot (see robot hold), whoever set it. The robot may move again.",
+			Long:    "End the hold of a robot (see robot hold), even if another person set it. The robot may move again.",
 			Example: "  kennelctl robot release vic:00e20100"}, commandwire.RobotRelease))
 }
 

@@ -405,7 +405,7 @@ func (c *Control) ended(p int, o motion.Outcome) {
 		r.Moved, nearly = c.way.turned-u.began.turned, nearTurn
 	}
 	if o == motion.Stopped {
-		if r.Stop = c.stop; r.Stop == motion.Watchdog && math.Abs(r.Moved-u.asked) <= min(nearly, nearShare*math.Abs(u.asked)) {
+		if r.Stop = c.stop; r.Stop == motion.Watchdog && nearly > 0 && math.Abs(r.Moved-u.asked) <= min(nearly, nearShare*math.Abs(u.asked)) {
 			r.Outcome, r.Stop = motion.Done, 0
 		}
 	}

@@ -227,8 +227,8 @@ func TestParse(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	for b, want := range map[string]string{
-		"":                                     `begins with ""`,
-		"MDMP":                                 `begins with "MDMP"`,
+		"":                                     `starts with ""`,
+		"MDMP":                                 `starts with "MDMP"`,
 		magic + "program: x\n":                 "no empty line",
 		magic + "program\n\n":                  `"program": want a key`,
 		magic + "pid: -1\n\n":                  "want at least 1",

@@ -311,7 +311,7 @@ func FuzzReplay(f *testing.F) {
 // A recording of another version is refused by its number; one that is none, by its beginning.
 func TestRecordingOfAnotherVersion(t *testing.T) {
 	b := recorded(t, 2, 8)
-	for want, magic := range map[string]string{`of version "3", want "4"`: "KRT3", `begins with "RIFF"`: "RIFF", `begins with "KR`: "KR"} {
+	for want, magic := range map[string]string{`version "3", want "4"`: "KRT3", `starts with "RIFF"`: "RIFF", `starts with "KR`: "KR"} {
 		bad := append([]byte(magic), b[len(magic):]...)
 		if len(magic) < len(tapeMagic) {
 			bad = bad[:len(magic)]

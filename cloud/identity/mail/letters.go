@@ -118,7 +118,7 @@ const page = `<!doctype html>
 
 var pageTemplate = template.Must(template.New("page").Parse(page))
 
-type paragraph struct{ Text, Link, Code string } // Text of a link: that of its button
+type paragraph struct{ Text, Link, Code string } // Text of a link: what its button says
 
 // button is the line before a link, with the text of its button.
 var button = regexp.MustCompile(`(?m)^\[(.+)\]\n`)

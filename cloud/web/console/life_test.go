@@ -153,7 +153,7 @@ func TestLifeOnOneAxis(t *testing.T) {
 	}
 }
 
-// TestTimelineZoom: a timeline begins with the first thing that there is to see, and that of a robot which left days ago ends when it left.
+// TestTimelineZoom: a timeline begins with the first thing that there is to see; the timeline of a robot that left days ago ends when it left.
 func TestTimelineZoom(t *testing.T) {
 	c, err := newConsole(Config{Fleet: &fleet{}, Auth: &door{}, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {

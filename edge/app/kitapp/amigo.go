@@ -24,7 +24,7 @@ func amigoCommand() *cobra.Command {
 		Long: `Configure, load, watch and drive an AmigoBot.
 
 params and download need the System port of a simulated robot (robotsim amigobot -system) in System mode: hold its black button, press and
-release the red one, then release the black one. They use this project's own protocol, because that of real robots is unknown, and
+release the red one, then release the black one. They use this project's own protocol, because the protocol of real robots is unknown, and
 refuse serial lines. The other commands are ordinary clients of the Control port.
 
 A port is tcp:HOST:PORT, serial:/dev/ttyS0?baud=9600, or the path of a tty or Unix socket.`,
