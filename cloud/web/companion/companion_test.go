@@ -23,6 +23,7 @@ import (
 	"kennel/cloud/identity/owner"
 	"kennel/cloud/identity/token"
 	"kennel/cloud/page"
+	"kennel/cloud/page/language"
 	"kennel/cloud/telemetry/uploads"
 	"kennel/cloud/voice/intents"
 	"kennel/cloud/voice/voice"
@@ -653,5 +654,31 @@ func TestIntentsHaveLabels(t *testing.T) {
 			!strings.HasPrefix(in.User, "amazon_") && !strings.HasPrefix(in.User, "blackjack_") {
 			t.Errorf("%s has no label", in.User)
 		}
+	}
+}
+
+// TestRefusedInGerman: what a form is refused for is said in the person's language.
+func TestRefusedInGerman(t *testing.T) {
+	mux, h := open(t)
+	for _, x := range [][2]string{{"/my/robots/pleo:7/release", ""}, {"/my/account/delete", form("password", "my secret", "sure", "yes")}, {"/my/robots/vic:00e20100/settings", form("card", "eyes")}} {
+		w := do(t, mux, "ann", "POST", x[0], x[1], "Accept-Language", "de")
+		if missing := untranslated.FindAllString(w.Body.String(), -1); len(missing) > 0 || !strings.Contains(w.Body.String(), `role="alert"`) {
+			t.Errorf("%s: %d %q", x[0], w.Code, missing)
+		}
+	}
+	for _, species := range thing.AllSpecies() {
+		schema, _ := jdocs.SchemaOf(jdocs.SettingsOf(species))
+		for _, f := range schema.Fields {
+			if f.Control == "" {
+				continue
+			}
+			said := page.Sentence(cmp.Or(f.Form.Ask, "choose: "+f.Label))
+			if _, ok := language.German.Text(said); !ok {
+				t.Errorf("%s of %s: %q is not in German", f.Name, schema.Name, said)
+			}
+		}
+	}
+	if len(h.did) > 0 {
+		t.Errorf("did %q", h.did)
 	}
 }

@@ -255,7 +255,7 @@ func changedBy(by string) string {
 	if _, err := thing.Parse(by); err == nil {
 		return "your robot itself"
 	}
-	return "the person who looks after this Kennel"
+	return "the operator of this server"
 }
 
 // taken says of each form whether the robot has what is wanted: by the version that it says it has, and the fields that it therefore lacks.

@@ -165,7 +165,7 @@ func TestWantedAndTaken(t *testing.T) {
 }
 
 func TestChangedBy(t *testing.T) {
-	for by, want := range map[string]string{"owner": "you", "vic:00e20100": "your robot itself", "operator": "the person who looks after this Kennel", "": ""} {
+	for by, want := range map[string]string{"owner": "you", "vic:00e20100": "your robot itself", "operator": "the operator of this server", "": ""} {
 		if got := changedBy(by); got != want {
 			t.Errorf("%s: %s, want %s", by, got, want)
 		}

@@ -60,7 +60,7 @@ var pageTemplate = template.Must(template.New("page").Parse(`<!doctype html>
 {{range .Fields}}<label>{{.Label}}<input name="{{.Name}}" type="{{.Type}}" value="{{.Value}}" autocomplete="{{.Complete}}" required{{if eq .Type "password"}} maxlength="256"{{end}}></label>
 {{end}}<button>{{.Button}}</button>
 </form>{{end}}{{with .Ways}}<p class="ways">{{range .}}<a href="{{.Address}}">{{.Text}}</a> {{end}}</p>{{end}}
-</section></main><footer>Everything here stays on this Kennel.</footer></body></html>
+</section></main><footer>Your data stays on this server.</footer></body></html>
 `))
 
 // pagePolicy lets the pages' own styles through and nothing else.

@@ -154,7 +154,7 @@ var secondTemplate = template.Must(template.New("second").Parse(`<!doctype html>
 <label>Current password<input name="password" type="password" autocomplete="current-password" required maxlength="256" autofocus></label><button>Set up an app</button></form>
 {{if eq .Lacks ""}}<p class="ways"><a href="/me">Back to your account</a></p>{{end}}
 {{end}}{{if ne .Lacks ""}}<form class="ways" method="post" action="/logout"><button>Sign out</button></form>{{end}}
-</section></main><footer>Everything here stays on this Kennel.</footer></body></html>
+</section></main><footer>Your data stays on this server.</footer></body></html>
 `))
 
 // page shows what the session may do now.
