@@ -144,7 +144,7 @@ func TestAmigobot(t *testing.T) {
 			return nil
 		})
 	}
-	problem("TransVelMax): the robot takes them in System mode")
+	problem("TransVelMax): robot not in System mode")
 
 	// In System mode it says nothing to clients, in the middle of a motion.
 	if out, err := h.Ctl("robot", "drive", thing, "left=-1", "right=-1", "seconds=10"); err != nil {

@@ -89,7 +89,7 @@ func TestArchives(t *testing.T) {
 	if err := os.WriteFile(file+".bad", bad, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := h.Ctl("release", "upload", file+".bad"); err == nil || !strings.Contains(err.Error(), "robots would end with code 20") {
+	if out, err := h.Ctl("release", "upload", file+".bad"); err == nil || !strings.Contains(err.Error(), "with code 20") {
 		t.Errorf("a changed archive: %s, %v", out, err)
 	}
 	if err := h.CtlJSON(&list, "releases", "archives", "vic", "2.0.1.6076"); err != nil || len(list) != 1 || list[0].SHA256 != name || list[0].Kind != "production" {

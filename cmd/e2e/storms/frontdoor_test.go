@@ -223,7 +223,7 @@ func TestFewDescriptors(t *testing.T) {
 			return err
 		}
 		defer resp.Body.Close()
-		if b, err := io.ReadAll(resp.Body); err != nil || !strings.Contains(string(b), "turned away") {
+		if b, err := io.ReadAll(resp.Body); err != nil || !strings.Contains(string(b), "refused") {
 			return fmt.Errorf("%s %w", b, err)
 		}
 		return nil
