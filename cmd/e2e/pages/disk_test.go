@@ -108,7 +108,7 @@ func TestTroublesAreNamed(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = syscall.Kill(broker, syscall.SIGCONT) })
 	expect(soon, "broker", false, 503, "has not answered since")
-	alerted("part_failing", "broker", "does not answer")
+	alerted("part_failing", "broker", "has not answered")
 	if err := syscall.Kill(broker, syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
