@@ -464,12 +464,11 @@ func (p *Page) Faults() (out []string) { p.t.Helper(); p.into(&out, "faults", ni
 // lookRules are those of axe-core that depend on how a page is laid out and coloured; the others need be asked once.
 var lookRules = []string{"color-contrast", "link-in-text-block", "target-size", "scrollable-region-focusable"}
 
-// Sound checks the present page, in light and dark, at each size: nothing serious or critical for axe-core, everything fits into the window,
-// the Tab key reaches everything and the focus is seen, no fault. The window is then of the last size, in light.
+// Sound checks the present page, in light and dark, at each size: nothing serious or critical for axe-core, the Tab key reaches everything
+// and the focus is seen, no fault. The window is then of the last size, in light.
 func (p *Page) Sound(sizes ...Size) {
 	p.t.Helper()
 	at := strings.TrimPrefix(p.URL(), "https://")
-	p.Fits(sizes...)
 	for i, s := range sizes {
 		for _, scheme := range []string{"dark", "light"} { // a page is left in light
 			p.Look(scheme, s)

@@ -57,9 +57,11 @@ func TestSound(t *testing.T) {
 	for path, want := range map[string]string{"/good": "", "/name": "label", "/faint": "contrast", "/unseen": "not visible", "/wide": "wide", "/covered": "covered", "/small": "small", "/cut": "cut", "/stuck": "does not reach", "/script": "nothing", "/outside": "Content Security Policy"} {
 		p.Goto(s.URL + path)
 		r := &recorder{TB: t}
-		if p.For(r).Sound(Phone); path == "/good" {
+		if p.For(r).Fits(Phone); path == "/good" {
+			p.For(r).Fits(Sizes...)
 			p.For(r).Sound(Desktop)
 		}
+		p.For(r).Sound(Phone)
 		said := strings.Join(r.said, "\n")
 		if (want == "") != (said == "") || !strings.Contains(said, want) {
 			t.Errorf("%s: want %q, got\n%s", path, want, said)

@@ -91,7 +91,7 @@ type running struct {
 }
 
 // TestPrintedCommands runs every command that README.md, CONTRIBUTING.md and docs/ print, as printed, in one fresh house, and compares the shape of its
-// output with the one on the page (issue 30, must hold 1).
+// output with the one on the page (issue 30, must hold 1). The light run leaves out what is compiled for it, and the pages that a newcomer opens later.
 func TestPrintedCommands(t *testing.T) {
 	all := printedCommands(t)
 	uploads := freeaddr.For(t)
@@ -107,9 +107,14 @@ func TestPrintedCommands(t *testing.T) {
 		if i > 0 && all[i-1].page != c.page {
 			d.endPage()
 		}
-		d.do(c)
+		if housetest.Soak() || c.page == "README.md" && !strings.HasPrefix(c.cmd, "go run ") || c.page == "docs/start.md" {
+			d.do(c)
+		}
 	}
 	d.endPage()
+	if !housetest.Soak() {
+		return
+	}
 	for entry := range d.unneeded {
 		t.Errorf("no page prints %q: remove it from the table", entry)
 	}
