@@ -207,19 +207,22 @@ func ask[A corelink.Message](
 	if err := c.core.Send(message(request)); err != nil {
 		return answer, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, Patience)
+	patient, cancel := context.WithTimeout(ctx, Patience)
 	defer cancel()
 	var m corelink.Message
 	ok := true
 	select {
 	case m, ok = <-got:
-	case <-ctx.Done():
+	case <-patient.Done():
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		delete(c.waiting, request)
 		select {
 		case m = <-got: // it came at that moment
 		default:
+			if err := ctx.Err(); err != nil { // the caller gave up
+				return answer, fmt.Errorf("wait for the real-time core (robotd): %w", err)
+			}
 			return answer, errors.New("the real-time core (robotd) does not answer")
 		}
 	}

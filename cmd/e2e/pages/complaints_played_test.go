@@ -464,7 +464,7 @@ func uncheckedToken(t *testing.T, k *kennelOfComplaints, r *housetest.Replayed) 
 	if _, err := r.Read(t.Context(), housetest.ReadItem(housetest.SettingsDoc, 0)); status.Code(err) != codes.Unauthenticated {
 		t.Errorf("no token: %v", err)
 	}
-	return k.told(t, r.Thing, "documents refused: no access token"), nil
+	return k.told(t, r.Thing, "It sent no access token"), nil
 }
 
 func oneFile(t *testing.T, k *kennelOfComplaints, r *housetest.Replayed) (string, func()) {
