@@ -60,7 +60,7 @@ func FuzzParse(f *testing.F) {
 		}
 		again, err := Append(nil, h, samples)
 		if err != nil {
-			t.Skip(err) // its header is longer in our words
+			return // its header is longer in our words
 		}
 		h2, s2, err := Parse(again)
 		if err != nil || h2 != h || len(s2) != len(samples) {

@@ -120,6 +120,8 @@ type Store interface {
 	// Add keeps d, tells every process, and returns the command; with a key that the same caller used for this thing before it returns
 	// that command and added false. Exhausted if as many commands of the thing are open as commandwire.MaxOpen allows; never for an urgent one.
 	Add(ctx context.Context, d Draft) (c Command, added bool, err error)
+	// Keyed returns the command that d's sender gave d's thing with d's key; NotFound, also for a draft without a key.
+	Keyed(ctx context.Context, d Draft) (Command, error)
 	// Get returns one command of a thing; NotFound.
 	Get(ctx context.Context, id thing.ID, command string) (Command, error)
 	// List returns the newest first, open ones alone if asked.
@@ -196,6 +198,9 @@ func (s *Service) Send(ctx context.Context, d Draft) (Command, error) {
 	}
 	if commandwire.Moves(d.Kind) || d.Kind == commandwire.Intent {
 		if err := s.online(ctx, d.Thing); err != nil {
+			if taken, none := s.store.Keyed(ctx, d); none == nil { // before it went offline
+				return sameOf(taken, d)
+			}
 			return Command{}, err
 		}
 	}
@@ -206,7 +211,15 @@ func (s *Service) Send(ctx context.Context, d Draft) (Command, error) {
 	if err != nil {
 		return Command{}, err
 	}
-	if !added && (c.Kind != d.Kind || !bytes.Equal(compact(c.Args), compact(d.Args))) {
+	if added {
+		return c, nil
+	}
+	return sameOf(c, d)
+}
+
+// sameOf returns c, the command that already has d's key, if it is what d asks for; Conflict.
+func sameOf(c Command, d Draft) (Command, error) {
+	if c.Kind != d.Kind || !bytes.Equal(compact(c.Args), compact(d.Args)) {
 		return Command{}, errs.Coded(errs.Conflict, "key_used", "key %q is already used by command %s, %s with other arguments", d.Key, c.ID, c.Kind)
 	}
 	return c, nil

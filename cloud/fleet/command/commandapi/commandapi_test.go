@@ -241,3 +241,26 @@ type closer struct{ command.Store }
 func (closer) Close(_ context.Context, id thing.ID, name string, s command.State, r command.Result) (command.Command, error) {
 	return command.Command{ID: name, Thing: id, State: s, Result: &r}, nil
 }
+
+// TestRepeatedWhileOffline: a sender who lost the answer and asks again, with the same key, hears of the command that was taken, although the robot is
+// offline by now; a key that was not used is refused.
+func TestRepeatedWhileOffline(t *testing.T) {
+	var err error
+	svc := command.New(commandpg.New(pgtest.New(t)), command.Online(func(context.Context, thing.ID) error { return err }))
+	draft := command.Draft{Thing: rex, Kind: "robot_do", Args: json.RawMessage(`{"line":"robot.go(0.1)"}`), By: "op@example.org", Key: "once", TTL: time.Second}
+	first, sent := svc.Send(t.Context(), draft)
+	if sent != nil {
+		t.Fatal(sent)
+	}
+	err = errs.Coded(errs.Unavailable, errs.CodeOffline, "it is offline")
+	if again, got := svc.Send(t.Context(), draft); got != nil || again.ID != first.ID {
+		t.Errorf("again: %+v, %v; want %s", again, got, first.ID)
+	}
+	for name, change := range map[string]func(*command.Draft){"another key": func(d *command.Draft) { d.Key = "twice" }, "no key": func(d *command.Draft) { d.Key = "" }, "another sender": func(d *command.Draft) { d.By = "eve@example.org" }} {
+		d := draft
+		change(&d)
+		if _, got := svc.Send(t.Context(), d); errs.CodeOf(got) != errs.CodeOffline {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}

@@ -97,7 +97,7 @@ func (s *Store) Add(ctx context.Context, d command.Draft) (c command.Command, ad
 			return err
 		}
 		if d.Key != "" {
-			c, err = one(tx.Query(ctx, `SELECT `+columns+` FROM command_outbox WHERE thing = $1 AND by_whom = $2 AND key = $3`, d.Thing, d.By, d.Key))
+			c, err = one(tx.Query(ctx, keyed, d.Thing, d.By, d.Key))
 			if !errors.Is(err, pgx.ErrNoRows) {
 				return err
 			}
@@ -149,6 +149,18 @@ func one(rows pgx.Rows, err error) (command.Command, error) {
 		return command.Command{}, err
 	}
 	return pgx.CollectExactlyOneRow(rows, scan)
+}
+
+// keyed selects the command of a thing that a sender gave with a key of their own.
+const keyed = `SELECT ` + columns + ` FROM command_outbox WHERE thing = $1 AND by_whom = $2 AND key = $3`
+
+// Keyed implements command.Store.
+func (s *Store) Keyed(ctx context.Context, d command.Draft) (command.Command, error) {
+	c, err := one(s.pool.Query(ctx, keyed, d.Thing, d.By, optional(d.Key)))
+	if errors.Is(err, pgx.ErrNoRows) {
+		return c, unknown(d.Thing, d.Key)
+	}
+	return c, pg.Wrap(err, "command of %s with key %q", d.Thing, d.Key)
 }
 
 // Get returns one command of a thing.
