@@ -166,7 +166,7 @@ func (p *Plate) make() error {
 // told says that a file is made; that one was damaged is news for an operator, because clients that pinned it will not know the robot.
 func (p *Plate) told(what string, err error) {
 	if errors.Is(err, fs.ErrNotExist) {
-		p.cfg.Log.Info("creating the robot's "+what, "part", "gateway certificate")
+		p.cfg.Log.Info("creating gateway identity", "item", what, "part", "gateway certificate")
 		return
 	}
 	p.cfg.Log.Warn("the robot's "+what+" unusable; creating another", "part", "gateway certificate", "err", err)
