@@ -217,7 +217,7 @@ func (s *Service) Send(ctx context.Context, d Draft) (Command, error) {
 	return sameOf(c, d)
 }
 
-// sameOf returns c, the command that already has d's key, if it is what d asks for; Conflict.
+// sameOf returns c, the command that already has d's key; Conflict if d asks for something else.
 func sameOf(c Command, d Draft) (Command, error) {
 	if c.Kind != d.Kind || !bytes.Equal(compact(c.Args), compact(d.Args)) {
 		return Command{}, errs.Coded(errs.Conflict, "key_used", "key %q is already used by command %s, %s with other arguments", d.Key, c.ID, c.Kind)
