@@ -71,7 +71,7 @@ func (a *app) bulkTag() *cobra.Command {
 func (a *app) bulkSend() *cobra.Command {
 	var ttl time.Duration
 	cmd := a.bulk(&cobra.Command{Use: "send FILTER KIND [KEY=VALUE...]", Short: "Send each robot a command",
-		Example: "  kennelctl robots bulk send \"presence:present tag:lab\" ping\n  kennelctl robots bulk send problem:documents sync -ttl 24h",
+		Example: "  kennelctl robots bulk send \"presence:online tag:lab\" ping\n  kennelctl robots bulk send problem:documents sync -ttl 24h",
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 			if len(args) == 1 {
 				return commandwire.Kinds(), cobra.ShellCompDirectiveNoFileComp
@@ -100,7 +100,7 @@ func (a *app) bulkSet() *cobra.Command {
 			return completeFilter(cmd, args, typed)
 		},
 		Example: "  kennelctl robots bulk set tag:lab master_volume=2\n" +
-			"  kennelctl robots bulk set \"species:vic presence:present\" time_zone=Europe/Berlin -yes"},
+			"  kennelctl robots bulk set \"species:vic presence:online\" time_zone=Europe/Berlin -yes"},
 		func(args []string) (client.Action, error) {
 			set, err := parseSet(args[1:])
 			return client.Action{Kind: "set", Fields: set, Force: force}, err

@@ -45,7 +45,7 @@ const filterHelp = "" +
 	"model) or key:value. Commas separate alternative values. A leading - excludes what the term matches.\n" +
 	"Keys: presence, species, id, version, agent, body, model, tag, cohort, battery (volts, or low, nominal, full), problem, cert, seen, since,\n" +
 	"created, loop, name, owner.\n" +
-	"Examples: presence:absent seen:>3d   version:<2.1 -tag:lab   battery:<3.6   cert:<7d   problem:any   cohort:beta\n" +
+	"Examples: presence:offline seen:>3d   version:<2.1 -tag:lab   battery:<3.6   cert:<7d   problem:any   cohort:beta\n" +
 	"Quote a filter, because the shell interprets < and >."
 
 // filterOf reads the filter of a command line, so that a mistake in it is reported before the cloud is asked.
@@ -82,7 +82,7 @@ func completeFilter(_ *cobra.Command, _ []string, typed string) ([]string, cobra
 func (a *app) robotsCounts() *cobra.Command {
 	return shows(a, &cobra.Command{Use: "counts [FILTER]", Short: "Count robots by presence, version, species, problem and tag",
 		Long: filterHelp, Args: cobra.ArbitraryArgs,
-		Example:           "  kennelctl robots counts\n  kennelctl robots counts \"presence:absent species:vic\"",
+		Example:           "  kennelctl robots counts\n  kennelctl robots counts \"presence:offline species:vic\"",
 		ValidArgsFunction: completeFilter},
 		func(ctx context.Context, args []string) (r reply[client.Counts], err error) {
 			f, err := filterOf(args...)

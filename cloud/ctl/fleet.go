@@ -13,7 +13,7 @@ import (
 
 func (a *app) fleet() *cobra.Command {
 	return shows(a, describe("fleet", "Count robots that are online and offline", "fleet", "fleet -o json"),
-		none(a.api.GetFleet), func(t *cli.Table, c client.Count) { pairs(t, "present", c.Present, "absent", c.Absent) })
+		none(a.api.GetFleet), func(t *cli.Table, c client.Count) { pairs(t, "online", c.Present, "offline", c.Absent) })
 }
 
 func (a *app) health() *cobra.Command {

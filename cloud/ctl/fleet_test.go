@@ -212,8 +212,8 @@ func TestFleetCommands(t *testing.T) {
 			t.Errorf("%q: exit %d, %s; want %q", c.args, code, errOut, c.want)
 		}
 	}
-	_, out, _ = run(t.Context(), nil, "", "__complete", "-onebox", dir, "robots", "list", "tag:lab presence:a")
-	has("completion", out, "tag:lab presence:absent")
+	_, out, _ = run(t.Context(), nil, "", "__complete", "-onebox", dir, "robots", "list", "tag:lab presence:of")
+	has("completion", out, "tag:lab presence:offline")
 	_, out, _ = run(t.Context(), nil, "", "__complete", "-onebox", dir, "robots", "list", "ve")
 	has("completion", out, "version:")
 }

@@ -36,7 +36,7 @@ func (a *app) robotsList() *cobra.Command {
 	var asCSV bool
 	cmd := a.runs(&cobra.Command{Use: "list [FILTER]", Short: "List robots", Long: filterHelp, Args: cobra.ArbitraryArgs,
 		ValidArgsFunction: completeFilter,
-		Example: "  kennelctl robots list -presence absent\n  kennelctl robots list -q vic: -o json\n" +
+		Example: "  kennelctl robots list -presence offline\n  kennelctl robots list -q vic: -o json\n" +
 			"  kennelctl robots list \"version:<2.1 battery:low\" -sort -seen\n" +
 			"  kennelctl robots list tag:lab -csv > lab.csv"},
 		func(cmd *cobra.Command, args []string) error {
@@ -86,13 +86,13 @@ func (a *app) robotsList() *cobra.Command {
 	for _, c := range registry.Columns {
 		columns = append(columns, string(c), "-"+string(c))
 	}
-	cmd.Flags().StringVar(&presence, "presence", "", "only robots with this `PRESENCE`: present, absent, calls or never")
+	cmd.Flags().StringVar(&presence, "presence", "", "only robots with this `PRESENCE`: online, offline, calls (an original robot) or never")
 	cmd.Flags().StringVarP(&search, "query", "q", "", "only robots with `TEXT` in their id, name, tags, versions or model")
 	cmd.Flags().StringVar(&text, "filter", "", "`FILTER` as a flag, for one that begins with -")
 	cmd.Flags().StringVar(&sort, "sort", "", "sort by `COLUMN`, descending with a leading -: "+
 		"id, presence, since, seen, created, version, agent, body, battery, loop, problems, cert")
 	cmd.Flags().BoolVar(&asCSV, "csv", false, "print comma-separated values, with more columns")
-	presences := cobra.FixedCompletions([]string{"present", "absent", "calls", "never"}, cobra.ShellCompDirectiveNoFileComp)
+	presences := cobra.FixedCompletions([]string{"online", "offline", "calls", "never"}, cobra.ShellCompDirectiveNoFileComp)
 	_ = cmd.RegisterFlagCompletionFunc("presence", presences) // the flag is there
 	_ = cmd.RegisterFlagCompletionFunc("sort", cobra.FixedCompletions(columns, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("filter", completeFilter)
@@ -255,10 +255,17 @@ var now = time.Now
 
 // presenceOf says whether a robot is here, and whether it may come.
 func presenceOf(th client.Thing) string {
-	if th.Revoked {
-		return th.Presence + ", revoked"
+	word := th.Presence
+	switch word {
+	case string(registry.Present):
+		word = "online"
+	case string(registry.Absent):
+		word = "offline"
 	}
-	return th.Presence
+	if th.Revoked {
+		word += ", revoked"
+	}
+	return word
 }
 
 // ago prints how far a time is from now, such as "3 min ago" or "in 2 h"; "" if it is none. JSON output has the exact time.

@@ -32,7 +32,7 @@ func TestProblems(t *testing.T) {
 
 // TestPresenceOf (30.5): robots list tells a robot that was revoked from one that is only offline.
 func TestPresenceOf(t *testing.T) {
-	for want, th := range map[string]client.Thing{"present": {Presence: "present"}, "absent": {Presence: "absent"}, "absent, revoked": {Presence: "absent", Revoked: true}} {
+	for want, th := range map[string]client.Thing{"online": {Presence: "present"}, "offline": {Presence: "absent"}, "offline, revoked": {Presence: "absent", Revoked: true}} {
 		if got := presenceOf(th); got != want {
 			t.Errorf("%+v: %q, want %q", th, got, want)
 		}

@@ -14,7 +14,7 @@ import (
 // The generated parts of docs/map.md are between these lines.
 const (
 	mapBegin = "<!-- This table is made of the packages' comments: make generate. -->\n"
-	mapEnd   = "<!-- The end of that table. -->\n"
+	mapEnd   = "<!-- End of the generated table. -->\n"
 )
 
 // mapPage returns docs/map.md with the folders of cloud/ and the slices of its families, and with those of edge/agent, each with the beginning of its

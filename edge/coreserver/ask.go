@@ -21,7 +21,7 @@ import (
 // The errors of a line that asks for too much.
 var (
 	errDevice  = errors.New("this robot cannot do that")
-	errNoSpeed = fmt.Errorf("%w: speed: is only for a motor that moves to a position", robot.ErrRange)
+	errNoSpeed = fmt.Errorf("%w: a speed is only for a motor that moves to a position", robot.ErrRange)
 	errNoTime  = fmt.Errorf("%w: speed:, time: and adaptive: are only for a motor", robot.ErrRange)
 	errMixed   = fmt.Errorf("%w: a line writes slots or calls one method; send the other in a second line", robot.ErrName)
 	errStep    = fmt.Errorf("%w: want steps that each move or set something", robot.ErrName)

@@ -250,7 +250,7 @@ func TestLineIsAnOrder(t *testing.T) {
 		"wheel.val = 1":                              "not measured", // nothing has measured the wheels
 		"wheel.turn = 1":                             "takes a speed",
 		"wheel.speed = [1, 2, 3]":                    "3 values for 2",
-		"wheel.speed = 1 speed:1":                    "speed: is only for",
+		"wheel.speed = 1 speed:1":                    "speed is only for",
 		"led = 1 speed:1":                            "only for a motor",
 		"led = 1 time:1":                             "only for a motor",
 		"robot.stop() speed:1":                       "only for a motor",

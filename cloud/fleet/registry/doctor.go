@@ -420,7 +420,7 @@ func (f *facts) clock() (Check, bool) {
 		c.Do = "Certificates and tokens depend on time: let the robot reach a time server"
 	case d >= clockWarn:
 		c.Level = Warn
-		c.Do = "Its event times are wrong by as much: let the robot reach a time server"
+		c.Do = "Its event times are off by as much: let the robot reach a time server"
 	}
 	return c, true
 }

@@ -712,7 +712,7 @@ func (c Client) GetFleet(ctx context.Context) (Reply[Count], error) {
 
 // GetFleetCountsQuery is the query of GET /v1/fleet/counts; nil leaves a parameter out.
 type GetFleetCountsQuery struct {
-	Filter   *string // Filter of robots, such as presence:absent tag:lab battery:<3.6 seen:>3d.
+	Filter   *string // Filter of robots, such as presence:offline tag:lab battery:<3.6 seen:>3d.
 	Presence *string // A presence to add to the filter.
 	Q        *string // A word to add to the filter.
 }
@@ -1145,7 +1145,7 @@ func (c Client) GetStrangers(ctx context.Context) (Reply[[]Stranger], error) {
 
 // GetThingsQuery is the query of GET /v1/things; nil leaves a parameter out.
 type GetThingsQuery struct {
-	Filter   *string // Filter of robots, such as presence:absent tag:lab battery:<3.6 seen:>3d.
+	Filter   *string // Filter of robots, such as presence:offline tag:lab battery:<3.6 seen:>3d.
 	Sort     *string // Column to sort by; descending with a leading -.
 	Limit    *int64  // Maximum number of results.
 	After    *string // Where the previous page ended.
@@ -1588,7 +1588,7 @@ func (c Client) PostWaitingThingRefuse(ctx context.Context, thing string, in Wai
 
 // GetWatchQuery is the query of GET /v1/watch; nil leaves a parameter out.
 type GetWatchQuery struct {
-	Filter   *string // Filter of robots, such as presence:absent tag:lab battery:<3.6 seen:>3d.
+	Filter   *string // Filter of robots, such as presence:offline tag:lab battery:<3.6 seen:>3d.
 	Presence *string // A presence to add to the filter.
 	Q        *string // A word to add to the filter.
 	Counts   *string // 1: include counts.
@@ -1750,7 +1750,7 @@ var Commands = []Declared{
 	{"robots apps revoke THING APP", "Revoke an app of a robot, or all of them", "", "robots apps revoke vic:00e20100 ID\nrobots apps revoke vic:00e20100 -all", "", "{{.APP}} revoked", "", "", "DELETE", "/v1/things/{thing}/apps/{app}", []Parameter{}},
 	{"robots certificates THING", "List a robot's certificates, the newest first", "", "", "SERIAL; ISSUED FOR=.method; FROM=.not_before; UNTIL=.not_after; REVOKED; REASON", "", "", "", "GET", "/v1/things/{thing}/certificates", []Parameter{}},
 	{"commands list THING -open -limit=20", "List a robot's commands, the newest first", "", "commands list vic:00e20100\ncommands list vic:00e20100 -open", "COMMAND=.id; KIND; STATE; CREATED; BY; RESULT={{if .result}}{{or .result.detail .result.status}}{{else if eq .state `expired`}}no result in time{{end}}", "", "", "", "GET", "/v1/things/{thing}/commands", []Parameter{{"query", "open", "Only commands without a result.", "string", []string{"true", "false"}}, {"query", "limit", "Maximum number of results.", "integer", []string(nil)}}},
-	{"robots history THING -limit=50", "List when a robot went online and offline, the newest first", "", "robots history vic:00e20100 -limit 10", "TIME=.at; PRESENCE={{if .present}}present{{else}}absent{{end}}", "", "", "", "GET", "/v1/things/{thing}/history", []Parameter{{"query", "limit", "Maximum number of results.", "integer", []string(nil)}}},
+	{"robots history THING -limit=50", "List when a robot went online and offline, the newest first", "", "robots history vic:00e20100 -limit 10", "TIME=.at; PRESENCE={{if .present}}online{{else}}offline{{end}}", "", "", "", "GET", "/v1/things/{thing}/history", []Parameter{{"query", "limit", "Maximum number of results.", "integer", []string(nil)}}},
 	{"jdocs list THING", "List a robot's documents", "", "", "DOCUMENT=.doc_name; VERSION=.doc_version; FORMAT=.fmt_version; CHANGED=.at; BY", "", "", "", "GET", "/v1/things/{thing}/jdocs", []Parameter{}},
 	{"jdocs diff THING DOC FROM TO", "Compare two versions of a document", "", "jdocs diff vic:00e20100 vic.RobotSettings 3 7", "FIELD; BEFORE; AFTER", "", "", "", "GET", "/v1/things/{thing}/jdocs/{doc}/diff", []Parameter{{"query", "from", "Earlier version.", "string", []string(nil)}, {"query", "to", "Later version.", "string", []string(nil)}}},
 	{"jdocs history THING DOC -limit=20", "List a document's versions: who changed it, and when", "", "jdocs history vic:00e20100 vic.RobotSettings -limit 5", "VERSION=.doc_version; CHANGED=.at; BY; DOCUMENT={{if .deleted}}(deleted){{else}}{{.jdoc}}{{end}}", "", "", "", "GET", "/v1/things/{thing}/jdocs/{doc}/history", []Parameter{{"query", "limit", "Maximum number of results.", "integer", []string(nil)}}},

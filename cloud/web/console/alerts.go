@@ -79,7 +79,7 @@ func fires(t alert.Threshold) string {
 		of = "had fault " + t.Of
 	}
 	if t.Kind == alert.EventRate {
-		return fmt.Sprintf("%s comes %g times per robot and hour, from at least %d robots of a version, over %d h", t.Of, t.Level, t.Robots, t.Hours)
+		return fmt.Sprintf("%s occurs %g times per robot and hour on at least %d robots of a version, over %d h", t.Of, t.Level, t.Robots, t.Hours)
 	}
 	if t.Kind == alert.CrashExcess || t.Kind == alert.FaultExcess {
 		return fmt.Sprintf("%.4g points more of a version’s robots than of other versions’ robots, at least %d, %s within %d h", 100*t.Level, t.Robots, of, t.Hours)

@@ -242,7 +242,7 @@ func (c *console) help(context.Context, *http.Request, said) (string, frame, err
 	return "help", frame{Title: "Keyboard and filters", Main: helpView{
 		Keys: []helpKey{{"/", "find a robot"}, {"g o", "go to the overview"}, {"g f", "go to the fleet"}, {"g t", "go to the live tail"}, {"g c", "go to the certificates"}, {"g a", "go to the audit log"},
 			{"j  k", "next and previous robot in a list"}, {"p", "pause the live tail"}, {"?", "this page"}, {"Esc", "close what is open"}},
-		Filters: []helpFilter{{"00e2", "the text occurs in the id, name, tags, release or model"}, {"presence:absent since:>3d", "offline for more than three days"}, {"presence:never", "registered but never connected"},
+		Filters: []helpFilter{{"00e2", "the text occurs in the id, name, tags, release or model"}, {"presence:offline since:>3d", "offline for more than three days"}, {"presence:never", "registered but never connected"},
 			{"version:<2.1", "runs a release before 2.1"}, {"version:2.0.1*", "runs a release that begins so"}, {"tag:lab,demo", "has one of these tags"}, {"-tag:lab", "does not have this tag"}, {"battery:low", "reports a low battery"},
 			{"battery:<3.6", "battery below 3.6 volts"}, {"problem:any", "has a problem"}, {"problem:fault/914", "has fault 914"}, {"loop:late", "its control loop is late"}, {"cert:<7d", "its certificate expires within a week"}, {"cohort:beta", "robots of a saved filter"}},
 	}}, nil

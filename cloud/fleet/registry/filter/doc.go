@@ -1,13 +1,13 @@
 // Package filter is the little language that selects robots of a fleet, the same in an address, on a command line and in a saved cohort:
 //
-//	presence:absent version:<2.1 -tag:lab,demo battery:<3.6 seen:>3d 00e2
+//	presence:offline version:<2.1 -tag:lab,demo battery:<3.6 seen:>3d 00e2
 //
 // A filter is terms with spaces between; a robot is selected if all of them hold. A term is a word, or key:value; a minus before it turns
 // it round; values with commas between are alternatives. Text with spaces, commas or quotes is written in "double quotes", with \ before a
 // quote or backslash.
 //
 //	word                 part of its id, its owner's name for it, a tag, a version or a model; any case
-//	presence:            present, absent, calls (an original robot, which keeps no connection), never (seen)
+//	presence:            present or online, absent or offline, calls (an original robot, which keeps no connection), never (seen)
 //	species:             its word, such as vic (infra/thing has the list)
 //	id:                  a thing id; a * at the end matches anything
 //	version:             of the release it runs: 2.0.1.6076, a part with *, a comparison <2.1; none

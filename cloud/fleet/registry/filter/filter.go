@@ -1,6 +1,7 @@
 package filter
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -57,7 +58,7 @@ const (
 
 // choices are the words that a key knows; a key that is not here takes any text.
 var choices = map[Key][]string{
-	Presence: {Present, Absent, Calls, Never},
+	Presence: {"online", "offline", Calls, Never},
 	Species:  strings.Split(thing.SpeciesWords(" "), " "),
 	Battery:  {"low", "nominal", "full", "unknown"},
 	Cert:     {Expired, None},
@@ -367,8 +368,11 @@ func value(k Key, op Op, text string) (v Value, err error) {
 	if op != Is && !comparable {
 		return v, fmt.Errorf("%s cannot be compared: want %s:value without %s", k, k, op)
 	}
-	if op == Is && slices.Contains(choices[k], lower) {
+	if op == Is && (slices.Contains(choices[k], lower) || k == Presence && (lower == Present || lower == Absent)) {
 		v.Text = lower
+		if k == Presence {
+			v.Text = cmp.Or(map[string]string{"online": Present, "offline": Absent}[lower], lower) // stored filters have these words
+		}
 		return v, nil
 	}
 	switch k {

@@ -14,6 +14,7 @@ import (
 func TestParse(t *testing.T) {
 	for _, tc := range []struct{ in, want string }{
 		{"", ""},
+		{"presence:Online,offline,calls", "presence:present,absent,calls"},
 		{"  presence:absent   version:<2.1 -tag:lab,demo battery:<3.60V seen:>3d 00e2 ", "presence:absent version:<2.1 -tag:lab,demo battery:<3.6 seen:>3d 00e2"},
 		{"PRESENCE:Never tag:Lab", "presence:never tag:lab"},
 		{"vic:00e20100", "vic:00e20100"}, // an id is a word
@@ -49,7 +50,7 @@ func TestNameless(t *testing.T) {
 func TestParseRefuses(t *testing.T) {
 	for in, want := range map[string]string{
 		"tag:a colour:red":                   `at byte 7, "colour:red": unknown key "colour": want one of presence, species`,
-		"presence:here":                      "want one of present, absent, calls, never",
+		"presence:here":                      "want one of online, offline, calls, never",
 		"species:cat":                        "want one of vic, amigo, pleo, aibo",
 		"battery:<20%":                       "not per cent",
 		"battery:<-1":                        "want volts from 0 to 100",

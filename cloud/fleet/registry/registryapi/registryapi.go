@@ -61,7 +61,7 @@ func Operations(svc *registry.Service, audit func(ctx context.Context, action, o
 		op.New(spec("GET /v1/things/{thing}/doctor", "Show what is wrong with a robot, and what to do.", auth.Staff),
 			func(ctx context.Context, r one) (registry.Report, error) { return svc.Doctor(ctx, r.Thing) }),
 		op.New(own("GET /v1/things/{thing}/history", "List when a robot went online and offline.").With(
-			op.Command{Use: "robots history THING -limit=50", Short: "List when a robot went online and offline, the newest first", Example: "robots history vic:00e20100 -limit 10", Table: "TIME=.at; PRESENCE={{if .present}}present{{else}}absent{{end}}"}), func(ctx context.Context, r history) ([]registry.Change, error) {
+			op.Command{Use: "robots history THING -limit=50", Short: "List when a robot went online and offline, the newest first", Example: "robots history vic:00e20100 -limit 10", Table: "TIME=.at; PRESENCE={{if .present}}online{{else}}offline{{end}}"}), func(ctx context.Context, r history) ([]registry.Change, error) {
 			out, err := svc.History(ctx, r.Thing, r.Limit)
 			if since, mine := auth.OwnedSince(ctx); mine {
 				out = slices.DeleteFunc(out, func(c registry.Change) bool { return c.At.Before(since) })

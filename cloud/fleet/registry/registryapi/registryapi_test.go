@@ -74,7 +74,7 @@ func TestEndpoints(t *testing.T) {
 		{auth.Thing, "/v1/things/vic:a0", 403, "denied"},
 		{auth.Viewer, "/v1/things", 200, `[{"thing":"vic:a0","species":"vic","serial":"a0","created":`},
 		{auth.Viewer, "/v1/things?q=zzz", 200, "[]\n"},
-		{auth.Viewer, "/v1/things?presence=maybe", 400, "want present or absent"},
+		{auth.Viewer, "/v1/things?presence=maybe", 400, "want one of"},
 		{auth.Viewer, "/v1/things?limit=100000", 400, "want 1 to 1000"},
 		{auth.Viewer, "/v1/things?after=x", 400, "after: thing id"},
 		{auth.Viewer, "/v1/things/vic:a0", 200, `"presence":"absent"`},

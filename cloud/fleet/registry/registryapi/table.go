@@ -29,7 +29,7 @@ const (
 
 // selection says which robots.
 type selection struct {
-	Filter string `query:"filter" about:"Filter of robots, such as presence:absent tag:lab battery:<3.6 seen:>3d."`
+	Filter string `query:"filter" about:"Filter of robots, such as presence:offline tag:lab battery:<3.6 seen:>3d."`
 	older
 }
 
@@ -41,7 +41,7 @@ type older struct {
 
 // listing is the request for a list.
 type listing struct {
-	Filter string `query:"filter" about:"Filter of robots, such as presence:absent tag:lab battery:<3.6 seen:>3d."`
+	Filter string `query:"filter" about:"Filter of robots, such as presence:offline tag:lab battery:<3.6 seen:>3d."`
 	Sort   string `query:"sort" about:"Column to sort by; descending with a leading -."`
 	Limit  int    `query:"limit" about:"Maximum number of results." min:"1" max:"1000"`
 	After  string `query:"after" about:"Where the previous page ended."`
@@ -86,9 +86,6 @@ func (s selection) filter() (filter.Filter, error) {
 	}{{filter.Presence, s.Presence}, {filter.Word, s.Word}} {
 		if p.text == "" {
 			continue
-		}
-		if p.key == filter.Presence && p.text != filter.Present && p.text != filter.Absent && p.text != filter.Never {
-			return f, errs.New(errs.Invalid, "presence %.20q: want present or absent, or never", p.text)
 		}
 		t, err := filter.Of(p.key, p.text)
 		if err != nil {
