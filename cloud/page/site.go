@@ -89,7 +89,7 @@ type Extra struct {
 	// Do does what a form on the page asks for; nil: there is none. Done says so afterwards, on this page or on the one at Then.
 	Do         func(ctx context.Context, v url.Values) error
 	Done, Then string
-	// Back is where a form leads instead of Then; nil: there.
+	// Back is where a form leads instead of Then, after Do, which may add what it made to the values; nil: there.
 	Back func(v url.Values) string
 	// Again is after how many milliseconds the page is fetched again; 0: never.
 	Again int

@@ -49,10 +49,13 @@ func (c *console) mountExtra(e page.Extra, show func(string, view), act func(str
 	c.Dones[e.Address] = e.Done
 	act("POST "+e.Address, action{page.Called("extra"), func(ctx context.Context, _ *http.Request, v url.Values) (outcome, error) {
 		o := outcome{done: e.Address}
+		if err := e.Do(ctx, v); err != nil {
+			return o, err
+		}
 		if e.Back != nil {
 			o.back = e.Back(v)
 		}
-		return o, e.Do(ctx, v)
+		return o, nil
 	}, main, func(*http.Request) string { return cmp.Or(e.Then, e.Address) }})
 }
 

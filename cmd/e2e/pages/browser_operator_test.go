@@ -289,8 +289,7 @@ func (s *walk) otherPages(p *browser.Page, look func(string), thing string) {
 	p.Fill("Robot filter", "tag:nothing")
 	p.Focus("button", "Create rollout")
 	p.Press("Enter")
-	p.See("The rollout is made.")
-	p.Follow("vic 9.0.0.1", "^/rollouts/rollout") // the newest is the first
+	p.At("^/rollouts/rollout")
 	p.SeeRole("button", "Pause of 9.0.0.1")
 	p.Follow("Fleet", "^/things$")
 	p.Check("Select all on this page")

@@ -86,7 +86,8 @@ func (v *newView) count(ctx context.Context, svc *rollout.Service) error {
 // newPage is the form that makes a rollout.
 func newPage(svc *rollout.Service, releases *ota.Service, audit func(ctx context.Context, action, object, detail string) error) page.Extra {
 	return page.Extra{
-		Label: "New rollout", Address: "/rollouts/new", Then: "/rollouts", Done: "The rollout is made.",
+		Label: "New rollout", Address: "/rollouts/new", Done: "Rollout created.",
+		Back: func(v url.Values) string { return address(v.Get("made"), 0, "", "") },
 		Ask: func(ctx context.Context, v url.Values) (template.HTML, error) {
 			list, err := releases.Releases(ctx, "")
 			if err != nil {
@@ -105,7 +106,8 @@ func newPage(svc *rollout.Service, releases *ota.Service, audit func(ctx context
 			if err != nil {
 				return err
 			}
-			_, err = create(ctx, svc, audit, Request{s, v.Has("draft")})
+			made, err := create(ctx, svc, audit, Request{s, v.Has("draft")})
+			v.Set("made", made.ID)
 			return err
 		},
 	}
