@@ -40,8 +40,8 @@ var crowd = []string{
 // aDay puts a day's events of robots into the store: an hour's in each group.
 const aDay = `WITH g AS (INSERT INTO das_group (received, events, raw_key) SELECT at, $2, 'k' FROM generate_series($1::timestamptz, $1 + interval '23 hours', '1 hour') AS at WHERE at < now() RETURNING id, received)
 	INSERT INTO das_event (received, grp, thing, boot_id, seq, ts, uptime_ms, unsynced, level, source, robot_version, profile_id, feature_type, feature_run_id, event, s1, i1)
-	SELECT g.received, g.id, 'vic:' || lpad(to_hex(x'a00000'::int + 1 + (g.id * 41 + i) % $3), 8, '0'), 'b', g.id * $2 + i, 0, 0, false, CASE WHEN i % 50 = 0 THEN 'error' ELSE 'info' END, 's', '2.0.' || i % 12, '', '', '',
-		CASE WHEN i % 997 = 0 THEN 'robot.crash' WHEN i % 499 = 0 THEN 'robot.fault_code' WHEN i % 7 = 0 THEN 'battery.periodic_log' ELSE 'robot.event_' || i % 20 END, 'nominal', 900 + i % 20 FROM g, generate_series(1, $2) AS i`
+	SELECT g.received, g.id, 'vic:' || lpad(to_hex(x'a00001'::int + r), 8, '0'), 'b', g.id * $2 + i, 0, 0, false, CASE WHEN i % 50 = 0 THEN 'error' ELSE 'info' END, 's', '2.0.' || r % 12, '', '', '',
+		CASE WHEN i % 997 = 0 THEN 'robot.crash' WHEN i % 499 = 0 THEN 'robot.fault_code' WHEN i % 7 = 0 THEN 'battery.periodic_log' ELSE 'robot.event_' || i % 20 END, 'nominal', 900 + i % 20 FROM g, generate_series(1, $2) AS i, LATERAL (SELECT (g.id * 41 + i) % $3 AS r) AS r`
 
 // needIDs are pages that are visited with an id or a filter in their address.
 var needIDs = []string{"GET /rollouts/rollout", "GET /crashes/group", "GET /crashes/crash", "GET /bulk/new", "GET /things/{thing}/crashes/crash"}
