@@ -303,10 +303,13 @@ func (d *Door) Broken(ctx context.Context, addr, name string, chain []*x509.Cert
 // distrust is how TLS clients say that they do not accept a certificate. Those of original robots say the first, whatever the reason.
 var distrust = []string{"tls: bad certificate", "tls: unknown certificate authority", "tls: unknown certificate", "tls: unsupported certificate"}
 
+// unsealed is how a server sees the alert of an OpenSSL client that does not accept a certificate over TLS 1.3: the alert is not sealed with the keys of the handshake (openssl 3.0).
+const unsealed = "tls: bad record MAC"
+
 // judge returns why a handshake broke off, as far as it shows here.
 func judge(name string, chain []*x509.Certificate, err error) (code, detail string) {
-	var remote *net.OpError
-	if errors.As(err, &remote) && remote.Op == "remote error" && slices.Contains(distrust, remote.Err.Error()) && len(chain) > 0 {
+	var alert *net.OpError
+	if errors.As(err, &alert) && len(chain) > 0 && (alert.Op == "remote error" && slices.Contains(distrust, alert.Err.Error()) || alert.Op == "local error" && alert.Err.Error() == unsealed) {
 		switch {
 		case name == "":
 			return CodeNoName, "it called an address, by no name, and did not accept the certificate"

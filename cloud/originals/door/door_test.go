@@ -238,6 +238,24 @@ func TestArrival(t *testing.T) {
 	}
 }
 
+// openSSL stands for a client of OpenSSL 3.0 over TLS 1.3.
+const openSSL = 0xffff
+
+// plainAlert is a connection of a TLS 1.3 client which sends its alert "unknown certificate authority" in clear, as OpenSSL does.
+type plainAlert struct {
+	net.Conn
+	hello bool
+}
+
+func (c *plainAlert) Write(b []byte) (int, error) {
+	if c.hello {
+		_, err := c.Conn.Write([]byte{21, 3, 3, 0, 2, 2, 48})
+		return len(b), err
+	}
+	c.hello = true
+	return c.Conn.Write(b)
+}
+
 // TestDistrust: what a client that does not accept our certificate says, over TLS 1.2 as original robots speak it, and over TLS 1.3.
 func TestDistrust(t *testing.T) {
 	h := newHouse(t)
@@ -262,7 +280,7 @@ func TestDistrust(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close() // at the end
-	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13, openSSL} {
 		for _, tc := range []struct {
 			name, code, says string
 			roots            *x509.CertPool
@@ -273,7 +291,17 @@ func TestDistrust(t *testing.T) {
 		} {
 			var wg sync.WaitGroup
 			wg.Go(func() {
-				if _, err := tls.Dial("tcp", l.Addr().String(), &tls.Config{ServerName: tc.name, RootCAs: tc.roots, MaxVersion: version}); err == nil {
+				conn, err := net.Dial("tcp", l.Addr().String())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer conn.Close()
+				config := &tls.Config{ServerName: tc.name, RootCAs: tc.roots, MaxVersion: version}
+				if version == openSSL {
+					conn, config.MaxVersion = &plainAlert{Conn: conn}, tls.VersionTLS13
+				}
+				if tls.Client(conn, config).Handshake() == nil {
 					t.Errorf("%s: it accepts the certificate", tc.name)
 				}
 			})
