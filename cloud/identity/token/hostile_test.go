@@ -129,11 +129,12 @@ func TestHostileTokens(t *testing.T) {
 		name, raw, code string
 		refresh         string // code of the refresh, if another; "-": it may be refreshed
 	}{
-		{"alg none", f.sign(jwt.SigningMethodNone, nil, jwt.UnsafeAllowNoneSignatureType, claims(nil)), "token_signature", ""},
+		{"alg none", f.sign(jwt.SigningMethodNone, nil, jwt.UnsafeAllowNoneSignatureType, claims(nil)), "token_alg", ""},
 		{"alg None by hand", b64([]byte(`{"alg":"None","typ":"JWT","kid":"`+f.kid+`"}`)) + "." + part[1] + ".", "token_malformed", ""},
-		{"HS256 with the public key", f.sign(jwt.SigningMethodHS256, nil, spki, claims(nil)), "token_signature", ""},
-		{"RS256", f.sign(jwt.SigningMethodRS256, nil, rsaKey, claims(nil)), "token_signature", ""},
-		{"ES384", f.sign(jwt.SigningMethodES384, nil, p384, claims(nil)), "token_signature", ""},
+		{"HS256 with the public key", f.sign(jwt.SigningMethodHS256, nil, spki, claims(nil)), "token_alg", ""},
+		{"RS256", f.sign(jwt.SigningMethodRS256, nil, rsaKey, claims(nil)), "token_alg", ""},
+		{"RS512 of another cloud", f.sign(jwt.SigningMethodRS512, nil, rsaKey, claims(nil)), "token_alg", ""},
+		{"ES384", f.sign(jwt.SigningMethodES384, nil, p384, claims(nil)), "token_alg", ""},
 		{"another key under our id", f.sign(jwt.SigningMethodES256, nil, other, claims(nil)), "token_signature", ""},
 		{"unknown key id", f.sign(jwt.SigningMethodES256, map[string]any{"kid": "x"}, other, claims(nil)), "token_key", ""},
 		{"no key id", f.sign(jwt.SigningMethodES256, map[string]any{"kid": nil}, f.key, claims(nil)), "token_key", ""},
@@ -261,7 +262,7 @@ func TestRS256(t *testing.T) {
 		t.Error(err)
 	}
 	_, err := es.Verifier.Verify(ctx, logging.Secret(r.Token))
-	check(t, "where it is not configured", err, "token_signature")
+	check(t, "where it is not configured", err, "token_alg")
 	set, err := rs.Keys.JWKS()
 	if err != nil || len(set.Keys) != 2 || set.Keys[1].Type != "RSA" || set.Keys[1].E != "AQAB" || len(set.Keys[1].N) != 342 {
 		t.Errorf("keys %+v, %v", set, err)

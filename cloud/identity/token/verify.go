@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -29,6 +30,7 @@ type Verifier struct {
 	now     func() time.Time
 	full    *jwt.Parser
 	bare    *jwt.Parser // signature and form alone
+	algs    []string    // that are taken
 	good    goodTokens
 }
 
@@ -72,13 +74,13 @@ func (g *goodTokens) add(sum [sha256.Size]byte, t goodToken) {
 // NewVerifier returns a verifier. It takes ES256, and RS256 only if the keys' rotation makes such.
 func NewVerifier(keys *Keyring, revoked *Revocations) *Verifier {
 	v := &Verifier{keys: keys, revoked: revoked, now: keys.now}
-	algs := []string{string(ES256)}
+	v.algs = []string{string(ES256)}
 	if keys.rot.Alg == RS256 {
-		algs = append(algs, string(RS256))
+		v.algs = append(v.algs, string(RS256))
 	}
-	v.full = jwt.NewParser(jwt.WithValidMethods(algs), jwt.WithStrictDecoding(), jwt.WithExpirationRequired(), jwt.WithIssuedAt(),
+	v.full = jwt.NewParser(jwt.WithValidMethods(v.algs), jwt.WithStrictDecoding(), jwt.WithExpirationRequired(), jwt.WithIssuedAt(),
 		jwt.WithLeeway(skew), jwt.WithTimeFunc(v.now))
-	v.bare = jwt.NewParser(jwt.WithValidMethods(algs), jwt.WithStrictDecoding(), jwt.WithoutClaimsValidation())
+	v.bare = jwt.NewParser(jwt.WithValidMethods(v.algs), jwt.WithStrictDecoding(), jwt.WithoutClaimsValidation())
 	return v
 }
 
@@ -142,7 +144,7 @@ func (v *Verifier) parse(ctx context.Context, p *jwt.Parser, raw logging.Secret)
 	}
 	var claims Claims
 	var signed *key
-	_, err := p.ParseWithClaims(string(raw), &claims, func(t *jwt.Token) (any, error) {
+	t, err := p.ParseWithClaims(string(raw), &claims, func(t *jwt.Token) (any, error) {
 		kid, _ := t.Header["kid"].(string)
 		one, err := v.keys.find(ctx, kid)
 		switch {
@@ -156,7 +158,11 @@ func (v *Verifier) parse(ctx context.Context, p *jwt.Parser, raw logging.Secret)
 		signed = one
 		return one.public, nil
 	})
-	if err != nil {
+	switch {
+	case err == nil:
+	case t != nil && t.Method != nil && !slices.Contains(v.algs, t.Method.Alg()): // the library calls that a wrong signature, too
+		return Access{}, nil, refusalOf(fmt.Errorf("%w: %s", errOtherAlg, t.Method.Alg()))
+	default:
 		return Access{}, nil, refusalOf(err)
 	}
 	a, err := claims.access()
@@ -196,7 +202,7 @@ func refusalOf(err error) error {
 	}{
 		{errNoKey, "token_key"}, {errOtherAlg, "token_alg"},
 		{jwt.ErrTokenExpired, "token_expired"}, {jwt.ErrTokenUsedBeforeIssued, "token_future"},
-		{jwt.ErrTokenSignatureInvalid, "token_signature"}, // also for methods that are not taken
+		{jwt.ErrTokenSignatureInvalid, "token_signature"},
 		{jwt.ErrTokenRequiredClaimMissing, "token_claims"}, {jwt.ErrTokenInvalidClaims, "token_claims"},
 	} {
 		if errors.Is(err, c.err) {
