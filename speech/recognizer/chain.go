@@ -103,6 +103,14 @@ func (c *Chain) Check(ctx context.Context) {
 	wg.Wait()
 }
 
+// Hears implements Monolingual: one recogniser that does is enough.
+func (c *Chain) Hears(language string) bool {
+	return slices.ContainsFunc(c.all, func(m *member) bool {
+		one, is := m.Recognizer.(Monolingual)
+		return !is || one.Hears(language)
+	})
+}
+
 // Lacks returns those of the words that no recogniser has. It implements Lexicon.
 func (c *Chain) Lacks(words []string) []string {
 	for _, m := range c.all {

@@ -27,6 +27,12 @@ type Lexicon interface {
 	Lacks(words []string) []string
 }
 
+// Monolingual is a recogniser that hears certain languages only.
+type Monolingual interface {
+	// Hears reports whether it hears a language, such as en-US.
+	Hears(language string) bool
+}
+
 // Stream is one utterance, used by one goroutine.
 type Stream interface {
 	// Write takes samples as they come.

@@ -110,7 +110,7 @@ func WireVoice(b wire.Base, cfg SpeechConfig, owners *owner.Service, docs jdocs.
 		return nil, telemetry.Check{}, nil, err
 	}
 	s, slice, err := speechwire.Wire(b, cfg, speechwire.Needs{Voice: voices, Docs: docs, Proves: id.Proves, Identify: id.Peers.Identify})
-	robots.Hears(s.Trouble)
+	robots.Hears(s.Trouble, s.Unheard)
 	return voices, s.Check(), wire.Slices{kept, slice}, err
 }
 

@@ -85,8 +85,9 @@ type Sources struct {
 	Filter filter.Sources
 	// Zone returns the time zone in a thing's settings; "": they name none.
 	Zone func(context.Context, thing.ID) (string, error)
-	// Speech says what is wrong with the recognisers of this cloud; "": nothing. It may be set later (Hears).
-	Speech func() string
+	// Speech says what is wrong with the recognisers of this cloud; "": nothing. Unheard returns a robot's language if this cloud does not understand it. They may be set later (Hears).
+	Speech  func() string
+	Unheard func(context.Context, thing.ID) (string, error)
 }
 
 // Doctor examines a thing, registered or not.
@@ -138,14 +139,25 @@ func (s *Service) Doctor(ctx context.Context, id thing.ID) (Report, error) {
 	if s.src.Speech != nil {
 		f.speech = s.src.Speech()
 	}
+	if s.src.Unheard != nil {
+		if f.unheard, err = s.src.Unheard(ctx, id); err != nil {
+			return Report{}, fmt.Errorf("language: %w", err)
+		}
+	}
 	return f.diagnose(), nil
 }
 
-// Hears gives the doctor what is wrong with the recognisers. It is called before the service is used.
-func (s *Service) Hears(trouble func() string) { s.src.Speech = trouble }
+// Hears gives the doctor what is wrong with the recognisers, and the language of a robot that they do not understand. It is called before the service is used.
+func (s *Service) Hears(trouble func() string, unheard func(context.Context, thing.ID) (string, error)) {
+	s.src.Speech, s.src.Unheard = trouble, unheard
+}
 
 // hearing says why robots may not be understood, whichever they are.
 func (f *facts) hearing() (Check, bool) {
+	if f.speech == "" && f.unheard != "" {
+		return Check{Name: "speech", Level: Warn, Text: fmt.Sprintf("its language is %q, and no recogniser of this cloud understands that", Clip(f.unheard, 32)),
+			Do: "Choose another language in its settings, or add a recogniser for this one (speech.recognizers)"}, true
+	}
 	return Check{Name: "speech", Level: Warn, Text: "this cloud may not understand speech: " + f.speech,
 		Do: "Nothing is wrong with the robot. Repair the recogniser that is named; the cloud tries it again every 30 seconds"}, f.speech != ""
 }
@@ -155,6 +167,7 @@ type facts struct {
 	id          thing.ID
 	now         time.Time
 	speech      string    // what is wrong with the recognisers
+	unheard     string    // its language, if nothing understands that
 	thing       *Thing    // nil: not registered
 	steps       []Outcome // the latest first
 	cert        *Certificate

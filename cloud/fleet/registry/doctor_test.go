@@ -97,6 +97,7 @@ func TestDiagnose(t *testing.T) {
 			f.thing.LastSeen = now
 		}, OK, "", "all is well"},
 		{"absent", func(f *facts) { f.thing.Presence = Absent }, Warn, "presence", "offline for 3 h"},
+		{"a language that nothing understands", func(f *facts) { f.unheard = "tlh" }, Warn, "speech", "tlh"},
 		{"clock", func(f *facts) { f.thing.ClockMS = -3_600_000 }, Fail, "clock", "time server"},
 		{"behind", func(f *facts) { f.docs["vic.RobotSettings"] = 5 }, Warn, "documents", "the cloud has version 5, the robot 3"},
 		{"recovery", func(f *facts) {

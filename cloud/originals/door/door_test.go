@@ -238,7 +238,7 @@ func TestArrival(t *testing.T) {
 	}
 }
 
-// openSSL stands for a client of OpenSSL 3.0 over TLS 1.3.
+// openSSL marks a client of OpenSSL 3.0 over TLS 1.3.
 const openSSL = 0xffff
 
 // plainAlert is a connection of a TLS 1.3 client which sends its alert "unknown certificate authority" in clear, as OpenSSL does.

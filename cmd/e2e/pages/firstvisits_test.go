@@ -18,7 +18,7 @@ import (
 	"kennel/infra/browser"
 )
 
-// crowd is what a fleet of robots left behind in a week, by tables; $1 is how many robots there are.
+// crowd fills tables with a week of a fleet; $1 is the number of robots.
 var crowd = []string{
 	`INSERT INTO registry_thing (thing, created, present, since, last_seen, lease_until, status)
 		SELECT 'vic:' || lpad(to_hex(x'a00000'::int + i), 8, '0'), now() - i * interval '1 minute', i % 3 > 0, now() - (i % 1000) * interval '10 minutes', now() - (i % 3) * interval '1 hour',

@@ -111,9 +111,15 @@ func (r *Recognizer) Name() string { return "sphinx" }
 // Close removes the folder.
 func (r *Recognizer) Close() error { return os.RemoveAll(r.words.folder) }
 
+// Hears implements recognizer.Monolingual: English.
+func (r *Recognizer) Hears(language string) bool {
+	l := strings.ToLower(language)
+	return l == "" || l == "en" || strings.HasPrefix(l, "en-")
+}
+
 // Open begins an utterance. Languages other than English are refused as Invalid.
 func (r *Recognizer) Open(ctx context.Context, e recognizer.Expect) (recognizer.Stream, error) {
-	if l := strings.ToLower(e.Language); l != "" && l != "en" && !strings.HasPrefix(l, "en-") {
+	if !r.Hears(e.Language) {
 		return nil, errs.New(errs.Invalid, "sphinx: language %.20q: want English", e.Language)
 	}
 	return recognizer.Whole(ctx, r.cfg.Longest, func(ctx context.Context, pcm []byte) (recognizer.Result, error) { return r.hear(ctx, e.Grammar, pcm) }), nil

@@ -51,6 +51,14 @@ func (l *later) Open(ctx context.Context, e recognizer.Expect) (recognizer.Strea
 	return r.Open(ctx, e)
 }
 
+// Hears implements recognizer.Monolingual. One that is not there yet may hear any language.
+func (l *later) Hears(language string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	one, is := l.now.(recognizer.Monolingual)
+	return !is || one.Hears(language)
+}
+
 // Lacks implements recognizer.Lexicon. One that is not there yet lacks nothing.
 func (l *later) Lacks(words []string) []string {
 	if r, err := l.get(); err == nil {

@@ -4,7 +4,10 @@ package speechwire
 import (
 	"context"
 	"crypto/x509"
+	"encoding/json"
+	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -106,7 +109,8 @@ type Needs struct {
 // Speech is the wired service.
 type Speech struct {
 	*speech.Service
-	chain *recognizer.Chain // nil: there is no recogniser
+	chain    *recognizer.Chain // nil: there is no recogniser
+	settings func(context.Context, thing.ID) (string, error)
 }
 
 // Check is a check of readiness: the process works without a recogniser, and says so.
@@ -133,6 +137,26 @@ func (s Speech) Trouble() string {
 	return strings.Join(why, "; ")
 }
 
+// Unheard returns the language in a robot's settings if no recogniser hears it or no intents are known in it; "" otherwise, and without a recogniser.
+func (s Speech) Unheard(ctx context.Context, id thing.ID) (string, error) {
+	if s.chain == nil {
+		return "", nil
+	}
+	text, err := s.settings(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	var set struct{ Locale any } // robots write what they like
+	if json.Unmarshal([]byte(text), &set) != nil || set.Locale == nil {
+		return "", nil
+	}
+	locale := fmt.Sprint(set.Locale)
+	if s.chain.Hears(locale) && slices.Contains(intent.Languages(), locale) {
+		return "", nil
+	}
+	return locale, nil
+}
+
 // Wire wires the slice.
 func Wire(b wire.Base, cfg Config, n Needs) (Speech, wire.Slice, error) {
 	know, err := cfg.knowledge()
@@ -154,7 +178,7 @@ func Wire(b wire.Base, cfg Config, n Needs) (Speech, wire.Slice, error) {
 			return Speech{}, wire.Slice{}, err
 		}
 	}
-	var out Speech
+	out := Speech{settings: conf.Settings}
 	var slice wire.Slice
 	if len(cfg.Recognizers) > 0 {
 		all := make([]recognizer.Recognizer, len(cfg.Recognizers))

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"kennel/infra/telemetry"
+	"kennel/infra/thing"
 	"kennel/speech/recognizer"
 	"kennel/speech/recognizer/fixed"
 )
@@ -73,4 +74,29 @@ func TestRecogniserComesBack(t *testing.T) {
 		stop()
 		wg.Wait()
 	})
+}
+
+// english hears English alone.
+type english struct{ fixed.Recognizer }
+
+func (*english) Hears(language string) bool { return language == "en-US" }
+
+// TestUnheard (issue 31.2): the language of a robot is told if no recogniser hears it, or nothing is known in it.
+func TestUnheard(t *testing.T) {
+	settings := ""
+	one := Speech{chain: recognizer.NewChain(recognizer.ChainConfig{}, &english{}), settings: func(context.Context, thing.ID) (string, error) { return settings, nil }}
+	two := one
+	two.chain = recognizer.NewChain(recognizer.ChainConfig{}, &english{}, &fixed.Recognizer{})
+	for locale, want := range map[string][2]string{`"en-US"`: {}, `"de-DE"`: {"de-DE", ""}, `"tlh"`: {"tlh", "tlh"}, `7`: {"7", "7"}} {
+		settings = `{"locale":` + locale + `}`
+		for i, s := range []Speech{one, two} {
+			if got, err := s.Unheard(t.Context(), "vic:00e20100"); err != nil || got != want[i] {
+				t.Errorf("%s, %d recognisers: %q, %v; want %q", locale, i+1, got, err, want[i])
+			}
+		}
+	}
+	settings = ""
+	if got, err := one.Unheard(t.Context(), "vic:00e20100"); err != nil || got != "" {
+		t.Errorf("no settings: %q, %v", got, err)
+	}
 }
