@@ -115,7 +115,7 @@ func showGuide(t *cli.Table, g originals.Guide) {
 		for line := range strings.Lines(g.Root) {
 			t.Text("  " + strings.TrimRight(line, "\n"))
 		}
-		t.Text("The robot reads it at its first voice request or connection check, so make one before the first login.")
+		t.Text("Stock software reads it at its first voice request, which it sends only once it has a token. If the robot's user data was erased, it has none, and cannot sign in with a private root: use community software, which reads the root when it starts, or set robots.cert_file to a certificate of a public authority that the robot trusts.")
 	}
 }
 
