@@ -565,12 +565,6 @@ func (f *facts) events() (Check, bool) {
 	return c, true
 }
 
-// The bar of the real-time loop (design section 8).
-const (
-	loopP99    = 500.0 // microseconds of lateness
-	loopMissed = 0.01  // share of periods skipped
-)
-
 func (f *facts) loop() (Check, bool) {
 	c := Check{Name: "loop", Level: OK}
 	m := f.status()
@@ -584,14 +578,18 @@ func (f *facts) loop() (Check, bool) {
 		return c, true
 	}
 	l := m.Loop
-	missed := missedShare(l)
+	missed, p99 := loopLimits(l)
 	c.Text = fmt.Sprintf("late by p50 %.0f µs, p99 %.0f µs; step p99 %.0f µs; %d of %d cycles missed", l.LateP50, l.LateP99, l.StepP99, l.Missed, l.Steps+l.Missed)
 	switch {
-	case missed > loopMissed:
+	case l.Simulated:
+		if c.Text += "; simulated"; LoopIsLate(l) {
+			c.Level, c.Do = Warn, "The computer that simulates this robot is overloaded. Its motions may be slower than a real robot's; nothing else is wrong"
+		}
+	case missedShare(l) > missed:
 		c.Level, c.Do = Fail, "More than 1 % of cycles are missed: the processor is overloaded, or a step takes too long"
-	case l.LateP99 > loopP99 && l.FIFO:
+	case l.LateP99 > p99 && l.FIFO:
 		c.Level, c.Do = Warn, "p99 above 500 µs: another process on the robot runs at real-time priority"
-	case !l.FIFO && l.LateP99 > loopP99:
+	case !l.FIFO && l.LateP99 > p99:
 		c.Level, c.Do = Warn, "p99 above 500 µs without real-time scheduling: allow robotd SCHED_FIFO (LimitRTPRIO)"
 	}
 	return c, true

@@ -97,6 +97,10 @@ func TestDiagnose(t *testing.T) {
 			f.thing.LastSeen = now
 		}, OK, "", "all is well"},
 		{"absent", func(f *facts) { f.thing.Presence = Absent }, Warn, "presence", "offline for 3 h"},
+		{"a simulated loop on a busy desk", func(f *facts) {
+			f.thing.Status.Loop.Simulated, f.thing.Status.Loop.LateP99, f.thing.Status.Loop.Missed = true, 60_000, f.thing.Status.Loop.Steps / 8
+		}, OK, "loop", "all is well"},
+		{"a simulated loop on an overloaded desk", func(f *facts) { f.thing.Status.Loop.Simulated, f.thing.Status.Loop.LateP99 = true, 160_000 }, Warn, "loop", "simulated"},
 		{"a language that nothing understands", func(f *facts) { f.unheard = "tlh" }, Warn, "speech", "tlh"},
 		{"clock", func(f *facts) { f.thing.ClockMS = -3_600_000 }, Fail, "clock", "time server"},
 		{"behind", func(f *facts) { f.docs["vic.RobotSettings"] = 5 }, Warn, "documents", "the cloud has version 5, the robot 3"},

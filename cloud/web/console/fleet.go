@@ -335,7 +335,7 @@ func newRow(t registry.Thing, soon time.Time) row {
 	if m := t.Status; m != nil {
 		r.Battery, r.Release = newBattery(m.Body), m.OS
 		if m.Loop != nil {
-			r.LateP99, r.LateBad = micros(m.Loop.LateP99), m.Loop.LateP99 > lateBar
+			r.LateP99, r.LateBad = micros(m.Loop.LateP99), registry.LoopIsLate(m.Loop)
 		}
 	}
 	return r

@@ -38,6 +38,7 @@ type Config struct {
 	Get       func(jdocs.Name) (jdocs.Doc, error)
 	Host      func() string    // the robot's name; "": none yet
 	Send      crashes.Uploader // sends a file to the cloud
+	Simulated func() bool      // the body is simulated
 }
 
 // Health is made by New. Safe for concurrent use.
@@ -59,7 +60,7 @@ type Health struct {
 
 // New makes the parts, from the files of the original. A mistake in them leaves the rest in force.
 func New(on *host.Host, cfg Config) *Health {
-	h := &Health{Robot: on.Robot, host: on, cfg: cfg, vitals: vitals.New(on.Emit, on.Changed, cfg.Stats), keeper: &supervised{command: cfg.Restart}}
+	h := &Health{Robot: on.Robot, host: on, cfg: cfg, vitals: vitals.New(vitals.Config{Emit: on.Emit, Changed: on.Changed, Stats: cfg.Stats, Simulated: cfg.Simulated}), keeper: &supervised{command: cfg.Restart}}
 	if cfg.Nightly != nil && !h.Recovery {
 		h.newNightly()
 	}

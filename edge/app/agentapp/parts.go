@@ -210,7 +210,7 @@ func (a *Agent) newParameters(h *host.Host) (host.Part, error) {
 func (a *Agent) newVitals(h *host.Host) (host.Part, error) {
 	a.health = health.New(h, health.Config{Telemetry: a.cfg.Telemetry, Silence: a.cfg.Silence, Restart: a.cfg.Restart, Stats: a.docs.AddStats,
 		Upload: a.events.AllowUpload, Nightly: a.cfg.Nightly, Reboot: a.cfg.Reboot, Backup: a.events.Backup, Send: a.events.Uploads(a.link.Upload), Host: a.name,
-		Clock: a.link.ClockAgrees, Get: a.docs.Get})
+		Clock: a.link.ClockAgrees, Get: a.docs.Get, Simulated: simulator.NewClient(a.Root).Present})
 	return a.health.Vitals(), nil
 }
 

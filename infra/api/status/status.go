@@ -76,6 +76,8 @@ type Loop struct {
 	StepMax  float64 `json:"step_max_us"`
 	FIFO     bool    `json:"fifo"`    // SCHED_FIFO was permitted
 	Dropped  uint64  `json:"dropped"` // messages robotd could not hand to slow peers
+
+	Simulated bool `json:"simulated,omitempty"` // the body is simulated on a computer that also does other work
 }
 
 // Spool counts the events that wait on the robot's disk.

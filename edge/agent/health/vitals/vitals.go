@@ -53,12 +53,29 @@ type Vitals struct {
 	powerAt time.Time // of the last Power
 
 	start corelink.Start // of this robotd
+
+	simulated func() bool
+	told      corelink.LoopStats // that the latest events of late and long cycles counted to
+	toldAt    time.Time
 }
 
-// New returns empty vitals. emit takes events and changed asks for a status soon; stats takes increments of lifetime statistics by their
-// key (VEC-DOC-07). None may block.
-func New(emit func(events.Event), changed func(), stats func(map[string]float64)) *Vitals {
-	return &Vitals{emit: emit, changed: changed, stats: stats}
+// loopEvery is how often late and long cycles become events after the first; those in between are counted together.
+const loopEvery = 10 * time.Minute
+
+// Config has what vitals are told to. None of it may block.
+type Config struct {
+	Emit      func(events.Event)
+	Changed   func()                   // a status is wanted soon
+	Stats     func(map[string]float64) // increments of lifetime statistics by their key (VEC-DOC-07)
+	Simulated func() bool              // the body is simulated; nil: it is not
+}
+
+// New returns empty vitals.
+func New(cfg Config) *Vitals {
+	if cfg.Simulated == nil {
+		cfg.Simulated = func() bool { return false }
+	}
+	return &Vitals{emit: cfg.Emit, changed: cfg.Changed, stats: cfg.Stats, simulated: cfg.Simulated}
 }
 
 // Handle takes one message of robotd.
@@ -181,13 +198,17 @@ func (v *Vitals) takeTotals(m *corelink.Totals) {
 	}
 }
 
-// takeLoop reports cycles that began late or took long since the last message.
+// takeLoop reports cycles that began late or took long since it did so the last time.
 func (v *Vitals) takeLoop(l corelink.LoopStats) {
-	prev := v.loop
-	v.loop = l
-	if l.Steps < prev.Steps {
-		prev = corelink.LoopStats{} // robotd started again
+	if l.Steps < v.loop.Steps {
+		v.told = corelink.LoopStats{} // robotd started again
 	}
+	v.loop = l
+	prev := v.told
+	if l.Late == prev.Late && l.Long == prev.Long || time.Since(v.toldAt) < loopEvery {
+		return
+	}
+	v.told, v.toldAt = l, time.Now()
 	if n := l.Late - prev.Late; n > 0 {
 		v.emit(events.Event{
 			Source: "robotd", Level: events.Warning, Name: "vectorbot.main_cycle_too_late", I1: events.Num(int64(n)),
@@ -391,7 +412,7 @@ func (v *Vitals) Fill(m *status.Message) {
 	m.Loop = &status.Loop{
 		Steps: l.Steps, Missed: l.Missed, Late: l.Late, Long: l.Long, FIFO: l.FIFO, Dropped: l.Drops,
 		LateP50: float64(l.Lateness.P50), LateP99: float64(l.Lateness.P99), LateP999: float64(l.Lateness.P999), LateMax: float64(l.Lateness.Max),
-		StepP50: float64(l.StepTime.P50), StepP99: float64(l.StepTime.P99), StepMax: float64(l.StepTime.Max),
+		StepP50: float64(l.StepTime.P50), StepP99: float64(l.StepTime.P99), StepMax: float64(l.StepTime.Max), Simulated: v.simulated(),
 	}
 }
 

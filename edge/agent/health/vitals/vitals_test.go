@@ -34,12 +34,11 @@ func (s *seen) names() []string {
 
 func newVitals() (*Vitals, *seen) {
 	s := &seen{stats: map[string]float64{}}
-	return New(func(e events.Event) { s.events = append(s.events, e) }, func() { s.changed++ },
-		func(inc map[string]float64) {
-			for k, d := range inc {
-				s.stats[k] += d
-			}
-		}), s
+	return New(Config{Emit: func(e events.Event) { s.events = append(s.events, e) }, Changed: func() { s.changed++ }, Stats: func(inc map[string]float64) {
+		for k, d := range inc {
+			s.stats[k] += d
+		}
+	}}), s
 }
 
 func state(volts float64, level power.Level, p body.Power) *corelink.State {
@@ -115,14 +114,34 @@ func TestChangesBecomeEvents(t *testing.T) {
 	v.Handle(&corelink.Fault{Code: 898, Text: "no communication"})
 	v.Handle(&corelink.Fault{Code: 898})
 	v.Handle(&corelink.Fault{})
-	v.Handle(&corelink.LoopStats{Steps: 10, Late: 2})
-	v.Handle(&corelink.LoopStats{Steps: 20, Late: 2, Long: 1})
+	v.Handle(&corelink.LoopStats{Steps: 10, Late: 2, Long: 1})
 	v.Handle(&corelink.LoopStats{Steps: 1}) // a new robotd: no event, no underflow
 	want := slices.Concat(firstState, []string{"battery.battery_level_changed", "battery.on_charger_changed", "robot.on_charger", "robot.fault_code",
 		"robot.fault_code", "vectorbot.main_cycle_too_late", "vectorbot.main_cycle_too_long"})
 	if got := s.names(); !slices.Equal(got, want) {
 		t.Errorf("events %v, want %v", got, want)
 	}
+}
+
+// TestLateCycles (issue 31.2): the first late cycle is an event at once; those of the next ten minutes are counted together.
+func TestLateCycles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v, s := newVitals()
+		v.Handle(&corelink.Hello{Program: "robotd"})
+		for i := range uint64(1200) { // 20 minutes, a late cycle in each second
+			v.Handle(&corelink.LoopStats{Steps: 200 * (i + 1), Late: i + 1})
+			time.Sleep(time.Second)
+		}
+		var counts []int64
+		for _, e := range s.events {
+			if e.Name == "vectorbot.main_cycle_too_late" {
+				counts = append(counts, e.I1.N)
+			}
+		}
+		if want := []int64{1, 600}; !slices.Equal(counts, want) {
+			t.Errorf("late cycles were told as %v, want %v", counts, want)
+		}
+	})
 }
 
 // TestTotalsBecomeStatistics: VEC-MCT-16, VEC-IO-14: what the sums grow by, also in bits of less than one; of a robotd that was there before the

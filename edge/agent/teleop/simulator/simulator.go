@@ -152,6 +152,12 @@ type Client struct {
 	rev string
 }
 
+// Present reports whether the robot below root is simulated.
+func (c *Client) Present() bool {
+	_, err := c.root.Lstat(SocketPath)
+	return err == nil
+}
+
 // NewClient returns a client for the robot below root, which must stay open.
 func NewClient(root *os.Root) *Client { return &Client{root: root} }
 
