@@ -29,8 +29,8 @@ help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: run
-run: setup-run build ## everything on this machine, with simulated robots (ROBOTS=5 or vector:3,amigobot:2; DATA=dir, ARGS=more flags)
-	@exec bin/kenneld onebox -robots $(ROBOTS) $(if $(DATA),-data $(DATA)) $(ARGS)
+run: setup-run build ## everything on this machine, with simulated robots (ROBOTS=5 or vector:3,amigobot:2; DATA=dir, DEMO=1 for a fleet with a past, ARGS=more flags)
+	@exec bin/kenneld onebox -robots $(ROBOTS) $(if $(DEMO),-demo) $(if $(DATA),-data $(DATA)) $(ARGS)
 
 # The houses of the tests, each with a database, are in memory if there is enough. What the compiler writes, and t.TempDir, stays where it was.
 IN_MEMORY = KENNEL_BIN=$(CURDIR)/bin/test GOTMPDIR=$${TMPDIR:-/tmp} TMPDIR=$$(infra/tmpdir.sh)
