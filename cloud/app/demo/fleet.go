@@ -17,6 +17,7 @@ const (
 	amigos      = 24
 	past        = 7 * 24 * time.Hour
 	seed        = 30
+	hero        = 7 // index of a robot to which a bit of everything happens
 )
 
 // Releases of the story.
@@ -79,6 +80,9 @@ func plan(now time.Time) []*robot {
 			r.tags = append(r.tags, beta)
 		}
 		r.failing = i == 22 || i == 61
+		if Owned[r.id] != "" || i == hero { // well, and well charged
+			r.volts = 3.95
+		}
 	}
 	for i := range amigos {
 		r := add(thing.AmigoBot, i)
@@ -100,7 +104,7 @@ func (r *robot) live(now time.Time, rng *rand.Rand, i int) {
 	at := now.Add(-past).Add(time.Duration(rng.IntN(180)) * time.Minute)
 	for at.Before(end) {
 		to := at.Add(time.Duration(360+rng.IntN(2000)) * time.Minute)
-		if to.After(end.Add(-5 * time.Hour)) {
+		if to.After(end.Add(-50 * time.Minute)) {
 			to = end
 		}
 		r.online = append(r.online, span{at, to})
@@ -162,6 +166,8 @@ func (r *robot) status(t time.Time) status.Message {
 		if r.volts < 3.73 {
 			m.Body.BatteryLevel = "low"
 		}
+		m.Intents = []string{"movement_forward", "movement_backward", "movement_turnleft", "movement_turnright", "movement_turnaround", "global_stop", "imperative_volumedown", "imperative_volumeup",
+			"imperative_eyecolor", "system_sleep", "check_timer", "show_clock", "kennel_battery"}
 	} else {
 		m.Body.TemperatureC = 0
 	}

@@ -54,10 +54,10 @@ func (s *seeding) audit(ctx context.Context) error {
 		{20 * day, releaseManager, auth.ReleaseManager, "release.upload", "vic", older},
 		{14 * day, releaseManager, auth.ReleaseManager, "release.upload", "vic", steady},
 		{8 * day, releaseManager, auth.ReleaseManager, "release.upload", "vic", newest},
-		{6 * day, releaseManager, auth.ReleaseManager, "rollout.create", OverRollout, "vic " + steady + " to prod"},
-		{6*day - 25*time.Minute, s.Operator, auth.Admin, "rollout.approve", OverRollout, ""},
-		{44 * time.Hour, releaseManager, auth.ReleaseManager, "rollout.create", Rollout, "vic " + newest + " to prod"},
-		{44*time.Hour - 25*time.Minute, s.Operator, auth.Admin, "rollout.approve", Rollout, ""},
+		{overBegan, releaseManager, auth.ReleaseManager, "rollout.create", OverRollout, "vic " + steady + " to prod"},
+		{overBegan - approvedAfter, s.Operator, auth.Admin, "rollout.approve", OverRollout, ""},
+		{began, releaseManager, auth.ReleaseManager, "rollout.create", Rollout, "vic " + newest + " to prod"},
+		{began - approvedAfter, s.Operator, auth.Admin, "rollout.approve", Rollout, ""},
 		{faultSince - 40*time.Minute, s.Operator, auth.Admin, "alert.ack", "1", "a mended release is on its way"},
 		{2 * time.Hour, s.Operator, auth.Admin, "bulk.start", "", "add tag night"},
 		{lastPhase, s.Operator, auth.Admin, "rollout.release", Rollout, ""},
@@ -148,6 +148,9 @@ func (s *seeding) owners(ctx context.Context) error {
 			}
 		}
 	}
+	if err := store.TellNews(ctx, len(Owned)+len(Private), func(context.Context, owner.News) error { return nil }); err != nil { // the letters of that day were read long ago
+		return err
+	}
 	for i, r := range s.robots {
 		set := func(ago time.Duration, field, value string) error {
 			s.clock.set(s.Now.Add(-ago))
@@ -155,7 +158,7 @@ func (s *seeding) owners(ctx context.Context) error {
 			return err
 		}
 		err := set(since-2*time.Hour, "time_zone", fmt.Sprintf("%q", r.zone))
-		if err == nil && i%9 == 1 {
+		if err == nil && i%9 == hero {
 			err = set(26*time.Hour+time.Duration(len(r.online))*7*time.Minute, "master_volume", "3")
 		}
 		if err != nil {
@@ -176,14 +179,14 @@ func (s *seeding) owners(ctx context.Context) error {
 
 // presence writes when the robots came and went, and what they said last.
 func (s *seeding) presence(ctx context.Context) error {
-	store := registrypg.New(s.clock.pool, s.Log)
+	store, docs := registrypg.New(s.clock.pool, s.Log), jdocs.New(jdocspg.New(s.clock.pool))
 	faulty := 0
 	for _, r := range s.robots {
 		if len(r.online) == 0 {
 			continue
 		}
 		present, since := r.at(s.Now)
-		if present && r.os(s.Now) == steady && faulty < 9 {
+		if present && r.os(s.Now) == steady && Owned[r.id] == "" && Private[r.id] == "" && faulty < 9 {
 			r.fault = true
 			faulty++
 		}
@@ -204,6 +207,9 @@ func (s *seeding) presence(ctx context.Context) error {
 			}
 		}
 		m := r.status(seen)
+		if m.Docs, err = jdocs.Versions(ctx, docs, r.id); err != nil {
+			return err
+		}
 		l := registry.Lease{BootID: m.BootID, ConnectSeq: m.ConnectSeq, Seq: m.Seq, Present: present, Since: since, LastSeen: seen, Until: seen}
 		if present {
 			l.Until = s.Now.Add(registry.MaxLease)
@@ -254,7 +260,7 @@ func (s *seeding) commands(ctx context.Context) error {
 		status commandwire.Status
 		detail string
 	}{{commandwire.Failed, "the document is being changed"}, {commandwire.Expired, "it came too late"}, {"", ""}} {
-		if err := give(time.Duration(3-i)*15*time.Minute, s.robots[7].id, commandwire.Sync, "{}", x.status, x.detail); err != nil {
+		if err := give(time.Duration(3-i)*15*time.Minute, s.robots[hero].id, commandwire.Sync, "{}", x.status, x.detail); err != nil {
 			return err
 		}
 	}

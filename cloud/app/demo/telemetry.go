@@ -3,8 +3,10 @@ package demo
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"kennel/cloud/fleet/vitals"
@@ -29,7 +31,7 @@ const slot = time.Hour
 // events has the robots send the events of their week, as far as their owners allow it, and crash now and then.
 func (s *seeding) events(ctx context.Context) error {
 	store := daspg.Open(s.clock.pool)
-	in, err := das.NewIngester(das.Config{Writer: store, Blobs: archive.New(s.Blobs, store, s.Log), Log: s.Log, Committers: 1, Linger: 5 * time.Millisecond, Now: s.clock.now,
+	in, err := das.NewIngester(das.Config{Writer: store, Blobs: archive.New(s.Blobs, store, s.Log), Log: slog.New(slog.DiscardHandler), Committers: 1, Linger: 5 * time.Millisecond, Now: s.clock.now,
 		Consent: func(ctx context.Context, ids ...thing.ID) (consent.Hold, error) { // what owners allow now holds for the week
 			h, err := s.Owners.Hold(ctx, ids...)
 			h.At = s.clock.now()
@@ -126,6 +128,12 @@ func (r *robot) events(now, from time.Time, rng *rand.Rand) []events.Event {
 	if rng.IntN(60) == 0 {
 		add(events.Event{Name: "wifi.disconnection", Level: events.Warning, S1: "weak signal"})
 	}
+	for _, x := range r.runs[1:] {
+		if !x.since.Before(from) && x.since.Before(from.Add(slot)) {
+			add(events.Event{Name: "robot.ota_download_start", S2: r.runs[0].os})
+			add(events.Event{Name: "robot.ota_download_end", S1: "success", S2: x.os})
+		}
+	}
 	if r.fault && from.After(now.Add(-faultSince-slot)) {
 		add(events.Event{Name: "robot.fault_code", Level: events.Error, S1: "vic-anim", I1: events.Num(faultCode)})
 	}
@@ -164,13 +172,13 @@ func (s *seeding) crashes(in *das.Ingester) ([]dump, error) {
 	rng := rand.New(rand.NewPCG(seed, 4))
 	var out []dump
 	for h := range int(past/time.Hour) - 1 {
-		at := s.Now.Add(-past).Add(time.Duration(h)*time.Hour + time.Duration(5+rng.IntN(40))*time.Minute)
-		for _, r := range s.robots {
+		for i, r := range s.robots {
+			at := s.Now.Add(-past).Add(time.Duration(h)*time.Hour + time.Duration(5+rng.IntN(40))*time.Minute)
 			present, _ := r.at(at)
 			name := ""
 			switch p := rng.IntN(10_000); {
 			case !present || r.id.Species() != thing.Vector:
-			case r.os(at) == newest && p < 130:
+			case r.os(at) == newest && (p < 160 || i == hero && h%24 == 0):
 				name = "voice"
 			case r.os(at) == older && p < 22:
 				name = "clock"
@@ -181,9 +189,9 @@ func (s *seeding) crashes(in *das.Ingester) ([]dump, error) {
 				continue
 			}
 			out = append(out, dump{at, func(ctx context.Context) error { return s.crash(ctx, svc, r, name) }})
-			break // one an hour
 		}
 	}
+	slices.SortStableFunc(out, func(a, b dump) int { return a.at.Compare(b.at) })
 	return append(out, dump{s.Now.Add(-2 * time.Minute), func(ctx context.Context) error { return s.judge(ctx, svc) }}), nil
 }
 
@@ -235,13 +243,13 @@ func (s *seeding) curves(ctx context.Context) error {
 		back  time.Duration
 	}{{vitals.Coarse, vitals.Coarse.Every, past}, {vitals.Fine, vitals.Fine.Every, day}} {
 		var list []vitals.Sample
-		for _, r := range s.robots {
+		for i, r := range s.robots {
 			for t := s.Now.Add(-of.back).Truncate(of.grain.Every); t.Before(s.Now); t = t.Add(of.every) {
 				if present, _ := r.at(t); !present {
 					continue
 				}
 				// A robot plays for some hours and goes back to its charger.
-				volts := r.volts + 0.15*math.Sin(float64(t.Unix())/7000+float64(r.seq%7)) + 0.02*rng.Float64()
+				volts := r.volts + 0.15*math.Sin(float64(t.Unix())/7000+float64(i)) + 0.02*rng.Float64()
 				x := vitals.Sample{Thing: r.id, At: t, Volts: &volts, Low: &volts}
 				if r.id.Species() == thing.Vector {
 					warm, late := 32+10*math.Abs(volts-r.volts)*8+rng.Float64(), 120+150*rng.Float64()

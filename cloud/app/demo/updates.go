@@ -34,10 +34,12 @@ const (
 const releaseManager = "releases@kennel.local"
 
 const (
-	stepEvery = 20 * time.Minute // between two steps of a seeded rollout
-	day       = 24 * time.Hour
-	// lastPhase is how long ago the last phase of the rollout that is under way was released.
-	lastPhase = 70 * time.Minute
+	stepEvery     = 20 * time.Minute // between two steps of a seeded rollout
+	approvedAfter = 25 * time.Minute
+	day           = 24 * time.Hour
+	// When the rollouts were made, and when the last phase of the one that is under way was released.
+	overBegan, began = 6 * day, 28 * time.Hour
+	lastPhase        = 70 * time.Minute
 )
 
 // updates are the services of releases at the time of the seeding.
@@ -65,12 +67,12 @@ func (s *seeding) rollouts(ctx context.Context) error {
 	}
 	hour := int64(time.Hour / time.Second)
 	over := spec(steady, rollout.Phase{Percent: 10, BakeS: hour}, rollout.Phase{Percent: 50, BakeS: hour}, rollout.Phase{Percent: 100, BakeS: hour})
-	if err := u.run(ctx, OverRollout, over, now.Add(-6*day), now.Add(-3*day), nil); err != nil {
+	if err := u.run(ctx, OverRollout, over, now.Add(-overBegan), now.Add(-overBegan+3*day), nil); err != nil {
 		return err
 	}
-	next := spec(newest, rollout.Phase{Percent: 5, BakeS: 2 * hour}, rollout.Phase{Percent: 20, BakeS: 4 * hour}, rollout.Phase{Percent: 45, BakeS: 6 * hour}, rollout.Phase{Percent: 100, BakeS: 12 * hour})
+	next := spec(newest, rollout.Phase{Percent: 5, BakeS: 2 * hour}, rollout.Phase{Percent: 20, BakeS: 3 * hour}, rollout.Phase{Percent: 45, BakeS: 6 * hour}, rollout.Phase{Percent: 100, BakeS: 12 * hour})
 	next.Cap, next.Note = 8, "Watch the crashes in voice: the lab saw one."
-	return u.run(ctx, Rollout, next, now.Add(-44*time.Hour), now, func(r rollout.Rollout) bool { return r.Phase < 1 || !s.clock.now().Before(now.Add(-lastPhase)) })
+	return u.run(ctx, Rollout, next, now.Add(-began), now, func(r rollout.Rollout) bool { return r.Phase < 1 || !s.clock.now().Before(now.Add(-lastPhase)) })
 }
 
 // upload signs a small archive and uploads it.
@@ -121,7 +123,7 @@ func (u *updates) run(ctx context.Context, id string, spec rollout.Spec, from, t
 	if err := u.rollouts.Store.Update(ctx, id, nil, func(w *rollout.Work) error { w.Rollout.Salt = "demo" + id; return nil }); err != nil { // the same robots come first at each seeding
 		return err
 	}
-	u.clock.set(from.Add(25 * time.Minute))
+	u.clock.set(from.Add(approvedAfter))
 	if _, err := u.rollouts.Do(ctx, id, rollout.Approve, "", u.Operator); err != nil {
 		return err
 	}
