@@ -161,7 +161,7 @@ arch: ## imports point one way
 	go test -count=1 ./infra/arch
 
 .PHONY: screens
-screens: setup-test ## pictures of every page, light and dark, desktop and phone, into bin/screens
+screens: setup-test ## the pictures of README.md and docs/, and of every page, light and dark, desktop and phone, into bin/screens
 	@mkdir -p bin/screens
 	KENNEL_SCREENS=$(CURDIR)/bin/screens go test -count=1 -timeout 60m ./cmd/e2e/pages
 

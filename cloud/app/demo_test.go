@@ -61,7 +61,7 @@ func TestDemo(t *testing.T) {
 		t.Errorf("the schema was\n%s\nand is\n%s", before, after)
 	}
 	first := counts()
-	for _, table := range []string{"registry_thing", "registry_presence", "owner_tenure", "das_robot", "crash_crash", "rollout_member", "alert_found", "alert_crossed", "alert_silence", "command_outbox", "bulk_item", "cohort_cohort", "artifact_archive", "certs_cert", "vitals_sample", "audit_log"} {
+	for _, table := range []string{"registry_thing", "registry_presence", "owner_tenure", "das_robot", "crash_crash", "rollout_member", "alert_found", "alert_crossed", "alert_silence", "command_outbox", "bulk_item", "cohort_saved", "artifact_archive", "certs_certificate", "vitals_sample", "account_audit"} {
 		if n, ok := first[table]; !ok || n == 0 {
 			t.Errorf("nothing in %s", table)
 		}

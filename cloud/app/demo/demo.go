@@ -37,7 +37,7 @@ import (
 	"kennel/infra/logging"
 )
 
-// Cloud is what the seeding needs of a cloud that is wired and does not run yet.
+// Cloud holds the parts of a cloud that the seeding needs. The cloud is wired and does not run yet.
 type Cloud struct {
 	wire.Base
 	Authority certs.Issuer
@@ -116,7 +116,6 @@ type seeding struct {
 	Config
 	clock  *clock
 	robots []*robot
-	log    func(step string)
 }
 
 func seedAll(ctx context.Context, c Cloud, cfg Config) (_ *Fleet, err error) {
@@ -124,7 +123,7 @@ func seedAll(ctx context.Context, c Cloud, cfg Config) (_ *Fleet, err error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, clk.close(ctx)) }()
+	defer func() { err = errors.Join(err, clk.close(context.WithoutCancel(ctx))) }()
 	clk.set(cfg.Now)
 	s := &seeding{Cloud: c, Config: cfg, clock: clk, robots: plan(cfg.Now)}
 	for _, step := range []struct {

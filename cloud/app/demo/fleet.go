@@ -157,7 +157,7 @@ const (
 	faultSince = 4 * time.Hour
 )
 
-// status is what the robot says of itself.
+// status returns the status that the robot reports.
 func (r *robot) status(t time.Time) status.Message {
 	m := status.Message{State: status.Online, BootID: r.bootID(t), ConnectSeq: uint64(len(r.online)), Seq: 1, Lease: lease, TS: t.UnixMilli(), UptimeMS: (30 * time.Hour).Milliseconds(), Agent: "demo", OS: r.os(t),
 		Body: &status.Body{Model: r.id.Species().Name(), BatteryVolts: float64(int(100*r.volts)) / 100, BatteryLevel: "nominal", TemperatureC: 31 + 8*(r.volts-3.7)}}

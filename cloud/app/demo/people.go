@@ -38,7 +38,7 @@ import (
 // since is how long the robots and their owners are known.
 const since = 30 * day
 
-// PrivateOwner is the e-mail of an owner who shares no data. Nobody knows the account's password.
+// PrivateOwner is the e-mail of an owner who shares no data. The password of the account is thrown away.
 const PrivateOwner = "private@kennel.local"
 
 // audit writes what operators did before the demo was made: the log is a chain, so that its lines are written in their order.

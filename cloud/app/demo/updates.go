@@ -26,8 +26,8 @@ import (
 
 // Ids of the rollouts, by which pictures and tests find them.
 const (
-	OverRollout = "00000000-0000-4000-8000-00000000de01"
-	Rollout     = "00000000-0000-4000-8000-00000000de02" // under way
+	OverRollout = "5c1d9e6a-2f0b-4a77-9c35-1be4a1d7de01"
+	Rollout     = "b3f07c42-81ae-4d19-a6d0-94c2e85fde02" // under way
 )
 
 // releaseManager made the releases and the rollouts; Config.Operator approved them.

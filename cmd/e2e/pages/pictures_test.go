@@ -39,7 +39,7 @@ func TestPictures(t *testing.T) {
 	p.Goto(console + "/rollouts/rollout?id=" + demo.Rollout)
 	p.SeeIn("region", "Guards", "silent")
 	p.Fits(browser.Sizes...)
-	s.Picture(p, "rollout", browser.Size{Width: 1440, Height: 1340})
+	s.Picture(p, "rollout", browser.Size{Width: 1440, Height: 1480})
 	p.Goto(console + "/crashes?version=2.1.0.6091")
 	p.Follow("kennel/edge/agent/voice.(*Stream).window | kennel/edge/agent/voice.(*Stream).Write | kennel/edge/agent/voice.(*Session).Run", "^/crashes/group")
 	p.Fits(browser.Sizes...)
