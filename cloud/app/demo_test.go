@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/rsa"
 	"log/slog"
@@ -18,6 +19,7 @@ import (
 	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/mqtt/mqtttest"
+	"kennel/infra/testwait"
 )
 
 // TestDemo (issue 30.7): the seeding of a demo leaves no trace but its data, is done once, keeps to what owners allow, and refuses a cloud that has robots of its own.
@@ -86,11 +88,25 @@ func TestDemo(t *testing.T) {
 	}
 
 	conf.Now = conf.Now.Add(time.Hour)
-	if _, err := demo.Open(t.Context(), c.Demo(), conf); err != nil {
+	fleet, err := demo.Open(t.Context(), c.Demo(), conf)
+	if err != nil {
 		t.Fatal(err)
 	}
 	if again := counts(); !maps.Equal(again, first) {
 		t.Errorf("rows %v, after another start %v", first, again)
+	}
+	const shortest = `SELECT min(lease_until) FROM registry_thing WHERE present`
+	ends := ask[time.Time](t, c, shortest)[0]
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- fleet.Run(ctx) }()
+	testwait.Until(t, testwait.Long, "renewed leases", testwait.Holds(func() bool { return ask[time.Time](t, c, shortest)[0].After(ends) }))
+	stop()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if n := ask[int64](t, c, `SELECT count(*) FROM registry_thing WHERE NOT present`)[0]; n != 13 {
+		t.Errorf("%d robots are offline, want the 13 of the story", n)
 	}
 	conf.Dir = t.TempDir() // as if these robots were not the demo's
 	if _, err := demo.Open(t.Context(), c.Demo(), conf); errs.CodeOf(err) != "not_a_demo" {

@@ -48,7 +48,6 @@ type robot struct {
 	fault    bool   // it shows a fault since a few hours
 	volts    float64
 	seq      uint64 // of its last event
-	failing  bool   // its update fails
 	standing int    // steps since its update began
 }
 
@@ -79,7 +78,6 @@ func plan(now time.Time) []*robot {
 		if i%8 == 0 {
 			r.tags = append(r.tags, beta)
 		}
-		r.failing = i == 22 || i == 61
 		if Owned[r.id] != "" || i == hero { // well, and well charged
 			r.volts = 3.95
 		}

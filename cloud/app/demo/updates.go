@@ -34,6 +34,7 @@ const (
 const releaseManager = "releases@kennel.local"
 
 const (
+	salt          = "demo-160"       // makes the same robots come first at each seeding, the hero among them
 	stepEvery     = 20 * time.Minute // between two steps of a seeded rollout
 	approvedAfter = 25 * time.Minute
 	day           = 24 * time.Hour
@@ -48,6 +49,7 @@ type updates struct {
 	rng      *rand.Rand
 	releases *ota.Service
 	rollouts *rollout.Service
+	failed   int // updates of the last phase
 }
 
 // rollouts uploads the releases and brings two of them to the fleet.
@@ -120,7 +122,7 @@ func (u *updates) run(ctx context.Context, id string, spec rollout.Spec, from, t
 	if _, err := u.rollouts.Create(ctx, id, spec, false, releaseManager); err != nil {
 		return err
 	}
-	if err := u.rollouts.Store.Update(ctx, id, nil, func(w *rollout.Work) error { w.Rollout.Salt = "demo" + id; return nil }); err != nil { // the same robots come first at each seeding
+	if err := u.rollouts.Store.Update(ctx, id, nil, func(w *rollout.Work) error { w.Rollout.Salt = salt; return nil }); err != nil {
 		return err
 	}
 	u.clock.set(from.Add(approvedAfter))
@@ -171,7 +173,8 @@ func (u *updates) robotsAct(ctx context.Context, id string) error {
 		st := ota.Status{ID: fmt.Sprintf("demo-%s-%d", work.Rollout.Version, r.standing), Release: work.Rollout.Version, Since: m.Granted, Running: r.os(now), Phase: ota.Downloading, TS: now.UnixMilli()}
 		switch r.standing++; {
 		case m.State == rollout.Granted:
-		case r.failing && work.Rollout.Version == newest:
+		case u.failed < 2 && work.Rollout.Phase == 2 && work.Rollout.Version == newest:
+			u.failed++
 			st.Phase, st.Code, st.Reason = ota.Failed, int(ota.BadArchive), "the download ended within an image"
 		default:
 			r.runs = append(r.runs, run{now, string(work.Rollout.Version)})
