@@ -29,8 +29,8 @@ help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: run
-run: setup-run build ## everything on this machine, with simulated robots (ROBOTS=5 or vector:3,amigobot:2; DATA=dir, ARGS=more flags)
-	@exec bin/kenneld onebox -robots $(ROBOTS) $(if $(DATA),-data $(DATA)) $(ARGS)
+run: setup-run build ## everything on this machine, with simulated robots (ROBOTS=5 or vector:3,amigobot:2; DATA=dir, DEMO=1 for a fleet with a past, ARGS=more flags)
+	@exec bin/kenneld onebox -robots $(ROBOTS) $(if $(DEMO),-demo) $(if $(DATA),-data $(DATA)) $(ARGS)
 
 # The houses of the tests, each with a database, are in memory if there is enough. What the compiler writes, and t.TempDir, stays where it was.
 IN_MEMORY = KENNEL_BIN=$(CURDIR)/bin/test GOTMPDIR=$${TMPDIR:-/tmp} TMPDIR=$$(infra/tmpdir.sh)
@@ -161,7 +161,7 @@ arch: ## imports point one way
 	go test -count=1 ./infra/arch
 
 .PHONY: screens
-screens: setup-test ## pictures of every page, light and dark, desktop and phone, into bin/screens
+screens: setup-test ## the pictures of README.md and docs/, and of every page, light and dark, desktop and phone, into bin/screens
 	@mkdir -p bin/screens
 	KENNEL_SCREENS=$(CURDIR)/bin/screens go test -count=1 -timeout 60m ./cmd/e2e/pages
 

@@ -11,6 +11,7 @@ import (
 
 	"kennel/certs/ca"
 	"kennel/cloud/access"
+	"kennel/cloud/app/demo"
 	"kennel/cloud/app/fleet"
 	"kennel/cloud/app/front"
 	"kennel/cloud/app/health"
@@ -256,6 +257,11 @@ func (c *Cloud) finish() error {
 		c.ready.Tell(c.front.News, b.Meters.BrokerNews)
 	}
 	return err
+}
+
+// Demo returns what the seeding of a demo needs (kenneld onebox -demo).
+func (c *Cloud) Demo() demo.Cloud {
+	return demo.Cloud{Base: c.base, Authority: c.ca, People: c.Accounts.People, Owners: c.owners.Service, Archives: c.releases.Archives}
 }
 
 // Services returns what this process's roles run, in the order of start.

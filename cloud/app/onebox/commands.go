@@ -33,6 +33,7 @@ can connect, unless you give -listen or -originals: -originals NAME accepts orig
 port and, if this account may open it, on port 443 (see kenneld originals).`,
 		Example: `  kenneld onebox -robots 5
   kenneld onebox -robots vector:3,amigobot:2
+  kenneld onebox -demo -data demo
   kenneld onebox -data /srv/kennel -listen api=0.0.0.0:8443 -listen mqtt=0.0.0.0:8883
   sudo kenneld onebox -originals kennel.lan
   kenneld onebox -ready-file /tmp/ready.json`,
@@ -72,6 +73,7 @@ port and, if this account may open it, on port 443 (see kenneld originals).`,
 	f := cmd.Flags()
 	f.StringVar(&o.Data, "data", "", "data folder `DIR` (default: /var/lib/kennel as root, else ~/.local/share/kennel)")
 	f.StringVar(&robots, "robots", "0", "simulated robots to run: a `NUMBER` of Vectors, or by species, such as vector:3,amigobot:2")
+	f.BoolVar(&o.Demo, "demo", false, "seed about 140 robots with a week of history, a rollout under way, crashes and alerts; needs an empty data folder at first")
 	f.StringVar(&o.ObjectsURL, "objects-url", "", "`URL`, http(s)://host:port, at which robots reach the object store, if it differs from where it listens")
 	f.StringArrayVar(&listen, "listen", nil, "address of a part, `PART=HOST:PORT`; parts: api, console, robots, uploads, mqtt, postgres, s3, metrics (may be repeated)")
 	f.StringSliceVar(&o.Originals, "originals", nil, "accept original robots that call this machine by this `NAME` or address (may be repeated; the first is in their configuration)")

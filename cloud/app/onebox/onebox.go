@@ -24,6 +24,7 @@ import (
 
 	"kennel/certs/ca"
 	"kennel/cloud/app"
+	"kennel/cloud/app/demo"
 	"kennel/cloud/app/fleet"
 	"kennel/cloud/app/identity"
 	"kennel/infra/auth"
@@ -42,6 +43,7 @@ import (
 type Onebox struct {
 	Data      string
 	Robots    Robots
+	Demo      bool // a seeded fleet with a past, beside Robots
 	Listen    Listen
 	ReadyFile string
 	RobotEnv  []string // KEY=VALUE for simulated robots
@@ -383,6 +385,13 @@ func (h *oneboxHouse) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if h.Demo {
+		fleet, err := h.seedDemo(ctx, c)
+		if err != nil {
+			return err
+		}
+		services = append(services, runner.Service{Name: "demo", Run: fleet.Run})
+	}
 	robots, err := h.makeRobots(ctx, c)
 	if err != nil {
 		return err
@@ -465,9 +474,22 @@ func (h *oneboxHouse) welcome() string {
 		line("metrics", "http://"+dialable(h.Listen.Metrics)+"/metrics", "also /livez, /readyz")
 	}
 	line("robots", h.Robots.String(), "in "+h.inst.Paths.Robots)
+	if h.Demo {
+		line("demo", "http://"+dialable(h.Listen.Console)+"/rollouts", "a seeded fleet with a week behind it; also /alerts, /crashes and /health")
+		line("", "http://"+dialable(h.Listen.Console)+"/my", "the owner's side: sign in as "+ownerEmail)
+	}
 	_ = table.Flush() // into memory
 	fmt.Fprintf(&b, "\n  try        %s -onebox %s robots list\n  stop       Ctrl-C\n\n", beside("kennelctl"), h.inst.Paths.Root)
 	return b.String()
+}
+
+// seedDemo seeds the demo once, before anything runs.
+func (h *oneboxHouse) seedDemo(ctx context.Context, c *app.Cloud) (*demo.Fleet, error) {
+	key, err := readReleaseKey(h.secret(releaseKeyName))
+	if err != nil {
+		return nil, err
+	}
+	return demo.Open(ctx, c.Demo(), demo.Config{Dir: h.inst.Paths.Root, Owner: ownerEmail, Operator: operatorEmail, Sign: key, Now: time.Now()})
 }
 
 // beside names another of our programs as one would type it here: by its path, if it lies beside this one and not in the search path.

@@ -27,34 +27,22 @@ const (
 // put there is kept.
 func releaseKey(inst *onebox.Instance) (public string, err error) {
 	file := filepath.Join(inst.Paths.Secrets, releaseKeyName)
-	text, err := os.ReadFile(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		var key *rsa.PrivateKey
-		if key, err = rsa.GenerateKey(rand.Reader, 3072); err != nil {
+	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+		key, err := rsa.GenerateKey(rand.Reader, 3072)
+		if err != nil {
 			return "", err
 		}
 		der, err := x509.MarshalPKCS8PrivateKey(key)
 		if err != nil {
 			return "", err
 		}
-		text = pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
-		if err := inst.PutSecret(releaseKeyName, text); err != nil {
+		if err := inst.PutSecret(releaseKeyName, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})); err != nil {
 			return "", err
 		}
-	} else if err != nil {
-		return "", fmt.Errorf("release key: %w", err)
 	}
-	block, _ := pem.Decode(text)
-	if block == nil {
-		return "", fmt.Errorf("release key %s: want a private key in PEM", file)
-	}
-	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	pair, err := readReleaseKey(file)
 	if err != nil {
-		return "", fmt.Errorf("release key %s: %w", file, err)
-	}
-	pair, ok := key.(*rsa.PrivateKey)
-	if !ok {
-		return "", fmt.Errorf("release key %s is a %T: want an RSA key", file, key)
+		return "", err
 	}
 	der, err := x509.MarshalPKIXPublicKey(&pair.PublicKey)
 	if err != nil {
@@ -62,4 +50,25 @@ func releaseKey(inst *onebox.Instance) (public string, err error) {
 	}
 	public = filepath.Join(inst.Paths.Root, releasePubName)
 	return public, atomicfile.WriteFile(public, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), 0o644)
+}
+
+// readReleaseKey reads the private key of the pair.
+func readReleaseKey(file string) (*rsa.PrivateKey, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("release key: %w", err)
+	}
+	block, _ := pem.Decode(text)
+	if block == nil {
+		return nil, fmt.Errorf("release key %s: want a private key in PEM", file)
+	}
+	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	if err != nil {
+		return nil, fmt.Errorf("release key %s: %w", file, err)
+	}
+	pair, ok := key.(*rsa.PrivateKey)
+	if !ok {
+		return nil, fmt.Errorf("release key %s is a %T: want an RSA key", file, key)
+	}
+	return pair, nil
 }

@@ -34,7 +34,6 @@ func (s *Site) Look(p *browser.Page, name string) {
 	s.T.Helper()
 	s.visited(p)
 	p.Fits(browser.Sizes...)
-	s.picture(p, name)
 	owners := strings.HasPrefix(name, "my-") || strings.HasPrefix(name, "account-")
 	if owners {
 		for _, text := range p.Untranslated("de") {
@@ -62,25 +61,12 @@ func (s *Site) Look(p *browser.Page, name string) {
 	p.Look("light", browser.Phone)
 }
 
-// pictures are those of README.md and docs/, each with the page that it shows.
-var pictures = map[string]struct {
-	file string
-	size browser.Size
-}{
-	"robot-tree": {"robot-page", browser.Size{Width: 1440, Height: 860}},
-	"my-robot":   {"my-robot", browser.Size{Width: 390, Height: 1236, Touch: true}},
-}
-
-// picture takes a picture of the documentation again where make screens runs, and holds the labels of the page against those of the picture in all
-// other tests.
-func (s *Site) picture(p *browser.Page, name string) {
+// Picture takes a picture for README.md and docs/ where make screens runs. In all other tests it holds the labels of the page against those of the picture, so that a page does
+// not change without its picture.
+func (s *Site) Picture(p *browser.Page, name string, size browser.Size) {
 	s.T.Helper()
-	pic, ok := pictures[name]
-	if !ok {
-		return
-	}
-	file := filepath.Join("..", "..", "..", "docs", pic.file)
-	p.Look("light", pic.size)
+	file := filepath.Join("..", "..", "..", "docs", name)
+	p.Look("light", size)
 	labels := strings.Join(p.Labels(), "\n") + "\n"
 	if ScreensDir() != "" {
 		p.Window(file + ".png")
@@ -90,7 +76,7 @@ func (s *Site) picture(p *browser.Page, name string) {
 		return
 	}
 	if was, err := os.ReadFile(file + ".labels"); err != nil || string(was) != labels {
-		s.T.Errorf("docs/%s.png shows an earlier page (%v): make screens takes it again. The page has now\n%s", pic.file, err, labels)
+		s.T.Errorf("docs/%s.png shows an earlier page (%v): make screens takes it again. The page has now\n%s", name, err, labels)
 	}
 }
 
