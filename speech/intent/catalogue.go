@@ -132,8 +132,11 @@ func parseIntent(line string) (Intent, error) {
 var featuresOff = map[string]bool{"AttentionTransfer": true, "CubeSpinner": true, "GazeDirection": true, "Invalid": true, "Laser": true,
 	"Messaging": true, "PRDemo": true, "TestFeature": true}
 
-// FeatureOn reports whether a feature is on in a robot as delivered. Features that annex B does not list are on.
-func FeatureOn(feature string) bool { return !featuresOff[feature] }
+// alexa are the features that are on in a robot as delivered and off here, where no Alexa answers (VEC-AVS-02).
+var alexa = map[string]bool{"Alexa": true, "Alexa_AU": true, "Alexa_UK": true}
+
+// FeatureOn reports whether a feature is on unless a robot's own file says otherwise. Features that annex B does not list are on.
+func FeatureOn(feature string) bool { return !featuresOff[feature] && !alexa[feature] }
 
 var levels = map[string]int{"mute": 1, "min": 1, "minimum": 1, "low": 2, "medium": 3, "high": 4, "max": 5, "maximum": 5}
 
