@@ -68,6 +68,7 @@ type Field struct {
 	Control string   `json:"control,omitempty"` // how the owner's page asks for it, one of the controls below; "": it does not
 	Custom  string   `json:"custom,omitempty"`  // of a colour: the object {enabled, hue, saturation} with a colour that is none of Choices
 	Form    Form     `json:"form,omitzero"`
+	Rare    bool     `json:"rare,omitempty"`    // the owner's page asks for it only while it is not at its default
 	Choices []Choice `json:"choices,omitempty"` // in the order of the owner's page; a bool or enum takes no other value
 }
 

@@ -292,7 +292,7 @@ func (c *companion) taken(ctx context.Context, v *settingsPage, version uint64) 
 func (v *settingsPage) card(g jdocs.Group, now time.Time) card {
 	out := card{Group: g, Problem: v.Problem(g.Name)}
 	for _, f := range v.Want.schema.Fields {
-		if f.Group == g.Name && f.Control != "" {
+		if f.Group == g.Name && f.Control != "" && !(f.Rare && jdocs.Equal(v.Want.value[f.Name], f.Default)) {
 			out.Controls = append(out.Controls, v.control(f, out.Problem, now))
 		}
 	}
@@ -381,7 +381,7 @@ func wanted(name jdocs.Name, v url.Values) (map[string]json.RawMessage, error) {
 	out := map[string]json.RawMessage{}
 	schema, _ := jdocs.SchemaOf(name)
 	for _, f := range schema.Fields {
-		if f.Control == "" || f.Group != v.Get("card") {
+		if f.Control == "" || f.Group != v.Get("card") || f.Rare && !v.Has(id(f)) {
 			continue
 		}
 		if err := want(f, v, out); err != nil {

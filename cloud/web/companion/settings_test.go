@@ -120,6 +120,21 @@ func TestEyesPreview(t *testing.T) {
 	}
 }
 
+// TestNoAlexa: Alexa is offered only on the page of a robot whose button is set to it, so that its owner can choose otherwise (VEC-AVS-02).
+func TestNoAlexa(t *testing.T) {
+	mux, h := open(t)
+	for settings, want := range map[string]bool{`{}`: false, `{"button_wakeword":0}`: false, `{"button_wakeword":1}`: true} {
+		h.settings = settings
+		if page := do(t, mux, "ann", "GET", "/my/robots/"+string(rex)+"/settings", "").Body.String(); strings.Contains(page, `value="alexa"`) != want {
+			t.Errorf("%s: Alexa is offered: %v, want %v", settings, !want, want)
+		}
+	}
+	fields, err := wanted(jdocs.RobotSettings, url.Values{"card": {"voice"}, "volume": {"1"}, "locale": {"de-DE"}})
+	if err != nil || fields["button_wakeword"] != nil {
+		t.Errorf("a form without the button: %s, %v", fields, err)
+	}
+}
+
 // TestWantedAndTaken: the page says of each form whether the robot has it, and never more than is known.
 func TestWantedAndTaken(t *testing.T) {
 	mux, h := open(t)
