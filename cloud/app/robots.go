@@ -21,6 +21,7 @@ import (
 	"kennel/infra/logging"
 	"kennel/infra/protomux"
 	"kennel/infra/runner"
+	"kennel/infra/tlsserver"
 )
 
 // RobotsConfig is the port of original robots: plain HTTP, HTTPS and gRPC on one (infra/adr/0010).
@@ -81,7 +82,8 @@ func (c *Cloud) robots() ([]runner.Service, error) {
 		return nil, err
 	}
 	// TLS does not decide about client certificates: every refusal has a status code and a reason (design section 4). Old robots speak TLS 1.2.
-	conf := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: cert, ClientAuth: tls.RequestClientCert}
+	conf := tlsserver.Config()
+	conf.GetCertificate, conf.ClientAuth = cert, tls.RequestClientCert
 	watch := c.watched.Watch(c.Identity.Proves)
 	calls := kitgrpc.NewServer(conf, c.base.Log, grpc.ChainUnaryInterceptor(c.base.Meters.Call, watch.Unary),
 		grpc.ChainStreamInterceptor(c.base.Meters.Stream, watch.Stream), watch.Unserved())

@@ -20,6 +20,7 @@ import (
 	"kennel/infra/kit/kitgrpc"
 	"kennel/infra/runner"
 	"kennel/infra/sdnotify"
+	"kennel/infra/tlsserver"
 )
 
 // Serve runs the roles of cfg against the parts it names until ctx ends. ready, if not nil, is called once the listeners accept.
@@ -76,18 +77,21 @@ func (c *Cloud) listeners() ([]runner.Service, error) {
 	if err != nil {
 		return nil, fmt.Errorf("api.listen: %w", err)
 	}
-	l := tls.NewListener(admitted, &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: cert, NextProtos: append([]string{"h2", "http/1.1"}, public.protocols...),
-		GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-			if !slices.Contains(hello.SupportedProtos, large.ALPN) {
-				return nil, nil // people and enrolment: a browser is never asked for a certificate
-			}
-			// TLS does not decide about the certificate: every refusal has a status code and a reason (design section 4).
-			thing := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: cert, NextProtos: []string{"http/1.1"}, ClientAuth: tls.RequestClientCert}
-			if large.Calls(hello.SupportedProtos) {
-				thing.NextProtos = []string{large.ALPN}
-			}
-			return thing, nil
-		}})
+	conf := tlsserver.Config()
+	conf.GetCertificate, conf.NextProtos = cert, append([]string{"h2", "http/1.1"}, public.protocols...)
+	conf.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		if !slices.Contains(hello.SupportedProtos, large.ALPN) {
+			return nil, nil // people and enrolment: a browser is never asked for a certificate
+		}
+		// TLS does not decide about the certificate: every refusal has a status code and a reason (design section 4).
+		thing := tlsserver.Config()
+		thing.GetCertificate, thing.NextProtos, thing.ClientAuth = cert, []string{"http/1.1"}, tls.RequestClientCert
+		if large.Calls(hello.SupportedProtos) {
+			thing.NextProtos = []string{large.ALPN}
+		}
+		return thing, nil
+	}
+	l := tls.NewListener(admitted, conf)
 	agents, calls, err := c.agents(cert, l.Addr())
 	if err != nil {
 		return nil, errors.Join(err, l.Close())
@@ -111,7 +115,9 @@ type public struct {
 
 // agents returns the server of gRPC calls that agents make at the address of the API, and what takes their connections.
 func (c *Cloud) agents(cert func(*tls.ClientHelloInfo) (*tls.Certificate, error), addr net.Addr) (runner.Service, func(*tls.Conn), error) {
-	calls := kitgrpc.NewServer(&tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: cert}, c.base.Log,
+	conf := tlsserver.Config()
+	conf.GetCertificate = cert
+	calls := kitgrpc.NewServer(conf, c.base.Log,
 		grpc.ChainUnaryInterceptor(c.base.Meters.Call), grpc.ChainStreamInterceptor(c.base.Meters.Stream))
 	c.slices.RegisterAgents(calls)
 	l := kitgrpc.NewHanded(addr)

@@ -34,6 +34,7 @@ func TestMalformedInput(t *testing.T) {
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(root)
 	tlsConfig := &tls.Config{RootCAs: pool, ServerName: "localhost"}
+	weakSuites(t, h, tlsConfig)
 	c := &http.Client{Transport: &http.Transport{TLSClientConfig: tlsConfig}, Timeout: 30 * time.Second}
 
 	bodies := map[string]string{
@@ -89,5 +90,28 @@ func TestMalformedInput(t *testing.T) {
 	}
 	if left := h.PartPid("broker"); left != h.Ready.Pids["broker"] {
 		t.Errorf("the broker was restarted: pid %d became %d", h.Ready.Pids["broker"], left)
+	}
+}
+
+// weakSuites asks each port for a suite of CBC, which is refused (issue 31.7), and for one of GCM.
+func weakSuites(t *testing.T, h *housetest.House, trust *tls.Config) {
+	t.Helper()
+	for _, port := range []string{"api", "mqtt", "robots"} {
+		_, addr, _ := strings.Cut(h.Ready.Endpoints[port], "://")
+		conf := trust.Clone()
+		conf.MaxVersion, conf.CipherSuites = tls.VersionTLS12, []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA, tls.TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA}
+		if conn, err := tls.Dial("tcp", addr, conf); err == nil || !strings.Contains(err.Error(), "handshake failure") {
+			t.Errorf("%s at %s with a suite of CBC: %v", port, addr, err)
+			if err == nil {
+				_ = conn.Close() // it should not be there
+			}
+		}
+		conf.CipherSuites = []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256}
+		conn, err := tls.Dial("tcp", addr, conf)
+		if err != nil {
+			t.Errorf("%s at %s: %v", port, addr, err)
+			continue
+		}
+		_ = conn.Close() // nothing was said
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"kennel/infra/logging"
 	"kennel/infra/mqtt/brokerapi"
 	"kennel/infra/thing"
+	"kennel/infra/tlsserver"
 )
 
 // minExponent is the smallest that enrolment takes (package certs); an earlier version took smaller ones.
@@ -74,12 +75,9 @@ func loadTrust(cfg Config) (*trust, error) {
 	if t.services, err = pool(cfg.ServiceCA, t.raw[3]); err != nil {
 		return nil, err
 	}
-	t.server = &tls.Config{
-		Certificates: []tls.Certificate{pair},
-		ClientAuth:   tls.RequestClientCert, // judged by identify, so that a refusal has a reason
-		MinVersion:   tls.VersionTLS12,
-		NextProtos:   []string{"mqtt", "x-amzn-mqtt-ca"},
-	}
+	t.server = tlsserver.Config()
+	t.server.Certificates, t.server.NextProtos = []tls.Certificate{pair}, []string{"mqtt", "x-amzn-mqtt-ca"}
+	t.server.ClientAuth = tls.RequestClientCert // judged by identify, so that a refusal has a reason
 	return t, nil
 }
 
