@@ -2517,6 +2517,7 @@ type Field struct {
 	Max     int64           `json:"max,omitzero"`
 	Name    string          `json:"name"`
 	Prefix  string          `json:"prefix,omitzero"` // of the names in Values; people may leave it out
+	Rare    bool            `json:"rare,omitzero"`   // the owner's page asks for it only while it is not at its default
 	Type    string          `json:"type"`
 	Unit    string          `json:"unit,omitzero"`
 	Values  []string        `json:"values,omitzero"`
@@ -2794,6 +2795,7 @@ type Loop struct {
 	LateP99US  float64 `json:"late_p99_us"`
 	Long       int64   `json:"long"`
 	Missed     int64   `json:"missed"`
+	Simulated  bool    `json:"simulated,omitzero"`
 	StepMaxUS  float64 `json:"step_max_us"`
 	StepP50US  float64 `json:"step_p50_us"`
 	StepP99US  float64 `json:"step_p99_us"`
