@@ -92,6 +92,7 @@ var advice = map[string]string{
 	"tls_failed":      "Check whether a device between the robot and this cloud changes or ends connections, and whether the robot's software is very old",
 	"service_unknown": "Nothing is wrong with the robot: this cloud does not offer that service. A newer release may",
 	"speech_missing":  "Nothing is wrong with the robot: speech recognition is not set up on this cloud",
+	"device_token":    "Give its updater the token that kennelctl robots device-token prints; a new one replaces the earlier one",
 	"update_missing":  "The robot shows error 203 and keeps its software; nothing is wrong with it. Upload an archive and offer it (kennelctl releases upload, kennelctl channels set), or ignore the error",
 	"path_unknown":    "Check the address of that service in the robot's server file: it is not served here",
 	"unproved":        "Files and events are accepted only from the address where the robot proved its identity: check that it calls here from the same network",

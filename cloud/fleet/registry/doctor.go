@@ -194,6 +194,9 @@ func (f *facts) diagnose() Report {
 	if f.original() {
 		checks = []func() (Check, bool){f.registered, f.trust, f.enrolled, f.software, f.calls, f.token, f.owner, f.stored, f.timeZone, f.services, f.crashes, f.hearing}
 	}
+	if f.device() {
+		checks = []func() (Check, bool){f.registered, f.updater, f.presence, f.crashes, f.problems, f.release}
+	}
 	var worst *Check
 	for _, check := range checks {
 		c, told := check()

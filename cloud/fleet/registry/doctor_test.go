@@ -98,7 +98,7 @@ func TestDiagnose(t *testing.T) {
 		}, OK, "", "all is well"},
 		{"absent", func(f *facts) { f.thing.Presence = Absent }, Warn, "presence", "offline for 3 h"},
 		{"a simulated loop on a busy desk", func(f *facts) {
-			f.thing.Status.Loop.Simulated, f.thing.Status.Loop.LateP99, f.thing.Status.Loop.Missed = true, 60_000, f.thing.Status.Loop.Steps / 8
+			f.thing.Status.Loop.Simulated, f.thing.Status.Loop.LateP99, f.thing.Status.Loop.Missed = true, 60_000, f.thing.Status.Loop.Steps/8
 		}, OK, "loop", "all is well"},
 		{"a simulated loop on an overloaded desk", func(f *facts) { f.thing.Status.Loop.Simulated, f.thing.Status.Loop.LateP99 = true, 160_000 }, Warn, "loop", "simulated"},
 		{"a language that nothing understands", func(f *facts) { f.unheard = "tlh" }, Warn, "speech", "tlh"},

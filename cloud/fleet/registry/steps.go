@@ -22,6 +22,7 @@ const (
 	StepRelease  = "release"  // its key was given up
 	StepApproval = "approval" // an operator's answer to a robot that waits
 	StepStatus   = "status"   // a status that could not be read
+	StepUpdater  = "updater"  // SWUpdate of a device without an agent was turned away
 	StepEvents   = "events"   // it must wait before it sends more
 )
 

@@ -170,7 +170,7 @@ func (s *Service) change(ctx context.Context, id thing.ID, agent string, fn func
 
 // seen tells the fleet that a device is there, in the form in which robots with our agent say so themselves.
 func (s *Service) seen(ctx context.Context, d Device, agent string) error {
-	m := status.Message{V: 1, State: status.Online, BootID: "ddi", ConnectSeq: 1, Seq: uint64(time.Now().UnixMilli()), Lease: envelope.Millis(min(2*s.Every+time.Minute, registry.MaxLease)),
+	m := status.Message{V: 1, State: status.Online, BootID: registry.UpdaterBoot, ConnectSeq: 1, Seq: uint64(time.Now().UnixMilli()), Lease: envelope.Millis(min(2*s.Every+time.Minute, registry.MaxLease)),
 		Agent: registry.Clip(agent, 64), OS: registry.Clip(d.Running, 64)}
 	if hardware := d.Attributes["hardware"]; hardware != "" {
 		m.Body = &status.Body{Model: registry.Clip(hardware, 64)}

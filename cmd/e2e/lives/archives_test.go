@@ -190,6 +190,28 @@ func swupdates(t *testing.T, h *housetest.House, admin *housetest.Person) {
 		}
 		return resp.StatusCode, string(b)
 	}
+	verdict := func(level, check string) {
+		t.Helper()
+		var r struct {
+			Level  string
+			Checks []struct{ Name, Level string }
+		}
+		if err := h.CtlJSON(&r, "doctor", string(id)); r.Level != level || err != nil && level == "ok" {
+			t.Errorf("the doctor says %+v, %v; want %s", r, err, level)
+		}
+		for _, c := range r.Checks {
+			if c.Name == "loop" || c.Name == "body" || c.Name == check && c.Level != level {
+				t.Errorf("the doctor of a device checks %+v", c)
+			}
+		}
+	}
+	good := made.Token
+	made.Token = "of-another-device"
+	if code, body := get(h.Stranger(t).HTTP, admin.API+"/default/controller/v1/"+string(id)); code != http.StatusUnauthorized {
+		t.Errorf("a wrong token: %d %s", code, body)
+	}
+	verdict("fail", "updater")
+	made.Token = good
 	shows := &http.Transport{TLSClientConfig: h.Trust(t, cert)}
 	defer shows.CloseIdleConnections()
 	robots := h.Ready.Endpoints["robots"]
@@ -206,4 +228,5 @@ func swupdates(t *testing.T, h *housetest.House, admin *housetest.Person) {
 			t.Errorf("%s: another device: %d %s", address, code, body)
 		}
 	}
+	verdict("ok", "updater") // the refusal is history
 }

@@ -26,6 +26,7 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"kennel/cloud/fleet/registry"
 	"kennel/cloud/updates/artifact"
 	"kennel/cloud/updates/artifact/artifactapi"
 	"kennel/cloud/updates/hawkbit"
@@ -52,12 +53,16 @@ const (
 	guessBurst = 10
 )
 
+// CodeToken refuses a device without a good proof.
+const CodeToken = "device_token"
+
 // Config holds what the endpoints need beside their service.
 type Config struct {
 	Known    func(ctx context.Context, id thing.ID) error         // NotFound for an unregistered thing
 	Identify func(chain []*x509.Certificate) (thing.ID, error)    // whose certificate it is
 	Revoked  func(ctx context.Context, id thing.ID) (bool, error) // its identity was taken away
 	Gateway  logging.Secret                                       // a token for every registered device; "": none
+	Record   func(ctx context.Context, s registry.Step) error     // keeps a refusal for the doctor
 	Download artifactapi.Sender
 	Log      *slog.Logger
 }
@@ -199,8 +204,11 @@ func (a *api) prove(r *http.Request) (thing.ID, error) {
 			return a.ours(r, id)
 		}
 		a.guesses.Allow(key)
+		if err := a.cfg.Record(r.Context(), registry.Step{Thing: id, Name: registry.StepUpdater, Code: CodeToken, Peer: auth.CallerFrom(r.Context()).Addr, Version: r.UserAgent(), Detail: "its target token is wrong, or it has none"}); err != nil {
+			a.cfg.Log.WarnContext(r.Context(), "refusal of a device not kept", logging.Thing, id, logging.Err, err)
+		}
 	}
-	return "", errs.Coded(errs.Unauthenticated, "device_token", `want the certificate of this device, or "Authorization: TargetToken" and its token; kennelctl robots device-token makes one`)
+	return "", errs.Coded(errs.Unauthenticated, CodeToken, `want the certificate of this device, or "Authorization: TargetToken" and its token; kennelctl robots device-token makes one`)
 }
 
 func equal(x, y logging.Secret) bool {

@@ -88,7 +88,7 @@ func Wire(b wire.Base, cfg Config, n Needs) (wire.Slice, error) {
 	download := artifactapi.NewSender(n.Archives, maxDownloads, b.Log)
 	return wire.Slice{
 		Public: func(mux *http.ServeMux, d wire.Doors) {
-			hawkbitapi.Mount(mux, svc, hawkbitapi.Config{Known: d.Known, Identify: n.Identify, Revoked: n.Revoked, Gateway: gateway, Download: download, Log: b.Log})
+			hawkbitapi.Mount(mux, svc, hawkbitapi.Config{Known: d.Known, Identify: n.Identify, Revoked: n.Revoked, Gateway: gateway, Record: n.Robots.Record, Download: download, Log: b.Log})
 		},
 		Operations: func(d wire.Doors) wire.Operations { return hawkbitapi.Operations(svc, d.Known, d.Audit) },
 	}, nil
