@@ -199,7 +199,7 @@ func (c *Cloud) wire(ctx context.Context) error {
 		return err
 	}
 	look, lookSlice := records.WireLook(b, l)
-	if c.orders, err = orders.Wire(b, l, robots, cohorts, docs, orders.Devices{DevicesConfig: cfg.Devices, Releases: releases, Identify: c.Identity.Peers.Identify}, voices.Speech); err != nil {
+	if c.orders, err = orders.Wire(b, l, robots, cohorts, docs, orders.Devices{DevicesConfig: cfg.Devices, Releases: releases, Identify: c.Identity.Peers.Identify}, owners.Service, voices.Speech); err != nil {
 		return err
 	}
 	troubles := health.Troubles(func() *telemetry.Readiness { return c.ready })
