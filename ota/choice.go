@@ -112,9 +112,10 @@ type Update struct {
 	Size    int64     `json:"size,omitempty"`  // bytes, at most
 	Phase   Phase     `json:"phase,omitempty"` // by the robot's last report about it; "": it has not reported
 	Percent int       `json:"percent,omitempty"`
-	Waits   Wait      `json:"waits,omitempty"`  // why it has not begun
+	Waits   Cause     `json:"waits,omitempty"`  // why it has not begun
 	Reason  string    `json:"reason,omitempty"` // likewise, in the robot's own words
 	Failed  *Report   `json:"failed,omitempty"` // the last attempt that failed, if none succeeded since
+	Window  *Window   `json:"window,omitempty"` // in which it begins; nil: at any hour, or not known yet
 	When    string    `json:"when,omitempty"`   // what the owner chose: now, tonight or postponed
 	Until   time.Time `json:"until,omitzero"`   // to when it is postponed
 	Latest  time.Time `json:"latest,omitzero"`  // until when it can be postponed; zero: it is too late for a choice
@@ -130,7 +131,7 @@ func (s *Service) Update(ctx context.Context, id thing.ID) (Update, error) {
 	if err != nil {
 		return u, err
 	}
-	u.Release, u.Back = st.Desired.Release, st.Desired.Rollback
+	u.Release, u.Back, u.Window = st.Desired.Release, st.Desired.Rollback, st.Desired.Window
 	if st.Last != nil {
 		u.Running = st.Last.Running
 	}

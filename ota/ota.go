@@ -77,22 +77,22 @@ const (
 	FellBack    Phase = "fell_back"   // the release was installed, and the robot returned to the one before it
 )
 
-// Wait says as a word why a robot has not begun. Other words than these are kept as they come.
-type Wait string
+// Cause says as a word why a robot has not begun. Other words than these are kept as they come.
+type Cause string
 
 // The words so far.
 const (
-	WaitOwner   Wait = "owner"   // postponed
-	WaitWindow  Wait = "window"  // by its operator, or until the night
-	WaitCharger Wait = "charger" // it is not on its charger
-	WaitBattery Wait = "battery" // low
-	WaitHeat    Wait = "heat"
-	WaitBody    Wait = "body"    // battery and charger are not known
-	WaitTrial   Wait = "trial"   // of the running release
-	WaitArchive Wait = "archive" // the cloud has none
-	WaitTurn    Wait = "turn"    // other robots are first
-	WaitOffline Wait = "offline"
-	WaitNever   Wait = "unsupported" // this robot does not install releases
+	WaitOwner   Cause = "owner"   // postponed
+	WaitWindow  Cause = "window"  // by its operator, or until the night
+	WaitCharger Cause = "charger" // it is not on its charger
+	WaitBattery Cause = "battery" // low
+	WaitHeat    Cause = "heat"
+	WaitBody    Cause = "body"    // battery and charger are not known
+	WaitTrial   Cause = "trial"   // of the running release
+	WaitArchive Cause = "archive" // the cloud has none
+	WaitTurn    Cause = "turn"    // other robots are first
+	WaitOffline Cause = "offline"
+	WaitNever   Cause = "unsupported" // this robot does not install releases
 )
 
 var wordPattern = regexp.MustCompile(`^[a-z][a-z0-9_]{0,31}$`)
@@ -175,7 +175,7 @@ type Status struct {
 	Phase   Phase     `json:"phase"`
 	Code    int       `json:"code,omitempty"`    // 0, or the robot's own exit code 200 to 219
 	Reason  string    `json:"reason,omitempty"`  // in words
-	Waits   Wait      `json:"waits,omitempty"`   // of Pending: why it has not begun
+	Waits   Cause     `json:"waits,omitempty"`   // of Pending: why it has not begun
 	Percent int       `json:"percent,omitempty"` // of Downloading: how much of the archive
 	TS      int64     `json:"ts"`                // robot's clock, ms since 1970
 }

@@ -78,7 +78,7 @@ type Rollouts interface {
 	// Ask is Desired for a robot that asks and runs something now: it may be its turn.
 	Ask(ctx context.Context, id thing.ID, running string) (d Desired, ok bool, err error)
 	// Coming returns the release that a rollout has for a robot whose turn has come but which it has not told to begin, and why; "": none has.
-	Coming(ctx context.Context, id thing.ID) (Version, Wait, error)
+	Coming(ctx context.Context, id thing.ID) (Version, Cause, error)
 	// Reported hears of each report, also of repeated ones.
 	Reported(ctx context.Context, id thing.ID, s Status) error
 }

@@ -77,6 +77,7 @@ var complete = map[string]string{
 	"POST /my/robots/{thing}/offer":              "to=other@example.org&password=PASSWORD",
 	"POST /my/robots/{thing}/release":            "sure=yes",
 	"POST /my/robots/{thing}/tell":               "text=go home",
+	"POST /my/robots/{thing}/update":             "when=now",
 	"POST /operators":                            "email=new@example.org&role=viewer",
 	"POST /operators/{id}/remove":                "sure=yes",
 	"POST /operators/{id}/role":                  "role=support",

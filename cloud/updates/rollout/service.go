@@ -491,10 +491,10 @@ func (s *Service) Explain(ctx context.Context, id thing.ID) ([]RobotWhy, error) 
 }
 
 // waits are the answers about a robot whose turn has come, as its owner is told them.
-var waits = map[WhyCode]ota.Wait{WhyOffline: ota.WaitOffline, WhyBattery: ota.WaitBattery, WhyPostponed: ota.WaitOwner, WhyWindow: ota.WaitWindow, WhyCap: ota.WaitTurn, WhyGranted: ""}
+var waits = map[WhyCode]ota.Cause{WhyOffline: ota.WaitOffline, WhyBattery: ota.WaitBattery, WhyPostponed: ota.WaitOwner, WhyWindow: ota.WaitWindow, WhyCap: ota.WaitTurn, WhyGranted: ""}
 
 // Coming implements ota.Rollouts.
-func (s *Service) Coming(ctx context.Context, id thing.ID) (ota.Version, ota.Wait, error) {
+func (s *Service) Coming(ctx context.Context, id thing.ID) (ota.Version, ota.Cause, error) {
 	whys, err := s.Explain(ctx, id)
 	for _, w := range whys {
 		if wait, ok := waits[w.Code]; ok {

@@ -317,7 +317,7 @@ func passes(err error) bool {
 }
 
 // notNow says why the robot does not begin, in words and as a word, and when to look again. That its owner postponed the release ends by the cloud's clock.
-func (a *Agent) notNow(want ota.Desired, now update.State) (why string, wait ota.Wait, next time.Duration) {
+func (a *Agent) notNow(want ota.Desired, now update.State) (why string, wait ota.Cause, next time.Duration) {
 	switch {
 	case a.order != nil:
 		return "another update runs", "", poll // its end wakes us
@@ -337,7 +337,7 @@ func (a *Agent) notNow(want ota.Desired, now update.State) (why string, wait ota
 	}
 	if want.Needs != nil {
 		if err := a.cfg.Needs(*want.Needs); err != nil {
-			return err.Error(), ota.Wait(errs.CodeOf(err)), needs
+			return err.Error(), ota.Cause(errs.CodeOf(err)), needs
 		}
 	}
 	return "", "", 0

@@ -424,7 +424,7 @@ func (v *Vitals) Needs(battery, charger bool) error {
 }
 
 // waits is an error whose code is the reason as a word.
-func waits(w ota.Wait, format string, args ...any) error {
+func waits(w ota.Cause, format string, args ...any) error {
 	return errs.Coded(errs.Unavailable, string(w), format, args...)
 }
 
