@@ -96,13 +96,13 @@ func (s *Service) Choices(ctx context.Context, things []thing.ID) (map[thing.ID]
 	return s.choices.Choices(ctx, things)
 }
 
-// When is what an owner can choose: exactly one of these.
+// When holds what an owner can choose: exactly one of these.
 type When struct {
 	Now, Tonight bool
 	Postpone     time.Duration
 }
 
-// Update is what the owner of a robot is told about its software.
+// Update tells the owner of a robot about its software.
 type Update struct {
 	Thing   thing.ID  `json:"thing"`
 	Running string    `json:"running,omitempty"`

@@ -17,7 +17,7 @@ type ofRobot struct {
 	Thing thing.ID `path:"thing"`
 }
 
-// Choose is what an owner chooses: exactly one of these.
+// Choose holds what an owner chooses: exactly one of these.
 type Choose struct {
 	Now      bool   `json:"now,omitempty"`      // install at any hour; battery, charger and temperature still count
 	Tonight  bool   `json:"tonight,omitempty"`  // install in the operator's window, or between 02:00 and 05:00 in the robot's time zone

@@ -44,7 +44,7 @@ type Orders struct {
 }
 
 // Wire wires both, and devices that update themselves with SWUpdate.
-func Wire(b wire.Base, l *link.Link, robots *registry.Service, cohorts *cohort.Service, docs records.Documents, devices Devices, owners *owner.Service, spoken *speech.Config) (o Orders, err error) {
+func Wire(b wire.Base, l *link.Link, robots *registry.Service, cohorts *cohort.Service, docs records.Documents, devices Devices, spoken *speech.Config) (o Orders, err error) {
 	var commands wire.Slice
 	if o.Commands, o.Sender, commands, err = wireCommands(b, l, robots); err != nil {
 		return o, err
@@ -54,18 +54,18 @@ func Wire(b wire.Base, l *link.Link, robots *registry.Service, cohorts *cohort.S
 	device, err := devices.wire(b, robots)
 	var says wire.Slice
 	o.Says, says = intentswire.Wire(b, o.Commands, speech.New(*spoken).Text)
-	o.Slices = wire.Slices{commands, jobs, device, says, {Personal: []wire.Holding{choices(b, owners)}}}
+	o.Slices = wire.Slices{commands, jobs, device, says}
 	return o, err
 }
 
-// choices are when owners want their robots' updates.
-func choices(b wire.Base, owners *owner.Service) wire.Holding {
+// Choices wires when owners want their robots' updates. The slice comes after the documents: its erasure ends the ownership.
+func Choices(b wire.Base, owners *owner.Service) wire.Slice {
 	store := otapg.New(b.Pool)
-	return wire.Holding{Name: "update_choices", Keeps: []string{"ota_choice"}, Data: owner.Held{Kind: "update choices", Owners: owners, List: store.ChoicesOf, Drop: store.DropChoices},
+	return wire.Slice{Personal: []wire.Holding{{Name: "update_choices", Keeps: []string{"ota_choice"}, Data: owner.Held{Kind: "update choices", Owners: owners, List: store.ChoicesOf, Drop: store.DropChoices},
 		Ended: func(ctx context.Context, t owner.Tenure) error {
 			_, err := store.DropChoices(ctx, t.Stretch(time.Now()))
 			return err
-		}}
+		}}}}
 }
 
 func wireCommands(b wire.Base, l *link.Link, robots *registry.Service) (*command.Service, *command.Sender, wire.Slice, error) {

@@ -140,7 +140,7 @@ func Mount(mux *http.ServeMux, cfg Config) error {
 	c := &companion{Config: cfg, now: time.Now}
 	c.Site = &page.Site{Login: "/my/login", Dones: dones, Headings: headings, Allowed: notStaff, Dress: dress, Message: message}
 	var err error
-	if c.Set, err = page.Load(files, "/my/assets/", map[string]any{"day": day}, cfg.Log, c.Fail); err != nil {
+	if c.Set, err = page.Load(files, "/my/assets/", map[string]any{"day": day, "picture": picture}, cfg.Log, c.Fail); err != nil {
 		return err
 	}
 	c.Language = language.Of
