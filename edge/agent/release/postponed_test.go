@@ -40,7 +40,7 @@ func TestPostponed(t *testing.T) {
 		u.mu.Lock()
 		u.bytes = 499
 		u.mu.Unlock()
-		time.Sleep(2 * progress)
+		time.Sleep(maxRetry + 2*progress)
 		if all := c.told(); all[len(all)-1].Phase != ota.Downloading || all[len(all)-1].Percent != 40 {
 			t.Errorf("report %+v, want 40 percent", all[len(all)-1])
 		}
