@@ -31,6 +31,7 @@ import (
 	"kennel/infra/testwait"
 	"kennel/jdocs"
 	"kennel/jdocs/jdocswire"
+	"kennel/ota/otapg"
 )
 
 // impersonal are the other tables, by why the end of an ownership leaves them as they are.
@@ -172,6 +173,11 @@ func (w *wired) told(t *testing.T) map[string][]byte {
 		t.Fatal(err)
 	}
 	out["custom intents"] = fmt.Appendf(nil, "%+v", known)
+	chosen, err := otapg.New(w.base.Pool).Choices(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out["choice of an update"] = fmt.Appendf(nil, "%+v", chosen)
 	for o, err := range w.base.Blobs.List(t.Context(), voice.Prefix) { // it is promised that these end with the ownership
 		if err != nil {
 			t.Fatal(err)
