@@ -2099,7 +2099,7 @@ type Choice struct {
 	Word       string          `json:"word,omitzero"` // in the form; "": the value's text
 }
 
-// Choose is what an owner chooses: exactly one of these.
+// Choose holds what an owner chooses: exactly one of these.
 type Choose struct {
 	Now      bool   `json:"now,omitzero"`      // install at any hour; battery, charger and temperature still count
 	Postpone string `json:"postpone,omitzero"` // wait for days or hours, such as 3d or 36h, at most 14 days in all, then install at night
@@ -3820,7 +3820,7 @@ type Unmatched struct {
 	Rarer   int64    `json:"rarer"`   // other phrases
 }
 
-// Update is what the owner of a robot is told about its software.
+// Update tells the owner of a robot about its software.
 type Update struct {
 	Back    bool       `json:"back,omitzero"`   // the operator takes it back to this release
 	Failed  *OtaReport `json:"failed,omitzero"` // the last attempt that failed, if none succeeded since
