@@ -27,8 +27,8 @@ type house struct {
 	each      func() // after each hint; may be nil
 }
 
-func (h *house) HasRelease(context.Context, thing.Species, ota.Version) (bool, error) {
-	return true, nil
+func (h *house) Release(_ context.Context, s thing.Species, v ota.Version) (ota.Release, error) {
+	return ota.Release{Species: s, Version: v}, nil
 }
 
 func (h *house) SetDesired(_ context.Context, scope string, v ota.Version, _ string) (time.Time, error) {

@@ -55,6 +55,7 @@ type Release struct {
 const (
 	AuditAdd    = "release.add"
 	AuditWant   = "release.want"
+	AuditChoose = "update.choose"  // by the owner of a robot; detail: now, tonight, or for how long it is postponed
 	AuditLowest = "release.lowest" // detail: a version, and the lowest that it can be installed on
 )
 
@@ -76,6 +77,24 @@ const (
 	FellBack    Phase = "fell_back"   // the release was installed, and the robot returned to the one before it
 )
 
+// Cause says as a word why a robot has not begun. Other words than these are kept as they come.
+type Cause string
+
+// The words so far.
+const (
+	WaitOwner   Cause = "owner"   // postponed
+	WaitWindow  Cause = "window"  // by its operator, or until the night
+	WaitCharger Cause = "charger" // it is not on its charger
+	WaitBattery Cause = "battery" // low
+	WaitHeat    Cause = "heat"
+	WaitBody    Cause = "body"    // battery and charger are not known
+	WaitTrial   Cause = "trial"   // of the running release
+	WaitArchive Cause = "archive" // the cloud has none
+	WaitTurn    Cause = "turn"    // other robots are first
+	WaitOffline Cause = "offline"
+	WaitNever   Cause = "unsupported" // this robot does not install releases
+)
+
 var wordPattern = regexp.MustCompile(`^[a-z][a-z0-9_]{0,31}$`)
 
 // DesiredRequest is the body of req/ota/desired.
@@ -95,6 +114,8 @@ type Desired struct {
 	Window   *Window   `json:"window,omitempty"`   // begin, and restart, only within
 	Needs    *Needs    `json:"needs,omitempty"`    // begin only if they hold; a robot that waits for them reports Pending with the reason
 	Rate     int64     `json:"rate,omitempty"`     // download at most so many bytes a second
+	// NotBefore: the robot's owner postponed the release until then. It comes without an address, so that agents that do not know it wait, too.
+	NotBefore time.Time `json:"not_before,omitzero"`
 	Artifact
 }
 
@@ -152,9 +173,11 @@ type Status struct {
 	Running string    `json:"running,omitempty"` // what it runs now
 	Next    Version   `json:"next,omitempty"`    // what its next boot starts; "": what it runs now, or the robot is of an earlier release
 	Phase   Phase     `json:"phase"`
-	Code    int       `json:"code,omitempty"`   // 0, or the robot's own exit code 200 to 219
-	Reason  string    `json:"reason,omitempty"` // in words
-	TS      int64     `json:"ts"`               // robot's clock, ms since 1970
+	Code    int       `json:"code,omitempty"`    // 0, or the robot's own exit code 200 to 219
+	Reason  string    `json:"reason,omitempty"`  // in words
+	Waits   Cause     `json:"waits,omitempty"`   // of Pending: why it has not begun
+	Percent int       `json:"percent,omitempty"` // of Downloading: how much of the archive
+	TS      int64     `json:"ts"`                // robot's clock, ms since 1970
 }
 
 // Encode returns the report as JSON.
@@ -232,6 +255,10 @@ func ParseStatus(b []byte) (Status, error) {
 		return bad("code %d: want 0 to 999", s.Code)
 	case len(s.Reason) > 1024 || len(s.Running) > 64:
 		return bad("reason has %d and running %d bytes: want at most 1024 and 64", len(s.Reason), len(s.Running))
+	case s.Waits != "" && !wordPattern.MatchString(string(s.Waits)):
+		return bad("waits %.40q: want a word such as charger", s.Waits)
+	case s.Percent < 0 || s.Percent > 100:
+		return bad("percent %d: want 0 to 100", s.Percent)
 	case strings.ContainsRune(s.Reason+s.Running, 0):
 		return bad("reason or running contains a zero byte")
 	}

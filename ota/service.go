@@ -15,8 +15,8 @@ type Store interface {
 	AddRelease(ctx context.Context, r Release) error
 	// Releases returns the newest first; species "" is all of them.
 	Releases(ctx context.Context, species thing.Species) ([]Release, error)
-	// HasRelease reports whether a species has that version.
-	HasRelease(ctx context.Context, species thing.Species, v Version) (bool, error)
+	// Release returns one; a zero Release if the species has no such version.
+	Release(ctx context.Context, species thing.Species, v Version) (Release, error)
 	// SetLowest stores the lowest version that a release can be installed on; "" is any. NotFound if there is no such release.
 	SetLowest(ctx context.Context, species thing.Species, v, lowest Version) error
 	// Path returns the releases that a robot may need on its way to v, the last first: the lowest version of v, the lowest version of that, and so on.
@@ -26,8 +26,6 @@ type Store interface {
 	SetDesired(ctx context.Context, scope string, v Version, by string) (time.Time, error)
 	// Desired returns the release desired for the thing itself (own), else for its species, else a Desired without release.
 	Desired(ctx context.Context, id thing.ID) (d Desired, own bool, err error)
-	// Artifact returns where a release's archive is; an empty one if that is not known.
-	Artifact(ctx context.Context, species thing.Species, v Version) (Artifact, error)
 	// Wishes returns every wish, those of species first.
 	Wishes(ctx context.Context) ([]Wish, error)
 	// Wished returns the robots that have a wish of their own: of these, or of all for nil.
@@ -79,6 +77,8 @@ type Rollouts interface {
 	Desired(ctx context.Context, id thing.ID) (d Desired, ok bool, err error)
 	// Ask is Desired for a robot that asks and runs something now: it may be its turn.
 	Ask(ctx context.Context, id thing.ID, running string) (d Desired, ok bool, err error)
+	// Coming returns the release that a rollout has for a robot whose turn has come but which it has not told to begin, and why; "": none has.
+	Coming(ctx context.Context, id thing.ID) (Version, Cause, error)
 	// Reported hears of each report, also of repeated ones.
 	Reported(ctx context.Context, id thing.ID, s Status) error
 }
@@ -89,6 +89,7 @@ type Service struct {
 	hint     Hinter
 	rollouts Rollouts // nil: none
 	archives Archives // nil: none
+	choices  Choices  // nil: owners have none
 	crowd    *Crowd   // nil: robots of a species learn of a change when they ask
 }
 
@@ -231,7 +232,7 @@ func (s *Service) Desired(ctx context.Context, id thing.ID) (Desired, error) {
 // the way there. A robot that does not say what it runs gets the full archive.
 func (s *Service) Ask(ctx context.Context, id thing.ID, running string) (Desired, error) {
 	d, err := s.desired(ctx, id, func(r Rollouts) (Desired, bool, error) { return r.Ask(ctx, id, running) })
-	if err != nil || d.Release == "" || string(d.Release) == running {
+	if err != nil || d.Release == "" || string(d.Release) == running || !d.NotBefore.IsZero() {
 		return d, err
 	}
 	if !d.Rollback {
@@ -249,7 +250,9 @@ func (s *Service) artifact(ctx context.Context, species thing.Species, running s
 		a, err = s.archives.Artifact(ctx, species, running, v)
 	}
 	if err == nil && a == (Artifact{}) {
-		a, err = s.store.Artifact(ctx, species, v)
+		var r Release
+		r, err = s.store.Release(ctx, species, v)
+		a = r.Artifact
 	}
 	return a, err
 }
@@ -264,7 +267,11 @@ func (s *Service) desired(ctx context.Context, id thing.ID, ask func(Rollouts) (
 		}
 	}
 	d.V = 1
-	return d, err
+	if err != nil || d.Release == "" {
+		return d, err
+	}
+	all, err := s.Choices(ctx, []thing.ID{id})
+	return all[id].apply(d, time.Now()), err
 }
 
 // SetDesired asks one thing to run v, and hints it. An empty v removes the thing's own release, so that the species' one applies again.
@@ -302,11 +309,11 @@ func (s *Service) Known(ctx context.Context, species thing.Species, v Version) e
 	if _, err := ParseVersion(string(v)); err != nil {
 		return err
 	}
-	ok, err := s.store.HasRelease(ctx, species, v)
+	r, err := s.store.Release(ctx, species, v)
 	if err != nil {
 		return err
 	}
-	if !ok {
+	if r.Version == "" {
 		return errs.Coded(errs.NotFound, "no_release", "release %s of %s is unknown; add it first", v, species)
 	}
 	return nil
@@ -314,8 +321,16 @@ func (s *Service) Known(ctx context.Context, species thing.Species, v Version) e
 
 // Report stores a robot's report; a repeated report changes nothing.
 func (s *Service) Report(ctx context.Context, id thing.ID, st Status) error {
-	if err := s.store.AddStatus(ctx, id, st); err != nil || s.rollouts == nil {
+	if err := s.store.AddStatus(ctx, id, st); err != nil {
 		return err
+	}
+	if s.choices != nil && st.Phase == Current && st.Release != "" { // the next release is another choice
+		if err := s.choices.EndChoice(ctx, id); err != nil {
+			return err
+		}
+	}
+	if s.rollouts == nil {
+		return nil
 	}
 	return s.rollouts.Reported(ctx, id, st) // if it fails, the robot repeats the report
 }

@@ -215,9 +215,9 @@ func (c *Cloud) wire(ctx context.Context) error {
 	// The order is the one in which personal data is erased: first what acts for a person, then what is left of it. What robots sent while they
 	// were the person's goes before the owner slice forgets when that was, and after the documents, whose erasure robots are told of.
 	c.slices = slices.Concat(c.Identity.Slices, c.orders.Slices, wire.Slices{docSlice}, eventSlices, alertSlices, voiceSlices, releaseSlices, fleet.Wire(b, cohorts, robots, c.readiness()), wire.Slices{
-		vitalSlice, webhookSlice, ownerSlice, uploadSlice, mailSlice, accountSlice, registrySlice, lookSlice, orders.WireRollouts(b, l, robots, cohorts, releases),
+		orders.Choices(b, owners.Service), vitalSlice, webhookSlice, ownerSlice, uploadSlice, mailSlice, accountSlice, registrySlice, lookSlice, orders.WireRollouts(b, l, robots, cohorts, releases),
 		c.wireIntake(events, records.Intake{Allowed: owners.Allowed, Consent: owners.Files, Robots: robots, Door: watched.Door}), originalswire.Documents(b, docs.Robots, docs.Personal, c.Identity.Tokens, c.Accounts.Audit), doorSlice,
-		people.WirePages(b, c.Accounts, owners, c.Identity.Tokens, robots, docs, c.uploads.Logs, voices.Audio, c.orders.Says),
+		people.WirePages(b, c.Accounts, owners, c.Identity.Tokens, robots, docs, c.uploads.Logs, voices.Audio, releases.Service, c.orders.Says),
 		originalswire.Wire(b, cfg.door(), c.ca, robots, func() wire.Slices { return c.slices }),
 	})
 	c.owners, c.link, c.watched, c.releases, c.speech = owners, l, watched, releases, hearing

@@ -269,6 +269,8 @@ func (w *wired) plant(t *testing.T, p *person) {
 	must(tokenpg.New(w.base.Pool).Associate(ctx, token.Association{Thing: rex, User: p.id, First: token.Token{ID: uuid.NewString(), How: "associate", Issued: time.Now(), Expires: time.Now().Add(time.Hour)}}))
 	w.as(t, p.token, "POST", "/v1/things/"+string(rex)+"/commands", map[string]any{"kind": commandwire.RobotDo, "args": commandwire.Do{Line: p.word("line")}})
 	w.as(t, p.token, "PUT", "/v1/my/robots/"+string(rex)+"/audio", map[string]bool{"keep": true})
+	_, err = w.base.Pool.Exec(ctx, `INSERT INTO ota_choice (thing, release, now, until, chosen) VALUES ($1, $2, false, now() + interval '1 day', now()) ON CONFLICT (thing) DO UPDATE SET release = excluded.release, chosen = excluded.chosen`, rex, p.word("release"))
+	must(err)
 	heard := voice.Prefix + rex.Slug() + "/" + time.Now().UTC().Format("20060102T150405.000Z") + "-" + p.word("session") + ".wav"
 	sound := p.word("audio")
 	must(w.base.Blobs.Put(ctx, heard, strings.NewReader(sound), int64(len(sound)), blob.PutOptions{}))

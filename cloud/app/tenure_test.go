@@ -31,6 +31,7 @@ import (
 	"kennel/infra/testwait"
 	"kennel/jdocs"
 	"kennel/jdocs/jdocswire"
+	"kennel/ota/otapg"
 )
 
 // impersonal are the other tables, by why the end of an ownership leaves them as they are.
@@ -172,6 +173,11 @@ func (w *wired) told(t *testing.T) map[string][]byte {
 		t.Fatal(err)
 	}
 	out["custom intents"] = fmt.Appendf(nil, "%+v", known)
+	chosen, err := otapg.New(w.base.Pool).Choices(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out["choice of an update"] = fmt.Appendf(nil, "%+v", chosen)
 	for o, err := range w.base.Blobs.List(t.Context(), voice.Prefix) { // it is promised that these end with the ownership
 		if err != nil {
 			t.Fatal(err)
@@ -298,7 +304,7 @@ func TestHandOver(t *testing.T) {
 }
 
 // unread are the kinds of words that owners have in their export alone.
-var unread = []string{"friend", "hook", "dump", "memory", "lastline", "peer", "call"}
+var unread = []string{"release", "friend", "hook", "dump", "memory", "lastline", "peer", "call"}
 
 // planted checks that something is in everything that the slices say they keep, and that every table is one of these or of impersonal.
 func (w *wired) planted(t *testing.T) {

@@ -57,6 +57,7 @@ var complete = map[string]string{
 	"PUT /v1/alerts/rule":                        `{"robots":5,"share":0.5}`,
 	"PUT /v1/channels/{species}/{channel}":       `{"version":""}`,
 	"PUT /v1/cohorts/{cohort}":                   `{"filter":"tag:red"}`,
+	"PUT /v1/my/robots/{thing}/update":           `{"tonight":true}`,
 	"PUT /v1/ota/desired/{species}":              `{"version":""}`,
 	"PUT /v1/ota/lowest/{species}/{version}":     `{"version":""}`,
 	"PUT /v1/releases/{species}/archives/{sum}":  `x`,
@@ -77,6 +78,7 @@ var complete = map[string]string{
 	"POST /my/robots/{thing}/offer":              "to=other@example.org&password=PASSWORD",
 	"POST /my/robots/{thing}/release":            "sure=yes",
 	"POST /my/robots/{thing}/tell":               "text=go home",
+	"POST /my/robots/{thing}/update":             "when=now",
 	"POST /operators":                            "email=new@example.org&role=viewer",
 	"POST /operators/{id}/remove":                "sure=yes",
 	"POST /operators/{id}/role":                  "role=support",
@@ -218,7 +220,7 @@ func TestEveryChangeNeedsItsLine(t *testing.T) {
 
 // peoples are the tables that only people's operations change, as far as a test goes that asks for nothing else.
 var peoples = regexp.MustCompile(`^(account_(account|deletion|passkey|profile|recovery|totp|ticket|user_session)|alert_(ack|mail|rule|silence|threshold)|artifact_.*|certs_.*|` +
-	`cohort_.*|command_outbox|crash_(group|symbols)|ddi_device|intent_custom|jdocs_.*|mail_outbox|ota_(desired|release)|owner_(tenure|transfer|thing)|rollout_rollout|` +
+	`cohort_.*|command_outbox|crash_(group|symbols)|ddi_device|intent_custom|jdocs_.*|mail_outbox|ota_(choice|desired|release)|owner_(tenure|transfer|thing)|rollout_rollout|` +
 	`speech_audio|token_.*|webhook_hook)$`)
 
 // tables returns the rows of those tables.

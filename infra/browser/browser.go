@@ -433,7 +433,7 @@ func (p *Page) Fits(sizes ...Size) {
 	}
 }
 
-// Untranslated returns the texts that the present page, asked for again, has in English for a browser of another language.
+// Untranslated returns the texts that the present page, asked for again, has in English for a browser of another language, without what people and robots said.
 func (p *Page) Untranslated(lang string) (out []string) {
 	p.t.Helper()
 	p.into(&out, "untranslated", args{"lang": lang})

@@ -197,7 +197,7 @@ const ops = {
     const html = await answer.text();
     return await s.page.evaluate((html) => {
       const doc = new DOMParser().parseFromString(html, "text/html");
-      return [...doc.querySelectorAll("body [lang=en]")].map((e) => e.textContent.trim().replace(/\s+/g, " ").slice(0, 120)).concat(doc.documentElement.lang === "en" ? ["the whole page"] : []);
+      return [...doc.querySelectorAll("body [lang=en]:not([translate=no])")].map((e) => e.textContent.trim().replace(/\s+/g, " ").slice(0, 120)).concat(doc.documentElement.lang === "en" ? ["the whole page"] : []);
     }, html);
   },
   async tabs(s) {

@@ -126,7 +126,7 @@ func Operations(svc *ota.Service, audit func(ctx context.Context, action, object
 	managers := func(route, summary string) op.Spec {
 		return op.Spec{Route: route, Tag: "Releases", Summary: summary, Roles: []auth.Role{auth.ReleaseManager, auth.Admin}}
 	}
-	return op.List{
+	return append(mine(svc, audit), op.List{
 		op.New(staff("GET /v1/releases", "List releases."), func(ctx context.Context, r bySpecies) ([]ota.Release, error) { return svc.Releases(ctx, r.Species) }),
 		op.New(managers("POST /v1/releases", "Add a release.").With(
 			op.Command{Use: "releases add SPECIES VERSION -notes", Short: "Add a release", Example: "releases add vic 2.0.1.6076 -notes 'quieter motors'", Table: "species; version; notes"}), func(ctx context.Context, n NewRelease) (ota.Release, error) {
@@ -166,7 +166,7 @@ func Operations(svc *ota.Service, audit func(ctx context.Context, action, object
 			}
 			return svc.SetSpeciesDesired(ctx, r.Species, r.Wish.Version, auth.CallerFrom(ctx).Subject())
 		}),
-	}
+	}...)
 }
 
 // orEmpty makes an empty list [] in JSON.

@@ -1,4 +1,4 @@
-// Package otapg keeps releases, desired releases and robots' reports in Postgres: tables ota_release, ota_desired, ota_status and ota_round (migrations 0060, 0156, 0157).
+// Package otapg keeps releases, desired releases and robots' reports in Postgres: tables ota_release, ota_desired, ota_status, ota_round and ota_choice (migrations 0060, 0156, 0157, 0165).
 package otapg
 
 import (
@@ -51,10 +51,14 @@ func (s *Store) Releases(ctx context.Context, species thing.Species) ([]ota.Rele
 	return out, pg.Wrap(err, "list releases")
 }
 
-// HasRelease reports whether a species has that version.
-func (s *Store) HasRelease(ctx context.Context, species thing.Species, v ota.Version) (ok bool, err error) {
-	err = s.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM ota_release WHERE species = $1 AND version = $2)`, species, v).Scan(&ok)
-	return ok, pg.Wrap(err, "release %s of %s", v, species)
+// Release returns one; a zero Release if the species has no such version.
+func (s *Store) Release(ctx context.Context, species thing.Species, v ota.Version) (r ota.Release, err error) {
+	err = s.pool.QueryRow(ctx, `SELECT species, version, notes, created, url, sha256, size, lowest FROM ota_release WHERE species = $1 AND version = $2`, species, v).
+		Scan(&r.Species, &r.Version, &r.Notes, &r.Created, &r.URL, &r.SHA256, &r.Size, &r.Lowest)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return ota.Release{}, nil
+	}
+	return r, pg.Wrap(err, "release %s of %s", v, species)
 }
 
 // SetLowest stores the lowest version that a release can be installed on.
@@ -137,15 +141,6 @@ func (s *Store) Unhinted(ctx context.Context) ([]thing.Species, error) {
 	return out, pg.Wrap(err, "species to be hinted")
 }
 
-// Artifact returns where a release's archive is.
-func (s *Store) Artifact(ctx context.Context, species thing.Species, v ota.Version) (a ota.Artifact, err error) {
-	err = s.pool.QueryRow(ctx, `SELECT url, sha256, size FROM ota_release WHERE species = $1 AND version = $2`, species, v).Scan(&a.URL, &a.SHA256, &a.Size)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return ota.Artifact{}, nil
-	}
-	return a, pg.Wrap(err, "release %s of %s", v, species)
-}
-
 // Desired returns the release desired for the thing itself, else for its species.
 func (s *Store) Desired(ctx context.Context, id thing.ID) (d ota.Desired, own bool, err error) {
 	err = s.pool.QueryRow(ctx, `SELECT version, since, scope = $1 FROM ota_desired WHERE scope IN ($1, $2) AND NOT held ORDER BY scope = $1 DESC LIMIT 1`,
@@ -182,24 +177,24 @@ func (s *Store) Wished(ctx context.Context, things []thing.ID) (map[thing.ID]boo
 func (s *Store) AddStatus(ctx context.Context, id thing.ID, st ota.Status) error {
 	_, err := s.pool.Exec(ctx, `
 		WITH added AS (
-			INSERT INTO ota_status (thing, id, release, running, phase, code, reason, ts) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+			INSERT INTO ota_status (thing, id, release, running, phase, code, reason, ts, waits, percent) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $10, $11)
 			ON CONFLICT DO NOTHING RETURNING 1)
 		DELETE FROM ota_status WHERE EXISTS (SELECT FROM added) AND (thing, id) IN
 			(SELECT thing, id FROM ota_status WHERE thing = $1 ORDER BY received DESC OFFSET $9)`,
-		id, st.ID, st.Release, st.Running, st.Phase, st.Code, st.Reason, st.TS, MaxReports-1)
+		id, st.ID, st.Release, st.Running, st.Phase, st.Code, st.Reason, st.TS, MaxReports-1, st.Waits, st.Percent)
 	return pg.Wrap(err, "update report of %s", id)
 }
 
 // Reports returns a thing's reports, the latest first.
 func (s *Store) Reports(ctx context.Context, id thing.ID, limit int) ([]ota.Report, error) {
 	rows, err := s.pool.Query(ctx, `
-		SELECT id, received, release, running, phase, code, reason, ts FROM ota_status WHERE thing = $1 ORDER BY received DESC LIMIT $2`, id, limit)
+		SELECT id, received, release, running, phase, code, reason, ts, waits, percent FROM ota_status WHERE thing = $1 ORDER BY received DESC LIMIT $2`, id, limit)
 	if err != nil {
 		return nil, pg.Wrap(err, "update reports of %s", id)
 	}
 	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r ota.Report, err error) {
 		r.V = 1
-		err = row.Scan(&r.ID, &r.Received, &r.Release, &r.Running, &r.Phase, &r.Code, &r.Reason, &r.TS)
+		err = row.Scan(&r.ID, &r.Received, &r.Release, &r.Running, &r.Phase, &r.Code, &r.Reason, &r.TS, &r.Waits, &r.Percent)
 		return r, err
 	})
 	return out, pg.Wrap(err, "update reports of %s", id)

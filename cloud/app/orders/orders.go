@@ -30,6 +30,7 @@ import (
 	"kennel/infra/op"
 	"kennel/jdocs"
 	"kennel/ota/otaapi"
+	"kennel/ota/otapg"
 	"kennel/speech"
 )
 
@@ -55,6 +56,16 @@ func Wire(b wire.Base, l *link.Link, robots *registry.Service, cohorts *cohort.S
 	o.Says, says = intentswire.Wire(b, o.Commands, speech.New(*spoken).Text)
 	o.Slices = wire.Slices{commands, jobs, device, says}
 	return o, err
+}
+
+// Choices wires when owners want their robots' updates. The slice comes after the documents: its erasure ends the ownership.
+func Choices(b wire.Base, owners *owner.Service) wire.Slice {
+	store := otapg.New(b.Pool)
+	return wire.Slice{Personal: []wire.Holding{{Name: "update_choices", Keeps: []string{"ota_choice"}, Data: owner.Held{Kind: "update choices", Owners: owners, List: store.ChoicesOf, Drop: store.DropChoices},
+		Ended: func(ctx context.Context, t owner.Tenure) error {
+			_, err := store.DropChoices(ctx, t.Stretch(time.Now()))
+			return err
+		}}}}
 }
 
 func wireCommands(b wire.Base, l *link.Link, robots *registry.Service) (*command.Service, *command.Sender, wire.Slice, error) {

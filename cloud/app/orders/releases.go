@@ -28,7 +28,9 @@ type Releases struct {
 
 // WireReleases wires the releases that robots are to run, their archives, and who vouches for them.
 func WireReleases(b wire.Base, l *link.Link, cfg ReleasesConfig) (Releases, wire.Slices, error) {
-	svc := ota.New(otapg.New(b.Pool), l)
+	store := otapg.New(b.Pool)
+	svc := ota.New(store, l)
+	svc.Heed(store)
 	robots := otaapi.NewMQTT(svc, b.Log)
 	archives, files, stored, err := artifactwire.Wire(b, cfg, svc)
 	if err != nil {

@@ -926,6 +926,16 @@ func (c Client) PostMyRobotsThingTransfer(ctx context.Context, thing string, in 
 	return ask[Transfer](ctx, c, "POST", "/v1/my/robots/"+url.PathEscape(thing)+"/transfer", in)
 }
 
+// GetMyRobotsThingUpdate is GET /v1/my/robots/{thing}/update: Show the software of your robot, the update that is planned for it, and how far that is.
+func (c Client) GetMyRobotsThingUpdate(ctx context.Context, thing string) (Reply[Update], error) {
+	return ask[Update](ctx, c, "GET", "/v1/my/robots/"+url.PathEscape(thing)+"/update", nil)
+}
+
+// PutMyRobotsThingUpdate is PUT /v1/my/robots/{thing}/update: Choose when your robot installs the update that is planned for it: now, tonight, or later. Battery, charger and temperature always count.
+func (c Client) PutMyRobotsThingUpdate(ctx context.Context, thing string, in Choose) (Reply[Update], error) {
+	return ask[Update](ctx, c, "PUT", "/v1/my/robots/"+url.PathEscape(thing)+"/update", in)
+}
+
 // GetMyTransfers is GET /v1/my/transfers: List offers by and to the caller.
 func (c Client) GetMyTransfers(ctx context.Context) (Reply[[]Transfer], error) {
 	return ask[[]Transfer](ctx, c, "GET", "/v1/my/transfers", nil)
@@ -1720,6 +1730,8 @@ var Commands = []Declared{
 	{"my rename THING NAME", "Rename a robot ('' clears the name)", "", "my rename vic:00e20100 Rex\nmy rename vic:00e20100 ''", "thing; name; yours=since .since; by=.how", "", "", "", "PATCH", "/v1/my/robots/{thing}", []Parameter{{"body", "name", "\"\": none", "string", []string(nil)}}},
 	{"my audio show THING", "List kept recordings", "", "", "kept={{if .keep}}for {{.keep_days}} days{{else}}no{{end}}\nrecordings: RECORDING=.name; HEARD=.at; SIZE=bytes .size", "", "", "", "GET", "/v1/my/robots/{thing}/audio", []Parameter{}},
 	{"my audio keep THING YES-OR-NO=keep", "Keep recordings for a week (yes), or delete all and keep none (no)", "", "my audio keep vic:00e20100 no", "kept={{if .keep}}for {{.keep_days}} days{{else}}no{{end}}\nrecordings: RECORDING=.name; HEARD=.at; SIZE=bytes .size", "", "", "", "PUT", "/v1/my/robots/{thing}/audio", []Parameter{{"body", "keep", "", "boolean", []string(nil)}}},
+	{"my updates THING", "Show your robot's software and its next update", "", "", "thing; runs=or .running `unknown`; update=or .release `none`; postponed until?=.until; chosen?=.when; progress?=.phase; waits for?=.waits; can be postponed until?=.latest; notes?", "", "", "", "GET", "/v1/my/robots/{thing}/update", []Parameter{}},
+	{"my update THING -now -tonight -postpone", "Choose when your robot installs its update", "", "my update vic:00e20100 -tonight\nmy update vic:00e20100 -postpone 3d", "thing; runs=or .running `unknown`; update=or .release `none`; postponed until?=.until; chosen?=.when; progress?=.phase; waits for?=.waits; can be postponed until?=.latest; notes?", "", "", "", "PUT", "/v1/my/robots/{thing}/update", []Parameter{{"body", "now", "install at any hour; battery, charger and temperature still count", "boolean", []string(nil)}, {"body", "postpone", "wait for days or hours, such as 3d or 36h, at most 14 days in all, then install at night", "string", []string(nil)}, {"body", "tonight", "install in the operator's window, or between 02:00 and 05:00 in the robot's time zone", "boolean", []string(nil)}}},
 	{"my transfers", "List offers of robots, by you and to you", "", "", "TRANSFER=.id; THING; EXPIRES; OFFERED={{if .mine}}by you{{else}}to you{{end}}", "", "", "", "GET", "/v1/my/transfers", []Parameter{}},
 	{"my decline TRANSFER", "Decline a robot offered to you, or withdraw your offer", "", "", "", "", "", "", "DELETE", "/v1/my/transfers/{id}", []Parameter{}},
 	{"my accept TRANSFER", "Accept a robot offered to you", "", "", "thing; name; yours=since .since; by=.how", "", "", "", "POST", "/v1/my/transfers/{id}/accept", []Parameter{}},
@@ -2087,6 +2099,13 @@ type Choice struct {
 	Word       string          `json:"word,omitzero"` // in the form; "": the value's text
 }
 
+// Choose holds what an owner chooses: exactly one of these.
+type Choose struct {
+	Now      bool   `json:"now,omitzero"`      // install at any hour; battery, charger and temperature still count
+	Postpone string `json:"postpone,omitzero"` // wait for days or hours, such as 3d or 36h, at most 14 days in all, then install at night
+	Tonight  bool   `json:"tonight,omitzero"`  // install in the operator's window, or between 02:00 and 05:00 in the robot's time zone
+}
+
 // ClaimRequest is the body of POST /v1/my/robots/claim.
 type ClaimRequest struct {
 	Code  string `json:"code"`
@@ -2372,18 +2391,19 @@ type DeliveryProblem struct {
 
 // Desired is the answer, and the payload of the hint.
 type Desired struct {
-	Needs    *Needs    `json:"needs,omitzero"`    // begin only if they hold; a robot that waits for them reports Pending with the reason
-	Rate     int64     `json:"rate,omitzero"`     // download at most so many bytes a second
-	Release  string    `json:"release,omitzero"`  // "": nothing is desired, stay
-	Rollback bool      `json:"rollback,omitzero"` // the robot returns to the version that it ran before: Release may be older than the running one, and is not downloaded if a slot still has it
-	Rollout  string    `json:"rollout,omitzero"`  // whose turn of the robot it is; "": a person asked for the release
-	Sha256   string    `json:"sha256,omitzero"`   // of the archive, in hex
-	Since    time.Time `json:"since,omitzero"`
-	Size     int64     `json:"size,omitzero"`  // bytes
-	Until    time.Time `json:"until,omitzero"` // begin before; a robot that is later asks again
-	URL      string    `json:"url,omitzero"`
-	V        int64     `json:"v"`
-	Window   *Window   `json:"window,omitzero"` // begin, and restart, only within
+	Needs     *Needs    `json:"needs,omitzero"`      // begin only if they hold; a robot that waits for them reports Pending with the reason
+	NotBefore time.Time `json:"not_before,omitzero"` // NotBefore: the robot's owner postponed the release until then. It comes without an address, so that agents that do not know it wait, too.
+	Rate      int64     `json:"rate,omitzero"`       // download at most so many bytes a second
+	Release   string    `json:"release,omitzero"`    // "": nothing is desired, stay
+	Rollback  bool      `json:"rollback,omitzero"`   // the robot returns to the version that it ran before: Release may be older than the running one, and is not downloaded if a slot still has it
+	Rollout   string    `json:"rollout,omitzero"`    // whose turn of the robot it is; "": a person asked for the release
+	Sha256    string    `json:"sha256,omitzero"`     // of the archive, in hex
+	Since     time.Time `json:"since,omitzero"`
+	Size      int64     `json:"size,omitzero"`  // bytes
+	Until     time.Time `json:"until,omitzero"` // begin before; a robot that is later asks again
+	URL       string    `json:"url,omitzero"`
+	V         int64     `json:"v"`
+	Window    *Window   `json:"window,omitzero"` // begin, and restart, only within
 }
 
 // Device is one of the tree.
@@ -2972,9 +2992,10 @@ type OriginalsName struct {
 
 // Report is a robot's report with the time the cloud stored it.
 type OtaReport struct {
-	Code     int64     `json:"code,omitzero"` // 0, or the robot's own exit code 200 to 219
-	ID       string    `json:"id"`            // unique per robot; the same id is the same report again
-	Next     string    `json:"next,omitzero"` // what its next boot starts; "": what it runs now, or the robot is of an earlier release
+	Code     int64     `json:"code,omitzero"`    // 0, or the robot's own exit code 200 to 219
+	ID       string    `json:"id"`               // unique per robot; the same id is the same report again
+	Next     string    `json:"next,omitzero"`    // what its next boot starts; "": what it runs now, or the robot is of an earlier release
+	Percent  int64     `json:"percent,omitzero"` // of Downloading: how much of the archive
 	Phase    string    `json:"phase"`
 	Reason   string    `json:"reason,omitzero"` // in words
 	Received time.Time `json:"received"`
@@ -2983,6 +3004,7 @@ type OtaReport struct {
 	Since    time.Time `json:"since,omitzero"`   // of that Desired, unchanged; robots of earlier releases leave it out
 	Ts       int64     `json:"ts"`               // robot's clock, ms since 1970
 	V        int64     `json:"v"`
+	Waits    string    `json:"waits,omitzero"` // of Pending: why it has not begun
 }
 
 // State is the cloud's knowledge of one thing's release.
@@ -3798,6 +3820,25 @@ type Unmatched struct {
 	Days    int64    `json:"days"`
 	Phrases []Phrase `json:"phrases"` // the most frequent first
 	Rarer   int64    `json:"rarer"`   // other phrases
+}
+
+// Update tells the owner of a robot about its software.
+type Update struct {
+	Back    bool       `json:"back,omitzero"`   // the operator takes it back to this release
+	Failed  *OtaReport `json:"failed,omitzero"` // the last attempt that failed, if none succeeded since
+	Latest  time.Time  `json:"latest,omitzero"` // until when it can be postponed; zero: it is too late for a choice
+	Notes   string     `json:"notes,omitzero"`
+	Percent int64      `json:"percent,omitzero"`
+	Phase   string     `json:"phase,omitzero"`   // by the robot's last report about it; "": it has not reported
+	Reason  string     `json:"reason,omitzero"`  // likewise, in the robot's own words
+	Release string     `json:"release,omitzero"` // that it is to get; "": none
+	Running string     `json:"running,omitzero"`
+	Size    int64      `json:"size,omitzero"` // bytes, at most
+	Thing   string     `json:"thing"`
+	Until   time.Time  `json:"until,omitzero"`  // to when it is postponed
+	Waits   string     `json:"waits,omitzero"`  // why it has not begun
+	When    string     `json:"when,omitzero"`   // what the owner chose: now, tonight or postponed
+	Window  *Window    `json:"window,omitzero"` // in which it begins; nil: at any hour, or not known yet
 }
 
 // Usage is the count of one class.

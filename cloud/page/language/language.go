@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 
 	"golang.org/x/net/html"
@@ -126,7 +127,7 @@ func (c *Catalog) Text(english string) (string, bool) {
 	}
 	for _, f := range c.forms {
 		found := f.re.FindStringSubmatch(english)
-		if found == nil {
+		if found == nil || slices.ContainsFunc(found[1:], func(part string) bool { return strings.Contains(part, ". ") }) { // several sentences: each is translated
 			continue
 		}
 		out := f.out[0]

@@ -38,6 +38,7 @@ func TestAnswer(t *testing.T) {
 		{`<p>Online</p>`, `<p>Verbunden</p>`},
 		{"<p>\n  Online <!-- x -->\n</p>", "<p>\n  Verbunden <!-- x -->\n</p>"},
 		{`<p class="small">Since <time datetime="x">then</time>. Online</p>`, `<p class="small">Seit <time datetime="x">then</time>. Verbunden</p>`},
+		{`<p>Since <b translate="no">1</b>. Since <b translate="no">2</b>.</p>`, `<p>Seit <b translate="no">1</b>. Seit <b translate="no">2</b>.</p>`},
 		{`<p>Read <a href="/x">this</a> first.</p>`, `<p>Zuerst <a href="/x">dies</a> lesen.</p>`},
 		{`<label><input name="a"/> Yes</label>`, `<label><input name="a"/> Ja</label>`},
 		{`<a href="/">Online</a><a href="/2">Yes</a>`, `<a href="/">Verbunden</a><a href="/2">Ja</a>`},

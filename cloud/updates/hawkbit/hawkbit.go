@@ -224,7 +224,7 @@ func (s *Service) Poll(ctx context.Context, id thing.ID, agent string) (Answer, 
 func (d *Device) follow(want ota.Desired, has bool) {
 	since := want.Since.UTC().Truncate(time.Microsecond) // as it comes from storage
 	same := d.Release == want.Release && d.Since.Equal(since)
-	wanted := want.Release != "" && string(want.Release) != d.Running && has
+	wanted := want.Release != "" && string(want.Release) != d.Running && has && want.NotBefore.IsZero()
 	switch {
 	case d.State.busy() && !same:
 		d.State = Cancel

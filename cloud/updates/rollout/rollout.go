@@ -309,10 +309,11 @@ type Fact struct {
 	Present  bool
 	Since    time.Time // when it went, of one that is not present; zero: it never came
 	LowPower bool
-	Problems []string // kind/code, or the kind alone
-	Zone     string   // of its settings; "": UTC
-	Busy     bool     // it holds a grant of another rollout
-	Wished   bool     // a person said what it should run
+	Problems []string   // kind/code, or the kind alone
+	Zone     string     // of its settings; "": UTC
+	Busy     bool       // it holds a grant of another rollout
+	Wished   bool       // a person said what it should run
+	Choice   ota.Choice // of its owner: when it updates
 
 	salt  string // of the rollout that place is in
 	place float64

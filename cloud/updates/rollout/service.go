@@ -74,8 +74,10 @@ type Config struct {
 	Path func(ctx context.Context, species thing.Species, v ota.Version) ([]ota.Version, error)
 	// Wished returns the robots for which a person said what they should run: of these (nil: of all).
 	Wished func(ctx context.Context, things []thing.ID) (map[thing.ID]bool, error)
-	Hint   ota.Hinter // may be nil
-	Now    func() time.Time
+	// Choices returns what owners chose: of these robots (nil: of all). May be nil.
+	Choices func(ctx context.Context, things []thing.ID) (map[thing.ID]ota.Choice, error)
+	Hint    ota.Hinter // may be nil
+	Now     func() time.Time
 }
 
 // Service applies the rules. Safe for concurrent use, also by several processes.
@@ -289,8 +291,20 @@ func (s *Service) facts(ctx context.Context, r *Rollout, also []thing.ID, only t
 	for i := range facts {
 		facts[i].Wished = wished[facts[i].Thing]
 	}
-	if err != nil || r.Window == nil && len(r.Regions) == 0 {
+	if err != nil {
 		return facts, err
+	}
+	var choices map[thing.ID]ota.Choice
+	if s.Choices != nil {
+		if choices, err = s.Choices(ctx, whose); err != nil {
+			return facts, err
+		}
+	}
+	for i := range facts {
+		facts[i].Choice = choices[facts[i].Thing]
+	}
+	if r.Window == nil && len(r.Regions) == 0 && len(choices) == 0 {
+		return facts, nil
 	}
 	zones, err := s.Store.Zones(ctx, whose)
 	for i := range facts {
@@ -474,6 +488,20 @@ func (s *Service) Explain(ctx context.Context, id thing.ID) ([]RobotWhy, error) 
 		out = append(out, RobotWhy{p.ID, p.Version, p.Rollout.State, p.Rollout.Explain(f, p.Member, s.Now())})
 	}
 	return out, err
+}
+
+// waits are the answers about a robot whose turn has come, as its owner is told them.
+var waits = map[WhyCode]ota.Cause{WhyOffline: ota.WaitOffline, WhyBattery: ota.WaitBattery, WhyPostponed: ota.WaitOwner, WhyWindow: ota.WaitWindow, WhyCap: ota.WaitTurn, WhyGranted: ""}
+
+// Coming implements ota.Rollouts.
+func (s *Service) Coming(ctx context.Context, id thing.ID) (ota.Version, ota.Cause, error) {
+	whys, err := s.Explain(ctx, id)
+	for _, w := range whys {
+		if wait, ok := waits[w.Code]; ok {
+			return w.Version, wait, err
+		}
+	}
+	return "", "", err
 }
 
 // Which chooses some of a rollout's robots.

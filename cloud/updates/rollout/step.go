@@ -43,7 +43,7 @@ func (r *Rollout) Explain(f Fact, m Member, now time.Time) Why {
 
 func (r *Rollout) grant(f *Fact, m Member, l *look) Member {
 	until := l.now.Add(GrantFor)
-	if s := l.window(r.Window, f.Zone); !s.until.IsZero() && s.until.Before(until) {
+	if s := r.window(f, l); !s.until.IsZero() && s.until.Before(until) {
 		until = s.until
 	}
 	g := Member{Thing: thing.ID(strings.Clone(string(f.Thing))), State: Granted, From: f.Running, Granted: l.now, Until: until.UTC(), At: l.now, Tries: m.Tries + 1, Had: strings.Join(f.Problems, " ")}
@@ -156,7 +156,7 @@ func (r *Rollout) settle(f *Fact, m Member, l *look) (_ Member, changed bool) {
 				m.Updated = l.now
 			}
 			return to(Through)
-		case m.State == Granted && l.now.After(m.Until):
+		case m.State == Granted && (l.now.After(m.Until) || f.Choice.At(l.now) == ota.WhenPostponed):
 			return to(Idle)
 		case m.State == Lost && f.Present && m.Tries < MaxTries: // it may try again, after those that did not try yet
 			return to(Idle)
@@ -358,7 +358,7 @@ func (r *Rollout) count(f *Fact, m Member, l *look, t *tally) {
 		if i == r.Phase {
 			t.waits[map[Standing]WhyCode{Granted: WhyGranted, Updating: WhyUpdating}[m.State]]++
 		}
-	case f.Wished || f.Busy:
+	case f.Wished || f.Busy || f.Choice.At(l.now) == ota.WhenPostponed:
 		p.Kept++
 	case f.Present && i == r.Phase:
 		t.waits[cmp.Or(r.judge(f, m, l).Code, WhyCap)]++

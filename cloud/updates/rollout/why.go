@@ -36,7 +36,8 @@ const (
 	WhyOffline   WhyCode = "offline"
 	WhyBattery   WhyCode = "battery"
 	WhyWindow    WhyCode = "outside_window"
-	WhyBusy      WhyCode = "busy" // with another rollout
+	WhyPostponed WhyCode = "postponed" // by its owner
+	WhyBusy      WhyCode = "busy"      // with another rollout
 	WhyWished    WhyCode = "wished"
 	WhyCap       WhyCode = "waits_for_place"
 	whyGrantable WhyCode = ""
@@ -54,12 +55,17 @@ type Why struct {
 	First ota.Version `json:"first,omitempty"` // the release that it gets before the rollout's, which cannot be installed on what it runs
 }
 
-// zones remembers time zones by name, and versions by their text.
+// look remembers windows by time zone, and versions by their text.
 type look struct {
 	now      time.Time
-	zones    map[string]shut
+	zones    map[hours]shut
 	versions map[string]int
 	firsts   map[string]ota.Version
+}
+
+type hours struct {
+	window *ota.Window
+	zone   string
 }
 
 type shut struct {
@@ -69,12 +75,13 @@ type shut struct {
 }
 
 func newLook(now time.Time) *look {
-	return &look{now, map[string]shut{}, map[string]int{}, map[string]ota.Version{}}
+	return &look{now, map[hours]shut{}, map[string]int{}, map[string]ota.Version{}}
 }
 
-// window says whether the rollout's window is open in a zone; one that does not exist is UTC.
-func (l *look) window(w *ota.Window, zone string) shut {
-	s, ok := l.zones[zone]
+// window says whether a robot may begin at this hour: in the rollout's window unless its owner chose otherwise. A zone that does not exist is UTC.
+func (r *Rollout) window(f *Fact, l *look) shut {
+	w, zone := f.Choice.Window(r.Window, l.now), f.Zone
+	s, ok := l.zones[hours{w, zone}]
 	if !ok {
 		loc, err := time.LoadLocation(zone)
 		if err != nil || zone == "Local" {
@@ -84,7 +91,7 @@ func (l *look) window(w *ota.Window, zone string) shut {
 		if w != nil {
 			s.open, s.until = w.At(l.now.In(loc))
 		}
-		l.zones[zone] = s
+		l.zones[hours{w, zone}] = s
 	}
 	return s
 }
@@ -200,7 +207,11 @@ func (r *Rollout) obstacle(f *Fact, l *look, w *Why) WhyCode {
 	case f.Wished:
 		return WhyWished
 	}
-	if s := l.window(r.Window, f.Zone); !s.open {
+	if f.Choice.At(l.now) == ota.WhenPostponed {
+		w.Until = f.Choice.Until
+		return WhyPostponed
+	}
+	if s := r.window(f, l); !s.open {
 		w.Until = s.until
 		return WhyWindow
 	}
@@ -274,6 +285,8 @@ func (r *Rollout) inWords(w Why, m Member) Why {
 		w.Words = "Its battery is low."
 	case WhyWindow:
 		w.Words = fmt.Sprintf("It is outside its maintenance window until %s.", w.Until.Format(stamp))
+	case WhyPostponed:
+		w.Words = fmt.Sprintf("Its owner postponed the update until %s.", w.Until.UTC().Format(stamp))
 	case WhyBusy:
 		w.Words = "It is busy with another rollout."
 	case WhyWished:

@@ -96,6 +96,7 @@ type Config struct {
 	Logs   Logs // what robots uploaded; nil: the pages do not say
 	// Recordings of what robots heard; nil: the pages do not say.
 	Recordings Recordings
+	Updates    Updates  // the releases that robots are to run; nil: the pages do not say
 	Says       Says     // tells robots what to do; nil: the pages do not offer it
 	Places     []string // that default_location is chosen from; others may be typed
 	People     People
@@ -139,7 +140,7 @@ func Mount(mux *http.ServeMux, cfg Config) error {
 	c := &companion{Config: cfg, now: time.Now}
 	c.Site = &page.Site{Login: "/my/login", Dones: dones, Headings: headings, Allowed: notStaff, Dress: dress, Message: message}
 	var err error
-	if c.Set, err = page.Load(files, "/my/assets/", map[string]any{"day": day}, cfg.Log, c.Fail); err != nil {
+	if c.Set, err = page.Load(files, "/my/assets/", map[string]any{"day": day, "picture": picture}, cfg.Log, c.Fail); err != nil {
 		return err
 	}
 	c.Language = language.Of
@@ -187,6 +188,7 @@ var dones = map[string]string{
 	"set":        "Saved.",
 	"consent":    "Your robots now share diagnostic data.",
 	"no-consent": "Your robots no longer share diagnostic data.",
+	"update":     "Saved. Your robot is told now, or when it is online again.",
 	"audio":      "Recordings are now kept for a week.",
 	"no-audio":   "Recordings are no longer kept. Earlier ones are deleted.",
 	"tokens":     "Robot signed out. Sign in again with an app.",

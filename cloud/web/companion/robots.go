@@ -35,6 +35,7 @@ type robotView struct {
 	Tab    string       // which of its pages this is
 	Ask    bool         // its owner has not said whether robots may send what happens to them
 	metric bool
+	known  registry.Thing
 }
 
 type homeView struct {
@@ -98,7 +99,7 @@ func (c *companion) newRobot(ctx context.Context, t owner.Tenure, offers []owner
 	if err != nil {
 		r = registry.Thing{} // an original robot that calls without a status
 	}
-	v.State = newState(r, c.now())
+	v.known, v.State = r, newState(r, c.now())
 	settings := jdocs.SettingsOf(t.Thing.Species())
 	wants, err := c.document(ctx, t.Thing, settings)
 	if err != nil {
@@ -130,6 +131,7 @@ type robotPage struct {
 	Tell     *tellView     // nil: it does not say what it can do
 	KeepDays int
 	Audio    *voice.AudioWish // nil: the page does not say
+	Software *softwareView    // likewise
 }
 
 // mine returns the caller's tenure of the robot in the path; NotFound for another's and for one that does not exist.
@@ -164,7 +166,7 @@ func (c *companion) robot(ctx context.Context, r *http.Request, s said) (string,
 	if err != nil {
 		return "", frame{}, err
 	}
-	v, forms := robotPage{said: s}, []string{"name", "release", "offer", "apps", "tokens", "audio"}
+	v, forms := robotPage{said: s}, []string{"name", "release", "offer", "apps", "tokens", "audio", "update"}
 	if v.robotView, err = c.newRobot(ctx, t, offers); err != nil {
 		return "", frame{}, err
 	}
@@ -181,7 +183,7 @@ func (c *companion) robot(ctx context.Context, r *http.Request, s said) (string,
 			v.SignedIn, v.Renewed = true, x.Issued
 		}
 	}
-	if err := errors.Join(c.logs(ctx, &v), c.audio(ctx, &v)); err != nil {
+	if err := errors.Join(c.logs(ctx, &v), c.audio(ctx, &v), c.software(ctx, &v, v.known)); err != nil {
 		return "", frame{}, err
 	}
 	if v.Tell, err = c.tells(ctx, t, v.State.Can); err != nil {
@@ -270,6 +272,9 @@ func (c *companion) mountRobots(act func(pattern string, a action)) {
 	})
 	of("POST /my/robots/{thing}/tell", "tell", func(r *http.Request) string { return robotAddress(r) + "#told" }, c.tell)
 	of("POST /my/robots/{thing}/apps", "apps", robotAddress, c.endApps)
+	if c.Updates != nil {
+		of("POST /my/robots/{thing}/update", "update", func(r *http.Request) string { return robotAddress(r) + "#software" }, c.choose)
+	}
 	if c.Recordings != nil {
 		of("POST /my/robots/{thing}/audio", "audio", robotAddress, c.setAudio)
 	}

@@ -3,11 +3,13 @@ package companion
 import (
 	"cmp"
 	"fmt"
+	"io/fs"
 	"time"
 
 	"kennel/cloud/fleet/registry"
 	"kennel/cloud/identity/owner"
 	"kennel/infra/api/status"
+	"kennel/infra/thing"
 )
 
 // state returns a robot's state in words for its owner.
@@ -89,6 +91,16 @@ func newState(t registry.Thing, now time.Time) state {
 		s.Mood, s.Line = "ill", "It is online, but it has a problem."
 	}
 	return s
+}
+
+// picture returns the asset with the picture of a species; one without a picture of its own has the neutral one.
+func picture(s thing.Species) string {
+	if name := "robot-" + string(s) + ".svg"; fs.ValidPath("assets/" + name) {
+		if _, err := fs.Stat(files, "assets/"+name); err == nil {
+			return name
+		}
+	}
+	return "robot.svg"
 }
 
 // how says how a robot came to its owner.

@@ -33,6 +33,8 @@ var bodies = map[string]string{
 	"PATCH /v1/things/{thing}/jdocs/{doc}":   `{"set":{"master_volume":5}}`,
 	"POST /v1/things/{thing}/commands":       `{"kind":"ping"}`,
 	"POST /my/robots/{thing}/tell":           "intent=movement_forward",
+	"POST /my/robots/{thing}/update":         "when=now",
+	"PUT /v1/my/robots/{thing}/update":       `{"now":true}`,
 	"POST /my/robots/{thing}/name":           "name=Mine",
 	"POST /my/robots/{thing}/offer":          "to=thief%40example.com&password=" + url.QueryEscape(housetest.OwnersPassword),
 	"POST /my/robots/{thing}/release":        "confirm=yes",

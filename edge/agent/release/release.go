@@ -32,7 +32,8 @@ import (
 const (
 	soonest    = 10 * time.Second
 	poll       = time.Hour
-	needs      = time.Minute // until battery and charger are looked at again
+	needs      = time.Minute      // until battery and charger are looked at again
+	progress   = 30 * time.Second // between looks at how far a download is
 	firstRetry = 2 * time.Second
 	maxRetry   = 2 * time.Minute
 )
@@ -248,8 +249,8 @@ func (a *Agent) follow(ctx context.Context, want ota.Desired, installs *sync.Wai
 	}
 	t := &a.try
 	if t.stop != nil {
-		s.Phase = ota.Downloading
-		return s, poll
+		s.Phase, s.Percent = ota.Downloading, a.percent()
+		return s, progress
 	}
 	now, err := a.slots(ctx, want, wanted)
 	w := now.Waits
@@ -280,8 +281,8 @@ func (a *Agent) follow(ctx context.Context, want ota.Desired, installs *sync.Wai
 			return s, max(left, time.Second)
 		}
 	}
-	if why, next := a.notNow(want, now); why != "" {
-		s.Phase, s.Code, s.Reason = ota.Pending, 0, why
+	if why, wait, next := a.notNow(want, now); why != "" {
+		s.Phase, s.Code, s.Reason, s.Waits = ota.Pending, 0, short(why), wait
 		return s, next
 	}
 	s.Phase, s.Code, s.Reason = ota.Downloading, 0, ""
@@ -315,29 +316,40 @@ func passes(err error) bool {
 	return errors.Is(err, errUnvouched)
 }
 
-// notNow says why the robot does not begin, and when to look again.
-func (a *Agent) notNow(want ota.Desired, now update.State) (why string, next time.Duration) {
+// notNow says why the robot does not begin, in words and as a word, and when to look again. That its owner postponed the release ends by the cloud's clock.
+func (a *Agent) notNow(want ota.Desired, now update.State) (why string, wait ota.Cause, next time.Duration) {
 	switch {
 	case a.order != nil:
-		return "another update runs", poll // its end wakes us
+		return "another update runs", "", poll // its end wakes us
 	case a.cfg.Updater == nil:
-		return "not supported by this robot: it does not install releases", poll
+		return "not supported by this robot: it does not install releases", ota.WaitNever, poll
+	case !want.NotBefore.IsZero() && !want.Rollback:
+		return "postponed by its owner until " + want.NotBefore.In(a.local().Location()).Format("2 January 15:04"), ota.WaitOwner, max(needs, min(poll, time.Until(want.NotBefore)))
 	case want.URL == "" && !want.Rollback:
-		return "the cloud has no archive of it", poll
+		return "the cloud has no archive of it", ota.WaitArchive, poll
 	case now.Unproven && !want.Rollback:
-		return "the running release is on trial", poll // its end wakes us
+		return "the running release is on trial", ota.WaitTrial, poll // its end wakes us
 	}
 	if want.Window != nil {
 		if open, until := want.Window.At(a.local()); !open {
-			return "outside its window until " + until.Format("Mon 15:04"), min(poll, time.Until(until)+time.Second)
+			return "outside its window until " + until.Format("Mon 15:04"), ota.WaitWindow, min(poll, time.Until(until)+time.Second)
 		}
 	}
 	if want.Needs != nil {
 		if err := a.cfg.Needs(*want.Needs); err != nil {
-			return err.Error(), needs
+			return err.Error(), ota.Cause(errs.CodeOf(err)), needs
 		}
 	}
-	return "", 0
+	return "", "", 0
+}
+
+// percent is how much of the archive has been downloaded, in steps of ten, so that a download makes few reports.
+func (a *Agent) percent() int {
+	s, err := a.cfg.Updater.Status()
+	if err != nil || s.Expected <= 0 {
+		return 0
+	}
+	return min(int(s.Progress*10/s.Expected), 10) * 10
 }
 
 // local is the robot's local time; UTC if its zone is not known.
@@ -378,7 +390,10 @@ func (a *Agent) install(ctx context.Context, want ota.Desired) {
 			first = false
 			return want.URL, nil
 		}
-		now, err := a.pull(ctx) // a signed address ends
+		now, err := a.pull(ctx)                                                   // a signed address ends
+		if err == nil && !now.NotBefore.IsZero() && now.Release == want.Release { // what has begun is finished
+			return want.URL, nil
+		}
 		if err == nil && now.Release != want.Release {
 			err = ota.Fail(ota.Other, "the cloud no longer wants %s", want.Release)
 		}
@@ -413,5 +428,5 @@ func wish(d ota.Desired) string {
 func short(s string) string { return s[:min(len(s), 1000)] }
 
 func same(x, y ota.Status) bool {
-	return x.Release == y.Release && x.Since.Equal(y.Since) && x.Phase == y.Phase && x.Running == y.Running && x.Next == y.Next && x.Code == y.Code && x.Reason == y.Reason
+	return x.Release == y.Release && x.Since.Equal(y.Since) && x.Phase == y.Phase && x.Running == y.Running && x.Next == y.Next && x.Code == y.Code && x.Reason == y.Reason && x.Waits == y.Waits && x.Percent == y.Percent
 }

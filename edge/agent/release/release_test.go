@@ -166,6 +166,7 @@ type updater struct {
 	waits *slot.Waiting // an update is installed
 	slots update.State  // the rest
 	stuck error         // of a withdrawal
+	bytes int64         // downloaded, of 1,000
 
 	withdrawn int // times
 }
@@ -173,7 +174,7 @@ type updater struct {
 func (u *updater) Status() (update.Status, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return update.Status{Done: u.waits != nil}, nil
+	return update.Status{Done: u.waits != nil, Expected: 1000, Progress: u.bytes}, nil
 }
 
 func (u *updater) State(wish string) (update.State, error) {

@@ -24,7 +24,7 @@ var answers = []struct {
 	Words string
 }{
 	{rollout.WhyDone, "updated"}, {rollout.WhyUpdating, "updating"}, {rollout.WhyGranted, "about to begin"}, {rollout.WhyCap, "wait for a free place"}, {rollout.WhyPhase, "wait for their phase"},
-	{rollout.WhyWindow, "outside their maintenance window"}, {rollout.WhyOffline, "offline"}, {rollout.WhyBattery, "low battery"}, {rollout.WhyBusy, "busy with another rollout"}, {rollout.WhyWished, "kept by a person's wish"},
+	{rollout.WhyWindow, "outside their maintenance window"}, {rollout.WhyOffline, "offline"}, {rollout.WhyBattery, "low battery"}, {rollout.WhyPostponed, "postponed by their owners"}, {rollout.WhyBusy, "busy with another rollout"}, {rollout.WhyWished, "kept by a person's wish"},
 	{rollout.WhyControl, "held out for comparison"}, {rollout.WhyFailed, "failed"}, {rollout.WhyFell, "fell back"}, {rollout.WhySilent, "silent since the update began"}, {rollout.WhyBack, "going back"}, {rollout.WhyReturned, "went back"},
 	{rollout.WhyNewer, "run a newer version"}, {rollout.WhyExcluded, "not chosen"}, {rollout.WhyDraft, "wait for the start"}, {rollout.WhyApproval, "wait for approval"},
 	{rollout.WhyHeld, "held"}, {rollout.WhyPaused, "paused"}, {rollout.WhyStopped, "held by the stop"}, {rollout.WhyAborted, "left as they are"},

@@ -75,7 +75,7 @@ func isCrash(code string) bool { return code == "crash" || strings.HasPrefix(cod
 
 // Wire wires rollouts, by which releases then decide. archives (nil: none) keeps what they use.
 func Wire(b wire.Base, robots *registry.Service, cohorts *cohort.Service, releases *ota.Service, archives *artifact.Service, hint ota.Hinter) wire.Slice {
-	svc := rollout.New(rollout.Config{Store: rolloutpg.New(b.Pool), Fleet: Fleet(robots.Briefs, crashpg.New(b.Pool).Crashed), Known: releases.Known, Path: releases.Path, Wished: releases.Wished, Size: releases.Size, Hint: hint, Now: time.Now})
+	svc := rollout.New(rollout.Config{Store: rolloutpg.New(b.Pool), Fleet: Fleet(robots.Briefs, crashpg.New(b.Pool).Crashed), Known: releases.Known, Path: releases.Path, Wished: releases.Wished, Choices: releases.Choices, Size: releases.Size, Hint: hint, Now: time.Now})
 	releases.Follow(svc)
 	cohorts.Users = append(cohorts.Users, svc.UsesCohort)
 	if archives != nil {

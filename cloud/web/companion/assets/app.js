@@ -71,6 +71,9 @@ if (from) {
 // What a robot was told waits for its answer for some seconds.
 setInterval(() => { if (!document.hidden && document.querySelector("[data-open]")) refresh(); }, 1000);
 
+// A robot that updates reports how far it is.
+setInterval(() => { if (!document.hidden && document.querySelector("[data-moving]")) refresh(); }, 10_000);
+
 // The face of the settings shows the colour that is picked.
 const eyes = document.querySelector(".eyes-form");
 if (eyes) {

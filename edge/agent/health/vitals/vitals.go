@@ -4,7 +4,6 @@ package vitals
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"math"
 	"sync"
@@ -17,6 +16,8 @@ import (
 	"kennel/edge/power/lastoff"
 	"kennel/infra/api/events"
 	"kennel/infra/api/status"
+	"kennel/infra/errs"
+	"kennel/ota"
 )
 
 // stale is how long a message of robotd counts as now; afterwards the status leaves it out.
@@ -430,17 +431,22 @@ func (v *Vitals) Needs(battery, charger bool) error {
 	defer v.mu.Unlock()
 	switch on := onCharger(v.state); {
 	case (battery || charger) && !v.fresh():
-		return errors.New("battery and charger state unknown: the real-time core does not answer")
+		return waits(ota.WaitBody, "battery and charger state unknown: the real-time core does not answer")
 	case charger && !on:
-		return errors.New("the robot is not on its charger")
+		return waits(ota.WaitCharger, "the robot is not on its charger")
 	case battery && !on && power.Level(v.state.BatteryLevel) == power.Low:
-		return fmt.Errorf("the battery is low: %.2f V", v.state.BatteryVolts)
+		return waits(ota.WaitBattery, "the battery is low: %.2f V", v.state.BatteryVolts)
 	case battery && !on && power.Level(v.state.BatteryLevel) == power.Unknown:
-		return errors.New("battery level unknown, and the robot is not on its charger")
+		return waits(ota.WaitBody, "battery level unknown, and the robot is not on its charger")
 	case (battery || charger) && (tooHot(v.power.Heat) || tooHot(v.power.CPUHeat)):
-		return fmt.Errorf("the robot is too hot: its battery is %s, its processor %s", v.power.Heat, v.power.CPUHeat)
+		return waits(ota.WaitHeat, "the robot is too hot: its battery is %s, its processor %s", v.power.Heat, v.power.CPUHeat)
 	}
 	return nil
+}
+
+// waits is an error whose code is the reason as a word.
+func waits(w ota.Cause, format string, args ...any) error {
+	return errs.Coded(errs.Unavailable, string(w), format, args...)
 }
 
 // tooHot reports whether a heat is Hot or more.
