@@ -18,7 +18,7 @@ func spoken(t *testing.T) map[string]string {
 	t.Helper()
 	word := regexp.MustCompile(`^[a-z]+(_[a-z]+)*$`)
 	out := map[string]string{}
-	for _, pattern := range []string{"../../../certs/*.go", "../../identity/token/*.go", "../../identity/owner/*.go", "../../identity/account/apps.go", "../../originals/door/*.go", "../../identity/consent/*.go", "../../telemetry/das/robots.go", "../../../infra/mqtt/brokerapi/*.go"} {
+	for _, pattern := range []string{"../../../certs/*.go", "../../identity/token/*.go", "../../identity/owner/*.go", "../../identity/account/apps.go", "../../originals/door/*.go", "../../identity/consent/*.go", "../../telemetry/das/robots.go", "../../../infra/mqtt/brokerapi/*.go", "device.go"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil || len(files) == 0 {
 			t.Fatalf("%s: %d files, %v", pattern, len(files), err)

@@ -3,6 +3,9 @@ package registry
 // UpdaterBoot is the boot id in the statuses of a device of which only the updater (SWUpdate) calls here: no agent runs on it.
 const UpdaterBoot = "ddi"
 
+// CodeDeviceToken refuses an updater that does not prove which device it is on.
+const CodeDeviceToken = "device_token"
+
 // device reports whether only an updater of the thing calls here.
 func (f *facts) device() bool {
 	if m := f.status(); m != nil {

@@ -53,9 +53,6 @@ const (
 	guessBurst = 10
 )
 
-// CodeToken refuses a device without a good proof.
-const CodeToken = "device_token"
-
 // Config holds what the endpoints need beside their service.
 type Config struct {
 	Known    func(ctx context.Context, id thing.ID) error         // NotFound for an unregistered thing
@@ -204,11 +201,11 @@ func (a *api) prove(r *http.Request) (thing.ID, error) {
 			return a.ours(r, id)
 		}
 		a.guesses.Allow(key)
-		if err := a.cfg.Record(r.Context(), registry.Step{Thing: id, Name: registry.StepUpdater, Code: CodeToken, Peer: auth.CallerFrom(r.Context()).Addr, Version: r.UserAgent(), Detail: "its target token is wrong, or it has none"}); err != nil {
+		if err := a.cfg.Record(r.Context(), registry.Step{Thing: id, Name: registry.StepUpdater, Code: registry.CodeDeviceToken, Peer: auth.CallerFrom(r.Context()).Addr, Version: r.UserAgent(), Detail: "its target token is wrong, or it has none"}); err != nil {
 			a.cfg.Log.WarnContext(r.Context(), "refusal of a device not kept", logging.Thing, id, logging.Err, err)
 		}
 	}
-	return "", errs.Coded(errs.Unauthenticated, CodeToken, `want the certificate of this device, or "Authorization: TargetToken" and its token; kennelctl robots device-token makes one`)
+	return "", errs.Coded(errs.Unauthenticated, registry.CodeDeviceToken, `want the certificate of this device, or "Authorization: TargetToken" and its token; kennelctl robots device-token makes one`)
 }
 
 func equal(x, y logging.Secret) bool {
