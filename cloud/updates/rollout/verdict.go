@@ -348,6 +348,10 @@ func (r *Rollout) next(now time.Time, turn func(kind, words string)) {
 	turn(TurnPhase, r.inPhase())
 }
 
+// waitWords are codes of which the letters are no words that follow a number.
+var waitWords = map[WhyCode]string{WhyGranted: "about to begin", WhyCap: "waiting for a free place", WhyPhase: "waiting for their phase", WhyApproval: "waiting for approval",
+	WhyWindow: "outside their maintenance window", WhyBattery: "with a low battery", WhyBusy: "busy with another rollout", WhyWished: "kept by a person's wish"}
+
 // waiting says in words why robots of a phase have not updated, the most frequent reason first.
 func waiting(waits map[WhyCode]int) string {
 	codes := make([]WhyCode, 0, len(waits))
@@ -357,7 +361,7 @@ func waiting(waits map[WhyCode]int) string {
 	slices.SortFunc(codes, func(a, b WhyCode) int { return cmp.Or(waits[b]-waits[a], strings.Compare(string(a), string(b))) })
 	var parts []string
 	for _, c := range codes {
-		parts = append(parts, fmt.Sprintf("%d %s", waits[c], strings.ReplaceAll(string(c), "_", " ")))
+		parts = append(parts, fmt.Sprintf("%d %s", waits[c], cmp.Or(waitWords[c], strings.ReplaceAll(string(c), "_", " "))))
 	}
 	return strings.Join(parts, ", ")
 }

@@ -15,6 +15,7 @@ import (
 	"kennel/edge/agent/ownership/tenure"
 	"kennel/edge/agent/ownership/tokens"
 	"kennel/edge/agent/ownership/wipe"
+	"kennel/edge/corelink"
 	"kennel/edge/env/platform"
 	"kennel/edge/faultcode"
 	"kennel/infra/api/events"
@@ -164,6 +165,11 @@ func (p *People) Part() host.Part {
 				p.Look()
 			}),
 			host.On(p.hinted),
+			host.On(func(m corelink.Message) {
+				if e, is := m.(*corelink.Event); is && e.Name == "robot.button" && !e.Replayed && len(e.Texts) > 0 && e.Texts[0] == "double" { // two presses on the charger (VEC-IO-02)
+					p.claim.Show()
+				}
+			}),
 		},
 		Local: p.requests(),
 	}

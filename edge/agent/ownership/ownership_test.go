@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"kennel/edge/agent/host"
+	"kennel/edge/corelink"
 	"kennel/edge/env/envtest"
 	"kennel/edge/env/robotfs"
 	"kennel/edge/faultcode"
@@ -248,4 +249,54 @@ func TestWordOfAnEarlierConnection(t *testing.T) {
 			t.Errorf("%s: consent was told %d times, want %d", tc.name, consents, tc.want)
 		}
 	}
+}
+
+// codes hears which codes are asked for, and answers that the robot has an owner.
+type codes struct {
+	cloudOf
+	asked chan string
+}
+
+func (c *codes) Do(ctx context.Context, service, method string, b []byte) ([]byte, error) {
+	if method == owners.CodeMethod {
+		c.asked <- method
+	}
+	return c.cloudOf.Do(ctx, service, method, b)
+}
+
+// TestDoublePress: two presses of the button on the charger ask for a claim code, which they did not do before; another gesture, and one from before the agent came, do not (VEC-IO-02).
+func TestDoublePress(t *testing.T) {
+	root, err := os.OpenRoot(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	cloud := &codes{asked: make(chan string, 16)}
+	cloud.is("ann") // a robot without an owner asks by itself
+	h := newHost(t, root)
+	p, err := New(h, Config{Ask: cloud, Linked: func() bool { return true }, Believed: time.Now, Fault: func(faultcode.Code, error) {}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Add(p.Part()); err != nil {
+		t.Fatal(err)
+	}
+	press := func(gesture string, replayed bool) {
+		h.Publish(corelink.Message(&corelink.Event{Name: "robot.button", Texts: []string{gesture}, Replayed: replayed}))
+	}
+	press("single", false)
+	press("double", true)
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- p.claim.Run(ctx) }()
+	if err := p.claim.Ask(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(cloud.asked); n > 0 {
+		t.Errorf("%d codes were asked for before the second press", n)
+	}
+	press("double", false)
+	testwait.For(t, cloud.asked, "the request for a code")
+	stop()
+	_ = testwait.For(t, done, "the end of the claim")
 }

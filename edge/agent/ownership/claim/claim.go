@@ -124,23 +124,33 @@ func (a *Agent) lookNow() {
 
 // Want shows a code, and returns it when it is shown. A code that is already shown stays. The cloud refuses while the robot has an owner.
 func (a *Agent) Want(ctx context.Context) (code string, until time.Time, err error) {
-	a.mu.Lock()
-	if a.code != "" {
-		defer a.mu.Unlock()
-		return a.code, a.until, nil
+	w, code, until := a.wanted()
+	if code != "" {
+		return code, until, nil
 	}
-	if a.wish == nil {
-		a.wish = newWish()
-	}
-	w := a.wish
-	a.mu.Unlock()
-	a.wake.Set()
 	select {
 	case <-ctx.Done():
 		return "", time.Time{}, errs.New(errs.Unavailable, "no code from the cloud yet: %w", ctx.Err())
 	case <-w.done:
 		return w.code, w.until, w.err
 	}
+}
+
+// Show asks for a code to be shown, and does not wait for it.
+func (a *Agent) Show() { a.wanted() }
+
+// wanted returns the wish for a code, or the code that is shown.
+func (a *Agent) wanted() (w *wish, code string, until time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.code != "" {
+		return nil, a.code, a.until
+	}
+	if a.wish == nil {
+		a.wish = newWish()
+		a.wake.Set()
+	}
+	return a.wish, "", time.Time{}
 }
 
 // Run asks and shows until ctx ends; then nothing is shown.
