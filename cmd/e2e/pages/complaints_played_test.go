@@ -387,7 +387,7 @@ func containers(t *testing.T, k *kennelOfComplaints, _ *housetest.Replayed) (str
 		return string(b)
 	}
 	top := readme("../../../README.md")
-	for _, want := range []string{"[infra/compose](infra/compose/README.md)", "make run", "Neither needs Docker", "[infra/systemd](infra/systemd)"} {
+	for _, want := range []string{"[infra/compose](infra/compose/README.md)", "make run", "None needs Docker", "[infra/systemd](infra/systemd)"} {
 		if !strings.Contains(top, want) {
 			t.Errorf("README.md does not say %q", want)
 		}
