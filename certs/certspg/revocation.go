@@ -62,7 +62,7 @@ func (r *Revocations) Blocked(ctx context.Context) (map[thing.ID]string, error) 
 		AND NOT EXISTS (SELECT FROM certs_certificate c WHERE c.thing = r.thing AND c.revoked_at IS NULL AND c.not_after > now())
 		ORDER BY r.thing, r.seq DESC`)
 	if err != nil {
-		return nil, fmt.Errorf("read blocked things: %w", pg.Err(err))
+		return nil, fmt.Errorf("read the blocked things: %w", pg.Err(err))
 	}
 	out := map[thing.ID]string{}
 	var id, reason string
