@@ -29,12 +29,14 @@ import (
 	"kennel/cloud/fleet/registry/registrypg"
 	"kennel/cloud/identity/account"
 	"kennel/cloud/identity/owner"
+	"kennel/cloud/identity/owner/ownerpg"
 	"kennel/cloud/updates/artifact"
 	"kennel/cloud/wire"
 	"kennel/infra/api/envelope"
 	"kennel/infra/atomicfile"
 	"kennel/infra/errs"
 	"kennel/infra/logging"
+	"kennel/infra/thing"
 )
 
 // Cloud holds the parts of a cloud that the seeding needs. The cloud is wired and does not run yet.
@@ -67,6 +69,24 @@ type mark struct {
 type Fleet struct {
 	cloud  Cloud
 	robots []*robot
+	owner  string // e-mail of whom the first robot that runs is for; "": it was given on an earlier start
+}
+
+// Give makes the demo's owner the owner of a robot that runs, and so answers, when the demo was just seeded.
+func (f *Fleet) Give(ctx context.Context, id thing.ID, name string) error {
+	if f.owner == "" {
+		return nil
+	}
+	account, err := f.cloud.People.Find(ctx, f.owner)
+	if err != nil {
+		return fmt.Errorf("account %s: %w", f.owner, err)
+	}
+	store := ownerpg.New(f.cloud.Pool)
+	if _, _, err := store.Begin(ctx, id, string(account.ID), owner.HowCode, false); err != nil {
+		return err
+	}
+	_, err = store.Rename(ctx, id, string(account.ID), name)
+	return err
 }
 
 // Open seeds the fleet, or finds it seeded. Conflict "not_a_demo" for a cloud that has robots already, "demo_unfinished" after a seeding that was interrupted.
@@ -83,7 +103,7 @@ func Open(ctx context.Context, c Cloud, cfg Config) (*Fleet, error) {
 		if !m.Done {
 			return nil, errs.Coded(errs.Conflict, "demo_unfinished", "the demo in %s was not finished when it was made: remove the folder and start again", cfg.Dir)
 		}
-		return &Fleet{c, plan(m.Begun)}, nil
+		return &Fleet{cloud: c, robots: plan(m.Begun)}, nil
 	case !errors.Is(err, fs.ErrNotExist):
 		return nil, err
 	}
@@ -136,7 +156,7 @@ func seedAll(ctx context.Context, c Cloud, cfg Config) (_ *Fleet, err error) {
 		}
 		c.Log.DebugContext(ctx, "demo seeded", "part", step.name, "took", time.Since(began))
 	}
-	return &Fleet{c, s.robots}, nil
+	return &Fleet{c, s.robots, cfg.Owner}, nil
 }
 
 // The leases of seeded robots, which Run renews.

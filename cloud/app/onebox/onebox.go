@@ -385,16 +385,25 @@ func (h *oneboxHouse) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	var seeded *demo.Fleet
 	if h.Demo {
-		fleet, err := h.seedDemo(ctx, c)
-		if err != nil {
+		if seeded, err = h.seedDemo(ctx, c); err != nil {
 			return err
 		}
-		services = append(services, runner.Service{Name: "demo", Run: fleet.Run})
+		services = append(services, runner.Service{Name: "demo", Run: seeded.Run})
 	}
 	robots, err := h.makeRobots(ctx, c)
 	if err != nil {
 		return err
+	}
+	if seeded != nil && len(h.robots) > 0 {
+		id, err := thing.New(h.Robots[0].Species, fmt.Sprintf("%08x", firstSerial))
+		if err != nil {
+			return err
+		}
+		if err := seeded.Give(ctx, id, "Nia"); err != nil {
+			return fmt.Errorf("give %s to the demo's owner: %w", id, err)
+		}
 	}
 	services = append(services, robots...)
 	services = append(services, runner.Service{Name: "operator token", Run: h.token.run})

@@ -11,7 +11,7 @@ func (f *facts) device() bool {
 	if m := f.status(); m != nil {
 		return m.BootID == UpdaterBoot
 	}
-	return f.last(stepsOfAgents...) == nil && f.last(StepUpdater) != nil
+	return f.last(StepBroker, StepStatus) == nil && f.last(StepUpdater) != nil
 }
 
 // updater says whether the updater of a device is let in.

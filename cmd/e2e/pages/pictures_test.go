@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -64,6 +65,15 @@ func TestPictures(t *testing.T) {
 	phone.SeeRole("heading", "Rex")
 	phone.Fits(browser.Sizes...)
 	s.Picture(phone, "my-robot", browser.Size{Width: 390, Height: 1236, Touch: true})
+	phone.Goto(console + "/my")
+	phone.Follow("Nia", "^/my/robots/") // who runs, and so answers
+	phone.Click("button", "Battery level")
+	housetest.Await(t, time.Minute, "an answer of the simulated robot", func() error {
+		if told := string(phone.Eval(`(document.querySelector("#told li p span")?.textContent || "")`)); !strings.Contains(told, "battery") {
+			return fmt.Errorf("it says %s", told)
+		}
+		return nil
+	})
 }
 
 // firstSignIn is one person of the file of first passwords.
