@@ -17,10 +17,9 @@ import (
 // desk is the part of a console page that a picture shows.
 var desk = browser.Size{Width: 1440, Height: 960}
 
-// TestPictures looks at the pages that README.md and docs/ show: those of the demo, and of one simulated robot beside it. make screens takes the pictures again.
-func TestPictures(t *testing.T) {
-	h := housetest.New(t, "-demo", "-robots", "1")
-	h.Start()
+// pictures looks at the pages that README.md and docs/ show: those of the demo, and of one simulated robot beside it. make screens takes the pictures again.
+func pictures(t *testing.T, h *housetest.House) {
+	t.Helper()
 	s := housetest.NewSite(t, h)
 	console := h.Ready.Endpoints["console"]
 	operator, owner := demoPeople(t, h)
@@ -99,9 +98,9 @@ func signIn(p *browser.Page, address string, who firstSignIn) {
 	p.Press("Enter")
 }
 
-// TestDemo (issue 30.7): what the demo shows, by its ids. The same folder continues with the same robots.
+// TestDemo (issue 30.7): what the demo shows, by its ids, and the pictures of it. The same folder continues with the same robots.
 func TestDemo(t *testing.T) {
-	h := housetest.New(t, "-demo", "-robots", "0")
+	h := housetest.New(t, "-demo", "-robots", "1")
 	h.Start()
 	list := func(v any, line ...string) {
 		t.Helper()
@@ -153,6 +152,7 @@ func TestDemo(t *testing.T) {
 	if states["open"] < 10 || states["resolved"] == 0 {
 		t.Errorf("robots with crashes, by the state of their group: %v", states)
 	}
+	pictures(t, h)
 	h.Stop()
 	h.Start()
 	var again []housetest.RobotRow

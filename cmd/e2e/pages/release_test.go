@@ -77,8 +77,7 @@ func TestReleaseInTheConsole(t *testing.T) {
 	p.Fill("Robot filter", "")
 	p.Choose("Channel", "dev")
 	p.Click("button", "Create rollout")
-	p.At("^/rollouts\\?")
-	p.Follow("vic 9.0.0.1", "^/rollouts/rollout")
+	p.At("^/rollouts/rollout")
 	p.SeeIn("table", "Robots of this rollout", robot)
 	p.SeeIn("table", "History", "started")
 	p.SeeIn("region", "Phases", "Offline") // after the first step, without a reload
