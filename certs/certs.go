@@ -235,7 +235,7 @@ func New(cfg Config) (*Service, error) {
 		noApproval: cfg.NoApproval, waiting: cfg.Waiting.withDefaults(), now: cfg.Now, bulk: make(chan struct{}, 1)}, nil
 }
 
-// Register makes a thing known and returns its claim secret, which is shown this once and stored as a hash. A thing whose secret was never
+// Register makes a thing known and returns its claim secret, which is shown only once and stored as a hash. A thing whose secret was never
 // used may be registered again: the new secret replaces the old. A thing that has enrolled is a Conflict, code "thing_exists".
 func (s *Service) Register(ctx context.Context, id thing.ID) (logging.Secret, error) {
 	secret := logging.Secret(rand.Text())

@@ -202,7 +202,7 @@ func Form(r *http.Request) (url.Values, error) {
 // Said is a page's answer to the form that was sent last. Pages embed it; the zero value says nothing.
 type Said struct {
 	Done    string // what was done, a sentence
-	Secret  string // that was made and is shown this once
+	Secret  string // newly made; shown only once
 	form    string // whose problem it is
 	problem string
 	values  url.Values

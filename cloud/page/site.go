@@ -65,7 +65,7 @@ type View func(ctx context.Context, r *http.Request, s Said) (name string, f Fra
 // Outcome is the result of a form.
 type Outcome struct {
 	Done   string // a key of Site.Dones
-	Secret string // made and shown this once
+	Secret string // newly made; shown only once
 	Back   string // where it leads; "": to the form's page
 }
 

@@ -34,7 +34,7 @@ func (s *Service) HandleStatus(ctx context.Context, id thing.ID, payload []byte,
 	}
 	bounded, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
-	if err := s.Apply(bounded, id, m); err != nil && ctx.Err() == nil { // who ends hears the next one at the next start
+	if err := s.Apply(bounded, id, m); err != nil && ctx.Err() == nil { // at shutdown there is no need: the robot reports again after the restart
 		s.log.WarnContext(ctx, "status not stored", logging.Thing, id, logging.Err, err)
 	}
 }

@@ -112,8 +112,8 @@ func (s *Service) Record(ctx context.Context, st Step) error {
 	return s.RecordAll(ctx, []Step{st})
 }
 
-// RecordAll is Record for many steps of one kind, such as those of a delivery: all or none, in one transaction. Of several for one thing the
-// last counts.
+// RecordAll is Record for many steps of one kind, such as those of a delivery: all or none, in one transaction. If a thing
+// occurs more than once, its last step wins.
 func (s *Service) RecordAll(ctx context.Context, all []Step) error {
 	if len(all) == 0 {
 		return nil

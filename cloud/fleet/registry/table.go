@@ -136,7 +136,7 @@ type Counts struct {
 // MaxBuckets bounds the buckets of each kind; what is beyond is in none of them.
 const MaxBuckets = 100
 
-// Table returns one page of the fleet. A page is stable under change: what stays where it is in the order comes once.
+// Table returns one page of the fleet. Pages are stable under change: a row whose sort key does not change appears exactly once.
 func (s *Service) Table(ctx context.Context, q Selection) (Page, error) {
 	if q.Sort == "" {
 		q.Sort = ByID

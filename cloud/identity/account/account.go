@@ -106,7 +106,7 @@ func checkPassword(p logging.Secret) error {
 	case len(p) > MaxPassword:
 		return errs.Coded(errs.Invalid, "password_long", "password of %d bytes: want at most %d", len(p), MaxPassword)
 	case n < MinPassword:
-		return errs.Coded(errs.Invalid, "password_short", "password of %d characters: want at least %d", n, MinPassword)
+		return errs.Coded(errs.Invalid, "password_short", "use at least %d characters; this password has %d", MinPassword, n)
 	}
 	return nil
 }

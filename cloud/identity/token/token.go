@@ -54,7 +54,7 @@ func (c Credentials) complete() bool {
 // Bundle is the answer to a robot. Parts that it did not ask for are zero.
 type Bundle struct {
 	Token       logging.Secret // access token
-	ClientToken logging.Secret // base64 of 16 bytes, shown this once
+	ClientToken logging.Secret // base64 of 16 bytes, shown only once
 	STS         *Credentials
 }
 

@@ -1832,7 +1832,7 @@ type Action struct {
 
 // Added answers it.
 type Added struct {
-	Secret  string `json:"secret"` // shown this once
+	Secret  string `json:"secret"` // shown only once
 	Webhook Hook   `json:"webhook"`
 }
 
@@ -2550,7 +2550,7 @@ type File struct {
 	Text  bool   `json:"text"` // false: no text, so it has no lines
 }
 
-// FirstPassword answers it: the password is shown this once, and is good for choosing another one.
+// FirstPassword answers it: the password is shown only once; its user sets another one with it.
 type FirstPassword struct {
 	Email    string `json:"email,omitzero"`
 	ID       string `json:"id"`
@@ -2940,7 +2940,7 @@ type NewRelease struct {
 
 // NewSecret answers POST /v1/webhooks/{id}/secret.
 type NewSecret struct {
-	Secret string `json:"secret"` // shown this once
+	Secret string `json:"secret"` // shown only once
 }
 
 // NewThing makes a thing known.
@@ -3405,7 +3405,7 @@ type RolloutCount struct {
 
 // Phase opens the rollout to a share of its cohort.
 type RolloutPhase struct {
-	BakeS   int64   `json:"bake_s"`  // seconds to wait, and watch, once its robots are through
+	BakeS   int64   `json:"bake_s"`  // seconds to observe its robots after they have updated
 	Percent float64 `json:"percent"` // of the cohort, with those of the phases before
 }
 

@@ -83,7 +83,7 @@ const (
 // Phase opens the rollout to a share of its cohort.
 type Phase struct {
 	Percent float64 `json:"percent"` // of the cohort, with those of the phases before
-	BakeS   int64   `json:"bake_s"`  // seconds to wait, and watch, once its robots are through
+	BakeS   int64   `json:"bake_s"`  // seconds to observe its robots after they have updated
 }
 
 // Metric names the robots that a guard counts.

@@ -191,7 +191,7 @@ type action struct {
 // outcome is the result of a form.
 type outcome struct {
 	done   string // a key of dones
-	secret string // made and shown this once
+	secret string // newly made; shown only once
 	back   string // where it leads; "": to the form's page
 }
 

@@ -13,7 +13,7 @@
 //
 //	console.go   Mount, who may, forms                 overview.go  what needs attention; keys and filters
 //	fleet.go     the table, facets, tags               bulk.go      saved filters, and one thing done to many robots
-//	thing.go     one robot: its frame, doctor, access  life.go      its life on one axis, and the journal
+//	thing.go     one robot: its frame, doctor, access  life.go      timeline and activity
 //	settings.go  documents, wanted and reported        orders.go    commands
 //	events.go    events of a robot, live tail          live.go      /live
 //	certificates.go operators.go audit.go login.go me.go  one page each    view.go  what pages show, pure functions

@@ -42,7 +42,7 @@ type zoom struct {
 
 var zooms = []zoom{{"hour", "Hour", time.Hour, vitals.Fine}, {"day", "Day", day, vitals.Fine}, {"week", "Week", 7 * day, vitals.Coarse}, {"month", "Month", 30 * day, vitals.Coarse}}
 
-// lifeView is a robot's life on one axis of time, and the same in words.
+// lifeView is a robot's timeline and activity.
 type lifeView struct {
 	Zooms           []link
 	Earlier, Later  string // addresses; Later "": this is now

@@ -27,7 +27,7 @@ const (
 type TokenBundle struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Token         string                 `protobuf:"bytes,1,opt,name=token,proto3" json:"token,omitempty"`                                // access token, a JWT
-	ClientToken   string                 `protobuf:"bytes,2,opt,name=client_token,json=clientToken,proto3" json:"client_token,omitempty"` // base64 of 16 bytes, shown this once
+	ClientToken   string                 `protobuf:"bytes,2,opt,name=client_token,json=clientToken,proto3" json:"client_token,omitempty"` // base64 of 16 bytes, shown only once
 	StsToken      *StsToken              `protobuf:"bytes,4,opt,name=sts_token,json=stsToken,proto3" json:"sts_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

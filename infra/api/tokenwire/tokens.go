@@ -86,7 +86,7 @@ type Certificate struct {
 // Bundle is the answer; what was not asked for is absent.
 type Bundle struct {
 	Token       string `json:"token,omitempty"`        // access token
-	ClientToken string `json:"client_token,omitempty"` // bearer of the SDK gateway, shown this once
+	ClientToken string `json:"client_token,omitempty"` // bearer of the SDK gateway, shown only once
 	STS         *STS   `json:"sts_token,omitempty"`
 }
 

@@ -135,7 +135,7 @@ func Parse(s string) (Filter, error) {
 			err = fmt.Errorf("more than %d terms", MaxTerms)
 		}
 		if err != nil {
-			return Filter{}, errs.New(errs.Invalid, "filter at byte %d, %.60q: %w", start+1, s[start:max(p.at, start)], err)
+			return Filter{}, errs.New(errs.Invalid, "filter, position %d, %.60q: %w", start+1, s[start:max(p.at, start)], err)
 		}
 		f.Terms = append(f.Terms, t)
 	}

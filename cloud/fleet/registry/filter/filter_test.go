@@ -49,7 +49,7 @@ func TestNameless(t *testing.T) {
 // TestParseRefuses: errors say where, what, and what is wanted.
 func TestParseRefuses(t *testing.T) {
 	for in, want := range map[string]string{
-		"tag:a colour:red":                   `at byte 7, "colour:red": unknown key "colour": want one of presence, species`,
+		"tag:a colour:red":                   `position 7, "colour:red": unknown key "colour": want one of presence, species`,
 		"presence:here":                      "want one of online, offline, calls, never",
 		"species:cat":                        "want one of vic, amigo, pleo, aibo",
 		"battery:<20%":                       "not per cent",

@@ -195,7 +195,7 @@ func (q *query) one(t *filter.Term, i int) string {
 			return "f.seen = '-infinity'"
 		}
 		op, at := q.when(v)
-		// A present one is seen now: whether that fits does not depend on the row.
+		// A present robot was last seen now, so the comparison is the same for every row.
 		now := compare(q.now, op, at)
 		past := fmt.Sprintf("f.seen %s %s AND f.seen > '-infinity'", op, q.arg(at))
 		if now {

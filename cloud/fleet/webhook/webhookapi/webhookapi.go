@@ -27,12 +27,12 @@ type Draft struct {
 // Added answers it.
 type Added struct {
 	Webhook webhook.Hook `json:"webhook"`
-	Secret  string       `json:"secret"` // shown this once
+	Secret  string       `json:"secret"` // shown only once
 }
 
 // NewSecret answers POST /v1/webhooks/{id}/secret.
 type NewSecret struct {
-	Secret string `json:"secret"` // shown this once
+	Secret string `json:"secret"` // shown only once
 }
 
 // Replay is the body of POST /v1/webhooks/{id}/replay: one delivery, or all dead ones.

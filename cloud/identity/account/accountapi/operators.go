@@ -28,7 +28,7 @@ type NewOperator struct {
 	Role  auth.Role `json:"role"` // viewer, support, release-manager or admin
 }
 
-// FirstPassword answers it: the password is shown this once, and is good for choosing another one.
+// FirstPassword answers it: the password is shown only once; its user sets another one with it.
 type FirstPassword struct {
 	ID       account.ID `json:"id"`
 	Email    string     `json:"email,omitempty"`

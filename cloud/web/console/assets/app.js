@@ -177,7 +177,7 @@ function follow() {
   source.addEventListener("change", () => { if (!document.hidden) refresh(); else again = true; });
   source.onerror = () => {
     sayWire("lost", "Reconnecting");
-    // The browser tries on by itself unless the server refused.
+    // The browser reconnects by itself unless the server refused.
     if (source.readyState === EventSource.CLOSED) setTimeout(() => { refresh(); follow(); }, 5000);
   };
 }
