@@ -358,7 +358,7 @@ func TestSchemas(t *testing.T) {
 			}
 			id := cmp.Or(f.Form.ID, f.Name)
 			closed := f.Type == "enum" || f.Type == "bool" && f.Control != jdocs.ControlSwitch
-			if f.Label == "" || f.Help == "" || ids[id] || closed && len(f.Choices) != len(jdocs.Choices(s.Name, f.Name)) {
+			if f.Label == "" || f.Help == "" || ids[id] || closed && len(f.Choices) != max(len(f.Values), len(jdocs.Choices(s.Name, f.Name))) {
 				t.Errorf("%s of %s: want label, help, a name of its own in forms, and a choice for each value: %+v", f.Name, s.Name, f)
 			}
 			ids[id] = true
@@ -385,6 +385,9 @@ func TestChoices(t *testing.T) {
 				t.Errorf("%s=%s: %v", field, c, err)
 			}
 		}
+	}
+	if got := jdocs.Choices(jdocs.RobotSettings, "button_wakeword"); !slices.Equal(got, []string{"BUTTON_WAKEWORD_HEY_VECTOR"}) {
+		t.Errorf("the button is offered %q, want no Alexa (VEC-AVS-02)", got)
 	}
 	if got := jdocs.Choices(jdocs.RobotSettings, "eye_color"); len(got) != 7 {
 		t.Errorf("eye_color takes %v", got)

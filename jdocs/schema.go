@@ -68,7 +68,7 @@ type Field struct {
 	Control string   `json:"control,omitempty"` // how the owner's page asks for it, one of the controls below; "": it does not
 	Custom  string   `json:"custom,omitempty"`  // of a colour: the object {enabled, hue, saturation} with a colour that is none of Choices
 	Form    Form     `json:"form,omitzero"`
-	Rare    bool     `json:"rare,omitempty"`    // the owner's page asks for it only while it is not at its default
+	Rare    bool     `json:"rare,omitempty"`    // people are offered its default alone, and the owner's page asks only while it has another value
 	Choices []Choice `json:"choices,omitempty"` // in the order of the owner's page; a bool or enum takes no other value
 }
 
@@ -283,11 +283,19 @@ func Fields(name Name) (out []string) {
 func Choices(name Name, field string) []string {
 	switch f, _ := schemaOf(name).Find(field); f.Type {
 	case "enum":
-		return f.Values
+		return f.Offered()
 	case "bool":
 		return []string{"true", "false"}
 	}
 	return nil
+}
+
+// Offered returns the values of an enumeration that people are offered.
+func (f Field) Offered() []string {
+	if i, err := strconv.Atoi(string(f.Default)); f.Rare && err == nil && i < len(f.Values) {
+		return f.Values[i : i+1]
+	}
+	return f.Values
 }
 
 // check returns a value as the document holds it.

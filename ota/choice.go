@@ -198,7 +198,7 @@ func (s *Service) Choose(ctx context.Context, id thing.ID, w When) (Update, erro
 	case u.Release == "":
 		return u, errs.New(errs.Conflict, "no update is planned for this robot")
 	case u.Latest.IsZero():
-		return u, errs.New(errs.Conflict, "the update has begun")
+		return u, errs.New(errs.Conflict, "the update has already begun")
 	case now.Add(w.Postpone).After(latest):
 		return u, errs.New(errs.Invalid, "an update can be postponed for at most 14 days in all: want a time before %s", latest.UTC().Format("2 January 2006 15:04 MST"))
 	}

@@ -2537,7 +2537,7 @@ type Field struct {
 	Max     int64           `json:"max,omitzero"`
 	Name    string          `json:"name"`
 	Prefix  string          `json:"prefix,omitzero"` // of the names in Values; people may leave it out
-	Rare    bool            `json:"rare,omitzero"`   // the owner's page asks for it only while it is not at its default
+	Rare    bool            `json:"rare,omitzero"`   // people are offered its default alone, and the owner's page asks only while it has another value
 	Type    string          `json:"type"`
 	Unit    string          `json:"unit,omitzero"`
 	Values  []string        `json:"values,omitzero"`

@@ -65,7 +65,7 @@ func TestSoftware(t *testing.T) {
 	x := h.things[rex]
 	x.Presence = registry.Absent
 	h.things[rex] = x
-	if body := do(t, mux, "ann", "GET", "/my/robots/vic:00e20100", "").Body.String(); !strings.Contains(body, "It hears this when it is back.") {
+	if body := do(t, mux, "ann", "GET", "/my/robots/vic:00e20100", "").Body.String(); !strings.Contains(body, "It gets this when it reconnects.") {
 		t.Error("a robot that is offline is not said to hear of it later")
 	}
 	x.Presence = registry.Calls

@@ -251,8 +251,9 @@ func (c *console) newJob(ctx context.Context, r *http.Request, s said) (string, 
 	}
 	for _, doc := range jdocs.Settings() {
 		for _, name := range jdocs.Fields(doc) {
-			if x := fieldOf(doc, name); x.Label != "" && !slices.ContainsFunc(v.Settings, func(have settingChoice) bool { return have.Name == name }) {
-				v.Settings = append(v.Settings, settingChoice{name, x.Label, strings.Join(x.Enum, ", ")})
+			x := fieldOf(doc, name)
+			if x.Label != "" && !slices.ContainsFunc(v.Settings, func(have settingChoice) bool { return have.Name == name }) {
+				v.Settings = append(v.Settings, settingChoice{name, x.Label, strings.Join(slices.DeleteFunc(x.Enum, func(v string) bool { return !x.Offers(v) }), ", ")})
 			}
 		}
 	}

@@ -42,6 +42,7 @@ const (
 type field struct {
 	Label, What string
 	Enum        []string // by number, as people read it
+	Few         []string // those of Enum that people are offered; nil: all
 	Text        bool     // always a string
 }
 
@@ -50,11 +51,19 @@ func fieldOf(doc jdocs.Name, name string) field {
 	schema, _ := jdocs.SchemaOf(doc)
 	f, _ := schema.Find(name)
 	out := field{Label: f.Label, What: f.Help, Text: f.Type == "text" || f.Type == "locale" || f.Type == "time_zone"}
+	few := f.Offered()
 	for _, v := range f.Values {
-		out.Enum = append(out.Enum, strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(v, f.Prefix), "_", " ")))
+		words := strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(v, f.Prefix), "_", " "))
+		out.Enum = append(out.Enum, words)
+		if len(few) < len(f.Values) && slices.Contains(few, v) {
+			out.Few = append(out.Few, words)
+		}
 	}
 	return out
 }
+
+// Offers reports whether people are offered a value of Enum.
+func (f field) Offers(value string) bool { return f.Few == nil || slices.Contains(f.Few, value) }
 
 // counted are documents that change by themselves, all the time: their changes are no news.
 func counted(doc jdocs.Name) bool { return doc == jdocs.RobotLifetimeStats }

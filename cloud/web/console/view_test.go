@@ -8,7 +8,16 @@ import (
 	"time"
 
 	"kennel/cloud/fleet/registry"
+	"kennel/jdocs"
 )
+
+// TestOffered: operators are offered no Alexa, and read what a robot is set to (VEC-AVS-02).
+func TestOffered(t *testing.T) {
+	f := fieldOf(jdocs.RobotSettings, "button_wakeword")
+	if !f.Offers("hey vector") || f.Offers("alexa") || !slices.Equal(f.Enum, []string{"hey vector", "alexa"}) {
+		t.Errorf("the button: %+v", f)
+	}
+}
 
 // TestPresenceLane draws when a robot was there: the history is the latest first, and may begin anywhere.
 func TestPresenceLane(t *testing.T) {

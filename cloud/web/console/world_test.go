@@ -235,9 +235,9 @@ func TestFieldsOfSpecies(t *testing.T) {
 	jdocs.Schemas = append(slices.Clone(jdocs.Schemas), jdocs.Schema{Name: "pleo.RobotSettings", Species: thing.Pleo, Begins: true, Formats: []jdocs.Format{{Version: 1}},
 		Fields: []jdocs.Field{{Name: "glow", Type: "enum", Values: []string{"DARK_RED", "BLUE"}, Label: "Glow", Help: "Its skin."}}})
 	for doc, want := range map[jdocs.Name]string{
-		jdocs.RobotSettings:   "{Volume How loud it speaks. [mute low medium low medium medium high high] false} {Eye colour One of seven. [tip over teal",
-		"amigo.RobotSettings": "{Volume How loud it speaks. [mute low medium low medium medium high high] false} {  [] false} {  [] false}",
-		"pleo.RobotSettings":  "{  [] false} {  [] false} {Glow Its skin. [dark red blue] false}",
+		jdocs.RobotSettings:   "{Volume How loud it speaks. [mute low medium low medium medium high high] [] false} {Eye colour One of seven. [tip over teal",
+		"amigo.RobotSettings": "{Volume How loud it speaks. [mute low medium low medium medium high high] [] false} {  [] [] false} {  [] [] false}",
+		"pleo.RobotSettings":  "{  [] [] false} {  [] [] false} {Glow Its skin. [dark red blue] [] false}",
 	} {
 		if got := fmt.Sprint(fieldOf(doc, "master_volume"), " ", fieldOf(doc, "eye_color"), " ", fieldOf(doc, "glow")); !strings.HasPrefix(got, want) {
 			t.Errorf("%s: %s, want %s", doc, got, want)

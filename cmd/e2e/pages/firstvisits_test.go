@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"kennel/cloud/access"
+	"kennel/cloud/app/demo"
 	"kennel/cloud/telemetry/das/daspg"
 	"kennel/cmd/e2e/housetest"
 	"kennel/infra/auth"
@@ -46,20 +47,9 @@ const aDay = `WITH g AS (INSERT INTO das_group (received, events, raw_key) SELEC
 // needIDs are pages that are visited with an id or a filter in their address.
 var needIDs = []string{"GET /rollouts/rollout", "GET /crashes/group", "GET /crashes/crash", "GET /bulk/new", "GET /things/{thing}/crashes/crash"}
 
-// TestFirstVisits (issue 30, what must hold 4): every page of a fleet of 10,000 robots with a week behind it is there within a second when it is opened for the first time. The ceiling
-// is five times that, as the machine may be busy; the log has the figures.
-func TestFirstVisits(t *testing.T) {
-	if !housetest.Soak() {
-		t.Skip("fills a fleet of 10,000 robots: part of make soak")
-	}
-	const (
-		ceiling        = 5 * time.Second
-		robots, hourly = 10_000, 6_000
-	)
-	h := housetest.New(t, "-robots", "1")
-	h.Start()
-	s := housetest.NewSite(t, h)
-	live := h.AwaitPresent(1)[0]
+// enlarge adds a fleet of robots with a week behind it, a rollout and a bulk job, and returns the addresses of pages about these.
+func enlarge(t *testing.T, h *housetest.House, robots, hourly int) []string {
+	t.Helper()
 	db := h.DB(t)
 	for _, sql := range crowd {
 		if _, err := db.Exec(t.Context(), sql, robots); err != nil {
@@ -103,22 +93,33 @@ func TestFirstVisits(t *testing.T) {
 	if _, err := db.Exec(t.Context(), "ANALYZE"); err != nil {
 		t.Fatal(err)
 	}
+	return []string{"/rollouts/rollout?id=" + rollout.Rollout, "/bulk/" + job.Job, "/things/vic:00a00001", "/things/vic:00a00001/events"}
+}
+
+// firstVisits (issue 30, what must hold 4): every page of the console is there within a second when it is opened for the first time after a start. The light form
+// does so with the demo's fleet, make soak with 10,000 robots more that have a week behind them. The ceiling is five times the second, as the machine may be busy; the log has the figures.
+func firstVisits(t *testing.T, s *housetest.Site) {
+	t.Helper()
+	const ceiling = 5 * time.Second
 	var group string
-	if err := db.QueryRow(t.Context(), `SELECT id::text FROM crash_group ORDER BY id LIMIT 1`).Scan(&group); err != nil {
+	if err := s.DB(t).QueryRow(t.Context(), `SELECT id::text FROM crash_group ORDER BY id LIMIT 1`).Scan(&group); err != nil {
 		t.Fatal(err)
 	}
-	p := s.Browser.Page(t, browser.Desktop)
-	s.SignInAs(p, auth.Admin)
-	pages := []string{"/things?q=" + url.QueryEscape("presence:offline version:<2.0.7") + "&sort=-seen", "/rollouts/rollout?id=" + rollout.Rollout, "/crashes/group?id=" + group, "/bulk/" + job.Job,
-		"/bulk/new?do=tag&which=all&filter=" + url.QueryEscape("presence:online"), "/things/vic:00a00001", "/things/vic:00a00001/events"}
+	pages := []string{"/things?q=" + url.QueryEscape("presence:offline version:<2.0.7") + "&sort=-seen", "/rollouts/rollout?id=" + demo.Rollout, "/crashes/group?id=" + group,
+		"/bulk/new?do=tag&which=all&filter=" + url.QueryEscape("presence:online"), "/things/vic:00e2d007"}
+	if housetest.Soak() {
+		pages = append(pages, enlarge(t, s.House, 10_000, 6_000)...)
+	}
 	for name, rule := range access.HTTP {
 		path, get := strings.CutPrefix(name, "GET ")
-		path = strings.ReplaceAll(strings.TrimSuffix(path, "{$}"), "{thing}", live)
+		path = strings.ReplaceAll(strings.TrimSuffix(path, "{$}"), "{thing}", "vic:00e20100")
 		if get && rule.Page && len(rule.Roles) > 0 && !rule.Own && !strings.HasPrefix(path, "/my") && !strings.Contains(path, "{") && !slices.Contains(append(needIDs, noPages...), name) {
 			pages = append(pages, path)
 		}
 	}
 	slices.Sort(pages)
+	p := s.Browser.Page(t, browser.Desktop)
+	s.SignInAs(p, auth.Admin)
 	slow := 0
 	for _, path := range pages {
 		p.Goto(s.Ready.Endpoints["console"] + path)
@@ -139,5 +140,5 @@ func TestFirstVisits(t *testing.T) {
 			t.Errorf("%s takes %v, want at most %v", path, took, ceiling)
 		}
 	}
-	t.Logf("%d pages of %d robots, %d of them over 1 s", len(pages), robots, slow)
+	t.Logf("%d pages, %d of them over 1 s", len(pages), slow)
 }

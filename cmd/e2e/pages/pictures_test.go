@@ -18,9 +18,9 @@ import (
 var desk = browser.Size{Width: 1440, Height: 960}
 
 // pictures looks at the pages that README.md and docs/ show: those of the demo, and of one simulated robot beside it. make screens takes the pictures again.
-func pictures(t *testing.T, h *housetest.House) {
+func pictures(t *testing.T, s *housetest.Site) {
 	t.Helper()
-	s := housetest.NewSite(t, h)
+	h := s.House
 	console := h.Ready.Endpoints["console"]
 	operator, owner := demoPeople(t, h)
 
@@ -152,7 +152,8 @@ func TestDemo(t *testing.T) {
 	if states["open"] < 10 || states["resolved"] == 0 {
 		t.Errorf("robots with crashes, by the state of their group: %v", states)
 	}
-	pictures(t, h)
+	s := housetest.NewSite(t, h)
+	pictures(t, s)
 	h.Stop()
 	h.Start()
 	var again []housetest.RobotRow
@@ -163,4 +164,5 @@ func TestDemo(t *testing.T) {
 		t.Error("no robot is online")
 	}
 	h.AwaitPresent(100) // also after another start
+	firstVisits(t, s)
 }

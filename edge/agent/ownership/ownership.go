@@ -166,7 +166,7 @@ func (p *People) Part() host.Part {
 			}),
 			host.On(p.hinted),
 			host.On(func(m corelink.Message) {
-				if e, is := m.(*corelink.Event); is && e.Name == "robot.button" && !e.Replayed && len(e.Texts) > 0 && e.Texts[0] == "double" { // two presses on the charger (VEC-IO-02)
+				if e, is := m.(*corelink.Event); is && e.Name == "robot.button" && !e.Replayed && len(e.Texts) > 0 && e.Texts[0] == "double" { // two presses on the charger
 					p.claim.Show()
 				}
 			}),

@@ -264,7 +264,7 @@ func (c *codes) Do(ctx context.Context, service, method string, b []byte) ([]byt
 	return c.cloudOf.Do(ctx, service, method, b)
 }
 
-// TestDoublePress: two presses of the button on the charger ask for a claim code, which they did not do before; another gesture, and one from before the agent came, do not (VEC-IO-02).
+// TestDoublePress: two presses of the button on the charger ask for a claim code, which they did not do before; another gesture, and one from before the agent came, do not.
 func TestDoublePress(t *testing.T) {
 	root, err := os.OpenRoot(t.TempDir())
 	if err != nil {
