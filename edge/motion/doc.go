@@ -17,11 +17,11 @@
 // are planned with some headroom below the limit, because a real motor follows its plan only nearly.
 //
 // Doubts, each a setting or a choice made here:
-//   - How long a list of segments may be: 128 in VEC-MOT-09, 64 in VEC-MCT-02. The table holds 128 and Config.Segments may ask for less.
+//   - How long a list of segments may be: VEC-MOT-09 says 128, VEC-MCT-02 says 64. The table holds 128 and Config.Segments may ask for less.
 //   - The printed signs of the arc are those of a clockwise turn; ours are VEC-MOT-10's: left = w(r - width/2), right = w(r + width/2).
 //   - A joint homes because a command needs it to, never on its own: otherwise a joint would move unasked after a Halt.
 //     For calibration at start (VEC-MOT-07), command it at start.
-//   - Tucking lift and head in a fall (VEC-IMU-17, "may") is left out: nothing moves in a fall. A fall from a table lasts
+//   - Tucking lift and head in a fall, which the source allows, is left out: nothing moves in a fall. A fall from a table lasts
 //     0.35 s, of which detecting it takes 0.1 s. A lift that accelerates at 10 rad/s² comes down only 0.3 of its 1 rad in the rest, and meets
 //     the floor with its motor on.
 //   - Gains, headroom, lag, friction, margins and all times without a row are own defaults (vector.go), to be measured on a robot.

@@ -34,6 +34,7 @@ type Browser struct {
 	mu    sync.Mutex
 	last  int
 	calls map[int]chan answer
+	spent map[string]time.Duration // waiting for answers, by operation
 }
 
 type answer struct {
@@ -61,7 +62,7 @@ func Start(t testing.TB) *Browser {
 	if _, err := os.Stat(filepath.Join(dir, "node_modules/playwright-core/package.json")); err != nil {
 		t.Fatalf("the browser's driver is not installed: infra/setup.sh test does it: %v", err)
 	}
-	b := &Browser{t: t, cmd: exec.Command("node", filepath.Join(dir, "driver.mjs"), chromium), end: make(chan struct{}), calls: map[int]chan answer{}}
+	b := &Browser{t: t, cmd: exec.Command("node", filepath.Join(dir, "driver.mjs"), chromium), end: make(chan struct{}), calls: map[int]chan answer{}, spent: map[string]time.Duration{}}
 	b.cmd.Stderr = &b.stderr
 	// An empty home: what the person who runs the tests has configured for browsers is not asked, and nothing is left in it.
 	home := t.TempDir()
@@ -144,6 +145,7 @@ func (b *Browser) stop() {
 		<-b.end
 	}
 	_ = b.cmd.Wait() // what it said is in the answers
+	b.t.Logf("waited for the browser, by operation: %v", b.spent)
 }
 
 // Size is a window. Touch makes it a phone's.
@@ -211,6 +213,12 @@ func (p *Page) ask(op string, a args) (json.RawMessage, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w\n%s", op, err, p.b.stderr.String())
 	}
+	start := time.Now()
+	defer func() {
+		p.b.mu.Lock()
+		p.b.spent[op] += time.Since(start)
+		p.b.mu.Unlock()
+	}()
 	select {
 	case got := <-c:
 		if got.Error != "" {
