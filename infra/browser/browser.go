@@ -469,8 +469,11 @@ func (p *Page) Tabs() (stops []Stop, missed []string) {
 // Faults returns, once, what went wrong beside the page: errors of scripts, what the page's policy refused, requests to other hosts.
 func (p *Page) Faults() (out []string) { p.t.Helper(); p.into(&out, "faults", nil); return out }
 
-// lookRules are those of axe-core that depend on how a page is laid out and coloured; the others need be asked once.
-var lookRules = []string{"color-contrast", "link-in-text-block", "target-size", "scrollable-region-focusable"}
+// colourRules are those of axe-core that depend on how a page is coloured, and sizeRules on how it is laid out; the others need be asked once.
+var (
+	colourRules = []string{"color-contrast", "link-in-text-block"}
+	sizeRules   = append([]string{"target-size", "scrollable-region-focusable"}, colourRules...)
+)
 
 // Sound checks the present page, in light and dark, at each size: nothing serious or critical for axe-core, the Tab key reaches everything
 // and the focus is seen, no fault. The window is then of the last size, in light.
@@ -481,8 +484,11 @@ func (p *Page) Sound(sizes ...Size) {
 		for _, scheme := range []string{"dark", "light"} { // a page is left in light
 			p.Look(scheme, s)
 			var rules []string // all of them
-			if i > 0 || scheme == "dark" {
-				rules = lookRules
+			switch {
+			case scheme == "dark":
+				rules = colourRules
+			case i > 0:
+				rules = sizeRules
 			}
 			for _, v := range p.Axe(rules...) {
 				if v.Impact == "serious" || v.Impact == "critical" {

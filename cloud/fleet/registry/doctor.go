@@ -88,6 +88,8 @@ type Sources struct {
 	// Speech says what is wrong with the recognisers of this cloud; "": nothing. Unheard returns a robot's language if this cloud does not understand it. They may be set later (Hears).
 	Speech  func() string
 	Unheard func(context.Context, thing.ID) (string, error)
+	// Strangers says in sentences whom the original robots' port refused of late. It may be set later (Refuses).
+	Strangers func(context.Context) (string, error)
 }
 
 // Doctor examines a thing, registered or not.
@@ -144,7 +146,17 @@ func (s *Service) Doctor(ctx context.Context, id thing.ID) (Report, error) {
 			return Report{}, fmt.Errorf("language: %w", err)
 		}
 	}
+	if s.src.Strangers != nil && f.thing == nil && len(f.steps) == 0 {
+		if f.strangers, err = s.src.Strangers(ctx); err != nil {
+			return Report{}, fmt.Errorf("refusals of strangers: %w", err)
+		}
+	}
 	return f.diagnose(), nil
+}
+
+// Refuses gives the doctor what the original robots' port refused of callers that it does not know. It is called before the service is used.
+func (s *Service) Refuses(strangers func(context.Context) (string, error)) {
+	s.src.Strangers = strangers
 }
 
 // Hears gives the doctor what is wrong with the recognisers, and the language of a robot that they do not understand. It is called before the service is used.
@@ -169,6 +181,7 @@ type facts struct {
 	speech      string    // what is wrong with the recognisers
 	unheard     string    // its language, if nothing understands that
 	thing       *Thing    // nil: not registered
+	strangers   string    // of a robot of which nothing is known: whom the original robots' port refused
 	steps       []Outcome // the latest first
 	cert        *Certificate
 	docs        map[string]uint64
@@ -263,6 +276,10 @@ func (f *facts) registered() (Check, bool) {
 		c.Do = "Register it (kennelctl robots register " + string(f.id) + ") and give the robot the secret that this prints"
 		if f.original() {
 			c.Level, c.Do = Warn, "An original robot needs no secret: its first call with an accepted factory certificate registers it. See the next check that fails"
+		}
+		if f.neverCame() {
+			c.Level, c.Text = Fail, c.Text+", and no call of it has come through"
+			c.Do = f.strangers + " An original robot registers itself with its first call. A robot with Kennel's agent is registered with kennelctl robots register " + string(f.id)
 		}
 		if len(f.steps) > 0 {
 			c.Text += ", though a robot of that name tried to get in"

@@ -151,6 +151,9 @@ func TestDiagnose(t *testing.T) {
 		{"original robot, no root", func(f *facts) {
 			*f = facts{id: f.id, now: now, steps: []Outcome{refused(StepTLS, "root_distrusted", "it called token.example.org and does not trust the certificate: it lacks the root Kennel Root CA")}}
 		}, Fail, "trust", "/etc/ssl/certs/local/root.crt"},
+		{"original robot, never came through", func(f *facts) {
+			*f = facts{id: f.id, now: now, strangers: "A client at 192.0.2.7 called the original robots' port and was refused 5 s ago: it lacks the root."}
+		}, Fail, "registered", "no call of it has come through. A client at 192.0.2.7"},
 		{"original robot, root installed", func(f *facts) {
 			original(f, Outcome{Name: StepCall, OK: true, Code: "tokens", Last: now, Detail: "called token.example.org"}, refused(StepTLS, "root_distrusted", "it lacks the root"))
 		}, OK, "", "all is well now; the last refusal was 1 s ago: tls, it lacks the root"},

@@ -8,6 +8,7 @@ import (
 
 	"kennel/cloud/fleet/registry/filter"
 	"kennel/infra/ratelimit"
+	"kennel/infra/thing"
 	"kennel/jdocs"
 )
 
@@ -25,7 +26,12 @@ func (f *facts) original() bool {
 	if f.thing != nil && f.thing.Presence == Calls {
 		return true
 	}
-	return !f.everSeen() && f.last(stepsOfAgents...) == nil && f.last(append([]string{StepCall, StepTLS, StepService}, stepsOfTokens...)...) != nil
+	return f.neverCame() || !f.everSeen() && f.last(stepsOfAgents...) == nil && f.last(append([]string{StepCall, StepTLS, StepService}, stepsOfTokens...)...) != nil
+}
+
+// neverCame reports whether nothing is known of a robot that may be an original one: a handshake that breaks off names no robot.
+func (f *facts) neverCame() bool {
+	return f.thing == nil && len(f.steps) == 0 && f.strangers != "" && f.id.Species() == thing.Vector
 }
 
 // factoryCodes are refusals of a factory certificate (package certs), beside those that begin with certificate_.

@@ -43,6 +43,7 @@ const (
 // The codes of refusals, beside those of other packages.
 const (
 	CodeRoot    = "root_distrusted" // the client does not trust our certificate
+	CodeClock   = "clock_ahead"     // the client takes our certificate for expired
 	CodeName    = "name_foreign"    // our certificate does not carry the name that the client asked for
 	CodeNoName  = "name_missing"    // the client called an address, by no name
 	CodeTLS     = "tls_failed"      // any other end of a handshake
@@ -55,7 +56,7 @@ const (
 )
 
 // Codes are all of them, for meters.
-var Codes = []string{CodeRoot, CodeName, CodeNoName, CodeTLS, CodeService, CodeSpeech, CodePath, CodeUpdate, CodeUnproved}
+var Codes = []string{CodeRoot, CodeClock, CodeName, CodeNoName, CodeTLS, CodeService, CodeSpeech, CodePath, CodeUpdate, CodeUnproved}
 
 // Refusal is a call that was refused, or a connection that broke off.
 type Refusal struct {
@@ -284,7 +285,7 @@ func (d *Door) Strangers(ctx context.Context) ([]Stranger, error) {
 	return out, err
 }
 
-// Why says in a sentence why robots that call here do not appear, for a fleet that has none.
+// Why says in sentences why robots that call here do not appear.
 func (d *Door) Why(ctx context.Context) (string, error) {
 	all, err := d.Strangers(ctx)
 	if err != nil || len(all) == 0 {
@@ -300,8 +301,11 @@ func (d *Door) Broken(ctx context.Context, addr, name string, chain []*x509.Cert
 	d.Refused(ctx, Refusal{Addr: addr, Step: registry.StepTLS, Code: code, Detail: detail})
 }
 
-// distrust is how TLS clients say that they do not accept a certificate. Those of original robots say the first, whatever the reason.
-var distrust = []string{"tls: bad certificate", "tls: unknown certificate authority", "tls: unknown certificate", "tls: unsupported certificate"}
+// expired is how TLS clients say that the dates of a certificate are over. Those of original robots do not tell that apart.
+const expired = "tls: expired certificate"
+
+// distrust is how TLS clients say that they do not accept a certificate. Those of original robots say the second, whatever the reason.
+var distrust = []string{expired, "tls: bad certificate", "tls: unknown certificate authority", "tls: unknown certificate", "tls: unsupported certificate"}
 
 // unsealed is how a server sees the alert of an OpenSSL client that does not accept a certificate over TLS 1.3: the alert is not sealed with the keys of the handshake (openssl 3.0).
 const unsealed = "tls: bad record MAC"
@@ -316,7 +320,11 @@ func judge(name string, chain []*x509.Certificate, err error) (code, detail stri
 		case chain[0].VerifyHostname(name) != nil:
 			return CodeName, "it called " + name + ", which the certificate of this port does not carry"
 		}
-		return CodeRoot, "it called " + name + " and does not trust the certificate: it lacks the root " + chain[len(chain)-1].Issuer.CommonName
+		from, until := chain[0].NotBefore.UTC().Format(time.DateOnly), chain[0].NotAfter.UTC().Format(time.DateOnly)
+		if alert.Err.Error() == expired {
+			return CodeClock, "it called " + name + " and takes the certificate for expired, which is valid until " + until + ": its clock is ahead"
+		}
+		return CodeRoot, "it called " + name + " and does not trust the certificate: its clock is not between " + from + " and " + until + ", or it lacks the root " + chain[len(chain)-1].Issuer.CommonName
 	}
 	detail = "the handshake failed"
 	if name != "" {

@@ -284,10 +284,12 @@ func TestDistrust(t *testing.T) {
 		for _, tc := range []struct {
 			name, code, says string
 			roots            *x509.CertPool
+			years            int // by which its clock is off
 		}{
-			{"token.example.org", door.CodeRoot, "it lacks the root Root of the house", x509.NewCertPool()},
-			{"jdocs.example.org", door.CodeName, "it called jdocs.example.org, which the certificate", pool},
-			{"192.0.2.1", door.CodeNoName, "by no name", pool}, // an address is no name that is sent
+			{"token.example.org", door.CodeRoot, "or it lacks the root Root of the house", x509.NewCertPool(), 0},
+			{"token.example.org", door.CodeRoot, "its clock is not between " + leaf.NotBefore.Format(time.DateOnly) + " and ", pool, -7},
+			{"jdocs.example.org", door.CodeName, "it called jdocs.example.org, which the certificate", pool, 0},
+			{"192.0.2.1", door.CodeNoName, "by no name", pool, 0}, // an address is no name that is sent
 		} {
 			var wg sync.WaitGroup
 			wg.Go(func() {
@@ -297,7 +299,7 @@ func TestDistrust(t *testing.T) {
 					return
 				}
 				defer conn.Close()
-				config := &tls.Config{ServerName: tc.name, RootCAs: tc.roots, MaxVersion: version}
+				config := &tls.Config{ServerName: tc.name, RootCAs: tc.roots, MaxVersion: version, Time: func() time.Time { return time.Now().AddDate(tc.years, 0, 0) }}
 				if version == openSSL {
 					conn, config.MaxVersion = &plainAlert{Conn: conn}, tls.VersionTLS13
 				}
@@ -321,6 +323,12 @@ func TestDistrust(t *testing.T) {
 			_ = conn.Close() // as broken as it can be
 		}
 	}
+	// OpenSSL tells a certificate that is over from one of a stranger.
+	h.Door.Broken(t.Context(), "192.0.2.8:1", "token.example.org", []*x509.Certificate{leaf}, &net.OpError{Op: "remote error", Err: errors.New("tls: expired certificate")})
+	h.flush(t)
+	if got := h.strangers(t); len(got) == 0 || got[0].Code != door.CodeClock || got[0].Do == "" || !strings.Contains(got[0].Detail, "its clock is ahead") {
+		t.Errorf("a clock that is ahead: %+v", got)
+	}
 }
 
 func TestBrokenHandshakes(t *testing.T) {
@@ -329,10 +337,11 @@ func TestBrokenHandshakes(t *testing.T) {
 		err  error
 		says string
 	}{
-		"hung up":      {io.EOF, "after it called token.example.org: it hung up without a word"},
-		"slow":         {os.ErrDeadlineExceeded, "did not finish in time"},
-		"old":          {errors.New("tls: client offered only unsupported versions: [301]"), "unsupported versions"},
-		"another word": {&net.OpError{Op: "remote error", Err: errors.New("tls: protocol version not supported")}, "protocol version"},
+		"hung up":                     {io.EOF, "after it called token.example.org: it hung up without a word"},
+		"slow":                        {os.ErrDeadlineExceeded, "did not finish in time"},
+		"old":                         {errors.New("tls: client offered only unsupported versions: [301]"), "unsupported versions"},
+		"the certificate is nobody's": {&net.OpError{Op: "remote error", Err: errors.New("tls: expired certificate")}, "tls: expired certificate"},
+		"another word":                {&net.OpError{Op: "remote error", Err: errors.New("tls: protocol version not supported")}, "protocol version"},
 	} {
 		h.Door.Broken(t.Context(), "192.0.2.7:1", "token.example.org", nil, tc.err)
 		h.flush(t)

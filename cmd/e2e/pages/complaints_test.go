@@ -74,7 +74,7 @@ var complaints = []complaint{
 		`its time zone "GMT+1" does not exist`, "/things/vic:00e5000c", timeZone},
 	{13, "an empty robot list with no diagnosis",
 		"no robot is known, but one has called and hung up: the empty list says which, why, and what to do",
-		"and does not trust the certificate: it lacks the root Kennel", "/things", emptyList},
+		"and does not trust the certificate: its clock is not between ", "/things", emptyList},
 	{14, "knowledge settings not saved",
 		"settings that this release does not know are written; kenneld is killed at once; they are there, byte for byte",
 		"stored here: vic.AppTokens, vic.KnowledgeSettings", "/things/vic:00e5000e", knowledgeSettings},
