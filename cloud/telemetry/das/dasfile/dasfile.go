@@ -1,7 +1,8 @@
 // Package dasfile writes events into files for other programs: CSV, lines of JSON, and Parquet.
 //
 // CSV and Parquet have the same columns: those of the event as a robot sends it (VEC-DAS-01), with when it was received, and the thing. A value that an event does not
-// have is empty, null in Parquet. Times are UTC, in milliseconds; ts is by the robot's clock.
+// have is empty, null in Parquet. Times are UTC, in milliseconds; ts is by the robot's clock. What the values s1 to i4 are called: CSV has a column words, and Parquet the
+// entry kennel.values of the file's metadata, JSON of the names and units by event.
 package dasfile
 
 import (
@@ -63,7 +64,7 @@ func New(f Format, w io.Writer) (Writer, error) {
 	case NDJSON:
 		return lines{json.NewEncoder(w)}, nil
 	case Parquet:
-		return &rows{w: parquet.NewGenericWriter[Row](w, parquet.Compression(&parquet.Snappy), parquet.MaxRowsPerRowGroup(groupRows))}, nil
+		return &rows{w: parquet.NewGenericWriter[Row](w, parquet.Compression(&parquet.Snappy), parquet.MaxRowsPerRowGroup(groupRows)), values: map[string][]events.Described{}}, nil
 	}
 	_, err := ParseFormat(string(f))
 	return nil, err
@@ -134,8 +135,9 @@ type Row struct {
 }
 
 type rows struct {
-	w   *parquet.GenericWriter[Row]
-	one [1]Row
+	w      *parquet.GenericWriter[Row]
+	one    [1]Row
+	values map[string][]events.Described // of the events written, those whose layout is known
 }
 
 func (w *rows) Write(r das.Record) error {
@@ -151,13 +153,25 @@ func (w *rows) Write(r das.Record) error {
 		}
 		return &n.N
 	}
+	if _, noted := w.values[r.Name]; !noted {
+		if layout, known := events.Describe(r.Name); known {
+			w.values[r.Name] = layout
+		}
+	}
 	w.one[0] = Row{r.Received.UnixMicro(), string(r.Thing), r.BootID, int64(r.Seq), r.TS, r.UptimeMS, r.Unsynced, string(r.Level), r.Source, r.RobotVersion, r.ProfileID, r.FeatureType,
 		r.FeatureRunID, text(r.BLEConnID), text(r.WifiConnID), r.Name, text(r.S1), text(r.S2), text(r.S3), text(r.S4), number(r.I1), number(r.I2), number(r.I3), number(r.I4)}
 	_, err := w.w.Write(w.one[:])
 	return err
 }
 
-func (w *rows) Close() error { return w.w.Close() }
+func (w *rows) Close() error {
+	names, err := json.Marshal(w.values)
+	if err != nil {
+		return err
+	}
+	w.w.SetKeyValueMetadata("kennel.values", string(names))
+	return w.w.Close()
+}
 
 // Name is the name of a file for downloads.
 func (f Format) Name() string { return fmt.Sprintf("events.%s", f) }

@@ -83,9 +83,16 @@ func TestParquetByAnotherReader(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var got []map[string]any
-	if err := json.Unmarshal(out, &got); err != nil || len(got) != 2 {
+	var read struct {
+		Rows   []map[string]any
+		Values map[string][]events.Described
+	}
+	if err := json.Unmarshal(out, &read); err != nil || len(read.Rows) != 2 {
 		t.Fatalf("%v: %s", err, out)
+	}
+	got := read.Rows
+	if want := map[string][]events.Described{"battery.low": {{Field: "i1", Name: "battery", Unit: "mV"}}}; !reflect.DeepEqual(read.Values, want) {
+		t.Errorf("the values are called %+v; want %+v", read.Values, want)
 	}
 	for key, want := range map[string]any{"received": "2026-11-21T12:00:00.123Z", "thing": "vic:00e20100", "seq": "9223372036854775806", "ts": "2026-11-21T12:00:00.116Z", "unsynced": true, "level": "error",
 		"event": "battery.low", "s2": "two\nlines, \"quoted\"", "s3": "é\u2028", "i1": "0", "i2": "-1", "i3": "9223372036854775807", "i4": "-9223372036854775808", "wifi_conn_id": "wifi"} {
