@@ -274,7 +274,7 @@ func Survivors(dir string) []string {
 
 // Ctl runs kennelctl on this house and returns what it printed.
 func (h *House) Ctl(args ...string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(h.T.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(h.T.Context(), 2*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, filepath.Join(Bin, "kennelctl"), append([]string{"-onebox", h.Dir}, args...)...)
 	cmd.Env = append(os.Environ(), "HOME="+h.Dir)
