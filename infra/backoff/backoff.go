@@ -19,7 +19,7 @@ type Pause struct {
 
 // Next returns how long to wait after an attempt that ended with err: at least as long as err asks for (errs.RetryOf).
 func (p *Pause) Next(err error) time.Duration {
-	d := cmp.Or(p.next, p.Min)
+	d := min(cmp.Or(p.next, p.Min), p.Max) // Max may have become less
 	p.next = min(2*d, p.Max)
 	return max(Jitter(d), errs.RetryOf(err))
 }

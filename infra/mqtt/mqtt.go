@@ -94,6 +94,7 @@ type Client struct {
 	host    string // host:port
 	cur     atomic.Pointer[session]
 	renewed atomic.Uint64 // calls of Renew
+	wake    chan struct{} // holds one: Renew ends a pause
 }
 
 // session is one connection from login to loss.
@@ -124,7 +125,7 @@ func New(cfg Config) (*Client, error) {
 	if cfg.Dial == nil {
 		cfg.Dial = (&net.Dialer{}).DialContext
 	}
-	return &Client{cfg: cfg, host: host}, nil
+	return &Client{cfg: cfg, host: host, wake: make(chan struct{}, 1)}, nil
 }
 
 func setDefault(d *time.Duration, to time.Duration) {
@@ -136,6 +137,7 @@ func setDefault(d *time.Duration, to time.Duration) {
 // Run connects, and again after every loss, until ctx ends; then it says goodbye to the broker (no will) and returns nil.
 func (c *Client) Run(ctx context.Context) error {
 	pause := backoff.Pause{Min: c.cfg.MinBackoff, Max: c.cfg.MaxBackoff}
+	refusals := 0 // in a row
 	for {
 		up, err := c.once(ctx)
 		if ctx.Err() != nil {
@@ -149,16 +151,44 @@ func (c *Client) Run(ctx context.Context) error {
 		if up > c.cfg.MaxBackoff {
 			pause.Reset()
 		}
+		if refusals++; !refused(err) {
+			refusals = 0
+		}
+		pause.Max = longest(c.cfg.MaxBackoff, refusals)
 		wait := pause.Next(nil)
 		c.cfg.Log.WarnContext(ctx, "broker connection down", logging.Addr, c.host, logging.Err, err, "up", up.Round(time.Millisecond), "retry_in",
 			wait.Round(time.Millisecond))
 		if c.cfg.OnDown != nil {
 			c.cfg.OnDown(err)
 		}
-		if backoff.Sleep(ctx, wait) != nil {
+		select {
+		case <-ctx.Done():
 			return nil
+		case <-c.wake:
+		case <-time.After(wait):
 		}
 	}
+}
+
+// A broker that refuses who we are may have lost its database for a while. After patientRefusals in a row, about a quarter of an hour, it means
+// us, and nothing but new credentials or an operator changes that: the longest pause is refusedFactor times MaxBackoff.
+const (
+	patientRefusals = 20
+	refusedFactor   = 10
+)
+
+// longest returns the longest pause after that many refusals in a row.
+func longest(usual time.Duration, refusals int) time.Duration {
+	if refusals > patientRefusals {
+		return refusedFactor * usual
+	}
+	return usual
+}
+
+// refused reports whether the broker knows us and does not take us.
+func refused(err error) bool {
+	down, ok := errors.AsType[*DownError](err)
+	return ok && slices.Contains([]Reason{OwnCertificate, NotAuthorised, ClientID}, down.Reason)
 }
 
 // once is one connection, from dialling to its end. up is how long it served; err is a *DownError unless ctx ended.
@@ -208,12 +238,17 @@ func (c *Client) once(ctx context.Context) (up time.Duration, err error) {
 	return time.Since(since), c.down("session", context.Cause(sctx))
 }
 
-// Renew ends the connection politely, without its will, and makes Run open another at once, because Config.TLS has other credentials now: a
+// Renew ends the connection politely, without its will, or the pause before the next, and makes Run open another at once, because Config.TLS has other credentials now: a
 // session must not outlive the certificate that it began with. It returns before that is done; without a connection it does nothing.
 func (c *Client) Renew() {
 	c.renewed.Add(1)
 	if s := c.cur.Load(); s != nil {
 		s.lost(errRenew)
+		return
+	}
+	select {
+	case c.wake <- struct{}{}:
+	default:
 	}
 }
 
