@@ -70,10 +70,11 @@ func (w *whole) now() state {
 	return state{w.at, b}
 }
 
-// must sets the length and hash that the archive must have. size is its length according to the server; -1: not said.
+// must sets the length and hash that the archive must have. size is its length according to the server; -1: not said. An archive that is too
+// short is read all the same, because where it breaks off says more; check refuses it at the latest.
 func (w *whole) must(length int64, sum manifest.Sum, size int64) error {
 	w.length, w.sum = length, sum
-	if size >= 0 && size != length || w.at > length {
+	if size > length || w.at > length {
 		return ota.Fail(ota.NotAuthentic, "the archive has %d bytes: want %d, as in the release metadata", max(size, w.at), length)
 	}
 	return nil

@@ -30,6 +30,7 @@ func TestVouched(t *testing.T) {
 		{name: "another archive", length: len(data), sum: sha256.Sum256(longer), sent: data, code: ota.NotAuthentic, reason: "in the release metadata"},
 		{name: "longer", length: len(data), sum: sha256.Sum256(data), sent: longer, code: ota.NotAuthentic, reason: "the archive has"},
 		{name: "shorter", length: len(longer), sum: sha256.Sum256(data), sent: data, code: ota.NotAuthentic, reason: "the archive has"},
+		{name: "cut short", length: len(data), sum: sha256.Sum256(data), sent: data[:len(data)*2/3], code: ota.BadArchive, reason: "ends"}, // as without metadata
 		{name: "not named", err: ota.Fail(ota.NotAuthentic, "no channel vouches"), sent: data, code: ota.NotAuthentic, reason: "no channel vouches"},
 		{name: "cloud not reached", err: ota.Fail(ota.Other, "no answer"), sent: data, code: ota.Other, reason: "no answer"},
 	} {
