@@ -246,7 +246,7 @@ func Default(name Name) Doc {
 	return Doc{FmtVersion: name.FmtVersion(), JSON: string(encode(fields))}
 }
 
-// StatKeys are the 41 keys of vic.RobotLifetimeStats (VEC-DOC-07, annex A).
+// StatKeys are the 41 keys of vic.RobotLifetimeStats (part of VEC-DOC-07, annex A).
 var StatKeys = fieldNames(schemaOf(RobotLifetimeStats).Fields)
 
 // statAliases are spellings seen in the field for keys of the list.

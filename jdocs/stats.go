@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-// aliveKey restarts with a factory reset; the others count on (VEC-DOC-07).
+// aliveKey restarts with a factory reset; the others count on (part of VEC-DOC-07).
 const aliveKey = "Alive.seconds"
 
 // MergeStats is Merge for counters: local's increase since base is added to remote, so that nothing is counted twice or lost. Fields

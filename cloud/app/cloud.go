@@ -175,7 +175,6 @@ func (c *Cloud) wire(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	robots.Refuses(watched.Door.Why)
 	steps := identity.Steps{Registry: robots, Door: watched.Door, Log: b.Log}
 	var uploadSlice wire.Slice
 	if c.uploads, uploadSlice, err = identity.WireUploads(b, owners, robots, steps, cfg.S3.Bucket, cfg.Robots.S3Domains, cfg.Uploads.KeepDays); err != nil {

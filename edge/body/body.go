@@ -80,7 +80,7 @@ type Sense struct {
 	Seq   uint32        // the body's own frame counter; a gap is a frame lost, or overtaken while the loop was late
 	Epoch uint32        // changes whenever the body restarted: Seq and the positions begin again
 	Fresh bool          // false: no new frame since the last step
-	Fault uint16        // numbered fault that the body reports (VEC-BODY-18), or that it is silent; 0: none
+	Fault uint16        // numbered fault that the body reports (part of VEC-BODY-18), or that it is silent; 0: none
 
 	Values [MaxChannels]float64
 	Times  [MaxChannels]time.Duration // when each was measured; 0: never

@@ -195,7 +195,7 @@ func TestOneOrderOfManyParts(t *testing.T) {
 	}
 }
 
-// TestDeadline: a part that needs a deadline ends with it (VEC-MCT-14), another one has none.
+// TestDeadline: a part that needs a deadline ends with it (part of VEC-MCT-14), another one has none.
 func TestDeadline(t *testing.T) {
 	r := newRig(t).homed()
 	r.claims(alice, "robot.body.wheel", "headPitch")

@@ -35,7 +35,7 @@ type Model struct {
 	Parts []Part
 	// Slots are the slots that goals may set, by their ID, with the index of the part that does it.
 	Slots map[int]int
-	// Totals are the names of Report.Totals: sums that only grow, such as odometers, under the keys of the lifetime statistics (VEC-DOC-07).
+	// Totals are the names of Report.Totals: sums that only grow, such as odometers, under the keys of the lifetime statistics (part of VEC-DOC-07).
 	Totals []string
 	// Make returns the plant of one body. emit takes events and never blocks; held reports whether an owner holds an actuator.
 	Make func(board *state.Board, emit func(Event), held func(actuator int) bool) (Plant, error)

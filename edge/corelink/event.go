@@ -12,7 +12,7 @@ type Event struct {
 	Texts    []string `json:"texts,omitempty"`
 }
 
-// Totals are sums that only grow while robotd runs, such as odometers, under the keys of the lifetime statistics (VEC-DOC-07).
+// Totals are sums that only grow while robotd runs, such as odometers, under the keys of the lifetime statistics (part of VEC-DOC-07).
 type Totals struct {
 	Names  []string  `json:"names,omitempty"`
 	Values []float64 `json:"values,omitempty"` // one for each name

@@ -127,7 +127,7 @@ type Firmware struct {
 	Skipped   string `json:"skipped"`   // why a different version was left as it is
 	Attempts  uint8  `json:"attempts"`  // 0: no update was needed
 	TookMS    uint32 `json:"took_ms"`
-	Status    uint16 `json:"status"` // 16 to 19 (VEC-BOOT-09); 0: the body runs the right program
+	Status    uint16 `json:"status"` // 16 to 19 (part of VEC-BOOT-09); 0: the body runs the right program
 	Error     string `json:"error"`  // why not
 }
 

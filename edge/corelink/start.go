@@ -1,6 +1,6 @@
 package corelink
 
-// Start holds the time of each step of robotd's start (edge/startup, VEC-BOOT-11). It is sent again, longer, after each step, and the newest
+// Start holds the time of each step of robotd's start (edge/startup, part of VEC-BOOT-11). It is sent again, longer, after each step, and the newest
 // one to a peer that joins later. Times are CLOCK_MONOTONIC, in microseconds.
 type Start struct {
 	BeganUS int64       `json:"began_us"`

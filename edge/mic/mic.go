@@ -2,7 +2,7 @@
 //
 //	miclink.Frame ─► Pipeline.Feed ─► Chunk: 160 samples, voice, activity, direction
 //
-// A chunk passes the stages in the order of the source (VEC-MIC-12, but audio leaves the robot as PCM, not as Opus), with the spatial stage bypassed until a person speaks (VEC-MIC-03, VEC-WAK-01):
+// A chunk passes the stages in the order of the source (part of VEC-MIC-12, but audio leaves the robot as PCM, not as Opus), with the spatial stage bypassed until a person speaks (VEC-MIC-03, VEC-WAK-01):
 //
 //	level      the idle level of each microphone is taken away; a stuck one is noticed (stuck.go)
 //	localise   direction of the voice, and a beam toward it (spatial.go); only while there is one

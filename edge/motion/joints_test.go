@@ -69,7 +69,7 @@ func TestJointsGoWhereTheyShall(t *testing.T) {
 	if takes, err := newRig(t, newPlant(4), nil).m.MoveIn(1, 0, time.Second); takes != 0 || err != nil {
 		t.Errorf("a joint that has to home: %v, %v", takes, err)
 	}
-	// By speed, until it is no longer renewed (VEC-MCT-14: Move Head).
+	// By speed, until it is no longer renewed (part of VEC-MCT-14: Move Head).
 	r.must(r.m.MoveAt(1, -0.5, r.now+500*ms))
 	r.run(time.Second)
 	if j := r.rep.Joints[1]; j.State != Free || j.Outcome != Expired || r.p.parts[3].angle > -0.1 || r.p.parts[3].angle < -0.25 {

@@ -300,7 +300,7 @@ func New(c Config) (*Motion, error) {
 // minTolerance of a turn (VEC-MOT-03).
 const minTolerance = 2 * math.Pi / 180
 
-// SetPose puts the body where something that sees says that it is (VEC-MCT-03). A path under way is followed from there.
+// SetPose puts the body where something that sees says that it is (part of VEC-MCT-03). A path under way is followed from there.
 func (m *Motion) SetPose(p Pose) error {
 	if !finite(p.X, p.Y, p.Theta) {
 		return ErrInvalid
@@ -493,7 +493,7 @@ func (m *Motion) Release(i int) error {
 	return nil
 }
 
-// StopAll slows everything down and unlocks it (Stop All Motors, VEC-MCT-14). To stop at once is Halted.
+// StopAll slows everything down and unlocks it (Stop All Motors, part of VEC-MCT-14). To stop at once is Halted.
 func (m *Motion) StopAll() {
 	m.StopTreads()
 	for i := range m.n {

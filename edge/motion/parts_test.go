@@ -238,7 +238,7 @@ func TestKinematics(t *testing.T) {
 	}
 }
 
-// TestOdometry: by treads and gyro, slip and bias included; odometers grow (VEC-MCT-03, VEC-MCT-13, VEC-MCT-16).
+// TestOdometry: by treads and gyro, slip and bias included; odometers grow (part of VEC-MCT-03, VEC-MCT-13, VEC-MCT-16).
 func TestOdometry(t *testing.T) {
 	lap := func(r *rig) Pose {
 		r.run(5 * time.Second) // at rest the gyro shows its bias

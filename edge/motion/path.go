@@ -98,7 +98,7 @@ func (p *Path) Append(s Segment) bool {
 	return true
 }
 
-// GoTo returns the path to a place: turn towards it, drive there, turn as asked (Go to Pose, VEC-MCT-14). What is nearer than tolerance of
+// GoTo returns the path to a place: turn towards it, drive there, turn as asked (Go to Pose, part of VEC-MCT-14). What is nearer than tolerance of
 // continuity is left out; a path of no segment is already there.
 func GoTo(from, to Pose, drive, turn Ramp) Path {
 	var p Path

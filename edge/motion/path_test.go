@@ -134,7 +134,7 @@ func TestTurnTolerance(t *testing.T) {
 	}
 }
 
-// TestGoTo: any place by turn, line, turn (Go to Pose, VEC-MCT-14).
+// TestGoTo: any place by turn, line, turn (Go to Pose, part of VEC-MCT-14).
 func TestGoTo(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pose := func(name string) Pose {

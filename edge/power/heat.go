@@ -13,7 +13,7 @@ type Heat uint8
 const (
 	Cool    Heat = iota
 	Warm         // slow down
-	Hot          // stop activity; body: pause charging, status bit 0x40000 (VEC-PWR-11, VEC-PWR-53); CPU: overheating icon
+	Hot          // stop activity; body: pause charging, status bit 0x40000 (part of VEC-PWR-11, VEC-PWR-53); CPU: overheating icon
 	TooHot       // clean shutdown with peripherals off
 	Burning      // cut the power at once
 )

@@ -41,7 +41,7 @@ func (k Keeper) Step(in KeeperInput, dt time.Duration) Keeper {
 	return k
 }
 
-// SeekCharger reports whether the robot shall look for its charger before anything else (VEC-PWR-06).
+// SeekCharger reports whether the robot shall look for its charger before anything else (part of VEC-PWR-06).
 func (k *Keeper) SeekCharger() bool { return k.Battery.Level == Low && !k.Charge.State.OnCharger() }
 
 // Hottest is the higher of the two heats.

@@ -1,5 +1,5 @@
 // Package power reads a battery: it smooths its voltage and names its level (VEC-PWR-01 to 03). It also says what to shed, what heat asks for,
-// what the charger does, how much sleep is owed and why a robot goes off (VEC-PWR-07 to 44, 51 to 53, but for the icon of 11). Pure functions on values; the
+// what the charger does, how much sleep is owed and why a robot goes off (VEC-PWR-07, 10, 12 to 44, 51 to 53, part of VEC-PWR-11). Pure functions on values; the
 // real-time core calls Step once per measurement; a reporter of a battery keeps Stats.
 package power
 

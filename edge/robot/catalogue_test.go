@@ -295,7 +295,7 @@ func TestAllows(t *testing.T) {
 	}
 }
 
-// TestOwnSlots: the interfaces beside the standard's have these slots (GOSTAI-EXT-06 to 11).
+// TestOwnSlots: the interfaces beside the standard's have these slots (part of GOSTAI-EXT-06 to 11).
 func TestOwnSlots(t *testing.T) {
 	for name, want := range map[string]string{
 		"VideoOut": "val width height format clear", "SoundBank": "play count names mute", "DigitalIn": "val", "AnalogIn": "val", "DigitalOut": "val",

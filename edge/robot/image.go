@@ -2,7 +2,7 @@ package robot
 
 import "slices"
 
-// The formats of images by their number (GOSTAI-IF-17.6); 100 is ours (GOSTAI-EXT-06).
+// The formats of images by their number (GOSTAI-IF-17.6); 100 is ours (part of GOSTAI-EXT-06).
 const (
 	FormatUnknown = iota
 	FormatRGB

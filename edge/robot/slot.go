@@ -79,7 +79,7 @@ type Interface struct {
 	Val   string     // the slot of its own that the inherited val points to, or ""
 	Own   []Slot     // declared by this interface
 	Slots []Slot     // all of them, the inherited ones first
-	Extra bool       // ours, beside the standard's (GOSTAI-EXT-06 to 11)
+	Extra bool       // ours, beside the standard's (part of GOSTAI-EXT-06 to 11)
 	// Acts: using the slots moves, lights or sounds something, so that it has one owner at a time (package claim).
 	Acts bool
 	Doc  string

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Gesture is a person's use of the button (VEC-IO-02). The zero value is none.
+// Gesture is a person's use of the button (part of VEC-IO-02). The zero value is none.
 type Gesture uint8
 
 // The gestures.

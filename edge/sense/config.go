@@ -65,7 +65,7 @@ type ProxConfig struct {
 	ReportEvery time.Duration // at most
 }
 
-// ButtonConfig sets the gestures (VEC-IO-02).
+// ButtonConfig sets the gestures (part of VEC-IO-02).
 type ButtonConfig struct {
 	Debounce  time.Duration // shorter changes are the contact's
 	Click     time.Duration // a press shorter than this is a click: 400 ms

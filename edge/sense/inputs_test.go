@@ -460,7 +460,7 @@ func finger(step time.Duration, onCharger bool, spans ...time.Duration) []Gestur
 	return got
 }
 
-// VEC-IO-02: click below 400 ms, second one within 500 ms, 2 s mutes, 5 s powers off, 15 s at power-on is recovery.
+// part of VEC-IO-02: click below 400 ms, second one within 500 ms, 2 s mutes, 5 s powers off, 15 s at power-on is recovery.
 func TestGestures(t *testing.T) {
 	const s = time.Second
 	for _, tc := range []struct {

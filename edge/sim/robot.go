@@ -45,7 +45,7 @@ const (
 type Config struct {
 	Root string // the robot's folder, made by Make
 	Bin  string // folder with robotd and agentd
-	// BootDelay is how long the head needs from power to its first process. The original takes 20.5 s (VEC-BOOT-11), too long for a demonstration.
+	// BootDelay is how long the head needs from power to its first process. The original takes 20.5 s (part of VEC-BOOT-11), too long for a demonstration.
 	BootDelay time.Duration
 	// Press is how long the button is held at the first boot, which decides its kind (VEC-BOOT-02); 0: just as long as it needs.
 	Press    time.Duration
@@ -56,7 +56,7 @@ type Config struct {
 	// OnCode is called with the code that the robot shows to its future owner, and with "" when it no longer shows one; it may be nil. The
 	// simulated robot has no display of its own.
 	OnCode func(code string)
-	// OnFault hears the three digits of the fault that the robot shows (VEC-FLT-10), likewise.
+	// OnFault hears the three digits of the fault that the robot shows (part of VEC-FLT-10), likewise.
 	OnFault func(digits string)
 }
 

@@ -1,4 +1,4 @@
-// Package startup is the order in which a program of the robot starts, as a table that is walked, and what each step of it took (VEC-BOOT-11).
+// Package startup is the order in which a program of the robot starts, as a table that is walked, and what each step of it took (part of VEC-BOOT-11).
 //
 // A table says what comes after what, and nothing else does: a step that is not in it is no part of the start. The steps before a robot's programs
 // (boot-loaders, kernel, VEC-BOOT-06) are the platform's; of them only the sum is known, where the system says it (Uptime).

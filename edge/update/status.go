@@ -11,7 +11,7 @@ import (
 	"kennel/ota/manifest"
 )
 
-// Dir is the folder in which the updater says how far it is, for other programs of the robot (VEC-OTA-15). It is in memory.
+// Dir is the folder in which the updater says how far it is, for other programs of the robot (part of VEC-OTA-15). It is in memory.
 const Dir = "run/update-engine/"
 
 // The files in it.
@@ -108,7 +108,7 @@ type Status struct {
 // Runs reports whether an update is on its way.
 func (s Status) Runs() bool { return s.Phase == Starting || s.Phase == Downloading }
 
-// SDK is s in the numbers of the robot's API (VEC-UPD-01): 0 no update, 1 ready to install, 2 downloading, 3 interrupted, 4 starting, 6 failed.
+// SDK is s in the numbers of the robot's API (part of VEC-UPD-01): 0 no update, 1 ready to install, 2 downloading, 3 interrupted, 4 starting, 6 failed.
 // That there is no archive, or no newer one, is no failure for those who ask for the newest.
 func (s Status) SDK() int {
 	switch {

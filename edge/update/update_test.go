@@ -165,7 +165,7 @@ func (r *robot) put(path string, data []byte) Address {
 	return func(context.Context) (string, error) { return r.server.URL + path + "?signature=secret", nil }
 }
 
-// TestUpdate is the whole way of an update of each kind: status folder, slots, events, the next boot (VEC-OTA-14, VEC-OTA-15, VEC-OTA-22).
+// TestUpdate is the whole way of an update of each kind: status folder, slots, events, the next boot (VEC-OTA-14, part of VEC-OTA-15, VEC-OTA-22).
 func TestUpdate(t *testing.T) {
 	r := newRobot(t)
 	data := archivetest.Make(manifest.Manifest{Reboot: true}, archivetest.Production(), "")
@@ -479,7 +479,7 @@ func TestContinued(t *testing.T) {
 	}
 }
 
-// TestTold: the numbers that an app hears over the robot's API and over Bluetooth (VEC-OTA-21, VEC-UPD-01, VEC-MSG-16).
+// TestTold: the numbers that an app hears over the robot's API and over Bluetooth (VEC-OTA-21, part of VEC-UPD-01, VEC-MSG-16).
 func TestTold(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
@@ -502,7 +502,7 @@ func TestTold(t *testing.T) {
 	}
 }
 
-// TestProgramEnds: an update whose program ended is over: nothing waits for it, and its error stays (VEC-OTA-15).
+// TestProgramEnds: an update whose program ended is over: nothing waits for it, and its error stays (part of VEC-OTA-15).
 func TestProgramEnds(t *testing.T) {
 	r := newRobot(t)
 	b := &board{disk: r.disk}

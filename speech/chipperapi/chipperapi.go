@@ -1,6 +1,6 @@
 // Package chipperapi is the published speech service over gRPC (infra/api/chipperpb), for original robots and for our agents. Every stream is read
 // once before it is refused: an original robot whose first send fails sees EOF and never reads the status. Without a recogniser, what is spoken is
-// answered Unimplemented, with a sentence that the robot logs; typed text and the connection check (VEC-CLD-07) need none.
+// answered Unimplemented, with a sentence that the robot logs; typed text and the connection check (part of VEC-CLD-07) need none.
 package chipperapi
 
 import (
@@ -158,7 +158,7 @@ func graphOf(m *chipperpb.StreamingIntentGraphRequest, a speech.Answer) *chipper
 	return out
 }
 
-// languages by code (VEC-NLP-08). A code that is none of them is the service's own language.
+// languages by code (part of VEC-NLP-08). A code that is none of them is the service's own language.
 var languages = map[chipperpb.LanguageCode]string{
 	chipperpb.LanguageCode_ENGLISH_US: "en-US", chipperpb.LanguageCode_ENGLISH_UK: "en-GB", chipperpb.LanguageCode_ENGLISH_AU: "en-AU",
 	chipperpb.LanguageCode_GERMAN: "de-DE", chipperpb.LanguageCode_FRENCH: "fr-FR",

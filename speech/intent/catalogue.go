@@ -128,7 +128,7 @@ func parseIntent(line string) (Intent, error) {
 	return in, nil
 }
 
-// features that are off in a robot as delivered (VEC-DOC-11, annex B).
+// features that are off in a robot as delivered (part of VEC-DOC-11, annex B).
 var featuresOff = map[string]bool{"AttentionTransfer": true, "CubeSpinner": true, "GazeDirection": true, "Invalid": true, "Laser": true,
 	"Messaging": true, "PRDemo": true, "TestFeature": true}
 
@@ -161,7 +161,7 @@ func EyeColors() []string {
 	return out
 }
 
-// EyeColor returns the number of a colour in the robot's settings (VEC-DOC-02). COLOR_BLUE is sapphire (VEC-DOC-03).
+// EyeColor returns the number of a colour in the robot's settings (VEC-DOC-02). COLOR_BLUE is sapphire (part of VEC-DOC-03).
 func EyeColor(s string) (int, bool) {
 	n, ok := eyeColors[strings.TrimPrefix(strings.ToUpper(s), "COLOR_")]
 	return n, ok

@@ -146,7 +146,7 @@ func TestParseMap(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(m, want) {
 		t.Fatalf("%+v, %v; want %+v", m, err, want)
 	}
-	if u := m.Cloud("intent_status_feeling", nil); u.Name != "status_feeling" || u.Response == nil || u.Response.AnimGroup != "FeelingHappy" || !u.Response.DisableWakewordTurn { // VEC-INT-03
+	if u := m.Cloud("intent_status_feeling", nil); u.Name != "status_feeling" || u.Response == nil || u.Response.AnimGroup != "FeelingHappy" || !u.Response.DisableWakewordTurn { // part of VEC-INT-03
 		t.Errorf("simple response: %+v", u)
 	}
 	if u, err := m.App("own_app", `{"k":"v","other":"w"}`); err != nil || u.Name != "own" || !maps.Equal(u.Params, map[string]any{"key": "v"}) {
@@ -212,7 +212,7 @@ func FuzzParseMap(f *testing.F) {
 	})
 }
 
-// TestFeatures: what is on and off in a robot as delivered, 22 and 8 features (VEC-DOC-11, annex B), but for Alexa's three (VEC-AVS-02).
+// TestFeatures: what is on and off in a robot as delivered, 22 and 8 features (part of VEC-DOC-11, annex B), but for Alexa's three (VEC-AVS-02).
 func TestFeatures(t *testing.T) {
 	for words, want := range map[string]bool{
 		"ActiveIntentFeedback Alexa Alexa_AU Alexa_UK Dancing Exploring EyeColorVC FetchCube FindCube GreetAfterLongTime HandDetection HeldInPalm " +

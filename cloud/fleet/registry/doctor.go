@@ -615,7 +615,7 @@ func (f *facts) loop() (Check, bool) {
 	return c, true
 }
 
-// The faults of a body that does not answer (VEC-FLT-10).
+// The faults of a body that does not answer (part of VEC-FLT-10).
 const (
 	bodySilent = 898
 	noBody     = 899

@@ -28,7 +28,7 @@ const (
 	RefreshWithin = 365 * 24 * time.Hour // how old a token may be that is refreshed
 	keepExpired   = 7 * 24 * time.Hour   // how long the row of an expired token is kept for people to read
 	maxUser       = 64                   // bytes of an account id
-	maxName       = 64                   // characters of an app's name (VEC-AUTH-10)
+	maxName       = 64                   // characters of an app's name (part of VEC-AUTH-10)
 	maxCert       = 8 << 10              // bytes of a session certificate
 )
 

@@ -31,7 +31,7 @@ type Events interface {
 	HandleFrom(ctx context.Context, id thing.ID, origin string, begun time.Time, payload []byte, answer func(ack.Ack))
 }
 
-// maxEvents bounds the events of one message: the original begins a new file at a megabyte (VEC-DAS-05).
+// maxEvents bounds the events of one message: the original begins a new file at a megabyte (part of VEC-DAS-05).
 const maxEvents = 20_000
 
 // messageTime is how long a message may wait to be stored.

@@ -11,7 +11,7 @@ import (
 	"kennel/jdocs"
 )
 
-// stats is vic.RobotLifetimeStats (VEC-DOC-07): numbers by their dotted names.
+// stats is vic.RobotLifetimeStats (part of VEC-DOC-07): numbers by their dotted names.
 type stats map[string]float64
 
 // readStats reads a document; what is no number is not there.

@@ -90,7 +90,7 @@ func FuzzReadSettings(f *testing.F) {
 	})
 }
 
-// TestEyesAreThoseOfTheRobot (VEC-DOC-03).
+// TestEyesAreThoseOfTheRobot (part of VEC-DOC-03).
 func TestEyesAreThoseOfTheRobot(t *testing.T) {
 	schema, _ := jdocs.SchemaOf(jdocs.RobotSettings)
 	f, _ := schema.Find("eye_color")
@@ -241,7 +241,7 @@ func TestOwnerIsAsked(t *testing.T) {
 	}
 }
 
-// TestLife: the numbers of VEC-DOC-07 in words, whatever else the document holds.
+// TestLife: the numbers part of VEC-DOC-07 in words, whatever else the document holds.
 func TestLife(t *testing.T) {
 	mux, h := open(t)
 	h.settings = `{"dist_is_metric":true}`

@@ -101,7 +101,7 @@ func TestOwnerAndRobot(t *testing.T) {
 			t.Errorf("doctor: %s is %q, want ok", step, steps[step])
 		}
 	}
-	housetest.Await(t, 30*time.Second, "doctor shows how the robot started (VEC-BOOT-11)", func() error {
+	housetest.Await(t, 30*time.Second, "doctor shows how the robot started (part of VEC-BOOT-11)", func() error {
 		out, err := housetest.Agentd(t, root, "", "doctor", "-offline")
 		for _, want := range []string{"robotd, ms: socket ", ", first_frame ", "agentd, ms: slots ", ", reach_core ", ", reach_cloud "} {
 			if !strings.Contains(out, want) {

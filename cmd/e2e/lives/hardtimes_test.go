@@ -23,7 +23,7 @@ import (
 	"kennel/infra/thing"
 )
 
-// TestHardTimes: must hold 2 of the issue of telemetry; VEC-DAS-02, VEC-DAS-05, VEC-DAS-07, VEC-DAS-09, VEC-FLE-03. By a clock that the test turns, six robots
+// TestHardTimes: must hold 2 of the issue of telemetry; VEC-DAS-02, part of VEC-DAS-05, VEC-DAS-07, VEC-DAS-09, VEC-FLE-03. By a clock that the test turns, six robots
 // record events for two hours, one each second in the full form. S3 is away for one of them; a fifth of all answers is lost; one robot's clock jumps 50 years ahead and another's as far back; the disk of one
 // is full for half an hour; one is offline for longer than its quota lasts. No event that the cloud called stored is lost or doubled; what is not there was dropped, and the cloud was told how many; each raw
 // batch is in S3 in the end.

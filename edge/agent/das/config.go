@@ -15,7 +15,7 @@ import (
 // ConfigFile is the event manager's configuration, relative to the robot's root.
 const ConfigFile = robotfs.Resources + "/config/DASConfig.json"
 
-// FileConfig is the content of DASConfig.json (VEC-DAS-05). Sizes are in bytes. url and flush_interval (600 s) speak of the original's cloud; ours
+// FileConfig is the content of DASConfig.json (part of VEC-DAS-05). Sizes are in bytes. url and flush_interval (600 s) speak of the original's cloud; ours
 // is cheap to reach, so Config.FlushInterval rules instead.
 type FileConfig struct {
 	StoragePath       string // relative to the root
@@ -28,7 +28,7 @@ type FileConfig struct {
 	URL               string
 }
 
-// DefaultFileConfig holds the defaults of VEC-DAS-05. The source leaves backup_path and the paths of the globals open: ours are on the persistent partition, and
+// DefaultFileConfig holds the defaults part of VEC-DAS-05. The source leaves backup_path and the paths of the globals open: ours are on the persistent partition, and
 // in the memory of one boot.
 func DefaultFileConfig() FileConfig {
 	return FileConfig{

@@ -1,5 +1,5 @@
 // Package das is the robot's event manager: it numbers events, keeps them on disk until the cloud has said "stored", and sends them in
-// batches (VEC-DAS-05, VEC-FLE-03). Days offline, reboots and kills at any moment lose nothing within the quotas.
+// batches (part of VEC-DAS-05, VEC-FLE-03). Days offline, reboots and kills at any moment lose nothing within the quotas.
 //
 //	Emit -> memory -> segment file -> fsync            an event is durable within a second, with EmitDurable on return
 //	segment -> batch -> up/das -> down/ack: stored     the position is written durably, then whole files go

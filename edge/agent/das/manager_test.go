@@ -414,7 +414,7 @@ func TestRefusedAsOptedOut(t *testing.T) {
 	}
 }
 
-// Storage full: the oldest go to backup, then are dropped, counted and reported (VEC-DAS-05).
+// Storage full: the oldest go to backup, then are dropped, counted and reported (part of VEC-DAS-05).
 func TestQuota(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		root, c := testRoot(t), newCloud(t)
@@ -601,7 +601,7 @@ func TestSession(t *testing.T) {
 	}
 }
 
-// TestSessionSurvives: VEC-DAS-05, VEC-DAS-08, VEC-DAS-18: the profile survives a boot, the other sessions a restart of agentd within it; a profile that
+// TestSessionSurvives: part of VEC-DAS-05, VEC-DAS-08, VEC-DAS-18: the profile survives a boot, the other sessions a restart of agentd within it; a profile that
 // begins while the owner allows no events is the one of later events.
 func TestSessionSurvives(t *testing.T) {
 	root := testRoot(t)

@@ -44,7 +44,7 @@ func Open(h *host.Host, publish func(ctx context.Context, name string, payload [
 	return g, err
 }
 
-// emit records an event (VEC-DAS-05). It logs a failure, because its callers cannot.
+// emit records an event (part of VEC-DAS-05). It logs a failure, because its callers cannot.
 func (g *Gate) emit(e events.Event) {
 	if _, err := g.Emit(e); err != nil && !errors.Is(err, ErrOptedOut) {
 		g.host.Log.Warn("event not recorded", "event", e.Name, logging.Err, err)

@@ -365,7 +365,7 @@ func (s *spool) syncLocked() error {
 }
 
 // makeRoom moves the oldest segments to backup while storage has no room for one more, and drops the oldest of all where backup has none
-// either (VEC-DAS-05). It returns how many events were dropped.
+// either (part of VEC-DAS-05). It returns how many events were dropped.
 func (s *spool) makeRoom() (dropped int, err error) {
 	for {
 		var stored, backed int64

@@ -1,5 +1,5 @@
-// Package docs keeps a robot's documents (vic.RobotSettings, vic.RobotLifetimeStats) and the cloud's in step (VEC-JDS-06..08, 12,
-// VEC-DOC-01, 04, 07, 13, 15).
+// Package docs keeps a robot's documents (vic.RobotSettings, vic.RobotLifetimeStats) and the cloud's in step (VEC-JDS-08, 12, part of VEC-JDS-06, part of 07,
+// VEC-DOC-01, part of 04, part of 07, 13, 15).
 //
 // The local copy is authoritative for the robot, online or not. Beside it is a ledger with the content that robot and cloud last had in
 // common. A document is dirty if it differs from that base; there is no other mark that could be wrong. Local copy, base and cloud merge
@@ -466,7 +466,7 @@ func (a *Agent) Problems() []status.Problem {
 	return out
 }
 
-// AddStats adds to the lifetime counters (VEC-DOC-07). They reach the local copy hourly, at every connect and when Run ends (VEC-DOC-15).
+// AddStats adds to the lifetime counters (part of VEC-DOC-07). They reach the local copy hourly, at every connect and when Run ends (VEC-DOC-15).
 // Deltas that are not finite numbers are left out.
 func (a *Agent) AddStats(deltas map[string]float64) {
 	a.mu.Lock()

@@ -97,7 +97,7 @@ func nod(way float64) act {
 	}
 }
 
-// stop ends what the robot does for a person: the timer, if that is named, rings or was spoken of just now (VEC-INT-15), else every motion.
+// stop ends what the robot does for a person: the timer, if that is named, rings or was spoken of just now (part of VEC-INT-15), else every motion.
 func (x *Intents) stop(ctx context.Context, u intent.User) (Outcome, error) {
 	x.mu.Lock()
 	timer := time.Now().Before(x.after)

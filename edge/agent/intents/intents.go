@@ -96,7 +96,7 @@ type Intents struct {
 	power body.Power
 	level uint8 // power.Level
 	sleep string
-	after time.Time // until when "stop" or "cancel it" means the timer (VEC-INT-15)
+	after time.Time // until when "stop" or "cancel it" means the timer (part of VEC-INT-15)
 }
 
 // parts are the abilities that the tree shows.

@@ -48,7 +48,7 @@ func TestNamed(t *testing.T) {
 	})
 }
 
-// TestFiles: the robot's own mapping and features count (VEC-INT-01, VEC-DOC-11).
+// TestFiles: the robot's own mapping and features count (VEC-INT-01, part of VEC-DOC-11).
 // TestMoves: intents that a later stop takes back.
 func TestMoves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -109,7 +109,7 @@ var table = map[string]row{
 // Names returns all intents that the table has, sorted.
 func Names() []string { return slices.Sorted(maps.Keys(table)) }
 
-// features says which features a robot has (VEC-DOC-11).
+// features says which features a robot has (part of VEC-DOC-11).
 const features = robotfs.Resources + "/config/features.json"
 
 // loadGates returns the features that the file says. Others are as in a robot as delivered (annex B).

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// TestTimer: a timer is set, checked, cancelled, and rings with an event and the lights; "cancel it" means the timer just spoken of (VEC-INT-15).
+// TestTimer: a timer is set, checked, cancelled, and rings with an event and the lights; "cancel it" means the timer just spoken of (part of VEC-INT-15).
 func TestTimer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRobot(t, vector)

@@ -175,7 +175,7 @@ func (a *Agent) Stop() (Report, error) {
 	return a.report()
 }
 
-// Restart starts the system that an update installed; without one it is NotFound (VEC-UPD-02).
+// Restart starts the system that an update installed; without one it is NotFound (part of VEC-UPD-02).
 func (a *Agent) Restart(ctx context.Context) error {
 	switch r, err := a.Report(); {
 	case err != nil:

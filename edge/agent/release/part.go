@@ -12,7 +12,7 @@ import (
 )
 
 // Part is the robot's updates as a part of agentd. Its requests are the command line's, and those of the programs that serve the robot's API and
-// Bluetooth (VEC-UPD-01, VEC-SRV-08).
+// Bluetooth (part of VEC-UPD-01, VEC-SRV-08).
 //
 //	POST /update/start    Order -> Report   begins one, or says how far the one that runs is
 //	POST /update/status   {} -> Report

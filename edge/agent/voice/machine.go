@@ -290,7 +290,7 @@ func (m *machine) meaning(now time.Time, in Intent, why Reason) (out []effect, h
 		return []effect{act{in}}, true
 	}
 	out = []effect{stimulation("NoValidVoiceIntent"), analytics("behavior.voice_command.dropped", string(why), "")}
-	if why == Offline || why == Slow { // VEC-NLP-09
+	if why == Offline || why == Slow { // part of VEC-NLP-09
 		failed := analytics("robot.cloud_response_failed", "speech_"+string(why), why.Words()).(count)
 		failed.Level = events.Warning
 		out = append(out, failed)

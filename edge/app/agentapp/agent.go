@@ -131,7 +131,7 @@ func (a *Agent) Set(ctx context.Context, fields map[string]json.RawMessage) erro
 	return a.docs.Set(ctx, a.docs.Settings, fields)
 }
 
-// Emit records an event of the robot (VEC-DAS-05).
+// Emit records an event of the robot (part of VEC-DAS-05).
 func (a *Agent) Emit(e events.Event) { a.Host.Emit(e) }
 
 // Events counts this agent's events: emitted since New, and the spool as it is now.

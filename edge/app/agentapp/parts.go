@@ -43,7 +43,7 @@ import (
 // maker makes a part, which may use those before it in the list.
 type maker = func(*host.Host) (host.Part, error)
 
-// step is one step of the making of an agent (VEC-BOOT-11): what is done, then the parts that are made.
+// step is one step of the making of an agent (part of VEC-BOOT-11): what is done, then the parts that are made.
 type step struct {
 	name  string
 	do    func(context.Context) error

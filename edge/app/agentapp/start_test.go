@@ -36,7 +36,7 @@ const (
 	made       = "slots user_data identity boot events documents parts owner commands supervisor"
 )
 
-// TestStartIsTold: VEC-BOOT-06, VEC-BOOT-11: each step of agentd's start is an event and a line of the report, in the order in which it
+// TestStartIsTold: VEC-BOOT-06, part of VEC-BOOT-11: each step of agentd's start is an event and a line of the report, in the order in which it
 // was done, with those of robotd and the time that the system took before; an agentd that restarts in the same boot does not report the
 // system's time.
 func TestStartIsTold(t *testing.T) {

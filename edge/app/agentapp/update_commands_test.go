@@ -25,7 +25,7 @@ import (
 )
 
 // TestUpdateCommand: the original's update-os: a release is installed from an address with the running agentd, without a cloud; its failure is the exit
-// code, and the robot restarts into it on request (VEC-OTA-16, VEC-OTA-19, VEC-OTA-21, VEC-UPD-02).
+// code, and the robot restarts into it on request (VEC-OTA-16, VEC-OTA-19, VEC-OTA-21, part of VEC-UPD-02).
 func TestUpdateCommand(t *testing.T) {
 	dir, root := born(t, archivetest.PublicPEM())
 	if s, err := slot.Boot(disk.Of(root)); err != nil || s.Version != "2.0.0.6074" {

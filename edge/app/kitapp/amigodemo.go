@@ -150,8 +150,8 @@ var modes = map[key]string{
 
 // Numbers of the demo.
 const (
-	speedStep = 0.05 // m/s (AMIGO-DEMO-04)
-	turnStep  = 5    // deg (AMIGO-DEMO-04)
+	speedStep = 0.05 // m/s (part of AMIGO-DEMO-04)
+	turnStep  = 5    // deg (part of AMIGO-DEMO-04)
 
 	guardFar, guardNear = 0.6, 0.2 // m: the guard slows down from the first and stops at the second (AMIGO-OPEN-12)
 

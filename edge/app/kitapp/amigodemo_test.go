@@ -13,7 +13,7 @@ import (
 	"kennel/edge/sim/uart"
 )
 
-// TestParseKeys: arrows in both forms that terminals send, and Esc alone (AMIGO-DEMO-04, AMIGO-DEMO-06).
+// TestParseKeys: arrows in both forms that terminals send, and Esc alone (part of AMIGO-DEMO-04, AMIGO-DEMO-06).
 func TestParseKeys(t *testing.T) {
 	for _, tt := range []struct {
 		name, text string

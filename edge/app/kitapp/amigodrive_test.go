@@ -104,7 +104,7 @@ const (
 func rests(s amigobotsim.State) bool { return max(math.Abs(s.Speed[0]), math.Abs(s.Speed[1])) < 1e-3 }
 
 // TestAmigoDemo: the demo connects, switches the motors on, drives by keys, slows down before a wall, shows each mode, and at Esc leaves a
-// robot at rest with motors and sonar off (AMIGO-DEMO-01 to 07, AMIGO-OPEN-12).
+// robot at rest with motors and sonar off (AMIGO-DEMO-01 to 03, 05 to 07, part of AMIGO-DEMO-04, AMIGO-OPEN-12).
 func TestAmigoDemo(t *testing.T) {
 	t.Parallel()
 	wall := &plane.Map{Walls: []plane.Wall{{From: plane.Vec{1, -3}, To: plane.Vec{1, 3}}}}

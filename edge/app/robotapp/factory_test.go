@@ -10,7 +10,7 @@ import (
 	"kennel/edge/body/vector/vectorsim"
 )
 
-// TestFactory: VEC-CLI-01, VEC-CLI-03, VEC-STOR-05: on the charging pad robotd answers the
+// TestFactory: VEC-CLI-01, part of VEC-CLI-03, part of VEC-STOR-05: on the charging pad robotd answers the
 // factory's command line only if it is told to, and only on a robot that has not left the factory.
 func TestFactory(t *testing.T) {
 	for name, tc := range map[string]struct {

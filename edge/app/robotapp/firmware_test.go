@@ -78,7 +78,7 @@ func TestFirmwareAtStart(t *testing.T) {
 	}
 }
 
-// TestFirmwareThatIsRefused: the body runs what it ran, and the reason is in the message, in the file (VEC-BOOT-09) and in the log. Opening the body
+// TestFirmwareThatIsRefused: the body runs what it ran, and the reason is in the message, in the file (part of VEC-BOOT-09) and in the log. Opening the body
 // again does not try again.
 func TestFirmwareThatIsRefused(t *testing.T) {
 	status := func(b *bench) string {
@@ -146,7 +146,7 @@ func TestFirmwareThatIsRefused(t *testing.T) {
 	}
 }
 
-// TestStartIsChecked: VEC-BOOT-09: what is wrong with battery, temperature and self tests when the body starts is left for the programs that start
+// TestStartIsChecked: part of VEC-BOOT-09: what is wrong with battery, temperature and self tests when the body starts is left for the programs that start
 // later, behind the status of an update that failed; a start that is well removes what an earlier one left.
 func TestStartIsChecked(t *testing.T) {
 	t.Parallel()
@@ -187,7 +187,7 @@ func TestStartIsChecked(t *testing.T) {
 	}
 }
 
-// wantStart: VEC-BOOT-06, VEC-BOOT-11: a peer that joins later hears how long each step of the start took, in the table's order; want marks failures.
+// wantStart: VEC-BOOT-06, part of VEC-BOOT-11: a peer that joins later hears how long each step of the start took, in the table's order; want marks failures.
 func wantStart(b *bench, want string) {
 	b.t.Helper()
 	s := await(b.peer(), "the start", func(s *corelink.Start) bool { return s.Over })

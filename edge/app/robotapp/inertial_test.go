@@ -96,7 +96,7 @@ func TestNamedSensorsAreExpected(t *testing.T) {
 	await(c, "no fault", func(m *corelink.Fault) bool { return m.Code == 0 })
 }
 
-// TestSenses: the readings of touch, cliff sensors, range finder and button reach each peer that listens, and none is missed (VEC-IO-02, 12, 20,
+// TestSenses: the readings of touch, cliff sensors, range finder and button reach each peer that listens, and none is missed (part of VEC-IO-02, 12, 20,
 // 24).
 func TestSenses(t *testing.T) {
 	t.Parallel()

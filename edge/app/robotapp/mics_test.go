@@ -54,7 +54,7 @@ func TestMicrophones(t *testing.T) {
 }
 
 // TestWakeWord: "hey vector" out of a loudspeaker on the robot's right is heard through its body, robotd and its microphones' socket, and from there
-// (VEC-WAK-02, VEC-MIC-03).
+// (part of VEC-WAK-02, VEC-MIC-03).
 func TestWakeWord(t *testing.T) {
 	t.Parallel()
 	said := filepath.Join(t.TempDir(), "said.wav")

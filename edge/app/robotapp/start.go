@@ -18,7 +18,7 @@ import (
 	"kennel/infra/sdnotify"
 )
 
-// start is robotd's start up to a loop on a checked body (VEC-BOOT-09, VEC-BOOT-11), in two tables: before its services run, and while they
+// start is robotd's start up to a loop on a checked body (part of VEC-BOOT-09, part of VEC-BOOT-11), in two tables: before its services run, and while they
 // do. Peers get the time of each step.
 type start struct {
 	log   *slog.Logger

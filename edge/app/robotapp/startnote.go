@@ -16,7 +16,7 @@ import (
 	"kennel/infra/logging"
 )
 
-// rampostError is the file with the problems of the body's start, for programs that start later (VEC-BOOT-09): the status of a failed
+// rampostError is the file with the problems of the body's start, for programs that start later (part of VEC-BOOT-09): the status of a failed
 // firmware update as a number, then a line for each problem in the first frame. It exists only if there was a problem.
 const rampostError = "dev/rampost_error"
 

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestTellFault: a simulated robot's display says its fault, and nothing when there is none (VEC-FLT-10).
+// TestTellFault: a simulated robot's display says its fault, and nothing when there is none (part of VEC-FLT-10).
 func TestTellFault(t *testing.T) {
 	var out strings.Builder
 	for _, digits := range []string{"916", "", "rubbish", "008"} {

@@ -104,7 +104,7 @@ func tellCode(w io.Writer, code string) {
 	}
 }
 
-// tellFault is the robot's display while a fault is shown (VEC-FLT-10).
+// tellFault is the robot's display while a fault is shown (part of VEC-FLT-10).
 func tellFault(w io.Writer, digits string) {
 	code, err := faults.Parse([]byte(digits))
 	if err != nil {

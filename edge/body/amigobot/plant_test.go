@@ -373,7 +373,7 @@ func TestSafety(t *testing.T) {
 	}
 }
 
-// TestValues: the robot's reports reach the tree under the standard's names and units (GOSTAI-MAP-A-02 to 32).
+// TestValues: the robot's reports reach the tree under the standard's names and units (GOSTAI-MAP-A-02 to 13, 15 to 32).
 func TestValues(t *testing.T) {
 	wall := &plane.Map{Walls: []plane.Wall{{From: plane.Vec{1.14, -3}, To: plane.Vec{1.14, 3}}}}
 	p := newPlace(t, amigobotsim.Config{World: wall, Volts: 12.3})

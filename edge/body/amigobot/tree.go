@@ -23,7 +23,7 @@ const (
 // counts them clockwise from the left side, the standard counter-clockwise from the front (GOSTAI-LOC-07).
 var Sonars = [8]float64{90, 44, 12, -12, -44, -90, -144, 144}
 
-// Parts returns the body's parts (GOSTAI-MAP-A-01 to 39). It has no camera: its front is the way it drives (GOSTAI-FRAME-02). led and
+// Parts returns the body's parts (part of GOSTAI-MAP-A-01 to 39). It has no camera: its front is the way it drives (GOSTAI-FRAME-02). led and
 // button exist in the simulator only.
 func Parts() []robot.Part {
 	wheel := func(side string) robot.Part {

@@ -131,7 +131,7 @@ func openSocket(path string, hold bool) (*Line, error) {
 // baudTolerance is how far the speed a tty really took may be off: a UART still samples its last bit right.
 const baudTolerance = 0.03
 
-// openTTY opens a tty for one owner (VEC-ARCH-08) and sets it to baud, 8N1, raw (VEC-BODY-01). Unread bytes in it are dropped.
+// openTTY opens a tty for one owner (part of VEC-ARCH-08) and sets it to baud, 8N1, raw (VEC-BODY-01). Unread bytes in it are dropped.
 func openTTY(path string, baud int, hold bool) (*Line, error) {
 	fd, err := unix.Open(path, unix.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"kennel/infra/logging"
 )
 
-// openFactory makes the head's end of the factory's command line (VEC-CLI-03). On every robot at home it is off (VEC-CLI-01, VEC-STOR-05): that is no
+// openFactory makes the head's end of the factory's command line (part of VEC-CLI-03). On every robot at home it is off (VEC-CLI-01, part of VEC-STOR-05): that is no
 // error, one that was asked for and is refused neither.
 func (v *parts) openFactory(ctx context.Context) error {
 	if !v.flags.factory {

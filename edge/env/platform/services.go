@@ -10,7 +10,7 @@ import (
 	"kennel/edge/env/robotfs"
 )
 
-// The .env files of the original's services (VEC-CLD-05; of VEC-CLD-02 crashes and updates, as events go by MQTT), with the defaults of the seed's tables 578, 579, 582, 584 and 586 for
+// The .env files of the original's services (VEC-CLD-05; part of VEC-CLD-02 crashes and updates, as events go by MQTT), with the defaults of the seed's tables 578, 579, 582, 584 and 586 for
 // every key that is absent. Each loader returns what could be read together with the first mistake: a robot does not stay down for a typing
 // mistake. A variable KENNEL_<KEY> of the process overrides the files.
 const (

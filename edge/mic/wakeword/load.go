@@ -12,7 +12,7 @@ const (
 	ResourceDir = "anki/data/assets/cozmo_resources/"
 )
 
-// Load returns the model for a locale: the robot's own, or the one that the catalogue names, or the built-in one (VEC-WAK-02, VEC-WAK-03). The error
+// Load returns the model for a locale: the robot's own, or the one that the catalogue names, or the built-in one (part of VEC-WAK-02, VEC-WAK-03). The error
 // says which files could not be used; there is a model all the same. The original's catalogue names models of a vendor's detector, which is not ours.
 func Load(root fs.FS, locale string) (*Model, error) {
 	m, problem := read(root, OwnFile)

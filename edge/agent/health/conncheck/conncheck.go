@@ -1,5 +1,5 @@
 // Package conncheck finds out whether a robot reaches its cloud, and if not, which of four things is wrong: the network, the server, the
-// robot's credentials, or the server's certificate (VEC-CLD-07).
+// robot's credentials, or the server's certificate (part of VEC-CLD-07).
 //
 // It makes the original's requests: HEAD of the "check" address with query emresn, ankiversion, victorversion, over http and then over
 // https. The original ends with a stream of sound to the speech service; this package makes any request that needs the robot's credentials.

@@ -66,7 +66,7 @@ type Step struct {
 	Do      string    `json:"do,omitempty"` // what to do
 }
 
-// Start is the time that one step of a robot program's start took (VEC-BOOT-11).
+// Start is the time that one step of a robot program's start took (part of VEC-BOOT-11).
 type Start struct {
 	Program string `json:"program"`
 	Step    string `json:"step"`

@@ -124,7 +124,7 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// VEC-BOOT-11: a line for each program of the robot, and one for each step that failed.
+// part of VEC-BOOT-11: a line for each program of the robot, and one for each step that failed.
 func TestStartText(t *testing.T) {
 	var b bytes.Buffer
 	r := Facts{Start: []Start{{"system", "start", 20510, ""}, {"robotd", "socket", 1, ""}, {"robotd", "body", 3000, "no such port"},

@@ -1,4 +1,4 @@
-// Package faults handles the numbered faults of a robot's services (VEC-WDOG-04, VEC-BOOT-15, VEC-FLT-03 to 13).
+// Package faults handles the numbered faults of a robot's services (VEC-WDOG-04, VEC-BOOT-15, VEC-FLT-03 to 05, 07 to 09, 11 to 13, part of VEC-FLT-06, part of 10).
 //
 //	agentd's own ─────────► Raise ──┐                 ┌─► event robot.fault_code, once
 //	robotd's, by its link ► Report ─┤                 ├─► log captured, and queued for upload
@@ -572,7 +572,7 @@ func (h *Handler) noteOf(s *openFault, note string) {
 	h.cfg.Changed()
 }
 
-// show shows the oldest open fault, unless an open one is shown already: later ones do not replace it (of VEC-FLT-06 the display; no service is stopped for the class of a fault). A failed write is tried again.
+// show shows the oldest open fault, unless an open one is shown already: later ones do not replace it (part of VEC-FLT-06 the display; no service is stopped for the class of a fault). A failed write is tried again.
 // Only Run's goroutine calls it.
 func (h *Handler) show() {
 	h.mu.Lock()

@@ -67,7 +67,7 @@ const loopEvery = 10 * time.Minute
 type Config struct {
 	Emit      func(events.Event)
 	Changed   func()                   // a status is wanted soon
-	Stats     func(map[string]float64) // increments of lifetime statistics by their key (VEC-DOC-07)
+	Stats     func(map[string]float64) // increments of lifetime statistics by their key (part of VEC-DOC-07)
 	Simulated func() bool              // the body is simulated; nil: it is not
 }
 
@@ -182,7 +182,7 @@ func (v *Vitals) takeEvent(m *corelink.Event) {
 	v.emit(e)
 }
 
-// takeTotals adds the growth of the sums to the lifetime statistics (VEC-DOC-07, VEC-MCT-16, VEC-IO-14).
+// takeTotals adds the growth of the sums to the lifetime statistics (part of VEC-DOC-07, VEC-MCT-16, VEC-IO-14).
 func (v *Vitals) takeTotals(m *corelink.Totals) {
 	first := v.totals == nil
 	if first {
@@ -299,7 +299,7 @@ func asleep(p corelink.Power) bool {
 	return ok && s.Asleep()
 }
 
-// takeFirmware reports how the check of the body's own program went, in the order in which it was done (VEC-DFU-04, VEC-FWU-03). robotd repeats it
+// takeFirmware reports how the check of the body's own program went, in the order in which it was done (VEC-DFU-04, part of VEC-FWU-03). robotd repeats it
 // for each peer that joins; the agent reports it once.
 func (v *Vitals) takeFirmware(f corelink.Firmware) {
 	if f == v.firm {
@@ -327,7 +327,7 @@ func (v *Vitals) takeFirmware(f corelink.Firmware) {
 	emit(level, "rampost.rampost.exit", f.Error, "")
 }
 
-// TimeSpent is the event of one step of a start (VEC-BOOT-06, VEC-BOOT-11): its duration, its begin after the program's, and why it failed;
+// TimeSpent is the event of one step of a start (VEC-BOOT-06, part of VEC-BOOT-11): its duration, its begin after the program's, and why it failed;
 // "": it did not.
 func TimeSpent(program, step string, spent, after time.Duration, problem string) events.Event {
 	e := events.Event{Source: program, Name: "robot.init.time_spent_ms", S1: step, S2: program, S3: problem,
@@ -425,7 +425,7 @@ func (v *Vitals) Resting() bool {
 }
 
 // Needs says which of battery and charger keeps the robot from an update; nil if none of those asked for does. A robot on its charger needs no
-// battery; one away from it needs a level that is known and not low. Heat that stops the robot's activity, the warning level, keeps it from both (VEC-OTA-20).
+// battery; one away from it needs a level that is known and not low. Heat that stops the robot's activity, the warning level, keeps it from both (part of VEC-OTA-20).
 func (v *Vitals) Needs(battery, charger bool) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -216,7 +216,7 @@ func TestHeldIsAProblem(t *testing.T) {
 	}
 }
 
-// TestStartBecomesEvents: VEC-BOOT-06, VEC-BOOT-11: each step once, also of the next robotd.
+// TestStartBecomesEvents: VEC-BOOT-06, part of VEC-BOOT-11: each step once, also of the next robotd.
 func TestStartBecomesEvents(t *testing.T) {
 	v, s := newVitals()
 	step := func(name string, began, ended int64, problem string) corelink.StageTime {
@@ -269,7 +269,7 @@ func TestResting(t *testing.T) {
 	})
 }
 
-// TestNeeds: battery, charger and heat keep a robot from an update that asks for them, and so does a core that says nothing (VEC-OTA-20).
+// TestNeeds: battery, charger and heat keep a robot from an update that asks for them, and so does a core that says nothing (part of VEC-OTA-20).
 func TestNeeds(t *testing.T) {
 	hot, warm := &corelink.Power{Heat: power.Hot.String()}, &corelink.Power{Heat: power.Warm.String(), CPUHeat: power.Cool.String()}
 	for _, tt := range []struct {

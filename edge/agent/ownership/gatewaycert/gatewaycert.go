@@ -1,5 +1,5 @@
 // Package gatewaycert makes the robot's name and the self-signed certificate that carries it, which phones and SDK programs on the same
-// network see and pin (VEC-AUTH-01, VEC-AUTH-02, VEC-AUTH-04, VEC-TOK-03).
+// network see and pin (VEC-AUTH-01, VEC-AUTH-02, part of VEC-AUTH-04, VEC-TOK-03).
 //
 //	data/etc/robot.name            "Vector-E5S6"; the source does not say where the original keeps it
 //	data/etc/robot.pem             private key, 0600

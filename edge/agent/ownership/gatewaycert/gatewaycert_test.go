@@ -111,7 +111,7 @@ func TestCertificate(t *testing.T) {
 	}
 }
 
-// TestPinnedByAddress is VEC-AUTH-04: a client that pins the certificate and overrides the name connects by IP address; by any other name,
+// TestPinnedByAddress is part of VEC-AUTH-04: a client that pins the certificate and overrides the name connects by IP address; by any other name,
 // or pinning another robot's, it does not.
 func TestPinnedByAddress(t *testing.T) {
 	p, other := open(t, config(openRoot(t))), open(t, config(openRoot(t)))

@@ -94,7 +94,7 @@ const (
 // askTime bounds one request when the caller's context does not; our own default.
 const askTime = 30 * time.Second
 
-// maxName is where the name of a client is cut, in characters (VEC-AUTH-10).
+// maxName is where the name of a client is cut, in characters (part of VEC-AUTH-10).
 const maxName = 64
 
 // New reads the stored tokens. A damaged store is emptied, with fault 851: the owner's app makes new tokens. Only a store that cannot be
@@ -287,7 +287,7 @@ func ParseBundle(b []byte) (tokenwire.Bundle, error) {
 	return out, nil
 }
 
-// Exchange turns a user session, which an owner's app brings, into a client token for that app (VEC-TOK-05, VEC-AUTH-05, VEC-AUTH-10). The
+// Exchange turns a user session, which an owner's app brings, into a client token for that app (VEC-TOK-05, VEC-AUTH-05, part of VEC-AUTH-10). The
 // first one makes its user the owner; the others must be of the same. The token is returned this once. Errors: Unauthenticated for a session
 // that is used, expired or unknown; Invalid "wrong account"; Unavailable without a cloud.
 func (a *Agent) Exchange(ctx context.Context, session logging.Secret, clientName, appID string) (logging.Secret, error) {

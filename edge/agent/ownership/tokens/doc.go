@@ -7,5 +7,5 @@
 // session from the owner's app is exchanged for a client token. The token is sent to the app once
 // and stored nowhere; its hash comes back with the document. The cloud's document is authoritative:
 // a token that is no longer in it gives no access. Without a cloud the last known document applies
-// (VEC-AUTH-05..08, 11, 12; VEC-TOK-05; peer facts, sections 1 and 2).
+// (VEC-AUTH-05..07, 11, 12, part of VEC-AUTH-08; VEC-TOK-05; peer facts, sections 1 and 2).
 package tokens

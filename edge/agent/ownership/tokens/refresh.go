@@ -226,7 +226,7 @@ func (a *Agent) take(r jdocs.ReadResult, added uint64) (again bool, err error) {
 	return false, nil
 }
 
-// Authorized reports whether bearer is a client token (VEC-AUTH-06, VEC-AUTH-09): the hashes on the robot decide, with the cloud or
+// Authorized reports whether bearer is a client token (VEC-AUTH-06, part of VEC-AUTH-09): the hashes on the robot decide, with the cloud or
 // without. For an unknown bearer the document is read again, unless strangers made the robot read it too often; ctx bounds that.
 func (a *Agent) Authorized(ctx context.Context, bearer string) bool {
 	a.mu.Lock()

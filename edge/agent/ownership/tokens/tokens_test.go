@@ -217,7 +217,7 @@ func openRoot(t testing.TB) *os.Root {
 	return root
 }
 
-// TestExchange is VEC-AUTH-05 to 08, 10 and VEC-TOK-05: first owner, second app, other people, used sessions, restarts, revocation.
+// TestExchange is VEC-AUTH-05 to 07, VEC-TOK-05, part of VEC-AUTH-08, part of 10: first owner, second app, other people, used sessions, restarts, revocation.
 func TestExchange(t *testing.T) {
 	h, root := newHouse(), openRoot(t)
 	r := wakeUp(t, h, root)

@@ -41,7 +41,7 @@ const reachTime = 2 * time.Second
 // errUnreached says that Else is to be asked.
 var errUnreached = errs.New(errs.Unavailable, "speech: no connection to the cloud's HTTPS port")
 
-// languages are those of the published service, by locale (VEC-NLP-08).
+// languages are those of the published service, by locale (part of VEC-NLP-08).
 var languages = map[string]chipperpb.LanguageCode{
 	"en-GB": chipperpb.LanguageCode_ENGLISH_UK, "en-AU": chipperpb.LanguageCode_ENGLISH_AU, "de-DE": chipperpb.LanguageCode_GERMAN, "fr-FR": chipperpb.LanguageCode_FRENCH,
 }

@@ -2,7 +2,7 @@
 //
 // After a recovery boot agentd never opens the user data, which may keep the robot from starting, or be written by a newer release
 // (VEC-BOOT-07). It uses a root of its own: an area of the boot's memory file system, with copies of the files about the robot's
-// identity and the cloud's addresses. Its writes stay there and end with the boot (of VEC-BOOT-12 the temporary area); the factory's files stay
+// identity and the cloud's addresses. Its writes stay there and end with the boot (part of VEC-BOOT-12 the temporary area); the factory's files stay
 // unchanged. Because the agent cannot leave its root, no other care is needed, except where the cloud would mistake the empty area
 // for the robot's new state: documents are not synchronised, events are not kept, because the owner's consent is unknown, and a
 // certificate is used but a first one is never requested.

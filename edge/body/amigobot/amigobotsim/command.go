@@ -7,7 +7,7 @@ import (
 	"kennel/edge/body/amigobot/sip"
 )
 
-// command carries out a command of an open session (AMIGO-CMD-00 to 92).
+// command carries out a command of an open session (AMIGO-CMD-00 to 43, 45 to 92, part of AMIGO-CMD-44).
 func (r *Robot) command(c sip.Command, out Lines) Lines {
 	v := c.Value()
 	if c.Arg != argument(c.Number) && argument(c.Number) != sip.None && (argument(c.Number) == sip.String || c.Arg != sip.Negative) {

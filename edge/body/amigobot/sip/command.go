@@ -13,7 +13,7 @@ const (
 	Sync2 uint8 = 2
 )
 
-// Commands of an open session, with their manual names (AMIGO-CMD-00 to 92).
+// Commands of an open session, with their manual names (AMIGO-CMD-00 to 43, 45 to 92, part of AMIGO-CMD-44).
 const (
 	Pulse       uint8 = 0  // none: reset the watchdog
 	Open        uint8 = 1  // none: start the controller

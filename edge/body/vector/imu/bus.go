@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// DefaultDevice is the chip's channel, below the robot's root (VEC-FSY-04).
+// DefaultDevice is the chip's channel, below the robot's root (part of VEC-FSY-04).
 const DefaultDevice = "dev/spidev0.0"
 
 // MaxTransfer is the longest transfer in bytes.
@@ -75,7 +75,7 @@ type spidev struct {
 	tx, rx  [MaxTransfer]byte
 }
 
-// openSPI opens a channel for one owner (VEC-ARCH-08): mode 0, 8 bits.
+// openSPI opens a channel for one owner (part of VEC-ARCH-08): mode 0, 8 bits.
 func openSPI(path string, hertz uint32) (*spidev, error) {
 	fd, err := unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {

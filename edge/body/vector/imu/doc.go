@@ -1,5 +1,5 @@
 // Package imu reads the inertial sensors in the robot's head: an accelerometer and a gyro of three axes each, behind the head processor's SPI
-// (VEC-IMU-01, VEC-ARCH-08, VEC-FSY-04). The body's wire does not carry them.
+// (VEC-IMU-01, part of VEC-ARCH-08, part of VEC-FSY-04). The body's wire does not carry them.
 //
 //	chip.go     registers, ranges, rates; the block of a sample as bytes     bus.go      a transfer: spidev of Linux, a socket of a simulated chip
 //	session.go  from reset to samples, and what a chip does that is broken   reader.go   keeps a session going, leaves the newest sample

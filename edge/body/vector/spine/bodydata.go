@@ -35,7 +35,7 @@ const (
 	numMotors      = 4
 	numCliffs      = 4
 	numLights      = 4
-	FaultNone      = 0x00 // FaultDevice: no fault (VEC-BODY-18)
+	FaultNone      = 0x00 // FaultDevice: no fault (part of VEC-BODY-18)
 	FaultProximity = 0x52 // the time-of-flight sensor failed
 	FaultCliff     = 0xa6 // a cliff sensor failed; FaultItem is its index
 )

@@ -16,7 +16,7 @@ const (
 	WatchdogFrames = 200
 	// DefaultBaud is the speed of the link in bit/s (VEC-BODY-01).
 	DefaultBaud = 3_000_000
-	// DefaultDevice is the port, below the robot's root (VEC-ARCH-08, VEC-FSY-04).
+	// DefaultDevice is the port, below the robot's root (part of VEC-ARCH-08, part of VEC-FSY-04).
 	DefaultDevice = "dev/ttyHS0"
 )
 

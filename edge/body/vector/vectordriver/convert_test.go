@@ -37,7 +37,7 @@ func TestSelfTestFaults(t *testing.T) {
 		want         uint16
 	}{
 		{0, 0, 0}, {0, 3, 0}, {0x52, 0, 894}, {0x52, 9, 894},
-		{0xa6, 0, 891}, {0xa6, 1, 890}, {0xa6, 2, 893}, {0xa6, 3, 892}, // VEC-BODY-18: not in order
+		{0xa6, 0, 891}, {0xa6, 1, 890}, {0xa6, 2, 893}, {0xa6, 3, 892}, // part of VEC-BODY-18: not in order
 		{0xa6, 4, 0}, {0x11, 0, 0},
 	} {
 		conv, m := newConverter(), frame(1)

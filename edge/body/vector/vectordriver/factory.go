@@ -10,9 +10,9 @@ import (
 )
 
 // The factory's command line over the charging pad: test firmware of the body hands characters on in both directions, 32 a frame
-// (VEC-CLI-01 to 04). A driver has none unless Config.Factory is set; robots at home never set it.
+// (VEC-CLI-01, 02, 04, part of VEC-CLI-03). A driver has none unless Config.Factory is set; robots at home never set it.
 
-// FactoryWords are the known commands (VEC-CLI-03). The source only suggests their meaning, and their arguments are not known.
+// FactoryWords are the known commands (part of VEC-CLI-03). The source only suggests their meaning, and their arguments are not known.
 var FactoryWords = []string{"esn", "bsv", "mot", "get", "fcc", "rlg", "eng", "smr", "gmr", "pwr", "led"}
 
 // FactoryCommand runs a command line and returns the reply, one line or several. It runs inside Driver.Read.

@@ -34,7 +34,7 @@ func (x *tester) ask(chars string) string {
 	return x.PadRead()
 }
 
-// TestFactoryCommandLine: the banner, lines, words, replies in frames (VEC-CLI-01 to 04). Only the factory can switch the robot off for
+// TestFactoryCommandLine: the banner, lines, words, replies in frames (VEC-CLI-01, 02, 04, part of VEC-CLI-03). Only the factory can switch the robot off for
 // storage (VEC-PWR-44).
 func TestFactoryCommandLine(t *testing.T) {
 	x := &tester{t: t, Stepped: vectorsim.NewStepped(vectorsim.Config{Factory: true, Version: "1.6.0", DischargePerMinute: -1})}

@@ -8,7 +8,7 @@ import (
 	"kennel/edge/faultcode"
 )
 
-// cliffFaults is in the order of the wire's cliff indices, which is not the order of the codes (VEC-BODY-18).
+// cliffFaults is in the order of the wire's cliff indices, which is not the order of the codes (part of VEC-BODY-18).
 var cliffFaults = [4]faultcode.Code{
 	spine.FrontLeft:  faultcode.CliffFrontLeft,
 	spine.FrontRight: faultcode.CliffFrontRight,
@@ -16,7 +16,7 @@ var cliffFaults = [4]faultcode.Code{
 	spine.BackRight:  faultcode.CliffBackRight,
 }
 
-// selfTestFault maps the result of the body's self tests (VEC-BODY-18, VEC-BOOT-05). A failed device that the source does not name
+// selfTestFault maps the result of the body's self tests (part of VEC-BODY-18, VEC-BOOT-05). A failed device that the source does not name
 // maps to 0. A failed touch sensor, 895, has no field in the data frame.
 func selfTestFault(device, item uint8) faultcode.Code {
 	switch {

@@ -76,7 +76,7 @@ func (p Phase) String() string {
 	return fmt.Sprintf("phase %d", uint8(p))
 }
 
-// status returns the code that the original reports when the phase fails, in the domain Rampost (VEC-BOOT-09, VEC-DFU-04). A boot-loader
+// status returns the code that the original reports when the phase fails, in the domain Rampost (part of VEC-BOOT-09, VEC-DFU-04). A boot-loader
 // that is not entered cannot be told to erase.
 func (p Phase) status() faultcode.Code {
 	switch p {

@@ -169,7 +169,7 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
-// VEC-DFU-04, VEC-BOOT-09: 16 to 19, with the phase, the place and the reason.
+// VEC-DFU-04, part of VEC-BOOT-09: 16 to 19, with the phase, the place and the reason.
 func TestUpdateThatFails(t *testing.T) {
 	lying := vectorsim.Image(newVersion, 4900, 7)
 	copy(lying, "1.7.1")

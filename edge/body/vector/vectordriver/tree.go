@@ -55,7 +55,7 @@ func Parts() []robot.Part {
 		{Path: "body.head.pitch", Is: []string{"RotationalMotor"}, Ranges: head},
 		{Path: "body.head.camera", Is: []string{"VideoIn"}, Has: []string{"format", "exposure", "gain", "resolution", "quality", "jpeg", "rgb", "grey8"},
 			Fixed: map[string]robot.Value{"xfov": robot.F(90 * math.Pi / 180), "yfov": robot.F(50 * math.Pi / 180)}},
-		{Path: "body.head.display", Is: []string{"VideoOut"}, // VEC-HW-09: RGB565
+		{Path: "body.head.display", Is: []string{"VideoOut"}, // part of VEC-HW-09: RGB565
 			Fixed: map[string]robot.Value{"width": robot.I(184), "height": robot.I(96), "format": robot.I(100)}},
 		{Path: "body.head.speaker", Is: []string{"AudioOut"}, Has: []string{"volume"}},
 	}

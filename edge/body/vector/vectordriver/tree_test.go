@@ -154,7 +154,7 @@ func TestBinding(t *testing.T) {
 	}
 }
 
-// TestDisplay: the display is 184 by 96 pixels in RGB565 (VEC-HW-09).
+// TestDisplay: the display is 184 by 96 pixels in RGB565 (part of VEC-HW-09).
 func TestDisplay(t *testing.T) {
 	tree, err := Tree()
 	if err != nil {

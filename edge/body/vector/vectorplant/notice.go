@@ -66,7 +66,7 @@ func (p *Plant) notice(m *control.Moment, before sense.OffTreads) {
 	if n := bits.OnesCount8(uint8(ev.Cliff.Dark | ev.Cliff.Bright)); n > 0 { // VEC-IO-23
 		p.emit(control.Event{At: m.Now, Name: "robot.line_seen", Quiet: true, N: 1, Numbers: [4]int64{int64(n)}})
 	}
-	if g := ev.Gesture; g != sense.NoGesture { // VEC-IO-02
+	if g := ev.Gesture; g != sense.NoGesture { // part of VEC-IO-02
 		e := control.Event{At: m.Now, Name: "robot.button", Quiet: true}
 		e.Texts[0] = g.String()
 		p.emit(e)

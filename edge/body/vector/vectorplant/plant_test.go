@@ -521,7 +521,7 @@ func TestHeading(t *testing.T) {
 	}
 }
 
-// TestDeadline: treads do not start without a deadline, and end with it (VEC-MCT-14).
+// TestDeadline: treads do not start without a deadline, and end with it (part of VEC-MCT-14).
 func TestDeadline(t *testing.T) {
 	d := newDesk(t).calibrated()
 	d.claims(alice, "robot.body.wheel")
@@ -627,7 +627,7 @@ func TestOwnerDies(t *testing.T) {
 	d.claims(bob, "robot.body.wheel", "robot.body.head")
 }
 
-// TestLift: to a height; let go, a hand that moves it is seen, by how far or, while its encoder is off, that it did (VEC-MCT-09).
+// TestLift: to a height; let go, a hand that moves it is seen, by how far or, while its encoder is off, that it did (part of VEC-MCT-09).
 func TestLift(t *testing.T) {
 	d := newDesk(t).calibrated()
 	lease := d.claims(alice, "lift")
@@ -936,7 +936,7 @@ func TestLights(t *testing.T) {
 	}
 }
 
-// TestIndicators: VEC-IO-30: the lights say that it charges, cannot, needs its charger, is hot or goes off, each by its own colours, where no program
+// TestIndicators: part of VEC-IO-30: the lights say that it charges, cannot, needs its charger, is hot or goes off, each by its own colours, where no program
 // uses or owns them.
 func TestIndicators(t *testing.T) {
 	d := newDesk(t).calibrated()
@@ -979,7 +979,7 @@ func TestIndicators(t *testing.T) {
 	shows("it goes off", red, red, red, red)
 }
 
-// TestFeltAndStatus: what the senses notice is an event (VEC-IO-02, 13, 14, 23, VEC-BODY-26, VEC-MCT-10), and the bits of RobotStatus are those that
+// TestFeltAndStatus: what the senses notice is an event (part of VEC-IO-02, 13, 14, 23, VEC-BODY-26, VEC-MCT-10), and the bits of RobotStatus are those that
 // hold (VEC-IO-20, VEC-MOT-07, VEC-PWR-20).
 func TestFeltAndStatus(t *testing.T) {
 	d := newDesk(t)

@@ -66,7 +66,7 @@ func (p *Plant) owned() bool {
 	return false
 }
 
-// indicator pairs a state of the robot with the lights that show it while no program uses them (VEC-IO-30).
+// indicator pairs a state of the robot with the lights that show it while no program uses them (part of VEC-IO-30).
 type indicator struct {
 	when   func(*power.Keeper) bool
 	lights [4]vectordriver.Light

@@ -197,7 +197,7 @@ func TestBatteryRunsDownToItsCleanEnd(t *testing.T) {
 	}
 }
 
-// A robot that finds its charger lives on: it seeks at 3.6 V, charges until it is full, and never sheds anything (VEC-PWR-02, 04, 06, 51).
+// A robot that finds its charger lives on: it seeks at 3.6 V, charges until it is full, and never sheds anything (VEC-PWR-02, 04, part of 06, 51).
 func TestBatteryLivesByItsCharger(t *testing.T) {
 	cycles := 3
 	if os.Getenv("KENNEL_SOAK") == "1" {
@@ -270,7 +270,7 @@ func TestChargingFromEmptyToFull(t *testing.T) {
 	}
 }
 
-// Both ladders, step by step, with what each asks for, and the end with its cause (VEC-PWR-10, 11, 40, 53).
+// Both ladders, step by step, with what each asks for, and the end with its cause (VEC-PWR-10, part of 11, 40, 53).
 func TestHeat(t *testing.T) {
 	const ramp = 0.2 // degrees a second
 	o := newOwner(t, vectorsim.Config{Volts: 3.7, OnCharger: true, DischargePerMinute: -1, ChargePerMinute: 0.01})

@@ -37,7 +37,7 @@ const (
 )
 
 // lowFor is the longest that the board holds its line low for the head to see; own default: the
-// head speaks to the board 6.7 s after its power came on (VEC-BOOT-09), and its first word ends it.
+// head speaks to the board 6.7 s after its power came on (part of VEC-BOOT-09), and its first word ends it.
 const lowFor = 7 * time.Second
 
 // errReleased: the button was let go before the head held its own power.

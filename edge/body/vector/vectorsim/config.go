@@ -43,7 +43,7 @@ type Config struct {
 	OnBoot func(Boot)
 
 	// BootPatience is how long the board waits for the head's first frame after its power came on. The 200-frame watchdog cannot
-	// hold then: the head needs about 7 s to reach the program that first speaks to the board (VEC-BOOT-09). Own default 30 s,
+	// hold then: the head needs about 7 s to reach the program that first speaks to the board (part of VEC-BOOT-09). Own default 30 s,
 	// because on a desk that head is a process among many.
 	BootPatience time.Duration
 
@@ -56,7 +56,7 @@ type Config struct {
 	Caretaker bool
 	Ambient   float64 // degrees Celsius; 0 is 22
 
-	FaultDevice, FaultItem uint8 // result of the self tests (VEC-BODY-18)
+	FaultDevice, FaultItem uint8 // result of the self tests (part of VEC-BODY-18)
 	Noise                  Noise
 
 	Factory bool // test firmware: characters go through the charging pad (VEC-CLI-01)

@@ -20,5 +20,5 @@
 // and with ErrPowerCut when the board gives up: no word from the head, an empty battery, a brown-out. Running it again is like
 // pressing the robot's button.
 //
-// Rows: VEC-BODY-02 to 12, 18 to 33, VEC-WDOG-01, VEC-BOOT-01 to 05, VEC-CLI, VEC-DFU, VEC-HW-01 to 07, 13 to 18, 24, VEC-PWR-21 and 22.
+// Rows: VEC-BODY-02 to 12, 19 to 33, part of VEC-BODY-18, VEC-WDOG-01, VEC-BOOT-01 to 05, VEC-CLI, VEC-DFU, VEC-HW-01 to 07, 13 to 18, 24, VEC-PWR-21 and 22.
 package vectorsim

@@ -11,7 +11,7 @@ import (
 	"kennel/edge/sim/uart"
 )
 
-// The charging pad as the factory's serial line: one pin at 115,200 bit/s, so 59 characters a period at most; a frame holds 32 (VEC-CLI-01 to 04).
+// The charging pad as the factory's serial line: one pin at 115,200 bit/s, so 59 characters a period at most; a frame holds 32 (VEC-CLI-01, 02, 04, part of VEC-CLI-03).
 const (
 	padBanner = "\xff\x92\x1f\xcf\xff\xff\xff\xff\nbooted\n" // VEC-CLI-02
 	padBuffer = 4096                                         // what waits on the pin, each way; the rest is lost

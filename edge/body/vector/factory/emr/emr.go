@@ -1,5 +1,5 @@
 // Package emr reads and writes the electronic medical record: the first 1024 bytes of the EMR partition, written once in the factory,
-// kept through every reset (VEC-STOR-02..06). All words are little endian.
+// kept through every reset (VEC-STOR-02..04, 06, part of VEC-STOR-05). All words are little endian.
 //
 //	0 ESN   4 HW_VER   8 MODEL   12 LOT_CODE   16 PLAYPEN_READY   20 PLAYPEN_PASSED   24 PACKED_OUT   28 PACKED_OUT_DATE (unix s)
 //	32 reserved u32[48]   224 playpen u32[8]   256 fixture u32[192]
@@ -58,7 +58,7 @@ func (r Record) Append(dst []byte) []byte {
 // Serial returns the ESN as people and the cloud see it: 8 lower-case hex digits (VEC-STOR-03).
 func (r Record) Serial() string { return fmt.Sprintf("%08x", r.ESN) }
 
-// Factory reports whether the robot has not left the factory yet (VEC-STOR-05).
+// Factory reports whether the robot has not left the factory yet (part of VEC-STOR-05).
 func (r Record) Factory() bool { return r.PackedOut == 0 }
 
 // Released returns when the robot was packed; the zero time if it was not.

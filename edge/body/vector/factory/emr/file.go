@@ -36,7 +36,7 @@ func Read(root *os.Root) (Record, error) {
 	return r, nil
 }
 
-// FactoryMode reports whether a robot with this record is in FAC mode: it was not released, and its build permits the mode (VEC-STOR-05).
+// FactoryMode reports whether a robot with this record is in FAC mode: it was not released, and its build permits the mode (part of VEC-STOR-05).
 // A build for owners does not: a damaged record must not put an owner's robot into factory mode.
 func FactoryMode(r Record, permitted bool) bool { return permitted && r.Factory() }
 
@@ -97,7 +97,7 @@ func replace(root *os.Root, info fs.FileInfo, r Record) error {
 	return atomicfile.Write(root, Path, out, info.Mode().Perm(), 0o755)
 }
 
-// Stage returns the text that the display shows in FAC mode, on a red background (VEC-STOR-05): "FAC", or the number of the next step.
+// Stage returns the text that the display shows in FAC mode, on a red background (part of VEC-STOR-05): "FAC", or the number of the next step.
 // Which numbers the original shows is not known; ours are 1 for the fixtures, 2 for the playpen, 3 for packing.
 func (r Record) Stage() string {
 	switch {

@@ -19,7 +19,7 @@ func openRoot(t *testing.T) *os.Root {
 	return root
 }
 
-// TestWriteOnlyInFactory is VEC-STOR-02 and VEC-STOR-05: only a build that permits it writes, and only until the robot is packed.
+// TestWriteOnlyInFactory is VEC-STOR-02 and part of VEC-STOR-05: only a build that permits it writes, and only until the robot is packed.
 func TestWriteOnlyInFactory(t *testing.T) {
 	root := openRoot(t)
 	if _, err := Read(root); !errors.Is(err, fs.ErrNotExist) {
