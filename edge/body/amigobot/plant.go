@@ -126,6 +126,7 @@ type plant struct {
 	prof       motion.Profile
 	target     float64
 	motors     bool          // they shall be on
+	believe    time.Duration // packets until then may show them on from before they were switched off
 	idle       time.Duration // since when nothing moves
 	stalled    bool
 	follow     [2]follow     // the wheels against their orders
@@ -450,13 +451,16 @@ func (p *plant) lead(next mode, o *control.Order, speed, accel, most float64, r 
 func (p *plant) begin(next mode, owner uint32, v, w float64) {
 	p.owner, p.v, p.w, p.outcome, p.since, p.next = owner, v, w, motion.Running, p.now, next
 	p.mode = switching
+	if !p.motors && p.sense.Values[chMotors] > 0 {
+		p.believe = p.now + stale
+	}
 	p.motors = true
 	p.start()
 }
 
 // start leaves switching when the motors are on.
 func (p *plant) start() {
-	if p.sense.Values[chMotors] > 0 {
+	if p.sense.Values[chMotors] > 0 && p.sense.At >= p.believe {
 		p.mode, p.since = p.next, p.now
 		p.ahead, p.turned = 0, 0
 	}

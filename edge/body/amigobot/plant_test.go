@@ -294,6 +294,22 @@ func TestWays(t *testing.T) {
 	}
 }
 
+// TestMotorsComeBack: an order that comes while the motors are being switched off, as they are some time after a motion, switches them on again
+// and is carried out. A packet that still shows them on does not count.
+func TestMotorsComeBack(t *testing.T) {
+	p := newPlace(t, amigobotsim.Config{}).claim("robot.body.wheel")
+	p.sim.SetFaults(amigobotsim.Faults{Delay: 60 * ms}) // of a radio link, or AMRISim
+	for d := 4900 * ms; d <= 5300*ms; d += 20 * ms {
+		if r := p.ask(control.Order{Kind: control.Turn, A: 0.1, For: time.Minute}); r.Code != control.OK {
+			t.Fatalf("%+v", r)
+		}
+		if end := p.ended(); end.Outcome != motion.Done {
+			t.Errorf("%v: %v, want %v", d, end.Outcome, motion.Done)
+		}
+		p.run(d)
+	}
+}
+
 // TestSpeeds: speeds of the base and of its wheels, what is not written stays, and a deadline ends them.
 func TestSpeeds(t *testing.T) {
 	p := newPlace(t, amigobotsim.Config{}).claim("robot.body.wheel")

@@ -87,6 +87,9 @@ func Open(ctx context.Context, address string, baud int, hold bool) (*Line, erro
 func openTCP(ctx context.Context, host string, hold bool) (*Line, error) {
 	dialer := net.Dialer{Timeout: connectTimeout}
 	conn, err := dialer.DialContext(ctx, "tcp", host)
+	if errors.Is(err, unix.ECONNREFUSED) {
+		return nil, fmt.Errorf("connect to %s: %w; is the robot on, and no other program connected to it?", host, err) // AMRISim listens to one at a time
+	}
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", host, err)
 	}
@@ -260,10 +263,10 @@ func (p *Line) Read(b []byte) (int, error) {
 		case err == unix.EINTR:
 		case err == unix.EAGAIN:
 			return 0, nil
+		case n == 0 && err == nil, err == unix.ECONNRESET:
+			return 0, p.hangUp()
 		case err != nil:
 			return 0, err
-		case n == 0:
-			return 0, p.hangUp()
 		default:
 			p.heard = true
 			return n, nil
@@ -281,6 +284,8 @@ func (p *Line) Write(b []byte) (int, error) {
 		case unix.EINTR:
 		case unix.EAGAIN:
 			return 0, nil
+		case unix.EPIPE, unix.ECONNRESET:
+			return 0, p.hangUp()
 		default:
 			return 0, err
 		}

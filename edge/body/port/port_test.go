@@ -89,8 +89,14 @@ func TestSockets(t *testing.T) {
 	}
 }
 
-// TestTaken: a robot that serves another program hangs up without a word, and the line says what that means (AMIGO-SYNC-17).
+// TestTaken: a robot that serves another program hangs up without a word, also on a program that has spoken, and the line says what that means
+// (AMIGO-SYNC-17).
 func TestTaken(t *testing.T) {
+	t.Run("hung up", func(t *testing.T) { taken(t, -1) })
+	t.Run("reset", func(t *testing.T) { taken(t, 0) }) // as it ends when bytes are left unread
+}
+
+func taken(t *testing.T, linger int) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -105,7 +111,9 @@ func TestTaken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = c.Close()
+	if err := errors.Join(c.(*net.TCPConn).SetLinger(linger), c.Close()); err != nil {
+		t.Fatal(err)
+	}
 	_, err = p.Wait(p.Now() + 10*time.Second)
 	if err == nil {
 		_, err = p.Read(make([]byte, 10))
@@ -128,7 +136,7 @@ func TestOpenSaysWhichStepFailed(t *testing.T) {
 		name, address, want string
 		ctx                 context.Context
 	}{
-		{"nothing listens", "tcp:" + refusing, "connect to " + refusing + ": ", t.Context()},
+		{"nothing listens", "tcp:" + refusing, "refused; is the robot on, and no other program connected", t.Context()},
 		{"no port", "tcp:localhost", "missing port", t.Context()},
 		{"cancelled", "tcp:" + refusing, "canceled", ended},
 		{"no such tty", "serial:/dev/nothing?baud=9600", "open /dev/nothing: no such file", t.Context()},

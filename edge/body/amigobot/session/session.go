@@ -13,7 +13,7 @@
 //
 // Nothing moves until the caller asks for it: a session begins with motors off and without set-points, whatever an earlier one asked for
 // (AMIGO-SYNC-11). It listens before it speaks: a robot that is still open for an earlier client would take SYNC0 for PULSE and continue to its
-// old set-points (AMIGO-SYNC-12), so one that reports is sent CLOSE first. To one that waits CLOSE is not sent, as AMRISim takes it for a SYNC
+// old set-points (AMIGO-SYNC-12), so one that reports is sent CLOSE until it is silent. To one that waits CLOSE is not sent, as AMRISim takes it for a SYNC
 // out of turn and never connects. While a robot is silent the session keeps sending it stops. Nothing allocates in the steady state.
 package session
 
@@ -57,6 +57,7 @@ const (
 	listenTime  = 250 * time.Millisecond // before the first SYNC0: two cycles of a robot that is open (own default)
 	syncTimeout = time.Second            // for an echo (AMIGO-SYNC-04)
 	drainTime   = 300 * time.Millisecond // packets of an earlier session are ignored (own default)
+	stillOpen   = 150 * time.Millisecond // a robot that reported so lately is open (own default)
 	configEvery = 200 * time.Millisecond // AMIGO-CMD-18
 	retryAfter  = 200 * time.Millisecond // one cycle of 100 ms and 100 ms (AMIGO-PKT-11)
 	repeatAfter = 100 * time.Millisecond // a new set-point is sent again (own default)
@@ -131,6 +132,7 @@ type Session struct {
 	due     time.Duration // Syncing: the next step; Opening: the end of patience for a standard packet
 	listens bool          // until due, for a robot that is open; due is never before the first Step
 	waiting bool          // for an echo, until due
+	open    time.Duration // Syncing: the newest standard packet, of a robot that is open
 
 	limited      bool // the limits are in the queue or sent
 	prodded      bool // the silent robot was sent PULSE
@@ -236,7 +238,7 @@ func (s *Session) lose(err error) {
 // sync starts the handshake: SYNC0 at the time given.
 func (s *Session) sync(at time.Duration) {
 	s.enter(Syncing)
-	s.state.Sync, s.state.Misses, s.due = 0, 0, at
+	s.state.Sync, s.state.Misses, s.due, s.open = 0, 0, at, never
 }
 
 // resync connects again to a robot that fell silent or restarted: CLOSE at once, SYNC0 later.
@@ -255,6 +257,10 @@ func (s *Session) stepSync() {
 		return
 	}
 	s.listens = false
+	if s.now-s.open < stillOpen { // it has not heard CLOSE
+		s.closeFirst()
+		return
+	}
 	if s.waiting {
 		s.miss("no echo")
 		if s.state.Phase == Lost {
@@ -293,6 +299,14 @@ func (s *Session) miss(what string) {
 func (s *Session) again(what string) {
 	s.due = s.now + drainTime
 	s.miss(what)
+}
+
+// closeFirst ends the session of an earlier client, then starts at SYNC0 (AMIGO-SYNC-09).
+func (s *Session) closeFirst() {
+	if s.again("standard packets"); s.state.Phase == Syncing {
+		s.queue.n = 0
+		s.put(closing, 0)
+	}
 }
 
 // echo takes the answer to a SYNC.

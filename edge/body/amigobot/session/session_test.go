@@ -260,7 +260,7 @@ func TestConnect(t *testing.T) {
 		{"no CONFIG", Config{}, func(f *fake) { f.noConfig = true }, hello + " " + opening + strings.Repeat(" 18=1", 4)},
 		{"echo without identity", Config{}, func(f *fake) { f.nameless = 1 }, hello + " " + hello + " " + opening},
 		{"left-over session", Config{}, func(f *fake) { f.open, f.next, f.loses = true, time.Hour, map[uint8]int{sip.Close: 1} },
-			"2=1 0 2=1 " + hello + " " + opening},
+			"2=1 2=1 " + hello + " " + opening},
 		{"left between SYNC2 and OPEN", Config{}, func(f *fake) { f.sync, f.loses = 3, map[uint8]int{sip.Sync0: 3} },
 			"0 0 2=1 0 1 0 2=1 " + hello + " " + opening},
 		{"capital subclass", Config{}, func(f *fake) { f.id.Subclass = "Amigo" }, hello + " " + opening},
@@ -302,7 +302,7 @@ func TestRefused(t *testing.T) {
 		f                func(*fake)
 	}{
 		{"no robot", "no echo to SYNC0, 10 tries", "0 0 2=1 0 1 0 0 0 0 0 0 0", ErrNoAnswer, Config{}, func(f *fake) { f.deaf = true }},
-		{"standard packets only", "standard packets to SYNC0, 10 tries", "2=1 0" + strings.Repeat(" 2=1 0", 8), ErrNoAnswer, Config{},
+		{"standard packets only", "standard packets to SYNC0, 10 tries", "2=1" + strings.Repeat(" 2=1", 8), ErrNoAnswer, Config{},
 			func(f *fake) { f.open, f.next, f.stubborn, f.noSync = true, time.Hour, true, true }},
 		{"never opens", "no standard packet", "", ErrNoAnswer, Config{}, func(f *fake) { f.noOpen = true }},
 		{"other robot", `"p3dx" of class "Pioneer", want "amigo"`, "0 1 2", ErrSubclass, Config{}, func(f *fake) { f.id.Subclass = "p3dx" }},

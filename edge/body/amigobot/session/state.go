@@ -118,15 +118,11 @@ func (s *Session) sense() {
 	st.Counts.Standard++
 	switch st.Phase {
 	case Syncing:
+		s.open = s.now
 		if s.waiting || s.listens {
-			// The robot is still open for an earlier client (AMIGO-SYNC-09).
 			st.Counts.LeftOver++
 			s.listens = false
-			s.again("standard packets")
-			if st.Phase == Syncing {
-				s.queue.n = 0
-				s.put(closing, 0)
-			}
+			s.closeFirst()
 		}
 		return
 	case Opening, Ready:
