@@ -26,6 +26,9 @@ const (
 	Silence   = "intent_system_noaudio"
 )
 
+// KnowledgeResponse is the intent of a sentence that a robot says (peer facts, section 1).
+const KnowledgeResponse = "intent_knowledge_response_extend"
+
 // cloudWeather is the intent whose parameters the weather provider fills in.
 const cloudWeather = "intent_weather_extend"
 
@@ -34,7 +37,7 @@ type Kind string
 
 // The kinds.
 const (
-	Intent    Kind = "intent"    // a command
+	Intent    Kind = "intent"    // a command, or the answer to a question that begins as one (knowledge.Asks)
 	Knowledge Kind = "knowledge" // the answer to a question: after "I have a question" (VEC-NLP-06)
 	Graph     Kind = "graph"     // a command, or the answer to a question if it is none
 )
@@ -75,7 +78,8 @@ type Answer struct {
 	Text       string  // as it was heard or typed
 	Confidence float64 // of the text, 0 to 1; 0 for typed text
 	Intent     intent.Match
-	// Knowledge answers a question. It is nil if none was asked, and for a question without an answer (see Question).
+	// Knowledge holds the words that the robot says. It is nil if no question was asked, and for a question without an answer (see Question). To a request of the kind
+	// Intent it is also in the parameters of Intent.
 	Knowledge *knowledge.Answer
 	Question  bool // a question was asked: an answer without Knowledge is "no result" (VEC-NLP-04)
 }
@@ -89,6 +93,7 @@ type Config struct {
 	Grammar   func(ctx context.Context, to intent.Listener) string
 	Knowledge knowledge.Provider // nil: it knows nothing
 	Weather   weather.Provider   // nil: there is no weather
+	Place     string             // of robots whose settings name none of their own; "": none
 	// Settings returns the settings document of a robot, "" if there is none. It may be nil.
 	Settings func(ctx context.Context, id thing.ID) (string, error)
 	Keeper   session.Keeper      // nil: nothing is kept
@@ -164,8 +169,16 @@ func fail(step session.Step, err error) outcome {
 	return outcome{err: err, failed: step, why: err.Error()}
 }
 
+// spare is how long before the end of a request its answer is made, so that a source that hangs costs its answer and not the robot's.
+const spare = 300 * time.Millisecond
+
 // answer returns what a robot is to do about text.
 func (s *Service) answer(ctx context.Context, r Request, text string, confidence float64) outcome {
+	if end, ok := ctx.Deadline(); ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadlineCause(ctx, end.Add(-spare), errTime)
+		defer cancel()
+	}
 	o := outcome{answer: Answer{Text: text, Confidence: confidence}}
 	if r.SpeechOnly {
 		return o
@@ -184,9 +197,9 @@ func (s *Service) answer(ctx context.Context, r Request, text string, confidence
 	}
 	o.answer.Intent.Cloud = Unmatched
 	o.failed, o.why = session.Match, "the words mean nothing to a robot"
-	if r.Kind == Graph {
+	if r.Kind == Graph || knowledge.Asks(text, s.language(r)) {
 		if o.ask(ctx, s.cfg.Knowledge, s.question(r, text)); o.answer.Knowledge != nil {
-			o.answer.Question, o.answer.Intent = true, intent.Match{}
+			o.say(r, *o.answer.Knowledge)
 		}
 	}
 	return o
@@ -217,7 +230,7 @@ func (o *outcome) ask(ctx context.Context, p knowledge.Provider, q knowledge.Que
 }
 
 // weather fills in what the weather behaviour needs (VEC-INT-06, VEC-NLP-11): of the place that was said, or of the one in the robot's settings. A
-// robot that hears of no weather behaves as if it had not understood.
+// robot that cannot be told of the weather says why.
 func (s *Service) weather(ctx context.Context, r Request, o *outcome) {
 	settings := ""
 	if s.cfg.Settings != nil && r.Thing != "" {
@@ -226,10 +239,10 @@ func (s *Service) weather(ctx context.Context, r Request, o *outcome) {
 			s.cfg.Log.DebugContext(ctx, "settings for the weather not read", logging.Thing, r.Thing, logging.Err, err)
 		}
 	}
-	place, fahrenheit := weather.Wishes(settings)
+	wishes := weather.Of(settings, s.cfg.Place)
 	m := &o.answer.Intent
 	if said := m.Params["speakable_location_string"]; said != "" {
-		place = said
+		wishes.Place = said
 	}
 	var day time.Time
 	if now := time.Now().In(zone(r.Timezone, settings)); m.Params["when"] != "" {
@@ -237,9 +250,9 @@ func (s *Service) weather(ctx context.Context, r Request, o *outcome) {
 			day = now.AddDate(0, 0, n)
 		}
 	}
-	w, err := s.cfg.Weather.Report(ctx, weather.Question{Place: place, Language: s.language(r), Fahrenheit: fahrenheit, Day: day})
+	w, err := s.cfg.Weather.Report(ctx, weather.Question{Place: wishes.Place, Language: s.language(r), Fahrenheit: wishes.Fahrenheit, Day: day})
 	if err != nil {
-		*m = intent.Match{Cloud: Unmatched}
+		o.say(r, knowledge.Answer{Spoken: weather.Excuse(err, s.language(r))})
 		o.failed, o.why = session.Answer, err.Error()
 		return
 	}
@@ -247,6 +260,17 @@ func (s *Service) weather(ctx context.Context, r Request, o *outcome) {
 		"condition": string(w.Condition), "is_forecast": strconv.FormatBool(w.Forecast), "local_datetime": w.At.Format(time.RFC3339),
 		"speakable_location_string": w.Place, "temperature": strconv.Itoa(w.Temperature), "temperature_unit": w.Unit,
 	}
+}
+
+// say makes a sentence the answer, in the form that fits the request: robots speak the answer of this intent, too.
+func (o *outcome) say(r Request, a knowledge.Answer) {
+	o.answer.Knowledge, o.failed, o.why = &a, "", ""
+	if r.Kind != Intent {
+		o.answer.Question, o.answer.Intent = true, intent.Match{}
+		return
+	}
+	o.answer.Intent = intent.Match{UserIntent: "knowledge_response", Cloud: KnowledgeResponse, Confidence: 1,
+		Params: map[string]string{"answer": a.Spoken, "answer_type": "InformationCommand", "query_text": o.answer.Text}}
 }
 
 // zone is where a robot is: as it says, or as its settings do.

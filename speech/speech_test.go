@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"reflect"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -311,6 +312,11 @@ func TestText(t *testing.T) {
 			"local_datetime": "2026-11-23T09:00:00Z", "speakable_location_string": place, "temperature": "7", "temperature_unit": unit}}
 	}
 	down := errors.New("no route to host")
+	said := func(text, sentence string) speech.Answer {
+		source := map[bool]string{true: "test"}[strings.HasPrefix(sentence, "of ")] // an answer's
+		return speech.Answer{Knowledge: &knowledge.Answer{Spoken: sentence, Source: source}, Intent: intent.Match{UserIntent: "knowledge_response", Cloud: "intent_knowledge_response_extend", Confidence: 1,
+			Params: map[string]string{"answer": sentence, "answer_type": "InformationCommand", "query_text": text}}}
+	}
 	for name, tc := range map[string]struct {
 		r     speech.Request
 		text  string
@@ -329,11 +335,19 @@ func TestText(t *testing.T) {
 		"a command, or a question": {r: speech.Request{Kind: speech.Graph}, text: "set a timer for ten minutes", want: speech.Answer{Intent: match(t.Context(), intent.Listener{}, "set a timer for ten minutes")}},
 		"no command, so a question": {r: speech.Request{Kind: speech.Graph}, text: "the age",
 			want: speech.Answer{Question: true, Knowledge: &knowledge.Answer{Spoken: "of the age in ", Source: "test"}}},
-		"neither":                     {r: speech.Request{Kind: speech.Graph}, text: "the age", know: down, want: speech.Answer{Intent: intent.Match{Cloud: speech.Unmatched}}, step: session.Answer},
-		"weather":                     {r: speech.Request{Thing: robot, Kind: speech.Intent}, text: "weather", want: speech.Answer{Intent: rain("Oslo", "C")}},
-		"weather elsewhere":           {r: speech.Request{Thing: robot, Kind: speech.Intent}, text: "weather in paris", want: speech.Answer{Intent: rain("Paris", "C")}},
-		"weather of an unproven":      {r: speech.Request{Kind: speech.Intent}, text: "weather", want: speech.Answer{Intent: rain("", "F")}},
-		"weather that nothing tells":  {r: speech.Request{Thing: robot, Kind: speech.Intent}, text: "weather", sky: down, want: speech.Answer{Intent: intent.Match{Cloud: speech.Unmatched}}, step: session.Answer},
+		"a question without its announcement": {r: speech.Request{Kind: speech.Intent}, text: "what is the meaning of life", want: said("what is the meaning of life", "of what is the meaning of life in ")},
+		"a question without its announcement or an answer": {r: speech.Request{Kind: speech.Intent}, text: "what is the meaning of life", know: knowledge.ErrNoResult,
+			want: speech.Answer{Intent: intent.Match{Cloud: speech.Unmatched}}, step: session.Answer},
+		"no question":                {r: speech.Request{Kind: speech.Intent}, text: "the age", want: speech.Answer{Intent: intent.Match{Cloud: speech.Unmatched}}, step: session.Match},
+		"neither":                    {r: speech.Request{Kind: speech.Graph}, text: "the age", know: down, want: speech.Answer{Intent: intent.Match{Cloud: speech.Unmatched}}, step: session.Answer},
+		"weather":                    {r: speech.Request{Thing: robot, Kind: speech.Intent}, text: "weather", want: speech.Answer{Intent: rain("Oslo", "C")}},
+		"weather elsewhere":          {r: speech.Request{Thing: robot, Kind: speech.Intent}, text: "weather in paris", want: speech.Answer{Intent: rain("Paris", "C")}},
+		"weather of an unproven":     {r: speech.Request{Kind: speech.Intent}, text: "weather", want: speech.Answer{Intent: rain("", "F")}},
+		"weather that nothing tells": {r: speech.Request{Thing: robot, Kind: speech.Intent}, text: "weather", sky: down, want: said("weather", "I cannot reach the weather now."), step: session.Answer},
+		"weather of no place in German": {r: speech.Request{Kind: speech.Intent, Language: "de-DE"}, text: "weather", sky: weather.ErrNoPlace,
+			want: said("weather", "Ich weiß nicht, wo ich wohne. Der Ort fehlt in meinen Einstellungen."), step: session.Answer},
+		"weather that nothing tells to a typed request": {r: speech.Request{Thing: robot, Kind: speech.Graph}, text: "weather", sky: down,
+			want: speech.Answer{Question: true, Knowledge: &knowledge.Answer{Spoken: "I cannot reach the weather now."}}, step: session.Answer},
 		"only the text":               {r: speech.Request{Kind: speech.Intent, SpeechOnly: true}, text: "weather"},
 		"an owner who keeps no words": {r: speech.Request{Kind: speech.Intent, SkipDAS: true}, text: "nonsense", want: speech.Answer{Intent: intent.Match{Cloud: speech.Unmatched}}, step: session.Match},
 		"a novel":                     {r: speech.Request{Kind: speech.Intent}, text: string(make([]byte, 1001)), kind: errs.Invalid, step: session.Audio},
@@ -355,6 +369,37 @@ func TestText(t *testing.T) {
 			}
 			if s.Failed != tc.step || s.Encoding != "text" || s.Thing != tc.r.Thing || (s.Text == tc.text) == tc.r.SkipDAS {
 				t.Errorf("kept %+v, want the step %q", s, tc.step)
+			}
+		})
+	}
+}
+
+// stalled is a source of answers that never comes.
+type stalled struct{}
+
+func (stalled) Ask(ctx context.Context, _ knowledge.Question) (knowledge.Answer, error) {
+	<-ctx.Done()
+	return knowledge.Answer{}, ctx.Err()
+}
+
+func (stalled) Report(ctx context.Context, _ weather.Question) (weather.Report, error) {
+	<-ctx.Done()
+	return weather.Report{}, ctx.Err()
+}
+
+// TestStalledAnswer: a source that stalls costs its answer: the robot hears of that before it gives up, and of no fault of the recogniser.
+func TestStalledAnswer(t *testing.T) {
+	for text, kind := range map[string]speech.Kind{"weather": speech.Intent, "how high is the sky": speech.Knowledge} {
+		synctest.Test(t, func(t *testing.T) {
+			var k keeper
+			cfg := service(&k, &fixed.Recognizer{Text: text})
+			cfg.Weather, cfg.Knowledge = stalled{}, stalled{}
+			ctx, cancel := context.WithTimeout(t.Context(), 9*time.Second)
+			defer cancel()
+			began := time.Now()
+			got, err := speech.New(cfg).Listen(ctx, speech.Request{Kind: kind, Encoding: speech.PCM}, &pieces{b: spoken(t), size: 3840, every: 120 * time.Millisecond})
+			if took := time.Since(began); err != nil || took > 8*time.Second || (got.Knowledge != nil) != (kind == speech.Intent) || got.Question != (kind == speech.Knowledge) || k.last().Failed != session.Answer {
+				t.Errorf("%s: %+v, %v after %v; %+v", text, got, err, took, k.last())
 			}
 		})
 	}

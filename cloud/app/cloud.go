@@ -217,7 +217,7 @@ func (c *Cloud) wire(ctx context.Context) error {
 	c.slices = slices.Concat(c.Identity.Slices, c.orders.Slices, wire.Slices{docSlice}, eventSlices, alertSlices, voiceSlices, releaseSlices, fleet.Wire(b, cohorts, robots, c.readiness()), wire.Slices{
 		orders.Choices(b, owners.Service), vitalSlice, webhookSlice, ownerSlice, uploadSlice, mailSlice, accountSlice, registrySlice, lookSlice, orders.WireRollouts(b, l, robots, cohorts, releases),
 		c.wireIntake(events, records.Intake{Allowed: owners.Allowed, Consent: owners.Files, Robots: robots, Door: watched.Door}), originalswire.Documents(b, docs.Robots, docs.Personal, c.Identity.Tokens, c.Accounts.Audit), doorSlice,
-		people.WirePages(b, c.Accounts, owners, c.Identity.Tokens, robots, docs, c.uploads.Logs, voices.Audio, releases.Service, c.orders.Says),
+		people.WirePages(b, c.Accounts, owners, c.Identity.Tokens, robots, docs, c.uploads.Logs, voices.Audio, voices.Answers, releases.Service, c.orders.Says),
 		originalswire.Wire(b, cfg.door(), c.ca, robots, func() wire.Slices { return c.slices }),
 	})
 	c.owners, c.link, c.watched, c.releases, c.speech = owners, l, watched, releases, hearing

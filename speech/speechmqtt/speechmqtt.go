@@ -89,7 +89,7 @@ func request(id thing.ID, u said) speech.Request {
 func answer(a speech.Answer, err error) (utterance.Answer, error) {
 	out := utterance.Answer{Intent: a.Intent.Cloud, Params: a.Intent.Params, Text: a.Text, Confidence: a.Confidence}
 	if err == nil && a.Question {
-		out.Intent, out.Params = "intent_knowledge_response_extend", map[string]string{"answer": "", "answer_type": "NoResultCommand", "query_text": a.Text}
+		out.Intent, out.Params = speech.KnowledgeResponse, map[string]string{"answer": "", "answer_type": "NoResultCommand", "query_text": a.Text}
 		if k := a.Knowledge; k != nil {
 			out.Params["answer"], out.Params["answer_type"] = k.Spoken, "InformationCommand"
 			for i, d := range k.Domains {

@@ -2,8 +2,11 @@
 package weather
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
+	"strings"
 	"time"
 
 	"kennel/infra/errs"
@@ -52,11 +55,12 @@ var (
 	ErrNoProvider = errs.New(errs.Unavailable, "this cloud has no weather service")
 	ErrNoPlace    = errs.New(errs.Invalid, "no place given, and none in the robot's settings")
 	ErrUnknown    = errs.New(errs.NotFound, "the weather service does not know this place")
+	ErrDay        = errs.New(errs.NotFound, "the weather service does not know this day")
 )
 
 // Provider tells the weather. All methods may be called concurrently.
 type Provider interface {
-	// Report returns ErrNoPlace or ErrUnknown for a place that cannot be, and other errors if it could not look.
+	// Report returns ErrNoPlace, ErrUnknown or ErrDay for a place or a day that cannot be, and other errors if it could not look.
 	Report(ctx context.Context, q Question) (Report, error)
 }
 
@@ -66,15 +70,63 @@ type None struct{}
 // Report implements Provider.
 func (None) Report(context.Context, Question) (Report, error) { return Report{}, ErrNoProvider }
 
-// Wishes reads what a robot's settings document says about weather (VEC-NLP-11): its default place, and whether degrees are Fahrenheit, which
-// they are by default (VEC-DOC-01). A document that cannot be read names no place.
-func Wishes(settings string) (place string, fahrenheit bool) {
+// Factory is the place in the settings of a robot whose owner has chosen none (VEC-DOC-01).
+const Factory = "San Francisco, California, United States"
+
+// Wishes are where a robot lives, and in which degrees it speaks.
+type Wishes struct {
+	Place      string // "": unknown
+	Fahrenheit bool
+	House      bool // Place is the house's, not the robot's own
+}
+
+// Of reads what a robot's settings document says about weather (VEC-NLP-11): its default place, and whether degrees are Fahrenheit, which they are by
+// default (VEC-DOC-01). house is the place of robots whose owner has chosen none; "": there is none. A document that cannot be read names no place.
+func Of(settings, house string) Wishes {
 	var doc struct {
 		Place      string `json:"default_location"`
 		Fahrenheit *bool  `json:"temp_is_fahrenheit"`
 	}
 	if json.Unmarshal([]byte(settings), &doc) != nil {
-		return "", true
+		return Wishes{house, true, house != ""}
 	}
-	return doc.Place, doc.Fahrenheit == nil || *doc.Fahrenheit
+	w := Wishes{Place: doc.Place, Fahrenheit: doc.Fahrenheit == nil || *doc.Fahrenheit}
+	if house != "" && (w.Place == "" || w.Place == Factory) {
+		w.Place, w.House = house, true
+	}
+	return w
+}
+
+// excuses are what a robot says without a report, in the languages that are not English, by what it says in English.
+var excuses = map[string]map[string]string{"de": {
+	noPlace:  "Ich weiß nicht, wo ich wohne. Der Ort fehlt in meinen Einstellungen.",
+	unknown:  "Diesen Ort kenne ich nicht.",
+	noSource: "Ich weiß nicht, wo ich nach dem Wetter fragen soll.",
+	noDay:    "So weit reicht meine Wettervorhersage nicht.",
+	away:     "Ich kann das Wetter gerade nicht abfragen.",
+}}
+
+const (
+	noPlace  = "I do not know where I live. My settings name no place."
+	unknown  = "I do not know that place."
+	noSource = "I have nowhere to look up the weather."
+	noDay    = "My weather forecast does not reach that far."
+	away     = "I cannot reach the weather now."
+)
+
+// Excuse returns what a robot says in a language, such as en-US, if Report returned err.
+func Excuse(err error, language string) string {
+	said := away
+	switch {
+	case errors.Is(err, ErrNoPlace):
+		said = noPlace
+	case errors.Is(err, ErrUnknown):
+		said = unknown
+	case errors.Is(err, ErrNoProvider):
+		said = noSource
+	case errors.Is(err, ErrDay):
+		said = noDay
+	}
+	lang, _, _ := strings.Cut(language, "-")
+	return cmp.Or(excuses[lang][said], said)
 }

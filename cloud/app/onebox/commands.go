@@ -81,7 +81,9 @@ port and, if this account may open it, on port 443 (see kenneld originals).`,
 	f.StringArrayVar(&o.RobotEnv, "robot-env", nil, "environment variable `KEY=VALUE` for simulated robots (may be repeated)")
 	f.StringArrayVar(&o.Webhooks.Allow, "webhook-allow", nil, "private `NETWORK` that webhooks may call, such as 192.168.1.0/24 (may be repeated)")
 	f.StringVar(&o.Webhooks.RootFile, "webhook-roots", "", "trust the root certificates in `FILE` (PEM) for webhook receivers, too")
-	f.StringSliceVar(&o.Recognizers, "recognizers", app.Recognizers(), "speech recognisers to try, a `LIST` in this order; none: speech off (default: those installed)")
+	f.StringSliceVar(&o.Speech.Recognizers, "recognizers", app.Recognizers(), "speech recognisers to try, a `LIST` in this order; none: speech off (default: those installed)")
+	f.StringVar(&o.Speech.Place, "place", "", "`PLACE` of this house, such as \"Bern, Switzerland\": the weather of robots whose settings name no place of their own is from there")
+	f.StringVar(&o.Speech.Weather, "weather", "open-meteo", "`SOURCE` of weather reports, asked only when a person asks a robot: open-meteo, open-meteo=http://HOST:PORT (a server of yours), or none")
 	f.StringVar(&o.LogLevel, "log-level", "info", "`LEVEL`: debug, info, warn or error")
 	return cmd
 }

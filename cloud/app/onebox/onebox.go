@@ -26,6 +26,7 @@ import (
 	"kennel/cloud/app"
 	"kennel/cloud/app/demo"
 	"kennel/cloud/app/fleet"
+	"kennel/cloud/app/health"
 	"kennel/cloud/app/identity"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
@@ -49,8 +50,7 @@ type Onebox struct {
 	RobotEnv  []string // KEY=VALUE for simulated robots
 	Webhooks  fleet.WebhooksConfig
 	Originals []string // names by which original robots call this machine
-	// Recognizers understand speech, in this order (speechwire.Config).
-	Recognizers []string
+	Speech    health.SpeechConfig
 	// ObjectsURL is where robots reach the object store; "": where it listens.
 	ObjectsURL string
 	Log        *slog.Logger
@@ -249,11 +249,14 @@ func (o Onebox) parts(inst *onebox.Instance, authority *ca.Authority) ([]onebox.
 	cfg.Robots.Listen, cfg.Robots.AppKeysFile = o.Listen.Robots, appKey
 	cfg.Robots.Uploads, cfg.Robots.Names, cfg.Robots.Advice = o.Listen.Uploads, unique(slices.Concat(o.Originals, names)), o.advice
 	// Only names after the last none count, so that a later flag can replace an earlier one.
-	cfg.Speech.Recognizers = o.Recognizers
-	for i, name := range o.Recognizers {
+	cfg.Speech = o.Speech
+	for i, name := range o.Speech.Recognizers {
 		if name == "none" {
-			cfg.Speech.Recognizers = o.Recognizers[i+1:]
+			cfg.Speech.Recognizers = o.Speech.Recognizers[i+1:]
 		}
+	}
+	if err := cfg.Speech.Validate(); err != nil {
+		return nil, cfg, err
 	}
 	cfg.API.AppKeys = []string{"*"} // every holder of an account here has its password
 	public, err := releaseKey(inst)

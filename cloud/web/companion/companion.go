@@ -96,6 +96,7 @@ type Config struct {
 	Logs   Logs // what robots uploaded; nil: the pages do not say
 	// Recordings of what robots heard; nil: the pages do not say.
 	Recordings Recordings
+	Answers    Answers  // where the answers of robots come from; nil: the pages do not say
 	Updates    Updates  // the releases that robots are to run; nil: the pages do not say
 	Says       Says     // tells robots what to do; nil: the pages do not offer it
 	Places     []string // that default_location is chosen from; others may be typed

@@ -25,6 +25,7 @@ import (
 	"kennel/cloud/page"
 	"kennel/cloud/page/language"
 	"kennel/cloud/telemetry/uploads"
+	"kennel/cloud/voice/answers"
 	"kennel/cloud/voice/intents"
 	"kennel/cloud/voice/voice"
 	"kennel/infra/api/status"
@@ -34,6 +35,7 @@ import (
 	"kennel/jdocs"
 	"kennel/ota"
 	"kennel/speech/intent"
+	"kennel/speech/weather"
 )
 
 var noon = time.Date(2026, 5, 6, 12, 0, 0, 0, time.UTC)
@@ -62,6 +64,7 @@ type house struct {
 	docErr   error
 	update   ota.Update // of every robot
 	told     []command.Command
+	weather  answers.Weather // zero: of Bern
 }
 
 func (h *house) do(what string, args ...any) error {
@@ -240,6 +243,13 @@ func (e ears) Set(_ context.Context, id thing.ID, account string, keep bool) err
 	return e.do("keep audio", id, account, keep)
 }
 
+// sky says where ann's robots have their weather from.
+type sky struct{ *house }
+
+func (s sky) Weather(context.Context, thing.ID) (answers.Weather, error) {
+	return cmp.Or(s.weather, answers.Weather{Source: "open-meteo.com", Wishes: weather.Wishes{Place: "Bern"}}), nil
+}
+
 func (h *house) Update(context.Context, thing.ID) (ota.Update, error) { return h.update, nil }
 
 func (h *house) Choose(_ context.Context, id thing.ID, w ota.When) (ota.Update, error) {
@@ -252,7 +262,7 @@ func open(t *testing.T) (*http.ServeMux, *house) {
 		rex:  {ID: rex, Presence: registry.Present, Since: noon, LastSeen: noon, Status: &status.Message{OS: evil, Intents: []string{"global_stop", "movement_forward", "set_timer"}, Problems: []string{evil}, Body: &status.Body{BatteryLevel: "low"}}, Problems: []status.Problem{{Kind: status.KindOther, Text: evil}}},
 		bobs: {ID: bobs, Presence: registry.Absent, Since: noon, LastSeen: noon}}}
 	mux := http.NewServeMux()
-	if err := Mount(mux, Config{Robots: h, Tokens: h, Fleet: h, Docs: h, Places: []string{"Berlin, Berlin, Germany"}, People: persons{h}, Logs: papers{}, Recordings: ears{h}, Updates: h, Says: h, Audit: h.audit, Log: slog.New(slog.DiscardHandler)}); err != nil {
+	if err := Mount(mux, Config{Robots: h, Tokens: h, Fleet: h, Docs: h, Places: []string{"Berlin, Berlin, Germany"}, People: persons{h}, Logs: papers{}, Recordings: ears{h}, Answers: sky{h}, Updates: h, Says: h, Audit: h.audit, Log: slog.New(slog.DiscardHandler)}); err != nil {
 		t.Fatal(err)
 	}
 	return mux, h
@@ -443,7 +453,8 @@ func TestPages(t *testing.T) {
 		{"thing", "/my", 403, []string{"Your role, thing"}},
 		{"ann", "/my", 200, []string{"My robots", "Your Pleo", "It has not connected yet.", "/my/transfers/o-1/accept", "Offered to another person", "Change it now", "it has a problem"}},
 		{"ann", "/my?done=named", 200, []string{`role="status">Name saved.`}},
-		{"ann", "/my/robots/vic:00e20100", 200, []string{"with its code", "Cancel offer", "signed in to your account", "An app without a name", "Its battery is low.", "Uploaded logs", "deleted 3 days after", "2.0 KiB", `href="/v1/things/vic:00e20100/logs/7/content"`, "Keep recordings for 7 days", `href="/v1/my/robots/vic:00e20100/audio/20260506T120000.000Z-s1.wav"`}},
+		{"ann", "/my/robots/vic:00e20100", 200, []string{"with its code", "Cancel offer", "signed in to your account", "An app without a name", "Its battery is low.", "Uploaded logs", "deleted 3 days after", "2.0 KiB", `href="/v1/things/vic:00e20100/logs/7/content"`, "Keep recordings for 7 days", `href="/v1/my/robots/vic:00e20100/audio/20260506T120000.000Z-s1.wav"`,
+			`<dd><span translate="no">Bern</span></dd>`, "<dd>Celsius</dd>", `<dd><span translate="no">open-meteo.com</span></dd>`}},
 		{"ann", "/my/robots/pleo:7", 200, []string{"Your Pleo", "E-mail of the new owner"}},
 		{"ann", "/my/account", 200, []string{"ann@example.org", "this one", "Sign out everywhere else", `href="/my/privacy"`}},
 		{"ann", "/my/privacy", 200, []string{"ann@example.org", "2: their names", "because you allow it", "checked> Share diagnostic data", `href="/v1/account/export"`, "Delete my account"}},
@@ -663,6 +674,29 @@ func TestIntentsHaveLabels(t *testing.T) {
 		if inner := []string{"silence", "unmatched_intent", "test_name", "knowledge_unknown", "global_delete"}; !named && !slices.Contains(inner, in.User) &&
 			!strings.HasPrefix(in.User, "amazon_") && !strings.HasPrefix(in.User, "blackjack_") {
 			t.Errorf("%s has no label", in.User)
+		}
+	}
+}
+
+// TestWeather (issue 31.4): the page of a robot says which place, which degrees and which source, and what is missing.
+func TestWeather(t *testing.T) {
+	mux, h := open(t)
+	for _, c := range []struct {
+		is   answers.Weather
+		want []string
+	}{
+		{answers.Weather{Wishes: weather.Wishes{Fahrenheit: true}}, []string{"<dd>None. Your robot says so when it is asked.</dd>", "<dd>Fahrenheit</dd>", "<dd>None. The operator of this Kennel can switch one on.</dd>"}},
+		{answers.Weather{Source: evil, Wishes: weather.Wishes{Place: evil, House: true}}, []string{"no place of its own yet", "<dd>Celsius</dd>"}},
+	} {
+		h.weather = c.is
+		got := do(t, mux, "ann", "GET", "/my/robots/vic:00e20100", "").Body.String()
+		for _, want := range c.want {
+			if !strings.Contains(got, want) {
+				t.Errorf("%+v: no %q", c.is, want)
+			}
+		}
+		if strings.Contains(got, evil) {
+			t.Errorf("%+v: a place is markup", c.is)
 		}
 	}
 }

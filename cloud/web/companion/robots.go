@@ -14,6 +14,7 @@ import (
 	"kennel/cloud/identity/token"
 	"kennel/cloud/page"
 	"kennel/cloud/telemetry/uploads"
+	"kennel/cloud/voice/answers"
 	"kennel/cloud/voice/voice"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
@@ -131,6 +132,7 @@ type robotPage struct {
 	Tell     *tellView     // nil: it does not say what it can do
 	KeepDays int
 	Audio    *voice.AudioWish // nil: the page does not say
+	Weather  *answers.Weather // likewise
 	Software *softwareView    // likewise
 }
 
@@ -183,7 +185,7 @@ func (c *companion) robot(ctx context.Context, r *http.Request, s said) (string,
 			v.SignedIn, v.Renewed = true, x.Issued
 		}
 	}
-	if err := errors.Join(c.logs(ctx, &v), c.audio(ctx, &v), c.software(ctx, &v, v.known)); err != nil {
+	if err := errors.Join(c.logs(ctx, &v), c.audio(ctx, &v), c.answers(ctx, &v), c.software(ctx, &v, v.known)); err != nil {
 		return "", frame{}, err
 	}
 	if v.Tell, err = c.tells(ctx, t, v.State.Can); err != nil {

@@ -101,6 +101,9 @@ func New(t *testing.T, args ...string) *House {
 	if !slices.Contains(args, "-recognizers") {
 		h.args = append(h.args, "-recognizers", "none")
 	}
+	if !slices.Contains(args, "-weather") {
+		h.args = append(h.args, "-weather", "none") // tests ask no server outside
+	}
 	t.Cleanup(func() {
 		if h.Out != nil {
 			h.noSecretsShown()

@@ -5,6 +5,7 @@ package openmeteo
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"math"
 	"net/url"
 	"strconv"
@@ -18,8 +19,8 @@ import (
 
 // The public servers. They ask that use be not commercial.
 const (
-	Places   = "https://geocoding-api.open-meteo.com/v1/search"
-	Forecast = "https://api.open-meteo.com/v1/forecast"
+	places   = "https://geocoding-api.open-meteo.com/v1/search"
+	forecast = "https://api.open-meteo.com/v1/forecast"
 )
 
 const (
@@ -36,13 +37,17 @@ type Provider struct {
 	now              func() time.Time
 }
 
-// New returns the provider at two addresses; "" is a public server.
-func New(places, forecast string, now func() time.Time) (*Provider, error) {
-	p, err := httpjson.New("place server", cmp.Or(places, Places), "", limit)
+// New returns the provider at the address of a server of one's own, which has both paths of the public ones; "" is the public servers.
+func New(address string, now func() time.Time) (*Provider, error) {
+	find, ask := places, forecast
+	if address = strings.TrimSuffix(address, "/"); address != "" {
+		find, ask = address+"/v1/search", address+"/v1/forecast"
+	}
+	p, err := httpjson.New("place server", find, "", limit)
 	if err != nil {
 		return nil, err
 	}
-	f, err := httpjson.New("weather server", cmp.Or(forecast, Forecast), "", limit)
+	f, err := httpjson.New("weather server", ask, "", limit)
 	return &Provider{p, f, now}, err
 }
 
@@ -55,8 +60,8 @@ type place struct {
 	Timezone string  `json:"timezone"`
 }
 
-// forecast is the part of the answer that is used.
-type forecast struct {
+// outlook is the part of the answer that is used.
+type outlook struct {
 	Current *struct {
 		Temperature *float64 `json:"temperature_2m"`
 		Code        *int     `json:"weather_code"`
@@ -85,14 +90,14 @@ func (p *Provider) Report(ctx context.Context, q weather.Question) (weather.Repo
 	if day := q.Day; !day.IsZero() && day.Format(time.DateOnly) != r.At.Format(time.DateOnly) {
 		r.Forecast, r.At = true, time.Date(day.Year(), day.Month(), day.Day(), 12, 0, 0, 0, zone)
 		if until := r.At.Sub(p.now()); until < -24*time.Hour || until > maxDays*24*time.Hour {
-			return weather.Report{}, errs.New(errs.NotFound, "the weather service knows only today and the next %d days", maxDays)
+			return weather.Report{}, fmt.Errorf("%w: only today and the next %d days", weather.ErrDay, maxDays)
 		}
 		ask.Del("current")
 		ask.Set("daily", "temperature_2m_max,weather_code,wind_speed_10m_max")
 		ask.Set("start_date", r.At.Format(time.DateOnly))
 		ask.Set("end_date", r.At.Format(time.DateOnly))
 	}
-	var f forecast
+	var f outlook
 	if err := p.forecast.Get(ctx, ask, &f); err != nil {
 		return weather.Report{}, err
 	}

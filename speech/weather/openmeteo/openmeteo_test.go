@@ -1,6 +1,8 @@
 package openmeteo_test
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -8,6 +10,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 	_ "time/tzdata"
@@ -29,10 +32,10 @@ type sky struct {
 func (s *sky) provider(t *testing.T) *openmeteo.Provider {
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.asked = append(s.asked, r.URL.Query())
-		_, _ = io.WriteString(w, map[string]string{"/places": s.places, "/forecast": s.forecast}[r.URL.Path])
+		_, _ = io.WriteString(w, map[string]string{"/v1/search": s.places, "/v1/forecast": s.forecast}[r.URL.Path])
 	}))
 	t.Cleanup(web.Close)
-	p, err := openmeteo.New(web.URL+"/places", web.URL+"/forecast", func() time.Time { return time.Date(2026, 11, 23, 23, 30, 0, 0, time.UTC) })
+	p, err := openmeteo.New(web.URL+"/", func() time.Time { return time.Date(2026, 11, 23, 23, 30, 0, 0, time.UTC) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,11 +118,76 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestWishes: the robot's settings say where it lives and which degrees it speaks (VEC-DOC-01).
+// TestWishes: the robot's settings say where it lives and which degrees it speaks (VEC-DOC-01); a place that its owner never chose gives way to the house's.
 func TestWishes(t *testing.T) {
-	for doc, want := range map[string]string{`{"default_location":"Bern","temp_is_fahrenheit":false}`: "Bern false", `{"default_location":"Bern"}`: "Bern true", `{}`: " true", `x`: " true", `{"temp_is_fahrenheit":1}`: " true"} {
-		if place, f := weather.Wishes(doc); fmt.Sprint(place, " ", f) != want {
-			t.Errorf("%s: %q %v, want %s", doc, place, f, want)
+	for doc, want := range map[string]weather.Wishes{
+		`{"default_location":"Bern","temp_is_fahrenheit":false}`: {Place: "Bern"}, `{"default_location":"Bern"}`: {Place: "Bern", Fahrenheit: true},
+		`{"default_location":"` + weather.Factory + `"}`: {Place: "Oslo", Fahrenheit: true, House: true}, `{}`: {Place: "Oslo", Fahrenheit: true, House: true},
+		`{"temp_is_fahrenheit":false}`: {Place: "Oslo", House: true}, `x`: {Place: "Oslo", Fahrenheit: true, House: true}, `{"temp_is_fahrenheit":1}`: {Place: "Oslo", Fahrenheit: true, House: true},
+	} {
+		if got := weather.Of(doc, "Oslo"); got != want {
+			t.Errorf("%s: %+v, want %+v", doc, got, want)
 		}
 	}
+	if got, want := weather.Of(`{"default_location":"`+weather.Factory+`"}`, ""), (weather.Wishes{Place: weather.Factory, Fahrenheit: true}); got != want {
+		t.Errorf("no place of the house: %+v, want %+v", got, want)
+	}
+}
+
+// TestExcuses (issue 31.4): a server that stalls, talks nonsense, ends within its answer or cannot be reached is told to people in words, within the time that is left.
+func TestExcuses(t *testing.T) {
+	ended := make(chan struct{})
+	t.Cleanup(func() { close(ended) })
+	half := func(w http.ResponseWriter) {
+		w.Header().Set("Content-Length", "100")
+		_, _ = io.WriteString(w, `{"current":{"temp`)
+	}
+	for name, c := range map[string]struct {
+		place, day string
+		sky        func(w http.ResponseWriter, path string)
+		en, de     string
+	}{
+		"stalls at once":         {sky: func(http.ResponseWriter, string) { <-ended }, en: "I cannot reach the weather now.", de: "Ich kann das Wetter gerade nicht abfragen."},
+		"stalls after the place": {sky: func(w http.ResponseWriter, path string) { places(w, path, func() { <-ended }) }, en: "I cannot reach the weather now."},
+		"broken JSON": {sky: func(w http.ResponseWriter, path string) {
+			places(w, path, func() { _, _ = io.WriteString(w, `{"current":`) })
+		}, en: "I cannot reach the weather now."},
+		"ends in the middle": {sky: func(w http.ResponseWriter, path string) { places(w, path, func() { half(w) }) }, en: "I cannot reach the weather now."},
+		"refuses":            {sky: func(w http.ResponseWriter, path string) { places(w, path, func() { w.WriteHeader(404) }) }, en: "I cannot reach the weather now."},
+		"no network":         {en: "I cannot reach the weather now."},
+		"no such place":      {sky: func(w http.ResponseWriter, _ string) { _, _ = io.WriteString(w, `{}`) }, en: "I do not know that place.", de: "Diesen Ort kenne ich nicht."},
+		"no place":           {place: "-", en: "I do not know where I live. My settings name no place.", de: "Ich weiß nicht, wo ich wohne. Der Ort fehlt in meinen Einstellungen."},
+		"in a year":          {day: "2027-11-26", sky: func(w http.ResponseWriter, path string) { places(w, path, func() {}) }, en: "My weather forecast does not reach that far.", de: "So weit reicht meine Wettervorhersage nicht."},
+	} {
+		web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { c.sky(w, r.URL.Path) }))
+		if c.sky == nil {
+			web.Close()
+		}
+		p, err := openmeteo.New(web.URL, func() time.Time { return time.Date(2026, 11, 23, 23, 30, 0, 0, time.UTC) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond) // the rest of the time that a robot waits
+		day, _ := time.Parse(time.DateOnly, c.day)                            // zero for ""
+		_, err = p.Report(ctx, weather.Question{Place: strings.Trim(cmp.Or(c.place, "Paris"), "-"), Day: day})
+		cancel()
+		if got := weather.Excuse(err, "en-GB"); err == nil || got != c.en {
+			t.Errorf("%s: %v: %q, want %q", name, err, got, c.en)
+		}
+		if got := weather.Excuse(err, "de-DE"); c.de != "" && got != c.de {
+			t.Errorf("%s: %v: %q, want %q", name, err, got, c.de)
+		}
+	}
+	if got := weather.Excuse(weather.ErrNoProvider, "fr-FR"); got != "I have nowhere to look up the weather." {
+		t.Errorf("no source: %q", got)
+	}
+}
+
+// places answers where Paris is, and lets then say the rest.
+func places(w http.ResponseWriter, path string, then func()) {
+	if path == "/v1/search" {
+		_, _ = io.WriteString(w, paris)
+		return
+	}
+	then()
 }

@@ -29,7 +29,7 @@ func Wire(b wire.Base, c *command.Service, text Text) (*Service, wire.Slice) {
 	svc := intents.New(func(ctx context.Context, id thing.ID, typed string) (intent.Match, error) {
 		a, err := text(ctx, speech.Request{Session: rand.Text(), Thing: id, Ours: true, Kind: speech.Graph, Language: language, SkipDAS: true}, typed)
 		if a.Knowledge != nil {
-			a.Intent = intent.Match{UserIntent: "knowledge_response", Cloud: "intent_knowledge_response_extend", Params: map[string]string{"answer": a.Knowledge.Spoken}}
+			a.Intent = intent.Match{UserIntent: "knowledge_response", Cloud: speech.KnowledgeResponse, Params: map[string]string{"answer": a.Knowledge.Spoken}}
 		}
 		return a.Intent, err
 	}, c)

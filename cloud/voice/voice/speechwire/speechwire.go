@@ -32,6 +32,7 @@ import (
 	"kennel/speech/recognizer"
 	"kennel/speech/recognizer/recognizerwire"
 	"kennel/speech/speechmqtt"
+	"kennel/speech/weather"
 	"kennel/speech/weather/openmeteo"
 )
 
@@ -56,8 +57,30 @@ type Config struct {
 		URL       string `koanf:"url"`        // of a server that answers what this cloud cannot; "": none
 		TokenFile string `koanf:"token_file"` // with what it asks for; "": nothing
 	} `koanf:"knowledge"`
-	// Weather is the source of weather reports: open-meteo, whose servers learn the places that people ask for. "": none.
+	// Place is where robots are whose settings name no place of their own, such as "Bern, Switzerland": it is the place of their weather.
+	Place string `koanf:"place"`
+	// Weather is the source of weather reports: open-meteo, whose servers learn the places that people ask for; open-meteo=http://HOST:PORT, a server
+	// of yours with the same API; or none. "": open-meteo if speech.place is set.
 	Weather string `koanf:"weather"`
+}
+
+// sky returns the source of weather reports, and its name for people; nil and "": there is none.
+func (c Config) sky() (weather.Provider, string, error) {
+	source, address, own := strings.Cut(c.Weather, "=")
+	if source == "none" && !own || source == "" && !own && c.Place == "" {
+		return nil, "", nil
+	}
+	if source != "" && source != "open-meteo" || own && (source == "" || address == "") {
+		return nil, "", errs.New(errs.Invalid, "speech.weather %.200q: want open-meteo, open-meteo=http://HOST:PORT, none, or nothing", c.Weather)
+	}
+	p, err := openmeteo.New(address, time.Now)
+	if err != nil {
+		return nil, "", errs.New(errs.Invalid, "speech.weather: %w", err)
+	}
+	if own {
+		return p, "open-meteo (own server)", nil
+	}
+	return p, "open-meteo.com", nil
 }
 
 // Validate reports the first setting that cannot work.
@@ -65,8 +88,8 @@ func (c Config) Validate() error {
 	if err := c.Recognizer.Validate(c.Recognizers); err != nil {
 		return errs.New(errs.Invalid, "speech.recognizers: %w", err)
 	}
-	if c.Weather != "" && c.Weather != "open-meteo" {
-		return errs.New(errs.Invalid, "speech.weather %.40q: want open-meteo, or nothing", c.Weather)
+	if _, _, err := c.sky(); err != nil {
+		return err
 	}
 	if _, err := intent.Load(c.Language); err != nil {
 		return errs.New(errs.Invalid, "speech.language: %w", err)
@@ -173,12 +196,13 @@ func Wire(b wire.Base, cfg Config, n Needs) (Speech, wire.Slice, error) {
 			return string(all[0].Doc.JSON), nil
 		},
 	}
-	if cfg.Weather != "" {
-		if conf.Weather, err = openmeteo.New("", "", time.Now); err != nil {
-			return Speech{}, wire.Slice{}, err
-		}
-	}
 	out := Speech{settings: conf.Settings}
+	conf.Place = cfg.Place
+	told := n.Voice.Answers
+	told.Place, told.Settings = cfg.Place, conf.Settings
+	if conf.Weather, told.Source, err = cfg.sky(); err != nil {
+		return Speech{}, wire.Slice{}, err
+	}
 	var slice wire.Slice
 	if len(cfg.Recognizers) > 0 {
 		all := make([]recognizer.Recognizer, len(cfg.Recognizers))

@@ -25,6 +25,8 @@ func TestConfig(t *testing.T) {
 		"":                           set(func(c *Config) { c.Recognizers, c.Weather = []string{"sphinx"}, "open-meteo" }),
 		`speech.recognizers: "hal"`:  set(func(c *Config) { c.Recognizers = []string{"sphinx", "hal"} }),
 		`speech.weather "frog"`:      set(func(c *Config) { c.Weather = "frog" }),
+		`speech.weather "open-meteo`: set(func(c *Config) { c.Weather = "open-meteo=" }),
+		"speech.weather: place":      set(func(c *Config) { c.Weather = "open-meteo=ftp://example.org" }),
 		"speech.language":            set(func(c *Config) { c.Language = "xx-XX" }),
 		"speech.at_once -1":          set(func(c *Config) { c.AtOnce = -1 }),
 		"speech.pause 1m0s":          set(func(c *Config) { c.Pause = 60e9 }),
@@ -98,5 +100,17 @@ func TestUnheard(t *testing.T) {
 	settings = ""
 	if got, err := one.Unheard(t.Context(), "vic:00e20100"); err != nil || got != "" {
 		t.Errorf("no settings: %q, %v", got, err)
+	}
+}
+
+// TestSky (issue 31.4): a place is enough for weather, and none is none.
+func TestSky(t *testing.T) {
+	for _, c := range []struct{ weather, place, want string }{
+		{"", "", ""}, {"none", "", ""}, {"none", "Bern", ""}, {"", "Bern", "open-meteo.com"}, {"open-meteo", "", "open-meteo.com"}, {"open-meteo=http://127.0.0.1:8080", "Bern", "open-meteo (own server)"},
+	} {
+		p, name, err := Config{Weather: c.weather, Place: c.place}.sky()
+		if err != nil || name != c.want || (p == nil) != (c.want == "") {
+			t.Errorf("%+v: %q, %v, %v", c, name, p, err)
+		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"kennel/cloud/identity/consent"
 	"kennel/cloud/identity/owner"
 	"kennel/cloud/metrics"
+	"kennel/cloud/voice/answers"
 	"kennel/cloud/voice/customintent"
 	"kennel/cloud/voice/customintent/customintentpg"
 	"kennel/cloud/voice/voice"
@@ -31,6 +32,8 @@ type Voice struct {
 	Audio  *voice.Audio
 	// Customs finds what a sentence means; its Match is for speech.Config.
 	Customs *customintent.Service
+	// Answers tells owners where answers come from; the speech service says so to it.
+	Answers *answers.Service
 	// Recognizers tells how the recognisers are, and Speech holds the parts of the speech service. Both are set until the process serves; nil: there
 	// is none.
 	Recognizers func() []recognizer.Health
@@ -75,6 +78,7 @@ func Wire(b wire.Base, owners *owner.Service) (*Voice, wire.Slice, error) {
 		Keeper:  sessionpg.NewKeeper(b.Pool, wordsOf(owners.Hold), b.Log),
 		Audio:   voice.NewAudio(store, b.Blobs, owners.Owner, time.Now, b.Log),
 		Customs: customintent.New(customIntents, b.Log),
+		Answers: &answers.Service{},
 	}
 	s := wire.Slice{
 		Operations: func(d wire.Doors) wire.Operations {
