@@ -4,6 +4,7 @@ package speech
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"strconv"
 	"time"
@@ -222,6 +223,9 @@ func (s *Service) question(r Request, text string) knowledge.Question {
 
 func (o *outcome) ask(ctx context.Context, p knowledge.Provider, q knowledge.Question) {
 	a, err := p.Ask(ctx, q)
+	if errors.Is(err, knowledge.ErrNoResult) && o.failed == session.Match {
+		return // it began as a question, and no source knows one: the words mean nothing
+	}
 	if err != nil {
 		o.failed, o.why = session.Answer, err.Error()
 		return

@@ -337,7 +337,7 @@ func TestText(t *testing.T) {
 			want: speech.Answer{Question: true, Knowledge: &knowledge.Answer{Spoken: "of the age in ", Source: "test"}}},
 		"a question without its announcement": {r: speech.Request{Kind: speech.Intent}, text: "what is the meaning of life", want: said("what is the meaning of life", "of what is the meaning of life in ")},
 		"a question without its announcement or an answer": {r: speech.Request{Kind: speech.Intent}, text: "what is the meaning of life", know: knowledge.ErrNoResult,
-			want: speech.Answer{Intent: intent.Match{Cloud: speech.Unmatched}}, step: session.Answer},
+			want: speech.Answer{Intent: intent.Match{Cloud: speech.Unmatched}}, step: session.Match},
 		"no question":                {r: speech.Request{Kind: speech.Intent}, text: "the age", want: speech.Answer{Intent: intent.Match{Cloud: speech.Unmatched}}, step: session.Match},
 		"neither":                    {r: speech.Request{Kind: speech.Graph}, text: "the age", know: down, want: speech.Answer{Intent: intent.Match{Cloud: speech.Unmatched}}, step: session.Answer},
 		"weather":                    {r: speech.Request{Thing: robot, Kind: speech.Intent}, text: "weather", want: speech.Answer{Intent: rain("Oslo", "C")}},
