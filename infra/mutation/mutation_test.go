@@ -104,7 +104,7 @@ func facts(t *testing.T, root string) (out []fact) {
 				if cites.MatchString(comment) {
 					r = row(comment)
 				}
-				if is := change(l); r != "" && is != "" {
+				if is := change(l); r != "" && is != "" && !strings.Contains(lines[at.Line-1], "own default") {
 					out = append(out, fact{name, at.Line, at.Offset, at.Offset + len(l.Value), l.Value, is, r, lines[at.Line-1]})
 				}
 				return true

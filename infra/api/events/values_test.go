@@ -1,6 +1,9 @@
 package events
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestWords(t *testing.T) {
 	for _, x := range []struct {
@@ -29,6 +32,39 @@ func TestLayouts(t *testing.T) {
 	for name, l := range layouts {
 		if err := CheckName(name); err != nil || len(l.s) > 4 || len(l.i) > 4 {
 			t.Errorf("%s: %d texts, %d numbers, %v", name, len(l.s), len(l.i), err)
+		}
+	}
+}
+
+// TestDocumented: the events whose values the source documents carry them (VEC-DAS-07, 11, 13, 14, 16, 18, VEC-DGN-13, VEC-LOG-03).
+func TestDocumented(t *testing.T) {
+	for name, want := range map[string]string{
+		"robot.cpu_info":           "s1 governor, s2 set speed, s3 throttled, i1 load (thousandths), i2 clock (kHz), i3 limit (kHz), i4 temperature (m°C)",
+		"robot.wifi_info":          "s1 address, s2 network, s3 IP, s4 valid, i1 received (bytes), i2 sent (bytes), i3 receive errors, i4 send errors",
+		"robot.ota_download_start": "s1 from, s2 version",
+		"robot.ota_download_end":   "s1 outcome, s2 version, s3 problem, i1 code, i2 received (bytes)",
+		"robot.kernel_panic":       "s1 file, s2 reason",
+		"log.error":                "s1 message, s2 error",
+		"robot.fault_code":         "s1 fault, s2 service, i1 code",
+		"robot.maintenance_reboot": "s1 outcome, s2 reason, s3 at, i1 uptime (s)",
+		"robot.upload_dropped":     "s1 file, s2 reason, s3 kind, s4 answer, i1 files, i2 bytes, i3 since start",
+		"behavior.feature.end":     "s1 behaviour",
+		"behavior.hlai.change":     "s1 state",
+		"experiment.assigned":      "s1 experiment, s2 variation, s3 file, s4 why, i1 version",
+		"profile_id.start":         "s1 id",
+		"ble_conn_id.stop":         "s1 id",
+		"wifi_conn_id.start":       "s1 id",
+	} {
+		values, known := Describe(name)
+		var got []string
+		for _, v := range values {
+			if v.Unit != "" {
+				v.Name += " (" + v.Unit + ")"
+			}
+			got = append(got, v.Field+" "+v.Name)
+		}
+		if s := strings.Join(got, ", "); !known || s != want {
+			t.Errorf("%s has %s, want %s", name, s, want)
 		}
 	}
 }

@@ -17,6 +17,7 @@ func TestParse(t *testing.T) {
 		"anki.unbrick=0 anki.dev=0":      {},
 		"anki.unbricked=1 anki.devel":    {},
 		"root=/dev/x anki.developer":     {},
+		"androidboot.slot_suffix=_b rw":  {Slot: "b"},
 		"quiet anki.dev rw":              {Dev: true},
 		"dm=\"system none ro\" anki.dev": {Dev: true},
 		"anki.unbrick=1 anki.dev=1":      {Dev: true, Recovery: true},
