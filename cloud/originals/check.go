@@ -128,6 +128,7 @@ func Check(ctx context.Context, g Guide, r *replay.Robot, session string, n Netw
 		{"token refresh", func(ctx context.Context) (string, error) { return "a new token", r.Refresh(ctx) }},
 		{"document", c.document}, {"log upload", c.upload}, {"files and events", c.files},
 		{"connection check", func(ctx context.Context) (string, error) { return "50 pieces of audio arrived", r.CheckStream(ctx) }},
+		{"voice", c.voice},
 	}
 	out := Result{OK: true, Sentence: "An original robot with this configuration finds all that it needs.", At: time.Now()}
 	for i, step := range all {
@@ -313,6 +314,15 @@ func (c checker) files(ctx context.Context) (string, error) {
 		}
 	}
 	return "events, a log and a crash are taken where the owner allows them", nil
+}
+
+// voice says a sentence. A cloud that has no recogniser is told, and is no failure.
+func (c checker) voice(ctx context.Context) (string, error) {
+	err := c.robot.Voice(ctx)
+	if status.Code(err) == codes.Unimplemented {
+		return "not tried: this cloud has no speech recognition (speech.recognizers)", nil
+	}
+	return "a spoken sentence got an answer", err
 }
 
 // explain makes a part of a sentence of an error: what failed and what to do.

@@ -158,9 +158,9 @@ func TestCheckSaysWhatIsMissing(t *testing.T) {
 		to             map[string]string
 		step, sentence string
 	}{
-		"an unknown name":    {map[string]string{here: good}, "names", "Step 1 of 10, names, fails: the name kennel.s3.us-west-2.amazonaws.com is not known here"},
-		"nothing listens":    {map[string]string{here: closed, upload: good}, "connection", "Step 2 of 10, connection, fails: nothing takes connections at kennel.lan:8444 (connection refused); let kenneld listen there (-listen robots=0.0.0.0:8444)"},
-		"nothing at 443":     {map[string]string{here: good, upload: closed}, "connection", "Step 2 of 10, connection, fails: nothing takes connections at kennel.s3.us-west-2.amazonaws.com:443 (connection refused); port 443 cannot be opened, so do this."},
+		"an unknown name":    {map[string]string{here: good}, "names", "Step 1 of 11, names, fails: the name kennel.s3.us-west-2.amazonaws.com is not known here"},
+		"nothing listens":    {map[string]string{here: closed, upload: good}, "connection", "Step 2 of 11, connection, fails: nothing takes connections at kennel.lan:8444 (connection refused); let kenneld listen there (-listen robots=0.0.0.0:8444)"},
+		"nothing at 443":     {map[string]string{here: good, upload: closed}, "connection", "Step 2 of 11, connection, fails: nothing takes connections at kennel.s3.us-west-2.amazonaws.com:443 (connection refused); port 443 cannot be opened, so do this."},
 		"a foreign root":     {map[string]string{here: listener(t, leaf(foreign, "kennel.lan", time.Hour)), upload: good}, "certificate", "the robot does not trust the certificate at kennel.lan:8444, issued by Foreign Root; install this cloud's root at /etc/ssl/certs/local/root.crt"},
 		"another name":       {map[string]string{here: listener(t, leaf(ours, "elsewhere.lan", time.Hour)), upload: good}, "certificate", "the certificate at kennel.lan:8444 does not name kennel.lan; add the name to robots.names"},
 		"a certificate over": {map[string]string{here: good, upload: listener(t, leaf(ours, "kennel.lan", -time.Hour))}, "certificate", "the certificate at kennel.s3.us-west-2.amazonaws.com:443 is not valid now"},

@@ -94,7 +94,7 @@ func TestPage(t *testing.T) {
 	if err := p.Do(as(auth.Admin), nil); err != nil {
 		t.Fatal(err)
 	}
-	if text := show(auth.Admin); !strings.Contains(text, "Step 1 of 10, names, fails: the name kennel.invalid is not known here") || !strings.Contains(text, "pill fail") {
+	if text := show(auth.Admin); !strings.Contains(text, "Step 1 of 11, names, fails: the name kennel.invalid is not known here") || !strings.Contains(text, "pill fail") {
 		t.Errorf("after a self-test:\n%s", text)
 	}
 	if !slices.Equal(d.marked, []string{"mark", "forget"}) || len(d.erased) != 1 || d.erased[0] != originals.TestAccount {

@@ -2,11 +2,13 @@ package replay
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
 	"google.golang.org/grpc"
@@ -24,6 +26,23 @@ const (
 	voiceTime   = 9 * time.Second // the robot's deadline of a stream
 	checkTime   = 12 * time.Second
 )
+
+// words is speech as the original encodes it: Ogg Opus, 120 ms on a page.
+//
+//go:embed words.opus
+var words []byte
+
+// pages returns what is sent of speech, piece by piece: the two pages of the head at once, then a page each.
+func pages(b []byte) (out [][]byte) {
+	for len(b) > 27 {
+		n := 27 + int(b[26])
+		for _, l := range b[27:n] {
+			n += int(l)
+		}
+		out, b = append(out, b[:n]), b[n:]
+	}
+	return append([][]byte{slices.Concat(out[0], out[1])}, out[2:]...)
+}
 
 // ErrEOF is all that a robot learns of a stream that is refused before its first message was taken: it never reads the status.
 var ErrEOF = errors.New("EOF: the stream was refused before the robot's first message, whose status it never reads")
@@ -63,8 +82,9 @@ func (r *Robot) Voice(ctx context.Context) error {
 	if err != nil {
 		return r.heard(ctx, err)
 	}
+	audio := pages(words)
 	first := &chipperpb.StreamingIntentGraphRequest{Session: id, DeviceId: r.Thing, FirmwareVersion: r.OS, BootId: "00000000-0000-4000-8000-000000000000\n",
-		AudioEncoding: chipperpb.AudioEncoding_OGG_OPUS, SaveAudio: true, InputAudio: make([]byte, pieceBytes)}
+		AudioEncoding: chipperpb.AudioEncoding_OGG_OPUS, SaveAudio: true, InputAudio: audio[0]}
 	if err := stream.Send(first); err != nil {
 		return ErrEOF
 	}
@@ -76,14 +96,14 @@ func (r *Robot) Voice(ctx context.Context) error {
 		}
 		answer <- err
 	}()
-	for {
+	for i := 1; ; i = min(i+1, len(audio)-1) { // the last page, which is silent, until the cloud has heard enough
 		select {
 		case err := <-answer:
 			return r.heard(ctx, err)
 		case <-time.After(r.FramePause):
 		}
 		// The answer tells why a piece is not taken.
-		_ = stream.Send(&chipperpb.StreamingIntentGraphRequest{InputAudio: make([]byte, pieceBytes)})
+		_ = stream.Send(&chipperpb.StreamingIntentGraphRequest{InputAudio: audio[i]})
 	}
 }
 

@@ -204,7 +204,7 @@ func TestForcedRefresh(t *testing.T) {
 func TestVoiceReadsTheSentence(t *testing.T) {
 	cloud := &bad{voice: func(s grpc.BidiStreamingServer[chipperpb.StreamingIntentGraphRequest, chipperpb.IntentGraphResponse]) error {
 		m, err := s.Recv()
-		if err != nil || m.DeviceId != "vic:00e20100" || !strings.HasSuffix(m.BootId, "\n") || !m.SaveAudio {
+		if err != nil || m.DeviceId != "vic:00e20100" || !strings.HasSuffix(m.BootId, "\n") || !m.SaveAudio || !strings.HasPrefix(string(m.InputAudio), "OggS") {
 			t.Errorf("first message %v, %v", m, err)
 		}
 		return status.Error(codes.Unimplemented, "not yet, says the cloud")

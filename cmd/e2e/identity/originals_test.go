@@ -246,7 +246,7 @@ func TestOriginalsSequence(t *testing.T) {
 // the console has both. A port 443 that cannot be had ends no start.
 func TestOriginalsCheck(t *testing.T) {
 	const name = "kennel.invalid" // which no DNS knows
-	h := housetest.New(t, "-robots", "0", "-originals", name)
+	h := housetest.New(t, "-robots", "0", "-originals", name, "-recognizers", "sphinx")
 	h.Start()
 	g := h.OriginalsGuide(t)
 	if _, port, _ := net.SplitHostPort(g.ServerConfig.Tms); port != "443" && !slices.ContainsFunc(g.Troubles, func(s string) bool { return strings.HasPrefix(s, "Port 443 cannot be opened") }) {
@@ -258,7 +258,7 @@ func TestOriginalsCheck(t *testing.T) {
 	services, upload := "-connect-to="+g.ServerConfig.Tms+"="+h.RobotsPort(), "-connect-to="+housetest.UploadHost+":443="+h.RobotsPort()
 
 	r, said, code := h.CheckOriginals(t, services, upload)
-	if !r.OK || code != 0 || said != "" || len(r.Steps) != 10 {
+	if !r.OK || code != 0 || said != "" || len(r.Steps) != 11 || r.Steps[10].Detail != "a spoken sentence got an answer" {
 		t.Errorf("all is there: %+v, exit code %d, %q", r, code, said)
 	}
 	for what, tc := range map[string]struct {

@@ -357,7 +357,7 @@ func (s *walk) otherPages(p *browser.Page, look func(string), thing string) {
 	look("webhook")
 	p.Follow("Originals", "^/originals$")
 	p.Click("button", "Run self-test")
-	p.See("Step 1 of 10, names, fails")
+	p.See("Step 1 of 11, names, fails")
 	look("originals")
 	p.Click("summary", "Your account")
 	p.Follow("Your account", "^/me")
