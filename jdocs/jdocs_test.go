@@ -396,3 +396,10 @@ func TestChoices(t *testing.T) {
 		t.Error("the lifetime statistics have fields of their own, an unknown document has none")
 	}
 }
+
+// TestBounds: the limits of documents (VEC-JDS-10).
+func TestBounds(t *testing.T) {
+	if got := []int{jdocs.MaxID, jdocs.MaxMeta, jdocs.MaxJSON, jdocs.MaxDepth, jdocs.MaxItems}; !slices.Equal(got, []int{64, 32, 204800, 16, 64}) {
+		t.Errorf("characters of an id and of metadata, bytes of a document, levels, documents of a read: %d", got)
+	}
+}

@@ -514,3 +514,10 @@ func TestProgramEnds(t *testing.T) {
 		t.Errorf("%+v, %v; want %+v", s, err, want)
 	}
 }
+
+// TestEventNames: what the dashboards of the original look for (VEC-OTA-22).
+func TestEventNames(t *testing.T) {
+	if got := []string{EventStart, EventStalled, EventEnd}; !slices.Equal(got, []string{"robot.ota_download_start", "robot.ota_download_stalled", "robot.ota_download_end"}) {
+		t.Errorf("%q", got)
+	}
+}

@@ -43,6 +43,9 @@ func TestNumbers(t *testing.T) {
 	if StallLeft != 0x0001 || StallRight != 0x0100 { // AMIGO-SIP-09
 		t.Errorf("stalls are bits %#x and %#x", StallLeft, StallRight)
 	}
+	if Sonars != 8 || MaxPayload != 198 || MaxText != 195 { // AMIGO-SIP-14, AMIGO-PKT-05
+		t.Errorf("%d sonars, payloads of %d bytes, texts of %d", Sonars, MaxPayload, MaxText)
+	}
 	if FlagMotors != 1 || FlagSonar != 2 { // AMIGO-SIP-11
 		t.Errorf("motors and sonar are bits %#x and %#x", FlagMotors, FlagSonar)
 	}
