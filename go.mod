@@ -40,6 +40,7 @@ require (
 	github.com/letsencrypt/challtestsrv v1.4.2
 	github.com/letsencrypt/pebble/v2 v2.10.1
 	github.com/mochi-mqtt/server/v2 v2.7.9
+	github.com/openai/openai-go/v3 v3.98.0
 	github.com/parquet-go/parquet-go v0.32.0
 	github.com/pion/opus v0.1.0
 	github.com/pires/go-proxyproto v0.8.1

@@ -218,7 +218,7 @@ func (s *Service) language(r Request) string {
 }
 
 func (s *Service) question(r Request, text string) knowledge.Question {
-	return knowledge.Question{Text: text, Language: s.language(r), Timezone: r.Timezone}
+	return knowledge.Question{Text: text, Language: s.language(r), Timezone: r.Timezone, Thing: r.Thing, Forget: r.SkipDAS}
 }
 
 func (o *outcome) ask(ctx context.Context, p knowledge.Provider, q knowledge.Question) {
@@ -231,6 +231,9 @@ func (o *outcome) ask(ctx context.Context, p knowledge.Provider, q knowledge.Que
 		return
 	}
 	o.answer.Knowledge, o.failed, o.why = &a, "", ""
+	if a.Partial {
+		o.failed, o.why = session.Answer, "the answer ended too early; its whole sentences were said"
+	}
 }
 
 // weather fills in what the weather behaviour needs (VEC-INT-06, VEC-NLP-11): of the place that was said, or of the one in the robot's settings. A
@@ -268,7 +271,7 @@ func (s *Service) weather(ctx context.Context, r Request, o *outcome) {
 
 // say makes a sentence the answer, in the form that fits the request: robots speak the answer of this intent, too.
 func (o *outcome) say(r Request, a knowledge.Answer) {
-	o.answer.Knowledge, o.failed, o.why = &a, "", ""
+	o.answer.Knowledge = &a
 	if r.Kind != Intent {
 		o.answer.Question, o.answer.Intent = true, intent.Match{}
 		return

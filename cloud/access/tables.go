@@ -176,6 +176,8 @@ var HTTP = table(append(declared(overHTTP), []Rule{
 	{Name: "POST /my/robots/{thing}/offer", Roles: owners, Own: true, Page: true},
 	{Name: "POST /my/robots/{thing}/apps", Roles: owners, Own: true, Page: true},
 	{Name: "POST /my/robots/{thing}/audio", Roles: owners, Own: true, Page: true},
+	{Name: "POST /my/robots/{thing}/talk", Roles: owners, Own: true, Page: true},
+	{Name: "POST /my/robots/{thing}/forget", Roles: owners, Own: true, Page: true},
 	{Name: "POST /my/robots/{thing}/update", Roles: owners, Own: true, Page: true},
 	{Name: "POST /my/robots/{thing}/tell", Roles: owners, Own: true, Page: true},
 	{Name: "POST /my/robots/{thing}/tokens", Roles: owners, Own: true, Page: true},

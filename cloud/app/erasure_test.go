@@ -29,6 +29,8 @@ import (
 	"kennel/cloud/identity/token/tokenpg"
 	"kennel/cloud/telemetry/crash"
 	"kennel/cloud/telemetry/crash/crashpg"
+	"kennel/cloud/voice/answers"
+	"kennel/cloud/voice/answers/answerspg"
 	"kennel/cloud/voice/voice"
 	"kennel/infra/api/ack"
 	"kennel/infra/api/commandwire"
@@ -38,6 +40,7 @@ import (
 	"kennel/infra/blob"
 	"kennel/infra/testwait"
 	"kennel/jdocs"
+	"kennel/speech/knowledge"
 )
 
 // unpacked adds to b what its gzip streams hold, wherever they begin.
@@ -262,6 +265,9 @@ func (w *wired) plant(t *testing.T, p *person) {
 		_, err := w.base.Pool.Exec(ctx, row.sql, row.args...)
 		must(err)
 	}
+	talks := answerspg.New(w.base.Pool)
+	must(talks.Set(ctx, rex, p.id, answers.Choice{Asks: true, Persona: p.word("persona"), Remember: true}, time.Now()))
+	must(talks.Keep(ctx, rex, p.id, knowledge.Turn{At: time.Now(), Asked: p.word("asked"), Said: p.word("told")}))
 	crashes, err := crash.New(crash.Config{Store: crashpg.New(w.base.Pool), Objects: w.base.Blobs, Log: w.base.Log})
 	must(err)
 	_, err = crashes.Take(ctx, crash.Report{Thing: rex, Name: p.word("dump"), Program: "vic-anim", OSVersion: "1.0", At: time.Now(), Dump: []byte("kennel-crash 1\nprogram: vic-anim\n\npanic: " + p.word("memory") + "\n\ngoroutine 1 [running]:\nmain." + p.word("call") + "()\n\t/src/main.go:7 +0x1\n"), Log: []byte(p.word("lastline")), Told: true})

@@ -17,11 +17,11 @@ import (
 
 	"kennel/cloud/access"
 	"kennel/cloud/fleet/registry/registrypg"
-	"kennel/cloud/identity/account/accountapi"
 	"kennel/cloud/identity/owner"
 	"kennel/cloud/identity/owner/ownerpg"
 	"kennel/cloud/identity/token/tokenpg"
 	"kennel/cloud/telemetry/storage"
+	"kennel/cloud/voice/answers/answerspg"
 	"kennel/cloud/voice/customintent"
 	"kennel/cloud/voice/customintent/customintentpg"
 	"kennel/cloud/voice/voice"
@@ -29,6 +29,7 @@ import (
 	"kennel/infra/api/owners"
 	"kennel/infra/auth"
 	"kennel/infra/testwait"
+	"kennel/infra/thing"
 	"kennel/jdocs"
 	"kennel/jdocs/jdocswire"
 	"kennel/ota/otapg"
@@ -113,7 +114,7 @@ func (w *wired) look(t *testing.T, p *person, ids map[string][]string) (said map
 	t.Helper()
 	queries := map[string]string{"GET /v1/events": "?thing=" + string(rex), "GET /v1/events/boots": "?thing=" + string(rex), "GET /v1/things/{thing}/logs/search": "?text=planted",
 		"GET /v1/things/{thing}/jdocs/{doc}/history": "?limit=1000", "GET /v1/things/{thing}/jdocs/{doc}/diff": "?from={version}&to={version}"}
-	said = map[string][]byte{}
+	said, cookie := map[string][]byte{}, w.cookie(t)
 	for _, name := range access.HTTP.Names() {
 		rule := access.HTTP[name]
 		method, path, _ := strings.Cut(name+queries[name], " ")
@@ -139,7 +140,7 @@ func (w *wired) look(t *testing.T, p *person, ids map[string][]string) (said map
 			}
 			header := []string{"Authorization", "Bearer " + p.token}
 			if rule.Page {
-				header = []string{"Cookie", accountapi.PlainCookie + "=" + p.token}
+				header = []string{"Cookie", cookie + "=" + p.token}
 			}
 			code, body := w.get(t, method, path, "", header...)
 			if code != http.StatusOK { // it repeats what was asked for
@@ -177,6 +178,11 @@ func (w *wired) told(t *testing.T) map[string][]byte {
 	if err != nil {
 		t.Fatal(err)
 	}
+	talk, err := answerspg.New(w.base.Pool).Of(t.Context(), thing.Stretch{Thing: rex, Until: time.Now().Add(time.Hour)}) // all ends with the ownership
+	if err != nil {
+		t.Fatal(err)
+	}
+	out["talk"] = fmt.Appendf(nil, "%+v", talk)
 	out["choice of an update"] = fmt.Appendf(nil, "%+v", chosen)
 	for o, err := range w.base.Blobs.List(t.Context(), voice.Prefix) { // it is promised that these end with the ownership
 		if err != nil {

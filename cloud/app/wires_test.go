@@ -26,7 +26,7 @@ const (
 	ofUpdates  = "its releases"
 
 	// ofVoice: voice asks for something else.
-	ofVoice = "the owner's own wish for audio: voice.TestAudioIsTakenBackMeanwhile, voice.TestAudioOfAnotherOwner"
+	ofVoice = "the owner's own wishes for audio: voice.TestAudioIsTakenBackMeanwhile, voice.TestAudioOfAnotherOwner; and for a memory of talks: answerspg.TestMemoryIsTheOwners"
 )
 
 // wires are all ways by which a robot's bytes reach this cloud. A way whose data need the owner's consent has the test that drives it with an opt-out and with a change of owner
@@ -43,7 +43,7 @@ var wires = map[string]string{
 	"up/status":                       "free: how its parts are, which the fleet is run by",
 	"up/ota":                          "free: " + ofUpdates,
 	"up/live":                         "free: its present, for a person who looks at it now; nothing is kept",
-	"req/speech/say":                  "free: the cloud speaks, the robot says what",
+	"req/speech/say":                  ofVoice,
 	"req/ota/desired":                 "free: " + ofUpdates,
 	"req/ota/trust":                   "free: " + ofUpdates,
 	"req/jdocs/read":                  "free: " + ofUse,
@@ -87,7 +87,7 @@ var wires = map[string]string{
 	"/chippergrpc2.ChipperGrpc/StreamingIntent":          ofVoice,
 	"/chippergrpc2.ChipperGrpc/StreamingKnowledgeGraph":  ofVoice,
 	"/chippergrpc2.ChipperGrpc/StreamingIntentGraph":     ofVoice,
-	"/chippergrpc2.ChipperGrpc/TextIntent":               "free: words of a test, no audio",
+	"/chippergrpc2.ChipperGrpc/TextIntent":               ofVoice,
 	"/chippergrpc2.ChipperGrpc/StreamingConnectionCheck": "free: it counts what it is sent",
 }
 

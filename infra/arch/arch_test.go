@@ -175,6 +175,7 @@ func TestFixedLibrariesStayInFewPlaces(t *testing.T) {
 		"github.com/aws/aws-sdk-go-v2":        {"infra/awsconfig", "infra/blob", "infra/queue", "infra/mqtt/brokeradmin/awsiot", "speech/recognizer/transcribe", "speech/recognizer/lex"}, // the last ends sessions at AWS's broker
 		"github.com/versity/versitygw":        {"infra/blob/gateway"},
 		"github.com/golang-jwt/jwt":           {"cloud/identity/token"},
+		"github.com/openai/openai-go/v3":      {"speech/knowledge/knowledgechat"},
 		"github.com/coreos/go-oidc/v3":        {"cloud/identity/account/accountoidc"},
 		"golang.org/x/oauth2":                 {"cloud/identity/account/accountoidc"},
 		"github.com/go-webauthn/webauthn":     {"cloud/identity/account/accountwebauthn"},

@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"kennel/infra/errs"
+	"kennel/infra/thing"
 )
 
 // Bounds of a question and of what a robot says in answer, in bytes.
@@ -19,6 +20,9 @@ type Question struct {
 	Text     string
 	Language string // such as en-US
 	Timezone string // of the robot, such as Europe/Berlin; "" means UTC
+
+	Thing  thing.ID // that proved itself and was asked; "": none did
+	Forget bool     // nothing of the question may be kept
 }
 
 // Answer holds the words that the robot says.
@@ -26,6 +30,7 @@ type Answer struct {
 	Spoken  string
 	Source  string   // of the answer, such as local or the name of a server
 	Domains []string // the subjects of the answer, such as units; robots hand them on (domains.N)
+	Partial bool     // the rest of the answer did not come
 }
 
 // ErrNoResult is the error of a provider that works and does not know (kind NotFound). A robot hears the answer type NoResultCommand.

@@ -84,6 +84,8 @@ port and, if this account may open it, on port 443 (see kenneld originals).`,
 	f.StringSliceVar(&o.Speech.Recognizers, "recognizers", app.Recognizers(), "speech recognisers to try, a `LIST` in this order; none: speech off (default: those installed)")
 	f.StringVar(&o.Speech.Place, "place", "", "`PLACE` of this house, such as \"Bern, Switzerland\": the weather of robots whose settings name no place of their own is from there")
 	f.StringVar(&o.Speech.Weather, "weather", "open-meteo", "`SOURCE` of weather reports, asked only when a person asks a robot: open-meteo, open-meteo=http://HOST:PORT (a server of yours), or none")
+	f.StringVar(&o.Speech.Model, "model", "", "language model that answers for robots whose owners allow it, `NAME=URL` of a server with OpenAI's chat completions, such as llama3.2=http://127.0.0.1:11434/v1")
+	f.StringVar(&o.Speech.ModelKeyFile, "model-key-file", "", "`FILE` with the key of the server of -model")
 	f.StringVar(&o.LogLevel, "log-level", "info", "`LEVEL`: debug, info, warn or error")
 	return cmd
 }

@@ -191,6 +191,8 @@ var dones = map[string]string{
 	"no-consent": "Your robots no longer share diagnostic data.",
 	"update":     "Saved. Your robot is told now, or when it is online again.",
 	"audio":      "Recordings are now kept for a week.",
+	"talk":       "Saved.",
+	"forgotten":  "Your robot has forgotten all of it.",
 	"no-audio":   "Recordings are no longer kept. Earlier ones are deleted.",
 	"tokens":     "Robot signed out. Sign in again with an app.",
 	"session":    "Session ended.",

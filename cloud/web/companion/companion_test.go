@@ -35,6 +35,7 @@ import (
 	"kennel/jdocs"
 	"kennel/ota"
 	"kennel/speech/intent"
+	"kennel/speech/knowledge"
 	"kennel/speech/weather"
 )
 
@@ -65,6 +66,7 @@ type house struct {
 	update   ota.Update // of every robot
 	told     []command.Command
 	weather  answers.Weather // zero: of Bern
+	talk     answers.Talk
 }
 
 func (h *house) do(what string, args ...any) error {
@@ -250,6 +252,18 @@ func (s sky) Weather(context.Context, thing.ID) (answers.Weather, error) {
 	return cmp.Or(s.weather, answers.Weather{Source: "open-meteo.com", Wishes: weather.Wishes{Place: "Bern"}}), nil
 }
 
+func (s sky) Talk(_ context.Context, _ thing.ID, account string) (answers.Talk, error) {
+	return s.talk, nil
+}
+
+func (s sky) Choose(_ context.Context, id thing.ID, account string, c answers.Choice) error {
+	return s.do("choose talk", id, account, c)
+}
+
+func (s sky) Forget(_ context.Context, id thing.ID, account string) error {
+	return s.do("forget talk", id, account)
+}
+
 func (h *house) Update(context.Context, thing.ID) (ota.Update, error) { return h.update, nil }
 
 func (h *house) Choose(_ context.Context, id thing.ID, w ota.When) (ota.Update, error) {
@@ -261,6 +275,7 @@ func open(t *testing.T) (*http.ServeMux, *house) {
 	h := &house{account: `{"DATA_COLLECTION":true}`, things: map[thing.ID]registry.Thing{
 		rex:  {ID: rex, Presence: registry.Present, Since: noon, LastSeen: noon, Status: &status.Message{OS: evil, Intents: []string{"global_stop", "movement_forward", "set_timer"}, Problems: []string{evil}, Body: &status.Body{BatteryLevel: "low"}}, Problems: []status.Problem{{Kind: status.KindOther, Text: evil}}},
 		bobs: {ID: bobs, Presence: registry.Absent, Since: noon, LastSeen: noon}}}
+	h.talk.Model = "llama3.2"
 	mux := http.NewServeMux()
 	if err := Mount(mux, Config{Robots: h, Tokens: h, Fleet: h, Docs: h, Places: []string{"Berlin, Berlin, Germany"}, People: persons{h}, Logs: papers{}, Recordings: ears{h}, Answers: sky{h}, Updates: h, Says: h, Audit: h.audit, Log: slog.New(slog.DiscardHandler)}); err != nil {
 		t.Fatal(err)
@@ -338,6 +353,9 @@ var wishes = []struct {
 	{"/my/robots/vic:00e20100/update", form("when", "now"), "/my/robots/vic:00e20100?done=update#software", []string{"audit update.choose vic:00e20100 now", "choose vic:00e20100 {true false 0s}"}, true},
 	{"/my/robots/vic:00e20100/update", form("when", "3d"), "/my/robots/vic:00e20100?done=update#software", []string{"audit update.choose vic:00e20100 3d", "choose vic:00e20100 {false false 72h0m0s}"}, true},
 	{"/my/robots/vic:00e20100/audio", form("keep", "yes"), "/my/robots/vic:00e20100?done=audio", []string{"audit voice.audio vic:00e20100 true", "keep audio vic:00e20100 ann true"}, true},
+	{"/my/robots/vic:00e20100/talk", form("asks", "yes", "remember", "yes", "persona", "A pirate."), "/my/robots/vic:00e20100?done=talk", []string{"audit talk.choose vic:00e20100 asks true, remembers true", "choose talk vic:00e20100 ann {true A pirate. true}"}, true},
+	{"/my/robots/vic:00e20100/talk", "", "/my/robots/vic:00e20100?done=talk", []string{"audit talk.choose vic:00e20100 asks false, remembers false", "choose talk vic:00e20100 ann {false  false}"}, true},
+	{"/my/robots/vic:00e20100/forget", "", "/my/robots/vic:00e20100?done=forgotten", []string{"audit talk.forget vic:00e20100", "forget talk vic:00e20100 ann"}, true},
 	{"/my/robots/vic:00e20100/audio", "", "/my/robots/vic:00e20100?done=no-audio", []string{"audit voice.audio vic:00e20100 false", "keep audio vic:00e20100 ann false"}, true},
 	{"/my/robots/vic:00e20100/settings", form("card", "eyes", "eyes", "4"), "/my/robots/vic:00e20100/settings?done=set#h-eyes", []string{`set vic:00e20100 vic.RobotSettings {"custom_eye_color.enabled":false,"eye_color":4}`}, true},
 	{"/my/robots/vic:00e20100/settings", form("card", "eyes", "eyes", "own", "hue", "180", "saturation", "50"), "/my/robots/vic:00e20100/settings?done=set#h-eyes",
@@ -697,6 +715,38 @@ func TestWeather(t *testing.T) {
 		}
 		if strings.Contains(got, evil) {
 			t.Errorf("%+v: a place is markup", c.is)
+		}
+	}
+}
+
+// TestTalk (issue 31.4): an owner reads what a language model is told of the robot, and what it remembers; without a model, only what can still be deleted.
+func TestTalk(t *testing.T) {
+	mux, h := open(t)
+	page := func() string { return do(t, mux, "ann", "GET", "/my/robots/vic:00e20100", "").Body.String() }
+	h.talk = answers.Talk{}
+	if got := page(); strings.Contains(got, "language model") {
+		t.Error("a language model without one")
+	}
+	turns := []knowledge.Turn{{At: noon, Asked: "who are you", Said: evil}, {At: noon, Asked: "why", Said: "Because."}}
+	for _, c := range []struct {
+		is         answers.Talk
+		want, lack []string
+	}{
+		{answers.Talk{Model: "llama3.2"}, []string{"llama3.2", "Let the language model answer"}, []string{"checked> Let the", "Memory</h3>", "remembers nothing yet"}},
+		{answers.Talk{Model: "llama3.2", Choice: answers.Choice{Asks: true, Persona: evil, Remember: true}}, []string{"checked> Let the", "remembers nothing yet"}, []string{evil, "Delete memory"}},
+		{answers.Talk{Choice: answers.Choice{Remember: true}, Turns: turns}, []string{"no language model any longer", "Memory</h3>", "Delete memory", "who are you", "Because."}, []string{evil}},
+	} {
+		h.talk = c.is
+		got := page()
+		for _, want := range c.want {
+			if !strings.Contains(got, want) {
+				t.Errorf("%+v: no %q", c.is, want)
+			}
+		}
+		for _, lack := range c.lack {
+			if strings.Contains(got, lack) {
+				t.Errorf("%+v: %q", c.is, lack)
+			}
 		}
 	}
 }

@@ -133,6 +133,7 @@ type robotPage struct {
 	KeepDays int
 	Audio    *voice.AudioWish // nil: the page does not say
 	Weather  *answers.Weather // likewise
+	Talk     *answers.Talk    // nil: there is neither a language model nor anything kept of one
 	Software *softwareView    // likewise
 }
 
@@ -193,6 +194,9 @@ func (c *companion) robot(ctx context.Context, r *http.Request, s said) (string,
 	}
 	if v.Tell != nil {
 		forms = append(forms, "tell")
+	}
+	if v.Talk != nil {
+		forms = append(forms, "talk")
 	}
 	v.Gone = s.Lost(forms)
 	return "robot", frame{Title: v.Title, Live: liveOf(t.Thing), Main: v}, nil
@@ -279,6 +283,10 @@ func (c *companion) mountRobots(act func(pattern string, a action)) {
 	}
 	if c.Recordings != nil {
 		of("POST /my/robots/{thing}/audio", "audio", robotAddress, c.setAudio)
+	}
+	if c.Answers != nil {
+		of("POST /my/robots/{thing}/talk", "talk", robotAddress, c.setTalk)
+		of("POST /my/robots/{thing}/forget", "talk", robotAddress, c.forgetTalk)
 	}
 	of("POST /my/robots/{thing}/tokens", "tokens", robotAddress, func(ctx context.Context, _ auth.Caller, id thing.ID, _ url.Values) (string, error) {
 		if err := c.Audit(ctx, "tokens.revoke", string(id), "all"); err != nil {

@@ -21,9 +21,17 @@ func TestWeather(t *testing.T) {
 		_, _ = w.Write([]byte(answer))
 	}))
 	defer sky.Close()
-	h := housetest.New(t, "-robots", "1", "-place", "Bern", "-weather", "open-meteo="+sky.URL)
+	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = w.Write([]byte("data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"To roll. And to\"}}]}\n\n")) // here it ends
+	}))
+	defer model.Close()
+	h := housetest.New(t, "-robots", "1", "-place", "Bern", "-weather", "open-meteo="+sky.URL, "-model", "llama3.2="+model.URL+"/v1")
 	h.Start()
 	thing := h.AwaitPresent(1)[0]
+	if out, err := h.Ctl("robot", "say", thing, "what is the meaning of life"); err != nil || !strings.Contains(string(out), "To roll.") || strings.Contains(string(out), "And to") {
+		t.Errorf("the meaning of life, of half an answer: %s, %v", out, err)
+	}
 	ann := h.Owner(t, "ann@example.org", "Ann")
 	ann.Do("POST", "/v1/my/robots/claim", map[string]string{"code": housetest.ShownCode(t, h.RobotRoot(thing))}, nil)
 	ann.Agrees(thing, true)
@@ -33,6 +41,9 @@ func TestWeather(t *testing.T) {
 		if s.Intent != intent || s.Command.State != state || s.Command.Result == nil || s.Command.Result.Detail != detail {
 			t.Errorf("%s: %+v, %+v; want %s, %s, %q", text, s, s.Command.Result, intent, state, detail)
 		}
+	}
+	if code, b := ann.Try("POST", "/v1/my/robots/"+thing+"/intents", map[string]any{"text": "what is the meaning of life"}); code != 400 || !strings.Contains(string(b), "not_understood") {
+		t.Errorf("the meaning of life, for an owner who allowed no language model: %d %s", code, b)
 	}
 	ask("what is the weather", "weather_response", "done", "Rain, 71 °F in Bern")
 	ask("what is the weather in Oslo", "weather_response", "done", "Rain, 71 °F in Oslo")

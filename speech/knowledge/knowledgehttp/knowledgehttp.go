@@ -53,7 +53,7 @@ func (p Provider) Ask(ctx context.Context, q knowledge.Question) (knowledge.Answ
 		Source  string   `json:"source"`
 		Domains []string `json:"domains"`
 	}
-	err := p.Post(ctx, question(q), &a)
+	err := p.Post(ctx, question{q.Text, q.Language, q.Timezone}, &a)
 	if err != nil && errs.KindOf(err) == errs.NotFound {
 		return knowledge.Answer{}, knowledge.ErrNoResult
 	}

@@ -27,6 +27,7 @@ import (
 	"kennel/speech/endpoint"
 	"kennel/speech/intent"
 	"kennel/speech/knowledge"
+	"kennel/speech/knowledge/knowledgechat"
 	"kennel/speech/knowledge/knowledgehttp"
 	"kennel/speech/knowledge/local"
 	"kennel/speech/recognizer"
@@ -57,6 +58,10 @@ type Config struct {
 		URL       string `koanf:"url"`        // of a server that answers what this cloud cannot; "": none
 		TokenFile string `koanf:"token_file"` // with what it asks for; "": nothing
 	} `koanf:"knowledge"`
+	// Model is a language model that answers what nothing else knows, for robots whose owners allow it: NAME=URL of a server with OpenAI's chat completions, such
+	// as llama3.2=http://127.0.0.1:11434/v1. "": none.
+	Model        string `koanf:"model"`
+	ModelKeyFile string `koanf:"model_key_file"` // with what it asks for; "": nothing
 	// Place is where robots are whose settings name no place of their own, such as "Bern, Switzerland": it is the place of their weather.
 	Place string `koanf:"place"`
 	// Weather is the source of weather reports: open-meteo, whose servers learn the places that people ask for; open-meteo=http://HOST:PORT, a server
@@ -97,27 +102,49 @@ func (c Config) Validate() error {
 	if c.AtOnce < 0 || c.Pause < 0 || c.Pause > 2*time.Second {
 		return errs.New(errs.Invalid, "speech.at_once %d, speech.pause %v: want 0 or more, and 0 to 2 s", c.AtOnce, c.Pause)
 	}
-	_, err := c.knowledge()
+	_, err := c.knowledge(nil)
 	return err
 }
 
-func (c Config) knowledge() (knowledge.First, error) {
+// knowledge returns everything that answers questions, in the order in which it is asked. memory is for the language model.
+func (c Config) knowledge(memory knowledge.Memory) (knowledge.First, error) {
 	all := knowledge.First{local.New(time.Now)}
-	if c.Knowledge.URL == "" {
-		return all, nil
-	}
-	var token []byte
-	if c.Knowledge.TokenFile != "" {
-		var err error
-		if token, err = os.ReadFile(c.Knowledge.TokenFile); err != nil {
-			return nil, errs.New(errs.Invalid, "speech.knowledge.token_file: %w", err)
+	if c.Knowledge.URL != "" {
+		token, err := secret("speech.knowledge.token_file", c.Knowledge.TokenFile)
+		if err != nil {
+			return nil, err
 		}
+		p, err := knowledgehttp.New(c.Knowledge.URL, token)
+		if err != nil {
+			return nil, errs.New(errs.Invalid, "speech.knowledge.url: %w", err)
+		}
+		all = append(all, p)
 	}
-	p, err := knowledgehttp.New(c.Knowledge.URL, logging.Secret(strings.TrimSpace(string(token))))
+	if c.Model != "" {
+		key, err := secret("speech.model_key_file", c.ModelKeyFile)
+		if err != nil {
+			return nil, err
+		}
+		name, address, _ := strings.Cut(c.Model, "=")
+		p, err := knowledgechat.New(address, name, key, memory, time.Now)
+		if err != nil {
+			return nil, errs.New(errs.Invalid, "speech.model: %w", err)
+		}
+		all = append(all, p)
+	}
+	return all, nil
+}
+
+// secret returns the only line of a file; "" without one.
+func secret(setting, file string) (logging.Secret, error) {
+	if file == "" {
+		return "", nil
+	}
+	b, err := os.ReadFile(file)
 	if err != nil {
-		return nil, errs.New(errs.Invalid, "speech.knowledge.url: %w", err)
+		return "", errs.New(errs.Invalid, "%s: %w", setting, err)
 	}
-	return append(all, p), nil
+	return logging.Secret(strings.TrimSpace(string(b))), nil
 }
 
 // Needs are the slices that speech asks.
@@ -182,7 +209,7 @@ func (s Speech) Unheard(ctx context.Context, id thing.ID) (string, error) {
 
 // Wire wires the slice.
 func Wire(b wire.Base, cfg Config, n Needs) (Speech, wire.Slice, error) {
-	know, err := cfg.knowledge()
+	know, err := cfg.knowledge(n.Voice.Answers)
 	if err != nil {
 		return Speech{}, wire.Slice{}, err
 	}
@@ -200,6 +227,7 @@ func Wire(b wire.Base, cfg Config, n Needs) (Speech, wire.Slice, error) {
 	conf.Place = cfg.Place
 	told := n.Voice.Answers
 	told.Place, told.Settings = cfg.Place, conf.Settings
+	told.Model, _, _ = strings.Cut(cfg.Model, "=")
 	if conf.Weather, told.Source, err = cfg.sky(); err != nil {
 		return Speech{}, wire.Slice{}, err
 	}

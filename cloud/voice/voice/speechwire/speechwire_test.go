@@ -30,6 +30,8 @@ func TestConfig(t *testing.T) {
 		"speech.language":            set(func(c *Config) { c.Language = "xx-XX" }),
 		"speech.at_once -1":          set(func(c *Config) { c.AtOnce = -1 }),
 		"speech.pause 1m0s":          set(func(c *Config) { c.Pause = 60e9 }),
+		"speech.model: language mod": set(func(c *Config) { c.Model = "http://127.0.0.1:11434/v1" }),
+		"speech.model_key_file":      set(func(c *Config) { c.Model, c.ModelKeyFile = "llama3.2:3b=http://127.0.0.1:11434/v1", "/nowhere" }),
 		"speech.knowledge.url":       set(func(c *Config) { c.Knowledge.URL = "ftp://example.org" }),
 		"speech.knowledge.token_fil": set(func(c *Config) { c.Knowledge.URL, c.Knowledge.TokenFile = "https://example.org", "/nowhere" }),
 	} {

@@ -10,6 +10,7 @@ import (
 	"kennel/cloud/identity/owner"
 	"kennel/cloud/metrics"
 	"kennel/cloud/voice/answers"
+	"kennel/cloud/voice/answers/answerspg"
 	"kennel/cloud/voice/customintent"
 	"kennel/cloud/voice/customintent/customintentpg"
 	"kennel/cloud/voice/voice"
@@ -38,13 +39,16 @@ type Voice struct {
 	// is none.
 	Recognizers func() []recognizer.Health
 	Speech      *speech.Config
+
+	talks *answerspg.Store
 }
 
 // Erase deletes what is held of a stretch, and returns how much.
 func (v *Voice) Erase(ctx context.Context, s thing.Stretch) (int, error) {
 	n, err := v.Store.Drop(ctx, s)
 	m, aerr := v.Audio.Drop(ctx, s)
-	return n + m, errors.Join(err, aerr)
+	k, terr := v.talks.Drop(ctx, s)
+	return n + m + k, errors.Join(err, aerr, terr)
 }
 
 func (v *Voice) parts() (speech.Config, error) {
@@ -71,14 +75,14 @@ func wordsOf(ask consent.Ask) sessionpg.Consent {
 
 // Wire wires the slice.
 func Wire(b wire.Base, owners *owner.Service) (*Voice, wire.Slice, error) {
-	store, customIntents := sessionpg.NewStore(b.Pool), customintentpg.New(b.Pool)
+	store, customIntents, talks := sessionpg.NewStore(b.Pool), customintentpg.New(b.Pool), answerspg.New(b.Pool)
 	v := &Voice{
 		Store:   store,
-		Service: &voice.Service{Store: store, Now: time.Now},
+		Service: &voice.Service{Store: store, Now: time.Now}, talks: talks,
 		Keeper:  sessionpg.NewKeeper(b.Pool, wordsOf(owners.Hold), b.Log),
 		Audio:   voice.NewAudio(store, b.Blobs, owners.Owner, time.Now, b.Log),
 		Customs: customintent.New(customIntents, b.Log),
-		Answers: &answers.Service{},
+		Answers: &answers.Service{Store: talks, Owner: owners.Owner, Now: time.Now},
 	}
 	s := wire.Slice{
 		Operations: func(d wire.Doors) wire.Operations {
@@ -93,6 +97,7 @@ func Wire(b wire.Base, owners *owner.Service) (*Voice, wire.Slice, error) {
 		Runs: []wire.Run{{Name: "speech sessions", Run: v.Keeper.Run}, {Name: "speech audio", Run: v.Audio.Run}},
 		Jobs: []jobs.Job{
 			{Name: "voice.expire", Every: time.Hour, Run: v.Expire},
+			{Name: "voice.memory.expire", Every: time.Hour, Run: func(ctx context.Context) error { return talks.Expire(ctx, time.Now().Add(-answers.Kept)) }},
 			{Name: "voice.audio.expire", Every: time.Hour, Run: func(ctx context.Context) error {
 				n, err := v.Audio.Expire(ctx)
 				if n > 0 {
@@ -106,6 +111,10 @@ func Wire(b wire.Base, owners *owner.Service) (*Voice, wire.Slice, error) {
 			{Name: "audio", Keeps: []string{"speech_audio", "s3 speech/"}, Data: owner.Filed{Held: owner.Held{Kind: "recordings", Owners: owners, Drop: v.Audio.Drop,
 				List: func(ctx context.Context, s thing.Stretch) (any, error) { return v.Audio.List(ctx, s) }}, Each: v.Audio.Files},
 				Ended: func(ctx context.Context, t owner.Tenure) error { return v.Audio.Ended(ctx, t.Stretch(time.Now())) }},
+			{Name: "talks", Keeps: []string{"answers_talk", "answers_turn"}, Data: owner.Held{Kind: "talks", Owners: owners, List: talks.Of, Drop: talks.Drop},
+				Ended: func(ctx context.Context, t owner.Tenure) error {
+					return talks.End(ctx, t.Thing, t.Stretch(time.Now()).Until)
+				}},
 			{Name: "custom_intents", Keeps: []string{"intent_custom"}, Data: owner.Held{Kind: "custom intents", Owners: owners, List: customIntents.Of, Drop: customIntents.Erase},
 				Ended: func(ctx context.Context, t owner.Tenure) error { // the next owner's robot knows none of them
 					_, err := customIntents.Erase(ctx, t.Stretch(time.Now()))
