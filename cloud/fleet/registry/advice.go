@@ -78,7 +78,7 @@ var advice = map[string]string{
 	"token_revoked":                 "Its access token was revoked: sign in again with an app if that was a mistake",
 	"association_ended":             "Its owner was signed out: sign in again with an app",
 	"association_other":             "Its access token belongs to a previous owner: sign in again with an app",
-	"refresh_nothing":               "It asked to refresh nothing: update its software",
+	"refresh_nothing":               "It asked for a refresh without a token: update its software",
 	"too_many_apps":                 "Too many apps are connected: its owner can remove some",
 	// Claims (package owner).
 	"owned":      "It has an owner, who must remove it or offer it to someone, or its user data must be erased on the robot",
