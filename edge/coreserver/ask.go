@@ -211,6 +211,8 @@ func (a *ask) Call(_ context.Context, r *robot.Ref, args []robot.Value) (robot.V
 	st := &a.statements[len(a.statements)-1]
 	within, _ := st.Within()
 	switch {
+	case r.Interface.Name == "SoundBank" && r.Slot.Name == "play" && (a.order.Kind == 0 || a.order.Kind == control.Set):
+		return robot.Value{}, a.goal(st, &state.Write{Ref: r, Value: args[0]}) // done at once, as a value is
 	case !r.Node.Is("Mobile") || r.Interface.Name != "Mobile":
 		return robot.Value{}, errDevice
 	case a.order.Kind != 0:

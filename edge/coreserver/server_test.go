@@ -238,6 +238,7 @@ func TestLineIsAnOrder(t *testing.T) {
 		{"robot.turn(0.5) time:2s", "", control.Order{Kind: control.Turn, A: -0.5, Within: 2 * time.Second}}, // to the right
 		{"robot.stop()", "", control.Order{Kind: control.Stop}},
 		{"laser; robot.type", "", control.Order{}},
+		{"speaker.play(5); led[0].r = 1", "speaker.play=5 led[0].r=1", control.Order{Kind: control.Set}},
 	} {
 		a, err := b.orderOf(tc.line)
 		o := &a.order
@@ -263,6 +264,9 @@ func TestLineIsAnOrder(t *testing.T) {
 		"robot.type = \"humanoid\"":                  "read-only",
 		"speaker.volume = -3":                        "cannot do that",
 		"speaker.stop()":                             "",
+		"robot.go(1); speaker.play(5)":               "cannot do that",
+		"speaker.play(\"bark\")":                     "n is int",
+		"speaker.play(5) speed:1":                    "only for a motor",
 		"robot.go()":                                 "takes 1 arguments",
 		"robot.go(\"far\")":                          "is float",
 		"robot.dance()":                              "no such part",

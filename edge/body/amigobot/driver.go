@@ -53,7 +53,9 @@ const (
 	drWheel  = 3 // left, right: instead of those
 	drDigout = 5
 	drGain   = drDigout + 6
-	drives   = drGain + 3
+	drSound  = drGain + 3 // the lowest 8 bits are its number; it is played when the value changes
+	drMute   = drSound + 1
+	drives   = drMute + 1
 )
 
 // description holds the fixed facts of an AmigoBot.
@@ -90,6 +92,7 @@ var description = func() body.Description {
 	for _, g := range gains {
 		d.Drives = append(d.Drives, body.Drive{Device: "wheel." + g, Takes: body.Level})
 	}
+	d.Drives = append(d.Drives, body.Drive{Device: "speaker.play", Takes: body.Level}, body.Drive{Device: "speaker.mute", Takes: body.Level})
 	return d
 }()
 
@@ -212,6 +215,7 @@ func (d *Driver) Read(s *body.Sense, deadline time.Duration) error {
 		}
 		if st.Phase == session.Ready && st.Sessions != d.sessions {
 			d.sessions = st.Sessions
+			d.was = [drives]bool{} // the robot forgot its levels
 			for _, c := range [...]sip.Command{sip.Switch(sip.Encoder, true), sip.Int(sip.IORequest, 2), {Number: sip.Polling, Arg: sip.String, Text: firing}} {
 				_ = d.client.Command(c) // without them its slots are not measured, and the queue of a new session has room
 			}
@@ -348,6 +352,8 @@ func (d *Driver) Write(a *body.Act) error {
 			return sip.Packed(sip.DigOut, 1<<i, byte(math.Round(min(max(v, 0), 1)))<<i)
 		})
 	}
+	d.change(a, drMute, func(v float64) sip.Command { return sip.Switch(sip.SoundTog, v == 0) })
+	d.change(a, drSound, func(v float64) sip.Command { return sip.Int(sip.Sound, int(v)&0xFF) })
 	d.tune(a)
 	return d.step()
 }

@@ -2,6 +2,7 @@ package amigobot_test
 
 import (
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -98,5 +99,33 @@ func TestGains(t *testing.T) {
 	p.until("gains", func() bool { return p.value("wheelL.PGain") > 0 })
 	if !at(p, factory) {
 		t.Errorf("the next robotd finds a P gain of %v and an I gain of %v", p.value("wheelL.PGain"), p.value("wheelL.IGain"))
+	}
+}
+
+// TestSounds: a stored sound plays by its number, also twice, without a claim; mute silences all until it is taken back (AMIGO-SND-04).
+func TestSounds(t *testing.T) {
+	var played []int
+	p := newPlace(t, amigobotsim.Config{OnSound: func(s amigobotsim.Sound) { played = append(played, s.Number) }})
+	p.run(time.Second)
+	played = nil
+	for _, goal := range []map[string]float64{{"speaker.play": 5}, {"speaker.play": 5}, {"speaker.play": 6}, {"speaker.mute": 1}, {"speaker.play": 7},
+		{"speaker.mute": 0}, {"speaker.play": 8}} {
+		if goal["speaker.play"] == 7 { // in another session
+			p.sim.BrownOut()
+			p.run(10 * time.Second)
+			played = played[:3]
+		}
+		if r := p.ask(p.set(0, goal)); r.Code != control.OK || r.Underway {
+			t.Errorf("%v: %+v", goal, r)
+		}
+		p.run(time.Second)
+	}
+	if want := []int{5, 5, 6, 8}; !slices.Equal(played, want) {
+		t.Errorf("played %v, want %v", played, want)
+	}
+	for _, n := range []float64{0, 256, -1, math.NaN()} {
+		if r := p.ask(p.set(0, map[string]float64{"speaker.play": n})); r.Code != control.Invalid {
+			t.Errorf("sound %v: %+v, want it refused", n, r)
+		}
 	}
 }

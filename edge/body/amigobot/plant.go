@@ -20,12 +20,14 @@ const (
 	wheels = iota
 	outputs
 	tuning // of the wheels
+	sounds
 )
 
 var parts = []control.Part{
 	wheels:  {Name: "wheels", Devices: []string{"robot.body.wheel"}, Timed: true, Base: true},
 	outputs: {Name: "outputs", Devices: []string{"robot.body.digout"}, Shared: true},
 	tuning:  {Name: "tuning", Devices: []string{"robot.body.wheel"}},
+	sounds:  {Name: "sounds", Devices: []string{"robot.body.speaker"}, Shared: true},
 }
 
 // Own defaults of the motion.
@@ -59,6 +61,8 @@ const (
 	bodyTurn
 	output // and the five after it
 	gain   = output + 6
+	play   = gain + 3
+	mute   = play + 1
 )
 
 // Model returns an AmigoBot as the control loop sees it.
@@ -84,6 +88,8 @@ func Model() (control.Model, error) {
 		add("wheelL."+g, gain+goal(i), tuning)
 		add("wheelR."+g, gain+goal(i), tuning)
 	}
+	add("speaker.play", play, sounds)
+	add("speaker.mute", mute, sounds)
 	m.Make = func(board *state.Board, emit func(control.Event), held func(int) bool) (control.Plant, error) {
 		return newPlant(board, goals, emit)
 	}
@@ -142,42 +148,9 @@ type plant struct {
 	lastTurns  [2]float64
 	out        [6]level
 	tune       tune
-}
-
-// tune is the gains that an owner of the wheels gave them. AmigOS keeps gains until it is reset (AMIGO-PID-05), so those of its configuration are
-// set again when the owner's claim ends, until it shows them.
-type tune struct {
-	owner uint32        // 0: none
-	gains [3]level      // not set: the robot's own
-	own   [3]float64    // of the robot's configuration
-	since time.Duration // the own ones were asked for; 0: they hold, as far as is known
-}
-
-// end sets the robot's own gains again.
-func (t *tune) end(now time.Duration) {
-	if t.owner == 0 {
-		return
-	}
-	t.owner, t.since = 0, now
-	for i, v := range t.own {
-		t.gains[i] = level{true, v}
-	}
-}
-
-// sense takes the gains of a configuration that the robot sent at a time; 0: none yet.
-func (t *tune) sense(gains [3]float64, at time.Duration) {
-	if t.since > 0 && at > t.since && gains == t.own {
-		t.since, t.gains = 0, [3]level{}
-	}
-	if t.owner == 0 && t.since == 0 && at > 0 {
-		t.own = gains
-	}
-}
-
-// level is the newest value that an order gave an output; without one it is not set.
-type level struct {
-	set bool
-	v   float64
+	muted      level
+	sound      float64       // number of the newest sound, and 256 more for each before it
+	sounding   time.Duration // until when the driver is told of it
 }
 
 type slots struct {
@@ -337,7 +310,11 @@ func (p *plant) watch(m *control.Moment, s *body.Sense) {
 
 // Begin is control.Plant.
 func (p *plant) Begin(m *control.Moment, part int, o *control.Order, r *control.Result) error {
-	if part != wheels {
+	switch part {
+	case wheels:
+	case sounds:
+		return p.setSounds(o)
+	default:
 		return p.setLevels(part, o, r)
 	}
 	if p.stop&(motion.Everything|motion.Lifted) != 0 {
@@ -396,35 +373,6 @@ func (p *plant) Begin(m *control.Moment, part int, o *control.Order, r *control.
 		v, w = left, right
 	}
 	p.begin(next, uint32(o.Owner), v, w)
-	return nil
-}
-
-// setLevels sets outputs, or gains for as long as their owner holds the wheels.
-func (p *plant) setLevels(part int, o *control.Order, r *control.Result) error {
-	levels, first, most := p.out[:], output, 1.
-	if part == tuning {
-		if p.sense.Times[chGain] == 0 {
-			return control.ErrUnmeasured // and nothing says what to return to
-		}
-		if p.tune.owner != uint32(o.Owner) {
-			p.tune.end(p.now)
-		}
-		levels, first, most = p.tune.gains[:], gain, math.MaxInt16
-	}
-	for i, g := range o.Goals[:o.N] {
-		at := int(p.goals[g.Slot]) - int(first)
-		if at < 0 || at >= len(levels) {
-			continue
-		}
-		if math.IsNaN(g.Value) || o.Speed != 0 || o.Within != 0 {
-			return motion.ErrInvalid
-		}
-		r.Taken[i] = min(max(math.Round(g.Value), 0), most)
-		levels[at] = level{true, r.Taken[i]}
-		if part == tuning {
-			p.tune.owner, p.tune.since = uint32(o.Owner), 0
-		}
-	}
 	return nil
 }
 
@@ -525,6 +473,12 @@ func (p *plant) Step(m *control.Moment, stop motion.Reason, act *body.Act) {
 		if l.set {
 			act.Set(drGain+i, body.Level, l.v)
 		}
+	}
+	if p.muted.set {
+		act.Set(drMute, body.Level, p.muted.v)
+	}
+	if m.Now < p.sounding {
+		act.Set(drSound, body.Level, p.sound)
 	}
 	r := &p.report
 	r.At, r.Stop, r.Moving = m.Now, stop, on && p.mode != resting

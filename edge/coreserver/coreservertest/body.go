@@ -48,7 +48,7 @@ func New() (*Body, error) {
 		{Path: "body.laser", Is: []string{"DistanceSensor"}},
 		{Path: "body.battery", Is: []string{"Battery"}, Fixed: map[string]robot.Value{"capacity": robot.F(0.32)}},
 		{Path: "body.battery.temperature", Is: []string{"TemperatureSensor"}},
-		{Path: "body.speaker", Is: []string{"AudioOut"}, Has: []string{"volume"}},
+		{Path: "body.speaker", Is: []string{"AudioOut", "SoundBank"}, Has: []string{"volume"}},
 	})
 	if err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func New() (*Body, error) {
 		{Name: "wheels", Devices: []string{"wheelL", "wheelR"}, Timed: true, Base: true}, {Name: "head", Devices: []string{"headPitch"}},
 		{Name: "lights", Devices: []string{"led[0]", "led[1]"}, Shared: true},
 	}}}
-	for name, part := range map[string]int{"wheel.speed": 0, "robot.xSpeed": 0, "headPitch.turn": 1, "led.r": 2, "led.g": 2, "led.b": 2} {
+	for name, part := range map[string]int{"wheel.speed": 0, "robot.xSpeed": 0, "headPitch.turn": 1, "led.r": 2, "led.g": 2, "led.b": 2, "speaker.play": 2} {
 		target, err := tree.Lookup(name)
 		if err != nil {
 			return nil, err

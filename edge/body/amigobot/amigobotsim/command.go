@@ -19,7 +19,11 @@ func (r *Robot) command(c sip.Command, out Lines) Lines {
 		return out
 	}
 	switch c.Number {
-	case sip.Pulse, sip.BumpStall, sip.BatteryInfo, sip.HostBaud:
+	case sip.Pulse, sip.BatteryInfo, sip.HostBaud:
+	case sip.BumpStall:
+		if v >= 0 && v <= 3 {
+			r.bumpStall = v
+		}
 	case sip.Open:
 		r.stepping = false
 	case sip.Close:

@@ -90,6 +90,8 @@ type Robot struct {
 	stepping bool          // time passes by STEP commands alone
 	steps    int           // of those, not yet done
 
+	bumpStall int // kept, without bumpers to act on
+
 	// State of the server.
 	motors  bool
 	motion  server
@@ -160,6 +162,7 @@ func (r *Robot) restore() {
 	r.sonar.sequence = ring[:]
 	r.io.selected = 1
 	r.sound.on = true
+	r.bumpStall = 0
 }
 
 // endSession returns the server to its wait state: motors and sonar off, no streams (AMIGO-SYNC-01, AMIGO-SYNC-13).

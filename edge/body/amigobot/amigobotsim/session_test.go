@@ -67,6 +67,20 @@ func TestCommands(t *testing.T) {
 	}
 }
 
+// TestBumpStall: the robot keeps which bumpers shall stall it, until the session ends; it has none (AMIGO-CMD-44).
+func TestBumpStall(t *testing.T) {
+	c := connected(t, Config{}, false)
+	for _, v := range []struct{ sent, kept int }{{3, 3}, {4, 3}, {-1, 3}, {2, 2}, {0, 0}, {1, 1}} {
+		if c.send(sip.Int(sip.BumpStall, v.sent)); c.r.State().BumpStall != v.kept {
+			t.Errorf("after BUMPSTALL %d it is %d, want %d", v.sent, c.r.State().BumpStall, v.kept)
+		}
+	}
+	c.send(sip.Command{Number: sip.Close})
+	if got := c.r.State().BumpStall; got != 0 {
+		t.Errorf("after the session it is %d, want 0", got)
+	}
+}
+
 // TestVersions: what earlier servers lack or do otherwise (AMIGO-OPEN-15, AMIGO-SIP-15).
 func TestVersions(t *testing.T) {
 	for _, tt := range []struct {

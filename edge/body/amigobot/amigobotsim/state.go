@@ -30,6 +30,8 @@ type State struct {
 	Stats    Stats
 	Faults   Faults
 	Stepping bool
+
+	BumpStall int // of BUMPSTALL: 1 front, 2 rear, 3 either, 0 off
 }
 
 // State returns the robot as it is now.
@@ -44,7 +46,7 @@ func (r *Robot) state() State {
 		Time: r.now, Mode: r.mode, Motors: r.motors, Sonar: r.sonar.on, Silent: r.silent, Pose: r.pose, Speed: r.speed, PWM: r.motion.pwm,
 		Stalled: r.motion.stalled, Ticks: r.ticks, Volts: r.power.volts(), Charger: r.power.charger,
 		Warning: r.motors && r.power.charger != NoCharger, Lights: r.lights(), Digout: r.io.out & r.outputs(), Testing: r.panel.phase,
-		Stats: r.stats, Faults: r.faults, Stepping: r.stepping,
+		Stats: r.stats, Faults: r.faults, Stepping: r.stepping, BumpStall: r.bumpStall,
 	}
 	if r.now < r.sound.until {
 		s.Playing = r.sound.playing
