@@ -315,7 +315,7 @@ func TestText(t *testing.T) {
 	said := func(text, sentence string) speech.Answer {
 		source := map[bool]string{true: "test"}[strings.HasPrefix(sentence, "of ")] // an answer's
 		return speech.Answer{Knowledge: &knowledge.Answer{Spoken: sentence, Source: source}, Intent: intent.Match{UserIntent: "knowledge_response", Cloud: "intent_knowledge_response_extend", Confidence: 1,
-			Params: map[string]string{"answer": sentence, "answer_type": "InformationCommand", "query_text": text}}}
+			Params: map[string]string{"answer": sentence, "answer_type": "InformationCommand", "query_text": text, "query_ttext": text}}}
 	}
 	for name, tc := range map[string]struct {
 		r     speech.Request
