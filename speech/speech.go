@@ -269,7 +269,8 @@ func (s *Service) weather(ctx context.Context, r Request, o *outcome) {
 	}
 }
 
-// say makes a sentence the answer, in the form that fits the request: robots speak the answer of this intent, too.
+// say makes a sentence the answer, in the form that fits the request: robots speak the answer of this intent, too. Its question has both spellings (VEC-INT-06),
+// so that no parameter is missing.
 func (o *outcome) say(r Request, a knowledge.Answer) {
 	o.answer.Knowledge = &a
 	if r.Kind != Intent {
@@ -277,7 +278,7 @@ func (o *outcome) say(r Request, a knowledge.Answer) {
 		return
 	}
 	o.answer.Intent = intent.Match{UserIntent: "knowledge_response", Cloud: KnowledgeResponse, Confidence: 1,
-		Params: map[string]string{"answer": a.Spoken, "answer_type": "InformationCommand", "query_text": o.answer.Text}}
+		Params: map[string]string{"answer": a.Spoken, "answer_type": "InformationCommand", "query_text": o.answer.Text, "query_ttext": o.answer.Text}}
 }
 
 // zone is where a robot is: as it says, or as its settings do.

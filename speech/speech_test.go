@@ -91,7 +91,7 @@ func (a audio) Keep(_ context.Context, id thing.ID, session string, samples []in
 type asked struct{ err error }
 
 func (a asked) Ask(_ context.Context, q knowledge.Question) (knowledge.Answer, error) {
-	return knowledge.Answer{Spoken: "of " + q.Text + " in " + q.Timezone, Source: "test"}, a.err
+	return knowledge.Answer{Spoken: "of " + q.Text + " in " + q.Timezone, Source: "test", Partial: q.Text == "half of it"}, a.err
 }
 
 type sky struct{ err error }
@@ -315,7 +315,7 @@ func TestText(t *testing.T) {
 	said := func(text, sentence string) speech.Answer {
 		source := map[bool]string{true: "test"}[strings.HasPrefix(sentence, "of ")] // an answer's
 		return speech.Answer{Knowledge: &knowledge.Answer{Spoken: sentence, Source: source}, Intent: intent.Match{UserIntent: "knowledge_response", Cloud: "intent_knowledge_response_extend", Confidence: 1,
-			Params: map[string]string{"answer": sentence, "answer_type": "InformationCommand", "query_text": text}}}
+			Params: map[string]string{"answer": sentence, "answer_type": "InformationCommand", "query_text": text, "query_ttext": text}}}
 	}
 	for name, tc := range map[string]struct {
 		r     speech.Request
@@ -327,9 +327,10 @@ func TestText(t *testing.T) {
 		kind  errs.Kind
 		heard string // kept of the text
 	}{
-		"a command":  {r: speech.Request{Kind: speech.Intent}, text: "set a timer for ten minutes", want: speech.Answer{Intent: match(t.Context(), intent.Listener{}, "set a timer for ten minutes")}},
-		"nonsense":   {r: speech.Request{Kind: speech.Intent}, text: "nonsense", want: speech.Answer{Intent: intent.Match{Cloud: speech.Unmatched}}, step: session.Match},
-		"a question": {r: speech.Request{Kind: speech.Knowledge, Timezone: "Europe/Oslo"}, text: "the age", want: speech.Answer{Question: true, Knowledge: &knowledge.Answer{Spoken: "of the age in Europe/Oslo", Source: "test"}}},
+		"a command":                      {r: speech.Request{Kind: speech.Intent}, text: "set a timer for ten minutes", want: speech.Answer{Intent: match(t.Context(), intent.Listener{}, "set a timer for ten minutes")}},
+		"nonsense":                       {r: speech.Request{Kind: speech.Intent}, text: "nonsense", want: speech.Answer{Intent: intent.Match{Cloud: speech.Unmatched}}, step: session.Match},
+		"a question":                     {r: speech.Request{Kind: speech.Knowledge, Timezone: "Europe/Oslo"}, text: "the age", want: speech.Answer{Question: true, Knowledge: &knowledge.Answer{Spoken: "of the age in Europe/Oslo", Source: "test"}}},
+		"a question with half an answer": {r: speech.Request{Kind: speech.Knowledge}, text: "half of it", want: speech.Answer{Question: true, Knowledge: &knowledge.Answer{Spoken: "of half of it in ", Source: "test", Partial: true}}, step: session.Answer},
 		"a question without an answer": {r: speech.Request{Kind: speech.Knowledge}, text: "the age", know: knowledge.ErrNoResult,
 			want: speech.Answer{Question: true}, step: session.Answer},
 		"a command, or a question": {r: speech.Request{Kind: speech.Graph}, text: "set a timer for ten minutes", want: speech.Answer{Intent: match(t.Context(), intent.Listener{}, "set a timer for ten minutes")}},
