@@ -337,11 +337,11 @@ func TestBrokenHandshakes(t *testing.T) {
 		err  error
 		says string
 	}{
-		"hung up":                     {io.EOF, "after it called token.example.org: it hung up without a word"},
-		"slow":                        {os.ErrDeadlineExceeded, "did not finish in time"},
-		"old":                         {errors.New("tls: client offered only unsupported versions: [301]"), "unsupported versions"},
-		"the certificate is nobody's": {&net.OpError{Op: "remote error", Err: errors.New("tls: expired certificate")}, "tls: expired certificate"},
-		"another word":                {&net.OpError{Op: "remote error", Err: errors.New("tls: protocol version not supported")}, "protocol version"},
+		"hung up":                  {io.EOF, "after it called token.example.org: it hung up without a word"},
+		"slow":                     {os.ErrDeadlineExceeded, "did not finish in time"},
+		"old":                      {errors.New("tls: client offered only unsupported versions: [301]"), "unsupported versions"},
+		"no certificate was shown": {&net.OpError{Op: "remote error", Err: errors.New("tls: expired certificate")}, "tls: expired certificate"},
+		"another word":             {&net.OpError{Op: "remote error", Err: errors.New("tls: protocol version not supported")}, "protocol version"},
 	} {
 		h.Door.Broken(t.Context(), "192.0.2.7:1", "token.example.org", nil, tc.err)
 		h.flush(t)

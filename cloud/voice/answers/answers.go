@@ -1,5 +1,5 @@
 // Package answers tells owners where the answers of their robots come from, and keeps what they choose about answers of a language model: whether it is asked
-// at all, how the robot is to be, and whether it remembers talks (infra/adr/0045).
+// at all, its personality, and whether it remembers talks (infra/adr/0045).
 package answers
 
 import (
@@ -37,7 +37,7 @@ type Store interface {
 	Set(ctx context.Context, id thing.ID, account string, c Choice, now time.Time) error
 	// Turns returns the newest turns of what an account lets a robot remember, the oldest first.
 	Turns(ctx context.Context, id thing.ID, account string, n int) ([]knowledge.Turn, error)
-	// Keep keeps a turn if the account lets the robot remember, and no more than KeptTurns.
+	// Keep stores a turn if the account lets the robot remember, and forgets the oldest beyond KeptTurns.
 	Keep(ctx context.Context, id thing.ID, account string, t knowledge.Turn) error
 	Forget(ctx context.Context, id thing.ID, account string) error
 	// End forgets the choice, and all turns, if it is from before a time.
@@ -90,7 +90,7 @@ func (s *Service) Talk(ctx context.Context, id thing.ID, account string) (Talk, 
 func (s *Service) Choose(ctx context.Context, id thing.ID, account string, c Choice) error {
 	c.Persona = strings.TrimSpace(c.Persona)
 	if len(c.Persona) > MaxPersona || !utf8.ValidString(c.Persona) || strings.ContainsRune(c.Persona, 0) {
-		return errs.New(errs.Invalid, "use at most %d characters to say how your robot is to be", MaxPersona)
+		return errs.New(errs.Invalid, "the personality may have at most %d characters", MaxPersona)
 	}
 	return s.Store.Set(ctx, id, account, c, s.Now())
 }
