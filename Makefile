@@ -44,7 +44,7 @@ test: ## everything that CI needs; PKG=./jdocs/... for one slice, PKG=./cmd/e2e/
 	@$(MAKE) --no-print-directory -j2 setup-test vet
 	@$(MAKE) --no-print-directory test-programs
 	@$(IN_MEMORY) $(MAKE) --no-print-directory test-rhythm
-	@$(IN_MEMORY) $(MAKE) --no-print-directory -j5 test-storms test-pages test-lives test-house test-packages test-robots
+	@$(IN_MEMORY) $(MAKE) --no-print-directory -j3 test-storms test-pages test-lives test-house test-packages test-robots
 endif
 
 .PHONY: test-programs

@@ -155,11 +155,19 @@ func runChaos(t *testing.T, robots, kills int, broker string) {
 		}
 		x.progress()
 	}
-	send()
-	wg.Wait()
 	for _, w := range x.wires {
 		w.Mend()
 	}
+	housetest.Await(t, 3*time.Minute, "people did enough for the run to show something", func() error {
+		x.command.Lock()
+		defer x.command.Unlock()
+		if c, n := x.changes.Load(), len(x.command.ids); c < 20 || n < 20 {
+			return fmt.Errorf("%d settings changed and %d commands given, want 20 of each", c, n)
+		}
+		return nil
+	})
+	send()
+	wg.Wait()
 	x.awaitPresent(5 * time.Minute)
 	x.judgeAll(count)
 }
@@ -435,7 +443,7 @@ func (x *chaos) judgeAll(count map[string]int) {
 	lost, double, events := housetest.Judge(promised, housetest.StoredSeqs(t, db))
 	t.Logf("blows %v; %d events promised in %d batches; %d settings changed, %d commands given", count, events, len(promised),
 		x.changes.Load(), len(x.command.ids))
-	if events < 500 || x.changes.Load() < 20 || len(x.command.ids) < 20 {
+	if events < 500 {
 		t.Error("too little happened: the run shows nothing")
 	}
 	if len(lost) > 0 {
