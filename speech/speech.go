@@ -93,8 +93,11 @@ type Config struct {
 	// Grammar returns the sentences that a recogniser is to expect (recognizer.Expect); "": its own. It may be nil.
 	Grammar   func(ctx context.Context, to intent.Listener) string
 	Knowledge knowledge.Provider // nil: it knows nothing
-	Weather   weather.Provider   // nil: there is no weather
-	Place     string             // of robots whose settings name none of their own; "": none
+	// Facts knows exactly or not at all, and at once. A question of which a command takes only a part is asked here first: the time in Tokyo is not
+	// the time here. It may be nil.
+	Facts   knowledge.Provider
+	Weather weather.Provider // nil: there is no weather
+	Place   string           // of robots whose settings name none of their own; "": none
 	// Settings returns the settings document of a robot, "" if there is none. It may be nil.
 	Settings func(ctx context.Context, id thing.ID) (string, error)
 	Keeper   session.Keeper      // nil: nothing is kept
@@ -190,6 +193,13 @@ func (s *Service) answer(ctx context.Context, r Request, text string, confidence
 		return o
 	}
 	m := s.cfg.Match(ctx, s.listener(r), text)
+	if m.Cloud != "" && m.Confidence < 1 && s.cfg.Facts != nil && knowledge.Asks(text, s.language(r)) {
+		if a, err := s.cfg.Facts.Ask(ctx, s.question(r, text)); err == nil {
+			o.answer.Knowledge, o.answer.Intent.Cloud = &a, Unmatched
+			o.say(r, a)
+			return o
+		}
+	}
 	if o.answer.Intent = m; m.Cloud != "" {
 		if m.Cloud == cloudWeather {
 			s.weather(ctx, r, &o)

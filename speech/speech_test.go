@@ -105,6 +105,10 @@ func match(_ context.Context, _ intent.Listener, text string) intent.Match {
 	switch text {
 	case "set a timer for ten minutes":
 		return intent.Match{UserIntent: "set_timer", Cloud: "intent_clock_settimer_extend", Params: map[string]string{"timer_duration": "600"}, Confidence: 0.9}
+	case "what time is it":
+		return intent.Match{UserIntent: "show_clock", Cloud: "intent_clock_time", Confidence: 1}
+	case "what time is it in tokyo", "what time is it in atlantis":
+		return intent.Match{UserIntent: "show_clock", Cloud: "intent_clock_time", Confidence: 0.7}
 	case "weather":
 		return intent.Match{UserIntent: "weather_response", Cloud: "intent_weather_extend", Confidence: 0.9}
 	case "weather in paris":
@@ -339,6 +343,11 @@ func TestText(t *testing.T) {
 		"a question without its announcement": {r: speech.Request{Kind: speech.Intent}, text: "what is the meaning of life", want: said("what is the meaning of life", "of what is the meaning of life in ")},
 		"a question without its announcement or an answer": {r: speech.Request{Kind: speech.Intent}, text: "what is the meaning of life", know: knowledge.ErrNoResult,
 			want: speech.Answer{Intent: intent.Match{Cloud: speech.Unmatched}}, step: session.Match},
+		"a command, and all of it": {r: speech.Request{Kind: speech.Intent}, text: "what time is it", want: speech.Answer{Intent: match(t.Context(), intent.Listener{}, "what time is it")}},
+		"a question of which a command is a part": {r: speech.Request{Kind: speech.Intent}, text: "what time is it in tokyo",
+			want: said("what time is it in tokyo", "of Tokyo's time")},
+		"a question that a command takes, for want of an answer": {r: speech.Request{Kind: speech.Intent}, text: "what time is it in atlantis",
+			want: speech.Answer{Intent: match(t.Context(), intent.Listener{}, "what time is it in atlantis")}},
 		"no question":                {r: speech.Request{Kind: speech.Intent}, text: "the age", want: speech.Answer{Intent: intent.Match{Cloud: speech.Unmatched}}, step: session.Match},
 		"neither":                    {r: speech.Request{Kind: speech.Graph}, text: "the age", know: down, want: speech.Answer{Intent: intent.Match{Cloud: speech.Unmatched}}, step: session.Answer},
 		"weather":                    {r: speech.Request{Thing: robot, Kind: speech.Intent}, text: "weather", want: speech.Answer{Intent: rain("Oslo", "C")}},
@@ -356,7 +365,7 @@ func TestText(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var k keeper
 			cfg := service(&k, nil)
-			cfg.Knowledge, cfg.Weather = asked{tc.know}, sky{tc.sky}
+			cfg.Knowledge, cfg.Weather, cfg.Facts = asked{tc.know}, sky{tc.sky}, clocks{}
 			got, err := speech.New(cfg).Text(t.Context(), tc.r, tc.text)
 			s := k.last()
 			if tc.kind != 0 {
@@ -373,6 +382,16 @@ func TestText(t *testing.T) {
 			}
 		})
 	}
+}
+
+// clocks knows the time of two places.
+type clocks struct{}
+
+func (clocks) Ask(_ context.Context, q knowledge.Question) (knowledge.Answer, error) {
+	if q.Text == "what time is it" || strings.HasSuffix(q.Text, "in tokyo") {
+		return knowledge.Answer{Spoken: "of Tokyo's time", Source: "test"}, nil
+	}
+	return knowledge.Answer{}, knowledge.ErrNoResult
 }
 
 // stalled is a source of answers that never comes.

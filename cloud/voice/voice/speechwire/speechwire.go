@@ -214,7 +214,7 @@ func Wire(b wire.Base, cfg Config, n Needs) (Speech, wire.Slice, error) {
 		return Speech{}, wire.Slice{}, err
 	}
 	conf := speech.Config{
-		Match: n.Voice.Customs.Match, Grammar: n.Voice.Customs.Grammar, Knowledge: know, Keeper: n.Voice.Keeper, Audio: n.Voice.Audio, Language: cfg.Language, AtOnce: cfg.AtOnce, Endpoint: endpoint.Config{Pause: cfg.Pause}, Log: b.Log,
+		Match: n.Voice.Customs.Match, Grammar: n.Voice.Customs.Grammar, Knowledge: know, Facts: know[0], Keeper: n.Voice.Keeper, Audio: n.Voice.Audio, Language: cfg.Language, AtOnce: cfg.AtOnce, Endpoint: endpoint.Config{Pause: cfg.Pause}, Log: b.Log,
 		Settings: func(ctx context.Context, id thing.ID) (string, error) {
 			all, err := n.Docs.Read(ctx, "", id, []jdocs.Item{{Name: jdocs.RobotSettings.Of(id)}})
 			if err != nil || len(all) == 0 {
