@@ -48,6 +48,7 @@ var commandOf = map[string]string{
 	"GET /v1/voice/stats": "voice stats", "GET /v1/voice/sessions": "voice sessions", "GET /v1/voice/unmatched": "voice unmatched", "GET /v1/things/{thing}/voice": "voice sessions", "POST /v1/speech/try": "speech try",
 	"GET /v1/my/robots/{thing}/update": "my updates", "PUT /v1/my/robots/{thing}/update": "my update",
 	"GET /v1/my/robots/{thing}/audio": "my audio show", "PUT /v1/my/robots/{thing}/audio": "my audio keep", "GET /v1/my/robots/{thing}/audio/{clip}": "(my audio show names them; the owner's page has them)",
+	"GET /v1/my/robots/{thing}/talk": "my talk show", "PATCH /v1/my/robots/{thing}/talk": "my talk personality", "DELETE /v1/my/robots/{thing}/talk/memory": "my talk forget",
 
 	"GET /v1/logs": "logs list", "GET /v1/things/{thing}/logs": "logs list", "GET /v1/things/{thing}/logs/search": "logs search", "GET /v1/things/{thing}/logs/{log}": "logs show",
 	"GET /v1/things/{thing}/logs/{log}/content": "logs get",

@@ -18,6 +18,7 @@ import (
 	"kennel/cloud/telemetry/das"
 	"kennel/cloud/telemetry/health/healthapi"
 	"kennel/cloud/telemetry/health/healthwire"
+	"kennel/cloud/voice/answers/answersapi"
 	"kennel/cloud/voice/voice/speechwire"
 	"kennel/cloud/voice/voice/voiceapi"
 	"kennel/cloud/voice/voice/voicewire"
@@ -120,5 +121,6 @@ func Operations() op.List {
 		healthapi.Operations(nil),
 		alertapi.Operations(nil, nil),
 		voiceapi.Operations(voiceapi.Config{}),
+		answersapi.Operations(nil, nil),
 	)
 }

@@ -921,6 +921,21 @@ func (c Client) PostMyRobotsThingIntents(ctx context.Context, thing string, in S
 	return ask[Said](ctx, c, "POST", "/v1/my/robots/"+url.PathEscape(thing)+"/intents", in)
 }
 
+// GetMyRobotsThingTalk is GET /v1/my/robots/{thing}/talk: Show whether the language model answers for your robot, its personality, and the questions that it remembers.
+func (c Client) GetMyRobotsThingTalk(ctx context.Context, thing string) (Reply[Talk], error) {
+	return ask[Talk](ctx, c, "GET", "/v1/my/robots/"+url.PathEscape(thing)+"/talk", nil)
+}
+
+// PatchMyRobotsThingTalk is PATCH /v1/my/robots/{thing}/talk: Choose whether the language model answers for your robot, its personality, and whether it remembers questions. Absent fields stay as they are. Without remember, its memory is deleted.
+func (c Client) PatchMyRobotsThingTalk(ctx context.Context, thing string, in TalkChange) (Reply[Talk], error) {
+	return ask[Talk](ctx, c, "PATCH", "/v1/my/robots/"+url.PathEscape(thing)+"/talk", in)
+}
+
+// DeleteMyRobotsThingTalkMemory is DELETE /v1/my/robots/{thing}/talk/memory: Delete the questions that your robot remembers.
+func (c Client) DeleteMyRobotsThingTalkMemory(ctx context.Context, thing string) (Reply[None], error) {
+	return ask[None](ctx, c, "DELETE", "/v1/my/robots/"+url.PathEscape(thing)+"/talk/memory", nil)
+}
+
 // PostMyRobotsThingTransfer is POST /v1/my/robots/{thing}/transfer: Offer a robot to another person.
 func (c Client) PostMyRobotsThingTransfer(ctx context.Context, thing string, in TransferRequest) (Reply[Transfer], error) {
 	return ask[Transfer](ctx, c, "POST", "/v1/my/robots/"+url.PathEscape(thing)+"/transfer", in)
@@ -1730,6 +1745,11 @@ var Commands = []Declared{
 	{"my rename THING NAME", "Rename a robot ('' clears the name)", "", "my rename vic:00e20100 Rex\nmy rename vic:00e20100 ''", "thing; name; yours=since .since; by=.how", "", "", "", "PATCH", "/v1/my/robots/{thing}", []Parameter{{"body", "name", "\"\": none", "string", []string(nil)}}},
 	{"my audio show THING", "List kept recordings", "", "", "kept={{if .keep}}for {{.keep_days}} days{{else}}no{{end}}\nrecordings: RECORDING=.name; HEARD=.at; SIZE=bytes .size", "", "", "", "GET", "/v1/my/robots/{thing}/audio", []Parameter{}},
 	{"my audio keep THING YES-OR-NO=keep", "Keep recordings for a week (yes), or delete all and keep none (no)", "", "my audio keep vic:00e20100 no", "kept={{if .keep}}for {{.keep_days}} days{{else}}no{{end}}\nrecordings: RECORDING=.name; HEARD=.at; SIZE=bytes .size", "", "", "", "PUT", "/v1/my/robots/{thing}/audio", []Parameter{{"body", "keep", "", "boolean", []string(nil)}}},
+	{"my talk show THING", "Show its personality and memory", "", "", "language model=or .model `none`; answers={{if .asks}}yes{{else}}no{{end}}; remembers={{if .remember}}yes{{else}}no{{end}}; personality=or .persona `its own`\nturns: TIME=.at; QUESTION=.asked; ANSWER=.said", "", "", "", "GET", "/v1/my/robots/{thing}/talk", []Parameter{}},
+	{"my talk answer THING YES-OR-NO=asks", "Let the language model answer for your robot, or not", "", "my talk answer vic:00e20100 yes", "language model=or .model `none`; answers={{if .asks}}yes{{else}}no{{end}}; remembers={{if .remember}}yes{{else}}no{{end}}; personality=or .persona `its own`\nturns: TIME=.at; QUESTION=.asked; ANSWER=.said", "", "", "", "PATCH", "/v1/my/robots/{thing}/talk", []Parameter{{"body", "asks", "", "boolean", []string(nil)}, {"body", "persona", "at most answers.MaxPersona bytes", "string", []string(nil)}, {"body", "remember", "", "boolean", []string(nil)}}},
+	{"my talk personality THING TEXT=persona", "Give your robot a personality, in your words", "", "my talk personality vic:00e20100 'You are a grumpy pirate.'\nmy talk personality vic:00e20100 ''", "language model=or .model `none`; answers={{if .asks}}yes{{else}}no{{end}}; remembers={{if .remember}}yes{{else}}no{{end}}; personality=or .persona `its own`\nturns: TIME=.at; QUESTION=.asked; ANSWER=.said", "", "", "", "PATCH", "/v1/my/robots/{thing}/talk", []Parameter{{"body", "asks", "", "boolean", []string(nil)}, {"body", "persona", "at most answers.MaxPersona bytes", "string", []string(nil)}, {"body", "remember", "", "boolean", []string(nil)}}},
+	{"my talk remember THING YES-OR-NO=remember", "Let your robot remember questions for 30 days (yes), or delete its memory (no)", "", "my talk remember vic:00e20100 no", "language model=or .model `none`; answers={{if .asks}}yes{{else}}no{{end}}; remembers={{if .remember}}yes{{else}}no{{end}}; personality=or .persona `its own`\nturns: TIME=.at; QUESTION=.asked; ANSWER=.said", "", "", "", "PATCH", "/v1/my/robots/{thing}/talk", []Parameter{{"body", "asks", "", "boolean", []string(nil)}, {"body", "persona", "at most answers.MaxPersona bytes", "string", []string(nil)}, {"body", "remember", "", "boolean", []string(nil)}}},
+	{"my talk forget THING", "Delete what your robot remembers", "", "", "", "{{.THING}} remembers nothing", "", "", "DELETE", "/v1/my/robots/{thing}/talk/memory", []Parameter{}},
 	{"my updates THING", "Show your robot's software and its next update", "", "", "thing; runs=or .running `unknown`; update=or .release `none`; postponed until?=.until; chosen?=.when; progress?=.phase; waits for?=.waits; can be postponed until?=.latest; notes?", "", "", "", "GET", "/v1/my/robots/{thing}/update", []Parameter{}},
 	{"my update THING -now -tonight -postpone", "Choose when your robot installs its update", "", "my update vic:00e20100 -tonight\nmy update vic:00e20100 -postpone 3d", "thing; runs=or .running `unknown`; update=or .release `none`; postponed until?=.until; chosen?=.when; progress?=.phase; waits for?=.waits; can be postponed until?=.latest; notes?", "", "", "", "PUT", "/v1/my/robots/{thing}/update", []Parameter{{"body", "now", "install at any hour; battery, charger and temperature still count", "boolean", []string(nil)}, {"body", "postpone", "wait for days or hours, such as 3d or 36h, at most 14 days in all, then install at night", "string", []string(nil)}, {"body", "tonight", "install in the operator's window, or between 02:00 and 05:00 in the robot's time zone", "boolean", []string(nil)}}},
 	{"my transfers", "List offers of robots, by you and to you", "", "", "TRANSFER=.id; THING; EXPIRES; OFFERED={{if .mine}}by you{{else}}to you{{end}}", "", "", "", "GET", "/v1/my/transfers", []Parameter{}},
@@ -3248,6 +3268,13 @@ type ReleaseRequest struct {
 	Reason string `json:"reason"` // for the audit log
 }
 
+// Remembered is a question that the robot remembers, and its answer.
+type Remembered struct {
+	Asked string    `json:"asked"`
+	At    time.Time `json:"at"`
+	Said  string    `json:"said"`
+}
+
 // Renew is the body of POST /v1/renew.
 type Renew struct {
 	Certificate string `json:"certificate"` // PEM, leaf first
@@ -3661,6 +3688,22 @@ type Tags struct {
 type TagsRequest struct {
 	Add    []string `json:"add,omitzero"`
 	Remove []string `json:"remove,omitzero"`
+}
+
+// Talk is the answer of every operation: what the owner chose, and what the robot remembers, the oldest first.
+type Talk struct {
+	Asks     bool         `json:"asks"`           // it may be asked
+	Model    string       `json:"model,omitzero"` // absent: this cloud has none
+	Persona  string       `json:"persona"`
+	Remember bool         `json:"remember"`
+	Turns    []Remembered `json:"turns"`
+}
+
+// TalkChange is the body of a change.
+type TalkChange struct {
+	Asks     *bool   `json:"asks,omitzero"`
+	Persona  *string `json:"persona,omitzero"` // at most answers.MaxPersona bytes
+	Remember *bool   `json:"remember,omitzero"`
 }
 
 type TelemetryPart struct {

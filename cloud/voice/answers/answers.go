@@ -22,6 +22,12 @@ const (
 	told       = 6  // turns that the model is told, the newest
 )
 
+// The actions in the audit log of an owner who chooses, and who deletes the memory.
+const (
+	AuditChoose = "talk.choose"
+	AuditForget = "talk.forget"
+)
+
 // Choice holds the wishes of an owner about a language model. The zero Choice: nothing.
 type Choice struct {
 	Asks     bool   `json:"asks"` // it may be asked

@@ -40,7 +40,7 @@ func (c *companion) answers(ctx context.Context, v *robotPage) error {
 // setTalk sets what the owner chose about the language model.
 func (c *companion) setTalk(ctx context.Context, me auth.Caller, id thing.ID, v url.Values) (string, error) {
 	choice := answers.Choice{Asks: v.Get("asks") == "yes", Remember: v.Get("remember") == "yes", Persona: v.Get("persona")}
-	if err := c.Audit(ctx, "talk.choose", string(id), fmt.Sprintf("asks %v, remembers %v", choice.Asks, choice.Remember)); err != nil {
+	if err := c.Audit(ctx, answers.AuditChoose, string(id), fmt.Sprintf("asks %v, remembers %v", choice.Asks, choice.Remember)); err != nil {
 		return "", err
 	}
 	return "talk", c.Answers.Choose(ctx, id, me.Account, choice)
@@ -48,7 +48,7 @@ func (c *companion) setTalk(ctx context.Context, me auth.Caller, id thing.ID, v 
 
 // forgetTalk deletes what the robot remembers.
 func (c *companion) forgetTalk(ctx context.Context, me auth.Caller, id thing.ID, _ url.Values) (string, error) {
-	if err := c.Audit(ctx, "talk.forget", string(id), ""); err != nil {
+	if err := c.Audit(ctx, answers.AuditForget, string(id), ""); err != nil {
 		return "", err
 	}
 	return "forgotten", c.Answers.Forget(ctx, id, me.Account)

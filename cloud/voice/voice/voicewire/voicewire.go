@@ -10,6 +10,7 @@ import (
 	"kennel/cloud/identity/owner"
 	"kennel/cloud/metrics"
 	"kennel/cloud/voice/answers"
+	"kennel/cloud/voice/answers/answersapi"
 	"kennel/cloud/voice/answers/answerspg"
 	"kennel/cloud/voice/customintent"
 	"kennel/cloud/voice/customintent/customintentpg"
@@ -86,7 +87,8 @@ func Wire(b wire.Base, owners *owner.Service) (*Voice, wire.Slice, error) {
 	}
 	s := wire.Slice{
 		Operations: func(d wire.Doors) wire.Operations {
-			return voiceapi.Operations(voiceapi.Config{Voice: v.Service, Audio: v.Audio, Customs: v.Customs, Speech: v.parts, Known: d.Known, Audit: d.Audit, Log: b.Log})
+			return append(voiceapi.Operations(voiceapi.Config{Voice: v.Service, Audio: v.Audio, Customs: v.Customs, Speech: v.parts, Known: d.Known, Audit: d.Audit, Log: b.Log}),
+				answersapi.Operations(v.Answers, d.Audit)...)
 		},
 		Pages: voiceapi.Pages(v.Service, func() []recognizer.Health {
 			if v.Recognizers == nil {
