@@ -81,7 +81,7 @@ func showReport(t *cli.Table, r client.Report) {
 	if o := r.LastRefusal; o != nil {
 		over := "not solved yet"
 		if o.Over {
-			over = "solved: succeeded since"
+			over, o.Do = "solved: succeeded since", ""
 		}
 		t.Section("Last refusal")
 		t.Text(fmt.Sprintf("%s %s, %s, %s", o.Step, ago(o.Last), cmp.Or(o.Code, "without a code"), over))

@@ -205,8 +205,12 @@ func (f *facts) services() (Check, bool) {
 	return c, said != nil || f.original()
 }
 
-// endedBy reports whether a later outcome shows that what was refused is granted now: the same step, or a call of the service that was not there.
+// endedBy reports whether a later outcome shows that what was refused is granted now: the same step, a new access token in place of one that was
+// refused, or a call of the service that was not there.
 func (o *Outcome) endedBy(later Outcome) bool {
+	if strings.HasPrefix(o.Code, "token_") && later.OK && slices.Contains(stepsOfTokens, later.Name) && later.Name != StepDisassociate {
+		return true
+	}
 	if o.Name != StepService {
 		return later.OK && later.Name == o.Name
 	}
