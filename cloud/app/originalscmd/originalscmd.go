@@ -84,7 +84,7 @@ server_config.json to copy. kenneld originals check simulates such a robot and s
 	}
 	from.add(cmd)
 	cli.AddOutput(cmd)
-	cmd.AddCommand(checkCommand(&from, folder))
+	cmd.AddCommand(checkCommand(&from, folder), installCommand(&from, folder))
 	return cmd
 }
 
@@ -115,7 +115,7 @@ func showGuide(t *cli.Table, g originals.Guide) {
 		for line := range strings.Lines(g.Root) {
 			t.Text("  " + strings.TrimRight(line, "\n"))
 		}
-		t.Text("Stock software reads it at its first voice request, which it sends only once it has a token. If the robot's user data was erased, it has none, and cannot sign in with a private root: use community software, which reads the root when it starts, or set robots.cert_file to a certificate of a public authority that the robot trusts.")
+		t.Text("Stock software reads it at its first voice request, which it sends only once it has a token. If the robot's user data was erased, it has none: kenneld originals install ROBOT writes what it needs over SSH, on software that allows it; or give this cloud a certificate of a public authority that the robot trusts (robots.cert_file).")
 	}
 }
 
