@@ -82,7 +82,7 @@ func Install(ctx context.Context, r Robot, c Config) originals.Result {
 	switch {
 	case j.seeded():
 		done += " Say \"Hey Vector\" and a sentence to it once, so that it reads the root. Then sign it in."
-	case j.Guide.Root != "" && !j.reads():
+	case j.Guide.Root != "" && !j.reads() && !j.Guide.Public:
 		done += " It reads the root at its next voice request."
 	default:
 		done += " Sign it in."
@@ -230,7 +230,7 @@ func (j *job) compare(ctx context.Context) (string, error) {
 		return "", err
 	}
 	if j.Guide.Root != "" {
-		if user, until := claims(token); !j.reads() && (user == "" || !j.Now.Before(until)) {
+		if user, until := claims(token); !j.reads() && !j.Guide.Public && (user == "" || !j.Now.Before(until)) {
 			j.files = append(j.files, file{tokenFile, "664", seed(j.thing, j.Now)})
 		} else if user == seedUser {
 			j.files = append(j.files, file{tokenFile, "664", []byte(token)})
