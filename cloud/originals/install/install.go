@@ -47,7 +47,7 @@ const (
 	factoryFile = "/factory/cloud/AnkiRobotDeviceCert.pem"
 )
 
-// What stands beside a file: its next content, what was there before the first installation, or that there was no file.
+// Suffixes beside a file: its next content, the content before the first installation, and the mark that there was no file before.
 const (
 	next   = ".kennel-new"
 	before = ".before-kennel"

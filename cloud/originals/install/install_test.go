@@ -204,7 +204,7 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// TestLogin: nobody is logged in to another machine, and each refusal says what to do.
+// TestLogin: another machine gets no login, and each refusal says what to do.
 func TestLogin(t *testing.T) {
 	r := newRobot(t, "stock")
 	other, good := newRobot(t, "stock"), r.login()
