@@ -34,6 +34,7 @@ import (
 	"kennel/infra/runner"
 	"kennel/infra/secretbox"
 	"kennel/infra/telemetry"
+	"kennel/infra/webcert"
 )
 
 // Cloud is a process of the cloud, wired and ready; its roles say what of it runs. Values are set by Build and not changed afterwards.
@@ -51,6 +52,7 @@ type Cloud struct {
 	link     *link.Link
 	uploads  identity.Uploads
 	watched  originalswire.Watched
+	acme     *webcert.ACME                        // nil: none
 	intake   func(next http.Handler) http.Handler // of the port of original robots
 	orders   orders.Orders
 	owners   people.Owners

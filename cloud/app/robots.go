@@ -19,6 +19,7 @@ import (
 	"kennel/infra/errs"
 	"kennel/infra/kit/kitgrpc"
 	"kennel/infra/logging"
+	"kennel/infra/mdns"
 	"kennel/infra/protomux"
 	"kennel/infra/runner"
 	"kennel/infra/tlsserver"
@@ -29,7 +30,7 @@ type RobotsConfig struct {
 	Listen string `koanf:"listen"` // host:port; "": none
 	// Uploads is a second host:port that serves the same: port 443, to which original robots send their logs whatever Listen is. "": none.
 	Uploads string `koanf:"uploads"`
-	// Public is host:port in the configuration of original robots; "": the first of Names, or of api.names, with the port of Uploads or Listen.
+	// Public is host:port in the configuration of original robots; "": MDNS, or the first of Names, or of api.names, with the port of Uploads or Listen.
 	Public string `koanf:"public"`
 	// Advice is a sentence for operators where nothing listens at port 443.
 	Advice string `koanf:"-"`
@@ -38,6 +39,8 @@ type RobotsConfig struct {
 	Names    []string `koanf:"names"`
 	CertFile string   `koanf:"cert_file"` // certificate chain and key, for instance of a public authority
 	KeyFile  string   `koanf:"key_file"`
+	// MDNS is a name such as escapepod.local under which this machine answers multicast DNS on its networks, for robots that look for it there; "": none.
+	MDNS string `koanf:"mdns"`
 	// AppKeysFile holds the app keys that robots and apps are configured with, one a line (VEC-CLD-01).
 	AppKeysFile string `koanf:"app_keys_file"`
 	// Intake is where robots send events, logs and crashes; empty paths: /das, /logs/ and /crash.
@@ -57,6 +60,11 @@ func (c RobotsConfig) validate() error {
 	for setting, addr := range map[string]string{"listen": c.Listen, "uploads": cmp.Or(c.Uploads, c.Listen), "public": cmp.Or(c.Public, c.Listen)} {
 		if _, _, err := net.SplitHostPort(addr); err != nil {
 			return errs.New(errs.Invalid, "robots.%s %q: want host:port", setting, addr)
+		}
+	}
+	if c.MDNS != "" {
+		if err := mdns.Check(c.MDNS); err != nil {
+			return fmt.Errorf("robots.mdns: %w", err)
 		}
 	}
 	if err := c.Intake.Validate(); err != nil {
@@ -83,6 +91,9 @@ func (c *Cloud) robots() ([]runner.Service, error) {
 	}
 	// TLS does not decide about client certificates: every refusal has a status code and a reason (design section 4). Old robots speak TLS 1.2.
 	conf := tlsserver.Config()
+	if c.acme != nil { // a robot that was erased trusts public authorities alone
+		cert, conf.NextProtos = c.acme.Get(cert), []string{c.acme.Protocol()}
+	}
 	conf.GetCertificate, conf.ClientAuth = cert, tls.RequestClientCert
 	watch := c.watched.Watch(c.Identity.Proves)
 	calls := kitgrpc.NewServer(conf, c.base.Log, grpc.ChainUnaryInterceptor(c.base.Meters.Call, watch.Unary),
@@ -92,6 +103,13 @@ func (c *Cloud) robots() ([]runner.Service, error) {
 		return nil, err
 	}
 	var out []runner.Service
+	if r.MDNS != "" {
+		announced, err := mdns.Listen(r.MDNS, c.base.Log)
+		if err != nil {
+			return nil, fmt.Errorf("robots.mdns: %w", err)
+		}
+		out = append(out, runner.Service{Name: "mdns", Run: announced.Run})
+	}
 	names := map[string]string{"robots.listen": "robots", "robots.uploads": "uploads"}
 	for setting, addr := range map[string]string{"robots.listen": r.Listen, "robots.uploads": r.Uploads} {
 		if addr == "" {
@@ -142,6 +160,12 @@ func (c Config) door() originalswire.Config {
 	d := originalswire.Config{Listen: c.Robots.Listen, Uploads: c.Robots.Uploads, Public: c.Robots.Public, Bucket: c.S3.Bucket, AppKeys: c.Robots.AppKeysFile, Advice: c.Robots.Advice, Intake: c.Robots.Intake}
 	if c.Robots.CertFile == "" {
 		d.Names = c.robotNames()
+	}
+	if _, port, err := net.SplitHostPort(cmp.Or(c.Robots.Uploads, c.Robots.Listen)); err == nil && d.Public == "" && c.Robots.MDNS != "" {
+		d.Public = net.JoinHostPort(c.Robots.MDNS, port)
+	}
+	if c.API.ACME.Directory != "" {
+		d.ACME = c.API.ACME.Names
 	}
 	return d
 }

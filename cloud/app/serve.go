@@ -137,6 +137,7 @@ func (c *Cloud) certificates() (cert func(*tls.ClientHelloInfo) (*tls.Certificat
 	if acme == nil || err != nil {
 		return cert, p, err
 	}
+	c.acme = acme
 	p = public{[]string{acme.Protocol()}, []runner.Service{{Name: "acme", Run: acme.Run}}}
 	if addr := c.cfg.API.ACME.HTTPListen; addr != "" {
 		l, err := net.Listen("tcp", addr)

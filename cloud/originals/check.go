@@ -84,7 +84,8 @@ func Applicant() (key *ecdsa.PrivateKey, csr []byte, err error) {
 	return key, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}), err
 }
 
-// Play returns the robot of a self-test. roots are those that the robot trusts, PEM; none: the system's.
+// Play returns the robot of a self-test. roots are those that the robot trusts, PEM; none: those of the guide, and with
+// a certificate of a public authority the system's.
 func Play(g Guide, a Admission, key *ecdsa.PrivateKey, roots []byte, n Network) (*replay.Robot, error) {
 	der, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
@@ -94,11 +95,9 @@ func Play(g Guide, a Admission, key *ecdsa.PrivateKey, roots []byte, n Network) 
 	if err != nil {
 		return nil, fmt.Errorf("certificate of the self-test: %w", err)
 	}
-	var pool *x509.CertPool
-	if len(roots) > 0 {
-		if pool = x509.NewCertPool(); !pool.AppendCertsFromPEM(roots) {
-			return nil, errors.New("roots of the robot: want certificates in PEM")
-		}
+	pool, err := trusted(g, roots)
+	if err != nil {
+		return nil, err
 	}
 	r, err := replay.New(g.ServerConfig, pool, cert, false)
 	if err != nil {
@@ -106,6 +105,20 @@ func Play(g Guide, a Admission, key *ecdsa.PrivateKey, roots []byte, n Network) 
 	}
 	r.Dial, r.RetryPause = n.Dial, time.Second
 	return r, nil
+}
+
+// trusted returns the roots of the robot of a self-test.
+func trusted(g Guide, roots []byte) (pool *x509.CertPool, err error) {
+	pool = x509.NewCertPool()
+	if len(roots) == 0 && (g.Public || g.Root == "") {
+		if pool, err = x509.SystemCertPool(); err != nil {
+			return nil, err
+		}
+	}
+	if roots := cmp.Or(string(roots), g.Root); roots != "" && !pool.AppendCertsFromPEM([]byte(roots)) {
+		return nil, errors.New("roots of the robot: want certificates in PEM")
+	}
+	return pool, nil
 }
 
 // tested is the document that a self-test writes.

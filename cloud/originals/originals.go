@@ -53,9 +53,10 @@ var otherRoots = []string{"/anki/etc/wirepod-cert.crt", "/data/data/wirepod-cert
 
 // Guide says what the network of original robots, and the robots, need.
 type Guide struct {
-	Names        []Name              `json:"names"` // to be made known where the robots are
-	Hosts        string              `json:"hosts"` // the same as lines of a hosts file
-	Root         string              `json:"root"`  // certificates to install on the robots, PEM; "": the certificate is not of this cloud's authority
+	Names        []Name              `json:"names"`  // to be made known where the robots are
+	Hosts        string              `json:"hosts"`  // the same as lines of a hosts file
+	Root         string              `json:"root"`   // certificates to install on the robots, PEM; "": the certificate is not of this cloud's authority
+	Public       bool                `json:"public"` // the services have a certificate of a public authority by ACME, so that signing in needs no root; log uploads need Root
 	RootFile     string              `json:"root_file"`
 	OtherRoots   []string            `json:"other_roots"` // where community builds look
 	ConfigFile   string              `json:"config_file"`
@@ -96,6 +97,7 @@ type Door struct {
 	Listen  string   // host:port of the robots' port; "": there is none
 	Public  string   // host:port in the robots' configuration
 	Names   []string // in the certificate of this cloud's authority; none: the certificate is another authority's
+	ACME    []string // names with a certificate of a public authority
 	Advice  string   // a sentence: why nothing listens at port 443, and what to do
 	Bucket  string
 	Prefix  string
@@ -119,9 +121,13 @@ func (d Door) Guide() (Guide, error) {
 	}
 	g := Guide{RootFile: RootFile, OtherRoots: otherRoots, ConfigFile: ConfigFile, Addresses: d.sends(), Troubles: []string{}, Uploads: d.Advice, ServerConfig: replay.ServerConfig{
 		Jdocs: d.Public, Tms: d.Public, Chipper: d.Public, Check: d.Public + "/ok", LogFiles: "s3://" + d.Bucket + "/" + d.Prefix, AppKey: key}}
+	g.Public = slices.Contains(d.ACME, host)
 	upload := replay.UploadHost(d.Bucket)
 	addrs := d.addresses()
 	needed := []string{host, upload} // in the certificate
+	if g.Public {
+		needed = needed[1:]
+	}
 	if net.ParseIP(host) == nil {
 		g.Names = append(g.Names, Name{host, port, "tokens, documents, voice, connection check, events", addrs})
 	}
@@ -284,7 +290,7 @@ func (s *Service) SelfTest(ctx context.Context, framePause time.Duration) (Resul
 		return Result{}, err
 	}
 	var out Result
-	r, err := Play(g, a, key, []byte(g.Root), Network{})
+	r, err := Play(g, a, key, nil, Network{})
 	if err == nil {
 		r.FramePause = framePause
 		out = Check(ctx, g, r, a.Session, Network{})

@@ -45,6 +45,31 @@ func TestSessions(t *testing.T) {
 	}
 }
 
+// TestPublicName (issue 31): with a certificate by ACME for the robots' name, nothing is missing though our own authority does not vouch for that name, and the
+// self-test's robot trusts the system's roots too; by another name, it trusts only ours.
+func TestPublicName(t *testing.T) {
+	d := door(t)
+	d.Public, d.ACME = "kennel.example:443", []string{"kennel.example"}
+	root := tokentest.GatewayCert(t, "Vector-A1B2") // any certificate
+	d.Root = func() []byte { return root }
+	system, err := x509.SystemCertPool()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for public, want := range map[string]*x509.CertPool{"kennel.example:443": system, "kennel.lan:8444": x509.NewCertPool()} {
+		d.Public = public
+		g, err := d.Guide()
+		if err != nil || g.Public != (want == system) || len(g.Troubles) > 0 {
+			t.Errorf("%s: public %v, %q, %v", d.Public, g.Public, g.Troubles, err)
+		}
+		roots, err := trusted(g, nil)
+		want.AppendCertsFromPEM(d.Root())
+		if err != nil || !roots.Equal(want) {
+			t.Errorf("%s: trusts other roots, %v", d.Public, err)
+		}
+	}
+}
+
 func FuzzBurn(f *testing.F) {
 	s, now := NewSessions(secretbox.New()), time.Now()
 	good := s.Issue(now)

@@ -41,12 +41,12 @@ type Port struct {
 	once sync.Once
 }
 
-// Split takes l over. conf must have a certificate; its NextProtos are replaced.
+// Split takes l over. conf must have a certificate; the port's own protocols come before its NextProtos.
 func Split(l *admission.Listener, conf *tls.Config, log *slog.Logger) *Port {
 	p := &Port{l: l, log: log, slow: rate.NewLimiter(1, 20), done: make(chan struct{})}
 	p.Plain, p.HTTPS, p.GRPC = p.sub(), p.sub(), p.sub()
 	p.conf = conf.Clone()
-	p.conf.NextProtos = []string{"http/1.1"}
+	p.conf.NextProtos = append([]string{"http/1.1"}, conf.NextProtos...)
 	grpc := p.conf.Clone()
 	grpc.NextProtos = []string{"h2"}
 	p.conf.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {

@@ -25,16 +25,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/letsencrypt/challtestsrv"
-	"github.com/letsencrypt/pebble/v2/ca"
-	"github.com/letsencrypt/pebble/v2/db"
-	"github.com/letsencrypt/pebble/v2/va"
-	"github.com/letsencrypt/pebble/v2/wfe"
-
 	"kennel/infra/errs"
 	"kennel/infra/telemetry"
 	"kennel/infra/testwait"
 	"kennel/infra/webcert"
+	"kennel/infra/webcert/webcerttest"
 )
 
 // pair makes a certificate of its own for a name, PEM.
@@ -129,42 +124,6 @@ func TestFilesAreReadAgain(t *testing.T) {
 	served("three.example", "ends at")
 }
 
-// authority is a real ACME authority (Pebble, by the people of Let's Encrypt), which finds every name at 127.0.0.1.
-func authority(t *testing.T, httpPort, tlsPort int) (directory, rootFile string) {
-	t.Helper()
-	t.Setenv("PEBBLE_VA_NOSLEEP", "1")
-	quiet := log.New(io.Discard, "", 0)
-	dns := port(t)
-	names, err := challtestsrv.New(challtestsrv.Config{Log: quiet, DNSAddrs: []string{dns}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	names.SetDefaultDNSIPv4("127.0.0.1")
-	names.SetDefaultDNSIPv6("")
-	go names.Run()
-	t.Cleanup(names.Shutdown)
-	store := db.NewMemoryStore()
-	issuer := ca.New(quiet, store, "", "ecdsa", 0, 1, map[string]ca.Profile{"default": {ValidityPeriod: 90 * 24 * 3600}})
-	front := wfe.New(quiet, store, va.New(quiet, httpPort, tlsPort, false, dns, store), issuer, []string{"pebble.letsencrypt.org"}, false, false, 0, 0)
-	srv := httptest.NewTLSServer(front.Handler())
-	t.Cleanup(srv.Close)
-	rootFile = filepath.Join(t.TempDir(), "acme-root.pem")
-	if err := os.WriteFile(rootFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: srv.Certificate().Raw}), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return srv.URL + wfe.DirectoryPath, rootFile
-}
-
-func port(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
-
 func number(t *testing.T, addr net.Addr) int {
 	t.Helper()
 	_, p, err := net.SplitHostPort(addr.String())
@@ -193,7 +152,7 @@ func TestACME(t *testing.T) {
 			}
 			defer web.Close()
 			c := webcert.ACMEConfig{Names: []string{"kennel.example.org"}, Contact: "ops@example.org", Dir: filepath.Join(t.TempDir(), "acme")}
-			c.Directory, c.RootFile = authority(t, number(t, web.Addr()), number(t, l.Addr()))
+			c.Directory, c.RootFile, _ = webcerttest.Authority(t, number(t, web.Addr()), number(t, l.Addr()))
 			own, key := pair(t, "own.example", 90*24*time.Hour)
 			fallback, err := tls.X509KeyPair(own, key)
 			if err != nil {

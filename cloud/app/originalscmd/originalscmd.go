@@ -84,9 +84,12 @@ server_config.json to copy. kenneld originals check simulates such a robot and s
 	}
 	from.add(cmd)
 	cli.AddOutput(cmd)
-	cmd.AddCommand(checkCommand(&from, folder))
+	cmd.AddCommand(checkCommand(&from, folder), installCommand(&from, folder))
 	return cmd
 }
+
+// publicRoots says whom the robot trusts by itself (list of 2020-09-01 in the stock cloud program).
+const publicRoots = "The services have a certificate of a public authority (api.acme). A robot signs in without a root if it trusts that authority: the list in stock software, of September 2020, has ISRG Root X1 (Let's Encrypt), GTS Root R1 to R4 and USERTrust RSA and ECC, but not ISRG Root X2. Log uploads need this cloud's root:"
 
 func showGuide(t *cli.Table, g originals.Guide) {
 	for _, s := range g.Troubles {
@@ -110,12 +113,15 @@ func showGuide(t *cli.Table, g originals.Guide) {
 		t.Text("  " + a.Use + ", " + a.File + ":")
 		t.Text("    " + a.Line)
 	}
+	if g.Public {
+		t.Section(publicRoots)
+	}
 	if g.Root != "" {
 		t.Section("On each robot, " + g.RootFile + " (community builds also read " + strings.Join(g.OtherRoots, " and ") + "):")
 		for line := range strings.Lines(g.Root) {
 			t.Text("  " + strings.TrimRight(line, "\n"))
 		}
-		t.Text("Stock software reads it at its first voice request, which it sends only once it has a token. If the robot's user data was erased, it has none, and cannot sign in with a private root: use community software, which reads the root when it starts, or set robots.cert_file to a certificate of a public authority that the robot trusts.")
+		t.Text("Stock software reads it at its first voice request, which it sends only once it has a token. If the robot's user data was erased, it has none: kenneld originals install ROBOT writes what it needs over SSH, on software that allows it; or give this cloud a certificate of a public authority that the robot trusts (api.acme), or the name escapepod.local (robots.cert_file, robots.mdns) if its software trusts the Escape Pod root.")
 	}
 }
 
@@ -173,7 +179,7 @@ func selfTest(ctx context.Context, api client.Client, roots string, n originals.
 	if err != nil {
 		return out, err
 	}
-	trusted := []byte(g.Root)
+	var trusted []byte
 	if roots != "" {
 		if trusted, err = os.ReadFile(roots); err != nil {
 			return out, cli.Usage("-roots: %w", err)

@@ -2651,6 +2651,7 @@ type Guide struct {
 	Hosts        string          `json:"hosts"`       // the same as lines of a hosts file
 	Names        []OriginalsName `json:"names"`       // to be made known where the robots are
 	OtherRoots   []string        `json:"other_roots"` // where community builds look
+	Public       bool            `json:"public"`      // the services have a certificate of a public authority by ACME, so that signing in needs no root; log uploads need Root
 	Root         string          `json:"root"`        // certificates to install on the robots, PEM; "": the certificate is not of this cloud's authority
 	RootFile     string          `json:"root_file"`
 	ServerConfig ServerConfig    `json:"server_config"`

@@ -25,6 +25,7 @@ import (
 type Config struct {
 	Listen, Uploads, Public string   // host:port
 	Names                   []string // in the certificate; none: it is another authority's
+	ACME                    []string // names with a certificate of a public authority
 	Bucket, AppKeys, Advice string
 	Intake                  intake.Paths
 }
@@ -39,7 +40,7 @@ func Names(names []string, bucket string) []string {
 
 // Wire wires them. all is asked for what slices hold about people once everything is wired.
 func Wire(b wire.Base, cfg Config, authority *ca.Authority, robots *registry.Service, all func() wire.Slices) wire.Slice {
-	d := originals.Door{Listen: cfg.Listen, Public: cfg.Public, Names: cfg.Names, Bucket: cfg.Bucket, Prefix: sts.DefaultPrefix, AppKeys: cfg.AppKeys, Intake: cfg.Intake.Or(intake.DefaultPaths), Root: authority.Root, Advice: cfg.Advice}
+	d := originals.Door{Listen: cfg.Listen, Public: cfg.Public, Names: cfg.Names, ACME: cfg.ACME, Bucket: cfg.Bucket, Prefix: sts.DefaultPrefix, AppKeys: cfg.AppKeys, Intake: cfg.Intake.Or(intake.DefaultPaths), Root: authority.Root, Advice: cfg.Advice}
 	if _, port, err := net.SplitHostPort(cmp.Or(cfg.Uploads, cfg.Listen)); err == nil && d.Public == "" && len(d.Names) > 0 {
 		d.Public = net.JoinHostPort(d.Names[0], port)
 	}

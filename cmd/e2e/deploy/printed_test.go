@@ -36,6 +36,7 @@ var notRun = map[string]string{
 	"robotd -device":         "a flag beside others, for the port of a real body",
 	"robotd -body":           "a flag beside others; docs/program.md has the whole command",
 	"robotd -record":         "a flag beside others; TestRecord of edge/app/robotapp",
+	"originals install":      "needs a robot that takes SSH; TestOriginalsCheck of cmd/e2e/identity",
 	"robotkit replay":        "needs such a recording; TestRecord of edge/app/robotapp",
 }
 

@@ -6,20 +6,24 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"golang.org/x/crypto/ssh"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"kennel/cloud/identity/consent"
 	"kennel/cloud/originals"
+	"kennel/cloud/originals/install/installtest"
 	"kennel/cloud/originals/replay"
 	"kennel/cmd/e2e/housetest"
 	"kennel/infra/api/jdocspb"
@@ -273,6 +277,27 @@ func TestOriginalsCheck(t *testing.T) {
 		if r.OK || code != 1 || !strings.Contains(r.Sentence, tc.want) || said != "kenneld: "+r.Sentence+"\n" {
 			t.Errorf("%s: exit code %d, %q, said %q; want %q", what, code, r.Sentence, said, tc.want)
 		}
+	}
+
+	// Over SSH, a robot gets what the guide says, and is put back as it was.
+	robot := installtest.New(t, "stock")
+	key := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(key, robot.Key, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"originals", "install", robot.Addr, "-data", h.Dir, "-key", key, "-known-hosts", "/dev/null"}
+	unasked := exec.Command(filepath.Join(housetest.Bin, "kenneld"), args...)
+	if out, err := unasked.CombinedOutput(); err == nil || !strings.Contains(string(out), "The host key of "+robot.Addr+" is "+ssh.FingerprintSHA256(robot.Host)) || robot.Scripts > 0 {
+		t.Errorf("fingerprint not confirmed: %v, %s", err, out)
+	}
+	was := robot.Files()
+	args = append(args, "-fingerprint", ssh.FingerprintSHA256(robot.Host))
+	out, err := exec.Command(filepath.Join(housetest.Bin, "kenneld"), args...).CombinedOutput()
+	if files := robot.Files(); err != nil || !strings.Contains(string(out), "verification  done") || files[originals.RootFile] != g.Root || files[originals.ConfigFile] != g.ServerConfig.JSON()+"\n" {
+		t.Errorf("install: %v, %s; %q", err, out, files)
+	}
+	if out, err := exec.Command(filepath.Join(housetest.Bin, "kenneld"), append(args, "-undo")...).CombinedOutput(); err != nil || !maps.Equal(robot.Files(), was) {
+		t.Errorf("install -undo: %v, %s; %q", err, out, robot.Files())
 	}
 
 	// Nothing is left, in the fleet neither (30.5).

@@ -346,7 +346,7 @@ func emptyList(t *testing.T, k *kennelOfComplaints, r *housetest.Replayed) (stri
 		}
 		return nil
 	})
-	if !strings.Contains(shown, "install this cloud's root certificate on the robot (/etc/ssl/certs/local/root.crt)") || !strings.Contains(shown, "it called "+named) {
+	if !strings.Contains(shown, "it does not have this cloud's root certificate, or has not read it yet") || !strings.Contains(shown, "it called "+named) {
 		t.Errorf("the list says neither what to do nor by which name it was called:\n%s", shown)
 	}
 	for _, other := range []string{k.read(t, "/"), k.read(t, "/strangers"), k.doctorOfStrangers()} {
