@@ -5,10 +5,15 @@ import (
 	"math/bits"
 	"testing"
 	"time"
+
+	"kennel/edge/body/amigobot/sip"
 )
 
 // TestFacts: the numbers and names of the source that the package is built on.
 func TestFacts(t *testing.T) {
+	c := connected(t, Config{}, true)
+	c.send(vel2(1, 1))
+	c.feed(1, Lines{})
 	for fact, tc := range map[string][2]any{
 		"charge, in Ah (AMIGO-SAFE-07)":                         {capacity, 2.2},
 		"current, in A (AMIGO-OPEN-17)":                         {busyAmps, 0.7},
@@ -45,6 +50,7 @@ func TestFacts(t *testing.T) {
 		"no echo, in m (AMIGO-SON-04)":                          {noEcho, 6.1},
 		"cone, in degrees (AMIGO-OPEN-16)":                      {math.Round(cone / deg), 15.0},
 		"incidence without an echo, in degrees (AMIGO-OPEN-16)": {math.Round(glance / deg), 60.0},
+		"bound of VEL2, in mm/s (AMIGO-MOT-07)":                 {math.Round(c.r.limits(0).vel * 1000 / sip.TicksPerMetre), 2200.0},
 	} {
 		if tc[0] != tc[1] {
 			t.Errorf("%s: %v, want %v", fact, tc[0], tc[1])
