@@ -194,6 +194,22 @@ func (f fact) try(t *testing.T, root string) outcome {
 	return noticed
 }
 
+// TestRow: a comment gives its values a row if it cites one that holds as a whole, and does not call them ours.
+func TestRow(t *testing.T) {
+	for text, want := range map[string]string{
+		"Period is the body's rhythm (VEC-BODY-10).":                        "VEC-BODY-10",
+		"Limits (AMIGO-SON-03, AMIGO-SON-04).":                              "AMIGO-SON-03",
+		"FaultDevice: no fault (part of VEC-BODY-18)":                       "",
+		"Own defaults of a motion, below GOSTAI-OPEN-11.":                   "",
+		"downloads at once; they ask again later (VEC-OTA-19); own default": "",
+		"of silence": "",
+	} {
+		if got := row(text); got != want {
+			t.Errorf("%q cites %q, want %q", text, got, want)
+		}
+	}
+}
+
 // TestFactsAreNoticed: of facts drawn by a fixed seed, at least 95 of 100 are noticed by the tests of their package when they change. make soak draws
 // 100, make test one that it knows.
 func TestFactsAreNoticed(t *testing.T) {
