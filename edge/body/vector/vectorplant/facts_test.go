@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"kennel/edge/body/vector/spine"
 	"kennel/edge/motion"
 )
 
@@ -27,3 +28,17 @@ func TestFacts(t *testing.T) {
 
 func degrees(angle float64) float64     { return math.Round(angle * 180 / math.Pi) }
 func millimetres(angle float64) float64 { return math.Round(liftHeightOf(angle) * 1000) }
+
+// TestHeadInTurns: in the tree a raised head is negative, in turns and in turns a second (GOSTAI-FRAME-05).
+func TestHeadInTurns(t *testing.T) {
+	d := newDesk(t).calibrated()
+	d.claims(alice, "headPitch")
+	r := d.ask(quick(set(alice, map[string]float64{"headPitch.turn": -0.05}), 99))
+	if want := 10 * 0.78 / (2 * math.Pi); math.Abs(r.Speed-want) > 5e-3 {
+		t.Errorf("%.3f turns a second at most; want %.3f", r.Speed, want)
+	}
+	d.ended(alice)
+	if up := degrees(d.angle[spine.Head]); up != 18 {
+		t.Errorf("raised by %v degrees; want 18", up)
+	}
+}
