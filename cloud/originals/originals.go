@@ -31,9 +31,9 @@ import (
 	"kennel/infra/thing"
 )
 
-// The robot of a self-test. Serials of engineering units begin with 00e (VEC-STOR-03); no factory made this one.
+// The robot of a self-test; no factory made it.
 const (
-	TestThing   = registry.SelfTest
+	TestThing   = registry.SelfTest // serials of engineering units begin with 00e (VEC-STOR-03)
 	TestAccount = "0e5e1f7e-57ed-4000-8000-000000000000"
 	TestTag     = "self-test"
 	TestTime    = 15 * time.Minute

@@ -2,7 +2,7 @@ package mic
 
 import "math"
 
-// Settings of the loudness (VEC-MIC-06): the source suggests a weighting filter, the logarithm of the power each tens to hundreds of milliseconds, and
+// Own defaults of the loudness (VEC-MIC-06): the source suggests a weighting filter, the logarithm of the power each tens to hundreds of milliseconds, and
 // percentiles.
 const (
 	levelChunks = 10  // chunks in a level, 0.1 s

@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// Levels and limits in volts: published for the original battery (VEC-PWR-02). The filter and the hysteresis are our own defaults,
-// the source gives no number (VEC-PWR-01, VEC-PWR-03).
+// Levels and limits in volts: published for the original battery. The filter and the hysteresis are our own defaults: the source gives
+// no number.
 const (
-	FullVolts         = 4.1
-	LowVolts          = 3.6
-	LowOnChargerVolts = 4.0
-	HysteresisVolts   = 0.02
-	TimeConstant      = 5 * time.Second
+	FullVolts         = 4.1             // VEC-PWR-02
+	LowVolts          = 3.6             // VEC-PWR-02
+	LowOnChargerVolts = 4.0             // VEC-PWR-02
+	HysteresisVolts   = 0.02            // VEC-PWR-03
+	TimeConstant      = 5 * time.Second // VEC-PWR-01
 )
 
 // Level is a battery level with its published value. The zero value is Unknown: the battery is not connected or not measured yet.

@@ -2,7 +2,7 @@ package robot
 
 import "slices"
 
-// The formats of images by their number (GOSTAI-IF-17.6); 100 is ours (part of GOSTAI-EXT-06).
+// The formats of images by their number (GOSTAI-IF-17.6).
 const (
 	FormatUnknown = iota
 	FormatRGB
@@ -15,7 +15,7 @@ const (
 	FormatYUV411
 	FormatNV12
 	FormatYUV420
-	FormatRGB565 = 100
+	FormatRGB565 = 100 // ours (part of GOSTAI-EXT-06)
 )
 
 // formatNames are the names of the formats in Format.Name, and of the slots that hold a camera's image converted to them.

@@ -136,7 +136,7 @@ func (l Loc) class() int {
 // Most localizations of one part: four words, the later of a class refining the earlier one (GOSTAI-LOC-05), and as many numbers.
 const (
 	maxWords   = 4
-	maxNumbers = 4
+	maxNumbers = 4 // own default
 )
 
 // orderLocs returns locs in the standard's order: height, depth, side, then what refines them in the same order, then axes and numbers as

@@ -21,7 +21,7 @@ var (
 	dark   = light{}
 	blue   = light{0, 0, 1}
 	orange = light{1, 0.4, 0} // it cannot understand now
-	dimRed = light{0.3, 0, 0} // its microphones are switched off (VEC-WAK-06)
+	dimRed = light{0.3, 0, 0} // its microphones are switched off (VEC-WAK-06); own default
 )
 
 const (

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"kennel/edge/agent/das"
 	"kennel/edge/agent/health/faults"
 	"kennel/edge/corelink"
 	"kennel/edge/env/platform"
@@ -204,11 +205,20 @@ func TestFaultCommands(t *testing.T) {
 	}
 }
 
-// TestAgentThatCannotStart: VEC-BOOT-15: no other program can show the fault; an agentd that starts clears it.
+// TestAgentThatCannotStart: VEC-BOOT-15: no other program can show the fault, if the reason has one; an agentd that starts clears it.
 func TestAgentThatCannotStart(t *testing.T) {
 	dir, root, _ := newRobot(t, nil)
 	cfg := Config{Root: dir, Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
-	if err := root.Rename("dev/block/bootdevice/by-name/emr", "dev/block/bootdevice/by-name/away"); err != nil {
+	if err := errors.Join(root.MkdirAll("data/kennel", 0o755), root.WriteFile(das.QuarantineDir, nil, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	if err := Run(t.Context(), root, cfg); err == nil || faultcode.Of(err) != 0 {
+		t.Fatal(err)
+	}
+	if got, err := faults.Showing(root); got != 0 || err != nil {
+		t.Errorf("shown: %v, %v; want none", got, err)
+	}
+	if err := errors.Join(root.Remove(das.QuarantineDir), root.Rename("dev/block/bootdevice/by-name/emr", "dev/block/bootdevice/by-name/away")); err != nil {
 		t.Fatal(err)
 	}
 	if err := Run(t.Context(), root, cfg); faultcode.Of(err) != faultcode.CloudESN {

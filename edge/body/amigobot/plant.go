@@ -35,7 +35,7 @@ const (
 	goSpeed, goAccel     = 0.25, 0.4 // m/s, m/s²: below the driver's limits
 	turnSpeed, turnAccel = 1.0, 1.5  // rad/s, rad/s²
 	along                = 2.5       // 1/s, how fast a lag behind the plan is made up
-	goClose              = 0.010     // m, near enough not to wait longer (GOSTAI-OPEN-11: 2 cm)
+	goClose              = 0.010     // m, near enough not to wait longer: own default, below the 2 cm of GOSTAI-OPEN-11
 	turnClose            = math.Pi / 180
 	goReach              = 0.020 // m or 5 % of the way: farther away the way was missed (GOSTAI-OPEN-11)
 	turnReach            = 3 * math.Pi / 180

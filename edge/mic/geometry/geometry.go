@@ -13,9 +13,9 @@ const (
 	Rate    = 15625 // samples a second of each microphone
 	Idle    = 1024  // the level of a microphone that hears nothing
 	Bins    = 12    // directions that are told apart, 30 degrees each (VEC-MIC-03)
-	speed   = 343.0 // of sound, m/s
-	across  = 0.024 // m between left and right
-	along   = 0.024 // m between front and back
+	speed   = 343.0 // of sound, m/s; own default
+	across  = 0.024 // m between left and right; own default
+	along   = 0.024 // m between front and back; own default
 	binStep = 2 * math.Pi / float64(Bins)
 )
 

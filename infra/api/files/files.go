@@ -33,7 +33,7 @@ const (
 	Reason     = "Kennel-Reason"
 )
 
-// Largest bodies, in bytes; our own bounds, above the quota of the original's folder (VEC-LOG-03).
+// Largest bodies, in bytes; own defaults, above the quota of the original's folder (VEC-LOG-03).
 const (
 	MaxLog      = 16 << 20
 	MaxDump     = 16 << 20

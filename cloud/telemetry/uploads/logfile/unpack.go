@@ -20,7 +20,7 @@ import (
 	"kennel/infra/errs"
 )
 
-// Bounds of one log. None of them comes from the original robot, whose whole folder of uploads has 10 MB (VEC-LOG-03).
+// Bounds of one log, own defaults: the original robot's whole folder of uploads has 10 MB (VEC-LOG-03).
 const (
 	MaxUnpacked = 128 << 20 // bytes, of all layers together
 	maxLines    = 2_000_000

@@ -15,7 +15,7 @@ import (
 )
 
 // MaxDownloads bounds the downloads that one process serves at once: each holds a connection to the object store. Robots that are turned away ask again
-// within the hour (VEC-OTA-19).
+// within the hour (VEC-OTA-19); own default.
 const MaxDownloads = 64
 
 // Files serves archives to original robots, by the addresses that their updater makes (VEC-OTA-18). It asks for no proof: archives are signed and, as with the

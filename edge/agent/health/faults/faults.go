@@ -59,7 +59,7 @@ const (
 // Heartbeat is how often a service is expected to speak (VEC-WDOG-05); own default, as are the following.
 const (
 	Heartbeat  = time.Second
-	HungAfter  = 10 * time.Second // of silence
+	HungAfter  = 10 * time.Second // of silence (VEC-WDOG-05)
 	StartsIn   = 30 * time.Second // until a service's first word: a robot of the original needs 32 s from power to play (seed line 2258)
 	mostPosted = 32               // faults that are open because a program wrote to the FIFO
 	mostTold   = 8                // faults in words: a status has room for 32 problems

@@ -27,7 +27,7 @@ const (
 	programLogs = robotfs.Cache + "/vic-logmgr"
 	tailLines   = 500
 	tailBytes   = 256 << 10 // of one log, whatever its lines; own default
-	mostLogs    = 16        // of programs
+	mostLogs    = 16        // of programs; own default
 )
 
 // capture writes the ends of the robot's logs as one file below ReportsDir, if that is wanted and allowed, and returns its name; "": nothing was.

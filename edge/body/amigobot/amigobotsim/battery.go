@@ -10,7 +10,7 @@ const (
 	lowVolts   = 11.0 // at lowShare of its charge
 	lowShare   = 0.15
 	emptyVolts = 10.0 // AmigOS shuts down below it
-	flatShare  = -0.1 // the charge does not fall below it
+	flatShare  = -0.1 // the charge does not fall below it; own default
 	alarmEvery = 30 * time.Second
 )
 

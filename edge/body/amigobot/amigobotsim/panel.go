@@ -8,18 +8,18 @@ import (
 	"kennel/edge/body/amigobot/soundset"
 )
 
-// Own defaults of the panel and of self-wander, where the manual says "slowly", "rapidly" or nothing (AMIGO-OPEN-07, AMIGO-OPEN-11).
+// Own defaults of the panel and of self-wander, where the manual says "slowly", "rapidly" or nothing.
 const (
 	armedFor   = 10 * time.Second // AMIGO-TST-02
-	slow, fast = 1.0, 5.0         // Hz
+	slow, fast = 1.0, 5.0         // Hz (AMIGO-OPEN-07)
 	trafficFor = 500 * time.Millisecond
 	testTurns  = 1.5 // AMIGO-TST-03
 	settled    = 30  // ticks from the target
-	wanderPace = 0.2 // m/s
+	wanderPace = 0.2 // m/s (AMIGO-OPEN-11)
 	wanderTurn = 60 * deg
-	wanderRoom = 0.4 // m
-	backOff    = 0.2 // m
-	showEvery  = 180 * time.Second
+	wanderRoom = 0.4               // m (AMIGO-OPEN-11)
+	backOff    = 0.2               // m
+	showEvery  = 180 * time.Second // AMIGO-OPEN-11
 )
 
 // panel is the buttons, and the state of the programs that they begin.

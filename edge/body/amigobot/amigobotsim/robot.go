@@ -220,7 +220,7 @@ func (r *Robot) Step(in, out Lines) Lines {
 // cycle lets time pass, and reports whether it sent a standard packet.
 func (r *Robot) cycle(out Lines) (_ Lines, sent bool) {
 	watchdog := time.Duration(r.params.Int(flash.WatchDog)) * time.Millisecond
-	if r.mode == Connected && watchdog > 0 && r.now-r.heard >= watchdog { // AMIGO-SAFE-01
+	if r.mode == Connected && watchdog != 0 && r.now-r.heard >= watchdog { // AMIGO-SAFE-01
 		r.silent = true
 	}
 	r.program()

@@ -14,8 +14,8 @@ const (
 	noEcho        = 6.1 // m, reported for anything nearer or farther
 	cone          = 15 * deg
 	glance        = 60 * deg
-	maxPolled     = 16
-	falseEchoes   = 0.1 // share of pings at full gain, beyond which none is more sensitive
+	maxPolled     = 16  // own default
+	falseEchoes   = 0.1 // share of pings at full gain, beyond which none is more sensitive; own default
 )
 
 // ring is the default firing order (AMIGO-SON-05).

@@ -127,10 +127,10 @@ func (e *UpdateError) Error() string {
 // Unwrap returns the reason.
 func (e *UpdateError) Unwrap() error { return e.Err }
 
-// Own defaults of an update; the source gives no times. Retries: VEC-DFU-02.
+// Own defaults of an update; the source gives no times.
 const (
 	updateAttempts = 3
-	askTries       = 3
+	askTries       = 3 // VEC-DFU-02
 	enterPatience  = 3 * time.Second
 	erasePatience  = 5 * time.Second
 	blockPatience  = 500 * time.Millisecond

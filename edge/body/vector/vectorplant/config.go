@@ -12,7 +12,7 @@ import (
 // calibration. Everything without a row is an own default.
 func motionConfig() motion.Config {
 	const (
-		radius, track = 0.0145, 0.048 // m (VEC-MOT-10)
+		radius, track = 0.0145, 0.048 // m; own defaults for VEC-MOT-10
 		degree        = math.Pi / 180
 	)
 	guard := func(speed, duty float64) motion.GuardConfig {

@@ -95,13 +95,13 @@ const (
 
 	bootloaderEvery  = 20              // periods between frames of the boot-loader, about 0.1 s
 	idleAfter        = 2 * time.Second // without a motor command, then the encoders go off (VEC-PWR-21)
-	proxIdle         = 30              // the same while the encoders are off (VEC-PWR-21)
+	proxIdle         = 30              // the same while the encoders are off (VEC-PWR-21); own default
 	proxEvery        = 6               // periods between distance samples, about 31 ms: the sensor's default timing budget
 	motorLag         = 40 * time.Millisecond
 	fullVolts        = 4.2 // charging ends
 	resumeVolts      = 4.1 // and begins again
 	lowVolts         = 3.6 // the caretaker acts (VEC-PWR-02)
-	criticalVolts    = 3.3 // flag below critical: below all at which a head sheds load (VEC-PWR-07)
+	criticalVolts    = 3.3 // flag below critical: below all at which a head sheds load (VEC-PWR-07); own default
 	imminentVolts    = 3.2 // flag shutdown imminent
 	imminentFor      = 10 * time.Second
 	padVolts         = 5.0  // on the charger (VEC-HW-04)
@@ -113,7 +113,7 @@ const (
 	touchCounts      = 500 // an untouched back
 	touchSaturated   = 4095
 	touchFinger      = 1000      // what a finger adds to it
-	touchOnCharger   = 120       // the charger's contacts (VEC-HW-16)
+	touchOnCharger   = 120       // the charger's contacts (VEC-HW-16); own default
 	touchInHand      = 60        // a hand round the body
 	touchHumid       = 40        // what the weather adds or takes at the most,
 	touchWeather     = time.Hour // from dry to damp and back

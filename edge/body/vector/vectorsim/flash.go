@@ -10,20 +10,20 @@ import (
 	"kennel/edge/body/vector/spine"
 )
 
-// The processor's program memory (VEC-HW-20, VEC-DFU-03): 64 KiB in pages, the first of them the boot-loader's (own default).
+// The processor's program memory: pages, the first of them the boot-loader's; own defaults without a row.
 const (
-	flashSize     = 64 << 10
-	flashPage     = 1 << 10
+	flashSize     = 64 << 10 // VEC-HW-20, VEC-DFU-03
+	flashPage     = 1 << 10  // VEC-DFU-03: a block
 	loaderSize    = 8 << 10
 	programMost   = flashSize - loaderSize
 	erasedByte    = 0xff
 	pagesAPeriod  = 1 // 56 pages take 0.29 s; the data sheet's 20 to 40 ms a page would be 5 times that
 	wordsAPeriod  = 64
-	blockWordSize = 4
+	blockWordSize = 4 // VEC-DFU-03
 )
 
-// The simulated boot-loader's format of a program: a head of magic, size and version, and a signature at the end (VEC-BOOT-04, VEC-HW-23).
-// How the real one signs is not known.
+// The simulated boot-loader's format of a program, an own default: a head of magic, size and version, and a signature at the end (VEC-BOOT-04,
+// VEC-HW-23). How the real one signs is not known.
 const (
 	imageMagic = "KSIM"
 	imageHead  = len(imageMagic) + 4 + 16

@@ -14,7 +14,7 @@ import (
 // The charging pad as the factory's serial line: one pin at 115,200 bit/s, so 59 characters a period at most; a frame holds 32 (VEC-CLI-01, 02, 04, part of VEC-CLI-03).
 const (
 	padBanner = "\xff\x92\x1f\xcf\xff\xff\xff\xff\nbooted\n" // VEC-CLI-02
-	padBuffer = 4096                                         // what waits on the pin, each way; the rest is lost
+	padBuffer = 4096                                         // what waits on the pin, each way; the rest is lost; own default
 )
 
 // pad holds the bytes of the pin.

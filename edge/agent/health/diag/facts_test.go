@@ -1,0 +1,16 @@
+package diag
+
+import (
+	"testing"
+)
+
+// TestFacts: the numbers and names of the source that the package is built on.
+func TestFacts(t *testing.T) {
+	for fact, tc := range map[string][2]any{
+		"folder in which an archive is made (VEC-LOG-07)": {staging, "data/diagnostics"},
+	} {
+		if tc[0] != tc[1] {
+			t.Errorf("%s: %v, want %v", fact, tc[0], tc[1])
+		}
+	}
+}

@@ -1,0 +1,16 @@
+package wipe
+
+import (
+	"testing"
+)
+
+// TestFacts: the numbers and names of the source that the package is built on.
+func TestFacts(t *testing.T) {
+	for fact, tc := range map[string][2]any{
+		"event of a wipe (VEC-TOK-10)": {EventName, "robot.cleared_user_data"},
+	} {
+		if tc[0] != tc[1] {
+			t.Errorf("%s: %v, want %v", fact, tc[0], tc[1])
+		}
+	}
+}

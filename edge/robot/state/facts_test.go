@@ -1,0 +1,16 @@
+package state
+
+import (
+	"testing"
+)
+
+// TestFacts: the numbers and names of the source that the package is built on.
+func TestFacts(t *testing.T) {
+	for fact, tc := range map[string][2]any{
+		"error of a device that is gone (GOSTAI-OPEN-13)": {ErrUnavailable.Error(), "unavailable"},
+	} {
+		if tc[0] != tc[1] {
+			t.Errorf("%s: %v, want %v", fact, tc[0], tc[1])
+		}
+	}
+}

@@ -1,0 +1,16 @@
+package update
+
+import (
+	"testing"
+)
+
+// TestFacts: the numbers and names of the source that the package is built on.
+func TestFacts(t *testing.T) {
+	for fact, tc := range map[string][2]any{
+		"file that asks for a wipe (VEC-OTA-12)": {wipeFile, "run/wipe-data"},
+	} {
+		if tc[0] != tc[1] {
+			t.Errorf("%s: %v, want %v", fact, tc[0], tc[1])
+		}
+	}
+}
