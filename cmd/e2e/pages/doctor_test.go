@@ -98,7 +98,7 @@ func (k *kennelOfComplaints) stranger(t *testing.T, n int) (about string) {
 func clockBehind(t *testing.T, k *kennelOfComplaints, r *housetest.Replayed) {
 	shakes(t, k, 0x33, &tls.Config{RootCAs: r.Roots, Time: func() time.Time { return time.Now().AddDate(-7, 0, 0) }})
 	about := k.stranger(t, 0x33)
-	clock, root := strings.Index(about, "time server"), strings.Index(about, "install this cloud's root")
+	clock, root := strings.Index(about, "time server"), strings.Index(about, "this cloud's root certificate")
 	if clock < 0 || root >= 0 && root < clock {
 		t.Errorf("the clock is named at %d and the root at %d of:\n%s", clock, root, about)
 	}
