@@ -33,6 +33,10 @@ type Config struct {
 	// Pronunciations of words that the English dictionary lacks, in the phones of the CMU dictionary; word(2) is another one of word.
 	Pronunciations map[string]string
 
+	// Model makes a language model in the ARPA format, of those words that general has; general is how frequent they are in English. Nil: sentences of the grammar
+	// alone are heard.
+	Model func(general map[string]float64) string
+
 	Program  string        // default pocketsphinx_batch
 	Models   string        // folder of the English model; default is Debian's
 	Decoders int           // utterances decoded at once, others wait; default is one for each processor
@@ -89,6 +93,11 @@ func (r *Recognizer) prepare(ctx context.Context) error {
 		own.WriteString(word + " " + r.cfg.Pronunciations[word] + "\n")
 	}
 	r.words.own, r.words.dict = own.String(), string(all)
+	if r.cfg.Model != nil {
+		if err := r.prepareModel(); err != nil {
+			return err
+		}
+	}
 	return r.Check(ctx)
 }
 
@@ -167,20 +176,37 @@ func (r *Recognizer) decode(ctx context.Context, grammar string, pcm []byte) (re
 	if noise < noisy {
 		remove = "yes"
 	}
-	var words, phones []segment
-	both, ctx := errgroup.WithContext(ctx)
-	both.Go(func() (err error) { // sentences of a grammar differ in how many ways it branches, which says nothing about how often people say them
+	var words, phones, wishes []segment
+	all, ctx := errgroup.WithContext(ctx)
+	all.Go(func() (err error) { // sentences of a grammar differ in how many ways it branches, which says nothing about how often people say them
 		words, err = r.run(ctx, v, audio, "-remove_noise", remove, "-jsgf", filepath.Join(v.folder, grammarFile), "-lw", "1", "-silprob", "0.1")
 		return err
 	})
-	both.Go(func() (err error) {
+	all.Go(func() (err error) {
 		phones, err = r.run(ctx, v, audio, "-remove_noise", remove, "-allphone", filepath.Join(r.cfg.Models, "en-us-phone.lm.bin"), "-allphone_ci", "yes")
 		return err
 	})
-	if err := both.Wait(); err != nil {
+	if r.words.model != "" {
+		model, err := r.words.get(ofModel)
+		if err != nil {
+			return recognizer.Result{}, err
+		}
+		defer r.words.release(model)
+		all.Go(func() (err error) {
+			wishes, err = r.run(ctx, model, audio, "-remove_noise", remove, "-lm", filepath.Join(model.folder, grammarFile))
+			for i := range wishes {
+				wishes[i].score /= finer
+			}
+			return err
+		})
+	}
+	if err := all.Wait(); err != nil {
 		return recognizer.Result{}, err
 	}
-	text, confidence := judge(words, phones, noise)
+	text, confidence := judge(words, phones, noise, ofGrammar)
+	if own, sure := judge(wishes, phones, noise, ofWishes); sure > confidence {
+		text, confidence = own, sure
+	}
 	if confidence < r.cfg.Least {
 		text = ""
 	}
