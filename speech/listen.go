@@ -159,7 +159,7 @@ func (h *hearing) run() {
 // errDeaf is of a language that no recogniser hears.
 var errDeaf = errors.New("no recogniser hears the language")
 
-// deaf is what a robot says whose language no recogniser hears, in that language; "": in any other.
+// deaf has the sentence of a robot whose language no recogniser hears, by that language; "": for all others.
 var deaf = map[string]string{
 	"":   "I do not understand this language here yet. A speech recogniser for it is missing.",
 	"de": "Ich verstehe hier noch kein Deutsch. Dafür fehlt eine Spracherkennung.",

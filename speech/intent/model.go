@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// The weights of the language model. Ours: chosen with the sentences of testdata, spoken.
+// The weights of the language model. Ours: tried with the sentences of testdata, spoken by the voices of recognizertest.Voices.
 const (
 	optional = 0.3  // how often [words] are said
 	filled   = 0.35 // how often something is said before a wish, or after it, that does not change it
@@ -17,7 +17,7 @@ const (
 	byThree  = 0.6  // the share of trigrams,
 	byTwo    = 0.8  // of bigrams in the rest,
 	byOne    = 0.85 // and of words of the patterns in the rest of that; the others are of general English
-	rare     = 3e-6 // a sequence that is said less often is left out
+	rare     = 1e-6 // a sequence that is said less often is left out
 )
 
 // walk is a pattern as an automaton in which each step has a probability.
@@ -26,7 +26,7 @@ type walk struct {
 	next  []map[int]float64 // by the step before
 }
 
-// part is what has been built of a walk: the steps with which it begins and ends, and how probable it is that it has none.
+// part is a piece of a walk: the steps with which it begins and ends, and how probable it is that it has none.
 type part struct {
 	first, last map[int]float64
 	empty       float64

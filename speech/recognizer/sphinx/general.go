@@ -15,7 +15,7 @@ import (
 	"unicode/utf8"
 )
 
-// frequent is how many words of general English the language model has beside its own. Without them, what nobody says to a robot sounds like a wish.
+// frequent is how many words of general English the language model has beside its own. Without them, talk that is not for a robot would be heard as a wish.
 const frequent = 4000
 
 // generalFile is Debian's model of general English.

@@ -1,8 +1,8 @@
-// Package sphinx recognises the sentences of a grammar on this machine, with Debian's packages pocketsphinx and pocketsphinx-en-us.
+// Package sphinx recognises wishes to a robot on this machine, with Debian's packages pocketsphinx and pocketsphinx-en-us.
 //
-// At the end of an utterance two processes of pocketsphinx_batch decode it side by side: one hears the sentences of the grammar, the other
-// any sequence of phones. Where the grammar explains the sound much worse than free phones do, something else was said. Both take a tenth of
-// a second with their start, so an utterance costs memory only while it is decoded, nothing of it is left for the next one, and a decoder
+// At the end of an utterance three processes of pocketsphinx_batch decode it side by side: one hears the sentences of the grammar, one any words, by a language
+// model that knows which words of a wish follow which, and one any sequence of phones. Where words explain the sound much worse than free phones do, something
+// else was said. Of grammar and language model the surer one is the result. The three take half a second of a processor with their start, so an utterance costs memory only while it is decoded, nothing of it is left for the next one, and a decoder
 // that crashes or hangs costs that utterance alone.
 package sphinx
 
@@ -192,10 +192,15 @@ func (r *Recognizer) decode(ctx context.Context, grammar string, pcm []byte) (re
 			return recognizer.Result{}, err
 		}
 		defer r.words.release(model)
+		inTime, done := context.WithTimeout(ctx, r.cfg.Limit*2/3)
+		defer done()
 		all.Go(func() (err error) {
-			wishes, err = r.run(ctx, model, audio, "-remove_noise", remove, "-lm", filepath.Join(model.folder, grammarFile))
+			wishes, err = r.run(inTime, model, audio, "-remove_noise", remove, "-lm", filepath.Join(model.folder, grammarFile))
 			for i := range wishes {
 				wishes[i].score /= finer
+			}
+			if inTime.Err() != nil { // then the grammar's sentence is the answer
+				return nil
 			}
 			return err
 		})

@@ -344,6 +344,28 @@ func TestModel(t *testing.T) {
 	}
 }
 
+// TestModelLate: words that come too late from the language model cost nothing that the grammar has.
+func TestModelLate(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "decoder")
+	script := "#!/bin/sh\n[ -e " + program + ".late ] && case \"$*\" in *' -lm '*) exec sleep 600;; esac\nexec pocketsphinx_batch \"$@\"\n"
+	if err := os.WriteFile(program, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	r, err := New(t.Context(), Config{Grammar: grammar, Program: program, Limit: 9 * time.Second, Model: func(map[string]float64) string {
+		return "\\data\\\nngram 1=3\nngram 2=1\n\n\\1-grams:\n-99 <s> -1\n-1 </s> 0\n-1 stop -1\n\n\\2-grams:\n-0.1 <s> stop\n\n\\end\\\n"
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if err := os.WriteFile(program+".late", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := recognizertest.Listen(t.Context(), r, recognizertest.Say(t, "slt", "go forward", 0)); err != nil || got.Text != "go forward" {
+		t.Errorf("%+v, %v, want go forward", got, err)
+	}
+}
+
 func TestGeneral(t *testing.T) {
 	b, err := os.ReadFile("/usr/share/pocketsphinx/model/en-us/" + generalFile)
 	if err != nil {

@@ -48,7 +48,7 @@ func ownWords(t *testing.T) (wishes, talk []phrase) {
 // ownVoices are two of flite, and two that were used for no setting.
 var ownVoices = append([]string{"slt", "rms"}, recognizertest.Festival...)
 
-// TestOwnWords says every seventeenth sentence in a voice of flite.
+// TestOwnWords says every twenty-third sentence in a voice of flite: of the eight wishes, all but three are to be understood.
 func TestOwnWords(t *testing.T) {
 	r, m := open(t)
 	wishes, talk := ownWords(t)
@@ -66,20 +66,20 @@ func TestOwnWords(t *testing.T) {
 		var c tally
 		for j, voice := range ownVoices[:2] {
 			var some []phrase
-			for k := 17 * j; k < len(all); k += 34 {
+			for k := 23 * j; k < len(all); k += 46 {
 				some = append(some, all[k])
 			}
 			got, wrong := score(t, r, m, voice, 0, some)
 			c = c.plus(got)
 			t.Logf("%s: %+v %q", voice, got, wrong)
 		}
-		if least := []float64{0, 0.98}[i]; float64(c.right) < least*float64(c.all()) {
+		if least := []float64{0.6, 0.98}[i]; float64(c.right) < least*float64(c.all()) {
 			t.Errorf("%+v, want %v of them right", c, least)
 		}
 	}
 }
 
-// TestOwnWordsTable says everything in four voices and writes OWNWORDS.md.
+// TestOwnWordsTable says everything in four voices, every third sentence again in noise, and writes OWNWORDS.md.
 func TestOwnWordsTable(t *testing.T) {
 	if os.Getenv("KENNEL_SOAK") == "" && !*update {
 		t.Skip("full enumeration: make spoken, make soak")
@@ -93,7 +93,14 @@ func TestOwnWordsTable(t *testing.T) {
 		fmt.Fprintf(&b, "\n## %s\n\n| voice | noise | said | right | unmatched | wrong |\n|---|---|---|---|---|---|\n", []string{"Wishes", "Talk"}[i])
 		for _, voice := range ownVoices {
 			for _, snr := range []float64{0, 20} {
-				c, wrong := score(t, r, m, voice, snr, all)
+				some := all
+				if snr > 0 { // every third
+					some = nil
+					for k := 0; k < len(all); k += 3 {
+						some = append(some, all[k])
+					}
+				}
+				c, wrong := score(t, r, m, voice, snr, some)
 				noise := "none"
 				if snr > 0 {
 					noise = fmt.Sprintf("%g dB", snr)

@@ -255,7 +255,7 @@ func TestSpokenTable(t *testing.T) {
 
 const header = `# Spoken phrases
 
-How the local recogniser (PocketSphinx with the grammar of the catalogue) and the intents understand the published phrases of annex D, said by
+How the local recogniser (PocketSphinx with the grammar of the catalogue and a language model of the intents) and the intents understand the published phrases of annex D, said by
 synthetic voices: slt, awb, kal16 and rms of flite, and espeak-ng; its last two voices were used for no setting. Right is the same intent, with the same
 parameters, as the typed phrase. Sentences that are no phrase are right when they stay unmatched. Noise is pink, so far below the speech. ` + "`make spoken`" + ` writes this file again.
 `
