@@ -126,12 +126,12 @@ soak-house: setup-test test-programs ## of soak, the house of processes: about 9
 	KENNEL_SOAK=1 KENNEL_BIN=$(CURDIR)/bin/test $(GO_TEST) -v -count=1 -timeout 150m -p 1 ./cmd/...
 
 .PHONY: soak-packages
-soak-packages: setup-test ## of soak, all other packages: about an hour
+soak-packages: setup-test setup-spoken ## of soak, all other packages: about an hour
 	KENNEL_SOAK=1 $(GO_TEST) -count=1 -timeout 75m $$(go list ./... | grep -v /cmd/)
 
 .PHONY: spoken
-spoken: setup-test ## synthetic voices say every phrase, and the local recogniser writes how it did into speech/recognizer/SPOKEN.md
-	go test -count=1 -timeout 60m -run '^TestSpokenTable$$' ./speech/recognizer/spoken -update
+spoken: setup-test setup-spoken ## synthetic voices say every phrase and wishes in people's own words; the results go into speech/recognizer/SPOKEN.md and OWNWORDS.md
+	go test -count=1 -timeout 120m -run '^Test(Spoken|OwnWords)Table$$' ./speech/recognizer/spoken -update
 
 .PHONY: build
 build: ## the programs, into bin/
@@ -200,11 +200,13 @@ tidy-check: ## go.mod says what the code needs
 clean: ## remove what was built
 	rm -rf bin
 
-.PHONY: setup-run setup-test setup-arm setup-bench
+.PHONY: setup-run setup-test setup-spoken setup-arm setup-bench
 setup-run: ## packages that make run needs
 	@infra/setup.sh run
 setup-test:
 	@infra/setup.sh test
+setup-spoken:
+	@infra/setup.sh spoken
 setup-arm:
 	@infra/setup.sh arm
 setup-bench:

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what a target needs with the system's package manager, and says so. What it cannot install it names, and stops.
-# usage: infra/setup.sh run|test|arm|bench
+# usage: infra/setup.sh run|test|spoken|arm|bench
 set -euo pipefail
 
 # have_NAME says whether a need is met; package_NAME is the Debian package that meets it.
@@ -44,6 +44,12 @@ have_flite() { command -v flite >/dev/null; }
 package_flite=flite
 have_espeak() { command -v espeak-ng >/dev/null; }
 package_espeak=espeak-ng
+have_festival() { command -v text2wave >/dev/null; }
+package_festival=festival
+have_festival_ked() { [ -d /usr/share/festival/voices/english/ked_diphone ]; }
+package_festival_ked=festvox-kdlpc16k
+have_festival_slt() { [ -d /usr/share/festival/voices/us/cmu_us_slt_arctic_hts ]; }
+package_festival_slt=festvox-us-slt-hts
 have_sox() { command -v sox >/dev/null; }
 package_sox=sox
 
@@ -67,9 +73,10 @@ drivers() {
 case "${1:-}" in
 run) needs=(go postgres pocketsphinx sphinx_model) ;;
 test) needs=(go git openssl postgres gcc qemu promtool mosquitto haproxy systemd chromium node npm zstd swupdate pocketsphinx sphinx_model flite espeak sox) ;;
+spoken) needs=(festival festival_ked festival_slt) ;;
 arm) needs=(go gcc qemu flite espeak) ;;
 bench) needs=(go openssl postgres cyclictest zstd) ;;
-*) echo "usage: $0 run|test|arm|bench" >&2; exit 2 ;;
+*) echo "usage: $0 run|test|spoken|arm|bench" >&2; exit 2 ;;
 esac
 
 missing=()

@@ -1,9 +1,11 @@
 package speech
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -14,6 +16,7 @@ import (
 	"kennel/infra/errs"
 	"kennel/speech/endpoint"
 	"kennel/speech/intent"
+	"kennel/speech/knowledge"
 	"kennel/speech/ogg"
 	"kennel/speech/recognizer"
 	"kennel/speech/session"
@@ -153,6 +156,15 @@ func (h *hearing) run() {
 	}
 }
 
+// errDeaf is of a language that no recogniser hears.
+var errDeaf = errors.New("no recogniser hears the language")
+
+// deaf has the sentence of a robot whose language no recogniser hears, by that language; "": for all others.
+var deaf = map[string]string{
+	"":   "I do not understand this language here yet. A speech recogniser for it is missing.",
+	"de": "Ich verstehe hier noch kein Deutsch. Dafür fehlt eine Spracherkennung.",
+}
+
 // failure is an error at a step.
 type failure struct {
 	step session.Step
@@ -163,7 +175,12 @@ func (h *hearing) failed(err error) outcome {
 	f := failure{session.Audio, err}
 	errors.As(err, &f)
 	o := fail(f.step, f.error)
-	if f.step == session.Recognize {
+	switch {
+	case errors.Is(f.error, errDeaf) && !h.r.SpeechOnly:
+		language, _, _ := strings.Cut(h.s.language(h.r), "-")
+		o.err = nil
+		o.say(h.r, knowledge.Answer{Spoken: cmp.Or(deaf[language], deaf[""])})
+	case f.step == session.Recognize:
 		o.err = errs.RetryLater(time.Second, "speech recognition is not available", f.error)
 	}
 	return o
@@ -246,7 +263,11 @@ func (h *hearing) open() (err error) {
 	if h.s.cfg.Grammar != nil {
 		e.Grammar = h.s.cfg.Grammar(h.ctx, h.s.listener(h.r))
 	}
-	if h.stream, err = h.s.cfg.Recognizer.Open(h.ctx, e); err != nil {
+	if one, ok := h.s.cfg.Recognizer.(recognizer.Monolingual); ok && !one.Hears(e.Language) { // the answer waits for the end of the speech
+		h.stream = recognizer.Whole(h.ctx, time.Minute, func(context.Context, []byte) (recognizer.Result, error) {
+			return recognizer.Result{}, fmt.Errorf("%w %.20q", errDeaf, e.Language)
+		})
+	} else if h.stream, err = h.s.cfg.Recognizer.Open(h.ctx, e); err != nil {
 		return err
 	}
 	if n := len(h.before); n > preRoll {

@@ -469,3 +469,30 @@ func FuzzListen(f *testing.F) {
 		}
 	})
 }
+
+// english is a recogniser that hears no other language.
+type english struct{ *fixed.Recognizer }
+
+func (english) Hears(language string) bool { return strings.HasPrefix(language, "en-") }
+
+// TestDeafLanguage: a robot whose language no recogniser hears says so, and the session has the reason. A language that has no sentence of ours gets the English one.
+func TestDeafLanguage(t *testing.T) {
+	for language, want := range map[string]string{"de-DE": "Ich verstehe hier noch kein Deutsch. Dafür fehlt eine Spracherkennung.",
+		"fr-FR": "I do not understand this language here yet. A speech recogniser for it is missing.", "en-US": ""} {
+		for _, kind := range []speech.Kind{speech.Intent, speech.Graph, speech.Knowledge} {
+			var k keeper
+			r := speech.Request{Kind: kind, Encoding: speech.PCM, Language: language}
+			got, err := speech.New(service(&k, english{timer})).Listen(t.Context(), r, &pieces{b: spoken(t), size: 3840})
+			heard := ""
+			if got.Knowledge != nil {
+				heard = got.Knowledge.Spoken
+			}
+			if err != nil || want != "" && heard != want || want != "" && kind == speech.Intent && got.Intent.Params["answer"] != want {
+				t.Errorf("%s, %s: %+v, %v; want %q", language, kind, got, err, want)
+			}
+			if s := k.last(); want != "" && (s.Failed != session.Recognize || !strings.Contains(s.Why, language)) {
+				t.Errorf("%s: failed at %q (%s), want recognize and the language", language, s.Failed, s.Why)
+			}
+		}
+	}
+}

@@ -22,6 +22,9 @@ var Voices = []string{"slt", "awb", "kal16", "rms", "espeak-ng"}
 // HeldOut are voices of espeak-ng that were used for no setting.
 var HeldOut = []string{"espeak-ng en-gb-scotland", "espeak-ng en-us+f2"}
 
+// Festival are voices of Debian's festvox-kdlpc16k and festvox-us-slt-hts, which make spoken installs. They were used for no setting.
+var Festival = []string{"festival ked_diphone", "festival cmu_us_slt_arctic_hts"}
+
 // Say returns text spoken by a voice, with silence before and after it as an end-pointer leaves it. Unless snr is 0, pink noise is mixed in,
 // so many decibels below the speech.
 func Say(t testing.TB, voice, text string, snr float64) []int16 {
@@ -29,6 +32,9 @@ func Say(t testing.TB, voice, text string, snr float64) []int16 {
 	say := "flite -voice " + voice + ` -t "$1" -o /dev/stdout`
 	if name, ok := strings.CutPrefix(voice, "espeak-ng"); ok {
 		say = "espeak-ng -v" + cmp.Or(name, " en-us") + ` --stdout "$1"`
+	}
+	if name, ok := strings.CutPrefix(voice, "festival "); ok {
+		say = `echo "$1" | text2wave -eval "(voice_` + name + `)"`
 	}
 	out := shell(t, say+" | sox -t wav --ignore-length - "+raw+" norm -3 pad 0.3 0.5", text)
 	if snr != 0 {

@@ -1,8 +1,8 @@
-// Package sphinx recognises the sentences of a grammar on this machine, with Debian's packages pocketsphinx and pocketsphinx-en-us.
+// Package sphinx recognises wishes to a robot on this machine, with Debian's packages pocketsphinx and pocketsphinx-en-us.
 //
-// At the end of an utterance two processes of pocketsphinx_batch decode it side by side: one hears the sentences of the grammar, the other
-// any sequence of phones. Where the grammar explains the sound much worse than free phones do, something else was said. Both take a tenth of
-// a second with their start, so an utterance costs memory only while it is decoded, nothing of it is left for the next one, and a decoder
+// At the end of an utterance three processes of pocketsphinx_batch decode it side by side: one hears the sentences of the grammar, one any words, by a language
+// model that knows which words of a wish follow which, and one any sequence of phones. Where words explain the sound much worse than free phones do, something
+// else was said. Of grammar and language model the surer one is the result. The three take half a second of a processor with their start, so an utterance costs memory only while it is decoded, nothing of it is left for the next one, and a decoder
 // that crashes or hangs costs that utterance alone.
 package sphinx
 
@@ -32,6 +32,10 @@ type Config struct {
 	Grammar string // JSGF, in lower case; sentences with a word that no dictionary has are never heard
 	// Pronunciations of words that the English dictionary lacks, in the phones of the CMU dictionary; word(2) is another one of word.
 	Pronunciations map[string]string
+
+	// Model makes a language model in the ARPA format, of those words that general has; general is how frequent they are in English. Nil: sentences of the grammar
+	// alone are heard.
+	Model func(general map[string]float64) string
 
 	Program  string        // default pocketsphinx_batch
 	Models   string        // folder of the English model; default is Debian's
@@ -89,6 +93,11 @@ func (r *Recognizer) prepare(ctx context.Context) error {
 		own.WriteString(word + " " + r.cfg.Pronunciations[word] + "\n")
 	}
 	r.words.own, r.words.dict = own.String(), string(all)
+	if r.cfg.Model != nil {
+		if err := r.prepareModel(); err != nil {
+			return err
+		}
+	}
 	return r.Check(ctx)
 }
 
@@ -167,20 +176,42 @@ func (r *Recognizer) decode(ctx context.Context, grammar string, pcm []byte) (re
 	if noise < noisy {
 		remove = "yes"
 	}
-	var words, phones []segment
-	both, ctx := errgroup.WithContext(ctx)
-	both.Go(func() (err error) { // sentences of a grammar differ in how many ways it branches, which says nothing about how often people say them
+	var words, phones, wishes []segment
+	all, ctx := errgroup.WithContext(ctx)
+	all.Go(func() (err error) { // sentences of a grammar differ in how many ways it branches, which says nothing about how often people say them
 		words, err = r.run(ctx, v, audio, "-remove_noise", remove, "-jsgf", filepath.Join(v.folder, grammarFile), "-lw", "1", "-silprob", "0.1")
 		return err
 	})
-	both.Go(func() (err error) {
+	all.Go(func() (err error) {
 		phones, err = r.run(ctx, v, audio, "-remove_noise", remove, "-allphone", filepath.Join(r.cfg.Models, "en-us-phone.lm.bin"), "-allphone_ci", "yes")
 		return err
 	})
-	if err := both.Wait(); err != nil {
+	if r.words.model != "" {
+		model, err := r.words.get(ofModel)
+		if err != nil {
+			return recognizer.Result{}, err
+		}
+		defer r.words.release(model)
+		inTime, done := context.WithTimeout(ctx, r.cfg.Limit*2/3)
+		defer done()
+		all.Go(func() (err error) {
+			wishes, err = r.run(inTime, model, audio, "-remove_noise", remove, "-lm", filepath.Join(model.folder, grammarFile))
+			for i := range wishes {
+				wishes[i].score /= finer
+			}
+			if inTime.Err() != nil { // then the grammar's sentence is the answer
+				return nil
+			}
+			return err
+		})
+	}
+	if err := all.Wait(); err != nil {
 		return recognizer.Result{}, err
 	}
-	text, confidence := judge(words, phones, noise)
+	text, confidence := judge(words, phones, noise, ofGrammar)
+	if own, sure := judge(wishes, phones, noise, ofWishes); sure > confidence {
+		text, confidence = own, sure
+	}
 	if confidence < r.cfg.Least {
 		text = ""
 	}

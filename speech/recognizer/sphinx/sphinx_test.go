@@ -286,7 +286,7 @@ func TestRoom(t *testing.T) {
 }
 
 func TestJudge(t *testing.T) {
-	sil := func(start, end int) segment { return segment{"<sil>", start, end, -5} }
+	sil := func(start, end int) segment { return segment{"<sil>", start, end, -5, 0} }
 	for _, c := range []struct {
 		name          string
 		words, phones []segment
@@ -294,24 +294,111 @@ func TestJudge(t *testing.T) {
 		sure          bool
 	}{
 		{"nothing", nil, nil, "", false},
-		{"silence", []segment{sil(0, 50)}, []segment{{"SIL", 0, 50, -5}}, "", false},
-		{"said", []segment{sil(0, 20), {"go", 20, 50, -20}, {"(NULL)", 50, 51, -20}, {"to(2)", 51, 80, -20}}, []segment{{"SIL", 0, 20, -5}, {"G", 20, 80, -10}}, "go to", true},
-		{"said badly", []segment{{"go", 0, 60, -60}}, []segment{{"G", 0, 60, -10}}, "go", false},
-		{"one word of two is another", []segment{{"go", 0, 100, -15}, {"left", 100, 130, -90}}, []segment{{"G", 0, 130, -10}}, "go left", false},
-		{"more said than heard", []segment{{"no", 0, 40, -10}, sil(40, 120)}, []segment{{"N", 0, 100, -5}}, "no", false},
+		{"silence", []segment{sil(0, 50)}, []segment{{"SIL", 0, 50, -5, 0}}, "", false},
+		{"said", []segment{sil(0, 20), {"go", 20, 50, -20, 0}, {"(NULL)", 50, 51, -20, 0}, {"to(2)", 51, 80, -20, 0}}, []segment{{"SIL", 0, 20, -5, 0}, {"G", 20, 80, -10, 0}}, "go to", true},
+		{"said badly", []segment{{"go", 0, 60, -60, 0}}, []segment{{"G", 0, 60, -10, 0}}, "go", false},
+		{"one word of two is another", []segment{{"go", 0, 100, -15, 0}, {"left", 100, 130, -90, 0}}, []segment{{"G", 0, 130, -10, 0}}, "go left", false},
+		{"more said than heard", []segment{{"no", 0, 40, -10, 0}, sil(40, 120)}, []segment{{"N", 0, 100, -5, 0}}, "no", false},
 	} {
-		if text, sure := judge(c.words, c.phones, quiet); text != c.text || sure >= 0.5 != c.sure || sure < 0 || sure > 1 {
+		if text, sure := judge(c.words, c.phones, quiet, ofGrammar); text != c.text || sure >= 0.5 != c.sure || sure < 0 || sure > 1 {
 			t.Errorf("%s: %q %v, want %q, sure %v", c.name, text, sure, c.text, c.sure)
 		}
 	}
 }
 
+// Words of the language model that are seldom said after one another need a better sound.
+func TestJudgeLikely(t *testing.T) {
+	phones := []segment{{"G", 0, 80, -20, 0}}
+	last := 1.0
+	for _, likely := range []float64{-100, -300, -600} {
+		words := []segment{{"go", 0, 40, -30, likely}, {"left", 40, 80, -30, likely}, {"</s>", 80, 90, -5, likely}}
+		_, sure := judge(words, phones, quiet, ofWishes)
+		if sure >= last || sure >= 0.5 != (likely > -300) {
+			t.Errorf("likely %v: %v, before %v", likely, sure, last)
+		}
+		last = sure
+	}
+}
+
+// A sentence that is not in the grammar is heard by the language model, which gets the words that have a pronunciation; what is in neither is not understood.
+func TestModel(t *testing.T) {
+	model := func(general map[string]float64) string {
+		if general["the"] < 1000*general["zebra"] || general["wheelie"] != 0 || general["the"] < 0.02 || general["the"] > 0.1 {
+			t.Errorf("the %v, zebra %v, wheelie %v", general["the"], general["zebra"], general["wheelie"])
+		}
+		if _, known := general["qwxzt"]; known {
+			t.Error("qwxzt has a pronunciation")
+		}
+		return "\\data\\\nngram 1=6\nngram 2=6\n\n\\1-grams:\n-99 <s> -1\n-1.5 </s> 0\n-1 spin -1\n-1 like -1\n-1 a -1\n-1 top -1\n\n\\2-grams:\n" +
+			"-0.1 <s> spin\n-0.1 spin like\n-0.1 like a\n-0.1 a top\n-0.1 top </s>\n-1 <s> a\n\n\\end\\\n"
+	}
+	r, err := New(t.Context(), Config{Grammar: grammar, Model: model, Limit: time.Minute, Pronunciations: map[string]string{"wheelie": "W IY L IY"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	for _, c := range []struct{ say, want string }{{"spin like a top", "spin like a top"}, {"go forward", "go forward"}, {"there is a spider in the bathroom", ""}} {
+		if got, err := recognizertest.Listen(t.Context(), r, recognizertest.Say(t, "slt", c.say, 0)); err != nil || got.Text != c.want {
+			t.Errorf("%q: %+v, %v, want %q", c.say, got, err, c.want)
+		}
+	}
+}
+
+// TestModelLate: words that come too late from the language model cost nothing that the grammar has.
+func TestModelLate(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "decoder")
+	script := "#!/bin/sh\n[ -e " + program + ".late ] && case \"$*\" in *' -lm '*) exec sleep 600;; esac\nexec pocketsphinx_batch \"$@\"\n"
+	if err := os.WriteFile(program, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	r, err := New(t.Context(), Config{Grammar: grammar, Program: program, Limit: 9 * time.Second, Model: func(map[string]float64) string {
+		return "\\data\\\nngram 1=3\nngram 2=1\n\n\\1-grams:\n-99 <s> -1\n-1 </s> 0\n-1 stop -1\n\n\\2-grams:\n-0.1 <s> stop\n\n\\end\\\n"
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if err := os.WriteFile(program+".late", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := recognizertest.Listen(t.Context(), r, recognizertest.Say(t, "slt", "go forward", 0)); err != nil || got.Text != "go forward" {
+		t.Errorf("%+v, %v, want go forward", got, err)
+	}
+}
+
+func TestGeneral(t *testing.T) {
+	b, err := os.ReadFile("/usr/share/pocketsphinx/model/en-us/" + generalFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	words, err := general(b)
+	if err != nil || len(words) != 72547 || words[len(words)-1].text != "zyuganov's" {
+		t.Fatalf("%d words, %v", len(words), err)
+	}
+	for _, broken := range [][]byte{nil, b[:19], b[:1000], b[:len(b)-1], []byte("Trie Language Model\x02")} {
+		if words, err := general(broken); !errors.Is(err, errGeneral) {
+			t.Errorf("%d bytes: %d words, %v", len(broken), len(words), err)
+		}
+	}
+}
+
+func FuzzGeneral(f *testing.F) {
+	b := slices.Concat([]byte("Trie Language Model\x03"), make([]byte, 16+3*65536*4), make([]byte, 24), []byte("one\x00two\x00"))
+	b[20] = 2
+	f.Add(b[:24], b[24:])
+	f.Fuzz(func(t *testing.T, head, tail []byte) {
+		if words, err := general(slices.Concat(head, tail)); err == nil && len(words) == 0 {
+			t.Error("no words, and no error")
+		}
+	})
+}
+
 // A sentence that was understood in quiet is not sure enough when noise drowns it.
 func TestJudgeInNoise(t *testing.T) {
-	words, phones := []segment{{"go", 0, 60, -42}}, []segment{{"G", 0, 60, -35}}
+	words, phones := []segment{{"go", 0, 60, -42, 0}}, []segment{{"G", 0, 60, -35, 0}}
 	last := 1.0
 	for _, noise := range []float64{quiet, 20, 10, 0} {
-		_, sure := judge(words, phones, noise)
+		_, sure := judge(words, phones, noise, ofGrammar)
 		if sure >= last || sure >= 0.5 != (noise > 10) {
 			t.Errorf("noise %v dB below: %v, before %v", noise, sure, last)
 		}
@@ -362,7 +449,7 @@ func FuzzParse(f *testing.F) {
 		if err1 != nil || err2 != nil {
 			return
 		}
-		if text, sure := judge(words, phones, level([]byte(a))); !(sure >= 0 && sure <= 1) || text == "" && sure != 0 {
+		if text, sure := judge(words, phones, level([]byte(a)), ofGrammar); !(sure >= 0 && sure <= 1) || text == "" && sure != 0 {
 			t.Errorf("%q %v", text, sure)
 		}
 	})

@@ -28,6 +28,8 @@ type vocabularies struct {
 	own    string // Pronunciations, as a dictionary
 	dict   string // of English
 	base   string // the first grammar, which is never forgotten
+	model  string // the language model, in the ARPA format; "": none
+	heard  string // the dictionary of its words
 
 	mu   sync.Mutex
 	used map[string]*vocabulary // by grammar
@@ -57,7 +59,15 @@ func (all *vocabularies) get(grammar string) (v *vocabulary, err error) {
 		grammar = all.base
 	}
 	if v = all.used[grammar]; v == nil || !v.there() {
-		if v, err = all.write(grammar); err != nil {
+		if grammar == ofModel {
+			v, err = all.write(all.model, all.heard)
+		} else {
+			dict, unknown := lexicon(grammar, all.own, all.dict)
+			if v, err = all.write(grammar, dict); err == nil {
+				v.unknown = unknown
+			}
+		}
+		if err != nil {
 			return nil, err
 		}
 		all.forget()
@@ -80,7 +90,7 @@ func (all *vocabularies) forget() {
 	for len(all.used) >= most {
 		oldest := ""
 		for g, v := range all.used {
-			if g != all.base && v.decoding == 0 && (oldest == "" || v.last < all.used[oldest].last) {
+			if g != all.base && g != ofModel && v.decoding == 0 && (oldest == "" || v.last < all.used[oldest].last) {
 				oldest = g
 			}
 		}
@@ -92,7 +102,10 @@ func (all *vocabularies) forget() {
 	}
 }
 
-// The files: the decoder is to decode what list names.
+// ofModel is the key of the language model among the grammars.
+const ofModel = "the language model"
+
+// The files: the decoder is to decode what list names. The first has a grammar or the language model.
 const grammarFile, dictFile, listFile = "grammar", "dict", "list"
 
 // there reports whether the decoder finds its files.
@@ -105,15 +118,13 @@ func (v *vocabulary) there() bool {
 	return true
 }
 
-// write writes the files of a grammar. It leaves none behind if that fails.
-func (all *vocabularies) write(grammar string) (*vocabulary, error) {
+// write writes the files of a grammar, or of the language model. It leaves none behind if that fails.
+func (all *vocabularies) write(grammar, dict string) (*vocabulary, error) {
 	all.next++
 	v := &vocabulary{folder: filepath.Join(all.folder, strconv.Itoa(all.next))}
 	if err := os.MkdirAll(v.folder, 0o700); err != nil {
 		return nil, fmt.Errorf("files of a grammar: %w", err)
 	}
-	var dict string
-	dict, v.unknown = lexicon(grammar, all.own, all.dict)
 	for name, content := range map[string]string{grammarFile: grammar, dictFile: dict, listFile: "stdin\n"} {
 		if err := os.WriteFile(filepath.Join(v.folder, name), []byte(content), 0o600); err != nil {
 			_ = os.RemoveAll(v.folder) // the first error says more
