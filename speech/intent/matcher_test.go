@@ -179,6 +179,16 @@ func TestNearMisses(t *testing.T) {
 	}
 }
 
+// TestLongerWish: what is asked for "for me" or "with you" stays what it is without.
+func TestLongerWish(t *testing.T) {
+	for text, want := range map[string]string{"could you turn around for me": "movement_turnaround", "turn around to me": "imperative_lookatme",
+		"I want to play blackjack with you": "play_blackjack", "play a game with you": "play_anygame"} {
+		if got := load(t, "en-US").Match(text); got.UserIntent != want {
+			t.Errorf("%q: %s, want %s", text, got.UserIntent, want)
+		}
+	}
+}
+
 func TestSlots(t *testing.T) {
 	for code, cases := range map[string]map[string]string{
 		"en-US": {

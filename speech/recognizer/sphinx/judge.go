@@ -64,7 +64,7 @@ type weights struct {
 // phrases, sentences that no robot has an intent for, and sentences close to a phrase. One voice left out at a time gave nearly the same.
 var ofGrammar = weights{atBest: 6.7, perFit: 0.14, perWorst: 0.0277, perUnsaid: 0.118, perNoise: 0.045}
 
-// ofWishes are for words of the language model, by the same means over five voices who said 443 wishes and 274 other sentences of the tests of intents. That
+// ofWishes are for words of the language model, by the same means over five voices who said 166 wishes and 274 other sentences of the tests of intents. That
 // the words are likely after one another tells more than the worst window does.
 var ofWishes = weights{atBest: 10.65, perFit: 0.132, perUnsaid: 0.182, perLikely: 0.0231, perNoise: 0.02}
 

@@ -79,7 +79,8 @@ func TestOwnWords(t *testing.T) {
 	}
 }
 
-// TestOwnWordsTable says everything in four voices, every third sentence again in noise, and writes OWNWORDS.md.
+// TestOwnWordsTable says everything in four voices, every third sentence again in noise, and writes OWNWORDS.md: flite and festival at least 70 % right and at most
+// 2 % wrong, in noise at least 55 % right, talk 98 % unmatched.
 func TestOwnWordsTable(t *testing.T) {
 	if os.Getenv("KENNEL_SOAK") == "" && !*update {
 		t.Skip("full enumeration: make spoken, make soak")
@@ -89,6 +90,7 @@ func TestOwnWordsTable(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(ownHeader)
 	var mistakes []string
+	sums := map[string]tally{}
 	for i, all := range [][]phrase{wishes, talk} {
 		fmt.Fprintf(&b, "\n## %s\n\n| voice | noise | said | right | unmatched | wrong |\n|---|---|---|---|---|---|\n", []string{"Wishes", "Talk"}[i])
 		for _, voice := range ownVoices {
@@ -101,15 +103,34 @@ func TestOwnWordsTable(t *testing.T) {
 					}
 				}
 				c, wrong := score(t, r, m, voice, snr, some)
-				noise := "none"
+				noise, key := "none", "talk"
+				if i == 0 {
+					key = "wishes, flite"
+					if strings.HasPrefix(voice, "festival") {
+						key = "wishes, festival"
+					}
+				}
 				if snr > 0 {
 					noise = fmt.Sprintf("%g dB", snr)
+					key += ", noise"
 				} else {
 					mistakes = append(mistakes, wrong...)
 				}
+				sums[key] = sums[key].plus(c)
 				fmt.Fprintf(&b, "| %s | %s | %v |\n", voice, noise, c)
 			}
 		}
+	}
+	for _, key := range []string{"wishes, flite", "wishes, festival"} {
+		if c := sums[key]; c.right*100 < 70*c.all() || c.wrong*100 > 2*c.all() {
+			t.Errorf("%s: %+v, want 70 %% right and at most 2 %% wrong", key, c)
+		}
+		if c := sums[key+", noise"]; c.right*100 < 55*c.all() {
+			t.Errorf("%s in noise: %+v, want 55 %% right", key, c)
+		}
+	}
+	if c := sums["talk"].plus(sums["talk, noise"]); c.right*100 < 98*c.all() {
+		t.Errorf("talk: %+v, want 98 %% unmatched", c)
 	}
 	b.WriteString("\n## What was understood wrong, without noise\n\n")
 	for _, w := range mistakes {
@@ -126,6 +147,6 @@ func TestOwnWordsTable(t *testing.T) {
 const ownHeader = `# Spoken wishes in people's own words
 
 How the local recogniser and the intents understand 177 wishes that are not published phrases, and 60 sentences that are not for a robot. All were written before
-the recogniser had a language model, and neither they nor festival's voices were used for a setting. Right is the intent and the parameters that are meant; of talk, nothing.
-Noise is pink, so far below the speech. ` + "`make spoken`" + ` writes this file again.
+the recogniser had a language model, and neither they nor festival's voices were used for a setting of the recogniser. Two wishes that intents had wrong also when typed were
+mended after the first measurement. Right is the intent and the parameters that are meant; of talk, nothing. Noise is pink, so far below the speech. ` + "`make spoken`" + ` writes this file again.
 `
