@@ -23,7 +23,7 @@ type Chain struct {
 
 // ChainConfig has the limits of a Chain. Fields that are left out get the usual value.
 type ChainConfig struct {
-	Limit    time.Duration // of each call of a recogniser: 2.5 s
+	Limit    time.Duration // of each call of a recogniser, twice that of the last: 2.5 s
 	Longest  time.Duration // of an utterance: 15 s
 	Failures int           // 3
 	Pause    time.Duration // 10 s
@@ -179,12 +179,16 @@ type chained struct {
 	failed []error
 }
 
-// within calls f, and cancels what the recogniser does if that takes too long.
+// within calls f, and cancels what the recogniser does if that takes too long. The last one has twice the time: none waits for its end.
 func (s *chained) within(f func() error) error {
-	t := time.AfterFunc(s.c.cfg.Limit, s.cancel)
+	limit := s.c.cfg.Limit
+	if len(s.rest) == 0 {
+		limit *= 2
+	}
+	t := time.AfterFunc(limit, s.cancel)
 	err := f()
 	if !t.Stop() && err != nil && s.ctx.Err() == nil {
-		return fmt.Errorf("no answer within %v", s.c.cfg.Limit)
+		return fmt.Errorf("no answer within %v", limit)
 	}
 	return err
 }

@@ -48,7 +48,7 @@ func TestDoctorCases(t *testing.T) {
 	}
 }
 
-// foreignToken: the doctor says where the token is from; nobody is told to wipe the robot, and once it has signed in, the refusal is history.
+// foreignToken: the doctor says where the token is from and tells no owner to wipe the robot; once it has signed in, the refusal is history.
 func foreignToken(t *testing.T, k *kennelOfComplaints, r *housetest.Replayed, alg string) {
 	k.associate(t, r)
 	parts := strings.Split(r.Token, ".")

@@ -40,7 +40,7 @@ type Config struct {
 	Program  string        // default pocketsphinx_batch
 	Models   string        // folder of the English model; default is Debian's
 	Decoders int           // utterances decoded at once, others wait; default is one for each processor
-	Limit    time.Duration // of one decoding; default 3 s
+	Limit    time.Duration // of one decoding, the language model has two fifths of it; default 5 s
 	Longest  time.Duration // of an utterance; default 15 s
 	Least    float64       // a sentence of less confidence was not understood; default 0.5
 }
@@ -58,7 +58,7 @@ func New(ctx context.Context, cfg Config) (*Recognizer, error) {
 	orDefault(&cfg.Program, "pocketsphinx_batch")
 	orDefault(&cfg.Models, "/usr/share/pocketsphinx/model/en-us")
 	orDefault(&cfg.Decoders, runtime.NumCPU())
-	orDefault(&cfg.Limit, 3*time.Second)
+	orDefault(&cfg.Limit, 5*time.Second)
 	orDefault(&cfg.Longest, 15*time.Second)
 	orDefault(&cfg.Least, 0.5)
 	folder, err := os.MkdirTemp("", "kennel-sphinx-")
@@ -192,7 +192,7 @@ func (r *Recognizer) decode(ctx context.Context, grammar string, pcm []byte) (re
 			return recognizer.Result{}, err
 		}
 		defer r.words.release(model)
-		inTime, done := context.WithTimeout(ctx, r.cfg.Limit*2/3)
+		inTime, done := context.WithTimeout(ctx, r.cfg.Limit*2/5)
 		defer done()
 		all.Go(func() (err error) {
 			wishes, err = r.run(inTime, model, audio, "-remove_noise", remove, "-lm", filepath.Join(model.folder, grammarFile))
