@@ -329,24 +329,27 @@ func (c checker) files(ctx context.Context) (string, error) {
 	return "events, a log and a crash are taken where the owner allows them", nil
 }
 
-// voice says a sentence, and again, as a person would, if a busy cloud asks for it. A cloud that has no recogniser is told, and is no failure.
+// voice says a sentence, and says it again while the cloud is busy or its recogniser is still starting, as a person would. A cloud that has no recogniser
+// is told, and is no failure.
 func (c checker) voice(ctx context.Context) (string, error) {
-	for said := 1; ; said++ {
+	for failed := error(nil); ; {
 		err := c.robot.Voice(ctx)
-		switch code := status.Code(err); {
-		case code == codes.Unimplemented:
+		switch {
+		case status.Code(err) == codes.Unimplemented:
 			return "not tried: this cloud has no speech recognition (speech.recognizers)", nil
-		case code == codes.Unavailable && said < 3:
-			select {
-			case <-time.After(c.robot.RetryPause):
-				continue
-			case <-ctx.Done():
-			}
-			return "", err
-		case err == nil && said > 1:
-			return fmt.Sprintf("a spoken sentence got an answer at attempt %d; before, the cloud was too busy", said), nil
+		case err == nil && failed != nil:
+			return "a spoken sentence got an answer when it was repeated; before: " + status.Convert(failed).Message(), nil
+		case ctx.Err() != nil && failed != nil:
+			return "", failed // which says more than that the time is up
+		case status.Code(err) != codes.Unavailable:
+			return "a spoken sentence got an answer", err
 		}
-		return "a spoken sentence got an answer", err
+		failed = err
+		select {
+		case <-time.After(c.robot.RetryPause):
+		case <-ctx.Done():
+			return "", failed
+		}
 	}
 }
 

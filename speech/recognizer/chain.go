@@ -23,7 +23,7 @@ type Chain struct {
 
 // ChainConfig has the limits of a Chain. Fields that are left out get the usual value.
 type ChainConfig struct {
-	Limit    time.Duration // of each call of a recogniser, twice that of the last: 2.5 s
+	Limit    time.Duration // of each call of a recogniser, doubled for the last: 2.5 s
 	Longest  time.Duration // of an utterance: 15 s
 	Failures int           // 3
 	Pause    time.Duration // 10 s

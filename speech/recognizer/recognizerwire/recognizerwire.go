@@ -19,7 +19,7 @@ import (
 
 // Config has what some recognisers need beside their place in the list.
 type Config struct {
-	Limit    time.Duration    `koanf:"limit"`    // for each to answer in, twice that for the last; 0: 2.5 s
+	Limit    time.Duration    `koanf:"limit"`    // for each to answer in, doubled for the last; 0: 2.5 s
 	Decoders int              `koanf:"decoders"` // number of utterances that sphinx decodes at once; 0: one for each processor
 	Model    string           `koanf:"model"`    // of a transcription server
 	KeyFile  string           `koanf:"key_file"` // token of a transcription server
