@@ -261,6 +261,9 @@ func (c *Cloud) finish() error {
 	return err
 }
 
+// Hearing blocks until the cloud hears what robots publish.
+func (c *Cloud) Hearing(ctx context.Context) error { return c.link.Hearing(ctx) }
+
 // Demo returns what the seeding of a demo needs (kenneld onebox -demo).
 func (c *Cloud) Demo() demo.Cloud {
 	return demo.Cloud{Base: c.base, Authority: c.ca, People: c.Accounts.People, Owners: c.owners.Service, Archives: c.releases.Archives}

@@ -77,6 +77,9 @@ type Bridge struct {
 	hints  *hints
 	outbox chan outgoing
 
+	heard   sync.Once
+	hearing chan struct{} // closed once the broker has taken the subscriptions
+
 	received, malformed, unhandled, dropped, panics, answered, unsent atomic.Int64
 }
 
@@ -125,7 +128,7 @@ func New(cfg Config) (*Bridge, error) {
 }
 
 func newBridge(cfg Config) *Bridge {
-	b := &Bridge{cfg: cfg, server: kitmqtt.NewServer(nil, cfg.Log), lanes: newLanes(), outbox: make(chan outgoing, outboxLength)}
+	b := &Bridge{cfg: cfg, server: kitmqtt.NewServer(nil, cfg.Log), lanes: newLanes(), outbox: make(chan outgoing, outboxLength), hearing: make(chan struct{})}
 	b.hints = newHints(func(ctx context.Context, topic string, payload []byte) error {
 		return b.link.Publish(ctx, topic, 1, true, payload)
 	})
@@ -164,12 +167,25 @@ func (b *Bridge) subscribe(ctx context.Context, c *mqtt.Client) error {
 	if b.on.OnStats != nil {
 		filters = append(filters, brokerapi.StatsTopic)
 	}
-	if len(filters) == 0 {
-		return nil
+	if len(filters) > 0 {
+		ctx, cancel := context.WithTimeout(ctx, publishTime)
+		defer cancel()
+		if err := c.Subscribe(ctx, 1, filters...); err != nil {
+			return err
+		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, publishTime)
-	defer cancel()
-	return c.Subscribe(ctx, 1, filters...)
+	b.heard.Do(func() { close(b.hearing) })
+	return nil
+}
+
+// Hearing blocks until the broker has taken the subscriptions for the first time: what robots publish before reaches no handler.
+func (b *Bridge) Hearing(ctx context.Context) error {
+	select {
+	case <-b.hearing:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("broker has not taken the cloud's subscriptions: %w", cmp.Or(b.Answers(), ctx.Err()))
+	}
 }
 
 // Connected reports whether the broker is reachable now.

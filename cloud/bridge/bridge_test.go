@@ -61,6 +61,14 @@ func running(t testing.TB, run func(context.Context) error) {
 // consume runs a bridge and waits for its first connection, if there is a broker.
 func consume(t *testing.T, b *mqtttest.Broker, cfg Config, on Handlers) *Bridge {
 	t.Helper()
+	br := idle(t, b, cfg, on)
+	running(t, br.Run)
+	return br
+}
+
+// idle returns a bridge that does not run yet.
+func idle(t *testing.T, b *mqtttest.Broker, cfg Config, on Handlers) *Bridge {
+	t.Helper()
 	cfg.MQTT = mqtt.Config{URL: b.URL, TLS: b.Cloud(t), MinBackoff: 10 * time.Millisecond, MaxBackoff: 100 * time.Millisecond}
 	cfg.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
 	br, err := New(cfg)
@@ -68,7 +76,6 @@ func consume(t *testing.T, b *mqtttest.Broker, cfg Config, on Handlers) *Bridge 
 		t.Fatal(err)
 	}
 	br.Handle(on)
-	running(t, br.Run)
 	return br
 }
 
@@ -150,6 +157,32 @@ func TestTraffic(t *testing.T) {
 	}
 	if r := testwait.For(t, refused, "the kick"); r.ClientID != string(pip) || r.Code != brokerapi.CodeKicked {
 		t.Errorf("%+v", r)
+	}
+}
+
+// TestHearing: what is published once Hearing has returned is handled; before Run it says that nothing listens.
+func TestHearing(t *testing.T) {
+	b := mqtttest.Start(t)
+	heard := make(chan string, 1)
+	br := idle(t, b, Config{}, Handlers{Up: map[string]kitmqtt.UpHandler{
+		topics.DAS: func(_ context.Context, _ thing.ID, payload []byte, _ func(ack.Ack)) { heard <- string(payload) },
+	}})
+	none, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := br.Hearing(none); err == nil {
+		t.Error("heard before Run")
+	}
+	r := newRobot(t, b, rex)
+	testwait.Until(t, 10*time.Second, "connection", r.link.Answers)
+	running(t, br.Run)
+	if err := br.Hearing(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.link.Publish(t.Context(), topics.UpTopic(rex, topics.DAS), 1, false, []byte("at once")); err != nil {
+		t.Fatal(err)
+	}
+	if got := testwait.For(t, heard, "the event"); got != "at once" {
+		t.Error(got)
 	}
 }
 

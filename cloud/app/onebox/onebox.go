@@ -410,12 +410,21 @@ func (h *oneboxHouse) run(ctx context.Context) error {
 	}
 	services = append(services, robots...)
 	services = append(services, runner.Service{Name: "operator token", Run: h.token.run})
-	services = append(services, runner.Service{Name: "ready", Run: func(ctx context.Context) error { return h.tell(ctx) }})
+	services = append(services, runner.Service{Name: "ready", Run: func(ctx context.Context) error { return h.tell(ctx, c.Hearing) }})
 	return runner.Run(ctx, h.Log, runner.Config{StopTimeout: 20 * time.Second}, services...)
 }
 
-// tell writes the ready file, says so, and writes it again whenever a part has another pid.
-func (h *oneboxHouse) tell(ctx context.Context) error {
+// tell waits until the cloud hears robots, writes the ready file, says so, and writes it again whenever a part has another pid.
+func (h *oneboxHouse) tell(ctx context.Context, hearing func(context.Context) error) error {
+	wait, cancel := context.WithTimeout(ctx, startTimeout)
+	err := hearing(wait)
+	cancel()
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
 	told := h.describe()
 	if err := h.inst.Publish(told, h.ReadyFile); err != nil {
 		return err

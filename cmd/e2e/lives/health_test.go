@@ -167,12 +167,8 @@ func reportEventAs(h *housetest.House, authority *ca.Authority, id thing.ID, e e
 	ended := make(chan struct{})
 	go func() { defer close(ended); _ = c.Run(ctx) }() // nil by contract
 	defer func() { cancel(); <-ended }()
-	again := time.NewTicker(5 * time.Second) // as agents do: what reaches the broker before the cloud listens there is never answered
-	defer again.Stop()
 	for {
 		select {
-		case <-again.C:
-			_ = c.Publish(ctx, topics.UpTopic(id, topics.DAS), 1, false, batch) // a connection that is lost publishes it again
 		case a := <-answers:
 			if a.Status == ack.Stored {
 				return nil
