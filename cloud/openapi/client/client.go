@@ -2872,6 +2872,7 @@ type Message struct {
 	ConnectSeq   int64            `json:"connect_seq"`
 	Dirty        []string         `json:"dirty,omitzero"`
 	Docs         map[string]int64 `json:"docs,omitzero"`
+	Gateway      string           `json:"gateway,omitzero"`
 	Intents      []string         `json:"intents,omitzero"`
 	LeaseMS      int64            `json:"lease_ms"`
 	Loop         *Loop            `json:"loop,omitzero"`

@@ -45,6 +45,8 @@ type Message struct {
 	Codes []string `json:"problem_codes,omitempty"`
 	// Intents are the user intents that the robot can act on; none of an agent of before, or without its body.
 	Intents []string `json:"intents,omitempty"`
+	// Gateway is where programs reach the robot in its own network, as host:port; "": it serves none.
+	Gateway string `json:"gateway,omitempty"`
 }
 
 // Body is the body's condition, from robotd.
