@@ -78,6 +78,7 @@ type Gateway struct {
 	leases    *leases
 	events    *hub
 	now       *present
+	lookup    lookup
 	strangers *rate.Limiter
 
 	mu     sync.Mutex
