@@ -3,6 +3,8 @@ package sdktest_test
 import (
 	"bytes"
 	"encoding/hex"
+	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"strings"
@@ -13,6 +15,7 @@ import (
 	"google.golang.org/protobuf/types/descriptorpb"
 
 	"kennel/infra/api/robotpb"
+	"kennel/infra/browser"
 	"kennel/sdk/sdktest"
 )
 
@@ -64,5 +67,22 @@ func TestPythonMessages(t *testing.T) {
 	}
 	if !proto.Equal(got, want) {
 		t.Error("sdk/python/kennel/_pb/robot_pb2.py was made of another robot.proto; kennel/_pb/__init__.py says how it is made")
+	}
+}
+
+func TestNode(t *testing.T) {
+	t.Parallel()
+	client(t, "node", "--test", "../js/kennel.test.mjs")
+}
+
+// TestInBrowser: the same by fetch and WebSocket.
+func TestInBrowser(t *testing.T) {
+	t.Parallel()
+	robot := sdktest.Start(t, http.FileServer(http.Dir("../js")))
+	page := browser.Start(t).Page(t, browser.Desktop)
+	page.Goto("https://" + robot.Addr + "/kennel.test.html?token=" + url.QueryEscape(sdktest.Token))
+	page.See("The end: ")
+	if text := page.Text(); !strings.Contains(text, "all passed") {
+		t.Error(text)
 	}
 }
