@@ -63,6 +63,7 @@ func only(rights ...string) func(string) bool {
 	return func(r string) bool { return slices.Contains(rights, r) }
 }
 
+// newDesk's clients connect by address, trust the robot's own certificate alone, and expect the robot's name in it (VEC-AUTH-04).
 func newDesk(t testing.TB) *desk {
 	t.Helper()
 	dir := t.TempDir()
