@@ -34,7 +34,7 @@ type (
 func (g *Gateway) mcpHandler() http.Handler {
 	type key struct{}
 	h := mcp.NewStreamableHTTPHandler(func(r *http.Request) *mcp.Server { return g.mcpServer(r.Context().Value(key{}).(string)) },
-		&mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true, DisableLocalhostProtection: true}) // the token proves who calls, whatever the Host
+		&mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		authorization := r.Header.Get("Authorization")
 		if _, err := g.who(r.Context(), authorization, ""); err != nil {
