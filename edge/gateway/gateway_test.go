@@ -47,6 +47,7 @@ type desk struct {
 	lose func() // ends robotd
 	addr string
 	conf *tls.Config
+	cert tls.Certificate
 
 	mu      sync.Mutex
 	clients map[string]gateway.Client // by their tokens
@@ -62,7 +63,7 @@ func only(rights ...string) func(string) bool {
 	return func(r string) bool { return slices.Contains(rights, r) }
 }
 
-func newDesk(t *testing.T) *desk {
+func newDesk(t testing.TB) *desk {
 	t.Helper()
 	dir := t.TempDir()
 	root, err := os.OpenRoot(dir)
@@ -78,7 +79,7 @@ func newDesk(t *testing.T) *desk {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := host.New(host.Robot{Root: root, Dir: dir, Thing: "vic:00e20100", OS: "2.1.0.7", Log: log, Changed: func() {}})
+	h := host.New(host.Robot{Root: root, Dir: dir, Thing: "vic:00e20100", OS: "2.1.0.7", Log: log, Changed: func() {}, Now: time.Now})
 	g := gateway.New(h, gateway.Config{Addr: "127.0.0.1:0", Certificate: func() (tls.Certificate, bool) { return plate.TLSCertificate(), true },
 		Name: plate.Name, Client: func(_ context.Context, bearer string) (gateway.Client, bool) {
 			d.mu.Lock()
@@ -96,7 +97,7 @@ func newDesk(t *testing.T) *desk {
 		}
 	})
 	testwait.Until(t, patience, "the gateway", testwait.Holds(func() bool { return g.Addr() != "" }))
-	d.addr = g.Addr()
+	d.addr, d.cert = g.Addr(), plate.TLSCertificate()
 	if b, err := os.ReadFile(filepath.Join(dir, "run/kennel-agent/gateway")); err != nil || strings.TrimSpace(string(b)) != d.addr {
 		t.Errorf("address in its file: %q, %v", b, err)
 	}
@@ -108,9 +109,11 @@ func newDesk(t *testing.T) *desk {
 	return d
 }
 
-func (d *desk) conn(t *testing.T) *grpc.ClientConn {
+func (d *desk) conn(t testing.TB) *grpc.ClientConn { return d.connTo(t, d.addr) }
+
+func (d *desk) connTo(t testing.TB, addr string) *grpc.ClientConn {
 	t.Helper()
-	c, err := grpc.NewClient(d.addr, grpc.WithTransportCredentials(credentials.NewTLS(d.conf)))
+	c, err := grpc.NewClient(addr, grpc.WithTransportCredentials(credentials.NewTLS(d.conf)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +121,7 @@ func (d *desk) conn(t *testing.T) *grpc.ClientConn {
 	return c
 }
 
-func (d *desk) dial(t *testing.T) robotpb.RobotClient { return robotpb.NewRobotClient(d.conn(t)) }
+func (d *desk) dial(t testing.TB) robotpb.RobotClient { return robotpb.NewRobotClient(d.conn(t)) }
 
 // as returns the context of a call with a token; "": without.
 func as(token string) context.Context {

@@ -113,7 +113,7 @@ func (g *Gateway) read(ctx context.Context, _ caller, req *robotpb.ReadRequest) 
 	if err := checkNames(req.Names); err != nil {
 		return nil, err
 	}
-	values, err := g.core.Slots(ctx, req.Names...)
+	values, err := g.lookup.slots(ctx, g.core.Client, req.Names)
 	if err != nil {
 		return nil, err
 	}
@@ -125,6 +125,41 @@ func (g *Gateway) read(ctx context.Context, _ caller, req *robotpb.ReadRequest) 
 		values[i].Take(all.Values, true)
 	}
 	return readings(core.Update{At: time.Duration(all.AtUS) * time.Microsecond, Values: values}, false), nil
+}
+
+// lookup remembers which slots names mean: programs ask for the same ones again and again.
+type lookup struct {
+	mu    sync.Mutex
+	tree  *corelink.Tree // the names are of this one
+	known map[string][]core.Value
+}
+
+const maxKnown = 256 // lists of names
+
+// slots returns the slots that names mean, without values; the caller may change what is returned.
+func (l *lookup) slots(ctx context.Context, c *coreclient.Client, names []string) ([]core.Value, error) {
+	t, err := c.Tree(ctx)
+	if err != nil {
+		return nil, err
+	}
+	key := strings.Join(names, "\x00")
+	l.mu.Lock()
+	if l.tree != t || len(l.known) >= maxKnown {
+		l.tree, l.known = t, map[string][]core.Value{}
+	}
+	values, ok := l.known[key]
+	l.mu.Unlock()
+	if !ok {
+		if values, err = c.Slots(ctx, names...); err != nil {
+			return nil, err
+		}
+		l.mu.Lock()
+		if l.tree == t {
+			l.known[key] = values
+		}
+		l.mu.Unlock()
+	}
+	return slices.Clone(values), nil
 }
 
 func checkNames(names []string) error {
