@@ -76,6 +76,7 @@ var meanings = map[string]string{
 	"kennel-agent.env FLUSH_MS":              "how long events wait for others before they are sent",
 	"kennel-agent.env REBOOT_COMMAND":        "command of the nightly reboot; empty: only the agent restarts",
 	"kennel-agent.env TELEMETRY_MS":          "how often battery and loop are reported as events",
+	"kennel-agent.env GATEWAY":               "where programs reach the robot, as host:port; any: port 443 of every address, or 8443 where that is not permitted; off: nowhere",
 	"kennel-agent.env TRACE_PERMILLE":        "how many of 1,000 requests begin a trace",
 	"kennel-agent.env TRIAL_CORE_ENDS":       "fall back to the previous release after robotd has exited so often before the robot was well",
 	"kennel-agent.env TRIAL_PATIENCE_SEC":    "fall back to the previous release if robotd is not well so long after the agent's start, unless the body is silent",

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -16,9 +15,8 @@ import (
 	"kennel/edge/core"
 	"kennel/edge/coreclient"
 	"kennel/edge/corelink"
-	"kennel/edge/coreserver"
 	"kennel/edge/coreserver/coreservertest"
-	"kennel/edge/env/envtest"
+	"kennel/edge/coreserver/robotdtest"
 	"kennel/edge/motion"
 	"kennel/edge/robot/claim"
 )
@@ -26,42 +24,10 @@ import (
 // patience bounds how long a test waits for an event that must come.
 const patience = 20 * time.Second
 
-// robotd runs a server on a toy body below root, until end is called.
+// robotd serves below root.
 func robotd(t *testing.T, root string) (b *coreservertest.Body, end func()) {
 	t.Helper()
-	link, err := corelink.Listen(root, corelink.Hello{Program: "robotd"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if b, err = coreservertest.New(); err != nil {
-		t.Fatal(err)
-	}
-	s, err := coreserver.New(coreserver.Config{Root: root, Hardware: envtest.Hardware{}, Log: slog.New(slog.DiscardHandler), Link: link, Control: b,
-		Loop: coreservertest.Loop{Body: b}})
-	if err == nil {
-		err = s.Opened(t.Context(), corelink.BodyInfo{Species: "toy"})
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	var wg sync.WaitGroup
-	for _, run := range []func(context.Context) error{func(ctx context.Context) error { return link.Serve(ctx, s.Handlers(ctx)) }, s.Run, s.Report} {
-		wg.Go(func() {
-			if err := run(ctx); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	end = sync.OnceFunc(func() {
-		cancel()
-		wg.Wait()
-		if err := link.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	t.Cleanup(end)
-	return b, end
+	return robotdtest.Start(t, root)
 }
 
 // connect returns a client of the robotd below root.

@@ -42,7 +42,7 @@ func (c *Client) Subscribe(ctx context.Context, rate float64, tell func(core.Upd
 	if !(rate >= minRate) {
 		return fmt.Errorf("%v updates a second, want at least %v", rate, minRate)
 	}
-	values, err := c.slots(ctx, names)
+	values, err := c.Slots(ctx, names...)
 	if err != nil {
 		return err
 	}
@@ -119,7 +119,7 @@ func (c *Client) poll(ctx context.Context, every time.Duration, x *subscription)
 
 // Read returns what the named slots read as now; the names are those of Subscribe.
 func (c *Client) Read(ctx context.Context, names ...string) ([]core.Value, error) {
-	values, err := c.slots(ctx, names)
+	values, err := c.Slots(ctx, names...)
 	if err != nil {
 		return nil, err
 	}
@@ -133,8 +133,8 @@ func (c *Client) Read(ctx context.Context, names ...string) ([]core.Value, error
 	return values, nil
 }
 
-// slots returns the slots that names mean, full, compact or an alias, without a value; of a full name "robot." may be left out (GOSTAI-TREE-02).
-func (c *Client) slots(ctx context.Context, names []string) (out []core.Value, err error) {
+// Slots returns the slots that names mean, full, compact or an alias, without a value; of a full name "robot." may be left out (GOSTAI-TREE-02).
+func (c *Client) Slots(ctx context.Context, names ...string) (out []core.Value, err error) {
 	t, err := c.Tree(ctx)
 	if err != nil {
 		return nil, err

@@ -15,7 +15,7 @@ import (
 
 // Bounds of subscriptions; own defaults. They bound the work beside the loop, which shares its processors.
 const (
-	maxSubscriptions = 8    // of a peer
+	maxSubscriptions = 32   // of a peer
 	maxFlow          = 1e4  // slots a second of all peers: 200 at 50 Hz
 	slowest          = 3600 // seconds between two updates
 )

@@ -286,11 +286,21 @@ func tellKernel(root *os.Root, recovery bool) error {
 	return robotfs.WriteFile(root, bootparam.File, []byte(strings.Join(words, " ")+"\n"), 0o644)
 }
 
+// environ returns the environment of a robot's programs: many robots share a machine, so each serves programs at a port of its own, to this machine
+// alone, unless the user says otherwise.
+func environ() []string {
+	const gateway = "KENNEL_GATEWAY"
+	if os.Getenv(gateway) != "" {
+		return nil
+	}
+	return append(os.Environ(), gateway+"=127.0.0.1:0")
+}
+
 // spec describes one of the robot's processes.
 func (r *robot) spec(name, logs string, restart proc.Restart, args ...string) proc.Spec {
 	args = append([]string{"-root", r.cfg.Root, "-log-level", r.cfg.LogLevel}, args...)
 	return proc.Spec{
-		Name: name, Path: filepath.Join(r.cfg.Bin, name), Args: args, LogFile: filepath.Join(r.cfg.Root, logs, name+".log"), Restart: restart,
+		Name: name, Path: filepath.Join(r.cfg.Bin, name), Args: args, Env: environ(), LogFile: filepath.Join(r.cfg.Root, logs, name+".log"), Restart: restart,
 		StopTimeout: 5 * time.Second,
 		OnStart: func(pid int) {
 			if name == "robotd" {

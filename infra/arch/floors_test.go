@@ -39,6 +39,7 @@ var floors = map[string][][]string{
 		speciesFolders("body/"),
 		{"bodies", "update", "crash", "consolefilter"},
 		{"agent"},
+		{"gateway"},
 		{"sim"},
 		{"app"},
 	},

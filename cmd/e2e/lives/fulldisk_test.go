@@ -95,7 +95,7 @@ func lonely(t *testing.T, h *housetest.House, id string) (root, said string) {
 		"-api", h.Ready.Endpoints["api"], "-mqtt", h.Ready.Endpoints["mqtt"], "-ca", h.Ready.Files["root_ca"]).CombinedOutput(); err != nil {
 		t.Fatalf("robotsim make: %v\n%s", err, out)
 	}
-	if err := os.WriteFile(filepath.Join(root, "anki/etc/kennel-agent.env"), []byte("TELEMETRY_MS=200\nFLUSH_MS=400\n"), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(root, "anki/etc/kennel-agent.env"), []byte("TELEMETRY_MS=200\nFLUSH_MS=400\nGATEWAY=127.0.0.1:0\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	said = filepath.Join(t.TempDir(), "agentd.log")

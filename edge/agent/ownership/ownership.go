@@ -3,6 +3,7 @@ package ownership
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -200,6 +201,20 @@ func Unowned(h *host.Host, ask kitmqtt.Requester, linked func() bool) host.Part 
 			teller.Connected()
 		})},
 	}
+}
+
+// Certificate returns the robot's certificate for apps and programs; false while it is not made.
+func (p *People) Certificate() (tls.Certificate, bool) {
+	g := p.plate.p.Load()
+	if g == nil {
+		return tls.Certificate{}, false
+	}
+	return g.TLSCertificate(), true
+}
+
+// Authorized reports whether bearer is a client token of this robot.
+func (p *People) Authorized(ctx context.Context, bearer string) bool {
+	return p.tokens.Authorized(ctx, bearer)
 }
 
 // Name returns the robot's name; "" while it has none.

@@ -27,6 +27,7 @@ import (
 	"kennel/edge/env/platform"
 	"kennel/edge/env/robotfs"
 	"kennel/edge/faultcode"
+	"kennel/edge/gateway"
 	"kennel/infra/cli"
 	"kennel/infra/logging"
 	"kennel/infra/sdnotify"
@@ -60,6 +61,8 @@ type Config struct {
 	Restart []string
 	// Trial says when a new release is well; the zero value: our own defaults.
 	Trial release.Trial
+	// Gateway is where programs reach the robot, as host:port; gateway.Anywhere: port 443 or 8443 of every address; "": nowhere.
+	Gateway string
 	// Getenv overrides the robot's .env files; nil: nothing does.
 	Getenv func(string) string
 	// Supervisor started agentd and is notified when agentd is ready and while it is healthy; the zero value: none.
@@ -163,6 +166,9 @@ stored, and the robot cannot be claimed. If the robot was enrolled before, the c
 			cfg.Trial = release.Trial{Settle: env.Seconds("TRIAL_SETTLE_SEC", release.Settle, time.Hour), Ends: env.Int("TRIAL_CORE_ENDS", release.Ends, 1, 1000),
 				Patience: env.Seconds("TRIAL_PATIENCE_SEC", release.Patience, 24*time.Hour)}
 			cfg.Restart = strings.Fields(env.String("FAULT_RESTART_COMMAND", ""))
+			if cfg.Gateway = env.String("GATEWAY", gateway.Anywhere); cfg.Gateway == "off" {
+				cfg.Gateway = ""
+			}
 			cfg.Getenv = getenv
 			cfg.TracePermille = env.Int("TRACE_PERMILLE", 10, 0, 1000)
 			cfg.Reboot = strings.Fields(env.String("REBOOT_COMMAND", ""))

@@ -30,6 +30,7 @@ import (
 	"kennel/edge/corelink"
 	"kennel/edge/crash"
 	"kennel/edge/env/platform"
+	"kennel/edge/gateway"
 	"kennel/infra/api/events"
 	"kennel/infra/api/topics"
 	"kennel/infra/cli/version"
@@ -78,6 +79,7 @@ func (a *Agent) full() []step {
 		{"owner", nil, []maker{
 			a.newOwnership,
 			a.newIntroduction,
+			a.newGateway,
 			a.newUploads(func(ctx context.Context) error { return a.people.Confirm(ctx) }),
 			of(localapi.Part),
 		}},
@@ -255,6 +257,17 @@ func (a *Agent) newIntroduction(h *host.Host) (host.Part, error) {
 		host.Queue(4, func(context.Context, *corelink.Hello) error { return introduce() }),
 		host.Queue(1, func(context.Context, host.Named) error { return introduce() }),
 	}}, nil
+}
+
+// newGateway serves programs, unless the robot's operator wants none.
+func (a *Agent) newGateway(h *host.Host) (host.Part, error) {
+	if a.cfg.Gateway == "" {
+		return host.Part{Name: "gateway"}, nil
+	}
+	c := gateway.Config{Addr: a.cfg.Gateway, Certificate: a.people.Certificate, Name: a.people.Name, Client: func(ctx context.Context, bearer string) (gateway.Client, bool) {
+		return gateway.Client{Name: "program"}, a.people.Authorized(ctx, bearer)
+	}}
+	return gateway.New(h, c).Part(), nil
 }
 
 // hostAddress returns the address at which others reach this robot; "" if it has none yet.

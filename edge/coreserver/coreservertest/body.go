@@ -133,7 +133,22 @@ func (b *Body) Post(o control.Order) bool {
 		return true
 	}
 	b.results = append(b.results, r)
+	b.lapse(now)
 	return true
+}
+
+// lapse ends the motion under way once its claim has ended.
+func (b *Body) lapse(now time.Duration) {
+	b.claims.Step(now)
+	if b.moving == nil {
+		return
+	}
+	for a := range b.model.Tree.Actuators() {
+		if b.wheels.Has(a) && !b.claims.Holds(b.moving.Owner, a) {
+			b.end(motion.Released, 0)
+			return
+		}
+	}
 }
 
 func (b *Body) move(now time.Duration, o *control.Order, r *control.Result) {
@@ -217,6 +232,13 @@ func (b *Body) Orders() []control.Order {
 	return append([]control.Order(nil), b.orders...)
 }
 
+// Moving reports whether a motion is under way.
+func (b *Body) Moving() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.moving != nil
+}
+
 // Offs returns how often the power was cut.
 func (b *Body) Offs() int {
 	b.mu.Lock()
@@ -244,6 +266,7 @@ func (b *Body) Event() (control.Event, bool) { return pop(b, &b.events) }
 func (b *Body) Report(r *control.Report) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.lapse(monoclock.Now())
 	*r = b.report
 	r.At, r.Moving = monoclock.Now(), b.moving != nil
 	for a := range b.model.Tree.Actuators() {

@@ -1,0 +1,67 @@
+package gateway_test
+
+import (
+	"context"
+	"crypto/tls"
+	"log/slog"
+	"net"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+
+	"kennel/infra/api/robotpb"
+	"kennel/infra/bench"
+	"kennel/infra/kit/kitgrpc"
+)
+
+// BenchmarkReadBesideEcho reads two slots with eight clients over gRPC, beside a server that answers with the same message at once, over the same TLS:
+// at least 0.5 of its rate is wanted.
+func BenchmarkReadBesideEcho(b *testing.B) { readBesideEcho(b) }
+
+func TestReadBesideEcho(t *testing.T) { readBesideEcho(t) }
+
+func readBesideEcho(tb testing.TB) {
+	d := newDesk(tb)
+	d.body.Measure("laser.distance", 0.5)
+	req := &robotpb.ReadRequest{Names: []string{"laser.distance", "battery.capacity"}}
+	answer, err := d.dial(tb).Read(as("all"), req)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	echo := d.echo(tb, answer)
+	clients := func(addr string) (all []robotpb.RobotClient) {
+		for range 8 {
+			all = append(all, robotpb.NewRobotClient(d.connTo(tb, addr)))
+		}
+		return all
+	}
+	own, bare := clients(d.addr), clients(echo)
+	rate := func(all []robotpb.RobotClient) func(context.Context) (float64, error) {
+		return func(ctx context.Context) (float64, error) {
+			return bench.During(ctx, bench.Part(tb, 2*time.Second), len(all), func(ctx context.Context, i int) error {
+				_, err := all[i].Read(as("all"), req)
+				return err
+			})
+		}
+	}
+	bench.Beside(tb, bench.Line{Name: "gateway/read", Unit: "calls/s", Bound: 0.5,
+		Note: "two slots, 8 clients, gRPC over TLS; reference: a server that answers with the same message"}, rate(own), rate(bare))
+}
+
+// echo serves answer to each Read, without looking, and returns its address.
+func (d *desk) echo(tb testing.TB, answer proto.Message) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	s := kitgrpc.NewServer(&tls.Config{Certificates: []tls.Certificate{d.cert}, MinVersion: tls.VersionTLS12}, slog.New(slog.DiscardHandler))
+	s.RegisterService(&grpc.ServiceDesc{ServiceName: robotpb.Robot_ServiceDesc.ServiceName, HandlerType: (*any)(nil), Methods: []grpc.MethodDesc{{MethodName: "Read",
+		Handler: func(_ any, _ context.Context, dec func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+			return answer, dec(&robotpb.ReadRequest{})
+		}}}}, d)
+	go func() { _ = s.Serve(l) }()
+	tb.Cleanup(s.Stop)
+	return l.Addr().String()
+}

@@ -1,0 +1,278 @@
+package gateway
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"kennel/edge/agent/host"
+	"kennel/infra/admission"
+	"kennel/infra/api/status"
+	"kennel/infra/errs"
+	"kennel/infra/kit/kitgrpc"
+	"kennel/infra/kit/kithttp"
+	"kennel/infra/protomux"
+	"kennel/infra/runner"
+	"kennel/infra/tlsserver"
+)
+
+// Client is who calls, as its token says.
+type Client struct {
+	Name string
+	May  func(right string) bool // nil: everything
+}
+
+// Rights of a client token. Each call and each order needs one.
+const (
+	Look = "look" // what the robot measures, and what happens
+	Talk = "talk" // lights, sounds and speech
+	Move = "move" // everything else that is written
+)
+
+var rights = []string{Look, Talk, Move}
+
+// Config configures a Gateway. All is required.
+type Config struct {
+	// Addr is where it listens, as host:port, or Anywhere. With port 0 it takes the port of its run before, if that is free.
+	Addr string
+	// Certificate returns the robot's; false while it is not made yet.
+	Certificate func() (tls.Certificate, bool)
+	// Client returns whose token bearer is; false: it is unknown.
+	Client func(ctx context.Context, bearer string) (Client, bool)
+	Name   func() string // the robot's; "" while it has none
+}
+
+// Anywhere is port 443 of every address, and 8443 where that is not permitted or taken.
+const Anywhere = "any"
+
+// addrFile remembers the port between runs, and tells other programs of the machine where the gateway is.
+const addrFile = "run/kennel-agent/gateway"
+
+// Bounds; own defaults.
+const (
+	maxBody      = 64 << 10 // bytes of a request
+	callsASecond = 200      // of one client; reads cost the loop nothing, so they are not counted
+	wrongASecond = 10       // wrong tokens, of all strangers
+	wrongAtOnce  = 50
+	grace        = time.Second
+	maxClients   = 256 // whose rate is remembered
+	beat         = time.Second
+)
+
+// Gateway serves programs. Safe for concurrent use.
+type Gateway struct {
+	host.Robot
+	cfg       Config
+	core      *peer // looks, for all clients
+	peers     *peers
+	leases    *leases
+	events    *hub
+	now       *present
+	lookup    lookup
+	strangers *rate.Limiter
+
+	mu     sync.Mutex
+	rates  map[[sha256.Size]byte]*rate.Limiter
+	listen string // where it listens; "" while it does not
+}
+
+// New returns a gateway that serves nothing before its part runs.
+func New(h *host.Host, cfg Config) *Gateway {
+	g := &Gateway{Robot: h.Robot, cfg: cfg, events: &hub{}, strangers: rate.NewLimiter(wrongASecond, wrongAtOnce), rates: map[[sha256.Size]byte]*rate.Limiter{}}
+	g.core = newPeer(h.Dir, "gateway", g.events.hear)
+	g.now = &present{core: g.core.Client}
+	g.peers = &peers{dir: h.Dir, free: make(chan struct{}, maxLeases)}
+	g.leases = &leases{all: map[string]*lease{}}
+	return g
+}
+
+// Part is the gateway as a part of agentd.
+func (g *Gateway) Part() host.Part {
+	return host.Part{
+		Name: "gateway",
+		Services: []runner.Service{
+			{Name: "gateway core", Run: g.core.run},
+			{Name: "gateway", Run: g.run},
+		},
+		Fill: func(m *status.Message) { m.Gateway = g.Addr() },
+	}
+}
+
+// Addr returns where programs reach the robot, as host:port; "" while it does not listen.
+func (g *Gateway) Addr() string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.listen
+}
+
+// run listens and serves until ctx ends.
+func (g *Gateway) run(ctx context.Context) error {
+	raw, err := g.open()
+	if err != nil {
+		return fmt.Errorf("gateway: %w", err)
+	}
+	door, err := admission.New(admission.Config{Log: g.Log})
+	if err != nil {
+		return errors.Join(err, raw.Close())
+	}
+	conf := tlsserver.Config()
+	conf.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+		c, ok := g.cfg.Certificate()
+		if !ok {
+			return nil, errors.New("the robot's certificate is not made yet; it takes a few seconds after the first start")
+		}
+		return &c, nil
+	}
+	port := protomux.Split(door.Listen("gateway", raw), conf, g.Log)
+	defer port.Close()
+	defer g.leases.end()
+	defer g.peers.end()
+	g.tell(raw.Addr())
+	defer g.tell(nil)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	calls := kitgrpc.NewServer(conf, g.Log)
+	calls.RegisterService(g.service(), g)
+	wg.Go(func() { _ = kitgrpc.Run(ctx, calls, port.GRPC, grace) }) // what ends the port ends run too
+	g.serve(ctx, &wg, port.HTTPS, g.handler())
+	g.serve(ctx, &wg, port.Plain, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		writeError(w, errs.Coded(errs.Invalid, "tls", "this port speaks TLS: want https"))
+	}))
+	return port.Run(ctx)
+}
+
+func (g *Gateway) serve(ctx context.Context, wg *sync.WaitGroup, l net.Listener, h http.Handler) {
+	srv := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10, ConnState: admission.State,
+		BaseContext: func(net.Listener) context.Context { return ctx }}
+	wg.Go(func() { _ = srv.Serve(l) })
+	context.AfterFunc(ctx, func() { _ = srv.Close() }) // streams end with ctx; a call that waits for a motion would hold agentd up
+}
+
+// open listens at the address of the configuration, or at the first that may be had.
+func (g *Gateway) open() (l net.Listener, err error) {
+	addrs := []string{g.cfg.Addr}
+	switch host, port, _ := net.SplitHostPort(g.cfg.Addr); {
+	case g.cfg.Addr == Anywhere:
+		addrs = []string{":443", ":8443"}
+	case port == "0":
+		if b, err := g.Root.ReadFile(addrFile); err == nil {
+			if _, before, err := net.SplitHostPort(strings.TrimSpace(string(b))); err == nil {
+				addrs = []string{net.JoinHostPort(host, before), g.cfg.Addr}
+			}
+		}
+	}
+	for _, a := range addrs {
+		if l, err = net.Listen("tcp", a); err == nil {
+			return l, nil
+		}
+	}
+	return nil, err
+}
+
+// tell says where the gateway is; nil: nowhere any longer.
+func (g *Gateway) tell(at net.Addr) {
+	addr := ""
+	if at != nil {
+		addr = reachable(at.String())
+		_ = g.Root.MkdirAll("run/kennel-agent", 0o700)
+		if err := g.Root.WriteFile(addrFile, []byte(addr+"\n"), 0o600); err != nil && !errors.Is(err, os.ErrNotExist) {
+			g.Log.Warn("address of the gateway not recorded", "err", err)
+		}
+		g.Log.Info("programs reach the robot", "addr", addr)
+	}
+	g.mu.Lock()
+	g.listen = addr
+	g.mu.Unlock()
+	g.Changed()
+}
+
+// reachable returns an address for others of one that is listened on.
+func reachable(addr string) string {
+	host, port, err := net.SplitHostPort(addr)
+	if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsUnspecified() {
+		return addr
+	}
+	all, _ := net.InterfaceAddrs() // without any it is the machine itself
+	for _, a := range all {
+		if n, ok := a.(*net.IPNet); ok && n.IP.IsGlobalUnicast() {
+			return net.JoinHostPort(n.IP.String(), port)
+		}
+	}
+	return net.JoinHostPort("127.0.0.1", port)
+}
+
+// caller is a client during a call.
+type caller struct {
+	Client
+	bearer string
+	rate   *rate.Limiter
+}
+
+func (c caller) may(right string) bool { return right == "" || c.May == nil || c.May(right) }
+
+// who checks the Authorization of a call and the right that it needs. Errors are Unauthenticated and Denied, and Exhausted for one of many strangers.
+func (g *Gateway) who(ctx context.Context, authorization, right string) (caller, error) {
+	bearer, ok := strings.CutPrefix(authorization, "Bearer ")
+	if !ok || bearer == "" {
+		return caller{}, errs.Coded(errs.Unauthenticated, "token_missing", "want a client token, as authorization: Bearer TOKEN")
+	}
+	client, ok := g.cfg.Client(ctx, bearer)
+	if !ok {
+		if !g.strangers.Allow() {
+			return caller{}, errs.Coded(errs.Exhausted, "too_many_attempts", "too many wrong tokens; try again in a second")
+		}
+		return caller{}, errs.Coded(errs.Unauthenticated, "token_wrong", "this robot does not know the token, or its time is over: its owner makes another")
+	}
+	c := caller{Client: client, bearer: bearer}
+	if !c.may(right) {
+		return caller{}, missing(right)
+	}
+	key := sha256.Sum256([]byte(bearer))
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if c.rate, ok = g.rates[key]; !ok {
+		if len(g.rates) == maxClients {
+			clear(g.rates)
+		}
+		c.rate = rate.NewLimiter(callsASecond, callsASecond)
+		g.rates[key] = c.rate
+	}
+	return c, nil
+}
+
+func missing(right string) error {
+	return errs.Coded(errs.Denied, "right_missing", "the token lacks the right %q: its owner makes one that has it", right)
+}
+
+// still returns an error once the client's token is not good any longer.
+func (g *Gateway) still(ctx context.Context, c caller, right string) error {
+	_, err := g.who(ctx, "Bearer "+c.bearer, right)
+	return err
+}
+
+// writeError answers an HTTP request with what is wrong.
+func writeError(w http.ResponseWriter, err error) {
+	err = known(err)
+	if d := errs.RetryOf(err); d > 0 {
+		w.Header().Set("Retry-After", "1")
+	}
+	kithttp.WriteJSON(w, kithttp.StatusOf(errs.KindOf(err)), problem{errs.CodeOf(err), errs.Public(err)})
+}
+
+// problem is an error as JSON.
+type problem struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}

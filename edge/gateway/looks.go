@@ -1,0 +1,317 @@
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"kennel/edge/core"
+	"kennel/edge/coreclient"
+	"kennel/edge/corelink"
+	"kennel/infra/api/robotpb"
+)
+
+// Rates of a subscription, in messages a second.
+const (
+	defaultRate = 10
+	maxRate     = 50
+)
+
+func interfaces(s string) []string {
+	if s == "" {
+		return nil
+	}
+	return strings.Split(s, ", ")
+}
+
+// owns reports whether name means a node, or a slot or method of it.
+func owns(full, compact string, aliases []string, name string) bool {
+	for _, own := range append([]string{full, compact, strings.TrimPrefix(full, "robot.")}, aliases...) {
+		if rest, ok := strings.CutPrefix(name, own); own != "" && ok && (rest == "" || rest[0] == '.' && !strings.Contains(rest[1:], ".")) {
+			return true
+		}
+	}
+	return false
+}
+
+func (g *Gateway) describe(ctx context.Context, c caller, _ *robotpb.DescribeRequest) (*robotpb.Description, error) {
+	t, err := g.core.Tree(ctx)
+	if err != nil {
+		return nil, err
+	}
+	hello, _ := g.core.link.Hello() // it just answered
+	d := &robotpb.Description{Thing: string(g.Thing), Species: string(g.Thing.Species()), Name: g.cfg.Name(), Model: hello.Body.Model, Firmware: hello.Body.Firmware,
+		Software: g.OS, Limits: &robotpb.Limits{RateHz: maxRate, LeaseMs: uint32(maxLease.Milliseconds()), Leases: maxLeases, Steps: maxSteps, Statements: maxStatements}}
+	for _, r := range rights {
+		if c.may(r) {
+			d.Rights = append(d.Rights, r)
+		}
+	}
+	for _, n := range t.Nodes {
+		p := &robotpb.Part{Full: n.Full, Compact: n.Compact, Aliases: n.Aliases, Kind: n.Kind, Interfaces: interfaces(n.Interface), Actuator: n.Actuator, Bearing: n.Bearing}
+		for _, s := range n.Slots {
+			p.Slots = append(p.Slots, &robotpb.Slot{Name: s.Name, Type: s.Type, Unit: s.Unit, Min: s.Min, Max: s.Max})
+		}
+		d.Parts = append(d.Parts, p)
+	}
+	return d, nil
+}
+
+// present are the values of the moment, asked for once for all who read at that moment: no number of clients makes robotd answer more often.
+type present struct {
+	core *coreclient.Client
+
+	mu   sync.Mutex
+	at   time.Time
+	last *corelink.Values
+	busy chan struct{} // closed when the request under way is answered
+	err  error
+}
+
+// fresh is how old the values of a reading may be; the bodies measure about so often.
+const fresh = 10 * time.Millisecond
+
+func (p *present) get(ctx context.Context) (*corelink.Values, error) {
+	for {
+		p.mu.Lock()
+		if p.last != nil && time.Since(p.at) < fresh {
+			defer p.mu.Unlock()
+			return p.last, nil
+		}
+		if p.busy == nil {
+			p.busy = make(chan struct{})
+			go p.ask(p.busy)
+		}
+		busy := p.busy
+		p.mu.Unlock()
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-busy:
+		}
+		p.mu.Lock()
+		last, err := p.last, p.err
+		p.mu.Unlock()
+		if err != nil || last != nil {
+			return last, err
+		}
+	}
+}
+
+func (p *present) ask(done chan struct{}) {
+	v, err := p.core.Values(context.Background()) // which has a limit of its own
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.last, p.err, p.at, p.busy = v, err, time.Now(), nil
+	close(done)
+}
+
+func (g *Gateway) read(ctx context.Context, _ caller, req *robotpb.ReadRequest) (*robotpb.Values, error) {
+	if err := checkNames(req.Names); err != nil {
+		return nil, err
+	}
+	values, err := g.lookup.slots(ctx, g.core.Client, req.Names)
+	if err != nil {
+		return nil, err
+	}
+	all, err := g.now.get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for i := range values {
+		values[i].Take(all.Values, true)
+	}
+	return readings(core.Update{At: time.Duration(all.AtUS) * time.Microsecond, Values: values}, false), nil
+}
+
+// lookup remembers which slots names mean: programs ask for the same ones again and again.
+type lookup struct {
+	mu    sync.Mutex
+	tree  *corelink.Tree // the names are of this one
+	known map[string][]core.Value
+}
+
+const maxKnown = 256 // lists of names
+
+// slots returns the slots that names mean, without values; the caller may change what is returned.
+func (l *lookup) slots(ctx context.Context, c *coreclient.Client, names []string) ([]core.Value, error) {
+	t, err := c.Tree(ctx)
+	if err != nil {
+		return nil, err
+	}
+	key := strings.Join(names, "\x00")
+	l.mu.Lock()
+	if l.tree != t || len(l.known) >= maxKnown {
+		l.tree, l.known = t, map[string][]core.Value{}
+	}
+	values, ok := l.known[key]
+	l.mu.Unlock()
+	if !ok {
+		if values, err = c.Slots(ctx, names...); err != nil {
+			return nil, err
+		}
+		l.mu.Lock()
+		if l.tree == t {
+			l.known[key] = values
+		}
+		l.mu.Unlock()
+	}
+	return slices.Clone(values), nil
+}
+
+func checkNames(names []string) error {
+	if len(names) == 0 || len(names) > maxNames {
+		return invalid("names: %d, want 1 to %d names of slots or parts", len(names), maxNames)
+	}
+	return nil
+}
+
+// readings returns an update as a message.
+func readings(u core.Update, changes bool) *robotpb.Values {
+	out := &robotpb.Values{AtUs: u.At.Microseconds(), Missed: u.Missed}
+	for i := range u.Values {
+		v := &u.Values[i]
+		r := &robotpb.Reading{Part: v.Device, Slot: v.Slot.Name, Unit: v.Slot.Unit, Changed: changes && v.Changed, AgeUs: -1}
+		if v.Value != nil {
+			r.AgeUs = v.Value.AgeMS * 1000
+			if v.Value.AgeMS < 0 {
+				r.AgeUs = -1
+			}
+			r.Value = reading(v)
+		}
+		out.Readings = append(out.Readings, r)
+	}
+	return out
+}
+
+func reading(v *core.Value) *robotpb.Value {
+	if n, ok := v.Number(); ok {
+		return &robotpb.Value{Kind: &robotpb.Value_Number{Number: n}}
+	}
+	if v.Value.Text != nil {
+		return &robotpb.Value{Kind: &robotpb.Value_Text{Text: *v.Value.Text}}
+	}
+	return nil
+}
+
+func (g *Gateway) subscribe(ctx context.Context, c caller, req *robotpb.SubscribeRequest, tell func(*robotpb.Values) error) error {
+	rate := cmp.Or(req.RateHz, defaultRate)
+	if err := checkNames(req.Names); err != nil {
+		return err
+	}
+	if !(rate > 0 && rate <= maxRate) {
+		return invalid("rate_hz: %v, want above 0 to %d", req.RateHz, maxRate)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	updates, failed := make(chan core.Update), make(chan error, 1)
+	go func() {
+		failed <- g.core.Subscribe(ctx, rate, func(u core.Update) error { // while it waits, newer updates replace each other
+			select {
+			case updates <- u:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}, req.Names...)
+	}()
+	tick := time.NewTicker(beat)
+	defer tick.Stop()
+	for {
+		var m *robotpb.Values
+		select {
+		case err := <-failed:
+			return err
+		case u := <-updates:
+			m = readings(u, true)
+		case <-tick.C:
+			if err := g.still(ctx, c, Look); err != nil {
+				return err
+			}
+			m = &robotpb.Values{}
+		}
+		if err := tell(m); err != nil {
+			return err
+		}
+	}
+}
+
+// hub passes the events of robotd to those who listen.
+type hub struct {
+	mu  sync.Mutex
+	all []chan *corelink.Event // closed when robotd is lost
+}
+
+func (h *hub) hear(m corelink.Message) {
+	switch m := m.(type) {
+	case *corelink.Event:
+		if m.Replayed || m.Quiet {
+			return
+		}
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		for _, c := range h.all {
+			select {
+			case c <- m:
+			default: // its reader sees a gap in the numbers
+			}
+		}
+	case *corelink.Bye:
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		for _, c := range h.all {
+			close(c)
+		}
+		h.all = nil
+	}
+}
+
+func (h *hub) add() (events chan *corelink.Event, remove func()) {
+	c := make(chan *corelink.Event, 64)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.all = append(h.all, c)
+	return c, func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.all = slices.DeleteFunc(h.all, func(x chan *corelink.Event) bool { return x == c })
+	}
+}
+
+func (g *Gateway) follows(ctx context.Context, c caller, req *robotpb.EventsRequest, tell func(*robotpb.Event) error) error {
+	if len(req.Names) > maxNames {
+		return invalid("names: %d, want at most %d", len(req.Names), maxNames)
+	}
+	if _, ok := g.core.link.Hello(); !ok {
+		return coreclient.ErrNotConnected
+	}
+	events, remove := g.events.add()
+	defer remove()
+	tick := time.NewTicker(beat)
+	defer tick.Stop()
+	for {
+		m := &robotpb.Event{}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case e, ok := <-events:
+			if !ok {
+				return coreclient.ErrLost
+			}
+			if len(req.Names) > 0 && !slices.ContainsFunc(req.Names, func(p string) bool { return strings.HasPrefix(e.Name, p) }) {
+				continue
+			}
+			m = &robotpb.Event{Seq: e.Seq, AtUs: e.AtUS, Name: e.Name, Warning: e.Warning, Numbers: e.Numbers, Texts: e.Texts}
+		case <-tick.C:
+			if err := g.still(ctx, c, Look); err != nil {
+				return err
+			}
+		}
+		if err := tell(m); err != nil {
+			return err
+		}
+	}
+}
