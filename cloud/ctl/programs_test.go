@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	tokens "kennel/cloud/identity/token"
 	"kennel/cloud/identity/token/tokenapi"
 	"kennel/cloud/identity/token/tokentest"
 	"kennel/infra/auth"
@@ -26,10 +25,8 @@ func TestPrograms(t *testing.T) {
 	const rex = thing.ID("vic:00e20100")
 	h := tokentest.New(t, pgtest.New(t))
 	h.Owners.Set(rex, "ann-id")
-	svc := h.Start(t, tokentest.WithConfig(func(c *tokens.Config) {
-		c.Gateway = func(context.Context, thing.ID) (string, error) { return "192.168.1.7:8443", nil }
-	})).Service
-	if err := svc.StoreCertificate(t.Context(), tokens.Peer{Thing: rex}, tokentest.GatewayCert(t, "Vector-A1B2")); err != nil {
+	svc := h.Start(t, tokentest.WithGateway("192.168.1.7:8443")).Service
+	if err := h.Store.SetCertificate(t.Context(), rex, tokentest.GatewayCert(t, "Vector-A1B2")); err != nil {
 		t.Fatal(err)
 	}
 	mux := http.NewServeMux()

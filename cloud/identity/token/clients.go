@@ -58,7 +58,7 @@ type entry struct {
 	By        string   `json:"by,omitempty"` // the account that let it in
 }
 
-// expired reports whether the entry lets nobody in any longer.
+// expired reports whether the token no longer opens the gateway.
 func (e entry) expired(now time.Time) bool {
 	end, err := time.Parse(time.RFC3339, e.ExpiresAt)
 	return err == nil && !now.Before(end)

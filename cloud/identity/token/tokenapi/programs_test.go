@@ -84,7 +84,7 @@ func (p *programs) doc(t *testing.T) string {
 	return rev.JSON
 }
 
-// TestProgramsRefused: nobody but the owner lists, adds or removes programs, and an owner adds none that the robot could not know or keep in check.
+// TestProgramsRefused: only the owner lists, adds and removes programs, and an owner adds none that the robot could not know or keep in check.
 // What is refused leaves neither a token nor, before the owner is known, an audit line.
 func TestProgramsRefused(t *testing.T) {
 	p := newPrograms(t)
