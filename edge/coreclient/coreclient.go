@@ -288,6 +288,15 @@ func (l *Lease) Release() {
 	_ = l.c.core.Send(&corelink.Release{Request: n, Lease: l.number}) // a robotd that is gone holds nothing
 }
 
+// End is Release that returns when robotd has freed the devices, so that another program can have them.
+func (l *Lease) End(ctx context.Context) error {
+	if l == nil {
+		return nil
+	}
+	_, err := l.c.Ask(ctx, func(n uint32) corelink.Message { return &corelink.Release{Request: n, Lease: l.number} })
+	return err
+}
+
 // Motion follows an order that robotd accepted.
 type Motion struct {
 	Value    string // the values read or written, as people write them (corelink.Reply)

@@ -154,6 +154,11 @@ func (g *Gateway) handler() http.Handler {
 			mux.HandleFunc("GET /v1/"+x.name, func(w http.ResponseWriter, r *http.Request) { g.socket(w, r, x) })
 		}
 	}
+	mux.HandleFunc("GET /v1/describe", func(w http.ResponseWriter, r *http.Request) { // so that a first look needs no more than an address and a token
+		if err := g.post(w, r, g.calls()[0]); err != nil {
+			writeError(w, err)
+		}
+	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		writeError(w, errs.Coded(errs.NotFound, "no_such_call", "%s %.80s: want POST /v1/describe, read, do and so on, or a WebSocket at /v1/subscribe, events or order", r.Method, r.URL.Path))
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/tls"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"net"
@@ -21,6 +22,7 @@ import (
 	"kennel/infra/errs"
 	"kennel/infra/kit/kitgrpc"
 	"kennel/infra/kit/kithttp"
+	"kennel/infra/logging"
 	"kennel/infra/protomux"
 	"kennel/infra/runner"
 	"kennel/infra/tlsserver"
@@ -79,6 +81,7 @@ type Gateway struct {
 	events    *hub
 	now       *present
 	lookup    lookup
+	programs  *programs
 	strangers *rate.Limiter
 
 	mu     sync.Mutex
@@ -93,6 +96,10 @@ func New(h *host.Host, cfg Config) *Gateway {
 	g.now = &present{core: g.core.Client}
 	g.peers = &peers{dir: h.Dir, free: make(chan struct{}, maxLeases)}
 	g.leases = &leases{all: map[string]*lease{}}
+	var err error
+	if g.programs, err = openPrograms(h.Root, h.Now); err != nil {
+		h.Log.Error("programs that were let in at the robot not read; let them in again", logging.Err, err)
+	}
 	return g
 }
 
@@ -104,7 +111,8 @@ func (g *Gateway) Part() host.Part {
 			{Name: "gateway core", Run: g.core.run},
 			{Name: "gateway", Run: g.run},
 		},
-		Fill: func(m *status.Message) { m.Gateway = g.Addr() },
+		Local: g.requests(),
+		Fill:  func(m *status.Message) { m.Gateway = g.Addr() },
 	}
 }
 
@@ -188,9 +196,9 @@ func (g *Gateway) tell(at net.Addr) {
 		addr = reachable(at.String())
 		_ = g.Root.MkdirAll("run/kennel-agent", 0o700)
 		if err := g.Root.WriteFile(addrFile, []byte(addr+"\n"), 0o600); err != nil && !errors.Is(err, os.ErrNotExist) {
-			g.Log.Warn("address of the gateway not recorded", "err", err)
+			g.Log.Warn("address of the gateway not recorded", logging.Err, err)
 		}
-		g.Log.Info("programs reach the robot", "addr", addr)
+		g.Log.Info("programs reach the robot", logging.Addr, addr)
 	}
 	g.mu.Lock()
 	g.listen = addr
@@ -228,7 +236,10 @@ func (g *Gateway) who(ctx context.Context, authorization, right string) (caller,
 	if !ok || bearer == "" {
 		return caller{}, errs.Coded(errs.Unauthenticated, "token_missing", "want a client token, as authorization: Bearer TOKEN")
 	}
-	client, ok := g.cfg.Client(ctx, bearer)
+	client, ok := g.programs.client(bearer)
+	if !ok {
+		client, ok = g.cfg.Client(ctx, bearer)
+	}
 	if !ok {
 		if !g.strangers.Allow() {
 			return caller{}, errs.Coded(errs.Exhausted, "too_many_attempts", "too many wrong tokens; try again in a second")
@@ -260,6 +271,11 @@ func missing(right string) error {
 func (g *Gateway) still(ctx context.Context, c caller, right string) error {
 	_, err := g.who(ctx, "Bearer "+c.bearer, right)
 	return err
+}
+
+// certificatePEM returns a certificate as programs read it.
+func certificatePEM(c tls.Certificate) string {
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Certificate[0]}))
 }
 
 // writeError answers an HTTP request with what is wrong.

@@ -120,7 +120,7 @@ func (g *Gateway) drop(l *lease) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.timer.Stop()
-	l.held.Release()
+	end(context.Background(), l.held)
 	g.peers.put(l.peer)
 }
 

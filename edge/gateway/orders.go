@@ -76,13 +76,16 @@ func (g *Gateway) act(ctx context.Context, c caller, req *robotpb.OrderRequest, 
 		}
 	}
 	defer g.peers.put(p)
-	defer held.Release()
+	defer end(ctx, held)
 	m, err := p.Do(ctx, o)
 	if err != nil {
 		return nil, err
 	}
 	return g.follow(ctx, c, m, p, o, tell)
 }
+
+// end gives a claim back, also for a client that has gone, before its parts are needed by the next. A robotd that is gone holds nothing.
+func end(ctx context.Context, held *coreclient.Lease) { _ = held.End(context.WithoutCancel(ctx)) }
 
 // follow tells how an order goes until its end.
 func (g *Gateway) follow(ctx context.Context, c caller, m *coreclient.Motion, p *peer, o core.Order, tell func(*robotpb.Progress) error) (*robotpb.Ended, error) {

@@ -109,6 +109,8 @@ func refuse(from, to string) string {
 		return "nothing imports cmd"
 	case in(from, "cmd"):
 		return ""
+	case in(from, "sdk/go") && (strings.HasPrefix(to, module) && to != module+"infra/api/robotpb" || third(to) && !strings.HasPrefix(to, "google.golang.org/")):
+		return "a client of robots knows their API, gRPC and the standard library, as other people's programs do"
 	case in(to, "cloud/app") && !in(from, "cloud/app"), in(to, "edge/app") && !in(from, "edge/app"):
 		return "only cmd imports the wiring"
 	case in(from, "edge") && in(to, "cloud"):
@@ -261,6 +263,9 @@ func TestRefuse(t *testing.T) {
 		{"edge/body/vector/vectorplant", "edge/body/vector", false},
 		{"edge/app/robotapp", "edge/body/amigobot", false},
 		{"cloud/telemetry/das", "cloud/app", true},
+		{"sdk/go", "edge/core", true},
+		{"sdk/go", "infra/errs", true},
+		{"sdk/go", "infra/api/robotpb", false},
 	} {
 		if why := refuse(module+tc.from, module+tc.to); (why != "") != tc.refused {
 			t.Errorf("%s -> %s: %q, want refused %v", tc.from, tc.to, why, tc.refused)

@@ -500,7 +500,11 @@ func (h *oneboxHouse) welcome() string {
 		line("", "http://"+dialable(h.Listen.Console)+"/my", "the owner's side: sign in as "+ownerEmail)
 	}
 	_ = table.Flush() // into memory
-	fmt.Fprintf(&b, "\n  try        %s -onebox %s robots list\n  stop       Ctrl-C\n\n", beside("kennelctl"), h.inst.Paths.Root)
+	fmt.Fprintf(&b, "\n  try        %s -onebox %s robots list\n", beside("kennelctl"), h.inst.Paths.Root)
+	if folders, _ := filepath.Glob(filepath.Join(h.inst.Paths.Robots, "*")); len(folders) > 0 {
+		fmt.Fprintf(&b, "  program    %s program add -root %s > robot.json    then docs/sdk.md\n", beside("agentd"), folders[0])
+	}
+	b.WriteString("  stop       Ctrl-C\n\n")
 	return b.String()
 }
 

@@ -25,7 +25,7 @@ const rootFlag = "root"
 // localCommands are for people at the robot: some read its files, others ask the agentd that runs.
 func localCommands() []*cobra.Command {
 	return append([]*cobra.Command{doctorCommand(), codeCommand(), exchangeCommand(), authorizedCommand(), clearCommand(), faultCommand(),
-		updateCommand(), logCommand(), talk.Command(atRobot)}, local.Commands(atRobot)...)
+		updateCommand(), logCommand(), programCommand(), talk.Command(atRobot)}, local.Commands(atRobot)...)
 }
 
 // atRobot makes run's command one about the robot below -root.

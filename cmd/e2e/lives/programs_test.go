@@ -1,0 +1,170 @@
+package lives
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"kennel/cmd/e2e/housetest"
+	"kennel/sdk/go"
+)
+
+// late reports whether a motion ended because this machine, not the program, had too much to do: the core stops what moves when its loop is late.
+func late(err error) bool {
+	var end *kennel.NotDone
+	return errors.As(err, &end) && strings.Contains(end.Words, "late")
+}
+
+// TestPrograms: a person at the robot lets a program in; it drives a square with each species, and hears that it is refused, by whom, and that the
+// robot is lost (issue 32).
+func TestPrograms(t *testing.T) {
+	h := housetest.New(t, "-robots", "vector:1,amigobot:1")
+	h.Start()
+	for _, thing := range h.AwaitPresent(2) {
+		t.Run(thing, func(t *testing.T) {
+			root := h.RobotRoot(thing)
+			let := func(name string, more ...string) (file string) {
+				t.Helper()
+				var out string
+				housetest.Await(t, time.Minute, "the gateway", func() (err error) {
+					out, err = housetest.Agentd(t, root, "", append([]string{"program", "add", "-name", name}, more...)...)
+					return err
+				})
+				file = filepath.Join(t.TempDir(), name+".json")
+				if err := os.WriteFile(file, []byte(out), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				return file
+			}
+			connect := func(file string) *kennel.Robot {
+				t.Helper()
+				r, err := kennel.Connect(t.Context(), file)
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { r.Close() })
+				return r
+			}
+			file := let("square")
+			r := connect(file)
+			try := func(what string, do func() error) {
+				t.Helper()
+				var err error
+				for range 10 {
+					if err = do(); !late(err) {
+						break
+					}
+				}
+				if err != nil {
+					t.Fatalf("%s: %v", what, err)
+				}
+			}
+			squares := 1
+			if housetest.Soak() {
+				squares = 50
+			}
+			for range squares {
+				for range 4 {
+					try("side", func() error { _, err := r.Go(t.Context(), 0.1); return err })
+					try("corner", func() error { _, err := r.Turn(t.Context(), math.Pi/2); return err })
+				}
+			}
+			if out, err := python(t, file); err != nil || !strings.Contains(out, "done") {
+				t.Errorf("the ten lines of Python: %v\n%s", err, out)
+			}
+
+			lease, err := r.Claim(t.Context(), "robot.go")
+			if err != nil {
+				t.Fatal(err)
+			}
+			other := connect(let("fighter"))
+			var refused *kennel.Error
+			if _, err := other.Go(t.Context(), 0.1); !errors.As(err, &refused) || refused.Code != "busy" || !strings.Contains(refused.Message, "square") {
+				t.Errorf("another program hears %v, want who has the wheels", err)
+			}
+			if err := lease.Release(t.Context()); err != nil {
+				t.Error(err)
+			}
+			eyes := connect(let("eyes", "-rights", "look"))
+			if _, err := eyes.Go(t.Context(), 0.1); !errors.As(err, &refused) || refused.Code != "right_missing" {
+				t.Errorf("a program that may look hears %v", err)
+			}
+			if _, err := housetest.Agentd(t, root, "", "program", "remove", "-name", "eyes"); err != nil {
+				t.Error(err)
+			}
+			if _, err := eyes.Describe(t.Context()); !errors.As(err, &refused) || refused.Code != "token_wrong" {
+				t.Errorf("a program that was removed hears %v", err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			killed := time.Time{}
+			err = r.Subscribe(ctx, 10, func(kennel.Values) error {
+				if killed.IsZero() {
+					killed = time.Now()
+					return syscall.Kill(pid(t, root, "agentd"), syscall.SIGKILL)
+				}
+				return nil
+			}, "robot")
+			if err == nil || ctx.Err() != nil || time.Since(killed) > 10*time.Second { // five times what is promised
+				t.Errorf("the robot is lost: %v after %v", err, time.Since(killed))
+			}
+			housetest.Await(t, time.Minute, "the gateway at its place, with its programs", func() error {
+				again, err := kennel.Connect(ctx, file)
+				if err != nil {
+					return err
+				}
+				defer again.Close()
+				_, err = again.Describe(ctx)
+				return err
+			})
+		})
+	}
+}
+
+// pid returns the process of a robot's program.
+func pid(t *testing.T, root, name string) int {
+	t.Helper()
+	var state struct {
+		Pids map[string]int `json:"pids"`
+	}
+	b, err := os.ReadFile(filepath.Join(root, "run/sim.json"))
+	if err == nil {
+		err = json.Unmarshal(b, &state)
+	}
+	if err != nil || state.Pids[name] == 0 {
+		t.Fatalf("%s: %v, %+v", name, err, state)
+	}
+	return state.Pids[name]
+}
+
+// python runs the lines of docs/sdk.md, again where the machine was too busy.
+func python(t *testing.T, file string) (out string, err error) {
+	t.Helper()
+	sdk, err := filepath.Abs("../../../sdk/python")
+	if err != nil {
+		return "", err
+	}
+	for range 10 {
+		cmd := exec.CommandContext(t.Context(), "/usr/bin/python3", "-c", `
+import math, kennel
+with kennel.connect() as robot:
+    for _ in range(4):
+        print(robot.go(0.05).words)
+        print(robot.turn(math.pi / 2).words)
+`)
+		cmd.Env = append(os.Environ(), "KENNEL_ROBOT="+file, "PYTHONPATH="+sdk)
+		b, rerr := cmd.CombinedOutput()
+		if out, err = string(b), rerr; err == nil || !strings.Contains(out, "late") {
+			break
+		}
+	}
+	return out, err
+}

@@ -1,0 +1,81 @@
+package agentapp
+
+import (
+	"cmp"
+	"encoding/json"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"kennel/edge/agent/localapi"
+	"kennel/edge/gateway"
+	"kennel/infra/cli"
+)
+
+// programCommand lets programs drive the robot: who may read a robot's files may, with or without a cloud.
+func programCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "program", Short: "Let programs drive this robot, at the robot itself"}
+	cmd.AddCommand(addProgram(), listPrograms(), removeProgram())
+	return cmd
+}
+
+func addProgram() *cobra.Command {
+	var req gateway.AddProgram
+	var given string
+	cmd := atRobot(&cobra.Command{
+		Use: "add", Short: "Make a token for a program, and print the file by which it finds the robot",
+		Long: `Make a token for a program, and print the file by which a program finds the robot, trusts it and is let in. The token is shown this once.
+A program of the same name that was let in before needs the new one. Programs find the file by the variable KENNEL_ROBOT.`,
+		Example: "  agentd program add -root ./r1 -name square > robot.json\n  agentd program add -root ./r1 -name eyes -rights look -hours 8 > robot.json",
+	}, func(cmd *cobra.Command, root *os.Root) error {
+		req.Rights = strings.FieldsFunc(given, func(r rune) bool { return r == ',' })
+		p, err := localapi.Ask[gateway.Place](cmd.Context(), root, "/programs/add", req)
+		if err != nil {
+			return err
+		}
+		out := json.NewEncoder(cmd.OutOrStdout())
+		out.SetIndent("", "  ")
+		return out.Encode(p)
+	})
+	f := cmd.Flags()
+	f.StringVar(&req.Name, "name", "program", "`NAME` under which the robot, and other programs, know it")
+	f.StringVar(&given, "rights", "", "what it may do: some of look, talk and move, with commas (default: all)")
+	f.IntVar(&req.Hours, "hours", 0, "how long; 0: until it is removed")
+	return cmd
+}
+
+func listPrograms() *cobra.Command {
+	return atRobot(&cobra.Command{
+		Use: "list", Short: "List the programs that were let in at the robot itself",
+		Example: "  agentd program list -root ./r1",
+	}, func(cmd *cobra.Command, root *os.Root) error {
+		all, err := localapi.Ask[[]gateway.Program](cmd.Context(), root, "/programs/list", localapi.Nothing{})
+		if err != nil {
+			return err
+		}
+		return cli.Print(cmd, all, func(t *cli.Table) {
+			t.Row("NAME", "RIGHTS", "MADE", "UNTIL")
+			for _, p := range all {
+				until := ""
+				if !p.Until.IsZero() {
+					until = p.Until.Local().Format("2006-01-02 15:04")
+				}
+				t.Row(p.Name, strings.Join(p.Rights, ","), p.Made.Local().Format("2006-01-02 15:04"), cmp.Or(until, "removed"))
+			}
+		})
+	})
+}
+
+func removeProgram() *cobra.Command {
+	var req gateway.RemoveProgram
+	cmd := atRobot(&cobra.Command{
+		Use: "remove", Short: "Let a program in no longer",
+		Example: "  agentd program remove -root ./r1 -name square",
+	}, func(cmd *cobra.Command, root *os.Root) error {
+		_, err := localapi.Ask[localapi.Nothing](cmd.Context(), root, "/programs/remove", req)
+		return err
+	})
+	cmd.Flags().StringVar(&req.Name, "name", "program", "`NAME` of the program")
+	return cmd
+}

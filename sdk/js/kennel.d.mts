@@ -1,0 +1,129 @@
+// Types of kennel.mjs. SI units; angles in radians, times in seconds.
+
+export class KennelError extends Error {
+  readonly code: string;
+}
+/** The robot is not heard any longer. */
+export class Lost extends KennelError {}
+/** A motion did not end as ordered. */
+export class NotDone extends KennelError {
+  readonly ended: Ended;
+  readonly outcome: string;
+  readonly reasons: string[];
+  readonly words: string;
+}
+
+/** The file of a program; a browser needs address and token. */
+export interface Place {
+  address: string;
+  token: string;
+  certificate?: string;
+  thing?: string;
+  name?: string;
+}
+
+export function connect(place?: string | Place): Promise<Robot>;
+
+export type Value = number | boolean | string | Value[];
+export interface Pose {
+  x: number;
+  y: number;
+  theta: number;
+}
+export interface Ended {
+  outcome: string;
+  reasons: string[];
+  words: string;
+  moved: number;
+  of: number;
+  unit: string;
+  pose: Pose | null;
+  note: string;
+}
+export interface Progress {
+  begun?: { note: string };
+  pose?: Pose;
+}
+export interface Ending {
+  deadline?: number;
+  signal?: AbortSignal;
+}
+export interface Manner extends Ending {
+  time?: number;
+  speed?: number;
+  adaptive?: number;
+}
+/** OrderRequest of infra/api/robotpb/robot.proto, as JSON. */
+export interface Order {
+  text?: string;
+  steps?: { statements: object[] }[];
+  for_ms?: number;
+}
+
+declare class Mover {
+  go(metres: number, options?: Ending): Promise<Ended>;
+  turn(radians: number, options?: Ending): Promise<Ended>;
+  set(name: string, value: Value, options?: Manner): Promise<Ended>;
+  call(name: string, args?: Value[], options?: Manner): Promise<Ended>;
+  do(text: string, options?: { signal?: AbortSignal }): Promise<Ended>;
+  order(request: Order, tell?: (progress: Progress) => void, options?: { signal?: AbortSignal }): Promise<Ended>;
+}
+
+export class Robot extends Mover {
+  close(): Promise<void>;
+  describe(): Promise<Description>;
+  stop(): Promise<void>;
+  read(name: string): Promise<number | string>;
+  values(...names: string[]): Promise<Values>;
+  subscribe(names: string | string[], options?: { rate?: number; signal?: AbortSignal }): AsyncGenerator<Values>;
+  events(names?: string | string[], options?: { signal?: AbortSignal }): AsyncGenerator<Event>;
+  claim(parts: string | string[], options?: { time?: number; reason?: string }): Promise<Lease>;
+}
+
+export class Lease extends Mover {
+  release(): Promise<void>;
+}
+
+export class Values {
+  readonly at: number;
+  readonly missed: number;
+  readonly readings: Reading[];
+  get(name: string): number | string | null | undefined;
+}
+export interface Reading {
+  name: string;
+  part: string;
+  slot: string;
+  unit: string;
+  value: number | string | null;
+  changed: boolean;
+  age: number | null;
+}
+export interface Event {
+  seq: number;
+  at: number;
+  name: string;
+  warning: boolean;
+  numbers: number[];
+  texts: string[];
+}
+export interface Description {
+  thing: string;
+  species: string;
+  name: string;
+  model: string;
+  firmware: string;
+  software: string;
+  rights: string[];
+  limits: { rate_hz: number; lease_ms: number; leases: number; steps: number; statements: number };
+  parts: {
+    full: string;
+    compact: string;
+    aliases: string[];
+    kind: string;
+    interfaces: string[];
+    actuator: boolean;
+    bearing?: number;
+    slots: { name: string; type: string; unit: string; min?: number; max?: number }[];
+  }[];
+}

@@ -1,0 +1,280 @@
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Mapping, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class Begun(_message.Message):
+    __slots__ = ["note"]
+    NOTE_FIELD_NUMBER: _ClassVar[int]
+    note: str
+    def __init__(self, note: _Optional[str] = ...) -> None: ...
+
+class ClaimRequest(_message.Message):
+    __slots__ = ["for_ms", "parts", "reason"]
+    FOR_MS_FIELD_NUMBER: _ClassVar[int]
+    PARTS_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    for_ms: int
+    parts: _containers.RepeatedScalarFieldContainer[str]
+    reason: str
+    def __init__(self, parts: _Optional[_Iterable[str]] = ..., for_ms: _Optional[int] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class DescribeRequest(_message.Message):
+    __slots__ = []
+    def __init__(self) -> None: ...
+
+class Description(_message.Message):
+    __slots__ = ["firmware", "limits", "model", "name", "parts", "rights", "software", "species", "thing"]
+    FIRMWARE_FIELD_NUMBER: _ClassVar[int]
+    LIMITS_FIELD_NUMBER: _ClassVar[int]
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    PARTS_FIELD_NUMBER: _ClassVar[int]
+    RIGHTS_FIELD_NUMBER: _ClassVar[int]
+    SOFTWARE_FIELD_NUMBER: _ClassVar[int]
+    SPECIES_FIELD_NUMBER: _ClassVar[int]
+    THING_FIELD_NUMBER: _ClassVar[int]
+    firmware: str
+    limits: Limits
+    model: str
+    name: str
+    parts: _containers.RepeatedCompositeFieldContainer[Part]
+    rights: _containers.RepeatedScalarFieldContainer[str]
+    software: str
+    species: str
+    thing: str
+    def __init__(self, thing: _Optional[str] = ..., species: _Optional[str] = ..., name: _Optional[str] = ..., model: _Optional[str] = ..., firmware: _Optional[str] = ..., software: _Optional[str] = ..., parts: _Optional[_Iterable[_Union[Part, _Mapping]]] = ..., rights: _Optional[_Iterable[str]] = ..., limits: _Optional[_Union[Limits, _Mapping]] = ...) -> None: ...
+
+class Ended(_message.Message):
+    __slots__ = ["moved", "note", "of", "outcome", "pose", "reasons", "unit", "words"]
+    MOVED_FIELD_NUMBER: _ClassVar[int]
+    NOTE_FIELD_NUMBER: _ClassVar[int]
+    OF_FIELD_NUMBER: _ClassVar[int]
+    OUTCOME_FIELD_NUMBER: _ClassVar[int]
+    POSE_FIELD_NUMBER: _ClassVar[int]
+    REASONS_FIELD_NUMBER: _ClassVar[int]
+    UNIT_FIELD_NUMBER: _ClassVar[int]
+    WORDS_FIELD_NUMBER: _ClassVar[int]
+    moved: float
+    note: str
+    of: float
+    outcome: str
+    pose: Pose
+    reasons: _containers.RepeatedScalarFieldContainer[str]
+    unit: str
+    words: str
+    def __init__(self, outcome: _Optional[str] = ..., reasons: _Optional[_Iterable[str]] = ..., words: _Optional[str] = ..., moved: _Optional[float] = ..., of: _Optional[float] = ..., unit: _Optional[str] = ..., pose: _Optional[_Union[Pose, _Mapping]] = ..., note: _Optional[str] = ...) -> None: ...
+
+class Event(_message.Message):
+    __slots__ = ["at_us", "name", "numbers", "seq", "texts", "warning"]
+    AT_US_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    NUMBERS_FIELD_NUMBER: _ClassVar[int]
+    SEQ_FIELD_NUMBER: _ClassVar[int]
+    TEXTS_FIELD_NUMBER: _ClassVar[int]
+    WARNING_FIELD_NUMBER: _ClassVar[int]
+    at_us: int
+    name: str
+    numbers: _containers.RepeatedScalarFieldContainer[int]
+    seq: int
+    texts: _containers.RepeatedScalarFieldContainer[str]
+    warning: bool
+    def __init__(self, seq: _Optional[int] = ..., at_us: _Optional[int] = ..., name: _Optional[str] = ..., warning: bool = ..., numbers: _Optional[_Iterable[int]] = ..., texts: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class EventsRequest(_message.Message):
+    __slots__ = ["names"]
+    NAMES_FIELD_NUMBER: _ClassVar[int]
+    names: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, names: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class Lease(_message.Message):
+    __slots__ = ["for_ms", "id"]
+    FOR_MS_FIELD_NUMBER: _ClassVar[int]
+    ID_FIELD_NUMBER: _ClassVar[int]
+    for_ms: int
+    id: str
+    def __init__(self, id: _Optional[str] = ..., for_ms: _Optional[int] = ...) -> None: ...
+
+class Limits(_message.Message):
+    __slots__ = ["lease_ms", "leases", "rate_hz", "statements", "steps"]
+    LEASES_FIELD_NUMBER: _ClassVar[int]
+    LEASE_MS_FIELD_NUMBER: _ClassVar[int]
+    RATE_HZ_FIELD_NUMBER: _ClassVar[int]
+    STATEMENTS_FIELD_NUMBER: _ClassVar[int]
+    STEPS_FIELD_NUMBER: _ClassVar[int]
+    lease_ms: int
+    leases: int
+    rate_hz: float
+    statements: int
+    steps: int
+    def __init__(self, rate_hz: _Optional[float] = ..., lease_ms: _Optional[int] = ..., leases: _Optional[int] = ..., steps: _Optional[int] = ..., statements: _Optional[int] = ...) -> None: ...
+
+class List(_message.Message):
+    __slots__ = ["items"]
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[Value]
+    def __init__(self, items: _Optional[_Iterable[_Union[Value, _Mapping]]] = ...) -> None: ...
+
+class OrderRequest(_message.Message):
+    __slots__ = ["for_ms", "lease", "steps", "text"]
+    FOR_MS_FIELD_NUMBER: _ClassVar[int]
+    LEASE_FIELD_NUMBER: _ClassVar[int]
+    STEPS_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    for_ms: int
+    lease: str
+    steps: _containers.RepeatedCompositeFieldContainer[Step]
+    text: str
+    def __init__(self, lease: _Optional[str] = ..., steps: _Optional[_Iterable[_Union[Step, _Mapping]]] = ..., text: _Optional[str] = ..., for_ms: _Optional[int] = ...) -> None: ...
+
+class Part(_message.Message):
+    __slots__ = ["actuator", "aliases", "bearing", "compact", "full", "interfaces", "kind", "slots"]
+    ACTUATOR_FIELD_NUMBER: _ClassVar[int]
+    ALIASES_FIELD_NUMBER: _ClassVar[int]
+    BEARING_FIELD_NUMBER: _ClassVar[int]
+    COMPACT_FIELD_NUMBER: _ClassVar[int]
+    FULL_FIELD_NUMBER: _ClassVar[int]
+    INTERFACES_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    SLOTS_FIELD_NUMBER: _ClassVar[int]
+    actuator: bool
+    aliases: _containers.RepeatedScalarFieldContainer[str]
+    bearing: float
+    compact: str
+    full: str
+    interfaces: _containers.RepeatedScalarFieldContainer[str]
+    kind: str
+    slots: _containers.RepeatedCompositeFieldContainer[Slot]
+    def __init__(self, full: _Optional[str] = ..., compact: _Optional[str] = ..., aliases: _Optional[_Iterable[str]] = ..., kind: _Optional[str] = ..., interfaces: _Optional[_Iterable[str]] = ..., actuator: bool = ..., slots: _Optional[_Iterable[_Union[Slot, _Mapping]]] = ..., bearing: _Optional[float] = ...) -> None: ...
+
+class Pose(_message.Message):
+    __slots__ = ["theta", "x", "y"]
+    THETA_FIELD_NUMBER: _ClassVar[int]
+    X_FIELD_NUMBER: _ClassVar[int]
+    Y_FIELD_NUMBER: _ClassVar[int]
+    theta: float
+    x: float
+    y: float
+    def __init__(self, x: _Optional[float] = ..., y: _Optional[float] = ..., theta: _Optional[float] = ...) -> None: ...
+
+class Progress(_message.Message):
+    __slots__ = ["begun", "ended", "pose"]
+    BEGUN_FIELD_NUMBER: _ClassVar[int]
+    ENDED_FIELD_NUMBER: _ClassVar[int]
+    POSE_FIELD_NUMBER: _ClassVar[int]
+    begun: Begun
+    ended: Ended
+    pose: Pose
+    def __init__(self, begun: _Optional[_Union[Begun, _Mapping]] = ..., pose: _Optional[_Union[Pose, _Mapping]] = ..., ended: _Optional[_Union[Ended, _Mapping]] = ...) -> None: ...
+
+class ReadRequest(_message.Message):
+    __slots__ = ["names"]
+    NAMES_FIELD_NUMBER: _ClassVar[int]
+    names: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, names: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class Reading(_message.Message):
+    __slots__ = ["age_us", "changed", "part", "slot", "unit", "value"]
+    AGE_US_FIELD_NUMBER: _ClassVar[int]
+    CHANGED_FIELD_NUMBER: _ClassVar[int]
+    PART_FIELD_NUMBER: _ClassVar[int]
+    SLOT_FIELD_NUMBER: _ClassVar[int]
+    UNIT_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    age_us: int
+    changed: bool
+    part: str
+    slot: str
+    unit: str
+    value: Value
+    def __init__(self, part: _Optional[str] = ..., slot: _Optional[str] = ..., unit: _Optional[str] = ..., value: _Optional[_Union[Value, _Mapping]] = ..., changed: bool = ..., age_us: _Optional[int] = ...) -> None: ...
+
+class ReleaseRequest(_message.Message):
+    __slots__ = ["lease"]
+    LEASE_FIELD_NUMBER: _ClassVar[int]
+    lease: str
+    def __init__(self, lease: _Optional[str] = ...) -> None: ...
+
+class ReleaseResponse(_message.Message):
+    __slots__ = []
+    def __init__(self) -> None: ...
+
+class RenewRequest(_message.Message):
+    __slots__ = ["lease"]
+    LEASE_FIELD_NUMBER: _ClassVar[int]
+    lease: str
+    def __init__(self, lease: _Optional[str] = ...) -> None: ...
+
+class Slot(_message.Message):
+    __slots__ = ["max", "min", "name", "type", "unit"]
+    MAX_FIELD_NUMBER: _ClassVar[int]
+    MIN_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    TYPE_FIELD_NUMBER: _ClassVar[int]
+    UNIT_FIELD_NUMBER: _ClassVar[int]
+    max: float
+    min: float
+    name: str
+    type: str
+    unit: str
+    def __init__(self, name: _Optional[str] = ..., type: _Optional[str] = ..., unit: _Optional[str] = ..., min: _Optional[float] = ..., max: _Optional[float] = ...) -> None: ...
+
+class Statement(_message.Message):
+    __slots__ = ["adaptive_s", "call", "name", "set", "speed", "time_s"]
+    ADAPTIVE_S_FIELD_NUMBER: _ClassVar[int]
+    CALL_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    SET_FIELD_NUMBER: _ClassVar[int]
+    SPEED_FIELD_NUMBER: _ClassVar[int]
+    TIME_S_FIELD_NUMBER: _ClassVar[int]
+    adaptive_s: float
+    call: List
+    name: str
+    set: Value
+    speed: float
+    time_s: float
+    def __init__(self, name: _Optional[str] = ..., set: _Optional[_Union[Value, _Mapping]] = ..., call: _Optional[_Union[List, _Mapping]] = ..., speed: _Optional[float] = ..., time_s: _Optional[float] = ..., adaptive_s: _Optional[float] = ...) -> None: ...
+
+class Step(_message.Message):
+    __slots__ = ["statements"]
+    STATEMENTS_FIELD_NUMBER: _ClassVar[int]
+    statements: _containers.RepeatedCompositeFieldContainer[Statement]
+    def __init__(self, statements: _Optional[_Iterable[_Union[Statement, _Mapping]]] = ...) -> None: ...
+
+class StopRequest(_message.Message):
+    __slots__ = []
+    def __init__(self) -> None: ...
+
+class StopResponse(_message.Message):
+    __slots__ = []
+    def __init__(self) -> None: ...
+
+class SubscribeRequest(_message.Message):
+    __slots__ = ["names", "rate_hz"]
+    NAMES_FIELD_NUMBER: _ClassVar[int]
+    RATE_HZ_FIELD_NUMBER: _ClassVar[int]
+    names: _containers.RepeatedScalarFieldContainer[str]
+    rate_hz: float
+    def __init__(self, names: _Optional[_Iterable[str]] = ..., rate_hz: _Optional[float] = ...) -> None: ...
+
+class Value(_message.Message):
+    __slots__ = ["list", "number", "text"]
+    LIST_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    list: List
+    number: float
+    text: str
+    def __init__(self, number: _Optional[float] = ..., text: _Optional[str] = ..., list: _Optional[_Union[List, _Mapping]] = ...) -> None: ...
+
+class Values(_message.Message):
+    __slots__ = ["at_us", "missed", "readings"]
+    AT_US_FIELD_NUMBER: _ClassVar[int]
+    MISSED_FIELD_NUMBER: _ClassVar[int]
+    READINGS_FIELD_NUMBER: _ClassVar[int]
+    at_us: int
+    missed: int
+    readings: _containers.RepeatedCompositeFieldContainer[Reading]
+    def __init__(self, at_us: _Optional[int] = ..., missed: _Optional[int] = ..., readings: _Optional[_Iterable[_Union[Reading, _Mapping]]] = ...) -> None: ...

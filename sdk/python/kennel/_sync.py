@@ -1,0 +1,185 @@
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from typing import Any, Callable, Iterator, Optional, Set, Union
+
+import grpc
+
+from . import _common as c
+from ._common import Error, Lost, NotDone, Place, Plain, Values
+from ._pb import robot_pb2 as pb
+
+
+class _Mover:
+    """Gives orders: a Robot claims what an order moves for that order alone, a Lease has claimed it already. Each order returns when it has ended, and raises
+    NotDone if it did not end as ordered. An exception in between, such as KeyboardInterrupt, ends the motion."""
+
+    _robot: "Robot"
+    _lease = ""
+
+    def go(self, metres: float, *, deadline: Optional[float] = None) -> pb.Ended:
+        """Drives forward; a negative number drives back."""
+        return self.call("robot.go", metres, deadline=deadline)
+
+    def turn(self, radians: float, *, deadline: Optional[float] = None) -> pb.Ended:
+        """Turns on the spot, to the right."""
+        return self.call("robot.turn", radians, deadline=deadline)
+
+    def set(self, name: str, value: Plain, *, time: Optional[float] = None, speed: Optional[float] = None, adaptive: Optional[float] = None,
+            deadline: Optional[float] = None) -> pb.Ended:
+        """Writes a slot. A position is a goal: it is reached after time seconds, with speed in the slot's unit a second, or in about adaptive seconds."""
+        return self.order(c.setting(name, value, time=time, speed=speed, adaptive=adaptive, deadline=deadline))
+
+    def call(self, name: str, *args: Plain, time: Optional[float] = None, speed: Optional[float] = None, adaptive: Optional[float] = None,
+             deadline: Optional[float] = None) -> pb.Ended:
+        """Calls a method of the robot's tree."""
+        return self.order(c.calling(name, args, time=time, speed=speed, adaptive=adaptive, deadline=deadline))
+
+    def do(self, text: str) -> pb.Ended:
+        """Does what a line of text says, such as "headPitch = 0.3 time:2s; robot.go(0.1)"."""
+        return self.order(pb.OrderRequest(text=text))
+
+    def order(self, request: pb.OrderRequest, tell: Optional[Callable[[pb.Progress], object]] = None) -> pb.Ended:
+        """Does any order. tell hears its progress; an exception of tell ends the motion."""
+        request.lease = self._lease
+        with contextlib.closing(self._robot._listen("Order", request)) as stream:
+            for progress in stream:
+                if progress.HasField("ended"):
+                    break
+                if tell:
+                    tell(progress)
+        if progress.ended.outcome != "done":
+            raise NotDone(progress.ended)
+        return progress.ended
+
+
+class Robot(_Mover):
+    """A connection to a robot. It may be used by several threads."""
+
+    def __init__(self, place: Place):
+        self.place = place
+        self._robot = self
+        self._channel = c.secured(grpc, place, place.knock())
+        self._calls = c.calls(self._channel)
+        self._metadata = (("authorization", "Bearer " + place.token),)
+        self._leases: Set[Lease] = set()
+
+    def __enter__(self) -> "Robot":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Gives back the leases that are held, and ends the connection."""
+        for lease in list(self._leases):
+            try:
+                lease.release()
+            except Error:
+                pass  # a robot that is lost ends it by itself
+        self._channel.close()
+
+    def _ask(self, call: str, request: Any) -> Any:
+        try:
+            return self._calls[call](request, timeout=c.PATIENCE, metadata=self._metadata)
+        except grpc.RpcError as e:
+            raise c.explain(e) from None
+
+    def _listen(self, call: str, request: Any, take: Callable[[Any], Any] = lambda m: m) -> Iterator[Any]:
+        stream = self._calls[call](request, metadata=self._metadata)
+        lost = threading.Event()
+
+        def silent() -> None:
+            lost.set()
+            stream.cancel()
+
+        try:
+            while True:
+                watch = threading.Timer(c.SILENCE, silent)  # only while this side waits
+                watch.daemon = True
+                watch.start()
+                try:
+                    message = next(stream, None)
+                finally:
+                    watch.cancel()
+                if message is None:
+                    raise Lost("the robot has ended the stream")
+                message = take(message)
+                if message is not None:
+                    yield message
+        except grpc.RpcError as e:
+            raise (Lost() if lost.is_set() else c.explain(e)) from None
+        finally:
+            stream.cancel()
+
+    def describe(self) -> pb.Description:
+        """What the robot is, has and can do."""
+        return self._ask("Describe", pb.DescribeRequest())
+
+    def stop(self) -> None:
+        """Stops all motors, whatever program moves them."""
+        self._ask("Stop", pb.StopRequest())
+
+    def read(self, name: str) -> Union[float, str]:
+        """What a slot reads as, in SI units: inf where nothing is in range. For a part it is the slot val. Raises Error not_measured if it is not known now."""
+        return self.values(name).one(name)
+
+    def values(self, *names: str) -> Values:
+        """What slots read as now; a part means all its slots."""
+        return Values(self._ask("Read", pb.ReadRequest(names=names)))
+
+    def subscribe(self, *names: str, rate: float = 10) -> Iterator[Values]:
+        """What slots read as: first at once, then when one of them changed, at most rate times a second. A slow reader gets the newest values next. Raises
+        Lost when the robot is not heard for 2 s."""
+        return self._listen("Subscribe", pb.SubscribeRequest(names=names, rate_hz=rate), c.values)
+
+    def events(self, *names: str) -> Iterator[pb.Event]:
+        """What happens from now on; of names, if there are any, events that begin so."""
+        return self._listen("Events", pb.EventsRequest(names=names), c.event)
+
+    def claim(self, *parts: str, time: float = 5, reason: str = "") -> "Lease":
+        """Takes parts for this program, by the names of actuators or of what has them: all or none. time is 0.1 to 60 s; the lease is renewed until release.
+        Programs that are refused meanwhile hear the reason."""
+        return Lease(self, self._ask("Claim", pb.ClaimRequest(parts=parts, for_ms=round(time * 1000), reason=reason)))
+
+
+class Lease(_Mover):
+    """Holds parts of the robot for this program: others cannot move them. If the program ends, the robot gives them back when the lease's time is over."""
+
+    def __init__(self, robot: Robot, lease: pb.Lease):
+        self._robot, self._lease = robot, lease.id
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._renew, args=(max(lease.for_ms, 30) / 3000,), daemon=True)
+        robot._leases.add(self)
+        self._thread.start()
+
+    def __enter__(self) -> "Lease":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+    def _renew(self, every: float) -> None:
+        while not self._over.wait(every):
+            try:
+                self._robot._ask("Renew", pb.RenewRequest(lease=self._lease))
+            except Error as e:
+                if e.code == "lease_gone":
+                    return  # the next order says so too
+
+    def release(self) -> None:
+        """Gives the parts back. What still moves under the lease ends."""
+        if self._over.is_set():
+            return
+        self._over.set()
+        self._thread.join()
+        self._robot._leases.discard(self)
+        self._robot._ask("Release", pb.ReleaseRequest(lease=self._lease))
+
+
+def connect(place: Union[Place, str, "os.PathLike[str]", None] = None) -> Robot:
+    """Connects to the robot of a file, of $KENNEL_ROBOT (None), or at a Place. Raises Error with the code file_missing, file_wrong, unreachable or
+    certificate_wrong."""
+    return Robot(place if isinstance(place, Place) else Place.read(place))

@@ -1,0 +1,219 @@
+"""The client against a robot in memory (sdk/sdktest), which the Go test beside starts. $KENNEL_ROBOT is its file, $KENNEL_OTHER that of another robot."""
+import asyncio
+import dataclasses
+import json
+import math
+import os
+import socket
+import tempfile
+import time
+import unittest
+
+import kennel
+import kennel.aio
+from kennel._pb import robot_pb2 as pb
+
+
+class Simple:
+    """kennel.aio as if it were kennel, so that one test shows both."""
+
+    def __init__(self, it, loop):
+        self._it, self._loop = it, loop
+
+    def __getattr__(self, name):
+        member = getattr(self._it, name)
+        return self._call(member) if callable(member) else member
+
+    def _call(self, f):
+        def call(*args, **kw):
+            got = f(*args, **kw)
+            if asyncio.iscoroutine(got):
+                got = self._loop.run_until_complete(got)
+            if hasattr(got, "__anext__"):
+                return self._iterate(got)
+            return Simple(got, self._loop) if isinstance(got, kennel.aio.Lease) else got
+
+        return call
+
+    def _iterate(self, them):
+        try:
+            while True:
+                yield self._loop.run_until_complete(them.__anext__())
+        except StopAsyncIteration:
+            return
+        finally:
+            self._loop.run_until_complete(them.aclose())
+
+
+class Sync(unittest.TestCase):
+    def connect(self, place=None):
+        robot = kennel.connect(place)
+        self.addCleanup(robot.close)
+        return robot
+
+    def refused(self, code, f, *args, says="", error=kennel.Error, **kw):
+        with self.assertRaises(error) as caught:
+            got = f(*args, **kw)
+            if hasattr(got, "__next__"):
+                for _ in got:
+                    pass
+        self.assertEqual(caught.exception.code, code, str(caught.exception))
+        self.assertIn(says, caught.exception.message)
+        return caught.exception
+
+    def file(self, text=None, **changes):
+        with open(os.environ["KENNEL_ROBOT"]) as f:
+            values = {**json.load(f), **changes}
+        with tempfile.NamedTemporaryFile("w", suffix=".json", delete=False) as f:
+            f.write(json.dumps(values) if text is None else text)
+        self.addCleanup(os.remove, f.name)
+        return f.name
+
+    def await_count(self, robot, what, n):
+        while robot.read("fake." + what) < n:
+            pass
+
+    def test_connect(self):
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            free = "127.0.0.1:%d" % s.getsockname()[1]
+        with open(os.environ["KENNEL_OTHER"]) as f:
+            other = json.load(f)["certificate"]
+        self.refused("file_missing", self.connect, "/nowhere/robot.json", says="/nowhere/robot.json")
+        self.refused("file_wrong", self.connect, self.file("{"), says=".json")
+        self.refused("file_wrong", self.connect, self.file("[]"), says=".json")
+        self.refused("file_wrong", self.connect, self.file(token=""), says="token")
+        self.refused("file_wrong", self.connect, self.file(token=3), says="token")
+        self.refused("file_wrong", self.connect, self.file(certificate="x"), says="certificate")
+        self.refused("file_wrong", self.connect, self.file(address="robot"), says="host:port")
+        self.refused("certificate_wrong", self.connect, self.file(certificate=other), says="another certificate")
+        self.refused("unreachable", self.connect, self.file(address=free), says=free)
+        named = os.environ.pop("KENNEL_ROBOT")
+        try:
+            self.refused("file_missing", self.connect, says="$KENNEL_ROBOT")
+        finally:
+            os.environ["KENNEL_ROBOT"] = named
+        place = kennel.Place.read()
+        self.assertNotIn(place.token, repr(place))
+        self.connect(dataclasses.replace(place, name="it has another name now")).stop()
+
+    def test_wrong_token(self):
+        robot = self.connect(self.file(token="a bad token"))
+        self.refused("token_wrong", robot.describe)
+        self.refused("token_wrong", robot.subscribe, "fake.count")
+
+    def test_read(self):
+        robot = self.connect()
+        self.assertEqual([robot.read(n) for n in ("robot.body.laser.distance", "fake.far", "headPitch", "fake.text")], [0.42, math.inf, 0.3, "hello"])
+        self.refused("not_found", robot.read, "nowhere")
+        self.refused("not_measured", robot.read, "fake.unknown")
+        values = robot.values("robot.body.laser.distance", "fake.unknown")
+        self.assertEqual((values.at, values["robot.body.laser.distance"], values["fake.unknown"]), (1.5, 0.42, None))
+        self.assertEqual(values[0], kennel.Reading("robot.body.laser", "distance", "m", 0.42, False, 0.02))
+        self.assertIsNone(values[1].age)
+        with self.assertRaises(KeyError):
+            values["fake.other"]
+        self.assertEqual(robot.describe().parts[0].full, "robot.body.laser")
+
+    def test_streams(self):
+        robot, seen = self.connect(), []
+        self.refused("core_lost", lambda: [seen.append(v["fake.count"]) for v in robot.subscribe("fake.count", rate=50)])
+        self.refused("core_lost", lambda: [seen.append((e.seq, e.name)) for e in robot.events("fake.")])
+        self.refused("lost", lambda: [seen.append(v["fake.silent"]) for v in robot.subscribe("fake.silent")], error=kennel.Lost)
+        self.refused("not_found", robot.subscribe, "nowhere")
+        self.refused("lost", robot.do, "silent", error=kennel.Lost)
+        self.assertEqual(seen, [0, 1, 2, (1, "fake.happened"), (2, "fake.happened"), (3, "fake.happened"), 7])
+
+    def test_slow_reader(self):
+        """The time that a program takes for a message is not the robot's silence."""
+        n = 0
+        with self.assertRaises(kennel.Error) as caught:
+            for n, _ in enumerate(self.connect().subscribe("fake.count"), 1):
+                if n == 1:
+                    time.sleep(2.2)
+        self.assertEqual((n, caught.exception.code), (3, "core_lost"))
+
+    def test_orders(self):
+        robot = self.connect()
+        for want, ended in {
+            "robot.go(0.1)": robot.go(0.1),
+            "robot.turn(-0.5) within 3000 ms": robot.turn(-0.5, deadline=3),
+            "headPitch = 0.3 time:2": robot.set("headPitch", 0.3, time=2),
+            "headPitch = 1 speed:0.5": robot.set("headPitch", True, speed=0.5),
+            "wheel.speed = (1, 2) adaptive:0.25": robot.set("wheel.speed", [1, 2.0], adaptive=0.25),
+            'voice.say("hello", 0)': robot.call("voice.say", "hello", False),
+            "headPitch = 0.3 time:2s; robot.go(0.1)": robot.do("headPitch = 0.3 time:2s; robot.go(0.1)"),
+        }.items():
+            self.assertEqual(ended.note, want)
+        e = self.refused("blocked", robot.do, "blocked", says="0.011 m of 0.1 m", error=kennel.NotDone)
+        self.assertEqual((e.outcome, e.reasons), ("blocked", ["the wheels do not turn"]))
+        self.refused("busy", robot.do, "busy")
+        self.refused("invalid", robot.set, "headPitch", None)
+        self.refused("invalid", robot.set, "headPitch", 1, time=1, speed=1)
+
+    def test_ended_by_program(self):
+        robot = self.connect()
+
+        def tell(progress):
+            if progress.HasField("pose"):
+                raise KeyboardInterrupt
+
+        before = robot.read("fake.cancelled")
+        try:
+            robot.order(pb.OrderRequest(text="hang"), tell)
+        except KeyboardInterrupt:
+            self.await_count(robot, "cancelled", before + 1)  # while the traceback, with its frames, is there
+        else:
+            self.fail("the interrupt was lost")
+
+    def test_lease(self):
+        robot = self.connect()
+        lease, before = robot.claim("robot.go", time=0.3, reason="to dance"), robot.read("fake.renewed")
+        self.await_count(robot, "renewed", before + 2)
+        self.assertEqual(lease.go(0.1).note, "robot.go(0.1) leased")
+        lease.release()
+        lease.release()
+        self.assertEqual(robot.read("fake.claimed"), 0)
+        self.refused("lease_gone", lease.go, 0.1)
+        self.refused("busy", robot.claim, "busy")
+        robot.claim("headPitch")
+        self.assertEqual(robot.read("fake.claimed"), 1)
+        robot.close()
+        self.assertEqual(self.connect().read("fake.claimed"), 0)
+
+
+class Async(Sync):
+    """The same calls of kennel.aio."""
+
+    def setUp(self):
+        self.loop = asyncio.new_event_loop()
+        self.addCleanup(self.loop.close)
+
+    def connect(self, place=None):
+        async def connect():
+            return await kennel.aio.connect(place)
+
+        robot = Simple(self.loop.run_until_complete(connect()), self.loop)
+        self.addCleanup(robot.close)
+        return robot
+
+    def test_with(self):
+        async def all_of_it():
+            async with kennel.aio.connect() as robot:
+                async with await robot.claim("robot.go") as lease:
+                    await lease.go(0.1)
+                return await robot.read("fake.claimed")
+
+        self.assertEqual(self.loop.run_until_complete(all_of_it()), 0)
+
+
+class With(unittest.TestCase):
+    def test_with(self):
+        with kennel.connect() as robot:
+            with robot.claim("robot.go") as lease:
+                lease.go(0.1)
+            self.assertEqual(robot.read("fake.claimed"), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()

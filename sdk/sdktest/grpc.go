@@ -1,0 +1,63 @@
+package sdktest
+
+import (
+	"context"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/proto"
+
+	"kennel/infra/api/robotpb"
+)
+
+func authorization(ctx context.Context) string {
+	if v := metadata.ValueFromIncomingContext(ctx, "authorization"); len(v) > 0 {
+		return v[0]
+	}
+	return ""
+}
+
+func unary[A proto.Message](ctx context.Context, r *Robot, q proto.Message) (a A, err error) {
+	err = r.call(ctx, authorization(ctx), q, func(m proto.Message) error { a = m.(A); return nil })
+	return a, known(err, func(md metadata.MD) { _ = grpc.SetTrailer(ctx, md) }) // in a call it does
+}
+
+func stream[A any](r *Robot, q proto.Message, s grpc.ServerStreamingServer[A]) error {
+	return known(r.call(s.Context(), authorization(s.Context()), q, func(m proto.Message) error { return s.SendMsg(m) }), s.SetTrailer)
+}
+
+func (r *Robot) Describe(ctx context.Context, q *robotpb.DescribeRequest) (*robotpb.Description, error) {
+	return unary[*robotpb.Description](ctx, r, q)
+}
+
+func (r *Robot) Read(ctx context.Context, q *robotpb.ReadRequest) (*robotpb.Values, error) {
+	return unary[*robotpb.Values](ctx, r, q)
+}
+
+func (r *Robot) Claim(ctx context.Context, q *robotpb.ClaimRequest) (*robotpb.Lease, error) {
+	return unary[*robotpb.Lease](ctx, r, q)
+}
+
+func (r *Robot) Renew(ctx context.Context, q *robotpb.RenewRequest) (*robotpb.Lease, error) {
+	return unary[*robotpb.Lease](ctx, r, q)
+}
+
+func (r *Robot) Release(ctx context.Context, q *robotpb.ReleaseRequest) (*robotpb.ReleaseResponse, error) {
+	return unary[*robotpb.ReleaseResponse](ctx, r, q)
+}
+
+func (r *Robot) Stop(ctx context.Context, q *robotpb.StopRequest) (*robotpb.StopResponse, error) {
+	return unary[*robotpb.StopResponse](ctx, r, q)
+}
+
+func (r *Robot) Subscribe(q *robotpb.SubscribeRequest, s grpc.ServerStreamingServer[robotpb.Values]) error {
+	return stream(r, q, s)
+}
+
+func (r *Robot) Events(q *robotpb.EventsRequest, s grpc.ServerStreamingServer[robotpb.Event]) error {
+	return stream(r, q, s)
+}
+
+func (r *Robot) Order(q *robotpb.OrderRequest, s grpc.ServerStreamingServer[robotpb.Progress]) error {
+	return stream(r, q, s)
+}
