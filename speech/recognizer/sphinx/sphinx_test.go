@@ -1,6 +1,7 @@
 package sphinx
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/binary"
@@ -14,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"kennel/infra/errs"
 	"kennel/speech/recognizer"
@@ -464,4 +467,79 @@ func FuzzLexicon(f *testing.F) {
 			t.Errorf("unknown %q, then %q", unknown, more)
 		}
 	})
+}
+
+// TestEarly: after a second of an utterance its processes have started. They end with it, whether it is decoded, given up, or turns out to be noisier than its
+// first second, and no more of them start early than decode at once.
+func TestEarly(t *testing.T) {
+	dir := t.TempDir()
+	program, started := filepath.Join(dir, "decoder"), filepath.Join(dir, "started")
+	script := "#!/bin/sh\n[ -e " + started + " ] && echo $* > " + started + "\nexec pocketsphinx_batch \"$@\"\n"
+	if err := os.WriteFile(program, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	r, err := New(t.Context(), Config{Grammar: grammar, Program: program, Decoders: 1, Limit: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	said := recognizertest.Say(t, "slt", "go forward", 0)
+	loud := slices.Clone(said)
+	for i := range loud {
+		loud[i] += int16(500 * r.noise[i])
+	}
+	noisier := slices.Concat(said[:recognizer.Rate], loud, loud, loud)
+	open := func() *stream {
+		s, err := r.Open(t.Context(), recognizer.Expect{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.(*stream)
+	}
+	for name, rest := range map[string][]int16{"decoded": said[recognizer.Rate:], "noisier": noisier[recognizer.Rate:], "given up": nil} {
+		if err := unix.Mkfifo(started, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		fifo, err := os.OpenFile(started, os.O_RDWR, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := bufio.NewScanner(fifo)
+		s := open()
+		if err := s.Write(said[:recognizer.Rate]); err != nil || s.ready == nil {
+			t.Fatalf("%s: %v, started %v", name, err, s.ready != nil)
+		}
+		for range 2 {
+			if !lines.Scan() || !strings.Contains(lines.Text(), "-remove_noise no") {
+				t.Errorf("%s: started with %q, %v", name, lines.Text(), lines.Err())
+			}
+		}
+		other := open()
+		if err := other.Write(said[:recognizer.Rate]); err != nil || other.ready != nil {
+			t.Errorf("%s: %v, a second utterance started %v", name, err, other.ready != nil)
+		}
+		if err := errors.Join(s.Write(rest), other.Write(rest)); err != nil {
+			t.Fatal(err)
+		}
+		if name == "decoded" {
+			for _, s := range []*stream{s, other} {
+				if got, err := s.Finish(); err != nil || got.Text != "go forward" {
+					t.Errorf("%s: %+v, %v", name, got, err)
+				}
+			}
+		} else if name == "noisier" {
+			if level(recognizer.AppendPCM(nil, noisier)) >= noisy {
+				t.Fatal("not noisy")
+			}
+			if _, err := s.Finish(); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		if err := errors.Join(s.Close(), other.Close(), fifo.Close(), os.Remove(started)); err != nil {
+			t.Fatal(err)
+		}
+		if s.ready.words.cmd.ProcessState == nil || s.ready.phones.cmd.ProcessState == nil || len(r.early) != 0 || len(r.words.used) != 1 || r.words.used[grammar].decoding != 0 {
+			t.Errorf("%s: processes or files are left", name)
+		}
+	}
 }
