@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -77,6 +78,7 @@ func (r *Recognizer) hear(ctx context.Context, grammar string, pcm []byte, ready
 type decoding struct {
 	remove bool     // noise
 	audio  *os.File // in memory, empty until the utterance has ended
+	others *os.File // in memory: what else the language model may have heard
 	cancel context.CancelCauseFunc
 
 	words, phones, wishes *process // wishes is nil without a language model
@@ -97,11 +99,13 @@ func (r *Recognizer) start(ctx context.Context, grammar string, remove bool) (_ 
 		return nil, err
 	}
 	d.release = append(d.release, func() { r.words.release(v) })
-	fd, err := unix.MemfdCreate("utterance", unix.MFD_CLOEXEC)
-	if err != nil {
-		return nil, fmt.Errorf("memory for an utterance: %w", err)
+	for _, f := range []**os.File{&d.audio, &d.others} {
+		fd, err := unix.MemfdCreate("utterance", unix.MFD_CLOEXEC)
+		if err != nil {
+			return nil, fmt.Errorf("memory for an utterance: %w", err)
+		}
+		*f = os.NewFile(uintptr(fd), "utterance")
 	}
-	d.audio = os.NewFile(uintptr(fd), "utterance")
 	// Sentences of a grammar differ in how many ways it branches, which says nothing about how often people say them.
 	if d.words, err = r.process(ctx, v, d, "-jsgf", filepath.Join(v.folder, grammarFile), "-lw", "1", "-silprob", "0.1"); err != nil {
 		return nil, err
@@ -115,7 +119,8 @@ func (r *Recognizer) start(ctx context.Context, grammar string, remove bool) (_ 
 			return nil, err
 		}
 		d.release = append(d.release, func() { r.words.release(model) })
-		if d.wishes, err = r.process(ctx, model, d, "-lm", filepath.Join(model.folder, grammarFile)); err != nil {
+		if d.wishes, err = r.process(ctx, model, d, "-lm", filepath.Join(model.folder, grammarFile),
+			"-nbest", strconv.Itoa(mostOthers), "-nbestdir", "/dev/fd", "-nbestext", ""); err != nil {
 			return nil, err
 		}
 	}
@@ -133,7 +138,7 @@ func (d *decoding) stop() {
 			_ = p.cmd.Wait() // the result is there, or not wanted
 		}
 	}
-	_ = d.audio.Close()
+	_, _ = d.audio.Close(), d.others.Close()
 	for _, f := range d.release {
 		f()
 	}
@@ -190,13 +195,31 @@ func (r *Recognizer) decode(ctx context.Context, grammar string, pcm []byte, rea
 		return recognizer.Result{}, err
 	}
 	text, confidence := judge(words, phones, noise, ofGrammar)
-	if own, sure := judge(wishes, phones, noise, ofWishes); sure > confidence {
-		text, confidence = own, sure
+	if wishes != nil {
+		others, err := d.rivals()
+		if err != nil {
+			return recognizer.Result{}, err
+		}
+		own, sure := judge(wishes, phones, noise, ofWishes)
+		text, confidence = choose(sentence{text, confidence}, sentence{own, sure}, others, r.cfg.Means)
 	}
 	if confidence < r.cfg.Least {
 		text = ""
 	}
 	return recognizer.Result{Text: text, Confidence: confidence, By: r.Name()}, nil
+}
+
+// rivals returns what else the language model may have heard.
+func (d *decoding) rivals() ([]rival, error) {
+	info, err := d.others.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("other results of an utterance: %w", err)
+	}
+	b := make([]byte, info.Size())
+	if _, err := d.others.ReadAt(b, 0); err != nil && len(b) > 0 {
+		return nil, fmt.Errorf("other results of an utterance: %w", err)
+	}
+	return parseRivals(string(b))
 }
 
 // process is a decoder that waits for the name of its audio.
@@ -216,7 +239,7 @@ func (r *Recognizer) process(ctx context.Context, v *vocabulary, d *decoding, ar
 	p.cmd = exec.CommandContext(p.ctx, r.cfg.Program, append([]string{
 		"-hmm", filepath.Join(r.cfg.Models, "en-us"), "-dict", filepath.Join(v.folder, dictFile), "-remove_noise", remove,
 		"-ctl", "/dev/stdin", "-cepdir", "/dev/fd", "-cepext", "", "-adcin", "yes", "-hypseg", "/dev/stdout"}, args...)...)
-	p.cmd.Stdout, p.cmd.Stderr, p.cmd.ExtraFiles = &p.out, &p.log, []*os.File{d.audio}
+	p.cmd.Stdout, p.cmd.Stderr, p.cmd.ExtraFiles = &p.out, &p.log, []*os.File{d.audio, d.others}
 	p.cmd.WaitDelay = time.Second
 	var err error
 	if p.list, err = p.cmd.StdinPipe(); err == nil {
@@ -232,7 +255,7 @@ func (r *Recognizer) process(ctx context.Context, v *vocabulary, d *decoding, ar
 // hear makes p decode the audio, and returns what it heard.
 func (p *process) hear() ([]segment, error) {
 	defer p.cancel()
-	_, _ = io.WriteString(p.list, "3\n") // the number of the file; a decoder that has ended already says why below
+	_, _ = io.WriteString(p.list, "3 0 -1 4\n") // the numbers of its files, all of the first; a decoder that has ended already says why below
 	_ = p.list.Close()
 	if err := p.cmd.Wait(); err != nil {
 		if p.ctx.Err() != nil {

@@ -2,7 +2,7 @@
 //
 // Three processes of pocketsphinx_batch decode an utterance side by side: one hears the sentences of the grammar, one any words, by a language
 // model that knows which words of a wish follow which, and one any sequence of phones. Where words explain the sound much worse than free phones do, something
-// else was said. Of grammar and language model the surer one is the result. Each utterance has processes of its own: nothing of it is left for the next one, and a
+// else was said. The language model is believed where grammar and its own other results do not say something else. Each utterance has processes of its own: nothing of it is left for the next one, and a
 // decoder that crashes or hangs costs that utterance alone. They start while a person still speaks, and have read their models when the utterance ends.
 package sphinx
 
@@ -31,6 +31,9 @@ type Config struct {
 	// Model makes a language model in the ARPA format, of those words that general has; general is how frequent they are in English. Nil: sentences of the grammar
 	// alone are heard.
 	Model func(general map[string]float64) string
+	// Means returns what a sentence means, "" being nothing, and whether none of its words is left over. It is needed with Model: what may as well mean something
+	// else was not understood.
+	Means func(text string) (meaning string, whole bool)
 
 	Program  string        // default pocketsphinx_batch
 	Models   string        // folder of the English model; default is Debian's

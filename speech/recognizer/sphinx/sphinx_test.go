@@ -249,6 +249,7 @@ func TestNewFails(t *testing.T) {
 		{"no program", Config{Grammar: grammar, Program: "/nowhere/decoder"}, "packages pocketsphinx"},
 		{"no model", Config{Grammar: grammar, Models: "/nowhere"}, "package pocketsphinx-en-us"},
 		{"no grammar", Config{Grammar: "nonsense"}, "ERROR"},
+		{"no meaning", Config{Grammar: grammar, Model: func(map[string]float64) string { return "" }}, "no meaning of sentences"},
 	} {
 		if _, err := New(t.Context(), c.cfg); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
@@ -324,6 +325,14 @@ func TestJudgeLikely(t *testing.T) {
 	}
 }
 
+// means knows one wish of TestModel; what is in the grammar alone is a phrase of a robot's own.
+func means(text string) (string, bool) {
+	if strings.HasPrefix(text, "spin") {
+		return "spin", true
+	}
+	return "", false
+}
+
 // A sentence that is not in the grammar is heard by the language model, which gets the words that have a pronunciation; what is in neither is not understood.
 func TestModel(t *testing.T) {
 	model := func(general map[string]float64) string {
@@ -336,7 +345,7 @@ func TestModel(t *testing.T) {
 		return "\\data\\\nngram 1=6\nngram 2=6\n\n\\1-grams:\n-99 <s> -1\n-1.5 </s> 0\n-1 spin -1\n-1 like -1\n-1 a -1\n-1 top -1\n\n\\2-grams:\n" +
 			"-0.1 <s> spin\n-0.1 spin like\n-0.1 like a\n-0.1 a top\n-0.1 top </s>\n-1 <s> a\n\n\\end\\\n"
 	}
-	r, err := New(t.Context(), Config{Grammar: grammar, Model: model, Limit: time.Minute, Pronunciations: map[string]string{"wheelie": "W IY L IY"}})
+	r, err := New(t.Context(), Config{Grammar: grammar, Model: model, Means: means, Limit: time.Minute, Pronunciations: map[string]string{"wheelie": "W IY L IY"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -355,7 +364,7 @@ func TestModelLate(t *testing.T) {
 	if err := os.WriteFile(program, []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	r, err := New(t.Context(), Config{Grammar: grammar, Program: program, Limit: 9 * time.Second, Model: func(map[string]float64) string {
+	r, err := New(t.Context(), Config{Grammar: grammar, Program: program, Limit: 9 * time.Second, Means: means, Model: func(map[string]float64) string {
 		return "\\data\\\nngram 1=3\nngram 2=1\n\n\\1-grams:\n-99 <s> -1\n-1 </s> 0\n-1 stop -1\n\n\\2-grams:\n-0.1 <s> stop\n\n\\end\\\n"
 	}})
 	if err != nil {

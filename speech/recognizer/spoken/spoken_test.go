@@ -147,7 +147,7 @@ func open(t testing.TB) (*sphinx.Recognizer, *intent.Matcher) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := sphinx.New(t.Context(), sphinx.Config{Grammar: m.Grammar(), Pronunciations: m.Pronunciations(), Model: m.Model, Limit: time.Minute})
+	r, err := sphinx.New(t.Context(), sphinx.Config{Grammar: m.Grammar(), Pronunciations: m.Pronunciations(), Model: m.Model, Means: m.Means, Limit: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
