@@ -86,7 +86,7 @@ func choose(phrase, wish sentence, others []rival, means func(string) (meaning s
 		switch {
 		case clear == far && whole:
 			wish.sure = surer(wish.sure, alone)
-		case phrase.text == wish.text || known == meaning && clear >= 0:
+		case phrase.text == wish.text || known == meaning && (clear >= 0 || phrase.sure >= 0.5):
 		case clear == far:
 			wish.sure = surer(wish.sure, partial)
 		default:

@@ -23,21 +23,22 @@ func TestChoose(t *testing.T) {
 		text         string
 		sure         bool
 	}{
-		"no rival":                           {sentence{"stop it", 0.1}, sentence{"spin a top", 0.5}, nil, "spin a top", true},
-		"a far rival, less sure":             {sentence{"stop it", 0.1}, sentence{"spin a top", 0.2}, far, "spin a top", true},
-		"a far rival, unsure":                {sentence{"stop it", 0.1}, sentence{"spin a top", 0.1}, far, "spin a top", false},
-		"a near rival":                       {sentence{"stop it", 0.1}, sentence{"spin a top", 0.9}, near, "spin a top", false},
-		"not among the results":              {sentence{"stop it", 0.1}, sentence{"spin tops", 0.9}, []rival{{"stop it", -2500}}, "spin tops", false},
-		"a near rival, the grammar agrees":   {sentence{"spin", 0.6}, sentence{"spin a top", 0.3}, near, "spin a top", true},
-		"a better rival, the grammar agrees": {sentence{"spin", 0.9}, sentence{"spin a top", 0.9}, worse, "spin a top", false},
-		"a better rival, the same words":     {sentence{"spin a top", 0.6}, sentence{"spin a top", 0.3}, worse, "spin a top", true},
-		"words left over":                    {sentence{"stop it", 0.1}, sentence{"spin left", 0.7}, far, "spin left", false},
-		"words left over, but sure":          {sentence{"stop it", 0.1}, sentence{"spin left", 0.9}, far, "spin left", true},
-		"words left over, the grammar too":   {sentence{"spin", 0.1}, sentence{"spin left", 0.7}, far, "spin left", true},
-		"the grammar alone":                  {sentence{"stop it", 0.99}, sentence{"other words", 0.4}, near, "other words", false},
-		"no wish":                            {sentence{"stop it", 0.1}, sentence{"other words", 0.6}, near, "other words", true},
-		"a phrase of a robot's own":          {sentence{"own phrase", 0.9}, sentence{"spin a top", 0.6}, far, "own phrase", true},
-		"nothing":                            {sentence{}, sentence{}, nil, "", false},
+		"no rival":                            {sentence{"stop it", 0.1}, sentence{"spin a top", 0.5}, nil, "spin a top", true},
+		"a far rival, less sure":              {sentence{"stop it", 0.1}, sentence{"spin a top", 0.2}, far, "spin a top", true},
+		"a far rival, unsure":                 {sentence{"stop it", 0.1}, sentence{"spin a top", 0.1}, far, "spin a top", false},
+		"a near rival":                        {sentence{"stop it", 0.1}, sentence{"spin a top", 0.9}, near, "spin a top", false},
+		"not among the results":               {sentence{"stop it", 0.1}, sentence{"spin tops", 0.9}, []rival{{"stop it", -2500}}, "spin tops", false},
+		"a near rival, the grammar agrees":    {sentence{"spin", 0.6}, sentence{"spin a top", 0.3}, near, "spin a top", true},
+		"a better rival, the grammar agrees":  {sentence{"spin", 0.4}, sentence{"spin a top", 0.9}, worse, "spin a top", false},
+		"a better rival, the grammar is sure": {sentence{"spin", 0.6}, sentence{"spin a top", 0.3}, worse, "spin a top", true},
+		"a better rival, the same words":      {sentence{"spin a top", 0.6}, sentence{"spin a top", 0.3}, worse, "spin a top", true},
+		"words left over":                     {sentence{"stop it", 0.1}, sentence{"spin left", 0.7}, far, "spin left", false},
+		"words left over, but sure":           {sentence{"stop it", 0.1}, sentence{"spin left", 0.9}, far, "spin left", true},
+		"words left over, the grammar too":    {sentence{"spin", 0.1}, sentence{"spin left", 0.7}, far, "spin left", true},
+		"the grammar alone":                   {sentence{"stop it", 0.99}, sentence{"other words", 0.4}, near, "other words", false},
+		"no wish":                             {sentence{"stop it", 0.1}, sentence{"other words", 0.6}, near, "other words", true},
+		"a phrase of a robot's own":           {sentence{"own phrase", 0.9}, sentence{"spin a top", 0.6}, far, "own phrase", true},
+		"nothing":                             {sentence{}, sentence{}, nil, "", false},
 	} {
 		if text, sure := choose(c.phrase, c.wish, c.others, means); text != c.text || sure >= 0.5 != c.sure || sure < 0 || sure > 1 {
 			t.Errorf("%s: %q %v, want %q, sure %v", name, text, sure, c.text, c.sure)
