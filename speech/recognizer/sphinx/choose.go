@@ -71,23 +71,23 @@ type sentence struct {
 }
 
 // choose returns what was said, and how sure that is. Wish is what the language model heard. A phrase that the grammar heard and the language model did not was
-// wrong 47 times of 48, so it counts only if means does not know it: then it is one of the robot's own.
+// wrong 47 times of 48. It counts only if means does not know all of it: then it is of a custom intent.
 func choose(phrase, wish sentence, others []rival, means func(string) (meaning string, whole bool)) (string, float64) {
 	meaning, whole := means(wish.text)
-	known, _ := means(phrase.text)
-	if known == "" && phrase.sure >= 0.5 && phrase.sure > wish.sure {
+	known, ours := means(phrase.text)
+	if !ours && phrase.sure >= 0.5 && phrase.sure > wish.sure {
 		return phrase.text, phrase.sure
 	}
 	if meaning != "" {
-		clear := apart(others, meaning, means)
+		margin := apart(others, meaning, means)
 		if known == meaning {
 			wish.sure = max(wish.sure, phrase.sure)
 		}
 		switch {
-		case clear == far && whole:
+		case margin == far && whole:
 			wish.sure = surer(wish.sure, alone)
-		case phrase.text == wish.text || known == meaning && (clear >= 0 || phrase.sure >= 0.5):
-		case clear == far:
+		case phrase.text == wish.text || known == meaning && (margin >= 0 || phrase.sure >= 0.5):
+		case margin == far:
 			wish.sure = surer(wish.sure, partial)
 		default:
 			wish.sure = 0

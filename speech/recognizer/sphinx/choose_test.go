@@ -37,7 +37,8 @@ func TestChoose(t *testing.T) {
 		"words left over, the grammar too":    {sentence{"spin", 0.1}, sentence{"spin left", 0.7}, far, "spin left", true},
 		"the grammar alone":                   {sentence{"stop it", 0.99}, sentence{"other words", 0.4}, near, "other words", false},
 		"no wish":                             {sentence{"stop it", 0.1}, sentence{"other words", 0.6}, near, "other words", true},
-		"a phrase of a robot's own":           {sentence{"own phrase", 0.9}, sentence{"spin a top", 0.6}, far, "own phrase", true},
+		"a custom phrase":                     {sentence{"own phrase", 0.9}, sentence{"spin a top", 0.6}, far, "own phrase", true},
+		"a custom phrase, in part a wish":     {sentence{"spin left", 0.9}, sentence{"stop it", 0.6}, nil, "spin left", true},
 		"nothing":                             {sentence{}, sentence{}, nil, "", false},
 	} {
 		if text, sure := choose(c.phrase, c.wish, c.others, means); text != c.text || sure >= 0.5 != c.sure || sure < 0 || sure > 1 {
@@ -54,8 +55,8 @@ func FuzzRivals(f *testing.F) {
 		if err == nil && len(all) != len(slices.Collect(strings.Lines(list))) {
 			t.Errorf("%d of %q", len(all), list)
 		}
-		if clear := apart(all, "a", func(text string) (string, bool) { return text[:min(1, len(text))], true }); clear > far {
-			t.Errorf("%d of %q", clear, list)
+		if margin := apart(all, "a", func(text string) (string, bool) { return text[:min(1, len(text))], true }); margin > far {
+			t.Errorf("%d of %q", margin, list)
 		}
 	})
 }

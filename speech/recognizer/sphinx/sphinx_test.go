@@ -325,7 +325,7 @@ func TestJudgeLikely(t *testing.T) {
 	}
 }
 
-// means knows one wish of TestModel; what is in the grammar alone is a phrase of a robot's own.
+// means knows one wish of TestModel; what is in the grammar alone is of a custom intent.
 func means(text string) (string, bool) {
 	if strings.HasPrefix(text, "spin") {
 		return "spin", true
