@@ -64,13 +64,13 @@ const (
 	partial = -1.5 // and if words are left over
 )
 
-// sentence is what one decoder heard, and how sure it is, from 0 to 1.
+// sentence has the words that one decoder heard, and how sure it is, from 0 to 1.
 type sentence struct {
 	text string
 	sure float64
 }
 
-// choose returns what was said, and how sure that is. Wish is what the language model heard. A phrase that the grammar heard and the language model did not was
+// choose returns what was said, and how sure that is. Wish comes from the language model. A phrase that the grammar heard and the language model did not was
 // wrong 47 times of 48. It counts only if means does not know all of it: then it is of a custom intent.
 func choose(phrase, wish sentence, others []rival, means func(string) (meaning string, whole bool)) (string, float64) {
 	meaning, whole := means(wish.text)

@@ -478,8 +478,8 @@ func FuzzLexicon(f *testing.F) {
 	})
 }
 
-// TestEarly: after a second of an utterance its processes have started. They end with it, whether it is decoded, given up, or turns out to be noisier than its
-// first second, and no more of them start early than decode at once.
+// TestEarly: after a second of an utterance its processes have started, unless those of another one have that may decode alone. They end with it, whether it is
+// decoded, given up, or turns out to be noisier than its first second.
 func TestEarly(t *testing.T) {
 	dir := t.TempDir()
 	program, started := filepath.Join(dir, "decoder"), filepath.Join(dir, "started")
