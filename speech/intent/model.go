@@ -259,6 +259,15 @@ func (g *grams) fill(l *language, known func(string) bool) {
 	}
 }
 
+// Means returns intent and parameters of text as one word for comparison, "" if it is unmatched, and whether no word of it is left over.
+func (m *Matcher) Means(text string) (meaning string, whole bool) {
+	got := m.Match(text)
+	if got.UserIntent == "" {
+		return "", false
+	}
+	return fmt.Sprint(got.UserIntent, got.Params), got.Confidence == 1
+}
+
 // Model returns a language model in the ARPA format: how often people say which words, given those before. It is made of all patterns, each intent being as
 // frequent as another, and of general, which has every word that the recogniser can hear and how frequent it is in general English.
 func (m *Matcher) Model(general map[string]float64) string {

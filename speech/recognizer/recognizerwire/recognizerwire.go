@@ -68,7 +68,7 @@ func (c Config) Make(ctx context.Context, use string) (recognizer.Recognizer, er
 		if err != nil {
 			return nil, err
 		}
-		return sphinx.New(ctx, sphinx.Config{Grammar: m.Grammar(), Pronunciations: m.Pronunciations(), Model: m.Model, Decoders: c.Decoders, Limit: c.Limit})
+		return sphinx.New(ctx, sphinx.Config{Grammar: m.Grammar(), Pronunciations: m.Pronunciations(), Model: m.Model, Means: m.Means, Decoders: c.Decoders, Limit: c.Limit})
 	case "transcription":
 		return transcription.New(transcription.Config{URL: arg, Model: c.Model, KeyFile: c.KeyFile})
 	case "vosk":

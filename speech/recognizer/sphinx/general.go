@@ -59,6 +59,9 @@ func general(b []byte) ([]word, error) {
 
 // prepareModel makes the language model and its dictionary.
 func (r *Recognizer) prepareModel() error {
+	if r.cfg.Means == nil {
+		return errors.New("a language model, and no meaning of sentences")
+	}
 	b, err := os.ReadFile(filepath.Join(r.cfg.Models, generalFile))
 	if err != nil {
 		return fmt.Errorf("%w; Debian has it in the package pocketsphinx-en-us", err)

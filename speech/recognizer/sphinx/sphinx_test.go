@@ -1,6 +1,7 @@
 package sphinx
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/binary"
@@ -14,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"kennel/infra/errs"
 	"kennel/speech/recognizer"
@@ -246,6 +249,7 @@ func TestNewFails(t *testing.T) {
 		{"no program", Config{Grammar: grammar, Program: "/nowhere/decoder"}, "packages pocketsphinx"},
 		{"no model", Config{Grammar: grammar, Models: "/nowhere"}, "package pocketsphinx-en-us"},
 		{"no grammar", Config{Grammar: "nonsense"}, "ERROR"},
+		{"no meaning", Config{Grammar: grammar, Model: func(map[string]float64) string { return "" }}, "no meaning of sentences"},
 	} {
 		if _, err := New(t.Context(), c.cfg); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
@@ -321,6 +325,14 @@ func TestJudgeLikely(t *testing.T) {
 	}
 }
 
+// means knows one wish of TestModel; what is in the grammar alone is of a custom intent.
+func means(text string) (string, bool) {
+	if strings.HasPrefix(text, "spin") {
+		return "spin", true
+	}
+	return "", false
+}
+
 // A sentence that is not in the grammar is heard by the language model, which gets the words that have a pronunciation; what is in neither is not understood.
 func TestModel(t *testing.T) {
 	model := func(general map[string]float64) string {
@@ -333,7 +345,7 @@ func TestModel(t *testing.T) {
 		return "\\data\\\nngram 1=6\nngram 2=6\n\n\\1-grams:\n-99 <s> -1\n-1.5 </s> 0\n-1 spin -1\n-1 like -1\n-1 a -1\n-1 top -1\n\n\\2-grams:\n" +
 			"-0.1 <s> spin\n-0.1 spin like\n-0.1 like a\n-0.1 a top\n-0.1 top </s>\n-1 <s> a\n\n\\end\\\n"
 	}
-	r, err := New(t.Context(), Config{Grammar: grammar, Model: model, Limit: time.Minute, Pronunciations: map[string]string{"wheelie": "W IY L IY"}})
+	r, err := New(t.Context(), Config{Grammar: grammar, Model: model, Means: means, Limit: time.Minute, Pronunciations: map[string]string{"wheelie": "W IY L IY"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -352,7 +364,7 @@ func TestModelLate(t *testing.T) {
 	if err := os.WriteFile(program, []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	r, err := New(t.Context(), Config{Grammar: grammar, Program: program, Limit: 9 * time.Second, Model: func(map[string]float64) string {
+	r, err := New(t.Context(), Config{Grammar: grammar, Program: program, Limit: 9 * time.Second, Means: means, Model: func(map[string]float64) string {
 		return "\\data\\\nngram 1=3\nngram 2=1\n\n\\1-grams:\n-99 <s> -1\n-1 </s> 0\n-1 stop -1\n\n\\2-grams:\n-0.1 <s> stop\n\n\\end\\\n"
 	}})
 	if err != nil {
@@ -464,4 +476,79 @@ func FuzzLexicon(f *testing.F) {
 			t.Errorf("unknown %q, then %q", unknown, more)
 		}
 	})
+}
+
+// TestEarly: after a second of an utterance its processes have started, unless those of another one have that may decode alone. They end with it, whether it is
+// decoded, given up, or turns out to be noisier than its first second.
+func TestEarly(t *testing.T) {
+	dir := t.TempDir()
+	program, started := filepath.Join(dir, "decoder"), filepath.Join(dir, "started")
+	script := "#!/bin/sh\n[ -e " + started + " ] && echo $* > " + started + "\nexec pocketsphinx_batch \"$@\"\n"
+	if err := os.WriteFile(program, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	r, err := New(t.Context(), Config{Grammar: grammar, Program: program, Decoders: 1, Limit: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	said := recognizertest.Say(t, "slt", "go forward", 0)
+	loud := slices.Clone(said)
+	for i := range loud {
+		loud[i] += int16(500 * r.noise[i])
+	}
+	noisier := slices.Concat(said[:recognizer.Rate], loud, loud, loud)
+	open := func() *stream {
+		s, err := r.Open(t.Context(), recognizer.Expect{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.(*stream)
+	}
+	for name, rest := range map[string][]int16{"decoded": said[recognizer.Rate:], "noisier": noisier[recognizer.Rate:], "given up": nil} {
+		if err := unix.Mkfifo(started, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		fifo, err := os.OpenFile(started, os.O_RDWR, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := bufio.NewScanner(fifo)
+		s := open()
+		if err := s.Write(said[:recognizer.Rate]); err != nil || s.ready == nil {
+			t.Fatalf("%s: %v, started %v", name, err, s.ready != nil)
+		}
+		for range 2 {
+			if !lines.Scan() || !strings.Contains(lines.Text(), "-remove_noise no") {
+				t.Errorf("%s: started with %q, %v", name, lines.Text(), lines.Err())
+			}
+		}
+		other := open()
+		if err := other.Write(said[:recognizer.Rate]); err != nil || other.ready != nil {
+			t.Errorf("%s: %v, a second utterance started %v", name, err, other.ready != nil)
+		}
+		if err := errors.Join(s.Write(rest), other.Write(rest)); err != nil {
+			t.Fatal(err)
+		}
+		if name == "decoded" {
+			for _, s := range []*stream{s, other} {
+				if got, err := s.Finish(); err != nil || got.Text != "go forward" {
+					t.Errorf("%s: %+v, %v", name, got, err)
+				}
+			}
+		} else if name == "noisier" {
+			if level(recognizer.AppendPCM(nil, noisier)) >= noisy {
+				t.Fatal("not noisy")
+			}
+			if _, err := s.Finish(); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		if err := errors.Join(s.Close(), other.Close(), fifo.Close(), os.Remove(started)); err != nil {
+			t.Fatal(err)
+		}
+		if s.ready.words.cmd.ProcessState == nil || s.ready.phones.cmd.ProcessState == nil || len(r.early) != 0 || len(r.words.used) != 1 || r.words.used[grammar].decoding != 0 {
+			t.Errorf("%s: processes or files are left", name)
+		}
+	}
 }

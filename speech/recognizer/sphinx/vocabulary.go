@@ -105,12 +105,12 @@ func (all *vocabularies) forget() {
 // ofModel is the key of the language model among the grammars.
 const ofModel = "the language model"
 
-// The files: the decoder is to decode what list names. The first has a grammar or the language model.
-const grammarFile, dictFile, listFile = "grammar", "dict", "list"
+// The files: the first has a grammar or the language model.
+const grammarFile, dictFile = "grammar", "dict"
 
 // there reports whether the decoder finds its files.
 func (v *vocabulary) there() bool {
-	for _, name := range []string{grammarFile, dictFile, listFile} {
+	for _, name := range []string{grammarFile, dictFile} {
 		if _, err := os.Stat(filepath.Join(v.folder, name)); err != nil {
 			return false
 		}
@@ -125,7 +125,7 @@ func (all *vocabularies) write(grammar, dict string) (*vocabulary, error) {
 	if err := os.MkdirAll(v.folder, 0o700); err != nil {
 		return nil, fmt.Errorf("files of a grammar: %w", err)
 	}
-	for name, content := range map[string]string{grammarFile: grammar, dictFile: dict, listFile: "stdin\n"} {
+	for name, content := range map[string]string{grammarFile: grammar, dictFile: dict} {
 		if err := os.WriteFile(filepath.Join(v.folder, name), []byte(content), 0o600); err != nil {
 			_ = os.RemoveAll(v.folder) // the first error says more
 			return nil, fmt.Errorf("files of a grammar: %w", err)

@@ -9,6 +9,7 @@ import (
 
 	"kennel/speech/intent"
 	"kennel/speech/recognizer/recognizertest"
+	"kennel/speech/recognizer/sphinx"
 )
 
 // lines returns the lines of a file in testdata that are no comment.
@@ -48,7 +49,7 @@ func ownWords(t *testing.T) (wishes, talk []phrase) {
 // ownVoices are two of flite, and two that were used for no setting.
 var ownVoices = append([]string{"slt", "rms"}, recognizertest.Festival...)
 
-// TestOwnWords says every twenty-third sentence in a voice of flite: of the eight wishes, all but three are to be understood.
+// TestOwnWords says everything in four voices, or every twenty-third sentence in a voice of flite: of the eight wishes, all but three are to be understood.
 func TestOwnWords(t *testing.T) {
 	r, m := open(t)
 	wishes, talk := ownWords(t)
@@ -61,6 +62,10 @@ func TestOwnWords(t *testing.T) {
 	t.Logf("typed: %d of %d right", typed, len(wishes))
 	if len(wishes) < 150 || typed*100 < 85*len(wishes) {
 		t.Errorf("typed: %d of %d right, want 85 in 100 of at least 150", typed, len(wishes))
+	}
+	if everything() {
+		ownWordsTable(t, r, m, wishes, talk)
+		return
 	}
 	for i, all := range [][]phrase{wishes, talk} {
 		var c tally
@@ -79,14 +84,9 @@ func TestOwnWords(t *testing.T) {
 	}
 }
 
-// TestOwnWordsTable says everything in four voices, every third sentence again in noise, and writes OWNWORDS.md: flite and festival at least 70 % right and at most
+// ownWordsTable says everything in four voices, every third sentence again in noise, and writes OWNWORDS.md: flite and festival at least 70 % right and at most
 // 2 % wrong, in noise at least 55 % right, talk 98 % unmatched.
-func TestOwnWordsTable(t *testing.T) {
-	if os.Getenv("KENNEL_SOAK") == "" && !*update {
-		t.Skip("full enumeration: make spoken, make soak")
-	}
-	r, m := open(t)
-	wishes, talk := ownWords(t)
+func ownWordsTable(t *testing.T, r *sphinx.Recognizer, m *intent.Matcher, wishes, talk []phrase) {
 	var b strings.Builder
 	b.WriteString(ownHeader)
 	var mistakes []string

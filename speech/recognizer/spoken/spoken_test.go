@@ -25,6 +25,9 @@ var (
 
 const english = "en-US"
 
+// everything reports whether the tests say all sentences with all voices: make spoken, make soak.
+func everything() bool { return os.Getenv("KENNEL_SOAK") != "" || *update || *clean }
+
 // phrase is something to say and the intent it has when typed; the zero intent for what must stay unmatched.
 type phrase struct {
 	text string
@@ -144,7 +147,7 @@ func open(t testing.TB) (*sphinx.Recognizer, *intent.Matcher) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := sphinx.New(t.Context(), sphinx.Config{Grammar: m.Grammar(), Pronunciations: m.Pronunciations(), Model: m.Model, Limit: time.Minute})
+	r, err := sphinx.New(t.Context(), sphinx.Config{Grammar: m.Grammar(), Pronunciations: m.Pronunciations(), Model: m.Model, Means: m.Means, Limit: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,10 +158,14 @@ func open(t testing.TB) (*sphinx.Recognizer, *intent.Matcher) {
 	return r, m
 }
 
-// TestSpoken says every ninth phrase, each in the next voice: a tenth of the enumeration below, with room for two that are not right.
+// TestSpoken says everything with every voice (hold 2 of voice), or every ninth phrase, each in the next voice: a tenth of all, with room for two that are not right.
 func TestSpoken(t *testing.T) {
 	r, m := open(t)
 	all := phrases(t, m)
+	if everything() {
+		spokenTable(t, r, m, all)
+		return
+	}
 	var sum tally
 	var mistakes []string
 	for _, kind := range kinds {
@@ -178,19 +185,15 @@ func TestSpoken(t *testing.T) {
 	}
 }
 
-// TestSpokenTable says everything with every voice (hold 2 of voice): flite at least 95 % right, espeak-ng 65 %.
-func TestSpokenTable(t *testing.T) {
+// spokenTable says everything with every voice: flite at least 95 % right, espeak-ng 65 %.
+func spokenTable(t *testing.T, r *sphinx.Recognizer, m *intent.Matcher, all map[string][]phrase) {
 	voices, noises := append(slices.Clone(recognizertest.Voices), recognizertest.HeldOut...), []float64{0, 20, 10}
 	if *clean {
 		noises = noises[:1]
 		if *only != "" {
 			voices = []string{*only}
 		}
-	} else if os.Getenv("KENNEL_SOAK") == "" && !*update {
-		t.Skip("full enumeration: make spoken, make soak")
 	}
-	r, m := open(t)
-	all := phrases(t, m)
 	var b strings.Builder
 	b.WriteString(header)
 	sums := map[string]tally{} // by kind and synthesiser or noise
