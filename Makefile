@@ -144,7 +144,7 @@ build-arm: ## the robot's programs for ARM v7, into bin/arm/
 	GOOS=linux GOARCH=arm GOARM=7 go build -ldflags '$(LDFLAGS)' -o bin/arm/ $(ROBOT_CMDS:%=./cmd/%)
 
 .PHONY: dist
-dist: ## archives of the programs for three processors, with checksums and bills of materials, into dist/
+dist: setup-dist ## archives of the programs for three processors, with checksums and bills of materials, and the Python package, into dist/
 	@infra/dist.sh '$(VERSION)' '$(LDFLAGS)' $(DIST_CMDS)
 
 .PHONY: vet
@@ -200,7 +200,7 @@ tidy-check: ## go.mod says what the code needs
 clean: ## remove what was built
 	rm -rf bin
 
-.PHONY: setup-run setup-test setup-spoken setup-arm setup-bench
+.PHONY: setup-run setup-test setup-spoken setup-arm setup-dist setup-bench
 setup-run: ## packages that make run needs
 	@infra/setup.sh run
 setup-test:
@@ -209,5 +209,7 @@ setup-spoken:
 	@infra/setup.sh spoken
 setup-arm:
 	@infra/setup.sh arm
+setup-dist:
+	@infra/setup.sh dist
 setup-bench:
 	@infra/setup.sh bench

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes an archive of the programs for each processor, a bill of materials beside it, and SHA256SUMS, into dist/. The same commit makes the same bytes.
+# Makes an archive of the programs for each processor, a bill of materials beside it, the Python package and SHA256SUMS, into dist/. The same commit makes the same bytes.
 # The cloud's own programs are for 64-bit processors.
 # usage: infra/dist.sh VERSION LDFLAGS PROGRAM...
 set -euo pipefail
@@ -24,5 +24,11 @@ for processor in amd64 arm64 armv7; do
 	tar -C dist --sort=name --mtime="@$at" --owner=0 --group=0 --numeric-owner --mode=u+rwX,go+rX,go-w -cf - "$name" | gzip -n >"dist/$name.tar.gz"
 	rm -r "dist/$name"
 done
+# The Python package, of whose versions a number that grows with each commit is the last part.
+cp -r sdk/python dist/python
+sed -i "s/^version = .*/version = \"0.1.$(git rev-list --count HEAD)\"/" dist/python/pyproject.toml
+chmod -R u=rwX,go=rX dist/python
+SOURCE_DATE_EPOCH=$at /usr/bin/python3 -m pip wheel -q --no-deps --no-index --no-build-isolation --wheel-dir dist dist/python
+rm -r dist/python
 cd dist
 sha256sum kennel_* >SHA256SUMS

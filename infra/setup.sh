@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what a target needs with the system's package manager, and says so. What it cannot install it names, and stops.
-# usage: infra/setup.sh run|test|spoken|arm|bench
+# usage: infra/setup.sh run|test|spoken|arm|dist|bench
 set -euo pipefail
 
 # have_NAME says whether a need is met; package_NAME is the Debian package that meets it.
@@ -50,6 +50,16 @@ have_festival_ked() { [ -d /usr/share/festival/voices/english/ked_diphone ]; }
 package_festival_ked=festvox-kdlpc16k
 have_festival_slt() { [ -d /usr/share/festival/voices/us/cmu_us_slt_arctic_hts ]; }
 package_festival_slt=festvox-us-slt-hts
+have_grpcio() { /usr/bin/python3 -c 'import grpc.aio' 2>/dev/null; }
+package_grpcio=python3-grpcio
+have_protobuf() { /usr/bin/python3 -c 'import google.protobuf' 2>/dev/null; }
+package_protobuf=python3-protobuf
+have_pip() { /usr/bin/python3 -m pip --version >/dev/null 2>&1; }
+package_pip=python3-pip
+have_setuptools() { /usr/bin/python3 -c 'import setuptools' 2>/dev/null; }
+package_setuptools=python3-setuptools
+have_wheel() { /usr/bin/python3 -c 'import wheel' 2>/dev/null; }
+package_wheel=python3-wheel
 have_sox() { command -v sox >/dev/null; }
 package_sox=sox
 
@@ -72,11 +82,12 @@ drivers() {
 
 case "${1:-}" in
 run) needs=(go postgres pocketsphinx sphinx_model) ;;
-test) needs=(go git openssl postgres gcc qemu promtool mosquitto haproxy systemd chromium node npm zstd swupdate pocketsphinx sphinx_model flite espeak sox) ;;
+test) needs=(go git openssl postgres gcc qemu promtool mosquitto haproxy systemd chromium node npm zstd swupdate pocketsphinx sphinx_model flite espeak sox grpcio protobuf) ;;
 spoken) needs=(festival festival_ked festival_slt) ;;
 arm) needs=(go gcc qemu flite espeak) ;;
+dist) needs=(go git pip setuptools wheel) ;;
 bench) needs=(go openssl postgres cyclictest zstd) ;;
-*) echo "usage: $0 run|test|spoken|arm|bench" >&2; exit 2 ;;
+*) echo "usage: $0 run|test|spoken|arm|dist|bench" >&2; exit 2 ;;
 esac
 
 missing=()

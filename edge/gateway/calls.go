@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -61,6 +62,10 @@ func unary[T any, Q message[T], A proto.Message](name, right string, counted boo
 func stream[T any, Q message[T], A proto.Message](name, right string, counted bool, f func(context.Context, caller, Q, func(A) error) error) call {
 	return call{name: name, right: right, counted: counted, request: func() proto.Message { return Q(new(T)) },
 		stream: func(ctx context.Context, c caller, q proto.Message, tell func(proto.Message) error) error {
+			defer c.streams.Add(-1)
+			if n := c.streams.Add(1); n > maxStreams {
+				return &errs.Error{Kind: errs.Exhausted, Code: "too_many_streams", Retry: time.Second, Msg: fmt.Sprintf("%d streams of one client, want at most %d", n, maxStreams)}
+			}
 			return f(ctx, c, q.(Q), func(a A) error { return tell(a) })
 		}}
 }
@@ -159,6 +164,7 @@ func (g *Gateway) handler() http.Handler {
 			writeError(w, err)
 		}
 	})
+	mux.Handle("/mcp", g.mcpHandler())
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		writeError(w, errs.Coded(errs.NotFound, "no_such_call", "%s %.80s: want POST /v1/describe, read, do and so on, or a WebSocket at /v1/subscribe, events or order", r.Method, r.URL.Path))
 	})

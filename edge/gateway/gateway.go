@@ -12,6 +12,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -67,7 +68,8 @@ const (
 	wrongASecond = 10       // wrong tokens, of all strangers
 	wrongAtOnce  = 50
 	grace        = time.Second
-	maxClients   = 256 // whose rate is remembered
+	maxClients   = 256 // whose use is counted
+	maxStreams   = 8   // of one client
 	beat         = time.Second
 )
 
@@ -85,13 +87,13 @@ type Gateway struct {
 	strangers *rate.Limiter
 
 	mu     sync.Mutex
-	rates  map[[sha256.Size]byte]*rate.Limiter
+	uses   map[[sha256.Size]byte]*use // by a hash of the token
 	listen string // where it listens; "" while it does not
 }
 
 // New returns a gateway that serves nothing before its part runs.
 func New(h *host.Host, cfg Config) *Gateway {
-	g := &Gateway{Robot: h.Robot, cfg: cfg, events: &hub{}, strangers: rate.NewLimiter(wrongASecond, wrongAtOnce), rates: map[[sha256.Size]byte]*rate.Limiter{}}
+	g := &Gateway{Robot: h.Robot, cfg: cfg, events: &hub{}, strangers: rate.NewLimiter(wrongASecond, wrongAtOnce), uses: map[[sha256.Size]byte]*use{}}
 	g.core = newPeer(h.Dir, "gateway", g.events.hear)
 	g.now = &present{core: g.core.Client}
 	g.peers = &peers{dir: h.Dir, free: make(chan struct{}, maxLeases)}
@@ -225,7 +227,13 @@ func reachable(addr string) string {
 type caller struct {
 	Client
 	bearer string
-	rate   *rate.Limiter
+	*use
+}
+
+// use is what a client uses now.
+type use struct {
+	rate    *rate.Limiter
+	streams atomic.Int32
 }
 
 func (c caller) may(right string) bool { return right == "" || c.May == nil || c.May(right) }
@@ -253,12 +261,12 @@ func (g *Gateway) who(ctx context.Context, authorization, right string) (caller,
 	key := sha256.Sum256([]byte(bearer))
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if c.rate, ok = g.rates[key]; !ok {
-		if len(g.rates) == maxClients {
-			clear(g.rates)
+	if c.use, ok = g.uses[key]; !ok {
+		if len(g.uses) == maxClients {
+			clear(g.uses)
 		}
-		c.rate = rate.NewLimiter(callsASecond, callsASecond)
-		g.rates[key] = c.rate
+		c.use = &use{rate: rate.NewLimiter(callsASecond, callsASecond)}
+		g.uses[key] = c.use
 	}
 	return c, nil
 }

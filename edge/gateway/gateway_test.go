@@ -63,6 +63,7 @@ func only(rights ...string) func(string) bool {
 	return func(r string) bool { return slices.Contains(rights, r) }
 }
 
+// newDesk's clients connect by address, trust the robot's own certificate alone, and expect the robot's name in it (VEC-AUTH-04).
 func newDesk(t testing.TB) *desk {
 	t.Helper()
 	dir := t.TempDir()
@@ -224,16 +225,21 @@ func TestEveryCall(t *testing.T) {
 	}
 }
 
+// motions returns the orders for motion that the loop has heard.
+func (d *desk) motions() (all []control.Order) {
+	for _, x := range d.body.Orders() {
+		if x.Kind == control.Go || x.Kind == control.Turn || x.Kind == control.Set {
+			all = append(all, x)
+		}
+	}
+	return all
+}
+
 // moved waits until the loop has heard so many orders for motion, and returns the last.
 func (d *desk) moved(t *testing.T, n int) (o control.Order) {
 	t.Helper()
 	testwait.Until(t, patience, "a motion", testwait.Holds(func() bool {
-		var all []control.Order
-		for _, x := range d.body.Orders() {
-			if x.Kind == control.Go || x.Kind == control.Turn || x.Kind == control.Set {
-				all = append(all, x)
-			}
-		}
+		all := d.motions()
 		if len(all) >= n {
 			o = all[n-1]
 		}

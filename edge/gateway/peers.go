@@ -20,15 +20,19 @@ import (
 // maxLeases is how many leases and orders of clients there may be at once: each is a connection to robotd, which has a place for 16.
 const maxLeases = 8
 
+// idleTime is how long a connection waits for the next order of its client.
+const idleTime = 10 * time.Second
+
 // peer is a connection to robotd.
 type peer struct {
 	*coreclient.Client
-	name string
-	link *corelink.Client
-	hear func(corelink.Message)
-	stop context.CancelFunc
-	mu   sync.Mutex
-	pose corelink.Motion
+	name  string
+	link  *corelink.Client
+	hear  func(corelink.Message)
+	stop  context.CancelFunc
+	timer *time.Timer // of its retirement
+	mu    sync.Mutex
+	pose  corelink.Motion
 }
 
 func newPeer(dir, name string, hear func(corelink.Message)) *peer {
@@ -82,6 +86,7 @@ func (ps *peers) take(ctx context.Context, client string) (*peer, error) {
 	for i, p := range slices.Backward(ps.idle) {
 		if _, connected := p.link.Hello(); p.name == name && connected {
 			ps.idle = slices.Delete(ps.idle, i, i+1)
+			p.timer.Stop()
 			ps.mu.Unlock()
 			return p, nil
 		}
@@ -109,14 +114,19 @@ func (ps *peers) take(ctx context.Context, client string) (*peer, error) {
 func (ps *peers) put(p *peer) {
 	ps.mu.Lock()
 	ps.idle = append(ps.idle, p)
+	p.timer = time.AfterFunc(idleTime, func() { ps.retire(p) })
 	ps.mu.Unlock()
 	<-ps.free
 }
 
-// drop ends a connection, and with it all that was claimed on it.
-func (ps *peers) drop(p *peer) {
-	p.stop()
-	<-ps.free
+// retire ends a connection that nothing has needed for a while: robotd tells each of them all that happens.
+func (ps *peers) retire(p *peer) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	if i := slices.Index(ps.idle, p); i >= 0 {
+		ps.idle = slices.Delete(ps.idle, i, i+1)
+		p.stop()
+	}
 }
 
 // end ends those that are free.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -73,16 +75,20 @@ func (r *Robot) Close() error {
 	return r.conn.Close()
 }
 
-func (r *Robot) signed(ctx context.Context) context.Context {
-	return metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+r.place.Token)
+// begin returns the context of a call, which ends with ctx. It has no deadline, which gRPC would report a moment before ctx does.
+func (r *Robot) begin(ctx context.Context) (context.Context, context.CancelCauseFunc) {
+	call, cancel := context.WithCancelCause(metadata.AppendToOutgoingContext(context.WithoutCancel(ctx), "authorization", "Bearer "+r.place.Token))
+	stop := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
+	return call, func(cause error) { stop(); cancel(cause) }
 }
 
 // ask makes a call that the robot answers at once.
 func ask[Q, A any](ctx context.Context, r *Robot, call func(context.Context, Q, ...grpc.CallOption) (A, error), q Q) (A, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, ErrLost)
-	defer cancel()
+	ctx, cancel := r.begin(ctx)
+	defer cancel(nil)
+	defer time.AfterFunc(patience, func() { cancel(ErrLost) }).Stop()
 	var trailer metadata.MD
-	a, err := call(r.signed(ctx), q, grpc.Trailer(&trailer))
+	a, err := call(ctx, q, grpc.Trailer(&trailer))
 	return a, explain(ctx, err, trailer)
 }
 
@@ -90,11 +96,11 @@ func ask[Q, A any](ctx context.Context, r *Robot, call func(context.Context, Q, 
 func listen[Q, A any](
 	ctx context.Context, r *Robot, call func(context.Context, Q, ...grpc.CallOption) (grpc.ServerStreamingClient[A], error), q Q, tell func(*A) error,
 ) error {
-	ctx, cancel := context.WithCancelCause(ctx)
+	ctx, cancel := r.begin(ctx)
 	defer cancel(nil)
 	watch := time.AfterFunc(silence, func() { cancel(ErrLost) })
 	defer watch.Stop()
-	s, err := call(r.signed(ctx), q)
+	s, err := call(ctx, q)
 	if err != nil {
 		return explain(ctx, err, nil)
 	}
@@ -121,6 +127,24 @@ func listen[Q, A any](
 // Describe returns what the robot is, has and can do.
 func (r *Robot) Describe(ctx context.Context) (*robotpb.Description, error) {
 	return ask(ctx, r, r.api.Describe, &robotpb.DescribeRequest{})
+}
+
+// Ahead returns the slot of the distance sensor that looks most nearly to the front, such as robot.body.laser.distance.
+func (r *Robot) Ahead(ctx context.Context) (string, error) {
+	d, err := r.Describe(ctx)
+	if err != nil {
+		return "", err
+	}
+	var best *robotpb.Part
+	for _, p := range d.Parts {
+		if slices.Contains(p.Interfaces, "DistanceSensor") && (best == nil || math.Abs(p.GetBearing()) < math.Abs(best.GetBearing())) {
+			best = p
+		}
+	}
+	if best == nil {
+		return "", errorf("not_found", "this robot has no distance sensor")
+	}
+	return best.Full + ".distance", nil
 }
 
 // Stop stops all motors, whatever program moves them.

@@ -113,8 +113,11 @@ func TestRead(t *testing.T) {
 		t.Error(d, ok)
 	}
 	d, err := r.Describe(t.Context())
-	if err != nil || d.Thing != "vic:00e20100" || len(d.Parts) != 1 {
+	if err != nil || d.Thing != "vic:00e20100" || len(d.Parts) != 3 {
 		t.Errorf("%v, %v", d, err)
+	}
+	if ahead, err := r.Ahead(t.Context()); ahead != "robot.body.laser.distance" || err != nil {
+		t.Error(ahead, err)
 	}
 	if err := r.Stop(t.Context()); err != nil || count(t, r, "stopped") != 1 {
 		t.Error(err)

@@ -72,6 +72,7 @@ declare class Mover {
 export class Robot extends Mover {
   close(): Promise<void>;
   describe(): Promise<Description>;
+  ahead(): Promise<string>;
   stop(): Promise<void>;
   read(name: string): Promise<number | string>;
   values(...names: string[]): Promise<Values>;

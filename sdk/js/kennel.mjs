@@ -257,6 +257,13 @@ export class Robot extends Mover {
     return ask(this._transport, "describe", {});
   }
 
+  // ahead returns the slot of the distance sensor that looks most nearly to the front, such as robot.body.laser.distance.
+  async ahead() {
+    const sensors = (await this.describe()).parts.filter((p) => p.interfaces.includes("DistanceSensor"));
+    if (sensors.length === 0) throw new KennelError("not_found", "this robot has no distance sensor");
+    return sensors.reduce((a, b) => (Math.abs(b.bearing ?? 0) < Math.abs(a.bearing ?? 0) ? b : a)).full + ".distance";
+  }
+
   // stop stops all motors, whatever program moves them.
   async stop() {
     await ask(this._transport, "stop", {});

@@ -32,7 +32,7 @@ export const tests = {
     const values = await robot.values("robot.body.laser.distance", "fake.unknown");
     equal([values.at, values.missed, values.get("robot.body.laser.distance"), values.get("fake.unknown"), values.get("fake.other")], [1.5, 0, 0.42, null, undefined]);
     equal(values.readings[0], { part: "robot.body.laser", slot: "distance", unit: "m", changed: false, name: "robot.body.laser.distance", value: 0.42, age: 0.02 });
-    equal((await robot.describe()).parts[0].full, "robot.body.laser");
+    equal([(await robot.describe()).parts[2].full, await robot.ahead()], ["robot.body.laser", "robot.body.laser.distance"]);
     await robot.stop();
   },
   async "wrong token"(_, place) {

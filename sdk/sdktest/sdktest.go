@@ -54,7 +54,11 @@ type Robot struct {
 	Addr        string
 	Certificate string // PEM
 
+	// InRoom makes the wheels move a robot between two walls, on its right at y = -0.35 m and ahead at x = 1.2 m, and its laser measure them.
+	InRoom bool
+
 	mu     sync.Mutex
+	pose   robotpb.Pose
 	counts map[string]int
 	leases map[string]bool
 	end    chan struct{}
@@ -184,7 +188,7 @@ func (r *Robot) call(ctx context.Context, authorization string, q proto.Message,
 	switch q := q.(type) {
 	case *robotpb.DescribeRequest:
 		return tell(&robotpb.Description{Thing: "vic:00e20100", Species: "vector", Name: Name, Rights: []string{"look", "move"}, Limits: &robotpb.Limits{RateHz: 50},
-			Parts: []*robotpb.Part{{Full: "robot.body.laser", Compact: "laser", Interfaces: []string{"DistanceSensor"}, Slots: []*robotpb.Slot{{Name: "distance", Unit: "m"}}}}})
+			Parts: []*robotpb.Part{{Full: "robot"}, {Full: "robot.body.sonar[0]", Interfaces: []string{"DistanceSensor"}, Bearing: proto.Float64(-0.2)}, {Full: "robot.body.laser", Compact: "laser", Interfaces: []string{"DistanceSensor"}, Slots: []*robotpb.Slot{{Name: "distance", Unit: "m"}}}}})
 	case *robotpb.ReadRequest:
 		return r.read(q, tell)
 	case *robotpb.ClaimRequest:
@@ -229,7 +233,7 @@ func (r *Robot) read(q *robotpb.ReadRequest, tell func(proto.Message) error) err
 		case "fake.text":
 			x.Value = &robotpb.Value{Kind: &robotpb.Value_Text{Text: "hello"}}
 		case "robot.body.laser.distance":
-			x.Unit, x.Value = "m", number(0.42)
+			x.Unit, x.Value = "m", number(r.ahead())
 		case "fake.claimed":
 			x.Value = number(float64(len(r.leases)))
 		case "headPitch": // a part
@@ -241,6 +245,41 @@ func (r *Robot) read(q *robotpb.ReadRequest, tell func(proto.Message) error) err
 		v.Readings = append(v.Readings, x)
 	}
 	return tell(v)
+}
+
+// Pose returns where the wheels moved the robot.
+func (r *Robot) Pose() (x, y, theta float64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.pose.X, r.pose.Y, r.pose.Theta
+}
+
+// ahead is what the laser measures; mu is held.
+func (r *Robot) ahead() float64 {
+	if !r.InRoom {
+		return 0.42
+	}
+	d := math.Inf(1)
+	if s := math.Sin(r.pose.Theta); s < -1e-6 {
+		d = (-0.35 - r.pose.Y) / s
+	}
+	if c := math.Cos(r.pose.Theta); c > 1e-6 {
+		d = min(d, (1.2-r.pose.X)/c)
+	}
+	return d
+}
+
+// move does what a statement asks of the wheels.
+func (r *Robot) move(s *robotpb.Statement) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch by := s.GetCall().GetItems(); s.Name {
+	case "robot.go":
+		r.pose.X += by[0].GetNumber() * math.Cos(r.pose.Theta)
+		r.pose.Y += by[0].GetNumber() * math.Sin(r.pose.Theta)
+	case "robot.turn":
+		r.pose.Theta -= by[0].GetNumber()
+	}
 }
 
 func number(f float64) *robotpb.Value { return &robotpb.Value{Kind: &robotpb.Value_Number{Number: f}} }
@@ -326,6 +365,11 @@ func (r *Robot) order(ctx context.Context, q *robotpb.OrderRequest, tell func(pr
 				r.count("cancelled")
 				return err
 			}
+		}
+	}
+	for _, step := range q.Steps {
+		for _, s := range step.Statements {
+			r.move(s)
 		}
 	}
 	return tell(&robotpb.Progress{Kind: &robotpb.Progress_Ended{Ended: ended}})

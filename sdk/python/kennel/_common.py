@@ -151,6 +151,13 @@ class Values(Sequence[Reading]):
         raise Error("not_measured", f"{name}: no value is known now")
 
 
+def ahead(d: pb.Description) -> str:
+    sensors = [p for p in d.parts if "DistanceSensor" in p.interfaces]
+    if not sensors:
+        raise Error("not_found", "this robot has no distance sensor")
+    return min(sensors, key=lambda p: abs(p.bearing)).full + ".distance"
+
+
 def values(m: pb.Values) -> Optional[Values]:
     """None if m only says that the robot is there."""
     return Values(m) if m.readings else None

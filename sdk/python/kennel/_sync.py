@@ -118,6 +118,10 @@ class Robot(_Mover):
         """What the robot is, has and can do."""
         return self._ask("Describe", pb.DescribeRequest())
 
+    def ahead(self) -> str:
+        """The slot of the distance sensor that looks most nearly to the front, such as robot.body.laser.distance."""
+        return c.ahead(self.describe())
+
     def stop(self) -> None:
         """Stops all motors, whatever program moves them."""
         self._ask("Stop", pb.StopRequest())

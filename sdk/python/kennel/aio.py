@@ -103,6 +103,9 @@ class Robot(_Mover):
     async def describe(self) -> pb.Description:
         return await self._ask("Describe", pb.DescribeRequest())
 
+    async def ahead(self) -> str:
+        return c.ahead(await self.describe())
+
     async def stop(self) -> None:
         await self._ask("Stop", pb.StopRequest())
 

@@ -113,7 +113,7 @@ class Sync(unittest.TestCase):
         self.assertIsNone(values[1].age)
         with self.assertRaises(KeyError):
             values["fake.other"]
-        self.assertEqual(robot.describe().parts[0].full, "robot.body.laser")
+        self.assertEqual((robot.describe().parts[2].full, robot.ahead()), ("robot.body.laser", "robot.body.laser.distance"))
 
     def test_streams(self):
         robot, seen = self.connect(), []
