@@ -83,7 +83,7 @@ func (s *walk) program(t *testing.T, p *browser.Page) {
 	if got := p.Value("Contents of robot.json"); !strings.Contains(got, `"token": "`) || !strings.Contains(got, "BEGIN CERTIFICATE") {
 		t.Errorf("robot.json: %s", got)
 	}
-	s.Look(p, "my-program")
+	s.Look(p, "program-added") // the answer to a form: its German is in TestPrograms of cloud/web/companion
 	p.Follow("Rex", "^/my/robots/")
 	p.SeeRole("button", "Remove wanderer")
 }
