@@ -45,7 +45,7 @@ import (
 	"kennel/infra/api/robotpb"
 )
 
-// Token is what the robot takes.
+// Token is the token that the robot takes.
 const Token = "a good token"
 
 // Robot is a robot in memory.
@@ -99,7 +99,7 @@ func Start(t testing.TB, files http.Handler) *Robot {
 	return r
 }
 
-// Name is what the certificate says.
+// Name is the name in the certificate.
 const Name = "Vector-A1B2"
 
 func certificate(t testing.TB) tls.Certificate {
@@ -254,7 +254,7 @@ func (r *Robot) Pose() (x, y, theta float64) {
 	return r.pose.X, r.pose.Y, r.pose.Theta
 }
 
-// ahead is what the laser measures; mu is held.
+// ahead returns the distance that the laser measures; mu is held.
 func (r *Robot) ahead() float64 {
 	if !r.InRoom {
 		return 0.42
