@@ -19,6 +19,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -452,10 +453,15 @@ func (r *Robot) web(files http.Handler) http.Handler {
 					return err
 				}
 				begun = true
-				if _, err := w.Write(append(b, '\n')); err != nil || !streams {
-					return err
+				_, err = w.Write(b[:len(b)/2])
+				if streams { // networks cut lines anywhere
+					err = errors.Join(err, http.NewResponseController(w).Flush())
 				}
-				return http.NewResponseController(w).Flush()
+				_, werr := w.Write(append(b[len(b)/2:], '\n'))
+				if streams {
+					werr = errors.Join(werr, http.NewResponseController(w).Flush())
+				}
+				return errors.Join(err, werr)
 			})
 			if e, ok := err.(*refusal); ok && begun {
 				_, _ = w.Write(append(problem(e), '\n')) // its last words
