@@ -175,6 +175,7 @@ var HTTP = table(append(declared(overHTTP), []Rule{
 	{Name: "POST /my/robots/{thing}/release", Roles: owners, Own: true, Page: true},
 	{Name: "POST /my/robots/{thing}/offer", Roles: owners, Own: true, Page: true},
 	{Name: "POST /my/robots/{thing}/apps", Roles: owners, Own: true, Page: true},
+	{Name: "POST /my/robots/{thing}/programs", Roles: owners, Own: true, Page: true},
 	{Name: "POST /my/robots/{thing}/audio", Roles: owners, Own: true, Page: true},
 	{Name: "POST /my/robots/{thing}/talk", Roles: owners, Own: true, Page: true},
 	{Name: "POST /my/robots/{thing}/forget", Roles: owners, Own: true, Page: true},

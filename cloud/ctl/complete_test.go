@@ -49,6 +49,7 @@ var commandOf = map[string]string{
 	"GET /v1/my/robots/{thing}/update": "my updates", "PUT /v1/my/robots/{thing}/update": "my update",
 	"GET /v1/my/robots/{thing}/audio": "my audio show", "PUT /v1/my/robots/{thing}/audio": "my audio keep", "GET /v1/my/robots/{thing}/audio/{clip}": "(my audio show names them; the owner's page has them)",
 	"GET /v1/my/robots/{thing}/talk": "my talk show", "PATCH /v1/my/robots/{thing}/talk": "my talk personality", "DELETE /v1/my/robots/{thing}/talk/memory": "my talk forget",
+	"GET /v1/my/robots/{thing}/programs": "my programs list", "POST /v1/my/robots/{thing}/programs": "my programs add", "DELETE /v1/my/robots/{thing}/programs/{program}": "my programs revoke",
 
 	"GET /v1/logs": "logs list", "GET /v1/things/{thing}/logs": "logs list", "GET /v1/things/{thing}/logs/search": "logs search", "GET /v1/things/{thing}/logs/{log}": "logs show",
 	"GET /v1/things/{thing}/logs/{log}/content": "logs get",

@@ -24,7 +24,8 @@ func (a *app) my() *cobra.Command {
 		a.says(&cobra.Command{Use: "say THING TEXT...", Short: "Tell a robot what to do, in your words", ValidArgsFunction: a.completeMine,
 			Example: "  kennelctl my say vic:00e20100 go forward\n  kennelctl my say vic:00e20100 'set a timer for five minutes'"}, a.api.PostMyRobotsThingIntents),
 		describe("audio", "Choose whether recordings of what your robot hears are kept", "my audio show vic:00e20100", "my audio keep vic:00e20100 yes"),
-		describe("talk", "Choose what the language model does for your robot", "my talk show vic:00e20100", "my talk personality vic:00e20100 'You are a grumpy pirate.'"))
+		describe("talk", "Choose what the language model does for your robot", "my talk show vic:00e20100", "my talk personality vic:00e20100 'You are a grumpy pirate.'"),
+		describe("programs", "Let programs drive your robot, and remove programs and apps", "my programs list vic:00e20100", "my programs add vic:00e20100 wanderer -rights look,move -o json > robot.json"))
 }
 
 func (a *app) completeMine(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {

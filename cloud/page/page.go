@@ -229,6 +229,11 @@ func (s Said) Value(form, field string) string {
 	return s.values.Get(field)
 }
 
+// Picked reports whether a value was chosen for a field, of several, in a form that was refused.
+func (s Said) Picked(form, field, value string) bool {
+	return s.form == form && slices.Contains(s.values[field], value)
+}
+
 // Lost returns the problem of a form that is none of those on the page: what it was about has gone meanwhile.
 func (s Said) Lost(forms []string) string {
 	if s.form == "" || slices.Contains(forms, s.form) {

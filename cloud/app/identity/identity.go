@@ -213,6 +213,13 @@ func wireTokens(ctx context.Context, b wire.Base, cfg Config, n Needs, p Peers) 
 		Store: store, Inventory: store, Keys: keys, Verifier: access, Robots: p, Services: p, Certificates: p, Sessions: userSessions{n.Accounts.Apps, originals.NewSessions(b.Seal)},
 		Owners: n.Owners, Docs: n.Docs, STS: n.Uploads.Grants, Recorder: n.Steps, ByThing: ratelimit.New(tokenByThingEvery, tokenByThingBurst),
 		ByAddr: byAddr, AppKeys: appKeys, Log: b.Log,
+		Gateway: func(ctx context.Context, id thing.ID) (string, error) {
+			r, err := n.Registry.Thing(ctx, id)
+			if err != nil || r.Status == nil {
+				return "", err
+			}
+			return r.Status.Gateway, nil
+		},
 	})
 	if err != nil {
 		return nil, nil, wire.Slice{}, err

@@ -252,7 +252,7 @@ func (s *Service) Erase(ctx context.Context, account string) error {
 		if user != account {
 			continue // another person's robot by now
 		}
-		if err := s.dropApps(ctx, id); err != nil {
+		if err := s.dropApps(ctx, id, all); err != nil {
 			return err
 		}
 	}
@@ -262,11 +262,11 @@ func (s *Service) Erase(ctx context.Context, account string) error {
 	return nil
 }
 
-// TenureEnded withdraws the rights that an ownership gave: the robot no longer acts for that account, and the account's apps no longer talk to it.
-// A robot that already acts for another account lost both when it began to; one that is the same account's again keeps both.
+// TenureEnded withdraws the rights that an ownership gave: the robot no longer acts for that account, and neither the account's apps nor the programs that
+// it let in talk to it any longer. A robot that already acts for another account lost its apps when it began to; one that is the same account's again keeps everything.
 func (s *Service) TenureEnded(ctx context.Context, id thing.ID, account, why string) error {
 	user, err := s.cfg.Store.LastUser(ctx, id)
-	if err != nil || user != account && user != "" {
+	if err != nil {
 		return err
 	}
 	if now, err := s.cfg.Owners.Owner(ctx, id); err == nil && now == account {
@@ -274,8 +274,11 @@ func (s *Service) TenureEnded(ctx context.Context, id thing.ID, account, why str
 	} else if err != nil && errs.KindOf(err) != errs.NotFound {
 		return err
 	}
-	if _, err := s.RevokeThing(ctx, id, "its owner let it go: "+why); err != nil {
-		return err
+	apps := user == account || user == ""
+	if apps {
+		if _, err := s.RevokeThing(ctx, id, "its owner let it go: "+why); err != nil {
+			return err
+		}
 	}
-	return s.RevokeApps(ctx, id)
+	return s.dropApps(ctx, id, func(e entry) bool { return e.By == account || apps && e.By == "" })
 }

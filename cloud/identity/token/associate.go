@@ -175,11 +175,11 @@ func (s *Service) begin(ctx context.Context, id thing.ID, user string, w begin) 
 	}
 	switch {
 	case !w.skip:
-		if b.ClientToken, err = s.addApp(ctx, id, w.name, w.appID, w.fresh); err != nil {
+		if b.ClientToken, _, err = s.addApp(ctx, id, entry{Name: w.name, AppID: w.appID}, func(entry) bool { return w.fresh }); err != nil {
 			return Bundle{}, err
 		}
 	case w.fresh:
-		if err := s.dropApps(ctx, id); err != nil {
+		if err := s.dropApps(ctx, id, all); err != nil {
 			return Bundle{}, err
 		}
 	}
@@ -195,7 +195,7 @@ func (s *Service) begin(ctx context.Context, id thing.ID, user string, w begin) 
 		if _, err := s.RevokeThing(ctx, id, "its owner let it go meanwhile"); err != nil {
 			return Bundle{}, err
 		}
-		return Bundle{}, cmp.Or(s.dropApps(ctx, id), refused)
+		return Bundle{}, cmp.Or(s.dropApps(ctx, id, all), refused)
 	}
 	return b, nil
 }
@@ -241,7 +241,7 @@ func (s *Service) AssociateSecondaryClient(ctx context.Context, p Peer, r Second
 			return "", err
 		}
 		b = Bundle{Token: p.AccessToken} // it stays
-		b.ClientToken, err = s.addApp(ctx, id, r.ClientName, r.AppID, false)
+		b.ClientToken, _, err = s.addApp(ctx, id, entry{Name: r.ClientName, AppID: r.AppID}, func(entry) bool { return false })
 		return "by its owner", err
 	})
 	return b.unless(err)
@@ -322,7 +322,7 @@ func (s *Service) DisassociatePrimaryUser(ctx context.Context, p Peer) error {
 		} else if trouble(err) || errs.KindOf(err) == errs.Internal {
 			return "", err
 		} // else it has another owner by now, or none: that stays
-		if err := s.dropApps(ctx, id); err != nil {
+		if err := s.dropApps(ctx, id, all); err != nil {
 			return "", err
 		}
 		_, err = s.cfg.Store.End(ctx, id, "disassociated by the robot")

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -39,6 +40,9 @@ type App struct {
 	Name   string    `json:"client_name"`
 	AppID  string    `json:"app_id"`
 	Issued time.Time `json:"issued_at"`
+	// Rights are those of tokenwire.Rights that it has; absent: all, as the original's apps have.
+	Rights  []string  `json:"rights,omitzero"`
+	Expires time.Time `json:"expires_at,omitzero"` // absent: never
 }
 
 // entry is the original's form of an App. What is not read stays in the document as it is.
@@ -47,6 +51,17 @@ type entry struct {
 	Name     string `json:"client_name"`
 	AppID    string `json:"app_id"`
 	IssuedAt string `json:"issued_at"`
+
+	// Of programs (AddProgram); original robots do not read them.
+	Rights    []string `json:"rights,omitzero"` // nil: all
+	ExpiresAt string   `json:"expires_at,omitempty"`
+	By        string   `json:"by,omitempty"` // the account that let it in
+}
+
+// expired reports whether the token no longer opens the gateway.
+func (e entry) expired(now time.Time) bool {
+	end, err := time.Parse(time.RFC3339, e.ExpiresAt)
+	return err == nil && !now.Before(end)
 }
 
 // id names an entry without giving its hash away: with the hash, guesses could be tried at leisure.
@@ -106,11 +121,26 @@ func (d appTokens) text() (string, error) {
 }
 
 // read returns an entry; false if it is none of ours to read.
-func (d appTokens) read(i int) (entry, bool) {
+func read(raw json.RawMessage) (entry, bool) {
 	var e entry
-	err := json.Unmarshal(d.entries[i], &e)
+	err := json.Unmarshal(raw, &e)
 	return e, err == nil && e.Hash != ""
 }
+
+// drop removes the entries that which chooses, and reports whether there were any. One that is none of ours to read has an empty hash.
+func (d *appTokens) drop(which func(entry) bool) bool {
+	had := len(d.entries)
+	d.entries = slices.DeleteFunc(d.entries, func(raw json.RawMessage) bool {
+		e, ok := read(raw)
+		if !ok {
+			e = entry{}
+		}
+		return which(e)
+	})
+	return len(d.entries) < had
+}
+
+func all(entry) bool { return true }
 
 // changeApps applies change to the document of a thing, again while others are first. change returns false if there is nothing to change.
 func (s *Service) changeApps(ctx context.Context, id thing.ID, change func(*appTokens) (bool, error)) error {
@@ -154,17 +184,16 @@ func (s *Service) changeApps(ctx context.Context, id thing.ID, change func(*appT
 	return errs.RetryLater(time.Second, "the robot's list of apps is being changed by another process", nil)
 }
 
-// addApp makes a client token. fresh drops those that are there.
-func (s *Service) addApp(ctx context.Context, id thing.ID, name, appID string, fresh bool) (logging.Secret, error) {
-	token, hash := newClientToken()
-	raw, err := json.Marshal(entry{Hash: hash, Name: clip(name), AppID: clip(appID), IssuedAt: s.now().UTC().Format(time.RFC3339)})
+// addApp makes a client token for e, whose Hash and IssuedAt it sets, and returns the id of the entry. It drops the entries that drop chooses.
+func (s *Service) addApp(ctx context.Context, id thing.ID, e entry, drop func(entry) bool) (token logging.Secret, app string, err error) {
+	token, e.Hash = newClientToken()
+	e.Name, e.AppID, e.IssuedAt = clip(e.Name), clip(e.AppID), s.now().UTC().Format(time.RFC3339)
+	raw, err := json.Marshal(e)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	err = s.changeApps(ctx, id, func(doc *appTokens) (bool, error) {
-		if fresh {
-			doc.entries = nil
-		}
+		doc.drop(drop)
 		if len(doc.entries) >= MaxApps {
 			return false, errs.Coded(errs.Exhausted, "too_many_apps", "the robot has %d apps: want fewer; remove some", len(doc.entries))
 		}
@@ -172,18 +201,14 @@ func (s *Service) addApp(ctx context.Context, id thing.ID, name, appID string, f
 		return true, nil
 	})
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
-	return token, nil
+	return token, e.id(), nil
 }
 
-// dropApps removes every client token.
-func (s *Service) dropApps(ctx context.Context, id thing.ID) error {
-	return s.changeApps(ctx, id, func(doc *appTokens) (bool, error) {
-		had := len(doc.entries) > 0
-		doc.entries = nil
-		return had, nil
-	})
+// dropApps removes the client tokens that which chooses.
+func (s *Service) dropApps(ctx context.Context, id thing.ID, which func(entry) bool) error {
+	return s.changeApps(ctx, id, func(doc *appTokens) (bool, error) { return doc.drop(which), nil })
 }
 
 // Apps returns the apps that may talk to a robot.
@@ -191,16 +216,15 @@ func (s *Service) Apps(ctx context.Context, id thing.ID) ([]App, error) {
 	out := []App{}
 	err := s.changeApps(ctx, id, func(doc *appTokens) (bool, error) {
 		out = out[:0]
-		for i := range doc.entries {
-			e, ok := doc.read(i)
+		for _, raw := range doc.entries {
+			e, ok := read(raw)
 			if !ok {
 				continue
 			}
-			issued, err := time.Parse(time.RFC3339, e.IssuedAt)
-			if err != nil {
-				issued = time.Time{} // the original writes it in other forms too
-			}
-			out = append(out, App{ID: e.id(), Name: e.Name, AppID: e.AppID, Issued: issued})
+			a := App{ID: e.id(), Name: e.Name, AppID: e.AppID, Rights: e.Rights}
+			a.Issued, _ = time.Parse(time.RFC3339, e.IssuedAt) // the original writes it in other forms too
+			a.Expires, _ = time.Parse(time.RFC3339, e.ExpiresAt)
+			out = append(out, a)
 		}
 		return false, nil
 	})
@@ -210,18 +234,15 @@ func (s *Service) Apps(ctx context.Context, id thing.ID) ([]App, error) {
 // RevokeApp removes one app; NotFound. The robot hears of it as soon as it is there.
 func (s *Service) RevokeApp(ctx context.Context, id thing.ID, app string) error {
 	return s.changeApps(ctx, id, func(doc *appTokens) (bool, error) {
-		for i := range doc.entries {
-			if e, ok := doc.read(i); ok && e.id() == app {
-				doc.entries = append(doc.entries[:i], doc.entries[i+1:]...)
-				return true, nil
-			}
+		if doc.drop(func(e entry) bool { return e.Hash != "" && e.id() == app }) {
+			return true, nil
 		}
 		return false, errs.Coded(errs.NotFound, "no_app", "%s has no app %.40q", id, app)
 	})
 }
 
 // RevokeApps removes every app.
-func (s *Service) RevokeApps(ctx context.Context, id thing.ID) error { return s.dropApps(ctx, id) }
+func (s *Service) RevokeApps(ctx context.Context, id thing.ID) error { return s.dropApps(ctx, id, all) }
 
 // clip makes a name from a peer fit for the document: valid text of at most maxName characters.
 func clip(name string) string {

@@ -237,7 +237,7 @@ type Inventory interface {
 	Forget(ctx context.Context, user string) error
 }
 
-// Config holds what Service is made of. All but Services, Certificates, TTL and Now are required.
+// Config holds what Service is made of. All but Services, Certificates, Gateway, TTL and Now are required.
 type Config struct {
 	Store        Store
 	Inventory    Inventory
@@ -251,12 +251,15 @@ type Config struct {
 	STS          STS
 	Certificates Certificates // nil: no factory certificate can be revoked here
 	Recorder     Recorder
-	ByThing      Limiter // requests of one robot
-	ByAddr       Limiter // requests that name no robot, by peer address
-	AppKeys      AppKeys
-	TTL          time.Duration // of access tokens; 0: DefaultTTL
-	Log          *slog.Logger
-	Now          func() time.Time // nil: time.Now
+	// Gateway returns where a robot said last that programs reach it, as host:port; "": it serves none. nil: no robot does.
+	Gateway func(ctx context.Context, id thing.ID) (string, error)
+
+	ByThing Limiter // requests of one robot
+	ByAddr  Limiter // requests that name no robot, by peer address
+	AppKeys AppKeys
+	TTL     time.Duration // of access tokens; 0: DefaultTTL
+	Log     *slog.Logger
+	Now     func() time.Time // nil: time.Now
 }
 
 // Service is the rules. Safe for concurrent use.

@@ -921,6 +921,21 @@ func (c Client) PostMyRobotsThingIntents(ctx context.Context, thing string, in S
 	return ask[Said](ctx, c, "POST", "/v1/my/robots/"+url.PathEscape(thing)+"/intents", in)
 }
 
+// GetMyRobotsThingPrograms is GET /v1/my/robots/{thing}/programs: List the programs and apps that may talk to your robot, with their rights and when their tokens expire.
+func (c Client) GetMyRobotsThingPrograms(ctx context.Context, thing string) (Reply[[]App], error) {
+	return ask[[]App](ctx, c, "GET", "/v1/my/robots/"+url.PathEscape(thing)+"/programs", nil)
+}
+
+// PostMyRobotsThingPrograms is POST /v1/my/robots/{thing}/programs: Let a program drive your robot. The answer is the file by which it finds the robot; its token is shown this once.
+func (c Client) PostMyRobotsThingPrograms(ctx context.Context, thing string, in NewProgram) (Reply[ProgramFile], error) {
+	return ask[ProgramFile](ctx, c, "POST", "/v1/my/robots/"+url.PathEscape(thing)+"/programs", in)
+}
+
+// DeleteMyRobotsThingProgramsProgram is DELETE /v1/my/robots/{thing}/programs/{program}: Remove a program or an app. Your robot forgets it within seconds, or when it is online again.
+func (c Client) DeleteMyRobotsThingProgramsProgram(ctx context.Context, thing string, program string) (Reply[None], error) {
+	return ask[None](ctx, c, "DELETE", "/v1/my/robots/"+url.PathEscape(thing)+"/programs/"+url.PathEscape(program), nil)
+}
+
 // GetMyRobotsThingTalk is GET /v1/my/robots/{thing}/talk: Show whether the language model answers for your robot, its personality, and the questions that it remembers.
 func (c Client) GetMyRobotsThingTalk(ctx context.Context, thing string) (Reply[Talk], error) {
 	return ask[Talk](ctx, c, "GET", "/v1/my/robots/"+url.PathEscape(thing)+"/talk", nil)
@@ -1745,6 +1760,9 @@ var Commands = []Declared{
 	{"my rename THING NAME", "Rename a robot ('' clears the name)", "", "my rename vic:00e20100 Rex\nmy rename vic:00e20100 ''", "thing; name; yours=since .since; by=.how", "", "", "", "PATCH", "/v1/my/robots/{thing}", []Parameter{{"body", "name", "\"\": none", "string", []string(nil)}}},
 	{"my audio show THING", "List kept recordings", "", "", "kept={{if .keep}}for {{.keep_days}} days{{else}}no{{end}}\nrecordings: RECORDING=.name; HEARD=.at; SIZE=bytes .size", "", "", "", "GET", "/v1/my/robots/{thing}/audio", []Parameter{}},
 	{"my audio keep THING YES-OR-NO=keep", "Keep recordings for a week (yes), or delete all and keep none (no)", "", "my audio keep vic:00e20100 no", "kept={{if .keep}}for {{.keep_days}} days{{else}}no{{end}}\nrecordings: RECORDING=.name; HEARD=.at; SIZE=bytes .size", "", "", "", "PUT", "/v1/my/robots/{thing}/audio", []Parameter{{"body", "keep", "", "boolean", []string(nil)}}},
+	{"my programs list THING", "List programs and apps that may talk to your robot", "", "", "PROGRAM=.id; NAME=.client_name; KIND=.app_id; SINCE=.issued_at; RIGHTS=or .rights `all`; EXPIRES=or .expires_at `never`", "", "", "", "GET", "/v1/my/robots/{thing}/programs", []Parameter{}},
+	{"my programs add THING NAME -rights! -days=30", "Let a program drive your robot, and print the file by which it reaches it", "Rights are look (read what the robot measures), talk (lights, sounds and speech), move, camera and settings. With -days 0 the token never expires.\nThe program reads the file that KENNEL_ROBOT names. Keep it secret: anyone who has it has these rights.", "my programs add vic:00e20100 wanderer -rights look,move -o json > robot.json\nmy programs add vic:00e20100 logger -rights look -days 0 -o json > robot.json", "thing; address; name; token; certificate", "", "", "", "POST", "/v1/my/robots/{thing}/programs", []Parameter{{"body", "days", "until its token expires, at most 3650; absent or 0: never", "integer", []string(nil)}, {"body", "name", "1 to 64 characters", "string", []string(nil)}, {"body", "rights", "at least one of look, talk, move, camera and settings", "array", []string(nil)}}},
+	{"my programs revoke THING PROGRAM", "Remove a program or an app from your robot", "", "", "", "{{.PROGRAM}} may no longer talk to {{.THING}}", "", "", "DELETE", "/v1/my/robots/{thing}/programs/{program}", []Parameter{}},
 	{"my talk show THING", "Show its personality and memory", "", "", "language model=or .model `none`; answers={{if .asks}}yes{{else}}no{{end}}; remembers={{if .remember}}yes{{else}}no{{end}}; personality=or .persona `its own`\nturns: TIME=.at; QUESTION=.asked; ANSWER=.said", "", "", "", "GET", "/v1/my/robots/{thing}/talk", []Parameter{}},
 	{"my talk answer THING YES-OR-NO=asks", "Let the language model answer for your robot, or not", "", "my talk answer vic:00e20100 yes", "language model=or .model `none`; answers={{if .asks}}yes{{else}}no{{end}}; remembers={{if .remember}}yes{{else}}no{{end}}; personality=or .persona `its own`\nturns: TIME=.at; QUESTION=.asked; ANSWER=.said", "", "", "", "PATCH", "/v1/my/robots/{thing}/talk", []Parameter{{"body", "asks", "", "boolean", []string(nil)}, {"body", "persona", "at most answers.MaxPersona bytes", "string", []string(nil)}, {"body", "remember", "", "boolean", []string(nil)}}},
 	{"my talk personality THING TEXT=persona", "Give your robot a personality, in your words", "", "my talk personality vic:00e20100 'You are a grumpy pirate.'\nmy talk personality vic:00e20100 ''", "language model=or .model `none`; answers={{if .asks}}yes{{else}}no{{end}}; remembers={{if .remember}}yes{{else}}no{{end}}; personality=or .persona `its own`\nturns: TIME=.at; QUESTION=.asked; ANSWER=.said", "", "", "", "PATCH", "/v1/my/robots/{thing}/talk", []Parameter{{"body", "asks", "", "boolean", []string(nil)}, {"body", "persona", "at most answers.MaxPersona bytes", "string", []string(nil)}, {"body", "remember", "", "boolean", []string(nil)}}},
@@ -1910,8 +1928,10 @@ type Answer struct {
 type App struct {
 	AppID      string    `json:"app_id"`
 	ClientName string    `json:"client_name"`
-	ID         string    `json:"id"` // names the entry, not its hash
+	ExpiresAt  time.Time `json:"expires_at,omitzero"` // absent: never
+	ID         string    `json:"id"`                  // names the entry, not its hash
 	IssuedAt   time.Time `json:"issued_at"`
+	Rights     []string  `json:"rights,omitzero"` // Rights are those of tokenwire.Rights that it has; absent: all, as the original's apps have.
 }
 
 // AppToken is the answer of POST /v1/account/apps.
@@ -2949,6 +2969,13 @@ type NewOperator struct {
 	Role  string `json:"role"` // viewer, support, release-manager or admin
 }
 
+// NewProgram is a program that an owner lets drive a robot.
+type NewProgram struct {
+	Days   int64    `json:"days,omitzero"` // until its token expires, at most 3650; absent or 0: never
+	Name   string   `json:"name"`          // 1 to 64 characters
+	Rights []string `json:"rights"`        // at least one of look, talk, move, camera and settings
+}
+
 // NewRelease makes a release known.
 type NewRelease struct {
 	Lowest  string `json:"lowest,omitzero"` // that it can be installed on; a robot with an older one gets that release first
@@ -3172,6 +3199,15 @@ type Problem struct {
 	Code  string `json:"code,omitzero"` // finer word, for programs
 	Error string `json:"error"`         // for people: what was wrong, where, what was expected
 	Kind  string `json:"kind"`          // errs kind, for programs
+}
+
+// ProgramFile is the file by which a program finds a robot, trusts it and is let in.
+type ProgramFile struct {
+	Address     string `json:"address"`     // host:port in the robot's network
+	Certificate string `json:"certificate"` // PEM
+	Name        string `json:"name"`        // in the robot's certificate
+	Thing       string `json:"thing"`
+	Token       string `json:"token"` // this once
 }
 
 // Progress is how far a rollout is, as its last step found it.

@@ -42,6 +42,7 @@ type Tokens interface {
 	Apps(ctx context.Context, id thing.ID) ([]token.App, error)
 	RevokeApp(ctx context.Context, id thing.ID, app string) error
 	RevokeApps(ctx context.Context, id thing.ID) error
+	AddProgram(ctx context.Context, id thing.ID, account string, p token.NewProgram) (token.ProgramFile, error)
 }
 
 // Fleet tells how a robot is; *registry.Service does.
@@ -141,7 +142,7 @@ func Mount(mux *http.ServeMux, cfg Config) error {
 	c := &companion{Config: cfg, now: time.Now}
 	c.Site = &page.Site{Login: "/my/login", Dones: dones, Headings: headings, Allowed: notStaff, Dress: dress, Message: message}
 	var err error
-	if c.Set, err = page.Load(files, "/my/assets/", map[string]any{"day": day, "picture": picture}, cfg.Log, c.Fail); err != nil {
+	if c.Set, err = page.Load(files, "/my/assets/", map[string]any{"day": day, "picture": picture, "right": rightWord}, cfg.Log, c.Fail); err != nil {
 		return err
 	}
 	c.Language = language.Of
@@ -161,6 +162,7 @@ func Mount(mux *http.ServeMux, cfg Config) error {
 	show("GET /my/robots/{thing}/settings", c.settings)
 	show("GET /my/robots/{thing}/life", c.life)
 	c.mountRobots(act)
+	handle("POST /my/robots/{thing}/programs", pageTimeout, c.Act(page.Action{Form: page.Called("programs"), Page: c.program, Do: c.addProgram}))
 	handle("GET /my/live", 0, c.live)
 	show("GET /my/account", c.account)
 	show("GET /my/privacy", c.privacy)

@@ -67,6 +67,7 @@ type house struct {
 	told     []command.Command
 	weather  answers.Weather // zero: of Bern
 	talk     answers.Talk
+	programs []token.App
 }
 
 func (h *house) do(what string, args ...any) error {
@@ -129,7 +130,10 @@ func (h *house) RevokeThing(_ context.Context, id thing.ID, why string) (int, er
 	return 1, h.do("revoke tokens", id, why)
 }
 func (h *house) Apps(context.Context, thing.ID) ([]token.App, error) {
-	return []token.App{{ID: "a-1", Name: evil, AppID: evil, Issued: noon}, {ID: "a-2", Issued: noon}}, nil
+	return append([]token.App{{ID: "a-1", Name: evil, AppID: evil, Issued: noon}, {ID: "a-2", Issued: noon}}, h.programs...), nil
+}
+func (h *house) AddProgram(_ context.Context, id thing.ID, account string, p token.NewProgram) (token.ProgramFile, error) {
+	return token.ProgramFile{Thing: id, Address: "192.168.1.7:8443", Token: "a-token-shown-once=="}, h.do("add program", id, account, p)
 }
 func (h *house) RevokeApp(_ context.Context, id thing.ID, app string) error {
 	return h.do("remove app", id, app)
@@ -273,7 +277,7 @@ func (h *house) Choose(_ context.Context, id thing.ID, w ota.When) (ota.Update, 
 func open(t *testing.T) (*http.ServeMux, *house) {
 	t.Helper()
 	h := &house{account: `{"DATA_COLLECTION":true}`, things: map[thing.ID]registry.Thing{
-		rex:  {ID: rex, Presence: registry.Present, Since: noon, LastSeen: noon, Status: &status.Message{OS: evil, Intents: []string{"global_stop", "movement_forward", "set_timer"}, Problems: []string{evil}, Body: &status.Body{BatteryLevel: "low"}}, Problems: []status.Problem{{Kind: status.KindOther, Text: evil}}},
+		rex:  {ID: rex, Presence: registry.Present, Since: noon, LastSeen: noon, Status: &status.Message{OS: evil, Gateway: "192.168.1.7:8443", Intents: []string{"global_stop", "movement_forward", "set_timer"}, Problems: []string{evil}, Body: &status.Body{BatteryLevel: "low"}}, Problems: []status.Problem{{Kind: status.KindOther, Text: evil}}},
 		bobs: {ID: bobs, Presence: registry.Absent, Since: noon, LastSeen: noon}}}
 	h.talk.Model = "llama3.2"
 	mux := http.NewServeMux()
@@ -347,6 +351,7 @@ var wishes = []struct {
 	{"/my/robots/vic:00e20100/offer", form("to", "bob@example.org", "password", "mine"), "/my/robots/vic:00e20100?done=offered", []string{"offer ann ann@example.org vic:00e20100 bob@example.org mine 192.0.2.1"}, true},
 	{"/my/robots/vic:00e20100/apps", form("app", "a-1"), "/my/robots/vic:00e20100?done=app", []string{"audit apps.revoke vic:00e20100 a-1", "remove app vic:00e20100 a-1"}, true},
 	{"/my/robots/vic:00e20100/apps", "", "/my/robots/vic:00e20100?done=apps", []string{"audit apps.revoke vic:00e20100 all", "remove apps vic:00e20100"}, true},
+	{"/my/robots/vic:00e20100/programs", form("name", "wanderer", "rights", "move", "days", "30"), "", []string{"audit programs.add vic:00e20100 move, 30 days", "add program vic:00e20100 ann {wanderer [move] 30}"}, true},
 	{"/my/robots/vic:00e20100/tell", form("intent", "movement_forward"), "/my/robots/vic:00e20100?done=told#told", []string{"audit intent.send vic:00e20100 movement_forward", "say vic:00e20100 owner movement_forward"}, true},
 	{"/my/robots/vic:00e20100/tell", form("text", "go forward"), "/my/robots/vic:00e20100?done=told#told", []string{"audit intent.send vic:00e20100 from_words", "say vic:00e20100 owner from_words"}, true},
 	{"/my/robots/vic:00e20100/tokens", "", "/my/robots/vic:00e20100?done=tokens", []string{"audit tokens.revoke vic:00e20100 all", "revoke tokens vic:00e20100 by its owner"}, true},
@@ -382,7 +387,10 @@ func TestWishes(t *testing.T) {
 		sent[pattern] = true
 		h.did = nil
 		w := do(t, mux, "ann", "POST", x.path, x.form, "Sec-Fetch-Site", "same-origin")
-		if w.Code != 303 || w.Header().Get("Location") != x.next || !slices.Equal(h.did, x.did) {
+		if x.next == "" && (w.Code != 200 || !strings.Contains(w.Body.String(), "a-token-shown-once==") || !slices.Equal(h.did, x.did)) {
+			t.Errorf("%s %s: %d %s, did %q; want the secret that it makes, %q", x.path, x.form, w.Code, w.Body, h.did, x.did)
+		}
+		if x.next != "" && (w.Code != 303 || w.Header().Get("Location") != x.next || !slices.Equal(h.did, x.did)) {
 			t.Errorf("%s %s: %d to %s, did %q; want %s, %q", x.path, x.form, w.Code, w.Header().Get("Location"), h.did, x.next, x.did)
 		}
 		next, _, _ := strings.Cut(x.next, "#")

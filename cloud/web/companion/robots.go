@@ -125,6 +125,7 @@ type robotPage struct {
 	said
 	robotView
 	Apps     []token.App
+	Rights   []tick    // that a program can be given; nil: the robot serves none
 	SignedIn bool      // it has an access token in force
 	Renewed  time.Time // the newest
 	Gone     string
@@ -135,7 +136,11 @@ type robotPage struct {
 	Weather  *answers.Weather // likewise
 	Talk     *answers.Talk    // nil: there is neither a language model nor anything kept of one
 	Software *softwareView    // likewise
+	now      time.Time
 }
+
+// Over reports whether a time has passed.
+func (v robotPage) Over(t time.Time) bool { return !v.now.Before(t) }
 
 // mine returns the caller's tenure of the robot in the path; NotFound for another's and for one that does not exist.
 func (c *companion) mine(ctx context.Context, r *http.Request) (owner.Tenure, error) {
@@ -169,13 +174,16 @@ func (c *companion) robot(ctx context.Context, r *http.Request, s said) (string,
 	if err != nil {
 		return "", frame{}, err
 	}
-	v, forms := robotPage{said: s}, []string{"name", "release", "offer", "apps", "tokens", "audio", "update"}
+	v, forms := robotPage{said: s, now: c.now()}, []string{"name", "release", "offer", "apps", "tokens", "audio", "update"}
 	if v.robotView, err = c.newRobot(ctx, t, offers); err != nil {
 		return "", frame{}, err
 	}
 	v.Tab = "now"
 	if v.Apps, err = c.Tokens.Apps(ctx, t.Thing); err != nil {
 		return "", frame{}, err
+	}
+	if st := v.known.Status; st != nil && st.Gateway != "" {
+		v.Rights, forms = ticks(s), append(forms, "programs")
 	}
 	tokens, err := c.Tokens.Tokens(ctx, t.Thing)
 	if err != nil {

@@ -31,6 +31,7 @@ var notRun = map[string]string{
 	"kenneld onebox":         "the flags of all of them are those of the house",
 	"kenneld ca rotate -kms": "needs a key management service",
 	"kennelctl second add":   "asks for a code that an authenticator app makes of the secret",
+	"my programs add":        "needs a robot of one's own; TestProgram of cmd/e2e/identity",
 	"rollout release":        "needs a rollout that is held, which takes days",
 	"robotsim fleet -n":      "a benchmark: cmd/bench runs it",
 	"robotd -device":         "a flag beside others, for the port of a real body",

@@ -70,6 +70,24 @@ func (s *walk) passkeyForms(p *browser.Page, email string) {
 	p.Goto(s.Ready.Endpoints["console"] + "/my/account")
 }
 
+// program lets a program drive the robot of the page, by keyboard, and leaves it in the list.
+func (s *walk) program(t *testing.T, p *browser.Page) {
+	p.Focus("summary", "Let a program drive it")
+	p.Press("Enter")
+	p.Fill("Name of the program", "wanderer")
+	p.Check("Move it")
+	s.Look(p, "my-robot-program")
+	p.FocusField("Name of the program")
+	p.Press("Enter")
+	p.SeeRole("heading", "Program added")
+	if got := p.Value("Contents of robot.json"); !strings.Contains(got, `"token": "`) || !strings.Contains(got, "BEGIN CERTIFICATE") {
+		t.Errorf("robot.json: %s", got)
+	}
+	s.Look(p, "my-program")
+	p.Follow("Rex", "^/my/robots/")
+	p.SeeRole("button", "Remove wanderer")
+}
+
 // owner is the walk of an owner with a phone, who types one address and no other: signs up, claims, names, sets up, sees the robot take it, takes
 // everything along, and leaves (what must hold 2). Forms are sent with the Enter key.
 func (s *walk) owner(t *testing.T, thing string) {
@@ -145,6 +163,7 @@ func (s *walk) owner(t *testing.T, thing string) {
 	p.See("my battery is")
 	s.Look(p, "my-told")
 
+	s.program(t, p)
 	p.Follow("Settings", "/settings$")
 	s.Look(p, "my-settings")
 	agent := housetest.RobotPids(root)["agentd"]

@@ -65,6 +65,8 @@ var bodies = map[string]string{
 	"DELETE /v1/my/robots/{thing}":           `{}`,
 	"POST /my/robots/{thing}/apps":           "app=none",
 	"POST /my/robots/{thing}/tokens":         "token=none",
+	"POST /my/robots/{thing}/programs":       "name=mine&rights=look&days=1",
+	"POST /v1/my/robots/{thing}/programs":    `{"name":"mine","rights":["look"]}`,
 	"DELETE /v1/account/sessions/{id}":       `{}`,
 	"POST /v1/my/transfers/{id}/accept":      `{}`,
 	"DELETE /v1/my/transfers/{id}":           `{}`,

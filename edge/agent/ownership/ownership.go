@@ -212,9 +212,9 @@ func (p *People) Certificate() (tls.Certificate, bool) {
 	return g.TLSCertificate(), true
 }
 
-// Authorized reports whether bearer is a client token of this robot.
-func (p *People) Authorized(ctx context.Context, bearer string) bool {
-	return p.tokens.Authorized(ctx, bearer)
+// Client returns the entry of a client token of this robot; false if it is none, or expired.
+func (p *People) Client(ctx context.Context, bearer string) (tokens.Client, bool) {
+	return p.tokens.Client(ctx, bearer)
 }
 
 // Name returns the robot's name; "" while it has none.

@@ -1,6 +1,7 @@
 package agentapp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net"
@@ -265,7 +266,8 @@ func (a *Agent) newGateway(h *host.Host) (host.Part, error) {
 		return host.Part{Name: "gateway"}, nil
 	}
 	c := gateway.Config{Addr: a.cfg.Gateway, Certificate: a.people.Certificate, Name: a.people.Name, Client: func(ctx context.Context, bearer string) (gateway.Client, bool) {
-		return gateway.Client{Name: "program"}, a.people.Authorized(ctx, bearer)
+		c, ok := a.people.Client(ctx, bearer)
+		return gateway.Client{Name: cmp.Or(c.ClientName, "program"), May: c.May}, ok
 	}}
 	return gateway.New(h, c).Part(), nil
 }

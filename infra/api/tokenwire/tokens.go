@@ -32,6 +32,10 @@ const (
 	CertificateMethod  = "certificate"
 )
 
+// Rights are what a program's token may be limited to, as the entries of vic.AppTokens and the robot's API name them: read what the robot measures;
+// use its lights, sounds and speech; move it; see through its camera; change its settings.
+var Rights = []string{"look", "talk", "move", "camera", "settings"}
+
 // MaxBody bounds each body, in bytes.
 const MaxBody = 64 << 10
 

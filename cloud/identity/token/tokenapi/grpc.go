@@ -7,6 +7,9 @@
 //	GET    /v1/things/{thing}/apps             -> apps with a client token                   owner, staff
 //	DELETE /v1/things/{thing}/apps             -> 204                                        owner, changers
 //	DELETE /v1/things/{thing}/apps/{app}       -> 204                                        owner, changers
+//	GET    /v1/my/robots/{thing}/programs            -> what may talk to the robot           owner
+//	POST   /v1/my/robots/{thing}/programs            -> the file of a program, its token once owner
+//	DELETE /v1/my/robots/{thing}/programs/{program}  -> 204                                  owner
 //	GET    /.well-known/jwks.json              -> public keys of access tokens (RFC 7517)    anybody
 //	GET    /vic/{esn}                          -> the robot's session certificate, PEM       anybody, at a pace
 //

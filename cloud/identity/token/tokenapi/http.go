@@ -23,6 +23,7 @@ type Admin interface {
 	Apps(ctx context.Context, id thing.ID) ([]token.App, error)
 	RevokeApps(ctx context.Context, id thing.ID) error
 	RevokeApp(ctx context.Context, id thing.ID, app string) error
+	AddProgram(ctx context.Context, id thing.ID, account string, p token.NewProgram) (token.ProgramFile, error)
 	SessionCertificate(ctx context.Context, id thing.ID, addr string) ([]byte, error)
 }
 
@@ -71,7 +72,7 @@ func Operations(svc Admin, cfg Config) op.List {
 	spec := func(route, summary string, roles []auth.Role) op.Spec {
 		return op.Spec{Route: route, Tag: "Identity", Summary: summary, Roles: roles, Own: true}
 	}
-	return op.List{
+	return append(op.List{
 		op.New(spec("GET /v1/things/{thing}/tokens", "List a robot's access tokens.", auth.Staff).With(
 			op.Command{Use: "robots tokens list THING", Short: "List a robot's access tokens", Table: "TOKEN=.id; ISSUED=.issued_at; UNTIL=.expires_at; BY=.how; REVOKED=.revoked_at; REASON"}), a.tokens),
 		op.New(spec("DELETE /v1/things/{thing}/tokens", "Revoke all access tokens of a robot.", auth.Changers).With(
@@ -84,7 +85,7 @@ func Operations(svc Admin, cfg Config) op.List {
 			op.Command{Use: "robots apps revoke THING -all!", Says: "all apps of {{.THING}} revoked"}), a.revokeApps),
 		op.New(spec("DELETE /v1/things/{thing}/apps/{app}", "Revoke an app of a robot.", auth.Changers).With(
 			op.Command{Use: "robots apps revoke THING APP", Short: "Revoke an app of a robot, or all of them", Example: "robots apps revoke vic:00e20100 ID\nrobots apps revoke vic:00e20100 -all", Says: "{{.APP}} revoked"}), a.revokeApp),
-	}
+	}, a.programs()...)
 }
 
 // Mount adds what the port of original robots has too: the keys of access tokens, and certificates to be pinned.

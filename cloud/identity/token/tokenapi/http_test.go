@@ -30,9 +30,9 @@ type desk struct {
 	fail  error // of the audit
 }
 
-func newDesk(t *testing.T, h *tokentest.House) *desk {
+func newDesk(t *testing.T, h *tokentest.House, opts ...tokentest.Option) *desk {
 	t.Helper()
-	d := &desk{Process: h.Start(t), mux: http.NewServeMux()}
+	d := &desk{Process: h.Start(t, opts...), mux: http.NewServeMux()}
 	tokenapi.Mount(d.mux, d.Service, d.Keys.JWKS)
 	tokenapi.Operations(d.Service, tokenapi.Config{
 		Known: func(_ context.Context, id thing.ID) error {

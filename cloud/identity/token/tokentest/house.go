@@ -83,6 +83,13 @@ func WithConfig(f func(*token.Config)) Option {
 	return func(c *token.Config, _ *token.Rotation, _ *func() time.Time) { f(c) }
 }
 
+// WithGateway has every robot serve programs at an address.
+func WithGateway(addr string) Option {
+	return WithConfig(func(c *token.Config) {
+		c.Gateway = func(context.Context, thing.ID) (string, error) { return addr, nil }
+	})
+}
+
 // Start runs one process until the test ends.
 func (h *House) Start(t testing.TB, opts ...Option) *Process {
 	t.Helper()

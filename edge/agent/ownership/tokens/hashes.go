@@ -11,9 +11,11 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"time"
 
 	"kennel/edge/env/robotfs"
+	"kennel/infra/api/tokenwire"
 	"kennel/infra/logging"
 )
 
@@ -36,6 +38,20 @@ type Client struct {
 	Hash       string `json:"hash"`
 	IsPrimary  bool   `json:"is_primary"` // always false in the original
 	IssuedAt   string `json:"issued_at"`
+	// Rights are those of tokenwire.Rights that it has; nil: all, as the original's apps have.
+	Rights    []string `json:"rights,omitzero"`
+	ExpiresAt string   `json:"expires_at,omitempty"` // RFC 3339; "": never
+}
+
+// May reports whether the client has one of tokenwire.Rights; false for a right that there is not.
+func (c Client) May(right string) bool {
+	return slices.Contains(tokenwire.Rights, right) && (c.Rights == nil || slices.Contains(c.Rights, right))
+}
+
+// lasts reports whether the client has not expired. An end that cannot be read is one that is over.
+func (c Client) lasts(now time.Time) bool {
+	end, err := time.Parse(time.RFC3339, c.ExpiresAt)
+	return c.ExpiresAt == "" || err == nil && now.Before(end)
 }
 
 // digest is a hash taken apart.
@@ -112,15 +128,18 @@ func (h hashes) with(token logging.Secret, name, appID string, at time.Time) (ha
 	return hashes{append(h.Clients[:len(h.Clients):len(h.Clients)], c), append(h.digests[:len(h.digests):len(h.digests)], d)}, nil
 }
 
-// authorized compares a bearer with every entry, even after a match or if it is malformed, so that the time reveals nothing.
-func (h hashes) authorized(bearer string) bool {
+// client returns the entry of a bearer. It compares with every entry, even after a match or if the bearer is malformed, so that the time reveals nothing.
+func (h hashes) client(bearer string) (Client, bool) {
 	token, ok := parseBearer(bearer)
-	found := 0
+	at := -1
 	for i := range h.digests {
 		s := sum(token, h.digests[i].salt)
-		found |= subtle.ConstantTimeCompare(s[:], h.digests[i].sum[:])
+		at = subtle.ConstantTimeSelect(subtle.ConstantTimeCompare(s[:], h.digests[i].sum[:]), i, at)
 	}
-	return ok && found == 1
+	if !ok || at < 0 {
+		return Client{}, false
+	}
+	return h.Clients[at], true
 }
 
 func parseBearer(text string) (token [tokenSize]byte, ok bool) {

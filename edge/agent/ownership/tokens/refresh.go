@@ -226,21 +226,28 @@ func (a *Agent) take(r jdocs.ReadResult, added uint64) (again bool, err error) {
 	return false, nil
 }
 
-// Authorized reports whether bearer is a client token (VEC-AUTH-06, part of VEC-AUTH-09): the hashes on the robot decide, with the cloud or
-// without. For an unknown bearer the document is read again, unless strangers made the robot read it too often; ctx bounds that.
+// Authorized reports whether bearer is the token of a client (see Client).
 func (a *Agent) Authorized(ctx context.Context, bearer string) bool {
+	_, ok := a.Client(ctx, bearer)
+	return ok
+}
+
+// Client returns the entry of a client token (VEC-AUTH-06, part of VEC-AUTH-09); false if there is none, or if it has expired. The hashes on the
+// robot decide, with the cloud or without. For an unknown bearer the document is read again, unless strangers made the robot read it too often;
+// ctx bounds that.
+func (a *Agent) Client(ctx context.Context, bearer string) (Client, bool) {
 	a.mu.Lock()
-	known := a.hashes.authorized(bearer)
+	c, known := a.hashes.client(bearer)
 	_, formed := parseBearer(bearer)
 	look := !known && formed && a.strangers.allow(a.cfg.Now())
 	a.mu.Unlock()
-	if known || !look {
-		return known
+	if look && a.readClients(ctx) == nil { // without the cloud no new client gets access (VEC-AUTH-11)
+		a.mu.Lock()
+		c, known = a.hashes.client(bearer)
+		a.mu.Unlock()
 	}
-	if err := a.readClients(ctx); err != nil {
-		return false // without the cloud no new client gets access (VEC-AUTH-11)
+	if !known || !c.lasts(a.cfg.Now()) {
+		return Client{}, false
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.hashes.authorized(bearer)
+	return c, true
 }
