@@ -16,7 +16,7 @@ import (
 
 // Bounds.
 const (
-	MaxPersona = 600 // bytes
+	MaxPersona = 600 // characters
 	Kept       = 30 * 24 * time.Hour
 	KeptTurns  = 40 // of one robot
 	told       = 6  // turns that the model is told, the newest
@@ -95,7 +95,7 @@ func (s *Service) Talk(ctx context.Context, id thing.ID, account string) (Talk, 
 // Choose notes what the owner of a robot chose. Without Remember, what it remembers is deleted. Invalid for a persona that is too long.
 func (s *Service) Choose(ctx context.Context, id thing.ID, account string, c Choice) error {
 	c.Persona = strings.TrimSpace(c.Persona)
-	if len(c.Persona) > MaxPersona || !utf8.ValidString(c.Persona) || strings.ContainsRune(c.Persona, 0) {
+	if utf8.RuneCountInString(c.Persona) > MaxPersona || !utf8.ValidString(c.Persona) || strings.ContainsRune(c.Persona, 0) {
 		return errs.New(errs.Invalid, "the personality may have at most %d characters", MaxPersona)
 	}
 	return s.Store.Set(ctx, id, account, c, s.Now())

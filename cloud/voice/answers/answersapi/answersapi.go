@@ -26,7 +26,7 @@ type Remembered knowledge.Turn
 // TalkChange is the body of a change. Absent fields stay as they are.
 type TalkChange struct {
 	Asks     *bool   `json:"asks,omitempty"`
-	Persona  *string `json:"persona,omitempty"` // at most answers.MaxPersona bytes
+	Persona  *string `json:"persona,omitempty"` // at most answers.MaxPersona characters
 	Remember *bool   `json:"remember,omitempty"`
 }
 
@@ -58,7 +58,7 @@ func Operations(svc *answers.Service, audit func(ctx context.Context, action, ob
 	}
 	return op.List{
 		op.New(mine("GET /v1/my/robots/{thing}/talk", "Show whether the language model answers for your robot, its personality, and the questions that it remembers.").With(
-			op.Command{Use: "my talk show THING", Short: "Show its personality and memory", Table: shown}),
+			op.Command{Use: "my talk show THING", Short: "Show your robot's personality and memory", Table: shown}),
 			func(ctx context.Context, r robot) (Talk, error) { return talk(ctx, r.Thing) }),
 		op.New(mine("PATCH /v1/my/robots/{thing}/talk", "Choose whether the language model answers for your robot, its personality, and whether it remembers questions. Absent fields stay as they are. Without remember, its memory is deleted.").With(
 			op.Command{Use: "my talk answer THING YES-OR-NO=asks", Short: "Let the language model answer for your robot, or not", Example: "my talk answer vic:00e20100 yes", Table: shown},

@@ -119,6 +119,7 @@ func TestMemoryIsTheOwners(t *testing.T) {
 	h.knows(t, "after the owner forgot", "cat:")
 	h.says(t, "q6")
 	h.choose(t, "bob", answers.Choice{Asks: false, Remember: false})
+	h.choose(t, "bob", answers.Choice{Asks: true, Persona: strings.Repeat("ü", answers.MaxPersona)})
 	h.choose(t, "bob", answers.Choice{Asks: true, Remember: true})
 	h.knows(t, "after the owner wanted no memory", ":")
 	h.says(t, "q7")
