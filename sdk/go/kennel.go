@@ -184,7 +184,7 @@ type Values struct {
 	Readings []Reading     // in the order of the names
 }
 
-// Reading is what one slot reads as.
+// Reading is the value of one slot.
 type Reading struct {
 	Part, Slot string // full name of the part, name of the slot
 	Unit       string

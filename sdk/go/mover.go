@@ -159,7 +159,7 @@ func (r *Robot) ClaimFor(ctx context.Context, d time.Duration, reason string, pa
 	r.mu.Lock()
 	r.leases[l] = true
 	r.mu.Unlock()
-	go l.renew(alive, time.Duration(a.ForMs)*time.Millisecond/3)
+	go l.renew(alive, max(time.Duration(a.ForMs)*time.Millisecond/3, 10*time.Millisecond))
 	return l, nil
 }
 

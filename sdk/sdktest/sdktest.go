@@ -19,6 +19,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -45,7 +46,7 @@ import (
 	"kennel/infra/api/robotpb"
 )
 
-// Token is what the robot takes.
+// Token is the token that the robot takes.
 const Token = "a good token"
 
 // Robot is a robot in memory.
@@ -99,7 +100,7 @@ func Start(t testing.TB, files http.Handler) *Robot {
 	return r
 }
 
-// Name is what the certificate says.
+// Name is the name in the certificate.
 const Name = "Vector-A1B2"
 
 func certificate(t testing.TB) tls.Certificate {
@@ -254,7 +255,7 @@ func (r *Robot) Pose() (x, y, theta float64) {
 	return r.pose.X, r.pose.Y, r.pose.Theta
 }
 
-// ahead is what the laser measures; mu is held.
+// ahead returns the distance that the laser measures; mu is held.
 func (r *Robot) ahead() float64 {
 	if !r.InRoom {
 		return 0.42
@@ -452,10 +453,15 @@ func (r *Robot) web(files http.Handler) http.Handler {
 					return err
 				}
 				begun = true
-				if _, err := w.Write(append(b, '\n')); err != nil || !streams {
-					return err
+				_, err = w.Write(b[:len(b)/2])
+				if streams { // networks cut lines anywhere
+					err = errors.Join(err, http.NewResponseController(w).Flush())
 				}
-				return http.NewResponseController(w).Flush()
+				_, werr := w.Write(append(b[len(b)/2:], '\n'))
+				if streams {
+					werr = errors.Join(werr, http.NewResponseController(w).Flush())
+				}
+				return errors.Join(err, werr)
 			})
 			if e, ok := err.(*refusal); ok && begun {
 				_, _ = w.Write(append(problem(e), '\n')) // its last words

@@ -80,8 +80,23 @@ func TestPrograms(t *testing.T) {
 					try("corner", func() error { _, err := r.Turn(t.Context(), math.Pi/2); return err })
 				}
 			}
-			if out, err := python(t, file); err != nil || !strings.Contains(out, "done") {
-				t.Errorf("the ten lines of Python: %v\n%s", err, out)
+			for _, language := range [][]string{
+				{"/usr/bin/python3", "-c", `
+import math, kennel
+with kennel.connect() as robot:
+    print(robot.go(0.05).words)
+    print(robot.turn(math.pi / 2).words)
+`},
+				{"node", "--input-type=module", "-e", `
+const { connect } = await import(process.env.PYTHONPATH + "/../js/kennel.mjs"), robot = await connect();
+console.log((await robot.go(0.05)).words);
+console.log((await robot.turn(Math.PI / 2)).words);
+await robot.close();
+`},
+			} {
+				if out, err := script(t, file, language...); err != nil || !strings.Contains(out, "done") {
+					t.Errorf("two lines of %s: %v\n%s", language[0], err, out)
+				}
 			}
 
 			lease, err := r.Claim(t.Context(), "robot.go")
@@ -148,20 +163,15 @@ func pid(t *testing.T, root, name string) int {
 	return state.Pids[name]
 }
 
-// python runs two of the lines of docs/sdk.md, again where the machine was too busy.
-func python(t *testing.T, file string) (out string, err error) {
+// script runs a program of a few lines, again where the machine was too busy.
+func script(t *testing.T, file string, command ...string) (out string, err error) {
 	t.Helper()
 	sdk, err := filepath.Abs("../../../sdk/python")
 	if err != nil {
 		return "", err
 	}
 	for range patience {
-		cmd := exec.CommandContext(t.Context(), "/usr/bin/python3", "-c", `
-import math, kennel
-with kennel.connect() as robot:
-    print(robot.go(0.05).words)
-    print(robot.turn(math.pi / 2).words)
-`)
+		cmd := exec.CommandContext(t.Context(), command[0], command[1:]...)
 		cmd.Env = append(os.Environ(), "KENNEL_ROBOT="+file, "PYTHONPATH="+sdk)
 		b, rerr := cmd.CombinedOutput()
 		if out, err = string(b), rerr; err == nil || !strings.Contains(out, "late") {

@@ -104,7 +104,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Reading:
-    """What one slot reads as."""
+    """The value of one slot."""
 
     part: str  # full name
     slot: str
