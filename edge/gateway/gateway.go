@@ -230,7 +230,7 @@ type caller struct {
 	*use
 }
 
-// use is what a client uses now.
+// use counts the calls and streams of a client.
 type use struct {
 	rate    *rate.Limiter
 	streams atomic.Int32
