@@ -88,7 +88,7 @@ type Gateway struct {
 
 	mu     sync.Mutex
 	uses   map[[sha256.Size]byte]*use // by a hash of the token
-	listen string // where it listens; "" while it does not
+	listen string                     // where it listens; "" while it does not
 }
 
 // New returns a gateway that serves nothing before its part runs.
@@ -230,7 +230,7 @@ type caller struct {
 	*use
 }
 
-// use is what a client uses now.
+// use counts the calls and streams of a client.
 type use struct {
 	rate    *rate.Limiter
 	streams atomic.Int32
