@@ -84,9 +84,9 @@ func spoken(t *testing.T) map[string]string {
 }
 
 // atDesks are codes that only people at a desk or a web page get as an answer, or that a peer hears in place of the exact one: no step has them.
-var atDesks = []string{"batch_malformed", "certificate_id", "claim_refused", "code_malformed", "code_refused", "csv_broken_off", "csv_refused", "delivery_running", "email_already_verified", "email_malformed", "index_unknown",
-	"key_malformed", "name_malformed", "no_app", "no_factory_certificates", "no_session_certificate", "no_token", "no_transfer", "not_waiting", "other_signup", "recipient_malformed", "recipient_self",
-	"second_factor", "session_over", "thing_exists", "unknown_batch"}
+var atDesks = []string{"batch_malformed", "certificate_id", "claim_refused", "code_malformed", "code_refused", "csv_broken_off", "csv_refused", "days_range", "delivery_running", "email_already_verified", "email_malformed", "index_unknown",
+	"key_malformed", "name_long", "name_malformed", "no_app", "no_factory_certificates", "no_gateway", "no_session_certificate", "no_thing", "no_token", "no_transfer", "not_waiting", "other_signup", "recipient_malformed", "recipient_self",
+	"right_missing", "right_unknown", "second_factor", "session_over", "thing_exists", "unknown_batch"}
 
 // TestEveryRefusalHasAdvice is issue 4, build 5: every refusal code has advice that tells people what to do.
 func TestEveryRefusalHasAdvice(t *testing.T) {
