@@ -14,6 +14,7 @@ import (
 	"kennel/cloud/identity/account"
 	"kennel/cloud/identity/account/accounttest"
 	"kennel/cloud/identity/owner/ownerpg"
+	"kennel/cloud/identity/token/tokentest"
 	"kennel/infra/auth"
 	"kennel/infra/testwait"
 )
@@ -39,6 +40,7 @@ var complete = map[string]string{
 	"POST /v1/me/password":                       `{"old":"PASSWORD","new":"another horse battery"}`,
 	"POST /v1/my/robots/claim":                   `{"code":"K7QM-3XW9"}`,
 	"POST /v1/my/robots/{thing}/intents":         `{"text":"go home"}`,
+	"POST /v1/my/robots/{thing}/programs":        `{"name":"eyes","rights":["look"]}`,
 	"POST /v1/my/robots/{thing}/transfer":        `{"to":"other@example.org","password":"PASSWORD"}`,
 	"POST /v1/operators":                         `{"email":"new@example.org","role":"viewer"}`,
 	"POST /v1/releases":                          `{"species":"vic","version":"2.0.1.6076"}`,
@@ -74,6 +76,7 @@ var complete = map[string]string{
 	"POST /cohorts":                              "name=red&filter=tag:red",
 	"POST /crashes/group":                        "id=00000000-0000-4000-8000-00000000c4a5&state=open",
 	"POST /my/account/delete":                    "sure=yes&password=PASSWORD",
+	"POST /my/robots/{thing}/programs":           "name=eyes&rights=look&days=30",
 	"POST /my/claim":                             "code=K7QM-3XW9",
 	"POST /my/robots/{thing}/offer":              "to=other@example.org&password=PASSWORD",
 	"POST /my/robots/{thing}/release":            "sure=yes",
@@ -148,6 +151,13 @@ func TestEveryChangeNeedsItsLine(t *testing.T) {
 		if _, err := w.base.Pool.Exec(t.Context(), sql); err != nil {
 			t.Fatal(err)
 		}
+	}
+	// Programs reach the robot.
+	if _, err := w.base.Pool.Exec(t.Context(), `INSERT INTO token_session_certificate (thing, pem) VALUES ($1, $2)`, rex, tokentest.GatewayCert(t, "Vector-A1B2")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.base.Pool.Exec(t.Context(), `UPDATE registry_thing SET status = '{"v":1,"gateway":"127.0.0.1:8443"}' WHERE thing = $1`, rex); err != nil {
+		t.Fatal(err)
 	}
 	accounttest.FillAudit(t, w.base.Pool)
 	testwait.Until(t, testwait.Long, "the letters about this have left, and the job is done", testwait.Holds(func() (done bool) {
