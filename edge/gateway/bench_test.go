@@ -16,13 +16,13 @@ import (
 	"kennel/infra/kit/kitgrpc"
 )
 
-// BenchmarkReadBesideEcho reads two slots with eight clients over gRPC, beside a server that answers with the same message at once, over the same TLS:
+// BenchmarkGatewayReadsBesideEcho reads two slots with eight clients over gRPC, beside a server that answers with the same message at once, over the same TLS:
 // at least 0.5 of its rate is wanted.
-func BenchmarkReadBesideEcho(b *testing.B) { readBesideEcho(b) }
+func BenchmarkGatewayReadsBesideEcho(b *testing.B) { gatewayReadsBesideEcho(b) }
 
-func TestReadBesideEcho(t *testing.T) { readBesideEcho(t) }
+func TestGatewayReadsBesideEcho(t *testing.T) { gatewayReadsBesideEcho(t) }
 
-func readBesideEcho(tb testing.TB) {
+func gatewayReadsBesideEcho(tb testing.TB) {
 	d := newDesk(tb)
 	d.body.Measure("laser.distance", 0.5)
 	req := &robotpb.ReadRequest{Names: []string{"laser.distance", "battery.capacity"}}
@@ -46,7 +46,7 @@ func readBesideEcho(tb testing.TB) {
 			})
 		}
 	}
-	bench.Beside(tb, bench.Line{Name: "gateway/read", Unit: "calls/s", Bound: 0.5,
+	bench.Beside(tb, bench.Line{Name: "gatewayreads", Unit: "calls/s", Bound: 0.5,
 		Note: "two slots, 8 clients, gRPC over TLS; reference: a server that answers with the same message"}, rate(own), rate(bare))
 }
 
