@@ -75,9 +75,8 @@ func TestNode(t *testing.T) {
 	client(t, "node", "--test", "../js/kennel.test.mjs")
 }
 
-// TestInBrowser: the same by fetch and WebSocket.
+// TestInBrowser: the same by fetch and WebSocket. It runs before the others, which compile programs and would leave a slow machine too little for a browser.
 func TestInBrowser(t *testing.T) {
-	t.Parallel()
 	robot := sdktest.Start(t, http.FileServer(http.Dir("../js")))
 	page := browser.Start(t).Page(t, browser.Desktop)
 	page.Goto("https://" + robot.Addr + "/kennel.test.html?token=" + url.QueryEscape(sdktest.Token))
