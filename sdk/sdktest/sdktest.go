@@ -348,6 +348,7 @@ func (r *Robot) order(ctx context.Context, q *robotpb.OrderRequest, tell func(pr
 	}
 	for _, p := range []*robotpb.Progress{{Kind: &robotpb.Progress_Begun{Begun: &robotpb.Begun{}}}, {Kind: &robotpb.Progress_Pose{Pose: &robotpb.Pose{X: 0.05}}}} {
 		if err := tell(p); err != nil {
+			r.count("cancelled")
 			return err
 		}
 	}
