@@ -74,7 +74,7 @@ func stream[T any, Q message[T], A proto.Message](name, right string, counted bo
 func (g *Gateway) admit(ctx context.Context, x call, authorization string) (caller, error) {
 	c, err := g.who(ctx, authorization, x.right)
 	if err == nil && x.counted && !c.rate.Allow() {
-		err = &errs.Error{Kind: errs.Exhausted, Code: "too_many_calls", Retry: time.Second, Msg: "more calls a second than this robot takes of one client"}
+		err = &errs.Error{Kind: errs.Exhausted, Code: "too_many_calls", Retry: time.Second, Msg: fmt.Sprintf("one client may make %d calls a second; try again in a moment", callsASecond)}
 	}
 	return c, err
 }
@@ -159,7 +159,7 @@ func (g *Gateway) handler() http.Handler {
 			mux.HandleFunc("GET /v1/"+x.name, func(w http.ResponseWriter, r *http.Request) { g.socket(w, r, x) })
 		}
 	}
-	mux.HandleFunc("GET /v1/describe", func(w http.ResponseWriter, r *http.Request) { // so that a first look needs no more than an address and a token
+	mux.HandleFunc("GET /v1/describe", func(w http.ResponseWriter, r *http.Request) { // for a first look in a browser or with curl
 		if err := g.post(w, r, g.calls()[0]); err != nil {
 			writeError(w, err)
 		}

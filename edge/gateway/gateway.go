@@ -200,7 +200,7 @@ func (g *Gateway) tell(at net.Addr) {
 		if err := g.Root.WriteFile(addrFile, []byte(addr+"\n"), 0o600); err != nil && !errors.Is(err, os.ErrNotExist) {
 			g.Log.Warn("address of the gateway not recorded", logging.Err, err)
 		}
-		g.Log.Info("programs reach the robot", logging.Addr, addr)
+		g.Log.Info("gateway for programs listens", logging.Addr, addr)
 	}
 	g.mu.Lock()
 	g.listen = addr

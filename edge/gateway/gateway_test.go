@@ -187,7 +187,7 @@ func TestEveryCall(t *testing.T) {
 		m := desc.Get(i)
 		name, path := string(m.Name()), strings.ToLower(string(m.Name()))
 		unused := map[string]string{"Describe": "talk", "Read": "talk", "Subscribe": "talk", "Events": "talk", "Claim": "look", "Renew": "look", "Release": "look"}[name]
-		for token, want := range map[string]string{"": "token_missing", "nobody's": "token_wrong", unused: "right_missing"} {
+		for token, want := range map[string]string{"": "token_missing", "unknown": "token_wrong", unused: "right_missing"} {
 			if token == "" && want == "right_missing" {
 				continue // any client may
 			}
@@ -383,6 +383,39 @@ func TestLease(t *testing.T) {
 	})
 	if _, err := r.Renew(as("other"), &robotpb.RenewRequest{Lease: short.Id}); status.Code(err) != codes.Aborted {
 		t.Errorf("renewed after its time: %v", err)
+	}
+}
+
+// TestReleaseWhileAnOrderEnds: a client that leaves ends its order and releases its lease at the same moment; the parts are free afterwards.
+func TestReleaseWhileAnOrderEnds(t *testing.T) {
+	d := newDesk(t)
+	r := d.dial(t)
+	for range 20 {
+		l, err := r.Claim(as("all"), &robotpb.ClaimRequest{Parts: []string{"robot.go"}, ForMs: 60_000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		under := call("robot.go", 0.2)
+		under.Lease = l.Id
+		ctx, cancel := context.WithCancel(as("all"))
+		s, err := r.Order(ctx, under)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Recv(); err != nil {
+			t.Fatal(err)
+		}
+		go cancel()
+		if _, err := r.Release(as("all"), &robotpb.ReleaseRequest{Lease: l.Id}); err != nil && status.Code(err) != codes.Aborted {
+			t.Error(err)
+		}
+		testwait.Until(t, patience, "the parts to be free", func() error {
+			l, err := r.Claim(as("other"), &robotpb.ClaimRequest{Parts: []string{"robot.go"}})
+			if err == nil {
+				_, err = r.Release(as("other"), &robotpb.ReleaseRequest{Lease: l.Id})
+			}
+			return err
+		})
 	}
 }
 

@@ -3,7 +3,6 @@ package gateway
 import (
 	"context"
 	"crypto/rand"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -58,6 +57,13 @@ func (ls *leases) get(c caller, id string) (*lease, error) {
 		return nil, errGone()
 	}
 	return l, nil
+}
+
+// has reports whether a lease has not ended.
+func (ls *leases) has(l *lease) bool {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	return ls.all[l.id] == l
 }
 
 // remove takes a lease out; false if another was first.
@@ -133,7 +139,7 @@ func (g *Gateway) renew(ctx context.Context, c caller, req *robotpb.RenewRequest
 	defer l.mu.Unlock()
 	if err := l.held.Renew(ctx, l.ttl); err != nil {
 		go g.drop(l)
-		return nil, fmt.Errorf("%w", gone(err))
+		return nil, gone(err)
 	}
 	l.timer.Reset(l.ttl)
 	return &robotpb.Lease{Id: l.id, ForMs: uint32(l.ttl.Milliseconds())}, nil
@@ -157,10 +163,16 @@ func (g *Gateway) rest(l *lease, n uint64, m *coreclient.Motion) {
 	ctx, cancel := context.WithTimeout(context.Background(), coreclient.Patience)
 	defer cancel()
 	l.mu.Lock()
+	if !g.leases.has(l) { // it was released meanwhile, and its connection may be another order's
+		l.mu.Unlock()
+		return
+	}
 	l.held.Release()
 	_, _ = m.Wait(ctx) // who wanted to know has gone
 	held, err := l.peer.Claim(ctx, l.ttl, claim.Program, l.parts...)
-	l.held = held
+	if err == nil {
+		l.held = held
+	}
 	l.mu.Unlock()
 	if err != nil {
 		g.drop(l)

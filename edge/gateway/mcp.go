@@ -82,7 +82,7 @@ func (g *Gateway) mcpServer(authorization string) *mcp.Server {
 			a, err := ask(ctx, "do", &robotpb.OrderRequest{Text: in.Order, ForMs: in.ForMS})
 			return nil, a, err
 		})
-	mcp.AddTool(s, &mcp.Tool{Name: "stop", Description: "Stop all motors at once, whoever moves them"},
+	mcp.AddTool(s, &mcp.Tool{Name: "stop", Description: "Stop all motors at once, also those that another program moves"},
 		func(ctx context.Context, _ *mcp.CallToolRequest, _ noInput) (*mcp.CallToolResult, any, error) {
 			a, err := ask(ctx, "stop", &robotpb.StopRequest{})
 			return nil, a, err

@@ -39,7 +39,7 @@ func (d *desk) model(t *testing.T, token string) (*mcp.ClientSession, error) {
 // an error with the reason.
 func TestModel(t *testing.T) {
 	d := newDesk(t)
-	if _, err := d.model(t, "nobody's"); err == nil {
+	if _, err := d.model(t, "unknown"); err == nil {
 		t.Error("a model without a token is served")
 	}
 	d.body.Measure("laser.distance", 0.5)

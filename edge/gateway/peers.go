@@ -79,7 +79,7 @@ func (ps *peers) take(ctx context.Context, client string) (*peer, error) {
 	case ps.free <- struct{}{}:
 	default:
 		return nil, &errs.Error{Kind: errs.Exhausted, Code: "too_many_leases", Retry: time.Second,
-			Msg: fmt.Sprintf("%d leases and orders of programs are under way, which is all that this robot takes; try again once one has ended", maxLeases)}
+			Msg: fmt.Sprintf("all %d places for leases and orders of programs are in use; try again once one has ended", maxLeases)}
 	}
 	name := "gateway: " + clip(client)
 	ps.mu.Lock()

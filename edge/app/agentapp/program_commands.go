@@ -47,7 +47,7 @@ A program of the same name that was let in before needs the new one. Programs fi
 
 func listPrograms() *cobra.Command {
 	return atRobot(&cobra.Command{
-		Use: "list", Short: "List the programs that were let in at the robot itself",
+		Use: "list", Short: "List the programs that have a token from this robot",
 		Example: "  agentd program list -root ./r1",
 	}, func(cmd *cobra.Command, root *os.Root) error {
 		all, err := localapi.Ask[[]gateway.Program](cmd.Context(), root, "/programs/list", localapi.Nothing{})

@@ -63,7 +63,7 @@ type RobotClient interface {
 	Order(ctx context.Context, in *OrderRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[Progress], error)
 	// Does an order and answers with its end, or with the refusal. Rights as Order.
 	Do(ctx context.Context, in *OrderRequest, opts ...grpc.CallOption) (*Ended, error)
-	// Stops all motors, whoever moves them, and needs no lease. Any client may.
+	// Stops all motors, also those that other programs move. Any client may; no lease is needed.
 	Stop(ctx context.Context, in *StopRequest, opts ...grpc.CallOption) (*StopResponse, error)
 }
 
@@ -227,7 +227,7 @@ type RobotServer interface {
 	Order(*OrderRequest, grpc.ServerStreamingServer[Progress]) error
 	// Does an order and answers with its end, or with the refusal. Rights as Order.
 	Do(context.Context, *OrderRequest) (*Ended, error)
-	// Stops all motors, whoever moves them, and needs no lease. Any client may.
+	// Stops all motors, also those that other programs move. Any client may; no lease is needed.
 	Stop(context.Context, *StopRequest) (*StopResponse, error)
 	mustEmbedUnimplementedRobotServer()
 }
