@@ -23,7 +23,8 @@ const patience = 50
 // late reports whether a motion ended because this machine, not the program, had too much to do: the core stops what moves when its loop is late.
 func late(err error) bool {
 	var end *kennel.NotDone
-	return errors.As(err, &end) && strings.Contains(end.Words, "late")
+	var refused *kennel.Error // the next order, while the reason still holds
+	return errors.As(err, &end) && strings.Contains(end.Words, "late") || errors.As(err, &refused) && refused.Code == "stopped" && strings.Contains(refused.Message, "late")
 }
 
 // TestPrograms: a person at the robot lets a program in; it drives a square with each species, and hears that it is refused, by whom, and that the
@@ -60,15 +61,13 @@ func TestPrograms(t *testing.T) {
 			r := connect(file)
 			try := func(what string, do func() error) {
 				t.Helper()
-				var err error
-				for range patience {
-					if err = do(); !late(err) {
-						break
+				housetest.Await(t, 2*time.Minute, what, func() error {
+					err := do()
+					if err != nil && !late(err) {
+						t.Fatalf("%s: %v", what, err)
 					}
-				}
-				if err != nil {
-					t.Fatalf("%s: %v", what, err)
-				}
+					return err
+				})
 			}
 			squares := 1
 			if housetest.Soak() {
