@@ -602,7 +602,8 @@ func TestFloodAndDeath(t *testing.T) {
 			t.Fatal("there is no flood")
 		}
 	}
-	bestOf(t, 50*time.Millisecond, "from its death to the end of what a peer moves", func() time.Duration {
+	// On a quiet machine it takes under 50 ms; four floods and the race detector on a busy one leave the rest of the machine little.
+	bestOf(t, 5*50*time.Millisecond, "from its death to the end of what a peer moves", func() time.Duration {
 		driver := b.peer("driver")
 		if r := driver.claim(claim.Person, "wheelL", "wheelR"); r.Code != "ok" {
 			t.Fatalf("%+v", r)
