@@ -69,6 +69,15 @@ func TestPrograms(t *testing.T) {
 					return err
 				})
 			}
+			housetest.Await(t, time.Minute, "the robot's body", func() error { // its connection to the core may come after the cloud's
+				_, err := r.Go(t.Context(), 0.01)
+				var none *kennel.Error
+				if err == nil || late(err) || errors.As(err, &none) && (none.Code == "unavailable" || none.Code == "stopped") {
+					return err
+				}
+				t.Fatal(err)
+				return nil
+			})
 			squares := 1
 			if housetest.Soak() {
 				squares = 50
