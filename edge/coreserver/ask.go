@@ -465,20 +465,20 @@ func (s *Server) detail(r *control.Result) string {
 	switch r.Code {
 	case control.NotHeld:
 		if r.By == 0 {
-			return device + " was not claimed"
+			return device + " was not claimed; claim it first"
 		}
 		fallthrough
 	case control.Busy:
-		return fmt.Sprintf("%s belongs to %s with priority %d", device, s.program(r.By), r.Priority)
+		return fmt.Sprintf("%s belongs to %s with priority %d; wait until it is free, or ask who runs that program", device, s.program(r.By), r.Priority)
 	case control.Refused:
 		if words := s.reasons(r.Stop); len(words) > 0 {
-			return "the robot may not move: " + strings.Join(words, ", ")
+			return "the robot may not move: " + strings.Join(words, ", ") + "; " + r.Stop.Remedy()
 		}
 		return "the robot may not move"
 	case control.Full:
 		return "too many claims at once, or too many programs that ask for calm"
 	case control.Gone:
-		return "this claim of yours has ended"
+		return "this claim of yours has ended; claim again"
 	case control.Unable:
 		return "this body cannot do that"
 	case control.Unmeasured:

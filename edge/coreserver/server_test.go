@@ -337,9 +337,9 @@ func TestReply(t *testing.T) {
 		}
 	}
 	for code, want := range map[control.Code]string{
-		control.NotHeld: "robot.go: wheelL was not claimed", control.Refused: "robot.go: the robot may not move: its loop was late",
+		control.NotHeld: "robot.go: wheelL was not claimed; claim it first", control.Refused: "robot.go: the robot may not move: its loop was late; try again",
 		control.Unable:     "robot.go: this body cannot do that",
-		control.Unmeasured: "robot.go: it depends on a value that is not measured yet", control.Gone: "robot.go: this claim of yours has ended",
+		control.Unmeasured: "robot.go: it depends on a value that is not measured yet", control.Gone: "robot.go: this claim of yours has ended; claim again",
 		control.Invalid: "robot.go: want a legal change",
 	} {
 		a, err := b.orderOf("robot.go(1)")
@@ -704,7 +704,7 @@ func TestHold(t *testing.T) {
 	}
 	refused := func(c *peer, want string) {
 		t.Helper()
-		if r := c.line("robot.go(1)"); r.Code != "stopped" || r.Detail != "robot.go: the robot may not move: "+want {
+		if r := c.line("robot.go(1)"); r.Code != "stopped" || r.Detail != "robot.go: the robot may not move: "+want+"; release it first" {
 			t.Errorf("go: %+v, want %q", r, want)
 		}
 	}

@@ -58,6 +58,25 @@ func (r Reason) Words() []string {
 	return words
 }
 
+// Remedy says to people what lets the robot move again, for the reason that has to end first; "" for none.
+func (r Reason) Remedy() string {
+	for _, x := range remedies {
+		if r&x.reason != 0 {
+			return x.words
+		}
+	}
+	return ""
+}
+
+// remedies are in the order in which reasons have to end.
+var remedies = [...]struct {
+	reason Reason
+	words  string
+}{
+	{Halted, "release it first"}, {Link, "try again when its body answers"}, {Falling, "wait until it lies still"}, {Lifted, "put it on the floor"},
+	{Cliff, "drive it away from the edge"}, {Watchdog, "try again"},
+}
+
 // Cliffs is the set of sensors that see no floor.
 type Cliffs uint8
 

@@ -29,6 +29,7 @@ type Body struct {
 	events  []control.Event
 	moving  *control.Order // the motion under way
 	halted  bool
+	stop    motion.Reason // beside it
 	off     int
 	deaf    bool
 	refused uint64
@@ -169,8 +170,11 @@ func (b *Body) move(now time.Duration, o *control.Order, r *control.Result) {
 			r.By, r.Priority = b.claims.OwnerOf(a)
 		}
 	}
-	if b.halted && !lights {
-		r.Code, r.Stop = control.Refused, motion.Halted
+	if b.halted {
+		r.Stop |= motion.Halted
+	}
+	if r.Stop |= b.stop; r.Stop != 0 && !lights {
+		r.Code = control.Refused
 	}
 	r.Underway = r.Code == control.OK && !lights
 	b.results = append(b.results, *r)
@@ -297,6 +301,13 @@ func (b *Body) Halt() {
 	defer b.mu.Unlock()
 	b.halted = true
 	b.end(motion.Stopped, math.NaN())
+}
+
+// Forbid lets reasons, such as a cliff, forbid all motion from now on.
+func (b *Body) Forbid(stop motion.Reason) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.stop = stop
 }
 
 // Loop is the real-time loop of a Body.
