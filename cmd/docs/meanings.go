@@ -75,6 +75,7 @@ var meanings = map[string]string{
 	"kennel-agent.env FAULT_RESTART_COMMAND": "command that restarts a service; the service's name is appended",
 	"kennel-agent.env FLUSH_MS":              "how long events wait for others before they are sent",
 	"kennel-agent.env REBOOT_COMMAND":        "command of the nightly reboot; empty: only the agent restarts",
+	"kennel-agent.env LATENCY_SEC":           "how often, on average, it is measured and reported as events how fast name servers and the cloud answer",
 	"kennel-agent.env TELEMETRY_MS":          "how often battery and loop are reported as events",
 	"kennel-agent.env GATEWAY":               "where programs reach the robot, as host:port; any: port 443 of every address, or 8443 where that is not permitted; off: nowhere",
 	"kennel-agent.env TRACE_PERMILLE":        "how many of 1,000 requests begin a trace",

@@ -41,6 +41,8 @@ type Config struct {
 	Console *local.Console
 	// Telemetry is how often battery and loop are reported as events; 30 s.
 	Telemetry time.Duration
+	// Latency is how often, on average, it is measured how fast name servers and the cloud's endpoints answer; 0: never.
+	Latency time.Duration
 	// Flush is how long events wait for company before they are sent; 2 s.
 	Flush time.Duration
 	// Status is the interval of status messages; 0: presence.Interval. The lease follows from it.
@@ -112,6 +114,7 @@ var hardware bodies.Hardware
 // Our own defaults.
 const (
 	defaultTelemetry = 30 * time.Second
+	defaultLatency   = time.Hour
 	defaultFlush     = 2 * time.Second
 )
 
@@ -161,6 +164,7 @@ stored, and the robot cannot be claimed. If the robot was enrolled before, the c
 			cfg.Log = cfg.Console.Log
 			env := robotfs.LoadEnv(root, host.EnvFile, getenv)
 			cfg.Telemetry = env.Millis("TELEMETRY_MS", defaultTelemetry, 10*time.Millisecond, 24*time.Hour)
+			cfg.Latency = env.Seconds("LATENCY_SEC", defaultLatency, 24*time.Hour)
 			cfg.Flush = env.Millis("FLUSH_MS", defaultFlush, 10*time.Millisecond, time.Hour)
 			cfg.Silence = env.Seconds("CORE_SILENCE_SEC", faults.HungAfter, time.Hour)
 			cfg.Trial = release.Trial{Settle: env.Seconds("TRIAL_SETTLE_SEC", release.Settle, time.Hour), Ends: env.Int("TRIAL_CORE_ENDS", release.Ends, 1, 1000),

@@ -13,6 +13,7 @@ import (
 	"kennel/edge/agent/health"
 	"kennel/edge/agent/health/diag"
 	"kennel/edge/agent/health/diagnosis"
+	"kennel/edge/agent/health/latency"
 	"kennel/edge/agent/host"
 	"kennel/edge/agent/intents"
 	"kennel/edge/agent/link"
@@ -75,6 +76,7 @@ func (a *Agent) full() []step {
 			later(func() host.Part { return a.health.FaultHandling() }),
 			later(func() host.Part { return a.health.Crashes() }),
 			later(func() host.Part { return a.health.Night() }),
+			a.newLatency,
 			a.newUpdates(func() release.Core { return a.health.Core() }),
 		}},
 		{"owner", nil, []maker{
@@ -215,6 +217,16 @@ func (a *Agent) newVitals(h *host.Host) (host.Part, error) {
 		Upload: a.events.AllowUpload, Nightly: a.cfg.Nightly, Reboot: a.cfg.Reboot, Backup: a.events.Backup, Send: a.events.Uploads(a.link.Upload), Host: a.name,
 		Clock: a.link.ClockAgrees, Get: a.docs.Get, Simulated: simulator.NewClient(a.Root).Present})
 	return a.health.Vitals(), nil
+}
+
+// newLatency measures how fast the cloud is reached.
+func (a *Agent) newLatency(h *host.Host) (host.Part, error) {
+	p := host.Part{Name: "latency"}
+	e, err := platform.LoadEndpoints(h.Root, h.Hardware)
+	if a.cfg.Latency > 0 && err == nil { // the link says what is wrong with them
+		p.Services = []runner.Service{{Name: p.Name, Run: latency.Config{Endpoints: e, Emit: h.Emit, Every: a.cfg.Latency, Dial: a.cfg.Dial}.Run}}
+	}
+	return p, nil
 }
 
 // newUpdates follows the release that the cloud wants. core is nil for a robot without a watch on its core.

@@ -94,6 +94,7 @@ var layouts = map[string]layout{
 	"robot.cpu_info":              {fields{"governor", "set speed", "throttled"}, fields{"load/thousandths", "clock/kHz", "limit/kHz", "temperature/m°C"}}, // VEC-DAS-14
 	"robot.disk_info":             {fields{"problem"}, fields{"disk/MiB", "free/MiB", "flash/MiB", "medical record valid/" + yesNo}},
 	"robot.service_info":          {fields{"service"}, fields{"processor/thousandths", "memory/KiB", "threads"}},
+	"cloud.latency":               {fields{"endpoint", "host", "problem"}, fields{"connection/ms", "name servers/ms"}},                                    // VEC-CLD-08
 	"robot.wifi_info":             {fields{"address", "network", "IP", "valid"}, fields{"received/bytes", "sent/bytes", "receive errors", "send errors"}}, // VEC-DAS-13
 	"wifi.initial_state":          {fields{"network"}, fields{"connected/" + yesNo}},
 	"wifi.connection":             {s: fields{"network", "address"}},
