@@ -24,6 +24,7 @@ import (
 	"kennel/cloud/identity/consent"
 	"kennel/cloud/originals/replay"
 	"kennel/infra/api/jdocspb"
+	"kennel/infra/mdns"
 )
 
 // Step is one step of a self-test.
@@ -50,7 +51,13 @@ type Network struct {
 
 // Dial opens a connection.
 func (n Network) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	return (&net.Dialer{Timeout: dialTime}).DialContext(ctx, network, cmp.Or(n.To[addr], addr))
+	to := cmp.Or(n.To[addr], addr)
+	if host, port, err := net.SplitHostPort(to); err == nil && mdns.Local(host) { // this program's own resolver asks DNS alone
+		if found, err := n.lookup(ctx, to); err == nil {
+			to = net.JoinHostPort(found, port)
+		}
+	}
+	return (&net.Dialer{Timeout: dialTime}).DialContext(ctx, network, to)
 }
 
 // lookup returns where an address leads.
@@ -66,6 +73,12 @@ func (n Network) lookup(ctx context.Context, addr string) (string, error) {
 		return host, nil
 	}
 	found, err := net.DefaultResolver.LookupHost(ctx, host)
+	if err != nil && mdns.Local(host) {
+		ctx, cancel := context.WithTimeout(ctx, dialTime)
+		defer cancel()
+		a, err := mdns.Lookup(ctx, host)
+		return a.String(), err
+	}
 	return strings.Join(found, ", "), err
 }
 
@@ -195,7 +208,11 @@ func (c checker) names(ctx context.Context) (string, error) {
 			if dns, ok := errors.AsType[*net.DNSError](err); ok {
 				reason = dns.Err
 			}
-			return "", advise("the name %s is not known here (%s); add it to the DNS or the hosts file of the robot's network, leading to %s", host, reason, c.where(host))
+			what := "add it to the DNS or the hosts file of the robot's network, leading to " + c.where(host)
+			if mdns.Local(host) {
+				what = "let kenneld answer for it (robots.mdns: " + host + "), and let the firewall pass UDP port 5353"
+			}
+			return "", advise("the name %s is not known here (%s); %s", host, reason, what)
 		}
 		found = append(found, host+" is "+to)
 	}

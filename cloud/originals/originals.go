@@ -27,6 +27,7 @@ import (
 	"kennel/cloud/originals/replay"
 	"kennel/infra/errs"
 	"kennel/infra/logging"
+	"kennel/infra/mdns"
 	"kennel/infra/secretbox"
 	"kennel/infra/thing"
 )
@@ -136,8 +137,12 @@ func (d Door) Guide() (Guide, error) {
 	if len(addrs) > 0 {
 		first = addrs[0]
 	}
-	names := make([]string, 0, len(g.Names))
-	for _, n := range g.Names {
+	var names []string
+	for i, n := range g.Names {
+		if mdns.Local(n.Name) {
+			g.Names[i].Use += "; found by multicast DNS (robots.mdns), no entry is needed"
+			continue
+		}
 		names = append(names, n.Name)
 	}
 	g.Hosts = first + "  " + strings.Join(names, " ") + "\n"

@@ -136,6 +136,11 @@ func TestGuide(t *testing.T) {
 	if g, err := d.Guide(); err != nil || len(g.Names) != 1 || len(g.Troubles) != 0 {
 		t.Errorf("an address needs no name: %+v, %q, %v", g.Names, g.Troubles, err)
 	}
+	d = door(t)
+	d.Public, d.Names = "escapepod.local:443", nil
+	if g, err := d.Guide(); err != nil || g.Hosts != "192.168.1.5  kennel.s3.us-west-2.amazonaws.com\n" || !strings.Contains(g.Names[0].Use, "robots.mdns") {
+		t.Errorf("a name by multicast DNS: %+v, %v", g, err)
+	}
 	if _, err := (Door{}).Guide(); errs.CodeOf(err) != "no_robots_port" {
 		t.Errorf("no port: %v", err)
 	}

@@ -5,15 +5,20 @@ package mdns
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
+	"sync"
+	"syscall"
+	"time"
 
 	"golang.org/x/net/dns/dnsmessage"
 	"golang.org/x/net/ipv4"
 
+	"kennel/infra/backoff"
 	"kennel/infra/errs"
 	"kennel/infra/logging"
 )
@@ -101,48 +106,95 @@ func records(name dnsmessage.Name, addrs []netip.Addr, want map[dnsmessage.Type]
 type Responder struct {
 	name     string
 	conn     *net.UDPConn
-	packets  *ipv4.PacketConn     // of conn; says by which network a query came
-	networks map[int][]netip.Addr // this machine's addresses by the index of the interface
+	packets  *ipv4.PacketConn // of conn; says by which network a query came
 	log      *slog.Logger
+	look     func() (map[int]network, error)
+	mu       sync.Mutex
+	networks map[int]network // that were joined, by the index of the interface
 }
 
-// Listen joins the networks that this machine has now; robots ask by IPv4. The name answers with this machine's addresses on each network.
+// network is one that others can ask on, with this machine's addresses there.
+type network struct {
+	net.Interface
+	addrs []netip.Addr
+}
+
+// lookEvery is how often networks and addresses are looked at: a robot's cloud may get another address, or its network, after it started. Our own.
+const lookEvery = 10 * time.Second
+
+// Listen joins the networks that this machine has now, and later those that it gets; robots ask by IPv4. The name answers with this machine's addresses on each.
 func Listen(name string, log *slog.Logger) (*Responder, error) {
 	if err := Check(name); err != nil {
 		return nil, err
 	}
-	ifs, err := net.Interfaces()
+	conn, err := net.ListenPacket("udp4", group.String()) // shares the port with other responders
 	if err != nil {
-		return nil, err
+		return nil, errs.New(errs.Unavailable, "mDNS: %w", err)
 	}
-	r := &Responder{name: name, networks: map[int][]netip.Addr{}, log: log}
-	var failed error
-	for _, i := range ifs {
-		addrs := of(i)
-		if i.Flags&net.FlagUp == 0 || i.Flags&(net.FlagMulticast|net.FlagLoopback) == 0 || len(addrs) == 0 || !addrs[0].Is4() {
-			continue
-		}
-		if err := r.join(i); err != nil {
-			failed = fmt.Errorf("%s: %w", i.Name, err)
-			continue
-		}
-		r.networks[i.Index] = addrs
+	r := &Responder{name: name, conn: conn.(*net.UDPConn), packets: ipv4.NewPacketConn(conn), log: log, look: networks, networks: map[int]network{}}
+	err = errors.Join(r.packets.SetControlMessage(ipv4.FlagInterface, true), r.packets.SetMulticastTTL(255), r.packets.SetMulticastLoopback(true))
+	if err != nil {
+		return nil, errors.Join(err, conn.Close())
 	}
-	if len(r.networks) == 0 {
-		return nil, errors.Join(errs.New(errs.Unavailable, "mDNS: no network of this machine can be joined"), failed)
+	if r.join(context.Background()); len(r.networks) == 0 {
+		log.Warn("mDNS: no network of this machine can be joined yet", "name", name)
 	}
 	return r, nil
 }
 
-func (r *Responder) join(i net.Interface) (err error) {
-	if r.conn != nil {
-		return r.packets.JoinGroup(&i, group)
+// networks returns those of this machine that carry multicast over IPv4.
+func networks() (map[int]network, error) {
+	ifs, err := net.Interfaces()
+	if err != nil {
+		return nil, err
 	}
-	if r.conn, err = net.ListenMulticastUDP("udp4", &i, group); err != nil { // shares the port with other responders
-		return err
+	out := map[int]network{}
+	for _, i := range ifs {
+		if addrs := of(i); i.Flags&net.FlagUp != 0 && i.Flags&(net.FlagMulticast|net.FlagLoopback) != 0 && len(addrs) > 0 && addrs[0].Is4() {
+			out[i.Index] = network{i, addrs}
+		}
 	}
-	r.packets = ipv4.NewPacketConn(r.conn)
-	return errors.Join(r.packets.SetControlMessage(ipv4.FlagInterface, true), r.packets.SetMulticastTTL(255), r.packets.SetMulticastLoopback(true))
+	return out, nil
+}
+
+// join joins networks that are new, and announces the name where an address changed.
+func (r *Responder) join(ctx context.Context) {
+	now, err := r.look()
+	if err != nil {
+		r.log.WarnContext(ctx, "mDNS: networks not read", logging.Err, err)
+		return
+	}
+	r.mu.Lock()
+	before := r.networks
+	r.mu.Unlock()
+	for index, n := range now {
+		old, had := before[index]
+		if had && slices.Equal(old.addrs, n.addrs) {
+			continue
+		}
+		if !had {
+			// An interface that went and came back under its index may still be joined.
+			if err := r.packets.JoinGroup(&n.Interface, group); err != nil && !errors.Is(err, syscall.EADDRINUSE) {
+				r.log.DebugContext(ctx, "mDNS: network not joined", "network", n.Name, logging.Err, err)
+				delete(now, index) // looked at again
+				continue
+			}
+		}
+		r.announce(ctx, index, n.addrs)
+	}
+	r.mu.Lock()
+	r.networks = now
+	r.mu.Unlock()
+}
+
+// announce tells everyone on a network the addresses of the name.
+func (r *Responder) announce(ctx context.Context, index int, addrs []netip.Addr) {
+	m := dnsmessage.Message{Header: dnsmessage.Header{Response: true, Authoritative: true}, Answers: records(dnsmessage.MustNewName(r.name+"."), addrs,
+		map[dnsmessage.Type]bool{dnsmessage.TypeA: true, dnsmessage.TypeAAAA: true}, false)}
+	if b, err := m.Pack(); err == nil {
+		r.log.InfoContext(ctx, "announced by mDNS", "name", r.name, logging.Addr, addrs[0].String())
+		r.send(ctx, index, b, group)
+	}
 }
 
 // of returns the addresses of a network, IPv4 first.
@@ -160,16 +212,24 @@ func of(i net.Interface) (out []netip.Addr) {
 	return out
 }
 
-// Run announces the name once and answers until ctx ends.
+// Run announces the name on each network, and answers until ctx ends.
 func (r *Responder) Run(ctx context.Context) error {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	defer context.AfterFunc(ctx, func() { _ = r.conn.Close() })() // which ends the read
-	name := dnsmessage.MustNewName(r.name + ".")
-	for i, addrs := range r.networks {
-		m := dnsmessage.Message{Header: dnsmessage.Header{Response: true, Authoritative: true}, Answers: records(name, addrs, map[dnsmessage.Type]bool{dnsmessage.TypeA: true, dnsmessage.TypeAAAA: true}, false)}
-		if b, err := m.Pack(); err == nil {
-			r.send(ctx, i, b, group)
-		}
+	r.mu.Lock()
+	first := maps.Clone(r.networks)
+	r.mu.Unlock()
+	for i, n := range first {
+		r.announce(ctx, i, n.addrs)
 	}
+	wg.Go(func() {
+		for backoff.Sleep(ctx, lookEvery) == nil {
+			r.join(ctx)
+		}
+	})
 	buf := make([]byte, 9000) // the longest message of RFC 6762
 	for {
 		n, way, from, err := r.packets.ReadFrom(buf)
@@ -183,7 +243,10 @@ func (r *Responder) Run(ctx context.Context) error {
 		if !ok || way == nil {
 			continue // no kernel does that
 		}
-		if answer, alone := Answer(buf[:n], r.name, r.networks[way.IfIndex], udp.Port != group.Port); answer != nil {
+		r.mu.Lock()
+		addrs := r.networks[way.IfIndex].addrs
+		r.mu.Unlock()
+		if answer, alone := Answer(buf[:n], r.name, addrs, udp.Port != group.Port); answer != nil {
 			to := group
 			if alone {
 				to = udp

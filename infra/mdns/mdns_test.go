@@ -3,6 +3,7 @@ package mdns
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"net"
 	"net/netip"
 	"slices"
@@ -148,4 +149,48 @@ func FuzzAnswer(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestNetworksChange: the name answers with the addresses of now, also on a network that came after the start.
+func TestNetworksChange(t *testing.T) {
+	r, err := Listen("kennel-later.local", slog.New(slog.NewTextHandler(t.Output(), nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.conn.Close()
+	real, err := networks()
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := map[int]network{}
+	r.look = func() (map[int]network, error) { return maps.Clone(now), nil }
+	known := func() (out []string) {
+		r.join(t.Context())
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		for _, n := range r.networks {
+			out = append(out, n.addrs[0].String())
+		}
+		return out
+	}
+	if got := known(); len(got) > 0 {
+		t.Errorf("without a network: %v", got)
+	}
+	var index int
+	for i, n := range real {
+		if n.Flags&net.FlagLoopback != 0 {
+			index, now[i] = i, n
+		}
+	}
+	if got := known(); !slices.Equal(got, []string{"127.0.0.1"}) {
+		t.Errorf("a network that came later: %v", got)
+	}
+	now[index] = network{now[index].Interface, addrs}
+	if got := known(); !slices.Equal(got, []string{"192.168.1.5"}) {
+		t.Errorf("another address: %v", got)
+	}
+	now[-1] = network{net.Interface{Index: 1 << 30, Name: "gone"}, addrs}
+	if got := known(); len(got) != 1 {
+		t.Errorf("a network that cannot be joined: %v", got)
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"kennel/cloud/originals"
 	"kennel/infra/cli"
 	"kennel/infra/errs"
+	"kennel/infra/mdns"
 )
 
 // cloudFlags say which cloud a command is about.
@@ -122,6 +124,8 @@ func showGuide(t *cli.Table, g originals.Guide) {
 			t.Text("  " + strings.TrimRight(line, "\n"))
 		}
 		t.Text("Stock software reads it at its first voice request, which it sends only once it has a token. If the robot's user data was erased, it has none: kenneld originals install ROBOT writes what it needs over SSH, on software that allows it; or give this cloud a certificate of a public authority that the robot trusts (api.acme), or the name escapepod.local (robots.cert_file, robots.mdns) if its software trusts the Escape Pod root.")
+	} else if slices.ContainsFunc(g.Names, func(n originals.Name) bool { return mdns.Local(n.Name) }) {
+		t.Section("Stock software that trusts the Escape Pod root loads it at its first request for a document after each start. A request of another kind before fails and is made again: if the robot cannot sign in, sign it in once more.")
 	}
 }
 

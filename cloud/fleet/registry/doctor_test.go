@@ -59,6 +59,17 @@ func TestLastRefusal(t *testing.T) {
 	}
 }
 
+// TestRefusedHandshakeEnds: a call over TLS ends a refused handshake, but for a name that the certificate lacks: the robot may call by several.
+func TestRefusedHandshakeEnds(t *testing.T) {
+	for code, over := range map[string]bool{"root_distrusted": true, "clock_ahead": true, "name_foreign": false} {
+		f := well()
+		original(f, Outcome{Name: StepCall, OK: true, Code: "tokens", Last: now}, Outcome{Name: StepTLS, Code: code, Last: now.Add(-time.Second), Times: 1})
+		if r := f.diagnose(); r.Refusal == nil || r.Refusal.Over != over {
+			t.Errorf("%s, then a call: %+v, want over %v", code, r.Refusal, over)
+		}
+	}
+}
+
 func TestDiagnose(t *testing.T) {
 	refused := func(step, code, detail string) Outcome {
 		return Outcome{Name: step, Code: code, Detail: detail, First: now.Add(-time.Hour), Last: now.Add(-time.Second), Times: 12, Peer: "192.0.2.7:40000", Version: "1.2.3"}

@@ -66,7 +66,7 @@ func (f *facts) trust() (Check, bool) {
 	called := f.last(StepCall)
 	// A robot that calls after it distrusted the root has the root now. A name that the certificate lacks may be one of several that it calls.
 	o := f.last(StepTLS)
-	over := o != nil && called != nil && called.Last.After(o.Last) && o.Code != "name_foreign"
+	over := o != nil && called != nil && called.Last.After(o.Last) && o.endedBy(*called)
 	if o != nil && !over && f.now.Sub(o.Last) < refusedLately {
 		if c.Level = Warn; called == nil {
 			c.Level = Fail
@@ -210,6 +210,9 @@ func (f *facts) services() (Check, bool) {
 func (o *Outcome) endedBy(later Outcome) bool {
 	if strings.HasPrefix(o.Code, "token_") && later.OK && slices.Contains(stepsOfTokens, later.Name) && later.Name != StepDisassociate {
 		return true
+	}
+	if o.Name == StepTLS { // a handshake that succeeds is no step of its own; the calls over it are
+		return later.OK && later.Name == StepCall && o.Code != "name_foreign"
 	}
 	if o.Name != StepService {
 		return later.OK && later.Name == o.Name
