@@ -371,8 +371,8 @@ func TestHintBringsTheChange(t *testing.T) {
 	}
 	select {
 	case c := <-changed:
-		if d := time.Since(start); c.Source != docs.FromCloud || string(c.Fields["master_volume"]) != "1" || d > time.Second {
-			t.Errorf("told %+v after %v; want volume 1 from the cloud within 1s", c, d)
+		if d := time.Since(start); c.Source != docs.FromCloud || string(c.Fields["master_volume"]) != "1" || d > 5*time.Second {
+			t.Errorf("told %+v after %v; want volume 1 from the cloud within 1 s, five times that on a busy machine", c, d)
 		}
 	case <-time.After(20 * time.Second):
 		t.Fatal("the robot heard nothing")
