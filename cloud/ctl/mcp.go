@@ -75,7 +75,9 @@ func (a *app) mcpServer(ctx context.Context, allow []string) (*mcp.Server, error
 	add := func(name, method, path string) {
 		o := d.Paths[path][strings.ToLower(method)]
 		s.AddTool(&mcp.Tool{Name: name, Description: o.Summary, InputSchema: d.input(o), Annotations: &mcp.ToolAnnotations{ReadOnlyHint: method == http.MethodGet}},
-			a.tool(func(ctx context.Context, raw json.RawMessage) (json.RawMessage, error) { return a.mcpAsk(ctx, method, path, o, raw) }))
+			a.tool(func(ctx context.Context, raw json.RawMessage) (json.RawMessage, error) {
+				return a.mcpAsk(ctx, method, path, o, raw)
+			}))
 	}
 	for name, path := range mcpReads {
 		if _, has := d.Paths[path]["get"]; has {
@@ -133,7 +135,9 @@ type described struct {
 		Required              bool
 		Schema                map[string]any
 	}
-	RequestBody struct{ Content map[string]struct{ Schema any } }
+	RequestBody struct {
+		Content map[string]struct{ Schema any }
+	}
 }
 
 // UnmarshalJSON reads operationId into ID.
