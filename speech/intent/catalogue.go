@@ -135,6 +135,15 @@ var featuresOff = map[string]bool{"AttentionTransfer": true, "CubeSpinner": true
 // alexa are the features that are on in a robot as delivered and off here, where no Alexa answers (VEC-AVS-02).
 var alexa = map[string]bool{"Alexa": true, "Alexa_AU": true, "Alexa_UK": true}
 
+// featuresOn are the others that a robot is delivered with.
+var featuresOn = []string{"ActiveIntentFeedback", "Dancing", "Exploring", "EyeColorVC", "FetchCube", "FindCube", "GreetAfterLongTime", "HandDetection", "HeldInPalm", "HowOldAreYou", "Keepaway",
+	"KnowledgeGraph", "MoveCube", "PopAWheelie", "ReactToHeldCube", "ReactToIllumination", "RollCube", "StayOnChargerUntilCharged", "Volume"}
+
+// Features returns the names of all features that a robot is delivered with (VEC-DOC-11, annex B).
+func Features() []string {
+	return slices.Concat(featuresOn, slices.Collect(maps.Keys(featuresOff)), slices.Collect(maps.Keys(alexa)))
+}
+
 // FeatureOn reports whether a feature is on unless a robot's own file says otherwise. Features that annex B does not list are on.
 func FeatureOn(feature string) bool { return !featuresOff[feature] && !alexa[feature] }
 

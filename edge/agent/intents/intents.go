@@ -19,6 +19,7 @@ import (
 	"sync"
 	"time"
 
+	"kennel/edge/agent/features"
 	"kennel/edge/body"
 	"kennel/edge/coreclient"
 	"kennel/edge/corelink"
@@ -85,7 +86,7 @@ type Config struct {
 // Intents is safe for concurrent use; Run is called once.
 type Intents struct {
 	cfg   Config
-	gates map[string]bool // features, whether they are on; others are as delivered
+	gates *features.Set
 	names *intent.Map
 	met   wake.Signal // one slot: robotd is another
 	timer *timer
@@ -108,9 +109,12 @@ type parts struct {
 
 // New reads the features and the timer that was set before. A robot whose timer cannot be read has none.
 func New(cfg Config) (*Intents, error) {
-	gates, err := loadGates(cfg.Root)
-	if err != nil {
+	gates, err := features.Open(cfg.Root)
+	if gates == nil {
 		return nil, err
+	}
+	if err != nil {
+		cfg.Log.Error("overrides of features ignored", logging.Err, err)
 	}
 	x := &Intents{cfg: cfg, gates: gates, met: wake.New(), timer: newTimer(cfg)}
 	x.names, err = x.loadMap(cfg.Root)
@@ -187,14 +191,7 @@ func partsOf(t *live.Tree) (p parts) {
 // open reports whether the feature of an intent is on (VEC-INT-11).
 func (x *Intents) open(name string) bool {
 	in, _ := intent.ByUser(name)
-	return x.on(in.Gate)
-}
-
-func (x *Intents) on(feature string) bool {
-	if on, said := x.gates[feature]; said {
-		return on
-	}
-	return intent.FeatureOn(feature)
+	return x.gates.On(in.Gate)
 }
 
 // now returns what the robot is and has now.

@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"kennel/edge/agent/features"
 	"kennel/edge/coreclient"
 	"kennel/edge/corelink"
 	"kennel/infra/api/events"
@@ -361,7 +362,11 @@ func TestRefused(t *testing.T) {
 		"fault":   {func(r *robot) { r.core.code = "stopped" }, Failed, "I cannot move now: "},
 		"cliff":   {func(r *robot) { r.core.ends = "stopped" }, Failed, "I could not finish: stopped after 0.02 m of 0.1 m"},
 		"gone":    {func(r *robot) { r.core.gone = true }, Failed, "I do not feel my body now"},
-		"off":     {func(r *robot) { r.gates["HowOldAreYou"] = false }, "", "I went 10 cm forward"},
+		"off": {func(r *robot) {
+			if err := r.gates.Override("HowOldAreYou", features.Disabled); err != nil {
+				t.Error(err)
+			}
+		}, "", "I went 10 cm forward"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			r := newRobot(t, vector)

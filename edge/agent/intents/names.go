@@ -25,7 +25,7 @@ func (x *Intents) loadMap(root *os.Root) (*intent.Map, error) {
 		err = nil
 	}
 	if err == nil {
-		m.Enabled = x.on
+		m.Enabled = x.gates.On
 	}
 	return m, err
 }

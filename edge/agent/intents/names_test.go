@@ -6,6 +6,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"kennel/edge/agent/features"
 	"kennel/edge/env/robotfs"
 	"kennel/infra/errs"
 )
@@ -68,8 +69,8 @@ func TestFiles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRobot(t, vector)
 		for name, text := range map[string]string{
-			features: `[{"feature":"Volume","enabled":false}, {"feature":"Messaging","enabled":true}]`,
-			mapFile:  `{"user_intent_map":[{"cloud_intent":"intent_x_forth","user_intent":"movement_forward"},{"cloud_intent":"intent_message_playmessage_extend","user_intent":"message_playback","feature_gate":"Messaging"}]}`,
+			features.File: `[{"feature":"Volume","enabled":false}, {"feature":"Messaging","enabled":true}]`,
+			mapFile:       `{"user_intent_map":[{"cloud_intent":"intent_x_forth","user_intent":"movement_forward"},{"cloud_intent":"intent_message_playmessage_extend","user_intent":"message_playback","feature_gate":"Messaging"}]}`,
 		} {
 			if err := robotfs.WriteFile(r.root, name, []byte(text), 0o644); err != nil {
 				t.Fatal(err)

@@ -4,14 +4,24 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/http"
 
 	"kennel/edge/agent/commands"
+	"kennel/edge/agent/features"
 	"kennel/edge/agent/host"
+	"kennel/edge/agent/localapi"
 	"kennel/infra/api/commandwire"
 	"kennel/infra/api/events"
 	"kennel/infra/api/status"
 	"kennel/infra/runner"
 )
+
+// FeatureChange asks for the features, after a change if there is one: an override of Feature, or the end of all overrides.
+type FeatureChange struct {
+	Feature  string         `json:"feature,omitempty"`
+	Override features.State `json:"override,omitempty"`
+	Reset    bool           `json:"reset,omitempty"`
+}
 
 // Part is the intents as a part of agentd.
 func (x *Intents) Part() host.Part {
@@ -21,6 +31,19 @@ func (x *Intents) Part() host.Part {
 		Hears:    []host.Hearing{host.On(x.Handle)},
 		Commands: map[string]commands.Executor{commandwire.Intent: x.command},
 		Fill:     func(m *status.Message) { m.Intents = x.Intents() },
+		Local: map[string]http.Handler{"POST /features": localapi.Answer(func(_ context.Context, c FeatureChange) ([]features.Feature, error) {
+			var err error
+			switch {
+			case c.Reset:
+				err = x.gates.Reset()
+			case c.Feature != "":
+				err = x.gates.Override(c.Feature, c.Override)
+			}
+			if err == nil {
+				x.cfg.Changed() // other intents may be possible
+			}
+			return x.gates.List(), err
+		})},
 	}
 }
 

@@ -2,15 +2,10 @@ package intents
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"io/fs"
 	"maps"
 	"math"
-	"os"
 	"slices"
 
-	"kennel/edge/env/robotfs"
 	"kennel/speech/intent"
 )
 
@@ -108,22 +103,3 @@ var table = map[string]row{
 
 // Names returns all intents that the table has, sorted.
 func Names() []string { return slices.Sorted(maps.Keys(table)) }
-
-// features says which features a robot has (part of VEC-DOC-11).
-const features = robotfs.Resources + "/config/features.json"
-
-// loadGates returns the features that the file says. Others are as in a robot as delivered (annex B).
-func loadGates(root *os.Root) (map[string]bool, error) {
-	on := map[string]bool{}
-	var file []struct {
-		Feature string `json:"feature"`
-		Enabled bool   `json:"enabled"`
-	}
-	if err := robotfs.ReadJSON(root, features, &file); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("features: %w", err)
-	}
-	for _, f := range file {
-		on[f.Feature] = f.Enabled
-	}
-	return on, nil
-}

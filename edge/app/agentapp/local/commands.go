@@ -10,7 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"kennel/edge/agent/experiments"
+	"kennel/edge/agent/features"
 	"kennel/edge/agent/host"
+	"kennel/edge/agent/intents"
 	"kennel/edge/agent/localapi"
 	"kennel/edge/bodies"
 	"kennel/edge/body/vector/factory/emr"
@@ -28,7 +30,7 @@ type AtRobot func(cmd *cobra.Command, run func(cmd *cobra.Command, root *os.Root
 
 // Commands returns the commands of this package.
 func Commands(at AtRobot) []*cobra.Command {
-	return []*cobra.Command{emrCommand(at), eventCommand(at), profileCommand(at), experimentsCommand(at), traceCommand(at)}
+	return []*cobra.Command{emrCommand(at), eventCommand(at), profileCommand(at), experimentsCommand(at), featuresCommand(at), traceCommand(at)}
 }
 
 func emrCommand(at AtRobot) *cobra.Command {
@@ -213,6 +215,41 @@ The robot's tags are its serial number, id, species and release, and AUDIENCE_TA
 			}
 		})
 	})
+}
+
+// featuresCommand takes the place of the original's developer tool for features (VEC-DOC-12).
+func featuresCommand(at AtRobot) *cobra.Command {
+	ask := func(change func(args []string) intents.FeatureChange) func(*cobra.Command, *os.Root) error {
+		return func(cmd *cobra.Command, root *os.Root) error {
+			got, err := localapi.Ask[[]features.Feature](cmd.Context(), root, "/features", change(cmd.Flags().Args()))
+			if err != nil {
+				return err
+			}
+			return cli.Print(cmd, got, func(t *cli.Table) {
+				t.Row("FEATURE", "ENABLED", "OVERRIDE")
+				for _, f := range got {
+					t.Row(f.Name, f.On, f.Override)
+				}
+			})
+		}
+	}
+	set := at(&cobra.Command{
+		Use: "set FEATURE STATE", Short: "Turn a feature on or off until it is reset",
+		Long:    "Turn a feature on or off, also after restarts, until it is reset. STATE is enabled, disabled, or none, which gives it back.",
+		Example: "  agentd features set Volume disabled -root ./r1",
+	}, ask(func(args []string) intents.FeatureChange {
+		return intents.FeatureChange{Feature: args[0], Override: features.State(args[1])}
+	}))
+	set.Args = cobra.ExactArgs(2)
+	reset := at(&cobra.Command{Use: "reset", Short: "End all overrides of features", Example: "  agentd features reset -root ./r1"},
+		ask(func([]string) intents.FeatureChange { return intents.FeatureChange{Reset: true} }))
+	cmd := at(&cobra.Command{
+		Use: "features", Short: "Show which features of the robot's software are on, and override them",
+		Long:    "Show which features of the robot's software are on: as delivered, as " + features.File + " says, and as overridden here.",
+		Example: "  agentd features -root ./r1\n  agentd features set Volume disabled -root ./r1",
+	}, ask(func([]string) intents.FeatureChange { return intents.FeatureChange{} }))
+	cmd.AddCommand(set, reset)
+	return cmd
 }
 
 // traceCommand is the original's ankitrace (VEC-DGN-08).
