@@ -59,7 +59,7 @@ type Layout struct {
 }
 
 // IsZero reports whether the layout is the writer's own.
-func (l *Layout) IsZero() bool {
+func (l Layout) IsZero() bool {
 	for i := range l.Pad {
 		if l.Pad[i] != nil || l.Gap[i] != nil {
 			return false

@@ -121,7 +121,7 @@ func (r *reader) block(f *File, at, n int) (from, to int, err error) {
 	if n == 3 {
 		need = head(f.Minor)
 	}
-	if !r.begins(at, n, need) {
+	if n > 0 && !r.begins(at, n, need) {
 		for _, align := range []int{4, 8} {
 			if next := (at + align - 1) &^ (align - 1); next != at && r.begins(next, n, need) {
 				start = next
