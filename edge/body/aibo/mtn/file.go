@@ -35,7 +35,7 @@ type Keyframe struct {
 	Joints []int32  // micro-radian, one for each of File.Joints (MTN-33)
 }
 
-// Frame is the time of a frame, whatever File.Rate says: the vendor's player never reads it (MTN-14, part of MTN-54).
+// Frame is the time of a frame, whatever File.Rate says: the vendor's player never reads it (MTN-14, MTN-54).
 const Frame = 16 * time.Millisecond
 
 // Duration returns the time from the first keyframe to the last (MTN-36). It saturates after 292 years.
