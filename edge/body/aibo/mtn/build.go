@@ -42,7 +42,7 @@ func (f *File) Add(after time.Duration, degrees map[string]float64) error {
 	k := Keyframe{Joints: make([]int32, len(f.Joints))}
 	if n := len(f.Keyframes); n > 0 {
 		k = Keyframe{interp, f.Keyframes[n-1].RPY, slices.Clone(f.Keyframes[n-1].Joints)}
-	}
+	} // else there is nothing to come from, and no time
 	p, _ := PlatformOf(f.Format)
 	names := p.Resolve(f.Joints)
 	for _, name := range slices.Sorted(maps.Keys(degrees)) {

@@ -178,7 +178,7 @@ func TestName(t *testing.T) {
 			t.Errorf("%q: %q", tc.in, tc.want.String())
 		}
 	}
-	// Each part drives its own joints (part of MTN-55).
+	// Each part drives its own joints (MTN-55).
 	for part, want := range map[byte]string{'a': "hmlet", 'h': "h", 'l': "l", 'm': "m", 'e': "e", 't': "t", 0: "hmlet"} {
 		got := ""
 		for _, j := range []string{"HEAD_PITCH2", "MOUTH", "BR_LEG_KNEE", "LEFT_EAR", "TAIL_HORZ"} {

@@ -123,3 +123,46 @@ func MicroRadian(degrees float64) int32 {
 
 // Degrees returns micro-radian in degrees (MTN-34).
 func Degrees(microRadian int32) float64 { return float64(microRadian) / perDegree }
+
+// Offsets are the places of a file's parts in its bytes, for findings.
+type Offsets struct {
+	Name, Format int64
+	Joints       []int64 // of the length of each name
+	first        int64
+	stride       int64
+}
+
+// Offsets returns where the parts of f are.
+func (f *File) Offsets() Offsets {
+	var o Offsets
+	end := func(block, from, content int) (next int) {
+		pad := len(f.Layout.Pad[block])
+		if f.Layout.Pad[block] == nil {
+			pad = padding(f.Minor, block, content)
+		}
+		return from + content + pad
+	}
+	at := end(0, len(signature), header) + len(f.Layout.Gap[1])
+	o.Name = int64(at + headSize)
+	o.Format = o.Name + int64(2+len(f.Name)+len(f.Author))
+	at = end(1, at, headSize+3+len(f.Name)+len(f.Author)+len(f.Format)) + len(f.Layout.Gap[2])
+	name := at + headSize + 2
+	o.Joints = make([]int64, len(f.Joints))
+	for i, s := range f.Joints {
+		o.Joints[i] = int64(name)
+		name += 1 + len(s)
+	}
+	at = end(2, at, name-at) + len(f.Layout.Gap[3])
+	h := head(f.Minor)
+	if f.Layout.Head != 0 {
+		h = f.Layout.Head - 4
+	}
+	o.first, o.stride = int64(at+h), int64(frameSize+4*len(f.Joints))
+	return o
+}
+
+// Keyframe returns where keyframe i begins, with its interp.
+func (o Offsets) Keyframe(i int) int64 { return o.first + int64(i)*o.stride }
+
+// Angle returns where the angle of joint j in keyframe i is.
+func (o Offsets) Angle(i, j int) int64 { return o.Keyframe(i) + frameSize + 4*int64(j) }

@@ -21,7 +21,7 @@ func (s Severity) String() string { return [...]string{"note", "warning", "error
 // MarshalText writes the word.
 func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// Finding is one thing that a reader or a check noticed, with its place (part of MTN-51). A Finding that ends reading is its error.
+// Finding is one thing that a reader or a check noticed, with its place (MTN-51). A Finding that ends reading is its error.
 type Finding struct {
 	Severity Severity `json:"severity"`
 	Code     string   `json:"code"`   // one of the codes of this package: stable, for programs

@@ -189,7 +189,7 @@ func (n Name) String() string {
 	return part + "_" + n.Start + "#" + n.Stop + "_" + n.Description
 }
 
-// PartOf returns the letter of the part that a joint belongs to: h, m, e, l or t (part of MTN-55).
+// PartOf returns the letter of the part that a joint belongs to: h, m, e, l or t (MTN-55).
 func PartOf(joint string) byte {
 	switch {
 	case joint == "MOUTH":
@@ -204,7 +204,7 @@ func PartOf(joint string) byte {
 	return 'l'
 }
 
-// Drives reports whether a motion with this name moves a joint: all of them unless its part says less (part of MTN-55).
+// Drives reports whether a motion with this name moves a joint: all of them unless its part says less (MTN-55).
 func (n Name) Drives(joint string) bool {
 	return n.Part == 0 || n.Part == 'a' || n.Part == PartOf(joint)
 }

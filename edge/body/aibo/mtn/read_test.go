@@ -266,3 +266,31 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// TestOffsets: the places of a file's parts, in every layout.
+func TestOffsets(t *testing.T) {
+	variants(func(name string, f *File, _ ...string) {
+		b, o := must(t, f), f.Offsets()
+		if got := string(b[o.Name+1:][:b[o.Name]]); got != f.Name {
+			t.Errorf("%s: name %q", name, got)
+		}
+		if got := string(b[o.Format+1:][:b[o.Format]]); got != f.Format {
+			t.Errorf("%s: format %q", name, got)
+		}
+		for i, at := range o.Joints {
+			if got := string(b[at+1:][:b[at]]); got != f.Joints[i] {
+				t.Errorf("%s: joint %d: %q", name, i, got)
+			}
+		}
+		for i, k := range f.Keyframes {
+			if got := binary.LittleEndian.Uint32(b[o.Keyframe(i):]); i > 0 && got != k.Interp {
+				t.Errorf("%s: keyframe %d: %d", name, i, got)
+			}
+			for j, v := range k.Joints {
+				if got := int32(binary.LittleEndian.Uint32(b[o.Angle(i, j):])); got != v {
+					t.Fatalf("%s: keyframe %d, joint %d: %d", name, i, j, got)
+				}
+			}
+		}
+	})
+}
