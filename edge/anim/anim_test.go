@@ -84,7 +84,7 @@ func TestLast(t *testing.T) {
 	}
 }
 
-// TestLeadIn: the joints go to the first keyframe at half their speed, and in half a second at least (part of MTN-53).
+// TestLeadIn: the joints go to the first keyframe at half their speed, and in half a second at least (MTN-53).
 func TestLeadIn(t *testing.T) {
 	for _, tc := range []struct {
 		yaw  int32

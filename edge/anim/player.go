@@ -20,7 +20,7 @@ const (
 // Has reports whether all of q happened.
 func (e Events) Has(q Events) bool { return e&q == q }
 
-// The lead-in to the first keyframe: at half of the speed of each joint, and not faster than this (part of MTN-53).
+// The lead-in to the first keyframe: at half of the speed of each joint, and not faster than this (MTN-53).
 const (
 	leadShare = 0.5
 	leadRows  = 63 // half a second
@@ -99,7 +99,7 @@ func (p *Player) Progress() float64 {
 // Playing reports whether the motion has begun and not ended; also while it is paused.
 func (p *Player) Playing() bool { return p.phase != idle }
 
-// Start begins to play from where the body's joints are, one position each, in micro-radian. The joints first move to the first keyframe (part of MTN-53),
+// Start begins to play from where the body's joints are, one position each, in micro-radian. The joints first move to the first keyframe (MTN-53),
 // unless they are there.
 func (p *Player) Start(at []int32) error {
 	if len(at) != len(p.at) {

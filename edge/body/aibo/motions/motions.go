@@ -35,19 +35,25 @@ func platform(m aibo.Model) mtn.Platform {
 	return p
 }
 
-// joints returns the joints of a model in the order of its files.
-func joints(m aibo.Model) (all []aibo.Joint) {
-	have := aibo.Joints(m)
-	for _, j := range platform(m).Joints {
-		i := slices.IndexFunc(have, func(a aibo.Joint) bool { return a.Native == j.Name })
-		all = append(all, have[i])
+// ordered are the joints of each model in the order of its files.
+var ordered = func() map[aibo.Model][]aibo.Joint {
+	all := map[aibo.Model][]aibo.Joint{}
+	for _, m := range aibo.Models {
+		have := aibo.Joints(m)
+		for _, j := range platform(m).Joints {
+			i := slices.IndexFunc(have, func(a aibo.Joint) bool { return a.Native == j.Name })
+			all[m] = append(all[m], have[i])
+		}
 	}
 	return all
-}
+}()
+
+// joints returns the joints of a model in the order of its files, which must not be changed.
+func joints(m aibo.Model) []aibo.Joint { return ordered[m] }
 
 // joint returns a joint of a model by its native name.
 func joint(m aibo.Model, native string) (aibo.Joint, bool) {
-	for _, j := range aibo.Joints(m) {
+	for _, j := range joints(m) {
 		if j.Native == native {
 			return j, true
 		}
@@ -78,6 +84,22 @@ func Posture(m aibo.Model, name string) (at []int32, ok bool) {
 		at = append(at, mtn.MicroRadian(p[j.Native])*int32(j.Sign))
 	}
 	return at, true
+}
+
+// Start returns the motion that brings a model into the posture in which a file's motion begins, as its name says: one keyframe of all joints, to which a player
+// moves at limited speed from wherever the robot is (MTN-53). False if the name says none or the model's angles of it are not known; then the way to
+// the first keyframe of the motion itself must do.
+func Start(f *mtn.File, m aibo.Model) (*anim.Motion, bool) {
+	n := mtn.ParseName(f.Name)
+	at, ok := Posture(m, n.Start)
+	if !ok {
+		return nil, false
+	}
+	out := &anim.Motion{Name: n.Start, Keyframes: []anim.Keyframe{{Values: at}}}
+	for _, j := range joints(m) {
+		out.Joints = append(out.Joints, j.Path)
+	}
+	return out, true
 }
 
 // rowsOf returns the rows of a segment: two for each frame (MTN-35, MTN-54).

@@ -2,6 +2,7 @@ package motions
 
 import (
 	"errors"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -166,5 +167,36 @@ func TestWrongBody(t *testing.T) {
 	f.Keyframes = []mtn.Keyframe{{Joints: make([]int32, 16)}}
 	if m, err := Motion(f, aibo.ERS220, false); err != nil || len(m.Joints) != 15 {
 		t.Errorf("%v, %v", m, err)
+	}
+}
+
+// TestStart: a tail that wags sitting makes a standing robot sit first, with every joint and at half of its speed at most (MTN-53).
+func TestStart(t *testing.T) {
+	for _, m := range aibo.Models {
+		f := made(rand.New(rand.NewPCG(1, 1)), m, 2)
+		f.Name = "t_sit#sit_wag"
+		start, ok := Start(f, m)
+		if !ok {
+			t.Fatal(m)
+		}
+		body := Body(m)
+		at, _ := Posture(m, "stand")
+		sit, _ := Posture(m, "sit")
+		rows := play(t, start, body, anim.Options{Rule: anim.Linear}, at)
+		if len(rows) < 63 || !slices.Equal(rows[len(rows)-1], sit) {
+			t.Errorf("%v: %d rows to %v, want %v", m, len(rows), rows[len(rows)-1], sit)
+		}
+		for i, row := range rows {
+			for c, j := range body {
+				if step := float64(row[c]-at[c]) / anim.Row.Seconds(); j.Speed > 0 && math.Abs(step) > float64(j.Speed)/2+125 {
+					t.Fatalf("%v, row %d: %s at %v", m, i, j.Name, step)
+				}
+			}
+			at = row
+		}
+		f.Name = "t_walk#sit_wag"
+		if _, ok := Start(f, m); ok {
+			t.Errorf("%v: the angles of walk are not known", m)
+		}
 	}
 }

@@ -429,7 +429,7 @@ func degreesText(v int32) string {
 	return strconv.Itoa(int(v)) + "u"
 }
 
-// AppendText appends the text form, with angles in degrees. Build of the result gives the same file (part of MTN-59).
+// AppendText appends the text form, with angles in degrees. Build of the result gives the same file (MTN-59).
 func AppendText(dst []byte, f *File) []byte {
 	for _, r := range f.records(degreesText, "deg", true) {
 		dst = append(append(dst, strings.Join(r, " ")...), '\n')
@@ -437,7 +437,7 @@ func AppendText(dst []byte, f *File) []byte {
 	return dst
 }
 
-// AppendCSV appends the text form as CSV, with angles in micro-radian. Build of the result gives the same file (part of MTN-59).
+// AppendCSV appends the text form as CSV, with angles in micro-radian. Build of the result gives the same file (MTN-59).
 func AppendCSV(dst []byte, f *File) []byte {
 	var b bytes.Buffer
 	w := csv.NewWriter(&b)

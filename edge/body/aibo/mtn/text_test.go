@@ -21,7 +21,7 @@ func forms(t testing.TB, f *File) map[string][]byte {
 	return map[string][]byte{"json": j, "text": AppendText(nil, f), "csv": AppendCSV(nil, f)}
 }
 
-// TestForms: a file that is written as text of any form and built again is the same to the byte, whatever its layout (part of MTN-59).
+// TestForms: a file that is written as text of any form and built again is the same to the byte, whatever its layout (MTN-59).
 func TestForms(t *testing.T) {
 	each := func(name string, b []byte) {
 		f, _, err := Parse(b, Lenient)
