@@ -238,14 +238,17 @@ func (r *reader) strings(f *File, at int) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	start := from - headSize
+	start, base, all := from-headSize, from, "" // the three strings are parts of one
 	for i, to := range [...]*string{&f.Name, &f.Author, &f.Format} {
 		first, next, err := r.text(from, end, 1, [...]string{"the chunk name", "the author", "the format"}[i])
 		if err != nil {
 			return 0, err
 		}
-		if raw := r.b[first:next]; *to != string(raw) {
-			*to = string(raw)
+		if *to != string(r.b[first:next]) {
+			if all == "" {
+				all = string(r.b[base:end])
+			}
+			*to = all[first-base : next-base]
 		}
 		from = next
 	}
