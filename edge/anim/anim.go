@@ -195,7 +195,7 @@ func compile(m *Motion, body []Joint, o Options) (s score, rep Report, err error
 }
 
 // maxRows bounds a segment: over a thousand years, more than any file says.
-const maxRows = 1 << 42
+const maxRows int64 = 1 << 42
 
 // distance returns how far two positions are apart.
 func distance(a, b int32) int64 {

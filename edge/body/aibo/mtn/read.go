@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 )
 
@@ -315,12 +316,13 @@ func (r *reader) keyframes(f *File, at int) error {
 		return err
 	}
 	stride := frameSize + 4*len(f.Joints)
-	size, h := int(r.count)*stride, head(f.Minor)
+	size, h := int64(r.count)*int64(stride), head(f.Minor)
 	// The length confirms the version. A block 3 that fits another version to the byte, and not its own, is read as the other.
-	if own, other := r.length(at, h), shortHead+headSize-h; size > 0 && int(own) != h+size && int(own) != headSize+size && own != uint32(uint16(h+size)) &&
-		len(r.b) == at+other+size && int(r.length(at, other)) == other+size {
+	own, other := int64(r.length(at, h)), shortHead+headSize-h
+	fits := own == int64(h)+size || own == headSize+size || own == (int64(h)+size)&math.MaxUint16
+	if whole := int64(other) + size; size > 0 && !fits && int64(len(r.b)-at) == whole && int64(r.length(at, other)) == whole {
 		h, f.Layout.Head = other, other+4
-		if err := r.number(Warning, CodeForm, at, 3, "bytes before the first keyframe", uint64(own), uint64(other+4)); err != nil {
+		if err := r.number(Warning, CodeForm, at, 3, "bytes before the first keyframe", uint64(head(f.Minor)+4), uint64(other+4)); err != nil {
 			return err
 		}
 	}

@@ -72,6 +72,9 @@ func variants(each func(name string, f *File, warns ...string)) {
 	each("a moved block", edit(made(rnd, p, 0, 3), func(f *File) {
 		f.Author, f.Layout.Pad[1], f.Layout.Gap[2] = "of six", Bytes{}, make(Bytes, 2)
 	}), CodeRepaired)
+	each("a block at the next multiple of 8", edit(made(rnd, p, 0, 3), func(f *File) {
+		f.Author, f.Layout.Pad[1], f.Layout.Gap[2] = "ends at 9", Bytes{}, make(Bytes, 7) // 0x49, where 0x4C holds zeros
+	}), CodeRepaired)
 	each("padding that is not zero", edit(made(rnd, p, 2, 3), func(f *File) { f.Layout.Pad[2] = Bytes("xy\x00\x00") }), CodePadding)
 	each("a longer header", edit(made(rnd, p, 2, 3), func(f *File) { f.Layout.Pad[0] = make(Bytes, 4) }), CodeBlockLength)
 	each("odd constants", edit(made(rnd, p, 2, 3), func(f *File) {
