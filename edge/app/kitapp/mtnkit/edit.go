@@ -54,7 +54,7 @@ func diffCommand() *cobra.Command {
 // edit returns a command that makes one motion of another.
 func edit(use, short, long, example string, do func(f *mtn.File) (*mtn.File, []motions.Change, error)) *cobra.Command {
 	return &cobra.Command{
-		Use: use, Short: short, Long: long, Example: example, Args: cobra.ExactArgs(2),
+		Use: use, Short: short, Long: long, Example: example, Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f, _, err := open(cmd, args[0], mtn.Lenient)
 			if err != nil {
@@ -64,7 +64,7 @@ func edit(use, short, long, example string, do func(f *mtn.File) (*mtn.File, []m
 			if err != nil {
 				return unfit(fmt.Errorf("%s: %w", args[0], err))
 			}
-			return save(cmd, out, args[1], changes)
+			return save(cmd, out, argument(args, 1), changes)
 		},
 	}
 }
@@ -78,7 +78,7 @@ func unfit(err error) error {
 }
 
 func mirrorCommand() *cobra.Command {
-	return edit("mirror FILE OUT.mtn", "Exchange left and right of a motion", "", "  robotkit mtn mirror left.mtn right.mtn",
+	return edit("mirror FILE [OUT.mtn]", "Exchange left and right of a motion", "", "  robotkit mtn mirror left.mtn right.mtn",
 		func(f *mtn.File) (*mtn.File, []motions.Change, error) {
 			out, err := motions.Mirror(f)
 			return out, nil, err
@@ -86,13 +86,13 @@ func mirrorCommand() *cobra.Command {
 }
 
 func reverseCommand() *cobra.Command {
-	return edit("reverse FILE OUT.mtn", "Turn a motion round, so that it ends where it began", "", "  robotkit mtn reverse sit.mtn stand.mtn",
+	return edit("reverse FILE [OUT.mtn]", "Turn a motion round, so that it ends where it began", "", "  robotkit mtn reverse sit.mtn stand.mtn",
 		func(f *mtn.File) (*mtn.File, []motions.Change, error) { return motions.Reverse(f), nil, nil })
 }
 
 func scaleCommand() *cobra.Command {
 	var time, angle float64
-	cmd := edit("scale FILE OUT.mtn", "Make a motion slower or faster, smaller or larger",
+	cmd := edit("scale FILE [OUT.mtn]", "Make a motion slower or faster, smaller or larger",
 		"Multiply the times of a motion, and the ways of its joints from the first keyframe. Times are whole frames of 16 ms.",
 		"  robotkit mtn scale wag.mtn slow.mtn -time 2\n  robotkit mtn scale wag.mtn small.mtn -angle 0.5",
 		func(f *mtn.File) (*mtn.File, []motions.Change, error) {
@@ -106,7 +106,7 @@ func scaleCommand() *cobra.Command {
 
 func retargetCommand() *cobra.Command {
 	var to string
-	cmd := edit("retarget FILE OUT.mtn", "Write a motion for another model",
+	cmd := edit("retarget FILE [OUT.mtn]", "Write a motion for another model",
 		`Write a motion for another model. Every joint that both models have keeps its angle, and so each paw its path. What cannot be kept within 5 degrees
 is printed, and so are joints that the model does not have. A head that nods in one joint and one that nods in two keep the direction of the nose.`,
 		"  robotkit mtn retarget sit.mtn sit7.mtn -to ers-7\n  robotkit mtn retarget sit.mtn sit7.mtn -to ers-7 -o json",
@@ -123,7 +123,7 @@ is printed, and so are joints that the model does not have. A head that nods in 
 }
 
 func limitCommand() *cobra.Command {
-	return edit("limit FILE OUT.mtn", "Keep a motion within the ranges and speeds of its model",
+	return edit("limit FILE [OUT.mtn]", "Keep a motion within the ranges and speeds of its model",
 		"Cut angles that are beyond the range of their joint, and give more time to the ways that are too fast. What was changed is printed.",
 		"  robotkit mtn limit wild.mtn tame.mtn", motions.Limit)
 }
@@ -131,12 +131,12 @@ func limitCommand() *cobra.Command {
 func blendCommand() *cobra.Command {
 	var weight float64
 	cmd := &cobra.Command{
-		Use:   "blend A B OUT.mtn",
+		Use:   "blend A B [OUT.mtn]",
 		Short: "Mix two motions of one model",
 		Long: `Mix two motions of one model with the same joints: of each angle so much is from B as -weight says, and the rest from A. The keyframes of the result
 are at the times of both; the shorter motion stays in its last keyframe.`,
 		Example: "  robotkit mtn blend happy.mtn tired.mtn both.mtn -weight 0.3",
-		Args:    cobra.ExactArgs(3),
+		Args:    cobra.RangeArgs(2, 3),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			a, _, err := open(cmd, args[0], mtn.Lenient)
 			if err != nil {
@@ -150,7 +150,7 @@ are at the times of both; the shorter motion stays in its last keyframe.`,
 			if err != nil {
 				return unfit(err)
 			}
-			return save(cmd, out, args[2], nil)
+			return save(cmd, out, argument(args, 2), nil)
 		},
 	}
 	cmd.Flags().Float64Var(&weight, "weight", 0.5, "`share` of B, 0 to 1")

@@ -28,7 +28,7 @@ func MTN() *cobra.Command {
 		Use:   "mtn",
 		Short: "Inspect, check, write, edit and play AIBO motion files",
 		Long: `Inspect, check, write, edit and play the motion files of AIBO robots. FILE is an MTN file or one of its text forms, as dump prints them; "-" is
-standard input, and as OUT standard output. MODEL is ` + modelWords() + `.`,
+standard input, and as OUT or without one standard output. MODEL is ` + modelWords() + `.`,
 		Example: `  robotkit mtn info sit.mtn
   robotkit mtn dump sit.mtn -o json > sit.json
   robotkit mtn build sit.json sit.mtn
@@ -110,6 +110,14 @@ func open(cmd *cobra.Command, name string, m mtn.Mode) (*mtn.File, []mtn.Finding
 		err = fmt.Errorf("%s: %w", name, err)
 	}
 	return f, found, err
+}
+
+// argument returns argument i; "-" if there is none.
+func argument(args []string, i int) string {
+	if i < len(args) {
+		return args[i]
+	}
+	return "-"
 }
 
 // written is the output of a command that writes a motion.
@@ -258,7 +266,7 @@ frames of 16 ms a keyframe comes after the one before, less one.`,
 
 func buildCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "build TEXT OUT.mtn",
+		Use:   "build [TEXT [OUT.mtn]]",
 		Short: "Write a motion file from text, CSV or JSON",
 		Long: `Write a motion file from one of the forms that dump prints, or from one that a person wrote:
 
@@ -275,17 +283,18 @@ A pose says how long after the one before it is reached, and in degrees the join
 DRX-1000; "joints all" are those of the model.`,
 		Example: `  robotkit mtn build sit.json sit.mtn
   robotkit mtn dump sit.mtn -o json | robotkit mtn build - copy.mtn`,
-		Args: cobra.ExactArgs(2),
+		Args: cobra.MaximumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			b, err := content(cmd, args[0])
+			name := argument(args, 0)
+			b, err := content(cmd, name)
 			if err != nil {
 				return err
 			}
 			f, err := mtn.Build(b)
 			if err != nil {
-				return fmt.Errorf("%s: %w", args[0], err)
+				return fmt.Errorf("%s: %w", name, err)
 			}
-			return save(cmd, f, args[1], nil)
+			return save(cmd, f, argument(args, 1), nil)
 		},
 	}
 }

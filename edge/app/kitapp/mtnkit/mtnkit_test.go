@@ -218,7 +218,7 @@ func TestEdits(t *testing.T) {
 		{"mirror rise.mtn out.mtn", 0}, {"reverse rise.mtn out.mtn", 0}, {"scale rise.mtn out.mtn -time 1.5", 0}, {"limit rise.mtn out.mtn", 0},
 		{"blend rise.mtn rise.txt out.mtn -weight 0.25", 0}, {"retarget rise.mtn out.mtn -to ers7", 0}, {"retarget rise.mtn out.mtn -to DRX-801 -o json", 0},
 		{"scale rise.mtn out.mtn -time 0", 2}, {"blend rise.mtn rise.txt out.mtn -weight 2", 2}, {"retarget rise.mtn out.mtn -to ers8", 2},
-		{"retarget rise.mtn out.mtn", 2}, {"mirror none.mtn out.mtn", 3}, {"mirror rise.mtn", 2}, {"limit rise.mtn none/out.mtn", 1},
+		{"retarget rise.mtn out.mtn", 2}, {"mirror none.mtn out.mtn", 3}, {"mirror", 2}, {"blend rise.mtn", 2}, {"limit rise.mtn none/out.mtn", 1},
 	} {
 		_ = os.Remove("out.mtn") // of the case before
 		code, out, errOut := run(t, "", strings.Fields(tc.args)...)
@@ -238,8 +238,10 @@ func TestEdits(t *testing.T) {
 		!strings.Contains(out, "HEAD_ROLL left out") {
 		t.Error(out)
 	}
-	if code, out, errOut := run(t, "", "mirror", "rise.mtn", "-"); code != 0 || len(out) != len(good) {
-		t.Errorf("to standard output: %d, %d bytes %s", code, len(out), errOut)
+	for _, args := range []string{"mirror rise.mtn -", "mirror rise.mtn", "scale -time 2 rise.mtn", "blend rise.mtn rise.mtn", "build rise.txt", "build"} {
+		if code, out, errOut := run(t, rise, strings.Fields(args)...); code != 0 || len(out) != len(good) {
+			t.Errorf("%s to standard output: %d, %d bytes %s", args, code, len(out), errOut)
+		}
 	}
 	if code, out, _ := run(t, "", "diff", "rise.mtn", "rise.txt"); code != 0 || out != "" {
 		t.Errorf("diff of the same: %d %s", code, out)
