@@ -84,6 +84,17 @@ func TestLast(t *testing.T) {
 	}
 }
 
+// TestCubicOvershoot: where the next way is much steeper, Cubic is held back to one and a half times the flatter way; where it turns back, it stops.
+func TestCubicOvershoot(t *testing.T) {
+	m := &Motion{Joints: nod.Joints[:1], Keyframes: []Keyframe{{0, []int32{0}}, {4, []int32{100_000}}, {4, []int32{900_000}}, {4, []int32{0}}}}
+	rows, _, _ := play(t, m, Options{Rule: Cubic}, make([]int32, len(body)))
+	for i, want := range map[int]int32{3: 63_281, 4: 100_000, 8: 900_000, 9: 759_375} {
+		if rows[i][0] != want {
+			t.Errorf("row %d: %d, want %d", i, rows[i][0], want)
+		}
+	}
+}
+
 // TestLeadIn: the joints go to the first keyframe at half their speed, and in half a second at least (MTN-53).
 func TestLeadIn(t *testing.T) {
 	for _, tc := range []struct {

@@ -2,6 +2,7 @@ package aibo
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 
@@ -79,6 +80,41 @@ func splitFacts(s string) func(yield func(string) bool) {
 				return
 			}
 			from = to + 1
+		}
+	}
+}
+
+// TestPostures: the angles of section 9 of the rows, in degrees: fore and hind legs as VERT/LAT/KNEE, and every other joint that is not 0.
+func TestPostures(t *testing.T) {
+	for _, row := range []string{
+		"ers-110 sleep 35/-12/40 -110/0/100 map[HEAD_PITCH:-10]", "ers-110 sit -30/0/15 -65/0/110 map[HEAD_PITCH:-33]", "ers-110 stand -10/0/30 -10/0/30 map[]",
+		"ers-210 sleep 60/0/30 -115/0/145 map[HEAD_PITCH:-10 MOUTH:-3]", "ers-210 sit 0/0/10 -90/0/135 map[HEAD_PITCH:-25 MOUTH:-3]",
+		"ers-210 stand -10/0/30 0/0/24 map[MOUTH:-3]",
+		"ers-220 sleep 60/0/30 -117/5/147 map[HEAD_PITCH:-10]", "ers-220 sit 0/0/10 -90/0/135 map[HEAD_PITCH:-25]", "ers-220 stand -10/0/30 0/0/24 map[]",
+		"ers-310 sleep 58/20/30 -64/30/-15 map[HEAD_PITCH2:10]", "ers-310 sit -30/-5/5 -35/30/0 map[HEAD_PITCH:-25 HEAD_PITCH2:-15]",
+		"ers-310 stand -5/3/30 -5/3/30 map[HEAD_PITCH2:10]",
+		"ers-7 sleep 59/0/30 -119/4/122 map[HEAD_PITCH:-25 HEAD_PITCH2:25 MOUTH:-5 TAIL_VERT:5]",
+		"ers-7 sit -25/-4/20 -78/20/110 map[HEAD_PITCH:-40 HEAD_PITCH2:5 MOUTH:-5 TAIL_VERT:5]",
+		"ers-7 stand -5/3/30 -5/3/30 map[HEAD_PITCH:-20 HEAD_PITCH2:25 MOUTH:-5 TAIL_VERT:5]",
+	} {
+		var model, word string
+		_, _ = fmt.Sscan(row, &model, &word) // the rows are above
+		m := Models[slices.IndexFunc(Models, func(m Model) bool { return m.String() == model })]
+		for _, side := range []string{"L", "R"} {
+			p, _ := Posture(m, word)
+			p = maps.Clone(p)
+			leg := func(l string) string {
+				var v [3]float64
+				for i, part := range []string{"VERT", "LAT", "KNEE"} {
+					v[i] = p[l+side+"_LEG_"+part]
+				}
+				return fmt.Sprintf("%g/%g/%g", v[0], v[1], v[2])
+			}
+			fore, hind := leg("F"), leg("B")
+			maps.DeleteFunc(p, func(name string, _ float64) bool { return mtn.PartOf(name) == 'l' })
+			if got := fmt.Sprintf("%s %s %s %s %v", model, word, fore, hind, p); got != row {
+				t.Errorf("%s, want %s", got, row)
+			}
 		}
 	}
 }

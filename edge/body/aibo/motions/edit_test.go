@@ -63,13 +63,13 @@ func TestTwice(t *testing.T) {
 
 // TestMirror: sides are exchanged, turns to the side change their sign, and a joint without its partner becomes the partner.
 func TestMirror(t *testing.T) {
-	f := built(t, "mtn\nformat DRX-910\nname a_sit#sit_x\njoints HEAD_YAW HEAD_PITCH FL_LEG_LAT FR_LEG_LAT BL_LEG_VERT TAIL_HORZ LEFT_EAR\npose 0 HEAD_YAW=10 "+
-		"HEAD_PITCH=1 FL_LEG_LAT=20 FR_LEG_LAT=5 BL_LEG_VERT=-7 TAIL_HORZ=3 LEFT_EAR=2")
+	f := built(t, "mtn\nformat DRX-910\nname a_sit#sit_x\njoints HEAD_YAW HEAD_PITCH FL_LEG_LAT FR_LEG_LAT BL_LEG_VERT TAIL_HORZ LEFT_EAR HEAD_ROLL TAIL_VERT\npose 0 HEAD_YAW=10 "+
+		"HEAD_PITCH=1 FL_LEG_LAT=20 FR_LEG_LAT=5 BL_LEG_VERT=-7 TAIL_HORZ=3 LEFT_EAR=2 HEAD_ROLL=4 TAIL_VERT=6")
 	got, err := Mirror(f)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := "keyframe 0 0 0 0 -10 1 5 20 -7 -3 2\n"; text(got) != want {
+	if want := "keyframe 0 0 0 0 -10 1 5 20 -7 -3 2 -4 6\n"; text(got) != want {
 		t.Errorf("%s, want %s", text(got), want)
 	}
 	p, _, _ := known(got)

@@ -80,6 +80,7 @@ func variants(each func(name string, f *File, warns ...string)) {
 	each("odd constants", edit(made(rnd, p, 2, 3), func(f *File) {
 		f.Major, f.Options, f.DataType, f.Layout.Sections, f.Rate = 2, 7, 1, new(uint32(5)), 20
 	}), CodeSections, CodeVersion, CodeOptions, CodeDataType)
+	each("a version to come", edit(made(rnd, p, 2, 3), func(f *File) { f.Minor = 3 }), CodeVersion)
 	each("other bytes in strings", edit(made(rnd, p, 2, 2), func(f *File) { f.Name, f.Author, f.Format = "\xff\x00", "", "\n\"" }))
 }
 
