@@ -33,7 +33,7 @@ var floors = map[string][][]string{
 		{"power", "mic"},
 		{"motion", "sense"},
 		{"rt", "core"},
-		{"control", "corelink"},
+		{"control", "corelink", "anim"},
 		{"coreserver", "coreclient"},
 		{"body/species", "body/bodysim"},
 		speciesFolders("body/"),

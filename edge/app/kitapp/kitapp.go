@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"kennel/edge/app/kitapp/mickit"
+	"kennel/edge/app/kitapp/mtnkit"
 	"kennel/infra/cli"
 )
 
@@ -23,9 +24,10 @@ func command() *cobra.Command {
   robotkit tree -f body.json -o json
   robotkit interfaces RotationalMotor
   robotkit replay run.krt
-  robotkit ota inspect 2.0.1.6076.ota`,
+  robotkit ota inspect 2.0.1.6076.ota
+  robotkit mtn check sit.mtn`,
 	}
-	root.AddCommand(treeCommand(), interfacesCommand(), replayCommand(), amigoCommand(), otaCommand(), mickit.Mic(), mickit.Wake())
+	root.AddCommand(treeCommand(), interfacesCommand(), replayCommand(), amigoCommand(), otaCommand(), mickit.Mic(), mickit.Wake(), mtnkit.MTN())
 	cli.AddOutput(root)
 	return root
 }

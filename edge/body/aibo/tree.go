@@ -1,4 +1,4 @@
-// Package aibo is the AIBO: so far the parts of each model by their standard names.
+// Package aibo is the AIBO: so far the parts of each model by their standard names, and in package mtn the motions made for it.
 package aibo
 
 import (
@@ -118,6 +118,9 @@ func limits(m Model, native string) (lo, hi float64, known bool) {
 	case "TAIL_HORZ":
 		return pick(-22, 22, -45, 45)
 	case "MOUTH":
+		if m == ERS110 {
+			return -47, 0, true // so that its postures, which do not name the mouth, fit
+		}
 		return pick(-47, -3, -55, -3)
 	}
 	return 0, 0, false // ears know two positions
