@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"kennel/edge/app/kitapp/mickit"
+	"kennel/edge/app/kitapp/pawnkit"
 	"kennel/infra/cli"
 )
 
@@ -18,14 +19,14 @@ func Main(args []string, getenv func(string) string, stdout, stderr io.Writer) i
 func command() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "robotkit",
-		Short: "Develop for robots: list parts, replay recordings, record microphones, make updates",
+		Short: "Develop for robots: list parts, replay recordings, record microphones, make updates, run scripts",
 		Example: `  robotkit tree vector
   robotkit tree -f body.json -o json
   robotkit interfaces RotationalMotor
   robotkit replay run.krt
   robotkit ota inspect 2.0.1.6076.ota`,
 	}
-	root.AddCommand(treeCommand(), interfacesCommand(), replayCommand(), amigoCommand(), otaCommand(), mickit.Mic(), mickit.Wake())
+	root.AddCommand(treeCommand(), interfacesCommand(), replayCommand(), amigoCommand(), otaCommand(), mickit.Mic(), mickit.Wake(), pawnkit.Pawn())
 	cli.AddOutput(root)
 	return root
 }

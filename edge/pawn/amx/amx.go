@@ -90,7 +90,7 @@ type Entry struct {
 	Value uint32
 }
 
-// Overlay is a part of the code that is loaded by itself (PLEO-AMX-05).
+// Overlay is a part of the code that is loaded by itself (part of PLEO-AMX-05).
 type Overlay struct {
 	Offset, Size int32 // bytes in Program.Code; multiples of CellSize
 }

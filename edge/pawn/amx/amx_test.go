@@ -39,7 +39,7 @@ func sample(version uint8) *amx.Program {
 	return p
 }
 
-// golden is sample(10) byte by byte, laid out by hand from the rows (PLEO-AMX-02, PLEO-AMX-05).
+// golden is sample(10) byte by byte, laid out by hand from the rows (PLEO-AMX-02, part of PLEO-AMX-05).
 const golden = "dc000000 e0f1 0a 0a 0900 0800" + // size 220, magic, versions, overlay and sleep, entries of 8 bytes
 	"a8000000 d0000000 dc000000 6c020000 01000000" + // cod 168, dat 208, hea 220, stp 620, main is overlay 1
 	"3c000000 44000000 54000000 5c000000 64000000 84000000 6c000000" + // publics 60, natives 68, libraries 84, pubvars 92, tags 100, nametable 132, overlays 108

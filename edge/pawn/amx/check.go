@@ -136,3 +136,9 @@ func (p *Program) nameLimit() uint16 {
 	}
 	return p.NameLimit
 }
+
+// Offsets returns where code and data begin in the file that Append writes. Scripts can read them. The program must be one that Append takes.
+func (p *Program) Offsets() (code, data int32) {
+	l, _ := p.layout() // the program is sound
+	return int32(l.cod), int32(l.cod + len(p.Code))
+}
