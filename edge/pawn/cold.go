@@ -36,30 +36,35 @@ func (m *Machine) call(r *Running, in *instr) (State, Code) {
 	return Ended, code
 }
 
-// cold executes the other instructions. jump reports that r.ip is the next instruction.
-func (m *Machine) cold(r *Running, in *instr) (jump bool, code Code) {
+// outside executes the instructions that loop does not. It sets r.ip if the next instruction does not follow.
+func (m *Machine) outside(r *Running, in *instr) Code {
 	switch {
 	case in.op >= opShrCPri && in.op <= opDecAlt:
-		return false, r.arithmetic(in)
+		return r.arithmetic(in)
 	case in.op >= opMovs:
-		return false, m.block(r, in)
+		return m.block(r, in)
 	case in.op >= opLrefPri:
 		return m.reference(r, in)
 	}
 	switch in.op {
+	case opLodbI, opStrbI: // of other sizes than 1
+		return m.reference(r, in)
+	case opSwitch:
+		r.ip = m.switches[in.a].find(r.pri)
+		return OK
 	case opISwitch:
 		return m.enter(r, m.switches[in.a].find(r.pri))
 	case opICall:
 		r.stk -= cell
 		if !m.SetCell(r.stk, in.b) {
-			return false, ErrStack
+			return ErrStack
 		}
 		return m.enter(r, in.a)
 	case opRet:
 		frm, ok := m.Cell(r.stk)
 		place, ok2 := m.Cell(r.stk + cell)
 		if !ok || !ok2 {
-			return false, ErrStackLow
+			return ErrStackLow
 		}
 		r.frm, r.stk = frm, r.stk+2*cell
 		return m.place(r, in.a, in.b, place)
@@ -68,44 +73,44 @@ func (m *Machine) cold(r *Running, in *instr) (jump bool, code Code) {
 		place, ok2 := m.Cell(r.stk + cell)
 		size, ok3 := m.Cell(r.stk + 2*cell)
 		if !ok || !ok2 || !ok3 {
-			return false, ErrStackLow
+			return ErrStackLow
 		}
 		r.frm, r.stk = frm, r.stk+3*cell+size
 		number := int(uint32(place) & 0xFFFF)
 		if number >= len(m.overlays) {
-			return false, ErrMemAccess
+			return ErrMemAccess
 		}
 		return m.place(r, m.overlays[number].first, m.overlays[number].size, int32(uint32(place)>>16))
 	case opCallPri:
 		r.stk -= cell
 		if !m.SetCell(r.stk, in.c) {
-			return false, ErrStack
+			return ErrStack
 		}
 		return m.place(r, in.a, in.b, r.pri)
 	case opJumpPri:
 		return m.place(r, in.a, in.b, r.pri)
 	}
-	return false, ErrInvInstr
+	return ErrInvInstr
 }
 
 // enter begins an overlay.
-func (m *Machine) enter(r *Running, overlay int32) (jump bool, code Code) {
+func (m *Machine) enter(r *Running, overlay int32) Code {
 	r.ip = m.index[m.overlays[overlay].first]
-	return true, OK
+	return OK
 }
 
 // place jumps to a byte offset in the part of the code that begins at cell first.
-func (m *Machine) place(r *Running, first, size, offset int32) (jump bool, code Code) {
+func (m *Machine) place(r *Running, first, size, offset int32) Code {
 	i := cellIndex(offset)
-	if i >= uint32(size) {
-		return false, ErrMemAccess
+	if i >= uint(size) {
+		return ErrMemAccess
 	}
 	to := m.index[first+int32(i)]
 	if to < 0 {
-		return false, ErrMemAccess
+		return ErrMemAccess
 	}
 	r.ip = to
-	return true, OK
+	return OK
 }
 
 // arithmetic executes what needs registers only.
@@ -153,7 +158,7 @@ func (r *Running) arithmetic(in *instr) Code {
 }
 
 // reference executes loads and stores of the kinds that compilers rarely write, and what reads or sets registers.
-func (m *Machine) reference(r *Running, in *instr) (jump bool, code Code) {
+func (m *Machine) reference(r *Running, in *instr) Code {
 	ok := true
 	at := in.a
 	switch in.op {
@@ -162,7 +167,7 @@ func (m *Machine) reference(r *Running, in *instr) (jump bool, code Code) {
 		fallthrough
 	case opLrefPri, opLrefAlt, opSrefPri, opSrefAlt:
 		if at, ok = m.Cell(at); !ok {
-			return false, ErrMemAccess
+			return ErrMemAccess
 		}
 	}
 	switch in.op {
@@ -174,10 +179,17 @@ func (m *Machine) reference(r *Running, in *instr) (jump bool, code Code) {
 		ok = m.SetCell(at, r.pri)
 	case opSrefAlt, opSrefSAlt:
 		ok = m.SetCell(at, r.alt)
+	case opLodbI:
+		if !m.readable(r.pri, r.hea, r.stk) {
+			return ErrMemAccess
+		}
+		r.pri, ok = m.load(r.pri, in.a, r.pri)
+	case opStrbI:
+		ok = m.readable(r.alt, r.hea, r.stk) && m.store(r.alt, in.a, r.pri)
 	case opLidxB:
 		at = r.pri<<(uint32(in.a)&31) + r.alt
 		if !m.readable(at, r.hea, r.stk) {
-			return false, ErrMemAccess
+			return ErrMemAccess
 		}
 		r.pri, ok = m.Cell(at)
 	case opAlignAlt:
@@ -207,7 +219,7 @@ func (m *Machine) reference(r *Running, in *instr) (jump bool, code Code) {
 	case opPushR:
 		for n := in.a; n != 0; n-- {
 			if r.stk -= cell; !m.SetCell(r.stk, r.pri) {
-				return false, ErrStack
+				return ErrStack
 			}
 		}
 	case opPick:
@@ -216,7 +228,7 @@ func (m *Machine) reference(r *Running, in *instr) (jump bool, code Code) {
 		v, _ := m.Cell(r.pri)
 		ok = m.SetCell(r.pri, v-1)
 	}
-	return false, access(ok)
+	return access(ok)
 }
 
 // block executes what works on blocks of memory or on the top of the stack.

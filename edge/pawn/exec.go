@@ -4,153 +4,206 @@ import "kennel/edge/pawn/amx"
 
 const cell = amx.CellSize
 
-// run executes r until it ends, sleeps, or the budget is used up. Registers are local variables so that they stay in the processor's; instructions that are rare
-// or long are in cold. Only places where the code does not go straight on count the instructions since the last such place.
+// exit says why loop returned.
+type exit uint8
+
+const (
+	exitOutside exit = iota // the instruction before ip is for outside
+	exitBudget              // at a jump, the budget was used up
+	exitFault               // the instruction before ip failed
+)
+
+// run executes r until it ends, sleeps, or the budget is used up.
 func (m *Machine) run(r *Running, budget int64) (State, Code) {
+	m.hea = r.hea
+	for {
+		why, err := m.loop(r, &budget)
+		r.hea, m.stk, m.frm = m.hea, r.stk, r.frm
+		switch why {
+		case exitBudget:
+			return Preempted, OK
+		case exitFault:
+			r.ip--
+			return Ended, err
+		}
+		in := &m.code[r.ip-1]
+		switch in.op {
+		case opHalt, opSysreqC, opSysreqN, opSysreqPri:
+			state, code := m.call(r, in)
+			m.hea, m.stk, m.frm = r.hea, r.stk, r.frm
+			if state == Sleeping {
+				return state, code
+			}
+			if code != OK || in.op == opHalt {
+				r.ip--
+				return Ended, code
+			}
+		default:
+			if code := m.outside(r, in); code != OK {
+				r.ip--
+				return Ended, code
+			}
+			m.hea = r.hea
+			if in.op >= opMovs {
+				budget -= int64(in.a) / cell // a block costs an instruction for each cell
+			}
+		}
+		if budget <= 0 {
+			return Preempted, OK
+		}
+	}
+}
+
+// loop executes the frequent instructions. Registers are local variables, and nothing is called, so that they stay in the processor's registers; hea is in m.
+// Only places where the code does not continue with the next instruction count the instructions since the last such place.
+func (m *Machine) loop(r *Running, budget *int64) (why exit, err Code) {
 	var (
-		code, mem, index        = m.code, m.mem, m.index
-		pri, alt, frm, stk, hea = r.pri, r.alt, r.frm, r.stk, r.hea
-		ip, from                = uint32(r.ip), uint32(r.ip) // next instruction; the first since the last jump
-		in                      *instr
-		to                      uint32
-		err                     Code
-		state                   State
-		ok                      bool
+		code, mem          = m.code, m.mem
+		pri, alt, frm, stk = r.pri, r.alt, r.frm, r.stk
+		ip, from           = uint32(r.ip), uint32(r.ip) // next instruction; the first since the last jump
+		in                 *instr
+		to                 uint32
 	)
 	for {
 		in = &code[ip]
 		ip++
 		switch in.op {
 		case opLoadPri:
-			if i := cellIndex(in.a); i < uint32(len(mem)) {
+			if i := cellIndex(in.a); i < uint(len(mem)) {
 				pri = mem[i]
 			} else {
 				goto noMemory
 			}
 		case opLoadAlt:
-			if i := cellIndex(in.a); i < uint32(len(mem)) {
+			if i := cellIndex(in.a); i < uint(len(mem)) {
 				alt = mem[i]
 			} else {
 				goto noMemory
 			}
 		case opLoadSPri:
-			if i := cellIndex(frm + in.a); i < uint32(len(mem)) {
+			if i := cellIndex(frm + in.a); i < uint(len(mem)) {
 				pri = mem[i]
 			} else {
 				goto noMemory
 			}
 		case opLoadSAlt:
-			if i := cellIndex(frm + in.a); i < uint32(len(mem)) {
+			if i := cellIndex(frm + in.a); i < uint(len(mem)) {
 				alt = mem[i]
 			} else {
 				goto noMemory
 			}
 		case opLoadBoth:
-			if i := cellIndex(in.a); i < uint32(len(mem)) {
+			if i := cellIndex(in.a); i < uint(len(mem)) {
 				pri = mem[i]
 			} else {
 				goto noMemory
 			}
-			if i := cellIndex(in.b); i < uint32(len(mem)) {
+			if i := cellIndex(in.b); i < uint(len(mem)) {
 				alt = mem[i]
 			} else {
 				goto noMemory
 			}
 		case opLoadSBoth:
-			if i := cellIndex(frm + in.a); i < uint32(len(mem)) {
+			if i := cellIndex(frm + in.a); i < uint(len(mem)) {
 				pri = mem[i]
 			} else {
 				goto noMemory
 			}
-			if i := cellIndex(frm + in.b); i < uint32(len(mem)) {
+			if i := cellIndex(frm + in.b); i < uint(len(mem)) {
 				alt = mem[i]
 			} else {
 				goto noMemory
 			}
 		case opStorPri:
-			if i := cellIndex(in.a); i < uint32(len(mem)) {
+			if i := cellIndex(in.a); i < uint(len(mem)) {
 				mem[i] = pri
 			} else {
 				goto noMemory
 			}
 		case opStorAlt:
-			if i := cellIndex(in.a); i < uint32(len(mem)) {
+			if i := cellIndex(in.a); i < uint(len(mem)) {
 				mem[i] = alt
 			} else {
 				goto noMemory
 			}
 		case opStorSPri:
-			if i := cellIndex(frm + in.a); i < uint32(len(mem)) {
+			if i := cellIndex(frm + in.a); i < uint(len(mem)) {
 				mem[i] = pri
 			} else {
 				goto noMemory
 			}
 		case opStorSAlt:
-			if i := cellIndex(frm + in.a); i < uint32(len(mem)) {
+			if i := cellIndex(frm + in.a); i < uint(len(mem)) {
 				mem[i] = alt
 			} else {
 				goto noMemory
 			}
 		case opLrefSPri:
-			if i := cellIndex(frm + in.a); i < uint32(len(mem)) {
+			if i := cellIndex(frm + in.a); i < uint(len(mem)) {
 				pri = mem[i]
 			} else {
 				goto noMemory
 			}
-			if i := cellIndex(pri); i < uint32(len(mem)) {
+			if i := cellIndex(pri); i < uint(len(mem)) {
 				pri = mem[i]
 			} else {
 				goto noMemory
 			}
 		case opSrefSPri:
 			var to int32
-			if i := cellIndex(frm + in.a); i < uint32(len(mem)) {
+			if i := cellIndex(frm + in.a); i < uint(len(mem)) {
 				to = mem[i]
 			} else {
 				goto noMemory
 			}
-			if i := cellIndex(to); i < uint32(len(mem)) {
+			if i := cellIndex(to); i < uint(len(mem)) {
 				mem[i] = pri
 			} else {
 				goto noMemory
 			}
 		case opLoadI:
-			if pri >= hea && pri < stk {
+			if pri >= m.hea && pri < stk {
 				goto noMemory
 			}
-			if i := cellIndex(pri); i < uint32(len(mem)) {
+			if i := cellIndex(pri); i < uint(len(mem)) {
 				pri = mem[i]
 			} else {
 				goto noMemory
 			}
 		case opStorI:
-			if alt >= hea && alt < stk {
+			if alt >= m.hea && alt < stk {
 				goto noMemory
 			}
-			if i := cellIndex(alt); i < uint32(len(mem)) {
+			if i := cellIndex(alt); i < uint(len(mem)) {
 				mem[i] = pri
 			} else {
 				goto noMemory
 			}
 		case opLodbI:
-			if !m.readable(pri, hea, stk) {
+			if pri >= m.hea && pri < stk {
 				goto noMemory
 			}
-			if in.a == 1 {
-				pri = int32(uint8(mem[uint32(pri)>>2] >> (8 * (uint32(pri) & 3))))
-			} else if pri, ok = m.load(pri, in.a, pri); !ok {
-				goto noMemory
+			if i := uint(uint32(pri) >> 2); i < uint(len(mem)) && in.a == 1 {
+				pri = int32(uint8(mem[i] >> (uint32(pri) & 3 * 8)))
+			} else {
+				goto leave
 			}
 		case opStrbI:
-			if !m.readable(alt, hea, stk) || !m.store(alt, in.a, pri) {
+			if alt >= m.hea && alt < stk {
 				goto noMemory
+			}
+			if i := uint(uint32(alt) >> 2); i < uint(len(mem)) && in.a == 1 {
+				shift := uint32(alt) & 3 * 8
+				mem[i] = mem[i]&^(0xFF<<shift) | pri&0xFF<<shift
+			} else {
+				goto leave
 			}
 		case opLidx:
 			pri = pri*cell + alt
-			if pri >= hea && pri < stk {
+			if pri >= m.hea && pri < stk {
 				goto noMemory
 			}
-			if i := cellIndex(pri); i < uint32(len(mem)) {
+			if i := cellIndex(pri); i < uint(len(mem)) {
 				pri = mem[i]
 			} else {
 				goto noMemory
@@ -168,13 +221,13 @@ func (m *Machine) run(r *Running, budget int64) (State, Code) {
 		case opConstAlt:
 			alt = in.a
 		case opConst:
-			if i := cellIndex(in.a); i < uint32(len(mem)) {
+			if i := cellIndex(in.a); i < uint(len(mem)) {
 				mem[i] = in.b
 			} else {
 				goto noMemory
 			}
 		case opConstS:
-			if i := cellIndex(frm + in.a); i < uint32(len(mem)) {
+			if i := cellIndex(frm + in.a); i < uint(len(mem)) {
 				mem[i] = in.b
 			} else {
 				goto noMemory
@@ -195,67 +248,67 @@ func (m *Machine) run(r *Running, budget int64) (State, Code) {
 			pri, alt = alt, pri
 		case opPushPri:
 			stk -= cell
-			if i := cellIndex(stk); i < uint32(len(mem)) {
+			if i := cellIndex(stk); i < uint(len(mem)) {
 				mem[i] = pri
 			} else {
 				goto noStack
 			}
 		case opPushAlt:
 			stk -= cell
-			if i := cellIndex(stk); i < uint32(len(mem)) {
+			if i := cellIndex(stk); i < uint(len(mem)) {
 				mem[i] = alt
 			} else {
 				goto noStack
 			}
 		case opPushC:
 			stk -= cell
-			if i := cellIndex(stk); i < uint32(len(mem)) {
+			if i := cellIndex(stk); i < uint(len(mem)) {
 				mem[i] = in.a
 			} else {
 				goto noStack
 			}
 		case opPush:
 			var v int32
-			if i := cellIndex(in.a); i < uint32(len(mem)) {
+			if i := cellIndex(in.a); i < uint(len(mem)) {
 				v = mem[i]
 			} else {
 				goto noMemory
 			}
 			stk -= cell
-			if i := cellIndex(stk); i < uint32(len(mem)) {
+			if i := cellIndex(stk); i < uint(len(mem)) {
 				mem[i] = v
 			} else {
 				goto noStack
 			}
 		case opPushS:
 			var v int32
-			if i := cellIndex(frm + in.a); i < uint32(len(mem)) {
+			if i := cellIndex(frm + in.a); i < uint(len(mem)) {
 				v = mem[i]
 			} else {
 				goto noMemory
 			}
 			stk -= cell
-			if i := cellIndex(stk); i < uint32(len(mem)) {
+			if i := cellIndex(stk); i < uint(len(mem)) {
 				mem[i] = v
 			} else {
 				goto noStack
 			}
 		case opPushAdr:
 			stk -= cell
-			if i := cellIndex(stk); i < uint32(len(mem)) {
+			if i := cellIndex(stk); i < uint(len(mem)) {
 				mem[i] = frm + in.a
 			} else {
 				goto noStack
 			}
 		case opPopPri:
-			if i := cellIndex(stk); i < uint32(len(mem)) {
+			if i := cellIndex(stk); i < uint(len(mem)) {
 				pri = mem[i]
 			} else {
 				goto stackLow
 			}
 			stk += cell
 		case opPopAlt:
-			if i := cellIndex(stk); i < uint32(len(mem)) {
+			if i := cellIndex(stk); i < uint(len(mem)) {
 				alt = mem[i]
 			} else {
 				goto stackLow
@@ -264,46 +317,48 @@ func (m *Machine) run(r *Running, budget int64) (State, Code) {
 		case opStack:
 			alt = stk
 			stk += in.a
-			if hea+margin > stk {
+			if m.hea+margin > stk {
 				goto noStack
 			}
 			if stk > m.stp {
 				goto stackLow
 			}
 		case opHeap:
-			alt = hea
-			hea += in.a
-			if hea+margin > stk {
+			alt = m.hea
+			m.hea += in.a
+			if m.hea+margin > stk {
 				goto noStack
 			}
-			if hea < m.hlw {
+			if m.hea < m.hlw {
 				err = ErrHeapLow
 				goto fault
 			}
 		case opProc:
 			stk -= cell
-			if i := cellIndex(stk); i < uint32(len(mem)) {
+			if i := cellIndex(stk); i < uint(len(mem)) {
 				mem[i] = frm
 			} else {
 				goto noStack
 			}
 			frm = stk
-			if hea+margin > stk {
+			if m.hea+margin > stk {
 				goto noStack
 			}
 		case opRetn:
 			i := cellIndex(stk)
-			if i >= uint32(len(mem)) || i+2 >= uint32(len(mem)) {
+			if i >= uint(len(mem)) || i+2 >= uint(len(mem)) {
 				goto stackLow
 			}
 			frm = mem[i]
-			if to = cellIndex(mem[i+1]); to >= uint32(in.b) {
+			if back := cellIndex(mem[i+1]); back < uint(in.b) {
+				to = uint32(m.index[uint(in.a)+back])
+			} else {
+				goto noMemory
+			}
+			if int32(to) < 0 {
 				goto noMemory
 			}
 			stk += mem[i+2] + 3*cell
-			if to = uint32(index[in.a+int32(to)]); int32(to) < 0 {
-				goto noMemory
-			}
 			goto jump
 		case opAdd:
 			pri += alt
@@ -315,12 +370,12 @@ func (m *Machine) run(r *Running, budget int64) (State, Code) {
 			pri *= alt
 		case opSdiv:
 			if alt == 0 {
-				goto divide
+				goto noDivision
 			}
 			pri, alt = divide(pri, alt)
 		case opSdivAlt:
 			if pri == 0 {
-				goto divide
+				goto noDivision
 			}
 			pri, alt = divide(alt, pri)
 		case opAnd:
@@ -368,19 +423,19 @@ func (m *Machine) run(r *Running, budget int64) (State, Code) {
 		case opIncPri:
 			pri++
 		case opInc:
-			if i := cellIndex(in.a); i < uint32(len(mem)) {
+			if i := cellIndex(in.a); i < uint(len(mem)) {
 				mem[i]++
 			} else {
 				goto noMemory
 			}
 		case opIncS:
-			if i := cellIndex(frm + in.a); i < uint32(len(mem)) {
+			if i := cellIndex(frm + in.a); i < uint(len(mem)) {
 				mem[i]++
 			} else {
 				goto noMemory
 			}
 		case opIncI:
-			if i := cellIndex(pri); i < uint32(len(mem)) {
+			if i := cellIndex(pri); i < uint(len(mem)) {
 				mem[i]++
 			} else {
 				goto noMemory
@@ -388,13 +443,13 @@ func (m *Machine) run(r *Running, budget int64) (State, Code) {
 		case opDecPri:
 			pri--
 		case opDec:
-			if i := cellIndex(in.a); i < uint32(len(mem)) {
+			if i := cellIndex(in.a); i < uint(len(mem)) {
 				mem[i]--
 			} else {
 				goto noMemory
 			}
 		case opDecS:
-			if i := cellIndex(frm + in.a); i < uint32(len(mem)) {
+			if i := cellIndex(frm + in.a); i < uint(len(mem)) {
 				mem[i]--
 			} else {
 				goto noMemory
@@ -406,7 +461,7 @@ func (m *Machine) run(r *Running, budget int64) (State, Code) {
 			}
 		case opCall:
 			stk -= cell
-			if i := cellIndex(stk); i < uint32(len(mem)) {
+			if i := cellIndex(stk); i < uint(len(mem)) {
 				mem[i] = in.b
 			} else {
 				goto noStack
@@ -462,44 +517,21 @@ func (m *Machine) run(r *Running, budget int64) (State, Code) {
 			if uint32(pri) >= uint32(alt) {
 				goto jumpA
 			}
-		case opSwitch:
-			to = uint32(m.switches[in.a].find(pri))
-			goto jump
-		case opHalt, opSysreqC, opSysreqN, opSysreqPri:
-			r.pri, r.alt, r.frm, r.stk, r.hea, r.ip = pri, alt, frm, stk, hea, int32(ip)
-			state, err = m.call(r, in)
-			if pri, stk = r.pri, r.stk; state == Sleeping {
-				m.hea, m.stk, m.frm = r.hea, r.stk, r.frm
-				return state, err
-			}
-			if err != OK || in.op == opHalt {
-				goto fault
-			}
 		default:
-			r.pri, r.alt, r.frm, r.stk, r.hea, r.ip = pri, alt, frm, stk, hea, int32(ip)
-			var jump bool
-			jump, err = m.cold(r, in)
-			pri, alt, frm, stk, hea = r.pri, r.alt, r.frm, r.stk, r.hea
-			if err != OK {
-				goto fault
-			}
-			if to = uint32(r.ip); jump {
-				goto jump
-			}
+			goto leave
 		}
 		continue
 
 	jumpA:
 		to = uint32(in.a)
 	jump:
-		budget -= int64(ip - from)
+		*budget -= int64(ip - from)
 		ip, from = to, to
-		if budget > 0 {
+		if *budget > 0 {
 			continue
 		}
-		r.pri, r.alt, r.frm, r.stk, r.hea, r.ip = pri, alt, frm, stk, hea, int32(ip)
-		m.hea, m.stk, m.frm = hea, stk, frm
-		return Preempted, OK
+		why = exitBudget
+		goto leave
 	}
 
 noMemory:
@@ -511,11 +543,14 @@ noStack:
 stackLow:
 	err = ErrStackLow
 	goto fault
-divide:
+noDivision:
 	err = ErrDivide
 fault:
-	r.pri, r.alt, r.frm, r.stk, r.hea, r.ip = pri, alt, frm, stk, hea, int32(ip-1)
-	return Ended, err
+	why = exitFault
+leave:
+	*budget -= int64(ip - from)
+	r.pri, r.alt, r.frm, r.stk, r.ip = pri, alt, frm, stk, int32(ip)
+	return why, err
 }
 
 func truth(b bool) int32 {

@@ -69,9 +69,33 @@ func New(p *amx.Program, o Options) (*Machine, error) {
 	if err := m.translate(p); err != nil {
 		return nil, err
 	}
+	if err := m.entries(p); err != nil {
+		return nil, err
+	}
 	m.mem = make([]int32, m.stp/amx.CellSize)
 	m.Reset()
 	return m, nil
+}
+
+// entries refuses functions that begin where no instruction does.
+func (m *Machine) entries(p *amx.Program) error {
+	all := p.Publics
+	if p.Main != amx.NoMain {
+		all = append([]amx.Entry{{Name: "main", Value: uint32(p.Main)}}, all...)
+	}
+	for _, e := range all {
+		limit := uint32(len(p.Code))
+		if len(m.overlays) > 0 {
+			limit = uint32(len(m.overlays))
+		}
+		if e.Value >= limit {
+			return &LoadError{ErrBounds, -1, fmt.Sprintf("%s begins at %d, want less than %d", e.Name, e.Value, limit)}
+		}
+		if len(m.overlays) == 0 && (e.Value%amx.CellSize != 0 || m.index[e.Value/amx.CellSize] < 0) {
+			return &LoadError{ErrBounds, int(e.Value), e.Name + " begins here, want an instruction"}
+		}
+	}
+	return nil
 }
 
 // Reset gives the memory its first content and forgets calls that have not ended.

@@ -6,11 +6,11 @@ import (
 )
 
 // cellIndex returns the index of the cell at addr; a value beyond any memory if addr is not a multiple of four.
-func cellIndex(addr int32) uint32 { return bits.RotateLeft32(uint32(addr), -2) }
+func cellIndex(addr int32) uint { return uint(bits.RotateLeft32(uint32(addr), -2)) }
 
 // Cell returns the cell at addr, and whether there is one.
 func (m *Machine) Cell(addr int32) (int32, bool) {
-	if i := cellIndex(addr); i < uint32(len(m.mem)) {
+	if i := cellIndex(addr); i < uint(len(m.mem)) {
 		return m.mem[i], true
 	}
 	return 0, false
@@ -19,7 +19,7 @@ func (m *Machine) Cell(addr int32) (int32, bool) {
 // SetCell writes the cell at addr, and reports whether there is one.
 func (m *Machine) SetCell(addr, v int32) bool {
 	i := cellIndex(addr)
-	if i >= uint32(len(m.mem)) {
+	if i >= uint(len(m.mem)) {
 		return false
 	}
 	m.mem[i] = v
@@ -31,21 +31,21 @@ func (m *Machine) SetCell(addr, v int32) bool {
 // (part of PLEO-VM-21).
 func (m *Machine) Text(addr int32, limit int) (text []byte, ok bool) {
 	i := cellIndex(addr)
-	if i >= uint32(len(m.mem)) {
+	if i >= uint(len(m.mem)) {
 		return nil, false
 	}
 	packed := uint32(m.mem[i]) > unpackedMax
 	for n := 0; n < limit; n++ {
 		var c rune
 		if packed {
-			at := i + uint32(n/4)
-			if at >= uint32(len(m.mem)) {
+			at := i + uint(n/4)
+			if at >= uint(len(m.mem)) {
 				break
 			}
 			c = rune(uint8(m.mem[at] >> (24 - 8*(n%4))))
 		} else {
-			at := i + uint32(n)
-			if at >= uint32(len(m.mem)) {
+			at := i + uint(n)
+			if at >= uint(len(m.mem)) {
 				break
 			}
 			c = m.mem[at]
@@ -68,7 +68,7 @@ const unpackedMax = 0xFFFFFF
 // SetText writes text to addr, packed or not, cut so that it and its zero take at most cells cells. It reports whether the memory is there.
 func (m *Machine) SetText(addr int32, text []byte, packed bool, cells int) bool {
 	i := cellIndex(addr)
-	if cells < 1 || i >= uint32(len(m.mem)) || cells > len(m.mem)-int(i) {
+	if cells < 1 || i >= uint(len(m.mem)) || cells > len(m.mem)-int(i) {
 		return false
 	}
 	to := m.mem[i : int(i)+cells]

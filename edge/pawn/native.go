@@ -1,5 +1,7 @@
 package pawn
 
+import "kennel/edge/pawn/amx"
+
 // Native is a function of the host that scripts call. It returns the value of the call and OK, or the code that stops the script. ErrSleep suspends the call: the
 // script continues behind it. A native runs within Machine.Run and must not wait.
 type Native func(c Call) (int32, Code)
@@ -10,10 +12,10 @@ type Call struct {
 	at int32 // address of the number of bytes of arguments; they follow
 }
 
-// Args returns the number of arguments.
+// Args returns the number of arguments, at most as many as the stack has cells.
 func (c Call) Args() int {
 	n, _ := c.M.Cell(c.at)
-	return int(uint32(n) / 4)
+	return min(int(uint32(n)/amx.CellSize), int(c.M.stp-c.at)/amx.CellSize-1)
 }
 
 // Arg returns argument i, from 0; 0 if there is none. Arrays, strings and references are addresses.

@@ -3,7 +3,7 @@ package pawn
 // opcode is an instruction of the machine, after translation.
 type opcode uint32
 
-// The instructions. Run executes those up to opSwitch itself, in the order in which they are listed; cold executes the others.
+// The instructions. loop executes those before opSwitch itself, in the order in which they are listed; outside and call execute the others.
 const (
 	opBad opcode = iota // no instruction: the end of the code, or a table of cases
 	opLoadPri
