@@ -21,7 +21,8 @@ const defaultMemory = 16 << 20
 
 // Machine is a program with its memory. It is not safe for concurrent use.
 type Machine struct {
-	code     []instr
+	code     []instr // with sequences joined
+	plain    []instr // as the program has it
 	places   []int32 // of each instruction: its byte offset in the program's code
 	index    []int32 // of each cell of the program's code: the instruction that begins there, or -1
 	switches []table
@@ -72,6 +73,7 @@ func New(p *amx.Program, o Options) (*Machine, error) {
 	if err := m.entries(p); err != nil {
 		return nil, err
 	}
+	m.join()
 	m.mem = make([]int32, m.stp/amx.CellSize)
 	m.Reset()
 	return m, nil

@@ -161,7 +161,7 @@ func TestRefused(t *testing.T) {
 }
 
 // TestBudget: an endless loop costs its slices and nothing else: each stops just behind its budget, another function can run between two of them, and the loop
-// goes on where it was.
+// continues where it was.
 func TestBudget(t *testing.T) {
 	a := assemble(10)
 	a.op("halt", 0)
@@ -217,7 +217,7 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// TestSleep: sleep gives 12 and the value, and the call continues at the same point, from the statement and from a native function (PLEO-VM-18 has the number).
+// TestSleep: sleep gives 12 and the value, and the call continues at the same point, from the statement and from a native function.
 func TestSleep(t *testing.T) {
 	a := assemble(10)
 	a.op("halt", 0)

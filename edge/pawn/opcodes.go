@@ -141,7 +141,8 @@ const (
 	opSwapPri
 	opSwapAlt
 
-	lastJump = opJgeq
+	lastJump    = opJgeq
+	firstJoined = opSwapAlt + 1 // see join.go
 )
 
 // byName are the instructions by the reference's names, without the mark of packed ones.
