@@ -254,6 +254,55 @@ func TestSamples(t *testing.T) {
 	}
 }
 
+// TestSymbols: the lines and functions of sample.p, in the symbols that both reference compilers wrote.
+func TestSymbols(t *testing.T) {
+	for _, name := range []string{"version10_compact", "version9_compact_debug"} {
+		file, err := os.ReadFile("testdata/" + name + ".amx")
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := amx.Read(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := p.Symbols()
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := map[int]string{}
+		for in := range p.Instructions(0, len(p.Code)) {
+			if file, line, function := d.Source(int32(in.Offset)); in.Op.Name == "break" {
+				lines[line] = file + " " + function
+			}
+		}
+		want := map[int]string{}
+		for line, function := range map[int]string{6: "fact", 7: "entry1", 8: "state_fn", 9: "state_fn", 10: "state_fn", 11: "main"} {
+			want[line] = "b.p " + function
+		}
+		for _, line := range []int{13, 14, 15, 16, 17, 18, 19, 21, 22, 23, 24, 25, 26, 27} {
+			want[line] = "b.p main"
+		}
+		for _, line := range []int{8, 9, 10} {
+			want[line] = lines[line] // the compilers give each function of a state its own range, or none
+		}
+		if !reflect.DeepEqual(lines, want) {
+			t.Errorf("%s: lines %v, want %v", name, lines, want)
+		}
+		if file, line, function := d.Source(0); file != "" || line != 0 || function != "" {
+			t.Errorf("the first instruction is at %s:%d in %s", file, line, function)
+		}
+		for n := range p.Debug {
+			q := *p
+			q.Debug = p.Debug[:n]
+			_, _ = q.Symbols() // does not panic; the last tables are not read
+		}
+		p.Debug[4] = 0
+		if _, err := p.Symbols(); !errors.Is(err, amx.ErrFormat) {
+			t.Errorf("another magic: %v", err)
+		}
+	}
+}
+
 // FuzzRead: what is read is written, and read as the same; canonical files come out with the same bytes.
 func FuzzRead(f *testing.F) {
 	for version := uint8(amx.MinVersion); version <= amx.MaxVersion; version++ {
@@ -264,6 +313,12 @@ func FuzzRead(f *testing.F) {
 			if err != nil {
 				f.Fatal(err)
 			}
+			f.Add(file)
+		}
+	}
+	names, _ := filepath.Glob("testdata/*.amx")
+	for _, n := range names {
+		if file, err := os.ReadFile(n); err == nil {
 			f.Add(file)
 		}
 	}
@@ -286,6 +341,9 @@ func FuzzRead(f *testing.F) {
 		again, err := amx.Read(back)
 		if err != nil || !reflect.DeepEqual(again, p) {
 			t.Fatalf("%+v is read again as %+v, %v", p, again, err)
+		}
+		if d, err := p.Symbols(); err == nil {
+			d.Source(p.Main)
 		}
 		at := 0
 		for in, err := range p.Instructions(0, len(p.Code)) {

@@ -131,3 +131,15 @@ func TestList(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// TestWhere: with debug symbols an error names file, line and function; without them the place in the code.
+func TestWhere(t *testing.T) {
+	for _, c := range []struct{ file, call, want string }{
+		{"testdata/demo_debug.amx", "@element(5)", "demo.p:38 in @element"}, {"testdata/demo_debug.amx", "@ratio(1, 0)", "demo.p:43 in @ratio"},
+		{"testdata/demo_debug.amx", "@check(0)", "demo.p:48 in @check"}, {demo, "@element(5)", "code byte "},
+	} {
+		if _, stderr, code := robotkit(t, "run", c.file, "-call", c.call); code != 1 || !strings.Contains(stderr, c.want) {
+			t.Errorf("%s of %s: exit %d, %q, want %q in it", c.call, c.file, code, stderr, c.want)
+		}
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"kennel/edge/pawn"
+	"kennel/edge/pawn/amx"
 	"kennel/infra/cli"
 	"kennel/infra/errs"
 )
@@ -94,7 +95,27 @@ type report struct {
 // console is the output of a script. It remembers whether a line is open.
 type console struct {
 	*bufio.Writer
-	open bool
+	open   bool
+	source func(offset int32) string
+}
+
+// source returns a function that says where an instruction is: in the source if p has debug symbols, else in the code.
+func source(p *amx.Program) func(int32) string {
+	d, err := p.Symbols()
+	return func(offset int32) string {
+		place := fmt.Sprintf(" at code byte %d", offset)
+		if err != nil {
+			return place
+		}
+		file, line, function := d.Source(offset)
+		if line > 0 {
+			place = fmt.Sprintf(" at %s:%d", file, line)
+		}
+		if function != "" {
+			place += " in " + function
+		}
+		return place
+	}
 }
 
 func (c *console) print(text []byte) {
@@ -134,6 +155,7 @@ func run(cmd *cobra.Command, name string, calls []string) error {
 	if cli.JSON(cmd) {
 		out.Reset(&text)
 	}
+	out.source = source(p)
 	m, err := pawn.New(p, pawn.Options{Natives: out.natives})
 	if err != nil {
 		return errs.New(errs.Invalid, "%s: %w", name, err)
@@ -200,7 +222,7 @@ func (c *console) call(cmd *cobra.Command, m *pawn.Machine, what call) (ended, e
 		default:
 			m.End(&r)
 			if result.Code != pawn.OK {
-				out.Reason, out.At = result.Code.String(), fmt.Sprintf(" (error %d) at code byte %d", out.Err, result.Offset)
+				out.Reason, out.At = result.Code.String(), fmt.Sprintf(" (error %d)", out.Err)+c.source(result.Offset)
 			}
 			return out, nil
 		}

@@ -1,4 +1,4 @@
-/* A script for the tests of run and list. demo.amx: reference compiler 3.3.4065, -O2 -d1 -C- -V4096 -S200 */
+/* A script for tests. The reference compiler 3.3.4065 made demo.amx with -O2 -d1 -C- -V4096 -S200, demo_debug.amx with -O0 -d2 -C+ -S200. */
 native printf(const format[], ...);
 native numargs();
 native getarg(arg, index=0);
