@@ -46,6 +46,8 @@ const (
 	opLocalMulAdd
 	opStepJump
 	opProcLocalConstJsgeq
+	opLocalBoundsPopIndex
+	opLocalBoundsPopElement
 )
 
 // joint is a sequence that is joined to one instruction. Its operands are those of the sequence in order, at most three.
@@ -70,6 +72,8 @@ var joints = []joint{
 	{opLocalConstJsgeq, []opcode{opLoadSPri, opConstAlt, opJsgeq}},
 	{opLocalConstAnd, []opcode{opLoadSPri, opConstAlt, opAnd}},
 	{opLocalConst, []opcode{opLoadSPri, opConstAlt}},
+	{opLocalBoundsPopElement, []opcode{opLoadSPri, opBounds, opPopAlt, opIdxaddr, opLoadI}},
+	{opLocalBoundsPopIndex, []opcode{opLoadSPri, opBounds, opPopAlt, opIdxaddr}},
 	{opLocalPopElement, []opcode{opLoadSPri, opPopAlt, opIdxaddr, opLoadI}},
 	{opLocalPopIndex, []opcode{opLoadSPri, opPopAlt, opIdxaddr}},
 	{opLocalAddCPush, []opcode{opLoadSPri, opAddC, opPushPri}},

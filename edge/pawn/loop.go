@@ -567,6 +567,29 @@ func (m *Machine) loop(r *Running, budget *int64) (why exit, err Code) {
 				}
 			}
 			goto plainly
+		case opLocalBoundsPopIndex:
+			i, j := cellIndex(frm+in.a), cellIndex(stk)
+			if i < uint(len(mem)) && j < uint(len(mem)) && uint32(mem[i]) <= uint32(in.b) {
+				alt = mem[j]
+				stk += cell
+				pri = mem[i]*cell + alt
+				ip += 3
+			} else {
+				goto plainly
+			}
+		case opLocalBoundsPopElement:
+			i, j := cellIndex(frm+in.a), cellIndex(stk)
+			if i < uint(len(mem)) && j < uint(len(mem)) && uint32(mem[i]) <= uint32(in.b) {
+				at := mem[i]*cell + mem[j]
+				if k := cellIndex(at); k < uint(len(mem)) && (at < m.hea || at >= stk+cell) {
+					alt = mem[j]
+					stk += cell
+					pri = mem[k]
+					ip += 4
+					continue
+				}
+			}
+			goto plainly
 		case opConstLocalIndex:
 			if i := cellIndex(frm + in.b); i < uint(len(mem)) {
 				alt = in.a
