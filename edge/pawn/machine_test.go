@@ -451,3 +451,73 @@ func FuzzMachine(f *testing.F) {
 		m.End(&r)
 	})
 }
+
+// TestNested: a native function calls the script back, and both calls end as if they were alone.
+func TestNested(t *testing.T) {
+	a := assemble(10)
+	a.op("halt", 0)
+	a.label("@a") // new x = 5; return back(x + 1) + x
+	a.op("proc")
+	a.op("push.c", 5)
+	a.op("heap", 16)
+	a.op("push.c", 6)
+	a.op("sysreq.n", 0, 4)
+	a.op("load.s.alt", -4)
+	a.op("add")
+	a.op("heap", -16)
+	a.op("stack", 4)
+	a.op("retn")
+	a.label("@b") // return 10 * n
+	a.op("proc")
+	a.op("heap", 64)
+	a.op("load.s.pri", 12)
+	a.op("smul.p.c", 10)
+	a.op("retn")
+	p := program(a, 0)
+	p.Natives = []amx.Entry{{Name: "back"}}
+	m, err := New(p, Options{Natives: func(string) Native {
+		return func(c Call) (int32, Code) {
+			i, _ := c.M.Public("@b")
+			var r Running
+			if code := c.M.Begin(&r, i, c.Arg(0)); code != OK {
+				return 0, code
+			}
+			out := c.M.Run(&r, 1000)
+			return out.Value, out.Code
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out := call(t, m, "@a"); out.Code != OK || out.Value != 65 {
+		t.Errorf("%+v, want 65", out)
+	}
+	if m.stk != m.stp || m.hea != m.hlw {
+		t.Errorf("the stack is left at %d of %d, the heap at %d of %d", m.stk, m.stp, m.hea, m.hlw)
+	}
+}
+
+// TestBlocksCost: copying and filling count by their size, so that a few instructions cannot take a slice's time many times over.
+func TestBlocksCost(t *testing.T) {
+	for _, name := range []string{"movs", "fill", "cmps"} {
+		a := assemble(10)
+		a.op("halt", 0)
+		a.label("@a")
+		a.op("proc")
+		a.label("loop")
+		a.op("inc", 0)
+		a.op("const.pri", 4)
+		a.op("const.alt", 40_000)
+		a.op(name, 36_000)
+		a.op("jump", "loop")
+		m := load(t, program(a, make([]int32, 20_000)...))
+		var r Running
+		m.Begin(&r, 0)
+		if out := m.Run(&r, 20_000); out.State != Preempted {
+			t.Fatalf("%s: %+v", name, out)
+		}
+		if rounds, _ := m.Cell(0); rounds != 3 {
+			t.Errorf("%s: 20,000 instructions are %d rounds of 9,000 cells, want 3", name, rounds)
+		}
+	}
+}

@@ -1,5 +1,5 @@
 // Package amx reads and writes AMX files: programs of the Pawn language, compiled for the abstract machine of package pawn. Pleo's scripts are such files
-// (PLEO-AMX-02).
+// (PLEO-AMX-01, 02).
 //
 // A file is little-endian and has five parts:
 //

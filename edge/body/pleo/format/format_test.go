@@ -311,3 +311,40 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// card is a bundle that fills Pleo's card, 3,649,536 bytes, with resources of 8 KiB.
+func card() *Bundle {
+	b := &Bundle{Major: 1}
+	for len(b.Resources[Sounds]) < 443 {
+		b.Resources[Sounds] = append(b.Resources[Sounds], Resource{Name: "sound", Data: make([]byte, 8192)})
+	}
+	b.Resources[Scripts] = []Resource{{Name: "main", Data: make([]byte, 1536)}}
+	return b
+}
+
+func TestCard(t *testing.T) {
+	f, err := card().Append(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(f) > 3_649_536 || len(f) < 3_640_000 {
+		t.Errorf("%d bytes do not fill a card", len(f))
+	}
+	if got, err := ReadBundle(f); err != nil || !reflect.DeepEqual(got, card()) {
+		t.Errorf("the card is read differently, %v", err)
+	}
+}
+
+// BenchmarkCard builds and mounts a full card.
+func BenchmarkCard(b *testing.B) {
+	c := card()
+	for b.Loop() {
+		f, err := c.Append(nil)
+		if err == nil {
+			_, err = ReadBundle(f)
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+}
