@@ -1,5 +1,7 @@
 package pawn
 
+import "math/bits"
+
 // Sequences of instructions that compilers write often are joined to one, which does the work of all if nothing can fail, and otherwise leaves them to be
 // executed one by one. The first instruction of a sequence is replaced; the others stay, because jumps may lead to them.
 const (
@@ -48,6 +50,8 @@ const (
 	opProcLocalConstJsgeq
 	opLocalBoundsPopIndex
 	opLocalBoundsPopElement
+	opConstLocalSet
+	opLocalDivPower // opLocalDivConst of a power of 2, whose logarithm is c
 )
 
 // joint is a sequence that is joined to one instruction. Its operands are those of the sequence in order, at most three.
@@ -92,6 +96,7 @@ var joints = []joint{
 	{opConstLocalBoundsElement, []opcode{opConstAlt, opLoadSPri, opBounds, opLidx}},
 	{opConstLocalBoundsIndex, []opcode{opConstAlt, opLoadSPri, opBounds, opIdxaddr}},
 	{opConstLocalElement, []opcode{opConstAlt, opLoadSPri, opLidx}},
+	{opConstLocalSet, []opcode{opConstAlt, opLoadSPri, opIdxaddr, opMoveAlt, opConstPri, opStorI}},
 	{opConstLocalIndex, []opcode{opConstAlt, opLoadSPri, opIdxaddr}},
 	{opRowPush, []opcode{opMoveAlt, opLoadI, opAdd, opPushPri}},
 	{opRow, []opcode{opMoveAlt, opLoadI, opAdd}},
@@ -162,8 +167,13 @@ func (j *joint) match(code []instr) (instr, bool) {
 			n++
 		}
 	}
-	if j.to == opLocalDivConst && operands[0] == 0 {
-		return instr{}, false
+	if by := operands[0]; j.to == opLocalDivConst {
+		if by == 0 {
+			return instr{}, false
+		}
+		if by > 0 && by&(by-1) == 0 {
+			return instr{opLocalDivPower, by, operands[1], int32(bits.TrailingZeros32(uint32(by)))}, true
+		}
 	}
 	if j.to == opStepLocalConstJsgeq {
 		if operands[0] != operands[1] {

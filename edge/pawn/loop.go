@@ -814,6 +814,24 @@ func (m *Machine) loop(r *Running, budget *int64) (why exit, err Code) {
 			} else {
 				goto plainly
 			}
+		case opLocalDivPower: // a shift rounds down, as the division does
+			if i := cellIndex(frm + in.b); i < uint(len(mem)) {
+				pri, alt = mem[i]>>(uint32(in.c)&31), mem[i]&(in.a-1)
+				ip += 2
+			} else {
+				goto plainly
+			}
+		case opConstLocalSet:
+			if i := cellIndex(frm + in.b); i < uint(len(mem)) {
+				at := mem[i]*cell + in.a
+				if k := cellIndex(at); k < uint(len(mem)) && (at < m.hea || at >= stk) {
+					alt, pri = at, in.c
+					mem[k] = pri
+					ip += 5
+					continue
+				}
+			}
+			goto plainly
 		case opLocalMulAdd:
 			if i := cellIndex(frm + in.a); i < uint(len(mem)) {
 				pri = mem[i]*in.b + in.c
