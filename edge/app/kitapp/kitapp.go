@@ -8,6 +8,7 @@ import (
 
 	"kennel/edge/app/kitapp/mickit"
 	"kennel/edge/app/kitapp/mtnkit"
+	"kennel/edge/app/kitapp/pawnkit"
 	"kennel/infra/cli"
 )
 
@@ -19,7 +20,7 @@ func Main(args []string, getenv func(string) string, stdout, stderr io.Writer) i
 func command() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "robotkit",
-		Short: "Develop for robots: list parts, replay recordings, record microphones, make updates",
+		Short: "Develop for robots: list parts, replay recordings, record microphones, make updates, run scripts",
 		Example: `  robotkit tree vector
   robotkit tree -f body.json -o json
   robotkit interfaces RotationalMotor
@@ -27,7 +28,7 @@ func command() *cobra.Command {
   robotkit ota inspect 2.0.1.6076.ota
   robotkit mtn check sit.mtn`,
 	}
-	root.AddCommand(treeCommand(), interfacesCommand(), replayCommand(), amigoCommand(), otaCommand(), mickit.Mic(), mickit.Wake(), mtnkit.MTN())
+	root.AddCommand(treeCommand(), interfacesCommand(), replayCommand(), amigoCommand(), otaCommand(), mickit.Mic(), mickit.Wake(), mtnkit.MTN(), pawnkit.Pawn())
 	cli.AddOutput(root)
 	return root
 }
