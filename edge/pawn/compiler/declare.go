@@ -124,7 +124,6 @@ func (c *compiler) declareEnum(n *node) {
 			continue
 		}
 		s.itemTag, s.fieldTag, s.size = f.tag, fieldTag, size
-		s.use |= useRead
 		if root != nil {
 			s.use |= useEnumField
 			root.fields = append(root.fields, s)
@@ -137,7 +136,6 @@ func (c *compiler) declareEnum(n *node) {
 	}
 	if root != nil {
 		root.value = next
-		root.use |= useRead
 	}
 }
 

@@ -119,8 +119,6 @@ const (
 	opSwapAlt
 	opNop
 	opBreak
-	opLoadBoth
-	opLoadSBoth
 	opConst
 	opConstS
 	opIcall
@@ -133,7 +131,7 @@ stor.pri stor.s.pri sref.s.pri stor.i strb.i lidx idxaddr align.pri lctrl sctrl 
 push push.s push.adr pop.pri pop.alt stack heap proc ret retn iretn call jump jzer jnz jeq jneq jsless jsleq jsgrtr jsgeq shl shr sshr
 shl.c.pri shr.c.pri smul sdiv sdiv.alt add sub sub.alt and or xor not neg invert add.c smul.c zero.pri zero.alt zero zero.s eq neq
 sless sleq sgrtr sgeq eq.c.pri eq.c.alt inc.pri inc.alt inc inc.s inc.i dec.pri dec dec.s dec.i movs cmps fill halt bounds sysreq.c
-sysreq.n switch iswitch casetbl icasetbl swap.pri swap.alt nop break load.both load.s.both const const.s icall`
+sysreq.n switch iswitch casetbl icasetbl swap.pri swap.alt nop break const const.s icall`
 
 // machineOps are the instructions of file version 10, packedOps their forms with the operand in the same cell, if any.
 var machineOps, packedOps = func() (ops, packed [opCount]*amx.Op) {

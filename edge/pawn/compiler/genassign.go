@@ -35,7 +35,7 @@ func (c *compiler) genAssign(n *node) value {
 	}
 	right := c.genExpr(n.b)
 	if right.kind == vArray && left.kind == vCell && left.value > 1 { // the field of an enumeration is an array
-		dst := value{kind: vArray, sym: left.sym, dims: []int32{left.value}, idxTags: []int{0}, field: left.field}
+		dst := value{kind: vArray, sym: left.sym, dims: []int32{left.value}, idxTags: left.sym.idxTags[len(left.sym.idxTags)-1:], field: left.field}
 		c.emit(opPopAlt, 0)
 		c.emit(opMovs, 4*c.arrayLength(n.pos, &dst, &right))
 		return value{kind: vExpr, tag: left.tag}

@@ -107,6 +107,10 @@ func (c *compiler) genOperation(n *node, op kind, left value, b *node) value {
 		}
 		return value{kind: vConst, value: v, tag: tag}
 	}
+	if (op == tSlash || op == tPercent) && where == leftInPri {
+		c.dividendToAlt()
+		where = leftInAlt
+	}
 	ops := binaryOps[op]
 	if ops[where] == opNone {
 		c.emit(opXchg, 0)
@@ -117,6 +121,14 @@ func (c *compiler) genOperation(n *node, op kind, left value, b *node) value {
 		c.emit(opMovePri, 0)
 	}
 	return value{kind: vExpr, tag: tag}
+}
+
+// dividendToAlt moves the left operand to ALT: where the divisor was loaded into ALT, it is loaded into PRI. The reference machine's
+// sdiv takes the remainder, and with it the rounding, from the wrong number; its sdiv.alt is right.
+func (c *compiler) dividendToAlt() {
+	divisor := c.code[len(c.code)-1]
+	divisor.op-- // the instruction for PRI comes before its twin for ALT
+	c.code = append(c.code[:len(c.code)-1], instr{op: opMoveAlt}, divisor)
 }
 
 // userBinary calls the operator that the script defines for these tags.

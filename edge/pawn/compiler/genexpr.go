@@ -358,7 +358,6 @@ func (c *compiler) genOf(n *node) value {
 		c.report(n.pos, 17, n.name.text).closest(n.name.text, c.allNames)
 		return value{kind: vNone}
 	}
-	s.use |= useRead
 	if n.op == nTagof {
 		tag := s.tag
 		if item := c.itemOf(n, s); item != nil {

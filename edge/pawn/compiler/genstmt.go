@@ -131,7 +131,7 @@ func (c *compiler) unused(s *symbol) {
 	c.errFlag = false
 	switch {
 	case s.kind == kindConst:
-		if s.use&(useRead|useEnumRoot|useEnumField) == 0 {
+		if s.use&useRead == 0 {
 			c.report(s.pos, 203, s.name.text)
 		}
 	case s.use&(useWritten|useRead|useStock) == 0:
@@ -206,7 +206,8 @@ func (c *compiler) declareCell(v *node, s *symbol) {
 		constant := k.kind == vConst
 		if f := c.operator("=", k.tag, s.tag); f != nil {
 			c.load(&k)
-			tag, constant = c.callOperator(f, 1, false).tag, false
+			k, constant = c.callOperator(f, 1, false), false
+			tag = k.tag
 		}
 		if k.kind != vNone && k.kind != vArray && !tagsMatch(s.tag, tag, true) {
 			c.report(v.a.pos, 213).want(c.tagName(tag)+":", c.tagName(s.tag)+":", "")

@@ -42,6 +42,15 @@ func (c *compiler) take(k kind) bool {
 	return true
 }
 
+// takeSame is take that does not carry out a directive which follows: the declaration before it has to be known first.
+func (c *compiler) takeSame(k kind) bool {
+	c.exprDepth++
+	defer func() { c.exprDepth-- }()
+	return c.take(k)
+}
+
+func (c *compiler) takeComma() bool { return c.takeSame(tComma) }
+
 // need takes a token of kind k or reports error 1.
 func (c *compiler) need(k kind) bool {
 	if c.take(k) {

@@ -268,11 +268,7 @@ func (l *linker) write(b *body) {
 			word(in.operand())
 		}
 		if op.Cells() > 2 {
-			v := in.b
-			if (in.op == opLoadBoth) && in.fn == nil && in.body == nil && in.sym2() != nil {
-				v += in.sym2().value
-			}
-			word(v)
+			word(in.b)
 		}
 	}
 }

@@ -114,7 +114,6 @@ func (c *compiler) parseTag() (tag int, explicit bool) {
 
 // parseDeclaration reads what follows class specifiers: variables, or a function unless only is set.
 func (c *compiler) parseDeclaration(cl class, only bool) {
-	start := c.peek().pos
 	tag, _ := c.parseTag()
 	t := c.next()
 	if t.kind == tExit {
@@ -139,7 +138,6 @@ func (c *compiler) parseDeclaration(cl class, only bool) {
 		c.parseFunction(cl, tag, t)
 		return
 	}
-	d := c.newNode(nDeclare, start)
 	for first := true; ; first = false {
 		if !first {
 			tag, _ = c.parseTag()
@@ -153,8 +151,7 @@ func (c *compiler) parseDeclaration(cl class, only bool) {
 		}
 		v := c.parseVar(t, tag)
 		c.declareGlobal(v, cl)
-		_ = d
-		if !c.take(tComma) {
+		if !c.takeComma() {
 			break
 		}
 	}
@@ -242,7 +239,7 @@ func (c *compiler) parseConsts(n *node) {
 		c.need(tAssign)
 		v.a = c.parseExpr()
 		n.list = append(n.list, v)
-		if !c.take(tComma) {
+		if !c.takeComma() {
 			break
 		}
 	}
@@ -296,7 +293,7 @@ func (c *compiler) parseEnum(n *node) {
 		}
 	}
 	c.need(tBraceEnd)
-	c.take(tSemi)
+	c.takeSame(tSemi)
 }
 
 // parseLocals reads the variables of a declaration inside a function.
@@ -317,7 +314,7 @@ func (c *compiler) parseVars(n *node, term bool) {
 		}
 		c.localWords[t.name] = true
 		n.list = append(n.list, c.parseVar(t, tag))
-		if !c.take(tComma) {
+		if !c.takeComma() {
 			break
 		}
 	}

@@ -91,7 +91,6 @@ func (c *compiler) progress() [4]int { return [4]int{c.lines, c.at, c.pushed, c.
 func (c *compiler) parseCondition() *node {
 	c.need(tOpen)
 	n := c.parseList()
-	n.paren = false
 	c.need(tClose)
 	return n
 }
@@ -227,7 +226,6 @@ func (c *compiler) parseSimple(n *node, k kind) {
 		n.op = nSetState
 		if c.take(tOpen) {
 			n.a = c.parseList()
-			n.a.paren = false
 			c.need(tClose)
 		}
 		if !c.parseStateName(n) {

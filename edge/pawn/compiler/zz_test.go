@@ -15,7 +15,7 @@ func TestZZ(t *testing.T) {
 	src, _ := os.ReadFile(f)
 	o, _ := strconv.Atoi(os.Getenv("ZO"))
 	v, _ := strconv.Atoi(os.Getenv("ZV"))
-	r := Compile(f, src, Options{Optimise: o, Debug: 1, Overlay: v, Prefix: "default.inc", Include: []string{"/tmp/judge/pawn33/include"}, Open: os.ReadFile})
+	r := Compile(f, src, Options{Optimise: o, Debug: 1, Overlay: v, Prefix: "default.inc", Include: []string{os.Getenv("ZI")}, Open: os.ReadFile})
 	for _, m := range r.Messages {
 		fmt.Println(m)
 	}
