@@ -56,7 +56,7 @@ func (c *compiler) declareGlobal(v *node, cl class) {
 		case s.states > 0 && old.states > 0 && !c.lists[s.states-1].meets(&c.lists[old.states-1]):
 		case s.states == 0 && old.states > 0 && old.kind != kindConst:
 		case !hidden:
-			c.report(v.pos, 21, v.name.text).want("", "", "declared first at "+c.place(old.pos))
+			c.report(v.pos, 21, v.name.text).see("declared first at " + c.place(old.pos))
 		}
 	}
 	s.init, s.cells = c.initials(v, s, root)

@@ -218,7 +218,7 @@ func (c *compiler) doDefine(p pos) {
 func (c *compiler) doUndef(p pos) {
 	word := c.word()
 	if len(word) == 0 {
-		c.report(p, 20, string(c.text[c.at:len(c.text)-1])).want("", "a name", "")
+		c.report(p, 20, quote(string(c.text[c.at:len(c.text)-1]))).want("", "a name", "")
 		return
 	}
 	n := c.intern(string(word))

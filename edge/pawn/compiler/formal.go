@@ -34,7 +34,7 @@ func (c *compiler) parseFormals(f *function, public bool) []arg {
 	c.resolveSizes(args)
 	if f.sym.use&useProto != 0 {
 		if !slices.EqualFunc(f.args, args, sameFormal) {
-			c.report(start, 25, f.sym.name.text).want("", "", "declared first at "+c.place(f.sym.pos))
+			c.report(start, 25, f.sym.name.text).see("declared first at " + c.place(f.sym.pos))
 		}
 		return args
 	}

@@ -58,14 +58,14 @@ func (c *compiler) functionOf(n *name, tag int, p pos) *function {
 		}
 		if s.kind != kindFunc {
 			if s.states == 0 {
-				c.report(p, 21, n.text).want("", "", "declared first at "+c.place(s.pos))
+				c.report(p, 21, n.text).see("declared first at " + c.place(s.pos))
 			}
 			continue
 		}
 		f := s.fn
 		switch {
 		case s.use&useNative != 0:
-			c.report(p, 21, n.text).want("", "", "the native is declared at "+c.place(s.pos))
+			c.report(p, 21, n.text).see("the native is declared at " + c.place(s.pos))
 		case s.tag != tag && s.use&useProto != 0:
 			c.report(p, 25, n.text).want(c.tagName(tag)+":", c.tagName(s.tag)+":", "")
 		}
@@ -179,7 +179,7 @@ func (c *compiler) attach(f *function, b *body) {
 	for _, o := range f.bodies {
 		switch {
 		case o.states == 0 || b.states == 0:
-			c.report(b.pos, 21, n.text).want("", "", "defined first at "+c.place(o.pos))
+			c.report(b.pos, 21, n.text).see("defined first at " + c.place(o.pos))
 			return
 		case o.states < 0 && b.states < 0:
 			c.report(b.pos, 84, n.text).want("a second fall-back", "", "")
@@ -187,7 +187,7 @@ func (c *compiler) attach(f *function, b *body) {
 		case c.lists[o.states-1].automaton != c.lists[b.states-1].automaton && n.text != "entry":
 			c.report(b.pos, 83, n.text)
 		case c.lists[o.states-1].meets(&c.lists[b.states-1]):
-			c.report(b.pos, 84, n.text).want("", "", "the other implementation is at "+c.place(o.pos))
+			c.report(b.pos, 84, n.text).see("the other implementation is at " + c.place(o.pos))
 		}
 	}
 	f.bodies = append(f.bodies, b)

@@ -55,7 +55,9 @@ func (c *compiler) generate() {
 		c.checkFunction(f)
 	}
 	for _, s := range c.globals {
-		c.errFlag = false
+		if c.errFlag = false; c.errors > 0 {
+			break
+		}
 		if s.kind != kindConst && s.use&(useWritten|useRead|useStock) == 0 {
 			c.report(s.pos, 203, s.name.text)
 		} else if s.kind != kindConst && s.use&(useRead|useStock|usePublic) == 0 {
@@ -74,7 +76,7 @@ func (c *compiler) checkFunction(f *function) {
 	if len(f.bodies) == 0 {
 		return
 	}
-	if !f.reached && s.use&(useStock|usePublic|useNative) == 0 {
+	if !f.reached && c.errors == 0 && s.use&(useStock|usePublic|useNative) == 0 {
 		c.report(f.bodies[0].pos, 203, s.name.text)
 	}
 	if !f.reached || f.bodies[0].states == 0 {

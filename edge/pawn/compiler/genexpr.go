@@ -121,7 +121,7 @@ func (c *compiler) genName(n *node, want int) value {
 		m := c.report(n.pos, 17, n.name.text)
 		m.closest(n.name.text, c.allNames)
 		if m != nil && s != nil && s.kind != kindConst {
-			m.Fix = "declare it before this line; it is declared at " + c.place(s.pos)
+			m.Fix, m.See = "declare it before its use", "declared at "+c.place(s.pos)
 		}
 		return value{kind: vNone}
 	case s.kind == kindLabel:

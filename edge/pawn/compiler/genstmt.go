@@ -128,7 +128,9 @@ func (c *compiler) unused(s *symbol) {
 			s.use |= useRead | useWritten
 		}
 	}
-	c.errFlag = false
+	if c.errFlag = false; c.errors > 0 {
+		return // a use may be hidden in what is wrong
+	}
 	switch {
 	case s.kind == kindConst:
 		if s.use&useRead == 0 {
@@ -160,7 +162,7 @@ func (c *compiler) genDeclare(n *node) {
 			}
 			c.report(v.pos, number, v.name.text)
 		} else if g := c.findGlobal(v.name); g != nil && c.visible(g) && g.kind != kindFunc {
-			c.report(v.pos, 219, v.name.text).want("", "", "declared first at "+c.place(g.pos))
+			c.report(v.pos, 219, v.name.text).see("declared first at " + c.place(g.pos))
 		}
 		if v.states != 0 {
 			c.report(v.pos, 88, v.name.text)

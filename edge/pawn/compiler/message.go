@@ -35,6 +35,7 @@ type Message struct {
 	Found    string   `json:"found,omitempty"`
 	Expected string   `json:"expected,omitempty"`
 	Fix      string   `json:"fix,omitempty"`
+	See      string   `json:"see,omitempty"` // another place that the message is about
 }
 
 func (m Message) String() string {
@@ -48,6 +49,9 @@ func (m Message) String() string {
 	}
 	if m.Fix != "" {
 		b.WriteString("; fix: " + m.Fix)
+	}
+	if m.See != "" {
+		b.WriteString("; " + m.See)
 	}
 	return b.String()
 }
@@ -63,7 +67,7 @@ var texts = map[int]string{
 	13: "no entry point: the script has neither main nor a public function", 14: "case or default outside a switch",
 	15: `"default" must be the last clause of a switch`, 16: `a switch has only one "default"`,
 	17: `symbol "%s" is not defined`, 18: "more initial values than the array has room for",
-	19: `"%s" is not a label`, 20: `"%s" is not a valid name here`,
+	19: `"%s" is not a label`, 20: `%s is not a valid name here`,
 	21: `symbol "%s" is already defined`, 22: "only a variable that is not constant can be changed",
 	23: `an array can only be assigned with "="`, 24: `"break" or "continue" outside a loop`,
 	25: `heading of "%s" differs from its earlier declaration`, 26: `no "#if" belongs to this directive`,
@@ -198,5 +202,12 @@ func (m *Message) closest(name string, names func() []string) {
 func (m *Message) want(found, expected, fix string) {
 	if m != nil {
 		m.Found, m.Expected, m.Fix = found, expected, fix
+	}
+}
+
+// see adds another place that the message is about.
+func (m *Message) see(what string) {
+	if m != nil {
+		m.See = what
 	}
 }

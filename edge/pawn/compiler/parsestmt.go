@@ -37,6 +37,12 @@ func (c *compiler) parseStatement(decl bool) *node {
 		c.parseSwitch(n)
 	case tCase, tDefault:
 		c.report(t.pos, 14)
+		c.noTags++
+		if t.kind == tCase {
+			c.parseExpr()
+		}
+		c.noTags--
+		c.take(tColon)
 	case tLabel:
 		n.op, n.name = nMark, t.name
 		if t.name.tag > 0 {
@@ -219,7 +225,7 @@ func (c *compiler) parseSimple(n *node, k kind) {
 		if t.kind != tName {
 			c.report(t.pos, 20, t.String()).want(t.String(), "a label", "")
 			n.op = nEmpty
-			return
+			break
 		}
 		n.name = t.name
 	case tState:

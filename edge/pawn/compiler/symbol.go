@@ -296,7 +296,7 @@ func (c *compiler) addConst(n *name, value int32, tag int, p pos, field bool) *s
 		if old.kind == kindConst && old.value == value && old.tag == tag && old.use&usePredefined != 0 {
 			return old
 		}
-		c.report(p, 21, n.text).want("", "", "declared first at "+c.place(old.pos))
+		c.report(p, 21, n.text).see("declared first at " + c.place(old.pos))
 		return nil
 	}
 	n.global = append(n.global, s)
