@@ -1,6 +1,6 @@
 package compiler
 
-// nodeKind is what a node of the tree stands for.
+// nodeKind is the meaning of a node of the tree.
 type nodeKind uint8
 
 const (
@@ -72,8 +72,7 @@ type node struct {
 	list   []*node
 	chars  []int32
 	pos    pos
-	states int
-	end    pos
+	states int32
 	// of the body of a function
 	returnsValue, returnsNothing bool
 }

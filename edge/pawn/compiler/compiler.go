@@ -96,6 +96,7 @@ type compiler struct {
 	compact    bool
 	order      int // counts declarations, for "declared before use"
 	curStates  int
+	spareCode  []instr // room for the code of one body
 }
 
 // Compile translates src, the text of the file called name. The result's messages tell what is wrong with it; a result without

@@ -5,7 +5,7 @@ import "fmt"
 // place names a position in a message.
 func (c *compiler) place(p pos) string { return fmt.Sprintf("%s(%d)", c.fileName(p.file), p.line) }
 
-// evalDims evaluates the sizes of an array; 0 stands for []. root is the enumeration that the last size names.
+// evalDims evaluates the sizes of an array; 0 means []. root is the enumeration that the last size names.
 func (c *compiler) evalDims(list []*node) (dims []int32, tags []int, root *symbol) {
 	for _, n := range list {
 		root = nil
@@ -30,7 +30,7 @@ func (c *compiler) evalDims(list []*node) (dims []int32, tags []int, root *symbo
 func (c *compiler) declareGlobal(v *node, cl class) {
 	c.errFlag = false
 	public := cl.public || v.name.text[0] == '@'
-	s := &symbol{name: v.name, tag: v.tag, pos: v.pos, use: useDefined, states: max(v.states, 0), cells: 1}
+	s := &symbol{name: v.name, tag: v.tag, pos: v.pos, use: useDefined, states: max(int(v.states), 0), cells: 1}
 	var root *symbol
 	s.dims, s.idxTags, root = c.evalDims(v.list)
 	if len(s.dims) > 0 {
@@ -245,8 +245,8 @@ func (c *compiler) initMulti(v *node, s *symbol, root *symbol) ([]int32, int32) 
 	return cells, int32(len(cells))
 }
 
-// tables makes the indirection tables of an array: each entry is the distance in bytes from itself to the row or table that it stands
-// for. rows give the lengths where the last dimension has none.
+// tables makes the indirection tables of an array: each entry is the distance in bytes from itself to the row or table of its
+// index. rows give the lengths where the last dimension has none.
 func (c *compiler) tables(dims []int32, rows [][]int32) []int32 {
 	last := len(dims) - 1
 	if last == 0 {

@@ -231,7 +231,7 @@ func (c *compiler) freeHeap(cells int32) {
 	}
 }
 
-// vKind is what the code of an expression left.
+// vKind says where the code of an expression left its value.
 type vKind uint8
 
 const (

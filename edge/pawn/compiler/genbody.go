@@ -116,7 +116,7 @@ func (f *function) bodyFor(c *compiler, state int) *body {
 
 // resolveResult makes sure that it is known whether f returns an array before a call of it is emitted.
 func (c *compiler) resolveResult(f *function) {
-	if f.returnsArray() || f.sym.use&useNative != 0 || c.depthGen > maxGenerated {
+	if f.cell || f.returnsArray() || f.sym.use&useNative != 0 || c.depthGen > maxGenerated {
 		return
 	}
 	for _, b := range f.bodies {
@@ -133,6 +133,7 @@ func (c *compiler) resolveResult(f *function) {
 		}
 		return
 	}
+	f.cell = true
 }
 
 // mayReturnArray reports whether a return statement of b names an array.
@@ -237,10 +238,18 @@ func (c *compiler) genBody(b *body) {
 	}
 	c.generator = generator{body: b, labels: saved.labels, data: saved.data, natives: saved.natives, sleeps: saved.sleeps, marks: map[*name]*symbol{},
 		depthGen: saved.depthGen, arrays: saved.arrays}
+	if c.depthGen == 0 {
+		c.code, c.argCode = c.spareCode[:0], saved.argCode[:0]
+	}
 	c.curStates = b.states
 	c.genFunction(b)
-	if b.code = c.code; c.opt.Optimise > 0 {
-		b.code = optimise(b.code, c.opt.Optimise)
+	if c.opt.Optimise > 0 {
+		b.code = optimise(c.code, c.opt.Optimise)
+	} else {
+		b.code = slices.Clone(c.code)
+	}
+	if c.depthGen == 0 {
+		c.spareCode, saved.argCode = c.code, c.argCode
 	}
 	saved.labels, saved.data, saved.natives, saved.sleeps, saved.arrays = c.labels, c.data, c.natives, c.sleeps, c.arrays
 	c.generator, c.curStates, c.errFlag = saved, states, flag

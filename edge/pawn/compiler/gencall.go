@@ -208,7 +208,7 @@ func (c *compiler) genArgs(k *call) bool {
 	return ok
 }
 
-// collect runs gen and keeps its code as that of argument at.
+// collect runs gen and keeps its code as the code of argument at.
 func (c *compiler) collect(k *call, at int, gen func() bool) bool {
 	mark := len(c.code)
 	ok := gen()
@@ -299,7 +299,7 @@ func (c *compiler) tagAllowed(tags []int, tag int) bool {
 	return len(tags) == 0
 }
 
-// genRest passes an argument by reference, as all are that "..." stands for.
+// genRest passes an argument by reference, as the language passes all arguments in place of "...".
 func (c *compiler) genRest(formal *arg, v *value, a *node) {
 	switch v.kind {
 	case vVar, vRef:

@@ -138,7 +138,7 @@ func (c *compiler) genName(n *node, want int) value {
 	return value{kind: vVar, sym: s, tag: s.tag, isConst: s.use&useConst != 0}
 }
 
-// needCell reports error 33 if an array or function stands where a cell is needed.
+// needCell reports error 33 if there is an array or function where a cell is needed.
 func (c *compiler) needCell(n *node, v *value) bool {
 	if v.kind == vArray {
 		c.report(n.pos, 33, v.name()).want("an array", "a cell", "add an index")

@@ -391,7 +391,7 @@ func (c *compiler) genIf(n *node) {
 	}
 }
 
-// genLoop emits while, do and for. The condition stands at the end, so one jump is taken for a turn.
+// genLoop emits while, do and for. The condition is at the end, so one jump is taken for a turn.
 func (c *compiler) genLoop(n *node) {
 	mark, declared, saved := len(c.scope), c.declared, c.endless
 	cond, step := n.a, (*node)(nil)

@@ -4,8 +4,7 @@ package compiler
 // after each instruction replaces what the last ones amount to, until nothing changes. A pattern never contains a label, so no jump
 // leads into it.
 func optimise(code []instr, level int) []instr {
-	o := optimiser{level: level, out: code[:0:0]}
-	o.out = make([]instr, 0, len(code))
+	o := optimiser{level: level, out: make([]instr, 0, len(code))}
 	dead := false
 	for i := range code {
 		in := code[i]

@@ -163,7 +163,7 @@ func (c *compiler) parseVar(t token, tag int) *node {
 	v := c.newNode(nVar, t.pos)
 	v.name, v.tag = t.name, tag
 	c.parseDims(v)
-	v.states = c.parseStates(t.name)
+	v.states = int32(c.parseStates(t.name))
 	if c.take(tAssign) {
 		v.a = c.parseInit(0)
 	}

@@ -8,7 +8,7 @@ func (c *compiler) parseExpr() *node {
 	return n
 }
 
-// parseList reads expressions between commas; one of them stands for itself.
+// parseList reads expressions between commas; a single one is returned itself.
 func (c *compiler) parseList() *node {
 	c.exprDepth++
 	defer func() { c.exprDepth-- }()

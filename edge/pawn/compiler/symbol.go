@@ -12,7 +12,7 @@ type name struct {
 	tag     int       // its tag number, 0 none or "_"
 }
 
-// symKind is what a symbol is.
+// symKind is the kind of a symbol.
 type symKind uint8
 
 const (
@@ -103,7 +103,7 @@ const (
 	argRest
 )
 
-// function is what is known of a function.
+// function holds the heading of a function and its bodies.
 type function struct {
 	sym        *symbol
 	args       []arg
@@ -123,6 +123,7 @@ type function struct {
 	stub       *body
 	usedAt     pos
 	usedTagged bool
+	cell       bool // returns no array
 }
 
 func (f *function) returnsArray() bool { return len(f.retDims) > 0 }
@@ -138,7 +139,6 @@ type body struct {
 	pos    pos
 	end    pos
 	unused []unusedName
-	vars   int // number of local names at most, for debugging tables
 
 	done, busy bool
 	code       []instr
@@ -213,7 +213,7 @@ func (c *compiler) exportTag(tag int) {
 	}
 }
 
-// tagsMatch reports whether a value of tag actual may stand where formal is declared. coerce drops a weak tag.
+// tagsMatch reports whether a value of tag actual may be used where formal is declared. coerce drops a weak tag.
 func tagsMatch(formal, actual int, coerce bool) bool {
 	return formal == actual || coerce && formal == 0 && actual&fixedTag == 0
 }
@@ -250,7 +250,7 @@ func (c *compiler) visible(s *symbol) bool {
 	return c.body == nil || s.kind == kindFunc || s.use&usePredefined != 0 || s.order < c.body.order
 }
 
-// findConst returns the constant of n; among several of one name that of tag. several tells that the choice is not clear.
+// findConst returns the constant of n; among several of one name it takes the one with the tag. several tells that the choice is not clear.
 func (c *compiler) findConst(n *name, tag int) (sym *symbol, several bool) {
 	if k := len(n.local); k > 0 {
 		if n.local[k-1].kind == kindConst {

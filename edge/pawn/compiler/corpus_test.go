@@ -1,0 +1,180 @@
+package compiler_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"kennel/edge/pawn"
+	"kennel/edge/pawn/amx"
+	"kennel/edge/pawn/compiler"
+)
+
+// prefix declares the natives of the programs.
+const prefix = `native printf(const format[], {Float,Fixed,_}:...);
+native numargs();
+native getarg(arg, index=0);
+native setarg(arg, index=0, value);
+native heapspace();
+native funcidx(const name[]);
+`
+
+var files = map[string]string{"inc/default.inc": prefix, "inc/sample.inc": "const SAMPLE = 4\nstock sample(a) return a * 2\n"}
+
+func open(name string) ([]byte, error) {
+	if s, ok := files[name]; ok {
+		return []byte(s), nil
+	}
+	return nil, fs.ErrNotExist
+}
+
+func options() compiler.Options {
+	return compiler.Options{Debug: 1, Prefix: "default.inc", Include: []string{"inc"}, Open: open}
+}
+
+// section is a script of a corpus file and what belongs to it.
+type section struct{ name, source, want string }
+
+func sections(t testing.TB, file string) []section {
+	t.Helper()
+	b, err := os.ReadFile("testdata/" + file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []section
+	for _, part := range strings.Split(string(b), "#### ")[1:] {
+		name, rest, _ := strings.Cut(part, "\n")
+		source, want, ok := strings.Cut(rest, "\n----\n")
+		if !ok {
+			t.Fatalf("%s: %q has no ---- line", file, name)
+		}
+		out = append(out, section{name, source + "\n", want})
+	}
+	return out
+}
+
+// run runs main and returns what it prints; a line at the end says which error stopped it.
+func run(p *amx.Program) (string, error) {
+	file, err := p.Append(nil)
+	if err != nil {
+		return "", err
+	}
+	if p, err = amx.Read(file); err != nil {
+		return "", err
+	}
+	var out strings.Builder
+	m, err := pawn.New(p, pawn.Options{Natives: func(name string) pawn.Native {
+		if name != "printf" {
+			return pawn.Basics(name)
+		}
+		return func(c pawn.Call) (int32, pawn.Code) {
+			text, code := pawn.Format(nil, c, 0)
+			out.Write(text)
+			return 0, code
+		}
+	}})
+	if err != nil {
+		return "", err
+	}
+	var r pawn.Running
+	if code := m.Begin(&r, pawn.Main); code != pawn.OK {
+		return "", fmt.Errorf("begin main: %v", code)
+	}
+	for range 10 {
+		switch result := m.Run(&r, 5_000_000); {
+		case result.State == pawn.Preempted:
+			return out.String(), errors.New("the script does not end")
+		case result.State == pawn.Ended && result.Code != pawn.OK:
+			fmt.Fprintf(&out, "Run time error %d\n", result.Code)
+			return out.String(), nil
+		case result.State == pawn.Ended:
+			return out.String(), nil
+		}
+	}
+	return out.String(), errors.New("the script sleeps for ever")
+}
+
+// TestPrograms compiles each program at every level, with and without overlays and checks, and compares what it prints. The output is
+// the reference compiler's and machine's, except where those are wrong: a chain of constants compared, ++ of an array's element as
+// argument, a packed character incremented, arrays compared, a comma behind the last row, char of a variable, and variables of states
+// (PLEO-AMX-04, PLEO-PBT-06, PLEO-PBT-07).
+func TestPrograms(t *testing.T) {
+	list := sections(t, "programs.txt")
+	if len(list) < 200 {
+		t.Errorf("%d programs, want at least 200", len(list))
+	}
+	for _, s := range list {
+		t.Run(s.name, func(t *testing.T) {
+			for level := range 3 {
+				for _, overlay := range []int{0, 8192} {
+					o := options()
+					o.Optimise, o.Overlay = level, overlay
+					for _, o.Debug = range []int{0, 1, 2} {
+						check(t, s, o)
+					}
+				}
+			}
+		})
+	}
+}
+
+func check(t *testing.T, s section, o compiler.Options) {
+	t.Helper()
+	r := compiler.Compile("main.p", []byte(s.source), o)
+	if r.Program == nil {
+		t.Fatalf("-O%d -V%d -d%d: %v", o.Optimise, o.Overlay, o.Debug, r.Messages)
+	}
+	got, err := run(r.Program)
+	if err != nil || strings.TrimRight(got, "\n ") != strings.TrimRight(s.want, "\n ") {
+		t.Errorf("-O%d -V%d -d%d: %v, prints\n%s\nwant\n%s", o.Optimise, o.Overlay, o.Debug, err, got, s.want)
+	}
+}
+
+// TestErrors compiles scripts with errors. Each must give the listed numbers at the listed places.
+func TestErrors(t *testing.T) {
+	numbers := map[string]bool{}
+	for _, s := range sections(t, "errors.txt") {
+		t.Run(s.name, func(t *testing.T) {
+			r := compiler.Compile("main.p", []byte(s.source), options())
+			var got []string
+			for _, m := range r.Messages {
+				got = append(got, fmt.Sprintf("%03d %d:%d", m.Number, m.Line, m.Column))
+				if m.Text == "" || m.File == "" || m.Kind == "" || strings.Contains(m.String(), "%!") {
+					t.Errorf("message %+v", m)
+				}
+			}
+			if want := strings.Fields(strings.ReplaceAll(s.want, " ", "@")); !slices.Equal(want, strings.Fields(strings.ReplaceAll(strings.Join(got, "\n"), " ", "@"))) {
+				t.Errorf("messages %q, want %q", got, s.want)
+			}
+			for _, g := range got {
+				numbers[g[:3]] = true
+			}
+			if (r.Errors() == 0) != (r.Program != nil) {
+				t.Errorf("%d errors and program %v", r.Errors(), r.Program != nil)
+			}
+		})
+	}
+	if len(numbers) < 60 {
+		t.Errorf("%d numbers, want at least 60", len(numbers))
+	}
+}
+
+// TestMessage pins what a message says of its place, the mistake and its repair.
+func TestMessage(t *testing.T) {
+	r := compiler.Compile("dance.p", []byte("main()\n{\n\tnew counter = 1;\n\tcuonter = counter;\n}\n"), options())
+	if len(r.Messages) != 1 {
+		t.Fatalf("messages %v", r.Messages)
+	}
+	m := r.Messages[0]
+	if m.Number != 17 || m.File != "dance.p" || m.Line != 4 || m.Column != 2 || m.Found != `"cuonter"` || m.Fix != `write "counter"` {
+		t.Errorf("message %+v", m)
+	}
+	r = compiler.Compile("dance.p", []byte("#define BAD(%1) undefined_%1\nmain() { new a = 1 +   BAD(x) + a;  b(a); }\n"), options())
+	if len(r.Messages) < 2 || r.Messages[0].Column != 24 || r.Messages[1].Column != 37 {
+		t.Errorf("columns around a macro: %v", r.Messages)
+	}
+}
