@@ -16,10 +16,10 @@ import (
 // Pawn returns the command for scripts.
 func Pawn() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "pawn", Short: "Run and list Pawn scripts, the language of Pleo",
-		Example: "  robotkit pawn run dance.amx\n  robotkit pawn list dance.amx",
+		Use: "pawn", Short: "Compile, run and list Pawn scripts, the language of Pleo",
+		Example: "  robotkit pawn build dance.p -o dance.amx\n  robotkit pawn run dance.amx\n  robotkit pawn list dance.amx",
 	}
-	cmd.AddCommand(runCommand(), listCommand())
+	cmd.AddCommand(buildCommand(), runCommand(), listCommand())
 	return cmd
 }
 
