@@ -189,7 +189,7 @@ func TestGenerated(t *testing.T) {
 		want := ""
 		for level := range 3 {
 			o := options()
-			o.Optimise, o.Overlay, o.Debug, o.StackHeap = level, []int{0, 0, 1 << 16}[level], []int{0, 1, 1}[level], 1 << 14
+			o.Optimise, o.Overlay, o.Debug, o.StackHeap = level, []int{0, 0, 1 << 16}[level], []int{0, 1, 1}[level], 1<<14
 			r := compiler.Compile("main.p", []byte(src), o)
 			if r.Program == nil {
 				t.Fatalf("seed %d: %v\n%s", seed, r.Messages, src)

@@ -111,6 +111,7 @@ const nForever = nEmpty + 1
 
 // closeScope removes local symbols and reports those that were not used.
 func (c *compiler) closeScope(mark int) {
+	c.closeLocals(c.scope[mark:])
 	for i := len(c.scope) - 1; i >= mark; i-- {
 		s := c.scope[i]
 		s.name.local = s.name.local[:len(s.name.local)-1]
@@ -144,6 +145,7 @@ func (c *compiler) unused(s *symbol) {
 }
 
 func (c *compiler) declareLocal(s *symbol) {
+	c.noteLocal(s)
 	c.scope = append(c.scope, s)
 	s.name.local = append(s.name.local, s)
 }

@@ -29,6 +29,10 @@ func (c *compiler) link() *amx.Program {
 	}
 	p := l.program()
 	size := c.programSize(p)
+	if c.opt.Debug >= 2 {
+		p.Flags |= amx.FlagDebug
+		p.Debug = l.debugInfo()
+	}
 	switch data := len(p.Data) + 4*c.stack; {
 	case c.limit > 0 && size > c.limit:
 		c.report(pos{line: 1, col: 1}, 106, size, c.limit)

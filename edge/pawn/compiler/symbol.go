@@ -139,6 +139,7 @@ type body struct {
 	pos    pos
 	end    pos
 	unused []unusedName
+	locals []localMark
 
 	done, busy bool
 	code       []instr
