@@ -1,7 +1,6 @@
 // Package compiler translates scripts in the Pawn language into AMX programs that a Pleo or any other abstract machine runs.
 //
-// The language is Pawn 3.3 and the output has AMX file version 10, as a robot with the 1.1 firmware wants it (PLEO-PBT-01,
-// PLEO-AMX-04). A compilation has four steps, each in its own files:
+// The language is Pawn 3.3 and the output has AMX file version 10, as a robot with the 1.1 firmware wants it (PLEO-AMX-04). A compilation has four steps, each in its own files:
 //
 //	source.go, directive.go, macro.go   lines, #include, #if, #define with patterns
 //	lexer.go, literal.go                tokens

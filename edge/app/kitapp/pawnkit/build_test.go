@@ -1,7 +1,6 @@
 package pawnkit
 
 import (
-	"bytes"
 	"encoding/json"
 	"io"
 	"os"
@@ -9,22 +8,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spf13/cobra"
-
 	"kennel/edge/pawn/amx"
 	"kennel/infra/cli"
 )
 
-// robotkit runs robotkit pawn in the current folder and returns the exit code and both outputs.
-func robotkit(args ...string) (code int, out, errOut string) {
-	var o, e bytes.Buffer
-	root := &cobra.Command{Use: "robotkit"}
-	root.AddCommand(Pawn())
-	cli.AddOutput(root)
-	code = cli.Main(root, append([]string{"pawn"}, args...), func(string) string { return "" }, &o, &e)
-	return code, o.String(), e.String()
-}
-
+// scriptFolder makes a folder with these files the current one.
 func scriptFolder(t *testing.T, files map[string]string) {
 	t.Helper()
 	t.Chdir(t.TempDir())
@@ -53,11 +41,11 @@ forward on_sensor(id, value)
 public on_sensor(id, value) return id / value
 `
 
-// TestBuild compiles with the flags of real projects, as they are printed there, and runs the result (PLEO-PBT-04, PLEO-PBT-05, PLEO-PBT-06, PLEO-PBT-07,
-// PLEO-PBT-08, PLEO-PBT-10, PLEO-PBT-11).
+// TestBuild compiles with the flags of real projects, as they are printed there, and runs the result (PLEO-PBT-06, PLEO-PBT-07, PLEO-PBT-08,
+// PLEO-PBT-09; part of PLEO-PBT-04, part of PLEO-PBT-05, part of PLEO-PBT-10 and part of PLEO-PBT-11).
 func TestBuild(t *testing.T) {
 	scriptFolder(t, map[string]string{"dance.p": danceScript, "inc/moves.inc": "const STEP = 3\nnative move(x)\n", "inc/default.inc": "native printf(const f[], ...)\n"})
-	code, out, errOut := robotkit("build", "dance.p", "-odance.amx", "-O2", "-V8192", "-S128", "-v2", "-C-", "-iinc", "TARGET=100")
+	out, errOut, code := robotkit(t, "build", "dance.p", "-odance.amx", "-O2", "-V8192", "-S128", "-v2", "-C-", "-iinc", "TARGET=100")
 	if code != cli.ExitOK || errOut != "" || !strings.Contains(out, "dance.amx") {
 		t.Fatalf("build: %d %q %q", code, out, errOut)
 	}
@@ -72,21 +60,21 @@ func TestBuild(t *testing.T) {
 	if p.Version != 10 || p.Flags != amx.FlagOverlay|amx.FlagSleep || p.StackHeapCells != 128 || len(p.Publics) != 1 || len(p.Overlays) < 3 {
 		t.Errorf("program %+v", p)
 	}
-	code, out, errOut = robotkit("run", "dance.amx", "-call", "main", "-call", "on_sensor(7,2)", "-call", "on_sensor(1,0)")
+	out, errOut, code = robotkit(t, "run", "dance.amx", "-call", "main", "-call", "on_sensor(7,2)", "-call", "on_sensor(1,0)")
 	want := "N move(1200)\nS sleep pri=5\n1200\nR main err=0 ret=0 sleeps=1\nR on_sensor err=0 ret=3 sleeps=0\nR on_sensor err=11 ret=0 sleeps=0\n"
 	if code == cli.ExitOK || out != want {
 		t.Errorf("run: %d %q %q, want %q", code, out, errOut, want)
 	}
 	for _, flags := range []string{"-C+", "-C-", "-O0 -d0", "-O1 -d2", "-d3", "-C+ -V4096"} {
 		args := append([]string{"build", "dance.p", "-iinc", "TARGET=100"}, strings.Fields(flags)...)
-		if code, _, errOut := robotkit(args...); code != cli.ExitOK {
+		if _, errOut, code := robotkit(t, args...); code != cli.ExitOK {
 			t.Fatalf("%s: %d %s", flags, code, errOut)
 		}
 		file, _ := os.ReadFile("dance.amx")
 		if compact := file[8]&byte(amx.FlagCompact) != 0; compact != strings.Contains(flags, "C+") {
 			t.Errorf("%s: compact encoding %v", flags, compact)
 		}
-		if code, out, _ := robotkit("run", "dance.amx"); code != cli.ExitOK || !strings.HasPrefix(out, "N move(1200)\n") {
+		if out, _, code := robotkit(t, "run", "dance.amx"); code != cli.ExitOK || !strings.HasPrefix(out, "N move(1200)\n") {
 			t.Errorf("%s: %d %q", flags, code, out)
 		}
 	}
@@ -95,14 +83,14 @@ func TestBuild(t *testing.T) {
 // TestBuildErrors shows that an error leaves no file and says where it is, and that limits hold (PLEO-PBT-12).
 func TestBuildErrors(t *testing.T) {
 	scriptFolder(t, map[string]string{"bad.p": "main()\n{\n\tnew counter = 1\n\tcuonter = counter\n}\n", "good.p": "main() return 3\n", "warn.p": "main() { new a = 1; }\n"})
-	code, out, errOut := robotkit("build", "bad.p")
+	out, errOut, code := robotkit(t, "build", "bad.p")
 	if code == cli.ExitOK || out != "" || !strings.Contains(errOut, "bad.p(4,2) : error 017") {
 		t.Errorf("error: %d %q %q", code, out, errOut)
 	}
 	if _, err := os.Stat("bad.amx"); err == nil {
 		t.Error("a file was written after an error")
 	}
-	code, out, _ = robotkit("build", "bad.p", "--json")
+	out, _, code = robotkit(t, "build", "bad.p", "--json")
 	var got built
 	if err := json.NewDecoder(strings.NewReader(out)).Decode(&got); err != nil && err != io.EOF {
 		t.Fatal(err, out)
@@ -110,21 +98,21 @@ func TestBuildErrors(t *testing.T) {
 	if code == cli.ExitOK || len(got.Messages) != 1 || got.Messages[0].Number != 17 || got.Messages[0].Line != 4 || got.File != "" {
 		t.Errorf("JSON: %d %+v", code, got)
 	}
-	if code, _, errOut = robotkit("build", "warn.p"); code != cli.ExitOK || !strings.Contains(errOut, "warning 204") {
+	if _, errOut, code = robotkit(t, "build", "warn.p"); code != cli.ExitOK || !strings.Contains(errOut, "warning 204") {
 		t.Errorf("warning: %d %q", code, errOut)
 	}
-	if code, _, errOut = robotkit("build", "warn.p", "-w204"); code != cli.ExitOK || errOut != "" {
+	if _, errOut, code = robotkit(t, "build", "warn.p", "-w204"); code != cli.ExitOK || errOut != "" {
 		t.Errorf("warning switched off: %d %q", code, errOut)
 	}
 	for _, flags := range []string{"-X100", "-XD100", "-X0", "-C?", "-O3", "-d4", "-S0", "-V-1", "TARGET", "=3", "A=x", "-Cmaybe"} {
-		if code, _, _ := robotkit("build", "good.p", flags); code == cli.ExitOK {
+		if _, _, code := robotkit(t, "build", "good.p", flags); code == cli.ExitOK {
 			t.Errorf("%s is accepted", flags)
 		}
 	}
-	if code, _, errOut := robotkit("build", "good.p", "-X20000", "-XD20000"); code != cli.ExitOK {
+	if _, errOut, code := robotkit(t, "build", "good.p", "-X20000", "-XD20000"); code != cli.ExitOK {
 		t.Errorf("limits that hold: %d %s", code, errOut)
 	}
-	if code, _, _ := robotkit("build", "missing.p"); code == cli.ExitOK {
+	if _, _, code := robotkit(t, "build", "missing.p"); code == cli.ExitOK {
 		t.Error("a missing script is accepted")
 	}
 }
