@@ -51,75 +51,69 @@ func (c *compiler) closeLocals(scope []*symbol) {
 	}
 }
 
-// debugInfo makes the tables of files, lines, symbols, tags, automata and states. Lines count from 0.
+// debugTables are the tables of debug information: files, lines, symbols, tags, automata and states.
+type debugTables struct {
+	bytes [6][]byte
+	count [6]int
+}
+
+const (
+	tableFiles = iota
+	tableLines
+	tableSymbols
+	tableTags
+	tableAutomata
+	tableStates
+)
+
+var le = binary.LittleEndian
+
+// add appends an entry: numbers of 2 or 4 bytes, as their types say, and a name.
+func (d *debugTables) add(table int, numbers []any, name string) {
+	b := d.bytes[table]
+	for _, n := range numbers {
+		switch n := n.(type) {
+		case int32:
+			b = le.AppendUint32(b, uint32(n))
+		case int16:
+			b = le.AppendUint16(b, uint16(n))
+		case byte:
+			b = append(b, n)
+		}
+	}
+	if table != tableLines {
+		b = append(append(b, name...), 0)
+	}
+	d.bytes[table] = b
+	d.count[table]++
+}
+
+func (d *debugTables) symbol(s *symbol, addr, from, to int32, kind, class byte) {
+	d.add(tableSymbols, []any{addr, int16(s.tag), from, to, kind, class, int16(len(s.dims))}, s.name.text)
+	for i, n := range s.dims {
+		d.bytes[tableSymbols] = le.AppendUint32(le.AppendUint16(d.bytes[tableSymbols], uint16(s.idxTags[i])), uint32(n))
+	}
+}
+
+var debugKinds = [...]byte{debugVar, debugRef, debugArray, debugRefArray}
+
+// debugInfo makes the debug information. Lines count from 0.
 func (l *linker) debugInfo() []byte {
 	c := l.c
-	le := binary.LittleEndian
-	var files, lines, symbols, tags, automata, states []byte
-	var count [6]int
-	text := func(b []byte, s string) []byte { return append(append(b, s...), 0) }
-	file := int16(-1)
-	for _, b := range l.bodies {
-		if b.node == nil {
-			continue
-		}
-		if b.file != file {
-			file = b.file
-			files = text(le.AppendUint32(files, uint32(b.addr)), c.fileName(file))
-			count[0]++
-		}
-		at := b.addr
-		mark := func(line int32) {
-			lines = le.AppendUint32(le.AppendUint32(lines, uint32(at)), uint32(max(line-1, 0)))
-			count[1]++
-		}
-		mark(b.pos.line)
-		for i := range b.code {
-			in := &b.code[i]
-			if in.op == opBreak {
-				mark(in.a)
-			}
-			if in.op != opLabel {
-				at += l.size(in)
-			}
-		}
-	}
-	symbol := func(s *symbol, addr, from, to int32, kind, class byte) {
-		symbols = le.AppendUint32(symbols, uint32(addr))
-		symbols = le.AppendUint16(symbols, uint16(s.tag))
-		symbols = le.AppendUint32(le.AppendUint32(symbols, uint32(from)), uint32(to))
-		symbols = append(symbols, kind, class)
-		symbols = text(le.AppendUint16(symbols, uint16(len(s.dims))), s.name.text)
-		for i, d := range s.dims {
-			symbols = le.AppendUint32(le.AppendUint16(symbols, uint16(s.idxTags[i])), uint32(d))
-		}
-		count[2]++
-	}
+	var d debugTables
+	l.debugLines(&d)
 	for _, s := range c.globals {
 		if s.laid {
-			symbol(s, s.value, 0, int32(len(l.code)), [...]byte{debugVar, debugRef, debugArray, debugRefArray}[s.kind], debugGlobal)
+			d.symbol(s, s.value, 0, int32(len(l.code)), debugKinds[s.kind], debugGlobal)
 		}
 	}
 	for _, b := range l.bodies {
-		if b.fn == nil {
-			continue
-		}
-		symbol(b.fn.sym, b.addr, b.addr, b.addr+b.size, debugFunc, debugGlobal)
-		for _, m := range b.locals {
-			class := byte(debugLocal)
-			if !m.sym.local {
-				class = debugStatic
-			}
-			end := b.addr + b.size
-			if m.to != 0 {
-				end = l.addr[m.to]
-			}
-			symbol(m.sym, m.sym.value, l.addr[m.from], end, [...]byte{debugVar, debugRef, debugArray, debugRefArray}[m.sym.kind], class)
+		if b.fn != nil {
+			l.debugBody(&d, b)
 		}
 	}
 	for _, t := range c.tags {
-		tags = text(le.AppendUint16(tags, uint16(c.names[t.name].tag)), t.name)
-		count[3]++
+		d.add(tableTags, []any{int16(c.names[t.name].tag)}, t.name)
 	}
 	for i, a := range c.automata {
 		name, addr := "", int32(0)
@@ -129,23 +123,63 @@ func (l *linker) debugInfo() []byte {
 		if a.cell != nil {
 			addr = a.cell.value
 		}
-		automata = text(le.AppendUint32(le.AppendUint16(automata, uint16(i)), uint32(addr)), name)
-		count[4]++
+		d.add(tableAutomata, []any{int16(i), addr}, name)
 		for k, s := range a.states {
-			states = text(le.AppendUint16(le.AppendUint16(states, uint16(k+1)), uint16(i)), s.text)
-			count[5]++
+			d.add(tableStates, []any{int16(k + 1), int16(i)}, s.text)
 		}
 	}
-	const header = 22
-	size := header + len(files) + len(lines) + len(symbols) + len(tags) + len(automata) + len(states)
+	size := 22
+	for _, b := range d.bytes {
+		size += len(b)
+	}
 	out := le.AppendUint32(nil, uint32(size))
-	out = append(le.AppendUint16(out, debugMagic), 10, 10)
-	out = le.AppendUint16(out, 0)
-	for _, n := range count {
+	out = append(le.AppendUint16(out, debugMagic), 10, 10, 0, 0) // versions of the file and of the machine, flags
+	for _, n := range d.count {
 		out = le.AppendUint16(out, uint16(n))
 	}
-	for _, t := range [][]byte{files, lines, symbols, tags, automata, states} {
-		out = append(out, t...)
+	for _, b := range d.bytes {
+		out = append(out, b...)
 	}
 	return out
+}
+
+// debugLines adds the files and lines in the order of the code.
+func (l *linker) debugLines(d *debugTables) {
+	file := int16(-1)
+	for _, b := range l.bodies {
+		if b.node == nil {
+			continue
+		}
+		if b.file != file {
+			file = b.file
+			d.add(tableFiles, []any{b.addr}, l.c.fileName(file))
+		}
+		at := b.addr
+		d.add(tableLines, []any{at, max(b.pos.line-1, 0)}, "")
+		for i := range b.code {
+			in := &b.code[i]
+			if in.op == opBreak {
+				d.add(tableLines, []any{at, max(in.a-1, 0)}, "")
+			}
+			if in.op != opLabel {
+				at += l.size(in)
+			}
+		}
+	}
+}
+
+// debugBody adds a function and its local variables.
+func (l *linker) debugBody(d *debugTables, b *body) {
+	end := b.addr + b.size
+	d.symbol(b.fn.sym, b.addr, b.addr, end, debugFunc, debugGlobal)
+	for _, m := range b.locals {
+		class, to := byte(debugLocal), end
+		if !m.sym.local {
+			class = debugStatic
+		}
+		if m.to != 0 {
+			to = l.addr[m.to]
+		}
+		d.symbol(m.sym, m.sym.value, l.addr[m.from], to, debugKinds[m.sym.kind], class)
+	}
 }
