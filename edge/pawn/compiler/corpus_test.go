@@ -178,3 +178,29 @@ func TestMessage(t *testing.T) {
 		t.Errorf("columns around a macro: %v", r.Messages)
 	}
 }
+
+// TestLimits shows the limits on programs: of the whole, of data with stack and heap, and of one overlay (PLEO-PBT-06, PLEO-PBT-12).
+func TestLimits(t *testing.T) {
+	src := []byte("new a[100]\nmain() { for (new i = 0; i < 100; i++) a[i] = i * i + a[i / 2]; printf(\"%d\", a[9]); }\n")
+	for _, c := range []struct {
+		set  func(*compiler.Options)
+		want int
+	}{
+		{func(o *compiler.Options) {}, 0},
+		{func(o *compiler.Options) { o.Limit, o.DataLimit, o.Overlay = 20_000, 17_000, 8192 }, 0},
+		{func(o *compiler.Options) { o.Limit = 16_384 }, 106},
+		{func(o *compiler.Options) { o.DataLimit = 16_384 + 300 }, 106},
+		{func(o *compiler.Options) { o.Overlay = 64 }, 112},
+	} {
+		o := options()
+		c.set(&o)
+		r := compiler.Compile("main.p", src, o)
+		got := 0
+		if len(r.Messages) > 0 {
+			got = r.Messages[0].Number
+		}
+		if got != c.want || (r.Program == nil) != (c.want > 0) {
+			t.Errorf("limits %d %d %d: %v, want %d", o.Limit, o.DataLimit, o.Overlay, r.Messages, c.want)
+		}
+	}
+}

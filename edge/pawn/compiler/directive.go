@@ -1,9 +1,6 @@
 package compiler
 
-import (
-	"bytes"
-	"slices"
-)
+import "bytes"
 
 // ifState is one open #if.
 type ifState struct {
@@ -12,15 +9,7 @@ type ifState struct {
 	orElse bool
 }
 
-var directives = map[string]func(*compiler, pos){}
-
-func init() {
-	directives = map[string]func(*compiler, pos){"include": func(c *compiler, p pos) { c.doInclude(p, false) },
-		"tryinclude": func(c *compiler, p pos) { c.doInclude(p, true) },
-		"define":     (*compiler).doDefine, "undef": (*compiler).doUndef, "assert": (*compiler).doAssertDirective,
-		"pragma": (*compiler).doPragma, "error": (*compiler).doError, "endinput": (*compiler).doEndInput,
-		"file": (*compiler).doFile, "line": (*compiler).doLine}
-}
+var directives = []string{"assert", "define", "else", "elseif", "endif", "endinput", "error", "file", "if", "include", "line", "pragma", "tryinclude", "undef"}
 
 // directive carries out the directive of the current line, whose # was passed.
 func (c *compiler) directive() {
@@ -30,29 +19,42 @@ func (c *compiler) directive() {
 	word := string(c.word())
 	flag := c.errFlag
 	c.errFlag = false
-	switch word {
-	case "if", "elseif", "else", "endif":
+	if word == "if" || word == "elseif" || word == "else" || word == "endif" {
 		c.doIf(word, p)
 		c.endLine()
-	default:
-		if c.skipping > 0 {
-			break
-		}
-		if f := directives[word]; f != nil {
-			f(c, p)
-		} else {
-			known := []string{"if", "elseif", "else", "endif"}
-			for w := range directives {
-				known = append(known, w)
-			}
-			slices.Sort(known)
-			c.report(p, 31).closest(word, func() []string { return known })
-		}
+	} else if c.skipping == 0 {
+		c.carryOut(word, p)
 	}
 	c.errFlag = flag
 	c.exprDepth, c.noTags, c.lineOnly, c.pushed = depth, tags, false, 0
 	c.buf = append(c.buf[:0], 0)
 	c.text, c.at = c.buf, 0
+}
+
+// carryOut carries out a directive that is not part of a condition.
+func (c *compiler) carryOut(word string, p pos) {
+	switch word {
+	case "include", "tryinclude":
+		c.doInclude(p, word == "tryinclude")
+	case "define":
+		c.doDefine(p)
+	case "undef":
+		c.doUndef(p)
+	case "assert":
+		c.doAssertDirective(p)
+	case "pragma":
+		c.doPragma(p)
+	case "error":
+		c.doError(p)
+	case "endinput":
+		c.doEndInput()
+	case "file":
+		c.doFile(p)
+	case "line":
+		c.doLine(p)
+	default:
+		c.report(p, 31).closest(word, func() []string { return directives })
+	}
 }
 
 // word reads a name from the current line, without macros.
@@ -248,7 +250,7 @@ func (c *compiler) doError(p pos) {
 	c.report(p, 111, string(bytes.TrimSpace(c.text[c.at:len(c.text)-1])))
 }
 
-func (c *compiler) doEndInput(pos) {
+func (c *compiler) doEndInput() {
 	c.endLine()
 	s := c.sources[len(c.sources)-1]
 	s.at = len(s.data)
