@@ -100,6 +100,10 @@ function browser(given) {
           m.readings.forEach((r, i) => (r.changed ||= old.readings[i].changed));
           waiting.pop();
         }
+        if (m?.format && old?.format) { // and the newest picture
+          m.missed = Number(m.missed) + Number(old.missed) + 1;
+          waiting.pop();
+        }
         waiting.push(m);
         wake();
       };
