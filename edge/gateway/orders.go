@@ -134,7 +134,7 @@ func (g *Gateway) stop(ctx context.Context, _ caller, _ *robotpb.StopRequest) (*
 // soft are the interfaces whose parts the right to talk is for.
 var soft = []string{"Led", "RGBLed", "AudioOut", "TextToSpeech"}
 
-// need is what an order needs: rights, and claims of actuators.
+// need holds the needs of an order: rights, and claims of actuators.
 type need struct{ rights, claims []string }
 
 // needs returns what o needs: the right to talk for lights and sounds, the camera's for its settings, which no claim is for, and to move for all else.

@@ -9,7 +9,7 @@ import (
 	"kennel/infra/api/robotpb"
 )
 
-// Picture is what the robot's camera saw.
+// Picture is one of the robot's camera.
 type Picture struct {
 	Format        string // jpeg, rgb (a byte each of red, green and blue, row by row) or grey8
 	Data          []byte
