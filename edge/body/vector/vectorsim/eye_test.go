@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -91,7 +92,17 @@ func TestEyeServes(t *testing.T) {
 	}
 }
 
-// BenchmarkEye is the work for one picture of 640 by 360 pixels: to draw it, and to make a JPEG of it.
+// spent is the processor time of this process: other programs do not count.
+func spent(b *testing.B) time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// BenchmarkEye is the work for one picture of 640 by 360 pixels: to draw it, and to make a JPEG of it. At 15 a second both together are to take less than 15 % of a
+// core (issue 32).
 func BenchmarkEye(b *testing.B) {
 	room, err := plane.Builtin("room")
 	if err != nil {
@@ -111,10 +122,11 @@ func BenchmarkEye(b *testing.B) {
 	} {
 		e.Take(&f, sight.Wish{Resolution: 1})
 		b.Run(name, func(b *testing.B) {
+			before := spent(b)
 			for b.Loop() {
 				step()
 			}
-			b.ReportMetric(100*15*b.Elapsed().Seconds()/float64(b.N), "%core@15Hz")
+			b.ReportMetric(100*15*(spent(b)-before).Seconds()/float64(b.N), "%core@15Hz")
 			b.ReportMetric(float64(bytes), "bytes")
 		})
 	}
