@@ -119,7 +119,7 @@ func (e *eyes) look(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		e.give(ctx, &shot{reason: "the real-time core hands out no pictures: " + err.Error()})
+		e.give(ctx, &shot{reason: "the real-time core hands out no pictures (" + err.Error() + "); try again in a second"})
 		select {
 		case <-ctx.Done():
 		case <-time.After(beat / 2):
@@ -194,7 +194,7 @@ func camera(t *corelink.Tree, name string) (full string, err error) {
 	}
 	switch {
 	case full == "":
-		return "", errs.Coded(errs.Invalid, "unable", "this body has no camera")
+		return "", errs.Coded(errs.Invalid, "unable", "this body has no camera; describe lists the parts that it has")
 	default:
 		return "", errs.Coded(errs.NotFound, "not_found", "no camera %.80q: want %s", name, full)
 	}
@@ -275,7 +275,7 @@ func (g *Gateway) image(ctx context.Context, c caller, req *robotpb.ImageRequest
 	defer end()
 	limit, cancel := context.WithTimeout(ctx, pictureTime)
 	defer cancel()
-	since, reason := monoclock.Now(), "the camera does not answer"
+	since, reason := monoclock.Now(), "the camera takes none; try again in a second"
 	for {
 		select {
 		case <-ctx.Done():

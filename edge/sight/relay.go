@@ -12,6 +12,9 @@ const (
 	refresh = 100 * time.Millisecond
 )
 
+// silent is the reason while the camera does not answer.
+const silent = "the camera does not answer; try again, and start the robot again if it stays so"
+
 // Relay hands the pictures of a camera to the listeners of a server. It belongs to robotd, which owns the camera.
 type Relay struct {
 	Device string // path of the camera's socket
@@ -29,7 +32,7 @@ func (r *Relay) Look(ctx context.Context, s *Server) {
 			return
 		}
 		if err != nil {
-			s.Refuse("the camera does not answer")
+			s.Refuse(silent)
 		}
 		select {
 		case <-ctx.Done():

@@ -280,7 +280,7 @@ func TestRelay(t *testing.T) {
 	}
 	var f Frame
 	var off *Off
-	if err := c.Next(&f); !errors.As(err, &off) || off.Reason != "the camera does not answer" {
+	if err := c.Next(&f); !errors.As(err, &off) || off.Reason != silent {
 		t.Errorf("without a camera: %v", err)
 	}
 	asked := make(chan Wish, 100)
@@ -330,7 +330,7 @@ func TestRelay(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if off.Reason != "the camera does not answer" {
+	if off.Reason != silent {
 		t.Errorf("without the camera: %v", off)
 	}
 }

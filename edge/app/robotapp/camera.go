@@ -53,7 +53,7 @@ func (c *core) wish() (w sight.Wish, reason string) {
 	w.Exposure = time.Duration(number("exposure", 0) * float64(time.Second))
 	w.Gain = number("gain", 1)
 	if w.Rate = c.peers.CameraHz(); w.Rate == 0 {
-		reason = "the robot has switched its camera off: it sleeps, or its battery is low"
+		reason = "the robot has switched its camera off, because it sleeps or its battery is low; wake it, or charge it"
 	}
 	return w, reason
 }

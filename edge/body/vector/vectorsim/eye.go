@@ -94,7 +94,7 @@ func (e *Eye) look(ctx context.Context, srv *sight.Server) {
 		if f.Seq = 0; e.Take(&f, w) {
 			srv.Give(&f)
 		} else {
-			srv.Refuse("the robot is off")
+			srv.Refuse("the robot is off; press its button")
 		}
 		now := monoclock.Now()
 		if next += time.Duration(float64(time.Second) / w.Rate); next < now {
