@@ -38,11 +38,12 @@ type studio struct {
 	looks, taken atomic.Int32
 	looking      atomic.Bool
 	off          atomic.Value // string
+	scale        int          // of 64 by 36 pixels
 }
 
-func newStudio(t *testing.T) *studio {
+func newStudio(t *testing.T, scale int) *studio {
 	t.Helper()
-	s := &studio{desk: newDesk(t, eye)}
+	s := &studio{desk: newDesk(t, eye), scale: scale}
 	s.off.Store("")
 	root, err := os.OpenRoot(s.dir)
 	if err != nil {
@@ -70,7 +71,7 @@ func (s *studio) look(ctx context.Context, srv *sight.Server) {
 	s.looking.Store(true)
 	defer s.looking.Store(false)
 	f := sight.Frame{Exposure: 5 * time.Millisecond, Gain: 2, Focal: [2]float64{320, 386}, Centre: [2]float64{32, 18}}
-	f.Shape(64, 36)
+	f.Shape(64*s.scale, 36*s.scale)
 	for ctx.Err() == nil {
 		if off := s.off.Load().(string); off != "" {
 			srv.Refuse(off)
@@ -78,7 +79,7 @@ func (s *studio) look(ctx context.Context, srv *sight.Server) {
 			f.Seq, f.At = uint64(s.taken.Add(1)), monoclock.Now()
 			for i := range f.Pix {
 				f.Pix[i] = 128
-				if i < 64*36 {
+				if i < f.Width*f.Height {
 					f.Pix[i] = byte(f.Seq)
 				}
 			}
@@ -91,7 +92,7 @@ func (s *studio) look(ctx context.Context, srv *sight.Server) {
 // TestPicture: a program with the right to the camera gets one picture by each door, in the format that it asks for, with its calibration; the camera takes some
 // only meanwhile. What the request gets wrong, and a camera that is off, are refusals.
 func TestPicture(t *testing.T) {
-	s := newStudio(t)
+	s := newStudio(t, 1)
 	r := s.dial(t)
 	p, err := r.Image(as("camera"), &robotpb.ImageRequest{Format: "grey8", Part: "camera"})
 	if err != nil {
@@ -146,7 +147,7 @@ func TestPicture(t *testing.T) {
 // TestPictures: pictures come as often as asked for; a reader that sleeps gets the newest one and the number that it missed, and no other waits for it. Each second
 // there is a message, also without pictures. A token that ends ends the stream; the last listener ends the looking.
 func TestPictures(t *testing.T) {
-	s := newStudio(t)
+	s := newStudio(t, 1)
 	r := s.dial(t)
 	ctx, cancel := context.WithCancel(as("camera"))
 	defer cancel()
@@ -211,6 +212,43 @@ func TestPictures(t *testing.T) {
 	}
 }
 
+// TestUnreadPictures: streams whose clients read nothing take bounded memory, and another client has its pictures meanwhile, and is told what it missed while it
+// slept.
+func TestUnreadPictures(t *testing.T) {
+	s := newStudio(t, 10)
+	ctx, cancel := context.WithCancel(as("camera"))
+	defer cancel()
+	before := memory()
+	for range 8 {
+		if _, err := s.dial(t).Images(ctx, &robotpb.ImagesRequest{Format: "rgb", RateHz: 15}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := s.dial(t)
+	st, err := r.Images(as("all"), &robotpb.ImagesRequest{Format: "rgb", RateHz: 15})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range 15 {
+		p, err := st.Recv()
+		if err != nil || len(p.Data) != 3*640*360 {
+			t.Fatalf("picture %d: %d bytes, %v", n, len(p.GetData()), err)
+		}
+	}
+	time.Sleep(time.Second)
+	for missed, n := uint64(0), 0; missed == 0; n++ {
+		p, err := st.Recv()
+		if err != nil || n > 30 {
+			t.Fatalf("after %d pictures: %d missed, %v", n, missed, err)
+		}
+		missed = p.Missed
+	}
+	// Each stream may hold the message that it waits to send, encoded, and the newest picture.
+	if grown := memory() - before; grown > 64<<20 {
+		t.Errorf("%d MB more", grown>>20)
+	}
+}
+
 // TestPicturesOfNoCore: without robotd there is no picture, and a stream says so each second.
 func TestPicturesOfNoCore(t *testing.T) {
 	d := newDesk(t, eye) // its robotd serves no pictures
@@ -253,7 +291,7 @@ func TestCameraSettings(t *testing.T) {
 
 // TestModelSees: a language model gets a picture as an image, with the right to the camera alone.
 func TestModelSees(t *testing.T) {
-	s := newStudio(t)
+	s := newStudio(t, 1)
 	painter, err := s.model(t, "camera")
 	if err != nil {
 		t.Fatal(err)
