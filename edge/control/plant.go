@@ -22,7 +22,7 @@ const (
 // Part is a group of actuators that one goal moves together: a pair of driven wheels, a joint, the lights.
 type Part struct {
 	Name    string   // for people: "wheels", "head"
-	Devices []string // names of the tree; a motion needs a claim on all their actuators
+	Devices []string // names of the tree; a motion needs a claim on all their actuators. Without any it holds settings
 	Timed   bool     // its motions need a deadline, because the owner may die before they end
 	Shared  bool     // a goal needs no claim of its own while no other owner holds the actuators, and is done at once: lights
 	Homes   bool     // it looks for its zero when the body was opened (VEC-MOT-07)

@@ -77,7 +77,7 @@ var offNames = [...]string{power.StayOn: "stay_on", power.Clean: "clean", power.
 func (s *Server) power(r *control.Report) *corelink.Power {
 	k, sl := &r.Power, &r.Sleep
 	allow := power.Allow(r.Calm, sl.State.Asleep(), k.Hottest(), k.Shedding.Now)
-	s.mhz.Store(uint32(allow.CPUMHz))
+	s.allowed(allow)
 	m := &corelink.Power{
 		AtUS: r.At.Microseconds(), Status: r.Status, Calm: r.Calm, Sleep: sl.State.String(),
 		LastSleep: sl.LastSleep.String(), LastWake: sl.LastWake.String(), SleepDebtHours: finite(float64(k.Debt)),

@@ -186,6 +186,9 @@ func (s *Server) motion(r *control.Report) *corelink.Motion {
 		Speed: finite(b.Twist.V), Turning: finite(b.Twist.W), Way: finite(b.Way), Unreliable: b.Unreliable, Moving: r.Moving,
 		Posture: r.Posture, Stop: s.reasons(r.Stop)}}
 	for i, p := range s.model.Parts {
+		if len(p.Devices) == 0 {
+			continue // settings, which do not move
+		}
 		at := &r.Parts[i]
 		m.Parts = append(m.Parts, live.Part{Name: p.Name, State: at.State, Outcome: at.Outcome.String(), Known: at.Known})
 	}

@@ -83,15 +83,16 @@ type Server struct {
 	body    *robot.Node  // robot.body, which is gone without one
 	warm    *robot.Ref   // the temperature of the body; nil: it measures none
 
-	wake   chan struct{} // one slot: an order was posted
-	fed    chan struct{} // one slot: there is another subscription
-	there  atomic.Bool   // there is a body
-	opened atomic.Int64  // bodies
-	fault  atomic.Uint32 // faultcode.Code of robotd's own, 0: none
-	fifo   atomic.Bool
-	locked atomic.Bool
-	mhz    atomic.Uint32
-	marked atomic.Bool // that the end of the power is meant
+	wake     chan struct{} // one slot: an order was posted
+	fed      chan struct{} // one slot: there is another subscription
+	there    atomic.Bool   // there is a body
+	opened   atomic.Int64  // bodies
+	fault    atomic.Uint32 // faultcode.Code of robotd's own, 0: none
+	fifo     atomic.Bool
+	locked   atomic.Bool
+	mhz      atomic.Uint32
+	pictures atomic.Uint32 // in 1000 seconds
+	marked   atomic.Bool   // that the end of the power is meant
 
 	lastOff  lastoff.Last // how the run before ended; set before the services run, as is recovery
 	recovery bool
@@ -127,7 +128,7 @@ func New(cfg Config) (*Server, error) {
 	s := &Server{cfg: cfg, started: monoclock.Now(), model: cfg.Control.Model(), live: state.NewLive(cfg.Control.Board(), nil),
 		wake: make(chan struct{}, 1), fed: make(chan struct{}, 1), peers: map[claim.Owner]string{}, due: map[due]*ask{}, subs: map[due]*subscription{}, halts: halts{saves: make(chan func(), maxSaves)}, now: time.Now,
 		step: func(string) error { return nil }}
-	s.mhz.Store(uint32(power.Allow(false, false, power.Cool, power.ShedNothing).CPUMHz)) // until more is known
+	s.allowed(power.Allow(false, false, power.Cool, power.ShedNothing)) // until more is known
 	tree := s.model.Tree
 	s.tree.Body = tree.Name
 	i := slices.IndexFunc(tree.Root().Children(), func(n *robot.Node) bool { return n.Name() == "body" })
@@ -210,6 +211,14 @@ func (s *Server) SetThread(fifo, locked bool) {
 
 // CPUMHz returns the highest clock that the processor may have (edge/power.Allowance).
 func (s *Server) CPUMHz() uint32 { return s.mhz.Load() }
+
+// CameraHz returns how many pictures a second the camera may take, as CPUMHz; 0: it is off.
+func (s *Server) CameraHz() float64 { return float64(s.pictures.Load()) / 1000 }
+
+func (s *Server) allowed(a power.Allowance) {
+	s.mhz.Store(uint32(a.CPUMHz))
+	s.pictures.Store(uint32(a.CameraHz * 1000))
+}
 
 // Handlers returns the handlers of peers' requests.
 func (s *Server) Handlers(ctx context.Context) corelink.Handlers {

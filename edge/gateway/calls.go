@@ -39,6 +39,8 @@ func (g *Gateway) calls() []call {
 		unary("read", Look, false, g.read),
 		stream("subscribe", Look, true, g.subscribe),
 		stream("events", Look, true, g.follows),
+		unary("image", Camera, true, g.image),
+		stream("images", Camera, true, g.images),
 		unary("claim", Move, true, g.claim),
 		unary("renew", Move, true, g.renew),
 		unary("release", Move, true, g.release),
@@ -74,9 +76,14 @@ func stream[T any, Q message[T], A proto.Message](name, right string, counted bo
 func (g *Gateway) admit(ctx context.Context, x call, authorization string) (caller, error) {
 	c, err := g.who(ctx, authorization, x.right)
 	if err == nil && x.counted && !c.rate.Allow() {
-		err = &errs.Error{Kind: errs.Exhausted, Code: "too_many_calls", Retry: time.Second, Msg: fmt.Sprintf("one client may make %d calls a second; try again in a moment", callsASecond)}
+		err = tooMany("one client may make %d calls a second; try again in a moment", callsASecond)
 	}
 	return c, err
+}
+
+// tooMany refuses a call of a client that makes too many.
+func tooMany(format string, args ...any) error {
+	return &errs.Error{Kind: errs.Exhausted, Code: "too_many_calls", Retry: time.Second, Msg: fmt.Sprintf(format, args...)}
 }
 
 // service describes the calls to gRPC.
@@ -166,7 +173,7 @@ func (g *Gateway) handler() http.Handler {
 	})
 	mux.Handle("/mcp", g.mcpHandler())
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		writeError(w, errs.Coded(errs.NotFound, "no_such_call", "%s %.80s: want POST /v1/describe, read, do and so on, or a WebSocket at /v1/subscribe, events or order", r.Method, r.URL.Path))
+		writeError(w, errs.Coded(errs.NotFound, "no_such_call", "%s %.80s: want POST /v1/describe, read, do and so on, or a WebSocket at /v1/subscribe, events, images or order", r.Method, r.URL.Path))
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,6 +19,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"kennel/edge/agent/host"
+	"kennel/edge/sight"
 	"kennel/infra/admission"
 	"kennel/infra/api/status"
 	"kennel/infra/errs"
@@ -40,9 +42,11 @@ const (
 	Look = "look" // what the robot measures, and what happens
 	Talk = "talk" // lights, sounds and speech
 	Move = "move" // everything else that is written
+
+	Camera = "camera" // pictures, and how they are taken
 )
 
-var rights = []string{Look, Talk, Move}
+var rights = []string{Look, Talk, Move, Camera}
 
 // Config configures a Gateway. All is required.
 type Config struct {
@@ -83,6 +87,7 @@ type Gateway struct {
 	events    *hub
 	now       *present
 	lookup    lookup
+	eyes      eyes
 	programs  *programs
 	strangers *rate.Limiter
 
@@ -96,6 +101,7 @@ func New(h *host.Host, cfg Config) *Gateway {
 	g := &Gateway{Robot: h.Robot, cfg: cfg, events: &hub{}, strangers: rate.NewLimiter(wrongASecond, wrongAtOnce), uses: map[[sha256.Size]byte]*use{}}
 	g.core = newPeer(h.Dir, "gateway", g.events.hear)
 	g.now = &present{core: g.core.Client}
+	g.eyes.path = filepath.Join(h.Dir, sight.SocketPath)
 	g.peers = &peers{dir: h.Dir, free: make(chan struct{}, maxLeases)}
 	g.leases = &leases{all: map[string]*lease{}}
 	var err error
@@ -232,8 +238,9 @@ type caller struct {
 
 // use counts the calls and streams of a client.
 type use struct {
-	rate    *rate.Limiter
-	streams atomic.Int32
+	rate     *rate.Limiter
+	pictures *rate.Limiter // single ones
+	streams  atomic.Int32
 }
 
 func (c caller) may(right string) bool { return right == "" || c.May == nil || c.May(right) }
@@ -265,7 +272,7 @@ func (g *Gateway) who(ctx context.Context, authorization, right string) (caller,
 		if len(g.uses) == maxClients {
 			clear(g.uses)
 		}
-		c.use = &use{rate: rate.NewLimiter(callsASecond, callsASecond)}
+		c.use = &use{rate: rate.NewLimiter(callsASecond, callsASecond), pictures: rate.NewLimiter(mostPictures, mostPictures)}
 		g.uses[key] = c.use
 	}
 	return c, nil

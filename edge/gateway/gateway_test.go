@@ -33,6 +33,7 @@ import (
 	"kennel/edge/coreserver/robotdtest"
 	"kennel/edge/gateway"
 	"kennel/edge/motion"
+	"kennel/edge/robot"
 	"kennel/infra/api/robotpb"
 	"kennel/infra/runner"
 	"kennel/infra/testwait"
@@ -45,6 +46,7 @@ const patience = 10 * time.Second
 type desk struct {
 	body *coreservertest.Body
 	lose func() // ends robotd
+	dir  string // the robot's folder
 	addr string
 	conf *tls.Config
 	cert tls.Certificate
@@ -63,8 +65,8 @@ func only(rights ...string) func(string) bool {
 	return func(r string) bool { return slices.Contains(rights, r) }
 }
 
-// newDesk's clients connect by address, trust the robot's own certificate alone, and expect the robot's name in it (VEC-AUTH-04).
-func newDesk(t testing.TB) *desk {
+// newDesk's robot has more parts beside the toy's. Its clients connect by address, trust the robot's own certificate alone, and expect the robot's name in it (VEC-AUTH-04).
+func newDesk(t testing.TB, more ...robot.Part) *desk {
 	t.Helper()
 	dir := t.TempDir()
 	root, err := os.OpenRoot(dir)
@@ -73,8 +75,9 @@ func newDesk(t testing.TB) *desk {
 	}
 	t.Cleanup(func() { root.Close() })
 	d := &desk{clients: map[string]gateway.Client{"all": {Name: "square"}, "other": {Name: "fighter"}, "look": {Name: "eyes", May: only(gateway.Look)},
-		"talk": {Name: "lamp", May: only(gateway.Talk)}}}
-	d.body, d.lose = robotdtest.Start(t, dir)
+		"talk": {Name: "lamp", May: only(gateway.Talk)}, "camera": {Name: "painter", May: only(gateway.Camera)}}}
+	d.dir = dir
+	d.body, d.lose = robotdtest.Start(t, dir, more...)
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
 	plate, err := gatewaycert.Open(gatewaycert.Config{Root: root, Species: thing.Vector, Now: time.Now, Log: log})
 	if err != nil {
@@ -186,7 +189,7 @@ func TestEveryCall(t *testing.T) {
 	for i := range desc.Len() {
 		m := desc.Get(i)
 		name, path := string(m.Name()), strings.ToLower(string(m.Name()))
-		unused := map[string]string{"Describe": "talk", "Read": "talk", "Subscribe": "talk", "Events": "talk", "Claim": "look", "Renew": "look", "Release": "look"}[name]
+		unused := map[string]string{"Describe": "talk", "Read": "talk", "Subscribe": "talk", "Events": "talk", "Image": "look", "Images": "look", "Claim": "look", "Renew": "look", "Release": "look"}[name]
 		for token, want := range map[string]string{"": "token_missing", "unknown": "token_wrong", unused: "right_missing"} {
 			if token == "" && want == "right_missing" {
 				continue // any client may
@@ -212,7 +215,7 @@ func TestEveryCall(t *testing.T) {
 			}
 		}
 	}
-	for call, want := range map[string]string{"read": "invalid", "claim": "invalid", "do": "invalid", "renew": "lease_gone", "subscribe": "invalid", "nothing": "no_such_call"} {
+	for call, want := range map[string]string{"read": "invalid", "claim": "invalid", "do": "invalid", "renew": "lease_gone", "subscribe": "invalid", "image": "unable", "images": "unable", "nothing": "no_such_call"} {
 		if _, body := d.post(t, "all", call, "{}"); !strings.Contains(body, `"code":"`+want+`"`) {
 			t.Errorf("%s of nothing: %s, want %s", call, body, want)
 		}

@@ -42,11 +42,14 @@ func (g *Gateway) act(ctx context.Context, c caller, req *robotpb.OrderRequest, 
 	if err != nil {
 		return nil, err
 	}
-	if right, err := g.needs(ctx, o); err != nil || !c.may(right) {
-		if err == nil {
-			err = missing(right)
-		}
+	needed, err := g.needs(ctx, o)
+	if err != nil {
 		return nil, err
+	}
+	for _, right := range needed.rights {
+		if !c.may(right) {
+			return nil, missing(right)
+		}
 	}
 	if req.Lease != "" {
 		l, err := g.leases.get(c, req.Lease)
@@ -69,7 +72,7 @@ func (g *Gateway) act(ctx context.Context, c caller, req *robotpb.OrderRequest, 
 		return nil, err
 	}
 	var held *coreclient.Lease
-	if names := o.Moves(); len(names) > 0 {
+	if names := needed.claims; len(names) > 0 {
 		if held, err = p.Claim(ctx, o.Longest()+spare, claim.Program, names...); err != nil {
 			g.peers.put(p)
 			return nil, err
@@ -131,29 +134,45 @@ func (g *Gateway) stop(ctx context.Context, _ caller, _ *robotpb.StopRequest) (*
 // soft are the interfaces whose parts the right to talk is for.
 var soft = []string{"Led", "RGBLed", "AudioOut", "TextToSpeech"}
 
-// needs returns the right that an order needs: to talk if all that it writes are lights and sounds, else to move.
-func (g *Gateway) needs(ctx context.Context, o core.Order) (string, error) {
+// need holds the needs of an order: rights, and claims of actuators.
+type need struct{ rights, claims []string }
+
+// needs returns what o needs: the right to talk for lights and sounds, the camera's for its settings, which no claim is for, and to move for all else.
+func (g *Gateway) needs(ctx context.Context, o core.Order) (n need, err error) {
 	names := o.Moves()
 	if len(names) == 0 {
-		return Look, nil
+		return need{rights: []string{Look}}, nil
 	}
 	t, err := g.core.Tree(ctx)
 	if err != nil {
-		return "", err
+		return n, err
 	}
 	for _, name := range names {
-		hard := true
-		for _, n := range t.Nodes {
-			if own := owns(n.Full, n.Compact, n.Aliases, name); own {
-				hard = !slices.ContainsFunc(interfaces(n.Interface), func(i string) bool { return slices.Contains(soft, i) })
-				break
+		right := Move
+		for _, node := range t.Nodes {
+			if !owns(node.Full, node.Compact, node.Aliases, name) {
+				continue
 			}
+			own := interfaces(node.Interface)
+			switch {
+			case slices.ContainsFunc(own, func(i string) bool { return slices.Contains(soft, i) }):
+				right = Talk
+			case slices.Contains(own, "VideoIn"):
+				right = Camera
+			}
+			break
 		}
-		if hard {
-			return Move, nil
+		if right != Camera {
+			n.claims = append(n.claims, name)
+		}
+		if !slices.Contains(n.rights, right) {
+			n.rights = append(n.rights, right)
 		}
 	}
-	return Talk, nil
+	if slices.Contains(n.rights, Move) { // who may move may talk
+		n.rights = slices.DeleteFunc(n.rights, func(r string) bool { return r == Talk })
+	}
+	return n, nil
 }
 
 // read returns the order that a program sent.

@@ -30,7 +30,7 @@ var floors = map[string][][]string{
 		{"faultcode", "startup", "pawn", "body/monoclock", "body/rawfd", "body/scanbuf"},
 		{"env", "body/port", "sim/plane", "sim/uart"},
 		{"robot", "body"}, // of the folder body the interface alone: motion, sense and rt speak its words
-		{"power", "mic"},
+		{"power", "mic", "sight", "sim/camera"},
 		{"motion", "sense"},
 		{"rt", "core"},
 		{"control", "corelink", "anim"},

@@ -291,3 +291,27 @@ func FuzzFile(f *testing.F) {
 		}
 	})
 }
+
+// TestPictures: one picture and a stream of them have what the robot sends, with its calibration; a camera that is off is a refusal.
+func TestPictures(t *testing.T) {
+	r := connect(t)
+	want := kennel.Picture{Format: "rgb", Data: []byte{0xff, 0xd8, 0, 90}, Width: 4, Height: 2, Seq: 1, At: 2500 * time.Millisecond, Exposure: 5 * time.Millisecond, Gain: 2,
+		FX: 320, FY: 386, CX: 2, CY: 1}
+	if p, err := r.Picture(t.Context(), kennel.Look{Format: "rgb", Quality: 90}); err != nil || !reflect.DeepEqual(p, want) {
+		t.Errorf("%+v, %v", p, err)
+	}
+	if _, err := r.Picture(t.Context(), kennel.Look{Format: "bmp"}); !errors.Is(err, &kennel.Error{Code: "no_picture"}) {
+		t.Error(err)
+	}
+	var missed []uint64
+	err := r.Pictures(t.Context(), kennel.Look{Rate: 10}, func(p kennel.Picture) error {
+		if p.Format != "jpeg" || p.Data[3] != 0 {
+			t.Errorf("%+v", p)
+		}
+		missed = append(missed, p.Missed)
+		return nil
+	})
+	if !errors.Is(err, &kennel.Error{Code: "core_lost"}) || !slices.Equal(missed, []uint64{0, 1, 2}) {
+		t.Errorf("%v, %v", missed, err)
+	}
+}

@@ -78,6 +78,8 @@ export class Robot extends Mover {
   values(...names: string[]): Promise<Values>;
   subscribe(names: string | string[], options?: { rate?: number; signal?: AbortSignal }): AsyncGenerator<Values>;
   events(names?: string | string[], options?: { signal?: AbortSignal }): AsyncGenerator<Event>;
+  picture(options?: { format?: Format; quality?: number }): Promise<Picture>;
+  pictures(options?: { format?: Format; quality?: number; rate?: number; signal?: AbortSignal }): AsyncGenerator<Picture>;
   claim(parts: string | string[], options?: { time?: number; reason?: string }): Promise<Lease>;
 }
 
@@ -99,6 +101,23 @@ export interface Reading {
   value: number | string | null;
   changed: boolean;
   age: number | null;
+}
+export type Format = "jpeg" | "rgb" | "grey8";
+/** What the robot's camera saw: a point x to the right of the camera, y below and z before it is at (fx*x/z + cx, fy*y/z + cy). */
+export interface Picture {
+  format: Format;
+  data: Uint8Array;
+  width: number;
+  height: number;
+  seq: number;
+  at: number;
+  missed: number;
+  exposure: number;
+  gain: number;
+  fx: number;
+  fy: number;
+  cx: number;
+  cy: number;
 }
 export interface Event {
   seq: number;

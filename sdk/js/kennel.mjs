@@ -100,6 +100,10 @@ function browser(given) {
           m.readings.forEach((r, i) => (r.changed ||= old.readings[i].changed));
           waiting.pop();
         }
+        if (m?.format && old?.format) { // and the newest picture
+          m.missed = Number(m.missed) + Number(old.missed) + 1;
+          waiting.pop();
+        }
         waiting.push(m);
         wake();
       };
@@ -298,6 +302,19 @@ export class Robot extends Mover {
     }
   }
 
+  // picture takes a picture: options.format is jpeg, rgb or grey8, options.quality of jpeg 0 to 100. What is not given is as the slots of the robot's camera say. It is
+  // rejected with unable for a body without a camera, with no_picture for one that is off.
+  async picture({ format, quality } = {}) {
+    return picture(await ask(this._transport, "image", { format, quality }));
+  }
+
+  // pictures yields pictures, at most options.rate a second. A slow reader gets the newest one next. While the camera is off there are none.
+  async *pictures({ format, quality, rate = 5, signal } = {}) {
+    for await (const m of listen(this._transport, "images", { format, quality, rate_hz: rate }, signal)) {
+      if (m.format) yield picture(m); // without, it only says that the robot is there
+    }
+  }
+
   // claim takes parts for this program, by the names of actuators or of what has them: all or none. options.time is 0.1 to 60 s (5); the lease is renewed until
   // release. Programs that are refused meanwhile hear options.reason.
   async claim(parts, { time = 5, reason = "" } = {}) {
@@ -350,6 +367,16 @@ export class Values {
   get(name) {
     return this.readings.find((r) => r.name === name)?.value;
   }
+}
+
+// picture is a picture as programs get it. A point x to the right of the camera, y below and z before it is at (fx*x/z + cx, fy*y/z + cy).
+function picture(m) {
+  const { fx, fy, cx, cy } = m.calibration;
+  return {
+    format: m.format, width: m.width, height: m.height, seq: Number(m.seq), missed: Number(m.missed), exposure: m.exposure_s, gain: m.gain, fx, fy, cx, cy,
+    at: m.at_us / 1e6, // seconds by the robot's clock, when its exposure began
+    data: Uint8Array.from(atob(m.data), (c) => c.charCodeAt(0)),
+  };
 }
 
 function value(v) {

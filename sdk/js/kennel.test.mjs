@@ -62,6 +62,15 @@ export const tests = {
     }
     await awaited(robot, "cancelled", 1);
   },
+  async pictures(robot) {
+    const { data, ...rest } = await robot.picture({ format: "rgb", quality: 90 });
+    equal([...data], [255, 216, 0, 90]);
+    equal(rest, { format: "rgb", width: 4, height: 2, seq: 1, missed: 0, exposure: 0.005, gain: 2, fx: 320, fy: 386, cx: 2, cy: 1, at: 2.5 });
+    await refused("no_picture", robot.picture({ format: "bmp" }));
+    let last;
+    await refused("core_lost", all(robot.pictures({ rate: 10 }), (p) => (last = p)));
+    equal([last.format, last.data[3], last.seq], ["jpeg", 0, 3]);
+  },
   async "a slow reader"(robot) {
     let n = 0;
     const slow = async () => {

@@ -54,6 +54,10 @@ func TestExamples(t *testing.T) {
 			if x, y, _ := robot.Pose(); math.Abs(x-0.9) > 0.05 || y < 0.2 || strings.Count(said, " m to the wall\n") != 20 {
 				t.Errorf("it says %q and is at %v, %v; want to be beyond the corner, 0.3 m from the wall", said, x, y)
 			}
+			_, said = run("photos")
+			if b, err := os.ReadFile(filepath.Join(dir, "photo-315.jpg")); err != nil || len(b) != 4 || b[0] != 0xff || strings.Count(said, ".jpg: 4 by 2 pixels\n") != 8 {
+				t.Errorf("photos says %q, %x, %v", said, b, err)
+			}
 			_, said = run("around")
 			b, err := os.ReadFile(filepath.Join(dir, "around.csv"))
 			if err != nil || said != "around.csv has what 2 sensors read in 8 directions\n" {

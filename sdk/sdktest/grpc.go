@@ -61,3 +61,11 @@ func (r *Robot) Events(q *robotpb.EventsRequest, s grpc.ServerStreamingServer[ro
 func (r *Robot) Order(q *robotpb.OrderRequest, s grpc.ServerStreamingServer[robotpb.Progress]) error {
 	return stream(r, q, s)
 }
+
+func (r *Robot) Image(ctx context.Context, q *robotpb.ImageRequest) (*robotpb.Picture, error) {
+	return unary[*robotpb.Picture](ctx, r, q)
+}
+
+func (r *Robot) Images(q *robotpb.ImagesRequest, s grpc.ServerStreamingServer[robotpb.Picture]) error {
+	return stream(r, q, s)
+}

@@ -3,12 +3,14 @@
 //
 //	read     fake.renewed, fake.claimed, fake.cancelled, fake.stopped: how often; fake.unknown: not known; fake.far: +Inf; fake.text: "hello"; nowhere: not_found
 //	follow   fake.count: 0, 1, 2 and so on; fake.silent: 7, and then nothing; events the same
+//	image    JPEG of 4 by 2 pixels; bmp: no_picture; images: three of them, with 0, 1 and 2 missed
 //	order    blocked: ends so; hang: moves until the client ends the call; silent: begins, and then nothing; everything else is done, and the note
 //	         of its end is the order as text
 package sdktest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -208,6 +210,11 @@ func (r *Robot) call(ctx context.Context, authorization string, q proto.Message,
 	case *robotpb.ReleaseRequest:
 		delete(r.leases, q.Lease)
 		return tell(&robotpb.ReleaseResponse{})
+	case *robotpb.ImageRequest:
+		if q.Format == "bmp" {
+			return refuse("no_picture", codes.Unavailable, http.StatusServiceUnavailable, "no picture: the robot sleeps")
+		}
+		return tell(picture(cmp.Or(q.Format, "jpeg"), q.GetQuality(), 0))
 	case *robotpb.StopRequest:
 		r.counts["stopped"]++
 		return tell(&robotpb.StopResponse{})
@@ -246,6 +253,12 @@ func (r *Robot) read(q *robotpb.ReadRequest, tell func(proto.Message) error) err
 		v.Readings = append(v.Readings, x)
 	}
 	return tell(v)
+}
+
+// picture returns a picture of a format; its last byte is the quality that was asked for.
+func picture(format string, quality uint32, n int) *robotpb.Picture {
+	return &robotpb.Picture{Format: format, Width: 4, Height: 2, Data: []byte{0xff, 0xd8, 0, byte(quality)}, Seq: uint64(n + 1), AtUs: 2_500_000, Missed: uint64(n), ExposureS: 0.005,
+		Gain: 2, Calibration: &robotpb.Calibration{Fx: 320, Fy: 386, Cx: 2, Cy: 1}}
 }
 
 // Pose returns where the wheels moved the robot.
@@ -300,6 +313,9 @@ func (r *Robot) stream(ctx context.Context, q proto.Message, tell func(proto.Mes
 		message = func(n int) proto.Message {
 			return &robotpb.Event{Seq: uint64(n + 1), AtUs: 2_500_000, Name: "fake.happened", Warning: true, Numbers: []int64{int64(n), -1}, Texts: []string{"x"}}
 		}
+	case *robotpb.ImagesRequest:
+		names, alive = []string{q.Format}, &robotpb.Picture{Reason: "not yet"}
+		message = func(n int) proto.Message { return picture(cmp.Or(q.Format, "jpeg"), q.GetQuality(), n) }
 	case *robotpb.OrderRequest:
 		return r.order(ctx, q, tell)
 	}
@@ -427,7 +443,7 @@ func words(v *robotpb.Value) string {
 // requests are the calls, by their names in paths.
 var requests = map[string]proto.Message{"describe": &robotpb.DescribeRequest{}, "read": &robotpb.ReadRequest{}, "subscribe": &robotpb.SubscribeRequest{},
 	"events": &robotpb.EventsRequest{}, "claim": &robotpb.ClaimRequest{}, "renew": &robotpb.RenewRequest{}, "release": &robotpb.ReleaseRequest{},
-	"order": &robotpb.OrderRequest{}, "stop": &robotpb.StopRequest{}}
+	"order": &robotpb.OrderRequest{}, "image": &robotpb.ImageRequest{}, "images": &robotpb.ImagesRequest{}, "stop": &robotpb.StopRequest{}}
 
 var encode = protojson.MarshalOptions{UseProtoNames: true, EmitUnpopulated: true}
 
@@ -447,7 +463,7 @@ func (r *Robot) web(files http.Handler) http.Handler {
 				answer(w, refuse("invalid", codes.InvalidArgument, http.StatusBadRequest, err.Error()))
 				return
 			}
-			streams, begun := slices.Contains([]string{"subscribe", "events", "order"}, name), false
+			streams, begun := slices.Contains([]string{"subscribe", "events", "images", "order"}, name), false
 			err = r.call(req.Context(), req.Header.Get("Authorization"), q, func(m proto.Message) error {
 				b, err := encode.Marshal(m)
 				if err != nil {

@@ -38,7 +38,7 @@ type tick struct {
 // ticks returns the rights as the form shows them: those that were picked when it was refused, else reading alone.
 func ticks(s said) (out []tick) {
 	for _, r := range tokenwire.Rights {
-		if r == "camera" || r == "settings" { // no robot's gateway serves them yet
+		if r == "settings" { // no robot's gateway serves them yet
 			continue
 		}
 		on := r == "look"

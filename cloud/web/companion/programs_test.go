@@ -20,7 +20,7 @@ func TestPrograms(t *testing.T) {
 	const at = "/my/robots/vic:00e20100"
 	body := do(t, mux, "ann", "GET", at, "").Body.String()
 	for _, want := range []string{"Until 2 January 2999", `<div class="pill">Read its sensors</div><div class="pill">Move it</div><div class="pill">&lt;b&gt;</div>`, "Expired " + day(noon),
-		`<details id="programs"><summary>Let a program drive it`, `value="look" checked> Read its sensors`, `value="move"> Move it`, `<option value="30" selected>`} {
+		`<details id="programs"><summary>Let a program drive it`, `value="look" checked> Read its sensors`, `value="move"> Move it`, `value="camera"> See through its camera`, `<option value="30" selected>`} {
 		if !strings.Contains(body, want) {
 			t.Errorf("the page lacks %s", want)
 		}

@@ -1,9 +1,11 @@
 package lives
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"image/jpeg"
 	"math"
 	"os"
 	"os/exec"
@@ -14,7 +16,7 @@ import (
 	"time"
 
 	"kennel/cmd/e2e/housetest"
-	"kennel/sdk/go"
+	kennel "kennel/sdk/go"
 )
 
 // patience is how often a motion is tried again that the machine was too busy for.
@@ -78,6 +80,19 @@ func TestPrograms(t *testing.T) {
 				t.Fatal(err)
 				return nil
 			})
+			var none *kennel.Error
+			switch p, err := r.Picture(t.Context(), kennel.Look{Format: "jpeg"}); {
+			case strings.HasPrefix(thing, "amigo"):
+				if !errors.As(err, &none) || none.Code != "unable" {
+					t.Errorf("a picture of a body without a camera: %v", err)
+				}
+			case err != nil:
+				t.Errorf("a picture: %v", err)
+			default:
+				if c, err := jpeg.DecodeConfig(bytes.NewReader(p.Data)); err != nil || c.Width != 640 || c.Height != 360 || p.FX != 320 {
+					t.Errorf("a picture of %d by %d pixels, %v", c.Width, c.Height, err)
+				}
+			}
 			squares := 1
 			if housetest.Soak() {
 				squares = 50

@@ -159,6 +159,9 @@ func (s *start) services() []runner.Service {
 		runner.Service{Name: "thermometer", Run: c.watchHeat},
 		runner.Service{Name: "processor clock", Run: c.capClock},
 		runner.Service{Name: "watchdog", Run: func(ctx context.Context) error { return s.super.Run(ctx, kickEvery, c.healthy) }})
+	if c.hasCamera() {
+		services = append(services, runner.Service{Name: "camera", Run: c.serveCamera})
+	}
 	services = append(services, c.how.Services...)
 	return append(services,
 		runner.Service{Name: "start", Run: s.await},

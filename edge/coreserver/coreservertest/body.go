@@ -36,9 +36,9 @@ type Body struct {
 	report  control.Report
 }
 
-// New returns a body that rests.
-func New() (*Body, error) {
-	tree, err := robot.Build("toy", robot.Frame{}, []robot.Part{
+// New returns a body that rests, with more parts than its own. Slots of a camera among them can be set.
+func New(more ...robot.Part) (*Body, error) {
+	tree, err := robot.Build("toy", robot.Frame{}, append([]robot.Part{
 		{Path: "robot", Is: []string{"Identity", "Network", "Mobile"}, Fixed: map[string]robot.Value{"type": robot.S("wheeled")}, Has: []string{"xSpeed",
 			"stop"},
 			Uses: map[string][]string{"Mobile": {"body.wheel"}}},
@@ -50,7 +50,7 @@ func New() (*Body, error) {
 		{Path: "body.battery", Is: []string{"Battery"}, Fixed: map[string]robot.Value{"capacity": robot.F(0.32)}},
 		{Path: "body.battery.temperature", Is: []string{"TemperatureSensor"}},
 		{Path: "body.speaker", Is: []string{"AudioOut", "SoundBank"}, Has: []string{"volume"}},
-	})
+	}, more...))
 	if err != nil {
 		return nil, err
 	}
@@ -65,6 +65,11 @@ func New() (*Body, error) {
 		}
 		for _, r := range target.Refs {
 			b.model.Slots[r.ID] = part
+		}
+	}
+	for _, n := range tree.Nodes() {
+		if r := n.Slot("exposure"); r != nil {
+			b.model.Slots[r.ID] = 2
 		}
 	}
 	if b.claims, err = claim.New(len(tree.Actuators())); err != nil {

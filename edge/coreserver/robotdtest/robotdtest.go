@@ -11,16 +11,17 @@ import (
 	"kennel/edge/coreserver"
 	"kennel/edge/coreserver/coreservertest"
 	"kennel/edge/env/envtest"
+	"kennel/edge/robot"
 )
 
-// Start serves below root until end or the end of the test.
-func Start(t testing.TB, root string) (b *coreservertest.Body, end func()) {
+// Start serves below root until end or the end of the test. more are parts that the body has beside its own.
+func Start(t testing.TB, root string, more ...robot.Part) (b *coreservertest.Body, end func()) {
 	t.Helper()
 	link, err := corelink.Listen(root, corelink.Hello{Program: "robotd"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if b, err = coreservertest.New(); err != nil {
+	if b, err = coreservertest.New(more...); err != nil {
 		t.Fatal(err)
 	}
 	s, err := coreserver.New(coreserver.Config{Root: root, Hardware: envtest.Hardware{}, Log: slog.New(slog.DiscardHandler), Link: link, Control: b,

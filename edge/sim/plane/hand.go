@@ -185,7 +185,7 @@ func lying(p Posture) (pitch, roll float64, ok bool) {
 // lookDown lets a robot fall that has its middle over a cliff.
 func (w *World) lookDown() {
 	if i := w.over(w.pose.place()); i >= 0 {
-		w.fall(or(w.m.Cliffs[i].Drop, dropHeight))
+		w.fall(w.m.Cliffs[i].Deep())
 	}
 }
 

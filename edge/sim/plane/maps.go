@@ -29,7 +29,19 @@ type Map struct {
 	Lines   []Line   `json:"lines,omitempty"` // on the floor; where they cross, the later one is seen
 	Objects []Object `json:"objects,omitempty"`
 	Charger *Charger `json:"charger,omitempty"`
+	Light   float64  `json:"light,omitempty"`  // of an ordinary room's light, 0 to 10; 0 is 1. For cameras alone, as people
+	People  []Person `json:"people,omitempty"` // a robot drives through them
 }
+
+// Person is a person in the world. Height 0 is 1.7 m.
+type Person struct {
+	Name   string  `json:"name,omitempty"`
+	At     Vec     `json:"at"`
+	Height float64 `json:"height,omitempty"`
+}
+
+// Tall is the person's height in metres.
+func (p *Person) Tall() float64 { return or(p.Height, personHeight) }
 
 // Wall is a straight wall. Height 0 is 0.3 m.
 type Wall struct {
@@ -38,11 +50,20 @@ type Wall struct {
 	Height float64 `json:"height,omitempty"`
 }
 
+// Tall is the wall's height in metres.
+func (w *Wall) Tall() float64 { return or(w.Height, wallHeight) }
+
 // Cliff is an area without floor. Drop is how far down the next one is; 0 is 0.7 m.
 type Cliff struct {
 	Corners []Vec   `json:"corners"`
 	Drop    float64 `json:"drop,omitempty"`
 }
+
+// Deep is the depth of the next floor, in metres.
+func (c *Cliff) Deep() float64 { return or(c.Drop, dropHeight) }
+
+// Holds reports whether v is in the area.
+func (c *Cliff) Holds(v Vec) bool { return inside(c.Corners, v) }
 
 // Line is painted on the floor. Width 0 is 15 mm; Shade is its reflectance, as for Floor, and 0 is white.
 type Line struct {
@@ -55,6 +76,9 @@ type Line struct {
 // Wide is the line's width in metres.
 func (l *Line) Wide() float64 { return or(l.Width, lineWidth) }
 
+// Bright is the light that the line reflects, of what an ordinary floor does.
+func (l *Line) Bright() float64 { return or(l.Shade, white) }
+
 // Object is a thing on the floor: a box of Size (along its heading, across), or a disc of Radius. Height 0 is 0.044 m, as a cube has.
 type Object struct {
 	Name   string  `json:"name,omitempty"`
@@ -63,8 +87,12 @@ type Object struct {
 	Size   Vec     `json:"size,omitzero"`
 	Radius float64 `json:"radius,omitempty"`
 	Height float64 `json:"height,omitempty"`
-	Fixed  bool    `json:"fixed,omitempty"` // it cannot be pushed
+	Fixed  bool    `json:"fixed,omitempty"`  // it cannot be pushed
+	Marker string  `json:"marker,omitempty"` // on each side of a box: a name of the camera's markers, such as cube
 }
+
+// Tall is the height in metres.
+func (o *Object) Tall() float64 { return or(o.Height, cubeEdge) }
 
 // Charger is the middle of the charger's back wall. Its heading points out of the charger, as the heading of a docked robot does.
 type Charger struct {
@@ -86,6 +114,18 @@ func numbers(b []byte, to []float64, want string) error {
 	return nil
 }
 
+// Markers are the names of the markers that a side can have: the symbols of custom objects, two to five of a kind, and those of the cube and the
+// charger.
+var Markers = func() []string {
+	all := []string{"cube", "charger"}
+	for _, shape := range []string{"circles", "diamonds", "hexagons", "triangles"} {
+		for n := 2; n <= 5; n++ {
+			all = append(all, fmt.Sprint(shape, n))
+		}
+	}
+	return all
+}()
+
 // Limits of what Parse takes.
 const (
 	maxMap     = 1 << 20 // bytes
@@ -98,7 +138,10 @@ const (
 	dropHeight = 0.7
 	lineWidth  = 0.015
 	brightest  = 2.0
-	white      = 1.1 // of what an ordinary floor reflects
+	sunlight   = 10.0
+
+	personHeight = 1.7
+	white        = 1.1 // of what an ordinary floor reflects
 )
 
 // Parse reads a map. Keys that it does not know are refused: a misspelled one would be a world that is not what it says.
@@ -192,12 +235,21 @@ func (m *Map) Validate() error {
 		case "disc":
 			c.number(at+".radius", o.Radius, leastSize, farthest)
 			c.must(o.Size == Vec{}, "%s is a disc with a size, want only a radius", at)
+			c.must(o.Marker == "", "%s is a disc with a marker, want one on boxes only", at)
 		default:
 			c.must(false, "%s.shape is %.40q, want box or disc", at, o.Shape)
 		}
+		c.must(o.Marker == "" || slices.Contains(Markers, o.Marker), "%s.marker is %.40q, want one of %s", at, o.Marker, strings.Join(Markers, ", "))
 	}
 	if m.Charger != nil {
 		c.pose("charger.at", m.Charger.At)
+	}
+	c.number("light", m.Light, 0, sunlight)
+	c.count("people", len(m.People))
+	for i, p := range m.People {
+		at := fmt.Sprintf("people[%d]", i)
+		c.point(at+".at", p.At)
+		c.number(at+".height", p.Height, 0, farthest)
 	}
 	return c.err
 }
@@ -243,7 +295,7 @@ var builtin = map[string]func() *Map{
 				{Corners: []Vec{{-x, y}, {x, y}, {x, far}, {-x, far}}},
 				{Corners: []Vec{{-x, -far}, {x, -far}, {x, -y}, {-x, -y}}},
 			},
-			Objects: []Object{{Name: "cube", Shape: "box", At: Pose{0.2, 0.1, 0}, Size: Vec{cubeEdge, cubeEdge}}},
+			Objects: []Object{{Name: "cube", Shape: "box", At: Pose{0.2, 0.1, 0}, Size: Vec{cubeEdge, cubeEdge}, Marker: "cube"}},
 		}
 	},
 	// Vector's habitat: a tray of 12 by 12 inches with a rim, dark, with a thick white line near the edge, and a charger in a corner (VEC-HW-24).
@@ -266,11 +318,12 @@ var builtin = map[string]func() *Map{
 				{From: Vec{1.5, 1}, To: Vec{-1.5, 1}}, {From: Vec{-1.5, 1}, To: Vec{-1.5, -1}},
 			},
 			Objects: []Object{
-				{Name: "cube", Shape: "box", At: Pose{0.4, 0.3, 0.5}, Size: Vec{cubeEdge, cubeEdge}},
+				{Name: "cube", Shape: "box", At: Pose{0.4, 0.3, 0.5}, Size: Vec{cubeEdge, cubeEdge}, Marker: "cube"},
 				{Name: "cup", Shape: "disc", At: Pose{-0.5, 0.6, 0}, Radius: 0.04, Height: 0.1},
 				{Name: "chest", Shape: "box", At: Pose{1.1, -0.6, 0}, Size: Vec{0.5, 0.4}, Height: 0.4, Fixed: true},
 			},
 			Charger: &Charger{At: Pose{-1.4, 0, 0}},
+			People:  []Person{{Name: "visitor", At: Vec{2.2, 0.5}}},
 		}
 	},
 }

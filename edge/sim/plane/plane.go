@@ -92,6 +92,14 @@ const (
 	contactTurned = 0.06 // rad
 )
 
+// Frame is the shape of a charger, in metres: a back wall of two halves, with a rail at each end.
+type Frame struct{ Half, Back, Rail, RailHeight float64 }
+
+// ChargerShape returns the charger for a robot of that width.
+func ChargerShape(width float64) Frame {
+	return Frame{Half: width/2 + railRoom, Back: backHeight, Rail: railLength, RailHeight: railHeight}
+}
+
 // Limits of a step: it is cut into ways of at most fineness, which no wall is thin enough to slip through between.
 const (
 	fineness = 1e-3
@@ -114,7 +122,7 @@ func New(m *Map, r Robot, seed uint64) (*World, error) {
 		outline: make([]shape, len(m.Objects)), gone: make([]bool, len(m.Objects)),
 	}
 	for _, x := range m.Walls {
-		w.fixed = append(w.fixed, line(x.From, x.To, 0, or(x.Height, wallHeight)))
+		w.fixed = append(w.fixed, line(x.From, x.To, 0, x.Tall()))
 	}
 	for i, o := range m.Objects {
 		w.objects[i], w.outline[i] = o.At, o.shape(o.At)
@@ -185,9 +193,9 @@ func or(v, otherwise float64) float64 {
 
 func (o *Object) shape(at Pose) shape {
 	if o.Shape == "disc" {
-		return point(at.place(), o.Radius, or(o.Height, cubeEdge))
+		return point(at.place(), o.Radius, o.Tall())
 	}
-	return box(at, o.Size, or(o.Height, cubeEdge))
+	return box(at, o.Size, o.Tall())
 }
 
 // body is the robot's outline at p.
@@ -430,7 +438,7 @@ func (w *World) Shade(i int) float64 {
 		way := l.From.to(l.To)
 		along := min(max(l.From.to(at).dot(way)/way.dot(way), 0), 1)
 		if l.From.plus(way.times(along)).to(at).norm() <= l.Wide()/2 {
-			return or(l.Shade, white)
+			return l.Bright()
 		}
 	}
 	return or(w.m.Floor, 1)

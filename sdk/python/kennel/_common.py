@@ -151,6 +151,33 @@ class Values(Sequence[Reading]):
         raise Error("not_measured", f"{name}: no value is known now")
 
 
+@dataclass(frozen=True)
+class Picture:
+    """What the robot's camera saw. A point x to the right of the camera, y below and z before it is at (fx*x/z + cx, fy*y/z + cy)."""
+
+    format: str  # jpeg, rgb (a byte each of red, green and blue, row by row) or grey8
+    data: bytes = field(repr=False)
+    width: int  # pixels
+    height: int
+    seq: int
+    at: float  # seconds by the robot's clock, when its exposure began
+    missed: int  # pictures that newer ones replaced, since the one before
+    exposure: float  # seconds
+    gain: float
+    fx: float
+    fy: float
+    cx: float
+    cy: float
+
+
+def picture(m: pb.Picture) -> Optional[Picture]:
+    """None if m only says that the robot is there."""
+    if not m.format:
+        return None
+    c = m.calibration
+    return Picture(m.format, m.data, m.width, m.height, m.seq, m.at_us / 1e6, m.missed, m.exposure_s, m.gain, c.fx, c.fy, c.cx, c.cy)
+
+
 def ahead(d: pb.Description) -> str:
     sensors = [p for p in d.parts if "DistanceSensor" in p.interfaces]
     if not sensors:
@@ -216,7 +243,7 @@ def calls(channel: Any) -> Dict[str, Any]:
     """The calls of the API on a channel of grpc or grpc.aio, by name."""
     out = {}
     for m in pb.DESCRIPTOR.services_by_name["Robot"].methods:
-        make = channel.unary_stream if m.name in ("Subscribe", "Events", "Order") else channel.unary_unary
+        make = channel.unary_stream if m.name in ("Subscribe", "Events", "Images", "Order") else channel.unary_unary
         answer = getattr(pb, m.output_type.name)
         out[m.name] = make(f"/kennel.robot.v1.Robot/{m.name}", request_serializer=getattr(pb, m.input_type.name).SerializeToString,
                            response_deserializer=answer.FromString)

@@ -8,7 +8,7 @@ from typing import Any, Callable, Iterator, Optional, Set, Union
 import grpc
 
 from . import _common as c
-from ._common import Error, Lost, NotDone, Place, Plain, Values
+from ._common import Error, Lost, NotDone, Picture, Place, Plain, Values
 from ._pb import robot_pb2 as pb
 
 
@@ -142,6 +142,15 @@ class Robot(_Mover):
     def events(self, *names: str) -> Iterator[pb.Event]:
         """What happens from now on; of names, if there are any, events that begin so."""
         return self._listen("Events", pb.EventsRequest(names=names), c.event)
+
+    def picture(self, format: str = "", *, quality: Optional[int] = None) -> Picture:
+        """Takes a picture: jpeg, rgb or grey8. What is not given is as the slots of the robot's camera say. Raises Error unable for a body without a camera,
+        no_picture for one that is off."""
+        return c.picture(self._ask("Image", pb.ImageRequest(format=format, quality=quality)))  # type: ignore[return-value]
+
+    def pictures(self, format: str = "", *, quality: Optional[int] = None, rate: float = 5) -> Iterator[Picture]:
+        """Yields pictures, at most rate a second. A slow reader gets the newest one next. While the camera is off there are none."""
+        return self._listen("Images", pb.ImagesRequest(format=format, quality=quality, rate_hz=rate), c.picture)
 
     def claim(self, *parts: str, time: float = 5, reason: str = "") -> "Lease":
         """Takes parts for this program, by the names of actuators or of what has them: all or none. time is 0.1 to 60 s; the lease is renewed until release.

@@ -15,7 +15,7 @@ import grpc
 import grpc.aio
 
 from . import _common as c
-from ._common import Error, Lost, NotDone, Place, Plain, Values
+from ._common import Error, Lost, NotDone, Picture, Place, Plain, Values
 from ._pb import robot_pb2 as pb
 
 
@@ -120,6 +120,12 @@ class Robot(_Mover):
 
     def events(self, *names: str) -> AsyncIterator[pb.Event]:
         return self._listen("Events", pb.EventsRequest(names=names), c.event)
+
+    async def picture(self, format: str = "", *, quality: Optional[int] = None) -> Picture:
+        return c.picture(await self._ask("Image", pb.ImageRequest(format=format, quality=quality)))  # type: ignore[return-value]
+
+    def pictures(self, format: str = "", *, quality: Optional[int] = None, rate: float = 5) -> AsyncIterator[Picture]:
+        return self._listen("Images", pb.ImagesRequest(format=format, quality=quality, rate_hz=rate), c.picture)
 
     async def claim(self, *parts: str, time: float = 5, reason: str = "") -> "Lease":
         return Lease(self, await self._ask("Claim", pb.ClaimRequest(parts=parts, for_ms=round(time * 1000), reason=reason)))

@@ -124,6 +124,15 @@ class Sync(unittest.TestCase):
         self.refused("lost", robot.do, "silent", error=kennel.Lost)
         self.assertEqual(seen, [0, 1, 2, (1, "fake.happened"), (2, "fake.happened"), (3, "fake.happened"), 7])
 
+    def test_pictures(self):
+        robot = self.connect()
+        want = kennel.Picture("rgb", b"\xff\xd8\0\x5a", 4, 2, 1, 2.5, 0, 0.005, 2.0, 320.0, 386.0, 2.0, 1.0)
+        self.assertEqual(robot.picture("rgb", quality=90), want)
+        self.refused("no_picture", robot.picture, "bmp")
+        seen = []
+        self.refused("core_lost", lambda: [seen.append((p.format, p.missed, p.data[3])) for p in robot.pictures(rate=10)])
+        self.assertEqual(seen, [("jpeg", 0, 0), ("jpeg", 1, 0), ("jpeg", 2, 0)])
+
     def test_slow_reader(self):
         """The time that a program takes for a message is not the robot's silence."""
         n = 0

@@ -27,6 +27,13 @@ const (
 	batteryFull  = 4.1
 )
 
+// Limits of the camera's settings; own defaults. The longest exposure is the time between two pictures at 15 a second.
+const (
+	MostExposure = 0.066 // s
+	LeastGain    = 0.1
+	MostGain     = 4.0
+)
+
 // Parts returns the body's parts (GOSTAI-MAP-V-01 to 33). Its front is where the camera looks (GOSTAI-FRAME-02). The wire counts a raised
 // head as positive; in the tree, as everywhere above the driver, positive pitch is nose down (GOSTAI-FRAME-05).
 func Parts() []robot.Part {
@@ -54,7 +61,8 @@ func Parts() []robot.Part {
 		},
 		{Path: "body.head.pitch", Is: []string{"RotationalMotor"}, Ranges: head},
 		{Path: "body.head.camera", Is: []string{"VideoIn"}, Has: []string{"format", "exposure", "gain", "resolution", "quality", "jpeg", "rgb", "grey8"},
-			Fixed: map[string]robot.Value{"xfov": robot.F(90 * math.Pi / 180), "yfov": robot.F(50 * math.Pi / 180)}},
+			Ranges: map[string]robot.Range{"exposure": {Max: MostExposure}, "gain": {Min: LeastGain, Max: MostGain}, "resolution": {Max: 1}},
+			Fixed:  map[string]robot.Value{"xfov": robot.F(90 * math.Pi / 180), "yfov": robot.F(50 * math.Pi / 180)}},
 		{Path: "body.head.display", Is: []string{"VideoOut"}, // part of VEC-HW-09: RGB565
 			Fixed: map[string]robot.Value{"width": robot.I(184), "height": robot.I(96), "format": robot.I(100)}},
 		{Path: "body.head.speaker", Is: []string{"AudioOut"}, Has: []string{"volume"}},

@@ -17,6 +17,8 @@ func (p *Plant) Begin(m *control.Moment, part int, o *control.Order, r *control.
 		return p.beginTreads(m, o, r)
 	case head, lift:
 		return p.beginJoint(part, o, r)
+	case eye:
+		return p.setCamera(m, o, r)
 	}
 	return p.setLights(m, o, r)
 }

@@ -31,6 +31,7 @@ const (
 	head
 	lift
 	lights
+	eye
 )
 
 var parts = []control.Part{
@@ -38,10 +39,11 @@ var parts = []control.Part{
 	head:   {Name: "head", Devices: []string{"robot.body.head.pitch"}, Homes: true},
 	lift:   {Name: "lift", Devices: []string{"robot.body.arm"}, Homes: true},
 	lights: {Name: "lights", Devices: []string{"robot.body.led"}, Shared: true},
+	eye:    {Name: "camera", Shared: true}, // settings, which have no owner
 }
 
 // jointOf is the index of a part in motion.Config.Joints; -1: it is no joint.
-var jointOf = [...]int{wheels: -1, head: jointHead, lift: jointLift, lights: -1}
+var jointOf = [...]int{wheels: -1, head: jointHead, lift: jointLift, lights: -1, eye: -1}
 
 // totals are the lifetime statistics that the plant sums up: odometers in mm (VEC-MCT-16), and how long the robot was petted (VEC-IO-14).
 var totals = []string{"Odom.LWheel", "Odom.Rwheel", "Odom.Body", "Pet.ms"}
@@ -50,16 +52,21 @@ var totals = []string{"Odom.LWheel", "Odom.Rwheel", "Odom.Body", "Pet.ms"}
 type goal uint8
 
 const (
-	_          goal = iota
-	headTurn        // in turns
-	headPitch       // in rad
-	liftHeight      // in m
-	wheelLeft       // rad/s of the wheel
-	wheelRight      //
-	bodySpeed       // m/s forward
-	bodyTurn        // rad/s to the left
-	bodyYaw         // rad to the left, as the pose counts
-	colour          // of a light: this and the ones after it, three times the light and 0 to 2
+	_             goal = iota
+	headTurn           // in turns
+	headPitch          // in rad
+	liftHeight         // in m
+	wheelLeft          // rad/s of the wheel
+	wheelRight         //
+	bodySpeed          // m/s forward
+	bodyTurn           // rad/s to the left
+	bodyYaw            // rad to the left, as the pose counts
+	cameraSetting      // this and the ones after it, in the order of camera.all
+	_
+	_
+	_
+	_
+	colour // of a light: this and the ones after it, three times the light and 0 to 2
 )
 
 // goals are the slots that can be set, except those of the lights.
@@ -109,6 +116,10 @@ func Model(cfg Config) (control.Model, error) {
 			slots[id], of[id] = lights, colour+goal(3*i+c)
 		}
 	}
+	c := newCamera(&f)
+	for i := range c.all {
+		slots[c.all[i].slot], of[c.all[i].slot] = eye, cameraSetting+goal(i)
+	}
 	if f.Err != nil {
 		return control.Model{}, fmt.Errorf("vectorplant: %w", f.Err)
 	}
@@ -131,6 +142,7 @@ type Plant struct {
 	slots  slots
 	wheels []int // actuators
 	leds   [4]int
+	camera camera
 
 	senses   *sense.Senses
 	odd      sense.Unexpected
@@ -209,6 +221,7 @@ func newPlant(cfg Config, board *state.Board, of map[int]goal, emit func(control
 		}
 	}
 	p.wheels = f.Actuators("robot.body.wheel")
+	p.camera = newCamera(&f)
 	return p, f.Err
 }
 
@@ -221,6 +234,7 @@ func (p *Plant) Feel(m *control.Moment, f *rt.Frame) motion.Reason {
 		for i := range p.slots.lights {
 			p.light(i, vectordriver.Light{}, m.Now) // opening a body darkens it
 		}
+		p.showCamera(m.Now)
 	}
 	p.status = vectordriver.RobotStatus(s)
 	p.at, p.calm, p.sleep = m.Now, m.Calm, m.Sleep

@@ -31,6 +31,7 @@ type head struct {
 	*Board
 	at  bodysim.Place
 	imu *IMU
+	eye *Eye
 }
 
 func newBody(at bodysim.Place) (bodysim.Body, error) {
@@ -39,7 +40,7 @@ func newBody(at bodysim.Place) (bodysim.Body, error) {
 		return nil, err
 	}
 	board := New(cfg)
-	return head{board, at, NewIMU(IMUConfig{Seed: at.Seed}, board.Inertial)}, nil
+	return head{board, at, NewIMU(IMUConfig{Seed: at.Seed}, board.Inertial), NewEye(board)}, nil
 }
 
 // On implements bodysim.Body.
@@ -89,5 +90,14 @@ func (h head) Serve(ctx context.Context) error {
 	if err := h.at.Root.MkdirAll(filepath.Dir(imu.DefaultDevice), 0o755); err != nil {
 		return err
 	}
-	return ServeIMU(ctx, h.at.Path(imu.DefaultDevice), h.imu)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	seen := make(chan error, 1)
+	go func() {
+		defer cancel() // a head with one device alone is none
+		seen <- h.eye.Serve(ctx, h.at.Root)
+	}()
+	err := ServeIMU(ctx, h.at.Path(imu.DefaultDevice), h.imu)
+	cancel()
+	return errors.Join(err, <-seen)
 }

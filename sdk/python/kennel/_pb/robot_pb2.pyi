@@ -11,6 +11,18 @@ class Begun(_message.Message):
     note: str
     def __init__(self, note: _Optional[str] = ...) -> None: ...
 
+class Calibration(_message.Message):
+    __slots__ = ["cx", "cy", "fx", "fy"]
+    CX_FIELD_NUMBER: _ClassVar[int]
+    CY_FIELD_NUMBER: _ClassVar[int]
+    FX_FIELD_NUMBER: _ClassVar[int]
+    FY_FIELD_NUMBER: _ClassVar[int]
+    cx: float
+    cy: float
+    fx: float
+    fy: float
+    def __init__(self, fx: _Optional[float] = ..., fy: _Optional[float] = ..., cx: _Optional[float] = ..., cy: _Optional[float] = ...) -> None: ...
+
 class ClaimRequest(_message.Message):
     __slots__ = ["for_ms", "parts", "reason"]
     FOR_MS_FIELD_NUMBER: _ClassVar[int]
@@ -89,6 +101,28 @@ class EventsRequest(_message.Message):
     names: _containers.RepeatedScalarFieldContainer[str]
     def __init__(self, names: _Optional[_Iterable[str]] = ...) -> None: ...
 
+class ImageRequest(_message.Message):
+    __slots__ = ["format", "part", "quality"]
+    FORMAT_FIELD_NUMBER: _ClassVar[int]
+    PART_FIELD_NUMBER: _ClassVar[int]
+    QUALITY_FIELD_NUMBER: _ClassVar[int]
+    format: str
+    part: str
+    quality: int
+    def __init__(self, part: _Optional[str] = ..., format: _Optional[str] = ..., quality: _Optional[int] = ...) -> None: ...
+
+class ImagesRequest(_message.Message):
+    __slots__ = ["format", "part", "quality", "rate_hz"]
+    FORMAT_FIELD_NUMBER: _ClassVar[int]
+    PART_FIELD_NUMBER: _ClassVar[int]
+    QUALITY_FIELD_NUMBER: _ClassVar[int]
+    RATE_HZ_FIELD_NUMBER: _ClassVar[int]
+    format: str
+    part: str
+    quality: int
+    rate_hz: float
+    def __init__(self, part: _Optional[str] = ..., format: _Optional[str] = ..., quality: _Optional[int] = ..., rate_hz: _Optional[float] = ...) -> None: ...
+
 class Lease(_message.Message):
     __slots__ = ["for_ms", "id"]
     FOR_MS_FIELD_NUMBER: _ClassVar[int]
@@ -148,6 +182,32 @@ class Part(_message.Message):
     kind: str
     slots: _containers.RepeatedCompositeFieldContainer[Slot]
     def __init__(self, full: _Optional[str] = ..., compact: _Optional[str] = ..., aliases: _Optional[_Iterable[str]] = ..., kind: _Optional[str] = ..., interfaces: _Optional[_Iterable[str]] = ..., actuator: bool = ..., slots: _Optional[_Iterable[_Union[Slot, _Mapping]]] = ..., bearing: _Optional[float] = ...) -> None: ...
+
+class Picture(_message.Message):
+    __slots__ = ["at_us", "calibration", "data", "exposure_s", "format", "gain", "height", "missed", "reason", "seq", "width"]
+    AT_US_FIELD_NUMBER: _ClassVar[int]
+    CALIBRATION_FIELD_NUMBER: _ClassVar[int]
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    EXPOSURE_S_FIELD_NUMBER: _ClassVar[int]
+    FORMAT_FIELD_NUMBER: _ClassVar[int]
+    GAIN_FIELD_NUMBER: _ClassVar[int]
+    HEIGHT_FIELD_NUMBER: _ClassVar[int]
+    MISSED_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    SEQ_FIELD_NUMBER: _ClassVar[int]
+    WIDTH_FIELD_NUMBER: _ClassVar[int]
+    at_us: int
+    calibration: Calibration
+    data: bytes
+    exposure_s: float
+    format: str
+    gain: float
+    height: int
+    missed: int
+    reason: str
+    seq: int
+    width: int
+    def __init__(self, format: _Optional[str] = ..., width: _Optional[int] = ..., height: _Optional[int] = ..., data: _Optional[bytes] = ..., seq: _Optional[int] = ..., at_us: _Optional[int] = ..., missed: _Optional[int] = ..., exposure_s: _Optional[float] = ..., gain: _Optional[float] = ..., calibration: _Optional[_Union[Calibration, _Mapping]] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class Pose(_message.Message):
     __slots__ = ["theta", "x", "y"]
