@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"kennel/edge/body"
 	"kennel/edge/control"
 	"kennel/edge/motion"
 	"kennel/edge/robot/claim"
@@ -326,5 +327,55 @@ func TestRobotdLost(t *testing.T) {
 	p.expects("lost")
 	if a, err := p.DriveWheels(p.ctx, &vectorpb.DriveWheelsRequest{LeftWheelMmps: 50}); err != nil || a.Status.Code != vectorpb.ResponseStatus_FORBIDDEN {
 		t.Errorf("%v, %v", a, err)
+	}
+}
+
+// TestOffCharger: on the charger a way is refused (part of VEC-MOV-01), and DriveOffCharger drives until the contacts are left; off it there is nothing to
+// do. CancelBehavior ends it.
+func TestOffCharger(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	p := d.granted(t, "all")
+	drive := func() <-chan vectorpb.BehaviorResults {
+		got := make(chan vectorpb.BehaviorResults, 1)
+		go func() {
+			a, err := p.DriveOffCharger(p.ctx, &vectorpb.DriveOffChargerRequest{})
+			if err != nil {
+				t.Error(err)
+			}
+			got <- a.GetResult()
+		}()
+		return got
+	}
+	if r := testwait.For(t, drive(), "the result"); r != vectorpb.BehaviorResults_BEHAVIOR_COMPLETE_STATE || len(d.motions()) != 0 {
+		t.Errorf("off the charger: %v after %d motions", r, len(d.motions()))
+	}
+	on := func(supply body.Power) {
+		d.body.SetReport(func(r *control.Report) { r.Supply = supply })
+		testwait.Until(t, patience, "the charger", testwait.Holds(func() bool {
+			b, err := p.BatteryState(p.ctx, &vectorpb.BatteryStateRequest{})
+			return err == nil && b.IsOnChargerPlatform == supply.Has(body.OnCharger) && b.IsCharging == supply.Has(body.Charging)
+		}))
+	}
+	on(body.OnCharger | body.Charging)
+	if code := testwait.For(t, p.straight(2000001, 0.1, 0), "a refusal"); code != vectorpb.ActionResult_SHOULDNT_DRIVE_ON_CHARGER {
+		t.Errorf("on the charger: %v", code)
+	}
+	got := drive()
+	if o := d.moved(t, 1); o.Kind != control.Go || o.A < 0.06 {
+		t.Errorf("the loop heard %+v", o)
+	}
+	if a, err := p.CancelBehavior(p.ctx, &vectorpb.CancelBehaviorRequest{}); err != nil || a.Status.Code != vectorpb.ResponseStatus_RESPONSE_RECEIVED {
+		t.Errorf("%v, %v", a, err)
+	}
+	if r := testwait.For(t, got, "the result"); r != vectorpb.BehaviorResults_BEHAVIOR_INVALID_STATE || d.body.Moving() {
+		t.Errorf("cancelled: %v", r)
+	}
+	got = drive()
+	d.moved(t, 2)
+	on(0)
+	d.body.End(motion.Done, 0.12)
+	if r := testwait.For(t, got, "the result"); r != vectorpb.BehaviorResults_BEHAVIOR_COMPLETE_STATE {
+		t.Errorf("off by itself: %v", r)
 	}
 }

@@ -203,9 +203,9 @@ func statusBits(m *measured, now gateway.Reports) (bits uint32) {
 		set(statusWheels, fast > stillWheel)
 	}
 	switch now.Motion.Posture {
-	case "", "Unsettled":
+	case "", unsettled:
 	default:
-		set(statusPickedUp, now.Motion.Posture != "OnTreads" || bits&statusHeld != 0) // part of VEC-STA-03
+		set(statusPickedUp, now.Motion.Posture != onTreads || bits&statusHeld != 0) // part of VEC-STA-03
 	}
 	return bits
 }

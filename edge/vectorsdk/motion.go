@@ -148,6 +148,9 @@ func (f *Facade) stopAllMotors(ctx context.Context, c client, _ *vectorpb.StopAl
 	return &vectorpb.StopAllMotorsResponse{Status: heard()}, f.cfg.Gateway.Core().Stop(ctx)
 }
 
+// retryAfter is the pause before the next try of an action; own default.
+const retryAfter = 100 * time.Millisecond
+
 // tags of actions (VEC-CTL-20).
 const (
 	firstTag = 2000001
@@ -194,6 +197,9 @@ func (f *Facade) act(ctx context.Context, c client, p plan) (*vectorpb.ActionRes
 	for try := int32(0); ; try++ {
 		end, err := t.attempt(ctx, a, p.order(moved))
 		code := outcome(end, err)
+		if f.lifted() && p.track == wheels && (code == vectorpb.ActionResult_RETRY || code == vectorpb.ActionResult_INTERRUPTED) {
+			code = vectorpb.ActionResult_INVALID_OFF_TREADS_STATE
+		}
 		switch {
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
@@ -206,6 +212,10 @@ func (f *Facade) act(ctx context.Context, c client, p plan) (*vectorpb.ActionRes
 			code = vectorpb.ActionResult_INTERRUPTED
 		case code >= vectorpb.ActionResult_RETRY && try < min(p.retries, maxRetries):
 			moved += end.Moved
+			select {
+			case <-ctx.Done():
+			case <-time.After(retryAfter):
+			}
 			continue
 		}
 		return result(code)
@@ -261,8 +271,8 @@ func refused(err error) vectorpb.ActionResult_ActionResultCode {
 		return vectorpb.ActionResult_INTERRUPTED
 	case "invalid":
 		return vectorpb.ActionResult_BAD_POSE
-	case "stopped":
-		return vectorpb.ActionResult_INVALID_OFF_TREADS_STATE
+	case "stopped": // for now: its loop was late, a fault, a person
+		return vectorpb.ActionResult_RETRY
 	}
 	return vectorpb.ActionResult_SEND_MESSAGE_TO_ROBOT_FAILED
 }
@@ -327,12 +337,4 @@ func (f *Facade) cancelAction(ctx context.Context, c client, q *vectorpb.CancelA
 		return &vectorpb.CancelActionByIdTagResponse{Status: answered(vectorpb.ResponseStatus_NOT_FOUND)}, nil
 	}
 	return &vectorpb.CancelActionByIdTagResponse{Status: heard()}, err
-}
-
-// cancelBehavior finds no behavior to end: this robot has none that a program begins.
-func (f *Facade) cancelBehavior(_ context.Context, c client, _ *vectorpb.CancelBehaviorRequest) (*vectorpb.CancelBehaviorResponse, error) {
-	if f.control.of(c) == nil {
-		return &vectorpb.CancelBehaviorResponse{Status: forbidden()}, nil
-	}
-	return &vectorpb.CancelBehaviorResponse{Status: answered(vectorpb.ResponseStatus_NOT_FOUND)}, nil
 }

@@ -60,6 +60,18 @@ func (f *Facade) versionState(context.Context, client, *vectorpb.VersionStateReq
 	return &vectorpb.VersionStateResponse{Status: fine(), OsVersion: f.cfg.OS, EngineBuildId: f.cfg.Build}, nil
 }
 
+// lifted reports whether the robot does not rest on its treads, as far as it knows.
+func (f *Facade) lifted() bool {
+	m := f.cfg.Gateway.Reports().Motion
+	return m != nil && m.Posture != "" && m.Posture != unsettled && m.Posture != onTreads
+}
+
+// Postures of robotd's reports (edge/sense.OffTreads): the robot rests on its treads, and it is not known how it rests.
+const (
+	onTreads  = "OnTreads"
+	unsettled = "Unsettled"
+)
+
 func (f *Facade) onCharger() bool {
 	s := f.cfg.Gateway.Reports().State
 	return s != nil && body.Power(s.Power).Has(body.OnCharger)
@@ -164,4 +176,13 @@ func (f *Facade) deleteCustomObjects(_ context.Context, _ client, q *vectorpb.De
 // latestAttentionTransfer is empty: the feature is off, as in all releases of the original (part of VEC-ATT-01).
 func (f *Facade) latestAttentionTransfer(context.Context, client, *vectorpb.LatestAttentionTransferRequest) (*vectorpb.LatestAttentionTransferResponse, error) {
 	return &vectorpb.LatestAttentionTransferResponse{Status: fine()}, nil
+}
+
+// listAnimations returns the names of no animations: this robot has none yet. The Python SDK asks before a program's first line (part of VEC-ANI-01).
+func (f *Facade) listAnimations(context.Context, client, *vectorpb.ListAnimationsRequest) (*vectorpb.ListAnimationsResponse, error) {
+	return &vectorpb.ListAnimationsResponse{Status: fine()}, nil
+}
+
+func (f *Facade) listAnimationTriggers(context.Context, client, *vectorpb.ListAnimationTriggersRequest) (*vectorpb.ListAnimationTriggersResponse, error) {
+	return &vectorpb.ListAnimationTriggersResponse{Status: fine()}, nil
 }

@@ -123,12 +123,15 @@ func (f *Facade) handlers() map[string]handler {
 		"SetLiftHeight":       unary(gateway.Move, f.setLiftHeight),
 		"CancelActionByIdTag": unary(gateway.Move, f.cancelAction),
 		"CancelBehavior":      unary(gateway.Move, f.cancelBehavior),
+		"DriveOffCharger":     unary(gateway.Move, f.driveOffCharger),
 
 		"EnableFaceDetection":        unary(gateway.Look, f.enableFaceDetection),
 		"EnableMarkerDetection":      unary(gateway.Look, f.enableMarkerDetection),
 		"EnableMotionDetection":      unary(gateway.Look, f.enableMotionDetection),
 		"EnableMirrorMode":           unary(gateway.Look, f.enableMirrorMode),
 		"DeleteCustomObjects":        unary(gateway.Look, f.deleteCustomObjects),
+		"ListAnimations":             unary(gateway.Look, f.listAnimations),
+		"ListAnimationTriggers":      unary(gateway.Look, f.listAnimationTriggers),
 		"GetLatestAttentionTransfer": unary(gateway.Look, f.latestAttentionTransfer),
 	}
 }
@@ -139,10 +142,10 @@ var absent = map[string]string{
 	"CreateFixedCustomObject": "a map with custom objects", "DefineCustomObject": "a map with custom objects",
 	"NavMapFeed": "a map", "GoToPose": "a path planner", "GoToObject": "a path planner",
 
-	"LookAroundInPlace": "behaviors", "DriveOffCharger": "behaviors", "DriveOnCharger": "behaviors", "RollBlock": "behaviors", "FindFaces": "behaviors",
+	"LookAroundInPlace": "behaviors", "DriveOnCharger": "behaviors", "RollBlock": "behaviors", "FindFaces": "behaviors",
 	"AppIntent": "behaviors", "SendOnboardingInput": "onboarding by an app", "GetOnboardingState": "onboarding by an app",
 
-	"ListAnimations": "animations", "ListAnimationTriggers": "animations", "PlayAnimation": "animations", "PlayAnimationTrigger": "animations",
+	"PlayAnimation": "animations", "PlayAnimationTrigger": "animations",
 
 	"AudioFeed": "a feed of its microphones", "ExternalAudioStreamPlayback": "sound", "SetMasterVolume": "sound", "SayText": "a voice",
 	"GetAlexaAuthState": "Alexa", "AlexaOptIn": "Alexa",

@@ -50,7 +50,8 @@ func newSDKRobot(t *testing.T) *sdkRobot {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)
-	b := vectorsim.New(vectorsim.Config{Volts: 3.9, World: &plane.Map{Walls: []plane.Wall{{From: plane.Vec{0.9, -3}, To: plane.Vec{0.9, 3}}}}})
+	b := vectorsim.New(vectorsim.Config{Volts: 3.9, World: &plane.Map{Walls: []plane.Wall{{From: plane.Vec{0.9, -3}, To: plane.Vec{0.9, 3}}},
+		Charger: &plane.Charger{At: plane.Pose{-1, 0, 0}}}})
 	plate, err := gatewaycert.Open(gatewaycert.Config{Root: dir, Species: thing.Vector, Now: time.Now, Log: log})
 	if err != nil {
 		t.Fatal(err)
@@ -103,7 +104,7 @@ func (r *sdkRobot) start(t *testing.T, token string) (*sdkProgram, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+token), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+token), 8*patience)
 	p := &sdkProgram{ExternalInterfaceClient: vectorpb.NewExternalInterfaceClient(conn), t: t, ctx: ctx, tag: 2000000, end: func() { cancel(); conn.Close() }}
 	if err := p.connect(); err != nil {
 		p.end()
@@ -209,6 +210,23 @@ func (p *sdkProgram) act(what string, do func(tag int32) (*vectorpb.ActionResult
 	}
 }
 
+// level sets a speed until the state says what it brings about; a loop that was late stops it, so it is set again each second.
+func (p *sdkProgram) level(what string, set func() (*vectorpb.ResponseStatus, error), ok func(*vectorpb.RobotState) bool) {
+	p.t.Helper()
+	var last time.Time
+	if _, err := p.state(func(s *vectorpb.RobotState) bool {
+		if time.Since(last) > time.Second {
+			last = time.Now()
+			if a, err := set(); err != nil || a.Code != vectorpb.ResponseStatus_REQUEST_PROCESSING {
+				p.t.Errorf("%s: %v, %v", what, a, err)
+			}
+		}
+		return ok(s)
+	}); err != nil {
+		p.t.Fatalf("%s: %v", what, err)
+	}
+}
+
 // straight drives a way; after an interruption the rest of it.
 func (p *sdkProgram) straight(in inWorld, mm float64) {
 	from := poseIn(p.t, in)
@@ -280,25 +298,39 @@ func TestVectorProgram(t *testing.T) {
 	if g := math.Hypot(math.Hypot(float64(s.GetAccel().GetX()), float64(s.GetAccel().GetY())), float64(s.GetAccel().GetZ())); math.Abs(g-9810) > 1500 {
 		t.Errorf("it feels %.0f mm/s2", g)
 	}
-	if a, err := p.MoveHead(p.ctx, &vectorpb.MoveHeadRequest{SpeedRadPerSec: -2}); err != nil || a.Status.Code != vectorpb.ResponseStatus_REQUEST_PROCESSING {
-		t.Errorf("%v, %v", a, err)
-	}
-	if _, err := p.state(func(s *vectorpb.RobotState) bool { return s.HeadAngleRad < 0 }); err != nil {
-		t.Error("the head does not go down: ", err)
-	}
+	p.level("the head down", func() (*vectorpb.ResponseStatus, error) {
+		a, err := p.MoveHead(p.ctx, &vectorpb.MoveHeadRequest{SpeedRadPerSec: -2})
+		return a.GetStatus(), err
+	}, func(s *vectorpb.RobotState) bool { return s.HeadAngleRad < 0 })
 	if _, err := p.MoveHead(p.ctx, &vectorpb.MoveHeadRequest{}); err != nil { // VEC-MOV-04
 		t.Error(err)
 	}
-	if a, err := p.MoveLift(p.ctx, &vectorpb.MoveLiftRequest{SpeedRadPerSec: -2}); err != nil || a.Status.Code != vectorpb.ResponseStatus_REQUEST_PROCESSING {
-		t.Errorf("%v, %v", a, err)
-	}
-	if _, err := p.state(func(s *vectorpb.RobotState) bool { return s.LiftHeightMm < 60 }); err != nil {
-		t.Error("the lift does not go down: ", err)
-	}
+	p.level("the lift down", func() (*vectorpb.ResponseStatus, error) {
+		a, err := p.MoveLift(p.ctx, &vectorpb.MoveLiftRequest{SpeedRadPerSec: -2})
+		return a.GetStatus(), err
+	}, func(s *vectorpb.RobotState) bool { return s.LiftHeightMm < 60 })
 	if err := r.in(func(w *plane.World) error { return w.PickUp() }); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := p.state(func(s *vectorpb.RobotState) bool { return s.Status&0x8 != 0 }); err != nil { // picked up
 		t.Error("it does not say that it was lifted: ", err)
+	}
+	if err := r.in(func(w *plane.World) error { return w.PutOnCharger() }); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.state(func(s *vectorpb.RobotState) bool { return s.Status&0x1008 == 0x1000 }); err != nil { // on the charger
+		t.Error("it does not say that it is on the charger: ", err)
+	}
+	off, err := p.DriveOffCharger(p.ctx, &vectorpb.DriveOffChargerRequest{}) // part of VEC-OBJ-02
+	if err != nil || off.Result != vectorpb.BehaviorResults_BEHAVIOR_COMPLETE_STATE {
+		t.Errorf("off the charger: %v, %v", off, err)
+	}
+	if err := r.in(func(w *plane.World) error {
+		if w.Contact() {
+			return errors.New("it is on the charger still")
+		}
+		return nil
+	}); err != nil {
+		t.Error(err)
 	}
 }
