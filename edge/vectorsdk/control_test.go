@@ -255,6 +255,35 @@ func TestRetries(t *testing.T) {
 	}
 }
 
+// TestLateLoop: an action that was stopped because the robot's loop was late goes the rest of its way, and a speed is given again: neither is an end that
+// the original has a word for.
+func TestLateLoop(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	p := d.granted(t, "all")
+	got := p.straight(2000001, 0.1, 0)
+	d.moved(t, 1)
+	d.body.End(motion.Stopped, 0.03)
+	if o := d.moved(t, 2); math.Abs(o.A-0.07) > 1e-6 {
+		t.Errorf("then it drives %v m", o.A)
+	}
+	d.body.End(motion.Done, 0.07)
+	if code := testwait.For(t, got, "the end"); code != vectorpb.ActionResult_ACTION_RESULT_SUCCESS {
+		t.Error(code)
+	}
+	if _, err := p.DriveWheels(p.ctx, &vectorpb.DriveWheelsRequest{LeftWheelMmps: 50, RightWheelMmps: 50}); err != nil {
+		t.Fatal(err)
+	}
+	d.moved(t, 3)
+	d.body.End(motion.Stopped, 0)
+	if o := d.moved(t, 4); o.Kind != control.Set || math.Abs(o.Goals[0].Value-0.05/0.0145) > 1e-3 {
+		t.Errorf("the loop heard %+v", o)
+	}
+	if _, err := p.DriveWheels(p.ctx, &vectorpb.DriveWheelsRequest{}); err != nil || d.body.Moving() {
+		t.Errorf("%v, moving %v", err, d.body.Moving())
+	}
+}
+
 // TestCancel: an action ends by its tag, by the end of its call, and with control.
 func TestCancel(t *testing.T) {
 	t.Parallel()

@@ -11,6 +11,7 @@ import (
 
 	"kennel/edge/core"
 	"kennel/edge/coreclient"
+	"kennel/edge/corelink"
 	"kennel/edge/robot/claim"
 	"kennel/infra/api/live"
 	"kennel/infra/api/vectorpb"
@@ -61,6 +62,7 @@ type track struct {
 	ordered time.Time                         // when the order of speed was given last
 	levels  [2]float64                        // rad/s of the wheels
 	speed   atomic.Pointer[coreclient.Motion] // of a speed that lasts; nil: none
+	resume  atomic.Bool                       // the next beat gives order again: the loop was late
 }
 
 // newHold claims the motors for a client.
@@ -155,8 +157,11 @@ func (h *hold) renew(ctx context.Context) bool {
 		}
 		t.mu.Lock()
 		err := t.lease.Renew(ctx, claimFor)
-		if err == nil && t.speed.Load() != nil && time.Since(t.ordered) > driveAgain {
-			err = t.set(ctx, t.order)
+		if resume := t.resume.Swap(false) && t.action == nil; err == nil && (resume || t.speed.Load() != nil && time.Since(t.ordered) > driveAgain) {
+			if err = t.set(ctx, t.order); late(corelink.Ended{}, err) {
+				t.resume.Store(true)
+				err = nil
+			}
 		}
 		t.mu.Unlock()
 		if err != nil {
@@ -179,8 +184,14 @@ func (t *track) set(ctx context.Context, o core.Order) error {
 		return err
 	}
 	t.order, t.ordered = o, time.Now()
+	t.resume.Store(false)
 	t.speed.Store(m)
-	m.Then(func() { t.speed.CompareAndSwap(m, nil) })
+	m.Then(func() {
+		end, err := m.Wait(context.Background()) // it has ended
+		if t.speed.CompareAndSwap(m, nil) && err == nil && late(end, nil) {
+			t.resume.Store(true)
+		}
+	})
 	return nil
 }
 
@@ -226,6 +237,7 @@ func (t *track) begin(ctx context.Context, a *action, o core.Order) (*coreclient
 	m, err := t.h.own.Do(ctx, o)
 	if err == nil {
 		t.action = a
+		t.resume.Store(false)
 	}
 	return m, err
 }

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
+	"strings"
 	"time"
 
 	"kennel/edge/core"
 	"kennel/edge/corelink"
 	"kennel/edge/gateway"
+	"kennel/edge/motion"
 	"kennel/edge/robot"
 	"kennel/infra/api/vectorpb"
 	"kennel/infra/errs"
@@ -53,6 +56,7 @@ func (f *Facade) level(ctx context.Context, c client, call, part string, track i
 	}
 	o := order(t)
 	if o == nil {
+		t.resume.Store(false)
 		if t.speed.Load() == nil {
 			return begun(), nil
 		}
@@ -142,14 +146,23 @@ func withTime(o core.Order, duration, speed float32) core.Order {
 
 // stopAllMotors stops all motors, also those of actions (VEC-MOV-07).
 func (f *Facade) stopAllMotors(ctx context.Context, c client, _ *vectorpb.StopAllMotorsRequest) (*vectorpb.StopAllMotorsResponse, error) {
-	if f.control.of(c) == nil {
+	h := f.control.of(c)
+	if h == nil {
 		return &vectorpb.StopAllMotorsResponse{Status: forbidden()}, nil
+	}
+	for _, t := range h.tracks {
+		if t != nil {
+			t.resume.Store(false)
+		}
 	}
 	return &vectorpb.StopAllMotorsResponse{Status: heard()}, f.cfg.Gateway.Core().Stop(ctx)
 }
 
 // retryAfter is the pause before the next try of an action; own default.
 const retryAfter = 100 * time.Millisecond
+
+// maxHiccups is how often an action continues after the robot's loop was late; own default.
+const maxHiccups = 50
 
 // tags of actions (VEC-CTL-20).
 const (
@@ -192,7 +205,7 @@ func (f *Facade) act(ctx context.Context, c client, p plan) (*vectorpb.ActionRes
 			return result(code)
 		}
 	}
-	a, moved := &action{tag: p.tag}, 0.0
+	a, moved, hiccups := &action{tag: p.tag}, 0.0, 0
 	defer t.finish(a)
 	for try := int32(0); ; try++ {
 		end, err := t.attempt(ctx, a, p.order(moved))
@@ -210,16 +223,36 @@ func (f *Facade) act(ctx context.Context, c client, p plan) (*vectorpb.ActionRes
 			code = vectorpb.ActionResult_NOT_STARTED
 		case h.ended():
 			code = vectorpb.ActionResult_INTERRUPTED
+		case late(end, err) && hiccups < maxHiccups: // no failure of the action: it goes the rest of its way
+			hiccups++
+			try--
+			moved = again(ctx, moved, end)
+			continue
 		case code >= vectorpb.ActionResult_RETRY && try < min(p.retries, maxRetries):
-			moved += end.Moved
-			select {
-			case <-ctx.Done():
-			case <-time.After(retryAfter):
-			}
+			moved = again(ctx, moved, end)
 			continue
 		}
 		return result(code)
 	}
+}
+
+// again pauses before the next try, and returns the way that was made until then.
+func again(ctx context.Context, moved float64, end corelink.Ended) float64 {
+	select {
+	case <-ctx.Done():
+	case <-time.After(retryAfter):
+	}
+	return moved + end.Moved
+}
+
+// late reports whether a motion ended, or did not begin, because the robot's loop was late or its body not heard for a moment: what was asked for is still
+// possible, and the original has no word for it.
+func late(end corelink.Ended, err error) bool {
+	passing := slices.Concat(motion.Watchdog.Words(), motion.Link.Words())
+	if err != nil {
+		return errs.CodeOf(gateway.Known(err)) == "stopped" && slices.ContainsFunc(passing, func(w string) bool { return strings.Contains(err.Error(), w) })
+	}
+	return end.Outcome == "stopped" && len(end.Reasons) > 0 && !slices.ContainsFunc(end.Reasons, func(r string) bool { return !slices.Contains(passing, r) })
 }
 
 // attempt gives the order of an action and waits until it has ended.
