@@ -172,6 +172,7 @@ func (g *Gateway) handler() http.Handler {
 		}
 	})
 	mux.Handle("/mcp", g.mcpHandler())
+	g.route(mux)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		writeError(w, errs.Coded(errs.NotFound, "no_such_call", "%s %.80s: want POST /v1/describe, read, do and so on, or a WebSocket at /v1/subscribe, events, images or order", r.Method, r.URL.Path))
 	})

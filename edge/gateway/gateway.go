@@ -90,6 +90,8 @@ type Gateway struct {
 	eyes      eyes
 	programs  *programs
 	strangers *rate.Limiter
+	facades   []Facade
+	reports   reports
 
 	mu     sync.Mutex
 	uses   map[[sha256.Size]byte]*use // by a hash of the token
@@ -99,7 +101,7 @@ type Gateway struct {
 // New returns a gateway that serves nothing before its part runs.
 func New(h *host.Host, cfg Config) *Gateway {
 	g := &Gateway{Robot: h.Robot, cfg: cfg, events: &hub{}, strangers: rate.NewLimiter(wrongASecond, wrongAtOnce), uses: map[[sha256.Size]byte]*use{}}
-	g.core = newPeer(h.Dir, "gateway", g.events.hear)
+	g.core = newPeer(h.Dir, "gateway", g.hear)
 	g.now = &present{core: g.core.Client}
 	g.eyes.path = filepath.Join(h.Dir, sight.SocketPath)
 	g.peers = &peers{dir: h.Dir, free: make(chan struct{}, maxLeases)}
@@ -161,6 +163,7 @@ func (g *Gateway) run(ctx context.Context) error {
 	defer cancel()
 	calls := kitgrpc.NewServer(conf, g.Log)
 	calls.RegisterService(g.service(), g)
+	g.begin(ctx, calls, &wg)
 	wg.Go(func() { _ = kitgrpc.Run(ctx, calls, port.GRPC, grace) }) // what ends the port ends run too
 	g.serve(ctx, &wg, port.HTTPS, g.handler())
 	g.serve(ctx, &wg, port.Plain, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -81,7 +81,7 @@ func (ps *peers) take(ctx context.Context, client string) (*peer, error) {
 		return nil, &errs.Error{Kind: errs.Exhausted, Code: "too_many_leases", Retry: time.Second,
 			Msg: fmt.Sprintf("all %d places for leases and orders of programs are in use; try again once one has ended", maxLeases)}
 	}
-	name := "gateway: " + clip(client)
+	name := programName(client)
 	ps.mu.Lock()
 	for i, p := range slices.Backward(ps.idle) {
 		if _, connected := p.link.Hello(); p.name == name && connected {
@@ -138,6 +138,9 @@ func (ps *peers) end() {
 	}
 	ps.idle = nil
 }
+
+// programName returns a client's name as robotd tells it to others.
+func programName(client string) string { return "gateway: " + clip(client) }
 
 // clip returns a client's name as a program's.
 func clip(name string) string {

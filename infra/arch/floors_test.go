@@ -40,6 +40,7 @@ var floors = map[string][][]string{
 		{"bodies", "update", "crash", "consolefilter"},
 		{"agent"},
 		{"gateway"},
+		{"vectorsdk"},
 		{"sim"},
 		{"app"},
 	},

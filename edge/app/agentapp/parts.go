@@ -33,11 +33,13 @@ import (
 	"kennel/edge/crash"
 	"kennel/edge/env/platform"
 	"kennel/edge/gateway"
+	"kennel/edge/vectorsdk"
 	"kennel/infra/api/events"
 	"kennel/infra/api/topics"
 	"kennel/infra/cli/version"
 	"kennel/infra/logging"
 	"kennel/infra/runner"
+	"kennel/infra/thing"
 	"kennel/jdocs"
 	"kennel/jdocs/jdocswire"
 	"kennel/ota"
@@ -281,7 +283,11 @@ func (a *Agent) newGateway(h *host.Host) (host.Part, error) {
 		c, ok := a.people.Client(ctx, bearer)
 		return gateway.Client{Name: cmp.Or(c.ClientName, "program"), May: c.May}, ok
 	}}
-	return gateway.New(h, c).Part(), nil
+	g := gateway.New(h, c)
+	if a.Thing.Species() == thing.Vector {
+		g.Offer(vectorsdk.New(vectorsdk.Config{Gateway: g, Log: a.Log, OS: a.OS, Build: version.String(), Exchange: a.people.Exchange}).Part())
+	}
+	return g.Part(), nil
 }
 
 // hostAddress returns the address at which others reach this robot; "" if it has none yet.

@@ -1,0 +1,241 @@
+package vectorsdk_test
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/metadata"
+
+	"kennel/edge/agent/host"
+	"kennel/edge/agent/ownership/gatewaycert"
+	"kennel/edge/control"
+	"kennel/edge/coreserver/coreservertest"
+	"kennel/edge/coreserver/robotdtest"
+	"kennel/edge/gateway"
+	"kennel/edge/vectorsdk"
+	"kennel/infra/api/robotpb"
+	"kennel/infra/api/vectorpb"
+	"kennel/infra/errs"
+	"kennel/infra/logging"
+	"kennel/infra/runner"
+	"kennel/infra/testwait"
+	"kennel/infra/thing"
+)
+
+const patience = 10 * time.Second
+
+// desk is a robot with a gateway and the original's interface on it.
+type desk struct {
+	body *coreservertest.Body
+	lose func() // ends robotd
+	addr string
+	conf *tls.Config
+}
+
+func only(rights ...string) func(string) bool {
+	return func(r string) bool { return slices.Contains(rights, r) }
+}
+
+func newDesk(t testing.TB) *desk {
+	t.Helper()
+	dir := t.TempDir()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { root.Close() })
+	d := &desk{}
+	d.body, d.lose = robotdtest.Start(t, dir)
+	clients := map[string]gateway.Client{"all": {Name: "square"}, "other": {Name: "fighter"}, "look": {Name: "eyes", May: only(gateway.Look)}}
+	log := slog.New(slog.NewTextHandler(t.Output(), nil))
+	plate, err := gatewaycert.Open(gatewaycert.Config{Root: root, Species: thing.Vector, Now: time.Now, Log: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := host.New(host.Robot{Root: root, Dir: dir, Thing: "vic:00e20100", OS: "2.1.0.7", Log: log, Changed: func() {}, Now: time.Now})
+	g := gateway.New(h, gateway.Config{Addr: "127.0.0.1:0", Certificate: func() (tls.Certificate, bool) { return plate.TLSCertificate(), true },
+		Name: plate.Name, Client: func(_ context.Context, bearer string) (gateway.Client, bool) { c, ok := clients[bearer]; return c, ok }})
+	g.Offer(vectorsdk.New(vectorsdk.Config{Gateway: g, Log: log, OS: "2.1.0.7", Build: "kennel",
+		Exchange: func(_ context.Context, session logging.Secret, client, app string) (logging.Secret, error) {
+			if session.Reveal() != "session" || client != "my program" || app != "SDK" {
+				return "", errs.New(errs.Denied, "no")
+			}
+			return "token", nil
+		}}).Part())
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- runner.Run(ctx, log, runner.Config{}, g.Part().Services...) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	testwait.Until(t, patience, "the gateway", testwait.Holds(func() bool { return g.Addr() != "" }))
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(plate.PEM())
+	d.addr, d.conf = g.Addr(), &tls.Config{RootCAs: pool, ServerName: plate.Name()}
+	r := robotpb.NewRobotClient(d.conn(t))
+	testwait.Until(t, patience, "robotd", func() error { _, err := r.Describe(as(t, "look"), &robotpb.DescribeRequest{}); return err })
+	testwait.Until(t, patience, "a report of robotd", func() error {
+		_, err := vectorpb.NewExternalInterfaceClient(d.conn(t)).BatteryState(as(t, "look"), &vectorpb.BatteryStateRequest{})
+		return err
+	})
+	return d
+}
+
+// conn is a connection of a program's own.
+func (d *desk) conn(t testing.TB) *grpc.ClientConn {
+	t.Helper()
+	c, err := grpc.NewClient(d.addr, grpc.WithTransportCredentials(credentials.NewTLS(d.conf)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+func (d *desk) dial(t testing.TB) vectorpb.ExternalInterfaceClient {
+	return vectorpb.NewExternalInterfaceClient(d.conn(t))
+}
+
+// as returns the context of a call with a token; "": without.
+func as(t testing.TB, token string) context.Context {
+	if token == "" {
+		return t.Context()
+	}
+	return metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+token)
+}
+
+// post makes a call over HTTPS.
+func (d *desk) post(t testing.TB, token, path, body string) (status int, kind, answer string) {
+	t.Helper()
+	resp := d.send(t, http.MethodPost, token, path, body)
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, resp.Header.Get("Content-Type"), string(b)
+}
+
+func (d *desk) send(t testing.TB, method, token, path, body string) *http.Response {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, "https://"+d.addr+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	resp, err := (&http.Client{Transport: &http.Transport{TLSClientConfig: d.conf.Clone(), DisableKeepAlives: true}}).Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp
+}
+
+// pilot is a program with a control stream.
+type pilot struct {
+	vectorpb.ExternalInterfaceClient
+	t      testing.TB
+	ctx    context.Context
+	stream grpc.BidiStreamingClient[vectorpb.BehaviorControlRequest, vectorpb.BehaviorControlResponse]
+	leave  func()
+}
+
+func (d *desk) pilot(t testing.TB, token string) *pilot {
+	t.Helper()
+	ctx, cancel := context.WithCancel(as(t, token))
+	p := &pilot{d.dial(t), t, ctx, nil, cancel}
+	var err error
+	if p.stream, err = p.BehaviorControl(ctx); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func (p *pilot) ask(priority vectorpb.ControlRequest_Priority) {
+	p.t.Helper()
+	if err := p.stream.Send(&vectorpb.BehaviorControlRequest{RequestType: &vectorpb.BehaviorControlRequest_ControlRequest{
+		ControlRequest: &vectorpb.ControlRequest{Priority: priority}}}); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p *pilot) release() {
+	p.t.Helper()
+	if err := p.stream.Send(&vectorpb.BehaviorControlRequest{RequestType: &vectorpb.BehaviorControlRequest_ControlRelease{
+		ControlRelease: &vectorpb.ControlRelease{}}}); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// hears returns the next answer that is no keep-alive: granted, lost, reserved_lost, or the end of the stream.
+func (p *pilot) hears() string {
+	p.t.Helper()
+	for {
+		m, err := p.stream.Recv()
+		if err != nil {
+			return err.Error()
+		}
+		switch m.ResponseType.(type) {
+		case *vectorpb.BehaviorControlResponse_ControlGrantedResponse:
+			return "granted"
+		case *vectorpb.BehaviorControlResponse_ControlLostEvent:
+			return "lost"
+		case *vectorpb.BehaviorControlResponse_ReservedControlLostEvent:
+			return "reserved_lost"
+		}
+	}
+}
+
+func (p *pilot) expects(want string) {
+	p.t.Helper()
+	if got := p.hears(); got != want {
+		p.t.Fatalf("the control stream says %q, want %q", got, want)
+	}
+}
+
+// granted is a pilot with control.
+func (d *desk) granted(t testing.TB, token string) *pilot {
+	t.Helper()
+	p := d.pilot(t, token)
+	p.ask(vectorpb.ControlRequest_DEFAULT)
+	p.expects("granted")
+	return p
+}
+
+// motions returns the orders for motion that the loop has heard.
+func (d *desk) motions() (all []control.Order) {
+	for _, x := range d.body.Orders() {
+		if x.Kind == control.Go || x.Kind == control.Turn || x.Kind == control.Set {
+			all = append(all, x)
+		}
+	}
+	return all
+}
+
+// moved waits until the loop has heard so many orders for motion, and returns the last.
+func (d *desk) moved(t testing.TB, n int) (o control.Order) {
+	t.Helper()
+	testwait.Until(t, patience, "a motion", testwait.Holds(func() bool {
+		all := d.motions()
+		if len(all) >= n {
+			o = all[n-1]
+		}
+		return len(all) >= n
+	}))
+	return o
+}

@@ -1,0 +1,141 @@
+package vectorsdk
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"kennel/edge/corelink"
+	"kennel/edge/gateway"
+	"kennel/infra/api/vectorpb"
+)
+
+// eventStream tells a client what happens until it ends the stream (VEC-EVT-01). Each stream has its own pace: one that is not read delays no other, and reads
+// the newest state next.
+func (f *Facade) eventStream(ctx context.Context, c client, receive func() (proto.Message, error), send func(proto.Message) error) error {
+	m, err := receive()
+	if err != nil {
+		return err
+	}
+	q := m.(*vectorpb.EventRequest)
+	passes, err := filter(q)
+	if err != nil {
+		return err
+	}
+	if len(q.ConnectionId) > maxName {
+		return errInvalid("connection_id: %d bytes, want at most %d", len(q.ConnectionId), maxName)
+	}
+	if !f.cfg.Gateway.Connected() {
+		return errLost
+	}
+	events, remove := f.cfg.Gateway.Events()
+	defer remove()
+	defer f.feed.open()()
+	primary, leave := f.join(q.ConnectionId)
+	defer leave()
+	first := &vectorpb.EventResponse{Status: fine(), Event: &vectorpb.Event{EventType: &vectorpb.Event_ConnectionResponse{
+		ConnectionResponse: &vectorpb.ConnectionResponse{Status: fine(), IsPrimary: primary}}}}
+	if err := send(first); err != nil {
+		return err
+	}
+	tell := func(e *vectorpb.Event) error {
+		if e == nil || !passes(e) {
+			return nil
+		}
+		return send(&vectorpb.EventResponse{Event: e})
+	}
+	alive, states := time.NewTicker(beat), time.NewTicker(time.Second/stateHz)
+	defer alive.Stop()
+	defer states.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case e, ok := <-events:
+			if !ok {
+				return errLost
+			}
+			err = tell(eventOf(e))
+		case <-states.C:
+			if s := robotState(f.feed.now.Load(), f.cfg.Gateway.Reports(), f.origin.Load()); s != nil {
+				err = tell(&vectorpb.Event{EventType: &vectorpb.Event_RobotState{RobotState: s}})
+			}
+		case <-alive.C:
+			if err := f.cfg.Gateway.Still(ctx, c.Caller, gateway.Look); err != nil {
+				return err
+			}
+			err = send(&vectorpb.EventResponse{Event: &vectorpb.Event{EventType: &vectorpb.Event_KeepAlive{KeepAlive: &vectorpb.KeepAlivePing{}}}})
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// join counts a stream under its connection_id, until leave is called. It is primary while no stream has another id (part of VEC-EVT-03).
+func (f *Facade) join(id string) (primary bool, leave func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.streams[id]++
+	return len(f.streams) == 1, func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if f.streams[id]--; f.streams[id] == 0 {
+			delete(f.streams, id)
+		}
+	}
+}
+
+// filter returns which events a request lets through (VEC-EVT-02): without a list all, with a white list its members, with a black list all others. The
+// names are those of the Event's fields, and of the kinds of an object event.
+func filter(q *vectorpb.EventRequest) (passes func(*vectorpb.Event) bool, err error) {
+	var list []string
+	var white bool
+	switch l := q.GetListType().(type) {
+	case nil:
+		return func(*vectorpb.Event) bool { return true }, nil
+	case *vectorpb.EventRequest_WhiteList:
+		list, white = l.WhiteList.GetList(), true
+	case *vectorpb.EventRequest_BlackList:
+		list = l.BlackList.GetList()
+	}
+	if len(list) > maxFilter {
+		return nil, errInvalid("list: %d names, want at most %d", len(list), maxFilter)
+	}
+	return func(e *vectorpb.Event) bool {
+		listed := slices.ContainsFunc(namesOf(e), func(name string) bool { return slices.Contains(list, name) })
+		return listed == white
+	}, nil
+}
+
+// namesOf returns the names of an event: its field, and for an object event the field within it.
+func namesOf(e *vectorpb.Event) (names []string) {
+	m := e.ProtoReflect()
+	for _, oneof := range []protoreflect.Name{"event_type", "object_event_type"} {
+		d := m.Descriptor().Oneofs().ByName(oneof)
+		if d == nil {
+			break
+		}
+		field := m.WhichOneof(d)
+		if field == nil {
+			break
+		}
+		names = append(names, string(field.Name()))
+		m = m.Get(field).Message()
+	}
+	return names
+}
+
+// eventOf returns an event of robotd as the original tells it; nil: it has no such event. Touch, cliffs and lifting are in robot_state.
+func eventOf(e *corelink.Event) *vectorpb.Event {
+	if e.Name == "robot.unexpected_movement" && len(e.Texts) == 2 { // VEC-STA-06
+		m := &vectorpb.UnexpectedMovement{Timestamp: uint32(e.AtUS / 1000),
+			MovementType: vectorpb.UnexpectedMovement_UnexpectedMovementType(vectorpb.UnexpectedMovement_UnexpectedMovementType_value[e.Texts[0]]),
+			MovementSide: vectorpb.UnexpectedMovement_UnexpectedMovementSide(vectorpb.UnexpectedMovement_UnexpectedMovementSide_value[e.Texts[1]])}
+		return &vectorpb.Event{EventType: &vectorpb.Event_UnexpectedMovement{UnexpectedMovement: m}}
+	}
+	return nil
+}

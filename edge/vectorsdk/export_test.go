@@ -1,0 +1,26 @@
+package vectorsdk
+
+import (
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+)
+
+// Calls returns the names of the calls that are done, and those that are absent with their part.
+func Calls() (done []string, missing map[string]string) {
+	for name := range (&Facade{}).handlers() {
+		done = append(done, name)
+	}
+	slices.Sort(done)
+	return done, absent
+}
+
+// PathOf returns the path of a call.
+func PathOf(name string) string { return strings.TrimPrefix(pathsOf(name)[0], "POST ") }
+
+// Parse reads a request.
+func Parse(b []byte, q proto.Message) error { return parse(b, q) }
+
+// Encode writes a message as JSON.
+func Encode(m proto.Message) ([]byte, error) { return encode.Marshal(m) }

@@ -1,0 +1,110 @@
+package vectorsdk
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"kennel/edge/gateway"
+	"kennel/infra/kit/kitgrpc"
+	"kennel/infra/logging"
+)
+
+// Config configures a Facade. Gateway and Log are required.
+type Config struct {
+	Gateway *gateway.Gateway
+	Log     *slog.Logger
+	OS      string // version of the robot's software; "": not known
+	Build   string // of the programs
+	// Exchange turns the session of an account into a client token (VEC-AUTH-05). nil: this robot takes no session.
+	Exchange func(ctx context.Context, session logging.Secret, client, app string) (logging.Secret, error)
+}
+
+// Facade serves the original's interface. Safe for concurrent use.
+type Facade struct {
+	cfg     Config
+	calls   []call
+	control control
+	feed    feed
+
+	origin atomic.Uint32 // of the poses: another one after the robot was lifted
+
+	mu      sync.Mutex
+	streams map[string]int // live event streams by their connection_id
+}
+
+// Rates and bounds; own defaults.
+const (
+	beat        = time.Second // of keep-alives (VEC-CTL-04, VEC-EVT-04)
+	stateHz     = 30          // of robot_state (VEC-EVT-06)
+	maxName     = 64          // characters of a client's name (VEC-AUTH-10), and bytes of a connection_id
+	maxFilter   = 64          // names of a filter
+	maxRetries  = 20
+	maxRequests = 16 // of one control stream that wait
+	maxText     = 200
+)
+
+// New returns a facade that serves nothing before the gateway runs.
+func New(cfg Config) *Facade {
+	f := &Facade{cfg: cfg, streams: map[string]int{}}
+	f.control.f = f
+	f.feed.core = cfg.Gateway.Core()
+	f.origin.Store(1)
+	f.calls = f.table()
+	return f
+}
+
+// Part is the facade as the gateway takes it.
+func (f *Facade) Part() gateway.Facade {
+	return gateway.Facade{Service: f.service(), Routes: f.routes(), Run: f.run}
+}
+
+// run gives the poses another origin when the robot leaves the ground, until ctx ends (part of VEC-MAP-04).
+func (f *Facade) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		events, remove := f.cfg.Gateway.Events()
+		for open := true; open && ctx.Err() == nil; {
+			select {
+			case <-ctx.Done():
+			case e, ok := <-events:
+				if open = ok; ok && e.Name == "robot.delocalized" {
+					f.origin.Add(1)
+				}
+			}
+		}
+		remove()
+	}
+}
+
+// client is who makes a call, and from where.
+type client struct {
+	gateway.Caller
+	key string // of its connection: what it asked for by gRPC belongs to that connection, by HTTPS to its token
+}
+
+// errAbsent says that a call's part is missing.
+func errAbsent(name, part string) error {
+	return status.Errorf(codes.Unimplemented, "%s: this robot does not have %s yet", name, part)
+}
+
+func errInvalid(format string, args ...any) error {
+	return status.Errorf(codes.InvalidArgument, format, args...)
+}
+
+// errLost ends streams when robotd is gone.
+var errLost = status.Error(codes.Unavailable, "connection to the robot's core lost; try again in a moment")
+
+// statusOf returns err as a program reads it.
+func statusOf(err error) *status.Status { return status.Convert(kitgrpc.Status(gateway.Known(err))) }
+
+// message is a pointer to a message of T.
+type message[T any] interface {
+	*T
+	proto.Message
+}

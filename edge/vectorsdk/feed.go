@@ -1,0 +1,213 @@
+package vectorsdk
+
+import (
+	"context"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"kennel/edge/body"
+	"kennel/edge/core"
+	"kennel/edge/coreclient"
+	"kennel/edge/gateway"
+	"kennel/infra/api/vectorpb"
+)
+
+// feed is the one subscription to the robot's slots for all event streams: no number of clients makes robotd answer more often. It lasts while a stream
+// is open.
+type feed struct {
+	core *coreclient.Client
+
+	mu     sync.Mutex
+	users  int
+	cancel context.CancelFunc
+	now    atomic.Pointer[measured] // nil: nothing is known
+}
+
+// measured are the slots at one moment. It is not changed.
+type measured struct {
+	at     time.Duration // CLOCK_MONOTONIC
+	values [fields]float64
+	known  [fields]bool
+}
+
+// The slots that robot_state is made of.
+const (
+	leftSpeed = iota
+	rightSpeed
+	headPitch
+	liftPosition
+	accelX
+	accelY
+	accelZ
+	gyroX
+	gyroY
+	gyroZ
+	laser
+	touchRaw
+	touched
+	button
+	cliffs
+	fields = cliffs + 4
+)
+
+var slotNames = [fields]string{
+	leftSpeed: "wheelL.speed", rightSpeed: "wheelR.speed", headPitch: "headPitch.angle", liftPosition: "arm.position",
+	accelX: "accelX.acceleration", accelY: "accelY.acceleration", accelZ: "accelZ.acceleration", gyroX: "gyroX.speed", gyroY: "gyroY.speed",
+	gyroZ: "gyroZ.speed", laser: "laser.distance", touchRaw: "touch.raw", touched: "touch.pressure", button: "button.pressure",
+	cliffs: "cliffFL.detected", cliffs + 1: "cliffFR.detected", cliffs + 2: "cliffBL.detected", cliffs + 3: "cliffBR.detected",
+}
+
+// open keeps the feed alive until closed is called.
+func (x *feed) open() (closed func()) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.users++; x.users == 1 {
+		ctx, cancel := context.WithCancel(context.Background())
+		x.cancel = cancel
+		go x.run(ctx)
+	}
+	return func() {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		if x.users--; x.users == 0 {
+			x.cancel()
+		}
+	}
+}
+
+// run subscribes again whenever robotd was lost.
+func (x *feed) run(ctx context.Context) {
+	defer x.now.Store(nil)
+	for ctx.Err() == nil {
+		x.follow(ctx)
+		x.now.Store(nil)
+		select {
+		case <-ctx.Done():
+		case <-time.After(beat / 4):
+		}
+	}
+}
+
+// follow keeps the newest values until robotd is lost. A body that lacks a slot leaves its field unknown.
+func (x *feed) follow(ctx context.Context) {
+	var names []string
+	var of [][2]string // device and slot
+	var index []int
+	for i, name := range slotNames {
+		slots, err := x.core.Slots(ctx, name)
+		if err != nil || len(slots) != 1 {
+			continue
+		}
+		names, of, index = append(names, name), append(of, [2]string{slots[0].Device, slots[0].Slot.Name}), append(index, i)
+	}
+	if len(names) == 0 {
+		return
+	}
+	_ = x.core.Subscribe(ctx, stateHz, func(u core.Update) error { // until robotd is lost
+		m := &measured{at: u.At}
+		for i := range u.Values {
+			v := &u.Values[i]
+			for k, name := range of {
+				if name == [2]string{v.Device, v.Slot.Name} {
+					m.values[index[k]], m.known[index[k]] = v.Number()
+				}
+			}
+		}
+		x.now.Store(m)
+		return nil
+	}, names...)
+}
+
+// Bits of the status (part of VEC-STA-02) that are newer in the slots and reports than in robotd's summary, which comes each second.
+const (
+	statusMoving    = 0x1
+	statusPickedUp  = 0x8
+	statusButton    = 0x10
+	statusOnCharger = 0x1000
+	statusCharging  = 0x2000
+	statusCliff     = 0x4000
+	statusWheels    = 0x8000
+	statusInMotion  = 0x20000
+)
+
+// stillWheel is the speed in mm/s below which a tread rests; own default.
+const stillWheel = 2
+
+// robotState makes a robot_state of what is known (part of VEC-STA-01); nil before the first measurement.
+func robotState(m *measured, now gateway.Reports, origin uint32) *vectorpb.RobotState {
+	if m == nil || now.Motion == nil || now.State == nil {
+		return nil
+	}
+	get := func(field int, scale float64) float32 {
+		if !m.known[field] {
+			return 0
+		}
+		return float32(m.values[field] * scale)
+	}
+	half := now.Motion.Theta / 2
+	s := &vectorpb.RobotState{
+		Pose: &vectorpb.PoseStruct{X: float32(now.Motion.X / mm), Y: float32(now.Motion.Y / mm), Q0: float32(math.Cos(half)), Q3: float32(math.Sin(half)), OriginId: origin},
+
+		PoseAngleRad: float32(now.Motion.Theta), LeftWheelSpeedMmps: get(leftSpeed, wheelRadius/mm), RightWheelSpeedMmps: get(rightSpeed, wheelRadius/mm),
+		HeadAngleRad: get(headPitch, -1), LiftHeightMm: get(liftPosition, 1/mm),
+		Accel:            &vectorpb.AccelData{X: get(accelX, 1/mm), Y: get(accelY, 1/mm), Z: get(accelZ, 1/mm)},
+		Gyro:             &vectorpb.GyroData{X: get(gyroX, 1), Y: get(gyroY, 1), Z: get(gyroZ, 1)},
+		CarryingObjectId: -1, CarryingObjectOnTopId: -1, HeadTrackingObjectId: -1, LocalizedToObjectId: -1,
+		Status: statusBits(m, now), ProxData: prox(m), TouchData: &vectorpb.TouchData{RawTouchValue: uint32(get(touchRaw, touchScale)), IsBeingTouched: get(touched, 1) > 0},
+	}
+	return s
+}
+
+// touchScale is the highest count of the touch sensor.
+const touchScale = 4095
+
+// prox returns what the range finder sees. Nothing in range is unobstructed; a reading that is not known is neither (VEC-STA-05).
+func prox(m *measured) *vectorpb.ProxData {
+	p := &vectorpb.ProxData{}
+	if !m.known[laser] {
+		return p
+	}
+	if d := m.values[laser]; math.IsInf(d, 0) {
+		p.Unobstructed = true
+	} else {
+		p.DistanceMm, p.FoundObject = uint32(math.Round(d/mm)), true
+	}
+	return p
+}
+
+func statusBits(m *measured, now gateway.Reports) (bits uint32) {
+	if now.Power != nil {
+		bits = now.Power.Status
+	}
+	set := func(bit uint32, on bool) {
+		if bits &^= bit; on {
+			bits |= bit
+		}
+	}
+	p := body.Power(now.State.Power)
+	set(statusOnCharger, p.Has(body.OnCharger))
+	set(statusCharging, p.Has(body.Charging))
+	if now.Motion.Moving {
+		bits |= statusMoving | statusInMotion
+	}
+	if m.known[button] {
+		set(statusButton, m.values[button] > 0)
+	}
+	if m.known[cliffs] {
+		set(statusCliff, m.values[cliffs]+m.values[cliffs+1]+m.values[cliffs+2]+m.values[cliffs+3] > 0)
+	}
+	if m.known[leftSpeed] && m.known[rightSpeed] {
+		fast := max(math.Abs(m.values[leftSpeed]), math.Abs(m.values[rightSpeed])) * wheelRadius / mm
+		set(statusWheels, fast > stillWheel)
+	}
+	switch now.Motion.Posture {
+	case "", unsettled:
+	default:
+		set(statusPickedUp, now.Motion.Posture != onTreads || bits&statusHeld != 0) // part of VEC-STA-03
+	}
+	return bits
+}
+
+const statusHeld = 0x10000

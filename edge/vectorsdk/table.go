@@ -1,0 +1,174 @@
+package vectorsdk
+
+import (
+	"context"
+	"strings"
+	"unicode"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+
+	"kennel/edge/gateway"
+	"kennel/infra/api/vectorpb"
+)
+
+// handler does a call. It is one of a unary function and a stream.
+type handler struct {
+	right   string // of the token
+	open    bool   // no token is needed (VEC-AUTH-08)
+	counted bool   // against the client's rate
+	unary   func(context.Context, client, proto.Message) (proto.Message, error)
+	stream  func(ctx context.Context, c client, receive func() (proto.Message, error), send func(proto.Message) error) error
+}
+
+// call is a row of the table of calls.
+type call struct {
+	handler
+	name            string
+	paths           []string // patterns of the routes
+	receives, sends bool     // streams
+	request         func() proto.Message
+	absent          string // the part that is missing; "": none
+}
+
+// table returns all calls of the published service (part of VEC-TRN-01): each is done by a handler, or its part is absent.
+func (f *Facade) table() []call {
+	handlers := f.handlers()
+	var out []call
+	methods := vectorpb.File_vector_proto.Services().ByName("ExternalInterface").Methods()
+	for i := range methods.Len() {
+		m := methods.Get(i)
+		x := call{name: string(m.Name()), receives: m.IsStreamingClient(), sends: m.IsStreamingServer(), paths: pathsOf(string(m.Name())), request: maker(m.Input())}
+		var done bool
+		if x.handler, done = handlers[x.name]; !done {
+			x.absent = absent[x.name]
+			x.unary = func(context.Context, client, proto.Message) (proto.Message, error) {
+				return nil, errAbsent(x.name, x.absent)
+			}
+		}
+		out = append(out, x)
+	}
+	return out
+}
+
+// maker returns a function that makes messages of a type.
+func maker(d protoreflect.MessageDescriptor) func() proto.Message {
+	t, err := protoregistry.GlobalTypes.FindMessageByName(d.FullName())
+	if err != nil {
+		panic(err) // vectorpb registers its own types
+	}
+	return func() proto.Message { return t.New().Interface() }
+}
+
+// pathsOf returns the patterns of a call's routes: the published one, or for calls without one the same form as an extension of ours (VEC-TRN-05).
+func pathsOf(name string) []string {
+	switch name {
+	case "GetFeatureFlag":
+		return []string{"POST /v1/feature_flag"}
+	case "GetFeatureFlagList":
+		return []string{"POST /v1/feature_flag_list"}
+	case "GetAlexaAuthState":
+		return []string{"POST /v1/alexa_auth_state"}
+	case "EventStream":
+		return []string{"POST /v1/event_stream", "GET /v1/event_stream"}
+	case "SetCameraSettings": // the documentation has the second
+		return []string{"POST /v1/set_camera_settings", "POST /v1/set_camera_config"}
+	}
+	return []string{"POST /v1/" + snake(name)}
+}
+
+// snake writes SDKInitialization as sdk_initialization.
+func snake(name string) string {
+	var b strings.Builder
+	r := []rune(name)
+	for i, c := range r {
+		if unicode.IsUpper(c) && i > 0 && (unicode.IsLower(r[i-1]) || i+1 < len(r) && unicode.IsLower(r[i+1])) {
+			b.WriteByte('_')
+		}
+		b.WriteRune(unicode.ToLower(c))
+	}
+	return b.String()
+}
+
+func unary[T any, Q message[T], A proto.Message](right string, do func(context.Context, client, Q) (A, error)) handler {
+	return handler{right: right, counted: true, unary: func(ctx context.Context, c client, q proto.Message) (proto.Message, error) { return do(ctx, c, q.(Q)) }}
+}
+
+// handlers are the calls that this robot does.
+func (f *Facade) handlers() map[string]handler {
+	ask := unary(gateway.Look, f.battery)
+	ask.counted = false // it costs the robot's loop nothing
+	login := unary("", f.userAuthentication)
+	login.open = true
+	return map[string]handler{
+		"ProtocolVersion":    unary("", f.protocolVersion),
+		"SDKInitialization":  unary("", f.sdkInitialization),
+		"UserAuthentication": login,
+		"VersionState":       unary(gateway.Look, f.versionState),
+		"BatteryState":       ask,
+		"GetCameraConfig":    unary(gateway.Look, f.cameraConfig),
+
+		"BehaviorControl":       {right: gateway.Move, counted: true, stream: f.behaviorControl},
+		"AssumeBehaviorControl": {right: gateway.Move, counted: true, stream: f.behaviorControl},
+		"EventStream":           {right: gateway.Look, counted: true, stream: f.eventStream},
+
+		"DriveWheels":         unary(gateway.Move, f.driveWheels),
+		"MoveHead":            unary(gateway.Move, f.moveHead),
+		"MoveLift":            unary(gateway.Move, f.moveLift),
+		"StopAllMotors":       unary(gateway.Move, f.stopAllMotors),
+		"DriveStraight":       unary(gateway.Move, f.driveStraight),
+		"TurnInPlace":         unary(gateway.Move, f.turnInPlace),
+		"SetHeadAngle":        unary(gateway.Move, f.setHeadAngle),
+		"SetLiftHeight":       unary(gateway.Move, f.setLiftHeight),
+		"CancelActionByIdTag": unary(gateway.Move, f.cancelAction),
+		"CancelBehavior":      unary(gateway.Move, f.cancelBehavior),
+		"DriveOffCharger":     unary(gateway.Move, f.driveOffCharger),
+
+		"EnableFaceDetection":        unary(gateway.Look, f.enableFaceDetection),
+		"EnableMarkerDetection":      unary(gateway.Look, f.enableMarkerDetection),
+		"EnableMotionDetection":      unary(gateway.Look, f.enableMotionDetection),
+		"EnableMirrorMode":           unary(gateway.Look, f.enableMirrorMode),
+		"DeleteCustomObjects":        unary(gateway.Look, f.deleteCustomObjects),
+		"ListAnimations":             unary(gateway.Look, f.listAnimations),
+		"ListAnimationTriggers":      unary(gateway.Look, f.listAnimationTriggers),
+		"GetLatestAttentionTransfer": unary(gateway.Look, f.latestAttentionTransfer),
+	}
+}
+
+// absent lists the calls whose part this robot does not have yet, and which part that is. They answer Unimplemented, with and without control. The table
+// shrinks as parts arrive; a test counts it.
+var absent = map[string]string{
+	"CreateFixedCustomObject": "a map with custom objects", "DefineCustomObject": "a map with custom objects",
+	"NavMapFeed": "a map", "GoToPose": "a path planner", "GoToObject": "a path planner",
+
+	"LookAroundInPlace": "behaviors", "DriveOnCharger": "behaviors", "RollBlock": "behaviors", "FindFaces": "behaviors",
+	"AppIntent": "behaviors", "SendOnboardingInput": "onboarding by an app", "GetOnboardingState": "onboarding by an app",
+
+	"PlayAnimation": "animations", "PlayAnimationTrigger": "animations",
+
+	"AudioFeed": "a feed of its microphones", "ExternalAudioStreamPlayback": "sound", "SetMasterVolume": "sound", "SayText": "a voice",
+	"GetAlexaAuthState": "Alexa", "AlexaOptIn": "Alexa",
+
+	"ConnectCube": "a cube", "CubesAvailable": "a cube", "DisconnectCube": "a cube", "DockWithCube": "a cube", "FlashCubeLights": "a cube",
+	"ForgetPreferredCube": "a cube", "PickupObject": "a cube", "PlaceObjectOnGroundHere": "a cube", "PopAWheelie": "a cube", "RollObject": "a cube",
+	"SetCubeLights": "a cube", "SetPreferredCube": "a cube",
+
+	"DisplayFaceImageRGB": "a face on its display", "SetEyeColor": "a face on its display",
+
+	"CancelFaceEnrollment": "memory for faces", "EnrollFace": "memory for faces", "EraseAllEnrolledFaces": "memory for faces",
+	"EraseEnrolledFaceByID": "memory for faces", "RequestEnrolledNames": "memory for faces", "SetFaceToEnroll": "memory for faces",
+	"UpdateEnrolledFaceByID": "memory for faces", "TurnTowardsFace": "memory for faces",
+
+	"CameraFeed": "camera images for these programs", "CaptureSingleImage": "camera images for these programs",
+	"EnableImageStreaming": "camera images for these programs", "IsImageStreamingEnabled": "camera images for these programs",
+	"SetCameraSettings": "camera images for these programs",
+	"DeletePhoto":       "photos", "Photo": "photos", "PhotosInfo": "photos", "Thumbnail": "photos",
+
+	"PullJdocs": "its documents for these programs", "UpdateSettings": "its documents for these programs",
+	"UpdateAccountSettings": "its documents for these programs", "UpdateUserEntitlements": "its documents for these programs",
+	"GetFeatureFlag": "feature flags for these programs", "GetFeatureFlagList": "feature flags for these programs",
+
+	"CheckCloudConnection": "a connection check for these programs", "UploadDebugLogs": "an upload of logs for these programs",
+	"StartUpdateEngine": "updates by these programs", "CheckUpdateStatus": "updates by these programs", "UpdateAndRestart": "updates by these programs",
+}
