@@ -125,7 +125,6 @@ func (c *compiler) parseDeclaration(cl class, only bool) {
 		c.skipLine()
 		return
 	case t.kind == tOperator && !only:
-		c.push(t)
 		c.parseFunction(cl, tag, token{kind: tOperator, pos: t.pos})
 		return
 	case t.kind != tName:
