@@ -110,12 +110,14 @@ func (d *desk) dial(t testing.TB) vectorpb.ExternalInterfaceClient {
 	return vectorpb.NewExternalInterfaceClient(d.conn(t))
 }
 
-// as returns the context of a call with a token; "": without.
+// as returns the context of a call with a token; "": without. A call or stream that is not answered fails its test, which would wait for it for ever.
 func as(t testing.TB, token string) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), 6*patience)
+	t.Cleanup(cancel)
 	if token == "" {
-		return t.Context()
+		return ctx
 	}
-	return metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+token)
+	return metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+token)
 }
 
 // post makes a call over HTTPS.
@@ -132,7 +134,7 @@ func (d *desk) post(t testing.TB, token, path, body string) (status int, kind, a
 
 func (d *desk) send(t testing.TB, method, token, path, body string) *http.Response {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, "https://"+d.addr+path, strings.NewReader(body))
+	req, err := http.NewRequestWithContext(as(t, ""), method, "https://"+d.addr+path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}

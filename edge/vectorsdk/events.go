@@ -64,6 +64,9 @@ func (f *Facade) eventStream(ctx context.Context, c client, receive func() (prot
 				err = tell(&vectorpb.Event{EventType: &vectorpb.Event_RobotState{RobotState: s}})
 			}
 		case <-alive.C:
+			if !f.cfg.Gateway.Connected() { // lost before the stream heard events
+				return errLost
+			}
 			if err := f.cfg.Gateway.Still(ctx, c.Caller, gateway.Look); err != nil {
 				return err
 			}

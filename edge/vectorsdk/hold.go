@@ -198,11 +198,14 @@ func (t *track) set(ctx context.Context, o core.Order) error {
 // rest ends what moves on the track and keeps the claim, unless another program is faster: robotd has no order that ends one motion, so the claim is given
 // back and taken again (ADR 0046). t.mu is held.
 func (t *track) rest(ctx context.Context) error {
+	ctx = context.WithoutCancel(ctx) // a client that leaves in between must not cost the claim
 	if err := t.lease.End(ctx); err != nil {
 		return err
 	}
 	if m := t.speed.Swap(nil); m != nil {
-		if _, err := m.Wait(ctx); err != nil {
+		patient, cancel := context.WithTimeout(ctx, coreclient.Patience) // all other calls of the holder wait for t.mu
+		defer cancel()
+		if _, err := m.Wait(patient); err != nil {
 			return err
 		}
 	}

@@ -268,7 +268,7 @@ func (t *track) attempt(ctx context.Context, a *action, o core.Order) (corelink.
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		if !t.h.ended() {
-			_ = t.rest(context.WithoutCancel(ctx)) // a claim that is lost is found by the next beat
+			_ = t.rest(ctx) // a claim that is lost is found by the next beat
 		}
 	}
 	return end, err
