@@ -79,7 +79,7 @@ func (f *Facade) service() *grpc.ServiceDesc {
 		method := "/" + d.ServiceName + "/" + x.name
 		d.Methods = append(d.Methods, grpc.MethodDesc{MethodName: x.name,
 			Handler: func(srv any, ctx context.Context, dec func(any) error, between grpc.UnaryServerInterceptor) (any, error) {
-				q := x.request()
+				q := x.newRequest()
 				if err := dec(q); err != nil {
 					return nil, err
 				}
@@ -103,7 +103,7 @@ func (f *Facade) serveStream(x *call, ss grpc.ServerStream) error {
 		return statusOf(err).Err()
 	}
 	receive := func() (proto.Message, error) {
-		q := x.request()
+		q := x.newRequest()
 		if err := ss.RecvMsg(q); err != nil {
 			return nil, err
 		}
@@ -140,7 +140,7 @@ func (f *Facade) route(x *call) http.Handler {
 			refuse(w, err)
 			return
 		}
-		q := x.request()
+		q := x.newRequest()
 		if err := read(w, r, q); err != nil {
 			refuse(w, err)
 			return

@@ -3,6 +3,7 @@ package vectorsdk
 import (
 	"context"
 	"strings"
+	"sync"
 	"unicode"
 
 	"google.golang.org/protobuf/proto"
@@ -28,38 +29,47 @@ type call struct {
 	name            string
 	paths           []string // patterns of the routes
 	receives, sends bool     // streams
-	request         func() proto.Message
+	request         func() protoreflect.MessageType
 	absent          string // the part that is missing; "": none
 }
 
-// table returns all calls of the published service (part of VEC-TRN-01): each is done by a handler, or its part is absent.
+// table returns all calls of the published service (part of VEC-TRN-01): each is done by a handler, or its part is absent. It does not touch the description of
+// the messages, which takes 2 MB of memory that a robot without such programs need not give.
 func (f *Facade) table() []call {
 	handlers := f.handlers()
 	var out []call
-	methods := vectorpb.File_vector_proto.Services().ByName("ExternalInterface").Methods()
-	for i := range methods.Len() {
-		m := methods.Get(i)
-		x := call{name: string(m.Name()), receives: m.IsStreamingClient(), sends: m.IsStreamingServer(), paths: pathsOf(string(m.Name())), request: maker(m.Input())}
+	add := func(name string, receives, sends bool) {
+		x := call{name: name, receives: receives, sends: sends, paths: pathsOf(name), request: sync.OnceValue(func() protoreflect.MessageType { return requestOf(name) })}
 		var done bool
-		if x.handler, done = handlers[x.name]; !done {
-			x.absent = absent[x.name]
+		if x.handler, done = handlers[name]; !done {
+			x.absent = absent[name]
 			x.unary = func(context.Context, client, proto.Message) (proto.Message, error) {
-				return nil, errAbsent(x.name, x.absent)
+				return nil, errAbsent(name, x.absent)
 			}
 		}
 		out = append(out, x)
 	}
+	for _, m := range vectorpb.ExternalInterface_ServiceDesc.Methods {
+		add(m.MethodName, false, false)
+	}
+	for _, s := range vectorpb.ExternalInterface_ServiceDesc.Streams {
+		add(s.StreamName, s.ClientStreams, s.ServerStreams)
+	}
 	return out
 }
 
-// maker returns a function that makes messages of a type.
-func maker(d protoreflect.MessageDescriptor) func() proto.Message {
-	t, err := protoregistry.GlobalTypes.FindMessageByName(d.FullName())
+// requestOf returns the type of a call's requests.
+func requestOf(name string) protoreflect.MessageType {
+	m := vectorpb.File_vector_proto.Services().ByName("ExternalInterface").Methods().ByName(protoreflect.Name(name))
+	t, err := protoregistry.GlobalTypes.FindMessageByName(m.Input().FullName())
 	if err != nil {
 		panic(err) // vectorpb registers its own types
 	}
-	return func() proto.Message { return t.New().Interface() }
+	return t
 }
+
+// newRequest returns an empty request.
+func (x *call) newRequest() proto.Message { return x.request().New().Interface() }
 
 // pathsOf returns the patterns of a call's routes: the published one, or for calls without one the same form as an extension of ours (VEC-TRN-05).
 func pathsOf(name string) []string {

@@ -86,7 +86,7 @@ var advice = map[string]string{
 	"code_dead":  "Too many wrong codes: show a new code on the robot",
 	"code_over":  "The code was used, replaced, or is older than 10 minutes: show a new code on the robot",
 	// The port of original robots (package door).
-	"root_distrusted": "Let the robot reach a time server (NTP): a robot that starts in another year accepts no certificate. If its clock is right, it does not have the root of this port's certificate, or has not read it yet: after each start, stock software reads /etc/ssl/certs/local/root.crt at its first voice request, and the Escape Pod root at its first request for a document, so sign it in once more. Otherwise kenneld originals install writes the root over SSH; or give this port a certificate of an authority that the robot trusts (api.acme, robots.cert_file)",
+	"root_distrusted": "Let the robot reach a time server (NTP): a robot that starts in another year accepts no certificate. If its clock is right, it does not have this cloud's root certificate, or has not read it yet: after each start, stock software reads /etc/ssl/certs/local/root.crt at its first voice request, and the Escape Pod root at its first request for a document, so sign it in once more. Otherwise kenneld originals install writes the root over SSH; or give this port a certificate of an authority that the robot trusts (api.acme, robots.cert_file)",
 	"clock_ahead":     "Let the robot reach a time server (NTP)",
 	"name_foreign":    "Add that name to robots.names, or correct it in the robot's server file or in the DNS of its network",
 	"name_missing":    "Use names, not IP addresses, in the robot's server file: certificates are for names",
