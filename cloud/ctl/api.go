@@ -28,29 +28,26 @@ type operation struct {
 	Summary string `json:"summary"`
 }
 
-func (a *app) operations(ctx context.Context) (out []operation, err error) {
-	raw, _, err := a.stranger.Do(ctx, http.MethodGet, "/v1/openapi.json", nil)
-	if err != nil {
-		return nil, err
-	}
-	var d struct {
-		Paths map[string]map[string]struct {
-			Tags    []string
-			Summary string
-		}
-	}
-	if err := json.Unmarshal(raw, &d); err != nil || len(d.Paths) == 0 {
-		return nil, errs.New(errs.Corrupt, "read the API description: %w", err)
-	}
+func (a *app) operations(ctx context.Context) ([]operation, error) {
+	d, err := a.described(ctx)
+	return d.operations(""), err
+}
+
+// operations lists those that contain a word, by path.
+func (d description) operations(word string) (out []operation) {
+	word = strings.ToLower(word)
 	for path, methods := range d.Paths {
-		for method, o := range methods {
-			out = append(out, operation{strings.ToUpper(method), path, strings.Join(o.Tags, " "), o.Summary})
+		for method, x := range methods {
+			o := operation{strings.ToUpper(method), path, strings.Join(x.Tags, " "), x.Summary}
+			if strings.Contains(strings.ToLower(o.Method+" "+o.Path+" "+o.Tag+" "+o.Summary), word) {
+				out = append(out, o)
+			}
 		}
 	}
 	slices.SortFunc(out, func(x, y operation) int {
 		return cmp.Or(strings.Compare(x.Path, y.Path), strings.Compare(x.Method, y.Method))
 	})
-	return out, nil
+	return out
 }
 
 // serves reports whether path is one of the operation.
@@ -62,14 +59,8 @@ func (o operation) serves(path string) bool {
 func (a *app) rawAPI() *cobra.Command {
 	list := shows(a, describe("list [WORD]", "List operations of the API, or those that contain a word", "api list", "api list webhook"),
 		func(ctx context.Context, args []string) (reply[[]operation], error) {
-			all, err := a.operations(ctx)
-			if len(args) > 0 {
-				word := strings.ToLower(args[0])
-				all = slices.DeleteFunc(all, func(o operation) bool {
-					return !strings.Contains(strings.ToLower(o.Method+" "+o.Path+" "+o.Tag+" "+o.Summary), word)
-				})
-			}
-			return answerOf(all, err)
+			d, err := a.described(ctx)
+			return answerOf(append([]operation{}, d.operations(strings.Join(args, " "))...), err)
 		},
 		rows("METHOD|PATH|GROUP|DESCRIPTION", func(o operation) cells { return cells{o.Method, o.Path, o.Tag, o.Summary} }))
 	return group(&cobra.Command{Use: "api", Short: "Call any operation of the API",

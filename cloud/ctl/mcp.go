@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -94,14 +93,10 @@ func (a *app) mcpServer(ctx context.Context, allow []string) (*mcp.Server, error
 		add(cmp.Or(o.ID, strings.ToLower(method)+"_"+path), method, path)
 	}
 	mcp.AddTool(s, &mcp.Tool{Name: "operations", Description: "List operations of the API that contain a word", Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}},
-		func(ctx context.Context, _ *mcp.CallToolRequest, in struct {
+		func(_ context.Context, _ *mcp.CallToolRequest, in struct {
 			Word string `json:"word" jsonschema:"a word of the method, the path or what it does; empty: all"`
 		}) (*mcp.CallToolResult, any, error) {
-			all, err := a.operations(ctx)
-			word := strings.ToLower(in.Word)
-			return nil, map[string]any{"operations": slices.DeleteFunc(all, func(o operation) bool {
-				return !strings.Contains(strings.ToLower(o.Method+" "+o.Path+" "+o.Tag+" "+o.Summary), word)
-			})}, err
+			return nil, map[string]any{"operations": append([]operation{}, d.operations(in.Word)...)}, nil
 		})
 	mcp.AddTool(s, &mcp.Tool{Name: "get", Description: "Ask any operation that reads, as operations lists them", Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}},
 		func(ctx context.Context, _ *mcp.CallToolRequest, in struct {
@@ -130,6 +125,7 @@ type description struct {
 
 type described struct {
 	ID, Summary string
+	Tags        []string
 	Parameters  []struct {
 		Name, In, Description string
 		Required              bool

@@ -58,7 +58,7 @@ func misplaced(cmd *cobra.Command, args []string, err error) error {
 	want := strings.Join(append([]string{cmd.CommandPath()}, words...), " ")
 	switch n := len(args); {
 	case n < len(words) && !strings.HasPrefix(words[n], "["):
-		return fmt.Errorf("missing %s; usage: %s", words[n], want)
+		return fmt.Errorf("missing %s; usage: %s", strings.Trim(words[n], "[]"), want)
 	case n > len(words):
 		return fmt.Errorf("unexpected argument %.40q; usage: %s", args[len(words)], want)
 	}

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"maps"
 	"net"
 	"net/netip"
 	"slices"
@@ -122,7 +121,8 @@ type network struct {
 // lookEvery is how often networks and addresses are looked at: a robot's cloud may get another address, or its network, after it started. Our own.
 const lookEvery = 10 * time.Second
 
-// Listen joins the networks that this machine has now, and later those that it gets; robots ask by IPv4. The name answers with this machine's addresses on each.
+// Listen joins the networks that this machine has now, and Run those that it gets; robots ask by IPv4. The name, which is announced on each, answers with this
+// machine's addresses there.
 func Listen(name string, log *slog.Logger) (*Responder, error) {
 	if err := Check(name); err != nil {
 		return nil, err
@@ -212,19 +212,13 @@ func of(i net.Interface) (out []netip.Addr) {
 	return out
 }
 
-// Run announces the name on each network, and answers until ctx ends.
+// Run answers until ctx ends, and announces the name where networks or addresses change.
 func (r *Responder) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { _ = r.conn.Close() })() // which ends the read
-	r.mu.Lock()
-	first := maps.Clone(r.networks)
-	r.mu.Unlock()
-	for i, n := range first {
-		r.announce(ctx, i, n.addrs)
-	}
 	wg.Go(func() {
 		for backoff.Sleep(ctx, lookEvery) == nil {
 			r.join(ctx)

@@ -18,7 +18,7 @@ func FuzzCompile(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, src string, mode uint8) {
 		if len(src) > 4096 {
-			t.Skip()
+			return
 		}
 		o := options()
 		o.Optimise, o.Debug = int(mode%3), int(mode/3%3)

@@ -218,7 +218,7 @@ func TestOwners(t *testing.T) {
 		default:
 		}
 		if time.Since(start) > 5*2*time.Second {
-			t.Fatal("somebody else's events are still shown after five times 2 s")
+			t.Fatal("the tail goes on 10 s after the robot changed hands")
 		}
 	}
 }
