@@ -60,6 +60,9 @@ type Core interface {
 
 // Client is safe for concurrent use.
 type Client struct {
+	// Began, if not nil, is called with each order that robotd accepted, before Do returns. It must not block. Set it before the client is used.
+	Began func(core.Order, *Motion)
+
 	core Core
 
 	mu      sync.Mutex
@@ -324,14 +327,18 @@ func (c *Client) Do(ctx context.Context, o core.Order) (*Motion, error) {
 		return &corelink.Do{Request: n, Line: o.String(), ForMS: o.ForMS}
 	})
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	if err != nil {
 		delete(c.motions, request)
+		c.mu.Unlock()
 		return nil, err
 	}
 	x.Value, x.Note, x.Underway = r.Value, r.Detail, r.Underway
 	if !r.Underway && c.motions[request] == x { // otherwise robotd was lost in between
 		c.end(request, x, &corelink.Ended{Request: request, Outcome: corelink.Done})
+	}
+	c.mu.Unlock()
+	if c.Began != nil {
+		c.Began(o, x)
 	}
 	return x, nil
 }

@@ -39,6 +39,7 @@ func (g *Gateway) calls() []call {
 		unary("read", Look, false, g.read),
 		stream("subscribe", Look, true, g.subscribe),
 		stream("events", Look, true, g.follows),
+		stream("orders", Look, true, g.followOrders),
 		unary("image", Camera, true, g.image),
 		stream("images", Camera, true, g.images),
 		unary("claim", Move, true, g.claim),
@@ -174,7 +175,7 @@ func (g *Gateway) handler() http.Handler {
 	mux.Handle("/mcp", g.mcpHandler())
 	g.route(mux)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		writeError(w, errs.Coded(errs.NotFound, "no_such_call", "%s %.80s: want POST /v1/describe, read, do and so on, or a WebSocket at /v1/subscribe, events, images or order", r.Method, r.URL.Path))
+		writeError(w, errs.Coded(errs.NotFound, "no_such_call", "%s %.80s: want POST /v1/describe, read, do and so on, or a WebSocket at /v1/subscribe, events, orders, images or order", r.Method, r.URL.Path))
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()

@@ -85,6 +85,7 @@ type Gateway struct {
 	peers     *peers
 	leases    *leases
 	events    *hub
+	orders    *orders
 	now       *present
 	lookup    lookup
 	eyes      eyes
@@ -100,11 +101,11 @@ type Gateway struct {
 
 // New returns a gateway that serves nothing before its part runs.
 func New(h *host.Host, cfg Config) *Gateway {
-	g := &Gateway{Robot: h.Robot, cfg: cfg, events: &hub{}, strangers: rate.NewLimiter(wrongASecond, wrongAtOnce), uses: map[[sha256.Size]byte]*use{}}
+	g := &Gateway{Robot: h.Robot, cfg: cfg, events: &hub{}, orders: &orders{}, strangers: rate.NewLimiter(wrongASecond, wrongAtOnce), uses: map[[sha256.Size]byte]*use{}}
 	g.core = newPeer(h.Dir, "gateway", g.hear)
 	g.now = &present{core: g.core.Client}
 	g.eyes.path = filepath.Join(h.Dir, sight.SocketPath)
-	g.peers = &peers{dir: h.Dir, free: make(chan struct{}, maxLeases)}
+	g.peers = &peers{dir: h.Dir, began: g.orders.began, free: make(chan struct{}, maxLeases)}
 	g.leases = &leases{all: map[string]*lease{}}
 	var err error
 	if g.programs, err = openPrograms(h.Root, h.Now); err != nil {

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"kennel/edge/core"
 	"kennel/edge/coreclient"
 	"kennel/edge/corelink"
 	"kennel/edge/robot"
@@ -66,7 +67,8 @@ func (p *peer) motion() corelink.Motion {
 // peers are the connections on which clients move the body: one for each lease, named after its client, for robotd names it to those it refuses.
 // A few that are free stay connected, so that an order need not wait for a new one.
 type peers struct {
-	dir  string
+	dir   string
+	began func(client string, o core.Order, m *coreclient.Motion) // with each order
 	free chan struct{} // one for each that is in use
 
 	mu   sync.Mutex
@@ -97,6 +99,7 @@ func (ps *peers) take(ctx context.Context, client string) (*peer, error) {
 	}
 	ps.mu.Unlock()
 	p := newPeer(ps.dir, name, nil)
+	p.Began = func(o core.Order, m *coreclient.Motion) { ps.began(client, o, m) }
 	run, stop := context.WithCancel(context.WithoutCancel(ctx))
 	p.stop = stop
 	go func() { _ = p.run(run) }() // nil by contract

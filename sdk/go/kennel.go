@@ -232,7 +232,26 @@ func (r *Robot) Subscribe(ctx context.Context, rate float64, see func(Values) er
 
 // Events gives hear what happens from now on; of names, if there are any, events that begin so. It returns as Subscribe does.
 func (r *Robot) Events(ctx context.Context, hear func(*robotpb.Event) error, names ...string) error {
-	return listen(ctx, r, r.api.Events, &robotpb.EventsRequest{Names: names}, func(m *robotpb.Event) error {
+	return r.events(ctx, hear, &robotpb.EventsRequest{Names: names})
+}
+
+// EventsSince is Events, first with those that came after the event with the number seq, as far as the robot has kept them.
+func (r *Robot) EventsSince(ctx context.Context, seq uint64, hear func(*robotpb.Event) error, names ...string) error {
+	return r.events(ctx, hear, &robotpb.EventsRequest{Names: names, Since: &seq})
+}
+
+// Orders gives hear the orders of all programs, as they begin and as they end. It returns as Subscribe does.
+func (r *Robot) Orders(ctx context.Context, hear func(*robotpb.OrderReport) error) error {
+	return listen(ctx, r, r.api.Orders, &robotpb.OrdersRequest{}, func(m *robotpb.OrderReport) error {
+		if m.Order == 0 {
+			return nil // it only says that the robot is there
+		}
+		return hear(m)
+	})
+}
+
+func (r *Robot) events(ctx context.Context, hear func(*robotpb.Event) error, q *robotpb.EventsRequest) error {
+	return listen(ctx, r, r.api.Events, q, func(m *robotpb.Event) error {
 		if m.Name == "" {
 			return nil // likewise
 		}

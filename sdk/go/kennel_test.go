@@ -151,6 +151,15 @@ func TestStreams(t *testing.T) {
 	if err := r.Events(t.Context(), hear, "fake."); !errors.Is(err, &kennel.Error{Code: "core_lost"}) || !slices.Equal(events, []uint64{1, 2, 3}) {
 		t.Errorf("%v, %v", events, err)
 	}
+	events = nil
+	if err := r.EventsSince(t.Context(), 4, hear, "fake."); !errors.Is(err, &kennel.Error{Code: "core_lost"}) || !slices.Equal(events, []uint64{5, 6, 7}) {
+		t.Errorf("%v, %v", events, err)
+	}
+	var orders []uint64
+	report := func(o *robotpb.OrderReport) error { orders = append(orders, o.Order); return nil }
+	if err := r.Orders(t.Context(), report); !errors.Is(err, &kennel.Error{Code: "core_lost"}) || !slices.Equal(orders, []uint64{1, 2, 3}) {
+		t.Errorf("%v, %v", orders, err)
+	}
 	seen = nil
 	if err := r.Subscribe(t.Context(), 0, see, "fake.silent"); !errors.Is(err, kennel.ErrLost) || !slices.Equal(seen, []any{7.0}) {
 		t.Errorf("%v, %v", seen, err)

@@ -77,7 +77,8 @@ export class Robot extends Mover {
   read(name: string): Promise<number | string>;
   values(...names: string[]): Promise<Values>;
   subscribe(names: string | string[], options?: { rate?: number; signal?: AbortSignal }): AsyncGenerator<Values>;
-  events(names?: string | string[], options?: { signal?: AbortSignal }): AsyncGenerator<Event>;
+  events(names?: string | string[], options?: { since?: number; signal?: AbortSignal }): AsyncGenerator<Event>;
+  orders(options?: { signal?: AbortSignal }): AsyncGenerator<OrderReport>;
   picture(options?: { format?: Format; quality?: number }): Promise<Picture>;
   pictures(options?: { format?: Format; quality?: number; rate?: number; signal?: AbortSignal }): AsyncGenerator<Picture>;
   claim(parts: string | string[], options?: { time?: number; reason?: string }): Promise<Lease>;
@@ -126,6 +127,15 @@ export interface Event {
   warning: boolean;
   numbers: number[];
   texts: string[];
+}
+export interface OrderReport {
+  seq: number;
+  order: number;
+  at: number;
+  program: string;
+  steps: Order["steps"];
+  for_ms: number;
+  ended: Ended | null;
 }
 export interface Description {
   thing: string;

@@ -295,10 +295,17 @@ export class Robot extends Mover {
     }
   }
 
-  // events yields what happens from now on; of names, if there are any, events that begin so.
-  async *events(names = [], { signal } = {}) {
-    for await (const { seq, at_us, name, warning, numbers, texts } of listen(this._transport, "events", { names: [names].flat() }, signal)) {
+  // events yields what happens from now on, or after the event with the number options.since; of names, if there are any, events that begin so.
+  async *events(names = [], { since, signal } = {}) {
+    for await (const { seq, at_us, name, warning, numbers, texts } of listen(this._transport, "events", { names: [names].flat(), since }, signal)) {
       if (name) yield { seq: Number(seq), at: at_us / 1e6, name, warning, numbers: numbers.map(Number), texts };
+    }
+  }
+
+  // orders yields the orders of all programs, as they begin and as they end.
+  async *orders({ signal } = {}) {
+    for await (const { seq, order, at_us, program, steps, for_ms, ended } of listen(this._transport, "orders", {}, signal)) {
+      if (Number(order)) yield { seq: Number(seq), order: Number(order), at: at_us / 1e6, program, steps, for_ms, ended };
     }
   }
 

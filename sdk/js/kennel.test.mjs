@@ -44,8 +44,11 @@ export const tests = {
   },
   async streams(robot) {
     const seen = [];
-    await refused("core_lost", all(robot.events("fake."), (e) => seen.push(e.seq, e.at, e.numbers)));
-    equal(seen, [1, 2.5, [0, -1], 2, 2.5, [1, -1], 3, 2.5, [2, -1]]);
+    await refused("core_lost", all(robot.events("fake.", { since: 4 }), (e) => seen.push(e.seq, e.at, e.numbers)));
+    equal(seen, [5, 2.5, [0, -1], 6, 2.5, [1, -1], 7, 2.5, [2, -1]]);
+    const orders = [];
+    await refused("core_lost", all(robot.orders(), (r) => orders.push(r.order, r.at, r.program)));
+    equal(orders, [1, 2.5, "fake", 2, 2.5, "fake", 3, 2.5, "fake"]);
     const silent = [];
     await refused("lost", all(robot.subscribe("fake.silent"), (v) => silent.push(v.get("fake.silent"))), { error: Lost });
     equal(silent, [7]);

@@ -58,6 +58,10 @@ func (r *Robot) Events(q *robotpb.EventsRequest, s grpc.ServerStreamingServer[ro
 	return stream(r, q, s)
 }
 
+func (r *Robot) Orders(q *robotpb.OrdersRequest, s grpc.ServerStreamingServer[robotpb.OrderReport]) error {
+	return stream(r, q, s)
+}
+
 func (r *Robot) Order(q *robotpb.OrderRequest, s grpc.ServerStreamingServer[robotpb.Progress]) error {
 	return stream(r, q, s)
 }

@@ -311,7 +311,12 @@ func (r *Robot) stream(ctx context.Context, q proto.Message, tell func(proto.Mes
 	case *robotpb.EventsRequest:
 		names, alive = q.Names, &robotpb.Event{}
 		message = func(n int) proto.Message {
-			return &robotpb.Event{Seq: uint64(n + 1), AtUs: 2_500_000, Name: "fake.happened", Warning: true, Numbers: []int64{int64(n), -1}, Texts: []string{"x"}}
+			return &robotpb.Event{Seq: q.GetSince() + uint64(n+1), AtUs: 2_500_000, Name: "fake.happened", Warning: true, Numbers: []int64{int64(n), -1}, Texts: []string{"x"}}
+		}
+	case *robotpb.OrdersRequest:
+		names, alive = []string{""}, &robotpb.OrderReport{}
+		message = func(n int) proto.Message {
+			return &robotpb.OrderReport{Seq: uint64(2*n + 1), Order: uint64(n + 1), AtUs: 2_500_000, Program: "fake"}
 		}
 	case *robotpb.ImagesRequest:
 		names, alive = []string{q.Format}, &robotpb.Picture{Reason: "not yet"}
@@ -442,7 +447,7 @@ func words(v *robotpb.Value) string {
 
 // requests are the calls, by their names in paths.
 var requests = map[string]proto.Message{"describe": &robotpb.DescribeRequest{}, "read": &robotpb.ReadRequest{}, "subscribe": &robotpb.SubscribeRequest{},
-	"events": &robotpb.EventsRequest{}, "claim": &robotpb.ClaimRequest{}, "renew": &robotpb.RenewRequest{}, "release": &robotpb.ReleaseRequest{},
+	"events": &robotpb.EventsRequest{}, "orders": &robotpb.OrdersRequest{}, "claim": &robotpb.ClaimRequest{}, "renew": &robotpb.RenewRequest{}, "release": &robotpb.ReleaseRequest{},
 	"order": &robotpb.OrderRequest{}, "image": &robotpb.ImageRequest{}, "images": &robotpb.ImagesRequest{}, "stop": &robotpb.StopRequest{}}
 
 var encode = protojson.MarshalOptions{UseProtoNames: true, EmitUnpopulated: true}
@@ -463,7 +468,7 @@ func (r *Robot) web(files http.Handler) http.Handler {
 				answer(w, refuse("invalid", codes.InvalidArgument, http.StatusBadRequest, err.Error()))
 				return
 			}
-			streams, begun := slices.Contains([]string{"subscribe", "events", "images", "order"}, name), false
+			streams, begun := slices.Contains([]string{"subscribe", "events", "orders", "images", "order"}, name), false
 			err = r.call(req.Context(), req.Header.Get("Authorization"), q, func(m proto.Message) error {
 				b, err := encode.Marshal(m)
 				if err != nil {

@@ -810,8 +810,11 @@ func (x *SubscribeRequest) GetRateHz() float64 {
 }
 
 type EventsRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Names         []string               `protobuf:"bytes,1,rep,name=names,proto3" json:"names,omitempty"` // events that begin so; none: all
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Names []string               `protobuf:"bytes,1,rep,name=names,proto3" json:"names,omitempty"` // events that begin so; none: all
+	// First those that came after the one of this number: the newest 256 are kept. A number that is greater than the newest is of an earlier start of the core, and all come.
+	// None: from now on.
+	Since         *uint64 `protobuf:"varint,2,opt,name=since,proto3,oneof" json:"since,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -851,6 +854,13 @@ func (x *EventsRequest) GetNames() []string {
 		return x.Names
 	}
 	return nil
+}
+
+func (x *EventsRequest) GetSince() uint64 {
+	if x != nil && x.Since != nil {
+		return *x.Since
+	}
+	return 0
 }
 
 type Event struct {
@@ -937,6 +947,134 @@ func (x *Event) GetTexts() []string {
 	return nil
 }
 
+type OrdersRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OrdersRequest) Reset() {
+	*x = OrdersRequest{}
+	mi := &file_robot_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OrdersRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OrdersRequest) ProtoMessage() {}
+
+func (x *OrdersRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_robot_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OrdersRequest.ProtoReflect.Descriptor instead.
+func (*OrdersRequest) Descriptor() ([]byte, []int) {
+	return file_robot_proto_rawDescGZIP(), []int{13}
+}
+
+type OrderReport struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Seq           uint64                 `protobuf:"varint,1,opt,name=seq,proto3" json:"seq,omitempty"`                  // of messages, since the robot's agent started, from 1
+	Order         uint64                 `protobuf:"varint,2,opt,name=order,proto3" json:"order,omitempty"`              // number of the order, which is the same in both messages; 0: this message only says that the robot is there
+	AtUs          int64                  `protobuf:"varint,3,opt,name=at_us,json=atUs,proto3" json:"at_us,omitempty"`    // when it began, or ended, by the robot's clock
+	Program       string                 `protobuf:"bytes,4,opt,name=program,proto3" json:"program,omitempty"`           // whose it is
+	Steps         []*Step                `protobuf:"bytes,5,rep,name=steps,proto3" json:"steps,omitempty"`               // as it began; none: it has ended
+	ForMs         uint32                 `protobuf:"varint,6,opt,name=for_ms,json=forMs,proto3" json:"for_ms,omitempty"` // as in OrderRequest
+	Ended         *Ended                 `protobuf:"bytes,7,opt,name=ended,proto3" json:"ended,omitempty"`               // without a pose; none: it began
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OrderReport) Reset() {
+	*x = OrderReport{}
+	mi := &file_robot_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OrderReport) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OrderReport) ProtoMessage() {}
+
+func (x *OrderReport) ProtoReflect() protoreflect.Message {
+	mi := &file_robot_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OrderReport.ProtoReflect.Descriptor instead.
+func (*OrderReport) Descriptor() ([]byte, []int) {
+	return file_robot_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *OrderReport) GetSeq() uint64 {
+	if x != nil {
+		return x.Seq
+	}
+	return 0
+}
+
+func (x *OrderReport) GetOrder() uint64 {
+	if x != nil {
+		return x.Order
+	}
+	return 0
+}
+
+func (x *OrderReport) GetAtUs() int64 {
+	if x != nil {
+		return x.AtUs
+	}
+	return 0
+}
+
+func (x *OrderReport) GetProgram() string {
+	if x != nil {
+		return x.Program
+	}
+	return ""
+}
+
+func (x *OrderReport) GetSteps() []*Step {
+	if x != nil {
+		return x.Steps
+	}
+	return nil
+}
+
+func (x *OrderReport) GetForMs() uint32 {
+	if x != nil {
+		return x.ForMs
+	}
+	return 0
+}
+
+func (x *OrderReport) GetEnded() *Ended {
+	if x != nil {
+		return x.Ended
+	}
+	return nil
+}
+
 type ImageRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Part          string                 `protobuf:"bytes,1,opt,name=part,proto3" json:"part,omitempty"`              // name of the camera; "": the one that the body has
@@ -948,7 +1086,7 @@ type ImageRequest struct {
 
 func (x *ImageRequest) Reset() {
 	*x = ImageRequest{}
-	mi := &file_robot_proto_msgTypes[13]
+	mi := &file_robot_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -960,7 +1098,7 @@ func (x *ImageRequest) String() string {
 func (*ImageRequest) ProtoMessage() {}
 
 func (x *ImageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_robot_proto_msgTypes[13]
+	mi := &file_robot_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -973,7 +1111,7 @@ func (x *ImageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImageRequest.ProtoReflect.Descriptor instead.
 func (*ImageRequest) Descriptor() ([]byte, []int) {
-	return file_robot_proto_rawDescGZIP(), []int{13}
+	return file_robot_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ImageRequest) GetPart() string {
@@ -1009,7 +1147,7 @@ type ImagesRequest struct {
 
 func (x *ImagesRequest) Reset() {
 	*x = ImagesRequest{}
-	mi := &file_robot_proto_msgTypes[14]
+	mi := &file_robot_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1021,7 +1159,7 @@ func (x *ImagesRequest) String() string {
 func (*ImagesRequest) ProtoMessage() {}
 
 func (x *ImagesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_robot_proto_msgTypes[14]
+	mi := &file_robot_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1034,7 +1172,7 @@ func (x *ImagesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImagesRequest.ProtoReflect.Descriptor instead.
 func (*ImagesRequest) Descriptor() ([]byte, []int) {
-	return file_robot_proto_rawDescGZIP(), []int{14}
+	return file_robot_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ImagesRequest) GetPart() string {
@@ -1084,7 +1222,7 @@ type Picture struct {
 
 func (x *Picture) Reset() {
 	*x = Picture{}
-	mi := &file_robot_proto_msgTypes[15]
+	mi := &file_robot_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1096,7 +1234,7 @@ func (x *Picture) String() string {
 func (*Picture) ProtoMessage() {}
 
 func (x *Picture) ProtoReflect() protoreflect.Message {
-	mi := &file_robot_proto_msgTypes[15]
+	mi := &file_robot_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1109,7 +1247,7 @@ func (x *Picture) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Picture.ProtoReflect.Descriptor instead.
 func (*Picture) Descriptor() ([]byte, []int) {
-	return file_robot_proto_rawDescGZIP(), []int{15}
+	return file_robot_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Picture) GetFormat() string {
@@ -1202,7 +1340,7 @@ type Calibration struct {
 
 func (x *Calibration) Reset() {
 	*x = Calibration{}
-	mi := &file_robot_proto_msgTypes[16]
+	mi := &file_robot_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1214,7 +1352,7 @@ func (x *Calibration) String() string {
 func (*Calibration) ProtoMessage() {}
 
 func (x *Calibration) ProtoReflect() protoreflect.Message {
-	mi := &file_robot_proto_msgTypes[16]
+	mi := &file_robot_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1227,7 +1365,7 @@ func (x *Calibration) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Calibration.ProtoReflect.Descriptor instead.
 func (*Calibration) Descriptor() ([]byte, []int) {
-	return file_robot_proto_rawDescGZIP(), []int{16}
+	return file_robot_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Calibration) GetFx() float64 {
@@ -1269,7 +1407,7 @@ type ClaimRequest struct {
 
 func (x *ClaimRequest) Reset() {
 	*x = ClaimRequest{}
-	mi := &file_robot_proto_msgTypes[17]
+	mi := &file_robot_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1281,7 +1419,7 @@ func (x *ClaimRequest) String() string {
 func (*ClaimRequest) ProtoMessage() {}
 
 func (x *ClaimRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_robot_proto_msgTypes[17]
+	mi := &file_robot_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1294,7 +1432,7 @@ func (x *ClaimRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClaimRequest.ProtoReflect.Descriptor instead.
 func (*ClaimRequest) Descriptor() ([]byte, []int) {
-	return file_robot_proto_rawDescGZIP(), []int{17}
+	return file_robot_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ClaimRequest) GetParts() []string {
@@ -1328,7 +1466,7 @@ type Lease struct {
 
 func (x *Lease) Reset() {
 	*x = Lease{}
-	mi := &file_robot_proto_msgTypes[18]
+	mi := &file_robot_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1340,7 +1478,7 @@ func (x *Lease) String() string {
 func (*Lease) ProtoMessage() {}
 
 func (x *Lease) ProtoReflect() protoreflect.Message {
-	mi := &file_robot_proto_msgTypes[18]
+	mi := &file_robot_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1353,7 +1491,7 @@ func (x *Lease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lease.ProtoReflect.Descriptor instead.
 func (*Lease) Descriptor() ([]byte, []int) {
-	return file_robot_proto_rawDescGZIP(), []int{18}
+	return file_robot_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Lease) GetId() string {
@@ -1379,7 +1517,7 @@ type RenewRequest struct {
 
 func (x *RenewRequest) Reset() {
 	*x = RenewRequest{}
-	mi := &file_robot_proto_msgTypes[19]
+	mi := &file_robot_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1391,7 +1529,7 @@ func (x *RenewRequest) String() string {
 func (*RenewRequest) ProtoMessage() {}
 
 func (x *RenewRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_robot_proto_msgTypes[19]
+	mi := &file_robot_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1404,7 +1542,7 @@ func (x *RenewRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewRequest.ProtoReflect.Descriptor instead.
 func (*RenewRequest) Descriptor() ([]byte, []int) {
-	return file_robot_proto_rawDescGZIP(), []int{19}
+	return file_robot_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *RenewRequest) GetLease() string {
@@ -1423,7 +1561,7 @@ type ReleaseRequest struct {
 
 func (x *ReleaseRequest) Reset() {
 	*x = ReleaseRequest{}
-	mi := &file_robot_proto_msgTypes[20]
+	mi := &file_robot_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1435,7 +1573,7 @@ func (x *ReleaseRequest) String() string {
 func (*ReleaseRequest) ProtoMessage() {}
 
 func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_robot_proto_msgTypes[20]
+	mi := &file_robot_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1448,7 +1586,7 @@ func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseRequest) Descriptor() ([]byte, []int) {
-	return file_robot_proto_rawDescGZIP(), []int{20}
+	return file_robot_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ReleaseRequest) GetLease() string {
@@ -1466,7 +1604,7 @@ type ReleaseResponse struct {
 
 func (x *ReleaseResponse) Reset() {
 	*x = ReleaseResponse{}
-	mi := &file_robot_proto_msgTypes[21]
+	mi := &file_robot_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1478,7 +1616,7 @@ func (x *ReleaseResponse) String() string {
 func (*ReleaseResponse) ProtoMessage() {}
 
 func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_robot_proto_msgTypes[21]
+	mi := &file_robot_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1491,7 +1629,7 @@ func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseResponse) Descriptor() ([]byte, []int) {
-	return file_robot_proto_rawDescGZIP(), []int{21}
+	return file_robot_proto_rawDescGZIP(), []int{23}
 }
 
 type OrderRequest struct {
@@ -1506,7 +1644,7 @@ type OrderRequest struct {
 
 func (x *OrderRequest) Reset() {
 	*x = OrderRequest{}
-	mi := &file_robot_proto_msgTypes[22]
+	mi := &file_robot_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1518,7 +1656,7 @@ func (x *OrderRequest) String() string {
 func (*OrderRequest) ProtoMessage() {}
 
 func (x *OrderRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_robot_proto_msgTypes[22]
+	mi := &file_robot_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1531,7 +1669,7 @@ func (x *OrderRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OrderRequest.ProtoReflect.Descriptor instead.
 func (*OrderRequest) Descriptor() ([]byte, []int) {
-	return file_robot_proto_rawDescGZIP(), []int{22}
+	return file_robot_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *OrderRequest) GetLease() string {
@@ -1572,7 +1710,7 @@ type Step struct {
 
 func (x *Step) Reset() {
 	*x = Step{}
-	mi := &file_robot_proto_msgTypes[23]
+	mi := &file_robot_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1584,7 +1722,7 @@ func (x *Step) String() string {
 func (*Step) ProtoMessage() {}
 
 func (x *Step) ProtoReflect() protoreflect.Message {
-	mi := &file_robot_proto_msgTypes[23]
+	mi := &file_robot_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1597,7 +1735,7 @@ func (x *Step) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Step.ProtoReflect.Descriptor instead.
 func (*Step) Descriptor() ([]byte, []int) {
-	return file_robot_proto_rawDescGZIP(), []int{23}
+	return file_robot_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Step) GetStatements() []*Statement {
@@ -1628,7 +1766,7 @@ type Statement struct {
 
 func (x *Statement) Reset() {
 	*x = Statement{}
-	mi := &file_robot_proto_msgTypes[24]
+	mi := &file_robot_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1640,7 +1778,7 @@ func (x *Statement) String() string {
 func (*Statement) ProtoMessage() {}
 
 func (x *Statement) ProtoReflect() protoreflect.Message {
-	mi := &file_robot_proto_msgTypes[24]
+	mi := &file_robot_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1653,7 +1791,7 @@ func (x *Statement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Statement.ProtoReflect.Descriptor instead.
 func (*Statement) Descriptor() ([]byte, []int) {
-	return file_robot_proto_rawDescGZIP(), []int{24}
+	return file_robot_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Statement) GetName() string {
@@ -1774,7 +1912,7 @@ type Progress struct {
 
 func (x *Progress) Reset() {
 	*x = Progress{}
-	mi := &file_robot_proto_msgTypes[25]
+	mi := &file_robot_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1786,7 +1924,7 @@ func (x *Progress) String() string {
 func (*Progress) ProtoMessage() {}
 
 func (x *Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_robot_proto_msgTypes[25]
+	mi := &file_robot_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1799,7 +1937,7 @@ func (x *Progress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Progress.ProtoReflect.Descriptor instead.
 func (*Progress) Descriptor() ([]byte, []int) {
-	return file_robot_proto_rawDescGZIP(), []int{25}
+	return file_robot_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Progress) GetKind() isProgress_Kind {
@@ -1867,7 +2005,7 @@ type Begun struct {
 
 func (x *Begun) Reset() {
 	*x = Begun{}
-	mi := &file_robot_proto_msgTypes[26]
+	mi := &file_robot_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1879,7 +2017,7 @@ func (x *Begun) String() string {
 func (*Begun) ProtoMessage() {}
 
 func (x *Begun) ProtoReflect() protoreflect.Message {
-	mi := &file_robot_proto_msgTypes[26]
+	mi := &file_robot_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1892,7 +2030,7 @@ func (x *Begun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Begun.ProtoReflect.Descriptor instead.
 func (*Begun) Descriptor() ([]byte, []int) {
-	return file_robot_proto_rawDescGZIP(), []int{26}
+	return file_robot_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Begun) GetNote() string {
@@ -1914,7 +2052,7 @@ type Pose struct {
 
 func (x *Pose) Reset() {
 	*x = Pose{}
-	mi := &file_robot_proto_msgTypes[27]
+	mi := &file_robot_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1926,7 +2064,7 @@ func (x *Pose) String() string {
 func (*Pose) ProtoMessage() {}
 
 func (x *Pose) ProtoReflect() protoreflect.Message {
-	mi := &file_robot_proto_msgTypes[27]
+	mi := &file_robot_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1939,7 +2077,7 @@ func (x *Pose) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pose.ProtoReflect.Descriptor instead.
 func (*Pose) Descriptor() ([]byte, []int) {
-	return file_robot_proto_rawDescGZIP(), []int{27}
+	return file_robot_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Pose) GetX() float64 {
@@ -1980,7 +2118,7 @@ type Ended struct {
 
 func (x *Ended) Reset() {
 	*x = Ended{}
-	mi := &file_robot_proto_msgTypes[28]
+	mi := &file_robot_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1992,7 +2130,7 @@ func (x *Ended) String() string {
 func (*Ended) ProtoMessage() {}
 
 func (x *Ended) ProtoReflect() protoreflect.Message {
-	mi := &file_robot_proto_msgTypes[28]
+	mi := &file_robot_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2005,7 +2143,7 @@ func (x *Ended) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ended.ProtoReflect.Descriptor instead.
 func (*Ended) Descriptor() ([]byte, []int) {
-	return file_robot_proto_rawDescGZIP(), []int{28}
+	return file_robot_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Ended) GetOutcome() string {
@@ -2072,7 +2210,7 @@ type StopRequest struct {
 
 func (x *StopRequest) Reset() {
 	*x = StopRequest{}
-	mi := &file_robot_proto_msgTypes[29]
+	mi := &file_robot_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2084,7 +2222,7 @@ func (x *StopRequest) String() string {
 func (*StopRequest) ProtoMessage() {}
 
 func (x *StopRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_robot_proto_msgTypes[29]
+	mi := &file_robot_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2097,7 +2235,7 @@ func (x *StopRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopRequest.ProtoReflect.Descriptor instead.
 func (*StopRequest) Descriptor() ([]byte, []int) {
-	return file_robot_proto_rawDescGZIP(), []int{29}
+	return file_robot_proto_rawDescGZIP(), []int{31}
 }
 
 type StopResponse struct {
@@ -2108,7 +2246,7 @@ type StopResponse struct {
 
 func (x *StopResponse) Reset() {
 	*x = StopResponse{}
-	mi := &file_robot_proto_msgTypes[30]
+	mi := &file_robot_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2120,7 +2258,7 @@ func (x *StopResponse) String() string {
 func (*StopResponse) ProtoMessage() {}
 
 func (x *StopResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_robot_proto_msgTypes[30]
+	mi := &file_robot_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2133,7 +2271,7 @@ func (x *StopResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopResponse.ProtoReflect.Descriptor instead.
 func (*StopResponse) Descriptor() ([]byte, []int) {
-	return file_robot_proto_rawDescGZIP(), []int{30}
+	return file_robot_proto_rawDescGZIP(), []int{32}
 }
 
 var File_robot_proto protoreflect.FileDescriptor
@@ -2203,16 +2341,27 @@ const file_robot_proto_rawDesc = "" +
 	"\breadings\x18\x03 \x03(\v2\x18.kennel.robot.v1.ReadingR\breadings\"A\n" +
 	"\x10SubscribeRequest\x12\x14\n" +
 	"\x05names\x18\x01 \x03(\tR\x05names\x12\x17\n" +
-	"\arate_hz\x18\x02 \x01(\x01R\x06rateHz\"%\n" +
+	"\arate_hz\x18\x02 \x01(\x01R\x06rateHz\"J\n" +
 	"\rEventsRequest\x12\x14\n" +
-	"\x05names\x18\x01 \x03(\tR\x05names\"\x8c\x01\n" +
+	"\x05names\x18\x01 \x03(\tR\x05names\x12\x19\n" +
+	"\x05since\x18\x02 \x01(\x04H\x00R\x05since\x88\x01\x01B\b\n" +
+	"\x06_since\"\x8c\x01\n" +
 	"\x05Event\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x04R\x03seq\x12\x13\n" +
 	"\x05at_us\x18\x02 \x01(\x03R\x04atUs\x12\x12\n" +
 	"\x04name\x18\x03 \x01(\tR\x04name\x12\x18\n" +
 	"\awarning\x18\x04 \x01(\bR\awarning\x12\x18\n" +
 	"\anumbers\x18\x05 \x03(\x03R\anumbers\x12\x14\n" +
-	"\x05texts\x18\x06 \x03(\tR\x05texts\"e\n" +
+	"\x05texts\x18\x06 \x03(\tR\x05texts\"\x0f\n" +
+	"\rOrdersRequest\"\xd6\x01\n" +
+	"\vOrderReport\x12\x10\n" +
+	"\x03seq\x18\x01 \x01(\x04R\x03seq\x12\x14\n" +
+	"\x05order\x18\x02 \x01(\x04R\x05order\x12\x13\n" +
+	"\x05at_us\x18\x03 \x01(\x03R\x04atUs\x12\x18\n" +
+	"\aprogram\x18\x04 \x01(\tR\aprogram\x12+\n" +
+	"\x05steps\x18\x05 \x03(\v2\x15.kennel.robot.v1.StepR\x05steps\x12\x15\n" +
+	"\x06for_ms\x18\x06 \x01(\rR\x05forMs\x12,\n" +
+	"\x05ended\x18\a \x01(\v2\x16.kennel.robot.v1.EndedR\x05ended\"e\n" +
 	"\fImageRequest\x12\x12\n" +
 	"\x04part\x18\x01 \x01(\tR\x04part\x12\x16\n" +
 	"\x06format\x18\x02 \x01(\tR\x06format\x12\x1d\n" +
@@ -2297,12 +2446,13 @@ const file_robot_proto_rawDesc = "" +
 	"\x04pose\x18\a \x01(\v2\x15.kennel.robot.v1.PoseR\x04pose\x12\x12\n" +
 	"\x04note\x18\b \x01(\tR\x04note\"\r\n" +
 	"\vStopRequest\"\x0e\n" +
-	"\fStopResponse2\xbe\x06\n" +
+	"\fStopResponse2\x88\a\n" +
 	"\x05Robot\x12J\n" +
 	"\bDescribe\x12 .kennel.robot.v1.DescribeRequest\x1a\x1c.kennel.robot.v1.Description\x12=\n" +
 	"\x04Read\x12\x1c.kennel.robot.v1.ReadRequest\x1a\x17.kennel.robot.v1.Values\x12I\n" +
 	"\tSubscribe\x12!.kennel.robot.v1.SubscribeRequest\x1a\x17.kennel.robot.v1.Values0\x01\x12B\n" +
-	"\x06Events\x12\x1e.kennel.robot.v1.EventsRequest\x1a\x16.kennel.robot.v1.Event0\x01\x12@\n" +
+	"\x06Events\x12\x1e.kennel.robot.v1.EventsRequest\x1a\x16.kennel.robot.v1.Event0\x01\x12H\n" +
+	"\x06Orders\x12\x1e.kennel.robot.v1.OrdersRequest\x1a\x1c.kennel.robot.v1.OrderReport0\x01\x12@\n" +
 	"\x05Image\x12\x1d.kennel.robot.v1.ImageRequest\x1a\x18.kennel.robot.v1.Picture\x12D\n" +
 	"\x06Images\x12\x1e.kennel.robot.v1.ImagesRequest\x1a\x18.kennel.robot.v1.Picture0\x01\x12>\n" +
 	"\x05Claim\x12\x1d.kennel.robot.v1.ClaimRequest\x1a\x16.kennel.robot.v1.Lease\x12>\n" +
@@ -2324,7 +2474,7 @@ func file_robot_proto_rawDescGZIP() []byte {
 	return file_robot_proto_rawDescData
 }
 
-var file_robot_proto_msgTypes = make([]protoimpl.MessageInfo, 31)
+var file_robot_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
 var file_robot_proto_goTypes = []any{
 	(*DescribeRequest)(nil),  // 0: kennel.robot.v1.DescribeRequest
 	(*Description)(nil),      // 1: kennel.robot.v1.Description
@@ -2339,24 +2489,26 @@ var file_robot_proto_goTypes = []any{
 	(*SubscribeRequest)(nil), // 10: kennel.robot.v1.SubscribeRequest
 	(*EventsRequest)(nil),    // 11: kennel.robot.v1.EventsRequest
 	(*Event)(nil),            // 12: kennel.robot.v1.Event
-	(*ImageRequest)(nil),     // 13: kennel.robot.v1.ImageRequest
-	(*ImagesRequest)(nil),    // 14: kennel.robot.v1.ImagesRequest
-	(*Picture)(nil),          // 15: kennel.robot.v1.Picture
-	(*Calibration)(nil),      // 16: kennel.robot.v1.Calibration
-	(*ClaimRequest)(nil),     // 17: kennel.robot.v1.ClaimRequest
-	(*Lease)(nil),            // 18: kennel.robot.v1.Lease
-	(*RenewRequest)(nil),     // 19: kennel.robot.v1.RenewRequest
-	(*ReleaseRequest)(nil),   // 20: kennel.robot.v1.ReleaseRequest
-	(*ReleaseResponse)(nil),  // 21: kennel.robot.v1.ReleaseResponse
-	(*OrderRequest)(nil),     // 22: kennel.robot.v1.OrderRequest
-	(*Step)(nil),             // 23: kennel.robot.v1.Step
-	(*Statement)(nil),        // 24: kennel.robot.v1.Statement
-	(*Progress)(nil),         // 25: kennel.robot.v1.Progress
-	(*Begun)(nil),            // 26: kennel.robot.v1.Begun
-	(*Pose)(nil),             // 27: kennel.robot.v1.Pose
-	(*Ended)(nil),            // 28: kennel.robot.v1.Ended
-	(*StopRequest)(nil),      // 29: kennel.robot.v1.StopRequest
-	(*StopResponse)(nil),     // 30: kennel.robot.v1.StopResponse
+	(*OrdersRequest)(nil),    // 13: kennel.robot.v1.OrdersRequest
+	(*OrderReport)(nil),      // 14: kennel.robot.v1.OrderReport
+	(*ImageRequest)(nil),     // 15: kennel.robot.v1.ImageRequest
+	(*ImagesRequest)(nil),    // 16: kennel.robot.v1.ImagesRequest
+	(*Picture)(nil),          // 17: kennel.robot.v1.Picture
+	(*Calibration)(nil),      // 18: kennel.robot.v1.Calibration
+	(*ClaimRequest)(nil),     // 19: kennel.robot.v1.ClaimRequest
+	(*Lease)(nil),            // 20: kennel.robot.v1.Lease
+	(*RenewRequest)(nil),     // 21: kennel.robot.v1.RenewRequest
+	(*ReleaseRequest)(nil),   // 22: kennel.robot.v1.ReleaseRequest
+	(*ReleaseResponse)(nil),  // 23: kennel.robot.v1.ReleaseResponse
+	(*OrderRequest)(nil),     // 24: kennel.robot.v1.OrderRequest
+	(*Step)(nil),             // 25: kennel.robot.v1.Step
+	(*Statement)(nil),        // 26: kennel.robot.v1.Statement
+	(*Progress)(nil),         // 27: kennel.robot.v1.Progress
+	(*Begun)(nil),            // 28: kennel.robot.v1.Begun
+	(*Pose)(nil),             // 29: kennel.robot.v1.Pose
+	(*Ended)(nil),            // 30: kennel.robot.v1.Ended
+	(*StopRequest)(nil),      // 31: kennel.robot.v1.StopRequest
+	(*StopResponse)(nil),     // 32: kennel.robot.v1.StopResponse
 }
 var file_robot_proto_depIdxs = []int32{
 	3,  // 0: kennel.robot.v1.Description.parts:type_name -> kennel.robot.v1.Part
@@ -2366,44 +2518,48 @@ var file_robot_proto_depIdxs = []int32{
 	5,  // 4: kennel.robot.v1.List.items:type_name -> kennel.robot.v1.Value
 	5,  // 5: kennel.robot.v1.Reading.value:type_name -> kennel.robot.v1.Value
 	8,  // 6: kennel.robot.v1.Values.readings:type_name -> kennel.robot.v1.Reading
-	16, // 7: kennel.robot.v1.Picture.calibration:type_name -> kennel.robot.v1.Calibration
-	23, // 8: kennel.robot.v1.OrderRequest.steps:type_name -> kennel.robot.v1.Step
-	24, // 9: kennel.robot.v1.Step.statements:type_name -> kennel.robot.v1.Statement
-	5,  // 10: kennel.robot.v1.Statement.set:type_name -> kennel.robot.v1.Value
-	6,  // 11: kennel.robot.v1.Statement.call:type_name -> kennel.robot.v1.List
-	26, // 12: kennel.robot.v1.Progress.begun:type_name -> kennel.robot.v1.Begun
-	27, // 13: kennel.robot.v1.Progress.pose:type_name -> kennel.robot.v1.Pose
-	28, // 14: kennel.robot.v1.Progress.ended:type_name -> kennel.robot.v1.Ended
-	27, // 15: kennel.robot.v1.Ended.pose:type_name -> kennel.robot.v1.Pose
-	0,  // 16: kennel.robot.v1.Robot.Describe:input_type -> kennel.robot.v1.DescribeRequest
-	7,  // 17: kennel.robot.v1.Robot.Read:input_type -> kennel.robot.v1.ReadRequest
-	10, // 18: kennel.robot.v1.Robot.Subscribe:input_type -> kennel.robot.v1.SubscribeRequest
-	11, // 19: kennel.robot.v1.Robot.Events:input_type -> kennel.robot.v1.EventsRequest
-	13, // 20: kennel.robot.v1.Robot.Image:input_type -> kennel.robot.v1.ImageRequest
-	14, // 21: kennel.robot.v1.Robot.Images:input_type -> kennel.robot.v1.ImagesRequest
-	17, // 22: kennel.robot.v1.Robot.Claim:input_type -> kennel.robot.v1.ClaimRequest
-	19, // 23: kennel.robot.v1.Robot.Renew:input_type -> kennel.robot.v1.RenewRequest
-	20, // 24: kennel.robot.v1.Robot.Release:input_type -> kennel.robot.v1.ReleaseRequest
-	22, // 25: kennel.robot.v1.Robot.Order:input_type -> kennel.robot.v1.OrderRequest
-	22, // 26: kennel.robot.v1.Robot.Do:input_type -> kennel.robot.v1.OrderRequest
-	29, // 27: kennel.robot.v1.Robot.Stop:input_type -> kennel.robot.v1.StopRequest
-	1,  // 28: kennel.robot.v1.Robot.Describe:output_type -> kennel.robot.v1.Description
-	9,  // 29: kennel.robot.v1.Robot.Read:output_type -> kennel.robot.v1.Values
-	9,  // 30: kennel.robot.v1.Robot.Subscribe:output_type -> kennel.robot.v1.Values
-	12, // 31: kennel.robot.v1.Robot.Events:output_type -> kennel.robot.v1.Event
-	15, // 32: kennel.robot.v1.Robot.Image:output_type -> kennel.robot.v1.Picture
-	15, // 33: kennel.robot.v1.Robot.Images:output_type -> kennel.robot.v1.Picture
-	18, // 34: kennel.robot.v1.Robot.Claim:output_type -> kennel.robot.v1.Lease
-	18, // 35: kennel.robot.v1.Robot.Renew:output_type -> kennel.robot.v1.Lease
-	21, // 36: kennel.robot.v1.Robot.Release:output_type -> kennel.robot.v1.ReleaseResponse
-	25, // 37: kennel.robot.v1.Robot.Order:output_type -> kennel.robot.v1.Progress
-	28, // 38: kennel.robot.v1.Robot.Do:output_type -> kennel.robot.v1.Ended
-	30, // 39: kennel.robot.v1.Robot.Stop:output_type -> kennel.robot.v1.StopResponse
-	28, // [28:40] is the sub-list for method output_type
-	16, // [16:28] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	25, // 7: kennel.robot.v1.OrderReport.steps:type_name -> kennel.robot.v1.Step
+	30, // 8: kennel.robot.v1.OrderReport.ended:type_name -> kennel.robot.v1.Ended
+	18, // 9: kennel.robot.v1.Picture.calibration:type_name -> kennel.robot.v1.Calibration
+	25, // 10: kennel.robot.v1.OrderRequest.steps:type_name -> kennel.robot.v1.Step
+	26, // 11: kennel.robot.v1.Step.statements:type_name -> kennel.robot.v1.Statement
+	5,  // 12: kennel.robot.v1.Statement.set:type_name -> kennel.robot.v1.Value
+	6,  // 13: kennel.robot.v1.Statement.call:type_name -> kennel.robot.v1.List
+	28, // 14: kennel.robot.v1.Progress.begun:type_name -> kennel.robot.v1.Begun
+	29, // 15: kennel.robot.v1.Progress.pose:type_name -> kennel.robot.v1.Pose
+	30, // 16: kennel.robot.v1.Progress.ended:type_name -> kennel.robot.v1.Ended
+	29, // 17: kennel.robot.v1.Ended.pose:type_name -> kennel.robot.v1.Pose
+	0,  // 18: kennel.robot.v1.Robot.Describe:input_type -> kennel.robot.v1.DescribeRequest
+	7,  // 19: kennel.robot.v1.Robot.Read:input_type -> kennel.robot.v1.ReadRequest
+	10, // 20: kennel.robot.v1.Robot.Subscribe:input_type -> kennel.robot.v1.SubscribeRequest
+	11, // 21: kennel.robot.v1.Robot.Events:input_type -> kennel.robot.v1.EventsRequest
+	13, // 22: kennel.robot.v1.Robot.Orders:input_type -> kennel.robot.v1.OrdersRequest
+	15, // 23: kennel.robot.v1.Robot.Image:input_type -> kennel.robot.v1.ImageRequest
+	16, // 24: kennel.robot.v1.Robot.Images:input_type -> kennel.robot.v1.ImagesRequest
+	19, // 25: kennel.robot.v1.Robot.Claim:input_type -> kennel.robot.v1.ClaimRequest
+	21, // 26: kennel.robot.v1.Robot.Renew:input_type -> kennel.robot.v1.RenewRequest
+	22, // 27: kennel.robot.v1.Robot.Release:input_type -> kennel.robot.v1.ReleaseRequest
+	24, // 28: kennel.robot.v1.Robot.Order:input_type -> kennel.robot.v1.OrderRequest
+	24, // 29: kennel.robot.v1.Robot.Do:input_type -> kennel.robot.v1.OrderRequest
+	31, // 30: kennel.robot.v1.Robot.Stop:input_type -> kennel.robot.v1.StopRequest
+	1,  // 31: kennel.robot.v1.Robot.Describe:output_type -> kennel.robot.v1.Description
+	9,  // 32: kennel.robot.v1.Robot.Read:output_type -> kennel.robot.v1.Values
+	9,  // 33: kennel.robot.v1.Robot.Subscribe:output_type -> kennel.robot.v1.Values
+	12, // 34: kennel.robot.v1.Robot.Events:output_type -> kennel.robot.v1.Event
+	14, // 35: kennel.robot.v1.Robot.Orders:output_type -> kennel.robot.v1.OrderReport
+	17, // 36: kennel.robot.v1.Robot.Image:output_type -> kennel.robot.v1.Picture
+	17, // 37: kennel.robot.v1.Robot.Images:output_type -> kennel.robot.v1.Picture
+	20, // 38: kennel.robot.v1.Robot.Claim:output_type -> kennel.robot.v1.Lease
+	20, // 39: kennel.robot.v1.Robot.Renew:output_type -> kennel.robot.v1.Lease
+	23, // 40: kennel.robot.v1.Robot.Release:output_type -> kennel.robot.v1.ReleaseResponse
+	27, // 41: kennel.robot.v1.Robot.Order:output_type -> kennel.robot.v1.Progress
+	30, // 42: kennel.robot.v1.Robot.Do:output_type -> kennel.robot.v1.Ended
+	32, // 43: kennel.robot.v1.Robot.Stop:output_type -> kennel.robot.v1.StopResponse
+	31, // [31:44] is the sub-list for method output_type
+	18, // [18:31] is the sub-list for method input_type
+	18, // [18:18] is the sub-list for extension type_name
+	18, // [18:18] is the sub-list for extension extendee
+	0,  // [0:18] is the sub-list for field type_name
 }
 
 func init() { file_robot_proto_init() }
@@ -2418,16 +2574,17 @@ func file_robot_proto_init() {
 		(*Value_Text)(nil),
 		(*Value_List)(nil),
 	}
-	file_robot_proto_msgTypes[13].OneofWrappers = []any{}
-	file_robot_proto_msgTypes[14].OneofWrappers = []any{}
-	file_robot_proto_msgTypes[24].OneofWrappers = []any{
+	file_robot_proto_msgTypes[11].OneofWrappers = []any{}
+	file_robot_proto_msgTypes[15].OneofWrappers = []any{}
+	file_robot_proto_msgTypes[16].OneofWrappers = []any{}
+	file_robot_proto_msgTypes[26].OneofWrappers = []any{
 		(*Statement_Set)(nil),
 		(*Statement_Call)(nil),
 		(*Statement_Speed)(nil),
 		(*Statement_TimeS)(nil),
 		(*Statement_AdaptiveS)(nil),
 	}
-	file_robot_proto_msgTypes[25].OneofWrappers = []any{
+	file_robot_proto_msgTypes[27].OneofWrappers = []any{
 		(*Progress_Begun)(nil),
 		(*Progress_Pose)(nil),
 		(*Progress_Ended)(nil),
@@ -2438,7 +2595,7 @@ func file_robot_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_robot_proto_rawDesc), len(file_robot_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   31,
+			NumMessages:   33,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

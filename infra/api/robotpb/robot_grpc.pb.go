@@ -30,6 +30,7 @@ const (
 	Robot_Read_FullMethodName      = "/kennel.robot.v1.Robot/Read"
 	Robot_Subscribe_FullMethodName = "/kennel.robot.v1.Robot/Subscribe"
 	Robot_Events_FullMethodName    = "/kennel.robot.v1.Robot/Events"
+	Robot_Orders_FullMethodName    = "/kennel.robot.v1.Robot/Orders"
 	Robot_Image_FullMethodName     = "/kennel.robot.v1.Robot/Image"
 	Robot_Images_FullMethodName    = "/kennel.robot.v1.Robot/Images"
 	Robot_Claim_FullMethodName     = "/kennel.robot.v1.Robot/Claim"
@@ -51,8 +52,11 @@ type RobotClient interface {
 	// What slots read as: first at once, then when one of them changed. A slow reader gets the newest values, and the number that it missed.
 	// Without a change there is a message without values each second: a client that hears nothing for 2 s has lost the robot. Right: look.
 	Subscribe(ctx context.Context, in *SubscribeRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[Values], error)
-	// Things that happen, from now on. A gap in their numbers was missed. Without one there is an empty one each second. Right: look.
+	// Things that happen, from now on or since one that was heard before. A gap in their numbers was missed. Without one there is an empty one each second. Right: look.
 	Events(ctx context.Context, in *EventsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[Event], error)
+	// The orders of all programs, through this API or another one on this port: one message when an order begins, and one when it ends. A gap in their numbers was missed.
+	// Without one there is an empty one each second. Right: look.
+	Orders(ctx context.Context, in *OrdersRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[OrderReport], error)
 	// One picture of the camera, taken from now on. Refusals: unable, a body without a camera; no_picture, a camera that is off or does not answer. Right: camera.
 	Image(ctx context.Context, in *ImageRequest, opts ...grpc.CallOption) (*Picture, error)
 	// Pictures of the camera, as many as asked for or as the camera takes. A slow reader gets the newest one, and the number that it missed. Without a picture there is
@@ -140,6 +144,25 @@ func (c *robotClient) Events(ctx context.Context, in *EventsRequest, opts ...grp
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Robot_EventsClient = grpc.ServerStreamingClient[Event]
 
+func (c *robotClient) Orders(ctx context.Context, in *OrdersRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[OrderReport], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Robot_ServiceDesc.Streams[2], Robot_Orders_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[OrdersRequest, OrderReport]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Robot_OrdersClient = grpc.ServerStreamingClient[OrderReport]
+
 func (c *robotClient) Image(ctx context.Context, in *ImageRequest, opts ...grpc.CallOption) (*Picture, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(Picture)
@@ -152,7 +175,7 @@ func (c *robotClient) Image(ctx context.Context, in *ImageRequest, opts ...grpc.
 
 func (c *robotClient) Images(ctx context.Context, in *ImagesRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[Picture], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Robot_ServiceDesc.Streams[2], Robot_Images_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Robot_ServiceDesc.Streams[3], Robot_Images_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -201,7 +224,7 @@ func (c *robotClient) Release(ctx context.Context, in *ReleaseRequest, opts ...g
 
 func (c *robotClient) Order(ctx context.Context, in *OrderRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[Progress], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Robot_ServiceDesc.Streams[3], Robot_Order_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Robot_ServiceDesc.Streams[4], Robot_Order_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -249,8 +272,11 @@ type RobotServer interface {
 	// What slots read as: first at once, then when one of them changed. A slow reader gets the newest values, and the number that it missed.
 	// Without a change there is a message without values each second: a client that hears nothing for 2 s has lost the robot. Right: look.
 	Subscribe(*SubscribeRequest, grpc.ServerStreamingServer[Values]) error
-	// Things that happen, from now on. A gap in their numbers was missed. Without one there is an empty one each second. Right: look.
+	// Things that happen, from now on or since one that was heard before. A gap in their numbers was missed. Without one there is an empty one each second. Right: look.
 	Events(*EventsRequest, grpc.ServerStreamingServer[Event]) error
+	// The orders of all programs, through this API or another one on this port: one message when an order begins, and one when it ends. A gap in their numbers was missed.
+	// Without one there is an empty one each second. Right: look.
+	Orders(*OrdersRequest, grpc.ServerStreamingServer[OrderReport]) error
 	// One picture of the camera, taken from now on. Refusals: unable, a body without a camera; no_picture, a camera that is off or does not answer. Right: camera.
 	Image(context.Context, *ImageRequest) (*Picture, error)
 	// Pictures of the camera, as many as asked for or as the camera takes. A slow reader gets the newest one, and the number that it missed. Without a picture there is
@@ -291,6 +317,9 @@ func (UnimplementedRobotServer) Subscribe(*SubscribeRequest, grpc.ServerStreamin
 }
 func (UnimplementedRobotServer) Events(*EventsRequest, grpc.ServerStreamingServer[Event]) error {
 	return status.Error(codes.Unimplemented, "method Events not implemented")
+}
+func (UnimplementedRobotServer) Orders(*OrdersRequest, grpc.ServerStreamingServer[OrderReport]) error {
+	return status.Error(codes.Unimplemented, "method Orders not implemented")
 }
 func (UnimplementedRobotServer) Image(context.Context, *ImageRequest) (*Picture, error) {
 	return nil, status.Error(codes.Unimplemented, "method Image not implemented")
@@ -394,6 +423,17 @@ func _Robot_Events_Handler(srv interface{}, stream grpc.ServerStream) error {
 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Robot_EventsServer = grpc.ServerStreamingServer[Event]
+
+func _Robot_Orders_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(OrdersRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(RobotServer).Orders(m, &grpc.GenericServerStream[OrdersRequest, OrderReport]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Robot_OrdersServer = grpc.ServerStreamingServer[OrderReport]
 
 func _Robot_Image_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ImageRequest)
@@ -574,6 +614,11 @@ var Robot_ServiceDesc = grpc.ServiceDesc{
 		{
 			StreamName:    "Events",
 			Handler:       _Robot_Events_Handler,
+			ServerStreams: true,
+		},
+		{
+			StreamName:    "Orders",
+			Handler:       _Robot_Orders_Handler,
 			ServerStreams: true,
 		},
 		{

@@ -195,6 +195,11 @@ def event(m: pb.Event) -> Optional[pb.Event]:
     return m if m.name else None
 
 
+def report(m: pb.OrderReport) -> Optional[pb.OrderReport]:
+    """None likewise."""
+    return m if m.order else None
+
+
 Plain = Union[float, bool, str, Sequence[Any]]
 
 
@@ -243,7 +248,7 @@ def calls(channel: Any) -> Dict[str, Any]:
     """The calls of the API on a channel of grpc or grpc.aio, by name."""
     out = {}
     for m in pb.DESCRIPTOR.services_by_name["Robot"].methods:
-        make = channel.unary_stream if m.name in ("Subscribe", "Events", "Images", "Order") else channel.unary_unary
+        make = channel.unary_stream if m.name in ("Subscribe", "Events", "Orders", "Images", "Order") else channel.unary_unary
         answer = getattr(pb, m.output_type.name)
         out[m.name] = make(f"/kennel.robot.v1.Robot/{m.name}", request_serializer=getattr(pb, m.input_type.name).SerializeToString,
                            response_deserializer=answer.FromString)

@@ -139,9 +139,13 @@ class Robot(_Mover):
         Lost when the robot is not heard for 2 s."""
         return self._listen("Subscribe", pb.SubscribeRequest(names=names, rate_hz=rate), c.values)
 
-    def events(self, *names: str) -> Iterator[pb.Event]:
-        """What happens from now on; of names, if there are any, events that begin so."""
-        return self._listen("Events", pb.EventsRequest(names=names), c.event)
+    def events(self, *names: str, since: Optional[int] = None) -> Iterator[pb.Event]:
+        """What happens from now on, or after the event with the number since; of names, if there are any, events that begin so."""
+        return self._listen("Events", pb.EventsRequest(names=names, since=since), c.event)
+
+    def orders(self) -> Iterator[pb.OrderReport]:
+        """The orders of all programs, as they begin and as they end."""
+        return self._listen("Orders", pb.OrdersRequest(), c.report)
 
     def picture(self, format: str = "", *, quality: Optional[int] = None) -> Picture:
         """Takes a picture: jpeg, rgb or grey8. What is not given is as the slots of the robot's camera say. Raises Error unable for a body without a camera,

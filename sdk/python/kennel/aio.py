@@ -118,8 +118,11 @@ class Robot(_Mover):
     def subscribe(self, *names: str, rate: float = 10) -> AsyncIterator[Values]:
         return self._listen("Subscribe", pb.SubscribeRequest(names=names, rate_hz=rate), c.values)
 
-    def events(self, *names: str) -> AsyncIterator[pb.Event]:
-        return self._listen("Events", pb.EventsRequest(names=names), c.event)
+    def events(self, *names: str, since: Optional[int] = None) -> AsyncIterator[pb.Event]:
+        return self._listen("Events", pb.EventsRequest(names=names, since=since), c.event)
+
+    def orders(self) -> AsyncIterator[pb.OrderReport]:
+        return self._listen("Orders", pb.OrdersRequest(), c.report)
 
     async def picture(self, format: str = "", *, quality: Optional[int] = None) -> Picture:
         return c.picture(await self._ask("Image", pb.ImageRequest(format=format, quality=quality)))  # type: ignore[return-value]

@@ -118,11 +118,12 @@ class Sync(unittest.TestCase):
     def test_streams(self):
         robot, seen = self.connect(), []
         self.refused("core_lost", lambda: [seen.append(v["fake.count"]) for v in robot.subscribe("fake.count", rate=50)])
-        self.refused("core_lost", lambda: [seen.append((e.seq, e.name)) for e in robot.events("fake.")])
+        self.refused("core_lost", lambda: [seen.append((e.seq, e.name)) for e in robot.events("fake.", since=4)])
+        self.refused("core_lost", lambda: [seen.append((r.order, r.program)) for r in robot.orders()])
         self.refused("lost", lambda: [seen.append(v["fake.silent"]) for v in robot.subscribe("fake.silent")], error=kennel.Lost)
         self.refused("not_found", robot.subscribe, "nowhere")
         self.refused("lost", robot.do, "silent", error=kennel.Lost)
-        self.assertEqual(seen, [0, 1, 2, (1, "fake.happened"), (2, "fake.happened"), (3, "fake.happened"), 7])
+        self.assertEqual(seen, [0, 1, 2, (5, "fake.happened"), (6, "fake.happened"), (7, "fake.happened"), (1, "fake"), (2, "fake"), (3, "fake"), 7])
 
     def test_pictures(self):
         robot = self.connect()

@@ -96,10 +96,12 @@ class Event(_message.Message):
     def __init__(self, seq: _Optional[int] = ..., at_us: _Optional[int] = ..., name: _Optional[str] = ..., warning: bool = ..., numbers: _Optional[_Iterable[int]] = ..., texts: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class EventsRequest(_message.Message):
-    __slots__ = ["names"]
+    __slots__ = ["names", "since"]
     NAMES_FIELD_NUMBER: _ClassVar[int]
+    SINCE_FIELD_NUMBER: _ClassVar[int]
     names: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, names: _Optional[_Iterable[str]] = ...) -> None: ...
+    since: int
+    def __init__(self, names: _Optional[_Iterable[str]] = ..., since: _Optional[int] = ...) -> None: ...
 
 class ImageRequest(_message.Message):
     __slots__ = ["format", "part", "quality"]
@@ -151,6 +153,24 @@ class List(_message.Message):
     items: _containers.RepeatedCompositeFieldContainer[Value]
     def __init__(self, items: _Optional[_Iterable[_Union[Value, _Mapping]]] = ...) -> None: ...
 
+class OrderReport(_message.Message):
+    __slots__ = ["at_us", "ended", "for_ms", "order", "program", "seq", "steps"]
+    AT_US_FIELD_NUMBER: _ClassVar[int]
+    ENDED_FIELD_NUMBER: _ClassVar[int]
+    FOR_MS_FIELD_NUMBER: _ClassVar[int]
+    ORDER_FIELD_NUMBER: _ClassVar[int]
+    PROGRAM_FIELD_NUMBER: _ClassVar[int]
+    SEQ_FIELD_NUMBER: _ClassVar[int]
+    STEPS_FIELD_NUMBER: _ClassVar[int]
+    at_us: int
+    ended: Ended
+    for_ms: int
+    order: int
+    program: str
+    seq: int
+    steps: _containers.RepeatedCompositeFieldContainer[Step]
+    def __init__(self, seq: _Optional[int] = ..., order: _Optional[int] = ..., at_us: _Optional[int] = ..., program: _Optional[str] = ..., steps: _Optional[_Iterable[_Union[Step, _Mapping]]] = ..., for_ms: _Optional[int] = ..., ended: _Optional[_Union[Ended, _Mapping]] = ...) -> None: ...
+
 class OrderRequest(_message.Message):
     __slots__ = ["for_ms", "lease", "steps", "text"]
     FOR_MS_FIELD_NUMBER: _ClassVar[int]
@@ -162,6 +182,10 @@ class OrderRequest(_message.Message):
     steps: _containers.RepeatedCompositeFieldContainer[Step]
     text: str
     def __init__(self, lease: _Optional[str] = ..., steps: _Optional[_Iterable[_Union[Step, _Mapping]]] = ..., text: _Optional[str] = ..., for_ms: _Optional[int] = ...) -> None: ...
+
+class OrdersRequest(_message.Message):
+    __slots__ = []
+    def __init__(self) -> None: ...
 
 class Part(_message.Message):
     __slots__ = ["actuator", "aliases", "bearing", "compact", "full", "interfaces", "kind", "slots"]
