@@ -39,7 +39,7 @@ func (a *app) robot() *cobra.Command {
 	return group(describe("robot", "Control a robot: show its parts live, change them, drive it and stop it", "robot tree vic:00e20100",
 		"robot watch vic:00e20100 headPitch 'cliff*'", "robot do vic:00e20100 'headPitch = 0.3'",
 		"robot drive vic:00e20100 straight=0.1", "robot stop vic:00e20100"),
-		a.robotTree(), a.robotWatch(), a.robotDo(), a.robotDrive(), a.robotPoke(),
+		a.robotTree(), a.robotWatch(), a.robotRecord(), a.robotDo(), a.robotDrive(), a.robotPoke(),
 		a.tells(&cobra.Command{Use: "stop THING", Short: "Stop all motors of a robot",
 			Long:    "Stop all motors of a robot, whatever program drives it. A stop overtakes pending commands and cancels motions sent before it.",
 			Example: "  kennelctl robot stop vic:00e20100"}, commandwire.RobotStop),

@@ -60,6 +60,9 @@ type Robot struct {
 	// InRoom makes the wheels move a robot between two walls, on its right at y = -0.35 m and ahead at x = 1.2 m, and its laser measure them.
 	InRoom bool
 
+	// Stay makes streams last after their messages, as those of a robot that is not lost.
+	Stay bool
+
 	mu     sync.Mutex
 	pose   robotpb.Pose
 	counts map[string]int
@@ -191,7 +194,8 @@ func (r *Robot) call(ctx context.Context, authorization string, q proto.Message,
 	switch q := q.(type) {
 	case *robotpb.DescribeRequest:
 		return tell(&robotpb.Description{Thing: "vic:00e20100", Species: "vector", Name: Name, Rights: []string{"look", "move"}, Limits: &robotpb.Limits{RateHz: 50},
-			Parts: []*robotpb.Part{{Full: "robot"}, {Full: "robot.body.sonar[0]", Interfaces: []string{"DistanceSensor"}, Bearing: proto.Float64(-0.2)}, {Full: "robot.body.laser", Compact: "laser", Interfaces: []string{"DistanceSensor"}, Slots: []*robotpb.Slot{{Name: "distance", Unit: "m"}}}}})
+			Parts: []*robotpb.Part{{Full: "robot", Actuator: true}, {Full: "robot.body.sonar[0]", Interfaces: []string{"DistanceSensor"}, Bearing: proto.Float64(-0.2)}, {Full: "robot.body.laser", Compact: "laser", Interfaces: []string{"DistanceSensor"}, Slots: []*robotpb.Slot{{Name: "distance", Unit: "m"}}},
+				{Full: "fake", Slots: []*robotpb.Slot{{Name: "count"}}}}})
 	case *robotpb.ReadRequest:
 		return r.read(q, tell)
 	case *robotpb.ClaimRequest:
@@ -309,7 +313,7 @@ func (r *Robot) stream(ctx context.Context, q proto.Message, tell func(proto.Mes
 			return &robotpb.Values{AtUs: int64(n), Missed: uint64(n), Readings: []*robotpb.Reading{{Part: "fake", Slot: strings.TrimPrefix(names[0], "fake."), Value: number(float64(n)), Changed: true, AgeUs: -1}}}
 		}
 	case *robotpb.EventsRequest:
-		names, alive = q.Names, &robotpb.Event{}
+		names, alive = append(q.Names, ""), &robotpb.Event{} // none: all
 		message = func(n int) proto.Message {
 			return &robotpb.Event{Seq: q.GetSince() + uint64(n+1), AtUs: 2_500_000, Name: "fake.happened", Warning: true, Numbers: []int64{int64(n), -1}, Texts: []string{"x"}}
 		}
@@ -340,6 +344,9 @@ func (r *Robot) stream(ctx context.Context, q proto.Message, tell func(proto.Mes
 		if err := tell(alive); err != nil {
 			return err
 		}
+	}
+	if r.Stay {
+		return r.until(ctx)
 	}
 	return refuse("core_lost", codes.Unavailable, http.StatusServiceUnavailable, "connection to the real-time core lost")
 }

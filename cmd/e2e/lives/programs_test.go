@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"image/jpeg"
 	"math"
 	"os"
@@ -27,6 +28,42 @@ func late(err error) bool {
 	var end *kennel.NotDone
 	var refused *kennel.Error // the next order, while the reason still holds
 	return errors.As(err, &end) && strings.Contains(end.Words, "late") || errors.As(err, &refused) && refused.Code == "stopped" && strings.Contains(refused.Message, "late")
+}
+
+// record records a robot while do drives it, and replays the orders of the recording on the same robot.
+func record(t *testing.T, file string, do func()) {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "run.mcap")
+	cmd := exec.CommandContext(t.Context(), filepath.Join(housetest.Bin, "kennelctl"), "robot", "record", file, "-to", name, "-o", "json")
+	var out, errOut bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errOut
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	housetest.Await(t, time.Minute, "the recording", func() error { // its first values are written within two seconds
+		if info, err := os.Stat(name); err != nil || info.Size() < 10_000 {
+			return fmt.Errorf("%v, %v: %s", info, err, errOut.Bytes())
+		}
+		return nil
+	})
+	do()
+	var got struct{ Values, Orders int }
+	if err := errors.Join(cmd.Process.Signal(os.Interrupt), cmd.Wait(), json.Unmarshal(out.Bytes(), &got)); err != nil || got.Orders < 2 || got.Values == 0 {
+		t.Fatalf("recorded: %v\n%s%s", err, out.Bytes(), errOut.Bytes())
+	}
+	b, err := housetest.Program(t, "", nil, "robotkit", "replay", name, "-robot", file, "-o", "json")
+	var replayed struct {
+		Orders []struct{ Order, Recorded, Replayed, Differs string }
+		Differ int
+	}
+	if jerr := json.Unmarshal(b, &replayed); jerr != nil || len(replayed.Orders) != got.Orders || (err == nil) != (replayed.Differ == 0) {
+		t.Fatalf("replayed: %v, %v\n%s", err, jerr, b)
+	}
+	for _, o := range replayed.Orders {
+		if o.Order == "" || o.Recorded == "" || o.Replayed == "" && o.Differs == "" || strings.HasPrefix(o.Recorded, "done") && strings.HasPrefix(o.Replayed, "done") && o.Differs != "" {
+			t.Errorf("replayed: %+v", o)
+		}
+	}
 }
 
 // TestPrograms: a person at the robot lets a program in; it drives a square with each species, and hears that it is refused, by whom, and that the
@@ -121,6 +158,10 @@ await robot.close();
 					t.Errorf("two lines of %s: %v\n%s", language[0], err, out)
 				}
 			}
+			record(t, file, func() {
+				try("side", func() error { _, err := r.Go(t.Context(), 0.05); return err })
+				try("corner", func() error { _, err := r.Turn(t.Context(), -math.Pi/2); return err })
+			})
 
 			lease, err := r.Claim(t.Context(), "robot.go")
 			if err != nil {

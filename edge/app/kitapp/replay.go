@@ -1,6 +1,8 @@
 package kitapp
 
 import (
+	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -8,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"kennel/edge/app/kitapp/orderskit"
 	"kennel/edge/bodies"
 	"kennel/edge/body"
 	"kennel/edge/control"
@@ -28,17 +31,22 @@ type replayed struct {
 }
 
 func replayCommand() *cobra.Command {
-	return &cobra.Command{
+	var robot string
+	cmd := &cobra.Command{
 		Use:   "replay FILE",
-		Short: "Replay a recording of robotd and compare every step",
+		Short: "Replay a recording of robotd, or the orders of an MCAP recording, and compare",
 		Long: `Replay a recording of "robotd -record FILE" through the real-time core: each step gets its recorded input and must produce the recorded
 output, bit for bit. Prints "identical" and exits with 0, or prints the first step that differs and exits with 1.
 
 An incomplete recording, after a power loss or a kill, is replayed as far as it goes. A recording by another version of robotd differs
-where that version behaved differently. "-" is standard input.`,
+where that version behaved differently. "-" is standard input.
+
+An MCAP file of "kennelctl robot record" holds what programs ordered. Its orders run again, at their times, on the robot of -robot: a simulated one, for it
+moves as recorded. Prints how each order ended then and now, and exits with 1 if one ended otherwise.`,
 		Example: `  robotd -root ./r1 -record run.krt
   robotkit replay run.krt
-  robotkit replay run.krt -o json`,
+  robotkit replay run.krt -o json
+  robotkit replay run.mcap -robot robot.json`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			in, name := cmd.InOrStdin(), "standard input"
@@ -52,6 +60,11 @@ where that version behaved differently. "-" is standard input.`,
 				defer f.Close()
 				in, name = f, args[0]
 			}
+			buffered := bufio.NewReader(in)
+			if orderskit.Is(buffered) {
+				return orderskit.Replay(cmd, buffered, name, cmp.Or(robot, cli.Getenv(cmd.Context())("KENNEL_ROBOT")))
+			}
+			in = buffered
 			var first, last time.Duration
 			var bad error
 			done, err := rt.Replay(in, rt.Config{}, func(tape *rt.Tape, d body.Description) []rt.Task {
@@ -98,6 +111,9 @@ where that version behaved differently. "-" is standard input.`,
 			return nil
 		},
 	}
+	cmd.Flags().StringVar(&robot, "robot", "", "for an MCAP recording: the `FILE` of the robot that runs its orders; otherwise $KENNEL_ROBOT names it")
+	_ = cmd.MarkFlagFilename("robot", "json")
+	return cmd
 }
 
 // controlOf returns the control loop of a body of the given species, told by tape.
