@@ -22,10 +22,12 @@ import (
 	"kennel/edge/sight"
 	"kennel/infra/admission"
 	"kennel/infra/api/status"
+	"kennel/infra/backoff"
 	"kennel/infra/errs"
 	"kennel/infra/kit/kitgrpc"
 	"kennel/infra/kit/kithttp"
 	"kennel/infra/logging"
+	"kennel/infra/mdns"
 	"kennel/infra/protomux"
 	"kennel/infra/runner"
 	"kennel/infra/tlsserver"
@@ -162,6 +164,9 @@ func (g *Gateway) run(ctx context.Context) error {
 	defer wg.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	if everywhere(raw.Addr().String()) {
+		wg.Go(func() { g.announce(ctx) })
+	}
 	calls := kitgrpc.NewServer(conf, g.Log)
 	calls.RegisterService(g.service(), g)
 	g.begin(ctx, calls, &wg)
@@ -218,13 +223,43 @@ func (g *Gateway) tell(at net.Addr) {
 	g.Changed()
 }
 
+// everywhere reports whether an address is every one of this machine.
+func everywhere(addr string) bool {
+	host, _, err := net.SplitHostPort(addr)
+	ip := net.ParseIP(host)
+	return err == nil && ip != nil && ip.IsUnspecified()
+}
+
+// announce gives the robot a name in its network, such as vector-a1b2.local, until ctx ends: its address may change, its name does not.
+func (g *Gateway) announce(ctx context.Context) {
+	for failed := false; ; {
+		name := strings.ToLower(g.cfg.Name())
+		if name != "" {
+			r, err := mdns.Listen(name+".local", g.Log)
+			if err == nil {
+				err = r.Run(ctx)
+			}
+			if err != nil && !failed {
+				failed = true
+				g.Log.Warn("name of the robot not announced; its address is in the robot's file", "name", name, logging.Err, err)
+			}
+		}
+		if backoff.Sleep(ctx, announceEvery) != nil {
+			return
+		}
+	}
+}
+
+// announceEvery is how often it is tried, if the robot has no name yet or the network is not there.
+const announceEvery = time.Second
+
 // reachable returns an address for others of one that is listened on.
 func reachable(addr string) string {
-	host, port, err := net.SplitHostPort(addr)
-	if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsUnspecified() {
+	if !everywhere(addr) {
 		return addr
 	}
-	all, _ := net.InterfaceAddrs() // without any it is the machine itself
+	_, port, _ := net.SplitHostPort(addr) // it is one
+	all, _ := net.InterfaceAddrs()        // without any it is the machine itself
 	for _, a := range all {
 		if n, ok := a.(*net.IPNet); ok && n.IP.IsGlobalUnicast() {
 			return net.JoinHostPort(n.IP.String(), port)

@@ -66,7 +66,9 @@ func only(rights ...string) func(string) bool {
 }
 
 // newDesk's robot has more parts beside the toy's. Its clients connect by address, trust the robot's own certificate alone, and expect the robot's name in it (VEC-AUTH-04).
-func newDesk(t testing.TB, more ...robot.Part) *desk {
+func newDesk(t testing.TB, more ...robot.Part) *desk { return newDeskAt(t, "127.0.0.1:0", more...) }
+
+func newDeskAt(t testing.TB, addr string, more ...robot.Part) *desk {
 	t.Helper()
 	dir := t.TempDir()
 	root, err := os.OpenRoot(dir)
@@ -84,7 +86,7 @@ func newDesk(t testing.TB, more ...robot.Part) *desk {
 		t.Fatal(err)
 	}
 	h := host.New(host.Robot{Root: root, Dir: dir, Thing: "vic:00e20100", OS: "2.1.0.7", Log: log, Changed: func() {}, Now: time.Now})
-	g := gateway.New(h, gateway.Config{Addr: "127.0.0.1:0", Certificate: func() (tls.Certificate, bool) { return plate.TLSCertificate(), true },
+	g := gateway.New(h, gateway.Config{Addr: addr, Certificate: func() (tls.Certificate, bool) { return plate.TLSCertificate(), true },
 		Name: plate.Name, Client: func(_ context.Context, bearer string) (gateway.Client, bool) {
 			d.mu.Lock()
 			defer d.mu.Unlock()

@@ -69,7 +69,7 @@ func (p *peer) motion() corelink.Motion {
 type peers struct {
 	dir   string
 	began func(client string, o core.Order, m *coreclient.Motion) // with each order
-	free chan struct{} // one for each that is in use
+	free  chan struct{}                                           // one for each that is in use
 
 	mu   sync.Mutex
 	idle []*peer // oldest first

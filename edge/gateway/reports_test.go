@@ -4,13 +4,27 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	"kennel/infra/api/robotpb"
+	"kennel/infra/mdns"
+	"kennel/infra/testwait"
 )
+
+// TestAnnounced: a gateway that is for the network has the robot's name there.
+func TestAnnounced(t *testing.T) {
+	d := newDeskAt(t, "0.0.0.0:0")
+	testwait.Until(t, patience, "its name", func() error {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := mdns.Lookup(ctx, strings.ToLower(d.conf.ServerName)+".local")
+		return err
+	})
+}
 
 // TestOrderReports: who looks hears the orders of all programs, as they began and how they ended.
 func TestOrderReports(t *testing.T) {
