@@ -15,7 +15,7 @@ import (
 // Facade is another interface of the robot on the gateway's port, for programs that speak something other than kennel.robot.v1. It keeps no model of the
 // robot of its own: it reads and moves the robot through the methods of the Gateway in this file, with the same tokens and limits.
 type Facade struct {
-	Service *grpc.ServiceDesc       // its handlers check each caller themselves (Admit)
+	Service *grpc.ServiceDesc       // its handlers check each caller themselves (Admit); nil: it has none
 	Routes  map[string]http.Handler // by pattern of http.ServeMux, such as "POST /v1/battery_state"
 	Run     func(context.Context)   // runs while the gateway does; nil: nothing to run
 }
@@ -35,7 +35,9 @@ func (g *Gateway) route(mux *http.ServeMux) {
 // begin registers the facades' services and starts what they run.
 func (g *Gateway) begin(ctx context.Context, s *grpc.Server, wg *sync.WaitGroup) {
 	for _, f := range g.facades {
-		s.RegisterService(f.Service, f)
+		if f.Service != nil {
+			s.RegisterService(f.Service, f)
+		}
 		if f.Run != nil {
 			wg.Go(func() { f.Run(ctx) })
 		}

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"kennel/edge/agent/host"
+	"kennel/edge/gateway/scratch"
 	"kennel/edge/sight"
 	"kennel/infra/admission"
 	"kennel/infra/api/status"
@@ -109,6 +110,7 @@ func New(h *host.Host, cfg Config) *Gateway {
 	g.eyes.path = filepath.Join(h.Dir, sight.SocketPath)
 	g.peers = &peers{dir: h.Dir, began: g.orders.began, free: make(chan struct{}, maxLeases)}
 	g.leases = &leases{all: map[string]*lease{}}
+	g.Offer(Facade{Routes: scratch.Routes()})
 	var err error
 	if g.programs, err = openPrograms(h.Root, h.Now); err != nil {
 		h.Log.Error("programs that were let in at the robot not read; let them in again", logging.Err, err)

@@ -1,0 +1,149 @@
+// The page of scratch.go.
+import { connect, KennelError, NotDone } from "./kennel.mjs";
+
+const at = (id) => document.getElementById(id);
+const kept = "kennel.token"; // in this tab, until it is closed
+const mostNames = 64; // of one subscription
+const metres = 0.05, radians = Math.PI / 12; // of one press
+
+let robot, description, moving;
+
+function trouble(e) {
+  at("trouble").textContent = e instanceof KennelError || e instanceof NotDone ? e.message : String(e?.message ?? e);
+}
+
+function say(text, bad) {
+  const line = document.createElement("p");
+  line.textContent = text;
+  line.classList.toggle("bad", Boolean(bad));
+  const log = at("log");
+  log.append(line);
+  while (log.children.length > 200) log.firstChild.remove();
+  log.scrollTop = log.scrollHeight;
+}
+
+async function open(token) {
+  const address = location.host.includes(":") && !location.host.endsWith("]") ? location.host : `${location.host}:443`;
+  robot = await connect({ address, token });
+  description = await robot.describe();
+  sessionStorage.setItem(kept, token);
+  at("trouble").textContent = "";
+  at("name").textContent = document.title = description.name || description.thing;
+  at("about").textContent = `${description.species} ${description.thing}; you may ${description.rights.join(", ") || "do nothing"}`;
+  const has = (right) => description.rights.includes(right);
+  at("door").hidden = true;
+  at("robot").hidden = at("stop").hidden = false;
+  at("drive").hidden = !(has("move") && description.parts.some((p) => p.interfaces.includes("Mobile")));
+  at("camera").hidden = !(has("camera") && description.parts.some((p) => p.interfaces.includes("VideoIn")));
+  if (!at("camera").hidden) forever(pictures);
+  if (has("look")) {
+    forever(events);
+    list();
+  }
+}
+
+// forever runs a stream again when it ends, and says once that the robot is away.
+async function forever(stream) {
+  for (let told = false; ; ) {
+    try {
+      await stream(() => (told = false));
+    } catch (e) {
+      if (!told) say(e.message, true);
+      told = true;
+      if (["token_wrong", "right_missing", "unable"].includes(e.code)) return;
+    }
+    await new Promise((resolve) => setTimeout(resolve, 1000));
+  }
+}
+
+let shown;
+async function pictures(alive) {
+  for await (const p of robot.pictures({ format: "jpeg", rate: 5 })) {
+    alive();
+    const url = URL.createObjectURL(new Blob([p.data], { type: "image/jpeg" }));
+    at("picture").src = url;
+    if (shown) URL.revokeObjectURL(shown);
+    shown = url;
+  }
+}
+
+async function events(alive) {
+  for await (const e of robot.events()) {
+    alive();
+    say([e.name, ...e.texts, ...e.numbers].join(" "), e.warning);
+  }
+}
+
+// list shows all slots, whose values change as the robot says so.
+function list() {
+  const cells = new Map(), names = [];
+  for (const part of description.parts) {
+    if (part.slots.length) names.push(part.full);
+    for (const slot of part.slots) {
+      const row = at("parts").insertRow(), name = `${part.full}.${slot.name}`;
+      row.insertCell().textContent = name;
+      cells.set(name, row.insertCell());
+      row.insertCell().textContent = slot.unit;
+      row.dataset.words = [name, part.compact, ...part.aliases].join(" ").toLowerCase();
+    }
+  }
+  for (let i = 0; i < names.length; i += mostNames) {
+    const some = names.slice(i, i + mostNames);
+    forever(async (alive) => {
+      for await (const values of robot.subscribe(some, { rate: 5 })) {
+        alive();
+        for (const r of values.readings) {
+          const cell = cells.get(`${r.part}.${r.slot}`);
+          if (cell) cell.textContent = r.value === null ? "not known" : typeof r.value === "number" ? +r.value.toPrecision(5) : r.value;
+        }
+      }
+    });
+  }
+}
+
+async function press(key) {
+  if (moving) return; // it has not arrived
+  const step = { ArrowUp: () => robot.go(metres), ArrowDown: () => robot.go(-metres), ArrowLeft: () => robot.turn(-radians), ArrowRight: () => robot.turn(radians) }[key];
+  moving = step().catch((e) => say(e.message, true));
+  await moving;
+  moving = undefined;
+}
+
+async function run(text) {
+  say(`> ${text}`);
+  try {
+    if (/[=(]/.test(text)) say((await robot.do(text)).words);
+    else for (const r of (await robot.values(text)).readings) say(`${r.part}.${r.slot} = ${r.value ?? "not known"} ${r.unit}`);
+  } catch (e) {
+    say(e.message, true);
+  }
+}
+
+at("door").addEventListener("submit", async (e) => {
+  e.preventDefault();
+  try {
+    const file = at("file").files[0];
+    await open(at("token").value.trim() || (file ? JSON.parse(await file.text()).token : ""));
+  } catch (e) {
+    trouble(e);
+  }
+});
+at("stop").addEventListener("click", () => robot.stop().then(() => say("stopped"), (e) => say(e.message, true)));
+at("pad").addEventListener("click", (e) => e.target.dataset.key && press(e.target.dataset.key));
+at("pad").addEventListener("keydown", (e) => {
+  if (!e.key.startsWith("Arrow")) return;
+  e.preventDefault();
+  press(e.key);
+});
+at("line").addEventListener("submit", (e) => {
+  e.preventDefault();
+  const text = at("text").value.trim();
+  at("text").value = "";
+  if (text) run(text);
+});
+at("filter").addEventListener("input", () => {
+  const word = at("filter").value.trim().toLowerCase();
+  for (const row of at("parts").rows) row.hidden = !row.dataset.words.includes(word);
+});
+const before = sessionStorage.getItem(kept);
+if (before) open(before).catch((e) => (sessionStorage.removeItem(kept), trouble(e)));
