@@ -29,7 +29,7 @@ async function open(token) {
   sessionStorage.setItem(kept, token);
   at("trouble").textContent = "";
   at("name").textContent = document.title = description.name || description.thing;
-  at("about").textContent = `${description.species} ${description.thing}; you may ${description.rights.join(", ") || "do nothing"}`;
+  at("about").textContent = `${description.thing}; you may ${description.rights.join(", ") || "do nothing"}`;
   const has = (right) => description.rights.includes(right);
   at("door").hidden = true;
   at("robot").hidden = at("stop").hidden = false;
