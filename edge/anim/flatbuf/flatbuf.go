@@ -223,6 +223,9 @@ func (d *decoder) value(at int, to reflect.Value) error {
 	if err != nil {
 		return err
 	}
+	if to.SetZero(); n == 0 {
+		return nil
+	}
 	to.Set(reflect.MakeSlice(to.Type(), n, n))
 	for i := range n {
 		if err := d.value(at+4+each*i, to.Index(i)); err != nil {
