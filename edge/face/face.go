@@ -124,7 +124,7 @@ type shape struct {
 	soft         float32 // pixels over which lids round the corners that they cut
 }
 
-// lid is the edge of a lid: y = at + slope*x + bend*(1-(x/w)^2).
+// lid is the edge of a lid: y = at + slope*x + bend*(1-(x/w)^2), without a bend beside the eye.
 type lid struct{ at, slope, cos, bend float32 }
 
 // newLid returns a lid whose edge is at a height, with an angle in degrees and a bend in pixels.
@@ -135,7 +135,7 @@ func newLid(at, angle, bend float32) lid {
 
 // below returns how far below the lid's edge a point is.
 func (l *lid) below(x, y, w float32) float32 {
-	u := x / w
+	u := min(abs(x)/w, 1)
 	return (y - l.at - l.slope*x - l.bend*(1-u*u)) * l.cos
 }
 

@@ -68,12 +68,12 @@ type Head struct {
 	Variability uint8  `fb:"3" json:"angleVariability_deg" text:"vary"`
 }
 
-// Audio posts sounds and sets states, switches and parameters together (VEC-AFF-08).
+// Audio posts sounds and sets states, switches and parameters together (part of VEC-AFF-08).
 type Audio struct {
 	Trigger    uint32           `fb:"0" json:"triggerTime_ms"`
 	Groups     []AudioGroup     `fb:"1" json:"eventGroups,omitempty"`
 	States     []AudioState     `fb:"2" json:"states,omitempty"`
-	Switches   []AudioState     `fb:"3" json:"switches,omitempty"` // on the animation's game object (VEC-AFF-11)
+	Switches   []AudioState     `fb:"3" json:"switches,omitempty"` // on the animation's game object (part of VEC-AFF-11)
 	Parameters []AudioParameter `fb:"4" json:"parameters,omitempty"`
 }
 
@@ -84,13 +84,13 @@ type AudioGroup struct {
 	Probabilities []float32 `fb:"2" json:"probabilities,omitempty"` // if they sum up to less than 1, the rest is silence
 }
 
-// AudioState sets a state of a group (VEC-AFF-10).
+// AudioState sets a state of a group (part of VEC-AFF-10).
 type AudioState struct {
 	Group uint32 `fb:"0" json:"stateGroupId"`
 	State uint32 `fb:"1" json:"stateId"`
 }
 
-// AudioParameter sets a parameter, or moves it in a time (VEC-AFF-12).
+// AudioParameter sets a parameter, or moves it in a time (part of VEC-AFF-12).
 type AudioParameter struct {
 	Parameter uint32  `fb:"0" json:"parameterId"`
 	Value     float32 `fb:"1" json:"value"`
@@ -108,7 +108,7 @@ type Backpack struct {
 	Older    []float32 `fb:"6" json:"-"` // a file of the older robot, whose colours have other places, has this one
 }
 
-// Sprites starts a sequence of pictures on the display (VEC-AFF-14).
+// Sprites starts a sequence of pictures on the display (part of VEC-AFF-14).
 type Sprites struct {
 	Trigger         uint32  `fb:"0" json:"triggerTime_ms"`
 	Sequence        string  `fb:"1,required" json:"animName" text:"0"`
@@ -152,12 +152,12 @@ type Body struct {
 	Speed    int16  `fb:"3" json:"speed" text:"1"`
 }
 
-// Record keeps the heading that the robot has then (VEC-AFF-18).
+// Record keeps the heading that the robot has then (part of VEC-AFF-18).
 type Record struct {
 	Trigger uint32 `fb:"0" json:"triggerTime_ms"`
 }
 
-// Return turns back to the recorded heading (VEC-AFF-19).
+// Return turns back to the recorded heading (part of VEC-AFF-19).
 type Return struct {
 	Trigger   uint32 `fb:"0" json:"triggerTime_ms"`
 	Duration  uint32 `fb:"1" json:"durationTime_ms" text:"over"`
@@ -170,7 +170,7 @@ type Return struct {
 	Shortest  bool   `fb:"8" json:"useShortestDir" text:"shortest"`
 }
 
-// Box puts a sprite into a named box of a layer (VEC-AFF-15).
+// Box puts a sprite into a named box of a layer (part of VEC-AFF-15).
 type Box struct {
 	Trigger uint32  `fb:"0" json:"triggerTime_ms"`
 	Name    string  `fb:"1,required" json:"spriteBoxName" text:"0"`
@@ -233,7 +233,7 @@ func (c *Clip) each(f func(track string, i int, trigger, duration uint32)) {
 	}
 }
 
-// takes returns the time of the turn; a file's 0 means half a second (VEC-AFF-19).
+// takes returns the time of the turn; a file's 0 means half a second (part of VEC-AFF-19).
 func (r *Return) takes() uint32 {
 	if r.Duration == 0 {
 		return 500

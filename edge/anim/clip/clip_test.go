@@ -13,7 +13,7 @@ import (
 	"kennel/edge/face"
 )
 
-// all has every track and every field (VEC-AFF-04 to 19).
+// all has every track and every field (part of VEC-AFF-04 to 19).
 var all = []Clip{{Name: "anim_all_01", Tracks: Tracks{
 	Lift: []Lift{{0, 300, 60, 0}, {400, 200, 32, 3}},
 	Face: []Face{{ScaleX: 1, ScaleY: 1, ScanlineOpacity: 1}, {100, -5.5, 10, -4.25, 1.5, 0.75,
@@ -37,7 +37,7 @@ var forms = map[string]struct {
 	append func([]byte, []Clip) ([]byte, error)
 }{"binary": {ParseBinary, AppendBinary}, "json": {ParseJSON, AppendJSON}, "text": {ParseText, AppendText}}
 
-// TestBinary reads testdata/all.bin, which the makers' own compiler, flatc 2.0.8, made of the schema as the rows have it (VEC-AFF-01 to 19).
+// TestBinary reads testdata/all.bin, which the makers' own compiler, flatc 2.0.8, made of the schema as the rows have it (part of VEC-AFF-01 to 19).
 func TestBinary(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join("testdata", "all.bin"))
 	if err != nil {

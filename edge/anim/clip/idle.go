@@ -7,7 +7,7 @@ import (
 	"kennel/edge/face"
 )
 
-// The times and sizes of a face at rest; our own defaults (VEC-FCE-02 proposes those of blinks).
+// The times and sizes of a face at rest; our own defaults (part of VEC-FCE-02 proposes those of blinks).
 const (
 	blinkEvery  = 4 * time.Second // one in each such time, 3 to 5 s apart
 	blinkSpread = time.Second

@@ -124,7 +124,7 @@ func (r *jsonReader) keyframe(tracks *Tracks, raw []byte) error {
 // frame appends the keyframe to a track.
 func (r *jsonReader) frame(track reflect.Value, raw []byte) error {
 	elem := track.Type().Elem()
-	// The keyframe with its Name; audio frames may say "state" for "states" (VEC-AFF-08).
+	// The keyframe with its Name; audio frames may say "state" for "states" (part of VEC-AFF-08).
 	fields := []reflect.StructField{{Name: "TrackName", Type: reflect.TypeFor[string](), Tag: `json:"Name"`}}
 	for i := range elem.NumField() {
 		fields = append(fields, elem.Field(i))
@@ -207,4 +207,17 @@ func AppendJSON(dst []byte, clips []Clip) ([]byte, error) {
 		out = append(out, "\n ]"...)
 	}
 	return append(out, "\n}\n"...), nil
+}
+
+// AppendManifest appends the manifest of clips: a JSON array of name and length_ms (VEC-TRG-09).
+func AppendManifest(dst []byte, clips []Clip) []byte {
+	dst = append(dst, '[')
+	for i := range clips {
+		name, _ := json.Marshal(clips[i].Name) // a string always can
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = fmt.Appendf(dst, "\n  {\"length_ms\": %d, \"name\": %s}", clips[i].Span().Milliseconds(), name)
+	}
+	return append(dst, "\n]\n"...)
 }

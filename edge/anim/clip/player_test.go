@@ -309,7 +309,7 @@ func TestBeat(t *testing.T) {
 	}
 }
 
-// TestKeepAlive: without a clip the eyes blink every 3 to 5 s, shut in 100 ms, dart by few pixels, and look at a face that is seen (VEC-FCE-02).
+// TestKeepAlive: without a clip the eyes blink every 3 to 5 s, shut in 100 ms, dart by few pixels, and look at a face that is seen (part of VEC-FCE-02).
 func TestKeepAlive(t *testing.T) {
 	p := NewPlayer(Vector, &Locks{}, 5)
 	var f Frame

@@ -9,7 +9,7 @@ import (
 	"kennel/edge/anim/clip"
 )
 
-// TestLibrary: every clip is one that a Vector can play, every trigger has clips, and every clip is drawn by some trigger (VEC-TRG-02, 05).
+// TestLibrary: every clip is one that a Vector can play, every trigger has clips, and every clip is drawn by some trigger (VEC-TRG-02, part of 05).
 func TestLibrary(t *testing.T) {
 	l, err := Library()
 	if err != nil {
