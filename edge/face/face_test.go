@@ -47,6 +47,9 @@ func TestGolden(t *testing.T) {
 	const columns = 8
 	name := filepath.Join("testdata", "faces.png")
 	sheet := image.NewRGBA(image.Rect(0, 0, Width*columns, Height*len(golden)/columns))
+	if len(golden) != 40 {
+		t.Fatalf("%d faces", len(golden))
+	}
 	d := NewDrawer(Standard)
 	seen := map[[Width * Height]uint16]string{}
 	for i, g := range golden {
@@ -353,6 +356,17 @@ func TestFiles(t *testing.T) {
 	}
 	if err != nil || len(g.Image) != 7 || sum != 23 || g.Image[6].At(53, 48) != pic.At(53, 48) {
 		t.Errorf("%v: %d pictures, %v", err, len(g.Image), g.Delay)
+	}
+}
+
+// BenchmarkWorst draws eyes that fill the display.
+func BenchmarkWorst(b *testing.B) {
+	d := NewDrawer(Standard)
+	var pic Picture
+	p := faceOf(b, "face_scale_x=4 face_scale_y=4 upper_lid_y=0.1 lower_lid_y=0.1")
+	b.ReportAllocs()
+	for b.Loop() {
+		d.Draw(&pic, &p, Teal)
 	}
 }
 

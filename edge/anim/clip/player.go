@@ -201,7 +201,7 @@ func (p *Player) Start(now time.Duration, c *Clip, o Options) error {
 	p.lock = lock
 	p.clip, p.ignore, p.needs, p.start, p.loops, p.waiting = c, ignore, c.Parts()&^ignore, now, o.Loops, false
 	p.base, p.since = p.shown, now
-	p.at = [2]float64{-o.Head * 180 / math.Pi, o.Lift * 1000}
+	p.at = [2]float64{within(-o.Head*180/math.Pi, p.limits.HeadMin, p.limits.HeadMax), within(o.Lift*1000, p.limits.LiftMin, p.limits.LiftMax)}
 	p.faces = p.faces[:0]
 	for i := range c.Tracks.Face {
 		f, _ := c.Tracks.Face[i].Params() // Check saw it
@@ -242,13 +242,21 @@ func (p *Player) loop() {
 	p.next, p.head, p.lift = 0, p.head[:0], p.lift[:0]
 	vary := func(v uint8) float64 { return (2*p.rand.Float64() - 1) * float64(v) }
 	for _, x := range p.clip.Tracks.Head {
-		to := min(max(float64(x.Angle)+vary(x.Variability), p.limits.HeadMin), p.limits.HeadMax)
+		to := within(float64(x.Angle)+vary(x.Variability), p.limits.HeadMin, p.limits.HeadMax)
 		p.head = append(p.head, ramp{float64(x.Trigger), float64(x.Duration), value(p.head, float64(x.Trigger), p.at[0]), to})
 	}
 	for _, x := range p.clip.Tracks.Lift {
-		to := min(max(float64(x.Height)+vary(x.Variability), p.limits.LiftMin), p.limits.LiftMax)
+		to := within(float64(x.Height)+vary(x.Variability), p.limits.LiftMin, p.limits.LiftMax)
 		p.lift = append(p.lift, ramp{float64(x.Trigger), float64(x.Duration), value(p.lift, float64(x.Trigger), p.at[1]), to})
 	}
+}
+
+// within returns the nearest value between two limits; for one that is not a number, the lower limit.
+func within(v, low, high float64) float64 {
+	if v >= low {
+		return min(v, high)
+	}
+	return low
 }
 
 // value returns where a joint is at a time, which began at a place.

@@ -373,3 +373,75 @@ func TestAllocations(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 }
+
+// FuzzPlay: a clip that Check accepts plays at any times from any posture without a panic, and no joint, wheel or light passes its limits.
+func FuzzPlay(f *testing.F) {
+	b, err := AppendText(nil, all)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(string(b), uint64(1), 0.1, 30_000)
+	f.Add("clip a\n0 body 24 100 for=500\n0 head 45 over=3 vary=60\n9 lift 92 vary=60\n20 return over=100\n30 event DANCE_BEAT_SYNC\n0 lights front=1,1,1 for=9\n400 lights back=0,1,0", uint64(2), math.NaN(), 700)
+	f.Fuzz(func(t *testing.T, text string, seed uint64, head float64, micro int) {
+		clips, err := ParseText([]byte(text))
+		if err != nil {
+			return
+		}
+		p, now := NewPlayer(Vector, &Locks{}, seed), time.Duration(0)
+		for i := range clips {
+			if err := p.Start(now, &clips[i], Options{Head: head, Lift: -head, Loops: 3}); err != nil {
+				if !errors.Is(err, ErrClip) {
+					t.Fatal(err)
+				}
+				continue
+			}
+			for range 50 {
+				var f Frame
+				now += time.Duration(micro) * time.Microsecond
+				p.Step(now, &f, nil)
+				p.Signal(now)
+				checkFrame(t, &f)
+			}
+		}
+	})
+}
+
+// checkFrame fails for a frame that no Vector should be given.
+func checkFrame(t *testing.T, f *Frame) {
+	t.Helper()
+	const slack = 1e-9
+	up, wheel := -f.Head*180/math.Pi, math.Abs(f.Speed)+math.Abs(f.Turn)*0.024
+	switch {
+	case f.Has&HeadMotor != 0 && !(up >= -22-slack && up <= 45+slack):
+		t.Fatalf("head at %v degrees", up)
+	case f.Has&LiftMotor != 0 && !(f.Lift >= 0.032-slack && f.Lift <= 0.092+slack):
+		t.Fatalf("lift at %v m", f.Lift)
+	case f.Has&Wheels != 0 && f.Turn == 0 && !(wheel <= 0.22+slack), f.Speed != 0 && !(wheel <= 0.22+slack):
+		t.Fatalf("a wheel at %v m/s", wheel)
+	case f.Speed == 0 && math.Abs(f.Turn) > 2*math.Pi+slack, f.Face.Check() != nil:
+		t.Fatalf("turn %v rad/s, face %v", f.Turn, f.Face.Check())
+	}
+	for _, l := range f.Lights {
+		for _, v := range l {
+			if !(v >= 0 && v <= 1) {
+				t.Fatalf("lights %v", f.Lights)
+			}
+		}
+	}
+}
+
+// BenchmarkFrame: one step of a clip and its face, as a robot shows 30 a second.
+func BenchmarkFrame(b *testing.B) {
+	c := clipOf(b, "0 face happy\n5000 face angry\n0 head 20 over=5000\n0 lights front=#ff0000\n0 body STRAIGHT 10 for=5000")
+	p, d := NewPlayer(Vector, &Locks{}, 1), face.NewDrawer(face.Standard)
+	if err := p.Start(0, c, Options{Loops: Forever}); err != nil {
+		b.Fatal(err)
+	}
+	var f Frame
+	var picture face.Picture
+	b.ReportAllocs()
+	for now := time.Duration(0); b.Loop(); now += Step {
+		p.Step(now, &f, nil)
+		d.Draw(&picture, &f.Face, face.Teal)
+	}
+}
