@@ -118,6 +118,7 @@ func (d *Drawer) Draw(dst *Picture, p *Params, c Color) {
 // shape is one eye as it is drawn, in pixels around its own middle, y down.
 type shape struct {
 	w, h         float32       // half the width and height
+	perW, perH   float32       // 1/w and 1/h, at most 1
 	corner       [4][2]float32 // radii: upper left, upper right, lower left, lower right
 	upper, lower lid
 	hotX, hotY   float32
@@ -134,14 +135,15 @@ func newLid(at, angle, bend float32) lid {
 }
 
 // below returns how far below the lid's edge a point is.
-func (l *lid) below(x, y, w float32) float32 {
-	u := min(abs(x)/w, 1)
+func (l *lid) below(x, y, perW float32) float32 {
+	u := min(abs(x)*perW, 1)
 	return (y - l.at - l.slope*x - l.bend*(1-u*u)) * l.cos
 }
 
 // newShape returns the shape of an eye; side is -1 for the left one.
 func (d *Drawer) newShape(e *Eye, side float32) (s shape) {
 	s.w, s.h = d.style.EyeWidth/2*e[EyeScaleX], d.style.EyeHeight/2*e[EyeScaleY]
+	s.perW, s.perH = 1/max(s.w, 1), 1/max(s.h, 1)
 	for i, at := range [4]int{UpperOuterRadiusX, UpperInnerRadiusX, LowerOuterRadiusX, LowerInnerRadiusX} {
 		if side > 0 {
 			i ^= 1 // the outer corners are at the right
@@ -186,7 +188,7 @@ func (s *shape) outside(x, y float32) float32 {
 		root := float32(math.Sqrt(float64(k0)))
 		d = root * (root - 1) / float32(math.Sqrt(float64(gx*gx+gy*gy)))
 	}
-	return both(both(d, -s.upper.below(x, y, s.w), s.soft), s.lower.below(x, y, s.w), s.soft)
+	return both(both(d, -s.upper.below(x, y, s.perW), s.soft), s.lower.below(x, y, s.perW), s.soft)
 }
 
 // both returns how far a point is outside the common part of two shapes, whose corners it rounds over a number of pixels.
@@ -230,6 +232,7 @@ func (d *Drawer) eye(dst *Picture, f *Params, e *Eye, side float32, c Color) {
 	y0, y1 := int(max(midY-boxY, 0)), int(min(midY+boxY+1, Height))
 
 	base := c.channels(e[Saturation])
+	perX, perY := 1/scaleX, 1/scaleY
 	full := 255 * e[Lightness] * thin
 	for y := y0; y < y1; y++ {
 		line := float32(1)
@@ -239,7 +242,7 @@ func (d *Drawer) eye(dst *Picture, f *Params, e *Eye, side float32, c Color) {
 		dy := float32(y) + 0.5 - midY
 		for x := x0; x < x1; x++ {
 			dx := float32(x) + 0.5 - midX
-			ux, uy := (fc*dx+fs*dy)/scaleX, (fc*dy-fs*dx)/scaleY
+			ux, uy := (fc*dx+fs*dy)*perX, (fc*dy-fs*dx)*perY
 			ux, uy = ec*ux+es*uy, ec*uy-es*ux
 			out := s.outside(ux, uy) * unit
 			if out >= glow+0.5 {
@@ -255,7 +258,7 @@ func (d *Drawer) eye(dst *Picture, f *Params, e *Eye, side float32, c Color) {
 
 // light returns the brightness of a point, 0 to 1: the gradient around the hot spot, the darker line along the edge, and the glow.
 func (d *Drawer) light(s *shape, x, y, out, glow, glowing float32) float32 {
-	hx, hy := (x-s.hotX)/max(s.w, 1), (y-s.hotY)/max(s.h, 1)
+	hx, hy := (x-s.hotX)*s.perW, (y-s.hotY)*s.perH
 	inside := 1 - d.style.Falloff*min((hx*hx+hy*hy)/2, 1.4)
 	if out > -2 {
 		inside *= 1 - d.style.Outline*min(1+out/2, 1)
