@@ -11,7 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"kennel/edge/anim/clip"
+	"kennel/edge/body/vector/vectordriver"
 	"kennel/edge/face"
+	"kennel/edge/robot"
 	"kennel/infra/cli"
 )
 
@@ -156,5 +159,21 @@ func TestFace(t *testing.T) {
 		if code, _, _ := run(t, "", append([]string{"face"}, args...)...); code != cli.ExitUsage {
 			t.Errorf("%v: %d", args, code)
 		}
+	}
+}
+
+// TestSlots: a Vector's tree has a slot of every name that clips set.
+func TestSlots(t *testing.T) {
+	tree, err := vectordriver.Tree()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := clip.Frame{Has: clip.AllParts}
+	find := robot.Finder{Tree: tree}
+	for _, s := range f.AppendSetPoints(nil) {
+		find.Slot(s.Name)
+	}
+	if find.Err != nil {
+		t.Error(find.Err)
 	}
 }
