@@ -358,12 +358,13 @@ func (p *Player) advance(now time.Duration, f *Frame, fired []Fired) []Fired {
 				return fired
 			}
 		}
-		p.start += span
-		t -= span
-		if p.loops == Forever && t >= span { // late by whole loops, of which none is made up for
-			skipped := t / span * span
-			p.start, t = p.start+skipped, t-skipped
+		late := t/span - 1 // whole loops, of which none is made up for
+		if p.loops != Forever {
+			late = min(late, time.Duration(p.loops-1))
+			p.loops -= int(late)
 		}
+		p.start += (1 + late) * span
+		t -= (1 + late) * span
 		p.at = [2]float64{value(p.head, math.Inf(1), p.at[0]), value(p.lift, math.Inf(1), p.at[1])}
 		if n := len(p.faces); n > 0 {
 			p.base = p.faces[n-1]

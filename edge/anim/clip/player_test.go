@@ -219,6 +219,18 @@ func TestHour(t *testing.T) {
 	if fired = p.Step(10*time.Hour, &f, nil); len(fired) > 4 {
 		t.Errorf("%d events at once", len(fired))
 	}
+	if err := p.Start(10*time.Hour, c, Options{Loops: math.MaxInt}); err != nil {
+		t.Fatal(err)
+	}
+	if fired = p.Step(10000*time.Hour, &f, nil); len(fired) > 5 || p.Playing() == "" {
+		t.Errorf("%d events at once, %q plays", len(fired), p.Playing())
+	}
+	if err := p.Start(10000*time.Hour, c, Options{Loops: 3}); err != nil {
+		t.Fatal(err)
+	}
+	if fired = p.Step(20000*time.Hour, &f, nil); len(fired) > 6 || fired[len(fired)-1].End != Finished {
+		t.Errorf("%+v", fired)
+	}
 }
 
 // TestDeterministic: the same seed and times give the same frames and sounds; other seeds others.
