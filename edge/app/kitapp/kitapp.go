@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"kennel/edge/app/kitapp/animkit"
 	"kennel/edge/app/kitapp/mickit"
 	"kennel/edge/app/kitapp/mtnkit"
 	"kennel/edge/app/kitapp/pawnkit"
@@ -28,7 +29,7 @@ func command() *cobra.Command {
   robotkit ota inspect 2.0.1.6076.ota
   robotkit mtn check sit.mtn`,
 	}
-	root.AddCommand(treeCommand(), interfacesCommand(), replayCommand(), amigoCommand(), otaCommand(), mickit.Mic(), mickit.Wake(), mtnkit.MTN(), pawnkit.Pawn())
+	root.AddCommand(treeCommand(), interfacesCommand(), replayCommand(), amigoCommand(), otaCommand(), mickit.Mic(), mickit.Wake(), mtnkit.MTN(), pawnkit.Pawn(), animkit.Anim(), animkit.Face())
 	cli.AddOutput(root)
 	return root
 }

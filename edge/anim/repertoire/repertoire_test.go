@@ -1,0 +1,98 @@
+package repertoire
+
+import (
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"kennel/edge/anim/clip"
+)
+
+// TestLibrary: every clip is one that a Vector can play, every trigger has clips, and every clip is drawn by some trigger (VEC-TRG-02, part of 05).
+func TestLibrary(t *testing.T) {
+	l, err := Library()
+	if err != nil {
+		t.Fatal(err)
+	}
+	drawn := map[string]bool{}
+	for _, group := range l.Triggers {
+		for _, c := range l.Groups[group] {
+			drawn[c.Name] = true
+		}
+	}
+	for name, c := range l.Clips {
+		for _, p := range c.Check(clip.Vector) {
+			t.Error(p)
+		}
+		if !drawn[name] {
+			t.Errorf("no trigger draws %s", name)
+		}
+		if c.Parts()&clip.Display == 0 || c.Span() < 200*time.Millisecond || c.Span() > 10*time.Second {
+			t.Errorf("%s: %v, %v", name, c.Parts(), c.Span())
+		}
+	}
+	if len(l.Clips) < 12 || len(l.Triggers) < 12 {
+		t.Errorf("%d clips, %d triggers", len(l.Clips), len(l.Triggers))
+	}
+	for _, name := range []string{"anim_held_pickup_01", "anim_held_putdown_01"} {
+		if l.Clips[name].Parts()&clip.Wheels != 0 {
+			t.Errorf("%s drives", name)
+		}
+	}
+}
+
+// TestPlay plays every clip to its end on one robot: the face is always one that can be drawn, joints keep to their limits, and each clip fires what it has.
+func TestPlay(t *testing.T) {
+	l, err := Library()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := clip.NewPlayer(clip.Vector, &clip.Locks{}, 1)
+	now := time.Duration(0)
+	head, lift := 0.0, 0.032
+	for _, name := range slices.Sorted(maps.Keys(l.Clips)) {
+		c := l.Clips[name]
+		if err := p.Start(now, c, clip.Options{Level: clip.Behavior, Head: head, Lift: lift}); err != nil {
+			t.Fatal(err)
+		}
+		fired := []clip.Fired(nil)
+		var f clip.Frame
+		for end := now + c.Span() + clip.Step; now < end; now += clip.Step {
+			fired = p.Step(now, &f, fired)
+			if err := f.Face.Check(); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if f.Has&clip.HeadMotor != 0 {
+				head = f.Head
+			}
+			if f.Has&clip.LiftMotor != 0 {
+				lift = f.Lift
+			}
+			if head < -0.786 || head > 0.384 || lift < 0.0319 || lift > 0.0921 {
+				t.Fatalf("%s: head %v, lift %v", name, head, lift)
+			}
+		}
+		if want := len(c.Tracks.Audio) + 1; len(fired) != want || fired[len(fired)-1].End != clip.Finished {
+			t.Errorf("%s fired %d, want %d", name, len(fired), want)
+		}
+	}
+}
+
+// TestMoods: every trigger has a clip in every mood and wherever the head is.
+func TestMoods(t *testing.T) {
+	l, err := Library()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := clip.NewChooser(l, 1)
+	for trigger := range l.Triggers {
+		for _, mood := range []string{clip.AnyMood, "LowStim", "MedStim", "HighStim", "Frustrated"} {
+			for _, head := range []float64{-22, 0, 45} {
+				if _, err := c.Choose(0, trigger, mood, head); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	}
+}
