@@ -21,7 +21,7 @@ type build struct {
 	nose, tail   float64 // the trunk's ends along X
 	wide         float64 // half of the trunk's width
 	back, belly  float64 // its height above the hips, and below them
-	neck         vec     // where the head's first joint is
+	neck         Vec     // where the head's first joint is
 	throat       float64 // from there to the second
 	muzzle       float64 // from there to the nose
 	crown        float64 // likewise, to the top of the head
@@ -32,11 +32,11 @@ type build struct {
 // builds are own defaults, near the lengths of legs and the whole weight that public descriptions of the robots give, and with masses so placed that each
 // model rests in its nominal postures.
 var builds = map[aibo.Model]build{
-	aibo.ERS110: {0.060, 0.052, 0.064, 0.065, 0.085, 0.085, 0.040, 0.045, 0.028, vec{0.075, 0, 0.045}, 0.030, 0.095, 0.045, 0.78, 0.22, 0.08, 0.07},
-	aibo.ERS210: {0.060, 0.059, 0.064, 0.069, 0.080, 0.080, 0.045, 0.050, 0.028, vec{0.075, 0, 0.050}, 0.048, 0.095, 0.050, 0.74, 0.22, 0.08, 0.06},
-	aibo.ERS220: {0.060, 0.059, 0.064, 0.069, 0.080, 0.080, 0.045, 0.050, 0.028, vec{0.075, 0, 0.050}, 0.048, 0.080, 0.045, 0.78, 0.16, 0.08, 0.06},
-	aibo.ERS310: {0.055, 0.060, 0.055, 0.060, 0.065, 0.090, 0.045, 0.055, 0.028, vec{0.060, 0, 0.045}, 0.030, 0.070, 0.060, 0.84, 0.14, 0.07, 0.06},
-	aibo.ERS7:   {0.065, 0.0625, 0.0695, 0.0765, 0.090, 0.085, 0.045, 0.050, 0.030, vec{0.0675, 0, 0.0195}, 0.080, 0.085, 0.035, 0.85, 0.25, 0.08, 0.06},
+	aibo.ERS110: {0.060, 0.052, 0.064, 0.065, 0.085, 0.085, 0.040, 0.045, 0.028, Vec{0.075, 0, 0.045}, 0.030, 0.095, 0.045, 0.78, 0.22, 0.08, 0.07},
+	aibo.ERS210: {0.060, 0.059, 0.064, 0.069, 0.080, 0.080, 0.045, 0.050, 0.028, Vec{0.075, 0, 0.050}, 0.048, 0.095, 0.050, 0.74, 0.22, 0.08, 0.06},
+	aibo.ERS220: {0.060, 0.059, 0.064, 0.069, 0.080, 0.080, 0.045, 0.050, 0.028, Vec{0.075, 0, 0.050}, 0.048, 0.080, 0.045, 0.78, 0.16, 0.08, 0.06},
+	aibo.ERS310: {0.055, 0.060, 0.055, 0.060, 0.065, 0.090, 0.045, 0.055, 0.028, Vec{0.060, 0, 0.045}, 0.030, 0.070, 0.060, 0.84, 0.14, 0.07, 0.06},
+	aibo.ERS7:   {0.065, 0.0625, 0.0695, 0.0765, 0.090, 0.085, 0.045, 0.050, 0.030, Vec{0.0675, 0, 0.0195}, 0.080, 0.085, 0.035, 0.85, 0.25, 0.08, 0.06},
 }
 
 // The points at which a body can touch the floor. A paw comes before the knee of its leg; the legs have the order of LegNames.
@@ -103,11 +103,11 @@ func (s *Body) Joints() int { return len(s.joints) }
 
 // Figure is a body in one posture.
 type Figure struct {
-	At     [Points]vec // where it can touch the floor
-	Centre vec         // of mass
+	At     [Points]Vec // where it can touch the floor
+	Centre Vec         // of mass
 	Weight float64     // N
-	hips   [4][3]vec   // where the joints of each leg are
-	axes   [4][3]vec   // about which they turn
+	hips   [4][3]Vec   // where the joints of each leg are
+	axes   [4][3]Vec   // about which they turn
 }
 
 // Pose returns the body with the given angles, one for each of aibo.Joints, in radian with the signs of the device model. Missing ones are 0.
@@ -118,13 +118,13 @@ func (s *Body) Pose(angles []float64) (f Figure) {
 		}
 		return angles[h.joint]
 	}
-	var moment vec
+	var moment Vec
 	mass := 0.0
-	add := func(kg float64, at vec) { mass, moment = mass+kg, moment.plus(at.times(kg)) }
+	add := func(kg float64, at Vec) { mass, moment = mass+kg, moment.plus(at.times(kg)) }
 	b := &s.b
-	add(b.trunkKg, vec{(b.nose - b.tail) / 2, 0, (b.back - b.belly) / 2})
+	add(b.trunkKg, Vec{(b.nose - b.tail) / 2, 0, (b.back - b.belly) / 2})
 	for i := range 8 {
-		p := vec{b.nose, b.wide, -b.belly}
+		p := Vec{b.nose, b.wide, -b.belly}
 		if i&1 != 0 {
 			p[0] = -b.tail
 		}
@@ -137,7 +137,7 @@ func (s *Body) Pose(angles []float64) (f Figure) {
 		f.At[trunk+i] = p
 	}
 	for l := range 4 {
-		hip := vec{b.hipX, b.hipY, 0}
+		hip := Vec{b.hipX, b.hipY, 0}
 		if l >= 2 {
 			hip[0] = -b.hipX
 		}
@@ -149,11 +149,11 @@ func (s *Body) Pose(angles []float64) (f Figure) {
 			f.axes[l][i] = turn.column(h.axis)
 			turn = turn.turned(h.axis, angle(h))
 			if i == 1 {
-				f.At[knee+l] = hip.plus(turn.apply(vec{0, 0, -b.upper}))
+				f.At[knee+l] = hip.plus(turn.apply(Vec{0, 0, -b.upper}))
 			}
 		}
-		f.hips[l] = [3]vec{hip, hip, f.At[knee+l]}
-		f.At[Paw+l] = f.At[knee+l].plus(turn.apply(vec{0, 0, -b.lower}))
+		f.hips[l] = [3]Vec{hip, hip, f.At[knee+l]}
+		f.At[Paw+l] = f.At[knee+l].plus(turn.apply(Vec{0, 0, -b.lower}))
 		add(b.upperKg, hip.plus(f.At[knee+l]).times(0.5))
 		add(b.lowerKg, f.At[knee+l].plus(f.At[Paw+l]).times(0.5))
 	}
@@ -161,43 +161,43 @@ func (s *Body) Pose(angles []float64) (f Figure) {
 	for i, h := range s.head {
 		turn = turn.turned(h.axis, angle(h))
 		if i == 0 {
-			at = at.plus(turn.apply(vec{0, 0, b.throat}))
+			at = at.plus(turn.apply(Vec{0, 0, b.throat}))
 		}
 	}
-	f.At[head] = at.plus(turn.apply(vec{b.muzzle, 0, 0}))
-	f.At[head+1] = at.plus(turn.apply(vec{b.muzzle / 3, 0, b.crown}))
-	add(b.headKg, at.plus(turn.apply(vec{b.muzzle / 3, 0, 0})))
+	f.At[head] = at.plus(turn.apply(Vec{b.muzzle, 0, 0}))
+	f.At[head+1] = at.plus(turn.apply(Vec{b.muzzle / 3, 0, b.crown}))
+	add(b.headKg, at.plus(turn.apply(Vec{b.muzzle / 3, 0, 0})))
 	f.Centre, f.Weight = moment.times(1/mass), mass*gravity
 	return f
 }
 
 const gravity = 9.80665 // m/s²
 
-// vec is a place or a direction.
-type vec [3]float64
+// Vec is a place or a direction in the frame of a body: X forward, Y left, Z up.
+type Vec [3]float64
 
-func (a vec) plus(b vec) vec      { return vec{a[0] + b[0], a[1] + b[1], a[2] + b[2]} }
-func (a vec) minus(b vec) vec     { return vec{a[0] - b[0], a[1] - b[1], a[2] - b[2]} }
-func (a vec) times(k float64) vec { return vec{a[0] * k, a[1] * k, a[2] * k} }
-func (a vec) dot(b vec) float64   { return a[0]*b[0] + a[1]*b[1] + a[2]*b[2] }
-func (a vec) length() float64     { return math.Sqrt(a.dot(a)) }
-func (a vec) unit() vec           { return a.times(1 / a.length()) }
-func (a vec) angle(b vec) float64 { return math.Atan2(a.cross(b).length(), a.dot(b)) }
-func (a vec) cross(b vec) vec {
-	return vec{a[1]*b[2] - a[2]*b[1], a[2]*b[0] - a[0]*b[2], a[0]*b[1] - a[1]*b[0]}
+func (a Vec) plus(b Vec) Vec      { return Vec{a[0] + b[0], a[1] + b[1], a[2] + b[2]} }
+func (a Vec) minus(b Vec) Vec     { return Vec{a[0] - b[0], a[1] - b[1], a[2] - b[2]} }
+func (a Vec) times(k float64) Vec { return Vec{a[0] * k, a[1] * k, a[2] * k} }
+func (a Vec) dot(b Vec) float64   { return a[0]*b[0] + a[1]*b[1] + a[2]*b[2] }
+func (a Vec) length() float64     { return math.Sqrt(a.dot(a)) }
+func (a Vec) unit() Vec           { return a.times(1 / a.length()) }
+func (a Vec) angle(b Vec) float64 { return math.Atan2(a.cross(b).length(), a.dot(b)) }
+func (a Vec) cross(b Vec) Vec {
+	return Vec{a[1]*b[2] - a[2]*b[1], a[2]*b[0] - a[0]*b[2], a[0]*b[1] - a[1]*b[0]}
 }
-func (a vec) turned(axis vec, by float64) vec { // about a unit vector
+func (a Vec) turned(axis Vec, by float64) Vec { // about a unit vector
 	sin, cos := math.Sincos(by)
 	return a.times(cos).plus(axis.cross(a).times(sin)).plus(axis.times(axis.dot(a) * (1 - cos)))
 }
 
 // matrix is a rotation, by columns.
-type matrix [3]vec
+type matrix [3]Vec
 
 var identity = matrix{{1, 0, 0}, {0, 1, 0}, {0, 0, 1}}
 
-func (m matrix) column(i int) vec { return m[i] }
-func (m matrix) apply(v vec) vec {
+func (m matrix) column(i int) Vec { return m[i] }
+func (m matrix) apply(v Vec) Vec {
 	return m[0].times(v[0]).plus(m[1].times(v[1])).plus(m[2].times(v[2]))
 }
 

@@ -18,7 +18,7 @@ const (
 )
 
 // Upright is the direction up in the frame of a body whose trunk is level.
-var Upright = vec{0, 0, 1}
+var Upright = Vec{0, 0, 1}
 
 // Way is the side to which a body tips.
 type Way int
@@ -55,7 +55,7 @@ func (a Attitude) String() string {
 
 // Stance is how a body rests on the floor.
 type Stance struct {
-	Up       vec      // the world's up in the body's frame
+	Up       Vec      // the world's up in the body's frame
 	Touching uint32   // a bit for each point
 	Margin   float64  // m from the centre of mass, seen from above, to the nearest edge of what carries the body
 	Height   float64  // m of the origin above the floor
@@ -77,7 +77,7 @@ func (s Stance) Pitch() float64 { return math.Asin(max(-1, min(1, -s.Up[0]))) }
 func (s Stance) Roll() float64 { return math.Atan2(s.Up[1], s.Up[2]) }
 
 // Settle puts the body on the floor with a direction up and lets it go: it turns over whatever edge its weight is beyond, until it rests.
-func (f *Figure) Settle(up vec) (s Stance) {
+func (f *Figure) Settle(up Vec) (s Stance) {
 	begin := up.unit()
 	s.Up = begin
 	for range most {
@@ -114,11 +114,11 @@ func (f *Figure) touch(s *Stance) float64 {
 }
 
 // carry returns the way along the floor from the point below the centre of mass to the nearest point of what carries the body, and whether that is around it.
-func (f *Figure) carry(s *Stance) (nearest vec, inside bool) {
+func (f *Figure) carry(s *Stance) (nearest Vec, inside bool) {
 	// Two directions along the floor.
-	e := vec{1, 0, 0}
+	e := Vec{1, 0, 0}
 	if math.Abs(s.Up[0]) > 0.9 {
-		e = vec{0, 1, 0}
+		e = Vec{0, 1, 0}
 	}
 	e1 := e.minus(s.Up.times(e.dot(s.Up))).unit()
 	e2 := s.Up.cross(e1)
@@ -189,7 +189,7 @@ func hull(points, ring [][2]float64) [][2]float64 {
 }
 
 // turn turns the body over the nearest point of what carries it, until another point touches the floor. It returns false if none can.
-func (f *Figure) turn(s *Stance, nearest vec, floor float64) bool {
+func (f *Figure) turn(s *Stance, nearest Vec, floor float64) bool {
 	down := nearest.times(-1).unit() // where the weight pulls, along the floor
 	// The pivot: below the centre, then along the floor.
 	pivot := f.Centre.minus(s.Up.times(f.Centre.dot(s.Up) - floor)).plus(nearest)
@@ -216,7 +216,7 @@ func (f *Figure) turn(s *Stance, nearest vec, floor float64) bool {
 }
 
 // way returns the side of the body that a direction points to.
-func way(d vec) Way {
+func way(d Vec) Way {
 	switch {
 	case math.Abs(d[0]) >= math.Abs(d[1]) && d[0] > 0:
 		return Front
@@ -271,9 +271,9 @@ func (b *Body) Efforts(f *Figure, s *Stance, out []float64) {
 
 // forces shares the weight among the points that touch: the most even way that keeps the body in balance.
 func (f *Figure) forces(s *Stance) (force [Points]float64) {
-	e := vec{1, 0, 0}
+	e := Vec{1, 0, 0}
 	if math.Abs(s.Up[0]) > 0.9 {
-		e = vec{0, 1, 0}
+		e = Vec{0, 1, 0}
 	}
 	e1 := e.minus(s.Up.times(e.dot(s.Up))).unit()
 	e2 := s.Up.cross(e1)

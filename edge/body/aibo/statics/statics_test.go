@@ -47,13 +47,13 @@ func TestLeg(t *testing.T) {
 	b := New(aibo.ERS7)
 	for name, tc := range map[string]struct {
 		degrees map[string]float64
-		want    vec // from the hip to the paw
+		want    Vec // from the hip to the paw
 	}{
-		"down":    {nil, vec{0, 0, -0.146}},
-		"forward": {map[string]float64{"FL_LEG_VERT": 90}, vec{0.146, 0, 0}},
-		"outward": {map[string]float64{"FL_LEG_LAT": 90}, vec{0, 0.146, 0}},
-		"knee":    {map[string]float64{"FL_LEG_KNEE": 90}, vec{0.0765, 0, -0.0695}},
-		"both":    {map[string]float64{"FL_LEG_VERT": -90, "FL_LEG_KNEE": 90}, vec{-0.0695, 0, -0.0765}},
+		"down":    {nil, Vec{0, 0, -0.146}},
+		"forward": {map[string]float64{"FL_LEG_VERT": 90}, Vec{0.146, 0, 0}},
+		"outward": {map[string]float64{"FL_LEG_LAT": 90}, Vec{0, 0.146, 0}},
+		"knee":    {map[string]float64{"FL_LEG_KNEE": 90}, Vec{0.0765, 0, -0.0695}},
+		"both":    {map[string]float64{"FL_LEG_VERT": -90, "FL_LEG_KNEE": 90}, Vec{-0.0695, 0, -0.0765}},
 	} {
 		for l, leg := range LegNames {
 			degrees, want := map[string]float64{}, tc.want
@@ -64,7 +64,7 @@ func TestLeg(t *testing.T) {
 				want[1] = -want[1]
 			}
 			f := b.Pose(pose(aibo.ERS7, degrees))
-			hip := vec{0.065, 0.0625, 0}
+			hip := Vec{0.065, 0.0625, 0}
 			if leg[0] == 'B' {
 				hip[0] = -hip[0]
 			}
@@ -141,9 +141,9 @@ func TestTips(t *testing.T) {
 	}
 	f := New(aibo.ERS7).Pose(pose(aibo.ERS7, stand))
 	for name, tc := range map[string]struct {
-		up   vec
+		up   Vec
 		want Attitude
-	}{"laid on its back": {vec{0.1, 0, -1}, OnBack}, "on its left": {vec{0, -1, 0.1}, OnSide}} {
+	}{"laid on its back": {Vec{0.1, 0, -1}, OnBack}, "on its left": {Vec{0, -1, 0.1}, OnSide}} {
 		if s := f.Settle(tc.up); s.Attitude != tc.want {
 			t.Errorf("%s it rests %v", name, s.Attitude)
 		}
@@ -163,7 +163,7 @@ func TestRest(t *testing.T) {
 				angles[i] = float64(j.Sign) * (j.Min + rng.Float64()*(j.Max-j.Min)) * deg
 			}
 			f := b.Pose(angles)
-			high := func(up vec) float64 {
+			high := func(up Vec) float64 {
 				floor := math.Inf(1)
 				for _, p := range f.At {
 					floor = min(floor, p.dot(up))
@@ -175,7 +175,7 @@ func TestRest(t *testing.T) {
 				t.Fatalf("%v %v: %+v, %v above the floor, began at %v", m, angles, s, high(s.Up), high(Upright))
 			}
 			for range 12 {
-				axis := vec{rng.NormFloat64(), rng.NormFloat64(), rng.NormFloat64()}.unit()
+				axis := Vec{rng.NormFloat64(), rng.NormFloat64(), rng.NormFloat64()}.unit()
 				if near := s.Up.turned(axis, 2*deg); s.Margin > 0.006 && high(near) < high(s.Up)-near0 {
 					t.Fatalf("%v %v rests with %+v, but turned about %v it is %v lower", m, angles, s, axis, high(s.Up)-high(near))
 				}
