@@ -69,7 +69,8 @@ type plant struct {
 	board  *state.Board
 	emit   func(control.Event)
 	feed   control.Feed
-	remain int
+	remain int // slots
+	moving int
 	joints []lead
 	report control.Report
 	fell   bool
@@ -79,7 +80,7 @@ type plant struct {
 func newPlant(m Model, about *body.Description, slots []int, board *state.Board, emit func(control.Event)) (*plant, error) {
 	p := &plant{model: m, board: board, emit: emit, feed: control.Bind(about, board.Tree())}
 	f := robot.Finder{Tree: board.Tree()}
-	p.remain = f.Slot("battery.remain")
+	p.remain, p.moving = f.Slot("battery.remain"), f.Slot("robot.moving")
 	for i, j := range Joints(m) {
 		l := lead{Joint: j, slot: slots[i], unit: 2 * math.Pi}
 		if j.plain() {
@@ -133,6 +134,7 @@ func (p *plant) measure(m *control.Moment, s *body.Sense) {
 		l.angle, l.heard = s.Values[chJoint+2*i], true
 		p.board.Set(l.slot, l.angle/l.unit, s.Times[chJoint+2*i])
 	}
+	p.board.Set(p.moving, number(p.report.Moving), s.At)
 	volts := s.Values[chVolts]
 	p.board.Set(p.remain, min(max((volts-empty)/(full-empty), 0), 1), s.At)
 	level, before := power.Nominal, p.report.Power.Battery.Level
@@ -244,9 +246,8 @@ func (p *plant) Step(m *control.Moment, stop motion.Reason, act *body.Act) {
 			act.Set(i, body.Position, v)
 			word = "holding"
 			if l.servo.Outcome() == motion.Running {
-				word = "moving"
+				word, r.Moving = "moving", true
 			}
-			r.Moving = true
 		}
 		r.Parts[i] = control.PartReport{State: word, Outcome: l.servo.Outcome(), Known: l.heard}
 	}
