@@ -24,6 +24,14 @@ func (j *Joint) ear() bool { return j.Min == j.Max }
 // plain reports whether the device model has the joint as a plain motor, whose value is its angle.
 func (j *Joint) plain() bool { return j.ear() || j.Native == "MOUTH" }
 
+// Slot returns the full name of the slot with the angle of the joint, in rad.
+func (j *Joint) Slot() string {
+	if j.plain() {
+		return j.Path + ".val"
+	}
+	return j.Path + ".angle"
+}
+
 // Span returns the range of the joint in radian, with AIBO's sign.
 func (j *Joint) Span() (lo, hi float64) {
 	if j.ear() {
