@@ -3,9 +3,10 @@
 package sim
 
 import (
+	"kennel/edge/body/aibo/aibosim"
 	"kennel/edge/body/amigobot/amigobotsim"
 	"kennel/edge/body/bodysim"
 	"kennel/edge/body/vector/vectorsim"
 )
 
-var all = []bodysim.Species{vectorsim.Species, amigobotsim.Species}
+var all = []bodysim.Species{vectorsim.Species, amigobotsim.Species, aibosim.Species}

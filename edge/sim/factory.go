@@ -38,6 +38,7 @@ type Birth struct {
 	RootPEM   []byte // the root the robot shall trust
 	OSVersion string
 	World     World
+	Model     string // of its species, such as "ers-210"; "": the usual one
 	// ReleaseKey is the public key, in PEM, of those who may sign the robot's releases. With it the robot has two slots; without, it installs none.
 	ReleaseKey []byte
 	// ReleaseRoot is the first root of release metadata, which the robot then uses; none: it installs what ReleaseKey signed.
@@ -57,6 +58,11 @@ func Make(dir string, b Birth) error {
 	kind, err := speciesOf(b.Thing)
 	if err != nil {
 		return err
+	}
+	if known, _ := bodies.Of(b.Thing.Species()); b.Model != "" {
+		if _, err := known.Named(b.Model); err != nil {
+			return err
+		}
 	}
 	serial, err := strconv.ParseUint(b.Thing.Serial(), 16, 32)
 	if err != nil || len(b.Thing.Serial()) != 8 {
@@ -90,6 +96,11 @@ func Make(dir string, b Birth) error {
 		PackedOutDate: uint32(time.Date(2018, 9, 3, 0, 0, 0, 0, time.UTC).Unix())}
 	if err := devicecert.WriteClaim(root, devicecert.Claim{Thing: b.Thing, Secret: logging.Secret(b.Secret)}); err != nil {
 		return err
+	}
+	if b.Model != "" {
+		if err := robotfs.WriteFile(root, robotfs.ModelFile, []byte(b.Model+"\n"), 0o644); err != nil {
+			return err
+		}
 	}
 	b.World.BatteryVolts = cmp.Or(b.World.BatteryVolts, kind.Volts)
 	world, err := json.MarshalIndent(b.World, "", "  ")

@@ -64,12 +64,13 @@ type Onebox struct {
 type Robots []struct {
 	Species thing.Species
 	N       int
+	Model   string // of the species; "": the usual one
 }
 
 // maxRobots is more than one machine is good for.
 const maxRobots = 200
 
-// ParseRobots reads a number of Vectors, or pairs of species and number: 5, vector:3,amigobot:2.
+// ParseRobots reads a number of Vectors, or pairs of species and number: 5, vector:3,amigobot:2. A species may name its model: aibo/ers-210:1.
 func ParseRobots(s string) (r Robots, err error) {
 	all := 0
 	for part := range strings.SplitSeq(s, ",") {
@@ -77,6 +78,7 @@ func ParseRobots(s string) (r Robots, err error) {
 		if !ok {
 			name, count = thing.Vector.Name(), part
 		}
+		name, model, _ := strings.Cut(name, "/")
 		species, err := thing.Named(name)
 		if err != nil {
 			return nil, err
@@ -93,7 +95,8 @@ func ParseRobots(s string) (r Robots, err error) {
 		r = append(r, struct {
 			Species thing.Species
 			N       int
-		}{species, n})
+			Model   string
+		}{species, n, model})
 	}
 	return r, nil
 }
@@ -610,7 +613,7 @@ func (h *oneboxHouse) makeRobots(ctx context.Context, c *app.Cloud) ([]runner.Se
 	robotsim := filepath.Join(filepath.Dir(self), "robotsim")
 	for _, kind := range h.Robots {
 		for i := range kind.N {
-			if err := h.addRobot(ctx, c, robotsim, kind.Species, i); err != nil {
+			if err := h.addRobot(ctx, c, robotsim, kind.Species, kind.Model, i); err != nil {
 				return nil, err
 			}
 		}
@@ -636,7 +639,7 @@ func (h *oneboxHouse) makeRobots(ctx context.Context, c *app.Cloud) ([]runner.Se
 }
 
 // addRobot makes the ith robot of a species.
-func (h *oneboxHouse) addRobot(ctx context.Context, c *app.Cloud, robotsim string, species thing.Species, i int) error {
+func (h *oneboxHouse) addRobot(ctx context.Context, c *app.Cloud, robotsim string, species thing.Species, model string, i int) error {
 	if _, err := os.Stat(robotsim); err != nil {
 		return fmt.Errorf("simulated robots need robotsim beside kenneld (make build), or -robots 0: %w", err)
 	}
@@ -645,7 +648,7 @@ func (h *oneboxHouse) addRobot(ctx context.Context, c *app.Cloud, robotsim strin
 		return err
 	}
 	root := filepath.Join(h.inst.Paths.Robots, id.Slug())
-	if err := h.makeRobot(ctx, c, robotsim, id, root, i); err != nil {
+	if err := h.makeRobot(ctx, c, robotsim, id, root, model, i); err != nil {
 		return fmt.Errorf("robot %s: %w", id, err)
 	}
 	world := "room"
@@ -664,12 +667,15 @@ func (h *oneboxHouse) addRobot(ctx context.Context, c *app.Cloud, robotsim strin
 }
 
 // makeRobot is the factory: a serial, a claim secret, a folder. A robot that has a folder is kept; its endpoints may have moved.
-func (h *oneboxHouse) makeRobot(ctx context.Context, c *app.Cloud, robotsim string, id thing.ID, root string, i int) error {
+func (h *oneboxHouse) makeRobot(ctx context.Context, c *app.Cloud, robotsim string, id thing.ID, root, model string, i int) error {
 	args := []string{"make", "-root", root, "-thing", string(id), "-ca", rootFile(h.inst),
 		"-api", "https://" + dialable(h.Listen.API), "-mqtt", "ssl://" + dialable(h.Listen.MQTT),
 		"-seed", strconv.Itoa(i + 1), "-release-key", filepath.Join(h.inst.Paths.Root, releasePubName), "-release-root", h.secret(releaseRootName)}
 	if id.Species() == thing.Vector {
 		args = append(args, "-battery", strconv.FormatFloat(3.75+0.09*float64(i%5), 'f', 2, 64))
+	}
+	if model != "" {
+		args = append(args, "-model", model)
 	}
 	if i%5 == 4 {
 		args = append(args, "-on-charger")

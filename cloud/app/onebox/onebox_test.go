@@ -15,6 +15,7 @@ func TestParseRobots(t *testing.T) {
 		{"empty", "", "", `"": want 0 to 200 in all`},
 		{"negative", "-1", "", "want 0 to 200 in all"},
 		{"too many", "vector:150,amigobot:51", "", `"amigobot:51": want 0 to 200 in all`},
+		{"a model", "aibo/ers-210:1", "1 AIBO", ""},
 		{"unknown", "cat:1", "", "want one of vector, amigobot"},
 		{"twice", "2,vector:1", "", `"vector:1": vector given twice`},
 	} {

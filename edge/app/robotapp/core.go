@@ -53,7 +53,7 @@ type core struct {
 func newCore(log *slog.Logger, cfg Config, srv *corelink.Server, tape *rt.Tape) (*core, error) {
 	c := &core{log: log, cfg: cfg, srv: srv, now: monoclock.Now, firstOpen: make(chan error, 1), firstLook: make(chan error, 1)}
 	c.opening.Store(int64(monoclock.Now()))
-	model, err := cfg.species.Model()
+	model, err := cfg.species.ModelIn(cfg.Root)
 	if err != nil {
 		return nil, err
 	}

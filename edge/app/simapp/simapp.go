@@ -77,6 +77,7 @@ the same robot keeps its data; only endpoints and trusted root are updated, and 
 	f.StringVar(&dir, "root", "", "the robot's folder `DIR` (required)")
 	f.StringVar(&id, "thing", "", "`THING` id such as vic:00e20100, or the serial number alone (required)")
 	f.StringVar(&species, "species", sim.Species()[0], "species, if -thing is a serial number: "+strings.Join(sim.Species(), ", "))
+	f.StringVar(&b.Model, "model", "", "`MODEL` of a species that has several, such as ers-210 (default: the usual one)")
 	f.StringVar(&secretFile, "secret-file", "", "`FILE` with the claim secret; not needed if the folder exists")
 	f.StringVar(&caFile, "ca", "", "`FILE` with the root certificate (PEM) that the robot trusts (required)")
 	f.StringVar(&b.Endpoints.Kennel.API, "api", "", "`URL` of the cloud, https://host:port (required)")

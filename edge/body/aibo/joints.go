@@ -1,6 +1,7 @@
 package aibo
 
 import (
+	"math"
 	"slices"
 	"strings"
 )
@@ -12,6 +13,31 @@ type Joint struct {
 	Sign     int     // the device's angle is Sign times AIBO's
 	Min, Max float64 // degrees, as AIBO counts; both 0: the joint knows two positions
 	Speed    float64 // rad/s at most; 0: not known
+}
+
+// EarTurn is the angle of an ear that is flicked, rad; one at rest is at 0 (MTN-U03). Own default.
+const EarTurn = 0.5
+
+// ear reports whether the joint knows two positions.
+func (j *Joint) ear() bool { return j.Min == j.Max }
+
+// plain reports whether the device model has the joint as a plain motor, whose value is its angle.
+func (j *Joint) plain() bool { return j.ear() || j.Native == "MOUTH" }
+
+// Slot returns the full name of the slot with the angle of the joint, in rad.
+func (j *Joint) Slot() string {
+	if j.plain() {
+		return j.Path + ".val"
+	}
+	return j.Path + ".angle"
+}
+
+// Span returns the range of the joint in radian, with AIBO's sign.
+func (j *Joint) Span() (lo, hi float64) {
+	if j.ear() {
+		return -EarTurn, EarTurn
+	}
+	return j.Min * math.Pi / 180, j.Max * math.Pi / 180
 }
 
 // Joints returns the joints of a model; Every has none of its own. Ranges and speeds are those that public motion tools use, since Sony published

@@ -1,4 +1,5 @@
-// Package aibo is the AIBO: so far the parts of each model by their standard names, and in package mtn the motions made for it.
+// Package aibo is the AIBO: the parts of each model by their standard names, its driver and its plant. Package mtn has the files of the motions that were made
+// for it, motions what can be done with them, statics how a body rests, and aibosim the simulated body.
 package aibo
 
 import (
@@ -126,7 +127,15 @@ func limits(m Model, native string) (lo, hi float64, known bool) {
 	return 0, 0, false // ears know two positions
 }
 
-// Parts returns the parts of a model (GOSTAI-MAP-I-01 to 22). Its front is where the camera looks (GOSTAI-FRAME-02).
+// Own defaults.
+const (
+	capacity    = 2.2 // Ah, of the battery
+	full, empty = 8.2, 6.6
+	low         = 7.0 // V
+)
+
+// Parts returns the parts of a model (GOSTAI-MAP-I-01 to 22), and beside them a battery and a switch in each paw, under the names that other bodies have for
+// them. Its front is where the camera looks (GOSTAI-FRAME-02).
 func Parts(m Model) []robot.Part {
 	name := "AIBO"
 	if m != Every {
@@ -156,8 +165,15 @@ func Parts(m Model) []robot.Part {
 		}
 		parts = append(parts, p)
 	}
-	return parts
+	for _, at := range paws {
+		parts = append(parts, robot.Part{Path: "body.leg" + at + ".foot.touch", Is: []string{"TouchSensor"},
+			Ranges: map[string]robot.Range{"pressure": {Max: 1}}, Props: map[string]robot.Value{"unit": robot.S("")}}) // 0 or 1
+	}
+	return append(parts, robot.Part{Path: "body.battery", Is: []string{"Battery"}, Fixed: map[string]robot.Value{"capacity": robot.F(capacity)}})
 }
+
+// paws are the legs in the order of a body's own bits.
+var paws = [...]string{"[front][left]", "[front][right]", "[back][left]", "[back][right]"}
 
 // Tree returns the sealed tree of a model. The table of parts is our own, so an error is a bug that the tests find.
 func Tree(m Model) (*robot.Tree, error) {

@@ -9,9 +9,9 @@ import (
 	"kennel/edge/robot/robottest"
 )
 
-// TestTree: the tree of all models lists exactly the rows of the mapping, and the tree of each model exactly the rows that name it.
+// TestTree: the tree of all models lists exactly the rows of the mapping and our own parts, and the tree of each model exactly the rows that name it.
 func TestTree(t *testing.T) {
-	rows := robottest.Rows(t, "testdata/mapping.txt")
+	rows := append(robottest.Rows(t, "testdata/mapping.txt"), robottest.Rows(t, "testdata/own.txt")...)
 	for _, m := range append([]Model{Every}, Models...) {
 		t.Run(m.String(), func(t *testing.T) {
 			tree, err := Tree(m)

@@ -5,7 +5,9 @@ package species
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
+	"os"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -16,6 +18,7 @@ import (
 	"kennel/edge/control"
 	"kennel/edge/corelink"
 	"kennel/edge/env"
+	"kennel/edge/env/robotfs"
 	"kennel/edge/faultcode"
 	"kennel/edge/robot"
 	"kennel/edge/startup"
@@ -49,8 +52,45 @@ func (s Species) Word() string { return strings.ToLower(s.Name()) }
 
 // Model is one model of a species.
 type Model struct {
-	Name string // such as "ers-7"
-	Tree func() (*robot.Tree, error)
+	Name    string // such as "ers-7"
+	Tree    func() (*robot.Tree, error)
+	Control func() (control.Model, error) // its parts at work; nil: as those of its species
+}
+
+// Named returns the model of that name; the error lists those there are.
+func (s Species) Named(name string) (Model, error) {
+	var names []string
+	for _, m := range s.Models {
+		if m.Name == name {
+			return m, nil
+		}
+		names = append(names, m.Name)
+	}
+	return Model{}, fmt.Errorf("model %.40q of %s: want one of %s", name, s.Name(), strings.Join(names, ", "))
+}
+
+// ModelIn returns the parts at work of the robot in the folder root: of the model that the folder names, or of the species if it names none.
+func (s Species) ModelIn(root string) (control.Model, error) {
+	dir, err := os.OpenRoot(root)
+	if err != nil {
+		return control.Model{}, err
+	}
+	defer dir.Close() // read only
+	name, err := robotfs.Model(dir)
+	if err != nil {
+		return control.Model{}, err
+	}
+	if name == "" {
+		return s.Model()
+	}
+	m, err := s.Named(name)
+	if err != nil {
+		return control.Model{}, err
+	}
+	if m.Control == nil {
+		return s.Model()
+	}
+	return m.Control()
 }
 
 // Memory has the methods of parameters.Memory in the agent.

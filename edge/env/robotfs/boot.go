@@ -16,6 +16,7 @@ const (
 	VersionFile   = "anki/etc/version"
 	BootIDFile    = "run/boot_id"
 	SpeciesFile   = "factory/kennel/species" // absent: vic
+	ModelFile     = "factory/kennel/model"   // absent: the usual one of the species
 )
 
 // BootID returns the id of this boot: new on each boot, the same for every process of it (VEC-DAS-03). run/ is emptied at boot, so the
@@ -80,4 +81,13 @@ func Species(root *os.Root) (thing.Species, error) {
 		return thing.Vector, nil
 	}
 	return "", fmt.Errorf("species: %w", err)
+}
+
+// Model returns the name of the robot's model within its species, unchecked; "" if no file says.
+func Model(root *os.Root) (string, error) {
+	b, err := ReadFile(root, ModelFile)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("model: %w", err)
+	}
+	return strings.TrimSpace(string(b)), nil
 }

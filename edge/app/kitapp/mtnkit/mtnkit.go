@@ -38,7 +38,7 @@ standard input, and as OUT or without one standard output. MODEL is ` + modelWor
   robotkit mtn library`,
 	}
 	cmd.AddCommand(infoCommand(), dumpCommand(), buildCommand(), checkCommand(), playCommand(), diffCommand(),
-		mirrorCommand(), reverseCommand(), scaleCommand(), retargetCommand(), limitCommand(), blendCommand(), libraryCommand())
+		mirrorCommand(), reverseCommand(), scaleCommand(), retargetCommand(), limitCommand(), blendCommand(), libraryCommand(), performCommand())
 	for _, c := range cmd.Commands() {
 		c.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return []string{"mtn", "MTN", "txt", "csv", "json"}, cobra.ShellCompDirectiveFilterFileExt
@@ -307,20 +307,22 @@ type checked struct {
 }
 
 func checkCommand() *cobra.Command {
-	var strict bool
+	var strict, balance bool
 	cmd := &cobra.Command{
 		Use:   "check FILE...",
 		Short: "Check motion files: layout, names, postures, ranges and speeds",
 		Long: `Check motion files, and print what is wrong with each by block and offset, and for joints beyond their range or speed by 8 ms row. After an error
-no player can read the file; a warning is a deviation that real files have too. Exits 0 if every file is good, else 1: with -strict files with warnings are not.`,
+no player can read the file; a warning is a deviation that real files have too. Exits 0 if every file is good, else 1: with -strict files with warnings are not.
+With -balance the motion is also tried on the statics of its model: the 8 ms row in which the body would tip over is a warning.`,
 		Example: `  robotkit mtn check sit.mtn
+  robotkit mtn check -balance sit.mtn
   robotkit mtn check -strict *.mtn
   robotkit mtn check sit.mtn -o json`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			all, bad := []checked{}, 0
 			for _, name := range args {
-				c, err := judge(cmd, name, strict)
+				c, err := judge(cmd, name, strict, balance)
 				if err != nil {
 					return err
 				}
@@ -342,12 +344,13 @@ no player can read the file; a warning is a deviation that real files have too. 
 			return err
 		},
 	}
+	cmd.Flags().BoolVar(&balance, "balance", false, "say where the body would tip over")
 	cmd.Flags().BoolVar(&strict, "strict", false, "refuse files with warnings too")
 	return cmd
 }
 
 // judge checks one file. The error is that it could not be read at all.
-func judge(cmd *cobra.Command, name string, strict bool) (checked, error) {
+func judge(cmd *cobra.Command, name string, strict, balance bool) (checked, error) {
 	b, err := content(cmd, name)
 	if err != nil {
 		return checked{}, err
@@ -366,6 +369,9 @@ func judge(cmd *cobra.Command, name string, strict bool) (checked, error) {
 		c.Findings = append(c.Findings, mtn.Finding{Severity: mtn.Fault, Code: "text", Offset: -1, Block: -1, What: err.Error()})
 	} else {
 		c.Findings = append(c.Findings, motions.Check(f)...)
+		if balance {
+			c.Findings = append(c.Findings, motions.CheckBalance(f)...)
+		}
 	}
 	for _, x := range c.Findings {
 		if x.Severity == mtn.Fault || strict && x.Severity == mtn.Warning {

@@ -1,0 +1,78 @@
+package motions
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"kennel/edge/anim"
+	"kennel/edge/body/aibo"
+	"kennel/edge/coreclient"
+	"kennel/edge/corelink"
+	"kennel/edge/robot/claim"
+)
+
+// Where returns where the joints of a running robot are, as Body has them. An error if one was not measured, or the robot has no such joint.
+func Where(ctx context.Context, c *coreclient.Client, m aibo.Model) (at []int32, err error) {
+	var names []string
+	for _, j := range joints(m) {
+		names = append(names, j.Slot())
+	}
+	values, err := c.Read(ctx, names...)
+	if err != nil {
+		return nil, err
+	}
+	for i := range values {
+		rad, ok := values[i].Number()
+		if !ok {
+			return nil, fmt.Errorf("%s: not measured", names[i])
+		}
+		at = append(at, int32(math.Round(rad*1e6)))
+	}
+	return at, nil
+}
+
+// Perform does a plan on a running robot: its ways, then its motion, keyframe by keyframe, each within the time that the plan gives. The joints are claimed
+// meanwhile. tell hears what begins: the name of a posture or of the motion. The error says what did not end as planned; the joints then rest where they are.
+func (p *Plan) Perform(ctx context.Context, c *coreclient.Client, tell func(name string)) error {
+	var names []string
+	for _, part := range p.parts() {
+		names = append(names, part.Joints...)
+	}
+	lease, err := c.Claim(ctx, 0, claim.Program, names...)
+	if err != nil {
+		return fmt.Errorf("claim: %w", err)
+	}
+	defer lease.Release()
+	for _, part := range p.parts() {
+		tell(part.Name)
+		o, err := part.Order()
+		if err != nil {
+			return err
+		}
+		for i := range o.Steps {
+			if i == 0 {
+				continue // the way before it leads there
+			}
+			one := o
+			one.Steps = o.Steps[i : i+1]
+			motion, err := c.Do(ctx, one)
+			if err != nil {
+				return fmt.Errorf("%s, keyframe %d: %w", part.Name, i, err)
+			}
+			limit, cancel := context.WithTimeout(ctx, one.Longest())
+			end, err := motion.Wait(limit)
+			cancel()
+			if err == nil && end.Outcome != corelink.Done {
+				err = &coreclient.Unfinished{Ended: end}
+			}
+			if err != nil {
+				return fmt.Errorf("%s, keyframe %d: %w", part.Name, i, err)
+			}
+		}
+	}
+	return nil
+}
+
+// parts returns the ways and the motion.
+func (p *Plan) parts() []*anim.Motion { return append(p.Ways[:len(p.Ways):len(p.Ways)], p.Motion) }
