@@ -23,6 +23,7 @@ import (
 	"kennel/edge/coreserver/coreservertest"
 	"kennel/edge/coreserver/robotdtest"
 	"kennel/edge/gateway"
+	"kennel/edge/robot"
 	"kennel/edge/vectorsdk"
 	"kennel/infra/api/robotpb"
 	"kennel/infra/api/vectorpb"
@@ -39,6 +40,7 @@ const patience = 10 * time.Second
 type desk struct {
 	body *coreservertest.Body
 	lose func() // ends robotd
+	dir  string // the robot's folder
 	addr string
 	conf *tls.Config
 }
@@ -47,7 +49,8 @@ func only(rights ...string) func(string) bool {
 	return func(r string) bool { return slices.Contains(rights, r) }
 }
 
-func newDesk(t testing.TB) *desk {
+// newDesk's robot has more parts beside the toy's.
+func newDesk(t testing.TB, more ...robot.Part) *desk {
 	t.Helper()
 	dir := t.TempDir()
 	root, err := os.OpenRoot(dir)
@@ -55,9 +58,10 @@ func newDesk(t testing.TB) *desk {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { root.Close() })
-	d := &desk{}
-	d.body, d.lose = robotdtest.Start(t, dir)
-	clients := map[string]gateway.Client{"all": {Name: "square"}, "other": {Name: "fighter"}, "look": {Name: "eyes", May: only(gateway.Look)}}
+	d := &desk{dir: dir}
+	d.body, d.lose = robotdtest.Start(t, dir, more...)
+	clients := map[string]gateway.Client{"all": {Name: "square"}, "other": {Name: "fighter"}, "look": {Name: "eyes", May: only(gateway.Look)},
+		"camera": {Name: "painter", May: only(gateway.Camera)}}
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
 	plate, err := gatewaycert.Open(gatewaycert.Config{Root: root, Species: thing.Vector, Now: time.Now, Log: log})
 	if err != nil {

@@ -50,6 +50,7 @@ func (f *Facade) eventStream(ctx context.Context, c client, receive func() (prot
 	alive, states := time.NewTicker(beat), time.NewTicker(time.Second/stateHz)
 	defer alive.Stop()
 	defer states.Stop()
+	camera := settingsOf(f.feed.now.Load())
 	for {
 		select {
 		case <-ctx.Done():
@@ -60,7 +61,14 @@ func (f *Facade) eventStream(ctx context.Context, c client, receive func() (prot
 			}
 			err = tell(eventOf(e))
 		case <-states.C:
-			if s := robotState(f.feed.now.Load(), f.cfg.Gateway.Reports(), f.origin.Load()); s != nil {
+			m := f.feed.now.Load()
+			if s := settingsOf(m); s.known && s != camera {
+				if camera.known {
+					err = tell(s.event())
+				}
+				camera = s
+			}
+			if s := robotState(m, f.cfg.Gateway.Reports(), f.origin.Load(), f.eye.last.Load()); s != nil && err == nil {
 				err = tell(&vectorpb.Event{EventType: &vectorpb.Event_RobotState{RobotState: s}})
 			}
 		case <-alive.C:

@@ -32,6 +32,7 @@ type Facade struct {
 	calls   []call
 	control control
 	feed    feed
+	eye     eye
 
 	origin atomic.Uint32 // of the poses: another one after the robot was lifted
 
@@ -54,6 +55,7 @@ const (
 func New(cfg Config) *Facade {
 	f := &Facade{cfg: cfg, streams: map[string]int{}}
 	f.control.f = f
+	f.eye.switches = map[string]*imageSwitch{}
 	f.feed.core = cfg.Gateway.Core()
 	f.origin.Store(1)
 	f.calls = f.table()

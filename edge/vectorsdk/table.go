@@ -119,6 +119,12 @@ func (f *Facade) handlers() map[string]handler {
 		"BatteryState":       ask,
 		"GetCameraConfig":    unary(gateway.Look, f.cameraConfig),
 
+		"CameraFeed":              {right: gateway.Camera, counted: true, stream: f.cameraFeed},
+		"CaptureSingleImage":      unary(gateway.Camera, f.captureSingleImage),
+		"EnableImageStreaming":    unary(gateway.Camera, f.enableImageStreaming),
+		"IsImageStreamingEnabled": unary(gateway.Look, f.isImageStreamingEnabled),
+		"SetCameraSettings":       unary(gateway.Camera, f.setCameraSettings),
+
 		"BehaviorControl":       {right: gateway.Move, counted: true, stream: f.behaviorControl},
 		"AssumeBehaviorControl": {right: gateway.Move, counted: true, stream: f.behaviorControl},
 		"EventStream":           {right: gateway.Look, counted: true, stream: f.eventStream},
@@ -170,10 +176,7 @@ var absent = map[string]string{
 	"EraseEnrolledFaceByID": "memory for faces", "RequestEnrolledNames": "memory for faces", "SetFaceToEnroll": "memory for faces",
 	"UpdateEnrolledFaceByID": "memory for faces", "TurnTowardsFace": "memory for faces",
 
-	"CameraFeed": "camera images for these programs", "CaptureSingleImage": "camera images for these programs",
-	"EnableImageStreaming": "camera images for these programs", "IsImageStreamingEnabled": "camera images for these programs",
-	"SetCameraSettings": "camera images for these programs",
-	"DeletePhoto":       "photos", "Photo": "photos", "PhotosInfo": "photos", "Thumbnail": "photos",
+	"DeletePhoto": "photos", "Photo": "photos", "PhotosInfo": "photos", "Thumbnail": "photos",
 
 	"PullJdocs": "its documents for these programs", "UpdateSettings": "its documents for these programs",
 	"UpdateAccountSettings": "its documents for these programs", "UpdateUserEntitlements": "its documents for these programs",

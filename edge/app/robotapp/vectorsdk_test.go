@@ -157,7 +157,7 @@ func (p *sdkProgram) connect() error {
 		return err
 	}
 	camera, err := p.GetCameraConfig(p.ctx, &vectorpb.CameraConfigRequest{})
-	if err == nil && (math.Abs(float64(camera.FovX)-math.Pi/2) > 0.01 || math.Abs(float64(camera.FocalLengthX)-320) > 1) { // part of VEC-IMG-07
+	if err == nil && (math.Abs(float64(camera.FovX)-90) > 0.01 || math.Abs(float64(camera.FocalLengthX)-320) > 1) { // part of VEC-IMG-07
 		p.t.Errorf("camera: %v", camera)
 	}
 	if err != nil {
