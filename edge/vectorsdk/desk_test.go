@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,6 +18,8 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
 
+	"kennel/edge/agent/docs"
+	"kennel/edge/agent/features"
 	"kennel/edge/agent/host"
 	"kennel/edge/agent/ownership/gatewaycert"
 	"kennel/edge/control"
@@ -32,17 +35,73 @@ import (
 	"kennel/infra/runner"
 	"kennel/infra/testwait"
 	"kennel/infra/thing"
+	"kennel/jdocs"
 )
 
 const patience = 10 * time.Second
 
 // desk is a robot with a gateway and the original's interface on it.
 type desk struct {
-	body *coreservertest.Body
-	lose func() // ends robotd
-	dir  string // the robot's folder
-	addr string
-	conf *tls.Config
+	body  *coreservertest.Body
+	lose  func() // ends robotd
+	dir   string // the robot's folder
+	addr  string
+	conf  *tls.Config
+	docs  *docs.Agent
+	gate  *features.Set
+	sdk   *vectorsdk.Facade
+	shelf *shelf
+}
+
+// shelf is a cloud with documents, of a robot that has an owner.
+type shelf struct {
+	mu   sync.Mutex
+	docs map[jdocs.Name]jdocs.Doc
+	wait chan struct{} // a write waits until it is closed; nil: it does not
+	busy chan struct{} // a write says here that it waits
+}
+
+func (s *shelf) Read(_ context.Context, items []jdocs.Item) (out []jdocs.ReadResult, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, it := range items {
+		d := s.docs[it.Name]
+		status := jdocs.Changed
+		if d.Version == 0 {
+			status = jdocs.NotFound
+		}
+		out = append(out, jdocs.ReadResult{Status: status, Doc: d})
+	}
+	return out, nil
+}
+
+func (s *shelf) Write(_ context.Context, name jdocs.Name, d jdocs.Doc) (jdocs.WriteResult, error) {
+	s.mu.Lock()
+	wait := s.wait
+	s.mu.Unlock()
+	if wait != nil && name == jdocs.AccountSettings {
+		s.busy <- struct{}{}
+		<-wait
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now := s.docs[name].Version; d.Version != now {
+		return jdocs.WriteResult{Status: jdocs.RejectedBadDocVersion, Latest: now}, nil
+	}
+	d.Version++
+	s.docs[name] = d
+	return jdocs.WriteResult{Latest: d.Version}, nil
+}
+
+func (s *shelf) Revision(context.Context, jdocs.Name, uint64) (jdocs.Doc, bool, bool, error) {
+	return jdocs.Doc{}, false, false, nil
+}
+
+// get returns a document as the cloud has it.
+func (s *shelf) get(name jdocs.Name) jdocs.Doc {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.docs[name]
 }
 
 func only(rights ...string) func(string) bool {
@@ -70,16 +129,26 @@ func newDesk(t testing.TB, more ...robot.Part) *desk {
 	h := host.New(host.Robot{Root: root, Dir: dir, Thing: "vic:00e20100", OS: "2.1.0.7", Log: log, Changed: func() {}, Now: time.Now})
 	g := gateway.New(h, gateway.Config{Addr: "127.0.0.1:0", Certificate: func() (tls.Certificate, bool) { return plate.TLSCertificate(), true },
 		Name: plate.Name, Client: func(_ context.Context, bearer string) (gateway.Client, bool) { c, ok := clients[bearer]; return c, ok }})
-	g.Offer(vectorsdk.New(vectorsdk.Config{Gateway: g, Log: log, OS: "2.1.0.7", Build: "kennel",
+	d.shelf = &shelf{docs: map[jdocs.Name]jdocs.Doc{}, busy: make(chan struct{})}
+	if d.docs, err = docs.New(docs.Config{Settings: jdocs.RobotSettings, Root: root, Remote: d.shelf, Log: log, OnChanged: func(c docs.Change) { d.sdk.DocumentChanged(c) }}); err != nil {
+		t.Fatal(err)
+	}
+	if d.gate, err = features.Open(root); err != nil {
+		t.Fatal(err)
+	}
+	d.sdk = vectorsdk.New(vectorsdk.Config{Gateway: g, Log: log, OS: "2.1.0.7", Build: "kennel", Documents: d.docs.Reach(), Features: d.gate.List,
 		Exchange: func(_ context.Context, session logging.Secret, client, app string) (logging.Secret, error) {
 			if session.Reveal() != "session" || client != "my program" || app != "SDK" {
 				return "", errs.New(errs.Denied, "no")
 			}
 			return "token", nil
-		}}).Part())
+		}})
+	g.Offer(d.sdk.Part())
+	d.docs.Connected()
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- runner.Run(ctx, log, runner.Config{}, g.Part().Services...) }()
+	services := append(g.Part().Services, runner.Service{Name: "documents", Run: d.docs.Run})
+	go func() { ended <- runner.Run(ctx, log, runner.Config{}, services...) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {

@@ -50,7 +50,7 @@ func (f *Facade) eventStream(ctx context.Context, c client, receive func() (prot
 	alive, states := time.NewTicker(beat), time.NewTicker(time.Second/stateHz)
 	defer alive.Stop()
 	defer states.Stop()
-	camera := settingsOf(f.feed.now.Load())
+	camera, documents := settingsOf(f.feed.now.Load()), f.news.counts()
 	for {
 		select {
 		case <-ctx.Done():
@@ -67,6 +67,9 @@ func (f *Facade) eventStream(ctx context.Context, c client, receive func() (prot
 					err = tell(s.event())
 				}
 				camera = s
+			}
+			if err == nil {
+				err = tell(f.news.changed(&documents))
 			}
 			if s := robotState(m, f.cfg.Gateway.Reports(), f.origin.Load(), f.eye.last.Load()); s != nil && err == nil {
 				err = tell(&vectorpb.Event{EventType: &vectorpb.Event_RobotState{RobotState: s}})

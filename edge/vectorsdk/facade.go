@@ -11,17 +11,21 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	"kennel/edge/agent/features"
 	"kennel/edge/gateway"
 	"kennel/infra/kit/kitgrpc"
 	"kennel/infra/logging"
 )
 
-// Config configures a Facade. Gateway and Log are required.
+// Config configures a Facade. Gateway, Log, Documents and Features are required.
 type Config struct {
-	Gateway *gateway.Gateway
-	Log     *slog.Logger
-	OS      string // version of the robot's software; "": not known
-	Build   string // of the programs
+	Gateway   *gateway.Gateway
+	Log       *slog.Logger
+	Documents Documents
+	Features  func() []features.Feature
+
+	OS    string // version of the robot's software; "": not known
+	Build string // of the programs
 	// Exchange turns the session of an account into a client token (VEC-AUTH-05). nil: this robot takes no session.
 	Exchange func(ctx context.Context, session logging.Secret, client, app string) (logging.Secret, error)
 }
@@ -34,10 +38,14 @@ type Facade struct {
 	feed    feed
 	eye     eye
 
+	news              news
+	settings, account updating
+
 	origin atomic.Uint32 // of the poses: another one after the robot was lifted
 
 	mu      sync.Mutex
 	streams map[string]int // live event streams by their connection_id
+	allowed *bool          // data collection, as the cloud said last; nil: it did not
 }
 
 // Rates and bounds; own defaults.

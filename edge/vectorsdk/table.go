@@ -141,6 +141,14 @@ func (f *Facade) handlers() map[string]handler {
 		"CancelBehavior":      unary(gateway.Move, f.cancelBehavior),
 		"DriveOffCharger":     unary(gateway.Move, f.driveOffCharger),
 
+		"GetFeatureFlag":         unary(gateway.Look, f.getFeatureFlag),
+		"GetFeatureFlagList":     unary(gateway.Look, f.getFeatureFlagList),
+		"PullJdocs":              unary(gateway.Look, f.pullJdocs),
+		"UpdateSettings":         unary(gateway.Move, f.updateSettings),
+		"UpdateAccountSettings":  unary(gateway.Move, f.updateAccountSettings),
+		"UpdateUserEntitlements": unary(gateway.Move, f.updateUserEntitlements),
+		"SetMasterVolume":        unary(gateway.Talk, f.setMasterVolume),
+
 		"EnableFaceDetection":        unary(gateway.Look, f.enableFaceDetection),
 		"EnableMarkerDetection":      unary(gateway.Look, f.enableMarkerDetection),
 		"EnableMotionDetection":      unary(gateway.Look, f.enableMotionDetection),
@@ -163,7 +171,7 @@ var absent = map[string]string{
 
 	"PlayAnimation": "animations", "PlayAnimationTrigger": "animations",
 
-	"AudioFeed": "a feed of its microphones", "ExternalAudioStreamPlayback": "sound", "SetMasterVolume": "sound", "SayText": "a voice",
+	"AudioFeed": "a feed of its microphones", "ExternalAudioStreamPlayback": "sound", "SayText": "a voice",
 	"GetAlexaAuthState": "Alexa", "AlexaOptIn": "Alexa",
 
 	"ConnectCube": "a cube", "CubesAvailable": "a cube", "DisconnectCube": "a cube", "DockWithCube": "a cube", "FlashCubeLights": "a cube",
@@ -177,10 +185,6 @@ var absent = map[string]string{
 	"UpdateEnrolledFaceByID": "memory for faces", "TurnTowardsFace": "memory for faces",
 
 	"DeletePhoto": "photos", "Photo": "photos", "PhotosInfo": "photos", "Thumbnail": "photos",
-
-	"PullJdocs": "its documents for these programs", "UpdateSettings": "its documents for these programs",
-	"UpdateAccountSettings": "its documents for these programs", "UpdateUserEntitlements": "its documents for these programs",
-	"GetFeatureFlag": "feature flags for these programs", "GetFeatureFlagList": "feature flags for these programs",
 
 	"CheckCloudConnection": "a connection check for these programs", "UploadDebugLogs": "an upload of logs for these programs",
 	"StartUpdateEngine": "updates by these programs", "CheckUpdateStatus": "updates by these programs", "UpdateAndRestart": "updates by these programs",

@@ -10,6 +10,7 @@ import (
 	"kennel/edge/agent/commands"
 	"kennel/edge/agent/das"
 	"kennel/edge/agent/docs"
+	"kennel/edge/agent/features"
 	"kennel/edge/agent/health"
 	"kennel/edge/agent/health/diag"
 	"kennel/edge/agent/health/diagnosis"
@@ -284,10 +285,14 @@ func (a *Agent) newGateway(h *host.Host) (host.Part, error) {
 		return gateway.Client{Name: cmp.Or(c.ClientName, "program"), May: c.May}, ok
 	}}
 	g := gateway.New(h, c)
+	part := g.Part()
 	if a.Thing.Species() == thing.Vector {
-		g.Offer(vectorsdk.New(vectorsdk.Config{Gateway: g, Log: a.Log, OS: a.OS, Build: version.String(), Exchange: a.people.Exchange}).Part())
+		sdk := vectorsdk.New(vectorsdk.Config{Gateway: g, Log: a.Log, OS: a.OS, Build: version.String(), Exchange: a.people.Exchange,
+			Documents: a.docs.Reach(), Features: func() []features.Feature { return a.intents.Features() }}) // made after this part
+		g.Offer(sdk.Part())
+		part.Hears = append(part.Hears, host.On(sdk.DocumentChanged), host.On(sdk.Consented))
 	}
-	return g.Part(), nil
+	return part, nil
 }
 
 // hostAddress returns the address at which others reach this robot; "" if it has none yet.

@@ -16,6 +16,8 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
 
+	"kennel/edge/agent/docs"
+	"kennel/edge/agent/features"
 	"kennel/edge/agent/host"
 	"kennel/edge/agent/ownership/gatewaycert"
 	"kennel/edge/body/vector/imu"
@@ -28,6 +30,7 @@ import (
 	"kennel/infra/runner"
 	"kennel/infra/testwait"
 	"kennel/infra/thing"
+	"kennel/jdocs"
 )
 
 // sdkRobot is a simulated Vector with robotd and a gateway that speaks the original's interface.
@@ -61,7 +64,15 @@ func newSDKRobot(t *testing.T) *sdkRobot {
 		Name: plate.Name, Client: func(_ context.Context, bearer string) (gateway.Client, bool) {
 			return gateway.Client{Name: bearer}, bearer != ""
 		}})
-	g.Offer(vectorsdk.New(vectorsdk.Config{Gateway: g, Log: log, OS: "2.1.0.7", Build: "test"}).Part())
+	documents, err := docs.New(docs.Config{Settings: jdocs.RobotSettings, Root: dir, Log: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	gates, err := features.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.Offer(vectorsdk.New(vectorsdk.Config{Gateway: g, Log: log, OS: "2.1.0.7", Build: "test", Documents: documents.Reach(), Features: gates.List}).Part())
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 4)
 	sensors := filepath.Join(root, imu.DefaultDevice)
