@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 
 	"kennel/edge/agent/docs"
 	"kennel/edge/agent/features"
+	"kennel/edge/agent/health/conncheck"
 	"kennel/edge/agent/host"
 	"kennel/edge/agent/ownership/gatewaycert"
 	"kennel/edge/control"
@@ -42,15 +44,18 @@ const patience = 10 * time.Second
 
 // desk is a robot with a gateway and the original's interface on it.
 type desk struct {
-	body  *coreservertest.Body
-	lose  func() // ends robotd
-	dir   string // the robot's folder
-	addr  string
-	conf  *tls.Config
-	docs  *docs.Agent
-	gate  *features.Set
-	sdk   *vectorsdk.Facade
-	shelf *shelf
+	body    *coreservertest.Body
+	lose    func() // ends robotd
+	dir     string // the robot's folder
+	addr    string
+	conf    *tls.Config
+	docs    *docs.Agent
+	gate    *features.Set
+	sdk     *vectorsdk.Facade
+	shelf   *shelf
+	updates updates
+	check   check
+	private atomic.Bool // the owner does not allow logs to be sent
 }
 
 // shelf is a cloud with documents, of a robot that has an owner.
@@ -137,6 +142,12 @@ func newDesk(t testing.TB, more ...robot.Part) *desk {
 		t.Fatal(err)
 	}
 	d.sdk = vectorsdk.New(vectorsdk.Config{Gateway: g, Log: log, OS: "2.1.0.7", Build: "kennel", Documents: d.docs.Reach(), Features: d.gate.List,
+		Updates: &d.updates, Check: func(context.Context) conncheck.Report { return d.check.run() }, SendLogs: func(_ context.Context, reason string) (string, error) {
+			if d.private.Load() {
+				return "", errs.New(errs.Denied, "the owner does not allow it")
+			}
+			return "victor-" + reason, nil
+		},
 		Exchange: func(_ context.Context, session logging.Secret, client, app string) (logging.Secret, error) {
 			if session.Reveal() != "session" || client != "my program" || app != "SDK" {
 				return "", errs.New(errs.Denied, "no")

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"kennel/edge/agent/release"
 	"kennel/edge/corelink"
 	"kennel/edge/gateway"
 	"kennel/infra/api/vectorpb"
@@ -51,6 +52,7 @@ func (f *Facade) eventStream(ctx context.Context, c client, receive func() (prot
 	defer alive.Stop()
 	defer states.Stop()
 	camera, documents := settingsOf(f.feed.now.Load()), f.news.counts()
+	var update *release.Report
 	for {
 		select {
 		case <-ctx.Done():
@@ -79,6 +81,9 @@ func (f *Facade) eventStream(ctx context.Context, c client, receive func() (prot
 				return errLost
 			}
 			if err := f.cfg.Gateway.Still(ctx, c.Caller, gateway.Look); err != nil {
+				return err
+			}
+			if err = tell(f.progress(&update)); err != nil {
 				return err
 			}
 			err = send(&vectorpb.EventResponse{Event: &vectorpb.Event{EventType: &vectorpb.Event_KeepAlive{KeepAlive: &vectorpb.KeepAlivePing{}}}})

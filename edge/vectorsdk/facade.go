@@ -12,17 +12,21 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"kennel/edge/agent/features"
+	"kennel/edge/agent/health/conncheck"
 	"kennel/edge/gateway"
 	"kennel/infra/kit/kitgrpc"
 	"kennel/infra/logging"
 )
 
-// Config configures a Facade. Gateway, Log, Documents and Features are required.
+// Config configures a Facade. All but OS, Build and Exchange is required.
 type Config struct {
 	Gateway   *gateway.Gateway
 	Log       *slog.Logger
 	Documents Documents
 	Features  func() []features.Feature
+	Updates   Updates
+	Check     func(context.Context) conncheck.Report                            // tries the way to the cloud
+	SendLogs  func(ctx context.Context, reason string) (name string, err error) // collects logs, whose upload follows
 
 	OS    string // version of the robot's software; "": not known
 	Build string // of the programs
@@ -40,6 +44,7 @@ type Facade struct {
 
 	news              news
 	settings, account updating
+	checks            checks
 
 	origin atomic.Uint32 // of the poses: another one after the robot was lifted
 

@@ -149,6 +149,12 @@ func (f *Facade) handlers() map[string]handler {
 		"UpdateUserEntitlements": unary(gateway.Move, f.updateUserEntitlements),
 		"SetMasterVolume":        unary(gateway.Talk, f.setMasterVolume),
 
+		"CheckCloudConnection": unary(gateway.Look, f.checkCloudConnection),
+		"UploadDebugLogs":      unary(gateway.Move, f.uploadDebugLogs),
+		"StartUpdateEngine":    unary(gateway.Move, f.startUpdateEngine),
+		"CheckUpdateStatus":    unary(gateway.Look, f.checkUpdateStatus),
+		"UpdateAndRestart":     unary(gateway.Move, f.updateAndRestart),
+
 		"EnableFaceDetection":        unary(gateway.Look, f.enableFaceDetection),
 		"EnableMarkerDetection":      unary(gateway.Look, f.enableMarkerDetection),
 		"EnableMotionDetection":      unary(gateway.Look, f.enableMotionDetection),
@@ -185,7 +191,4 @@ var absent = map[string]string{
 	"UpdateEnrolledFaceByID": "memory for faces", "TurnTowardsFace": "memory for faces",
 
 	"DeletePhoto": "photos", "Photo": "photos", "PhotosInfo": "photos", "Thumbnail": "photos",
-
-	"CheckCloudConnection": "a connection check for these programs", "UploadDebugLogs": "an upload of logs for these programs",
-	"StartUpdateEngine": "updates by these programs", "CheckUpdateStatus": "updates by these programs", "UpdateAndRestart": "updates by these programs",
 }

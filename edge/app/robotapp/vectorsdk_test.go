@@ -20,6 +20,7 @@ import (
 	"kennel/edge/agent/features"
 	"kennel/edge/agent/host"
 	"kennel/edge/agent/ownership/gatewaycert"
+	"kennel/edge/agent/release"
 	"kennel/edge/body/vector/imu"
 	"kennel/edge/body/vector/vectorsim"
 	"kennel/edge/gateway"
@@ -72,7 +73,8 @@ func newSDKRobot(t *testing.T) *sdkRobot {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g.Offer(vectorsdk.New(vectorsdk.Config{Gateway: g, Log: log, OS: "2.1.0.7", Build: "test", Documents: documents.Reach(), Features: gates.List}).Part())
+	g.Offer(vectorsdk.New(vectorsdk.Config{Gateway: g, Log: log, OS: "2.1.0.7", Build: "test", Documents: documents.Reach(), Features: gates.List,
+		Updates: release.New(release.Config{Running: "2.1.0.7", Log: log})}).Part())
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 4)
 	sensors := filepath.Join(root, imu.DefaultDevice)
