@@ -76,7 +76,7 @@ func newSDKRobot(t *testing.T) *sdkRobot {
 	g.Offer(vectorsdk.New(vectorsdk.Config{Gateway: g, Log: log, OS: "2.1.0.7", Build: "test", Documents: documents.Reach(), Features: gates.List,
 		Updates: release.New(release.Config{Running: "2.1.0.7", Log: log})}).Part())
 	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 4)
+	ended := make(chan error, 5)
 	sensors := filepath.Join(root, imu.DefaultDevice)
 	if err := os.MkdirAll(filepath.Dir(sensors), 0o755); err != nil {
 		t.Fatal(err)
@@ -85,11 +85,12 @@ func newSDKRobot(t *testing.T) *sdkRobot {
 		ended <- vectorsim.ServeIMU(ctx, sensors, vectorsim.NewIMU(vectorsim.IMUConfig{Seed: 1}, b.Inertial))
 	}()
 	go func() { ended <- b.RunOn(ctx, line) }()
+	go func() { ended <- vectorsim.NewEye(b).Serve(ctx, dir) }()
 	go func() { ended <- Run(ctx, log, configOf(root, "vector", filepath.Join(root, "body"))) }()
 	go func() { ended <- runner.Run(ctx, log, runner.Config{}, g.Part().Services...) }()
 	t.Cleanup(func() {
 		cancel()
-		if err := errors.Join(<-ended, <-ended, <-ended, <-ended, line.Close()); err != nil && !errors.Is(err, context.Canceled) {
+		if err := errors.Join(<-ended, <-ended, <-ended, <-ended, <-ended, line.Close()); err != nil && !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
 	})
@@ -204,6 +205,23 @@ func (p *sdkProgram) stop() {
 	p.end()
 }
 
+// takeControl asks for control and waits until it is granted.
+func (p *sdkProgram) takeControl() {
+	p.t.Helper()
+	if err := p.control.Send(&vectorpb.BehaviorControlRequest{RequestType: &vectorpb.BehaviorControlRequest_ControlRequest{
+		ControlRequest: &vectorpb.ControlRequest{Priority: vectorpb.ControlRequest_DEFAULT}}}); err != nil {
+		p.t.Fatal(err)
+	}
+	for {
+		switch m, err := p.control.Recv(); {
+		case err != nil:
+			p.t.Fatal(err)
+		case m.GetControlGrantedResponse() != nil:
+			return
+		}
+	}
+}
+
 // act does an action again while it is interrupted or misses its way, as a loaded machine may make it.
 func (p *sdkProgram) act(what string, do func(tag int32) (*vectorpb.ActionResult, error)) {
 	p.t.Helper()
@@ -220,6 +238,9 @@ func (p *sdkProgram) act(what string, do func(tag int32) (*vectorpb.ActionResult
 			p.t.Fatalf("%s: %v", what, r.Code)
 		}
 		p.t.Logf("%s: %v; again", what, r.Code)
+		if r.Code == vectorpb.ActionResult_NOT_STARTED { // control was lost, as to a machine that was busy for seconds
+			p.takeControl()
+		}
 	}
 }
 
