@@ -4,11 +4,13 @@ import (
 	"context"
 	"net/http"
 	"sync"
+	"time"
 
 	"google.golang.org/grpc"
 
 	"kennel/edge/coreclient"
 	"kennel/edge/corelink"
+	"kennel/edge/sight"
 	"kennel/infra/errs"
 )
 
@@ -98,6 +100,69 @@ func (g *Gateway) Events() (events <-chan *corelink.Event, remove func()) { retu
 
 // Connected reports whether robotd is connected.
 func (g *Gateway) Connected() bool { _, ok := g.core.link.Hello(); return ok }
+
+// View is a look through the camera, for one goroutine.
+type View struct {
+	g      *Gateway
+	c      caller
+	w      *watcher
+	end    func()
+	dark   time.Time // since when there was no picture
+	reason string
+}
+
+// View begins to look through the camera, with so many pictures a second, at most 15, until End is called. The caller has the right to the camera.
+func (g *Gateway) View(c Caller, rate float64) *View {
+	w, end := g.eyes.watch(min(rate, mostPictures))
+	return &View{g: g, c: c.c, w: w, end: end, dark: time.Now(), reason: "the camera takes none"}
+}
+
+// End ends the look. The camera takes no pictures while no program looks.
+func (v *View) End() { v.end() }
+
+// Next blocks until the next picture. The error is Unavailable, with the reason, after three seconds without any, and Unauthenticated or Denied once the
+// token of the client is not good any longer.
+func (v *View) Next(ctx context.Context) (Picture, error) {
+	tick := time.NewTicker(beat)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return Picture{}, ctx.Err()
+		case s := <-v.w.shots:
+			if s.reason == "" {
+				v.dark = time.Now()
+				return Picture{s}, nil
+			}
+			v.reason = s.reason
+		case <-tick.C:
+			if err := v.g.still(ctx, v.c, Camera); err != nil {
+				return Picture{}, err
+			}
+		}
+		if time.Since(v.dark) > pictureTime {
+			return Picture{}, noPicture(v.reason)
+		}
+	}
+}
+
+// Picture returns one picture that ok takes, whose exposure began after the call. Errors are as those of View.Next, and Exhausted for a client that asks
+// for more than 15 a second.
+func (g *Gateway) Picture(ctx context.Context, c Caller, ok func(*sight.Frame) bool) (Picture, error) {
+	s, err := g.shoot(ctx, c.c, ok)
+	return Picture{s}, err
+}
+
+// Picture is a picture of the camera. All who look share it: it is not to be changed.
+type Picture struct{ s sighting }
+
+// Frame returns the picture as the camera took it.
+func (p Picture) Frame() *sight.Frame { return &p.s.Frame }
+
+// JPEG returns the picture as JPEG, at full size or with half as many pixels each way. It is encoded once for all who want it alike.
+func (p Picture) JPEG(half bool) ([]byte, error) {
+	return p.s.encode(manner{format: sight.JPEG, quality: sight.DefaultQuality, half: half})
+}
 
 // Reports are the newest messages of robotd about the whole robot; nil before the first one and while robotd is not connected. They are not to be changed.
 type Reports struct {

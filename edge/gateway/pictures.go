@@ -60,6 +60,7 @@ type shot struct {
 type manner struct {
 	format  string
 	quality int
+	half    bool // half as wide and half as high
 }
 
 func (s *shot) encode(m manner) ([]byte, error) {
@@ -68,7 +69,11 @@ func (s *shot) encode(m manner) ([]byte, error) {
 	if b, ok := s.made[m]; ok {
 		return b, nil
 	}
-	b, err := sight.Encode(&s.Frame, m.format, m.quality)
+	f := &s.Frame
+	if m.half {
+		f = f.Half()
+	}
+	b, err := sight.Encode(f, m.format, m.quality)
 	if err == nil {
 		if s.made == nil {
 			s.made = map[manner][]byte{}
@@ -216,7 +221,7 @@ func (g *Gateway) wanted(ctx context.Context, part, format string, quality *uint
 	if quality != nil && *quality > sight.MostQuality {
 		return m, invalid("quality: %d, want 0 to %d", *quality, sight.MostQuality)
 	}
-	m = manner{cmp.Or(format, sight.JPEG), sight.DefaultQuality}
+	m = manner{format: cmp.Or(format, sight.JPEG), quality: sight.DefaultQuality}
 	if quality != nil {
 		m.quality = int(*quality)
 	}
@@ -268,8 +273,17 @@ func (g *Gateway) image(ctx context.Context, c caller, req *robotpb.ImageRequest
 	if err != nil {
 		return nil, err
 	}
+	s, err := g.shoot(ctx, c, func(*sight.Frame) bool { return true })
+	if err != nil {
+		return nil, err
+	}
+	return picture(s, m)
+}
+
+// shoot returns a picture that ok takes, whose exposure began after the call.
+func (g *Gateway) shoot(ctx context.Context, c caller, ok func(*sight.Frame) bool) (sighting, error) {
 	if !c.pictures.Allow() {
-		return nil, tooMany("one client may ask for %d single pictures a second; follow images for more", mostPictures)
+		return sighting{}, tooMany("one client may ask for %d single pictures a second; follow images for more", mostPictures)
 	}
 	w, end := g.eyes.watch(mostPictures)
 	defer end()
@@ -279,15 +293,15 @@ func (g *Gateway) image(ctx context.Context, c caller, req *robotpb.ImageRequest
 	for {
 		select {
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return sighting{}, ctx.Err()
 		case <-limit.Done():
-			return nil, noPicture(reason)
+			return sighting{}, noPicture(reason)
 		case s := <-w.shots:
 			if s.reason != "" {
-				return nil, noPicture(s.reason)
+				return sighting{}, noPicture(s.reason)
 			}
-			if s.At >= since {
-				return picture(s, m)
+			if s.At >= since && ok(&s.Frame) {
+				return s, nil
 			}
 		}
 	}

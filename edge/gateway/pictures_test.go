@@ -7,9 +7,7 @@ import (
 	"image/jpeg"
 	"io"
 	"net/http"
-	"os"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,9 +20,8 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
-	"kennel/edge/body/monoclock"
 	"kennel/edge/robot"
-	"kennel/edge/sight"
+	"kennel/edge/sight/sighttest"
 	"kennel/infra/api/robotpb"
 	"kennel/infra/testwait"
 )
@@ -32,61 +29,17 @@ import (
 var eye = robot.Part{Path: "body.head.camera", Is: []string{"VideoIn"}, Has: []string{"exposure"}, Fixed: map[string]robot.Value{"xfov": robot.F(1.5), "yfov": robot.F(1)},
 	Ranges: map[string]robot.Range{"exposure": {Max: 0.066}}}
 
-// studio is a desk whose robot has a camera. The brightness of its pictures is their number; off is why there are none.
+// studio is a desk whose robot has a camera.
 type studio struct {
 	*desk
-	looks, taken atomic.Int32
-	looking      atomic.Bool
-	off          atomic.Value // string
-	scale        int          // of 64 by 36 pixels
+	*sighttest.Camera
 }
 
+// newStudio's camera makes pictures of scale times 64 by 36 pixels.
 func newStudio(t *testing.T, scale int) *studio {
 	t.Helper()
-	s := &studio{desk: newDesk(t, eye), scale: scale}
-	s.off.Store("")
-	root, err := os.OpenRoot(s.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv, err := sight.Listen(root, sight.SocketPath)
-	_ = root.Close()
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- srv.Run(ctx, func(ctx context.Context) { s.look(ctx, srv) }) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := testwait.For(t, ended, "the end of the camera"); err != nil {
-			t.Error(err)
-		}
-	})
-	return s
-}
-
-func (s *studio) look(ctx context.Context, srv *sight.Server) {
-	s.looks.Add(1)
-	s.looking.Store(true)
-	defer s.looking.Store(false)
-	f := sight.Frame{Exposure: 5 * time.Millisecond, Gain: 2, Focal: [2]float64{320, 386}, Centre: [2]float64{32, 18}}
-	f.Shape(64*s.scale, 36*s.scale)
-	for ctx.Err() == nil {
-		if off := s.off.Load().(string); off != "" {
-			srv.Refuse(off)
-		} else {
-			f.Seq, f.At = uint64(s.taken.Add(1)), monoclock.Now()
-			for i := range f.Pix {
-				f.Pix[i] = 128
-				if i < f.Width*f.Height {
-					f.Pix[i] = byte(f.Seq)
-				}
-			}
-			srv.Give(&f)
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	d := newDesk(t, eye)
+	return &studio{d, sighttest.Serve(t, d.dir, func() (w, h int) { return 64 * scale, 36 * scale })}
 }
 
 // TestPicture: a program with the right to the camera gets one picture by each door, in the format that it asks for, with its calibration; the camera takes some
@@ -113,7 +66,7 @@ func TestPicture(t *testing.T) {
 	if c, err := jpeg.DecodeConfig(bytes.NewReader(p.Data)); err != nil || c.Width != 64 || c.Height != 36 {
 		t.Errorf("%+v, %v", c, err)
 	}
-	testwait.Until(t, patience, "the end of looking", testwait.Holds(func() bool { return !s.looking.Load() }))
+	testwait.Until(t, patience, "the end of looking", testwait.Holds(func() bool { return !s.Looking.Load() }))
 	for body, want := range map[string]string{`{"format":"bmp"}`: "invalid", `{"quality":101}`: "invalid", `{"part":"robot.body.laser"}`: "not_found"} {
 		for _, call := range []string{"image", "images"} {
 			if _, answer := s.post(t, "camera", call, body); !strings.Contains(answer, `"code":"`+want+`"`) {
@@ -126,13 +79,13 @@ func TestPicture(t *testing.T) {
 			t.Errorf("images at %s Hz: %.200s", rate, answer)
 		}
 	}
-	s.off.Store("the robot sleeps")
+	s.SetOff("the robot sleeps")
 	var trailer metadata.MD
 	if _, err := r.Image(as("camera"), &robotpb.ImageRequest{}, grpc.Trailer(&trailer)); status.Code(err) != codes.Unavailable ||
 		strings.Join(trailer.Get("kennel-code"), "") != "no_picture" || !strings.Contains(err.Error(), "the robot sleeps") {
 		t.Errorf("a camera that is off: %v, %v", err, trailer)
 	}
-	s.off.Store("")
+	s.SetOff("")
 	full := 0
 	for range 40 {
 		if _, err := r.Image(as("camera"), &robotpb.ImageRequest{}); status.Code(err) == codes.ResourceExhausted {
@@ -166,7 +119,7 @@ func TestPictures(t *testing.T) {
 	if took := time.Since(began); took < 400*time.Millisecond {
 		t.Errorf("6 pictures at 10 a second took %v", took)
 	}
-	s.off.Store("the battery is low")
+	s.SetOff("the battery is low")
 	for {
 		p, err := st.Recv()
 		if err != nil {
@@ -176,7 +129,7 @@ func TestPictures(t *testing.T) {
 			break
 		}
 	}
-	s.off.Store("")
+	s.SetOff("")
 	conn, _, err := websocket.Dial(t.Context(), "wss://"+s.addr+"/v1/images", &websocket.DialOptions{HTTPClient: &http.Client{
 		Transport: &http.Transport{TLSClientConfig: s.conf.Clone()}}, HTTPHeader: http.Header{"Authorization": {"Bearer camera"}}})
 	if err != nil {
@@ -195,7 +148,7 @@ func TestPictures(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n := s.looks.Load(); n != 1 {
+	if n := s.Looks.Load(); n != 1 {
 		t.Errorf("%d connections to the camera for two who look", n)
 	}
 	s.forget("camera")
@@ -206,7 +159,7 @@ func TestPictures(t *testing.T) {
 		t.Errorf("a token that ended: %v", err)
 	}
 	_ = conn.CloseNow()
-	testwait.Until(t, patience, "the end of looking", testwait.Holds(func() bool { return !s.looking.Load() }))
+	testwait.Until(t, patience, "the end of looking", testwait.Holds(func() bool { return !s.Looking.Load() }))
 	if err == io.EOF {
 		t.Error("the stream ended without a reason")
 	}

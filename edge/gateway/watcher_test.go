@@ -28,8 +28,8 @@ func TestMissedPictures(t *testing.T) {
 	}
 	s := &shot{}
 	s.Shape(4, 2)
-	a, err := s.encode(manner{sight.Grey8, 75})
-	b, berr := s.encode(manner{sight.Grey8, 75})
+	a, err := s.encode(manner{format: sight.Grey8, quality: 75})
+	b, berr := s.encode(manner{format: sight.Grey8, quality: 75})
 	if err != nil || berr != nil || &a[0] != &b[0] {
 		t.Errorf("encoded twice, or %v, %v", err, berr)
 	}

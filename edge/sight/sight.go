@@ -95,6 +95,32 @@ func (f *Frame) Shape(w, h int) {
 	}
 }
 
+// Half returns f with half as many pixels each way: each is the mean of four. A row or column that is left over is dropped, so that the sizes stay even.
+func (f *Frame) Half() *Frame {
+	h := *f
+	h.Pix = nil
+	h.Shape(f.Width/4*2, f.Height/4*2)
+	for i := range h.Focal {
+		h.Focal[i], h.Centre[i] = f.Focal[i]/2, f.Centre[i]/2
+	}
+	to, from := h.Image(), f.Image()
+	halve(to.Y, from.Y, h.Width, h.Height, f.Width)
+	halve(to.Cb, from.Cb, h.Width/2, h.Height/2, f.Width/2)
+	halve(to.Cr, from.Cr, h.Width/2, h.Height/2, f.Width/2)
+	return &h
+}
+
+// halve fills w by h pixels with the means of four of from, whose rows have stride pixels.
+func halve(to, from []byte, w, h, stride int) {
+	for y := range h {
+		upper, lower := from[2*y*stride:], from[(2*y+1)*stride:]
+		for x := range w {
+			sum := int(upper[2*x]) + int(upper[2*x+1]) + int(lower[2*x]) + int(lower[2*x+1])
+			to[y*w+x] = byte((sum + 2) / 4)
+		}
+	}
+}
+
 // copyFrom makes f the same as g, in its own memory.
 func (f *Frame) copyFrom(g *Frame) {
 	pix := f.Pix

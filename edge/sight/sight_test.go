@@ -352,3 +352,17 @@ func TestGiveAllocatesNothing(t *testing.T) {
 		t.Errorf("the newest frame is %d, given %d", l.next.Seq, s.seq)
 	}
 }
+
+// TestHalf: each pixel is the mean of four, and the calibration fits the smaller picture.
+func TestHalf(t *testing.T) {
+	f := &Frame{Focal: [2]float64{320, 386}, Centre: [2]float64{4, 2}}
+	f.Shape(8, 4)
+	for i := range f.Pix {
+		f.Pix[i] = byte(i)
+	}
+	h := f.Half()
+	want := []byte{5, 7, 9, 11, 21, 23, 25, 27, 35, 37, 43, 45} // (0+1+8+9+2)/4 = 5 at the first
+	if h.Width != 4 || h.Height != 2 || !bytes.Equal(h.Pix, want) || h.Focal != [2]float64{160, 193} || h.Centre != [2]float64{2, 1} {
+		t.Errorf("%+v, want the pixels %v", h, want)
+	}
+}

@@ -10,6 +10,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,12 +19,16 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
 
+	"kennel/edge/agent/docs"
+	"kennel/edge/agent/features"
+	"kennel/edge/agent/health/conncheck"
 	"kennel/edge/agent/host"
 	"kennel/edge/agent/ownership/gatewaycert"
 	"kennel/edge/control"
 	"kennel/edge/coreserver/coreservertest"
 	"kennel/edge/coreserver/robotdtest"
 	"kennel/edge/gateway"
+	"kennel/edge/robot"
 	"kennel/edge/vectorsdk"
 	"kennel/infra/api/robotpb"
 	"kennel/infra/api/vectorpb"
@@ -31,23 +37,84 @@ import (
 	"kennel/infra/runner"
 	"kennel/infra/testwait"
 	"kennel/infra/thing"
+	"kennel/jdocs"
 )
 
 const patience = 10 * time.Second
 
 // desk is a robot with a gateway and the original's interface on it.
 type desk struct {
-	body *coreservertest.Body
-	lose func() // ends robotd
-	addr string
-	conf *tls.Config
+	body    *coreservertest.Body
+	lose    func() // ends robotd
+	dir     string // the robot's folder
+	addr    string
+	conf    *tls.Config
+	docs    *docs.Agent
+	gate    *features.Set
+	sdk     *vectorsdk.Facade
+	shelf   *shelf
+	updates updates
+	check   check
+	private atomic.Bool // the owner does not allow logs to be sent
+}
+
+// shelf is a cloud with documents, of a robot that has an owner.
+type shelf struct {
+	mu   sync.Mutex
+	docs map[jdocs.Name]jdocs.Doc
+	wait chan struct{} // a write waits until it is closed; nil: it does not
+	busy chan struct{} // a write says here that it waits
+}
+
+func (s *shelf) Read(_ context.Context, items []jdocs.Item) (out []jdocs.ReadResult, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, it := range items {
+		d := s.docs[it.Name]
+		status := jdocs.Changed
+		if d.Version == 0 {
+			status = jdocs.NotFound
+		}
+		out = append(out, jdocs.ReadResult{Status: status, Doc: d})
+	}
+	return out, nil
+}
+
+func (s *shelf) Write(_ context.Context, name jdocs.Name, d jdocs.Doc) (jdocs.WriteResult, error) {
+	s.mu.Lock()
+	wait := s.wait
+	s.mu.Unlock()
+	if wait != nil && name == jdocs.AccountSettings {
+		s.busy <- struct{}{}
+		<-wait
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now := s.docs[name].Version; d.Version != now {
+		return jdocs.WriteResult{Status: jdocs.RejectedBadDocVersion, Latest: now}, nil
+	}
+	d.Version++
+	s.docs[name] = d
+	return jdocs.WriteResult{Latest: d.Version}, nil
+}
+
+func (s *shelf) Revision(context.Context, jdocs.Name, uint64) (jdocs.Doc, bool, bool, error) {
+	return jdocs.Doc{}, false, false, nil
+}
+
+// get returns a document as the cloud has it.
+func (s *shelf) get(name jdocs.Name) jdocs.Doc {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.docs[name]
 }
 
 func only(rights ...string) func(string) bool {
 	return func(r string) bool { return slices.Contains(rights, r) }
 }
 
-func newDesk(t testing.TB) *desk {
+// newDesk's robot has more parts beside the toy's.
+func newDesk(t testing.TB, more ...robot.Part) *desk {
 	t.Helper()
 	dir := t.TempDir()
 	root, err := os.OpenRoot(dir)
@@ -55,9 +122,10 @@ func newDesk(t testing.TB) *desk {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { root.Close() })
-	d := &desk{}
-	d.body, d.lose = robotdtest.Start(t, dir)
-	clients := map[string]gateway.Client{"all": {Name: "square"}, "other": {Name: "fighter"}, "look": {Name: "eyes", May: only(gateway.Look)}}
+	d := &desk{dir: dir}
+	d.body, d.lose = robotdtest.Start(t, dir, more...)
+	clients := map[string]gateway.Client{"all": {Name: "square"}, "other": {Name: "fighter"}, "look": {Name: "eyes", May: only(gateway.Look)},
+		"camera": {Name: "painter", May: only(gateway.Camera)}}
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
 	plate, err := gatewaycert.Open(gatewaycert.Config{Root: root, Species: thing.Vector, Now: time.Now, Log: log})
 	if err != nil {
@@ -66,16 +134,32 @@ func newDesk(t testing.TB) *desk {
 	h := host.New(host.Robot{Root: root, Dir: dir, Thing: "vic:00e20100", OS: "2.1.0.7", Log: log, Changed: func() {}, Now: time.Now})
 	g := gateway.New(h, gateway.Config{Addr: "127.0.0.1:0", Certificate: func() (tls.Certificate, bool) { return plate.TLSCertificate(), true },
 		Name: plate.Name, Client: func(_ context.Context, bearer string) (gateway.Client, bool) { c, ok := clients[bearer]; return c, ok }})
-	g.Offer(vectorsdk.New(vectorsdk.Config{Gateway: g, Log: log, OS: "2.1.0.7", Build: "kennel",
+	d.shelf = &shelf{docs: map[jdocs.Name]jdocs.Doc{}, busy: make(chan struct{})}
+	if d.docs, err = docs.New(docs.Config{Settings: jdocs.RobotSettings, Root: root, Remote: d.shelf, Log: log, OnChanged: func(c docs.Change) { d.sdk.DocumentChanged(c) }}); err != nil {
+		t.Fatal(err)
+	}
+	if d.gate, err = features.Open(root); err != nil {
+		t.Fatal(err)
+	}
+	d.sdk = vectorsdk.New(vectorsdk.Config{Gateway: g, Log: log, OS: "2.1.0.7", Build: "kennel", Documents: d.docs.Reach(), Features: d.gate.List,
+		Updates: &d.updates, Check: func(context.Context) conncheck.Report { return d.check.run() }, SendLogs: func(_ context.Context, reason string) (string, error) {
+			if d.private.Load() {
+				return "", errs.New(errs.Denied, "the owner does not allow it")
+			}
+			return "victor-" + reason, nil
+		},
 		Exchange: func(_ context.Context, session logging.Secret, client, app string) (logging.Secret, error) {
 			if session.Reveal() != "session" || client != "my program" || app != "SDK" {
 				return "", errs.New(errs.Denied, "no")
 			}
 			return "token", nil
-		}}).Part())
+		}})
+	g.Offer(d.sdk.Part())
+	d.docs.Connected()
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- runner.Run(ctx, log, runner.Config{}, g.Part().Services...) }()
+	services := append(g.Part().Services, runner.Service{Name: "documents", Run: d.docs.Run})
+	go func() { ended <- runner.Run(ctx, log, runner.Config{}, services...) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {

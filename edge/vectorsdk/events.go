@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"kennel/edge/agent/release"
 	"kennel/edge/corelink"
 	"kennel/edge/gateway"
 	"kennel/infra/api/vectorpb"
@@ -50,6 +51,8 @@ func (f *Facade) eventStream(ctx context.Context, c client, receive func() (prot
 	alive, states := time.NewTicker(beat), time.NewTicker(time.Second/stateHz)
 	defer alive.Stop()
 	defer states.Stop()
+	camera, documents := settingsOf(f.feed.now.Load()), f.news.counts()
+	var update *release.Report
 	for {
 		select {
 		case <-ctx.Done():
@@ -60,7 +63,17 @@ func (f *Facade) eventStream(ctx context.Context, c client, receive func() (prot
 			}
 			err = tell(eventOf(e))
 		case <-states.C:
-			if s := robotState(f.feed.now.Load(), f.cfg.Gateway.Reports(), f.origin.Load()); s != nil {
+			m := f.feed.now.Load()
+			if s := settingsOf(m); s.known && s != camera {
+				if camera.known {
+					err = tell(s.event())
+				}
+				camera = s
+			}
+			if err == nil {
+				err = tell(f.news.changed(&documents))
+			}
+			if s := robotState(m, f.cfg.Gateway.Reports(), f.origin.Load(), f.eye.last.Load()); s != nil && err == nil {
 				err = tell(&vectorpb.Event{EventType: &vectorpb.Event_RobotState{RobotState: s}})
 			}
 		case <-alive.C:
@@ -68,6 +81,9 @@ func (f *Facade) eventStream(ctx context.Context, c client, receive func() (prot
 				return errLost
 			}
 			if err := f.cfg.Gateway.Still(ctx, c.Caller, gateway.Look); err != nil {
+				return err
+			}
+			if err = tell(f.progress(&update)); err != nil {
 				return err
 			}
 			err = send(&vectorpb.EventResponse{Event: &vectorpb.Event{EventType: &vectorpb.Event_KeepAlive{KeepAlive: &vectorpb.KeepAlivePing{}}}})

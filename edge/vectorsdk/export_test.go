@@ -1,8 +1,11 @@
 package vectorsdk
 
 import (
+	"context"
+	"kennel/edge/agent/health/conncheck"
 	"slices"
 	"strings"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 )
@@ -24,3 +27,8 @@ func Parse(b []byte, q proto.Message) error { return parse(b, q) }
 
 // Encode writes a message as JSON.
 func Encode(m proto.Message) ([]byte, error) { return encode.Marshal(m) }
+
+// Checks returns the function that runs a check, or returns the report of one that ended after began.
+func Checks() func(ctx context.Context, began time.Time, check func(context.Context) conncheck.Report) conncheck.Report {
+	return new(checks).run
+}

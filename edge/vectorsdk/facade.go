@@ -11,17 +11,25 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	"kennel/edge/agent/features"
+	"kennel/edge/agent/health/conncheck"
 	"kennel/edge/gateway"
 	"kennel/infra/kit/kitgrpc"
 	"kennel/infra/logging"
 )
 
-// Config configures a Facade. Gateway and Log are required.
+// Config configures a Facade. All but OS, Build and Exchange is required.
 type Config struct {
-	Gateway *gateway.Gateway
-	Log     *slog.Logger
-	OS      string // version of the robot's software; "": not known
-	Build   string // of the programs
+	Gateway   *gateway.Gateway
+	Log       *slog.Logger
+	Documents Documents
+	Features  func() []features.Feature
+	Updates   Updates
+	Check     func(context.Context) conncheck.Report                            // tries the way to the cloud
+	SendLogs  func(ctx context.Context, reason string) (name string, err error) // collects logs, whose upload follows
+
+	OS    string // version of the robot's software; "": not known
+	Build string // of the programs
 	// Exchange turns the session of an account into a client token (VEC-AUTH-05). nil: this robot takes no session.
 	Exchange func(ctx context.Context, session logging.Secret, client, app string) (logging.Secret, error)
 }
@@ -32,11 +40,17 @@ type Facade struct {
 	calls   []call
 	control control
 	feed    feed
+	eye     eye
+
+	news              news
+	settings, account updating
+	checks            checks
 
 	origin atomic.Uint32 // of the poses: another one after the robot was lifted
 
 	mu      sync.Mutex
 	streams map[string]int // live event streams by their connection_id
+	allowed *bool          // data collection, as the cloud said last; nil: it did not
 }
 
 // Rates and bounds; own defaults.
@@ -54,6 +68,7 @@ const (
 func New(cfg Config) *Facade {
 	f := &Facade{cfg: cfg, streams: map[string]int{}}
 	f.control.f = f
+	f.eye.switches = map[string]*imageSwitch{}
 	f.feed.core = cfg.Gateway.Core()
 	f.origin.Store(1)
 	f.calls = f.table()

@@ -30,6 +30,7 @@ type measured struct {
 	at     time.Duration // CLOCK_MONOTONIC
 	values [fields]float64
 	known  [fields]bool
+	has    [fields]bool // the body has the slot
 }
 
 // The slots that robot_state is made of.
@@ -48,6 +49,8 @@ const (
 	touchRaw
 	touched
 	button
+	exposure
+	gain
 	cliffs
 	fields = cliffs + 4
 )
@@ -56,6 +59,7 @@ var slotNames = [fields]string{
 	leftSpeed: "wheelL.speed", rightSpeed: "wheelR.speed", headPitch: "headPitch.angle", liftPosition: "arm.position",
 	accelX: "accelX.acceleration", accelY: "accelY.acceleration", accelZ: "accelZ.acceleration", gyroX: "gyroX.speed", gyroY: "gyroY.speed",
 	gyroZ: "gyroZ.speed", laser: "laser.distance", touchRaw: "touch.raw", touched: "touch.pressure", button: "button.pressure",
+	exposure: "camera.exposure", gain: "camera.gain",
 	cliffs: "cliffFL.detected", cliffs + 1: "cliffFR.detected", cliffs + 2: "cliffBL.detected", cliffs + 3: "cliffBR.detected",
 }
 
@@ -107,6 +111,9 @@ func (x *feed) follow(ctx context.Context) {
 	}
 	_ = x.core.Subscribe(ctx, stateHz, func(u core.Update) error { // until robotd is lost
 		m := &measured{at: u.At}
+		for _, i := range index {
+			m.has[i] = true
+		}
 		for i := range u.Values {
 			v := &u.Values[i]
 			for k, name := range of {
@@ -135,8 +142,8 @@ const (
 // stillWheel is the speed in mm/s below which a tread rests; own default.
 const stillWheel = 2
 
-// robotState makes a robot_state of what is known (part of VEC-STA-01); nil before the first measurement.
-func robotState(m *measured, now gateway.Reports, origin uint32) *vectorpb.RobotState {
+// robotState makes a robot_state of what is known (part of VEC-STA-01); nil before the first measurement. picture is when the newest one was taken.
+func robotState(m *measured, now gateway.Reports, origin, picture uint32) *vectorpb.RobotState {
 	if m == nil || now.Motion == nil || now.State == nil {
 		return nil
 	}
@@ -154,7 +161,7 @@ func robotState(m *measured, now gateway.Reports, origin uint32) *vectorpb.Robot
 		HeadAngleRad: get(headPitch, -1), LiftHeightMm: get(liftPosition, 1/mm),
 		Accel:            &vectorpb.AccelData{X: get(accelX, 1/mm), Y: get(accelY, 1/mm), Z: get(accelZ, 1/mm)},
 		Gyro:             &vectorpb.GyroData{X: get(gyroX, 1), Y: get(gyroY, 1), Z: get(gyroZ, 1)},
-		CarryingObjectId: -1, CarryingObjectOnTopId: -1, HeadTrackingObjectId: -1, LocalizedToObjectId: -1,
+		CarryingObjectId: -1, LastImageTimeStamp: picture, CarryingObjectOnTopId: -1, HeadTrackingObjectId: -1, LocalizedToObjectId: -1,
 		Status: statusBits(m, now), ProxData: prox(m), TouchData: &vectorpb.TouchData{RawTouchValue: uint32(get(touchRaw, touchScale)), IsBeingTouched: get(touched, 1) > 0},
 	}
 	return s

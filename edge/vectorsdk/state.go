@@ -2,7 +2,6 @@ package vectorsdk
 
 import (
 	"context"
-	"math"
 	"strings"
 
 	"kennel/edge/body"
@@ -91,36 +90,6 @@ func (f *Facade) battery(context.Context, client, *vectorpb.BatteryStateRequest)
 		a.SuggestedChargerSec = float32(now.Power.SuggestedSec)
 	}
 	return a, nil
-}
-
-// The camera's picture in pixels (part of VEC-IMG-02).
-const imageWidth, imageHeight = 640, 360
-
-// cameraConfig returns the geometry of the camera by its angles of view. The limits of gain and exposure are 0: this body does not state them.
-func (f *Facade) cameraConfig(ctx context.Context, _ client, _ *vectorpb.CameraConfigRequest) (*vectorpb.CameraConfigResponse, error) {
-	values, err := f.cfg.Gateway.Core().Values(ctx)
-	if err != nil {
-		return nil, err
-	}
-	slots, err := f.cfg.Gateway.Core().Slots(ctx, "camera.xfov", "camera.yfov")
-	if err != nil || len(slots) != 2 {
-		return nil, errAbsent("GetCameraConfig", "a camera")
-	}
-	var fov [2]float64
-	for i := range slots {
-		slots[i].Take(values.Values, true)
-		fov[i], _ = slots[i].Number()
-	}
-	return &vectorpb.CameraConfigResponse{FovX: float32(fov[0]), FovY: float32(fov[1]), CenterX: imageWidth / 2, CenterY: imageHeight / 2,
-		FocalLengthX: focal(imageWidth, fov[0]), FocalLengthY: focal(imageHeight, fov[1])}, nil
-}
-
-// focal returns the focal length in pixels of a picture that is so wide and sees such an angle; 0 without an angle.
-func focal(pixels, fov float64) float32 {
-	if fov <= 0 || fov >= math.Pi {
-		return 0
-	}
-	return float32(pixels / 2 / math.Tan(fov/2))
 }
 
 // off answers a request to switch something that this robot does not have: it is off.

@@ -119,6 +119,12 @@ func (f *Facade) handlers() map[string]handler {
 		"BatteryState":       ask,
 		"GetCameraConfig":    unary(gateway.Look, f.cameraConfig),
 
+		"CameraFeed":              {right: gateway.Camera, counted: true, stream: f.cameraFeed},
+		"CaptureSingleImage":      unary(gateway.Camera, f.captureSingleImage),
+		"EnableImageStreaming":    unary(gateway.Camera, f.enableImageStreaming),
+		"IsImageStreamingEnabled": unary(gateway.Look, f.isImageStreamingEnabled),
+		"SetCameraSettings":       unary(gateway.Camera, f.setCameraSettings),
+
 		"BehaviorControl":       {right: gateway.Move, counted: true, stream: f.behaviorControl},
 		"AssumeBehaviorControl": {right: gateway.Move, counted: true, stream: f.behaviorControl},
 		"EventStream":           {right: gateway.Look, counted: true, stream: f.eventStream},
@@ -134,6 +140,20 @@ func (f *Facade) handlers() map[string]handler {
 		"CancelActionByIdTag": unary(gateway.Move, f.cancelAction),
 		"CancelBehavior":      unary(gateway.Move, f.cancelBehavior),
 		"DriveOffCharger":     unary(gateway.Move, f.driveOffCharger),
+
+		"GetFeatureFlag":         unary(gateway.Look, f.getFeatureFlag),
+		"GetFeatureFlagList":     unary(gateway.Look, f.getFeatureFlagList),
+		"PullJdocs":              unary(gateway.Look, f.pullJdocs),
+		"UpdateSettings":         unary(gateway.Move, f.updateSettings),
+		"UpdateAccountSettings":  unary(gateway.Move, f.updateAccountSettings),
+		"UpdateUserEntitlements": unary(gateway.Move, f.updateUserEntitlements),
+		"SetMasterVolume":        unary(gateway.Talk, f.setMasterVolume),
+
+		"CheckCloudConnection": unary(gateway.Look, f.checkCloudConnection),
+		"UploadDebugLogs":      unary(gateway.Move, f.uploadDebugLogs),
+		"StartUpdateEngine":    unary(gateway.Move, f.startUpdateEngine),
+		"CheckUpdateStatus":    unary(gateway.Look, f.checkUpdateStatus),
+		"UpdateAndRestart":     unary(gateway.Move, f.updateAndRestart),
 
 		"EnableFaceDetection":        unary(gateway.Look, f.enableFaceDetection),
 		"EnableMarkerDetection":      unary(gateway.Look, f.enableMarkerDetection),
@@ -157,7 +177,7 @@ var absent = map[string]string{
 
 	"PlayAnimation": "animations", "PlayAnimationTrigger": "animations",
 
-	"AudioFeed": "a feed of its microphones", "ExternalAudioStreamPlayback": "sound", "SetMasterVolume": "sound", "SayText": "a voice",
+	"AudioFeed": "a feed of its microphones", "ExternalAudioStreamPlayback": "sound", "SayText": "a voice",
 	"GetAlexaAuthState": "Alexa", "AlexaOptIn": "Alexa",
 
 	"ConnectCube": "a cube", "CubesAvailable": "a cube", "DisconnectCube": "a cube", "DockWithCube": "a cube", "FlashCubeLights": "a cube",
@@ -170,15 +190,5 @@ var absent = map[string]string{
 	"EraseEnrolledFaceByID": "memory for faces", "RequestEnrolledNames": "memory for faces", "SetFaceToEnroll": "memory for faces",
 	"UpdateEnrolledFaceByID": "memory for faces", "TurnTowardsFace": "memory for faces",
 
-	"CameraFeed": "camera images for these programs", "CaptureSingleImage": "camera images for these programs",
-	"EnableImageStreaming": "camera images for these programs", "IsImageStreamingEnabled": "camera images for these programs",
-	"SetCameraSettings": "camera images for these programs",
-	"DeletePhoto":       "photos", "Photo": "photos", "PhotosInfo": "photos", "Thumbnail": "photos",
-
-	"PullJdocs": "its documents for these programs", "UpdateSettings": "its documents for these programs",
-	"UpdateAccountSettings": "its documents for these programs", "UpdateUserEntitlements": "its documents for these programs",
-	"GetFeatureFlag": "feature flags for these programs", "GetFeatureFlagList": "feature flags for these programs",
-
-	"CheckCloudConnection": "a connection check for these programs", "UploadDebugLogs": "an upload of logs for these programs",
-	"StartUpdateEngine": "updates by these programs", "CheckUpdateStatus": "updates by these programs", "UpdateAndRestart": "updates by these programs",
+	"DeletePhoto": "photos", "Photo": "photos", "PhotosInfo": "photos", "Thumbnail": "photos",
 }

@@ -121,6 +121,9 @@ func New(cfg Config) (*Intents, error) {
 	return x, err
 }
 
+// Features returns the features of the robot's software, by name.
+func (x *Intents) Features() []features.Feature { return x.gates.List() }
+
 // Handle takes every message of robotd, after the client did. It does not block.
 func (x *Intents) Handle(m corelink.Message) {
 	x.mu.Lock()

@@ -105,6 +105,15 @@ func (c *Cloud) Identity() (devicecert.State, bool) {
 	return id.State(), true
 }
 
+// TLS returns the robot's TLS configuration for a server of that name; nil before it knows which cloud to ask for an identity.
+func (c *Cloud) TLS(name string) *tls.Config {
+	i := c.identified()
+	if i == nil {
+		return nil
+	}
+	return i.TLSConfig(name)
+}
+
 // Linked reports whether there is a connection.
 func (c *Cloud) Linked() bool {
 	c.mu.Lock()

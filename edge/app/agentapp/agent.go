@@ -10,12 +10,14 @@ import (
 	"kennel/edge/agent/das"
 	"kennel/edge/agent/docs"
 	"kennel/edge/agent/health"
+	"kennel/edge/agent/health/diag"
 	"kennel/edge/agent/health/diagnosis"
 	"kennel/edge/agent/host"
 	"kennel/edge/agent/intents"
 	"kennel/edge/agent/link"
 	"kennel/edge/agent/ownership"
 	"kennel/edge/agent/parameters"
+	"kennel/edge/agent/release"
 	"kennel/edge/coreclient"
 	"kennel/edge/crash"
 	"kennel/edge/env/platform"
@@ -49,6 +51,8 @@ type Agent struct {
 	health  *health.Health
 	people  *ownership.People
 	intents *intents.Intents
+	updates *release.Agent
+	logs    *diag.Logs
 }
 
 // New makes the agent of the robot below root, from the files there; it starts nothing. A wipe of the user data that was asked for is done

@@ -10,6 +10,7 @@ import (
 	"kennel/edge/agent/commands"
 	"kennel/edge/agent/das"
 	"kennel/edge/agent/docs"
+	"kennel/edge/agent/features"
 	"kennel/edge/agent/health"
 	"kennel/edge/agent/health/diag"
 	"kennel/edge/agent/health/diagnosis"
@@ -242,7 +243,8 @@ func (a *Agent) newUpdates(core func() release.Core) maker {
 				h.Log.Warn("updates not available", logging.Err, err)
 			}
 		}
-		return release.New(c).Part(), nil
+		a.updates = release.New(c)
+		return a.updates.Part(), nil
 	}
 }
 
@@ -284,10 +286,18 @@ func (a *Agent) newGateway(h *host.Host) (host.Part, error) {
 		return gateway.Client{Name: cmp.Or(c.ClientName, "program"), May: c.May}, ok
 	}}
 	g := gateway.New(h, c)
+	part := g.Part()
 	if a.Thing.Species() == thing.Vector {
-		g.Offer(vectorsdk.New(vectorsdk.Config{Gateway: g, Log: a.Log, OS: a.OS, Build: version.String(), Exchange: a.people.Exchange}).Part())
+		sdk := vectorsdk.New(vectorsdk.Config{Gateway: g, Log: a.Log, OS: a.OS, Build: version.String(), Exchange: a.people.Exchange,
+			Documents: a.docs.Reach(), Updates: a.updates, Check: talk.Check(h.Robot, a.link, a.cfg.Dial),
+			Features: func() []features.Feature { return a.intents.Features() }, // made after this part, as the logs are
+			SendLogs: func(ctx context.Context, reason string) (string, error) {
+				return a.logs.Send(ctx, diag.Request{Reason: reason})
+			}})
+		g.Offer(sdk.Part())
+		part.Hears = append(part.Hears, host.On(sdk.DocumentChanged), host.On(sdk.Consented))
 	}
-	return g.Part(), nil
+	return part, nil
 }
 
 // hostAddress returns the address at which others reach this robot; "" if it has none yet.
@@ -307,8 +317,9 @@ func hostAddress() string {
 // newUploads sends the robot's logs. confirm is nil for a robot that asks for no owner.
 func (a *Agent) newUploads(confirm func(context.Context) error) maker {
 	return func(h *host.Host) (host.Part, error) {
-		return diag.Part(h.Robot, diag.Config{Ways: a.ways, Allowed: a.events.AllowUpload, Profile: a.events.ProfileID, Confirm: confirm,
-			Upload: a.events.Uploads(a.link.Upload)}), nil
+		a.logs = diag.New(h.Robot, diag.Config{Ways: a.ways, Allowed: a.events.AllowUpload, Profile: a.events.ProfileID, Confirm: confirm,
+			Upload: a.events.Uploads(a.link.Upload)})
+		return a.logs.Part(), nil
 	}
 }
 

@@ -16,8 +16,11 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
 
+	"kennel/edge/agent/docs"
+	"kennel/edge/agent/features"
 	"kennel/edge/agent/host"
 	"kennel/edge/agent/ownership/gatewaycert"
+	"kennel/edge/agent/release"
 	"kennel/edge/body/vector/imu"
 	"kennel/edge/body/vector/vectorsim"
 	"kennel/edge/gateway"
@@ -28,6 +31,7 @@ import (
 	"kennel/infra/runner"
 	"kennel/infra/testwait"
 	"kennel/infra/thing"
+	"kennel/jdocs"
 )
 
 // sdkRobot is a simulated Vector with robotd and a gateway that speaks the original's interface.
@@ -61,9 +65,18 @@ func newSDKRobot(t *testing.T) *sdkRobot {
 		Name: plate.Name, Client: func(_ context.Context, bearer string) (gateway.Client, bool) {
 			return gateway.Client{Name: bearer}, bearer != ""
 		}})
-	g.Offer(vectorsdk.New(vectorsdk.Config{Gateway: g, Log: log, OS: "2.1.0.7", Build: "test"}).Part())
+	documents, err := docs.New(docs.Config{Settings: jdocs.RobotSettings, Root: dir, Log: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	gates, err := features.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.Offer(vectorsdk.New(vectorsdk.Config{Gateway: g, Log: log, OS: "2.1.0.7", Build: "test", Documents: documents.Reach(), Features: gates.List,
+		Updates: release.New(release.Config{Running: "2.1.0.7", Log: log})}).Part())
 	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 4)
+	ended := make(chan error, 5)
 	sensors := filepath.Join(root, imu.DefaultDevice)
 	if err := os.MkdirAll(filepath.Dir(sensors), 0o755); err != nil {
 		t.Fatal(err)
@@ -72,11 +85,12 @@ func newSDKRobot(t *testing.T) *sdkRobot {
 		ended <- vectorsim.ServeIMU(ctx, sensors, vectorsim.NewIMU(vectorsim.IMUConfig{Seed: 1}, b.Inertial))
 	}()
 	go func() { ended <- b.RunOn(ctx, line) }()
+	go func() { ended <- vectorsim.NewEye(b).Serve(ctx, dir) }()
 	go func() { ended <- Run(ctx, log, configOf(root, "vector", filepath.Join(root, "body"))) }()
 	go func() { ended <- runner.Run(ctx, log, runner.Config{}, g.Part().Services...) }()
 	t.Cleanup(func() {
 		cancel()
-		if err := errors.Join(<-ended, <-ended, <-ended, <-ended, line.Close()); err != nil && !errors.Is(err, context.Canceled) {
+		if err := errors.Join(<-ended, <-ended, <-ended, <-ended, <-ended, line.Close()); err != nil && !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
 	})
@@ -157,7 +171,7 @@ func (p *sdkProgram) connect() error {
 		return err
 	}
 	camera, err := p.GetCameraConfig(p.ctx, &vectorpb.CameraConfigRequest{})
-	if err == nil && (math.Abs(float64(camera.FovX)-math.Pi/2) > 0.01 || math.Abs(float64(camera.FocalLengthX)-320) > 1) { // part of VEC-IMG-07
+	if err == nil && (math.Abs(float64(camera.FovX)-90) > 0.01 || math.Abs(float64(camera.FocalLengthX)-320) > 1) { // part of VEC-IMG-07
 		p.t.Errorf("camera: %v", camera)
 	}
 	if err != nil {
@@ -191,6 +205,23 @@ func (p *sdkProgram) stop() {
 	p.end()
 }
 
+// takeControl asks for control and waits until it is granted.
+func (p *sdkProgram) takeControl() {
+	p.t.Helper()
+	if err := p.control.Send(&vectorpb.BehaviorControlRequest{RequestType: &vectorpb.BehaviorControlRequest_ControlRequest{
+		ControlRequest: &vectorpb.ControlRequest{Priority: vectorpb.ControlRequest_DEFAULT}}}); err != nil {
+		p.t.Fatal(err)
+	}
+	for {
+		switch m, err := p.control.Recv(); {
+		case err != nil:
+			p.t.Fatal(err)
+		case m.GetControlGrantedResponse() != nil:
+			return
+		}
+	}
+}
+
 // act does an action again while it is interrupted or misses its way, as a loaded machine may make it.
 func (p *sdkProgram) act(what string, do func(tag int32) (*vectorpb.ActionResult, error)) {
 	p.t.Helper()
@@ -207,6 +238,9 @@ func (p *sdkProgram) act(what string, do func(tag int32) (*vectorpb.ActionResult
 			p.t.Fatalf("%s: %v", what, r.Code)
 		}
 		p.t.Logf("%s: %v; again", what, r.Code)
+		if r.Code == vectorpb.ActionResult_NOT_STARTED { // control was lost, as to a machine that was busy for seconds
+			p.takeControl()
+		}
 	}
 }
 

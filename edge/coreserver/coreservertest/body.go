@@ -68,8 +68,10 @@ func New(more ...robot.Part) (*Body, error) {
 		}
 	}
 	for _, n := range tree.Nodes() {
-		if r := n.Slot("exposure"); r != nil {
-			b.model.Slots[r.ID] = 2
+		for _, setting := range []string{"exposure", "gain", "resolution"} {
+			if r := n.Slot(setting); r != nil {
+				b.model.Slots[r.ID] = 2
+			}
 		}
 	}
 	if b.claims, err = claim.New(len(tree.Actuators())); err != nil {

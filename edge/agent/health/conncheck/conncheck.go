@@ -2,7 +2,7 @@
 // robot's credentials, or the server's certificate (part of VEC-CLD-07).
 //
 // It makes the original's requests: HEAD of the "check" address with query emresn, ankiversion, victorversion, over http and then over
-// https. The original ends with a stream of sound to the speech service; this package makes any request that needs the robot's credentials.
+// https, and then a stream of sound to the speech service, which needs the robot's credentials.
 package conncheck
 
 import (
@@ -32,9 +32,10 @@ const (
 	Unreachable
 	BadCertificate
 	BadCredentials
+	TooSlow
 )
 
-var resultNames = [...]string{"unknown", "available", "no_network", "unreachable", "bad_certificate", "bad_credentials"}
+var resultNames = [...]string{"unknown", "available", "no_network", "unreachable", "bad_certificate", "bad_credentials", "too_slow"}
 
 func (r Result) String() string {
 	if int(r) < len(resultNames) {
@@ -68,6 +69,8 @@ func (r Result) ConnectionCode() int {
 		return 3
 	case BadCredentials:
 		return 4
+	case TooSlow:
+		return 5
 	}
 	return 0
 }
@@ -80,16 +83,26 @@ type Config struct {
 	VictorVersion string // of the robot's software
 	TLS           func(name string) *tls.Config
 	Dial          func(ctx context.Context, network, addr string) (net.Conn, error) // nil: the system's
-	// Credentials asks the cloud for something that needs the robot's own; nil: that is not checked.
-	Credentials func(ctx context.Context) error
+	// Speech sends Frames pieces of sound of FrameTime in real time, and returns how many the cloud has counted when it ended. The error is ErrSlow if it
+	// was not all in time; nil: that is not checked.
+	Speech func(ctx context.Context) (seen int, err error)
 	// HasNetwork reports whether the robot has an address outside itself; nil: the system knows.
 	HasNetwork func() bool
 	Timeout    time.Duration // of each step; 0: 10 s
 }
 
+// The sound of the check (part of VEC-CLD-07).
+const (
+	Frames    = 50
+	FrameTime = 120 * time.Millisecond
+)
+
+// ErrSlow says that the cloud did not get all of the sound in time.
+var ErrSlow = errors.New("the network is too slow for speech: the cloud did not get all of the sound in time")
+
 // Probe is one request and its outcome.
 type Probe struct {
-	Name    string `json:"name"` // http, https or credentials
+	Name    string `json:"name"` // http, https or speech
 	Peer    string `json:"peer,omitempty"`
 	OK      bool   `json:"ok"`
 	TookMS  int64  `json:"took_ms"`
@@ -97,6 +110,9 @@ type Probe struct {
 	Result  Result `json:"result"`
 	Code    string `json:"code,omitempty"`
 	Problem string `json:"problem,omitempty"`
+
+	Seen     int `json:"seen,omitempty"` // pieces of sound that the cloud counted
+	Expected int `json:"expected,omitempty"`
 }
 
 // Report is the outcome of the check. Problem says what was wrong, where, and what to do.
@@ -110,7 +126,8 @@ type Report struct {
 
 const defaultTimeout = 10 * time.Second
 
-// Run asks. It returns when it knows, at the latest three timeouts later or when ctx ends.
+// Run asks. It returns when it knows, at the latest three timeouts and the time of the sound later, or when ctx ends. Without a check address the sound alone
+// decides.
 func Run(ctx context.Context, cfg Config) Report {
 	if cfg.Timeout == 0 {
 		cfg.Timeout = defaultTimeout
@@ -122,12 +139,14 @@ func Run(ctx context.Context, cfg Config) Report {
 		cfg.HasNetwork = hasNetwork
 	}
 	r := Report{At: time.Now().UTC()}
-	plain := cfg.head(ctx, "http")
-	secure := cfg.head(ctx, "https")
-	r.Probes = []Probe{plain, secure}
-	deciding := secure // plain http says only whether there is a network at all: a proxy or a policy may stop it
-	if secure.OK && cfg.Credentials != nil {
-		deciding = cfg.credentials(ctx)
+	deciding := Probe{OK: true}
+	if cfg.Check != "" || cfg.Speech == nil {
+		plain := cfg.head(ctx, "http")
+		deciding = cfg.head(ctx, "https") // plain http says only whether there is a network at all: a proxy or a policy may stop it
+		r.Probes = []Probe{plain, deciding}
+	}
+	if deciding.OK && cfg.Speech != nil {
+		deciding = cfg.speech(ctx)
 		r.Probes = append(r.Probes, deciding)
 	}
 	r.Result, r.Code, r.Problem = deciding.Result, deciding.Code, deciding.Problem
@@ -187,18 +206,22 @@ func (c Config) head(ctx context.Context, scheme string) Probe {
 	return p
 }
 
-func (c Config) credentials(ctx context.Context) Probe {
-	p := Probe{Name: "credentials"}
-	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
+func (c Config) speech(ctx context.Context) Probe {
+	p := Probe{Name: "speech", Expected: Frames}
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout+Frames*FrameTime)
 	defer cancel()
 	start := time.Now()
-	err := c.Credentials(ctx)
+	var err error
+	p.Seen, err = c.Speech(ctx)
 	p.TookMS = time.Since(start).Milliseconds()
-	if err == nil {
+	switch {
+	case err == nil:
 		p.OK, p.Result = true, Available
-		return p
+	case errors.Is(err, ErrSlow), errors.Is(err, context.DeadlineExceeded):
+		p.Result, p.Code, p.Problem = TooSlow, TooSlow.String(), ErrSlow.Error()
+	default:
+		c.explain(&p, err)
 	}
-	c.explain(&p, err)
 	return p
 }
 

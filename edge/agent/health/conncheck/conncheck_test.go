@@ -169,16 +169,18 @@ func TestFourCases(t *testing.T) {
 		{"certificate of another name", serve(t, wrongName, status(200)).addr + "/ok", Config{}, BadCertificate, 3, "cloud.example"},
 		{"refused", serve(t, good, status(403)).addr + "/ok", Config{}, BadCredentials, 4, "403"},
 		{"credentials refused", serve(t, good, status(200)).addr + "/ok",
-			Config{Credentials: func(context.Context) error {
-				return fmt.Errorf("ask: %w", errs.New(errs.Unauthenticated, "not accepted"))
+			Config{Speech: func(context.Context) (int, error) {
+				return 0, fmt.Errorf("ask: %w", errs.New(errs.Unauthenticated, "not accepted"))
 			}}, BadCredentials, 4, "not accepted"},
 		{"credentials away", serve(t, good, status(200)).addr + "/ok",
-			Config{Credentials: func(context.Context) error { return errs.New(errs.Unavailable, "no answer") }}, Unreachable, 2, "no answer"},
+			Config{Speech: func(context.Context) (int, error) { return 0, errs.New(errs.Unavailable, "no answer") }}, Unreachable, 2, "no answer"},
 		{"our certificate refused", serve(t, good, status(200)).addr + "/ok",
-			Config{Credentials: func(context.Context) error {
-				return &net.OpError{Op: "remote error", Err: errors.New("tls: certificate required")}
+			Config{Speech: func(context.Context) (int, error) {
+				return 0, &net.OpError{Op: "remote error", Err: errors.New("tls: certificate required")}
 			}}, BadCredentials, 4, "certificate required"},
-		{"credentials good", serve(t, good, status(200)).addr + "/ok", Config{Credentials: func(context.Context) error { return nil }}, Available, 1, ""},
+		{"speech good", serve(t, good, status(200)).addr + "/ok", Config{Speech: func(context.Context) (int, error) { return Frames, nil }}, Available, 1, ""},
+		{"too slow", serve(t, good, status(200)).addr + "/ok", Config{Speech: func(context.Context) (int, error) { return 7, fmt.Errorf("x: %w", ErrSlow) }}, TooSlow, 5, "too slow"},
+		{"speech alone", "", Config{Speech: func(context.Context) (int, error) { return Frames, nil }}, Available, 1, ""},
 		{"no address", "", Config{}, Unknown, 0, "check address"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -263,7 +263,7 @@ func TestWays(t *testing.T) {
 			allowed.Store(true)
 			here := host.New(host.Robot{Root: root, Hardware: envtest.Hardware{}, Thing: thing.MustParse("vic:00e20100"), Frugal: true, Now: time.Now, Getenv: func(string) string { return "" },
 				Emit: func(events.Event) {}, Log: slog.New(slog.DiscardHandler)})
-			part := Part(here.Robot, Config{Ways: tc.ways, Allowed: allowed.Load, Profile: func() string { return "" },
+			part := New(here.Robot, Config{Ways: tc.ways, Allowed: allowed.Load, Profile: func() string { return "" },
 				Upload: func(_ context.Context, r *http.Request) (*http.Response, error) {
 					mu.Lock()
 					defer mu.Unlock()
@@ -273,7 +273,7 @@ func TestWays(t *testing.T) {
 					}
 					sent = append(sent, name)
 					return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
-				}})
+				}}).Part()
 			if err := here.Add(part); err != nil {
 				t.Fatal(err)
 			}

@@ -24,9 +24,10 @@ const frugalLook = 5 * time.Minute
 // Request says what to send.
 type Request = commandwire.LogRequest
 
-// logs collects and uploads a robot's logs. The original's two uploaders have a folder each: of files that programs leave, and of snapshots. Safe for
+// Logs collects and uploads a robot's logs. The original's two uploaders have a folder each: of files that programs leave, and of snapshots. Safe for
 // concurrent use.
-type logs struct {
+type Logs struct {
+	cfg     Config
 	collect Collector
 	boxes   []*outbox.Outbox
 }
@@ -40,27 +41,26 @@ type Config struct {
 	Upload  func(context.Context, *http.Request) (*http.Response, error)
 }
 
-// Part returns the logs of a robot as a part of agentd. A mistake in its settings leaves the rest in force.
+// Part returns the logs as a part of agentd.
 //
-//	POST /logs/send  Request -> Queued   for the command line, and for the program that serves the robot's API (VEC-DGN-11)
-func Part(robot host.Robot, cfg Config) host.Part {
-	l := newLogs(robot, cfg)
+//	POST /logs/send  Request -> Queued   for the command line (VEC-DGN-11)
+func (l *Logs) Part() host.Part {
 	p := host.Part{
 		Name:  "uploads",
 		Hears: []host.Hearing{host.On(func(host.LinkUp) { l.look() }), host.On(func(host.Consented) { l.look() })},
 		Commands: map[string]commands.Executor{commandwire.SendLogs: func(ctx context.Context, args json.RawMessage) (commands.Outcome, error) {
 			r, err := commandwire.ParseLogRequest(args)
-			if err == nil && cfg.Confirm != nil {
-				err = cfg.Confirm(ctx)
+			if err == nil && l.cfg.Confirm != nil {
+				err = l.cfg.Confirm(ctx)
 			}
 			if err != nil {
 				return commands.Outcome{}, err
 			}
-			name, err := l.send(ctx, r)
+			name, err := l.Send(ctx, r)
 			return commands.Outcome{Detail: commandwire.Queued(name)}, err
 		}},
 		Local: map[string]http.Handler{"POST /logs/send": localapi.Answer(func(ctx context.Context, r Request) (Queued, error) {
-			name, err := l.send(ctx, r)
+			name, err := l.Send(ctx, r)
 			return Queued{name}, err
 		})},
 	}
@@ -75,14 +75,15 @@ type Queued struct {
 	Name string `json:"name"`
 }
 
-func newLogs(robot host.Robot, cfg Config) *logs {
+// New returns the logs of a robot. A mistake in its settings leaves the rest in force.
+func New(robot host.Robot, cfg Config) *Logs {
 	conf, err := platform.LoadLogUploader(robot.Root, robot.Getenv)
 	out, oerr := conf.Outgoing(robot.Root)
 	work, werr := Work(robot.Root)
 	if err := errors.Join(err, oerr, werr); err != nil {
 		robot.Log.Error("settings ignored", logging.Err, err)
 	}
-	l := &logs{collect: Collector{Root: robot.Root, Thing: robot.Thing, Logs: conf, Allowed: cfg.Allowed, Now: robot.Now, Host: func() string { return cloudHost(robot) }}}
+	l := &Logs{cfg: cfg, collect: Collector{Root: robot.Root, Thing: robot.Thing, Logs: conf, Allowed: cfg.Allowed, Now: robot.Now, Host: func() string { return cloudHost(robot) }}}
 	if robot.Recovery { // the user data are left alone
 		return l
 	}
@@ -114,14 +115,14 @@ func cloudHost(robot host.Robot) string {
 }
 
 // look says that there is a connection, or that the owner may have changed their mind.
-func (l *logs) look() {
+func (l *Logs) look() {
 	for _, o := range l.boxes {
 		o.Look()
 	}
 }
 
-// send collects the robot's logs, whose upload follows by itself, and returns the name of the upload.
-func (l *logs) send(ctx context.Context, r Request) (name string, err error) {
+// Send collects the robot's logs, whose upload follows by itself, and returns the name of the upload. Denied: the owner does not allow it.
+func (l *Logs) Send(ctx context.Context, r Request) (name string, err error) {
 	if r.Diagnostics {
 		return l.collect.Archive(ctx, r.Reason)
 	}

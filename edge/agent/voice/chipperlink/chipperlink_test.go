@@ -23,6 +23,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	"kennel/edge/agent/health/conncheck"
 	"kennel/edge/agent/voice"
 	"kennel/edge/agent/voice/chipperlink"
 	"kennel/infra/api/chipperpb"
@@ -39,6 +40,8 @@ type cloud struct {
 	text  *chipperpb.TextRequest
 	later int // messages after the first that carried more than audio
 	sent  []byte
+
+	checks string // how it answers those of the connection; "": as a cloud that is well
 }
 
 func (c *cloud) TextIntent(_ context.Context, r *chipperpb.TextRequest) (*chipperpb.IntentResponse, error) {
@@ -166,6 +169,55 @@ func TestListen(t *testing.T) {
 	defer c.mu.Unlock()
 	if m, ok := c.first.(*chipperpb.StreamingKnowledgeGraphRequest); !ok || m.GetTimezone() != "Europe/Berlin" || !m.GetSaveAudio() || m.GetSkipDas() {
 		t.Errorf("%v", c.first)
+	}
+}
+
+func (c *cloud) StreamingConnectionCheck(st grpc.BidiStreamingServer[chipperpb.StreamingConnectionCheckRequest, chipperpb.ConnectionCheckResponse]) error {
+	out := &chipperpb.ConnectionCheckResponse{Status: "Success"}
+	for want := uint32(1); out.FramesReceived < want; out.FramesReceived++ {
+		m, err := st.Recv()
+		if err != nil {
+			return err
+		}
+		c.mu.Lock()
+		if out.FramesReceived == 0 {
+			c.first, want = m, m.GetTotalAudioMs()/m.GetAudioPerRequest()
+		}
+		how := c.checks
+		c.sent = append(c.sent, m.GetInputAudio()...)
+		c.mu.Unlock()
+		switch how {
+		case "refuse":
+			return status.Error(codes.Unauthenticated, "unknown robot")
+		case "slow":
+			return st.Send(&chipperpb.ConnectionCheckResponse{Status: "Timeout", FramesReceived: 1})
+		}
+	}
+	return st.Send(out)
+}
+
+// TestCheck: the check sends as many pieces of sound as it announces, and tells a network that is too slow from a cloud that refuses the robot.
+func TestCheck(t *testing.T) {
+	c := &cloud{}
+	l := serve(t, c)
+	n, err := l.Check(t.Context(), 5, 2*time.Millisecond)
+	if err != nil || n != 5 || len(c.sent) != 5*64 {
+		t.Errorf("%d pieces, %d bytes, %v", n, len(c.sent), err)
+	}
+	if m, ok := c.first.(*chipperpb.StreamingConnectionCheckRequest); !ok || m.GetDeviceId() != "vic:00e20100" || m.GetTotalAudioMs() != 10 || m.GetAudioPerRequest() != 2 {
+		t.Errorf("first: %v", c.first)
+	}
+	c.checks = "slow"
+	if n, err := l.Check(t.Context(), 5, 2*time.Millisecond); n != 1 || !errors.Is(err, conncheck.ErrSlow) {
+		t.Errorf("%d, %v", n, err)
+	}
+	c.checks = "refuse"
+	if _, err := l.Check(t.Context(), 5, 2*time.Millisecond); conncheck.Classify(err) != conncheck.BadCredentials {
+		t.Errorf("%v", err)
+	}
+	l.Dial = func(context.Context, string, string) (net.Conn, error) { return nil, io.ErrUnexpectedEOF }
+	if _, err := l.Check(t.Context(), 5, 2*time.Millisecond); conncheck.Classify(err) != conncheck.Unreachable {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -1,0 +1,131 @@
+package docs
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"kennel/infra/errs"
+	"kennel/jdocs"
+)
+
+// Bounds of a change by a program; own defaults.
+const (
+	pushFor  = 800 * time.Millisecond // for the cloud's answer; without one the change is pushed later
+	tryWrite = 5                      // times, while other writers of an account's document are first
+)
+
+// Reach gives programs at the robot its documents and its owner's. The robot's own are there without the cloud; vic.AccountSettings and
+// vic.UserEntitlements have no copy on the robot and are read and written in the cloud. Safe for concurrent use.
+type Reach struct {
+	agent *Agent
+}
+
+// Reach returns the documents that programs reach.
+func (a *Agent) Reach() *Reach { return &Reach{a} }
+
+// Get returns a document. The owner's are Unavailable without the cloud, and empty with version 0 if there is no owner or they never set anything.
+func (r *Reach) Get(ctx context.Context, name jdocs.Name) (jdocs.Doc, error) {
+	if !name.OfAccount() {
+		return r.agent.Get(name)
+	}
+	return r.read(ctx, name)
+}
+
+func (r *Reach) read(ctx context.Context, name jdocs.Name) (jdocs.Doc, error) {
+	if !r.agent.connected() {
+		return jdocs.Doc{}, errs.Coded(errs.Unavailable, "no_cloud", "%s is in the cloud, and there is no connection to it now", name)
+	}
+	ctx, cancel := context.WithTimeout(ctx, tryFor)
+	defer cancel()
+	all, err := r.agent.cfg.Remote.Read(ctx, []jdocs.Item{{Name: name}})
+	switch {
+	case err != nil:
+		return jdocs.Doc{}, err
+	case len(all) != 1:
+		return jdocs.Doc{}, errs.New(errs.Corrupt, "read %s: %d answers", name, len(all))
+	case all[0].Status == jdocs.NotFound:
+		d := jdocs.Default(name)
+		d.Version = 0
+		return d, nil
+	}
+	d := all[0].Doc
+	if d.JSON, err = compact([]byte(d.JSON)); err != nil {
+		return jdocs.Doc{}, errs.New(errs.Corrupt, "%s in the cloud: %w", name, err)
+	}
+	return d, nil
+}
+
+// Set changes fields of a document and returns it. One of the robot's is on disk then, and in the cloud if that answers at once, so that its version is the
+// next one; otherwise it is pushed as soon as the cloud can be reached. One of the owner's is in the cloud. Errors are Invalid with what is allowed, Denied
+// for a robot without an owner, and Unavailable; after any of these nothing has changed, but for a cloud that was lost before it answered.
+func (r *Reach) Set(ctx context.Context, name jdocs.Name, fields map[string]json.RawMessage) (jdocs.Doc, error) {
+	if name.OfAccount() {
+		return r.write(ctx, name, fields)
+	}
+	if err := r.agent.Set(ctx, name, fields); err != nil {
+		return jdocs.Doc{}, err
+	}
+	if d, err := r.agent.find(name); err == nil && r.agent.connected() {
+		now, cancel := context.WithTimeout(ctx, pushFor)
+		_ = r.agent.sync(now, d) // Run tries again
+		cancel()
+	}
+	return r.agent.Get(name)
+}
+
+// write changes a document of the owner while other writers are first.
+func (r *Reach) write(ctx context.Context, name jdocs.Name, change map[string]json.RawMessage) (jdocs.Doc, error) {
+	for range tryWrite {
+		d, err := r.read(ctx, name)
+		if err != nil {
+			return jdocs.Doc{}, err
+		}
+		next, err := jdocs.SetFields(name, d.JSON, oneSpelling(d.JSON, change))
+		if err != nil {
+			return jdocs.Doc{}, err
+		}
+		if d.Version > 0 && jdocs.Equal([]byte(next), []byte(d.JSON)) {
+			return d, nil
+		}
+		d.JSON = next
+		limit, cancel := context.WithTimeout(ctx, tryFor)
+		result, err := r.agent.cfg.Remote.Write(limit, name, d)
+		cancel()
+		switch {
+		case err != nil:
+			return jdocs.Doc{}, err
+		case result.Status == jdocs.Accepted:
+			d.Version = result.Latest
+			return d, nil
+		case result.Status == jdocs.RejectedBadFmtVersion:
+			return jdocs.Doc{}, errs.New(errs.Unavailable, "%s has a newer format than this robot writes", name)
+		}
+	}
+	return jdocs.Doc{}, errs.New(errs.Unavailable, "%s: other writers were first %d times; try again", name, tryWrite)
+}
+
+// oneSpelling returns change, and removes fields of the document that are the same but for their case (part of VEC-DOC-05).
+func oneSpelling(doc string, change map[string]json.RawMessage) map[string]json.RawMessage {
+	out := map[string]json.RawMessage{}
+	for name, v := range change {
+		out[name] = v
+	}
+	var was map[string]json.RawMessage
+	_ = json.Unmarshal([]byte(doc), &was) // SetFields reports the error
+	for name := range was {
+		small := strings.ToLower(name)
+		if _, given := change[small]; given && name != small {
+			out[name] = json.RawMessage("null")
+		}
+	}
+	return out
+}
+
+// connected reports whether the cloud can be reached.
+func (a *Agent) connected() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.online
+}
