@@ -9,7 +9,7 @@ import (
 	"kennel/edge/pawn/amx"
 )
 
-// Define is a constant that the caller sets before the script is read, such as TARGET=100 (part of PLEO-PBT-11).
+// Define is a constant that the caller sets before the script is read, such as TARGET=100 (PLEO-PBT-11).
 type Define struct {
 	Name  string
 	Value int32
@@ -26,7 +26,7 @@ type Options struct {
 	DataLimit  int      // largest data, stack and heap in bytes; 0: none (PLEO-PBT-12)
 	Semicolon  bool     // a statement must end with a semicolon
 	Prefix     string   // file that is included before the script, if it exists; "" none
-	Include    []string // folders of include files, in search order (part of PLEO-PBT-04)
+	Include    []string // folders of include files, in search order (PLEO-PBT-04)
 	Defines    []Define
 	NoWarnings []int // numbers of warnings that are not reported
 	// Open returns the text of a file, given a path as the script or Include spells it. nil: no file can be included.

@@ -23,7 +23,8 @@ native heapspace();
 native funcidx(const name[]);
 `
 
-var files = map[string]string{"inc/default.inc": prefix, "inc/sample.inc": "const SAMPLE = 4\nstock sample(a) return a * 2\n"}
+var files = map[string]string{"inc/default.inc": prefix, "inc/sample.inc": "const SAMPLE = 4\nstock sample(a) return a * 2\n",
+	"inc/guarded.inc": "#if defined guarded\n\t#endinput\n#endif\n#define guarded\nconst GUARDED = 4\n", "inc/again.inc": "#include <guarded>\n"}
 
 func open(name string) ([]byte, error) {
 	if s, ok := files[name]; ok {
