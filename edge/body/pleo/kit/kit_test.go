@@ -575,3 +575,44 @@ func BenchmarkFullCard(b *testing.B) {
 		}
 	}
 }
+
+// FuzzUnpack: a bundle is taken apart inside its folder or refused, whatever the names in it; the project that comes of it is one.
+func FuzzUnpack(f *testing.F) {
+	b := &format.Bundle{Major: 1}
+	b.Resources[format.Sounds] = []format.Resource{{}, {Name: "beep", Data: []byte("UGSF\x00\x00\x08\x01\x11\x2b\x01\x00\xff\xff\xff\xffabc")}}
+	b.Resources[format.Properties] = []format.Resource{{Name: "hunger"}}
+	file, err := b.Append(nil)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(file, "beep")
+	f.Add([]byte("UGSF"), "../x")
+	f.Fuzz(func(t *testing.T, file []byte, name string) {
+		_, _ = Inspect(file) // ends
+		b := &format.Bundle{Major: 1}
+		b.Resources[format.Motions] = []format.Resource{{Name: name, Data: file}}
+		packed, err := b.Append(nil)
+		if err != nil {
+			return
+		}
+		if _, err := Inspect(packed); err != nil {
+			t.Fatal(err)
+		}
+		parent := t.TempDir()
+		names, err := Unpack("app.urf", packed, filepath.Join(parent, "out"), len(file)%2 == 0)
+		if entries, _ := os.ReadDir(parent); len(entries) > 1 {
+			t.Fatalf("%q is outside of the folder", entries)
+		}
+		if err != nil || name == "" && len(file) == 0 {
+			return
+		}
+		text, err := os.ReadFile(filepath.Join(parent, "out", "app.upf"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := format.ReadProject(text)
+		if err != nil || len(p.Resources) != 1 || !slices.Contains(names, p.Resources[0].Path) {
+			t.Fatalf("%v: %s", err, text)
+		}
+	})
+}
