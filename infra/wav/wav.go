@@ -15,6 +15,7 @@ const MaxFile = 128 << 20
 type Sound struct {
 	Rate     int // frames per second
 	Channels int
+	Bits     int // of a sample of the file that Parse read: 8 or 16
 	Samples  []int16
 }
 
@@ -49,6 +50,7 @@ func Parse(b []byte) (*Sound, error) {
 			if s.Channels == 0 {
 				return nil, errors.New("WAV data comes before its format")
 			}
+			s.Bits = bits
 			n := len(data) * 8 / bits
 			if n -= n % s.Channels; n == 0 {
 				return nil, errors.New("WAV file with no whole sample")

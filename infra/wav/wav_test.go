@@ -10,7 +10,7 @@ import (
 
 // tone is a sine of hertz for a second on each channel, the second one inverted.
 func tone(rate, channels int, hertz float64) *Sound {
-	s := &Sound{Rate: rate, Channels: channels}
+	s := &Sound{Rate: rate, Channels: channels, Bits: 16}
 	for i := range rate {
 		for ch := range channels {
 			s.Samples = append(s.Samples, int16(float64(1-2*ch)*10_000*math.Sin(2*math.Pi*hertz*float64(i)/float64(rate))))
@@ -29,7 +29,7 @@ func TestParse(t *testing.T) {
 		"fmt \x12\x00\x00\x00\xfe\xff\x01\x00\x28\x23\x00\x00\x28\x23\x00\x00\x01\x00\x08\x00\x00\x00" +
 		"data\x09\x00\x00\x00\x00\x80\xff")
 	got, err = Parse(other) // an odd chunk before the format, an extended format, data that breaks off
-	if want := (&Sound{Rate: 9000, Channels: 1, Samples: []int16{-32768, 0, 32512}}); err != nil || !reflect.DeepEqual(got, want) {
+	if want := (&Sound{Rate: 9000, Channels: 1, Bits: 8, Samples: []int16{-32768, 0, 32512}}); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("8 bits: got %v %v, want %v", got, err, want)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"kennel/edge/pawn/amx"
 )
 
-// Define is a constant that the caller sets before the script is read, such as TARGET=100 (part of PLEO-PBT-11).
+// Define is a constant that the caller sets before the script is read, such as TARGET=100 (PLEO-PBT-11).
 type Define struct {
 	Name  string
 	Value int32
@@ -26,7 +26,7 @@ type Options struct {
 	DataLimit  int      // largest data, stack and heap in bytes; 0: none (PLEO-PBT-12)
 	Semicolon  bool     // a statement must end with a semicolon
 	Prefix     string   // file that is included before the script, if it exists; "" none
-	Include    []string // folders of include files, in search order (part of PLEO-PBT-04)
+	Include    []string // folders of include files, in search order (PLEO-PBT-04)
 	Defines    []Define
 	NoWarnings []int // numbers of warnings that are not reported
 	// Open returns the text of a file, given a path as the script or Include spells it. nil: no file can be included.
@@ -88,15 +88,17 @@ type compiler struct {
 	noLibs     bool
 	rationTag  int
 	rationSet  bool
-	digits     int
-	stack      int
-	limit      int
-	dataLimit  int
-	overlay    int
-	compact    bool
-	order      int // counts declarations, for "declared before use"
-	curStates  int
-	spareCode  []instr // room for the code of one body
+	// rationEarly tells that a rational number came before a #pragma rational. Compile then begins again with the pragma known: the reference reads a script twice.
+	rationEarly bool
+	digits      int
+	stack       int
+	limit       int
+	dataLimit   int
+	overlay     int
+	compact     bool
+	order       int // counts declarations, for "declared before use"
+	curStates   int
+	spareCode   []instr // room for the code of one body
 }
 
 // Compile translates src, the text of the file called name. The result's messages tell what is wrong with it; a result without
@@ -105,22 +107,10 @@ func Compile(name string, src []byte, opt Options) *Result {
 	if opt.Debug >= 3 {
 		opt.Optimise = 0
 	}
-	c := &compiler{opt: opt, reported: map[uint64]int32{}, stack: opt.StackHeap, limit: opt.Limit, dataLimit: opt.DataLimit,
-		overlay: opt.Overlay, compact: opt.Compact, needSemi: opt.Semicolon}
-	if c.stack == 0 {
-		c.stack = 4096
+	c, program, later := compile(name, src, opt, nil)
+	if later != nil {
+		c, program, _ = compile(name, src, opt, later)
 	}
-	var program *amx.Program
-	func() {
-		defer func() {
-			if r := recover(); r != nil {
-				if _, ok := r.(stopped); !ok {
-					panic(r)
-				}
-			}
-		}()
-		program = c.compile(name, src)
-	}()
 	res := &Result{Lines: c.lines}
 	slices.SortStableFunc(c.messages, func(a, b *Message) int {
 		return cmp.Or(cmp.Compare(c.fileOrder(a.File), c.fileOrder(b.File)), cmp.Compare(a.Line, b.Line))
@@ -134,10 +124,32 @@ func Compile(name string, src []byte, opt Options) *Result {
 	return res
 }
 
-func (c *compiler) compile(name string, src []byte) *amx.Program {
+// compile compiles once. known is a #pragma rational that comes later in the script.
+func compile(name string, src []byte, opt Options, known *rationalLater) (c *compiler, program *amx.Program, later *rationalLater) {
+	c = &compiler{opt: opt, reported: map[uint64]int32{}, stack: opt.StackHeap, limit: opt.Limit, dataLimit: opt.DataLimit,
+		overlay: opt.Overlay, compact: opt.Compact, needSemi: opt.Semicolon}
+	if c.stack == 0 {
+		c.stack = 4096
+	}
+	defer func() {
+		switch r := recover().(type) {
+		case nil, stopped:
+		case rationalLater:
+			later = &r
+		default:
+			panic(r)
+		}
+	}()
+	return c, c.compile(name, src, known), nil
+}
+
+func (c *compiler) compile(name string, src []byte, known *rationalLater) *amx.Program {
 	c.initScanner()
 	c.initSymbols()
 	c.initGenerator()
+	if known != nil {
+		c.rationSet, c.rationTag, c.digits = true, c.tagOf(known.tag), known.digits
+	}
 	c.openSource(name, src)
 	if c.opt.Prefix != "" {
 		c.include(c.opt.Prefix, false, true, pos{line: 1, col: 1})

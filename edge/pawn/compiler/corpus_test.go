@@ -23,7 +23,8 @@ native heapspace();
 native funcidx(const name[]);
 `
 
-var files = map[string]string{"inc/default.inc": prefix, "inc/sample.inc": "const SAMPLE = 4\nstock sample(a) return a * 2\n"}
+var files = map[string]string{"inc/default.inc": prefix, "inc/sample.inc": "const SAMPLE = 4\nstock sample(a) return a * 2\n",
+	"inc/guarded.inc": "#if defined guarded\n\t#endinput\n#endif\n#define guarded\nconst GUARDED = 4\n", "inc/again.inc": "#include <guarded>\n"}
 
 func open(name string) ([]byte, error) {
 	if s, ok := files[name]; ok {
@@ -100,7 +101,8 @@ func run(p *amx.Program) (string, error) {
 
 // TestPrograms compiles each program at every level, with and without overlays and checks, and compares what it prints. The output is
 // the reference compiler's and machine's, except where those are wrong: a chain of constants compared, ++ of an array's element as
-// argument, a packed character incremented, arrays compared, a comma behind the last row, char of a variable, and variables of states
+// argument, a packed character incremented, arrays compared, a comma behind the last row, char of a variable, a name that variables of two states
+// share, and destructors where a break or a goto leaves several blocks
 // (PLEO-AMX-04, PLEO-PBT-06, PLEO-PBT-07).
 func TestPrograms(t *testing.T) {
 	list := sections(t, "programs.txt")

@@ -254,6 +254,7 @@ func (c *compiler) doEndInput() {
 	c.endLine()
 	s := c.sources[len(c.sources)-1]
 	s.at = len(s.data)
+	c.ifs = c.ifs[:min(len(c.ifs), s.ifs)] // it is usually inside the #if of a file that was included before
 }
 
 func (c *compiler) doFile(p pos) {

@@ -196,6 +196,7 @@ const (
 type loop struct {
 	next, exit int32
 	declared   int32
+	scope      int // where the variables of its body begin
 }
 
 func (c *compiler) initGenerator() {

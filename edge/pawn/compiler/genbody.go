@@ -30,11 +30,13 @@ func (c *compiler) generate() {
 	entry := false
 	for _, f := range c.functions {
 		name := f.sym.name.text
+		if f.sym.use&usePublic != 0 || name == "main" && f.operator == "" {
+			entry = true // a heading that promises a public function is enough
+		}
 		if len(f.bodies) == 0 {
 			continue
 		}
 		if f.sym.use&usePublic != 0 || name == "main" && f.operator == "" {
-			entry = true
 			f.reached = true
 		}
 		if (name == "entry" || name == "exit") && f.bodies[0].states != 0 {

@@ -152,7 +152,7 @@ func (c *compiler) genLoop(n *node) {
 		c.emit(opJump, test)
 	}
 	c.emit(opLabel, top)
-	c.loops = append(c.loops, loop{next: next, exit: exit, declared: c.declared})
+	c.loops = append(c.loops, loop{next: next, exit: exit, declared: c.declared, scope: len(c.scope)})
 	c.last = nEmpty
 	c.genStatement(n.b)
 	c.loops = c.loops[:len(c.loops)-1]
@@ -164,6 +164,9 @@ func (c *compiler) genLoop(n *node) {
 	c.emit(opLabel, test)
 	c.code = append(c.code, condition...)
 	c.emit(opLabel, exit)
+	if n.op == nFor {
+		c.destroy(mark)
+	}
 	if n.op == nFor && c.declared > declared {
 		c.emit(opStack, 4*(c.declared-declared))
 	}
@@ -185,6 +188,7 @@ func (c *compiler) genLeave(n *node) {
 		return
 	}
 	l := c.loops[len(c.loops)-1]
+	c.destroy(l.scope)
 	if c.declared != l.declared {
 		c.emit(opStack, 4*(c.declared-l.declared))
 	}

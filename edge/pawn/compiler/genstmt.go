@@ -36,6 +36,9 @@ func (c *compiler) genStatement(n *node) {
 	case nGoto:
 		s := c.mention(n.name, n.pos)
 		s.use |= useRead
+		if s.use&useDefined != 0 {
+			c.destroy(int(s.cells)) // the label is behind us: its blocks are known
+		}
 		c.emit(opJump, s.label)
 		c.endless = false
 	case nMark:
@@ -97,6 +100,11 @@ func (c *compiler) genBlock(n *node) {
 			c.last = nEmpty
 		}
 		c.genStatement(s)
+	}
+	switch c.last {
+	case nReturn, nGoto, nBreak, nContinue:
+	default:
+		c.destroy(mark)
 	}
 	if c.last != nReturn && c.last != nGoto && c.declared != declared {
 		c.emit(opStack, 4*(c.declared-declared))
@@ -282,6 +290,7 @@ func (c *compiler) genMark(n *node) {
 	}
 	s.use |= useDefined
 	s.pos = n.pos
+	s.cells = int32(len(c.scope))
 	c.emit(opLabel, s.label)
 	c.emit(opLctrl, 5)
 	c.emit(opAddC, -4*c.declared)
@@ -316,6 +325,7 @@ func (c *compiler) genReturn(n *node) {
 		c.returns |= returnsValue
 		c.freeHeap(0)
 	}
+	c.destroy(0)
 	if c.declared != 0 {
 		c.emit(opStack, 4*c.declared)
 	}
@@ -400,6 +410,9 @@ func (c *compiler) genHalt(n *node) {
 		c.emit(opZeroPri, 0)
 	}
 	c.exportTag(tag)
+	if n.op == nExit {
+		c.destroy(0)
+	}
 	c.loadConst(opConstAlt, int32(tag))
 	c.emit(opHalt, code)
 }

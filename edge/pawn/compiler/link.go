@@ -17,6 +17,7 @@ type linker struct {
 	noState *body
 	noExit  *body
 	exit    *body
+	shared  []shared
 }
 
 func (c *compiler) link() *amx.Program {
@@ -28,6 +29,8 @@ func (c *compiler) link() *amx.Program {
 		l.write(b)
 	}
 	p := l.program()
+	c.checkCompact(p)
+	c.checkRecursion()
 	size := c.programSize(p)
 	if c.opt.Debug >= 2 {
 		p.Flags |= amx.FlagDebug
@@ -47,6 +50,59 @@ func (c *compiler) link() *amx.Program {
 		}
 	}
 	return p
+}
+
+// checkCompact switches the compact encoding off where it makes the file longer. No machine reads such a file.
+func (c *compiler) checkCompact(p *amx.Program) {
+	if !c.compact {
+		return
+	}
+	if _, err := p.Append(nil); err != nil {
+		c.report(pos{line: 1, col: 1}, 232).want("", "", "use -C-")
+		p.Flags &^= amx.FlagCompact
+	}
+}
+
+// checkRecursion reports the functions that call themselves, directly or by others, if the script is compiled for debugging: the room that their stack needs is
+// not known.
+func (c *compiler) checkRecursion() {
+	if c.opt.Debug < 2 {
+		return
+	}
+	const unseen, open, closed = 0, 1, 2
+	state := map[*function]int{}
+	var path []*function
+	cyclic := map[*function]bool{}
+	var visit func(f *function)
+	visit = func(f *function) {
+		state[f] = open
+		path = append(path, f)
+		for _, b := range f.bodies {
+			for i := range b.code {
+				switch to := b.code[i].fn; {
+				case to == nil || to.sym.use&useNative != 0:
+				case state[to] == unseen:
+					visit(to)
+				case state[to] == open:
+					for _, f := range path[slices.Index(path, to):] {
+						cyclic[f] = true
+					}
+				}
+			}
+		}
+		path = path[:len(path)-1]
+		state[f] = closed
+	}
+	for _, f := range c.functions {
+		if f.reached && state[f] == unseen {
+			visit(f)
+		}
+	}
+	for _, f := range c.functions {
+		if cyclic[f] {
+			c.report(f.bodies[0].pos, 237, f.sym.name.text)
+		}
+	}
 }
 
 // programSize is the room that a machine needs: the file as it is expanded, and stack and heap.
@@ -75,9 +131,55 @@ func (l *linker) layData() {
 		if s.use&(useRead|useWritten) == 0 {
 			continue
 		}
-		s.value, s.laid = at, true
-		at += 4 * s.cells
+		s.laid = true
+		if s.value = l.share(s, at); s.value == at {
+			at += 4 * s.cells
+		}
 	}
+}
+
+// shared is a cell that variables of states use, one automaton's in turn.
+type shared struct {
+	addr   int32
+	states stateList
+}
+
+// maxShared bounds the cells that are searched for a place.
+const maxShared = 4096
+
+// share returns the address of a variable, which begins at next unless it is one of states: those can lie where variables of the same automaton lie, if they have
+// no state in common. The first such place is taken, as in the reference.
+func (l *linker) share(s *symbol, next int32) int32 {
+	if s.states == 0 || len(s.init) > 0 { // the tables of an array must stay
+		return next
+	}
+	own := l.c.lists[s.states-1]
+	place, run := next, int32(0)
+	for i, cell := range l.shared {
+		switch {
+		case cell.states.automaton != own.automaton || cell.states.meets(&own):
+			run = 0
+		case run > 0 && l.shared[i-1].addr+4 == cell.addr:
+			run++
+		default:
+			run = 1
+		}
+		if run == s.cells {
+			place = cell.addr - 4*(run-1)
+			for k := range run {
+				to := &l.shared[i-int(k)].states
+				*to = stateList{to.automaton, slices.Clone(to.states)}
+				for _, st := range own.states {
+					to.add(st)
+				}
+			}
+			break
+		}
+	}
+	for k := int32(0); place == next && k < s.cells && len(l.shared) < maxShared; k++ {
+		l.shared = append(l.shared, shared{next + 4*k, own})
+	}
+	return place
 }
 
 // collect puts the bodies in order: the fixed ones, the selectors of functions with states, and the rest as in the source.
@@ -315,7 +417,7 @@ func (l *linker) program() *amx.Program {
 		}
 	}
 	for _, s := range c.data {
-		if !s.laid {
+		if !s.laid || int(s.value) < len(p.Data) { // not used, or in the place of another one
 			continue
 		}
 		if s.use&usePublic != 0 && s.kind == kindVar {

@@ -110,6 +110,7 @@ func (c *compiler) lexRational(t *token, b []byte) {
 	}
 	switch {
 	case !c.rationSet:
+		c.rationEarly = true
 		c.report(t.pos, 70).want(quote(string(b[:i])), "", `add "#pragma rational Float"`)
 	case c.digits == 0:
 		t.value = int32(math.Float32bits(float32(v)))

@@ -56,7 +56,8 @@ func (m Message) String() string {
 	return b.String()
 }
 
-// texts are the sentences of the messages; %s and %d take the arguments of report.
+// texts are the sentences of the messages; %s and %d take the arguments of report. As in the reference, nothing reports 210 and 214: its manual lists them, its code
+// for them is not there or switched off.
 var texts = map[int]string{
 	1: "unexpected token", 2: "a case holds one statement; use braces for more",
 	3: "a local variable can only be declared inside braces", 4: `function "%s" has no implementation`,

@@ -83,6 +83,12 @@ func (c *compiler) pragmaLibrary() {
 	}
 }
 
+// rationalLater ends a reading of a script whose rational numbers come before the pragma; Compile recovers it.
+type rationalLater struct {
+	tag    string
+	digits int
+}
+
 func (c *compiler) pragmaRational(p pos) {
 	tag := c.tagOf(string(c.word()))
 	digits := 0
@@ -99,6 +105,9 @@ func (c *compiler) pragmaRational(p pos) {
 	if c.rationSet && (c.rationTag != tag || c.digits != digits) {
 		c.report(p, 69)
 		return
+	}
+	if c.rationEarly {
+		panic(rationalLater{c.tagName(tag), digits})
 	}
 	c.exportTag(tag)
 	c.rationSet, c.rationTag, c.digits = true, tag, digits

@@ -62,7 +62,9 @@ func (c *compiler) listOf(l stateList) int {
 
 // findState resolves the automaton and state of n, or reports errors 86 and 87.
 func (c *compiler) findState(n *node) (automaton, state int, ok bool) {
-	automaton = 0
+	if n.name2 == nil {
+		return 0, 0, false // the name is missing, which was reported
+	}
 	machine := "(main)"
 	if n.name != nil {
 		machine = n.name.text

@@ -220,7 +220,7 @@ func tagsMatch(formal, actual int, coerce bool) bool {
 }
 
 // findGlobal returns the global variable or function of n that code at order can use. A state variable wins where the
-// current function belongs to its automaton.
+// current function is for one of its states, and is not visible elsewhere.
 func (c *compiler) findGlobal(n *name) *symbol {
 	var plain *symbol
 	for _, s := range n.global {
@@ -228,7 +228,7 @@ func (c *compiler) findGlobal(n *name) *symbol {
 		case s.kind == kindConst || s.use&useStatic != 0 && s.pos.file != c.scopeFile():
 			continue
 		case s.states > 0:
-			if c.curStates > 0 && c.lists[c.curStates-1].automaton == c.lists[s.states-1].automaton {
+			if c.curStates > 0 && c.lists[c.curStates-1].meets(&c.lists[s.states-1]) {
 				return s
 			}
 		case plain == nil:

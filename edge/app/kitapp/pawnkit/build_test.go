@@ -42,7 +42,7 @@ public on_sensor(id, value) return id / value
 `
 
 // TestBuild compiles with the flags of real projects, as they are printed there, and runs the result (PLEO-PBT-06, PLEO-PBT-07, PLEO-PBT-08,
-// PLEO-PBT-09; part of PLEO-PBT-04, part of PLEO-PBT-05, part of PLEO-PBT-10 and part of PLEO-PBT-11).
+// PLEO-PBT-09; part of PLEO-PBT-10).
 func TestBuild(t *testing.T) {
 	scriptFolder(t, map[string]string{"dance.p": danceScript, "inc/moves.inc": "const STEP = 3\nnative move(x)\n", "inc/default.inc": "native printf(const f[], ...)\n"})
 	out, errOut, code := robotkit(t, "build", "dance.p", "-odance.amx", "-O2", "-V8192", "-S128", "-v2", "-C-", "-iinc", "TARGET=100")

@@ -1,5 +1,6 @@
 // Package format reads and writes the files that Pleo plays and runs, byte for byte as its tools write them: sounds (USF), motions (UMF), commands (UCF), and the
-// bundle that holds those of an application (URF) (part of PLEO-FMT-01). Scripts have package kennel/edge/pawn/amx.
+// bundle that holds those of an application (URF). It also reads and writes what these are made of: project files (UPF), motions and commands as tables (CSV), and
+// sounds as WAV files (PLEO-FMT-01). Scripts have package kennel/edge/pawn/amx.
 //
 // All are little-endian. A reader refuses a wrong signature or version, data that is cut off, and counts, offsets and sizes beyond the file; an *Error says
 // where, what was found and what was expected (PLEO-FMT-02).

@@ -249,3 +249,27 @@ func (b *Bundle) Append(dst []byte) ([]byte, error) {
 	dst = append(dst, "ADLR"...)
 	return order.AppendUint32(dst, sum), nil
 }
+
+// Layout says where the parts of a bundle are, in bytes from its start, by kind.
+type Layout struct {
+	Resources [kindCount][]int
+	Indices   [kindCount]int
+}
+
+// Places returns where the parts of a bundle are that ReadBundle accepts.
+func Places(file []byte) (*Layout, error) {
+	b, err := ReadBundle(file)
+	if err != nil {
+		return nil, err
+	}
+	var l Layout
+	for at := 16; at < 56; at += 8 {
+		k := slices.Index(signatures[:], string(file[at:at+4]))
+		begin := int(order.Uint32(file[at+4:]))
+		l.Indices[k] = begin
+		for i := range b.Resources[k] {
+			l.Resources[k] = append(l.Resources[k], int(order.Uint32(file[begin+8+urfEntry*i:])))
+		}
+	}
+	return &l, nil
+}

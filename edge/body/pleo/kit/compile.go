@@ -1,0 +1,270 @@
+package kit
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"kennel/edge/body/pleo/format"
+	"kennel/edge/pawn/amx"
+	"kennel/edge/pawn/compiler"
+)
+
+// DefaultCompiler is the command that compiles scripts if the project has none (PLEO-UPF-04).
+const DefaultCompiler = "pawncc %i -V2048 -O2 -S64 -v2 -C- %I TARGET=100 -o%o"
+
+// own is the folder of our include files in the compiler's messages. They are looked for last.
+const own = "kit:include"
+
+// compile compiles a script by the project's command (PLEO-PBT-01). The program that the command names is not run: the compiler is ours.
+func (b *builder) compile(p *part, text []byte) error {
+	b.logf("  Building script '%s'", p.file)
+	b.logf("  execute '%s'", p.file)
+	template := b.p.Compiler
+	if template == "" {
+		template = DefaultCompiler
+	}
+	command, err := b.expand(template)
+	if err != nil {
+		return err
+	}
+	list, err := b.expand(b.p.Include)
+	if err != nil {
+		return err
+	}
+	dirs := splitPath(list)
+	words := commandWords(command, p, dirs)
+	b.logf("  @ %s", strings.Join(words, " "))
+	o, err := compilerOptions(words[1:], p.file)
+	if err != nil {
+		return fmt.Errorf("command of the compiler: %w", err)
+	}
+	o.Include = append(o.Include, own)
+	o.Open = b.open
+	o.NoWarnings = append(o.NoWarnings, 235) // LifeOS calls public functions by their names: a heading before is of no use
+	r := compiler.Compile(p.file, text, o)
+	var bad Error
+	warnings := 0
+	for _, m := range r.Messages {
+		switch {
+		case m.Severity != compiler.Warning:
+			bad.Problems = append(bad.Problems, m.String())
+			fallthrough
+		default:
+			b.logf("%v", m)
+		}
+		if m.Severity == compiler.Warning {
+			warnings++
+			b.warn("%v", m)
+		}
+	}
+	if r.Program == nil {
+		return &bad
+	}
+	if p.data, err = r.Program.Append(nil); err != nil {
+		return err
+	}
+	b.sizes(p, r.Program, o)
+	switch warnings {
+	case 0:
+	case 1:
+		b.logf("1 Warning.")
+	default:
+		b.logf("%d Warnings.", warnings)
+	}
+	return nil
+}
+
+// splitPath splits a list of folders at its colons. The one behind the letter of a Windows drive does not count (PLEO-UPF-03).
+func splitPath(list string) []string {
+	var out []string
+	for word := range strings.SplitSeq(list, ":") {
+		if n := len(out); n > 0 && len(out[n-1]) == 1 && (strings.HasPrefix(word, "/") || strings.HasPrefix(word, `\`)) {
+			out[n-1] += ":" + word
+		} else if word != "" {
+			out = append(out, word)
+		}
+	}
+	for i := range out {
+		out[i] = slashed(out[i])
+	}
+	return out
+}
+
+// commandWords puts the files and folders into the command: %i, %I and %o (PLEO-PBT-03, PLEO-PBT-04, PLEO-PBT-05).
+func commandWords(command string, p *part, dirs []string) []string {
+	out := []string{}
+	for _, w := range strings.Fields(command) {
+		if w == "%I" {
+			for _, d := range dirs {
+				out = append(out, "-i"+d)
+			}
+			continue
+		}
+		out = append(out, strings.NewReplacer("%i", p.file, "%o", p.out).Replace(w))
+	}
+	if len(out) == 0 {
+		out = append(out, "pawncc")
+	}
+	return out
+}
+
+// compilerOptions reads the options of a command. The name of the script and of the result are left out.
+func compilerOptions(words []string, script string) (compiler.Options, error) {
+	o := compiler.Options{Optimise: 1, Debug: 1, Prefix: "default.inc"}
+	var err error
+	for _, w := range words {
+		if w == script || strings.HasPrefix(w, "-o") {
+			continue
+		}
+		if name, value, ok := strings.Cut(w, "="); ok && !strings.HasPrefix(w, "-") {
+			v, err := strconv.ParseInt(value, 0, 33)
+			if err != nil || name == "" {
+				return o, fmt.Errorf("%.40q: want NAME=NUMBER", w)
+			}
+			o.Defines = append(o.Defines, compiler.Define{Name: name, Value: int32(v)})
+			continue
+		}
+		if len(w) < 2 || w[0] != '-' {
+			return o, fmt.Errorf("%.40q: want an option or NAME=NUMBER", w)
+		}
+		value := strings.TrimPrefix(w[2:], ":")
+		n := 0
+		switch w[1] {
+		case 'V', 'O', 'S', 'd', 'v', 't':
+			if n, err = number(value); err != nil {
+				return o, fmt.Errorf("-%c: %w", w[1], err)
+			}
+		}
+		switch w[1] {
+		case 'V':
+			o.Overlay = n
+		case 'O':
+			o.Optimise = min(n, 2)
+		case 'S':
+			o.StackHeap = n
+		case 'd':
+			o.Debug = min(n, 3)
+		case 'v', 't': // how much is printed, and the width of tabs
+		case 'i':
+			o.Include = append(o.Include, slashed(value))
+		case 'p':
+			o.Prefix = value
+		case 'C':
+			o.Compact = value != "-"
+		case ';':
+			o.Semicolon = value != "-"
+		case 'w':
+			if n, err = number(strings.TrimRight(value, "+-")); err != nil {
+				return o, fmt.Errorf("-w: %w", err)
+			}
+			o.NoWarnings = append(o.NoWarnings, n)
+		case 'X':
+			to := &o.Limit
+			if rest, data := strings.CutPrefix(value, "D"); data {
+				value, to = rest, &o.DataLimit
+			}
+			if *to, err = number(value); err != nil {
+				return o, fmt.Errorf("-X: %w", err)
+			}
+		default:
+			return o, fmt.Errorf("option %.40q: want one of -V -O -S -d -v -t -i -p -C -; -w -X -o", w)
+		}
+	}
+	if o.Compact {
+		return o, errors.New("-C+: Pleo does not read compact scripts; want -C-") // part of PLEO-PBT-10
+	}
+	return o, nil
+}
+
+// open opens a source file: of the project, of a folder that it names, or of the kit.
+func (b *builder) open(name string) ([]byte, error) {
+	if rest, ok := strings.CutPrefix(name, "kit:"); ok {
+		rest = path.Clean(rest)
+		if text, err := includes.ReadFile(rest); err == nil {
+			return text, nil
+		}
+		return nil, fs.ErrNotExist
+	}
+	return read(b.path(filepath.ToSlash(name)))
+}
+
+// pool is how many bytes of code all scripts can have at once (part of PLEO-LIM-01).
+const pool = 8 << 10
+
+// Block returns the virtual machine that runs a script, and the bytes of header, data and stack that it has (PLEO-LIM-02).
+func Block(script string) (machine string, bytes int) {
+	switch script {
+	case "sensors":
+		return "Sensor", 3 << 10
+	case "main":
+		return "Main", 4 << 10
+	case "startup", "init":
+		return "User", 2 << 10
+	}
+	return "Behavior", 5 << 9
+}
+
+// sizes logs the parts of a script and warns of one that Pleo cannot load (PLEO-LIM-05).
+func (b *builder) sizes(p *part, prog *amx.Program, o compiler.Options) {
+	stack := amx.CellSize * int(prog.StackHeapCells)
+	header := len(p.data) - len(prog.Code) - len(prog.Data)
+	if prog.Flags&amx.FlagDebug != 0 {
+		plain := *prog
+		plain.Flags &^= amx.FlagDebug
+		plain.Debug = nil
+		if file, err := plain.Append(nil); err == nil {
+			header = len(file) - len(prog.Code) - len(prog.Data)
+		}
+	}
+	b.logf("Header size:       %8d bytes", header)
+	b.logf("Code size:         %8d bytes", len(prog.Code))
+	code := len(prog.Code)
+	if o.Overlay > 0 {
+		code = 0
+		for _, v := range prog.Overlays {
+			code = max(code, int(v.Size))
+		}
+		b.logf("Max. overlay size: %8d bytes; largest overlay=%d bytes", o.Overlay, code)
+	}
+	b.logf("Data size:         %8d bytes", len(prog.Data))
+	b.logf("Stack/heap size:   %8d bytes", stack)
+	total := header + len(prog.Data) + stack
+	if o.Overlay > 0 {
+		b.logf("Total requirements:%8d bytes", total+o.Overlay)
+	} else {
+		b.logf("Total requirements:%8d bytes", total+len(prog.Code))
+	}
+	if machine, most := Block(p.base); total > most {
+		b.warn("%s: header, data and stack are %d bytes, more than the %d of the %s VM; Pleo will not load it", p.file, total, most, machine)
+	}
+	if code > pool {
+		b.warn("%s: %d bytes of code at once, more than the %d of all scripts; use -V%d", p.file, code, pool, pool)
+	}
+}
+
+// check refuses a finished resource that Pleo cannot read.
+func check(kind format.ResourceKind, data []byte) error {
+	var err error
+	switch kind {
+	case format.Sounds:
+		_, err = format.ReadSound(data)
+	case format.Motions:
+		_, err = format.ReadMotion(data)
+	case format.Commands:
+		var c *format.Command
+		if c, err = format.ReadCommand(data); err == nil {
+			_, err = c.Plays()
+		}
+	case format.Scripts:
+		var p *amx.Program
+		if p, err = amx.Read(data); err == nil && p.Flags&amx.FlagCompact != 0 {
+			err = errors.New("compact encoding, which Pleo does not read")
+		}
+	}
+	return err
+}
