@@ -84,7 +84,7 @@ func (s *System) Insert(card Storage) {
 
 // Eject takes the card out: the application that came from it closes, and the one of the dataflash begins. Properties keep their values (PLEO-APP-02).
 func (s *System) Eject() {
-	s.files.closeDrive(s.drives[0].Storage)
+	s.files.closeDrive(&s.drives[0])
 	s.mount(0, nil)
 	s.log(Info, LogIO, "card removed")
 	if s.machines[VMUser].phase != vacant && s.machines[VMUser].drive == 0 {

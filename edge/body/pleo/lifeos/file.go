@@ -27,12 +27,12 @@ const (
 
 // openFile is a file of a script. It is kept in memory and written when it is flushed or closed.
 type openFile struct {
-	storage Storage
-	name    string
-	data    []byte
-	at      int
-	write   bool
-	dirty   bool
+	drive *drive
+	name  string
+	data  []byte
+	at    int
+	write bool
+	dirty bool
 }
 
 type files struct {
@@ -42,9 +42,9 @@ type files struct {
 }
 
 // closeDrive forgets the files of a drive that was taken out.
-func (f *files) closeDrive(d Storage) {
+func (f *files) closeDrive(d *drive) {
 	for h, o := range f.open {
-		if o.storage == d {
+		if o.drive == d {
 			delete(f.open, h)
 		}
 	}
@@ -56,7 +56,7 @@ func (s *System) openFile(name string, mode int32) int32 {
 	if err == nil && len(s.files.open) >= maxOpenFiles {
 		err = fmt.Errorf("%d files are open", maxOpenFiles)
 	}
-	o := &openFile{storage: d, name: file, write: mode != openRead, dirty: mode == openWrite}
+	o := &openFile{drive: d, name: file, write: mode != openRead, dirty: mode == openWrite}
 	if err == nil && mode != openWrite {
 		o.data, err = d.Read(file, maxFile)
 		if mode == openAppend && err != nil {
@@ -120,7 +120,7 @@ func (s *System) flush(o *openFile) bool {
 	if !o.dirty {
 		return true
 	}
-	if err := o.storage.Write(o.name, o.data); err != nil {
+	if err := o.drive.Write(o.name, o.data); err != nil {
 		s.log(Warning, LogIO, "write %s: %v", o.name, err)
 		return false
 	}

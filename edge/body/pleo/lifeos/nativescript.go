@@ -1,6 +1,7 @@
 package lifeos
 
 import (
+	"slices"
 	"strings"
 
 	"kennel/edge/body/pleo/format"
@@ -221,14 +222,10 @@ func (s *System) loadApp(m *machine, name string) bool {
 		s.log(Warning, LogApplication, "load: %v", err)
 		return false
 	}
-	for i := range s.drives {
-		if s.drives[i].Storage != d {
-			continue
-		}
-		if b := s.openBundle(d, s.drives[i].letter+":"+file, file); b != nil {
-			s.drives[i].bundle = b
-			return s.loadFrom(i)
-		}
+	b := s.openBundle(d, d.letter+":"+file, file)
+	if b == nil {
+		return false
 	}
-	return false
+	d.bundle = b
+	return s.loadFrom(slices.IndexFunc(s.drives[:], func(o drive) bool { return o.letter == d.letter }))
 }

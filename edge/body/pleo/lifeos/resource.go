@@ -194,7 +194,7 @@ func (s *System) numbered(kind format.ResourceKind, id int32, own *bundle) (reso
 var errDrive = errors.New("no drive, or nothing in it")
 
 // place returns the drive and the name in it of a path of a script, such as "a:/dir/file.txt". Paths cannot leave their drive.
-func (s *System) place(name string) (Storage, string, error) {
+func (s *System) place(name string) (*drive, string, error) {
 	i := s.device
 	if letter, rest, ok := strings.Cut(name, ":"); ok {
 		if i = slices.IndexFunc(s.drives[:], func(d drive) bool { return strings.EqualFold(d.letter, letter) }); i < 0 {
@@ -206,7 +206,7 @@ func (s *System) place(name string) (Storage, string, error) {
 	if s.drives[i].Storage == nil || name == "" {
 		return nil, "", fmt.Errorf("%.40q: %w", name, errDrive)
 	}
-	return s.drives[i].Storage, name, nil
+	return &s.drives[i], name, nil
 }
 
 func (s *System) readFile(name string, limit int) ([]byte, error) {
