@@ -10,6 +10,7 @@ import (
 	"kennel/edge/app/kitapp/mickit"
 	"kennel/edge/app/kitapp/mtnkit"
 	"kennel/edge/app/kitapp/pawnkit"
+	"kennel/edge/app/kitapp/pleorun"
 	"kennel/infra/cli"
 )
 
@@ -29,7 +30,14 @@ func command() *cobra.Command {
   robotkit ota inspect 2.0.1.6076.ota
   robotkit mtn check sit.mtn`,
 	}
-	root.AddCommand(treeCommand(), interfacesCommand(), replayCommand(), amigoCommand(), otaCommand(), mickit.Mic(), mickit.Wake(), mtnkit.MTN(), pawnkit.Pawn(), animkit.Anim(), animkit.Face())
+	root.AddCommand(pleoCommand(), treeCommand(), interfacesCommand(), replayCommand(), amigoCommand(), otaCommand(), mickit.Mic(), mickit.Wake(), mtnkit.MTN(), pawnkit.Pawn(), animkit.Anim(), animkit.Face())
 	cli.AddOutput(root)
 	return root
+}
+
+// pleoCommand returns the group of commands for Pleo's applications.
+func pleoCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "pleo", Short: "Run applications of a Pleo", Example: "  robotkit pleo run demo.urf -touch head@2s"}
+	cmd.AddCommand(pleorun.Command())
+	return cmd
 }

@@ -72,7 +72,7 @@ func (s *System) playSound(r resource, interrupt bool) int32 {
 	v.pcm, v.rate, v.fixed, v.loops, v.at = pcm, int64(file.Rate), file.DontPitchShift, int(file.Loops), 0
 	v.sent = v.due(s.now)
 	s.SetProperty(PropSound, v.id) // PLEO-SND-12
-	s.log(Info, LogSound, "%s begins, %d ms", v.name, int64(len(pcm))*1000/v.step()*scale/SampleRate)
+	s.log(Info, LogSound, "%s begins, %d ms", v.name, int64(len(pcm))*scale*1000/v.step()/SampleRate)
 	return v.handle
 }
 
