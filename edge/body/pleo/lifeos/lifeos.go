@@ -94,6 +94,7 @@ type System struct {
 	device int      // the one for paths without a letter
 	power  Power
 
+	natives  map[string]func(*env) int32
 	machines [vmMax]*machine // from VMSensor
 	app      application
 
@@ -126,7 +127,10 @@ func (p Power) String() string { return [...]string{"on", "off"}[p] }
 
 // New switches a Pleo on. The first Step loads its startup script and its application (PLEO-APP-01).
 func New(cfg Config) *System {
-	s := &System{cfg: cfg, hw: cfg.Hardware, rand: rand.New(rand.NewPCG(cfg.Seed, 0)), logTypes: bootTypes, waits: map[int32]*wait{}}
+	s := &System{cfg: cfg, hw: cfg.Hardware, rand: rand.New(rand.NewPCG(cfg.Seed, 0)), logTypes: bootTypes, waits: map[int32]*wait{}, natives: map[string]func(*env) int32{}}
+	for _, n := range Natives() {
+		s.natives[n.Name()] = n.call
+	}
 	for vm := VMSensor; vm < vmMax; vm++ {
 		s.machines[vm] = &machine{vm: vm}
 	}

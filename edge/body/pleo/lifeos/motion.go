@@ -3,7 +3,6 @@ package lifeos
 import (
 	"math"
 	"slices"
-	"time"
 
 	"kennel/edge/anim"
 	"kennel/edge/body/pleo/format"
@@ -25,6 +24,9 @@ const (
 	maxMotionSpeed = 400
 )
 
+// maxMotions bounds the motions that play at once: one for each joint, and some that only play sounds.
+const maxMotions = 32
+
 // motions are those that play now, the oldest first (PLEO-MOT-13).
 type motions struct {
 	speed   int32
@@ -37,6 +39,7 @@ type motion struct {
 	handle int32
 	id     int32
 	name   string
+	own    *bundle // that numbers the cues
 	tracks []track
 	cues   []cue
 	rows   int64 // played
@@ -72,12 +75,16 @@ func (s *System) playMotion(r resource) int32 {
 		s.log(Warning, LogMotion, "play %s: battery low", r.path())
 		return motionInvalid
 	}
+	if len(s.motions.playing) >= maxMotions {
+		s.log(Warning, LogMotion, "play %s: %d motions play", r.path(), maxMotions)
+		return motionInvalid
+	}
 	file, err := format.ReadMotion(r.data)
 	if err != nil {
 		s.log(Error, LogMotion, "play %s: %v", r.path(), err)
 		return motionInvalid
 	}
-	m := &motion{id: r.id, name: r.name, speed: s.motions.speed}
+	m := &motion{id: r.id, name: r.name, own: r.from, speed: s.motions.speed}
 	if err := s.score(m, file); err != nil {
 		s.log(Error, LogMotion, "play %s: %v", r.path(), err)
 		return motionInvalid
@@ -192,12 +199,12 @@ func (s *System) stepMotions() {
 
 // cue plays what a motion's sound channel names: a sound or a command.
 func (s *System) cue(m *motion, id int32) {
-	if r, err := s.numbered(format.Sounds, id, nil); err == nil {
+	if r, err := s.numbered(format.Sounds, id, m.own); err == nil {
 		s.playSound(r, true)
 		return
 	}
-	if _, err := s.numbered(format.Commands, id, nil); err == nil {
-		s.soundCommand(id, true, nil)
+	if _, err := s.numbered(format.Commands, id, m.own); err == nil {
+		s.soundCommand(id, true, m.own)
 		return
 	}
 	s.log(Warning, LogMotion, "%s: cue %#x is neither a sound nor a command", m.name, id)
@@ -275,6 +282,3 @@ func (s *System) setMotionSpeed(percent int32) int32 {
 	s.motions.speed = min(max(percent, minMotionSpeed), maxMotionSpeed)
 	return s.motions.speed
 }
-
-// length of a motion in time, for the monitor.
-func (m *motion) time() time.Duration { return time.Duration(m.length) * row }

@@ -40,12 +40,10 @@ type env struct {
 
 // native returns the function of that name for a machine's script; nil: there is none.
 func (s *System) native(m *machine, name string) pawn.Native {
-	natives := Natives()
-	i := slices.IndexFunc(natives, func(n Native) bool { return n.Name() == name })
-	if i < 0 {
+	f := s.natives[name]
+	if f == nil {
 		return pawn.Basics(name)
 	}
-	f := natives[i].call
 	return func(c pawn.Call) (int32, pawn.Code) {
 		e := env{Call: c, s: s, m: m}
 		v := f(&e)

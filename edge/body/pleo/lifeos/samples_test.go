@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"kennel/edge/body/pleo/format"
 	"kennel/edge/body/pleo/lifeos"
 	"kennel/edge/body/pleo/pleosim"
 )
@@ -104,6 +105,40 @@ main() {
 }`})})
 	p.run(3 * second)
 	p.want("-65 0 55", "0 255", "to 1", "moving 1", "1 30", "at 15", "at 30 moving 0", "torso 15", "0 0", "1")
+}
+
+// TestA5: the attributes of a joint by their names, of which two can be written (PLEO-JNT-07), and its status when it is stuck (PLEO-JNT-11).
+func TestA5(t *testing.T) {
+	p := start(t, lifeos.Config{Card: card(t, map[string]string{"main": `#include <Joint.inc>
+#include <Log.inc>
+show() {
+	for (new joint_attribute: a = ja_none; a <= ja_threshold; a++) printf("%d", joint_get_attribute(JOINT_TAIL_VERTICAL, a));
+}
+main() {
+	printf("%d %d", joint_set_attribute(JOINT_TAIL_VERTICAL, ja_deadband, 3), joint_set_attribute(JOINT_TAIL_VERTICAL, ja_threshold, 9));
+	joint_set_attribute(JOINT_TAIL_VERTICAL, ja_position, 50);
+	joint_move_to(JOINT_TAIL_VERTICAL, 80, 40);
+	sleep 1000; show();
+	sleep 10000000;
+}`})})
+	p.run(500 * time.Millisecond)
+	p.want("1 0")
+	p.run(600 * time.Millisecond)
+	p.want("0", "1", "40", "20", "0", "40", "1000", "80", "3", "9")
+	p.body.Block(lifeos.JointTailVertical, true)
+	p.run(100 * time.Millisecond)
+	if got := p.Monitor("sensor read 122"); got != "10\n" {
+		t.Errorf("the stuck joint is %q", got)
+	}
+}
+
+// TestManyMotions: a script cannot begin more motions than can play.
+func TestManyMotions(t *testing.T) {
+	p := start(t, lifeos.Config{Card: pleosim.Card{"still.umf": motionFile(t, &format.Motion{Name: "still", Timebase: 255, End: 65535}), "main.amx": compile(t, `#include <Motion.inc>
+#include <Log.inc>
+main() { new n = 0; for (new i = 0; i < 500; i++) if (motion_play_file("still") != Motion_Invalid) n++; printf("%d", n); sleep 10000000; }`, nil)}})
+	p.run(second)
+	p.want("32")
 }
 
 // TestA6: motions by id, by file and by handle; pause, stop, speed and the cue (PLEO-MOT-01 to PLEO-MOT-12).
@@ -234,9 +269,9 @@ main() for (;;) sleep 1000;
 public close() print("NAME ends")
 `
 
-// TestDrives (A10, A24): the stronger drive calls deactivate and activate, and changes the script of the Behavior VM; without grass another behavior than eat_grass
+// TestA10A24: the stronger drive calls deactivate and activate, and changes the script of the Behavior VM; without grass another behavior than eat_grass
 // wins (PLEO-DRV-01 to PLEO-DRV-11, PLEO-BHV-01 to PLEO-BHV-08).
-func TestDrives(t *testing.T) {
+func TestA10A24(t *testing.T) {
 	c := pleosim.Card{"demo.urf": urf(t, map[string]string{"main": driveScript, "eat_grass": strings.ReplaceAll(behaviorScript, "NAME", "eat"),
 		"play": strings.ReplaceAll(behaviorScript, "NAME", "play")})}
 	p := start(t, lifeos.Config{Card: c})
@@ -283,8 +318,8 @@ main() { monitor_exec("pkt send ?"); monitor_exec("log enable nxp"); monitor_exe
 	}
 }
 
-// TestA14 (A13, A14): a packet that a script sends is answered through SENSOR_PACKET if the filter lets it through, in profile 1.1 only (PLEO-PKT-07 to PLEO-PKT-12).
-func TestA14(t *testing.T) {
+// TestA13A14: a packet that a script sends is answered through SENSOR_PACKET if the filter lets it through, in profile 1.1 only (PLEO-PKT-07 to PLEO-PKT-12).
+func TestA13A14(t *testing.T) {
 	scripts := map[string]string{"sensors": `#include <Sensor.inc>
 public init() {
 	sensor_set_config(SENSOR_PACKET, sensor_config_packet_filter, PACKET_TOUCH | PACKET_ERROR | PACKET_VERSION);
