@@ -45,10 +45,13 @@ The time is simulated: an hour takes seconds. With the same -seed a run is alway
 -touch touches a pad at a time: head, chin, back, tail, left_arm, right_arm, left_leg or right_leg, for 300 ms unless a time follows.
 -set gives any sensor a reading from a time on: "light=20@3s". -type enters a line on the monitor: "pkt send ?@1s".
 
+With -monitor Pleo runs in real time, and a terminal (such as nc) that connects has its serial line: "help" lists the commands of the monitor.
+
 The exit code is 1 if a script failed or a file was refused.`,
 		Example: `  robotkit pleo run demo/build
   robotkit pleo run demo.urf -touch head@2s -touch back@3s+1s -for 10s
   robotkit pleo run demo.urf -set light=20@3s -set battery=10@5s -wav said.wav
+  robotkit pleo run demo.urf -monitor localhost:7000
   robotkit pleo run demo.urf -type 'motion play bow@1s' -o json`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return run(cmd, args[0], f) },
@@ -61,6 +64,7 @@ The exit code is 1 if a script failed or a file was refused.`,
 	fl.StringVar(&f.profile, "profile", lifeos.Profile11.String(), "generation of the firmware, `1.1 or 1.0`")
 	fl.StringVar(&f.flash, "flash", "", "`folder` with the content of the dataflash (default: empty)")
 	fl.StringVar(&f.wav, "wav", "", "write what the loudspeaker plays to this WAV `file`, silence left out")
+	fl.StringVar(&f.monitor, "monitor", "", "run in real time, with the monitor for terminals over TCP at this `address`, until -for is over if it is given")
 	fl.Uint64Var(&f.seed, "seed", 1, "`number` that random choices depend on")
 	fl.BoolVar(&f.all, "all", false, "print each trigger of a sensor too")
 	return cmd
@@ -69,6 +73,7 @@ The exit code is 1 if a script failed or a file was refused.`,
 type flags struct {
 	touch, set, lines   []string
 	profile, flash, wav string
+	monitor             string
 	lasts               time.Duration
 	seed                uint64
 	all                 bool
@@ -104,6 +109,9 @@ type player struct {
 	body *pleosim.Body
 	out  report
 	all  bool
+	told func(lifeos.Message, entry) // takes messages as they come; nil: they are kept for the end
+	// failed is why a message could not be printed.
+	failed error
 }
 
 func (p *player) log(m lifeos.Message) {
@@ -113,11 +121,16 @@ func (p *player) log(m lifeos.Message) {
 	if m.Level == lifeos.Debug && !p.all {
 		return
 	}
-	if len(p.out.Log) >= maxLog {
+	if p.told == nil && len(p.out.Log) >= maxLog {
 		p.out.Dropped++
 		return
 	}
-	p.out.Log = append(p.out.Log, entry{m.At.Milliseconds(), strings.ToLower(m.Level.String()), m.Type.String(), m.Text})
+	e := entry{m.At.Milliseconds(), strings.ToLower(m.Level.String()), m.Type.String(), m.Text}
+	if p.told != nil {
+		p.told(m, e)
+		return
+	}
+	p.out.Log = append(p.out.Log, e)
 }
 
 func run(cmd *cobra.Command, name string, f flags) error {
@@ -154,7 +167,15 @@ func run(cmd *cobra.Command, name string, f flags) error {
 	p := &player{body: pleosim.New(), all: f.all, out: report{Log: []entry{}}}
 	cfg.Hardware, cfg.Log = p.body, p.log
 	p.body.Set(lifeos.SensorCardDetect, 1)
-	p.os = lifeos.New(cfg)
+	begin := func() { p.os = lifeos.New(cfg) }
+	if f.monitor != "" {
+		lasts := f.lasts
+		if !cmd.Flags().Changed("for") {
+			lasts = 0
+		}
+		return p.serveMonitor(cmd, f.monitor, begin, events, lasts)
+	}
+	begin()
 	if err := p.play(cmd, events, f.lasts); err != nil {
 		return err
 	}
@@ -203,11 +224,7 @@ func (p *player) print(cmd *cobra.Command) error {
 	}
 	err := cli.Print(cmd, p.out, func(t *cli.Table) {
 		for _, e := range p.out.Log {
-			what := e.Type
-			if e.Level != "info" && e.Level != "debug" {
-				what = e.Level + " " + e.Type
-			}
-			t.Row(fmt.Sprintf("%.3f s", float64(e.MS)/1000), what, e.Text)
+			t.Row(fmt.Sprintf("%.3f s", float64(e.MS)/1000), e.what(), e.Text)
 		}
 	})
 	if err == nil && p.out.Errors > 0 {

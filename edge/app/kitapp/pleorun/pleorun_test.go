@@ -1,13 +1,18 @@
 package pleorun
 
 import (
+	"bufio"
+	"context"
 	"encoding/json"
+	"io"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -15,6 +20,7 @@ import (
 	"kennel/edge/body/pleo/lifeos"
 	"kennel/edge/pawn/compiler"
 	"kennel/infra/cli"
+	"kennel/infra/testwait"
 	"kennel/infra/wav"
 )
 
@@ -145,5 +151,70 @@ func TestInputs(t *testing.T) {
 	}
 	if r.Power != "off" || r.Joints["torso"] != 10 || !slices.Contains(r.Log, entry{1000, "info", "monitor", "Battery sensor value = 100 (22 C)"}) {
 		t.Errorf("%+v", r)
+	}
+}
+
+// TestA20: the dialogue of a terminal with the monitor, over TCP: prompts, the version of the head where nxp is on, what a script prints, and the terminal's
+// line at the script (PLEO-MON-04, PLEO-MON-10, PLEO-SEN-30, PLEO-SEN-32; PLEO-MON-01).
+func TestA20(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "sensors.amx")
+	if err := os.WriteFile(file, script(t, `#include <Sensor.inc>
+public on_sensor(time, sensor_name: sensor, value) { if (sensor == SENSOR_TERMINAL || sensor == SENSOR_USB_DETECT) printf("sensor %d is %d", sensor, value); return true; }
+`), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	root := &cobra.Command{Use: "pleo"}
+	root.AddCommand(Command())
+	cli.AddOutput(root)
+	said, printed := io.Pipe()
+	ended := make(chan int, 1)
+	go func() {
+		ended <- cli.Run(ctx, root, []string{"run", file, "-monitor", "127.0.0.1:0"}, func(string) string { return "" }, io.Discard, printed)
+		_ = printed.Close() // ends the reader below
+	}()
+	first := bufio.NewReader(said)
+	address, err := first.ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _, _ = io.Copy(io.Discard, first) }() // ends with the command
+	conn, err := net.Dial("tcp", strings.TrimSpace(strings.TrimPrefix(address, "monitor: ")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	in := bufio.NewReader(conn)
+	var text string
+	until := func(want string) {
+		t.Helper()
+		for !strings.Contains(text, want) {
+			b, err := in.ReadByte()
+			if err != nil {
+				t.Fatalf("read %q, want %q: %v", text, want, err)
+			}
+			text += string(b)
+		}
+		text = text[strings.Index(text, want)+len(want):]
+	}
+	until("> ")
+	until("script: sensor 32 is 1\n")
+	for _, c := range []struct{ typed, want string }{
+		{"log enable nxp\n", "> "}, {"pkt send ?\r\n", "INFO: nxp: 7361 - Nov 15 2007 21:34:25\n> "}, {"VERSION\n", "LifeOS 1.1\n> "}, {"\n", "script: sensor 30 is 1\n"}, {"dance\n", "unknown command\n> "},
+		{"", "script: sensor 30 is 5\n"},
+	} {
+		if _, err := conn.Write([]byte(c.typed)); err != nil {
+			t.Fatal(err)
+		}
+		until(c.want)
+	}
+	cancel()
+	if code := testwait.For(t, ended, "the end of the command"); code != cli.ExitOK {
+		t.Errorf("exit code %d", code)
 	}
 }

@@ -156,7 +156,7 @@ main() {
 		"12289 0 0 motion 8193", "0 2 0 motion 0", "playing 0 wrong kind 0", "1", "0 2 0 motion 0")
 }
 
-// TestMonitor: commands in any case, answers, and the list of types (PLEO-MON-03, PLEO-MON-08; part of PLEO-MON-01 and part of PLEO-MON-09).
+// TestMonitor: commands in any case, answers, and the list of types (PLEO-MON-03, PLEO-MON-08; PLEO-MON-01 and part of PLEO-MON-09).
 func TestMonitor(t *testing.T) {
 	p := start(t, lifeos.Config{Card: pleosim.Card{"nod.umf": nod(t), "beep.usf": beep(t, "beep", 1000)}})
 	p.run(second)

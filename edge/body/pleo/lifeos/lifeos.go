@@ -67,8 +67,13 @@ type Message struct {
 	Shown bool // on the monitor, where each type can be switched off (PLEO-MON-03)
 }
 
-// String returns the line as the monitor prints it (PLEO-MON-04).
-func (m Message) String() string { return fmt.Sprintf("%s: %s: %s", m.Level, m.Type, m.Text) }
+// String returns the line as the monitor prints it (PLEO-MON-04); what scripts print has no level (PLEO-MON-10).
+func (m Message) String() string {
+	if m.Type == LogScript && m.Level == Info {
+		return fmt.Sprintf("%s: %s", m.Type, m.Text)
+	}
+	return fmt.Sprintf("%s: %s: %s", m.Level, m.Type, m.Text)
+}
 
 // Config has the parts that a System needs.
 type Config struct {

@@ -10,7 +10,7 @@ import (
 	"kennel/edge/body/pleo/format"
 )
 
-// Prompt ends each answer of the monitor (part of PLEO-MON-01).
+// Prompt ends each answer of the monitor (PLEO-MON-01).
 const Prompt = "> "
 
 // unknownCommand is the answer to a line that is none of the monitor's commands.
@@ -142,7 +142,7 @@ func number(set func(s *System, n int32)) func(*System, []string) string {
 	}
 }
 
-// Monitor runs a command of the monitor and returns its answer, without the prompt. Case does not matter in the words of a command (part of PLEO-MON-01).
+// Monitor runs a command of the monitor and returns its answer, without the prompt. Case does not matter in the words of a command (PLEO-MON-01).
 func (s *System) Monitor(line string) string {
 	words := strings.Fields(line)
 	if len(words) == 0 {
