@@ -117,6 +117,8 @@ main() {
 	string_copy(line, !"packed"); printf("%d %d %s", string_length(line), string_is_packed(line), line);
 	printf("%d %d", string_compare("abc", !"ABC", true), string_compare("abc", "abd"));
 	string_printf(line, sizeof line, true, "%d-%s", 7, "x"); printf("%s", line);
+	new a[8], b[8];
+	printf("%d", string_tokenize("one, two,three", ", ", a, b)); printf("%s %s", a, b);
 	printf("%d %d %d", atoi("-12x"), atoi("x"), abs(-5));
 	sleep 10000000;
 }
@@ -124,7 +126,7 @@ native abs(i);
 `})
 	p := start(t, lifeos.Config{Card: files})
 	p.run(second)
-	p.want("size 12", "close 1", "one", "two", "8", "42!", "1", "day.txt", "1 0 0", "1", "0", "6 1 packed", "0 -1", "7-x", "-12 0 5")
+	p.want("size 12", "close 1", "one", "two", "8", "42!", "1", "day.txt", "1 0 0", "1", "0", "6 1 packed", "0 -1", "7-x", "3", "one two", "-12 0 5")
 	if len(files) != 1 {
 		t.Errorf("files %v", files)
 	}
@@ -198,4 +200,33 @@ main() {
 }`})})
 	p.run(second)
 	p.want("1", "2", "0", "1 0", "77 1", "121=77")
+}
+
+// TestHost: settings, versions, characters of the terminal and a log of the script's own (PLEO-XAPI-01, PLEO-XAPI-05, PLEO-XAPI-12, PLEO-XAPI-13).
+func TestHost(t *testing.T) {
+	files := card(t, map[string]string{"main": `#include <Util.inc>
+#include <Log.inc>
+#include <Joint.inc>
+main() {
+	new v[12];
+	version_get(version_serial, v); printf("%s", v);
+	version_set(version_board_id, "B7"); version_get(version_board_id, v); printf("%s", v);
+	config_set(config_log_color, 1); printf("%d", config_get(config_log_color));
+	printf("%d %d", getchar(), haschar());
+	sleep 200;
+	printf("%d", haschar()); printf("%c", getchar());
+	joint_set_stall_detect_enable(false); printf("%d", joint_get_stall_detect_enable());
+	log_set_file("a:/log.txt");
+	print("kept");
+	log_flush();
+	sleep 10000000;
+}`})
+	p := start(t, lifeos.Config{Card: files, Serial: 4711})
+	p.run(100 * time.Millisecond)
+	p.Terminal("xy")
+	p.run(second)
+	p.want("4711", "B7", "1", "-1 0", "1", "x", "0", "kept")
+	if got := string(files["log.txt"]); got != "script: kept\n" {
+		t.Errorf("log file %q", got)
+	}
 }

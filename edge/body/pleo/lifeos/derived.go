@@ -272,7 +272,7 @@ func (s *System) deriveChanges() {
 func (s *System) deriveStuck() {
 	d := &s.sensors.derived
 	for j := range JointCount {
-		stuck := s.hw.Joint(j).Stalled
+		stuck := s.hw.Joint(j).Stalled && !s.host.noStall
 		if stuck == d.stuck[j] {
 			continue
 		}

@@ -23,6 +23,10 @@ forward on_sensor(time, sensor_name: sensor, value);
 	"Joint": `enum angle_type { angle_degrees, angle_vr, angle_mu }
 enum joint_attribute { ja_none, ja_status, ja_position, ja_pwm, ja_load, ja_speed, ja_time, ja_setpoint, ja_deadband, ja_threshold }
 `,
+	"Util": `enum version_name { version_none, version_serial, version_arm0, version_arm1, version_motor0, version_motor1, version_motor2, version_motor3, version_hardware, version_board_id,
+    version_app_df, version_app, version_boot }
+enum config_name { config_access = -1, config_serial_is_usb = 1, config_monitor_echo, config_log_color, config_df_free }
+`,
 	"Motion":      "const Motion: Motion_Any = Motion: 0xAA\nconst Motion: Motion_Invalid = Motion: 0xFF\n",
 	"Sound":       "const Sound: Sound_Any = Sound: 0\nconst Sound: Sound_Invalid = Sound: 0\n",
 	"File":        "enum { io_read = 0, io_write = 1, io_append = 3 }\nenum { seek_set, seek_cur, seek_end }\nenum { device_sd, device_df }\n",

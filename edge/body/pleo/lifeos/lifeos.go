@@ -117,6 +117,7 @@ type System struct {
 	packets    packets
 	tracker    tracker
 	files      files
+	host       host
 }
 
 // Power is whether the Pleo is on.
@@ -189,14 +190,18 @@ func (s *System) tick() {
 }
 
 func (s *System) log(l Level, t LogType, format string, args ...any) {
-	if s.cfg.Log == nil {
+	if s.cfg.Log == nil && s.host.logFile == "" {
 		return
 	}
 	shown := s.logTypes&(1<<t) != 0
 	if l <= Warning {
 		shown = shown || s.logTypes&(1<<l) != 0
 	}
-	s.cfg.Log(Message{s.now, l, t, fmt.Sprintf(format, args...), shown})
+	m := Message{s.now, l, t, fmt.Sprintf(format, args...), shown}
+	s.keepLog(m)
+	if s.cfg.Log != nil {
+		s.cfg.Log(m)
+	}
 }
 
 // seed begins the random choices again.

@@ -24,7 +24,8 @@ func (n Native) Name() string { return nativeName.FindStringSubmatch(n.Declarati
 // compiled for the functions that run them.
 func Natives() []Native {
 	return slices.Concat(logNatives(), scriptNatives(), sensorNatives(), propertyNatives(), jointNatives(), motionNatives(), soundNatives(), animationNatives(),
-		driveNatives(), applicationNatives(), resourceNatives(), fileNatives(), stringNatives(), timeNatives(), attentionNatives(), cameraNatives())
+		driveNatives(), applicationNatives(), resourceNatives(), fileNatives(), stringNatives(), timeNatives(), attentionNatives(), cameraNatives(),
+		hostNatives())
 }
 
 // maxScriptText bounds the strings that scripts hand over, in bytes.
@@ -91,13 +92,6 @@ func (e *env) give(i int, text string, packed bool, cells int32) int32 {
 		e.code = pawn.ErrMemAccess
 	}
 	return int32(len(text))
-}
-
-// set writes a cell that an argument refers to.
-func (e *env) set(i int, v int32) {
-	if !e.M.SetCell(e.Arg(i), v) {
-		e.code = pawn.ErrMemAccess
-	}
 }
 
 // format returns the text of printf arguments from first on.

@@ -36,7 +36,6 @@ func logNatives() []Native {
 		}},
 		{"Log", "log_enable(types)", func(e *env) int32 { e.s.logTypes |= uint32(e.Arg(0)); return 0 }},
 		{"Log", "log_disable(types)", func(e *env) int32 { e.s.logTypes &^= uint32(e.Arg(0)); return 0 }},
-		{"Log", "log_flush()", func(*env) int32 { return 0 }},
 	}
 }
 

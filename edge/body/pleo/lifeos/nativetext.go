@@ -108,7 +108,7 @@ func (e *env) packed(i int) bool {
 
 func stringNatives() []Native {
 	return []Native{
-		{"String", "string_length(const string[])", func(e *env) int32 { return int32(len(e.text(0))) }}, // part of PLEO-XAPI-12
+		{"String", "string_length(const string[])", func(e *env) int32 { return int32(len(e.text(0))) }}, // PLEO-XAPI-12
 		{"String", "bool: string_is_packed(const string[])", func(e *env) int32 { return truth(e.packed(0)) }},
 		{"String", "string_compare(const s1[], const s2[], bool: ignorecase = false, length = cellmax)", func(e *env) int32 {
 			a, b := e.text(0), e.text(1)
@@ -155,7 +155,7 @@ func random(e *env) int32 {
 
 func timeNatives() []Native {
 	return []Native{
-		{"Time", "time()", func(e *env) int32 { return e.s.ms() }}, // part of PLEO-XAPI-13
+		{"Time", "time()", func(e *env) int32 { return e.s.ms() }}, // PLEO-XAPI-13
 		{"Util", "rand(x)", random},
 		{"Util", "random(x)", random},
 		{"Util", "seed(x)", func(e *env) int32 { e.s.seed(e.Arg(0)); return 0 }},

@@ -397,7 +397,7 @@ func TestIncludes(t *testing.T) {
 	}
 	for include, bodies := range calls {
 		for _, body := range bodies {
-			src := head.String() + "new s[8] = \"abc\"\nmain() {\n" + body + "}\n"
+			src := head.String() + "new s[8] = \"abc\", r\nmain() {\n" + body + "}\n"
 			p := start(t, lifeos.Config{Card: pleosim.Card{"part.amx": compile(t, src, nil)}})
 			p.Monitor("script exec part")
 			if p.logged(lifeos.Error, lifeos.LogVM) {
@@ -406,7 +406,7 @@ func TestIncludes(t *testing.T) {
 			p.run(50 * time.Millisecond)
 		}
 	}
-	if len(seen) < 140 {
+	if len(seen) < 165 {
 		t.Errorf("%d natives", len(seen))
 	}
 }
@@ -418,8 +418,8 @@ func callOf(n lifeos.Native) string {
 	for _, a := range splitArguments(strings.TrimSuffix(list, ")")) {
 		switch {
 		case a == "" || strings.Contains(a, " = ") || strings.HasSuffix(a, "..."):
-		case strings.Contains(a, "[]"):
-			args = append(args, "s")
+		case strings.Contains(a, "[]"), strings.HasPrefix(a, "&"):
+			args = append(args, map[bool]string{false: "s", true: "r"}[a[0] == '&'])
 		default:
 			tag, _, tagged := strings.Cut(a, ":")
 			if tag = strings.Trim(strings.Split(strings.TrimPrefix(tag, "{"), ",")[0], "{} "); tagged && tag != "_" {

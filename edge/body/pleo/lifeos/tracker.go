@@ -4,7 +4,6 @@ package lifeos
 type tracker struct {
 	camera, on bool
 	colour     int32
-	averages   [3]int32
 }
 
 // Track takes the place of the object that the camera follows: 1 to 9 in the field of view, top left to bottom right as on a telephone, 0 when it is lost; and
