@@ -15,7 +15,7 @@ const sensorTick = 10 * time.Millisecond
 // Profile is the generation of the firmware.
 type Profile uint8
 
-// The profiles. They differ in the scripts they load (PLEO-VM-15, PLEO-VM-17).
+// The profiles. They differ in the scripts they load (PLEO-VM-15, part of PLEO-VM-17).
 const (
 	Profile11 Profile = iota // 1.1, with packets to scripts
 	Profile10                // 1.0

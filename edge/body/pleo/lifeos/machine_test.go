@@ -94,7 +94,7 @@ func TestEndlessLoop(t *testing.T) {
 	p.want("touched")
 }
 
-// TestRefused: a wrong version, a block or a pool that is too small, and an unknown native keep a script out; the log tells why under vm (PLEO-VM-17, PLEO-LIM-01 to
+// TestRefused: a wrong version, a block or a pool that is too small, and an unknown native keep a script out; the log tells why under vm (part of PLEO-VM-17, PLEO-LIM-01 to
 // PLEO-LIM-03, PLEO-AMX-06).
 func TestRefused(t *testing.T) {
 	const good = "#include <Log.inc>\nmain() { print(\"runs\"); sleep 100000; }\n"

@@ -14,7 +14,7 @@ const printSensors = `#include <Sensor.inc>
 public on_sensor(time, sensor_name: sensor, value) { printf("%d=%d", sensor, value); return true; }
 `
 
-// TestTriggers: the rule of each raw sensor, in both directions, and readings that trigger nothing (the rows PLEO-SEN-06 to 37 that tell a rule).
+// TestTriggers: the rule of each raw sensor, in both directions, and readings that trigger nothing (the rows PLEO-SEN-06 to 36 that tell a rule).
 func TestTriggers(t *testing.T) {
 	for _, c := range []struct {
 		id       lifeos.Sensor
@@ -61,7 +61,7 @@ func TestTriggers(t *testing.T) {
 // lines returns what scripts printed, in one line.
 func (p *pleo) lines() string { return strings.Join(p.said(), " ") }
 
-// TestTouch: tap, hold, release and petting (PLEO-SEN-107 to PLEO-SEN-110), and the bundle that switches them off (PLEO-SEN-120).
+// TestTouch: tap, hold, release and petting (PLEO-SEN-107 to PLEO-SEN-110).
 func TestTouch(t *testing.T) {
 	p := start(t, lifeos.Config{Card: card(t, map[string]string{"sensors": printSensors})})
 	touch := func(id lifeos.Sensor, d time.Duration) {
