@@ -20,12 +20,13 @@ import (
 )
 
 // Pleo returns the command for Pleo's applications.
-func Pleo() *cobra.Command {
+func Pleo(more ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "pleo", Short: "Build applications for Pleo: sounds, motions, commands and scripts in one file for its card",
-		Example: "  robotkit pleo init demo\n  robotkit pleo build demo\n  robotkit pleo inspect demo/build/demo.urf\n  robotkit pleo unpack demo/build/demo.urf -to parts",
+		Use: "pleo", Short: "Build applications for Pleo, its card's file of sounds, motions, commands and scripts, and run them",
+		Example: "  robotkit pleo init demo\n  robotkit pleo build demo\n  robotkit pleo inspect demo/build/demo.urf\n  robotkit pleo unpack demo/build/demo.urf -to parts\n  robotkit pleo run demo/build -touch head@2s",
 	}
 	cmd.AddCommand(initCommand(), buildCommand(), inspectCommand(), unpackCommand(), convertCommand())
+	cmd.AddCommand(more...)
 	return cmd
 }
 
