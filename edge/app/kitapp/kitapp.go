@@ -11,7 +11,6 @@ import (
 	"kennel/edge/app/kitapp/mtnkit"
 	"kennel/edge/app/kitapp/pawnkit"
 	"kennel/edge/app/kitapp/pleokit"
-	"kennel/edge/app/kitapp/pleorun"
 	"kennel/infra/cli"
 )
 
@@ -31,7 +30,7 @@ func command() *cobra.Command {
   robotkit ota inspect 2.0.1.6076.ota
   robotkit mtn check sit.mtn`,
 	}
-	root.AddCommand(treeCommand(), interfacesCommand(), replayCommand(), amigoCommand(), otaCommand(), mickit.Mic(), mickit.Wake(), mtnkit.MTN(), pawnkit.Pawn(), pleokit.Pleo(pleorun.Command()), animkit.Anim(), animkit.Face())
+	root.AddCommand(treeCommand(), interfacesCommand(), replayCommand(), amigoCommand(), otaCommand(), mickit.Mic(), mickit.Wake(), mtnkit.MTN(), pawnkit.Pawn(), pleokit.Pleo(), animkit.Anim(), animkit.Face())
 	cli.AddOutput(root)
 	return root
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"kennel/edge/app/kitapp/pleorun"
 	"kennel/edge/body/pleo/format"
 	"kennel/edge/body/pleo/kit"
 	"kennel/infra/cli"
@@ -20,13 +21,13 @@ import (
 )
 
 // Pleo returns the command for Pleo's applications.
-func Pleo(more ...*cobra.Command) *cobra.Command {
+func Pleo() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "pleo", Short: "Build applications for Pleo, its card's file of sounds, motions, commands and scripts, and run them",
 		Example: "  robotkit pleo init demo\n  robotkit pleo build demo\n  robotkit pleo inspect demo/build/demo.urf\n  robotkit pleo unpack demo/build/demo.urf -to parts\n  robotkit pleo run demo/build -touch head@2s",
 	}
 	cmd.AddCommand(initCommand(), buildCommand(), inspectCommand(), unpackCommand(), convertCommand())
-	cmd.AddCommand(more...)
+	cmd.AddCommand(pleorun.Command())
 	return cmd
 }
 

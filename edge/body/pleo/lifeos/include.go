@@ -33,7 +33,7 @@ enum config_name { config_access = -1, config_serial_is_usb = 1, config_monitor_
 	"Application": "enum app_config { app_wait_for_init = 1, app_auto_load, app_run_init }\n",
 }
 
-// needs are the files that an include file includes (PLEO-API-04).
+// needs are the files that an include file includes (part of PLEO-API-04).
 var needs = map[string][]string{
 	"Sensor":   {"Log", "pleo/sensors"},
 	"Property": {"pleo/properties"},
