@@ -26,7 +26,10 @@ func TestRecord(t *testing.T) {
 	var programs []client.App
 	var rights []string
 	mux := http.NewServeMux()
-	answer := func(w http.ResponseWriter, v any) { w.Header().Set("Content-Type", "application/json"); _ = json.NewEncoder(w).Encode(v) }
+	answer := func(w http.ResponseWriter, v any) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(v)
+	}
 	mux.HandleFunc("POST /v1/my/robots/vic:00e20100/programs", func(w http.ResponseWriter, r *http.Request) {
 		var in client.NewProgram
 		if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
