@@ -34,8 +34,8 @@ func (a *app) robotRecord() *cobra.Command {
 			"ROBOT is the robot's file, as kennelctl my programs add makes it, or one of your own robots: then a program is added for the recording and removed at\n" +
 			"its end. The robot must be in reach: it is asked itself, not the cloud. NAME is a part or a slot (kennelctl robot tree lists them); without one all are\n" +
 			"recorded, each value when it changes, at most -rate times a second. A recording that is cut off can be read up to its last 2 seconds.",
-		Example: "  kennelctl robot record robot.json -to run.mcap\n  kennelctl robot record vic:00e20100 -pictures 5 -for 1m -to run.mcap\n" +
-			"  kennelctl robot record robot.json headPitch robot.body.laser -rate 50 -to head.mcap"},
+		Example: "  kennelctl robot record robot.json -o run.mcap\n  kennelctl robot record vic:00e20100 -pictures 5 -for 1m -o run.mcap\n" +
+			"  kennelctl robot record robot.json headPitch robot.body.laser -rate 50 -o head.mcap"},
 		func(cmd *cobra.Command, args []string) error {
 			switch {
 			case o.Rate <= 0 || o.Rate > 50:
@@ -45,7 +45,7 @@ func (a *app) robotRecord() *cobra.Command {
 			case max < 0:
 				return cli.Usage("-for %v: want a time such as 1m", max)
 			case to == "":
-				return cli.Usage("missing -to FILE, such as run.mcap")
+				return cli.Usage("missing -o FILE, such as run.mcap")
 			}
 			o.Names = args[1:]
 			ctx := cmd.Context()
@@ -61,7 +61,7 @@ func (a *app) robotRecord() *cobra.Command {
 			defer robot.Close()
 			f, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 			if errors.Is(err, fs.ErrExist) {
-				return cli.Usage("%s already exists: give another name with -to", to)
+				return cli.Usage("%s already exists: give another name with -o", to)
 			} else if err != nil {
 				return err
 			}
@@ -94,8 +94,7 @@ func (a *app) robotRecord() *cobra.Command {
 	cmd.Flags().Float64Var(&o.Rate, "rate", 10, "record at most `N` values of a slot a second")
 	cmd.Flags().Float64Var(&o.Pictures, "pictures", 0, "record `N` pictures a second, at most 15; the robot's file needs the right camera")
 	cmd.Flags().DurationVar(&max, "for", 0, "stop after this time")
-	cmd.Flags().StringVar(&to, "to", "", "the new `FILE`, such as run.mcap")
-	_ = cmd.MarkFlagFilename("to", "mcap")
+	cli.AddOutputFile(cmd, &to, "write to a new")
 	return cmd
 }
 

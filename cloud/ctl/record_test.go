@@ -65,7 +65,7 @@ func TestRecord(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{file, "vic:00e20100"} {
 		to := filepath.Join(dir, strings.ReplaceAll(filepath.Base(name), ":", "-")+".mcap")
-		code, out := record(name, "fake.count", "-pictures", "15", "-for", "1s", "-to", to, "-o", "json")
+		code, out := record(name, "fake.count", "-pictures", "15", "-for", "1s", "-o", to, "-o", "json")
 		var got recording.Counts
 		if err := json.Unmarshal([]byte(out), &got); code != 0 || err != nil || got.Thing != "vic:00e20100" || got.Events != 3 || got.Pictures != 3 {
 			t.Fatalf("%s: %d %s", name, code, out)
@@ -86,13 +86,13 @@ func TestRecord(t *testing.T) {
 		code int
 		line []string
 	}{
-		{cli.ExitUsage, []string{file}}, // no -to
-		{cli.ExitUsage, []string{file, "-to", "x.mcap", "-rate", "51"}},
-		{cli.ExitUsage, []string{file, "-to", "x.mcap", "-pictures", "16"}},
-		{cli.ExitUsage, []string{file, "-to", filepath.Join(dir, "vic-00e20100.mcap")}}, // exists
-		{cli.ExitNotFound, []string{"no.json", "-to", "x.mcap"}},
-		{cli.ExitDenied, []string{robot.File(t, map[string]string{"token": "another"}), "-to", filepath.Join(dir, "denied.mcap")}},
-		{cli.ExitUnavailable, []string{robot.File(t, map[string]string{"address": "127.0.0.1:1"}), "-to", filepath.Join(dir, "away.mcap")}},
+		{cli.ExitUsage, []string{file, "-o", "json"}}, // no file
+		{cli.ExitUsage, []string{file, "-o", "x.mcap", "-rate", "51"}},
+		{cli.ExitUsage, []string{file, "-o", "x.mcap", "-pictures", "16"}},
+		{cli.ExitUsage, []string{file, "-o", filepath.Join(dir, "vic-00e20100.mcap")}}, // exists
+		{cli.ExitNotFound, []string{"no.json", "-o", "x.mcap"}},
+		{cli.ExitDenied, []string{robot.File(t, map[string]string{"token": "another"}), "-o", filepath.Join(dir, "denied.mcap")}},
+		{cli.ExitUnavailable, []string{robot.File(t, map[string]string{"address": "127.0.0.1:1"}), "-o", filepath.Join(dir, "away.mcap")}},
 	} {
 		if code, out := record(tc.line...); code != tc.code {
 			t.Errorf("%q: %d %s, want %d", tc.line, code, out, tc.code)

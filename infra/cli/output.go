@@ -25,6 +25,29 @@ func AddOutput(root *cobra.Command) {
 	_ = root.RegisterFlagCompletionFunc(outputFlag, cobra.FixedCompletions([]string{"table", "json"}, cobra.ShellCompDirectiveNoFileComp))
 }
 
+// AddOutputFile makes -o of a command that writes a file name that file too: any other word than table and json is a FILE, which it puts into file.
+func AddOutputFile(cmd *cobra.Command, file *string, what string) {
+	cmd.Flags().VarP(&formatOrFile{format{"table"}, file}, outputFlag, "o", what+" `FILE`; or print the result as table or json")
+}
+
+// formatOrFile is the value of -o of a command that writes a file.
+type formatOrFile struct {
+	format
+	file *string
+}
+
+func (f *formatOrFile) Type() string { return "file" }
+func (f *formatOrFile) Set(s string) error {
+	switch s {
+	case "table", "json":
+		return f.format.Set(s)
+	case "":
+		return fmt.Errorf("want the name of a file, table or json")
+	}
+	*f.file = s
+	return nil
+}
+
 // format is the value of -o.
 type format struct{ v string }
 

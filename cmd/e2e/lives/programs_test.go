@@ -34,7 +34,7 @@ func late(err error) bool {
 func record(t *testing.T, file string, do func()) {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "run.mcap")
-	cmd := exec.CommandContext(t.Context(), filepath.Join(housetest.Bin, "kennelctl"), "robot", "record", file, "-to", name, "-o", "json")
+	cmd := exec.CommandContext(t.Context(), filepath.Join(housetest.Bin, "kennelctl"), "robot", "record", file, "-o", name, "-o", "json")
 	var out, errOut bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errOut
 	if err := cmd.Start(); err != nil {

@@ -3,6 +3,7 @@ package animkit
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -300,19 +301,22 @@ func (e *eyes) check() error {
 
 func previewCommand() *cobra.Command {
 	var look eyes
-	var name string
+	var name, out string
 	var seed uint64
 	cmd := &cobra.Command{
-		Use:   "preview CLIP|FILE OUT.gif",
+		Use:   "preview CLIP|FILE [OUT.gif]",
 		Short: "Draw the face of a clip as a moving picture",
 		Long: `Draw the face of a clip, as a robot's display shows it 30 times a second, into a GIF file: the clip, and a second of the face after it. Of a file with several
-clips the first one, or the one that -clip names.`,
-		Example: `  robotkit anim preview anim_mood_happy_01 happy.gif
+clips the first one, or the one that -clip names. OUT.gif is CLIP.gif in this folder unless it is given, here or by -o.`,
+		Example: `  robotkit anim preview anim_mood_happy_01 -o happy.gif
   robotkit anim preview greet.clip hello.gif -clip anim_greeting_hello_01 -hue 0.57`,
-		Args: cobra.ExactArgs(2),
+		Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := look.check(); err != nil {
 				return err
+			}
+			if len(args) == 2 && out != "" {
+				return cli.Usage("%s and -o %s: want one file to write", args[1], out)
 			}
 			clips, err := load(cmd, args[0])
 			if err != nil {
@@ -327,15 +331,20 @@ clips the first one, or the one that -clip names.`,
 			if err != nil {
 				return err
 			}
-			if err := atomicfile.WriteFile(args[1], b.Bytes(), 0o644); err != nil {
+			to := cmp.Or(out, filepath.Base(clips[i].Name)+".gif")
+			if len(args) == 2 {
+				to = args[1]
+			}
+			if err := atomicfile.WriteFile(to, b.Bytes(), 0o644); err != nil {
 				return err
 			}
-			return cli.Print(cmd, map[string]any{"file": args[1], "clip": clips[i].Name, "pictures": n, "bytes": b.Len()}, func(t *cli.Table) {
-				t.Text(fmt.Sprintf("%s: %s, %s, %d bytes", args[1], clips[i].Name, cli.Count(n, "picture"), b.Len()))
+			return cli.Print(cmd, map[string]any{"file": to, "clip": clips[i].Name, "pictures": n, "bytes": b.Len()}, func(t *cli.Table) {
+				t.Text(fmt.Sprintf("%s: %s, %s, %d bytes", to, clips[i].Name, cli.Count(n, "picture"), b.Len()))
 			})
 		},
 	}
 	look.add(cmd)
+	cli.AddOutputFile(cmd, &out, "write the picture to")
 	cmd.Flags().StringVar(&name, "clip", "", "which clip of a file")
 	cmd.Flags().Uint64Var(&seed, "seed", 1, "what varies is drawn from it")
 	return cmd

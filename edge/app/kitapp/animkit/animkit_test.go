@@ -130,7 +130,17 @@ func TestPreview(t *testing.T) {
 	if err != nil || len(g.Image) != 43 || bytes.Equal(g.Image[5].Pix, g.Image[40].Pix) {
 		t.Errorf("%v: %d pictures", err, len(g.Image))
 	}
-	for _, args := range [][]string{{"nod.clip", "x.gif", "-clip", "nid"}, {"nod.clip", "x.gif", "-zoom", "9"}, {"nothing", "x.gif"}} {
+	for _, args := range [][]string{{"-o", "named.gif"}, {}} {
+		code, out, errOut := run(t, "", append([]string{"anim", "preview", "nod.clip", "-clip", "nod", "-zoom", "1", "-o", "json"}, args...)...)
+		file := "nod.gif"
+		if len(args) > 0 {
+			file = args[1]
+		}
+		if info, err := os.Stat(file); code != cli.ExitOK || err != nil || info.Size() == 0 || !strings.Contains(out, `"`+file+`"`) {
+			t.Errorf("%q: %d %s%s, %v", args, code, out, errOut, err)
+		}
+	}
+	for _, args := range [][]string{{"nod.clip", "x.gif", "-o", "y.gif", "-clip", "nod"}, {"nod.clip", "x.gif", "-clip", "nid"}, {"nod.clip", "x.gif", "-zoom", "9"}, {"nothing", "x.gif"}} {
 		if code, _, _ := run(t, "", append([]string{"anim", "preview"}, args...)...); code == cli.ExitOK {
 			t.Errorf("%v", args)
 		}
