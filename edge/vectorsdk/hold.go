@@ -158,7 +158,7 @@ func (h *hold) renew(ctx context.Context) bool {
 		t.mu.Lock()
 		err := t.lease.Renew(ctx, claimFor)
 		if resume := t.resume.Swap(false) && t.action == nil; err == nil && (resume || t.speed.Load() != nil && time.Since(t.ordered) > driveAgain) {
-			if err = t.set(ctx, t.order); late(corelink.Ended{}, err) {
+			if err = t.set(ctx, t.order); coreclient.Passing(corelink.Ended{}, err) {
 				t.resume.Store(true)
 				err = nil
 			}
@@ -188,7 +188,7 @@ func (t *track) set(ctx context.Context, o core.Order) error {
 	t.speed.Store(m)
 	m.Then(func() {
 		end, err := m.Wait(context.Background()) // it has ended
-		if t.speed.CompareAndSwap(m, nil) && err == nil && late(end, nil) {
+		if t.speed.CompareAndSwap(m, nil) && err == nil && coreclient.Passing(end, nil) {
 			t.resume.Store(true)
 		}
 	})

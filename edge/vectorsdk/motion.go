@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"math"
-	"slices"
-	"strings"
 	"time"
 
 	"kennel/edge/core"
+	"kennel/edge/coreclient"
 	"kennel/edge/corelink"
 	"kennel/edge/gateway"
-	"kennel/edge/motion"
 	"kennel/edge/robot"
 	"kennel/infra/api/vectorpb"
 	"kennel/infra/errs"
@@ -223,7 +221,7 @@ func (f *Facade) act(ctx context.Context, c client, p plan) (*vectorpb.ActionRes
 			code = vectorpb.ActionResult_NOT_STARTED
 		case h.ended():
 			code = vectorpb.ActionResult_INTERRUPTED
-		case late(end, err) && hiccups < maxHiccups: // no failure of the action: it goes the rest of its way
+		case coreclient.Passing(end, err) && hiccups < maxHiccups: // no failure of the action: it goes the rest of its way
 			hiccups++
 			try--
 			moved = again(ctx, moved, end)
@@ -243,16 +241,6 @@ func again(ctx context.Context, moved float64, end corelink.Ended) float64 {
 	case <-time.After(retryAfter):
 	}
 	return moved + end.Moved
-}
-
-// late reports whether a motion ended, or did not begin, because the robot's loop was late or its body not heard for a moment: what was asked for is still
-// possible, and the original has no word for it.
-func late(end corelink.Ended, err error) bool {
-	passing := slices.Concat(motion.Watchdog.Words(), motion.Link.Words())
-	if err != nil {
-		return errs.CodeOf(gateway.Known(err)) == "stopped" && slices.ContainsFunc(passing, func(w string) bool { return strings.Contains(err.Error(), w) })
-	}
-	return end.Outcome == "stopped" && len(end.Reasons) > 0 && !slices.ContainsFunc(end.Reasons, func(r string) bool { return !slices.Contains(passing, r) })
 }
 
 // attempt gives the order of an action and waits until it has ended.

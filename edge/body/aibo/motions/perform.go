@@ -1,15 +1,19 @@
 package motions
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
+	"time"
 
 	"kennel/edge/anim"
 	"kennel/edge/body/aibo"
+	"kennel/edge/core"
 	"kennel/edge/coreclient"
 	"kennel/edge/corelink"
 	"kennel/edge/robot/claim"
+	"kennel/infra/backoff"
 )
 
 // Where returns where the joints of a running robot are, as Body has them. An error if one was not measured, or the robot has no such joint.
@@ -56,22 +60,44 @@ func (p *Plan) Perform(ctx context.Context, c *coreclient.Client, tell func(name
 			}
 			one := o
 			one.Steps = o.Steps[i : i+1]
-			motion, err := c.Do(ctx, one)
-			if err != nil {
-				return fmt.Errorf("%s, keyframe %d: %w", part.Name, i, err)
-			}
-			limit, cancel := context.WithTimeout(ctx, one.Longest())
-			end, err := motion.Wait(limit)
-			cancel()
-			if err == nil && end.Outcome != corelink.Done {
-				err = &coreclient.Unfinished{Ended: end}
-			}
-			if err != nil {
+			if err := keyframe(ctx, c, one); err != nil {
 				return fmt.Errorf("%s, keyframe %d: %w", part.Name, i, err)
 			}
 		}
 	}
 	return nil
+}
+
+// Tries of a keyframe that the robot's own computer interrupts, because it is busy for a moment; own defaults.
+const (
+	tries      = 50
+	retryAfter = 100 * time.Millisecond
+)
+
+// keyframe brings the joints where o says, also if it takes several tries.
+func keyframe(ctx context.Context, c *coreclient.Client, o core.Order) error {
+	for n := 1; ; n++ {
+		end, err := once(ctx, c, o)
+		if err == nil && end.Outcome == corelink.Done {
+			return nil
+		}
+		if n == tries || !coreclient.Passing(end, err) {
+			return cmp.Or(err, error(&coreclient.Unfinished{Ended: end}))
+		}
+		if err := backoff.Sleep(ctx, retryAfter); err != nil {
+			return err
+		}
+	}
+}
+
+func once(ctx context.Context, c *coreclient.Client, o core.Order) (corelink.Ended, error) {
+	motion, err := c.Do(ctx, o)
+	if err != nil {
+		return corelink.Ended{}, err
+	}
+	limit, cancel := context.WithTimeout(ctx, o.Longest())
+	defer cancel()
+	return motion.Wait(limit)
 }
 
 // parts returns the ways and the motion.
