@@ -43,14 +43,17 @@ func TestVectorLives(t *testing.T) {
 func (p *sdkProgram) live(r *sdkRobot, n int) {
 	t := p.t
 	t.Helper()
-	from := poseIn(t, r.in)
-	for side := range 4 {
-		p.straight(r.in, 40)
-		p.turn(float64(side+1) * math.Pi / 2)
-	}
-	if to := poseIn(t, r.in); math.Hypot(to[0]-from[0], to[1]-from[1]) > 0.06 {
-		t.Errorf("a square that began at %v ended at %v", from, to)
-	}
+	r.undisturbed(t, func() string {
+		from := poseIn(t, r.in)
+		for side := range 4 {
+			p.straight(r.in, 40)
+			p.turn(float64(side+1) * math.Pi / 2)
+		}
+		if to := poseIn(t, r.in); math.Hypot(to[0]-from[0], to[1]-from[1]) > 0.06 {
+			return fmt.Sprintf("a square that began at %v ended at %v", from, to)
+		}
+		return ""
+	})
 	angle := 0.1 + 0.1*float64(n%4)
 	p.act("head", func(tag int32) (*vectorpb.ActionResult, error) {
 		a, err := p.SetHeadAngle(p.ctx, &vectorpb.SetHeadAngleRequest{AngleRad: float32(angle), IdTag: tag, NumRetries: 2})

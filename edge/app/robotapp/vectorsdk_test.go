@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math"
 	"os"
@@ -23,6 +24,7 @@ import (
 	"kennel/edge/agent/release"
 	"kennel/edge/body/vector/imu"
 	"kennel/edge/body/vector/vectorsim"
+	"kennel/edge/corelink"
 	"kennel/edge/gateway"
 	"kennel/edge/sim/plane"
 	"kennel/edge/sim/uart"
@@ -36,9 +38,36 @@ import (
 
 // sdkRobot is a simulated Vector with robotd and a gateway that speaks the original's interface.
 type sdkRobot struct {
-	in   inWorld
-	addr string
-	conf *tls.Config
+	in     inWorld
+	addr   string
+	conf   *tls.Config
+	events func() (<-chan *corelink.Event, func())
+}
+
+// undisturbed does what moves the robot, and again up to twice if its loop was late meanwhile: that stops the motors, and then the robot is not exactly where it should
+// be. do returns what is wrong. A machine that is too busy each time is no judge.
+func (r *sdkRobot) undisturbed(t *testing.T, do func() string) {
+	t.Helper()
+	for n := 1; ; n++ {
+		events, remove := r.events()
+		wrong, late := do(), false
+		remove()
+		for len(events) > 0 {
+			e := <-events
+			late = late || e.Name == "robot.aborted"
+		}
+		switch {
+		case wrong == "":
+			return
+		case !late:
+			t.Error(wrong)
+			return
+		case n == 3:
+			t.Logf("not judged, the machine is too busy: %s", wrong)
+			return
+		}
+		t.Logf("%s; its loop was late: again", wrong)
+	}
 }
 
 func newSDKRobot(t *testing.T) *sdkRobot {
@@ -97,7 +126,7 @@ func newSDKRobot(t *testing.T) *sdkRobot {
 	testwait.Until(t, 4*patience, "the gateway", testwait.Holds(func() bool { return g.Addr() != "" }))
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(plate.PEM())
-	return &sdkRobot{b.InWorld, g.Addr(), &tls.Config{RootCAs: pool, ServerName: plate.Name()}}
+	return &sdkRobot{b.InWorld, g.Addr(), &tls.Config{RootCAs: pool, ServerName: plate.Name()}, g.Events}
 }
 
 // sdkProgram is a program for the original robot.
@@ -306,25 +335,32 @@ func TestVectorProgram(t *testing.T) {
 	if _, err := p.state(func(s *vectorpb.RobotState) bool { return math.Abs(float64(s.LiftHeightMm)-92) < 3 }); err != nil {
 		t.Error("the lift is not up: ", err)
 	}
-	from := poseIn(t, r.in)
-	for side := range 4 {
-		p.straight(r.in, 100)
-		p.turn(float64(side+1) * math.Pi / 2) // to the left (part of VEC-MOV-08)
-		if side == 0 {
-			if at := poseIn(t, r.in); math.Abs(math.Remainder(at[2]-math.Pi/2, 2*math.Pi)) > 0.2 {
-				t.Errorf("after a quarter turn to the left the world has it at %v", at)
+	r.undisturbed(t, func() (wrong string) {
+		from := poseIn(t, r.in)
+		for side := range 4 {
+			p.straight(r.in, 100)
+			p.turn(float64(side+1) * math.Pi / 2) // to the left (part of VEC-MOV-08)
+			if side == 0 {
+				if at := poseIn(t, r.in); math.Abs(math.Remainder(at[2]-math.Pi/2, 2*math.Pi)) > 0.2 {
+					wrong = fmt.Sprintf("after a quarter turn to the left the world has it at %v", at)
+				}
 			}
 		}
-	}
-	to := poseIn(t, r.in)
-	if off := math.Hypot(to[0]-from[0], to[1]-from[1]); off > 0.08 || math.Abs(math.Remainder(to[2]-from[2], 2*math.Pi)) > 12*math.Pi/180 {
-		t.Errorf("back at %v, it began at %v: %.3f m away", to, from, off)
-	}
-	p.straight(r.in, 50)
-	ahead := poseIn(t, r.in)
-	if way := math.Hypot(ahead[0]-to[0], ahead[1]-to[1]); math.Abs(way-0.05) > 0.01 {
-		t.Errorf("50 mm are %.3f m", way)
-	}
+		to := poseIn(t, r.in)
+		if off := math.Hypot(to[0]-from[0], to[1]-from[1]); off > 0.08 || math.Abs(math.Remainder(to[2]-from[2], 2*math.Pi)) > 12*math.Pi/180 {
+			wrong = fmt.Sprintf("back at %v, it began at %v: %.3f m away", to, from, off)
+		}
+		return wrong
+	})
+	r.undisturbed(t, func() string {
+		from := poseIn(t, r.in)
+		p.straight(r.in, 50)
+		to := poseIn(t, r.in)
+		if way := math.Hypot(to[0]-from[0], to[1]-from[1]); math.Abs(way-0.05) > 0.01 {
+			return fmt.Sprintf("50 mm are %.3f m", way)
+		}
+		return ""
+	})
 	s, err := p.state(func(s *vectorpb.RobotState) bool { return s.ProxData.FoundObject })
 	if err != nil || s.ProxData.DistanceMm < 300 || s.ProxData.DistanceMm > 1200 || s.Status&(0x8|0x1000) != 0 {
 		t.Errorf("state: %v, %v", s, err)
