@@ -12,6 +12,7 @@ import (
 	"kennel/edge/gateway"
 	"kennel/edge/robot"
 	"kennel/infra/api/vectorpb"
+	"kennel/infra/backoff"
 	"kennel/infra/errs"
 )
 
@@ -159,6 +160,9 @@ func (f *Facade) stopAllMotors(ctx context.Context, c client, _ *vectorpb.StopAl
 // retryAfter is the pause before the next try of an action; own default.
 const retryAfter = 100 * time.Millisecond
 
+// maxRolling is how long a body may roll before the next try; own default.
+const maxRolling = time.Second
+
 // maxHiccups is how often an action continues after the robot's loop was late; own default.
 const maxHiccups = 50
 
@@ -224,23 +228,33 @@ func (f *Facade) act(ctx context.Context, c client, p plan) (*vectorpb.ActionRes
 		case coreclient.Passing(end, err) && hiccups < maxHiccups: // no failure of the action: it goes the rest of its way
 			hiccups++
 			try--
-			moved = again(ctx, moved, end)
+			moved += end.Moved + f.rolled(ctx, end)
 			continue
 		case code >= vectorpb.ActionResult_RETRY && try < min(p.retries, maxRetries):
-			moved = again(ctx, moved, end)
+			moved += end.Moved + f.rolled(ctx, end)
 			continue
 		}
 		return result(code)
 	}
 }
 
-// again pauses before the next try, and returns the way that was made until then.
-func again(ctx context.Context, moved float64, end corelink.Ended) float64 {
-	select {
-	case <-ctx.Done():
-	case <-time.After(retryAfter):
+// rolled pauses before the next try until the body rests, and returns how far it rolled on after the end of a motion, as the motion counts its way.
+func (f *Facade) rolled(ctx context.Context, end corelink.Ended) float64 {
+	before := f.cfg.Gateway.Reports().Motion
+	err := backoff.Sleep(ctx, retryAfter)
+	for deadline := time.Now().Add(maxRolling); err == nil && before != nil && time.Now().Before(deadline); err = backoff.Sleep(ctx, retryAfter/2) {
+		now := f.cfg.Gateway.Reports().Motion
+		switch {
+		case end.Unit == "" || now == nil:
+			return 0
+		case now.AtUS == before.AtUS || math.Abs(now.Speed) > 1e-3 || math.Abs(now.Turning) > 1e-2:
+		case end.Unit == "m":
+			return (now.X-end.X)*math.Cos(end.Theta) + (now.Y-end.Y)*math.Sin(end.Theta)
+		default:
+			return -math.Remainder(now.Theta-end.Theta, 2*math.Pi) // to the right
+		}
 	}
-	return moved + end.Moved
+	return 0
 }
 
 // attempt gives the order of an action and waits until it has ended.

@@ -113,7 +113,7 @@ func TestRead(t *testing.T) {
 		t.Error(d, ok)
 	}
 	d, err := r.Describe(t.Context())
-	if err != nil || d.Thing != "vic:00e20100" || len(d.Parts) != 3 {
+	if err != nil || d.Thing != "vic:00e20100" || len(d.Parts) != 4 {
 		t.Errorf("%v, %v", d, err)
 	}
 	if ahead, err := r.Ahead(t.Context()); ahead != "robot.body.laser.distance" || err != nil {
