@@ -187,12 +187,13 @@ func differs(x Ran) string {
 	return ""
 }
 
-// moved returns the names of what orders move that can be claimed.
+// moved returns the names of what orders move that can be claimed: all but the settings of a camera.
 func moved(d *robotpb.Description, orders []Order) (names []string) {
 	for _, o := range orders {
 		for _, step := range o.Request.Steps {
 			for _, s := range step.Statements {
-				if !slices.Contains(names, s.Name) && slices.ContainsFunc(d.Parts, func(p *robotpb.Part) bool { return p.Actuator && owns(p, s.Name) }) {
+				camera := func(p *robotpb.Part) bool { return slices.Contains(p.Interfaces, "VideoIn") && owns(p, s.Name) }
+				if !slices.Contains(names, s.Name) && !slices.ContainsFunc(d.Parts, camera) {
 					names = append(names, s.Name)
 				}
 			}

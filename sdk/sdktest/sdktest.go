@@ -194,7 +194,7 @@ func (r *Robot) call(ctx context.Context, authorization string, q proto.Message,
 	switch q := q.(type) {
 	case *robotpb.DescribeRequest:
 		return tell(&robotpb.Description{Thing: "vic:00e20100", Species: "vector", Name: Name, Rights: []string{"look", "move"}, Limits: &robotpb.Limits{RateHz: 50},
-			Parts: []*robotpb.Part{{Full: "robot", Actuator: true}, {Full: "robot.body.sonar[0]", Interfaces: []string{"DistanceSensor"}, Bearing: proto.Float64(-0.2)}, {Full: "robot.body.laser", Compact: "laser", Interfaces: []string{"DistanceSensor"}, Slots: []*robotpb.Slot{{Name: "distance", Unit: "m"}}},
+			Parts: []*robotpb.Part{{Full: "robot"}, {Full: "robot.body.sonar[0]", Interfaces: []string{"DistanceSensor"}, Bearing: proto.Float64(-0.2)}, {Full: "robot.body.laser", Compact: "laser", Interfaces: []string{"DistanceSensor"}, Slots: []*robotpb.Slot{{Name: "distance", Unit: "m"}}},
 				{Full: "fake", Slots: []*robotpb.Slot{{Name: "count"}}}}})
 	case *robotpb.ReadRequest:
 		return r.read(q, tell)
