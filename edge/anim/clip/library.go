@@ -140,9 +140,9 @@ var ErrNoClip = errors.New("no clip for this trigger")
 
 // Chooser draws clips for triggers, and remembers which of them rest. It belongs to one goroutine; the same seed and calls draw the same clips.
 type Chooser struct {
-	library *Library
-	rand    *rand.Rand
-	rests   map[string]time.Duration // of a clip in a group, until when
+	from  *Library
+	rand  *rand.Rand
+	rests map[string]time.Duration // of a clip in a group, until when
 }
 
 // NewChooser returns a Chooser.
@@ -153,7 +153,7 @@ func NewChooser(l *Library, seed uint64) *Chooser {
 // Choose draws the clip of a trigger for a mood and an angle of the head (degrees, up positive): of those for the mood, or for AnyMood if there is none, those whose
 // head range fits and that do not rest, by their weights. If all rest, the one that rests the shortest is taken (VEC-TRG-04). ErrNoClip if none fits.
 func (c *Chooser) Choose(now time.Duration, trigger, mood string, head float64) (*Clip, error) {
-	group, ok := c.library.Triggers[trigger]
+	group, ok := c.from.Triggers[trigger]
 	if !ok {
 		return nil, fmt.Errorf("%w: %.60q is not a trigger", ErrNoClip, trigger)
 	}
@@ -182,14 +182,14 @@ func (c *Chooser) Choose(now time.Duration, trigger, mood string, head float64) 
 		}
 	}
 	c.rests[group+"/"+pick.Name] = now + time.Duration(pick.Cooldown*float64(time.Second))
-	return c.library.Clips[pick.Name], nil
+	return c.from.Clips[pick.Name], nil
 }
 
 // fitting returns the choices of a group for a mood and an angle of the head whose clips are there.
 func (c *Chooser) fitting(group, mood string, head float64) (fits []*Choice) {
-	for i := range c.library.Groups[group] {
-		x := &c.library.Groups[group][i]
-		if x.Mood == mood && (!x.UseHead || head >= x.HeadMin && head <= x.HeadMax) && c.library.Clips[x.Name] != nil {
+	for i := range c.from.Groups[group] {
+		x := &c.from.Groups[group][i]
+		if x.Mood == mood && (!x.UseHead || head >= x.HeadMin && head <= x.HeadMax) && c.from.Clips[x.Name] != nil {
 			fits = append(fits, x)
 		}
 	}

@@ -83,7 +83,7 @@ type compiler struct {
 	noTags     int // > 0 where a colon ends an expression instead of marking a tag
 	deprecated string
 	isDeprec   bool
-	library    string
+	nativeLib  string
 	libraries  []string
 	noLibs     bool
 	rationTag  int

@@ -251,7 +251,7 @@ func (c *compiler) parsePrototype(native bool) {
 	c.deprecate(f)
 	if native {
 		f.sym.use |= useNative | useDefined | useReturns
-		f.library = c.library
+		f.nativeLib = c.nativeLib
 	} else if cl.public {
 		f.sym.use |= usePublic
 	}

@@ -457,7 +457,7 @@ func (l *linker) program() *amx.Program {
 			e.Name = f.alias
 		}
 		p.Natives = append(p.Natives, e)
-		used = append(used, f.library)
+		used = append(used, f.nativeLib)
 	}
 	for _, lib := range c.libraries {
 		if !c.noLibs && slices.Contains(used, lib) {

@@ -74,12 +74,12 @@ func (c *compiler) pragmaLibrary() {
 	c.text[c.at] = 0
 	switch {
 	case name == "":
-		c.library = ""
+		c.nativeLib = ""
 	case name == "-":
 		c.noLibs = true
 	case !slices.Contains(c.libraries, name):
 		c.libraries = append(c.libraries, name)
-		c.library = name
+		c.nativeLib = name
 	}
 }
 

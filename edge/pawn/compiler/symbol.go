@@ -112,7 +112,7 @@ type function struct {
 	native     int // number in the table of natives, -1 not used yet
 	fixed      bool
 	alias      string
-	library    string
+	nativeLib  string
 	deprecated bool
 	why        string
 	// returned array

@@ -67,7 +67,7 @@ func (*DescribeRequest) Descriptor() ([]byte, []int) {
 type Description struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Thing         string                 `protobuf:"bytes,1,opt,name=thing,proto3" json:"thing,omitempty"`       // such as "vic:00e20100"
-	Species       string                 `protobuf:"bytes,2,opt,name=species,proto3" json:"species,omitempty"`   // such as "vector"
+	Species       string                 `protobuf:"bytes,2,opt,name=species,proto3" json:"species,omitempty"`   // such as "vic"
 	Name          string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`         // "" while it has none
 	Model         string                 `protobuf:"bytes,4,opt,name=model,proto3" json:"model,omitempty"`       // of the body
 	Firmware      string                 `protobuf:"bytes,5,opt,name=firmware,proto3" json:"firmware,omitempty"` // of the body

@@ -218,7 +218,7 @@ func TestOwners(t *testing.T) {
 		default:
 		}
 		if time.Since(start) > 5*2*time.Second {
-			t.Fatal("the tail goes on 10 s after the robot changed hands")
+			t.Fatal("the former owner still gets events 10 s after the robot changed hands")
 		}
 	}
 }

@@ -305,7 +305,7 @@ func previewCommand() *cobra.Command {
 	var seed uint64
 	cmd := &cobra.Command{
 		Use:   "preview CLIP|FILE [OUT.gif]",
-		Short: "Draw the face of a clip as a moving picture",
+		Short: "Draw the face of a clip as an animated GIF",
 		Long: `Draw the face of a clip, as a robot's display shows it 30 times a second, into a GIF file: the clip, and a second of the face after it. Of a file with several
 clips the first one, or the one that -clip names. OUT.gif is CLIP.gif in this folder unless it is given, here or by -o.`,
 		Example: `  robotkit anim preview anim_mood_happy_01 -o happy.gif

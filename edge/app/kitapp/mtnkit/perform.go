@@ -38,7 +38,7 @@ func performCommand() *cobra.Command {
 	var plan bool
 	cmd := &cobra.Command{
 		Use:   "perform FILE|MOTION",
-		Short: "Do a motion on a running AIBO",
+		Short: "Play a motion on a running AIBO",
 		Long: `Do a motion on the AIBO whose robotd runs in -root: a file for its model, or a motion of the library by its name. The robot first goes through known
 postures to where the motion begins: from sleep to stand by way of sitting. A motion that would make it tip over is refused, with the 8 ms row.
 Only root and the user of robotd may connect.`,

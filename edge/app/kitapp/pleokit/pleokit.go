@@ -23,7 +23,7 @@ import (
 // Pleo returns the command for Pleo's applications.
 func Pleo() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "pleo", Short: "Build applications for Pleo, its card's file of sounds, motions, commands and scripts, and run them",
+		Use: "pleo", Short: "Build applications for Pleo from sounds, motions, commands and scripts, and run them",
 		Example: "  robotkit pleo init demo\n  robotkit pleo build demo\n  robotkit pleo inspect demo/build/demo.urf\n  robotkit pleo unpack demo/build/demo.urf -to parts\n  robotkit pleo run demo/build -touch head@2s",
 	}
 	cmd.AddCommand(initCommand(), buildCommand(), inspectCommand(), unpackCommand(), convertCommand())
@@ -165,7 +165,7 @@ func content(name string) ([]byte, error) {
 
 func inspectCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "inspect FILE", Short: "Show what is in a file of Pleo",
+		Use: "inspect FILE", Short: "List the content of a Pleo file",
 		Long:    `Show what is in a bundle (URF), sound (USF), motion (UMF), command (UCF) or script (AMX). The sum, sizes and counts are checked; a damaged file is an error.`,
 		Example: "  robotkit pleo inspect demo/build/demo.urf\n  robotkit pleo inspect bow.umf -o json",
 		Args:    cobra.ExactArgs(1),

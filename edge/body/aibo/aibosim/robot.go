@@ -21,6 +21,7 @@ import (
 	"kennel/edge/body/aibo"
 	"kennel/edge/body/aibo/jointlink"
 	"kennel/edge/body/aibo/statics"
+	"kennel/edge/body/bodysim"
 	"kennel/edge/body/scanbuf"
 )
 
@@ -259,24 +260,7 @@ func (r *Robot) state() State {
 
 // Await blocks until cond holds, looking after each Step, and returns the state in which it did, or ctx's error.
 func (r *Robot) Await(ctx context.Context, cond func(State) bool) (State, error) {
-	stop := context.AfterFunc(ctx, func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.changed.Broadcast()
-	})
-	defer stop()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for {
-		s := r.state()
-		if cond(s) {
-			return s, nil
-		}
-		if err := ctx.Err(); err != nil {
-			return s, fmt.Errorf("aibosim: %w", err)
-		}
-		r.changed.Wait()
-	}
+	return bodysim.Await(ctx, r.changed, r.state, cond)
 }
 
 // period is the time of a Step.

@@ -2,9 +2,9 @@ package amigobotsim
 
 import (
 	"context"
-	"fmt"
 	"time"
 
+	"kennel/edge/body/bodysim"
 	"kennel/edge/sim/plane"
 )
 
@@ -56,24 +56,7 @@ func (r *Robot) state() State {
 
 // Await blocks until cond holds, looking after each Step, and returns the state in which it did, or ctx's error.
 func (r *Robot) Await(ctx context.Context, cond func(State) bool) (State, error) {
-	stop := context.AfterFunc(ctx, func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.changed.Broadcast()
-	})
-	defer stop()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for {
-		s := r.state()
-		if cond(s) {
-			return s, nil
-		}
-		if err := ctx.Err(); err != nil {
-			return s, fmt.Errorf("amigobotsim: %w", err)
-		}
-		r.changed.Wait()
-	}
+	return bodysim.Await(ctx, r.changed, r.state, cond)
 }
 
 // InWorld runs fn on the robot's world between two steps, and returns fn's error.

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"kennel/edge/body/bodysim"
 	"kennel/edge/body/vector/spine"
 	"kennel/edge/body/vector/vectordriver"
 )
@@ -477,21 +478,7 @@ func (b *Board) State() State {
 
 // Await blocks until cond holds, looking at the end of each period, and returns the state in which it did, or ctx's error.
 func (b *Board) Await(ctx context.Context, cond func(State) bool) (State, error) {
-	stop := context.AfterFunc(ctx, func() {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.changed.Broadcast()
-	})
-	defer stop()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for !cond(b.state) {
-		if err := ctx.Err(); err != nil {
-			return b.state, err
-		}
-		b.changed.Wait()
-	}
-	return b.state, nil
+	return bodysim.Await(ctx, b.changed, func() State { return b.state }, cond)
 }
 
 func (b *Board) set(fn func(w *world)) {
