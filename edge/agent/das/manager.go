@@ -316,15 +316,18 @@ func (m *Manager) SetAllowUpload(allow bool) error {
 	if err := loadGlobals(m.conf.Root, m.file.PersistentGlobals).save(m.conf.Root, m.file.PersistentGlobals, allow, profile); err != nil {
 		return err
 	}
+	m.mu.Lock()
+	m.allowed = allow // before AllowFile says so: what a program leaves as soon as it sees the file must not be deleted
+	m.mu.Unlock()
 	if err := flag(m.conf.Root, allow); err != nil {
+		m.mu.Lock()
+		m.allowed = false
+		m.mu.Unlock()
 		return err
 	}
 	if !allow {
 		return m.discard()
 	}
-	m.mu.Lock()
-	m.allowed = true
-	m.mu.Unlock()
 	if changed {
 		m.Log(Source, "das.allow_upload", nil, 1) // i1: 1 allowed. A no has no event: nothing may be sent any longer
 	}

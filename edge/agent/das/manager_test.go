@@ -601,6 +601,32 @@ func TestSession(t *testing.T) {
 	}
 }
 
+// TestAllowFileComesLast: VEC-LOG-08: a program that sees AllowFile leaves a log at once, so the robot knows of the yes by then; else it would delete the log.
+func TestAllowFileComesLast(t *testing.T) {
+	root := testRoot(t)
+	m := newManager(t, root, "boot-1")
+	for range 20 {
+		if err := m.SetAllowUpload(false); err != nil {
+			t.Fatal(err)
+		}
+		early := make(chan bool)
+		go func() {
+			for {
+				if _, err := root.Stat(AllowFile); err == nil {
+					early <- !m.AllowUpload()
+					return
+				}
+			}
+		}()
+		if err := m.SetAllowUpload(true); err != nil {
+			t.Fatal(err)
+		}
+		if <-early {
+			t.Fatal("the file was there before the yes")
+		}
+	}
+}
+
 // TestSessionSurvives: part of VEC-DAS-05, VEC-DAS-08, VEC-DAS-18: the profile survives a boot, the other sessions a restart of agentd within it; a profile that
 // begins while the owner allows no events is the one of later events.
 func TestSessionSurvives(t *testing.T) {
