@@ -48,6 +48,8 @@ func (g *Gateway) calls() []call {
 		stream("order", "", true, g.order),
 		unary("do", "", true, g.do),
 		unary("stop", "", false, g.stop),
+		unary("settings", Change, true, g.settings),
+		unary("change", Change, true, g.change),
 	}
 }
 

@@ -47,9 +47,11 @@ const (
 	Move = "move" // everything else that is written
 
 	Camera = "camera" // pictures, and how they are taken
+
+	Change = "settings" // the robot's settings
 )
 
-var rights = []string{Look, Talk, Move, Camera}
+var rights = []string{Look, Talk, Move, Camera, Change}
 
 // Config configures a Gateway. All is required.
 type Config struct {
@@ -60,6 +62,8 @@ type Config struct {
 	// Client returns whose token bearer is; false: it is unknown.
 	Client func(ctx context.Context, bearer string) (Client, bool)
 	Name   func() string // the robot's; "" while it has none
+	// Settings are the documents of which programs read and change the one with the robot's settings.
+	Settings Documents
 }
 
 // Anywhere is port 443 of every address, and 8443 where that is not permitted or taken.

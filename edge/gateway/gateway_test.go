@@ -26,6 +26,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"kennel/edge/agent/docs"
 	"kennel/edge/agent/host"
 	"kennel/edge/agent/ownership/gatewaycert"
 	"kennel/edge/control"
@@ -38,6 +39,7 @@ import (
 	"kennel/infra/runner"
 	"kennel/infra/testwait"
 	"kennel/infra/thing"
+	"kennel/jdocs"
 )
 
 const patience = 10 * time.Second
@@ -86,8 +88,12 @@ func newDeskAt(t testing.TB, addr string, more ...robot.Part) *desk {
 		t.Fatal(err)
 	}
 	h := host.New(host.Robot{Root: root, Dir: dir, Thing: "vic:00e20100", OS: "2.1.0.7", Log: log, Changed: func() {}, Now: time.Now})
+	kept, err := docs.New(docs.Config{Settings: jdocs.RobotSettings, Root: root, Log: log, Unwatched: true}) // no cloud
+	if err != nil {
+		t.Fatal(err)
+	}
 	g := gateway.New(h, gateway.Config{Addr: addr, Certificate: func() (tls.Certificate, bool) { return plate.TLSCertificate(), true },
-		Name: plate.Name, Client: func(_ context.Context, bearer string) (gateway.Client, bool) {
+		Name: plate.Name, Settings: kept.Reach(), Client: func(_ context.Context, bearer string) (gateway.Client, bool) {
 			d.mu.Lock()
 			defer d.mu.Unlock()
 			c, ok := d.clients[bearer]
@@ -191,7 +197,7 @@ func TestEveryCall(t *testing.T) {
 	for i := range desc.Len() {
 		m := desc.Get(i)
 		name, path := string(m.Name()), strings.ToLower(string(m.Name()))
-		unused := map[string]string{"Describe": "talk", "Read": "talk", "Subscribe": "talk", "Events": "talk", "Orders": "talk", "Image": "look", "Images": "look", "Claim": "look", "Renew": "look", "Release": "look"}[name]
+		unused := map[string]string{"Describe": "talk", "Read": "talk", "Subscribe": "talk", "Events": "talk", "Orders": "talk", "Image": "look", "Images": "look", "Claim": "look", "Renew": "look", "Release": "look", "Settings": "look", "Change": "look"}[name]
 		for token, want := range map[string]string{"": "token_missing", "unknown": "token_wrong", unused: "right_missing"} {
 			if token == "" && want == "right_missing" {
 				continue // any client may
@@ -217,7 +223,7 @@ func TestEveryCall(t *testing.T) {
 			}
 		}
 	}
-	for call, want := range map[string]string{"read": "invalid", "claim": "invalid", "do": "invalid", "renew": "lease_gone", "subscribe": "invalid", "image": "unable", "images": "unable", "nothing": "no_such_call"} {
+	for call, want := range map[string]string{"read": "invalid", "claim": "invalid", "do": "invalid", "renew": "lease_gone", "subscribe": "invalid", "image": "unable", "change": "invalid", "images": "unable", "nothing": "no_such_call"} {
 		if _, body := d.post(t, "all", call, "{}"); !strings.Contains(body, `"code":"`+want+`"`) {
 			t.Errorf("%s of nothing: %s, want %s", call, body, want)
 		}

@@ -92,6 +92,19 @@ func TestModel(t *testing.T) {
 		d.body.End(end, 0.05)
 		<-done
 	}
+	change := map[string]any{"settings": map[string]any{"master_volume": "LOW"}}
+	if failed, text := use(eyes, "change_settings", change); !failed || !strings.Contains(text, "right_missing") {
+		t.Errorf("%v %s", failed, text)
+	}
+	if failed, text := use(hands, "change_settings", change); failed || !strings.Contains(text, "LOW") {
+		t.Errorf("%v %s", failed, text)
+	}
+	if failed, text := use(hands, "settings", nil); failed || !strings.Contains(text, "TIP_OVER_TEAL") {
+		t.Errorf("%v %s", failed, text)
+	}
+	if failed, text := use(hands, "change_settings", map[string]any{"settings": map[string]any{"master_volume": "DEAFENING"}}); !failed || !strings.Contains(text, "MEDIUM_HIGH") {
+		t.Errorf("%v %s", failed, text)
+	}
 	if failed, text := use(eyes, "stop", nil); failed {
 		t.Error(text)
 	}

@@ -225,6 +225,27 @@ func TestOrders(t *testing.T) {
 	}
 }
 
+// TestSettings: settings are values by name; a change answers with all of them, and a wrong one changes nothing.
+func TestSettings(t *testing.T) {
+	r := connect(t)
+	want := map[string]any{"volume": "LOW", "metric": true, "place": nil, "eyes": map[string]any{"hue": 0.5}}
+	if got, err := r.Settings(t.Context()); err != nil || !reflect.DeepEqual(got, want) {
+		t.Error(got, err)
+	}
+	want = map[string]any{"volume": "HIGH", "metric": false, "place": "here", "eyes": map[string]any{"hue": 0.25}}
+	if got, err := r.Change(t.Context(), map[string]any{"volume": "HIGH", "metric": false, "place": "here", "eyes.hue": 0.25}); err != nil || !reflect.DeepEqual(got, want) {
+		t.Error(got, err)
+	}
+	if got, err := r.DescribeSettings(t.Context()); err != nil || !slices.Equal(got[0].Values, []string{"LOW", "HIGH"}) {
+		t.Error(got, err)
+	}
+	for name, v := range map[string]any{"colour": 2, "volume": make(chan int)} {
+		if _, err := r.Change(t.Context(), map[string]any{name: v}); !errors.Is(err, &kennel.Error{Code: "invalid"}) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // TestEndedByProgram: a program that gives up ends the motion.
 func TestEndedByProgram(t *testing.T) {
 	r := connect(t)

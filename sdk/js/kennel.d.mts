@@ -81,6 +81,9 @@ export class Robot extends Mover {
   orders(options?: { signal?: AbortSignal }): AsyncGenerator<OrderReport>;
   picture(options?: { format?: Format; quality?: number }): Promise<Picture>;
   pictures(options?: { format?: Format; quality?: number; rate?: number; signal?: AbortSignal }): AsyncGenerator<Picture>;
+  settings(): Promise<Record<string, unknown>>;
+  describeSettings(): Promise<Setting[]>;
+  change(settings: Record<string, unknown>): Promise<Record<string, unknown>>;
   claim(parts: string | string[], options?: { time?: number; reason?: string }): Promise<Lease>;
 }
 
@@ -136,6 +139,15 @@ export interface OrderReport {
   steps: Order["steps"];
   for_ms: number;
   ended: Ended | null;
+}
+export interface Setting {
+  name: string;
+  value: unknown;
+  type: string;
+  values: string[];
+  unit: string;
+  about: string;
+  fields: Setting[];
 }
 export interface Description {
   thing: string;

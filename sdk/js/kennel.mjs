@@ -322,6 +322,22 @@ export class Robot extends Mover {
     }
   }
 
+  // settings returns the robot's settings by name; null where it has no value. What each may be is in describeSettings.
+  async settings() {
+    return byName(await this.describeSettings());
+  }
+
+  // describeSettings returns the robot's settings with type, allowed values and unit. It is rejected with unable for a robot without settings.
+  async describeSettings() {
+    return (await ask(this._transport, "settings", {})).settings;
+  }
+
+  // change changes settings, all or none, and returns all of them: robot.change({ master_volume: "LOW" }). They are on the robot's disk then. It is rejected with
+  // invalid and what is allowed. A field of an object is named by both: "custom_eye_color.hue".
+  async change(settings) {
+    return byName((await ask(this._transport, "change", { settings })).settings);
+  }
+
   // claim takes parts for this program, by the names of actuators or of what has them: all or none. options.time is 0.1 to 60 s (5); the lease is renewed until
   // release. Programs that are refused meanwhile hear options.reason.
   async claim(parts, { time = 5, reason = "" } = {}) {
@@ -331,6 +347,8 @@ export class Robot extends Mover {
     return lease;
   }
 }
+
+const byName = (settings) => Object.fromEntries(settings.map((s) => [s.name, s.value]));
 
 // Lease holds parts of the robot for this program: others cannot move them. If the program ends, the robot gives them back when the lease's time is over.
 export class Lease extends Mover {

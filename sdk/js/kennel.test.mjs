@@ -65,6 +65,14 @@ export const tests = {
     }
     await awaited(robot, "cancelled", 1);
   },
+  async settings(robot) {
+    equal(await robot.settings(), { volume: "LOW", metric: true, place: null, eyes: { hue: 0.5 } });
+    const got = await robot.change({ volume: "HIGH", metric: false, place: "here", "eyes.hue": 0.25 });
+    equal(got, { volume: "HIGH", metric: false, place: "here", eyes: { hue: 0.25 } });
+    equal([await robot.settings(), (await robot.describeSettings())[0].values], [got, ["LOW", "HIGH"]]);
+    await refused("invalid", robot.change({ colour: 2 }), { says: "colour" });
+    await robot.change({ volume: "LOW", metric: true, place: null, "eyes.hue": 0.5 });
+  },
   async pictures(robot) {
     const { data, ...rest } = await robot.picture({ format: "rgb", quality: 90 });
     equal([...data], [255, 216, 0, 90]);

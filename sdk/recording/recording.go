@@ -234,7 +234,12 @@ func (w *writer) begin(d *robotpb.Description, now time.Time) error {
 			err = errors.Join(err, w.topic(topicOf(p.Full), p.Full, "jsonschema", "json", schemaOf(p)))
 		}
 	}
-	files, merr := proto.Marshal(&descriptorpb.FileDescriptorSet{File: []*descriptorpb.FileDescriptorProto{protodesc.ToFileDescriptorProto(robotpb.File_robot_proto)}})
+	set := &descriptorpb.FileDescriptorSet{} // with what it imports, imports first
+	for imports, i := robotpb.File_robot_proto.Imports(), 0; i < imports.Len(); i++ {
+		set.File = append(set.File, protodesc.ToFileDescriptorProto(imports.Get(i).FileDescriptor))
+	}
+	set.File = append(set.File, protodesc.ToFileDescriptorProto(robotpb.File_robot_proto))
+	files, merr := proto.Marshal(set)
 	return errors.Join(err, merr,
 		w.topic(ordersTopic, string((&robotpb.OrderReport{}).ProtoReflect().Descriptor().FullName()), "protobuf", "protobuf", files),
 		w.topic(eventsTopic, "kennel.Event", "jsonschema", "json", []byte(eventSchema)),

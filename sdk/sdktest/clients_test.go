@@ -61,8 +61,10 @@ func TestPythonMessages(t *testing.T) {
 	want := protodesc.ToFileDescriptorProto(robotpb.File_robot_proto)
 	want.Name = got.Name
 	for _, m := range want.MessageType {
-		for _, f := range m.Field {
-			f.JsonName = nil // protoc for Python leaves it out
+		for _, m := range append(m.NestedType, m) {
+			for _, f := range m.Field {
+				f.JsonName = nil // protoc for Python leaves it out
+			}
 		}
 	}
 	if !proto.Equal(got, want) {

@@ -50,6 +50,14 @@ func (r *Robot) Stop(ctx context.Context, q *robotpb.StopRequest) (*robotpb.Stop
 	return unary[*robotpb.StopResponse](ctx, r, q)
 }
 
+func (r *Robot) Settings(ctx context.Context, q *robotpb.SettingsRequest) (*robotpb.SettingsResponse, error) {
+	return unary[*robotpb.SettingsResponse](ctx, r, q)
+}
+
+func (r *Robot) Change(ctx context.Context, q *robotpb.ChangeRequest) (*robotpb.SettingsResponse, error) {
+	return unary[*robotpb.SettingsResponse](ctx, r, q)
+}
+
 func (r *Robot) Subscribe(q *robotpb.SubscribeRequest, s grpc.ServerStreamingServer[robotpb.Values]) error {
 	return stream(r, q, s)
 }

@@ -44,6 +44,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
 
 	"kennel/infra/api/robotpb"
 )
@@ -63,17 +64,18 @@ type Robot struct {
 	// Stay makes streams last after their messages, as those of a robot that is not lost.
 	Stay bool
 
-	mu     sync.Mutex
-	pose   robotpb.Pose
-	counts map[string]int
-	leases map[string]bool
-	end    chan struct{}
+	mu       sync.Mutex
+	pose     robotpb.Pose
+	counts   map[string]int
+	leases   map[string]bool
+	settings *robotpb.SettingsResponse
+	end      chan struct{}
 }
 
 // Start starts a robot that ends with the test. files are served to browsers below /.
 func Start(t testing.TB, files http.Handler) *Robot {
 	t.Helper()
-	r := &Robot{counts: map[string]int{}, leases: map[string]bool{}, end: make(chan struct{})}
+	r := &Robot{counts: map[string]int{}, leases: map[string]bool{}, settings: newSettings(), end: make(chan struct{})}
 	cert := certificate(t)
 	r.Certificate = string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Certificate[0]}))
 	calls := grpc.NewServer()
@@ -219,6 +221,10 @@ func (r *Robot) call(ctx context.Context, authorization string, q proto.Message,
 			return refuse("no_picture", codes.Unavailable, http.StatusServiceUnavailable, "no picture: the robot sleeps")
 		}
 		return tell(picture(cmp.Or(q.Format, "jpeg"), q.GetQuality(), 0))
+	case *robotpb.SettingsRequest:
+		return tell(proto.CloneOf(r.settings))
+	case *robotpb.ChangeRequest:
+		return r.change(q, tell)
 	case *robotpb.StopRequest:
 		r.counts["stopped"]++
 		return tell(&robotpb.StopResponse{})
@@ -226,6 +232,30 @@ func (r *Robot) call(ctx context.Context, authorization string, q proto.Message,
 	r.mu.Unlock()
 	defer r.mu.Lock()
 	return r.stream(ctx, q, tell)
+}
+
+func newSettings() *robotpb.SettingsResponse {
+	null := structpb.NewNullValue()
+	return &robotpb.SettingsResponse{Version: 1, Settings: []*robotpb.Setting{{Name: "volume", Type: "enum", Values: []string{"LOW", "HIGH"}, Value: structpb.NewStringValue("LOW")},
+		{Name: "metric", Type: "bool", Value: structpb.NewBoolValue(true)}, {Name: "place", Type: "text", Value: null},
+		{Name: "eyes", Type: "object", Value: structpb.NewStructValue(&structpb.Struct{Fields: map[string]*structpb.Value{"hue": structpb.NewNumberValue(0.5)}})}}}
+}
+
+// change takes any value for a setting; one field of an object at a time.
+func (r *Robot) change(q *robotpb.ChangeRequest, tell func(proto.Message) error) error {
+	for name, v := range q.Settings {
+		name, field, _ := strings.Cut(name, ".")
+		i := slices.IndexFunc(r.settings.Settings, func(s *robotpb.Setting) bool { return s.Name == name })
+		switch {
+		case i < 0:
+			return refuse("invalid", codes.InvalidArgument, http.StatusBadRequest, "no setting "+name)
+		case field == "":
+			r.settings.Settings[i].Value = v
+		default:
+			r.settings.Settings[i].Value.GetStructValue().Fields[field] = v
+		}
+	}
+	return tell(proto.CloneOf(r.settings))
 }
 
 var errGone = refuse("lease_gone", codes.FailedPrecondition, http.StatusConflict, "the lease has ended")
@@ -455,7 +485,8 @@ func words(v *robotpb.Value) string {
 // requests are the calls, by their names in paths.
 var requests = map[string]proto.Message{"describe": &robotpb.DescribeRequest{}, "read": &robotpb.ReadRequest{}, "subscribe": &robotpb.SubscribeRequest{},
 	"events": &robotpb.EventsRequest{}, "orders": &robotpb.OrdersRequest{}, "claim": &robotpb.ClaimRequest{}, "renew": &robotpb.RenewRequest{}, "release": &robotpb.ReleaseRequest{},
-	"order": &robotpb.OrderRequest{}, "image": &robotpb.ImageRequest{}, "images": &robotpb.ImagesRequest{}, "stop": &robotpb.StopRequest{}}
+	"order": &robotpb.OrderRequest{}, "image": &robotpb.ImageRequest{}, "images": &robotpb.ImagesRequest{}, "stop": &robotpb.StopRequest{},
+	"settings": &robotpb.SettingsRequest{}, "change": &robotpb.ChangeRequest{}}
 
 var encode = protojson.MarshalOptions{UseProtoNames: true, EmitUnpopulated: true}
 

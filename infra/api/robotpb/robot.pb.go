@@ -16,6 +16,7 @@ package robotpb
 import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	structpb "google.golang.org/protobuf/types/known/structpb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -2274,11 +2275,236 @@ func (*StopResponse) Descriptor() ([]byte, []int) {
 	return file_robot_proto_rawDescGZIP(), []int{32}
 }
 
+type SettingsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SettingsRequest) Reset() {
+	*x = SettingsRequest{}
+	mi := &file_robot_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SettingsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SettingsRequest) ProtoMessage() {}
+
+func (x *SettingsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_robot_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SettingsRequest.ProtoReflect.Descriptor instead.
+func (*SettingsRequest) Descriptor() ([]byte, []int) {
+	return file_robot_proto_rawDescGZIP(), []int{33}
+}
+
+type SettingsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Settings      []*Setting             `protobuf:"bytes,1,rep,name=settings,proto3" json:"settings,omitempty"`
+	Version       uint64                 `protobuf:"varint,2,opt,name=version,proto3" json:"version,omitempty"` // of the document that holds them; it grows when they reach the cloud
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SettingsResponse) Reset() {
+	*x = SettingsResponse{}
+	mi := &file_robot_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SettingsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SettingsResponse) ProtoMessage() {}
+
+func (x *SettingsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_robot_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SettingsResponse.ProtoReflect.Descriptor instead.
+func (*SettingsResponse) Descriptor() ([]byte, []int) {
+	return file_robot_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *SettingsResponse) GetSettings() []*Setting {
+	if x != nil {
+		return x.Settings
+	}
+	return nil
+}
+
+func (x *SettingsResponse) GetVersion() uint64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+type Setting struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`     // such as "eye_color"
+	Value         *structpb.Value        `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`   // of an enum the name; null: the robot has none
+	Type          string                 `protobuf:"bytes,3,opt,name=type,proto3" json:"type,omitempty"`     // bool, enum, text, locale, time_zone, share (0 to 1), count, object, list
+	Values        []string               `protobuf:"bytes,4,rep,name=values,proto3" json:"values,omitempty"` // of an enum
+	Unit          string                 `protobuf:"bytes,5,opt,name=unit,proto3" json:"unit,omitempty"`     // "": none
+	About         string                 `protobuf:"bytes,6,opt,name=about,proto3" json:"about,omitempty"`
+	Fields        []*Setting             `protobuf:"bytes,7,rep,name=fields,proto3" json:"fields,omitempty"` // of an object
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Setting) Reset() {
+	*x = Setting{}
+	mi := &file_robot_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Setting) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Setting) ProtoMessage() {}
+
+func (x *Setting) ProtoReflect() protoreflect.Message {
+	mi := &file_robot_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Setting.ProtoReflect.Descriptor instead.
+func (*Setting) Descriptor() ([]byte, []int) {
+	return file_robot_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *Setting) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Setting) GetValue() *structpb.Value {
+	if x != nil {
+		return x.Value
+	}
+	return nil
+}
+
+func (x *Setting) GetType() string {
+	if x != nil {
+		return x.Type
+	}
+	return ""
+}
+
+func (x *Setting) GetValues() []string {
+	if x != nil {
+		return x.Values
+	}
+	return nil
+}
+
+func (x *Setting) GetUnit() string {
+	if x != nil {
+		return x.Unit
+	}
+	return ""
+}
+
+func (x *Setting) GetAbout() string {
+	if x != nil {
+		return x.About
+	}
+	return ""
+}
+
+func (x *Setting) GetFields() []*Setting {
+	if x != nil {
+		return x.Fields
+	}
+	return nil
+}
+
+type ChangeRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// By name; a field of an object has both names, as "custom_eye_color.hue". An enum is given by its name or its number. 1 to 64.
+	Settings      map[string]*structpb.Value `protobuf:"bytes,1,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ChangeRequest) Reset() {
+	*x = ChangeRequest{}
+	mi := &file_robot_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ChangeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ChangeRequest) ProtoMessage() {}
+
+func (x *ChangeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_robot_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ChangeRequest.ProtoReflect.Descriptor instead.
+func (*ChangeRequest) Descriptor() ([]byte, []int) {
+	return file_robot_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *ChangeRequest) GetSettings() map[string]*structpb.Value {
+	if x != nil {
+		return x.Settings
+	}
+	return nil
+}
+
 var File_robot_proto protoreflect.FileDescriptor
 
 const file_robot_proto_rawDesc = "" +
 	"\n" +
-	"\vrobot.proto\x12\x0fkennel.robot.v1\"\x11\n" +
+	"\vrobot.proto\x12\x0fkennel.robot.v1\x1a\x1cgoogle/protobuf/struct.proto\"\x11\n" +
 	"\x0fDescribeRequest\"\x95\x02\n" +
 	"\vDescription\x12\x14\n" +
 	"\x05thing\x18\x01 \x01(\tR\x05thing\x12\x18\n" +
@@ -2446,7 +2672,24 @@ const file_robot_proto_rawDesc = "" +
 	"\x04pose\x18\a \x01(\v2\x15.kennel.robot.v1.PoseR\x04pose\x12\x12\n" +
 	"\x04note\x18\b \x01(\tR\x04note\"\r\n" +
 	"\vStopRequest\"\x0e\n" +
-	"\fStopResponse2\x88\a\n" +
+	"\fStopResponse\"\x11\n" +
+	"\x0fSettingsRequest\"b\n" +
+	"\x10SettingsResponse\x124\n" +
+	"\bsettings\x18\x01 \x03(\v2\x18.kennel.robot.v1.SettingR\bsettings\x12\x18\n" +
+	"\aversion\x18\x02 \x01(\x04R\aversion\"\xd3\x01\n" +
+	"\aSetting\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12,\n" +
+	"\x05value\x18\x02 \x01(\v2\x16.google.protobuf.ValueR\x05value\x12\x12\n" +
+	"\x04type\x18\x03 \x01(\tR\x04type\x12\x16\n" +
+	"\x06values\x18\x04 \x03(\tR\x06values\x12\x12\n" +
+	"\x04unit\x18\x05 \x01(\tR\x04unit\x12\x14\n" +
+	"\x05about\x18\x06 \x01(\tR\x05about\x120\n" +
+	"\x06fields\x18\a \x03(\v2\x18.kennel.robot.v1.SettingR\x06fields\"\xae\x01\n" +
+	"\rChangeRequest\x12H\n" +
+	"\bsettings\x18\x01 \x03(\v2,.kennel.robot.v1.ChangeRequest.SettingsEntryR\bsettings\x1aS\n" +
+	"\rSettingsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12,\n" +
+	"\x05value\x18\x02 \x01(\v2\x16.google.protobuf.ValueR\x05value:\x028\x012\xa6\b\n" +
 	"\x05Robot\x12J\n" +
 	"\bDescribe\x12 .kennel.robot.v1.DescribeRequest\x1a\x1c.kennel.robot.v1.Description\x12=\n" +
 	"\x04Read\x12\x1c.kennel.robot.v1.ReadRequest\x1a\x17.kennel.robot.v1.Values\x12I\n" +
@@ -2460,7 +2703,9 @@ const file_robot_proto_rawDesc = "" +
 	"\aRelease\x12\x1f.kennel.robot.v1.ReleaseRequest\x1a .kennel.robot.v1.ReleaseResponse\x12C\n" +
 	"\x05Order\x12\x1d.kennel.robot.v1.OrderRequest\x1a\x19.kennel.robot.v1.Progress0\x01\x12;\n" +
 	"\x02Do\x12\x1d.kennel.robot.v1.OrderRequest\x1a\x16.kennel.robot.v1.Ended\x12C\n" +
-	"\x04Stop\x12\x1c.kennel.robot.v1.StopRequest\x1a\x1d.kennel.robot.v1.StopResponseB\x1aZ\x18kennel/infra/api/robotpbb\x06proto3"
+	"\x04Stop\x12\x1c.kennel.robot.v1.StopRequest\x1a\x1d.kennel.robot.v1.StopResponse\x12O\n" +
+	"\bSettings\x12 .kennel.robot.v1.SettingsRequest\x1a!.kennel.robot.v1.SettingsResponse\x12K\n" +
+	"\x06Change\x12\x1e.kennel.robot.v1.ChangeRequest\x1a!.kennel.robot.v1.SettingsResponseB\x1aZ\x18kennel/infra/api/robotpbb\x06proto3"
 
 var (
 	file_robot_proto_rawDescOnce sync.Once
@@ -2474,7 +2719,7 @@ func file_robot_proto_rawDescGZIP() []byte {
 	return file_robot_proto_rawDescData
 }
 
-var file_robot_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
+var file_robot_proto_msgTypes = make([]protoimpl.MessageInfo, 38)
 var file_robot_proto_goTypes = []any{
 	(*DescribeRequest)(nil),  // 0: kennel.robot.v1.DescribeRequest
 	(*Description)(nil),      // 1: kennel.robot.v1.Description
@@ -2509,6 +2754,12 @@ var file_robot_proto_goTypes = []any{
 	(*Ended)(nil),            // 30: kennel.robot.v1.Ended
 	(*StopRequest)(nil),      // 31: kennel.robot.v1.StopRequest
 	(*StopResponse)(nil),     // 32: kennel.robot.v1.StopResponse
+	(*SettingsRequest)(nil),  // 33: kennel.robot.v1.SettingsRequest
+	(*SettingsResponse)(nil), // 34: kennel.robot.v1.SettingsResponse
+	(*Setting)(nil),          // 35: kennel.robot.v1.Setting
+	(*ChangeRequest)(nil),    // 36: kennel.robot.v1.ChangeRequest
+	nil,                      // 37: kennel.robot.v1.ChangeRequest.SettingsEntry
+	(*structpb.Value)(nil),   // 38: google.protobuf.Value
 }
 var file_robot_proto_depIdxs = []int32{
 	3,  // 0: kennel.robot.v1.Description.parts:type_name -> kennel.robot.v1.Part
@@ -2529,37 +2780,46 @@ var file_robot_proto_depIdxs = []int32{
 	29, // 15: kennel.robot.v1.Progress.pose:type_name -> kennel.robot.v1.Pose
 	30, // 16: kennel.robot.v1.Progress.ended:type_name -> kennel.robot.v1.Ended
 	29, // 17: kennel.robot.v1.Ended.pose:type_name -> kennel.robot.v1.Pose
-	0,  // 18: kennel.robot.v1.Robot.Describe:input_type -> kennel.robot.v1.DescribeRequest
-	7,  // 19: kennel.robot.v1.Robot.Read:input_type -> kennel.robot.v1.ReadRequest
-	10, // 20: kennel.robot.v1.Robot.Subscribe:input_type -> kennel.robot.v1.SubscribeRequest
-	11, // 21: kennel.robot.v1.Robot.Events:input_type -> kennel.robot.v1.EventsRequest
-	13, // 22: kennel.robot.v1.Robot.Orders:input_type -> kennel.robot.v1.OrdersRequest
-	15, // 23: kennel.robot.v1.Robot.Image:input_type -> kennel.robot.v1.ImageRequest
-	16, // 24: kennel.robot.v1.Robot.Images:input_type -> kennel.robot.v1.ImagesRequest
-	19, // 25: kennel.robot.v1.Robot.Claim:input_type -> kennel.robot.v1.ClaimRequest
-	21, // 26: kennel.robot.v1.Robot.Renew:input_type -> kennel.robot.v1.RenewRequest
-	22, // 27: kennel.robot.v1.Robot.Release:input_type -> kennel.robot.v1.ReleaseRequest
-	24, // 28: kennel.robot.v1.Robot.Order:input_type -> kennel.robot.v1.OrderRequest
-	24, // 29: kennel.robot.v1.Robot.Do:input_type -> kennel.robot.v1.OrderRequest
-	31, // 30: kennel.robot.v1.Robot.Stop:input_type -> kennel.robot.v1.StopRequest
-	1,  // 31: kennel.robot.v1.Robot.Describe:output_type -> kennel.robot.v1.Description
-	9,  // 32: kennel.robot.v1.Robot.Read:output_type -> kennel.robot.v1.Values
-	9,  // 33: kennel.robot.v1.Robot.Subscribe:output_type -> kennel.robot.v1.Values
-	12, // 34: kennel.robot.v1.Robot.Events:output_type -> kennel.robot.v1.Event
-	14, // 35: kennel.robot.v1.Robot.Orders:output_type -> kennel.robot.v1.OrderReport
-	17, // 36: kennel.robot.v1.Robot.Image:output_type -> kennel.robot.v1.Picture
-	17, // 37: kennel.robot.v1.Robot.Images:output_type -> kennel.robot.v1.Picture
-	20, // 38: kennel.robot.v1.Robot.Claim:output_type -> kennel.robot.v1.Lease
-	20, // 39: kennel.robot.v1.Robot.Renew:output_type -> kennel.robot.v1.Lease
-	23, // 40: kennel.robot.v1.Robot.Release:output_type -> kennel.robot.v1.ReleaseResponse
-	27, // 41: kennel.robot.v1.Robot.Order:output_type -> kennel.robot.v1.Progress
-	30, // 42: kennel.robot.v1.Robot.Do:output_type -> kennel.robot.v1.Ended
-	32, // 43: kennel.robot.v1.Robot.Stop:output_type -> kennel.robot.v1.StopResponse
-	31, // [31:44] is the sub-list for method output_type
-	18, // [18:31] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	35, // 18: kennel.robot.v1.SettingsResponse.settings:type_name -> kennel.robot.v1.Setting
+	38, // 19: kennel.robot.v1.Setting.value:type_name -> google.protobuf.Value
+	35, // 20: kennel.robot.v1.Setting.fields:type_name -> kennel.robot.v1.Setting
+	37, // 21: kennel.robot.v1.ChangeRequest.settings:type_name -> kennel.robot.v1.ChangeRequest.SettingsEntry
+	38, // 22: kennel.robot.v1.ChangeRequest.SettingsEntry.value:type_name -> google.protobuf.Value
+	0,  // 23: kennel.robot.v1.Robot.Describe:input_type -> kennel.robot.v1.DescribeRequest
+	7,  // 24: kennel.robot.v1.Robot.Read:input_type -> kennel.robot.v1.ReadRequest
+	10, // 25: kennel.robot.v1.Robot.Subscribe:input_type -> kennel.robot.v1.SubscribeRequest
+	11, // 26: kennel.robot.v1.Robot.Events:input_type -> kennel.robot.v1.EventsRequest
+	13, // 27: kennel.robot.v1.Robot.Orders:input_type -> kennel.robot.v1.OrdersRequest
+	15, // 28: kennel.robot.v1.Robot.Image:input_type -> kennel.robot.v1.ImageRequest
+	16, // 29: kennel.robot.v1.Robot.Images:input_type -> kennel.robot.v1.ImagesRequest
+	19, // 30: kennel.robot.v1.Robot.Claim:input_type -> kennel.robot.v1.ClaimRequest
+	21, // 31: kennel.robot.v1.Robot.Renew:input_type -> kennel.robot.v1.RenewRequest
+	22, // 32: kennel.robot.v1.Robot.Release:input_type -> kennel.robot.v1.ReleaseRequest
+	24, // 33: kennel.robot.v1.Robot.Order:input_type -> kennel.robot.v1.OrderRequest
+	24, // 34: kennel.robot.v1.Robot.Do:input_type -> kennel.robot.v1.OrderRequest
+	31, // 35: kennel.robot.v1.Robot.Stop:input_type -> kennel.robot.v1.StopRequest
+	33, // 36: kennel.robot.v1.Robot.Settings:input_type -> kennel.robot.v1.SettingsRequest
+	36, // 37: kennel.robot.v1.Robot.Change:input_type -> kennel.robot.v1.ChangeRequest
+	1,  // 38: kennel.robot.v1.Robot.Describe:output_type -> kennel.robot.v1.Description
+	9,  // 39: kennel.robot.v1.Robot.Read:output_type -> kennel.robot.v1.Values
+	9,  // 40: kennel.robot.v1.Robot.Subscribe:output_type -> kennel.robot.v1.Values
+	12, // 41: kennel.robot.v1.Robot.Events:output_type -> kennel.robot.v1.Event
+	14, // 42: kennel.robot.v1.Robot.Orders:output_type -> kennel.robot.v1.OrderReport
+	17, // 43: kennel.robot.v1.Robot.Image:output_type -> kennel.robot.v1.Picture
+	17, // 44: kennel.robot.v1.Robot.Images:output_type -> kennel.robot.v1.Picture
+	20, // 45: kennel.robot.v1.Robot.Claim:output_type -> kennel.robot.v1.Lease
+	20, // 46: kennel.robot.v1.Robot.Renew:output_type -> kennel.robot.v1.Lease
+	23, // 47: kennel.robot.v1.Robot.Release:output_type -> kennel.robot.v1.ReleaseResponse
+	27, // 48: kennel.robot.v1.Robot.Order:output_type -> kennel.robot.v1.Progress
+	30, // 49: kennel.robot.v1.Robot.Do:output_type -> kennel.robot.v1.Ended
+	32, // 50: kennel.robot.v1.Robot.Stop:output_type -> kennel.robot.v1.StopResponse
+	34, // 51: kennel.robot.v1.Robot.Settings:output_type -> kennel.robot.v1.SettingsResponse
+	34, // 52: kennel.robot.v1.Robot.Change:output_type -> kennel.robot.v1.SettingsResponse
+	38, // [38:53] is the sub-list for method output_type
+	23, // [23:38] is the sub-list for method input_type
+	23, // [23:23] is the sub-list for extension type_name
+	23, // [23:23] is the sub-list for extension extendee
+	0,  // [0:23] is the sub-list for field type_name
 }
 
 func init() { file_robot_proto_init() }
@@ -2595,7 +2855,7 @@ func file_robot_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_robot_proto_rawDesc), len(file_robot_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   33,
+			NumMessages:   38,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

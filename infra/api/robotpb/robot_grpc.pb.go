@@ -39,6 +39,8 @@ const (
 	Robot_Order_FullMethodName     = "/kennel.robot.v1.Robot/Order"
 	Robot_Do_FullMethodName        = "/kennel.robot.v1.Robot/Do"
 	Robot_Stop_FullMethodName      = "/kennel.robot.v1.Robot/Stop"
+	Robot_Settings_FullMethodName  = "/kennel.robot.v1.Robot/Settings"
+	Robot_Change_FullMethodName    = "/kennel.robot.v1.Robot/Change"
 )
 
 // RobotClient is the client API for Robot service.
@@ -76,6 +78,11 @@ type RobotClient interface {
 	Do(ctx context.Context, in *OrderRequest, opts ...grpc.CallOption) (*Ended, error)
 	// Stops all motors, also those that other programs move. Any client may; no lease is needed.
 	Stop(ctx context.Context, in *StopRequest, opts ...grpc.CallOption) (*StopResponse, error)
+	// The robot's settings, with what each may be; they are the same that its owner's page shows. Refusals: unable, a robot without settings. Right: settings.
+	Settings(ctx context.Context, in *SettingsRequest, opts ...grpc.CallOption) (*SettingsResponse, error)
+	// Changes settings, all or none, and answers with all as they are then: they are on the robot's disk, and go to the cloud at once or when it is reached.
+	// Right: settings.
+	Change(ctx context.Context, in *ChangeRequest, opts ...grpc.CallOption) (*SettingsResponse, error)
 }
 
 type robotClient struct {
@@ -261,6 +268,26 @@ func (c *robotClient) Stop(ctx context.Context, in *StopRequest, opts ...grpc.Ca
 	return out, nil
 }
 
+func (c *robotClient) Settings(ctx context.Context, in *SettingsRequest, opts ...grpc.CallOption) (*SettingsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SettingsResponse)
+	err := c.cc.Invoke(ctx, Robot_Settings_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *robotClient) Change(ctx context.Context, in *ChangeRequest, opts ...grpc.CallOption) (*SettingsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SettingsResponse)
+	err := c.cc.Invoke(ctx, Robot_Change_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // RobotServer is the server API for Robot service.
 // All implementations must embed UnimplementedRobotServer
 // for forward compatibility.
@@ -296,6 +323,11 @@ type RobotServer interface {
 	Do(context.Context, *OrderRequest) (*Ended, error)
 	// Stops all motors, also those that other programs move. Any client may; no lease is needed.
 	Stop(context.Context, *StopRequest) (*StopResponse, error)
+	// The robot's settings, with what each may be; they are the same that its owner's page shows. Refusals: unable, a robot without settings. Right: settings.
+	Settings(context.Context, *SettingsRequest) (*SettingsResponse, error)
+	// Changes settings, all or none, and answers with all as they are then: they are on the robot's disk, and go to the cloud at once or when it is reached.
+	// Right: settings.
+	Change(context.Context, *ChangeRequest) (*SettingsResponse, error)
 	mustEmbedUnimplementedRobotServer()
 }
 
@@ -344,6 +376,12 @@ func (UnimplementedRobotServer) Do(context.Context, *OrderRequest) (*Ended, erro
 }
 func (UnimplementedRobotServer) Stop(context.Context, *StopRequest) (*StopResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Stop not implemented")
+}
+func (UnimplementedRobotServer) Settings(context.Context, *SettingsRequest) (*SettingsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Settings not implemented")
+}
+func (UnimplementedRobotServer) Change(context.Context, *ChangeRequest) (*SettingsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Change not implemented")
 }
 func (UnimplementedRobotServer) mustEmbedUnimplementedRobotServer() {}
 func (UnimplementedRobotServer) testEmbeddedByValue()               {}
@@ -565,6 +603,42 @@ func _Robot_Stop_Handler(srv interface{}, ctx context.Context, dec func(interfac
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Robot_Settings_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SettingsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(RobotServer).Settings(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Robot_Settings_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(RobotServer).Settings(ctx, req.(*SettingsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Robot_Change_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ChangeRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(RobotServer).Change(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Robot_Change_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(RobotServer).Change(ctx, req.(*ChangeRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Robot_ServiceDesc is the grpc.ServiceDesc for Robot service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -603,6 +677,14 @@ var Robot_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Stop",
 			Handler:    _Robot_Stop_Handler,
+		},
+		{
+			MethodName: "Settings",
+			Handler:    _Robot_Settings_Handler,
+		},
+		{
+			MethodName: "Change",
+			Handler:    _Robot_Change_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

@@ -6,9 +6,10 @@ import os
 import socket
 import ssl
 from dataclasses import dataclass, field
-from typing import Any, Dict, Iterator, List, Optional, Sequence, Union
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Union
 
 import grpc
+from google.protobuf.json_format import MessageToDict, ParseDict, ParseError
 
 from ._pb import robot_pb2 as pb
 
@@ -232,6 +233,21 @@ def setting(name: str, v: Plain, **how: Optional[float]) -> pb.OrderRequest:
 
 def calling(name: str, args: Sequence[Plain], **how: Optional[float]) -> pb.OrderRequest:
     return statement(pb.Statement(name=name, call=value(list(args)).list), **how)  # type: ignore[arg-type]
+
+
+def settings(all: Iterable[pb.Setting]) -> Dict[str, Any]:
+    return {s.name: MessageToDict(s.value) for s in all}
+
+
+def change(all: Dict[str, Any]) -> pb.ChangeRequest:
+    q = pb.ChangeRequest()
+    for name, v in all.items():
+        for full, x in ((f"{name}.{k}", x) for k, x in v.items()) if isinstance(v, dict) else [(name, v)]:
+            try:
+                ParseDict(x, q.settings[full])
+            except ParseError as e:
+                raise Error("invalid", f"setting {full} of type {type(x).__name__}: want a string, number, bool, list or dict") from e
+    return q
 
 
 def explain(e: Any) -> Error:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from typing import Any, Callable, Iterator, Optional, Set, Union
+from typing import Any, Callable, Dict, Iterator, List, Optional, Set, Union
 
 import grpc
 
@@ -155,6 +155,19 @@ class Robot(_Mover):
     def pictures(self, format: str = "", *, quality: Optional[int] = None, rate: float = 5) -> Iterator[Picture]:
         """Yields pictures, at most rate a second. A slow reader gets the newest one next. While the camera is off there are none."""
         return self._listen("Images", pb.ImagesRequest(format=format, quality=quality, rate_hz=rate), c.picture)
+
+    def settings(self) -> Dict[str, Any]:
+        """The robot's settings by name; None where it has no value. What each may be is in describe_settings()."""
+        return c.settings(self.describe_settings())
+
+    def describe_settings(self) -> List[pb.Setting]:
+        """The robot's settings with type, allowed values and unit. Raises Error unable for a robot without settings."""
+        return list(self._ask("Settings", pb.SettingsRequest()).settings)
+
+    def change(self, **settings: Any) -> Dict[str, Any]:
+        """Changes settings, all or none, and returns all of them: robot.change(master_volume="LOW"). They are on the robot's disk then. Fields of an object
+        are a dict: robot.change(custom_eye_color={"enabled": True}) keeps its other fields. Raises Error invalid with what is allowed."""
+        return c.settings(self._ask("Change", c.change(settings)).settings)
 
     def claim(self, *parts: str, time: float = 5, reason: str = "") -> "Lease":
         """Takes parts for this program, by the names of actuators or of what has them: all or none. time is 0.1 to 60 s; the lease is renewed until release.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from typing import Any, AsyncIterator, Callable, Generator, Optional, Set, Union
+from typing import Any, AsyncIterator, Callable, Dict, Generator, List, Optional, Set, Union
 
 import grpc
 import grpc.aio
@@ -129,6 +129,15 @@ class Robot(_Mover):
 
     def pictures(self, format: str = "", *, quality: Optional[int] = None, rate: float = 5) -> AsyncIterator[Picture]:
         return self._listen("Images", pb.ImagesRequest(format=format, quality=quality, rate_hz=rate), c.picture)
+
+    async def settings(self) -> Dict[str, Any]:
+        return c.settings(await self.describe_settings())
+
+    async def describe_settings(self) -> List[pb.Setting]:
+        return list((await self._ask("Settings", pb.SettingsRequest())).settings)
+
+    async def change(self, **settings: Any) -> Dict[str, Any]:
+        return c.settings((await self._ask("Change", c.change(settings))).settings)
 
     async def claim(self, *parts: str, time: float = 5, reason: str = "") -> "Lease":
         return Lease(self, await self._ask("Claim", pb.ClaimRequest(parts=parts, for_ms=round(time * 1000), reason=reason)))

@@ -125,6 +125,16 @@ class Sync(unittest.TestCase):
         self.refused("lost", robot.do, "silent", error=kennel.Lost)
         self.assertEqual(seen, [0, 1, 2, (5, "fake.happened"), (6, "fake.happened"), (7, "fake.happened"), (1, "fake"), (2, "fake"), (3, "fake"), 7])
 
+    def test_settings(self):
+        robot = self.connect()
+        self.assertEqual(robot.settings(), {"volume": "LOW", "metric": True, "place": None, "eyes": {"hue": 0.5}})
+        got = robot.change(volume="HIGH", metric=False, place="here", eyes={"hue": 0.25})
+        self.assertEqual(got, {"volume": "HIGH", "metric": False, "place": "here", "eyes": {"hue": 0.25}})
+        self.assertEqual((robot.settings(), robot.describe_settings()[0].values), (got, ["LOW", "HIGH"]))
+        self.refused("invalid", robot.change, colour=2, says="colour")
+        self.refused("invalid", robot.change, volume=object(), says="volume")
+        robot.change(volume="LOW", metric=True, place=None, eyes={"hue": 0.5})
+
     def test_pictures(self):
         robot = self.connect()
         want = kennel.Picture("rgb", b"\xff\xd8\0\x5a", 4, 2, 1, 2.5, 0, 0.005, 2.0, 320.0, 386.0, 2.0, 1.0)

@@ -1,3 +1,4 @@
+from google.protobuf import struct_pb2 as _struct_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
@@ -22,6 +23,19 @@ class Calibration(_message.Message):
     fx: float
     fy: float
     def __init__(self, fx: _Optional[float] = ..., fy: _Optional[float] = ..., cx: _Optional[float] = ..., cy: _Optional[float] = ...) -> None: ...
+
+class ChangeRequest(_message.Message):
+    __slots__ = ["settings"]
+    class SettingsEntry(_message.Message):
+        __slots__ = ["key", "value"]
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: _struct_pb2.Value
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[_struct_pb2.Value, _Mapping]] = ...) -> None: ...
+    SETTINGS_FIELD_NUMBER: _ClassVar[int]
+    settings: _containers.MessageMap[str, _struct_pb2.Value]
+    def __init__(self, settings: _Optional[_Mapping[str, _struct_pb2.Value]] = ...) -> None: ...
 
 class ClaimRequest(_message.Message):
     __slots__ = ["for_ms", "parts", "reason"]
@@ -290,6 +304,36 @@ class RenewRequest(_message.Message):
     LEASE_FIELD_NUMBER: _ClassVar[int]
     lease: str
     def __init__(self, lease: _Optional[str] = ...) -> None: ...
+
+class Setting(_message.Message):
+    __slots__ = ["about", "fields", "name", "type", "unit", "value", "values"]
+    ABOUT_FIELD_NUMBER: _ClassVar[int]
+    FIELDS_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    TYPE_FIELD_NUMBER: _ClassVar[int]
+    UNIT_FIELD_NUMBER: _ClassVar[int]
+    VALUES_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    about: str
+    fields: _containers.RepeatedCompositeFieldContainer[Setting]
+    name: str
+    type: str
+    unit: str
+    value: _struct_pb2.Value
+    values: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, name: _Optional[str] = ..., value: _Optional[_Union[_struct_pb2.Value, _Mapping]] = ..., type: _Optional[str] = ..., values: _Optional[_Iterable[str]] = ..., unit: _Optional[str] = ..., about: _Optional[str] = ..., fields: _Optional[_Iterable[_Union[Setting, _Mapping]]] = ...) -> None: ...
+
+class SettingsRequest(_message.Message):
+    __slots__ = []
+    def __init__(self) -> None: ...
+
+class SettingsResponse(_message.Message):
+    __slots__ = ["settings", "version"]
+    SETTINGS_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    settings: _containers.RepeatedCompositeFieldContainer[Setting]
+    version: int
+    def __init__(self, settings: _Optional[_Iterable[_Union[Setting, _Mapping]]] = ..., version: _Optional[int] = ...) -> None: ...
 
 class Slot(_message.Message):
     __slots__ = ["max", "min", "name", "type", "unit"]
