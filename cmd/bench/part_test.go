@@ -20,9 +20,11 @@ import (
 
 // parts are what the test binary is when a benchmark starts it as a process of its own: robotd's company, or the hand that holds a process still.
 var parts = map[string]func(ctx context.Context, args []string) error{
-	"spin":   func(ctx context.Context, _ []string) error { return spin(ctx) },
-	"pester": func(ctx context.Context, args []string) error { return pester(ctx, args[0], os.Stdout) },
-	"follow": func(ctx context.Context, args []string) error { return follow(ctx, args[0], os.Stdout) },
+	"spin":      func(ctx context.Context, _ []string) error { return spin(ctx) },
+	"pester":    func(ctx context.Context, args []string) error { return pester(ctx, args[0], os.Stdout) },
+	followSlots: func(ctx context.Context, args []string) error { return followFile(ctx, args[0], os.Stdout) },
+	readSlots:   func(ctx context.Context, args []string) error { return readFile(ctx, args[0], os.Stdout) },
+	"follow":    func(ctx context.Context, args []string) error { return follow(ctx, args[0], os.Stdout) },
 	"hold": func(ctx context.Context, args []string) error {
 		pid, err := strconv.Atoi(args[0])
 		if err != nil {
