@@ -23,7 +23,7 @@ import (
 	kennel "kennel/sdk/go"
 )
 
-// What programs at the gateway may cost a robot.
+// The budgets of programs at the gateway.
 const (
 	sdkOrder     = 15.0 // ms from an order of a Python program to the first frame that drives a wheel, half of them
 	sdkFollowing = 3.0  // per cent of a processor, for sdkFollowers
