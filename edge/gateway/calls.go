@@ -34,7 +34,7 @@ type call struct {
 
 // calls is the table.
 func (g *Gateway) calls() []call {
-	return []call{
+	all := []call{
 		unary("describe", Look, false, g.describe),
 		unary("read", Look, false, g.read),
 		stream("subscribe", Look, true, g.subscribe),
@@ -51,6 +51,10 @@ func (g *Gateway) calls() []call {
 		unary("settings", Change, true, g.settings),
 		unary("change", Change, true, g.change),
 	}
+	for i, x := range all {
+		all[i] = g.noted(x)
+	}
+	return all
 }
 
 // message is a pointer to a message of T.
@@ -78,6 +82,9 @@ func stream[T any, Q message[T], A proto.Message](name, right string, counted bo
 // admit checks who calls, and their rate.
 func (g *Gateway) admit(ctx context.Context, x call, authorization string) (caller, error) {
 	c, err := g.who(ctx, authorization, x.right)
+	if errs.KindOf(err) == errs.Denied && x.name != "" {
+		g.used.note(c.Name, x.name, "", errs.CodeOf(err))
+	}
 	if err == nil && x.counted && !c.rate.Allow() {
 		err = tooMany("one client may make %d calls a second; try again in a moment", callsASecond)
 	}

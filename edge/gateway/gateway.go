@@ -97,6 +97,7 @@ type Gateway struct {
 	lookup    lookup
 	eyes      eyes
 	programs  *programs
+	used      *uses
 	strangers *rate.Limiter
 	facades   []Facade
 	reports   reports
@@ -119,6 +120,9 @@ func New(h *host.Host, cfg Config) *Gateway {
 	if g.programs, err = openPrograms(h.Root, h.Now); err != nil {
 		h.Log.Error("programs that were let in at the robot not read; let them in again", logging.Err, err)
 	}
+	if g.used, err = openUses(h.Root, h.Now, h.Changed); err != nil {
+		h.Log.Warn("what programs did before is not known", logging.Err, err)
+	}
 	return g
 }
 
@@ -129,9 +133,10 @@ func (g *Gateway) Part() host.Part {
 		Services: []runner.Service{
 			{Name: "gateway core", Run: g.core.run},
 			{Name: "gateway", Run: g.run},
+			{Name: "program uses", Run: g.keepUses},
 		},
 		Local: g.requests(),
-		Fill:  func(m *status.Message) { m.Gateway = g.Addr() },
+		Fill:  func(m *status.Message) { m.Gateway, m.Uses = g.Addr(), g.used.list(toldUses) },
 	}
 }
 
@@ -308,7 +313,7 @@ func (g *Gateway) who(ctx context.Context, authorization, right string) (caller,
 	}
 	c := caller{Client: client, bearer: bearer}
 	if !c.may(right) {
-		return caller{}, missing(right)
+		return c, missing(right)
 	}
 	key := sha256.Sum256([]byte(bearer))
 	g.mu.Lock()

@@ -48,6 +48,8 @@ const patience = 10 * time.Second
 type desk struct {
 	body *coreservertest.Body
 	lose func() // ends robotd
+	end  func() // ends the gateway
+	part host.Part
 	dir  string // the robot's folder
 	addr string
 	conf *tls.Config
@@ -101,13 +103,15 @@ func newDeskAt(t testing.TB, addr string, more ...robot.Part) *desk {
 		}})
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- runner.Run(ctx, log, runner.Config{}, g.Part().Services...) }()
-	t.Cleanup(func() {
+	d.part = g.Part()
+	go func() { ended <- runner.Run(ctx, log, runner.Config{}, d.part.Services...) }()
+	d.end = sync.OnceFunc(func() {
 		cancel()
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
 	})
+	t.Cleanup(d.end)
 	testwait.Until(t, patience, "the gateway", testwait.Holds(func() bool { return g.Addr() != "" }))
 	d.addr, d.cert = g.Addr(), plate.TLSCertificate()
 	if b, err := os.ReadFile(filepath.Join(dir, "run/kennel-agent/gateway")); err != nil || strings.TrimSpace(string(b)) != d.addr {

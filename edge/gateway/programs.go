@@ -19,6 +19,7 @@ import (
 
 	"kennel/edge/agent/localapi"
 	"kennel/edge/env/robotfs"
+	"kennel/infra/api/status"
 	"kennel/infra/errs"
 )
 
@@ -169,6 +170,7 @@ func (p *programs) list() []Program {
 //	POST /programs/add     AddProgram -> Place
 //	POST /programs/list    {} -> []Program
 //	POST /programs/remove  RemoveProgram -> {}
+//	POST /programs/uses    {} -> []status.Use, the newest first
 func (g *Gateway) requests() map[string]http.Handler {
 	return map[string]http.Handler{
 		"POST /programs/add": localapi.Answer(func(_ context.Context, r AddProgram) (Place, error) {
@@ -181,6 +183,7 @@ func (g *Gateway) requests() map[string]http.Handler {
 			return Place{string(g.Thing), addr, g.cfg.Name(), certificatePEM(cert), token}, err
 		}),
 		"POST /programs/list": localapi.Answer(func(context.Context, localapi.Nothing) ([]Program, error) { return g.programs.list(), nil }),
+		"POST /programs/uses": localapi.Answer(func(context.Context, localapi.Nothing) ([]status.Use, error) { return g.used.list(maxUses), nil }),
 		"POST /programs/remove": localapi.Answer(func(_ context.Context, r RemoveProgram) (localapi.Nothing, error) {
 			return localapi.Nothing{}, g.programs.remove(r.Name)
 		}),

@@ -2899,6 +2899,7 @@ type Message struct {
 	OS           string           `json:"os,omitzero"`
 	ProblemCodes []string         `json:"problem_codes,omitzero"`
 	Problems     []string         `json:"problems,omitzero"`
+	ProgramUses  []Use            `json:"program_uses,omitzero"`
 	Recovery     bool             `json:"recovery,omitzero"`
 	Seq          int64            `json:"seq"`
 	Spool        *Spool           `json:"spool,omitzero"`
@@ -3932,6 +3933,15 @@ type Usage struct {
 	MoreSince   time.Time `json:"more_since"`
 	Name        string    `json:"name"` // of the class, for people
 	Objects     int64     `json:"objects"`
+}
+
+type Use struct {
+	At      time.Time `json:"at"`
+	Call    string    `json:"call"`
+	Outcome string    `json:"outcome,omitzero"`
+	Program string    `json:"program"`
+	Times   int64     `json:"times"`
+	What    string    `json:"what,omitzero"`
 }
 
 // Variation is one of an experiment, with how many robots told that they have it.

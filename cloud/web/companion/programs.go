@@ -11,6 +11,7 @@ import (
 
 	"kennel/cloud/identity/token"
 	"kennel/cloud/page"
+	"kennel/infra/api/status"
 	"kennel/infra/api/tokenwire"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
@@ -38,14 +39,41 @@ type tick struct {
 // ticks returns the rights as the form shows them: those that were picked when it was refused, else reading alone.
 func ticks(s said) (out []tick) {
 	for _, r := range tokenwire.Rights {
-		if r == "settings" { // no robot's gateway serves them yet
-			continue
-		}
 		on := r == "look"
 		if s.Problem("programs") != "" {
 			on = s.Picked("programs", "rights", r)
 		}
 		out = append(out, tick{r, on})
+	}
+	return out
+}
+
+// useView is a thing that a program did, in words.
+type useView struct {
+	status.Use
+	Word string // how it ended; "": it is many things
+}
+
+// uses returns what programs did since the robot is its owner's, the newest first.
+func (v robotPage) uses() (out []useView) {
+	if v.known.Status == nil {
+		return nil
+	}
+	for _, u := range v.known.Status.Uses {
+		word := "refused"
+		switch u.Outcome {
+		case "done":
+			word = "done"
+		case "begun":
+			word = "begun"
+		case "blocked", "missed", "astray", "stopped", "cancelled", "expired", "released":
+			word = "ended early"
+		case "":
+			word = ""
+		}
+		if !u.At.Before(v.Since) {
+			out = append(out, useView{u, word})
+		}
 	}
 	return out
 }

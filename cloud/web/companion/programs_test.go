@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"kennel/cloud/identity/token"
+	"kennel/infra/api/status"
 )
 
 // TestPrograms: the page of a robot that serves programs offers to add one, keeps what was typed if it is refused, and shows the file once, with lines
@@ -20,7 +21,7 @@ func TestPrograms(t *testing.T) {
 	const at = "/my/robots/vic:00e20100"
 	body := do(t, mux, "ann", "GET", at, "").Body.String()
 	for _, want := range []string{"Until 2 January 2999", `<div class="pill">Read its sensors</div><div class="pill">Move it</div><div class="pill">&lt;b&gt;</div>`, "Expired " + day(noon),
-		`<details id="programs"><summary>Let a program drive it`, `value="look" checked> Read its sensors`, `value="move"> Move it`, `value="camera"> See through its camera`, `<option value="30" selected>`} {
+		`<details id="programs"><summary>Let a program drive it`, `value="look" checked> Read its sensors`, `value="move"> Move it`, `value="camera"> See through its camera`, `value="settings"> Change its settings`, `<option value="30" selected>`} {
 		if !strings.Contains(body, want) {
 			t.Errorf("the page lacks %s", want)
 		}
@@ -68,6 +69,17 @@ func TestPrograms(t *testing.T) {
 	}
 	if body := add("&rights=look").Body.String(); !strings.Contains(body, "robot.read") || strings.Contains(body, "robot.go") || strings.Contains(body, "math") {
 		t.Errorf("a program that may not move is shown how: %s", body)
+	}
+	h.things[rex].Status.Uses = []status.Use{{Program: "wanderer", Call: "do", What: "robot.go(0.1)", Outcome: "blocked", Times: 2, At: noon}, {Program: "<b>", Call: "claim", Outcome: "right_missing", Times: 1, At: noon},
+		{Program: "many", Call: status.OtherCalls, Times: 71, At: noon}, {Program: "of an earlier owner", Call: "read", Outcome: "done", At: noon.AddDate(-9, 0, 0)}}
+	body = do(t, mux, "ann", "GET", at, "").Body.String()
+	for _, want := range []string{`<summary>What programs did</summary>`, "robot.go(0.1)</span>: ended early", "2</span> times, ", "&lt;b&gt;", "claim</span>: refused", "Other things", "71</span> times"} {
+		if !strings.Contains(body, want) {
+			t.Errorf("the page lacks %s", want)
+		}
+	}
+	if strings.Contains(body, "earlier owner") {
+		t.Error("an owner sees what programs of another did")
 	}
 	h.things[rex].Status.Gateway = ""
 	if body := do(t, mux, "ann", "GET", at, "").Body.String(); strings.Contains(body, "Let a program drive it") {

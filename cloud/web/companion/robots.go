@@ -125,6 +125,7 @@ type robotPage struct {
 	said
 	robotView
 	Apps     []token.App
+	Uses     []useView // what programs did
 	Rights   []tick    // that a program can be given; nil: the robot serves none
 	SignedIn bool      // it has an access token in force
 	Renewed  time.Time // the newest
@@ -183,7 +184,7 @@ func (c *companion) robot(ctx context.Context, r *http.Request, s said) (string,
 		return "", frame{}, err
 	}
 	if st := v.known.Status; st != nil && st.Gateway != "" {
-		v.Rights, forms = ticks(s), append(forms, "programs")
+		v.Rights, v.Uses, forms = ticks(s), v.uses(), append(forms, "programs")
 	}
 	tokens, err := c.Tokens.Tokens(ctx, t.Thing)
 	if err != nil {

@@ -201,6 +201,16 @@ await robot.close();
 			if _, err := eyes.Go(t.Context(), 0.1); !errors.As(err, &refused) || refused.Code != "right_missing" {
 				t.Errorf("a program that may look hears %v", err)
 			}
+			if out, err := housetest.Agentd(t, root, "", "program", "log", "-o", "json"); err != nil || !strings.Contains(out, `"right_missing"`) || !strings.Contains(out, `"robot.go(0.1)"`) {
+				t.Errorf("what programs did, by the robot: %v\n%s", err, out)
+			}
+			housetest.Await(t, time.Minute, "the cloud knows what programs did", func() error {
+				out, err := h.Ctl("robots", "show", thing, "-o", "json")
+				if err == nil && !strings.Contains(string(out), `"program": "square"`) {
+					err = fmt.Errorf("%s", out)
+				}
+				return err
+			})
 			if _, err := housetest.Agentd(t, root, "", "program", "remove", "-name", "eyes"); err != nil {
 				t.Error(err)
 			}

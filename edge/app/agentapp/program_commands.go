@@ -4,19 +4,21 @@ import (
 	"cmp"
 	"encoding/json"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"kennel/edge/agent/localapi"
 	"kennel/edge/gateway"
+	"kennel/infra/api/status"
 	"kennel/infra/cli"
 )
 
 // programCommand lets programs drive the robot: who may read a robot's files may, with or without a cloud.
 func programCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "program", Short: "Let programs drive this robot, at the robot itself"}
-	cmd.AddCommand(addProgram(), listPrograms(), removeProgram())
+	cmd.AddCommand(addProgram(), listPrograms(), removeProgram(), programUses())
 	return cmd
 }
 
@@ -62,6 +64,25 @@ func listPrograms() *cobra.Command {
 					until = p.Until.Local().Format("2006-01-02 15:04")
 				}
 				t.Row(p.Name, strings.Join(p.Rights, ","), p.Made.Local().Format("2006-01-02 15:04"), cmp.Or(until, "removed"))
+			}
+		})
+	})
+}
+
+func programUses() *cobra.Command {
+	return atRobot(&cobra.Command{
+		Use: "log", Short: "Show what programs did, the newest first",
+		Long:    "Show what programs did through the robot's gateway, the newest first. Calls within a minute that are alike are one line.",
+		Example: "  agentd program log -root ./r1",
+	}, func(cmd *cobra.Command, root *os.Root) error {
+		all, err := localapi.Ask[[]status.Use](cmd.Context(), root, "/programs/uses", localapi.Nothing{})
+		if err != nil {
+			return err
+		}
+		return cli.Print(cmd, all, func(t *cli.Table) {
+			t.Row("TIME", "PROGRAM", "CALL", "WHAT", "OUTCOME", "TIMES")
+			for _, u := range all {
+				t.Row(u.At.Local().Format("2006-01-02 15:04:05"), u.Program, u.Call, u.What, u.Outcome, strconv.Itoa(u.Times))
 			}
 		})
 	})

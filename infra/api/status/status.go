@@ -8,6 +8,7 @@ package status
 import (
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"kennel/infra/api/envelope"
 )
@@ -47,7 +48,22 @@ type Message struct {
 	Intents []string `json:"intents,omitempty"`
 	// Gateway is where programs reach the robot in its own network, as host:port; "": it serves none.
 	Gateway string `json:"gateway,omitempty"`
+	// Uses are the newest things that programs did through the gateway, the newest first.
+	Uses []Use `json:"program_uses,omitempty"`
 }
+
+// Use is a thing that a program did through the robot's gateway: calls within a minute that are alike are one.
+type Use struct {
+	Program string    `json:"program"`           // the name of its token
+	Call    string    `json:"call"`              // as the robot's API names it, or OtherCalls
+	What    string    `json:"what,omitempty"`    // an order as text, names of parts or settings
+	Outcome string    `json:"outcome,omitempty"` // "done", "begun" of a stream, the outcome of an order, or the code of a refusal
+	Times   int       `json:"times"`
+	At      time.Time `json:"at"` // the last time, by the robot's clock
+}
+
+// OtherCalls is the call of a use that holds more calls than are told one by one.
+const OtherCalls = "others"
 
 // Body is the body's condition, from robotd.
 type Body struct {
