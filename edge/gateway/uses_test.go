@@ -15,7 +15,7 @@ import (
 	"kennel/infra/testwait"
 )
 
-// status is what the gateway adds to the robot's.
+// status returns the gateway's lines of the robot's status.
 func (d *desk) status() (m status.Message) {
 	d.part.Fill(&m)
 	return m
