@@ -27,6 +27,7 @@ type call struct {
 	name    string // as in the path; in gRPC with a capital letter
 	right   string // "": any client; an order's handler looks which one it needs
 	counted bool   // against the client's rate
+	open    bool   // without a token, at the rate of strangers
 	request func() proto.Message
 	unary   func(context.Context, caller, proto.Message) (proto.Message, error)
 	stream  func(context.Context, caller, proto.Message, func(proto.Message) error) error
@@ -54,7 +55,9 @@ func (g *Gateway) calls() []call {
 	for i, x := range all {
 		all[i] = g.noted(x)
 	}
-	return all
+	authenticate := unary("authenticate", "", false, g.authenticate)
+	authenticate.open = true
+	return append(all, authenticate)
 }
 
 // message is a pointer to a message of T.
@@ -81,6 +84,12 @@ func stream[T any, Q message[T], A proto.Message](name, right string, counted bo
 
 // admit checks who calls, and their rate.
 func (g *Gateway) admit(ctx context.Context, x call, authorization string) (caller, error) {
+	if x.open {
+		if !g.strangers.Allow() {
+			return caller{}, tooManyAttempts()
+		}
+		return caller{}, nil
+	}
 	c, err := g.who(ctx, authorization, x.right)
 	if errs.KindOf(err) == errs.Denied && x.name != "" {
 		g.used.note(c.Name, x.name, "", errs.CodeOf(err))

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"golang.org/x/time/rate"
 
@@ -22,6 +23,7 @@ import (
 	"kennel/edge/gateway/scratch"
 	"kennel/edge/sight"
 	"kennel/infra/admission"
+	"kennel/infra/api/robotpb"
 	"kennel/infra/api/status"
 	"kennel/infra/backoff"
 	"kennel/infra/errs"
@@ -62,6 +64,8 @@ type Config struct {
 	// Client returns whose token bearer is; false: it is unknown.
 	Client func(ctx context.Context, bearer string) (Client, bool)
 	Name   func() string // the robot's; "" while it has none
+	// Exchange turns a session of the owner's account into a client token (VEC-AUTH-05); nil: this robot takes no session.
+	Exchange func(ctx context.Context, session logging.Secret, client, app string) (logging.Secret, error)
 	// Settings are the documents of which programs read and change the one with the robot's settings.
 	Settings Documents
 }
@@ -74,14 +78,15 @@ const addrFile = "run/kennel-agent/gateway"
 
 // Bounds; own defaults.
 const (
-	maxBody      = 64 << 10 // bytes of a request
-	callsASecond = 200      // of one client; reads cost the loop nothing, so they are not counted
-	wrongASecond = 10       // wrong tokens, of all strangers
-	wrongAtOnce  = 50
-	grace        = time.Second
-	maxClients   = 256 // whose use is counted
-	maxStreams   = 8   // of one client
-	beat         = time.Second
+	maxBody       = 64 << 10 // bytes of a request
+	callsASecond  = 200      // of one client; reads cost the loop nothing, so they are not counted
+	wrongASecond  = 10       // wrong tokens, of all strangers
+	wrongAtOnce   = 50
+	grace         = time.Second
+	maxClients    = 256 // whose use is counted
+	maxClientName = 64
+	maxStreams    = 8 // of one client
+	beat          = time.Second
 )
 
 // Gateway serves programs. Safe for concurrent use.
@@ -307,7 +312,7 @@ func (g *Gateway) who(ctx context.Context, authorization, right string) (caller,
 	}
 	if !ok {
 		if !g.strangers.Allow() {
-			return caller{}, errs.Coded(errs.Exhausted, "too_many_attempts", "too many wrong tokens; try again in a second")
+			return caller{}, tooManyAttempts()
 		}
 		return caller{}, errs.Coded(errs.Unauthenticated, "token_wrong", "this robot does not know the token, or its time is over: its owner makes another")
 	}
@@ -326,6 +331,29 @@ func (g *Gateway) who(ctx context.Context, authorization, right string) (caller,
 		g.uses[key] = c.use
 	}
 	return c, nil
+}
+
+func tooManyAttempts() error {
+	return errs.Coded(errs.Exhausted, "too_many_attempts", "too many calls of strangers; try again in a second")
+}
+
+// authenticate lets a program in that has a session of the owner's account (part of VEC-SEC-06).
+func (g *Gateway) authenticate(ctx context.Context, _ caller, q *robotpb.AuthenticateRequest) (*robotpb.AuthenticateResponse, error) {
+	if n := len(q.ClientName); n == 0 || n > maxClientName || !utf8.ValidString(q.ClientName) {
+		return nil, invalid("client_name: %d bytes, want 1 to %d of UTF-8", n, maxClientName)
+	}
+	if g.cfg.Exchange == nil {
+		return nil, errs.Coded(errs.Invalid, "unable", "this robot takes no session: its owner makes a token for the program")
+	}
+	token, err := g.cfg.Exchange(ctx, logging.Secret(q.Session), q.ClientName, "SDK")
+	switch kind := errs.KindOf(err); {
+	case err == nil:
+	case kind == errs.Unavailable, kind == errs.Internal:
+		return nil, errs.Coded(errs.Unavailable, "unavailable", "the cloud, which knows sessions, does not answer: %w", err)
+	default:
+		return nil, errs.Coded(errs.Unauthenticated, "session_wrong", "the session is none of the robot's owner, or its time is over")
+	}
+	return &robotpb.AuthenticateResponse{Token: token.Reveal()}, nil
 }
 
 func missing(right string) error {

@@ -6,6 +6,20 @@ from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Map
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class AuthenticateRequest(_message.Message):
+    __slots__ = ["client_name", "session"]
+    CLIENT_NAME_FIELD_NUMBER: _ClassVar[int]
+    SESSION_FIELD_NUMBER: _ClassVar[int]
+    client_name: str
+    session: str
+    def __init__(self, session: _Optional[str] = ..., client_name: _Optional[str] = ...) -> None: ...
+
+class AuthenticateResponse(_message.Message):
+    __slots__ = ["token"]
+    TOKEN_FIELD_NUMBER: _ClassVar[int]
+    token: str
+    def __init__(self, token: _Optional[str] = ...) -> None: ...
+
 class Begun(_message.Message):
     __slots__ = ["note"]
     NOTE_FIELD_NUMBER: _ClassVar[int]
