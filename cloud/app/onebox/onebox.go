@@ -433,6 +433,7 @@ func (h *oneboxHouse) tell(ctx context.Context, hearing func(context.Context) er
 		return err
 	}
 	fmt.Fprint(h.Out, h.welcome())
+	paged := len(h.robots) == 0
 	tick := time.NewTicker(250 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -440,6 +441,12 @@ func (h *oneboxHouse) tell(ctx context.Context, hearing func(context.Context) er
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
+		}
+		if !paged {
+			var pages string
+			if pages, paged = h.robotPages(); paged {
+				fmt.Fprint(h.Out, pages)
+			}
 		}
 		now := h.describe()
 		if fmt.Sprint(now.Pids) != fmt.Sprint(told.Pids) {
@@ -509,6 +516,22 @@ func (h *oneboxHouse) welcome() string {
 	}
 	b.WriteString("  stop       Ctrl-C\n\n")
 	return b.String()
+}
+
+// robotPages says where each robot serves its own page and programs; false: one of them does not serve them yet.
+func (h *oneboxHouse) robotPages() (string, bool) {
+	var b strings.Builder
+	fmt.Fprintf(&b, "The robots' own pages, which ask for a token (%s program add -root DIR):\n\n", beside("agentd"))
+	for _, k := range h.robots {
+		dir := filepath.Join(h.inst.Paths.Robots, strings.TrimPrefix(k.Name(), "robot-"))
+		addr, err := os.ReadFile(filepath.Join(dir, "run/kennel-agent/gateway"))
+		if err != nil {
+			return "", false
+		}
+		fmt.Fprintf(&b, "  %-18s  https://%s  %s\n", filepath.Base(dir), strings.TrimSpace(string(addr)), dir)
+	}
+	b.WriteString("\n")
+	return b.String(), true
 }
 
 // seedDemo seeds the demo once, before anything runs.
