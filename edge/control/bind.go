@@ -11,7 +11,7 @@ import (
 // Feed carries measurements to the slots of the tree that their channels name. It allocates nothing after Bind.
 type Feed []struct{ channel, slot int }
 
-// Bind returns the feed of the channels that name a slot, or the same slot of several parts. decides names those whose slot the plant fills by itself.
+// Bind returns the feed of the channels that name a slot, the same slot of several parts, or a measured property such as touch.val->raw. decides names those whose slot the plant fills by itself.
 func Bind(d *body.Description, tree *robot.Tree, decides ...string) (f Feed) {
 	for i, c := range d.Channels {
 		target, err := tree.Lookup(c.Name)
@@ -19,7 +19,15 @@ func Bind(d *body.Description, tree *robot.Tree, decides ...string) (f Feed) {
 			continue // the driver's own word
 		}
 		for _, r := range target.Refs {
-			f = append(f, struct{ channel, slot int }{i, r.ID})
+			if target.Property == "" {
+				f = append(f, struct{ channel, slot int }{i, r.ID})
+				continue
+			}
+			for _, p := range r.Node.Slots() { // a property that is measured
+				if p.Property && p.Slot.Name == target.Property {
+					f = append(f, struct{ channel, slot int }{i, p.ID})
+				}
+			}
 		}
 	}
 	return f

@@ -94,8 +94,8 @@ type Driver struct {
 	seq    uint32 // of the State that was delivered last
 	epoch  uint32
 	goals  jointlink.Goals
-	out    []byte // a frame, of which tail has not been sent
-	tail   []byte
+	out    []byte
+	sender port.Sender
 	counts body.Link
 	broken error // wraps body.ErrLink once the port failed or was closed
 }
@@ -291,27 +291,16 @@ func (d *Driver) Write(a *body.Act) error {
 	return d.send()
 }
 
-// send sends the frame in out, after the rest of the one before. A frame that finds the port full is dropped whole: ErrFull.
+// send sends the frame in out. One that finds the port full is dropped whole: ErrFull.
 func (d *Driver) send() error {
-	if len(d.tail) > 0 {
-		n, err := d.port.Write(d.tail)
-		if err != nil {
-			return d.fail("write", err)
-		}
-		if d.tail = d.tail[:copy(d.tail, d.tail[n:])]; len(d.tail) > 0 {
-			d.counts.Full++
-			return body.ErrFull
-		}
-	}
-	n, err := d.port.Write(d.out)
+	full, err := d.sender.Send(d.port, d.out)
 	switch {
 	case err != nil:
 		return d.fail("write", err)
-	case n == 0:
+	case full:
 		d.counts.Full++
 		return body.ErrFull
 	}
-	d.tail = append(d.tail[:0], d.out[n:]...)
 	return nil
 }
 

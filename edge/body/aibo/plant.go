@@ -3,10 +3,10 @@ package aibo
 import (
 	"fmt"
 	"math"
-	"time"
 
 	"kennel/edge/body"
 	"kennel/edge/control"
+	"kennel/edge/control/limbs"
 	"kennel/edge/motion"
 	"kennel/edge/power"
 	"kennel/edge/robot"
@@ -16,13 +16,9 @@ import (
 
 // Own defaults of the motion.
 const (
-	usualShare = 0.5  // of a joint's highest speed, where an order names none (MTN-U02)
-	mostShare  = 0.95 // of it, so that the servo can follow
-	swiftEar   = 20.0 // rad/s, of an ear
-	gather     = 0.05 // s in which a joint reaches its highest speed
-	nearGoal   = 0.03 // rad, near enough to be there
-	flicked    = 0.1  // rad, beyond which an ear is flicked (MTN-U03)
-	lateAfter  = time.Second
+	swiftEar = 20.0 // rad/s, of an ear
+	nearGoal = 0.03 // rad, near enough to be there
+	flicked  = 0.1  // rad, beyond which an ear is flicked (MTN-U03)
 )
 
 // ModelOf returns a model of AIBO as the control loop sees it: each joint is a part of its own, so that several programs can share a body.
@@ -52,17 +48,6 @@ func ModelOf(m Model) (control.Model, error) {
 	return out, f.Err
 }
 
-// lead is a joint as the plant leads it.
-type lead struct {
-	Joint
-	servo *motion.Servo
-	slot  int
-	unit  float64 // rad in one of the slot's own units
-	usual motion.Ramp
-	angle float64 // rad, measured
-	heard bool
-}
-
 // plant leads the joints of one AIBO, each by a servo of its own. It belongs to the goroutine of the loop.
 type plant struct {
 	model  Model
@@ -71,7 +56,7 @@ type plant struct {
 	feed   control.Feed
 	remain int // slots
 	moving int
-	joints []lead
+	joints []*limbs.Joint
 	report control.Report
 	fell   bool
 	stop   motion.Reason
@@ -82,27 +67,36 @@ func newPlant(m Model, about *body.Description, slots []int, board *state.Board,
 	f := robot.Finder{Tree: board.Tree()}
 	p.remain, p.moving = f.Slot("battery.remain"), f.Slot("robot.moving")
 	for i, j := range Joints(m) {
-		l := lead{Joint: j, slot: slots[i], unit: 2 * math.Pi}
+		c := limbs.Config{Slot: slots[i], Unit: 2 * math.Pi, Speed: j.Speed, Tolerance: nearGoal}
 		if j.plain() {
-			l.unit = 1
+			c.Unit = 1
+		}
+		if j.ear() {
+			c.Speed, c.Snap = swiftEar, flick
 		}
 		lo, hi := j.Span()
 		if j.Sign < 0 {
 			lo, hi = -hi, -lo
 		}
-		fast := j.Speed
-		if j.ear() {
-			fast = swiftEar
-		}
-		l.usual = motion.Ramp{Speed: fast * usualShare, Accel: fast / gather, Decel: fast / gather}
-		most := motion.Ramp{Speed: fast * mostShare, Accel: fast / gather, Decel: fast / gather}
-		var err error
-		if l.servo, err = motion.NewServo(motion.ServoConfig{Range: [2]float64{lo, hi}, Most: most, Tolerance: nearGoal, Patience: lateAfter}); err != nil {
+		c.Range = [2]float64{lo, hi}
+		l, err := limbs.New(c)
+		if err != nil {
 			return nil, fmt.Errorf("%v, %s: %w", m, j.Native, err)
 		}
 		p.joints = append(p.joints, l)
 	}
 	return p, f.Err
+}
+
+// flick returns the position of an ear that is nearest to a target.
+func flick(target float64) float64 {
+	switch {
+	case math.IsNaN(target):
+		return target
+	case math.Abs(target) > flicked:
+		return math.Copysign(EarTurn, target)
+	}
+	return 0
 }
 
 // Feel is control.Plant.
@@ -113,7 +107,7 @@ func (p *plant) Feel(m *control.Moment, f *rt.Frame) motion.Reason {
 	}
 	if m.Opened {
 		for i := range p.joints {
-			p.joints[i].servo.Release(motion.Stopped)
+			p.joints[i].Release(motion.Stopped)
 		}
 	}
 	var stop motion.Reason
@@ -130,9 +124,9 @@ func (p *plant) Feel(m *control.Moment, f *rt.Frame) motion.Reason {
 func (p *plant) measure(m *control.Moment, s *body.Sense) {
 	p.feed.Sense(p.board, s)
 	for i := range p.joints {
-		l := &p.joints[i]
-		l.angle, l.heard = s.Values[chJoint+2*i], true
-		p.board.Set(l.slot, l.angle/l.unit, s.Times[chJoint+2*i])
+		l := p.joints[i]
+		l.Angle, l.Heard = s.Values[chJoint+2*i], true
+		p.board.Set(l.Slot(), l.Angle/l.Unit(), s.Times[chJoint+2*i])
 	}
 	p.board.Set(p.moving, number(p.report.Moving), s.At)
 	volts := s.Values[chVolts]
@@ -186,46 +180,8 @@ func (p *plant) Begin(_ *control.Moment, part int, o *control.Order, r *control.
 	if p.stop&motion.Everything != 0 {
 		return motion.ErrStopped
 	}
-	if o.Kind != control.Set {
-		return control.ErrUnable // it has no wheels, and walking is a motion
-	}
-	l := &p.joints[part]
-	if !l.heard {
-		return control.ErrUnmeasured
-	}
-	for i, g := range o.Goals[:o.N] {
-		if g.Slot != l.slot {
-			continue
-		}
-		target, ramp := g.Value*l.unit, l.usual
-		switch {
-		case o.Speed > 0:
-			ramp = motion.Ramp{Speed: o.Speed * l.unit}
-		case o.Within > 0:
-			ramp = motion.Ramp{} // as fast as the time needs, within the limits
-		}
-		if l.ear() && math.Abs(target) > flicked {
-			target = math.Copysign(EarTurn, target)
-		} else if l.ear() && !math.IsNaN(target) {
-			target = 0
-		}
-		taken, takes, err := l.servo.MoveTo(l.angle, target, ramp, o.Within)
-		if err != nil {
-			return err
-		}
-		r.Taken[i] = taken / l.unit
-		if o.Within > 0 {
-			r.Takes = max(r.Takes, takes)
-		}
-		if o.Speed > 0 {
-			r.Speed = min(o.Speed, l.most()/l.unit)
-		}
-	}
-	return nil
+	return p.joints[part].Begin(o, r)
 }
-
-// most returns the highest speed at which the plant leads the joint, rad/s.
-func (l *lead) most() float64 { return l.usual.Speed / usualShare * mostShare }
 
 // Step is control.Plant.
 func (p *plant) Step(m *control.Moment, stop motion.Reason, act *body.Act) {
@@ -236,28 +192,16 @@ func (p *plant) Step(m *control.Moment, stop motion.Reason, act *body.Act) {
 	r := &p.report
 	r.At, r.Stop, r.Moving = m.Now, stop, false
 	for i := range p.joints {
-		l := &p.joints[i]
-		if stop&motion.Everything != 0 {
-			l.servo.Release(motion.Stopped)
-		}
-		v, on := l.servo.Step(m.DT, l.angle)
-		word := "free"
-		if on {
-			act.Set(i, body.Position, v)
-			word = "holding"
-			if l.servo.Outcome() == motion.Running {
-				word, r.Moving = "moving", true
-			}
-		}
-		r.Parts[i] = control.PartReport{State: word, Outcome: l.servo.Outcome(), Known: l.heard}
+		state, moving := p.joints[i].Step(m.DT, stop, act, i)
+		r.Parts[i], r.Moving = state, r.Moving || moving
 	}
 }
 
 // Outcome is control.Plant.
-func (p *plant) Outcome(part int) motion.Outcome { return p.joints[part].servo.Outcome() }
+func (p *plant) Outcome(part int) motion.Outcome { return p.joints[part].Outcome() }
 
 // Rest is control.Plant: a joint whose owner lost it keeps its position, for the body's weight may be on it.
-func (p *plant) Rest(part int, _ bool) { p.joints[part].servo.Stop() }
+func (p *plant) Rest(part int, _ bool) { p.joints[part].Stop() }
 
 // Home is control.Plant: the joints always know where they are.
 func (p *plant) Home(int) error { return control.ErrUnable }

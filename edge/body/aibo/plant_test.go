@@ -3,11 +3,9 @@ package aibo_test
 import (
 	"context"
 	"errors"
-	"maps"
 	"math"
 	"os"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -17,32 +15,23 @@ import (
 	"kennel/edge/body/aibo/jointlink"
 	"kennel/edge/body/bodytest"
 	"kennel/edge/control"
+	"kennel/edge/control/controltest"
 	"kennel/edge/motion"
 	"kennel/edge/robot/claim"
-	"kennel/edge/robot/state"
-	"kennel/edge/rt"
 	"kennel/edge/sim/uart"
 	"kennel/infra/api/poke"
 )
 
 const (
-	ms    = time.Millisecond
-	deg   = math.Pi / 180
-	alice = claim.Owner(2)
+	ms  = time.Millisecond
+	deg = math.Pi / 180
 )
 
-// place is an AIBO in simulated time: loop, control and driver over the bytes of the simulated body. A test's script runs between two steps of the loop.
+// place is an AIBO in simulated time: loop, control and driver over the bytes of the simulated body.
 type place struct {
-	*testing.T
-	sim     *aibosim.Stepped
-	driver  *aibo.Driver
-	control *control.Control
-	live    *state.Live
-	report  control.Report
-	results []control.Result
-	events  []control.Event
-	request uint32
-	step    func()
+	*controltest.Place
+	sim    *aibosim.Stepped
+	driver *aibo.Driver
 }
 
 func run(t *testing.T, model aibo.Model, cfg aibosim.Config, script func(p *place)) {
@@ -51,147 +40,18 @@ func run(t *testing.T, model aibo.Model, cfg aibosim.Config, script func(p *plac
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &place{T: t, sim: aibosim.NewStepped(r)}
+	p := &place{sim: aibosim.NewStepped(r)}
 	m, err := aibo.ModelOf(model)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.control, err = control.New(m, nil); err != nil {
-		t.Fatal(err)
-	}
-	p.live = state.NewLive(p.control.Board(), nil)
 	if p.driver, err = aibo.Open(t.Context(), aibo.Config{Device: "simulated", Port: p.sim}); err != nil {
 		t.Fatal(err)
 	}
-	// The loop runs in a goroutine that takes turns with the script's: one step each.
-	turn, done, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-	ctx, cancel := context.WithCancel(t.Context())
-	task := rt.Task{Name: "test", Every: 1, Run: func(*rt.Frame) {
-		select {
-		case done <- struct{}{}:
-		case <-ctx.Done():
-			return
-		}
-		select {
-		case <-turn:
-		case <-ctx.Done():
-		}
-	}}
-	loop, err := rt.New(rt.Config{}, p.sim, p.control.Task(), task)
-	if err != nil {
-		t.Fatal(err)
-	}
-	go func() { ended <- loop.Run(ctx, p.driver) }()
-	defer func() {
-		cancel()
-		if err := errors.Join(<-ended, p.driver.Close()); err != nil {
-			t.Error(err)
-		}
-	}()
-	first := true
-	p.step = func() {
-		if !first {
-			turn <- struct{}{}
-		}
-		first = false
-		select {
-		case <-done:
-		case err := <-ended:
-			ended <- err
-			t.Fatalf("the loop ended: %v", err)
-		}
-		p.hear()
-	}
-	p.step()
-	script(p)
-}
-
-func (p *place) hear() {
-	p.control.Report(&p.report)
-	for r, ok := p.control.Result(); ok; r, ok = p.control.Result() {
-		p.results = append(p.results, r)
-	}
-	for e, ok := p.control.Event(); ok; e, ok = p.control.Event() {
-		p.events = append(p.events, e)
-	}
-}
-
-func (p *place) wait(d time.Duration) {
-	for until := p.sim.Now() + d; p.sim.Now() < until; {
-		p.step()
-	}
-}
-
-func (p *place) result(what string, ok func(control.Result) bool) control.Result {
-	p.Helper()
-	for until := p.sim.Now() + 20*time.Second; ; p.step() {
-		if i := slices.IndexFunc(p.results, ok); i >= 0 {
-			r := p.results[i]
-			p.results = slices.Delete(p.results, i, i+1)
-			return r
-		}
-		if p.sim.Now() > until {
-			p.Fatalf("no result: %s; really %+v", what, p.sim.State())
-		}
-	}
-}
-
-func (p *place) ask(o control.Order) control.Result {
-	p.Helper()
-	p.request++
-	o.Owner, o.Request = alice, p.request
-	if !p.control.Post(o) {
-		p.Fatal("mailbox full")
-	}
-	return p.result("an answer", func(r control.Result) bool { return r.Request == o.Request })
-}
-
-func (p *place) claim(names ...string) {
-	p.Helper()
-	set, err := p.control.Actuators(names...)
-	if err != nil {
-		p.Fatal(err)
-	}
-	if r := p.ask(control.Order{Kind: control.Claim, Set: set, Priority: claim.Person}); r.Code != control.OK {
-		p.Fatalf("claim of %v: %+v", names, r)
-	}
-}
-
-func (p *place) set(goals map[string]float64) (o control.Order) {
-	p.Helper()
-	o.Kind = control.Set
-	for _, name := range slices.Sorted(maps.Keys(goals)) {
-		v := goals[name]
-		if joint, angle := strings.CutSuffix(name, ".angle"); angle { // the core's server does this for programs
-			name, v = joint+".turn", v/(2*math.Pi)
-		}
-		target, err := p.control.Model().Tree.Lookup(name)
-		if err != nil || len(target.Refs) != 1 {
-			p.Fatalf("%s: %d slots, %v", name, len(target.Refs), err)
-		}
-		o.Goals[o.N] = control.Goal{Slot: target.Refs[0].ID, Value: v}
-		o.N++
-	}
-	return o
-}
-
-// move does an order to its end.
-func (p *place) move(o control.Order) control.Result {
-	p.Helper()
-	if r := p.ask(o); r.Code != control.OK {
-		p.Fatalf("refused: %+v", r)
-	}
-	id := p.request
-	return p.result("the end of a motion", func(r control.Result) bool { return r.Request == id && r.Code == control.Ended })
-}
-
-func (p *place) value(name string) float64 {
-	p.Helper()
-	v, err := p.live.Read(name)
-	if err != nil {
-		p.Fatal(err)
-	}
-	return v.Value.Number
+	controltest.Run(t, m, p.sim, p.driver, func(c *controltest.Place) {
+		p.Place = c
+		script(p)
+	})
 }
 
 // TestBody: the driver is a body as every other, on a socket in real time.
@@ -240,14 +100,14 @@ func TestBody(t *testing.T) {
 func TestHead(t *testing.T) {
 	for _, m := range aibo.Models {
 		run(t, m, aibosim.Config{Model: m}, func(p *place) {
-			p.claim("robot.body.head.yaw")
-			r := p.move(p.set(map[string]float64{"headYaw.angle": 0.5}))
-			if r.Outcome != motion.Done || math.Abs(p.value("headYaw.angle")-0.5) > 0.03 || math.Abs(p.sim.State().Angles["HEAD_YAW"]-0.5/deg) > 2 {
-				t.Errorf("%v: %+v; the tree says %v, really %v degrees", m, r, p.value("headYaw.angle"), p.sim.State().Angles["HEAD_YAW"])
+			p.Claim("robot.body.head.yaw")
+			r := p.Move(p.Goals(map[string]float64{"headYaw.angle": 0.5}))
+			if r.Outcome != motion.Done || math.Abs(p.Value("headYaw.angle")-0.5) > 0.03 || math.Abs(p.sim.State().Angles["HEAD_YAW"]-0.5/deg) > 2 {
+				t.Errorf("%v: %+v; the tree says %v, really %v degrees", m, r, p.Value("headYaw.angle"), p.sim.State().Angles["HEAD_YAW"])
 			}
-			r = p.move(p.set(map[string]float64{"headYaw.angle": 3})) // beyond its range
-			if hi := 89.6 * deg; m != aibo.ERS7 && (math.Abs(p.value("headYaw.angle")-hi) > 0.03 || r.Outcome != motion.Done) {
-				t.Errorf("%v: it went to %v, its range ends at %v", m, p.value("headYaw.angle"), hi)
+			r = p.Move(p.Goals(map[string]float64{"headYaw.angle": 3})) // beyond its range
+			if hi := 89.6 * deg; m != aibo.ERS7 && (math.Abs(p.Value("headYaw.angle")-hi) > 0.03 || r.Outcome != motion.Done) {
+				t.Errorf("%v: it went to %v, its range ends at %v", m, p.Value("headYaw.angle"), hi)
 			}
 		})
 	}
@@ -256,8 +116,8 @@ func TestHead(t *testing.T) {
 // TestSigns: a knee that bends forward as AIBO counts turns by a negative angle of the device, an outward right leg too (MTN-60).
 func TestSigns(t *testing.T) {
 	run(t, aibo.ERS210, aibosim.Config{Model: aibo.ERS210}, func(p *place) {
-		p.claim("robot.body.leg")
-		p.move(p.set(map[string]float64{"kneeFL.angle": -1, "hipRollFR.angle": -0.5, "hipRollFL.angle": 0.5}))
+		p.Claim("robot.body.leg")
+		p.Move(p.Goals(map[string]float64{"kneeFL.angle": -1, "hipRollFR.angle": -0.5, "hipRollFL.angle": 0.5}))
 		a := p.sim.State().Angles
 		for native, want := range map[string]float64{"FL_LEG_KNEE": 1 / deg, "FR_LEG_LAT": 0.5 / deg, "FL_LEG_LAT": 0.5 / deg} {
 			if math.Abs(a[native]-want) > 2 {
@@ -271,19 +131,19 @@ func TestSigns(t *testing.T) {
 func TestStandUp(t *testing.T) {
 	for _, m := range aibo.Models {
 		run(t, m, aibosim.Config{Model: m}, func(p *place) {
-			p.claim("robot.body")
+			p.Claim("robot.body")
 			for _, word := range []string{"sit", "stand"} {
-				if r := p.move(within(p.to(m, word), 2*time.Second)); r.Outcome != motion.Done {
+				if r := p.Move(within(p.to(m, word), 2*time.Second)); r.Outcome != motion.Done {
 					t.Fatalf("%v, %s: %+v, %+v", m, word, r, p.sim.State())
 				}
 			}
 			s := p.sim.State()
-			if s.Falls != 0 || s.Stance.Paws() != 15 || p.value("touchFL.pressure") != 1 || p.value("touchBR.pressure") != 1 || p.report.Posture != "on its paws" {
-				t.Errorf("%v on its paws: %+v, %q", m, s, p.report.Posture)
+			if s.Falls != 0 || s.Stance.Paws() != 15 || p.Value("touchFL.pressure") != 1 || p.Value("touchBR.pressure") != 1 || p.Report.Posture != "on its paws" {
+				t.Errorf("%v on its paws: %+v, %q", m, s, p.Report.Posture)
 			}
 			high := s.Stance.Height
-			p.control.Post(control.Order{Kind: control.Drop, Owner: alice})
-			p.wait(time.Second)
+			p.Control.Post(control.Order{Kind: control.Drop, Owner: controltest.Alice})
+			p.Wait(time.Second)
 			if s := p.sim.State(); s.Asleep || math.Abs(s.Stance.Height-high) > 0.003 {
 				t.Errorf("%v: alone it is %v high, before it was %v", m, s.Stance.Height, high)
 			}
@@ -301,7 +161,7 @@ func (p *place) to(m aibo.Model, word string) control.Order {
 			goals[j.Path+".angle"] = float64(j.Sign) * angles[j.Native] * deg
 		}
 	}
-	return p.set(goals)
+	return p.Goals(goals)
 }
 
 func within(o control.Order, d time.Duration) control.Order {
@@ -313,39 +173,39 @@ func within(o control.Order, d time.Duration) control.Order {
 func TestFalls(t *testing.T) {
 	angles, _ := aibo.Posture(aibo.ERS7, "stand")
 	run(t, aibo.ERS7, aibosim.Config{Angles: angles}, func(p *place) {
-		p.wait(100 * ms)
+		p.Wait(100 * ms)
 		if s := p.sim.State(); s.Fell || s.Stance.Paws() != 15 {
 			t.Fatalf("it begins with %+v", s)
 		}
-		p.claim("robot.body")
-		p.move(within(p.set(map[string]float64{"robot.body.leg[front][left].hip.pitch.angle": 1.2, "robot.body.leg[front][right].hip.pitch.angle": 1.2,
+		p.Claim("robot.body")
+		p.Move(within(p.Goals(map[string]float64{"robot.body.leg[front][left].hip.pitch.angle": 1.2, "robot.body.leg[front][right].hip.pitch.angle": 1.2,
 			"robot.body.leg[back][left].hip.pitch.angle": 1.2, "robot.body.leg[back][right].hip.pitch.angle": 1.2}), time.Second))
 		s := p.sim.State()
-		heard := slices.ContainsFunc(p.events, func(e control.Event) bool { return e.Name == "robot.fell" && e.Warning })
-		if !s.Fell || s.Falls == 0 || !heard || p.report.Posture != "fallen" {
-			t.Errorf("%+v, events %+v, posture %q", s, p.events, p.report.Posture)
+		heard := slices.ContainsFunc(p.Events, func(e control.Event) bool { return e.Name == "robot.fell" && e.Warning })
+		if !s.Fell || s.Falls == 0 || !heard || p.Report.Posture != "fallen" {
+			t.Errorf("%+v, events %+v, posture %q", s, p.Events, p.Report.Posture)
 		}
 		for side, want := range map[string]string{poke.Back: "on its back", poke.Left: "on its side"} {
 			if err := p.sim.Poke(poke.Poke{Verb: poke.Turn, Side: side}); err != nil {
 				t.Error(err)
 			}
-			p.wait(50 * ms)
-			if p.report.Posture != want {
-				t.Errorf("laid on its %s it is %q", side, p.report.Posture)
+			p.Wait(50 * ms)
+			if p.Report.Posture != want {
+				t.Errorf("laid on its %s it is %q", side, p.Report.Posture)
 			}
 		}
 		if err := p.sim.Poke(poke.Poke{Verb: poke.Lift}); err != nil {
 			t.Error(err)
 		}
-		p.move(within(p.to(aibo.ERS7, "stand"), time.Second))
-		if p.value("touchFL.pressure") != 0 {
+		p.Move(within(p.to(aibo.ERS7, "stand"), time.Second))
+		if p.Value("touchFL.pressure") != 0 {
 			t.Error("a paw feels the floor in the air")
 		}
 		if err := p.sim.Poke(poke.Poke{Verb: poke.Put}); err != nil {
 			t.Error(err)
 		}
-		p.wait(50 * ms)
-		if s := p.sim.State(); s.Fell || s.Stance.Paws() != 15 || p.value("touchFL.pressure") != 1 {
+		p.Wait(50 * ms)
+		if s := p.sim.State(); s.Fell || s.Stance.Paws() != 15 || p.Value("touchFL.pressure") != 1 {
 			t.Errorf("put down: %+v", s)
 		}
 	})
@@ -354,25 +214,25 @@ func TestFalls(t *testing.T) {
 // TestOwners: a joint is its owner's alone, two programs share a body, an order for what a body cannot do is refused, and so is one beyond reason.
 func TestOwners(t *testing.T) {
 	run(t, aibo.ERS310, aibosim.Config{Model: aibo.ERS310}, func(p *place) {
-		o := p.set(map[string]float64{"headYaw.angle": 0.3})
-		if r := p.ask(o); r.Code != control.NotHeld {
+		o := p.Goals(map[string]float64{"headYaw.angle": 0.3})
+		if r := p.Ask(o); r.Code != control.NotHeld {
 			t.Errorf("without a claim: %+v", r)
 		}
-		p.claim("robot.body.head.yaw")
+		p.Claim("robot.body.head.yaw")
 		bob := claim.Owner(3)
-		set, err := p.control.Actuators("robot.body.neck.pitch")
+		set, err := p.Control.Actuators("robot.body.neck.pitch")
 		if err != nil {
 			t.Fatal(err)
 		}
-		p.control.Post(control.Order{Kind: control.Claim, Owner: bob, Request: 900, Set: set, Priority: claim.Person})
-		if r := p.result("bob's claim", func(r control.Result) bool { return r.Owner == bob }); r.Code != control.OK {
+		p.Control.Post(control.Order{Kind: control.Claim, Owner: bob, Request: 900, Set: set, Priority: claim.Person})
+		if r := p.Result("bob's claim", func(r control.Result) bool { return r.Owner == bob }); r.Code != control.OK {
 			t.Errorf("the neck is another's: %+v", r)
 		}
-		if r := p.ask(control.Order{Kind: control.Go, A: 1, For: time.Second}); r.Code != control.Unable && r.Code != control.NotHeld {
+		if r := p.Ask(control.Order{Kind: control.Go, A: 1, For: time.Second}); r.Code != control.Unable && r.Code != control.NotHeld {
 			t.Errorf("it walks: %+v", r)
 		}
-		bad := p.set(map[string]float64{"headYaw.angle": math.NaN()})
-		if r := p.ask(bad); r.Code != control.Invalid {
+		bad := p.Goals(map[string]float64{"headYaw.angle": math.NaN()})
+		if r := p.Ask(bad); r.Code != control.Invalid {
 			t.Errorf("not a number: %+v", r)
 		}
 	})
@@ -381,16 +241,16 @@ func TestOwners(t *testing.T) {
 // TestEars: an ear knows two positions (MTN-U03), and the mouth is a plain motor in rad.
 func TestEars(t *testing.T) {
 	run(t, aibo.ERS7, aibosim.Config{}, func(p *place) {
-		p.claim("robot.body.head")
-		p.move(p.set(map[string]float64{"earL.val": 0.2, "earR.val": 0.05, "mouth.val": -0.5}))
+		p.Claim("robot.body.head")
+		p.Move(p.Goals(map[string]float64{"earL.val": 0.2, "earR.val": 0.05, "mouth.val": -0.5}))
 		a := p.sim.State().Angles
 		for native, want := range map[string]float64{"LEFT_EAR": aibo.EarTurn / deg, "RIGHT_EAR": 0, "MOUTH": -0.5 / deg} {
 			if math.Abs(a[native]-want) > 2 {
 				t.Errorf("%s is at %v degrees, want %v", native, a[native], want)
 			}
 		}
-		if math.Abs(p.value("mouth.val")+0.5) > 0.03 {
-			t.Errorf("the mouth reads %v", p.value("mouth.val"))
+		if math.Abs(p.Value("mouth.val")+0.5) > 0.03 {
+			t.Errorf("the mouth reads %v", p.Value("mouth.val"))
 		}
 	})
 }
@@ -398,18 +258,18 @@ func TestEars(t *testing.T) {
 // TestBlocked: a joint that a hand holds is blocked, works at its limit meanwhile, and reaches its goal when it is let go.
 func TestBlocked(t *testing.T) {
 	run(t, aibo.ERS220, aibosim.Config{Model: aibo.ERS220}, func(p *place) {
-		p.claim("robot.body.head.yaw")
+		p.Claim("robot.body.head.yaw")
 		if err := p.sim.Hold("HEAD_YAW", true); err != nil {
 			t.Fatal(err)
 		}
-		o := p.set(map[string]float64{"headYaw.angle": -0.4})
-		if r := p.move(o); r.Outcome != motion.Blocked || p.value("headYaw.torque") > -0.9*aibo.Torque {
-			t.Errorf("%+v, torque %v", r, p.value("headYaw.torque"))
+		o := p.Goals(map[string]float64{"headYaw.angle": -0.4})
+		if r := p.Move(o); r.Outcome != motion.Blocked || p.Value("headYaw.torque") > -0.9*aibo.Torque {
+			t.Errorf("%+v, torque %v", r, p.Value("headYaw.torque"))
 		}
 		if err := p.sim.Hold("HEAD_YAW", false); err != nil {
 			t.Fatal(err)
 		}
-		if r := p.move(o); r.Outcome != motion.Done {
+		if r := p.Move(o); r.Outcome != motion.Done {
 			t.Errorf("let go: %+v", r)
 		}
 		if p.sim.Hold("MOUTH", true) == nil {
@@ -421,24 +281,24 @@ func TestBlocked(t *testing.T) {
 // TestBattery: the level is published, low is an event, and an empty battery moves nothing.
 func TestBattery(t *testing.T) {
 	run(t, aibo.ERS7, aibosim.Config{Volts: 7.4}, func(p *place) {
-		p.wait(50 * ms)
-		if v, remain := p.value("battery.voltage"), p.value("battery.remain"); math.Abs(v-7.4) > 0.01 || math.Abs(remain-0.5) > 0.01 {
+		p.Wait(50 * ms)
+		if v, remain := p.Value("battery.voltage"), p.Value("battery.remain"); math.Abs(v-7.4) > 0.01 || math.Abs(remain-0.5) > 0.01 {
 			t.Errorf("%v V, %v left", v, remain)
 		}
 		p.sim.SetVolts(6.9)
-		p.wait(50 * ms)
-		if !slices.ContainsFunc(p.events, func(e control.Event) bool { return e.Name == "battery.low" }) {
-			t.Errorf("events %+v", p.events)
+		p.Wait(50 * ms)
+		if !slices.ContainsFunc(p.Events, func(e control.Event) bool { return e.Name == "battery.low" }) {
+			t.Errorf("events %+v", p.Events)
 		}
 		before := p.sim.State().Volts
-		p.wait(20 * time.Second)
+		p.Wait(20 * time.Second)
 		if after := p.sim.State().Volts; after >= before {
 			t.Errorf("%v V became %v", before, after)
 		}
 		p.sim.Charge(true)
-		p.wait(20 * time.Second)
-		if s := p.sim.State(); s.Volts <= before-0.01 || p.report.Supply&body.OnCharger == 0 {
-			t.Errorf("on its charger: %v V, %v", s.Volts, p.report.Supply)
+		p.Wait(20 * time.Second)
+		if s := p.sim.State(); s.Volts <= before-0.01 || p.Report.Supply&body.OnCharger == 0 {
+			t.Errorf("on its charger: %v V, %v", s.Volts, p.Report.Supply)
 		}
 	})
 }
@@ -476,8 +336,8 @@ func TestWatchdog(t *testing.T) {
 // TestOtherBody: a loop made for one model leads no other one, and says that it does not hear its body.
 func TestOtherBody(t *testing.T) {
 	run(t, aibo.ERS7, aibosim.Config{Model: aibo.ERS210}, func(p *place) {
-		p.claim("robot.body.head.yaw")
-		if r := p.ask(p.set(map[string]float64{"headYaw.angle": 0.3})); r.Code != control.Refused || r.Stop&motion.Link == 0 {
+		p.Claim("robot.body.head.yaw")
+		if r := p.Ask(p.Goals(map[string]float64{"headYaw.angle": 0.3})); r.Code != control.Refused || r.Stop&motion.Link == 0 {
 			t.Errorf("%+v", r)
 		}
 	})
