@@ -372,7 +372,7 @@ func TestSchemas(t *testing.T) {
 			}
 		}
 	}
-	if got := jdocs.SettingsOf("pleo") + jdocs.SettingsOf(""); got != "" {
+	if got := jdocs.SettingsOf("snake") + jdocs.SettingsOf(""); got != "" {
 		t.Errorf("settings of species that have none: %s", got)
 	}
 }

@@ -6,7 +6,8 @@ import (
 	"kennel/edge/body/aibo/aibosim"
 	"kennel/edge/body/amigobot/amigobotsim"
 	"kennel/edge/body/bodysim"
+	"kennel/edge/body/pleo/pleosim"
 	"kennel/edge/body/vector/vectorsim"
 )
 
-var all = []bodysim.Species{vectorsim.Species, amigobotsim.Species, aibosim.Species}
+var all = []bodysim.Species{vectorsim.Species, amigobotsim.Species, pleosim.Species, aibosim.Species}

@@ -1,4 +1,5 @@
-// Package pleo is the Pleo: so far its parts by their standard names.
+// Package pleo is the Pleo: its parts by their standard names, its driver, which speaks to the monitor of LifeOS, and its plant. Package lifeos is the operating system
+// of a simulated Pleo, pleosim its body, and kit builds applications for it.
 package pleo
 
 import (
@@ -7,28 +8,61 @@ import (
 	"kennel/edge/robot"
 )
 
-// joint is one of Pleo's joints: its name in the programming guide and its limits there in degrees
-// (PLEO-JNT-13). Pleo counts forward, up and right as positive (PLEO-JNT-12); the standard nose
-// down, limb backward and left (GOSTAI-FRAME-05), so every one is turned.
+// joint is one of Pleo's joints: its name in the programming guide, and its limits and highest speed there in degrees (PLEO-JNT-13). Pleo counts forward, up
+// and right as positive (PLEO-JNT-12); the standard nose down, limb backward and left (GOSTAI-FRAME-05), so every one is turned.
 type joint struct {
-	path, native string
-	min, max     float64
+	path, native    string
+	min, max, speed float64
 }
 
-var joints = []joint{
-	{"body.neck.yaw", "JOINT_NECK_HORIZONTAL", -65, 55},
-	{"body.neck.pitch", "JOINT_NECK_VERTICAL", -75, 75},
-	{"body.torso.yaw", "JOINT_TORSO", -15, 15},
-	{"body.tail.yaw", "JOINT_TAIL_HORIZONTAL", -90, 90},
-	{"body.tail.pitch", "JOINT_TAIL_VERTICAL", -90, 90},
-	{"body.leg[front][left].hip.pitch", "JOINT_LEFT_SHOULDER", -30, 55},
-	{"body.leg[front][left].knee.pitch", "JOINT_LEFT_ELBOW", 0, 90},
-	{"body.leg[front][right].hip.pitch", "JOINT_RIGHT_SHOULDER", -30, 55},
-	{"body.leg[front][right].knee.pitch", "JOINT_RIGHT_ELBOW", 0, 90},
-	{"body.leg[back][left].hip.pitch", "JOINT_LEFT_HIP", -45, 40},
-	{"body.leg[back][left].knee.pitch", "JOINT_LEFT_KNEE", -70, 0},
-	{"body.leg[back][right].hip.pitch", "JOINT_RIGHT_HIP", -45, 40},
-	{"body.leg[back][right].knee.pitch", "JOINT_RIGHT_KNEE", -70, 0},
+// joints are those of the body in the order of their ids (PLEO-JNT-01). One motor drives eyes and mouth: positive degrees are eyes, negative mouth
+// (PLEO-JNT-14); its part is a plain motor, in Pleo's sense of rotation.
+var joints = [...]joint{
+	{"body.leg[front][right].hip.pitch", "JOINT_RIGHT_SHOULDER", -30, 55, 30},
+	{"body.leg[front][right].knee.pitch", "JOINT_RIGHT_ELBOW", 0, 90, 70},
+	{"body.leg[front][left].hip.pitch", "JOINT_LEFT_SHOULDER", -30, 55, 30},
+	{"body.leg[front][left].knee.pitch", "JOINT_LEFT_ELBOW", 0, 90, 70},
+	{"body.leg[back][left].hip.pitch", "JOINT_LEFT_HIP", -45, 40, 50},
+	{"body.leg[back][left].knee.pitch", "JOINT_LEFT_KNEE", -70, 0, 50},
+	{"body.leg[back][right].hip.pitch", "JOINT_RIGHT_HIP", -45, 40, 50},
+	{"body.leg[back][right].knee.pitch", "JOINT_RIGHT_KNEE", -70, 0, 50},
+	{"body.torso.yaw", "JOINT_TORSO", -15, 15, 20},
+	{"body.tail.yaw", "JOINT_TAIL_HORIZONTAL", -90, 90, 200},
+	{"body.tail.pitch", "JOINT_TAIL_VERTICAL", -90, 90, 200},
+	{"body.neck.yaw", "JOINT_NECK_HORIZONTAL", -65, 55, 60},
+	{"body.neck.pitch", "JOINT_NECK_VERTICAL", -75, 75, 40},
+	{"body.head.mouth", "JOINT_HEAD", -80, 85, 220},
+}
+
+// plain reports whether the joint's part is a plain motor, whose value is its angle.
+func (j *joint) plain() bool { return j.native == "JOINT_HEAD" }
+
+// sign returns the device's angle in Pleo's.
+func (j *joint) sign() float64 {
+	if j.plain() {
+		return 1
+	}
+	return -1
+}
+
+// span returns the range of the device's angle in rad.
+func (j *joint) span() robot.Range {
+	a, b := j.sign()*j.min*math.Pi/180, j.sign()*j.max*math.Pi/180
+	return robot.Range{Min: min(a, b), Max: max(a, b)}
+}
+
+// pads are the parts that feel a touch, with their sensors.
+var pads = [...]struct {
+	path, native string
+	sensor       uint8
+}{
+	{"body.head.touch[up]", "SENSOR_HEAD", 6}, {"body.head.touch[down]", "SENSOR_CHIN", 7},
+	{"body.touch[front]", "SENSOR_BACK", 8}, {"body.touch[back]", "SENSOR_TAIL", 13},
+	{"body.leg[front][left].touch", "SENSOR_LEFT_ARM", 11}, {"body.leg[front][right].touch", "SENSOR_RIGHT_ARM", 12},
+	{"body.leg[back][left].touch", "SENSOR_LEFT_LEG", 9}, {"body.leg[back][right].touch", "SENSOR_RIGHT_LEG", 10},
+	{"body.leg[front][left].foot.touch", "SENSOR_FRONT_LEFT", 14}, {"body.leg[front][right].foot.touch", "SENSOR_FRONT_RIGHT", 15},
+	{"body.leg[back][left].foot.touch", "SENSOR_BACK_LEFT", 16}, {"body.leg[back][right].foot.touch", "SENSOR_BACK_RIGHT", 17},
+	{"body.head.mouth.touch", "SENSOR_MOUTH", 24},
 }
 
 // Parts returns the body's parts (GOSTAI-MAP-P-01 to 39). Front limbs touch the ground when Pleo walks, so they are legs, although Pleo
@@ -44,23 +78,15 @@ func Parts() []robot.Part {
 		Fixed: map[string]robot.Value{"type": robot.S("four-legged"), "model": robot.S("Pleo")},
 		Uses:  map[string][]string{"Mobile": append(legJoints, "robot.body.torso"), "Tracker": {"robot.body.neck"}}}}
 	for _, j := range joints {
-		parts = append(parts, robot.Part{Path: j.path, Is: []string{"RotationalMotor"},
-			Props:  map[string]robot.Value{"native": robot.S(j.native), "sign": robot.I(-1)},
-			Ranges: map[string]robot.Range{"angle": {Min: -j.max * math.Pi / 180, Max: -j.min * math.Pi / 180}}})
+		p := robot.Part{Path: j.path, Is: []string{"RotationalMotor"}, Props: map[string]robot.Value{"native": robot.S(j.native), "sign": robot.I(int(j.sign()))},
+			Ranges: map[string]robot.Range{"angle": j.span()}}
+		if j.plain() {
+			p.Is, p.Ranges = []string{"Motor"}, map[string]robot.Range{"val": j.span()}
+			p.Props = map[string]robot.Value{"native": robot.S(j.native), "unit": robot.S("rad")}
+		}
+		parts = append(parts, p)
 	}
-	// One motor drives eyes and mouth: positive degrees are eyes, negative mouth (PLEO-JNT-14).
-	parts = append(parts, robot.Part{Path: "body.head.mouth", Is: []string{"Motor"},
-		Props:  map[string]robot.Value{"native": robot.S("JOINT_HEAD"), "unit": robot.S("rad")},
-		Ranges: map[string]robot.Range{"val": {Min: -80 * math.Pi / 180, Max: 85 * math.Pi / 180}}})
-	for _, t := range []struct{ path, native string }{
-		{"body.head.touch[up]", "SENSOR_HEAD"}, {"body.head.touch[down]", "SENSOR_CHIN"},
-		{"body.touch[front]", "SENSOR_BACK"}, {"body.touch[back]", "SENSOR_TAIL"},
-		{"body.leg[front][left].touch", "SENSOR_LEFT_ARM"}, {"body.leg[front][right].touch", "SENSOR_RIGHT_ARM"},
-		{"body.leg[back][left].touch", "SENSOR_LEFT_LEG"}, {"body.leg[back][right].touch", "SENSOR_RIGHT_LEG"},
-		{"body.leg[front][left].foot.touch", "SENSOR_FRONT_LEFT"}, {"body.leg[front][right].foot.touch", "SENSOR_FRONT_RIGHT"},
-		{"body.leg[back][left].foot.touch", "SENSOR_BACK_LEFT"}, {"body.leg[back][right].foot.touch", "SENSOR_BACK_RIGHT"},
-		{"body.head.mouth.touch", "SENSOR_MOUTH"},
-	} {
+	for _, t := range pads {
 		parts = append(parts, robot.Part{Path: t.path, Is: []string{"TouchSensor"}, Props: map[string]robot.Value{"native": robot.S(t.native),
 			"unit": robot.S("")},
 			Ranges: map[string]robot.Range{"pressure": {Max: 1}}})

@@ -3,6 +3,7 @@ package pleo
 import (
 	"testing"
 
+	"kennel/edge/body/pleo/lifeos"
 	"kennel/edge/robot/robottest"
 )
 
@@ -13,4 +14,14 @@ func TestTree(t *testing.T) {
 		t.Fatal(err)
 	}
 	robottest.Mapping(t, tree, robottest.Rows(t, "testdata/mapping.txt"))
+}
+
+// TestJointKinds: the joints have the ids, ranges and speeds of LifeOS (PLEO-JNT-01, PLEO-JNT-13).
+func TestJointKinds(t *testing.T) {
+	for j := range lifeos.JointCount {
+		k := j.Kind()
+		if got, want := joints[j], (joint{joints[j].path, "JOINT_" + k.Name, k.Min, k.Max, k.Speed}); got != want {
+			t.Errorf("joint %d: %+v, want %+v", j, got, want)
+		}
+	}
 }

@@ -138,6 +138,9 @@ func (s *Socket) HungUp() bool {
 	return gone
 }
 
+// Connected reports whether a peer is connected, as far as Read has seen.
+func (s *Socket) Connected() bool { return s.peer >= 0 }
+
 func (s *Socket) hangUp() {
 	if s.peer >= 0 {
 		_ = unix.Close(s.peer) // nothing waits in it that counts

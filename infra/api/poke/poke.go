@@ -29,6 +29,22 @@ const (
 	Reset = "reset"
 	Tools = "tools"
 	Play  = "play"
+	Pat   = "pat"
+
+	Insert = "insert"
+	Eject  = "eject"
+)
+
+// The places that Pat touches.
+const (
+	Head      = "head"
+	Chin      = "chin"
+	Neck      = "neck" // the back, near the neck
+	Rump      = "rump" // the back, near the tail
+	ForeLeft  = "fore-left"
+	ForeRight = "fore-right"
+	HindLeft  = "hind-left"
+	HindRight = "hind-right"
 )
 
 // The sides that Turn lays a robot on.
@@ -93,6 +109,8 @@ type verb struct {
 // verbs is the table.
 var verbs = []verb{
 	{name: Touch, does: "strokes its touch sensor", done: "touched", args: []arg{{For, 0.05, 60, 2}}},
+	{name: Pat, does: "touches it at a place", done: "patted", sides: []string{Head, Chin, Neck, Rump, ForeLeft, ForeRight, HindLeft, HindRight},
+		args: []arg{{For, 0.05, 60, 0.3}}},
 	{name: Press, does: "presses its button", done: "pressed", args: []arg{{For, 0.05, 60, 0.2}}},
 	{name: Lift, does: "takes it off the floor into a hand", done: "lifted", args: []arg{{Height, 0.05, 1, 0.2}}},
 	{name: Put, does: "puts it down upright where it is, or where it began if it cannot stay there", done: "put down"},
@@ -107,6 +125,8 @@ var verbs = []verb{
 	{name: Dip, does: "lets its supply dip, which restarts its controller", done: "browned out"},
 	{name: Reset, does: "presses its reset button", done: "reset"},
 	{name: Tools, does: "puts it into the mode for tools, with its buttons", done: "put into a mode for tools"},
+	{name: Insert, does: "puts the card into its slot", done: "given a card"},
+	{name: Eject, does: "takes the card out of its slot", done: "relieved of a card"},
 	{name: Play, does: "plays a WAV file to its microphones", done: "spoken to", file: true, args: []arg{{From, -2 * math.Pi, 2 * math.Pi, 0}}},
 }
 

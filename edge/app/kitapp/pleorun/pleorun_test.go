@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -17,8 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"kennel/edge/body/pleo/format"
-	"kennel/edge/body/pleo/lifeos"
-	"kennel/edge/pawn/compiler"
+	"kennel/edge/body/pleo/lifeos/lifeostest"
 	"kennel/infra/cli"
 	"kennel/infra/testwait"
 	"kennel/infra/wav"
@@ -36,24 +34,7 @@ func robotkit(t *testing.T, args ...string) (string, string, int) {
 }
 
 // script compiles a script.
-func script(t *testing.T, src string) []byte {
-	t.Helper()
-	includes := lifeos.Includes()
-	r := compiler.Compile("script.p", []byte(src), compiler.Options{Optimise: 2, Debug: 2, StackHeap: 128, Prefix: "default.inc", Include: []string{"."}, Open: func(name string) ([]byte, error) {
-		if s, ok := includes[strings.TrimSuffix(name, ".inc")]; ok {
-			return []byte(s), nil
-		}
-		return nil, fs.ErrNotExist
-	}})
-	if r.Program == nil {
-		t.Fatal(r.Messages)
-	}
-	file, err := r.Program.Append(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return file
-}
+func script(t *testing.T, src string) []byte { t.Helper(); return lifeostest.Compile(t, src) }
 
 const beeper = `#include <Sensor.inc>
 #include <Sound.inc>

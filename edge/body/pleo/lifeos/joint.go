@@ -105,6 +105,7 @@ const (
 // jointState is a joint as scripts see it.
 type jointState struct {
 	scripted          bool // only scripts move it (PLEO-JNT-10)
+	held              bool // only a computer on the serial port moves it
 	target            float64
 	speed             float64
 	given             bool // target was given
@@ -149,6 +150,10 @@ func (j *jointState) degrees(v, unit int32) float64 {
 func (s *System) moveJoint(id, value, speed, unit int32) bool {
 	j, joint, ok := s.joint(id)
 	if !ok {
+		return false
+	}
+	if j.held {
+		s.log(Info, LogJoint, "%s: held by a computer", joint)
 		return false
 	}
 	if !j.scripted && s.motions.owns(joint) {

@@ -84,6 +84,7 @@ type Config struct {
 	Seed     uint64        // of random choices
 	Serial   uint32        // its low 8 bits are the Pleo's id
 	Log      func(Message) // nil: the log is dropped
+	Print    func([]byte)  // takes the reports for the serial port, with the ends of their lines, valid until it returns; nil: they are dropped
 
 	// Trust reports whether a script may load and unload applications, given its file. nil: every script may (part of PLEO-APP-09).
 	Trust func(script []byte) bool
@@ -117,6 +118,7 @@ type System struct {
 	packets    packets
 	tracker    tracker
 	files      files
+	reports    reports
 	host       host
 }
 
@@ -187,6 +189,7 @@ func (s *System) tick() {
 		return
 	}
 	s.stepPower()
+	s.stepReports()
 }
 
 func (s *System) log(l Level, t LogType, format string, args ...any) {

@@ -25,7 +25,7 @@ type monitorCommand struct {
 
 // commandList returns the commands of the monitor (part of PLEO-MON-09).
 func commandList() []monitorCommand {
-	return append(playCommands(), []monitorCommand{
+	return append(append(playCommands(), reportCommands()...), []monitorCommand{
 		{"pkt send", "PACKET", 1, func(s *System, a []string) string { // PLEO-MON-02
 			s.sendPacket([]byte(strings.Join(a, " ")))
 			return ""
@@ -46,6 +46,9 @@ func commandList() []monitorCommand {
 		{"joint move", "ID DEGREES", 2, func(s *System, a []string) string { return s.monitorJoint(a) }},
 		{"joint neutral", "", 0, func(s *System, _ []string) string {
 			for j := range JointCount {
+				if s.joints[j].held {
+					continue
+				}
 				s.moveTo(j, s.joints[j].neutral, jointKinds[j].Speed)
 			}
 			return ""
@@ -177,11 +180,22 @@ func (s *System) monitorLog(name string, on bool) string {
 
 // monitorJoint moves a joint to an angle.
 func (s *System) monitorJoint(a []string) string {
+	j, deg, ok := jointAngle(a)
+	switch {
+	case !ok:
+		return wantJoint
+	case s.joints[j].held:
+		return "held by a computer\n"
+	}
+	s.moveTo(j, deg, jointKinds[j].Speed)
+	return ""
+}
+
+const wantJoint = "want a joint from 0 to 13 and an angle\n"
+
+// jointAngle reads the arguments of a command that moves a joint.
+func jointAngle(a []string) (j Joint, deg float64, ok bool) {
 	id, err1 := strconv.Atoi(a[0])
 	deg, err2 := strconv.ParseFloat(a[1], 64)
-	if err1 != nil || err2 != nil || math.IsNaN(deg) || id < 0 || id >= int(JointCount) {
-		return fmt.Sprintf("want a joint from 0 to %d and an angle\n", JointCount-1)
-	}
-	s.moveTo(Joint(id), deg, jointKinds[id].Speed)
-	return ""
+	return Joint(id), deg, err1 == nil && err2 == nil && !math.IsNaN(deg) && id >= 0 && id < int(JointCount)
 }

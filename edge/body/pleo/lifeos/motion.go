@@ -130,7 +130,7 @@ func (s *System) score(m *motion, file *format.Motion) error {
 		if !known || v.Start == v.Goal && v.Position == 0 && i < len(file.Joints) {
 			continue // another channel (PLEO-UMF-15), or an empty first vector
 		}
-		if st, _, _ := s.joint(int32(j)); st.scripted {
+		if st, _, _ := s.joint(int32(j)); st.scripted || st.held {
 			continue
 		}
 		way := ways[j]
@@ -181,7 +181,7 @@ func (s *System) stepMotions() {
 		}
 		for i := range m.tracks {
 			t := &m.tracks[i]
-			if st := &s.joints[t.joint]; t.lost || st.scripted || !t.player.Playing() {
+			if st := &s.joints[t.joint]; t.lost || st.scripted || st.held || !t.player.Playing() {
 				continue
 			}
 			var out [1]int32
@@ -251,7 +251,7 @@ func (s *System) stopMotions(which int32) bool {
 		}
 		found = true
 		for _, t := range m.tracks {
-			if !t.lost && !s.joints[t.joint].scripted {
+			if !t.lost && !s.joints[t.joint].scripted && !s.joints[t.joint].held {
 				s.moveTo(t.joint, s.hw.Joint(t.joint).Position, jointKinds[t.joint].Speed)
 			}
 		}

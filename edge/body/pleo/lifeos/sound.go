@@ -31,6 +31,7 @@ type voice struct {
 
 	playing bool
 	handle  int32
+	begun   uint32 // since power-on
 	id      int32
 	name    string
 	pcm     []byte
@@ -68,6 +69,7 @@ func (s *System) playSound(r resource, interrupt bool) int32 {
 	if v.last++; v.last > soundLast {
 		v.last = 1
 	}
+	v.begun++
 	v.playing, v.handle, v.id, v.name = true, v.last, r.id, r.name
 	v.pcm, v.rate, v.fixed, v.loops, v.at = pcm, int64(file.Rate), file.DontPitchShift, int(file.Loops), 0
 	v.sent = v.due(s.now)

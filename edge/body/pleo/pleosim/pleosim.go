@@ -1,7 +1,8 @@
 // Package pleosim is a simulated Pleo below LifeOS: 14 joints with limits and speeds, sensors that tests and people set, a loudspeaker that is recorded, and
 // cards in memory or in a folder.
 //
-// Like LifeOS it has no clock: Step moves the joints by the time between two calls. A Body belongs to one goroutine.
+// Like LifeOS it has no clock: Step moves the joints by the time between two calls. A Body belongs to one goroutine; a Robot is a Body with its LifeOS, its ports and
+// its battery, for everyone.
 package pleosim
 
 import (
@@ -27,8 +28,10 @@ type Body struct {
 	now      time.Duration
 	joints   [lifeos.JointCount]joint
 	readings map[lifeos.Sensor]int32
-	// Speaker has all samples that were played, of lifeos.SampleRate.
+	// Speaker has all samples that were played, of lifeos.SampleRate, unless the body is the one of a Robot.
 	Speaker []int16
+	played  int  // samples
+	deaf    bool // Speaker is not kept
 }
 
 // New returns a Pleo that is on its feet, rested and awake, in daylight, with a full battery at room temperature.
@@ -92,7 +95,12 @@ func (b *Body) Move(j lifeos.Joint, target, speed float64) {
 }
 
 // Play records samples.
-func (b *Body) Play(samples []int16) { b.Speaker = append(b.Speaker, samples...) }
+func (b *Body) Play(samples []int16) {
+	b.played += len(samples)
+	if !b.deaf {
+		b.Speaker = append(b.Speaker, samples...)
+	}
+}
 
 // Step moves the joints until now.
 func (b *Body) Step(now time.Duration) {

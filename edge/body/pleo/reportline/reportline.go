@@ -1,11 +1,11 @@
-// Package report is the line of text by which Pleo tells a computer on its serial port how it is: where its joints are, and what its sensors read.
+// Package reportline is the line of text by which Pleo tells a computer on its serial port how it is: where its joints are, and what its sensors read.
 //
 //	report 1 SEQ FIRMWARE HELD STALLED APP SOUNDS LEFT JOINT... SENSOR... *FCS
 //
 // All fields are whole numbers in decimal, between single spaces; FCS is the check sequence of RFC 1662 over all before the asterisk, as four hexadecimal
 // digits. LifeOS prints it when the monitor is told "report MS", at that period, beside all else that the monitor prints. The programming guide has no such
 // command: it is an own addition, because the commands that are known cannot read a joint.
-package report
+package reportline
 
 import (
 	"bytes"
@@ -30,7 +30,7 @@ const MaxLine = 640
 // version of the line.
 const version = 1
 
-// Report is what one line says. The zero value is that of a body that was never heard.
+// Report holds the fields of one line. A body that was never heard has the zero value.
 type Report struct {
 	Seq      uint32              // counts reports since power-on
 	Firmware uint16              // 110 of 1.1
@@ -57,7 +57,7 @@ type Error struct {
 
 // Error names the column, and what was expected and found.
 func (e *Error) Error() string {
-	return fmt.Sprintf("report: column %d: %s: expected %s, found %.40q", e.Column, e.What, e.Expected, e.Found)
+	return fmt.Sprintf("reportline: column %d: %s: expected %s, found %.40q", e.Column, e.What, e.Expected, e.Found)
 }
 
 // Append appends a report without the end of its line.

@@ -1,4 +1,4 @@
-package report
+package reportline
 
 import (
 	"errors"
