@@ -11,12 +11,14 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"strconv"
 	"strings"
 	"time"
 
 	"kennel/certs/devicecert"
 	"kennel/edge/bodies"
+	"kennel/edge/body/bodysim"
 	"kennel/edge/body/vector/factory/emr"
 	"kennel/edge/env/platform"
 	"kennel/edge/env/robotfs"
@@ -38,6 +40,7 @@ type Birth struct {
 	RootPEM   []byte // the root the robot shall trust
 	OSVersion string
 	World     World
+	Card      string // folder with what is on its memory card; "": as it is
 	Model     string // of its species, such as "ers-210"; "": the usual one
 	// ReleaseKey is the public key, in PEM, of those who may sign the robot's releases. With it the robot has two slots; without, it installs none.
 	ReleaseKey []byte
@@ -64,6 +67,9 @@ func Make(dir string, b Birth) error {
 			return err
 		}
 	}
+	if b.Card != "" && kind.Card == "" {
+		return fmt.Errorf("%s has no slot for a card", kind.Name())
+	}
 	serial, err := strconv.ParseUint(b.Thing.Serial(), 16, 32)
 	if err != nil || len(b.Thing.Serial()) != 8 {
 		return fmt.Errorf("serial of %s: want 8 lower-case hex digits (VEC-STOR-03)", b.Thing)
@@ -76,10 +82,20 @@ func Make(dir string, b Birth) error {
 		return err
 	}
 	defer root.Close() // nothing buffered
+	if err := build(root, b, kind, uint32(serial)); err != nil || b.Card == "" {
+		return err
+	}
+	if err := root.RemoveAll(kind.Card); err != nil {
+		return err
+	}
+	return copyFiles(root, os.DirFS(b.Card), ".", kind.Card)
+}
 
+// build makes the folder, or brings an existing one up to date.
+func build(root *os.Root, b Birth, kind bodysim.Species, serial uint32) error {
 	switch id, err := platform.ID(root, bodies.Hardware{}); {
 	case err == nil && id != b.Thing:
-		return fmt.Errorf("%s contains robot %s, want %s", dir, id, b.Thing)
+		return fmt.Errorf("%s contains robot %s, want %s", root.Name(), id, b.Thing)
 	case err == nil:
 		if _, err := root.Stat("slots"); len(b.ReleaseKey) > 0 && errors.Is(err, fs.ErrNotExist) {
 			b.OSVersion = platform.OSVersion(root)
@@ -89,10 +105,10 @@ func Make(dir string, b Birth) error {
 		}
 		return writeEndpoints(root, b)
 	}
-	if err := copyAssets(root); err != nil {
+	if err := copyFiles(root, assets, "assets", "."); err != nil {
 		return err
 	}
-	rec := emr.Record{ESN: uint32(serial), HardwareRev: 7, Model: 1, LotCode: 21836201, PlaypenReady: 1, PlaypenPassed: 1, PackedOut: 1,
+	rec := emr.Record{ESN: serial, HardwareRev: 7, Model: 1, LotCode: 21836201, PlaypenReady: 1, PlaypenPassed: 1, PackedOut: 1,
 		PackedOutDate: uint32(time.Date(2018, 9, 3, 0, 0, 0, 0, time.UTC).Unix())}
 	if err := devicecert.WriteClaim(root, devicecert.Claim{Thing: b.Thing, Secret: logging.Secret(b.Secret)}); err != nil {
 		return err
@@ -142,15 +158,16 @@ func writeEndpoints(root *os.Root, b Birth) error {
 		devicecert.WriteRoot(root, b.RootPEM))
 }
 
-func copyAssets(root *os.Root) error {
-	return fs.WalkDir(assets, "assets", func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
+// copyFiles copies the files in a folder of from to the folder to of the robot.
+func copyFiles(root *os.Root, from fs.FS, folder, to string) error {
+	return fs.WalkDir(from, folder, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
 			return err
 		}
-		data, err := assets.ReadFile(name)
+		data, err := fs.ReadFile(from, name)
 		if err != nil {
 			return err
 		}
-		return robotfs.WriteFile(root, strings.TrimPrefix(name, "assets/"), data, 0o644)
+		return robotfs.WriteFile(root, path.Join(to, strings.TrimPrefix(name, folder+"/")), data, 0o644)
 	})
 }

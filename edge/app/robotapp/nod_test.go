@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,6 +19,8 @@ import (
 	"kennel/edge/agent/ownership/gatewaycert"
 	"kennel/edge/body/aibo"
 	"kennel/edge/body/aibo/aibosim"
+	"kennel/edge/body/pleo/lifeos"
+	"kennel/edge/body/pleo/pleosim"
 	"kennel/edge/body/vector/vectorsim"
 	"kennel/edge/env/robotfs"
 	"kennel/edge/gateway"
@@ -28,8 +31,8 @@ import (
 	"kennel/infra/thing"
 )
 
-// TestNod: examples/sdk/nod, which names no species, nods the head of a Vector and of each model of AIBO, by kennel.robot.v1 through the gateway of each
-// robot (issue 35, what must hold 4). The robot's own tree agrees that the head went up by 0.3 rad.
+// TestNod: examples/sdk/nod, which names no species, reads what a Vector, a Pleo and each model of AIBO feel and nods their heads, by kennel.robot.v1 through the
+// gateway of each robot (issue 35, what must hold 4; issue 36, what must hold 6). The robot's own tree agrees that the head went up by 0.3 rad.
 func TestNod(t *testing.T) {
 	t.Parallel()
 	program := filepath.Join(t.TempDir(), "nod")
@@ -38,7 +41,7 @@ func TestNod(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	nod := func(t *testing.T, id thing.ID, word, model string, simulate func(ctx context.Context, line *uart.Socket) error) {
+	nod := func(t *testing.T, id thing.ID, word, model, touched string, simulate func(ctx context.Context, line *uart.Socket) error) {
 		file := gatewayOf(t, id, word, model, simulate)
 		// The body is opened, and Vector's head looks for its zero, while the program is already there.
 		testwait.Until(t, 4*patience, "a nod", func() error {
@@ -49,8 +52,12 @@ func TestNod(t *testing.T) {
 			if err != nil {
 				return fmt.Errorf("%w: %s", err, out)
 			}
+			feels, says, _ := strings.Cut(string(out), "nodded;")
+			if !strings.Contains(feels, touched) {
+				t.Errorf("it feels %q, want %q", feels, touched)
+			}
 			var up float64
-			if _, err := fmt.Sscanf(string(out), "nodded; it looked up by %f degrees", &up); err != nil || math.Abs(up-0.3*180/math.Pi) > 3 {
+			if _, err := fmt.Sscanf(says, " it looked up by %f degrees", &up); err != nil || math.Abs(up-0.3*180/math.Pi) > 3 {
 				t.Errorf("it says %q, %v", out, err)
 			}
 			return nil
@@ -59,7 +66,19 @@ func TestNod(t *testing.T) {
 	t.Run("vector", func(t *testing.T) {
 		t.Parallel()
 		b := vectorsim.New(vectorsim.Config{Volts: 3.9})
-		nod(t, "vic:00e20100", "vector", "", b.RunOn)
+		nod(t, "vic:00e20100", "vector", "", "", b.RunOn)
+	})
+	t.Run("pleo", func(t *testing.T) {
+		t.Parallel()
+		b, err := pleosim.NewRobot(pleosim.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.Set(lifeos.SensorHead, 1)
+		nod(t, "pleo:00e20100", "pleo", "", "touched: footTouchBR\ntouched: headTouchU\n", func(ctx context.Context, line *uart.Socket) error { return b.Run(ctx, line, nil) })
+		if deg := b.State().Angles[lifeos.JointNeckVertical]; math.Abs(deg) > 2 {
+			t.Errorf("after the nod its neck is at %v degrees", deg)
+		}
 	})
 	for _, m := range aibo.Models {
 		t.Run(m.String(), func(t *testing.T) {
@@ -68,7 +87,7 @@ func TestNod(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			nod(t, "aibo:00e20100", "aibo", m.String(), func(ctx context.Context, line *uart.Socket) error { return b.Run(ctx, line) })
+			nod(t, "aibo:00e20100", "aibo", m.String(), "", func(ctx context.Context, line *uart.Socket) error { return b.Run(ctx, line) })
 			if s := b.State(); s.Falls != 0 || s.Refused != 0 {
 				t.Errorf("after the nod: %+v", s)
 			}

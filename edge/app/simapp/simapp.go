@@ -27,6 +27,7 @@ func Main(args []string, getenv func(string) string, stdout, stderr io.Writer) i
 		Short: "Simulate robots: the programs of real ones with simulated bodies",
 		Example: `  robotsim make -root ./r1 -thing vic:00e20100 -secret-file s.txt -api https://localhost:8443 -ca root.crt
   robotsim make -species amigobot -root ./r2 -thing 00e20101 -secret-file s.txt -api https://localhost:8443 -ca root.crt
+  robotsim make -species pleo -card demo/build -root ./r3 -thing 00e20102 -secret-file s.txt -api https://localhost:8443 -ca root.crt
   robotsim robot -root ./r1
   robotsim poke touch -root ./r1
   robotsim vector-board -pty /tmp/ttyHS0
@@ -78,6 +79,7 @@ the same robot keeps its data; only endpoints and trusted root are updated, and 
 	f.StringVar(&id, "thing", "", "`THING` id such as vic:00e20100, or the serial number alone (required)")
 	f.StringVar(&species, "species", sim.Species()[0], "species, if -thing is a serial number: "+strings.Join(sim.Species(), ", "))
 	f.StringVar(&b.Model, "model", "", "`MODEL` of a species that has several, such as ers-210 (default: the usual one)")
+	f.StringVar(&b.Card, "card", "", "`FOLDER` with what is on the robot's memory card, such as the build folder of robotkit pleo build")
 	f.StringVar(&secretFile, "secret-file", "", "`FILE` with the claim secret; not needed if the folder exists")
 	f.StringVar(&caFile, "ca", "", "`FILE` with the root certificate (PEM) that the robot trusts (required)")
 	f.StringVar(&b.Endpoints.Kennel.API, "api", "", "`URL` of the cloud, https://host:port (required)")

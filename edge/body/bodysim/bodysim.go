@@ -23,6 +23,7 @@ type Species struct {
 	thing.Species
 	Volts float64                    // of its battery at the first boot, where nothing else is said
 	Flags func(root string) []string // of robotd, beside -body; nil: none
+	Card  string                     // folder below the root with what is on its memory card; "": it has no slot for one
 	New   func(Place) (Body, error)
 }
 

@@ -30,6 +30,7 @@ var Species = bodysim.Species{
 	Species: thing.Pleo,
 	Volts:   FullVolts,
 	Flags:   func(root string) []string { return []string{"-device", filepath.Join(root, pleo.DefaultDevice)} },
+	Card:    CardDir,
 	New:     newBody,
 }
 
