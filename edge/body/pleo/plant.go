@@ -16,7 +16,7 @@ import (
 
 // Own defaults of the motion.
 const (
-	near  = 0.05  // rad, near enough to be there
+	near  = 0.02  // rad, near enough to be there
 	moves = 0.002 // rad in a step, of a joint that moves
 	full  = 0.95  // of the battery
 )
