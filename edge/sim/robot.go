@@ -260,6 +260,11 @@ func (r *robot) load(k bodysim.Boot) (sys System, logs string, err error) {
 		if sys, recovery, err = LoadSlot(r.root); err != nil {
 			return sys, "", err
 		}
+		if body, ok := r.body.(bodysim.Carded); ok && sys.Card != nil {
+			if err := body.Exchange(string(sys.Version), *sys.Card); err != nil {
+				return sys, "", fmt.Errorf("card of the release: %w", err)
+			}
+		}
 	}
 	if err := tellKernel(r.root, recovery); err != nil {
 		return sys, "", err

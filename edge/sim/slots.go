@@ -16,6 +16,7 @@ import (
 	"kennel/edge/body/vector/factory/bootparam"
 	"kennel/edge/env/platform"
 	"kennel/edge/env/robotfs"
+	"kennel/edge/update/cardimage"
 	"kennel/edge/update/disk"
 	"kennel/edge/update/slot"
 	"kennel/infra/thing"
@@ -28,6 +29,8 @@ type System struct {
 	Version ota.Version `json:"version"`
 	// Dies is the share of robots, in percent, on which its programs end right after each start: a bad release.
 	Dies float64 `json:"dies,omitempty"`
+	// Card has the files that the release brings to the robot's memory card; nil: it brings none.
+	Card *cardimage.Files `json:"-"`
 }
 
 // DiesOn reports whether the programs of a release end right after each start on a robot. It is the same for every release with that share.
@@ -136,5 +139,9 @@ func readSystem(d disk.Disk, name string) (s System, err error) {
 	if json.NewDecoder(io.NewSectionReader(f, 0, 4<<10)).Decode(&s) != nil {
 		return System{}, nil
 	}
-	return s, nil
+	files, err := cardimage.Read(io.NewSectionReader(f, 0, 1<<62))
+	if files != nil {
+		s.Card = &files
+	}
+	return s, err
 }

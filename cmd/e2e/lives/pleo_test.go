@@ -18,6 +18,7 @@ import (
 	"kennel/cloud/fleet/liveview"
 	"kennel/cmd/e2e/housetest"
 	"kennel/infra/api/robotpb"
+	"kennel/ota"
 	kennel "kennel/sdk/go"
 )
 
@@ -31,6 +32,49 @@ func pleoCard(t *testing.T) string {
 		}
 	}
 	return filepath.Join(demo, "build")
+}
+
+// program returns a program's connection to the robot in a folder.
+func program(t *testing.T, root string) *kennel.Robot {
+	t.Helper()
+	var out string
+	housetest.Await(t, time.Minute, "the gateway", func() (err error) {
+		out, err = housetest.Agentd(t, root, "", "program", "add", "-name", "hello")
+		return err
+	})
+	file := filepath.Join(t.TempDir(), "robot.json")
+	if err := os.WriteFile(file, []byte(out), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r, err := kennel.Connect(t.Context(), file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Close() })
+	return r
+}
+
+// beeps touches the head by touch until the robot's events since its core has begun are a touch and a sound.
+func beeps(t *testing.T, r *kennel.Robot, touch func() error) {
+	t.Helper()
+	enough := errors.New("both are heard")
+	housetest.Await(t, time.Minute, "a beep", func() error {
+		if err := touch(); err != nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		heard := map[string]bool{}
+		if err := r.EventsSince(ctx, 0, func(e *robotpb.Event) error {
+			if heard[e.Name] = true; heard["robot.touched"] && heard["sound.began"] {
+				return enough
+			}
+			return nil
+		}); !errors.Is(err, enough) {
+			return fmt.Errorf("heard %v: %w", heard, err)
+		}
+		return nil
+	})
 }
 
 // TestHelloPleo: from nothing to a beep when the head is touched, with the programs that a person has: a new project, its build, a simulated Pleo with the
@@ -64,20 +108,7 @@ func TestHelloPleo(t *testing.T) {
 			t.Errorf("robotsim: %v\n%s", err, said.Bytes())
 		}
 	})
-	var out string
-	housetest.Await(t, time.Minute, "the gateway", func() (err error) {
-		out, err = housetest.Agentd(t, root, "", "program", "add", "-name", "hello")
-		return err
-	})
-	file := filepath.Join(dir, "robot.json")
-	if err := os.WriteFile(file, []byte(out), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	r, err := kennel.Connect(t.Context(), file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
+	r := program(t, root)
 	housetest.Await(t, time.Minute, "the robot's body", func() error {
 		_, err := r.Read(t.Context(), "headTouchU.pressure")
 		return err
@@ -91,18 +122,7 @@ func TestHelloPleo(t *testing.T) {
 		}
 		return nil
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	heard := map[string]bool{}
-	enough := errors.New("both are heard")
-	if err := r.EventsSince(ctx, 0, func(e *robotpb.Event) error {
-		if heard[e.Name] = true; heard["robot.touched"] && heard["sound.began"] {
-			return enough
-		}
-		return nil
-	}); !errors.Is(err, enough) {
-		t.Fatalf("heard %v: %v", heard, err)
-	}
+	beeps(t, r, func() error { return nil })
 	took := time.Since(began)
 	t.Logf("from nothing to a beep in %v", took.Round(10*time.Millisecond))
 	if limit := time.Minute; took > 5*limit { // a fivefold ceiling, for a loaded machine
@@ -111,10 +131,10 @@ func TestHelloPleo(t *testing.T) {
 }
 
 // TestPleo: a Pleo at the cloud: it is itself, shows what it feels, moves its neck when it is told to, begins the application on a card that is put in while it
-// runs, and keeps the settings of its own schema.
+// runs, keeps the settings of its own schema, and takes another application as a release from the cloud.
 func TestPleo(t *testing.T) {
 	card := pleoCard(t)
-	h := housetest.New(t, "-robots", "pleo:1")
+	h := housetest.New(t, "-robots", "pleo:1", "-robot-env", "KENNEL_TRIAL_SETTLE_SEC=2")
 	h.Start()
 	thing := h.AwaitPresent(1)[0]
 	if thing != "pleo:00e20100" {
@@ -147,14 +167,15 @@ func TestPleo(t *testing.T) {
 	if out, err := h.Ctl("robot", "poke", thing, "insert"); err != nil {
 		t.Fatalf("%v %s", err, out)
 	}
-	for _, side := range []string{"head", "rump"} {
-		if out, err := h.Ctl("robot", "poke", thing, "pat", side, "-for", "60s"); err != nil {
-			t.Fatalf("%v %s", err, out)
-		}
+	pat := func() error {
+		_, err := h.Ctl("robot", "poke", thing, "pat", "head")
+		return err
 	}
-	h.Seen(thing, "two hands", func(r liveview.Robot) error {
-		return errors.Join(slot(r, "headTouchU", "pressure", 1, 0), slot(r, "bodyTouchB", "pressure", 1, 0))
-	})
+	beeps(t, program(t, h.RobotRoot(thing)), pat)
+	if out, err := h.Ctl("robot", "poke", thing, "pat", "rump", "-for", "60s"); err != nil {
+		t.Fatalf("%v %s", err, out)
+	}
+	h.Seen(thing, "a hand", func(r liveview.Robot) error { return slot(r, "bodyTouchB", "pressure", 1, 0) })
 	if out, err := h.Ctl("robot", "poke", thing, "eject"); err != nil {
 		t.Fatalf("%v %s", err, out)
 	}
@@ -167,4 +188,30 @@ func TestPleo(t *testing.T) {
 	if out, err := h.Ctl("jdocs", "set", thing, "pleo.RobotSettings", "eye_color=1"); err == nil {
 		t.Errorf("it has eyes: %s", out)
 	}
+
+	// An empty slot, and a release for it.
+	if err := os.RemoveAll(filepath.Join(h.RobotRoot(thing), "card")); err != nil {
+		t.Fatal(err)
+	}
+	const version = "2.0.0.9300"
+	archive := filepath.Join(t.TempDir(), "demo.ota")
+	if _, err := housetest.Program(t, "", nil, "robotkit", "pleo", "release", card, archive, "-version", version, "-key", h.Ready.Files["release_key"]); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"releases", "upload", archive, "-species", "pleo"}, {"releases", "want", thing, version}} {
+		if out, err := h.Ctl(args...); err != nil {
+			t.Fatalf("%v %s", err, out)
+		}
+	}
+	housetest.Await(t, 2*time.Minute, "the release", func() error {
+		var s struct{ Last ota.Status }
+		if err := h.CtlJSON(&s, "releases", "show", thing); err != nil {
+			return err
+		}
+		if s.Last.Phase != ota.Current || s.Last.Running != version {
+			return fmt.Errorf("%+v", s.Last)
+		}
+		return nil
+	})
+	beeps(t, program(t, h.RobotRoot(thing)), pat)
 }

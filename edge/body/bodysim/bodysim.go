@@ -94,6 +94,12 @@ type Ground interface {
 	InWorld(func(*plane.World) error) error
 }
 
+// Carded is a Body with a slot for a memory card.
+type Carded interface {
+	// Exchange takes the card out, replaces what is on it with the files of a release and puts it in again; a card that has this version already stays.
+	Exchange(version string, files map[string][]byte) error
+}
+
 // Hearing is a Body with microphones.
 type Hearing interface {
 	// Heard returns how far the newest sound that was played to it is.

@@ -11,6 +11,7 @@ import (
 	"kennel/edge/body/bodysim"
 	"kennel/edge/body/pleo"
 	"kennel/edge/body/pleo/lifeos"
+	"kennel/edge/env/robotfs"
 	"kennel/edge/sim/plane"
 	"kennel/edge/sim/uart"
 	"kennel/infra/api/poke"
@@ -23,6 +24,8 @@ const (
 	CardDir   = "card"         // is on the card in the slot; no folder: there is none
 	FlashDir  = "dataflash"    // is in the dataflash
 	USBDevice = "dev/ttyPleo1" // is the port for people
+
+	CardRelease = "factory/kennel/card-release" // is the version of the release that wrote the card
 )
 
 // Species is the simulated Pleo.
@@ -122,6 +125,38 @@ func (c *carrier) eject() error {
 	err := c.card.Close()
 	c.card = nil
 	return err
+}
+
+// Exchange implements bodysim.Carded. The release that the card has is noted last, so that a card which a cut of the power left unfinished is written again.
+func (c *carrier) Exchange(version string, files map[string][]byte) error {
+	if b, err := c.at.Root.ReadFile(CardRelease); err == nil && string(b) == version {
+		return nil
+	}
+	c.mu.Lock()
+	there := c.card != nil
+	c.mu.Unlock()
+	if there {
+		if err := c.eject(); err != nil {
+			return err
+		}
+	}
+	for _, name := range []string{CardRelease, CardDir} {
+		if err := c.at.Root.RemoveAll(name); err != nil {
+			return err
+		}
+	}
+	if err := c.at.Root.MkdirAll(CardDir, 0o755); err != nil {
+		return err
+	}
+	for name, data := range files {
+		if err := robotfs.WriteFile(c.at.Root, CardDir+"/"+name, data, 0o644); err != nil {
+			return err
+		}
+	}
+	if err := c.insert(); err != nil {
+		return err
+	}
+	return robotfs.WriteFile(c.at.Root, CardRelease, []byte(version), 0o644)
 }
 
 // World implements bodysim.Body: a body that does not walk by itself has no place in a world.
