@@ -18,7 +18,7 @@ import (
 // Own defaults of the driver.
 const (
 	DefaultDevice = "dev/ttyPleo" // below the robot's root
-	DefaultBaud   = 115200        // of both of Pleo's ports (part of PLEO-HST-01)
+	DefaultBaud   = 115200        // of both of Pleo's ports (PLEO-HST-01)
 
 	askEvery = 200 * time.Millisecond // while it is opened
 	patience = 200 * time.Millisecond // for the rest of a line

@@ -27,7 +27,7 @@ func Pleo() *cobra.Command {
 		Example: "  robotkit pleo init demo\n  robotkit pleo build demo\n  robotkit pleo inspect demo/build/demo.urf\n  robotkit pleo unpack demo/build/demo.urf -to parts\n  robotkit pleo run demo/build -touch head@2s",
 	}
 	cmd.AddCommand(initCommand(), buildCommand(), inspectCommand(), unpackCommand(), convertCommand(), releaseCommand())
-	cmd.AddCommand(pleorun.Command())
+	cmd.AddCommand(pleorun.Command(), pleorun.MonitorCommand())
 	return cmd
 }
 

@@ -2,8 +2,10 @@ package pleorun
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"net"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -11,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"kennel/edge/body/pleo/lifeos"
+	"kennel/edge/sim/uart"
 	"kennel/infra/cli"
 	"kennel/infra/errs"
 )
@@ -26,7 +29,84 @@ const (
 // sensorUSB tells a Pleo whether a host is connected.
 const sensorUSB lifeos.Sensor = 32
 
-// line is Pleo's serial line over TCP: one terminal at a time talks to the monitor.
+// terminal is Pleo's serial line.
+type terminal interface {
+	write(text string)
+	connected() int32
+	lines() <-chan string // that were typed
+	poll() error          // looks for typed bytes, once in a tick
+	Close()
+}
+
+// ptyLine is the line on a pseudo-terminal. It cannot tell whether a peer has it open.
+type ptyLine struct {
+	pty   *uart.PTY
+	wire  *uart.Wire
+	link  string
+	typed chan string
+	piece []byte
+}
+
+// openPTY opens the line and makes a symbolic link to it, which must not be there yet. Close it.
+func openPTY(link string) (*ptyLine, error) {
+	p, err := uart.OpenPTY()
+	if err != nil {
+		return nil, errs.New(errs.Unavailable, "%w", err)
+	}
+	w, err := uart.NewWire(p.Master)
+	if err == nil {
+		err = os.Symlink(p.SlavePath, link)
+	}
+	if err != nil {
+		_ = p.Close() // err says more
+		return nil, openError(err)
+	}
+	return &ptyLine{pty: p, wire: w, link: link, typed: make(chan string, maxTyped)}, nil
+}
+
+func (l *ptyLine) write(text string) { _, _ = l.wire.Write([]byte(text)) } // what the line does not take is lost, as on a wire
+
+func (l *ptyLine) connected() int32 { return 1 }
+
+func (l *ptyLine) lines() <-chan string { return l.typed }
+
+func (l *ptyLine) poll() error {
+	in, err := l.wire.Read()
+	if err != nil {
+		return fmt.Errorf("pseudo-terminal: %w", err)
+	}
+	l.piece = append(l.piece, in...)
+	for {
+		i := bytes.IndexAny(l.piece, "\r\n")
+		if i < 0 {
+			if len(l.piece) > maxLine {
+				l.piece = nil
+			}
+			return nil
+		}
+		select {
+		case l.typed <- string(l.piece[:i]):
+		default: // it types faster than a Pleo reads
+			l.write("busy\n" + lifeos.Prompt)
+		}
+		if strings.HasPrefix(string(l.piece[i:]), "\r\n") {
+			i++
+		}
+		l.piece = l.piece[i+1:]
+	}
+}
+
+// Close removes the line.
+func (l *ptyLine) Close() {
+	_ = os.Remove(l.link) // a user may have done so
+	_ = l.pty.Close()     // nothing is lost
+}
+
+func (l *line) lines() <-chan string { return l.typed }
+
+func (l *line) poll() error { return nil }
+
+// line is the line over TCP: one terminal at a time talks to the monitor.
 type line struct {
 	listener net.Listener
 	typed    chan string
@@ -111,7 +191,7 @@ func (l *line) connected() int32 {
 }
 
 // live runs in real time, until the power is off, the time is over (0: never) or the user interrupts. Terminals of l talk to the monitor.
-func (p *player) live(cmd *cobra.Command, l *line, events []event, lasts time.Duration) error {
+func (p *player) live(cmd *cobra.Command, l terminal, events []event, lasts time.Duration) error {
 	clock := time.NewTicker(realTick)
 	defer clock.Stop()
 	begin := time.Now().Add(-p.os.Now())
@@ -119,13 +199,16 @@ func (p *player) live(cmd *cobra.Command, l *line, events []event, lasts time.Du
 		select {
 		case <-cmd.Context().Done():
 			return nil
-		case text := <-l.typed:
+		case text := <-l.lines():
 			l.write(p.os.Terminal(text) + lifeos.Prompt)
 		case <-clock.C:
 			now := time.Since(begin)
 			if now-p.os.Now() > maxLag {
 				begin = begin.Add(now - p.os.Now() - maxLag)
 				now = p.os.Now() + maxLag
+			}
+			if err := l.poll(); err != nil {
+				return err
 			}
 			p.body.Set(sensorUSB, l.connected())
 			for len(events) > 0 && events[0].at <= p.os.Now() {
@@ -151,11 +234,25 @@ func (e entry) what() string {
 	return e.Type
 }
 
-// serveMonitor runs with a monitor at an address, and prints messages as they come.
-func (p *player) serveMonitor(cmd *cobra.Command, address string, start func(), events []event, lasts time.Duration) error {
-	l, err := listen(address)
-	if err != nil {
-		return err
+// serveMonitor runs with a monitor on a line, and prints messages as they come.
+func (p *player) serveMonitor(cmd *cobra.Command, f flags, start func(), events []event, lasts time.Duration) error {
+	if f.monitor != "" && f.pty != "" {
+		return cli.Usage("-monitor and -pty: want one of them")
+	}
+	var l terminal
+	where := f.pty
+	if f.pty != "" {
+		pty, err := openPTY(f.pty)
+		if err != nil {
+			return err
+		}
+		l = pty
+	} else {
+		tcp, err := listen(f.monitor)
+		if err != nil {
+			return err
+		}
+		l, where = tcp, tcp.listener.Addr().String()
 	}
 	defer l.Close()
 	p.told = func(m lifeos.Message, e entry) {
@@ -168,7 +265,7 @@ func (p *player) serveMonitor(cmd *cobra.Command, address string, start func(), 
 	}
 	start()
 	p.body.Run(p.os, realTick) // the first readings: what changes later is a trigger
-	if _, err := fmt.Fprintf(cmd.ErrOrStderr(), "monitor: %s\n", l.listener.Addr()); err != nil {
+	if _, err := fmt.Fprintf(cmd.ErrOrStderr(), "monitor: %s\n", where); err != nil {
 		return fmt.Errorf("print: %w", err)
 	}
 	return p.live(cmd, l, events, lasts)

@@ -45,13 +45,15 @@ The time is simulated: an hour takes seconds. With the same -seed a run is alway
 -touch touches a pad at a time: head, chin, back, tail, left_arm, right_arm, left_leg or right_leg, for 300 ms unless a time follows.
 -set gives any sensor a reading from a time on: "light=20@3s". -type enters a line on the monitor: "pkt send ?@1s".
 
-With -monitor Pleo runs in real time, and a terminal (such as nc) that connects has its serial line: "help" lists the commands of the monitor.
+With -monitor or -pty Pleo runs in real time, and a terminal that connects has its serial line: robotkit pleo monitor, nc, or any program for serial ports. "help" lists the
+commands of the monitor.
 
 The exit code is 1 if a script failed or a file was refused.`,
 		Example: `  robotkit pleo run demo/build
   robotkit pleo run demo.urf -touch head@2s -touch back@3s+1s -for 10s
   robotkit pleo run demo.urf -set light=20@3s -set battery=10@5s -wav said.wav
   robotkit pleo run demo.urf -monitor localhost:7000
+  robotkit pleo run demo.urf -pty /tmp/ttyPleo
   robotkit pleo run demo.urf -type 'motion play bow@1s' -o json`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return run(cmd, args[0], f) },
@@ -65,6 +67,7 @@ The exit code is 1 if a script failed or a file was refused.`,
 	fl.StringVar(&f.flash, "flash", "", "`folder` with the content of the dataflash (default: empty)")
 	fl.StringVar(&f.wav, "wav", "", "write what the loudspeaker plays to this WAV `file`, silence left out")
 	fl.StringVar(&f.monitor, "monitor", "", "run in real time, with the monitor for terminals over TCP at this `address`, until -for is over if it is given")
+	fl.StringVar(&f.pty, "pty", "", "likewise, on a pseudo-terminal with this `link`")
 	fl.Uint64Var(&f.seed, "seed", 1, "`number` that random choices depend on")
 	fl.BoolVar(&f.all, "all", false, "print each trigger of a sensor too")
 	return cmd
@@ -73,7 +76,7 @@ The exit code is 1 if a script failed or a file was refused.`,
 type flags struct {
 	touch, set, lines   []string
 	profile, flash, wav string
-	monitor             string
+	monitor, pty        string
 	lasts               time.Duration
 	seed                uint64
 	all                 bool
@@ -168,12 +171,12 @@ func run(cmd *cobra.Command, name string, f flags) error {
 	cfg.Hardware, cfg.Log = p.body, p.log
 	p.body.Set(lifeos.SensorCardDetect, 1)
 	begin := func() { p.os = lifeos.New(cfg) }
-	if f.monitor != "" {
+	if f.monitor != "" || f.pty != "" {
 		lasts := f.lasts
 		if !cmd.Flags().Changed("for") {
 			lasts = 0
 		}
-		return p.serveMonitor(cmd, f.monitor, begin, events, lasts)
+		return p.serveMonitor(cmd, f, begin, events, lasts)
 	}
 	begin()
 	if err := p.play(cmd, events, f.lasts); err != nil {

@@ -2,9 +2,7 @@ package pleorun
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
-	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -18,7 +16,6 @@ import (
 	"kennel/edge/body/pleo/format"
 	"kennel/edge/body/pleo/lifeos/lifeostest"
 	"kennel/infra/cli"
-	"kennel/infra/testwait"
 	"kennel/infra/wav"
 )
 
@@ -145,24 +142,7 @@ public on_sensor(time, sensor_name: sensor, value) { if (sensor == SENSOR_TERMIN
 `), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	root := &cobra.Command{Use: "pleo"}
-	root.AddCommand(Command())
-	cli.AddOutput(root)
-	said, printed := io.Pipe()
-	ended := make(chan int, 1)
-	go func() {
-		ended <- cli.Run(ctx, root, []string{"run", file, "-monitor", "127.0.0.1:0"}, func(string) string { return "" }, io.Discard, printed)
-		_ = printed.Close() // ends the reader below
-	}()
-	first := bufio.NewReader(said)
-	address, err := first.ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
-	go func() { _, _ = io.Copy(io.Discard, first) }() // ends with the command
-	conn, err := net.Dial("tcp", strings.TrimSpace(strings.TrimPrefix(address, "monitor: ")))
+	conn, err := net.Dial("tcp", running(t, file, "-monitor", "127.0.0.1:0"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,9 +173,5 @@ public on_sensor(time, sensor_name: sensor, value) { if (sensor == SENSOR_TERMIN
 			t.Fatal(err)
 		}
 		until(c.want)
-	}
-	cancel()
-	if code := testwait.For(t, ended, "the end of the command"); code != cli.ExitOK {
-		t.Errorf("exit code %d", code)
 	}
 }
