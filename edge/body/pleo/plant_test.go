@@ -458,3 +458,23 @@ func TestSilence(t *testing.T) {
 		}
 	}
 }
+
+// TestAir: two Pleos of the fleet in a room receive each other's beacons (part of GOSTAI-MAP-P-36).
+func TestAir(t *testing.T) {
+	var air pleosim.Air
+	other, err := pleosim.NewRobot(pleosim.Config{Serial: 0xE20142})
+	if err != nil {
+		t.Fatal(err)
+	}
+	air.Join(other)
+	run(t, pleosim.Config{Serial: 0xE20141}, func(p *place) {
+		air.Join(p.sim.Robot)
+		for range 300 {
+			other.Step(nil, nil)
+		}
+		p.Wait(100 * ms)
+		if got := p.Value("ir.val->beacon"); got != 0x42 {
+			t.Errorf("it receives beacon %v, want %d", got, 0x42)
+		}
+	})
+}

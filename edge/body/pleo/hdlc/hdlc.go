@@ -1,4 +1,4 @@
-// Package hdlc frames packets on a serial line as RFC 1662 does, between the processor in Pleo's head and the one in its body (part of PLEO-PKT-01): a flag before and
+// Package hdlc frames packets on a serial line as RFC 1662 does, between the processor in Pleo's head and the one in its body (PLEO-PKT-01): a flag before and
 // after each packet, two bytes for each one that would be taken for a flag, and a check sequence of 16 bits at its end.
 //
 //	7E | packet and FCS, with 7E as 7D 5E and 7D as 7D 5D | 7E

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestGolden: frames byte by byte, written down from the layout. 0x906E is the catalogue's check value of this CRC (part of PLEO-PKT-01).
+// TestGolden: frames byte by byte, written down from the layout. 0x906E is the catalogue's check value of this CRC (PLEO-PKT-01).
 func TestGolden(t *testing.T) {
 	if fcs := FCS([]byte("123456789")); fcs != 0x906E {
 		t.Errorf("FCS %#04x, want 0x906e", fcs)
@@ -37,7 +37,7 @@ func fcsOf(s string) string {
 }
 
 // TestDamage: a frame with any bit changed is no packet, or was only joined to its neighbour; the packet after it arrives whole, however the bytes are cut
-// (part of PLEO-PKT-01: a wrong check sequence is dropped and counted).
+// (PLEO-PKT-01: a wrong check sequence is dropped and counted).
 func TestDamage(t *testing.T) {
 	first, _ := Append(nil, []byte("ab\x7e\x7dcd"))
 	whole, _ := Append(slices.Clone(first), []byte("th1"))

@@ -310,7 +310,7 @@ func (s *System) deriveFriends() {
 	}
 }
 
-// Beacon takes the beacon of another Pleo: its id and three bytes (part of PLEO-SEN-38, PLEO-SEN-125).
+// Beacon takes the beacon of another Pleo: its id and three bytes (PLEO-SEN-38, PLEO-SEN-125).
 func (s *System) Beacon(id uint8, payload [3]byte) {
 	d, st := &s.sensors.derived, s.sensors.all[SensorBeacon]
 	st.data = append(st.data[:0], id, payload[0], payload[1], payload[2])

@@ -86,6 +86,10 @@ type Config struct {
 	Log      func(Message) // nil: the log is dropped
 	Print    func([]byte)  // takes the reports for the serial port, with the ends of their lines, valid until it returns; nil: they are dropped
 
+	// Line returns the bytes that arrive of a frame between the processors of body and head; nil: all of them.
+	Line     func(frame []byte) []byte
+	Transmit func(Signal) // takes what the Pleo sends over infra-red; nil: no other Pleo is near
+
 	// Trust reports whether a script may load and unload applications, given its file. nil: every script may (part of PLEO-APP-09).
 	Trust func(script []byte) bool
 }
@@ -116,6 +120,8 @@ type System struct {
 	waits      map[int32]*wait
 	nextWait   int32
 	packets    packets
+	head       head
+	infrared   infrared
 	tracker    tracker
 	files      files
 	reports    reports
@@ -179,6 +185,7 @@ func (s *System) tick() {
 	s.stepLeaks()
 	if s.now%sensorTick == 0 {
 		s.readSensors()
+		s.stepInfrared()
 		s.stepCommands()
 		s.stepDrives()
 	}

@@ -115,10 +115,16 @@ func sensorNatives() []Native {
 	}
 }
 
-// writeData sends what a script writes to a sensor: a packet to the head (PLEO-PKT-09).
+// writeData sends what a script writes to a sensor: a packet to the head (PLEO-PKT-09), infra-red data, or what goes with the beacon (PLEO-SEN-38).
 func writeData(e *env, st *sensorState) int32 {
 	b := e.bytes(1, e.Arg(2))
-	if st.ID != SensorPacket {
+	switch st.ID {
+	case SensorBeacon:
+		return e.s.setBeacon(b[:min(len(b), max(int(e.Arg(2)), 0))])
+	case SensorIR:
+		return e.s.irData(b)
+	case SensorPacket:
+	default:
 		e.s.log(Warning, LogSensor, "%s: takes no data", st.Name)
 		return 0
 	}

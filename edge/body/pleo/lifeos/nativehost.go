@@ -120,11 +120,7 @@ func hostNatives() []Native {
 		}},
 		{"Util", "config_get(config_name: config)", func(e *env) int32 { return e.s.host.config[e.Arg(0)] }},
 		{"Util", "config_set(config_name: config, value)", setting(config)},
-		// There is no infra-red transmitter and no camera: these say so by false.
-		{"Attention", "bool: p2p_reset(from)", no},
-		{"Attention", "bool: p2p_stop_msg()", no},
-		{"Attention", "bool: p2p_set_msg(recipient, data1, data2, broadcast)", no},
-		{"Attention", "bool: p2p_get_msg(from, &data1, &data2, &broadcast, &repeat_count, &total_count)", no},
+		// There is no camera: these say so by false.
 		{"Camera", "camera_set_colormap(entry, rhi, rlo, ghi, glo, bhi, blo)", no},
 		{"Camera", "camera_request_average(x1, y1, x2, y2)", no},
 		{"Camera", "bool: camera_get_average(&y_g, &u_b, &v_r)", no},

@@ -1,8 +1,6 @@
 package lifeos
 
 import (
-	"fmt"
-	"slices"
 	"strings"
 
 	"kennel/edge/pawn"
@@ -14,7 +12,7 @@ const maxPacket = 400
 // headVersion is the answer of the head to a request of its version (PLEO-PKT-06).
 const headVersion = "7361 - Nov 15 2007 21:34:25"
 
-// packets is the link to the head's processor.
+// packets are those from the head that wait for a script.
 type packets struct {
 	queue [][]byte // that wait for SENSOR_PACKET
 }
@@ -28,45 +26,6 @@ func packetFilter(letter byte) int32 {
 		return 0
 	}
 	return 1 << (letter - 'a')
-}
-
-// sendPacket sends a packet to the head, and takes its answer (PLEO-PKT-03).
-func (s *System) sendPacket(p []byte) {
-	p = p[:min(len(p), maxPacket)]
-	if len(p) == 0 {
-		return
-	}
-	switch p[0] {
-	case '?':
-		s.headPacket([]byte("v" + headVersion))
-	case 'e':
-		s.headPacket(slices.Clone(p))
-	case 'p':
-		s.headPacket([]byte("p rx=1 tx=1 err=0"))
-	case 'm':
-		s.headPacket(fmt.Appendf(nil, "m%d", s.sensors.all[24].value))
-	case 't':
-		for _, pad := range []Sensor{SensorHead, SensorChin} {
-			s.touchPacket(pad)
-		}
-	case 'a', 'c', 'i':
-		if len(p) < 2 || p[1] != 'e' && p[1] != 'd' {
-			s.headPacket(append([]byte{'x'}, p...))
-			return
-		}
-		s.log(Info, LogNXP, "%s", p)
-	default:
-		s.headPacket(append([]byte{'x'}, p...)) // PLEO-PKT-10
-	}
-}
-
-// touchPacket is the packet of a pad of the head (PLEO-PKT-13).
-func (s *System) touchPacket(pad Sensor) {
-	letter := "h"
-	if pad == SensorChin {
-		letter = "c"
-	}
-	s.headPacket(fmt.Appendf(nil, "t%s%d", letter, s.sensors.all[pad].value))
 }
 
 // headPacket takes a packet from the head: it is shown under nxp, and triggers SENSOR_PACKET in profile 1.1 if the filter lets it through (PLEO-PKT-07).

@@ -346,7 +346,7 @@ public on_sensor(time, sensor_name: sensor, value)
 	p.want("packet 28 28 v7361 - Nov 15 2007 21:34:25", "packet 3 3 th0", "packet 3 3 tc0", "packet 3 3 xqq")
 	p.body.Set(lifeos.SensorChin, 1)
 	p.run(second)
-	p.want("sensor 7", "sensor 108")
+	p.want("sensor 7", "packet 3 3 tc1", "sensor 108")
 }
 
 // TestA23: a property leaks 3 every 2 s, and stops at 0 (PLEO-LEK-01 to PLEO-LEK-05).

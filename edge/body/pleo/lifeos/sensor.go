@@ -113,7 +113,7 @@ var sensorKinds = []SensorKind{
 	{ID: 35, Name: "CHARGER_STATE", Max: 255, rule: onChange},
 	{ID: SensorShake, Name: "SHAKE", Max: 255, rule: onSwing, levels: [2]int32{75, 150}},                                              // PLEO-SEN-36
 	{ID: SensorSoundChange, Name: "SOUND_LOUD_CHANGE", Min: -127, Max: 127, rule: onLeaving, levels: [2]int32{30, 30}, derived: true}, // part of PLEO-SEN-37
-	{ID: SensorBeacon, Name: "BEACON", Max: 255},                                                                                      // part of PLEO-SEN-38
+	{ID: SensorBeacon, Name: "BEACON", Max: 255},                                                                                      // PLEO-SEN-38
 	{ID: 39, Name: "BATTERY_CURRENT", Max: 5000},                                                                                      // PLEO-SEN-39
 	{ID: SensorPacket, Name: "PACKET", Max: 400},                                                                                      // PLEO-SEN-40
 	{ID: SensorEdgeInFront, Name: "EDGE_IN_FRONT", Max: 1, rule: onChange, derived: true},                                             // PLEO-SEN-101 to PLEO-SEN-106
@@ -206,11 +206,12 @@ func (s *System) Sensor(id Sensor) (int32, bool) {
 // readSensors reads the hardware and derives what follows from it.
 func (s *System) readSensors() {
 	for _, st := range s.sensors.all {
-		if st != nil && !st.derived && st.ID != SensorIR && st.ID != SensorTerminal && st.ID != SensorPacket && st.ID != SensorBeacon {
+		if st != nil && !st.derived && st.ID != SensorIR && st.ID != SensorTerminal && st.ID != SensorPacket && st.ID != SensorBeacon && !s.asleep(st.ID) {
 			s.reading(st, s.hw.Read(st.ID))
 		}
 	}
 	s.derive()
+	s.stepHead()
 	s.nextPacket()
 }
 

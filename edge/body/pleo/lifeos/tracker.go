@@ -10,6 +10,9 @@ type tracker struct {
 // its size (part of PLEO-SEN-113).
 func (s *System) Track(place, size int32) {
 	st := s.sensors.all[SensorTrackable]
+	if s.asleep(SensorTrackable) {
+		return
+	}
 	if size < s.properties.values[PropTrackWeight] {
 		place = 0
 	}

@@ -54,6 +54,10 @@ type Robot struct {
 	usb     terminal // for people
 	plans   []plan
 	boots   int
+	air     *Air // nil: no other Pleo is near
+
+	heardMu sync.Mutex // is taken while mu or an Air's is held
+	heard   []lifeos.Signal
 }
 
 // plan is an act of a hand in the future.
@@ -104,7 +108,11 @@ func (r *Robot) power() {
 	r.boots++
 	r.base = r.now
 	r.os = lifeos.New(lifeos.Config{Profile: r.cfg.Profile, Hardware: r.body, Card: r.cfg.Card, Flash: r.cfg.Flash, Seed: r.cfg.Seed, Serial: r.cfg.Serial,
-		Log: r.log, Print: func(line []byte) { r.serial.print(line) }})
+		Log: r.log, Print: func(line []byte) { r.serial.print(line) }, Transmit: func(s lifeos.Signal) {
+			if r.air != nil {
+				r.air.carry(r, s)
+			}
+		}})
 	r.body.now = 0 // its time is the one of LifeOS
 }
 
@@ -208,6 +216,7 @@ func (r *Robot) step(serial, usb []byte) {
 		}
 		return // and its ports are silent
 	}
+	r.hear()
 	r.serial.take(serial, r.os.Monitor)
 	r.usb.take(usb, r.os.Terminal)
 	r.body.Run(r.os, r.now-r.base)
