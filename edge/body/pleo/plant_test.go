@@ -266,7 +266,7 @@ func TestOwners(t *testing.T) {
 }
 
 // TestSenses: what a hand does is in the tree and an event, and the application hears it too: a touch of the head beeps (GOSTAI-MAP-P-16 to GOSTAI-MAP-P-27,
-// GOSTAI-MAP-P-33 to GOSTAI-MAP-P-35).
+// GOSTAI-MAP-P-30, GOSTAI-MAP-P-34, GOSTAI-MAP-P-35; part of GOSTAI-MAP-P-33).
 func TestSenses(t *testing.T) {
 	run(t, pleosim.Config{Card: card(t, map[string]string{"sensors": beeper})}, func(p *place) {
 		p.poke("touch")
