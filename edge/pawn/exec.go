@@ -28,6 +28,10 @@ func (m *Machine) run(r *Running, budget int64) (State, Code) {
 		}
 		in := &m.plain[r.ip-1]
 		switch in.op {
+		case opBreak:
+			if m.statement(m.places[r.ip-1]) {
+				return Paused, OK
+			}
 		case opHalt, opSysreqC, opSysreqN, opSysreqPri:
 			state, code := m.call(r, in)
 			m.hea, m.stk, m.frm = r.hea, r.stk, r.frm

@@ -15,6 +15,9 @@ type Options struct {
 	Natives func(name string) Native
 	// MaxMemory is the limit of data, heap and stack in bytes. 0: 16 MiB.
 	MaxMemory int
+	// Statement is called before each statement of a program that has breaks, which compilers add to symbols; true pauses the call there. offset is a byte of
+	// the program's code. nil: programs run at full speed.
+	Statement func(offset int32) bool
 }
 
 const defaultMemory = 16 << 20
@@ -30,6 +33,8 @@ type Machine struct {
 	natives  []binding
 	publics  []amx.Entry
 	main     int32
+
+	statement func(offset int32) bool
 
 	mem  []int32 // data, heap and stack
 	data []int32 // as the program has it
@@ -49,7 +54,7 @@ func New(p *amx.Program, o Options) (*Machine, error) {
 	if size := int64(len(p.Data)) + amx.CellSize*int64(p.StackHeapCells); size > int64(limit) {
 		return nil, &LoadError{ErrMemory, -1, fmt.Sprintf("%d bytes of data, heap and stack, want at most %d", size, limit)}
 	}
-	m := &Machine{publics: append([]amx.Entry(nil), p.Publics...), main: p.Main}
+	m := &Machine{statement: o.Statement, publics: append([]amx.Entry(nil), p.Publics...), main: p.Main}
 	for _, e := range p.Natives {
 		var f Native
 		if o.Natives != nil {
@@ -182,6 +187,7 @@ const (
 	Ended     State = iota // Code says how
 	Sleeping               // the script sleeps; Run continues it
 	Preempted              // the budget is used up; Run continues it
+	Paused                 // before a statement; Run continues with it
 )
 
 // Result is the report of Run.

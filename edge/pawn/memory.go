@@ -16,6 +16,20 @@ func (m *Machine) Cell(addr int32) (int32, bool) {
 	return 0, false
 }
 
+// Frame returns the frame of the function that runs, or that is paused, and those of its callers, the latest first, at most limit of them. The local variables
+// of a function are at their addresses from its frame on.
+func (m *Machine) Frame(limit int) (frames []int32) {
+	for at := m.frm; at > 0 && at < m.stp && len(frames) < limit; {
+		frames = append(frames, at)
+		before, ok := m.Cell(at)
+		if !ok || before <= at {
+			break
+		}
+		at = before
+	}
+	return frames
+}
+
 // SetCell writes the cell at addr, and reports whether there is one.
 func (m *Machine) SetCell(addr, v int32) bool {
 	i := cellIndex(addr)

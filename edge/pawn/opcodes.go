@@ -101,6 +101,7 @@ const (
 	opSwitch
 	opISwitch
 	opICall
+	opBreak // a statement begins; only where Options ask for it
 	opHalt
 	opSysreqC
 	opSysreqN

@@ -176,8 +176,13 @@ func (t *translation) append(in amx.Instr, number, from, to int32) error {
 		if one.a < 0 || int(one.a) >= len(m.natives) {
 			return t.fail(ErrCallback, in.Offset, "%s of native function %d of %d", name, one.a, len(m.natives))
 		}
-	case "break", "nop":
+	case "break":
+		if m.statement != nil {
+			m.add(at, instr{op: opBreak})
+		}
 		return nil // the index leads to the next one
+	case "nop":
+		return nil
 	case "push2", "push3", "push4", "push5", "push2.c", "push3.c", "push4.c", "push5.c", "push2.s", "push3.s", "push4.s", "push5.s",
 		"push2.adr", "push3.adr", "push4.adr", "push5.adr":
 		for i := range in.Op.Operands {

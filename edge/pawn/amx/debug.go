@@ -14,13 +14,33 @@ const (
 	debugDim    = 6  // of an array
 
 	identFunction = 9
+	classLocal    = 1
 )
 
-// Debug is the part of a program's debug symbols that finds the source of an instruction.
+// Debug is the part of a program's debug symbols that finds the source of an instruction and the places of variables.
 type Debug struct {
 	Files     []DebugFile     // by Address
 	Lines     []DebugLine     // by Address
 	Functions []DebugFunction // in the order of the file
+	Variables []DebugVariable // likewise
+}
+
+// The kinds of variables, as the file has them.
+const (
+	KindValue          = 1 // of one cell
+	KindReference      = 2 // its cell has the address of the value
+	KindArray          = 3
+	KindArrayReference = 4
+)
+
+// DebugVariable is a variable that exists in the code from From to before To.
+type DebugVariable struct {
+	Name     string
+	Address  int32 // in the data, or from the frame of its function on
+	Local    bool
+	Kind     uint8
+	From, To uint32
+	Sizes    []uint32 // of an array's dimensions; 0: not known
 }
 
 // DebugFile is a source file whose code begins at a byte of the program's code.
@@ -83,10 +103,22 @@ func (p *Program) Symbols() (*Debug, error) {
 		if err != nil {
 			return nil, err
 		}
-		if b[at+14] == identFunction {
-			d.Functions = append(d.Functions, DebugFunction{name, order.Uint32(b[at+6:]), order.Uint32(b[at+10:])})
+		dims, from, to := int(order.Uint16(b[at+16:])), order.Uint32(b[at+6:]), order.Uint32(b[at+10:])
+		next := at + debugSymbol + len(name) + 1 + debugDim*dims
+		if next > len(b) {
+			return nil, refuse(at+16, fmt.Sprintf("debug.symbols[%d].dimensions", i), dims, "at most %d up to the end", (len(b)-at-debugSymbol-len(name)-1)/debugDim)
 		}
-		at += debugSymbol + len(name) + 1 + debugDim*int(order.Uint16(b[at+16:]))
+		switch kind := b[at+14]; kind {
+		case identFunction:
+			d.Functions = append(d.Functions, DebugFunction{name, from, to})
+		case KindValue, KindReference, KindArray, KindArrayReference:
+			v := DebugVariable{Name: name, Address: int32(order.Uint32(b[at:])), Local: b[at+15] == classLocal, Kind: kind, From: from, To: to}
+			for k := range dims {
+				v.Sizes = append(v.Sizes, order.Uint32(b[next-debugDim*(dims-k)+2:]))
+			}
+			d.Variables = append(d.Variables, v)
+		}
+		at = next
 	}
 	sort.SliceStable(d.Files, func(i, j int) bool { return d.Files[i].Address < d.Files[j].Address })
 	sort.SliceStable(d.Lines, func(i, j int) bool { return d.Lines[i].Address < d.Lines[j].Address })

@@ -27,7 +27,7 @@ func Pleo() *cobra.Command {
 		Example: "  robotkit pleo init demo\n  robotkit pleo build demo\n  robotkit pleo inspect demo/build/demo.urf\n  robotkit pleo unpack demo/build/demo.urf -to parts\n  robotkit pleo run demo/build -touch head@2s",
 	}
 	cmd.AddCommand(initCommand(), buildCommand(), inspectCommand(), unpackCommand(), convertCommand(), releaseCommand())
-	cmd.AddCommand(pleorun.Command(), pleorun.MonitorCommand())
+	cmd.AddCommand(pleorun.Command(), pleorun.MonitorCommand(), pleorun.DebugCommand())
 	return cmd
 }
 
@@ -84,7 +84,7 @@ kit instead: include files, media and the example that uses them.`,
 var phases = map[string]kit.Options{"build": {}, "rebuild": {Clean: true}, "clean": {Clean: true, Only: true}}
 
 func buildCommand() *cobra.Command {
-	var rebuild, quiet bool
+	var rebuild, quiet, debug bool
 	var defines []string
 	cmd := &cobra.Command{
 		Use: "build PROJECT [build|rebuild|clean]", Short: "Build an application",
@@ -105,7 +105,7 @@ is told with file, line and column; then no file is written and the exit code is
 			if !ok {
 				return cli.Usage("%.40q: want build, rebuild or clean", word)
 			}
-			o.Clean = o.Clean || rebuild
+			o.Clean, o.Debug = o.Clean || rebuild, debug
 			o.Getenv, o.Defines = cli.Getenv(cmd.Context()), map[string]string{}
 			for _, d := range defines {
 				name, value, ok := strings.Cut(d, "=")
@@ -121,6 +121,7 @@ is told with file, line and column; then no file is written and the exit code is
 		},
 	}
 	cmd.Flags().BoolVar(&rebuild, "rebuild", false, "remove what earlier builds made before")
+	cmd.Flags().BoolVar(&debug, "debug", false, "compile scripts with the symbols that robotkit pleo debug needs")
 	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "print no log")
 	cmd.Flags().StringArrayVarP(&defines, "define", "D", nil, "value of a macro, `NAME=VALUE`")
 	return cmd

@@ -44,6 +44,9 @@ func (b *builder) compile(p *part, text []byte) error {
 		return fmt.Errorf("command of the compiler: %w", err)
 	}
 	o.Include = append(o.Include, own)
+	if b.Debug {
+		o.Debug = max(o.Debug, 2)
+	}
 	o.Open = b.open
 	o.NoWarnings = append(o.NoWarnings, 235) // LifeOS calls public functions by their names: a heading before is of no use
 	r := compiler.Compile(p.file, text, o)

@@ -42,6 +42,7 @@ type Options struct {
 	Log     io.Writer         // gets the log, in the words of the original tool (PLEO-BLD-10)
 	Clean   bool              // remove what an earlier build made before
 	Only    bool              // with Clean: do nothing else
+	Debug   bool              // compile scripts with symbols, whatever the project says
 	Defines map[string]string // values of macros from the command line
 	Getenv  func(string) string
 	Now     func() time.Time // time of the build; nil: the clock

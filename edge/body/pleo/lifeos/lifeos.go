@@ -90,6 +90,10 @@ type Config struct {
 	Line     func(frame []byte) []byte
 	Transmit func(Signal) // takes what the Pleo sends over infra-red; nil: no other Pleo is near
 
+	// Statement is called before each statement of scripts that have symbols; true pauses the script, and no time passes until Continue. nil: scripts run at
+	// full speed.
+	Statement func(Stop) bool
+
 	// Trust reports whether a script may load and unload applications, given its file. nil: every script may (part of PLEO-APP-09).
 	Trust func(script []byte) bool
 }
@@ -125,6 +129,7 @@ type System struct {
 	tracker    tracker
 	files      files
 	reports    reports
+	debug      debugger
 	host       host
 }
 
@@ -168,9 +173,9 @@ func (s *System) Power() Power { return s.power }
 // ms returns the time since power-on in milliseconds, as scripts see it.
 func (s *System) ms() int32 { return int32(s.now / time.Millisecond) }
 
-// Step continues until now, the time since power-on. A time that is not later does nothing.
+// Step continues until now, the time since power-on, or until a script is paused. A time that is not later does nothing.
 func (s *System) Step(now time.Duration) {
-	for s.now+Tick <= now && s.power != Off {
+	for s.now+Tick <= now && s.power != Off && !s.debug.stopped {
 		s.now += Tick
 		s.tick()
 	}

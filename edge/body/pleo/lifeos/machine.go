@@ -133,7 +133,8 @@ func (s *System) loadScript(vm VM, r resource) (*script, error) {
 	}
 	out := &script{resource: r, program: p}
 	m := s.machines[vm]
-	if out.amx, err = pawn.New(p, pawn.Options{Natives: func(name string) pawn.Native { return s.native(m, name) }, MaxMemory: 64 << 10}); err != nil {
+	if out.amx, err = pawn.New(p, pawn.Options{Natives: func(name string) pawn.Native { return s.native(m, name) }, MaxMemory: 64 << 10,
+		Statement: s.watchStatements(m, out)}); err != nil {
 		return nil, err
 	}
 	return out, nil

@@ -10,12 +10,15 @@ import (
 // turn runs the latest call of a machine for a slice, and reports whether it ended.
 func (s *System) turn(m *machine) bool {
 	c := m.calls[len(m.calls)-1]
-	if s.now < c.wake || c.wait != nil && !s.waited(c.wait) {
+	if s.debug.stopped || s.now < c.wake || c.wait != nil && !s.waited(c.wait) {
 		return false
 	}
 	c.wait, m.paused, m.pausedOn = nil, -1, nil
 	r := m.amx.Run(&c.run, quantum)
 	switch r.State {
+	case pawn.Paused:
+		c.wake = s.now
+		return false
 	case pawn.Preempted:
 		c.wake = s.now + pace
 		return false

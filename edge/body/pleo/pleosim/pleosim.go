@@ -116,9 +116,12 @@ func (b *Body) Step(now time.Duration) {
 	}
 }
 
-// Run steps a LifeOS and its body until now, tick by tick.
+// Run steps a LifeOS and its body until now, tick by tick, or until a script is paused.
 func (b *Body) Run(s *lifeos.System, now time.Duration) {
 	for s.Now() < now && s.Power() == lifeos.On {
+		if _, stopped := s.Stopped(); stopped {
+			return
+		}
 		t := s.Now() + lifeos.Tick
 		b.Step(t)
 		s.Step(t)
