@@ -59,6 +59,7 @@ require (
 	github.com/theupdateframework/go-tuf/v2 v2.4.2
 	github.com/versity/versitygw v1.8.0
 	github.com/wneessen/go-mail v0.8.1
+	github.com/yuin/gopher-lua v1.1.1
 	go.opentelemetry.io/otel v1.47.0
 	go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp v1.47.0
 	go.opentelemetry.io/otel/sdk v1.47.0
