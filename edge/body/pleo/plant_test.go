@@ -319,7 +319,7 @@ func TestSenses(t *testing.T) {
 	})
 }
 
-// TestCard: a card that is inserted while it runs begins its application, and one that is taken out ends it (PLEO-APP-02).
+// TestCard: a card that is inserted while it runs begins its application, and one that is taken out ends it (PLEO-APP-02, PLEO-HST-02).
 func TestCard(t *testing.T) {
 	run(t, pleosim.Config{}, func(p *place) {
 		p.Wait(100 * ms)

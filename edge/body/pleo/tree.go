@@ -15,7 +15,7 @@ type joint struct {
 	min, max, speed float64
 }
 
-// joints are those of the body in the order of their ids (PLEO-JNT-01). One motor drives eyes and mouth: positive degrees are eyes, negative mouth
+// joints are those of the body in the order of their ids (PLEO-JNT-01, PLEO-ARC-03). One motor drives eyes and mouth: positive degrees are eyes, negative mouth
 // (PLEO-JNT-14); its part is a plain motor, in Pleo's sense of rotation.
 var joints = [...]joint{
 	{"body.leg[front][right].hip.pitch", "JOINT_RIGHT_SHOULDER", -30, 55, 30},
@@ -51,7 +51,7 @@ func (j *joint) span() robot.Range {
 	return robot.Range{Min: min(a, b), Max: max(a, b)}
 }
 
-// pads are the parts that feel a touch, with their sensors.
+// pads are the parts that feel a touch, with their sensors: eight pads, four feet and the mouth (PLEO-ARC-04, PLEO-ARC-05, PLEO-ARC-07).
 var pads = [...]struct {
 	path, native string
 	sensor       uint8

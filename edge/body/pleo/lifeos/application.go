@@ -34,7 +34,7 @@ func (s *System) boot() {
 	s.log(Info, LogApplication, "no application found")
 }
 
-// appScripts are the scripts of an application and their machines (PLEO-APP-10).
+// appScripts are the scripts of an application and their machines (PLEO-APP-10, PLEO-VM-05).
 var appScripts = [...]struct {
 	vm   VM
 	name string

@@ -4,7 +4,7 @@ import (
 	"kennel/edge/body/pleo/format"
 )
 
-// commands is the motion command that is active, and the one behind it.
+// commands is the motion command that is active, and the one behind it. A command is one of motions or of sounds by the key of its entries (PLEO-CMD-01).
 type commands struct {
 	handle, last int32
 	id           int32

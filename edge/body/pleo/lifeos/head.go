@@ -13,7 +13,7 @@ import (
 // serialRAM is the size of the head's memory in bytes; own default.
 const serialRAM = 8 << 10
 
-// head is the processor in the head: camera, microphones, infra-red, mouth, two pads and a memory, which the body reaches by packets alone (part of PLEO-PKT-02).
+// head is the processor in the head: camera, microphones, infra-red, mouth, two pads and a memory, which the body reaches by packets alone (part of PLEO-PKT-02; PLEO-ARC-02).
 type head struct {
 	in   hdlc.Reader // from the body
 	out  hdlc.Reader // to the body

@@ -44,7 +44,7 @@ var needs = map[string][]string{
 }
 
 // Includes returns the include files for scripts, by their path without ".inc": the natives of each, and the names of sensors, joints and properties. Each may be
-// included more than once (PLEO-API-07).
+// included more than once (PLEO-API-07). Their names have capitals where samples write them so, as in Sensor (PLEO-API-03).
 func Includes() map[string]string {
 	files := map[string]*strings.Builder{}
 	begin := func(name string) *strings.Builder {

@@ -8,7 +8,7 @@ import (
 // beaconEvery is the time between two beacons (PLEO-SEN-38).
 const beaconEvery = 2 * time.Second
 
-// Signal is something that one Pleo sends over infra-red and others near it receive: a beacon, which may carry a message, or data.
+// Signal is something that one Pleo sends over infra-red and others near it receive: a beacon, which may carry a message, or data (PLEO-ARC-06).
 type Signal struct {
 	From    uint8 // the Pleo's id: the low 8 bits of its serial number
 	Beacon  bool

@@ -29,7 +29,7 @@ const (
 	LogCam
 	LogAttention
 	LogProperty
-	LogSeq
+	LogSeq // PLEO-SEQ-10
 	LogNXP
 	LogResource
 	LogPlog

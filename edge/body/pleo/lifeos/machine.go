@@ -37,7 +37,7 @@ const (
 	tooManyLine = "%s: %d callbacks wait" // queue full
 )
 
-// blockLimit returns the bytes of header, data and stack that a script in the machine may have (PLEO-LIM-02).
+// blockLimit returns the bytes of header, data and stack that a script in the machine may have (PLEO-LIM-02, PLEO-LIM-06).
 func blockLimit(vm VM, p Profile) int {
 	switch vm {
 	case VMSensor:
@@ -115,7 +115,7 @@ func (s *System) loadScript(vm VM, r resource) (*script, error) {
 		return nil, fmt.Errorf("AMX version %d, want %d to %d in profile %s", p.Version, low, high, s.cfg.Profile)
 	}
 	if p.Flags&amx.FlagCompact != 0 {
-		return nil, fmt.Errorf("compact encoding; compile without it, with -C-") // PLEO-PBT-10
+		return nil, fmt.Errorf("compact encoding; compile without it, with -C-") // PLEO-PBT-10, PLEO-LIM-07
 	}
 	head, _ := p.Offsets()
 	if size, limit := int(head)+len(p.Data)+amx.CellSize*int(p.StackHeapCells), blockLimit(vm, s.cfg.Profile); size > limit {
@@ -201,7 +201,7 @@ func (s *System) queue(vm VM, name string, done func(int32, pawn.Code), args ...
 	return true
 }
 
-// begin puts a call of a public function on top of the machine's calls.
+// begin puts a call of a public function, found by its name, on top of the machine's calls (PLEO-VM-04).
 func (s *System) begin(m *machine, name string, done func(int32, pawn.Code), args ...int32) bool {
 	index := pawn.Main
 	if name != "main" {

@@ -20,7 +20,7 @@ var nativeName = regexp.MustCompile(`(\w+)\(`)
 // Name returns the name of the function.
 func (n Native) Name() string { return nativeName.FindStringSubmatch(n.Declaration)[1] }
 
-// Natives returns all functions that scripts can call, in the order of their include files (PLEO-API-01). Include files are made of it, so that scripts are
+// Natives returns all functions that scripts can call, in the order of their include files (PLEO-API-01, PLEO-API-06). Include files are made of it, so that scripts are
 // compiled for the functions that run them.
 func Natives() []Native {
 	return slices.Concat(logNatives(), scriptNatives(), sensorNatives(), propertyNatives(), jointNatives(), motionNatives(), soundNatives(), animationNatives(),

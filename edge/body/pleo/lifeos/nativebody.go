@@ -80,6 +80,7 @@ func (s *System) setSensorConfig(st *sensorState, what, v int32) int32 {
 	return old
 }
 
+// sensorNatives are those of sensors (PLEO-XAPI-03).
 func sensorNatives() []Native {
 	read := withSensor(func(_ *env, st *sensorState) int32 { return st.value })
 	data := withSensor(func(e *env, st *sensorState) int32 { return e.s.sensorData(e, st, e.Arg(1), e.Arg(2)) })
@@ -124,6 +125,9 @@ func writeData(e *env, st *sensorState) int32 {
 	case SensorIR:
 		return e.s.irData(b)
 	case SensorPacket:
+		if e.s.cfg.Profile == Profile10 { // part of PLEO-PKT-05: only by the monitor
+			return 0
+		}
 	default:
 		e.s.log(Warning, LogSensor, "%s: takes no data", st.Name)
 		return 0
@@ -198,6 +202,7 @@ func jointNatives() []Native {
 	}
 }
 
+// motionNatives are those of motions; those of sounds follow (PLEO-XAPI-06).
 func motionNatives() []Native {
 	const which = "({Motion, motion_name}: motion"
 	return []Native{

@@ -144,6 +144,7 @@ func propertyNatives() []Native {
 	}
 }
 
+// driveNatives are those of drives and behaviors (PLEO-XAPI-08).
 func driveNatives() []Native {
 	trigger := func(e *env) int32 {
 		d := e.s.drivers.named(e.text(0))

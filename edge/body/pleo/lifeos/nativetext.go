@@ -8,6 +8,7 @@ import (
 	"kennel/edge/pawn"
 )
 
+// resourceNatives are those of resources (PLEO-XAPI-10).
 func resourceNatives() []Native {
 	return []Native{
 		{"Resource", "resource_get_id(const name[])", func(e *env) int32 { // PLEO-APP-07

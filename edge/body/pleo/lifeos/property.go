@@ -80,6 +80,7 @@ type report struct {
 	reported, previous int32
 }
 
+// properties are the numbers by which LifeOS and scripts, and scripts of different machines, tell each other things (PLEO-PRP-01).
 type properties struct {
 	values    map[Property]int32
 	users     int // properties of the application among values

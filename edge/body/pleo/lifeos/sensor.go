@@ -66,7 +66,7 @@ const (
 	onSwing                // from below the lower level to above the upper one, or back
 )
 
-// SensorKind describes a sensor.
+// SensorKind describes a sensor: its id, its range and when it triggers (PLEO-SEN-G01).
 type SensorKind struct {
 	ID       Sensor
 	Name     string // without "SENSOR_", in capitals
@@ -77,7 +77,7 @@ type SensorKind struct {
 	silent   bool // never calls on_sensor: a bundle
 }
 
-// sensorKinds are all sensors of the programming guide, and those that only its include files have (PLEO-SEN-G03).
+// sensorKinds are all sensors of the programming guide, and those that only its include files have (PLEO-SEN-G03, PLEO-SEN-G14).
 var sensorKinds = []SensorKind{
 	{ID: SensorBattery, Name: "BATTERY", Max: 100, rule: onQuarter}, // part of PLEO-SEN-02
 	{ID: SensorIR, Name: "IR", Max: 64},                             // PLEO-SEN-03
@@ -230,7 +230,7 @@ func (s *System) reading(st *sensorState, v int32) {
 	}
 }
 
-// changed reports whether a reading is a trigger.
+// changed reports whether a reading is a trigger (PLEO-VM-08).
 func (st *sensorState) changed(old, v int32) bool {
 	crossed := func(level int32) bool { return old < level != (v < level) }
 	low, high := st.levels[0], st.levels[1]

@@ -19,7 +19,7 @@ type Line interface {
 }
 
 // Run serves the body in real time on absolute deadlines, on a serial port for the computer and a USB port for people (nil: not connected), until ctx ends
-// (nil) or a line fails (PLEO-HST-01).
+// (nil) or a line fails (PLEO-HST-01, PLEO-ARC-12).
 func (r *Robot) Run(ctx context.Context, serial, usb Line) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
