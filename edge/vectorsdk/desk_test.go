@@ -49,6 +49,7 @@ type desk struct {
 	dir     string // the robot's folder
 	addr    string
 	conf    *tls.Config
+	cert    tls.Certificate
 	docs    *docs.Agent
 	gate    *features.Set
 	sdk     *vectorsdk.Facade
@@ -169,7 +170,7 @@ func newDesk(t testing.TB, more ...robot.Part) *desk {
 	testwait.Until(t, patience, "the gateway", testwait.Holds(func() bool { return g.Addr() != "" }))
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(plate.PEM())
-	d.addr, d.conf = g.Addr(), &tls.Config{RootCAs: pool, ServerName: plate.Name()}
+	d.cert, d.addr, d.conf = plate.TLSCertificate(), g.Addr(), &tls.Config{RootCAs: pool, ServerName: plate.Name()}
 	r := robotpb.NewRobotClient(d.conn(t))
 	testwait.Until(t, patience, "robotd", func() error { _, err := r.Describe(as(t, "look"), &robotpb.DescribeRequest{}); return err })
 	testwait.Until(t, patience, "a report of robotd", func() error {
@@ -182,7 +183,12 @@ func newDesk(t testing.TB, more ...robot.Part) *desk {
 // conn is a connection of a program's own.
 func (d *desk) conn(t testing.TB) *grpc.ClientConn {
 	t.Helper()
-	c, err := grpc.NewClient(d.addr, grpc.WithTransportCredentials(credentials.NewTLS(d.conf)))
+	return d.connTo(t, d.addr)
+}
+
+func (d *desk) connTo(t testing.TB, addr string) *grpc.ClientConn {
+	t.Helper()
+	c, err := grpc.NewClient(addr, grpc.WithTransportCredentials(credentials.NewTLS(d.conf)))
 	if err != nil {
 		t.Fatal(err)
 	}
