@@ -153,6 +153,12 @@ func (g *Gateway) Picture(ctx context.Context, c Caller, ok func(*sight.Frame) b
 	return Picture{s}, err
 }
 
+// Photograph returns one picture that ok takes, as Picture does, for the robot itself: no client's limit counts it.
+func (g *Gateway) Photograph(ctx context.Context, ok func(*sight.Frame) bool) (Picture, error) {
+	s, err := g.expose(ctx, ok)
+	return Picture{s}, err
+}
+
 // Picture is a picture of the camera. All who look share it: it is not to be changed.
 type Picture struct{ s sighting }
 

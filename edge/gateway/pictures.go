@@ -285,6 +285,11 @@ func (g *Gateway) shoot(ctx context.Context, c caller, ok func(*sight.Frame) boo
 	if !c.pictures.Allow() {
 		return sighting{}, tooMany("one client may ask for %d single pictures a second; follow images for more", mostPictures)
 	}
+	return g.expose(ctx, ok)
+}
+
+// expose is shoot for any client.
+func (g *Gateway) expose(ctx context.Context, ok func(*sight.Frame) bool) (sighting, error) {
 	w, end := g.eyes.watch(mostPictures)
 	defer end()
 	limit, cancel := context.WithTimeout(ctx, pictureTime)

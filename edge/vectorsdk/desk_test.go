@@ -23,13 +23,18 @@ import (
 	"kennel/edge/agent/features"
 	"kennel/edge/agent/health/conncheck"
 	"kennel/edge/agent/host"
+	"kennel/edge/agent/intents"
 	"kennel/edge/agent/ownership/gatewaycert"
+	"kennel/edge/agent/photos"
+	"kennel/edge/body/monoclock"
 	"kennel/edge/control"
+	"kennel/edge/corelink"
 	"kennel/edge/coreserver/coreservertest"
 	"kennel/edge/coreserver/robotdtest"
 	"kennel/edge/gateway"
 	"kennel/edge/robot"
 	"kennel/edge/vectorsdk"
+	"kennel/infra/api/events"
 	"kennel/infra/api/robotpb"
 	"kennel/infra/api/vectorpb"
 	"kennel/infra/errs"
@@ -53,6 +58,8 @@ type desk struct {
 	docs    *docs.Agent
 	gate    *features.Set
 	sdk     *vectorsdk.Facade
+	album   *photos.Album
+	intents *intents.Intents
 	shelf   *shelf
 	updates updates
 	check   check
@@ -142,7 +149,10 @@ func newDesk(t testing.TB, more ...robot.Part) *desk {
 	if d.gate, err = features.Open(root); err != nil {
 		t.Fatal(err)
 	}
-	d.sdk = vectorsdk.New(vectorsdk.Config{Gateway: g, Log: log, OS: "2.1.0.7", Build: "kennel", Documents: d.docs.Reach(), Features: d.gate.List,
+	if d.album, err = photos.Open(root, ""); err != nil {
+		t.Fatal(err)
+	}
+	d.sdk = vectorsdk.New(vectorsdk.Config{Gateway: g, Log: log, Photos: d.album, Intents: func() vectorsdk.Intents { return d.intents }, OS: "2.1.0.7", Build: "kennel", Documents: d.docs.Reach(), Features: d.gate.List,
 		Updates: &d.updates, Check: func(context.Context) conncheck.Report { return d.check.run() }, SendLogs: func(_ context.Context, reason string) (string, error) {
 			if d.private.Load() {
 				return "", errs.New(errs.Denied, "the owner does not allow it")
@@ -156,10 +166,15 @@ func newDesk(t testing.TB, more ...robot.Part) *desk {
 			return "token", nil
 		}})
 	g.Offer(d.sdk.Part())
+	if d.intents, err = intents.New(intents.Config{Root: root, Core: g.Core(), Docs: d.docs, Settings: jdocs.RobotSettings, Emit: func(events.Event) {},
+		Keep: func(context.Context, events.Event) error { return nil }, Changed: func() {}, Local: func() (time.Time, bool) { return time.Now(), true },
+		Now: time.Now, Mono: monoclock.Now, Boot: "boot", Log: log, Photograph: d.sdk.TakePhoto, Heard: d.sdk.IntentHeard}); err != nil {
+		t.Fatal(err)
+	}
 	d.docs.Connected()
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	services := append(g.Part().Services, runner.Service{Name: "documents", Run: d.docs.Run})
+	services := append(g.Part().Services, runner.Service{Name: "documents", Run: d.docs.Run}, runner.Service{Name: "intents", Run: d.intents.Run})
 	go func() { ended <- runner.Run(ctx, log, runner.Config{}, services...) }()
 	t.Cleanup(func() {
 		cancel()
@@ -177,6 +192,7 @@ func newDesk(t testing.TB, more ...robot.Part) *desk {
 		_, err := vectorpb.NewExternalInterfaceClient(d.conn(t)).BatteryState(as(t, "look"), &vectorpb.BatteryStateRequest{})
 		return err
 	})
+	d.intents.Handle(&corelink.Hello{}) // as the host tells it
 	return d
 }
 

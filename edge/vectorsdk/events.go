@@ -53,6 +53,7 @@ func (f *Facade) eventStream(ctx context.Context, c client, receive func() (prot
 	defer states.Stop()
 	camera, documents := settingsOf(f.feed.now.Load()), f.news.counts()
 	var update *release.Report
+	place := f.moments.now()
 	for {
 		select {
 		case <-ctx.Done():
@@ -72,6 +73,13 @@ func (f *Facade) eventStream(ctx context.Context, c client, receive func() (prot
 			}
 			if err == nil {
 				err = tell(f.news.changed(&documents))
+			}
+			var happened []*vectorpb.Event
+			happened, place = f.moments.since(place)
+			for _, e := range happened {
+				if err == nil {
+					err = tell(e)
+				}
 			}
 			if s := robotState(m, f.cfg.Gateway.Reports(), f.origin.Load(), f.eye.last.Load()); s != nil && err == nil {
 				err = tell(&vectorpb.Event{EventType: &vectorpb.Event_RobotState{RobotState: s}})

@@ -18,7 +18,7 @@ import (
 	"kennel/infra/logging"
 )
 
-// Config configures a Facade. All but OS, Build and Exchange is required.
+// Config configures a Facade. All but Photos, OS, Build and Exchange is required.
 type Config struct {
 	Gateway   *gateway.Gateway
 	Log       *slog.Logger
@@ -27,6 +27,9 @@ type Config struct {
 	Updates   Updates
 	Check     func(context.Context) conncheck.Report                            // tries the way to the cloud
 	SendLogs  func(ctx context.Context, reason string) (name string, err error) // collects logs, whose upload follows
+
+	Photos  Photos         // nil: the album cannot be read
+	Intents func() Intents // made after this part
 
 	OS    string // version of the robot's software; "": not known
 	Build string // of the programs
@@ -43,6 +46,7 @@ type Facade struct {
 	eye     eye
 
 	news              news
+	moments           moments
 	settings, account updating
 	checks            checks
 

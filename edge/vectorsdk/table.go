@@ -2,6 +2,7 @@ package vectorsdk
 
 import (
 	"context"
+	"maps"
 	"strings"
 	"sync"
 	"unicode"
@@ -111,7 +112,8 @@ func (f *Facade) handlers() map[string]handler {
 	ask.counted = false // it costs the robot's loop nothing
 	login := unary("", f.userAuthentication)
 	login.open = true
-	return map[string]handler{
+	all := map[string]handler{
+		"AppIntent":          unary(gateway.Move, f.appIntent),
 		"ProtocolVersion":    unary("", f.protocolVersion),
 		"SDKInitialization":  unary("", f.sdkInitialization),
 		"UserAuthentication": login,
@@ -164,6 +166,8 @@ func (f *Facade) handlers() map[string]handler {
 		"ListAnimationTriggers":      unary(gateway.Look, f.listAnimationTriggers),
 		"GetLatestAttentionTransfer": unary(gateway.Look, f.latestAttentionTransfer),
 	}
+	maps.Copy(all, f.photoHandlers())
+	return all
 }
 
 // absent lists the calls whose part this robot does not have yet, and which part that is. They answer Unimplemented, with and without control. The table
@@ -173,7 +177,7 @@ var absent = map[string]string{
 	"NavMapFeed": "a map", "GoToPose": "a path planner", "GoToObject": "a path planner",
 
 	"LookAroundInPlace": "behaviors", "DriveOnCharger": "behaviors", "RollBlock": "behaviors", "FindFaces": "behaviors",
-	"AppIntent": "behaviors", "SendOnboardingInput": "onboarding by an app", "GetOnboardingState": "onboarding by an app",
+	"SendOnboardingInput": "onboarding by an app", "GetOnboardingState": "onboarding by an app",
 
 	"PlayAnimation": "animations", "PlayAnimationTrigger": "animations",
 
@@ -189,6 +193,4 @@ var absent = map[string]string{
 	"CancelFaceEnrollment": "memory for faces", "EnrollFace": "memory for faces", "EraseAllEnrolledFaces": "memory for faces",
 	"EraseEnrolledFaceByID": "memory for faces", "RequestEnrolledNames": "memory for faces", "SetFaceToEnroll": "memory for faces",
 	"UpdateEnrolledFaceByID": "memory for faces", "TurnTowardsFace": "memory for faces",
-
-	"DeletePhoto": "photos", "Photo": "photos", "PhotosInfo": "photos", "Thumbnail": "photos",
 }

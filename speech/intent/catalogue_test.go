@@ -108,6 +108,7 @@ func TestAppIntents(t *testing.T) {
 		{"intent_system_charger", ``, User{Name: "system_charger"}, nil},
 		{"intent_system_charger", `nonsense`, User{Name: "system_charger"}, nil},
 		{"intent_message_playmessage", ``, User{Name: Unmatched, Refused: "the feature Messaging is off"}, nil},
+		{"", ``, User{Name: Unmatched, Refused: "no such intent"}, errs.New(errs.NotFound, "")}, // most rows have no name of an app
 		{"intent_greeting_hello", ``, User{Name: Unmatched, Refused: "no such intent"}, errs.New(errs.NotFound, "")},
 	} {
 		got, err := m.App(tc.app, tc.param)

@@ -102,7 +102,7 @@ func (m *Map) Cloud(name string, params map[string]string) User {
 		return u
 	}
 	in := byCloud[name]
-	e, ok := m.find(func(e Entry) bool { return e.CloudIntent == name }, func(e Entry) bool { return in.Cloud != "" && e.CloudIntent == in.Cloud })
+	e, ok := m.find(func(e Entry) bool { return name != "" && e.CloudIntent == name }, func(e Entry) bool { return in.Cloud != "" && e.CloudIntent == in.Cloud })
 	switch {
 	case !ok && IsOwn(name):
 		return User{Name: name}
@@ -132,7 +132,7 @@ func (m *Map) Cloud(name string, params map[string]string) User {
 // is not read: its length in characters is the seconds, unless it is an object with time_s (VEC-INT-13).
 func (m *Map) App(name, param string) (User, error) {
 	in := byApp[name]
-	e, ok := m.find(func(e Entry) bool { return e.AppIntent == name }, func(e Entry) bool { return in.App != "" && e.AppIntent == in.App })
+	e, ok := m.find(func(e Entry) bool { return name != "" && e.AppIntent == name }, func(e Entry) bool { return in.App != "" && e.AppIntent == in.App })
 	if !ok {
 		return m.unmatched("no such intent"), errs.New(errs.NotFound, "no such app intent %.64q", name)
 	}

@@ -16,6 +16,7 @@ import (
 	"kennel/edge/corelink"
 	"kennel/edge/power"
 	"kennel/edge/robot/claim"
+	"kennel/infra/errs"
 	"kennel/jdocs"
 	"kennel/speech/intent"
 )
@@ -113,6 +114,18 @@ func (x *Intents) stop(ctx context.Context, u intent.User) (Outcome, error) {
 		return Outcome{}, err
 	}
 	return say("I stopped")
+}
+
+// takePhoto takes a photo, of a person or of what is before the robot: it does not look for a face.
+func (x *Intents) takePhoto(ctx context.Context, _ intent.User) (Outcome, error) {
+	err := x.cfg.Photograph(ctx)
+	switch errs.KindOf(err) {
+	case errs.Exhausted, errs.Unavailable:
+		if err != nil {
+			return refuse(Failed, "I could not take a photo: %v", err)
+		}
+	}
+	return Outcome{Text: "I took a photo"}, err
 }
 
 // remove deletes the timer, which is all that can be deleted (VEC-INT-06).

@@ -67,7 +67,7 @@ type Docs interface {
 	Set(ctx context.Context, name jdocs.Name, fields map[string]json.RawMessage) error
 }
 
-// Config holds what acting needs. Everything is required.
+// Config holds what acting needs. All but Photograph and Heard is required.
 type Config struct {
 	Root     *os.Root
 	Core     *coreclient.Client
@@ -80,7 +80,10 @@ type Config struct {
 	Now      func() time.Time         // the system's clock, which may jump
 	Mono     func() time.Duration     // monotonic since the boot
 	Boot     string                   // the id of this boot
-	Log      *slog.Logger
+
+	Photograph func(context.Context) error // takes a photo; nil: nothing on this robot does
+	Heard      func(intent.User)           // is told of each intent before the robot acts on it, and does not block; nil: nothing is
+	Log        *slog.Logger
 }
 
 // Intents is safe for concurrent use; Run is called once.
@@ -105,6 +108,7 @@ type parts struct {
 	mobile bool
 	head   *live.Node // that nods
 	lights []string   // by full name
+	camera bool
 }
 
 // New reads the features and the timer that was set before. A robot whose timer cannot be read has none.
@@ -186,6 +190,8 @@ func partsOf(t *live.Tree) (p parts) {
 			p.head = n
 		case slices.Contains(is, "RGBLed"), slices.Contains(is, "Led"):
 			p.lights = append(p.lights, n.Full)
+		case slices.Contains(is, "VideoIn"):
+			p.camera = true
 		}
 	}
 	return p
@@ -225,6 +231,8 @@ func (x *Intents) has(n need, can parts) bool {
 		return len(x.choices("eye_color")) > 0
 	case voice:
 		return len(x.choices("master_volume")) > 0
+	case camera:
+		return can.camera && x.cfg.Photograph != nil
 	case some:
 		return can.mobile || can.head != nil || len(can.lights) > 0
 	}
@@ -250,6 +258,9 @@ func (x *Intents) act(ctx context.Context, u intent.User) (Outcome, error) {
 	row, known := table[u.Name]
 	if !known || u.Name == intent.Unmatched || !x.open(u.Name) {
 		return Outcome{Reason: Unmatched, Text: "I did not understand that"}, nil
+	}
+	if x.cfg.Heard != nil {
+		x.cfg.Heard(u)
 	}
 	can, _, _, _ := x.now()
 	if row.does == nil || !x.has(row.needs, can) {

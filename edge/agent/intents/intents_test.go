@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -20,6 +21,7 @@ import (
 	"kennel/edge/corelink"
 	"kennel/infra/api/events"
 	"kennel/infra/api/live"
+	"kennel/infra/errs"
 	"kennel/infra/thing"
 	"kennel/jdocs"
 	"kennel/speech/intent"
@@ -95,6 +97,7 @@ var vector, amigobot = live.Tree{Body: "vector", Nodes: []live.Node{
 	{Full: "robot", Interface: "Identity, Mobile, Tracker"},
 	{Full: "robot.body.head.pitch", Interface: "RotationalMotor", Slots: []live.Slot{{Name: "angle", Min: at(-.785), Max: at(.384)}}},
 	{Full: "robot.body.led[0]", Interface: "RGBLed"},
+	{Full: "robot.body.head.camera", Interface: "VideoIn"},
 }}, live.Tree{Body: "amigobot", Nodes: []live.Node{{Full: "robot", Interface: "Identity, Mobile"}}}
 
 var quiet = slog.New(slog.DiscardHandler)
@@ -166,7 +169,7 @@ func (r *robot) start(t *testing.T, boot string) {
 		defer r.mu.Unlock()
 		r.said = append(r.said, strings.TrimPrefix(e.Name, "robot.")+" "+e.S1+" "+e.S2)
 	}
-	x, err := New(Config{Root: r.root, Core: client, Docs: r.docs, Settings: r.settings, Emit: emit, Changed: func() {}, Boot: boot, Log: quiet,
+	x, err := New(Config{Photograph: func(context.Context) error { return nil }, Root: r.root, Core: client, Docs: r.docs, Settings: r.settings, Emit: emit, Changed: func() {}, Boot: boot, Log: quiet,
 		Keep:  func(_ context.Context, e events.Event) error { emit(e); return nil },
 		Local: func() (time.Time, bool) { return time.Date(2026, 11, 23, 15, 4, 0, 0, time.UTC), true },
 		Now:   func() time.Time { return time.Now().Add(r.wrong) }, Mono: func() time.Duration { return time.Since(r.booted) }})
@@ -306,6 +309,30 @@ func TestActs(t *testing.T) {
 	})
 }
 
+// TestTakePhoto: the robot takes a photo, or says why it did not.
+func TestTakePhoto(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRobot(t, vector)
+		heard := []string{}
+		r.start(t, "b1")
+		defer func() { r.end() }()
+		r.Intents.cfg.Heard = func(u intent.User) { heard = append(heard, u.Name) }
+		for _, tt := range []struct {
+			err  error
+			want Reason
+		}{{nil, ""}, {errs.New(errs.Unavailable, "dark"), Failed}, {errs.New(errs.Exhausted, "full"), Failed}, {errors.New("disk"), Failed}} {
+			taken := 0
+			r.Intents.cfg.Photograph = func(context.Context) error { taken++; return tt.err }
+			if o := r.take(t, "take_a_photo"); o.Reason != tt.want || taken != 1 || tt.err != nil && !strings.Contains(o.Text, tt.err.Error()) {
+				t.Errorf("%v: %+v, %d taken", tt.err, o, taken)
+			}
+		}
+		if len(heard) != 4 || heard[0] != "take_a_photo" {
+			t.Errorf("heard %q", heard)
+		}
+	})
+}
+
 // TestOthers: every intent of the table ends with an answer on every body, and is counted; what nothing does is refused by that name.
 func TestOthers(t *testing.T) {
 	for name, tt := range map[string]struct {
@@ -314,9 +341,9 @@ func TestOthers(t *testing.T) {
 		no      []string // beside those that no robot acts on
 		yes     int
 	}{
-		"vector":   {tree: vector, yes: 27},
-		"amigobot": {tree: amigobot, species: thing.AmigoBot, no: []string{"kennel_lookup", "kennel_lookdown", "imperative_lookatme", "imperative_eyecolor", "imperative_eyecolor_specific"}, yes: 22},
-		"nothing": {tree: live.Tree{}, no: []string{"movement_forward", "movement_backward", "movement_turnaround", "movement_turnleft", "movement_turnright",
+		"vector":   {tree: vector, yes: 28},
+		"amigobot": {tree: amigobot, species: thing.AmigoBot, no: []string{"take_a_photo", "kennel_lookup", "kennel_lookdown", "imperative_lookatme", "imperative_eyecolor", "imperative_eyecolor_specific"}, yes: 22},
+		"nothing": {tree: live.Tree{}, no: []string{"take_a_photo", "movement_forward", "movement_backward", "movement_turnaround", "movement_turnleft", "movement_turnright",
 			"kennel_lookup", "kennel_lookdown", "imperative_lookatme", "kennel_wakeup", "kennel_battery", "status_feeling", "system_sleep", "greeting_goodmorning"}, yes: 14},
 	} {
 		synctest.Test(t, func(t *testing.T) {

@@ -18,6 +18,7 @@ const (
 	head         // a head that nods
 	eyes         // their colour is a setting
 	voice        // its volume is a setting
+	camera       // that takes photos
 	some         // any part that moves or lights
 )
 
@@ -91,7 +92,7 @@ var table = map[string]row{
 	"status_feeling":               {needs: some, does: (*Intents).tellBattery},
 	"system_charger":               {},
 	"system_sleep":                 {needs: some, does: (*Intents).fallAsleep},
-	"take_a_photo":                 {},
+	"take_a_photo":                 {needs: camera, does: (*Intents).takePhoto},
 	intent.Unmatched:               {},
 	"weather_response":             {does: (*Intents).tellWeather},
 

@@ -23,6 +23,7 @@ import (
 	"kennel/edge/env/platform"
 	"kennel/edge/startup"
 	"kennel/edge/update/slot"
+	"kennel/edge/vectorsdk"
 	"kennel/infra/api/events"
 	"kennel/infra/api/status"
 	"kennel/infra/cli/version"
@@ -51,6 +52,7 @@ type Agent struct {
 	health  *health.Health
 	people  *ownership.People
 	intents *intents.Intents
+	sdk     *vectorsdk.Facade // the original's interface; nil: the robot does not serve it
 	updates *release.Agent
 	logs    *diag.Logs
 }

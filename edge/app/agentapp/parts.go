@@ -21,6 +21,7 @@ import (
 	"kennel/edge/agent/localapi"
 	"kennel/edge/agent/ownership"
 	"kennel/edge/agent/parameters"
+	"kennel/edge/agent/photos"
 	"kennel/edge/agent/release"
 	"kennel/edge/agent/teleop"
 	"kennel/edge/agent/teleop/simulator"
@@ -44,6 +45,7 @@ import (
 	"kennel/jdocs"
 	"kennel/jdocs/jdocswire"
 	"kennel/ota"
+	"kennel/speech/intent"
 )
 
 // maker makes a part, which may use those before it in the list.
@@ -288,16 +290,30 @@ func (a *Agent) newGateway(h *host.Host) (host.Part, error) {
 	g := gateway.New(h, c)
 	part := g.Part()
 	if a.Thing.Species() == thing.Vector {
-		sdk := vectorsdk.New(vectorsdk.Config{Gateway: g, Log: a.Log, OS: a.OS, Build: version.String(), Exchange: a.people.Exchange,
+		sdk := vectorsdk.New(vectorsdk.Config{Gateway: g, Photos: a.album(), Intents: func() vectorsdk.Intents { return a.intents }, Log: a.Log, OS: a.OS, Build: version.String(), Exchange: a.people.Exchange,
 			Documents: a.docs.Reach(), Updates: a.updates, Check: talk.Check(h.Robot, a.link, a.cfg.Dial),
 			Features: func() []features.Feature { return a.intents.Features() }, // made after this part, as the logs are
 			SendLogs: func(ctx context.Context, reason string) (string, error) {
 				return a.logs.Send(ctx, diag.Request{Reason: reason})
 			}})
 		g.Offer(sdk.Part())
+		a.sdk = sdk
 		part.Hears = append(part.Hears, host.On(sdk.DocumentChanged), host.On(sdk.Consented))
 	}
 	return part, nil
+}
+
+// album returns the robot's photos; nil if they cannot be read.
+func (a *Agent) album() vectorsdk.Photos {
+	trees, err := platform.LoadTrees(a.Root)
+	if err == nil {
+		var album *photos.Album
+		if album, err = photos.Open(a.Root, trees.Persistent); err == nil {
+			return album
+		}
+	}
+	a.Log.Error("photos not available", logging.Err, err)
+	return nil
 }
 
 // hostAddress returns the address at which others reach this robot; "" if it has none yet.
@@ -325,7 +341,12 @@ func (a *Agent) newUploads(confirm func(context.Context) error) maker {
 
 func (a *Agent) newIntents(h *host.Host) (host.Part, error) {
 	var err error
-	if a.intents, err = intents.New(intents.Config{Root: h.Root, Core: a.client, Docs: a.docs, Settings: a.docs.Settings, Emit: h.Emit, Keep: h.Keep, Changed: h.Changed,
+	var photograph func(context.Context) error
+	var heard func(intent.User)
+	if a.sdk != nil {
+		photograph, heard = a.sdk.TakePhoto, a.sdk.IntentHeard
+	}
+	if a.intents, err = intents.New(intents.Config{Photograph: photograph, Heard: heard, Root: h.Root, Core: a.client, Docs: a.docs, Settings: a.docs.Settings, Emit: h.Emit, Keep: h.Keep, Changed: h.Changed,
 		Local: a.health.LocalTime(), Now: h.Now, Mono: monoclock.Now, Boot: h.Boot, Log: h.Log}); err != nil {
 		return host.Part{}, err
 	}
