@@ -43,6 +43,7 @@ type Facade struct {
 	calls   []call
 	control control
 	feed    feed
+	world   world
 	eye     eye
 
 	news              news
@@ -74,6 +75,8 @@ func New(cfg Config) *Facade {
 	f.control.f = f
 	f.eye.switches = map[string]*imageSwitch{}
 	f.feed.core = cfg.Gateway.Core()
+	f.feed.see = func(m *measured) { f.world.observe(m, cfg.Gateway.Reports().Motion) }
+	f.world.begin()
 	f.origin.Store(1)
 	f.calls = f.table()
 	return f
@@ -94,6 +97,7 @@ func (f *Facade) run(ctx context.Context) {
 			case e, ok := <-events:
 				if open = ok; ok && e.Name == "robot.delocalized" {
 					f.origin.Add(1)
+					f.world.moved()
 				}
 			}
 		}

@@ -18,6 +18,7 @@ import (
 // is open.
 type feed struct {
 	core *coreclient.Client
+	see  func(*measured) // takes in each measurement; it does not block
 
 	mu     sync.Mutex
 	users  int
@@ -123,6 +124,7 @@ func (x *feed) follow(ctx context.Context) {
 			}
 		}
 		x.now.Store(m)
+		x.see(m)
 		return nil
 	}, names...)
 }

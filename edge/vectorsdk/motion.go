@@ -182,9 +182,27 @@ type plan struct {
 	unless     func() vectorpb.ActionResult_ActionResultCode
 }
 
-// act does an action and returns how it ended (VEC-CTL-21). Failures that a retry may mend are tried again as often as the client asked (VEC-CTL-22). A
-// client that ends the call ends the action. The error is for a tag outside the range, and for a body without the part.
+// act does an action of one motion and returns how it ended (VEC-CTL-21). Failures that a retry may mend are tried again as often as the client asked
+// (VEC-CTL-22). A client that ends the call ends the action. The error is for a tag outside the range, and for a body without the part.
 func (f *Facade) act(ctx context.Context, c client, p plan) (*vectorpb.ActionResult, error) {
+	return f.actBy(ctx, c, p, func(ctx context.Context, j *job) (vectorpb.ActionResult_ActionResultCode, error) {
+		return j.do(ctx, p.order)
+	})
+}
+
+// job is an action under way, which may take several motions of its track.
+type job struct {
+	f       *Facade
+	t       *track
+	a       *action
+	wheels  bool
+	begun   bool
+	tries   int32 // that are left
+	hiccups int
+}
+
+// actBy is act for an action that do does.
+func (f *Facade) actBy(ctx context.Context, c client, p plan, do func(context.Context, *job) (vectorpb.ActionResult_ActionResultCode, error)) (*vectorpb.ActionResult, error) {
 	if p.tag < firstTag || p.tag > lastTag {
 		return nil, errInvalid("id_tag: %d, want %d to %d", p.tag, firstTag, lastTag)
 	}
@@ -207,34 +225,50 @@ func (f *Facade) act(ctx context.Context, c client, p plan) (*vectorpb.ActionRes
 			return result(code)
 		}
 	}
-	a, moved, hiccups := &action{tag: p.tag}, 0.0, 0
-	defer t.finish(a)
-	for try := int32(0); ; try++ {
-		end, err := t.attempt(ctx, a, p.order(moved))
+	j := &job{f: f, t: t, a: &action{tag: p.tag}, wheels: p.track == wheels, tries: min(p.retries, maxRetries)}
+	defer t.finish(j.a)
+	code, err := do(ctx, j)
+	if err != nil {
+		return nil, err
+	}
+	return result(code)
+}
+
+// do does one motion of an action. moved is the way that tries before this one made, as the call counts it.
+func (j *job) do(ctx context.Context, order func(moved float64) core.Order) (vectorpb.ActionResult_ActionResultCode, error) {
+	f, t, moved := j.f, j.t, 0.0
+	for {
+		if j.a.cancelled.Load() { // between two motions
+			return vectorpb.ActionResult_ACTION_RESULT_CANCELLED_WHILE_RUNNING, nil
+		}
+		end, err := t.attempt(ctx, j.a, order(moved))
 		code := outcome(end, err)
-		if f.lifted() && p.track == wheels && (code == vectorpb.ActionResult_RETRY || code == vectorpb.ActionResult_INTERRUPTED) {
+		if f.lifted() && j.wheels && (code == vectorpb.ActionResult_RETRY || code == vectorpb.ActionResult_INTERRUPTED) {
 			code = vectorpb.ActionResult_INVALID_OFF_TREADS_STATE
 		}
 		switch {
 		case ctx.Err() != nil:
-			return nil, ctx.Err()
-		case code == vectorpb.ActionResult_ACTION_RESULT_SUCCESS, errors.Is(err, errBusy):
-		case a.cancelled.Load():
+			return 0, ctx.Err()
+		case code == vectorpb.ActionResult_ACTION_RESULT_SUCCESS:
+			j.begun = true
+		case errors.Is(err, errBusy):
+		case j.a.cancelled.Load():
 			code = vectorpb.ActionResult_ACTION_RESULT_CANCELLED_WHILE_RUNNING
-		case h.ended() && try == 0 && errors.Is(err, errOver):
+		case t.h.ended() && !j.begun && errors.Is(err, errOver):
 			code = vectorpb.ActionResult_NOT_STARTED
-		case h.ended():
+		case t.h.ended():
 			code = vectorpb.ActionResult_INTERRUPTED
-		case coreclient.Passing(end, err) && hiccups < maxHiccups: // no failure of the action: it goes the rest of its way
-			hiccups++
-			try--
+		case coreclient.Passing(end, err) && j.hiccups < maxHiccups: // no failure of the action: it goes the rest of its way
+			j.hiccups++
 			moved += end.Moved + f.rolled(ctx, end)
 			continue
-		case code >= vectorpb.ActionResult_RETRY && try < min(p.retries, maxRetries):
+		case code >= vectorpb.ActionResult_RETRY && j.tries > 0:
+			j.tries--
+			j.begun = true
 			moved += end.Moved + f.rolled(ctx, end)
 			continue
 		}
-		return result(code)
+		return code, nil
 	}
 }
 
@@ -318,12 +352,7 @@ func (f *Facade) driveStraight(ctx context.Context, c client, q *vectorpb.DriveS
 		order: func(moved float64) core.Order {
 			return withSpeed(core.Go(float64(q.DistMm)*mm-moved), math.Abs(float64(q.SpeedMmps)*mm))
 		},
-		unless: func() vectorpb.ActionResult_ActionResultCode {
-			if f.onCharger() {
-				return vectorpb.ActionResult_SHOULDNT_DRIVE_ON_CHARGER
-			}
-			return vectorpb.ActionResult_ACTION_RESULT_SUCCESS
-		}})
+		unless: f.notOnCharger})
 	return &vectorpb.DriveStraightResponse{Status: heard(), Result: r}, err
 }
 

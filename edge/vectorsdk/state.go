@@ -132,16 +132,6 @@ func (f *Facade) enableMirrorMode(_ context.Context, c client, q *vectorpb.Enabl
 	return &vectorpb.EnableMirrorModeResponse{Status: s}, err
 }
 
-// deleteCustomObjects leaves no custom object: this robot takes none, so there is nothing to delete (part of VEC-ACC-12).
-func (f *Facade) deleteCustomObjects(_ context.Context, _ client, q *vectorpb.DeleteCustomObjectsRequest) (*vectorpb.DeleteCustomObjectsResponse, error) {
-	switch q.Mode {
-	case vectorpb.CustomObjectDeletionMode_DELETION_MASK_FIXED_CUSTOM_OBJECTS, vectorpb.CustomObjectDeletionMode_DELETION_MASK_CUSTOM_MARKER_OBJECTS,
-		vectorpb.CustomObjectDeletionMode_DELETION_MASK_ARCHETYPES:
-		return &vectorpb.DeleteCustomObjectsResponse{Status: fine()}, nil
-	}
-	return nil, errInvalid("mode: %d, want 1, 2 or 3", int32(q.Mode))
-}
-
 // latestAttentionTransfer is empty: the feature is off, as in all releases of the original (part of VEC-ATT-01).
 func (f *Facade) latestAttentionTransfer(context.Context, client, *vectorpb.LatestAttentionTransferRequest) (*vectorpb.LatestAttentionTransferResponse, error) {
 	return &vectorpb.LatestAttentionTransferResponse{Status: fine()}, nil

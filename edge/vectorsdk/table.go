@@ -139,6 +139,7 @@ func (f *Facade) handlers() map[string]handler {
 		"TurnInPlace":         unary(gateway.Move, f.turnInPlace),
 		"SetHeadAngle":        unary(gateway.Move, f.setHeadAngle),
 		"SetLiftHeight":       unary(gateway.Move, f.setLiftHeight),
+		"GoToPose":            unary(gateway.Move, f.goToPose),
 		"CancelActionByIdTag": unary(gateway.Move, f.cancelAction),
 		"CancelBehavior":      unary(gateway.Move, f.cancelBehavior),
 		"DriveOffCharger":     unary(gateway.Move, f.driveOffCharger),
@@ -161,7 +162,10 @@ func (f *Facade) handlers() map[string]handler {
 		"EnableMarkerDetection":      unary(gateway.Look, f.enableMarkerDetection),
 		"EnableMotionDetection":      unary(gateway.Look, f.enableMotionDetection),
 		"EnableMirrorMode":           unary(gateway.Look, f.enableMirrorMode),
+		"CreateFixedCustomObject":    unary(gateway.Look, f.createFixed),
+		"DefineCustomObject":         unary(gateway.Look, f.defineCustom),
 		"DeleteCustomObjects":        unary(gateway.Look, f.deleteCustomObjects),
+		"NavMapFeed":                 {right: gateway.Look, counted: true, stream: f.navMapFeed},
 		"ListAnimations":             unary(gateway.Look, f.listAnimations),
 		"ListAnimationTriggers":      unary(gateway.Look, f.listAnimationTriggers),
 		"GetLatestAttentionTransfer": unary(gateway.Look, f.latestAttentionTransfer),
@@ -173,8 +177,7 @@ func (f *Facade) handlers() map[string]handler {
 // absent lists the calls whose part this robot does not have yet, and which part that is. They answer Unimplemented, with and without control. The table
 // shrinks as parts arrive; a test counts it.
 var absent = map[string]string{
-	"CreateFixedCustomObject": "a map with custom objects", "DefineCustomObject": "a map with custom objects",
-	"NavMapFeed": "a map", "GoToPose": "a path planner", "GoToObject": "a path planner",
+	"GoToObject": "an eye for objects",
 
 	"LookAroundInPlace": "behaviors", "DriveOnCharger": "behaviors", "RollBlock": "behaviors", "FindFaces": "behaviors",
 	"SendOnboardingInput": "onboarding by an app", "GetOnboardingState": "onboarding by an app",

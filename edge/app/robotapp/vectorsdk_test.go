@@ -301,6 +301,44 @@ func (p *sdkProgram) straight(in inWorld, mm float64) {
 	})
 }
 
+// around drives past an obstacle that the program tells of, to a pose behind it (part of VEC-MOV-03), and back; it says what is wrong in the world.
+func (p *sdkProgram) around(in inWorld) (wrong string) {
+	rests := 0
+	now, err := p.state(func(s *vectorpb.RobotState) bool { // its pose is renewed five times a second, on a busy machine less often
+		if rests++; s.Status&0x8000 != 0 {
+			rests = 0
+		}
+		return rests > 30
+	})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	ahead := func(mm float64) *vectorpb.PoseStruct {
+		s, c := math.Sincos(float64(now.PoseAngleRad))
+		return &vectorpb.PoseStruct{X: now.Pose.X + float32(mm*c), Y: now.Pose.Y + float32(mm*s), Q0: now.Pose.Q0, Q3: now.Pose.Q3, OriginId: now.Pose.OriginId}
+	}
+	if _, err := p.CreateFixedCustomObject(p.ctx, &vectorpb.CreateFixedCustomObjectRequest{Pose: ahead(100), XSizeMm: 10, YSizeMm: 100, ZSizeMm: 100}); err != nil {
+		p.t.Fatal(err)
+	}
+	from := poseIn(p.t, in)
+	drive := func(to *vectorpb.PoseStruct) {
+		p.act("go to pose", func(tag int32) (*vectorpb.ActionResult, error) {
+			a, err := p.GoToPose(p.ctx, &vectorpb.GoToPoseRequest{XMm: to.X, YMm: to.Y, Rad: now.PoseAngleRad, IdTag: tag, NumRetries: 2})
+			return a.GetResult(), err
+		})
+	}
+	drive(ahead(200))
+	to := poseIn(p.t, in)
+	if way, turned := math.Hypot(to[0]-from[0], to[1]-from[1]), math.Remainder(to[2]-from[2], 2*math.Pi); math.Abs(way-0.2) > 0.03 || math.Abs(turned) > 0.15 {
+		wrong = fmt.Sprintf("200 mm behind an obstacle are %.3f m, turned by %.2f", way, turned)
+	}
+	if _, err := p.DeleteCustomObjects(p.ctx, &vectorpb.DeleteCustomObjectsRequest{Mode: vectorpb.CustomObjectDeletionMode_DELETION_MASK_FIXED_CUSTOM_OBJECTS}); err != nil {
+		p.t.Fatal(err)
+	}
+	drive(ahead(0))
+	return wrong
+}
+
 // turn turns to a heading; an interruption does not matter to it.
 func (p *sdkProgram) turn(heading float64) {
 	p.act("turn in place", func(tag int32) (*vectorpb.ActionResult, error) {
@@ -361,6 +399,7 @@ func TestVectorProgram(t *testing.T) {
 		}
 		return ""
 	})
+	r.undisturbed(t, func() string { return p.around(r.in) })
 	s, err := p.state(func(s *vectorpb.RobotState) bool { return s.ProxData.FoundObject })
 	if err != nil || s.ProxData.DistanceMm < 300 || s.ProxData.DistanceMm > 1200 || s.Status&(0x8|0x1000) != 0 {
 		t.Errorf("state: %v, %v", s, err)
