@@ -3,6 +3,7 @@ package vectorsdk
 import (
 	"context"
 	"log/slog"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,6 +22,7 @@ import (
 // Config configures a Facade. All but Photos, OS, Build and Exchange is required.
 type Config struct {
 	Gateway   *gateway.Gateway
+	Root      *os.Root // the robot's
 	Log       *slog.Logger
 	Documents Documents
 	Features  func() []features.Feature
@@ -48,6 +50,7 @@ type Facade struct {
 
 	news              news
 	moments           moments
+	onboarding        onboarding
 	settings, account updating
 	checks            checks
 
@@ -78,6 +81,10 @@ func New(cfg Config) *Facade {
 	f.feed.see = func(m *measured) { f.world.observe(m, cfg.Gateway.Reports().Motion) }
 	f.world.begin()
 	f.origin.Store(1)
+	var err error
+	if f.onboarding.stage, err = readOnboarding(cfg.Root); err != nil {
+		cfg.Log.Error("stage of the onboarding unreadable; it begins again", logging.Err, err)
+	}
 	f.calls = f.table()
 	return f
 }

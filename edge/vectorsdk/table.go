@@ -152,6 +152,15 @@ func (f *Facade) handlers() map[string]handler {
 		"UpdateUserEntitlements": unary(gateway.Move, f.updateUserEntitlements),
 		"SetMasterVolume":        unary(gateway.Talk, f.setMasterVolume),
 
+		"GetOnboardingState":  unary(gateway.Look, f.getOnboardingState),
+		"SendOnboardingInput": unary(gateway.Move, f.sendOnboardingInput),
+
+		"CancelFaceEnrollment":   unary(gateway.Move, f.cancelEnrollment),
+		"EraseAllEnrolledFaces":  unary(gateway.Move, f.eraseFaces),
+		"EraseEnrolledFaceByID":  unary(gateway.Move, f.eraseFace),
+		"RequestEnrolledNames":   unary(gateway.Look, f.enrolledNames),
+		"UpdateEnrolledFaceByID": unary(gateway.Move, f.renameFace),
+
 		"CheckCloudConnection": unary(gateway.Look, f.checkCloudConnection),
 		"UploadDebugLogs":      unary(gateway.Move, f.uploadDebugLogs),
 		"StartUpdateEngine":    unary(gateway.Move, f.startUpdateEngine),
@@ -180,7 +189,6 @@ var absent = map[string]string{
 	"GoToObject": "an eye for objects",
 
 	"LookAroundInPlace": "behaviors", "DriveOnCharger": "behaviors", "RollBlock": "behaviors", "FindFaces": "behaviors",
-	"SendOnboardingInput": "onboarding by an app", "GetOnboardingState": "onboarding by an app",
 
 	"PlayAnimation": "animations", "PlayAnimationTrigger": "animations",
 
@@ -193,7 +201,5 @@ var absent = map[string]string{
 
 	"DisplayFaceImageRGB": "a face on its display", "SetEyeColor": "a face on its display",
 
-	"CancelFaceEnrollment": "memory for faces", "EnrollFace": "memory for faces", "EraseAllEnrolledFaces": "memory for faces",
-	"EraseEnrolledFaceByID": "memory for faces", "RequestEnrolledNames": "memory for faces", "SetFaceToEnroll": "memory for faces",
-	"UpdateEnrolledFaceByID": "memory for faces", "TurnTowardsFace": "memory for faces",
+	"EnrollFace": "an eye for faces", "SetFaceToEnroll": "an eye for faces", "TurnTowardsFace": "an eye for faces",
 }

@@ -217,6 +217,11 @@ await robot.close();
 			if _, err := eyes.Describe(t.Context()); !errors.As(err, &refused) || refused.Code != "token_wrong" {
 				t.Errorf("a program that was removed hears %v", err)
 			}
+			if strings.HasPrefix(thing, "vic:") {
+				t.Run("settings by all doors", func(t *testing.T) { settingsByDoors(t, h, thing, root, file) })
+				t.Run("settings beneath kills", func(t *testing.T) { settingsBeneathKills(t, h, thing, root, file) })
+				r = connect(file) // the agent is another
+			}
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			killed := time.Time{}

@@ -290,7 +290,7 @@ func (a *Agent) newGateway(h *host.Host) (host.Part, error) {
 	g := gateway.New(h, c)
 	part := g.Part()
 	if a.Thing.Species() == thing.Vector {
-		sdk := vectorsdk.New(vectorsdk.Config{Gateway: g, Photos: a.album(), Intents: func() vectorsdk.Intents { return a.intents }, Log: a.Log, OS: a.OS, Build: version.String(), Exchange: a.people.Exchange,
+		sdk := vectorsdk.New(vectorsdk.Config{Gateway: g, Root: a.Root, Photos: a.album(), Intents: func() vectorsdk.Intents { return a.intents }, Log: a.Log, OS: a.OS, Build: version.String(), Exchange: a.people.Exchange,
 			Documents: a.docs.Reach(), Updates: a.updates, Check: talk.Check(h.Robot, a.link, a.cfg.Dial),
 			Features: func() []features.Feature { return a.intents.Features() }, // made after this part, as the logs are
 			SendLogs: func(ctx context.Context, reason string) (string, error) {

@@ -102,7 +102,7 @@ func newSDKRobot(t *testing.T) *sdkRobot {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g.Offer(vectorsdk.New(vectorsdk.Config{Gateway: g, Log: log, OS: "2.1.0.7", Build: "test", Documents: documents.Reach(), Features: gates.List,
+	g.Offer(vectorsdk.New(vectorsdk.Config{Gateway: g, Root: dir, Log: log, OS: "2.1.0.7", Build: "test", Documents: documents.Reach(), Features: gates.List,
 		Updates: release.New(release.Config{Running: "2.1.0.7", Log: log})}).Part())
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 5)
