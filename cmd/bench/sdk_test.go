@@ -62,35 +62,65 @@ func (r *sdkRobot) stop() {
 	}
 }
 
-func startSDKRobot(ctx context.Context, tb testing.TB, bin string) (_ *sdkRobot, err error) {
+// makeSDKRobot makes the folder of a robot without a cloud.
+func makeSDKRobot(ctx context.Context, tb testing.TB, bin string) (_ *sdkRobot, err error) {
 	tmp, err := os.MkdirTemp("", "kennel-sdk-")
 	if err != nil {
 		return nil, err
 	}
 	r := &sdkRobot{dir: filepath.Join(tmp, "r"), file: filepath.Join(tmp, "robot.json")}
 	r.stops = append(r.stops, func() { os.RemoveAll(tmp) })
+	secret, root := filepath.Join(tmp, "secret"), filepath.Join(tmp, "root.crt")
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: mqtttest.NewCA(tb, "nobody's cloud").Cert.Raw})
+	err = errors.Join(os.WriteFile(secret, []byte(strings.Repeat("k", 32)), 0o600), os.WriteFile(root, ca, 0o600))
+	if err == nil {
+		var out []byte
+		if out, err = exec.CommandContext(ctx, filepath.Join(bin, "robotsim"), "make", "-root", r.dir, "-thing", "vic:00e20100", "-secret-file", secret, "-ca", root, "-api", "https://127.0.0.1:1").CombinedOutput(); err != nil {
+			err = fmt.Errorf("robotsim make: %w: %.500s", err, out)
+		}
+	}
+	if err != nil {
+		r.stop()
+		return nil, err
+	}
+	return r, nil
+}
+
+// start starts a program of the robot.
+func (r *sdkRobot) start(bin, name string, args ...string) (*bench.Program, error) {
+	p, err := bench.Start(proc.Spec{Name: name, Path: filepath.Join(bin, name), Args: args, Env: append(os.Environ(), "KENNEL_GATEWAY=127.0.0.1:0")})
+	if err == nil {
+		r.stops = append(r.stops, p.Stop)
+	}
+	return p, err
+}
+
+// found waits until programs can reach the robot.
+func (r *sdkRobot) found(ctx context.Context, bin string) error {
+	for {
+		err := r.reach(ctx, bin)
+		if err == nil {
+			return nil
+		}
+		if bench.Pass(ctx, 200*time.Millisecond) != nil {
+			return fmt.Errorf("the robot's gateway: %w", err)
+		}
+	}
+}
+
+func startSDKRobot(ctx context.Context, tb testing.TB, bin string) (_ *sdkRobot, err error) {
+	r, err := makeSDKRobot(ctx, tb, bin)
+	if err != nil {
+		return nil, err
+	}
 	defer func() {
 		if err != nil {
 			r.stop()
 		}
 	}()
-	secret, root := filepath.Join(tmp, "secret"), filepath.Join(tmp, "root.crt")
-	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: mqtttest.NewCA(tb, "nobody's cloud").Cert.Raw})
-	if err := errors.Join(os.WriteFile(secret, []byte(strings.Repeat("k", 32)), 0o600), os.WriteFile(root, ca, 0o600)); err != nil {
-		return nil, err
-	}
-	if out, err := exec.CommandContext(ctx, filepath.Join(bin, "robotsim"), "make", "-root", r.dir, "-thing", "vic:00e20100", "-secret-file", secret, "-ca", root, "-api", "https://127.0.0.1:1").CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("robotsim make: %w: %.500s", err, out)
-	}
-	start := func(name string, args ...string) (*bench.Program, error) {
-		p, err := bench.Start(proc.Spec{Name: name, Path: filepath.Join(bin, name), Args: args, Env: append(os.Environ(), "KENNEL_GATEWAY=127.0.0.1:0")})
-		if err == nil {
-			r.stops = append(r.stops, p.Stop)
-		}
-		return p, err
-	}
+	tmp := filepath.Dir(r.dir)
 	line, board := filepath.Join(tmp, "line"), filepath.Join(tmp, "board")
-	b, err := start("robotsim", "vector-board", "-socket", board)
+	b, err := r.start(bin, "robotsim", "vector-board", "-socket", board)
 	if err != nil {
 		return nil, err
 	}
@@ -102,20 +132,13 @@ func startSDKRobot(ctx context.Context, tb testing.TB, bin string) (_ *sdkRobot,
 		return nil, err
 	}
 	r.moves, r.stops = moves, append(r.stops, end)
-	if r.robotd, err = start("robotd", "-root", r.dir, "-device", line, "-log-level", "warn"); err != nil {
+	if r.robotd, err = r.start(bin, "robotd", "-root", r.dir, "-device", line, "-log-level", "warn"); err != nil {
 		return nil, err
 	}
-	if r.agentd, err = start("agentd", "-root", r.dir, "-log-level", "warn"); err != nil {
+	if r.agentd, err = r.start(bin, "agentd", "-root", r.dir, "-log-level", "warn"); err != nil {
 		return nil, err
 	}
-	for {
-		if err = r.reach(ctx, bin); err == nil {
-			return r, nil
-		}
-		if bench.Pass(ctx, 200*time.Millisecond) != nil {
-			return nil, fmt.Errorf("the robot's gateway: %w", err)
-		}
-	}
+	return r, r.found(ctx, bin)
 }
 
 // reach writes the file by which programs find the robot, and tries it.

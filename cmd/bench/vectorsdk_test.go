@@ -1,0 +1,169 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/metadata"
+
+	"kennel/infra/api/vectorpb"
+	"kennel/infra/bench"
+)
+
+// The budgets of programs for the original Vector (issue 33).
+const (
+	originalListeners = 4   // to robot_state, 30 times a second
+	originalListening = 2.0 // per cent of a processor
+	originalWatchers  = 2   // of the camera, 15 pictures a second
+	originalWatching  = 100.0
+)
+
+// BenchmarkVectorSDKBesideBudget measures what programs for the original Vector cost a whole simulated robot: event streams with the state 30 times a second, and feeds of
+// the camera; and whether the loop is later for both together. There is no cloud.
+func BenchmarkVectorSDKBesideBudget(b *testing.B) {
+	var all lines
+	bench.Turns(b, func() error {
+		m, err := measureOriginals(b.Context(), b, programs(b))
+		all.add(m)
+		return err
+	})
+	all.report(b)
+}
+
+// pidsOf returns the processes of a robot's programs.
+func pidsOf(dir string) (map[string]int, error) {
+	var state struct {
+		Pids map[string]int `json:"pids"`
+	}
+	b, err := os.ReadFile(filepath.Join(dir, "run/sim.json"))
+	if err == nil {
+		err = json.Unmarshal(b, &state)
+	}
+	return state.Pids, err
+}
+
+func measureOriginals(ctx context.Context, tb testing.TB, bin string) (all []measured, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
+	defer cancel()
+	r, err := makeSDKRobot(ctx, tb, bin)
+	if err != nil {
+		return nil, err
+	}
+	defer r.stop()
+	if _, err := r.start(bin, "robotsim", "robot", "-root", r.dir, "-log-level", "warn"); err != nil {
+		return nil, err
+	}
+	if err := r.found(ctx, bin); err != nil {
+		return nil, err
+	}
+	pids, err := pidsOf(r.dir)
+	if err != nil {
+		return nil, err
+	}
+	share := func(ctx context.Context) (float64, error) {
+		before, began := bench.UsageOfAll(pids["agentd"], pids["robotd"]).CPU, time.Now()
+		err := bench.Pass(ctx, bench.Part(tb, sdkTime))
+		return 100 * (bench.UsageOfAll(pids["agentd"], pids["robotd"]).CPU - before).Seconds() / time.Since(began).Seconds(), err
+	}
+	idle, err := share(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, x := range []struct {
+		name, part, of string
+		n              int
+		budget         float64
+	}{
+		{"states", hearStates, "event streams with robot_state 30 times a second", originalListeners, originalListening},
+		{"camera", watchCamera, "feeds of the camera, 15 pictures a second", originalWatchers, originalWatching},
+	} {
+		busy, err := beside(ctx, r.file, x.n, x.part, share)
+		if err != nil {
+			return all, err
+		}
+		all = append(all, measured{bench.Line{Name: "vectorsdk/" + x.name, Unit: "%", Less: true, Bound: 1,
+			Note: fmt.Sprintf("of a processor, robotd and agentd together, for %d %s, beside %.2f %% without; reference: the budget", x.n, x.of, idle)},
+			bench.Pair{Value: max(0.01, busy-idle), Reference: x.budget}})
+	}
+	late := func(ctx context.Context) (float64, error) {
+		s, err := watchLoop(ctx, r.dir, bench.Part(tb, sdkTime))
+		if err != nil {
+			return 0, err
+		}
+		return float64(max(1, s.Lateness.P99)), nil
+	}
+	alone, err := late(ctx)
+	if err != nil {
+		return all, err
+	}
+	with, err := beside(ctx, r.file, originalListeners, hearStates, func(ctx context.Context) (float64, error) {
+		return beside(ctx, r.file, originalWatchers, watchCamera, late)
+	})
+	return append(all, measured{bench.Line{Name: "vectorsdk/loop", Unit: "us", Less: true, Bound: 1 / sdkLoop,
+		Note: fmt.Sprintf("lateness of 99 of 100 steps of the loop beside %d event streams and %d feeds of the camera; reference: without them", originalListeners, originalWatchers)},
+		bench.Pair{Value: with, Reference: alone}}), err
+}
+
+const hearStates, watchCamera = "hearstates", "watchcamera"
+
+// dialOriginal connects to the robot of a file as a program for the original does.
+func dialOriginal(ctx context.Context, file string) (vectorpb.ExternalInterfaceClient, context.Context, error) {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return nil, nil, err
+	}
+	var place struct{ Address, Name, Certificate, Token string }
+	if err := json.Unmarshal(b, &place); err != nil {
+		return nil, nil, err
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM([]byte(place.Certificate))
+	conn, err := grpc.NewClient(place.Address, grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: pool, ServerName: place.Name})))
+	if err != nil {
+		return nil, nil, err
+	}
+	context.AfterFunc(ctx, func() { conn.Close() })
+	return vectorpb.NewExternalInterfaceClient(conn), metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+place.Token), nil
+}
+
+func hearFile(ctx context.Context, file string, out io.Writer) error {
+	c, ctx, err := dialOriginal(ctx, file)
+	if err != nil {
+		return err
+	}
+	s, err := c.EventStream(ctx, &vectorpb.EventRequest{})
+	begun := sync.OnceFunc(func() { fmt.Fprintln(out, "begun") })
+	for err == nil {
+		var m *vectorpb.EventResponse
+		if m, err = s.Recv(); err == nil && m.Event.GetRobotState() != nil {
+			begun()
+		}
+	}
+	return err
+}
+
+func watchFile(ctx context.Context, file string, out io.Writer) error {
+	c, ctx, err := dialOriginal(ctx, file)
+	if err != nil {
+		return err
+	}
+	s, err := c.CameraFeed(ctx, &vectorpb.CameraFeedRequest{})
+	begun := sync.OnceFunc(func() { fmt.Fprintln(out, "begun") })
+	for err == nil {
+		if _, err = s.Recv(); err == nil {
+			begun()
+		}
+	}
+	return err
+}
