@@ -3,70 +3,192 @@ package vectorsdk
 import (
 	"context"
 	"errors"
+	"math"
 	"time"
 
 	"kennel/edge/core"
 	"kennel/edge/corelink"
+	"kennel/edge/robot"
+	"kennel/edge/vectorsdk/navmap"
 	"kennel/infra/api/vectorpb"
 )
 
-// behaviorTag is the tag of a behavior's motion, which no client can name (VEC-CTL-20).
+// behaviorTag is the tag of a behavior's motions, which no client can name (VEC-CTL-20).
 const behaviorTag = 0
 
-// The way off the charger; own defaults.
+// The ways of the behaviors; own defaults.
 const (
 	offCharger      = 0.12 // m, from the contacts past the end of the rails
 	offChargerSpeed = 0.1  // m/s
 	offChargerTries = 5
 	powerSeen       = time.Second // robotd reports the charger five times a second
+
+	beforeCharger   = 0.16  // m, from the contacts to where it turns its back to them
+	atRails         = 0.075 // m, where the rails begin
+	mostAskew       = 0.15  // rad that it may aim beside the charger's own heading
+	onChargerMore   = 0.03  // m that it may drive back farther than the contacts
+	onChargerSpeed  = 0.05
+	onChargerTries  = 3
+	lookAroundTurns = 4 // to the left, together once around
+	lookAroundHead  = 0.35
+	lookAroundSpeed = 1.5 // rad/s
 )
 
-// driveOffCharger drives forward until the charger's contacts are left behind. A robot that is not on the charger has nothing to do. The result is
-// WONT_ACTIVATE without control and while something else moves the wheels (part of VEC-CTL-07), and INVALID if it is still on the charger at the end.
-func (f *Facade) driveOffCharger(ctx context.Context, c client, _ *vectorpb.DriveOffChargerRequest) (*vectorpb.DriveOffChargerResponse, error) {
-	result := func(r vectorpb.BehaviorResults) (*vectorpb.DriveOffChargerResponse, error) {
-		return &vectorpb.DriveOffChargerResponse{Status: heard(), Result: r}, nil
-	}
+// the results of behaviors.
+const (
+	complete     = vectorpb.BehaviorResults_BEHAVIOR_COMPLETE_STATE
+	failed       = vectorpb.BehaviorResults_BEHAVIOR_INVALID_STATE
+	wontActivate = vectorpb.BehaviorResults_BEHAVIOR_WONT_ACTIVATE_STATE
+)
+
+// behave does a behavior of the holder of control with the wheels. The result is WONT_ACTIVATE without control and while something else moves them
+// (part of VEC-CTL-07).
+func (f *Facade) behave(ctx context.Context, c client, call string, do func(context.Context, *hold, *job) (vectorpb.BehaviorResults, error)) (vectorpb.BehaviorResults, error) {
 	h := f.control.of(c)
-	switch {
-	case h == nil:
-		return result(vectorpb.BehaviorResults_BEHAVIOR_WONT_ACTIVATE_STATE)
-	case f.cfg.Gateway.Reports().State == nil:
-		return nil, errLost
-	case !f.onCharger():
-		return result(vectorpb.BehaviorResults_BEHAVIOR_COMPLETE_STATE)
+	if h == nil {
+		return wontActivate, nil
 	}
 	t := h.tracks[wheels]
 	if t == nil {
-		return nil, errAbsent("DriveOffCharger", "wheels")
+		return failed, errAbsent(call, "wheels")
 	}
-	a := &action{tag: behaviorTag}
-	defer t.finish(a)
-	for range offChargerTries {
-		end, err := t.attempt(ctx, a, withSpeed(core.Go(offCharger), offChargerSpeed))
-		switch {
-		case ctx.Err() != nil:
-			return nil, ctx.Err()
-		case errors.Is(err, errBusy):
-			return result(vectorpb.BehaviorResults_BEHAVIOR_WONT_ACTIVATE_STATE)
-		case a.cancelled.Load(), h.ended():
-			return result(vectorpb.BehaviorResults_BEHAVIOR_INVALID_STATE)
-		case f.leftCharger(ctx):
-			return result(vectorpb.BehaviorResults_BEHAVIOR_COMPLETE_STATE)
-		case err == nil && end.Outcome == corelink.Done:
-			return result(vectorpb.BehaviorResults_BEHAVIOR_INVALID_STATE)
-		}
-	}
-	return result(vectorpb.BehaviorResults_BEHAVIOR_INVALID_STATE)
+	j := &job{f: f, t: t, a: &action{tag: behaviorTag}, wheels: true}
+	defer t.finish(j.a)
+	return do(ctx, h, j)
 }
 
-// leftCharger reports whether the charger is gone, as soon as robotd had the time to say so.
-func (f *Facade) leftCharger(ctx context.Context) bool {
+// driveOffCharger drives forward until the charger's contacts are left behind, and remembers where it is. A robot that is not on the charger has nothing to do.
+// The result is INVALID if it is still on the charger at the end.
+func (f *Facade) driveOffCharger(ctx context.Context, c client, _ *vectorpb.DriveOffChargerRequest) (*vectorpb.DriveOffChargerResponse, error) {
+	r, err := f.behave(ctx, c, "DriveOffCharger", func(ctx context.Context, h *hold, j *job) (vectorpb.BehaviorResults, error) {
+		switch {
+		case f.cfg.Gateway.Reports().State == nil:
+			return failed, errLost
+		case !f.onCharger():
+			return complete, nil
+		}
+		f.world.docked(f.cfg.Gateway.Reports().Motion)
+		for range offChargerTries {
+			end, err := j.t.attempt(ctx, j.a, withSpeed(core.Go(offCharger), offChargerSpeed))
+			switch {
+			case ctx.Err() != nil:
+				return failed, ctx.Err()
+			case errors.Is(err, errBusy):
+				return wontActivate, nil
+			case j.a.cancelled.Load(), h.ended():
+				return failed, nil
+			case f.charged(ctx, false):
+				return complete, nil
+			case err == nil && end.Outcome == corelink.Done:
+				return failed, nil
+			}
+		}
+		return failed, nil
+	})
+	return &vectorpb.DriveOffChargerResponse{Status: heard(), Result: r}, err
+}
+
+// driveOnCharger drives to where the robot left its charger, backs onto it and looks whether it gets power: COMPLETE means that it does (part of VEC-OBJ-02).
+// WONT_ACTIVATE if it does not know where the charger is: it has no eye for it, so it must have been on it since it was lifted last.
+func (f *Facade) driveOnCharger(ctx context.Context, c client, _ *vectorpb.DriveOnChargerRequest) (*vectorpb.DriveOnChargerResponse, error) {
+	r, err := f.behave(ctx, c, "DriveOnCharger", func(ctx context.Context, h *hold, j *job) (vectorpb.BehaviorResults, error) {
+		if f.cfg.Gateway.Reports().State == nil {
+			return failed, errLost
+		}
+		if f.onCharger() {
+			return complete, nil
+		}
+		dock, known := f.world.dock()
+		if !known {
+			return wontActivate, nil
+		}
+		sin, cos := math.Sincos(dock.Yaw)
+		before := navmap.Point{X: dock.X + beforeCharger*cos, Y: dock.Y + beforeCharger*sin}
+		for range onChargerTries {
+			switch code, err := j.goTo(ctx, before, dock.Yaw, legSpeed, legTurn); {
+			case err != nil:
+				return failed, err
+			case j.a.cancelled.Load(), h.ended():
+				return failed, nil
+			case code == vectorpb.ActionResult_TRACKS_LOCKED:
+				return wontActivate, nil
+			case code != vectorpb.ActionResult_ACTION_RESULT_SUCCESS:
+				continue
+			}
+			for _, left := range [...]float64{atRails, -onChargerMore} { // aimed again where the rails begin
+				if err := j.backTo(ctx, dock, left); err != nil {
+					return failed, err
+				}
+			}
+			if f.charged(ctx, true) {
+				return complete, nil
+			}
+		}
+		return failed, nil
+	})
+	return &vectorpb.DriveOnChargerResponse{Status: heard(), Result: r}, err
+}
+
+// backTo aims the back of the robot at the contacts, and drives back until it is so far before them; negative: past them, where the back wall ends it.
+func (j *job) backTo(ctx context.Context, dock navmap.Box, left float64) error {
+	at, err := j.f.restingPose(ctx)
+	if err != nil {
+		return err
+	}
+	dx, dy := at.X-dock.X, at.Y-dock.Y
+	aim := min(max(robot.WrapPi(math.Atan2(dy, dx)-dock.Yaw), -mostAskew), mostAskew)
+	if _, err := j.turnTo(ctx, dock.Yaw+aim, legTurn); err != nil {
+		return err
+	}
+	way := math.Hypot(dx, dy) - left
+	_, err = j.do(ctx, func(moved float64) core.Order { return withSpeed(core.Go(-way-moved), onChargerSpeed) })
+	return err
+}
+
+// lookAroundInPlace raises the head and turns once around (part of VEC-ACT-03). What it would see of faces and objects it has no eye for yet.
+func (f *Facade) lookAroundInPlace(ctx context.Context, c client, _ *vectorpb.LookAroundInPlaceRequest) (*vectorpb.LookAroundInPlaceResponse, error) {
+	r, err := f.behave(ctx, c, "LookAroundInPlace", func(ctx context.Context, h *hold, j *job) (vectorpb.BehaviorResults, error) {
+		if f.onCharger() {
+			return wontActivate, nil
+		}
+		nod := func(angle float64) error {
+			t := h.tracks[head]
+			if t == nil {
+				return nil
+			}
+			up := &job{f: f, t: t, a: &action{tag: behaviorTag}}
+			defer t.finish(up.a)
+			_, err := up.do(ctx, func(float64) core.Order { return withSpeed(core.Set("headPitch", -angle), lookAroundSpeed) })
+			return err // a head that something else moves stays where it is
+		}
+		if err := nod(lookAroundHead); err != nil {
+			return failed, err
+		}
+		for range lookAroundTurns {
+			code, err := j.do(ctx, func(moved float64) core.Order {
+				return withSpeed(core.Turn(robot.YawOfTurn(2*math.Pi/lookAroundTurns)-moved), lookAroundSpeed)
+			})
+			switch {
+			case err != nil:
+				return failed, err
+			case code == vectorpb.ActionResult_TRACKS_LOCKED:
+				return wontActivate, nil
+			case code != vectorpb.ActionResult_ACTION_RESULT_SUCCESS:
+				return failed, nil
+			}
+		}
+		return complete, nod(0)
+	})
+	return &vectorpb.LookAroundInPlaceResponse{Status: heard(), Result: r}, err
+}
+
+// charged waits until the robot is on its charger, or not, as soon as robotd had the time to say so; false: it is not so.
+func (f *Facade) charged(ctx context.Context, want bool) bool {
 	ctx, cancel := context.WithTimeout(ctx, powerSeen)
 	defer cancel()
 	tick := time.NewTicker(powerSeen / 20)
 	defer tick.Stop()
-	for f.onCharger() {
+	for f.onCharger() != want {
 		select {
 		case <-ctx.Done():
 			return false

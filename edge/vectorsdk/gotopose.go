@@ -19,6 +19,7 @@ const (
 	reached     = 0.012           // m
 	facing      = math.Pi / 180   // rad
 	maxLegs     = 40              // of one way
+	maxTurns    = 2               // to one heading
 	legSpeed    = 0.1             // m/s
 	legTurn     = 2.0             // rad/s
 	settledPose = 2 * time.Second // robotd reports the pose five times a second
@@ -33,46 +34,56 @@ func (f *Facade) goToPose(ctx context.Context, c client, q *vectorpb.GoToPoseReq
 		if m := q.GetMotionProf(); m.GetIsCustom() {
 			speed, turning = math.Abs(float64(m.SpeedMmps))*mm, math.Abs(float64(m.PointTurnSpeedRadPerSec))
 		}
-		to := navmap.Point{X: float64(q.XMm) * mm, Y: float64(q.YMm) * mm}
-		for range maxLegs {
-			at, err := f.restingPose(ctx)
-			if err != nil {
-				return 0, err
-			}
-			here := navmap.Point{X: at.X, Y: at.Y}
-			if math.Hypot(to.X-here.X, to.Y-here.Y) <= reached {
-				return j.turnTo(ctx, float64(q.Rad), turning)
-			}
-			way, ok := f.world.path(here, to, aroundBody)
-			if !ok {
-				return vectorpb.ActionResult_PATH_PLANNING_FAILED_ABORT, nil
-			}
-			next := way[0]
-			if code, err := j.turnTo(ctx, math.Atan2(next.Y-here.Y, next.X-here.X), turning); err != nil || code != vectorpb.ActionResult_ACTION_RESULT_SUCCESS {
-				return code, err
-			}
-			leg := math.Hypot(next.X-here.X, next.Y-here.Y)
-			code, err := j.do(ctx, func(moved float64) core.Order { return withSpeed(core.Go(leg-moved), speed) })
-			if err != nil || code != vectorpb.ActionResult_ACTION_RESULT_SUCCESS {
-				return code, err
-			}
-		}
-		return vectorpb.ActionResult_FAILED_TRAVERSING_PATH, nil
+		return j.goTo(ctx, navmap.Point{X: float64(q.XMm) * mm, Y: float64(q.YMm) * mm}, float64(q.Rad), speed, turning)
 	})
 	return &vectorpb.GoToPoseResponse{Status: heard(), Result: r}, err
 }
 
-// turnTo turns to a heading; it is where it should be within a degree.
-func (j *job) turnTo(ctx context.Context, heading, speed float64) (vectorpb.ActionResult_ActionResultCode, error) {
-	at, err := j.f.restingPose(ctx)
-	if err != nil {
-		return 0, err
+// goTo drives to a place and turns to a heading there.
+func (j *job) goTo(ctx context.Context, to navmap.Point, heading, speed, turning float64) (vectorpb.ActionResult_ActionResultCode, error) {
+	for range maxLegs {
+		at, err := j.f.restingPose(ctx)
+		if err != nil {
+			return 0, err
+		}
+		here := navmap.Point{X: at.X, Y: at.Y}
+		if math.Hypot(to.X-here.X, to.Y-here.Y) <= reached {
+			return j.turnTo(ctx, heading, turning)
+		}
+		way, ok := j.f.world.path(here, to, aroundBody)
+		if !ok {
+			return vectorpb.ActionResult_PATH_PLANNING_FAILED_ABORT, nil
+		}
+		next := way[0]
+		if code, err := j.turnTo(ctx, math.Atan2(next.Y-here.Y, next.X-here.X), turning); err != nil || code != vectorpb.ActionResult_ACTION_RESULT_SUCCESS {
+			return code, err
+		}
+		leg := math.Hypot(next.X-here.X, next.Y-here.Y)
+		code, err := j.do(ctx, func(moved float64) core.Order { return withSpeed(core.Go(leg-moved), speed) })
+		if err != nil || code != vectorpb.ActionResult_ACTION_RESULT_SUCCESS {
+			return code, err
+		}
 	}
-	by := robot.WrapPi(heading - at.Theta)
-	if math.Abs(by) <= facing {
-		return vectorpb.ActionResult_ACTION_RESULT_SUCCESS, nil
+	return vectorpb.ActionResult_FAILED_TRAVERSING_PATH, nil
+}
+
+// turnTo turns to a heading, and again if the body stopped before it.
+func (j *job) turnTo(ctx context.Context, heading, speed float64) (code vectorpb.ActionResult_ActionResultCode, err error) {
+	for range maxTurns {
+		at, err := j.f.restingPose(ctx)
+		if err != nil {
+			return 0, err
+		}
+		by := robot.WrapPi(heading - at.Theta)
+		if math.Abs(by) <= facing {
+			return vectorpb.ActionResult_ACTION_RESULT_SUCCESS, nil
+		}
+		if code, err = j.do(ctx, func(moved float64) core.Order { return withSpeed(core.Turn(robot.YawOfTurn(by)-moved), speed) }); err != nil ||
+			code != vectorpb.ActionResult_ACTION_RESULT_SUCCESS {
+			return code, err
+		}
 	}
-	return j.do(ctx, func(moved float64) core.Order { return withSpeed(core.Turn(robot.YawOfTurn(by)-moved), speed) })
+	return code, nil
 }
 
 // restingPose returns a report of the pose that was made after the call, of a robot that rests.

@@ -143,6 +143,8 @@ func (f *Facade) handlers() map[string]handler {
 		"CancelActionByIdTag": unary(gateway.Move, f.cancelAction),
 		"CancelBehavior":      unary(gateway.Move, f.cancelBehavior),
 		"DriveOffCharger":     unary(gateway.Move, f.driveOffCharger),
+		"DriveOnCharger":      unary(gateway.Move, f.driveOnCharger),
+		"LookAroundInPlace":   unary(gateway.Move, f.lookAroundInPlace),
 
 		"GetFeatureFlag":         unary(gateway.Look, f.getFeatureFlag),
 		"GetFeatureFlagList":     unary(gateway.Look, f.getFeatureFlagList),
@@ -188,14 +190,14 @@ func (f *Facade) handlers() map[string]handler {
 var absent = map[string]string{
 	"GoToObject": "an eye for objects",
 
-	"LookAroundInPlace": "behaviors", "DriveOnCharger": "behaviors", "RollBlock": "behaviors", "FindFaces": "behaviors",
+	"FindFaces": "an eye for faces",
 
 	"PlayAnimation": "animations", "PlayAnimationTrigger": "animations",
 
 	"AudioFeed": "a feed of its microphones", "ExternalAudioStreamPlayback": "sound", "SayText": "a voice",
 	"GetAlexaAuthState": "Alexa", "AlexaOptIn": "Alexa",
 
-	"ConnectCube": "a cube", "CubesAvailable": "a cube", "DisconnectCube": "a cube", "DockWithCube": "a cube", "FlashCubeLights": "a cube",
+	"ConnectCube": "a cube", "RollBlock": "a cube", "CubesAvailable": "a cube", "DisconnectCube": "a cube", "DockWithCube": "a cube", "FlashCubeLights": "a cube",
 	"ForgetPreferredCube": "a cube", "PickupObject": "a cube", "PlaceObjectOnGroundHere": "a cube", "PopAWheelie": "a cube", "RollObject": "a cube",
 	"SetCubeLights": "a cube", "SetPreferredCube": "a cube",
 

@@ -47,6 +47,8 @@ type world struct {
 	seen   int64 // time of the pose that was taken in last
 	at     navmap.Point
 	placed bool // at is of the way that the robot drives
+
+	charger *navmap.Box // where the robot is when it is on its charger; nil: it does not know
 }
 
 func (x *world) begin() {
@@ -57,7 +59,27 @@ func (x *world) begin() {
 func (x *world) moved() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.m, x.fixed, x.placed = navmap.New(0, 0), nil, false
+	x.m, x.fixed, x.placed, x.charger = navmap.New(0, 0), nil, false, nil
+}
+
+// docked remembers where the charger is, of a robot that is on it.
+func (x *world) docked(now *corelink.Motion) {
+	if now == nil {
+		return
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.charger = &navmap.Box{X: now.X, Y: now.Y, Yaw: now.Theta}
+}
+
+// dock returns where the robot is when it is on its charger, if that is known.
+func (x *world) dock() (navmap.Box, bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.charger == nil {
+		return navmap.Box{}, false
+	}
+	return *x.charger, true
 }
 
 // observe takes in a measurement, with the pose that is known by then. A robot that is not on its treads sees no floor.
