@@ -304,6 +304,17 @@ func FuzzRequest(f *testing.F) {
 	for i, s := range []string{`{"left_wheel_mmps":1e9}`, `{"white_list":{"list":["robot_state"]}}`, `{"settings":{"eye_color":"TIP_OVER_TEAL","x":[]}}`, `{"pose":{"q0":"NaN"}}`, `[`} {
 		f.Add(i*17, []byte(s))
 	}
+	for i, m := range all { // every request once, in every run of the tests
+		q := valid(string(m.Name()))
+		if q == nil {
+			q = made(m.Input())
+		}
+		b, err := vectorsdk.Encode(q)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(i, b)
+	}
 	f.Fuzz(func(t *testing.T, which int, b []byte) {
 		m := all[(which%len(all)+len(all))%len(all)]
 		q := made(m.Input())

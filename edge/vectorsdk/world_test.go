@@ -9,6 +9,8 @@ import (
 
 	"kennel/edge/control"
 	"kennel/edge/robot"
+	"kennel/edge/vectorsdk"
+	"kennel/edge/vectorsdk/navmap"
 	"kennel/infra/api/vectorpb"
 	"kennel/infra/testwait"
 )
@@ -252,4 +254,24 @@ func TestGoToPose(t *testing.T) {
 	if a, err := other.GoToPose(as(t, "other"), &vectorpb.GoToPoseRequest{XMm: 200, IdTag: tag}); err != nil || a.Result.Code != vectorpb.ActionResult_NOT_STARTED {
 		t.Errorf("without control: %v, %v", a, err)
 	}
+}
+
+// FuzzObjects: no request for a custom object breaks the map; one that is taken is on it where it says.
+func FuzzObjects(f *testing.F) {
+	f.Add(100.0, 0.0, 1.0, 0.0, 10.0, 100.0, 100.0, 1, 1)
+	f.Add(-9000.0, 3000.0, 0.7, 0.7, 9999.0, 0.1, 1e9, 21, 17)
+	f.Fuzz(func(t *testing.T, x, y, q0, q3, length, width, height float64, kind, marker int) {
+		create, define, at := vectorsdk.Objects()
+		q := &vectorpb.CreateFixedCustomObjectRequest{Pose: &vectorpb.PoseStruct{X: float32(x), Y: float32(y), Q0: float32(q0), Q3: float32(q3)}, XSizeMm: float32(length), YSizeMm: float32(width),
+			ZSizeMm: float32(height)}
+		if err := vectorsdk.Finite(q); err == nil && create(q) == nil {
+			if got := at(float64(q.Pose.X)/1000, float64(q.Pose.Y)/1000); got != navmap.Object && min(q.XSizeMm, q.YSizeMm) >= 32 { // two squares wide: its middle is in one of them
+				t.Errorf("%v is not on the map: %d", q, got)
+			}
+		}
+		ok, err := define(cube(vectorpb.CustomType(kind), vectorpb.CustomObjectMarker(marker)))
+		if want := kind >= 1 && kind <= 20 && marker >= 1 && marker <= 16; ok != want || (err == nil) != want {
+			t.Errorf("type %d with marker %d: %v, %v", kind, marker, ok, err)
+		}
+	})
 }
