@@ -251,6 +251,19 @@ func (x *control) beat(ctx context.Context, s *seat) {
 	x.next(ctx)
 }
 
+// reacted ends the control of a program with DEFAULT priority that drove the robot to a cliff: the robot's reaction to it, which stops the wheels, ranks above
+// (part of VEC-CTL-06, part of VEC-CTL-09). A program that was not driving keeps control, and so does OVERRIDE (part of VEC-CTL-08).
+func (x *control) reacted() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	s := x.holder
+	if s == nil || s.priority != vectorpb.ControlRequest_DEFAULT || !s.hold.Load().driving() {
+		return
+	}
+	x.end(s)
+	s.tell <- lost(s.priority)
+}
+
 // of returns what the connection of a call holds; nil without control. RESERVE keeps the robot still, and moves nothing.
 func (x *control) of(c client) *hold {
 	s := x.granted.Load()

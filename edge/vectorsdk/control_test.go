@@ -91,6 +91,42 @@ func TestReserve(t *testing.T) {
 	still.expects("reserved_lost")
 }
 
+// TestCliffTakesControl: a program that drives to a cliff hears that control is lost, and gets it back by a new request (part of VEC-CTL-06, part of VEC-CTL-09); one that
+// was not driving, and one with OVERRIDE, keep it (part of VEC-CTL-08).
+func TestCliffTakesControl(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	cliff := func() { d.body.Emit(control.Event{Name: "robot.cliff_detected", N: 1, Numbers: [4]int64{1}}) }
+	p := d.granted(t, "all")
+	drive := &vectorpb.DriveWheelsRequest{LeftWheelMmps: 50, RightWheelMmps: 50}
+	drives := func(want vectorpb.ResponseStatus_StatusCode) {
+		t.Helper()
+		if a, err := p.DriveWheels(p.ctx, drive); err != nil || a.Status.Code != want {
+			t.Errorf("%v, %v; want %v", a, err, want)
+		}
+	}
+	events := d.listen(t, &vectorpb.EventRequest{})
+	events.primary()
+	passed := func() { // all that was emitted before has been heard
+		t.Helper()
+		d.body.Emit(control.Event{Name: "robot.unexpected_movement", Texts: [4]string{"TURNED_BUT_STOPPED", "FRONT"}})
+		events.await(func(e *vectorpb.Event) bool { return e.GetUnexpectedMovement() != nil })
+	}
+	cliff()
+	passed()
+	drives(vectorpb.ResponseStatus_REQUEST_PROCESSING) // it keeps control that it did not use
+	cliff()
+	p.expects("lost")
+	drives(vectorpb.ResponseStatus_FORBIDDEN)
+	testwait.Until(t, patience, "the wheels at rest", testwait.Holds(func() bool { return !d.body.Moving() }))
+	p.ask(override)
+	p.expects("granted")
+	drives(vectorpb.ResponseStatus_REQUEST_PROCESSING)
+	cliff()
+	passed()
+	drives(vectorpb.ResponseStatus_REQUEST_PROCESSING)
+}
+
 // TestPriorityOfOneConnection: raising the priority keeps what moves, lowering it ends that (VEC-CTL-12).
 func TestPriorityOfOneConnection(t *testing.T) {
 	t.Parallel()

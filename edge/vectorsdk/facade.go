@@ -94,7 +94,8 @@ func (f *Facade) Part() gateway.Facade {
 	return gateway.Facade{Service: f.service(), Routes: f.routes(), Run: f.run}
 }
 
-// run gives the poses another origin when the robot leaves the ground, until ctx ends (part of VEC-MAP-04).
+// run gives the poses another origin when the robot leaves the ground (part of VEC-MAP-04), and takes control from a program that drove to a cliff, until ctx
+// ends.
 func (f *Facade) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		events, remove := f.cfg.Gateway.Events()
@@ -102,9 +103,13 @@ func (f *Facade) run(ctx context.Context) {
 			select {
 			case <-ctx.Done():
 			case e, ok := <-events:
-				if open = ok; ok && e.Name == "robot.delocalized" {
+				switch open = ok; {
+				case !ok:
+				case e.Name == "robot.delocalized":
 					f.origin.Add(1)
 					f.world.moved()
+				case e.Name == "robot.cliff_detected":
+					f.control.reacted()
 				}
 			}
 		}

@@ -23,6 +23,7 @@ const (
 	settled    = time.Second      // after this time robotd's report of the owners counts
 	driveFor   = 30 * time.Second // the deadline of a speed of the wheels
 	driveAgain = 10 * time.Second // it is given again after this time
+	reaction   = time.Second      // a reflex ends a motion before its event is heard
 	ease       = 2 * time.Second  // that the wait for an action outlives its deadline
 )
 
@@ -62,6 +63,7 @@ type track struct {
 	ordered time.Time                         // when the order of speed was given last
 	levels  [2]float64                        // rad/s of the wheels
 	speed   atomic.Pointer[coreclient.Motion] // of a speed that lasts; nil: none
+	rested  atomic.Int64                      // when the last motion ended, in ns since 1970
 	resume  atomic.Bool                       // the next beat gives order again: the loop was late
 }
 
@@ -188,6 +190,7 @@ func (t *track) set(ctx context.Context, o core.Order) error {
 	t.speed.Store(m)
 	m.Then(func() {
 		end, err := m.Wait(context.Background()) // it has ended
+		t.rested.Store(time.Now().UnixNano())
 		if t.speed.CompareAndSwap(m, nil) && err == nil && coreclient.Passing(end, nil) {
 			t.resume.Store(true)
 		}
@@ -251,6 +254,7 @@ func (t *track) finish(a *action) {
 	defer t.mu.Unlock()
 	if t.action == a {
 		t.action = nil
+		t.rested.Store(time.Now().UnixNano())
 	}
 }
 
@@ -269,6 +273,17 @@ func (h *hold) cancel(ctx context.Context, tag int32) (found bool, err error) {
 		t.mu.Unlock()
 	}
 	return found, err
+}
+
+// driving reports whether an action or a speed moves the wheels, or did a moment ago.
+func (h *hold) driving() bool {
+	t := h.tracks[wheels]
+	if t == nil {
+		return false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.action != nil || t.speed.Load() != nil || time.Since(time.Unix(0, t.rested.Load())) < reaction
 }
 
 // busy reports whether a tag is in use.

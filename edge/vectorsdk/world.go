@@ -36,6 +36,13 @@ type fixed struct {
 	box navmap.Box
 }
 
+// feeling is what the map is made of, as far as it makes a difference.
+type feeling struct {
+	at     int64   // time of the pose
+	dots   float64 // what the range finder sees, in radii of a dot
+	cliffs [4]bool
+}
+
 // world holds the map of the floor and the objects of all programs. It is of one origin: after the robot was lifted it begins again, as the poses do.
 // Poses and ranges are taken in while a program listens to events or to the map.
 type world struct {
@@ -44,7 +51,7 @@ type world struct {
 	fixed  []fixed
 	kinds  map[vectorpb.CustomType]*vectorpb.DefineCustomObjectRequest
 	next   uint32
-	seen   int64 // time of the pose that was taken in last
+	felt   feeling // that was taken in last
 	at     navmap.Point
 	placed bool // at is of the way that the robot drives
 
@@ -59,7 +66,7 @@ func (x *world) begin() {
 func (x *world) moved() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.m, x.fixed, x.placed, x.charger = navmap.New(0, 0), nil, false, nil
+	x.m, x.fixed, x.placed, x.charger, x.felt = navmap.New(0, 0), nil, false, nil, feeling{}
 }
 
 // docked remembers where the charger is, of a robot that is on it.
@@ -89,10 +96,17 @@ func (x *world) observe(m *measured, now *corelink.Motion) {
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if now.AtUS == x.seen {
+	felt := feeling{at: now.AtUS}
+	if m.known[laser] {
+		felt.dots = math.Round(min(m.values[laser], rangeTrusted) / dotRadius)
+	}
+	for i := range felt.cliffs {
+		felt.cliffs[i] = m.known[cliffs+i] && m.values[cliffs+i] > 0
+	}
+	if felt == x.felt { // a robot that rests reports its pose once
 		return
 	}
-	x.seen = now.AtUS
+	x.felt = felt
 	if now.Posture != "" && now.Posture != onTreads {
 		x.placed = false
 		return
@@ -118,7 +132,7 @@ func (x *world) observe(m *measured, now *corelink.Motion) {
 		}
 	}
 	for i, corner := range [4][2]float64{{cliffAhead, cliffAside}, {cliffAhead, -cliffAside}, {-cliffAhead, cliffAside}, {-cliffAhead, -cliffAside}} {
-		if m.known[cliffs+i] && m.values[cliffs+i] > 0 {
+		if felt.cliffs[i] {
 			cx, cy := place(corner[0], corner[1])
 			x.m.Paint(navmap.Way{X1: cx, Y1: cy, X2: cx, Y2: cy, Radius: cliffRadius}, navmap.Cliff)
 		}
