@@ -36,7 +36,7 @@ type fixed struct {
 	box navmap.Box
 }
 
-// feeling is what the map is made of, as far as it makes a difference.
+// feeling holds the measurements of one moment that change the map.
 type feeling struct {
 	at     int64   // time of the pose
 	dots   float64 // what the range finder sees, in radii of a dot
