@@ -19,11 +19,11 @@ FUZZTIME ?= 10s
 # What a robot runs: built and tested for its processor too.
 ROBOT_PKGS := ./edge/... ./infra/thing/... ./certs/devicecert/... ./infra/api/...
 # The programs of a robot.
-ROBOT_CMDS := agentd robotd
+ROBOT_CMDS := agentd robotd mindd
 # The programs that people install.
-DIST_CMDS := kenneld kennelctl s3d agentd robotd robotsim robotkit
+DIST_CMDS := kenneld kennelctl s3d agentd robotd mindd robotsim robotkit
 # The programs that the tests of the whole run.
-E2E_CMDS := kenneld kennelctl agentd robotd robotsim robotkit s3d
+E2E_CMDS := kenneld kennelctl agentd robotd mindd robotsim robotkit s3d
 
 .PHONY: help
 help: ## this list

@@ -97,7 +97,7 @@ func wholeShares(ctx context.Context, tb testing.TB) (shares, error) {
 		return shares{}, err
 	}
 	for pid, name := range family {
-		if slices.Contains([]string{"robotsim", "robotd", "agentd"}, name) {
+		if slices.Contains([]string{"robotsim", "robotd", "agentd", "mindd"}, name) {
 			robots = append(robots, pid)
 		}
 		switch name {

@@ -13,6 +13,7 @@ import (
 	"kennel/cloud/ctl"
 	"kennel/edge/app/agentapp"
 	"kennel/edge/app/kitapp"
+	"kennel/edge/app/mindapp"
 	"kennel/edge/app/robotapp"
 	"kennel/edge/app/simapp"
 	"kennel/infra/blob/gateway"
@@ -20,7 +21,7 @@ import (
 
 // programs are the main functions of the programs, by name.
 var programs = map[string]func(args []string, getenv func(string) string, stdout, stderr io.Writer) int{
-	"kenneld": kenneld.Main, "kennelctl": ctl.Main, "agentd": agentapp.Main, "robotsim": simapp.Main, "robotkit": kitapp.Main, "s3d": gateway.Main,
+	"kenneld": kenneld.Main, "kennelctl": ctl.Main, "agentd": agentapp.Main, "mindd": mindapp.Main, "robotsim": simapp.Main, "robotkit": kitapp.Main, "s3d": gateway.Main,
 	"robotd": func(args []string, getenv func(string) string, stdout, stderr io.Writer) int {
 		return robotapp.Main(args, getenv, stdout, stderr)
 	},

@@ -44,7 +44,7 @@ const (
 // Config says how to run a robot.
 type Config struct {
 	Root string // the robot's folder, made by Make
-	Bin  string // folder with robotd and agentd
+	Bin  string // folder with robotd and agentd, and mindd, without which a robot has no face and plays no animations
 	// BootDelay is how long the head needs from power to its first process. The original takes 20.5 s (part of VEC-BOOT-11), too long for a demonstration.
 	BootDelay time.Duration
 	// Press is how long the button is held at the first boot, which decides its kind (VEC-BOOT-02); 0: just as long as it needs.
@@ -230,7 +230,11 @@ func (r *robot) startHead(ctx context.Context, logs string) (failed chan error, 
 	run(func() error { return r.body.Serve(ctx) })
 	run(func() error { return simulator.Serve(ctx, r.root, beside{r.body, r.truth}, r.cfg.Log) })
 	restart := r.restartPolicy()
-	for _, s := range []proc.Spec{r.spec("robotd", logs, restart, r.flags()...), r.spec("agentd", logs, restart)} {
+	programs := []proc.Spec{r.spec("robotd", logs, restart, r.flags()...), r.spec("agentd", logs, restart)}
+	if _, err := os.Stat(filepath.Join(r.cfg.Bin, "mindd")); err == nil { // a robot lives without its character
+		programs = append(programs, r.spec("mindd", logs, restart))
+	}
+	for _, s := range programs {
 		run(func() error { return proc.Keep(ctx, r.cfg.Log, s) })
 	}
 	return failed, wg.Wait
@@ -347,8 +351,8 @@ func (r *robot) spec(name, logs string, restart proc.Restart, args ...string) pr
 
 // post posts the fault of a process that ended by itself and not well, as its unit on a robot does (VEC-WDOG-04).
 func (r *robot) post(name string) {
-	code := map[string]faultcode.Code{"robotd": faultcode.RobotFailed, "agentd": faultcode.CloudFailed}[name]
-	if faults.Pending(r.root) {
+	code, ok := map[string]faultcode.Code{"robotd": faultcode.RobotFailed, "agentd": faultcode.CloudFailed}[name]
+	if !ok || faults.Pending(r.root) {
 		return
 	}
 	if err := faults.Post(r.root, code); err != nil {

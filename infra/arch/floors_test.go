@@ -38,6 +38,7 @@ var floors = map[string][][]string{
 		{"body/species", "body/bodysim"},
 		speciesFolders("body/"),
 		{"bodies", "update", "crash", "consolefilter"},
+		{"mind"},
 		{"agent"},
 		{"gateway"},
 		{"vectorsdk"},

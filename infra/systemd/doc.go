@@ -6,7 +6,8 @@
 //	               kennel.sysusers, kennel.tmpfiles
 //	on a robot     robotd.service          the real-time core, with watchdog
 //	               agentd.service          all that faces the network, with watchdog
-//	               robot-again@.timer      another try for either, a minute after it gave up
+//	               mindd.service           animations and the face on the display
+//	               robot-again@.timer      another try for each, a minute after it gave up
 //	               robot.sysusers, robot.tmpfiles
 //
 // To install: programs to /usr/bin (kenneld-onebox needs s3d beside kenneld), units to /etc/systemd/system, NAME.sysusers to /usr/lib/sysusers.d/NAME.conf, NAME.tmpfiles to

@@ -42,7 +42,7 @@ func machine(t *testing.T) string {
 	for _, f := range ours(t) {
 		write(t, filepath.Join(units, f), read(t, f), 0o644)
 	}
-	for _, program := range []string{"kenneld", "robotd", "agentd"} {
+	for _, program := range []string{"kenneld", "robotd", "agentd", "mindd"} {
 		write(t, filepath.Join(root, "usr/bin", program), []byte("#!/bin/sh\n"), 0o755)
 	}
 	return root
@@ -122,7 +122,7 @@ func TestUnitsAreClosed(t *testing.T) {
 
 // TestRestartLimits: VEC-FLT-07 has two restarts in 60 s, 5 s apart, after 3 s for a polite end.
 func TestRestartLimits(t *testing.T) {
-	for _, f := range []string{"robotd.service", "agentd.service"} {
+	for _, f := range []string{"robotd.service", "agentd.service", "mindd.service"} {
 		for _, want := range []string{"StartLimitIntervalSec=60", "StartLimitBurst=3" /* the first start counts */, "RestartSec=5s", "TimeoutStopSec=3s", "Restart=always"} {
 			if !strings.Contains(string(read(t, f)), "\n"+want+"\n") {
 				t.Errorf("%s: want %s", f, want)

@@ -233,10 +233,13 @@ func (c *Clip) each(f func(track string, i int, trigger, duration uint32)) {
 	}
 }
 
-// takes returns the time of the turn; a file's 0 means half a second (part of VEC-AFF-19).
-func (r *Return) takes() uint32 {
+// takes is Takes in milliseconds.
+func (r *Return) takes() uint32 { return uint32(r.Takes() / time.Millisecond) }
+
+// Takes returns the time of the turn; a file's 0 means half a second (part of VEC-AFF-19).
+func (r *Return) Takes() time.Duration {
 	if r.Duration == 0 {
-		return 500
+		return 500 * time.Millisecond
 	}
-	return r.Duration
+	return time.Duration(r.Duration) * time.Millisecond
 }

@@ -31,13 +31,13 @@ func ParseGroup(b []byte) ([]Choice, error) {
 	var group struct {
 		Animations []json.RawMessage `json:"animations"`
 	}
-	if err := strict(b, &group); err != nil {
+	if err := Strict(b, &group); err != nil {
 		return nil, err
 	}
 	var choices []Choice
 	for i, raw := range group.Animations {
 		c := Choice{Weight: 1, Mood: AnyMood}
-		if err := strict(raw, &c); err != nil {
+		if err := Strict(raw, &c); err != nil {
 			return nil, fmt.Errorf("animations[%d]: %w", i, err)
 		}
 		refuse := func(field, expected string, found any) error {
@@ -58,8 +58,8 @@ func ParseGroup(b []byte) ([]Choice, error) {
 	return choices, nil
 }
 
-// strict reads JSON without unknown fields.
-func strict(b []byte, v any) error {
+// Strict reads JSON of one value without unknown fields into v. The error is ErrClip with line and column.
+func Strict(b []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
 	err := d.Decode(v)
@@ -82,7 +82,7 @@ func strict(b []byte, v any) error {
 // ParseTriggers reads a map file: which group each trigger draws from (VEC-TRG-02).
 func ParseTriggers(b []byte) (map[string]string, error) {
 	var entries []struct{ CladEvent, AnimName string }
-	if err := strict(b, &entries); err != nil {
+	if err := Strict(b, &entries); err != nil {
 		return nil, err
 	}
 	triggers := make(map[string]string, len(entries))

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+	"slices"
 	"strings"
 )
 
@@ -25,14 +26,24 @@ const (
 var partNames = [...]string{"display", "backpack lights", "cube lights", "audio", "head", "lift", "body"}
 
 // String returns the names of the parts.
-func (p Parts) String() string {
-	var names []string
+func (p Parts) String() string { return strings.Join(p.Names(), ", ") }
+
+// Names returns the names of the parts, in their order.
+func (p Parts) Names() (names []string) {
 	for i, name := range partNames {
 		if p&(1<<i) != 0 {
 			names = append(names, name)
 		}
 	}
-	return strings.Join(names, ", ")
+	return names
+}
+
+// PartNamed returns the part with a name such as "backpack lights"; 0: there is none.
+func PartNamed(name string) Parts {
+	if i := slices.Index(partNames[:], name); i >= 0 {
+		return 1 << i
+	}
+	return 0
 }
 
 // Parts returns what the clip uses.

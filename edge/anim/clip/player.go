@@ -36,6 +36,15 @@ type Frame struct {
 	Speed  float64       // m/s forward
 	Turn   float64       // rad/s counter-clockwise
 	Lights [3][3]float32 // front, middle, back: red, green, blue, 0 to 1
+
+	HeadMove, LiftMove Move // of the keyframes under way, in the units of Head and Lift
+}
+
+// Move is the way of a joint that one keyframe orders, for bodies that plan their motions themselves. It is the same in every frame of that keyframe.
+type Move struct {
+	N     int // of the keyframe since the clip began, from 1; 0: none yet
+	To    float64
+	Takes time.Duration // the whole of it
 }
 
 // SetPoint is a value for a slot of the structure tree, in its unit.
@@ -147,6 +156,7 @@ type Player struct {
 	ignore  Parts
 	start   time.Duration
 	loops   int
+	round   int // which loop it is, from 0
 	waiting bool
 	marks   []mark
 	next    int
@@ -199,7 +209,7 @@ func (p *Player) Start(now time.Duration, c *Clip, o Options) error {
 		p.finish(now, Stopped)
 	}
 	p.lock = lock
-	p.clip, p.ignore, p.needs, p.start, p.loops, p.waiting = c, ignore, c.Parts()&^ignore, now, o.Loops, false
+	p.clip, p.ignore, p.needs, p.start, p.loops, p.round, p.waiting = c, ignore, c.Parts()&^ignore, now, o.Loops, 0, false
 	p.base, p.since = p.shown, now
 	p.at = [2]float64{within(-o.Head*180/math.Pi, p.limits.HeadMin, p.limits.HeadMax), within(o.Lift*1000, p.limits.LiftMin, p.limits.LiftMax)}
 	p.faces = p.faces[:0]
@@ -259,14 +269,27 @@ func within(v, low, high float64) float64 {
 	return low
 }
 
-// value returns where a joint is at a time, which began at a place.
-func value(ramps []ramp, ms, began float64) float64 {
+// begun returns how many ramps have begun at a time.
+func begun(ramps []ramp, ms float64) int {
 	n, _ := slices.BinarySearchFunc(ramps, ms, func(r ramp, ms float64) int {
 		if r.at <= ms {
 			return -1
 		}
 		return 1
 	})
+	return n
+}
+
+// move returns the ramp of a time as a Move, of which one unit is so many degrees or millimetres.
+func (p *Player) move(ramps []ramp, ms, unit float64) Move {
+	n := begun(ramps, ms)
+	r := &ramps[n-1]
+	return Move{N: p.round*len(ramps) + n, To: r.to / unit, Takes: time.Duration(r.takes) * time.Millisecond}
+}
+
+// value returns where a joint is at a time, which began at a place.
+func value(ramps []ramp, ms, began float64) float64 {
+	n := begun(ramps, ms)
 	if n == 0 {
 		return began
 	}
@@ -363,6 +386,7 @@ func (p *Player) advance(now time.Duration, f *Frame, fired []Fired) []Fired {
 			late = min(late, time.Duration(p.loops-1))
 			p.loops -= int(late)
 		}
+		p.round++
 		p.start += (1 + late) * span
 		t -= (1 + late) * span
 		p.at = [2]float64{value(p.head, math.Inf(1), p.at[0]), value(p.lift, math.Inf(1), p.at[1])}
@@ -443,10 +467,12 @@ func (p *Player) frame(t time.Duration, f *Frame) {
 	if p.needs&HeadMotor != 0 && ms >= p.head[0].at {
 		f.Has |= HeadMotor
 		f.Head = -value(p.head, ms, p.at[0]) * math.Pi / 180
+		f.HeadMove = p.move(p.head, ms, -180/math.Pi)
 	}
 	if p.needs&LiftMotor != 0 && ms >= p.lift[0].at {
 		f.Has |= LiftMotor
 		f.Lift = value(p.lift, ms, p.at[1]) / 1000
+		f.LiftMove = p.move(p.lift, ms, 1000)
 	}
 	if p.needs&Wheels != 0 && len(k.Body) > 0 && !returning(k.Return, ms) {
 		f.Has |= Wheels

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -455,5 +456,38 @@ func BenchmarkFrame(b *testing.B) {
 	for now := time.Duration(0); b.Loop(); now += Step {
 		p.Step(now, &f, nil)
 		d.Draw(&picture, &f.Face, face.Teal)
+	}
+}
+
+// TestMoves: each keyframe of a joint is one Move, which says where it ends and how long it takes, in every loop again.
+func TestMoves(t *testing.T) {
+	clips, err := ParseText([]byte("clip a\n0 head 18 over=100\n200 head -9 over=150\n0 lift 40 over=60"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := NewPlayer(Vector, &Locks{}, 1)
+	if err := p.Start(0, &clips[0], Options{Loops: 2}); err != nil {
+		t.Fatal(err)
+	}
+	var f Frame
+	var head, lift []Move
+	for now := time.Duration(0); now < 690*time.Millisecond; now += Step {
+		p.Step(now, &f, nil)
+		if len(head) == 0 || f.HeadMove != head[len(head)-1] {
+			head = append(head, f.HeadMove)
+		}
+		if len(lift) == 0 || f.LiftMove != lift[len(lift)-1] {
+			lift = append(lift, f.LiftMove)
+		}
+	}
+	up, down := -18*math.Pi/180, 9*math.Pi/180
+	near := func(got, want []Move) bool {
+		return slices.EqualFunc(got, want, func(a, b Move) bool { return a.N == b.N && a.Takes == b.Takes && math.Abs(a.To-b.To) < 1e-9 })
+	}
+	if want := []Move{{1, up, 100e6}, {2, down, 150e6}, {3, up, 100e6}, {4, down, 150e6}}; !near(head, want) {
+		t.Errorf("head %v, want %v", head, want)
+	}
+	if want := []Move{{1, 0.04, 60e6}, {2, 0.04, 60e6}}; !near(lift, want) {
+		t.Errorf("lift %v, want %v", lift, want)
 	}
 }

@@ -121,7 +121,7 @@ func robotCommand(getenv func(string) string) *cobra.Command {
 	var where string
 	cmd := &cobra.Command{
 		Use:   "robot",
-		Short: "Run one whole robot: its body, robotd and agentd, until interrupted",
+		Short: "Run one whole robot: its body, robotd, agentd and mindd, until interrupted",
 		Example: `  robotsim robot -root ./r1
   robotsim robot -root ./r1 -world room
   robotsim robot -root ./r1 -log-level debug`,
@@ -152,7 +152,7 @@ func robotCommand(getenv func(string) string) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&cfg.Root, "root", "", "the robot's folder `DIR` (required)")
-	f.StringVar(&cfg.Bin, "bin", "", "folder `DIR` with robotd and agentd (default: beside this program)")
+	f.StringVar(&cfg.Bin, "bin", "", "folder `DIR` with robotd, agentd and mindd (default: beside this program)")
 	f.StringVar(&cfg.LogLevel, "log-level", "info", "`LEVEL`: debug, info, warn or error")
 	f.StringVar(&where, "world", "", worldUsage)
 	f.DurationVar(&cfg.Press, "press", 0, pressUsage)

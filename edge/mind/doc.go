@@ -1,0 +1,12 @@
+// Package mind is a robot's character at work: it plays animations on the body that it finds, keeps the eyes on the display alive, and draws the display.
+//
+//	mindlink, programs ──► Play, Show, Eyes ──► loop ──30 ms──► clip.Player ──► Frame ──┬─► face ──► screen ──► Watch
+//	                                              ▲  levels, locks                    └─► hand ──► orders ──► coreclient ──► robotd
+//	                                              └──────── a motor is another program's, a motion was stopped ─────────────┘
+//
+// A clip's motors are claimed from robotd for as long as it plays; a program with a higher priority takes them, and the clip ends as a whole and says who has
+// them. A track whose part the body lacks, or may not move now, is left out, and the caller hears which and why.
+//
+// One goroutine, the loop, has the player, the locks and the newest frame; everything else leaves requests for it. It sleeps while nothing plays and no program
+// watches the display: an idle robot costs no processor.
+package mind

@@ -1,0 +1,575 @@
+package mind
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"kennel/edge/anim/clip"
+	"kennel/edge/anim/repertoire"
+	"kennel/edge/coreclient"
+	"kennel/edge/corelink"
+	"kennel/edge/face"
+	"kennel/edge/mind/mindlink"
+	"kennel/edge/robot/claim"
+	"kennel/infra/errs"
+)
+
+// Config configures a Mind. All but Motion and Seed is required.
+type Config struct {
+	Core    *coreclient.Client
+	Program string // its name, as robotd knows it
+	Library *clip.Library
+	Moods   repertoire.Moods
+	Log     *slog.Logger
+	Now     func() time.Duration // CLOCK_MONOTONIC, as robotd's
+	Seed    uint64
+	// Motion does a motion of the body's own library until it has ended; tell hears what begins. nil: the body has none.
+	Motion func(ctx context.Context, name string, tell func(string)) error
+}
+
+// Mind plays. It is a mindlink.Mind, safe for concurrent use while Run runs.
+type Mind struct {
+	cfg  Config
+	asks chan func(now time.Duration)
+	over chan struct{} // closed when Run has ended
+
+	// Of the loop.
+	player  *clip.Player
+	locks   clip.Locks
+	chooser *clip.Chooser
+	turn    *turn      // nil: nothing plays
+	image   *clip.Lock // of a picture that is shown instead of the eyes
+	imageOf string     // its program
+	theta   float64    // rad, where the body looks, as robotd said last
+	heading float64    // rad, that the clip recorded
+	screen  screen
+	frame   clip.Frame
+	fired   []clip.Fired
+	active  time.Duration // until when the loop runs though nothing plays: faces settle
+}
+
+// turn is one animation under way.
+type turn struct {
+	name    string
+	program string
+	level   clip.Level
+	hand    *hand              // of a clip
+	lock    *clip.Lock         // of a motion
+	cancel  context.CancelFunc // of a motion
+	ended   chan ending        // one slot
+}
+
+// ending says how a turn ended.
+type ending struct {
+	done    bool
+	why, by string
+}
+
+// progressEvery is how often a caller hears how far its animation is.
+const progressEvery = 200 * time.Millisecond
+
+// New returns a mind that does nothing before Run.
+func New(cfg Config) *Mind {
+	m := &Mind{cfg: cfg, asks: make(chan func(time.Duration)), over: make(chan struct{}), chooser: clip.NewChooser(cfg.Library, cfg.Seed)}
+	m.player = clip.NewPlayer(clip.Vector, &m.locks, cfg.Seed)
+	m.screen = screen{drawer: face.NewDrawer(face.Standard), color: face.Teal, watchers: map[*watcher]bool{}}
+	return m
+}
+
+// Run is the loop, until ctx ends. It is called once.
+func (m *Mind) Run(ctx context.Context) error {
+	defer close(m.over)
+	tick := time.NewTicker(clip.Step)
+	defer tick.Stop()
+	running := true
+	for ctx.Err() == nil {
+		now := m.cfg.Now()
+		if busy := m.turn != nil || m.image != nil || len(m.screen.watchers) > 0 || now < m.active; busy != running {
+			if running = busy; busy {
+				tick.Reset(clip.Step)
+			} else {
+				tick.Stop()
+			}
+		}
+		select {
+		case <-ctx.Done():
+		case f := <-m.asks:
+			f(m.cfg.Now())
+		case <-tick.C:
+			m.step(m.cfg.Now())
+		}
+	}
+	if m.turn != nil {
+		m.end(m.cfg.Now(), ending{why: "the robot's character ends"})
+	}
+	return nil
+}
+
+// in runs f in the loop.
+func (m *Mind) in(ctx context.Context, f func(now time.Duration)) error {
+	done := make(chan struct{})
+	select {
+	case m.asks <- func(now time.Duration) { defer close(done); f(now) }:
+		<-done // the loop does not block
+		return nil
+	case <-m.over:
+		return errs.Coded(errs.Unavailable, "mind_lost", "the robot's character (mindd) ends")
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// step plays up to now.
+func (m *Mind) step(now time.Duration) {
+	m.fired = m.player.Step(now, &m.frame, m.fired[:0])
+	if t := m.turn; t != nil && t.hand != nil {
+		t.hand.frame(now, &m.frame)
+	}
+	for _, f := range m.fired {
+		switch {
+		case f.Record != nil:
+			m.heading = m.theta
+		case f.Return != nil && m.turn != nil && m.turn.hand != nil:
+			m.turn.hand.turnBack(m.heading-m.theta, f.Return)
+		}
+		if f.End != clip.Playing && m.turn != nil && m.turn.hand != nil {
+			e := ending{done: f.End == clip.Finished}
+			if !e.done {
+				e.why = "something more important needed a part of it"
+			}
+			m.finish(now, e)
+		}
+	}
+	if t := m.turn; t != nil && t.lock != nil && t.lock.Parts() != motors {
+		m.end(now, ending{why: "something more important needed a part of it"})
+	}
+	if m.image != nil && now >= m.screen.until {
+		m.dropImage()
+	}
+	m.screen.draw(now, &m.frame.Face)
+}
+
+// dropImage shows the eyes again.
+func (m *Mind) dropImage() {
+	m.image.Release()
+	m.image, m.imageOf, m.screen.picture = nil, "", nil
+}
+
+// end ends the turn early.
+func (m *Mind) end(now time.Duration, e ending) {
+	if m.turn.hand != nil {
+		m.player.Stop(now)
+		m.fired = m.player.Step(now, &m.frame, m.fired[:0]) // takes the end, which is told below
+	} else {
+		m.turn.cancel()
+		m.turn.lock.Release()
+	}
+	m.finish(now, e)
+}
+
+// finish tells how the turn ended.
+func (m *Mind) finish(now time.Duration, e ending) {
+	m.turn.ended <- e // its only writer: the turn is the loop's no longer
+	m.turn, m.active = nil, now+time.Second
+}
+
+// body returns the body that robotd knows.
+func (m *Mind) body(ctx context.Context) (*body, error) {
+	limit, cancel := context.WithTimeout(ctx, coreclient.Patience)
+	defer cancel()
+	if err := m.cfg.Core.Ready(limit); err != nil {
+		return nil, coreError(err)
+	}
+	t, err := m.cfg.Core.Tree(limit)
+	if err != nil {
+		return nil, coreError(err)
+	}
+	return bodyOf(t), nil
+}
+
+// coreError gives an error of robotd a kind and a code.
+func coreError(err error) error {
+	var r *coreclient.Refused
+	switch {
+	case errors.As(err, &r):
+		return errs.Coded(errs.Conflict, r.Code, "%s", r.Detail)
+	case errors.Is(err, coreclient.ErrLost), errors.Is(err, coreclient.ErrNotConnected):
+		return errs.Coded(errs.Unavailable, "core_lost", "%s", err)
+	}
+	return err
+}
+
+// List returns what this body can play.
+func (m *Mind) List(ctx context.Context) (l mindlink.List, err error) {
+	b, err := m.body(ctx)
+	if err != nil {
+		return l, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.cfg.Library.Clips)) {
+		c := m.cfg.Library.Clips[name]
+		l.Clips = append(l.Clips, mindlink.Clip{Name: name, SpanMS: c.Span().Milliseconds(), Tracks: c.Parts().Names()})
+	}
+	l.Triggers = slices.Sorted(maps.Keys(m.cfg.Library.Triggers))
+	for _, name := range slices.Sorted(maps.Keys(m.cfg.Moods)) {
+		if w, ok := m.cfg.Moods.Way(name, b.all); ok && (w.Motion == "" || m.cfg.Motion != nil) {
+			l.Moods = append(l.Moods, mindlink.Mood{Name: name, Trigger: w.Trigger, Motion: w.Motion})
+		}
+	}
+	l.Lacks = (clip.AllParts &^ clip.CubeLights &^ b.parts).Names()
+	return l, nil
+}
+
+var levels = map[string]clip.Level{mindlink.Behavior: clip.Behavior, mindlink.Command: clip.Command, "": clip.Command}
+
+var ignorable = map[string]clip.Parts{mindlink.Head: clip.HeadMotor, mindlink.Lift: clip.LiftMotor, mindlink.Body: clip.Wheels}
+
+// check returns what is wrong with a request.
+func check(r *mindlink.Request) error {
+	invalid := func(format string, args ...any) error { return errs.Coded(errs.Invalid, "invalid", format, args...) }
+	named := 0
+	for _, n := range []string{r.Clip, r.Trigger, r.Mood} {
+		if n != "" {
+			named++
+		}
+	}
+	if named != 1 {
+		return invalid("expected one of clip, trigger and mood, found %d of them", named)
+	}
+	if r.Loops < 0 || r.Loops > mindlink.MaxLoops {
+		return invalid("loops: expected 1 to %d, found %d", mindlink.MaxLoops, r.Loops)
+	}
+	if _, ok := levels[r.Level]; !ok {
+		return invalid("level: expected %s or %s, found %.40q", mindlink.Behavior, mindlink.Command, r.Level)
+	}
+	for _, i := range r.Ignore {
+		if ignorable[i] == 0 {
+			return invalid("ignore: expected %s, %s or %s, found %.40q", mindlink.Head, mindlink.Lift, mindlink.Body, i)
+		}
+	}
+	if r.Priority < 0 || r.Priority > int(claim.Person) {
+		return invalid("priority: expected 1 to %d, found %d", claim.Person, r.Priority)
+	}
+	return nil
+}
+
+// priority is how a request claims motors.
+func priority(r *mindlink.Request) claim.Priority {
+	usual := claim.Program
+	if levels[r.Level] == clip.Behavior {
+		usual = claim.Animation
+	}
+	return cmp.Or(claim.Priority(r.Priority), usual)
+}
+
+// Play plays one animation. See mindlink.Mind.
+func (m *Mind) Play(ctx context.Context, r mindlink.Request, tell func(mindlink.Progress) error) (e mindlink.Ended, err error) {
+	if err := check(&r); err != nil {
+		return e, err
+	}
+	b, err := m.body(ctx)
+	if err != nil {
+		return e, err
+	}
+	if r.Mood != "" {
+		w, ok := m.cfg.Moods.Way(r.Mood, b.all)
+		switch {
+		case !ok:
+			return e, errs.Coded(errs.NotFound, "not_found", "mood %.60q: this body has no way to show it; list says which there are", r.Mood)
+		case w.Motion != "":
+			return m.move(ctx, b, w.Motion, r, tell)
+		}
+		r.Trigger = w.Trigger
+	}
+	return m.play(ctx, b, r, tell)
+}
+
+// choose returns the clip that a request names, or that its trigger draws.
+func (m *Mind) choose(ctx context.Context, b *body, r *mindlink.Request) (c *clip.Clip, o clip.Options, err error) {
+	at := map[clip.Parts]float64{}
+	for part, slot := range map[clip.Parts]string{clip.HeadMotor: "robot.body.head.pitch.angle", clip.LiftMotor: "robot.body.arm.z.position"} {
+		if b.parts&part == 0 {
+			continue
+		}
+		values, err := m.cfg.Core.Read(ctx, slot)
+		if err != nil {
+			return nil, o, coreError(err)
+		}
+		at[part], _ = values[0].Number() // a joint that was not measured begins at 0
+	}
+	o = clip.Options{Level: levels[r.Level], Loops: r.Loops, Head: at[clip.HeadMotor], Lift: at[clip.LiftMotor]}
+	for _, i := range r.Ignore {
+		o.Ignore |= ignorable[i]
+	}
+	o.Ignore |= motors &^ b.parts
+	if r.Clip != "" {
+		if c = m.cfg.Library.Clips[r.Clip]; c == nil {
+			return nil, o, errs.Coded(errs.NotFound, "not_found", "clip %.60q: this robot has none of that name", r.Clip)
+		}
+		return c, o, nil
+	}
+	if err := m.in(ctx, func(now time.Duration) {
+		c, err = m.chooser.Choose(now, r.Trigger, clip.AnyMood, -o.Head*180/math.Pi)
+	}); err != nil {
+		return nil, o, err
+	}
+	if err != nil {
+		return nil, o, errs.Coded(errs.NotFound, "not_found", "%s", err)
+	}
+	return c, o, nil
+}
+
+// play plays a clip.
+func (m *Mind) play(ctx context.Context, b *body, r mindlink.Request, tell func(mindlink.Progress) error) (e mindlink.Ended, err error) {
+	c, o, err := m.choose(ctx, b, &r)
+	if err != nil {
+		return e, err
+	}
+	parts := c.Parts() &^ o.Ignore
+	lacks := b.lacks(c.Parts() &^ clip.CubeLights)
+	if parts&b.parts == 0 {
+		return e, errs.Coded(errs.Invalid, "unable", "%s: this body has nothing that it uses (%s)", c.Name, c.Parts())
+	}
+	// Before the motors are claimed: what may not play takes them from no program.
+	if err := m.may(ctx, &r, o.Level); err != nil {
+		return e, err
+	}
+	h, err := grab(ctx, m.cfg.Core, b, parts&b.parts, priority(&r))
+	if err != nil {
+		return e, coreError(err)
+	}
+	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	go h.do(run)
+	t := &turn{name: c.Name, program: r.Program, level: o.Level, hand: h, ended: make(chan ending, 1)}
+	h.stop = func(why, by string) {
+		go func() { // the caller may be the loop, or hold a lock of the hand
+			_ = m.in(run, func(now time.Duration) { m.stop(now, t, ending{why: why, by: by}) }) // a turn that is over has no loop to tell
+		}()
+	}
+	inerr := m.in(ctx, func(now time.Duration) {
+		if err = m.mayNow(&r, o.Level); err != nil {
+			return
+		}
+		if m.turn != nil {
+			m.end(now, ending{why: c.Name + " plays instead", by: r.Program})
+		}
+		if m.imageOf == r.Program {
+			m.dropImage()
+		}
+		if err = m.player.Start(now, c, o); err == nil {
+			h.began, m.turn = now, t
+			m.step(now)
+		}
+	})
+	if err = cmp.Or(inerr, err); err != nil {
+		h.close(ctx, false)
+		if errors.Is(err, clip.ErrLocked) {
+			err = errs.Coded(errs.Conflict, "busy", "%s", err)
+		}
+		return e, err
+	}
+	loops := max(1, r.Loops)
+	end, at := m.follow(ctx, t, mindlink.Began{Clip: c.Name, SpanMS: int64(loops) * c.Span().Milliseconds(), LeftOut: lacks}, tell)
+	h.close(ctx, end.done)
+	return ended(t, end, at, append(lacks, h.leftOut()...)), nil
+}
+
+// ended says to the caller how a turn ended.
+func ended(t *turn, end ending, at time.Duration, left []mindlink.LeftOut) mindlink.Ended {
+	e := mindlink.Ended{Clip: t.name, Outcome: mindlink.Done, AtMS: at.Milliseconds(), LeftOut: left}
+	if !end.done {
+		e.Outcome, e.Reason, e.By = mindlink.Stopped, end.why, end.by
+	}
+	return e
+}
+
+// stop ends a turn, if it is still under way.
+func (m *Mind) stop(now time.Duration, t *turn, e ending) {
+	if m.turn == t {
+		m.end(now, e)
+	}
+}
+
+// may reports whether a request may begin, as far as the mind itself decides.
+func (m *Mind) may(ctx context.Context, r *mindlink.Request, level clip.Level) (err error) {
+	inerr := m.in(ctx, func(time.Duration) { err = m.mayNow(r, level) })
+	return cmp.Or(inerr, err)
+}
+
+// mayNow is may, in the loop: an animation gives way to a newer one of its own program, and to a higher level.
+func (m *Mind) mayNow(r *mindlink.Request, level clip.Level) error {
+	t := m.turn
+	if t == nil || t.level < level || t.level == level && t.program == r.Program {
+		return nil
+	}
+	return errs.Coded(errs.Conflict, "busy", "%s of %s plays; it ends first", t.name, t.program)
+}
+
+// follow tells the caller how a turn goes, until its end. A caller that leaves ends it.
+func (m *Mind) follow(ctx context.Context, t *turn, b mindlink.Began, tell func(mindlink.Progress) error) (end ending, at time.Duration) {
+	began := m.cfg.Now()
+	leave := func(why string) {
+		_ = m.in(context.WithoutCancel(ctx), func(now time.Duration) { m.stop(now, t, ending{why: why, by: t.program}) }) // it fails only when the loop has ended
+	}
+	if tell(mindlink.Progress{Began: &b}) != nil {
+		leave("its program left")
+	}
+	tick := time.NewTicker(progressEvery)
+	defer tick.Stop()
+	gone := ctx.Done()
+	for {
+		select {
+		case end = <-t.ended:
+			return end, m.cfg.Now() - began
+		case <-gone:
+			gone = nil
+			leave("its program left")
+		case <-tick.C:
+			if gone != nil && tell(mindlink.Progress{AtMS: (m.cfg.Now() - began).Milliseconds()}) != nil {
+				gone = nil
+				leave("its program left")
+			}
+		}
+	}
+}
+
+// move does a motion of the body's own library.
+func (m *Mind) move(ctx context.Context, b *body, name string, r mindlink.Request, tell func(mindlink.Progress) error) (e mindlink.Ended, err error) {
+	if m.cfg.Motion == nil {
+		return e, errs.Coded(errs.Invalid, "unable", "motion %.60q: this body has no library of motions", name)
+	}
+	run, cancel := context.WithCancel(ctx)
+	defer cancel()
+	t := &turn{name: name, program: r.Program, level: levels[r.Level], cancel: cancel, ended: make(chan ending, 1)}
+	inerr := m.in(ctx, func(now time.Duration) {
+		if err = m.mayNow(&r, t.level); err != nil {
+			return
+		}
+		if m.turn != nil {
+			m.end(now, ending{why: name + " plays instead", by: r.Program})
+		}
+		if t.lock, err = m.locks.Take(name, t.level, motors); err == nil {
+			m.turn = t
+		}
+	})
+	if err = cmp.Or(inerr, err); err != nil {
+		return e, err
+	}
+	moved := make(chan struct{})
+	go func() {
+		defer close(moved)
+		err := m.cfg.Motion(run, name, func(string) {})
+		end := ending{done: err == nil}
+		if err != nil {
+			end.why = fmt.Sprint(coreError(err))
+		}
+		_ = m.in(context.WithoutCancel(ctx), func(now time.Duration) { m.stop(now, t, end) })
+	}()
+	end, at := m.follow(ctx, t, mindlink.Began{Clip: name}, tell)
+	cancel()
+	<-moved
+	return ended(t, end, at, nil), nil
+}
+
+// Show shows a picture for a time. See mindlink.Mind.
+func (m *Mind) Show(ctx context.Context, i mindlink.Image) error {
+	if i.ForMS <= 0 || i.ForMS > maxShow.Milliseconds() {
+		return errs.Coded(errs.Invalid, "invalid", "for_ms: expected 1 to %d, found %d", maxShow.Milliseconds(), i.ForMS)
+	}
+	b, err := m.body(ctx)
+	if err != nil {
+		return err
+	}
+	if b.parts&clip.Display == 0 {
+		return errNoDisplay()
+	}
+	p := &face.Picture{}
+	mindlink.Pixels(p, i.Pixels)
+	inerr := m.in(ctx, func(now time.Duration) {
+		t := m.turn
+		uses := t != nil && t.hand != nil && m.frame.Has&clip.Display != 0
+		if uses && t.level >= clip.Command {
+			if !i.Interrupt {
+				err = errs.Coded(errs.Conflict, "busy", "%s of %s has the display", t.name, t.program)
+				return
+			}
+			m.end(now, ending{why: "a picture is shown instead", by: i.Program})
+		}
+		m.dropImage() // a newer picture replaces an older one
+		if m.image, err = m.locks.Take("picture of "+i.Program, clip.Command, clip.Display); err == nil {
+			m.imageOf, m.screen.picture, m.screen.until = i.Program, p, now+time.Duration(i.ForMS)*time.Millisecond
+		}
+	})
+	return cmp.Or(inerr, err)
+}
+
+// maxShow is the longest that a picture is shown; own default.
+const maxShow = 10 * time.Minute
+
+func errNoDisplay() error {
+	return errs.Coded(errs.Invalid, "unable", "this body has no display; describe lists the parts that it has")
+}
+
+// Eyes gives the eyes a colour. See mindlink.Mind.
+func (m *Mind) Eyes(ctx context.Context, e mindlink.Eyes) error {
+	for name, v := range map[string]float32{"hue": e.Hue, "saturation": e.Saturation} {
+		if !(v >= 0 && v <= 1) {
+			return errs.Coded(errs.Invalid, "invalid", "%s: expected 0 to 1, found %v", name, v)
+		}
+	}
+	c := face.Color{Hue: e.Hue, Saturation: e.Saturation}
+	if e.Forget {
+		c = face.Teal
+	}
+	return m.in(ctx, func(time.Duration) { m.screen.color = c })
+}
+
+// Watch gives frames of the display. See mindlink.Mind.
+func (m *Mind) Watch(ctx context.Context, rate float64, give func(mindlink.Frame) error) error {
+	b, err := m.body(ctx)
+	if err != nil {
+		return err
+	}
+	if b.parts&clip.Display == 0 {
+		return errNoDisplay()
+	}
+	w := &watcher{every: time.Duration(float64(time.Second) / rate), next: make(chan mindlink.Frame, 1)}
+	if err := m.in(ctx, func(time.Duration) { m.screen.watchers[w] = true }); err != nil {
+		return err
+	}
+	defer func() {
+		_ = m.in(context.WithoutCancel(ctx), func(time.Duration) { delete(m.screen.watchers, w) }) // it fails only when the loop has ended
+	}()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case f := <-w.next:
+			if err := give(f); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// Hear takes the messages of robotd, beside the client's Handle. It does not block.
+func (m *Mind) Hear(msg corelink.Message) {
+	if at, ok := msg.(*corelink.Motion); ok {
+		select {
+		case m.asks <- func(now time.Duration) {
+			m.theta = at.Theta
+			if m.turn != nil && m.turn.hand != nil {
+				m.turn.hand.owners(now, m.cfg.Program, at)
+			}
+		}:
+		default: // the loop is at work: the next report comes soon
+		}
+	}
+}

@@ -1,0 +1,452 @@
+package mind_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"kennel/edge/anim/clip"
+	"kennel/edge/anim/repertoire"
+	"kennel/edge/body/monoclock"
+	"kennel/edge/control"
+	"kennel/edge/coreclient"
+	"kennel/edge/corelink"
+	"kennel/edge/coreserver/coreservertest"
+	"kennel/edge/coreserver/robotdtest"
+	"kennel/edge/face"
+	"kennel/edge/mind"
+	"kennel/edge/mind/mindlink"
+	"kennel/edge/robot"
+	"kennel/edge/robot/claim"
+	"kennel/infra/errs"
+	"kennel/infra/testwait"
+)
+
+const patience = 20 * time.Second
+
+const clips = `clip anim_nod
+0 face happy
+0 head 20 over=60
+100 head -10 over=60
+0 lift 40 over=60
+0 lights front=#ff0000 middle=#00ff00 back=#0000ff for=200
+0 sound Kennel_Test
+300 face neutral
+
+clip anim_drive
+0 body STRAIGHT 50 for=9000
+
+clip anim_smile
+0 face happy
+60000 face happy
+
+clip anim_still
+0 lift 40 over=60
+`
+
+// desk is a robot of coreservertest with a display, with a mind.
+type desk struct {
+	*mindlink.Client
+	body  *coreservertest.Body
+	other *coreclient.Client
+	ctx   context.Context
+	end   func() // of robotd
+}
+
+func newDesk(t *testing.T, more ...robot.Part) *desk {
+	t.Helper()
+	dir, err := os.OpenRoot(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &desk{Client: mindlink.NewClient(dir.Name())}
+	d.body, d.end = robotdtest.Start(t, dir.Name(), more...)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*patience)
+	d.ctx = ctx
+	connect := func(name string, hear func(corelink.Message)) *coreclient.Client {
+		link := corelink.NewClient(dir.Name(), corelink.WithHello(corelink.Hello{Program: name}))
+		c := coreclient.New(link)
+		go link.Run(ctx, func(m corelink.Message) {
+			c.Handle(m)
+			if hear != nil {
+				hear(m)
+			}
+		})
+		return c
+	}
+	l := clip.NewLibrary()
+	all, err := clip.ParseText([]byte(clips))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Add(all); err != nil {
+		t.Fatal(err)
+	}
+	l.Triggers["Nod"], l.Groups["ag_nod"] = "ag_nod", []clip.Choice{{Name: "anim_nod", Weight: 1, Mood: clip.AnyMood}}
+	var m *mind.Mind
+	ready := make(chan struct{})
+	core := connect("mindd", func(msg corelink.Message) { <-ready; m.Hear(msg) })
+	m = mind.New(mind.Config{Core: core, Program: "mindd", Library: l, Log: slog.New(slog.DiscardHandler), Now: monoclock.Now,
+		Moods: repertoire.Moods{"glad": {{With: "robot.body.tail", Motion: "wag"}, {With: "robot.body.head", Trigger: "Nod"}}, "sad": {{With: "robot.body.tail", Motion: "droop"}}},
+		Motion: func(ctx context.Context, name string, _ func(string)) error {
+			if name == "wag" {
+				return nil
+			}
+			<-ctx.Done()
+			return ctx.Err()
+		}})
+	close(ready)
+	d.other = connect("other", nil)
+	ended := make(chan error, 2)
+	go func() { ended <- m.Run(ctx) }()
+	go func() { ended <- mindlink.Serve(ctx, dir, m) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := errors.Join(<-ended, <-ended, dir.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, c := range []*coreclient.Client{core, d.other} {
+		if err := c.Ready(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	testwait.Until(t, patience, "the socket of mindd", func() error { _, err := d.List(ctx); return err })
+	return d
+}
+
+var display = robot.Part{Path: "body.head.display", Is: []string{"VideoOut"}}
+
+// play begins to play and returns how it began, and how it will end.
+func (d *desk) play(t *testing.T, ctx context.Context, r mindlink.Request) (mindlink.Began, <-chan mindlink.Ended) {
+	t.Helper()
+	began, ended := make(chan mindlink.Began, 1), make(chan mindlink.Ended, 1)
+	go func() {
+		e, err := d.Play(ctx, r, func(p mindlink.Progress) error {
+			if p.Began != nil {
+				began <- *p.Began
+			}
+			return nil
+		})
+		if err != nil && ctx.Err() == nil {
+			t.Errorf("%+v: %v", r, err)
+			began <- mindlink.Began{}
+		}
+		ended <- e
+	}()
+	select {
+	case b := <-began:
+		return b, ended
+	case <-d.ctx.Done():
+		t.Fatal("it never began")
+		panic("unreachable")
+	}
+}
+
+func tracks(left []mindlink.LeftOut) (names []string) {
+	for _, l := range left {
+		names = append(names, l.Track)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// sets returns the values that were ordered for a slot, in order.
+func (d *desk) sets(name string) (values []float64) {
+	target, _ := d.body.Model().Tree.Lookup(name)
+	for _, o := range d.body.Orders() {
+		for _, g := range o.Goals[:o.N] {
+			if o.Kind == control.Set && g.Slot == target.Refs[0].ID {
+				values = append(values, g.Value)
+			}
+		}
+	}
+	return values
+}
+
+// TestPlay: a trigger's clip moves what the body has, leaves out what it lacks and says so, ends well, and leaves the lights dark and the motors free.
+func TestPlay(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, display)
+	began, ended := d.play(t, d.ctx, mindlink.Request{Trigger: "Nod", Program: "a"})
+	if want := []string{"audio", "lift"}; began.Clip != "anim_nod" || began.SpanMS != 300 || !slices.Equal(tracks(began.LeftOut), want) {
+		t.Errorf("%+v, want without %v", began, want)
+	}
+	if e := <-ended; e.Outcome != mindlink.Done || e.Reason != "" || !slices.Equal(tracks(e.LeftOut), []string{"audio", "lift"}) || e.AtMS < 300 {
+		t.Errorf("%+v", e)
+	}
+	// Up is negative in the tree: 20 degrees up, then 10 down.
+	if got := d.sets("robot.body.head.pitch.turn"); len(got) != 2 || !(got[0] < got[1]) {
+		t.Errorf("head %v", got)
+	}
+	if got := d.sets("robot.body.led[0].r"); len(got) < 2 || got[0] != 1 || got[len(got)-1] != 0 {
+		t.Errorf("light %v", got)
+	}
+	lease, err := d.other.Claim(d.ctx, 0, claim.Idle, "headPitch", "led[0]")
+	if err != nil {
+		t.Errorf("afterwards: %v", err)
+	}
+	lease.Release()
+}
+
+// TestTaken: a program with a higher priority takes the wheels, and the clip ends saying who has them (part of VEC-TRG-06); one that holds them at the same
+// priority is not disturbed.
+func TestTaken(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	_, ended := d.play(t, d.ctx, mindlink.Request{Clip: "anim_drive", Program: "a"})
+	testwait.Until(t, patience, "wheels that turn", testwait.Holds(func() bool { return len(d.sets("robot.xSpeed")) > 0 }))
+	lease, err := d.other.Claim(d.ctx, 0, claim.Person, "robot.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e := <-ended; e.Outcome != mindlink.Stopped || !strings.Contains(e.Reason, "other") || !strings.Contains(e.Reason, "50") {
+		t.Errorf("%+v", e)
+	}
+	lease.Release()
+	if lease, err = d.other.Claim(d.ctx, 0, claim.Program, "robot.go"); err != nil {
+		t.Fatal(err)
+	}
+	defer lease.Release()
+	_, err = d.Play(d.ctx, mindlink.Request{Clip: "anim_drive", Program: "a"}, func(mindlink.Progress) error { return nil })
+	if errs.CodeOf(err) != "busy" || !strings.Contains(err.Error(), "other") {
+		t.Error(err)
+	}
+	// The holder's own animation goes before its other motions.
+	leave, cancel := context.WithCancel(d.ctx)
+	_, ended = d.play(t, leave, mindlink.Request{Clip: "anim_drive", Program: "a", Priority: int(claim.Program) + 1})
+	cancel()
+	<-ended
+	testwait.Until(t, patience, "the wheels to be the holder's again", func() error { return lease.Renew(d.ctx, 0) })
+}
+
+// TestStopped: a stop of all motors ends a clip, and so does a robotd that ends.
+func TestStopped(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	for _, stop := range []func(){func() {
+		if err := d.other.Stop(d.ctx); err != nil {
+			t.Error(err)
+		}
+	}, d.end} {
+		n := len(d.sets("robot.xSpeed"))
+		_, ended := d.play(t, d.ctx, mindlink.Request{Clip: "anim_drive", Program: "a"})
+		testwait.Until(t, patience, "wheels that turn", testwait.Holds(func() bool { return len(d.sets("robot.xSpeed")) > n }))
+		stop()
+		if e := <-ended; e.Outcome != mindlink.Stopped || e.Reason == "" || e.By != "" {
+			t.Errorf("%+v", e)
+		}
+	}
+	_, err := d.Play(d.ctx, mindlink.Request{Clip: "anim_drive", Program: "a"}, func(mindlink.Progress) error { return nil })
+	if errs.CodeOf(err) != "core_lost" {
+		t.Error(err)
+	}
+}
+
+// TestLevels: a newer animation of the same program replaces an older one, another program's waits for it, and a behaviour gives way to a command.
+func TestLevels(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, display)
+	refused := func(r mindlink.Request) {
+		t.Helper()
+		if _, err := d.Play(d.ctx, r, func(mindlink.Progress) error { return nil }); errs.CodeOf(err) != "busy" {
+			t.Errorf("%+v: %v", r, err)
+		}
+	}
+	_, first := d.play(t, d.ctx, mindlink.Request{Clip: "anim_smile", Level: mindlink.Behavior, Program: "a"})
+	refused(mindlink.Request{Clip: "anim_smile", Level: mindlink.Behavior, Program: "b"})
+	_, second := d.play(t, d.ctx, mindlink.Request{Clip: "anim_smile", Program: "b"})
+	if e := <-first; e.Outcome != mindlink.Stopped || e.By != "b" {
+		t.Errorf("%+v", e)
+	}
+	refused(mindlink.Request{Clip: "anim_smile", Program: "c"})
+	refused(mindlink.Request{Clip: "anim_smile", Level: mindlink.Behavior, Program: "b"})
+	_, third := d.play(t, d.ctx, mindlink.Request{Trigger: "Nod", Program: "b"})
+	if e := <-second; e.Outcome != mindlink.Stopped || e.By != "b" {
+		t.Errorf("%+v", e)
+	}
+	if e := <-third; e.Outcome != mindlink.Done {
+		t.Errorf("%+v", e)
+	}
+}
+
+// TestPicture: what a program shows stays on the display for its time: neither the idle eyes nor a behaviour nor another program's animation replaces it.
+func TestPicture(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, display)
+	image := mindlink.Image{Pixels: []byte(strings.Repeat("\xf8\x00", face.Width*face.Height)), ForMS: 60_000, Program: "a"}
+	red := func(f *mindlink.Frame) bool {
+		return !slices.ContainsFunc(f.Picture.Pix[:], func(v uint16) bool { return v != 0xf800 })
+	}
+	seen := 0
+	errEnough := errors.New("enough")
+	watch := func(want bool, n int) {
+		t.Helper()
+		seen = 0
+		err := d.Watch(d.ctx, mindlink.MaxRate, func(f mindlink.Frame) error {
+			if red(&f) != want {
+				t.Errorf("frame %d is red: %v", f.Seq, !want)
+			}
+			if seen++; seen == n {
+				return errEnough
+			}
+			return nil
+		})
+		if !errors.Is(err, errEnough) {
+			t.Errorf("after %d frames: %v", seen, err)
+		}
+	}
+	watch(false, 2)
+	if err := d.Show(d.ctx, image); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range []mindlink.Request{{Clip: "anim_smile", Level: mindlink.Behavior, Program: "b"}, {Clip: "anim_smile", Program: "b"}} {
+		if _, err := d.Play(d.ctx, r, func(mindlink.Progress) error { return nil }); errs.CodeOf(err) != "busy" {
+			t.Errorf("%+v: %v", r, err)
+		}
+	}
+	watch(true, 10)
+	_, ended := d.play(t, d.ctx, mindlink.Request{Clip: "anim_smile", Program: "a"})
+	watch(false, 2)
+	if err := d.Show(d.ctx, image); errs.CodeOf(err) != "busy" {
+		t.Error(err)
+	}
+	image.Interrupt = true
+	if err := d.Show(d.ctx, image); err != nil {
+		t.Error(err)
+	}
+	if e := <-ended; e.Outcome != mindlink.Stopped || e.By != "a" {
+		t.Errorf("%+v", e)
+	}
+	image.ForMS = 1
+	if err := d.Show(d.ctx, image); err != nil {
+		t.Error(err)
+	}
+	testwait.Until(t, patience, "the eyes again", func() error {
+		err := d.Watch(d.ctx, 5, func(f mindlink.Frame) error {
+			if red(&f) {
+				return errors.New("still the picture")
+			}
+			return errEnough
+		})
+		if errors.Is(err, errEnough) {
+			return nil
+		}
+		return err
+	})
+}
+
+// TestEyes: the eyes have the colour that a program gives them, and blink and look about while nothing plays (part of VEC-FCE-02).
+func TestEyes(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, display)
+	if err := d.Eyes(d.ctx, mindlink.Eyes{Hue: 0, Saturation: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Eyes(d.ctx, mindlink.Eyes{Hue: 1.5}); errs.CodeOf(err) != "invalid" {
+		t.Error(err)
+	}
+	enough := errors.New("enough")
+	var last *face.Picture
+	differ := 0
+	if err := d.Watch(d.ctx, mindlink.MaxRate, func(f mindlink.Frame) error {
+		lit := false
+		for _, v := range f.Picture.Pix {
+			if v&0x07ff != 0 {
+				t.Errorf("pixel %04x is not red", v)
+				return enough
+			}
+			lit = lit || v != 0
+		}
+		if !lit {
+			t.Error("a dark face")
+		}
+		if last != nil && *last != *f.Picture {
+			differ++
+		}
+		if last = f.Picture; differ == 3 {
+			return enough
+		}
+		return nil
+	}); !errors.Is(err, enough) {
+		t.Error(err)
+	}
+}
+
+// TestMoods: a mood plays the first way that the body has the part for, be it a trigger or a motion of its own library, which a newer animation replaces.
+func TestMoods(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	began, ended := d.play(t, d.ctx, mindlink.Request{Mood: "glad", Program: "a"})
+	if e := <-ended; began.Clip != "anim_nod" || e.Outcome != mindlink.Done {
+		t.Errorf("%+v, %+v", began, e)
+	}
+	if _, err := d.Play(d.ctx, mindlink.Request{Mood: "sad", Program: "a"}, nil); errs.CodeOf(err) != "not_found" {
+		t.Error(err)
+	}
+	l, err := d.List(d.ctx)
+	if err != nil || len(l.Moods) != 1 || l.Moods[0] != (mindlink.Mood{Name: "glad", Trigger: "Nod"}) || !slices.Contains(l.Lacks, "display") || len(l.Clips) != 4 {
+		t.Errorf("%+v, %v", l, err)
+	}
+
+	d = newDesk(t, robot.Part{Path: "body.tail.yaw", Is: []string{"RotationalMotor"}, Ranges: map[string]robot.Range{"angle": {Min: -1, Max: 1}}})
+	began, ended = d.play(t, d.ctx, mindlink.Request{Mood: "glad", Program: "a"})
+	if e := <-ended; began.Clip != "wag" || e.Outcome != mindlink.Done {
+		t.Errorf("%+v, %+v", began, e)
+	}
+	_, ended = d.play(t, d.ctx, mindlink.Request{Mood: "sad", Program: "a"})
+	began, next := d.play(t, d.ctx, mindlink.Request{Trigger: "Nod", Program: "a"})
+	if e := <-ended; e.Clip != "droop" || e.Outcome != mindlink.Stopped || e.By != "a" {
+		t.Errorf("%+v", e)
+	}
+	if e := <-next; began.Clip != "anim_nod" || e.Outcome != mindlink.Done {
+		t.Errorf("%+v", e)
+	}
+}
+
+// TestRefused: requests that make no sense, and what this body cannot do, by their codes.
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	for _, tc := range []struct {
+		r    mindlink.Request
+		code string
+	}{
+		{mindlink.Request{}, "invalid"},
+		{mindlink.Request{Clip: "anim_nod", Mood: "glad"}, "invalid"},
+		{mindlink.Request{Clip: "anim_nod", Loops: mindlink.MaxLoops + 1}, "invalid"},
+		{mindlink.Request{Clip: "anim_nod", Ignore: []string{"tail"}}, "invalid"},
+		{mindlink.Request{Clip: "anim_nod", Level: "urgent"}, "invalid"},
+		{mindlink.Request{Clip: "anim_nod", Priority: int(claim.Safety)}, "invalid"},
+		{mindlink.Request{Clip: "anim_none"}, "not_found"},
+		{mindlink.Request{Trigger: "None"}, "not_found"},
+		{mindlink.Request{Mood: "none"}, "not_found"},
+		{mindlink.Request{Clip: "anim_still"}, "unable"}, // a lift alone
+	} {
+		if _, err := d.Play(d.ctx, tc.r, nil); errs.CodeOf(err) != tc.code {
+			t.Errorf("%+v: %v, want %s", tc.r, err, tc.code)
+		}
+	}
+	image := mindlink.Image{Pixels: make([]byte, mindlink.ImageSize), ForMS: 1}
+	if err := d.Show(d.ctx, image); errs.CodeOf(err) != "unable" {
+		t.Error(err)
+	}
+	image.Pixels = image.Pixels[1:]
+	if err := d.Show(d.ctx, image); errs.CodeOf(err) != "invalid" {
+		t.Error(err)
+	}
+	if err := d.Watch(d.ctx, 20, nil); errs.CodeOf(err) != "unable" {
+		t.Error(err)
+	}
+	if err := d.Watch(d.ctx, 0, nil); errs.CodeOf(err) != "invalid" {
+		t.Error(err)
+	}
+	if _, err := mindlink.NewClient(t.TempDir()).List(d.ctx); errs.CodeOf(err) != "mind_lost" {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,146 @@
+package mindlink
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"path/filepath"
+
+	"kennel/infra/errs"
+	"kennel/infra/kit/kithttp"
+	"kennel/infra/sockpath"
+)
+
+// Client asks the mindd of one robot. It is safe for concurrent use and keeps no connection between two calls.
+type Client struct{ http http.Client }
+
+// NewClient returns a client of the mindd of the robot in the folder dir.
+func NewClient(dir string) *Client {
+	path := filepath.Join(dir, SocketPath)
+	dial := func(ctx context.Context, _, _ string) (conn net.Conn, err error) {
+		return conn, sockpath.To(path, func(p string) error {
+			conn, err = new(net.Dialer).DialContext(ctx, "unix", p)
+			return err
+		})
+	}
+	return &Client{http.Client{Transport: &http.Transport{DisableKeepAlives: true, DisableCompression: true, DialContext: dial}}}
+}
+
+// List returns what the robot can play.
+func (c *Client) List(ctx context.Context) (l List, err error) {
+	return l, c.ask(ctx, "/list", struct{}{}, &l)
+}
+
+// Show shows a picture.
+func (c *Client) Show(ctx context.Context, i Image) error {
+	return c.ask(ctx, "/show", i, &struct{}{})
+}
+
+// Eyes gives the eyes a colour.
+func (c *Client) Eyes(ctx context.Context, e Eyes) error { return c.ask(ctx, "/eyes", e, &struct{}{}) }
+
+// Play plays an animation and blocks until it has ended. tell hears its beginning and its progress; an error of tell, and the end of ctx, end it. An error
+// that has a code is a refusal.
+func (c *Client) Play(ctx context.Context, r Request, tell func(Progress) error) (Ended, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // leaving ends what plays
+	body, err := c.post(ctx, "/play", r)
+	if err != nil {
+		return Ended{}, err
+	}
+	defer body.Close() // nothing buffered
+	lines := bufio.NewScanner(body)
+	lines.Buffer(nil, maxBody)
+	for lines.Scan() {
+		var p Progress
+		if err := json.Unmarshal(lines.Bytes(), &p); err != nil {
+			return Ended{}, errs.New(errs.Corrupt, "answer of mindd: %w", err)
+		}
+		if p.Ended != nil {
+			return *p.Ended, nil
+		}
+		if err := tell(p); err != nil {
+			return Ended{}, err
+		}
+	}
+	return Ended{}, lost(ctx, lines.Err())
+}
+
+// Watch calls give with frames of the display, at most rate a second, until give fails, ctx ends or mindd does. The error says which.
+func (c *Client) Watch(ctx context.Context, rate float64, give func(Frame) error) error {
+	body, err := c.post(ctx, "/screen", Watch{rate})
+	if err != nil {
+		return err
+	}
+	defer body.Close() // nothing buffered
+	b := make([]byte, frameHead+ImageSize)
+	for {
+		if _, err := io.ReadFull(body, b); err != nil {
+			return lost(ctx, err)
+		}
+		if err := give(parseFrame(b)); err != nil {
+			return err
+		}
+	}
+}
+
+// lost says why an answer ended too early.
+func lost(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err == nil {
+		err = io.ErrUnexpectedEOF
+	}
+	return errs.Coded(errs.Unavailable, "mind_lost", "connection to the robot's character (mindd) lost: %w", err)
+}
+
+// ask posts a request and reads the one answer.
+func (c *Client) ask(ctx context.Context, path string, req, resp any) error {
+	body, err := c.post(ctx, path, req)
+	if err != nil {
+		return err
+	}
+	defer body.Close() // nothing buffered
+	if err := json.NewDecoder(io.LimitReader(body, 4*maxBody)).Decode(resp); err != nil {
+		return lost(ctx, err)
+	}
+	return nil
+}
+
+// post returns the body of an answer that is good.
+func (c *Client) post(ctx context.Context, path string, body any) (io.ReadCloser, error) {
+	b, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://mindd"+path, bytes.NewReader(b))
+	if err != nil {
+		return nil, err
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return nil, errs.Coded(errs.Unavailable, "mind_lost", "the robot's character (mindd) does not run: %w", errors.Unwrap(err))
+	}
+	if resp.StatusCode == http.StatusOK {
+		return resp.Body, nil
+	}
+	defer resp.Body.Close() // read to its end below
+	var p kithttp.Problem
+	if b, err = io.ReadAll(io.LimitReader(resp.Body, maxBody)); err == nil {
+		err = json.Unmarshal(b, &p)
+	}
+	if err != nil || p.Kind == "" {
+		return nil, fmt.Errorf("mindd answered %s", resp.Status)
+	}
+	return nil, &errs.Error{Kind: errs.ParseKind(p.Kind), Code: p.Code, Msg: p.Error}
+}
