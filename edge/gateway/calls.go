@@ -43,6 +43,10 @@ func (g *Gateway) calls() []call {
 		stream("orders", Look, true, g.followOrders),
 		unary("image", Camera, true, g.image),
 		stream("images", Camera, true, g.images),
+		unary("screen", Look, true, g.screen),
+		stream("screens", Look, true, g.screens),
+		unary("animations", Look, true, g.animations),
+		stream("play", Move, true, g.play),
 		unary("claim", Move, true, g.claim),
 		unary("renew", Move, true, g.renew),
 		unary("release", Move, true, g.release),
@@ -193,7 +197,7 @@ func (g *Gateway) handler() http.Handler {
 	mux.Handle("/mcp", g.mcpHandler())
 	g.route(mux)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		writeError(w, errs.Coded(errs.NotFound, "no_such_call", "%s %.80s: want POST /v1/describe, read, do and so on, or a WebSocket at /v1/subscribe, events, orders, images or order", r.Method, r.URL.Path))
+		writeError(w, errs.Coded(errs.NotFound, "no_such_call", "%s %.80s: want POST /v1/describe, read, do and so on, or a WebSocket at /v1/subscribe, events, orders, images, screens, play or order", r.Method, r.URL.Path))
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()

@@ -21,6 +21,7 @@ import (
 
 	"kennel/edge/agent/host"
 	"kennel/edge/gateway/scratch"
+	"kennel/edge/mind/mindlink"
 	"kennel/edge/sight"
 	"kennel/infra/admission"
 	"kennel/infra/api/robotpb"
@@ -101,6 +102,7 @@ type Gateway struct {
 	now       *present
 	lookup    lookup
 	eyes      eyes
+	mind      *mindlink.Client
 	programs  *programs
 	used      *uses
 	strangers *rate.Limiter
@@ -117,6 +119,7 @@ func New(h *host.Host, cfg Config) *Gateway {
 	g := &Gateway{Robot: h.Robot, cfg: cfg, events: &hub{}, orders: &orders{}, strangers: rate.NewLimiter(wrongASecond, wrongAtOnce), uses: map[[sha256.Size]byte]*use{}}
 	g.core = newPeer(h.Dir, "gateway", g.hear)
 	g.now = &present{core: g.core.Client}
+	g.mind = mindlink.NewClient(h.Dir)
 	g.eyes.path = filepath.Join(h.Dir, sight.SocketPath)
 	g.peers = &peers{dir: h.Dir, began: g.orders.began, free: make(chan struct{}, maxLeases)}
 	g.leases = &leases{all: map[string]*lease{}}

@@ -12,7 +12,12 @@ import (
 	"slices"
 )
 
-// library does the motions of the bodies that have some: AIBOs.
+// Motions does the motions of the bodies that have a library of some: AIBOs.
+func Motions(link *corelink.Client, core *coreclient.Client) func(context.Context, string, func(string)) error {
+	return library{link, core}.motion
+}
+
+// library is the one of an AIBO's model.
 type library struct {
 	link *corelink.Client
 	core *coreclient.Client

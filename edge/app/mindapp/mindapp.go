@@ -6,23 +6,17 @@
 package mindapp
 
 import (
-	"context"
 	"fmt"
 	"hash/fnv"
 	"io"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"kennel/edge/anim/repertoire"
 	"kennel/edge/bodies"
-	"kennel/edge/body/monoclock"
 	"kennel/edge/consolefilter"
-	"kennel/edge/coreclient"
-	"kennel/edge/corelink"
 	"kennel/edge/crash"
 	"kennel/edge/env/robotfs"
 	"kennel/edge/mind"
@@ -30,11 +24,7 @@ import (
 	"kennel/infra/cli"
 	"kennel/infra/cli/version"
 	"kennel/infra/errs"
-	"kennel/infra/runner"
 )
-
-// program is its name, as robotd knows it.
-const program = "mindd"
 
 // Main runs mindd and returns its exit code.
 func Main(args []string, getenv func(string) string, stdout, stderr io.Writer) int {
@@ -44,7 +34,7 @@ func Main(args []string, getenv func(string) string, stdout, stderr io.Writer) i
 func command() *cobra.Command {
 	var root, level string
 	cmd := &cobra.Command{
-		Use:   program,
+		Use:   mind.Program,
 		Short: "Run a robot's character: animations, and the face on its display",
 		Long: `Run a robot's character. It plays animations on the body that robotd drives, and leaves out what the body does not have. Other programs of the robot connect to
 the socket ` + mindlink.SocketPath + ` below the root. SIGTERM and SIGINT end what plays, and the program with code 0.`,
@@ -69,39 +59,15 @@ the socket ` + mindlink.SocketPath + ` below the root. SIGTERM and SIGINT end wh
 			if err != nil {
 				return cli.Usage("-log-level: %w", err)
 			}
-			c := crash.Begin(root, program, bodies.Hardware{}, cli.Getenv(cmd.Context()), log)
+			c := crash.Begin(root, mind.Program, bodies.Hardware{}, cli.Getenv(cmd.Context()), log)
 			defer c.End()
-			return Run(cmd.Context(), log, dir)
+			log.InfoContext(cmd.Context(), "mindd running", "version", version.String(), "root", root)
+			return mind.Serve(cmd.Context(), log, dir, seed(dir), Motions)
 		},
 	}
 	cmd.Flags().StringVar(&root, "root", "/", "the robot's root folder `DIR`")
 	cmd.Flags().StringVar(&level, "log-level", "info", "`LEVEL`: debug, info, warn or error")
 	return cmd
-}
-
-// Run is mindd for the robot in a folder, until ctx ends.
-func Run(ctx context.Context, log *slog.Logger, root *os.Root) error {
-	clips, err := repertoire.Library()
-	if err != nil {
-		return err
-	}
-	moods, err := repertoire.AllMoods()
-	if err != nil {
-		return err
-	}
-	link := corelink.NewClient(root.Name(), corelink.WithHello(corelink.Hello{Program: program, Version: version.String(), PID: uint32(os.Getpid())}))
-	core := coreclient.New(link)
-	m := mind.New(mind.Config{Core: core, Program: program, Library: clips, Moods: moods, Log: log, Now: monoclock.Now, Seed: seed(root),
-		Motion: library{link, core}.motion})
-	hear := func(msg corelink.Message) {
-		core.Handle(msg)
-		m.Hear(msg)
-	}
-	log.InfoContext(ctx, "mindd running", "version", version.String(), "root", root.Name())
-	return runner.Run(ctx, log, runner.Config{},
-		runner.Service{Name: "corelink", Run: func(ctx context.Context) error { return link.Run(ctx, hear) }},
-		runner.Service{Name: "mind", Run: m.Run, Fatal: true},
-		runner.Service{Name: "mindlink", Run: func(ctx context.Context) error { return mindlink.Serve(ctx, root, m) }})
 }
 
 // seed decides a robot's blinks and choices, by its folder's name, its boot and the time, so that robots that start together do not blink together.

@@ -6,6 +6,32 @@ from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Map
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class Animation(_message.Message):
+    __slots__ = ["name", "span_ms", "tracks"]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    SPAN_MS_FIELD_NUMBER: _ClassVar[int]
+    TRACKS_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    span_ms: int
+    tracks: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, name: _Optional[str] = ..., span_ms: _Optional[int] = ..., tracks: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class AnimationList(_message.Message):
+    __slots__ = ["animations", "lacks", "moods", "triggers"]
+    ANIMATIONS_FIELD_NUMBER: _ClassVar[int]
+    LACKS_FIELD_NUMBER: _ClassVar[int]
+    MOODS_FIELD_NUMBER: _ClassVar[int]
+    TRIGGERS_FIELD_NUMBER: _ClassVar[int]
+    animations: _containers.RepeatedCompositeFieldContainer[Animation]
+    lacks: _containers.RepeatedScalarFieldContainer[str]
+    moods: _containers.RepeatedCompositeFieldContainer[Mood]
+    triggers: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, animations: _Optional[_Iterable[_Union[Animation, _Mapping]]] = ..., triggers: _Optional[_Iterable[str]] = ..., moods: _Optional[_Iterable[_Union[Mood, _Mapping]]] = ..., lacks: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class AnimationsRequest(_message.Message):
+    __slots__ = []
+    def __init__(self) -> None: ...
+
 class AuthenticateRequest(_message.Message):
     __slots__ = ["client_name", "session"]
     CLIENT_NAME_FIELD_NUMBER: _ClassVar[int]
@@ -161,6 +187,14 @@ class Lease(_message.Message):
     id: str
     def __init__(self, id: _Optional[str] = ..., for_ms: _Optional[int] = ...) -> None: ...
 
+class LeftOut(_message.Message):
+    __slots__ = ["reason", "track"]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    TRACK_FIELD_NUMBER: _ClassVar[int]
+    reason: str
+    track: str
+    def __init__(self, track: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
+
 class Limits(_message.Message):
     __slots__ = ["lease_ms", "leases", "rate_hz", "statements", "steps"]
     LEASES_FIELD_NUMBER: _ClassVar[int]
@@ -180,6 +214,16 @@ class List(_message.Message):
     ITEMS_FIELD_NUMBER: _ClassVar[int]
     items: _containers.RepeatedCompositeFieldContainer[Value]
     def __init__(self, items: _Optional[_Iterable[_Union[Value, _Mapping]]] = ...) -> None: ...
+
+class Mood(_message.Message):
+    __slots__ = ["motion", "name", "trigger"]
+    MOTION_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    TRIGGER_FIELD_NUMBER: _ClassVar[int]
+    motion: str
+    name: str
+    trigger: str
+    def __init__(self, name: _Optional[str] = ..., trigger: _Optional[str] = ..., motion: _Optional[str] = ...) -> None: ...
 
 class OrderReport(_message.Message):
     __slots__ = ["at_us", "ended", "for_ms", "order", "program", "seq", "steps"]
@@ -261,6 +305,58 @@ class Picture(_message.Message):
     width: int
     def __init__(self, format: _Optional[str] = ..., width: _Optional[int] = ..., height: _Optional[int] = ..., data: _Optional[bytes] = ..., seq: _Optional[int] = ..., at_us: _Optional[int] = ..., missed: _Optional[int] = ..., exposure_s: _Optional[float] = ..., gain: _Optional[float] = ..., calibration: _Optional[_Union[Calibration, _Mapping]] = ..., reason: _Optional[str] = ...) -> None: ...
 
+class PlayBegun(_message.Message):
+    __slots__ = ["clip", "left_out", "span_ms"]
+    CLIP_FIELD_NUMBER: _ClassVar[int]
+    LEFT_OUT_FIELD_NUMBER: _ClassVar[int]
+    SPAN_MS_FIELD_NUMBER: _ClassVar[int]
+    clip: str
+    left_out: _containers.RepeatedCompositeFieldContainer[LeftOut]
+    span_ms: int
+    def __init__(self, clip: _Optional[str] = ..., span_ms: _Optional[int] = ..., left_out: _Optional[_Iterable[_Union[LeftOut, _Mapping]]] = ...) -> None: ...
+
+class PlayEnded(_message.Message):
+    __slots__ = ["at_ms", "by", "clip", "left_out", "outcome", "reason"]
+    AT_MS_FIELD_NUMBER: _ClassVar[int]
+    BY_FIELD_NUMBER: _ClassVar[int]
+    CLIP_FIELD_NUMBER: _ClassVar[int]
+    LEFT_OUT_FIELD_NUMBER: _ClassVar[int]
+    OUTCOME_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    at_ms: int
+    by: str
+    clip: str
+    left_out: _containers.RepeatedCompositeFieldContainer[LeftOut]
+    outcome: str
+    reason: str
+    def __init__(self, clip: _Optional[str] = ..., outcome: _Optional[str] = ..., reason: _Optional[str] = ..., by: _Optional[str] = ..., at_ms: _Optional[int] = ..., left_out: _Optional[_Iterable[_Union[LeftOut, _Mapping]]] = ...) -> None: ...
+
+class PlayProgress(_message.Message):
+    __slots__ = ["at_ms", "begun", "ended"]
+    AT_MS_FIELD_NUMBER: _ClassVar[int]
+    BEGUN_FIELD_NUMBER: _ClassVar[int]
+    ENDED_FIELD_NUMBER: _ClassVar[int]
+    at_ms: int
+    begun: PlayBegun
+    ended: PlayEnded
+    def __init__(self, begun: _Optional[_Union[PlayBegun, _Mapping]] = ..., at_ms: _Optional[int] = ..., ended: _Optional[_Union[PlayEnded, _Mapping]] = ...) -> None: ...
+
+class PlayRequest(_message.Message):
+    __slots__ = ["clip", "ignore", "lease", "loops", "mood", "trigger"]
+    CLIP_FIELD_NUMBER: _ClassVar[int]
+    IGNORE_FIELD_NUMBER: _ClassVar[int]
+    LEASE_FIELD_NUMBER: _ClassVar[int]
+    LOOPS_FIELD_NUMBER: _ClassVar[int]
+    MOOD_FIELD_NUMBER: _ClassVar[int]
+    TRIGGER_FIELD_NUMBER: _ClassVar[int]
+    clip: str
+    ignore: _containers.RepeatedScalarFieldContainer[str]
+    lease: str
+    loops: int
+    mood: str
+    trigger: str
+    def __init__(self, clip: _Optional[str] = ..., trigger: _Optional[str] = ..., mood: _Optional[str] = ..., loops: _Optional[int] = ..., ignore: _Optional[_Iterable[str]] = ..., lease: _Optional[str] = ...) -> None: ...
+
 class Pose(_message.Message):
     __slots__ = ["theta", "x", "y"]
     THETA_FIELD_NUMBER: _ClassVar[int]
@@ -318,6 +414,20 @@ class RenewRequest(_message.Message):
     LEASE_FIELD_NUMBER: _ClassVar[int]
     lease: str
     def __init__(self, lease: _Optional[str] = ...) -> None: ...
+
+class ScreenRequest(_message.Message):
+    __slots__ = ["format"]
+    FORMAT_FIELD_NUMBER: _ClassVar[int]
+    format: str
+    def __init__(self, format: _Optional[str] = ...) -> None: ...
+
+class ScreensRequest(_message.Message):
+    __slots__ = ["format", "rate_hz"]
+    FORMAT_FIELD_NUMBER: _ClassVar[int]
+    RATE_HZ_FIELD_NUMBER: _ClassVar[int]
+    format: str
+    rate_hz: float
+    def __init__(self, format: _Optional[str] = ..., rate_hz: _Optional[float] = ...) -> None: ...
 
 class Setting(_message.Message):
     __slots__ = ["about", "fields", "name", "type", "unit", "value", "values"]
