@@ -36,9 +36,9 @@ type studio struct {
 }
 
 // newStudio's camera makes pictures of scale times 64 by 36 pixels.
-func newStudio(t *testing.T, scale int) *studio {
+func newStudio(t *testing.T, scale int, more ...robot.Part) *studio {
 	t.Helper()
-	d := newDesk(t, eye)
+	d := newDesk(t, append(more, eye)...)
 	return &studio{d, sighttest.Serve(t, d.dir, func() (w, h int) { return 64 * scale, 36 * scale })}
 }
 

@@ -6,12 +6,14 @@ import (
 	"strings"
 	"testing"
 
+	"kennel/edge/mind/mindtest"
 	"kennel/infra/browser"
 )
 
 // TestScratchPage: who has a token looks at the robot in a browser, drives it with buttons and arrow keys, and types orders; at every size, by keyboard.
 func TestScratchPage(t *testing.T) {
-	s := newStudio(t, 10)
+	s := newStudio(t, 10, display)
+	mindtest.Start(t, s.dir, mindtest.None)
 	s.body.Measure("laser.distance", 0.5)
 	p := browser.Start(t).Page(t, browser.Desktop)
 	p.Goto("https://" + s.addr + "/")
@@ -48,6 +50,10 @@ func TestScratchPage(t *testing.T) {
 		t.Errorf("to the right: %+v", o)
 	}
 	p.Click("button", "Stop all motors")
+	p.SeeRole("img", "What the display shows now")
+	p.Choose("Mood, trigger or clip", "LookBlink")
+	p.Click("button", "Play")
+	p.SeeIn("log", "What happened", "anim_look_blink_01: done")
 	p.Sound(browser.Sizes...)
 	if shot := os.Getenv("KENNEL_SHOT"); shot != "" {
 		p.Shot(shot)

@@ -345,3 +345,40 @@ func TestPictures(t *testing.T) {
 		t.Errorf("%v, %v", missed, err)
 	}
 }
+
+// TestPlay: an animation is asked for by each of its names, tells its progress, and is a NotDone with the reason if it was stopped; a client that leaves ends it.
+func TestPlay(t *testing.T) {
+	r := connect(t)
+	l, err := r.Animations(t.Context())
+	if err != nil || l.Animations[0].Name != "anim_nod" || l.Moods[0].Trigger != "Nod" || l.Lacks[0] != "lift" {
+		t.Errorf("%v, %v", l, err)
+	}
+	begun := ""
+	ended, err := r.Play(t.Context(), kennel.Animation{Mood: "happy", Loops: 2, Ignore: []string{"head"}}, func(p *robotpb.PlayProgress) error {
+		if b := p.GetBegun(); b != nil {
+			begun = b.Clip
+		}
+		return nil
+	})
+	if err != nil || begun != "happy" || ended.Clip != "happy 2 [head]" || ended.LeftOut[0].Track != "lift" {
+		t.Errorf("%q, %v, %v", begun, ended, err)
+	}
+	var not *kennel.NotDone
+	if _, err := r.Play(t.Context(), kennel.Animation{Clip: "taken"}, nil); !errors.As(err, &not) || not.Outcome != "stopped" || not.Reasons[0] != "headPitch belongs to another" {
+		t.Error(err)
+	}
+	if _, err := r.Play(t.Context(), kennel.Animation{Trigger: "wrong"}, nil); !errors.Is(err, &kennel.Error{Code: "not_found"}) {
+		t.Error(err)
+	}
+	enough := errors.New("enough")
+	if _, err := r.Play(t.Context(), kennel.Animation{Clip: "hang"}, func(*robotpb.PlayProgress) error { return enough }); !errors.Is(err, enough) {
+		t.Error(err)
+	}
+	if p, err := r.Screen(t.Context(), ""); err != nil || p.Format != "png" || p.Width != 4 {
+		t.Errorf("%+v, %v", p, err)
+	}
+	n := 0
+	if err := r.Screens(t.Context(), kennel.Look{Rate: 10}, func(p kennel.Picture) error { n++; return nil }); !errors.Is(err, &kennel.Error{Code: "core_lost"}) || n != 3 {
+		t.Errorf("%d frames, %v", n, err)
+	}
+}

@@ -66,6 +66,7 @@ declare class Mover {
   set(name: string, value: Value, options?: Manner): Promise<Ended>;
   call(name: string, args?: Value[], options?: Manner): Promise<Ended>;
   do(text: string, options?: { signal?: AbortSignal }): Promise<Ended>;
+  play(animation: Animation, tell?: (progress: PlayProgress) => void, options?: { signal?: AbortSignal }): Promise<PlayEnded>;
   order(request: Order, tell?: (progress: Progress) => void, options?: { signal?: AbortSignal }): Promise<Ended>;
 }
 
@@ -81,6 +82,9 @@ export class Robot extends Mover {
   orders(options?: { signal?: AbortSignal }): AsyncGenerator<OrderReport>;
   picture(options?: { format?: Format; quality?: number }): Promise<Picture>;
   pictures(options?: { format?: Format; quality?: number; rate?: number; signal?: AbortSignal }): AsyncGenerator<Picture>;
+  animations(): Promise<AnimationList>;
+  screen(options?: { format?: ScreenFormat }): Promise<Screen>;
+  screens(options?: { format?: ScreenFormat; rate?: number; signal?: AbortSignal }): AsyncGenerator<Screen>;
   settings(): Promise<Record<string, unknown>>;
   describeSettings(): Promise<Setting[]>;
   change(settings: Record<string, unknown>): Promise<Record<string, unknown>>;
@@ -105,6 +109,47 @@ export interface Reading {
   value: number | string | null;
   changed: boolean;
   age: number | null;
+}
+/** One of clip, trigger and mood. */
+export interface Animation {
+  clip?: string;
+  trigger?: string;
+  mood?: string;
+  loops?: number;
+  ignore?: ("head" | "lift" | "body")[];
+}
+export interface AnimationList {
+  animations: { name: string; span_ms: number; tracks: string[] }[];
+  triggers: string[];
+  moods: { name: string; trigger: string; motion: string }[];
+  lacks: string[];
+}
+export interface LeftOut {
+  track: string;
+  reason: string;
+}
+export interface PlayProgress {
+  begun?: { clip: string; span_ms: number; left_out: LeftOut[] };
+  at_ms?: number;
+}
+export interface PlayEnded {
+  clip: string;
+  outcome: string;
+  reason: string;
+  by: string;
+  at_ms: number;
+  left_out: LeftOut[];
+}
+export type ScreenFormat = "png" | "jpeg" | "rgb" | "rgb565";
+/** What the robot's display showed. */
+export interface Screen {
+  format: ScreenFormat;
+  data: Uint8Array;
+  width: number;
+  height: number;
+  seq: number;
+  at: number;
+  missed: number;
 }
 export type Format = "jpeg" | "rgb" | "grey8";
 /** What the robot's camera saw: a point x to the right of the camera, y below and z before it is at (fx*x/z + cx, fy*y/z + cy). */

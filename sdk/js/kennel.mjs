@@ -233,6 +233,20 @@ class Mover {
     }
   }
 
+  // play plays an animation: { mood } by what shows it on this body, { trigger }, of whose clips one is drawn, or { clip }. It resolves when it has ended, with what
+  // was left out because the body lacks it, and is rejected with NotDone if it was stopped. ignore names tracks that do not play: "head", "lift", "body". tell hears
+  // its progress. A Lease's play takes its parts from its other motions meanwhile.
+  async play({ mood, trigger, clip, loops = 1, ignore = [] }, tell, { signal } = {}) {
+    for await (const progress of listen(this._transport, "play", { mood, trigger, clip, loops, ignore, lease: this._lease }, signal)) {
+      const { ended } = progress;
+      if (ended) {
+        if (ended.outcome !== "done") throw new NotDone({ ...ended, reasons: [ended.reason], words: `${ended.outcome}: ${ended.reason}` });
+        return ended;
+      }
+      tell?.(progress);
+    }
+  }
+
   #state(statement, { time, speed, adaptive, deadline, signal } = {}) {
     const manner = Object.entries({ time_s: time, speed, adaptive_s: adaptive }).filter(([, v]) => v !== undefined);
     if (manner.length > 1) throw new KennelError("invalid", "want only one of time, speed and adaptive");
@@ -338,6 +352,23 @@ export class Robot extends Mover {
     return byName((await ask(this._transport, "change", { settings })).settings);
   }
 
+  // animations says what the robot plays: clips, triggers, and moods with what shows them on its body.
+  animations() {
+    return ask(this._transport, "animations", {});
+  }
+
+  // screen returns what the robot's display shows: format is png, jpeg, rgb or rgb565 (two bytes a pixel, the high one first).
+  async screen({ format = "png" } = {}) {
+    return picture(await ask(this._transport, "screen", { format }));
+  }
+
+  // screens yields the frames of the display, at most options.rate a second, up to 33. A slow reader gets the newest one next.
+  async *screens({ format = "jpeg", rate = 20, signal } = {}) {
+    for await (const m of listen(this._transport, "screens", { format, rate_hz: rate }, signal)) {
+      if (m.format) yield picture(m); // without, it only says that the robot is there
+    }
+  }
+
   // claim takes parts for this program, by the names of actuators or of what has them: all or none. options.time is 0.1 to 60 s (5); the lease is renewed until
   // release. Programs that are refused meanwhile hear options.reason.
   async claim(parts, { time = 5, reason = "" } = {}) {
@@ -396,7 +427,7 @@ export class Values {
 
 // picture is a picture as programs get it. A point x to the right of the camera, y below and z before it is at (fx*x/z + cx, fy*y/z + cy).
 function picture(m) {
-  const { fx, fy, cx, cy } = m.calibration;
+  const { fx, fy, cx, cy } = m.calibration ?? {}; // a display has none
   return {
     format: m.format, width: m.width, height: m.height, seq: Number(m.seq), missed: Number(m.missed), exposure: m.exposure_s, gain: m.gain, fx, fy, cx, cy,
     at: m.at_us / 1e6, // seconds by the robot's clock, when its exposure began

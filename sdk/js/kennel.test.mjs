@@ -82,6 +82,20 @@ export const tests = {
     await refused("core_lost", all(robot.pictures({ rate: 10 }), (p) => (last = p)));
     equal([last.format, last.data[3], last.seq], ["jpeg", 0, 3]);
   },
+  async animations(robot) {
+    const list = await robot.animations();
+    equal([list.animations[0].name, list.moods[0].trigger, list.lacks[0]], ["anim_nod", "Nod", "lift"]);
+    let begun;
+    const ended = await robot.play({ mood: "happy", loops: 2, ignore: ["head"] }, (p) => (begun ??= p.begun));
+    equal([begun.clip, ended.clip, ended.outcome, ended.left_out[0].track], ["happy", "happy 2 [head]", "done", "lift"]);
+    await refused("stopped", robot.play({ clip: "taken" }));
+    await refused("not_found", robot.play({ trigger: "wrong" }));
+    const { data, format } = await robot.screen();
+    equal([format, data.length], ["png", 4]);
+    let last;
+    await refused("core_lost", all(robot.screens({ rate: 10 }), (p) => (last = p)));
+    equal([last.format, last.seq], ["jpeg", 3]);
+  },
   async "a slow reader"(robot) {
     let n = 0;
     const slow = async () => {

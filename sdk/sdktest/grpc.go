@@ -81,3 +81,19 @@ func (r *Robot) Image(ctx context.Context, q *robotpb.ImageRequest) (*robotpb.Pi
 func (r *Robot) Images(q *robotpb.ImagesRequest, s grpc.ServerStreamingServer[robotpb.Picture]) error {
 	return stream(r, q, s)
 }
+
+func (r *Robot) Screen(ctx context.Context, q *robotpb.ScreenRequest) (*robotpb.Picture, error) {
+	return unary[*robotpb.Picture](ctx, r, q)
+}
+
+func (r *Robot) Screens(q *robotpb.ScreensRequest, s grpc.ServerStreamingServer[robotpb.Picture]) error {
+	return stream(r, q, s)
+}
+
+func (r *Robot) Animations(ctx context.Context, q *robotpb.AnimationsRequest) (*robotpb.AnimationList, error) {
+	return unary[*robotpb.AnimationList](ctx, r, q)
+}
+
+func (r *Robot) Play(q *robotpb.PlayRequest, s grpc.ServerStreamingServer[robotpb.PlayProgress]) error {
+	return stream(r, q, s)
+}

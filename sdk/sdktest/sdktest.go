@@ -4,6 +4,9 @@
 //	read     fake.renewed, fake.claimed, fake.cancelled, fake.stopped: how often; fake.unknown: not known; fake.far: +Inf; fake.text: "hello"; nowhere: not_found
 //	follow   fake.count: 0, 1, 2 and so on; fake.silent: 7, and then nothing; events the same
 //	image    JPEG of 4 by 2 pixels; bmp: no_picture; images: three of them, with 0, 1 and 2 missed
+//	screens  as images
+//	play     the clip taken: stopped by another; the mood wrong: not_found; hang: until the client ends the call, counted as cancelled; everything else is
+//	         done, and its end says the request as its clip
 //	order    blocked: ends so; hang: moves until the client ends the call; silent: begins, and then nothing; everything else is done, and the note
 //	         of its end is the order as text
 package sdktest
@@ -221,6 +224,11 @@ func (r *Robot) call(ctx context.Context, authorization string, q proto.Message,
 			return refuse("no_picture", codes.Unavailable, http.StatusServiceUnavailable, "no picture: the robot sleeps")
 		}
 		return tell(picture(cmp.Or(q.Format, "jpeg"), q.GetQuality(), 0))
+	case *robotpb.ScreenRequest:
+		return tell(picture(cmp.Or(q.Format, "png"), 0, 0))
+	case *robotpb.AnimationsRequest:
+		return tell(&robotpb.AnimationList{Animations: []*robotpb.Animation{{Name: "anim_nod", SpanMs: 300, Tracks: []string{"head"}}}, Triggers: []string{"Nod"},
+			Moods: []*robotpb.Mood{{Name: "happy", Trigger: "Nod"}}, Lacks: []string{"lift"}})
 	case *robotpb.SettingsRequest:
 		return tell(proto.CloneOf(r.settings))
 	case *robotpb.ChangeRequest:
@@ -355,6 +363,11 @@ func (r *Robot) stream(ctx context.Context, q proto.Message, tell func(proto.Mes
 	case *robotpb.ImagesRequest:
 		names, alive = []string{q.Format}, &robotpb.Picture{Reason: "not yet"}
 		message = func(n int) proto.Message { return picture(cmp.Or(q.Format, "jpeg"), q.GetQuality(), n) }
+	case *robotpb.ScreensRequest:
+		names, alive = []string{q.Format}, &robotpb.Picture{}
+		message = func(n int) proto.Message { return picture(cmp.Or(q.Format, "jpeg"), 0, n) }
+	case *robotpb.PlayRequest:
+		return r.play(ctx, q, tell)
 	case *robotpb.OrderRequest:
 		return r.order(ctx, q, tell)
 	}
@@ -482,10 +495,38 @@ func words(v *robotpb.Value) string {
 	return "nothing"
 }
 
+// play does what a clip, trigger or mood asks for.
+func (r *Robot) play(ctx context.Context, q *robotpb.PlayRequest, tell func(proto.Message) error) error {
+	name := cmp.Or(q.GetClip(), q.GetTrigger(), q.GetMood())
+	if name == "wrong" {
+		return refuse("not_found", codes.NotFound, http.StatusNotFound, "no such animation")
+	}
+	left := []*robotpb.LeftOut{{Track: "lift", Reason: "this body has none"}}
+	err := tell(&robotpb.PlayProgress{Kind: &robotpb.PlayProgress_Begun{Begun: &robotpb.PlayBegun{Clip: name, SpanMs: 300, LeftOut: left}}})
+	if err != nil {
+		return err
+	}
+	ended := &robotpb.PlayEnded{Clip: fmt.Sprint(name, " ", q.Loops, " ", q.Ignore), Outcome: "done", AtMs: 300, LeftOut: left}
+	switch name {
+	case "hang":
+		if err = r.until(ctx); ctx.Err() != nil {
+			r.count("cancelled")
+		}
+		return err
+	case "taken":
+		ended.Outcome, ended.Reason, ended.By = "stopped", "headPitch belongs to another", "another"
+	}
+	if err := tell(&robotpb.PlayProgress{Kind: &robotpb.PlayProgress_AtMs{AtMs: 200}}); err != nil {
+		return err
+	}
+	return tell(&robotpb.PlayProgress{Kind: &robotpb.PlayProgress_Ended{Ended: ended}})
+}
+
 // requests are the calls, by their names in paths.
 var requests = map[string]proto.Message{"describe": &robotpb.DescribeRequest{}, "read": &robotpb.ReadRequest{}, "subscribe": &robotpb.SubscribeRequest{},
 	"events": &robotpb.EventsRequest{}, "orders": &robotpb.OrdersRequest{}, "claim": &robotpb.ClaimRequest{}, "renew": &robotpb.RenewRequest{}, "release": &robotpb.ReleaseRequest{},
 	"order": &robotpb.OrderRequest{}, "image": &robotpb.ImageRequest{}, "images": &robotpb.ImagesRequest{}, "stop": &robotpb.StopRequest{},
+	"screen": &robotpb.ScreenRequest{}, "screens": &robotpb.ScreensRequest{}, "animations": &robotpb.AnimationsRequest{}, "play": &robotpb.PlayRequest{},
 	"settings": &robotpb.SettingsRequest{}, "change": &robotpb.ChangeRequest{}}
 
 var encode = protojson.MarshalOptions{UseProtoNames: true, EmitUnpopulated: true}
@@ -506,7 +547,7 @@ func (r *Robot) web(files http.Handler) http.Handler {
 				answer(w, refuse("invalid", codes.InvalidArgument, http.StatusBadRequest, err.Error()))
 				return
 			}
-			streams, begun := slices.Contains([]string{"subscribe", "events", "orders", "images", "order"}, name), false
+			streams, begun := slices.Contains([]string{"subscribe", "events", "orders", "images", "order", "screens", "play"}, name), false
 			err = r.call(req.Context(), req.Header.Get("Authorization"), q, func(m proto.Message) error {
 				b, err := encode.Marshal(m)
 				if err != nil {

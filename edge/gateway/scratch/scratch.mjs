@@ -36,6 +36,9 @@ async function open(token) {
   at("drive").hidden = !(has("move") && description.parts.some((p) => p.interfaces.includes("Mobile")));
   at("camera").hidden = !(has("camera") && description.parts.some((p) => p.interfaces.includes("VideoIn")));
   if (!at("camera").hidden) forever(pictures);
+  at("display").hidden = !(has("look") && description.parts.some((p) => p.interfaces.includes("VideoOut")));
+  if (!at("display").hidden) forever(screens);
+  if (has("move")) robot.animations().then(choices, () => {}); // a robot without a character plays none
   if (has("look")) {
     forever(events);
     list();
@@ -56,15 +59,38 @@ async function forever(stream) {
   }
 }
 
-let shown;
+// show puts a picture into an image, in place of the one before, and waits until it is shown.
+async function show(image, p) {
+  const before = image.src;
+  image.src = URL.createObjectURL(new Blob([p.data], { type: `image/${p.format}` }));
+  await image.decode().catch(() => {}); // a damaged one is followed by the next
+  if (before) URL.revokeObjectURL(before);
+}
+
 async function pictures(alive) {
   for await (const p of robot.pictures({ format: "jpeg", rate: 5 })) {
     alive();
-    const url = URL.createObjectURL(new Blob([p.data], { type: "image/jpeg" }));
-    at("picture").src = url;
-    if (shown) URL.revokeObjectURL(shown);
-    shown = url;
+    await show(at("picture"), p);
   }
+}
+
+async function screens(alive) {
+  for await (const p of robot.screens({ format: "png", rate: 25 })) {
+    alive();
+    await show(at("screen"), p);
+  }
+}
+
+// choices fills the list of what the robot plays, moods first.
+function choices({ moods, triggers, animations }) {
+  const groups = { mood: ["Moods", moods.map((m) => m.name)], trigger: ["Triggers", triggers], clip: ["Clips", animations.map((a) => a.name)] };
+  for (const [kind, [label, names]] of Object.entries(groups)) {
+    const group = document.createElement("optgroup");
+    group.label = label;
+    for (const name of names) group.append(new Option(name, JSON.stringify({ [kind]: name })));
+    at("animation").append(group);
+  }
+  at("play").hidden = false;
 }
 
 async function events(alive) {
@@ -140,6 +166,17 @@ at("line").addEventListener("submit", (e) => {
   const text = at("text").value.trim();
   at("text").value = "";
   if (text) run(text);
+});
+at("show").addEventListener("submit", async (e) => {
+  e.preventDefault();
+  const wish = JSON.parse(at("animation").value), leftOut = (all) => all.map((l) => `; without ${l.track}: ${l.reason}`).join("");
+  say(`> play ${Object.values(wish)[0]}`);
+  try {
+    const ended = await robot.play(wish, (p) => p.begun && say(`${p.begun.clip}${leftOut(p.begun.left_out)}`));
+    say(`${ended.clip}: done`);
+  } catch (e) {
+    say(e.message, true);
+  }
 });
 at("filter").addEventListener("input", () => {
   const word = at("filter").value.trim().toLowerCase();

@@ -264,7 +264,7 @@ def calls(channel: Any) -> Dict[str, Any]:
     """The calls of the API on a channel of grpc or grpc.aio, by name."""
     out = {}
     for m in pb.DESCRIPTOR.services_by_name["Robot"].methods:
-        make = channel.unary_stream if m.name in ("Subscribe", "Events", "Orders", "Images", "Order") else channel.unary_unary
+        make = channel.unary_stream if m.name in ("Subscribe", "Events", "Orders", "Images", "Screens", "Order", "Play") else channel.unary_unary
         answer = getattr(pb, m.output_type.name)
         out[m.name] = make(f"/kennel.robot.v1.Robot/{m.name}", request_serializer=getattr(pb, m.input_type.name).SerializeToString,
                            response_deserializer=answer.FromString)
@@ -275,3 +275,18 @@ def secured(grpc_like: Any, place: Place, name: str) -> Any:
     """A channel to the robot alone."""
     credentials = grpc.ssl_channel_credentials(place.certificate.encode())
     return grpc_like.secure_channel(place.address, credentials, [("grpc.ssl_target_name_override", name)] if name else [])
+
+
+def playing(mood: str, trigger: str, clip: str, loops: int, ignore: Iterable[str], lease: str) -> pb.PlayRequest:
+    """The request to play one animation."""
+    what = {k: v for k, v in (("mood", mood), ("trigger", trigger), ("clip", clip)) if v}
+    if len(what) != 1:
+        raise Error("invalid", "want one of mood, trigger and clip")
+    return pb.PlayRequest(loops=loops, ignore=list(ignore), lease=lease, **what)
+
+
+def played(ended: pb.PlayEnded) -> pb.PlayEnded:
+    """The end of an animation that was not stopped."""
+    if ended.outcome != "done":
+        raise NotDone(pb.Ended(outcome=ended.outcome, reasons=[ended.reason], words=f"{ended.outcome}: {ended.reason}"))
+    return ended

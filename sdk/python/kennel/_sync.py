@@ -3,7 +3,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from typing import Any, Callable, Dict, Iterator, List, Optional, Set, Union
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Set, Union
 
 import grpc
 
@@ -53,6 +53,19 @@ class _Mover:
         if progress.ended.outcome != "done":
             raise NotDone(progress.ended)
         return progress.ended
+
+    def play(self, mood: str = "", *, trigger: str = "", clip: str = "", loops: int = 1, ignore: Iterable[str] = (),
+             tell: Optional[Callable[[pb.PlayProgress], object]] = None) -> pb.PlayEnded:
+        """Plays an animation, by the mood that it shows, a trigger, of whose clips one is drawn, or a clip, and returns when it has ended: left_out says what the
+        body lacks. ignore names tracks that do not play: "head", "lift", "body". Raises NotDone if it was stopped, whose words say why. A Lease's play takes its
+        parts from its other motions meanwhile."""
+        with contextlib.closing(self._robot._listen("Play", c.playing(mood, trigger, clip, loops, ignore, self._lease))) as stream:
+            for progress in stream:
+                if progress.HasField("ended"):
+                    break
+                if tell:
+                    tell(progress)
+        return c.played(progress.ended)
 
 
 class Robot(_Mover):
@@ -155,6 +168,18 @@ class Robot(_Mover):
     def pictures(self, format: str = "", *, quality: Optional[int] = None, rate: float = 5) -> Iterator[Picture]:
         """Yields pictures, at most rate a second. A slow reader gets the newest one next. While the camera is off there are none."""
         return self._listen("Images", pb.ImagesRequest(format=format, quality=quality, rate_hz=rate), c.picture)
+
+    def animations(self) -> pb.AnimationList:
+        """What the robot plays: clips, triggers, and moods with what shows them on its body."""
+        return self._ask("Animations", pb.AnimationsRequest())
+
+    def screen(self, format: str = "") -> Picture:
+        """What the robot's display shows: png, jpeg, rgb or rgb565 (two bytes a pixel, the high one first); "": png. Raises Error unable for a body without one."""
+        return c.picture(self._ask("Screen", pb.ScreenRequest(format=format)))  # type: ignore[return-value]
+
+    def screens(self, format: str = "", *, rate: float = 20) -> Iterator[Picture]:
+        """Yields the frames of the display, at most rate a second, up to 33. A slow reader gets the newest one next."""
+        return self._listen("Screens", pb.ScreensRequest(format=format, rate_hz=rate), c.picture)
 
     def settings(self) -> Dict[str, Any]:
         """The robot's settings by name; None where it has no value. What each may be is in describe_settings()."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from typing import Any, AsyncIterator, Callable, Dict, Generator, List, Optional, Set, Union
+from typing import Any, AsyncIterator, Callable, Dict, Generator, Iterable, List, Optional, Set, Union
 
 import grpc
 import grpc.aio
@@ -56,6 +56,19 @@ class _Mover:
         if progress.ended.outcome != "done":
             raise NotDone(progress.ended)
         return progress.ended
+
+    async def play(self, mood: str = "", *, trigger: str = "", clip: str = "", loops: int = 1, ignore: Iterable[str] = (),
+                   tell: Optional[Callable[[pb.PlayProgress], object]] = None) -> pb.PlayEnded:
+        stream = self._robot._listen("Play", c.playing(mood, trigger, clip, loops, ignore, self._lease))
+        try:
+            async for progress in stream:
+                if progress.HasField("ended"):
+                    break
+                if tell:
+                    tell(progress)
+        finally:
+            await stream.aclose()
+        return c.played(progress.ended)
 
 
 class Robot(_Mover):
@@ -129,6 +142,15 @@ class Robot(_Mover):
 
     def pictures(self, format: str = "", *, quality: Optional[int] = None, rate: float = 5) -> AsyncIterator[Picture]:
         return self._listen("Images", pb.ImagesRequest(format=format, quality=quality, rate_hz=rate), c.picture)
+
+    async def animations(self) -> pb.AnimationList:
+        return await self._ask("Animations", pb.AnimationsRequest())
+
+    async def screen(self, format: str = "") -> Picture:
+        return c.picture(await self._ask("Screen", pb.ScreenRequest(format=format)))  # type: ignore[return-value]
+
+    def screens(self, format: str = "", *, rate: float = 20) -> AsyncIterator[Picture]:
+        return self._listen("Screens", pb.ScreensRequest(format=format, rate_hz=rate), c.picture)
 
     async def settings(self) -> Dict[str, Any]:
         return c.settings(await self.describe_settings())

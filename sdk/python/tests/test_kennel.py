@@ -144,6 +144,32 @@ class Sync(unittest.TestCase):
         self.refused("core_lost", lambda: [seen.append((p.format, p.missed, p.data[3])) for p in robot.pictures(rate=10)])
         self.assertEqual(seen, [("jpeg", 0, 0), ("jpeg", 1, 0), ("jpeg", 2, 0)])
 
+    def test_animations(self):
+        robot = self.connect()
+        known = robot.animations()
+        self.assertEqual((known.animations[0].name, known.moods[0].trigger, list(known.lacks)), ("anim_nod", "Nod", ["lift"]))
+        begun = []
+        ended = robot.play("happy", loops=2, ignore=["head"], tell=lambda p: begun.append(p.begun.clip) if p.HasField("begun") else None)
+        self.assertEqual((begun, ended.clip, ended.outcome, ended.left_out[0].track), (["happy"], "happy 2 [head]", "done", "lift"))
+        with self.assertRaises(kennel.NotDone) as caught:
+            robot.play(clip="taken")
+        self.assertEqual((caught.exception.outcome, caught.exception.reasons), ("stopped", ["headPitch belongs to another"]))
+        self.refused("not_found", lambda: robot.play(trigger="wrong"))
+        self.refused("invalid", robot.play)
+        self.assertEqual(robot.screen().format, "png")
+        seen = []
+        self.refused("core_lost", lambda: [seen.append((p.format, p.missed)) for p in robot.screens(rate=10)])
+        self.assertEqual(seen, [("jpeg", 0), ("jpeg", 1), ("jpeg", 2)])
+
+        async def both():
+            other = await kennel.aio.connect()
+            try:
+                return (await other.play("happy")).clip, (await other.animations()).triggers[0], (await other.screen("rgb")).format
+            finally:
+                await other.close()
+
+        self.assertEqual(asyncio.run(both()), ("happy 1 []", "Nod", "rgb"))
+
     def test_slow_reader(self):
         """The time that a program takes for a message is not the robot's silence."""
         n = 0

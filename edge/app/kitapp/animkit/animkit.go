@@ -30,16 +30,17 @@ import (
 func Anim() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "anim",
-		Short: "List, check, convert and preview animation clips",
-		Long: `List, check, convert and preview animation clips. FILE is a file of clips in text, JSON or binary form; "-" is standard input. The clips that come with
+		Short: "List, check, convert, preview and play animation clips",
+		Long: `List, check, convert, preview and play animation clips. FILE is a file of clips in text, JSON or binary form; "-" is standard input. The clips that come with
 Kennel need no file.`,
 		Example: `  robotkit anim list
   robotkit anim check greet.clip
   robotkit anim preview anim_mood_happy_01 happy.gif
   robotkit anim dump anim_mood_happy_01 > happy.clip
-  robotkit anim build happy.clip happy.bin`,
+  robotkit anim build happy.clip happy.bin
+  robotkit anim play -root ./r1 happy`,
 	}
-	cmd.AddCommand(listCommand(), checkCommand(), dumpCommand(), buildCommand(), previewCommand(), manifestCommand())
+	cmd.AddCommand(listCommand(), checkCommand(), dumpCommand(), buildCommand(), previewCommand(), manifestCommand(), playCommand())
 	for _, c := range cmd.Commands() {
 		c.ValidArgsFunction = complete
 	}
