@@ -20,7 +20,7 @@ import (
 
 // Our own limits.
 const (
-	lightsEvery = 60 * time.Millisecond  // orders of lights, while colours blend
+	lightsEvery = 90 * time.Millisecond  // orders of lights, while colours blend
 	driveSpare  = 500 * time.Millisecond // that the deadline of a speed outlives its keyframe: a mindd that died must not drive on
 	settleFor   = 400 * time.Millisecond // that the last motions may take after the clip
 	queued      = 16                     // orders that wait for robotd
@@ -43,7 +43,7 @@ type hand struct {
 	moves  [2]int // number of the newest keyframe of head and lift
 	speeds [2]float64
 	drove  bool
-	lights [3][3]float32
+	lights [3][3]uint8 // as a light of 255 steps shows them
 	lit    bool
 	litAt  time.Duration
 
@@ -96,8 +96,8 @@ func (h *hand) frame(now time.Duration, f *clip.Frame) {
 		h.speeds = speeds
 		h.give(order{clip.Wheels, o.For(longestDrive)})
 	}
-	if has&clip.BackpackLights != 0 && (f.Lights != h.lights || !h.lit) && now-h.litAt >= lightsEvery {
-		h.lights, h.lit, h.litAt = f.Lights, true, now
+	if lights := steps(&f.Lights); has&clip.BackpackLights != 0 && (lights != h.lights || !h.lit) && (!h.lit || now-h.litAt >= lightsEvery) {
+		h.lights, h.lit, h.litAt = lights, true, now
 		h.give(order{clip.BackpackLights, lightOrder(h.body, &f.Lights)})
 	}
 }
@@ -118,6 +118,16 @@ func (h *hand) turnBack(angle float64, r *clip.Return) {
 
 // longestDrive is the deadline of a speed; own default. Keyframes that drive longer are few, and their speed ends.
 const longestDrive = 10*time.Second + driveSpare
+
+// steps returns what lights of 255 steps show of colours.
+func steps(lights *[3][3]float32) (s [3][3]uint8) {
+	for i := range lights {
+		for c, v := range lights[i] {
+			s[i][c] = uint8(min(max(v, 0), 1)*math.MaxUint8 + 0.5)
+		}
+	}
+	return s
+}
 
 // lightOrder sets the lights that a body has.
 func lightOrder(b *body, lights *[3][3]float32) (o core.Order) {
