@@ -58,15 +58,15 @@ func (g *Gateway) play(ctx context.Context, c caller, q *robotpb.PlayRequest, te
 		return invalid("loops: %d, want at most %d", q.Loops, mindlink.MaxLoops)
 	}
 	r := mindlink.Request{Clip: q.GetClip(), Trigger: q.GetTrigger(), Mood: q.GetMood(), Loops: int(q.Loops), Ignore: q.Ignore}
-	owns := false
+	holds := claim.Priority(0)
 	if q.Lease != "" {
 		if _, err := g.leases.get(c, q.Lease); err != nil {
 			return err
 		}
-		owns = true
+		holds = claim.Program
 	}
 	checked := time.Now()
-	ended, err := g.Play(ctx, Caller{c}, r, owns, func(p mindlink.Progress) error {
+	ended, err := g.Play(ctx, Caller{c}, r, holds, func(p mindlink.Progress) error {
 		if time.Since(checked) > beat {
 			checked = time.Now()
 			if err := g.still(ctx, c, Move); err != nil {
@@ -215,12 +215,12 @@ func encodeScreen(p *face.Picture, format string) ([]byte, error) {
 	}
 }
 
-// Play plays an animation for a client; owns: it holds the motors itself, and the animation goes before its other motions. tell hears what mindlink.Client's
-// Play tells. The errors have a kind and a code.
-func (g *Gateway) Play(ctx context.Context, c Caller, r mindlink.Request, owns bool, tell func(mindlink.Progress) error) (mindlink.Ended, error) {
+// Play plays an animation for a client. holds is the priority with which the client holds motors itself, if it does: the animation goes before its other
+// motions. tell hears what mindlink.Client's Play tells. The errors have a kind and a code.
+func (g *Gateway) Play(ctx context.Context, c Caller, r mindlink.Request, holds claim.Priority, tell func(mindlink.Progress) error) (mindlink.Ended, error) {
 	r.Program, r.Level = c.Program(), mindlink.Command
-	if owns {
-		r.Priority = int(claim.Program) + 1
+	if holds != 0 {
+		r.Priority = int(holds) + 1
 	}
 	return g.mind.Play(ctx, r, tell)
 }

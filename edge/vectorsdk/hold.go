@@ -12,6 +12,7 @@ import (
 	"kennel/edge/core"
 	"kennel/edge/coreclient"
 	"kennel/edge/corelink"
+	"kennel/edge/mind"
 	"kennel/edge/robot/claim"
 	"kennel/infra/api/live"
 	"kennel/infra/api/vectorpb"
@@ -48,6 +49,8 @@ type hold struct {
 	tracks   [tracks]*track // nil: the body has none
 	priority atomic.Uint32  // claim.Priority
 	over     chan struct{}  // closed at the end
+	plays    atomic.Int32   // animations under way, for which the robot's character has motors of the holder
+	played   atomic.Int64   // when the last of them ended, Unix nanoseconds
 }
 
 // track is a part of the body with its claim. An order of the head does not wait for the wheels.
@@ -174,8 +177,9 @@ func (h *hold) renew(ctx context.Context) bool {
 	if now == nil || time.Since(h.since) < settled {
 		return true
 	}
+	lent := h.plays.Load() > 0 || time.Since(time.Unix(0, h.played.Load())) < settled // an older report still names the character
 	return !slices.ContainsFunc(now.Owners, func(o live.Owner) bool {
-		return o.Program != h.program && slices.ContainsFunc(h.tracks[:], func(t *track) bool { return t != nil && slices.Contains(t.names, o.Device) })
+		return o.Program != h.program && !(lent && o.Program == mind.Program) && slices.ContainsFunc(h.tracks[:], func(t *track) bool { return t != nil && slices.Contains(t.names, o.Device) })
 	})
 }
 

@@ -136,12 +136,3 @@ func (f *Facade) enableMirrorMode(_ context.Context, c client, q *vectorpb.Enabl
 func (f *Facade) latestAttentionTransfer(context.Context, client, *vectorpb.LatestAttentionTransferRequest) (*vectorpb.LatestAttentionTransferResponse, error) {
 	return &vectorpb.LatestAttentionTransferResponse{Status: fine()}, nil
 }
-
-// listAnimations returns the names of no animations: this robot has none yet. The Python SDK asks before a program's first line (part of VEC-ANI-01).
-func (f *Facade) listAnimations(context.Context, client, *vectorpb.ListAnimationsRequest) (*vectorpb.ListAnimationsResponse, error) {
-	return &vectorpb.ListAnimationsResponse{Status: fine()}, nil
-}
-
-func (f *Facade) listAnimationTriggers(context.Context, client, *vectorpb.ListAnimationTriggersRequest) (*vectorpb.ListAnimationTriggersResponse, error) {
-	return &vectorpb.ListAnimationTriggersResponse{Status: fine()}, nil
-}

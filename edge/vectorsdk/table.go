@@ -179,6 +179,10 @@ func (f *Facade) handlers() map[string]handler {
 		"NavMapFeed":                 {right: gateway.Look, counted: true, stream: f.navMapFeed},
 		"ListAnimations":             unary(gateway.Look, f.listAnimations),
 		"ListAnimationTriggers":      unary(gateway.Look, f.listAnimationTriggers),
+		"PlayAnimation":              unary(gateway.Move, f.playAnimation),
+		"PlayAnimationTrigger":       unary(gateway.Move, f.playAnimationTrigger),
+		"DisplayFaceImageRGB":        unary(gateway.Talk, f.displayFaceImage),
+		"SetEyeColor":                unary(gateway.Talk, f.setEyeColor),
 		"GetLatestAttentionTransfer": unary(gateway.Look, f.latestAttentionTransfer),
 	}
 	maps.Copy(all, f.photoHandlers())
@@ -192,16 +196,12 @@ var absent = map[string]string{
 
 	"FindFaces": "an eye for faces",
 
-	"PlayAnimation": "animations", "PlayAnimationTrigger": "animations",
-
 	"AudioFeed": "a feed of its microphones", "ExternalAudioStreamPlayback": "sound", "SayText": "a voice",
 	"GetAlexaAuthState": "Alexa", "AlexaOptIn": "Alexa",
 
 	"ConnectCube": "a cube", "RollBlock": "a cube", "CubesAvailable": "a cube", "DisconnectCube": "a cube", "DockWithCube": "a cube", "FlashCubeLights": "a cube",
 	"ForgetPreferredCube": "a cube", "PickupObject": "a cube", "PlaceObjectOnGroundHere": "a cube", "PopAWheelie": "a cube", "RollObject": "a cube",
 	"SetCubeLights": "a cube", "SetPreferredCube": "a cube",
-
-	"DisplayFaceImageRGB": "a face on its display", "SetEyeColor": "a face on its display",
 
 	"EnrollFace": "an eye for faces", "SetFaceToEnroll": "an eye for faces", "TurnTowardsFace": "an eye for faces",
 }
