@@ -49,6 +49,7 @@ func plays(t *testing.T, r robotpb.RobotClient, token string, q *robotpb.PlayReq
 func TestPlay(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, display)
+	d.body.Measure("headPitch.turn", 0)
 	mindtest.Start(t, d.dir, mindtest.None)
 	r := d.dial(t)
 	l, err := r.Animations(as("look"), &robotpb.AnimationsRequest{})

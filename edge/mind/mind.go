@@ -290,9 +290,10 @@ func (m *Mind) Play(ctx context.Context, r mindlink.Request, tell func(mindlink.
 	return m.play(ctx, b, r, tell)
 }
 
-// choose returns the clip that a request names, or that its trigger draws.
+// choose returns the clip that a request names, or that its trigger draws, and how it plays: without joints whose position is not known, such as those of a
+// robot that has just started.
 func (m *Mind) choose(ctx context.Context, b *body, r *mindlink.Request) (c *clip.Clip, o clip.Options, err error) {
-	at := map[clip.Parts]float64{}
+	at, unknown := map[clip.Parts]float64{}, clip.Parts(0)
 	for part, slot := range map[clip.Parts]string{clip.HeadMotor: "robot.body.head.pitch.angle", clip.LiftMotor: "robot.body.arm.z.position"} {
 		if b.parts&part == 0 {
 			continue
@@ -301,13 +302,16 @@ func (m *Mind) choose(ctx context.Context, b *body, r *mindlink.Request) (c *cli
 		if err != nil {
 			return nil, o, coreError(err)
 		}
-		at[part], _ = values[0].Number() // a joint that was not measured begins at 0
+		var known bool
+		if at[part], known = values[0].Number(); !known {
+			unknown |= part
+		}
 	}
 	o = clip.Options{Level: levels[r.Level], Loops: r.Loops, Head: at[clip.HeadMotor], Lift: at[clip.LiftMotor]}
 	for _, i := range r.Ignore {
 		o.Ignore |= ignorable[i]
 	}
-	o.Ignore |= motors &^ b.parts
+	o.Ignore |= motors&^b.parts | unknown
 	if r.Clip != "" {
 		if c = m.cfg.Library.Clips[r.Clip]; c == nil {
 			return nil, o, errs.Coded(errs.NotFound, "not_found", "clip %.60q: this robot has none of that name", r.Clip)
@@ -333,6 +337,13 @@ func (m *Mind) play(ctx context.Context, b *body, r mindlink.Request, tell func(
 	}
 	parts := c.Parts() &^ o.Ignore
 	lacks := b.lacks(c.Parts() &^ clip.CubeLights)
+	asked := clip.Parts(0)
+	for _, i := range r.Ignore {
+		asked |= ignorable[i]
+	}
+	for _, name := range (o.Ignore & b.parts & c.Parts() &^ asked).Names() {
+		lacks = append(lacks, mindlink.LeftOut{Track: name, Reason: "its position is not known yet"})
+	}
 	if parts&b.parts == 0 {
 		return e, errs.Coded(errs.Invalid, "unable", "%s: this body has nothing that it uses (%s)", c.Name, c.Parts())
 	}

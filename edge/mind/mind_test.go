@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -66,6 +67,7 @@ func newDesk(t *testing.T, more ...robot.Part) *desk {
 	}
 	d := &desk{Client: mindlink.NewClient(dir.Name())}
 	d.body, d.end = robotdtest.Start(t, dir.Name(), more...)
+	d.body.Measure("headPitch.turn", 0)
 	ctx, cancel := context.WithTimeout(t.Context(), 4*patience)
 	d.ctx = ctx
 	connect := func(name string, hear func(corelink.Message)) *coreclient.Client {
@@ -186,6 +188,12 @@ func TestPlay(t *testing.T) {
 	}
 	if got := d.sets("robot.body.led[0].r"); len(got) < 2 || got[0] != 1 || got[len(got)-1] != 0 {
 		t.Errorf("light %v", got)
+	}
+	d.body.Measure("headPitch.turn", math.NaN())
+	if began, ended := d.play(t, d.ctx, mindlink.Request{Trigger: "Nod", Program: "a"}); !slices.Equal(tracks(began.LeftOut), []string{"audio", "head", "lift"}) {
+		t.Errorf("without a measured head: %+v, %+v", began, <-ended)
+	} else {
+		<-ended
 	}
 	lease, err := d.other.Claim(d.ctx, 0, claim.Idle, "headPitch", "led[0]")
 	if err != nil {
