@@ -4,11 +4,13 @@ import (
 	"context"
 	"log/slog"
 	"os"
+	"time"
 
 	"kennel/edge/anim/repertoire"
 	"kennel/edge/body/monoclock"
 	"kennel/edge/coreclient"
 	"kennel/edge/corelink"
+	"kennel/edge/face"
 	"kennel/edge/mind/mindlink"
 	"kennel/infra/cli/version"
 	"kennel/infra/runner"
@@ -20,8 +22,14 @@ const Program = "mindd"
 // Motions makes a Config.Motion for the robot at the other end of a connection.
 type Motions func(*corelink.Client, *coreclient.Client) func(ctx context.Context, name string, tell func(string)) error
 
-// Serve runs the character of the robot in a folder, with Kennel's own animations, until ctx ends.
-func Serve(ctx context.Context, log *slog.Logger, root *os.Root, seed uint64, motions Motions) error {
+// Notice says what the robot has to show instead of its eyes, such as a code, and in which words; "": nothing. It is asked twice a second.
+type Notice func() (big, words string)
+
+// noticesEvery is how often notices are looked for.
+const noticesEvery = 500 * time.Millisecond
+
+// Serve runs the character of the robot in a folder, with Kennel's own animations, until ctx ends. Of notices the first that has something to show is shown.
+func Serve(ctx context.Context, log *slog.Logger, root *os.Root, seed uint64, motions Motions, notices ...Notice) error {
 	library, err := repertoire.Library()
 	if err != nil {
 		return err
@@ -40,5 +48,36 @@ func Serve(ctx context.Context, log *slog.Logger, root *os.Root, seed uint64, mo
 	return runner.Run(ctx, log, runner.Config{},
 		runner.Service{Name: "corelink", Run: func(ctx context.Context) error { return link.Run(ctx, hear) }},
 		runner.Service{Name: "mind", Run: m.Run, Fatal: true},
+		runner.Service{Name: "notices", Run: func(ctx context.Context) error { return m.show(ctx, notices) }},
 		runner.Service{Name: "mindlink", Run: func(ctx context.Context) error { return mindlink.Serve(ctx, root, m) }})
+}
+
+// show looks for notices until ctx ends.
+func (m *Mind) show(ctx context.Context, notices []Notice) error {
+	tick := time.NewTicker(noticesEvery)
+	defer tick.Stop()
+	shown := [2]string{}
+	for {
+		now := [2]string{}
+		for _, n := range notices {
+			if now[0], now[1] = n(); now[0] != "" {
+				break
+			}
+		}
+		if now != shown {
+			shown = now
+			var p *face.Picture
+			if now[0] != "" {
+				p = face.Notice(now[0], now[1])
+			}
+			if err := m.in(ctx, func(time.Duration) { m.screen.notice = p }); err != nil {
+				return nil // it ends
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
 }

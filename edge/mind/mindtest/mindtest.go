@@ -24,7 +24,7 @@ func None(*corelink.Client, *coreclient.Client) func(context.Context, string, fu
 }
 
 // Start runs the character of the robot in dir, whose robotd runs, until the end of the test. It returns when it answers.
-func Start(t testing.TB, dir string, motions mind.Motions) *mindlink.Client {
+func Start(t testing.TB, dir string, motions mind.Motions, notices ...mind.Notice) *mindlink.Client {
 	t.Helper()
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -32,7 +32,7 @@ func Start(t testing.TB, dir string, motions mind.Motions) *mindlink.Client {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- mind.Serve(ctx, slog.New(slog.DiscardHandler), root, 1, motions) }()
+	go func() { ended <- mind.Serve(ctx, slog.New(slog.DiscardHandler), root, 1, motions, notices...) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {

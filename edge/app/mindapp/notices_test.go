@@ -1,0 +1,80 @@
+package mindapp
+
+import (
+	"context"
+	"errors"
+	"os"
+	"testing"
+	"time"
+
+	"kennel/edge/agent/health/faults"
+	"kennel/edge/agent/ownership/claim"
+	"kennel/edge/coreserver/robotdtest"
+	"kennel/edge/env/robotfs"
+	"kennel/edge/face"
+	"kennel/edge/faultcode"
+	"kennel/edge/mind/mindlink"
+	"kennel/edge/mind/mindtest"
+	"kennel/edge/robot"
+	"kennel/infra/testwait"
+)
+
+// TestNotices: the display shows how far an update is, instead of it the claim code, instead of both the number of a fault, and the eyes again afterwards
+// (part of VEC-FLT-10).
+func TestNotices(t *testing.T) {
+	t.Parallel()
+	root, err := os.OpenRoot(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { root.Close() })
+	robotdtest.Start(t, root.Name(), robot.Part{Path: "body.head.display", Is: []string{"VideoOut"}})
+	c := mindtest.Start(t, root.Name(), mindtest.None, Notices(root)...)
+	shows := func(what string, is func(*face.Picture) bool) {
+		t.Helper()
+		testwait.Until(t, time.Minute, what, func() error {
+			seen := errors.New("seen")
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			err := c.Watch(ctx, mindlink.MaxRate, func(f mindlink.Frame) error {
+				if !is(f.Picture) {
+					return errors.New("another picture")
+				}
+				return seen
+			})
+			if errors.Is(err, seen) {
+				return nil
+			}
+			return err
+		})
+	}
+	notice := func(big, words string) func(*face.Picture) bool {
+		want := face.Notice(big, words)
+		return func(p *face.Picture) bool { return *p == *want }
+	}
+	put := func(name, text string) {
+		t.Helper()
+		if err := robotfs.WriteFile(root, name, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, text := range map[string]string{"phase": "download", "expected-download-size": "4000", "progress": "1000"} {
+		put("run/update-engine/"+name, text)
+	}
+	shows("an update", notice("25 %", "Installing an update"))
+	put(claim.CodeFile, "K7QM-3XW9\n")
+	shows("a code", notice("K7QM-3XW9", "Claim code: type it on your robot's page"))
+	put(faults.ShowingFile, "898\n")
+	shows("a fault", notice("898", faultcode.Code(898).Text()))
+	if err := errors.Join(root.RemoveAll("run/update-engine"), root.Remove(claim.CodeFile), root.Remove(faults.ShowingFile)); err != nil {
+		t.Fatal(err)
+	}
+	shows("the eyes", func(p *face.Picture) bool {
+		for _, v := range p.Pix {
+			if v == 0xffff {
+				return false // letters are white, and eyes are not
+			}
+		}
+		return true
+	})
+}
