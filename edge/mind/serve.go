@@ -22,13 +22,13 @@ const Program = "mindd"
 // Motions makes a Config.Motion for the robot at the other end of a connection.
 type Motions func(*corelink.Client, *coreclient.Client) func(ctx context.Context, name string, tell func(string)) error
 
-// Notice says what the robot has to show instead of its eyes, such as a code, and in which words; "": nothing. It is asked twice a second.
+// Notice returns a text to show instead of the eyes, such as a code, and words about it; "": none. It is called twice a second.
 type Notice func() (big, words string)
 
 // noticesEvery is how often notices are looked for.
 const noticesEvery = 500 * time.Millisecond
 
-// Serve runs the character of the robot in a folder, with Kennel's own animations, until ctx ends. Of notices the first that has something to show is shown.
+// Serve runs the character of the robot in a folder, with Kennel's own animations, until ctx ends. The first notice that returns a text is shown.
 func Serve(ctx context.Context, log *slog.Logger, root *os.Root, seed uint64, motions Motions, notices ...Notice) error {
 	library, err := repertoire.Library()
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 )
 
 // listAnimations returns the names of the animations; of none, if the robot's character does not run: the Python SDK asks before a program's first line
-// (part of VEC-ANI-01).
+// (VEC-ANI-01).
 func (f *Facade) listAnimations(ctx context.Context, _ client, _ *vectorpb.ListAnimationsRequest) (*vectorpb.ListAnimationsResponse, error) {
 	a := &vectorpb.ListAnimationsResponse{Status: fine()}
 	l, _ := f.cfg.Gateway.Mind().List(ctx)
@@ -119,7 +119,7 @@ func (f *Facade) displayFaceImage(ctx context.Context, c client, q *vectorpb.Dis
 	return &vectorpb.DisplayFaceImageRGBResponse{Status: heard()}, nil
 }
 
-// setEyeColor gives the eyes a colour, which no setting keeps (VEC-DIS-03).
+// setEyeColor gives the eyes a colour, which no setting keeps (part of VEC-DIS-03).
 func (f *Facade) setEyeColor(ctx context.Context, c client, q *vectorpb.SetEyeColorRequest) (*vectorpb.SetEyeColorResponse, error) {
 	if f.control.of(c) == nil {
 		return &vectorpb.SetEyeColorResponse{Status: forbidden()}, nil

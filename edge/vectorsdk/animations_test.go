@@ -17,7 +17,7 @@ import (
 )
 
 // TestAnimations: a program lists animations and triggers and plays them with control alone, which it keeps although the robot's character has its motors
-// meanwhile; loops, tracks that are ignored, and a name that the robot does not have (part of VEC-ANI-01 to 03).
+// meanwhile; loops, tracks that are ignored, and a name that the robot does not have (VEC-ANI-01, part of VEC-ANI-02, part of VEC-ANI-03).
 func TestAnimations(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, robot.Part{Path: "body.head.display", Is: []string{"VideoOut"}})

@@ -266,7 +266,7 @@ func TestGoldenJSON(t *testing.T) {
 		{"version_state", ``, `{"status":{"code":3},"os_version":"2.1.0.7","engine_build_id":"kennel"}`}, // VEC-EVT-10
 		{"sdk_initialization", `{"sdk_module_version":"0.8","python_version":"3.12"}`, `{"status":{"code":3}}`},
 		{"get_latest_attention_transfer", `{}`, `{"status":{"code":3},"latest_attention_transfer":null}`}, // part of VEC-ATT-01
-		{"list_animations", ``, `{"status":{"code":3},"animation_names":[]}`},                             // part of VEC-ANI-01
+		{"list_animations", ``, `{"status":{"code":3},"animation_names":[]}`},                             // VEC-ANI-01
 		{"list_animation_triggers", ``, `{"status":{"code":3},"animation_trigger_names":[]}`},
 		{"delete_custom_objects", `{"mode":"DELETION_MASK_ARCHETYPES"}`, `{"status":{"code":3}}`},                                                                       // part of VEC-ACC-12
 		{"user_authentication", `{"user_session_id":"c2Vzc2lvbg==","client_name":"bXkgcHJvZ3JhbQ=="}`, `{"status":{"code":1},"code":1,"client_token_guid":"dG9rZW4="}`}, // VEC-AUTH-10
