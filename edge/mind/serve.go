@@ -16,9 +16,6 @@ import (
 	"kennel/infra/runner"
 )
 
-// Program is the name under which robotd knows the character.
-const Program = "mindd"
-
 // Motions makes a Config.Motion for the robot at the other end of a connection.
 type Motions func(*corelink.Client, *coreclient.Client) func(ctx context.Context, name string, tell func(string)) error
 
@@ -38,9 +35,9 @@ func Serve(ctx context.Context, log *slog.Logger, root *os.Root, seed uint64, mo
 	if err != nil {
 		return err
 	}
-	link := corelink.NewClient(root.Name(), corelink.WithHello(corelink.Hello{Program: Program, Version: version.String(), PID: uint32(os.Getpid())}))
+	link := corelink.NewClient(root.Name(), corelink.WithHello(corelink.Hello{Program: mindlink.Program, Version: version.String(), PID: uint32(os.Getpid())}))
 	core := coreclient.New(link)
-	m := New(Config{Core: core, Program: Program, Library: library, Moods: moods, Log: log, Now: monoclock.Now, Seed: seed, Motion: motions(link, core)})
+	m := New(Config{Core: core, Program: mindlink.Program, Library: library, Moods: moods, Log: log, Now: monoclock.Now, Seed: seed, Motion: motions(link, core)})
 	hear := func(msg corelink.Message) {
 		core.Handle(msg)
 		m.Hear(msg)

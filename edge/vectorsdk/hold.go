@@ -12,7 +12,7 @@ import (
 	"kennel/edge/core"
 	"kennel/edge/coreclient"
 	"kennel/edge/corelink"
-	"kennel/edge/mind"
+	"kennel/edge/mind/mindlink"
 	"kennel/edge/robot/claim"
 	"kennel/infra/api/live"
 	"kennel/infra/api/vectorpb"
@@ -179,7 +179,7 @@ func (h *hold) renew(ctx context.Context) bool {
 	}
 	lent := h.plays.Load() > 0 || time.Since(time.Unix(0, h.played.Load())) < settled // an older report still names the character
 	return !slices.ContainsFunc(now.Owners, func(o live.Owner) bool {
-		return o.Program != h.program && !(lent && o.Program == mind.Program) && slices.ContainsFunc(h.tracks[:], func(t *track) bool { return t != nil && slices.Contains(t.names, o.Device) })
+		return o.Program != h.program && !(lent && o.Program == mindlink.Program) && slices.ContainsFunc(h.tracks[:], func(t *track) bool { return t != nil && slices.Contains(t.names, o.Device) })
 	})
 }
 

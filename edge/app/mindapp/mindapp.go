@@ -34,7 +34,7 @@ func Main(args []string, getenv func(string) string, stdout, stderr io.Writer) i
 func command() *cobra.Command {
 	var root, level string
 	cmd := &cobra.Command{
-		Use:   mind.Program,
+		Use:   mindlink.Program,
 		Short: "Run a robot's character: animations, and the face on its display",
 		Long: `Run a robot's character. It plays animations on the body that robotd drives, and leaves out what the body does not have. Other programs of the robot connect to
 the socket ` + mindlink.SocketPath + ` below the root. SIGTERM and SIGINT end what plays, and the program with code 0.`,
@@ -59,7 +59,7 @@ the socket ` + mindlink.SocketPath + ` below the root. SIGTERM and SIGINT end wh
 			if err != nil {
 				return cli.Usage("-log-level: %w", err)
 			}
-			c := crash.Begin(root, mind.Program, bodies.Hardware{}, cli.Getenv(cmd.Context()), log)
+			c := crash.Begin(root, mindlink.Program, bodies.Hardware{}, cli.Getenv(cmd.Context()), log)
 			defer c.End()
 			log.InfoContext(cmd.Context(), "mindd running", "version", version.String(), "root", root)
 			return mind.Serve(cmd.Context(), log, dir, seed(dir), Motions, Notices(dir)...)

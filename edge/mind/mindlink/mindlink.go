@@ -16,6 +16,9 @@ import (
 	"kennel/edge/face"
 )
 
+// Program is the name of the program, under which robotd knows it.
+const Program = "mindd"
+
 // SocketPath is where mindd listens, below the robot's root.
 const SocketPath = "run/kennel-mind/socket"
 
