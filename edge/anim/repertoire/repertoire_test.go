@@ -128,3 +128,29 @@ func TestWays(t *testing.T) {
 		}
 	}
 }
+
+// FuzzMoods: a table is refused as clip.ErrClip, or each of its ways names a part and one thing to play.
+func FuzzMoods(f *testing.F) {
+	f.Add(moods)
+	f.Add([]byte(`{"a": [{"with": "robot.x", "motion": "wag"}], "b": null}`))
+	l, err := Library()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		m, err := ParseMoods(b, l)
+		if err != nil {
+			if !errors.Is(err, clip.ErrClip) {
+				t.Fatal(err)
+			}
+			return
+		}
+		for name, ways := range m {
+			for _, w := range ways {
+				if got, ok := m.Way(name, []string{w.With}); !ok || (got.Trigger == "") == (got.Motion == "") {
+					t.Errorf("%s with %s: %+v", name, w.With, got)
+				}
+			}
+		}
+	})
+}
