@@ -79,7 +79,7 @@ const progressEvery = 200 * time.Millisecond
 func New(cfg Config) *Mind {
 	m := &Mind{cfg: cfg, asks: make(chan func(time.Duration)), over: make(chan struct{}), chooser: clip.NewChooser(cfg.Library, cfg.Seed)}
 	m.player = clip.NewPlayer(clip.Vector, &m.locks, cfg.Seed)
-	m.screen = screen{drawer: face.NewDrawer(face.Standard), color: face.Teal, watchers: map[*watcher]bool{}}
+	m.screen = screen{drawer: face.NewDrawer(face.Standard), chosen: face.Teal, watchers: map[*watcher]bool{}}
 	return m
 }
 
@@ -535,11 +535,11 @@ func (m *Mind) Eyes(ctx context.Context, e mindlink.Eyes) error {
 			return errs.Coded(errs.Invalid, "invalid", "%s: expected 0 to 1, found %v", name, v)
 		}
 	}
-	c := face.Color{Hue: e.Hue, Saturation: e.Saturation}
+	c := &face.Color{Hue: e.Hue, Saturation: e.Saturation}
 	if e.Forget {
-		c = face.Teal
+		c = nil
 	}
-	return m.in(ctx, func(time.Duration) { m.screen.color = c })
+	return m.in(ctx, func(time.Duration) { m.screen.given = c })
 }
 
 // Watch gives frames of the display. See mindlink.Mind.

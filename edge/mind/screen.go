@@ -10,7 +10,8 @@ import (
 // screen is the display: the eyes, or what is shown instead of them. It belongs to the loop.
 type screen struct {
 	drawer   *face.Drawer
-	color    face.Color
+	chosen   face.Color    // by the owner
+	given    *face.Color   // by a program instead; nil: none
 	picture  *face.Picture // instead of the eyes; nil: none
 	until    time.Duration // of picture
 	notice   *face.Picture // instead of everything; nil: none
@@ -45,7 +46,11 @@ func (s *screen) draw(now time.Duration, p *face.Params) {
 	}
 	if pic == nil {
 		pic = &face.Picture{}
-		s.drawer.Draw(pic, p, s.color)
+		c := s.chosen
+		if s.given != nil {
+			c = *s.given
+		}
+		s.drawer.Draw(pic, p, c)
 	}
 	s.seq++
 	f := mindlink.Frame{Seq: s.seq, At: now, Picture: pic}

@@ -22,11 +22,20 @@ type Motions func(*corelink.Client, *coreclient.Client) func(ctx context.Context
 // Notice returns a text to show instead of the eyes, such as a code, and words about it; "": none. It is called twice a second.
 type Notice func() (big, words string)
 
-// noticesEvery is how often notices are looked for.
+// Own is what a robot's character has besides Kennel's animations.
+type Own struct {
+	Seed    uint64 // of blinks and choices
+	Motions Motions
+	Notices []Notice // the first that returns a text is shown
+	// Color returns the colour of the eyes that the owner chose; false: none. It is called twice a second. nil: the usual colour.
+	Color func() (face.Color, bool)
+}
+
+// noticesEvery is how often notices and the colour are looked for.
 const noticesEvery = 500 * time.Millisecond
 
-// Serve runs the character of the robot in a folder, with Kennel's own animations, until ctx ends. The first notice that returns a text is shown.
-func Serve(ctx context.Context, log *slog.Logger, root *os.Root, seed uint64, motions Motions, notices ...Notice) error {
+// Serve runs the character of the robot in a folder, with Kennel's own animations, until ctx ends.
+func Serve(ctx context.Context, log *slog.Logger, root *os.Root, own Own) error {
 	library, err := repertoire.Library()
 	if err != nil {
 		return err
@@ -37,7 +46,7 @@ func Serve(ctx context.Context, log *slog.Logger, root *os.Root, seed uint64, mo
 	}
 	link := corelink.NewClient(root.Name(), corelink.WithHello(corelink.Hello{Program: mindlink.Program, Version: version.String(), PID: uint32(os.Getpid())}))
 	core := coreclient.New(link)
-	m := New(Config{Core: core, Program: mindlink.Program, Library: library, Moods: moods, Log: log, Now: monoclock.Now, Seed: seed, Motion: motions(link, core)})
+	m := New(Config{Core: core, Program: mindlink.Program, Library: library, Moods: moods, Log: log, Now: monoclock.Now, Seed: own.Seed, Motion: own.Motions(link, core)})
 	hear := func(msg corelink.Message) {
 		core.Handle(msg)
 		m.Hear(msg)
@@ -45,18 +54,18 @@ func Serve(ctx context.Context, log *slog.Logger, root *os.Root, seed uint64, mo
 	return runner.Run(ctx, log, runner.Config{},
 		runner.Service{Name: "corelink", Run: func(ctx context.Context) error { return link.Run(ctx, hear) }},
 		runner.Service{Name: "mind", Run: m.Run, Fatal: true},
-		runner.Service{Name: "notices", Run: func(ctx context.Context) error { return m.show(ctx, notices) }},
+		runner.Service{Name: "notices", Run: func(ctx context.Context) error { return m.show(ctx, own) }},
 		runner.Service{Name: "mindlink", Run: func(ctx context.Context) error { return mindlink.Serve(ctx, root, m) }})
 }
 
-// show looks for notices until ctx ends.
-func (m *Mind) show(ctx context.Context, notices []Notice) error {
+// show looks for notices and the colour of the eyes until ctx ends.
+func (m *Mind) show(ctx context.Context, own Own) error {
 	tick := time.NewTicker(noticesEvery)
 	defer tick.Stop()
-	shown := [2]string{}
+	shown, chosen := [2]string{}, face.Teal
 	for {
 		now := [2]string{}
-		for _, n := range notices {
+		for _, n := range own.Notices {
 			if now[0], now[1] = n(); now[0] != "" {
 				break
 			}
@@ -69,6 +78,18 @@ func (m *Mind) show(ctx context.Context, notices []Notice) error {
 			}
 			if err := m.in(ctx, func(time.Duration) { m.screen.notice = p }); err != nil {
 				return nil // it ends
+			}
+		}
+		if own.Color != nil {
+			c, ok := own.Color()
+			if !ok {
+				c = face.Teal
+			}
+			if c != chosen {
+				chosen = c
+				if err := m.in(ctx, func(time.Duration) { m.screen.chosen, m.screen.given = c, nil }); err != nil {
+					return nil // it ends
+				}
 			}
 		}
 		select {

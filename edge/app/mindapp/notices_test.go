@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"kennel/edge/env/robotfs"
 	"kennel/edge/face"
 	"kennel/edge/faultcode"
+	"kennel/edge/mind"
 	"kennel/edge/mind/mindlink"
 	"kennel/edge/mind/mindtest"
 	"kennel/edge/robot"
@@ -29,7 +31,7 @@ func TestNotices(t *testing.T) {
 	}
 	t.Cleanup(func() { root.Close() })
 	robotdtest.Start(t, root.Name(), robot.Part{Path: "body.head.display", Is: []string{"VideoOut"}})
-	c := mindtest.Start(t, root.Name(), mindtest.None, Notices(root)...)
+	c := mindtest.With(t, root.Name(), mind.Own{Motions: mindtest.None, Notices: Notices(root), Color: Color(root)})
 	shows := func(what string, is func(*face.Picture) bool) {
 		t.Helper()
 		testwait.Until(t, time.Minute, what, func() error {
@@ -69,6 +71,16 @@ func TestNotices(t *testing.T) {
 	if err := errors.Join(root.RemoveAll("run/update-engine"), root.Remove(claim.CodeFile), root.Remove(faults.ShowingFile)); err != nil {
 		t.Fatal(err)
 	}
+	red := func(v uint16) bool { return v&0x07ff == 0 }
+	put(settingsFile, `{"jdoc": {"eye_color": 4, "custom_eye_color": {"enabled": true, "hue": 0, "saturation": 1}}}`)
+	shows("red eyes, as the owner chose", func(p *face.Picture) bool {
+		return !slices.ContainsFunc(p.Pix[:], func(v uint16) bool { return !red(v) })
+	})
+	put(settingsFile, `{"jdoc": {"eye_color": 4, "custom_eye_color": {"enabled": false, "hue": 0, "saturation": 1}}}`)
+	shows("blue eyes", func(p *face.Picture) bool { // hue 0.57 has most blue, and no red
+		return slices.ContainsFunc(p.Pix[:], func(v uint16) bool { return v&31 > 20 }) && !slices.ContainsFunc(p.Pix[:], func(v uint16) bool { return v>>11 > 8 })
+	})
+	put(settingsFile, `{"jdoc": {"eye_color": 99}}`)
 	shows("the eyes", func(p *face.Picture) bool {
 		for _, v := range p.Pix {
 			if v == 0xffff {

@@ -119,7 +119,7 @@ type Image struct {
 // ImageSize is how many bytes the pixels of a picture have.
 const ImageSize = 2 * face.Width * face.Height
 
-// Eyes gives the eyes a colour until another one comes, or mindd ends.
+// Eyes gives the eyes a colour until another one comes, the owner chooses one, or mindd ends.
 type Eyes struct {
 	Hue        float32 `json:"hue"`        // 0 to 1, around the circle from red over green and blue
 	Saturation float32 `json:"saturation"` // 0 to 1

@@ -24,7 +24,13 @@ func None(*corelink.Client, *coreclient.Client) func(context.Context, string, fu
 }
 
 // Start runs the character of the robot in dir, whose robotd runs, until the end of the test. It returns when it answers.
-func Start(t testing.TB, dir string, motions mind.Motions, notices ...mind.Notice) *mindlink.Client {
+func Start(t testing.TB, dir string, motions mind.Motions) *mindlink.Client {
+	t.Helper()
+	return With(t, dir, mind.Own{Seed: 1, Motions: motions})
+}
+
+// With is Start with more of its own.
+func With(t testing.TB, dir string, own mind.Own) *mindlink.Client {
 	t.Helper()
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -32,7 +38,7 @@ func Start(t testing.TB, dir string, motions mind.Motions, notices ...mind.Notic
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- mind.Serve(ctx, slog.New(slog.DiscardHandler), root, 1, motions, notices...) }()
+	go func() { ended <- mind.Serve(ctx, slog.New(slog.DiscardHandler), root, own) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {

@@ -1,0 +1,47 @@
+package mindapp
+
+import (
+	"encoding/json"
+	"os"
+	"slices"
+	"strconv"
+
+	"kennel/edge/env/robotfs"
+	"kennel/edge/face"
+	"kennel/jdocs"
+)
+
+// settingsFile is the robot's copy of its settings, which agentd keeps (part of VEC-JDS-07).
+const settingsFile = robotfs.Persistent + "/jdocs/" + string(jdocs.RobotSettings) + ".json"
+
+// Color returns the colour of the eyes that the owner chose, as the settings on the robot's disk say (part of VEC-DOC-03).
+func Color(root *os.Root) func() (face.Color, bool) {
+	schema, _ := jdocs.SchemaOf(jdocs.RobotSettings) // it is one
+	return func() (face.Color, bool) {
+		var doc struct {
+			Settings struct {
+				Number int `json:"eye_color"`
+				Custom struct {
+					Enabled         bool
+					Hue, Saturation float32
+				} `json:"custom_eye_color"`
+			} `json:"jdoc"`
+		}
+		if b, err := robotfs.ReadFile(root, settingsFile); err != nil || json.Unmarshal(b, &doc) != nil {
+			return face.Color{}, false // there are none yet
+		}
+		if c := doc.Settings.Custom; c.Enabled {
+			return face.Color{Hue: c.Hue, Saturation: c.Saturation}, true
+		}
+		i := slices.IndexFunc(schema.Fields, func(f jdocs.Field) bool { return f.Name == "eye_color" })
+		if i < 0 {
+			return face.Color{}, false
+		}
+		for _, c := range schema.Fields[i].Choices {
+			if string(c.Value) == strconv.Itoa(doc.Settings.Number) {
+				return face.Color{Hue: float32(c.Hue), Saturation: float32(c.Saturation)}, true
+			}
+		}
+		return face.Color{}, false
+	}
+}
