@@ -22,7 +22,7 @@ type Motions func(*corelink.Client, *coreclient.Client) func(ctx context.Context
 // Notice returns a text to show instead of the eyes, such as a code, and words about it; "": none. It is called twice a second.
 type Notice func() (big, words string)
 
-// Own is what a robot's character has besides Kennel's animations.
+// Own lists what a robot's character has besides Kennel's animations.
 type Own struct {
 	Seed    uint64 // of blinks and choices
 	Motions Motions
