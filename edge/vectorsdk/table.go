@@ -149,9 +149,9 @@ func (f *Facade) handlers() map[string]handler {
 		"GetFeatureFlag":         unary(gateway.Look, f.getFeatureFlag),
 		"GetFeatureFlagList":     unary(gateway.Look, f.getFeatureFlagList),
 		"PullJdocs":              unary(gateway.Look, f.pullJdocs),
-		"UpdateSettings":         unary(gateway.Move, f.updateSettings),
-		"UpdateAccountSettings":  unary(gateway.Move, f.updateAccountSettings),
-		"UpdateUserEntitlements": unary(gateway.Move, f.updateUserEntitlements),
+		"UpdateSettings":         unary(gateway.Change, f.updateSettings),
+		"UpdateAccountSettings":  unary(gateway.Change, f.updateAccountSettings),
+		"UpdateUserEntitlements": unary(gateway.Change, f.updateUserEntitlements),
 		"SetMasterVolume":        unary(gateway.Talk, f.setMasterVolume),
 
 		"GetOnboardingState":  unary(gateway.Look, f.getOnboardingState),
