@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -148,6 +149,12 @@ func (g *Gateway) keepUses(ctx context.Context) error {
 	}
 }
 
+// Outcomes for Note, beside those of OutcomeOf.
+const (
+	Begun    = "begun"    // of a stream
+	Answered = "answered" // a call whose answer says more
+)
+
 // Note writes down what a client did through a facade: a call, its text, and how it ended (OutcomeOf).
 func (g *Gateway) Note(c Caller, call, what, outcome string) {
 	g.used.note(c.c.Name, call, what, outcome)
@@ -184,7 +191,7 @@ func (g *Gateway) noted(x call) call {
 	if f := x.stream; f != nil {
 		x.stream = func(ctx context.Context, c caller, q proto.Message, tell func(proto.Message) error) error {
 			if _, ok := q.(*robotpb.OrderRequest); !ok {
-				g.used.note(c.Name, x.name, "", "begun")
+				g.used.note(c.Name, x.name, whatOf(q), Begun)
 				return f(ctx, c, q, tell)
 			}
 			outcome := ""
@@ -216,6 +223,8 @@ func whatOf(q proto.Message) string {
 			text = o.String()
 		}
 		return quoted.ReplaceAllString(text, `"…"`)
+	case *robotpb.PlayRequest:
+		return cmp.Or(q.GetClip(), q.GetTrigger(), q.GetMood())
 	case *robotpb.ClaimRequest:
 		return join(q.Parts)
 	case *robotpb.ChangeRequest: // their values may be personal

@@ -48,6 +48,9 @@ func (f *Facade) table() []call {
 				return nil, errAbsent(name, x.absent)
 			}
 		}
+		if !x.open {
+			x.handler = f.noted(name, x.handler)
+		}
 		out = append(out, x)
 	}
 	for _, m := range vectorpb.ExternalInterface_ServiceDesc.Methods {
@@ -57,6 +60,28 @@ func (f *Facade) table() []call {
 		add(s.StreamName, s.ClientStreams, s.ServerStreams)
 	}
 	return out
+}
+
+// noted is h, of which the robot writes down each call: what an answer says about an action is not looked at.
+func (f *Facade) noted(name string, h handler) handler {
+	if do := h.unary; do != nil {
+		h.unary = func(ctx context.Context, c client, q proto.Message) (proto.Message, error) {
+			a, err := do(ctx, c, q)
+			outcome := gateway.Answered
+			if err != nil {
+				outcome = gateway.OutcomeOf(err)
+			}
+			f.cfg.Gateway.Note(c.Caller, name, "", outcome)
+			return a, err
+		}
+	}
+	if flow := h.stream; flow != nil {
+		h.stream = func(ctx context.Context, c client, receive func() (proto.Message, error), send func(proto.Message) error) error {
+			f.cfg.Gateway.Note(c.Caller, name, "", gateway.Begun)
+			return flow(ctx, c, receive, send)
+		}
+	}
+	return h
 }
 
 // requestOf returns the type of a call's requests.

@@ -64,8 +64,8 @@ func (v robotPage) uses() (out []useView) {
 		switch u.Outcome {
 		case "done":
 			word = "done"
-		case "begun":
-			word = "begun"
+		case "begun", "answered":
+			word = u.Outcome
 		case "blocked", "missed", "astray", "stopped", "cancelled", "expired", "released":
 			word = "ended early"
 		case "":

@@ -57,7 +57,7 @@ type Use struct {
 	Program string    `json:"program"`           // the name of its token
 	Call    string    `json:"call"`              // as the robot's API names it, or OtherCalls
 	What    string    `json:"what,omitempty"`    // an order as text, names of parts or settings
-	Outcome string    `json:"outcome,omitempty"` // "done", "begun" of a stream, the outcome of an order, or the code of a refusal
+	Outcome string    `json:"outcome,omitempty"` // "done", "answered", "begun" of a stream, the outcome of an order, or the code of a refusal
 	Times   int       `json:"times"`
 	At      time.Time `json:"at"` // the last time, by the robot's clock
 }
