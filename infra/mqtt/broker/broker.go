@@ -14,6 +14,7 @@ import (
 	"kennel/infra/api/topics"
 	"kennel/infra/logging"
 	"kennel/infra/mqtt/brokerapi"
+	"kennel/infra/mqtt/brokerauth"
 )
 
 // maxPacket is topics.MaxPayload and room for a header with a topic. It also bounds the cost of a stranger's CONNECT.
@@ -54,7 +55,7 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger) error {
 		return fmt.Errorf("broker: %w", err)
 	}
 	files.now.Store(now)
-	deny, err := openDenied(cfg.Denied)
+	deny, err := brokerauth.OpenDenied(cfg.Denied)
 	if err != nil {
 		return fmt.Errorf("broker: deny list: %w", err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"kennel/infra/admission"
 	"kennel/infra/api/topics"
+	"kennel/infra/mqtt/brokerauth"
 	"kennel/infra/thing"
 )
 
@@ -40,7 +41,7 @@ func FuzzSession(f *testing.F) {
 	f.Add(append(connect, 0xc0, 0, 0x62, 2, 0, 7, 0x40, 2, 0, 7, 0xe0, 0))
 
 	server := mochi.New(&mochi.Options{InlineClient: true, Logger: slog.New(slog.DiscardHandler)})
-	deny, err := openDenied("")
+	deny, err := brokerauth.OpenDenied("")
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -75,7 +76,7 @@ func FuzzSession(f *testing.F) {
 		var wg sync.WaitGroup
 		wg.Go(func() { _, _ = io.Copy(io.Discard, theirs) })
 		wg.Go(func() { _, _ = theirs.Write(data); _ = theirs.Close() })
-		_ = server.EstablishConnection("fuzz", &peer{Conn: ours, who: identity{cn: string(me), thing: me, notAfter: time.Now().Add(time.Hour)}})
+		_ = server.EstablishConnection("fuzz", &peer{Conn: ours, who: brokerauth.Identity{CN: string(me), Thing: me, NotAfter: time.Now().Add(time.Hour)}})
 		_ = ours.Close()
 		wg.Wait()
 		mu.Lock()

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 	"kennel/infra/api/topics"
 	"kennel/infra/logging"
 	"kennel/infra/mqtt/brokerapi"
+	"kennel/infra/mqtt/brokerauth"
 )
 
 const (
@@ -29,7 +29,7 @@ type hook struct {
 	mochi.HookBase
 	server   *mochi.Server
 	log      *slog.Logger
-	denied   *denied
+	denied   *brokerauth.Denied
 	door     *admission.Door
 	named    *logging.Sparse // refusals of clients with a certificate that are published and logged
 	nameless *logging.Sparse // and of those without one, who must not drown the others
@@ -37,7 +37,7 @@ type hook struct {
 	stopping atomic.Bool
 }
 
-func newHook(server *mochi.Server, deny *denied, door *admission.Door, log *slog.Logger) *hook {
+func newHook(server *mochi.Server, deny *brokerauth.Denied, door *admission.Door, log *slog.Logger) *hook {
 	return &hook{server: server, log: log, denied: deny, door: door, named: logging.NewSparse(time.Second/20, 100), nameless: logging.NewSparse(10*time.Second, 50)}
 }
 
@@ -69,26 +69,26 @@ func (h *hook) OnConnect(cl *mochi.Client, pk packets.Packet) error {
 	if err := h.server.SendConnack(cl, code, false, nil); err != nil {
 		return err
 	}
-	return fmt.Errorf("refused: %s", why.reason)
+	return fmt.Errorf("refused: %s", why.Reason)
 }
 
 // judge returns the CONNACK code of 3.1.1 and the reason of a refusal, or nil.
-func (h *hook) judge(p *peer, pk packets.Packet) (packets.Code, *refusal) {
+func (h *hook) judge(p *peer, pk packets.Packet) (packets.Code, *brokerauth.Refusal) {
 	who, c := p.who, pk.Connect
-	no := func(code, format string, args ...any) *refusal { return &refusal{code, fmt.Sprintf(format, args...)} }
-	if who.refusal == nil {
-		who.refusal = h.denied.check(who)
+	no := func(code, format string, args ...any) *brokerauth.Refusal {
+		return &brokerauth.Refusal{Code: code, Reason: fmt.Sprintf(format, args...)}
+	}
+	if who.Refusal == nil {
+		who.Refusal = h.denied.Check(who)
 	}
 	switch {
-	case who.refusal != nil:
-		return packets.Err3NotAuthorized, who.refusal
+	case who.Refusal != nil:
+		return packets.Err3NotAuthorized, who.Refusal
 	case pk.ProtocolVersion != 4:
 		return packets.Err3UnsupportedProtocolVersion, no(brokerapi.CodeProtocol, "protocol level %d: want 4 (MQTT 3.1.1)", pk.ProtocolVersion)
-	case who.service && !strings.HasPrefix(c.ClientIdentifier, ServicePrefix):
-		return packets.Err3ClientIdentifierNotValid, no(brokerapi.CodeClientID, "client id %.64q of a service: want one that starts with %s",
-			c.ClientIdentifier, ServicePrefix)
-	case !who.service && c.ClientIdentifier != string(who.thing):
-		return packets.Err3ClientIdentifierNotValid, no(brokerapi.CodeClientID, "client id %.64q: the certificate is for %s", c.ClientIdentifier, who.thing)
+	}
+	if why := who.ClientID(c.ClientIdentifier); why != nil {
+		return packets.Err3ClientIdentifierNotValid, why
 	}
 	if c.WillFlag {
 		if why := h.mayPublish(p, c.WillTopic, len(c.WillPayload), c.WillQos, c.WillRetain); why != "" {
@@ -97,7 +97,7 @@ func (h *hook) judge(p *peer, pk packets.Packet) (packets.Code, *refusal) {
 	}
 	// MQTT lets a newcomer take over the session of its client id; here only with the same name in its certificate.
 	if old, ok := h.server.Clients.Get(c.ClientIdentifier); ok {
-		if o, ok := old.Net.Conn.(*peer); !ok || o.who.cn != who.cn {
+		if o, ok := old.Net.Conn.(*peer); !ok || o.who.CN != who.CN {
 			return packets.Err3ClientIdentifierNotValid, no(brokerapi.CodeTakeover, "client id %.64q is in use under another certificate name",
 				c.ClientIdentifier)
 		}
@@ -110,10 +110,10 @@ func (h *hook) mayPublish(p *peer, topic string, size int, qos byte, retain bool
 	switch {
 	case size > topics.MaxPayload:
 		return fmt.Sprintf("payload of %d bytes on %.120q: at most %d", size, topic, topics.MaxPayload)
-	case p.who.service:
+	case p.who.Service:
 		return ""
-	case !topics.MayPublish(p.who.thing, topic):
-		return fmt.Sprintf("topic %.120q: %s publishes below its own up/ and req/ only", topic, p.who.thing)
+	case !topics.MayPublish(p.who.Thing, topic):
+		return fmt.Sprintf("topic %.120q: %s publishes below its own up/ and req/ only", topic, p.who.Thing)
 	case retain:
 		return fmt.Sprintf("retained message on %.120q: a thing retains nothing", topic)
 	case qos > 1:
@@ -125,14 +125,14 @@ func (h *hook) mayPublish(p *peer, topic string, size int, qos byte, retain bool
 // OnConnectAuthenticate accepts every client that OnConnect did not refuse.
 func (h *hook) OnConnectAuthenticate(cl *mochi.Client, _ packets.Packet) bool {
 	p, ok := cl.Net.Conn.(*peer)
-	return ok && p.who.refusal == nil
+	return ok && p.who.Refusal == nil
 }
 
 // OnSessionEstablished notes that the client is in.
 func (h *hook) OnSessionEstablished(cl *mochi.Client, _ packets.Packet) {
 	if p, ok := cl.Net.Conn.(*peer); ok {
 		p.up.Store(true)
-		if why := h.denied.check(p.who); why != nil { // the deny order came after its CONNECT and before it had a session
+		if why := h.denied.Check(p.who); why != nil { // the deny order came after its CONNECT and before it had a session
 			h.end(p, cl.ID, why)
 		}
 		h.log.Debug("client connected", "client_id", cl.ID, logging.Addr, cl.Net.Remote)
@@ -149,7 +149,7 @@ func (h *hook) OnPacketRead(cl *mochi.Client, pk packets.Packet) (packets.Packet
 	switch pk.FixedHeader.Type {
 	case packets.Publish:
 		if why := h.mayPublish(p, pk.TopicName, len(pk.Payload), pk.FixedHeader.Qos, pk.FixedHeader.Retain); why != "" {
-			h.turn(p, cl.ID, &refusal{brokerapi.CodePublish, why})
+			h.turn(p, cl.ID, &brokerauth.Refusal{Code: brokerapi.CodePublish, Reason: why})
 			return pk, packets.ErrRejectPacket
 		}
 		if pk.TopicName == brokerapi.DenyTopic { // here, because the answer to the packet says that it is done
@@ -158,8 +158,8 @@ func (h *hook) OnPacketRead(cl *mochi.Client, pk packets.Packet) (packets.Packet
 			}
 		}
 	case packets.Subscribe:
-		if n := cl.State.Subscriptions.Len() + len(pk.Filters); !p.who.service && n > maxFilters {
-			h.turn(p, cl.ID, &refusal{brokerapi.CodeSubscribe, fmt.Sprintf("%d subscriptions: want at most %d", n, maxFilters)})
+		if n := cl.State.Subscriptions.Len() + len(pk.Filters); !p.who.Service && n > maxFilters {
+			h.turn(p, cl.ID, &brokerauth.Refusal{Code: brokerapi.CodeSubscribe, Reason: fmt.Sprintf("%d subscriptions: want at most %d", n, maxFilters)})
 			return pk, packets.ErrRejectPacket
 		}
 	}
@@ -171,20 +171,20 @@ func (h *hook) OnPacketRead(cl *mochi.Client, pk packets.Packet) (packets.Packet
 func (h *hook) OnACLCheck(cl *mochi.Client, topic string, write bool) bool {
 	p, ok := cl.Net.Conn.(*peer)
 	switch {
-	case !ok || p.who.refusal != nil:
+	case !ok || p.who.Refusal != nil:
 		return false
-	case p.who.service:
+	case p.who.Service:
 		return true
 	case write:
-		return topics.MayPublish(p.who.thing, topic)
+		return topics.MayPublish(p.who.Thing, topic)
 	}
-	return topics.MaySubscribe(p.who.thing, topic)
+	return topics.MaySubscribe(p.who.Thing, topic)
 }
 
 // OnSubscribe grants things QoS 0. At QoS 1 mochi waits for the receiver's socket inside the publisher's call, so that one robot that
 // stops reading would hold up the cloud; and it keeps up to 8192 messages for it.
 func (h *hook) OnSubscribe(cl *mochi.Client, pk packets.Packet) packets.Packet {
-	if p, ok := cl.Net.Conn.(*peer); ok && !p.who.service {
+	if p, ok := cl.Net.Conn.(*peer); ok && !p.who.Service {
 		for i := range pk.Filters {
 			pk.Filters[i].Qos = 0
 		}
@@ -202,8 +202,8 @@ func (h *hook) OnSubscribed(cl *mochi.Client, pk packets.Packet, granted []byte)
 		if code < packets.ErrUnspecifiedError.Code || i >= len(pk.Filters) {
 			continue
 		}
-		h.refuse(p.who.refused(cl.Net.Remote, cl.ID, brokerapi.CodeSubscribe,
-			fmt.Sprintf("filter %.120q: want topics of %s below its own down/ and res/", pk.Filters[i].Filter, p.who.cn)))
+		h.refuse(p.who.Refused(cl.Net.Remote, cl.ID, brokerapi.CodeSubscribe,
+			fmt.Sprintf("filter %.120q: want topics of %s below its own down/ and res/", pk.Filters[i].Filter, p.who.CN)))
 		if p.denied.Add(1) > maxDenied {
 			_ = p.Close()
 		}
@@ -236,9 +236,9 @@ func (h *hook) OnDisconnect(cl *mochi.Client, err error, _ bool) {
 	h.log.Debug("client disconnected", "client_id", cl.ID, logging.Addr, cl.Net.Remote, logging.Err, err)
 	switch {
 	case errors.Is(err, packets.ErrPacketTooLarge):
-		h.turn(p, cl.ID, &refusal{brokerapi.CodePublish, fmt.Sprintf("packet larger than %d bytes", maxPacket)})
-	case err != nil && !time.Now().Before(p.who.notAfter):
-		h.turn(p, cl.ID, &refusal{brokerapi.CodeExpired, "the certificate ended during the session: renew it"})
+		h.turn(p, cl.ID, &brokerauth.Refusal{Code: brokerapi.CodePublish, Reason: fmt.Sprintf("packet larger than %d bytes", maxPacket)})
+	case err != nil && !time.Now().Before(p.who.NotAfter):
+		h.turn(p, cl.ID, &brokerauth.Refusal{Code: brokerapi.CodeExpired, Reason: "the certificate ended during the session: renew it"})
 	}
 }
 
@@ -266,7 +266,7 @@ func (h *hook) kick(_ *mochi.Client, _ packets.Subscription, pk packets.Packet) 
 		return // not here: another broker's, or gone
 	}
 	if p, ok := cl.Net.Conn.(*peer); ok {
-		h.end(p, cl.ID, &refusal{brokerapi.CodeKicked, k.Reason})
+		h.end(p, cl.ID, &brokerauth.Refusal{Code: brokerapi.CodeKicked, Reason: k.Reason})
 	}
 }
 
@@ -277,11 +277,11 @@ func (h *hook) deny(payload []byte) error {
 		h.log.Warn("deny order unreadable", logging.Err, err)
 		return nil
 	}
-	changed, err := h.denied.take(order, time.Now())
+	changed, err := h.denied.Take(order, time.Now())
 	if changed {
 		for _, cl := range h.server.Clients.GetAll() {
 			if p, ok := cl.Net.Conn.(*peer); ok && !cl.Closed() {
-				if why := h.denied.check(p.who); why != nil {
+				if why := h.denied.Check(p.who); why != nil {
 					h.end(p, cl.ID, why)
 				}
 			}
@@ -294,15 +294,15 @@ func (h *hook) deny(payload []byte) error {
 }
 
 // end closes a session. Not by cl.Stop: mochi forgets the will of a client it stopped between two packets.
-func (h *hook) end(p *peer, clientID string, why *refusal) {
+func (h *hook) end(p *peer, clientID string, why *brokerauth.Refusal) {
 	h.turn(p, clientID, why)
 	_ = p.Close()
 }
 
 // turn notes that a client is sent away.
-func (h *hook) turn(p *peer, clientID string, why *refusal) {
+func (h *hook) turn(p *peer, clientID string, why *brokerauth.Refusal) {
 	p.turned.Store(true)
-	h.refuse(p.who.refused(p.RemoteAddr().String(), clientID, why.code, why.reason))
+	h.refuse(p.who.Refused(p.RemoteAddr().String(), clientID, why.Code, why.Reason))
 }
 
 // refuse counts, logs and publishes a refusal. Beyond the rate limit it only counts.

@@ -17,6 +17,7 @@ import (
 	"kennel/infra/admission"
 	"kennel/infra/logging"
 	"kennel/infra/mqtt/brokerapi"
+	"kennel/infra/mqtt/brokerauth"
 )
 
 // Our own limits (the source gives none). Those of a handshake are infra/admission's.
@@ -28,7 +29,7 @@ const (
 // peer is one client's connection and identity.
 type peer struct {
 	net.Conn
-	who    identity
+	who    brokerauth.Identity
 	up     atomic.Bool  // the session was established
 	turned atomic.Bool  // turned away, and said so
 	denied atomic.Int32 // filters refused
@@ -37,7 +38,7 @@ type peer struct {
 // SetDeadline is called by mochi before each read, for both directions. Reads end with the certificate at the latest; writes have
 // their own limit, because a client that pings but does not read would renew a common one for ever.
 func (p *peer) SetDeadline(t time.Time) error {
-	if end := p.who.notAfter; !end.IsZero() && (t.IsZero() || t.After(end)) {
+	if end := p.who.NotAfter; !end.IsZero() && (t.IsZero() || t.After(end)) {
 		t = end
 	}
 	return p.SetReadDeadline(t)
@@ -106,7 +107,7 @@ func (l *listener) welcome(raw net.Conn, establish listeners.EstablishFn) {
 	defer l.recovered(raw)
 	p, why := l.handshake(raw)
 	if why != nil {
-		l.refuse(brokerapi.Refusal{Addr: raw.RemoteAddr().String(), Code: why.code, Reason: why.reason})
+		l.refuse(brokerapi.Refusal{Addr: raw.RemoteAddr().String(), Code: why.Code, Reason: why.Reason})
 	}
 	if p == nil {
 		return
@@ -119,12 +120,12 @@ func (l *listener) session(raw net.Conn, p *peer, establish listeners.EstablishF
 	defer l.remove(raw)
 	// mochi's parser runs below; a panic on a stranger's bytes must not end the broker.
 	defer l.recovered(raw)
-	if p.who.service {
+	if p.who.Service {
 		establish = l.service
 	}
 	err := establish(l.ID(), p)
 	if err != nil && !p.up.Load() && !p.turned.Load() {
-		l.refuse(p.who.refused(raw.RemoteAddr().String(), "", brokerapi.CodeProtocol, fmt.Sprintf("no MQTT 3.1.1 CONNECT: %v", err)))
+		l.refuse(p.who.Refused(raw.RemoteAddr().String(), "", brokerapi.CodeProtocol, fmt.Sprintf("no MQTT 3.1.1 CONNECT: %v", err)))
 	}
 }
 
@@ -136,23 +137,23 @@ func (l *listener) recovered(raw net.Conn) {
 
 // handshake proves possession of the client's key and judges its certificate. It returns nothing if the front door turned the client away, which counts
 // and tells it.
-func (l *listener) handshake(raw net.Conn) (*peer, *refusal) {
+func (l *listener) handshake(raw net.Conn) (*peer, *brokerauth.Refusal) {
 	now := l.trust.now.Load()
 	conn := tls.Server(raw, now.server)
 	var away *admission.RefusedError
 	if err := conn.HandshakeContext(context.Background()); errors.As(err, &away) {
 		return nil, nil
 	} else if err != nil {
-		return nil, &refusal{brokerapi.CodeTLS, fmt.Sprintf("TLS handshake: %v", err)}
+		return nil, &brokerauth.Refusal{Code: brokerapi.CodeTLS, Reason: fmt.Sprintf("TLS handshake: %v", err)}
 	}
-	p := &peer{Conn: conn, who: now.identify(conn.ConnectionState().PeerCertificates, time.Now())}
-	if p.who.refusal == nil { // one that is refused is told so by CONNACK
-		if err := admission.Prove(conn, p.who.service); err != nil {
-			return nil, &refusal{brokerapi.CodeBusy, err.Error()}
+	p := &peer{Conn: conn, who: now.Identify(conn.ConnectionState().PeerCertificates, time.Now())}
+	if p.who.Refusal == nil { // one that is refused is told so by CONNACK
+		if err := admission.Prove(conn, p.who.Service); err != nil {
+			return nil, &brokerauth.Refusal{Code: brokerapi.CodeBusy, Reason: err.Error()}
 		}
 	}
 	if err := p.SetReadDeadline(time.Now().Add(connectTime)); err != nil { // mochi waits for CONNECT without a limit of its own
-		return nil, &refusal{brokerapi.CodeTLS, fmt.Sprintf("TLS handshake: %v", err)}
+		return nil, &brokerauth.Refusal{Code: brokerapi.CodeTLS, Reason: fmt.Sprintf("TLS handshake: %v", err)}
 	}
 	return p, nil
 }

@@ -1,4 +1,4 @@
-package broker
+package brokerauth
 
 import (
 	"encoding/hex"
@@ -16,9 +16,9 @@ import (
 	"kennel/infra/thing"
 )
 
-// denied is the cloud's deny list. It is kept in a file, so that a broker that starts without the cloud still applies it.
+// Denied is the cloud's deny list. It is kept in a file, so that a broker that starts without the cloud still applies it.
 // Safe for concurrent use.
-type denied struct {
+type Denied struct {
 	file string // "": in memory only
 
 	writing sync.Mutex // one order at a time; taken before mu
@@ -30,9 +30,9 @@ type denied struct {
 	things  map[thing.ID]string
 }
 
-// openDenied reads the file, if there is one. A file that cannot be read is an error: starting without it would let the revoked in.
-func openDenied(file string) (*denied, error) {
-	d := &denied{file: file, serials: map[string]brokerapi.DenyCert{}, keys: map[string]brokerapi.DenyCert{}, things: map[thing.ID]string{}}
+// OpenDenied reads the file, if there is one. A file that cannot be read is an error: starting without it would let the revoked in.
+func OpenDenied(file string) (*Denied, error) {
+	d := &Denied{file: file, serials: map[string]brokerapi.DenyCert{}, keys: map[string]brokerapi.DenyCert{}, things: map[thing.ID]string{}}
 	if file == "" {
 		return d, nil
 	}
@@ -51,8 +51,8 @@ func openDenied(file string) (*denied, error) {
 	return d, nil
 }
 
-// take has an order in force when it returns, and on disk if it returns nil.
-func (d *denied) take(order brokerapi.Deny, now time.Time) (changed bool, err error) {
+// Take has an order in force when it returns, and on disk if it returns nil. changed is false for an order that said nothing new.
+func (d *Denied) Take(order brokerapi.Deny, now time.Time) (changed bool, err error) {
 	d.writing.Lock()
 	defer d.writing.Unlock()
 	if changed = d.merge(order, now); !changed && !d.unsaved {
@@ -64,7 +64,7 @@ func (d *denied) take(order brokerapi.Deny, now time.Time) (changed bool, err er
 }
 
 // merge adds order and reports whether anything changed. It drops expired certificates, because those are refused anyway.
-func (d *denied) merge(order brokerapi.Deny, now time.Time) (changed bool) {
+func (d *Denied) merge(order brokerapi.Deny, now time.Time) (changed bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, c := range order.Certs {
@@ -100,7 +100,7 @@ func (d *denied) merge(order brokerapi.Deny, now time.Time) (changed bool) {
 	return changed
 }
 
-func (d *denied) save() error {
+func (d *Denied) save() error {
 	if d.file == "" {
 		return nil
 	}
@@ -127,20 +127,20 @@ func (d *denied) save() error {
 	return atomicfile.Write(root, filepath.Base(d.file), b, 0o600, 0o700)
 }
 
-// check returns the refusal of who, or nil.
-func (d *denied) check(who identity) *refusal {
-	key := hex.EncodeToString(who.key[:])
+// Check returns the refusal of who, or nil.
+func (d *Denied) Check(who Identity) *Refusal {
+	key := hex.EncodeToString(who.Key[:])
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	c, revoked := d.keys[key]
 	if !revoked {
-		c, revoked = d.serials[who.serial]
+		c, revoked = d.serials[who.Serial]
 	}
 	if revoked {
-		return &refusal{brokerapi.CodeRevoked, fmt.Sprintf("certificate %.40s of %.60s was revoked: %s", who.serial, who.cn, c.Reason)}
+		return &Refusal{brokerapi.CodeRevoked, fmt.Sprintf("certificate %.40s of %.60s was revoked: %s", who.Serial, who.CN, c.Reason)}
 	}
-	if reason, blocked := d.things[who.thing]; blocked && who.thing != "" {
-		return &refusal{brokerapi.CodeBlocked, fmt.Sprintf("%s is blocked: %s", who.thing, reason)}
+	if reason, blocked := d.things[who.Thing]; blocked && who.Thing != "" {
+		return &Refusal{brokerapi.CodeBlocked, fmt.Sprintf("%s is blocked: %s", who.Thing, reason)}
 	}
 	return nil
 }
