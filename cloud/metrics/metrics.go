@@ -242,7 +242,7 @@ func (m *Meters) Bridge(stats func() bridge.Stats) error {
 }
 
 // Uplink shows the queue that replaces the broker's own connection; with nil its numbers stay 0.
-func (m *Meters) Uplink(q *queue.SQS) error {
+func (m *Meters) Uplink(q interface{ Stats() queue.Stats }) error {
 	of := func(f func(queue.Stats) int64) func() float64 {
 		return func() float64 {
 			if q == nil {
@@ -263,6 +263,16 @@ func (m *Meters) Uplink(q *queue.SQS) error {
 		number{name, help, label("result", "dead"), of(func(s queue.Stats) int64 { return s.Dead })},
 		number{"kennel_queue_received_messages_total", "Messages that the uplink's queue gave out, repeated ones too.", nil,
 			of(func(s queue.Stats) int64 { return s.Received })},
+		number{"kennel_queue_waiting_messages", "Messages of robots in the uplink's queue that no process was given yet; -1: not known.", nil, func() float64 {
+			if l, ok := q.(interface {
+				Lag() (int64, time.Duration, bool)
+			}); ok {
+				if n, _, known := l.Lag(); known {
+					return float64(n)
+				}
+			}
+			return -1
+		}},
 		number{"kennel_queue_failures_total", "Requests to the uplink's queue that failed for good.", nil, of(func(s queue.Stats) int64 { return s.Failures })},
 	)
 }

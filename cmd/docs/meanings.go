@@ -17,7 +17,7 @@ var meanings = map[string]string{
 	"postgres.password_file":      "file with the password; empty: as `postgres.dsn` says",
 	"mqtt.cert_file":              "file with the service's certificate; with the key empty too: issued by the authority in `ca.dir`",
 	"mqtt.root_file":              "file with the authorities to trust as issuers of the broker's certificate; empty: the root in `ca.dir`",
-	"mqtt.broker":                 "the kind of broker: embedded (also empty), mosquitto or aws-iot",
+	"mqtt.broker":                 "the kind of broker: embedded (also empty), mosquitto, nats or aws-iot",
 	"ca.device_ttl":               "lifetime of a device certificate; 0: 30 days",
 	"ca.root_file":                "the trusted roots, written for robots and people whenever they change; empty: not written",
 	"api.names":                   "names in the certificate that the authority in `ca.dir` issues; not used with `api.cert_file`",

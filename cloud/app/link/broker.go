@@ -3,6 +3,7 @@ package link
 import (
 	"context"
 	"net/url"
+	"sync"
 
 	"kennel/certs/ca"
 	"kennel/certs/certsbroker"
@@ -13,14 +14,20 @@ import (
 	"kennel/infra/mqtt/brokeradmin"
 	"kennel/infra/mqtt/brokeradmin/awsiot"
 	"kennel/infra/mqtt/brokeradmin/mosquitto"
+	"kennel/infra/mqtt/brokeradmin/natsserver"
+	"kennel/infra/mqtt/brokerapi"
+	"kennel/infra/mqtt/brokerauth"
 )
 
 // The brokers that take our orders: words of mqtt.broker.
 const (
 	brokerEmbedded  = "embedded"
 	brokerMosquitto = "mosquitto"
+	brokerNATS      = "nats"
 	brokerAWSIoT    = "aws-iot"
 )
+
+const defaultReplicas = 3
 
 func (c Config) embedded() bool { return c.Broker == "" || c.Broker == brokerEmbedded }
 
@@ -42,8 +49,18 @@ func (c Config) Validate(uplink UplinkConfig) error {
 		if err := awsiot.Validate(c.AWSIoT); err != nil {
 			return err
 		}
+	case brokerNATS:
+		if err := (natsserver.Servers{URLs: c.NATS.Servers}).Validate(); err != nil {
+			return errs.New(errs.Invalid, "mqtt.nats.servers: %w", err)
+		}
+		if c.NATS.SecretFile == "" {
+			return errs.New(errs.Invalid, "mqtt.nats.secret_file is empty: want a file")
+		}
+		if r := c.NATS.Replicas; r != 0 && r != 1 && r != 3 && r != 5 {
+			return errs.New(errs.Invalid, "mqtt.nats.replicas %d: want 1, 3 or 5", r)
+		}
 	default:
-		return errs.New(errs.Invalid, "mqtt.broker %.40q: want %s, %s or %s", c.Broker, brokerEmbedded, brokerMosquitto, brokerAWSIoT)
+		return errs.New(errs.Invalid, "mqtt.broker %.40q: want %s, %s, %s or %s", c.Broker, brokerEmbedded, brokerMosquitto, brokerNATS, brokerAWSIoT)
 	}
 	if uplink.SQS.URL == "" {
 		return nil
@@ -61,7 +78,7 @@ func (l *Link) Broker(ctx context.Context, fleet *registry.Service, denied certs
 	if a, ok := admin.(interface{ Run(context.Context) error }); ok {
 		s.Runs = append(s.Runs, wire.Run{Name: "broker orders", Run: a.Run})
 	}
-	if a, ok := admin.(brokeradmin.Blocker); ok && !l.cfg.embedded() { // the embedded one is told by its own connection
+	if a, ok := admin.(brokeradmin.Blocker); ok && !l.cfg.embedded() && l.cfg.Broker != brokerNATS { // these two read the list themselves
 		s.Runs = append(s.Runs, wire.Run{Name: "broker denials", Run: func(ctx context.Context) error {
 			return brokeradmin.Keep(ctx, a, denied.Blocked, denied.Changed, l.base.Log)
 		}})
@@ -81,8 +98,39 @@ func (l *Link) admin(ctx context.Context, fleet *registry.Service, denied certsb
 	switch l.cfg.Broker {
 	case brokerMosquitto:
 		return mosquitto.New(mosquitto.Config{MQTT: l.mqtt, Things: fleet.Every, Blocked: denied.Blocked, Log: l.base.Log})
+	case brokerNATS:
+		strangers := newStrangers()
+		a, err := natsserver.New(natsserver.Config{
+			Servers: l.nats, Trust: func() brokerauth.Trust {
+				return brokerauth.Trust{Devices: l.authority.DevicePool(), Services: l.authority.ServicePool()}
+			},
+			Denied: denied.Denied, Changed: denied.Changed,
+			Refused: func(ctx context.Context, r brokerapi.Refusal) { refused(ctx, r, fleet, strangers, l.base.Log) },
+		})
+		if err != nil {
+			return nil, err
+		}
+		return natsAdmin{a, l.logins}, nil
 	case brokerAWSIoT:
 		return awsiot.New(ctx, l.cfg.AWSIoT)
 	}
 	return brokeradmin.NewEmbedded(brokeradmin.EmbeddedConfig{MQTT: l.mqtt, Denied: denied.Denied, Changed: denied.Changed, Log: l.base.Log})
+}
+
+// natsAdmin lets the link dial once it answers logins.
+type natsAdmin struct {
+	*natsserver.Admin
+	logins chan struct{}
+}
+
+// Run is the Admin's.
+func (a natsAdmin) Run(ctx context.Context) error {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() {
+		if a.Answering(ctx) == nil {
+			close(a.logins)
+		}
+	})
+	return a.Admin.Run(ctx)
 }

@@ -36,8 +36,16 @@ func TestBrokerSettings(t *testing.T) {
 		"  ": func(c *settings) {
 			c.MQTT.Broker, c.MQTT.AWSIoT = "aws-iot", awsconfig.Config{Region: "r", Endpoint: "https://h"}
 		},
-		"   ":                   func(c *settings) { c.Uplink.SQS = queue.Config{URL: "https://sqs.r.amazonaws.com/1/q"} },
-		"    ":                  func(c *settings) { c.MQTT.Broker, c.MQTT.CRLFile, c.MQTT.PIDFile = "mosquitto", "l", "p" },
+		"   ":  func(c *settings) { c.Uplink.SQS = queue.Config{URL: "https://sqs.r.amazonaws.com/1/q"} },
+		"    ": func(c *settings) { c.MQTT.Broker, c.MQTT.CRLFile, c.MQTT.PIDFile = "mosquitto", "l", "p" },
+		"     ": func(c *settings) {
+			c.MQTT.Broker, c.MQTT.NATS = "nats", NATSConfig{Servers: []string{"tls://h:1"}, SecretFile: "f"}
+		},
+		"mqtt.nats.servers":     func(c *settings) { c.MQTT.Broker, c.MQTT.NATS = "nats", NATSConfig{SecretFile: "f"} },
+		"mqtt.nats.secret_file": func(c *settings) { c.MQTT.Broker, c.MQTT.NATS = "nats", NATSConfig{Servers: []string{"tls://h:1"}} },
+		"mqtt.nats.replicas": func(c *settings) {
+			c.MQTT.Broker, c.MQTT.NATS = "nats", NATSConfig{Servers: []string{"tls://h:1"}, SecretFile: "f", Replicas: 2}
+		},
 		"mqtt.crl_file":         func(c *settings) { c.MQTT.Broker, c.MQTT.PIDFile = "mosquitto", "p" },
 		"mqtt.pid_file":         func(c *settings) { c.MQTT.CRLFile, c.MQTT.PIDFile = "l", "p" },
 		"embedded, mosquitto":   func(c *settings) { c.MQTT.Broker = "rabbit" },

@@ -2,12 +2,14 @@
 package link
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"os"
 	"time"
@@ -25,6 +27,7 @@ import (
 	"kennel/infra/logging"
 	"kennel/infra/mqtt"
 	"kennel/infra/mqtt/brokeradmin/awsiot"
+	"kennel/infra/mqtt/brokeradmin/natsserver"
 	"kennel/infra/mqtt/brokerapi"
 	"kennel/infra/queue"
 	"kennel/infra/thing"
@@ -39,7 +42,7 @@ type Config struct {
 	CertFile string `koanf:"cert_file"`
 	KeyFile  string `koanf:"key_file"`
 	RootFile string `koanf:"root_file"` // whom to trust as broker; "": the root in ca.dir
-	// Broker is who takes orders such as ending a session: embedded (also ""), mosquitto, aws-iot.
+	// Broker is who takes orders such as ending a session: embedded (also ""), mosquitto, nats, aws-iot.
 	Broker string `koanf:"broker"`
 	// CRLFile is written with the list of revoked certificates, PEM, for a broker that reads one (Mosquitto's crlfile); "": none. The broker
 	// must be told to read it again: with PIDFile, or by what starts it. Without a list it knows from orders who has no rights any more.
@@ -48,6 +51,20 @@ type Config struct {
 	// written. "": something else tells it (infra/compose/mosquitto/run.sh, or a path unit of systemd).
 	PIDFile string        `koanf:"pid_file"`
 	AWSIoT  awsiot.Config `koanf:"aws_iot"` // with broker aws-iot
+	NATS    NATSConfig    `koanf:"nats"`    // with broker nats
+}
+
+// NATSConfig says how to reach a cluster of NATS servers beside MQTT, whose address is Config.URL.
+type NATSConfig struct {
+	Servers    []string `koanf:"servers"`     // tls://host:port of each server's listener of services
+	SecretFile string   `koanf:"secret_file"` // file with a secret of at least 32 random characters, the same for every process
+	Replicas   int      `koanf:"replicas"`    // servers that keep a copy of the uplink, default 3
+}
+
+// Uplink is a source of the robots' messages beside the bridge's own connection.
+type Uplink interface {
+	queue.Source
+	Stats() queue.Stats
 }
 
 // UplinkConfig says where the fleet's messages come from.
@@ -58,23 +75,23 @@ type UplinkConfig struct {
 // Link is the connection. What others send by it goes out from Run on; nothing comes in before Serve.
 type Link struct {
 	*bridge.Bridge
-	Uplink *queue.SQS // nil: the bridge's own connection
+	Uplink Uplink // nil: the bridge's own connection
 
-	base wire.Base
-	cfg  Config
-	mqtt mqtt.Config
+	base      wire.Base
+	cfg       Config
+	mqtt      mqtt.Config
+	authority *ca.Authority
+	nats      natsserver.Servers // with broker nats
+	logins    chan struct{}      // with broker nats: closed once this process answers logins, its own among them
 }
 
 // Open returns the link of this process. A process without the bridge's role still hints, so it has a connection that takes nothing in.
 func Open(ctx context.Context, b wire.Base, cfg Config, uplink UplinkConfig, authority *ca.Authority) (*Link, error) {
-	l := &Link{base: b, cfg: cfg, mqtt: mqtt.Config{URL: cfg.URL, TLS: serviceTLS(cfg, authority), Log: b.Log}}
-	if b.Has(wire.Bridge) && uplink.SQS.URL != "" {
-		var err error
-		if l.Uplink, err = queue.Open(ctx, uplink.SQS, b.Log); err != nil {
-			return nil, err
-		}
+	l := &Link{base: b, cfg: cfg, mqtt: mqtt.Config{URL: cfg.URL, TLS: serviceTLS(cfg, authority), Log: b.Log}, authority: authority}
+	err := l.openUplink(ctx, uplink)
+	if err != nil {
+		return nil, err
 	}
-	var err error
 	if l.Bridge, err = bridge.New(bridge.Config{MQTT: l.mqtt, Fed: l.Uplink != nil, Log: b.Log}); err != nil {
 		return nil, err
 	}
@@ -83,6 +100,60 @@ func Open(ctx context.Context, b wire.Base, cfg Config, uplink UplinkConfig, aut
 		err = errors.Join(err, b.Meters.Uplink(l.Uplink))
 	}
 	return l, err
+}
+
+// openUplink opens what the bridge is fed by, if it is not fed by its own connection, and prepares the connections to a NATS server.
+func (l *Link) openUplink(ctx context.Context, uplink UplinkConfig) error {
+	if l.cfg.Broker == brokerNATS {
+		keys, err := natsserver.ReadKeys(l.cfg.NATS.SecretFile)
+		if err != nil {
+			return fmt.Errorf("mqtt.nats.secret_file: %w", err)
+		}
+		l.nats = natsserver.Servers{URLs: l.cfg.NATS.Servers, TLS: l.mqtt.TLS, Keys: keys, Log: l.base.Log}
+		l.mqtt.Dial = l.dialLater()
+	}
+	if !l.base.Has(wire.Bridge) {
+		return nil
+	}
+	switch {
+	case uplink.SQS.URL != "":
+		q, err := queue.Open(ctx, uplink.SQS, l.base.Log)
+		if err != nil {
+			return err
+		}
+		l.Uplink = q
+	case l.cfg.Broker == brokerNATS:
+		u, err := natsserver.OpenUplink(l.nats, cmp.Or(l.cfg.NATS.Replicas, defaultReplicas))
+		if err != nil {
+			return err
+		}
+		l.Uplink = u
+	}
+	return nil
+}
+
+// dialLater returns a dialler of the broker that waits until this process answers logins: it may be the first of the cloud, and has a login of its own.
+func (l *Link) dialLater() func(ctx context.Context, network, addr string) (net.Conn, error) {
+	l.logins = make(chan struct{})
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		select {
+		case <-l.logins:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("this process does not answer logins yet: %w", ctx.Err())
+		}
+		return (&net.Dialer{}).DialContext(ctx, network, addr)
+	}
+}
+
+// Hearing blocks until what robots publish reaches this process, or is kept for it.
+func (l *Link) Hearing(ctx context.Context) error {
+	if err := l.Bridge.Hearing(ctx); err != nil {
+		return err
+	}
+	if u, ok := l.Uplink.(interface{ Hearing(context.Context) error }); ok {
+		return u.Hearing(ctx)
+	}
+	return nil
 }
 
 // Hint tells a robot that something changed; it may be called before Run.
@@ -123,7 +194,7 @@ func (l *Link) Serve(all wire.Slices, fleet *registry.Service, thingOf func(*htt
 	}
 	h := bridge.Handlers{Up: l.base.Meters.Ups(ups), Req: l.base.Meters.Requests(requests)}
 	if l.cfg.embedded() {
-		strangers := logging.NewSparse(10*time.Second, 20)
+		strangers := newStrangers()
 		h.OnRefused = func(ctx context.Context, r brokerapi.Refusal) { refused(ctx, r, fleet, strangers, l.base.Log) }
 		h.OnStats = l.base.Meters.BrokerSays
 	}
@@ -164,6 +235,9 @@ func serviceTLS(m Config, authority *ca.Authority) func() (*tls.Config, error) {
 		return t, nil
 	}
 }
+
+// newStrangers limits what is logged of clients that name no robot.
+func newStrangers() *logging.Sparse { return logging.NewSparse(10*time.Second, 20) }
 
 const serviceTTL = 30 * 24 * time.Hour
 

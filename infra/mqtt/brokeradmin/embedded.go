@@ -4,21 +4,11 @@ import (
 	"context"
 	"crypto/rand"
 	"log/slog"
-	"maps"
 	"sync"
-	"time"
 
-	"kennel/infra/logging"
 	"kennel/infra/mqtt"
 	"kennel/infra/mqtt/brokerapi"
-	"kennel/infra/thing"
 	"kennel/infra/wake"
-)
-
-// Our own limits (the source gives none).
-const (
-	retry = time.Second     // after a failure an order is given again
-	look  = 2 * time.Second // between checks whether a blocked thing has enrolled again, which no event announces
 )
 
 // EmbeddedConfig holds the embedded broker's address and its deny list. All but Log are required.
@@ -72,56 +62,6 @@ func (a *EmbeddedAdmin) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	wg.Go(func() { _ = a.client.Run(ctx) }) // nil by contract
-	t := told{}
-	failed := 0 // times in a row
-	for {
-		changed := a.cfg.Changed()
-		var again <-chan time.Time
-		if a.client.Connected() {
-			err := a.tell(ctx, &t)
-			switch {
-			case err != nil:
-				if failed++; failed == 2 && ctx.Err() == nil { // once is how a cloud starts: the list is not read yet
-					a.cfg.Log.WarnContext(ctx, "deny list not sent to the broker; retrying", logging.Err, err, "retry_in", retry)
-				}
-				again = time.After(retry)
-			case len(t.block) > 0:
-				again = time.After(look)
-			}
-			if err == nil {
-				failed = 0
-			}
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-a.up:
-			t = told{}
-		case <-changed:
-		case <-again:
-		}
-	}
-}
-
-// told records what this connection has told the broker.
-type told struct {
-	last  int64 // position of the certificates
-	once  bool
-	block map[thing.ID]string
-}
-
-func (a *EmbeddedAdmin) tell(ctx context.Context, t *told) error {
-	d, last, err := a.cfg.Denied(ctx, t.last)
-	if err != nil {
-		return err
-	}
-	block := d.Block
-	if d.Reset = !t.once || !maps.Equal(block, t.block); !d.Reset {
-		d.Block = nil
-	}
-	if err := a.Deny(ctx, d); err != nil {
-		return err
-	}
-	*t = told{last, true, block}
+	Follow(ctx, List{Denied: a.cfg.Denied, Changed: a.cfg.Changed, Ready: a.client.Connected, Forgot: a.up, Log: a.cfg.Log}, a.Deny, func() {})
 	return nil
 }

@@ -144,3 +144,20 @@ func (d *Denied) Check(who Identity) *Refusal {
 	}
 	return nil
 }
+
+// Blocked reports whether a thing is refused by name.
+func (d *Denied) Blocked(id thing.ID) bool {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	_, blocked := d.things[id]
+	return blocked
+}
+
+// Revoked reports whether c is in the list.
+func (d *Denied) Revoked(c brokerapi.DenyCert) bool {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	_, serial := d.serials[c.Serial]
+	_, key := d.keys[c.Key]
+	return serial || key
+}

@@ -134,7 +134,7 @@ func (l *Link) will() *mqtt.Will {
 }
 
 func (l *Link) onConnect(ctx context.Context, c *mqtt.Client) error {
-	if err := c.Subscribe(ctx, 1, topics.ThingFilters(l.cfg.ID)...); err != nil {
+	if err := c.Subscribe(ctx, 0, topics.ThingFilters(l.cfg.ID)...); err != nil {
 		return fmt.Errorf("subscribe: %w", err)
 	}
 	seq := l.seq.Load()
