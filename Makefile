@@ -36,6 +36,15 @@ run: setup-run build ## everything on this machine, with simulated robots (ROBOT
 # The houses of the tests, each with a database, are in memory if there is enough. What the compiler writes, and t.TempDir, stays where it was.
 IN_MEMORY = KENNEL_BIN=$(CURDIR)/bin/test GOTMPDIR=$${TMPDIR:-/tmp} TMPDIR=$$(infra/tmpdir.sh)
 
+.PHONY: cluster
+cluster: setup-cluster build ## an installation of several machines on this one: three brokers, three kenneld, two Postgres, light robots (ROBOTS=200, DATA=dir)
+	go build -ldflags='-s -w' -o bin/ github.com/nats-io/nats-server/v2
+	@exec bin/kenneld cluster -data $(or $(DATA),$(CURDIR)/bin/cluster) -robots $(if $(filter file,$(origin ROBOTS)),200,$(ROBOTS))
+
+.PHONY: cluster-test
+cluster-test: setup-test test-programs ## kills behind three brokers, about two minutes; setup-cluster is not needed
+	KENNEL_CLUSTER=1 $(IN_MEMORY) $(GO_TEST) -v -count=1 -timeout 30m -run '^TestChaosBehindNATS$$' ./cmd/e2e/storms
+
 .PHONY: test
 ifdef PKG
 test: setup-test $(if $(findstring cmd/e2e/,$(PKG)),test-programs)
@@ -201,7 +210,9 @@ tidy-check: ## go.mod says what the code needs
 clean: ## remove what was built
 	rm -rf bin
 
-.PHONY: setup-run setup-test setup-spoken setup-arm setup-dist setup-bench
+.PHONY: setup-run setup-test setup-spoken setup-arm setup-dist setup-bench setup-cluster
+setup-cluster: ## packages that make cluster needs
+	@infra/setup.sh cluster
 setup-run: ## packages that make run needs
 	@infra/setup.sh run
 setup-test:

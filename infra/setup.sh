@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what a target needs with the system's package manager, and says so. What it cannot install it names, and stops.
-# usage: infra/setup.sh run|test|spoken|arm|dist|bench
+# usage: infra/setup.sh run|test|spoken|arm|dist|bench|cluster
 set -euo pipefail
 
 # have_NAME says whether a need is met; package_NAME is the Debian package that meets it.
@@ -60,6 +60,10 @@ have_setuptools() { /usr/bin/python3 -c 'import setuptools' 2>/dev/null; }
 package_setuptools=python3-setuptools
 have_wheel() { /usr/bin/python3 -c 'import wheel' 2>/dev/null; }
 package_wheel=python3-wheel
+have_patroni() { command -v patroni >/dev/null; }
+package_patroni=patroni
+have_etcd() { command -v etcd >/dev/null; }
+package_etcd=etcd-server
 have_sox() { command -v sox >/dev/null; }
 package_sox=sox
 
@@ -87,7 +91,8 @@ spoken) needs=(festival festival_ked festival_slt) ;;
 arm) needs=(go gcc qemu flite espeak) ;;
 dist) needs=(go git pip setuptools wheel) ;;
 bench) needs=(go openssl postgres cyclictest zstd) ;;
-*) echo "usage: $0 run|test|spoken|arm|dist|bench" >&2; exit 2 ;;
+cluster) needs=(go postgres haproxy patroni etcd) ;;
+*) echo "usage: $0 run|test|spoken|arm|dist|bench|cluster" >&2; exit 2 ;;
 esac
 
 missing=()

@@ -129,6 +129,8 @@ type ChildConfig struct {
 	Probe       func(ctx context.Context) error
 	StopTimeout time.Duration // between SIGTERM and SIGKILL; 0: 10 s
 	Restart     proc.Restart  // zero: 5 restarts in 60 s with pauses up to 5 s
+
+	Credential *syscall.Credential // run as another user; nil: as ours
 }
 
 // Child is a part that is a program of its own. It dies with this process, writes to log/NAME.log, and is recorded in run/parts.
@@ -157,7 +159,7 @@ func (i *Instance) Child(c ChildConfig) (*Child, error) {
 	}
 	k := &Child{cfg: c, log: i.log.With(logging.Part, c.Name), ready: make(chan struct{})}
 	k.spec = proc.Spec{Name: c.Name, Path: c.Path, Args: c.Args, Env: c.Env, LogFile: i.Paths.log(c.Name), PidFile: i.Paths.pid(c.Name),
-		StopTimeout: c.StopTimeout, Restart: c.Restart,
+		StopTimeout: c.StopTimeout, Restart: c.Restart, Credential: c.Credential,
 		OnStart: k.setPid, OnExit: func(proc.Exit) { k.setPid(0) }}
 	return k, nil
 }

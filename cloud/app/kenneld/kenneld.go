@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"kennel/cloud/app"
+	"kennel/cloud/app/cluster"
 	"kennel/cloud/app/onebox"
 	"kennel/infra/cli"
 	"kennel/infra/config"
@@ -32,7 +33,7 @@ S3 and MQTT broker.`
   kenneld -roles all -config /etc/kennel/kenneld.yaml
   kenneld -config /etc/kennel/kenneld.yaml -check-config`
 	root.AddCommand(serveCommand("serve"))
-	root.AddCommand(onebox.Commands(getenv)...)
+	root.AddCommand(append(onebox.Commands(getenv), cluster.Command())...)
 	return root
 }
 

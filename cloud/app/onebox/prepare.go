@@ -56,15 +56,10 @@ func Prepare(ctx context.Context, cfg app.Config, admin, passwordFile string, lo
 
 // firstAdmin makes an administrator's account, unless it is there, and writes its one-time password.
 func firstAdmin(ctx context.Context, pool *pgxpool.Pool, email, passwordFile string, log *slog.Logger) error {
-	store := accountpg.New(pool)
-	lines := audit.New(store, nil)
-	in, err := account.NewSignIn(ctx, account.SignInConfig{
-		Store: store, Attempts: store, Audit: lines, Hasher: accounthash.New(), ByAddr: ratelimit.NewByAddr(time.Second, 1),
-	})
+	_, people, lines, err := signIn(ctx, pool)
 	if err != nil {
 		return err
 	}
-	people := account.NewPeople(in, store)
 	if _, err := people.Find(ctx, email); errs.KindOf(err) != errs.NotFound {
 		return err // nil: an administrator who can sign in exists
 	}
@@ -85,6 +80,38 @@ func firstAdmin(ctx context.Context, pool *pgxpool.Pool, email, passwordFile str
 	}
 	log.InfoContext(ctx, "administrator created", "email", email, "password_file", passwordFile)
 	return lines.Append(ctx, audit.Entry{Actor: "kenneld", Action: "account.create", Object: string(made.ID), Detail: "by kenneld prepare"})
+}
+
+// Session returns a session of an account that Prepare made, as kennelctl takes it from a file.
+func Session(ctx context.Context, cfg app.Config, email string, ttl time.Duration) (logging.Secret, error) {
+	pool, err := pg.Open(ctx, cfg.Postgres)
+	if err != nil {
+		return "", err
+	}
+	defer pool.Close()
+	in, people, _, err := signIn(ctx, pool)
+	if err != nil {
+		return "", err
+	}
+	who, err := people.Find(ctx, email)
+	if err != nil {
+		return "", fmt.Errorf("account %s: %w", email, err)
+	}
+	session, err := in.IssueSession(ctx, who.ID, ttl)
+	return session.Token, err
+}
+
+// signIn returns the rules about people on a database, and its audit log.
+func signIn(ctx context.Context, pool *pgxpool.Pool) (*account.SignIn, *account.People, *audit.Log, error) {
+	store := accountpg.New(pool)
+	lines := audit.New(store, nil)
+	in, err := account.NewSignIn(ctx, account.SignInConfig{
+		Store: store, Attempts: store, Audit: lines, Hasher: accounthash.New(), ByAddr: ratelimit.NewByAddr(time.Second, 1),
+	})
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	return in, account.NewPeople(in, store), lines, nil
 }
 
 func prepareCommand() *cobra.Command {

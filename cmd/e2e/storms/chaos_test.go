@@ -292,8 +292,12 @@ func (x *chaos) blow() string {
 		kill(x.db.Pid())
 		return "postgres"
 	case r < 70:
-		kill(x.kids["broker"].Pid())
-		return "broker"
+		name := x.brokers[0]
+		if n := len(x.brokers); n > 1 {
+			name = x.brokers[x.rng.IntN(n)]
+		}
+		kill(x.kids[name].Pid())
+		return name
 	case r < 73:
 		kill(x.kids["s3"].Pid())
 		return "s3"

@@ -27,6 +27,11 @@ func (c *cluster) startBroker(ctx context.Context, kind string) {
 	c.t.Helper()
 	c.broker = kind
 	c.addr["mqtt-services"] = c.addr["mqtt"]
+	c.brokers = []string{"broker"}
+	if kind == natsBroker {
+		c.startNATS(ctx)
+		return
+	}
 	if kind == embedded {
 		c.child(ctx, "broker", filepath.Join(housetest.Bin, "kenneld"), "part", "broker", "-config", c.brokerConfig())
 		return

@@ -32,14 +32,16 @@ type cluster struct {
 	ca     *ca.Authority
 	db     *onebox.Postgres
 	s3     blob.Config
-	broker string            // its kind: the word of mqtt.broker
-	lists  string            // settings of the revocation list, behind Mosquitto
-	extra  string            // settings of every kenneld
-	limit  int               // file descriptors of every kenneld; 0: as many as this process may have
-	addr   map[string]string // by part; each kenneld's API under its own name
-	kids   map[string]*onebox.Child
-	token  string // file with an operator's session
-	root   string // file with the root certificate
+	broker string // its kind: the word of mqtt.broker
+	lists  string // more settings of mqtt: the revocation list behind Mosquitto, the servers of NATS
+	// brokers are the parts that a blow at the broker may strike.
+	brokers []string
+	extra   string            // settings of every kenneld
+	limit   int               // file descriptors of every kenneld; 0: as many as this process may have
+	addr    map[string]string // by part; each kenneld's API under its own name
+	kids    map[string]*onebox.Child
+	token   string // file with an operator's session
+	root    string // file with the root certificate
 
 	stop   context.CancelFunc
 	dbStop context.CancelFunc // stops Postgres alone

@@ -38,8 +38,8 @@ func FindAccount() (Account, error) {
 	return Account{}, errs.New(errs.NotFound, "Postgres does not run as root: want one of the accounts %s on this machine", errs.List(names))
 }
 
-// own gives path, which must exist, to the account.
-func (a Account) own(path string) error {
+// Own gives path, which must exist, to the account.
+func (a Account) Own(path string) error {
 	if a.Credential == nil {
 		return nil
 	}

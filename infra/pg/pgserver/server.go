@@ -196,7 +196,7 @@ func (s *Server) Init(ctx context.Context) error {
 	if err := os.Mkdir(tmp, 0o700); err != nil {
 		return fmt.Errorf("postgres: %w", err)
 	}
-	if err := s.account.own(tmp); err != nil {
+	if err := s.account.Own(tmp); err != nil {
 		return fmt.Errorf("postgres: %w", err)
 	}
 	args := []string{"-D", tmp, "-U", Superuser, "-E", "UTF8", "--no-locale", "--no-instructions"}
@@ -212,7 +212,7 @@ func (s *Server) Init(ctx context.Context) error {
 			return fmt.Errorf("postgres: password: %w", err)
 		}
 		defer os.Remove(pwfile)
-		if err := errors.Join(os.WriteFile(pwfile, []byte(pw+"\n"), 0o600), s.account.own(pwfile)); err != nil {
+		if err := errors.Join(os.WriteFile(pwfile, []byte(pw+"\n"), 0o600), s.account.Own(pwfile)); err != nil {
 			return fmt.Errorf("postgres: password for initdb: %w", err)
 		}
 		args = append(args, "-A", "scram-sha-256", "--pwfile", pwfile)
@@ -244,7 +244,7 @@ func (s *Server) Keep(ctx context.Context) error {
 		if err := os.MkdirAll(s.cfg.SocketDir, 0o700); err != nil {
 			return fmt.Errorf("postgres: %w", err)
 		}
-		if err := s.account.own(s.cfg.SocketDir); err != nil {
+		if err := s.account.Own(s.cfg.SocketDir); err != nil {
 			return fmt.Errorf("postgres: %w", err)
 		}
 	}

@@ -1,0 +1,145 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+
+	"kennel/certs/ca"
+	"kennel/cloud/app"
+	"kennel/infra/config"
+	"kennel/infra/pg/pgserver"
+)
+
+// TestFiles: what is written is what kenneld, HAProxy and Patroni take.
+func TestFiles(t *testing.T) {
+	dir := t.TempDir()
+	l := layout{dir, 18400}
+	authority, err := ca.Init(filepath.Join(dir, "ca"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(name string, b []byte) string {
+		t.Helper()
+		file := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	apis := map[string]bool{}
+	for i := range cloudProcesses {
+		cfg := app.Defaults()
+		if err := config.Load(&cfg, write("kenneld.yaml", l.kenneld(i)), app.EnvPrefix, nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := cfg.Validate(); err != nil {
+			t.Error(err)
+		}
+		apis[cfg.API.Listen] = true
+		if len(cfg.MQTT.NATS.Servers) != brokerServers || !strings.Contains(cfg.Postgres.DSN, l.addr(portPostgres)+","+l.addr(portPostgres+1)) {
+			t.Errorf("%+v, %s", cfg.MQTT.NATS, cfg.Postgres.DSN)
+		}
+	}
+	if len(apis) != cloudProcesses {
+		t.Errorf("addresses %v: want one for each", apis)
+	}
+	text, err := l.haproxy(write("root.crt", authority.Root()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	haproxy, err := exec.LookPath("haproxy")
+	if err != nil {
+		haproxy = "/usr/sbin/haproxy" // not in everybody's search path
+	}
+	if out, err := exec.Command(haproxy, "-c", "-f", write("haproxy.cfg", text)).CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+	write("install/kenneld/postgres-password", []byte("word\n"))
+	files, err := l.postgresFiles(pgserver.Account{}, "/bin", func(name string) (string, error) { return name + "-password", nil })
+	if err != nil || len(files) != 2 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	for i, file := range files {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var c struct {
+			Name       string
+			Postgresql struct{ Listen string }
+		}
+		if err := yaml.Unmarshal(b, &c); err != nil || c.Postgresql.Listen != l.addr(portPostgres+i) || !strings.HasPrefix(c.Name, "postgres-") {
+			t.Errorf("%+v, %v", c, err)
+		}
+	}
+}
+
+// TestLook: each part's own words become its row.
+func TestLook(t *testing.T) {
+	const base = 29400
+	l := layout{t.TempDir(), base}
+	serve := func(port int, answers map[string]any) {
+		t.Helper()
+		ln, err := net.Listen("tcp", l.addr(port))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			v, ok := answers[r.URL.Path]
+			if !ok {
+				http.NotFound(w, r)
+				return
+			}
+			_ = json.NewEncoder(w).Encode(v)
+		})}
+		go func() { _ = s.Serve(ln) }()
+		t.Cleanup(func() { _ = s.Close() })
+	}
+	type m = map[string]any
+	stream := m{"name": "KENNEL", "cluster": m{"leader": "nats-2"}, "consumer_detail": []m{{"num_pending": 7}}}
+	answer := m{"meta_cluster": m{"leader": "nats-1"}, "account_details": []m{{"stream_detail": []m{stream}}}}
+	for i := range 2 { // the third is down
+		serve(portNATS+4*i+3, m{"/varz": m{"connections": 5}, "/jsz": answer})
+	}
+	serve(portPatroni+1, m{"/cluster": m{"members": []m{{"name": "postgres-1", "role": "sync_standby", "state": "running", "lag": 12},
+		{"name": "postgres-2", "role": "leader", "state": "running"}}}})
+	w := &watch{cluster: &cluster{layout: l}, http: http.DefaultClient}
+	ctx := context.Background()
+	for i, want := range []struct {
+		waiting int64
+		role    string
+		up      bool
+	}{{-1, "leader", true}, {7, "follower", true}, {-1, "", false}} {
+		p := &Part{Name: natsName(i), Pid: 1, Up: true}
+		if got := w.askNATS(ctx, p, i); got != want.waiting || p.Role != want.role || p.Up != want.up {
+			t.Errorf("%d waiting, %+v, want %+v", got, p, want)
+		}
+	}
+	at := map[string]*Part{"postgres-1": {Name: "postgres-1", Up: true}, "postgres-2": {Name: "postgres-2", Up: true}}
+	w.askPatroni(ctx, at)
+	if a, b := at["postgres-1"], at["postgres-2"]; a.Role != "synchronous standby" || !a.Up || !strings.Contains(a.Note, "12 bytes") || b.Role != "primary" || !b.Up {
+		t.Errorf("%+v, %+v", a, b)
+	}
+	var html bytes.Buffer
+	if err := page.Execute(&html, Status{Waiting: 7, Robots: 3, Parts: []Part{{Name: "nats-1", Pid: 9, Up: true, Role: "leader"}, {Name: "s3"}}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"3 robots connected", "7 messages waiting", "<td>leader</td>", `class="down"`} {
+		if !strings.Contains(html.String(), want) {
+			t.Errorf("the page lacks %q:\n%s", want, html.String())
+		}
+	}
+}

@@ -1,0 +1,90 @@
+package storms
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"kennel/cmd/e2e/housetest"
+	"kennel/infra/freeaddr"
+	"kennel/infra/mqtt/brokeradmin/natsserver"
+)
+
+const natsBroker = "nats"
+
+// TestChaosBehindNATS is TestChaos behind a cluster of three NATS servers and HAProxy: each kill of a broker is the kill of one server. It runs in
+// soak and by make cluster-test.
+func TestChaosBehindNATS(t *testing.T) {
+	if !housetest.Soak() && os.Getenv("KENNEL_CLUSTER") != "1" {
+		t.Log("three brokers more than this machine may have room for: make cluster-test")
+		return
+	}
+	runChaos(t, 20, housetest.Pick(20, 60), natsBroker)
+}
+
+// startNATS runs three servers, and HAProxy before them for everyone who speaks MQTT.
+func (c *cluster) startNATS(ctx context.Context) {
+	t := c.t
+	t.Helper()
+	path, err := exec.Command("go", "tool", "-n", "github.com/nats-io/nats-server/v2").Output()
+	if err != nil {
+		t.Fatalf("no nats-server: %v", err)
+	}
+	secret := filepath.Join(c.dir, "nats-secret")
+	if err := os.WriteFile(secret, []byte("a secret of tests, thirty-two characters or more"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	keys, err := natsserver.ReadKeys(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair, err := c.ca.IssueServer([]string{"localhost", "127.0.0.1"}, 24*time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := natsserver.Layout{Dir: filepath.Join(c.dir, "nats"), Chain: pair.Chain, Key: pair.Key, Devices: c.ca.DeviceBundle(), Services: c.ca.ServiceBundle()}
+	for i := range 3 {
+		l.Places = append(l.Places, natsserver.Place{Name: fmt.Sprint("nats-", i+1), MQTT: freeaddr.For(t), Services: freeaddr.For(t), Cluster: freeaddr.For(t),
+			Monitor: freeaddr.For(t)})
+	}
+	files, err := l.Write(keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	front := fmt.Sprintf("defaults\n mode tcp\n timeout connect 2s\n timeout client 1h\n timeout server 1h\nlisten mqtt\n bind %s\n balance leastconn\n", c.addr["mqtt"])
+	c.brokers = nil
+	for i, p := range l.Places {
+		c.child(ctx, p.Name, strings.TrimSpace(string(path)), "-c", files[i])
+		c.brokers = append(c.brokers, p.Name)
+		front += fmt.Sprintf(" server %s %s check inter 500 fall 1 rise 1 on-marked-down shutdown-sessions\n", p.Name, p.MQTT)
+	}
+	file := filepath.Join(c.dir, "haproxy.cfg")
+	if err := os.WriteFile(file, []byte(front), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	haproxy, err := exec.LookPath("haproxy")
+	if err != nil {
+		haproxy = "/usr/sbin/haproxy" // not in everybody's search path
+	}
+	c.child(ctx, "haproxy", haproxy, "-db", "-f", file)
+	for _, p := range l.Places {
+		housetest.Await(t, time.Minute, p.Name+" is healthy", func() error {
+			r, err := http.Get("http://" + p.Monitor + "/healthz?js-meta-only=true")
+			if err != nil {
+				return err
+			}
+			_ = r.Body.Close() // only the status counts
+			if r.StatusCode != http.StatusOK {
+				return fmt.Errorf("status %d", r.StatusCode)
+			}
+			return nil
+		})
+	}
+	c.lists = fmt.Sprintf(", nats: {servers: [%q, %q, %q], secret_file: %q}", l.URLs()[0], l.URLs()[1], l.URLs()[2], secret)
+}
