@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -258,7 +259,7 @@ func (c *Cloud) finish() error {
 	if c.ready, err = b.Meters.NewReadiness(health.Checks(b, c.cfg.MQTT.URL, c.link.Answers, c.Identity.Peers.Ready, c.releases.Metadata.Check, c.speech)...); err == nil {
 		c.ready.Tell(c.front.News, b.Meters.BrokerNews)
 	}
-	return err
+	return errors.Join(err, b.Meters.Standbys(b.Pool))
 }
 
 // Hearing blocks until the cloud hears what robots publish.

@@ -28,6 +28,7 @@ import (
 	"kennel/infra/jobs"
 	"kennel/infra/kit/kitgrpc"
 	"kennel/infra/mqtt/brokerapi"
+	"kennel/infra/pg"
 	"kennel/infra/queue"
 	"kennel/infra/telemetry"
 	"kennel/infra/thing"
@@ -422,6 +423,35 @@ func (m *Meters) Backlog(store *commandpg.Store) error {
 			func(ctx context.Context) ([]telemetry.Sample, error) {
 				_, oldest, err := store.Backlog(ctx)
 				return []telemetry.Sample{{Value: oldest.Seconds()}}, err
+			}),
+	)
+}
+
+// Standbys shows the servers that follow the database; one role asks.
+func (m *Meters) Standbys(db pg.Querier) error {
+	const note = " Every process with the role jobs reports the whole installation."
+	return errors.Join(
+		m.Asked(telemetry.Metric{Name: "kennel_postgres_standbys", Help: "Servers that follow the database. synchronous: a commit waits for them." + note}, []string{"synchronous"}, AskEvery,
+			func(ctx context.Context) ([]telemetry.Sample, error) {
+				all, err := pg.Standbys(ctx, db)
+				n := map[bool]int{}
+				for _, s := range all {
+					n[s.Sync]++
+				}
+				return []telemetry.Sample{{Labels: []string{"yes"}, Value: float64(n[true])}, {Labels: []string{"no"}, Value: float64(n[false])}}, err
+			}),
+		m.Asked(telemetry.Metric{Name: "kennel_postgres_standby_behind_bytes", Help: "What the slowest of these servers has not applied yet; -1: not known, or this account may not see it (pg_monitor)." + note}, nil, AskEvery,
+			func(ctx context.Context) ([]telemetry.Sample, error) {
+				all, err := pg.Standbys(ctx, db)
+				var worst int64
+				for _, s := range all {
+					if s.Behind < 0 || worst < 0 {
+						worst = -1
+						continue
+					}
+					worst = max(worst, s.Behind)
+				}
+				return []telemetry.Sample{{Value: float64(worst)}}, err
 			}),
 	)
 }

@@ -187,7 +187,7 @@ func (l layout) postgresFiles(account pgserver.Account, bin string, read func(na
 		}
 		in := func(name string) string { return filepath.Join(dir, name) }
 		// Patroni gives the script the connection to the new cluster.
-		script := fmt.Sprintf("#!/bin/sh\nexec psql -v ON_ERROR_STOP=1 -d \"$1\" -c \"CREATE ROLE kennel LOGIN PASSWORD '%s'\" -c 'CREATE DATABASE kennel OWNER kennel'\n",
+		script := fmt.Sprintf("#!/bin/sh\nexec psql -v ON_ERROR_STOP=1 -d \"$1\" -c \"CREATE ROLE kennel LOGIN PASSWORD '%s'\" -c 'CREATE DATABASE kennel OWNER kennel' -c 'GRANT pg_monitor TO kennel'\n",
 			bytes.TrimSpace(kennel))
 		text := fmt.Appendf(nil, patroniText, i+1, l.addr(portPatroni+i), l.addr(portEtcd), in("create.sh"), l.addr(portPostgres+i), in("data"), bin,
 			in("pgpass"), dir, super, replicator)
