@@ -20,7 +20,7 @@ import (
 	"kennel/infra/pg/pgserver"
 )
 
-// TestFiles: what is written is what kenneld, HAProxy and Patroni take.
+// TestFiles: kenneld, HAProxy and Patroni take the files that are written.
 func TestFiles(t *testing.T) {
 	dir := t.TempDir()
 	l := layout{dir, 18400}
