@@ -15,7 +15,7 @@ var ErrFile = errors.New("WAV file")
 var extensible = []byte{0, 0, 0, 0, 0x10, 0, 0x80, 0, 0, 0xaa, 0, 0x38, 0x9b, 0x71}
 
 // ParseWhole is Parse for files whose every number has to be true: sizes end where the file or the next chunk says, the data are whole frames, and the format's
-// numbers agree with each other. It also reads samples of 24 and 32 bits and floating-point numbers of 32, as the upper 16 bits. ErrFile.
+// numbers agree with each other. It also reads samples of 24 and 32 bits and floating-point numbers of 32, as the upper 16 bits, and IMA ADPCM. ErrFile.
 func ParseWhole(b []byte) (*Sound, error) {
 	le := binary.LittleEndian
 	switch {
@@ -45,7 +45,7 @@ func ParseWhole(b []byte) (*Sound, error) {
 			f, err = parseFormat(body)
 		case id == "data" && f == nil:
 			err = errors.New("expected the format before the data")
-		case id == "data" && (size == 0 || size%uint64(f.align) != 0):
+		case id == "data" && (size == 0 || !f.ima && size%uint64(f.align) != 0):
 			err = fmt.Errorf("expected data of whole frames of %d bytes, found %d bytes", f.align, size)
 		case id == "data":
 			data = body
@@ -58,12 +58,19 @@ func ParseWhole(b []byte) (*Sound, error) {
 	if data == nil {
 		return nil, fmt.Errorf("%w: byte %d: expected a chunk data, found the end", ErrFile, len(b))
 	}
+	if f.ima {
+		samples, err := DecodeIMA(data, f.channels, f.align)
+		if err != nil {
+			return nil, err
+		}
+		return &Sound{Rate: f.rate, Channels: f.channels, Bits: f.bits, Samples: samples}, nil
+	}
 	return f.sound(data), nil
 }
 
 // format is the chunk of that name.
 type format struct {
-	float                       bool
+	float, ima                  bool
 	channels, rate, bits, align int
 }
 
@@ -80,16 +87,19 @@ func parseFormat(b []byte) (*format, error) {
 		}
 		kind = le.Uint16(b[24:])
 	}
-	f.float = kind == 3
+	f.float, f.ima = kind == 3, kind == 17
 	switch {
-	case kind != 1 && kind != 3:
-		return nil, fmt.Errorf("expected format 1 (PCM) or 3 (floating point), found %d", kind)
-	case f.float && f.bits != 32 || f.bits != 8 && f.bits != 16 && f.bits != 24 && f.bits != 32:
+	case kind != 1 && kind != 3 && kind != 17:
+		return nil, fmt.Errorf("expected format 1 (PCM), 3 (floating point) or 17 (IMA ADPCM), found %d", kind)
+	case f.ima && f.bits != 4:
+		return nil, fmt.Errorf("expected IMA ADPCM of 4 bits, found %d", f.bits)
+	case !f.ima && (f.float && f.bits != 32 || f.bits != 8 && f.bits != 16 && f.bits != 24 && f.bits != 32):
 		return nil, fmt.Errorf("expected samples of 8, 16, 24 or 32 bits, or 32 of floating point, found %d", f.bits)
 	case f.channels < 1 || f.channels > 4:
 		return nil, fmt.Errorf("expected 1 to 4 channels, found %d", f.channels)
 	case f.rate < 4000 || f.rate > 192_000:
 		return nil, fmt.Errorf("expected 4000 to 192000 Hz, found %d", f.rate)
+	case f.ima: // DecodeIMA looks at the size of blocks; writers differ in the bytes a second
 	case f.align != f.channels*f.bits/8:
 		return nil, fmt.Errorf("expected frames of %d bytes, found %d", f.channels*f.bits/8, f.align)
 	case int64(le.Uint32(b[8:])) != int64(f.rate)*int64(f.align):

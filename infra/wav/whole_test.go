@@ -93,10 +93,40 @@ func TestParseWholeRefuses(t *testing.T) {
 	}
 }
 
+// TestIMA: vectors made by hand from the tables: a step's code adds step/8, and step, step/2 and step/4 for its bits (VEC-BNK-04).
+func TestIMA(t *testing.T) {
+	// Index 0, step 7: code 7 adds 0+7+3+1 = 11, and moves the index by 8, to step 16; code 15 takes away 2+16+8+4 = 30, to index 16, step 34; code 0 adds 4.
+	mono := "\x64\x00\x00\x00" + "\xf7\x00\x00\x00"
+	want := []int16{100, 111, 81, 85, 88, 91, 94, 96, 98} // steps 34, 31, 28, 25, 23 and 21 by 8
+	got, err := DecodeIMA([]byte(mono), 1, 8)
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("mono: %v %v, want %v", got, err, want)
+	}
+	// The other channel at the largest step: 32767 less 2*32767-ish is cut off at the lowest sample.
+	stereo := "\x64\x00\x00\x00" + "\xff\x7f\x58\x00" + "\xf7\x00\x00\x00" + "\x0f\x00\x00\x00"
+	got, err = DecodeIMA([]byte(stereo), 2, 16)
+	if err != nil || len(got) != 18 || got[0] != 100 || got[1] != 32767 || got[2] != 111 || got[3] != -28669 || got[5] != -28669+4095 {
+		t.Errorf("stereo: %v %v", got, err)
+	}
+	file := chunked("fmt ", layout(17, 1, 30_000, 4)[:12]+"\x08\x00\x04\x00", "data", mono)
+	if s, err := ParseWhole(file); err != nil || s.Rate != 30_000 || !reflect.DeepEqual(s.Samples, want) {
+		t.Errorf("file: %v %v", s, err)
+	}
+	for name, tt := range map[string]struct {
+		data            string
+		channels, block int
+	}{"three channels": {mono, 3, 12}, "no channel": {mono, 0, 8}, "block": {mono, 1, 6}, "no samples": {mono, 1, 4}, "index": {"\x00\x00\x59\x00\x00\x00\x00\x00", 1, 8}, "broken off": {mono[:7], 1, 8}} {
+		if _, err := DecodeIMA([]byte(tt.data), tt.channels, tt.block); !errors.Is(err, ErrFile) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // FuzzParseWhole: a file that is taken gives whole frames, and as 16 bits the same sound again.
 func FuzzParseWhole(f *testing.F) {
 	f.Add(Append(nil, &Sound{Rate: 16_000, Channels: 2, Samples: []int16{1, -2, 3, -4}}))
 	f.Add(chunked("LIST", "abc", "fmt ", layout(3, 1, 9000, 32), "data", "abcdefgh"))
+	f.Add(chunked("fmt ", layout(17, 1, 30_000, 4)[:12]+"\x08\x00\x04\x00", "data", "\x64\x00\x00\x00\xf7\x00\x00\x00"))
 	f.Add(chunked("fmt ", layout(1, 3, 44_100, 24), "data", "abcdefghi", "x", ""))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		s, err := ParseWhole(b)
@@ -106,7 +136,7 @@ func FuzzParseWhole(f *testing.F) {
 			}
 			return
 		}
-		if len(s.Samples) == 0 || len(s.Samples)%s.Channels != 0 || len(s.Samples) > len(b) {
+		if len(s.Samples) == 0 || len(s.Samples)%s.Channels != 0 || len(s.Samples) > 2*len(b) {
 			t.Fatalf("%d samples of %d channels in %d bytes", len(s.Samples), s.Channels, len(b))
 		}
 		again, err := ParseWhole(Append(nil, s))

@@ -1,7 +1,7 @@
 // Package repertoire has the clips that come with Kennel: looks, greetings, moods, and what a robot does at its charger, in a hand, for timers and the weather.
 //
 // clips/ has them in the text form that people edit, several in a file whose name begins theirs (part of VEC-TRG-05); groups/ says which of them a trigger draws from.
-// No clip of an original robot is among them. The sounds that they name are not made yet.
+// No clip of an original robot is among them. The sounds that they name are in edge/sound/palette.
 package repertoire
 
 import (
