@@ -80,6 +80,18 @@ func quantise(v float32) int16 {
 	return int16(v + 0.5)
 }
 
+// Scaled returns the sound with another strength.
+func (s *Sound) Scaled(gain float64) *Sound {
+	if gain == 1 {
+		return s
+	}
+	out := &Sound{Rate: s.Rate, Samples: make([]float32, len(s.Samples))}
+	for i, v := range s.Samples {
+		out.Samples[i] = v * float32(gain)
+	}
+	return out
+}
+
 // AppendWAV appends the sound as a WAV file of 16 bits.
 func (s *Sound) AppendWAV(b []byte) []byte {
 	return wav.Append(b, &wav.Sound{Rate: s.Rate, Channels: 1, Samples: s.PCM()})

@@ -59,6 +59,12 @@ func (s *Sample) At(rate int) (_ *sound.Sound, err error) {
 	return s.ready, err
 }
 
+// One returns a bank of one sound.
+func One(name string, s *sound.Sound) *Bank {
+	id := clip.SoundID(name)
+	return &Bank{Sounds: map[uint32]*Sample{id: {Name: name, file: s}}, Names: map[uint32]string{id: name}}
+}
+
 // Event is a sequence of actions (part of VEC-SND-02).
 type Event struct {
 	Name    string

@@ -48,6 +48,9 @@ func Track(s *sound.Sound) []float64 {
 	}
 }
 
+// MiddlePitch returns the middle of the pitches of a voice in Hz, 0 for a sound without one.
+func MiddlePitch(s *sound.Sound) float64 { return median(Track(s)) }
+
 func loudest(x []float32) (peak float32) {
 	for _, v := range x {
 		peak = max(peak, v, -v)
