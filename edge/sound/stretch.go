@@ -151,28 +151,16 @@ func (s *stretcher) nearest(place float64) float32 {
 	return s.src[i]
 }
 
-// Stretch returns the sound at another speed and pitch, both factors: at speed 2 it is half as long, at pitch 2 an octave higher. pitchAt, if set, is a further
-// factor of the pitch for each place, in samples of s. ErrRange outside MinSpeed to MaxSpeed and MinPitch to MaxPitch.
-func (s *Sound) Stretch(speed, pitch float64, pitchAt func(place int) float64) (*Sound, error) {
+// Stretch returns the sound at another speed and pitch, both factors: at speed 2 it is half as long, at pitch 2 an octave higher. ErrRange outside MinSpeed to MaxSpeed
+// and MinPitch to MaxPitch.
+func (s *Sound) Stretch(speed, pitch float64) (*Sound, error) {
 	if !(speed >= MinSpeed && speed <= MaxSpeed && pitch >= MinPitch && pitch <= MaxPitch) {
 		return nil, fmt.Errorf("%w: expected a speed of %g to %g and a pitch of %g to %g, found %g and %g", ErrRange, MinSpeed, float64(MaxSpeed), MinPitch, float64(MaxPitch), speed, pitch)
 	}
-	if len(s.Samples) == 0 || speed == 1 && pitch == 1 && pitchAt == nil {
+	if len(s.Samples) == 0 || speed == 1 && pitch == 1 {
 		return s, nil
 	}
-	st := newStretcher(s.Samples, s.Rate, 1)
-	n := int(math.Round(float64(len(s.Samples)) / speed))
-	out := make([]float32, n)
-	for at := 0; at < n; {
-		p := pitch
-		if pitchAt != nil {
-			p = min(max(p*pitchAt(int(st.place)), MinPitch), MaxPitch)
-		}
-		k := st.read(out[at:min(n, at+st.hop)], speed, p)
-		if k == 0 {
-			break
-		}
-		at += k
-	}
+	out := make([]float32, int(math.Round(float64(len(s.Samples))/speed)))
+	newStretcher(s.Samples, s.Rate, 1).read(out, speed, pitch)
 	return &Sound{Rate: s.Rate, Samples: out}, nil
 }

@@ -1,6 +1,7 @@
 package voice
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -13,6 +14,7 @@ import (
 type Character struct {
 	Name    string
 	Pitch   float64      // Hz that the middle of the speech gets, whatever voice the synthesiser has; 0: as it is
+	Size    float64      // factor of the speaker's size, which colours the vowels; 0: 1
 	Flat    float64      // how much less the pitch moves, 0 to 1: 1 is one tone
 	Speed   float64      // factor; 0: 1
 	Comb    float64      // strength of an echo after 4 ms, 0 to below 1: the ring of a small case
@@ -24,10 +26,10 @@ type Character struct {
 // Characters are the ones that come with Kennel. Plain is the synthesiser's own voice.
 var Characters = []Character{
 	{Name: "plain"},
-	{Name: "vector", Pitch: 235, Flat: 0.35, Speed: 1.02, Comb: 0.32, Ring: 55, RingMix: 0.12, Bands: []sound.Band{{Hz: 350, DB: -4, Q: 0.8}, {Hz: 2600, DB: 4, Q: 0.9}, {Hz: 5200, DB: -3, Q: 1}}},
+	{Name: "vector", Pitch: 235, Size: 0.92, Flat: 0.35, Speed: 1.02, Comb: 0.32, Ring: 55, RingMix: 0.12, Bands: []sound.Band{{Hz: 350, DB: -4, Q: 0.8}, {Hz: 2600, DB: 4, Q: 0.9}, {Hz: 5200, DB: -3, Q: 1}}},
 	{Name: "tin", Pitch: 150, Flat: 0.9, Comb: 0.45, Ring: 70, RingMix: 0.45, Bands: []sound.Band{{Hz: 1400, DB: 5, Q: 1}}},
-	{Name: "tiny", Pitch: 310, Flat: 0.1, Speed: 1.1, Bands: []sound.Band{{Hz: 400, DB: -6, Q: 0.8}}},
-	{Name: "giant", Pitch: 80, Flat: 0.2, Speed: 0.9, Comb: 0.2, Bands: []sound.Band{{Hz: 180, DB: 5, Q: 0.8}}},
+	{Name: "tiny", Pitch: 310, Size: 0.8, Flat: 0.1, Speed: 1.1, Bands: []sound.Band{{Hz: 400, DB: -6, Q: 0.8}}},
+	{Name: "giant", Pitch: 80, Size: 1.2, Flat: 0.2, Speed: 0.9, Comb: 0.2, Bands: []sound.Band{{Hz: 180, DB: 5, Q: 0.8}}},
 }
 
 // FindCharacter returns a character by its name. NotFound lists the names.
@@ -47,35 +49,22 @@ const combDelay = 0.004
 
 // Apply returns an utterance in the character's voice. The pitch is estimated every 30 ms (VEC-TTS-03).
 func (c Character) Apply(u Utterance) (Utterance, error) {
-	speed, pitch := c.Speed, 1.0
-	if speed == 0 {
-		speed = 1
-	}
-	var at func(place int) float64
-	if c.Pitch > 0 || c.Flat > 0 {
-		track := Track(u.Sound)
-		if middle := median(track); middle > 0 {
-			if c.Pitch > 0 {
-				pitch = min(max(c.Pitch/middle, 0.5), 2) // beyond an octave speech is not understood
-			}
-			per := float64(u.Sound.Rate) * PitchStep.Seconds()
-			at = func(place int) float64 {
-				i := min(int(float64(place)/per), len(track)-1)
-				if i < 0 || track[i] == 0 {
-					return 1
-				}
-				return math.Pow(middle/track[i], c.Flat)
-			}
-		}
-	}
+	speed := cmp.Or(c.Speed, 1)
 	out, err := u.Shaped(speed, 1)
 	if err != nil {
 		return u, fmt.Errorf("character %s: %w", c.Name, err)
 	}
-	if pitch != 1 || at != nil {
-		shifted := func(place int) float64 { return at(int(float64(place) * speed)) }
-		if out.Sound, err = out.Sound.Stretch(1, pitch, shifted); err != nil {
-			return u, fmt.Errorf("character %s: %w", c.Name, err)
+	if c.Pitch > 0 || c.Flat > 0 || c.Size > 0 {
+		track := Track(out.Sound)
+		middle := median(track)
+		centre := middle
+		if c.Pitch > 0 {
+			centre = min(max(c.Pitch, middle/2), 2*middle) // beyond an octave speech is not understood
+		}
+		if middle > 0 {
+			out.Sound = repitch(out.Sound, track, func(hz float64) float64 {
+				return min(max(centre*math.Pow(hz/middle, 1-c.Flat), hz/2.5), 2.5*hz)
+			}, 1/cmp.Or(c.Size, 1))
 		}
 	}
 	if out.Sound == u.Sound && (c.Comb > 0 || c.Ring > 0 || len(c.Bands) > 0) {

@@ -145,7 +145,7 @@ func (r Request) factors() (speed, pitch float64, err error) {
 
 // Shaped returns an utterance at another speed and pitch: for synthesisers that have none of their own.
 func (u Utterance) Shaped(speed, pitch float64) (Utterance, error) {
-	s, err := u.Sound.Stretch(speed, pitch, nil)
+	s, err := u.Sound.Stretch(speed, pitch)
 	if err != nil {
 		return u, err
 	}
