@@ -339,6 +339,53 @@ func TestFire(t *testing.T) {
 	}
 }
 
+// TestSoundtrack: the sounds of a clip are heard at the sample of their keyframes, also between steps and in a second loop (part of VEC-AFF-08).
+func TestSoundtrack(t *testing.T) {
+	s := newStage(t, "sound a\n0 tone 500 for=20 attack=0 release=0 gain=0.5 wave=square\n")
+	clips, err := clip.ParseText([]byte("clip x\n0 sound a\n101 sound a\n233 sound a\n400 head 0 over=100\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	track := NewSoundtrack(s.Engine, clip.NewPlayer(clip.Vector, &clip.Locks{}, 1))
+	s.hear(50)
+	if err := track.Start(&clips[0], clip.Options{Loops: 2}); err != nil {
+		t.Fatal(err)
+	}
+	begins := int64(rate/20) + samples(ahead, rate)
+	var heard []int16
+	ended := false
+	for len(heard) < rate*6/5 {
+		var f clip.Frame
+		other, err := track.Step(&f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended = ended || len(other) > 0
+		pcm := make([]int16, 333) // no multiple of anything
+		s.m.Mix(pcm)
+		heard = append(heard, pcm...)
+	}
+	var at []int64
+	quiet := 0
+	for i, v := range heard {
+		if v != 0 && quiet > 200 {
+			at = append(at, int64(i)+rate/20-begins-1) // a wave begins with 0
+		}
+		if quiet++; v != 0 {
+			quiet = 0
+		}
+	}
+	span := samples(clips[0].Span(), rate)
+	want := []int64{0, 1616, 3728, span, span + 1616, span + 3728}
+	if !slices.Equal(at, want) || !ended {
+		t.Errorf("heard at %d, want %d; ended %v", at, want, ended)
+	}
+	got, err := Render(&s.all, &clips[0], clip.Vector, rate, 1, time.Minute)
+	if err != nil || got.Samples[1] == 0 || got.Samples[1616] != 0 || got.Samples[1617] == 0 || len(got.Samples) < int(span) {
+		t.Errorf("rendered: %v", err)
+	}
+}
+
 // TestErrors: what is wrong in a text, and where.
 func TestErrors(t *testing.T) {
 	for text, want := range map[string]string{

@@ -26,7 +26,7 @@ type Character struct {
 // Characters are the ones that come with Kennel. Plain is the synthesiser's own voice.
 var Characters = []Character{
 	{Name: "plain"},
-	{Name: "vector", Pitch: 235, Size: 0.92, Flat: 0.35, Speed: 1.02, Comb: 0.32, Ring: 55, RingMix: 0.12, Bands: []sound.Band{{Hz: 350, DB: -4, Q: 0.8}, {Hz: 2600, DB: 4, Q: 0.9}, {Hz: 5200, DB: -3, Q: 1}}},
+	{Name: "vector", Pitch: 235, Flat: 0.35, Speed: 1.02, Comb: 0.25, Ring: 55, RingMix: 0.12, Bands: []sound.Band{{Hz: 350, DB: -4, Q: 0.8}, {Hz: 2600, DB: 4, Q: 0.9}, {Hz: 5200, DB: -3, Q: 1}}},
 	{Name: "tin", Pitch: 150, Flat: 0.9, Comb: 0.45, Ring: 70, RingMix: 0.45, Bands: []sound.Band{{Hz: 1400, DB: 5, Q: 1}}},
 	{Name: "tiny", Pitch: 310, Size: 0.8, Flat: 0.1, Speed: 1.1, Bands: []sound.Band{{Hz: 400, DB: -6, Q: 0.8}}},
 	{Name: "giant", Pitch: 80, Size: 1.2, Flat: 0.2, Speed: 0.9, Comb: 0.2, Bands: []sound.Band{{Hz: 180, DB: 5, Q: 0.8}}},

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"kennel/edge/anim/clip"
+	"kennel/edge/anim/repertoire"
 	"kennel/edge/sound"
 	"kennel/edge/sound/bank"
 	"kennel/edge/sound/palette"
@@ -44,11 +45,12 @@ is a text: "sound NAME" begins a sound of tones, chirps and noise, "event NAME" 
   robotkit sound play Kennel_Mood_Happy
   robotkit sound make Kennel_Greeting_Hello hello.wav
   robotkit sound make -f bark.sounds bark bark.wav
+  robotkit sound clip anim_mood_happy_01 happy.wav
   robotkit sound info hello.wav`,
 	}
 	makes, plays := makeCommand(), playCommand()
 	makes.ValidArgsFunction, plays.ValidArgsFunction = complete, complete
-	cmd.AddCommand(listCommand(), makes, plays, infoCommand())
+	cmd.AddCommand(listCommand(), makes, plays, clipCommand(), infoCommand())
 	return cmd
 }
 
@@ -289,6 +291,69 @@ func play(ctx context.Context, s *stage) error {
 		<-done
 		return errs.New(errs.Unavailable, "%s: %w: is there a sound card?", filepath.Base(path), err)
 	}
+}
+
+func clipCommand() *cobra.Command {
+	var file string
+	cmd := &cobra.Command{
+		Use:   "clip CLIP|FILE.clip OUT.wav",
+		Short: "Write the sounds of an animation clip as a WAV file, each at its keyframe",
+		Long: `Write the sounds of an animation clip as a WAV file, each at its keyframe. CLIP is a clip that comes with Kennel; of a FILE of clips the first is taken. Where a clip or an
+event has several sounds to choose from, one is drawn, always the same.`,
+		Example: `  robotkit sound clip anim_mood_happy_01 happy.wav
+  robotkit sound clip -f bark.sounds greet.clip greet.wav`,
+		Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			k, err := open(file)
+			if err != nil {
+				return err
+			}
+			c, err := findClip(args[0])
+			if err != nil {
+				return err
+			}
+			s, err := bank.Render(k, c, clip.Vector, rate, 1, longest)
+			if err != nil {
+				return err
+			}
+			if err := os.WriteFile(args[1], s.AppendWAV(nil), 0o644); err != nil {
+				return err
+			}
+			return written{args[1], s.Span().Seconds(), rate}.print(cmd)
+		},
+	}
+	addFile(cmd, &file)
+	cmd.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		l, err := repertoire.Library()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveDefault
+		}
+		return slices.Sorted(maps.Keys(l.Clips)), cobra.ShellCompDirectiveDefault
+	}
+	return cmd
+}
+
+// findClip returns one of Kennel's clips, or the first of a file.
+func findClip(name string) (*clip.Clip, error) {
+	l, err := repertoire.Library()
+	if err != nil {
+		return nil, err
+	}
+	if c := l.Clips[name]; c != nil {
+		return c, nil
+	}
+	b, err := os.ReadFile(name)
+	if err != nil {
+		return nil, errs.New(errs.NotFound, "%w; Kennel has no clip of this name either", err)
+	}
+	clips, err := clip.ParseText(b)
+	if err == nil && len(clips) == 0 {
+		err = fmt.Errorf("%w: expected a clip, found none", clip.ErrClip)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return &clips[0], nil
 }
 
 // readWAV reads a file.

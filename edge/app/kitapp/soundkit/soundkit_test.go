@@ -67,7 +67,17 @@ func TestSounds(t *testing.T) {
 	if read(t, &made, "sound", "make", "Kennel_Held_Purr", "purr.wav"); made.Seconds != longest.Seconds() {
 		t.Errorf("a loop: %+v", made)
 	}
-	for _, args := range [][]string{{"sound", "make", "Kennel_Nothing", "a.wav"}, {"sound", "make", "-f", "bark.sounds", "silence", "a.wav"}, {"sound", "make", "bark", "a.wav", "-f", "no.sounds"},
+	if err := os.WriteFile("a.clip", []byte("clip a\n0 sound bark\n700 sound twice volume=0.5\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if read(t, &made, "sound", "clip", "-f", "bark.sounds", "a.clip", "clip.wav"); math.Abs(made.Seconds-1.7) > 0.05 {
+		t.Errorf("a clip of a file: %+v", made)
+	}
+	read(t, &made, "sound", "clip", "anim_mood_happy_01", "happy.wav")
+	if read(t, &m, "sound", "info", "happy.wav"); m.RMSDB < -40 || m.Seconds != made.Seconds {
+		t.Errorf("a clip of Kennel's: %+v", m)
+	}
+	for _, args := range [][]string{{"sound", "clip", "anim_no", "a.wav"}, {"sound", "clip", "-f", "bark.sounds", "anim_mood_happy_01", "a.wav"}, {"sound", "make", "Kennel_Nothing", "a.wav"}, {"sound", "make", "-f", "bark.sounds", "silence", "a.wav"}, {"sound", "make", "bark", "a.wav", "-f", "no.sounds"},
 		{"sound", "make", "Kennel_Photo", "a.wav", "-rate", "3"}, {"sound", "make", "Kennel_Photo", "a.wav", "-volume", "0"}, {"sound", "info", "bark.sounds"}, {"sound", "play", "bark.sounds"}} {
 		if code, _, errOut := run(t, "", args...); code == cli.ExitOK || errOut == "" {
 			t.Errorf("%v: code %d", args, code)

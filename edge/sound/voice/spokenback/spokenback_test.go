@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"kennel/edge/sound/voice"
 	"kennel/speech/recognizer"
@@ -114,7 +115,7 @@ func TestSpokenBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := dictation.New(dictation.Config{})
+	r, err := dictation.New(dictation.Config{Limit: 10 * time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
