@@ -59,7 +59,7 @@ func speakBack(t *testing.T, s voice.Synthesizer, r recognizer.Recognizer, c voi
 				if wrong == 0 {
 					sum.whole++
 				} else if *all {
-					t.Logf("%s: %q was heard as %q", c.Name, text, heard)
+					t.Logf("%s: %q was heard as %q; so far %v", c.Name, text, heard, sum)
 				}
 				mu.Unlock()
 			}
