@@ -143,6 +143,10 @@ soak-packages: setup-test setup-spoken ## of soak, all other packages: about an 
 spoken: setup-test setup-spoken ## synthetic voices say every phrase and wishes in people's own words; the results go into speech/recognizer/SPOKEN.md and OWNWORDS.md
 	go test -count=1 -timeout 120m -run '^Test(Spoken|OwnWords)$$' ./speech/recognizer/spoken -update
 
+.PHONY: spokenback
+spokenback: setup-test ## a hundred sentences in the robot's voice, plain and in character, written down by the local recogniser: the share of wrong words (SYNTH=espeak-ng, CHARACTER=tin)
+	go test -count=1 -v -timeout 60m -run '^TestSpokenBack$$' ./edge/sound/voice/spokenback -all -character $(or $(CHARACTER),vector) -synth $(or $(SYNTH),flite)
+
 .PHONY: build
 build: ## the programs, into bin/
 	@mkdir -p bin

@@ -34,6 +34,7 @@ var floors = map[string][][]string{
 		{"motion", "sense"},
 		{"rt", "core"},
 		{"control", "corelink", "anim"},
+		{"sound"},
 		{"coreserver", "coreclient"},
 		{"body/species", "body/bodysim"},
 		speciesFolders("body/"),

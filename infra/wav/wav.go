@@ -76,19 +76,9 @@ func Parse(b []byte) (*Sound, error) {
 
 // Append appends s as a WAV file of 16 bits.
 func Append(dst []byte, s *Sound) []byte {
-	le := binary.LittleEndian
-	size := uint32(2 * len(s.Samples))
-	dst = le.AppendUint32(append(dst, "RIFF"...), 36+size)
-	dst = le.AppendUint32(append(dst, "WAVEfmt "...), 16)
-	dst = le.AppendUint16(dst, 1)
-	dst = le.AppendUint16(dst, uint16(s.Channels))
-	dst = le.AppendUint32(dst, uint32(s.Rate))
-	dst = le.AppendUint32(dst, uint32(2*s.Rate*s.Channels))
-	dst = le.AppendUint16(dst, uint16(2*s.Channels))
-	dst = le.AppendUint16(dst, 16)
-	dst = le.AppendUint32(append(dst, "data"...), size)
+	dst = AppendHeader(dst, s.Rate, s.Channels, 2*len(s.Samples))
 	for _, v := range s.Samples {
-		dst = le.AppendUint16(dst, uint16(v))
+		dst = binary.LittleEndian.AppendUint16(dst, uint16(v))
 	}
 	return dst
 }

@@ -2,7 +2,7 @@
 //
 // clips/ has them in the text form that people edit, several in a file whose name begins theirs (part of VEC-TRG-05); groups/ says which of them a trigger draws from; moods.json says which
 // trigger or motion shows a mood on which kind of body.
-// No clip of an original robot is among them. The sounds that they name are not made yet.
+// No clip of an original robot is among them. The sounds that they name are in edge/sound/palette.
 package repertoire
 
 import (

@@ -6,8 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"kennel/edge/app/kitapp/animkit"
-	"kennel/edge/app/kitapp/mickit"
+	"kennel/edge/app/kitapp/mediakit"
 	"kennel/edge/app/kitapp/mtnkit"
 	"kennel/edge/app/kitapp/pawnkit"
 	"kennel/edge/app/kitapp/pleokit"
@@ -30,7 +29,8 @@ func command() *cobra.Command {
   robotkit ota inspect 2.0.1.6076.ota
   robotkit mtn check sit.mtn`,
 	}
-	root.AddCommand(treeCommand(), interfacesCommand(), replayCommand(), amigoCommand(), otaCommand(), mickit.Mic(), mickit.Wake(), mtnkit.MTN(), pawnkit.Pawn(), pleokit.Pleo(), animkit.Anim(), animkit.Face())
+	root.AddCommand(treeCommand(), interfacesCommand(), replayCommand(), amigoCommand(), otaCommand(), mtnkit.MTN(), pawnkit.Pawn(), pleokit.Pleo())
+	root.AddCommand(mediakit.Commands()...)
 	cli.AddOutput(root)
 	return root
 }
