@@ -956,7 +956,7 @@ func TestCommandLine(t *testing.T) {
 	}{
 		{[]string{"-version"}, 0, "robotd version "},
 		{[]string{"-help"}, 0, "robotd -root ./r1"},
-		{[]string{"-body", "pleo"}, cli.ExitUsage, `-body "pleo": want one of vector, amigobot`},
+		{[]string{"-body", "cozmo"}, cli.ExitUsage, `-body "cozmo": want one of vector, amigobot`},
 		{[]string{"-imu-rate", "7"}, cli.ExitUsage, "imu-rate"},
 		{[]string{"-priority", "100"}, cli.ExitUsage, "want 1 to 99"},
 		{[]string{"-cpu", "1000000"}, cli.ExitUsage, "processors 0"},

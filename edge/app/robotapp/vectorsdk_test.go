@@ -379,8 +379,8 @@ func TestVectorProgram(t *testing.T) {
 			p.straight(r.in, 100)
 			p.turn(float64(side+1) * math.Pi / 2) // to the left (part of VEC-MOV-08)
 			if side == 0 {
-				if at := poseIn(t, r.in); math.Abs(math.Remainder(at[2]-math.Pi/2, 2*math.Pi)) > 0.2 {
-					wrong = fmt.Sprintf("after a quarter turn to the left the world has it at %v", at)
+				if at := poseIn(t, r.in); math.Abs(math.Remainder(at[2]-from[2]-math.Pi/2, 2*math.Pi)) > 0.2 {
+					wrong = fmt.Sprintf("after a quarter turn to the left the world has it at %v, it began at %v", at, from)
 				}
 			}
 		}
