@@ -99,7 +99,7 @@ func TestCrashesOfARobot(t *testing.T) {
 	}
 	crashed(3, "agentd: "+crashes.Killed)
 	signal("robotd", syscall.SIGSTOP) // it hangs, and the body cuts the power
-	crashed(1, "robotd: "+crashes.NoWord, "agentd: "+crashes.NoWord)
+	crashed(1, "robotd: "+crashes.NoWord, "agentd: "+crashes.NoWord, "mindd: "+crashes.NoWord)
 	var bare int
 	if err := db.QueryRow(t.Context(), `SELECT count(*) FROM crash_crash WHERE log_size = 0 OR os = '' OR version = ''`).Scan(&bare); err != nil || bare > 0 {
 		t.Errorf("%d uploads without log, release or version, %v", bare, err)
