@@ -308,7 +308,7 @@ func TestFormerName(t *testing.T) {
 		{"GET", "amigo:1/jdocs", "", 200, `[{"thing":"amigo:1","doc_name":"amigo.RobotSettings","doc_version":4`},
 		{"PATCH", "amigo:1/jdocs/amigo.RobotSettings", `{"set":{"eye_color":1}}`, 400, "amigo.RobotSettings has no field"},
 		{"PATCH", "vic:00e20100/jdocs/amigo.RobotSettings", `{"set":{"master_volume":1}}`, 400, "its settings are vic.RobotSettings"},
-		{"PATCH", "pleo:1/jdocs/vic.RobotSettings", `{"set":{"master_volume":1}}`, 400, "pleo:1 has no settings"},
+		{"PATCH", "pleo:1/jdocs/vic.RobotSettings", `{"set":{"master_volume":1}}`, 400, "pleo.RobotSettings has no field"},
 	} {
 		if status, body := ask(t, mux, auth.Admin, c.method, "/v1/things/"+c.path, c.body); status != c.status || !strings.Contains(body, c.want) {
 			t.Errorf("%s %s %s: %d %s; want %d with %q", c.method, c.path, c.body, status, body, c.status, c.want)
