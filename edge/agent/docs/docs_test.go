@@ -261,7 +261,7 @@ func TestFirstStart(t *testing.T) { // part of VEC-JDS-07, VEC-DOC-01, part of V
 // TestNoSettings: a robot of a species whose settings Kennel does not know keeps its statistics, and says that it has none to set.
 func TestNoSettings(t *testing.T) {
 	r := newRobot(t, newCloud(t))
-	r.cfg.Settings = jdocs.SettingsOf(thing.Pleo)
+	r.cfg.Settings = ""
 	r.boot().sync()
 	r.inStep(statsFile)
 	want(t, "versions", fmt.Sprint(r.Versions()), "map[vic.RobotLifetimeStats:1]")
