@@ -71,7 +71,7 @@ func makeSDKRobot(ctx context.Context, tb testing.TB, bin string) (_ *sdkRobot, 
 	r := &sdkRobot{dir: filepath.Join(tmp, "r"), file: filepath.Join(tmp, "robot.json")}
 	r.stops = append(r.stops, func() { os.RemoveAll(tmp) })
 	secret, root := filepath.Join(tmp, "secret"), filepath.Join(tmp, "root.crt")
-	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: mqtttest.NewCA(tb, "nobody's cloud").Cert.Raw})
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: mqtttest.NewCA(tb, "another cloud").Cert.Raw})
 	err = errors.Join(os.WriteFile(secret, []byte(strings.Repeat("k", 32)), 0o600), os.WriteFile(root, ca, 0o600))
 	if err == nil {
 		var out []byte

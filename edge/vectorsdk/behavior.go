@@ -2,12 +2,10 @@ package vectorsdk
 
 import (
 	"context"
-	"errors"
 	"math"
 	"time"
 
 	"kennel/edge/core"
-	"kennel/edge/corelink"
 	"kennel/edge/robot"
 	"kennel/edge/vectorsdk/navmap"
 	"kennel/infra/api/vectorpb"
@@ -68,20 +66,15 @@ func (f *Facade) driveOffCharger(ctx context.Context, c client, _ *vectorpb.Driv
 			return complete, nil
 		}
 		f.world.docked(f.cfg.Gateway.Reports().Motion)
-		for range offChargerTries {
-			end, err := j.t.attempt(ctx, j.a, withSpeed(core.Go(offCharger), offChargerSpeed))
-			switch {
-			case ctx.Err() != nil:
-				return failed, ctx.Err()
-			case errors.Is(err, errBusy):
-				return wontActivate, nil
-			case j.a.cancelled.Load(), h.ended():
-				return failed, nil
-			case f.charged(ctx, false):
-				return complete, nil
-			case err == nil && end.Outcome == corelink.Done:
-				return failed, nil
-			}
+		j.tries = offChargerTries
+		// A stop on the way leaves it between the rails, so the rest of the way counts although the contacts are open.
+		switch code, err := j.do(ctx, func(moved float64) core.Order { return withSpeed(core.Go(offCharger-moved), offChargerSpeed) }); {
+		case err != nil:
+			return failed, err
+		case code == vectorpb.ActionResult_TRACKS_LOCKED:
+			return wontActivate, nil
+		case code == vectorpb.ActionResult_ACTION_RESULT_SUCCESS && f.charged(ctx, false):
+			return complete, nil
 		}
 		return failed, nil
 	})

@@ -395,7 +395,7 @@ func TestRobotdLost(t *testing.T) {
 	}
 }
 
-// TestOffCharger: on the charger a way is refused (part of VEC-MOV-01), and DriveOffCharger drives until the contacts are left; off it there is nothing to
+// TestOffCharger: on the charger a way is refused (part of VEC-MOV-01), and DriveOffCharger drives until the rails are left, also after a stop between them; off it there is nothing to
 // do. CancelBehavior ends it.
 func TestOffCharger(t *testing.T) {
 	t.Parallel()
@@ -442,5 +442,17 @@ func TestOffCharger(t *testing.T) {
 	d.body.End(motion.Done, 0.12)
 	if r := testwait.For(t, got, "the result"); r != vectorpb.BehaviorResults_BEHAVIOR_COMPLETE_STATE {
 		t.Errorf("off by itself: %v", r)
+	}
+	on(body.OnCharger)
+	got = drive()
+	d.moved(t, 3)
+	on(0)
+	d.body.End(motion.Stopped, 0.005) // its loop was late: the contacts are open, and it is between the rails
+	if o := d.moved(t, 4); math.Abs(o.A-0.115) > 0.001 {
+		t.Errorf("after a stop it drives %v m, want the rest of 0.12", o.A)
+	}
+	d.body.End(motion.Done, 0.115)
+	if r := testwait.For(t, got, "the result"); r != vectorpb.BehaviorResults_BEHAVIOR_COMPLETE_STATE {
+		t.Errorf("off after a stop: %v", r)
 	}
 }

@@ -457,23 +457,18 @@ func TestVectorProgram(t *testing.T) {
 	}); err != nil {
 		t.Error(err)
 	}
-	r.undisturbed(t, func() string { // back onto it (part of VEC-OBJ-02); COMPLETE is true in the world, and after another answer a program tries again
-		var on *vectorpb.DriveOnChargerResponse
-		for range 3 {
-			var err error
-			on, err = p.DriveOnCharger(p.ctx, &vectorpb.DriveOnChargerRequest{})
-			contact := false
-			if err := r.in(func(w *plane.World) error { contact = w.Contact(); return nil }); err != nil {
-				t.Fatal(err)
-			}
-			if err != nil || contact != (on.Result == vectorpb.BehaviorResults_BEHAVIOR_COMPLETE_STATE) {
-				t.Errorf("on the charger: %v, %v, and it is on it: %v", on, err, contact)
-			}
-			if contact {
-				return ""
-			}
-			t.Logf("not on the charger: %v, at %v; again", on, poseIn(t, r.in))
+	r.undisturbed(t, func() string { // back onto it (part of VEC-OBJ-02); COMPLETE is true in the world
+		on, err := p.DriveOnCharger(p.ctx, &vectorpb.DriveOnChargerRequest{})
+		contact := false
+		if err := r.in(func(w *plane.World) error { contact = w.Contact(); return nil }); err != nil {
+			t.Fatal(err)
 		}
-		return fmt.Sprintf("not on the charger: %v", on)
+		if err != nil || contact != (on.Result == vectorpb.BehaviorResults_BEHAVIOR_COMPLETE_STATE) {
+			t.Errorf("on the charger: %v, %v, and it is on it: %v", on, err, contact)
+		}
+		if !contact {
+			return fmt.Sprintf("not on the charger: %v, at %v", on, poseIn(t, r.in))
+		}
+		return ""
 	})
 }
