@@ -174,7 +174,7 @@ const (
 // stillWheel is the speed in mm/s below which a tread rests; own default.
 const stillWheel = 2
 
-// stateOf is what a robot_state is made of.
+// stateOf holds all that a robot_state is made of.
 type stateOf struct {
 	m               *measured
 	now             gateway.Reports
