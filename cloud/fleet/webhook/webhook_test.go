@@ -8,7 +8,6 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
@@ -16,13 +15,10 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -33,10 +29,7 @@ import (
 	"kennel/cloud/fleet/registry/registrypg"
 	"kennel/cloud/fleet/webhook"
 	"kennel/cloud/fleet/webhook/webhookpg"
-	"kennel/infra/auth"
 	"kennel/infra/errs"
-	"kennel/infra/jobs"
-	"kennel/infra/pg"
 	"kennel/infra/pg/pgtest"
 	"kennel/infra/secretbox"
 	"kennel/infra/thing"
@@ -553,261 +546,6 @@ func TestHostileEndpoints(t *testing.T) {
 	if d, err := svc.Ping(t.Context(), h.ID); err != nil || d.State != webhook.Dead || !strings.Contains(d.Error, "certificate") {
 		t.Errorf("untrusted: %+v, %v", d, err)
 	}
-}
-
-func TestGuard(t *testing.T) {
-	g := must(webhook.NewGuard([]string{"10.1.0.0/16", "fd00:1::/32"}))
-	for host, want := range map[string]bool{
-		"8.8.8.8": true, "2606:4700::1111": true, "10.1.2.3": true, "::ffff:10.1.2.3": true, "fd00:1::5": true,
-		"10.2.0.1": false, "127.0.0.1": false, "172.16.0.1": false, "192.168.1.1": false, "169.254.169.254": false, "100.100.100.200": false, "0.0.0.0": false, "0.1.2.3": false,
-		"224.0.0.1": false, "255.255.255.255": false, "198.18.0.1": false, "::1": false, "::": false, "::ffff:127.0.0.1": false, "::127.0.0.1": false, "fe80::1%eth0": false,
-		"fc00::1": false, "ff02::1": false, "64:ff9b::a00:1": false, "2002:7f00:1::": false, "2001::1": false, "fec0::1": false,
-	} {
-		if err := g.CheckHost(host); (err == nil) != want {
-			t.Errorf("%s: %v, want allowed %v", host, err, want)
-		}
-	}
-	if err := g.CheckHost("127.0.0.1"); !strings.Contains(fmt.Sprint(err), "-webhook-allow") || !strings.Contains(fmt.Sprint(err), "webhooks.allow") { // 30.5: both names of the setting
-		t.Error(err)
-	}
-	if _, err := webhook.NewGuard([]string{"10.1.0.0"}); err == nil {
-		t.Error("a network without its size is taken")
-	}
-}
-
-// TestSecrets: in the table sealed, in errors not at all; a new one signs beside the old for a day.
-func TestSecrets(t *testing.T) {
-	r := newReceiver(t)
-	g := newRig(t, r, loopback)
-	mine := "whsec_" + base64.StdEncoding.EncodeToString(bytes.Repeat([]byte("s"), 24))
-	url, kinds := r.URL, []webhook.Kind{webhook.Present}
-	h, shown, err := g.Add(t.Context(), "op", webhook.Draft{URL: &url, Kinds: &kinds}, mine)
-	if err != nil || shown != mine {
-		t.Fatal(shown, err)
-	}
-	var text string
-	if err := g.db.QueryRow(t.Context(), `SELECT row_to_json(h)::text || encode(secret, 'escape') FROM webhook_hook h`).Scan(&text); err != nil || strings.Contains(text, "ssssssss") ||
-		strings.Contains(text, "7373737373") || strings.Contains(text, mine[6:]) {
-		t.Errorf("the secret is in the table: %s, %v", text, err)
-	}
-	if b := must(json.Marshal(g.hook(h.ID))); bytes.Contains(b, []byte("ecret")) {
-		t.Errorf("shown again: %s", b)
-	}
-	fresh, err := g.NewSecret(t.Context(), h.ID)
-	if err != nil || fresh == mine {
-		t.Fatal(err)
-	}
-	signatures := func() string {
-		if _, err := g.Ping(t.Context(), h.ID); err != nil {
-			t.Fatal(err)
-		}
-		e := <-r.came
-		var out []string
-		for _, s := range []string{fresh, mine} {
-			sig := webhook.Sign([][]byte{must(webhook.ParseSecret(s))}, e.id, time.Unix(e.at, 0), e.body)
-			if strings.Contains(e.signature, sig) {
-				out = append(out, map[string]string{fresh: "fresh", mine: "mine"}[s])
-			}
-		}
-		return strings.Join(out, " ")
-	}
-	if got := signatures(); got != "fresh mine" {
-		t.Errorf("signed by %q", got)
-	}
-	g.now = g.now.Add(webhook.OldSecretFor)
-	if got := signatures(); got != "fresh" {
-		t.Errorf("a day later signed by %q", got)
-	}
-	for _, bad := range []string{"whsec_", "secret", "whsec_c2hvcnQ=", "whsec_" + strings.Repeat("QUFB", 30)} {
-		if _, _, err := g.Add(t.Context(), "op", webhook.Draft{URL: &url, Kinds: &kinds}, bad); errs.KindOf(err) != errs.Invalid || strings.Contains(err.Error(), "c2hvcnQ") {
-			t.Errorf("%q: %v", bad, err)
-		}
-	}
-}
-
-// TestURLsAreForAdmins (30.5): operators who may not change webhooks see the host of their URLs alone, wherever a hook is shown, also when it fails.
-func TestURLsAreForAdmins(t *testing.T) {
-	r := newReceiver(t)
-	g := newRig(t, r, loopback)
-	h, _ := g.add(r.URL+"/services/T0-private?key=private", []webhook.Kind{webhook.Present})
-	r.Close()
-	if d, err := g.Ping(t.Context(), h.ID); err != nil || d.Error == "" {
-		t.Fatal(d, err)
-	}
-	a := webhook.Audited{Service: g.Service, Audit: func(context.Context, string, string, string) error { return nil }}
-	for _, role := range auth.Staff {
-		ctx := auth.WithCaller(t.Context(), auth.Caller{Role: role})
-		all, one, sent := must(a.Hooks(ctx)), must(a.Hook(ctx, h.ID)), must(a.Deliveries(ctx, h.ID, webhook.Query{Limit: 10}))
-		text := must(json.Marshal([]any{all, one, sent}))
-		if private := bytes.Contains(text, []byte("private")); private != (role == auth.Admin) || !bytes.Contains(text, []byte("127.0.0.1")) || len(sent) == 0 {
-			t.Errorf("%s sees %s", role, text)
-		}
-	}
-}
-
-func TestRefused(t *testing.T) {
-	r := newReceiver(t)
-	g := newRig(t, r, loopback)
-	good := []webhook.Kind{webhook.Present}
-	for name, d := range map[string]struct {
-		url    string
-		kinds  []webhook.Kind
-		filter string
-	}{
-		"plain http": {"http://example.org/", good, ""}, "no host": {"https:///x", good, ""}, "a password": {"https://me:pw@example.org/", good, ""},
-		"a fragment": {"https://example.org/#x", good, ""}, "a file": {"file:///etc/passwd", good, ""}, "too long": {"https://example.org/" + strings.Repeat("x", 2000), good, ""},
-		"no kind": {"https://example.org/", nil, ""}, "a strange kind": {"https://example.org/", []webhook.Kind{"thing.eaten"}, ""}, "ping": {"https://example.org/", []webhook.Kind{"ping"}, ""},
-		"no filter": {"https://example.org/", good, "dog:1"}, "an owner": {"https://example.org/", good, "owner:me"}, "no cohort": {"https://example.org/", good, "cohort:none"},
-	} {
-		if _, _, err := g.Add(t.Context(), "op", webhook.Draft{URL: &d.url, Kinds: &d.kinds, Filter: &d.filter}, ""); errs.KindOf(err) != errs.Invalid || strings.Contains(fmt.Sprint(err), "pw") {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	for range webhook.MaxHooks {
-		g.add("https://example.org/", good)
-	}
-	url := "https://example.org/"
-	if _, _, err := g.Add(t.Context(), "op", webhook.Draft{URL: &url, Kinds: &good}, ""); errs.KindOf(err) != errs.Exhausted {
-		t.Errorf("one too many: %v", err)
-	}
-	if _, err := g.Hook(t.Context(), "no-uuid"); !errors.Is(err, webhook.ErrUnknown) {
-		t.Error(err)
-	}
-}
-
-const (
-	killedEnv = "KENNEL_WEBHOOK_TEST_KILLED"
-	rootEnv   = "KENNEL_WEBHOOK_TEST_ROOT"
-)
-
-// process runs the rules with River, as a kenneld does.
-func process(t *testing.T, db *pgxpool.Pool, roots *x509.CertPool, sealing secretbox.Key) (stop func()) {
-	t.Helper()
-	log := slog.New(slog.NewTextHandler(t.Output(), nil))
-	orders, err := jobs.NewOrders(db)
-	if err != nil {
-		t.Fatal(err)
-	}
-	sender, err := webhook.NewSender(webhook.SenderConfig{Allow: loopback.Allow, Roots: roots})
-	if err != nil {
-		t.Fatal(err)
-	}
-	store := webhookpg.New(db)
-	svc, err := webhook.New(webhook.Config{Store: store, Outbox: store, Sealer: sealing.For("webhook"), Sender: sender, Select: fleet(db, new(map[string]string)), Log: log,
-		Order: func(ctx context.Context, hook string) error { return orders.Add(ctx, webhook.TaskDeliver, hook) }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	runner, err := jobs.New(db, log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := runner.Handle(jobs.Task{Name: webhook.TaskDeliver, Run: svc.Deliver}); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	var wg sync.WaitGroup
-	for _, run := range []func(context.Context) error{svc.Run, runner.Run} {
-		wg.Go(func() {
-			if err := run(ctx); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	return func() { cancel(); wg.Wait(); sender.Close() }
-}
-
-// TestMainOfTheKilled is the process that TestAtLeastOnce kills.
-func TestMainOfTheKilled(t *testing.T) {
-	dsn := os.Getenv(killedEnv)
-	if dsn == "" {
-		return // the other test starts it
-	}
-	db := must(pg.Open(t.Context(), pg.Config{DSN: dsn}))
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM([]byte(os.Getenv(rootEnv)))
-	process(t, db, roots, secretbox.Key{})
-	<-t.Context().Done()
-}
-
-// TestAtLeastOnce: a process is killed while the receiver holds its request; another sends the same event again, and what came later after it.
-func TestAtLeastOnce(t *testing.T) {
-	r := newReceiver(t)
-	dsn := pgtest.DSN(t)
-	db := must(pg.Open(t.Context(), pg.Config{DSN: dsn}))
-	t.Cleanup(db.Close)
-	if _, err := jobs.Migrate(t.Context(), db); err != nil {
-		t.Fatal(err)
-	}
-	g := newRig(t, r, loopback) // only to register
-	h, _ := g.add(r.URL, []webhook.Kind{webhook.Present, webhook.Absent})
-	var zero secretbox.Key // what both processes know
-	h.Secret = zero.For("webhook").Seal([]byte("0123456789012345678901234567"), []byte(h.ID))
-	if err := webhookpg.New(db).Add(t.Context(), h); err != nil {
-		t.Fatal(err)
-	}
-	for _, present := range []bool{true, false} {
-		if _, err := db.Exec(t.Context(), `INSERT INTO registry_presence (thing, at, present) VALUES ('vic:1', clock_timestamp(), $1)`, present); err != nil {
-			t.Fatal(err)
-		}
-	}
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestMainOfTheKilled$")
-	cmd.Env = append(os.Environ(), killedEnv+"="+dsn, rootEnv+"="+string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: r.Certificate().Raw})))
-	started := make(chan struct{})
-	r.answers(func(_ http.ResponseWriter, req *http.Request, _ got) {
-		<-started
-		if err := syscall.Kill(cmd.Process.Pid, syscall.SIGKILL); err != nil {
-			t.Error(err)
-		}
-		<-req.Context().Done()
-	})
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	close(started)
-	var exit *exec.ExitError
-	if err := cmd.Wait(); !errors.As(err, &exit) || !exit.Sys().(syscall.WaitStatus).Signaled() {
-		t.Fatalf("the process ended with %v, want killed", err)
-	}
-	first := <-r.came
-	// River gives the task up after a minute and starts it again, as infra/jobs shows; here it does so at once.
-	if tag, err := db.Exec(t.Context(), `DELETE FROM river_job WHERE state = 'running'`); err != nil || tag.RowsAffected() != 1 {
-		t.Fatalf("%d jobs were being worked on, %v; want 1", tag.RowsAffected(), err)
-	}
-	r.answers(nil)
-	roots := x509.NewCertPool()
-	roots.AddCert(r.Certificate())
-	defer process(t, db, roots, zero)()
-	var again, next got
-	for _, g := range []*got{&again, &next} {
-		select {
-		case *g = <-r.came:
-		case <-time.After(time.Minute):
-			t.Fatal("nothing within a minute")
-		}
-	}
-	if again.id != first.id || !bytes.Equal(again.body, first.body) || next.kind != string(webhook.Absent) {
-		t.Errorf("first %+v, then %+v and %+v", first, again, next)
-	}
-}
-
-func FuzzCheckURL(f *testing.F) {
-	for _, s := range []string{"https://example.org/x?y", "https://127.0.0.1:1/", "https://[::1]/", "http://a", "https://a:b@c/", "https://[fe80::1%25eth0]/"} {
-		f.Add(s)
-	}
-	guard := must(webhook.NewGuard(nil))
-	f.Fuzz(func(t *testing.T, s string) {
-		if webhook.CheckURL(s, guard) != nil {
-			return
-		}
-		req, err := http.NewRequest("POST", s, nil)
-		if err != nil || req.URL.Scheme != "https" || req.URL.User != nil || req.URL.Hostname() == "" {
-			t.Errorf("%q was accepted and cannot be called: %v", s, err)
-		}
-		if ip := net.ParseIP(req.URL.Hostname()); ip != nil && (ip.IsLoopback() || ip.IsPrivate() || ip.IsLinkLocalUnicast()) {
-			t.Errorf("%q was accepted", s)
-		}
-	})
 }
 
 func FuzzSettingData(f *testing.F) {
