@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"path/filepath"
 
+	"kennel/edge/sound"
 	"kennel/infra/errs"
 	"kennel/infra/kit/kithttp"
 	"kennel/infra/sockpath"
@@ -48,9 +49,49 @@ func (c *Client) Eyes(ctx context.Context, e Eyes) error { return c.ask(ctx, "/e
 // Play plays an animation and blocks until it has ended. tell hears its beginning and its progress; an error of tell, and the end of ctx, end it. An error
 // that has a code is a refusal.
 func (c *Client) Play(ctx context.Context, r Request, tell func(Progress) error) (Ended, error) {
+	return c.follow(ctx, "/play", r, tell)
+}
+
+// Say says a text, as Play plays.
+func (c *Client) Say(ctx context.Context, s Say, tell func(Progress) error) (Ended, error) {
+	return c.follow(ctx, "/say", s, tell)
+}
+
+// Sound plays a sound, as Play plays an animation.
+func (c *Client) Sound(ctx context.Context, s Sound, tell func(Progress) error) (Ended, error) {
+	return c.follow(ctx, "/sound", s, tell)
+}
+
+// Hush silences the robot.
+func (c *Client) Hush(ctx context.Context, program string) error {
+	return c.ask(ctx, "/hush", Hush{program}, &struct{}{})
+}
+
+// Listen calls give with what the robot plays, until give fails, ctx ends or mindd does. The error says which. The first piece has no samples: it says that the
+// robot is heard from now on.
+func (c *Client) Listen(ctx context.Context, give func(sound.Piece) error) error {
+	body, err := c.post(ctx, "/listen", struct{}{})
+	if err != nil {
+		return err
+	}
+	defer body.Close() // nothing buffered
+	var b []byte
+	for {
+		var p sound.Piece
+		if p, b, err = readPiece(body, b); err != nil {
+			return lost(ctx, err)
+		}
+		if err := give(p); err != nil {
+			return err
+		}
+	}
+}
+
+// follow posts a request and reads the lines of its progress.
+func (c *Client) follow(ctx context.Context, path string, r any, tell func(Progress) error) (Ended, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // leaving ends what plays
-	body, err := c.post(ctx, "/play", r)
+	body, err := c.post(ctx, path, r)
 	if err != nil {
 		return Ended{}, err
 	}

@@ -5,15 +5,25 @@
 //	POST /show    Image     ─► {}
 //	POST /eyes    Eyes      ─► {}
 //	POST /screen  Watch     ─► a Frame after the other: 16 bytes of number and time, then the pixels
+//	POST /say     Say       ─► a line of JSON for each Progress, the last one with Ended; a caller that leaves ends it
+//	POST /sound   Sound     ─► likewise
+//	POST /hush    Hush      ─► {}
+//	POST /listen  {}        ─► a piece of sound after the other: 24 bytes of place, time, samples missed and samples, then the samples
 //
 // The socket is run/kennel-mind/socket below the robot's root. Its folder is for mindd's user and root alone.
 package mindlink
 
 import (
 	"encoding/binary"
+	"fmt"
+	"io"
+	"math"
+	"slices"
 	"time"
 
 	"kennel/edge/face"
+	"kennel/edge/sound"
+	"kennel/infra/errs"
 )
 
 // Program is the name of the program, under which robotd knows it.
@@ -56,9 +66,10 @@ type Request struct {
 // MaxLoops is the most loops of a request; our own limit.
 const MaxLoops = 100
 
-// Progress tells how an animation goes: one of its fields is set, Began first and Ended last.
+// Progress tells how an animation goes, or what is said or played. Began is first, and Ended last.
 type Progress struct {
 	Began *Began `json:"began,omitempty"`
+	State string `json:"state,omitempty"` // of what is said or played: generating, ready, playing
 	AtMS  int64  `json:"at_ms,omitempty"` // since it began
 	Ended *Ended `json:"ended,omitempty"`
 }
@@ -78,7 +89,7 @@ type LeftOut struct {
 
 // Ended says how an animation ended.
 type Ended struct {
-	Clip    string    `json:"clip"`
+	Clip    string    `json:"clip"`             // or what was heard
 	Outcome string    `json:"outcome"`          // Done or Stopped
 	Reason  string    `json:"reason,omitempty"` // of Stopped, in words
 	By      string    `json:"by,omitempty"`     // the program that has its motors now
@@ -92,6 +103,7 @@ type List struct {
 	Triggers []string `json:"triggers"`
 	Moods    []Mood   `json:"moods"`
 	Lacks    []string `json:"lacks"` // tracks whose parts this body lacks
+	Sounds   []string `json:"sounds,omitempty"`
 }
 
 // Clip is one clip of a List.
@@ -162,4 +174,69 @@ func Pixels(p *face.Picture, b []byte) {
 	for i := range p.Pix {
 		p.Pix[i] = uint16(b[2*i])<<8 | uint16(b[2*i+1])
 	}
+}
+
+// SoundRate is how many samples a second the robot plays.
+const SoundRate = 16_000
+
+// Say asks for a text to be said.
+type Say struct {
+	Text     string  `json:"text"`               // at most voice.MaxText characters
+	Plain    bool    `json:"plain,omitempty"`    // in the synthesiser's voice, not the robot's own
+	Language string  `json:"language,omitempty"` // such as en-US; "": the robot's
+	Duration float64 `json:"duration,omitempty"` // factor, 0.05 to 20; 0: 1
+	Pitch    float64 `json:"pitch,omitempty"`    // -1 to 1: half an octave down or up
+	Level    string  `json:"level,omitempty"`    // "": Command
+	Program  string  `json:"program"`
+}
+
+// Sound asks for a sound of the list.
+type Sound struct {
+	Name    string  `json:"name"`
+	Volume  float64 `json:"volume,omitempty"` // factor, above 0 to 1; 0: 1
+	Program string  `json:"program"`
+}
+
+// Hush silences the robot: all speech and sounds end, whichever program began them.
+type Hush struct {
+	Program string `json:"program"`
+}
+
+const pieceHead = 24
+
+// mostSamples bounds a piece of sound.
+const mostSamples = SoundRate
+
+// appendPiece appends a piece of sound as it is sent.
+func appendPiece(b []byte, p *sound.Piece) []byte {
+	b = binary.LittleEndian.AppendUint64(b, uint64(p.Place))
+	b = binary.LittleEndian.AppendUint64(b, uint64(p.At))
+	b = binary.LittleEndian.AppendUint32(b, uint32(min(p.Missed, math.MaxUint32)))
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(p.Samples)))
+	for _, v := range p.Samples {
+		b = binary.LittleEndian.AppendUint16(b, uint16(v))
+	}
+	return b
+}
+
+// readPiece reads what appendPiece wrote. b is scratch, which is returned grown.
+func readPiece(r io.Reader, b []byte) (p sound.Piece, _ []byte, err error) {
+	b = slices.Grow(b[:0], pieceHead)[:pieceHead]
+	if _, err := io.ReadFull(r, b); err != nil {
+		return p, b, err
+	}
+	p = sound.Piece{Place: int64(binary.LittleEndian.Uint64(b)), At: time.Duration(binary.LittleEndian.Uint64(b[8:])), Missed: int64(binary.LittleEndian.Uint32(b[16:]))}
+	n := binary.LittleEndian.Uint32(b[20:])
+	if n > mostSamples {
+		return p, b, errs.New(errs.Corrupt, "piece of sound: expected at most %d samples, found %d", mostSamples, n)
+	}
+	b = slices.Grow(b[:0], int(2*n))[:2*n]
+	if _, err := io.ReadFull(r, b); err != nil {
+		return p, b, fmt.Errorf("piece of sound with %d samples: %w", n, err)
+	}
+	p.Samples = make([]int16, n)
+	for i := range p.Samples {
+		p.Samples[i] = int16(binary.LittleEndian.Uint16(b[2*i:]))
+	}
+	return p, b, nil
 }
