@@ -10,42 +10,16 @@ import (
 
 	"kennel/edge/mind"
 	"kennel/edge/mind/mindlink"
+	"kennel/edge/mind/mindtest"
 	"kennel/edge/robot"
 	"kennel/edge/sound"
-	"kennel/edge/sound/bank"
 	"kennel/edge/sound/voice"
 	"kennel/infra/errs"
 	"kennel/infra/testwait"
 )
 
 // talker are the parts of a body that speaks.
-var talker = []robot.Part{display, {Path: "voice", Is: []string{"TextToSpeech"}, Uses: map[string][]string{"TextToSpeech": {"robot.body.speaker"}}}}
-
-// tone returns a sine that no limit of the mixer changes, and that has no sample of 0.
-func tone(span time.Duration) *sound.Sound {
-	s := &sound.Sound{Rate: mindlink.SoundRate, Samples: make([]float32, int(span.Seconds()*mindlink.SoundRate))}
-	for i := range s.Samples {
-		s.Samples[i] = float32(0.25 * math.Sin(2*math.Pi*441*(float64(i)+0.5)/mindlink.SoundRate))
-	}
-	return s
-}
-
-// fluent is a synthesiser that says everything with the same tone.
-type fluent struct{ span time.Duration }
-
-func (f fluent) Name() string { return "tone" }
-
-func (f fluent) Speak(ctx context.Context, r voice.Request) (voice.Utterance, error) {
-	if r.Text == "never" {
-		<-ctx.Done()
-		return voice.Utterance{}, ctx.Err()
-	}
-	return voice.Utterance{Sound: tone(f.span), Visemes: []voice.Viseme{{Shape: voice.AA}}}, nil
-}
-
-func says(f fluent) mind.Sound {
-	return mind.Sound{Banks: []*bank.Bank{bank.One("beep", tone(300*time.Millisecond))}, Voice: func() (voice.Synthesizer, error) { return f, nil }}
-}
+var talker = []robot.Part{display, mindtest.Voice}
 
 // heard holds what a listener heard: the samples from the first that is not silent to the last.
 type heard struct {
@@ -120,12 +94,12 @@ func (d *desk) listen(t *testing.T) (so func() heard, end func() heard) {
 // TestSound: a sound of a bank arrives at a listener sample by sample as it is, half as loud at half the volume, and its end comes after its last sample.
 func TestSound(t *testing.T) {
 	t.Parallel()
-	d := newStage(t, says(fluent{}), talker...)
+	d := newStage(t, mindtest.Synthesizer{}.Sound(), talker...)
 	l, err := d.List(d.ctx)
 	if err != nil || !slices.Contains(l.Sounds, "beep") || !slices.Contains(l.Sounds, "Kennel_Mood_Happy") || slices.Contains(l.Lacks, "audio") {
 		t.Errorf("%v, %v", l, err)
 	}
-	want := tone(300 * time.Millisecond).PCM()
+	want := mindtest.Tone(300 * time.Millisecond).PCM()
 	for _, volume := range []float64{0, 1, 0.5} {
 		so, end := d.listen(t)
 		e, err := d.Sound(d.ctx, mindlink.Sound{Name: "beep", Volume: volume, Program: "a"}, nothing)
@@ -158,7 +132,7 @@ func nothing(mindlink.Progress) error { return nil }
 // TestClipSound: the sound of a clip begins and ends with the face of its keyframes, within a frame of the display.
 func TestClipSound(t *testing.T) {
 	t.Parallel()
-	d := newStage(t, says(fluent{}), talker...)
+	d := newStage(t, mindtest.Synthesizer{}.Sound(), talker...)
 	so, end := d.listen(t)
 	var frames []mindlink.Frame
 	ctx, cancel := context.WithCancel(d.ctx)
@@ -172,7 +146,7 @@ func TestClipSound(t *testing.T) {
 	}
 	cancel()
 	<-watched
-	want := tone(300 * time.Millisecond).PCM()
+	want := mindtest.Tone(300 * time.Millisecond).PCM()
 	testwait.Until(t, patience, "the last sample", testwait.Holds(func() bool { return len(so().samples) >= len(want) }))
 	h := end()
 	if !slices.Equal(h.samples, want) {
@@ -206,7 +180,7 @@ func TestClipSound(t *testing.T) {
 // TestSay: a text is heard from its first sample to its last before its end is told, with its states in order (part of VEC-AUD-09, part of VEC-TTS-01).
 func TestSay(t *testing.T) {
 	t.Parallel()
-	d := newStage(t, says(fluent{span: time.Second}), talker...)
+	d := newStage(t, mindtest.Synthesizer{Span: time.Second}.Sound(), talker...)
 	so, end := d.listen(t)
 	var states []string
 	e, err := d.Say(d.ctx, mindlink.Say{Text: "Hello.", Program: "a"}, func(p mindlink.Progress) error {
@@ -215,7 +189,7 @@ func TestSay(t *testing.T) {
 		}
 		return nil
 	})
-	want := tone(time.Second).PCM()
+	want := mindtest.Tone(time.Second).PCM()
 	if err != nil || e.Outcome != mindlink.Done || e.AtMS < 1000 || !slices.Equal(states, []string{"generating", "ready", "playing"}) {
 		t.Errorf("%+v, %v, %v", e, states, err)
 	}
@@ -237,7 +211,7 @@ func TestSay(t *testing.T) {
 // a program that asks for silence, end it; a clip plays without its sound meanwhile (part of VEC-TTS-04).
 func TestSpeechEnds(t *testing.T) {
 	t.Parallel()
-	d := newStage(t, says(fluent{span: time.Minute}), talker...)
+	d := newStage(t, mindtest.Synthesizer{Span: time.Minute}.Sound(), talker...)
 	say := func(ctx context.Context, r mindlink.Say) <-chan mindlink.Ended {
 		t.Helper()
 		playing, ended := make(chan struct{}, 1), make(chan mindlink.Ended, 1)
