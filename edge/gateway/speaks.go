@@ -10,7 +10,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"kennel/edge/mind/mindlink"
-	"kennel/edge/sound"
 	"kennel/infra/api/robotpb"
 	"kennel/infra/errs"
 )
@@ -84,10 +83,10 @@ func (g *Gateway) Say(ctx context.Context, c Caller, r mindlink.Say, tell func(m
 func (g *Gateway) sounds(ctx context.Context, c caller, _ *robotpb.SoundsRequest, tell func(*robotpb.SoundPiece) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	pieces, failed := make(chan sound.Piece, mostBehind), make(chan error, 1)
+	pieces, failed := make(chan mindlink.Piece, mostBehind), make(chan error, 1)
 	go func() {
 		missed := int64(0) // that this client was too slow for
-		failed <- g.mind.Listen(ctx, func(p sound.Piece) error {
+		failed <- g.mind.Listen(ctx, func(p mindlink.Piece) error {
 			lost := missed + p.Missed + int64(len(p.Samples))
 			p.Missed += missed
 			missed = 0
@@ -118,12 +117,12 @@ func (g *Gateway) sounds(ctx context.Context, c caller, _ *robotpb.SoundsRequest
 		case err := <-failed:
 			return err
 		case p := <-pieces:
-			follows := next != nil && p.Missed == 0 && next.Place+int64(len(next.Data)/2) == p.Place
+			follows := next != nil && p.Missed == 0 && p.Said == nil && next.Place+int64(len(next.Data)/2) == p.Place
 			if next != nil && !follows {
 				err = give(next)
 			}
 			if next == nil {
-				next = &robotpb.SoundPiece{Rate: mindlink.SoundRate, Place: p.Place, AtUs: p.At.Microseconds(), Missed: uint64(p.Missed)}
+				next = &robotpb.SoundPiece{Rate: mindlink.SoundRate, Place: p.Place, AtUs: p.At.Microseconds(), Missed: uint64(p.Missed), Said: p.Said}
 				rest.Reset(roundsOfOne)
 			}
 			for _, v := range p.Samples {

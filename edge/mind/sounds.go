@@ -187,6 +187,8 @@ type utterance struct {
 	kind    uint8
 	cancel  context.CancelFunc
 	over    chan struct{} // closed when it has ended
+	text    string        // of speech
+	heard   bool          // it is not only made yet; mu of audio is held
 	why, by string        // it was ended early; mu of audio is held
 }
 
@@ -342,7 +344,8 @@ func (m *Mind) Say(ctx context.Context, r mindlink.Say, tell func(mindlink.Progr
 	if q.Language == "" && a.cfg.Language != nil {
 		q.Language = a.cfg.Language()
 	}
-	if _, err = voice.Clean(r.Text); err == nil {
+	text, err := voice.Clean(r.Text)
+	if err == nil {
 		q, err = q.Scaled(r.Duration, r.Pitch)
 	}
 	if err != nil {
@@ -355,7 +358,7 @@ func (m *Mind) Say(ctx context.Context, r mindlink.Say, tell func(mindlink.Progr
 	if err != nil {
 		return e, err
 	}
-	u := &utterance{name: "speech", program: r.Program, level: level, kind: speech}
+	u := &utterance{name: "speech", text: text, program: r.Program, level: level, kind: speech}
 	ctx, done, err := a.take(ctx, u)
 	if err != nil {
 		return e, err
@@ -386,6 +389,11 @@ func (a *audio) follow(u *utterance, states <-chan voice.State, failed <-chan er
 		var err error
 		select {
 		case s := <-states:
+			if s == voice.Playing {
+				a.mu.Lock()
+				u.heard = true
+				a.mu.Unlock()
+			}
 			if s != voice.Finished && s != voice.Invalid { // the end says these
 				err = tell(mindlink.Progress{State: s.String(), AtMS: (a.now() - began).Milliseconds()})
 			}
@@ -452,20 +460,24 @@ func (a *audio) hear(ctx context.Context, playing []*sound.Playing) error {
 // Hush silences the robot. See mindlink.Mind.
 func (m *Mind) Hush(by string) { m.audio.hush(by) }
 
-// Listen gives what the robot plays, after a piece without samples. See mindlink.Mind.
-func (m *Mind) Listen(ctx context.Context, give func(sound.Piece) error) error {
+// Listen gives what the robot plays and says, after a piece without samples. See mindlink.Mind.
+func (m *Mind) Listen(ctx context.Context, give func(mindlink.Piece) error) error {
 	if err := m.speaking(ctx); err != nil {
 		return err
 	}
-	pieces, end, err := m.audio.pump.Listen()
+	a := m.audio
+	pieces, end, err := a.pump.Listen()
 	if err != nil {
 		return errs.Coded(errs.Exhausted, "too_many_streams", "%s", err)
 	}
 	defer end()
-	if err := give(sound.Piece{Place: m.audio.mixer.Position(), At: m.cfg.Now()}); err != nil {
+	if err := give(mindlink.Piece{Piece: sound.Piece{Place: a.mixer.Position(), At: m.cfg.Now()}}); err != nil {
 		return err
 	}
-	for {
+	look := time.NewTicker(saidEvery)
+	defer look.Stop()
+	for last := ""; ; {
+		var x mindlink.Piece
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -473,9 +485,33 @@ func (m *Mind) Listen(ctx context.Context, give func(sound.Piece) error) error {
 			if !ok {
 				return errs.Coded(errs.Unavailable, "mind_lost", "the robot's character (mindd) ends")
 			}
-			if err := give(p); err != nil {
-				return err
-			}
+			x.Piece = p
+		case <-look.C:
+			x.Piece = sound.Piece{Place: a.mixer.Position(), At: m.cfg.Now()}
+		}
+		if now := a.said(); now != last {
+			x.Said, last = &now, now
+		}
+		if len(x.Samples) == 0 && x.Said == nil {
+			continue
+		}
+		if err := give(x); err != nil {
+			return err
 		}
 	}
+}
+
+// saidEvery is how soon the end of a text is told.
+const saidEvery = 100 * time.Millisecond
+
+// said returns the text that is heard now; "": none.
+func (a *audio) said() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, u := range a.playing {
+		if u.kind == speech && u.heard {
+			return u.text
+		}
+	}
+	return ""
 }

@@ -12,7 +12,6 @@ import (
 	"kennel/edge/mind/mindlink"
 	"kennel/edge/mind/mindtest"
 	"kennel/edge/robot"
-	"kennel/edge/sound"
 	"kennel/edge/sound/voice"
 	"kennel/infra/errs"
 	"kennel/infra/testwait"
@@ -27,6 +26,7 @@ type heard struct {
 	place   int64         // of the first
 	at      time.Duration // likewise
 	missed  int64
+	said    []string
 }
 
 // listen hears until end, which returns all of it.
@@ -36,10 +36,10 @@ func (d *desk) listen(t *testing.T) (so func() heard, end func() heard) {
 	var h heard
 	zeros := 0
 	ready, done, ask := make(chan struct{}), make(chan error, 1), make(chan func())
-	pieces := make(chan sound.Piece, 1000)
+	pieces := make(chan mindlink.Piece, 1000)
 	go func() {
-		done <- d.Listen(ctx, func(p sound.Piece) error {
-			if len(p.Samples) == 0 {
+		done <- d.Listen(ctx, func(p mindlink.Piece) error {
+			if len(p.Samples) == 0 && p.Said == nil {
 				close(ready)
 			}
 			pieces <- p
@@ -53,6 +53,9 @@ func (d *desk) listen(t *testing.T) (so func() heard, end func() heard) {
 				f()
 			case p := <-pieces:
 				h.missed += p.Missed
+				if p.Said != nil {
+					h.said = append(h.said, *p.Said)
+				}
 				for i, v := range p.Samples {
 					switch {
 					case v != 0 && len(h.samples) == 0:
@@ -194,8 +197,9 @@ func TestSay(t *testing.T) {
 		t.Errorf("%+v, %v, %v", e, states, err)
 	}
 	testwait.Until(t, patience, "the last sample", testwait.Holds(func() bool { return len(so().samples) >= len(want) }))
-	if h := end(); !slices.Equal(h.samples, want) {
-		t.Errorf("%d samples, want %d", len(h.samples), len(want))
+	testwait.Until(t, patience, "the end of the text", testwait.Holds(func() bool { return len(so().said) == 2 }))
+	if h := end(); !slices.Equal(h.samples, want) || !slices.Equal(h.said, []string{"Hello.", ""}) {
+		t.Errorf("%d samples, want %d; said %q", len(h.samples), len(want), h.said)
 	}
 	if now := time.Duration(e.AtMS) * time.Millisecond; now < time.Second {
 		t.Errorf("ended after %v", now)
@@ -288,7 +292,7 @@ func TestNoVoice(t *testing.T) {
 		if e, err := d.Sound(d.ctx, mindlink.Sound{Name: "Kennel_Mood_Happy", Program: "a"}, nothing); errs.CodeOf(err) != code {
 			t.Errorf("%+v, %v", e, err)
 		}
-		if err := d.Listen(d.ctx, func(sound.Piece) error { return errors.New("heard") }); errs.CodeOf(err) != code {
+		if err := d.Listen(d.ctx, func(mindlink.Piece) error { return errors.New("heard") }); errs.CodeOf(err) != code {
 			t.Error(err)
 		}
 	}

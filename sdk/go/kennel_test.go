@@ -415,7 +415,7 @@ func TestSay(t *testing.T) {
 	}
 	var all []kennel.Piece
 	if err := r.Sounds(t.Context(), func(p kennel.Piece) error { all = append(all, p); return nil }); !errors.Is(err, &kennel.Error{Code: "core_lost"}) || len(all) != 3 ||
-		all[2].Rate != 16000 || !slices.Equal(all[2].Samples, []int16{2, -2}) || all[2].Place != 4 || all[2].At != 2*time.Second || all[2].Missed != 2 {
+		all[2].Rate != 16000 || !slices.Equal(all[2].Samples, []int16{2, -2}) || all[2].Place != 4 || all[2].At != 2*time.Second || all[2].Missed != 2 || all[2].Said == nil || *all[2].Said != "text 2" {
 		t.Errorf("%+v, %v", all, err)
 	}
 }

@@ -70,6 +70,7 @@ type Piece struct {
 	Place   int64         // how many samples were played before the first one, since the robot's character started; pauses are not counted
 	At      time.Duration // when the first one is heard, by the robot's clock
 	Missed  int           // samples before it that were lost, because this program was slow
+	Said    *string       // the text that is said from here on; "": none any longer; nil: as before
 }
 
 // Sounds gives hear what the robot plays. The first piece, without samples, says that the robot is heard from now on; while it is silent there are none. It returns as
@@ -79,7 +80,7 @@ func (r *Robot) Sounds(ctx context.Context, hear func(Piece) error) error {
 		if m.Rate == 0 {
 			return nil // it only says that the robot is there
 		}
-		p := Piece{Rate: int(m.Rate), Samples: make([]int16, len(m.Data)/2), Place: m.Place, At: time.Duration(m.AtUs) * time.Microsecond, Missed: int(m.Missed)}
+		p := Piece{Rate: int(m.Rate), Samples: make([]int16, len(m.Data)/2), Place: m.Place, At: time.Duration(m.AtUs) * time.Microsecond, Missed: int(m.Missed), Said: m.Said}
 		for i := range p.Samples {
 			p.Samples[i] = int16(binary.LittleEndian.Uint16(m.Data[2*i:]))
 		}

@@ -140,6 +140,7 @@ export interface Piece {
   place: number;
   at: number;
   missed: number;
+  said: string | null;
 }
 export interface LeftOut {
   track: string;

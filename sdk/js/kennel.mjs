@@ -366,11 +366,11 @@ export class Robot extends Mover {
     await heard(this._transport, "sound", { stop: true });
   }
 
-  // sounds yields what the robot plays: { rate, data, place, at, missed }, data with two bytes a sample, signed, the low one first. The first piece, without data, says
-  // that the robot is heard from now on; while it is silent there are none.
+  // sounds yields what the robot plays: { rate, data, place, at, missed, said }, data with two bytes a sample, signed, the low one first. The first piece, without data, says
+  // that the robot is heard from now on; while it is silent there are none. said is the text that is said from there on, "" after its end, and null as before.
   async *sounds({ signal } = {}) {
     for await (const m of listen(this._transport, "sounds", {}, signal)) {
-      if (m.rate) yield { rate: m.rate, data: bytes(m.data), place: Number(m.place), at: m.at_us / 1e6, missed: Number(m.missed) };
+      if (m.rate) yield { rate: m.rate, data: bytes(m.data), place: Number(m.place), at: m.at_us / 1e6, missed: Number(m.missed), said: m.said ?? null };
     }
   }
 

@@ -106,8 +106,8 @@ export const tests = {
     await robot.hush();
     const heard = [];
     await refused("core_lost", all(robot.sounds(), (p) => heard.push(p)));
-    const { rate, data, place, at, missed } = heard[2];
-    equal([heard.length, rate, ...data, place, at, missed], [3, 16000, 2, 0, 254, 255, 4, 2, 2]);
+    const { rate, data, place, at, missed, said } = heard[2];
+    equal([heard.length, rate, ...data, place, at, missed, said], [3, 16000, 2, 0, 254, 255, 4, 2, 2, "text 2"]);
   },
   async "a slow reader"(robot) {
     let n = 0;

@@ -381,7 +381,7 @@ func (r *Robot) stream(ctx context.Context, q proto.Message, tell func(proto.Mes
 		alive = &robotpb.SoundPiece{}
 		names = []string{"sounds"}
 		message = func(n int) proto.Message {
-			return &robotpb.SoundPiece{Rate: 16000, Data: []byte{byte(n), 0, byte(-n), byte(-n >> 8)}, Place: int64(2 * n), AtUs: int64(n) * 1e6, Missed: uint64(n)}
+			return &robotpb.SoundPiece{Rate: 16000, Data: []byte{byte(n), 0, byte(-n), byte(-n >> 8)}, Place: int64(2 * n), AtUs: int64(n) * 1e6, Missed: uint64(n), Said: proto.String(fmt.Sprint("text ", n))}
 		}
 	case *robotpb.OrderRequest:
 		return r.order(ctx, q, tell)

@@ -130,8 +130,8 @@ func TestVolume(t *testing.T) {
 			ready, listened, peak := make(chan struct{}), make(chan struct{}), int16(0)
 			go func() {
 				defer close(listened)
-				_ = c.Listen(ctx, func(p sound.Piece) error {
-					if len(p.Samples) == 0 {
+				_ = c.Listen(ctx, func(p mindlink.Piece) error {
+					if len(p.Samples) == 0 && p.Said == nil {
 						close(ready)
 					}
 					for _, v := range p.Samples {

@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"path/filepath"
 
-	"kennel/edge/sound"
 	"kennel/infra/errs"
 	"kennel/infra/kit/kithttp"
 	"kennel/infra/sockpath"
@@ -69,7 +68,7 @@ func (c *Client) Hush(ctx context.Context, program string) error {
 
 // Listen calls give with what the robot plays, until give fails, ctx ends or mindd does. The error says which. The first piece has no samples: it says that the
 // robot is heard from now on.
-func (c *Client) Listen(ctx context.Context, give func(sound.Piece) error) error {
+func (c *Client) Listen(ctx context.Context, give func(Piece) error) error {
 	body, err := c.post(ctx, "/listen", struct{}{})
 	if err != nil {
 		return err
@@ -77,7 +76,7 @@ func (c *Client) Listen(ctx context.Context, give func(sound.Piece) error) error
 	defer body.Close() // nothing buffered
 	var b []byte
 	for {
-		var p sound.Piece
+		var p Piece
 		if p, b, err = readPiece(body, b); err != nil {
 			return lost(ctx, err)
 		}

@@ -8,7 +8,7 @@
 //	POST /say     Say       ─► a line of JSON for each Progress, the last one with Ended; a caller that leaves ends it
 //	POST /sound   Sound     ─► likewise
 //	POST /hush    Hush      ─► {}
-//	POST /listen  {}        ─► a piece of sound after the other: 24 bytes of place, time, samples missed and samples, then the samples
+//	POST /listen  {}        ─► a Piece after the other: 28 bytes of place, time, samples missed, samples and bytes of text, then the samples and the text
 //
 // The socket is run/kennel-mind/socket below the robot's root. Its folder is for mindd's user and root alone.
 package mindlink
@@ -202,41 +202,66 @@ type Hush struct {
 	Program string `json:"program"`
 }
 
-const pieceHead = 24
+// Piece is a piece of what the robot plays, or says what it says.
+type Piece struct {
+	sound.Piece
+	Said *string // the text that is said from here on; "": none any longer; nil: as before
+}
 
-// mostSamples bounds a piece of sound.
-const mostSamples = SoundRate
+// The bytes of a piece before its samples, and its bounds.
+const (
+	pieceHead   = 28
+	mostSamples = SoundRate
+	mostSaid    = 4 * 2000 // bytes
+	noSaid      = math.MaxUint32
+)
 
 // appendPiece appends a piece of sound as it is sent.
-func appendPiece(b []byte, p *sound.Piece) []byte {
+func appendPiece(b []byte, p *Piece) []byte {
 	b = binary.LittleEndian.AppendUint64(b, uint64(p.Place))
 	b = binary.LittleEndian.AppendUint64(b, uint64(p.At))
 	b = binary.LittleEndian.AppendUint32(b, uint32(min(p.Missed, math.MaxUint32)))
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(p.Samples)))
+	said, n := "", uint32(noSaid)
+	if p.Said != nil {
+		said = (*p.Said)[:min(len(*p.Said), mostSaid)]
+		n = uint32(len(said))
+	}
+	b = binary.LittleEndian.AppendUint32(b, n)
 	for _, v := range p.Samples {
 		b = binary.LittleEndian.AppendUint16(b, uint16(v))
 	}
-	return b
+	return append(b, said...)
 }
 
 // readPiece reads what appendPiece wrote. b is scratch, which is returned grown.
-func readPiece(r io.Reader, b []byte) (p sound.Piece, _ []byte, err error) {
+func readPiece(r io.Reader, b []byte) (p Piece, _ []byte, err error) {
 	b = slices.Grow(b[:0], pieceHead)[:pieceHead]
 	if _, err := io.ReadFull(r, b); err != nil {
 		return p, b, err
 	}
-	p = sound.Piece{Place: int64(binary.LittleEndian.Uint64(b)), At: time.Duration(binary.LittleEndian.Uint64(b[8:])), Missed: int64(binary.LittleEndian.Uint32(b[16:]))}
-	n := binary.LittleEndian.Uint32(b[20:])
+	p.Piece = sound.Piece{Place: int64(binary.LittleEndian.Uint64(b)), At: time.Duration(binary.LittleEndian.Uint64(b[8:])), Missed: int64(binary.LittleEndian.Uint32(b[16:]))}
+	n, said := binary.LittleEndian.Uint32(b[20:]), binary.LittleEndian.Uint32(b[24:])
 	if n > mostSamples {
-		return p, b, errs.New(errs.Corrupt, "piece of sound: expected at most %d samples, found %d", mostSamples, n)
+		return p, b, errs.New(errs.Corrupt, "piece of sound, byte 20: expected at most %d samples, found %d", mostSamples, n)
 	}
-	b = slices.Grow(b[:0], int(2*n))[:2*n]
+	if said != noSaid && said > mostSaid {
+		return p, b, errs.New(errs.Corrupt, "piece of sound, byte 24: expected at most %d bytes of text, found %d", mostSaid, said)
+	}
+	rest := 2 * n
+	if said != noSaid {
+		rest += said
+	}
+	b = slices.Grow(b[:0], int(rest))[:rest]
 	if _, err := io.ReadFull(r, b); err != nil {
-		return p, b, fmt.Errorf("piece of sound with %d samples: %w", n, err)
+		return p, b, fmt.Errorf("piece of sound: expected %d bytes after its head: %w", rest, err)
 	}
-	p.Samples = make([]int16, n)
-	for i := range p.Samples {
-		p.Samples[i] = int16(binary.LittleEndian.Uint16(b[2*i:]))
+	for i := range n {
+		p.Samples = append(p.Samples, int16(binary.LittleEndian.Uint16(b[2*i:])))
+	}
+	if said != noSaid {
+		text := string(b[2*n:])
+		p.Said = &text
 	}
 	return p, b, nil
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"kennel/edge/face"
+	"kennel/edge/sound"
 )
 
 // FuzzFrame: what a frame's bytes say is written as the same bytes again, the high byte of each pixel first.
@@ -20,6 +21,26 @@ func FuzzFrame(f *testing.F) {
 			t.Errorf("pixel 1 is %04x", x.Picture.Pix[1])
 		}
 		if got := appendFrame(nil, &x); !bytes.Equal(got, b) {
+			t.Error("other bytes")
+		}
+	})
+}
+
+// FuzzPiece: what a piece of sound says is written as the same bytes again; one whose numbers are too large, or whose samples are missing, is refused.
+func FuzzPiece(f *testing.F) {
+	said := "Hello."
+	f.Add(appendPiece(nil, &Piece{Piece: sound.Piece{Place: 1 << 40, At: 7, Missed: 160, Samples: []int16{0, -1, 32767}}, Said: &said}))
+	f.Add(appendPiece(nil, &Piece{}))
+	f.Add(append(make([]byte, 20), 0xff, 0xff, 0, 0, 0, 0, 0, 0))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		p, _, err := readPiece(bytes.NewReader(b), nil)
+		if err != nil {
+			if len(p.Samples) > 0 || p.Said != nil {
+				t.Errorf("%v, and %d samples", err, len(p.Samples))
+			}
+			return
+		}
+		if got := appendPiece(nil, &p); !bytes.Equal(got, b[:len(got)]) {
 			t.Error("other bytes")
 		}
 	})

@@ -10,7 +10,6 @@ import (
 	"os"
 	"time"
 
-	"kennel/edge/sound"
 	"kennel/infra/errs"
 	"kennel/infra/kit/kithttp"
 	"kennel/infra/sockpath"
@@ -30,7 +29,7 @@ type Mind interface {
 	Sound(ctx context.Context, s Sound, tell func(Progress) error) (Ended, error)
 	Hush(program string)
 	// Listen calls give with what the robot plays until ctx ends or give fails. An error: this body cannot be heard.
-	Listen(ctx context.Context, give func(sound.Piece) error) error
+	Listen(ctx context.Context, give func(Piece) error) error
 }
 
 // Our own limits.
@@ -124,7 +123,7 @@ func listen(w http.ResponseWriter, r *http.Request, m Mind) {
 	var b []byte
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	err := m.Listen(ctx, func(p sound.Piece) error {
+	err := m.Listen(ctx, func(p Piece) error {
 		b = appendPiece(b[:0], &p)
 		return flush(out, w, b)
 	})

@@ -3651,6 +3651,7 @@ type SoundPiece struct {
 	Place         int64                  `protobuf:"varint,3,opt,name=place,proto3" json:"place,omitempty"`           // how many samples were played before the first one, since the robot's character started; pauses are not counted
 	AtUs          int64                  `protobuf:"varint,4,opt,name=at_us,json=atUs,proto3" json:"at_us,omitempty"` // when the first one is heard, by the robot's clock
 	Missed        uint64                 `protobuf:"varint,5,opt,name=missed,proto3" json:"missed,omitempty"`         // samples before it that were lost, because this client was slow
+	Said          *string                `protobuf:"bytes,6,opt,name=said,proto3,oneof" json:"said,omitempty"`        // the text that is said from here on; "": none any longer; none: as before
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3718,6 +3719,13 @@ func (x *SoundPiece) GetMissed() uint64 {
 		return x.Missed
 	}
 	return 0
+}
+
+func (x *SoundPiece) GetSaid() string {
+	if x != nil && x.Said != nil {
+		return *x.Said
+	}
+	return ""
 }
 
 var File_robot_proto protoreflect.FileDescriptor
@@ -3982,14 +3990,16 @@ const file_robot_proto_rawDesc = "" +
 	"\x05at_ms\x18\x02 \x01(\rH\x00R\x04atMs\x122\n" +
 	"\x05ended\x18\x03 \x01(\v2\x1a.kennel.robot.v1.PlayEndedH\x00R\x05endedB\x06\n" +
 	"\x04kind\"\x0f\n" +
-	"\rSoundsRequest\"w\n" +
+	"\rSoundsRequest\"\x99\x01\n" +
 	"\n" +
 	"SoundPiece\x12\x12\n" +
 	"\x04rate\x18\x01 \x01(\rR\x04rate\x12\x12\n" +
 	"\x04data\x18\x02 \x01(\fR\x04data\x12\x14\n" +
 	"\x05place\x18\x03 \x01(\x03R\x05place\x12\x13\n" +
 	"\x05at_us\x18\x04 \x01(\x03R\x04atUs\x12\x16\n" +
-	"\x06missed\x18\x05 \x01(\x04R\x06missed2\x83\r\n" +
+	"\x06missed\x18\x05 \x01(\x04R\x06missed\x12\x17\n" +
+	"\x04said\x18\x06 \x01(\tH\x00R\x04said\x88\x01\x01B\a\n" +
+	"\x05_said2\x83\r\n" +
 	"\x05Robot\x12J\n" +
 	"\bDescribe\x12 .kennel.robot.v1.DescribeRequest\x1a\x1c.kennel.robot.v1.Description\x12=\n" +
 	"\x04Read\x12\x1c.kennel.robot.v1.ReadRequest\x1a\x17.kennel.robot.v1.Values\x12I\n" +
@@ -4218,6 +4228,7 @@ func file_robot_proto_init() {
 		(*SpeechProgress_AtMs)(nil),
 		(*SpeechProgress_Ended)(nil),
 	}
+	file_robot_proto_msgTypes[54].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

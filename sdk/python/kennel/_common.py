@@ -128,11 +128,12 @@ class Piece:
     place: int  # how many samples were played before the first one, since the robot's character started; pauses are not counted
     at: float  # seconds by the robot's clock, when the first one is heard
     missed: int  # samples before it that were lost, because this program was slow
+    said: Optional[str]  # the text that is said from here on; "": none any longer; None: as before
 
 
 def piece(m: pb.SoundPiece) -> Optional[Piece]:
     """A piece of sound; None for a message that only says that the robot is there."""
-    return Piece(m.rate, m.data, m.place, m.at_us / 1e6, m.missed) if m.rate else None
+    return Piece(m.rate, m.data, m.place, m.at_us / 1e6, m.missed, m.said if m.HasField("said") else None) if m.rate else None
 
 
 class Values(Sequence[Reading]):

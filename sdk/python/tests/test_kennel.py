@@ -183,7 +183,7 @@ class Sync(unittest.TestCase):
         robot.hush()
         heard = []
         self.refused("core_lost", lambda: [heard.append(p) for p in robot.sounds()])
-        self.assertEqual([(p.rate, p.data, p.place, p.at, p.missed) for p in heard][2], (16000, b"\x02\x00\xfe\xff", 4, 2.0, 2))
+        self.assertEqual([(p.rate, p.data, p.place, p.at, p.missed, p.said) for p in heard][2], (16000, b"\x02\x00\xfe\xff", 4, 2.0, 2, "text 2"))
         self.assertEqual(len(heard), 3)
 
         async def both():

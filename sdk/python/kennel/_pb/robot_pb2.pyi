@@ -490,18 +490,20 @@ class Slot(_message.Message):
     def __init__(self, name: _Optional[str] = ..., type: _Optional[str] = ..., unit: _Optional[str] = ..., min: _Optional[float] = ..., max: _Optional[float] = ...) -> None: ...
 
 class SoundPiece(_message.Message):
-    __slots__ = ["at_us", "data", "missed", "place", "rate"]
+    __slots__ = ["at_us", "data", "missed", "place", "rate", "said"]
     AT_US_FIELD_NUMBER: _ClassVar[int]
     DATA_FIELD_NUMBER: _ClassVar[int]
     MISSED_FIELD_NUMBER: _ClassVar[int]
     PLACE_FIELD_NUMBER: _ClassVar[int]
     RATE_FIELD_NUMBER: _ClassVar[int]
+    SAID_FIELD_NUMBER: _ClassVar[int]
     at_us: int
     data: bytes
     missed: int
     place: int
     rate: int
-    def __init__(self, rate: _Optional[int] = ..., data: _Optional[bytes] = ..., place: _Optional[int] = ..., at_us: _Optional[int] = ..., missed: _Optional[int] = ...) -> None: ...
+    said: str
+    def __init__(self, rate: _Optional[int] = ..., data: _Optional[bytes] = ..., place: _Optional[int] = ..., at_us: _Optional[int] = ..., missed: _Optional[int] = ..., said: _Optional[str] = ...) -> None: ...
 
 class SoundRequest(_message.Message):
     __slots__ = ["name", "stop", "volume"]
