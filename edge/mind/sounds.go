@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"log/slog"
 	"math/rand/v2"
 	"slices"
@@ -455,6 +457,72 @@ func (a *audio) hear(ctx context.Context, playing []*sound.Playing) error {
 		}
 	}
 	return a.pump.Heard(ctx)
+}
+
+// Stream plays samples of a caller. See mindlink.Mind.
+func (m *Mind) Stream(ctx context.Context, r mindlink.Stream, next func() ([]int16, error), tell func(mindlink.Progress) error) (e mindlink.Ended, err error) {
+	a := m.audio
+	gain, err := sound.PercentGain(r.Volume)
+	if err == nil && (r.Rate < sound.MinStreamRate || r.Rate > sound.MaxStreamRate) {
+		err = fmt.Errorf("rate: expected %d to %d, found %d", sound.MinStreamRate, sound.MaxStreamRate, r.Rate)
+	}
+	if err != nil {
+		return e, errs.Coded(errs.Invalid, "invalid", "%s", err)
+	}
+	if err := m.speaking(ctx); err != nil {
+		return e, err
+	}
+	u := &utterance{name: "stream of sound", program: r.Program, level: clip.Command, kind: stream}
+	ctx, done, err := a.take(ctx, u)
+	if err != nil {
+		return e, err
+	}
+	defer done()
+	defer a.pump.Hold()()
+	s, err := a.mixer.Open(sound.Client, r.Rate, gain)
+	if err != nil {
+		return e, errs.Coded(errs.Exhausted, "too_many_sounds", "%s", err)
+	}
+	lost := make(chan mindlink.Lost, 1)
+	go func() {
+		for {
+			pcm, err := next()
+			var o *sound.Overrun
+			switch {
+			case errors.Is(err, io.EOF):
+				s.Complete()
+				return
+			case err != nil:
+				u.cancel()
+				return
+			}
+			if errors.As(s.Write(pcm), &o) {
+				select {
+				case <-lost: // a newer one has it
+				default:
+				}
+				lost <- mindlink.Lost{Sent: o.Sent, Played: o.Played} // its only writer
+			}
+		}
+	}()
+	failed := make(chan error, 1)
+	go func() {
+		err := a.hear(ctx, []*sound.Playing{s.Playing})
+		if err != nil {
+			s.Cancel()
+		}
+		failed <- err
+	}()
+	states := make(chan voice.State, 1)
+	states <- voice.Playing
+	return a.follow(u, states, failed, func(p mindlink.Progress) error {
+		select {
+		case l := <-lost:
+			p.Lost = &l
+		default:
+		}
+		return tell(p)
+	}), nil
 }
 
 // Hush silences the robot. See mindlink.Mind.

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -61,6 +62,42 @@ func (c *Client) Sound(ctx context.Context, s Sound, tell func(Progress) error) 
 	return c.follow(ctx, "/sound", s, tell)
 }
 
+// Stream plays samples of 16 bits, the low byte first, that next returns in chunks of at most MaxChunk bytes until it returns io.EOF; another error ends the sound at once.
+// It returns when they were heard, as Play. next is not called any longer when ctx ends.
+func (c *Client) Stream(ctx context.Context, s Stream, next func() ([]byte, error), tell func(Progress) error) (Ended, error) {
+	head, err := json.Marshal(s)
+	if err != nil {
+		return Ended{}, err
+	}
+	r, w := io.Pipe()
+	defer r.Close() // ends the writer
+	go func() {
+		_, err := w.Write(append(head, '\n'))
+		for err == nil {
+			var chunk []byte
+			if chunk, err = next(); errors.Is(err, io.EOF) {
+				_, err = w.Write([]byte{0, 0})
+				_ = w.CloseWithError(err) // nil is the end
+				return
+			}
+			if err == nil && len(chunk) > MaxChunk {
+				err = errs.New(errs.Invalid, "chunk: expected at most %d bytes, found %d", MaxChunk, len(chunk))
+			}
+			if err == nil && len(chunk) > 0 {
+				_, err = w.Write(append(binary.LittleEndian.AppendUint16(nil, uint16(len(chunk))), chunk...))
+			}
+		}
+		_ = w.CloseWithError(err) // the request fails, and what plays with it
+	}()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	body, err := c.send(ctx, "/stream", r)
+	if err != nil {
+		return Ended{}, err
+	}
+	return follow(ctx, body, tell)
+}
+
 // Hush silences the robot.
 func (c *Client) Hush(ctx context.Context, program string) error {
 	return c.ask(ctx, "/hush", Hush{program}, &struct{}{})
@@ -94,6 +131,11 @@ func (c *Client) follow(ctx context.Context, path string, r any, tell func(Progr
 	if err != nil {
 		return Ended{}, err
 	}
+	return follow(ctx, body, tell)
+}
+
+// follow reads the lines of a progress.
+func follow(ctx context.Context, body io.ReadCloser, tell func(Progress) error) (Ended, error) {
 	defer body.Close() // nothing buffered
 	lines := bufio.NewScanner(body)
 	lines.Buffer(nil, maxBody)
@@ -160,7 +202,12 @@ func (c *Client) post(ctx context.Context, path string, body any) (io.ReadCloser
 	if err != nil {
 		return nil, err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://mindd"+path, bytes.NewReader(b))
+	return c.send(ctx, path, bytes.NewReader(b))
+}
+
+// send is post with a body as it is.
+func (c *Client) send(ctx context.Context, path string, body io.Reader) (io.ReadCloser, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://mindd"+path, body)
 	if err != nil {
 		return nil, err
 	}
@@ -176,7 +223,8 @@ func (c *Client) post(ctx context.Context, path string, body any) (io.ReadCloser
 	}
 	defer resp.Body.Close() // read to its end below
 	var p kithttp.Problem
-	if b, err = io.ReadAll(io.LimitReader(resp.Body, maxBody)); err == nil {
+	b, err := io.ReadAll(io.LimitReader(resp.Body, maxBody))
+	if err == nil {
 		err = json.Unmarshal(b, &p)
 	}
 	if err != nil || p.Kind == "" {

@@ -7,6 +7,7 @@
 //	POST /screen  Watch     ─► a Frame after the other: 16 bytes of number and time, then the pixels
 //	POST /say     Say       ─► a line of JSON for each Progress, the last one with Ended; a caller that leaves ends it
 //	POST /sound   Sound     ─► likewise
+//	POST /stream  Stream, then chunks of 2 bytes of length and so many bytes of samples, one of length 0 at the end ─► likewise
 //	POST /hush    Hush      ─► {}
 //	POST /listen  {}        ─► a Piece after the other: 28 bytes of place, time, samples missed, samples and bytes of text, then the samples and the text
 //
@@ -70,6 +71,7 @@ const MaxLoops = 100
 type Progress struct {
 	Began *Began `json:"began,omitempty"`
 	State string `json:"state,omitempty"` // of what is said or played: generating, ready, playing
+	Lost  *Lost  `json:"lost,omitempty"`  // of a stream
 	AtMS  int64  `json:"at_ms,omitempty"` // since it began
 	Ended *Ended `json:"ended,omitempty"`
 }
@@ -196,6 +198,22 @@ type Sound struct {
 	Volume  float64 `json:"volume,omitempty"` // factor, above 0 to 1; 0: 1
 	Program string  `json:"program"`
 }
+
+// Stream asks for samples of the caller to be played.
+type Stream struct {
+	Rate    int    `json:"rate"`   // samples a second, sound.MinStreamRate to sound.MaxStreamRate
+	Volume  int    `json:"volume"` // 0 to 100
+	Program string `json:"program"`
+}
+
+// Lost says that samples of a stream came faster than they are played, and that the newest were dropped.
+type Lost struct {
+	Sent   int64 `json:"sent"` // samples of the stream so far
+	Played int64 `json:"played"`
+}
+
+// MaxChunk is the most bytes of a chunk of a stream.
+const MaxChunk = math.MaxUint16
 
 // Hush silences the robot: all speech and sounds end, whichever program began them.
 type Hush struct {

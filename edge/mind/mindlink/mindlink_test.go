@@ -2,6 +2,9 @@ package mindlink
 
 import (
 	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
 	"testing"
 
 	"kennel/edge/face"
@@ -22,6 +25,34 @@ func FuzzFrame(f *testing.F) {
 		}
 		if got := appendFrame(nil, &x); !bytes.Equal(got, b) {
 			t.Error("other bytes")
+		}
+	})
+}
+
+// FuzzChunk: each byte of a stream is a sample's or a length's, and only a chunk of length 0 is the end.
+func FuzzChunk(f *testing.F) {
+	f.Add([]byte{4, 0, 1, 0, 255, 255, 0, 0})
+	f.Add([]byte{3, 0, 1, 2, 3})
+	f.Add([]byte{255, 255, 1})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r := bytes.NewReader(b)
+		for at := 0; ; {
+			pcm, err := readChunk(r)
+			if errors.Is(err, io.EOF) {
+				if at+2 > len(b) || b[at] != 0 || b[at+1] != 0 {
+					t.Errorf("ends at byte %d", at)
+				}
+				return
+			}
+			if err != nil {
+				return
+			}
+			for i, v := range pcm {
+				if uint16(v) != binary.LittleEndian.Uint16(b[at+2+2*i:]) {
+					t.Fatalf("sample %d after byte %d is %d", i, at, v)
+				}
+			}
+			at += 2 + 2*len(pcm)
 		}
 	})
 }
