@@ -51,7 +51,7 @@ func (h *hold) during(ctx context.Context) (context.Context, context.CancelFunc)
 var errCancelled = errors.New("cancelled")
 
 // playback plays the sound that a program streams: first how, then chunks, and at the end complete, after whose last sample it hears that it was played, or cancel
-// (part of VEC-AUD-05). It hears when more came than there is room for, a second, with the samples sent and played, and that the playback failed (part of VEC-AUD-06).
+// (part of VEC-AUD-05). It hears when more came than there is room for, two seconds, with the samples sent and played, and that the playback failed (part of VEC-AUD-06).
 func (f *Facade) playback(ctx context.Context, c client, receive func() (proto.Message, error), send func(proto.Message) error) error {
 	h := f.control.of(c)
 	if h == nil {
