@@ -72,6 +72,7 @@ func (g *Gateway) mcpServer(authorization string) *mcp.Server {
 		return json.RawMessage(b), err
 	}
 	g.addPicture(s, authorization)
+	g.addSay(s, authorization)
 	look := &mcp.ToolAnnotations{ReadOnlyHint: true}
 	mcp.AddTool(s, &mcp.Tool{Name: "describe", Description: "List the robot's parts, with units and limits, and your rights", Annotations: look},
 		func(ctx context.Context, _ *mcp.CallToolRequest, _ noInput) (*mcp.CallToolResult, any, error) {

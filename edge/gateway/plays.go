@@ -42,7 +42,7 @@ func (g *Gateway) animations(ctx context.Context, _ caller, _ *robotpb.Animation
 	if err != nil {
 		return nil, err
 	}
-	out := &robotpb.AnimationList{Triggers: l.Triggers, Lacks: l.Lacks}
+	out := &robotpb.AnimationList{Triggers: l.Triggers, Lacks: l.Lacks, Sounds: l.Sounds}
 	for _, c := range l.Clips {
 		out.Animations = append(out.Animations, &robotpb.Animation{Name: c.Name, SpanMs: uint32(c.SpanMS), Tracks: c.Tracks})
 	}

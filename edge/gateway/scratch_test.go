@@ -5,15 +5,18 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
+	"kennel/edge/mind"
 	"kennel/edge/mind/mindtest"
 	"kennel/infra/browser"
+	"kennel/infra/testwait"
 )
 
 // TestScratchPage: who has a token looks at the robot in a browser, drives it with buttons and arrow keys, and types orders; at every size, by keyboard.
 func TestScratchPage(t *testing.T) {
-	s := newStudio(t, 10, display)
-	mindtest.Start(t, s.dir, mindtest.None)
+	s := newStudio(t, 10, display, mindtest.Voice)
+	mindtest.With(t, s.dir, mind.Own{Seed: 1, Motions: mindtest.None, Sound: mindtest.Synthesizer{Span: 2 * time.Minute}.Sound()})
 	s.body.Measure("laser.distance", 0.5)
 	p := browser.Start(t).Page(t, browser.Desktop)
 	p.Goto("https://" + s.addr + "/")
@@ -54,10 +57,21 @@ func TestScratchPage(t *testing.T) {
 	p.Choose("Mood, trigger or clip", "LookBlink")
 	p.Click("button", "Play")
 	p.SeeIn("log", "What happened", "anim_look_blink_01: done")
+	p.Click("button", "Listen")
+	p.Fill("Text to say", "Here I am.")
+	p.Click("button", "Say")
+	p.SeeIn("status", "What it says", "Here I am.")
+	testwait.Until(t, time.Minute, "the tone, by the browser's own measure", testwait.Holds(func() bool {
+		return string(p.Eval("document.getElementById('loud').value > 0.2 && document.getElementById('loud').value < 0.3")) == "true"
+	}))
 	p.Sound(browser.Sizes...)
 	if shot := os.Getenv("KENNEL_SHOT"); shot != "" {
 		p.Shot(shot)
 	}
+	p.Click("button", "Silence robot")
+	p.SeeIn("log", "What happened", "stopped: the robot was told to be silent")
+	p.Click("button", "Listen")
+	testwait.Until(t, time.Minute, "silence", testwait.Holds(func() bool { return string(p.Eval("document.getElementById('loud').value")) == "0" }))
 	p.Reload() // the tab keeps the token
 	p.See("you may look, talk, move, camera")
 	for _, f := range p.Faults() {

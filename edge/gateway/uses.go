@@ -225,6 +225,8 @@ func whatOf(q proto.Message) string {
 		return quoted.ReplaceAllString(text, `"…"`)
 	case *robotpb.PlayRequest:
 		return cmp.Or(q.GetClip(), q.GetTrigger(), q.GetMood())
+	case *robotpb.SoundRequest:
+		return q.GetName()
 	case *robotpb.ClaimRequest:
 		return join(q.Parts)
 	case *robotpb.ChangeRequest: // their values may be personal

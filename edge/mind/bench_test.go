@@ -16,7 +16,10 @@ func BenchmarkStep(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	m := New(Config{Library: l})
+	m, err := New(Config{Library: l})
+	if err != nil {
+		b.Fatal(err)
+	}
 	w := &watcher{every: clip.Step, next: make(chan mindlink.Frame, 1)}
 	m.screen.watchers[w] = true
 	now := time.Duration(0)

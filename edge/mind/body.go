@@ -15,6 +15,8 @@ type body struct {
 	devices map[clip.Parts][]string // full names of the actuators of a part
 	compact map[string]string       // compact names by the full ones
 	all     []string                // full names of everything
+
+	speakers bool // it has some, which play what they store themselves unless parts has Speaker
 }
 
 // motors are the parts that robotd moves.
@@ -37,6 +39,10 @@ func bodyOf(t *corelink.Tree) *body {
 		if slices.Contains(interfaces, "VideoOut") {
 			b.parts |= clip.Display
 		}
+		b.speakers = b.speakers || slices.Contains(interfaces, "AudioOut")
+		if slices.Contains(interfaces, "TextToSpeech") { // whose speaker takes any sound (GOSTAI-COMP-42)
+			b.parts |= clip.Speaker
+		}
 		for _, p := range places {
 			if !n.Actuator || !strings.HasPrefix(n.Full, p.prefix) {
 				continue
@@ -56,11 +62,7 @@ func bodyOf(t *corelink.Tree) *body {
 func (b *body) lacks(parts clip.Parts) (lacks []mindlink.LeftOut) {
 	for _, name := range parts.Names() {
 		if p := clip.PartNamed(name); b.parts&p == 0 {
-			reason := "this body has none"
-			if p == clip.Speaker {
-				reason = "the sounds of clips are not made yet"
-			}
-			lacks = append(lacks, mindlink.LeftOut{Track: name, Reason: reason})
+			lacks = append(lacks, mindlink.LeftOut{Track: name, Reason: "this body has none"})
 		}
 	}
 	return lacks

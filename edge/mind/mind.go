@@ -21,7 +21,7 @@ import (
 	"kennel/infra/errs"
 )
 
-// Config configures a Mind. All but Motion and Seed is required.
+// Config configures a Mind. All but Motion, Seed and Sound is required.
 type Config struct {
 	Core    *coreclient.Client
 	Program string // its name, as robotd knows it
@@ -32,6 +32,8 @@ type Config struct {
 	Seed    uint64
 	// Motion does a motion of the body's own library until it has ended; tell hears what begins. nil: the body has none.
 	Motion func(ctx context.Context, name string, tell func(string)) error
+	// Sound configures what the robot plays and says.
+	Sound Sound
 }
 
 // Mind plays. It is a mindlink.Mind, safe for concurrent use while Run runs.
@@ -50,6 +52,7 @@ type Mind struct {
 	theta   float64    // rad, where the body looks, as robotd said last
 	heading float64    // rad, that the clip recorded
 	screen  screen
+	audio   *audio
 	frame   clip.Frame
 	fired   []clip.Fired
 	active  time.Duration // until when the loop runs though nothing plays: faces settle
@@ -62,6 +65,7 @@ type turn struct {
 	level   clip.Level
 	hand    *hand              // of a clip
 	lock    *clip.Lock         // of a motion
+	track   *track             // sounds of a clip; nil: none
 	cancel  context.CancelFunc // of a motion
 	ended   chan ending        // one slot
 }
@@ -75,17 +79,23 @@ type ending struct {
 // progressEvery is how often a caller hears how far its animation is.
 const progressEvery = 200 * time.Millisecond
 
-// New returns a mind that does nothing before Run.
-func New(cfg Config) *Mind {
-	m := &Mind{cfg: cfg, asks: make(chan func(time.Duration)), over: make(chan struct{}), chooser: clip.NewChooser(cfg.Library, cfg.Seed)}
+// New returns a mind that does nothing before Run. The error is of its sounds.
+func New(cfg Config) (*Mind, error) {
+	a, err := newAudio(cfg)
+	if err != nil {
+		return nil, err
+	}
+	m := &Mind{cfg: cfg, asks: make(chan func(time.Duration)), over: make(chan struct{}), chooser: clip.NewChooser(cfg.Library, cfg.Seed), audio: a}
 	m.player = clip.NewPlayer(clip.Vector, &m.locks, cfg.Seed)
 	m.screen = screen{drawer: face.NewDrawer(face.Standard), chosen: face.Teal, watchers: map[*watcher]bool{}}
-	return m
+	return m, nil
 }
 
 // Run is the loop, until ctx ends. It is called once.
 func (m *Mind) Run(ctx context.Context) error {
 	defer close(m.over)
+	mixing := m.audio.run(ctx)
+	defer mixing()
 	tick := time.NewTicker(clip.Step)
 	defer tick.Stop()
 	running := true
@@ -131,6 +141,7 @@ func (m *Mind) step(now time.Duration) {
 	m.fired = m.player.Step(now, &m.frame, m.fired[:0])
 	if t := m.turn; t != nil && t.hand != nil {
 		t.hand.frame(now, &m.frame)
+		t.track.step(now)
 	}
 	for _, f := range m.fired {
 		switch {
@@ -152,6 +163,9 @@ func (m *Mind) step(now time.Duration) {
 	}
 	if m.image != nil && now >= m.screen.until {
 		m.dropImage()
+	}
+	if layer, ok := m.audio.mouth(now); ok {
+		m.frame.Face.Add(&layer)
 	}
 	m.screen.draw(now, &m.frame.Face)
 }
@@ -176,6 +190,7 @@ func (m *Mind) end(now time.Duration, e ending) {
 
 // finish tells how the turn ended.
 func (m *Mind) finish(now time.Duration, e ending) {
+	m.turn.track.end(e.done)
 	m.turn.ended <- e // its only writer: the turn is the loop's no longer
 	m.turn, m.active = nil, now+time.Second
 }
@@ -221,6 +236,9 @@ func (m *Mind) List(ctx context.Context) (l mindlink.List, err error) {
 		if w, ok := m.cfg.Moods.Way(name, b.all); ok && (w.Motion == "" || m.cfg.Motion != nil) {
 			l.Moods = append(l.Moods, mindlink.Mood{Name: name, Trigger: w.Trigger, Motion: w.Motion})
 		}
+	}
+	if b.parts&clip.Speaker != 0 {
+		l.Sounds = m.audio.names
 	}
 	l.Lacks = (clip.AllParts &^ clip.CubeLights &^ b.parts).Names()
 	return l, nil
@@ -374,12 +392,21 @@ func (m *Mind) play(ctx context.Context, b *body, r mindlink.Request, tell func(
 		if m.imageOf == r.Program {
 			m.dropImage()
 		}
-		if err = m.player.Start(now, c, o); err == nil {
+		start := now
+		if b.parts&c.Parts()&clip.Speaker != 0 {
+			if t.track, err = m.audio.begin(now, c, o); t.track != nil {
+				start = t.track.start
+			} else {
+				lacks = append(lacks, mindlink.LeftOut{Track: clip.Speaker.String(), Reason: err.Error()})
+			}
+		}
+		if err = m.player.Start(start, c, o); err == nil {
 			h.began, m.turn = now, t
 			m.step(now)
 		}
 	})
 	if err = cmp.Or(inerr, err); err != nil {
+		t.track.end(false)
 		h.close(ctx, false)
 		if errors.Is(err, clip.ErrLocked) {
 			err = errs.Coded(errs.Conflict, "busy", "%s", err)
@@ -487,87 +514,6 @@ func (m *Mind) move(ctx context.Context, b *body, name string, r mindlink.Reques
 	cancel()
 	<-moved
 	return ended(t, end, at, nil), nil
-}
-
-// Show shows a picture for a time. See mindlink.Mind.
-func (m *Mind) Show(ctx context.Context, i mindlink.Image) error {
-	if i.ForMS <= 0 || i.ForMS > maxShow.Milliseconds() {
-		return errs.Coded(errs.Invalid, "invalid", "for_ms: expected 1 to %d, found %d", maxShow.Milliseconds(), i.ForMS)
-	}
-	b, err := m.body(ctx)
-	if err != nil {
-		return err
-	}
-	if b.parts&clip.Display == 0 {
-		return errNoDisplay()
-	}
-	p := &face.Picture{}
-	mindlink.Pixels(p, i.Pixels)
-	inerr := m.in(ctx, func(now time.Duration) {
-		t := m.turn
-		uses := t != nil && t.hand != nil && m.frame.Has&clip.Display != 0
-		if uses && t.level >= clip.Command {
-			if !i.Interrupt {
-				err = errs.Coded(errs.Conflict, "busy", "%s of %s has the display", t.name, t.program)
-				return
-			}
-			m.end(now, ending{why: "a picture is shown instead", by: i.Program})
-		}
-		m.dropImage() // a newer picture replaces an older one
-		if m.image, err = m.locks.Take("picture of "+i.Program, clip.Command, clip.Display); err == nil {
-			m.imageOf, m.screen.picture, m.screen.until = i.Program, p, now+time.Duration(i.ForMS)*time.Millisecond
-		}
-	})
-	return cmp.Or(inerr, err)
-}
-
-// maxShow is the longest that a picture is shown; own default.
-const maxShow = 10 * time.Minute
-
-func errNoDisplay() error {
-	return errs.Coded(errs.Invalid, "unable", "this body has no display; describe lists the parts that it has")
-}
-
-// Eyes gives the eyes a colour. See mindlink.Mind.
-func (m *Mind) Eyes(ctx context.Context, e mindlink.Eyes) error {
-	for name, v := range map[string]float32{"hue": e.Hue, "saturation": e.Saturation} {
-		if !(v >= 0 && v <= 1) {
-			return errs.Coded(errs.Invalid, "invalid", "%s: expected 0 to 1, found %v", name, v)
-		}
-	}
-	c := &face.Color{Hue: e.Hue, Saturation: e.Saturation}
-	if e.Forget {
-		c = nil
-	}
-	return m.in(ctx, func(time.Duration) { m.screen.given = c })
-}
-
-// Watch gives frames of the display. See mindlink.Mind.
-func (m *Mind) Watch(ctx context.Context, rate float64, give func(mindlink.Frame) error) error {
-	b, err := m.body(ctx)
-	if err != nil {
-		return err
-	}
-	if b.parts&clip.Display == 0 {
-		return errNoDisplay()
-	}
-	w := &watcher{every: time.Duration(float64(time.Second) / rate), next: make(chan mindlink.Frame, 1)}
-	if err := m.in(ctx, func(time.Duration) { m.screen.watchers[w] = true }); err != nil {
-		return err
-	}
-	defer func() {
-		_ = m.in(context.WithoutCancel(ctx), func(time.Duration) { delete(m.screen.watchers, w) }) // it fails only when the loop has ended
-	}()
-	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case f := <-w.next:
-			if err := give(f); err != nil {
-				return err
-			}
-		}
-	}
 }
 
 // Hear takes the messages of robotd, beside the client's Handle. It does not block.

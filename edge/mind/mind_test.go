@@ -48,6 +48,15 @@ clip anim_smile
 
 clip anim_still
 0 lift 40 over=60
+
+clip anim_beep
+0 face neutral
+290 face neutral
+300 face happy
+300 sound beep
+590 face happy
+600 face sad
+1200 face sad
 `
 
 // desk is a robot of coreservertest with a display, with a mind.
@@ -60,6 +69,12 @@ type desk struct {
 }
 
 func newDesk(t *testing.T, more ...robot.Part) *desk {
+	t.Helper()
+	return newStage(t, mind.Sound{}, more...)
+}
+
+// newStage is newDesk with sounds.
+func newStage(t *testing.T, s mind.Sound, more ...robot.Part) *desk {
 	t.Helper()
 	dir, err := os.OpenRoot(t.TempDir())
 	if err != nil {
@@ -93,7 +108,7 @@ func newDesk(t *testing.T, more ...robot.Part) *desk {
 	var m *mind.Mind
 	ready := make(chan struct{})
 	core := connect("mindd", func(msg corelink.Message) { <-ready; m.Hear(msg) })
-	m = mind.New(mind.Config{Core: core, Program: "mindd", Library: l, Log: slog.New(slog.DiscardHandler), Now: monoclock.Now,
+	m, err = mind.New(mind.Config{Core: core, Sound: s, Program: "mindd", Library: l, Log: slog.New(slog.DiscardHandler), Now: monoclock.Now,
 		Moods: repertoire.Moods{"glad": {{With: "robot.body.tail", Motion: "wag"}, {With: "robot.body.head", Trigger: "Nod"}}, "sad": {{With: "robot.body.tail", Motion: "droop"}}},
 		Motion: func(ctx context.Context, name string, _ func(string)) error {
 			if name == "wag" {
@@ -102,6 +117,9 @@ func newDesk(t *testing.T, more ...robot.Part) *desk {
 			<-ctx.Done()
 			return ctx.Err()
 		}})
+	if err != nil {
+		t.Fatal(err)
+	}
 	close(ready)
 	d.other = connect("other", nil)
 	ended := make(chan error, 2)
@@ -398,7 +416,7 @@ func TestMoods(t *testing.T) {
 		t.Error(err)
 	}
 	l, err := d.List(d.ctx)
-	if err != nil || len(l.Moods) != 1 || l.Moods[0] != (mindlink.Mood{Name: "glad", Trigger: "Nod"}) || !slices.Contains(l.Lacks, "display") || len(l.Clips) != 4 {
+	if err != nil || len(l.Moods) != 1 || l.Moods[0] != (mindlink.Mood{Name: "glad", Trigger: "Nod"}) || !slices.Contains(l.Lacks, "display") || len(l.Clips) != 5 {
 		t.Errorf("%+v, %v", l, err)
 	}
 

@@ -1,10 +1,14 @@
 package mind
 
 import (
+	"cmp"
+	"context"
 	"time"
 
+	"kennel/edge/anim/clip"
 	"kennel/edge/face"
 	"kennel/edge/mind/mindlink"
+	"kennel/infra/errs"
 )
 
 // screen is the display: the eyes, or what is shown instead of them. It belongs to the loop.
@@ -60,5 +64,86 @@ func (s *screen) draw(now time.Duration, p *face.Params) {
 		default:
 		}
 		w.next <- f // the loop is its only writer
+	}
+}
+
+// Show shows a picture for a time. See mindlink.Mind.
+func (m *Mind) Show(ctx context.Context, i mindlink.Image) error {
+	if i.ForMS <= 0 || i.ForMS > maxShow.Milliseconds() {
+		return errs.Coded(errs.Invalid, "invalid", "for_ms: expected 1 to %d, found %d", maxShow.Milliseconds(), i.ForMS)
+	}
+	b, err := m.body(ctx)
+	if err != nil {
+		return err
+	}
+	if b.parts&clip.Display == 0 {
+		return errNoDisplay()
+	}
+	p := &face.Picture{}
+	mindlink.Pixels(p, i.Pixels)
+	inerr := m.in(ctx, func(now time.Duration) {
+		t := m.turn
+		uses := t != nil && t.hand != nil && m.frame.Has&clip.Display != 0
+		if uses && t.level >= clip.Command {
+			if !i.Interrupt {
+				err = errs.Coded(errs.Conflict, "busy", "%s of %s has the display", t.name, t.program)
+				return
+			}
+			m.end(now, ending{why: "a picture is shown instead", by: i.Program})
+		}
+		m.dropImage() // a newer picture replaces an older one
+		if m.image, err = m.locks.Take("picture of "+i.Program, clip.Command, clip.Display); err == nil {
+			m.imageOf, m.screen.picture, m.screen.until = i.Program, p, now+time.Duration(i.ForMS)*time.Millisecond
+		}
+	})
+	return cmp.Or(inerr, err)
+}
+
+// maxShow is the longest that a picture is shown; own default.
+const maxShow = 10 * time.Minute
+
+func errNoDisplay() error {
+	return errs.Coded(errs.Invalid, "unable", "this body has no display; describe lists the parts that it has")
+}
+
+// Eyes gives the eyes a colour. See mindlink.Mind.
+func (m *Mind) Eyes(ctx context.Context, e mindlink.Eyes) error {
+	for name, v := range map[string]float32{"hue": e.Hue, "saturation": e.Saturation} {
+		if !(v >= 0 && v <= 1) {
+			return errs.Coded(errs.Invalid, "invalid", "%s: expected 0 to 1, found %v", name, v)
+		}
+	}
+	c := &face.Color{Hue: e.Hue, Saturation: e.Saturation}
+	if e.Forget {
+		c = nil
+	}
+	return m.in(ctx, func(time.Duration) { m.screen.given = c })
+}
+
+// Watch gives frames of the display. See mindlink.Mind.
+func (m *Mind) Watch(ctx context.Context, rate float64, give func(mindlink.Frame) error) error {
+	b, err := m.body(ctx)
+	if err != nil {
+		return err
+	}
+	if b.parts&clip.Display == 0 {
+		return errNoDisplay()
+	}
+	w := &watcher{every: time.Duration(float64(time.Second) / rate), next: make(chan mindlink.Frame, 1)}
+	if err := m.in(ctx, func(time.Duration) { m.screen.watchers[w] = true }); err != nil {
+		return err
+	}
+	defer func() {
+		_ = m.in(context.WithoutCancel(ctx), func(time.Duration) { delete(m.screen.watchers, w) }) // it fails only when the loop has ended
+	}()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case f := <-w.next:
+			if err := give(f); err != nil {
+				return err
+			}
+		}
 	}
 }

@@ -29,9 +29,10 @@ type Own struct {
 	Notices []Notice // the first that returns a text is shown
 	// Color returns the colour of the eyes that the owner chose; false: none. It is called twice a second. nil: the usual colour.
 	Color func() (face.Color, bool)
+	Sound Sound
 }
 
-// noticesEvery is how often notices and the colour are looked for.
+// noticesEvery is how often notices, the colour and the volume are looked for.
 const noticesEvery = 500 * time.Millisecond
 
 // Serve runs the character of the robot in a folder, with Kennel's own animations, until ctx ends.
@@ -46,7 +47,11 @@ func Serve(ctx context.Context, log *slog.Logger, root *os.Root, own Own) error 
 	}
 	link := corelink.NewClient(root.Name(), corelink.WithHello(corelink.Hello{Program: mindlink.Program, Version: version.String(), PID: uint32(os.Getpid())}))
 	core := coreclient.New(link)
-	m := New(Config{Core: core, Program: mindlink.Program, Library: library, Moods: moods, Log: log, Now: monoclock.Now, Seed: own.Seed, Motion: own.Motions(link, core)})
+	m, err := New(Config{Core: core, Program: mindlink.Program, Library: library, Moods: moods, Log: log, Now: monoclock.Now, Seed: own.Seed,
+		Motion: own.Motions(link, core), Sound: own.Sound})
+	if err != nil {
+		return err
+	}
 	hear := func(msg corelink.Message) {
 		core.Handle(msg)
 		m.Hear(msg)
@@ -58,12 +63,13 @@ func Serve(ctx context.Context, log *slog.Logger, root *os.Root, own Own) error 
 		runner.Service{Name: "mindlink", Run: func(ctx context.Context) error { return mindlink.Serve(ctx, root, m) }})
 }
 
-// show looks for notices and the colour of the eyes until ctx ends.
+// show looks for notices, the colour of the eyes and the volume until ctx ends.
 func (m *Mind) show(ctx context.Context, own Own) error {
 	tick := time.NewTicker(noticesEvery)
 	defer tick.Stop()
 	shown, chosen := [2]string{}, face.Teal
 	for {
+		m.audio.setVolume()
 		now := [2]string{}
 		for _, n := range own.Notices {
 			if now[0], now[1] = n(); now[0] != "" {

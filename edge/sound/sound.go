@@ -119,3 +119,11 @@ func (s *Sound) RMS() float64 {
 	}
 	return math.Sqrt(sum / float64(max(1, len(s.Samples))))
 }
+
+// Piece is a piece of what a mixer plays, one channel of 16 bits.
+type Piece struct {
+	Place   int64         // of its first sample, as Mixer.Position counts
+	At      time.Duration // when its first sample is heard, by the clock of its pump
+	Missed  int64         // samples before it that this listener did not take in time
+	Samples []int16       // shared: not to be changed
+}

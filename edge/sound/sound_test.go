@@ -409,12 +409,12 @@ func TestStream(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Write(make([]int16, 16_000)); err != nil {
-		t.Errorf("a second: %v", err)
+	if err := s.Write(make([]int16, 32_000)); err != nil {
+		t.Errorf("two seconds: %v", err)
 	}
 	mix(m, 100)
 	var over *Overrun
-	if err := s.Write(make([]int16, 400)); !errors.As(err, &over) || over.Sent != 16_400 || over.Played < 100 || over.Played > 150 {
+	if err := s.Write(make([]int16, 400)); !errors.As(err, &over) || over.Sent != 32_400 || over.Played < 100 || over.Played > 150 {
 		t.Errorf("more: %v", err)
 	}
 	s.Cancel()

@@ -6,12 +6,13 @@ import (
 	"time"
 )
 
-// The bounds of a stream of a client (part of VEC-AUD-05), and how much of it is kept (part of VEC-AUD-06: the source gives no size).
+// The bounds of a stream of a client (part of VEC-AUD-05), and how much of it is kept. The source gives no size (part of VEC-AUD-06); the published Python
+// client sends up to a second and a chunk ahead, and takes an overrun for the end.
 const (
 	MinStreamRate = 8000
 	MaxStreamRate = 16025
 	MaxChunk      = 1024 // bytes
-	StreamBuffer  = time.Second
+	StreamBuffer  = 2 * time.Second
 )
 
 // Overrun says that samples came faster than they are played, and that the newest were dropped (part of VEC-SND-10).

@@ -72,15 +72,8 @@ func (f *Facade) animate(ctx context.Context, c client, field, name string, r mi
 	case r.Loops > mindlink.MaxLoops:
 		return nil, errInvalid("loops: %d, want at most %d", r.Loops, mindlink.MaxLoops)
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := h.during(ctx)
 	defer cancel()
-	go func() { // what plays ends with control
-		select {
-		case <-h.over:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
 	h.plays.Add(1)
 	defer func() {
 		h.played.Store(time.Now().UnixNano())

@@ -194,21 +194,23 @@ func (f *Facade) handlers() map[string]handler {
 		"CheckUpdateStatus":    unary(gateway.Look, f.checkUpdateStatus),
 		"UpdateAndRestart":     unary(gateway.Move, f.updateAndRestart),
 
-		"EnableFaceDetection":        unary(gateway.Look, f.enableFaceDetection),
-		"EnableMarkerDetection":      unary(gateway.Look, f.enableMarkerDetection),
-		"EnableMotionDetection":      unary(gateway.Look, f.enableMotionDetection),
-		"EnableMirrorMode":           unary(gateway.Look, f.enableMirrorMode),
-		"CreateFixedCustomObject":    unary(gateway.Look, f.createFixed),
-		"DefineCustomObject":         unary(gateway.Look, f.defineCustom),
-		"DeleteCustomObjects":        unary(gateway.Look, f.deleteCustomObjects),
-		"NavMapFeed":                 {right: gateway.Look, counted: true, stream: f.navMapFeed},
-		"ListAnimations":             unary(gateway.Look, f.listAnimations),
-		"ListAnimationTriggers":      unary(gateway.Look, f.listAnimationTriggers),
-		"PlayAnimation":              unary(gateway.Move, f.playAnimation),
-		"PlayAnimationTrigger":       unary(gateway.Move, f.playAnimationTrigger),
-		"DisplayFaceImageRGB":        unary(gateway.Talk, f.displayFaceImage),
-		"SetEyeColor":                unary(gateway.Talk, f.setEyeColor),
-		"GetLatestAttentionTransfer": unary(gateway.Look, f.latestAttentionTransfer),
+		"EnableFaceDetection":         unary(gateway.Look, f.enableFaceDetection),
+		"EnableMarkerDetection":       unary(gateway.Look, f.enableMarkerDetection),
+		"EnableMotionDetection":       unary(gateway.Look, f.enableMotionDetection),
+		"EnableMirrorMode":            unary(gateway.Look, f.enableMirrorMode),
+		"CreateFixedCustomObject":     unary(gateway.Look, f.createFixed),
+		"DefineCustomObject":          unary(gateway.Look, f.defineCustom),
+		"DeleteCustomObjects":         unary(gateway.Look, f.deleteCustomObjects),
+		"NavMapFeed":                  {right: gateway.Look, counted: true, stream: f.navMapFeed},
+		"ListAnimations":              unary(gateway.Look, f.listAnimations),
+		"ListAnimationTriggers":       unary(gateway.Look, f.listAnimationTriggers),
+		"PlayAnimation":               unary(gateway.Move, f.playAnimation),
+		"PlayAnimationTrigger":        unary(gateway.Move, f.playAnimationTrigger),
+		"DisplayFaceImageRGB":         unary(gateway.Talk, f.displayFaceImage),
+		"SayText":                     unary(gateway.Talk, f.sayText),
+		"ExternalAudioStreamPlayback": {right: gateway.Talk, counted: true, stream: f.playback},
+		"SetEyeColor":                 unary(gateway.Talk, f.setEyeColor),
+		"GetLatestAttentionTransfer":  unary(gateway.Look, f.latestAttentionTransfer),
 	}
 	maps.Copy(all, f.photoHandlers())
 	return all
@@ -221,7 +223,7 @@ var absent = map[string]string{
 
 	"FindFaces": "an eye for faces",
 
-	"AudioFeed": "a feed of its microphones", "ExternalAudioStreamPlayback": "sound", "SayText": "a voice",
+	"AudioFeed":         "a feed of its microphones",
 	"GetAlexaAuthState": "Alexa", "AlexaOptIn": "Alexa",
 
 	"ConnectCube": "a cube", "RollBlock": "a cube", "CubesAvailable": "a cube", "DisconnectCube": "a cube", "DockWithCube": "a cube", "FlashCubeLights": "a cube",

@@ -1,6 +1,7 @@
 package kennel_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -380,5 +381,41 @@ func TestPlay(t *testing.T) {
 	n := 0
 	if err := r.Screens(t.Context(), kennel.Look{Rate: 10}, func(p kennel.Picture) error { n++; return nil }); !errors.Is(err, &kennel.Error{Code: "core_lost"}) || n != 3 {
 		t.Errorf("%d frames, %v", n, err)
+	}
+}
+
+// TestSay: a text and a sound are asked for with all that was wished, tell their progress, and are a NotDone with the reason if they were interrupted; what the robot plays
+// comes sample by sample.
+func TestSay(t *testing.T) {
+	r := connect(t)
+	state := ""
+	ended, err := r.Say(t.Context(), "hello", kennel.Voice{Plain: true, Language: "de-DE", Speed: 2, Pitch: -0.5}, func(p *robotpb.SpeechProgress) error {
+		state = cmp.Or(p.GetState(), state)
+		return nil
+	})
+	if err != nil || state != "playing" || ended.Clip != "hello true de-DE 2 -0.5" {
+		t.Errorf("%q, %v, %v", state, ended, err)
+	}
+	var not *kennel.NotDone
+	if _, err := r.Say(t.Context(), "taken", kennel.Voice{}, nil); !errors.As(err, &not) || not.Outcome != "stopped" || not.Reasons[0] != "speech is heard instead" {
+		t.Error(err)
+	}
+	if _, err := r.Say(t.Context(), "wrong", kennel.Voice{}, nil); !errors.Is(err, &kennel.Error{Code: "no_voice"}) {
+		t.Error(err)
+	}
+	enough := errors.New("enough")
+	if _, err := r.Say(t.Context(), "hang", kennel.Voice{}, func(*robotpb.SpeechProgress) error { return enough }); !errors.Is(err, enough) {
+		t.Error(err)
+	}
+	if ended, err := r.Sound(t.Context(), "beep", 0.5, nil); err != nil || ended.Clip != "beep 0.5" {
+		t.Errorf("%v, %v", ended, err)
+	}
+	if err := r.Hush(t.Context()); err != nil {
+		t.Error(err)
+	}
+	var all []kennel.Piece
+	if err := r.Sounds(t.Context(), func(p kennel.Piece) error { all = append(all, p); return nil }); !errors.Is(err, &kennel.Error{Code: "core_lost"}) || len(all) != 3 ||
+		all[2].Rate != 16000 || !slices.Equal(all[2].Samples, []int16{2, -2}) || all[2].Place != 4 || all[2].At != 2*time.Second || all[2].Missed != 2 || all[2].Said == nil || *all[2].Said != "text 2" {
+		t.Errorf("%+v, %v", all, err)
 	}
 }

@@ -54,10 +54,15 @@ func (m Mover) Play(ctx context.Context, a Animation, tell func(*robotpb.PlayPro
 		}
 		return err
 	})
+	return ended, notDone(ended, err)
+}
+
+// notDone returns err, or for something that was stopped a *NotDone.
+func notDone(ended *robotpb.PlayEnded, err error) error {
 	if err == nil && ended.Outcome != "done" {
 		err = &NotDone{&robotpb.Ended{Outcome: ended.Outcome, Reasons: []string{ended.Reason}, Words: ended.Outcome + ": " + ended.Reason}}
 	}
-	return ended, err
+	return err
 }
 
 // Screen returns what the robot's display shows: as "png", "jpeg", "rgb" or "rgb565" (two bytes a pixel, the high one first); "": png. Its refusal is unable for

@@ -83,6 +83,10 @@ export class Robot extends Mover {
   picture(options?: { format?: Format; quality?: number }): Promise<Picture>;
   pictures(options?: { format?: Format; quality?: number; rate?: number; signal?: AbortSignal }): AsyncGenerator<Picture>;
   animations(): Promise<AnimationList>;
+  say(text: string, options?: { plain?: boolean; language?: string; speed?: number; pitch?: number; signal?: AbortSignal }, tell?: (progress: SpeechProgress) => void): Promise<PlayEnded>;
+  sound(name: string, options?: { volume?: number; signal?: AbortSignal }, tell?: (progress: SpeechProgress) => void): Promise<PlayEnded>;
+  hush(): Promise<void>;
+  sounds(options?: { signal?: AbortSignal }): AsyncGenerator<Piece>;
   screen(options?: { format?: ScreenFormat }): Promise<Screen>;
   screens(options?: { format?: ScreenFormat; rate?: number; signal?: AbortSignal }): AsyncGenerator<Screen>;
   settings(): Promise<Record<string, unknown>>;
@@ -123,6 +127,20 @@ export interface AnimationList {
   triggers: string[];
   moods: { name: string; trigger: string; motion: string }[];
   lacks: string[];
+  sounds: string[];
+}
+export interface SpeechProgress {
+  state?: "generating" | "ready" | "playing";
+  at_ms?: number;
+}
+/** A piece of what the robot plays: data has two bytes a sample, signed, the low one first. */
+export interface Piece {
+  rate: number;
+  data: Uint8Array;
+  place: number;
+  at: number;
+  missed: number;
+  said: string | null;
 }
 export interface LeftOut {
   track: string;

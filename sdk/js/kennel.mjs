@@ -237,14 +237,7 @@ class Mover {
   // was left out because the body lacks it, and is rejected with NotDone if it was stopped. ignore names tracks that do not play: "head", "lift", "body". tell hears
   // its progress. A Lease's play takes its parts from its other motions meanwhile.
   async play({ mood, trigger, clip, loops = 1, ignore = [] }, tell, { signal } = {}) {
-    for await (const progress of listen(this._transport, "play", { mood, trigger, clip, loops, ignore, lease: this._lease }, signal)) {
-      const { ended } = progress;
-      if (ended) {
-        if (ended.outcome !== "done") throw new NotDone({ ...ended, reasons: [ended.reason], words: `${ended.outcome}: ${ended.reason}` });
-        return ended;
-      }
-      tell?.(progress);
-    }
+    return heard(this._transport, "play", { mood, trigger, clip, loops, ignore, lease: this._lease }, tell, signal);
   }
 
   #state(statement, { time, speed, adaptive, deadline, signal } = {}) {
@@ -357,6 +350,30 @@ export class Robot extends Mover {
     return ask(this._transport, "animations", {});
   }
 
+  // say says a text of at most 2000 characters, and resolves when its last sample was heard. plain is the synthesiser's voice and not the robot's own, language such as
+  // "de-DE", speed a factor of 0.05 to 20, pitch -1 to 1. It is rejected with NotDone if it was interrupted. tell hears its progress.
+  say(text, { plain = false, language = "", speed = 1, pitch = 0, signal } = {}, tell) {
+    return heard(this._transport, "say", { text, plain, language, speed, pitch }, tell, signal);
+  }
+
+  // sound plays a sound of the list that animations returns, and resolves when it was heard. volume is a factor above 0 to 1.
+  sound(name, { volume = 1, signal } = {}, tell) {
+    return heard(this._transport, "sound", { name, volume }, tell, signal);
+  }
+
+  // hush ends all that the robot says and plays, also for other programs.
+  async hush() {
+    await heard(this._transport, "sound", { stop: true });
+  }
+
+  // sounds yields what the robot plays: { rate, data, place, at, missed, said }, data with two bytes a sample, signed, the low one first. The first piece, without data, says
+  // that the robot is heard from now on; while it is silent there are none. said is the text that is said from there on, "" after its end, and null as before.
+  async *sounds({ signal } = {}) {
+    for await (const m of listen(this._transport, "sounds", {}, signal)) {
+      if (m.rate) yield { rate: m.rate, data: bytes(m.data), place: Number(m.place), at: m.at_us / 1e6, missed: Number(m.missed), said: m.said ?? null };
+    }
+  }
+
   // screen returns what the robot's display shows: format is png, jpeg, rgb or rgb565 (two bytes a pixel, the high one first).
   async screen({ format = "png" } = {}) {
     return picture(await ask(this._transport, "screen", { format }));
@@ -407,6 +424,20 @@ export class Lease extends Mover {
   }
 }
 
+// heard tells how something goes that is played or said, and returns its end.
+async function heard(transport, call, request, tell, signal) {
+  for await (const progress of listen(transport, call, request, signal)) {
+    const { ended } = progress;
+    if (ended) {
+      if (ended.outcome !== "done") throw new NotDone({ ...ended, reasons: [ended.reason], words: `${ended.outcome}: ${ended.reason}` });
+      return ended;
+    }
+    tell?.(progress);
+  }
+}
+
+const bytes = (base64) => Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
+
 // Values holds what slots read as at one moment, in the order of the names asked for.
 export class Values {
   constructor(m) {
@@ -431,7 +462,7 @@ function picture(m) {
   return {
     format: m.format, width: m.width, height: m.height, seq: Number(m.seq), missed: Number(m.missed), exposure: m.exposure_s, gain: m.gain, fx, fy, cx, cy,
     at: m.at_us / 1e6, // seconds by the robot's clock, when its exposure began
-    data: Uint8Array.from(atob(m.data), (c) => c.charCodeAt(0)),
+    data: bytes(m.data),
   };
 }
 

@@ -96,6 +96,19 @@ export const tests = {
     await refused("core_lost", all(robot.screens({ rate: 10 }), (p) => (last = p)));
     equal([last.format, last.seq], ["jpeg", 3]);
   },
+  async speech(robot) {
+    let state;
+    const ended = await robot.say("hello", { plain: true, language: "de-DE", speed: 2, pitch: -0.5 }, (p) => (state ??= p.state));
+    equal([state, ended.clip, ended.outcome], ["playing", "hello true de-DE 2 -0.5", "done"]);
+    await refused("stopped", robot.say("taken"));
+    await refused("no_voice", robot.say("wrong"));
+    equal((await robot.sound("beep", { volume: 0.5 })).clip, "beep 0.5");
+    await robot.hush();
+    const heard = [];
+    await refused("core_lost", all(robot.sounds(), (p) => heard.push(p)));
+    const { rate, data, place, at, missed, said } = heard[2];
+    equal([heard.length, rate, ...data, place, at, missed, said], [3, 16000, 2, 0, 254, 255, 4, 2, 2, "text 2"]);
+  },
   async "a slow reader"(robot) {
     let n = 0;
     const slow = async () => {

@@ -97,3 +97,15 @@ func (r *Robot) Animations(ctx context.Context, q *robotpb.AnimationsRequest) (*
 func (r *Robot) Play(q *robotpb.PlayRequest, s grpc.ServerStreamingServer[robotpb.PlayProgress]) error {
 	return stream(r, q, s)
 }
+
+func (r *Robot) Say(q *robotpb.SayRequest, s grpc.ServerStreamingServer[robotpb.SpeechProgress]) error {
+	return stream(r, q, s)
+}
+
+func (r *Robot) Sound(q *robotpb.SoundRequest, s grpc.ServerStreamingServer[robotpb.SpeechProgress]) error {
+	return stream(r, q, s)
+}
+
+func (r *Robot) Sounds(q *robotpb.SoundsRequest, s grpc.ServerStreamingServer[robotpb.SoundPiece]) error {
+	return stream(r, q, s)
+}

@@ -7,6 +7,8 @@
 //	screens  as images
 //	play     the clip taken: stopped by another; the mood wrong: not_found; hang: until the client ends the call, counted as cancelled; everything else is
 //	         done, and its end says the request as its clip
+//	say      the text taken: interrupted; wrong: no_voice; hang: as play; everything else as play. sound: likewise; stop is counted as hushed
+//	sounds   three pieces, of 0, 1 and 2 missed samples, with two samples each
 //	order    blocked: ends so; hang: moves until the client ends the call; silent: begins, and then nothing; everything else is done, and the note
 //	         of its end is the order as text
 package sdktest
@@ -368,6 +370,19 @@ func (r *Robot) stream(ctx context.Context, q proto.Message, tell func(proto.Mes
 		message = func(n int) proto.Message { return picture(cmp.Or(q.Format, "jpeg"), 0, n) }
 	case *robotpb.PlayRequest:
 		return r.play(ctx, q, tell)
+	case *robotpb.SayRequest:
+		return r.say(ctx, q.Text, fmt.Sprint(q.Text, " ", q.Plain, " ", q.Language, " ", q.Speed, " ", q.Pitch), tell)
+	case *robotpb.SoundRequest:
+		if q.GetStop() {
+			r.count("hushed")
+		}
+		return r.say(ctx, q.GetName(), fmt.Sprint(q.GetName(), " ", q.Volume), tell)
+	case *robotpb.SoundsRequest:
+		alive = &robotpb.SoundPiece{}
+		names = []string{"sounds"}
+		message = func(n int) proto.Message {
+			return &robotpb.SoundPiece{Rate: 16000, Data: []byte{byte(n), 0, byte(-n), byte(-n >> 8)}, Place: int64(2 * n), AtUs: int64(n) * 1e6, Missed: uint64(n), Said: proto.String(fmt.Sprint("text ", n))}
+		}
 	case *robotpb.OrderRequest:
 		return r.order(ctx, q, tell)
 	}
@@ -522,11 +537,33 @@ func (r *Robot) play(ctx context.Context, q *robotpb.PlayRequest, tell func(prot
 	return tell(&robotpb.PlayProgress{Kind: &robotpb.PlayProgress_Ended{Ended: ended}})
 }
 
+// say does what a text or the name of a sound asks for.
+func (r *Robot) say(ctx context.Context, text, all string, tell func(proto.Message) error) error {
+	if text == "wrong" {
+		return refuse("no_voice", codes.Unavailable, http.StatusServiceUnavailable, "espeak-ng is not installed")
+	}
+	if err := tell(&robotpb.SpeechProgress{Kind: &robotpb.SpeechProgress_State{State: "playing"}}); err != nil {
+		return err
+	}
+	ended := &robotpb.PlayEnded{Clip: all, Outcome: "done", AtMs: 300}
+	switch text {
+	case "hang":
+		return r.until(ctx)
+	case "taken":
+		ended.Outcome, ended.Reason, ended.By = "stopped", "speech is heard instead", "another"
+	}
+	if err := tell(&robotpb.SpeechProgress{Kind: &robotpb.SpeechProgress_AtMs{AtMs: 200}}); err != nil {
+		return err
+	}
+	return tell(&robotpb.SpeechProgress{Kind: &robotpb.SpeechProgress_Ended{Ended: ended}})
+}
+
 // requests are the calls, by their names in paths.
 var requests = map[string]proto.Message{"describe": &robotpb.DescribeRequest{}, "read": &robotpb.ReadRequest{}, "subscribe": &robotpb.SubscribeRequest{},
 	"events": &robotpb.EventsRequest{}, "orders": &robotpb.OrdersRequest{}, "claim": &robotpb.ClaimRequest{}, "renew": &robotpb.RenewRequest{}, "release": &robotpb.ReleaseRequest{},
 	"order": &robotpb.OrderRequest{}, "image": &robotpb.ImageRequest{}, "images": &robotpb.ImagesRequest{}, "stop": &robotpb.StopRequest{},
 	"screen": &robotpb.ScreenRequest{}, "screens": &robotpb.ScreensRequest{}, "animations": &robotpb.AnimationsRequest{}, "play": &robotpb.PlayRequest{},
+	"say": &robotpb.SayRequest{}, "sound": &robotpb.SoundRequest{}, "sounds": &robotpb.SoundsRequest{},
 	"settings": &robotpb.SettingsRequest{}, "change": &robotpb.ChangeRequest{}}
 
 var encode = protojson.MarshalOptions{UseProtoNames: true, EmitUnpopulated: true}
@@ -547,7 +584,7 @@ func (r *Robot) web(files http.Handler) http.Handler {
 				answer(w, refuse("invalid", codes.InvalidArgument, http.StatusBadRequest, err.Error()))
 				return
 			}
-			streams, begun := slices.Contains([]string{"subscribe", "events", "orders", "images", "order", "screens", "play"}, name), false
+			streams, begun := slices.Contains([]string{"subscribe", "events", "orders", "images", "order", "screens", "play", "say", "sound", "sounds"}, name), false
 			err = r.call(req.Context(), req.Header.Get("Authorization"), q, func(m proto.Message) error {
 				b, err := encode.Marshal(m)
 				if err != nil {

@@ -67,7 +67,7 @@ type Docs interface {
 	Set(ctx context.Context, name jdocs.Name, fields map[string]json.RawMessage) error
 }
 
-// Config holds what acting needs. All but Photograph and Heard is required.
+// Config holds what acting needs. All but Photograph, Heard and Mind is required.
 type Config struct {
 	Root     *os.Root
 	Core     *coreclient.Client
@@ -83,6 +83,7 @@ type Config struct {
 
 	Photograph func(context.Context) error // takes a photo; nil: nothing on this robot does
 	Heard      func(intent.User)           // is told of each intent before the robot acts on it, and does not block; nil: nothing is
+	Mind       Mind                        // says answers and plays responses; nil: nothing does
 	Log        *slog.Logger
 }
 
@@ -93,6 +94,8 @@ type Intents struct {
 	names *intent.Map
 	met   wake.Signal // one slot: robotd is another
 	timer *timer
+
+	answers chan string // to be said; one slot, the newest
 
 	mu    sync.Mutex
 	can   parts
@@ -120,7 +123,7 @@ func New(cfg Config) (*Intents, error) {
 	if err != nil {
 		cfg.Log.Error("overrides of features ignored", logging.Err, err)
 	}
-	x := &Intents{cfg: cfg, gates: gates, met: wake.New(), timer: newTimer(cfg)}
+	x := &Intents{cfg: cfg, gates: gates, met: wake.New(), timer: newTimer(cfg), answers: make(chan string, 1)}
 	x.names, err = x.loadMap(cfg.Root)
 	return x, err
 }
@@ -149,6 +152,7 @@ func (x *Intents) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	wg.Go(func() { x.timer.run(ctx, x.ring) })
+	wg.Go(func() { x.speak(ctx) })
 	for {
 		select {
 		case <-ctx.Done():
@@ -251,6 +255,7 @@ func (x *Intents) Take(ctx context.Context, u intent.User, from string) (Outcome
 	if ctx.Err() != nil {
 		return o, ctx.Err()
 	}
+	x.aloud(o.Text)
 	return o, nil
 }
 
@@ -261,6 +266,9 @@ func (x *Intents) act(ctx context.Context, u intent.User) (Outcome, error) {
 	}
 	if x.cfg.Heard != nil {
 		x.cfg.Heard(u)
+	}
+	if u.Response != nil && u.Response.AnimGroup != "" && x.cfg.Mind != nil {
+		return x.respond(ctx, u.Response)
 	}
 	can, _, _, _ := x.now()
 	if row.does == nil || !x.has(row.needs, can) {

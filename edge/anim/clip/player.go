@@ -182,7 +182,7 @@ func NewPlayer(l Limits, locks *Locks, seed uint64) *Player {
 // ErrLoops: a clip without any time cannot repeat for ever.
 var ErrLoops = errors.New("clip takes no time")
 
-// Start begins a clip at a time, instead of one that plays. A Problem if the clip asks for what the body cannot do, ErrLocked if it needs a part that something
+// Start begins a clip at a time, now or a little later, instead of one that plays. A Problem if the clip asks for what the body cannot do, ErrLocked if it needs a part that something
 // as important has, ErrLoops; then whatever played plays further.
 func (p *Player) Start(now time.Duration, c *Clip, o Options) error {
 	for _, problem := range c.Check(p.limits) {
@@ -512,7 +512,7 @@ func (p *Player) face(ms float64) face.Params {
 	if n > 0 {
 		from, began = &p.faces[n-1], float64(frames[n-1].Trigger)
 	}
-	return face.Mix(from, &p.faces[n], float32((ms-began)/(float64(frames[n].Trigger)-began)))
+	return face.Mix(from, &p.faces[n], float32(max(0, (ms-began)/(float64(frames[n].Trigger)-began)))) // below 0 before the clip begins
 }
 
 // drive returns speed and turn of a time (VEC-AFF-17).

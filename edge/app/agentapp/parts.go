@@ -35,6 +35,7 @@ import (
 	"kennel/edge/crash"
 	"kennel/edge/env/platform"
 	"kennel/edge/gateway"
+	"kennel/edge/mind/mindlink"
 	"kennel/edge/vectorsdk"
 	"kennel/infra/api/events"
 	"kennel/infra/api/topics"
@@ -346,7 +347,7 @@ func (a *Agent) newIntents(h *host.Host) (host.Part, error) {
 	if a.sdk != nil {
 		photograph, heard = a.sdk.TakePhoto, a.sdk.IntentHeard
 	}
-	if a.intents, err = intents.New(intents.Config{Photograph: photograph, Heard: heard, Root: h.Root, Core: a.client, Docs: a.docs, Settings: a.docs.Settings, Emit: h.Emit, Keep: h.Keep, Changed: h.Changed,
+	if a.intents, err = intents.New(intents.Config{Mind: mindlink.NewClient(h.Dir), Photograph: photograph, Heard: heard, Root: h.Root, Core: a.client, Docs: a.docs, Settings: a.docs.Settings, Emit: h.Emit, Keep: h.Keep, Changed: h.Changed,
 		Local: a.health.LocalTime(), Now: h.Now, Mono: monoclock.Now, Boot: h.Boot, Log: h.Log}); err != nil {
 		return host.Part{}, err
 	}

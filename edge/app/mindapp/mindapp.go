@@ -1,4 +1,4 @@
-// Package mindapp is the program mindd: a robot's character, which plays animations and keeps the face on its display alive (edge/mind). It uses no network; other
+// Package mindapp is the program mindd: a robot's character, which plays animations, keeps the face on its display alive, and speaks (edge/mind). It uses no network; other
 // programs of the robot reach it through a socket (edge/mind/mindlink).
 //
 // It is a process of its own, because agentd has little memory to spare and robotd no time: a mindd that dies costs a robot its face until it is started again,
@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,6 +22,7 @@ import (
 	"kennel/edge/env/robotfs"
 	"kennel/edge/mind"
 	"kennel/edge/mind/mindlink"
+	"kennel/edge/sound/voice"
 	"kennel/infra/cli"
 	"kennel/infra/cli/version"
 	"kennel/infra/errs"
@@ -32,13 +34,15 @@ func Main(args []string, getenv func(string) string, stdout, stderr io.Writer) i
 }
 
 func command() *cobra.Command {
-	var root, level string
+	var root, level, to, synth string
 	cmd := &cobra.Command{
 		Use:   mindlink.Program,
-		Short: "Run a robot's character: animations, and the face on its display",
-		Long: `Run a robot's character. It plays animations on the body that robotd drives, and leaves out what the body does not have. Other programs of the robot connect to
-the socket ` + mindlink.SocketPath + ` below the root. SIGTERM and SIGINT end what plays, and the program with code 0.`,
-		Example: "  mindd -root /\n  mindd -root ./r1 -log-level debug",
+		Short: "Run a robot's character: animations, the face on its display, its voice",
+		Long: `Run a robot's character. It plays animations on the body that robotd drives, with their sounds, and speaks; what the body does not have it leaves out. Other programs of
+the robot connect to the socket ` + mindlink.SocketPath + ` below the root. SIGTERM and SIGINT end what plays, and the program with code 0.
+
+Programs that listen hear the robot on every machine. -sound device plays on this one's sound card too, with pw-play or aplay, and -sound FILE.wav writes a file.`,
+		Example: "  mindd -root /\n  mindd -root ./r1 -log-level debug\n  mindd -root ./r1 -sound device -voice espeak-ng",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var err error
@@ -62,10 +66,19 @@ the socket ` + mindlink.SocketPath + ` below the root. SIGTERM and SIGINT end wh
 			c := crash.Begin(root, mindlink.Program, bodies.Hardware{}, cli.Getenv(cmd.Context()), log)
 			defer c.End()
 			log.InfoContext(cmd.Context(), "mindd running", "version", version.String(), "root", root)
-			return mind.Serve(cmd.Context(), log, dir, mind.Own{Seed: seed(dir), Motions: Motions, Notices: Notices(dir), Color: Color(dir)})
+			if synth != "" && !slices.Contains(voice.Programs, synth) {
+				return cli.Usage("-voice %.40q: expected one of %s", synth, errs.List(voice.Programs))
+			}
+			sound, err := Sound(dir, log, to, synth)
+			if err != nil {
+				return err
+			}
+			return mind.Serve(cmd.Context(), log, dir, mind.Own{Seed: seed(dir), Motions: Motions, Notices: Notices(dir), Color: Color(dir), Sound: sound})
 		},
 	}
 	cmd.Flags().StringVar(&root, "root", "/", "the robot's root folder `DIR`")
+	cmd.Flags().StringVar(&to, "sound", "none", "`WHERE` the robot is heard on this machine: none, device or a file that ends with .wav")
+	cmd.Flags().StringVar(&synth, "voice", "", "`SYNTHESISER` of its speech, espeak-ng or flite (default: flite for English, espeak-ng for the rest)")
 	cmd.Flags().StringVar(&level, "log-level", "info", "`LEVEL`: debug, info, warn or error")
 	return cmd
 }

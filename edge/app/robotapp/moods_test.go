@@ -35,7 +35,7 @@ func TestMoods(t *testing.T) {
 		slot    string  // it moves
 		by      float64 // at least
 	}{
-		"vector":   {"vic:00e20100", "", "anim_mood_happy_01", []string{"audio"}, "robot.body.head.pitch.angle", 0.15},
+		"vector":   {"vic:00e20100", "", "anim_mood_happy_01", nil, "robot.body.head.pitch.angle", 0.15},
 		"aibo":     {"aibo:00e20100", "ers-7", "wag", nil, "robot.body.tail.yaw.angle", 0.15},
 		"amigobot": {"amigo:00e20100", "", "anim_wheels_happy_01", []string{"audio"}, "robot.body.wheel[left].speed", 0.5},
 	} {

@@ -38,6 +38,8 @@ async function open(token) {
   if (!at("camera").hidden) forever(pictures);
   at("display").hidden = !(has("look") && description.parts.some((p) => p.interfaces.includes("VideoOut")));
   if (!at("display").hidden) forever(screens);
+  at("sound").hidden = !(has("look") && description.parts.some((p) => p.interfaces.includes("TextToSpeech")));
+  at("speak").hidden = at("hush").hidden = !has("talk");
   if (has("move")) robot.animations().then(choices, () => {}); // a robot without a character plays none
   if (has("look")) {
     forever(events);
@@ -45,12 +47,14 @@ async function open(token) {
   }
 }
 
-// forever runs a stream again when it ends, and says once that the robot is away.
-async function forever(stream) {
+// forever runs a stream again when it ends, until over says so, and says once that the robot is away.
+async function forever(stream, over = () => false) {
   for (let told = false; ; ) {
     try {
       await stream(() => (told = false));
+      if (over()) return;
     } catch (e) {
+      if (over()) return;
       if (!told) say(e.message, true);
       told = true;
       if (["token_wrong", "right_missing", "unable"].includes(e.code)) return;
@@ -79,6 +83,44 @@ async function screens(alive) {
     alive();
     await show(at("screen"), p);
   }
+}
+
+const cushion = 0.15; // seconds by which sound is played later than it arrives
+let ears; // while the page listens: the audio context, how to end, and when the robot's clock was 0 by the context's
+
+// hear plays what the robot plays until it is called off.
+async function hear() {
+  const context = new AudioContext(), meter = context.createAnalyser(), level = new Float32Array(512), end = new AbortController();
+  meter.fftSize = level.length;
+  meter.connect(context.destination);
+  ears = { context, end };
+  const show = setInterval(() => {
+    meter.getFloatTimeDomainData(level);
+    at("loud").value = Math.min(1, Math.max(...level.map(Math.abs)));
+  }, 100);
+  await forever(async (alive) => {
+    for await (const p of robot.sounds({ signal: end.signal })) {
+      alive();
+      if (p.said !== null) at("said").textContent = p.said;
+      if (p.data.length) ears.zero = play(p, context, meter, ears.zero);
+    }
+  }, () => end.signal.aborted);
+  clearInterval(show);
+  at("loud").value = 0;
+  at("said").textContent = "";
+  await context.close();
+}
+
+// play plays a piece of sound when it is due. zero is when the robot's clock was 0, by the context's: it is found again after a gap.
+function play(p, context, output, zero) {
+  if (zero === undefined || zero + p.at < context.currentTime || zero + p.at > context.currentTime + 2) zero = context.currentTime + cushion - p.at;
+  const samples = new Int16Array(p.data.buffer, 0, p.data.length / 2), piece = context.createBuffer(1, samples.length, p.rate), to = piece.getChannelData(0);
+  samples.forEach((v, i) => (to[i] = v / 32768));
+  const source = context.createBufferSource();
+  source.buffer = piece;
+  source.connect(output);
+  source.start(zero + p.at);
+  return zero;
 }
 
 // choices fills the list of what the robot plays, moods first.
@@ -174,6 +216,29 @@ at("show").addEventListener("submit", async (e) => {
   try {
     const ended = await robot.play(wish, (p) => p.begun && say(`${p.begun.clip}${leftOut(p.begun.left_out)}`));
     say(`${ended.clip}: done`);
+  } catch (e) {
+    say(e.message, true);
+  }
+});
+at("listen").addEventListener("click", () => {
+  const on = !ears;
+  at("listen").setAttribute("aria-pressed", on);
+  if (on) hear().catch((e) => say(e.message, true));
+  else {
+    ears.end.abort();
+    ears = undefined;
+  }
+});
+at("hush").addEventListener("click", () => robot.hush().then(() => say("silent"), (e) => say(e.message, true)));
+at("speak").addEventListener("submit", async (e) => {
+  e.preventDefault();
+  const text = at("words").value.trim();
+  if (!text) return;
+  say(`> say ${text}`);
+  try {
+    await robot.say(text, {}, (p) => p.state && say(p.state));
+    say("said");
+    at("words").value = "";
   } catch (e) {
     say(e.message, true);
   }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -48,12 +49,93 @@ func (c *Client) Eyes(ctx context.Context, e Eyes) error { return c.ask(ctx, "/e
 // Play plays an animation and blocks until it has ended. tell hears its beginning and its progress; an error of tell, and the end of ctx, end it. An error
 // that has a code is a refusal.
 func (c *Client) Play(ctx context.Context, r Request, tell func(Progress) error) (Ended, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel() // leaving ends what plays
-	body, err := c.post(ctx, "/play", r)
+	return c.follow(ctx, "/play", r, tell)
+}
+
+// Say says a text, as Play plays.
+func (c *Client) Say(ctx context.Context, s Say, tell func(Progress) error) (Ended, error) {
+	return c.follow(ctx, "/say", s, tell)
+}
+
+// Sound plays a sound, as Play plays an animation.
+func (c *Client) Sound(ctx context.Context, s Sound, tell func(Progress) error) (Ended, error) {
+	return c.follow(ctx, "/sound", s, tell)
+}
+
+// Stream plays samples of 16 bits, the low byte first, that next returns in chunks of at most MaxChunk bytes until it returns io.EOF; another error ends the sound at once.
+// It returns when they were heard, as Play. next is not called any longer when ctx ends.
+func (c *Client) Stream(ctx context.Context, s Stream, next func() ([]byte, error), tell func(Progress) error) (Ended, error) {
+	head, err := json.Marshal(s)
 	if err != nil {
 		return Ended{}, err
 	}
+	r, w := io.Pipe()
+	defer r.Close() // ends the writer
+	go func() {
+		_, err := w.Write(append(head, '\n'))
+		for err == nil {
+			var chunk []byte
+			if chunk, err = next(); errors.Is(err, io.EOF) {
+				_, err = w.Write([]byte{0, 0})
+				_ = w.CloseWithError(err) // nil is the end
+				return
+			}
+			if err == nil && len(chunk) > MaxChunk {
+				err = errs.New(errs.Invalid, "chunk: expected at most %d bytes, found %d", MaxChunk, len(chunk))
+			}
+			if err == nil && len(chunk) > 0 {
+				_, err = w.Write(append(binary.LittleEndian.AppendUint16(nil, uint16(len(chunk))), chunk...))
+			}
+		}
+		_ = w.CloseWithError(err) // the request fails, and what plays with it
+	}()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	body, err := c.send(ctx, "/stream", r)
+	if err != nil {
+		return Ended{}, err
+	}
+	return follow(ctx, body, tell)
+}
+
+// Hush silences the robot.
+func (c *Client) Hush(ctx context.Context, program string) error {
+	return c.ask(ctx, "/hush", Hush{program}, &struct{}{})
+}
+
+// Listen calls give with what the robot plays, until give fails, ctx ends or mindd does. The error says which. The first piece has no samples: it says that the
+// robot is heard from now on.
+func (c *Client) Listen(ctx context.Context, give func(Piece) error) error {
+	body, err := c.post(ctx, "/listen", struct{}{})
+	if err != nil {
+		return err
+	}
+	defer body.Close() // nothing buffered
+	var b []byte
+	for {
+		var p Piece
+		if p, b, err = readPiece(body, b); err != nil {
+			return lost(ctx, err)
+		}
+		if err := give(p); err != nil {
+			return err
+		}
+	}
+}
+
+// follow posts a request and reads the lines of its progress.
+func (c *Client) follow(ctx context.Context, path string, r any, tell func(Progress) error) (Ended, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // leaving ends what plays
+	body, err := c.post(ctx, path, r)
+	if err != nil {
+		return Ended{}, err
+	}
+	return follow(ctx, body, tell)
+}
+
+// follow reads the lines of a progress.
+func follow(ctx context.Context, body io.ReadCloser, tell func(Progress) error) (Ended, error) {
 	defer body.Close() // nothing buffered
 	lines := bufio.NewScanner(body)
 	lines.Buffer(nil, maxBody)
@@ -120,7 +202,12 @@ func (c *Client) post(ctx context.Context, path string, body any) (io.ReadCloser
 	if err != nil {
 		return nil, err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://mindd"+path, bytes.NewReader(b))
+	return c.send(ctx, path, bytes.NewReader(b))
+}
+
+// send is post with a body as it is.
+func (c *Client) send(ctx context.Context, path string, body io.Reader) (io.ReadCloser, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://mindd"+path, body)
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +223,8 @@ func (c *Client) post(ctx context.Context, path string, body any) (io.ReadCloser
 	}
 	defer resp.Body.Close() // read to its end below
 	var p kithttp.Problem
-	if b, err = io.ReadAll(io.LimitReader(resp.Body, maxBody)); err == nil {
+	b, err := io.ReadAll(io.LimitReader(resp.Body, maxBody))
+	if err == nil {
 		err = json.Unmarshal(b, &p)
 	}
 	if err != nil || p.Kind == "" {

@@ -5,15 +5,26 @@
 //	POST /show    Image     ─► {}
 //	POST /eyes    Eyes      ─► {}
 //	POST /screen  Watch     ─► a Frame after the other: 16 bytes of number and time, then the pixels
+//	POST /say     Say       ─► a line of JSON for each Progress, the last one with Ended; a caller that leaves ends it
+//	POST /sound   Sound     ─► likewise
+//	POST /stream  Stream, then chunks of 2 bytes of length and so many bytes of samples, one of length 0 at the end ─► likewise
+//	POST /hush    Hush      ─► {}
+//	POST /listen  {}        ─► a Piece after the other: 28 bytes of place, time, samples missed, samples and bytes of text, then the samples and the text
 //
 // The socket is run/kennel-mind/socket below the robot's root. Its folder is for mindd's user and root alone.
 package mindlink
 
 import (
 	"encoding/binary"
+	"fmt"
+	"io"
+	"math"
+	"slices"
 	"time"
 
 	"kennel/edge/face"
+	"kennel/edge/sound"
+	"kennel/infra/errs"
 )
 
 // Program is the name of the program, under which robotd knows it.
@@ -56,9 +67,11 @@ type Request struct {
 // MaxLoops is the most loops of a request; our own limit.
 const MaxLoops = 100
 
-// Progress tells how an animation goes: one of its fields is set, Began first and Ended last.
+// Progress tells how an animation goes, or what is said or played. Began is first, and Ended last.
 type Progress struct {
 	Began *Began `json:"began,omitempty"`
+	State string `json:"state,omitempty"` // of what is said or played: generating, ready, playing
+	Lost  *Lost  `json:"lost,omitempty"`  // of a stream
 	AtMS  int64  `json:"at_ms,omitempty"` // since it began
 	Ended *Ended `json:"ended,omitempty"`
 }
@@ -78,7 +91,7 @@ type LeftOut struct {
 
 // Ended says how an animation ended.
 type Ended struct {
-	Clip    string    `json:"clip"`
+	Clip    string    `json:"clip"`             // or what was heard
 	Outcome string    `json:"outcome"`          // Done or Stopped
 	Reason  string    `json:"reason,omitempty"` // of Stopped, in words
 	By      string    `json:"by,omitempty"`     // the program that has its motors now
@@ -92,6 +105,7 @@ type List struct {
 	Triggers []string `json:"triggers"`
 	Moods    []Mood   `json:"moods"`
 	Lacks    []string `json:"lacks"` // tracks whose parts this body lacks
+	Sounds   []string `json:"sounds,omitempty"`
 }
 
 // Clip is one clip of a List.
@@ -162,4 +176,110 @@ func Pixels(p *face.Picture, b []byte) {
 	for i := range p.Pix {
 		p.Pix[i] = uint16(b[2*i])<<8 | uint16(b[2*i+1])
 	}
+}
+
+// SoundRate is how many samples a second the robot plays.
+const SoundRate = 16_000
+
+// Say asks for a text to be said.
+type Say struct {
+	Text     string  `json:"text"`               // at most voice.MaxText characters
+	Plain    bool    `json:"plain,omitempty"`    // in the synthesiser's voice, not the robot's own
+	Language string  `json:"language,omitempty"` // such as en-US; "": the robot's
+	Duration float64 `json:"duration,omitempty"` // factor, 0.05 to 20; 0: 1
+	Pitch    float64 `json:"pitch,omitempty"`    // -1 to 1: half an octave down or up
+	Level    string  `json:"level,omitempty"`    // "": Command
+	Program  string  `json:"program"`
+}
+
+// Sound asks for a sound of the list.
+type Sound struct {
+	Name    string  `json:"name"`
+	Volume  float64 `json:"volume,omitempty"` // factor, above 0 to 1; 0: 1
+	Program string  `json:"program"`
+}
+
+// Stream asks for samples of the caller to be played.
+type Stream struct {
+	Rate    int    `json:"rate"`   // samples a second, sound.MinStreamRate to sound.MaxStreamRate
+	Volume  int    `json:"volume"` // 0 to 100
+	Program string `json:"program"`
+}
+
+// Lost says that samples of a stream came faster than they are played, and that the newest were dropped.
+type Lost struct {
+	Sent   int64 `json:"sent"` // samples of the stream so far
+	Played int64 `json:"played"`
+}
+
+// MaxChunk is the most bytes of a chunk of a stream.
+const MaxChunk = math.MaxUint16
+
+// Hush silences the robot: all speech and sounds end, whichever program began them.
+type Hush struct {
+	Program string `json:"program"`
+}
+
+// Piece is a piece of what the robot plays, or says what it says.
+type Piece struct {
+	sound.Piece
+	Said *string // the text that is said from here on; "": none any longer; nil: as before
+}
+
+// The bytes of a piece before its samples, and its bounds.
+const (
+	pieceHead   = 28
+	mostSamples = SoundRate
+	mostSaid    = 4 * 2000 // bytes
+	noSaid      = math.MaxUint32
+)
+
+// appendPiece appends a piece of sound as it is sent.
+func appendPiece(b []byte, p *Piece) []byte {
+	b = binary.LittleEndian.AppendUint64(b, uint64(p.Place))
+	b = binary.LittleEndian.AppendUint64(b, uint64(p.At))
+	b = binary.LittleEndian.AppendUint32(b, uint32(min(p.Missed, math.MaxUint32)))
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(p.Samples)))
+	said, n := "", uint32(noSaid)
+	if p.Said != nil {
+		said = (*p.Said)[:min(len(*p.Said), mostSaid)]
+		n = uint32(len(said))
+	}
+	b = binary.LittleEndian.AppendUint32(b, n)
+	for _, v := range p.Samples {
+		b = binary.LittleEndian.AppendUint16(b, uint16(v))
+	}
+	return append(b, said...)
+}
+
+// readPiece reads what appendPiece wrote. b is scratch, which is returned grown.
+func readPiece(r io.Reader, b []byte) (p Piece, _ []byte, err error) {
+	b = slices.Grow(b[:0], pieceHead)[:pieceHead]
+	if _, err := io.ReadFull(r, b); err != nil {
+		return p, b, err
+	}
+	p.Piece = sound.Piece{Place: int64(binary.LittleEndian.Uint64(b)), At: time.Duration(binary.LittleEndian.Uint64(b[8:])), Missed: int64(binary.LittleEndian.Uint32(b[16:]))}
+	n, said := binary.LittleEndian.Uint32(b[20:]), binary.LittleEndian.Uint32(b[24:])
+	if n > mostSamples {
+		return p, b, errs.New(errs.Corrupt, "piece of sound, byte 20: expected at most %d samples, found %d", mostSamples, n)
+	}
+	if said != noSaid && said > mostSaid {
+		return p, b, errs.New(errs.Corrupt, "piece of sound, byte 24: expected at most %d bytes of text, found %d", mostSaid, said)
+	}
+	rest := 2 * n
+	if said != noSaid {
+		rest += said
+	}
+	b = slices.Grow(b[:0], int(rest))[:rest]
+	if _, err := io.ReadFull(r, b); err != nil {
+		return p, b, fmt.Errorf("piece of sound: expected %d bytes after its head: %w", rest, err)
+	}
+	for i := range n {
+		p.Samples = append(p.Samples, int16(binary.LittleEndian.Uint16(b[2*i:])))
+	}
+	if said != noSaid {
+		text := string(b[2*n:])
+		p.Said = &text
+	}
+	return p, b, nil
 }

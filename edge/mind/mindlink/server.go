@@ -1,10 +1,13 @@
 package mindlink
 
 import (
+	"bufio"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -24,6 +27,14 @@ type Mind interface {
 	Eyes(ctx context.Context, e Eyes) error
 	// Watch calls give with frames of the display until ctx ends or give fails. An error: this body has no display.
 	Watch(ctx context.Context, rate float64, give func(Frame) error) error
+	// Say blocks until the text was heard, and Sound until the sound was, as Play does. An error: nothing was heard.
+	Say(ctx context.Context, s Say, tell func(Progress) error) (Ended, error)
+	Sound(ctx context.Context, s Sound, tell func(Progress) error) (Ended, error)
+	// Stream plays samples that next returns until it returns io.EOF, and blocks until they were heard. Another error of next ends it at once.
+	Stream(ctx context.Context, s Stream, next func() ([]int16, error), tell func(Progress) error) (Ended, error)
+	Hush(program string)
+	// Listen calls give with what the robot plays until ctx ends or give fails. An error: this body cannot be heard.
+	Listen(ctx context.Context, give func(Piece) error) error
 }
 
 // Our own limits.
@@ -43,8 +54,13 @@ func Serve(ctx context.Context, root *os.Root, m Mind) error {
 		return struct{}{}, m.Show(ctx, i)
 	}))
 	mux.Handle("POST /eyes", ask(func(ctx context.Context, e Eyes) (struct{}, error) { return struct{}{}, m.Eyes(ctx, e) }))
-	mux.HandleFunc("POST /play", func(w http.ResponseWriter, r *http.Request) { play(w, r, m) })
+	mux.Handle("POST /hush", ask(func(_ context.Context, h Hush) (struct{}, error) { m.Hush(h.Program); return struct{}{}, nil }))
+	mux.Handle("POST /play", told(m.Play))
+	mux.Handle("POST /say", told(m.Say))
+	mux.Handle("POST /sound", told(m.Sound))
+	mux.HandleFunc("POST /stream", func(w http.ResponseWriter, r *http.Request) { stream(w, r, m) })
 	mux.HandleFunc("POST /screen", func(w http.ResponseWriter, r *http.Request) { screen(w, r, m) })
+	mux.HandleFunc("POST /listen", func(w http.ResponseWriter, r *http.Request) { listen(w, r, m) })
 	ln, err := sockpath.ListenPrivate(root, SocketPath)
 	if err != nil {
 		return fmt.Errorf("mind: %s: %w", SocketPath, err)
@@ -73,31 +89,107 @@ func ask[Req, Resp any](do func(context.Context, Req) (Resp, error)) http.Handle
 	})
 }
 
-// play plays, and tells the caller a line for each progress. The status says what is wrong only if it never began.
-func play(w http.ResponseWriter, r *http.Request, m Mind) {
-	var req Request
-	if err := kithttp.ReadJSON(r, &req, maxBody); err != nil {
-		kithttp.WriteError(w, err)
-		return
-	}
+// told serves a call that tells its caller a line for each progress. The status says what is wrong only if it never began.
+func told[Req any](do func(context.Context, Req, func(Progress) error) (Ended, error)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var req Req
+		if err := kithttp.ReadJSON(r, &req, maxBody); err != nil {
+			kithttp.WriteError(w, err)
+			return
+		}
+		tellLines(w, func(tell func(Progress) error) (Ended, error) { return do(r.Context(), req, tell) })
+	})
+}
+
+// tellLines answers with a line for each progress of do.
+func tellLines(w http.ResponseWriter, do func(func(Progress) error) (Ended, error)) {
 	out := http.NewResponseController(w)
 	tell := func(p Progress) error {
 		b, err := json.Marshal(p)
 		if err != nil {
 			return err
 		}
-		_ = out.SetWriteDeadline(time.Now().Add(patience)) // a closed one fails in Write
-		if _, err := w.Write(append(b, '\n')); err != nil {
-			return err
-		}
-		return out.Flush()
+		return flush(out, w, append(b, '\n'))
 	}
-	ended, err := m.Play(r.Context(), req, tell)
+	ended, err := do(tell)
 	if err != nil {
 		kithttp.WriteError(w, err)
 		return
 	}
 	_ = tell(Progress{Ended: &ended}) // a caller that is gone hears nothing
+}
+
+// stream plays the samples of a request while they come.
+func stream(w http.ResponseWriter, r *http.Request, m Mind) {
+	_ = http.NewResponseController(w).EnableFullDuplex() // HTTP/1 can
+	in := bufio.NewReader(r.Body)
+	var s Stream
+	line, err := in.ReadSlice('\n')
+	if err == nil {
+		err = json.Unmarshal(line, &s)
+	}
+	if err != nil {
+		kithttp.WriteError(w, errs.Coded(errs.Invalid, "invalid", "stream: expected a line of JSON first: %w", err))
+		return
+	}
+	tellLines(w, func(tell func(Progress) error) (Ended, error) {
+		return m.Stream(r.Context(), s, func() ([]int16, error) { return readChunk(in) }, tell)
+	})
+}
+
+// readChunk reads one chunk of a stream; io.EOF is the chunk that ends it.
+func readChunk(r io.Reader) ([]int16, error) {
+	var n [2]byte
+	if _, err := io.ReadFull(r, n[:]); err != nil {
+		return nil, fmt.Errorf("stream: expected the length of a chunk: %w", noEnd(err))
+	}
+	b := make([]byte, binary.LittleEndian.Uint16(n[:]))
+	if len(b) == 0 {
+		return nil, io.EOF
+	}
+	if len(b)%2 != 0 {
+		return nil, errs.New(errs.Invalid, "stream: expected an even number of bytes in a chunk, found %d", len(b))
+	}
+	if _, err := io.ReadFull(r, b); err != nil {
+		return nil, fmt.Errorf("stream: expected a chunk of %d bytes: %w", len(b), noEnd(err))
+	}
+	pcm := make([]int16, len(b)/2)
+	for i := range pcm {
+		pcm[i] = int16(binary.LittleEndian.Uint16(b[2*i:]))
+	}
+	return pcm, nil
+}
+
+// noEnd is err, which no caller takes for the end of a stream.
+func noEnd(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// flush sends bytes to a caller that reads them soon.
+func flush(out *http.ResponseController, w http.ResponseWriter, b []byte) error {
+	_ = out.SetWriteDeadline(time.Now().Add(patience)) // a closed one fails in Write
+	if _, err := w.Write(b); err != nil {
+		return err
+	}
+	return out.Flush()
+}
+
+// listen sends what is played until the caller leaves. Its first bytes, a piece without samples, say that it listens.
+func listen(w http.ResponseWriter, r *http.Request, m Mind) {
+	out := http.NewResponseController(w)
+	var b []byte
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	err := m.Listen(ctx, func(p Piece) error {
+		b = appendPiece(b[:0], &p)
+		return flush(out, w, b)
+	})
+	if err != nil && b == nil {
+		kithttp.WriteError(w, err)
+	}
 }
 
 // screen sends frames until the caller leaves.
@@ -115,11 +207,7 @@ func screen(w http.ResponseWriter, r *http.Request, m Mind) {
 	b, begun := make([]byte, 0, frameHead+ImageSize), false
 	err = m.Watch(r.Context(), req.Rate, func(f Frame) error {
 		begun = true
-		_ = out.SetWriteDeadline(time.Now().Add(patience)) // a closed one fails in Write
-		if _, err := w.Write(appendFrame(b[:0], &f)); err != nil {
-			return err
-		}
-		return out.Flush()
+		return flush(out, w, appendFrame(b[:0], &f))
 	})
 	if err != nil && !begun {
 		kithttp.WriteError(w, err)

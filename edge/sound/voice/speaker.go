@@ -185,12 +185,14 @@ func (s *Speaker) show(visemes []Viseme, at int64) {
 	}
 }
 
-// Mouth returns the shape of the mouth for what is heard now, Silence if nothing is spoken.
-func (s *Speaker) Mouth() Shape {
-	now := s.m.Position()
+// Mouth returns the shape of the mouth for what is mixed now, Silence if nothing is spoken.
+func (s *Speaker) Mouth() Shape { return s.MouthAt(s.m.Position()) }
+
+// MouthAt returns the shape of the mouth at a place of the mixer.
+func (s *Speaker) MouthAt(place int64) Shape {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	i := sort.Search(len(s.visemes), func(i int) bool { return s.visemes[i].at > now })
+	i := sort.Search(len(s.visemes), func(i int) bool { return s.visemes[i].at > place })
 	if i == 0 {
 		return Silence
 	}

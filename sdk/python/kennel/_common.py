@@ -119,6 +119,23 @@ class Reading:
         return f"{self.part}.{self.slot}"
 
 
+@dataclass(frozen=True)
+class Piece:
+    """A piece of what the robot plays, one channel of 16 bits."""
+
+    rate: int  # samples a second
+    data: bytes  # two bytes a sample, signed, the low one first, as wave.writeframes takes them
+    place: int  # how many samples were played before the first one, since the robot's character started; pauses are not counted
+    at: float  # seconds by the robot's clock, when the first one is heard
+    missed: int  # samples before it that were lost, because this program was slow
+    said: Optional[str]  # the text that is said from here on; "": none any longer; None: as before
+
+
+def piece(m: pb.SoundPiece) -> Optional[Piece]:
+    """A piece of sound; None for a message that only says that the robot is there."""
+    return Piece(m.rate, m.data, m.place, m.at_us / 1e6, m.missed, m.said if m.HasField("said") else None) if m.rate else None
+
+
 class Values(Sequence[Reading]):
     """What slots read as at one moment: readings in the order of the names asked for, and by full name, as in values["robot.body.laser.distance"]."""
 
@@ -264,7 +281,7 @@ def calls(channel: Any) -> Dict[str, Any]:
     """The calls of the API on a channel of grpc or grpc.aio, by name."""
     out = {}
     for m in pb.DESCRIPTOR.services_by_name["Robot"].methods:
-        make = channel.unary_stream if m.name in ("Subscribe", "Events", "Orders", "Images", "Screens", "Order", "Play") else channel.unary_unary
+        make = channel.unary_stream if m.name in ("Subscribe", "Events", "Orders", "Images", "Screens", "Order", "Play", "Say", "Sound", "Sounds") else channel.unary_unary
         answer = getattr(pb, m.output_type.name)
         out[m.name] = make(f"/kennel.robot.v1.Robot/{m.name}", request_serializer=getattr(pb, m.input_type.name).SerializeToString,
                            response_deserializer=answer.FromString)

@@ -8,7 +8,7 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Set,
 import grpc
 
 from . import _common as c
-from ._common import Error, Lost, NotDone, Picture, Place, Plain, Values
+from ._common import Error, Lost, NotDone, Picture, Piece, Place, Plain, Values
 from ._pb import robot_pb2 as pb
 
 
@@ -180,6 +180,34 @@ class Robot(_Mover):
     def screens(self, format: str = "", *, rate: float = 20) -> Iterator[Picture]:
         """Yields the frames of the display, at most rate a second, up to 33. A slow reader gets the newest one next."""
         return self._listen("Screens", pb.ScreensRequest(format=format, rate_hz=rate), c.picture)
+
+    def say(self, text: str, *, plain: bool = False, language: str = "", speed: float = 1, pitch: float = 0,
+            tell: Optional[Callable[[pb.SpeechProgress], object]] = None) -> pb.PlayEnded:
+        """Says a text of at most 2000 characters and returns when its last sample was heard. plain is the synthesiser's voice and not the robot's own, language such as
+        "de-DE", speed a factor of 0.05 to 20, pitch -1 to 1. Raises NotDone if it was interrupted, whose words say why, and Error unable for a body without a
+        speaker, or no_voice, which says what to install."""
+        return self._heard("Say", pb.SayRequest(text=text, plain=plain, language=language, speed=speed, pitch=pitch), tell)
+
+    def sound(self, name: str, *, volume: float = 1, tell: Optional[Callable[[pb.SpeechProgress], object]] = None) -> pb.PlayEnded:
+        """Plays a sound of animations().sounds and returns when it was heard. Raises as say."""
+        return self._heard("Sound", pb.SoundRequest(name=name, volume=volume), tell)
+
+    def hush(self) -> None:
+        """Ends all that the robot says and plays, also for other programs."""
+        self._heard("Sound", pb.SoundRequest(stop=True), None)
+
+    def _heard(self, call: str, request: Any, tell: Optional[Callable[[pb.SpeechProgress], object]]) -> pb.PlayEnded:
+        with contextlib.closing(self._listen(call, request)) as stream:
+            for progress in stream:
+                if progress.HasField("ended"):
+                    break
+                if tell:
+                    tell(progress)
+        return c.played(progress.ended)
+
+    def sounds(self) -> Iterator[Piece]:
+        """Yields what the robot plays. The first piece, without data, says that the robot is heard from now on; while it is silent there are none."""
+        return self._listen("Sounds", pb.SoundsRequest(), c.piece)
 
     def settings(self) -> Dict[str, Any]:
         """The robot's settings by name; None where it has no value. What each may be is in describe_settings()."""

@@ -15,7 +15,7 @@ import grpc
 import grpc.aio
 
 from . import _common as c
-from ._common import Error, Lost, NotDone, Picture, Place, Plain, Values
+from ._common import Error, Lost, NotDone, Picture, Piece, Place, Plain, Values
 from ._pb import robot_pb2 as pb
 
 
@@ -151,6 +151,31 @@ class Robot(_Mover):
 
     def screens(self, format: str = "", *, rate: float = 20) -> AsyncIterator[Picture]:
         return self._listen("Screens", pb.ScreensRequest(format=format, rate_hz=rate), c.picture)
+
+    async def say(self, text: str, *, plain: bool = False, language: str = "", speed: float = 1, pitch: float = 0,
+                  tell: Optional[Callable[[pb.SpeechProgress], object]] = None) -> pb.PlayEnded:
+        return await self._heard("Say", pb.SayRequest(text=text, plain=plain, language=language, speed=speed, pitch=pitch), tell)
+
+    async def sound(self, name: str, *, volume: float = 1, tell: Optional[Callable[[pb.SpeechProgress], object]] = None) -> pb.PlayEnded:
+        return await self._heard("Sound", pb.SoundRequest(name=name, volume=volume), tell)
+
+    async def hush(self) -> None:
+        await self._heard("Sound", pb.SoundRequest(stop=True), None)
+
+    async def _heard(self, call: str, request: Any, tell: Optional[Callable[[pb.SpeechProgress], object]]) -> pb.PlayEnded:
+        stream = self._listen(call, request)
+        try:
+            async for progress in stream:
+                if progress.HasField("ended"):
+                    break
+                if tell:
+                    tell(progress)
+        finally:
+            await stream.aclose()
+        return c.played(progress.ended)
+
+    def sounds(self) -> AsyncIterator[Piece]:
+        return self._listen("Sounds", pb.SoundsRequest(), c.piece)
 
     async def settings(self) -> Dict[str, Any]:
         return c.settings(await self.describe_settings())

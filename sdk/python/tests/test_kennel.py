@@ -170,6 +170,38 @@ class Sync(unittest.TestCase):
 
         self.assertEqual(asyncio.run(both()), ("happy 1 []", "Nod", "rgb"))
 
+    def test_speech(self):
+        robot = self.connect()
+        states = []
+        ended = robot.say("hello", plain=True, language="de-DE", speed=2, pitch=-0.5, tell=lambda p: states.append(p.state) if p.HasField("state") else None)
+        self.assertEqual((states, ended.clip, ended.outcome), (["playing"], "hello true de-DE 2 -0.5", "done"))
+        with self.assertRaises(kennel.NotDone) as caught:
+            robot.say("taken")
+        self.assertEqual((caught.exception.outcome, caught.exception.reasons), ("stopped", ["speech is heard instead"]))
+        self.refused("no_voice", lambda: robot.say("wrong"))
+        self.assertEqual(robot.sound("beep", volume=0.5).clip, "beep 0.5")
+        robot.hush()
+        heard = []
+        self.refused("core_lost", lambda: [heard.append(p) for p in robot.sounds()])
+        self.assertEqual([(p.rate, p.data, p.place, p.at, p.missed, p.said) for p in heard][2], (16000, b"\x02\x00\xfe\xff", 4, 2.0, 2, "text 2"))
+        self.assertEqual(len(heard), 3)
+
+        async def both():
+            other = await kennel.aio.connect()
+            try:
+                await other.hush()
+                said = [(await other.say("hello")).clip, (await other.sound("beep")).clip]
+                try:
+                    async for p in other.sounds():
+                        said.append(p.missed)
+                except kennel.Error as e:
+                    said.append(e.code)
+                return said
+            finally:
+                await other.close()
+
+        self.assertEqual(asyncio.run(both()), ["hello false  1 0", "beep 1", 0, 1, 2, "core_lost"])
+
     def test_slow_reader(self):
         """The time that a program takes for a message is not the robot's silence."""
         n = 0

@@ -29,21 +29,13 @@ type wishes struct {
 
 // synthesizer returns the one of a name, or a server's; of no name the first that is installed.
 func (w *wishes) synthesizer() (voice.Synthesizer, error) {
-	switch w.synth {
-	case "":
-		if s, err := voice.NewFlite(); err == nil && (w.language == "" || strings.HasPrefix(strings.ToLower(w.language), "en")) {
-			return s, nil
-		}
-		return voice.NewEspeak()
-	case "flite":
-		return voice.NewFlite()
-	case "espeak-ng":
-		return voice.NewEspeak()
-	}
 	if strings.Contains(w.synth, "://") {
 		return speechapi.New(speechapi.Config{URL: w.synth, KeyFile: w.keyFile})
 	}
-	return nil, cli.Usage("-synth %.40q: expected espeak-ng, flite or http://HOST:PORT", w.synth)
+	if w.synth != "" && !slices.Contains(voice.Programs, w.synth) {
+		return nil, cli.Usage("-synth %.40q: expected espeak-ng, flite or http://HOST:PORT", w.synth)
+	}
+	return voice.Find(w.synth, w.language)
 }
 
 // spoken is the result of say.

@@ -17,16 +17,18 @@ class Animation(_message.Message):
     def __init__(self, name: _Optional[str] = ..., span_ms: _Optional[int] = ..., tracks: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class AnimationList(_message.Message):
-    __slots__ = ["animations", "lacks", "moods", "triggers"]
+    __slots__ = ["animations", "lacks", "moods", "sounds", "triggers"]
     ANIMATIONS_FIELD_NUMBER: _ClassVar[int]
     LACKS_FIELD_NUMBER: _ClassVar[int]
     MOODS_FIELD_NUMBER: _ClassVar[int]
+    SOUNDS_FIELD_NUMBER: _ClassVar[int]
     TRIGGERS_FIELD_NUMBER: _ClassVar[int]
     animations: _containers.RepeatedCompositeFieldContainer[Animation]
     lacks: _containers.RepeatedScalarFieldContainer[str]
     moods: _containers.RepeatedCompositeFieldContainer[Mood]
+    sounds: _containers.RepeatedScalarFieldContainer[str]
     triggers: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, animations: _Optional[_Iterable[_Union[Animation, _Mapping]]] = ..., triggers: _Optional[_Iterable[str]] = ..., moods: _Optional[_Iterable[_Union[Mood, _Mapping]]] = ..., lacks: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, animations: _Optional[_Iterable[_Union[Animation, _Mapping]]] = ..., triggers: _Optional[_Iterable[str]] = ..., moods: _Optional[_Iterable[_Union[Mood, _Mapping]]] = ..., lacks: _Optional[_Iterable[str]] = ..., sounds: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class AnimationsRequest(_message.Message):
     __slots__ = []
@@ -415,6 +417,20 @@ class RenewRequest(_message.Message):
     lease: str
     def __init__(self, lease: _Optional[str] = ...) -> None: ...
 
+class SayRequest(_message.Message):
+    __slots__ = ["language", "pitch", "plain", "speed", "text"]
+    LANGUAGE_FIELD_NUMBER: _ClassVar[int]
+    PITCH_FIELD_NUMBER: _ClassVar[int]
+    PLAIN_FIELD_NUMBER: _ClassVar[int]
+    SPEED_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    language: str
+    pitch: float
+    plain: bool
+    speed: float
+    text: str
+    def __init__(self, text: _Optional[str] = ..., plain: bool = ..., language: _Optional[str] = ..., speed: _Optional[float] = ..., pitch: _Optional[float] = ...) -> None: ...
+
 class ScreenRequest(_message.Message):
     __slots__ = ["format"]
     FORMAT_FIELD_NUMBER: _ClassVar[int]
@@ -472,6 +488,46 @@ class Slot(_message.Message):
     type: str
     unit: str
     def __init__(self, name: _Optional[str] = ..., type: _Optional[str] = ..., unit: _Optional[str] = ..., min: _Optional[float] = ..., max: _Optional[float] = ...) -> None: ...
+
+class SoundPiece(_message.Message):
+    __slots__ = ["at_us", "data", "missed", "place", "rate", "said"]
+    AT_US_FIELD_NUMBER: _ClassVar[int]
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    MISSED_FIELD_NUMBER: _ClassVar[int]
+    PLACE_FIELD_NUMBER: _ClassVar[int]
+    RATE_FIELD_NUMBER: _ClassVar[int]
+    SAID_FIELD_NUMBER: _ClassVar[int]
+    at_us: int
+    data: bytes
+    missed: int
+    place: int
+    rate: int
+    said: str
+    def __init__(self, rate: _Optional[int] = ..., data: _Optional[bytes] = ..., place: _Optional[int] = ..., at_us: _Optional[int] = ..., missed: _Optional[int] = ..., said: _Optional[str] = ...) -> None: ...
+
+class SoundRequest(_message.Message):
+    __slots__ = ["name", "stop", "volume"]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    STOP_FIELD_NUMBER: _ClassVar[int]
+    VOLUME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    stop: bool
+    volume: float
+    def __init__(self, name: _Optional[str] = ..., stop: bool = ..., volume: _Optional[float] = ...) -> None: ...
+
+class SoundsRequest(_message.Message):
+    __slots__ = []
+    def __init__(self) -> None: ...
+
+class SpeechProgress(_message.Message):
+    __slots__ = ["at_ms", "ended", "state"]
+    AT_MS_FIELD_NUMBER: _ClassVar[int]
+    ENDED_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    at_ms: int
+    ended: PlayEnded
+    state: str
+    def __init__(self, state: _Optional[str] = ..., at_ms: _Optional[int] = ..., ended: _Optional[_Union[PlayEnded, _Mapping]] = ...) -> None: ...
 
 class Statement(_message.Message):
     __slots__ = ["adaptive_s", "call", "name", "set", "speed", "time_s"]
