@@ -76,7 +76,12 @@ func (f *Facade) newHold(ctx context.Context, c client, p claim.Priority) (*hold
 	if err != nil {
 		return nil, err
 	}
-	h := &hold{f: f, own: own, done: done, program: c.Program(), since: time.Now(), over: make(chan struct{})}
+	return f.holdOf(ctx, own, done, c.Program(), p)
+}
+
+// holdOf claims the motors for the program with the connection own. done is called once the hold is over, or at once if there is none.
+func (f *Facade) holdOf(ctx context.Context, own *coreclient.Client, done func(), program string, p claim.Priority) (*hold, error) {
+	h := &hold{f: f, own: own, done: done, program: program, since: time.Now(), over: make(chan struct{})}
 	h.priority.Store(uint32(p))
 	tree, err := own.Tree(ctx)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"kennel/infra/api/events"
+	"kennel/speech/intent"
 )
 
 // Deadline is how long a person waits at most from the wake word to the answer, as original robots do (peer facts, section 1).
@@ -63,7 +64,8 @@ type Intent struct {
 	ID     *uint32        `json:"-"` // in the SDK; nil: it has none (VEC-INT-10)
 	Params map[string]any `json:"params,omitempty"`
 	// Metadata is how the cloud understood it (VEC-NLP-02); "": it did not say.
-	Metadata string `json:"-"`
+	Metadata string           `json:"-"`
+	Response *intent.Response `json:"-"` // the robot's file says what to do (VEC-INT-03); nil: it does not
 }
 
 // Event is one that programs on the robot hear. One of the pointers is set; the first three are as in the SDK.
@@ -108,6 +110,7 @@ type Result struct {
 	Reason   Reason `json:"reason,omitempty"`
 	Text     string `json:"text"`
 	Metadata string `json:"metadata,omitempty"` // of the intent
+	Emotion  string `json:"-"`                  // an event of the mood that it is, told before it; "": none
 }
 
 // Words returns e for people.
@@ -290,7 +293,7 @@ func (m *machine) meaning(now time.Time, in Intent, why Reason) (out []effect, h
 		return []effect{act{in}}, true
 	}
 	out = []effect{stimulation("NoValidVoiceIntent"), analytics("behavior.voice_command.dropped", string(why), "")}
-	if why == Offline || why == Slow { // part of VEC-NLP-09
+	if why == Offline || why == Slow { // VEC-NLP-09
 		failed := analytics("robot.cloud_response_failed", "speech_"+string(why), why.Words()).(count)
 		failed.Level = events.Warning
 		out = append(out, failed)

@@ -51,7 +51,7 @@ func failed(why Reason) []string {
 	return slices.Insert(none(why), 4, "das robot.cloud_response_failed speech_"+string(why))
 }
 
-// TestOrder is VEC-INT-12, VEC-WAK-05, VEC-WAK-06, part of VEC-NLP-09: every order in which a call, an answer and what comes between may happen.
+// TestOrder is VEC-INT-12, VEC-WAK-05, VEC-WAK-06, VEC-NLP-09: every order in which a call, an answer and what comes between may happen.
 func TestOrder(t *testing.T) {
 	start := time.Unix(1_700_000_000, 0)
 	dropped := func(why Reason) []string {

@@ -69,6 +69,7 @@ type Config struct {
 	Map      func(intent string, params map[string]string) Intent // from the cloud's names to the robot's (VEC-INT-04)
 	Act      func(ctx context.Context, in Intent) Result
 	Emit     func(events.Event)
+	Told     func(Event) // hears each event that programs hear, and must not block; nil: nothing does
 	Log      *slog.Logger
 }
 
@@ -107,6 +108,9 @@ type typed struct {
 
 // New returns a Voice that does nothing until Run.
 func New(cfg Config) *Voice {
+	if cfg.Told == nil {
+		cfg.Told = func(Event) {}
+	}
 	v := &Voice{cfg: cfg, feed: newFeed(), calls: make(chan call, 1), typed: make(chan typed), look: wake.New(), met: wake.New(), lamp: make(chan light, 1)}
 	_, err := cfg.Root.Stat(mutedFile)
 	v.now = Conditions{Muted: !errors.Is(err, fs.ErrNotExist), Deaf: true} // a robot that cannot tell does not listen
@@ -400,7 +404,7 @@ func (l *loop) do(all []effect, result chan<- Result) {
 	for _, e := range all {
 		switch e := e.(type) {
 		case tell:
-			l.feed.tell(Event(e))
+			l.tell(Event(e))
 			if e.Result != nil {
 				if why := e.Result.Reason; why == Offline || why == Slow || why == Deaf {
 					l.failedAt = time.Now()
@@ -420,14 +424,23 @@ func (l *loop) do(all []effect, result chan<- Result) {
 				defer cancel()
 				r := l.cfg.Act(ctx, e.Intent)
 				r.Metadata = e.Metadata
+				if r.Emotion != "" {
+					l.tell(Event(stimulation(r.Emotion).(tell)))
+				}
 				if !r.Done {
 					l.cfg.Emit(events.Event(analytics("behavior.voice_command.dropped", string(r.Reason), e.Name).(count)))
 				}
-				l.feed.tell(Event{Result: &r})
+				l.tell(Event{Result: &r})
 				l.result(r, result)
 			})
 		}
 	}
+}
+
+// tell tells an event to programs and to the rest of agentd.
+func (l *loop) tell(e Event) {
+	l.feed.tell(e)
+	l.cfg.Told(e)
 }
 
 // result hands r to the one that waits.

@@ -24,6 +24,7 @@ import (
 	"kennel/infra/api/live"
 	"kennel/infra/errs"
 	"kennel/infra/testwait"
+	"kennel/speech/intent"
 )
 
 // cloud is a Cloud that answers when it is told to.
@@ -339,6 +340,30 @@ func TestNoMicrophones(t *testing.T) {
 	b.cfg.Map = func(string, map[string]string) Intent { return Intent{Name: unmatched} }
 	if r, err := b.Inject(t.Context(), "intent_made_up", nil); errs.KindOf(err) != errs.NotFound {
 		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// TestResponse: an intent that the robot's file answers reaches the one who acts as the file says, and the mood that it is comes before the result, for
+// programs and for the rest of agentd (VEC-INT-03).
+func TestResponse(t *testing.T) {
+	b := newBench(t, nil)
+	b.cfg.Map = func(name string, _ map[string]string) Intent {
+		return Intent{Name: name, Response: &intent.Response{AnimGroup: "GreetingHello"}}
+	}
+	b.cfg.Act = func(_ context.Context, in Intent) Result {
+		return Result{Intent: in.Name, Done: true, Text: in.Response.AnimGroup, Emotion: "Amused"}
+	}
+	var told []string
+	b.cfg.Told = func(e Event) { told = append(told, e.Words()) } // before the result, for which the test waits
+	if r, err := b.Inject(t.Context(), "hello", nil); err != nil || !r.Done || r.Text != "GreetingHello" {
+		t.Errorf("%+v, %v", r, err)
+	}
+	want := []string{"StimulationInfo Amused", "result hello : GreetingHello"}
+	if !slices.Equal(told, want) {
+		t.Errorf("told %q, want %q", told, want)
+	}
+	if got := b.until(t, 0, 1); !slices.Equal(got, want) {
+		t.Errorf("programs heard %q, want %q", got, want)
 	}
 }
 

@@ -192,6 +192,9 @@ func (v *Vitals) takeTotals(m *corelink.Totals) {
 	for i, name := range m.Names[:min(len(m.Names), len(m.Values))] {
 		if grown := m.Values[i] - v.totals[name]; first || grown >= 1 { // less than that waits for more
 			inc[name], v.totals[name] = grown, m.Values[i]
+			if name == "Pet.ms" { // both count the time that a person strokes the robot
+				inc["Feature.AI.Petting"] = grown
+			}
 		}
 	}
 	if len(inc) > 0 && !first {

@@ -158,7 +158,7 @@ func TestTotalsBecomeStatistics(t *testing.T) {
 	v.Handle(&corelink.Totals{Names: []string{"Pet.ms"}, Values: []float64{2400}})
 	v.Handle(&corelink.Hello{Program: "robotd", PID: 101})
 	v.Handle(&corelink.Totals{Names: []string{"Odom.LWheel", "Odom.Rwheel"}, Values: []float64{100}})
-	for key, want := range map[string]float64{"Odom.LWheel": 350, "Odom.Rwheel": 500, "Pet.ms": 1500} {
+	for key, want := range map[string]float64{"Odom.LWheel": 350, "Odom.Rwheel": 500, "Pet.ms": 1500, "Feature.AI.Petting": 1500} {
 		if got := s.stats[key]; math.Abs(got-want) > 1.5 {
 			t.Errorf("%s = %v, want %v", key, got, want)
 		}
