@@ -134,10 +134,10 @@ func (j *job) home(ctx context.Context, h *hold) (vectorpb.BehaviorResults, erro
 // GoHome drives onto the charger for a person, with the motors of own, agentd's connection to robotd. It blocks until the robot is there or cannot get
 // there; the end of ctx stops it. It is false if the robot does not know where its charger is. An error of coreclient says who has the motors.
 func (f *Facade) GoHome(ctx context.Context, own *coreclient.Client) (known bool, err error) {
-	if _, known := f.world.dock(); !known && !f.onCharger() {
+	if _, known := f.world.dock(); !known {
 		return false, nil
 	}
-	h, err := f.holdOf(ctx, own, func() {}, "agentd", claim.Behavior)
+	h, err := f.holdOf(ctx, own, func() {}, "agentd", claim.Behavior, wheels)
 	if err != nil {
 		return true, err
 	}

@@ -70,6 +70,7 @@ type Config struct {
 	Act      func(ctx context.Context, in Intent) Result
 	Emit     func(events.Event)
 	Told     func(Event) // hears each event that programs hear, and must not block; nil: nothing does
+	Capture  bool        // the sound of sessions is kept on disk, if the owner allows: for developers
 	Log      *slog.Logger
 }
 
@@ -185,6 +186,7 @@ type loop struct {
 	samples  uint64 // fed to the detector since its reset
 	pieces   pieces
 	audio    chan []byte // to the cloud; nil: no session
+	record   *capture    // of the session; nil: it is not kept
 	hush     context.CancelFunc
 	answers  chan answer
 	shown    light
@@ -393,6 +395,7 @@ func (l *loop) hear(c *mic.Chunk) {
 
 // send hands a piece to the session. There is room for all until the deadline.
 func (l *loop) send(piece []byte) {
+	l.record.add(piece)
 	select {
 	case l.audio <- piece:
 	default:
@@ -406,7 +409,7 @@ func (l *loop) do(all []effect, result chan<- Result) {
 		case tell:
 			l.tell(Event(e))
 			if e.Result != nil {
-				if why := e.Result.Reason; why == Offline || why == Slow || why == Deaf {
+				if why := e.Result.Reason; why == Offline || why == Slow || why == NoToken || why == Deaf {
 					l.failedAt = time.Now()
 				}
 				l.result(*e.Result, result)
@@ -417,7 +420,8 @@ func (l *loop) do(all []effect, result chan<- Result) {
 			l.begin(e)
 		case shut:
 			l.hush()
-			l.audio = nil
+			l.keep(l.record)
+			l.audio, l.record = nil, nil
 		case act:
 			l.wg.Go(func() {
 				ctx, cancel := context.WithTimeout(l.ctx, actTime)
@@ -439,6 +443,9 @@ func (l *loop) do(all []effect, result chan<- Result) {
 
 // tell tells an event to programs and to the rest of agentd.
 func (l *loop) tell(e Event) {
+	if e.CloudIntent != nil {
+		e.CloudIntent.Time = time.Now().Unix()
+	}
 	l.feed.tell(e)
 	l.cfg.Told(e)
 }
@@ -457,11 +464,11 @@ func (l *loop) begin(o open) {
 	}
 	ctx, cancel := context.WithTimeout(l.ctx, Deadline)
 	audio := make(chan []byte, maxSent)
-	l.hush, l.audio, l.pieces = cancel, audio, pieces{}
+	r := l.request(o.question)
+	l.hush, l.audio, l.pieces, l.record = cancel, audio, pieces{}, l.recorder(r)
 	if l.named == 0 {
 		l.pieces.add(l.tape.since(l.at), l.send)
 	}
-	r := l.request(o.question)
 	l.wg.Go(func() {
 		defer cancel()
 		a := answer{session: o.session}
@@ -484,6 +491,9 @@ func (v *Voice) why(ctx context.Context, err error) Reason {
 	v.cfg.Log.WarnContext(ctx, "speech not understood", logging.Err, err)
 	if ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) {
 		return Slow
+	}
+	if kind := errs.KindOf(err); kind == errs.Unauthenticated || kind == errs.Denied {
+		return NoToken
 	}
 	return Offline
 }

@@ -25,6 +25,7 @@ import (
 	"kennel/edge/agent/voice/chipperlink"
 	"kennel/edge/app/agentapp/local"
 	"kennel/edge/coreclient"
+	"kennel/edge/env/platform"
 	"kennel/edge/faultcode"
 	"kennel/edge/mic/checkup"
 	"kennel/edge/mic/wakeword"
@@ -62,8 +63,13 @@ func newVoice(robot host.Robot, cfg Config) *voice.Voice {
 	if err != nil {
 		robot.Log.Info("wake word model file not used", "word", word.Word, logging.Err, err)
 	}
+	build, err := platform.RobotBuild(robot.Root, robot.Hardware)
+	if err != nil {
+		robot.Log.Error("robot build unreadable; assuming production", logging.Err, err)
+	}
 	return voice.New(voice.Config{
-		Root: robot.Root, Dir: robot.Dir, Core: cfg.Core, Settings: func() voice.Settings { return settings(robot, cfg) }, Emit: robot.Emit, Told: cfg.Told, Log: robot.Log,
+		Capture: err == nil && build == platform.Development,
+		Root:    robot.Root, Dir: robot.Dir, Core: cfg.Core, Settings: func() voice.Settings { return settings(robot, cfg) }, Emit: robot.Emit, Told: cfg.Told, Log: robot.Log,
 		Detector: wakeword.NewGated(wakeword.NewSpotter(word)), Heard: checkup.New(robot.Emit, cfg.Fault).Heard,
 		Cloud: &chipperlink.Link{Thing: robot.Thing, Boot: robot.Boot, OS: robot.OS, Secure: cfg.Cloud.Secure, Dial: cfg.Dial,
 			Else: &brokerlink.Link{OS: robot.OS, Do: cfg.Cloud.Do}},
