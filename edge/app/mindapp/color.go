@@ -11,7 +11,7 @@ import (
 	"kennel/jdocs"
 )
 
-// settingsFile is the robot's copy of its settings, which agentd keeps (part of VEC-JDS-07).
+// settingsFile is the robot's copy of its settings, which agentd keeps (VEC-JDS-07).
 const settingsFile = robotfs.Persistent + "/jdocs/" + string(jdocs.RobotSettings) + ".json"
 
 // Color returns the colour of the eyes that the owner chose, as the settings on the robot's disk say (part of VEC-DOC-03).
