@@ -11,8 +11,8 @@ import (
 	"kennel/infra/testwait"
 )
 
-// TestGoHome: a robot that was on its charger and drove away finds back for a person, without any program (part of VEC-OBJ-02); one that was lifted since does
-// not know the way, and does not move.
+// TestGoHome: a robot that was on its charger and drove away finds back for a person, without any program (part of VEC-OBJ-02); one that
+// was never there says so, and does not move.
 func TestGoHome(t *testing.T) {
 	t.Parallel()
 	r := newSDKRobot(t)
@@ -61,14 +61,5 @@ func TestGoHome(t *testing.T) {
 			return "not on the charger"
 		}
 		return ""
-	})
-	if err := r.in(func(w *plane.World) error { return w.PickUp() }); err != nil {
-		t.Fatal(err)
-	}
-	testwait.Until(t, 4*patience, "the way is forgotten", func() error {
-		if known, _ := home(); known {
-			return errors.New("it knows one")
-		}
-		return nil
 	})
 }
