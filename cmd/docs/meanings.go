@@ -62,7 +62,7 @@ var meanings = map[string]string{
 	"fault-code-handler.env FAULT_RESTART_COUNT":     "number at which the count of restarts begins after a boot",
 	"fault-code-handler.env FAULT_RESTART_LIMIT":     "restarts of a service within `FAULT_RESTART_LIMIT_SEC`; after them it stays stopped",
 	"fault-code-handler.env FAULT_RESTART_LIMIT_SEC": "the time in which restarts are counted",
-	"fault-code-handler.env ON_FAULT_RESTART":        "restart the service that a fault names",
+	"fault-code-handler.env ON_FAULT_RESTART":        "restart what a fault stops: the service that it names, or after a failed check of the start all of them",
 	"fault-code-handler.env ON_FAULT_UPLOAD_LOG":     "above 0: upload the log when a fault is raised",
 	"fault-code-handler.env ON_FAULT_UPLOAD_TRACE":   "above 0: the agent records its last seconds, and a fault uploads them with the log",
 	"fault-code-handler.env TIMEOUT_RESTART_SEC":     "pause between the stop of a service and its restart",

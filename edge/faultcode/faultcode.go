@@ -60,6 +60,42 @@ func (c Class) String() string {
 	return "class(" + strconv.Itoa(int(c)) + ")"
 }
 
+// Reach says which of the robot's services a fault stops (VEC-FLT-06).
+type Reach uint8
+
+// The reaches.
+const (
+	NoService    Reach = iota // the robot keeps running
+	OneService                // the service that the code names
+	EveryService              // all of them: the check at their start is repeated, or the body board cuts the power
+)
+
+var reachNames = [...]string{"no service", "one service", "every service"}
+
+func (r Reach) String() string {
+	if int(r) < len(reachNames) {
+		return reachNames[r]
+	}
+	return "reach(" + strconv.Itoa(int(r)) + ")"
+}
+
+// reaches are the ranges of faults that stop services. The source says only that there is such a table: the first three lines are the
+// specification's, the last is our own for the services that end in 920 to 929.
+var reaches = [...]struct {
+	first, last Code
+	reach       Reach
+}{{800, 899, EveryService}, {980, 999, EveryService}, {910, 919, OneService}, {920, 929, OneService}}
+
+// Stops returns which services the handler stops for c, a fault of the System domain (VEC-FLT-06).
+func (c Code) Stops() Reach {
+	for _, r := range reaches {
+		if c >= r.first && c <= r.last {
+			return r.reach
+		}
+	}
+	return NoService
+}
+
 // Text returns the published text of c in the System domain, or its number if it has none.
 func (c Code) Text() string { return System.Text(c) }
 

@@ -56,7 +56,7 @@ const (
 
 var rights = []string{Look, Talk, Move, Camera, Change}
 
-// Config configures a Gateway. All is required.
+// Config configures a Gateway. All is required, but for what may be nil.
 type Config struct {
 	// Addr is where it listens, as host:port, or Anywhere. With port 0 it takes the port of its run before, if that is free.
 	Addr string
@@ -69,6 +69,8 @@ type Config struct {
 	Exchange func(ctx context.Context, session logging.Secret, client, app string) (logging.Secret, error)
 	// Settings are the documents of which programs read and change the one with the robot's settings.
 	Settings Documents
+	// Played is called when an animation begins that a program asked for, and must not block; nil: nothing is.
+	Played func()
 }
 
 // Anywhere is port 443 of every address, and 8443 where that is not permitted or taken.

@@ -222,7 +222,12 @@ func (g *Gateway) Play(ctx context.Context, c Caller, r mindlink.Request, holds 
 	if holds != 0 {
 		r.Priority = int(holds) + 1
 	}
-	return g.mind.Play(ctx, r, tell)
+	return g.mind.Play(ctx, r, func(p mindlink.Progress) error {
+		if p.Began != nil && g.cfg.Played != nil {
+			g.cfg.Played()
+		}
+		return tell(p)
+	})
 }
 
 // Mind returns the way to the robot's character, for its list, its eyes and its display.

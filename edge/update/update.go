@@ -55,7 +55,7 @@ type Config struct {
 	Vouch    Voucher        // nil: the signature of an archive suffices, as for original robots
 	Client   *http.Client
 	Record   func(context.Context, events.Event)
-	Ready    func() error             // says why no update may begin now (part of VEC-OTA-20); nil: nothing prevents one
+	Ready    func() error             // says why no update may begin now (VEC-OTA-20); nil: nothing prevents one
 	Changed  func(Phase, ota.Version) // on each phase; the version is "" until it is known
 	Log      *slog.Logger
 	Quiet    time.Duration // without data until a connection is given up; 0: 30 s

@@ -6,9 +6,12 @@ import (
 	"time"
 
 	"kennel/edge/core"
+	"kennel/edge/coreclient"
 	"kennel/edge/robot"
+	"kennel/edge/robot/claim"
 	"kennel/edge/vectorsdk/navmap"
 	"kennel/infra/api/vectorpb"
+	"kennel/infra/backoff"
 )
 
 // behaviorTag is the tag of a behavior's motions, which no client can name (VEC-CTL-20).
@@ -85,41 +88,77 @@ func (f *Facade) driveOffCharger(ctx context.Context, c client, _ *vectorpb.Driv
 // WONT_ACTIVATE if it does not know where the charger is: it has no eye for it, so it must have been on it since it was lifted last.
 func (f *Facade) driveOnCharger(ctx context.Context, c client, _ *vectorpb.DriveOnChargerRequest) (*vectorpb.DriveOnChargerResponse, error) {
 	r, err := f.behave(ctx, c, "DriveOnCharger", func(ctx context.Context, h *hold, j *job) (vectorpb.BehaviorResults, error) {
-		if f.cfg.Gateway.Reports().State == nil {
-			return failed, errLost
-		}
-		if f.onCharger() {
-			return complete, nil
-		}
-		dock, known := f.world.dock()
-		if !known {
-			return wontActivate, nil
-		}
-		sin, cos := math.Sincos(dock.Yaw)
-		before := navmap.Point{X: dock.X + beforeCharger*cos, Y: dock.Y + beforeCharger*sin}
-		for range onChargerTries {
-			switch code, err := j.goTo(ctx, before, dock.Yaw, legSpeed, legTurn); {
-			case err != nil:
-				return failed, err
-			case j.a.cancelled.Load(), h.ended():
-				return failed, nil
-			case code == vectorpb.ActionResult_TRACKS_LOCKED:
-				return wontActivate, nil
-			case code != vectorpb.ActionResult_ACTION_RESULT_SUCCESS:
-				continue
-			}
-			for _, left := range [...]float64{atRails, -onChargerMore} { // aimed again where the rails begin
-				if err := j.backTo(ctx, dock, left); err != nil {
-					return failed, err
-				}
-			}
-			if f.charged(ctx, true) {
-				return complete, nil
-			}
-		}
-		return failed, nil
+		return j.home(ctx, h)
 	})
 	return &vectorpb.DriveOnChargerResponse{Status: heard(), Result: r}, err
+}
+
+// home does the work of driveOnCharger.
+func (j *job) home(ctx context.Context, h *hold) (vectorpb.BehaviorResults, error) {
+	f := j.f
+	if f.cfg.Gateway.Reports().State == nil {
+		return failed, errLost
+	}
+	if f.onCharger() {
+		return complete, nil
+	}
+	dock, known := f.world.dock()
+	if !known {
+		return wontActivate, nil
+	}
+	sin, cos := math.Sincos(dock.Yaw)
+	before := navmap.Point{X: dock.X + beforeCharger*cos, Y: dock.Y + beforeCharger*sin}
+	for range onChargerTries {
+		switch code, err := j.goTo(ctx, before, dock.Yaw, legSpeed, legTurn); {
+		case err != nil:
+			return failed, err
+		case j.a.cancelled.Load(), h.ended():
+			return failed, nil
+		case code == vectorpb.ActionResult_TRACKS_LOCKED:
+			return wontActivate, nil
+		case code != vectorpb.ActionResult_ACTION_RESULT_SUCCESS:
+			continue
+		}
+		for _, left := range [...]float64{atRails, -onChargerMore} { // aimed again where the rails begin
+			if err := j.backTo(ctx, dock, left); err != nil {
+				return failed, err
+			}
+		}
+		if f.charged(ctx, true) {
+			return complete, nil
+		}
+	}
+	return failed, nil
+}
+
+// GoHome drives onto the charger for a person, with the motors of own, agentd's connection to robotd. It blocks until the robot is there or cannot get
+// there; the end of ctx stops it. It is false if the robot does not know where its charger is. An error of coreclient says who has the motors.
+func (f *Facade) GoHome(ctx context.Context, own *coreclient.Client) (known bool, err error) {
+	if _, known := f.world.dock(); !known {
+		return false, nil
+	}
+	h, err := f.holdOf(ctx, own, func() {}, "agentd", claim.Behavior, wheels)
+	if err != nil {
+		return true, err
+	}
+	defer h.end()
+	t := h.tracks[wheels]
+	if t == nil {
+		return true, errAbsent("GoHome", "wheels")
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() {
+		for backoff.Sleep(ctx, beat) == nil {
+			if !h.renew(ctx) { // something more important has a motor
+				stop()
+			}
+		}
+	}()
+	j := &job{f: f, t: t, a: &action{tag: behaviorTag}, wheels: true}
+	defer t.finish(j.a)
+	_, err = j.home(ctx, h)
+	return true, err
 }
 
 // backTo aims the back of the robot at the contacts, and drives back until it is so far before them; negative: past them, where the back wall ends it.

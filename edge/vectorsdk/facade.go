@@ -95,14 +95,20 @@ func (f *Facade) Part() gateway.Facade {
 	return gateway.Facade{Service: f.service(), Routes: f.routes(), Run: f.run}
 }
 
-// run gives the poses another origin when the robot leaves the ground (part of VEC-MAP-04), and takes control from a program that drove to a cliff, until ctx
-// ends.
+// run gives the poses another origin when the robot leaves the ground (part of VEC-MAP-04), takes control from a program that drove to a cliff, and
+// remembers where the charger is, until ctx ends.
 func (f *Facade) run(ctx context.Context) {
+	look := time.NewTicker(beat)
+	defer look.Stop()
 	for ctx.Err() == nil {
 		events, remove := f.cfg.Gateway.Events()
 		for open := true; open && ctx.Err() == nil; {
 			select {
 			case <-ctx.Done():
+			case <-look.C:
+				if f.onCharger() {
+					f.world.docked(f.cfg.Gateway.Reports().Motion)
+				}
 			case e, ok := <-events:
 				switch open = ok; {
 				case !ok:

@@ -76,17 +76,22 @@ func (f *Facade) newHold(ctx context.Context, c client, p claim.Priority) (*hold
 	if err != nil {
 		return nil, err
 	}
-	h := &hold{f: f, own: own, done: done, program: c.Program(), since: time.Now(), over: make(chan struct{})}
+	return f.holdOf(ctx, own, done, c.Program(), p, wheels, head, lift)
+}
+
+// holdOf claims the motors of some tracks for the program with the connection own. done is called once the hold is over, or at once if there is none.
+func (f *Facade) holdOf(ctx context.Context, own *coreclient.Client, done func(), program string, p claim.Priority, which ...int) (*hold, error) {
+	h := &hold{f: f, own: own, done: done, program: program, since: time.Now(), over: make(chan struct{})}
 	h.priority.Store(uint32(p))
 	tree, err := own.Tree(ctx)
 	if err != nil {
 		done()
 		return nil, err
 	}
-	for i, prefix := range prefixes {
+	for _, i := range which {
 		t := &track{h: h}
 		for _, n := range tree.Nodes {
-			if n.Actuator && strings.HasPrefix(n.Full, prefix) {
+			if n.Actuator && strings.HasPrefix(n.Full, prefixes[i]) {
 				t.devices = append(t.devices, n.Full)
 				t.names = append(append(t.names, n.Full, n.Compact), n.Aliases...)
 			}

@@ -299,7 +299,7 @@ func accountDocs(ctx context.Context, docs jdocs.Service) (out []jdocs.Listing, 
 	return out, nil
 }
 
-// accountFields returns fields of vic.AccountSettings as they are stored (part of VEC-DOC-05): names in lower case, and the same name in another
+// accountFields returns fields of vic.AccountSettings as they are stored (VEC-DOC-05): names in lower case, and the same name in another
 // spelling removed.
 func accountFields(ctx context.Context, docs jdocs.Service, key jdocs.Key, fields map[string]json.RawMessage) (map[string]json.RawMessage, error) {
 	out := map[string]json.RawMessage{}

@@ -147,7 +147,7 @@ func TestParseMap(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(m, want) {
 		t.Fatalf("%+v, %v; want %+v", m, err, want)
 	}
-	if u := m.Cloud("intent_status_feeling", nil); u.Name != "status_feeling" || u.Response == nil || u.Response.AnimGroup != "FeelingHappy" || !u.Response.DisableWakewordTurn { // part of VEC-INT-03
+	if u := m.Cloud("intent_status_feeling", nil); u.Name != "status_feeling" || u.Response == nil || u.Response.AnimGroup != "FeelingHappy" || !u.Response.DisableWakewordTurn { // VEC-INT-03
 		t.Errorf("simple response: %+v", u)
 	}
 	if u, err := m.App("own_app", `{"k":"v","other":"w"}`); err != nil || u.Name != "own" || !maps.Equal(u.Params, map[string]any{"key": "v"}) {

@@ -19,7 +19,7 @@ const Unmatched = "unmatched_intent"
 type User struct {
 	Name     string         `json:"user_intent"`
 	Params   map[string]any `json:"params,omitempty"`   // text, or int64 for numbers (VEC-INT-07)
-	Response *Response      `json:"response,omitempty"` // do just this (part of VEC-INT-03)
+	Response *Response      `json:"response,omitempty"` // do just this (VEC-INT-03)
 	Refused  string         `json:"refused,omitempty"`  // why it is Unmatched, or what was wrong with a parameter that was left out
 }
 
@@ -53,7 +53,7 @@ type Entry struct {
 	UserIntent         string            `json:"user_intent"`
 }
 
-// Response says what a robot plays for an intent that needs no behaviour of its own (part of VEC-INT-03).
+// Response says what a robot plays for an intent that needs no behaviour of its own (VEC-INT-03).
 type Response struct {
 	ActiveFeature       string `json:"active_feature,omitempty"`
 	AnimGroup           string `json:"anim_group,omitempty"` // a trigger name

@@ -12,12 +12,12 @@ import (
 	"kennel/jdocs"
 )
 
-// dataCollection is the account setting that consent is read from, in any case (part of VEC-DOC-05).
+// dataCollection is the account setting that consent is read from, in any case (VEC-DOC-05).
 const dataCollection = "data_collection"
 
 // Allowed reports whether events of a robot may be kept now (VEC-FLE-06, VEC-DAS-08); a later answer may differ, unlike the answer of Hold.
 //
-// With an owner: the value of DATA_COLLECTION in the owner's account settings, and no if it is absent (part of VEC-DOC-05: default false) or cannot be
+// With an owner: the value of DATA_COLLECTION in the owner's account settings, and no if it is absent (VEC-DOC-05: default false) or cannot be
 // read. Without an owner: yes. There is no person whose life the events tell; a robot has a profile without an account (VEC-TOK-09), and the
 // events of one that is not set up yet are needed most. The robot decides the same before it has an owner.
 func (s *Service) Allowed(ctx context.Context, id thing.ID) (bool, error) {

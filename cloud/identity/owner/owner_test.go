@@ -651,7 +651,7 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// TestConsent: VEC-FLE-06, VEC-DAS-08, part of VEC-DOC-05.
+// TestConsent: VEC-FLE-06, VEC-DAS-08, VEC-DOC-05.
 func TestConsent(t *testing.T) {
 	h := newHouse(t)
 	p := h.process()

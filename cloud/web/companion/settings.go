@@ -443,7 +443,7 @@ func encoded(v any) json.RawMessage {
 	return b
 }
 
-// consent reports whether the owner's robots may send what happens to them (part of VEC-DOC-05), and whether the owner was ever asked: the account's
+// consent reports whether the owner's robots may send what happens to them (VEC-DOC-05), and whether the owner was ever asked: the account's
 // settings are the same through each of their robots.
 func (c *companion) consent(ctx context.Context, id thing.ID) (yes, asked bool, err error) {
 	rev, err := c.Docs.Get(ctx, id, jdocs.AccountSettings)

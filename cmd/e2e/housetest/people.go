@@ -116,7 +116,7 @@ func (p *Person) Try(method, path string, body any, header ...string) (int, []by
 	return resp.StatusCode, out
 }
 
-// Agrees says whether events, logs and crashes of the person's robots may be kept (part of VEC-DOC-05). thing is one of them.
+// Agrees says whether events, logs and crashes of the person's robots may be kept (VEC-DOC-05). thing is one of them.
 func (p *Person) Agrees(thing string, yes bool) {
 	p.T.Helper()
 	p.Do("PATCH", "/v1/things/"+thing+"/jdocs/vic.AccountSettings", map[string]any{"set": map[string]bool{"data_collection": yes}}, nil)

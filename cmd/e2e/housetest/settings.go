@@ -23,7 +23,7 @@ func settingsFile(root string) string {
 	return filepath.Join(root, "data/data/com.anki.victor/persistent/jdocs", string(name)+".json")
 }
 
-// LocalDoc is a robot's own copy of a document (part of VEC-JDS-07).
+// LocalDoc is a robot's own copy of a document (VEC-JDS-07).
 type LocalDoc struct {
 	Version uint64         `json:"doc_version"`
 	Jdoc    map[string]any `json:"jdoc"`

@@ -15,7 +15,7 @@ import (
 	"kennel/jdocs"
 )
 
-// Our own defaults, where the source gives no number (part of VEC-JDS-06, VEC-DOC-15).
+// Our own defaults, where the source gives no number (VEC-JDS-06, VEC-DOC-15).
 const (
 	settingsGet  = 5 * time.Minute // cloudGetPeriod_sec of ROBOT_SETTINGS: the fallback when a hint is lost
 	settingsSave = time.Second     // cloudSavePeriod_sec: several changes in a row become one write
@@ -34,9 +34,9 @@ const (
 
 // Files below the robot's root.
 const (
-	jdocsConfig    = "config/engine/jdocs_config.json"    // below the resources (part of VEC-JDS-06)
-	settingsConfig = "config/engine/settings_config.json" // below the resources (part of VEC-DOC-04)
-	localFolder    = "jdocs"                              // below the persistent folder (part of VEC-JDS-07)
+	jdocsConfig    = "config/engine/jdocs_config.json"    // below the resources (VEC-JDS-06)
+	settingsConfig = "config/engine/settings_config.json" // below the resources (VEC-DOC-04)
+	localFolder    = "jdocs"                              // below the persistent folder (VEC-JDS-07)
 	ledgerFolder   = "data/kennel/jdocs-base"
 )
 
@@ -52,6 +52,9 @@ type Config struct {
 
 	// Own holds further documents of this kind of robot with the fields that they begin with.
 	Own map[jdocs.Name]map[string]json.RawMessage
+
+	// Owner keeps copies of the documents of the robot's owner, vic.AccountSettings and vic.UserEntitlements.
+	Owner bool
 
 	// Unwatched turns file watching off, for many robots in one process, since the system has few watches. A change that another program
 	// writes into a file is taken up at the next exchange.
@@ -127,7 +130,7 @@ func (d *document) apply(s section) error {
 	return nil
 }
 
-// control is one setting in settings_config.json (part of VEC-DOC-04).
+// control is one setting in settings_config.json (VEC-DOC-04).
 type control struct {
 	Default json.RawMessage `json:"defaultValue"`
 	Update  *bool           `json:"updateCloudOnChange"`

@@ -1,5 +1,5 @@
-// Package docs keeps a robot's documents (vic.RobotSettings, vic.RobotLifetimeStats) and the cloud's in step (VEC-JDS-08, 12, part of VEC-JDS-06, part of 07,
-// VEC-DOC-01, part of 04, part of 07, 13, 15).
+// Package docs keeps a robot's documents (vic.RobotSettings, vic.RobotLifetimeStats) and the cloud's in step, and copies of its owner's (VEC-JDS-06 to 08,
+// VEC-JDS-12, VEC-DOC-01, 04 to 06, 13, 15, part of VEC-DOC-07).
 //
 // The local copy is authoritative for the robot, online or not. Beside it is a ledger with the content that robot and cloud last had in
 // common. A document is dirty if it differs from that base; there is no other mark that could be wrong. Local copy, base and cloud merge
@@ -62,10 +62,11 @@ type Change struct {
 
 // Agent keeps the documents. Its methods are safe for concurrent use; Run is called once at a time.
 type Agent struct {
-	cfg   Config
-	files files
-	docs  []*document
-	wake  wake.Signal // one slot: "look again" is said once
+	cfg    Config
+	files  files
+	docs   []*document
+	owners []*document // copies of the owner's
+	wake   wake.Signal // one slot: "look again" is said once
 
 	syncing sync.Mutex // one exchange with the cloud at a time; taken before mu
 	mu      sync.Mutex // everything below and in the documents
@@ -155,7 +156,11 @@ func newAgent(cfg Config, files files) (*Agent, error) {
 	if err != nil {
 		return nil, fmt.Errorf("documents: %w", err)
 	}
-	a := &Agent{cfg: cfg, files: files, docs: docs, wake: wake.New(), added: map[string]float64{}, flushAt: time.Now().Add(statsFlush)}
+	owners, err := loadOwners(cfg, files)
+	if err != nil {
+		return nil, fmt.Errorf("documents: %w", err)
+	}
+	a := &Agent{cfg: cfg, files: files, docs: docs, owners: owners, wake: wake.New(), added: map[string]float64{}, flushAt: time.Now().Add(statsFlush)}
 	for _, dir := range []string{path.Join(cfg.Persistent, localFolder), ledgerFolder} {
 		if err := cfg.Root.MkdirAll(dir, 0o755); err != nil {
 			return nil, fmt.Errorf("documents: %w", err)
@@ -402,6 +407,9 @@ func (a *Agent) Connected() {
 	for _, d := range a.docs {
 		d.want, d.urgent, d.notBefore, d.failures = true, true, time.Time{}, 0
 	}
+	for _, d := range a.owners {
+		d.want, d.notBefore, d.failures = true, time.Time{}, 0
+	}
 	a.mu.Unlock()
 	a.wake.Set()
 }
@@ -418,6 +426,11 @@ func (a *Agent) Hint(versions map[string]uint64) {
 	a.mu.Lock()
 	for _, d := range a.docs {
 		if v, ok := versions[string(d.name)]; ok && v != d.local.Version {
+			d.want, d.notBefore = true, time.Time{}
+		}
+	}
+	for _, d := range a.owners { // whatever the version: the owner may be another
+		if _, ok := versions[string(d.name)]; ok {
 			d.want, d.notBefore = true, time.Time{}
 		}
 	}
@@ -545,6 +558,9 @@ func (a *Agent) keep(ctx context.Context) error {
 			if a.due(d, time.Now()) {
 				a.exchange(ctx, d)
 			}
+		}
+		for _, d := range a.owners {
+			a.look(ctx, d)
 		}
 		select {
 		case <-ctx.Done():

@@ -236,7 +236,7 @@ func want[T comparable](t *testing.T, what string, got, want T) {
 	}
 }
 
-func TestFirstStart(t *testing.T) { // part of VEC-JDS-07, VEC-DOC-01, part of VEC-DOC-07
+func TestFirstStart(t *testing.T) { // VEC-JDS-07, VEC-DOC-01, part of VEC-DOC-07
 	r := newRobot(t, newCloud(t)).boot()
 	f := r.file(settingsFile)
 	for _, k := range []string{"client_meta", "cloud_accessed", "cloud_dirty_remainning_sec", "cloud_get_time", "doc_version", "fmt_version", "jdoc"} {
@@ -405,7 +405,7 @@ func TestAfterAWipeTheCloudWins(t *testing.T) { // VEC-JDS-08, part of VEC-DOC-0
 	want(t, "age began again", r.field(statsFile, "Alive.seconds"), any(3.0))
 }
 
-func TestControlFile(t *testing.T) { // part of VEC-DOC-04, VEC-CLD-04
+func TestControlFile(t *testing.T) { // VEC-DOC-04, VEC-CLD-04
 	c := newCloud(t)
 	r := newRobot(t, c)
 	r.write(robotfs.Resources+"/config/engine/settings_config.json", `{
@@ -438,7 +438,7 @@ func TestControlFile(t *testing.T) { // part of VEC-DOC-04, VEC-CLD-04
 	}
 }
 
-func TestJdocsConfig(t *testing.T) { // part of VEC-JDS-06
+func TestJdocsConfig(t *testing.T) { // VEC-JDS-06
 	const name = robotfs.Resources + "/config/engine/jdocs_config.json"
 	r := newRobot(t, newCloud(t))
 	r.write(name, `{"ROBOT_SETTINGS": {"docName": "my.Settings", "cloudGetPeriod_sec": 7, "cloudSavePeriod_sec": 0.5}, "ACCOUNT_SETTINGS": {"docName": "vic.AccountSettings"}}`)

@@ -10,7 +10,7 @@ import (
 	"kennel/jdocs"
 )
 
-// localDoc is a document as stored in PERS/jdocs/<docName>.json (part of VEC-JDS-07).
+// localDoc is a document as stored in PERS/jdocs/<docName>.json (VEC-JDS-07).
 type localDoc struct {
 	ClientMeta    string // normally empty
 	CloudAccessed bool   // the cloud has been asked for it

@@ -29,7 +29,8 @@ type Part struct {
 func Open(h *host.Host, remote Remote, own map[jdocs.Name]map[string]json.RawMessage) (*Part, error) {
 	p := &Part{Settings: jdocs.SettingsOf(h.Thing.Species()), host: h}
 	var err error
-	p.Agent, err = New(Config{Settings: p.Settings, Root: h.Root, Remote: remote, Log: h.Log, OnChanged: p.docChanged, OnPushed: p.docPushed, Unwatched: h.Frugal, Own: own})
+	p.Agent, err = New(Config{Settings: p.Settings, Root: h.Root, Remote: remote, Log: h.Log, OnChanged: p.docChanged, OnPushed: p.docPushed, Unwatched: h.Frugal, Own: own,
+		Owner: !h.Frugal && !h.Recovery})
 	return p, err
 }
 

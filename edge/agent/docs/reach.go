@@ -17,7 +17,7 @@ const (
 )
 
 // Reach gives programs at the robot its documents and its owner's. The robot's own are there without the cloud; vic.AccountSettings and
-// vic.UserEntitlements have no copy on the robot and are read and written in the cloud. Safe for concurrent use.
+// vic.UserEntitlements are read and written in the cloud, and read from the robot's copy while there is none. Safe for concurrent use.
 type Reach struct {
 	agent *Agent
 }
@@ -25,12 +25,23 @@ type Reach struct {
 // Reach returns the documents that programs reach.
 func (a *Agent) Reach() *Reach { return &Reach{a} }
 
-// Get returns a document. The owner's are Unavailable without the cloud, and empty with version 0 if there is no owner or they never set anything.
+// Get returns a document. The owner's have version 0 if there is no owner or they never set anything, and are Unavailable without the cloud if the robot has
+// no copy. Fields that are absent have the defaults of the control files (VEC-DOC-04), where the robot keeps copies.
 func (r *Reach) Get(ctx context.Context, name jdocs.Name) (jdocs.Doc, error) {
 	if !name.OfAccount() {
 		return r.agent.Get(name)
 	}
-	return r.read(ctx, name)
+	own := r.agent.owner(name)
+	d, err := r.read(ctx, name)
+	if here, ok := r.agent.copyOf(own); err != nil && ok && errs.KindOf(err) == errs.Unavailable {
+		d, err = here, nil
+	}
+	if err != nil || own == nil {
+		return d, err
+	}
+	here, _ := r.agent.copyOf(own)
+	d.JSON = fill(mask(d.JSON, here.JSON, own.localOnly), own.defaults)
+	return d, nil
 }
 
 func (r *Reach) read(ctx context.Context, name jdocs.Name) (jdocs.Doc, error) {
@@ -48,12 +59,14 @@ func (r *Reach) read(ctx context.Context, name jdocs.Name) (jdocs.Doc, error) {
 	case all[0].Status == jdocs.NotFound:
 		d := jdocs.Default(name)
 		d.Version = 0
+		r.agent.keepCopy(r.agent.owner(name), d)
 		return d, nil
 	}
 	d := all[0].Doc
 	if d.JSON, err = compact([]byte(d.JSON)); err != nil {
 		return jdocs.Doc{}, errs.New(errs.Corrupt, "%s in the cloud: %w", name, err)
 	}
+	r.agent.keepCopy(r.agent.owner(name), d)
 	return d, nil
 }
 
@@ -77,6 +90,15 @@ func (r *Reach) Set(ctx context.Context, name jdocs.Name, fields map[string]json
 
 // write changes a document of the owner while other writers are first.
 func (r *Reach) write(ctx context.Context, name jdocs.Name, change map[string]json.RawMessage) (jdocs.Doc, error) {
+	own := r.agent.owner(name)
+	change, err := r.agent.stays(own, change)
+	if err != nil {
+		return jdocs.Doc{}, err
+	}
+	if len(change) == 0 && own != nil { // all of it stays here
+		d, _ := r.agent.copyOf(own)
+		return d, nil
+	}
 	for range tryWrite {
 		d, err := r.read(ctx, name)
 		if err != nil {
@@ -98,6 +120,7 @@ func (r *Reach) write(ctx context.Context, name jdocs.Name, change map[string]js
 			return jdocs.Doc{}, err
 		case result.Status == jdocs.Accepted:
 			d.Version = result.Latest
+			r.agent.keepCopy(own, d)
 			return d, nil
 		case result.Status == jdocs.RejectedBadFmtVersion:
 			return jdocs.Doc{}, errs.New(errs.Unavailable, "%s has a newer format than this robot writes", name)
@@ -106,7 +129,7 @@ func (r *Reach) write(ctx context.Context, name jdocs.Name, change map[string]js
 	return jdocs.Doc{}, errs.New(errs.Unavailable, "%s: other writers were first %d times; try again", name, tryWrite)
 }
 
-// oneSpelling returns change, and removes fields of the document that are the same but for their case (part of VEC-DOC-05).
+// oneSpelling returns change, and removes fields of the document that are the same but for their case (VEC-DOC-05).
 func oneSpelling(doc string, change map[string]json.RawMessage) map[string]json.RawMessage {
 	out := map[string]json.RawMessage{}
 	for name, v := range change {

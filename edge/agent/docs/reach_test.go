@@ -50,7 +50,7 @@ func reaching(t *testing.T) (*Reach, *robot, *owned) {
 }
 
 // TestReachOwner: a program reads and changes the documents of the robot's owner in the cloud, where another's change in between is kept; without an owner or
-// a cloud it is told so (part of VEC-DOC-05, part of VEC-DOC-06).
+// a cloud it is told so (VEC-DOC-05, VEC-DOC-06).
 func TestReachOwner(t *testing.T) {
 	r, robot, o := reaching(t)
 	ctx := t.Context()

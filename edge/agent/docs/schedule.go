@@ -49,6 +49,11 @@ func (a *Agent) next() time.Time {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	next := a.flushAt
+	for _, d := range a.owners {
+		if t := a.at(d); !t.IsZero() && t.Before(next) {
+			next = t
+		}
+	}
 	for _, d := range a.docs {
 		if t := a.at(d); !t.IsZero() && t.Before(next) {
 			next = t

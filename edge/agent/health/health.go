@@ -172,7 +172,7 @@ func (h *Health) Night() host.Part {
 // Problems returns the faults that are open.
 func (h *Health) Problems() []status.Problem { return h.faults.Problems() }
 
-// Needs says which of battery and charger keeps the robot from an update (part of VEC-OTA-20); nil if none of those asked for does.
+// Needs says which of battery and charger keeps the robot from an update (VEC-OTA-20); nil if none of those asked for does.
 func (h *Health) Needs(battery, charger bool) error { return h.vitals.Needs(battery, charger) }
 
 // Start returns robotd's last word on its start.

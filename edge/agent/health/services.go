@@ -74,17 +74,20 @@ func (s *supervised) pid() int {
 }
 
 // Stop ends robotd, if service is that. It cannot stop other services: their command stops them before it starts them.
-func (s *supervised) Stop(ctx context.Context, service string, patience time.Duration) error {
+func (s *supervised) Stop(ctx context.Context, service string, hangs bool, patience time.Duration) error {
 	s.mu.Lock()
 	core := s.core
 	s.mu.Unlock()
 	if service != robotd || core.Pid == 0 {
 		return nil
 	}
-	s.crashes.Because(core.Pid, "it hung, and agentd ended it")
-	defer s.crashes.Look()
-	// The Go runtime answers the first signal with the stacks of all goroutines, which the crash's record keeps (VEC-CRS-01).
-	if err := core.Stop(ctx, patience, syscall.SIGABRT, syscall.SIGKILL); err != nil && !errors.Is(err, proc.ErrGone) {
+	first := syscall.SIGTERM
+	if hangs { // the Go runtime answers with the stacks of all goroutines, which the crash's record keeps (VEC-CRS-01)
+		first = syscall.SIGABRT
+		s.crashes.Because(core.Pid, "it hung, and agentd ended it")
+		defer s.crashes.Look()
+	}
+	if err := core.Stop(ctx, patience, first, syscall.SIGKILL); err != nil && !errors.Is(err, proc.ErrGone) {
 		return err
 	}
 	return nil

@@ -110,6 +110,7 @@ func (x *Intents) stop(ctx context.Context, u intent.User) (Outcome, error) {
 	if !x.has(some, can) {
 		return refuse(NotSupported, NotHere)
 	}
+	x.rest(ctx)
 	if err := x.cfg.Core.Stop(ctx); err != nil {
 		return Outcome{}, err
 	}
@@ -299,9 +300,19 @@ func (x *Intents) tellAnswer(_ context.Context, u intent.User) (Outcome, error) 
 	return say("%s", text(u, "answer"))
 }
 
-func (x *Intents) tellWeather(_ context.Context, u intent.User) (Outcome, error) {
+func (x *Intents) tellUnknown(context.Context, intent.User) (Outcome, error) {
+	return say("I do not know")
+}
+
+// skies are the animations of the weather's conditions (VEC-INT-08), of those that there are.
+var skies = map[string]string{"Clear": "WeatherSunny", "Sunny": "WeatherSunny", "Stars": "WeatherSunny", "Rain": "WeatherRain", "Thunderstorms": "WeatherRain", "Snow": "WeatherSnow"}
+
+func (x *Intents) tellWeather(ctx context.Context, u intent.User) (Outcome, error) {
 	if text(u, "temperature") == "" {
 		return refuse(Failed, "I do not know the weather right now")
+	}
+	if sky := skies[text(u, "condition")]; sky != "" {
+		x.with(ctx, Animation{Trigger: sky})
 	}
 	return say("%s, %s °%s in %s", text(u, "condition"), text(u, "temperature"),
 		text(u, "temperatureUnit"), text(u, "speakableLocationString"))

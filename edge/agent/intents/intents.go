@@ -50,10 +50,11 @@ const NotHere = "not supported by this robot"
 
 // Outcome is the answer to an intent.
 type Outcome struct {
-	Intent string
-	Done   bool
-	Text   string // what the robot says or shows
-	Reason Reason
+	Intent  string
+	Done    bool
+	Text    string // what the robot says or shows
+	Emotion string // an event of its mood that the answer is; "": none
+	Reason  Reason
 }
 
 // Inbox takes intents. from is voice, cloud or app.
@@ -67,7 +68,7 @@ type Docs interface {
 	Set(ctx context.Context, name jdocs.Name, fields map[string]json.RawMessage) error
 }
 
-// Config holds what acting needs. All but Photograph, Heard and Mind is required.
+// Config holds what acting needs. All before Photograph is required, and Log.
 type Config struct {
 	Root     *os.Root
 	Core     *coreclient.Client
@@ -82,9 +83,14 @@ type Config struct {
 	Boot     string                   // the id of this boot
 
 	Photograph func(context.Context) error // takes a photo; nil: nothing on this robot does
-	Heard      func(intent.User)           // is told of each intent before the robot acts on it, and does not block; nil: nothing is
-	Mind       Mind                        // says answers and plays responses; nil: nothing does
-	Log        *slog.Logger
+	// GoHome drives onto the charger, and returns when the robot is there or could not get there; false: it does not know where its charger is. nil: nothing
+	// on this robot does.
+	GoHome    func(context.Context) (known bool, err error)
+	Character Character                         // plays animations; nil: there is none
+	Speaker   Speaker                           // says answers; nil: nothing does
+	Begin     func(feature string) (end func()) // hears of features of annex C that begin; nil: nothing does
+	Heard     func(intent.User)                 // is told of each intent before the robot acts on it, and does not block; nil: nothing is
+	Log       *slog.Logger
 }
 
 // Intents is safe for concurrent use; Run is called once.
@@ -94,6 +100,7 @@ type Intents struct {
 	names *intent.Map
 	met   wake.Signal // one slot: robotd is another
 	timer *timer
+	shows chan show
 
 	answers chan string // to be said; one slot, the newest
 
@@ -116,6 +123,9 @@ type parts struct {
 
 // New reads the features and the timer that was set before. A robot whose timer cannot be read has none.
 func New(cfg Config) (*Intents, error) {
+	if cfg.Begin == nil {
+		cfg.Begin = func(string) func() { return func() {} }
+	}
 	gates, err := features.Open(cfg.Root)
 	if gates == nil {
 		return nil, err
@@ -123,7 +133,7 @@ func New(cfg Config) (*Intents, error) {
 	if err != nil {
 		cfg.Log.Error("overrides of features ignored", logging.Err, err)
 	}
-	x := &Intents{cfg: cfg, gates: gates, met: wake.New(), timer: newTimer(cfg), answers: make(chan string, 1)}
+	x := &Intents{cfg: cfg, gates: gates, met: wake.New(), timer: newTimer(cfg), shows: make(chan show), answers: make(chan string, 1)}
 	x.names, err = x.loadMap(cfg.Root)
 	return x, err
 }
@@ -153,6 +163,7 @@ func (x *Intents) Run(ctx context.Context) error {
 	defer wg.Wait()
 	wg.Go(func() { x.timer.run(ctx, x.ring) })
 	wg.Go(func() { x.speak(ctx) })
+	wg.Go(func() { x.stage(ctx) })
 	for {
 		select {
 		case <-ctx.Done():
@@ -237,6 +248,10 @@ func (x *Intents) has(n need, can parts) bool {
 		return len(x.choices("master_volume")) > 0
 	case camera:
 		return can.camera && x.cfg.Photograph != nil
+	case charger:
+		return can.mobile && x.cfg.GoHome != nil
+	case character:
+		return x.cfg.Character != nil && x.cfg.Character.Runs()
 	case some:
 		return can.mobile || can.head != nil || len(can.lights) > 0
 	}
@@ -261,20 +276,29 @@ func (x *Intents) Take(ctx context.Context, u intent.User, from string) (Outcome
 
 func (x *Intents) act(ctx context.Context, u intent.User) (Outcome, error) {
 	row, known := table[u.Name]
+	if u.Response != nil {
+		if x.cfg.Heard != nil {
+			x.cfg.Heard(u)
+		}
+		defer x.cfg.Begin(u.Response.ActiveFeature)()
+		return x.answer(x.respond(ctx, u.Response))
+	}
 	if !known || u.Name == intent.Unmatched || !x.open(u.Name) {
 		return Outcome{Reason: Unmatched, Text: "I did not understand that"}, nil
 	}
 	if x.cfg.Heard != nil {
 		x.cfg.Heard(u)
 	}
-	if u.Response != nil && u.Response.AnimGroup != "" && x.cfg.Mind != nil {
-		return x.respond(ctx, u.Response)
-	}
 	can, _, _, _ := x.now()
 	if row.does == nil || !x.has(row.needs, can) {
 		return Outcome{Reason: NotSupported, Text: NotHere}, nil
 	}
-	o, err := row.does(x, ctx, u)
+	defer x.cfg.Begin(row.feature)()
+	return x.answer(row.does(x, ctx, u))
+}
+
+// answer puts errors of robotd into words.
+func (x *Intents) answer(o Outcome, err error) (Outcome, error) {
 	var refused *coreclient.Refused
 	if errors.As(err, &refused) {
 		switch refused.Code {

@@ -134,10 +134,11 @@ type robot struct {
 	root     *os.Root
 	booted   time.Time
 	boot     string
+	cast     *cast         // its character; nil: none
 	wrong    time.Duration // its clock
 	mu       sync.Mutex
 	said     []string // events
-	mind     Mind
+	speaker  Speaker
 	end      func()
 }
 
@@ -170,10 +171,15 @@ func (r *robot) start(t *testing.T, boot string) {
 		defer r.mu.Unlock()
 		r.said = append(r.said, strings.TrimPrefix(e.Name, "robot.")+" "+e.S1+" "+e.S2)
 	}
-	x, err := New(Config{Mind: r.mind, Photograph: func(context.Context) error { return nil }, Root: r.root, Core: client, Docs: r.docs, Settings: r.settings, Emit: emit, Changed: func() {}, Boot: boot, Log: quiet,
+	conf := Config{Speaker: r.speaker, Photograph: func(context.Context) error { return nil }, Root: r.root, Core: client, Docs: r.docs, Settings: r.settings, Emit: emit, Changed: func() {}, Boot: boot, Log: quiet,
 		Keep:  func(_ context.Context, e events.Event) error { emit(e); return nil },
 		Local: func() (time.Time, bool) { return time.Date(2026, 11, 23, 15, 4, 0, 0, time.UTC), true },
-		Now:   func() time.Time { return time.Now().Add(r.wrong) }, Mono: func() time.Duration { return time.Since(r.booted) }})
+		Now:   func() time.Time { return time.Now().Add(r.wrong) }, Mono: func() time.Duration { return time.Since(r.booted) }}
+	if r.cast != nil {
+		conf.Character, conf.Begin = r.cast, r.cast.begin
+		conf.GoHome = func(context.Context) (bool, error) { r.core.handle(&corelink.State{Power: 1}); return true, nil }
+	}
+	x, err := New(conf)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -334,6 +340,10 @@ func TestTakePhoto(t *testing.T) {
 	})
 }
 
+// replies are the intents that are answered by an animation.
+var replies = []string{"greeting_goodbye", "greeting_hello", "imperative_abuse", "imperative_affirmative", "imperative_apology", "imperative_dance", "imperative_love",
+	"imperative_negative", "imperative_praise", "imperative_scold", "seasonal_happyholidays", "seasonal_happynewyear"}
+
 // TestOthers: every intent of the table ends with an answer on every body, and is counted; what nothing does is refused by that name.
 func TestOthers(t *testing.T) {
 	for name, tt := range map[string]struct {
@@ -341,14 +351,20 @@ func TestOthers(t *testing.T) {
 		species thing.Species
 		no      []string // beside those that no robot acts on
 		yes     int
+		cast    bool // it has a character
 	}{
-		"vector":   {tree: vector, yes: 28},
-		"amigobot": {tree: amigobot, species: thing.AmigoBot, no: []string{"take_a_photo", "kennel_lookup", "kennel_lookdown", "imperative_lookatme", "imperative_eyecolor", "imperative_eyecolor_specific"}, yes: 22},
+		"vector": {tree: vector, yes: 44, cast: true},
+		"mute":   {tree: vector, no: append(replies, "system_charger"), yes: 31},
+		"amigobot": {tree: amigobot, species: thing.AmigoBot, no: append(replies, "system_charger", "take_a_photo", "kennel_lookup", "kennel_lookdown", "imperative_lookatme",
+			"imperative_eyecolor", "imperative_eyecolor_specific"), yes: 25},
 		"nothing": {tree: live.Tree{}, no: []string{"take_a_photo", "movement_forward", "movement_backward", "movement_turnaround", "movement_turnleft", "movement_turnright",
-			"kennel_lookup", "kennel_lookdown", "imperative_lookatme", "kennel_wakeup", "kennel_battery", "status_feeling", "system_sleep", "greeting_goodmorning"}, yes: 14},
+			"kennel_lookup", "kennel_lookdown", "imperative_lookatme", "kennel_wakeup", "kennel_battery", "status_feeling", "system_sleep", "system_charger", "greeting_goodmorning", "greeting_goodnight"}, yes: 28, cast: true},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			r := newRobot(t, tt.tree)
+			if tt.cast {
+				r.cast = &cast{runs: true}
+			}
 			if tt.species != "" {
 				r.settings = jdocs.SettingsOf(tt.species) // which have no eyes, whatever is in the document
 			}

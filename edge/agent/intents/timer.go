@@ -203,8 +203,10 @@ func (x *Intents) ring(ctx context.Context, a alarm, late time.Duration, off boo
 		x.cfg.Log.WarnContext(ctx, "event of the timer not recorded", logging.Err, err)
 	}
 	x.cfg.Changed()
+	defer x.cfg.Begin("TimerRinging")()
 	can, _, _, _ := x.now()
 	if len(can.lights) == 0 {
+		x.with(ctx, Animation{Trigger: "TimerRing"})
 		return
 	}
 	lease, err := x.cfg.Core.Claim(ctx, 2*(blinks+2)*blinkTime, claim.Behavior, can.lights...)
@@ -213,6 +215,7 @@ func (x *Intents) ring(ctx context.Context, a alarm, late time.Duration, off boo
 		return
 	}
 	defer lease.Release()
+	x.with(ctx, Animation{Trigger: "TimerRing"})
 	for i := range 2 * blinks {
 		var blink core.Order
 		for _, name := range can.lights {
@@ -239,7 +242,7 @@ func (x *Intents) follow() {
 	x.mu.Unlock()
 }
 
-func (x *Intents) setTimer(_ context.Context, u intent.User) (Outcome, error) {
+func (x *Intents) setTimer(ctx context.Context, u intent.User) (Outcome, error) {
 	n, err := strconv.ParseFloat(text(u, "time_s"), 64)
 	if err != nil || !(n >= 1 && n <= longest.Seconds()) {
 		return refuse(Invalid, "a timer runs for 1 second to %d hours", longest/time.Hour)
@@ -250,6 +253,7 @@ func (x *Intents) setTimer(_ context.Context, u intent.User) (Outcome, error) {
 	}
 	x.follow()
 	x.cfg.Emit(timerEvent("set", length, 0))
+	x.with(ctx, Animation{Trigger: "TimerSet"})
 	return say("timer set for %s", words(length))
 }
 

@@ -252,7 +252,7 @@ func (u *updater) Withdraw() error {
 }
 
 // TestInstalls: a release that the cloud wants is installed within its window and when battery and charger permit; each step is told, and the reboot
-// waits for the last report (VEC-OTA-19, part of VEC-OTA-20).
+// waits for the last report (VEC-OTA-19, VEC-OTA-20).
 func TestInstalls(t *testing.T) {
 	const next = ota.Version("2.0.1.6076")
 	since := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -453,7 +453,7 @@ func TestHint(t *testing.T) {
 }
 
 // TestOrders: an update that is asked for at the robot runs to its end, one at a time, with and without a cloud; it can be stopped, and the robot
-// reboots for it if it may (VEC-OTA-19, part of VEC-OTA-20, part of VEC-UPD-02, VEC-RBT-02).
+// reboots for it if it may (VEC-OTA-19, VEC-OTA-20, part of VEC-UPD-02, VEC-RBT-02).
 func TestOrders(t *testing.T) {
 	const url = "https://o/1"
 	kind := func(err error) errs.Kind { t.Helper(); return errs.KindOf(err) }

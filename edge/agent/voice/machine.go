@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"kennel/infra/api/events"
+	"kennel/speech/intent"
 )
 
 // Deadline is how long a person waits at most from the wake word to the answer, as original robots do (peer facts, section 1).
@@ -34,6 +35,7 @@ const (
 	Deaf      Reason = "no_microphones"
 	Offline   Reason = "no_answer"      // the cloud cannot be reached, or understands nothing now
 	Slow      Reason = "no_answer_soon" // within the deadline
+	NoToken   Reason = "no_token"       // the cloud does not let it ask
 	Silent    Reason = "silence"
 	Unmatched Reason = "unmatched"
 	Reserved  Reason = "reserved" // a program on the robot has control, and got the intent
@@ -44,7 +46,8 @@ var words = map[Reason]string{
 	Muted: "my microphones are switched off", LowPower: "my battery is too low to listen", Listening: "I am listening already",
 	NoAlexa: "my button is set to call Alexa, which I do not have", Deaf: "I cannot hear: my microphones give no sound",
 	Offline: "I cannot understand speech now: the cloud does not answer", Slow: "I cannot understand speech now: the answer took too long",
-	Silent: "I heard nothing", Unmatched: "I did not understand that", Reserved: "a program controls me and got this", Stopping: "I am being switched off",
+	NoToken: "I cannot understand speech: the cloud does not know me; my owner has to claim me again",
+	Silent:  "I heard nothing", Unmatched: "I did not understand that", Reserved: "a program controls me and got this", Stopping: "I am being switched off",
 }
 
 // Words returns r for people.
@@ -63,10 +66,11 @@ type Intent struct {
 	ID     *uint32        `json:"-"` // in the SDK; nil: it has none (VEC-INT-10)
 	Params map[string]any `json:"params,omitempty"`
 	// Metadata is how the cloud understood it (VEC-NLP-02); "": it did not say.
-	Metadata string `json:"-"`
+	Metadata string           `json:"-"`
+	Response *intent.Response `json:"-"` // the robot's file says what to do (VEC-INT-03); nil: it does not
 }
 
-// Event is one that programs on the robot hear. One of the pointers is set; the first three are as in the SDK.
+// Event is one that programs on the robot hear. One of the pointers is set; all but the last are as in the SDK or the original's developer tool.
 type Event struct {
 	Seq         uint64       `json:"seq"`
 	At          time.Time    `json:"at"`
@@ -74,8 +78,23 @@ type Event struct {
 	WakeWord    *Word        `json:"wake_word,omitempty"`
 	Stimulation *Stimulation `json:"stimulation_info,omitempty"`
 	UserIntent  *UserIntent  `json:"user_intent,omitempty"`
+	CloudIntent *CloudIntent `json:"cloud_intent,omitempty"`
 	Result      *Result      `json:"result,omitempty"`
 }
+
+// CloudIntent tells developers about the session with the cloud.
+type CloudIntent struct {
+	Type  string `json:"type"`            // Failed or Recorded
+	Error string `json:"error,omitempty"` // of Failed
+	File  string `json:"file,omitempty"`  // of Recorded: its name in the file system of the original robot
+	Time  int64  `json:"time"`            // seconds since 1970
+}
+
+// The types of CloudIntent.
+const (
+	Failed   = "error"     // with the error "Token": the robot has none that the cloud takes (VEC-TOK-07)
+	Recorded = "debugFile" // the sound of a session is on disk (VEC-NLP-10)
+)
 
 // Word is the SDK's WakeWord.
 type Word struct {
@@ -108,6 +127,7 @@ type Result struct {
 	Reason   Reason `json:"reason,omitempty"`
 	Text     string `json:"text"`
 	Metadata string `json:"metadata,omitempty"` // of the intent
+	Emotion  string `json:"-"`                  // an event of the mood that it is, told before it; "": none
 }
 
 // Words returns e for people.
@@ -119,6 +139,8 @@ func (e *Event) Words() string {
 		return fmt.Sprintf("WakeWordEnd intent_heard=%v %s", e.WakeWord.End.Heard, e.WakeWord.End.JSON)
 	case e.Stimulation != nil:
 		return "StimulationInfo " + strings.Join(e.Stimulation.Emotions, " ")
+	case e.CloudIntent != nil:
+		return strings.TrimRight("CloudIntent "+e.CloudIntent.Type+" "+e.CloudIntent.Error+e.CloudIntent.File, " ")
 	case e.UserIntent != nil:
 		return "UserIntent " + e.UserIntent.Name + " " + e.UserIntent.JSON
 	case e.Result != nil:
@@ -290,7 +312,10 @@ func (m *machine) meaning(now time.Time, in Intent, why Reason) (out []effect, h
 		return []effect{act{in}}, true
 	}
 	out = []effect{stimulation("NoValidVoiceIntent"), analytics("behavior.voice_command.dropped", string(why), "")}
-	if why == Offline || why == Slow { // part of VEC-NLP-09
+	if why == NoToken {
+		out = append(out, tell{CloudIntent: &CloudIntent{Type: Failed, Error: "Token"}})
+	}
+	if why == Offline || why == Slow || why == NoToken { // VEC-NLP-09
 		failed := analytics("robot.cloud_response_failed", "speech_"+string(why), why.Words()).(count)
 		failed.Level = events.Warning
 		out = append(out, failed)

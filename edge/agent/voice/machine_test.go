@@ -29,6 +29,8 @@ func short(e effect) string {
 			return "StimulationInfo " + e.Stimulation.Emotions[0]
 		case e.UserIntent != nil:
 			return fmt.Sprintf("UserIntent %d %s", *e.UserIntent.ID, e.UserIntent.JSON)
+		case e.CloudIntent != nil:
+			return "CloudIntent " + text(e.CloudIntent)
 		case e.Result != nil:
 			return "result " + string(e.Result.Reason)
 		}
@@ -51,7 +53,7 @@ func failed(why Reason) []string {
 	return slices.Insert(none(why), 4, "das robot.cloud_response_failed speech_"+string(why))
 }
 
-// TestOrder is VEC-INT-12, VEC-WAK-05, VEC-WAK-06, part of VEC-NLP-09: every order in which a call, an answer and what comes between may happen.
+// TestOrder is VEC-INT-12, VEC-WAK-05, VEC-WAK-06, VEC-NLP-09: every order in which a call, an answer and what comes between may happen.
 func TestOrder(t *testing.T) {
 	start := time.Unix(1_700_000_000, 0)
 	dropped := func(why Reason) []string {
@@ -81,8 +83,10 @@ func TestOrder(t *testing.T) {
 			return append(m.call(start, Button), m.heard(start, 1, Intent{Name: silence})...)
 		}, slices.Concat(begins, none(Silent))},
 		"the cloud dies": {func(m *machine) []effect { return append(m.call(start, Button), m.broke(1, Offline)...) }, slices.Concat(begins, failed(Offline))},
-		"just in time":   {func(m *machine) []effect { return append(m.call(start, Button), m.tick(start.Add(Deadline-1))...) }, begins},
-		"too late":       {func(m *machine) []effect { return append(m.call(start, Button), m.tick(start.Add(Deadline))...) }, slices.Concat(begins, failed(Slow))},
+		"no token (VEC-TOK-07)": {func(m *machine) []effect { return append(m.call(start, Button), m.broke(1, NoToken)...) },
+			slices.Concat(begins, slices.Insert(failed(NoToken), 4, `CloudIntent {"type":"error","error":"Token","time":0}`))},
+		"just in time": {func(m *machine) []effect { return append(m.call(start, Button), m.tick(start.Add(Deadline-1))...) }, begins},
+		"too late":     {func(m *machine) []effect { return append(m.call(start, Button), m.tick(start.Add(Deadline))...) }, slices.Concat(begins, failed(Slow))},
 		"an answer after all": {func(m *machine) []effect {
 			return slices.Concat(m.call(start, Button), m.tick(start.Add(Deadline)), m.heard(start, 1, timer))
 		}, slices.Concat(begins, failed(Slow))},

@@ -69,6 +69,8 @@ type Config struct {
 	Map      func(intent string, params map[string]string) Intent // from the cloud's names to the robot's (VEC-INT-04)
 	Act      func(ctx context.Context, in Intent) Result
 	Emit     func(events.Event)
+	Told     func(Event) // hears each event that programs hear, and must not block; nil: nothing does
+	Capture  bool        // the sound of sessions is kept on disk, if the owner allows: for developers
 	Log      *slog.Logger
 }
 
@@ -107,6 +109,9 @@ type typed struct {
 
 // New returns a Voice that does nothing until Run.
 func New(cfg Config) *Voice {
+	if cfg.Told == nil {
+		cfg.Told = func(Event) {}
+	}
 	v := &Voice{cfg: cfg, feed: newFeed(), calls: make(chan call, 1), typed: make(chan typed), look: wake.New(), met: wake.New(), lamp: make(chan light, 1)}
 	_, err := cfg.Root.Stat(mutedFile)
 	v.now = Conditions{Muted: !errors.Is(err, fs.ErrNotExist), Deaf: true} // a robot that cannot tell does not listen
@@ -181,6 +186,7 @@ type loop struct {
 	samples  uint64 // fed to the detector since its reset
 	pieces   pieces
 	audio    chan []byte // to the cloud; nil: no session
+	record   *capture    // of the session; nil: it is not kept
 	hush     context.CancelFunc
 	answers  chan answer
 	shown    light
@@ -389,6 +395,7 @@ func (l *loop) hear(c *mic.Chunk) {
 
 // send hands a piece to the session. There is room for all until the deadline.
 func (l *loop) send(piece []byte) {
+	l.record.add(piece)
 	select {
 	case l.audio <- piece:
 	default:
@@ -400,9 +407,9 @@ func (l *loop) do(all []effect, result chan<- Result) {
 	for _, e := range all {
 		switch e := e.(type) {
 		case tell:
-			l.feed.tell(Event(e))
+			l.tell(Event(e))
 			if e.Result != nil {
-				if why := e.Result.Reason; why == Offline || why == Slow || why == Deaf {
+				if why := e.Result.Reason; why == Offline || why == Slow || why == NoToken || why == Deaf {
 					l.failedAt = time.Now()
 				}
 				l.result(*e.Result, result)
@@ -413,21 +420,34 @@ func (l *loop) do(all []effect, result chan<- Result) {
 			l.begin(e)
 		case shut:
 			l.hush()
-			l.audio = nil
+			l.keep(l.record)
+			l.audio, l.record = nil, nil
 		case act:
 			l.wg.Go(func() {
 				ctx, cancel := context.WithTimeout(l.ctx, actTime)
 				defer cancel()
 				r := l.cfg.Act(ctx, e.Intent)
 				r.Metadata = e.Metadata
+				if r.Emotion != "" {
+					l.tell(Event(stimulation(r.Emotion).(tell)))
+				}
 				if !r.Done {
 					l.cfg.Emit(events.Event(analytics("behavior.voice_command.dropped", string(r.Reason), e.Name).(count)))
 				}
-				l.feed.tell(Event{Result: &r})
+				l.tell(Event{Result: &r})
 				l.result(r, result)
 			})
 		}
 	}
+}
+
+// tell tells an event to programs and to the rest of agentd.
+func (l *loop) tell(e Event) {
+	if e.CloudIntent != nil {
+		e.CloudIntent.Time = time.Now().Unix()
+	}
+	l.feed.tell(e)
+	l.cfg.Told(e)
 }
 
 // result hands r to the one that waits.
@@ -444,11 +464,11 @@ func (l *loop) begin(o open) {
 	}
 	ctx, cancel := context.WithTimeout(l.ctx, Deadline)
 	audio := make(chan []byte, maxSent)
-	l.hush, l.audio, l.pieces = cancel, audio, pieces{}
+	r := l.request(o.question)
+	l.hush, l.audio, l.pieces, l.record = cancel, audio, pieces{}, l.recorder(r)
 	if l.named == 0 {
 		l.pieces.add(l.tape.since(l.at), l.send)
 	}
-	r := l.request(o.question)
 	l.wg.Go(func() {
 		defer cancel()
 		a := answer{session: o.session}
@@ -471,6 +491,9 @@ func (v *Voice) why(ctx context.Context, err error) Reason {
 	v.cfg.Log.WarnContext(ctx, "speech not understood", logging.Err, err)
 	if ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) {
 		return Slow
+	}
+	if kind := errs.KindOf(err); kind == errs.Unauthenticated || kind == errs.Denied {
+		return NoToken
 	}
 	return Offline
 }

@@ -24,6 +24,7 @@ import (
 	"kennel/infra/api/live"
 	"kennel/infra/errs"
 	"kennel/infra/testwait"
+	"kennel/speech/intent"
 )
 
 // cloud is a Cloud that answers when it is told to.
@@ -282,7 +283,12 @@ func chunkAt(i int) *mic.Chunk {
 func TestSlowNetwork(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	far := &cloud{make(chan Request, 1), make(chan (<-chan []byte), 1), make(chan error)}
-	l := &loop{Voice: &Voice{cfg: Config{Cloud: far, Settings: func() Settings { return Settings{} }}}, ctx: ctx, answers: make(chan answer, 1)}
+	root, err := os.OpenRoot(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	l := &loop{Voice: &Voice{cfg: Config{Root: root, Cloud: far, Settings: func() Settings { return Settings{} }}}, ctx: ctx, answers: make(chan answer, 1)}
 	defer l.wg.Wait()
 	defer stop()
 	n := 0
@@ -339,6 +345,61 @@ func TestNoMicrophones(t *testing.T) {
 	b.cfg.Map = func(string, map[string]string) Intent { return Intent{Name: unmatched} }
 	if r, err := b.Inject(t.Context(), "intent_made_up", nil); errs.KindOf(err) != errs.NotFound {
 		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// TestResponse: an intent that the robot's file answers reaches the one who acts as the file says, and the mood that it is comes before the result, for
+// programs and for the rest of agentd (VEC-INT-03).
+func TestResponse(t *testing.T) {
+	b := newBench(t, nil)
+	b.cfg.Map = func(name string, _ map[string]string) Intent {
+		return Intent{Name: name, Response: &intent.Response{AnimGroup: "GreetingHello"}}
+	}
+	b.cfg.Act = func(_ context.Context, in Intent) Result {
+		return Result{Intent: in.Name, Done: true, Text: in.Response.AnimGroup, Emotion: "Amused"}
+	}
+	var told []string
+	b.cfg.Told = func(e Event) { told = append(told, e.Words()) } // before the result, for which the test waits
+	if r, err := b.Inject(t.Context(), "hello", nil); err != nil || !r.Done || r.Text != "GreetingHello" {
+		t.Errorf("%+v, %v", r, err)
+	}
+	want := []string{"StimulationInfo Amused", "result hello : GreetingHello"}
+	if !slices.Equal(told, want) {
+		t.Errorf("told %q, want %q", told, want)
+	}
+	if got := b.until(t, 0, 1); !slices.Equal(got, want) {
+		t.Errorf("programs heard %q, want %q", got, want)
+	}
+}
+
+// TestNoToken: a cloud that does not know the robot is told as such, with the time, and shown like any failure (VEC-TOK-07).
+func TestNoToken(t *testing.T) {
+	b := newBench(t, nil)
+	b.play(t, t.Context())
+	b.awaitEars(t)
+	last := uint64(0)
+	for i, err := range []error{errs.New(errs.Unauthenticated, "no token"), errs.New(errs.Denied, "no owner"), errs.New(errs.Internal, "broken")} {
+		before := time.Now().Unix()
+		press(b, "single")
+		testwait.For(t, b.far.asked, "a session")
+		b.far.answer <- err
+		got := strings.Join(b.until(t, last, 1), ", ")
+		want := begun + "WakeWordEnd intent_heard=false , StimulationInfo NoValidVoiceIntent, "
+		if i == 2 {
+			want += "result no_answer: " + Offline.Words()
+		} else {
+			want += "CloudIntent error Token, result no_token: " + NoToken.Words()
+		}
+		if got != want {
+			t.Errorf("%v:\n got %s\nwant %s", err, got, want)
+		}
+		all, newest := b.Since(t.Context(), last)
+		last = newest
+		for _, e := range all {
+			if e.CloudIntent != nil && (e.CloudIntent.Time < before || e.CloudIntent.Time > time.Now().Unix()) {
+				t.Errorf("time %d, want at least %d", e.CloudIntent.Time, before)
+			}
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"kennel/certs/devicecert"
+	"kennel/edge/agent/activity"
 	"kennel/edge/agent/das"
 	"kennel/edge/agent/docs"
 	"kennel/edge/agent/health"
@@ -50,6 +51,7 @@ type Agent struct {
 	memory  parameters.Memory  // settings that the body stores; nil: it stores none
 	docs    *docs.Part
 	health  *health.Health
+	deeds   *activity.Activity
 	people  *ownership.People
 	intents *intents.Intents
 	sdk     *vectorsdk.Facade // the original's interface; nil: the robot does not serve it

@@ -95,8 +95,8 @@ func TestCoreThatHangs(t *testing.T) {
 	hello := &corelink.Hello{Program: "robotd", PID: uint32(robot.Process.Pid)}
 	core.says <- hello
 	core.says <- &corelink.LoopStats{UptimeUS: 1}
-	core.says <- &corelink.Fault{Code: 890, Text: faultcode.Code(890).Text()}
-	shows(t, root, 890)
+	core.says <- &corelink.Fault{Code: 960, Text: faultcode.Code(960).Text()} // which stops nothing
+	shows(t, root, 960)
 	core.says <- &corelink.Fault{}
 	shows(t, root, 0)
 	// A new link repeats the messages of the old one.

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 
+	"kennel/edge/agent/activity"
 	"kennel/edge/agent/commands"
 	"kennel/edge/agent/das"
 	"kennel/edge/agent/docs"
@@ -46,7 +47,6 @@ import (
 	"kennel/jdocs"
 	"kennel/jdocs/jdocswire"
 	"kennel/ota"
-	"kennel/speech/intent"
 )
 
 // maker makes a part, which may use those before it in the list.
@@ -77,6 +77,7 @@ func (a *Agent) full() []step {
 			a.newParameters,
 		}},
 		{"parts", nil, []maker{
+			a.newActivity,
 			a.newVitals,
 			later(func() host.Part { return a.health.Faults() }),
 			later(func() host.Part { return a.health.FaultHandling() }),
@@ -217,6 +218,12 @@ func (a *Agent) newParameters(h *host.Host) (host.Part, error) {
 	return k.Part(), err
 }
 
+// newActivity counts what the robot does.
+func (a *Agent) newActivity(h *host.Host) (host.Part, error) {
+	a.deeds = activity.New(activity.Config{Emit: h.Emit, Stats: a.docs.AddStats})
+	return a.deeds.Part(), nil
+}
+
 // newVitals makes the parts of the robot's health, and returns the first.
 func (a *Agent) newVitals(h *host.Host) (host.Part, error) {
 	a.health = health.New(h, health.Config{Telemetry: a.cfg.Telemetry, Silence: a.cfg.Silence, Restart: a.cfg.Restart, Stats: a.docs.AddStats,
@@ -284,7 +291,7 @@ func (a *Agent) newGateway(h *host.Host) (host.Part, error) {
 	if a.cfg.Gateway == "" {
 		return host.Part{Name: "gateway"}, nil
 	}
-	c := gateway.Config{Addr: a.cfg.Gateway, Certificate: a.people.Certificate, Name: a.people.Name, Settings: a.docs.Reach(), Exchange: a.people.Exchange, Client: func(ctx context.Context, bearer string) (gateway.Client, bool) {
+	c := gateway.Config{Addr: a.cfg.Gateway, Certificate: a.people.Certificate, Name: a.people.Name, Settings: a.docs.Reach(), Exchange: a.people.Exchange, Played: func() { a.deeds.Count(activity.AnimationPlayed) }, Client: func(ctx context.Context, bearer string) (gateway.Client, bool) {
 		c, ok := a.people.Client(ctx, bearer)
 		return gateway.Client{Name: cmp.Or(c.ClientName, "program"), May: c.May}, ok
 	}}
@@ -342,13 +349,13 @@ func (a *Agent) newUploads(confirm func(context.Context) error) maker {
 
 func (a *Agent) newIntents(h *host.Host) (host.Part, error) {
 	var err error
-	var photograph func(context.Context) error
-	var heard func(intent.User)
+	c := intents.Config{Speaker: mindlink.NewClient(h.Dir), Root: h.Root, Core: a.client, Docs: a.docs, Settings: a.docs.Settings, Emit: h.Emit, Keep: h.Keep, Changed: h.Changed, Local: a.health.LocalTime(), Now: h.Now,
+		Mono: monoclock.Now, Boot: h.Boot, Begin: a.deeds.Begin, Character: &character{mindlink.NewClient(h.Dir), h.Root, a.deeds}, Log: h.Log}
 	if a.sdk != nil {
-		photograph, heard = a.sdk.TakePhoto, a.sdk.IntentHeard
+		c.Photograph, c.Heard = a.sdk.TakePhoto, a.sdk.IntentHeard
+		c.GoHome = func(ctx context.Context) (bool, error) { return a.sdk.GoHome(ctx, a.client) }
 	}
-	if a.intents, err = intents.New(intents.Config{Mind: mindlink.NewClient(h.Dir), Photograph: photograph, Heard: heard, Root: h.Root, Core: a.client, Docs: a.docs, Settings: a.docs.Settings, Emit: h.Emit, Keep: h.Keep, Changed: h.Changed,
-		Local: a.health.LocalTime(), Now: h.Now, Mono: monoclock.Now, Boot: h.Boot, Log: h.Log}); err != nil {
+	if a.intents, err = intents.New(c); err != nil {
 		return host.Part{}, err
 	}
 	return a.intents.Part(), nil
@@ -380,5 +387,5 @@ func (a *Agent) newCommands(h *host.Host) (host.Part, error) {
 
 func (a *Agent) newVoice(h *host.Host) (host.Part, error) {
 	return talk.Part(h.Robot, talk.Config{Cloud: a.link, Core: a.client, Docs: a.docs.Get, Allowed: a.events.AllowUpload, Inbox: a.intents, Fault: a.health.Fault,
-		Dial: a.cfg.Dial}), nil
+		Told: a.deeds.Heard, Dial: a.cfg.Dial}), nil
 }

@@ -11,7 +11,7 @@ import (
 	"kennel/jdocs"
 )
 
-// settingsFile is the robot's copy of its settings, which agentd keeps (part of VEC-JDS-07).
+// settingsFile is the robot's copy of its settings, which agentd keeps (VEC-JDS-07).
 const settingsFile = robotfs.Persistent + "/jdocs/" + string(jdocs.RobotSettings) + ".json"
 
 // document is the part of the settings that a robot's character follows.

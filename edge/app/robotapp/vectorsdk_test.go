@@ -42,6 +42,8 @@ type sdkRobot struct {
 	addr   string
 	conf   *tls.Config
 	events func() (<-chan *corelink.Event, func())
+	dir    string
+	facade *vectorsdk.Facade
 }
 
 // undisturbed does what moves the robot, and again up to twice if its loop was late meanwhile: that stops the motors, and then the robot is not exactly where it should
@@ -102,8 +104,9 @@ func newSDKRobot(t *testing.T) *sdkRobot {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g.Offer(vectorsdk.New(vectorsdk.Config{Gateway: g, Root: dir, Log: log, OS: "2.1.0.7", Build: "test", Documents: documents.Reach(), Features: gates.List,
-		Updates: release.New(release.Config{Running: "2.1.0.7", Log: log})}).Part())
+	facade := vectorsdk.New(vectorsdk.Config{Gateway: g, Root: dir, Log: log, OS: "2.1.0.7", Build: "test", Documents: documents.Reach(), Features: gates.List,
+		Updates: release.New(release.Config{Running: "2.1.0.7", Log: log})})
+	g.Offer(facade.Part())
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 5)
 	sensors := filepath.Join(root, imu.DefaultDevice)
@@ -126,7 +129,7 @@ func newSDKRobot(t *testing.T) *sdkRobot {
 	testwait.Until(t, 4*patience, "the gateway", testwait.Holds(func() bool { return g.Addr() != "" }))
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(plate.PEM())
-	return &sdkRobot{b.InWorld, g.Addr(), &tls.Config{RootCAs: pool, ServerName: plate.Name()}, g.Events}
+	return &sdkRobot{b.InWorld, g.Addr(), &tls.Config{RootCAs: pool, ServerName: plate.Name()}, g.Events, root, facade}
 }
 
 // sdkProgram is a program for the original robot.

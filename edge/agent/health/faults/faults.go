@@ -1,9 +1,9 @@
-// Package faults handles the numbered faults of a robot's services (VEC-WDOG-04, VEC-BOOT-15, VEC-FLT-03 to 05, 07 to 09, 11 to 13, part of VEC-FLT-06, part of 10).
+// Package faults handles the numbered faults of a robot's services (VEC-WDOG-04, VEC-BOOT-15, VEC-FLT-03 to 09, 11 to 13, part of VEC-FLT-10).
 //
 //	agentd's own ─────────► Raise ──┐                 ┌─► event robot.fault_code, once
 //	robotd's, by its link ► Report ─┤                 ├─► log captured, and queued for upload
 //	silence of a service ─► Beat ───┼─► open faults ──┼─► run/fault_code.showing: the one that people see
-//	run/fault_code (FIFO) ► Listen ─┘                 └─► its service stopped, and started again
+//	run/fault_code (FIFO) ► Listen ─┘                 └─► services stopped, and started again
 //
 // A fault is open until it is cleared: its service says that it has ended, or speaks again, or a program deletes the files (Clear, the original's
 // fault-code-clear). An open fault is handled once, however often it is raised. Steps and files are the original's (VEC-FLT-13). Where the original
@@ -11,9 +11,11 @@
 //
 //   - Faults are handled one after the other. run/fault_code.pending exists while one is handled. A code posted to the FIFO meanwhile is dropped,
 //     as the original's second handler exits early (VEC-FLT-05). A fault that this process raises itself waits for its turn.
-//   - Nothing is stopped unless ON_FAULT_RESTART says so, and then the service of a fault that ended or hangs: a restart mends neither a sensor nor a
-//     certificate, and the robot works without them. The original stops everything for 800 to 899, which cuts its power.
-//   - Past the limit the service stays stopped. Without robotd the body hears nothing, and cuts the power after 200 frames
+//   - Nothing is stopped unless ON_FAULT_RESTART says so: by default a robot with a bad sensor or without a certificate does what it still can.
+//   - Which services a fault stops is the table of faultcode.Code.Stops (VEC-FLT-06): for 800 to 899 and 980 to 999 all that the handler watches,
+//     so that their check at the start is repeated; for 910 to 929 the one that the code names; for others none. All that were stopped are
+//     started again, which counts as one restart.
+//   - Past the limit the services stay stopped. Without robotd the body hears nothing, and cuts the power after 200 frames
 //     (VEC-WDOG-01, VEC-FLT-08). No message asks for that, and none prevents it.
 //   - The trace of ON_FAULT_UPLOAD_TRACE is of agentd itself, not of the kernel (VEC-DGN-08).
 //   - When the shown fault is cleared and others are open, the oldest of them is shown.
@@ -93,8 +95,9 @@ type Service struct {
 
 // Services stops and starts the robot's services. Both are called by one goroutine, and end with ctx.
 type Services interface {
-	// Stop ends a service: politely, and by force after patience. One that does not run is stopped.
-	Stop(ctx context.Context, service string, patience time.Duration) error
+	// Stop ends a service: politely, and by force after patience. A service that hangs leaves a record of why it does. One that does not run
+	// is stopped.
+	Stop(ctx context.Context, service string, hangs bool, patience time.Duration) error
 	// Start starts it, or makes sure that its supervisor does.
 	Start(ctx context.Context, service string) error
 }
@@ -461,13 +464,10 @@ func (h *Handler) handle(ctx context.Context, s *openFault) {
 	if err != nil {
 		log.Warn("fault trace not captured", logging.Err, err)
 	}
-	service := h.serviceOf(s)
+	services := h.servicesOf(s)
 	again := false
-	if service != "" && h.isOpen(s.Code) { // else the service recovered, and must not be stopped for a fault that is over
-		log.Warn("stopping the faulty service", "service", service, "patience", h.cfg.Handler.SigtermAfter)
-		if err := h.cfg.Services.Stop(ctx, service, h.cfg.Handler.SigtermAfter); err != nil && ctx.Err() == nil {
-			log.Error("faulty service not stopped", "service", service, logging.Err, err)
-		}
+	if len(services) > 0 && h.isOpen(s.Code) { // else the fault is over, and must stop nothing
+		h.stop(ctx, log, services, s.Code.Stops() == faultcode.OneService)
 		again = h.mayRestart(log, s)
 	}
 	h.show()
@@ -479,19 +479,31 @@ func (h *Handler) handle(ctx context.Context, s *openFault) {
 	if !again {
 		return
 	}
-	log.Warn("service restarted", "service", service, "after", h.cfg.Handler.RestartAfter)
+	log.Warn("restarting services", "services", services, "after", h.cfg.Handler.RestartAfter)
 	select {
 	case <-ctx.Done():
 		return
 	case <-time.After(h.cfg.Handler.RestartAfter):
 	}
-	if !h.isOpen(s.Code) {
-		log.Info("service recovered by itself", "service", service)
+	if s.Code.Stops() != faultcode.EveryService && !h.isOpen(s.Code) {
+		log.Info("service recovered by itself", "services", services)
 		return
 	}
-	if err := h.cfg.Services.Start(ctx, service); err != nil && ctx.Err() == nil {
-		log.Error("service not restarted", "service", service, logging.Err, err)
-		h.noteOf(s, "not started again: "+err.Error())
+	for _, service := range services {
+		if err := h.cfg.Services.Start(ctx, service); err != nil && ctx.Err() == nil {
+			log.Error("service not restarted", "service", service, logging.Err, err)
+			h.noteOf(s, "not started again: "+err.Error())
+		}
+	}
+}
+
+// stop stops services one after the other.
+func (h *Handler) stop(ctx context.Context, log *slog.Logger, services []string, hang bool) {
+	for _, service := range services {
+		log.Warn("stopping a service because of the fault", "service", service, "patience", h.cfg.Handler.SigtermAfter)
+		if err := h.cfg.Services.Stop(ctx, service, hang, h.cfg.Handler.SigtermAfter); err != nil && ctx.Err() == nil {
+			log.Error("service not stopped", "service", service, logging.Err, err)
+		}
 	}
 }
 
@@ -503,20 +515,27 @@ var processes = map[faultcode.Code]string{
 	faultcode.CameraHangs: "mm-anki-camera", faultcode.CameraSilent: "mm-anki-camera",
 }
 
-// serviceOf returns the service to stop because of a fault; "": none is.
-func (h *Handler) serviceOf(s *openFault) string {
-	if !h.cfg.Handler.Restart || h.cfg.Services == nil {
-		return ""
+// servicesOf returns the services to stop because of a fault (VEC-FLT-06); none if nothing may be restarted.
+func (h *Handler) servicesOf(s *openFault) []string {
+	if !h.cfg.Handler.Restart || h.cfg.Services == nil || s.Code == h.cfg.Own {
+		return nil
 	}
 	for _, p := range h.cfg.Watched {
 		if p.Failed == s.Code || p.Hung == s.Code {
-			return p.Name
+			return []string{p.Name}
 		}
 	}
-	if s.Code == h.cfg.Own {
-		return ""
+	var stopped []string
+	reach := s.Code.Stops()
+	if reach == faultcode.EveryService {
+		for _, p := range h.cfg.Watched {
+			stopped = append(stopped, p.Name)
+		}
 	}
-	return processes[s.Code]
+	if named := processes[s.Code]; named != "" && reach != faultcode.NoService {
+		stopped = append(stopped, named)
+	}
+	return stopped
 }
 
 // mayRestart counts a restart, if the limit allows one.
@@ -572,7 +591,7 @@ func (h *Handler) noteOf(s *openFault, note string) {
 	h.cfg.Changed()
 }
 
-// show shows the oldest open fault, unless an open one is shown already: later ones do not replace it (part of VEC-FLT-06 the display; no service is stopped for the class of a fault). A failed write is tried again.
+// show shows the oldest open fault, unless an open one is shown already: later ones do not replace it (VEC-FLT-06). A failed write is tried again.
 // Only Run's goroutine calls it.
 func (h *Handler) show() {
 	h.mu.Lock()

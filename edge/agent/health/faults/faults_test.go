@@ -62,7 +62,10 @@ func (r *rig) note(format string, args ...any) {
 	r.did = append(r.did, time.Since(r.start).Round(100*time.Millisecond).String()+" "+fmt.Sprintf(format, args...))
 }
 
-func (r *rig) Stop(_ context.Context, service string, patience time.Duration) error {
+func (r *rig) Stop(_ context.Context, service string, hangs bool, patience time.Duration) error {
+	if !hangs {
+		r.note("%s does not hang", service)
+	}
 	r.note("stop %s within %v, showing %q, pending %v", service, patience, r.file(ShowingFile), Pending(r.root))
 	r.onStop()
 	return r.err
@@ -274,7 +277,46 @@ func TestRestart(t *testing.T) {
 	})
 }
 
-// TestRestartOnlyOfWhatEnded: a restart mends no sensor and no certificate; of services that are not watched the code says the name.
+// TestClasses: a failed check of the start stops all services that are watched and starts them again, a service that ended stops it alone, and
+// other faults stop nothing (VEC-FLT-06).
+func TestClasses(t *testing.T) {
+	for code, want := range map[faultcode.Code][]string{
+		799: nil, 800: {"engine", "robotd", "vic-anim"}, 850: {"engine", "robotd"}, 899: {"engine", "robotd"}, 900: nil,
+		914: {"engine"}, 915: {"engine"}, 916: {"robotd"}, 917: {"vic-anim"}, 921: {"vic-gateway"}, 960: nil, 970: nil,
+		979: nil, 980: {"engine", "robotd", "mm-anki-camera"}, 990: {"engine", "robotd"}, 702: nil, 101: nil, 205: nil,
+	} {
+		for _, restart := range []bool{true, false} {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, func(c *Config) { c.Handler.Restart = restart })
+				defer r.run()()
+				r.h.Raise(Fault{Code: code})
+				r.live(9*time.Second, "engine", "robotd")
+				if code >= 914 && code <= 916 { // whose service spoke in time
+					want = nil
+				}
+				var stopped, started []string
+				for _, did := range r.did {
+					if _, s, ok := strings.Cut(did, " stop "); ok {
+						stopped = append(stopped, strings.Fields(s)[0])
+					} else if _, s, ok := strings.Cut(did, " start "); ok {
+						started = append(started, strings.TrimSuffix(strings.Fields(s)[0], ","))
+					}
+				}
+				if !restart {
+					same(t, code.String()+" where nothing may be restarted", r.did, nil)
+					return
+				}
+				same(t, code.String()+" stopped", stopped, want)
+				same(t, code.String()+" started", started, want)
+				if count := r.file(countFile); len(want) > 0 && count != "1" {
+					t.Errorf("%v: counted as %s restarts, want 1", code, count)
+				}
+			})
+		}
+	}
+}
+
+// TestRestartOnlyOfWhatEnded: of services that are not watched the code says the name.
 func TestRestartOnlyOfWhatEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, func(c *Config) { c.Handler.Restart, c.Watched = true, nil })

@@ -192,6 +192,9 @@ func (v *Vitals) takeTotals(m *corelink.Totals) {
 	for i, name := range m.Names[:min(len(m.Names), len(m.Values))] {
 		if grown := m.Values[i] - v.totals[name]; first || grown >= 1 { // less than that waits for more
 			inc[name], v.totals[name] = grown, m.Values[i]
+			if name == "Pet.ms" { // both count the time that a person strokes the robot
+				inc["Feature.AI.Petting"] = grown
+			}
 		}
 	}
 	if len(inc) > 0 && !first {
@@ -425,7 +428,8 @@ func (v *Vitals) Resting() bool {
 }
 
 // Needs says which of battery and charger keeps the robot from an update; nil if none of those asked for does. A robot on its charger needs no
-// battery; one away from it needs a level that is known and not low. Heat that stops the robot's activity, the warning level, keeps it from both (part of VEC-OTA-20).
+// battery; one away from it needs a level that is known and not low. Heat at which the robot slows down, the warning level, keeps it from
+// both (VEC-OTA-20).
 func (v *Vitals) Needs(battery, charger bool) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -438,8 +442,8 @@ func (v *Vitals) Needs(battery, charger bool) error {
 		return waits(ota.WaitBattery, "the battery is low: %.2f V", v.state.BatteryVolts)
 	case battery && !on && power.Level(v.state.BatteryLevel) == power.Unknown:
 		return waits(ota.WaitBody, "battery level unknown, and the robot is not on its charger")
-	case (battery || charger) && (tooHot(v.power.Heat) || tooHot(v.power.CPUHeat)):
-		return waits(ota.WaitHeat, "the robot is too hot: its battery is %s, its processor %s", v.power.Heat, v.power.CPUHeat)
+	case (battery || charger) && (warm(v.power.Heat) || warm(v.power.CPUHeat)):
+		return waits(ota.WaitHeat, "the robot is too warm: its battery is %s, its processor %s", v.power.Heat, v.power.CPUHeat)
 	}
 	return nil
 }
@@ -449,10 +453,8 @@ func waits(w ota.Cause, format string, args ...any) error {
 	return errs.Coded(errs.Unavailable, string(w), format, args...)
 }
 
-// tooHot reports whether a heat is Hot or more.
-func tooHot(heat string) bool {
-	return heat != "" && heat != power.Cool.String() && heat != power.Warm.String()
-}
+// warm reports whether a heat is known, and Warm or more.
+func warm(heat string) bool { return heat != "" && heat != power.Cool.String() }
 
 func (v *Vitals) fresh() bool { return !v.at.IsZero() && time.Since(v.at) < stale }
 

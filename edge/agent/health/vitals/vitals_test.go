@@ -158,7 +158,7 @@ func TestTotalsBecomeStatistics(t *testing.T) {
 	v.Handle(&corelink.Totals{Names: []string{"Pet.ms"}, Values: []float64{2400}})
 	v.Handle(&corelink.Hello{Program: "robotd", PID: 101})
 	v.Handle(&corelink.Totals{Names: []string{"Odom.LWheel", "Odom.Rwheel"}, Values: []float64{100}})
-	for key, want := range map[string]float64{"Odom.LWheel": 350, "Odom.Rwheel": 500, "Pet.ms": 1500} {
+	for key, want := range map[string]float64{"Odom.LWheel": 350, "Odom.Rwheel": 500, "Pet.ms": 1500, "Feature.AI.Petting": 1500} {
 		if got := s.stats[key]; math.Abs(got-want) > 1.5 {
 			t.Errorf("%s = %v, want %v", key, got, want)
 		}
@@ -269,9 +269,13 @@ func TestResting(t *testing.T) {
 	})
 }
 
-// TestNeeds: battery, charger and heat keep a robot from an update that asks for them, and so does a core that says nothing (part of VEC-OTA-20).
+// TestNeeds: battery, charger and heat keep a robot from an update that asks for them, and so does a core that says nothing (VEC-OTA-20).
 func TestNeeds(t *testing.T) {
-	hot, warm := &corelink.Power{Heat: power.Hot.String()}, &corelink.Power{Heat: power.Warm.String(), CPUHeat: power.Cool.String()}
+	heats := func(battery, processor power.Heat) *corelink.Power {
+		return &corelink.Power{Heat: battery.String(), CPUHeat: processor.String()}
+	}
+	hot, warm, cool := heats(power.Hot, power.Cool), heats(power.Warm, power.Cool), heats(power.Cool, power.Cool)
+	busy := heats(power.Cool, power.Warm)
 	for _, tt := range []struct {
 		name             string
 		says             []corelink.Message
@@ -286,8 +290,10 @@ func TestNeeds(t *testing.T) {
 		{"unknown, on the charger", []corelink.Message{state(0, power.Unknown, body.OnCharger)}, true, true, ""},
 		{"low, on the charger", []corelink.Message{state(3.5, power.Low, body.OnCharger)}, true, true, ""},
 		{"away", []corelink.Message{state(3.9, power.Nominal, 0)}, false, true, "not on its charger"},
-		{"warm", []corelink.Message{state(3.9, power.Nominal, 0), warm}, true, false, ""},
-		{"hot", []corelink.Message{state(3.9, power.Nominal, body.OnCharger), hot}, true, true, "too hot"},
+		{"cool", []corelink.Message{state(3.9, power.Nominal, 0), cool}, true, false, ""},
+		{"warm", []corelink.Message{state(3.9, power.Nominal, 0), warm}, true, false, "too warm"},
+		{"a warm processor", []corelink.Message{state(3.9, power.Nominal, 0), busy}, true, false, "too warm"},
+		{"hot", []corelink.Message{state(3.9, power.Nominal, body.OnCharger), hot}, true, true, "too warm"},
 		{"hot, not asked", []corelink.Message{state(3.9, power.Nominal, 0), hot}, false, false, ""},
 	} {
 		v, _ := newVitals()

@@ -173,6 +173,8 @@ func ended(err error) error {
 		return errs.New(errs.Unavailable, "speech: the cloud ended the session without an answer")
 	case status.Code(err) == codes.DeadlineExceeded: // the cloud knows the deadline too, and its end may come before ours
 		return fmt.Errorf("speech: %w: %w", context.DeadlineExceeded, err)
+	case status.Code(err) == codes.Unauthenticated, status.Code(err) == codes.PermissionDenied:
+		return errs.New(errs.Unauthenticated, "speech: the cloud does not let this robot ask: %w", err)
 	}
 	return fmt.Errorf("speech: %w", err)
 }

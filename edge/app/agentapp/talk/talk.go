@@ -25,6 +25,7 @@ import (
 	"kennel/edge/agent/voice/chipperlink"
 	"kennel/edge/app/agentapp/local"
 	"kennel/edge/coreclient"
+	"kennel/edge/env/platform"
 	"kennel/edge/faultcode"
 	"kennel/edge/mic/checkup"
 	"kennel/edge/mic/wakeword"
@@ -46,6 +47,7 @@ type Config struct {
 	Allowed func() bool // the owner lets events be kept
 	Inbox   intents.Inbox
 	Fault   func(faultcode.Code, error)
+	Told    func(voice.Event)                                                 // hears each event of the voice; nil: nothing does
 	Dial    func(ctx context.Context, network, addr string) (net.Conn, error) // below TLS; nil: the system's
 }
 
@@ -61,25 +63,30 @@ func newVoice(robot host.Robot, cfg Config) *voice.Voice {
 	if err != nil {
 		robot.Log.Info("wake word model file not used", "word", word.Word, logging.Err, err)
 	}
+	build, err := platform.RobotBuild(robot.Root, robot.Hardware)
+	if err != nil {
+		robot.Log.Error("robot build unreadable; assuming production", logging.Err, err)
+	}
 	return voice.New(voice.Config{
-		Root: robot.Root, Dir: robot.Dir, Core: cfg.Core, Settings: func() voice.Settings { return settings(robot, cfg) }, Emit: robot.Emit, Log: robot.Log,
+		Capture: err == nil && build == platform.Development,
+		Root:    robot.Root, Dir: robot.Dir, Core: cfg.Core, Settings: func() voice.Settings { return settings(robot, cfg) }, Emit: robot.Emit, Told: cfg.Told, Log: robot.Log,
 		Detector: wakeword.NewGated(wakeword.NewSpotter(word)), Heard: checkup.New(robot.Emit, cfg.Fault).Heard,
 		Cloud: &chipperlink.Link{Thing: robot.Thing, Boot: robot.Boot, OS: robot.OS, Secure: cfg.Cloud.Secure, Dial: cfg.Dial,
 			Else: &brokerlink.Link{OS: robot.OS, Do: cfg.Cloud.Do}},
 		Map: func(name string, params map[string]string) voice.Intent {
 			u := m.Cloud(name, params)
-			in := voice.Intent{Name: u.Name, Params: u.Params}
+			in := voice.Intent{Name: u.Name, Params: u.Params, Response: u.Response}
 			if id, ok := u.ID(); ok {
 				in.ID = &id
 			}
 			return in
 		},
 		Act: func(ctx context.Context, in voice.Intent) voice.Result {
-			o, err := cfg.Inbox.Take(ctx, intent.User{Name: in.Name, Params: in.Params}, "voice")
+			o, err := cfg.Inbox.Take(ctx, intent.User{Name: in.Name, Params: in.Params, Response: in.Response}, "voice")
 			if err != nil {
 				o = intents.Outcome{Reason: intents.Failed, Text: "that took too long"}
 			}
-			return voice.Result{Intent: in.Name, Done: o.Done, Reason: voice.Reason(o.Reason), Text: o.Text}
+			return voice.Result{Intent: in.Name, Done: o.Done, Reason: voice.Reason(o.Reason), Text: o.Text, Emotion: o.Emotion}
 		},
 	})
 }
