@@ -14,13 +14,20 @@ import (
 )
 
 func (a *app) doctor() *cobra.Command {
-	return a.runs(&cobra.Command{Use: "doctor [THING]", Short: "Show what is wrong with a robot, and what to do",
+	var cloud bool
+	cmd := a.runs(&cobra.Command{Use: "doctor [THING]", Short: "Show what is wrong with a robot, and what to do",
 		Long: "Check each step of a robot's way into the fleet. Fix the first check that fails; the last refusal says how.\n" +
 			"THING may be an unregistered robot. The exit code is 1 if a check fails.\n" +
-			"Without THING, list connections that were refused at the port for original robots and belong to no registered robot.",
-		Example: "  kennelctl doctor vic:00e20100\n  kennelctl doctor", ValidArgsFunction: a.completeThing},
+			"Without THING, list connections that were refused at the port for original robots and belong to no registered robot.\n" +
+			"With -cloud, show which database and broker the process that answers uses, how far standbys and the uplink are behind, and what needs attention.",
+		Example: "  kennelctl doctor vic:00e20100\n  kennelctl doctor -cloud\n  kennelctl doctor", ValidArgsFunction: a.completeThing},
 		func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
+			switch {
+			case cloud && len(args) > 0:
+				return cli.Usage("-cloud and %s: want one of them", args[0])
+			case cloud:
+				return a.doctorCloud(cmd)
+			case len(args) == 0:
 				all, err := a.api.GetStrangers(cmd.Context())
 				return show(cmd, all, err, rows("LAST|FROM|CLAIMS|CODE|TIMES|DETAIL", func(s client.Stranger) cells {
 					return cells{s.Last, s.Address, s.Claims, s.Code, s.Times, strings.TrimSuffix(s.Detail+". "+s.Do, " ")}
@@ -44,6 +51,19 @@ func (a *app) doctor() *cobra.Command {
 			}
 			return nil
 		})
+	cmd.Flags().BoolVar(&cloud, "cloud", false, "look at the cloud itself instead of a robot")
+	return cmd
+}
+
+// doctorCloud shows the parts of the process that answers. A part that does not work is an error, a warning is not.
+func (a *app) doctorCloud(cmd *cobra.Command) error {
+	r, err := a.api.GetHealth(cmd.Context())
+	var bad client.StatusError
+	_ = bad
+	if err := show(cmd, r, err, showHealth); err != nil {
+		return err
+	}
+	return nil
 }
 
 var marks = map[string]string{"ok": "ok  ", "warn": "warn", "fail": "FAIL", "unknown": "  - "}
