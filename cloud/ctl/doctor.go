@@ -2,6 +2,7 @@ package ctl
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -55,15 +56,49 @@ func (a *app) doctor() *cobra.Command {
 	return cmd
 }
 
-// doctorCloud shows the parts of the process that answers. A part that does not work is an error, a warning is not.
+// doctorCloud shows the parts of the process that answers. One that is not ready is an error, which notReady describes; a warning is none.
 func (a *app) doctorCloud(cmd *cobra.Command) error {
 	r, err := a.api.GetHealth(cmd.Context())
-	var bad client.StatusError
-	_ = bad
-	if err := show(cmd, r, err, showHealth); err != nil {
-		return err
+	return show(cmd, r, err, func(t *cli.Table, h client.Health) {
+		for _, p := range h.Parts {
+			level := "ok"
+			if p.Reason != "" {
+				level = "warn"
+			}
+			t.Text(strings.TrimRight(fmt.Sprintf("%s  %-18s %s", marks[level], p.Part, cmp.Or(p.Reason, p.Says)), " "))
+			if p.Reason == "" {
+				continue
+			}
+			for _, line := range []string{p.Says, since(p.Since), arrow(p.Do)} {
+				if line != "" {
+					t.Text("                         " + line)
+				}
+			}
+		}
+	})
+}
+
+// arrow marks a remedy; "" stays "".
+func arrow(do string) string {
+	if do == "" {
+		return ""
 	}
-	return nil
+	return "-> " + do
+}
+
+// notReady returns the error that the health of a process is, which is not ready; nil if b is none.
+func notReady(server string, b []byte) error {
+	var h client.Health
+	if json.Unmarshal(b, &h) != nil || len(h.Parts) == 0 {
+		return nil
+	}
+	var bad []string
+	for _, p := range h.Parts {
+		if !p.OK {
+			bad = append(bad, p.Part+": "+strings.TrimSuffix(p.Reason+". "+p.Do, ". "))
+		}
+	}
+	return errs.New(errs.Unavailable, "%s is not ready: %s", server, strings.Join(bad, " "))
 }
 
 var marks = map[string]string{"ok": "ok  ", "warn": "warn", "fail": "FAIL", "unknown": "  - "}

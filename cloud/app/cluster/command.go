@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -92,6 +93,9 @@ func tell(t *cli.Table, s Status) {
 			state = "up"
 		}
 		t.Row(p.Name, p.Pid, state, p.Role, p.Note)
+	}
+	for _, p := range s.Problems {
+		t.Row("problem", "", "", p.Part, strings.TrimSuffix(p.Reason+". "+p.Do, ". "))
 	}
 	waiting := "unknown"
 	if s.Waiting >= 0 {

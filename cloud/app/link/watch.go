@@ -25,7 +25,7 @@ const (
 	oldAnswer   = 30 * time.Second
 )
 
-// watch remembers how the broker's servers and the uplink's queue were lately, so that the checks of readiness wait for nobody.
+// watch remembers how the broker's servers and the uplink's queue were lately, so that the checks of readiness need not wait for an answer.
 type watch struct {
 	members func(context.Context) ([]natsserver.Member, error)  // nil: not a broker of several servers
 	lag     func() (messages int64, age time.Duration, ok bool) // nil: no queue, or one that does not say
@@ -37,7 +37,7 @@ type watch struct {
 	lags    []lagSample
 }
 
-// lagSample is what the queue said at a time.
+// lagSample holds the length of the queue at a time.
 type lagSample struct {
 	at      time.Time
 	waiting int64
