@@ -256,7 +256,11 @@ func (c *Cloud) finish() error {
 		return err
 	}
 	c.slices = append(c.slices, wire.Slice{Runs: []wire.Run{{Name: "jobs", Run: work.Run, Role: wire.Jobs}, {Name: "volumes", Run: b.Volumes.Run}}})
-	if c.ready, err = b.Meters.NewReadiness(health.Checks(b, c.cfg.MQTT.URL, c.link.Answers, c.Identity.Peers.Ready, c.releases.Metadata.Check, c.speech)...); err == nil {
+	servers, err := c.cfg.Postgres.Servers()
+	if err != nil {
+		return err
+	}
+	if c.ready, err = b.Meters.NewReadiness(health.Checks(b, servers, c.link.Look, c.link.LookUplink, c.Identity.Peers.Ready, c.releases.Metadata.Check, c.speech)...); err == nil {
 		c.ready.Tell(c.front.News, b.Meters.BrokerNews)
 	}
 	return errors.Join(err, b.Meters.Standbys(b.Pool))

@@ -159,6 +159,9 @@ func (c *conn) refused(resp *http.Response) error {
 	var p client.DeliveryProblem
 	b, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
 	if err != nil || json.Unmarshal(b, &p) != nil || p.Error == "" {
+		if err := notReady(c.s.Server, b); err != nil {
+			return err
+		}
 		kind := errs.Internal
 		switch resp.StatusCode {
 		case http.StatusNotFound, http.StatusMethodNotAllowed:

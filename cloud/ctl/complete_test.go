@@ -92,7 +92,7 @@ var commandOf = map[string]string{
 
 	"POST /v1/enroll": "(robots do)", "POST /v1/renew": "(robots do)", "POST /v1/req/{service}/{method}": "(robots do)", "PUT /v1/files/logs/{name}": "(robots do)", "POST /v1/files/crash": "(robots do)", "GET /v1/crl/{file}": "(programs that check certificates do)",
 	"GET /v1/originals": "originals show", "POST /v1/originals/self-test": "(kenneld originals check does)", "DELETE /v1/originals/self-test": "(kenneld originals check does)",
-	"GET /v1/health": "(load balancers do)", "GET /v1/openapi.json": "(a browser and programs do)",
+	"GET /v1/health": "doctor", "GET /v1/openapi.json": "(a browser and programs do)",
 	"GET /v1/watch": "(the console does; robots list asks again)",
 }
 

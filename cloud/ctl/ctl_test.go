@@ -27,6 +27,7 @@ import (
 	"kennel/infra/cli"
 	"kennel/infra/errs"
 	"kennel/infra/kit/kithttp"
+	"kennel/infra/telemetry"
 	"kennel/infra/thing"
 	"kennel/jdocs"
 	"kennel/speech/intent"
@@ -56,6 +57,7 @@ type cloud struct {
 	got  []string // METHOD path body
 	tail chan string
 	show func() (any, error) // how a robot shows itself; nil: the same always
+	down bool                // the cloud is not ready
 	away bool                // the robot is offline, and does not answer
 }
 
@@ -137,6 +139,15 @@ func newCloud(t *testing.T) *cloud {
 				Shown: &registry.ShownCertificate{CN: "vic:00e20100", Issuer: "Factory", Serial: "ab12", NotAfter: at(5)}}},
 			Refusal: &registry.Refusal{Outcome: registry.Outcome{Name: "enroll", Code: "secret_mismatch", First: at(2), Last: at(3), Times: 12, Peer: "192.0.2.7:4000",
 				Detail: "wrong \x1b[2J", Shown: &registry.ShownCertificate{CN: "vic:00e20100", Issuer: "Factory", Serial: "ab12", NotAfter: at(5)}, Do: "Put the secret that registration printed into the robot"}}}, nil
+	})
+	mux.HandleFunc("GET /v1/health", func(w http.ResponseWriter, _ *http.Request) {
+		r := telemetry.Report{Parts: []telemetry.Part{{Name: "broker", OK: true, Says: "nats at ssl://b:8883: 3 of 3 servers"},
+			{Name: "postgres", OK: !c.down, Says: "primary 192.0.2.1:5432; no standby", Reason: "no standby follows the primary", Do: "Start the standby.", Since: at(11)}}}
+		code := http.StatusOK
+		if c.down {
+			code = http.StatusServiceUnavailable
+		}
+		kithttp.WriteJSON(w, code, map[string]any{"parts": r.Parts})
 	})
 	doc := func(v int, text string) map[string]any {
 		return map[string]any{"doc_name": "vic.RobotSettings", "doc_version": v, "fmt_version": 2, "by": "op@example.org", "at": at(v), "jdoc": json.RawMessage(text)}
@@ -352,6 +363,13 @@ func TestCommands(t *testing.T) {
 	} else if text != string(script) {
 		t.Errorf("output differs from %s (rewrite with -update):\n%s", file, text)
 	}
+}
+
+// TestCloudIsNotReady: the doctor of the cloud says which part does not work, and what to do about it.
+func TestCloudIsNotReady(t *testing.T) {
+	c := newCloud(t)
+	c.down = true
+	want(t, c.onebox(t), "", 5, `is not ready: postgres: no standby follows the primary. Start the standby.\n$`, "doctor", "-cloud")
 }
 
 func TestSetSendsTypedValues(t *testing.T) {

@@ -2,6 +2,7 @@ package ctl
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -14,13 +15,20 @@ import (
 )
 
 func (a *app) doctor() *cobra.Command {
-	return a.runs(&cobra.Command{Use: "doctor [THING]", Short: "Show what is wrong with a robot, and what to do",
+	var cloud bool
+	cmd := a.runs(&cobra.Command{Use: "doctor [THING]", Short: "Show what is wrong with a robot, and what to do",
 		Long: "Check each step of a robot's way into the fleet. Fix the first check that fails; the last refusal says how.\n" +
 			"THING may be an unregistered robot. The exit code is 1 if a check fails.\n" +
-			"Without THING, list connections that were refused at the port for original robots and belong to no registered robot.",
-		Example: "  kennelctl doctor vic:00e20100\n  kennelctl doctor", ValidArgsFunction: a.completeThing},
+			"Without THING, list connections that were refused at the port for original robots and belong to no registered robot.\n" +
+			"With -cloud, show which database and broker the process that answers uses, how far standbys and the uplink are behind, and what needs attention.",
+		Example: "  kennelctl doctor vic:00e20100\n  kennelctl doctor -cloud\n  kennelctl doctor", ValidArgsFunction: a.completeThing},
 		func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
+			switch {
+			case cloud && len(args) > 0:
+				return cli.Usage("-cloud and %s: want one of them", args[0])
+			case cloud:
+				return a.doctorCloud(cmd)
+			case len(args) == 0:
 				all, err := a.api.GetStrangers(cmd.Context())
 				return show(cmd, all, err, rows("LAST|FROM|CLAIMS|CODE|TIMES|DETAIL", func(s client.Stranger) cells {
 					return cells{s.Last, s.Address, s.Claims, s.Code, s.Times, strings.TrimSuffix(s.Detail+". "+s.Do, " ")}
@@ -44,6 +52,53 @@ func (a *app) doctor() *cobra.Command {
 			}
 			return nil
 		})
+	cmd.Flags().BoolVar(&cloud, "cloud", false, "look at the cloud itself instead of a robot")
+	return cmd
+}
+
+// doctorCloud shows the parts of the process that answers. One that is not ready is an error, which notReady describes; a warning is none.
+func (a *app) doctorCloud(cmd *cobra.Command) error {
+	r, err := a.api.GetHealth(cmd.Context())
+	return show(cmd, r, err, func(t *cli.Table, h client.Health) {
+		for _, p := range h.Parts {
+			level := "ok"
+			if p.Reason != "" {
+				level = "warn"
+			}
+			t.Text(strings.TrimRight(fmt.Sprintf("%s  %-18s %s", marks[level], p.Part, cmp.Or(p.Reason, p.Says)), " "))
+			if p.Reason == "" {
+				continue
+			}
+			for _, line := range []string{p.Says, since(p.Since), arrow(p.Do)} {
+				if line != "" {
+					t.Text("                         " + line)
+				}
+			}
+		}
+	})
+}
+
+// arrow marks a remedy; "" stays "".
+func arrow(do string) string {
+	if do == "" {
+		return ""
+	}
+	return "-> " + do
+}
+
+// notReady returns the error that the health of a process is, which is not ready; nil if b is none.
+func notReady(server string, b []byte) error {
+	var h client.Health
+	if json.Unmarshal(b, &h) != nil || len(h.Parts) == 0 {
+		return nil
+	}
+	var bad []string
+	for _, p := range h.Parts {
+		if !p.OK {
+			bad = append(bad, p.Part+": "+strings.TrimSuffix(p.Reason+". "+p.Do, ". "))
+		}
+	}
+	return errs.New(errs.Unavailable, "%s is not ready: %s", server, strings.Join(bad, " "))
 }
 
 var marks = map[string]string{"ok": "ok  ", "warn": "warn", "fail": "FAIL", "unknown": "  - "}

@@ -156,50 +156,54 @@ func lightShares(ctx context.Context, tb testing.TB, robots int) (shares, error)
 
 // startFleet starts idle light robots and returns when all are connected.
 func startFleet(ctx context.Context, tb testing.TB, h *house, robots int) (*bench.Program, error) {
-	status, err := freeaddr.Loopback()
-	if err != nil {
-		return nil, err
+	f, _, err := startFleetAs(ctx, tb, h, robots, "idle")
+	return f, err
+}
+
+// startFleetAs starts light robots of a profile and returns, when all are connected, where they say how they are.
+func startFleetAs(ctx context.Context, tb testing.TB, h *house, robots int, profile string, args ...string) (f *bench.Program, status string, err error) {
+	if status, err = freeaddr.Loopback(); err != nil {
+		return nil, "", err
 	}
-	f, err := bench.Start(proc.Spec{Name: "robotsim fleet", Path: filepath.Join(programs(tb), "robotsim"), StopTimeout: time.Minute, Args: []string{
+	f, err = bench.Start(proc.Spec{Name: "robotsim fleet", Path: filepath.Join(programs(tb), "robotsim"), StopTimeout: time.Minute, Args: append([]string{
 		"fleet", "-n", strconv.Itoa(robots), "-root", filepath.Join(h.Dir(), "fleet"), "-api", h.URL("api"), "-ca", h.File("root_ca"),
-		"-token-file", h.File("operator_token"), "-profile", "idle", "-status", status, "-progress", "0"}})
+		"-token-file", h.File("operator_token"), "-profile", profile, "-status", status, "-progress", "0"}, args...)})
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
 	for {
-		up, err := connectedOf(ctx, status)
-		if err == nil && up == robots {
-			return f, nil
+		s, err := summaryOf(ctx, status)
+		if err == nil && s.Connected == robots {
+			return f, status, nil
 		}
 		select {
 		case <-f.Ended():
 			_, err = f.Await(ctx, "a fleet that goes on") // says why it ended
 			f.Stop()
-			return nil, err
+			return nil, "", err
 		case <-ctx.Done():
 			f.Stop()
-			return nil, fmt.Errorf("%d of %d light robots connected (%v): %w", up, robots, err, context.Cause(ctx))
+			return nil, "", fmt.Errorf("%d of %d light robots connected (%v): %w", s.Connected, robots, err, context.Cause(ctx))
 		case <-time.After(200 * time.Millisecond): // between two processes the answer to a question is the event there is
 		}
 	}
 }
 
-// connectedOf asks a fleet how many of its robots are connected.
-func connectedOf(ctx context.Context, status string) (int, error) {
+// summaryOf asks a fleet how it is.
+func summaryOf(ctx context.Context, status string) (s struct{ Connected, Connects int }, err error) {
 	req, err := http.NewRequestWithContext(ctx, "GET", "http://"+status+"/status", nil)
 	if err != nil {
-		return 0, err
+		return s, err
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return 0, err
+		return s, err
 	}
 	defer resp.Body.Close()
-	var s struct{ Connected int }
 	err = json.NewDecoder(resp.Body).Decode(&s)
-	return s.Connected, err
+	return s, err
 }
 
 // busy returns the thousandths of a core that each group of processes uses while d passes.

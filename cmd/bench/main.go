@@ -28,7 +28,7 @@ func main() { os.Exit(cli.Main(command(), os.Args[1:], os.Getenv, os.Stdout, os.
 
 // options are those of one run.
 type options struct {
-	pattern, bin, out         string
+	pattern, bin, out, costs  string
 	count                     int
 	list, strict, long, quick bool
 }
@@ -48,6 +48,7 @@ printed are the medians. A ratio above 1 is better than the reference. All resul
 	f.StringVar(&o.pattern, "run", "", "only benchmarks whose name matches this regular expression")
 	f.StringVar(&o.bin, "bin", "", "folder with built programs (default: build them from the source in the current folder)")
 	f.StringVar(&o.out, "out", "bin", "folder for results")
+	f.StringVar(&o.costs, "costs", "", "the benchmark costs also writes its results to this `FILE`, for kenneld plan")
 	f.IntVar(&o.count, "count", 3, "turns of each measurement and of its reference")
 	f.BoolVar(&o.list, "list", false, "list the benchmarks and exit")
 	f.BoolVar(&o.strict, "strict", false, "fail if a ratio is below its bound")
@@ -83,6 +84,11 @@ func run(cmd *cobra.Command, o options) error {
 	}
 	if o.out, err = filepath.Abs(o.out); err != nil {
 		return err
+	}
+	if o.costs != "" { // the go command changes to the package's folder
+		if o.costs, err = filepath.Abs(o.costs); err != nil {
+			return err
+		}
 	}
 	results := filepath.Join(o.out, bench.ResultsFile)
 	if err := os.MkdirAll(o.out, 0o755); err != nil {
@@ -173,6 +179,9 @@ func (b benchmark) run(ctx context.Context, o options, progress io.Writer) error
 			return err
 		}
 		cmd.Env = append(cmd.Env, "KENNEL_BIN="+bin)
+	}
+	if o.costs != "" {
+		cmd.Env = append(cmd.Env, "KENNEL_BENCH_COSTS="+o.costs)
 	}
 	start := time.Now()
 	var out bytes.Buffer

@@ -4,9 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net"
-	"os"
-	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -15,82 +13,16 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"kennel/infra/errs"
-	"kennel/infra/freeaddr"
 	"kennel/infra/pg"
-	"kennel/infra/pg/pgserver"
-	"kennel/infra/proc"
+	"kennel/infra/pg/pgtest/pgpair"
 	"kennel/infra/testwait"
 )
-
-const pairPassword = "a password of tests"
-
-// server runs a Postgres that is not started again when it dies.
-func server(t *testing.T, dir, addr string) *pgserver.Server {
-	t.Helper()
-	word := filepath.Join(filepath.Dir(dir), "password")
-	if err := os.WriteFile(word, []byte(pairPassword), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	s, err := pgserver.New(pgserver.Config{Dir: dir, Listen: addr, PasswordFile: word, LogFile: dir + ".log",
-		Restart: proc.Restart{Limit: 1, Window: time.Hour, MinBackoff: time.Hour, MaxBackoff: time.Hour}}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
-	ended := make(chan error, 1)
-	go func() { ended <- s.Keep(ctx) }()
-	t.Cleanup(func() { stop(); <-ended })
-	select {
-	case <-s.Ready():
-	case err := <-ended:
-		ended <- err
-		log, _ := os.ReadFile(dir + ".log")
-		t.Fatalf("%v\n%s", err, log)
-	}
-	return s
-}
-
-// pair returns two real Postgres, the second a synchronous standby of the first, and the connection string that names both.
-func pair(t *testing.T) (primary, standby *pgserver.Server, dsn string) {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "kennel-pair-") // t.TempDir's is closed to Postgres' account
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) }) // leftovers are in the folder for temporary files
-	account, err := pgserver.FindAccount()
-	if err == nil {
-		err = os.Chmod(dir, 0o711)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, b := freeaddr.For(t), freeaddr.For(t)
-	primary = server(t, filepath.Join(dir, "a"), a)
-	copied := filepath.Join(dir, "b")
-	if err := os.Mkdir(copied, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := account.Own(copied); err != nil {
-		t.Fatal(err)
-	}
-	host, port, _ := net.SplitHostPort(a) // of freeaddr
-	if err := proc.Once(t.Context(), proc.Spec{
-		Name: "pg_basebackup", Path: primary.Binaries().Path("pg_basebackup"), Dir: "/", LogFile: copied + ".log", Credential: account.Credential,
-		Env:  append(pgserver.Env(), "PGPASSWORD="+pairPassword, "PGAPPNAME=standby"),
-		Args: []string{"-D", copied, "-h", host, "-p", port, "-U", pgserver.Superuser, "-R", "-c", "fast", "-X", "stream"},
-	}); err != nil {
-		t.Fatal(err)
-	}
-	standby = server(t, copied, b)
-	return primary, standby, fmt.Sprintf("postgres://%s:%s@%s,%s/postgres?sslmode=disable&target_session_attrs=read-write", pgserver.Superuser, "a%20password%20of%20tests", a, b)
-}
 
 // TestPrimaryDies: a pool that names two servers goes to the one that takes writes. When that one is killed, work is Unavailable and may be tried again;
 // once the standby is promoted the same pool writes to it, LISTEN hears again and says that it may have missed something, an advisory lock of the dead
 // server's session is free, and each acknowledged row is there (issue 34, Postgres that survives its primary).
 func TestPrimaryDies(t *testing.T) {
-	primary, standby, dsn := pair(t)
+	primary, standby, dsn := pgpair.Start(t)
 	db, err := pg.Open(t.Context(), pg.Config{DSN: dsn, ConnTimeout: 2 * time.Second})
 	if err != nil {
 		t.Fatal(err)
@@ -201,7 +133,21 @@ func TestPrimaryDies(t *testing.T) {
 	if err := db.QueryRow(t.Context(), `SELECT pg_try_advisory_lock(7)`).Scan(&free); err != nil || !free {
 		t.Errorf("the lock is free: %v, %v", free, err)
 	}
-	if all, err := pg.Standbys(t.Context(), db); err != nil || len(all) != 0 {
-		t.Errorf("%+v, %v: want no standby", all, err)
+	if s, err := pg.Look(t.Context(), db); err != nil || len(s.Standbys) != 0 || s.Standby || !strings.Contains(standby.DSN(), s.Server) {
+		t.Errorf("%+v, %v: want the promoted server, and no standby", s, err)
+	}
+}
+
+// TestServers: a standby is expected when the connection string names more than one server.
+func TestServers(t *testing.T) {
+	for dsn, want := range map[string]int{
+		"postgres://u@a/d": 1, "postgres://u@a:1,b:1/d?target_session_attrs=read-write": 2, "postgres://u@a,a:5433,b/d": 3, "host=/run/a,/run/b user=u": 2,
+	} {
+		if got, err := (pg.Config{DSN: dsn}).Servers(); err != nil || got != want {
+			t.Errorf("%s: %d, %v, want %d", dsn, got, err, want)
+		}
+	}
+	if n, err := (pg.Config{DSN: "postgres://u@a:x/d"}).Servers(); err == nil {
+		t.Errorf("%d servers of no connection string", n)
 	}
 }

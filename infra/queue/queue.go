@@ -51,6 +51,7 @@ const (
 	maxBackoff   = time.Minute
 	busyPause    = time.Second // after a batch of which nothing was taken
 	maxReceivers = 64
+	lagEvery     = 10 * time.Second
 )
 
 // Config says which queue.
@@ -96,6 +97,7 @@ type SQS struct {
 	log    *slog.Logger
 
 	received, taken, notTaken, unreadable, dead, failures atomic.Int64
+	lag, answered                                         atomic.Int64 // messages; when that was read, Unix nanoseconds, 0: never
 }
 
 var _ Source = (*SQS)(nil)
@@ -132,8 +134,43 @@ func (s *SQS) Run(ctx context.Context, take func(topic string, payload []byte) b
 	for range s.cfg.Receivers {
 		wg.Go(func() { s.receive(ctx, take) })
 	}
+	wg.Go(func() { s.look(ctx) })
 	wg.Wait()
 	return nil
+}
+
+// Lag returns how many messages wait in the queue, as SQS estimates, and how old that number is. ok is false until it was read once, which needs
+// the right sqs:GetQueueAttributes.
+func (s *SQS) Lag() (messages int64, age time.Duration, ok bool) {
+	at := s.answered.Load()
+	if at == 0 {
+		return 0, 0, false
+	}
+	return s.lag.Load(), time.Since(time.Unix(0, at)), true
+}
+
+// look keeps Lag's number until ctx ends. A queue that does not say it is read all the same.
+func (s *SQS) look(ctx context.Context) {
+	for ctx.Err() == nil {
+		if n, err := s.waiting(ctx); err != nil {
+			s.log.DebugContext(ctx, "queue length not read", "queue", s.cfg.URL, logging.Err, err)
+		} else {
+			s.lag.Store(n)
+			s.answered.Store(time.Now().UnixNano())
+		}
+		_ = backoff.Sleep(ctx, lagEvery) // the loop looks at ctx
+	}
+}
+
+func (s *SQS) waiting(ctx context.Context) (int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
+	const name = types.QueueAttributeNameApproximateNumberOfMessages
+	out, err := s.client.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: &s.cfg.URL, AttributeNames: []types.QueueAttributeName{name}})
+	if err != nil {
+		return 0, err
+	}
+	return strconv.ParseInt(out.Attributes[string(name)], 10, 64)
 }
 
 func (s *SQS) receive(ctx context.Context, take func(string, []byte) bool) {

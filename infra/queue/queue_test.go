@@ -14,6 +14,7 @@ import (
 	"kennel/infra/errs"
 	"kennel/infra/queue"
 	"kennel/infra/queue/queuetest"
+	"kennel/infra/testwait"
 )
 
 const topic = "kennel/vic:00e20100/up/das"
@@ -100,6 +101,24 @@ func TestTakesAll(t *testing.T) {
 	if st := s.Stats(); st.Taken != 58 || st.NotTaken != 4 || st.Unreadable != 0 || st.Dead != 0 || st.Failures == 0 {
 		t.Errorf("%+v", st)
 	}
+}
+
+// TestLag: the queue's own count of messages that no process was given. The four receivers hold at most ten each.
+func TestLag(t *testing.T) {
+	q := queuetest.Start(t)
+	for i := range 65 {
+		put(t, q, fmt.Sprint(i))
+	}
+	held := make(chan struct{})
+	s, _ := run(t, q.Config, func(string, []byte) bool { <-held; return true })
+	testwait.Until(t, testwait.Long, "a lag", func() error {
+		if n, age, ok := s.Lag(); !ok || n < 25 || n > 65 || age < 0 {
+			return fmt.Errorf("%d messages, %v old, %v", n, age, ok)
+		}
+		return nil
+	})
+	close(held)
+	drained(t, q)
 }
 
 // TestPoison: a message that can never be taken is dropped after some attempts, is counted, and delays no other.

@@ -15,8 +15,10 @@ import (
 // Check is one thing that a process cannot work without.
 type Check struct {
 	Name string
-	// Ask returns nil, or why it is not there, in words for an operator; a Warning if it works and soon will not. ctx bounds it.
+	// Ask returns nil, or why it is not there, in words for an operator; a Warning if it works and soon will not. ctx bounds it. Advise adds what to do.
 	Ask func(ctx context.Context) error
+	// Look, if not nil, is called instead of Ask; it also describes the part, in words for an operator: which server is used, how far one is behind.
+	Look func(ctx context.Context) (says string, err error)
 }
 
 // Warning is the answer of a check whose part works, and needs attention so that it continues to.
@@ -24,12 +26,30 @@ type Warning string
 
 func (w Warning) Error() string { return string(w) }
 
+// advice is an error with its remedy.
+type advice struct {
+	error
+	do string
+}
+
+func (a advice) Unwrap() error { return a.error }
+
+// Advise adds to the error of a check what an operator does about it, a sentence. A nil error stays nil.
+func Advise(err error, do string) error {
+	if err == nil {
+		return nil
+	}
+	return advice{err, do}
+}
+
 // Part is the result of one check.
 type Part struct {
 	Name   string    `json:"part"`
 	OK     bool      `json:"ok"`
 	Reason string    `json:"reason,omitempty"` // why it is not OK; of a part that is, a warning
-	Since  time.Time `json:"since,omitzero"`   // when this was first seen; zero without a reason
+	Do     string    `json:"do,omitempty"`     // what to do about the reason, a sentence
+	Says   string    `json:"says,omitempty"`   // which server is used, and how far others are behind
+	Since  time.Time `json:"since,omitzero"`   // when the reason was first seen; zero without one
 }
 
 // Report says whether this process can do its work. A process that is not ready is left out by a load balancer; it is not restarted for
@@ -148,26 +168,37 @@ func (r *Readiness) Now(ctx context.Context) Report {
 
 // ask bounds one check, also one that does not look at its context.
 func ask(ctx context.Context, c Check) Part {
-	done := make(chan error, 1)
+	type answer struct {
+		says string
+		err  error
+	}
+	done := make(chan answer, 1)
 	go func() {
 		defer func() {
 			if p := recover(); p != nil {
-				done <- fmt.Errorf("the check panicked: %v", p)
+				done <- answer{err: fmt.Errorf("the check panicked: %v", p)}
 			}
 		}()
-		done <- c.Ask(ctx)
+		var a answer
+		if c.Look != nil {
+			a.says, a.err = c.Look(ctx)
+		} else {
+			a.err = c.Ask(ctx)
+		}
+		done <- a
 	}()
-	var err error
+	var a answer
 	select {
-	case err = <-done:
+	case a = <-done:
 	case <-ctx.Done():
-		err = fmt.Errorf("no answer within %v", checkTime)
+		a.err = fmt.Errorf("no answer within %v", checkTime)
 	}
-	if err == nil {
-		return Part{Name: c.Name, OK: true}
+	if a.err == nil {
+		return Part{Name: c.Name, OK: true, Says: a.says}
 	}
-	_, works := errors.AsType[Warning](err)
-	return Part{Name: c.Name, OK: works, Reason: err.Error()}
+	_, works := errors.AsType[Warning](a.err)
+	remedy, _ := errors.AsType[advice](a.err) // the zero one has none
+	return Part{Name: c.Name, OK: works, Reason: a.err.Error(), Do: remedy.do, Says: a.says}
 }
 
 func status(ready bool) int {

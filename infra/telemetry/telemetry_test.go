@@ -291,9 +291,9 @@ func TestReadiness(t *testing.T) {
 	tel := open(t, TraceConfig{})
 	var broken error
 	asked := 0
-	r, err := tel.NewReadiness(Check{"postgres", func(context.Context) error { asked++; return broken }},
-		Check{"broker", func(context.Context) error { return nil }},
-		Check{"rude", func(context.Context) error {
+	r, err := tel.NewReadiness(Check{Name: "postgres", Ask: func(context.Context) error { asked++; return Advise(broken, "Start it.") }},
+		Check{Name: "broker", Look: func(context.Context) (string, error) { return "one server", nil }},
+		Check{Name: "rude", Ask: func(context.Context) error {
 			if broken != nil {
 				panic("at the disco")
 			}
@@ -319,8 +319,8 @@ func TestReadiness(t *testing.T) {
 	r.last = Report{}
 	code, body := ask(r.Detail())
 	var rep Report
-	if err := json.Unmarshal([]byte(body), &rep); err != nil || code != 503 || rep.Ready || rep.Parts[0] != (Part{"postgres", false, broken.Error(), rep.At}) ||
-		rep.Parts[1] != (Part{Name: "broker", OK: true}) || rep.Parts[2].Reason != "the check panicked: at the disco" {
+	if err := json.Unmarshal([]byte(body), &rep); err != nil || code != 503 || rep.Ready || rep.Parts[0] != (Part{Name: "postgres", Reason: broken.Error(), Do: "Start it.", Since: rep.At}) ||
+		rep.Parts[1] != (Part{Name: "broker", OK: true, Says: "one server"}) || rep.Parts[2].Reason != "the check panicked: at the disco" {
 		t.Errorf("%d %s (%v)", code, body, err)
 	}
 	if code, body := ask(r.Brief()); code != 503 || body != "not ready\n" {

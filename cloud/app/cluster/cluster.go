@@ -199,7 +199,7 @@ func (c *cluster) start(ctx, running context.Context, p programs) error {
 	if err != nil {
 		return err
 	}
-	if err := c.startWatch(running, authority.Root()); err != nil {
+	if err := c.startWatch(running); err != nil {
 		return err
 	}
 	c.tell()

@@ -18,6 +18,7 @@ import (
 	"kennel/cloud/app"
 	"kennel/infra/config"
 	"kennel/infra/pg/pgserver"
+	"kennel/infra/telemetry"
 )
 
 // TestFiles: kenneld, HAProxy and Patroni take the files that are written.
@@ -133,11 +134,24 @@ func TestLook(t *testing.T) {
 	if a, b := at["postgres-1"], at["postgres-2"]; a.Role != "synchronous standby" || !a.Up || !strings.Contains(a.Note, "12 bytes") || b.Role != "primary" || !b.Up {
 		t.Errorf("%+v, %+v", a, b)
 	}
+	serve(portMetrics+1, m{"/readyz": telemetry.Report{Ready: true, Parts: []telemetry.Part{
+		{Name: "postgres", OK: true, Says: "primary 127.0.0.1:5", Reason: "no standby follows", Do: "Start it."}, {Name: "disk", OK: true, Says: "large"}, {Name: "uplink", OK: true, Says: "queue"}}}})
+	serve(portMetrics+2, m{"/readyz": telemetry.Report{Parts: []telemetry.Part{{Name: "broker", Reason: "gone"}}}})
+	for i, want := range []struct {
+		up       bool
+		note     string
+		problems int
+	}{{false, "not ready: ", 0}, {true, "postgres: primary 127.0.0.1:5. uplink: queue", 1}, {false, "not ready: broker: gone", 1}} {
+		p := &Part{Name: kenneldName(i), Pid: 1, Up: true}
+		if got := w.askKenneld(ctx, p, i); len(got) != want.problems || p.Up != want.up || !strings.HasPrefix(p.Note, want.note) {
+			t.Errorf("%+v, %+v, want %+v", p, got, want)
+		}
+	}
 	var html bytes.Buffer
-	if err := page.Execute(&html, Status{Waiting: 7, Robots: 3, Parts: []Part{{Name: "nats-1", Pid: 9, Up: true, Role: "leader"}, {Name: "s3"}}}); err != nil {
+	if err := page.Execute(&html, Status{Waiting: 7, Robots: 3, Problems: []Problem{{"postgres", "no standby follows", "Start it."}}, Parts: []Part{{Name: "nats-1", Pid: 9, Up: true, Role: "leader"}, {Name: "s3"}}}); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"3 robots connected", "7 messages waiting", "<td>leader</td>", `class="down"`} {
+	for _, want := range []string{"3 robots connected", "7 messages waiting", "<td>leader</td>", `class="down"`, "no standby follows. Start it."} {
 		if !strings.Contains(html.String(), want) {
 			t.Errorf("the page lacks %q:\n%s", want, html.String())
 		}

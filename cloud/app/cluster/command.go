@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -52,7 +53,9 @@ It is no production installation: everything shares one disk, etcd is one proces
 	f.StringVar(&cfg.NATS, "nats-server", "", "nats-server `PROGRAM` (default: beside kenneld, else in the search path)")
 	cmd.PersistentFlags().IntVar(&cfg.Base, "base-port", defaultBase, "first of about forty ports on the loopback address: console, robots, status page, parts")
 	_ = cmd.MarkFlagRequired("data") // the flag exists
-	cmd.AddCommand(statusCommand(&cfg.Base))
+	status := statusCommand(&cfg.Base)
+	cli.AddOutput(status)
+	cmd.AddCommand(status)
 	return cmd
 }
 
@@ -92,6 +95,9 @@ func tell(t *cli.Table, s Status) {
 			state = "up"
 		}
 		t.Row(p.Name, p.Pid, state, p.Role, p.Note)
+	}
+	for _, p := range s.Problems {
+		t.Row("problem", "", "", p.Part, strings.TrimSuffix(p.Reason+". "+p.Do, ". "))
 	}
 	waiting := "unknown"
 	if s.Waiting >= 0 {

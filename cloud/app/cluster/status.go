@@ -3,19 +3,18 @@ package cluster
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"html/template"
 	"net"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"kennel/infra/backoff"
+	"kennel/infra/telemetry"
 )
 
 // Our own limits (the source gives none).
@@ -32,6 +31,15 @@ type Status struct {
 	// Waiting is the uplink's lag: messages of robots that no kenneld was given yet; -1: not known.
 	Waiting int64 `json:"waiting"`
 	Robots  int   `json:"robots"` // connected, as the simulated robots say; -1: not known
+	// Problems need attention, as the processes of the cloud say; each is listed once.
+	Problems []Problem `json:"problems,omitempty"`
+}
+
+// Problem is a part of the cloud's ground that needs attention.
+type Problem struct {
+	Part   string `json:"part"`
+	Reason string `json:"reason"`
+	Do     string `json:"do"`
 }
 
 // Part is one process.
@@ -46,21 +54,15 @@ type Part struct {
 // watch asks the parts how they are.
 type watch struct {
 	cluster *cluster
-	http    *http.Client // trusts the installation's root
+	http    *http.Client
 
 	mu  sync.Mutex
 	now Status
 }
 
 // startWatch begins to look and serves what it sees.
-func (c *cluster) startWatch(running context.Context, root []byte) error {
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(root) {
-		return errors.New("root certificate unreadable")
-	}
-	w := &watch{cluster: c, http: &http.Client{Timeout: lookTime, Transport: &http.Transport{
-		TLSClientConfig: &tls.Config{RootCAs: pool, ServerName: "localhost", MinVersion: tls.VersionTLS12}, DisableKeepAlives: true,
-	}}}
+func (c *cluster) startWatch(running context.Context) error {
+	w := &watch{cluster: c, http: &http.Client{Timeout: lookTime, Transport: &http.Transport{DisableKeepAlives: true}}}
 	ln, err := net.Listen("tcp", c.addr(portStatus))
 	if err != nil {
 		return fmt.Errorf("status page: %w", err)
@@ -101,9 +103,10 @@ func (w *watch) status() Status {
 
 var page = template.Must(template.New("status").Parse(`<!doctype html><html lang="en"><meta charset="utf-8"><meta http-equiv="refresh" content="2">
 <title>Cluster</title><style>body{font:16px system-ui;margin:2em;max-width:60em}td,th{padding:.3em 1em;text-align:left;border-bottom:1px solid #ccc}
-.down{color:#b00020;font-weight:bold}</style><h1>Cluster</h1>
+.down{color:#b00020;font-weight:bold}.warn{background:#fff4d6;color:#3d2c00;padding:.5em 1em}</style><h1>Cluster</h1>
 <p>{{if ge .Robots 0}}{{.Robots}} robots connected. {{end}}{{if ge .Waiting 0}}{{.Waiting}} messages waiting in the uplink.{{else}}The uplink's lag is unknown.{{end}}</p>
-<table><thead><tr><th>Part</th><th>Process</th><th>State</th><th>Role</th><th>Notes</th></tr></thead><tbody>
+{{range .Problems}}<p class="warn"><strong>{{.Part}}</strong>: {{.Reason}}. {{.Do}}</p>
+{{end}}<table><thead><tr><th>Part</th><th>Process</th><th>State</th><th>Role</th><th>Notes</th></tr></thead><tbody>
 {{range .Parts}}<tr><td>{{.Name}}</td><td>{{if .Pid}}{{.Pid}}{{end}}</td><td>{{if .Up}}Up{{else}}<span class="down">Down</span>{{end}}</td><td>{{.Role}}</td><td>{{.Note}}</td></tr>
 {{end}}</tbody></table><p>{{.At.Format "15:04:05"}}</p></html>
 `))
@@ -123,8 +126,9 @@ func (w *watch) look(ctx context.Context) Status {
 		at[k.Name()] = &s.Parts[i]
 	}
 	var wg sync.WaitGroup
+	problems := make([][]Problem, cloudProcesses)
 	for i := range cloudProcesses {
-		wg.Go(func() { w.askKenneld(ctx, at[kenneldName(i)], i) })
+		wg.Go(func() { problems[i] = w.askKenneld(ctx, at[kenneldName(i)], i) })
 	}
 	waiting := make([]int64, brokerServers)
 	for i := range brokerServers {
@@ -141,11 +145,21 @@ func (w *watch) look(ctx context.Context) Status {
 	})
 	wg.Wait()
 	s.Waiting = slices.Max(waiting)
+	for _, p := range slices.Concat(problems...) {
+		if !slices.ContainsFunc(s.Problems, func(q Problem) bool { return p.Part == q.Part && p.Reason == q.Reason }) {
+			s.Problems = append(s.Problems, p)
+		}
+	}
 	return s
 }
 
-// get reads the JSON of url into out; with a nil out only its status counts.
+// get reads the JSON of url into out.
 func (w *watch) get(ctx context.Context, url string, out any) error {
+	return w.ask(ctx, url, out, http.StatusOK)
+}
+
+// ask is get of an answer with one of these status codes.
+func (w *watch) ask(ctx context.Context, url string, out any, good ...int) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return err
@@ -155,22 +169,41 @@ func (w *watch) get(ctx context.Context, url string, out any) error {
 		return err
 	}
 	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
+	if !slices.Contains(good, resp.StatusCode) {
 		return fmt.Errorf("%s", resp.Status)
-	}
-	if out == nil {
-		return nil
 	}
 	return json.NewDecoder(http.MaxBytesReader(nil, resp.Body, maxAnswer)).Decode(out)
 }
 
-func (w *watch) askKenneld(ctx context.Context, p *Part, i int) {
+// ground are the parts of readiness that the page shows.
+var ground = []string{"postgres", "broker", "uplink"}
+
+// askKenneld asks a process which ground it uses, and returns what it says needs attention.
+func (w *watch) askKenneld(ctx context.Context, p *Part, i int) (out []Problem) {
 	if p == nil {
-		return
+		return nil
 	}
-	if err := w.get(ctx, "https://"+w.cluster.addr(portKenneld+i)+"/readyz", nil); err != nil {
+	var r telemetry.Report
+	if err := w.ask(ctx, "http://"+w.cluster.addr(portMetrics+i)+"/readyz", &r, http.StatusOK, http.StatusServiceUnavailable); err != nil {
 		p.Up, p.Note = false, "not ready: "+err.Error()
+		return nil
 	}
+	if p.Up = p.Up && r.Ready; !r.Ready {
+		p.Note = r.String()
+	}
+	var says []string
+	for _, part := range r.Parts {
+		if part.Reason != "" {
+			out = append(out, Problem{part.Name, part.Reason, part.Do})
+		}
+		if slices.Contains(ground, part.Name) && part.Says != "" {
+			says = append(says, part.Name+": "+part.Says)
+		}
+	}
+	if r.Ready {
+		p.Note = strings.Join(says, ". ")
+	}
+	return out
 }
 
 // jsz holds the fields of a NATS server's answer about its streams.

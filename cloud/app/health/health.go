@@ -3,7 +3,6 @@ package health
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -26,24 +25,24 @@ import (
 	"kennel/infra/auth"
 	"kennel/infra/kit/kithttp"
 	"kennel/infra/migrations"
-	"kennel/infra/mqtt"
 	"kennel/infra/op"
 	"kennel/infra/pg"
 	"kennel/infra/telemetry"
 	"kennel/jdocs"
 )
 
-// Checks are what a process cannot work without. broker returns nil while the one at url answers.
-func Checks(b wire.Base, url string, broker func() error, revocations, metadata func(context.Context) error, more ...telemetry.Check) []telemetry.Check {
+// Checks are what a process cannot work without. servers is how many servers of the database the settings name; broker and uplink say which are used.
+func Checks(b wire.Base, servers int, broker, uplink func(context.Context) (string, error), revocations, metadata func(context.Context) error, more ...telemetry.Check) []telemetry.Check {
 	return append([]telemetry.Check{
-		{Name: "postgres", Ask: func(ctx context.Context) error { return b.Pool.Ping(ctx) }},
-		{Name: "broker", Ask: func(context.Context) error {
-			err := broker()
-			if errors.Is(err, mqtt.ErrDisconnected) {
-				err = errors.New("no connection to " + url + "; see the log")
+		{Name: "postgres", Look: func(ctx context.Context) (string, error) {
+			s, err := pg.Look(ctx, b.Pool)
+			if err != nil {
+				return "", telemetry.Advise(err, "Start Postgres, or correct postgres.dsn.")
 			}
-			return err
+			return database(s, servers, farBehind)
 		}},
+		{Name: "broker", Look: broker},
+		{Name: "uplink", Look: uplink},
 		{Name: "disk", Ask: b.Volumes.Check},
 		{Name: "revocations", Ask: revocations},
 		{Name: "release_metadata", Ask: metadata},
@@ -81,7 +80,11 @@ func Troubles(ready func() *telemetry.Readiness) func(context.Context) []alert.P
 	return func(ctx context.Context) (out []alert.Part) {
 		for _, p := range ready().Now(ctx).Parts {
 			if p.Reason != "" {
-				out = append(out, alert.Part{Name: p.Name, Failing: !p.OK, Reason: p.Reason, Since: p.Since})
+				reason := p.Reason
+				if p.Do != "" {
+					reason += ". " + p.Do
+				}
+				out = append(out, alert.Part{Name: p.Name, Failing: !p.OK, Reason: reason, Since: p.Since})
 			}
 		}
 		return out

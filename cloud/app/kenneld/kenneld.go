@@ -12,6 +12,7 @@ import (
 	"kennel/cloud/app"
 	"kennel/cloud/app/cluster"
 	"kennel/cloud/app/onebox"
+	"kennel/cloud/app/plan"
 	"kennel/infra/cli"
 	"kennel/infra/config"
 	"kennel/infra/logging"
@@ -33,7 +34,7 @@ S3 and MQTT broker.`
   kenneld -roles all -config /etc/kennel/kenneld.yaml
   kenneld -config /etc/kennel/kenneld.yaml -check-config`
 	root.AddCommand(serveCommand("serve"))
-	root.AddCommand(append(onebox.Commands(getenv), cluster.Command())...)
+	root.AddCommand(append(onebox.Commands(getenv), cluster.Command(), cluster.NATSCommand(), plan.Command())...)
 	return root
 }
 

@@ -75,6 +75,9 @@ func (l *Link) Broker(ctx context.Context, fleet *registry.Service, denied certs
 		return nil, wire.Slice{}, err
 	}
 	var s wire.Slice
+	if l.watch.members != nil || l.watch.lag != nil {
+		s.Runs = append(s.Runs, wire.Run{Name: "broker watch", Run: l.watch.run})
+	}
 	if a, ok := admin.(interface{ Run(context.Context) error }); ok {
 		s.Runs = append(s.Runs, wire.Run{Name: "broker orders", Run: a.Run})
 	}
@@ -110,6 +113,7 @@ func (l *Link) admin(ctx context.Context, fleet *registry.Service, denied certsb
 		if err != nil {
 			return nil, err
 		}
+		l.watch.members = a.Members
 		return natsAdmin{a, l.logins}, nil
 	case brokerAWSIoT:
 		return awsiot.New(ctx, l.cfg.AWSIoT)

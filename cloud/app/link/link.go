@@ -83,6 +83,7 @@ type Link struct {
 	authority *ca.Authority
 	nats      natsserver.Servers // with broker nats
 	logins    chan struct{}      // with broker nats: closed once this process answers logins, its own among them
+	watch     watch
 }
 
 // Open returns the link of this process. A process without the bridge's role still hints, so it has a connection that takes nothing in.
@@ -128,6 +129,11 @@ func (l *Link) openUplink(ctx context.Context, uplink UplinkConfig) error {
 			return err
 		}
 		l.Uplink = u
+	}
+	if q, ok := l.Uplink.(interface {
+		Lag() (int64, time.Duration, bool)
+	}); ok {
+		l.watch.lag = q.Lag
 	}
 	return nil
 }

@@ -2686,12 +2686,13 @@ type Health struct {
 	Broker            bool            `json:"broker"`
 	Disk              bool            `json:"disk"`           // false: a volume is full
 	Migrations        bool            `json:"migrations"`     // the database has what this version needs
-	Parts             []TelemetryPart `json:"parts,omitzero"` // for operators: what is wrong with which part, since when
+	Parts             []TelemetryPart `json:"parts,omitzero"` // for operators: which servers are used, what is wrong with which part, since when, and what to do
 	Postgres          bool            `json:"postgres"`
 	ReleaseMetadata   bool            `json:"release_metadata"`            // what vouches for releases can be read
 	Revocations       bool            `json:"revocations"`                 // the list of revoked identities was read
 	RobotsCertificate bool            `json:"robots_certificate,omitzero"` // and the one for original robots
 	Speech            bool            `json:"speech"`                      // true: a process works without a recogniser, and says in parts which one is down
+	Uplink            bool            `json:"uplink"`                      // robots' messages come in; parts says how many wait
 }
 
 // Count is a number of robots with a name.
@@ -3746,9 +3747,11 @@ type TalkChange struct {
 }
 
 type TelemetryPart struct {
+	Do     string    `json:"do,omitzero"`
 	OK     bool      `json:"ok"`
 	Part   string    `json:"part"`
 	Reason string    `json:"reason,omitzero"`
+	Says   string    `json:"says,omitzero"`
 	Since  time.Time `json:"since,omitzero"`
 }
 

@@ -44,6 +44,7 @@ func oneOf(words ...string) map[string]any { return map[string]any{"type": "stri
 type Health struct {
 	Postgres    bool             `json:"postgres"`
 	Broker      bool             `json:"broker"`
+	Uplink      bool             `json:"uplink"`                       // robots' messages come in; parts says how many wait
 	Disk        bool             `json:"disk"`                         // false: a volume is full
 	Revocations bool             `json:"revocations"`                  // the list of revoked identities was read
 	Metadata    bool             `json:"release_metadata"`             // what vouches for releases can be read
@@ -52,7 +53,7 @@ type Health struct {
 	Robots      bool             `json:"robots_certificate,omitempty"` // and the one for original robots
 	ACME        bool             `json:"acme,omitempty"`               // certificates come by ACME
 	Speech      bool             `json:"speech"`                       // true: a process works without a recogniser, and says in parts which one is down
-	Parts       []telemetry.Part `json:"parts,omitempty"`              // for operators: what is wrong with which part, since when
+	Parts       []telemetry.Part `json:"parts,omitempty"`              // for operators: which servers are used, what is wrong with which part, since when, and what to do
 }
 
 // PathParameter describes a parameter of routes.

@@ -165,9 +165,34 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.receive(w, r, body)
 	case "DeleteMessageBatch":
 		s.delete(w, body)
+	case "GetQueueAttributes":
+		s.attributes(w, body)
 	default:
-		s.problem(w, "operation %s: a consumer needs ReceiveMessage and DeleteMessageBatch", target)
+		s.problem(w, "operation %s: a consumer needs ReceiveMessage, DeleteMessageBatch and GetQueueAttributes", target)
 	}
+}
+
+// attributes says how many messages are there and not given out.
+func (s *Server) attributes(w http.ResponseWriter, body []byte) {
+	const waiting = "ApproximateNumberOfMessages"
+	var in struct {
+		QueueURL       string `json:"QueueUrl"`
+		AttributeNames []string
+	}
+	if err := json.Unmarshal(body, &in); err != nil || in.QueueURL != s.URL || len(in.AttributeNames) != 1 || in.AttributeNames[0] != waiting {
+		s.problem(w, "GetQueueAttributes %+v: %v", in, err)
+		return
+	}
+	n, now := 0, time.Now()
+	s.mu.Lock()
+	for _, m := range s.messages {
+		if !now.Before(m.hiddenUntil) {
+			n++
+		}
+	}
+	s.mu.Unlock()
+	w.Header().Set("Content-Type", "application/x-amz-json-1.0")
+	_ = json.NewEncoder(w).Encode(map[string]any{"Attributes": map[string]string{waiting: fmt.Sprint(n)}}) // the client continues without it
 }
 
 func refuse(w http.ResponseWriter, status int, kind, text string) {

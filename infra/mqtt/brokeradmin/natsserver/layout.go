@@ -2,6 +2,7 @@ package natsserver
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"net"
 	"os"
@@ -16,19 +17,31 @@ import (
 // routeLife is the life of the certificate between servers. Write makes another when nine tenths of it are over.
 const routeLife = 10 * 365 * 24 * time.Hour
 
-// Place says where one server of a Layout listens; each is host:port.
+// Place says where one server of a Layout is reached, and listens; each but Bind is host:port.
 type Place struct {
 	Name     string
 	MQTT     string // robots, and the cloud's MQTT connections
 	Services string // the cloud's processes
 	Cluster  string // the other servers
 	Monitor  string // the server's own status pages; "": none
+	Bind     string // the host to listen on for the first three, such as 0.0.0.0; "": theirs
+}
+
+// listens returns addr with the host to listen on.
+func (p Place) listens(addr string) string {
+	_, port, err := net.SplitHostPort(addr)
+	if p.Bind == "" || err != nil { // Config refuses it
+		return addr
+	}
+	return net.JoinHostPort(p.Bind, port)
 }
 
 // Layout is a cluster whose servers' files lie below one folder: on one machine, or to be copied to several.
 type Layout struct {
-	Dir    string // DIR/NAME/nats.conf and what it needs
-	Places []Place
+	Dir     string // DIR/NAME/nats.conf and what it needs
+	At      string // where the servers find Dir, if it is copied elsewhere; "": Dir
+	Streams string // folder for the streams on each server; "": streams in the server's folder
+	Places  []Place
 
 	Chain, Key        []byte // PEM: the servers' certificate with its chain, for the names by which clients call them
 	Devices, Services []byte // PEM: the authorities of things and of services
@@ -50,8 +63,9 @@ func (l Layout) Write(keys Keys) (files []string, err error) {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return nil, err
 		}
+		at := filepath.Join(cmp.Or(l.At, l.Dir), p.Name)
 		n := Node{
-			Name: p.Name, MQTT: p.MQTT, Services: p.Services, Monitor: p.Monitor, Cluster: p.Cluster, Dir: filepath.Join(dir, "streams"),
+			Name: p.Name, MQTT: p.listens(p.MQTT), Services: p.listens(p.Services), Monitor: p.Monitor, Cluster: p.listens(p.Cluster), Dir: cmp.Or(l.Streams, filepath.Join(at, "streams")),
 			Replicas: min(len(l.Places), 3), MaxConnections: l.MaxConnections,
 		}
 		for j, other := range l.Places {
@@ -67,8 +81,8 @@ func (l Layout) Write(keys Keys) (files []string, err error) {
 			{&n.Cert, "server.crt", l.Chain}, {&n.Key, "server.key", l.Key}, {&n.ClientCA, "clients.crt", slices.Concat(l.Devices, l.Services)},
 			{&n.ServiceCA, "services.crt", l.Services}, {&n.RouteCert, "route.crt", cert}, {&n.RouteKey, "route.key", key},
 		} {
-			*f.to = filepath.Join(dir, f.name)
-			if err := os.WriteFile(*f.to, f.b, 0o600); err != nil {
+			*f.to = filepath.Join(at, f.name)
+			if err := os.WriteFile(filepath.Join(dir, f.name), f.b, 0o600); err != nil {
 				return nil, err
 			}
 		}
