@@ -10,6 +10,7 @@ import (
 	"os"
 	"time"
 
+	"kennel/infra/api/motionwire"
 	"kennel/infra/errs"
 	"kennel/infra/kit/kithttp"
 	"kennel/infra/sockpath"
@@ -22,13 +23,17 @@ type Mind interface {
 	Play(ctx context.Context, r Request, tell func(Progress) error) (Ended, error)
 	Show(ctx context.Context, i Image) error
 	Eyes(ctx context.Context, e Eyes) error
+	// Body returns how the body is made, and the motions of its own library. An error with code "unable": it has no joints that move by motions.
+	Body(ctx context.Context) (motionwire.Body, error)
+	// Judge checks a motion for this body. The verdict has no hash.
+	Judge(ctx context.Context, d Draft) (motionwire.Verdict, error)
 	// Watch calls give with frames of the display until ctx ends or give fails. An error: this body has no display.
 	Watch(ctx context.Context, rate float64, give func(Frame) error) error
 }
 
 // Our own limits.
 const (
-	maxBody  = 128 << 10
+	maxBody  = 512 << 10
 	patience = 2 * time.Second // for a caller that does not read
 )
 
@@ -43,6 +48,8 @@ func Serve(ctx context.Context, root *os.Root, m Mind) error {
 		return struct{}{}, m.Show(ctx, i)
 	}))
 	mux.Handle("POST /eyes", ask(func(ctx context.Context, e Eyes) (struct{}, error) { return struct{}{}, m.Eyes(ctx, e) }))
+	mux.Handle("POST /body", ask(func(ctx context.Context, _ struct{}) (motionwire.Body, error) { return m.Body(ctx) }))
+	mux.Handle("POST /judge", ask(m.Judge))
 	mux.HandleFunc("POST /play", func(w http.ResponseWriter, r *http.Request) { play(w, r, m) })
 	mux.HandleFunc("POST /screen", func(w http.ResponseWriter, r *http.Request) { screen(w, r, m) })
 	ln, err := sockpath.ListenPrivate(root, SocketPath)
