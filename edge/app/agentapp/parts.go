@@ -19,6 +19,7 @@ import (
 	"kennel/edge/agent/intents"
 	"kennel/edge/agent/link"
 	"kennel/edge/agent/localapi"
+	"kennel/edge/agent/motions"
 	"kennel/edge/agent/ownership"
 	"kennel/edge/agent/parameters"
 	"kennel/edge/agent/photos"
@@ -35,6 +36,7 @@ import (
 	"kennel/edge/crash"
 	"kennel/edge/env/platform"
 	"kennel/edge/gateway"
+	"kennel/edge/mind/mindlink"
 	"kennel/edge/vectorsdk"
 	"kennel/infra/api/events"
 	"kennel/infra/api/topics"
@@ -93,6 +95,7 @@ func (a *Agent) full() []step {
 		}},
 		{"commands", nil, []maker{
 			a.newIntents,
+			a.newMotions,
 			a.newTeleop(simulator.NewClient(a.Root)),
 			a.newCommands,
 			a.newVoice,
@@ -353,9 +356,16 @@ func (a *Agent) newIntents(h *host.Host) (host.Part, error) {
 	return a.intents.Part(), nil
 }
 
+// newMotions keeps the motions of the robot's owner.
+func (a *Agent) newMotions(h *host.Host) (host.Part, error) {
+	k := motions.New(h, mindlink.NewClient(h.Dir), a.link)
+	a.playing = k.Playing
+	return k.Part(), nil
+}
+
 func (a *Agent) newTeleop(sim teleop.Simulator) maker {
 	return func(h *host.Host) (host.Part, error) {
-		return teleop.New(a.client, sim, a.link.Publish, h.Log).Part(), nil
+		return teleop.New(a.client, sim, a.link.Publish, h.Log).Playing(a.playing).Part(), nil
 	}
 }
 

@@ -37,7 +37,7 @@ func TestMotions(t *testing.T) {
 	dir := filepath.Dir(file)
 	mindtest.Start(t, dir, mindapp.Motions)
 
-	look := motionwire.Edited{V: 1, Motion: motionwire.Motion{Joints: []string{"robot.body.head.yaw"}, Keyframes: []motionwire.Keyframe{{Values: []int32{0}}, {AtMS: 400, Values: []int32{300_000}}}}}
+	look := motionwire.Edited{V: 1, Sequence: motionwire.Sequence{Joints: []string{"robot.body.head.yaw"}, Keyframes: []motionwire.Keyframe{{Values: []int32{0}}, {AtMS: 400, Values: []int32{300_000}}}}}
 	page, err := json.Marshal(look)
 	if err != nil {
 		t.Fatal(err)

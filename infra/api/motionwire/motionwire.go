@@ -102,7 +102,7 @@ type Verdict struct {
 	Kept     bool      `json:"kept"`          // it can be played
 	Why      string    `json:"why,omitempty"` // if not: the first reason, in words
 	Findings []Finding `json:"findings,omitempty"`
-	Motion   *Motion   `json:"motion,omitempty"` // as it moves the body; nil if it cannot be read
+	Motion   *Sequence `json:"motion,omitempty"` // as it moves the body; nil if it cannot be read
 	File     []byte    `json:"file,omitempty"`   // in the format of the body's own motion files
 }
 
@@ -116,8 +116,8 @@ type Finding struct {
 	Found    string `json:"found,omitempty"`
 }
 
-// Motion is a motion as it moves a body.
-type Motion struct {
+// Sequence is a motion as it moves a body.
+type Sequence struct {
 	Name      string     `json:"name"`
 	Start     string     `json:"start,omitempty"` // the posture in which it begins, and
 	Stop      string     `json:"stop,omitempty"`  // in which it ends; "": none that is known
@@ -132,21 +132,21 @@ type Keyframe struct {
 	Values []int32 `json:"values"` // micro-radian, one for each joint, with the signs of the device model
 }
 
-// Edited is a motion as a page writes it: Motion, with the version by which it is told from other forms of motions.
+// Edited is a motion as a page writes it: Sequence, with the version by which it is told from other forms of motions.
 type Edited struct {
 	V int `json:"v"`
-	Motion
+	Sequence
 }
 
 // Body is how a robot's body is made, and the motions that it knows without its owner.
 type Body struct {
-	V       int      `json:"v"`
-	Model   string   `json:"model"`
-	Ending  string   `json:"ending"` // of its motion files: "mtn"
-	Joints  []Joint  `json:"joints"`
-	Links   []Link   `json:"links"` // parents first
-	Bones   []Bone   `json:"bones"`
-	Motions []Motion `json:"motions"`
+	V       int        `json:"v"`
+	Model   string     `json:"model"`
+	Ending  string     `json:"ending"` // of its motion files: "mtn"
+	Joints  []Joint    `json:"joints"`
+	Links   []Link     `json:"links"` // parents first
+	Bones   []Bone     `json:"bones"`
+	Motions []Sequence `json:"motions"`
 }
 
 // Joint is a joint that motions move.
@@ -172,11 +172,6 @@ type Bone struct {
 	From [3]float64 `json:"from"`
 	To   [3]float64 `json:"to"`
 	Wide float64    `json:"wide"` // m
-}
-
-// PlayArgs are the arguments of the command that makes a robot play (commandwire.Play).
-type PlayArgs struct {
-	Name string `json:"name"` // of an animation as the robot lists it: "motion/sit"
 }
 
 func parse[T any](what string, b []byte, most int, version func(*T) int) (v T, err error) {
@@ -262,7 +257,7 @@ func (v *Verdict) check() error {
 	return v.Motion.check()
 }
 
-func (m *Motion) check() error {
+func (m *Sequence) check() error {
 	if len(m.Joints) > maxJoints || len(m.Keyframes) > maxFrames || len(m.Name) > maxText {
 		return fmt.Errorf("motion %.60q: %d joints, %d keyframes: want at most %d and %d", m.Name, len(m.Joints), len(m.Keyframes), maxJoints, maxFrames)
 	}

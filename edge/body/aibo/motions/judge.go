@@ -173,9 +173,9 @@ func clipped(s string) string {
 }
 
 // shownMotion returns a motion as pages have it.
-func shownMotion(f *mtn.File, motion *anim.Motion, name string) *motionwire.Motion {
+func shownMotion(f *mtn.File, motion *anim.Motion, name string) *motionwire.Sequence {
 	n := mtn.ParseName(f.Name)
-	out := &motionwire.Motion{Name: name, Start: n.Start, Stop: n.Stop, Joints: motion.Joints}
+	out := &motionwire.Sequence{Name: name, Start: n.Start, Stop: n.Stop, Joints: motion.Joints}
 	rows := int64(0)
 	for _, k := range motion.Keyframes {
 		rows += k.Rows

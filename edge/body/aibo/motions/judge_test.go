@@ -56,7 +56,7 @@ func TestJudge(t *testing.T) {
 			if !v.Kept || v.Why != "" || v.Motion == nil || string(v.File) != string(b) {
 				t.Fatalf("%v, %s: %+v", m, name, v)
 			}
-			page, err := json.Marshal(motionwire.Edited{V: 1, Motion: *v.Motion})
+			page, err := json.Marshal(motionwire.Edited{V: 1, Sequence: *v.Motion})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -100,8 +100,8 @@ func TestJudge(t *testing.T) {
 		"a joint beyond its range": {file(t, aibo.ERS7, "bow", func(f *mtn.File) {
 			f.Keyframes[1].Joints[column(f, "HEAD_YAW")] = mtn.MicroRadian(170)
 		}), CodeRange, "HEAD_YAW", "-88 to 88 degrees", true},
-		"too fast": {file(t, aibo.ERS7, "bow", func(f *mtn.File) { f.Keyframes[1].Interp = 0 }), CodeSpeed, "row", "at most", true},
-		"it falls": {mtnOf(t, written(t, "a_stand#stand_fall", back)), CodeTip, "balance", "the weight above the paws", true},
+		"too fast":                              {file(t, aibo.ERS7, "bow", func(f *mtn.File) { f.Keyframes[1].Interp = 0 }), CodeSpeed, "row", "at most", true},
+		"it falls":                              {mtnOf(t, written(t, "a_stand#stand_fall", back)), CodeTip, "balance", "the weight above the paws", true},
 		"text with a fault":                     {[]byte("mtn\nformat DRX-1000\nname a_stand#stand_x\njoints all\npose 0 HEAD_TILT=3\n"), CodeForm, "line 5", "", false},
 		"a page's motion without a joint of it": {[]byte(`{"v":1,"name":"x","joints":["robot.body.wing"],"keyframes":[{"at_ms":0,"values":[1]}]}`), CodeNone, "joints", "some of ers-7", false},
 		"a page's motion that runs backwards":   {[]byte(`{"v":1,"name":"x","joints":[],"keyframes":[{"at_ms":0,"values":[]},{"at_ms":0,"values":[]}]}`), CodeForm, "keyframe 1", "", false},
