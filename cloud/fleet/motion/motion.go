@@ -31,7 +31,7 @@ const (
 	sendTime = 3 * time.Second
 )
 
-// State is what became of an uploaded motion.
+// State says what became of an uploaded motion.
 type State string
 
 // The states.
@@ -66,7 +66,7 @@ type Repertoire struct {
 	Model string   `json:"model,omitempty"` // absent: it has not said yet that it has joints that move by motions
 	// Body is how it is made; absent in a list.
 	Body    *motionwire.Body `json:"body,omitempty"`
-	Motions []Entry         `json:"motions"`
+	Motions []Entry          `json:"motions"`
 }
 
 // Row is a motion as it is stored.
@@ -354,7 +354,7 @@ func (s *Service) Judge(ctx context.Context, id thing.ID, v motionwire.Verdict) 
 	return s.cfg.Store.Judge(ctx, id, v.Ref, v.Kept, strings.ReplaceAll(string(b), `\u0000`, "?"), made)
 }
 
-// Describe stores how a robot's body is made. b is what ParseBody read body from.
+// Describe stores how a robot's body is made. It is a motionwire.Body as JSON.
 func (s *Service) Describe(ctx context.Context, id thing.ID, body []byte) error {
 	if _, err := motionwire.ParseBody(body); err != nil {
 		return errs.Coded(errs.Invalid, "malformed", "%w", err)

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 const (
 	rex = thing.ID("aibo:00e20100") // ann's
 	bea = thing.ID("aibo:00e20101") // bob's
-	vic = thing.ID("vic:00e20102")  // nobody's
+	vic = thing.ID("vic:00e20102")  // has no owner
 )
 
 // house is the slice with two owners, and what it sends and writes down.
@@ -114,7 +114,7 @@ func (h *house) want(id thing.ID, sum string) (w motionwire.Want) {
 	return w
 }
 
-// body is what a robot says of itself.
+// body describes the robots.
 var body = motionwire.Body{V: 1, Model: "toy", Ending: "toy", Joints: []motionwire.Joint{{Name: "robot.body.head.yaw", Slot: "robot.body.head.yaw.angle"}}, Links: []motionwire.Link{{Joint: "robot.body.head.yaw", Parent: -1}},
 	Bones: []motionwire.Bone{{Link: 0, Wide: 0.1}}, Motions: []motionwire.Sequence{{Name: "sit", SpanMS: 400, Joints: []string{"robot.body.head.yaw"}, Keyframes: []motionwire.Keyframe{{Values: []int32{0}}, {AtMS: 400, Values: []int32{9}}}}}}
 
