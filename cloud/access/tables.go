@@ -168,6 +168,7 @@ var HTTP = table(append(declared(overHTTP), []Rule{
 	{Name: "GET /my/robots/{thing}/settings", Roles: owners, Own: true, Page: true},
 	{Name: "POST /my/robots/{thing}/settings", Roles: owners, Own: true, Page: true, Plain: true},
 	{Name: "GET /my/robots/{thing}/life", Roles: owners, Own: true, Page: true},
+	{Name: "GET /my/robots/{thing}/motions", Roles: owners, Own: true, Page: true},
 	{Name: "GET /my/live", Roles: owners, Page: true},
 	{Name: "GET /my/privacy", Roles: owners, Page: true},
 	{Name: "POST /my/privacy/events", Roles: owners, Page: true, Plain: true},

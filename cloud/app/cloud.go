@@ -183,9 +183,7 @@ func (c *Cloud) wire(ctx context.Context) error {
 	if c.uploads, uploadSlice, err = identity.WireUploads(b, owners, robots, steps, cfg.S3.Bucket, cfg.Robots.S3Domains, cfg.Uploads.KeepDays); err != nil {
 		return err
 	}
-	c.Identity, err = identity.Wire(ctx, b, cfg.identity(), identity.Needs{
-		Authority: c.ca, Link: l, Registry: robots, Accounts: c.Accounts, Owners: owners, Docs: docs, Uploads: c.uploads, Steps: steps,
-	})
+	c.Identity, err = identity.Wire(ctx, b, cfg.identity(), identity.Needs{Authority: c.ca, Link: l, Registry: robots, Accounts: c.Accounts, Owners: owners, Docs: docs, Uploads: c.uploads, Steps: steps})
 	if err != nil {
 		return err
 	}
@@ -206,6 +204,7 @@ func (c *Cloud) wire(ctx context.Context) error {
 	if c.orders, err = orders.Wire(b, l, robots, cohorts, docs, orders.Devices{DevicesConfig: cfg.Devices, Releases: releases, Identify: c.Identity.Peers.Identify}, voices.Speech); err != nil {
 		return err
 	}
+	motions, motionSlice := orders.Motions(b, l, owners.Service, c.orders.Commands)
 	troubles := health.Troubles(func() *telemetry.Readiness { return c.ready })
 	alarms, alertSlices, err := health.Wire(b, events.Service, cfg.Events.KeepDays, robots, cohorts, troubles)
 	if err != nil {
@@ -218,9 +217,9 @@ func (c *Cloud) wire(ctx context.Context) error {
 	// The order is the one in which personal data is erased: first what acts for a person, then what is left of it. What robots sent while they
 	// were the person's goes before the owner slice forgets when that was, and after the documents, whose erasure robots are told of.
 	c.slices = slices.Concat(c.Identity.Slices, c.orders.Slices, wire.Slices{docSlice}, eventSlices, alertSlices, voiceSlices, releaseSlices, fleet.Wire(b, cohorts, robots, c.readiness()), wire.Slices{
-		orders.Choices(b, owners.Service), vitalSlice, webhookSlice, ownerSlice, uploadSlice, mailSlice, accountSlice, registrySlice, lookSlice, orders.WireRollouts(b, l, robots, cohorts, releases),
+		orders.Choices(b, owners.Service), motionSlice, vitalSlice, webhookSlice, ownerSlice, uploadSlice, mailSlice, accountSlice, registrySlice, lookSlice, orders.WireRollouts(b, l, robots, cohorts, releases),
 		c.wireIntake(events, records.Intake{Allowed: owners.Allowed, Consent: owners.Files, Robots: robots, Door: watched.Door}), originalswire.Documents(b, docs.Robots, docs.Personal, c.Identity.Tokens, c.Accounts.Audit), doorSlice,
-		people.WirePages(b, c.Accounts, owners, c.Identity.Tokens, robots, docs, c.uploads.Logs, voices.Audio, voices.Answers, releases.Service, c.orders.Says),
+		people.WirePages(b, c.Accounts, owners, c.Identity.Tokens, robots, docs, c.uploads.Logs, voices.Audio, voices.Answers, releases.Service, c.orders.Says, motions),
 		originalswire.Wire(b, cfg.door(), c.ca, robots, func() wire.Slices { return c.slices }),
 	})
 	c.owners, c.link, c.watched, c.releases, c.speech = owners, l, watched, releases, hearing

@@ -257,6 +257,8 @@ func (w *wired) plant(t *testing.T, p *person) {
 		{`INSERT INTO speech_session (thing, at, session, kind, language, firmware, encoding, recognizer, intent, confidence, failed, why, audio_ms, took_ms, skip_das)
 			VALUES ($1, now(), 's1', 'intent', 'en-US', '', 'pcm', '', '', 0, 'match', $2, 1, 1, false)`, []any{rex, p.word("why")}},
 		{`INSERT INTO intent_custom (thing, name, phrases, languages, reaction, overrides, created, by_whom) VALUES ($1, $2, ARRAY['call ' || $2::text], '{}', '', '{}', now(), 'staff')`, []any{rex, p.word("friend")}},
+		{`INSERT INTO motion_file (thing, name, sha256, file, judged, verdict) VALUES ($1, 'hop', '', convert_to($2, 'UTF8'), true, json_build_object('v', 1, 'name', 'hop', 'why', $2::text)::text)
+			ON CONFLICT (thing, name) DO UPDATE SET uploaded = now(), file = excluded.file, verdict = excluded.verdict`, []any{rex, p.word("motion")}},
 		{`INSERT INTO registry_step (thing, name, ok, code, first, last, times, peer, version, detail) VALUES ($1, 'test', true, '', now(), now(), 1, $2, '', '') ON CONFLICT (thing, name, ok, code) DO UPDATE SET peer = excluded.peer, last = excluded.last`, []any{rex, p.word("peer")}},
 		{`INSERT INTO webhook_hook (id, url, kinds, filter, secret, note, by_whom, created, disabled) VALUES ('00000000-0000-4000-8000-000000000001', 'https://example.org', '{}', '', '', '', 'staff', now(), now()) ON CONFLICT DO NOTHING`, nil},
 		{`INSERT INTO webhook_delivery (hook, event, kind, thing, body, created, state, next_at) VALUES ('00000000-0000-4000-8000-000000000001', gen_random_uuid(), 'problem.raised', $1, convert_to(json_build_object('says', $2::text)::text, 'UTF8'), now(), 'done', now())`,

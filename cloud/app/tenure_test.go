@@ -42,7 +42,7 @@ var impersonal = map[string]string{
 	"operators' own":                                                           "account_former alert_ack alert_crossed alert_found alert_gone alert_mail alert_part alert_rule alert_silence alert_threshold bulk_item bulk_job cohort_saved ready_record storage_usage webhook_hook webhook_problem",
 	"releases, and which robot runs which":                                     "artifact_archive artifact_channel ota_desired ota_release ota_round ota_status rollout_member rollout_rollout rollout_turn rollout_zone vouch_metadata",
 	"the identity of the robot, the same for every owner":                      "certs_batch certs_certificate certs_claim certs_factory_change certs_factory_revoked certs_revocation certs_waiting ddi_device door_stranger originals_turn owner_code owner_thing token_key token_session_certificate",
-	"the condition of the robot, in numbers and fixed words":                   "das_last das_range intake_usage registry_facet registry_presence registry_thing registry_words sts_usage command_due",
+	"the condition of the robot, in numbers and fixed words":                   "motion_body motion_robot das_last das_range intake_usage registry_facet registry_presence registry_thing registry_words sts_usage command_due",
 	"sums and words that name no robot":                                        "crash_symbols das_day das_group das_heard das_name das_unkeyed speech_day speech_words",
 	"a note of what is to be erased":                                           "das_erased",
 	"gone within a minute; cloud/fleet/liveview shows an owner none of before": "robot_look",
@@ -204,7 +204,7 @@ func (w *wired) ids(t *testing.T, p *person) map[string][]string {
 			t.Fatal(path, err)
 		}
 	}
-	out := map[string][]string{"{doc}": {string(jdocs.AccountSettings), string(jdocs.RobotSettings)}}
+	out := map[string][]string{"{name}": {"hop"}, "{doc}": {string(jdocs.AccountSettings), string(jdocs.RobotSettings)}}
 	for v := range 30 {
 		out["{version}"] = append(out["{version}"], fmt.Sprint(v+1))
 	}

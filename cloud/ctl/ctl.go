@@ -47,7 +47,7 @@ func Command() *cobra.Command {
 	_ = root.MarkPersistentFlagDirname("onebox")
 	_ = root.MarkPersistentFlagFilename("ca", "pem", "crt")
 	group(root, a.login(), a.logout(), a.password(), a.passkeys(), a.second(), a.account(), a.my(), a.operators(), a.audit(), a.fleet(), a.health(),
-		a.robots(), a.robot(), a.cohorts(), a.batches(), a.jdocs(), a.events(), a.experiments(), a.logs(), a.crashes(), a.diag(), a.commands(), a.releases(), a.channels(), a.rollout(), a.webhooks(), a.alerts(), a.intent(), a.voice(), a.speech(),
+		a.robots(), a.robot(), a.cohorts(), a.batches(), a.jdocs(), a.motions(), a.events(), a.experiments(), a.logs(), a.crashes(), a.diag(), a.commands(), a.releases(), a.channels(), a.rollout(), a.webhooks(), a.alerts(), a.intent(), a.voice(), a.speech(),
 		a.doctor(), a.check(), a.rawAPI(), a.mcp())
 	a.addDeclared(root, client.Commands)
 	return root

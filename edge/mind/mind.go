@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"kennel/edge/anim/clip"
@@ -18,10 +18,11 @@ import (
 	"kennel/edge/face"
 	"kennel/edge/mind/mindlink"
 	"kennel/edge/robot/claim"
+	"kennel/infra/api/motionwire"
 	"kennel/infra/errs"
 )
 
-// Config configures a Mind. All but Motion, Seed and Sound is required.
+// Config configures a Mind. All but Motions, Seed and Sound is required.
 type Config struct {
 	Core    *coreclient.Client
 	Program string // its name, as robotd knows it
@@ -30,10 +31,27 @@ type Config struct {
 	Log     *slog.Logger
 	Now     func() time.Duration // CLOCK_MONOTONIC, as robotd's
 	Seed    uint64
-	// Motion does a motion of the body's own library until it has ended; tell hears what begins. nil: the body has none.
-	Motion func(ctx context.Context, name string, tell func(string)) error
-	// Sound configures what the robot plays and says.
-	Sound Sound
+	Motions Motions // nil: no body has any
+	Sound   Sound   // what the robot plays and says
+}
+
+// Motions are the motions that a body does by its joints: those of its own library, and those that its owner uploaded. The methods are safe for concurrent use.
+type Motions interface {
+	// List returns them by their names, without motionwire.Prefix. An error with code "unable": the body has none.
+	List(ctx context.Context) ([]mindlink.Clip, error)
+	// Plan returns how a motion is done from where the body is now. An error says why it is not.
+	Plan(ctx context.Context, name string) (Planned, error)
+	// Body returns how the body is made, and its library. An error with code "unable": it has no joints that move by motions.
+	Body(ctx context.Context) (motionwire.Body, error)
+	// Judge checks a motion for this body.
+	Judge(ctx context.Context, name string, file []byte) (motionwire.Verdict, error)
+}
+
+// Planned is a motion that the body can do now.
+type Planned struct {
+	Span time.Duration
+	// Do does it until it has ended; the error says why it ended early.
+	Do func(ctx context.Context, p claim.Priority) error
 }
 
 // Mind plays. It is a mindlink.Mind, safe for concurrent use while Run runs.
@@ -231,9 +249,17 @@ func (m *Mind) List(ctx context.Context) (l mindlink.List, err error) {
 		c := m.cfg.Library.Clips[name]
 		l.Clips = append(l.Clips, mindlink.Clip{Name: name, SpanMS: c.Span().Milliseconds(), Tracks: c.Parts().Names()})
 	}
+	own, err := m.motions(ctx)
+	if err != nil {
+		return l, err
+	}
+	for _, c := range own {
+		c.Name = motionwire.Prefix + c.Name
+		l.Clips = append(l.Clips, c)
+	}
 	l.Triggers = slices.Sorted(maps.Keys(m.cfg.Library.Triggers))
 	for _, name := range slices.Sorted(maps.Keys(m.cfg.Moods)) {
-		if w, ok := m.cfg.Moods.Way(name, b.all); ok && (w.Motion == "" || m.cfg.Motion != nil) {
+		if w, ok := m.cfg.Moods.Way(name, b.all); ok && (w.Motion == "" || m.cfg.Motions != nil) {
 			l.Moods = append(l.Moods, mindlink.Mood{Name: name, Trigger: w.Trigger, Motion: w.Motion})
 		}
 	}
@@ -301,9 +327,12 @@ func (m *Mind) Play(ctx context.Context, r mindlink.Request, tell func(mindlink.
 		case !ok:
 			return e, errs.Coded(errs.NotFound, "not_found", "mood %.60q: this body has no way to show it; list says which there are", r.Mood)
 		case w.Motion != "":
-			return m.move(ctx, b, w.Motion, r, tell)
+			return m.move(ctx, w.Motion, r, tell)
 		}
 		r.Trigger = w.Trigger
+	}
+	if name, is := strings.CutPrefix(r.Clip, motionwire.Prefix); is {
+		return m.move(ctx, name, r, tell)
 	}
 	return m.play(ctx, b, r, tell)
 }
@@ -476,44 +505,6 @@ func (m *Mind) follow(ctx context.Context, t *turn, b mindlink.Began, tell func(
 			}
 		}
 	}
-}
-
-// move does a motion of the body's own library.
-func (m *Mind) move(ctx context.Context, b *body, name string, r mindlink.Request, tell func(mindlink.Progress) error) (e mindlink.Ended, err error) {
-	if m.cfg.Motion == nil {
-		return e, errs.Coded(errs.Invalid, "unable", "motion %.60q: this body has no library of motions", name)
-	}
-	run, cancel := context.WithCancel(ctx)
-	defer cancel()
-	t := &turn{name: name, program: r.Program, level: levels[r.Level], cancel: cancel, ended: make(chan ending, 1)}
-	inerr := m.in(ctx, func(now time.Duration) {
-		if err = m.mayNow(&r, t.level); err != nil {
-			return
-		}
-		if m.turn != nil {
-			m.end(now, ending{why: name + " plays instead", by: r.Program})
-		}
-		if t.lock, err = m.locks.Take(name, t.level, motors); err == nil {
-			m.turn = t
-		}
-	})
-	if err = cmp.Or(inerr, err); err != nil {
-		return e, err
-	}
-	moved := make(chan struct{})
-	go func() {
-		defer close(moved)
-		err := m.cfg.Motion(run, name, func(string) {})
-		end := ending{done: err == nil}
-		if err != nil {
-			end.why = fmt.Sprint(coreError(err))
-		}
-		_ = m.in(context.WithoutCancel(ctx), func(now time.Duration) { m.stop(now, t, end) })
-	}()
-	end, at := m.follow(ctx, t, mindlink.Began{Clip: name}, tell)
-	cancel()
-	<-moved
-	return ended(t, end, at, nil), nil
 }
 
 // Hear takes the messages of robotd, beside the client's Handle. It does not block.

@@ -24,6 +24,7 @@ import (
 	"kennel/edge/mind/mindlink"
 	"kennel/edge/robot"
 	"kennel/edge/robot/claim"
+	"kennel/infra/api/motionwire"
 	"kennel/infra/errs"
 	"kennel/infra/testwait"
 )
@@ -109,14 +110,8 @@ func newStage(t *testing.T, s mind.Sound, more ...robot.Part) *desk {
 	ready := make(chan struct{})
 	core := connect("mindd", func(msg corelink.Message) { <-ready; m.Hear(msg) })
 	m, err = mind.New(mind.Config{Core: core, Sound: s, Program: "mindd", Library: l, Log: slog.New(slog.DiscardHandler), Now: monoclock.Now,
-		Moods: repertoire.Moods{"glad": {{With: "robot.body.tail", Motion: "wag"}, {With: "robot.body.head", Trigger: "Nod"}}, "sad": {{With: "robot.body.tail", Motion: "droop"}}},
-		Motion: func(ctx context.Context, name string, _ func(string)) error {
-			if name == "wag" {
-				return nil
-			}
-			<-ctx.Done()
-			return ctx.Err()
-		}})
+		Moods:   repertoire.Moods{"glad": {{With: "robot.body.tail", Motion: "wag"}, {With: "robot.body.head", Trigger: "Nod"}}, "sad": {{With: "robot.body.tail", Motion: "droop"}}},
+		Motions: motions{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,6 +133,34 @@ func newStage(t *testing.T, s mind.Sound, more ...robot.Part) *desk {
 	}
 	testwait.Until(t, patience, "the socket of mindd", func() error { _, err := d.List(ctx); return err })
 	return d
+}
+
+// motions are those of a body that has two: wag ends at once, droop never does; fall is refused.
+type motions struct{}
+
+func (motions) List(context.Context) ([]mindlink.Clip, error) {
+	return []mindlink.Clip{{Name: "droop", SpanMS: 900, Tracks: []string{"joints"}}, {Name: "wag", SpanMS: 700, Tracks: []string{"joints"}}}, nil
+}
+
+func (motions) Plan(_ context.Context, name string) (p mind.Planned, err error) {
+	switch name {
+	case "wag":
+		return mind.Planned{Span: 700 * time.Millisecond, Do: func(context.Context, claim.Priority) error { return nil }}, nil
+	case "droop":
+		return mind.Planned{Span: 900 * time.Millisecond, Do: func(ctx context.Context, _ claim.Priority) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}}, nil
+	}
+	return p, errs.Coded(errs.Conflict, "refused", "motion %s: it would fall", name)
+}
+
+func (motions) Body(context.Context) (motionwire.Body, error) {
+	return motionwire.Body{V: 1, Model: "toy"}, nil
+}
+
+func (motions) Judge(_ context.Context, name string, file []byte) (motionwire.Verdict, error) {
+	return motionwire.Verdict{V: 1, Ref: motionwire.Ref{Name: name}, Kept: len(file) > 3}, nil
 }
 
 var display = robot.Part{Path: "body.head.display", Is: []string{"VideoOut"}}
@@ -416,7 +439,7 @@ func TestMoods(t *testing.T) {
 		t.Error(err)
 	}
 	l, err := d.List(d.ctx)
-	if err != nil || len(l.Moods) != 1 || l.Moods[0] != (mindlink.Mood{Name: "glad", Trigger: "Nod"}) || !slices.Contains(l.Lacks, "display") || len(l.Clips) != 5 {
+	if err != nil || len(l.Moods) != 1 || l.Moods[0] != (mindlink.Mood{Name: "glad", Trigger: "Nod"}) || !slices.Contains(l.Lacks, "display") || len(l.Clips) != 6 || l.Clips[4].Name != "motion/droop" {
 		t.Errorf("%+v, %v", l, err)
 	}
 
@@ -424,6 +447,24 @@ func TestMoods(t *testing.T) {
 	began, ended = d.play(t, d.ctx, mindlink.Request{Mood: "glad", Program: "a"})
 	if e := <-ended; began.Clip != "wag" || e.Outcome != mindlink.Done {
 		t.Errorf("%+v, %+v", began, e)
+	}
+	began, ended = d.play(t, d.ctx, mindlink.Request{Clip: "motion/wag", Loops: 3, Program: "a"})
+	if e := <-ended; began.Clip != "motion/wag" || began.SpanMS != 2100 || e.Outcome != mindlink.Done {
+		t.Errorf("%+v, %+v", began, e)
+	}
+	if _, err := d.Play(d.ctx, mindlink.Request{Clip: "motion/fall", Program: "a"}, nil); errs.CodeOf(err) != "refused" || errs.KindOf(err) != errs.Conflict {
+		t.Error(err)
+	}
+	if b, err := d.Body(d.ctx); err != nil || b.Model != "toy" {
+		t.Errorf("%+v, %v", b, err)
+	}
+	if v, err := d.Judge(d.ctx, mindlink.Draft{Name: "hop", File: []byte("a hop")}); err != nil || !v.Kept || v.Name != "hop" {
+		t.Errorf("%+v, %v", v, err)
+	}
+	for _, draft := range []mindlink.Draft{{Name: "../hop"}, {Name: "hop", File: make([]byte, motionwire.MaxFile+1)}} {
+		if _, err := d.Judge(d.ctx, draft); errs.KindOf(err) != errs.Invalid {
+			t.Errorf("%.40q of %d bytes: %v", draft.Name, len(draft.File), err)
+		}
 	}
 	_, ended = d.play(t, d.ctx, mindlink.Request{Mood: "sad", Program: "a"})
 	began, next := d.play(t, d.ctx, mindlink.Request{Trigger: "Nod", Program: "a"})

@@ -16,8 +16,8 @@ import (
 	"kennel/infra/runner"
 )
 
-// Motions makes a Config.Motion for the robot at the other end of a connection.
-type Motions func(*corelink.Client, *coreclient.Client) func(ctx context.Context, name string, tell func(string)) error
+// NewMotions makes the Motions of the robot in a folder, whose robotd is at the other end of a connection; it may return nil.
+type NewMotions func(*os.Root, *corelink.Client, *coreclient.Client) Motions
 
 // Notice returns a text to show instead of the eyes, such as a code, and words about it; "": none. It is called twice a second.
 type Notice func() (big, words string)
@@ -25,7 +25,7 @@ type Notice func() (big, words string)
 // Own lists what a robot's character has besides Kennel's animations.
 type Own struct {
 	Seed    uint64 // of blinks and choices
-	Motions Motions
+	Motions NewMotions
 	Notices []Notice // the first that returns a text is shown
 	// Color returns the colour of the eyes that the owner chose; false: none. It is called twice a second. nil: the usual colour.
 	Color func() (face.Color, bool)
@@ -48,7 +48,7 @@ func Serve(ctx context.Context, log *slog.Logger, root *os.Root, own Own) error 
 	link := corelink.NewClient(root.Name(), corelink.WithHello(corelink.Hello{Program: mindlink.Program, Version: version.String(), PID: uint32(os.Getpid())}))
 	core := coreclient.New(link)
 	m, err := New(Config{Core: core, Program: mindlink.Program, Library: library, Moods: moods, Log: log, Now: monoclock.Now, Seed: own.Seed,
-		Motion: own.Motions(link, core), Sound: own.Sound})
+		Motions: own.Motions(root, link, core), Sound: own.Sound})
 	if err != nil {
 		return err
 	}

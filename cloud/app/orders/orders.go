@@ -16,9 +16,13 @@ import (
 	"kennel/cloud/fleet/command"
 	"kennel/cloud/fleet/command/commandapi"
 	"kennel/cloud/fleet/command/commandpg"
+	"kennel/cloud/fleet/motion"
+	"kennel/cloud/fleet/motion/motionapi"
+	"kennel/cloud/fleet/motion/motionpg"
 	"kennel/cloud/fleet/registry"
 	"kennel/cloud/identity/owner"
 	"kennel/cloud/identity/owner/ownerpg"
+	"kennel/cloud/page"
 	"kennel/cloud/updates/artifact/artifactapi"
 	"kennel/cloud/updates/hawkbit/hawkbitapi"
 	"kennel/cloud/updates/rollout/rolloutapi"
@@ -26,8 +30,10 @@ import (
 	"kennel/cloud/voice/intents/intentsapi"
 	"kennel/cloud/voice/intents/intentswire"
 	"kennel/cloud/wire"
+	"kennel/infra/errs"
 	"kennel/infra/jobs"
 	"kennel/infra/op"
+	"kennel/infra/thing"
 	"kennel/jdocs"
 	"kennel/ota/otaapi"
 	"kennel/ota/otapg"
@@ -117,12 +123,37 @@ func wireBulk(b wire.Base, robots *registry.Service, cohorts *cohort.Service, co
 	}
 }
 
+// Motions wires the motions that people upload for robots. The slice comes after the documents, as Choices does.
+func Motions(b wire.Base, l *link.Link, owners *owner.Service, commands *command.Service) (*motion.Service, wire.Slice) {
+	store, whose := motionpg.New(b.Pool), owner.NewWhose(ownerpg.New(b.Pool))
+	svc := motion.New(motion.Config{Store: store, Commands: commands, Send: l.Send, Log: b.Log, Since: func(ctx context.Context, id thing.ID) (time.Time, error) {
+		t, err := whose.Tenure(ctx, id)
+		if errs.KindOf(err) == errs.NotFound {
+			return time.Time{}, nil
+		}
+		return t.Since, err
+	}})
+	return svc, wire.Slice{
+		Requests: motionapi.Handlers(svc),
+		Operations: func(d wire.Doors) wire.Operations {
+			return motionapi.Operations(svc, motionapi.Config{Known: d.Known, Audit: d.Audit})
+		},
+		Pages: []page.Extra{motionapi.Page(svc)},
+		Personal: []wire.Holding{{Name: "motions", Keeps: []string{"motion_file"}, Data: owner.Filed{Held: owner.Held{Kind: "motions", Owners: owners, List: store.Of, Drop: store.Drop}, Each: store.Files},
+			Ended: func(ctx context.Context, t owner.Tenure) error {
+				_, err := store.Drop(ctx, t.Stretch(time.Now()))
+				return err
+			}}},
+	}
+}
+
 // Operations lists the operations of commands, releases and rollouts, for their declarations alone.
 func Operations() op.List {
 	return slices.Concat(
 		commandapi.Operations(nil, commandapi.Config{}),
 		bulkapi.Operations(nil, nil),
 		intentsapi.Operations(nil, intentsapi.Config{}),
+		motionapi.Operations(nil, motionapi.Config{}),
 		otaapi.Operations(nil, nil),
 		artifactapi.Operations(nil, nil),
 		tufrepoapi.Operations(nil, nil),

@@ -19,9 +19,9 @@ import (
 )
 
 // WirePages wires the pages of owners.
-func WirePages(b wire.Base, a Accounts, owners Owners, tokens *token.Service, robots *registry.Service, docs records.Documents, logs companion.Logs, audio companion.Recordings, answers companion.Answers, updates companion.Updates, says companion.Says) wire.Slice {
+func WirePages(b wire.Base, a Accounts, owners Owners, tokens *token.Service, robots *registry.Service, docs records.Documents, logs companion.Logs, audio companion.Recordings, answers companion.Answers, updates companion.Updates, says companion.Says, motions companion.Motions) wire.Slice {
 	return wire.Slice{Routes: func(mux *http.ServeMux, d wire.Doors) error {
-		return companion.Mount(mux, companion.Config{Robots: owners, Tokens: tokens, Fleet: robots, Docs: docs.People, Logs: logs, Recordings: audio, Answers: answers, Updates: updates, Says: says, Places: places.Names(),
+		return companion.Mount(mux, companion.Config{Robots: owners, Tokens: tokens, Fleet: robots, Docs: docs.People, Logs: logs, Recordings: audio, Answers: answers, Updates: updates, Says: says, Motions: motions, Places: places.Names(),
 			PasskeySites: a.Passkeys.Sites(),
 			People:       ownPages{accountapi.Browser{In: a.SignIn, Log: b.Log}, a.People, a.Privacy, a.Keys}, Audit: d.Audit, Log: b.Log})
 	}}

@@ -110,6 +110,8 @@ type Robot struct {
 	Motion   *live.Motion `json:"motion,omitempty"`
 	// World is where the robot really is, as its simulator says; absent: it is none that is simulated, or the map is not known yet.
 	World *live.World `json:"world,omitempty"`
+	// Playing is the animation or motion that it plays for a person; absent: none.
+	Playing *live.Playing `json:"playing,omitempty"`
 }
 
 // Device is one of the tree.
@@ -148,6 +150,7 @@ func robot(id thing.ID, f Frame) Robot {
 	}
 	at := f.At.UTC()
 	r.Received, r.AgeMS, r.Body, r.Motion = &at, f.Age.Milliseconds(), f.Tree.Body, f.Frame.Motion
+	r.Playing = f.Frame.Playing
 	if w := f.Frame.World; w != nil && w.Map != nil {
 		r.World = w
 	}

@@ -1464,6 +1464,33 @@ func (c Client) GetThingsThingLogsLog(ctx context.Context, thing string, log str
 	return ask[Contents](ctx, c, "GET", "/v1/things/"+url.PathEscape(thing)+"/logs/"+url.PathEscape(log)+"?"+q.Encode(), nil)
 }
 
+// GetThingsThingMotionsQuery is the query of GET /v1/things/{thing}/motions; nil leaves a parameter out.
+type GetThingsThingMotionsQuery struct {
+	Full *string // With how the body is made, and the keyframes of each motion.
+}
+
+// Encode returns the query as a URL has it.
+func (q GetThingsThingMotionsQuery) Encode() string {
+	v := url.Values{}
+	put(v, "full", q.Full)
+	return v.Encode()
+}
+
+// GetThingsThingMotions is GET /v1/things/{thing}/motions: List the motions of a robot: its library's, and those that were uploaded, with what the robot found in them.
+func (c Client) GetThingsThingMotions(ctx context.Context, thing string, q GetThingsThingMotionsQuery) (Reply[Repertoire], error) {
+	return ask[Repertoire](ctx, c, "GET", "/v1/things/"+url.PathEscape(thing)+"/motions"+"?"+q.Encode(), nil)
+}
+
+// DeleteThingsThingMotionsName is DELETE /v1/things/{thing}/motions/{name}: Delete an uploaded motion.
+func (c Client) DeleteThingsThingMotionsName(ctx context.Context, thing string, name string) (Reply[None], error) {
+	return ask[None](ctx, c, "DELETE", "/v1/things/"+url.PathEscape(thing)+"/motions/"+url.PathEscape(name), nil)
+}
+
+// GetThingsThingMotionsName is GET /v1/things/{thing}/motions/{name}: Show a motion with its joints and keyframes, and what the robot found in it.
+func (c Client) GetThingsThingMotionsName(ctx context.Context, thing string, name string) (Reply[Entry], error) {
+	return ask[Entry](ctx, c, "GET", "/v1/things/"+url.PathEscape(thing)+"/motions/"+url.PathEscape(name), nil)
+}
+
 // GetThingsThingOtaQuery is the query of GET /v1/things/{thing}/ota; nil leaves a parameter out.
 type GetThingsThingOtaQuery struct {
 	Limit *int64 // Maximum number of results.
@@ -1494,6 +1521,11 @@ func (c Client) DeleteThingsThingOwner(ctx context.Context, thing string, in Rel
 // GetThingsThingOwner is GET /v1/things/{thing}/owner: Show a robot's owner and earlier owners.
 func (c Client) GetThingsThingOwner(ctx context.Context, thing string) (Reply[OwnerOwner], error) {
 	return ask[OwnerOwner](ctx, c, "GET", "/v1/things/"+url.PathEscape(thing)+"/owner", nil)
+}
+
+// PostThingsThingPlay is POST /v1/things/{thing}/play: Make a robot play a motion, or another animation that it lists. The returned command gets one result when it has ended.
+func (c Client) PostThingsThingPlay(ctx context.Context, thing string, in PlayWish) (Reply[Command], error) {
+	return ask[Command](ctx, c, "POST", "/v1/things/"+url.PathEscape(thing)+"/play", in)
 }
 
 // PostThingsThingRelease is POST /v1/things/{thing}/release: Release a robot's key, so that it can enrol with another. The answer has a new claim secret, shown only once.
@@ -1805,6 +1837,9 @@ var Commands = []Declared{
 	{"jdocs diff THING DOC FROM TO", "Compare two versions of a document", "", "jdocs diff vic:00e20100 vic.RobotSettings 3 7", "FIELD; BEFORE; AFTER", "", "", "", "GET", "/v1/things/{thing}/jdocs/{doc}/diff", []Parameter{{"query", "from", "Earlier version.", "string", []string(nil)}, {"query", "to", "Later version.", "string", []string(nil)}}},
 	{"jdocs history THING DOC -limit=20", "List a document's versions: who changed it, and when", "", "jdocs history vic:00e20100 vic.RobotSettings -limit 5", "VERSION=.doc_version; CHANGED=.at; BY; DOCUMENT={{if .deleted}}(deleted){{else}}{{.jdoc}}{{end}}", "", "", "", "GET", "/v1/things/{thing}/jdocs/{doc}/history", []Parameter{{"query", "limit", "Maximum number of results.", "integer", []string(nil)}}},
 	{"logs list THING -name -day -version -kind -reason -after -limit=100", "List logs of a robot, or of all robots, the newest first", "", "logs list vic:00e20100\nlogs list vic:00e20100 -day 2026-05-06 -name engine\nlogs list -version 2.0.1 -reason fault-914", "LOG=.id; THING; NAME; SIZE=bytes .size; UPLOADED=.at; REASON=or .reason .kind; RELEASE=or .os `–`; EXPIRES", "", "", "", "GET", "/v1/things/{thing}/logs", []Parameter{{"query", "name", "Only logs whose name contains this (case-insensitive).", "string", []string(nil)}, {"query", "day", "Only logs uploaded on this day (UTC), such as 2026-05-06.", "string", []string(nil)}, {"query", "version", "Only logs of robots whose version begins with this.", "string", []string(nil)}, {"query", "kind", "Only logs of this kind: diagnostics, fault, log or snapshot.", "string", []string(nil)}, {"query", "reason", "Only logs sent for this reason, such as request or fault-914.", "string", []string(nil)}, {"query", "after", "Continue after the log with this id.", "string", []string(nil)}, {"query", "limit", "Maximum number of results.", "integer", []string(nil)}}},
+	{"motions list THING", "List the motions that a robot can do", "", "motions list aibo:00e20100", "model=or .model `not known yet`\nmotions: MOTION=.name; FROM={{if .own}}upload{{else}}Kennel{{end}}; MS=or .span_ms 0; STATE; WHY?", "", "", "", "GET", "/v1/things/{thing}/motions", []Parameter{{"query", "full", "With how the body is made, and the keyframes of each motion.", "string", []string{"true", "false"}}}},
+	{"motions delete THING NAME", "Delete an uploaded motion", "", "motions delete aibo:00e20100 nod_twice", "", "motion {{.NAME}} deleted", "", "", "DELETE", "/v1/things/{thing}/motions/{name}", []Parameter{}},
+	{"motions show THING NAME", "Show what a robot found in a motion", "", "motions show aibo:00e20100 nod_twice", "motion=.name; state=.state; why=or .why `nothing`\nfindings: SEVERITY; CODE; WHAT; EXPECTED?; FOUND?", "", "", "", "GET", "/v1/things/{thing}/motions/{name}", []Parameter{}},
 	{"releases show THING -limit=20", "Show a robot's target release and the results of its updates", "", "", "thing; target=.desired.release; since=.desired.since; installs first?=.first\n=\nhistory: RECEIVED; PHASE; RELEASE; RUNNING; CODE; REASON", "", "", "", "GET", "/v1/things/{thing}/ota", []Parameter{{"query", "limit", "Maximum number of results.", "integer", []string(nil)}}},
 	{"robots disown THING -reason!", "Remove a robot's owner, for owners who cannot do it themselves", "", "robots disown vic:00e20100 -reason 'sold, the seller cannot be reached (case 17)'", "", "{{.THING}} has no owner", "", "", "DELETE", "/v1/things/{thing}/owner", []Parameter{{"body", "reason", "for the audit log", "string", []string(nil)}}},
 	{"robots release THING -reason!", "Let a robot enrol with another key, and print its new claim secret", "For a robot that was wiped, has another board, or was revoked by mistake. Its certificates are revoked, and the old key is never accepted\nagain. The secret is shown only once; put it into the robot.", "robots release vic:00e20100 -reason \"board replaced\"", "thing; secret", "", "", "", "POST", "/v1/things/{thing}/release", []Parameter{{"body", "reason", "for the audit log", "string", []string(nil)}}},
@@ -2044,6 +2079,13 @@ type Body struct {
 	Model        string  `json:"model,omitzero"`
 	OnCharger    bool    `json:"on_charger"`
 	TemperatureC float64 `json:"temperature_c"`
+}
+
+type Bone struct {
+	From []float64 `json:"from"`
+	Link int64     `json:"link"`
+	To   []float64 `json:"to"`
+	Wide float64   `json:"wide"`
 }
 
 // Boot says which events came of one boot of a robot.
@@ -2514,6 +2556,21 @@ type Enroll struct {
 	Thing        string `json:"thing"`
 }
 
+// Entry is a motion of a robot.
+type Entry struct {
+	Findings []Finding `json:"findings,omitzero"`
+	Motion   *Sequence `json:"motion,omitzero"` // Motion is its joints and keyframes; absent in lists, and for one that could not be read.
+	Name     string    `json:"name"`
+	Own      bool      `json:"own"`  // it was uploaded; the others come with the robot's software
+	Play     string    `json:"play"` // by which programs and the command play know it
+	Sha256   string    `json:"sha256,omitzero"`
+	Size     int64     `json:"size,omitzero"` // bytes, as it was uploaded
+	SpanMS   int64     `json:"span_ms,omitzero"`
+	State    string    `json:"state"`
+	Uploaded time.Time `json:"uploaded,omitzero"`
+	Why      string    `json:"why,omitzero"`
+}
+
 // Evidence is why a rollout was stopped or held.
 type Evidence struct {
 	At       time.Time        `json:"at"`
@@ -2588,6 +2645,15 @@ type File struct {
 	Lines int64  `json:"lines"` // of the whole file
 	Name  string `json:"name"`
 	Text  bool   `json:"text"` // false: no text, so it has no lines
+}
+
+type Finding struct {
+	Code     string `json:"code"`
+	Expected string `json:"expected,omitzero"`
+	Found    string `json:"found,omitzero"`
+	Offset   int64  `json:"offset"`
+	Severity string `json:"severity"`
+	What     string `json:"what"`
 }
 
 // FirstPassword answers it: the password is shown only once; its user sets another one with it.
@@ -2753,9 +2819,22 @@ type Job struct {
 	Total   int64     `json:"total"`
 }
 
+type Joint struct {
+	Max   int64  `json:"max"`
+	Min   int64  `json:"min"`
+	Name  string `json:"name"`
+	Slot  string `json:"slot"`
+	Speed int64  `json:"speed"`
+}
+
 // Keep is the body of a change of an owner's wish.
 type Keep struct {
 	Keep bool `json:"keep"`
+}
+
+type Keyframe struct {
+	AtMS   int64   `json:"at_ms"`
+	Values []int64 `json:"values"`
 }
 
 // Lack is something that keeps a phase from passing.
@@ -2785,6 +2864,13 @@ type LineProblem struct {
 	Problem string `json:"problem"`
 }
 
+type Link struct {
+	At     []float64 `json:"at"`
+	Axis   []float64 `json:"axis"`
+	Joint  string    `json:"joint,omitzero"`
+	Parent int64     `json:"parent"`
+}
+
 type LiveBody struct {
 	Cliffs []Point `json:"cliffs,omitzero"`
 	Finder Point   `json:"finder"`
@@ -2805,6 +2891,7 @@ type LiveviewRobot struct {
 	Body     string    `json:"body,omitzero"`
 	Devices  []Device  `json:"devices"` // parents first
 	Motion   *Motion   `json:"motion,omitzero"`
+	Playing  *Playing  `json:"playing,omitzero"`  // Playing is the animation or motion that it plays for a person; absent: none.
 	Received time.Time `json:"received,omitzero"` // Received is when the robot said this; absent: it has said nothing yet, ask again.
 	Thing    string    `json:"thing"`
 	World    *World    `json:"world,omitzero"` // World is where the robot really is, as its simulator says; absent: it is none that is simulated, or the map is not known yet.
@@ -2946,6 +3033,16 @@ type Motion struct {
 	Way        float64  `json:"way"`
 	X          float64  `json:"x"`
 	Y          float64  `json:"y"`
+}
+
+type MotionwireBody struct {
+	Bones   []Bone     `json:"bones"`
+	Ending  string     `json:"ending"`
+	Joints  []Joint    `json:"joints"`
+	Links   []Link     `json:"links"`
+	Model   string     `json:"model"`
+	Motions []Sequence `json:"motions"`
+	V       int64      `json:"v"`
 }
 
 // NameRequest is the body of PATCH /v1/my/robots/{thing}.
@@ -3185,6 +3282,17 @@ type Phrase struct {
 
 type Place = []float64
 
+// PlayWish names what a robot is to play.
+type PlayWish struct {
+	Name string `json:"name"` // of a motion, such as sit, or of any other animation that the robot lists
+}
+
+type Playing struct {
+	AtMS   int64  `json:"at_ms"`
+	Name   string `json:"name"`
+	SpanMS int64  `json:"span_ms,omitzero"`
+}
+
 type Point = []float64
 
 // Preview describes the effect of a draft.
@@ -3319,6 +3427,14 @@ type Remembered struct {
 type Renew struct {
 	Certificate string `json:"certificate"` // PEM, leaf first
 	CSR         string `json:"csr"`         // PEM, signed by the certificate's key
+}
+
+// Repertoire lists what a robot can do by its joints.
+type Repertoire struct {
+	Body    *MotionwireBody `json:"body,omitzero"`  // Body is how it is made; absent in a list.
+	Model   string          `json:"model,omitzero"` // absent: it has not said yet that it has joints that move by motions
+	Motions []Entry         `json:"motions"`
+	Thing   string          `json:"thing"`
 }
 
 // Replay is the body of POST /v1/webhooks/{id}/replay: one delivery, or all dead ones.
@@ -3565,6 +3681,15 @@ type SecondCodes struct {
 // SelfTest is the body of POST /v1/originals/self-test.
 type SelfTest struct {
 	CSR string `json:"csr"` // certificate request in PEM; CN is vic:00efffff
+}
+
+type Sequence struct {
+	Joints    []string   `json:"joints"`
+	Keyframes []Keyframe `json:"keyframes"`
+	Name      string     `json:"name"`
+	SpanMS    int64      `json:"span_ms"`
+	Start     string     `json:"start,omitzero"`
+	Stop      string     `json:"stop,omitzero"`
 }
 
 // ServerConfig is the robot's server_config.json (VEC-CLD-01).

@@ -100,6 +100,7 @@ type Config struct {
 	Answers    Answers  // where the answers of robots come from; nil: the pages do not say
 	Updates    Updates  // the releases that robots are to run; nil: the pages do not say
 	Says       Says     // tells robots what to do; nil: the pages do not offer it
+	Motions    Motions  // what robots can do by their joints; nil: there is no page of it
 	Places     []string // that default_location is chosen from; others may be typed
 	People     People
 	// PasskeySites are the origins at which browsers take passkeys of this cloud; none: there are no passkeys.
@@ -161,6 +162,7 @@ func Mount(mux *http.ServeMux, cfg Config) error {
 	show("GET /my/robots/{thing}", c.robot)
 	show("GET /my/robots/{thing}/settings", c.settings)
 	show("GET /my/robots/{thing}/life", c.life)
+	show("GET /my/robots/{thing}/motions", c.motions)
 	c.mountRobots(act)
 	handle("POST /my/robots/{thing}/programs", pageTimeout, c.Act(page.Action{Form: page.Called("programs"), Page: c.program, Do: c.addProgram}))
 	handle("GET /my/live", 0, c.live)

@@ -34,6 +34,7 @@ type robotView struct {
 	How    string       // how it came
 	Eyes   string       // their colour
 	Tab    string       // which of its pages this is
+	Moves  bool         // it has joints that move by motions
 	Ask    bool         // its owner has not said whether robots may send what happens to them
 	metric bool
 	known  registry.Thing
@@ -118,7 +119,10 @@ func (c *companion) newRobot(ctx context.Context, t owner.Tenure, offers []owner
 			v.Offer = &o
 		}
 	}
-	return v, nil
+	if c.Motions != nil {
+		v.Moves, err = c.Motions.Has(ctx, t.Thing)
+	}
+	return v, err
 }
 
 type robotPage struct {

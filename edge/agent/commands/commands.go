@@ -6,8 +6,8 @@
 // command that was begun is never begun again. If the agent died while it ran, the next one cannot know how far it came; the command's
 // result is then failed.
 //
-// Commands have lanes: stops, holds, releases of a hold, and others. No stop and no hold waits for another lane; a release waits for holds, and others
-// wait for a release that they may need. A stop and a hold are done first and recorded after: no disk refuses or delays them. One that was done and not
+// Commands have lanes: stops, holds, releases of a hold, plays, which take as long as what they play, and others. No stop and no hold waits for another lane; a
+// release waits for holds, and plays and others wait for a release that they may need. A stop and a hold are done first and recorded after: no disk refuses or delays them. One that was done and not
 // recorded when the agent died is done again, which is safe.
 package commands
 
@@ -36,7 +36,7 @@ const (
 	maxQueue  = 2 * commandwire.MaxOpen // stops, holds, releases, and others, each; if it is full the cloud sends the command again
 	maxUntold = 2 * commandwire.MaxOpen // results that the cloud has not heard; beyond it nothing new is begun
 	keepTold  = 256                     // a thing gets one command after the other: a copy does not come later than this many others
-	maxRun    = 30 * time.Second        // one executor
+	maxRun    = 30 * time.Second        // one executor, but for plays
 	askTime   = 30 * time.Second        // one request to the cloud
 	minRetry  = 2 * time.Second
 	maxRetry  = time.Minute
@@ -97,6 +97,7 @@ const (
 	stops
 	holds
 	releases
+	plays
 	lanes
 )
 
@@ -108,6 +109,8 @@ func laneOf(kind string) lane {
 		return holds
 	case commandwire.RobotRelease:
 		return releases
+	case commandwire.Play:
+		return plays
 	}
 	return others
 }
@@ -222,7 +225,7 @@ func (a *Agent) execute(ctx context.Context, l lane) {
 }
 
 // waitsFor says which lane must be empty before the next command of another one.
-var waitsFor = map[lane]lane{releases: holds, others: releases}
+var waitsFor = map[lane]lane{releases: holds, others: releases, plays: releases}
 
 // next takes the next command of a lane from the queue.
 func (a *Agent) next(l lane) (q queued, ok bool) {
@@ -334,7 +337,11 @@ func (a *Agent) inOrder(ctx context.Context, c commandwire.Command, run Executor
 			return Outcome{}, errOvertaken
 		}
 	}
-	return guarded(ctx, run, c.Args)
+	most := maxRun
+	if c.Kind == commandwire.Play {
+		most = commandwire.MaxPlay
+	}
+	return guarded(ctx, most, run, c.Args)
 }
 
 // finishLater is finish that does not wait for the disk.
@@ -368,13 +375,13 @@ func (a *Agent) recordLater(ctx context.Context) {
 }
 
 // guarded runs an executor; a panic of one is its failure.
-func guarded(ctx context.Context, run Executor, args json.RawMessage) (out Outcome, err error) {
+func guarded(ctx context.Context, most time.Duration, run Executor, args json.RawMessage) (out Outcome, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v", p)
 		}
 	}()
-	ctx, cancel := context.WithTimeout(ctx, maxRun)
+	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	return run(ctx, args)
 }

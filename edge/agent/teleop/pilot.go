@@ -57,6 +57,7 @@ var errNoBody = errors.New("this robot has no body")
 type Pilot struct {
 	core    *coreclient.Client
 	sim     Simulator
+	playing func() *live.Playing // nil: it does not say
 	publish Publish
 	log     *slog.Logger
 	looked  wake.Signal // one slot: a look began
@@ -71,6 +72,12 @@ type Pilot struct {
 // New returns a pilot that shows nothing until Run. sim is nil for a robot that cannot have one.
 func New(core *coreclient.Client, sim Simulator, publish Publish, log *slog.Logger) *Pilot {
 	return &Pilot{core: core, sim: sim, publish: publish, log: log, looked: wake.New()}
+}
+
+// Playing makes frames say what playing returns, which must not block. It is called before Run.
+func (p *Pilot) Playing(playing func() *live.Playing) *Pilot {
+	p.playing = playing
+	return p
 }
 
 // Handle takes every message of robotd, after core did. It does not block.
@@ -353,6 +360,9 @@ func (p *Pilot) frame(ctx context.Context, withTree bool) (f live.Frame, err err
 	}
 	if m != nil {
 		f.Motion = &m.Motion
+	}
+	if p.playing != nil {
+		f.Playing = p.playing()
 	}
 	return f, nil
 }

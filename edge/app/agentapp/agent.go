@@ -26,6 +26,7 @@ import (
 	"kennel/edge/update/slot"
 	"kennel/edge/vectorsdk"
 	"kennel/infra/api/events"
+	"kennel/infra/api/live"
 	"kennel/infra/api/status"
 	"kennel/infra/cli/version"
 	"kennel/infra/runner"
@@ -57,6 +58,7 @@ type Agent struct {
 	sdk     *vectorsdk.Facade // the original's interface; nil: the robot does not serve it
 	updates *release.Agent
 	logs    *diag.Logs
+	playing func() *live.Playing // what plays for a person
 }
 
 // New makes the agent of the robot below root, from the files there; it starts nothing. A wipe of the user data that was asked for is done

@@ -20,6 +20,7 @@ import (
 	"kennel/edge/agent/intents"
 	"kennel/edge/agent/link"
 	"kennel/edge/agent/localapi"
+	"kennel/edge/agent/motions"
 	"kennel/edge/agent/ownership"
 	"kennel/edge/agent/parameters"
 	"kennel/edge/agent/photos"
@@ -95,6 +96,7 @@ func (a *Agent) full() []step {
 		}},
 		{"commands", nil, []maker{
 			a.newIntents,
+			a.newMotions,
 			a.newTeleop(simulator.NewClient(a.Root)),
 			a.newCommands,
 			a.newVoice,
@@ -361,9 +363,16 @@ func (a *Agent) newIntents(h *host.Host) (host.Part, error) {
 	return a.intents.Part(), nil
 }
 
+// newMotions keeps the motions of the robot's owner.
+func (a *Agent) newMotions(h *host.Host) (host.Part, error) {
+	k := motions.New(h, mindlink.NewClient(h.Dir), a.link)
+	a.playing = k.Playing
+	return k.Part(), nil
+}
+
 func (a *Agent) newTeleop(sim teleop.Simulator) maker {
 	return func(h *host.Host) (host.Part, error) {
-		return teleop.New(a.client, sim, a.link.Publish, h.Log).Part(), nil
+		return teleop.New(a.client, sim, a.link.Publish, h.Log).Playing(a.playing).Part(), nil
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"kennel/edge/coreclient"
 	"kennel/edge/corelink"
 	"kennel/edge/env/robotfs"
+	"kennel/edge/robot/claim"
 	"kennel/edge/sim/uart"
 	"kennel/infra/testwait"
 )
@@ -42,7 +43,7 @@ func TestPerform(t *testing.T) {
 				t.Fatal(err)
 			}
 			var told []string
-			if err := plan.Perform(ctx, c, func(name string) { told = append(told, name) }); err != nil {
+			if err := plan.Perform(ctx, c, claim.Program, func(name string) { told = append(told, name) }); err != nil {
 				t.Fatalf("after %v: %v; %+v", told, err, sim.State())
 			}
 			s := sim.State()

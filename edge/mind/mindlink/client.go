@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"path/filepath"
 
+	"kennel/infra/api/motionwire"
 	"kennel/infra/errs"
 	"kennel/infra/kit/kithttp"
 	"kennel/infra/sockpath"
@@ -45,6 +46,16 @@ func (c *Client) Show(ctx context.Context, i Image) error {
 
 // Eyes gives the eyes a colour.
 func (c *Client) Eyes(ctx context.Context, e Eyes) error { return c.ask(ctx, "/eyes", e, &struct{}{}) }
+
+// Body returns how the robot's body is made, and the motions of its own library.
+func (c *Client) Body(ctx context.Context) (b motionwire.Body, err error) {
+	return b, c.ask(ctx, "/body", struct{}{}, &b)
+}
+
+// Judge checks a motion for the robot's body.
+func (c *Client) Judge(ctx context.Context, d Draft) (v motionwire.Verdict, err error) {
+	return v, c.ask(ctx, "/judge", d, &v)
+}
 
 // Play plays an animation and blocks until it has ended. tell hears its beginning and its progress; an error of tell, and the end of ctx, end it. An error
 // that has a code is a refusal.

@@ -4,6 +4,8 @@
 //	POST /play    Request   ─► a line of JSON for each Progress, the last one with Ended; a caller that leaves ends the clip
 //	POST /show    Image     ─► {}
 //	POST /eyes    Eyes      ─► {}
+//	POST /body    {}        ─► motionwire.Body
+//	POST /judge   Draft     ─► motionwire.Verdict
 //	POST /screen  Watch     ─► a Frame after the other: 16 bytes of number and time, then the pixels
 //	POST /say     Say       ─► a line of JSON for each Progress, the last one with Ended; a caller that leaves ends it
 //	POST /sound   Sound     ─► likewise
@@ -22,6 +24,7 @@ import (
 	"slices"
 	"time"
 
+	"kennel/edge/env/robotfs"
 	"kennel/edge/face"
 	"kennel/edge/sound"
 	"kennel/infra/errs"
@@ -32,6 +35,13 @@ const Program = "mindd"
 
 // SocketPath is where mindd listens, below the robot's root.
 const SocketPath = "run/kennel-mind/socket"
+
+// MotionsDir has the motions that the robot's owner uploaded, below the robot's root: a file for each, with its name and MotionsEnding, as it was uploaded. agentd
+// writes them, mindd reads them. They are user data.
+const (
+	MotionsDir    = robotfs.Persistent + "/motions"
+	MotionsEnding = ".motion"
+)
 
 // Levels of a Request, as edge/anim/clip has them.
 const (
@@ -128,6 +138,12 @@ type Image struct {
 	ForMS     int64  `json:"for_ms"`
 	Interrupt bool   `json:"interrupt"` // also while an animation or another picture of the same level has the display
 	Program   string `json:"program"`
+}
+
+// Draft is a motion to be judged.
+type Draft struct {
+	Name string `json:"name"`
+	File []byte `json:"file"`
 }
 
 // ImageSize is how many bytes the pixels of a picture have.

@@ -13,6 +13,7 @@ import (
 	"os"
 	"time"
 
+	"kennel/infra/api/motionwire"
 	"kennel/infra/errs"
 	"kennel/infra/kit/kithttp"
 	"kennel/infra/sockpath"
@@ -25,6 +26,10 @@ type Mind interface {
 	Play(ctx context.Context, r Request, tell func(Progress) error) (Ended, error)
 	Show(ctx context.Context, i Image) error
 	Eyes(ctx context.Context, e Eyes) error
+	// Body returns how the body is made, and the motions of its own library. An error with code "unable": it has no joints that move by motions.
+	Body(ctx context.Context) (motionwire.Body, error)
+	// Judge checks a motion for this body. The verdict has no hash.
+	Judge(ctx context.Context, d Draft) (motionwire.Verdict, error)
 	// Watch calls give with frames of the display until ctx ends or give fails. An error: this body has no display.
 	Watch(ctx context.Context, rate float64, give func(Frame) error) error
 	// Say blocks until the text was heard, and Sound until the sound was, as Play does. An error: nothing was heard.
@@ -39,7 +44,7 @@ type Mind interface {
 
 // Our own limits.
 const (
-	maxBody  = 128 << 10
+	maxBody  = 512 << 10
 	patience = 2 * time.Second // for a caller that does not read
 )
 
@@ -59,6 +64,8 @@ func Serve(ctx context.Context, root *os.Root, m Mind) error {
 	mux.Handle("POST /say", told(m.Say))
 	mux.Handle("POST /sound", told(m.Sound))
 	mux.HandleFunc("POST /stream", func(w http.ResponseWriter, r *http.Request) { stream(w, r, m) })
+	mux.Handle("POST /body", ask(func(ctx context.Context, _ struct{}) (motionwire.Body, error) { return m.Body(ctx) }))
+	mux.Handle("POST /judge", ask(m.Judge))
 	mux.HandleFunc("POST /screen", func(w http.ResponseWriter, r *http.Request) { screen(w, r, m) })
 	mux.HandleFunc("POST /listen", func(w http.ResponseWriter, r *http.Request) { listen(w, r, m) })
 	ln, err := sockpath.ListenPrivate(root, SocketPath)

@@ -19,12 +19,10 @@ import (
 const patience = time.Minute
 
 // None has no motions.
-func None(*corelink.Client, *coreclient.Client) func(context.Context, string, func(string)) error {
-	return nil
-}
+func None(*os.Root, *corelink.Client, *coreclient.Client) mind.Motions { return nil }
 
 // Start runs the character of the robot in dir, whose robotd runs, until the end of the test. It returns when it answers.
-func Start(t testing.TB, dir string, motions mind.Motions) *mindlink.Client {
+func Start(t testing.TB, dir string, motions mind.NewMotions) *mindlink.Client {
 	t.Helper()
 	return With(t, dir, mind.Own{Seed: 1, Motions: motions})
 }

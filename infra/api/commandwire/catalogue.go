@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"kennel/infra/api/poke"
 )
@@ -27,6 +28,7 @@ const (
 	RobotHold    = "robot_hold"    // Hold: as robot_stop, and nothing moves until robot_release, also after a restart
 	RobotRelease = "robot_release" // ends robot_hold
 	Intent       = "intent"        // IntentArgs: a person's wish, as if it had been spoken
+	Play         = "play"          // PlayArgs: an animation or a motion; its result comes when it has ended
 )
 
 // Light is one RGB light, 0 to 255 a channel.
@@ -50,7 +52,18 @@ type IntentArgs struct {
 	Params json.RawMessage `json:"params,omitempty"` // an object
 }
 
-var intentPattern = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
+// PlayArgs are the arguments of Play.
+type PlayArgs struct {
+	Name string `json:"name"` // of an animation, as the robot lists it: "motion/sit"
+}
+
+// MaxPlay is the longest time that a robot plays for one command.
+const MaxPlay = 3 * time.Minute
+
+var (
+	playPattern   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_./-]{0,99}$`)
+	intentPattern = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
+)
 
 // catalogue says of every kind how its arguments are checked.
 var catalogue = map[string]func(json.RawMessage) error{
@@ -61,6 +74,7 @@ var catalogue = map[string]func(json.RawMessage) error{
 	RobotHold:    func(args json.RawMessage) error { _, err := ParseHold(args); return err },
 	RobotRelease: noArgs,
 	Intent:       func(args json.RawMessage) error { _, err := ParseIntent(args); return err },
+	Play:         func(args json.RawMessage) error { _, err := ParsePlay(args); return err },
 	Ping:         noArgs,
 	Sync:         noArgs,
 	FlushEvents:  noArgs,
@@ -115,6 +129,18 @@ func ParseIntent(args json.RawMessage) (IntentArgs, error) {
 		return IntentArgs{}, err
 	}
 	return i, nil
+}
+
+// ParsePlay reads the arguments of Play.
+func ParsePlay(args json.RawMessage) (PlayArgs, error) {
+	var p PlayArgs
+	if err := strict(args, &p); err != nil {
+		return PlayArgs{}, fmt.Errorf("%s: %w; want a name", Play, err)
+	}
+	if !playPattern.MatchString(p.Name) {
+		return PlayArgs{}, fmt.Errorf("%s: name %.120q: want an animation's, such as motion/sit", Play, p.Name)
+	}
+	return p, nil
 }
 
 func noArgs(args json.RawMessage) error {

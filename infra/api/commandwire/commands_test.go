@@ -102,10 +102,11 @@ func TestCatalogue(t *testing.T) {
 		{RobotDo, `{"line":"a","seconds":-1}`, "0.1 to 10"}, {RobotDo, `{"line":7}`, "robot_do: line: got a number"}, {RobotDo, `{"lime":"a"}`,
 			`robot_do: unknown field "lime"; want line, seconds and wait`}, {RobotDo, `{"line":"a","speed":1}`, "speed"},
 		{RobotPoke, `{"verb":"touch","args":{"for":2}}`, ""}, {RobotPoke, `{"verb":"turn","side":"back"}`, ""},
+		{Play, `{"name":"motion/sit"}`, ""}, {Play, `{"name":"../sit"}`, "want an animation's"}, {Play, ``, "want an animation's"}, {Play, `{"clip":"x"}`, `unknown field "clip"; want a name`},
 		{RobotPoke, `{"verb":"kick"}`, "want one of touch"},
 		{RobotPoke, ``, "EOF"}, {RobotPoke, `{"verb":"touch","for":2}`, "for"},
 		{"dance", `{}`,
-			"want one of flush_events, intent, ping, restart_agent, robot_do, robot_hold, robot_poke, robot_release, robot_stop, send_logs, set_lights, sync"},
+			"want one of flush_events, intent, ping, play, restart_agent, robot_do, robot_hold, robot_poke, robot_release, robot_stop, send_logs, set_lights, sync"},
 		{SendLogs, ``, ""}, {SendLogs, `{"diagnostics":true,"reason":"battery-drain"}`, ""}, {SendLogs, `{"reason":"../../etc"}`, "want a word of at most 40"},
 		{SendLogs, `{"reason":"-"}`, "want a word"}, {SendLogs, `{"diag":true}`, "want diagnostics and reason"},
 		{Ping, `{"loud":true}`, "want no arguments"},
@@ -127,7 +128,7 @@ func TestMotionDoesNotWait(t *testing.T) {
 		kind          string
 		ttl           time.Duration
 		moves, urgent bool
-	}{{RobotDo, MaxWait, true, false}, {RobotPoke, MaxWait, true, false}, {RobotRelease, MaxWait, true, false}, {RobotStop, MaxWait, false, true},
+	}{{RobotDo, MaxWait, true, false}, {RobotPoke, MaxWait, true, false}, {Play, MaxWait, true, false}, {RobotRelease, MaxWait, true, false}, {RobotStop, MaxWait, false, true},
 		{RobotHold, MaxWait, false, true},
 		{Intent, MaxWait, false, false}, {Ping, MaxTTL, false, false}, {SetLights, MaxTTL, false, false}} {
 		if MaxTTLOf(tc.kind) != tc.ttl || Moves(tc.kind) != tc.moves || Urgent(tc.kind) != tc.urgent {

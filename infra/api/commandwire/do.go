@@ -79,7 +79,9 @@ func ParseHold(args json.RawMessage) (Hold, error) {
 }
 
 // Moves reports whether a command of that kind moves one robot, or lets it move: it begins soon or never, and not after a later stop.
-func Moves(kind string) bool { return kind == RobotDo || kind == RobotPoke || kind == RobotRelease }
+func Moves(kind string) bool {
+	return kind == RobotDo || kind == RobotPoke || kind == RobotRelease || kind == Play
+}
 
 // MaxTTLOf is how long a command of that kind may wait to begin.
 func MaxTTLOf(kind string) time.Duration {

@@ -63,6 +63,15 @@ type Frame struct {
 	Gone   []Gone  `json:"gone,omitempty"` // devices that are gone, with all their parts
 	Motion *Motion `json:"motion,omitempty"`
 	World  *World  `json:"world,omitempty"` // of a simulated robot
+	// Playing is the animation or motion that a person asked for by a command; nil: none.
+	Playing *Playing `json:"playing,omitempty"`
+}
+
+// Playing is an animation under way.
+type Playing struct {
+	Name   string `json:"name"`
+	AtMS   int64  `json:"at_ms"`             // since it began
+	SpanMS int64  `json:"span_ms,omitempty"` // absent: it is not known
 }
 
 // Tree is a structure tree: what there is, without its values.
@@ -194,6 +203,9 @@ func (f *Frame) check() error {
 		if v.Slot < 0 || v.Slot > math.MaxUint16 || v.AgeMS < -1 || ways != 1 || v.Infinite < -1 || v.Infinite > 1 || v.Text != nil && !good(*v.Text) {
 			return fmt.Errorf("live frame: value %+v: want a slot, an age and one of number, infinite (1 or -1), text", v)
 		}
+	}
+	if p := f.Playing; p != nil && (!good(p.Name) || p.AtMS < 0 || p.SpanMS < 0) {
+		return fmt.Errorf("live frame: playing %+v: want a name of at most %d bytes, and times of at least 0", *p, maxText)
 	}
 	if len(f.Gone) > maxNodes {
 		return fmt.Errorf("live frame: %d missing devices: want at most %d", len(f.Gone), maxNodes)

@@ -4,7 +4,7 @@
 //	kennel/<thing>/up/live                  robot -> cloud, during a look (infra/api/live)
 //	kennel/<thing>/req/<service>/<method>   robot -> cloud, a request; the answer comes on
 //	kennel/<thing>/res/<id>                 cloud -> robot
-//	kennel/<thing>/down/{ack,jdocs,ota,cmd,intent,live}
+//	kennel/<thing>/down/{ack,jdocs,ota,cmd,intent,live,motion}
 //	$kennel/broker/refused                  broker -> cloud: a client was turned away, and why
 //
 // A thing may publish and subscribe only under its own id (VEC-FLE-01); MayPublish and MaySubscribe are that rule, and every broker
@@ -51,6 +51,7 @@ const (
 	Cmd    = "cmd"
 	Intent = "intent"
 	Live   = "live"
+	Motion = "motion"
 )
 
 // Topic is a parsed topic of a thing.

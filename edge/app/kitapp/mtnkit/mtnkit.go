@@ -2,7 +2,6 @@
 package mtnkit
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -87,12 +86,6 @@ func content(cmd *cobra.Command, name string) ([]byte, error) {
 	return b, err
 }
 
-// isText reports whether bytes are one of the text forms rather than an MTN file.
-func isText(b []byte) bool {
-	first := bytes.TrimLeft(b, " \t\r\n")
-	return bytes.HasPrefix(first, []byte("{")) || bytes.HasPrefix(first, []byte("mtn")) || bytes.HasPrefix(first, []byte("#"))
-}
-
 // open reads a motion of either kind.
 func open(cmd *cobra.Command, name string, m mtn.Mode) (*mtn.File, []mtn.Finding, error) {
 	b, err := content(cmd, name)
@@ -101,7 +94,7 @@ func open(cmd *cobra.Command, name string, m mtn.Mode) (*mtn.File, []mtn.Finding
 	}
 	var f *mtn.File
 	var found []mtn.Finding
-	if isText(b) {
+	if motions.IsText(b) {
 		f, err = mtn.Build(b)
 	} else {
 		f, found, err = mtn.Parse(b, m)
@@ -357,7 +350,7 @@ func judge(cmd *cobra.Command, name string, strict, balance bool) (checked, erro
 	}
 	c := checked{File: name, Good: true, Findings: []mtn.Finding{}}
 	f, found, err := (*mtn.File)(nil), []mtn.Finding(nil), error(nil)
-	if isText(b) {
+	if motions.IsText(b) {
 		f, err = mtn.Build(b)
 	} else {
 		f, found, err = mtn.Parse(b, mtn.Lenient)

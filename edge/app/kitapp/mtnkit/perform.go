@@ -18,6 +18,7 @@ import (
 	"kennel/edge/coreclient"
 	"kennel/edge/corelink"
 	"kennel/edge/env/robotfs"
+	"kennel/edge/robot/claim"
 	"kennel/infra/cli"
 	"kennel/infra/errs"
 )
@@ -71,7 +72,7 @@ Only root and the user of robotd may connect.`,
 				return err
 			}
 			if !plan {
-				if err := p.Perform(ctx, c, func(string) {}); err != nil {
+				if err := p.Perform(ctx, c, claim.Program, func(string) {}); err != nil {
 					return err
 				}
 			}

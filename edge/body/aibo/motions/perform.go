@@ -36,14 +36,23 @@ func Where(ctx context.Context, c *coreclient.Client, m aibo.Model) (at []int32,
 	return at, nil
 }
 
+// Span returns how long the plan takes: its ways and its motion.
+func (p *Plan) Span() time.Duration {
+	rows := int64(0)
+	for _, part := range p.parts() {
+		rows += part.Rows()
+	}
+	return time.Duration(rows) * anim.Row
+}
+
 // Perform does a plan on a running robot: its ways, then its motion, keyframe by keyframe, each within the time that the plan gives. The joints are claimed
-// meanwhile. tell hears what begins: the name of a posture or of the motion. The error says what did not end as planned; the joints then rest where they are.
-func (p *Plan) Perform(ctx context.Context, c *coreclient.Client, tell func(name string)) error {
+// with a priority meanwhile. tell hears what begins: the name of a posture or of the motion. The error says what did not end as planned; the joints then rest where they are.
+func (p *Plan) Perform(ctx context.Context, c *coreclient.Client, priority claim.Priority, tell func(name string)) error {
 	var names []string
 	for _, part := range p.parts() {
 		names = append(names, part.Joints...)
 	}
-	lease, err := c.Claim(ctx, 0, claim.Program, names...)
+	lease, err := c.Claim(ctx, 0, priority, names...)
 	if err != nil {
 		return fmt.Errorf("claim: %w", err)
 	}
