@@ -39,7 +39,7 @@ main() for (;;) sleep 1000;
 `
 
 // TestPleoPage: the robot's own page of a Pleo shows its posture, drives and feelings as they are, and a click or a key on a place of its picture touches a
-// simulated Pleo there. A real one is touched by hand, and the page says so.
+// simulated Pleo there. The buttons for driving make it walk. A real one is touched by hand, and the page says so.
 func TestPleoPage(t *testing.T) {
 	t.Parallel()
 	b := browser.Start(t)
@@ -74,6 +74,12 @@ func TestPleoPage(t *testing.T) {
 	p.Press("Enter")
 	p.SeeIn("log", "What happened", "done")
 	testwait.Until(t, patience, "the picture of the leg", testwait.Holds(func() bool { return leg() != before }))
+	ctx, cancel := context.WithTimeout(t.Context(), 4*patience)
+	defer cancel()
+	p.Click("button", "Forward")
+	if s, err := r.Await(ctx, func(s pleosim.State) bool { return s.Pose.X > 0.035 }); err != nil {
+		t.Errorf("told to go 5 cm it is at %+v: %v", s.Pose, err)
+	}
 	p.Click("button", "Touch its chin")
 	p.SeeIn("log", "What happened", "robot.touched headTouchD")
 	p.Focus("button", "Touch its rump")
@@ -81,9 +87,9 @@ func TestPleoPage(t *testing.T) {
 	p.SeeIn("log", "What happened", "robot.touched bodyTouchB")
 	r.Set(lifeos.SensorHead, 1)
 	testwait.Until(t, patience, "the place that is touched", testwait.Holds(func() bool {
-		return string(p.Eval(`document.querySelector("#pleo .touched").getAttribute("aria-label")`)) == `"Touch its head"`
+		return string(p.Eval(`document.querySelector("#pleo .touched")?.getAttribute("aria-label") ?? ""`)) == `"Touch its head"`
 	}))
-	p.Sound(browser.Sizes...)
+	p.Sound(browser.Phone, browser.Desktop)
 	if shot := os.Getenv("KENNEL_SHOT"); shot != "" {
 		p.Shot(shot)
 	}

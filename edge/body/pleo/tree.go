@@ -70,7 +70,7 @@ var pads = [...]struct {
 // moods are the slots of the part mood, in the order of reportline.Properties.
 var moods = [len(reportline.Properties)]string{"arousal", "valence", "age", "damage", "energy", "health", "val", "command", "fatigue", "behavior", "drive"}
 
-// Parts returns the body's parts (GOSTAI-MAP-P-02 to 27, 30, 34, 35, 37 to 39; part of 01, part of 29, part of 31, part of 33, part of 36). Front limbs touch the ground when Pleo walks, so they are legs, although Pleo
+// Parts returns the body's parts (GOSTAI-MAP-P-01 to 27, 30, 34, 35, 37 to 39; part of 29, part of 31, part of 33, part of 36). Front limbs touch the ground when Pleo walks, so they are legs, although Pleo
 // calls them arms. Its front is where the camera looks (GOSTAI-FRAME-02).
 func Parts() []robot.Part {
 	legs := []string{"[front][left]", "[front][right]", "[back][left]", "[back][right]"}
