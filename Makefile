@@ -148,7 +148,16 @@ spokenback: setup-test ## a hundred sentences in the robot's voice, plain and in
 	go test -count=1 -v -timeout 60m -run '^TestSpokenBack$$' ./edge/sound/voice/spokenback -all -character $(or $(CHARACTER),vector) -synth $(or $(SYNTH),flite)
 
 .PHONY: build
-build: ## the programs, into bin/
+# The compiler and machine of Pawn for browsers. kenneld embeds them; without them its playground says that they are missing.
+.PHONY: playground
+PLAYGROUND := cloud/web/playground/built
+playground:
+	@GOOS=js GOARCH=wasm go build -ldflags='-s -w' -o bin/playground.wasm ./cmd/playground
+	@gzip -9nc bin/playground.wasm > $(PLAYGROUND)/playground.wasm.new
+	@cmp -s $(PLAYGROUND)/playground.wasm.new $(PLAYGROUND)/playground.wasm.gz && rm $(PLAYGROUND)/playground.wasm.new || mv $(PLAYGROUND)/playground.wasm.new $(PLAYGROUND)/playground.wasm.gz
+	@cmp -s "$$(go env GOROOT)/lib/wasm/wasm_exec.js" $(PLAYGROUND)/wasm_exec.js || cp "$$(go env GOROOT)/lib/wasm/wasm_exec.js" $(PLAYGROUND)/wasm_exec.js
+
+build: playground ## the programs, into bin/
 	@mkdir -p bin
 	@set -o pipefail; go build -v -ldflags '$(LDFLAGS)' -o bin/ ./cmd/... 2>&1 | awk -f infra/progress.awk
 

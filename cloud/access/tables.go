@@ -194,6 +194,8 @@ var HTTP = table(append(declared(overHTTP), []Rule{
 	{Name: "POST /my/logout", By: "the session it ends", Page: true},
 	{Name: "GET /my/goodbye", By: "nothing: the page after an account is deleted", Page: true},
 	{Name: "GET /my/assets/{file}", By: "nothing: styles, scripts and pictures of the pages", Page: true},
+	{Name: "GET /playground", By: "nothing: a page that runs scripts in the browser", Page: true},
+	{Name: "GET /playground/{file}", By: "nothing: the files of that page", Page: true},
 }...))
 
 // things is who asks over MQTT: a thing, for itself alone, as the broker has proved (VEC-FLE-01).

@@ -7,6 +7,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
 	"os"
@@ -56,7 +57,7 @@ const (
 
 var rights = []string{Look, Talk, Move, Camera, Change}
 
-// Config configures a Gateway. All is required, but for what may be nil.
+// Config configures a Gateway. All is required that does not say what nil means.
 type Config struct {
 	// Addr is where it listens, as host:port, or Anywhere. With port 0 it takes the port of its run before, if that is free.
 	Addr string
@@ -67,6 +68,10 @@ type Config struct {
 	Name   func() string // the robot's; "" while it has none
 	// Exchange turns a session of the owner's account into a client token (VEC-AUTH-05); nil: this robot takes no session.
 	Exchange func(ctx context.Context, session logging.Secret, client, app string) (logging.Secret, error)
+	// Page is the species' part of the robot's own page; nil: none.
+	Page fs.FS
+	// Hand touches a simulated body; nil: the robot is real.
+	Hand Hand
 	// Settings are the documents of which programs read and change the one with the robot's settings.
 	Settings Documents
 	// Played is called when an animation begins that a program asked for, and must not block; nil: nothing is.
@@ -125,7 +130,8 @@ func New(h *host.Host, cfg Config) *Gateway {
 	g.eyes.path = filepath.Join(h.Dir, sight.SocketPath)
 	g.peers = &peers{dir: h.Dir, began: g.orders.began, free: make(chan struct{}, maxLeases)}
 	g.leases = &leases{all: map[string]*lease{}}
-	g.Offer(Facade{Routes: scratch.Routes()})
+	g.Offer(Facade{Routes: scratch.Routes(cfg.Page)})
+	g.Offer(Facade{Routes: g.handRoutes()})
 	var err error
 	if g.programs, err = openPrograms(h.Root, h.Now); err != nil {
 		h.Log.Error("programs that were let in at the robot not read; let them in again", logging.Err, err)

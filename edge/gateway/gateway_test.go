@@ -47,6 +47,7 @@ const patience = 10 * time.Second
 
 // desk is a robot with a gateway, as programs see it.
 type desk struct {
+	hand palm // of the person beside it
 	body *coreservertest.Body
 	lose func() // ends robotd
 	end  func() // ends the gateway
@@ -98,7 +99,7 @@ func newDeskAt(t testing.TB, addr string, more ...robot.Part) *desk {
 		t.Fatal(err)
 	}
 	g := gateway.New(h, gateway.Config{Addr: addr, Certificate: func() (tls.Certificate, bool) { return plate.TLSCertificate(), true },
-		Name: plate.Name, Settings: kept.Reach(),
+		Name: plate.Name, Settings: kept.Reach(), Hand: &d.hand,
 		Exchange: func(ctx context.Context, session logging.Secret, client, app string) (logging.Secret, error) {
 			return d.exchange(ctx, session, client, app)
 		},

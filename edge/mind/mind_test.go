@@ -439,7 +439,7 @@ func TestMoods(t *testing.T) {
 		t.Error(err)
 	}
 	l, err := d.List(d.ctx)
-	if err != nil || len(l.Moods) != 1 || l.Moods[0] != (mindlink.Mood{Name: "glad", Trigger: "Nod"}) || !slices.Contains(l.Lacks, "display") || len(l.Clips) != 6 || l.Clips[4].Name != "motion/droop" {
+	if err != nil || len(l.Moods) != 1 || l.Moods[0] != (mindlink.Mood{Name: "glad", Trigger: "Nod"}) || !slices.Contains(l.Lacks, "display") || len(l.Clips) != 7 || l.Clips[5].Name != "motion/droop" {
 		t.Errorf("%+v, %v", l, err)
 	}
 

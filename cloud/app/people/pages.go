@@ -12,6 +12,7 @@ import (
 	"kennel/cloud/identity/account/places"
 	"kennel/cloud/identity/token"
 	"kennel/cloud/web/companion"
+	"kennel/cloud/web/playground"
 	"kennel/cloud/wire"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
@@ -21,6 +22,7 @@ import (
 // WirePages wires the pages of owners.
 func WirePages(b wire.Base, a Accounts, owners Owners, tokens *token.Service, robots *registry.Service, docs records.Documents, logs companion.Logs, audio companion.Recordings, answers companion.Answers, updates companion.Updates, says companion.Says, motions companion.Motions) wire.Slice {
 	return wire.Slice{Routes: func(mux *http.ServeMux, d wire.Doors) error {
+		playground.Mount(mux)
 		return companion.Mount(mux, companion.Config{Robots: owners, Tokens: tokens, Fleet: robots, Docs: docs.People, Logs: logs, Recordings: audio, Answers: answers, Updates: updates, Says: says, Motions: motions, Places: places.Names(),
 			PasskeySites: a.Passkeys.Sites(),
 			People:       ownPages{accountapi.Browser{In: a.SignIn, Log: b.Log}, a.People, a.Privacy, a.Keys}, Audit: d.Audit, Log: b.Log})

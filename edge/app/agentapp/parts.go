@@ -293,10 +293,13 @@ func (a *Agent) newGateway(h *host.Host) (host.Part, error) {
 	if a.cfg.Gateway == "" {
 		return host.Part{Name: "gateway"}, nil
 	}
-	c := gateway.Config{Addr: a.cfg.Gateway, Certificate: a.people.Certificate, Name: a.people.Name, Settings: a.docs.Reach(), Exchange: a.people.Exchange, Played: func() { a.deeds.Count(activity.AnimationPlayed) }, Client: func(ctx context.Context, bearer string) (gateway.Client, bool) {
+	c := gateway.Config{Addr: a.cfg.Gateway, Certificate: a.people.Certificate, Name: a.people.Name, Settings: a.docs.Reach(), Hand: simulator.NewClient(a.Root), Exchange: a.people.Exchange, Played: func() { a.deeds.Count(activity.AnimationPlayed) }, Client: func(ctx context.Context, bearer string) (gateway.Client, bool) {
 		c, ok := a.people.Client(ctx, bearer)
 		return gateway.Client{Name: cmp.Or(c.ClientName, "program"), May: c.May}, ok
 	}}
+	if kind, ok := bodies.Of(a.Thing.Species()); ok {
+		c.Page = kind.Page
+	}
 	g := gateway.New(h, c)
 	part := g.Part()
 	if a.Thing.Species() == thing.Vector {

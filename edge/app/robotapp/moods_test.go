@@ -40,7 +40,7 @@ func TestMoods(t *testing.T) {
 		"amigobot": {"amigo:00e20100", "", "anim_wheels_happy_01", []string{"audio"}, "robot.body.wheel[left].speed", 0.5},
 	} {
 		t.Run(name, func(t *testing.T) { // one after the other: each has a loop that must not be late
-			file := gatewayOf(t, tc.id, name, tc.model, func(ctx context.Context, line *uart.Socket) error {
+			file := gatewayOf(t, tc.id, name, tc.model, nil, func(ctx context.Context, line *uart.Socket) error {
 				switch name {
 				case "vector":
 					return vectorsim.New(vectorsim.Config{Volts: 3.9}).RunOn(ctx, line)

@@ -17,6 +17,7 @@ import (
 
 	"kennel/edge/agent/host"
 	"kennel/edge/agent/ownership/gatewaycert"
+	"kennel/edge/bodies"
 	"kennel/edge/body/aibo"
 	"kennel/edge/body/aibo/aibosim"
 	"kennel/edge/body/pleo/lifeos"
@@ -42,7 +43,7 @@ func TestNod(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	nod := func(t *testing.T, id thing.ID, word, model, touched string, simulate func(ctx context.Context, line *uart.Socket) error) {
-		file := gatewayOf(t, id, word, model, simulate)
+		file := gatewayOf(t, id, word, model, nil, simulate)
 		// The body is opened, and Vector's head looks for its zero, while the program is already there.
 		testwait.Until(t, 4*patience, "a nod", func() error {
 			args := append(testexec.Emulator(), program)
@@ -95,8 +96,8 @@ func TestNod(t *testing.T) {
 	}
 }
 
-// gatewayOf runs robotd and a gateway on a simulated body, and returns the file with which a program connects.
-func gatewayOf(t *testing.T, id thing.ID, word, model string, simulate func(ctx context.Context, line *uart.Socket) error) string {
+// gatewayOf runs robotd and a gateway on a simulated body, which hand touches, and returns the file with which a program connects.
+func gatewayOf(t *testing.T, id thing.ID, word, model string, hand gateway.Hand, simulate func(ctx context.Context, line *uart.Socket) error) string {
 	t.Helper()
 	root := t.TempDir()
 	dir, err := os.OpenRoot(root)
@@ -117,7 +118,8 @@ func gatewayOf(t *testing.T, id thing.ID, word, model string, simulate func(ctx 
 		t.Fatal(err)
 	}
 	h := host.New(host.Robot{Root: dir, Dir: root, Thing: id, OS: "2.1.0.7", Log: log, Changed: func() {}, Now: time.Now})
-	g := gateway.New(h, gateway.Config{Addr: "127.0.0.1:0", Certificate: func() (tls.Certificate, bool) { return plate.TLSCertificate(), true },
+	kind, _ := bodies.Of(id.Species())
+	g := gateway.New(h, gateway.Config{Addr: "127.0.0.1:0", Page: kind.Page, Hand: hand, Certificate: func() (tls.Certificate, bool) { return plate.TLSCertificate(), true },
 		Name: plate.Name, Client: func(_ context.Context, bearer string) (gateway.Client, bool) {
 			return gateway.Client{Name: bearer}, bearer == "nod"
 		}})

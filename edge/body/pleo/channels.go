@@ -1,6 +1,7 @@
 package pleo
 
 import (
+	"fmt"
 	"math"
 	"time"
 
@@ -28,8 +29,11 @@ const (
 	chCard     // a card is in its slot
 	chPicked   // it is off the floor
 	chPad
-	chSense = chPad + len(pads)
-	chJoint = chSense + len(senses)
+	chSense  = chPad + len(pads)
+	chJoint  = chSense + len(senses)
+	chMood   = chJoint + len(joints)
+	chDrive  = chMood + len(reportline.Properties)
+	perDrive = 5 // value, low, high, and the name
 )
 
 // The ids of sensors that the plant reads by name.
@@ -95,7 +99,43 @@ func describe() (body.Description, error) {
 		d.Channels = append(d.Channels, body.Channel{Name: name + slot, Unit: "rad"})
 		d.Drives = append(d.Drives, body.Drive{Device: name, Takes: body.Position})
 	}
+	for _, name := range moods {
+		if name != "val" {
+			name = "val->" + name
+		}
+		d.Channels = append(d.Channels, body.Channel{Name: "mood." + name})
+	}
+	for i := range reportline.MaxDrives {
+		for _, name := range [perDrive]string{"val", "val->low", "val->high", "val->name", "val->rest"} {
+			d.Channels = append(d.Channels, body.Channel{Name: fmt.Sprintf("drive[%d].%s", i, name)})
+		}
+	}
 	return d, err
+}
+
+// fillDrives writes a line of drives, which was heard at the given time.
+func fillDrives(s *body.Sense, d *reportline.Drives, at time.Duration) {
+	for i, v := range d.Properties {
+		s.Set(chMood+i, float64(v), at)
+	}
+	for i := range d.Drives {
+		x, ch := &d.Drives[i], chDrive+i*perDrive // beyond Count all are 0
+		s.Set(ch, float64(x.Value), at)
+		s.Set(ch+1, float64(x.Low), at)
+		s.Set(ch+2, float64(x.High), at)
+		s.Set(ch+3, letters(x.Name[:lettersOf]), at)
+		s.Set(ch+4, letters(x.Name[lettersOf:]), at)
+	}
+}
+
+// lettersOf is how many letters of a name fit into a number, which measurements are. The first one is the lowest byte.
+const lettersOf = 6
+
+func letters(name []byte) (v float64) {
+	for i := len(name) - 1; i >= 0; i-- {
+		v = 256*v + float64(name[i])
+	}
+	return v
 }
 
 // fill writes a report as the frame that the loop carries.

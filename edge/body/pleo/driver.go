@@ -46,6 +46,8 @@ type Driver struct {
 	window scanbuf.Window
 	report reportline.Report
 	news   bool // report has not been delivered yet
+	drives reportline.Drives
+	minded time.Duration // when drives were heard; 0: never
 	epoch  uint32
 	sent   [len(joints)]float64 // degrees; no number: none
 	turn   int                  // the joint whose goal is sent again, in case it was lost
@@ -131,6 +133,9 @@ func (d *Driver) Read(s *body.Sense, deadline time.Duration) error {
 			at := d.port.Now()
 			s.At, s.Seq, s.Epoch, s.Fresh, s.Fault = at, d.report.Seq, d.epoch, true, 0
 			fill(s, &d.report, at)
+			if d.minded > 0 {
+				fillDrives(s, &d.drives, d.minded)
+			}
 			return nil
 		}
 		ready, err := d.port.Wait(deadline)
@@ -181,6 +186,10 @@ func (d *Driver) parse() {
 		for bytes.HasPrefix(line, []byte(prompt)) {
 			line = line[len(prompt):]
 		}
+		if reportline.IsDrives(line) {
+			d.takeDrives(line, n)
+			continue
+		}
 		if !reportline.Is(line) {
 			d.window.Skip(n)
 			continue
@@ -202,6 +211,17 @@ func (d *Driver) parse() {
 		}
 		d.news = true
 	}
+}
+
+// takeDrives takes a line of drives, n bytes with its end. It is no frame: the body is heard by its reports.
+func (d *Driver) takeDrives(line []byte, n int) {
+	if reportline.ParseDrives(line, &d.drives) != nil {
+		d.counts.Corrupt++
+		d.window.Skip(n)
+		return
+	}
+	d.window.Take(n)
+	d.minded = d.port.Now()
 }
 
 // Write is body.Body: the commands for those joints whose goals changed, and one more whose goal may have been lost.

@@ -3,8 +3,10 @@ package pleo
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"kennel/edge/body"
+	"kennel/edge/body/pleo/walk"
 	"kennel/edge/control"
 	"kennel/edge/control/limbs"
 	"kennel/edge/motion"
@@ -24,7 +26,10 @@ const (
 // low is the charge below which Pleo's own personality goes to sleep (part of PLEO-SEN-02).
 const low = 0.23
 
-// Model returns a Pleo as the control loop sees it: each joint is a part of its own. A joint that no program claims belongs to the Pleo's application.
+// walks is the part that goes and turns; the parts before it are the joints.
+const walks = len(joints)
+
+// Model returns a Pleo as the control loop sees it: each joint is a part of its own, and its legs together are another one. A joint that no program claims belongs to the Pleo's application.
 func Model() (control.Model, error) {
 	tree, err := Tree()
 	if err != nil {
@@ -44,6 +49,11 @@ func Model() (control.Model, error) {
 		out.Slots[slots[i]] = i
 		out.Parts = append(out.Parts, control.Part{Name: about.Drives[i].Device, Devices: []string{"robot." + joints[i].path}})
 	}
+	walking := control.Part{Name: "legs", Timed: true, Base: true}
+	for _, j := range walkJoints {
+		walking.Devices = append(walking.Devices, "robot."+joints[j].path)
+	}
+	out.Parts = append(out.Parts, walking)
 	out.Make = func(board *state.Board, emit func(control.Event), _ func(int) bool) (control.Plant, error) {
 		return newPlant(&about, slots, board, emit)
 	}
@@ -57,11 +67,14 @@ type plant struct {
 	feed   control.Feed
 	moving int // slot
 	joints []*limbs.Joint
-	names  [len(pads)]string // of the pads
+	walker walker
+	at     [len(joints)]float64 // rad, measured
+	wrong  motion.Reason        // it is not on its feet
+	names  [len(pads)]string    // of the pads
 	report control.Report
 	stop   motion.Reason
 	heard  bool
-	before [chSense]float64 // the frame before, as far as it makes events
+	before [chJoint]float64 // the frame before, as far as it makes events
 	own    bool             // the Pleo moves by itself
 }
 
@@ -69,6 +82,10 @@ func newPlant(about *body.Description, slots []int, board *state.Board, emit fun
 	p := &plant{board: board, emit: emit, feed: control.Bind(about, board.Tree())}
 	f := robot.Finder{Tree: board.Tree()}
 	p.moving = f.Slot("robot.moving")
+	var err error
+	if p.walker.legs, err = walk.New(); err != nil {
+		return nil, err
+	}
 	for i := range joints {
 		j := &joints[i]
 		c := limbs.Config{Slot: slots[i], Unit: 2 * math.Pi, Speed: j.speed * math.Pi / 180, Tolerance: near}
@@ -103,11 +120,13 @@ func (p *plant) Feel(m *control.Moment, f *rt.Frame) motion.Reason {
 		for _, j := range p.joints {
 			j.Release(motion.Stopped)
 		}
+		p.walker.off(motion.Stopped)
+		p.walker.known = false
 	}
 	if s.Fresh {
 		p.measure(m, s)
 	}
-	return 0
+	return p.wrong
 }
 
 // measure publishes the measurements in the tree, and says what they mean.
@@ -118,9 +137,16 @@ func (p *plant) measure(m *control.Moment, s *body.Sense) {
 		angle := s.Values[chJoint+i]
 		p.own = p.own || j.Heard && math.Abs(angle-j.Angle) > moves
 		j.Angle, j.Heard = angle, true
+		p.at[i] = angle
 		p.board.Set(j.Slot(), angle/j.Unit(), s.Times[chJoint+i])
 	}
 	p.board.Set(p.moving, number(p.report.Moving), s.At)
+	p.wrong = 0
+	if s.Values[chPicked] > 0 || tilt(s) != upright {
+		p.wrong = motion.Lifted
+	}
+	p.walker.feel(&s.Values, s.At, p.wrong == 0)
+	p.report.Base = p.walker.base
 	if p.heard {
 		p.tell(m, s)
 	}
@@ -174,6 +200,9 @@ func (p *plant) tell(m *control.Moment, s *body.Sense) {
 			p.emit(control.Event{At: m.Now, Name: happened.name, N: 1, Numbers: [4]int64{1}})
 		}
 	}
+	if now := tilt(s); now > upright && p.before[chTilt] == upright {
+		p.emit(control.Event{At: m.Now, Name: "robot.fell", Warning: true, N: 1, Numbers: [4]int64{int64(now)}})
+	}
 	if now, before := uint16(s.Values[chStalled]), uint16(p.before[chStalled]); now&^before != 0 {
 		p.emit(control.Event{At: m.Now, Name: "joint.stuck", Warning: true, N: 1, Numbers: [4]int64{int64(now)}})
 	}
@@ -184,30 +213,58 @@ func posture(s *body.Sense) string {
 	if s.Values[chPicked] > 0 {
 		return "off the floor"
 	}
-	for i := range senses {
-		if senses[i].sensor != sensorTilt {
-			continue
-		}
-		switch s.Values[chSense+i] {
-		case 1:
-			return "on its feet"
-		case 2, 3:
-			return "on its side"
-		case 4:
-			return "on its nose"
-		case 5:
-			return "on its tail"
-		case 6:
-			return "on its back"
-		}
+	switch tilt(s) {
+	case upright:
+		return "on its feet"
+	case 2, 3:
+		return "on its side"
+	case 4:
+		return "on its nose"
+	case 5:
+		return "on its tail"
+	case 6:
+		return "on its back"
 	}
 	return ""
 }
+
+// tilt returns the reading of the tilt sensor; 0: unknown.
+func tilt(s *body.Sense) float64 { return s.Values[chTilt] }
+
+// chTilt is the channel of the tilt sensor.
+var chTilt = func() int {
+	for i := range senses {
+		if senses[i].sensor == sensorTilt {
+			return chSense + i
+		}
+	}
+	panic("pleo: no channel of the tilt sensor") // the table is a constant
+}()
 
 // Begin is control.Plant.
 func (p *plant) Begin(_ *control.Moment, part int, o *control.Order, r *control.Result) error {
 	if p.stop&motion.Everything != 0 {
 		return motion.ErrStopped
+	}
+	if part == walks {
+		switch heard := p.joints[0].Heard; {
+		case o.Kind != control.Go && o.Kind != control.Turn:
+			return control.ErrUnable
+		case !heard:
+			return control.ErrUnmeasured
+		case p.stop&motion.Lifted != 0:
+			return motion.ErrStopped
+		}
+		if err := p.walker.begin(o, &p.at, r); err != nil {
+			return err
+		}
+		for _, j := range walkJoints {
+			p.joints[j].Release(motion.Cancelled)
+		}
+		return nil
+	}
+	if slices.Contains(walkJoints[:], part) {
+		p.walker.off(motion.Cancelled)
 	}
 	return p.joints[part].Begin(o, r)
 }
@@ -224,13 +281,33 @@ func (p *plant) Step(m *control.Moment, stop motion.Reason, act *body.Act) {
 		state, moving := p.joints[i].Step(m.DT, stop, act, i)
 		r.Parts[i], r.Moving = state, r.Moving || moving
 	}
+	if stop&(motion.Everything|motion.Lifted) != 0 {
+		p.walker.off(motion.Stopped)
+	}
+	p.walker.step(m.DT, &p.at, act)
+	r.Parts[walks] = control.PartReport{State: "free", Outcome: p.walker.outcome, Known: true}
+	switch {
+	case p.walker.running():
+		r.Parts[walks].State, r.Moving = "walking", true
+	case p.walker.legs.On():
+		r.Parts[walks].State = "standing"
+	}
 }
 
 // Outcome is control.Plant.
-func (p *plant) Outcome(part int) motion.Outcome { return p.joints[part].Outcome() }
+func (p *plant) Outcome(part int) motion.Outcome {
+	if part == walks {
+		return p.walker.outcome
+	}
+	return p.joints[part].Outcome()
+}
 
 // Rest is control.Plant: a joint whose owner let it go or lost it is given back to the Pleo's application.
 func (p *plant) Rest(part int, letGo bool) {
+	if part == walks {
+		p.walker.end(motion.Cancelled, letGo)
+		return
+	}
 	if letGo {
 		p.joints[part].Release(motion.Cancelled)
 		return

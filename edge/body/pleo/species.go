@@ -16,6 +16,7 @@ var Species = species.Species{
 	Tree:    Tree,
 	Device:  DefaultDevice,
 	Model:   Model,
+	Page:    page(),
 	Open: func(ctx context.Context, device string) (body.Body, error) {
 		d, err := Open(ctx, Config{Device: device, Timeout: species.OpenTimeout})
 		if err != nil {

@@ -3,8 +3,10 @@
 package pleo
 
 import (
+	"fmt"
 	"math"
 
+	"kennel/edge/body/pleo/reportline"
 	"kennel/edge/robot"
 )
 
@@ -65,7 +67,10 @@ var pads = [...]struct {
 	{"body.head.mouth.touch", "SENSOR_MOUTH", 24},
 }
 
-// Parts returns the body's parts (GOSTAI-MAP-P-02 to 27, 30, 34, 35, 37 to 39; part of 01, part of 29, part of 31, part of 33, part of 36). Front limbs touch the ground when Pleo walks, so they are legs, although Pleo
+// moods are the slots of the part mood, in the order of reportline.Properties.
+var moods = [len(reportline.Properties)]string{"arousal", "valence", "age", "damage", "energy", "health", "val", "command", "fatigue", "behavior", "drive"}
+
+// Parts returns the body's parts (GOSTAI-MAP-P-01 to 27, 30, 34, 35, 37 to 39; part of 29, part of 31, part of 33, part of 36). Front limbs touch the ground when Pleo walks, so they are legs, although Pleo
 // calls them arms. Its front is where the camera looks (GOSTAI-FRAME-02).
 func Parts() []robot.Part {
 	legs := []string{"[front][left]", "[front][right]", "[back][left]", "[back][right]"}
@@ -94,6 +99,17 @@ func Parts() []robot.Part {
 	sensor := func(path, native string, most float64) robot.Part {
 		return robot.Part{Path: path, Is: []string{"Sensor"}, Props: map[string]robot.Value{"native": robot.S(native)},
 			Ranges: map[string]robot.Range{"val": {Max: most}}}
+	}
+	// Pleo's inner state: properties that scripts agree on, and the drives of its application. The name of a drive is two numbers of six letters each.
+	var feels []string
+	for _, name := range moods {
+		if name != "val" {
+			feels = append(feels, name)
+		}
+	}
+	parts = append(parts, robot.Part{Path: "mood", Is: []string{"Sensor"}, Live: feels, Props: map[string]robot.Value{"native": robot.S("property_mood")}})
+	for i := range reportline.MaxDrives {
+		parts = append(parts, robot.Part{Path: fmt.Sprintf("drive[%d]", i), Is: []string{"Sensor"}, Live: []string{"low", "high", "name", "rest"}})
 	}
 	return append(parts,
 		robot.Part{Path: "body.head.camera", Is: []string{"VideoIn"}, // PLEO-ARC-11

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"strings"
@@ -45,6 +46,10 @@ type Species struct {
 	Memory func(dir string, id thing.ID) Memory                           // the parameters that the body of the robot in the folder dir stores itself
 
 	Hardware env.Hardware // nil: a head as Vector's
+
+	// Page is its part of the robot's own page (edge/gateway/scratch): part.mjs, whose default export makes a section of the page, part.css and what both need.
+	// nil: it has none.
+	Page fs.FS
 }
 
 // Word returns the name of the species as flags and folders have it, such as "amigobot".

@@ -4,7 +4,10 @@ package scratch
 
 import (
 	_ "embed"
+	"io/fs"
 	"net/http"
+	"path"
+	"strings"
 
 	"kennel/sdk/js"
 )
@@ -18,8 +21,14 @@ var script []byte
 //go:embed scratch.css
 var style []byte
 
-// Routes returns what the page consists of, by pattern of http.ServeMux.
-func Routes() map[string]http.Handler {
+// partDir is where the part of a species is below the page.
+const partDir = "/part/"
+
+// noPart is the module of a species without a part of its own.
+const noPart = "export default () => null;\n"
+
+// Routes returns what the page consists of, by pattern of http.ServeMux. part are the files of the species' part (species.Species.Page); nil: it has none.
+func Routes(part fs.FS) map[string]http.Handler {
 	out := map[string]http.Handler{}
 	for path, f := range map[string]struct {
 		kind string
@@ -27,14 +36,38 @@ func Routes() map[string]http.Handler {
 	}{
 		"/{$}": {"text/html", index}, "/scratch.mjs": {"text/javascript", script}, "/scratch.css": {"text/css", style}, "/kennel.mjs": {"text/javascript", js.Client},
 	} {
-		out["GET "+path] = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			h := w.Header()
-			h.Set("Content-Type", f.kind+"; charset=utf-8")
-			h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src blob: data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
-			h.Set("Referrer-Policy", "no-referrer")
-			h.Set("Cache-Control", "no-cache")
-			_, _ = w.Write(f.text) // a browser that is gone hears nothing
-		})
+		out["GET "+path] = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { send(w, f.kind, f.text) })
 	}
+	out["GET "+partDir] = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		name := strings.TrimPrefix(r.URL.Path, partDir)
+		kind := kinds[path.Ext(name)]
+		if part == nil && name == "part.mjs" {
+			send(w, kind, []byte(noPart))
+			return
+		}
+		if part == nil || kind == "" {
+			http.NotFound(w, r)
+			return
+		}
+		text, err := fs.ReadFile(part, name)
+		if err != nil {
+			http.NotFound(w, r)
+			return
+		}
+		send(w, kind, text)
+	})
 	return out
+}
+
+// kinds are the files that a part may have.
+var kinds = map[string]string{".mjs": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+
+// send answers with a file of the page.
+func send(w http.ResponseWriter, kind string, text []byte) {
+	h := w.Header()
+	h.Set("Content-Type", kind+"; charset=utf-8")
+	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src blob: data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cache-Control", "no-cache")
+	_, _ = w.Write(text) // a browser that is gone hears nothing
 }

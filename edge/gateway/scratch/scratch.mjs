@@ -44,7 +44,32 @@ async function open(token) {
   if (has("look")) {
     forever(events);
     list();
+    await species(token, has);
   }
+}
+
+// species shows the part of the page that the robot's species has, and lends it a hand that touches a simulated robot.
+async function species(token, has) {
+  const { default: part } = await import("./part/part.mjs");
+  const asHand = (words) => fetch("hand", { method: words ? "POST" : "GET", headers: { authorization: `Bearer ${token}` }, body: words });
+  const simulated = has("move") && (await (await asHand()).json()).simulated;
+  const hand = simulated
+    ? async (...words) => {
+        const answer = await asHand(words.join(" "));
+        if (!answer.ok) throw new Error((await answer.json()).message);
+      }
+    : null;
+  const subscribe = (names, options, tell) =>
+    forever(async (alive) => {
+      for await (const values of robot.subscribe(names, options)) {
+        alive();
+        tell(values.readings);
+      }
+    });
+  const section = part({ description, subscribe, hand, say });
+  if (!section) return;
+  document.head.append(Object.assign(document.createElement("link"), { rel: "stylesheet", href: "part/part.css" }));
+  at("robot").prepend(section);
 }
 
 // forever runs a stream again when it ends, until over says so, and says once that the robot is away.

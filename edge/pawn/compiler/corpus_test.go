@@ -58,6 +58,20 @@ func sections(t testing.TB, file string) []section {
 	return out
 }
 
+// natives returns the native functions of programs that print into out.
+func natives(out *strings.Builder) func(string) pawn.Native {
+	return func(name string) pawn.Native {
+		if name != "printf" {
+			return pawn.Basics(name)
+		}
+		return func(c pawn.Call) (int32, pawn.Code) {
+			text, code := pawn.Format(nil, c, 0)
+			out.Write(text)
+			return 0, code
+		}
+	}
+}
+
 // run runs main and returns what it prints; a line at the end says which error stopped it.
 func run(p *amx.Program) (string, error) {
 	file, err := p.Append(nil)
@@ -68,16 +82,7 @@ func run(p *amx.Program) (string, error) {
 		return "", err
 	}
 	var out strings.Builder
-	m, err := pawn.New(p, pawn.Options{Natives: func(name string) pawn.Native {
-		if name != "printf" {
-			return pawn.Basics(name)
-		}
-		return func(c pawn.Call) (int32, pawn.Code) {
-			text, code := pawn.Format(nil, c, 0)
-			out.Write(text)
-			return 0, code
-		}
-	}})
+	m, err := pawn.New(p, pawn.Options{Natives: natives(&out)})
 	if err != nil {
 		return "", err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"kennel/edge/pawn"
 	"kennel/edge/pawn/amx"
+	"kennel/edge/pawn/host"
 	"kennel/infra/cli"
 	"kennel/infra/errs"
 )
@@ -156,7 +157,7 @@ func run(cmd *cobra.Command, name string, calls []string) error {
 		out.Reset(&text)
 	}
 	out.source = source(p)
-	m, err := pawn.New(p, pawn.Options{Natives: out.natives})
+	m, err := pawn.New(p, pawn.Options{Natives: host.Natives(out.print, func(line string) { out.line("%s", line) })})
 	if err != nil {
 		return errs.New(errs.Invalid, "%s: %w", name, err)
 	}
@@ -226,28 +227,6 @@ func (c *console) call(cmd *cobra.Command, m *pawn.Machine, what call) (ended, e
 			}
 			return out, nil
 		}
-	}
-}
-
-// natives returns the function of that name: a real one, or one that prints its call.
-func (c *console) natives(name string) pawn.Native {
-	if name == "printf" {
-		return func(call pawn.Call) (int32, pawn.Code) {
-			text, code := pawn.Format(nil, call, 0)
-			c.print(text)
-			return 0, code
-		}
-	}
-	if f := pawn.Basics(name); f != nil {
-		return f
-	}
-	return func(call pawn.Call) (int32, pawn.Code) {
-		args := make([]string, min(call.Args(), 64))
-		for i := range args {
-			args[i] = strconv.Itoa(int(call.Arg(i)))
-		}
-		c.line("N %s(%s)", name, strings.Join(args, ","))
-		return 0, pawn.OK
 	}
 }
 

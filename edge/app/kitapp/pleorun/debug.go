@@ -14,6 +14,7 @@ import (
 
 	"kennel/edge/body/pleo/lifeos"
 	"kennel/edge/body/pleo/pleosim"
+	"kennel/edge/pawn"
 )
 
 // defaultGo is how long a script runs without a stop.
@@ -157,11 +158,11 @@ func sameLine(before, at lifeos.Stop) bool {
 }
 
 // variable returns a variable of the script whose statement is looked at.
-func (d *debugger) variable(name string) (lifeos.Variable, bool) {
+func (d *debugger) variable(name string) (pawn.Variable, bool) {
 	all := d.os.Variables()
-	i := slices.IndexFunc(all, func(v lifeos.Variable) bool { return v.Name == name })
+	i := slices.IndexFunc(all, func(v pawn.Variable) bool { return v.Name == name })
 	if i < 0 {
-		return lifeos.Variable{}, false
+		return pawn.Variable{}, false
 	}
 	return all[i], true
 }

@@ -2,18 +2,13 @@ package lifeos
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 
 	"kennel/edge/pawn"
 	"kennel/edge/pawn/amx"
 )
 
-// Limits of a look at a script.
-const (
-	maxFrames = 100
-	maxCells  = 64 // of an array
-)
+// maxFrames bounds a look at the calls of a script.
+const maxFrames = 100
 
 // Stop is a place before a statement of a script.
 type Stop struct {
@@ -75,76 +70,11 @@ func (s *System) Stopped() (Stop, bool) { return s.debug.at, s.debug.stopped }
 // Continue lets time pass again.
 func (s *System) Continue() { s.debug.stopped = false }
 
-// Variable is a variable of the function that is paused, or of its script.
-type Variable struct {
-	Name  string
-	Local bool
-	Value string // a number, or the numbers of an array, of which the first 64
-	Text  string // the array as a string, if it is one that can be printed
-}
-
-// Variables returns the variables that exist where a script is paused, the local ones first; of two with a name the inner one. It also works in Config.Statement.
-func (s *System) Variables() (out []Variable) {
+// Variables returns the variables that exist where a script is paused. It also works in Config.Statement.
+func (s *System) Variables() []pawn.Variable {
 	m := s.debug.seen
 	if m == nil || s.debug.symbols[m.amx] == nil {
 		return nil
 	}
-	frames := m.amx.Frame(1)
-	all := s.debug.symbols[m.amx].Variables
-	for i := range all { // the file has inner scopes after outer ones
-		v := &all[len(all)-1-i]
-		if at := uint32(s.debug.offset); at < v.From || at >= v.To || v.Local && len(frames) == 0 {
-			continue
-		}
-		if slices.ContainsFunc(out, func(o Variable) bool { return o.Name == v.Name }) {
-			continue
-		}
-		address := v.Address
-		if v.Local {
-			address += frames[0]
-		}
-		if v.Kind == amx.KindReference || v.Kind == amx.KindArrayReference {
-			address, _ = m.amx.Cell(address) // 0 is a place as well
-		}
-		out = append(out, show(m.amx, v, address))
-	}
-	slices.SortStableFunc(out, func(a, b Variable) int {
-		if a.Local != b.Local {
-			return map[bool]int{true: -1, false: 1}[a.Local]
-		}
-		return strings.Compare(a.Name, b.Name)
-	})
-	return out
-}
-
-// show reads a variable.
-func show(m *pawn.Machine, v *amx.DebugVariable, address int32) Variable {
-	out := Variable{Name: v.Name, Local: v.Local}
-	if v.Kind == amx.KindValue || v.Kind == amx.KindReference {
-		n, _ := m.Cell(address)
-		out.Value = fmt.Sprint(n)
-		return out
-	}
-	if len(v.Sizes) > 1 {
-		out.Value = fmt.Sprintf("an array of %d dimensions", len(v.Sizes))
-		return out
-	}
-	cells := uint32(maxCells)
-	if text, ok := m.Text(address, maxCells); ok && len(text) > 0 && !slices.ContainsFunc(text, func(c byte) bool { return c < ' ' || c > '~' }) {
-		out.Text = string(text)
-		cells = uint32(len(text)) + 1 // unless its size is known
-	}
-	if len(v.Sizes) == 1 && v.Sizes[0] > 0 {
-		cells = min(maxCells, v.Sizes[0])
-	}
-	var numbers []string
-	for i := range cells {
-		n, ok := m.Cell(address + 4*int32(i))
-		if !ok {
-			break
-		}
-		numbers = append(numbers, fmt.Sprint(n))
-	}
-	out.Value = "{" + strings.Join(numbers, ", ") + "}"
-	return out
+	return m.amx.Variables(s.debug.symbols[m.amx], s.debug.offset)
 }

@@ -3,6 +3,7 @@ package lifeos
 import (
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"kennel/edge/body/pleo/reportline"
@@ -17,9 +18,13 @@ const (
 // reports are the lines of package reportline that the serial port gets.
 type reports struct {
 	every, next time.Duration // 0: none
+	nextDrives  time.Duration
 	seq         uint32
 	line        []byte
 }
+
+// drivesEvery is the shortest period of lines of drives: evaluators take seconds.
+const drivesEvery = 400 * time.Millisecond
 
 // firmware is the number of a profile in a report.
 func (p Profile) firmware() uint16 { return [...]uint16{110, 100}[p] }
@@ -53,6 +58,28 @@ func (s *System) stepReports() {
 	r.next = s.now + r.every
 	r.line = append(s.appendReport(r.line[:0]), '\n')
 	s.cfg.Print(r.line)
+	if s.now >= r.nextDrives {
+		r.nextDrives = s.now + max(r.every, drivesEvery)
+		r.line = append(s.appendDrives(r.line[:0]), '\n')
+		s.cfg.Print(r.line)
+	}
+}
+
+// appendDrives appends what moves the Pleo from within.
+func (s *System) appendDrives(dst []byte) []byte {
+	var d reportline.Drives
+	for i, id := range reportline.Properties {
+		d.Properties[i] = s.properties.values[Property(id)]
+	}
+	for _, m := range s.drivers.list[:min(len(s.drivers.list), reportline.MaxDrives)] {
+		x := &d.Drives[d.Count]
+		if copy(x.Name[:], m.name) == 0 || strings.ContainsFunc(m.name, func(c rune) bool { return c > 0x7f || !reportline.Letter(byte(c)) }) {
+			continue // no compiler makes such a name
+		}
+		x.Value, x.Low, x.High = m.value, m.low, m.high
+		d.Count++
+	}
+	return reportline.AppendDrives(dst, &d)
 }
 
 // left returns how much of the sound is left, in milliseconds, at least 1 while one plays.
@@ -75,7 +102,7 @@ func reportCommands() []monitorCommand {
 			if err != nil || n != 0 && (every < shortest || every > longest) {
 				return "want 0, or 10 to 10000 ms\n"
 			}
-			s.reports.every, s.reports.next = every, s.now
+			s.reports.every, s.reports.next, s.reports.nextDrives = every, s.now, s.now
 			return ""
 		}},
 		{"joint hold", "ID DEGREES [SPEED]", 2, func(s *System, a []string) string {

@@ -10,6 +10,7 @@ import (
 
 	"kennel/edge/body/bodysim"
 	"kennel/edge/body/pleo/lifeos"
+	"kennel/edge/motion"
 )
 
 // Own defaults of a Robot.
@@ -36,6 +37,7 @@ type Config struct {
 	Charge    float64 // of the battery, above 0 to 1; 0: full
 	OnCharger bool
 	Angles    map[lifeos.Joint]float64 // degrees, where it does not begin at rest
+	Slip      float64                  // 0 to below 1: of each step, what it slips back on the floor; the joints do not show it
 	Log       func(lifeos.Message)     // nil: only the monitor has the log. It must not call the Robot
 }
 
@@ -50,6 +52,7 @@ type Robot struct {
 	now     time.Duration
 	charge  float64
 	inHand  bool
+	floor   floor
 	serial  terminal // for the computer
 	usb     terminal // for people
 	plans   []plan
@@ -88,6 +91,9 @@ func NewRobot(cfg Config) (*Robot, error) {
 	}
 	if !(cfg.Charge > 0 && cfg.Charge <= 1) {
 		return nil, fmt.Errorf("pleosim: charge: expected above 0 to 1, found %v", cfg.Charge)
+	}
+	if !(cfg.Slip >= 0 && cfg.Slip < 1) {
+		return nil, fmt.Errorf("pleosim: slip: expected 0 to below 1, found %v", cfg.Slip)
 	}
 	r := &Robot{cfg: cfg, body: New(), charge: cfg.Charge}
 	r.changed, r.body.deaf = sync.NewCond(&r.mu), true
@@ -220,6 +226,7 @@ func (r *Robot) step(serial, usb []byte) {
 	r.serial.take(serial, r.os.Monitor)
 	r.usb.take(usb, r.os.Terminal)
 	r.body.Run(r.os, r.now-r.base)
+	r.stand()
 }
 
 // State is a Pleo as an onlooker sees it.
@@ -230,6 +237,8 @@ type State struct {
 	Samples int                      // that the loudspeaker has played
 	Charge  float64
 	Boots   int
+	Pose    motion.Pose // on the floor, since New
+	Falls   int
 }
 
 // State returns the Pleo as it is now.
@@ -240,7 +249,7 @@ func (r *Robot) State() State {
 }
 
 func (r *Robot) state() State {
-	s := State{Time: r.now, Power: r.os.Power(), Angles: map[lifeos.Joint]float64{}, Samples: r.body.played, Charge: r.charge, Boots: r.boots}
+	s := State{Time: r.now, Power: r.os.Power(), Angles: map[lifeos.Joint]float64{}, Samples: r.body.played, Charge: r.charge, Boots: r.boots, Pose: r.floor.pose, Falls: r.floor.falls}
 	for j := range lifeos.JointCount {
 		s.Angles[j] = r.body.Joint(j).Position
 	}

@@ -5,6 +5,10 @@
 // All fields are whole numbers in decimal, between single spaces; FCS is the check sequence of RFC 1662 over all before the asterisk, as four hexadecimal
 // digits. LifeOS prints it when the monitor is told "report MS", at that period, beside all else that the monitor prints. The programming guide has no such
 // command: it is an own addition, because the commands that are known cannot read a joint.
+//
+// A second line follows now and then, with what moves Pleo from within: its properties and drives.
+//
+//	drives 1 PROPERTY... COUNT [NAME VALUE LOW HIGH]... *FCS
 package reportline
 
 import (
@@ -78,34 +82,49 @@ func Append(dst []byte, r *Report) []byte {
 	for _, v := range r.Sensors {
 		dst = strconv.AppendInt(append(dst, ' '), int64(v), 10)
 	}
+	return end(dst, at)
+}
+
+// Is reports whether a line of the monitor is meant to be a report.
+func Is(line []byte) bool { return len(line) >= len(start) && string(line[:len(start)]) == start }
+
+// begin checks the word that begins a line, its check sequence and its version, and returns what is behind them.
+func begin(line []byte, start string) (fields, error) {
+	if len(line) < len(start) || string(line[:len(start)]) != start || len(line) > MaxLine {
+		return fields{}, &Error{1, "line", start + "and at most 640 bytes in all", string(line[:min(len(line), 40)])}
+	}
+	star := bytes.LastIndexByte(line, '*')
+	if star < 0 || len(line) != star+5 {
+		return fields{}, &Error{len(line), "check sequence", "* and four digits at the end", string(line[max(star, 0):])}
+	}
+	fcs, ok := hex16(line[star+1:])
+	if want := hdlc.FCS(line[:star]); !ok || fcs != want {
+		return fields{}, &Error{star + 2, "check sequence", fmt.Sprintf("%04x", want), string(line[star+1:])}
+	}
+	f := fields{line: line[:star], at: len(start)}
+	if v := f.next("version", 0, 1<<16); v != version && f.err == nil {
+		return f, &Error{len(start) + 1, "version", strconv.Itoa(version), strconv.FormatInt(v, 10)}
+	}
+	return f, f.err
+}
+
+// end appends the check sequence to the line that begins at byte at of dst.
+func end(dst []byte, at int) []byte {
 	dst = append(dst, ' ')
 	fcs := hdlc.FCS(dst[at:])
 	const digits = "0123456789abcdef"
 	return append(dst, '*', digits[fcs>>12], digits[fcs>>8&15], digits[fcs>>4&15], digits[fcs&15])
 }
 
-// Is reports whether a line of the monitor is meant to be a report.
-func Is(line []byte) bool { return len(line) >= len(start) && string(line[:len(start)]) == start }
+const word, long = 1<<16 - 1, 1<<32 - 1
 
 // Parse reads a line, without its end, into r, which is unchanged after an error. It allocates nothing but errors.
 func Parse(line []byte, r *Report) error {
-	if !Is(line) || len(line) > MaxLine {
-		return &Error{1, "line", "report of at most 640 bytes", string(line[:min(len(line), 40)])}
+	f, err := begin(line, start)
+	if err != nil {
+		return err
 	}
-	star := bytes.LastIndexByte(line, '*')
-	if star < 0 || len(line) != star+5 {
-		return &Error{len(line), "check sequence", "* and four digits at the end", string(line[max(star, 0):])}
-	}
-	fcs, ok := hex16(line[star+1:])
-	if want := hdlc.FCS(line[:star]); !ok || fcs != want {
-		return &Error{star + 2, "check sequence", fmt.Sprintf("%04x", want), string(line[star+1:])}
-	}
-	f := fields{line: line[:star], at: len(start)}
 	var out Report
-	if v := f.next("version", 0, 1<<16); v != version && f.err == nil {
-		return &Error{len(start) + 1, "version", strconv.Itoa(version), strconv.FormatInt(v, 10)}
-	}
-	const word, long = 1<<16 - 1, 1<<32 - 1
 	out.Seq = uint32(f.next("sequence", 0, long))
 	out.Firmware = uint16(f.next("firmware", 0, word))
 	out.Held = uint16(f.next("joints that are held", 0, 1<<Joints-1))
@@ -119,14 +138,19 @@ func Parse(line []byte, r *Report) error {
 	for i := range out.Sensors {
 		out.Sensors[i] = int32(f.next("sensor", -1<<31, 1<<31-1))
 	}
-	if f.err == nil && f.at != len(f.line) {
-		f.fail("end", "*", string(f.line[f.at:]))
-	}
-	if f.err != nil {
-		return f.err
+	if err := f.end(); err != nil {
+		return err
 	}
 	*r = out
 	return nil
+}
+
+// end returns the first error, or that something is left.
+func (f *fields) end() error {
+	if f.err == nil && f.at != len(f.line) {
+		f.fail("end", "*", string(f.line[f.at:]))
+	}
+	return f.err
 }
 
 func hex16(b []byte) (v uint16, ok bool) {
