@@ -11,7 +11,8 @@ import (
 const (
 	MinStreamRate = 8000
 	MaxStreamRate = 16025
-	MaxChunk      = 1024 // bytes
+	MaxChunk      = 1024                  // bytes
+	Cushion       = 80 * time.Millisecond // that have come before the first sample is heard, so that a client that sends as fast as it is heard may be a little late
 	StreamBuffer  = 2 * time.Second
 )
 
@@ -38,6 +39,7 @@ type Stream struct {
 	played   int64 // of the mixer
 	gaps     int64 // samples of the mixer for which nothing had come
 	complete bool
+	begun    bool // the cushion was there
 	scratch  []float32
 }
 
@@ -121,6 +123,10 @@ func (s *Stream) Counts() (sent, played int64, gaps time.Duration) {
 func (s *Stream) read(dst []float32) (int, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if !s.begun && !s.complete && s.n < int(Cushion.Seconds()*float64(s.m.cfg.Rate)) {
+		return 0, false
+	}
+	s.begun = true
 	n := min(len(dst), s.n)
 	for i := range n {
 		dst[i] = s.ring[s.first]

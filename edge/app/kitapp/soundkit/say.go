@@ -12,19 +12,21 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"kennel/edge/mind/mindlink"
 	"kennel/edge/sound"
 	"kennel/edge/sound/bank"
 	"kennel/edge/sound/voice"
 	"kennel/edge/sound/voice/speechapi"
 	"kennel/infra/cli"
+	"kennel/infra/errs"
 )
 
 // wishes are the flags of say.
 type wishes struct {
-	out, character, synth, voice, language, keyFile string
-	hz                                              int
-	duration, pitch, volume                         float64
-	visemes                                         bool
+	out, character, synth, voice, language, keyFile, root string
+	hz                                                    int
+	duration, pitch, volume                               float64
+	visemes                                               bool
 }
 
 // synthesizer returns the one of a name, or a server's; of no name the first that is installed.
@@ -65,18 +67,21 @@ func Say() *cobra.Command {
 	}
 	cmd := &cobra.Command{
 		Use:   "say TEXT",
-		Short: "Speak a text in a robot's voice, on this machine or into a WAV file",
+		Short: "Speak a text in a robot's voice, on this machine, into a WAV file or by a running robot",
 		Long: `Speak a text in a robot's voice, on this machine or into a WAV file. TEXT "-" is standard input. The speech is made by flite or espeak-ng, whichever is installed,
-or by a server with the interface POST /v1/audio/speech, and gets the character of a robot.`,
+or by a server with the interface POST /v1/audio/speech, and gets the character of a robot. With -root the robot whose mindd runs in that folder says it, in its own voice or, with -character plain, in its synthesiser's; the command returns when it
+was heard. Only root and the user of mindd may connect.`,
 		Example: `  robotkit say "Hello, I am your robot."
   robotkit say "Hello, I am your robot." -o hello.wav -character plain
   robotkit say "Guten Tag." -language de -duration 0.8 -o hello.wav
+  robotkit say "Hello." -root ./r1
   robotkit say "Hello." -synth http://localhost:8880 -voice nova -o hello.wav -o json`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return w.say(cmd, args[0]) },
 	}
 	f := cmd.Flags()
 	cli.AddOutputFile(cmd, &w.out, "write the speech to a WAV")
+	f.StringVar(&w.root, "root", "", "the folder `DIR` of the robot that speaks")
 	f.StringVar(&w.character, "character", "vector", "the voice's `CHARACTER`: "+strings.Join(names, ", "))
 	f.StringVar(&w.synth, "synth", "", "`PROGRAM` or server that makes the speech: flite, espeak-ng, http://HOST:PORT")
 	f.StringVar(&w.voice, "voice", "", "`NAME` of a voice of the program or server")
@@ -98,6 +103,9 @@ func (w *wishes) say(cmd *cobra.Command, text string) error {
 			return err
 		}
 		text = string(b)
+	}
+	if w.root != "" {
+		return w.aloud(cmd, text)
 	}
 	c, err := voice.FindCharacter(w.character)
 	if err != nil {
@@ -144,6 +152,27 @@ func (w *wishes) say(cmd *cobra.Command, text string) error {
 			t.Row(v.MS, v.Shape)
 		}
 	})
+}
+
+// aloud makes a running robot say a text.
+func (w *wishes) aloud(cmd *cobra.Command, text string) error {
+	for _, name := range []string{"out", "synth", "voice", "key-file", "rate", "volume", "visemes"} {
+		if cmd.Flags().Changed(name) {
+			return cli.Usage("-%s is not for a robot that speaks itself (-root)", name)
+		}
+	}
+	if cmd.Flags().Changed("character") && w.character != "plain" {
+		return cli.Usage("-character %.40q: a robot speaks in its own voice or plain", w.character)
+	}
+	e, err := mindlink.NewClient(w.root).Say(cmd.Context(), mindlink.Say{Text: text, Plain: w.character == "plain", Language: w.language, Duration: w.duration, Pitch: w.pitch, Program: "robotkit"},
+		func(mindlink.Progress) error { return nil })
+	if err != nil {
+		return err
+	}
+	if e.Outcome != mindlink.Done {
+		return errs.Coded(errs.Conflict, e.Outcome, "stopped after %d ms: %s", e.AtMS, e.Reason)
+	}
+	return cli.PrintLine(cmd, e, func() string { return fmt.Sprintf("said in %.1f s", float64(e.AtMS)/1000) })
 }
 
 // speech makes the speech of a clean text.

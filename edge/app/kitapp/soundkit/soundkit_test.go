@@ -9,9 +9,14 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"kennel/edge/coreserver/robotdtest"
+	"kennel/edge/mind"
+	"kennel/edge/mind/mindlink"
+	"kennel/edge/mind/mindtest"
 	"kennel/edge/sound"
 	"kennel/infra/cli"
 )
@@ -119,6 +124,24 @@ func TestPlay(t *testing.T) {
 	}
 	if code, _, errOut := run(t, "", "sound", "play", "a.wav"); code == cli.ExitOK || !strings.Contains(errOut, "sound card") {
 		t.Error(code, errOut)
+	}
+}
+
+// TestAloud: a running robot says a text, in its own voice or plain; what only a file has is refused, and so is a robot that does not run.
+func TestAloud(t *testing.T) {
+	dir := t.TempDir()
+	robotdtest.Start(t, dir, mindtest.Voice)
+	mindtest.With(t, dir, mind.Own{Motions: mindtest.None, Sound: mindtest.Synthesizer{Span: 300 * time.Millisecond}.Sound()})
+	for _, more := range [][]string{nil, {"-character", "plain"}, {"-duration", "2", "-language", "de"}} {
+		var e mindlink.Ended
+		if read(t, &e, append([]string{"say", "Hello.", "-root", dir}, more...)...); e.Outcome != mindlink.Done || e.AtMS < 300 {
+			t.Errorf("%v: %+v", more, e)
+		}
+	}
+	for _, args := range [][]string{{"-root", dir, "-volume", "0.5"}, {"-root", dir, "-character", "tin"}, {"-root", t.TempDir()}, {"-root", dir, "-duration", "21"}} {
+		if code, _, errOut := run(t, "", append([]string{"say", "Hello."}, args...)...); code == cli.ExitOK || errOut == "" {
+			t.Errorf("%v: code %d", args, code)
+		}
 	}
 }
 
