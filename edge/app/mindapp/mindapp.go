@@ -62,7 +62,7 @@ the socket ` + mindlink.SocketPath + ` below the root. SIGTERM and SIGINT end wh
 			c := crash.Begin(root, mindlink.Program, bodies.Hardware{}, cli.Getenv(cmd.Context()), log)
 			defer c.End()
 			log.InfoContext(cmd.Context(), "mindd running", "version", version.String(), "root", root)
-			return mind.Serve(cmd.Context(), log, dir, mind.Own{Seed: seed(dir), Motions: Motions, Notices: Notices(dir), Color: Color(dir)})
+			return mind.Serve(cmd.Context(), log, dir, mind.Own{Seed: seed(dir), Motions: Motions, Notices: Notices(dir), Color: Color(dir, log)})
 		},
 	}
 	cmd.Flags().StringVar(&root, "root", "/", "the robot's root folder `DIR`")
