@@ -41,7 +41,7 @@ var Standard = Style{EyeWidth: 44, EyeHeight: 50, Distance: 78, Falloff: 0.42, N
 // Color is a colour of eyes: hue 0 to 1 around the circle from red over green and blue, saturation 0 to 1.
 type Color struct{ Hue, Saturation float32 }
 
-// Teal is the colour of a robot whose settings do not choose one (part of VEC-DOC-03).
+// Teal is the colour of a robot whose settings do not choose one (VEC-DOC-03).
 var Teal = Color{0.42, 1}
 
 // channels returns the shares of red, green and blue of the brightest light of a colour.

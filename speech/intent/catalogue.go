@@ -170,7 +170,7 @@ func EyeColors() []string {
 	return out
 }
 
-// EyeColor returns the number of a colour in the robot's settings (VEC-DOC-02). COLOR_BLUE is sapphire (part of VEC-DOC-03).
+// EyeColor returns the number of a colour in the robot's settings (VEC-DOC-02). COLOR_BLUE is sapphire (VEC-DOC-03).
 func EyeColor(s string) (int, bool) {
 	n, ok := eyeColors[strings.TrimPrefix(strings.ToUpper(s), "COLOR_")]
 	return n, ok

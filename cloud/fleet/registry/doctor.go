@@ -88,8 +88,8 @@ type Sources struct {
 	// Speech says what is wrong with the recognisers of this cloud; "": nothing. Unheard returns a robot's language if this cloud does not understand it. They may be set later (Hears).
 	Speech  func() string
 	Unheard func(context.Context, thing.ID) (string, error)
-	// Strangers says in sentences whom the original robots' port refused of late. It may be set later (Refuses).
-	Strangers func(context.Context) (string, error)
+	// Strangers says in sentences what the original robots' port refused of late that may have been the robot. It may be set later (Refuses).
+	Strangers func(context.Context, thing.ID) (string, error)
 }
 
 // Doctor examines a thing, registered or not.
@@ -147,7 +147,7 @@ func (s *Service) Doctor(ctx context.Context, id thing.ID) (Report, error) {
 		}
 	}
 	if s.src.Strangers != nil && f.thing == nil && len(f.steps) == 0 {
-		if f.strangers, err = s.src.Strangers(ctx); err != nil {
+		if f.strangers, err = s.src.Strangers(ctx, id); err != nil {
 			return Report{}, fmt.Errorf("refusals of strangers: %w", err)
 		}
 	}
@@ -155,7 +155,7 @@ func (s *Service) Doctor(ctx context.Context, id thing.ID) (Report, error) {
 }
 
 // Refuses gives the doctor what the original robots' port refused of callers that it does not know. It is called before the service is used.
-func (s *Service) Refuses(strangers func(context.Context) (string, error)) {
+func (s *Service) Refuses(strangers func(context.Context, thing.ID) (string, error)) {
 	s.src.Strangers = strangers
 }
 
@@ -181,7 +181,7 @@ type facts struct {
 	speech      string    // what is wrong with the recognisers
 	unheard     string    // its language, if nothing understands that
 	thing       *Thing    // nil: not registered
-	strangers   string    // of a robot of which nothing is known: whom the original robots' port refused
+	strangers   string    // of a robot of which nothing is known: what the original robots' port refused
 	steps       []Outcome // the latest first
 	cert        *Certificate
 	docs        map[string]uint64

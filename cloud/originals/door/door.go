@@ -295,6 +295,25 @@ func (d *Door) Why(ctx context.Context) (string, error) {
 	return fmt.Sprintf("A client at %s called the original robots' port and was refused %s ago: %s. %s.", s.Addr, registry.Ago(time.Since(s.Last)), s.Detail, s.Do), nil
 }
 
+// WhyNot says in sentences why a robot that is not in the fleet does not appear: by what was refused to callers that claimed to be this robot, else to callers
+// that claimed nothing. What was refused to another robot says nothing about this one.
+func (d *Door) WhyNot(ctx context.Context, id thing.ID) (string, error) {
+	all, err := d.Strangers(ctx)
+	if err != nil {
+		return "", err
+	}
+	at := slices.IndexFunc(all, func(s Stranger) bool { return s.Claim == id })
+	who := "It"
+	if at < 0 {
+		at, who = slices.IndexFunc(all, func(s Stranger) bool { return s.Claim == "" }), "A client that did not say which robot it is"
+	}
+	if at < 0 {
+		return "Nothing that may have been this robot was refused at the original robots' port in the last week. kenneld originals check says whether a robot can reach it.", nil
+	}
+	s := all[at]
+	return fmt.Sprintf("%s called the original robots' port from %s and was refused %s ago: %s. %s.", who, s.Addr, registry.Ago(time.Since(s.Last)), s.Detail, s.Do), nil
+}
+
 // Broken notes a handshake that did not succeed. The client asked for name and was shown chain.
 func (d *Door) Broken(ctx context.Context, addr, name string, chain []*x509.Certificate, err error) {
 	code, detail := judge(name, chain, err)

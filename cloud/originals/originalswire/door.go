@@ -34,7 +34,7 @@ func Door(b wire.Base, robots *registry.Service) (Watched, wire.Slice, error) {
 		}
 		refused.WithLabelValues(code).Inc()
 	}, b.Log)
-	robots.Refuses(d.Why)
+	robots.Refuses(d.WhyNot)
 	return Watched{d}, wire.Slice{
 		Operations: func(wire.Doors) wire.Operations { return doorapi.Operations(d) },
 		Runs:       []wire.Run{{Name: "original robots' door", Run: d.Run}},

@@ -90,7 +90,7 @@ func FuzzReadSettings(f *testing.F) {
 	})
 }
 
-// TestEyesAreThoseOfTheRobot (part of VEC-DOC-03).
+// TestEyesAreThoseOfTheRobot (VEC-DOC-03).
 func TestEyesAreThoseOfTheRobot(t *testing.T) {
 	schema, _ := jdocs.SchemaOf(jdocs.RobotSettings)
 	f, _ := schema.Find("eye_color")

@@ -83,7 +83,15 @@ func TestIntents(t *testing.T) {
 		housetest.FileHas(t, root, "master_volume", 5)
 		h.CloudHas(thing, "master_volume", 5)
 		answer(words("what is two plus two"), "knowledge_response", "done", "The answer is 4.")
-		answer(words("dance"), "imperative_dance", "failed", "not supported by this robot")
+		answer(words("roll your cube"), "play_rollcube", "failed", "not supported by this robot")
+		for try := 0; ; try++ { // an animation, too, may be ended by a late loop before it begins
+			if s := tells(ann, thing, words("dance")); s.Command.State == "done" || try == 10 {
+				if s.Command.Result == nil || s.Command.Result.Detail != "I dance" {
+					t.Errorf("%s: dance: %+v", thing, s.Command.Result)
+				}
+				break
+			}
+		}
 		if strings.HasPrefix(thing, "vic:") {
 			for try := 0; ; try++ {
 				if s := tells(ann, thing, words("look up")); s.Command.State == "done" || try == 10 {

@@ -16,6 +16,7 @@ import (
 	"kennel/edge/corelink"
 	"kennel/edge/power"
 	"kennel/edge/robot/claim"
+	"kennel/infra/backoff"
 	"kennel/infra/errs"
 	"kennel/jdocs"
 	"kennel/speech/intent"
@@ -29,6 +30,7 @@ const (
 	nodTo  = 0.8              // of what the head can
 	within = 8 * time.Second  // a motion
 	recent = 30 * time.Second // a follow-up to the timer
+	letGo  = time.Second      // the character needs as long to give motors back
 )
 
 type act = func(*Intents, context.Context, intent.User) (Outcome, error)
@@ -44,12 +46,22 @@ func (x *Intents) move(ctx context.Context, o core.Order, done string) (Outcome,
 			return Outcome{}, err
 		}
 	}
+	x.rest(ctx) // another word of a person counts more than what plays
 	err := x.cfg.Core.Run(ctx, claim.Behavior, o.For(within))
+	for end := time.Now().Add(letGo); busy(err) && time.Now().Before(end) && backoff.Sleep(ctx, letGo/10) == nil; {
+		err = x.cfg.Core.Run(ctx, claim.Behavior, o.For(within))
+	}
 	var unfinished *coreclient.Unfinished
 	if errors.As(err, &unfinished) {
 		return refuse(Failed, "I could not finish: %v", unfinished)
 	}
 	return Outcome{Text: done}, err
+}
+
+// busy reports whether robotd refused a motion because something else has the motors.
+func busy(err error) bool {
+	var refused *coreclient.Refused
+	return errors.As(err, &refused) && refused.Code == "busy"
 }
 
 // roll moves the wheels, unless the robot is on its charger: it could tear itself off.

@@ -34,6 +34,7 @@ type robotd struct {
 	gone   bool
 	code   string // of claims and lines; "": ok
 	ends   string // of motions; "": done
+	busy   int    // claims that are refused first
 
 	mu   sync.Mutex
 	said []string
@@ -54,7 +55,12 @@ func (r *robotd) Send(m corelink.Message) error {
 	switch m := m.(type) {
 	case *corelink.Claim:
 		r.said = append(r.said, "claim "+strings.Join(m.Devices, " "))
-		go handle(reply(m.Request))
+		a := reply(m.Request)
+		if r.busy > 0 {
+			r.busy--
+			a.Code = "busy"
+		}
+		go handle(a)
 	case *corelink.Stop:
 		r.said = append(r.said, "stop")
 		go handle(reply(m.Request))

@@ -153,6 +153,14 @@ func TestPlaysOneAtATime(t *testing.T) {
 			t.Errorf("robotd heard %q", said)
 		}
 		r.take(t, "greeting_hello")
+		r.core.busy = 3 // the character gives the motors back after its answer
+		if o := r.take(t, "movement_forward"); o.Text != "I went 10 cm forward" {
+			t.Errorf("while it plays: %+v", o)
+		}
+		if plays, _ := r.cast.did(); plays != "greeting|end of greeting" {
+			t.Errorf("a motion: played %q", plays)
+		}
+		r.take(t, "greeting_hello")
 		r.cast.did()
 		r.end()
 		if plays, _ := r.cast.did(); plays != "end of greeting" {

@@ -73,7 +73,7 @@ Programs that listen hear the robot on every machine. -sound device plays on thi
 			if err != nil {
 				return err
 			}
-			return mind.Serve(cmd.Context(), log, dir, mind.Own{Seed: seed(dir), Motions: Motions, Notices: Notices(dir), Color: Color(dir), Sound: sound})
+			return mind.Serve(cmd.Context(), log, dir, mind.Own{Seed: seed(dir), Motions: Motions, Notices: Notices(dir), Color: Color(dir, log), Sound: sound})
 		},
 	}
 	cmd.Flags().StringVar(&root, "root", "/", "the robot's root folder `DIR`")

@@ -35,7 +35,7 @@ func TestNotices(t *testing.T) {
 	}
 	t.Cleanup(func() { root.Close() })
 	robotdtest.Start(t, root.Name(), robot.Part{Path: "body.head.display", Is: []string{"VideoOut"}})
-	c := mindtest.With(t, root.Name(), mind.Own{Motions: mindtest.None, Notices: Notices(root), Color: Color(root)})
+	c := mindtest.With(t, root.Name(), mind.Own{Motions: mindtest.None, Notices: Notices(root), Color: Color(root, slog.New(slog.DiscardHandler))})
 	shows := func(what string, is func(*face.Picture) bool) {
 		t.Helper()
 		testwait.Until(t, time.Minute, what, func() error {

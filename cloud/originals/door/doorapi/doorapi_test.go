@@ -181,3 +181,27 @@ func TestWhy(t *testing.T) {
 		t.Errorf("refused: %q, %v", text, err)
 	}
 }
+
+// TestWhyNot: a robot that is not in the fleet hears of refusals that were its own, else of those of callers without a name, and never of another robot's.
+func TestWhyNot(t *testing.T) {
+	const rex, bo = thing.ID("vic:00e20100"), thing.ID("vic:00e20101")
+	rows := &shelf{}
+	d := door.New(rows, &fleet{}, func(string, string) {}, slog.New(slog.DiscardHandler))
+	refused := func(claim thing.ID, addr string) door.Stranger {
+		return door.Stranger{Addr: addr, Code: door.CodeRoot, Claim: claim, Detail: "no root", Last: time.Now().Add(-time.Minute)}
+	}
+	for name, tt := range map[string]struct {
+		rows shelf
+		want string
+	}{
+		"nothing refused":         {nil, "Nothing that may have been this robot"},
+		"another robot's":         {shelf{refused(bo, "192.0.2.8")}, "Nothing that may have been this robot"},
+		"nobody's":                {shelf{refused(bo, "192.0.2.8"), refused("", "192.0.2.9")}, "A client that did not say which robot it is called the original robots' port from 192.0.2.9 and was refused 1 min ago: no root. "},
+		"its own, not the newest": {shelf{refused("", "192.0.2.9"), refused(bo, "192.0.2.8"), refused(rex, "192.0.2.7")}, "It called the original robots' port from 192.0.2.7 and was refused"},
+	} {
+		*rows = tt.rows
+		if text, err := d.WhyNot(t.Context(), rex); err != nil || !strings.HasPrefix(text, tt.want) {
+			t.Errorf("%s: %q, %v; want %q", name, text, err, tt.want)
+		}
+	}
+}
