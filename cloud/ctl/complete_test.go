@@ -75,6 +75,9 @@ var commandOf = map[string]string{
 	"DELETE /v1/webhooks/{id}": "webhooks remove", "POST /v1/webhooks/{id}/secret": "webhooks secret", "POST /v1/webhooks/{id}/ping": "webhooks ping",
 	"GET /v1/webhooks/{id}/deliveries": "webhooks deliveries", "POST /v1/webhooks/{id}/replay": "webhooks replay",
 
+	"GET /v1/things/{thing}/motions": "motions list", "GET /v1/things/{thing}/motions/{name}": "motions show", "GET /v1/things/{thing}/motions/{name}/file": "motions download",
+	"PUT /v1/things/{thing}/motions/{name}": "motions upload", "DELETE /v1/things/{thing}/motions/{name}": "motions delete", "POST /v1/things/{thing}/play": "motions play",
+
 	"POST /v1/things": "robots register", "POST /v1/things/batch": "robots register", "GET /v1/things/{thing}/certificates": "robots certificates",
 	"POST /v1/things/{thing}/revoke": "robots revoke", "POST /v1/things/{thing}/release": "robots release",
 	"POST /v1/things/{thing}/device-token": "robots device-token", "DELETE /v1/things/{thing}/device-token": "robots device-token",

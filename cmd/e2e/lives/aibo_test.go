@@ -3,6 +3,8 @@ package lives
 import (
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -55,4 +57,61 @@ func TestAIBO(t *testing.T) {
 	if out, err := h.Ctl("jdocs", "set", thing, "aibo.RobotSettings", "eye_color=1"); err == nil {
 		t.Errorf("it has eyes: %s", out)
 	}
+	uploadsMotions(t, h, thing)
+}
+
+// uploadsMotions: the robot plays a motion of its library, keeps one that is uploaded and plays it, also after its agent was restarted, and refuses one that is beyond a
+// joint's range, with the row, what was expected and what was found (issue 35, item 7).
+func uploadsMotions(t *testing.T, h *housetest.House, thing string) {
+	t.Helper()
+	housetest.Await(t, time.Minute, "its library", func() error {
+		out, err := h.Ctl("motions", "list", thing)
+		if err == nil && !strings.Contains(string(out), "give_paw") {
+			err = fmt.Errorf("it lists %s", out)
+		}
+		return err
+	})
+	play := func(name string) {
+		t.Helper()
+		housetest.Await(t, 3*time.Minute, name, func() error { // a core that is late on a loaded machine interrupts a motion
+			out, err := h.Ctl("motions", "play", thing, name)
+			if err == nil && !strings.Contains(string(out), "motion/"+name+" done in") {
+				err = fmt.Errorf("%s", out)
+			}
+			return err
+		})
+	}
+	play("sit")
+	file := func(text string) string {
+		t.Helper()
+		name := filepath.Join(t.TempDir(), "motion.txt")
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
+	const head = "mtn\nformat DRX-910\nname a_sit#sit_peek\njoints HEAD_YAW\npose 0 HEAD_YAW=0\n"
+	if out, err := h.Ctl("motions", "upload", thing, "peek", file(head+"pose 400ms HEAD_YAW=20\n")); err != nil || !strings.Contains(string(out), "kept") {
+		t.Fatalf("%v %s", err, out)
+	}
+	out, err := h.Ctl("motions", "upload", thing, "twist", file(head+"pose 4s HEAD_YAW=170\n"))
+	if said := fmt.Sprint(err, string(out)); err == nil || !strings.Contains(said, "HEAD_YAW: expected -") || !strings.Contains(said, "row ") {
+		t.Errorf("%s", said)
+	}
+	if out, err := h.Ctl("motions", "play", thing, "twist"); err == nil {
+		t.Errorf("it plays a motion that it refused: %s", out)
+	}
+	if out, err := h.Ctl("commands", "send", thing, "restart_agent", "-wait"); err != nil {
+		t.Errorf("%v %s", err, out)
+	}
+	play("peek")
+	if out, err := h.Ctl("motions", "delete", thing, "peek"); err != nil {
+		t.Errorf("%v %s", err, out)
+	}
+	housetest.Await(t, time.Minute, "peek to be gone", func() error {
+		if out, err := h.Ctl("commands", "send", thing, "play", "name=motion/peek", "-wait"); err == nil {
+			return fmt.Errorf("it still plays it: %s", out)
+		}
+		return nil
+	})
 }

@@ -347,7 +347,7 @@ function animated() {
     const moves = ["x1", "y1", "x2", "y2"].map((p) => `<animate attributeName="${p}" dur="${end}ms" repeatCount="indefinite" values="${steps.map((s) => s[b][p].toFixed(1)).join(";")}"/>`).join("");
     return `<line x1="${l.x1.toFixed(1)}" y1="${l.y1.toFixed(1)}" x2="${l.x2.toFixed(1)}" y2="${l.y2.toFixed(1)}" stroke-width="${l.wide.toFixed(1)}"${l.far ? ' opacity="0.45"' : ""}>${moves}</line>`;
   });
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="-230 -200 460 300" stroke="black" stroke-linecap="round"><line x1="-230" x2="230" y1="61" y2="61" stroke-width="2"/>${parts.join("")}</svg>\n`;
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="-240 -330 480 420" stroke="black" stroke-linecap="round"><line x1="-240" x2="240" y1="61" y2="61" stroke-width="2"/>${parts.join("")}</svg>\n`;
 }
 
 // The body as URDF: a link for each joint, and a cylinder for each bone.
