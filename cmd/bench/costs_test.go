@@ -29,8 +29,8 @@ import (
 
 const (
 	costRobots = 400
-	costTime   = 30 * time.Second // of one phase
-	costSettle = 8 * time.Second  // after all are connected: documents, first events
+	costTime   = 20 * time.Second // of one phase
+	costSettle = 6 * time.Second  // after all are connected: documents, first events
 	costsVar   = "KENNEL_BENCH_COSTS"
 )
 
@@ -45,7 +45,7 @@ var phases = []struct {
 	{name: "few large batches", profile: map[string]any{"events_per_hour": 7200, "flush": "5s"}},
 	{name: "many small batches", profile: map[string]any{"events_per_hour": 3600, "flush": "500ms"}},
 	{name: "telemetry", profile: map[string]any{"telemetry": "5s", "flush": "1s"}},
-	{name: "settings", profile: map[string]any{"settings_per_hour": 1800}},
+	{name: "settings", profile: map[string]any{"settings_per_hour": 720}},
 	{name: "logins", cuts: true},
 	{name: "lively", profile: map[string]any{"status": "20s", "flush": "5s", "telemetry": "2m", "events_per_hour": 360, "settings_per_hour": 6, "drops_per_hour": 1}},
 }

@@ -108,6 +108,9 @@ func tell(t *cli.Table, c Costs, n Need) {
 	}
 	t.Text("")
 	t.Text(fmt.Sprintf("Costs measured on %s with %d light robots, %s: %s", c.Measured, c.Robots, c.Machine, c.Command))
+	if c.Note != "" {
+		t.Text(c.Note)
+	}
 }
 
 // size writes bytes for people.

@@ -68,7 +68,8 @@ type Costs struct {
 	Machine  string `json:"machine"`
 	Version  string `json:"version"`
 	Command  string `json:"command"` // that measures it again
-	Robots   int    `json:"robots"`  // light robots that it was measured with
+	Note     string `json:"note,omitempty"`
+	Robots   int    `json:"robots"` // light robots that it was measured with
 
 	Idle Use         `json:"idle_second"` // of a second without any robot
 	Acts map[Act]Use `json:"acts"`

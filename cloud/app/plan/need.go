@@ -145,7 +145,7 @@ func (c Costs) limits(o Options, n Need, use Use) []Limit {
 	}
 	m := o.Machine
 	all := []Limit{
-		{"processors of one Postgres primary", at(m.Cores*m.Share, use[CPUPostgres]), "a larger machine for Postgres; longer intervals of status (the largest share at rest); then a second installation"},
+		{"processors of one Postgres primary", at(m.Cores*m.Share, use[CPUPostgres]), "a larger machine for Postgres; longer intervals of status and events; then a second installation"},
 		{"log that one Postgres primary writes", at(walPerSecond, use[WAL]), "faster disks and network to the standby; larger batches of events (a longer flush)"},
 		{"memory of one Postgres primary for the rows in use", at(m.Memory*postgresMemory, robots*hotBytes), "more memory for Postgres"},
 		{"disk of one Postgres server (4 TiB)", at(4<<40, n.PostgresBytes), "a shorter events.keep_days: older events stay in the object store as Parquet; a larger disk"},
