@@ -254,16 +254,18 @@ func measurePrograms(ctx context.Context, tb testing.TB, bin string) (all []meas
 		err := bench.Pass(ctx, bench.Part(tb, sdkTime))
 		return 100 * (bench.UsageOfAll(pids...).CPU - before).Seconds() / time.Since(began).Seconds(), err
 	}
-	idle, err := share(ctx)
-	if err != nil {
-		return all, err
-	}
-	busy, err := beside(ctx, r.file, sdkFollowers, followSlots, share)
+	var idle, busy float64
+	_, err = beside(ctx, r.file, 1, turnAround, func(ctx context.Context) (_ float64, err error) { // a body at rest has little to tell
+		if idle, err = share(ctx); err == nil {
+			busy, err = beside(ctx, r.file, sdkFollowers, followSlots, share)
+		}
+		return 0, err
+	})
 	if err != nil {
 		return all, err
 	}
 	all = append(all, measured{bench.Line{Name: "sdk/subscriptions", Unit: "%", Less: true, Bound: 1,
-		Note: fmt.Sprintf("of a processor, robotd and agentd together, for %d subscriptions of %d slots at %d Hz, beside %.2f %% without; reference: the budget", sdkFollowers, sdkSlots, sdkRate, idle)},
+		Note: fmt.Sprintf("of a processor, robotd and agentd together, for %d subscriptions of %d slots at %d Hz while the robot turns, beside %.2f %% without; reference: the budget", sdkFollowers, sdkSlots, sdkRate, idle)},
 		bench.Pair{Value: max(0.01, busy-idle), Reference: sdkFollowing}})
 	var late [2]float64
 	for i, readers := range []int{0, sdkReaders} {
@@ -342,7 +344,7 @@ func beside(ctx context.Context, file string, n int, part string, measure func(c
 	return measure(ctx)
 }
 
-const followSlots, readSlots = "followslots", "readslots"
+const followSlots, readSlots, turnAround = "followslots", "readslots", "turnaround"
 
 // robotSlots connects to a robot and returns the first slots of its sensors.
 func robotSlots(ctx context.Context, file string) (r *kennel.Robot, names []string, err error) {
@@ -371,8 +373,35 @@ func followFile(ctx context.Context, file string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	begun := sync.OnceFunc(func() { fmt.Fprintln(out, "begun") })
-	return r.Subscribe(ctx, sdkRate, func(kennel.Values) error { begun(); return nil }, names...)
+	n, began := 0, time.Now()
+	return r.Subscribe(ctx, sdkRate, func(kennel.Values) error {
+		if n++; n == sdkRate {
+			if took := time.Since(began); took > 5*time.Second {
+				return fmt.Errorf("%d updates took %v", n, took)
+			}
+			fmt.Fprintln(out, "begun")
+		}
+		return nil
+	}, names...)
+}
+
+// turnFile turns a robot on the spot, again and again.
+func turnFile(ctx context.Context, file string, out io.Writer) error {
+	r, err := kennel.Connect(ctx, file)
+	if err != nil {
+		return err
+	}
+	l, err := r.Claim(ctx, "robot.go")
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(out, "begun")
+	for ctx.Err() == nil {
+		if _, err := l.Turn(ctx, 20); err != nil {
+			_ = bench.Pass(ctx, 100*time.Millisecond) // a busy machine's loop was late; it turns again soon
+		}
+	}
+	return nil
 }
 
 func readFile(ctx context.Context, file string, out io.Writer) error {

@@ -69,7 +69,8 @@ type Client struct {
 	last    uint32                           // number of the newest request
 	waiting map[uint32]chan corelink.Message // for the answers that are awaited; closed when robotd is lost
 	motions map[uint32]*Motion               // under way, by their request
-	subs    map[uint32]*subscription         // by their request
+	subs    map[uint32]*flow                 // by their request
+	flows   map[string]*flow                 // by what they are of
 	tree    *corelink.Tree                   // of this robotd; nil: not asked for yet
 	speaks  []string                         // what this robotd takes beyond its version
 	met     chan struct{}                    // closed while robotd is connected
@@ -78,8 +79,8 @@ type Client struct {
 
 // New returns a client of core, whose messages are to go to Handle.
 func New(core Core) *Client {
-	return &Client{core: core, waiting: map[uint32]chan corelink.Message{}, motions: map[uint32]*Motion{}, subs: map[uint32]*subscription{},
-		met: make(chan struct{})}
+	return &Client{core: core, waiting: map[uint32]chan corelink.Message{}, motions: map[uint32]*Motion{}, subs: map[uint32]*flow{},
+		flows: map[string]*flow{}, met: make(chan struct{})}
 }
 
 // Handle takes every message of robotd. It does not block.
@@ -102,8 +103,10 @@ func (c *Client) Handle(m corelink.Message) {
 			then = append(then, (&Lease{c, m.Lease}).Release)
 		}
 	case *corelink.Update:
-		if x := c.subs[m.Request]; x != nil {
-			x.put(m)
+		if f := c.subs[m.Request]; f != nil {
+			for x := range f.takers {
+				x.put(m)
+			}
 		}
 	case *corelink.Tree:
 		c.answer(m.Request, m)
@@ -154,9 +157,12 @@ func (c *Client) lost(why string) (then []func()) {
 		x.err = c.errLost()
 		then = append(then, c.end(request, x, nil)...)
 	}
-	for request, x := range c.subs {
-		delete(c.subs, request)
-		close(x.lost)
+	clear(c.subs)
+	for key, f := range c.flows {
+		delete(c.flows, key)
+		for x := range f.takers {
+			close(x.lost)
+		}
 	}
 	return then
 }

@@ -88,6 +88,82 @@ func TestSubscribe(t *testing.T) {
 	}
 }
 
+// counting counts what is sent of each type.
+type counting struct {
+	coreclient.Core
+	sent chan string
+}
+
+func (x counting) Send(m corelink.Message) error {
+	switch m.(type) {
+	case *corelink.Subscribe, *corelink.Unsubscribe:
+		x.sent <- corelink.Name(m)
+	}
+	return x.Core.Send(m)
+}
+
+// TestShared: who asks for the same slots as often shares one subscription at robotd. Each is told all values first, then what changes, and one that leaves
+// takes it from no other; the last one ends it.
+func TestShared(t *testing.T) {
+	root, ctx := t.TempDir(), within(t)
+	b, _ := robotd(t, root)
+	link := corelink.NewClient(root)
+	sent := make(chan string, 10)
+	c := coreclient.New(counting{link, sent})
+	run(t, link, c, c.Handle)
+	follow := func(name string) (told chan []string, end func()) {
+		ctx, cancel := context.WithCancel(ctx)
+		told, ended := make(chan []string, 10), make(chan struct{})
+		go func() {
+			defer close(ended)
+			_ = c.Subscribe(ctx, 50, func(u core.Update) error { told <- changed(u); return nil }, name) // it ends with ctx
+		}()
+		return told, func() { cancel(); <-ended }
+	}
+	first, endFirst := follow("laser")
+	want := func(told chan []string, value string) {
+		t.Helper()
+		if got := await(t, ctx, told); !slices.Equal(got, []string{"laser.distance " + value}) {
+			t.Errorf("told %q, want %s", got, value)
+		}
+	}
+	want(first, "0.4")
+	b.Measure("laser.distance", 0.5)
+	want(first, "0.5")
+	second, endSecond := follow("laser")
+	want(second, "0.5")
+	other, endOther := follow("battery.voltage")
+	await(t, ctx, other)
+	b.Measure("laser.distance", 0.6)
+	want(first, "0.6")
+	want(second, "0.6")
+	endFirst()
+	b.Measure("laser.distance", 0.7)
+	want(second, "0.7")
+	endOther()
+	endSecond()
+	third, endThird := follow("laser")
+	want(third, "0.7")
+	endThird()
+	var all []string
+	for len(sent) > 0 {
+		all = append(all, <-sent)
+	}
+	if got := strings.Join(all, " "); got != "subscribe subscribe unsubscribe unsubscribe subscribe unsubscribe" {
+		t.Errorf("robotd was sent %s", got)
+	}
+}
+
+func await[T any](t *testing.T, ctx context.Context, from <-chan T) (v T) {
+	t.Helper()
+	select {
+	case v = <-from:
+	case <-ctx.Done():
+		t.Fatal("nothing was told")
+	}
+	return v
+}
+
 // TestRate: who is fast gets about as many updates as it asked for and none twice; that the loop publishes far more of them does not matter.
 func TestRate(t *testing.T) {
 	root, ctx := t.TempDir(), within(t)

@@ -20,8 +20,9 @@ const Version = 3
 const MaxPayload = 64 << 10
 
 const (
-	magic  = 'K'
-	header = 6
+	magic       = 'K'
+	header      = 6
+	maxElements = 2048 // of a list
 )
 
 var (
@@ -37,7 +38,7 @@ var (
 		ShortestFloat: cbor.ShortestFloat16, NaNConvert: cbor.NaNConvertReject, InfConvert: cbor.InfConvertReject, IndefLength: cbor.IndefLengthForbidden,
 	}.EncMode())
 	decoding = must(cbor.DecOptions{
-		MaxArrayElements: 2048, MaxMapPairs: 128, MaxNestedLevels: 12, DupMapKey: cbor.DupMapKeyEnforcedAPF,
+		MaxArrayElements: maxElements, MaxMapPairs: 128, MaxNestedLevels: 12, DupMapKey: cbor.DupMapKeyEnforcedAPF,
 		IndefLength: cbor.IndefLengthForbidden, TagsMd: cbor.TagsForbidden,
 		NaN: cbor.NaNDecodeForbidden, Inf: cbor.InfDecodeForbidden, ExtraReturnErrors: cbor.ExtraDecErrorUnknownField,
 		FieldNameMatching: cbor.FieldNameMatchingCaseSensitive,
@@ -73,7 +74,12 @@ func AppendFrame(dst []byte, m Message) ([]byte, error) {
 	if err != nil {
 		return dst, fmt.Errorf("encode %s: %w: %v", e.Type, ErrMalformed, err)
 	}
-	if _, err := decode(payload); err != nil { // the other side would end the connection
+	if u, ok := m.(*Update); ok && len(payload) <= MaxPayload { // up to 50 a second of each subscription
+		err = u.check()
+	} else {
+		_, err = decode(payload)
+	}
+	if err != nil { // the other side would end the connection
 		return dst, fmt.Errorf("encode %s: %w", e.Type, err)
 	}
 	return append(binary.LittleEndian.AppendUint32(append(dst, magic, Version), uint32(len(payload))), payload...), nil

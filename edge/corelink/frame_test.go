@@ -197,13 +197,18 @@ func TestParseRefuses(t *testing.T) {
 }
 
 func TestEncodeRefuses(t *testing.T) {
+	nan, text, long := math.NaN(), "\xff", string(make([]byte, 70000))
 	for name, m := range map[string]Message{
-		"no number":    &State{Temperature: math.NaN()},
-		"infinite":     &Totals{Values: []float64{math.Inf(1)}},
-		"no UTF-8":     &Halt{Reason: "\xff"},
-		"long list":    &Totals{Values: make([]float64, 2049)},
-		"long text":    &Halt{Reason: string(make([]byte, 70000))},
-		"long payload": &Raw{Name: "newer", Payload: append([]byte{0x5a, 0, 1, 0, 0}, make([]byte, MaxPayload)...)},
+		"update of no number":   &Update{Values: []live.Value{{Number: &nan}}},
+		"update of no UTF-8":    &Update{Values: []live.Value{{}, {Text: &text}}},
+		"update of a long text": &Update{Values: []live.Value{{Text: &long}}},
+		"update of a long list": &Update{Values: make([]live.Value, 2049)},
+		"no number":             &State{Temperature: math.NaN()},
+		"infinite":              &Totals{Values: []float64{math.Inf(1)}},
+		"no UTF-8":              &Halt{Reason: "\xff"},
+		"long list":             &Totals{Values: make([]float64, 2049)},
+		"long text":             &Halt{Reason: string(make([]byte, 70000))},
+		"long payload":          &Raw{Name: "newer", Payload: append([]byte{0x5a, 0, 1, 0, 0}, make([]byte, MaxPayload)...)},
 	} {
 		if b, err := AppendFrame([]byte{1}, m); !errors.Is(err, ErrMalformed) || len(b) != 1 {
 			t.Errorf("%s: %d bytes, %v; want dst as it was, ErrMalformed", name, len(b), err)

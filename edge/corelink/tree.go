@@ -1,6 +1,11 @@
 package corelink
 
-import "kennel/infra/api/live"
+import (
+	"fmt"
+	"unicode/utf8"
+
+	"kennel/infra/api/live"
+)
 
 // GetTree asks for the Tree.
 type GetTree struct {
@@ -48,6 +53,19 @@ type Update struct {
 	Seq     uint64       `json:"seq"`     // of the subscription, from 1
 	AtUS    int64        `json:"at_us"`   // the moment, CLOCK_MONOTONIC
 	Values  []live.Value `json:"values,omitempty"`
+}
+
+// check is decode of what was just encoded, without the decoding: the encoder has refused numbers that are not finite.
+func (m *Update) check() error {
+	if len(m.Values) > maxElements {
+		return fmt.Errorf("%w: %d values, want at most %d", ErrMalformed, len(m.Values), maxElements)
+	}
+	for i := range m.Values {
+		if t := m.Values[i].Text; t != nil && !utf8.ValidString(*t) {
+			return fmt.Errorf("%w: text of slot %d is not UTF-8", ErrMalformed, m.Values[i].Slot)
+		}
+	}
+	return nil
 }
 
 // Introduce sends robotd the robot's identity, for the slots of the tree's root: robotd does not read it itself.

@@ -109,8 +109,9 @@ func (s *Server) update(ctx context.Context) bool {
 		if x.next > now {
 			continue
 		}
-		if x.next += x.every; x.next <= now { // it was late
-			x.next = now + x.every
+		x.next = (now/x.every + 2) * x.every // subscriptions that are as fast, or twice as fast, are due at the same moments: one wake serves them
+		if x.seq > 0 {
+			x.next -= x.every
 		}
 		ready[k] = x
 	}

@@ -201,7 +201,9 @@ func TestPullJdocs(t *testing.T) {
 func TestOneUpdateAtATime(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
+	d.shelf.mu.Lock()
 	d.shelf.wait = make(chan struct{})
+	d.shelf.mu.Unlock()
 	update := func() (*vectorpb.UpdateAccountSettingsResponse, error) {
 		locale := "de-DE"
 		return d.dial(t).UpdateAccountSettings(as(t, "all"), &vectorpb.UpdateAccountSettingsRequest{AccountSettings: &vectorpb.AccountSettingsConfig{AppLocale: &locale}})

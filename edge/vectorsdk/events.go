@@ -34,7 +34,8 @@ func (f *Facade) eventStream(ctx context.Context, c client, receive func() (prot
 	}
 	events, remove := f.cfg.Gateway.Events()
 	defer remove()
-	defer f.feed.open()()
+	due, closed := f.feed.open()
+	defer closed()
 	primary, leave := f.join(q.ConnectionId)
 	defer leave()
 	first := &vectorpb.EventResponse{Status: fine(), Event: &vectorpb.Event{EventType: &vectorpb.Event_ConnectionResponse{
@@ -48,9 +49,9 @@ func (f *Facade) eventStream(ctx context.Context, c client, receive func() (prot
 		}
 		return send(&vectorpb.EventResponse{Event: e})
 	}
-	alive, states := time.NewTicker(beat), time.NewTicker(time.Second/stateHz)
+	alive := time.NewTicker(beat)
 	defer alive.Stop()
-	defer states.Stop()
+	wanted := passes(&vectorpb.Event{EventType: &vectorpb.Event_RobotState{}})
 	camera, documents := settingsOf(f.feed.now.Load()), f.news.counts()
 	var update *release.Report
 	place := f.moments.now()
@@ -63,7 +64,7 @@ func (f *Facade) eventStream(ctx context.Context, c client, receive func() (prot
 				return errLost
 			}
 			err = tell(eventOf(e))
-		case <-states.C:
+		case <-due:
 			m := f.feed.now.Load()
 			if s := settingsOf(m); s.known && s != camera {
 				if camera.known {
@@ -81,8 +82,8 @@ func (f *Facade) eventStream(ctx context.Context, c client, receive func() (prot
 					err = tell(e)
 				}
 			}
-			if s := robotState(m, f.cfg.Gateway.Reports(), f.origin.Load(), f.eye.last.Load()); s != nil && err == nil {
-				err = tell(&vectorpb.Event{EventType: &vectorpb.Event_RobotState{RobotState: s}})
+			if err == nil && wanted {
+				err = f.sendState(m, send)
 			}
 		case <-alive.C:
 			if !f.cfg.Gateway.Connected() { // lost before the stream heard events
@@ -100,6 +101,15 @@ func (f *Facade) eventStream(ctx context.Context, c client, receive func() (prot
 			return err
 		}
 	}
+}
+
+// sendState sends the robot_state of m, if there is one.
+func (f *Facade) sendState(m *measured, send func(proto.Message) error) error {
+	e, err := f.states.event(stateOf{m, f.cfg.Gateway.Reports(), f.origin.Load(), f.eye.last.Load()})
+	if e == nil || err != nil {
+		return err
+	}
+	return send(e)
 }
 
 // join counts a stream under its connection_id, until leave is called. It is primary while no stream has another id (part of VEC-EVT-03).

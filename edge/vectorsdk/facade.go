@@ -45,6 +45,7 @@ type Facade struct {
 	calls   []call
 	control control
 	feed    feed
+	states  states
 	world   world
 	eye     eye
 

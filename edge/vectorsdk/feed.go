@@ -12,6 +12,7 @@ import (
 	"kennel/edge/coreclient"
 	"kennel/edge/gateway"
 	"kennel/infra/api/vectorpb"
+	"kennel/infra/kit/kitgrpc"
 )
 
 // feed is the one subscription to the robot's slots for all event streams: no number of clients makes robotd answer more often. It lasts while a stream
@@ -21,8 +22,9 @@ type feed struct {
 	see  func(*measured) // takes in each measurement; it does not block
 
 	mu     sync.Mutex
-	users  int
+	users  map[chan struct{}]struct{}
 	cancel context.CancelFunc
+	still  *time.Timer              // until users are told without a measurement
 	now    atomic.Pointer[measured] // nil: nothing is known
 }
 
@@ -64,27 +66,54 @@ var slotNames = [fields]string{
 	cliffs: "cliffFL.detected", cliffs + 1: "cliffFR.detected", cliffs + 2: "cliffBL.detected", cliffs + 3: "cliffBR.detected",
 }
 
-// open keeps the feed alive until closed is called.
-func (x *feed) open() (closed func()) {
+const stateEvery = time.Second / stateHz
+
+// open keeps the feed alive until closed is called. due is sent to stateHz times a second, to all users at once and right after a measurement if there is
+// one: to wake for each user at a moment of its own would cost more than what is then sent.
+func (x *feed) open() (due <-chan struct{}, closed func()) {
+	user := make(chan struct{}, 1)
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.users++; x.users == 1 {
+	if x.users == nil {
+		x.users = map[chan struct{}]struct{}{}
+	}
+	if x.users[user] = struct{}{}; len(x.users) == 1 {
 		ctx, cancel := context.WithCancel(context.Background())
 		x.cancel = cancel
 		go x.run(ctx)
 	}
-	return func() {
+	return user, func() {
 		x.mu.Lock()
 		defer x.mu.Unlock()
-		if x.users--; x.users == 0 {
+		if delete(x.users, user); len(x.users) == 0 {
 			x.cancel()
 		}
+	}
+}
+
+// wake tells all users that it is time, and again after another while if no measurement comes first. A user that has not taken the last is late anyway.
+func (x *feed) wake(another time.Duration) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for user := range x.users {
+		select {
+		case user <- struct{}{}:
+		default:
+		}
+	}
+	switch {
+	case len(x.users) == 0:
+	case x.still == nil:
+		x.still = time.AfterFunc(another, func() { x.wake(stateEvery) })
+	default:
+		x.still.Reset(another)
 	}
 }
 
 // run subscribes again whenever robotd was lost.
 func (x *feed) run(ctx context.Context) {
 	defer x.now.Store(nil)
+	x.wake(stateEvery)
 	for ctx.Err() == nil {
 		x.follow(ctx)
 		x.now.Store(nil)
@@ -125,6 +154,7 @@ func (x *feed) follow(ctx context.Context) {
 		}
 		x.now.Store(m)
 		x.see(m)
+		x.wake(stateEvery * 3 / 2)
 		return nil
 	}, names...)
 }
@@ -143,6 +173,34 @@ const (
 
 // stillWheel is the speed in mm/s below which a tread rests; own default.
 const stillWheel = 2
+
+// stateOf holds all that a robot_state is made of.
+type stateOf struct {
+	m               *measured
+	now             gateway.Reports
+	origin, picture uint32
+}
+
+// states makes each robot_state once for all streams.
+type states struct {
+	mu   sync.Mutex
+	of   stateOf
+	told *kitgrpc.Encoded // an EventResponse; nil: nothing is known
+}
+
+// event returns the newest robot_state, nil before the first measurement.
+func (x *states) event(of stateOf) (_ *kitgrpc.Encoded, err error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.of == of {
+		return x.told, nil
+	}
+	x.of, x.told = of, nil
+	if s := robotState(of.m, of.now, of.origin, of.picture); s != nil {
+		x.told, err = kitgrpc.Encode(&vectorpb.EventResponse{Event: &vectorpb.Event{EventType: &vectorpb.Event_RobotState{RobotState: s}}})
+	}
+	return x.told, err
+}
 
 // robotState makes a robot_state of what is known (part of VEC-STA-01); nil before the first measurement. picture is when the newest one was taken.
 func robotState(m *measured, now gateway.Reports, origin, picture uint32) *vectorpb.RobotState {

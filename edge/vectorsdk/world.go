@@ -279,7 +279,8 @@ func (f *Facade) navMapFeed(ctx context.Context, c client, receive func() (proto
 	if !(rate > 0) {
 		return errInvalid("frequency: %v, want above 0 messages a second", rate)
 	}
-	defer f.feed.open()()
+	_, closed := f.feed.open()
+	defer closed()
 	next, alive := time.NewTicker(time.Duration(float64(time.Second)/min(max(rate, leastMaps), mostMaps))), time.NewTicker(beat)
 	defer next.Stop()
 	defer alive.Stop()

@@ -19,6 +19,7 @@ import (
 const (
 	patience = 5 * time.Second // for an answer that the robot has at once
 	silence  = 2 * time.Second // of a stream, in which the robot says something each second
+	window   = 1 << 20         // bytes that the robot may send ahead
 )
 
 // Robot is a connection to a robot. It is safe for concurrent use.
@@ -50,7 +51,8 @@ func ConnectTo(ctx context.Context, p Place) (*Robot, error) {
 	if err := p.knock(ctx, conf); err != nil {
 		return nil, err
 	}
-	conn, err := grpc.NewClient("passthrough:///"+p.Address, grpc.WithTransportCredentials(credentials.NewTLS(conf)))
+	conn, err := grpc.NewClient("passthrough:///"+p.Address, grpc.WithTransportCredentials(credentials.NewTLS(conf)),
+		grpc.WithInitialWindowSize(window), grpc.WithInitialConnWindowSize(window)) // of a fixed size: one that adapts asks the robot for an echo at each message
 	if err != nil {
 		return nil, errorf("file_wrong", "address: %v", err)
 	}

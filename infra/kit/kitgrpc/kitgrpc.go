@@ -161,7 +161,7 @@ func NewServer(conf *tls.Config, log *slog.Logger, opts ...grpc.ServerOption) *g
 	conf.ClientAuth = tls.RequestClientCert
 	conf.NextProtos = []string{"h2"}
 	return grpc.NewServer(append([]grpc.ServerOption{
-		grpc.Creds(secured{credentials.NewTLS(conf)}),
+		grpc.Creds(secured{credentials.NewTLS(conf)}), grpc.ForceServerCodecV2(newCodec()),
 		grpc.MaxRecvMsgSize(MaxMessage), grpc.MaxSendMsgSize(MaxAnswer), grpc.MaxHeaderListSize(maxHeaders),
 		grpc.MaxConcurrentStreams(maxStreams), grpc.ConnectionTimeout(handshakeTime),
 		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: idleTime, Time: probeAfter, Timeout: probeTime}),
