@@ -389,6 +389,7 @@ func TestBattery(t *testing.T) {
 		if s := p.sim.State(); s.Power != lifeos.On || s.Boots != 2 {
 			t.Errorf("on its charger: %+v", s)
 		}
+		p.sim.Robot.Step([]byte("report 40\n"), nil) // or the loop may find it silent before it is told to end
 	})
 }
 

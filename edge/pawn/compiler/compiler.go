@@ -2,6 +2,7 @@ package compiler
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ type Define struct {
 
 // Options are the settings of one compilation. The zero value compiles without optimisation or run-time checks.
 type Options struct {
+	Version    uint8    // of the file: 10, or 8 or 9 for firmware 1.0 of Pleo, which has no packed instructions and no overlays (PLEO-AMX-04); 0: 10
 	Optimise   int      // 0 none, 1 without packed instructions, 2 everything (PLEO-PBT-07)
 	Debug      int      // 0 no run-time checks, 1 bounds checks and assert, 2 also symbols, 3 as 2 without optimisation
 	Overlay    int      // size limit of one function in bytes; 0: no overlays (PLEO-PBT-06)
@@ -107,6 +109,10 @@ func Compile(name string, src []byte, opt Options) *Result {
 	if opt.Debug >= 3 {
 		opt.Optimise = 0
 	}
+	older := opt.Version != 0 && opt.Version < amx.MaxVersion
+	if older {
+		opt.Optimise = min(opt.Optimise, max(int(opt.Version)-amx.MinVersion, 0))
+	}
 	c, program, later := compile(name, src, opt, nil)
 	if later != nil {
 		c, program, _ = compile(name, src, opt, later)
@@ -121,6 +127,16 @@ func Compile(name string, src []byte, opt Options) *Result {
 	if c.errors == 0 {
 		res.Program = program
 	}
+	if older && res.Program != nil {
+		var lacks *amx.Error
+		if p, err := program.Older(opt.Version); errors.As(err, &lacks) { // a copy of an array of several dimensions
+			res.Messages = append(res.Messages, Message{Number: 104, Severity: Fatal, Kind: Fatal.String(), File: name, Line: 1, Column: 1,
+				Text: fmt.Sprintf(texts[104], lacks.Found), Expected: lacks.Want})
+			res.Program = nil
+		} else {
+			res.Program = p
+		}
+	}
 	return res
 }
 
@@ -130,6 +146,9 @@ func compile(name string, src []byte, opt Options, known *rationalLater) (c *com
 		overlay: opt.Overlay, compact: opt.Compact, needSemi: opt.Semicolon}
 	if c.stack == 0 {
 		c.stack = 4096
+	}
+	if c.old() {
+		c.overlay = 0
 	}
 	defer func() {
 		switch r := recover().(type) {
@@ -142,6 +161,9 @@ func compile(name string, src []byte, opt Options, known *rationalLater) (c *com
 	}()
 	return c, c.compile(name, src, known), nil
 }
+
+// old reports whether the file is to have an older version than 10.
+func (c *compiler) old() bool { return c.opt.Version != 0 && c.opt.Version < amx.MaxVersion }
 
 func (c *compiler) compile(name string, src []byte, known *rationalLater) *amx.Program {
 	c.initScanner()

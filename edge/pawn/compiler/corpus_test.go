@@ -107,13 +107,15 @@ func run(p *amx.Program) (string, error) {
 // TestPrograms compiles each program at every level, with and without overlays and checks, and compares what it prints. The output is
 // the reference compiler's and machine's, except where those are wrong: a chain of constants compared, ++ of an array's element as
 // argument, a packed character incremented, arrays compared, a comma behind the last row, char of a variable, a name that variables of two states
-// share, and destructors where a break or a goto leaves several blocks
+// share, destructors where a break or a goto leaves several blocks, what comes before a constant in a comma expression, a state that no function has, and the
+// smallest number divided (testdata/README.md)
 // (PLEO-AMX-04, PLEO-PBT-06, PLEO-PBT-07).
 func TestPrograms(t *testing.T) {
 	list := sections(t, "programs.txt")
 	if len(list) < 200 {
 		t.Errorf("%d programs, want at least 200", len(list))
 	}
+	older := 0
 	for _, s := range list {
 		t.Run(s.name, func(t *testing.T) {
 			for level := range 3 {
@@ -125,7 +127,19 @@ func TestPrograms(t *testing.T) {
 					}
 				}
 			}
+			for _, version := range []uint8{8, 9} { // as firmware 1.0 runs them
+				o := options()
+				o.Optimise, o.Version = 2, version
+				if r := compiler.Compile("main.p", []byte(s.source), o); r.Errors() > 0 && r.Messages[len(r.Messages)-1].Number == 104 {
+					continue // an instruction of version 10
+				}
+				check(t, s, o)
+				older++
+			}
 		})
+	}
+	if older < 2*len(list)*95/100 {
+		t.Errorf("%d of %d programs compile for older versions", older, 2*len(list))
 	}
 }
 

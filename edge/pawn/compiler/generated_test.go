@@ -342,15 +342,24 @@ func file(t testing.TB, p *amx.Program) ([]byte, *amx.Program) {
 }
 
 // TestGenerated compiles random scripts at all levels: all programs must print the same, sleep at the same places and end in the same way. With
-// KENNEL_PAWN_COMPILER and KENNEL_PAWN_MACHINE, both of the reference's programs join: see judge.
+// KENNEL_PAWN_COMPILER and KENNEL_PAWN_MACHINE, both of the reference's programs join: see judge. KENNEL_PAWN_SEED chooses scripts.
 func TestGenerated(t *testing.T) {
 	n, from := 150, 0
 	if os.Getenv("KENNEL_SOAK") == "1" {
 		n = 10_000
 	}
-	if s := os.Getenv("KENNEL_PAWN_SEED"); s != "" {
-		from, _ = strconv.Atoi(s)
-		n = 1
+	if s := os.Getenv("KENNEL_PAWN_SEED"); s != "" { // one, or FROM-TO
+		first, last, more := strings.Cut(s, "-")
+		var err error
+		if from, err = strconv.Atoi(first); err != nil {
+			t.Fatal(err)
+		}
+		if n = 1; more {
+			to, err := strconv.Atoi(last)
+			if n = to - from + 1; err != nil || n < 1 {
+				t.Fatalf("KENNEL_PAWN_SEED=%s: want a number, or FROM-TO", s)
+			}
+		}
 	}
 	other := newJudge(t)
 	ended := 0

@@ -34,7 +34,9 @@ func (c *compiler) doPragma(p pos) {
 	case "library":
 		c.pragmaLibrary()
 	case "overlaysize":
-		c.overlay = int(c.lineValue())
+		if c.overlay = int(c.lineValue()); c.old() {
+			c.overlay = 0
+		}
 		c.intern("overlaysize").global[0].value = int32(c.overlay)
 	case "pack":
 		c.packed = c.lineValue() != 0

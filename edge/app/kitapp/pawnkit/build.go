@@ -22,7 +22,7 @@ import (
 type buildFlags struct {
 	output, prefix, compact, semicolon string
 	optimise, debug, overlay, stack    int
-	verbosity                          int
+	verbosity, amx                     int
 	include, limits                    []string
 	noWarnings                         []int
 	json                               bool
@@ -32,7 +32,7 @@ func buildCommand() *cobra.Command {
 	var f buildFlags
 	cmd := &cobra.Command{
 		Use: "build FILE.p [NAME=VALUE]...", Short: "Compile a Pawn script to an AMX file",
-		Long: `Compile a script in Pawn 3.3 to an AMX file of version 10, which Pleo's firmware 1.1 runs. NAME=VALUE defines a constant, as TARGET=100 does for Pleo.
+		Long: `Compile a script in Pawn 3.3 to an AMX file of version 10, which Pleo's firmware 1.1 runs, or with -amx of one that 1.0 runs. NAME=VALUE defines a constant, as TARGET=100 does for Pleo.
 
 Include files are looked for beside the script and in the folders of -i. A file default.inc there is read before the script.
 
@@ -48,6 +48,7 @@ how to mend it where that is known. The exit code is 1 after an error; then no f
 	fl.StringVarP(&f.output, "output", "o", "", "AMX `file` to write (default FILE.amx)")
 	fl.IntVarP(&f.optimise, "optimise", "O", 1, "`level`: 0 none, 1 without packed instructions, 2 everything")
 	fl.StringVarP(&f.compact, "compact", "C", "-", "compact encoding: `+ or -`; Pleo refuses it")
+	fl.IntVar(&f.amx, "amx", 10, "`version` of the file: 10, or 8 or 9 for Pleo's firmware 1.0, without overlays and packed instructions")
 	fl.IntVarP(&f.overlay, "overlay", "V", 0, "cut the code into overlays of at most so many `bytes`; 0: do not")
 	fl.IntVarP(&f.stack, "stack", "S", 4096, "stack and heap in `cells`")
 	fl.IntVarP(&f.debug, "debug", "d", 1, "`level`: 0 no run-time checks, 1 bounds checks and assert, 2 also symbols, 3 as 2 without optimisation")
@@ -74,7 +75,7 @@ type built struct {
 
 // options turns flags and definitions into the compiler's options.
 func (f *buildFlags) options(defines []string) (compiler.Options, error) {
-	o := compiler.Options{Optimise: f.optimise, Debug: f.debug, Overlay: f.overlay, StackHeap: f.stack, Prefix: f.prefix,
+	o := compiler.Options{Version: uint8(f.amx), Optimise: f.optimise, Debug: f.debug, Overlay: f.overlay, StackHeap: f.stack, Prefix: f.prefix,
 		NoWarnings: f.noWarnings, Open: readSource}
 	for _, dir := range f.include {
 		o.Include = append(o.Include, filepath.ToSlash(dir))
@@ -83,6 +84,8 @@ func (f *buildFlags) options(defines []string) (compiler.Options, error) {
 	switch {
 	case f.optimise < 0 || f.optimise > 2:
 		return o, cli.Usage("-O%d: want 0, 1 or 2", f.optimise)
+	case f.amx < amx.MinVersion || f.amx > amx.MaxVersion:
+		return o, cli.Usage("-amx %d: want %d to %d", f.amx, amx.MinVersion, amx.MaxVersion)
 	case f.debug < 0 || f.debug > 3:
 		return o, cli.Usage("-d%d: want 0 to 3", f.debug)
 	case f.overlay < 0:

@@ -65,6 +65,22 @@ func TestBuild(t *testing.T) {
 	if code == cli.ExitOK || out != want {
 		t.Errorf("run: %d %q %q, want %q", code, out, errOut, want)
 	}
+	for version, flags := range map[int]string{8: "-amx=8 -V8192", 9: "-amx=9 -O2"} { // of firmware 1.0 (PLEO-AMX-04)
+		args := append([]string{"build", "dance.p", "-iinc", "TARGET=100"}, strings.Fields(flags)...)
+		if _, errOut, code := robotkit(t, args...); code != cli.ExitOK {
+			t.Fatalf("%s: %d %s", flags, code, errOut)
+		}
+		file, err := os.ReadFile("dance.amx")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p, err := amx.Read(file); err != nil || int(p.Version) != version {
+			t.Errorf("%s: %+v, %v", flags, p, err)
+		}
+		if out, _, code := robotkit(t, "run", "dance.amx"); code != cli.ExitOK || !strings.HasPrefix(out, "N move(1200)\n") {
+			t.Errorf("%s: %d %q", flags, code, out)
+		}
+	}
 	for _, flags := range []string{"-C+", "-C-", "-O0 -d0", "-O1 -d2", "-d3", "-C+ -V4096"} {
 		args := append([]string{"build", "dance.p", "-iinc", "TARGET=100"}, strings.Fields(flags)...)
 		if _, errOut, code := robotkit(t, args...); code != cli.ExitOK {
@@ -104,7 +120,7 @@ func TestBuildErrors(t *testing.T) {
 	if _, errOut, code = robotkit(t, "build", "warn.p", "-w204"); code != cli.ExitOK || errOut != "" {
 		t.Errorf("warning switched off: %d %q", code, errOut)
 	}
-	for _, flags := range []string{"-X100", "-XD100", "-X0", "-C?", "-O3", "-d4", "-S0", "-V-1", "TARGET", "=3", "A=x", "-Cmaybe"} {
+	for _, flags := range []string{"-X100", "-XD100", "-amx=11", "-X0", "-C?", "-O3", "-d4", "-S0", "-V-1", "TARGET", "=3", "A=x", "-Cmaybe"} {
 		if _, _, code := robotkit(t, "build", "good.p", flags); code == cli.ExitOK {
 			t.Errorf("%s is accepted", flags)
 		}

@@ -125,7 +125,7 @@ func writeData(e *env, st *sensorState) int32 {
 	case SensorIR:
 		return e.s.irData(b)
 	case SensorPacket:
-		if e.s.cfg.Profile == Profile10 { // part of PLEO-PKT-05: only by the monitor
+		if e.s.cfg.Profile == Profile10 { // PLEO-PKT-05: only by the monitor
 			return 0
 		}
 	default:
