@@ -33,7 +33,7 @@ func TestMotions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := gatewayOf(t, "aibo:00e20100", "aibo", "ers-210", func(ctx context.Context, line *uart.Socket) error { return b.Run(ctx, line) })
+	file := gatewayOf(t, "aibo:00e20100", "aibo", "ers-210", nil, func(ctx context.Context, line *uart.Socket) error { return b.Run(ctx, line) })
 	dir := filepath.Dir(file)
 	mindtest.Start(t, dir, mindapp.Motions)
 
