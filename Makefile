@@ -80,7 +80,7 @@ test-race: ## the tests of what runs much at once, with the race detector
 
 .PHONY: test-rhythm
 test-rhythm: ## the robot's loop, alone on the machine
-	CGO_ENABLED=1 $(GO_TEST) -race -timeout 20m -p 1 -parallel 4 $$(go list ./... | grep -E '$(RHYTHM)')
+	CGO_ENABLED=1 $(GO_TEST) -race -timeout 20m -p 1 -parallel 3 $$(go list ./... | grep -E '$(RHYTHM)')
 	$(GO_TEST) -count=1 -timeout 20m ./cmd/e2e/rhythm
 
 # go test of groups of the house, one after the other: -p 1 keeps the load that a group puts on the machine the same, however many folders it has.

@@ -41,7 +41,6 @@ main() for (;;) sleep 1000;
 // TestPleoPage: the robot's own page of a Pleo shows its posture, drives and feelings as they are, and a click or a key on a place of its picture touches a
 // simulated Pleo there. The buttons for driving make it walk. A real one is touched by hand, and the page says so.
 func TestPleoPage(t *testing.T) {
-	t.Parallel()
 	b := browser.Start(t)
 	open := func(t *testing.T, hand func(*pleosim.Robot) gateway.Hand) (*browser.Page, *pleosim.Robot) {
 		r, err := pleosim.NewRobot(pleosim.Config{Card: pleosim.Card{"main.amx": lifeostest.Compile(t, needyPleo)}})

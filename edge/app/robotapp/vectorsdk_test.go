@@ -403,7 +403,7 @@ func TestVectorProgram(t *testing.T) {
 		return ""
 	})
 	r.undisturbed(t, func() string { return p.around(r.in) })
-	s, err := p.state(func(s *vectorpb.RobotState) bool { return s.ProxData.FoundObject })
+	s, err := p.state(func(s *vectorpb.RobotState) bool { return s.ProxData.FoundObject && s.Accel.Z != 0 }) // right after a late step nothing is felt
 	if err != nil || s.ProxData.DistanceMm < 300 || s.ProxData.DistanceMm > 1200 || s.Status&(0x8|0x1000) != 0 {
 		t.Errorf("state: %v, %v", s, err)
 	}
