@@ -217,9 +217,6 @@ func (s *walk) owner(t *testing.T, thing string) {
 	s.Look(p, "my-life")
 	p.Goto(strings.Replace(p.URL(), "/life", "/motions", 1)) // a Vector has none, and the page says so
 	s.Look(p, "my-motions")
-	p.Goto(sibling(t, p, "/playground"))
-	s.Look(p, "playground")
-	p.Goto(sibling(t, p, "/my"))
 	p.Follow("My robots", "^/my$")
 	p.SeeRole("link", "Rex")
 	s.Look(p, "my-robots")

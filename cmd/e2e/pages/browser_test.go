@@ -52,8 +52,9 @@ func TestBrowser(t *testing.T) {
 }
 
 // noPages are routes among the pages that are not one themselves, or need an identity provider.
-var noPages = []string{"GET /assets/{file}", "GET /playground/{file}", "GET /my/assets/{file}", "GET /live", "GET /my/live", "GET /tail/stream", "GET /audit/export", "GET /login/oidc",
-	"GET /login/oidc/callback", "GET /things/{thing}/logs", "GET /things/{thing}/logs/{log}"} // the last two: TestUploadedLogs
+var noPages = []string{"GET /assets/{file}", "GET /my/assets/{file}", "GET /live", "GET /my/live", "GET /tail/stream", "GET /audit/export", "GET /login/oidc",
+	"GET /login/oidc/callback", "GET /things/{thing}/logs", "GET /things/{thing}/logs/{log}", // TestUploadedLogs
+	"GET /playground", "GET /playground/{file}"} // TestPlayground
 
 // planted are robots that are not well, and why.
 type planted struct {
