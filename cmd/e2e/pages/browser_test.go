@@ -51,7 +51,7 @@ func TestBrowser(t *testing.T) {
 	})
 }
 
-// noPages are routes among the pages that are not one themselves, or need an identity provider.
+// noPages are routes among the pages that are not one themselves, need an identity provider, or have a test of their own.
 var noPages = []string{"GET /assets/{file}", "GET /my/assets/{file}", "GET /live", "GET /my/live", "GET /tail/stream", "GET /audit/export", "GET /login/oidc",
 	"GET /login/oidc/callback", "GET /things/{thing}/logs", "GET /things/{thing}/logs/{log}", // TestUploadedLogs
 	"GET /playground", "GET /playground/{file}"} // TestPlayground
