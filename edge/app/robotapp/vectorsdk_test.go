@@ -138,7 +138,6 @@ type sdkProgram struct {
 	t       *testing.T
 	ctx     context.Context
 	control grpc.BidiStreamingClient[vectorpb.BehaviorControlRequest, vectorpb.BehaviorControlResponse]
-	events  grpc.ServerStreamingClient[vectorpb.EventResponse]
 	tag     int32
 	end     func()
 }
@@ -186,10 +185,11 @@ func (p *sdkProgram) connect() error {
 			break
 		}
 	}
-	if p.events, err = p.EventStream(p.ctx, &vectorpb.EventRequest{ConnectionId: "program"}); err != nil {
+	events, err := p.EventStream(p.ctx, &vectorpb.EventRequest{ConnectionId: "program"})
+	if err != nil {
 		return err
 	}
-	if m, err := p.events.Recv(); err != nil || m.Event.GetConnectionResponse() == nil {
+	if m, err := events.Recv(); err != nil || m.Event.GetConnectionResponse() == nil {
 		return errors.Join(err, errors.New("no connection response"))
 	}
 	face, err := p.EnableFaceDetection(p.ctx, &vectorpb.EnableFaceDetectionRequest{})
@@ -215,8 +215,14 @@ func (p *sdkProgram) connect() error {
 
 // state returns the first robot_state from now on that ok takes.
 func (p *sdkProgram) state(ok func(*vectorpb.RobotState) bool) (*vectorpb.RobotState, error) {
+	ctx, cancel := context.WithCancel(p.ctx)
+	defer cancel()
+	events, err := p.EventStream(ctx, &vectorpb.EventRequest{}) // a stream that nothing read meanwhile begins with old states
+	if err != nil {
+		return nil, err
+	}
 	for {
-		m, err := p.events.Recv()
+		m, err := events.Recv()
 		if err != nil {
 			return nil, err
 		}
