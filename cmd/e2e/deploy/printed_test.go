@@ -366,6 +366,13 @@ func (d *doors) begin(c printed, want string) {
 			}
 			return err
 		}
+	case strings.Contains(c.cmd, "voice watch"): // it prints what comes after it has begun
+		ready = func() error {
+			if r.out.String() == "" {
+				return errors.New("it has not begun")
+			}
+			return nil
+		}
 	case strings.Contains(c.cmd, "robotd -root"):
 		ready = func() error {
 			_, err := os.Stat(filepath.Join(d.dir, "tmp/amigo", corelink.SocketPath))

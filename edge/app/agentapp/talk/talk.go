@@ -192,6 +192,7 @@ func Command(atRobot local.AtRobot) *cobra.Command {
 			}
 			after = now.Last
 		}
+		fmt.Fprintln(cmd.ErrOrStderr(), "waiting for voice events; Ctrl-C ends this")
 		for {
 			got, err := localapi.Ask[watchAnswer](cmd.Context(), root, "/voice/watch", watchRequest{after, int(longestLook.Milliseconds())})
 			if cmd.Context().Err() != nil {
