@@ -10,6 +10,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -17,6 +19,7 @@ import (
 
 	"kennel/edge/body/monoclock"
 	"kennel/edge/body/vector/spine"
+	"kennel/edge/rt/rtlinux"
 	"kennel/infra/bench"
 	"kennel/infra/mqtt/mqtttest"
 	"kennel/infra/proc"
@@ -120,11 +123,7 @@ func startSDKRobot(ctx context.Context, tb testing.TB, bin string) (_ *sdkRobot,
 	}()
 	tmp := filepath.Dir(r.dir)
 	line, board := filepath.Join(tmp, "line"), filepath.Join(tmp, "board")
-	b, err := r.start(bin, "robotsim", "vector-board", "-socket", board)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := b.Await(ctx, "listening on "); err != nil {
+	if err := r.startBoard(ctx, bin, board); err != nil {
 		return nil, err
 	}
 	moves, end, err := tapLine(line, board)
@@ -132,13 +131,28 @@ func startSDKRobot(ctx context.Context, tb testing.TB, bin string) (_ *sdkRobot,
 		return nil, err
 	}
 	r.moves, r.stops = moves, append(r.stops, end)
-	if r.robotd, err = r.start(bin, "robotd", "-root", r.dir, "-device", line, "-log-level", "warn"); err != nil {
-		return nil, err
+	return r, r.startPrograms(ctx, bin, line)
+}
+
+// startBoard starts the robot's body, which its head finds at path.
+func (r *sdkRobot) startBoard(ctx context.Context, bin, path string, args ...string) error {
+	b, err := r.start(bin, "robotsim", append([]string{"vector-board", "-socket", path}, args...)...)
+	if err != nil {
+		return err
+	}
+	_, err = b.Await(ctx, "listening on ")
+	return err
+}
+
+// startPrograms starts robotd and agentd, and waits until programs can reach the robot.
+func (r *sdkRobot) startPrograms(ctx context.Context, bin, line string, args ...string) (err error) {
+	if r.robotd, err = r.start(bin, "robotd", append([]string{"-root", r.dir, "-device", line, "-log-level", "warn"}, args...)...); err != nil {
+		return err
 	}
 	if r.agentd, err = r.start(bin, "agentd", "-root", r.dir, "-log-level", "warn"); err != nil {
-		return nil, err
+		return err
 	}
-	return r, r.found(ctx, bin)
+	return r.found(ctx, bin)
 }
 
 // reach writes the file by which programs find the robot, and tries it.
@@ -269,7 +283,7 @@ func measurePrograms(ctx context.Context, tb testing.TB, bin string) (all []meas
 		bench.Pair{Value: max(0.01, busy-idle), Reference: sdkFollowing}})
 	var late [2]float64
 	for i, readers := range []int{0, sdkReaders} {
-		if late[i], err = lateBeside(ctx, tb, bin, readers); err != nil {
+		if late[i], err = lateBeside(ctx, tb, bin, readers, readSlots); err != nil {
 			return all, err
 		}
 	}
@@ -278,20 +292,31 @@ func measurePrograms(ctx context.Context, tb testing.TB, bin string) (all []meas
 		bench.Pair{Value: late[1], Reference: late[0]}}), nil
 }
 
-// lateBeside returns by how many microseconds 99 of 100 steps of a fresh robot's loop are late at most while so many programs read.
-func lateBeside(ctx context.Context, tb testing.TB, bin string, readers int) (us float64, err error) {
-	r, err := startSDKRobot(ctx, tb, bin)
+// lateBeside returns by how many microseconds 99 of 100 steps of a fresh robot's loop are late at most while n programs do a part. Its body is as punctual as
+// hardware: the loop's steps begin with the body's frames, and a body that waited for a processor would be counted as a loop that is late.
+func lateBeside(ctx context.Context, tb testing.TB, bin string, n int, part string) (us float64, err error) {
+	r, err := makeSDKRobot(ctx, tb, bin)
 	if err != nil {
 		return 0, err
 	}
 	defer r.stop()
-	return beside(ctx, r.file, readers, readSlots, func(ctx context.Context) (float64, error) {
-		s, err := watchLoop(ctx, r.dir, bench.Part(tb, sdkTime))
-		if err != nil {
-			return 0, err
-		}
-		return float64(max(1, s.Lateness.P99)), nil
-	})
+	board, processor := filepath.Join(filepath.Dir(r.dir), "board"), strconv.Itoa(runtime.NumCPU()-1)
+	if err := r.startBoard(ctx, bin, board, "-priority", strconv.Itoa(rtlinux.DefaultPriority+1), "-cpu", processor); err != nil {
+		return 0, err
+	}
+	if err := r.startPrograms(ctx, bin, board, "-cpu", processor); err != nil {
+		return 0, err
+	}
+	return beside(ctx, r.file, n, part, func(ctx context.Context) (float64, error) { return lateness(ctx, tb, r) })
+}
+
+// lateness returns by how many microseconds 99 of 100 steps of the loop were late at most, of a robot that started right before.
+func lateness(ctx context.Context, tb testing.TB, r *sdkRobot) (us float64, err error) {
+	s, err := watchLoop(ctx, r.dir, bench.Part(tb, sdkTime))
+	if err != nil {
+		return 0, err
+	}
+	return float64(max(1, s.Lateness.P99)), nil
 }
 
 // pythonToMotor returns after how many milliseconds half of a Python program's orders, and 99 of 100, drove a motor.
