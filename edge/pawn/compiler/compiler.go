@@ -31,6 +31,8 @@ type Options struct {
 	Include    []string // folders of include files, in search order (PLEO-PBT-04)
 	Defines    []Define
 	NoWarnings []int // numbers of warnings that are not reported
+	// Absent returns why a name cannot be defined, which error 017 gives as its fix; "": it gives the nearest name. nil: for all names.
+	Absent func(name string) string
 	// Open returns the text of a file, given a path as the script or Include spells it. nil: no file can be included.
 	Open func(path string) ([]byte, error)
 }
