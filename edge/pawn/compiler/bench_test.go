@@ -1,11 +1,14 @@
 package compiler_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"kennel/edge/pawn/compiler"
+	"kennel/infra/bench"
 )
 
 // bigScript is a script of about n lines as people write them: functions with loops, switches, arrays and calls.
@@ -44,6 +47,26 @@ step%[1]d(a, &b, const list[], size = sizeof list)
 	}
 	b.WriteString("\tprintf \"%d\\n\", x\n}\n")
 	return b.String()
+}
+
+// BenchmarkPawnCompileBesideBudget compiles a script of 20,000 lines with all optimisation, beside the budget of 200,000 lines a second (issue 36, must hold 5).
+func BenchmarkPawnCompileBesideBudget(b *testing.B) { pawnCompileBesideBudget(b) }
+
+func TestPawnCompileBesideBudget(t *testing.T) { pawnCompileBesideBudget(t) }
+
+func pawnCompileBesideBudget(tb testing.TB) {
+	const budget = 200_000
+	src, o := []byte(bigScript(bench.Part(tb, 20_000))), options()
+	o.Optimise, o.StackHeap = 2, 1<<16
+	bench.Beside(tb, bench.Line{Name: "pawn compiler", Unit: "lines/s", Bound: 1, Note: "functions with loops, switches, arrays and calls, at -O2; reference: the budget"},
+		func(context.Context) (float64, error) {
+			began := time.Now()
+			r := compiler.Compile("big.p", src, o)
+			if r.Program == nil {
+				return 0, fmt.Errorf("%v", r.Messages[0])
+			}
+			return float64(r.Lines) / time.Since(began).Seconds(), nil
+		}, func(context.Context) (float64, error) { return budget, nil })
 }
 
 // BenchmarkCompile prints lines a second.
