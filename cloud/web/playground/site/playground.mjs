@@ -10,7 +10,7 @@ const examples = {
   "Pleo: touches":
     '#include <Log.inc>\n#include <Sensor.inc>\n\nnew touches\n\npublic on_sensor(time, sensor_name: sensor, value) {\n\tif (sensor == SENSOR_HEAD && value)\n\t\tprintf("touch %d of its head", ++touches)\n\treturn true\n}\n',
   "Pleo: two drives":
-    '#include <Drive.inc>\n#include <Property.inc>\n#include <Script.inc>\n#include <Sensor.inc>\n\npublic hunger_eval() return 100 - get(property_energy)\npublic social_eval() return get(property_arousal)\n\npublic on_sensor(time, sensor_name: sensor, value) {\n\tif (value && sensor == SENSOR_CHIN)\n\t\tset(property_energy, 100)\n\tif (value && sensor == SENSOR_BACK)\n\t\tset(property_arousal, 0)\n\treturn true\n}\n\nmain() {\n\tset(property_energy, 60)\n\tproperty_set_leak(property_energy, -4, 500, 100, 0)\n\tproperty_set_leak(property_arousal, 2, 500, 80, 0)\n\tdrive_add("hunger", 0, 50, 500)\n\tdrive_add("social", 0, 40, 500)\n\tfor (;;)\n\t\tsleep 1000\n}\n',
+    '#include <Drive.inc>\n#include <Property.inc>\n#include <Script.inc>\n#include <Sensor.inc>\n\npublic hunger_eval() return 100 - get(property_energy)\npublic social_eval() return get(property_arousal)\n\npublic on_sensor(time, sensor_name: sensor, value) {\n\tif (value && sensor == SENSOR_CHIN)\n\t\tset(property_energy, 100)\n\tif (value && sensor == SENSOR_BACK)\n\t\tset(property_arousal, 0)\n\treturn true\n}\n\nmain() {\n\tset(property_energy, 60)\n\tproperty_set_leak(property_energy, -2, 500, 100, 0)\n\tproperty_set_leak(property_arousal, 3, 500, 80, 0)\n\tdrive_add("hunger", 0, 50, 500)\n\tdrive_add("social", 0, 40, 500)\n\tfor (;;)\n\t\tsleep 1000\n}\n',
   "An error": "main() {\n\tnew counter = 1\n\tcuonter = counter\n}\n",
 };
 
