@@ -1,13 +1,13 @@
 package pawn
 
 import (
-	"cmp"
 	"fmt"
 	"os"
 	"os/exec"
 	"regexp"
 	"runtime"
 	"strconv"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -58,11 +58,11 @@ func pawnBesideLua(tb testing.TB) {
 		panic(name)
 	}
 	others := []beside{
-		{"pawn", "gopher-lua", 1, timed(inLua)},
-		{"pawn go", "compiled Go", 0, timed(native)},
+		{"lua", "gopher-lua", 1, timed(inLua)},
+		{"go", "compiled Go", 0, timed(native)},
 	}
 	if program := os.Getenv(referenceVar); program != "" {
-		others = append(others, beside{"pawn reference", "the machine of Pawn's authors", 1 / 1.5, func(name string, arg int32) (int32, float64) {
+		others = append(others, beside{"reference", "the machine of Pawn's authors", 1 / 1.5, func(name string, arg int32) (int32, float64) {
 			return inReference(tb, program, "@"+name, arg)
 		}})
 	}
@@ -93,7 +93,7 @@ func pawnBesideLua(tb testing.TB) {
 				if theirs != value {
 					return fmt.Errorf("%s(%d) is %d here, and %d in %s", name, arg, value, theirs, o.note)
 				}
-				l := bench.Line{Name: o.name + "/" + name, Unit: "ms", Less: true, Bound: o.bound, Note: fmt.Sprintf("%s(%d) of bench.p in the machine; reference: %s", name, arg, o.note)}
+				l := bench.Line{Name: "pawn/" + name + "-" + o.name, Unit: "ms", Less: true, Bound: o.bound, Note: fmt.Sprintf("%s(%d) of bench.p in the machine; reference: %s", name, arg, o.note)}
 				if pairs[l] == nil {
 					order = append(order, l)
 				}
@@ -102,10 +102,12 @@ func pawnBesideLua(tb testing.TB) {
 		}
 		return nil
 	})
+	var said strings.Builder
 	for _, l := range order {
 		r := bench.Report(tb, l, pairs[l])
-		tb.Logf("%-24s %8.2f ms, %s %8.2f ms: %.2f times its time", l.Name, r.Value, l.Note[len(l.Note)-14:], r.Reference, r.Value/cmp.Or(r.Reference, 1))
+		fmt.Fprintf(&said, "%s: %.2f ms, %.2f times the time there; ", l.Name, r.Value, 1/r.Ratio)
 	}
+	tb.Log(said.String())
 }
 
 // threadTime returns the processor time of this thread in milliseconds: what else runs on the computer does not count.

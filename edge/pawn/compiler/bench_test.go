@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"kennel/edge/pawn/compiler"
 	"kennel/infra/bench"
 )
@@ -58,15 +60,25 @@ func pawnCompileBesideBudget(tb testing.TB) {
 	const budget = 200_000
 	src, o := []byte(bigScript(bench.Part(tb, 20_000))), options()
 	o.Optimise, o.StackHeap = 2, 1<<16
-	bench.Beside(tb, bench.Line{Name: "pawn compiler", Unit: "lines/s", Bound: 1, Note: "functions with loops, switches, arrays and calls, at -O2; reference: the budget"},
+	bench.Beside(tb, bench.Line{Name: "pawncompile", Unit: "lines/s", Bound: 1, Note: "functions with loops, switches, arrays and calls, at -O2, in a second of processor time; reference: the budget"},
 		func(context.Context) (float64, error) {
-			began := time.Now()
+			began := processTime(tb)
 			r := compiler.Compile("big.p", src, o)
 			if r.Program == nil {
 				return 0, fmt.Errorf("%v", r.Messages[0])
 			}
-			return float64(r.Lines) / time.Since(began).Seconds(), nil
+			return float64(r.Lines) / (processTime(tb) - began).Seconds(), nil
 		}, func(context.Context) (float64, error) { return budget, nil })
+}
+
+// processTime returns the processor time of this process, with its garbage collector: what else runs on the computer does not count.
+func processTime(tb testing.TB) time.Duration {
+	tb.Helper()
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &now); err != nil {
+		tb.Fatal(err)
+	}
+	return time.Duration(now.Nano())
 }
 
 // BenchmarkCompile prints lines a second.

@@ -104,6 +104,7 @@ async function go(step) {
   const mine = ++running;
   at("stop").disabled = false;
   at("state").textContent = "Running.";
+  at("values").hidden = true;
   for (;;) {
     const pleo = onPleo();
     const r = JSON.parse(pleo ? globalThis.pleoRun(beat, step, lines(), names()) : globalThis.pawnRun(slice, step, lines(), names()));

@@ -61,7 +61,7 @@ func TestPleoBesideBudget(t *testing.T) { pleoBesideBudget(t) }
 func pleoBesideBudget(tb testing.TB) {
 	const percent = 3
 	p, seconds := busy(tb), bench.Part(tb, 10)
-	bench.Beside(tb, bench.Line{Name: "pleo", Unit: "% of a core", Less: true, Bound: 1, Note: "a Pleo that moves, sounds and is touched, with all machines busy; reference: the budget"},
+	bench.Beside(tb, bench.Line{Name: "pleo", Unit: "%core", Less: true, Bound: 1, Note: "a Pleo that moves, sounds and is touched, with all machines busy; reference: the budget"},
 		func(context.Context) (float64, error) {
 			began := time.Now()
 			for i := range seconds {
