@@ -179,16 +179,20 @@ func TestLoudChange(t *testing.T) {
 // TestBundles: a bundle switches the triggers of all its sensors, and of no others (PLEO-SEN-119, PLEO-SEN-120).
 func TestBundles(t *testing.T) {
 	for _, c := range []struct {
-		off, want string
+		off, enabled, want string // enabled: of the sensors 101 to 113
 	}{
-		{"", "6=1 6=0 107=6 101=1 23=45 101=0"}, {"sensor_disable(SENSOR_TOUCH_TAP_HOLD);", "6=1 6=0 101=1 23=45 101=0"},
-		{"sensor_disable(SENSOR_EDGE);", "6=1 6=0 107=6 23=45"},
-		{"sensor_disable(SENSOR_EDGE); sensor_disable(SENSOR_TOUCH_TAP_HOLD); sensor_enable(SENSOR_EDGE); sensor_enable(SENSOR_TOUCH_TAP_HOLD);", "6=1 6=0 107=6 101=1 23=45 101=0"},
+		{"", "1111111111111", "6=1 6=0 107=6 101=1 23=45 101=0"}, {"sensor_disable(SENSOR_TOUCH_TAP_HOLD);", "1111110000111", "6=1 6=0 101=1 23=45 101=0"},
+		{"sensor_disable(SENSOR_EDGE);", "0001111111111", "6=1 6=0 107=6 23=45"},
+		{"sensor_disable(SENSOR_EDGE); sensor_disable(SENSOR_TOUCH_TAP_HOLD); sensor_enable(SENSOR_EDGE); sensor_enable(SENSOR_TOUCH_TAP_HOLD);", "1111111111111",
+			"6=1 6=0 107=6 101=1 23=45 101=0"},
 	} {
-		p := start(t, lifeos.Config{Card: card(t, map[string]string{"sensors": "#include <Joint.inc>\n" + printSensors + "public init() { joint_move_to(JOINT_NECK_VERTICAL, -50, 40); " + c.off + " }\n"})})
+		p := start(t, lifeos.Config{Card: card(t, map[string]string{"sensors": "#include <Joint.inc>\n" + printSensors + "public init() { joint_move_to(JOINT_NECK_VERTICAL, -50, 40); " + c.off +
+			" for (new i = 101; i <= 113; i++) printf(\"%d\", sensor_get_config(sensor_name: i, sensor_config_enabled)); }\n"})})
 		p.body.Set(lifeos.SensorObject, 35)
 		p.run(3 * second)
-		p.said()
+		if got := strings.Join(p.said(), ""); got != c.enabled {
+			t.Errorf("%q: enabled are %s, want %s", c.off, got, c.enabled)
+		}
 		p.body.Set(lifeos.SensorHead, 1)
 		p.run(100 * time.Millisecond)
 		p.body.Set(lifeos.SensorHead, 0)
