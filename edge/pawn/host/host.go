@@ -89,9 +89,11 @@ type Session struct {
 
 	breaks map[int]bool
 	watch  map[string]*string // values of watched variables; nil: not seen yet
-	why    string             // it is paused: what changed
-	pace   bool               // pause at the next line
-	last   int                // line of the statement before
+	begun  bool               // a statement was reached, at offset
+	offset int32
+	why    string // it is paused: what changed
+	pace   bool   // pause at the next line
+	last   int    // line of the statement before
 	out    []byte
 	left   bool // output was left out
 	sleeps int
@@ -136,12 +138,16 @@ func (s *Session) Break(lines ...int) {
 	}
 }
 
-// Watch sets the variables at whose changes the script pauses.
+// Watch sets the variables at whose changes the script pauses, from the values that they have where it is.
 func (s *Session) Watch(names ...string) {
-	before := s.watch
+	before, added := s.watch, false
 	s.watch = map[string]*string{}
 	for _, n := range names {
-		s.watch[n] = before[n]
+		_, known := before[n]
+		s.watch[n], added = before[n], added || !known
+	}
+	if added && s.begun {
+		s.changed(s.offset)
 	}
 }
 
@@ -165,6 +171,7 @@ func (s *Session) changed(offset int32) bool {
 }
 
 func (s *Session) statement(offset int32) bool {
+	s.begun, s.offset = true, offset
 	_, line, _ := s.symbols.Source(offset)
 	if s.changed(offset) {
 		s.last = line
