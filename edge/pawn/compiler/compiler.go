@@ -44,6 +44,10 @@ type Result struct {
 	Program  *amx.Program // nil after an error
 	Messages []Message    // in the order of files and lines
 	Lines    int          // lines read, include files too
+
+	// StackCells is how many cells of stack and heap the script needs at most; 0: StackWhy says why that is not known.
+	StackCells int
+	StackWhy   string
 }
 
 // Errors returns the number of errors among the messages.
@@ -100,6 +104,8 @@ type compiler struct {
 	dataLimit   int
 	overlay     int
 	compact     bool
+	stackCells  int
+	stackWhy    string
 	order       int // counts declarations, for "declared before use"
 	curStates   int
 	spareCode   []instr // room for the code of one body
@@ -127,7 +133,7 @@ func Compile(name string, src []byte, opt Options) *Result {
 		res.Messages = append(res.Messages, *m)
 	}
 	if c.errors == 0 {
-		res.Program = program
+		res.Program, res.StackCells, res.StackWhy = program, c.stackCells, c.stackWhy
 	}
 	if older && res.Program != nil {
 		var lacks *amx.Error

@@ -85,7 +85,7 @@ func (b *builder) compile(p *part, text []byte) error {
 	if p.data, err = r.Program.Append(nil); err != nil {
 		return err
 	}
-	b.sizes(p, r.Program, o)
+	b.sizes(p, r, o)
 	switch warnings {
 	case 0:
 	case 1:
@@ -260,7 +260,8 @@ func (b *builder) open(name string) ([]byte, error) {
 const pool = 8 << 10
 
 // sizes logs the parts of a script and warns of one that Pleo cannot load (PLEO-LIM-05).
-func (b *builder) sizes(p *part, prog *amx.Program, o compiler.Options) {
+func (b *builder) sizes(p *part, r *compiler.Result, o compiler.Options) {
+	prog := r.Program
 	stack := amx.CellSize * int(prog.StackHeapCells)
 	header := len(p.data) - len(prog.Code) - len(prog.Data)
 	if prog.Flags&amx.FlagDebug != 0 {
@@ -282,7 +283,11 @@ func (b *builder) sizes(p *part, prog *amx.Program, o compiler.Options) {
 		b.logf("Max. overlay size: %8d bytes; largest overlay=%d bytes", o.Overlay, code)
 	}
 	b.logf("Data size:         %8d bytes", len(prog.Data))
-	b.logf("Stack/heap size:   %8d bytes", stack)
+	use := fmt.Sprintf("%d cells (%d bytes)", r.StackCells, amx.CellSize*r.StackCells)
+	if r.StackCells == 0 {
+		use = "unknown, due to " + r.StackWhy
+	}
+	b.logf("Stack/heap size:   %8d bytes; estimated max. usage=%s", stack, use)
 	total := header + len(prog.Data) + stack
 	if o.Overlay > 0 {
 		b.logf("Total requirements:%8d bytes", total+o.Overlay)
@@ -292,6 +297,9 @@ func (b *builder) sizes(p *part, prog *amx.Program, o compiler.Options) {
 	vm := b.profile.VMOf(p.base)
 	if most := b.profile.Block(vm); total > most {
 		b.warn("%s: header, data and stack are %d bytes, more than the %d of the %s VM of firmware %s; Pleo will not load it", p.file, total, most, vm, b.profile)
+	}
+	if amx.CellSize*r.StackCells > stack {
+		b.warn("%s: needs up to %d cells of stack and heap, and has %d; use -S%d", p.file, r.StackCells, prog.StackHeapCells, r.StackCells)
 	}
 	if code > pool {
 		b.warn("%s: %d bytes of code at once, more than the %d of all scripts; use -V%d", p.file, code, pool, pool)

@@ -123,7 +123,7 @@ func TestInitKit(t *testing.T) {
 }
 
 // TestLog: phases, lines and their order are those of the original's log (A17, PLEO-BLD-01, PLEO-BLD-02, PLEO-BLD-03, PLEO-BLD-08, PLEO-BLD-09, PLEO-BLD-10, PLEO-BLD-13, PLEO-BLD-14,
-// PLEO-BLD-15, PLEO-PBT-01, PLEO-PBT-03, PLEO-PBT-04, PLEO-PBT-05; part of PLEO-BLD-11).
+// PLEO-BLD-15, PLEO-PBT-01, PLEO-PBT-03, PLEO-PBT-04, PLEO-PBT-05, PLEO-BLD-11).
 func TestLog(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "demo")
 	if _, err := Init(dir, lifeos.Profile11); err != nil {
@@ -160,7 +160,7 @@ func TestLog(t *testing.T) {
 	at := 0
 	for _, line := range []string{"done writing umf3 file; average vector length=", "frames=61", "  Building script 'sensors.p'", "  execute 'sensors.p'",
 		"  @ pawncc sensors.p -V2048 -O2 -S64 -v2 -C- -iinclude TARGET=100 -otemp/scripts/sensors.amx", "Header size:", "Code size:", "Max. overlay size:     2048 bytes; largest overlay=",
-		"Data size:", "Stack/heap size:        256 bytes", "Total requirements:", "  Building script 'main.p'", "*** Writing build/demo.urf ***", "Version is 0",
+		"Data size:", "Stack/heap size:        256 bytes; estimated max. usage=", " cells (", "Total requirements:", "  Building script 'main.p'", "estimated max. usage=unknown, due to sleep instruction", "*** Writing build/demo.urf ***", "Version is 0",
 		"Build Time is 1216936757 (Thu Jul 24 21:59:17 2008)", "writing temp/sounds/beep.usf (0x1000) at 0x200L", "writing temp/motions/bow.umf (0x2000) at 0xe00L",
 		"writing temp/scripts/sensors.amx (0x4000) at 0x", "writing temp/scripts/main.amx (0x4001) at 0x", "writing UGSF toc at 0x", "writing UGMF toc at 0x", "writing UGCF toc at 0x",
 		"writing AMX toc at 0x", "writing PROP toc at 0x", "  URF file fits: ", "Adler32 crc is ", "build time: "} {
@@ -334,6 +334,15 @@ func TestWarnings(t *testing.T) {
 	}
 	if n := b.Resources[format.Sounds][0].Name; n != long[:32] {
 		t.Errorf("name %q", n)
+	}
+}
+
+// TestStack: a script that needs more stack than it has is built with a warning that says how much to give it.
+func TestStack(t *testing.T) {
+	dir := folder(t, map[string]string{"app.upf": upf(`<script path="deep.p"/>`), "deep.p": "f(n) { new a[60]; a[n] = n; return a[n]; }\nmain() return f(3);\n"})
+	r, _, _ := build(t, dir, Options{})
+	if len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], "use -S") {
+		t.Errorf("warnings %q", r.Warnings)
 	}
 }
 
