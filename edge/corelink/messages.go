@@ -49,6 +49,7 @@ type State struct {
 	Power        uint16  `json:"power"`         // bits of edge/body.Power
 	Temperature  float64 `json:"temperature"`   // degrees Celsius; 0: not known
 	Halted       bool    `json:"halted"`
+	Posture      string  `json:"posture,omitempty"` // as in Motion
 }
 
 // LoopStats is the health of the real-time loop. Counts and maxima are since robotd started, percentiles of the last one to two minutes. Times in

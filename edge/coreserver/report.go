@@ -172,7 +172,7 @@ func (r *reporter) state() *corelink.State {
 	m.AtUS, m.Seq, m.Epoch, m.Halted = x.At.Microseconds(), x.Seq, x.Epoch, r.snap.Halted
 	m.Link = s.there.Load() && x.At > 0 && monoclock.Now()-x.At < heardFor
 	m.BatteryVolts, m.BatteryLevel = finite(c.Power.Battery.Volts), uint8(c.Power.Battery.Level)
-	m.ChargerVolts, m.Power = finite(c.Volts), uint16(c.Supply)
+	m.ChargerVolts, m.Power, m.Posture = finite(c.Volts), uint16(c.Supply), c.Posture
 	if s.warm != nil {
 		m.Temperature = finite(s.cfg.Control.Board().Sample(s.warm.ID).Value)
 	}

@@ -98,7 +98,7 @@ func hostFuncs(name string) Native {
 	return Basics(name)
 }
 
-func load(t *testing.T, p *amx.Program) *Machine {
+func load(t testing.TB, p *amx.Program) *Machine {
 	t.Helper()
 	m, err := New(p, Options{Natives: hostFuncs})
 	if err != nil {

@@ -2,15 +2,19 @@ package sim
 
 import (
 	"bytes"
+	"context"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"kennel/edge/bodies"
 	"kennel/edge/body/bodysim"
+	"kennel/edge/body/pleo"
 	"kennel/edge/env/platform"
 	"kennel/edge/update/cardimage"
+	"kennel/infra/testwait"
 	"kennel/ota"
 	"kennel/ota/manifest"
 
@@ -91,5 +95,50 @@ func TestCard(t *testing.T) {
 	}
 	if err := Make(filepath.Join(t.TempDir(), "robot"), Birth{Thing: "amigo:00e20100", Card: card}); err == nil {
 		t.Error("an AmigoBot has a card")
+	}
+}
+
+// TestPleoFirmware: the model in the robot's folder says which firmware a simulated Pleo has, and its driver reads it from the body.
+func TestPleoFirmware(t *testing.T) {
+	for model, want := range map[string]string{"": "1.1", "pleo-1.1": "1.1", "pleo-1.0": "1.0"} {
+		dir := filepath.Join(t.TempDir(), "robot")
+		b := Birth{Thing: "pleo:00e20100", Secret: "s", RootPEM: testRoot(t), OSVersion: "2.0.0.6074", Model: model}
+		if err := Make(dir, b); err != nil {
+			t.Fatal(err)
+		}
+		root, err := os.OpenRoot(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer root.Close() // nothing buffered
+		kind, err := speciesOf(b.Thing)
+		if err != nil {
+			t.Fatal(err)
+		}
+		made, err := kind.New(bodysim.Place{Root: root, ID: b.Thing, Volts: kind.Volts, Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- made.On(ctx) }()
+		device := filepath.Join(dir, pleo.DefaultDevice)
+		testwait.Until(t, time.Minute, "its port", func() error { _, err := os.Stat(device); return err })
+		d, err := pleo.Open(ctx, pleo.Config{Device: device, Timeout: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := d.Describe().Firmware; got != want {
+			t.Errorf("model %q has firmware %q, want %q", model, got, want)
+		}
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+		if stop(); <-ended != nil {
+			t.Error("the body ends with an error")
+		}
+	}
+	if err := Make(filepath.Join(t.TempDir(), "robot"), Birth{Thing: "pleo:00e20100", Model: "pleo-2.0", RootPEM: testRoot(t)}); err == nil {
+		t.Error("a model that is not there is made")
 	}
 }

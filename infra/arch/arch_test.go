@@ -127,7 +127,7 @@ func refuse(from, to string) string {
 		return "the device model knows nothing but itself and the standard library"
 	case species(to) != "" && species(from) != species(to) && !in(from, "edge/app", "edge/sim", "edge/bodies"):
 		return "only its own package and the wiring know a species (infra/adr/0017)"
-	case testOnly(to) && !testOnly(from) && !in(from, "edge/sim", "edge/app/simapp", "edge/app/kitapp/pleorun"):
+	case testOnly(to) && !testOnly(from) && !in(from, "edge/sim", "edge/app/simapp", "edge/app/kitapp/pleorun", "edge/body/pleo/pleodebug"):
 		return "production imports no simulator and no test package"
 	}
 	for _, root := range roots {

@@ -38,6 +38,7 @@ var byName = map[string]string{
 	"edge/app/kitapp/mtnkit/* edge/body/aibo/*":               "robotkit mtn",
 	"edge/app/kitapp/pleokit/* edge/body/pleo/*":              "robotkit pleo",
 	"edge/app/kitapp/pleorun/* edge/body/pleo/*":              "robotkit pleo run",
+	"cmd/playground/* edge/body/pleo/*":                       "scripts on a simulated Pleo",
 	"edge/app/mindapp/aibo.go edge/body/aibo/*":               "the motions of AIBO's library, which its moods play",
 	"edge/app/simapp/amigobot.go edge/body/amigobot/*":        "robotsim amigobot",
 	"edge/app/simapp/board.go edge/body/vector/*":             "robotsim vector-board",

@@ -2078,6 +2078,7 @@ type Body struct {
 	FramesGood   int64   `json:"frames_good,omitzero"`
 	Model        string  `json:"model,omitzero"`
 	OnCharger    bool    `json:"on_charger"`
+	Posture      string  `json:"posture,omitzero"`
 	TemperatureC float64 `json:"temperature_c"`
 }
 

@@ -376,6 +376,11 @@ func TestState(t *testing.T) {
 		t.Status, t.Problems = m, registry.ProblemsOf(registry.StatusAt{Message: *m})
 		return t
 	}
+	for posture, want := range map[string]string{"on its feet": "It is on its feet.", "on its back": "It has fallen on its back.", "": "", evil: ""} {
+		if s := newState(with(body(status.Body{Posture: posture})), noon); s.Posture != want {
+			t.Errorf("posture %q is told as %q, want %q", posture, s.Posture, want)
+		}
+	}
 	for _, x := range []struct {
 		name                string
 		thing               registry.Thing

@@ -18,6 +18,7 @@ type state struct {
 	Line    string // one sentence
 	Since   time.Time
 	Battery string // one sentence; "": unknown, or not of now
+	Posture string // one sentence, likewise
 	Help    string // what the owner can do; "": nothing
 	Says    []string
 	Release string
@@ -82,6 +83,7 @@ func newState(t registry.Thing, now time.Time) state {
 		case b.BatteryLevel == "nominal":
 			s.Battery = "Its battery is fine."
 		}
+		s.Posture = postures[b.Posture]
 		if b.Fault != 0 {
 			s.Mood, s.Line, s.Help = "ill", fmt.Sprintf("It shows fault %d.", b.Fault), "Switch it off and on again. If the number comes back, ask the operator of this server."
 			return s
@@ -91,6 +93,12 @@ func newState(t registry.Thing, now time.Time) state {
 		s.Mood, s.Line = "ill", "It is online, but it has a problem."
 	}
 	return s
+}
+
+// postures are the words of robots for how their body is.
+var postures = map[string]string{
+	"on its feet": "It is on its feet.", "standing": "It is on its feet.", "sitting": "It is sitting.", "lying": "It is lying down.", "off the floor": "It is off the floor.",
+	"on its side": "It has fallen on its side.", "on its back": "It has fallen on its back.", "on its nose": "It has fallen on its nose.", "on its tail": "It has fallen on its tail.",
 }
 
 // picture returns the asset with the picture of a species; one without a picture of its own has the neutral one.

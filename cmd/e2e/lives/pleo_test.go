@@ -183,6 +183,18 @@ func TestPleo(t *testing.T) {
 		t.Fatalf("%v %s", err, out)
 	}
 	h.Seen(thing, "a hand", func(r liveview.Robot) error { return slot(r, "bodyTouchB", "pressure", 1, 0) })
+	housetest.Await(t, time.Minute, "its posture in its status", func() error {
+		var r struct {
+			Status struct{ Body struct{ Posture string } }
+		}
+		if err := h.CtlJSON(&r, "robots", "show", thing); err != nil {
+			return err
+		}
+		if p := r.Status.Body.Posture; p != "on its feet" {
+			return fmt.Errorf("it is %q", p)
+		}
+		return nil
+	})
 	if out, err := h.Ctl("robot", "poke", thing, "eject"); err != nil {
 		t.Fatalf("%v %s", err, out)
 	}

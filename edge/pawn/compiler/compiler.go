@@ -31,6 +31,8 @@ type Options struct {
 	Include    []string // folders of include files, in search order (PLEO-PBT-04)
 	Defines    []Define
 	NoWarnings []int // numbers of warnings that are not reported
+	// Absent returns why a name cannot be defined, which error 017 gives as its fix; "": it gives the nearest name. nil: for all names.
+	Absent func(name string) string
 	// Open returns the text of a file, given a path as the script or Include spells it. nil: no file can be included.
 	Open func(path string) ([]byte, error)
 }
@@ -42,6 +44,10 @@ type Result struct {
 	Program  *amx.Program // nil after an error
 	Messages []Message    // in the order of files and lines
 	Lines    int          // lines read, include files too
+
+	// StackCells is how many cells of stack and heap the script needs at most; 0: StackWhy says why that is not known.
+	StackCells int
+	StackWhy   string
 }
 
 // Errors returns the number of errors among the messages.
@@ -98,6 +104,8 @@ type compiler struct {
 	dataLimit   int
 	overlay     int
 	compact     bool
+	stackCells  int
+	stackWhy    string
 	order       int // counts declarations, for "declared before use"
 	curStates   int
 	spareCode   []instr // room for the code of one body
@@ -125,7 +133,7 @@ func Compile(name string, src []byte, opt Options) *Result {
 		res.Messages = append(res.Messages, *m)
 	}
 	if c.errors == 0 {
-		res.Program = program
+		res.Program, res.StackCells, res.StackWhy = program, c.stackCells, c.stackWhy
 	}
 	if older && res.Program != nil {
 		var lacks *amx.Error

@@ -131,7 +131,7 @@ func (c *compiler) callee(n *node) *function {
 	s := c.lookup(name)
 	if s == nil || s.kind == kindFunc && s.fn == nil {
 		if k, _ := c.findConst(name, 0); k == nil {
-			c.report(n.pos, 17, name.text).closest(name.text, c.allNames)
+			c.undefined(n.pos, name.text)
 			return nil
 		}
 	}

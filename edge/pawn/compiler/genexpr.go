@@ -118,8 +118,7 @@ func (c *compiler) genName(n *node, want int) value {
 	s := c.lookup(n.name)
 	switch {
 	case s == nil || s.kind == kindConst || !c.visible(s) || s.kind == kindFunc && s.fn == nil:
-		m := c.report(n.pos, 17, n.name.text)
-		m.closest(n.name.text, c.allNames)
+		m := c.undefined(n.pos, n.name.text)
 		if m != nil && s != nil && s.kind != kindConst {
 			m.Fix, m.See = "declare it before its use", "declared at "+c.place(s.pos)
 		}
@@ -355,7 +354,7 @@ func (c *compiler) genOf(n *node) value {
 		return c.tagValue(n.tag)
 	}
 	if s == nil {
-		c.report(n.pos, 17, n.name.text).closest(n.name.text, c.allNames)
+		c.undefined(n.pos, n.name.text)
 		return value{kind: vNone}
 	}
 	if n.op == nTagof {

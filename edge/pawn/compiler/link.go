@@ -31,6 +31,7 @@ func (c *compiler) link() *amx.Program {
 	p := l.program()
 	c.checkCompact(p)
 	c.checkRecursion()
+	c.stackCells, c.stackWhy = c.estimate()
 	size := c.programSize(p)
 	if c.opt.Debug >= 2 {
 		p.Flags |= amx.FlagDebug

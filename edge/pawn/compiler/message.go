@@ -199,6 +199,18 @@ func (m *Message) closest(name string, names func() []string) {
 	}
 }
 
+// undefined reports a name that is not defined, with the reason of Options.Absent or the nearest name that is.
+func (c *compiler) undefined(at pos, name string) *Message {
+	m := c.report(at, 17, name)
+	m.closest(name, c.allNames)
+	if m != nil && c.opt.Absent != nil {
+		if why := c.opt.Absent(name); why != "" {
+			m.Fix = why
+		}
+	}
+	return m
+}
+
 // want adds what was found, what was expected and, if known, how to mend it.
 func (m *Message) want(found, expected, fix string) {
 	if m != nil {

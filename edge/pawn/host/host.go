@@ -77,7 +77,7 @@ type Report struct {
 	Output    string          `json:"output,omitempty"` // since the last Report
 	Code      int32           `json:"code"`             // of Ended; 0: no error
 	Value     int32           `json:"value"`            // of Ended: what main returned
-	Why       string          `json:"why,omitempty"`    // of Ended with an error, or of a refusal to begin
+	Why       string          `json:"why,omitempty"`    // of Ended with an error, of a refusal to begin, or which variable changed
 	Variables []pawn.Variable `json:"variables,omitempty"`
 }
 
@@ -88,8 +88,12 @@ type Session struct {
 	call    pawn.Running
 
 	breaks map[int]bool
-	pace   bool // pause at the next line
-	last   int  // line of the statement before
+	watch  map[string]*string // values of watched variables; nil: not seen yet
+	begun  bool               // a statement was reached, at offset
+	offset int32
+	why    string // it is paused: what changed
+	pace   bool   // pause at the next line
+	last   int    // line of the statement before
 	out    []byte
 	left   bool // output was left out
 	sleeps int
@@ -111,7 +115,7 @@ func New(text []byte) (*Session, []compiler.Message, error) {
 	if r.Program == nil {
 		return nil, r.Messages, nil
 	}
-	s := &Session{breaks: map[int]bool{}}
+	s := &Session{breaks: map[int]bool{}, watch: map[string]*string{}}
 	var err error
 	if s.symbols, err = r.Program.Symbols(); err != nil {
 		return nil, r.Messages, err
@@ -134,8 +138,45 @@ func (s *Session) Break(lines ...int) {
 	}
 }
 
+// Watch sets the variables at whose changes the script pauses, from the values that they have where it is.
+func (s *Session) Watch(names ...string) {
+	before, added := s.watch, false
+	s.watch = map[string]*string{}
+	for _, n := range names {
+		_, known := before[n]
+		s.watch[n], added = before[n], added || !known
+	}
+	if added && s.begun {
+		s.changed(s.offset)
+	}
+}
+
+// changed reports whether a watched variable has another value than before the last statement in which there was one of that name.
+func (s *Session) changed(offset int32) bool {
+	s.why = ""
+	if len(s.watch) == 0 {
+		return false
+	}
+	for _, v := range s.machine.Variables(s.symbols, offset) {
+		old, watched := s.watch[v.Name]
+		if !watched {
+			continue
+		}
+		if old != nil && *old != v.Value {
+			s.why = fmt.Sprintf("%s changed from %s to %s", v.Name, *old, v.Value)
+		}
+		s.watch[v.Name] = &v.Value
+	}
+	return s.why != ""
+}
+
 func (s *Session) statement(offset int32) bool {
+	s.begun, s.offset = true, offset
 	_, line, _ := s.symbols.Source(offset)
+	if s.changed(offset) {
+		s.last = line
+		return true
+	}
 	if line == 0 || line == s.last {
 		return false
 	}
@@ -169,7 +210,7 @@ func (s *Session) Run(budget int64, step bool) (r Report) {
 	r = Report{State: Running, Line: line, Function: function}
 	switch end.State {
 	case pawn.Paused:
-		r.State, r.Variables = Paused, s.machine.Variables(s.symbols, end.Offset)
+		r.State, r.Why, r.Variables = Paused, s.why, s.machine.Variables(s.symbols, end.Offset)
 	case pawn.Sleeping:
 		if s.sleeps++; s.sleeps > maxSleeps {
 			r.State, r.Code, r.Why, s.ended = Ended, int32(pawn.ErrSleep), fmt.Sprintf("it slept more than %d times", maxSleeps), true

@@ -72,6 +72,15 @@ func TestSession(t *testing.T) {
 		t.Errorf("continued: %+v, want line 4 again", r)
 	}
 	s.Break()
+	s.Watch("total", "nothing")
+	if r = run(t, s, false); r.State != Paused || r.Why != "total changed from 1 to 3" || r.Line != 5 {
+		t.Errorf("a change of total: %+v", r)
+	}
+	s.Watch("total")
+	if r = run(t, s, false); r.State != Paused || r.Why != "total changed from 3 to 6" || r.Line != 5 {
+		t.Errorf("the next change of total: %+v", r)
+	}
+	s.Watch()
 	if r = run(t, s, false); r.State != Ended || !strings.HasPrefix(r.Output, "6\n") {
 		t.Errorf("without breakpoints: %+v", r)
 	}

@@ -402,7 +402,7 @@ func (v *Vitals) Fill(m *status.Message) {
 	m.Body = &status.Body{
 		Model: v.hello.Body.Model, Firmware: v.hello.Body.Firmware, BatteryVolts: s.BatteryVolts, BatteryLevel: power.Level(s.BatteryLevel).String(),
 		OnCharger: onCharger(s), Charging: body.Power(s.Power).Has(body.Charging), TemperatureC: s.Temperature, Fault: int(s.Fault),
-		FramesGood: v.link.Frames, FramesBad: v.link.Corrupt,
+		FramesGood: v.link.Frames, FramesBad: v.link.Corrupt, Posture: s.Posture,
 	}
 	if v.held.By != "" {
 		m.Tell(status.Problem{Kind: status.KindHeld, Text: fmt.Sprintf("held by %s because %s: nothing moves until it is released", v.held.By,

@@ -16,6 +16,7 @@ import (
 	"kennel/edge/app/kitapp/pleorun"
 	"kennel/edge/body/pleo/format"
 	"kennel/edge/body/pleo/kit"
+	"kennel/edge/body/pleo/lifeos"
 	"kennel/infra/cli"
 	"kennel/infra/errs"
 )
@@ -58,24 +59,30 @@ func (m made) print(cmd *cobra.Command) error {
 
 func initCommand() *cobra.Command {
 	var whole bool
+	var profile string
 	cmd := &cobra.Command{
 		Use: "init FOLDER", Short: "Begin a project",
 		Long: `Write a new project into FOLDER, which must not be there yet: Pleo beeps when its head is touched, and bows now and then. With -kit, write the whole development
-kit instead: include files, media and the example that uses them.`,
-		Example: "  robotkit pleo init demo\n  robotkit pleo init pdk -kit",
+kit instead: include files, media and the example that uses them. With -profile 1.0 the project is for Pleos with firmware 1.0.`,
+		Example: "  robotkit pleo init demo\n  robotkit pleo init old -profile 1.0\n  robotkit pleo init pdk -kit",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			begin := kit.Init
 			if whole {
 				begin = kit.InitKit
 			}
-			files, err := begin(args[0])
+			p, err := lifeos.ParseProfile(profile)
+			if err != nil {
+				return cli.Usage("-%w", err)
+			}
+			files, err := begin(args[0], p)
 			if err != nil {
 				return failed(err)
 			}
 			return made{args[0], files}.print(cmd)
 		},
 	}
+	cmd.Flags().StringVar(&profile, "profile", lifeos.Profile11.String(), "generation of the firmware, `1.1 or 1.0`")
 	cmd.Flags().BoolVar(&whole, "kit", false, "write the include files, media and examples of the kit")
 	return cmd
 }
@@ -85,6 +92,7 @@ var phases = map[string]kit.Options{"build": {}, "rebuild": {Clean: true}, "clea
 
 func buildCommand() *cobra.Command {
 	var rebuild, quiet, debug bool
+	var profile string
 	var defines []string
 	cmd := &cobra.Command{
 		Use: "build PROJECT [build|rebuild|clean]", Short: "Build an application",
@@ -92,9 +100,12 @@ func buildCommand() *cobra.Command {
 		Long: `Build the application of PROJECT, a project file (UPF) or a folder that has one. WAV files become sounds, tables (CSV) motions and commands, and Pawn scripts are compiled; the
 result is build/NAME.urf in the folder of the project, for the top of Pleo's card. Resources that are finished (USF, UMF, UCF, AMX) are packed as they are.
 
+A project is for Pleos with firmware 1.1, or with 1.0 if the command of its compiler has PLEO_API=100; -profile has the last word. Scripts for 1.0 cannot use packets
+of the head (SENSOR_PACKET), and are AMX files of version 8 or 9 instead of 10.
+
 The ids of resources are kept in the folder include; rebuild and clean give new ones. The log, in the words of the original tool, goes to standard error. A mistake
 is told with file, line and column; then no file is written and the exit code is not 0. Warnings do not stop a build.`,
-		Example: "  robotkit pleo build demo\n  robotkit pleo build demo/demo.upf rebuild\n  robotkit pleo build demo -D MEDIA=../media -quiet -o json",
+		Example: "  robotkit pleo build demo\n  robotkit pleo build demo/demo.upf rebuild\n  robotkit pleo build demo -profile 1.0\n  robotkit pleo build demo -D MEDIA=../media -quiet -o json",
 		Args:    cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			word := "build"
@@ -107,6 +118,13 @@ is told with file, line and column; then no file is written and the exit code is
 			}
 			o.Clean, o.Debug = o.Clean || rebuild, debug
 			o.Getenv, o.Defines = cli.Getenv(cmd.Context()), map[string]string{}
+			if profile != "" {
+				p, err := lifeos.ParseProfile(profile)
+				if err != nil {
+					return cli.Usage("-%w", err)
+				}
+				o.Profile = &p
+			}
 			for _, d := range defines {
 				name, value, ok := strings.Cut(d, "=")
 				if !ok || name == "" {
@@ -120,6 +138,7 @@ is told with file, line and column; then no file is written and the exit code is
 			return build(cmd, args[0], o)
 		},
 	}
+	cmd.Flags().StringVar(&profile, "profile", "", "generation of the firmware, `1.1 or 1.0` (default: as the project says)")
 	cmd.Flags().BoolVar(&rebuild, "rebuild", false, "remove what earlier builds made before")
 	cmd.Flags().BoolVar(&debug, "debug", false, "compile scripts with the symbols that robotkit pleo debug needs")
 	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "print no log")
@@ -227,19 +246,27 @@ tables, which can be changed.`,
 
 func convertCommand() *cobra.Command {
 	var o format.SoundOptions
+	var ids string
 	cmd := &cobra.Command{
-		Use: "convert IN OUT", Short: "Convert one sound or motion",
-		Aliases: []string{"wav2usf", "csv2umf", "wav2usf.py", "csv2umf.py"},
-		Long: `Convert a sound or a motion: a WAV file to USF and back, or a table of angles (CSV) to UMF and back, by the ends of the names. A table that names sounds needs the ids of a
-project: use build for it.`,
-		Example: "  robotkit pleo convert growl.wav growl.usf -adpcm -rate 22050\n  robotkit pleo convert bow.umf bow.csv",
+		Use: "convert IN OUT", Short: "Convert one sound, motion or command",
+		Aliases: []string{"wav2usf", "csv2umf", "csv2ucf", "wav2usf.py", "csv2umf.py", "csv2ucf.py"},
+		Long: `Convert a sound or a motion: a WAV file to USF and back, or a table of angles (CSV) to UMF and back; or the table of a command to UCF; by the ends of the names. A table that
+names sounds, motions or properties of a project needs their ids: -ids is the folder include of the project, after a build.`,
+		Example: "  robotkit pleo convert growl.wav growl.usf -adpcm -rate 22050\n  robotkit pleo convert bow.umf bow.csv\n  robotkit pleo convert hunt.csv hunt.ucf -ids demo/include",
 		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			file, err := content(args[0])
 			if err != nil {
 				return err
 			}
-			out, err := convert(args[0], args[1], file, o)
+			names := &kit.Names{Cue: func(string) (uint16, bool) { return 0, false }}
+			names.Resource = func(format.ResourceKind, string) uint16 { return 0 }
+			if ids != "" {
+				if names, err = kit.ReadNames(ids); err != nil {
+					return failed(err)
+				}
+			}
+			out, err := convert(args[0], args[1], file, o, names)
 			if err != nil {
 				return err
 			}
@@ -249,13 +276,14 @@ project: use build for it.`,
 			return cli.PrintLine(cmd, made{".", args[1:]}, func() string { return fmt.Sprintf("%s: %d bytes", args[1], len(out)) })
 		},
 	}
+	cmd.Flags().StringVar(&ids, "ids", "", "`folder` with the include files of a project, which have its ids")
 	cmd.Flags().BoolVar(&o.ADPCM, "adpcm", false, "compress a sound")
 	cmd.Flags().IntVar(&o.Rate, "rate", format.DefaultRate, "`samples` a second of a sound")
 	return cmd
 }
 
 // convert returns a file in the format of the name to.
-func convert(from, to string, file []byte, o format.SoundOptions) ([]byte, error) {
+func convert(from, to string, file []byte, o format.SoundOptions, names *kit.Names) ([]byte, error) {
 	name := strings.TrimSuffix(filepath.Base(from), filepath.Ext(from))
 	var out []byte
 	var err error
@@ -274,10 +302,15 @@ func convert(from, to string, file []byte, o format.SoundOptions) ([]byte, error
 		var c *format.Curves
 		var m *format.Motion
 		if c, err = format.ReadMotionCSV(file); err == nil {
-			m, err = c.Motion(name, func(string) (uint16, bool) { return 0, false })
+			m, err = c.Motion(name, names.Cue)
 		}
 		if err == nil {
 			out, err = m.Append(nil)
+		}
+	case ".csv.ucf":
+		var c *format.Command
+		if c, err = format.ReadCommandCSV(name, file, names.Names); err == nil {
+			out, err = c.Append(nil)
 		}
 	case ".umf.csv":
 		var m *format.Motion
@@ -285,7 +318,7 @@ func convert(from, to string, file []byte, o format.SoundOptions) ([]byte, error
 			out = m.Curves(func(uint16) string { return "" }).AppendCSV(nil)
 		}
 	default:
-		return nil, cli.Usage("%s to %s: want .wav to .usf, .usf to .wav, .csv to .umf or .umf to .csv", filepath.Ext(from), filepath.Ext(to))
+		return nil, cli.Usage("%s to %s: want .wav to .usf, .usf to .wav, .csv to .umf or .ucf, or .umf to .csv", filepath.Ext(from), filepath.Ext(to))
 	}
 	if err != nil {
 		return nil, errs.New(errs.Invalid, "%s: %w", from, err)

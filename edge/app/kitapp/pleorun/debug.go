@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"kennel/edge/body/pleo/lifeos"
-	"kennel/edge/body/pleo/pleosim"
-	"kennel/edge/pawn"
+	"kennel/edge/body/pleo/pleodebug"
+	"kennel/infra/cli"
 )
 
 // defaultGo is how long a script runs without a stop.
@@ -23,6 +23,7 @@ const defaultGo = 10 * time.Second
 // DebugCommand returns the command debug.
 func DebugCommand() *cobra.Command {
 	var seed uint64
+	var profile string
 	cmd := &cobra.Command{
 		Use: "debug CARD|FILE", Short: "Step through the scripts of an application",
 		Long: `Run an application on a simulated Pleo and pause its scripts. Commands are read from standard input, one a line; most have a letter for short:
@@ -38,6 +39,7 @@ func DebugCommand() *cobra.Command {
   finish              f   run to the end of the function
   print [NAME]        p   print a variable, or all
   where                   print where the script is paused
+  curves [NAME]           draw drives and properties, a point each 100 ms
   touch PAD [TIME]        touch a pad, for 300 ms or TIME
   set SENSOR VALUE        give a sensor a reading
   type LINE               enter a line on the monitor
@@ -48,63 +50,30 @@ While a script is paused no time passes for Pleo. The scripts need symbols: robo
   printf 'break on_sensor\ntouch head\ncontinue\nprint\n' | robotkit pleo debug demo/build`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			p, err := lifeos.ParseProfile(profile)
+			if err != nil {
+				return cli.Usage("-%w", err)
+			}
 			card, done, err := openCard(args[0])
 			if err != nil {
 				return err
 			}
 			defer done()
-			d := &debugger{cmd: cmd, body: pleosim.New()}
-			d.body.Set(lifeos.SensorCardDetect, 1)
-			d.os = lifeos.New(lifeos.Config{Hardware: d.body, Card: card, Seed: seed, Statement: d.statement, Log: d.log})
+			d := &debugger{cmd: cmd}
+			d.Session = pleodebug.New(pleodebug.Config{Profile: p, Card: card, Seed: seed, Log: d.log})
 			return d.read(cmd.InOrStdin())
 		},
 	}
+	cmd.Flags().StringVar(&profile, "profile", lifeos.Profile11.String(), "generation of the firmware, `1.1 or 1.0`")
 	cmd.Flags().Uint64Var(&seed, "seed", 1, "`number` that random choices depend on")
 	return cmd
 }
 
-// breakpoint is a place or a variable at which scripts pause.
-type breakpoint struct {
-	n        int
-	file     string // "": any
-	line     int    // 0: no line
-	function string
-	watch    string
-	value    string // of the watched variable
-	known    bool
-}
-
-func (b *breakpoint) String() string {
-	switch {
-	case b.watch != "":
-		return "watch " + b.watch
-	case b.function != "":
-		return "break " + b.function
-	case b.file != "":
-		return fmt.Sprintf("break %s:%d", b.file, b.line)
-	}
-	return fmt.Sprintf("break %d", b.line)
-}
-
-// debugger is a Pleo whose scripts pause.
+// debugger reads commands for a session.
 type debugger struct {
+	*pleodebug.Session
 	cmd    *cobra.Command
-	os     *lifeos.System
-	body   *pleosim.Body
-	points []*breakpoint
-	last   int
-	plans  []plan
 	failed error // of printing
-
-	pace  func(at lifeos.Stop) bool // pauses at a step; nil: none
-	prior map[lifeos.VM]lifeos.Stop // the statement before, of each machine
-	why   string
-}
-
-// plan is an act at a time.
-type plan struct {
-	at time.Duration
-	do func()
 }
 
 func (d *debugger) printf(format string, args ...any) {
@@ -118,53 +87,6 @@ func (d *debugger) log(m lifeos.Message) {
 	if m.Level <= lifeos.Warning || m.Type == lifeos.LogScript || m.Type == lifeos.LogSound && m.Level <= lifeos.Info {
 		d.printf("%9.3f s  %s\n", m.At.Seconds(), m)
 	}
-}
-
-// statement decides whether a script pauses before a statement.
-func (d *debugger) statement(at lifeos.Stop) bool {
-	if d.prior == nil {
-		d.prior = map[lifeos.VM]lifeos.Stop{}
-	}
-	before := d.prior[at.VM]
-	d.prior[at.VM] = at
-	d.why = ""
-	if d.pace != nil && d.pace(at) {
-		d.why = "step"
-	}
-	for _, b := range d.points {
-		switch {
-		case b.watch != "":
-			v, ok := d.variable(b.watch)
-			if ok && b.known && v.Value != b.value {
-				d.why = fmt.Sprintf("%d: %s changed from %s to %s", b.n, b.watch, b.value, v.Value)
-			}
-			if ok {
-				b.value, b.known = v.Value, true
-			}
-		case b.function != "":
-			if at.Function == b.function && at.Begins {
-				d.why = fmt.Sprintf("%d: %v", b.n, b)
-			}
-		case at.Line == b.line && (b.file == "" || strings.EqualFold(b.file, at.File)) && !sameLine(before, at):
-			d.why = fmt.Sprintf("%d: %v", b.n, b)
-		}
-	}
-	return d.why != ""
-}
-
-// sameLine reports whether a statement follows another one on its line.
-func sameLine(before, at lifeos.Stop) bool {
-	return before.Script == at.Script && before.File == at.File && before.Line == at.Line && before.Depth == at.Depth && before.Offset < at.Offset
-}
-
-// variable returns a variable of the script whose statement is looked at.
-func (d *debugger) variable(name string) (pawn.Variable, bool) {
-	all := d.os.Variables()
-	i := slices.IndexFunc(all, func(v pawn.Variable) bool { return v.Name == name })
-	if i < 0 {
-		return pawn.Variable{}, false
-	}
-	return all[i], true
 }
 
 // errQuit ends the session.
@@ -201,7 +123,7 @@ func (d *debugger) do(words []string) error {
 	if long, ok := shorts[name]; ok {
 		name = long
 	}
-	here, stopped := d.os.Stopped()
+	here, stopped := d.OS.Stopped()
 	switch name {
 	case "break", "watch", "delete", "info":
 		return d.mark(name, arg)
@@ -214,40 +136,37 @@ func (d *debugger) do(words []string) error {
 			}
 			limit = t
 		}
-		return d.run(nil, limit)
+		return d.run(pleodebug.Free, limit)
 	case "step":
-		return d.run(func(at lifeos.Stop) bool { return !stopped || at.VM == here.VM }, defaultGo)
-	case "next", "finish":
-		if !stopped {
-			return errors.New("no script is paused")
-		}
-		depth := here.Depth
-		if name == "finish" {
-			depth--
-		}
-		return d.run(func(at lifeos.Stop) bool { return at.VM == here.VM && at.Depth <= depth }, defaultGo)
+		return d.run(pleodebug.Step, defaultGo)
+	case "next":
+		return d.run(pleodebug.Next, defaultGo)
+	case "finish":
+		return d.run(pleodebug.Finish, defaultGo)
 	case "print":
 		return d.print(arg)
+	case "curves":
+		return d.draw(arg)
 	case "where":
 		if !stopped {
-			d.printf("no script is paused; %.3f s since power-on\n", d.os.Now().Seconds())
+			d.printf("no script is paused; %.3f s since power-on\n", d.OS.Now().Seconds())
 			return nil
 		}
-		d.printf("%v, %.3f s since power-on\n", here, d.os.Now().Seconds())
+		d.printf("%v, %.3f s since power-on\n", here, d.OS.Now().Seconds())
 		return nil
 	case "touch", "set", "type":
 		return d.hand(name, arg)
 	case "quit":
 		return errQuit
 	}
-	return fmt.Errorf("%.20q: want break, watch, delete, info, continue, step, next, finish, print, where, touch, set, type or quit", words[0])
+	return fmt.Errorf("%.20q: want break, watch, delete, info, continue, step, next, finish, print, where, curves, touch, set, type or quit", words[0])
 }
 
 // mark changes and lists breakpoints.
 func (d *debugger) mark(name string, arg []string) error {
 	if name == "info" {
-		for _, b := range d.points {
-			d.printf("%d: %v\n", b.n, b)
+		for _, p := range d.Points() {
+			d.printf("%d: %v\n", p.N, p)
 		}
 		return nil
 	}
@@ -256,14 +175,12 @@ func (d *debugger) mark(name string, arg []string) error {
 	}
 	if name == "delete" {
 		n, err := strconv.Atoi(arg[0])
-		i := slices.IndexFunc(d.points, func(b *breakpoint) bool { return b.n == n })
-		if err != nil || i < 0 {
+		if err != nil || !d.Forget(n) {
 			return fmt.Errorf("delete %.20q: no such breakpoint", arg[0])
 		}
-		d.points = slices.Delete(d.points, i, i+1)
 		return nil
 	}
-	b := &breakpoint{n: d.last + 1}
+	var p pleodebug.Point
 	file, line, ok := strings.Cut(arg[0], ":")
 	if !ok {
 		file, line = "", arg[0]
@@ -271,61 +188,66 @@ func (d *debugger) mark(name string, arg []string) error {
 	n, err := strconv.Atoi(line)
 	switch {
 	case name == "watch":
-		b.watch = arg[0]
-		if v, ok := d.variable(b.watch); ok {
-			b.value, b.known = v.Value, true
-		}
+		p.Watch = arg[0]
 	case err == nil && n > 0:
-		b.file, b.line = file, n
+		p.File, p.Line = file, n
 	case ok:
 		return fmt.Errorf("break %.40q: want FILE:LINE, LINE or FUNCTION", arg[0])
 	default:
-		b.function = arg[0]
+		p.Function = arg[0]
 	}
-	d.last++
-	d.points = append(d.points, b)
-	d.printf("%d: %v\n", b.n, b)
+	made := d.Mark(p)
+	d.printf("%d: %v\n", made.N, made)
 	return nil
 }
 
 // run lets time pass until a script pauses, at most for limit.
-func (d *debugger) run(pace func(lifeos.Stop) bool, limit time.Duration) error {
-	d.pace = pace
-	d.os.Continue()
-	for end := d.os.Now() + limit; d.os.Now() < end; {
-		if err := d.cmd.Context().Err(); err != nil {
-			return err
-		}
-		next := min(d.os.Now()+100*time.Millisecond, end)
-		for i := 0; i < len(d.plans); i++ {
-			if p := d.plans[i]; p.at <= d.os.Now() {
-				d.plans = slices.Delete(d.plans, i, i+1)
-				i--
-				p.do()
-				continue
-			}
-			next = min(next, d.plans[i].at)
-		}
-		d.body.Run(d.os, max(next, d.os.Now()+lifeos.Tick))
-		if at, stopped := d.os.Stopped(); stopped {
-			d.printf("%9.3f s  %s, at %v\n", d.os.Now().Seconds(), d.why, at)
-			return nil
-		}
-		if d.os.Power() != lifeos.On {
-			return errors.New("the power is off")
-		}
+func (d *debugger) run(pace pleodebug.Pace, limit time.Duration) error {
+	at, err := d.Go(d.cmd.Context(), pace, limit)
+	switch {
+	case err != nil:
+		return err
+	case at.Stopped:
+		d.printf("%9.3f s  %s, at %v\n", d.OS.Now().Seconds(), at.Why, at.Stop)
+	default:
+		d.printf("%9.3f s  no stop in %v\n", d.OS.Now().Seconds(), limit)
 	}
-	d.printf("%9.3f s  no stop in %v\n", d.os.Now().Seconds(), limit)
+	return nil
+}
+
+// curveLetters is the width of a curve in a terminal.
+const curveLetters = 48
+
+// draw draws the curves of drives and properties, all or one.
+func (d *debugger) draw(arg []string) error {
+	found := false
+	for _, c := range d.Curves() {
+		if len(arg) > 0 && arg[0] != c.Name {
+			continue
+		}
+		found = true
+		what := "property"
+		switch {
+		case c.Active:
+			what = "active drive"
+		case c.Drive:
+			what = "drive"
+		}
+		d.printf("%-18s %-12s %*s  %d, from %d to %d\n", c.Name, what, curveLetters, c.Text(curveLetters), c.Now(), slices.Min(c.Values), slices.Max(c.Values))
+	}
+	if !found {
+		return errors.New("curves: no such drive, or property that was not 0, since power-on")
+	}
 	return nil
 }
 
 // print prints variables.
 func (d *debugger) print(arg []string) error {
-	if _, stopped := d.os.Stopped(); !stopped {
-		return errors.New("no script is paused")
+	if _, stopped := d.OS.Stopped(); !stopped {
+		return pleodebug.ErrNotPaused
 	}
 	found := false
-	for _, v := range d.os.Variables() {
+	for _, v := range d.OS.Variables() {
 		if len(arg) > 0 && arg[0] != v.Name {
 			continue
 		}
@@ -346,18 +268,17 @@ func (d *debugger) print(arg []string) error {
 func (d *debugger) hand(name string, arg []string) error {
 	switch name {
 	case "type":
-		d.printf("%s", d.os.Terminal(strings.Join(arg, " ")))
+		d.printf("%s", d.OS.Terminal(strings.Join(arg, " ")))
 		return nil
 	case "set":
-		if len(arg) == 2 {
-			id, ok := sensorNamed(arg[0])
-			v, err := strconv.ParseInt(arg[1], 10, 32)
-			if ok && err == nil {
-				d.body.Set(id, int32(v))
-				return nil
-			}
+		if len(arg) != 2 {
+			return errors.New("set: want SENSOR VALUE, such as light 20")
 		}
-		return errors.New("set: want SENSOR VALUE, such as light 20")
+		v, err := strconv.ParseInt(arg[1], 10, 32)
+		if err != nil {
+			return fmt.Errorf("set: %.20q: want a whole number", arg[1])
+		}
+		return d.Set(arg[0], int32(v))
 	}
 	lasts := touchFor
 	if len(arg) == 2 {
@@ -370,14 +291,5 @@ func (d *debugger) hand(name string, arg []string) error {
 	if len(arg) == 0 || len(arg) > 2 {
 		return errors.New("touch: want PAD and perhaps a time")
 	}
-	id, ok := sensorNamed(arg[0])
-	if !ok || id < lifeos.SensorHead || id > lifeos.SensorTail {
-		return fmt.Errorf("touch: no pad %.20q", arg[0])
-	}
-	if d.os.Now() == 0 {
-		d.body.Run(d.os, realTick) // the first readings: what changes later is a trigger
-	}
-	d.body.Set(id, 1)
-	d.plans = append(d.plans, plan{d.os.Now() + lasts, func() { d.body.Set(id, 0) }})
-	return nil
+	return d.Touch(arg[0], lasts)
 }

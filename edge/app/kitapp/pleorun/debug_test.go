@@ -81,6 +81,17 @@ func TestDebug(t *testing.T) {
 			_ = before // what else was said
 		}
 	}
+	needy := filepath.Join(t.TempDir(), "main.amx")
+	if err := os.WriteFile(needy, script(t, "#include <Drive.inc>\n#include <Property.inc>\nnew h;\nforward hunger_eval();\npublic hunger_eval() return ++h\n"+
+		"main() { drive_add(\"hunger\", 0, 5, 100); set(property_mood, 7); for (;;) sleep 1000; }\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	drawn := debug(t, needy, "curves", "c 1s", "curves", "curves mood", "curves nothing")
+	for _, word := range []string{"no such drive", "active drive", "▁▂", "hunger", "mood", "7, from 7 to 7"} {
+		if !strings.Contains(drawn, word) {
+			t.Errorf("%q is not drawn:\n%s", word, drawn)
+		}
+	}
 	// A minute at a breakpoint is no time for Pleo, and what is wrong is said.
 	got := debug(t, file, "touch nose", "touch head", "b add", "c", "p nothing", "frobnicate", "c 1x", "delete 7", "next", "q", "where")
 	for _, word := range []string{`no pad "nose"`, `"nothing"`, `"frobnicate"`, `"1x"`, `"7"`} {

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"kennel/edge/body/pleo/lifeos"
+	"kennel/edge/body/pleo/pleodebug"
 	"kennel/edge/body/pleo/pleosim"
 	"kennel/infra/cli"
 	"kennel/infra/errs"
@@ -27,7 +28,7 @@ const (
 	maxTime    = time.Hour
 	maxLog     = 100_000 // messages
 	maxFile    = 4 << 20 // bytes of FILE
-	touchFor   = 300 * time.Millisecond
+	touchFor   = pleodebug.TouchFor
 	defaultFor = 10 * time.Second
 )
 
@@ -140,13 +141,9 @@ func run(cmd *cobra.Command, name string, f flags) error {
 	if f.lasts <= 0 || f.lasts > maxTime {
 		return cli.Usage("-for %v: want more than 0 and at most %v", f.lasts, maxTime)
 	}
-	profile := lifeos.Profile11
-	switch f.profile {
-	case lifeos.Profile11.String():
-	case lifeos.Profile10.String():
-		profile = lifeos.Profile10
-	default:
-		return cli.Usage("-profile %.20q: want 1.1 or 1.0", f.profile)
+	profile, err := lifeos.ParseProfile(f.profile)
+	if err != nil {
+		return cli.Usage("-%w", err)
 	}
 	events, err := f.events()
 	if err != nil {
@@ -284,7 +281,7 @@ func (f *flags) events() ([]event, error) {
 		if err != nil {
 			return nil, cli.Usage("-touch %.60q: %w", text, err)
 		}
-		id, ok := sensorNamed(pad)
+		id, ok := lifeos.SensorNamed(pad)
 		if !ok || id < lifeos.SensorHead || id > lifeos.SensorTail {
 			return nil, cli.Usage("-touch %.60q: no pad %.20q, want head, chin, back, tail, left_arm, right_arm, left_leg or right_leg", text, pad)
 		}
@@ -297,7 +294,7 @@ func (f *flags) events() ([]event, error) {
 		if err := cmp.Or(err, err2); err != nil || !ok {
 			return nil, cli.Usage("-set %.60q: want SENSOR=VALUE@TIME, such as light=20@3s", text)
 		}
-		id, known := sensorNamed(name)
+		id, known := lifeos.SensorNamed(name)
 		if !known {
 			return nil, cli.Usage("-set %.60q: no sensor %.20q", text, name)
 		}
@@ -337,14 +334,4 @@ func moment(text string, lasts time.Duration) (what string, at, long time.Durati
 		return "", 0, 0, fmt.Errorf("want times from 0 to %v", maxTime)
 	}
 	return text[:i], at, lasts, nil
-}
-
-// sensorNamed returns a sensor by its name in small or capital letters, or its id.
-func sensorNamed(name string) (lifeos.Sensor, bool) {
-	for _, k := range lifeos.SensorKinds() {
-		if strings.EqualFold(k.Name, name) || name == strconv.Itoa(int(k.ID)) {
-			return k.ID, true
-		}
-	}
-	return 0, false
 }

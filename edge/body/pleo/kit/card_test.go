@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"kennel/edge/body/pleo/format"
+	"kennel/edge/body/pleo/lifeos"
 	"kennel/edge/pawn"
 	"kennel/edge/pawn/amx"
 )
@@ -27,7 +28,7 @@ func script(t *testing.T, text string, resources string, files map[string]string
 	return p, r.Warnings
 }
 
-// TestSamples: the scripts of the programming guide compile without warnings, as they are printed there (A1, A2, A4, A5, A6, A9, A10, A11, A12, A13, A14).
+// TestSamples: the scripts of the programming guide compile without warnings, as they are printed there (A1, A2, A4, A5, A6, A9, A10, A11, A12, A13, A14, PLEO-BHV-09).
 func TestSamples(t *testing.T) {
 	sound := map[string]string{"beep.wav": tone(9), "bow.csv": "Body\nTime,Frame,HD\n0,0,1\n", "eat_grass.p": "main() {}\n"}
 	for name, text := range map[string]string{
@@ -65,7 +66,7 @@ func TestSamples(t *testing.T) {
 // TestBeep runs the script of a new project: a touch of the head plays the beep, other sensors do not (A1).
 func TestBeep(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "demo")
-	if _, err := Init(dir); err != nil {
+	if _, err := Init(dir, lifeos.Profile11); err != nil {
 		t.Fatal(err)
 	}
 	_, b, _ := build(t, dir, Options{})

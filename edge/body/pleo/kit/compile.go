@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"kennel/edge/body/pleo/format"
+	"kennel/edge/body/pleo/lifeos"
 	"kennel/edge/pawn/amx"
 	"kennel/edge/pawn/compiler"
 )
@@ -17,27 +18,33 @@ import (
 // DefaultCompiler is the command that compiles scripts if the project has none (PLEO-UPF-04).
 const DefaultCompiler = "pawncc %i -V2048 -O2 -S64 -v2 -C- %I TARGET=100 -o%o"
 
-// own is the folder of our include files in the compiler's messages. They are looked for last.
-const own = "kit:include"
+// oldCompiler is likewise for firmware 1.0, whose scripts have no overlays (PLEO-PBT-06).
+const oldCompiler = "pawncc %i -O2 -S64 -v2 -C- %I TARGET=100 PLEO_API=100 -o%o"
+
+// CompilerFor returns the command that compiles scripts for a profile.
+func CompilerFor(p lifeos.Profile) string {
+	if p == lifeos.Profile10 {
+		return oldCompiler
+	}
+	return DefaultCompiler
+}
+
+// installed is the folder in which the original kit is installed, as ${pdk} and ${sdk}, where no macro says another one (PLEO-API-05). Ours is in the program: its
+// include files are below include, which is looked at last.
+const (
+	installed = "<kit>"
+	own       = installed + "/include"
+)
 
 // compile compiles a script by the project's command (PLEO-PBT-01). The program that the command names is not run: the compiler is ours.
 func (b *builder) compile(p *part, text []byte) error {
 	b.logf("  Building script '%s'", p.file)
 	b.logf("  execute '%s'", p.file)
-	template := b.p.Compiler
-	if template == "" {
-		template = DefaultCompiler
-	}
-	command, err := b.expand(template)
-	if err != nil {
-		return err
-	}
 	list, err := b.expand(b.p.Include)
 	if err != nil {
 		return err
 	}
-	dirs := splitPath(list)
-	words := commandWords(command, p, dirs)
+	words := b.forProfile(commandWords(b.command, p, splitPath(list)))
 	b.logf("  @ %s", strings.Join(words, " "))
 	o, err := compilerOptions(words[1:], p.file)
 	if err != nil {
@@ -48,6 +55,13 @@ func (b *builder) compile(p *part, text []byte) error {
 		o.Debug = max(o.Debug, 2)
 	}
 	o.Open = b.open
+	if b.profile == lifeos.Profile10 {
+		low, high := b.profile.Versions()
+		o.Version, o.Absent = low, newer
+		if o.Optimise >= 2 { // macro instructions (PLEO-PBT-07)
+			o.Version = high
+		}
+	}
 	o.NoWarnings = append(o.NoWarnings, 235) // LifeOS calls public functions by their names: a heading before is of no use
 	r := compiler.Compile(p.file, text, o)
 	var bad Error
@@ -71,7 +85,7 @@ func (b *builder) compile(p *part, text []byte) error {
 	if p.data, err = r.Program.Append(nil); err != nil {
 		return err
 	}
-	b.sizes(p, r.Program, o)
+	b.sizes(p, r, o)
 	switch warnings {
 	case 0:
 	case 1:
@@ -114,6 +128,53 @@ func commandWords(command string, p *part, dirs []string) []string {
 		out = append(out, "pawncc")
 	}
 	return out
+}
+
+// profileOf returns the profile that a command of the compiler is for: PLEO_API says it, 100 or 110 (PLEO-PBT-11).
+func profileOf(command string) (lifeos.Profile, error) {
+	profile := lifeos.Profile11
+	for _, w := range strings.Fields(command) {
+		value, ok := strings.CutPrefix(w, apiName)
+		if !ok {
+			continue
+		}
+		switch value {
+		case apiValue(lifeos.Profile11):
+			profile = lifeos.Profile11
+		case apiValue(lifeos.Profile10):
+			profile = lifeos.Profile10
+		default:
+			return 0, fmt.Errorf("%.40q: want %s for profile %s, or %s for %s", w, apiValue(lifeos.Profile11), lifeos.Profile11, apiValue(lifeos.Profile10), lifeos.Profile10)
+		}
+	}
+	return profile, nil
+}
+
+const apiName = "PLEO_API="
+
+func apiValue(p lifeos.Profile) string { return strconv.Itoa(int(p.API())) }
+
+// forProfile returns the words of a command as the profile needs them: PLEO_API says it where the project does not, and the scripts of firmware 1.0 have no overlays.
+func (b *builder) forProfile(words []string) []string {
+	out := words[:0]
+	for _, w := range words {
+		if strings.HasPrefix(w, apiName) || b.profile == lifeos.Profile10 && strings.HasPrefix(w, "-V") {
+			continue
+		}
+		out = append(out, w)
+	}
+	if b.profile != lifeos.Profile11 || strings.Contains(b.command, apiName) {
+		out = append(out, apiName+apiValue(b.profile))
+	}
+	return out
+}
+
+// newer returns why a script for firmware 1.0 has no such name; "": 1.1 has none either. Packets for scripts came with 1.1 (PLEO-PKT-07).
+func newer(name string) string {
+	if name != "SENSOR_PACKET" && name != "sensor_config_packet_filter" && !strings.HasPrefix(name, "PACKET_") {
+		return ""
+	}
+	return fmt.Sprintf("profile %s has no %s; leave it out, or build for profile %s with %s%s", lifeos.Profile10, name, lifeos.Profile11, apiName, apiValue(lifeos.Profile11))
 }
 
 // compilerOptions reads the options of a command. The name of the script and of the result are left out.
@@ -186,8 +247,7 @@ func compilerOptions(words []string, script string) (compiler.Options, error) {
 
 // open opens a source file: of the project, of a folder that it names, or of the kit.
 func (b *builder) open(name string) ([]byte, error) {
-	if rest, ok := strings.CutPrefix(name, "kit:"); ok {
-		rest = path.Clean(rest)
+	if rest, ok := strings.CutPrefix(path.Clean(filepath.ToSlash(name)), installed+"/"); ok {
 		if text, err := includes.ReadFile(rest); err == nil {
 			return text, nil
 		}
@@ -199,21 +259,9 @@ func (b *builder) open(name string) ([]byte, error) {
 // pool is how many bytes of code all scripts can have at once (part of PLEO-LIM-01).
 const pool = 8 << 10
 
-// Block returns the virtual machine that runs a script, and the bytes of header, data and stack that it has (PLEO-LIM-02).
-func Block(script string) (machine string, bytes int) {
-	switch script {
-	case "sensors":
-		return "Sensor", 3 << 10
-	case "main":
-		return "Main", 4 << 10
-	case "startup", "init":
-		return "User", 2 << 10
-	}
-	return "Behavior", 5 << 9
-}
-
 // sizes logs the parts of a script and warns of one that Pleo cannot load (PLEO-LIM-05).
-func (b *builder) sizes(p *part, prog *amx.Program, o compiler.Options) {
+func (b *builder) sizes(p *part, r *compiler.Result, o compiler.Options) {
+	prog := r.Program
 	stack := amx.CellSize * int(prog.StackHeapCells)
 	header := len(p.data) - len(prog.Code) - len(prog.Data)
 	if prog.Flags&amx.FlagDebug != 0 {
@@ -235,19 +283,39 @@ func (b *builder) sizes(p *part, prog *amx.Program, o compiler.Options) {
 		b.logf("Max. overlay size: %8d bytes; largest overlay=%d bytes", o.Overlay, code)
 	}
 	b.logf("Data size:         %8d bytes", len(prog.Data))
-	b.logf("Stack/heap size:   %8d bytes", stack)
+	use := fmt.Sprintf("%d cells (%d bytes)", r.StackCells, amx.CellSize*r.StackCells)
+	if r.StackCells == 0 {
+		use = "unknown, due to " + r.StackWhy
+	}
+	b.logf("Stack/heap size:   %8d bytes; estimated max. usage=%s", stack, use)
 	total := header + len(prog.Data) + stack
 	if o.Overlay > 0 {
 		b.logf("Total requirements:%8d bytes", total+o.Overlay)
 	} else {
 		b.logf("Total requirements:%8d bytes", total+len(prog.Code))
 	}
-	if machine, most := Block(p.base); total > most {
-		b.warn("%s: header, data and stack are %d bytes, more than the %d of the %s VM; Pleo will not load it", p.file, total, most, machine)
+	vm := b.profile.VMOf(p.base)
+	if most := b.profile.Block(vm); total > most {
+		b.warn("%s: header, data and stack are %d bytes, more than the %d of the %s VM of firmware %s; Pleo will not load it", p.file, total, most, vm, b.profile)
+	}
+	if amx.CellSize*r.StackCells > stack {
+		b.warn("%s: needs up to %d cells of stack and heap, and has %d; use -S%d", p.file, r.StackCells, prog.StackHeapCells, r.StackCells)
 	}
 	if code > pool {
 		b.warn("%s: %d bytes of code at once, more than the %d of all scripts; use -V%d", p.file, code, pool, pool)
 	}
+}
+
+// fits refuses a finished script that the firmware of the profile does not load (PLEO-PDK-04).
+func (b *builder) fits(script []byte) error {
+	p, err := amx.Read(script)
+	if err != nil {
+		return err
+	}
+	if low, high := b.profile.Versions(); p.Version < low || p.Version > high {
+		return fmt.Errorf("script of AMX version %d: want %d to %d, which profile %s loads", p.Version, low, high, b.profile)
+	}
+	return nil
 }
 
 // check refuses a finished resource that Pleo cannot read.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"slices"
 	"strings"
 
@@ -113,6 +114,32 @@ func (b *builder) readEnumeration(file string, kind format.ResourceKind) (*enume
 	}
 	fresh.Entries = old.Entries
 	return fresh, nil
+}
+
+// Names are the names that a project's tables use, with the ids that a build gave them.
+type Names struct {
+	format.Names
+	Cue func(name string) (uint16, bool) // id of a sound or command that a motion starts
+}
+
+// ReadNames returns the names of the project whose include files are in a folder, for tables that are converted one by one (PLEO-BLD-16).
+func ReadNames(dir string) (*Names, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close() // read only
+	b := &builder{root: root, parts: make([][]part, len(enumerations))}
+	for kind, e := range enumerations {
+		ids, err := b.readEnumeration(e.name+".xml", format.ResourceKind(kind))
+		if err != nil {
+			return nil, err
+		}
+		for _, x := range ids.Entries {
+			b.parts[kind] = append(b.parts[kind], part{base: x.Name, id: uint16(x.ID)})
+		}
+	}
+	return &Names{format.Names{Property: b.property, Resource: b.resource}, b.cue}, nil
 }
 
 // include returns the include file of a kind.

@@ -10,21 +10,22 @@ import (
 	"strings"
 
 	"kennel/edge/body/pleo/format"
+	"kennel/edge/body/pleo/lifeos"
 	"kennel/infra/wav"
 )
 
 //go:embed template
 var templates embed.FS
 
-// Init writes a new project into a folder that is not there yet: a beep when Pleo's head is touched, and a bow now and then (PLEO-PDK-09, PLEO-PRJ-08). It returns the names of the
+// Init writes a new project for firmware of a profile into a folder that is not there yet: a beep when Pleo's head is touched, and a bow now and then (PLEO-PDK-09, PLEO-PRJ-08). It returns the names of the
 // files.
-func Init(dir string) ([]string, error) {
+func Init(dir string, profile lifeos.Profile) ([]string, error) {
 	name := filepath.Base(filepath.Clean(dir))
 	if !plainName(name) || len(name) > format.MaxName {
 		return nil, &Error{[]string{"name of the project: want a file name of at most 32 bytes in ASCII"}}
 	}
 	files := map[string][]byte{
-		name + ".upf":      project(name, "sounds", "motions", "./include"),
+		name + ".upf":      project(name, profile, "sounds", "motions", "./include"),
 		"sounds/beep.wav":  beep(),
 		"motions/bow.csv":  bow().AppendCSV(nil),
 		"commands/nod.csv": []byte("motion\nbow\n"),
@@ -32,11 +33,11 @@ func Init(dir string) ([]string, error) {
 	return tree(dir, files, map[string]string{"template": "."})
 }
 
-// InitKit writes the folders of the development kit as the programming guide shows them: include files, an example and the media that it uses (PLEO-PDK-07, PLEO-PDK-08, PLEO-PDK-10).
-func InitKit(dir string) ([]string, error) {
+// InitKit writes, for firmware of a profile, the folders of the development kit as the programming guide shows them: include files, an example and the media that it uses (PLEO-PDK-07, PLEO-PDK-08, PLEO-PDK-10).
+func InitKit(dir string, profile lifeos.Profile) ([]string, error) {
 	const example = "examples/template/"
 	files := map[string][]byte{
-		example + "template.upf":   project("template", "../../media/sounds", "../../media/motions", "./include:../../include"),
+		example + "template.upf":   project("template", profile, "../../media/sounds", "../../media/motions", "./include:../../include"),
 		"media/sounds/beep.wav":    beep(),
 		"media/motions/bow.csv":    bow().AppendCSV(nil),
 		"media/commands/nod.csv":   []byte("motion\nbow\n"),
@@ -92,8 +93,8 @@ func tree(dir string, files map[string][]byte, folders map[string]string) ([]str
 }
 
 // project is the project file of the template.
-func project(name, sounds, motions, include string) []byte {
-	p := &format.Project{Name: name, Include: include, Compiler: DefaultCompiler, Build: "build", Generated: "include", Temp: "temp", UMF: "3",
+func project(name string, profile lifeos.Profile, sounds, motions, include string) []byte {
+	p := &format.Project{Name: name, Include: include, Compiler: CompilerFor(profile), Build: "build", Generated: "include", Temp: "temp", UMF: "3",
 		Macros: []format.Macro{{Name: "SOUNDS", Value: sounds, Default: true}, {Name: "MOTIONS", Value: motions, Default: true}},
 		Resources: []format.Source{
 			{Kind: format.Sounds, Path: "${SOUNDS}/beep.wav"}, {Kind: format.Motions, Path: "${MOTIONS}/bow.csv"},

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"kennel/edge/body/pleo/format"
+	"kennel/edge/body/pleo/lifeos"
 )
 
 //go:embed include
@@ -42,6 +43,7 @@ type Options struct {
 	Log     io.Writer         // gets the log, in the words of the original tool (PLEO-BLD-10)
 	Clean   bool              // remove what an earlier build made before
 	Only    bool              // with Clean: do nothing else
+	Profile *lifeos.Profile   // generation of the firmware; nil: as the project says
 	Debug   bool              // compile scripts with symbols, whatever the project says
 	Defines map[string]string // values of macros from the command line
 	Getenv  func(string) string
@@ -52,6 +54,7 @@ type Options struct {
 type Result struct {
 	Project  string            `json:"project"` // file of the project
 	File     string            `json:"file,omitempty"`
+	Profile  string            `json:"profile"` // 1.1 or 1.0
 	Bytes    int               `json:"bytes"`
 	Free     int               `json:"free_bytes"` // of the card
 	Sum      uint32            `json:"adler"`
@@ -74,17 +77,19 @@ func (e *Error) Error() string {
 // builder is one build.
 type builder struct {
 	Options
-	dir    string   // of the project
-	root   *os.Root // likewise, for what is written
-	p      *format.Project
-	expand func(string) (string, error)
-	build  string // folders, inside dir
-	made   string
-	temp   string
-	parts  [][]part // by kind, in the order of the project
-	names  map[string]*part
-	result *Result
-	began  time.Time
+	dir     string   // of the project
+	root    *os.Root // likewise, for what is written
+	p       *format.Project
+	expand  func(string) (string, error)
+	command string // of the compiler
+	profile lifeos.Profile
+	build   string // folders, inside dir
+	made    string
+	temp    string
+	parts   [][]part // by kind, in the order of the project
+	names   map[string]*part
+	result  *Result
+	began   time.Time
 }
 
 // part is a resource of the project.
@@ -136,6 +141,7 @@ func Build(name string, o Options) (*Result, error) {
 			return b.result, nil
 		}
 	}
+	b.startups()
 	for _, step := range []func() error{b.enumerate, b.process, b.write} {
 		if err := step(); err != nil {
 			return b.result, err
@@ -186,11 +192,12 @@ func (b *builder) prepare() error {
 		if v, ok := b.Defines[name]; ok {
 			return v, true
 		}
-		if b.Getenv == nil {
-			return "", false
+		if b.Getenv != nil {
+			if v := b.Getenv(name); v != "" {
+				return v, true
+			}
 		}
-		v := b.Getenv(name)
-		return v, v != ""
+		return installed, name == "pdk" || name == "sdk"
 	})
 	var bad Error
 	fail := func(line int, err error) {
@@ -210,6 +217,9 @@ func (b *builder) prepare() error {
 			fail(0, err)
 		}
 		*to = v
+	}
+	if err := b.chooseProfile(); err != nil {
+		fail(0, fmt.Errorf("command of the compiler: %w", err))
 	}
 	if v, err := b.expand(b.p.UMF); err != nil {
 		fail(0, err)
@@ -237,6 +247,18 @@ func (b *builder) prepare() error {
 		return &bad
 	}
 	return nil
+}
+
+// chooseProfile finds out for which firmware the project is: Options say it, or else the command of its compiler.
+func (b *builder) chooseProfile() (err error) {
+	if b.command, err = b.expand(cmp.Or(b.p.Compiler, DefaultCompiler)); err != nil {
+		return err
+	}
+	if b.profile, err = profileOf(b.command); b.Profile != nil {
+		b.profile, err = *b.Profile, nil
+	}
+	b.result.Profile = b.profile.String()
+	return err
 }
 
 // slashed returns a path in the form that all systems read (PLEO-PDK-06).
@@ -268,6 +290,18 @@ func (b *builder) add(p part) error {
 	*list = append(*list, p)
 	b.names[p.word] = &p
 	return nil
+}
+
+// startups warns of a startup script that only the other firmware runs (PLEO-VM-15).
+func (b *builder) startups() {
+	other := lifeos.Profile10
+	if b.profile == other {
+		other = lifeos.Profile11
+	}
+	wrong, right := enumerations[format.Scripts].prefix+other.Startup(), enumerations[format.Scripts].prefix+b.profile.Startup()
+	if p := b.names[wrong]; p != nil && b.names[right] == nil {
+		b.warn("%s: firmware %s runs %s first, and not this script; rename it", p.file, b.profile, b.profile.Startup())
+	}
 }
 
 // identifier returns a name as Pawn allows it: other characters become _ (PLEO-BLD-06).
@@ -349,6 +383,11 @@ func (b *builder) make(p *part) error {
 	if strings.EqualFold(path.Ext(p.file), ends[p.Kind]) {
 		b.logf("  Packing %s", p.file)
 		p.data = text
+		if p.Kind == format.Scripts {
+			if err := b.fits(text); err != nil {
+				return err
+			}
+		}
 		return check(p.Kind, text)
 	}
 	switch p.Kind {

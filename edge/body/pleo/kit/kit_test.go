@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"kennel/edge/body/pleo/format"
+	"kennel/edge/body/pleo/lifeos"
 	"kennel/edge/pawn/amx"
 	"kennel/infra/wav"
 )
@@ -61,7 +62,7 @@ func build(t testing.TB, dir string, o Options) (*Result, *format.Bundle, string
 // TestInit: a new project builds as it is, into one file that is named after it (A15, A19, A22, PLEO-PRJ-01, PLEO-PRJ-02, PLEO-PRJ-04, PLEO-PRJ-06, PLEO-PRJ-08, PLEO-PDK-09).
 func TestInit(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "demo")
-	names, err := Init(dir)
+	names, err := Init(dir, lifeos.Profile11)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +71,7 @@ func TestInit(t *testing.T) {
 			t.Errorf("%s is not written: %v", want, names)
 		}
 	}
-	if _, err := Init(dir); err == nil {
+	if _, err := Init(dir, lifeos.Profile11); err == nil {
 		t.Error("a folder that is there is written again")
 	}
 	r, b, log := build(t, dir, Options{})
@@ -90,7 +91,7 @@ func TestInit(t *testing.T) {
 		t.Errorf("script %+v, %v", p, err)
 	}
 	for _, bad := range []string{filepath.Join(t.TempDir(), ".x"), filepath.Join(t.TempDir(), strings.Repeat("n", 40))} {
-		if _, err := Init(bad); err == nil {
+		if _, err := Init(bad, lifeos.Profile11); err == nil {
 			t.Errorf("%s is accepted", bad)
 		}
 	}
@@ -99,7 +100,7 @@ func TestInit(t *testing.T) {
 // TestInitKit: the folders of the kit, whose example takes sounds from the media and headers from the include folder (A19, PLEO-PDK-07, PLEO-PDK-08, PLEO-PDK-10, PLEO-API-02).
 func TestInitKit(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "pdk")
-	names, err := InitKit(dir)
+	names, err := InitKit(dir, lifeos.Profile11)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,10 +123,10 @@ func TestInitKit(t *testing.T) {
 }
 
 // TestLog: phases, lines and their order are those of the original's log (A17, PLEO-BLD-01, PLEO-BLD-02, PLEO-BLD-03, PLEO-BLD-08, PLEO-BLD-09, PLEO-BLD-10, PLEO-BLD-13, PLEO-BLD-14,
-// PLEO-BLD-15, PLEO-PBT-01, PLEO-PBT-03, PLEO-PBT-04, PLEO-PBT-05; part of PLEO-BLD-11).
+// PLEO-BLD-15, PLEO-PBT-01, PLEO-PBT-03, PLEO-PBT-04, PLEO-PBT-05, PLEO-BLD-11).
 func TestLog(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "demo")
-	if _, err := Init(dir); err != nil {
+	if _, err := Init(dir, lifeos.Profile11); err != nil {
 		t.Fatal(err)
 	}
 	build(t, dir, Options{})
@@ -159,7 +160,7 @@ func TestLog(t *testing.T) {
 	at := 0
 	for _, line := range []string{"done writing umf3 file; average vector length=", "frames=61", "  Building script 'sensors.p'", "  execute 'sensors.p'",
 		"  @ pawncc sensors.p -V2048 -O2 -S64 -v2 -C- -iinclude TARGET=100 -otemp/scripts/sensors.amx", "Header size:", "Code size:", "Max. overlay size:     2048 bytes; largest overlay=",
-		"Data size:", "Stack/heap size:        256 bytes", "Total requirements:", "  Building script 'main.p'", "*** Writing build/demo.urf ***", "Version is 0",
+		"Data size:", "Stack/heap size:        256 bytes; estimated max. usage=", " cells (", "Total requirements:", "  Building script 'main.p'", "estimated max. usage=unknown, due to sleep instruction", "*** Writing build/demo.urf ***", "Version is 0",
 		"Build Time is 1216936757 (Thu Jul 24 21:59:17 2008)", "writing temp/sounds/beep.usf (0x1000) at 0x200L", "writing temp/motions/bow.umf (0x2000) at 0xe00L",
 		"writing temp/scripts/sensors.amx (0x4000) at 0x", "writing temp/scripts/main.amx (0x4001) at 0x", "writing UGSF toc at 0x", "writing UGMF toc at 0x", "writing UGCF toc at 0x",
 		"writing AMX toc at 0x", "writing PROP toc at 0x", "  URF file fits: ", "Adler32 crc is ", "build time: "} {
@@ -203,7 +204,7 @@ func tone(n int) string {
 	return string(wav.Append(nil, &wav.Sound{Rate: 11025, Channels: 1, Samples: make([]int16, n)}))
 }
 
-// TestIDs: ids follow the project, stay when it changes, and are in the include files (A7, A8, A22, PLEO-BLD-04, PLEO-BLD-05, PLEO-BLD-06, PLEO-BLD-07, PLEO-MBT-06, PLEO-CBT-06, PLEO-UPF-21).
+// TestIDs: ids follow the project, stay when it changes, and are in the include files (A7, A8, A22, PLEO-MOT-15, PLEO-BLD-04, PLEO-BLD-05, PLEO-BLD-06, PLEO-BLD-07, PLEO-MBT-06, PLEO-CBT-06, PLEO-UPF-21).
 func TestIDs(t *testing.T) {
 	motion := "Body\nTime,Frame,HD,SD\n0,0,1,growl\n0,1,2,0\n"
 	dir := folder(t, map[string]string{"app.upf": upf(`<sound path="growl.wav"/><sound path="yawn.wav"/><motion path="my-motion.csv"/><command path="hunt.csv"/>
@@ -323,7 +324,7 @@ func TestWarnings(t *testing.T) {
 		<resources><sound path="` + long + `.wav" rate="44100"/><script path="sensors.p"/><script path="eat.p"/><script path="small.p"/></resources></upf_project>`,
 		long + ".wav": tone(9), "sensors.p": "new a[800]\npublic init() a[1] = a[2]\n", "eat.p": "new a[600]\nmain() { new b = 1; a[1] = a[2]; }\n", "small.p": "main() {}\n"})
 	r, b, _ := build(t, dir, Options{})
-	for i, want := range []string{"music", "cut to 32", "44100", "3072 of the Sensor VM", "warning 204", "2560 of the Behavior VM"} {
+	for i, want := range []string{"music", "cut to 32", "44100", "3072 of the sensor VM", "warning 204", "2560 of the behavior VM"} {
 		if i >= len(r.Warnings) || !strings.Contains(r.Warnings[i], want) {
 			t.Errorf("warning %d of %q: want %q", i, r.Warnings, want)
 		}
@@ -333,6 +334,15 @@ func TestWarnings(t *testing.T) {
 	}
 	if n := b.Resources[format.Sounds][0].Name; n != long[:32] {
 		t.Errorf("name %q", n)
+	}
+}
+
+// TestStack: a script that needs more stack than it has is built with a warning that says how much to give it.
+func TestStack(t *testing.T) {
+	dir := folder(t, map[string]string{"app.upf": upf(`<script path="deep.p"/>`), "deep.p": "f(n) { new a[60]; a[n] = n; return a[n]; }\nmain() return f(3);\n"})
+	r, _, _ := build(t, dir, Options{})
+	if len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], "use -S") {
+		t.Errorf("warnings %q", r.Warnings)
 	}
 }
 
@@ -388,7 +398,7 @@ func TestUnpack(t *testing.T) {
 // TestInspect: each kind of file is known by its signature, and damage is told.
 func TestInspect(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "demo")
-	if _, err := Init(dir); err != nil {
+	if _, err := Init(dir, lifeos.Profile11); err != nil {
 		t.Fatal(err)
 	}
 	r, b, _ := build(t, dir, Options{})

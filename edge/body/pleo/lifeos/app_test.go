@@ -16,7 +16,7 @@ func say(word string) string {
 }
 
 // TestApplication: the card's application comes first, then the dataflash's; a bundle with a wrong sum is refused; of several bundles pleo.urf counts (PLEO-APP-01 to
-// PLEO-APP-04).
+// PLEO-APP-04, PLEO-PRJ-05).
 func TestApplication(t *testing.T) {
 	flash := pleosim.Card{"built-in.urf": urf(t, map[string]string{"main": say("flash")})}
 	broken := urf(t, map[string]string{"main": say("broken")})
@@ -92,7 +92,7 @@ main() { sleep 100; printf("unload %d", app_unload()); sleep 100; printf("loaded
 	}
 }
 
-// TestFiles: files of scripts stay on their drive, and strings of both kinds reach natives (PLEO-XAPI-11, PLEO-VM-21).
+// TestFiles: files of scripts stay on their drive, and strings of both kinds reach natives (PLEO-XAPI-11, PLEO-VM-21, part of PLEO-ARC-19).
 func TestFiles(t *testing.T) {
 	files := card(t, map[string]string{"main": `#include <File.inc>
 #include <String.inc>

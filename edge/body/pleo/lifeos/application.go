@@ -12,18 +12,10 @@ type application struct {
 	closing bool
 }
 
-// startup returns the name of the script that the User VM runs first (PLEO-VM-15).
-func (s *System) startup() string {
-	if s.cfg.Profile == Profile10 {
-		return "init"
-	}
-	return "startup"
-}
-
 // boot runs the startup script, and then the application (PLEO-APP-01). The application is one unit: both its scripts come from the first drive that has one of
 // them.
 func (s *System) boot() {
-	if r, err := s.find(format.Scripts, s.startup()); err == nil {
+	if r, err := s.find(format.Scripts, s.cfg.Profile.Startup()); err == nil {
 		s.exec(VMUser, r)
 	}
 	for i := range s.drives {
@@ -32,6 +24,23 @@ func (s *System) boot() {
 		}
 	}
 	s.log(Info, LogApplication, "no application found")
+}
+
+// The configurations of applications, and what they are from power-on (PLEO-XAPI-09).
+const (
+	appWaitForInit = 1 + iota // main begins when init of the sensor script has ended
+	appAutoLoad               // the application of a card begins when the card is inserted
+	appRunInit                // init is called
+)
+
+var appDefaults = map[int32]int32{appAutoLoad: 1, appRunInit: 1}
+
+// appConfig returns a configuration of applications.
+func (s *System) appConfig(what int32) int32 {
+	if v, set := s.host.app[what]; set {
+		return v
+	}
+	return appDefaults[what]
 }
 
 // appScripts are the scripts of an application and their machines (PLEO-APP-10, PLEO-VM-05).
@@ -76,10 +85,12 @@ func (s *System) unloadApp() {
 func (s *System) Insert(card Storage) {
 	s.mount(0, card)
 	s.log(Info, LogIO, "card inserted")
-	if r, err := s.find(format.Scripts, "a:"+s.startup()); err == nil {
+	if r, err := s.find(format.Scripts, "a:"+s.cfg.Profile.Startup()); err == nil {
 		s.exec(VMUser, r)
 	}
-	s.loadFrom(0)
+	if s.appConfig(appAutoLoad) != 0 {
+		s.loadFrom(0)
+	}
 }
 
 // Eject takes the card out: the application that came from it closes, and the one of the dataflash begins. Properties keep their values (PLEO-APP-02).
@@ -92,7 +103,9 @@ func (s *System) Eject() {
 	}
 	if s.app.loaded && s.app.drive == 0 {
 		s.unloadApp()
-		s.loadFrom(1)
+		if s.appConfig(appAutoLoad) != 0 {
+			s.loadFrom(1)
+		}
 	}
 }
 
@@ -115,6 +128,7 @@ func (s *System) stepPower() {
 				return
 			}
 		}
+		s.writePlog()
 		s.power = Off
 		return
 	}

@@ -2,6 +2,10 @@ package lifeos
 
 import (
 	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
 
 	"kennel/edge/pawn"
 	"kennel/edge/pawn/amx"
@@ -77,4 +81,39 @@ func (s *System) Variables() []pawn.Variable {
 		return nil
 	}
 	return m.amx.Variables(s.debug.symbols[m.amx], s.debug.offset)
+}
+
+// DriveState is a drive as a debugger shows it.
+type DriveState struct {
+	Name             string
+	Value, Low, High int32
+	Active           bool
+}
+
+// Drives returns the drives of the application in the order in which it added them.
+func (s *System) Drives() []DriveState {
+	var out []DriveState
+	for _, m := range s.drivers.list {
+		out = append(out, DriveState{m.name, m.value, m.low, m.high, m == s.drivers.active})
+	}
+	return out
+}
+
+// Properties returns all properties with their names, sorted by id. One that the application does not declare has no name.
+func (s *System) Properties() []SavedProperty {
+	var list []SavedProperty
+	for _, id := range slices.Sorted(maps.Keys(s.properties.values)) {
+		list = append(list, SavedProperty{id, s.propertyName(id), s.properties.values[id]})
+	}
+	return list
+}
+
+// SensorNamed returns a sensor by its name in small or capital letters, such as light, or by its id.
+func SensorNamed(name string) (Sensor, bool) {
+	for _, k := range sensorKinds {
+		if strings.EqualFold(k.Name, name) || name == strconv.Itoa(int(k.ID)) {
+			return k.ID, true
+		}
+	}
+	return 0, false
 }

@@ -15,7 +15,7 @@ const (
 	liftTime      = 500 * time.Millisecond // PLEO-SEN-112
 	neckSide      = 20.0                   // degrees (PLEO-SEN-102)
 	lightTime     = 2 * time.Second        // PLEO-SEN-27
-	loudShort     = 250 * time.Millisecond // part of PLEO-SEN-37
+	loudShort     = 250 * time.Millisecond // PLEO-SEN-37
 	loudLong      = 10 * time.Second
 	touchFirst    = SensorHead
 	touchLast     = SensorTail
@@ -335,11 +335,4 @@ func (s *System) Infrared(data []byte) {
 		}
 	}
 	s.trigger(st, lines)
-}
-
-// plog appends a trigger to the Pleo log where SENSOR_PLOG is enabled (part of PLEO-SEN-128).
-func (s *System) plog(st *sensorState, v int32) {
-	if s.sensors.all[SensorPlog].enabled {
-		s.log(Info, LogPlog, "%d %s %d", s.ms(), st.Name, v)
-	}
 }

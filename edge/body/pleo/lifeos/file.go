@@ -2,6 +2,7 @@ package lifeos
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -157,6 +158,9 @@ func (s *System) copyFile(from, to string) bool {
 // deleteFile removes a file of a script.
 func (s *System) deleteFile(name string) bool {
 	d, file, err := s.place(name)
+	if err == nil && d == &s.drives[1] && s.access < AccessDeveloper {
+		err = errors.New(strings.TrimSpace(refused(AccessDeveloper)))
+	}
 	if err == nil {
 		err = d.Remove(file)
 	}

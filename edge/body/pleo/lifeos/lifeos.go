@@ -12,17 +12,6 @@ const Tick = 2 * time.Millisecond
 // sensorTick is how often sensors are read, and how soon a trigger is delivered again (PLEO-VM-07).
 const sensorTick = 10 * time.Millisecond
 
-// Profile is the generation of the firmware.
-type Profile uint8
-
-// The profiles. They differ in the scripts they load (PLEO-VM-15, part of PLEO-VM-17).
-const (
-	Profile11 Profile = iota // 1.1, with packets to scripts
-	Profile10                // 1.0
-)
-
-func (p Profile) String() string { return [...]string{"1.1", "1.0"}[p] }
-
 // JointState is a report of the hardware about a joint.
 type JointState struct {
 	Position float64 // degrees
@@ -94,6 +83,9 @@ type Config struct {
 	// full speed.
 	Statement func(Stop) bool
 
+	// Keys are the words that raise the access of the monitor to a level. With none, as in development, all is permitted from power-on.
+	Keys map[Access]string
+
 	// Trust reports whether a script may load and unload applications, given its file. nil: every script may (part of PLEO-APP-09).
 	Trust func(script []byte) bool
 }
@@ -105,7 +97,8 @@ type System struct {
 	now    time.Duration
 	rand   *rand.Rand
 	drives [2]drive // a: and b:
-	device int      // the one for paths without a letter
+	access Access
+	device int // the one for paths without a letter
 	power  Power
 
 	natives  map[string]func(*env) int32
@@ -153,6 +146,9 @@ func New(cfg Config) *System {
 	for vm := VMSensor; vm < vmMax; vm++ {
 		s.machines[vm] = &machine{vm: vm}
 	}
+	if len(cfg.Keys) == 0 {
+		s.access = AccessVendor
+	}
 	s.properties.init(s)
 	s.initSensors()
 	s.sound.init()
@@ -190,6 +186,7 @@ func (s *System) tick() {
 	s.stepLeaks()
 	if s.now%sensorTick == 0 {
 		s.readSensors()
+		s.stepPlog()
 		s.stepInfrared()
 		s.stepCommands()
 		s.stepDrives()

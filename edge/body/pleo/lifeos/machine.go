@@ -37,21 +37,6 @@ const (
 	tooManyLine = "%s: %d callbacks wait" // queue full
 )
 
-// blockLimit returns the bytes of header, data and stack that a script in the machine may have (PLEO-LIM-02, PLEO-LIM-06).
-func blockLimit(vm VM, p Profile) int {
-	switch vm {
-	case VMSensor:
-		return 3072
-	case VMMain:
-		return 4096
-	case VMAux:
-		if p == Profile11 {
-			return 2560
-		}
-	}
-	return 2048
-}
-
 // script is a script that can run in a machine.
 type script struct {
 	resource
@@ -107,10 +92,7 @@ func (s *System) loadScript(vm VM, r resource) (*script, error) {
 	if err != nil {
 		return nil, err
 	}
-	low, high := uint8(10), uint8(10)
-	if s.cfg.Profile == Profile10 {
-		low, high = 8, 9
-	}
+	low, high := s.cfg.Profile.Versions()
 	if p.Version < low || p.Version > high {
 		return nil, fmt.Errorf("AMX version %d, want %d to %d in profile %s", p.Version, low, high, s.cfg.Profile)
 	}
@@ -118,7 +100,7 @@ func (s *System) loadScript(vm VM, r resource) (*script, error) {
 		return nil, fmt.Errorf("compact encoding; compile without it, with -C-") // PLEO-PBT-10, PLEO-LIM-07
 	}
 	head, _ := p.Offsets()
-	if size, limit := int(head)+len(p.Data)+amx.CellSize*int(p.StackHeapCells), blockLimit(vm, s.cfg.Profile); size > limit {
+	if size, limit := int(head)+len(p.Data)+amx.CellSize*int(p.StackHeapCells), s.cfg.Profile.Block(vm); size > limit {
 		return nil, fmt.Errorf("%d bytes of header, data and stack, want at most %d in the %s VM", size, limit, vm)
 	}
 	fixed, largest := codeOf(p)
@@ -244,6 +226,9 @@ func (s *System) advance(m *machine) {
 		s.leaveMachine(m)
 	}
 	if m.phase == vacant && m.next != nil {
+		if m.vm == VMMain && s.appConfig(appWaitForInit) != 0 && s.opening(VMSensor) {
+			return
+		}
 		s.enterMachine(m)
 	}
 	if m.phase == opening && len(m.calls) == 0 {
@@ -256,6 +241,12 @@ func (s *System) advance(m *machine) {
 	if m.phase == running {
 		s.beginDue(m)
 	}
+}
+
+// opening reports whether a machine has a script whose init has not ended.
+func (s *System) opening(vm VM) bool {
+	m := s.machines[vm]
+	return m.phase == opening || m.phase == vacant && m.next != nil
 }
 
 // beginDue begins a callback on top of the main function, or the main function again. The Sensor VM takes one callback at a time (PLEO-VM-20).

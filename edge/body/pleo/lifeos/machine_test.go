@@ -31,7 +31,7 @@ main() { printf("main %d\n", ++n); sleep 100; }
 	p.want("other")
 }
 
-// TestBehaviorVM: a script runs once; another one waits for its close; the properties tell (PLEO-VM-10 to PLEO-VM-14).
+// TestBehaviorVM: a script runs once; another one waits for its close; the properties tell (PLEO-VM-10 to PLEO-VM-14, PLEO-ARC-18).
 func TestBehaviorVM(t *testing.T) {
 	p := start(t, lifeos.Config{Card: card(t, map[string]string{
 		"main": `#include <Script.inc>

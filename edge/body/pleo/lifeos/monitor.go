@@ -41,6 +41,7 @@ func commandList() []monitorCommand {
 			}
 			return strings.Join(on, " ") + "\n"
 		}},
+		{"access", "[LEVEL [KEY]]", 0, func(s *System, a []string) string { return s.accessCommand(a) }},
 		{"app unload", "", 0, func(s *System, _ []string) string { s.unloadApp(); return "" }},
 		{"joint angle", "ID DEGREES", 2, func(s *System, a []string) string { return s.monitorJoint(a) }},
 		{"joint move", "ID DEGREES", 2, func(s *System, a []string) string { return s.monitorJoint(a) }},
@@ -158,6 +159,9 @@ func (s *System) Monitor(line string) string {
 		}
 		if len(words) < n+c.least {
 			return fmt.Sprintf("%s: want %s\n", c.words, c.args)
+		}
+		if need := needsAccess[c.words]; s.access < need {
+			return refused(need)
 		}
 		return c.run(s, words[n:])
 	}

@@ -24,7 +24,7 @@ func (n Native) Name() string { return nativeName.FindStringSubmatch(n.Declarati
 // compiled for the functions that run them.
 func Natives() []Native {
 	return slices.Concat(logNatives(), scriptNatives(), sensorNatives(), propertyNatives(), jointNatives(), motionNatives(), soundNatives(), animationNatives(),
-		driveNatives(), infraredNatives(), applicationNatives(), resourceNatives(), fileNatives(), stringNatives(), timeNatives(), attentionNatives(), cameraNatives(),
+		driveNatives(), infraredNatives(), applicationNatives(), resourceNatives(), fileNatives(), stringNatives(), timeNatives(), attentionNatives(), cameraNatives(), sequenceNatives(),
 		hostNatives())
 }
 

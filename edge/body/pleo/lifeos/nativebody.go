@@ -277,27 +277,6 @@ func animationNatives() []Native {
 		{"Animation", "bool: command_is_playing({Command, command_name}: command)", func(e *env) int32 { return truth(e.s.commandPlaying(e.Arg(0))) }},
 		{"Animation", "Command: command_add(command_name: command, loops = 0)", add(false)},
 		{"Animation", "bool: command_remove({Command, command_name}: command)", func(e *env) int32 { return truth(e.s.removeCommand(e.Arg(0))) }},
-		{"Sequence", "sequence_move_next(sensor_name: sensor)", func(e *env) int32 { return e.s.sequence.learn(e.Arg(0)) }},
-		{"Sequence", "bool: sequence_peek_next(sensor_name: sensor)", func(e *env) int32 { return truth(e.s.sequence.child(e.Arg(0)) != 0) }}, // PLEO-SEQ-04
-		{"Sequence", "bool: sequence_check_next(sensor_name: sensor)", func(e *env) int32 {
-			moved := e.s.sequence.follow(e.Arg(0))
-			if moved {
-				e.s.hit()
-			}
-			return truth(moved)
-		}},
-		{"Sequence", "sequence_set_action(action)", func(e *env) int32 { // PLEO-SEQ-06
-			q := &e.s.sequence
-			q.init()
-			q.nodes[q.at].action = e.Arg(0)
-			return 0
-		}},
-		{"Sequence", "sequence_get_action()", func(e *env) int32 {
-			q := &e.s.sequence
-			q.init()
-			return q.nodes[q.at].action
-		}},
-		{"Sequence", "sequence_print_tree()", func(e *env) int32 { e.s.print(e.s.sequence.String()); return 0 }},
 	}
 }
 

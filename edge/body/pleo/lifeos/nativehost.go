@@ -63,8 +63,8 @@ func tokenize(e *env) int32 {
 }
 
 func hostNatives() []Native {
-	config := func(h *host) *map[int32]int32 { return &h.config }
-	app := func(h *host) *map[int32]int32 { return &h.app }
+	store := setting(func(h *host) *map[int32]int32 { return &h.config })
+	set := setting(func(h *host) *map[int32]int32 { return &h.app })
 	no := func(*env) int32 { return 0 }
 	terminal := func(e *env) *sensorState { return e.s.sensors.all[SensorTerminal] }
 	return []Native{
@@ -89,8 +89,12 @@ func hostNatives() []Native {
 		{"Joint", "joint_calibrate_reset(joint_name: joint)", withJoint(func(_ *env, j *jointState, _ Joint) int32 { j.limited, j.neutral = false, 0; return 0 })},
 		{"Joint", "joint_set_stall_detect_enable(bool: enable)", func(e *env) int32 { e.s.host.noStall = !e.flag(0); return 0 }},
 		{"Joint", "bool: joint_get_stall_detect_enable()", func(e *env) int32 { return truth(!e.s.host.noStall) }},
-		{"Application", "app_get_config(app_config: type)", func(e *env) int32 { return e.s.host.app[e.Arg(0)] }},
-		{"Application", "app_set_config(app_config: type, value)", setting(app)},
+		{"Application", "app_get_config(app_config: type)", func(e *env) int32 { return e.s.appConfig(e.Arg(0)) }},
+		{"Application", "app_set_config(app_config: type, value)", func(e *env) int32 {
+			old := e.s.appConfig(e.Arg(0))
+			set(e)
+			return old
+		}},
 		{"Resource", "resource_file_get_version(const name[], override = 0)", func(e *env) int32 {
 			for _, b := range e.s.active(e.m.from) {
 				return int32(b.Revision)
@@ -118,8 +122,18 @@ func hostNatives() []Native {
 			h.versions[e.Arg(0)] = e.text(1)
 			return 1
 		}},
-		{"Util", "config_get(config_name: config)", func(e *env) int32 { return e.s.host.config[e.Arg(0)] }},
-		{"Util", "config_set(config_name: config, value)", setting(config)},
+		{"Util", "config_get(config_name: config)", func(e *env) int32 {
+			if e.Arg(0) == configAccess {
+				return int32(e.s.access)
+			}
+			return e.s.host.config[e.Arg(0)]
+		}},
+		{"Util", "config_set(config_name: config, value)", func(e *env) int32 {
+			if e.Arg(0) == configAccess { // only the monitor's command raises it
+				return int32(e.s.access)
+			}
+			return store(e)
+		}},
 		// There is no camera: these say so by false.
 		{"Camera", "camera_set_colormap(entry, rhi, rlo, ghi, glo, bhi, blo)", no},
 		{"Camera", "camera_request_average(x1, y1, x2, y2)", no},

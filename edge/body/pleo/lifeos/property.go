@@ -281,11 +281,7 @@ func ReadProperties(file []byte) (list []SavedProperty, err error) {
 
 // saveProperties writes all properties to a file (PLEO-PER-01).
 func (s *System) saveProperties(name string) bool {
-	var list []SavedProperty
-	for _, id := range slices.Sorted(maps.Keys(s.properties.values)) {
-		list = append(list, SavedProperty{id, s.propertyName(id), s.properties.values[id]})
-	}
-	return s.writeFile(name, AppendProperties(nil, list)) == nil
+	return s.writeFile(name, AppendProperties(nil, s.Properties())) == nil
 }
 
 // propertyName returns the name of a property without "property_"; "" for one that the application does not declare.

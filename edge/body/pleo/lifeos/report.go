@@ -26,13 +26,10 @@ type reports struct {
 // drivesEvery is the shortest period of lines of drives: evaluators take seconds.
 const drivesEvery = 400 * time.Millisecond
 
-// firmware is the number of a profile in a report.
-func (p Profile) firmware() uint16 { return [...]uint16{110, 100}[p] }
-
 // appendReport appends how the Pleo is now.
 func (s *System) appendReport(dst []byte) []byte {
 	s.reports.seq++
-	r := reportline.Report{Seq: s.reports.seq, Firmware: s.cfg.Profile.firmware(), App: s.app.loaded, Sounds: s.sound.begun, Left: s.sound.left()}
+	r := reportline.Report{Seq: s.reports.seq, Firmware: s.cfg.Profile.API(), App: s.app.loaded, Sounds: s.sound.begun, Left: s.sound.left()}
 	for j := range JointCount {
 		now := s.hw.Joint(j)
 		r.Joints[j] = int16(math.Round(10 * now.Position))

@@ -141,7 +141,7 @@ main() { new n = 0; for (new i = 0; i < 500; i++) if (motion_play_file("still") 
 	p.want("32")
 }
 
-// TestA6: motions by id, by file and by handle; pause, stop, speed and the cue (PLEO-MOT-01 to PLEO-MOT-12).
+// TestA6: motions by id, by file and by handle; pause, stop, speed and the cue (PLEO-MOT-01 to PLEO-MOT-12, PLEO-ARC-17).
 func TestA6(t *testing.T) {
 	c := pleosim.Card{"demo.urf": urf(t, map[string]string{"main": `#include <Motion.inc>
 #include <Property.inc>
@@ -180,7 +180,7 @@ main() {
 		"speed 400", "tail 22", "stop 1", "stop 0 speed 200", "tail 22", "none 255")
 }
 
-// TestA9: sounds by id, by file and by command; volume, speed, stop (PLEO-SND-01 to PLEO-SND-15, PLEO-CMD-02 and PLEO-CMD-05).
+// TestA9: sounds by id, by file and by command; volume, speed, stop (PLEO-SND-01 to PLEO-SND-15, PLEO-PRJ-10, PLEO-CMD-02 and PLEO-CMD-05).
 func TestA9(t *testing.T) {
 	p := start(t, lifeos.Config{Card: pleosim.Card{"growl.usf": beep(t, "growl", 11025), "demo.urf": urf(t, map[string]string{"main": `#include <Sound.inc>
 #include <Property.inc>

@@ -112,7 +112,7 @@ var sensorKinds = []SensorKind{
 	{ID: SensorBatteryTemp, Name: "BATTERY_TEMP", Max: 100, rule: onCrossing, levels: [2]int32{51, 55}}, // PLEO-SEN-34
 	{ID: 35, Name: "CHARGER_STATE", Max: 255, rule: onChange},
 	{ID: SensorShake, Name: "SHAKE", Max: 255, rule: onSwing, levels: [2]int32{75, 150}},                                              // PLEO-SEN-36
-	{ID: SensorSoundChange, Name: "SOUND_LOUD_CHANGE", Min: -127, Max: 127, rule: onLeaving, levels: [2]int32{30, 30}, derived: true}, // part of PLEO-SEN-37
+	{ID: SensorSoundChange, Name: "SOUND_LOUD_CHANGE", Min: -127, Max: 127, rule: onLeaving, levels: [2]int32{30, 30}, derived: true}, // PLEO-SEN-37
 	{ID: SensorBeacon, Name: "BEACON", Max: 255},                                                                                      // PLEO-SEN-38
 	{ID: 39, Name: "BATTERY_CURRENT", Max: 5000},                                                                                      // PLEO-SEN-39
 	{ID: SensorPacket, Name: "PACKET", Max: 400},                                                                                      // PLEO-SEN-40
@@ -133,8 +133,8 @@ var sensorKinds = []SensorKind{
 	{ID: 115, Name: "ROCKING", Max: 1, derived: true},
 	{ID: 117, Name: "LIGHT_BRIGHT_CHANGE", Max: 255, derived: true},
 	{ID: 118, Name: "ANTICIPATED_CUE", Max: 1, derived: true},
-	{ID: SensorEdge, Name: "EDGE", derived: true, silent: true},                  // part of PLEO-SEN-119
-	{ID: SensorTouchBundle, Name: "TOUCH_TAP_HOLD", derived: true, silent: true}, // part of PLEO-SEN-120
+	{ID: SensorEdge, Name: "EDGE", derived: true, silent: true},                  // PLEO-SEN-119
+	{ID: SensorTouchBundle, Name: "TOUCH_TAP_HOLD", derived: true, silent: true}, // PLEO-SEN-120
 	{ID: SensorSequence, Name: "SEQUENCE", Max: 1<<31 - 1, derived: true},
 	{ID: SensorJointStuck, Name: "JOINT_STUCK", Max: 13, derived: true},
 	{ID: SensorJointUnstuck, Name: "JOINT_UNSTUCK", Max: 13, derived: true},
@@ -142,7 +142,7 @@ var sensorKinds = []SensorKind{
 	{ID: SensorMsgReceived, Name: "MSG_RECEIVED", Max: 255, derived: true}, // PLEO-SEN-125
 	{ID: SensorMsgGone, Name: "MSG_GONE", Max: 255, derived: true},         // PLEO-SEN-126
 	{ID: 127, Name: "MILESTONE", Max: 255, derived: true},
-	{ID: SensorPlog, Name: "PLOG", derived: true, silent: true}, // part of PLEO-SEN-128
+	{ID: SensorPlog, Name: "PLOG", derived: true, silent: true}, // PLEO-SEN-128
 }
 
 // SensorKinds returns the description of every sensor, sorted by id.
@@ -177,6 +177,7 @@ type sensors struct {
 	timer   time.Duration
 	timerAt time.Duration
 	derived derived
+	plog    plog
 }
 
 func (s *System) initSensors() {

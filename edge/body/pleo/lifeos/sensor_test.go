@@ -14,7 +14,7 @@ const printSensors = `#include <Sensor.inc>
 public on_sensor(time, sensor_name: sensor, value) { printf("%d=%d", sensor, value); return true; }
 `
 
-// TestTriggers: the rule of each raw sensor, in both directions, and readings that trigger nothing (the rows PLEO-SEN-06 to 36 that tell a rule).
+// TestTriggers: the rule of each raw sensor, in both directions, and readings that trigger nothing (the rows PLEO-SEN-06 to 36 that tell a rule; PLEO-ARC-08, PLEO-ARC-13).
 func TestTriggers(t *testing.T) {
 	for _, c := range []struct {
 		id       lifeos.Sensor
@@ -156,6 +156,55 @@ main() { joint_move_to(JOINT_NECK_VERTICAL, -50, 40); sleep 1000000; }`})})
 		t.Errorf("answer %q", got)
 	}
 	step("a line of the terminal", second, "30=7")
+}
+
+// TestLoudChange: a noise that begins or ends is a change against the noise of the last seconds; one that lasts is none (PLEO-SEN-37, part of PLEO-ARC-10).
+func TestLoudChange(t *testing.T) {
+	p := start(t, lifeos.Config{Card: card(t, map[string]string{"sensors": printSensors})})
+	step := func(what string, loud int32, d time.Duration, want string) {
+		t.Helper()
+		p.body.Set(lifeos.SensorSoundLoud, loud)
+		p.run(d)
+		if got := p.lines(); got != want {
+			t.Errorf("%s: %q, want %q", what, got, want)
+		}
+	}
+	step("quiet", 0, second, "")
+	step("a noise below the level", 30, 30*second, "")
+	step("a noise", 100, second, "28=100 37=31")
+	step("it goes on", 100, 60*second, "")
+	step("its end", 0, second, "28=0 37=-32")
+}
+
+// TestBundles: a bundle switches the triggers of all its sensors, and of no others (PLEO-SEN-119, PLEO-SEN-120).
+func TestBundles(t *testing.T) {
+	for _, c := range []struct {
+		off, enabled, want string // enabled: of the sensors 101 to 113
+	}{
+		{"", "1111111111111", "6=1 6=0 107=6 101=1 23=45 101=0"}, {"sensor_disable(SENSOR_TOUCH_TAP_HOLD);", "1111110000111", "6=1 6=0 101=1 23=45 101=0"},
+		{"sensor_disable(SENSOR_EDGE);", "0001111111111", "6=1 6=0 107=6 23=45"},
+		{"sensor_disable(SENSOR_EDGE); sensor_disable(SENSOR_TOUCH_TAP_HOLD); sensor_enable(SENSOR_EDGE); sensor_enable(SENSOR_TOUCH_TAP_HOLD);", "1111111111111",
+			"6=1 6=0 107=6 101=1 23=45 101=0"},
+	} {
+		p := start(t, lifeos.Config{Card: card(t, map[string]string{"sensors": "#include <Joint.inc>\n" + printSensors + "public init() { joint_move_to(JOINT_NECK_VERTICAL, -50, 40); " + c.off +
+			" for (new i = 101; i <= 113; i++) printf(\"%d\", sensor_get_config(sensor_name: i, sensor_config_enabled)); }\n"})})
+		p.body.Set(lifeos.SensorObject, 35)
+		p.run(3 * second)
+		if got := strings.Join(p.said(), ""); got != c.enabled {
+			t.Errorf("%q: enabled are %s, want %s", c.off, got, c.enabled)
+		}
+		p.body.Set(lifeos.SensorHead, 1)
+		p.run(100 * time.Millisecond)
+		p.body.Set(lifeos.SensorHead, 0)
+		p.run(100 * time.Millisecond)
+		p.body.Set(lifeos.SensorObject, 15)
+		p.run(second)
+		p.body.Set(lifeos.SensorObject, 45)
+		p.run(second)
+		if got := p.lines(); got != c.want {
+			t.Errorf("%q: %q, want %q", c.off, got, c.want)
+		}
+	}
 }
 
 // TestRedelivery: false as result leaves the trigger pending; others come first (PLEO-VM-07). A handler that sleeps loses no trigger (PLEO-VM-20).

@@ -100,7 +100,9 @@ func (s *System) enterMachine(m *machine) {
 		s.SetProperty(PropScript, m.id)
 		s.SetProperty(PropScriptStatus, statusPlaying)
 	}
-	s.begin(m, "init", nil)
+	if m.vm == VMUser || s.appConfig(appRunInit) != 0 {
+		s.begin(m, "init", nil)
+	}
 }
 
 // beginClose abandons the calls of a script and calls its close function (PLEO-VM-03).

@@ -1,4 +1,4 @@
-// Pleo's part of the robot's own page: its posture as a picture whose places can be touched, and its drives and feelings as bars.
+// Pleo's part of the robot's own page: its posture as a picture whose places can be touched, and its drives and feelings as bars with curves.
 
 const svg = (name, attributes = {}, ...children) => {
   const e = document.createElementNS("http://www.w3.org/2000/svg", name);
@@ -91,13 +91,13 @@ export default function part({ description, subscribe, hand, say }) {
     posture.textContent = tilt === 1 && !feet ? "Off the floor" : (tilts[tilt] ?? tilts[0]);
   }
 
-  // bar is one line: a word, a scale and a number.
-  function bar(curved) {
+  // bar is one line: a word, a scale and a number, above its curve of the last minute.
+  function bar() {
     const word = html("p"), fill = html("div", { className: "fill" }), low = html("div", { className: "mark" }), high = html("div", { className: "mark" });
     const scale = html("div", { className: "scale" }, fill, low, high), number = html("p", { className: "number" });
     const line = svg("polyline"), curve = svg("svg", { class: "curve", viewBox: "0 -1 120 2", preserveAspectRatio: "none", "aria-hidden": "true" }, line);
     const row = html("div", { className: "bar" }, word, scale, number);
-    if (curved) row.append(curve);
+    row.append(curve);
     scale.setAttribute("role", "meter");
     const points = [];
     let most = 100;
@@ -128,7 +128,7 @@ export default function part({ description, subscribe, hand, say }) {
     for (let v of numbers) for (; v > 0; v = Math.floor(v / 256)) out += String.fromCharCode(v % 256);
     return out;
   };
-  const driveBars = Array.from({ length: drives }, () => bar(true)), feelingBars = feelings.map(() => bar(false));
+  const driveBars = Array.from({ length: drives }, bar), feelingBars = feelings.map(bar);
   const none = html("p", { textContent: "No application with drives is running." }), mood = html("p");
   function feel() {
     const active = value("mood.drive");

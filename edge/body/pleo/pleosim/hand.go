@@ -44,6 +44,9 @@ func (r *Robot) Poke(p poke.Poke) error {
 		}
 		r.hold(lifeos.SensorWakeup, 1, p.Seconds())
 	case poke.Shake:
+		if r.os.Power() != lifeos.On && r.charge >= wakes { // PLEO-ARC-09
+			r.power()
+		}
 		r.hold(lifeos.SensorShake, shaken, p.Seconds())
 	case poke.Lift:
 		r.feet(0)

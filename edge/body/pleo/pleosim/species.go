@@ -1,3 +1,5 @@
+//go:build !js
+
 package pleosim
 
 import (
@@ -5,12 +7,15 @@ import (
 	"errors"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	"kennel/edge/body/bodysim"
 	"kennel/edge/body/pleo"
 	"kennel/edge/body/pleo/lifeos"
+	"kennel/edge/body/pleo/personality"
 	"kennel/edge/env/robotfs"
 	"kennel/edge/sim/plane"
 	"kennel/edge/sim/uart"
@@ -28,7 +33,7 @@ const (
 	CardRelease = "factory/kennel/card-release" // is the version of the release that wrote the card
 )
 
-// Species is the simulated Pleo.
+// Species is the simulated Pleo, with the firmware of the model that the robot's folder names.
 var Species = bodysim.Species{
 	Species: thing.Pleo,
 	Volts:   FullVolts,
@@ -51,6 +56,14 @@ func newBody(at bodysim.Place) (bodysim.Body, error) {
 	if err != nil {
 		serial = 0 // of a thing whose serial is not the factory's
 	}
+	model, err := robotfs.Model(at.Root)
+	if err != nil {
+		return nil, err
+	}
+	profile, err := lifeos.ParseProfile(pleo.Generation(model))
+	if err != nil {
+		return nil, err
+	}
 	flash := at.Path(FlashDir)
 	if err := at.Root.MkdirAll(FlashDir, 0o755); err != nil {
 		return nil, err
@@ -59,8 +72,11 @@ func newBody(at bodysim.Place) (bodysim.Body, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := furnish(drive, profile); err != nil {
+		return nil, err
+	}
 	c := &carrier{at: at}
-	cfg := Config{Serial: uint32(serial), Seed: at.Seed, Flash: drive, OnCharger: at.OnCharger, Log: c.log,
+	cfg := Config{Profile: profile, Serial: uint32(serial), Seed: at.Seed, Flash: drive, OnCharger: at.OnCharger, Log: c.log,
 		Charge: min(max((at.Volts-EmptyVolts)/(FullVolts-EmptyVolts), 0.01), 1)}
 	switch c.card, err = OpenFolder(at.Path(CardDir)); {
 	case err == nil:
@@ -70,6 +86,22 @@ func newBody(at bodysim.Place) (bodysim.Body, error) {
 	}
 	c.Robot, err = NewRobot(cfg)
 	return c, err
+}
+
+// furnish puts the default personality into a dataflash that has no application.
+func furnish(flash *Folder, profile lifeos.Profile) error {
+	names, err := flash.Files()
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(names, func(n string) bool { return strings.HasSuffix(n, ".urf") || strings.HasSuffix(n, ".amx") }) {
+		return nil
+	}
+	app, err := personality.Build(profile)
+	if err != nil {
+		return err
+	}
+	return flash.Write(personality.File, app)
 }
 
 // log passes the messages of LifeOS that matter to those who run the simulator.
