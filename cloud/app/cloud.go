@@ -236,7 +236,7 @@ func (c *Cloud) wire(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.slices = append(c.slices, bridge, wire.Slice{Routes: func(mux *http.ServeMux, _ wire.Doors) error { return console.Mount(mux, pages) }})
+	c.slices = append(c.slices, bridge, wire.Slice{Routes: func(mux *http.ServeMux, _ wire.Doors) error { return mountConsole(mux, pages) }})
 	return c.finish()
 }
 

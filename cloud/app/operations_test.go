@@ -2,6 +2,7 @@ package app
 
 import (
 	"bytes"
+	"net/http"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -11,6 +12,8 @@ import (
 	"kennel/cloud/openapi"
 	"kennel/cloud/openapi/describe"
 	"kennel/cloud/openapi/operations"
+	"kennel/cloud/page"
+	"kennel/cloud/web/console"
 )
 
 // TestCurrent: every route of the table is described, nothing else is, and what is served was made of the code as it is.
@@ -52,5 +55,13 @@ func TestDescriptionIsCurrent(t *testing.T) {
 	}
 	if err := access.HTTP.CheckDeclared(Operations()); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestPagesHaveRules: a page that a slice brings without a rule of the access table keeps kenneld from starting.
+func TestPagesHaveRules(t *testing.T) {
+	err := mountConsole(http.NewServeMux(), console.Config{More: []page.Extra{{Address: "/things/{thing}/motions"}, {Address: "/things/{thing}/lost"}}})
+	if err == nil || !strings.Contains(err.Error(), "/things/{thing}/lost") {
+		t.Errorf("%v", err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"kennel/infra/errs"
 	"kennel/infra/kit/kithttp"
 	"kennel/infra/logging"
+	"kennel/infra/thing"
 )
 
 // Frame holds the parts around every page.
@@ -98,6 +99,8 @@ type Extra struct {
 	// Tab makes it a page of one robot instead, below /things/{thing}/: it returns its title and what is below the robot's head. With a Label
 	// it is one of the robot's tabs.
 	Tab func(ctx context.Context, r *http.Request) (title string, body template.HTML, err error)
+	// Of reports whether a robot has the tab, so that the pages of other robots do not offer it; nil: each has.
+	Of func(ctx context.Context, id thing.ID) (bool, error)
 	// Why says in words what the page knows of robots that are not there, for a fleet that has none; nil: nothing.
 	Why func(ctx context.Context) (string, error)
 }

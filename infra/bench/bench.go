@@ -12,6 +12,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -181,6 +182,19 @@ func Soak(t *testing.T) {
 	if os.Getenv("KENNEL_SOAK") == "" {
 		t.Skip("runs with KENNEL_SOAK=1")
 	}
+}
+
+// Fastest returns the calls of fn a second in the fastest of some rounds of so many calls each: for work so short that what else runs would decide.
+func Fastest(rounds, calls int, fn func()) float64 {
+	best := time.Duration(math.MaxInt64)
+	for range rounds {
+		began := time.Now()
+		for range calls {
+			fn()
+		}
+		best = min(best, max(time.Since(began), 1))
+	}
+	return float64(calls) / best.Seconds()
 }
 
 // Many calls do with 0 to n-1, so many at once, and returns how many calls a second that was. The first error ends it.

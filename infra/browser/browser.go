@@ -299,6 +299,18 @@ func (p *Page) Fill(label, value string) {
 	p.do("fill", args{"label": label, "value": value})
 }
 
+// Attach puts a file into the field with that label, as if a person had chosen it.
+func (p *Page) Attach(label, fileName string, content []byte) {
+	p.t.Helper()
+	p.do("attach", args{"label": label, "name": fileName, "content": content})
+}
+
+// Drag presses the mouse at one place of the window, moves it to another, and lets go. Places are x and y in px.
+func (p *Page) Drag(from, to [2]float64) {
+	p.t.Helper()
+	p.do("drag", args{"from": from, "to": to})
+}
+
 // Authenticator gives the page's device a place for passkeys, whose owner is there and shows a finger whenever it is asked for.
 func (p *Page) Authenticator() { p.t.Helper(); p.do("authenticator", nil) }
 

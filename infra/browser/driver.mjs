@@ -146,6 +146,13 @@ const ops = {
   async click(s, a) { await find(s, a).click(); },
   async focus(s, a) { await find(s, a).focus(); },
   async fill(s, a) { await find(s, a).fill(a.value); },
+  async attach(s, a) { await find(s, a).setInputFiles({ name: a.name, mimeType: "application/octet-stream", buffer: Buffer.from(a.content, "base64") }); },
+  async drag(s, a) {
+    await s.page.mouse.move(a.from[0], a.from[1]);
+    await s.page.mouse.down();
+    await s.page.mouse.move(a.to[0], a.to[1], { steps: 4 });
+    await s.page.mouse.up();
+  },
   async authenticator(s) {
     const cdp = await s.context.newCDPSession(s.page);
     await cdp.send("WebAuthn.enable");

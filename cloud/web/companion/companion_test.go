@@ -31,14 +31,18 @@ import (
 	"kennel/speech/weather"
 )
 
-func open(t *testing.T) (*http.ServeMux, *house) {
+func open(t *testing.T, change ...func(*Config)) (*http.ServeMux, *house) {
 	t.Helper()
 	h := &house{account: `{"DATA_COLLECTION":true}`, things: map[thing.ID]registry.Thing{
 		rex:  {ID: rex, Presence: registry.Present, Since: noon, LastSeen: noon, Status: &status.Message{OS: evil, Gateway: "192.168.1.7:8443", Intents: []string{"global_stop", "movement_forward", "set_timer"}, Problems: []string{evil}, Body: &status.Body{BatteryLevel: "low"}}, Problems: []status.Problem{{Kind: status.KindOther, Text: evil}}},
 		bobs: {ID: bobs, Presence: registry.Absent, Since: noon, LastSeen: noon}}}
 	h.talk.Model = "llama3.2"
 	mux := http.NewServeMux()
-	if err := Mount(mux, Config{Robots: h, Tokens: h, Fleet: h, Docs: h, Places: []string{"Berlin, Berlin, Germany"}, People: persons{h}, Logs: papers{}, Recordings: ears{h}, Answers: sky{h}, Updates: h, Says: h, Audit: h.audit, Log: slog.New(slog.DiscardHandler)}); err != nil {
+	cfg := Config{Robots: h, Tokens: h, Fleet: h, Docs: h, Places: []string{"Berlin, Berlin, Germany"}, People: persons{h}, Logs: papers{}, Recordings: ears{h}, Answers: sky{h}, Updates: h, Says: h, Audit: h.audit, Log: slog.New(slog.DiscardHandler)}
+	for _, f := range change {
+		f(&cfg)
+	}
+	if err := Mount(mux, cfg); err != nil {
 		t.Fatal(err)
 	}
 	return mux, h

@@ -103,7 +103,9 @@ func (c *console) head(ctx context.Context, r *http.Request, s said, tab string)
 	if h.Thing, err = c.Fleet.Thing(ctx, id); err != nil {
 		return h, frame{Title: string(id)}, err
 	}
-	c.tabs(&h, tab)
+	if err := c.tabs(ctx, &h, tab); err != nil {
+		return h, frame{Title: string(id)}, err
+	}
 	f := frame{Title: string(id), Live: "/live?thing=" + url.QueryEscape(string(id)), Crumbs: []link{fleetLink, {Label: string(id), Address: place(id)}}}
 	for _, l := range h.Tabs {
 		if l.Current && tab != "" {
@@ -117,7 +119,7 @@ func (c *console) head(ctx context.Context, r *http.Request, s said, tab string)
 // place is the address of a robot's page.
 func place(id thing.ID) string { return "/things/" + string(id) } // the alphabet of ids needs no escape
 
-func (c *console) tabs(h *thingHead, tab string) {
+func (c *console) tabs(ctx context.Context, h *thingHead, tab string) error {
 	h.Kind = h.Species.Name()
 	type entry struct {
 		link
@@ -127,7 +129,14 @@ func (c *console) tabs(h *thingHead, tab string) {
 		{link{Label: "Events", Address: "events"}, c.Events != nil}, {link{Label: "Access", Address: "access"}, c.Identities != nil || c.Owners != nil || c.Tokens != nil}}
 	for _, e := range c.More {
 		if address, ok := strings.CutPrefix(e.Address, ofThing); ok && e.Label != "" {
-			tabs = append(tabs, entry{link{Label: e.Label, Address: address}, true})
+			there := true
+			if e.Of != nil {
+				var err error
+				if there, err = e.Of(ctx, h.ID); err != nil {
+					return err
+				}
+			}
+			tabs = append(tabs, entry{link{Label: e.Label, Address: address}, there})
 		}
 	}
 	for _, t := range tabs {
@@ -140,6 +149,7 @@ func (c *console) tabs(h *thingHead, tab string) {
 	if c.AuditLog != nil && h.May("GET /audit") {
 		h.AuditAt = "/audit?" + url.Values{"object": {string(h.ID)}}.Encode()
 	}
+	return nil
 }
 
 // thing is the page that says how a robot is, and what happened to it.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -60,7 +61,34 @@ func TestAIBO(t *testing.T) {
 	uploadsMotions(t, h, thing)
 }
 
-// uploadsMotions: the robot plays a motion of its library, keeps one that is uploaded and plays it, also after its agent was restarted, and refuses one that is beyond a
+// killed: agentd dies by SIGKILL while it has a motion to fetch, and the next one keeps the motion.
+func killed(t *testing.T, h *housetest.House, thing, file string) {
+	t.Helper()
+	agentd := housetest.RobotPids(h.RobotRoot(thing))["agentd"]
+	if agentd == 0 {
+		t.Fatal("agentd does not run")
+	}
+	signal := func(s syscall.Signal) {
+		t.Helper()
+		if err := syscall.Kill(agentd, s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	signal(syscall.SIGSTOP) // so that it cannot be done before it dies
+	if out, err := h.Ctl("motions", "upload", thing, "glance", file, "-wait=false"); err != nil || !strings.Contains(string(out), "waiting") {
+		t.Errorf("%v %s", err, out)
+	}
+	signal(syscall.SIGKILL)
+	housetest.Await(t, 2*time.Minute, "the motion that was on its way", func() error {
+		out, err := h.Ctl("motions", "show", thing, "glance")
+		if err == nil && !strings.Contains(string(out), "kept") {
+			err = fmt.Errorf("%s", out)
+		}
+		return err
+	})
+}
+
+// uploadsMotions: the robot plays a motion of its library, keeps one that is uploaded and plays it, also after its agent was killed, and refuses one that is beyond a
 // joint's range, with the row, what was expected and what was found (issue 35, item 7).
 func uploadsMotions(t *testing.T, h *housetest.House, thing string) {
 	t.Helper()
@@ -101,9 +129,7 @@ func uploadsMotions(t *testing.T, h *housetest.House, thing string) {
 	if out, err := h.Ctl("motions", "play", thing, "twist"); err == nil {
 		t.Errorf("it plays a motion that it refused: %s", out)
 	}
-	if out, err := h.Ctl("commands", "send", thing, "restart_agent", "-wait"); err != nil {
-		t.Errorf("%v %s", err, out)
-	}
+	killed(t, h, thing, file(head+"pose 400ms HEAD_YAW=-20\n"))
 	play("peek")
 	if out, err := h.Ctl("motions", "delete", thing, "peek"); err != nil {
 		t.Errorf("%v %s", err, out)

@@ -54,7 +54,8 @@ func TestBrowser(t *testing.T) {
 // noPages are routes among the pages that are not one themselves, need an identity provider, or have a test of their own.
 var noPages = []string{"GET /assets/{file}", "GET /my/assets/{file}", "GET /live", "GET /my/live", "GET /tail/stream", "GET /audit/export", "GET /login/oidc",
 	"GET /login/oidc/callback", "GET /things/{thing}/logs", "GET /things/{thing}/logs/{log}", // TestUploadedLogs
-	"GET /playground", "GET /playground/{file}"} // TestPlayground
+	"GET /playground", "GET /playground/{file}", // TestPlayground
+	"GET /things/{thing}/motions"} // TestMotionsTab and TestMotionsPage: no robot of this house has motions
 
 // planted are robots that are not well, and why.
 type planted struct {

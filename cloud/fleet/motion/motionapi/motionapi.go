@@ -84,6 +84,7 @@ func Operations(svc *motion.Service, cfg Config) op.List {
 	for _, method := range []string{motionwire.SyncMethod, motionwire.FileMethod, motionwire.VerdictMethod, motionwire.BodyMethod} {
 		list = append(list, op.Rule(op.Spec{Route: motionwire.Service + "/" + method, Roles: []auth.Role{auth.Thing}}))
 	}
+	list = append(list, op.Rule(op.Spec{Route: "GET " + tab, Roles: auth.Staff, Page: true}))
 	return append(list,
 		op.New(spec("GET /v1/things/{thing}/motions", "List the motions of a robot: its library's, and those that were uploaded, with what the robot found in them.", auth.Staff).With(
 			op.Command{Use: "motions list THING", Short: "List the motions that a robot can do", Example: "motions list aibo:00e20100",

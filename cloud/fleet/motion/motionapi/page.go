@@ -16,6 +16,9 @@ import (
 //go:embed page.html
 var pageText string
 
+// tab is the address of the tab in the console.
+const tab = "/things/{thing}/motions"
+
 var pages = template.Must(template.New("").Parse(pageText))
 
 // Part returns the motions of a robot as a part of a page: it draws the robot as it is now, lists and plays its motions, and edits them. Its script is
@@ -27,9 +30,9 @@ func Part(id thing.ID, may bool) (template.HTML, error) {
 	}{id, may})
 }
 
-// Page is the tab of a robot's motions in the console.
+// Page is the tab of a robot's motions in the console, for robots that have some.
 func Page(svc *motion.Service) page.Extra {
-	return page.Extra{Label: "Motions", Address: "/things/{thing}/motions", Tab: func(ctx context.Context, r *http.Request) (string, template.HTML, error) {
+	return page.Extra{Label: "Motions", Address: tab, Of: svc.Has, Tab: func(ctx context.Context, r *http.Request) (string, template.HTML, error) {
 		id, err := kithttp.Thing(r)
 		if err != nil {
 			return "", "", err

@@ -296,7 +296,7 @@ function rows() {
       const label = make("span", { id, translate: "no" }, short(j));
       const svg = draw("svg", { viewBox: "0 0 100 100", preserveAspectRatio: "none", "aria-hidden": "true" });
       drag(svg, j, c);
-      row.append(label, svg, slider, make("output"));
+      row.append(label, svg, slider, make("span", { class: "degrees", "aria-hidden": "true" }));
       return row;
     }));
   }
@@ -307,7 +307,7 @@ function rows() {
       ...k.map((f, i) => draw("line", { "data-k": i, x1: x(f), x2: x(f) + 0.01, y1: y(f), y2: y(f), ...i === chosen ? { class: "chosen" } : {} })));
     slider.value = k[chosen].values[c];
     slider.setAttribute("aria-valuetext", degrees(k[chosen].values[c]));
-    row.querySelector("output").textContent = degrees(k[chosen].values[c]);
+    row.querySelector(".degrees").textContent = degrees(k[chosen].values[c]);
   });
 }
 
@@ -318,14 +318,18 @@ function drag(svg, j, c) {
     if (!dot) return;
     svg.setPointerCapture(e.pointerId);
     choose(Number(dot.dataset.k));
-    undo.push(JSON.stringify(edit));
     const box = svg.getBoundingClientRect(), [low, high] = range(j), end = Math.max(edit.keyframes.at(-1).at_ms, 1), was = edit.keyframes[chosen].at_ms;
-    const move = (e2) => change(() => {
-      edit.keyframes[chosen].values[c] = Math.round(Math.min(Math.max(high - (e2.clientY - box.top) / box.height * (high - low), low), high));
-      if (chosen > 0 && Math.abs(e2.clientX - e.clientX) > 4) retime(was + (e2.clientX - e.clientX) / box.width * end);
-      shape = angles(edit, edit.keyframes[chosen].at_ms, shape);
-      paint();
-    }, true);
+    let moved = false;
+    const move = (e2) => {
+      if (!moved && Math.hypot(e2.clientX - e.clientX, e2.clientY - e.clientY) < 3) return; // a click alone chooses
+      change(() => {
+        edit.keyframes[chosen].values[c] = Math.round(Math.min(Math.max(high - (e2.clientY - box.top) / box.height * (high - low), low), high));
+        if (chosen > 0 && Math.abs(e2.clientX - e.clientX) > 4) retime(was + (e2.clientX - e.clientX) / box.width * end);
+        shape = angles(edit, edit.keyframes[chosen].at_ms, shape);
+        paint();
+      }, moved);
+      moved = true;
+    };
     svg.addEventListener("pointermove", move);
     svg.addEventListener("lostpointercapture", () => { svg.removeEventListener("pointermove", move); choose(chosen); }, { once: true });
   });
@@ -339,29 +343,34 @@ function save(name, type, text) {
   setTimeout(() => URL.revokeObjectURL(url), 1000);
 }
 
-// A drawing of the motion in which every bone is a line that moves.
+const xml = (s) => s.replace(/[&<>"']/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;" })[c] ?? `&#${c.charCodeAt(0)};`);
+
+// A drawing of the motion in which every bone is a line that moves. Drawings and bodies are those of infra/api/motionwire/skeleton; a test compares the two.
 function animated() {
   const end = Math.max(edit.keyframes.at(-1).at_ms, 1), n = Math.min(Math.max(Math.ceil(end / 40), 2), 200), steps = [];
-  for (let i = 0; i <= n; i++) steps.push(lines("side", bones(angles(edit, end * i / n, shape))).sort((a, b) => a.i - b.i));
-  const parts = steps[0].map((l, b) => {
-    const moves = ["x1", "y1", "x2", "y2"].map((p) => `<animate attributeName="${p}" dur="${end}ms" repeatCount="indefinite" values="${steps.map((s) => s[b][p].toFixed(1)).join(";")}"/>`).join("");
+  for (let i = 0; i <= n; i++) steps.push(lines("side", bones(angles(edit, end * i / n, shape))));
+  const order = steps[0].map((l) => l.i); // the nearest last, over the others
+  for (const s of steps) s.sort((a, b) => a.i - b.i);
+  const parts = order.map((b) => {
+    const l = steps[0][b], moves = ["x1", "y1", "x2", "y2"].map((p) => `<animate attributeName="${p}" dur="${end}ms" repeatCount="indefinite" values="${steps.map((s) => s[b][p].toFixed(1)).join(";")}"/>`).join("");
     return `<line x1="${l.x1.toFixed(1)}" y1="${l.y1.toFixed(1)}" x2="${l.x2.toFixed(1)}" y2="${l.y2.toFixed(1)}" stroke-width="${l.wide.toFixed(1)}"${l.far ? ' opacity="0.45"' : ""}>${moves}</line>`;
   });
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="-240 -330 480 420" stroke="black" stroke-linecap="round"><line x1="-240" x2="240" y1="61" y2="61" stroke-width="2"/>${parts.join("")}</svg>\n`;
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="-240 -330 480 420" stroke="black" stroke-linecap="round"><title>${xml(at("[data-title]").textContent)}</title><line x1="-240" x2="240" y1="61" y2="61" stroke-width="2"/>${parts.join("")}</svg>\n`;
 }
 
 // The body as URDF: a link for each joint, and a cylinder for each bone.
 function urdf() {
-  const name = (l) => l < 0 ? "trunk" : `link${l}`, list = (v) => v.map((x) => x.toFixed(5)).join(" ");
+  const name = (l) => l < 0 ? "trunk" : `link${l}`, list = (v) => v.map((x) => x.toFixed(5)).join(" "), rad = (v) => (v / 1e6).toFixed(6);
   const link = (l) => `  <link name="${name(l)}">\n${body.bones.filter((b) => b.link === l).map((b) => {
     const d = b.to.map((v, i) => v - b.from[i]), long = Math.hypot(...d), flat = Math.hypot(d[0], d[1]);
     return `    <visual><origin xyz="${list(b.from.map((v, i) => v + d[i] / 2))}" rpy="0 ${Math.atan2(flat, d[2]).toFixed(5)} ${Math.atan2(d[1], d[0]).toFixed(5)}"/><geometry><cylinder radius="${(b.wide / 2).toFixed(5)}" length="${long.toFixed(5)}"/></geometry></visual>\n`;
   }).join("")}  </link>\n`;
   const joint = (l, i) => {
-    const j = body.joints.find((x) => x.name === l.joint), lim = j && j.max > j.min ? `<limit lower="${j.min / 1e6}" upper="${j.max / 1e6}" effort="1" velocity="${(j.speed || 1e6) / 1e6}"/>` : "";
-    return `  <joint name="${l.joint || `fixed${i}`}" type="${l.joint ? (lim ? "revolute" : "continuous") : "fixed"}"><parent link="${name(l.parent)}"/><child link="${name(i)}"/><origin xyz="${list(l.at)}"/><axis xyz="${list(l.axis)}"/>${lim}</joint>\n`;
+    const j = body.joints.find((x) => x.name === l.joint), lim = j && j.max > j.min ? `<limit lower="${rad(j.min)}" upper="${rad(j.max)}" effort="1" velocity="${rad(j.speed || 1e6)}"/>` : "";
+    const axis = l.joint ? `<axis xyz="${list(l.axis)}"/>` : "";
+    return `  <joint name="${xml(l.joint || `fixed${i}`)}" type="${l.joint ? (lim ? "revolute" : "continuous") : "fixed"}"><parent link="${name(l.parent)}"/><child link="${name(i)}"/><origin xyz="${list(l.at)}"/>${axis}${lim}</joint>\n`;
   };
-  return `<?xml version="1.0"?>\n<robot name="${body.model}">\n${link(-1)}${body.links.map((_, i) => link(i)).join("")}${body.links.map(joint).join("")}</robot>\n`;
+  return `<?xml version="1.0"?>\n<robot name="${xml(body.model)}">\n${link(-1)}${body.links.map((_, i) => link(i)).join("")}${body.links.map(joint).join("")}</robot>\n`;
 }
 
 // --- buttons
@@ -389,7 +398,7 @@ const acts = {
     const k = edit.keyframes, by = k[chosen].at_ms - k[chosen - 1].at_ms;
     k.splice(chosen, 1);
     for (let i = chosen; i < k.length; i++) k[i].at_ms -= by;
-    chosen = Math.min(chosen, k.length - 1);
+    chosen--;
   }),
   undo: () => {
     edit = JSON.parse(undo.pop());

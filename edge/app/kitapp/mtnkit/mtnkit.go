@@ -25,8 +25,8 @@ import (
 func MTN() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "mtn",
-		Short: "Inspect, check, write, edit and play AIBO motion files",
-		Long: `Inspect, check, write, edit and play the motion files of AIBO robots. FILE is an MTN file or one of its text forms, as dump prints them; "-" is
+		Short: "Inspect, check, write, edit, draw and play AIBO motion files",
+		Long: `Inspect, check, write, edit, draw and play the motion files of AIBO robots. FILE is an MTN file or one of its text forms, as dump prints them; "-" is
 standard input, and as OUT or without one standard output. MODEL is ` + modelWords() + `.`,
 		Example: `  robotkit mtn info sit.mtn
   robotkit mtn dump sit.mtn -o json > sit.json
@@ -37,7 +37,7 @@ standard input, and as OUT or without one standard output. MODEL is ` + modelWor
   robotkit mtn library`,
 	}
 	cmd.AddCommand(infoCommand(), dumpCommand(), buildCommand(), checkCommand(), playCommand(), diffCommand(),
-		mirrorCommand(), reverseCommand(), scaleCommand(), retargetCommand(), limitCommand(), blendCommand(), libraryCommand(), performCommand())
+		mirrorCommand(), reverseCommand(), scaleCommand(), retargetCommand(), limitCommand(), blendCommand(), libraryCommand(), drawCommand(), urdfCommand(), performCommand())
 	for _, c := range cmd.Commands() {
 		c.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return []string{"mtn", "MTN", "txt", "csv", "json"}, cobra.ShellCompDirectiveFilterFileExt

@@ -3,7 +3,6 @@ package spine
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	"kennel/infra/bench"
 )
@@ -49,29 +48,15 @@ func spineBesideCopy(tb testing.TB) {
 			}
 		}}, &side{Line: line("/append", "encoded"), bare: bare, fn: func() { into = kind.append(into[:0]) }})
 	}
+	const calls = 500 // of a round
 	bench.Turns(tb, func() error {
 		for _, s := range sides {
-			rounds := bench.Part(tb, 2000)
-			s.pairs = append(s.pairs, bench.Pair{Value: fastest(rounds, s.fn), Reference: fastest(rounds, s.bare)})
+			rounds := bench.Part(tb, 2000) // frames take well under a microsecond, so that what else runs would decide
+			s.pairs = append(s.pairs, bench.Pair{Value: bench.Fastest(rounds, calls, s.fn), Reference: bench.Fastest(rounds, calls, s.bare)})
 		}
 		return bad
 	})
 	for _, s := range sides {
 		bench.Report(tb, s.Line, s.pairs)
 	}
-}
-
-// fastest returns the calls of fn a second in the fastest of some short rounds: frames take well under a microsecond, so that what else runs would
-// decide.
-func fastest(rounds int, fn func()) float64 {
-	const calls = 500
-	best := time.Hour
-	for range rounds {
-		began := time.Now()
-		for range calls {
-			fn()
-		}
-		best = min(best, time.Since(began))
-	}
-	return calls / best.Seconds()
 }
