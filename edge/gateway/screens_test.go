@@ -10,8 +10,6 @@ import (
 
 	"kennel/edge/face"
 	"kennel/edge/face/screen"
-	"kennel/edge/mind"
-	"kennel/edge/mind/mindtest"
 	"kennel/infra/browser"
 	"kennel/infra/testwait"
 )
@@ -32,21 +30,20 @@ const pixels = `(() => {
 	return String(~crc >>> 0);
 })()`
 
-// TestDisplayPage: a person sees every page of the display in the browser, pixel by pixel as the robot draws it (issue 37, what must hold 4).
-func TestDisplayPage(t *testing.T) {
-	s := newStudio(t, 10, display)
-	var shown atomic.Pointer[screen.Screen]
-	mindtest.With(t, s.dir, mind.Own{Seed: 1, Motions: mindtest.None, Notices: []mind.Notice{func() screen.Screen {
-		if p := shown.Load(); p != nil {
-			return *p
-		}
-		return nil
-	}}})
-	p := browser.Start(t).Page(t, browser.Desktop)
-	p.Goto("https://" + s.addr + "/")
-	p.Fill("Token", "all")
-	p.Click("button", "Connect")
-	p.SeeRole("img", "What the display shows now")
+// board holds the page that a test makes the robot show.
+type board struct{ atomic.Pointer[screen.Screen] }
+
+func (b *board) notice() screen.Screen {
+	if p := b.Load(); p != nil {
+		return *p
+	}
+	return nil
+}
+
+// seeScreens shows every page of the display, one after the other, and sees it in the browser pixel by pixel as the robot draws it (issue 37, what must
+// hold 4).
+func seeScreens(t *testing.T, p *browser.Page, b *board) {
+	t.Helper()
 	for _, page := range []screen.Screen{
 		screen.Pairing{Code: "K7QM-3XW9"}, screen.Fault{Code: "898", Words: "no frames from the body board"}, screen.Update{Done: 1, Of: 4, Version: "1.8.1"}, screen.Clock{Hour: 15, Minute: 7},
 		screen.Weather{Condition: "Rain", Temperature: "7", Unit: "C", Place: "Graz"}, screen.Timer{Of: 6 * time.Minute}, screen.Care{Title: "Robot", Page: 1, Pages: 4, Rows: [screen.CareRows]screen.CareRow{{Name: "ESN", Value: "00e20145"}}},
@@ -60,7 +57,7 @@ func TestDisplayPage(t *testing.T) {
 			}
 			want[fmt.Sprint(crc32.ChecksumIEEE(rgb))] = true
 		}
-		shown.Store(&page)
+		b.Store(&page)
 		testwait.Until(t, time.Minute, fmt.Sprintf("%T", page), func() error {
 			if got := strings.Trim(string(p.Eval(pixels)), `"`); !want[got] {
 				return fmt.Errorf("the browser shows another picture, %s", got)
@@ -68,4 +65,5 @@ func TestDisplayPage(t *testing.T) {
 			return nil
 		})
 	}
+	b.Store(nil)
 }
