@@ -7,12 +7,13 @@ import (
 	"image/gif"
 	"image/png"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"kennel/edge/face/facetest"
 )
 
 // golden are the faces of testdata/faces.png, eight a line: an expression or none, words, a colour (VEC-FCE-01, 03 to 05, 08).
@@ -41,69 +42,23 @@ func faceOf(t testing.TB, words string) Params {
 	return p
 }
 
-// TestGolden compares 40 faces with stored ones. Tolerance: machines may round differently, so that a pixel may be one step of its 5 or 6 bits off, and of
-// the 706,560 pixels 200 may be further off. FACE_UPDATE=1 writes the file again.
+// TestGolden compares 40 faces with stored ones, within the tolerance of facetest.
 func TestGolden(t *testing.T) {
-	const columns = 8
-	name := filepath.Join("testdata", "faces.png")
-	sheet := image.NewRGBA(image.Rect(0, 0, Width*columns, Height*len(golden)/columns))
 	if len(golden) != 40 {
 		t.Fatalf("%d faces", len(golden))
 	}
 	d := NewDrawer(Standard)
-	seen := map[[Width * Height]uint16]string{}
-	for i, g := range golden {
-		var pic Picture
+	var shots []facetest.Shot
+	for _, g := range golden {
+		pic := &Picture{}
 		p := faceOf(t, g.words)
 		if err := p.Check(); err != nil {
 			t.Errorf("%s: %v", g.words, err)
 		}
-		d.Draw(&pic, &p, g.color)
-		if was, ok := seen[pic.Pix]; ok {
-			t.Errorf("%q and %q look the same", was, g.words)
-		}
-		seen[pic.Pix] = g.words
-		for y := range Height {
-			for x := range Width {
-				sheet.SetRGBA(i%columns*Width+x, i/columns*Height+y, RGBA(pic.Pix[y*Width+x]))
-			}
-		}
+		d.Draw(pic, &p, g.color)
+		shots = append(shots, facetest.Shot{Name: g.words, Picture: pic})
 	}
-	if os.Getenv("FACE_UPDATE") == "1" {
-		var b bytes.Buffer
-		if err := errors.Join(png.Encode(&b, sheet), os.WriteFile(name, b.Bytes(), 0o644)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	f, err := os.Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	stored, err := png.Decode(f)
-	if err != nil || stored.Bounds() != sheet.Bounds() {
-		t.Fatalf("%v, %v: want %v", err, stored.Bounds(), sheet.Bounds())
-	}
-	off := make([]int, len(golden))
-	total := 0
-	for y := range sheet.Rect.Max.Y {
-		for x := range sheet.Rect.Max.X {
-			a, b := sheet.RGBAAt(x, y), stored.At(x, y)
-			r, g, bl, _ := b.RGBA()
-			far := func(x uint8, y uint32) bool { return math.Abs(float64(x)-float64(y>>8)) > 9 }
-			if far(a.R, r) || far(a.G, g) || far(a.B, bl) {
-				off[y/Height*columns+x/Width]++
-				total++
-			}
-		}
-	}
-	if total > 200 {
-		for i, n := range off {
-			if n > 0 {
-				t.Errorf("%s: %d pixels differ", golden[i].words, n)
-			}
-		}
-	}
+	facetest.Golden(t, filepath.Join("testdata", "faces.png"), 8, shots)
 }
 
 // TestEveryValue: each value of the face and of either eye changes the picture.

@@ -16,7 +16,8 @@ import (
 // TestScratchPage: who has a token looks at the robot in a browser, drives it with buttons and arrow keys, and types orders; at every size, by keyboard.
 func TestScratchPage(t *testing.T) {
 	s := newStudio(t, 10, display, mindtest.Voice)
-	mindtest.With(t, s.dir, mind.Own{Seed: 1, Motions: mindtest.None, Sound: mindtest.Synthesizer{Span: 2 * time.Minute}.Sound()})
+	var shown board
+	mindtest.With(t, s.dir, mind.Own{Seed: 1, Motions: mindtest.None, Notices: []mind.Notice{shown.notice}, Sound: mindtest.Synthesizer{Span: 2 * time.Minute}.Sound()})
 	s.body.Measure("laser.distance", 0.5)
 	p := browser.Start(t).Page(t, browser.Desktop)
 	p.Goto("https://" + s.addr + "/")
@@ -54,6 +55,7 @@ func TestScratchPage(t *testing.T) {
 	}
 	p.Click("button", "Stop all motors")
 	p.SeeRole("img", "What the display shows now")
+	seeScreens(t, p, &shown)
 	p.Choose("Mood, trigger or clip", "LookBlink")
 	p.Click("button", "Play")
 	p.SeeIn("log", "What happened", "anim_look_blink_01: done")

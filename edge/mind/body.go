@@ -16,7 +16,8 @@ type body struct {
 	compact map[string]string       // compact names by the full ones
 	all     []string                // full names of everything
 
-	speakers bool // it has some, which play what they store themselves unless parts has Speaker
+	speakers bool   // it has some, which play what they store themselves unless parts has Speaker
+	bank     string // full name of the part that plays sounds which the body stores; "": it has none, or plays any sound
 }
 
 // motors are the parts that robotd moves.
@@ -43,6 +44,10 @@ func bodyOf(t *corelink.Tree) *body {
 		if slices.Contains(interfaces, "TextToSpeech") { // whose speaker takes any sound (GOSTAI-COMP-42)
 			b.parts |= clip.Speaker
 		}
+		if n.Actuator && slices.Contains(interfaces, "SoundBank") {
+			b.bank = n.Full
+			b.compact[n.Full] = n.Compact
+		}
 		for _, p := range places {
 			if !n.Actuator || !strings.HasPrefix(n.Full, p.prefix) {
 				continue
@@ -54,6 +59,9 @@ func bodyOf(t *corelink.Tree) *body {
 			b.devices[p.part] = append(b.devices[p.part], n.Full)
 			b.compact[n.Full] = n.Compact
 		}
+	}
+	if b.parts&clip.Speaker != 0 {
+		b.bank = ""
 	}
 	return b
 }
@@ -74,6 +82,9 @@ func (b *body) claims(parts clip.Parts) (devices []string) {
 		if parts&p.part != 0 {
 			devices = append(devices, b.devices[p.part]...)
 		}
+	}
+	if parts&clip.Speaker != 0 && b.bank != "" {
+		devices = append(devices, b.bank)
 	}
 	return devices
 }

@@ -102,6 +102,21 @@ func (h *hand) frame(now time.Duration, f *clip.Frame) {
 	}
 }
 
+// sound plays a sound that the body stores, by its number.
+func (h *hand) sound(n int) {
+	h.mu.Lock()
+	has := h.without&clip.Speaker == 0
+	h.mu.Unlock()
+	if has && h.body.bank != "" {
+		h.give(order{clip.Speaker, storedOrder(h.body, n)})
+	}
+}
+
+// storedOrder plays a sound that the body stores (part of GOSTAI-MAP-A-14).
+func storedOrder(b *body, n int) core.Order {
+	return core.Order{Steps: [][]robot.Line{{{Name: b.bank + ".play", Verb: robot.Call, Args: []robot.Value{robot.I(n)}}}}}
+}
+
 // turnBack turns the robot by an angle, counter-clockwise positive, in the time and with the offset and the half turns of a keyframe (part of VEC-AFF-19).
 func (h *hand) turnBack(angle float64, r *clip.Return) {
 	angle = math.Remainder(angle+float64(r.Offset)*math.Pi/180, 2*math.Pi)

@@ -9,6 +9,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"kennel/edge/anim/clip"
@@ -18,6 +19,7 @@ import (
 	"kennel/edge/face"
 	"kennel/edge/mind/mindlink"
 	"kennel/edge/robot/claim"
+	"kennel/edge/sound/palette"
 	"kennel/infra/api/motionwire"
 	"kennel/infra/errs"
 )
@@ -60,6 +62,9 @@ type Mind struct {
 	asks chan func(now time.Duration)
 	over chan struct{} // closed when Run has ended
 
+	gestures chan string // of the button
+	docked   atomic.Bool // the robot is on its charger
+
 	// Of the loop.
 	player  *clip.Player
 	locks   clip.Locks
@@ -69,11 +74,12 @@ type Mind struct {
 	imageOf string     // its program
 	theta   float64    // rad, where the body looks, as robotd said last
 	heading float64    // rad, that the clip recorded
-	screen  screen
+	screen  display
 	audio   *audio
 	frame   clip.Frame
 	fired   []clip.Fired
 	active  time.Duration // until when the loop runs though nothing plays: faces settle
+	beat    time.Duration // when the clip that waits for a beat continues; 0: none does
 }
 
 // turn is one animation under way.
@@ -94,6 +100,10 @@ type ending struct {
 	why, by string
 }
 
+// beatWait is how long a clip waits for a beat of music, which no part of the robot hears: then the wait is cancelled and the clip continues (VEC-AFF-16). Our own default,
+// the time of a beat at 60 a minute.
+const beatWait = time.Second
+
 // progressEvery is how often a caller hears how far its animation is.
 const progressEvery = 200 * time.Millisecond
 
@@ -103,9 +113,9 @@ func New(cfg Config) (*Mind, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Mind{cfg: cfg, asks: make(chan func(time.Duration)), over: make(chan struct{}), chooser: clip.NewChooser(cfg.Library, cfg.Seed), audio: a}
+	m := &Mind{cfg: cfg, asks: make(chan func(time.Duration)), over: make(chan struct{}), gestures: make(chan string, 4), chooser: clip.NewChooser(cfg.Library, cfg.Seed), audio: a}
 	m.player = clip.NewPlayer(clip.Vector, &m.locks, cfg.Seed)
-	m.screen = screen{drawer: face.NewDrawer(face.Standard), chosen: face.Teal, watchers: map[*watcher]bool{}}
+	m.screen = display{drawer: face.NewDrawer(face.Standard), chosen: face.Teal, watchers: map[*watcher]bool{}}
 	return m, nil
 }
 
@@ -114,6 +124,12 @@ func (m *Mind) Run(ctx context.Context) error {
 	defer close(m.over)
 	mixing := m.audio.run(ctx)
 	defer mixing()
+	caring := make(chan struct{})
+	go func() {
+		defer close(caring)
+		m.care(ctx)
+	}()
+	defer func() { <-caring }()
 	tick := time.NewTicker(clip.Step)
 	defer tick.Stop()
 	running := true
@@ -156,6 +172,10 @@ func (m *Mind) in(ctx context.Context, f func(now time.Duration)) error {
 
 // step plays up to now.
 func (m *Mind) step(now time.Duration) {
+	if m.beat > 0 && now >= m.beat {
+		m.player.Signal(m.beat)
+		m.beat = 0
+	}
 	m.fired = m.player.Step(now, &m.frame, m.fired[:0])
 	if t := m.turn; t != nil && t.hand != nil {
 		t.hand.frame(now, &m.frame)
@@ -163,6 +183,15 @@ func (m *Mind) step(now time.Duration) {
 	}
 	for _, f := range m.fired {
 		switch {
+		case f.Event != nil && f.Event.ID == clip.Beat && m.turn != nil:
+			m.beat = now + beatWait
+			m.turn.track.beat(m.beat)
+		case f.Audio != nil && m.turn != nil && m.turn.hand != nil:
+			for _, p := range f.Posts {
+				if n := m.audio.stored[p.Event]; n != 0 && !m.audio.muted.Load() {
+					m.turn.hand.sound(n)
+				}
+			}
 		case f.Record != nil:
 			m.heading = m.theta
 		case f.Return != nil && m.turn != nil && m.turn.hand != nil:
@@ -185,7 +214,7 @@ func (m *Mind) step(now time.Duration) {
 	if layer, ok := m.audio.mouth(now); ok {
 		m.frame.Face.Add(&layer)
 	}
-	m.screen.draw(now, &m.frame.Face)
+	m.screen.draw(now, &m.frame)
 }
 
 // dropImage shows the eyes again.
@@ -210,7 +239,7 @@ func (m *Mind) end(now time.Duration, e ending) {
 func (m *Mind) finish(now time.Duration, e ending) {
 	m.turn.track.end(e.done)
 	m.turn.ended <- e // its only writer: the turn is the loop's no longer
-	m.turn, m.active = nil, now+time.Second
+	m.turn, m.active, m.beat = nil, now+time.Second, 0
 }
 
 // body returns the body that robotd knows.
@@ -263,10 +292,17 @@ func (m *Mind) List(ctx context.Context) (l mindlink.List, err error) {
 			l.Moods = append(l.Moods, mindlink.Mood{Name: name, Trigger: w.Trigger, Motion: w.Motion})
 		}
 	}
-	if b.parts&clip.Speaker != 0 {
+	switch {
+	case b.parts&clip.Speaker != 0:
 		l.Sounds = m.audio.names
+	case b.bank != "":
+		l.Sounds = slices.Sorted(maps.Keys(palette.Stored()))
 	}
-	l.Lacks = (clip.AllParts &^ clip.CubeLights &^ b.parts).Names()
+	lacks := clip.AllParts &^ clip.CubeLights &^ b.parts
+	if b.bank != "" {
+		lacks &^= clip.Speaker
+	}
+	l.Lacks = lacks.Names()
 	return l, nil
 }
 
@@ -382,8 +418,11 @@ func (m *Mind) play(ctx context.Context, b *body, r mindlink.Request, tell func(
 	if err != nil {
 		return e, err
 	}
-	parts := c.Parts() &^ o.Ignore
-	lacks := b.lacks(c.Parts() &^ clip.CubeLights)
+	parts, has := c.Parts()&^o.Ignore, b.parts
+	if b.bank != "" && m.audio.stores(c) {
+		has |= clip.Speaker
+	}
+	lacks := b.lacks(c.Parts() &^ clip.CubeLights &^ (has &^ b.parts))
 	asked := clip.Parts(0)
 	for _, i := range r.Ignore {
 		asked |= ignorable[i]
@@ -391,14 +430,14 @@ func (m *Mind) play(ctx context.Context, b *body, r mindlink.Request, tell func(
 	for _, name := range (o.Ignore & b.parts & c.Parts() &^ asked).Names() {
 		lacks = append(lacks, mindlink.LeftOut{Track: name, Reason: "its position is not known yet"})
 	}
-	if parts&b.parts == 0 {
+	if parts&has == 0 {
 		return e, errs.Coded(errs.Invalid, "unable", "%s: this body has nothing that it uses (%s)", c.Name, c.Parts())
 	}
 	// Before the motors are claimed: what may not play takes them from no program.
 	if err := m.may(ctx, &r, o.Level); err != nil {
 		return e, err
 	}
-	h, err := grab(ctx, m.cfg.Core, b, parts&b.parts, priority(&r))
+	h, err := grab(ctx, m.cfg.Core, b, parts&has, priority(&r))
 	if err != nil {
 		return e, coreError(err)
 	}
@@ -509,6 +548,7 @@ func (m *Mind) follow(ctx context.Context, t *turn, b mindlink.Began, tell func(
 
 // Hear takes the messages of robotd, beside the client's Handle. It does not block.
 func (m *Mind) Hear(msg corelink.Message) {
+	m.hearGesture(msg)
 	if at, ok := msg.(*corelink.Motion); ok {
 		select {
 		case m.asks <- func(now time.Duration) {

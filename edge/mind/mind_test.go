@@ -40,6 +40,13 @@ const clips = `clip anim_nod
 0 sound Kennel_Test
 300 face neutral
 
+clip anim_cheer
+0 sound Kennel_Mood_Happy
+0 head 10 over=60
+
+clip anim_sing
+0 sound Kennel_Timer_Ring
+
 clip anim_drive
 0 body STRAIGHT 50 for=9000
 
@@ -52,6 +59,16 @@ clip anim_still
 
 clip anim_beep
 0 face neutral
+290 face neutral
+300 face happy
+300 sound beep
+590 face happy
+600 face sad
+1200 face sad
+
+clip anim_dance
+0 face neutral
+100 event DANCE_BEAT_SYNC
 290 face neutral
 300 face happy
 300 sound beep
@@ -119,7 +136,7 @@ func newStage(t *testing.T, s mind.Sound, more ...robot.Part) *desk {
 	d.other = connect("other", nil)
 	ended := make(chan error, 2)
 	go func() { ended <- m.Run(ctx) }()
-	go func() { ended <- mindlink.Serve(ctx, dir, m) }()
+	go func() { ended <- mindlink.Serve(ctx, dir, m, m) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := errors.Join(<-ended, <-ended, dir.Close()); err != nil {
@@ -241,6 +258,32 @@ func TestPlay(t *testing.T) {
 		t.Errorf("afterwards: %v", err)
 	}
 	lease.Release()
+}
+
+// TestStoredSounds: a body whose speaker plays what it stores plays a clip's sound by its number, also a clip of sounds alone, and a sound that a program names; a sound that
+// it does not store is left out (part of GOSTAI-MAP-A-14).
+func TestStoredSounds(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	for _, name := range []string{"anim_cheer", "anim_sing"} {
+		began, ended := d.play(t, d.ctx, mindlink.Request{Clip: name, Program: "a"})
+		if e := <-ended; len(began.LeftOut) != 0 || e.Outcome != mindlink.Done || len(e.LeftOut) != 0 {
+			t.Errorf("%+v, %+v", began, e)
+		}
+	}
+	l, err := d.List(d.ctx)
+	if err != nil || !slices.Contains(l.Sounds, "Kennel_Charger_Docked") || slices.Contains(l.Sounds, "Kennel_Photo") {
+		t.Errorf("%v, %v", l.Sounds, err)
+	}
+	if e, err := d.Sound(d.ctx, mindlink.Sound{Name: "Kennel_Charger_Docked", Program: "a"}, nothing); err != nil || e.Outcome != mindlink.Done {
+		t.Errorf("%+v, %v", e, err)
+	}
+	if _, err := d.Sound(d.ctx, mindlink.Sound{Name: "Kennel_Photo", Program: "a"}, nothing); errs.CodeOf(err) != "unable" {
+		t.Error(err)
+	}
+	if got := d.sets("robot.body.speaker.play"); !slices.Equal(got, []float64{50, 59, 60}) {
+		t.Errorf("played %v, want 50, 59 and 60", got)
+	}
 }
 
 // TestTaken: a program with a higher priority takes the wheels, and the clip ends saying who has them (part of VEC-TRG-06); one that holds them at the same
@@ -439,7 +482,7 @@ func TestMoods(t *testing.T) {
 		t.Error(err)
 	}
 	l, err := d.List(d.ctx)
-	if err != nil || len(l.Moods) != 1 || l.Moods[0] != (mindlink.Mood{Name: "glad", Trigger: "Nod"}) || !slices.Contains(l.Lacks, "display") || len(l.Clips) != 7 || l.Clips[5].Name != "motion/droop" {
+	if err != nil || len(l.Moods) != 1 || l.Moods[0] != (mindlink.Mood{Name: "glad", Trigger: "Nod"}) || !slices.Contains(l.Lacks, "display") || slices.Contains(l.Lacks, "audio") || len(l.Clips) != 10 || l.Clips[8].Name != "motion/droop" {
 		t.Errorf("%+v, %v", l, err)
 	}
 

@@ -7,20 +7,32 @@ import (
 
 	"kennel/edge/anim/clip"
 	"kennel/edge/face"
+	"kennel/edge/face/screen"
 	"kennel/edge/mind/mindlink"
 	"kennel/infra/errs"
 )
 
-// screen is the display: the eyes, or what is shown instead of them. It belongs to the loop.
-type screen struct {
+// display has one owner at a time, the first of these that there is: a notice, a page of customer care, a program's picture, the face of a clip that plays, a page of an
+// answer, the idle eyes (part of VEC-CFG-03). It belongs to the loop.
+type display struct {
 	drawer   *face.Drawer
 	chosen   face.Color    // by the owner
 	given    *face.Color   // by a program instead; nil: none
 	picture  *face.Picture // instead of the eyes; nil: none
 	until    time.Duration // of picture
-	notice   *face.Picture // instead of everything; nil: none
+	notice   shownPage
+	care     shownPage
+	page     shownPage // while no clip has the display
+	pageOf   string    // its program
+	pageEnds time.Duration
 	seq      uint64
 	watchers map[*watcher]bool
+}
+
+// shownPage is a page, and when it was first shown; the zero value is none.
+type shownPage struct {
+	screen.Screen
+	at time.Duration
 }
 
 // watcher is a caller that looks at the display.
@@ -30,8 +42,30 @@ type watcher struct {
 	next  chan mindlink.Frame // one slot: the newest
 }
 
+// instead returns what is shown instead of the eyes; nil: nothing. acts: a clip plays that has the display.
+func (s *display) instead(now time.Duration, acts bool) *face.Picture {
+	if s.page.Screen != nil && now >= s.pageEnds {
+		s.page = shownPage{}
+	}
+	var p shownPage
+	switch {
+	case s.notice.Screen != nil:
+		p = s.notice
+	case s.care.Screen != nil:
+		p = s.care
+	case s.picture != nil:
+		return s.picture
+	case !acts:
+		p = s.page
+	}
+	if p.Screen == nil {
+		return nil
+	}
+	return screen.Picture(p.Screen, now-p.at)
+}
+
 // draw gives the watchers that are due one the frame of a time. Frames are drawn for watchers alone.
-func (s *screen) draw(now time.Duration, p *face.Params) {
+func (s *display) draw(now time.Duration, f *clip.Frame) {
 	var due []*watcher
 	for w := range s.watchers {
 		if now >= w.due-w.every/4 {
@@ -44,26 +78,23 @@ func (s *screen) draw(now time.Duration, p *face.Params) {
 	if len(due) == 0 {
 		return
 	}
-	pic := s.notice
-	if pic == nil {
-		pic = s.picture
-	}
+	pic := s.instead(now, f.Has&clip.Display != 0)
 	if pic == nil {
 		pic = &face.Picture{}
 		c := s.chosen
 		if s.given != nil {
 			c = *s.given
 		}
-		s.drawer.Draw(pic, p, c)
+		s.drawer.Draw(pic, &f.Face, c)
 	}
 	s.seq++
-	f := mindlink.Frame{Seq: s.seq, At: now, Picture: pic}
+	frame := mindlink.Frame{Seq: s.seq, At: now, Picture: pic}
 	for _, w := range due {
 		select {
 		case <-w.next: // it was not taken
 		default:
 		}
-		w.next <- f // the loop is its only writer
+		w.next <- frame // the loop is its only writer
 	}
 }
 
@@ -101,6 +132,32 @@ func (m *Mind) Show(ctx context.Context, i mindlink.Image) error {
 
 // maxShow is the longest that a picture is shown; own default.
 const maxShow = 10 * time.Minute
+
+// Page shows a page, or takes it away. See mindlink.Mind.
+func (m *Mind) Page(ctx context.Context, p mindlink.Page) error {
+	s, err := p.Screen()
+	if err != nil {
+		return err
+	}
+	if s != nil && (p.ForMS <= 0 || p.ForMS > maxShow.Milliseconds()) {
+		return errs.Coded(errs.Invalid, "invalid", "for_ms: expected 1 to %d, found %d", maxShow.Milliseconds(), p.ForMS)
+	}
+	b, err := m.body(ctx)
+	if err != nil {
+		return err
+	}
+	if b.parts&clip.Display == 0 {
+		return errNoDisplay()
+	}
+	return m.in(ctx, func(now time.Duration) {
+		switch d := &m.screen; {
+		case s != nil:
+			d.page, d.pageOf, d.pageEnds = shownPage{s, now}, p.Program, now+time.Duration(p.ForMS)*time.Millisecond
+		case d.pageOf == p.Program:
+			d.page = shownPage{}
+		}
+	})
+}
 
 func errNoDisplay() error {
 	return errs.Coded(errs.Invalid, "unable", "this body has no display; describe lists the parts that it has")

@@ -11,6 +11,7 @@ import (
 	"kennel/edge/coreclient"
 	"kennel/edge/corelink"
 	"kennel/edge/face"
+	"kennel/edge/face/screen"
 	"kennel/edge/mind/mindlink"
 	"kennel/infra/cli/version"
 	"kennel/infra/runner"
@@ -19,14 +20,14 @@ import (
 // NewMotions makes the Motions of the robot in a folder, whose robotd is at the other end of a connection; it may return nil.
 type NewMotions func(*os.Root, *corelink.Client, *coreclient.Client) Motions
 
-// Notice returns a text to show instead of the eyes, such as a code, and words about it; "": none. It is called twice a second.
-type Notice func() (big, words string)
+// Notice returns a page to show instead of the eyes, such as a fault's; nil: none. It is called twice a second. Two pages that are equal are the same one.
+type Notice func() screen.Screen
 
 // Own lists what a robot's character has besides Kennel's animations.
 type Own struct {
 	Seed    uint64 // of blinks and choices
 	Motions NewMotions
-	Notices []Notice // the first that returns a text is shown
+	Notices []Notice // the first that returns a page is shown
 	// Color returns the colour of the eyes that the owner chose; false: none. It is called twice a second. nil: the usual colour.
 	Color func() (face.Color, bool)
 	Sound Sound
@@ -60,29 +61,26 @@ func Serve(ctx context.Context, log *slog.Logger, root *os.Root, own Own) error 
 		runner.Service{Name: "corelink", Run: func(ctx context.Context) error { return link.Run(ctx, hear) }},
 		runner.Service{Name: "mind", Run: m.Run, Fatal: true},
 		runner.Service{Name: "notices", Run: func(ctx context.Context) error { return m.show(ctx, own) }},
-		runner.Service{Name: "mindlink", Run: func(ctx context.Context) error { return mindlink.Serve(ctx, root, m) }})
+		runner.Service{Name: "mindlink", Run: func(ctx context.Context) error { return mindlink.Serve(ctx, root, m, m) }})
 }
 
 // show looks for notices, the colour of the eyes and the volume until ctx ends.
 func (m *Mind) show(ctx context.Context, own Own) error {
 	tick := time.NewTicker(noticesEvery)
 	defer tick.Stop()
-	shown, chosen := [2]string{}, face.Teal
+	chosen := face.Teal
+	var shown screen.Screen
 	for {
 		m.audio.setVolume()
-		now := [2]string{}
+		var page screen.Screen
 		for _, n := range own.Notices {
-			if now[0], now[1] = n(); now[0] != "" {
+			if page = n(); page != nil {
 				break
 			}
 		}
-		if now != shown {
-			shown = now
-			var p *face.Picture
-			if now[0] != "" {
-				p = face.Notice(now[0], now[1])
-			}
-			if err := m.in(ctx, func(time.Duration) { m.screen.notice = p }); err != nil {
+		if page != shown {
+			shown = page
+			if err := m.in(ctx, func(now time.Duration) { m.screen.notice = shownPage{page, now} }); err != nil {
 				return nil // it ends
 			}
 		}

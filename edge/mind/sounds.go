@@ -10,11 +10,13 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"kennel/edge/anim/clip"
 	"kennel/edge/face"
 	"kennel/edge/mind/mindlink"
+	"kennel/edge/robot/claim"
 	"kennel/edge/sound"
 	"kennel/edge/sound/bank"
 	"kennel/edge/sound/palette"
@@ -46,7 +48,9 @@ type audio struct {
 	mixer  *sound.Mixer
 	pump   *sink.Pump
 	engine *bank.Engine
-	names  []string // of what Sound plays
+	names  []string       // of what Sound plays
+	muted  atomic.Bool    // the owner wants no sound
+	stored map[uint32]int // numbers of the sounds that some bodies store, by the events' numbers
 
 	mu      sync.Mutex
 	speaker *voice.Speaker // nil: no synthesiser yet
@@ -75,6 +79,10 @@ func newAudio(cfg Config) (*audio, error) {
 			}
 		}
 	}
+	a.stored = map[uint32]int{}
+	for name, n := range palette.Stored() {
+		a.stored[clip.SoundID(name)] = n
+	}
 	slices.Sort(a.names)
 	a.names = slices.Compact(a.names)
 	return a, nil
@@ -101,9 +109,22 @@ func (a *audio) setVolume() {
 	if !ok {
 		return
 	}
+	a.muted.Store(level == 0)
 	if err := a.mixer.SetLevel(level); err != nil {
 		a.log.Warn("volume not changed", logging.Err, err)
 	}
+}
+
+// stores reports whether a clip posts a sound that bodies store.
+func (a *audio) stores(c *clip.Clip) bool {
+	for _, k := range c.Tracks.Audio {
+		for _, g := range k.Groups {
+			if slices.ContainsFunc(g.Events, func(event uint32) bool { return a.stored[event] != 0 }) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // track plays the sounds of one clip. A second player of the same clip looks ahead by as much as sounds are mixed ahead, so that each is heard at its keyframe: the two players
@@ -152,6 +173,13 @@ func (t *track) step(now time.Duration) {
 			t.audio.log.Warn("sound of a clip left out", "clip", f.Clip, logging.Err, err)
 		}
 		t.playing = append(slices.DeleteFunc(t.playing, over), playing...)
+	}
+}
+
+// beat lets sounds continue at a time, together with the clip that waits. t may be nil.
+func (t *track) beat(at time.Duration) {
+	if t != nil && t.player != nil {
+		t.player.Signal(at)
 	}
 }
 
@@ -315,9 +343,15 @@ func (a *audio) voiceOf() (*voice.Speaker, error) {
 // speaking returns whether the body can be heard.
 func (m *Mind) speaking(ctx context.Context) error {
 	b, err := m.body(ctx)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
+	}
+	return b.speaking()
+}
+
+// speaking returns whether the body plays any sound.
+func (b *body) speaking() error {
+	switch {
 	case b.parts&clip.Speaker != 0:
 		return nil
 	case b.speakers:
@@ -420,7 +454,14 @@ func (m *Mind) Sound(ctx context.Context, r mindlink.Sound, tell func(mindlink.P
 	if !(volume > 0 && volume <= 1) {
 		return e, errs.Coded(errs.Invalid, "invalid", "volume: expected above 0 to 1, found %v", r.Volume)
 	}
-	if err := m.speaking(ctx); err != nil {
+	b, err := m.body(ctx)
+	if err != nil {
+		return e, err
+	}
+	if b.bank != "" {
+		return m.playStored(ctx, b, r)
+	}
+	if err := b.speaking(); err != nil {
 		return e, err
 	}
 	u := &utterance{name: r.Name, program: r.Program, level: clip.Command, kind: effect}
@@ -442,6 +483,22 @@ func (m *Mind) Sound(ctx context.Context, r mindlink.Sound, tell func(mindlink.P
 	states := make(chan voice.State, 1)
 	states <- voice.Playing
 	return a.follow(u, states, failed, tell), nil
+}
+
+// playStored plays a sound that the body stores. It returns when it has begun: the body does not say how long it takes.
+func (m *Mind) playStored(ctx context.Context, b *body, r mindlink.Sound) (e mindlink.Ended, err error) {
+	n := palette.Stored()[r.Name]
+	switch {
+	case n == 0:
+		return e, errs.Coded(errs.Invalid, "unable", "sound %.60q: this body's speaker plays nothing but the sounds that it stores itself; the list of animations names them", r.Name)
+	case m.audio.muted.Load():
+		return e, errs.Coded(errs.Conflict, "muted", "the robot's owner wants no sound")
+	}
+	began := m.cfg.Now()
+	if err := m.cfg.Core.Run(ctx, claim.Program, storedOrder(b, n)); err != nil {
+		return e, coreError(err)
+	}
+	return mindlink.Ended{Clip: r.Name, Outcome: mindlink.Done, AtMS: (m.cfg.Now() - began).Milliseconds()}, nil
 }
 
 // hear returns when sounds were heard, and stops them when ctx ends.

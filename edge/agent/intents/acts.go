@@ -14,6 +14,8 @@ import (
 	"kennel/edge/core"
 	"kennel/edge/coreclient"
 	"kennel/edge/corelink"
+	"kennel/edge/face/screen"
+	"kennel/edge/mind/mindlink"
 	"kennel/edge/power"
 	"kennel/edge/robot/claim"
 	"kennel/infra/backoff"
@@ -116,7 +118,7 @@ func (x *Intents) stop(ctx context.Context, u intent.User) (Outcome, error) {
 	timer := time.Now().Before(x.after)
 	x.mu.Unlock()
 	if what := text(u, "what_to_stop"); strings.Contains(what, "timer") || what == "" && timer || x.timer.ringing() {
-		return x.cancelTimer()
+		return x.cancelTimer(ctx)
 	}
 	can, _, _, _ := x.now()
 	if !x.has(some, can) {
@@ -142,9 +144,9 @@ func (x *Intents) takePhoto(ctx context.Context, _ intent.User) (Outcome, error)
 }
 
 // remove deletes the timer, which is all that can be deleted (VEC-INT-06).
-func (x *Intents) remove(_ context.Context, u intent.User) (Outcome, error) {
+func (x *Intents) remove(ctx context.Context, u intent.User) (Outcome, error) {
 	if what := text(u, "what_to_stop"); what == "" || strings.Contains(what, "timer") {
-		return x.cancelTimer()
+		return x.cancelTimer(ctx)
 	}
 	return refuse(NotSupported, NotHere)
 }
@@ -281,13 +283,15 @@ func colours(names ...string) string {
 	return strings.ToLower(strings.ReplaceAll(strings.Join(names, ", "), "COLOR_", ""))
 }
 
-func (x *Intents) tellTime(context.Context, intent.User) (Outcome, error) {
+func (x *Intents) tellTime(ctx context.Context, _ intent.User) (Outcome, error) {
 	now, known := x.cfg.Local()
 	if !known {
 		return refuse(Failed, "I do not know the time yet")
 	}
 	var twentyFour bool
-	if _ = json.Unmarshal(x.setting("clock_24_hour"), &twentyFour); twentyFour {
+	_ = json.Unmarshal(x.setting("clock_24_hour"), &twentyFour)
+	x.show(ctx, mindlink.Page{Clock: &screen.Clock{Hour: now.Hour(), Minute: now.Minute(), TwentyFour: twentyFour}}, pageFor)
+	if twentyFour {
 		return say("it is %s", now.Format("15:04"))
 	}
 	return say("it is %s", now.Format("3:04 PM"))
@@ -326,6 +330,8 @@ func (x *Intents) tellWeather(ctx context.Context, u intent.User) (Outcome, erro
 	if sky := skies[text(u, "condition")]; sky != "" {
 		x.with(ctx, Animation{Trigger: sky})
 	}
+	x.show(ctx, mindlink.Page{Weather: &screen.Weather{Condition: text(u, "condition"), Temperature: text(u, "temperature"), Unit: text(u, "temperatureUnit"),
+		Place: text(u, "speakableLocationString")}}, pageFor)
 	return say("%s, %s °%s in %s", text(u, "condition"), text(u, "temperature"),
 		text(u, "temperatureUnit"), text(u, "speakableLocationString"))
 }

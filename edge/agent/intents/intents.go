@@ -88,6 +88,7 @@ type Config struct {
 	GoHome    func(context.Context) (known bool, err error)
 	Character Character                         // plays animations; nil: there is none
 	Speaker   Speaker                           // says answers; nil: nothing does
+	Display   Display                           // shows pages; nil: nothing does
 	Begin     func(feature string) (end func()) // hears of features of annex C that begin; nil: nothing does
 	Heard     func(intent.User)                 // is told of each intent before the robot acts on it, and does not block; nil: nothing is
 	Log       *slog.Logger
@@ -103,6 +104,9 @@ type Intents struct {
 	shows chan show
 
 	answers chan string // to be said; one slot, the newest
+
+	paging sync.Mutex
+	pages  int // that were shown
 
 	mu    sync.Mutex
 	can   parts

@@ -145,6 +145,7 @@ type robot struct {
 	mu       sync.Mutex
 	said     []string // events
 	speaker  Speaker
+	display  Display
 	end      func()
 }
 
@@ -177,7 +178,7 @@ func (r *robot) start(t *testing.T, boot string) {
 		defer r.mu.Unlock()
 		r.said = append(r.said, strings.TrimPrefix(e.Name, "robot.")+" "+e.S1+" "+e.S2)
 	}
-	conf := Config{Speaker: r.speaker, Photograph: func(context.Context) error { return nil }, Root: r.root, Core: client, Docs: r.docs, Settings: r.settings, Emit: emit, Changed: func() {}, Boot: boot, Log: quiet,
+	conf := Config{Speaker: r.speaker, Display: r.display, Photograph: func(context.Context) error { return nil }, Root: r.root, Core: client, Docs: r.docs, Settings: r.settings, Emit: emit, Changed: func() {}, Boot: boot, Log: quiet,
 		Keep:  func(_ context.Context, e events.Event) error { emit(e); return nil },
 		Local: func() (time.Time, bool) { return time.Date(2026, 11, 23, 15, 4, 0, 0, time.UTC), true },
 		Now:   func() time.Time { return time.Now().Add(r.wrong) }, Mono: func() time.Duration { return time.Since(r.booted) }}

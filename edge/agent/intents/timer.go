@@ -13,6 +13,8 @@ import (
 
 	"kennel/edge/core"
 	"kennel/edge/env/robotfs"
+	"kennel/edge/face/screen"
+	"kennel/edge/mind/mindlink"
 	"kennel/edge/robot/claim"
 	"kennel/infra/api/events"
 	"kennel/infra/logging"
@@ -106,6 +108,19 @@ func (t *timer) remaining() (time.Duration, bool) {
 		return 0, false
 	}
 	return t.left - (t.cfg.Mono() - t.since), true
+}
+
+// counts returns how long the timer still has, and how long it was set for; false: none is set.
+func (t *timer) counts() (left, of time.Duration, ok bool) {
+	if left, ok = t.remaining(); !ok {
+		return 0, 0, false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.set == nil { // it was cancelled just now
+		return 0, 0, false
+	}
+	return left, time.Duration(t.set.LengthMS) * time.Millisecond, true
 }
 
 func (t *timer) ringing() bool {
@@ -204,6 +219,12 @@ func (x *Intents) ring(ctx context.Context, a alarm, late time.Duration, off boo
 	}
 	x.cfg.Changed()
 	defer x.cfg.Begin("TimerRinging")()
+	page := x.show(ctx, mindlink.Page{Timer: &screen.Timer{Of: time.Duration(a.LengthMS) * time.Millisecond, Ringing: true}}, 2*(blinks+2)*blinkTime)
+	defer func() {
+		if ctx.Err() != nil { // a person heard it
+			x.hide(ctx, page)
+		}
+	}()
 	can, _, _, _ := x.now()
 	if len(can.lights) == 0 {
 		x.with(ctx, Animation{Trigger: "TimerRing"})
@@ -254,19 +275,21 @@ func (x *Intents) setTimer(ctx context.Context, u intent.User) (Outcome, error) 
 	x.follow()
 	x.cfg.Emit(timerEvent("set", length, 0))
 	x.with(ctx, Animation{Trigger: "TimerSet"})
+	x.showTimer(ctx)
 	return say("timer set for %s", words(length))
 }
 
-func (x *Intents) checkTimer(context.Context, intent.User) (Outcome, error) {
+func (x *Intents) checkTimer(ctx context.Context, _ intent.User) (Outcome, error) {
 	left, is := x.timer.remaining()
 	if !is {
 		return say("no timer is set")
 	}
 	x.follow()
+	x.showTimer(ctx)
 	return say("%s left", words(max(left, 0)))
 }
 
-func (x *Intents) cancelTimer() (Outcome, error) {
+func (x *Intents) cancelTimer(ctx context.Context) (Outcome, error) {
 	was, err := x.timer.end()
 	if err != nil {
 		return Outcome{}, err
@@ -275,6 +298,7 @@ func (x *Intents) cancelTimer() (Outcome, error) {
 		return say("no timer is set")
 	}
 	x.cfg.Emit(timerEvent("cancelled", 0, 0))
+	x.show(ctx, mindlink.Page{}, 0)
 	return say("timer cancelled")
 }
 

@@ -3,12 +3,15 @@ package repertoire
 import (
 	"errors"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"kennel/edge/anim/clip"
+	"kennel/edge/face"
+	"kennel/edge/face/facetest"
 )
 
 // TestLibrary: every clip is one that a Vector can play, every trigger has clips, and every clip is drawn by some trigger (VEC-TRG-02, part of 05).
@@ -30,7 +33,7 @@ func TestLibrary(t *testing.T) {
 		if !drawn[name] {
 			t.Errorf("no trigger draws %s", name)
 		}
-		if face := !strings.HasPrefix(name, "anim_wheels"); face && c.Parts()&clip.Display == 0 || c.Span() < 200*time.Millisecond || c.Span() > 10*time.Second {
+		if face := !strings.HasPrefix(name, "anim_wheels") && !strings.HasPrefix(name, lightsPrefix); face && c.Parts()&clip.Display == 0 || c.Span() < 200*time.Millisecond || c.Span() > 10*time.Second {
 			t.Errorf("%s: %v, %v", name, c.Parts(), c.Span())
 		}
 	}
@@ -41,6 +44,24 @@ func TestLibrary(t *testing.T) {
 		if l.Clips[name].Parts()&clip.Wheels != 0 {
 			t.Errorf("%s drives", name)
 		}
+	}
+}
+
+// TestLights: animations of the backpack's lights are clips of lights alone, and each has a trigger: one of the map, or its file's name (VEC-LGT-01, VEC-LGT-07).
+func TestLights(t *testing.T) {
+	l, err := Library()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := clip.NewChooser(l, 1)
+	for trigger, name := range map[string]string{"BackpackAlert": "lights_alert", "BackpackBreathe": "lights_breathe", "BackpackParty": "lights_party", "BackpackThinking": "lights_thinking", "Rainbow": "lights_rainbow"} {
+		got, err := c.Choose(0, trigger, clip.AnyMood, 0)
+		if err != nil || got.Name != name || got.Parts() != clip.BackpackLights {
+			t.Errorf("%s: %+v, %v", trigger, got, err)
+		}
+	}
+	if l.Triggers["Alert"] != "" {
+		t.Error("a file that the map names has a second trigger")
 	}
 }
 
@@ -79,6 +100,43 @@ func TestPlay(t *testing.T) {
 			t.Errorf("%s fired %d, want %d", name, len(fired), want)
 		}
 	}
+}
+
+// TestMoodPictures compares the display in the middle of each mood's clip with a stored picture: what a person sees of ten moods and more (issue 37, what must hold 4).
+func TestMoodPictures(t *testing.T) {
+	l, err := Library()
+	if err != nil {
+		t.Fatal(err)
+	}
+	moods, err := AllMoods()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := face.NewDrawer(face.Standard)
+	var shots []facetest.Shot
+	for _, mood := range slices.Sorted(maps.Keys(moods)) {
+		w, ok := moods.Way(mood, []string{"robot.body.head.display", "robot.body.head.pitch"})
+		if !ok {
+			t.Errorf("%s has no way for a Vector", mood)
+			continue
+		}
+		c := l.Clips[l.Groups[l.Triggers[w.Trigger]][0].Name]
+		p := clip.NewPlayer(clip.Vector, &clip.Locks{}, 1)
+		if err := p.Start(0, c, clip.Options{Lift: 0.032}); err != nil {
+			t.Fatal(err)
+		}
+		var f clip.Frame
+		for now := time.Duration(0); now <= c.Span()/2; now += clip.Step {
+			p.Step(now, &f, nil)
+		}
+		pic := &face.Picture{}
+		d.Draw(pic, &f.Face, face.Teal)
+		shots = append(shots, facetest.Shot{Name: mood, Picture: pic})
+	}
+	if len(shots) < 10 {
+		t.Errorf("%d moods", len(shots))
+	}
+	facetest.Golden(t, filepath.Join("testdata", "moods.png"), 4, shots)
 }
 
 // TestMoods: every trigger has a clip in every mood and wherever the head is.

@@ -23,7 +23,7 @@ import (
 	"kennel/infra/errs"
 )
 
-// Motions returns the motions of the bodies that have some: AIBOs.
+// Motions returns the motions of the bodies that have some: AIBOs have a library, and bodies with a tail or a neck a few gestures.
 func Motions(root *os.Root, link *corelink.Client, core *coreclient.Client) mind.Motions {
 	return &library{root, link, core}
 }
@@ -40,7 +40,7 @@ func (l *library) model() (aibo.Model, error) {
 	hello, _ := l.link.Hello() // without robotd it has no model
 	i := slices.IndexFunc(aibo.Models, func(m aibo.Model) bool { return hello.Body.Species == "aibo" && m.String() == hello.Body.Model })
 	if i < 0 {
-		return 0, errs.Coded(errs.Invalid, "unable", "this body has no library of motions")
+		return 0, errNoMotions()
 	}
 	return aibo.Models[i], nil
 }
@@ -78,10 +78,10 @@ func (l *library) load(m aibo.Model, name string) (*mtn.File, error) {
 }
 
 // List implements mind.Motions.
-func (l *library) List(context.Context) (out []mindlink.Clip, err error) {
+func (l *library) List(ctx context.Context) (out []mindlink.Clip, err error) {
 	m, err := l.model()
 	if err != nil {
-		return nil, err
+		return listGestures(ctx, l.core)
 	}
 	names := append(motions.Library(), l.owns()...)
 	slices.Sort(names)
@@ -97,7 +97,7 @@ func (l *library) List(context.Context) (out []mindlink.Clip, err error) {
 func (l *library) Plan(ctx context.Context, name string) (p mind.Planned, err error) {
 	m, err := l.model()
 	if err != nil {
-		return p, err
+		return planGesture(ctx, l.core, name)
 	}
 	f, err := l.load(m, name)
 	if err != nil {

@@ -16,7 +16,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"kennel/edge/app/mindapp/notices"
 	"kennel/edge/bodies"
+	"kennel/edge/body/monoclock"
 	"kennel/edge/consolefilter"
 	"kennel/edge/crash"
 	"kennel/edge/env/robotfs"
@@ -73,7 +75,8 @@ Programs that listen hear the robot on every machine. -sound device plays on thi
 			if err != nil {
 				return err
 			}
-			return mind.Serve(cmd.Context(), log, dir, mind.Own{Seed: seed(dir), Motions: Motions, Notices: Notices(dir), Color: Color(dir, log), Sound: sound})
+			shows := append(notices.Of(dir, cli.Getenv(cmd.Context())), notices.Boot(dir, log, monoclock.Now))
+			return mind.Serve(cmd.Context(), log, dir, mind.Own{Seed: seed(dir), Motions: Motions, Notices: shows, Color: Color(dir, log), Sound: sound})
 		},
 	}
 	cmd.Flags().StringVar(&root, "root", "/", "the robot's root folder `DIR`")

@@ -14,17 +14,19 @@ import (
 	"kennel/edge/body/aibo"
 	"kennel/edge/body/aibo/aibosim"
 	"kennel/edge/body/amigobot/amigobotsim"
+	"kennel/edge/body/pleo/pleosim"
 	"kennel/edge/body/vector/vectorsim"
 	"kennel/edge/mind/mindtest"
 	"kennel/edge/sim/uart"
+	"kennel/edge/sound/palette"
 	"kennel/infra/api/robotpb"
 	"kennel/infra/testwait"
 	"kennel/infra/thing"
 	kennel "kennel/sdk/go"
 )
 
-// TestMoods: a program asks a Vector, an AIBO and an AmigoBot to be happy, by one call that names no species. Each shows it with what it has, and says what of
-// its animation it left out (issue 37, what must hold 7).
+// TestMoods: a program asks a Vector, an AIBO, a Pleo and an AmigoBot to be happy, by one call that names no species. Each shows it with what it has, and says what of
+// its animation it left out; an AmigoBot plays the sound that it stores (issue 37, what must hold 7; part of GOSTAI-MAP-A-14).
 func TestMoods(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -37,9 +39,13 @@ func TestMoods(t *testing.T) {
 	}{
 		"vector":   {"vic:00e20100", "", "anim_mood_happy_01", nil, "robot.body.head.pitch.angle", 0.15},
 		"aibo":     {"aibo:00e20100", "ers-7", "wag", nil, "robot.body.tail.yaw.angle", 0.15},
-		"amigobot": {"amigo:00e20100", "", "anim_wheels_happy_01", []string{"audio"}, "robot.body.wheel[left].speed", 0.5},
+		"amigobot": {"amigo:00e20100", "", "anim_wheels_happy_01", nil, "robot.body.wheel[left].speed", 0.5},
+		"pleo":     {"pleo:00e20100", "", "wag", nil, "robot.body.tail.yaw.angle", 0.3},
 	} {
 		t.Run(name, func(t *testing.T) { // one after the other: each has a loop that must not be late
+			var mu sync.Mutex
+			var played []int
+			low, high := math.Inf(1), math.Inf(-1)
 			file := gatewayOf(t, tc.id, name, tc.model, nil, func(ctx context.Context, line *uart.Socket) error {
 				switch name {
 				case "vector":
@@ -51,7 +57,18 @@ func TestMoods(t *testing.T) {
 					}
 					return b.Run(ctx, line)
 				}
-				b, err := amigobotsim.New(amigobotsim.Config{})
+				if name == "pleo" {
+					b, err := pleosim.NewRobot(pleosim.Config{})
+					if err != nil {
+						return err
+					}
+					return b.Run(ctx, line, nil)
+				}
+				b, err := amigobotsim.New(amigobotsim.Config{OnSound: func(s amigobotsim.Sound) {
+					mu.Lock()
+					defer mu.Unlock()
+					played = append(played, s.Number)
+				}})
 				if err != nil {
 					return err
 				}
@@ -80,8 +97,6 @@ func TestMoods(t *testing.T) {
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), 8*patience)
 			defer cancel()
-			var mu sync.Mutex
-			low, high := math.Inf(1), math.Inf(-1)
 			way := func() float64 {
 				mu.Lock()
 				defer mu.Unlock()
@@ -131,6 +146,13 @@ func TestMoods(t *testing.T) {
 			})
 			end()
 			<-watched
+			if name == "amigobot" {
+				testwait.Until(t, patience, "the sound", testwait.Holds(func() bool {
+					mu.Lock()
+					defer mu.Unlock()
+					return slices.Contains(played, palette.Stored()["Kennel_Mood_Happy"])
+				}))
+			}
 		})
 	}
 }

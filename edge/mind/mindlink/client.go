@@ -44,6 +44,9 @@ func (c *Client) Show(ctx context.Context, i Image) error {
 	return c.ask(ctx, "/show", i, &struct{}{})
 }
 
+// Page shows a page, or takes it away.
+func (c *Client) Page(ctx context.Context, p Page) error { return c.ask(ctx, "/page", p, &struct{}{}) }
+
 // Eyes gives the eyes a colour.
 func (c *Client) Eyes(ctx context.Context, e Eyes) error { return c.ask(ctx, "/eyes", e, &struct{}{}) }
 

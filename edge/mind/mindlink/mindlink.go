@@ -3,6 +3,7 @@
 //	POST /list    {}        ─► List
 //	POST /play    Request   ─► a line of JSON for each Progress, the last one with Ended; a caller that leaves ends the clip
 //	POST /show    Image     ─► {}
+//	POST /page    Page      ─► {}
 //	POST /eyes    Eyes      ─► {}
 //	POST /body    {}        ─► motionwire.Body
 //	POST /judge   Draft     ─► motionwire.Verdict
@@ -26,6 +27,7 @@ import (
 
 	"kennel/edge/env/robotfs"
 	"kennel/edge/face"
+	"kennel/edge/face/screen"
 	"kennel/edge/sound"
 	"kennel/infra/errs"
 )
@@ -138,6 +140,34 @@ type Image struct {
 	ForMS     int64  `json:"for_ms"`
 	Interrupt bool   `json:"interrupt"` // also while an animation or another picture of the same level has the display
 	Program   string `json:"program"`
+}
+
+// Page shows one of the robot's own pages while no clip or picture has the display: at most one of Clock, Weather and Timer. It takes the place of the page before;
+// without any of them the program's page is taken away. Faults, claim codes and updates are not among them: the robot shows those by itself (VEC-DGN-03).
+type Page struct {
+	Clock   *screen.Clock   `json:"clock,omitempty"`
+	Weather *screen.Weather `json:"weather,omitempty"`
+	Timer   *screen.Timer   `json:"timer,omitempty"`
+	ForMS   int64           `json:"for_ms,omitempty"`
+	Program string          `json:"program"`
+}
+
+// Screen returns the page; nil: none. An error: there is more than one.
+func (p *Page) Screen() (s screen.Screen, err error) {
+	n := 0
+	if p.Clock != nil {
+		s, n = *p.Clock, n+1
+	}
+	if p.Weather != nil {
+		s, n = *p.Weather, n+1
+	}
+	if p.Timer != nil {
+		s, n = *p.Timer, n+1
+	}
+	if n > 1 {
+		return nil, errs.Coded(errs.Invalid, "invalid", "expected one of clock, weather and timer, found %d of them", n)
+	}
+	return s, nil
 }
 
 // Draft is a motion to be judged.

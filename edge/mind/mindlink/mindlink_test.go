@@ -7,13 +7,13 @@ import (
 	"io"
 	"testing"
 
-	"kennel/edge/face"
+	"kennel/edge/face/screen"
 	"kennel/edge/sound"
 )
 
 // FuzzFrame: what a frame's bytes say is written as the same bytes again, the high byte of each pixel first.
 func FuzzFrame(f *testing.F) {
-	f.Add(appendFrame(nil, &Frame{Seq: 1 << 40, At: 7, Picture: face.Notice("898", "fault")}))
+	f.Add(appendFrame(nil, &Frame{Seq: 1 << 40, At: 7, Picture: screen.Picture(screen.Fault{Code: "898"}, 0)}))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if len(b) < frameHead+ImageSize {
 			b = append(b, make([]byte, frameHead+ImageSize-len(b))...)

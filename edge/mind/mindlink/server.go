@@ -19,19 +19,25 @@ import (
 	"kennel/infra/sockpath"
 )
 
+// Display is the display as the server needs it. An error with code "unable": this body has none.
+type Display interface {
+	Show(ctx context.Context, i Image) error
+	// Page shows a page, or takes it away.
+	Page(ctx context.Context, p Page) error
+	Eyes(ctx context.Context, e Eyes) error
+	// Watch calls give with frames of the display until ctx ends or give fails.
+	Watch(ctx context.Context, rate float64, give func(Frame) error) error
+}
+
 // Mind is the character as the server needs it. Its methods are safe for concurrent use.
 type Mind interface {
 	List(ctx context.Context) (List, error)
 	// Play blocks until the animation has ended, of which tell hears the beginning and the progress. It ends with ctx. An error: it never began.
 	Play(ctx context.Context, r Request, tell func(Progress) error) (Ended, error)
-	Show(ctx context.Context, i Image) error
-	Eyes(ctx context.Context, e Eyes) error
 	// Body returns how the body is made, and the motions of its own library. An error with code "unable": it has no joints that move by motions.
 	Body(ctx context.Context) (motionwire.Body, error)
 	// Judge checks a motion for this body. The verdict has no hash.
 	Judge(ctx context.Context, d Draft) (motionwire.Verdict, error)
-	// Watch calls give with frames of the display until ctx ends or give fails. An error: this body has no display.
-	Watch(ctx context.Context, rate float64, give func(Frame) error) error
 	// Say blocks until the text was heard, and Sound until the sound was, as Play does. An error: nothing was heard.
 	Say(ctx context.Context, s Say, tell func(Progress) error) (Ended, error)
 	Sound(ctx context.Context, s Sound, tell func(Progress) error) (Ended, error)
@@ -49,16 +55,17 @@ const (
 )
 
 // Serve answers callers below root until ctx ends.
-func Serve(ctx context.Context, root *os.Root, m Mind) error {
+func Serve(ctx context.Context, root *os.Root, m Mind, d Display) error {
 	mux := http.NewServeMux()
 	mux.Handle("POST /list", ask(func(ctx context.Context, _ struct{}) (List, error) { return m.List(ctx) }))
 	mux.Handle("POST /show", ask(func(ctx context.Context, i Image) (struct{}, error) {
 		if len(i.Pixels) != ImageSize {
 			return struct{}{}, errs.Coded(errs.Invalid, "invalid", "pixels: expected %d bytes, found %d", ImageSize, len(i.Pixels))
 		}
-		return struct{}{}, m.Show(ctx, i)
+		return struct{}{}, d.Show(ctx, i)
 	}))
-	mux.Handle("POST /eyes", ask(func(ctx context.Context, e Eyes) (struct{}, error) { return struct{}{}, m.Eyes(ctx, e) }))
+	mux.Handle("POST /page", ask(func(ctx context.Context, p Page) (struct{}, error) { return struct{}{}, d.Page(ctx, p) }))
+	mux.Handle("POST /eyes", ask(func(ctx context.Context, e Eyes) (struct{}, error) { return struct{}{}, d.Eyes(ctx, e) }))
 	mux.Handle("POST /hush", ask(func(_ context.Context, h Hush) (struct{}, error) { m.Hush(h.Program); return struct{}{}, nil }))
 	mux.Handle("POST /play", told(m.Play))
 	mux.Handle("POST /say", told(m.Say))
@@ -66,7 +73,7 @@ func Serve(ctx context.Context, root *os.Root, m Mind) error {
 	mux.HandleFunc("POST /stream", func(w http.ResponseWriter, r *http.Request) { stream(w, r, m) })
 	mux.Handle("POST /body", ask(func(ctx context.Context, _ struct{}) (motionwire.Body, error) { return m.Body(ctx) }))
 	mux.Handle("POST /judge", ask(m.Judge))
-	mux.HandleFunc("POST /screen", func(w http.ResponseWriter, r *http.Request) { screen(w, r, m) })
+	mux.HandleFunc("POST /screen", func(w http.ResponseWriter, r *http.Request) { watch(w, r, d) })
 	mux.HandleFunc("POST /listen", func(w http.ResponseWriter, r *http.Request) { listen(w, r, m) })
 	ln, err := sockpath.ListenPrivate(root, SocketPath)
 	if err != nil {
@@ -199,8 +206,8 @@ func listen(w http.ResponseWriter, r *http.Request, m Mind) {
 	}
 }
 
-// screen sends frames until the caller leaves.
-func screen(w http.ResponseWriter, r *http.Request, m Mind) {
+// watch sends frames until the caller leaves.
+func watch(w http.ResponseWriter, r *http.Request, d Display) {
 	var req Watch
 	err := kithttp.ReadJSON(r, &req, maxBody)
 	if err == nil && !(req.Rate > 0 && req.Rate <= MaxRate+1) {
@@ -212,7 +219,7 @@ func screen(w http.ResponseWriter, r *http.Request, m Mind) {
 	}
 	out := http.NewResponseController(w)
 	b, begun := make([]byte, 0, frameHead+ImageSize), false
-	err = m.Watch(r.Context(), req.Rate, func(f Frame) error {
+	err = d.Watch(r.Context(), req.Rate, func(f Frame) error {
 		begun = true
 		return flush(out, w, appendFrame(b[:0], &f))
 	})

@@ -52,6 +52,27 @@ func TestSounds(t *testing.T) {
 	}
 }
 
+// TestStored: every sound that bodies store is one of Kennel's, with a number of its own from the first of those that owners choose (AMIGO-SND-02).
+func TestStored(t *testing.T) {
+	k, err := Bank()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[int]string{}
+	for name, n := range Stored() {
+		if k.Events[clip.SoundID(name)] == nil {
+			t.Errorf("%s is no sound of Kennel", name)
+		}
+		if was, twice := seen[n]; twice || n < 50 || n > 255 {
+			t.Errorf("%s: %d, like %q", name, n, was)
+		}
+		seen[n] = name
+	}
+	if len(seen) < 12 {
+		t.Errorf("%d sounds", len(seen))
+	}
+}
+
 // TestClips: every sound that a clip of Kennel's posts is an event here, and is heard at its keyframe.
 func TestClips(t *testing.T) {
 	l, err := repertoire.Library()

@@ -59,7 +59,8 @@ func (s Sound) Group() bool { return strings.HasPrefix(s.Name, "~") }
 // Set is all sounds by their number; 0 stays empty.
 type Set [1 + Count]Sound
 
-// Default returns the system's sounds as short rows of tones (AMIGO-SND-03).
+// Default returns the system's sounds as short rows of tones (AMIGO-SND-03), and from FirstUser on those that Kennel's animations play, which have the numbers of
+// palette.Stored.
 func Default() *Set {
 	var s Set
 	for n, cue := range []struct {
@@ -70,6 +71,9 @@ func Default() *Set {
 		Stall: {"stall", []int{220}}, LowBattery: {"low battery", []int{440, 220, 440, 220}}, Version: {"AmigOS 1.3", []int{523, 659, 784}},
 		TestWarning: {"test warning", []int{880, 880, 880}}, MotorsOn: {"motors on", []int{660}}, MotorsOff: {"motors off", []int{330}},
 		SystemMode: {"system mode", []int{330, 440}},
+		FirstUser:  {"happy", []int{784, 988, 1175}}, {"sad", []int{440, 392, 330}}, {"angry", []int{220, 208, 220, 208}}, {"surprised", []int{523, 1047}},
+		{"yawn", []int{392, 440, 330, 262}}, {"curious", []int{523, 587, 698}}, {"hello", []int{659, 784, 659}}, {"goodbye", []int{659, 523, 392}},
+		{"timer set", []int{880, 1175}}, {"timer ring", []int{1319, 1047, 1319, 1047, 1319, 1047}}, {"on charger", []int{523, 659, 784}}, {"charge me", []int{392, 392, 262}},
 	} {
 		s[n].Name = cue.name
 		for _, hertz := range cue.tones {

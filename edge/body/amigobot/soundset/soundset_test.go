@@ -11,6 +11,21 @@ import (
 	"kennel/infra/wav"
 )
 
+// TestDefault: the sounds of Kennel's animations are behind those of the system, at the numbers that owners choose (AMIGO-SND-02).
+func TestDefault(t *testing.T) {
+	set := Default()
+	names := map[string]int{}
+	for n := FirstUser; n < FirstUser+12; n++ {
+		if len(set[n].Samples) < Rate/8 || names[set[n].Name] != 0 {
+			t.Errorf("sound %d: %q, %d samples", n, set[n].Name, len(set[n].Samples))
+		}
+		names[set[n].Name] = n
+	}
+	if names["happy"] != 50 || names["hello"] != 56 || names["timer ring"] != 59 || set[FirstUser+12].Name != "" || set[SystemMode+1].Name != "" {
+		t.Errorf("%v", names)
+	}
+}
+
 // TestImage: the playlist of AMIGO-SND-05 before the samples (AMIGO-OPEN-05), with the system's sounds (AMIGO-SND-03) and a group.
 func TestImage(t *testing.T) {
 	set := Default()

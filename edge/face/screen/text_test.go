@@ -1,24 +1,26 @@
-package face
+package screen
 
 import (
 	"slices"
 	"strings"
 	"testing"
+
+	"kennel/edge/face"
 )
 
 // art returns the part of a picture that is lit as text, and how many lines of it there are.
-func art(p *Picture) string {
+func art(p *face.Picture) string {
 	var rows []string
-	left, right := Width, 0
+	left, right := face.Width, 0
 	for i, v := range p.Pix {
 		if v != 0 {
-			left, right = min(left, i%Width), max(right, i%Width)
+			left, right = min(left, i%face.Width), max(right, i%face.Width)
 		}
 	}
-	for y := range Height {
+	for y := range face.Height {
 		row := ""
 		for x := left; x <= right; x++ {
-			row += map[bool]string{true: "#", false: "."}[p.Pix[y*Width+x] != 0]
+			row += map[bool]string{true: "#", false: "."}[p.Pix[y*face.Width+x] != 0]
 		}
 		if strings.Contains(row, "#") {
 			rows = append(rows, row)
@@ -27,10 +29,17 @@ func art(p *Picture) string {
 	return strings.Join(rows, "\n")
 }
 
+// say is a picture of a notice.
+func say(big, words string) *face.Picture {
+	p := &face.Picture{}
+	notice(p, big, words)
+	return p
+}
+
 // TestNotice: letters are as a person reads them, in the middle of the display, as large as they fit; small letters become capitals, and nothing is drawn beside it.
 func TestNotice(t *testing.T) {
-	p := &Picture{}
-	p.line("f7", 40, 1, white)
+	p := &face.Picture{}
+	center(p, "f7", 40, 1, white)
 	want := strings.Join([]string{
 		"#####.#####",
 		"#.........#",
@@ -43,19 +52,19 @@ func TestNotice(t *testing.T) {
 	if got := art(p); got != want {
 		t.Errorf("\n%s\nwant\n%s", got, want)
 	}
-	p = Notice("8", "")
+	p = say("8", "")
 	if got := strings.Count(art(p), "\n") + 1; got != 4*7 {
 		t.Errorf("one letter is %d pixels high", got)
 	}
-	code, other := Notice("K7QM-3XW9", "claim code"), Notice("K7QM-3XW8", "claim code")
-	if *code == *other || *code != *Notice("k7qm-3xw9", "CLAIM code") {
+	code, other := say("K7QM-3XW9", "claim code"), say("K7QM-3XW8", "claim code")
+	if *code == *other || *code != *say("k7qm-3xw9", "CLAIM code") {
 		t.Error("codes that look alike")
 	}
-	if !slices.Contains(code.Pix[:], uint16(dim)) || !slices.Contains(code.Pix[:], uint16(white)) {
+	if !slices.Contains(code.Pix[:], uint16(0x9cf3)) || !slices.Contains(code.Pix[:], uint16(0xffff)) {
 		t.Error("the words, or the code, are not there")
 	}
 	for _, big := range []string{"", strings.Repeat("W", 500), "é\x00"} {
-		Notice(big, strings.Repeat("words that do not fit ", 100))
+		say(big, strings.Repeat("words that do not fit ", 100))
 	}
 	seen := map[[5]byte]rune{}
 	for r, g := range glyphs {

@@ -1,6 +1,14 @@
-package face
+package screen
 
-import "strings"
+import (
+	"image/color"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+
+	"kennel/edge/face"
+)
 
 // glyphs are letters of 5 by 7 pixels: five columns each, whose lowest bit is the top.
 var glyphs = map[rune][5]byte{
@@ -15,7 +23,8 @@ var glyphs = map[rune][5]byte{
 	'U': {0x3f, 0x40, 0x40, 0x40, 0x3f}, 'V': {0x1f, 0x20, 0x40, 0x20, 0x1f}, 'W': {0x3f, 0x40, 0x38, 0x40, 0x3f}, 'X': {0x63, 0x14, 0x08, 0x14, 0x63},
 	'Y': {0x07, 0x08, 0x70, 0x08, 0x07}, 'Z': {0x61, 0x51, 0x49, 0x45, 0x43},
 	'-': {0x08, 0x08, 0x08, 0x08, 0x08}, '.': {0x00, 0x60, 0x60, 0x00, 0x00}, ',': {0x00, 0x50, 0x30, 0x00, 0x00}, ':': {0x00, 0x36, 0x36, 0x00, 0x00},
-	'/': {0x20, 0x10, 0x08, 0x04, 0x02}, '%': {0x23, 0x13, 0x08, 0x64, 0x62}, '\'': {0x00, 0x05, 0x03, 0x00, 0x00}, ' ': {},
+	'/': {0x20, 0x10, 0x08, 0x04, 0x02}, '%': {0x23, 0x13, 0x08, 0x64, 0x62}, '\'': {0x00, 0x05, 0x03, 0x00, 0x00}, ' ': {}, '°': {0x00, 0x02, 0x05, 0x02, 0x00}, '+': {0x08, 0x08, 0x3e, 0x08, 0x08},
+	'(': {0x00, 0x1c, 0x22, 0x41, 0x00}, ')': {0x00, 0x41, 0x22, 0x1c, 0x00}, '!': {0x00, 0x00, 0x5f, 0x00, 0x00}, '?': {0x02, 0x01, 0x51, 0x09, 0x06},
 }
 
 // The size of a letter with the gaps beside and below it, in pixels.
@@ -24,23 +33,16 @@ const (
 	letterHeight = 9
 )
 
-const (
-	white = 0xffff
-	dim   = 0x9cf3
-)
-
-// Notice returns a picture of a text that a person reads from an arm's length, such as a code, and of words below it, such as "claim code". Letters are capitals; one
-// that the robot does not have is a hyphen. What does not fit is cut.
-func Notice(big, words string) *Picture {
-	p := &Picture{}
-	lines := wrap(words, Width/letterWidth)
-	scale := max(1, min(4, Width/(letterWidth*max(1, len([]rune(big))))))
-	y := (Height - letterHeight*(scale+len(lines))) / 2
-	p.line(big, y, scale, white)
+// notice draws a text that a person reads from an arm's length, such as a code, and words below it, such as "claim code". Letters are capitals; one that the
+// robot does not have is a hyphen. What does not fit is cut.
+func notice(p *face.Picture, big, words string) {
+	lines := wrap(words, face.Width/letterWidth)
+	scale := max(1, min(4, face.Width/(letterWidth*max(1, len([]rune(big))))))
+	y := (face.Height - letterHeight*(scale+len(lines))) / 2
+	center(p, big, y, scale, white)
 	for i, l := range lines {
-		p.line(l, y+letterHeight*(scale+i), 1, dim)
+		center(p, l, y+letterHeight*(scale+i), 1, pale)
 	}
-	return p
 }
 
 // wrap cuts words into lines of at most so many letters.
@@ -56,19 +58,37 @@ func wrap(words string, most int) (lines []string) {
 	return lines[:min(len(lines), mostLines)]
 }
 
-// line draws one line in the middle of the display.
-func (p *Picture) line(s string, y, scale int, color uint16) {
-	letters := []rune(strings.ToUpper(s))
-	x := (Width - scale*(letterWidth*len(letters)-1)) / 2
-	for _, r := range letters {
+// width returns how many pixels a line of text takes.
+func width(s string, scale int) int { return scale * (letterWidth*len([]rune(s)) - 1) }
+
+// cut returns as much of a text as fits into so many pixels; what is left out is two dots.
+func cut(s string, pixels, scale int) string {
+	r := []rune(s)
+	if width(s, scale) <= pixels {
+		return s
+	}
+	return string(r[:min(len(r), max(0, pixels/(scale*letterWidth)-2))]) + ".."
+}
+
+// center draws one line in the middle of the display.
+func center(p *face.Picture, s string, y, scale int, c color.RGBA) {
+	text(p, s, (face.Width-width(s, scale))/2, y, scale, c)
+}
+
+// text draws one line, whose upper left corner is at a place.
+func text(p *face.Picture, s string, x, y, scale int, c color.RGBA) {
+	for _, r := range strings.ToUpper(s) {
 		g, ok := glyphs[r]
 		if !ok {
-			g = glyphs['-']
+			plain, _ := utf8.DecodeRuneInString(norm.NFKD.String(string(r))) // É has the letter of E
+			if g, ok = glyphs[plain]; !ok {
+				g = glyphs['-']
+			}
 		}
-		for c, column := range g {
+		for column, bits := range g {
 			for row := range 7 {
-				if column>>row&1 == 1 {
-					p.block(x+c*scale, y+row*scale, scale, color)
+				if bits>>row&1 == 1 {
+					block(p, x+column*scale, y+row*scale, scale, c)
 				}
 			}
 		}
@@ -77,10 +97,10 @@ func (p *Picture) line(s string, y, scale int, color uint16) {
 }
 
 // block draws a square, as far as it is on the display.
-func (p *Picture) block(x, y, size int, color uint16) {
-	for py := max(y, 0); py < min(y+size, Height); py++ {
-		for px := max(x, 0); px < min(x+size, Width); px++ {
-			p.Pix[py*Width+px] = color
+func block(p *face.Picture, x, y, size int, c color.RGBA) {
+	for py := max(y, 0); py < min(y+size, face.Height); py++ {
+		for px := max(x, 0); px < min(x+size, face.Width); px++ {
+			blend(&p.Pix[py*face.Width+px], c, 1)
 		}
 	}
 }
