@@ -24,6 +24,9 @@ func (f *Found) Bounds() image.Rectangle {
 	return image.Rect(int(math.Floor(left)), int(math.Floor(top)), int(math.Ceil(right)), int(math.Ceil(bottom)))
 }
 
+// Area returns how many pixels the marker covers.
+func (f *Found) Area() float64 { return area(f.Corners[:]) }
+
 // Limits of what is taken for a marker; own defaults (part of VEC-MRK-01, VEC-MRK-02).
 const (
 	leastEdge  = 9    // pixels of its shorter side

@@ -18,8 +18,9 @@ const (
 	nearby       = 0.22  // from here it goes straight on
 	docked       = 0.068 // its front touches the cube
 	fingerAhead  = 0.01  // of the lift before the front
-	squareAside  = 0.004 // that it may be beside the middle of a face before it docks
-	squareTurn   = 0.06
+	nearlyAside  = 0.025 // that it may be beside the middle of a face where it looks again
+	squareAside  = 0.003 // and before it drives straight on
+	lastStraight = 0.03
 	dockSpeed    = 0.05
 	dockTries    = 4
 	seenWithin   = 2 * time.Second // that a picture from where it rests may take
@@ -156,7 +157,7 @@ func (j *job) approach(ctx context.Context, id int32, a approach) (vectorpb.Acti
 		}
 		sin, cos := math.Sincos(way)
 		aside, ahead := dy*cos-dx*sin, dx*cos+dy*sin
-		straight := ahead > 0 && far < nearby && (!a.square || math.Abs(aside) <= squareAside*max(1, 2*(far-docked)/preDock))
+		straight := ahead > 0 && far < nearby && (!a.square || math.Abs(aside) <= nearlyAside && ahead > a.distance+lastStraight)
 		if !straight && try < dockTries {
 			before := navmap.Point{X: o.x + max(a.distance, preDock)*cos, Y: o.y + max(a.distance, preDock)*sin}
 			code, err := j.goTo(ctx, before, robot.WrapPi(way+math.Pi), a.speed, a.turning)
@@ -173,8 +174,48 @@ func (j *job) approach(ctx context.Context, id int32, a approach) (vectorpb.Acti
 		if !straight {
 			return vectorpb.ActionResult_DID_NOT_REACH_PREACTION_POSE, nil
 		}
+		if a.square {
+			return j.squarely(ctx, &o, way, a)
+		}
 		return j.straightTo(ctx, &o, a)
 	}
+}
+
+// squarely drives to the line straight before a face of a cube, close to where it ends, turns to the cube there and drives the rest.
+func (j *job) squarely(ctx context.Context, o *object, way float64, a approach) (vectorpb.ActionResult_ActionResultCode, error) {
+	at, err := j.f.restingPose(ctx)
+	if err != nil {
+		return 0, err
+	}
+	sin, cos := math.Sincos(way)
+	if aside := (at.Y-o.y)*cos - (at.X-o.x)*sin; math.Abs(aside) > squareAside {
+		last := a.distance + lastStraight
+		dx, dy := o.x+last*cos-at.X, o.y+last*sin-at.Y
+		if code, err := j.turnTo(ctx, math.Atan2(dy, dx), a.turning); err != nil || code != vectorpb.ActionResult_ACTION_RESULT_SUCCESS {
+			return code, err
+		}
+		leg := math.Hypot(dx, dy)
+		if code, err := j.do(ctx, func(moved float64) core.Order { return withSpeed(core.Go(leg-moved), a.lastSpeed) }); err != nil || code != vectorpb.ActionResult_ACTION_RESULT_SUCCESS {
+			return code, err
+		}
+	}
+	if code, err := j.turnTo(ctx, robot.WrapPi(way+math.Pi), a.turning); err != nil || code != vectorpb.ActionResult_ACTION_RESULT_SUCCESS {
+		return code, err
+	}
+	return j.last(ctx, o, a)
+}
+
+// last drives ahead until the origins are as far apart as they should be.
+func (j *job) last(ctx context.Context, o *object, a approach) (vectorpb.ActionResult_ActionResultCode, error) {
+	at, err := j.f.restingPose(ctx)
+	if err != nil {
+		return 0, err
+	}
+	leg := math.Hypot(o.x-at.X, o.y-at.Y) - a.distance
+	if math.Abs(leg) < reached/4 {
+		return vectorpb.ActionResult_ACTION_RESULT_SUCCESS, nil
+	}
+	return j.do(ctx, func(moved float64) core.Order { return withSpeed(core.Go(leg-moved), a.lastSpeed) })
 }
 
 // straightTo turns to a cube and drives until it is near enough.
@@ -186,9 +227,5 @@ func (j *job) straightTo(ctx context.Context, o *object, a approach) (vectorpb.A
 	if code, err := j.turnTo(ctx, math.Atan2(o.y-at.Y, o.x-at.X), a.turning); err != nil || code != vectorpb.ActionResult_ACTION_RESULT_SUCCESS {
 		return code, err
 	}
-	leg := math.Hypot(o.x-at.X, o.y-at.Y) - a.distance
-	if math.Abs(leg) < reached/4 {
-		return vectorpb.ActionResult_ACTION_RESULT_SUCCESS, nil
-	}
-	return j.do(ctx, func(moved float64) core.Order { return withSpeed(core.Go(leg-moved), a.lastSpeed) })
+	return j.last(ctx, o, a)
 }

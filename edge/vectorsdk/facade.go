@@ -85,7 +85,10 @@ func New(cfg Config) *Facade {
 	f.control.f = f
 	f.eye.switches = map[string]*imageSwitch{}
 	f.feed.core = cfg.Gateway.Core()
-	f.feed.see = func(m *measured) { f.world.observe(m, cfg.Gateway.Reports().Motion) }
+	f.feed.see = func(m *measured) {
+		f.looks.feel(m)
+		f.world.observe(m, cfg.Gateway.Reports().Motion)
+	}
 	f.world.begin()
 	f.looks.init()
 	f.origin.Store(1)

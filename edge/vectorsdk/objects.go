@@ -1,8 +1,10 @@
 package vectorsdk
 
 import (
+	"cmp"
 	"context"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -31,11 +33,14 @@ const (
 // Looking for objects; own defaults.
 const (
 	lookHz     = 5
-	steadyTurn = 0.3 // rad/s, above which a picture and the pose do not belong together
-	sameObject = 0.1 // m between two places of one object of a kind
-	maxObjects = 64  // custom objects that were seen
-	firstSeen  = 100 // the first id of a custom object that was seen
-	flatFace   = 0.8 // of the upward part of a face's direction, above which it is a top
+	steadyTurn = 0.1  // rad/s of the body, below which it does not turn
+	steadyHead = 0.01 // rad between two measurements, below which the head does not
+	blur       = 2 * stateEvery
+	mostLate   = 200 * time.Millisecond // of the newest measurement
+	sameObject = 0.1                    // m between two places of one object of a kind
+	maxObjects = 64                     // custom objects that were seen
+	firstSeen  = 100                    // the first id of a custom object that was seen
+	flatFace   = 0.8                    // of the upward part of a face's direction, above which it is a top
 	lookAgain  = time.Second
 )
 
@@ -48,7 +53,6 @@ type object struct {
 	x, y, z float64       // m, of its middle
 	yaw     float64       // rad
 	rect    [4]float32    // of the usual picture, in pixels: left, top, width, height
-	area    float64       // pixels of the face that it was measured by
 }
 
 // looks recognises objects by their markers while something wants it to: a program that switched marker detection on, a cube that is connected, an action with an object.
@@ -59,6 +63,9 @@ type looks struct {
 	stop  context.CancelFunc // ends the look; nil: there is none
 
 	pictures uint64 // that were looked at
+
+	head   float64       // its angle, rad
+	turned time.Duration // when the body or its head turned last, CLOCK_MONOTONIC
 
 	cube   *object   // nil: not seen since the robot was lifted
 	others []*object // custom objects
@@ -88,12 +95,22 @@ func (x *looks) moved() {
 	x.cube, x.others = nil, nil
 }
 
-// next counts a picture, and returns its number.
-func (x *looks) next() uint64 {
+// feel takes in a measurement: whether the body turns, or its head.
+func (x *looks) feel(m *measured) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if m.known[gyroZ] && math.Abs(m.values[gyroZ]) > steadyTurn || math.Abs(m.values[headPitch]-x.head) > steadyHead {
+		x.turned = m.at
+	}
+	x.head = m.values[headPitch]
+}
+
+// next counts a picture, and returns its number and when the camera turned last, CLOCK_MONOTONIC.
+func (x *looks) next() (number uint64, moved time.Duration) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.pictures++
-	return x.pictures
+	return x.pictures, x.turned
 }
 
 // count returns how many pictures were looked at.
@@ -153,14 +170,16 @@ func (f *Facade) look(ctx context.Context) {
 // observe tells which objects are in a picture, where the robot knows where it is.
 func (f *Facade) observe(finder *marker.Finder, p *sight.Frame) {
 	now, m := f.cfg.Gateway.Reports().Motion, f.feed.now.Load()
-	if now == nil || m == nil || !m.known[headPitch] || math.Abs(now.Turning) > steadyTurn || f.lifted() {
-		return
+	number, moved := f.looks.next()
+	if now == nil || m == nil || !m.known[headPitch] || f.lifted() || m.at < p.At-mostLate || p.At < moved+blur || time.Duration(now.AtUS)*time.Microsecond < moved {
+		return // where the camera was is not known well enough
 	}
-	number := f.looks.next()
 	origin := f.origin.Load()
 	eye := eyeOf(now, -m.values[headPitch], p.At)
 	lens := marker.Lens{FX: p.Focal[0], FY: p.Focal[1], CX: p.Centre[0], CY: p.Centre[1]}
-	for _, found := range finder.Find(p.Pix[:p.Width*p.Height], p.Width, p.Width, p.Height) {
+	all := finder.Find(p.Pix[:p.Width*p.Height], p.Width, p.Width, p.Height)
+	slices.SortFunc(all, func(a, b marker.Found) int { return cmp.Compare(b.Area(), a.Area()) }) // the side of an object that is seen best comes first
+	for _, found := range all {
 		o := f.recognise(&found, lens, &eye)
 		if o == nil {
 			continue
@@ -169,7 +188,6 @@ func (f *Facade) observe(finder *marker.Finder, p *sight.Frame) {
 		share := float32(imageWidth) / float32(p.Width)
 		r := found.Bounds()
 		o.rect = [4]float32{float32(r.Min.X) * share, float32(r.Min.Y) * share, float32(r.Dx()) * share, float32(r.Dy()) * share}
-		o.area = float64(r.Dx() * r.Dy())
 		if o = f.looks.take(o); o != nil {
 			f.moments.add(f.observed(o, origin))
 		}
@@ -262,12 +280,12 @@ func (o *object) behind(e *eye3, p *marker.Pose, depth, turned float64, same boo
 	}
 }
 
-// take keeps an observation, and returns the object with its id; nil: a larger face of the same object is in the same picture, or there is no room for more objects.
+// take keeps an observation, and returns the object with its id; nil: a better side of the same object is in the same picture, or there is no room for more objects.
 func (x *looks) take(o *object) *object {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if o.kind == vectorpb.ObjectType_BLOCK_LIGHTCUBE1 {
-		if x.cube != nil && x.cube.at == o.at && x.cube.area >= o.area {
+		if x.cube != nil && x.cube.picture == o.picture {
 			return nil
 		}
 		x.cube = o
@@ -275,7 +293,7 @@ func (x *looks) take(o *object) *object {
 	}
 	for i, known := range x.others {
 		if known.kind == o.kind && math.Hypot(known.x-o.x, known.y-o.y) < sameObject {
-			if known.at == o.at && known.area >= o.area {
+			if known.picture == o.picture {
 				return nil
 			}
 			o.id, x.others[i] = known.id, o
