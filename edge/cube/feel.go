@@ -50,6 +50,7 @@ const (
 	upMG     = 800.0
 	upFor    = 500 * time.Millisecond
 
+	shockMG = 500.0                  // by which one sample changes the mean at most
 	restTau = 200 * time.Millisecond // of the mean that motion is measured from
 )
 
@@ -87,11 +88,11 @@ func (f *Feeling) Add(s Sample, dt time.Duration, felt func(Felt)) {
 	for i := range a {
 		d := a[i] - f.mean[i]
 		change += d * d
-		f.mean[i] += d * blend
+		f.mean[i] += min(max(d, -shockMG), shockMG) * blend // a tap must not look like motion afterwards
 	}
 	change = math.Sqrt(change)
 	f.tap(change, dt, felt)
-	f.motion(change > moveMG && f.shock == 0, dt, felt)
+	f.motion(change > moveMG && (f.shock == 0 || f.shock > tapFor), dt, felt)
 	f.turn(a, dt, felt)
 }
 

@@ -157,7 +157,7 @@ func TestFeeling(t *testing.T) {
 		"rest":          {slices.Repeat([]Sample{{3, -2, 1001}}, 100), nil},
 		"a tap":         {[]Sample{{0, 0, -1100}, {0, 0, -900}, {0, 0, 1000}}, []Felt{FeltTapped}},
 		"a weak knock":  {[]Sample{{0, 0, 100}, {0, 0, 1000}}, nil},
-		"a long shock":  {slices.Concat(slices.Repeat([]Sample{{0, 0, -3000}, {0, 0, 3500}}, 5), slices.Repeat([]Sample{{0, 0, 1000}}, 150)), []Felt{FeltMoved, FeltStopped}},
+		"a long shock":  {slices.Concat(slices.Repeat([]Sample{{0, 0, -3000}, {0, 0, 3500}}, 10), slices.Repeat([]Sample{{0, 0, 1000}}, 150)), []Felt{FeltMoved, FeltStopped}},
 		"two taps":      {slices.Concat([]Sample{{0, 0, -1500}}, slices.Repeat([]Sample{{0, 0, 1000}}, 20), []Sample{{0, 0, -1500}, {0, 0, 1000}}), []Felt{FeltTapped, FeltTapped}},
 		"a bounce":      {[]Sample{{0, 0, -1500}, {0, 0, 1000}, {0, 0, -1500}, {0, 0, 1000}}, []Felt{FeltTapped}},
 		"a push":        {slices.Concat(slices.Repeat([]Sample{{300, 0, 1000}, {-300, 0, 1000}}, 10), slices.Repeat([]Sample{{0, 0, 1000}}, 60)), []Felt{FeltMoved, FeltStopped}},

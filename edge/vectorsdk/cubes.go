@@ -10,11 +10,16 @@ import (
 	"kennel/edge/cube"
 	"kennel/edge/gateway"
 	"kennel/infra/api/vectorpb"
+	"kennel/infra/backoff"
 	"kennel/infra/logging"
 )
 
 // cubeUnused is how long a cube stays connected after no program has control; own default (part of VEC-CUBEPWR-03).
 const cubeUnused = time.Minute
+
+// connectedTold is how long ConnectCube waits before it answers: the Python SDK uses a cube at once that it has only heard of in the event of the connection. Event streams tell each thirtieth of a
+// second. Own default.
+const connectedTold = 4 * stateEvery
 
 // cubes is the robot's light cube for these programs. The driver is made when a program first asks for one.
 type cubes struct {
@@ -79,28 +84,30 @@ func objectEvent(e *vectorpb.ObjectEvent) *vectorpb.Event {
 	return &vectorpb.Event{EventType: &vectorpb.Event_ObjectEvent{ObjectEvent: e}}
 }
 
+// cubeLink tells that a cube was connected, or is not any longer.
+func cubeLink(id uint32, address string, connected bool) *vectorpb.Event {
+	return objectEvent(&vectorpb.ObjectEvent{ObjectEventType: &vectorpb.ObjectEvent_ObjectConnectionState{ObjectConnectionState: &vectorpb.ObjectConnectionState{
+		ObjectId: id, FactoryId: address, ObjectType: vectorpb.ObjectType_BLOCK_LIGHTCUBE1, Connected: connected}}})
+}
+
 // cubeEvent tells all event streams what happened to a cube (VEC-ACC-03).
 func (f *Facade) cubeEvent(e cube.Event) {
 	at := uint32(e.At.Milliseconds())
-	connection := func(connected bool) {
-		f.moments.add(objectEvent(&vectorpb.ObjectEvent{ObjectEventType: &vectorpb.ObjectEvent_ObjectConnectionState{ObjectConnectionState: &vectorpb.ObjectConnectionState{
-			ObjectId: e.ID, FactoryId: e.Address, ObjectType: vectorpb.ObjectType_BLOCK_LIGHTCUBE1, Connected: connected}}}))
-	}
 	o := &vectorpb.ObjectEvent{}
 	switch e.Kind {
 	case cube.Available:
 		o.ObjectEventType = &vectorpb.ObjectEvent_ObjectAvailable{ObjectAvailable: &vectorpb.ObjectAvailable{FactoryId: e.Address}}
 	case cube.Connected:
 		f.looks.want(1)
-		connection(true)
+		f.moments.add(cubeLink(e.ID, e.Address, true))
 		return
 	case cube.Disconnected:
 		f.looks.want(-1)
-		connection(false)
+		f.moments.add(cubeLink(e.ID, e.Address, false))
 		return
 	case cube.Lost: // VEC-CUB-09
 		f.looks.want(-1)
-		connection(false)
+		f.moments.add(cubeLink(e.ID, e.Address, false))
 		o.ObjectEventType = &vectorpb.ObjectEvent_CubeConnectionLost{CubeConnectionLost: &vectorpb.CubeConnectionLost{}}
 	case cube.Moved:
 		o.ObjectEventType = &vectorpb.ObjectEvent_ObjectMoved{ObjectMoved: &vectorpb.ObjectMoved{Timestamp: at, ObjectId: e.ID}}
@@ -162,12 +169,19 @@ func (f *Facade) connectCube(ctx context.Context, c client, _ *vectorpb.ConnectC
 	if f.control.of(c) == nil {
 		return &vectorpb.ConnectCubeResponse{Status: forbidden()}, nil
 	}
+	before, already := f.cubeState()
 	s, err := f.cube().Connect(ctx)
 	switch {
 	case errors.Is(err, cube.ErrAbsent), errors.Is(err, cube.ErrLost):
 		return &vectorpb.ConnectCubeResponse{Status: heard()}, nil
 	case err != nil:
 		return nil, cubeError("ConnectCube", err)
+	}
+	if already && before.ID == s.ID { // this program may not have heard of it
+		f.moments.add(cubeLink(s.ID, s.Address, true))
+	}
+	if err := backoff.Sleep(ctx, connectedTold); err != nil {
+		return nil, err
 	}
 	return &vectorpb.ConnectCubeResponse{Status: heard(), Success: true, ObjectId: s.ID, FactoryId: s.Address}, nil
 }

@@ -99,6 +99,13 @@ func TestCube(t *testing.T) {
 		s.FactoryId != cubeAddress || s.ObjectType != vectorpb.ObjectType_BLOCK_LIGHTCUBE1 {
 		t.Errorf("%v", s)
 	}
+	if again, err := d.dial(t).ConnectCube(as(t, "other"), &vectorpb.ConnectCubeRequest{}); err != nil || again.Status.Code != vectorpb.ResponseStatus_FORBIDDEN {
+		t.Errorf("without control: %v, %v", again, err)
+	}
+	if again, err := p.ConnectCube(p.ctx, &vectorpb.ConnectCubeRequest{}); err != nil || !again.Success || again.ObjectId != c.ObjectId {
+		t.Errorf("again: %v, %v", again, err)
+	}
+	event(func(o *vectorpb.ObjectEvent) bool { return o.GetObjectConnectionState().GetConnected() }) // a program that came later hears of it too
 	up := event(func(o *vectorpb.ObjectEvent) bool { return o.GetObjectUpAxisChanged() != nil }).GetObjectUpAxisChanged()
 	if up.UpAxis != vectorpb.UpAxis_Z_POSITIVE || up.ObjectId != c.ObjectId {
 		t.Errorf("%v", up)
