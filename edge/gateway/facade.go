@@ -105,6 +105,7 @@ func (g *Gateway) Connected() bool { _, ok := g.core.link.Hello(); return ok }
 type View struct {
 	g      *Gateway
 	c      caller
+	own    bool // of the robot itself
 	w      *watcher
 	end    func()
 	dark   time.Time // since when there was no picture
@@ -115,6 +116,13 @@ type View struct {
 func (g *Gateway) View(c Caller, rate float64) *View {
 	w, end := g.eyes.watch(min(rate, mostPictures))
 	return &View{g: g, c: c.c, w: w, end: end, dark: time.Now(), reason: "the camera takes none"}
+}
+
+// Look is View for the robot itself: no client's token matters to it.
+func (g *Gateway) Look(rate float64) *View {
+	v := g.View(Caller{}, rate)
+	v.own = true
+	return v
 }
 
 // End ends the look. The camera takes no pictures while no program looks.
@@ -136,6 +144,9 @@ func (v *View) Next(ctx context.Context) (Picture, error) {
 			}
 			v.reason = s.reason
 		case <-tick.C:
+			if v.own {
+				break
+			}
 			if err := v.g.still(ctx, v.c, Camera); err != nil {
 				return Picture{}, err
 			}

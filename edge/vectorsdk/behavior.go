@@ -177,23 +177,15 @@ func (j *job) backTo(ctx context.Context, dock navmap.Box, left float64) error {
 	return err
 }
 
-// lookAroundInPlace raises the head and turns once around (part of VEC-ACT-03). What it would see of faces and objects it has no eye for yet.
+// lookAroundInPlace raises the head and turns once around (part of VEC-ACT-03). Objects that it sees meanwhile are told as events; for faces it has no eye yet.
 func (f *Facade) lookAroundInPlace(ctx context.Context, c client, _ *vectorpb.LookAroundInPlaceRequest) (*vectorpb.LookAroundInPlaceResponse, error) {
 	r, err := f.behave(ctx, c, "LookAroundInPlace", func(ctx context.Context, h *hold, j *job) (vectorpb.BehaviorResults, error) {
 		if f.onCharger() {
 			return wontActivate, nil
 		}
-		nod := func(angle float64) error {
-			t := h.tracks[head]
-			if t == nil {
-				return nil
-			}
-			up := &job{f: f, t: t, a: &action{tag: behaviorTag}}
-			defer t.finish(up.a)
-			_, err := up.do(ctx, func(float64) core.Order { return withSpeed(core.Set("headPitch", -angle), lookAroundSpeed) })
-			return err // a head that something else moves stays where it is
-		}
-		if err := nod(lookAroundHead); err != nil {
+		f.looks.want(1)
+		defer f.looks.want(-1)
+		if err := j.nod(ctx, lookAroundHead); err != nil {
 			return failed, err
 		}
 		for range lookAroundTurns {
@@ -209,7 +201,7 @@ func (f *Facade) lookAroundInPlace(ctx context.Context, c client, _ *vectorpb.Lo
 				return failed, nil
 			}
 		}
-		return complete, nod(0)
+		return complete, j.nod(ctx, 0)
 	})
 	return &vectorpb.LookAroundInPlaceResponse{Status: heard(), Result: r}, err
 }

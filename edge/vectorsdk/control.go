@@ -264,6 +264,9 @@ func (x *control) reacted() {
 	s.tell <- lost(s.priority)
 }
 
+// held reports whether a connection has control.
+func (x *control) held() bool { return x.granted.Load() != nil }
+
 // of returns what the connection of a call holds; nil without control. RESERVE keeps the robot still, and moves nothing.
 func (x *control) of(c client) *hold {
 	s := x.granted.Load()

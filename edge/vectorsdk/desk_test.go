@@ -159,7 +159,7 @@ func newDeskOn(t testing.TB, before func(dir string), more ...robot.Part) *desk 
 	if d.album, err = photos.Open(root, ""); err != nil {
 		t.Fatal(err)
 	}
-	d.sdk = vectorsdk.New(vectorsdk.Config{Gateway: g, Root: root, Log: log, Photos: d.album, Intents: func() vectorsdk.Intents { return d.intents }, OS: "2.1.0.7", Build: "kennel", Documents: d.docs.Reach(), Features: d.gate.List,
+	d.sdk = vectorsdk.New(vectorsdk.Config{Gateway: g, Root: root, Log: log, Photos: d.album, Intents: func() vectorsdk.Intents { return d.intents }, CubeScan: time.Millisecond, OS: "2.1.0.7", Build: "kennel", Documents: d.docs.Reach(), Features: d.gate.List,
 		Updates: &d.updates, Check: func(context.Context) conncheck.Report { return d.check.run() }, SendLogs: func(_ context.Context, reason string) (string, error) {
 			if d.private.Load() {
 				return "", errs.New(errs.Denied, "the owner does not allow it")

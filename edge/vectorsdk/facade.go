@@ -14,12 +14,13 @@ import (
 
 	"kennel/edge/agent/features"
 	"kennel/edge/agent/health/conncheck"
+	"kennel/edge/cube"
 	"kennel/edge/gateway"
 	"kennel/infra/kit/kitgrpc"
 	"kennel/infra/logging"
 )
 
-// Config configures a Facade. All but Photos, OS, Build and Exchange is required.
+// Config configures a Facade. All but Photos, Radio, CubeScan, OS, Build and Exchange is required.
 type Config struct {
 	Gateway   *gateway.Gateway
 	Root      *os.Root // the robot's
@@ -32,6 +33,9 @@ type Config struct {
 
 	Photos  Photos         // nil: the album cannot be read
 	Intents func() Intents // made after this part
+
+	Radio    cube.Radio    // for cubes; nil: the one behind the socket of the robot's folder
+	CubeScan time.Duration // how long the robot listens for cubes; 0: cube.DefaultScan
 
 	OS    string // version of the robot's software; "": not known
 	Build string // of the programs
@@ -48,6 +52,8 @@ type Facade struct {
 	states  states
 	world   world
 	eye     eye
+	cubes   cubes
+	looks   looks
 
 	news              news
 	moments           moments
@@ -79,8 +85,12 @@ func New(cfg Config) *Facade {
 	f.control.f = f
 	f.eye.switches = map[string]*imageSwitch{}
 	f.feed.core = cfg.Gateway.Core()
-	f.feed.see = func(m *measured) { f.world.observe(m, cfg.Gateway.Reports().Motion) }
+	f.feed.see = func(m *measured) {
+		f.looks.feel(m)
+		f.world.observe(m, cfg.Gateway.Reports().Motion)
+	}
 	f.world.begin()
+	f.looks.init()
 	f.origin.Store(1)
 	var err error
 	if f.onboarding.stage, err = readOnboarding(cfg.Root); err != nil {
@@ -95,9 +105,13 @@ func (f *Facade) Part() gateway.Facade {
 	return gateway.Facade{Service: f.service(), Routes: f.routes(), Run: f.run}
 }
 
-// run gives the poses another origin when the robot leaves the ground (part of VEC-MAP-04), takes control from a program that drove to a cliff, and
-// remembers where the charger is, until ctx ends.
+// run gives the poses another origin when the robot leaves the ground (part of VEC-MAP-04), takes control from a program that drove to a cliff, remembers
+// where the charger is, and disconnects a cube that no program uses, until ctx ends.
 func (f *Facade) run(ctx context.Context) {
+	defer f.dropCube()
+	var looking sync.WaitGroup
+	defer looking.Wait()
+	looking.Go(func() { f.runLooks(ctx) })
 	look := time.NewTicker(beat)
 	defer look.Stop()
 	for ctx.Err() == nil {
@@ -105,7 +119,8 @@ func (f *Facade) run(ctx context.Context) {
 		for open := true; open && ctx.Err() == nil; {
 			select {
 			case <-ctx.Done():
-			case <-look.C:
+			case now := <-look.C:
+				f.letGo(now)
 				if f.onCharger() {
 					f.world.docked(f.cfg.Gateway.Reports().Motion)
 				}
@@ -115,6 +130,7 @@ func (f *Facade) run(ctx context.Context) {
 				case e.Name == "robot.delocalized":
 					f.origin.Add(1)
 					f.world.moved()
+					f.looks.moved()
 				case e.Name == "robot.cliff_detected":
 					f.control.reacted()
 				}

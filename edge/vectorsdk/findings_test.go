@@ -110,7 +110,7 @@ func TestFindingsDocumented(t *testing.T) {
 	}
 	section, _, _ = strings.Cut(section, "\n## ")
 	var code strings.Builder
-	for _, name := range []string{"findings_test.go", "behavior_test.go", "control_test.go", "events_test.go", "world_test.go", "../app/robotapp/vectorsdk_test.go", "../../cmd/e2e/lives/originals_test.go", "../../cmd/e2e/lives/programs_test.go"} {
+	for _, name := range []string{"findings_test.go", "behavior_test.go", "control_test.go", "events_test.go", "world_test.go", "cubes_test.go", "../app/robotapp/vectorsdk_test.go", "../../cmd/e2e/lives/originals_test.go", "../../cmd/e2e/lives/programs_test.go"} {
 		b, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)

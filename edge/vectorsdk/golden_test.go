@@ -31,6 +31,7 @@ var wild = []string{"doc_version", "battery_volts"}
 func TestGoldenAnswers(t *testing.T) {
 	t.Parallel()
 	d := newStudio(t).desk
+	d.beside(t)
 	testwait.Until(t, patience, "the first push", testwait.Holds(func() bool { return d.shelf.get(jdocs.RobotSettings).Version == 1 }))
 	done, _ := vectorsdk.Calls()
 	got := map[string]string{}

@@ -51,6 +51,7 @@ type hold struct {
 	over     chan struct{}  // closed at the end
 	plays    atomic.Int32   // animations under way, for which the robot's character has motors of the holder
 	played   atomic.Int64   // when the last of them ended, Unix nanoseconds
+	markers  atomic.Bool    // it lets the robot look for objects
 }
 
 // track is a part of the body with its claim. An order of the head does not wait for the wheels.
@@ -112,9 +113,24 @@ func (h *hold) reserves() bool {
 	return claim.Priority(h.priority.Load()) == claimPriority(vectorpb.ControlRequest_RESERVE_CONTROL)
 }
 
-// end gives all back. What still moves stops.
+// seek lets the robot look for objects, or not for this holder. It reports whether it did.
+func (h *hold) seek(on bool) (did bool) {
+	did = h.markers.Swap(on)
+	switch {
+	case on && !did:
+		h.f.looks.want(1)
+	case !on && did:
+		h.f.looks.want(-1)
+	}
+	return did
+}
+
+// end gives all back. What still moves stops, and what the holder let the robot look for ends with an event (part of VEC-IMG-09).
 func (h *hold) end() {
 	close(h.over)
+	if h.seek(false) {
+		h.f.moments.add(&vectorpb.Event{EventType: &vectorpb.Event_VisionModesAutoDisabled{VisionModesAutoDisabled: &vectorpb.VisionModesAutoDisabled{}}})
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), coreclient.Patience)
 	defer cancel()
 	for _, t := range h.tracks {

@@ -76,7 +76,7 @@ func (f *Facade) onCharger() bool {
 	return s != nil && body.Power(s.Power).Has(body.OnCharger)
 }
 
-// battery returns what robotd reported last, at most a quarter of a second ago (part of VEC-BAT-01). Its levels have the published numbers (edge/power.Level).
+// battery returns what robotd reported last, at most a quarter of a second ago (VEC-BAT-01). Its levels have the published numbers (edge/power.Level).
 // Without a cube there is no battery of one.
 func (f *Facade) battery(context.Context, client, *vectorpb.BatteryStateRequest) (*vectorpb.BatteryStateResponse, error) {
 	now := f.cfg.Gateway.Reports()
@@ -85,7 +85,8 @@ func (f *Facade) battery(context.Context, client, *vectorpb.BatteryStateRequest)
 	}
 	p := body.Power(now.State.Power)
 	a := &vectorpb.BatteryStateResponse{Status: heard(), BatteryLevel: vectorpb.BatteryLevel(now.State.BatteryLevel), BatteryVolts: float32(now.State.BatteryVolts),
-		IsCharging: p.Has(body.Charging), IsOnChargerPlatform: p.Has(body.OnCharger)}
+		IsCharging: p.Has(body.Charging), IsOnChargerPlatform: p.Has(body.OnCharger),
+		CubeBattery: f.cubeCharge()}
 	if now.Power != nil {
 		a.SuggestedChargerSec = float32(now.Power.SuggestedSec)
 	}
@@ -108,12 +109,22 @@ func (f *Facade) enableFaceDetection(_ context.Context, c client, q *vectorpb.En
 	return &vectorpb.EnableFaceDetectionResponse{Status: s}, err
 }
 
-func (f *Facade) enableMarkerDetection(_ context.Context, c client, q *vectorpb.EnableMarkerDetectionRequest) (*vectorpb.EnableMarkerDetectionResponse, error) {
-	if f.control.of(c) == nil {
+// enableMarkerDetection lets the robot look for objects while the program has control, or until it switches that off; others keep theirs (VEC-IMG-05).
+func (f *Facade) enableMarkerDetection(ctx context.Context, c client, q *vectorpb.EnableMarkerDetectionRequest) (*vectorpb.EnableMarkerDetectionResponse, error) {
+	h := f.control.of(c)
+	if h == nil {
 		return &vectorpb.EnableMarkerDetectionResponse{Status: forbidden()}, nil
 	}
-	s, err := off("EnableMarkerDetection", "an eye for markers", q.Enable)
-	return &vectorpb.EnableMarkerDetectionResponse{Status: s}, err
+	if q.Enable {
+		if err := f.hasCamera(ctx, "EnableMarkerDetection"); err != nil {
+			return nil, err
+		}
+	}
+	h.seek(q.Enable)
+	if h.ended() { // meanwhile: nothing else would end the look
+		h.seek(false)
+	}
+	return &vectorpb.EnableMarkerDetectionResponse{Status: fine()}, nil
 }
 
 func (f *Facade) enableMotionDetection(_ context.Context, c client, q *vectorpb.EnableMotionDetectionRequest) (*vectorpb.EnableMotionDetectionResponse, error) {

@@ -213,22 +213,20 @@ func (f *Facade) handlers() map[string]handler {
 		"GetLatestAttentionTransfer":  unary(gateway.Look, f.latestAttentionTransfer),
 	}
 	maps.Copy(all, f.photoHandlers())
+	maps.Copy(all, f.cubeHandlers())
 	return all
 }
 
 // absent lists the calls whose part this robot does not have yet, and which part that is. They answer Unimplemented, with and without control. The table
 // shrinks as parts arrive; a test counts it.
 var absent = map[string]string{
-	"GoToObject": "an eye for objects",
-
 	"FindFaces": "an eye for faces",
 
 	"AudioFeed":         "a feed of its microphones",
 	"GetAlexaAuthState": "Alexa", "AlexaOptIn": "Alexa",
 
-	"ConnectCube": "a cube", "RollBlock": "a cube", "CubesAvailable": "a cube", "DisconnectCube": "a cube", "DockWithCube": "a cube", "FlashCubeLights": "a cube",
-	"ForgetPreferredCube": "a cube", "PickupObject": "a cube", "PlaceObjectOnGroundHere": "a cube", "PopAWheelie": "a cube", "RollObject": "a cube",
-	"SetCubeLights": "a cube", "SetPreferredCube": "a cube",
+	"RollBlock": "a lift that rolls a cube", "RollObject": "a lift that rolls a cube", "PopAWheelie": "a lift that rolls a cube",
+	"PickupObject": "a lift that carries a cube", "PlaceObjectOnGroundHere": "a lift that carries a cube",
 
 	"EnrollFace": "an eye for faces", "SetFaceToEnroll": "an eye for faces", "TurnTowardsFace": "an eye for faces",
 }

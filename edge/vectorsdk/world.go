@@ -208,7 +208,7 @@ func markersOf(q *vectorpb.DefineCustomObjectRequest) (markers []vectorpb.Custom
 }
 
 // defineCustom keeps the definition of an object with markers. success is false if one of its markers is of another definition, or on two of its faces
-// (part of VEC-ACC-11). Nothing of it is in the map before it is seen, and this robot has no eye for markers yet.
+// (part of VEC-ACC-11). Of it there is nothing before it is seen.
 func (f *Facade) defineCustom(_ context.Context, _ client, q *vectorpb.DefineCustomObjectRequest) (*vectorpb.DefineCustomObjectResponse, error) {
 	if q.CustomType < vectorpb.CustomType_CUSTOM_TYPE_00 || q.CustomType > vectorpb.CustomType_CUSTOM_TYPE_19 {
 		return nil, errInvalid("custom_type: %d, want 1 to 20", int32(q.CustomType))
@@ -243,7 +243,7 @@ func (f *Facade) defineCustom(_ context.Context, _ client, q *vectorpb.DefineCus
 	return &vectorpb.DefineCustomObjectResponse{Status: fine(), Success: true}, nil
 }
 
-// deleteCustomObjects deletes the fixed objects, or the definitions (part of VEC-ACC-12). Of objects with markers none was seen, so there is none to delete.
+// deleteCustomObjects deletes the fixed objects, the objects with markers that were seen, or those and their definitions (VEC-ACC-12).
 func (f *Facade) deleteCustomObjects(_ context.Context, _ client, q *vectorpb.DeleteCustomObjectsRequest) (*vectorpb.DeleteCustomObjectsResponse, error) {
 	x := &f.world
 	x.mu.Lock()
@@ -255,8 +255,10 @@ func (f *Facade) deleteCustomObjects(_ context.Context, _ client, q *vectorpb.De
 		}
 		x.fixed = nil
 	case vectorpb.CustomObjectDeletionMode_DELETION_MASK_CUSTOM_MARKER_OBJECTS:
+		f.looks.forget()
 	case vectorpb.CustomObjectDeletionMode_DELETION_MASK_ARCHETYPES:
 		clear(x.kinds)
+		f.looks.forget()
 	default:
 		return nil, errInvalid("mode: %d, want 1, 2 or 3", int32(q.Mode))
 	}

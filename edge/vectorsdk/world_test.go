@@ -134,7 +134,7 @@ func TestCliffOnMap(t *testing.T) {
 	})
 }
 
-func cube(kind vectorpb.CustomType, marker vectorpb.CustomObjectMarker) *vectorpb.DefineCustomObjectRequest {
+func ofCube(kind vectorpb.CustomType, marker vectorpb.CustomObjectMarker) *vectorpb.DefineCustomObjectRequest {
 	return &vectorpb.DefineCustomObjectRequest{CustomType: kind, CustomObjectDefinition: &vectorpb.DefineCustomObjectRequest_CustomCube{
 		CustomCube: &vectorpb.CustomCubeDefinition{Marker: marker, SizeMm: 44, MarkerWidthMm: 40, MarkerHeightMm: 40}}}
 }
@@ -164,9 +164,9 @@ func TestCustomObjects(t *testing.T) {
 		ok   bool
 		code codes.Code
 	}{
-		{cube(1, 1), true, codes.OK}, {cube(2, 1), false, codes.OK}, {cube(1, 2), true, codes.OK}, {cube(2, 1), true, codes.OK}, {ofBox(3, box), true, codes.OK},
-		{ofBox(4, twice), false, codes.OK}, {cube(4, 7), false, codes.OK}, {wall(20, 120), true, codes.OK}, {wall(20, 0), false, codes.InvalidArgument},
-		{cube(0, 3), false, codes.InvalidArgument}, {cube(21, 3), false, codes.InvalidArgument}, {cube(5, 0), false, codes.InvalidArgument}, {cube(5, 17), false, codes.InvalidArgument},
+		{ofCube(1, 1), true, codes.OK}, {ofCube(2, 1), false, codes.OK}, {ofCube(1, 2), true, codes.OK}, {ofCube(2, 1), true, codes.OK}, {ofBox(3, box), true, codes.OK},
+		{ofBox(4, twice), false, codes.OK}, {ofCube(4, 7), false, codes.OK}, {wall(20, 120), true, codes.OK}, {wall(20, 0), false, codes.InvalidArgument},
+		{ofCube(0, 3), false, codes.InvalidArgument}, {ofCube(21, 3), false, codes.InvalidArgument}, {ofCube(5, 0), false, codes.InvalidArgument}, {ofCube(5, 17), false, codes.InvalidArgument},
 		{&vectorpb.DefineCustomObjectRequest{CustomType: 5}, false, codes.InvalidArgument},
 	} {
 		if ok, code := define(tc.q); ok != tc.ok || code != tc.code {
@@ -176,7 +176,7 @@ func TestCustomObjects(t *testing.T) {
 	if _, err := c.DeleteCustomObjects(as(t, "all"), &vectorpb.DeleteCustomObjectsRequest{Mode: 3}); err != nil {
 		t.Fatal(err)
 	}
-	if ok, code := define(cube(9, 7)); !ok || code != codes.OK {
+	if ok, code := define(ofCube(9, 7)); !ok || code != codes.OK {
 		t.Errorf("after all definitions were deleted: %v, %v", ok, code)
 	}
 	good := func() *vectorpb.CreateFixedCustomObjectRequest {
@@ -269,7 +269,7 @@ func FuzzObjects(f *testing.F) {
 				t.Errorf("%v is not on the map: %d", q, got)
 			}
 		}
-		ok, err := define(cube(vectorpb.CustomType(kind), vectorpb.CustomObjectMarker(marker)))
+		ok, err := define(ofCube(vectorpb.CustomType(kind), vectorpb.CustomObjectMarker(marker)))
 		if want := kind >= 1 && kind <= 20 && marker >= 1 && marker <= 16; ok != want || (err == nil) != want {
 			t.Errorf("type %d with marker %d: %v, %v", kind, marker, ok, err)
 		}

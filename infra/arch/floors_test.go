@@ -27,10 +27,10 @@ var floors = map[string][][]string{
 		{"app"},
 	},
 	"edge": {
-		{"faultcode", "startup", "pawn", "face", "body/monoclock", "body/rawfd", "body/scanbuf"},
+		{"faultcode", "startup", "pawn", "face", "marker", "body/monoclock", "body/rawfd", "body/scanbuf"},
 		{"env", "body/port", "sim/plane", "sim/uart"},
 		{"robot", "body"}, // of the folder body the interface alone: motion, sense and rt speak its words
-		{"power", "mic", "sight", "sim/camera"},
+		{"power", "mic", "sight", "sim/camera", "cube"},
 		{"motion", "sense"},
 		{"rt", "core"},
 		{"control", "corelink", "anim"},

@@ -25,6 +25,7 @@ import (
 	"kennel/edge/body/vector/imu"
 	"kennel/edge/body/vector/vectorsim"
 	"kennel/edge/corelink"
+	"kennel/edge/cube/cubesim"
 	"kennel/edge/gateway"
 	"kennel/edge/sim/plane"
 	"kennel/edge/sim/uart"
@@ -38,6 +39,7 @@ import (
 
 // sdkRobot is a simulated Vector with robotd and a gateway that speaks the original's interface.
 type sdkRobot struct {
+	board  *vectorsim.Board
 	in     inWorld
 	addr   string
 	conf   *tls.Config
@@ -74,6 +76,12 @@ func (r *sdkRobot) undisturbed(t *testing.T, do func() string) {
 
 func newSDKRobot(t *testing.T) *sdkRobot {
 	t.Helper()
+	return newSDKRobotIn(t, &plane.Map{Walls: []plane.Wall{{From: plane.Vec{0.9, -3}, To: plane.Vec{0.9, 3}}}, Charger: &plane.Charger{At: plane.Pose{-1, 0, 0}}})
+}
+
+// newSDKRobotIn is newSDKRobot in a world.
+func newSDKRobotIn(t *testing.T, world *plane.Map) *sdkRobot {
+	t.Helper()
 	root := t.TempDir()
 	dir, err := os.OpenRoot(root)
 	if err != nil {
@@ -85,8 +93,7 @@ func newSDKRobot(t *testing.T) *sdkRobot {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)
-	b := vectorsim.New(vectorsim.Config{Volts: 3.9, World: &plane.Map{Walls: []plane.Wall{{From: plane.Vec{0.9, -3}, To: plane.Vec{0.9, 3}}},
-		Charger: &plane.Charger{At: plane.Pose{-1, 0, 0}}}})
+	b := vectorsim.New(vectorsim.Config{Volts: 3.9, World: world})
 	plate, err := gatewaycert.Open(gatewaycert.Config{Root: dir, Species: thing.Vector, Now: time.Now, Log: log})
 	if err != nil {
 		t.Fatal(err)
@@ -104,11 +111,11 @@ func newSDKRobot(t *testing.T) *sdkRobot {
 	if err != nil {
 		t.Fatal(err)
 	}
-	facade := vectorsdk.New(vectorsdk.Config{Gateway: g, Root: dir, Log: log, OS: "2.1.0.7", Build: "test", Documents: documents.Reach(), Features: gates.List,
+	facade := vectorsdk.New(vectorsdk.Config{Gateway: g, Root: dir, Log: log, CubeScan: 100 * time.Millisecond, OS: "2.1.0.7", Build: "test", Documents: documents.Reach(), Features: gates.List,
 		Updates: release.New(release.Config{Running: "2.1.0.7", Log: log})})
 	g.Offer(facade.Part())
 	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 5)
+	ended := make(chan error, 6)
 	sensors := filepath.Join(root, imu.DefaultDevice)
 	if err := os.MkdirAll(filepath.Dir(sensors), 0o755); err != nil {
 		t.Fatal(err)
@@ -118,18 +125,19 @@ func newSDKRobot(t *testing.T) *sdkRobot {
 	}()
 	go func() { ended <- b.RunOn(ctx, line) }()
 	go func() { ended <- vectorsim.NewEye(b).Serve(ctx, dir) }()
+	go func() { ended <- cubesim.Serve(ctx, dir, b.Cubes()) }()
 	go func() { ended <- Run(ctx, log, configOf(root, "vector", filepath.Join(root, "body"))) }()
 	go func() { ended <- runner.Run(ctx, log, runner.Config{}, g.Part().Services...) }()
 	t.Cleanup(func() {
 		cancel()
-		if err := errors.Join(<-ended, <-ended, <-ended, <-ended, <-ended, line.Close()); err != nil && !errors.Is(err, context.Canceled) {
+		if err := errors.Join(<-ended, <-ended, <-ended, <-ended, <-ended, <-ended, line.Close()); err != nil && !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
 	})
 	testwait.Until(t, 4*patience, "the gateway", testwait.Holds(func() bool { return g.Addr() != "" }))
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(plate.PEM())
-	return &sdkRobot{b.InWorld, g.Addr(), &tls.Config{RootCAs: pool, ServerName: plate.Name()}, g.Events, root, facade}
+	return &sdkRobot{b, b.InWorld, g.Addr(), &tls.Config{RootCAs: pool, ServerName: plate.Name()}, g.Events, root, facade}
 }
 
 // sdkProgram is a program for the original robot.

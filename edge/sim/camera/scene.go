@@ -3,6 +3,7 @@ package camera
 import (
 	"math"
 
+	"kennel/edge/marker"
 	"kennel/edge/sim/plane"
 )
 
@@ -205,7 +206,7 @@ func still(m *plane.Map, width float64) (all []face) {
 		at := func(x, y float64) plane.Vec { return c.At.At(plane.Vec{x, y}) }
 		dark := look{albedo: 0.12}
 		all = append(all,
-			upright(at(0, s.Half), at(0, -s.Half), 0, s.Back, look{kind: marked, albedo: 0.12, marker: markerOf("charger")}),
+			upright(at(0, s.Half), at(0, -s.Half), 0, s.Back, look{kind: marked, albedo: 0.12, marker: marker.Named(marker.Charger)}),
 			upright(at(0, -s.Half), at(s.Rail, -s.Half), 0, s.RailHeight, dark),
 			upright(at(0, s.Half), at(s.Rail, s.Half), 0, s.RailHeight, dark),
 			lid(2e-4, []plane.Vec{at(0, -s.Half), at(s.Rail, -s.Half), at(s.Rail, s.Half), at(0, s.Half)}, look{albedo: 0.2}))

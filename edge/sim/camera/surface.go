@@ -3,10 +3,13 @@ package camera
 import (
 	"hash/fnv"
 	"math"
-	"strconv"
 
+	"kennel/edge/marker"
 	"kennel/edge/sim/plane"
 )
+
+// MarkerShare is a marker's edge, as a share of the shorter edge of the side that it is on; own default.
+const MarkerShare = 0.86
 
 // kind says how a surface is drawn.
 type kind uint8
@@ -26,7 +29,7 @@ type look struct {
 	shade      float32 // of the light, what it gets: by where it faces
 	wide, high float64 // m
 	seed       uint32
-	marker     *marker
+	marker     *marker.Marker
 	tint       tint
 }
 
@@ -52,14 +55,13 @@ const (
 	grain       = 0.004
 	panel       = 0.25
 	joint       = 0.003 // between tiles and panels
-	markerShare = 0.86  // of the shorter edge of a side
 	personWidth = 0.30  // of the height
 )
 
 // lookOf returns the surface of a thing: white with its marker, or in a colour that its name decides.
 func lookOf(o *plane.Object) look {
 	if o.Marker != "" {
-		return look{kind: marked, albedo: 0.8, marker: markerOf(o.Marker)}
+		return look{kind: marked, albedo: 0.8, marker: marker.Named(o.Marker)}
 	}
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(o.Name)) // it never fails
@@ -111,7 +113,7 @@ func (l *look) at(a, b, far float64) (float32, tint) {
 		}
 		return light * texture(a, b, panel, far, l.seed), white
 	case marked:
-		return light * l.marker.at(a, b, l.wide, l.high), white
+		return light * brightness(l.marker, a, b, l.wide, l.high), white
 	case person:
 		return l.body(a, b, light)
 	}
@@ -155,79 +157,12 @@ func (l *look) body(a, b float64, light float32) (float32, tint) {
 	return 0.35 * light, haze
 }
 
-// marker is a thick black square line with symbols in it. The symbols are own drawings: the source shows none of the originals.
-type marker [markerCells][markerCells]bool
-
-const markerCells = 48
-
-// Shares of a marker's edge.
-const (
-	outline = 0.12 // how thick the square line is
-	symbol  = 0.10 // the radius of a symbol
-	ring    = 0.20 // how far symbols are from the middle
-)
-
-// at returns how bright a place on a side is, which has the marker in its middle.
-func (m *marker) at(a, b, wide, high float64) float32 {
-	edge := markerShare * min(wide, high)
+// brightness returns how bright a place on a side is, which has the marker in its middle.
+func brightness(m *marker.Marker, a, b, wide, high float64) float32 {
+	edge := MarkerShare * min(wide, high)
 	x, y := (a-wide/2)/edge+0.5, (b-high/2)/edge+0.5
-	if x < 0 || x >= 1 || y < 0 || y >= 1 || !m[int(y*markerCells)][int(x*markerCells)] {
+	if x < 0 || x >= 1 || y < 0 || y >= 1 || !m[int(y*marker.Cells)][int(x*marker.Cells)] {
 		return 1
 	}
 	return 0.06
-}
-
-// drawn are the markers by their names.
-var drawn = func() map[string]*marker {
-	all := map[string]*marker{}
-	for _, name := range plane.Markers {
-		all[name] = draw(name)
-	}
-	return all
-}()
-
-func markerOf(name string) *marker { return drawn[name] }
-
-func draw(name string) *marker {
-	var m marker
-	for j := range m {
-		for i := range m[j] {
-			x, y := (float64(i)+0.5)/markerCells-0.5, (float64(j)+0.5)/markerCells-0.5
-			m[j][i] = max(math.Abs(x), math.Abs(y)) > 0.5-outline || inSymbol(name, x, y)
-		}
-	}
-	return &m
-}
-
-// inSymbol reports whether a place is in a symbol of a marker; x and y are shares of its edge from the middle.
-func inSymbol(name string, x, y float64) bool {
-	switch name {
-	case "cube": // a cross, of which one arm is short: it shows which way is up
-		return math.Abs(x) < 0.07 && y > -0.25 && y < 0.12 || math.Abs(y) < 0.07 && math.Abs(x) < 0.25
-	case "charger": // an arrow up
-		return math.Abs(x) < 0.06 && y > -0.25 && y < 0.05 || y >= 0.05 && y < 0.25-math.Abs(x)
-	}
-	last := len(name) - 1
-	n, _ := strconv.Atoi(name[last:]) // the names are plane.Markers
-	for k := range n {
-		sin, cos := math.Sincos(2*math.Pi*float64(k)/float64(n) + math.Pi/2)
-		dx, dy := math.Abs(x-ring*cos), y-ring*sin
-		if within(name[:last], dx, dy) {
-			return true
-		}
-	}
-	return false
-}
-
-// within reports whether a place is in a symbol, dx beside and dy above its middle.
-func within(shape string, dx, dy float64) bool {
-	switch shape {
-	case "diamonds":
-		return dx+math.Abs(dy) < symbol
-	case "hexagons":
-		return dx < symbol*0.87 && math.Abs(dy) < symbol-dx*0.58
-	case "triangles":
-		return dy > -symbol/2 && dx*1.73 < symbol-dy
-	}
-	return dx*dx+dy*dy < symbol*symbol
 }

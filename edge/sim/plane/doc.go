@@ -6,6 +6,7 @@
 //	world.go  the robot on its treads: walls, pushing, cliffs; what its sensors see
 //	hand.go   what a person does to it: picked up, put down, tipped over; how it falls
 //	inertia.go what it feels: acceleration and turning in the axes of its body
+//	block.go  cubes: what a hand does to them, and what they feel of it
 //
 // SI units; X forward, Y left, Z up, angles counter-clockwise; pitch nose down and roll left side up are positive. Geometry and limits of
 // a robot come from its body's simulator; numbers of the charger are own defaults, the source gives none. Products are rounded before they

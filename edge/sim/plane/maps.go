@@ -10,6 +10,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"kennel/edge/marker"
 )
 
 // Vec is a point or a direction in the plane, in metres.
@@ -113,18 +115,6 @@ func numbers(b []byte, to []float64, want string) error {
 	copy(to, got)
 	return nil
 }
-
-// Markers are the names of the markers that a side can have: the symbols of custom objects, two to five of a kind, and those of the cube and the
-// charger.
-var Markers = func() []string {
-	all := []string{"cube", "charger"}
-	for _, shape := range []string{"circles", "diamonds", "hexagons", "triangles"} {
-		for n := 2; n <= 5; n++ {
-			all = append(all, fmt.Sprint(shape, n))
-		}
-	}
-	return all
-}()
 
 // Limits of what Parse takes.
 const (
@@ -239,7 +229,7 @@ func (m *Map) Validate() error {
 		default:
 			c.must(false, "%s.shape is %.40q, want box or disc", at, o.Shape)
 		}
-		c.must(o.Marker == "" || slices.Contains(Markers, o.Marker), "%s.marker is %.40q, want one of %s", at, o.Marker, strings.Join(Markers, ", "))
+		c.must(o.Marker == "" || slices.Contains(marker.Names, o.Marker), "%s.marker is %.40q, want one of %s", at, o.Marker, strings.Join(marker.Names, ", "))
 	}
 	if m.Charger != nil {
 		c.pose("charger.at", m.Charger.At)

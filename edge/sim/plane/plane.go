@@ -75,6 +75,8 @@ type World struct {
 	next    []Pose // where they would be
 	outline []shape
 	gone    []bool
+	blocks  []block
+	dice    *rand.Rand // of the cubes
 
 	feel feel
 	hand hand
@@ -119,7 +121,7 @@ func New(m *Map, r Robot, seed uint64) (*World, error) {
 	w := &World{
 		m: *m, robot: r, rng: rand.New(rand.NewPCG(seed, 0x776f726c64)), pose: m.Start, posture: OnTreads,
 		objects: make([]Pose, len(m.Objects)), next: make([]Pose, len(m.Objects)),
-		outline: make([]shape, len(m.Objects)), gone: make([]bool, len(m.Objects)),
+		outline: make([]shape, len(m.Objects)), gone: make([]bool, len(m.Objects)), blocks: blocksOf(m), dice: blockNoise(seed),
 	}
 	for _, x := range m.Walls {
 		w.fixed = append(w.fixed, line(x.From, x.To, 0, x.Tall()))
@@ -309,6 +311,7 @@ func (w *World) Step(dt time.Duration, left, right float64) (l, r float64) {
 	}
 	w.carry(s)
 	w.sense(s, before)
+	w.feelBlocks(s)
 	return l, r
 }
 

@@ -8,7 +8,7 @@ import (
 	"kennel/infra/api/poke"
 )
 
-// Verbs are what Poke does. A simulator adds what the body itself feels.
+// Verbs are what Poke does to any robot, beside poke.Cube. A simulator adds what the body itself feels.
 var Verbs = []string{poke.Lift, poke.Put, poke.Push, poke.Turn, poke.Spin, poke.Shake}
 
 // sides are the postures of the sides that a robot is laid on.
@@ -44,6 +44,8 @@ func (w *World) Poke(p poke.Poke) error {
 		}
 		w.hand.shaking = p.Args[poke.For]
 		return nil
+	case poke.Cube:
+		return w.pokeCube(p)
 	}
 	return p.Refused()
 }

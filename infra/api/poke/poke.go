@@ -33,6 +33,19 @@ const (
 
 	Insert = "insert"
 	Eject  = "eject"
+
+	Cube = "cube"
+)
+
+// The sides of Cube, which does something to the robot's cube.
+const (
+	Tap    = "tap"
+	Roll   = "roll"   // onto its next side
+	Take   = "take"   // off the floor
+	Place  = "place"  // where it was
+	Rattle = "rattle" // shakes it
+	Off    = "off"    // takes its cell out
+	On     = "on"
 )
 
 // The places that Pat touches.
@@ -127,6 +140,8 @@ var verbs = []verb{
 	{name: Tools, does: "puts it into the mode for tools, with its buttons", done: "put into a mode for tools"},
 	{name: Insert, does: "puts the card into its slot", done: "given a card"},
 	{name: Eject, does: "takes the card out of its slot", done: "relieved of a card"},
+	{name: Cube, does: "taps its cube, rolls it over, takes it away, places it again, shakes it, or takes its cell out and in", done: "given a cube",
+		sides: []string{Tap, Roll, Take, Place, Rattle, Off, On}},
 	{name: Play, does: "plays a WAV file to its microphones", done: "spoken to", file: true, args: []arg{{From, -2 * math.Pi, 2 * math.Pi, 0}}},
 }
 

@@ -20,7 +20,7 @@ func TestParse(t *testing.T) {
 		{"a side", `{"verb":"turn","side":"back"}`, "turn back", ""},
 		{"volts", `{"verb":"drain","args":{"volts":10.5}}`, "drain -volts 10.5", ""},
 		{"degrees", `{"verb":"spin","args":{"for":1}}`, "spin -angle 90 -for 1s", ""},
-		{"unknown verb", `{"verb":"kick"}`, "", "want one of touch, pat, press, lift, put, push, turn, spin, shake, hold, drain, dip, reset, tools, insert, eject, play"},
+		{"unknown verb", `{"verb":"kick"}`, "", "want one of touch, pat, press, lift, put, push, turn, spin, shake, hold, drain, dip, reset, tools, insert, eject, cube, play"},
 		{"no verb", `{}`, "", "want one of"},
 		{"unknown field", `{"verb":"put","hard":1}`, "", `poke: unknown field "hard"; want verb, side, file and args`},
 		{"unknown argument", `{"verb":"touch","args":{"height":1}}`, "", `touch takes no argument "height"`},

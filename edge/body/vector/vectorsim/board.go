@@ -12,6 +12,7 @@ import (
 	"kennel/edge/body/bodysim"
 	"kennel/edge/body/vector/spine"
 	"kennel/edge/body/vector/vectordriver"
+	"kennel/edge/cube/cubesim"
 )
 
 // ErrPowerCut: the board switched itself and the head off, or lost its power; the error says why.
@@ -82,6 +83,7 @@ type Board struct {
 	changed *sync.Cond // a period passed
 	cfg     Config
 	world   *world
+	cubes   []*cubesim.Cube
 	turned  time.Duration // when the newest turn of Run was due; 0: the board is stepped from outside
 	state   State
 	noise   Noise
@@ -109,6 +111,7 @@ func New(cfg Config) *Board {
 	}
 	cfg = cfg.withDefaults()
 	b := &Board{cfg: cfg, world: newWorld(cfg), noise: cfg.Noise, data: spine.BodyData{Layout: cfg.Layout}, head: spine.HeadData{Layout: cfg.Layout}}
+	b.cubes = b.world.cubes
 	b.flash.clear()
 	if cfg.Start != StartEmpty {
 		b.flash.load(Image(cfg.Version, imageLeast+filler, cfg.Seed))

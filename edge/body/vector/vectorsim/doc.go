@@ -6,6 +6,7 @@
 //	world.go   motors, battery, sensors; what a person does to them
 //	ground.go  the body in a world (package plane): where its treads take it, what it finds there
 //	imu.go     the chip of the inertial sensors in the head, which is on another wire
+//	cubes.go   the light cubes in its world, and the radio that hears them
 //	eye.go     the camera in the head, which draws the world while a program looks
 //	poke.go    what a person does to the body
 //	flash.go   the program memory and the boot-loader's rules: erase, write, validate by signature, start

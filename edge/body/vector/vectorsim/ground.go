@@ -33,7 +33,7 @@ func (w *world) enter(m *plane.Map) {
 	if err != nil {
 		panic(fmt.Errorf("vectorsim: %w", err))
 	}
-	w.ground = ground
+	w.ground, w.cubes = ground, cubesOf(ground, w.cfg.Seed)
 	w.prox = openRange
 	w.onCharger = false
 	w.setCharger(w.cfg.OnCharger)
@@ -50,6 +50,7 @@ func (w *world) roll(dt time.Duration) {
 		}
 		w.shift(i, turned)
 	}
+	w.feelCubes(dt)
 	w.feelCharger()
 }
 

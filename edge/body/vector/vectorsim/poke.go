@@ -24,6 +24,9 @@ func (b *Board) Verbs() []string {
 	if b.cfg.World != nil {
 		verbs = slices.Concat(verbs, plane.Verbs)
 	}
+	if len(b.cubes) > 0 {
+		verbs = append(verbs, poke.Cube)
+	}
 	return verbs
 }
 
@@ -38,6 +41,8 @@ func (b *Board) Poke(p poke.Poke) error {
 		b.world.fingers.button = p.Seconds()
 	case b.world.ground == nil:
 		return errors.New("vectorsim: the body has no world, want one to move it in")
+	case p.Verb == poke.Cube && len(b.cubes) > 0 && (p.Side == poke.On || p.Side == poke.Off):
+		b.cubes[0].Power(p.Side == poke.On)
 	default:
 		return b.world.ground.Poke(p)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"kennel/edge/body/vector/spine"
 	"kennel/edge/body/vector/vectordriver"
+	"kennel/edge/cube"
 	"kennel/edge/sim/plane"
 	"kennel/infra/api/poke"
 )
@@ -77,5 +78,29 @@ func TestPokeNowhere(t *testing.T) {
 	}
 	if err == nil || !strings.Contains(err.Error(), "has no world") {
 		t.Errorf("lifted nowhere: %v", err)
+	}
+}
+
+// TestPokeCube: a hand taps the cube of the body's world, and takes its cell out; a world without one has no such verb.
+func TestPokeCube(t *testing.T) {
+	table, err := plane.Builtin("table")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := New(Config{Seed: 1, World: table})
+	if !slices.Contains(b.Verbs(), poke.Cube) || len(b.Cubes()) != 1 || cube.CheckAddress(b.Cubes()[0].Address()) != nil {
+		t.Fatalf("verbs %q, cubes %v", b.Verbs(), b.Cubes())
+	}
+	if other := New(Config{Seed: 2, World: table}); other.Cubes()[0].Address() == b.Cubes()[0].Address() {
+		t.Error("the cubes of two robots have one factory id")
+	}
+	for _, side := range []string{poke.Tap, poke.Off, poke.On, poke.Take, poke.Place} {
+		if err := b.Poke(poke.Poke{Verb: poke.Cube, Side: side}); err != nil {
+			t.Errorf("%s: %v", side, err)
+		}
+	}
+	none := New(Config{Seed: 1, World: &plane.Map{}})
+	if slices.Contains(none.Verbs(), poke.Cube) || none.Poke(poke.Poke{Verb: poke.Cube, Side: poke.Off}) == nil {
+		t.Error("a world without a cube has one")
 	}
 }

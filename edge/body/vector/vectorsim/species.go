@@ -9,6 +9,7 @@ import (
 	"kennel/edge/body/bodysim"
 	"kennel/edge/body/vector/imu"
 	"kennel/edge/body/vector/vectordriver"
+	"kennel/edge/cube/cubesim"
 	"kennel/edge/sim/uart"
 	"kennel/infra/api/poke"
 	"kennel/infra/thing"
@@ -92,12 +93,15 @@ func (h head) Serve(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	seen := make(chan error, 1)
-	go func() {
-		defer cancel() // a head with one device alone is none
-		seen <- h.eye.Serve(ctx, h.at.Root)
-	}()
-	err := ServeIMU(ctx, h.at.Path(imu.DefaultDevice), h.imu)
-	cancel()
-	return errors.Join(err, <-seen)
+	served := make(chan error)
+	for _, serve := range []func() error{
+		func() error { return h.eye.Serve(ctx, h.at.Root) },
+		func() error { return cubesim.Serve(ctx, h.at.Root, h.cubes) },
+		func() error { return ServeIMU(ctx, h.at.Path(imu.DefaultDevice), h.imu) },
+	} {
+		go func() { served <- serve() }()
+	}
+	err := <-served
+	cancel() // a head without one of its devices is none
+	return errors.Join(err, <-served, <-served)
 }

@@ -8,6 +8,7 @@ import (
 	"kennel/edge/body/bodysim"
 	"kennel/edge/body/vector/spine"
 	"kennel/edge/body/vector/vectordriver"
+	"kennel/edge/cube/cubesim"
 	"kennel/edge/sim/plane"
 )
 
@@ -53,9 +54,10 @@ type world struct {
 	soundOnce   bool
 	heard       bodysim.Heard
 
-	ground    *plane.World  // nil: a body that is nowhere
-	flat      plane.Inertia // what that feels
-	flatSpeed float64       // m/s ahead
+	ground    *plane.World    // nil: a body that is nowhere
+	cubes     []*cubesim.Cube // in the order of the ground
+	flat      plane.Inertia   // what that feels
+	flatSpeed float64         // m/s ahead
 }
 
 func newWorld(cfg Config) *world {
@@ -117,6 +119,7 @@ func (w *world) rest() {
 	}
 	if w.ground != nil {
 		w.ground.Step(dt, 0, 0)
+		w.feelCubes(dt)
 		w.feelCharger()
 	} else {
 		w.feelFlat(dt)

@@ -1,0 +1,231 @@
+package vectorsdk
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"kennel/edge/core"
+	"kennel/edge/robot"
+	"kennel/edge/vectorsdk/navmap"
+	"kennel/infra/api/vectorpb"
+	"kennel/infra/backoff"
+)
+
+// Ways to a cube, in m and rad between the middles of robot and cube; own defaults.
+const (
+	preDock      = 0.15  // where it looks again
+	nearby       = 0.22  // from here it goes straight on
+	docked       = 0.068 // its front touches the cube
+	fingerAhead  = 0.01  // of the lift before the front
+	nearlyAside  = 0.025 // that it may be beside the middle of a face where it looks again
+	squareAside  = 0.003 // and before it drives straight on
+	lastStraight = 0.03
+	dockSpeed    = 0.05
+	dockTries    = 4
+	seenWithin   = 2 * time.Second // that a picture from where it rests may take
+	dockHead     = 0.0
+	mostApproach = 3.0 // m that a cube may be away
+)
+
+// approach is how a robot goes to a cube.
+type approach struct {
+	distance       float64 // at the end
+	square         bool    // straight before a face
+	angle          float64 // around the cube from where the robot is, if turned
+	turned         bool
+	speed, turning float64
+	lastSpeed      float64
+}
+
+// profile takes the speeds of a request (part of VEC-OBJ-01).
+func (a approach) profile(m *vectorpb.PathMotionProfile) approach {
+	a.speed, a.turning, a.lastSpeed = legSpeed, legTurn, dockSpeed
+	if m.GetIsCustom() {
+		a.speed, a.turning = math.Abs(float64(m.SpeedMmps))*mm, math.Abs(float64(m.PointTurnSpeedRadPerSec))
+		a.lastSpeed = math.Abs(float64(m.DockSpeedMmps)) * mm
+	}
+	return a
+}
+
+// goToObject drives towards a cube until their origins are so far apart (part of VEC-OBJ-03). BAD_OBJECT: the robot did not see such a cube since it was lifted; custom objects
+// are not supported. VISUAL_OBSERVATION_FAILED: it is not where it was seen.
+func (f *Facade) goToObject(ctx context.Context, c client, q *vectorpb.GoToObjectRequest) (*vectorpb.GoToObjectResponse, error) {
+	a := approach{distance: float64(q.DistanceFromObjectOriginMm) * mm, square: q.UsePreDockPose}.profile(q.MotionProf)
+	r, err := f.toObject(ctx, c, plan{call: "GoToObject", tag: q.IdTag, retries: q.NumRetries}, q.ObjectId, a)
+	return &vectorpb.GoToObjectResponse{Status: heard(), Result: r}, err
+}
+
+// dockWithCube drives until the robot is straight before a face of the cube and touches it, or is as far from it as the request says (part of VEC-CUB-05, part of VEC-CCU-09). The angle of
+// approach goes around the cube from where the robot is; the face next to it is taken.
+func (f *Facade) dockWithCube(ctx context.Context, c client, q *vectorpb.DockWithCubeRequest) (*vectorpb.DockWithCubeResponse, error) {
+	a := approach{distance: docked, square: true, angle: float64(q.ApproachAngleRad), turned: q.UseApproachAngle}.profile(q.MotionProf)
+	switch d := float64(q.DistanceFromMarkerMm) * mm; {
+	case d > 0:
+		a.distance = d
+	case q.AlignmentType == vectorpb.AlignmentType_ALIGNMENT_TYPE_LIFT_FINGER:
+		a.distance += fingerAhead
+	}
+	r, err := f.toObject(ctx, c, plan{call: "DockWithCube", tag: q.IdTag, retries: q.NumRetries}, q.ObjectId, a)
+	return &vectorpb.DockWithCubeResponse{Status: heard(), Result: r}, err
+}
+
+// toObject does an action that ends at a cube.
+func (f *Facade) toObject(ctx context.Context, c client, p plan, id int32, a approach) (*vectorpb.ActionResult, error) {
+	p.part, p.track, p.unless = "wheels", wheels, f.notOnCharger
+	return f.actBy(ctx, c, p, func(ctx context.Context, j *job) (vectorpb.ActionResult_ActionResultCode, error) {
+		f.looks.want(1)
+		defer f.looks.want(-1)
+		if err := j.nod(ctx, dockHead); err != nil {
+			return 0, err
+		}
+		for {
+			code, err := j.approach(ctx, id, a)
+			if err != nil || j.tries <= 0 || code != vectorpb.ActionResult_VISUAL_OBSERVATION_FAILED {
+				return code, err
+			}
+			j.tries--
+		}
+	})
+}
+
+// nod turns the head, unless something else moves it.
+func (j *job) nod(ctx context.Context, angle float64) error {
+	t := j.t.h.tracks[head]
+	if t == nil {
+		return nil
+	}
+	up := &job{f: j.f, t: t, a: &action{tag: behaviorTag}}
+	defer t.finish(up.a)
+	_, err := up.do(ctx, func(float64) core.Order { return withSpeed(core.Set("headPitch", -angle), lookAroundSpeed) })
+	return err
+}
+
+// seenNow returns where an object is in a picture that was taken after the call, as soon as there is one.
+func (f *Facade) seenNow(ctx context.Context, id int32) (object, bool, error) {
+	since, deadline := f.looks.count(), time.Now().Add(seenWithin)
+	for {
+		if o, ok := f.looks.find(id); ok && o.picture > since+1 { // the one after the call may have been under way
+			return o, true, nil
+		}
+		if time.Now().After(deadline) {
+			return object{}, false, nil
+		}
+		if err := backoff.Sleep(ctx, retryAfter/2); err != nil {
+			return object{}, false, err
+		}
+	}
+}
+
+// approach goes to a cube: around what the map holds to a place before it, where it looks again, and straight on from there.
+func (j *job) approach(ctx context.Context, id int32, a approach) (vectorpb.ActionResult_ActionResultCode, error) {
+	f := j.f
+	if id < 0 { // the selected object: there is but one cube
+		id = f.cubeID()
+	}
+	o, ok := f.looks.find(id)
+	if !ok {
+		var err error
+		if o, ok, err = f.seenNow(ctx, id); err != nil {
+			return 0, err
+		}
+	}
+	if !ok || o.kind != vectorpb.ObjectType_BLOCK_LIGHTCUBE1 {
+		return vectorpb.ActionResult_BAD_OBJECT, nil
+	}
+	way := math.NaN() // from the cube to the robot
+	for try := 0; ; try++ {
+		at, err := f.restingPose(ctx)
+		if err != nil {
+			return 0, err
+		}
+		dx, dy := at.X-o.x, at.Y-o.y
+		far := math.Hypot(dx, dy)
+		if far > mostApproach {
+			return vectorpb.ActionResult_BAD_OBJECT, nil
+		}
+		if math.IsNaN(way) {
+			way = math.Atan2(dy, dx)
+			if a.turned {
+				way += a.angle
+			}
+		}
+		if a.square { // of the nearest face
+			way = o.yaw + math.Round(robot.WrapPi(way-o.yaw)/(math.Pi/2))*math.Pi/2
+		} else if !a.turned {
+			way = math.Atan2(dy, dx)
+		}
+		sin, cos := math.Sincos(way)
+		aside, ahead := dy*cos-dx*sin, dx*cos+dy*sin
+		straight := ahead > 0 && far < nearby && (!a.square || math.Abs(aside) <= nearlyAside && ahead > a.distance+lastStraight)
+		if !straight && try < dockTries {
+			before := navmap.Point{X: o.x + max(a.distance, preDock)*cos, Y: o.y + max(a.distance, preDock)*sin}
+			code, err := j.goTo(ctx, before, robot.WrapPi(way+math.Pi), a.speed, a.turning)
+			if err != nil || code != vectorpb.ActionResult_ACTION_RESULT_SUCCESS {
+				return code, err
+			}
+			if o, ok, err = f.seenNow(ctx, id); err != nil {
+				return 0, err
+			} else if !ok {
+				return vectorpb.ActionResult_VISUAL_OBSERVATION_FAILED, nil
+			}
+			continue
+		}
+		if !straight {
+			return vectorpb.ActionResult_DID_NOT_REACH_PREACTION_POSE, nil
+		}
+		if a.square {
+			return j.squarely(ctx, &o, way, a)
+		}
+		return j.straightTo(ctx, &o, a)
+	}
+}
+
+// squarely drives to the line straight before a face of a cube, close to where it ends, turns to the cube there and drives the rest.
+func (j *job) squarely(ctx context.Context, o *object, way float64, a approach) (vectorpb.ActionResult_ActionResultCode, error) {
+	at, err := j.f.restingPose(ctx)
+	if err != nil {
+		return 0, err
+	}
+	sin, cos := math.Sincos(way)
+	if aside := (at.Y-o.y)*cos - (at.X-o.x)*sin; math.Abs(aside) > squareAside {
+		last := a.distance + lastStraight
+		dx, dy := o.x+last*cos-at.X, o.y+last*sin-at.Y
+		if code, err := j.turnTo(ctx, math.Atan2(dy, dx), a.turning); err != nil || code != vectorpb.ActionResult_ACTION_RESULT_SUCCESS {
+			return code, err
+		}
+		leg := math.Hypot(dx, dy)
+		if code, err := j.do(ctx, func(moved float64) core.Order { return withSpeed(core.Go(leg-moved), a.lastSpeed) }); err != nil || code != vectorpb.ActionResult_ACTION_RESULT_SUCCESS {
+			return code, err
+		}
+	}
+	if code, err := j.turnTo(ctx, robot.WrapPi(way+math.Pi), a.turning); err != nil || code != vectorpb.ActionResult_ACTION_RESULT_SUCCESS {
+		return code, err
+	}
+	return j.last(ctx, o, a)
+}
+
+// last drives ahead until the origins are as far apart as they should be.
+func (j *job) last(ctx context.Context, o *object, a approach) (vectorpb.ActionResult_ActionResultCode, error) {
+	at, err := j.f.restingPose(ctx)
+	if err != nil {
+		return 0, err
+	}
+	leg := math.Hypot(o.x-at.X, o.y-at.Y) - a.distance
+	if math.Abs(leg) < reached/4 {
+		return vectorpb.ActionResult_ACTION_RESULT_SUCCESS, nil
+	}
+	return j.do(ctx, func(moved float64) core.Order { return withSpeed(core.Go(leg-moved), a.lastSpeed) })
+}
+
+// straightTo turns to a cube and drives until it is near enough.
+func (j *job) straightTo(ctx context.Context, o *object, a approach) (vectorpb.ActionResult_ActionResultCode, error) {
+	at, err := j.f.restingPose(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if code, err := j.turnTo(ctx, math.Atan2(o.y-at.Y, o.x-at.X), a.turning); err != nil || code != vectorpb.ActionResult_ACTION_RESULT_SUCCESS {
+		return code, err
+	}
+	return j.last(ctx, o, a)
+}
