@@ -69,7 +69,6 @@ type handButton struct {
 var handButtons = []handButton{
 	{"Touch", poke.Touch}, {"Lift", poke.Lift}, {"Put down", poke.Put}, {"Push", poke.Push}, {"Press button", poke.Press},
 	{"Turn on its back", poke.Turn + " " + poke.Back},
-	{"Tap cube", poke.Cube + " " + poke.Tap}, {"Roll cube over", poke.Cube + " " + poke.Roll},
 	{"Hold wheels", poke.Hold}, {"Drain battery", poke.Drain}, {"Brown out", poke.Dip}, {"Reset", poke.Reset}, {"System mode", poke.Tools},
 }
 
