@@ -185,7 +185,7 @@ func TestSpoken(t *testing.T) {
 	}
 }
 
-// grammarAlone is what was understood of each kind, in all voices and noises together, before the recogniser had a language model: nothing of it may be lost.
+// grammarAlone counts what was understood of each kind, in all voices and noises together, before the recogniser had a language model: nothing of it may be lost.
 var grammarAlone = map[string]tally{
 	"phrases": {957, 368, 19}, "phrases with slots": {476, 153, 22}, "other sentences": {669, 0, 3}, "sentences close to a phrase": {641, 0, 31},
 }
