@@ -110,13 +110,47 @@ func keep(dir string) error {
 	return k.Run(ctx)
 }
 
-// moments are those at which the process is killed: before a request took effect, after that without an answer, and with the answer just sent.
+// moments are those at which the process is killed: before a request took effect, after that without an answer, with the answer just sent, and as soon as
+// something changed on disk after it.
 const (
 	before = iota
 	unanswered
 	answeredNow
+	writing
 	moments
 )
+
+// sizes returns the files of a folder with their sizes.
+func sizes(dir string) map[string]int64 {
+	out := map[string]int64{}
+	entries, _ := os.ReadDir(dir) // there is none before the first motion
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil { // it may be renamed just now
+			out[e.Name()] = info.Size()
+		}
+	}
+	return out
+}
+
+// change waits until the files of a folder are others than before, or the process makes its next request. It returns a channel that is closed when that request,
+// or the end of the process, was read.
+func change(dir string, was map[string]int64, requests *bufio.Scanner) <-chan struct{} {
+	next := make(chan struct{})
+	go func() { defer close(next); requests.Scan() }()
+	for {
+		select {
+		case <-next:
+			return next
+		default:
+		}
+		if !maps.Equal(sizes(dir), was) {
+			return next
+		}
+	}
+}
+
+// closed is a channel on which nothing is awaited.
+var closed = func() <-chan struct{} { c := make(chan struct{}); close(c); return c }()
 
 // lifetime runs the process until its request number kill, at a moment of which it dies by SIGKILL, or until the cloud has all verdicts. It reports whether it was
 // killed.
@@ -129,7 +163,7 @@ func lifetime(t *testing.T, c *cloud, dir string, kill, moment int, want int) (k
 	if err := errors.Join(err1, err2, cmd.Start()); err != nil {
 		t.Fatal(err)
 	}
-	requests := bufio.NewScanner(out)
+	requests, next := bufio.NewScanner(out), closed
 	requests.Buffer(nil, 4*motionwire.MaxFile)
 	for n := 0; len(c.verdicts) < want && requests.Scan(); n++ {
 		var a asked
@@ -153,15 +187,21 @@ func lifetime(t *testing.T, c *cloud, dir string, kill, moment int, want int) (k
 		if err != nil {
 			t.Fatal(err)
 		}
+		own := filepath.Join(dir, mindlink.MotionsDir)
+		was := sizes(own)
 		if _, err := in.Write(append(line, '\n')); err != nil {
 			t.Fatal(err)
 		}
 		if killed = n == kill; killed {
+			if moment == writing && len(c.verdicts) < want { // after the last one nothing more comes
+				next = change(own, was, requests)
+			}
 			break
 		}
 	}
 	if killed {
 		_ = cmd.Process.Kill()
+		<-next
 	} else {
 		_ = in.Close()
 		_, _ = io.Copy(io.Discard, out) // it may begin one more request

@@ -148,7 +148,12 @@ function set(to) {
 
 // --- the list
 
-async function load() {
+let loading = Promise.resolve();
+
+// Loads the list, after every load that was begun before: an older answer must not come last.
+const load = () => loading = loading.catch(() => {}).then(reload);
+
+async function reload() {
   const r = await ask("/motions?full=true");
   body = r.body ?? null;
   motions = r.motions;
