@@ -281,8 +281,8 @@ func TestStoredSounds(t *testing.T) {
 	if _, err := d.Sound(d.ctx, mindlink.Sound{Name: "Kennel_Photo", Program: "a"}, nothing); errs.CodeOf(err) != "unable" {
 		t.Error(err)
 	}
-	if got := d.sets("robot.body.speaker.play"); !slices.Equal(got, []float64{50, 59, 60}) {
-		t.Errorf("played %v, want 50, 59 and 60", got)
+	if got := d.sets("robot.body.speaker.play"); !slices.Equal(got, []float64{200, 209, 210}) {
+		t.Errorf("played %v, want 200, 209 and 210", got)
 	}
 }
 

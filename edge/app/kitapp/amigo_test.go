@@ -323,7 +323,7 @@ func TestAmigoSounds(t *testing.T) {
 	}
 	var lines []soundLine
 	err := json.Unmarshal([]byte(ok("sounds", "list", image, "-o", "json")), &lines)
-	if err != nil || len(lines) != 12 || lines[10] != (soundLine{50, "a_very_long_bark", false, 0.05}) {
+	if err != nil || len(lines) != 24 || lines[10] != (soundLine{50, "a_very_long_bark", false, 0.05}) {
 		t.Errorf("%v %+v", err, lines)
 	}
 	if want, got := wav.Append(nil, ramp), must(os.ReadFile(back)); !bytes.Equal(got, want) {

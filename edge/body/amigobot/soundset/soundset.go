@@ -44,7 +44,8 @@ const (
 	MotorsOff
 	SystemMode
 
-	FirstUser = 50 // of the sounds that the owner chooses (AMIGO-SND-02)
+	FirstUser   = 50  // of the sounds that the owner chooses (AMIGO-SND-02)
+	FirstKennel = 200 // among them, where an owner's own seldom reach: of the sounds of Kennel's animations
 )
 
 // Sound is one sound, or a group if Name begins with ~; the zero value is none.
@@ -59,7 +60,7 @@ func (s Sound) Group() bool { return strings.HasPrefix(s.Name, "~") }
 // Set is all sounds by their number; 0 stays empty.
 type Set [1 + Count]Sound
 
-// Default returns the system's sounds as short rows of tones (AMIGO-SND-03), and from FirstUser on those that Kennel's animations play, which have the numbers of
+// Default returns the system's sounds as short rows of tones (AMIGO-SND-03), and from FirstKennel on those that Kennel's animations play, which have the numbers of
 // palette.Stored.
 func Default() *Set {
 	var s Set
@@ -70,8 +71,8 @@ func Default() *Set {
 		Reset: {"reset", []int{440, 660, 880}}, Connect: {"connect", []int{660, 880}}, Disconnect: {"disconnect", []int{880, 660}},
 		Stall: {"stall", []int{220}}, LowBattery: {"low battery", []int{440, 220, 440, 220}}, Version: {"AmigOS 1.3", []int{523, 659, 784}},
 		TestWarning: {"test warning", []int{880, 880, 880}}, MotorsOn: {"motors on", []int{660}}, MotorsOff: {"motors off", []int{330}},
-		SystemMode: {"system mode", []int{330, 440}},
-		FirstUser:  {"happy", []int{784, 988, 1175}}, {"sad", []int{440, 392, 330}}, {"angry", []int{220, 208, 220, 208}}, {"surprised", []int{523, 1047}},
+		SystemMode:  {"system mode", []int{330, 440}},
+		FirstKennel: {"happy", []int{784, 988, 1175}}, {"sad", []int{440, 392, 330}}, {"angry", []int{220, 208, 220, 208}}, {"surprised", []int{523, 1047}},
 		{"yawn", []int{392, 440, 330, 262}}, {"curious", []int{523, 587, 698}}, {"hello", []int{659, 784, 659}}, {"goodbye", []int{659, 523, 392}},
 		{"timer set", []int{880, 1175}}, {"timer ring", []int{1319, 1047, 1319, 1047, 1319, 1047}}, {"on charger", []int{523, 659, 784}}, {"charge me", []int{392, 392, 262}},
 	} {

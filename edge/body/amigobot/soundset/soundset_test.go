@@ -15,13 +15,13 @@ import (
 func TestDefault(t *testing.T) {
 	set := Default()
 	names := map[string]int{}
-	for n := FirstUser; n < FirstUser+12; n++ {
+	for n := FirstKennel; n < FirstKennel+12; n++ {
 		if len(set[n].Samples) < Rate/8 || names[set[n].Name] != 0 {
 			t.Errorf("sound %d: %q, %d samples", n, set[n].Name, len(set[n].Samples))
 		}
 		names[set[n].Name] = n
 	}
-	if names["happy"] != 50 || names["hello"] != 56 || names["timer ring"] != 59 || set[FirstUser+12].Name != "" || set[SystemMode+1].Name != "" {
+	if names["happy"] != 200 || names["hello"] != 206 || names["timer ring"] != 209 || set[FirstKennel+12].Name != "" || set[FirstUser].Name != "" || set[SystemMode+1].Name != "" {
 		t.Errorf("%v", names)
 	}
 }
