@@ -74,7 +74,7 @@ type Body struct {
 	OnCharger    bool    `json:"on_charger"`
 	Charging     bool    `json:"charging"`
 	TemperatureC float64 `json:"temperature_c"`
-	Fault        int     `json:"fault,omitempty"` // numbered fault now shown, 0: none
+	Fault        int     `json:"fault,omitempty"`   // numbered fault now shown, 0: none
 	Posture      string  `json:"posture,omitempty"` // on its feet, on its side and so on; "": not known
 	FramesGood   uint64  `json:"frames_good,omitempty"`
 	FramesBad    uint64  `json:"frames_bad,omitempty"`
