@@ -51,7 +51,7 @@ func Run(m *testing.M) int {
 	}
 	Bin = filepath.Join(dir, "bin")
 	build := exec.Command("go", "build", "-tags=grpcnotrace", "-ldflags=-s -w", "-o", Bin+"/", "kennel/cmd/kenneld", "kennel/cmd/kennelctl", "kennel/cmd/agentd",
-		"kennel/cmd/robotd", "kennel/cmd/robotsim", "kennel/cmd/robotkit", "kennel/cmd/s3d")
+		"kennel/cmd/robotd", "kennel/cmd/mindd", "kennel/cmd/robotsim", "kennel/cmd/robotkit", "kennel/cmd/s3d")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)

@@ -12,10 +12,11 @@ import (
 
 	"kennel/cloud/fleet/liveview"
 	"kennel/cmd/e2e/housetest"
+	"kennel/edge/sim"
 )
 
-// TestAIBO: an AIBO of a chosen model at the cloud: it is itself, shows its joints and paws, turns its head when it is told to, refuses to walk, and keeps the
-// settings of its own schema.
+// TestAIBO: an AIBO of a chosen model at the cloud: it is itself, shows its joints and paws, turns its head when it is told to, refuses to walk, keeps the
+// settings of its own schema, and is updated.
 func TestAIBO(t *testing.T) {
 	h := housetest.New(t, "-robots", "aibo/ers-210:1")
 	h.Start()
@@ -59,6 +60,26 @@ func TestAIBO(t *testing.T) {
 		t.Errorf("it has eyes: %s", out)
 	}
 	uploadsMotions(t, h, thing)
+	updates(t, h, "aibo")
+}
+
+// updates: the only robot of a house installs the release that its species is wished, and starts it.
+func updates(t *testing.T, h *housetest.House, species string) {
+	t.Helper()
+	const version = "2.0.0.9003"
+	if out, err := h.Ctl("releases", "upload", makeRelease(h, sim.System{Version: version}, 1<<10), "-species", species); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if out, err := h.Ctl("releases", "want", species, version); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	db := h.DB(t)
+	housetest.Await(t, 3*time.Minute, "the release", func() error {
+		if n := housetest.QueryNumber(t, db, `select count(*) from registry_facet where os = '`+version+`'`); n != 1 {
+			return fmt.Errorf("%d robots run it", n)
+		}
+		return nil
+	})
 }
 
 // killed: agentd dies by SIGKILL while it has a motion to fetch, and the next one keeps the motion.

@@ -35,14 +35,17 @@ type library struct {
 	core *coreclient.Client
 }
 
-// model returns the model of the robot.
+// model returns the model of the robot. The error's code is "unable" only if it has another body.
 func (l *library) model() (aibo.Model, error) {
 	hello, _ := l.link.Hello() // without robotd it has no model
 	i := slices.IndexFunc(aibo.Models, func(m aibo.Model) bool { return hello.Body.Species == "aibo" && m.String() == hello.Body.Model })
-	if i < 0 {
-		return 0, errNoMotions()
+	switch {
+	case i >= 0:
+		return aibo.Models[i], nil
+	case hello.Body.Species == "": // robotd has not opened it yet, or this program has not heard so yet
+		return 0, errs.Coded(errs.Unavailable, "core_lost", "the robot's body is not known yet; try again in a moment")
 	}
-	return aibo.Models[i], nil
+	return 0, errNoMotions()
 }
 
 // owns returns the names of the owner's motions.
