@@ -119,7 +119,7 @@ func TestMoods(t *testing.T) {
 				}
 			}()
 			// A loop that is late on a busy machine stops motions: the mood is then asked for again.
-			testwait.Until(t, patience, "a happy robot", func() error {
+			testwait.Until(t, 2*patience, "a happy robot", func() error {
 				var begun *robotpb.PlayBegun
 				ended, err := r.Play(ctx, kennel.Animation{Mood: "happy"}, func(p *robotpb.PlayProgress) error {
 					if b := p.GetBegun(); b != nil {
