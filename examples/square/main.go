@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"kennel/edge/core"
@@ -89,16 +90,30 @@ func look(ctx context.Context, c *coreclient.Client) (float64, error) {
 	}
 	for _, n := range tree.Nodes {
 		if strings.Contains(n.Interface, "DistanceSensor") {
-			values, err := c.Read(ctx, n.Full+".distance")
-			if err != nil {
-				return 0, err
-			}
-			distance, ok := values[0].Number()
-			if !ok {
-				return 0, fmt.Errorf("%s has not measured yet", n.Full)
-			}
-			return distance, nil
+			return measure(ctx, c, n.Full+".distance")
 		}
 	}
 	return 0, errors.New("this robot has no distance sensor")
+}
+
+// measure returns what a distance sensor sees. Right after a turn its latest samples may be of another direction, so it has a second to see something.
+func measure(ctx context.Context, c *coreclient.Client, slot string) (distance float64, err error) {
+	look, end := context.WithCancel(ctx)
+	defer end()
+	measured := false
+	limit := sync.OnceFunc(func() { time.AfterFunc(time.Second, end) })
+	err = c.Subscribe(look, 50, func(u core.Update) error {
+		limit()
+		if distance, measured = u.Values[0].Number(); measured && !math.IsInf(distance, 1) {
+			end()
+		}
+		return nil
+	}, slot)
+	if look.Err() == nil || ctx.Err() != nil {
+		return 0, err
+	}
+	if !measured {
+		return 0, fmt.Errorf("%s has not measured yet", slot)
+	}
+	return distance, nil
 }
