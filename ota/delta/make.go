@@ -13,7 +13,7 @@ import (
 )
 
 // chunkSize is the size of the chunks that Make writes. Larger ones make no smaller delta, and cost the robot memory.
-const chunkSize = 2 << 20
+const chunkSize = 1 << 20
 
 // Data is the content of a partition: a bytes.Reader, or an io.SectionReader of a file.
 type Data interface {
