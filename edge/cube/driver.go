@@ -248,7 +248,7 @@ func (d *Driver) hear(link Link, s State) {
 		}
 		r, err := ParseReport(value)
 		if err != nil {
-			d.cfg.Log.Warn("report of the cube unreadable; left out", logging.Err, err)
+			d.cfg.Log.Warn("report of the cube not understood; ignored", logging.Err, err)
 			continue
 		}
 		now := monoclock.Now()

@@ -172,7 +172,7 @@ func TestLoudChange(t *testing.T) {
 	step("quiet", 0, second, "")
 	step("a noise below the level", 30, 30*second, "")
 	step("a noise", 100, second, "28=100 37=31")
-	step("it goes on", 100, 60*second, "")
+	step("the noise lasts", 100, 60*second, "")
 	step("its end", 0, second, "28=0 37=-32")
 }
 
