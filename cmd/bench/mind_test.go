@@ -79,7 +79,7 @@ func minddOf(ctx context.Context, tb testing.TB, bin string) (string, error) {
 
 // mindOf measures a fresh robot, with mindd that animates it or without mindd.
 func mindOf(ctx context.Context, tb testing.TB, bin string, acts bool) (m minded, err error) {
-	r, err := startSDKRobot(ctx, tb, bin)
+	r, err := startPunctual(ctx, tb, bin)
 	if err != nil {
 		return m, err
 	}

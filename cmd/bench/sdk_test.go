@@ -292,22 +292,32 @@ func measurePrograms(ctx context.Context, tb testing.TB, bin string) (all []meas
 		bench.Pair{Value: late[1], Reference: late[0]}}), nil
 }
 
-// lateBeside returns by how many microseconds 99 of 100 steps of a fresh robot's loop are late at most while n programs do a part. Its body is as punctual as
-// hardware: the loop's steps begin with the body's frames, and a body that waited for a processor would be counted as a loop that is late.
+// lateBeside returns by how many microseconds 99 of 100 steps of a fresh robot's loop are late at most while n programs do a part.
 func lateBeside(ctx context.Context, tb testing.TB, bin string, n int, part string) (us float64, err error) {
-	r, err := makeSDKRobot(ctx, tb, bin)
+	r, err := startPunctual(ctx, tb, bin)
 	if err != nil {
 		return 0, err
 	}
 	defer r.stop()
-	board, processor := filepath.Join(filepath.Dir(r.dir), "board"), strconv.Itoa(runtime.NumCPU()-1)
-	if err := r.startBoard(ctx, bin, board, "-priority", strconv.Itoa(rtlinux.DefaultPriority+1), "-cpu", processor); err != nil {
-		return 0, err
-	}
-	if err := r.startPrograms(ctx, bin, board, "-cpu", processor); err != nil {
-		return 0, err
-	}
 	return beside(ctx, r.file, n, part, func(ctx context.Context) (float64, error) { return lateness(ctx, tb, r) })
+}
+
+// startPunctual starts a robot whose body is as punctual as hardware: the loop's steps begin with the body's frames, and a body that waited for a processor
+// would be counted as a loop that is late.
+func startPunctual(ctx context.Context, tb testing.TB, bin string) (*sdkRobot, error) {
+	r, err := makeSDKRobot(ctx, tb, bin)
+	if err != nil {
+		return nil, err
+	}
+	board, processor := filepath.Join(filepath.Dir(r.dir), "board"), strconv.Itoa(runtime.NumCPU()-1)
+	if err = r.startBoard(ctx, bin, board, "-priority", strconv.Itoa(rtlinux.DefaultPriority+1), "-cpu", processor, "-camera", r.dir); err == nil {
+		err = r.startPrograms(ctx, bin, board, "-cpu", processor)
+	}
+	if err != nil {
+		r.stop()
+		return nil, err
+	}
+	return r, nil
 }
 
 // lateness returns by how many microseconds 99 of 100 steps of the loop were late at most, of a robot that started right before.

@@ -119,7 +119,7 @@ func startOriginal(ctx context.Context, tb testing.TB, bin string) (*sdkRobot, e
 
 // lateBesideOriginals returns by how many microseconds 99 of 100 steps of a fresh robot's loop are late at most beside so many programs.
 func lateBesideOriginals(ctx context.Context, tb testing.TB, bin string, listeners, watchers int) (us float64, err error) {
-	r, err := startOriginal(ctx, tb, bin)
+	r, err := startPunctual(ctx, tb, bin)
 	if err != nil {
 		return 0, err
 	}

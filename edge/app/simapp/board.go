@@ -33,7 +33,7 @@ type board struct {
 	link, socket, start string
 	layout              string
 	wav, where, imu     string
-	pad                 string
+	pad, camera         string
 	again               time.Duration
 	thread              rtlinux.Thread
 }
@@ -62,6 +62,7 @@ further ones are disconnected.`,
 	f.DurationVar(&o.cfg.Press, "press", 0, pressUsage)
 	f.StringVar(&o.socket, "socket", "", "create this Unix socket for the board, for one head at a time")
 	f.StringVar(&o.imu, "imu", "", "create this Unix socket for the head's inertial sensors, for robotd -imu")
+	f.StringVar(&o.camera, "camera", "", "serve the pictures of the head's camera in this robot's folder `DIR`, for agentd")
 	f.StringVar(&o.pad, "pad", "", "run test firmware and create this link to a pseudo-terminal, the factory's serial line on the charging "+
 		"pad (default: neither)")
 	f.StringVar(&o.start, "start", "application", "what runs at power-on: application, boot-loader or empty (nothing)")
@@ -133,21 +134,31 @@ func (o *board) run(cmd *cobra.Command) error {
 		return cli.Usage("want either -pty FILE or -socket FILE")
 	}
 	nothing := func() error { return nil }
-	ctx, sensors, pad := cmd.Context(), nothing, nothing
+	ctx, sensors, pictures, pad := cmd.Context(), nothing, nothing, nothing
 	if o.pad != "" {
 		if ctx, pad, err = servePad(ctx, board, o.pad); err != nil {
 			return err
 		}
 	}
 	if o.imu != "" {
-		ctx, sensors = serveIMU(ctx, board, o.imu, o.cfg.Seed)
+		ctx, sensors = aside(ctx, func(ctx context.Context) error {
+			return vectorsim.ServeIMU(ctx, o.imu, vectorsim.NewIMU(vectorsim.IMUConfig{Seed: o.cfg.Seed}, board.Inertial))
+		})
+	}
+	if o.camera != "" {
+		root, err := os.OpenRoot(o.camera)
+		if err != nil {
+			return errors.Join(fmt.Errorf("-camera: %w", err), sensors(), pad())
+		}
+		defer root.Close()
+		ctx, pictures = aside(ctx, func(ctx context.Context) error { return vectorsim.NewEye(board).Serve(ctx, root) })
 	}
 	if o.socket != "" {
 		err = onSocket(ctx, board, o.socket, o.again, cmd.OutOrStdout())
 	} else {
 		err = onPTY(ctx, board, o.link, o.again, cmd.OutOrStdout())
 	}
-	return errors.Join(err, sensors(), pad())
+	return errors.Join(err, pictures(), sensors(), pad())
 }
 
 // firmwareBytes is how long a simulated program is: 20 blocks.
@@ -175,7 +186,7 @@ loader starts only a program with a valid signature; after any other file the bo
 	return cmd
 }
 
-// servePad lets the factory's serial line on b's charging pad be at path, like serveIMU (VEC-CLI-01, VEC-HW-22).
+// servePad lets the factory's serial line on b's charging pad be at path, like aside (VEC-CLI-01, VEC-HW-22).
 func servePad(ctx context.Context, b *vectorsim.Board, path string) (_ context.Context, stop func() error, _ error) {
 	pty, err := uart.OpenPTY()
 	if err != nil {
@@ -211,14 +222,13 @@ func punctual(c *vectorsim.Config, t rtlinux.Thread, out io.Writer) (leave func(
 	}
 }
 
-// serveIMU lets the inertial sensors of a head that carries b answer at path. The context ends with them; stop ends them, and says why they
-// did before.
-func serveIMU(ctx context.Context, b *vectorsim.Board, path string, seed uint64) (_ context.Context, stop func() error) {
+// aside serves a device of the head that carries the board. The context ends with the device; stop ends it, and says why it did before.
+func aside(ctx context.Context, serve func(context.Context) error) (_ context.Context, stop func() error) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan error, 1)
 	go func() {
 		defer cancel()
-		done <- vectorsim.ServeIMU(ctx, path, vectorsim.NewIMU(vectorsim.IMUConfig{Seed: seed}, b.Inertial))
+		done <- serve(ctx)
 	}()
 	return ctx, func() error {
 		cancel()

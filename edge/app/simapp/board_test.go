@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -23,8 +24,10 @@ import (
 	"kennel/edge/body/vector/imu"
 	"kennel/edge/body/vector/vectordriver"
 	"kennel/edge/body/vector/vectorsim"
+	"kennel/edge/sight"
 	"kennel/infra/cli"
 	"kennel/infra/testexec"
+	"kennel/infra/testwait"
 )
 
 // asRobotsim in the environment makes this test binary the program robotsim.
@@ -344,6 +347,34 @@ func TestBareSensors(t *testing.T) {
 	out, err := robotsim(t.Context(), t, "vector-board", "-pty", filepath.Join(t.TempDir(), "tty"), "-imu",
 		filepath.Join(t.TempDir(), "no", "imu.sock")).CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "inertial sensors: ") {
+		t.Errorf("a folder that is not there: %v, %s", err, out)
+	}
+}
+
+// TestBareCamera: beside the bare board the head's camera shows what is before it.
+func TestBareCamera(t *testing.T) {
+	dir := t.TempDir()
+	p, _ := startBoard(t, "-camera", dir)
+	var c *sight.Conn
+	testwait.Until(t, time.Minute, "the camera's socket", func() (err error) {
+		c, err = sight.Dial(t.Context(), filepath.Join(dir, sight.DevicePath))
+		return err
+	})
+	if err := c.Ask(sight.Wish{Resolution: 1, Rate: 15}); err != nil {
+		t.Fatal(err)
+	}
+	var f sight.Frame
+	if err := c.Next(&f); err != nil || f.Width != 640 || f.Height != 360 {
+		t.Errorf("a picture of %d x %d: %v", f.Width, f.Height, err)
+	}
+	if err := errors.Join(c.Close(), p.cmd.Process.Signal(syscall.SIGTERM)); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.wait(); err != nil {
+		t.Errorf("it ends with %v: %s", err, &p.errs)
+	}
+	out, err := robotsim(t.Context(), t, "vector-board", "-pty", filepath.Join(t.TempDir(), "tty"), "-camera", filepath.Join(dir, "no")).CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "-camera: ") {
 		t.Errorf("a folder that is not there: %v, %s", err, out)
 	}
 }
