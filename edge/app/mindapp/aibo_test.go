@@ -12,7 +12,7 @@ import (
 	"kennel/infra/testwait"
 )
 
-// TestBodyNotKnownYet: until robotd has said which body it has opened, nobody is told that the body has no motions; a body of another species has none.
+// TestBodyNotKnownYet: before robotd has said which body it has opened, the answer is not that the body has no motions; only a body of another species has none.
 func TestBodyNotKnownYet(t *testing.T) {
 	t.Parallel()
 	root, err := os.OpenRoot(t.TempDir())
