@@ -27,6 +27,7 @@ func TestFeatureFlags(t *testing.T) {
 	d := newDesk(t)
 	for name, want := range map[string]string{"Volume": `{"status":{"code":1},"valid_feature":true,"feature_enabled":true}`,
 		"AttentionTransfer": `{"status":{"code":1},"valid_feature":true,"feature_enabled":false}`,
+		"Alexa":             `{"status":{"code":1},"valid_feature":true,"feature_enabled":false}`, // VEC-END-03
 		"Fly":               `{"status":{"code":1},"valid_feature":false,"feature_enabled":false}`} {
 		if _, _, body := d.post(t, "look", "/v1/feature_flag", `{"feature_name":"`+name+`"}`); !sameJSON(body, want) {
 			t.Errorf("%s: %s, want %s", name, body, want)

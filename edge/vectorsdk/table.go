@@ -211,6 +211,8 @@ func (f *Facade) handlers() map[string]handler {
 		"ExternalAudioStreamPlayback": {right: gateway.Talk, counted: true, stream: f.playback},
 		"SetEyeColor":                 unary(gateway.Talk, f.setEyeColor),
 		"GetLatestAttentionTransfer":  unary(gateway.Look, f.latestAttentionTransfer),
+		"GetAlexaAuthState":           unary(gateway.Look, f.alexaAuthState),
+		"AlexaOptIn":                  unary(gateway.Change, f.alexaOptIn),
 	}
 	maps.Copy(all, f.photoHandlers())
 	maps.Copy(all, f.cubeHandlers())
@@ -222,8 +224,7 @@ func (f *Facade) handlers() map[string]handler {
 var absent = map[string]string{
 	"FindFaces": "an eye for faces",
 
-	"AudioFeed":         "a feed of its microphones",
-	"GetAlexaAuthState": "Alexa", "AlexaOptIn": "Alexa",
+	"AudioFeed": "a feed of its microphones",
 
 	"RollBlock": "a lift that rolls a cube", "RollObject": "a lift that rolls a cube", "PopAWheelie": "a lift that rolls a cube",
 	"PickupObject": "a lift that carries a cube", "PlaceObjectOnGroundHere": "a lift that carries a cube",
