@@ -24,6 +24,7 @@ var parts = map[string]func(ctx context.Context, args []string) error{
 	"pester":    func(ctx context.Context, args []string) error { return pester(ctx, args[0], os.Stdout) },
 	followSlots: func(ctx context.Context, args []string) error { return followFile(ctx, args[0], os.Stdout) },
 	turnAround:  func(ctx context.Context, args []string) error { return turnFile(ctx, args[0], os.Stdout) },
+	abuse:       func(ctx context.Context, args []string) error { return abuseRobot(ctx, args[0], os.Stdout) },
 	hearStates:  func(ctx context.Context, args []string) error { return hearFile(ctx, args[0], os.Stdout) },
 	watchCamera: func(ctx context.Context, args []string) error { return watchFile(ctx, args[0], os.Stdout) },
 	readSlots:   func(ctx context.Context, args []string) error { return readFile(ctx, args[0], os.Stdout) },

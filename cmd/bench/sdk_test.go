@@ -155,16 +155,21 @@ func (r *sdkRobot) startPrograms(ctx context.Context, bin, line string, args ...
 	return r.found(ctx, bin)
 }
 
-// reach writes the file by which programs find the robot, and tries it.
-func (r *sdkRobot) reach(ctx context.Context, bin string) error {
+// admit makes a token, and writes the file by which its program finds the robot.
+func (r *sdkRobot) admit(ctx context.Context, bin, name, file string) error {
 	var wrong strings.Builder
-	cmd := exec.CommandContext(ctx, filepath.Join(bin, "agentd"), "program", "add", "-root", r.dir, "-name", "bench", "-o", "json")
+	cmd := exec.CommandContext(ctx, filepath.Join(bin, "agentd"), "program", "add", "-root", r.dir, "-name", name, "-o", "json")
 	cmd.Stderr = &wrong
 	out, err := cmd.Output()
 	if err != nil {
 		return fmt.Errorf("agentd program add: %w: %.300s", err, wrong.String())
 	}
-	if err := os.WriteFile(r.file, out, 0o600); err != nil {
+	return os.WriteFile(file, out, 0o600)
+}
+
+// reach writes the file by which programs find the robot, and tries it.
+func (r *sdkRobot) reach(ctx context.Context, bin string) error {
+	if err := r.admit(ctx, bin, "bench", r.file); err != nil {
 		return err
 	}
 	robot, err := kennel.Connect(ctx, r.file)

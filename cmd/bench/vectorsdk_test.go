@@ -131,19 +131,30 @@ func lateBesideOriginals(ctx context.Context, tb testing.TB, bin string, listene
 
 const hearStates, watchCamera = "hearstates", "watchcamera"
 
+// place is where a program finds a robot.
+type place struct{ Address, Name, Certificate, Token string }
+
+// readPlace reads the file of a robot, and returns what its certificate is checked with.
+func readPlace(file string) (p place, conf *tls.Config, err error) {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return p, nil, err
+	}
+	if err := json.Unmarshal(b, &p); err != nil {
+		return p, nil, err
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM([]byte(p.Certificate))
+	return p, &tls.Config{RootCAs: pool, ServerName: p.Name}, nil
+}
+
 // dialOriginal connects to the robot of a file as a program for the original does.
 func dialOriginal(ctx context.Context, file string) (vectorpb.ExternalInterfaceClient, context.Context, error) {
-	b, err := os.ReadFile(file)
+	place, conf, err := readPlace(file)
 	if err != nil {
 		return nil, nil, err
 	}
-	var place struct{ Address, Name, Certificate, Token string }
-	if err := json.Unmarshal(b, &place); err != nil {
-		return nil, nil, err
-	}
-	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM([]byte(place.Certificate))
-	conn, err := grpc.NewClient(place.Address, grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: pool, ServerName: place.Name})),
+	conn, err := grpc.NewClient(place.Address, grpc.WithTransportCredentials(credentials.NewTLS(conf)),
 		grpc.WithInitialWindowSize(1<<20), grpc.WithInitialConnWindowSize(1<<20)) // no ping at each message, as from Python
 	if err != nil {
 		return nil, nil, err
