@@ -156,14 +156,15 @@ func (w *Wire) drop(c net.Conn) {
 	delete(w.conns, c)
 }
 
-// Cut ends every connection and refuses new ones.
-func (w *Wire) Cut() {
+// Cut ends every connection and refuses new ones. It returns how many it ended.
+func (w *Wire) Cut() (ended int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.down = true
 	for c := range w.conns {
 		c.Close()
 	}
+	return len(w.conns)
 }
 
 // Mend lets connections through again.

@@ -114,6 +114,7 @@ type chaos struct {
 		ids map[string]string // id -> thing
 	}
 	changes atomic.Int64
+	parted  int             // connections between brokers that were cut
 	files   []file          // for the test's own goroutine, once people are done
 	stored  housetest.Tally // for the test's own goroutine
 }
@@ -148,15 +149,19 @@ func runChaos(t *testing.T, robots, kills int, broker string) {
 	wg.Go(func() { x.leaveFiles(people) })
 	count := map[string]int{}
 	for n := 0; n < kills; n++ {
-		victim := x.blow()
-		count[victim]++
-		if victim == "link" {
+		victims := x.blow(n)
+		for _, v := range victims {
+			count[v]++
+		}
+		if victims[0] == "link" {
 			n-- // a cut is no kill
 		}
 		x.progress()
 	}
-	for _, w := range x.wires {
-		w.Mend()
+	for _, w := range slices.Concat(append(x.routes, x.wires)...) {
+		if w != nil { // no server has a way to itself
+			w.Mend()
+		}
 	}
 	housetest.Await(t, 3*time.Minute, "people did enough for the run to show something", func() error {
 		x.command.Lock()
@@ -170,6 +175,9 @@ func runChaos(t *testing.T, robots, kills int, broker string) {
 	wg.Wait()
 	x.awaitPresent(5 * time.Minute)
 	x.judgeAll(count)
+	if len(x.routes) > 0 && x.parted == 0 {
+		t.Error("no split parted two brokers: they have other ways to each other")
+	}
 }
 
 // newChaos starts the parts, two kenneld and n robots, and waits until all are present.
@@ -274,41 +282,81 @@ func (x *chaos) awaitPresent(limit time.Duration) {
 	x.t.Logf("all %d present after %v", len(x.things), took.Round(100*time.Millisecond))
 }
 
-// blow strikes one victim and says which kind it was.
-func (x *chaos) blow() string {
-	kill := func(pid int) {
-		if pid != 0 { // it may be down already from the last blow
-			_ = syscall.Kill(pid, syscall.SIGKILL)
+// blow is the nth and says which kinds it struck. Several brokers are also split from each other, and two kinds die at once, and one of each kind.
+func (x *chaos) blow(n int) (struck []string) {
+	switch {
+	case len(x.routes) == 0:
+	case n%5 == 2:
+		from := x.rng.IntN(len(x.routes))
+		to := (from + 1 + x.rng.IntN(len(x.routes)-1)) % len(x.routes)
+		x.parted += x.cut(x.routes[from][to], x.routes[to][from])
+		return []string{"split"}
+	case n%5 == 3:
+		one, other := x.strike("kenneld"), x.strike([]string{"postgres", "broker", "s3", "agent"}[x.rng.IntN(4)])
+		return []string{one, other}
+	case n%5 == 4: // as in a zone that burns
+		for _, kind := range []string{"postgres", "broker", "s3", "agent", "kenneld"} {
+			struck = append(struck, x.strike(kind))
 		}
+		return struck
 	}
 	switch r := x.rng.IntN(100); {
 	case r < 20:
-		kill(x.kids["kenneld-a"].Pid())
-		return "kenneld-a"
+		return []string{x.strike("kenneld-a")}
 	case r < 40:
-		kill(x.kids["kenneld-b"].Pid())
-		return "kenneld-b"
+		return []string{x.strike("kenneld-b")}
 	case r < 55:
-		kill(x.db.Pid())
-		return "postgres"
+		return []string{x.strike("postgres")}
 	case r < 70:
-		name := x.brokers[0]
-		if n := len(x.brokers); n > 1 {
-			name = x.brokers[x.rng.IntN(n)]
-		}
-		kill(x.kids[name].Pid())
-		return name
+		return []string{x.strike("broker")}
 	case r < 73:
-		kill(x.kids["s3"].Pid())
-		return "s3"
+		return []string{x.strike("s3")}
 	case r < 90:
-		kill(x.kids[x.agents[x.rng.IntN(len(x.agents))]].Pid())
-		return "agent"
+		return []string{x.strike("agent")}
 	}
-	w := x.wires[x.rng.IntN(len(x.wires))]
-	w.Cut()
-	time.AfterFunc(time.Duration(500+x.rng.IntN(3000))*time.Millisecond, w.Mend)
-	return "link"
+	x.cut(x.wires[x.rng.IntN(len(x.wires))])
+	return []string{"link"}
+}
+
+// strike kills one process, by its name or its kind, and names it; of the robots it names the kind.
+func (x *chaos) strike(kind string) (name string) {
+	name = kind
+	switch {
+	case kind == "kenneld":
+		name = []string{"kenneld-a", "kenneld-b"}[x.rng.IntN(2)]
+	case kind == "agent":
+		name = x.agents[x.rng.IntN(len(x.agents))]
+	case kind == "broker" && len(x.brokers) == 1:
+		name = x.brokers[0]
+	case kind == "broker":
+		name = x.brokers[x.rng.IntN(len(x.brokers))]
+	}
+	var pid int
+	if kind == "postgres" {
+		pid = x.db.Pid()
+	} else {
+		pid = x.kids[name].Pid()
+	}
+	if pid != 0 { // it may be down already from the last blow
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+	if kind == "agent" {
+		return kind
+	}
+	return name
+}
+
+// cut cuts ways, mends them a little later, and returns how many connections it ended.
+func (x *chaos) cut(ways ...*housetest.Wire) (ended int) {
+	for _, w := range ways {
+		ended += w.Cut()
+	}
+	time.AfterFunc(time.Duration(500+x.rng.IntN(3000))*time.Millisecond, func() {
+		for _, w := range ways {
+			w.Mend()
+		}
+	})
+	return ended
 }
 
 // progress waits a little, and then until robots were told again that events are stored.

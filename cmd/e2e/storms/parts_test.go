@@ -36,9 +36,10 @@ type cluster struct {
 	lists  string // more settings of mqtt: the revocation list behind Mosquitto, the servers of NATS
 	// brokers are the parts that a blow at the broker may strike.
 	brokers []string
-	extra   string            // settings of every kenneld
-	limit   int               // file descriptors of every kenneld; 0: as many as this process may have
-	addr    map[string]string // by part; each kenneld's API under its own name
+	routes  [][]*housetest.Wire // of several brokers, from one to the other
+	extra   string              // settings of every kenneld
+	limit   int                 // file descriptors of every kenneld; 0: as many as this process may have
+	addr    map[string]string   // by part; each kenneld's API under its own name
 	kids    map[string]*onebox.Child
 	token   string // file with an operator's session
 	root    string // file with the root certificate
