@@ -17,7 +17,7 @@ import (
 	kennel "kennel/sdk/go"
 )
 
-// What a stranger and a program with a token of its own may take from a robot and its rightful program (issue 32, what must hold 4).
+// The budgets of a robot under abuse by strangers and by a program with a token of its own (issue 32, what must hold 4).
 const (
 	abuse       = "abuse"
 	abuseTime   = time.Minute
