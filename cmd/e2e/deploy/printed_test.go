@@ -39,6 +39,13 @@ var notRun = map[string]string{
 	"robotd -record":         "a flag beside others; TestRecord of edge/app/robotapp",
 	"originals install":      "needs a robot that takes SSH; TestOriginalsCheck of cmd/e2e/identity",
 	"robotkit replay":        "needs such a recording; TestRecord of edge/app/robotapp",
+	"robotsim make -card":    "a flag beside others; TestHelloPleo of cmd/e2e/lives",
+	"-root r1":               "needs a Pleo; TestHelloPleo of cmd/e2e/lives",
+	"poke eject":             "needs a Pleo; TestCard of edge/body/pleo",
+	"pleo monitor":           "needs a Pleo; TestTalk of edge/app/kitapp/pleorun",
+	"mtn perform":            "needs an AIBO; TestAIBO of cmd/e2e/lives",
+	"mtn check -balance":     "a flag beside others; TestCheckBalance of edge/app/kitapp/mtnkit",
+	"bench -run '^costs$'":   "a benchmark of minutes",
 }
 
 // endless are the commands that run until they are interrupted, by words of theirs, each with what it must have printed by the end of its page.
@@ -50,6 +57,7 @@ var endless = map[string]string{
 	"agentd profile":    "",
 	"robotsim amigobot": "",
 	"robotd -root":      "",
+	"robot record":      "",
 }
 
 // changed are words of commands that differ here, besides the folders and addresses of newDoors. Those with a page hold on that page only.
@@ -64,6 +72,10 @@ var changed = []struct{ page, has, old, new string }{
 	{"docs/public.md", "", "kennel-2026-11-22.age", "/backup/kennel-$(date +%F).age"},
 	{"docs/public.md", "kenneld ca", "/srv/kennel/ca", "/etc/kennel/ca"},
 	{"", "originals check", "check", "check -frame-pause 1ms -connect-to " + housetest.UploadHost + ":443=UPLOADS"},
+	{"docs/robots.md", "pleo debug", "FOLDER", "demo/build"},
+	{"docs/robots.md", "pleo release", "ota.key", "DIR/secrets/release.key"},
+	{"docs/robots.md", "pleo unpack", "-open", "-open demo/build/demo.urf"},
+	{"docs/sdk.md", "robot record vic", "vic:00e20100", "vic:00e20100 -o all.mcap"},
 	{"", "robot do THING", "LINE", "'headPitch = 0.1 time:1s'"},
 }
 
@@ -173,6 +185,10 @@ func newDoors(t *testing.T, h *housetest.House, uploads string) *doors {
 	if err != nil {
 		t.Fatal(err)
 	}
+	prices, err := os.ReadFile(filepath.Join(moduleRoot, "cloud/app/plan/prices.example.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	session, err := json.Marshal(map[string]string{"server": h.Ready.Endpoints["api"], "ca": string(root), "token": h.Operator(t).Token})
 	if err != nil {
 		t.Fatal(err)
@@ -181,6 +197,7 @@ func newDoors(t *testing.T, h *housetest.House, uploads string) *doors {
 		"work/factory.pem":           housetest.NewFactory(t).Bundle(),
 		"work/2.0.1.6076.ota":        string(h.SignedArchive("2.0.1.6076", 100_000)),
 		"work/delivery.csv":          "thing\nvic:00e20181\nvic:00e20182\n",
+		"work/prices.yaml":           string(prices),
 		"work/age-key.txt":           identity.String() + "\n",
 		"etc/kennel/kenneld.yaml":    d.serveSettings(),
 		"config/kennel/session.json": string(session),
