@@ -2,6 +2,7 @@ package vectorplant
 
 import (
 	"math/bits"
+	"time"
 
 	"kennel/edge/control"
 	"kennel/edge/motion"
@@ -49,17 +50,32 @@ func tell[E ~uint8 | ~uint16 | ~uint32](p *Plant, m *control.Moment, happened E,
 	}
 }
 
+// unsettledFor is how long the state is unknown before that is told (own default): samples that are late for a moment say nothing about the robot.
+const unsettledFor = time.Second
+
+// tellTreads reports a change of the off-treads state (VEC-IMU-06).
+func (p *Plant) tellTreads(m *control.Moment) {
+	now := p.known.Motion.OffTreads
+	if now != sense.Unsettled {
+		p.settled = m.Now
+	} else if m.Now-p.settled < unsettledFor {
+		return
+	}
+	if now != p.toldTreads {
+		e := control.Event{At: m.Now, Name: "robot.offtreadsstatechanged"}
+		e.Texts[0], e.Texts[1] = now.String(), p.toldTreads.String()
+		p.emit(e)
+		p.toldTreads = now
+	}
+}
+
 // notice reports the senses' findings of this step, and the zeros that joints found or lost in the step before (VEC-IMU-06, 07, 16, 18).
-func (p *Plant) notice(m *control.Moment, before sense.OffTreads) {
+func (p *Plant) notice(m *control.Moment) {
 	ev := &p.events
 	tell(p, m, ev.Motion, ofMotion)
 	tell(p, m, ev.Touch, ofTouch)
 	tell(p, m, ev.Prox, ofProx)
-	if now := p.known.Motion.OffTreads; now != before {
-		e := control.Event{At: m.Now, Name: "robot.offtreadsstatechanged"}
-		e.Texts[0], e.Texts[1] = now.String(), before.String()
-		p.emit(e)
-	}
+	p.tellTreads(m)
 	if n := bits.OnesCount8(uint8(ev.Cliff.Lost)); n > 0 { // VEC-IO-20
 		p.emit(control.Event{At: m.Now, Name: "robot.cliff_detected", N: 1, Numbers: [4]int64{int64(n)}})
 	}

@@ -156,6 +156,10 @@ type Plant struct {
 	act    vectordriver.Act // its lights are the programs' colours
 	known  sense.State
 	events sense.Events
+
+	toldTreads sense.OffTreads
+	settled    time.Duration // when the off-treads state was last known
+
 	now    motion.Report
 	status uint32 // the bits of RobotStatus that the body itself decides
 	petted time.Duration
@@ -275,9 +279,8 @@ func (p *Plant) feel(m *control.Moment) {
 	if j := &p.now.Joints[jointLift]; j.Calibrated {
 		in.LiftHeight = liftHeightOf(j.Angle)
 	}
-	before := p.known.Motion.OffTreads
 	p.known, p.events = p.senses.Step(m.Now, m.DT, &in)
-	p.notice(m, before)
+	p.notice(m)
 	p.compare(m, s.Inertial.At)
 }
 

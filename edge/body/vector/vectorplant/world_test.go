@@ -452,6 +452,45 @@ func TestNowhere(t *testing.T) {
 	}
 }
 
+// TestLateSamples: inertial samples that are late for a moment are no change of the off-treads state, those that are late for longer are one, and one more
+// when they are back (VEC-IMU-06).
+func TestLateSamples(t *testing.T) {
+	d := newDesk(t).calibrated()
+	treads := func() (n int64) {
+		for name, times := range d.felt {
+			if strings.HasPrefix(name, "robot.offtreadsstatechanged") {
+				n += times
+			}
+		}
+		return n
+	}
+	state := func(want sense.OffTreads) {
+		t.Helper()
+		d.until(want.String(), func() bool { return d.p.known.Motion.OffTreads == want })
+	}
+	late, level := [3]float64{}, [3]float64{0, 0, sense.Gravity}
+	d.up = level
+	state(sense.OnTreads)
+	for range 3 {
+		d.up = late
+		state(sense.Unsettled)
+		d.run(unsettledFor / 2)
+		d.up = level
+		state(sense.OnTreads)
+	}
+	if n := treads(); n != 1 {
+		t.Errorf("%d changes told, %v", n, d.felt)
+	}
+	d.up = late
+	state(sense.Unsettled)
+	d.run(unsettledFor * 3 / 2)
+	d.up = level
+	state(sense.OnTreads)
+	if n := treads(); n != 3 || d.felt["robot.offtreadsstatechanged Unsettled OnTreads"] != 1 || d.felt["robot.offtreadsstatechanged OnTreads Unsettled"] != 2 {
+		t.Errorf("%d changes told, %v", n, d.felt)
+	}
+}
+
 // TestSensorsLost: a chip that dies is fault 960 (VEC-IMU-16) and nothing else: what it said is forgotten, the robot drives on by its encoders, and
 // the mended one is believed.
 func TestSensorsLost(t *testing.T) {
