@@ -175,7 +175,8 @@ func startFleetAs(ctx context.Context, tb testing.TB, h *house, robots int, prof
 	defer cancel()
 	for {
 		s, err := summaryOf(ctx, status)
-		if err == nil && s.Connected == robots {
+		// Of many robots whose connections drop now and then a few are always on their way back.
+		if err == nil && (s.Connected == robots || s.Connects > robots && s.Connected >= robots-robots/100) {
 			return f, status, nil
 		}
 		select {
