@@ -291,7 +291,7 @@ func (x *Intents) tellTime(ctx context.Context, _ intent.User) (Outcome, error) 
 	var twentyFour bool
 	_ = json.Unmarshal(x.setting("clock_24_hour"), &twentyFour)
 	x.show(ctx, mindlink.Page{Clock: &screen.Clock{Hour: now.Hour(), Minute: now.Minute(), TwentyFour: twentyFour}}, pageFor)
-	if twentyFour {
+	if twentyFour || x.language() == german { // whose speakers have no AM and PM
 		return say("it is %s", now.Format("15:04"))
 	}
 	return say("it is %s", now.Format("3:04 PM"))

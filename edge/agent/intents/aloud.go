@@ -16,20 +16,20 @@ type Speaker interface {
 // program is the name under which the robot's own answers are said.
 const program = "agentd"
 
-// language is the one of all texts in this package.
-const language = "en-US"
-
 // longestAnswer bounds the time for which an answer is said; own default.
 const longestAnswer = 2 * time.Minute
 
+// spoken is an answer and its language.
+type spoken struct{ text, language string }
+
 // aloud says an answer soon, instead of one that is said still. It does not block.
-func (x *Intents) aloud(text string) {
-	if x.cfg.Speaker == nil || text == "" {
+func (x *Intents) aloud(s spoken) {
+	if x.cfg.Speaker == nil || s.text == "" {
 		return
 	}
 	for {
 		select {
-		case x.answers <- text:
+		case x.answers <- s:
 			return
 		default:
 		}
@@ -49,7 +49,7 @@ func (x *Intents) speak(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case text := <-x.answers:
+		case s := <-x.answers:
 			stop()
 			<-said
 			one, cancel := context.WithTimeout(ctx, longestAnswer)
@@ -58,7 +58,7 @@ func (x *Intents) speak(ctx context.Context) {
 			go func() {
 				defer close(done)
 				defer cancel()
-				_, err := x.cfg.Speaker.Say(one, mindlink.Say{Text: text, Language: language, Level: mindlink.Behavior, Program: program}, func(mindlink.Progress) error { return nil })
+				_, err := x.cfg.Speaker.Say(one, mindlink.Say{Text: s.text, Language: s.language, Level: mindlink.Behavior, Program: program}, func(mindlink.Progress) error { return nil })
 				if err != nil {
 					x.cfg.Log.DebugContext(ctx, "answer not said", logging.Err, err)
 				}

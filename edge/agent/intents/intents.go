@@ -103,7 +103,7 @@ type Intents struct {
 	timer *timer
 	shows chan show
 
-	answers chan string // to be said; one slot, the newest
+	answers chan spoken // to be said; one slot, the newest
 
 	paging sync.Mutex
 	pages  int // that were shown
@@ -137,7 +137,7 @@ func New(cfg Config) (*Intents, error) {
 	if err != nil {
 		cfg.Log.Error("overrides of features ignored", logging.Err, err)
 	}
-	x := &Intents{cfg: cfg, gates: gates, met: wake.New(), timer: newTimer(cfg), shows: make(chan show), answers: make(chan string, 1)}
+	x := &Intents{cfg: cfg, gates: gates, met: wake.New(), timer: newTimer(cfg), shows: make(chan show), answers: make(chan spoken, 1)}
 	x.names, err = x.loadMap(cfg.Root)
 	return x, err
 }
@@ -269,12 +269,14 @@ func (x *Intents) Take(ctx context.Context, u intent.User, from string) (Outcome
 	if err != nil {
 		o = Outcome{Intent: u.Name, Reason: Failed, Text: "that did not work: " + err.Error()}
 	}
+	var language string
+	o.Text, language = x.inLanguage(o.Text, u.Name == "knowledge_response" && o.Reason == "")
 	o.Done = o.Reason == ""
 	x.cfg.Emit(events.Event{Source: "agentd", Name: "robot.intent", S1: u.Name, S2: cmp.Or(string(o.Reason), "done"), S3: from})
 	if ctx.Err() != nil {
 		return o, ctx.Err()
 	}
-	x.aloud(o.Text)
+	x.aloud(spoken{o.Text, language})
 	return o, nil
 }
 
