@@ -41,9 +41,18 @@ const reachTime = 2 * time.Second
 // errUnreached says that Else is to be asked.
 var errUnreached = errs.New(errs.Unavailable, "speech: no connection to the cloud's HTTPS port")
 
-// languages are those of the published service, by locale (part of VEC-NLP-08).
+// languages are those of the published service, by locale or language (part of VEC-NLP-08).
 var languages = map[string]chipperpb.LanguageCode{
-	"en-GB": chipperpb.LanguageCode_ENGLISH_UK, "en-AU": chipperpb.LanguageCode_ENGLISH_AU, "de-DE": chipperpb.LanguageCode_GERMAN, "fr-FR": chipperpb.LanguageCode_FRENCH,
+	"en-GB": chipperpb.LanguageCode_ENGLISH_UK, "en-AU": chipperpb.LanguageCode_ENGLISH_AU, "de": chipperpb.LanguageCode_GERMAN, "fr": chipperpb.LanguageCode_FRENCH,
+}
+
+// languageOf returns the code of a locale, else of its language; English is American where it is none of those above.
+func languageOf(locale string) chipperpb.LanguageCode {
+	if code, ok := languages[locale]; ok {
+		return code
+	}
+	language, _, _ := strings.Cut(locale, "-")
+	return languages[language]
 }
 
 func (l *Link) client(ctx context.Context) (chipperpb.ChipperGrpcClient, *grpc.ClientConn, error) {
@@ -82,7 +91,7 @@ func (l *Link) Text(ctx context.Context, r voice.Request, text string) (voice.Re
 		return voice.Reply{}, err
 	}
 	defer conn.Close() // the answer is read
-	out, err := c.TextIntent(ctx, &chipperpb.TextRequest{Session: r.Session, DeviceId: string(l.Thing), TextInput: text, LanguageCode: languages[r.Language],
+	out, err := c.TextIntent(ctx, &chipperpb.TextRequest{Session: r.Session, DeviceId: string(l.Thing), TextInput: text, LanguageCode: languageOf(r.Language),
 		FirmwareVersion: l.OS, SkipDas: r.SkipDAS})
 	if err != nil {
 		return voice.Reply{}, ended(err)
@@ -112,7 +121,7 @@ func (l *Link) Listen(ctx context.Context, r voice.Request, audio <-chan []byte)
 	go pour(ctx, audio, func(piece []byte, first bool) error {
 		m := &chipperpb.StreamingIntentRequest{InputAudio: piece}
 		if first {
-			m.Session, m.DeviceId, m.LanguageCode, m.FirmwareVersion, m.BootId = r.Session, string(l.Thing), languages[r.Language], l.OS, l.Boot
+			m.Session, m.DeviceId, m.LanguageCode, m.FirmwareVersion, m.BootId = r.Session, string(l.Thing), languageOf(r.Language), l.OS, l.Boot
 			m.SkipDas, m.SaveAudio, m.SingleUtterance, m.AudioEncoding = r.SkipDAS, !r.SkipDAS, true, chipperpb.AudioEncoding_LINEAR_PCM
 		}
 		return st.Send(m)
@@ -137,7 +146,7 @@ func (l *Link) question(ctx context.Context, c chipperpb.ChipperGrpcClient, r vo
 	go pour(ctx, audio, func(piece []byte, first bool) error {
 		m := &chipperpb.StreamingKnowledgeGraphRequest{InputAudio: piece}
 		if first {
-			m.Session, m.DeviceId, m.LanguageCode, m.FirmwareVersion, m.BootId = r.Session, string(l.Thing), languages[r.Language], l.OS, l.Boot
+			m.Session, m.DeviceId, m.LanguageCode, m.FirmwareVersion, m.BootId = r.Session, string(l.Thing), languageOf(r.Language), l.OS, l.Boot
 			m.SkipDas, m.SaveAudio, m.Timezone, m.AudioEncoding = r.SkipDAS, !r.SkipDAS, r.Timezone, chipperpb.AudioEncoding_LINEAR_PCM
 		}
 		return st.Send(m)
