@@ -35,8 +35,14 @@ func (v *Value) Take(all []live.Value, first bool) {
 	if i := slices.IndexFunc(all, func(x live.Value) bool { return x.Slot == v.Slot.ID }); i >= 0 {
 		now = &all[i]
 	}
-	v.Changed = first || (now == nil) != (v.Value == nil) || now != nil && !now.Same(*v.Value)
+	before := *v
 	v.Value = now
+	v.Changed = first || !v.Same(&before)
+}
+
+// Same reports whether v reads as w does, whenever both were measured.
+func (v *Value) Same(w *Value) bool {
+	return (v.Value == nil) == (w.Value == nil) && (v.Value == nil || v.Value.Same(*w.Value))
 }
 
 // Update holds the values of a subscription at one moment.

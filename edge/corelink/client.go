@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"kennel/edge/body/rawfd"
 	"kennel/infra/sockpath"
 )
 
@@ -40,7 +41,7 @@ type Client struct {
 	me   Hello
 
 	mu    sync.Mutex
-	conn  *net.UnixConn
+	conn  *rawfd.Conn
 	r     *bufio.Reader // of conn; Run's
 	hello *Hello        // robotd's, while connected
 }
@@ -121,11 +122,11 @@ func (c *Client) connect(ctx context.Context) error {
 		return fmt.Errorf("corelink: root: %w", err)
 	}
 	defer root.Close() // nothing buffered
-	var conn *net.UnixConn
+	var conn *rawfd.Conn
 	err = sockpath.Below(root, SocketPath, func(path string) error {
 		any, err := new(net.Dialer).DialContext(ctx, "unix", path)
 		if err == nil {
-			conn = any.(*net.UnixConn)
+			conn, err = rawfd.NewConn(any.(*net.UnixConn))
 		}
 		return err
 	})
@@ -142,7 +143,7 @@ func (c *Client) connect(ctx context.Context) error {
 	return nil
 }
 
-func (c *Client) greet(ctx context.Context, conn *net.UnixConn, r *bufio.Reader) (*Hello, error) {
+func (c *Client) greet(ctx context.Context, conn *rawfd.Conn, r *bufio.Reader) (*Hello, error) {
 	frame, err := AppendFrame(nil, &c.me)
 	if err != nil {
 		return nil, err

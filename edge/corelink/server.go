@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"kennel/edge/body/rawfd"
 )
 
 // Limits of the server; our own defaults.
@@ -71,7 +73,7 @@ type Server struct {
 
 type peer struct {
 	id    uint32
-	conn  *net.UnixConn
+	conn  *rawfd.Conn
 	out   chan *waiting // a ring: Publish drops the oldest when it is full
 	quit  chan struct{}
 	fresh map[uint32]*waiting // the newest of each subscription, by its request; mu
@@ -138,12 +140,16 @@ func (s *Server) Serve(ctx context.Context, h Handlers) error {
 			}
 			continue
 		}
-		wg.Go(func() { s.attend(ctx, conn, h) })
+		fast, err := rawfd.NewConn(conn)
+		if err != nil {
+			continue // it is closed
+		}
+		wg.Go(func() { s.attend(ctx, fast, h) })
 	}
 }
 
 // attend serves one peer to its end.
-func (s *Server) attend(ctx context.Context, conn *net.UnixConn, h Handlers) {
+func (s *Server) attend(ctx context.Context, conn *rawfd.Conn, h Handlers) {
 	p := &peer{conn: conn, out: make(chan *waiting, ringSize), quit: make(chan struct{}), fresh: map[uint32]*waiting{}, turns: rate.NewLimiter(readRate, readBurst)}
 	err := sameUser(conn)
 	if err == nil {

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"syscall"
 
 	"kennel/infra/sockpath"
 
@@ -78,7 +79,7 @@ func listen(root *os.Root) (*net.UnixListener, error) {
 }
 
 // sameUser refuses peers that connected before the socket had its mode: a peer must run as our user or root.
-func sameUser(conn *net.UnixConn) error {
+func sameUser(conn syscall.Conn) error {
 	raw, err := conn.SyscallConn()
 	if err != nil {
 		return err

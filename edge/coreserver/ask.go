@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"kennel/edge/body"
 	"kennel/edge/body/monoclock"
 	"kennel/edge/control"
 	"kennel/edge/core"
@@ -390,8 +391,34 @@ func (a *ask) reply(r *control.Result) *corelink.Reply {
 			notes = append(notes, note)
 		}
 	}
+	if r.Underway {
+		notes = append(notes, a.state()...)
+	}
 	out.Value, out.Detail = strings.Join(values, "; "), strings.Join(notes, "; ")
 	return out
+}
+
+// state says what about the robot itself a program should know that moves it: it may move, but not as one that is awake and on the floor.
+func (a *ask) state() (words []string) {
+	var now control.Report
+	if !a.s.cfg.Control.Report(&now) {
+		return nil
+	}
+	if now.Sleep.State.Asleep() {
+		words = append(words, "the robot is asleep: its camera takes no pictures; wake it first if you need them")
+	}
+	if now.Supply.Has(body.OnCharger) && a.base() {
+		words = append(words, "the robot is on its charger: if it drives off it charges no longer; bring it back when you have finished")
+	}
+	return words
+}
+
+// base reports whether the order moves the body as a whole.
+func (a *ask) base() bool {
+	if a.order.Kind == control.Go || a.order.Kind == control.Turn {
+		return true
+	}
+	return slices.ContainsFunc(a.order.Goals[:a.order.N], func(g control.Goal) bool { return a.s.model.Parts[a.s.model.Slots[g.Slot]].Base })
 }
 
 // rounded writes v with so many significant digits.

@@ -21,6 +21,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"kennel/edge/agent/host"
+	"kennel/edge/body/rawfd"
 	"kennel/edge/gateway/scratch"
 	"kennel/edge/mind/mindlink"
 	"kennel/edge/sight"
@@ -108,6 +109,7 @@ type Gateway struct {
 	orders    *orders
 	now       *present
 	lookup    lookup
+	flows     flows
 	eyes      eyes
 	mind      *mindlink.Client
 	programs  *programs
@@ -181,7 +183,7 @@ func (g *Gateway) run(ctx context.Context) error {
 		}
 		return &c, nil
 	}
-	port := protomux.Split(door.Listen("gateway", raw), conf, g.Log)
+	port := protomux.Split(door.Listen("gateway", rawfd.Listen(raw)), conf, g.Log)
 	defer port.Close()
 	defer g.leases.end()
 	defer g.peers.end()

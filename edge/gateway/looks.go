@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -12,12 +11,6 @@ import (
 	"kennel/edge/coreclient"
 	"kennel/edge/corelink"
 	"kennel/infra/api/robotpb"
-)
-
-// Rates of a subscription, in messages a second.
-const (
-	defaultRate = 10
-	maxRate     = 50
 )
 
 func interfaces(s string) []string {
@@ -195,46 +188,4 @@ func reading(v *core.Value) *robotpb.Value {
 		return &robotpb.Value{Kind: &robotpb.Value_Text{Text: *v.Value.Text}}
 	}
 	return nil
-}
-
-func (g *Gateway) subscribe(ctx context.Context, c caller, req *robotpb.SubscribeRequest, tell func(*robotpb.Values) error) error {
-	rate := cmp.Or(req.RateHz, defaultRate)
-	if err := checkNames(req.Names); err != nil {
-		return err
-	}
-	if !(rate > 0 && rate <= maxRate) {
-		return invalid("rate_hz: %v, want above 0 to %d", req.RateHz, maxRate)
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	updates, failed := make(chan core.Update), make(chan error, 1)
-	go func() {
-		failed <- g.core.Subscribe(ctx, rate, func(u core.Update) error { // while it waits, newer updates replace each other
-			select {
-			case updates <- u:
-				return nil
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-		}, req.Names...)
-	}()
-	tick := time.NewTicker(beat)
-	defer tick.Stop()
-	for {
-		var m *robotpb.Values
-		select {
-		case err := <-failed:
-			return err
-		case u := <-updates:
-			m = readings(u, true)
-		case <-tick.C:
-			if err := g.still(ctx, c, Look); err != nil {
-				return err
-			}
-			m = &robotpb.Values{}
-		}
-		if err := tell(m); err != nil {
-			return err
-		}
-	}
 }

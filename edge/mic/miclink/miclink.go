@@ -17,7 +17,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"slices"
@@ -25,8 +24,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"kennel/edge/body/rawfd"
 	"kennel/edge/mic/geometry"
 	"kennel/infra/sockpath"
 )
@@ -65,7 +63,7 @@ type Server struct {
 
 	mu    sync.Mutex
 	wake  chan struct{} // there are listeners
-	peers []*net.UnixConn
+	peers []*rawfd.Conn
 }
 
 type slot struct {
@@ -123,11 +121,13 @@ func (s *Server) Run(ctx context.Context) error {
 		case err != nil:
 			return fmt.Errorf("miclink: accept: %w", err)
 		}
-		s.join(conn)
+		if fast, err := rawfd.NewConn(conn); err == nil { // else it is closed
+			s.join(fast)
+		}
 	}
 }
 
-func (s *Server) join(conn *net.UnixConn) {
+func (s *Server) join(conn *rawfd.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.peers) == maxListeners {
@@ -197,8 +197,8 @@ func (s *Server) take(packet []byte) (_ []byte, more bool) {
 func (s *Server) spread(packet []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.peers = slices.DeleteFunc(s.peers, func(c *net.UnixConn) bool {
-		if sent(c, packet) {
+	s.peers = slices.DeleteFunc(s.peers, func(c *rawfd.Conn) bool {
+		if c.Offer(packet) == nil {
 			return false
 		}
 		_ = c.Close() // it is gone
@@ -206,23 +206,9 @@ func (s *Server) spread(packet []byte) {
 	})
 }
 
-// sent sends without waiting; false: the listener is gone.
-func sent(c *net.UnixConn, packet []byte) bool {
-	raw, err := c.SyscallConn()
-	if err != nil {
-		return false
-	}
-	if cerr := raw.Control(func(fd uintptr) {
-		err = unix.Sendto(int(fd), packet, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, nil)
-	}); cerr != nil {
-		return false
-	}
-	return err == nil || errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR) || errors.Is(err, unix.ENOBUFS)
-}
-
 // Conn is a listener's end.
 type Conn struct {
-	conn *net.UnixConn
+	conn *rawfd.Conn
 	stop func() bool
 	buf  []byte
 	rest []byte
@@ -231,25 +217,25 @@ type Conn struct {
 
 // Dial connects to the socket at path, such as ROOT/run/mic/socket. The connection ends with ctx.
 func Dial(ctx context.Context, path string) (*Conn, error) {
-	var c net.Conn
-	err := sockpath.To(path, func(p string) (err error) {
-		c, err = new(net.Dialer).DialContext(ctx, "unixpacket", p)
+	var c *rawfd.Conn
+	err := sockpath.To(path, func(p string) error {
+		any, err := new(net.Dialer).DialContext(ctx, "unixpacket", p)
+		if err == nil {
+			c, err = rawfd.NewConn(any.(*net.UnixConn))
+		}
 		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("microphones: %w", err)
 	}
 	stop := context.AfterFunc(ctx, func() { _ = c.Close() }) // it may be closed already
-	return &Conn{conn: c.(*net.UnixConn), stop: stop, buf: make([]byte, mostFrames*frameSize)}, nil
+	return &Conn{conn: c, stop: stop, buf: make([]byte, mostFrames*frameSize)}, nil
 }
 
 // Next blocks until the next frame. It returns io.EOF when robotd ends, or has as many listeners as it takes.
 func (c *Conn) Next() (f Frame, err error) {
 	if len(c.rest) == 0 {
 		n, err := c.conn.Read(c.buf)
-		if n == 0 && err == nil {
-			err = io.EOF
-		}
 		if err != nil {
 			return f, fmt.Errorf("microphones: %w", err)
 		}
