@@ -101,7 +101,7 @@ func TestReplies(t *testing.T) {
 			{"imperative_praise", "happy", "ReactToAffirmative", "thank you"},
 			{"imperative_love", "happy", "ReactToLove", "I like you too"},
 			{"imperative_scold", "sad", "ReactToAbuse", "I am sorry"},
-			{"imperative_dance", "happy", "DanceToTheBeat", "I dance"},
+			{"imperative_dance", "dancing", "DanceToTheBeat", "I dance"},
 			{"imperative_apology", "happy", "ReactToApology", "never mind"},
 			{"seasonal_happynewyear", "happy", "SeasonalHappyNewYear", "happy new year"},
 		} {
