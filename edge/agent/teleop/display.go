@@ -16,9 +16,9 @@ import (
 
 // Own defaults of the pictures in frames.
 const (
-	displayTime    = 400 * time.Millisecond // for one: the next frame is soon
-	displayPause   = 5 * time.Second        // after one failed
-	displayQuality = 85                     // of 100: an eye or a page of text has 2 to 6 kB
+	displayTime    = time.Second     // for one
+	displayPause   = 5 * time.Second // after one failed
+	displayQuality = 85              // of 100: an eye or a page of text has 2 to 6 kB
 )
 
 // Screen is a robot's display (mindlink.Client). An error with code "unable": the body has none.
