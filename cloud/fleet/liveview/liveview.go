@@ -2,7 +2,8 @@
 //
 //	Look (page, API) -> down/live, at most each AskEvery -> robot -> up/live, twice a second for a while -> Handle -> newest frame -> Look
 //
-// A robot without a viewer sends nothing, and no frame is kept: this is a robot's present, not its history (package vitals).
+// A robot without a viewer sends nothing, and no frame is kept: this is a robot's present, not its history (package vitals). A picture of its display needs the
+// owner's consent to data collection, because programs may show what they like there.
 package liveview
 
 import (
