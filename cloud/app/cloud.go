@@ -200,7 +200,7 @@ func (c *Cloud) wire(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	look, lookSlice := records.WireLook(b, l)
+	look, lookSlice := records.WireLook(b, l, owners.Allowed)
 	if c.orders, err = orders.Wire(b, l, robots, cohorts, docs, orders.Devices{DevicesConfig: cfg.Devices, Releases: releases, Identify: c.Identity.Peers.Identify}, voices.Speech); err != nil {
 		return err
 	}

@@ -37,6 +37,9 @@ import (
 // Policy is the Content-Security-Policy of every page.
 const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
+// picturePolicy is Policy for pages with pictures within themselves.
+var picturePolicy = strings.Replace(Policy, "img-src 'self'", "img-src 'self' data:", 1)
+
 // MaxForm bounds the body of a form, in bytes: a certificate bundle, percent-encoded, is the largest.
 const MaxForm = 256 << 10
 

@@ -39,6 +39,8 @@ type Frame struct {
 	Crumbs []Link // the way to this page; the last is the page itself
 	Again  int    // fetch the page again after so many milliseconds; 0: not
 	Search bool   // the page has the field for robots itself
+
+	Pictures bool // the page has pictures within itself, as data: addresses
 }
 
 // Link is an address to go to.
@@ -222,6 +224,9 @@ func (s *Site) Page(w http.ResponseWriter, r *http.Request, code int, name strin
 		f.Live, f.Again = "", 0 // the address of this page is the form's: to fetch it again would be to send the form again
 	}
 	s.Dress(r, name, &f)
+	if f.Pictures {
+		w.Header().Set("Content-Security-Policy", picturePolicy)
+	}
 	s.Render(w, r, code, name, f)
 }
 

@@ -83,7 +83,7 @@ func TestFind(t *testing.T) {
 		}
 	}
 	slices.Sort(names)
-	want := "abuse archive certificates consoles costs cpu crowd delta documentcpu documentlatency documentreads documentwrites events gatewayreads logins loop loopalone manydocuments memory mind mix motionfiles motionplay opus opuscrowd opusof8clients passwords pawn pawncompile pleo recovery rpc sdk settings signing sound speech speechof8clients spine storm tokens updatechecks vectorsdk vectorsdkbattery"
+	want := "abuse archive certificates consoles costs cpu crowd delta documentcpu documentlatency documentreads documentwrites events facelag gatewayreads liveframes logins loop loopalone manydocuments memory mind mix motionfiles motionplay opus opuscrowd opusof8clients passwords pawn pawncompile pleo recovery rpc sdk settings signing sound speech speechof8clients spine storm tokens updatechecks vectorsdk vectorsdkbattery"
 	if got := strings.Join(names, " "); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}

@@ -101,22 +101,15 @@ func (g *Gateway) screen(ctx context.Context, _ caller, q *robotpb.ScreenRequest
 	}
 	ctx, cancel := context.WithTimeout(ctx, screenTime)
 	defer cancel()
-	err = g.mind.Watch(ctx, mindlink.MaxRate, func(f mindlink.Frame) (err error) {
-		if p, err = frame(&f, format, 0); err == nil {
-			err = errSeen
-		}
-		return err
-	})
+	f, err := g.mind.Frame(ctx)
 	switch {
-	case errors.Is(err, errSeen):
-		return p, nil
+	case err == nil:
+		return frame(&f, format, 0)
 	case errors.Is(err, context.DeadlineExceeded):
 		return nil, errs.Coded(errs.Unavailable, "mind_lost", "the robot's display shows nothing; try again in a second")
 	}
 	return nil, err
 }
-
-var errSeen = errors.New("seen")
 
 func errFormat(format string) error {
 	return invalid("format: %.40q, want one of %s", format, strings.Join(screenFormats, ", "))

@@ -17,7 +17,7 @@ import (
 func TestScratchPage(t *testing.T) {
 	s := newStudio(t, 10, display, mindtest.Voice)
 	var shown board
-	mindtest.With(t, s.dir, mind.Own{Seed: 1, Motions: mindtest.None, Notices: []mind.Notice{shown.notice}, Sound: mindtest.Synthesizer{Span: 2 * time.Minute}.Sound()})
+	character := mindtest.With(t, s.dir, mind.Own{Seed: 1, Motions: mindtest.None, Notices: []mind.Notice{shown.notice}, Sound: mindtest.Synthesizer{Span: 2 * time.Minute}.Sound()})
 	s.body.Measure("laser.distance", 0.5)
 	p := browser.Start(t).Page(t, browser.Desktop)
 	p.Goto("https://" + s.addr + "/")
@@ -56,6 +56,7 @@ func TestScratchPage(t *testing.T) {
 	p.Click("button", "Stop all motors")
 	p.SeeRole("img", "What the display shows now")
 	seeScreens(t, p, &shown)
+	seeLive(t, p, character)
 	p.Choose("Mood, trigger or clip", "LookBlink")
 	p.Click("button", "Play")
 	p.SeeIn("log", "What happened", "anim_look_blink_01: done")

@@ -29,8 +29,6 @@ var places = []struct {
 	prefix string
 }{{clip.HeadMotor, "robot.body.head.pitch"}, {clip.LiftMotor, "robot.body.arm.z"}, {clip.Wheels, "robot.body.wheel["}, {clip.BackpackLights, "robot.body.led["}}
 
-const maxLights = 3
-
 // bodyOf returns what a tree has.
 func bodyOf(t *corelink.Tree) *body {
 	b := &body{devices: map[clip.Parts][]string{}, compact: map[string]string{}}
@@ -52,7 +50,7 @@ func bodyOf(t *corelink.Tree) *body {
 			if !n.Actuator || !strings.HasPrefix(n.Full, p.prefix) {
 				continue
 			}
-			if p.part == clip.BackpackLights && (!slices.Contains(interfaces, "RGBLed") || len(b.devices[p.part]) == maxLights) {
+			if p.part == clip.BackpackLights && (!slices.Contains(interfaces, "RGBLed") || len(b.devices[p.part]) == mindlink.Lights) {
 				continue
 			}
 			b.parts |= p.part

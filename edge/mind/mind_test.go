@@ -86,13 +86,13 @@ type desk struct {
 	end   func() // of robotd
 }
 
-func newDesk(t *testing.T, more ...robot.Part) *desk {
+func newDesk(t testing.TB, more ...robot.Part) *desk {
 	t.Helper()
 	return newStage(t, mind.Sound{}, more...)
 }
 
 // newStage is newDesk with sounds.
-func newStage(t *testing.T, s mind.Sound, more ...robot.Part) *desk {
+func newStage(t testing.TB, s mind.Sound, more ...robot.Part) *desk {
 	t.Helper()
 	dir, err := os.OpenRoot(t.TempDir())
 	if err != nil {

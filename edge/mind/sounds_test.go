@@ -30,7 +30,7 @@ type heard struct {
 }
 
 // listen hears until end, which returns all of it.
-func (d *desk) listen(t *testing.T) (so func() heard, end func() heard) {
+func (d *desk) listen(t testing.TB) (so func() heard, end func() heard) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(d.ctx)
 	var h heard

@@ -133,9 +133,9 @@ func wireStorage(b wire.Base) (wire.Slice, error) {
 	return s, b.Meters.Bucket(book)
 }
 
-// WireLook wires the live look at a robot.
-func WireLook(b wire.Base, l *link.Link) (*liveview.Service, wire.Slice) {
-	svc := liveview.New(liveviewpg.New(b.Pool), l.Send, b.Log)
+// WireLook wires the live look at a robot. allowed says for which robots the display may be seen.
+func WireLook(b wire.Base, l *link.Link, allowed liveview.Allowed) (*liveview.Service, wire.Slice) {
+	svc := liveview.New(liveviewpg.New(b.Pool), l.Send, allowed, b.Log)
 	return svc, wire.Slice{
 		Ups:        map[string]kitmqtt.UpHandler{topics.Live: svc.Handle},
 		Operations: func(d wire.Doors) wire.Operations { return liveviewapi.Operations(svc, d.Known) },

@@ -2,7 +2,8 @@
 //
 //	Look (page, API) -> down/live, at most each AskEvery -> robot -> up/live, twice a second for a while -> Handle -> newest frame -> Look
 //
-// A robot without a viewer sends nothing, and no frame is kept: this is a robot's present, not its history (package vitals).
+// A robot without a viewer sends nothing, and no frame is kept: this is a robot's present, not its history (package vitals). A picture of its display needs the
+// owner's consent to data collection, because programs may show what they like there.
 package liveview
 
 import (
@@ -24,6 +25,7 @@ const (
 	AskEvery = 5 * time.Second  // between two requests to a robot with a viewer
 	AskFor   = 15 * time.Second // it shows itself for so long after each
 	Keep     = time.Hour        // a frame without a viewer
+	Fresh    = 5 * time.Second  // an older picture of a display is not shown
 	sendTime = 3 * time.Second
 )
 
@@ -50,15 +52,33 @@ type Store interface {
 // Send publishes one message on the thing's down/<name>.
 type Send func(ctx context.Context, id thing.ID, name string, payload []byte) error
 
+// Allowed reports whether data of a robot may be collected now: it has no owner, or its owner allows it.
+type Allowed func(ctx context.Context, id thing.ID) (bool, error)
+
 // Service holds the rules. It is safe for concurrent use.
 type Service struct {
-	store Store
-	send  Send
-	log   *slog.Logger
+	store   Store
+	send    Send
+	allowed Allowed // pictures of the display; nil: no robot's
+	log     *slog.Logger
 }
 
-// New returns a service on store.
-func New(store Store, send Send, log *slog.Logger) *Service { return &Service{store, send, log} }
+// New returns a service on store. allowed is asked before a picture of a display is kept for the viewer and before it is shown; nil: none is.
+func New(store Store, send Send, allowed Allowed, log *slog.Logger) *Service {
+	return &Service{store, send, allowed, log}
+}
+
+// mayShow reports whether a picture of a robot's display may be kept and shown now.
+func (s *Service) mayShow(ctx context.Context, id thing.ID) bool {
+	if s.allowed == nil {
+		return false
+	}
+	may, err := s.allowed(ctx, id)
+	if err != nil && ctx.Err() == nil {
+		s.log.WarnContext(ctx, "consent of the owner not known; display not shown", logging.Thing, id, logging.Err, err)
+	}
+	return err == nil && may
+}
 
 // Handle takes a message of up/live; its form is kitmqtt.UpHandler. Nothing is answered: the next one is near.
 func (s *Service) Handle(ctx context.Context, id thing.ID, payload []byte, _ func(ack.Ack)) {
@@ -66,6 +86,9 @@ func (s *Service) Handle(ctx context.Context, id thing.ID, payload []byte, _ fun
 	if err != nil {
 		s.log.WarnContext(ctx, "live frame unreadable", logging.Thing, id, logging.Err, err)
 		return
+	}
+	if f.Display != nil && !s.mayShow(ctx, id) {
+		f.Display = nil
 	}
 	if err := s.store.Put(ctx, id, f); err != nil && ctx.Err() == nil {
 		s.log.WarnContext(ctx, "live frame not stored", logging.Thing, id, logging.Err, err)
@@ -93,6 +116,9 @@ func (s *Service) Look(ctx context.Context, id thing.ID) (Robot, error) {
 	if err != nil {
 		return Robot{}, err
 	}
+	if f.Frame.Display != nil && (f.Age > Fresh || !s.mayShow(ctx, id)) {
+		f.Frame.Display = nil
+	}
 	return robot(id, f), nil
 }
 
@@ -112,6 +138,8 @@ type Robot struct {
 	World *live.World `json:"world,omitempty"`
 	// Playing is the animation or motion that it plays for a person; absent: none.
 	Playing *live.Playing `json:"playing,omitempty"`
+	// Display is a picture of its display, as JPEG, in base64; absent: it has none, or its owner does not allow data collection.
+	Display []byte `json:"display,omitempty"`
 }
 
 // Device is one of the tree.
@@ -150,7 +178,7 @@ func robot(id thing.ID, f Frame) Robot {
 	}
 	at := f.At.UTC()
 	r.Received, r.AgeMS, r.Body, r.Motion = &at, f.Age.Milliseconds(), f.Tree.Body, f.Frame.Motion
-	r.Playing = f.Frame.Playing
+	r.Playing, r.Display = f.Frame.Playing, f.Frame.Display
 	if w := f.Frame.World; w != nil && w.Map != nil {
 		r.World = w
 	}

@@ -1,9 +1,12 @@
 package liveview
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"image"
+	"image/jpeg"
 	"log/slog"
 	"math"
 	"testing"
@@ -47,7 +50,7 @@ func TestLook(t *testing.T) {
 		}
 		told++
 		return broken
-	}, slog.New(slog.DiscardHandler))
+	}, nil, slog.New(slog.DiscardHandler))
 	r, err := s.Look(t.Context(), rex)
 	if err != nil || told != 1 || r.Received != nil || r.Devices == nil {
 		t.Fatalf("first look: %+v, %v, told %d times", r, err, told)
@@ -93,6 +96,56 @@ func TestLook(t *testing.T) {
 	}
 	s.Handle(t.Context(), rex, []byte(`{"v":1,"values":[]}`), nil) // said in the log
 }
+
+// TestDisplay: the display is seen while the owner allows it and while the picture is fresh. What is not allowed is not kept either.
+func TestDisplay(t *testing.T) {
+	var picture bytes.Buffer
+	if err := jpeg.Encode(&picture, image.NewGray(image.Rect(0, 0, 184, 96)), nil); err != nil {
+		t.Fatal(err)
+	}
+	payload, err := live.Frame{Tree: &live.Tree{Body: "vector"}, Display: picture.Bytes()}.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		stored, shown func() (bool, error) // what the owner says when the frame comes, and when it is shown
+		age           time.Duration
+		kept, seen    bool
+	}{
+		"allowed":            {yes, yes, time.Second, true, true},
+		"not allowed":        {no, yes, time.Second, false, false},
+		"withdrawn":          {yes, no, time.Second, true, false},
+		"not known":          {unknown, yes, time.Second, false, false},
+		"not known any more": {yes, unknown, time.Second, true, false},
+		"old":                {yes, yes, Fresh + time.Millisecond, true, false},
+	} {
+		m := &memory{}
+		says := tc.stored
+		s := New(m, func(context.Context, thing.ID, string, []byte) error { return nil }, func(_ context.Context, id thing.ID) (bool, error) {
+			if id != rex {
+				t.Errorf("%s: asked for %s", name, id)
+			}
+			return says()
+		}, slog.New(slog.DiscardHandler))
+		s.Handle(t.Context(), rex, payload, nil)
+		if kept := m.f.Frame.Display != nil; kept != tc.kept || m.f.Frame.Tree == nil {
+			t.Errorf("%s: kept %v, want %v", name, kept, tc.kept)
+		}
+		says, m.f.Age = tc.shown, tc.age
+		r, err := s.Look(t.Context(), rex)
+		if err != nil || bytes.Equal(r.Display, picture.Bytes()) != tc.seen || r.Received == nil {
+			t.Errorf("%s: %d bytes are seen, %v", name, len(r.Display), err)
+		}
+	}
+	s := New(&memory{}, nil, nil, slog.New(slog.DiscardHandler))
+	if s.mayShow(t.Context(), rex) {
+		t.Error("a service without a rule shows the display")
+	}
+}
+
+func yes() (bool, error)     { return true, nil }
+func no() (bool, error)      { return false, nil }
+func unknown() (bool, error) { return true, errors.New("no database") }
 
 // TestGone: a missing device keeps its place, and its values are unavailable, not just unknown (GOSTAI-OPEN-13).
 func TestGone(t *testing.T) {

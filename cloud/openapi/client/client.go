@@ -2890,7 +2890,8 @@ type LiveThing struct {
 type LiveviewRobot struct {
 	AgeMS    int64     `json:"age_ms"` // since Received
 	Body     string    `json:"body,omitzero"`
-	Devices  []Device  `json:"devices"` // parents first
+	Devices  []Device  `json:"devices"`          // parents first
+	Display  string    `json:"display,omitzero"` // Display is a picture of its display, as JPEG, in base64; absent: it has none, or its owner does not allow data collection.
 	Motion   *Motion   `json:"motion,omitzero"`
 	Playing  *Playing  `json:"playing,omitzero"`  // Playing is the animation or motion that it plays for a person; absent: none.
 	Received time.Time `json:"received,omitzero"` // Received is when the robot said this; absent: it has said nothing yet, ask again.

@@ -204,7 +204,7 @@ func kennelOf(t *testing.T) (*kennelDog, string) {
 	}}
 	motionapi.Operations(svc, motionapi.Config{Known: known, Audit: h.audit}).Mount(mux, doors)
 	commandapi.Operations(d.outbox, commandapi.Config{Known: known, Audit: h.audit}).Mount(mux, doors)
-	liveviewapi.Operations(liveview.New(d, nil, doors.Log), known).Mount(mux, doors)
+	liveviewapi.Operations(liveview.New(d, nil, nil, doors.Log), known).Mount(mux, doors)
 	mux.Handle("/assets/", http.FileServer(http.Dir("../console"))) // which serves the part's script
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mux.ServeHTTP(w, r.WithContext(auth.WithCaller(r.Context(), auth.Caller{Role: auth.Owner, Account: "ann", Name: "ann@example.org"})))

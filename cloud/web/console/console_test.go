@@ -268,7 +268,11 @@ func TestPages(t *testing.T) {
 		if w.Code != tt.code || !strings.Contains(got, tt.want) {
 			t.Errorf("%s as %q: %d %s; want %d and %q", tt.path, tt.role, w.Code, got, tt.code, tt.want)
 		}
-		if csp := w.Header().Get("Content-Security-Policy"); csp != page.Policy || strings.Contains(csp, "unsafe") {
+		policy := page.Policy
+		if strings.HasSuffix(tt.path, "/robot") && w.Code == 200 { // the one page with a picture within itself
+			policy = strings.Replace(policy, "img-src 'self'", "img-src 'self' data:", 1)
+		}
+		if csp := w.Header().Get("Content-Security-Policy"); csp != policy || strings.Contains(csp, "unsafe") {
 			t.Errorf("%s: policy %q", tt.path, csp)
 		}
 	}

@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"html/template"
@@ -43,9 +44,10 @@ type robotView struct {
 	Facts   []fact
 	Stops   []string
 	Owners  []ownerView
-	Joints  []jointView // what can be moved between two ends
-	Where   string      // of a simulated robot, in words
-	World   *worldView  // nil: it is not simulated
+	Joints  []jointView  // what can be moved between two ends
+	Where   string       // of a simulated robot, in words
+	World   *worldView   // nil: it is not simulated
+	Display template.URL // a picture of what its display shows; "": none
 }
 
 type fact struct{ Name, Text string }
@@ -100,7 +102,7 @@ func (c *console) robot(ctx context.Context, r *http.Request, s said) (string, f
 	}
 	v := newRobotView(h, got)
 	v.CanStop = c.Commands != nil
-	f.Main, f.Live, f.Again = v, "", int(treeEvery.Milliseconds())
+	f.Main, f.Live, f.Again, f.Pictures = v, "", int(treeEvery.Milliseconds()), true
 	return "robot", f, nil
 }
 
@@ -108,6 +110,9 @@ func newRobotView(h thingHead, r liveview.Robot) robotView {
 	v := robotView{thingHead: h, Seen: r.Received != nil, Parts: len(r.Devices)}
 	if age := time.Duration(r.AgeMS) * time.Millisecond; age > treeStale {
 		v.Stale = ageText(age)
+	}
+	if len(r.Display) > 0 {
+		v.Display = template.URL("data:image/jpeg;base64," + base64.StdEncoding.EncodeToString(r.Display)) // letters and digits
 	}
 	owners := map[string]string{}
 	if m := r.Motion; m != nil {

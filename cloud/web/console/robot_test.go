@@ -23,7 +23,7 @@ func TestRobotPage(t *testing.T) {
 		if strings.Contains(body, "<script>alert") || strings.Contains(body, ">robot.body<") {
 			t.Errorf("as %q: text of the robot is markup, or a part that only holds others is shown", role)
 		}
-		for _, want := range []string{">simulated<", "0.4 m from the ", `role="status" data-live="where"`, "-0.1", "Position error", "10.0 cm", "14° down", "5 more walls", `class="ghost"`, `class="wall"`} {
+		for _, want := range []string{`<img class="display" src="data:image/jpeg;base64,/9j/"`, ">simulated<", "0.4 m from the ", `role="status" data-live="where"`, "-0.1", "Position error", "10.0 cm", "14° down", "5 more walls", `class="ghost"`, `class="wall"`} {
 			if !strings.Contains(body, want) {
 				t.Errorf("as %q: the world is shown without %q", role, want)
 			}

@@ -175,7 +175,7 @@ func (glass) Look(_ context.Context, id thing.ID) (liveview.Robot, error) {
 		{Full: "robot.body", Kind: "component"},
 		{Full: "robot.body.head.pitch", Compact: "headPitch", Kind: "device", Interface: "RotationalMotor", Actuator: true,
 			Slots: []liveview.Slot{{Name: "angle", Type: "float", Unit: "rad", Min: &low, Max: &high, Known: true, Value: 0.25, AgeMS: &age}, {Name: "torque", Type: "float", Unit: evil}}}}
-	r.World = room(evil)
+	r.World, r.Display = room(evil), []byte{0xff, 0xd8, 0xff}
 	r.Motion = &live.Motion{X: 0.1, Theta: 1.5, Speed: 0.05, Moving: true, Way: 12.3, Parts: []live.Part{{Name: "wheels", Outcome: "running"}}, Stop: []string{evil}, Owners: []live.Owner{{Device: "headPitch", Program: evil, Priority: 50}}}
 	return r, nil
 }

@@ -84,7 +84,7 @@ func (g *Gate) Part() host.Part {
 // consent applies the owner's consent to data collection. A robot of a new owner sends no events until they opt in; the events of one without an
 // owner are no person's data (VEC-DAS-08).
 func (g *Gate) consent(s owners.Status) {
-	allow := !s.Owned || s.DataCollection
+	allow := s.MayCollect()
 	if allow != g.AllowUpload() {
 		if err := g.SetAllowUpload(allow); err != nil {
 			g.host.Log.Error("data collection consent not stored", "allow", allow, logging.Err, err)

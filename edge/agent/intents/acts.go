@@ -320,8 +320,9 @@ func (x *Intents) tellUnknown(context.Context, intent.User) (Outcome, error) {
 	return say("I do not know")
 }
 
-// skies are the animations of the weather's conditions (VEC-INT-08), of those that there are.
-var skies = map[string]string{"Clear": "WeatherSunny", "Sunny": "WeatherSunny", "Stars": "WeatherSunny", "Rain": "WeatherRain", "Thunderstorms": "WeatherRain", "Snow": "WeatherSnow"}
+// skies are the animations of the weather's conditions (VEC-INT-08).
+var skies = map[string]string{"Clear": "WeatherSunny", "Cloudy": "WeatherCloudy", "Cold": "WeatherCold", "Rain": "WeatherRain", "Snow": "WeatherSnow", "Stars": "WeatherStars", "Sunny": "WeatherSunny",
+	"Thunderstorms": "WeatherThunder", "Windy": "WeatherWindy"}
 
 func (x *Intents) tellWeather(ctx context.Context, u intent.User) (Outcome, error) {
 	if text(u, "temperature") == "" {

@@ -182,7 +182,7 @@ func (x *Intents) goodNight(ctx context.Context, u intent.User) (Outcome, error)
 func (x *Intents) goodMorning(ctx context.Context, u intent.User) (Outcome, error) {
 	o, err := x.wakeUp(ctx, u)
 	if err == nil && o.Reason == "" {
-		x.with(ctx, Animation{Mood: "greeting"})
+		x.with(ctx, Animation{Mood: "good_morning"})
 		o.Text = "good morning"
 	}
 	return o, err

@@ -97,11 +97,11 @@ func TestReplies(t *testing.T) {
 		for _, tt := range []struct{ intent, plays, feature, text string }{
 			{"greeting_hello", "greeting", "ReactToHello", "hello"},
 			{"greeting_goodbye", "GreetingGoodbye", "ReactToGoodBye", "goodbye"},
-			{"greeting_goodmorning", "greeting", "ReactToGoodMorning", "good morning"},
+			{"greeting_goodmorning", "good_morning", "ReactToGoodMorning", "good morning"},
 			{"imperative_praise", "happy", "ReactToAffirmative", "thank you"},
 			{"imperative_love", "happy", "ReactToLove", "I like you too"},
 			{"imperative_scold", "sad", "ReactToAbuse", "I am sorry"},
-			{"imperative_dance", "happy", "DanceToTheBeat", "I dance"},
+			{"imperative_dance", "dancing", "DanceToTheBeat", "I dance"},
 			{"imperative_apology", "happy", "ReactToApology", "never mind"},
 			{"seasonal_happynewyear", "happy", "SeasonalHappyNewYear", "happy new year"},
 		} {
@@ -117,8 +117,10 @@ func TestReplies(t *testing.T) {
 			plays  string
 		}{
 			{"set_timer", []string{"time_s", "600"}, "TimerSet"},
-			{"weather_response", []string{"condition", "Thunderstorms", "temperature", "20"}, "WeatherRain"},
-			{"weather_response", []string{"condition", "Windy", "temperature", "20"}, ""}, // of which there is none
+			{"check_timer", nil, "TimerCheck"},
+			{"weather_response", []string{"condition", "Thunderstorms", "temperature", "20"}, "WeatherThunder"},
+			{"weather_response", []string{"condition", "Windy", "temperature", "20"}, "WeatherWindy"},
+			{"weather_response", []string{"condition", "Frogs", "temperature", "20"}, ""}, // of which there is none
 		} {
 			o := r.take(t, tt.intent, tt.params...)
 			if plays, _ := r.cast.did(); plays != tt.plays || !o.Done {

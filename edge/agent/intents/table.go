@@ -35,7 +35,7 @@ type row struct {
 var (
 	happy = Animation{Mood: "happy"}
 	sad   = Animation{Mood: "sad"}
-	dance = Animation{Mood: "happy", Loops: 4}
+	dance = Animation{Mood: "dancing", Loops: 4}
 )
 
 // table holds all user intents (annex D), and our own (intent.IsOwn). The feature of an intent is the one of annex C with its subject.

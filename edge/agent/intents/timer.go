@@ -285,6 +285,7 @@ func (x *Intents) checkTimer(ctx context.Context, _ intent.User) (Outcome, error
 		return say("no timer is set")
 	}
 	x.follow()
+	x.with(ctx, Animation{Trigger: "TimerCheck"})
 	x.showTimer(ctx)
 	return say("%s left", words(max(left, 0)))
 }
@@ -298,6 +299,7 @@ func (x *Intents) cancelTimer(ctx context.Context) (Outcome, error) {
 		return say("no timer is set")
 	}
 	x.cfg.Emit(timerEvent("cancelled", 0, 0))
+	x.with(ctx, Animation{Trigger: "TimerCancel"})
 	x.show(ctx, mindlink.Page{}, 0)
 	return say("timer cancelled")
 }

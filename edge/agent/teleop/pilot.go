@@ -58,6 +58,7 @@ type Pilot struct {
 	core    *coreclient.Client
 	sim     Simulator
 	playing func() *live.Playing // nil: it does not say
+	display *display             // nil: frames have none
 	publish Publish
 	log     *slog.Logger
 	looked  wake.Signal // one slot: a look began
@@ -77,6 +78,12 @@ func New(core *coreclient.Client, sim Simulator, publish Publish, log *slog.Logg
 // Playing makes frames say what playing returns, which must not block. It is called before Run.
 func (p *Pilot) Playing(playing func() *live.Playing) *Pilot {
 	p.playing = playing
+	return p
+}
+
+// Display makes frames show what a screen shows, once the owner's consent to data collection is known. It is called before Run.
+func (p *Pilot) Display(s Screen) *Pilot {
+	p.display = &display{screen: s}
 	return p
 }
 
@@ -277,10 +284,11 @@ func (p *Pilot) show(ctx context.Context) {
 		over := !time.Now().Before(p.until)
 		p.mu.Unlock()
 		if over {
+			p.blank(ctx, &shown)
 			return
 		}
 		withTree := time.Since(treeAt) >= treeEvery
-		switch err := p.send(ctx, withTree, &shown); {
+		switch err := p.send(ctx, withTree, p.display, &shown); {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
@@ -296,16 +304,34 @@ func (p *Pilot) show(ctx context.Context) {
 	}
 }
 
-// send sends a frame. shown is the revision of the world's map that was sent last, and becomes this one's.
-func (p *Pilot) send(ctx context.Context, withTree bool, shown *string) error {
+// blank ends a look that showed the display with a frame without a picture, so that the cloud keeps none.
+func (p *Pilot) blank(ctx context.Context, shown *string) {
+	if p.display == nil || !p.display.shown {
+		return
+	}
+	p.display.shown = false
+	if err := p.send(ctx, false, nil, shown); err != nil {
+		p.log.DebugContext(ctx, "end of a look not sent", logging.Err, err) // the cloud shows no old picture
+	}
+}
+
+// send sends a frame with what d shows, if it is not nil. shown is the revision of the world's map that was sent last, and becomes this one's.
+func (p *Pilot) send(ctx context.Context, withTree bool, d *display, shown *string) error {
 	f, err := p.frame(ctx, withTree)
 	if err != nil {
 		return err
+	}
+	if d != nil {
+		f.Display = d.picture(ctx, p.log)
 	}
 	if f.World = p.world(ctx); f.World != nil && !withTree && f.World.Rev == *shown {
 		f.World.Map = nil
 	}
 	b, err := f.Encode()
+	if len(b) > live.MaxFrame && f.Display != nil {
+		f.Display = nil // the next frame has no tree
+		b, err = f.Encode()
+	}
 	if err != nil {
 		return err
 	}

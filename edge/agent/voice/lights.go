@@ -9,6 +9,7 @@ import (
 
 	"kennel/edge/core"
 	"kennel/edge/coreclient"
+	"kennel/edge/mind/mindlink"
 	"kennel/edge/robot/claim"
 	"kennel/infra/logging"
 )
@@ -32,54 +33,74 @@ const (
 // lights shows the newest light on the body's lights that no program has, until ctx ends. It is beside the machine, so that a robotd that hangs
 // delays no sound.
 func lights(ctx context.Context, client *coreclient.Client, want <-chan light, log *slog.Logger) {
-	var lease *coreclient.Lease
+	var held lamps
 	for {
 		var l light
 		select {
 		case <-ctx.Done():
-			if lease != nil {
-				lease.Release()
-			}
+			held.lease.Release()
 			return
 		case l = <-want:
 		}
-		if err := show(ctx, client, l, &lease); err != nil {
+		if err := held.show(ctx, client, l); err != nil {
 			log.DebugContext(ctx, "microphone lights not shown", logging.Err, err)
 		}
 	}
 }
 
-func show(ctx context.Context, client *coreclient.Client, l light, lease **coreclient.Lease) error {
+// lamps are the lights that are claimed. Those that say that the microphones are switched off go before every program, but are not the ones that clips use, so
+// that a clip plays as ever; the others give way (part of VEC-LGT-06).
+type lamps struct {
+	lease *coreclient.Lease // nil: none
+	at    claim.Priority
+}
+
+func (h *lamps) show(ctx context.Context, client *coreclient.Client, l light) error {
 	ctx, cancel := context.WithTimeout(ctx, lampTime)
 	defer cancel()
-	tree, err := client.Tree(ctx)
-	if err != nil {
-		*lease = nil
-		return err
+	at := claim.Behavior
+	switch {
+	case l == dark:
+		at = h.at
+	case l == dimRed:
+		at = claim.Indicator
 	}
-	var names []string
-	var o core.Order
-	for i := range tree.Nodes {
-		if n := &tree.Nodes[i]; n.Actuator && slices.Contains(strings.Split(n.Interface, ", "), "RGBLed") && strings.HasPrefix(n.Full, "robot.body.led") {
-			names = append(names, n.Full)
-			o = o.And(core.Set(n.Full+".r", l[0])).And(core.Set(n.Full+".g", l[1])).And(core.Set(n.Full+".b", l[2]))
-		}
-	}
-	if len(names) == 0 {
-		return nil
-	}
-	if *lease == nil {
-		if l == dark {
-			return nil
-		}
-		if *lease, err = client.Claim(ctx, 0, claim.Behavior, names...); err != nil {
-			*lease = nil
+	if h.lease != nil && at != h.at {
+		if err := h.show(ctx, client, dark); err != nil {
 			return err
 		}
 	}
+	tree, err := client.Tree(ctx)
+	if err != nil {
+		h.lease = nil
+		return err
+	}
+	var names []string
+	for i := range tree.Nodes {
+		if n := &tree.Nodes[i]; n.Actuator && slices.Contains(strings.Split(n.Interface, ", "), "RGBLed") && strings.HasPrefix(n.Full, "robot.body.led") {
+			names = append(names, n.Full)
+		}
+	}
+	if at == claim.Indicator && len(names) > mindlink.Lights {
+		names = names[mindlink.Lights:]
+	}
+	if len(names) == 0 || h.lease == nil && l == dark {
+		return nil
+	}
+	var o core.Order
+	for _, name := range names {
+		o = o.And(core.Set(name+".r", l[0])).And(core.Set(name+".g", l[1])).And(core.Set(name+".b", l[2]))
+	}
+	if h.lease == nil {
+		if h.lease, err = client.Claim(ctx, 0, at, names...); err != nil {
+			h.lease = nil
+			return err
+		}
+		h.at = at
+	}
 	if _, err = client.Do(ctx, o); err != nil || l == dark {
-		(*lease).Release()
-		*lease = nil
+		h.lease.Release()
+		h.lease = nil
 	}
 	return err
 }

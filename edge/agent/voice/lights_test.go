@@ -2,6 +2,7 @@ package voice
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -12,7 +13,7 @@ import (
 	"kennel/infra/testwait"
 )
 
-// robotd is one with two lights and a wheel, which tells what it is asked.
+// robotd is one with four lights and a wheel, which tells what it is asked.
 type robotd struct {
 	client *coreclient.Client
 	asked  chan string
@@ -26,13 +27,14 @@ func (c *robotd) Send(m corelink.Message) error {
 	switch m := m.(type) {
 	case *corelink.GetTree:
 		answer = &corelink.Tree{Request: m.Request, Tree: live.Tree{Nodes: []live.Node{{Full: "robot.body.led[0]", Interface: "RGBLed", Actuator: true},
-			{Full: "robot.body.led[1]", Interface: "Led, RGBLed", Actuator: true}, {Full: "robot.body.wheel[left]", Interface: "RotationalMotor", Actuator: true}}}}
+			{Full: "robot.body.led[1]", Interface: "Led, RGBLed", Actuator: true}, {Full: "robot.body.led[2]", Interface: "RGBLed", Actuator: true},
+			{Full: "robot.body.led[3]", Interface: "RGBLed", Actuator: true}, {Full: "robot.body.wheel[left]", Interface: "RotationalMotor", Actuator: true}}}}
 	case *corelink.Claim:
 		r := &corelink.Reply{Request: m.Request, Code: "ok", Lease: 7}
 		if c.taken {
 			r.Code = "busy"
 		}
-		c.asked <- "claim " + strings.Join(m.Devices, " ")
+		c.asked <- fmt.Sprintf("claim %d %s", m.Priority, strings.Join(m.Devices, " "))
 		answer = r
 	case *corelink.Do:
 		c.asked <- m.Line
@@ -46,7 +48,8 @@ func (c *robotd) Send(m corelink.Message) error {
 	return nil
 }
 
-// TestLights is VEC-MIC-09: blue while the robot listens, on lights that are given back, and not on those of another program.
+// TestLights is VEC-MIC-09: blue while the robot listens, on lights that are given back, and not on those of another program. The light of microphones that are
+// switched off goes before every program, on the light that clips do not use (part of VEC-LGT-06).
 func TestLights(t *testing.T) {
 	c := &robotd{asked: make(chan string, 16)}
 	c.client = coreclient.New(c)
@@ -66,15 +69,27 @@ func TestLights(t *testing.T) {
 			}
 		}
 	}
-	const claims, off = "claim robot.body.led[0] robot.body.led[1]", "robot.body.led[0].r = 0; robot.body.led[0].g = 0; robot.body.led[0].b = 0; robot.body.led[1].r = 0; robot.body.led[1].g = 0; robot.body.led[1].b = 0"
-	next(blue, claims, strings.ReplaceAll(off, "b = 0", "b = 1"))
-	next(orange, strings.ReplaceAll(strings.ReplaceAll(off, "r = 0", "r = 1"), "g = 0", "g = 0.4"))
-	next(dark, off, "release")
+	const claims = "claim 20 robot.body.led[0] robot.body.led[1] robot.body.led[2] robot.body.led[3]"
+	lit := func(first int, l light) string {
+		var steps []string
+		for i := first; i < 4; i++ {
+			for c, name := range "rgb" {
+				steps = append(steps, fmt.Sprintf("robot.body.led[%d].%c = %v", i, name, l[c]))
+			}
+		}
+		return strings.Join(steps, "; ")
+	}
+	next(blue, claims, lit(0, blue))
+	next(orange, lit(0, orange))
+	next(dark, lit(0, dark), "release")
 	next(dark)
 	c.taken = true
 	next(blue, claims)
 	c.taken = false
-	next(dimRed, claims, strings.ReplaceAll(off, "r = 0", "r = 0.3"))
+	const status = "claim 60 robot.body.led[3]"
+	next(dimRed, status, lit(3, dimRed))
+	next(blue, lit(3, dark), "release", claims, lit(0, blue))
+	next(dimRed, lit(0, dark), "release", status, lit(3, dimRed))
 	stop()
 	if got := testwait.For(t, c.asked, "the lights"); got != "release" {
 		t.Errorf("at the end %q", got)

@@ -1,4 +1,4 @@
-// Package repertoire has the clips that come with Kennel: looks, greetings, moods, and what a robot does at its charger, in a hand, for timers and the weather.
+// Package repertoire has the clips that come with Kennel: looks, greetings, moods, and what a robot does at its charger, in a hand, for timers, the weather, a dance and a fault.
 //
 // clips/ has them in the text form that people edit, several in a file whose name begins theirs (part of VEC-TRG-05); groups/ says which of them a trigger draws from; moods.json says which
 // trigger or motion shows a mood on which kind of body.

@@ -376,7 +376,7 @@ func (a *Agent) newMotions(h *host.Host) (host.Part, error) {
 
 func (a *Agent) newTeleop(sim teleop.Simulator) maker {
 	return func(h *host.Host) (host.Part, error) {
-		return teleop.New(a.client, sim, a.link.Publish, h.Log).Playing(a.playing).Part(), nil
+		return teleop.New(a.client, sim, a.link.Publish, h.Log).Playing(a.playing).Display(mindlink.NewClient(h.Dir)).Part(), nil
 	}
 }
 

@@ -186,6 +186,20 @@ func (c *Client) Watch(ctx context.Context, rate float64, give func(Frame) error
 	}
 }
 
+// Frame returns what the display shows now. An error with code "unable": the body has none.
+func (c *Client) Frame(ctx context.Context) (f Frame, err error) {
+	err = c.Watch(ctx, MaxRate, func(seen Frame) error {
+		f = seen
+		return errSeen
+	})
+	if errors.Is(err, errSeen) {
+		err = nil
+	}
+	return f, err
+}
+
+var errSeen = errors.New("seen")
+
 // lost says why an answer ended too early.
 func lost(ctx context.Context, err error) error {
 	if ctx.Err() != nil {

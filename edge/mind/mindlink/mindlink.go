@@ -45,6 +45,9 @@ const (
 	MotionsEnding = ".motion"
 )
 
+// Lights is how many lights of the body clips use, the first ones; a further one shows the robot's state.
+const Lights = 3
+
 // Levels of a Request, as edge/anim/clip has them.
 const (
 	Behavior = "behavior" // the character plays it of its own accord

@@ -25,6 +25,7 @@ const (
 	Animation Priority = 30  // played by a behaviour
 	Program   Priority = 40  // an SDK program, the standard's scripts
 	Person    Priority = 50  // a person drives by hand
+	Indicator Priority = 60  // a light that no program may hide: the microphones are switched off
 	Safety    Priority = 250 // reflexes: cliff, fall, stall
 )
 

@@ -9,8 +9,10 @@
 package live
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"image/jpeg"
 	"math"
 	"slices"
 	"time"
@@ -23,6 +25,8 @@ const (
 	MaxLook = 30 * time.Second       // one Look; who looks longer asks again
 
 	MaxFrame   = 96 << 10 // bytes
+	MaxDisplay = 24 << 10 // likewise
+	maxSide    = 1024     // pixels of a display
 	maxNodes   = 512
 	maxValues  = 2048
 	maxText    = 200 // bytes of a name
@@ -65,6 +69,8 @@ type Frame struct {
 	World  *World  `json:"world,omitempty"` // of a simulated robot
 	// Playing is the animation or motion that a person asked for by a command; nil: none.
 	Playing *Playing `json:"playing,omitempty"`
+	// Display is a picture of the robot's display, as JPEG; nil: it has none, or its owner does not allow data collection.
+	Display []byte `json:"display,omitempty"`
 }
 
 // Playing is an animation under way.
@@ -181,6 +187,21 @@ func ParseFrame(b []byte) (Frame, error) {
 	return f, f.check()
 }
 
+// checkDisplay checks a picture of a display as far as its head says.
+func checkDisplay(b []byte) error {
+	if len(b) > MaxDisplay {
+		return fmt.Errorf("%d bytes: want at most %d", len(b), MaxDisplay)
+	}
+	c, err := jpeg.DecodeConfig(bytes.NewReader(b))
+	if err != nil {
+		return err
+	}
+	if c.Width < 1 || c.Height < 1 || c.Width > maxSide || c.Height > maxSide {
+		return fmt.Errorf("%d x %d pixels: want at most %d x %d", c.Width, c.Height, maxSide, maxSide)
+	}
+	return nil
+}
+
 func (f *Frame) check() error {
 	if f.V != 1 {
 		return fmt.Errorf("live frame: version %d: want 1", f.V)
@@ -206,6 +227,11 @@ func (f *Frame) check() error {
 	}
 	if p := f.Playing; p != nil && (!good(p.Name) || p.AtMS < 0 || p.SpanMS < 0) {
 		return fmt.Errorf("live frame: playing %+v: want a name of at most %d bytes, and times of at least 0", *p, maxText)
+	}
+	if len(f.Display) > 0 {
+		if err := checkDisplay(f.Display); err != nil {
+			return fmt.Errorf("live frame: display: %w", err)
+		}
 	}
 	if len(f.Gone) > maxNodes {
 		return fmt.Errorf("live frame: %d missing devices: want at most %d", len(f.Gone), maxNodes)

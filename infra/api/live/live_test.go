@@ -149,6 +149,8 @@ func FuzzFrame(f *testing.F) {
 	b, _ := whole.Encode()
 	f.Add(b)
 	f.Add([]byte(`{"v":1,"values":[{"slot":1,"age_ms":0,"text":""}]}`))
+	b, _ = Frame{Display: pictureOf(f, 16, 8)}.Encode()
+	f.Add(b)
 	f.Add([]byte(`{"v":1,"values":[],"world":{"rev":"1","pose":[0,0],"map":{"cliffs":[[]],"shapes":[{"size":[1]}]}}}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		m, err := ParseFrame(b)

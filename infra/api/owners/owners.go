@@ -54,6 +54,9 @@ type Status struct {
 	CodeTriesLeft   int   `json:"code_tries_left,omitempty"`
 }
 
+// MayCollect reports whether data of the robot may be collected: it has no owner, so that they are no person's, or its owner allows it (part of VEC-DAS-08).
+func (s Status) MayCollect() bool { return !s.Owned || s.DataCollection }
+
 // ParseKeyed reads a request: one JSON object with a well-formed key and nothing else.
 func ParseKeyed(b []byte) (Keyed, error) {
 	k, err := parse[Keyed](b, true)

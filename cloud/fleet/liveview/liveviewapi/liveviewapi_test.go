@@ -33,7 +33,7 @@ func (o one) Newest(context.Context, thing.ID) (liveview.Frame, error) {
 func TestLook(t *testing.T) {
 	told := 0
 	store, since := &one{}, time.Time{}
-	svc := liveview.New(store, func(context.Context, thing.ID, string, []byte) error { told++; return nil }, slog.New(slog.DiscardHandler))
+	svc := liveview.New(store, func(context.Context, thing.ID, string, []byte) error { told++; return nil }, nil, slog.New(slog.DiscardHandler))
 	mux := http.NewServeMux()
 	Operations(svc, func(_ context.Context, id thing.ID) error {
 		if id != rex {

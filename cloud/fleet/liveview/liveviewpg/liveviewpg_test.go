@@ -42,17 +42,18 @@ func TestFrames(t *testing.T) {
 		}
 	}
 	first := number(2)
+	first.Display = []byte{0xff, 0xd8, 1}
 	first.Tree = &live.Tree{Body: "vector", Nodes: []live.Node{{Full: "robot"}}}
 	put(first)
 	put(number(3)) // too soon
 	f, err := s.Newest(t.Context(), rex)
-	if err != nil || f.At.IsZero() || f.Age < 0 || f.Age > time.Minute || f.Tree == nil || f.Tree.Body != "vector" || *f.Frame.Values[0].Number != 2 {
+	if err != nil || f.At.IsZero() || f.Age < 0 || f.Age > time.Minute || f.Tree == nil || f.Tree.Body != "vector" || *f.Frame.Values[0].Number != 2 || len(f.Frame.Display) != 3 {
 		t.Fatalf("%+v, %v", f, err)
 	}
 	received(time.Hour)
 	put(number(4))
-	if f, err := s.Newest(t.Context(), rex); err != nil || f.Tree == nil || *f.Frame.Values[0].Number != 4 {
-		t.Errorf("a frame without a tree: %+v, %v; want the tree of before", f, err)
+	if f, err := s.Newest(t.Context(), rex); err != nil || f.Tree == nil || *f.Frame.Values[0].Number != 4 || f.Frame.Display != nil {
+		t.Errorf("a frame without a tree: %+v, %v; want the tree of before, and no picture", f, err)
 	}
 	if tell, err := s.Ask(t.Context(), rex, time.Minute); err != nil || !tell {
 		t.Errorf("ask after an hour: %v, %v", tell, err)

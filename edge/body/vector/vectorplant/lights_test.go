@@ -60,7 +60,7 @@ func TestLights(t *testing.T) {
 }
 
 // TestIndicators: part of VEC-IO-30: the lights say that it charges, cannot, needs its charger, is hot or goes off, each by its own colours, where no program
-// uses or owns them.
+// uses or owns them; a battery that is low goes before all programs (part of VEC-LGT-06).
 func TestIndicators(t *testing.T) {
 	d := newDesk(t).calibrated()
 	red, green, teal := vectordriver.Light{R: 255}, vectordriver.Light{G: 96}, vectordriver.Light{G: 128, B: 128}
@@ -91,6 +91,12 @@ func TestIndicators(t *testing.T) {
 	d.sense.Power &^= body.OnCharger
 	d.run(30 * time.Second)
 	shows("it needs its charger", dark, dark, dark, red)
+	blue := vectordriver.Light{B: 9}
+	lease = d.claims(alice, "led[0]", "led[1]", "led[2]", "led[3]")
+	d.ask(lightsTo(alice, [4]vectordriver.Light{blue, blue, blue, blue}))
+	shows("it needs its charger, whatever a program lights", blue, blue, blue, red)
+	d.ask(lightsTo(alice, [4]vectordriver.Light{}))
+	d.ask(control.Order{Kind: control.Release, Owner: alice, Lease: lease})
 	d.sense.BatteryVolts = 3.9
 	d.run(30 * time.Second)
 	shows("all is well again", dark, dark, dark, dark)

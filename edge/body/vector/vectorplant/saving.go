@@ -66,9 +66,10 @@ func (p *Plant) owned() bool {
 	return false
 }
 
-// indicator pairs a state of the robot with the lights that show it while no program uses them (part of VEC-IO-30).
+// indicator pairs a state of the robot with the lights that show it: while no program uses them (part of VEC-IO-30), or before every program (part of VEC-LGT-06).
 type indicator struct {
 	when   func(*power.Keeper) bool
+	first  bool
 	lights [4]vectordriver.Light
 }
 
@@ -82,25 +83,26 @@ var indicators = func() []indicator {
 	red, green, teal := vectordriver.Light{R: 255}, vectordriver.Light{G: 96}, vectordriver.Light{G: 128, B: 128}
 	status := func(l vectordriver.Light) [4]vectordriver.Light { return [4]vectordriver.Light{3: l} }
 	return []indicator{
-		{func(k *power.Keeper) bool { return k.Shutdown.Off != power.StayOn }, [4]vectordriver.Light{red, red, red, red}},
-		{func(k *power.Keeper) bool { return k.Hottest() >= power.Hot }, status(red)},
+		{func(k *power.Keeper) bool { return k.Shutdown.Off != power.StayOn }, true, [4]vectordriver.Light{red, red, red, red}},
+		{func(k *power.Keeper) bool { return k.Hottest() >= power.Hot }, false, status(red)},
 		{func(k *power.Keeper) bool {
 			return k.Charge.State == power.Resting && k.Battery.Level == power.Low && k.Charge.For >= chargeStarts
-		}, [4]vectordriver.Light{teal, teal, teal, teal}},
-		{(*power.Keeper).SeekCharger, status(red)},
-		{func(k *power.Keeper) bool { return k.Charge.State == power.Active }, status(green)},
+		}, true, [4]vectordriver.Light{teal, teal, teal, teal}},
+		{(*power.Keeper).SeekCharger, true, status(red)},
+		{func(k *power.Keeper) bool { return k.Charge.State == power.Active }, false, status(green)},
 	}
 }()
 
-// indicate shows the robot's state on lights that no program has lit or claimed.
+// indicate shows the robot's state: on lights that no program has lit or claimed, and a low battery's on all of its own.
 func (p *Plant) indicate(lights *[4]vectordriver.Light) {
 	for i := range indicators {
 		if !indicators[i].when(&p.power) {
 			continue
 		}
 		for l, a := range p.leds {
-			if !p.held(a) && lights[l] == (vectordriver.Light{}) {
-				lights[l] = indicators[i].lights[l]
+			own, dark := indicators[i].lights[l], vectordriver.Light{}
+			if indicators[i].first && own != dark || !p.held(a) && lights[l] == dark {
+				lights[l] = own
 			}
 		}
 		return
