@@ -245,40 +245,40 @@ func (w *World) catch(i int) {
 	b.tilt, b.toward = 0, [2]float64{math.Round(to[0]), math.Round(to[1])}
 }
 
-// pull turns the cube that the hooks caught as far as they were drawn back. Past its balance it follows the robot by its weight; before that it falls back when they slip off.
-func (w *World) pull() {
+// pull turns the cube that the hooks caught as far as they were drawn back, for s seconds. Past its balance it falls by its weight, as far as nothing is in the way; before that it falls back when they
+// slip off.
+func (w *World) pull(s float64) {
 	f := &w.fork
 	if f.pulled < 0 {
 		return
 	}
 	b := &w.blocks[f.pulled]
 	edge := w.m.Objects[b.object].Tall()
-	back := min(max(w.pose.At(Vec{f.ahead, 0}).to(f.from).dot(f.away)/edge, 0), 1)
+	if pushed := f.last.place().to(w.objects[b.object].place()); pushed != (Vec{}) {
+		f.pivot, f.from, f.last = f.pivot.plus(pushed), f.from.plus(pushed), w.objects[b.object]
+	}
 	over := b.tilt >= quarter/2
-	tilt := math.Asin(back)
+	tilt := math.Asin(min(max(w.pose.At(Vec{f.ahead, 0}).to(f.from).dot(f.away)/edge, 0), 1))
 	if over {
-		tilt = max(tilt, b.tilt)
+		tilt = min(b.tilt+float64(quarter/rollTime*s), quarter)
+	}
+	switch {
+	case w.off(b.object):
+		f.pulled, b.tilt = -1, 0
+		return
+	case !over && (w.posture != OnTreads || f.up > float64(edge*math.Cos(tilt))+ledge):
+		f.pulled, tilt = -1, 0
 	}
 	sin, cos := math.Sincos(tilt)
 	v := f.pivot.plus(f.away.times(float64((cos - sin) * edge / 2)))
 	at := Pose{v[0], v[1], f.last[2]}
-	s, body := w.m.Objects[b.object].shape(at), w.body(w.pose)
-	switch {
-	case w.posture != OnTreads || w.off(b.object) || w.objects[b.object] != f.last, !over && f.up > float64(edge*cos)+ledge:
-		f.pulled = -1 // it falls back, where it is
-		if w.objects[b.object] == f.last && b.tilt > 0 {
-			v := f.pivot.plus(f.away.times(edge / 2))
-			w.objects[b.object] = Pose{v[0], v[1], f.last[2]}
-			w.outline[b.object] = w.m.Objects[b.object].shape(w.objects[b.object])
-		}
-		b.tilt = 0
-		return
-	case !w.clear(&s, b.object) || meet(&s, &body): // it leans on something
-		return
+	o, body := w.m.Objects[b.object].shape(at), w.body(w.pose)
+	if tilt > b.tilt && (!w.clear(&o, b.object) || meet(&body, &o)) {
+		return // it leans on something
 	}
 	b.tilt, f.last = tilt, at
-	w.objects[b.object], w.outline[b.object] = at, s
-	if back == 1 {
+	w.objects[b.object], w.outline[b.object] = at, o
+	if tilt == quarter {
 		b.turnOver()
 		b.tilt, f.pulled = 0, -1
 		w.gone[b.object] = w.Cliff(v)

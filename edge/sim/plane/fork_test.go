@@ -173,6 +173,21 @@ func TestLiftRollsCube(t *testing.T) {
 		t.Errorf("along its left axis it feels %v g", mean)
 	}
 	w = begin()
+	draw := func(n int) {
+		for range n { // 0.5 mm
+			w.MoveFork(w.robot.Nose+hooks, max(w.fork.up-5e-4, 0.032))
+			w.Step(tick, -0.1, -0.1)
+		}
+	}
+	draw(70)
+	feels(w, 1, 0)
+	if tilt := w.blocks[0].tilt; tilt < quarter/2 || tilt > quarter-0.1 {
+		t.Errorf("before a robot that stopped it leans by %v", tilt)
+	}
+	if draw(30); w.blocks[0].tilt != 0 || w.fork.pulled != -1 {
+		t.Errorf("the robot drove on: it leans by %v", w.blocks[0].tilt)
+	}
+	w = begin()
 	at = w.cube()
 	for range 20 { // 10 mm: it is tipped
 		w.Step(tick, -0.1, -0.1)

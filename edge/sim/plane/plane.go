@@ -317,7 +317,7 @@ func (w *World) Step(dt time.Duration, left, right float64) (l, r float64) {
 	}
 	w.carry(s)
 	w.sense(s, before)
-	w.pull()
+	w.pull(s)
 	w.grip(s)
 	w.feelBlocks(s)
 	return l, r
