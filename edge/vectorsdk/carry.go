@@ -5,15 +5,17 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"kennel/edge/corelink"
 )
 
 // The lift's hooks; own defaults.
 const (
-	hookFree  = 0.036 // m, of the lift: below it its hooks are in the holes of a cube on the floor
-	elsewhere = 0.02  // m in height between a cube on the lift and one that was seen, which is another place
-	offLift   = 0.05  // m ahead of where a cube on the lift is, likewise
+	hookFree   = 0.036 // m, of the lift: below it its hooks are in the holes of a cube on the floor
+	steadyLift = 0.001 // m between two measurements, below which the lift does not move
+	elsewhere  = 0.02  // m in height between a cube on the lift and one that was seen, which is another place
+	offLift    = 0.05  // m ahead of where a cube on the lift is, likewise
 )
 
 // fallen are the postures in which nothing stays on the lift.
@@ -25,6 +27,9 @@ type carry struct {
 	mu     sync.Mutex
 	hooked int32  // the object in whose hole the hooks are; 0: none
 	close  func() // of the feed, while one of the two is set
+
+	height float64       // of the lift, m
+	moved  time.Duration // when that changed last, CLOCK_MONOTONIC
 
 	id   atomic.Int32 // of the object on the lift; 0: none
 	busy atomic.Int32 // actions that dock with an object, lift it or put it down
@@ -77,16 +82,25 @@ func (x *carry) leave() {
 // feel takes in a measurement.
 func (x *carry) feel(m *measured, now *corelink.Motion) {
 	if m.known[liftPosition] {
-		x.rise(m.values[liftPosition])
+		height := m.values[liftPosition]
+		x.mu.Lock()
+		if math.Abs(height-x.height) > steadyLift {
+			x.height, x.moved = height, m.at
+		}
+		x.mu.Unlock()
+		x.rise(height)
 	}
 	if now != nil && x.id.Load() != 0 && slices.Contains(fallen, now.Posture) {
 		x.drop()
 	}
 }
 
-// saw takes in where an object was seen, by a robot at now with its lift at a height: one that is not where the lift has it has fallen from it, or was never on it.
-func (x *carry) saw(o *object, now *corelink.Motion, height float64) {
-	if o.id != x.id.Load() {
+// saw takes in where an object was seen, by a robot at now whose lift rested: one that is not where the lift has it has fallen from it, or was never on it.
+func (x *carry) saw(o *object, now *corelink.Motion) {
+	x.mu.Lock()
+	height, rested := x.height, o.at > x.moved+mostLate
+	x.mu.Unlock()
+	if o.id != x.id.Load() || !rested {
 		return
 	}
 	raised := cubeEdge/2 + height - hookFree

@@ -25,7 +25,8 @@ const (
 	lastStraight = 0.03
 	dockSpeed    = 0.05
 	dockTries    = 4
-	seenWithin   = 2 * time.Second // that a picture from where it rests may take
+	looksEnough  = 5                // pictures from where it rests that do not show a cube: it is not there
+	seenWithin   = 10 * time.Second // that they may take on a busy machine
 	dockHead     = 0.0
 	mostApproach = 3.0 // m that a cube may be away
 )
@@ -122,14 +123,15 @@ func (j *job) nod(ctx context.Context, angle float64) error {
 	return err
 }
 
-// seenNow returns where an object is in a picture that was taken after the call, as soon as there is one.
+// seenNow returns where an object is in a picture that was taken after the call, as soon as there is one; false: enough pictures do not show it.
 func (f *Facade) seenNow(ctx context.Context, id int32) (object, bool, error) {
-	since, deadline := f.looks.count(), time.Now().Add(seenWithin)
+	since, deadline := f.looks.goodCount()+1, time.Now().Add(seenWithin) // the one after the call may have been under way
 	for {
-		if o, ok := f.looks.find(id); ok && o.picture > since+1 { // the one after the call may have been under way
+		now := f.looks.goodCount()
+		if o, ok := f.looks.find(id); ok && o.good > since {
 			return o, true, nil
 		}
-		if time.Now().After(deadline) {
+		if now > since+looksEnough || time.Now().After(deadline) {
 			return object{}, false, nil
 		}
 		if err := backoff.Sleep(ctx, retryAfter/2); err != nil {

@@ -98,8 +98,9 @@ func inTurn(steps ...func() (vectorpb.ActionResult_ActionResultCode, error)) (ve
 func (j *job) pickUp(ctx context.Context, id int32, a approach) (vectorpb.ActionResult_ActionResultCode, error) {
 	f := j.f
 	var before cube.State
-	var connected bool
+	var connected, unmoved bool
 	return inTurn(
+		func() (vectorpb.ActionResult_ActionResultCode, error) { return j.clear(ctx, id) },
 		func() (vectorpb.ActionResult_ActionResultCode, error) { return j.lift(ctx, liftLow) },
 		func() (vectorpb.ActionResult_ActionResultCode, error) { return j.approach(ctx, id, a) },
 		func() (_ vectorpb.ActionResult_ActionResultCode, err error) {
@@ -111,28 +112,50 @@ func (j *job) pickUp(ctx context.Context, id int32, a approach) (vectorpb.Action
 		func() (vectorpb.ActionResult_ActionResultCode, error) {
 			f.carry.hook(id, f.feed.open)
 			defer func() { f.carry.settle(f.liftHeight()) }()
-			return j.lift(ctx, liftHigh)
+			code, err := j.lift(ctx, liftHigh)
+			f.measured()
+			return code, err
 		},
 		func() (vectorpb.ActionResult_ActionResultCode, error) {
 			s, ok, err := f.cubeThat(ctx, id, func(s cube.State) bool { return s.Moves > before.Moves })
-			switch {
-			case err != nil:
+			if err != nil {
 				return 0, err
-			case connected && ok && s.Moves == before.Moves:
-				f.carry.drop()
-				return vectorpb.ActionResult_PICKUP_OBJECT_UNEXPECTEDLY_NOT_MOVING, nil
 			}
+			unmoved = connected && ok && s.Moves == before.Moves
 			return j.back(ctx, backOff, a.lastSpeed)
 		},
 		func() (vectorpb.ActionResult_ActionResultCode, error) {
-			if _, onFloor, err := f.seenOnFloor(ctx, id); err != nil {
+			_, onFloor, err := f.seenOnFloor(ctx, id)
+			switch {
+			case err != nil:
 				return 0, err
-			} else if onFloor || f.carry.id.Load() != id {
+			case unmoved:
+				f.carry.drop()
+				return vectorpb.ActionResult_PICKUP_OBJECT_UNEXPECTEDLY_NOT_MOVING, nil
+			case onFloor, f.carry.id.Load() != id:
 				f.carry.drop()
 				return vectorpb.ActionResult_LAST_PICK_AND_PLACE_FAILED, nil
 			}
 			return vectorpb.ActionResult_ACTION_RESULT_SUCCESS, nil
 		})
+}
+
+// clear backs off from a cube that is below a raised lift.
+func (j *job) clear(ctx context.Context, id int32) (vectorpb.ActionResult_ActionResultCode, error) {
+	f := j.f
+	f.measured()
+	o, ok := f.looks.find(id)
+	if !ok || f.liftHeight() <= hookFree {
+		return vectorpb.ActionResult_ACTION_RESULT_SUCCESS, nil
+	}
+	at, err := f.restingPose(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if far := math.Hypot(o.x-at.X, o.y-at.Y); far < tooNear {
+		return j.back(ctx, preDock-far, legSpeed)
+	}
+	return vectorpb.ActionResult_ACTION_RESULT_SUCCESS, nil
 }
 
 // liftHeight returns how high the lift is, as it was measured last, in m.
@@ -141,6 +164,19 @@ func (f *Facade) liftHeight() float64 {
 		return m.values[liftPosition]
 	}
 	return 0
+}
+
+// measured waits for the second measurement from now on, of which one may have been under way, but not for ever.
+func (f *Facade) measured() {
+	ctx, cancel := context.WithTimeout(context.Background(), reaction)
+	defer cancel()
+	last := f.feed.now.Load()
+	for n := 0; n < 2 && backoff.Sleep(ctx, retryAfter/10) == nil; {
+		if m := f.feed.now.Load(); m != last {
+			last = m
+			n++
+		}
+	}
 }
 
 // cubeThat waits until the cube with an id says so, and returns what it says then or after cubeTells; false: it is not connected.
@@ -156,21 +192,13 @@ func (f *Facade) cubeThat(ctx context.Context, id int32, so func(cube.State) boo
 	}
 }
 
-// seenOnFloor looks whether an object is on the floor: in two pictures that are good enough to say so, or if there are none in those of seenWithin.
+// seenOnFloor looks from where the robot rests whether an object is on the floor.
 func (f *Facade) seenOnFloor(ctx context.Context, id int32) (object, bool, error) {
-	good := f.looks.goodCount()
-	for deadline := time.Now().Add(seenWithin); ; {
-		now := f.looks.goodCount()
-		if o, ok := f.looks.find(id); ok && o.good > good+1 && o.z < cubeEdge {
-			return o, true, nil
-		}
-		if now > good+2 || time.Now().After(deadline) {
-			return object{}, false, nil
-		}
-		if err := backoff.Sleep(ctx, retryAfter/4); err != nil {
-			return object{}, false, err
-		}
+	if _, err := f.restingPose(ctx); err != nil {
+		return object{}, false, err
 	}
+	o, seen, err := f.seenNow(ctx, id)
+	return o, seen && o.z < cubeEdge, err
 }
 
 // placeObjectOnGroundHere lowers the lift, backs off and looks for the object on the floor (part of VEC-CUB-06). NOT_CARRYING_OBJECT_ABORT: nothing is on the lift. VISUAL_OBSERVATION_FAILED: it does

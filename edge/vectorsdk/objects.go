@@ -115,13 +115,6 @@ func (x *looks) next() (number uint64, moved time.Duration) {
 	return x.pictures, x.turned
 }
 
-// count returns how many pictures were looked at.
-func (x *looks) count() uint64 {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.pictures
-}
-
 // goodCount returns how many pictures showed where objects are.
 func (x *looks) goodCount() uint64 {
 	x.mu.Lock()
@@ -207,7 +200,7 @@ func (f *Facade) observe(finder *marker.Finder, p *sight.Frame) {
 		r := found.Bounds()
 		o.rect = [4]float32{float32(r.Min.X) * share, float32(r.Min.Y) * share, float32(r.Dx()) * share, float32(r.Dy()) * share}
 		if o = f.looks.take(o); o != nil {
-			f.carry.saw(o, now, m.values[liftPosition])
+			f.carry.saw(o, now)
 			f.moments.add(f.observed(o, origin))
 		}
 	}

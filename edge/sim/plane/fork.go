@@ -53,6 +53,9 @@ func (w *World) hides(i int) bool {
 // Carried reports which cube is on the lift's hooks; -1: none.
 func (w *World) Carried() int { return w.fork.held }
 
+// Fork returns where the end of the lift is: how far ahead of the robot's origin, and above its floor.
+func (w *World) Fork() (ahead, up float64) { return w.fork.ahead, w.fork.up }
+
 // MoveFork moves the end of the lift to a place so far ahead of the robot's origin and above its floor, in metres. It reports whether nothing is in the way; otherwise the
 // fork stays where it was. Hooks that rise in the hole of a cube's side raise the cube, hooks that come down on its top press on it, and pull it over when the robot drives back.
 func (w *World) MoveFork(ahead, up float64) bool {
