@@ -153,7 +153,7 @@ func TestLiftLosesCube(t *testing.T) {
 // TestRoll: a program rolls the cube over: the side that was away from the robot is on top, and the cube is one edge nearer (part of VEC-CUB-06). RollBlock finds it first (VEC-CUB-07).
 func TestRoll(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, plane.Pose{-0.2, 0, 0})
+	s := newStage(t, plane.Pose{0, 0.2, 0})
 	l := s.listen(t, &vectorpb.EventRequest{})
 	l.primary()
 	p := s.granted(t, "all")
@@ -173,10 +173,10 @@ func TestRoll(t *testing.T) {
 	if err != nil || a.Result != vectorpb.BehaviorResults_BEHAVIOR_COMPLETE_STATE {
 		t.Fatalf("%v, %v", a, err)
 	}
-	if got := up(); got != vectorpb.UpAxis_X_NEGATIVE { // it was before the cube: its back is on top
+	if got := up(); got != vectorpb.UpAxis_Y_POSITIVE { // it was at the cube's right: its left side is on top
 		t.Errorf("rolled, %v is up", got)
 	}
-	if _, thing, _ := s.raised(); math.Abs(thing[0]+0.2-0.044) > 0.01 || math.Abs(thing[1]) > 0.01 {
+	if _, thing, _ := s.raised(); math.Abs(thing[1]-0.2+0.044) > 0.01 || math.Abs(thing[0]) > 0.01 {
 		t.Errorf("rolled to %v", thing)
 	}
 }
