@@ -68,6 +68,7 @@ type State struct {
 	ID       uint32
 	Up       Up
 	Moving   bool
+	Moves    int // how often it began to move since it was connected
 	Volts    float64
 	Measured bool          // Volts is known
 	Age      time.Duration // since Volts was measured
@@ -237,7 +238,7 @@ func (d *Driver) take(link Link, address string) State {
 // hear tells what a cube feels until its link ends.
 func (d *Driver) hear(link Link, s State) {
 	var feeling Feeling
-	low := -1
+	low, moves := -1, 0
 	for {
 		c, value, err := link.Next()
 		if err != nil {
@@ -258,6 +259,7 @@ func (d *Driver) hear(link Link, s State) {
 				switch f {
 				case FeltMoved:
 					e.Kind = Moved
+					moves++
 				case FeltStopped:
 					e.Kind = Stopped
 				case FeltTapped:
@@ -270,7 +272,7 @@ func (d *Driver) hear(link Link, s State) {
 		}
 		d.mu.Lock()
 		if d.link == link {
-			d.state.Up, d.state.Moving, d.state.Volts, d.state.Measured, d.at = feeling.Up(), feeling.Moving(), r.Volts(), true, now
+			d.state.Up, d.state.Moving, d.state.Moves, d.state.Volts, d.state.Measured, d.at = feeling.Up(), feeling.Moving(), moves, r.Volts(), true, now
 		}
 		d.mu.Unlock()
 		level := 0

@@ -20,10 +20,13 @@ const (
 	fingerAhead  = 0.01  // of the lift before the front
 	nearlyAside  = 0.025 // that it may be beside the middle of a face where it looks again
 	squareAside  = 0.003 // and before it drives straight on
+	squareTurned = 0.05  // rad from facing it, likewise
+	tooNear      = 0.1   // where a robot that turns touches the cube
 	lastStraight = 0.03
 	dockSpeed    = 0.05
 	dockTries    = 4
-	seenWithin   = 2 * time.Second // that a picture from where it rests may take
+	looksEnough  = 5                // pictures from where it rests that do not show a cube: it is not there
+	seenWithin   = 10 * time.Second // that they may take on a busy machine
 	dockHead     = 0.0
 	mostApproach = 3.0 // m that a cube may be away
 )
@@ -34,6 +37,7 @@ type approach struct {
 	square         bool    // straight before a face
 	angle          float64 // around the cube from where the robot is, if turned
 	turned         bool
+	here           bool // from where the robot is, if it is straight before the cube
 	speed, turning float64
 	lastSpeed      float64
 }
@@ -52,7 +56,9 @@ func (a approach) profile(m *vectorpb.PathMotionProfile) approach {
 // are not supported. VISUAL_OBSERVATION_FAILED: it is not where it was seen.
 func (f *Facade) goToObject(ctx context.Context, c client, q *vectorpb.GoToObjectRequest) (*vectorpb.GoToObjectResponse, error) {
 	a := approach{distance: float64(q.DistanceFromObjectOriginMm) * mm, square: q.UsePreDockPose}.profile(q.MotionProf)
-	r, err := f.toObject(ctx, c, plan{call: "GoToObject", tag: q.IdTag, retries: q.NumRetries}, q.ObjectId, a)
+	r, err := f.toObject(ctx, c, plan{call: "GoToObject", tag: q.IdTag, retries: q.NumRetries, unless: f.notOnCharger}, func(ctx context.Context, j *job) (vectorpb.ActionResult_ActionResultCode, error) {
+		return j.approach(ctx, f.selected(q.ObjectId), a)
+	})
 	return &vectorpb.GoToObjectResponse{Status: heard(), Result: r}, err
 }
 
@@ -66,27 +72,43 @@ func (f *Facade) dockWithCube(ctx context.Context, c client, q *vectorpb.DockWit
 	case q.AlignmentType == vectorpb.AlignmentType_ALIGNMENT_TYPE_LIFT_FINGER:
 		a.distance += fingerAhead
 	}
-	r, err := f.toObject(ctx, c, plan{call: "DockWithCube", tag: q.IdTag, retries: q.NumRetries}, q.ObjectId, a)
+	r, err := f.toObject(ctx, c, plan{call: "DockWithCube", tag: q.IdTag, retries: q.NumRetries, unless: f.notOnCharger}, func(ctx context.Context, j *job) (vectorpb.ActionResult_ActionResultCode, error) {
+		return j.approach(ctx, f.selected(q.ObjectId), a)
+	})
 	return &vectorpb.DockWithCubeResponse{Status: heard(), Result: r}, err
 }
 
-// toObject does an action that ends at a cube.
-func (f *Facade) toObject(ctx context.Context, c client, p plan, id int32, a approach) (*vectorpb.ActionResult, error) {
-	p.part, p.track, p.unless = "wheels", wheels, f.notOnCharger
+// toObject does an action with a cube, and again as often as the client asked.
+func (f *Facade) toObject(ctx context.Context, c client, p plan, do func(context.Context, *job) (vectorpb.ActionResult_ActionResultCode, error)) (*vectorpb.ActionResult, error) {
+	p.part, p.track = "wheels", wheels
 	return f.actBy(ctx, c, p, func(ctx context.Context, j *job) (vectorpb.ActionResult_ActionResultCode, error) {
-		f.looks.want(1)
-		defer f.looks.want(-1)
+		defer f.handles()()
 		if err := j.nod(ctx, dockHead); err != nil {
 			return 0, err
 		}
-		for {
-			code, err := j.approach(ctx, id, a)
-			if err != nil || j.tries <= 0 || code != vectorpb.ActionResult_VISUAL_OBSERVATION_FAILED {
-				return code, err
-			}
-			j.tries--
-		}
+		return j.again(ctx, func() (vectorpb.ActionResult_ActionResultCode, error) { return do(ctx, j) })
 	})
+}
+
+// handles lets the robot look for objects while it does something with one, until done is called.
+func (f *Facade) handles() (done func()) {
+	f.looks.want(1)
+	f.carry.busy.Add(1)
+	return func() {
+		f.carry.busy.Add(-1)
+		f.looks.want(-1)
+	}
+}
+
+// again does what do does until it ends in another way than not to see a cube, or in one that a retry may mend, or the tries are used up.
+func (j *job) again(ctx context.Context, do func() (vectorpb.ActionResult_ActionResultCode, error)) (vectorpb.ActionResult_ActionResultCode, error) {
+	for {
+		code, err := do()
+		if err != nil || j.tries <= 0 || j.a.cancelled.Load() || code != vectorpb.ActionResult_VISUAL_OBSERVATION_FAILED && code < vectorpb.ActionResult_RETRY {
+			return code, err
+		}
+		j.tries--
+	}
 }
 
 // nod turns the head, unless something else moves it.
@@ -101,14 +123,15 @@ func (j *job) nod(ctx context.Context, angle float64) error {
 	return err
 }
 
-// seenNow returns where an object is in a picture that was taken after the call, as soon as there is one.
+// seenNow returns where an object is in a picture that was taken after the call, as soon as there is one; false: enough pictures do not show it.
 func (f *Facade) seenNow(ctx context.Context, id int32) (object, bool, error) {
-	since, deadline := f.looks.count(), time.Now().Add(seenWithin)
+	since, deadline := f.looks.goodCount()+1, time.Now().Add(seenWithin) // the one after the call may have been under way
 	for {
-		if o, ok := f.looks.find(id); ok && o.picture > since+1 { // the one after the call may have been under way
+		now := f.looks.goodCount()
+		if o, ok := f.looks.find(id); ok && o.good > since {
 			return o, true, nil
 		}
-		if time.Now().After(deadline) {
+		if now > since+looksEnough || time.Now().After(deadline) {
 			return object{}, false, nil
 		}
 		if err := backoff.Sleep(ctx, retryAfter/2); err != nil {
@@ -120,9 +143,6 @@ func (f *Facade) seenNow(ctx context.Context, id int32) (object, bool, error) {
 // approach goes to a cube: around what the map holds to a place before it, where it looks again, and straight on from there.
 func (j *job) approach(ctx context.Context, id int32, a approach) (vectorpb.ActionResult_ActionResultCode, error) {
 	f := j.f
-	if id < 0 { // the selected object: there is but one cube
-		id = f.cubeID()
-	}
 	o, ok := f.looks.find(id)
 	if !ok {
 		var err error
@@ -157,8 +177,17 @@ func (j *job) approach(ctx context.Context, id int32, a approach) (vectorpb.Acti
 		}
 		sin, cos := math.Sincos(way)
 		aside, ahead := dy*cos-dx*sin, dx*cos+dy*sin
+		turned := robot.WrapPi(at.Theta - way - math.Pi)
+		if a.here && far < nearby && math.Abs(aside) <= squareAside && math.Abs(turned) <= squareTurned {
+			return j.last(ctx, &o, a)
+		}
 		straight := ahead > 0 && far < nearby && (!a.square || math.Abs(aside) <= nearlyAside && ahead > a.distance+lastStraight)
 		if !straight && try < dockTries {
+			if far < tooNear && math.Abs(turned) < math.Pi/4 { // a turn here would push the cube aside
+				if code, err := j.back(ctx, preDock-far, a.speed); err != nil || code != vectorpb.ActionResult_ACTION_RESULT_SUCCESS {
+					return code, err
+				}
+			}
 			before := navmap.Point{X: o.x + max(a.distance, preDock)*cos, Y: o.y + max(a.distance, preDock)*sin}
 			code, err := j.goTo(ctx, before, robot.WrapPi(way+math.Pi), a.speed, a.turning)
 			if err != nil || code != vectorpb.ActionResult_ACTION_RESULT_SUCCESS {

@@ -105,7 +105,8 @@ func (f *Facade) eventStream(ctx context.Context, c client, receive func() (prot
 
 // sendState sends the robot_state of m, if there is one.
 func (f *Facade) sendState(m *measured, send func(proto.Message) error) error {
-	e, err := f.states.event(stateOf{m, f.cfg.Gateway.Reports(), f.origin.Load(), f.eye.last.Load()})
+	held, docks := f.carrying()
+	e, err := f.states.event(stateOf{m, f.cfg.Gateway.Reports(), f.origin.Load(), f.eye.last.Load(), held, docks})
 	if e == nil || err != nil {
 		return err
 	}

@@ -54,6 +54,7 @@ type Facade struct {
 	eye     eye
 	cubes   cubes
 	looks   looks
+	carry   carry
 
 	news              news
 	moments           moments
@@ -86,8 +87,10 @@ func New(cfg Config) *Facade {
 	f.eye.switches = map[string]*imageSwitch{}
 	f.feed.core = cfg.Gateway.Core()
 	f.feed.see = func(m *measured) {
+		now := cfg.Gateway.Reports().Motion
 		f.looks.feel(m)
-		f.world.observe(m, cfg.Gateway.Reports().Motion)
+		f.carry.feel(m, now)
+		f.world.observe(m, now)
 	}
 	f.world.begin()
 	f.looks.init()

@@ -162,6 +162,8 @@ func (x *feed) follow(ctx context.Context) {
 // Bits of the status (part of VEC-STA-02) that are newer in the slots and reports than in robotd's summary, which comes each second.
 const (
 	statusMoving    = 0x1
+	statusCarrying  = 0x2
+	statusDocks     = 0x4
 	statusPickedUp  = 0x8
 	statusButton    = 0x10
 	statusOnCharger = 0x1000
@@ -179,6 +181,8 @@ type stateOf struct {
 	m               *measured
 	now             gateway.Reports
 	origin, picture uint32
+	held            int32 // the object on the lift; 0: none
+	docks           bool  // it docks with an object, lifts it or puts it down
 }
 
 // states makes each robot_state once for all streams.
@@ -196,14 +200,15 @@ func (x *states) event(of stateOf) (_ *kitgrpc.Encoded, err error) {
 		return x.told, nil
 	}
 	x.of, x.told = of, nil
-	if s := robotState(of.m, of.now, of.origin, of.picture); s != nil {
+	if s := robotState(of); s != nil {
 		x.told, err = kitgrpc.Encode(&vectorpb.EventResponse{Event: &vectorpb.Event{EventType: &vectorpb.Event_RobotState{RobotState: s}}})
 	}
 	return x.told, err
 }
 
-// robotState makes a robot_state of what is known (part of VEC-STA-01); nil before the first measurement. picture is when the newest one was taken.
-func robotState(m *measured, now gateway.Reports, origin, picture uint32) *vectorpb.RobotState {
+// robotState makes a robot_state of what is known (part of VEC-STA-01); nil before the first measurement.
+func robotState(of stateOf) *vectorpb.RobotState {
+	m, now := of.m, of.now
 	if m == nil || now.Motion == nil || now.State == nil {
 		return nil
 	}
@@ -215,14 +220,21 @@ func robotState(m *measured, now gateway.Reports, origin, picture uint32) *vecto
 	}
 	half := now.Motion.Theta / 2
 	s := &vectorpb.RobotState{
-		Pose: &vectorpb.PoseStruct{X: float32(now.Motion.X / mm), Y: float32(now.Motion.Y / mm), Q0: float32(math.Cos(half)), Q3: float32(math.Sin(half)), OriginId: origin},
+		Pose: &vectorpb.PoseStruct{X: float32(now.Motion.X / mm), Y: float32(now.Motion.Y / mm), Q0: float32(math.Cos(half)), Q3: float32(math.Sin(half)), OriginId: of.origin},
 
 		PoseAngleRad: float32(now.Motion.Theta), LeftWheelSpeedMmps: get(leftSpeed, wheelRadius/mm), RightWheelSpeedMmps: get(rightSpeed, wheelRadius/mm),
 		HeadAngleRad: get(headPitch, -1), LiftHeightMm: get(liftPosition, 1/mm),
 		Accel:            &vectorpb.AccelData{X: get(accelX, 1/mm), Y: get(accelY, 1/mm), Z: get(accelZ, 1/mm)},
 		Gyro:             &vectorpb.GyroData{X: get(gyroX, 1), Y: get(gyroY, 1), Z: get(gyroZ, 1)},
-		CarryingObjectId: -1, LastImageTimeStamp: picture, CarryingObjectOnTopId: -1, HeadTrackingObjectId: -1, LocalizedToObjectId: -1,
+		CarryingObjectId: -1, LastImageTimeStamp: of.picture, CarryingObjectOnTopId: -1, HeadTrackingObjectId: -1, LocalizedToObjectId: -1,
 		Status: statusBits(m, now), ProxData: prox(m), TouchData: &vectorpb.TouchData{RawTouchValue: uint32(get(touchRaw, touchScale)), IsBeingTouched: get(touched, 1) > 0},
+	}
+	if of.held != 0 {
+		s.CarryingObjectId = of.held
+		s.Status |= statusCarrying
+	}
+	if of.docks {
+		s.Status |= statusDocks
 	}
 	return s
 }

@@ -50,6 +50,7 @@ type object struct {
 	kind    vectorpb.ObjectType
 	at      time.Duration // CLOCK_MONOTONIC of the newest picture with it
 	picture uint64        // its number
+	good    uint64        // its number among those that were good enough to find objects in
 	x, y, z float64       // m, of its middle
 	yaw     float64       // rad
 	rect    [4]float32    // of the usual picture, in pixels: left, top, width, height
@@ -63,6 +64,7 @@ type looks struct {
 	stop  context.CancelFunc // ends the look; nil: there is none
 
 	pictures uint64 // that were looked at
+	good     uint64 // of them, that were taken where the robot knew where its camera was
 
 	head   float64       // its angle, rad
 	turned time.Duration // when the body or its head turned last, CLOCK_MONOTONIC
@@ -113,11 +115,18 @@ func (x *looks) next() (number uint64, moved time.Duration) {
 	return x.pictures, x.turned
 }
 
-// count returns how many pictures were looked at.
-func (x *looks) count() uint64 {
+// goodCount returns how many pictures showed where objects are.
+func (x *looks) goodCount() uint64 {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return x.pictures
+	return x.good
+}
+
+// close ends the look at a good picture.
+func (x *looks) close() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.good++
 }
 
 // forget forgets the custom objects that were seen.
@@ -174,6 +183,8 @@ func (f *Facade) observe(finder *marker.Finder, p *sight.Frame) {
 	if now == nil || m == nil || !m.known[headPitch] || f.lifted() || m.at < p.At-mostLate || p.At < moved+blur || time.Duration(now.AtUS)*time.Microsecond < moved {
 		return // where the camera was is not known well enough
 	}
+	defer f.looks.close()
+	good := f.looks.goodCount() + 1
 	origin := f.origin.Load()
 	eye := eyeOf(now, -m.values[headPitch], p.At)
 	lens := marker.Lens{FX: p.Focal[0], FY: p.Focal[1], CX: p.Centre[0], CY: p.Centre[1]}
@@ -184,11 +195,12 @@ func (f *Facade) observe(finder *marker.Finder, p *sight.Frame) {
 		if o == nil {
 			continue
 		}
-		o.at, o.picture = p.At, number
+		o.at, o.picture, o.good = p.At, number, good
 		share := float32(imageWidth) / float32(p.Width)
 		r := found.Bounds()
 		o.rect = [4]float32{float32(r.Min.X) * share, float32(r.Min.Y) * share, float32(r.Dx()) * share, float32(r.Dy()) * share}
 		if o = f.looks.take(o); o != nil {
+			f.carry.saw(o, now)
 			f.moments.add(f.observed(o, origin))
 		}
 	}

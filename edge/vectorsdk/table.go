@@ -216,6 +216,7 @@ func (f *Facade) handlers() map[string]handler {
 	}
 	maps.Copy(all, f.photoHandlers())
 	maps.Copy(all, f.cubeHandlers())
+	maps.Copy(all, f.liftHandlers())
 	return all
 }
 
@@ -226,8 +227,7 @@ var absent = map[string]string{
 
 	"AudioFeed": "a feed of its microphones",
 
-	"RollBlock": "a lift that rolls a cube", "RollObject": "a lift that rolls a cube", "PopAWheelie": "a lift that rolls a cube",
-	"PickupObject": "a lift that carries a cube", "PlaceObjectOnGroundHere": "a lift that carries a cube",
+	"PopAWheelie": "a way to lean on a cube",
 
 	"EnrollFace": "an eye for faces", "SetFaceToEnroll": "an eye for faces", "TurnTowardsFace": "an eye for faces",
 }

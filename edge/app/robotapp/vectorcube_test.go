@@ -3,6 +3,7 @@ package robotapp
 import (
 	"fmt"
 	"math"
+	"os"
 	"testing"
 
 	"kennel/edge/sim/plane"
@@ -39,6 +40,59 @@ func before(robot, cube plane.Pose) (away, aside, turned float64) {
 	sin, cos := math.Sincos(face)
 	dx, dy := robot[0]-cube[0], robot[1]-cube[1]
 	return dx*cos + dy*sin, dy*cos - dx*sin, math.Remainder(robot[2]-face-math.Pi, 2*math.Pi)
+}
+
+// lifts picks the cube up, puts it down and rolls it over.
+func (p *sdkProgram) lifts(r *sdkRobot, id uint32, where func() (robot, thing plane.Pose), happens func(string, func(*vectorpb.ObjectEvent) bool) *vectorpb.ObjectEvent) {
+	p.t.Helper()
+	raised := func() (m float64, carried int) {
+		if err := r.in(func(w *plane.World) error { m, carried = w.State().Raised[0], w.Carried(); return nil }); err != nil {
+			p.t.Fatal(err)
+		}
+		return m, carried
+	}
+	place := func(tag int32) (*vectorpb.ActionResult, error) {
+		a, err := p.PlaceObjectOnGroundHere(p.ctx, &vectorpb.PlaceObjectOnGroundHereRequest{IdTag: tag})
+		return a.GetResult(), err
+	}
+	p.refused(vectorpb.ActionResult_NOT_CARRYING_OBJECT_ABORT, place)
+	pick := func(tag int32) (*vectorpb.ActionResult, error) {
+		a, err := p.PickupObject(p.ctx, &vectorpb.PickupObjectRequest{ObjectId: int32(id), IdTag: tag, NumRetries: 3})
+		return a.GetResult(), err
+	}
+	p.act("pick up", pick)
+	if m, carried := raised(); carried != 0 || math.Abs(m-0.056) > 0.005 {
+		p.t.Errorf("picked up: raised %v", m)
+	}
+	if s, err := p.state(func(s *vectorpb.RobotState) bool { return s.CarryingObjectId == int32(id) && s.Status&0x2 != 0 }); err != nil {
+		p.t.Errorf("%v, %v", s, err)
+	}
+	p.refused(vectorpb.ActionResult_STILL_CARRYING_OBJECT, pick)
+	p.act("put down", place)
+	if m, carried := raised(); carried != -1 || m != 0 {
+		p.t.Errorf("put down: raised %v", m)
+	}
+	if s, err := p.state(func(s *vectorpb.RobotState) bool { return s.CarryingObjectId == -1 && s.Status&0x2 == 0 }); err != nil {
+		p.t.Errorf("%v, %v", s, err)
+	}
+	_, from := where()
+	p.act("roll", func(tag int32) (*vectorpb.ActionResult, error) {
+		a, err := p.RollObject(p.ctx, &vectorpb.RollObjectRequest{ObjectId: int32(id), IdTag: tag, NumRetries: 3})
+		return a.GetResult(), err
+	})
+	if _, to := where(); math.Hypot(to[0]-from[0], to[1]-from[1]) < 0.03 {
+		p.t.Errorf("rolled from %v to %v", from, to)
+	}
+	happens("the side that was away on top", func(o *vectorpb.ObjectEvent) bool { return o.GetObjectUpAxisChanged().GetObjectId() == id })
+}
+
+// refused wants a code of an action that does not begin.
+func (p *sdkProgram) refused(want vectorpb.ActionResult_ActionResultCode, do func(tag int32) (*vectorpb.ActionResult, error)) {
+	p.t.Helper()
+	p.tag++
+	if r, err := do(p.tag); err != nil || r.Code != want {
+		p.t.Errorf("%v, %v, want %v", r, err, want)
+	}
 }
 
 // TestVectorCube: a program connects with the cube in the simulated world and hears that it is tapped and rolled over; the camera sees where it is (VEC-ACC-03, VEC-ACC-09), the
@@ -108,6 +162,9 @@ func TestVectorCube(t *testing.T) { // alone: the search for markers takes what 
 		}
 		return ""
 	})
+	if os.Getenv("KENNEL_SOAK") == "1" { // on a stage too, without motors: TestLift, TestRoll of edge/vectorsdk
+		p.lifts(r, c.ObjectId, where, happens)
+	}
 	if a, err := p.DefineCustomObject(p.ctx, &vectorpb.DefineCustomObjectRequest{CustomType: vectorpb.CustomType_CUSTOM_TYPE_02, CustomObjectDefinition: &vectorpb.DefineCustomObjectRequest_CustomCube{
 		CustomCube: &vectorpb.CustomCubeDefinition{Marker: vectorpb.CustomObjectMarker_CUSTOM_MARKER_CIRCLES_3, SizeMm: 60, MarkerWidthMm: 51.6, MarkerHeightMm: 51.6}}}); err != nil || !a.Success {
 		t.Fatalf("%v, %v", a, err)

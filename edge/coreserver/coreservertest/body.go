@@ -36,7 +36,7 @@ type Body struct {
 	report  control.Report
 }
 
-// New returns a body that rests, with more parts than its own. Slots of a camera among them can be set.
+// New returns a body that rests, with more parts than its own. Slots of a camera and the position of an arm among them can be set.
 func New(more ...robot.Part) (*Body, error) {
 	tree, err := robot.Build("toy", robot.Frame{}, append([]robot.Part{
 		{Path: "robot", Is: []string{"Identity", "Network", "Mobile"}, Fixed: map[string]robot.Value{"type": robot.S("wheeled")}, Has: []string{"xSpeed",
@@ -66,6 +66,9 @@ func New(more ...robot.Part) (*Body, error) {
 		for _, r := range target.Refs {
 			b.model.Slots[r.ID] = part
 		}
+	}
+	if arm, err := tree.Lookup("arm.position"); err == nil {
+		b.model.Slots[arm.Refs[0].ID] = 1
 	}
 	for _, n := range tree.Nodes() {
 		for _, setting := range []string{"exposure", "gain", "resolution"} {

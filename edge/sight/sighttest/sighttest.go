@@ -17,14 +17,29 @@ import (
 type Camera struct {
 	Looks, Taken atomic.Int32 // how often it was begun, and pictures
 	Looking      atomic.Bool
-	size         func() (w, h int)
+	draw         func(f *sight.Frame)
 	off          atomic.Value // string
 }
 
 // Serve serves below root, at sight.SocketPath, until the end of the test. size is asked for each picture.
 func Serve(t testing.TB, root string, size func() (w, h int)) *Camera {
 	t.Helper()
-	c := &Camera{size: size}
+	return ServePictures(t, root, func(f *sight.Frame) {
+		f.Shape(size())
+		f.At = monoclock.Now()
+		for i := range f.Pix {
+			f.Pix[i] = 128
+			if i < f.Width*f.Height {
+				f.Pix[i] = byte(f.Seq)
+			}
+		}
+	})
+}
+
+// ServePictures is Serve for pictures that draw makes.
+func ServePictures(t testing.TB, root string, draw func(f *sight.Frame)) *Camera {
+	t.Helper()
+	c := &Camera{draw: draw}
 	c.SetOff("")
 	dir, err := os.OpenRoot(root)
 	if err != nil {
@@ -59,14 +74,8 @@ func (c *Camera) look(ctx context.Context, srv *sight.Server) {
 		if off := c.off.Load().(string); off != "" {
 			srv.Refuse(off)
 		} else {
-			f.Shape(c.size())
-			f.Seq, f.At = uint64(c.Taken.Add(1)), monoclock.Now()
-			for i := range f.Pix {
-				f.Pix[i] = 128
-				if i < f.Width*f.Height {
-					f.Pix[i] = byte(f.Seq)
-				}
-			}
+			f.Seq = uint64(c.Taken.Add(1))
+			c.draw(&f)
 			srv.Give(&f)
 		}
 		time.Sleep(10 * time.Millisecond)

@@ -170,10 +170,13 @@ func lid(at float64, corners []plane.Vec, l look) face {
 	return f
 }
 
-// prism adds the sides of a thing on the floor and its top. All sides of a box are alike.
-func prism(all []face, corners []plane.Vec, height float64, l look) []face {
+// prism adds the sides of a thing between two heights, and its top; if it is not on the floor its bottom too. All sides of a box are alike.
+func prism(all []face, corners []plane.Vec, low, height float64, l look) []face {
 	for i, p := range corners {
-		all = append(all, upright(p, corners[(i+1)%len(corners)], 0, height, l))
+		all = append(all, upright(p, corners[(i+1)%len(corners)], low, height, l))
+	}
+	if low > 0 {
+		all = append(all, lid(low, corners, look{albedo: l.albedo, tint: l.tint}))
 	}
 	if len(corners) != 4 {
 		return append(all, lid(height, corners, l))
@@ -232,7 +235,7 @@ func moved(all []face, m *plane.Map, s *plane.State, v *View) []face {
 			x, y := o.Size[0]/2, o.Size[1]/2
 			corners = []plane.Vec{at.At(plane.Vec{x, y}), at.At(plane.Vec{-x, y}), at.At(plane.Vec{-x, -y}), at.At(plane.Vec{x, -y})}
 		}
-		all = prism(all, corners, o.Tall(), l)
+		all = prism(all, corners, s.Raised[i], s.Raised[i]+o.Tall(), l)
 	}
 	for i := range m.People {
 		p := &m.People[i]

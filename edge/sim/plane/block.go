@@ -26,17 +26,22 @@ const (
 	quarter     = math.Pi / 2
 )
 
-// block is a cube in the world. Its heading is of its object; it is rolled over its own left axis.
+// block is a cube in the world. Its heading is of its object.
 type block struct {
 	object  int
-	rolled  float64 // rad about its left axis: 0 is upright
-	roll    float64 // rad that a hand still rolls it
-	taken   bool    // in a hand, away from the floor
-	height  float64 // m
-	since   float64 // s, in which it was taken or put
-	tapped  float64 // s that are left of a tap
-	shaking float64 // s
-	shaken  float64 // s since it began
+	own     [3][3]float64 // its own axes, ahead, to the left and up of its heading
+	tilt    float64       // rad by which it is tipped over since
+	toward  [2]float64    // where its top went then: ahead or to the left
+	roll    float64       // rad that a hand still rolls it
+	raised  float64       // m, by a lift
+	loose   bool          // it falls from a lift
+	falling float64       // m/s
+	taken   bool          // in a hand, away from the floor
+	height  float64       // m
+	since   float64       // s, in which it was taken or put
+	tapped  float64       // s that are left of a tap
+	shaking float64       // s
+	shaken  float64       // s since it began
 
 	at    Vec
 	speed Vec     // m/s, smoothed
@@ -48,7 +53,7 @@ type block struct {
 func blocksOf(m *Map) (all []block) {
 	for i := range m.Objects {
 		if o := &m.Objects[i]; o.Marker == marker.Cube && !o.Fixed {
-			all = append(all, block{object: i, at: o.At.place(), accel: [3]float64{0, 0, Gravity}})
+			all = append(all, block{object: i, at: o.At.place(), own: [3][3]float64{{1, 0, 0}, {0, 1, 0}, {0, 0, 1}}, accel: [3]float64{0, 0, Gravity}})
 		}
 	}
 	return all
@@ -68,14 +73,22 @@ func (w *World) CubeFeels(i int) (accel [3]float64, away float64) {
 // cubeSides are what Poke does to the first cube, by the side that it names.
 var cubeSides = map[string]func(*World, *block) error{
 	poke.Tap: func(_ *World, b *block) error { b.tapped = tapTime; return nil },
-	poke.Roll: func(_ *World, b *block) error {
-		b.roll += quarter
+	poke.Roll: func(w *World, b *block) error {
+		if w.onLift(b) {
+			return errors.New("world: the cube is on the lift, want it on the floor or in a hand")
+		}
+		b.roll, b.toward = b.roll+quarter, [2]float64{1, 0}
 		return nil
 	},
 	poke.Take: func(w *World, b *block) error {
 		if b.taken {
 			return errors.New("world: the cube is in a hand, want it on the floor")
 		}
+		if w.onLift(b) {
+			w.fork.held, w.fork.pulled = -1, -1
+			b.tilt = 0
+		}
+		b.raised, b.loose = 0, false
 		b.taken, b.since, w.gone[b.object] = true, 0, true
 		return nil
 	},
@@ -91,6 +104,16 @@ var cubeSides = map[string]func(*World, *block) error{
 		return nil
 	},
 	poke.Rattle: func(_ *World, b *block) error { b.shaking, b.shaken = 1, 0; return nil },
+}
+
+// onLift reports whether the robot's lift has a cube on its hooks, or pulls it over.
+func (w *World) onLift(b *block) bool {
+	for _, i := range [...]int{w.fork.held, w.fork.pulled} {
+		if i >= 0 && &w.blocks[i] == b {
+			return true
+		}
+	}
+	return false
 }
 
 // pokeCube does p to the first cube.
@@ -115,7 +138,7 @@ func (w *World) PushCube(i int, by Vec) error {
 	at := w.objects[b.object]
 	at[0], at[1] = at[0]+by[0], at[1]+by[1]
 	o := w.m.Objects[b.object].shape(at)
-	if body := w.body(w.pose); b.taken || !w.clear(&o, b.object) || meet(&body, &o) {
+	if body := w.body(w.pose); b.taken || w.onLift(b) || !w.clear(&o, b.object) || meet(&body, &o) {
 		return fmt.Errorf("world: no room for the cube at %v", at)
 	}
 	w.objects[b.object], w.outline[b.object] = at, o
@@ -137,8 +160,14 @@ func (w *World) feelBlocks(s float64) {
 		}
 		share, _ := ease(b.since / takeTime)
 		height := b.height + float64((to-b.height)*share)
+		if i == w.fork.held || b.loose {
+			height = b.raised
+		}
 		turn := min(b.roll, quarter*s/rollTime)
-		b.roll, b.rolled = b.roll-turn, wrap(b.rolled+turn)
+		if b.roll, b.tilt = b.roll-turn, b.tilt+turn; turn > 0 && b.tilt >= quarter-1e-9 {
+			b.turnOver()
+			b.tilt = max(0, b.tilt-quarter)
+		}
 
 		at := w.objects[b.object].place()
 		way, rise := b.at.to(at), height-b.height
@@ -153,6 +182,9 @@ func (w *World) feelBlocks(s float64) {
 		switch {
 		case b.taken:
 			noise = handNoise
+		case i == w.fork.held && (w.fork.moved || speed.norm() > scrapeSpeed):
+			noise = rideG
+		case i == w.fork.held || b.loose:
 		case speed.norm() > scrapeSpeed || turn > 0:
 			noise = scrapeG
 		}
@@ -166,10 +198,10 @@ func (w *World) feelBlocks(s float64) {
 		}
 		sy, cy := math.Sincos(w.objects[b.object][2])
 		flat := Vec{a[0], a[1]}.rotated(-sy, cy) // ahead and left of the cube
-		sr, cr := math.Sincos(b.rolled)
-		b.accel = [3]float64{float64(cr*flat[0]) - float64(sr*a[2]), flat[1], float64(cr*a[2]) + float64(sr*flat[0])}
+		b.accel = b.feels([3]float64{flat[0], flat[1], a[2]})
 		for k := range b.accel {
 			b.accel[k] = min(max(b.accel[k]+float64(noise*Gravity*w.dice.NormFloat64()), -mostKnock), mostKnock)
 		}
 	}
+	w.fork.moved = false
 }

@@ -57,7 +57,7 @@ func (w *World) PutDown(p Pose) error {
 	if c.pose("the place to put the robot down", p); c.err != nil {
 		return c.err
 	}
-	if !w.free(p) {
+	if !w.free(p) || !w.bears(p) {
 		return fmt.Errorf("world: no room for the robot at %v", p)
 	}
 	w.pose, w.posture, w.below = Pose{p[0], p[1], wrap(p[2])}, OnTreads, false

@@ -54,7 +54,8 @@ type State struct {
 	Range   float64       `json:"range"`    // m; 0: nothing in sight
 	NoFloor []bool        `json:"no_floor"` // a cliff sensor sees none
 	Objects []Pose        `json:"objects"`  // in the order of the map
-	Gone    []bool        `json:"gone"`     // they fell
+	Gone    []bool        `json:"gone"`     // they fell, or are in a hand
+	Raised  []float64     `json:"raised"`   // m, by how much a lift raises each
 }
 
 // World is a map with what became of it, and a robot. It serves one goroutine.
@@ -77,6 +78,7 @@ type World struct {
 	gone    []bool
 	blocks  []block
 	dice    *rand.Rand // of the cubes
+	fork    fork
 
 	feel feel
 	hand hand
@@ -121,7 +123,7 @@ func New(m *Map, r Robot, seed uint64) (*World, error) {
 	w := &World{
 		m: *m, robot: r, rng: rand.New(rand.NewPCG(seed, 0x776f726c64)), pose: m.Start, posture: OnTreads,
 		objects: make([]Pose, len(m.Objects)), next: make([]Pose, len(m.Objects)),
-		outline: make([]shape, len(m.Objects)), gone: make([]bool, len(m.Objects)), blocks: blocksOf(m), dice: blockNoise(seed),
+		outline: make([]shape, len(m.Objects)), gone: make([]bool, len(m.Objects)), blocks: blocksOf(m), dice: blockNoise(seed), fork: fork{held: -1, pulled: -1},
 	}
 	for _, x := range m.Walls {
 		w.fixed = append(w.fixed, line(x.From, x.To, 0, x.Tall()))
@@ -214,7 +216,7 @@ func (w *World) clear(s *shape, not int) bool {
 		}
 	}
 	for i := range w.m.Objects {
-		if i == not || w.gone[i] || w.m.Objects[i].Fixed {
+		if i == not || w.off(i) || w.m.Objects[i].Fixed {
 			continue
 		}
 		if meet(s, &w.outline[i]) {
@@ -238,10 +240,13 @@ func (w *World) enter(p Pose) bool {
 			return false
 		}
 	}
+	if !w.bears(p) {
+		return false
+	}
 	copy(w.next, w.objects)
 	for i := range w.m.Objects {
 		o := &w.m.Objects[i]
-		if w.gone[i] || o.Fixed || !meet(&s, &w.outline[i]) {
+		if w.off(i) || o.Fixed || !meet(&s, &w.outline[i]) {
 			continue
 		}
 		at := w.objects[i]
@@ -278,6 +283,7 @@ func (w *World) enter(p Pose) bool {
 			w.gone[i] = w.Cliff(at.place())
 		}
 	}
+	w.follow()
 	return true
 }
 
@@ -311,6 +317,8 @@ func (w *World) Step(dt time.Duration, left, right float64) (l, r float64) {
 	}
 	w.carry(s)
 	w.sense(s, before)
+	w.pull(s)
+	w.grip(s)
 	w.feelBlocks(s)
 	return l, r
 }
@@ -482,7 +490,7 @@ func (w *World) things(look func(*shape)) {
 		look(&w.fixed[i])
 	}
 	for i := range w.m.Objects {
-		if !w.gone[i] && !w.m.Objects[i].Fixed {
+		if (!w.off(i) || w.hides(i)) && !w.m.Objects[i].Fixed {
 			look(&w.outline[i])
 		}
 	}
@@ -525,7 +533,10 @@ func (w *World) State() State {
 	s := State{
 		Time: w.now, Pose: w.pose, Posture: w.posture, Height: w.feel.height, Pitch: w.feel.pitch, Roll: w.feel.roll, Blocked: w.blocked,
 		Contact: w.Contact(), Below: w.below, Falls: w.falls, Range: w.Range(), NoFloor: make([]bool, len(w.robot.Cliffs)),
-		Objects: append([]Pose{}, w.objects...), Gone: append([]bool{}, w.gone...),
+		Objects: append([]Pose{}, w.objects...), Gone: append([]bool{}, w.gone...), Raised: make([]float64, len(w.objects)),
+	}
+	for i := range w.blocks {
+		s.Raised[w.blocks[i].object] = w.blocks[i].raised
 	}
 	for i := range s.NoFloor {
 		s.NoFloor[i] = !w.Floor(i)

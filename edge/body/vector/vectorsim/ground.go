@@ -27,6 +27,14 @@ func shape(c *vectordriver.Calibration) plane.Robot {
 	}
 }
 
+// forkAt returns where the hooks of the lift are at an angle of its arm: how far ahead of the body's origin, and how high. The arm and its joint are own geometry; low, the hooks reach 4 mm past
+// the body's front (own default).
+func forkAt(angle float64) (ahead, up float64) {
+	const joint, arm, reach = 0.045, 0.066, 0.049
+	sin, cos := math.Sincos(angle)
+	return reach + float64(arm*(cos-math.Cos(liftStops[0]))), joint + float64(arm*sin)
+}
+
 // enter puts the body into a world, which Validate has seen.
 func (w *world) enter(m *plane.Map) {
 	ground, err := plane.New(m, shape(&w.cfg.Calibration), w.cfg.Seed)
@@ -34,6 +42,7 @@ func (w *world) enter(m *plane.Map) {
 		panic(fmt.Errorf("vectorsim: %w", err))
 	}
 	w.ground, w.cubes = ground, cubesOf(ground, w.cfg.Seed)
+	w.ground.MoveFork(forkAt(w.angle[spine.Lift]))
 	w.prox = openRange
 	w.onCharger = false
 	w.setCharger(w.cfg.OnCharger)

@@ -287,3 +287,39 @@ func TestInertial(t *testing.T) {
 		t.Error("the head did not move")
 	}
 }
+
+// TestLiftOfTheBody: the body's lift carries a cube before it when its arm goes up, and its position is told to the head as that of any lift; a lift that goes down on a cube is stopped by it.
+func TestLiftOfTheBody(t *testing.T) {
+	before := func() *bench {
+		return newBench(t, Config{World: &plane.Map{Objects: []plane.Object{{Shape: "box", At: plane.Pose{0.075, 0, 0}, Size: plane.Vec{0.044, 0.044}, Marker: "cube"}}}})
+	}
+	arm := func(share float64) spine.HeadData {
+		return spine.HeadData{Motors: [4]int16{spine.Lift: int16(share * math.MaxInt16)}}
+	}
+	b := before()
+	b.drive(second, arm(-0.2))
+	b.drive(second/4, treads(0.2, 0.2)) // it pushes the cube a little
+	low := b.drive(1, spine.HeadData{}).Motors[spine.Lift].Position
+	high := b.drive(second, arm(0.2)).Motors[spine.Lift].Position
+	if raised := b.around().Raised[0]; math.Abs(raised-0.056) > 0.002 || high <= low {
+		t.Errorf("raised by %v, the arm counts %d to %d", raised, low, high)
+	}
+	at := b.around()
+	b.drive(second, treads(-0.2, -0.2))
+	if s := b.around(); math.Abs((at.Objects[0][0]-s.Objects[0][0])-(at.Pose[0]-s.Pose[0])) > 1e-6 || at.Pose[0]-s.Pose[0] < 0.03 {
+		t.Errorf("driven from %v to %v, with the cube at %v", at.Pose, s.Pose, s.Objects)
+	}
+	b.drive(second, arm(-0.2))
+	if s := b.around(); s.Raised[0] != 0 {
+		t.Errorf("put down: raised by %v", s.Raised)
+	}
+
+	b = before()
+	b.drive(second, arm(0.2))
+	b.drive(second/4, treads(0.2, 0.2))
+	free := b.State().Angle[spine.Lift]
+	b.drive(2*second, arm(-0.2))
+	if got := 0.045 + 0.066*math.Sin(b.State().Angle[spine.Lift]); got < 0.044 || got > 0.05 || free < 0.5 {
+		t.Errorf("on the cube the lift is at %v m, it came from %v rad", got, free)
+	}
+}

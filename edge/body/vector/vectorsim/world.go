@@ -171,6 +171,10 @@ func (w *world) shift(motor int, rad float64) {
 		a = min(max(a, stops[0]), stops[1])
 		w.rate[motor] = 0
 	}
+	if motor == spine.Lift && w.ground != nil && !w.ground.MoveFork(forkAt(a)) {
+		w.rate[motor] = 0
+		return
+	}
 	w.angle[motor] = a
 }
 

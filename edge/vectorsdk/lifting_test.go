@@ -1,0 +1,182 @@
+package vectorsdk_test
+
+import (
+	"math"
+	"testing"
+
+	"kennel/edge/control"
+	"kennel/edge/sim/plane"
+	"kennel/infra/api/vectorpb"
+)
+
+// The actions of these tests.
+func (p *pilot) pick(tag, retries int32) vectorpb.ActionResult_ActionResultCode {
+	p.t.Helper()
+	a, err := p.PickupObject(p.ctx, &vectorpb.PickupObjectRequest{ObjectId: -1, IdTag: tag, NumRetries: retries})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return a.Result.Code
+}
+
+func (p *pilot) place(tag int32) vectorpb.ActionResult_ActionResultCode {
+	p.t.Helper()
+	a, err := p.PlaceObjectOnGroundHere(p.ctx, &vectorpb.PlaceObjectOnGroundHereRequest{IdTag: tag})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return a.Result.Code
+}
+
+// carries waits until the states say which object is on the lift; -1: none.
+func (l *listener) carries(id int32) {
+	l.t.Helper()
+	l.await(func(e *vectorpb.Event) bool {
+		s := e.GetRobotState()
+		return s != nil && s.CarryingObjectId == id && (s.Status&0x2 != 0) == (id != -1)
+	})
+}
+
+const success = vectorpb.ActionResult_ACTION_RESULT_SUCCESS
+
+// TestLift: a program picks the cube up, hears that the robot carries it, carries it somewhere and puts it down (part of VEC-CUB-06, part of VEC-CCU-08); the world agrees. What cannot be is refused
+// with the code that says why, and a cube that a hand pushed aside is seen on the floor.
+func TestLift(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, plane.Pose{0.2, 0.01, 0.2})
+	l := s.listen(t, &vectorpb.EventRequest{})
+	l.primary()
+	p := s.granted(t, "all")
+	if got := p.place(2000001); got != vectorpb.ActionResult_NOT_CARRYING_OBJECT_ABORT {
+		t.Errorf("nothing to put down: %v", got)
+	}
+	if got := p.pick(2000002, 2); got != success {
+		m, thing, robot := s.raised()
+		t.Fatal(got, m, thing, robot)
+	}
+	l.carries(1)
+	if m, _, _ := s.raised(); math.Abs(m-0.056) > 1e-3 {
+		t.Errorf("raised %v", m)
+	}
+	if got := p.pick(2000003, 0); got != vectorpb.ActionResult_STILL_CARRYING_OBJECT {
+		t.Errorf("again: %v", got)
+	}
+	if a, err := p.TurnInPlace(p.ctx, &vectorpb.TurnInPlaceRequest{AngleRad: 1.5, IdTag: 2000004}); err != nil || a.Result.Code != success {
+		t.Errorf("%v, %v", a, err)
+	}
+	if got := p.place(2000005); got != success {
+		t.Errorf("put down: %v", got)
+	}
+	l.carries(-1)
+	m, thing, robot := s.raised()
+	if v := robot.From(plane.Vec{thing[0], thing[1]}); m != 0 || math.Abs(v[0]-0.117) > 0.02 || math.Abs(v[1]) > 0.01 || math.Abs(robot[2]-1.5) > 0.3 {
+		t.Errorf("put down: raised %v, %v from the robot at %v", m, v, robot)
+	}
+	s.before(func(w *plane.World, o control.Order) bool { // a hand is quicker
+		if up := o.Kind == control.Set && o.Goals[0].Value == 0.092; up {
+			if err := w.PushCube(0, plane.Vec{0.03 * math.Sin(robot[2]), -0.03 * math.Cos(robot[2])}); err != nil {
+				t.Error(err)
+			}
+		}
+		return false
+	})
+	if got := p.pick(2000006, 0); got != vectorpb.ActionResult_LAST_PICK_AND_PLACE_FAILED {
+		t.Errorf("the cube was pushed aside: %v", got)
+	}
+	l.carries(-1)
+}
+
+// TestLiftLosesCube: what the robot says of its lift is true when the program lowers it by itself, when hooks miss the cube, when control is lost on the way,
+// and when the robot is tipped over. The cube's accelerometer says whether it moved.
+func TestLiftLosesCube(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, plane.Pose{0.16, 0, 0})
+	l := s.listen(t, &vectorpb.EventRequest{})
+	l.primary()
+	p := s.granted(t, "all")
+	if a, err := p.ConnectCube(p.ctx, &vectorpb.ConnectCubeRequest{}); err != nil || !a.Success {
+		t.Fatalf("%v, %v", a, err)
+	}
+	if got := p.pick(2000001, 2); got != success {
+		t.Fatal(got)
+	}
+	l.carries(1)
+	if a, err := p.SetLiftHeight(p.ctx, &vectorpb.SetLiftHeightRequest{HeightMm: 32, IdTag: 2000002}); err != nil || a.Result.Code != success {
+		t.Errorf("%v, %v", a, err)
+	}
+	l.carries(-1)
+
+	s.world(func(*plane.World) { s.hooks = 0.044 })
+	if got := p.pick(2000003, 0); got != vectorpb.ActionResult_PICKUP_OBJECT_UNEXPECTEDLY_NOT_MOVING {
+		t.Errorf("hooks that are too short: %v", got)
+	}
+	l.carries(-1)
+
+	s.world(func(*plane.World) { s.hooks = 0.049 })
+	stopped := make(chan struct{}, 1)
+	s.before(func(w *plane.World, o control.Order) bool {
+		if w.Carried() >= 0 && o.Kind == control.Go {
+			select {
+			case stopped <- struct{}{}:
+			default:
+			}
+			return true
+		}
+		return false
+	})
+	other := s.pilot(t, "other")
+	taken := make(chan struct{})
+	go func() {
+		defer close(taken)
+		<-stopped
+		other.ask(vectorpb.ControlRequest_OVERRIDE_BEHAVIORS)
+	}()
+	if got := p.pick(2000005, 2); got != vectorpb.ActionResult_INTERRUPTED {
+		t.Errorf("control was lost: %v", got)
+	}
+	<-taken
+	l.carries(1)
+	s.before(nil)
+	other.expects("granted")
+	if got := other.place(2000006); got != success {
+		t.Errorf("the other program puts it down: %v", got)
+	}
+	l.carries(-1)
+	if got := other.pick(2000007, 2); got != success {
+		t.Errorf("and picks it up: %v", got)
+	}
+	l.carries(1)
+	s.body.SetReport(func(r *control.Report) { r.Posture = "OnLeftSide" })
+	l.carries(-1)
+}
+
+// TestRoll: a program rolls the cube over: the side that was away from the robot is on top, and the cube is one edge nearer (part of VEC-CUB-06). RollBlock finds it first (VEC-CUB-07).
+func TestRoll(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, plane.Pose{0, 0.2, 0})
+	l := s.listen(t, &vectorpb.EventRequest{})
+	l.primary()
+	p := s.granted(t, "all")
+	if a, err := p.RollObject(p.ctx, &vectorpb.RollObjectRequest{ObjectId: -1, IdTag: 2000001}); err != nil || a.Result.Code != vectorpb.ActionResult_BAD_OBJECT {
+		t.Errorf("out of sight: %v, %v", a, err)
+	}
+	if a, err := p.ConnectCube(p.ctx, &vectorpb.ConnectCubeRequest{}); err != nil || !a.Success {
+		t.Fatalf("%v, %v", a, err)
+	}
+	up := func() vectorpb.UpAxis {
+		return l.await(func(e *vectorpb.Event) bool { return e.GetObjectEvent().GetObjectUpAxisChanged() != nil }).GetObjectEvent().GetObjectUpAxisChanged().UpAxis
+	}
+	if got := up(); got != vectorpb.UpAxis_Z_POSITIVE {
+		t.Errorf("at first %v", got)
+	}
+	a, err := p.RollBlock(p.ctx, &vectorpb.RollBlockRequest{})
+	if err != nil || a.Result != vectorpb.BehaviorResults_BEHAVIOR_COMPLETE_STATE {
+		t.Fatalf("%v, %v", a, err)
+	}
+	if got := up(); got != vectorpb.UpAxis_Y_POSITIVE { // it was at the cube's right: its left side is on top
+		t.Errorf("rolled, %v is up", got)
+	}
+	if _, thing, _ := s.raised(); math.Abs(thing[1]-0.2+0.044) > 0.01 || math.Abs(thing[0]) > 0.01 {
+		t.Errorf("rolled to %v", thing)
+	}
+}
