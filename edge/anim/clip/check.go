@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"kennel/edge/face"
@@ -92,6 +93,20 @@ func (c *Clip) Check(l Limits) []Problem {
 	k.motion(l)
 	k.looks()
 	k.sound()
+	return k.found
+}
+
+// events are the events that some behaviour hears or waits for (part of VEC-AFF-16).
+var events = []string{"CHANGE_EYE_COLOR", "CUBE_LIGHT_TOGGLE", Beat, "DEAL_CARDS_BEGIN", "FLIP_DOWN_BEGIN", "LISTENING_BEGIN", "SWIPE_CARDS_BEGIN", "TAPPED_BLOCK", "TOGGLE_NUMBERS_DISPLAY"}
+
+// Unexpected returns the events of a clip that no behaviour expects: it plays all the same, and nothing hears them (part of VEC-AFF-20).
+func (c *Clip) Unexpected() []Problem {
+	k := checker{clip: c, track: "EventKeyFrame"}
+	for i, x := range c.Tracks.Events {
+		if k.keyframe = i; !slices.Contains(events, x.ID) {
+			k.add("event_id", "one of "+strings.Join(events, ", "), x.ID)
+		}
+	}
 	return k.found
 }
 

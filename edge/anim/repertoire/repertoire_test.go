@@ -28,7 +28,7 @@ func TestLibrary(t *testing.T) {
 		}
 	}
 	for name, c := range l.Clips {
-		for _, p := range c.Check(clip.Vector) {
+		for _, p := range append(c.Check(clip.Vector), c.Unexpected()...) {
 			t.Error(p)
 		}
 		if !drawn[name] {

@@ -170,7 +170,7 @@ func checkCommand() *cobra.Command {
 		Use:   "check [FILE...]",
 		Short: "Check clips: times, angles, heights, speeds and values of the face",
 		Long: `Check the clips of files, or those that come with Kennel, against what a Vector can do. Prints clip, track, keyframe and field of each number that is refused,
-with what was expected and found. Exits 0 if every clip is good, else 1.`,
+with what was expected and found, and warns of events that no behaviour expects. Exits 0 if every clip is good, else 1.`,
 		Example: `  robotkit anim check greet.clip
   robotkit anim check *.bin -o json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -181,6 +181,9 @@ with what was expected and found. Exits 0 if every clip is good, else 1.`,
 			problems := []clip.Problem{}
 			for i := range clips {
 				problems = append(problems, clips[i].Check(clip.Vector)...)
+				for _, p := range clips[i].Unexpected() {
+					fmt.Fprintf(cmd.ErrOrStderr(), "robotkit: warning: %s\n", cli.Clean(fmt.Sprintf("%s: %s[%d].%s: expected %s, found %s", p.Clip, p.Track, p.Keyframe, p.Field, p.Expected, p.Found)))
+				}
 			}
 			err = cli.Print(cmd, problems, func(t *cli.Table) {
 				for _, p := range problems {

@@ -72,6 +72,10 @@ func TestCheck(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &problems); code != 1 || err != nil || len(problems) != 1 || problems[0].Track != "HeadAngleKeyFrame" || problems[0].Keyframe != 1 || problems[0].Found != "90" {
 		t.Error(code, out, err)
 	}
+	code, _, errOut := run(t, "clip a\n0 event LISTENING_BEGIN\n50 event STRAIGHT\n90 event DANCE_BEAT_SYNC\n", "anim", "check", "-")
+	if code != cli.ExitOK || strings.Count(errOut, "warning") != 1 || !strings.Contains(errOut, "EventKeyFrame[1].event_id") { // part of VEC-AFF-20
+		t.Error(code, errOut)
+	}
 	if code, _, errOut := run(t, "clip a\n0 ears 3", "anim", "check", "-"); code == cli.ExitOK || !strings.Contains(errOut, "line 2, column 3") {
 		t.Error(code, errOut)
 	}
