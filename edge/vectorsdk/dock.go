@@ -23,6 +23,7 @@ const (
 	squareTurned = 0.05  // rad from facing it, likewise
 	tooNear      = 0.1   // where a robot that turns touches the cube
 	lastStraight = 0.03
+	lastLegs     = 3
 	dockSpeed    = 0.05
 	dockTries    = 4
 	looksEnough  = 5                // pictures from where it rests that do not show a cube: it is not there
@@ -100,11 +101,16 @@ func (f *Facade) handles() (done func()) {
 	}
 }
 
-// again does what do does until it ends in another way than not to see a cube, or in one that a retry may mend, or the tries are used up.
+// mends reports whether to begin again from where the robot is now may help.
+func mends(code vectorpb.ActionResult_ActionResultCode) bool {
+	return code == vectorpb.ActionResult_VISUAL_OBSERVATION_FAILED || code == vectorpb.ActionResult_FOLLOWING_PATH_BUT_NOT_TRAVERSING || code >= vectorpb.ActionResult_RETRY
+}
+
+// again does what do does until it ends in a way that another try would not mend, or the tries are used up.
 func (j *job) again(ctx context.Context, do func() (vectorpb.ActionResult_ActionResultCode, error)) (vectorpb.ActionResult_ActionResultCode, error) {
 	for {
 		code, err := do()
-		if err != nil || j.tries <= 0 || j.a.cancelled.Load() || code != vectorpb.ActionResult_VISUAL_OBSERVATION_FAILED && code < vectorpb.ActionResult_RETRY {
+		if err != nil || j.tries <= 0 || j.a.cancelled.Load() || !mends(code) {
 			return code, err
 		}
 		j.tries--
@@ -123,18 +129,27 @@ func (j *job) nod(ctx context.Context, angle float64) error {
 	return err
 }
 
-// seenNow returns where an object is in a picture that was taken after the call, as soon as there is one; false: enough pictures do not show it.
+// seenNow waits until the robot rests, and returns where an object is in a picture that was taken since, as soon as there is one; false: enough pictures do not show it. The pictures that were under way
+// do not count: on a busy machine they are of a robot that was still driving, and the object would be beside its place.
 func (f *Facade) seenNow(ctx context.Context, id int32) (object, bool, error) {
-	since, deadline := f.looks.goodCount()+1, time.Now().Add(seenWithin) // the one after the call may have been under way
-	for {
-		now := f.looks.goodCount()
-		if o, ok := f.looks.find(id); ok && o.good > since {
+	rest, err := f.restingPose(ctx)
+	if err != nil {
+		return object{}, false, err
+	}
+	last, looked := time.Duration(rest.AtUS)*time.Microsecond, 0
+	since := last
+	for deadline := time.Now().Add(seenWithin); ; {
+		if o, ok := f.looks.find(id); ok && o.at > since {
 			return o, true, nil
 		}
-		if now > since+looksEnough || time.Now().After(deadline) {
+		if at := f.looks.newest(); at > last {
+			last = at
+			looked++
+		}
+		if looked >= looksEnough || time.Now().After(deadline) {
 			return object{}, false, nil
 		}
-		if err := backoff.Sleep(ctx, retryAfter/2); err != nil {
+		if err := backoff.Sleep(ctx, retryAfter/4); err != nil {
 			return object{}, false, err
 		}
 	}
@@ -234,17 +249,22 @@ func (j *job) squarely(ctx context.Context, o *object, way float64, a approach) 
 	return j.last(ctx, o, a)
 }
 
-// last drives ahead until the origins are as far apart as they should be.
-func (j *job) last(ctx context.Context, o *object, a approach) (vectorpb.ActionResult_ActionResultCode, error) {
-	at, err := j.f.restingPose(ctx)
-	if err != nil {
-		return 0, err
+// last drives ahead until the origins are as far apart as they should be, and again what is left: a motion that was stopped on its way does not end exactly where it should.
+func (j *job) last(ctx context.Context, o *object, a approach) (code vectorpb.ActionResult_ActionResultCode, err error) {
+	for range lastLegs {
+		at, err := j.f.restingPose(ctx)
+		if err != nil {
+			return 0, err
+		}
+		leg := math.Hypot(o.x-at.X, o.y-at.Y) - a.distance
+		if math.Abs(leg) < reached/4 {
+			return vectorpb.ActionResult_ACTION_RESULT_SUCCESS, nil
+		}
+		if code, err = j.do(ctx, func(moved float64) core.Order { return withSpeed(core.Go(leg-moved), a.lastSpeed) }); err != nil || code != vectorpb.ActionResult_ACTION_RESULT_SUCCESS {
+			return code, err
+		}
 	}
-	leg := math.Hypot(o.x-at.X, o.y-at.Y) - a.distance
-	if math.Abs(leg) < reached/4 {
-		return vectorpb.ActionResult_ACTION_RESULT_SUCCESS, nil
-	}
-	return j.do(ctx, func(moved float64) core.Order { return withSpeed(core.Go(leg-moved), a.lastSpeed) })
+	return code, nil
 }
 
 // straightTo turns to a cube and drives until it is near enough.

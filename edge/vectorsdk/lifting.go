@@ -194,9 +194,6 @@ func (f *Facade) cubeThat(ctx context.Context, id int32, so func(cube.State) boo
 
 // seenOnFloor looks from where the robot rests whether an object is on the floor.
 func (f *Facade) seenOnFloor(ctx context.Context, id int32) (object, bool, error) {
-	if _, err := f.restingPose(ctx); err != nil {
-		return object{}, false, err
-	}
 	o, seen, err := f.seenNow(ctx, id)
 	return o, seen && o.z < cubeEdge, err
 }

@@ -50,7 +50,6 @@ type object struct {
 	kind    vectorpb.ObjectType
 	at      time.Duration // CLOCK_MONOTONIC of the newest picture with it
 	picture uint64        // its number
-	good    uint64        // its number among those that were good enough to find objects in
 	x, y, z float64       // m, of its middle
 	yaw     float64       // rad
 	rect    [4]float32    // of the usual picture, in pixels: left, top, width, height
@@ -63,8 +62,8 @@ type looks struct {
 	begin chan struct{}      // one slot: there are users
 	stop  context.CancelFunc // ends the look; nil: there is none
 
-	pictures uint64 // that were looked at
-	good     uint64 // of them, that were taken where the robot knew where its camera was
+	pictures uint64        // that were looked at
+	good     time.Duration // when the newest of them was taken whose camera's place is known, CLOCK_MONOTONIC
 
 	head   float64       // its angle, rad
 	turned time.Duration // when the body or its head turned last, CLOCK_MONOTONIC
@@ -115,18 +114,18 @@ func (x *looks) next() (number uint64, moved time.Duration) {
 	return x.pictures, x.turned
 }
 
-// goodCount returns how many pictures showed where objects are.
-func (x *looks) goodCount() uint64 {
+// newest returns when the newest picture was taken that shows where objects are, CLOCK_MONOTONIC.
+func (x *looks) newest() time.Duration {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.good
 }
 
-// close ends the look at a good picture.
-func (x *looks) close() {
+// looked ends the look at a picture that shows where objects are.
+func (x *looks) looked(at time.Duration) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.good++
+	x.good = at
 }
 
 // forget forgets the custom objects that were seen.
@@ -183,8 +182,7 @@ func (f *Facade) observe(finder *marker.Finder, p *sight.Frame) {
 	if now == nil || m == nil || !m.known[headPitch] || f.lifted() || m.at < p.At-mostLate || p.At < moved+blur || time.Duration(now.AtUS)*time.Microsecond < moved {
 		return // where the camera was is not known well enough
 	}
-	defer f.looks.close()
-	good := f.looks.goodCount() + 1
+	defer f.looks.looked(p.At)
 	origin := f.origin.Load()
 	eye := eyeOf(now, -m.values[headPitch], p.At)
 	lens := marker.Lens{FX: p.Focal[0], FY: p.Focal[1], CX: p.Centre[0], CY: p.Centre[1]}
@@ -195,7 +193,7 @@ func (f *Facade) observe(finder *marker.Finder, p *sight.Frame) {
 		if o == nil {
 			continue
 		}
-		o.at, o.picture, o.good = p.At, number, good
+		o.at, o.picture = p.At, number
 		share := float32(imageWidth) / float32(p.Width)
 		r := found.Bounds()
 		o.rect = [4]float32{float32(r.Min.X) * share, float32(r.Min.Y) * share, float32(r.Dx()) * share, float32(r.Dy()) * share}

@@ -353,6 +353,37 @@ func TestMarkersAreFound(t *testing.T) {
 	}
 }
 
+// TestRaised: a cube that a lift raises is seen so much higher.
+func TestRaised(t *testing.T) {
+	m := &plane.Map{Objects: []plane.Object{cube(plane.Pose{0.2, 0, 0})}}
+	w, err := plane.New(m, body, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, c := w.State(), New(lens, m, width, 1)
+	where := func() [3]float64 {
+		t.Helper()
+		img := c.Blank()
+		c.Take(img, mount.View(&s, 0.2), &s, Exposure{}, 0)
+		keep(t, fmt.Sprintf("raised %v", s.Raised), img)
+		var f marker.Finder
+		found := f.Find(img.Y, img.YStride, lens.Width, lens.Height)
+		if len(found) != 1 {
+			t.Fatalf("%d markers", len(found))
+		}
+		p, ok := found[0].Pose(marker.Lens{FX: lens.FX, FY: lens.FY, CX: lens.CX, CY: lens.CY}, MarkerShare*0.044)
+		if !ok {
+			t.Fatal("no pose")
+		}
+		return p.At
+	}
+	low := where()
+	s.Raised[0] = 0.05
+	if high := where(); math.Abs(math.Hypot(high[1]-low[1], high[2]-low[2])-0.05) > 0.006 || high[1] > low[1] {
+		t.Errorf("from %v to %v, want 50 mm up", low, high)
+	}
+}
+
 // TestNothingIsFound: rooms without markers have none.
 func TestNothingIsFound(t *testing.T) {
 	var f marker.Finder

@@ -40,19 +40,19 @@ func NewEye(b *Board) *Eye {
 	return e
 }
 
-// scene is the world of a moment, and how far the head is raised in radians; false: the board has no power.
-func (b *Board) scene() (s plane.State, head float64, on bool) {
+// scene is the world of a moment at, CLOCK_MONOTONIC, and how far the head is raised in radians; false: the board has no power.
+func (b *Board) scene() (s plane.State, head float64, at time.Duration, on bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.world.ground != nil {
 		s = b.world.ground.State()
 	}
-	return s, b.world.angle[spine.Head], b.state.Mode != Off
+	return s, b.world.angle[spine.Head], monoclock.Now(), b.state.Mode != Off
 }
 
 // Take takes a picture as w says, into f; false: the camera has no power. The same world at the same time makes the same picture.
 func (e *Eye) Take(f *sight.Frame, w sight.Wish) bool {
-	s, head, on := e.board.scene()
+	s, head, at, on := e.board.scene()
 	if !on {
 		return false
 	}
@@ -63,7 +63,7 @@ func (e *Eye) Take(f *sight.Frame, w sight.Wish) bool {
 	}
 	lens := e.cams[i].Lens()
 	f.Shape(lens.Width, lens.Height)
-	f.At = monoclock.Now()
+	f.At = at
 	how := camera.Exposure{} // automatic
 	if w.Exposure > 0 {
 		how.Time = min(max(w.Exposure, camera.Shortest), camera.Longest)

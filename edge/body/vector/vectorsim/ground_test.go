@@ -288,7 +288,7 @@ func TestInertial(t *testing.T) {
 	}
 }
 
-// TestLiftOfTheBody: the body's lift carries a cube before it when its arm goes up, and its position is told to the head as that of any lift; a lift that goes down on a cube is stopped by it.
+// TestLiftOfTheBody: when the arm of the body goes up it carries a cube before it, and its encoder counts as it always does; a lift that goes down on a cube is stopped by it.
 func TestLiftOfTheBody(t *testing.T) {
 	before := func() *bench {
 		return newBench(t, Config{World: &plane.Map{Objects: []plane.Object{{Shape: "box", At: plane.Pose{0.075, 0, 0}, Size: plane.Vec{0.044, 0.044}, Marker: "cube"}}}})
