@@ -52,7 +52,7 @@ func (d *desk) heard(t *testing.T) {
 // off it hears that at once, and why. A token that is revoked ends it, and what a program may hear it must be let in for by name (part of VEC-SEC-01).
 func TestListen(t *testing.T) {
 	d := listener(t)
-	ctx, cancel := context.WithTimeout(as("hear"), patience)
+	ctx, cancel := context.WithTimeout(as("hear"), 6*patience)
 	defer cancel()
 	s, err := d.dial(t).Listen(ctx, &robotpb.ListenRequest{})
 	if err != nil {
@@ -133,14 +133,16 @@ func TestListen(t *testing.T) {
 
 func check(t *testing.T, door string, m *robotpb.HeardPiece) {
 	t.Helper()
+	data := m.Data
+	m.Data = nil
 	if m.Rate != mic.Rate || m.AtUs != 4000 || m.Missed != 5*mic.FrameSamples || !m.Voice || m.Own || m.Bearing == nil || math.Abs(*m.Bearing-math.Pi/2) > 1e-9 || m.Reason != "" {
 		t.Errorf("%s: %v", door, m)
 	}
-	if len(m.Data) != 4*2*mic.ChunkSamples {
-		t.Fatalf("%s: %d bytes", door, len(m.Data))
+	if len(data) != 4*2*mic.ChunkSamples {
+		t.Fatalf("%s: %d bytes", door, len(data))
 	}
 	for i := range 4 {
-		at := m.Data[i*2*mic.ChunkSamples:]
+		at := data[i*2*mic.ChunkSamples:]
 		if a, b := int16(binary.LittleEndian.Uint16(at)), int16(binary.LittleEndian.Uint16(at[2:])); a != int16(i+1) || b != -a {
 			t.Errorf("%s: samples %d and %d of chunk %d", door, a, b, i)
 		}

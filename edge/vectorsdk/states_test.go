@@ -23,7 +23,7 @@ func TestStates(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	const drive, nod = "drive_straight", "set_head_angle"
-	const pickedUp, onCharger = 0x8, 0x1000 // VEC-STA-02
+	const pickedUp, onCharger = 0x8, 0x1000 // part of VEC-STA-02
 	tag, moved := int32(2000001), 0
 	part, err := d.body.Model().Tree.Lookup("head")
 	if err != nil {
