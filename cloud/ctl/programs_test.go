@@ -53,7 +53,7 @@ func TestPrograms(t *testing.T) {
 	if code, out := my("add vic:00e20100 logger -rights look -days 0"); code != 0 || !strings.Contains(out, "192.168.1.7:8443") || strings.Contains(out, file["token"]) {
 		t.Errorf("%d %s", code, out)
 	}
-	for line, want := range map[string]string{"add vic:00e20100 x": "rights", "add vic:00e20100 x -rights fly": "want look, talk, move, camera, settings", "revoke vic:00e20100 0": "no app"} {
+	for line, want := range map[string]string{"add vic:00e20100 x": "rights", "add vic:00e20100 x -rights fly": "want look, talk, move, camera, settings, hear", "revoke vic:00e20100 0": "no app"} {
 		if code, out := my(line); code == 0 || !strings.Contains(out, want) {
 			t.Errorf("%s: %d %s, want %s", line, code, out, want)
 		}

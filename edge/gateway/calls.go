@@ -50,6 +50,7 @@ func (g *Gateway) calls() []call {
 		stream("say", Talk, true, g.say),
 		stream("sound", Talk, true, g.sound),
 		stream("sounds", Look, true, g.sounds),
+		stream("listen", Hear, true, g.hearken),
 		unary("claim", Move, true, g.claim),
 		unary("renew", Move, true, g.renew),
 		unary("release", Move, true, g.release),
@@ -200,7 +201,7 @@ func (g *Gateway) handler() http.Handler {
 	mux.Handle("/mcp", g.mcpHandler())
 	g.route(mux)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		writeError(w, errs.Coded(errs.NotFound, "no_such_call", "%s %.80s: want POST /v1/describe, read, do and so on, or a WebSocket at /v1/subscribe, events, orders, images, screens, play, say, sound, sounds or order", r.Method, r.URL.Path))
+		writeError(w, errs.Coded(errs.NotFound, "no_such_call", "%s %.80s: want POST /v1/describe, read, do and so on, or a WebSocket at /v1/subscribe, events, orders, images, screens, play, say, sound, sounds, listen or order", r.Method, r.URL.Path))
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()

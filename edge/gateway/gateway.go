@@ -23,6 +23,7 @@ import (
 	"kennel/edge/agent/host"
 	"kennel/edge/body/rawfd"
 	"kennel/edge/gateway/scratch"
+	"kennel/edge/mic"
 	"kennel/edge/mind/mindlink"
 	"kennel/edge/sight"
 	"kennel/infra/admission"
@@ -54,9 +55,11 @@ const (
 	Camera = "camera" // pictures, and how they are taken
 
 	Change = "settings" // the robot's settings
+
+	Hear = "hear" // the microphones
 )
 
-var rights = []string{Look, Talk, Move, Camera, Change}
+var rights = []string{Look, Talk, Move, Camera, Change, Hear}
 
 // Config configures a Gateway. All is required that does not say what nil means.
 type Config struct {
@@ -75,6 +78,8 @@ type Config struct {
 	Hand Hand
 	// Settings are the documents of which programs read and change the one with the robot's settings.
 	Settings Documents
+	// Ears are the robot's microphones; nil: it has none that programs may hear.
+	Ears *mic.Tap
 	// Played is called when an animation begins that a program asked for, and must not block; nil: nothing is.
 	Played func()
 }

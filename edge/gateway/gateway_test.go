@@ -33,6 +33,7 @@ import (
 	"kennel/edge/coreserver/coreservertest"
 	"kennel/edge/coreserver/robotdtest"
 	"kennel/edge/gateway"
+	"kennel/edge/mic"
 	"kennel/edge/motion"
 	"kennel/edge/robot"
 	"kennel/infra/api/robotpb"
@@ -47,7 +48,8 @@ const patience = 10 * time.Second
 
 // desk is a robot with a gateway, as programs see it.
 type desk struct {
-	hand palm // of the person beside it
+	hand palm    // of the person beside it
+	ears mic.Tap // what it hears
 	body *coreservertest.Body
 	lose func() // ends robotd
 	end  func() // ends the gateway
@@ -99,7 +101,7 @@ func newDeskAt(t testing.TB, addr string, more ...robot.Part) *desk {
 		t.Fatal(err)
 	}
 	g := gateway.New(h, gateway.Config{Addr: addr, Certificate: func() (tls.Certificate, bool) { return plate.TLSCertificate(), true },
-		Name: plate.Name, Settings: kept.Reach(), Hand: &d.hand,
+		Name: plate.Name, Settings: kept.Reach(), Hand: &d.hand, Ears: &d.ears,
 		Exchange: func(ctx context.Context, session logging.Secret, client, app string) (logging.Secret, error) {
 			return d.exchange(ctx, session, client, app)
 		},
@@ -212,7 +214,7 @@ func TestEveryCall(t *testing.T) {
 		if name == "Authenticate" {
 			continue // TestAuthenticate
 		}
-		unused := map[string]string{"Describe": "talk", "Read": "talk", "Subscribe": "talk", "Events": "talk", "Orders": "talk", "Image": "look", "Images": "look", "Claim": "look", "Renew": "look", "Release": "look", "Settings": "look", "Change": "look", "Say": "look", "Sound": "look"}[name]
+		unused := map[string]string{"Describe": "talk", "Read": "talk", "Subscribe": "talk", "Events": "talk", "Orders": "talk", "Image": "look", "Images": "look", "Claim": "look", "Renew": "look", "Release": "look", "Settings": "look", "Change": "look", "Say": "look", "Sound": "look", "Listen": "look"}[name]
 		if i == desc.Len()/2 {
 			time.Sleep(1500 * time.Millisecond) // strangers have 50 tries at once, and 10 a second
 		}
@@ -241,7 +243,7 @@ func TestEveryCall(t *testing.T) {
 			}
 		}
 	}
-	for call, want := range map[string]string{"read": "invalid", "claim": "invalid", "do": "invalid", "renew": "lease_gone", "subscribe": "invalid", "image": "unable", "change": "invalid", "images": "unable", "nothing": "no_such_call"} {
+	for call, want := range map[string]string{"read": "invalid", "claim": "invalid", "do": "invalid", "renew": "lease_gone", "subscribe": "invalid", "image": "unable", "change": "invalid", "images": "unable", "listen": "unable", "nothing": "no_such_call"} {
 		if _, body := d.post(t, "all", call, "{}"); !strings.Contains(body, `"code":"`+want+`"`) {
 			t.Errorf("%s of nothing: %s, want %s", call, body, want)
 		}

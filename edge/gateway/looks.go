@@ -20,6 +20,16 @@ func interfaces(s string) []string {
 	return strings.Split(s, ", ")
 }
 
+// has reports whether the body has a part with an interface.
+func has(t *corelink.Tree, name string) bool {
+	for i := range t.Nodes {
+		if slices.Contains(interfaces(t.Nodes[i].Interface), name) {
+			return true
+		}
+	}
+	return false
+}
+
 // owns reports whether name means a node, or a slot or method of it.
 func owns(full, compact string, aliases []string, name string) bool {
 	for _, own := range append([]string{full, compact, strings.TrimPrefix(full, "robot.")}, aliases...) {

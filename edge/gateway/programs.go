@@ -43,7 +43,7 @@ type Program struct {
 // AddProgram asks to let a program in. One of the same name gets another token.
 type AddProgram struct {
 	Name   string   `json:"name"`
-	Rights []string `json:"rights"` // none: all
+	Rights []string `json:"rights"` // none: all but Hear
 	Hours  int      `json:"hours"`  // 0: for good
 }
 
@@ -123,7 +123,7 @@ func (p *programs) add(req AddProgram) (token string, err error) {
 		return "", invalid("hours: %d, want 0 (for good) to %d", req.Hours, maxHours)
 	}
 	if len(req.Rights) == 0 {
-		req.Rights = rights
+		req.Rights = slices.DeleteFunc(slices.Clone(rights), func(r string) bool { return r == Hear })
 	}
 	for _, r := range req.Rights {
 		if !slices.Contains(rights, r) {

@@ -29,7 +29,10 @@ import (
 const Rate = 16000
 
 // ChunkSamples are the samples of a chunk (VEC-MIC-02): two frames of the body, 10.24 ms.
-const ChunkSamples = 2 * geometry.Samples
+const ChunkSamples = 2 * FrameSamples
+
+// FrameSamples are the samples of a frame of the body, of each microphone.
+const FrameSamples = geometry.Samples
 
 // Mode says how the microphones are processed (VEC-MIC-04).
 type Mode uint8

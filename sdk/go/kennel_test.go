@@ -418,4 +418,10 @@ func TestSay(t *testing.T) {
 		all[2].Rate != 16000 || !slices.Equal(all[2].Samples, []int16{2, -2}) || all[2].Place != 4 || all[2].At != 2*time.Second || all[2].Missed != 2 || all[2].Said == nil || *all[2].Said != "text 2" {
 		t.Errorf("%+v, %v", all, err)
 	}
+	var heard []kennel.Heard
+	if err := r.Listen(t.Context(), func(p kennel.Heard) error { heard = append(heard, p); return nil }); !errors.Is(err, &kennel.Error{Code: "core_lost"}) || len(heard) != 3 ||
+		!slices.Equal(heard[2].Samples, []int16{2, -2}) || heard[2].Rate != 16000 || heard[2].At != 2*time.Second || heard[2].Missed != 2 || heard[2].Bearing != nil || heard[2].Reason != "no sound" ||
+		!heard[0].Own || !heard[1].Voice || heard[2].Voice || heard[1].Bearing == nil || *heard[1].Bearing != -0.5 {
+		t.Errorf("%+v, %v", heard, err)
+	}
 }

@@ -80,10 +80,38 @@ func (r *Robot) Sounds(ctx context.Context, hear func(Piece) error) error {
 		if m.Rate == 0 {
 			return nil // it only says that the robot is there
 		}
-		p := Piece{Rate: int(m.Rate), Samples: make([]int16, len(m.Data)/2), Place: m.Place, At: time.Duration(m.AtUs) * time.Microsecond, Missed: int(m.Missed), Said: m.Said}
-		for i := range p.Samples {
-			p.Samples[i] = int16(binary.LittleEndian.Uint16(m.Data[2*i:]))
+		return hear(Piece{Rate: int(m.Rate), Samples: samples(m.Data), Place: m.Place, At: time.Duration(m.AtUs) * time.Microsecond, Missed: int(m.Missed), Said: m.Said})
+	})
+}
+
+// samples returns samples of two bytes, the low one first.
+func samples(data []byte) []int16 {
+	out := make([]int16, len(data)/2)
+	for i := range out {
+		out[i] = int16(binary.LittleEndian.Uint16(data[2*i:]))
+	}
+	return out
+}
+
+// Heard is a piece of what the robot hears, one channel.
+type Heard struct {
+	Rate    int // samples a second; 0: there are none, for the Reason
+	Samples []int16
+	At      time.Duration // when the last one was heard, by the robot's clock
+	Missed  int           // samples before it that were lost
+	Voice   bool          // a person speaks
+	Bearing *float64      // rad, where the voice comes from, counter-clockwise from the front; nil: it is not known
+	Own     bool          // the robot makes a sound itself, and does not listen: the samples are 0
+	Reason  string        // why there are no samples, such as that a person switched the microphones off; "": there are
+}
+
+// Listen gives hear what the robot hears through its microphones, 25 pieces a second, and each second the reason why it hears nothing. The program needs the right hear,
+// which its owner gives by name, and the robot's light shows that a program listens. It returns as Subscribe does.
+func (r *Robot) Listen(ctx context.Context, hear func(Heard) error) error {
+	return listen(ctx, r, r.api.Listen, &robotpb.ListenRequest{}, func(m *robotpb.HeardPiece) error {
+		if m.Rate == 0 && m.Reason == "" {
+			return nil // it only says that the robot is there
 		}
-		return hear(p)
+		return hear(Heard{int(m.Rate), samples(m.Data), time.Duration(m.AtUs) * time.Microsecond, int(m.Missed), m.Voice, m.Bearing, m.Own, m.Reason})
 	})
 }

@@ -87,6 +87,7 @@ export class Robot extends Mover {
   sound(name: string, options?: { volume?: number; signal?: AbortSignal }, tell?: (progress: SpeechProgress) => void): Promise<PlayEnded>;
   hush(): Promise<void>;
   sounds(options?: { signal?: AbortSignal }): AsyncGenerator<Piece>;
+  listen(options?: { signal?: AbortSignal }): AsyncGenerator<Heard>;
   screen(options?: { format?: ScreenFormat }): Promise<Screen>;
   screens(options?: { format?: ScreenFormat; rate?: number; signal?: AbortSignal }): AsyncGenerator<Screen>;
   settings(): Promise<Record<string, unknown>>;
@@ -141,6 +142,17 @@ export interface Piece {
   at: number;
   missed: number;
   said: string | null;
+}
+/** A piece of what the robot hears: data has two bytes a sample, signed, the low one first. Without data, reason says why. */
+export interface Heard {
+  rate: number;
+  data: Uint8Array;
+  at: number;
+  missed: number;
+  voice: boolean;
+  bearing: number | null;
+  own: boolean;
+  reason: string;
 }
 export interface LeftOut {
   track: string;

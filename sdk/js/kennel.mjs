@@ -374,6 +374,16 @@ export class Robot extends Mover {
     }
   }
 
+  // listen yields what the robot hears through its microphones, 25 pieces a second: { rate, data, at, missed, voice, bearing, own, reason }, data as of sounds; and each second,
+  // without data, the reason why it hears nothing. bearing is where a voice comes from, in rad counter-clockwise from the front, and null if it is not known; own says that the
+  // robot makes a sound itself. The program needs the right hear, which its owner gives by name, and the robot's light shows that a program listens.
+  async *listen({ signal } = {}) {
+    for await (const m of listen(this._transport, "listen", {}, signal)) {
+      if (!m.rate && !m.reason) continue; // it only says that the robot is there
+      yield { rate: m.rate, data: bytes(m.data), at: m.at_us / 1e6, missed: Number(m.missed), voice: m.voice, bearing: m.bearing ?? null, own: m.own, reason: m.reason };
+    }
+  }
+
   // screen returns what the robot's display shows: format is png, jpeg, rgb or rgb565 (two bytes a pixel, the high one first).
   async screen({ format = "png" } = {}) {
     return picture(await ask(this._transport, "screen", { format }));

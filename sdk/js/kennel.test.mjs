@@ -108,6 +108,11 @@ export const tests = {
     await refused("core_lost", all(robot.sounds(), (p) => heard.push(p)));
     const { rate, data, place, at, missed, said } = heard[2];
     equal([heard.length, rate, ...data, place, at, missed, said], [3, 16000, 2, 0, 254, 255, 4, 2, 2, "text 2"]);
+    const listened = [];
+    await refused("core_lost", all(robot.listen(), (p) => listened.push(p)));
+    const facts = (p) => [p.rate, ...p.data, p.at, p.missed, p.voice, p.bearing, p.own, p.reason];
+    equal([listened.length, listened[0].own, ...facts(listened[1])], [3, true, 16000, 1, 0, 255, 255, 1, 1, true, -0.5, false, ""]);
+    equal(facts(listened[2]), [16000, 2, 0, 254, 255, 2, 2, false, null, false, "no sound"]);
   },
   async "a slow reader"(robot) {
     let n = 0;

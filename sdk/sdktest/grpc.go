@@ -106,6 +106,10 @@ func (r *Robot) Sound(q *robotpb.SoundRequest, s grpc.ServerStreamingServer[robo
 	return stream(r, q, s)
 }
 
+func (r *Robot) Listen(q *robotpb.ListenRequest, s grpc.ServerStreamingServer[robotpb.HeardPiece]) error {
+	return stream(r, q, s)
+}
+
 func (r *Robot) Sounds(q *robotpb.SoundsRequest, s grpc.ServerStreamingServer[robotpb.SoundPiece]) error {
 	return stream(r, q, s)
 }

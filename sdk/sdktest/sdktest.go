@@ -9,6 +9,7 @@
 //	         done, and its end says the request as its clip
 //	say      the text taken: interrupted; wrong: no_voice; hang: as play; everything else as play. sound: likewise; stop is counted as hushed
 //	sounds   three pieces, of 0, 1 and 2 missed samples, with two samples each
+//	listen   three pieces, of 0, 1 and 2 missed samples, with two samples each, the last without a bearing and with a reason
 //	order    blocked: ends so; hang: moves until the client ends the call; silent: begins, and then nothing; everything else is done, and the note
 //	         of its end is the order as text
 package sdktest
@@ -383,6 +384,18 @@ func (r *Robot) stream(ctx context.Context, q proto.Message, tell func(proto.Mes
 		message = func(n int) proto.Message {
 			return &robotpb.SoundPiece{Rate: 16000, Data: []byte{byte(n), 0, byte(-n), byte(-n >> 8)}, Place: int64(2 * n), AtUs: int64(n) * 1e6, Missed: uint64(n), Said: proto.String(fmt.Sprint("text ", n))}
 		}
+	case *robotpb.ListenRequest:
+		alive = &robotpb.HeardPiece{}
+		names = []string{"listen"}
+		message = func(n int) proto.Message {
+			m := &robotpb.HeardPiece{Rate: 16000, Data: []byte{byte(n), 0, byte(-n), byte(-n >> 8)}, AtUs: int64(n) * 1e6, Missed: uint64(n), Voice: n == 1, Own: n == 0}
+			if n == 2 {
+				m.Reason = "no sound"
+				return m
+			}
+			m.Bearing = proto.Float64(-0.5)
+			return m
+		}
 	case *robotpb.OrderRequest:
 		return r.order(ctx, q, tell)
 	}
@@ -563,7 +576,7 @@ var requests = map[string]proto.Message{"describe": &robotpb.DescribeRequest{}, 
 	"events": &robotpb.EventsRequest{}, "orders": &robotpb.OrdersRequest{}, "claim": &robotpb.ClaimRequest{}, "renew": &robotpb.RenewRequest{}, "release": &robotpb.ReleaseRequest{},
 	"order": &robotpb.OrderRequest{}, "image": &robotpb.ImageRequest{}, "images": &robotpb.ImagesRequest{}, "stop": &robotpb.StopRequest{},
 	"screen": &robotpb.ScreenRequest{}, "screens": &robotpb.ScreensRequest{}, "animations": &robotpb.AnimationsRequest{}, "play": &robotpb.PlayRequest{},
-	"say": &robotpb.SayRequest{}, "sound": &robotpb.SoundRequest{}, "sounds": &robotpb.SoundsRequest{},
+	"say": &robotpb.SayRequest{}, "sound": &robotpb.SoundRequest{}, "sounds": &robotpb.SoundsRequest{}, "listen": &robotpb.ListenRequest{},
 	"settings": &robotpb.SettingsRequest{}, "change": &robotpb.ChangeRequest{}}
 
 var encode = protojson.MarshalOptions{UseProtoNames: true, EmitUnpopulated: true}
@@ -584,7 +597,7 @@ func (r *Robot) web(files http.Handler) http.Handler {
 				answer(w, refuse("invalid", codes.InvalidArgument, http.StatusBadRequest, err.Error()))
 				return
 			}
-			streams, begun := slices.Contains([]string{"subscribe", "events", "orders", "images", "order", "screens", "play", "say", "sound", "sounds"}, name), false
+			streams, begun := slices.Contains([]string{"subscribe", "events", "orders", "images", "order", "screens", "play", "say", "sound", "sounds", "listen"}, name), false
 			err = r.call(req.Context(), req.Header.Get("Authorization"), q, func(m proto.Message) error {
 				b, err := encode.Marshal(m)
 				if err != nil {

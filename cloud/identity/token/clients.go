@@ -40,7 +40,7 @@ type App struct {
 	Name   string    `json:"client_name"`
 	AppID  string    `json:"app_id"`
 	Issued time.Time `json:"issued_at"`
-	// Rights are those of tokenwire.Rights that it has; absent: all, as the original's apps have.
+	// Rights are those of tokenwire.Rights that it has; absent: all but hear, as the original's apps have.
 	Rights  []string  `json:"rights,omitzero"`
 	Expires time.Time `json:"expires_at,omitzero"` // absent: never
 }
@@ -53,7 +53,7 @@ type entry struct {
 	IssuedAt string `json:"issued_at"`
 
 	// Of programs (AddProgram); original robots do not read them.
-	Rights    []string `json:"rights,omitzero"` // nil: all
+	Rights    []string `json:"rights,omitzero"` // nil: all but hear
 	ExpiresAt string   `json:"expires_at,omitempty"`
 	By        string   `json:"by,omitempty"` // the account that let it in
 }

@@ -29,7 +29,7 @@ const AuditProgram = "programs.add"
 // NewProgram is a program that an owner lets drive a robot.
 type NewProgram struct {
 	Name   string   `json:"name"`           // 1 to 64 characters
-	Rights []string `json:"rights"`         // at least one of look, talk, move, camera and settings
+	Rights []string `json:"rights"`         // at least one of look, talk, move, camera, settings and hear
 	Days   int      `json:"days,omitempty"` // until its token expires, at most 3650; absent or 0: never
 }
 

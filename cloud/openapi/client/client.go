@@ -1793,7 +1793,7 @@ var Commands = []Declared{
 	{"my audio show THING", "List kept recordings", "", "", "kept={{if .keep}}for {{.keep_days}} days{{else}}no{{end}}\nrecordings: RECORDING=.name; HEARD=.at; SIZE=bytes .size", "", "", "", "GET", "/v1/my/robots/{thing}/audio", []Parameter{}},
 	{"my audio keep THING YES-OR-NO=keep", "Keep recordings for a week (yes), or delete all and keep none (no)", "", "my audio keep vic:00e20100 no", "kept={{if .keep}}for {{.keep_days}} days{{else}}no{{end}}\nrecordings: RECORDING=.name; HEARD=.at; SIZE=bytes .size", "", "", "", "PUT", "/v1/my/robots/{thing}/audio", []Parameter{{"body", "keep", "", "boolean", []string(nil)}}},
 	{"my programs list THING", "List programs and apps that may talk to your robot", "", "", "PROGRAM=.id; NAME=.client_name; KIND=.app_id; SINCE=.issued_at; RIGHTS=or .rights `all`; EXPIRES=or .expires_at `never`", "", "", "", "GET", "/v1/my/robots/{thing}/programs", []Parameter{}},
-	{"my programs add THING NAME -rights! -days=30", "Let a program drive your robot, and print the file by which it reaches it", "Rights are look (read what the robot measures), talk (lights, sounds and speech), move, camera (pictures) and settings. With -days 0 the token never expires.\nThe program reads the file that KENNEL_ROBOT names. Keep it secret: anyone who has it has these rights.", "my programs add vic:00e20100 wanderer -rights look,move -o json > robot.json\nmy programs add vic:00e20100 logger -rights look -days 0 -o json > robot.json", "thing; address; name; token; certificate", "", "", "", "POST", "/v1/my/robots/{thing}/programs", []Parameter{{"body", "days", "until its token expires, at most 3650; absent or 0: never", "integer", []string(nil)}, {"body", "name", "1 to 64 characters", "string", []string(nil)}, {"body", "rights", "at least one of look, talk, move, camera and settings", "array", []string(nil)}}},
+	{"my programs add THING NAME -rights! -days=30", "Let a program drive your robot, and print the file by which it reaches it", "Rights are look (read what the robot measures), talk (lights, sounds and speech), move, camera (pictures), settings and hear (its microphones). With -days 0 the token never expires.\nThe program reads the file that KENNEL_ROBOT names. Keep it secret: anyone who has it has these rights.", "my programs add vic:00e20100 wanderer -rights look,move -o json > robot.json\nmy programs add vic:00e20100 logger -rights look -days 0 -o json > robot.json", "thing; address; name; token; certificate", "", "", "", "POST", "/v1/my/robots/{thing}/programs", []Parameter{{"body", "days", "until its token expires, at most 3650; absent or 0: never", "integer", []string(nil)}, {"body", "name", "1 to 64 characters", "string", []string(nil)}, {"body", "rights", "at least one of look, talk, move, camera, settings and hear", "array", []string(nil)}}},
 	{"my programs revoke THING PROGRAM", "Remove a program or an app from your robot", "", "", "", "{{.PROGRAM}} may no longer talk to {{.THING}}", "", "", "DELETE", "/v1/my/robots/{thing}/programs/{program}", []Parameter{}},
 	{"my talk show THING", "Show your robot's personality and memory", "", "", "language model=or .model `none`; answers={{if .asks}}yes{{else}}no{{end}}; remembers={{if .remember}}yes{{else}}no{{end}}; personality=or .persona `its own`\nturns: TIME=.at; QUESTION=.asked; ANSWER=.said", "", "", "", "GET", "/v1/my/robots/{thing}/talk", []Parameter{}},
 	{"my talk answer THING YES-OR-NO=asks", "Let the language model answer for your robot, or not", "", "my talk answer vic:00e20100 yes", "language model=or .model `none`; answers={{if .asks}}yes{{else}}no{{end}}; remembers={{if .remember}}yes{{else}}no{{end}}; personality=or .persona `its own`\nturns: TIME=.at; QUESTION=.asked; ANSWER=.said", "", "", "", "PATCH", "/v1/my/robots/{thing}/talk", []Parameter{{"body", "asks", "", "boolean", []string(nil)}, {"body", "persona", "at most answers.MaxPersona characters", "string", []string(nil)}, {"body", "remember", "", "boolean", []string(nil)}}},
@@ -1966,7 +1966,7 @@ type App struct {
 	ExpiresAt  time.Time `json:"expires_at,omitzero"` // absent: never
 	ID         string    `json:"id"`                  // names the entry, not its hash
 	IssuedAt   time.Time `json:"issued_at"`
-	Rights     []string  `json:"rights,omitzero"` // Rights are those of tokenwire.Rights that it has; absent: all, as the original's apps have.
+	Rights     []string  `json:"rights,omitzero"` // Rights are those of tokenwire.Rights that it has; absent: all but hear, as the original's apps have.
 }
 
 // AppToken is the answer of POST /v1/account/apps.
@@ -3074,7 +3074,7 @@ type NewOperator struct {
 type NewProgram struct {
 	Days   int64    `json:"days,omitzero"` // until its token expires, at most 3650; absent or 0: never
 	Name   string   `json:"name"`          // 1 to 64 characters
-	Rights []string `json:"rights"`        // at least one of look, talk, move, camera and settings
+	Rights []string `json:"rights"`        // at least one of look, talk, move, camera, settings and hear
 }
 
 // NewRelease makes a release known.

@@ -20,6 +20,7 @@ import (
 // rightWords say what a program with a right may do.
 var rightWords = map[string]string{
 	"look": "Read its sensors", "talk": "Use its voice, sounds and lights", "move": "Move it", "camera": "See through its camera", "settings": "Change its settings",
+	tokenwire.Hear: "Hear through its microphones",
 }
 
 // rightWord returns the words for a right; one that has none stays as it is.

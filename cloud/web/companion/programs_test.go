@@ -21,7 +21,7 @@ func TestPrograms(t *testing.T) {
 	const at = "/my/robots/vic:00e20100"
 	body := do(t, mux, "ann", "GET", at, "").Body.String()
 	for _, want := range []string{"Until 2 January 2999", `<div class="pill">Read its sensors</div><div class="pill">Move it</div><div class="pill">&lt;b&gt;</div>`, "Expired " + day(noon),
-		`<details id="programs"><summary>Let a program drive it`, `value="look" checked> Read its sensors`, `value="move"> Move it`, `value="camera"> See through its camera`, `value="settings"> Change its settings`, `<option value="30" selected>`} {
+		`<details id="programs"><summary>Let a program drive it`, `value="look" checked> Read its sensors`, `value="move"> Move it`, `value="camera"> See through its camera`, `value="settings"> Change its settings`, `value="hear"> Hear through its microphones`, `<option value="30" selected>`} {
 		if !strings.Contains(body, want) {
 			t.Errorf("the page lacks %s", want)
 		}
@@ -34,7 +34,7 @@ func TestPrograms(t *testing.T) {
 			t.Errorf("%.60s: %d; want %s", values, w.Code, want)
 		}
 	}
-	refuse("name=x&days=1", "Choose at least one right: look, talk, move, camera, settings.")
+	refuse("name=x&days=1", "Choose at least one right: look, talk, move, camera, settings, hear.")
 	refuse("name=x&rights=fly&days=1", `Right "fly": want look`)
 	refuse("name=x&rights=look", "Choose how long the program may drive your robot.")
 	refuse("name=x&rights=look&days=-3", "-3 days: want 0")

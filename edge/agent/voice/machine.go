@@ -158,6 +158,19 @@ type Conditions struct {
 	Alexa    bool // the button calls Alexa
 }
 
+// silent says to programs why the microphones give no sound; "": they do.
+func (c Conditions) silent() string {
+	switch {
+	case c.Muted:
+		return "the microphones are switched off; a person switches them on by the robot's button"
+	case c.LowPower:
+		return "the battery is too low to listen; put the robot on its charger"
+	case c.Deaf:
+		return "the microphones give no sound; try again in a minute"
+	}
+	return ""
+}
+
 // Effects of a step, in their order.
 type (
 	effect any

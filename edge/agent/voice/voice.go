@@ -65,6 +65,7 @@ type Config struct {
 	Core     *coreclient.Client
 	Detector wakeword.Detector
 	Heard    func(*mic.Pipeline, *mic.Chunk) // each chunk, before it is used; nil: none. It must not block
+	Tap      *mic.Tap                        // gets each chunk, for programs; nil: none hears the robot's microphones
 	Settings func() Settings
 	Map      func(intent string, params map[string]string) Intent // from the cloud's names to the robot's (VEC-INT-04)
 	Act      func(ctx context.Context, in Intent) Result
@@ -113,8 +114,13 @@ func New(cfg Config) *Voice {
 		cfg.Told = func(Event) {}
 	}
 	v := &Voice{cfg: cfg, feed: newFeed(), calls: make(chan call, 1), typed: make(chan typed), look: wake.New(), met: wake.New(), lamp: make(chan light, 1)}
+	if v.cfg.Tap == nil {
+		v.cfg.Tap = &mic.Tap{}
+	}
+	v.cfg.Tap.Changed = v.look.Set
 	_, err := cfg.Root.Stat(mutedFile)
 	v.now = Conditions{Muted: !errors.Is(err, fs.ErrNotExist), Deaf: true} // a robot that cannot tell does not listen
+	v.cfg.Tap.SetOff(v.now.silent())
 	return v
 }
 
@@ -149,6 +155,7 @@ func (v *Voice) change(f func(*Conditions)) {
 	defer v.mu.Unlock()
 	before := v.now
 	if f(&v.now); v.now != before {
+		v.cfg.Tap.SetOff(v.now.silent())
 		v.look.Set()
 	}
 }
@@ -338,6 +345,7 @@ func (v *Voice) listen(ctx context.Context, chunks chan<- mic.Chunk, heard func(
 			if v.cfg.Heard != nil {
 				v.cfg.Heard(p, &c)
 			}
+			v.cfg.Tap.Put(&c)
 			select {
 			case chunks <- c:
 			case <-ctx.Done():
@@ -507,7 +515,7 @@ func (v *Voice) request(question bool) Request {
 func (l *loop) show() {
 	want := dark
 	switch {
-	case l.session != 0:
+	case l.session != 0, l.cfg.Tap.Heard() && l.on != nil:
 		want = blue
 	case time.Since(l.failedAt) < failTime:
 		want = orange

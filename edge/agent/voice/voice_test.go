@@ -86,6 +86,11 @@ type bench struct {
 
 func newBench(t *testing.T, detector wakeword.Detector) *bench {
 	t.Helper()
+	return newBenchAt(t, detector, coreclient.New(nobody{}), nil)
+}
+
+func newBenchAt(t *testing.T, detector wakeword.Detector, core *coreclient.Client, tap *mic.Tap) *bench {
+	t.Helper()
 	dir := t.TempDir()
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -96,7 +101,7 @@ func newBench(t *testing.T, detector wakeword.Detector) *bench {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)
-	b.Voice = New(Config{Root: root, Dir: dir, Cloud: b.far, Core: coreclient.New(nobody{}), Detector: detector, Log: log,
+	b.Voice = New(Config{Root: root, Dir: dir, Cloud: b.far, Core: core, Tap: tap, Detector: detector, Log: log,
 		Settings: func() Settings { return Settings{Language: "en-GB", Timezone: "Europe/London", SkipDAS: true} },
 		Map: func(name string, params map[string]string) Intent {
 			in := Intent{Name: name}
@@ -421,4 +426,31 @@ func TestFeed(t *testing.T) {
 	if all, _ = f.since(ctx, last); len(all) != 0 {
 		t.Errorf("%d events", len(all))
 	}
+}
+
+// TestTap: programs hear the microphones while they are on, and a light shows it; who switches the microphones off switches them off for programs too, which hear why.
+func TestTap(t *testing.T) {
+	c := &robotd{asked: make(chan string, 16)}
+	c.client = coreclient.New(c)
+	c.client.Handle(&corelink.Hello{})
+	tap := &mic.Tap{}
+	b := newBenchAt(t, nil, c.client, tap)
+	b.play(t, t.Context())
+	l, end := tap.Listen()
+	defer end()
+	heard := func() {
+		t.Helper()
+		testwait.For(t, l.Chunks, "a chunk")
+	}
+	heard()
+	if got := testwait.For(t, c.asked, "the light"); !strings.HasPrefix(got, "claim ") {
+		t.Errorf("asked for %q, want the lights", got)
+	}
+	press(b, "mute")
+	testwait.Until(t, testwait.Long, "the microphones to be off", testwait.Holds(func() bool { return tap.Why() != "" }))
+	if len(l.Chunks) > 0 || !strings.Contains(tap.Why(), "switched off") {
+		t.Errorf("%d chunks, %q", len(l.Chunks), tap.Why())
+	}
+	press(b, "mute")
+	heard()
 }

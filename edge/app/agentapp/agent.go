@@ -22,6 +22,7 @@ import (
 	"kennel/edge/coreclient"
 	"kennel/edge/crash"
 	"kennel/edge/env/platform"
+	"kennel/edge/mic"
 	"kennel/edge/startup"
 	"kennel/edge/update/slot"
 	"kennel/edge/vectorsdk"
@@ -56,6 +57,7 @@ type Agent struct {
 	people  *ownership.People
 	intents *intents.Intents
 	sdk     *vectorsdk.Facade // the original's interface; nil: the robot does not serve it
+	ears    mic.Tap           // what the robot hears
 	updates *release.Agent
 	logs    *diag.Logs
 	playing func() *live.Playing // what plays for a person

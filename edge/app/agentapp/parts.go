@@ -293,7 +293,7 @@ func (a *Agent) newGateway(h *host.Host) (host.Part, error) {
 	if a.cfg.Gateway == "" {
 		return host.Part{Name: "gateway"}, nil
 	}
-	c := gateway.Config{Addr: a.cfg.Gateway, Certificate: a.people.Certificate, Name: a.people.Name, Settings: a.docs.Reach(), Hand: simulator.NewClient(a.Root), Exchange: a.people.Exchange, Played: func() { a.deeds.Count(activity.AnimationPlayed) }, Client: func(ctx context.Context, bearer string) (gateway.Client, bool) {
+	c := gateway.Config{Addr: a.cfg.Gateway, Ears: &a.ears, Certificate: a.people.Certificate, Name: a.people.Name, Settings: a.docs.Reach(), Hand: simulator.NewClient(a.Root), Exchange: a.people.Exchange, Played: func() { a.deeds.Count(activity.AnimationPlayed) }, Client: func(ctx context.Context, bearer string) (gateway.Client, bool) {
 		c, ok := a.people.Client(ctx, bearer)
 		return gateway.Client{Name: cmp.Or(c.ClientName, "program"), May: c.May}, ok
 	}}
@@ -400,5 +400,5 @@ func (a *Agent) newCommands(h *host.Host) (host.Part, error) {
 
 func (a *Agent) newVoice(h *host.Host) (host.Part, error) {
 	return talk.Part(h.Robot, talk.Config{Cloud: a.link, Core: a.client, Docs: a.docs.Get, Allowed: a.events.AllowUpload, Inbox: a.intents, Fault: a.health.Fault,
-		Told: a.deeds.Heard, Dial: a.cfg.Dial}), nil
+		Told: a.deeds.Heard, Ears: &a.ears, Dial: a.cfg.Dial}), nil
 }

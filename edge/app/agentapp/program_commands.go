@@ -42,7 +42,7 @@ A program of the same name that was let in before needs the new one. Programs fi
 	})
 	f := cmd.Flags()
 	f.StringVar(&req.Name, "name", "program", "`NAME` under which the robot, and other programs, know it")
-	f.StringVar(&given, "rights", "", "what it may do: some of look, talk, move, camera and settings, with commas (default: all)")
+	f.StringVar(&given, "rights", "", "what it may do: some of look, talk, move, camera, settings and hear, with commas (default: all but hear)")
 	f.IntVar(&req.Hours, "hours", 0, "how long; 0: until it is removed")
 	return cmd
 }

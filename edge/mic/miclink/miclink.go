@@ -24,6 +24,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"kennel/edge/body/monoclock"
 	"kennel/edge/body/rawfd"
 	"kennel/edge/mic/geometry"
 	"kennel/infra/sockpath"
@@ -144,7 +145,7 @@ func (s *Server) join(conn *rawfd.Conn) {
 // send empties the ring to the listeners while there are any.
 func (s *Server) send(ctx context.Context) {
 	packet := make([]byte, 0, mostFrames*frameSize)
-	tick := time.NewTicker(every)
+	tick := time.NewTimer(0)
 	defer tick.Stop()
 	for ctx.Err() == nil {
 		s.mu.Lock()
@@ -154,9 +155,10 @@ func (s *Server) send(ctx context.Context) {
 			s.tail.Store(s.head.Load()) // frames of before the first listener
 			s.listening.Store(some)
 		}
-		again := tick.C
-		if !some {
-			again = nil
+		var again <-chan time.Time
+		if some {
+			tick.Reset(every - monoclock.Now()%every) // when subscriptions are due that are as fast: one wake of each program serves both
+			again = tick.C
 		}
 		select {
 		case <-ctx.Done():

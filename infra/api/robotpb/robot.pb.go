@@ -3728,6 +3728,142 @@ func (x *SoundPiece) GetSaid() string {
 	return ""
 }
 
+type ListenRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListenRequest) Reset() {
+	*x = ListenRequest{}
+	mi := &file_robot_proto_msgTypes[55]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListenRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListenRequest) ProtoMessage() {}
+
+func (x *ListenRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_robot_proto_msgTypes[55]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListenRequest.ProtoReflect.Descriptor instead.
+func (*ListenRequest) Descriptor() ([]byte, []int) {
+	return file_robot_proto_rawDescGZIP(), []int{55}
+}
+
+type HeardPiece struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Rate          uint32                 `protobuf:"varint,1,opt,name=rate,proto3" json:"rate,omitempty"`              // samples a second, of one channel; 0: there are none
+	Data          []byte                 `protobuf:"bytes,2,opt,name=data,proto3" json:"data,omitempty"`               // two bytes a sample, signed, the low one first
+	AtUs          int64                  `protobuf:"varint,3,opt,name=at_us,json=atUs,proto3" json:"at_us,omitempty"`  // when the last one was heard, by the robot's clock
+	Missed        uint64                 `protobuf:"varint,4,opt,name=missed,proto3" json:"missed,omitempty"`          // samples before it that were lost, because this client was slow or a frame of the body was
+	Voice         bool                   `protobuf:"varint,5,opt,name=voice,proto3" json:"voice,omitempty"`            // a person speaks
+	Bearing       *float64               `protobuf:"fixed64,6,opt,name=bearing,proto3,oneof" json:"bearing,omitempty"` // rad, where the voice comes from, counter-clockwise from the front; none: it is not known
+	Own           bool                   `protobuf:"varint,7,opt,name=own,proto3" json:"own,omitempty"`                // the robot makes a sound itself, and does not listen: the samples are 0
+	Reason        string                 `protobuf:"bytes,8,opt,name=reason,proto3" json:"reason,omitempty"`           // why there are no samples, in words; "": this message only says that the robot is there
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HeardPiece) Reset() {
+	*x = HeardPiece{}
+	mi := &file_robot_proto_msgTypes[56]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HeardPiece) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HeardPiece) ProtoMessage() {}
+
+func (x *HeardPiece) ProtoReflect() protoreflect.Message {
+	mi := &file_robot_proto_msgTypes[56]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HeardPiece.ProtoReflect.Descriptor instead.
+func (*HeardPiece) Descriptor() ([]byte, []int) {
+	return file_robot_proto_rawDescGZIP(), []int{56}
+}
+
+func (x *HeardPiece) GetRate() uint32 {
+	if x != nil {
+		return x.Rate
+	}
+	return 0
+}
+
+func (x *HeardPiece) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
+func (x *HeardPiece) GetAtUs() int64 {
+	if x != nil {
+		return x.AtUs
+	}
+	return 0
+}
+
+func (x *HeardPiece) GetMissed() uint64 {
+	if x != nil {
+		return x.Missed
+	}
+	return 0
+}
+
+func (x *HeardPiece) GetVoice() bool {
+	if x != nil {
+		return x.Voice
+	}
+	return false
+}
+
+func (x *HeardPiece) GetBearing() float64 {
+	if x != nil && x.Bearing != nil {
+		return *x.Bearing
+	}
+	return 0
+}
+
+func (x *HeardPiece) GetOwn() bool {
+	if x != nil {
+		return x.Own
+	}
+	return false
+}
+
+func (x *HeardPiece) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
 var File_robot_proto protoreflect.FileDescriptor
 
 const file_robot_proto_rawDesc = "" +
@@ -3999,7 +4135,20 @@ const file_robot_proto_rawDesc = "" +
 	"\x05at_us\x18\x04 \x01(\x03R\x04atUs\x12\x16\n" +
 	"\x06missed\x18\x05 \x01(\x04R\x06missed\x12\x17\n" +
 	"\x04said\x18\x06 \x01(\tH\x00R\x04said\x88\x01\x01B\a\n" +
-	"\x05_said2\x83\r\n" +
+	"\x05_said\"\x0f\n" +
+	"\rListenRequest\"\xcc\x01\n" +
+	"\n" +
+	"HeardPiece\x12\x12\n" +
+	"\x04rate\x18\x01 \x01(\rR\x04rate\x12\x12\n" +
+	"\x04data\x18\x02 \x01(\fR\x04data\x12\x13\n" +
+	"\x05at_us\x18\x03 \x01(\x03R\x04atUs\x12\x16\n" +
+	"\x06missed\x18\x04 \x01(\x04R\x06missed\x12\x14\n" +
+	"\x05voice\x18\x05 \x01(\bR\x05voice\x12\x1d\n" +
+	"\abearing\x18\x06 \x01(\x01H\x00R\abearing\x88\x01\x01\x12\x10\n" +
+	"\x03own\x18\a \x01(\bR\x03own\x12\x16\n" +
+	"\x06reason\x18\b \x01(\tR\x06reasonB\n" +
+	"\n" +
+	"\b_bearing2\xcc\r\n" +
 	"\x05Robot\x12J\n" +
 	"\bDescribe\x12 .kennel.robot.v1.DescribeRequest\x1a\x1c.kennel.robot.v1.Description\x12=\n" +
 	"\x04Read\x12\x1c.kennel.robot.v1.ReadRequest\x1a\x17.kennel.robot.v1.Values\x12I\n" +
@@ -4015,7 +4164,8 @@ const file_robot_proto_rawDesc = "" +
 	"\x04Play\x12\x1c.kennel.robot.v1.PlayRequest\x1a\x1d.kennel.robot.v1.PlayProgress0\x01\x12E\n" +
 	"\x03Say\x12\x1b.kennel.robot.v1.SayRequest\x1a\x1f.kennel.robot.v1.SpeechProgress0\x01\x12I\n" +
 	"\x05Sound\x12\x1d.kennel.robot.v1.SoundRequest\x1a\x1f.kennel.robot.v1.SpeechProgress0\x01\x12G\n" +
-	"\x06Sounds\x12\x1e.kennel.robot.v1.SoundsRequest\x1a\x1b.kennel.robot.v1.SoundPiece0\x01\x12>\n" +
+	"\x06Sounds\x12\x1e.kennel.robot.v1.SoundsRequest\x1a\x1b.kennel.robot.v1.SoundPiece0\x01\x12G\n" +
+	"\x06Listen\x12\x1e.kennel.robot.v1.ListenRequest\x1a\x1b.kennel.robot.v1.HeardPiece0\x01\x12>\n" +
 	"\x05Claim\x12\x1d.kennel.robot.v1.ClaimRequest\x1a\x16.kennel.robot.v1.Lease\x12>\n" +
 	"\x05Renew\x12\x1d.kennel.robot.v1.RenewRequest\x1a\x16.kennel.robot.v1.Lease\x12L\n" +
 	"\aRelease\x12\x1f.kennel.robot.v1.ReleaseRequest\x1a .kennel.robot.v1.ReleaseResponse\x12C\n" +
@@ -4038,7 +4188,7 @@ func file_robot_proto_rawDescGZIP() []byte {
 	return file_robot_proto_rawDescData
 }
 
-var file_robot_proto_msgTypes = make([]protoimpl.MessageInfo, 56)
+var file_robot_proto_msgTypes = make([]protoimpl.MessageInfo, 58)
 var file_robot_proto_goTypes = []any{
 	(*DescribeRequest)(nil),      // 0: kennel.robot.v1.DescribeRequest
 	(*Description)(nil),          // 1: kennel.robot.v1.Description
@@ -4095,8 +4245,10 @@ var file_robot_proto_goTypes = []any{
 	(*SpeechProgress)(nil),       // 52: kennel.robot.v1.SpeechProgress
 	(*SoundsRequest)(nil),        // 53: kennel.robot.v1.SoundsRequest
 	(*SoundPiece)(nil),           // 54: kennel.robot.v1.SoundPiece
-	nil,                          // 55: kennel.robot.v1.ChangeRequest.SettingsEntry
-	(*structpb.Value)(nil),       // 56: google.protobuf.Value
+	(*ListenRequest)(nil),        // 55: kennel.robot.v1.ListenRequest
+	(*HeardPiece)(nil),           // 56: kennel.robot.v1.HeardPiece
+	nil,                          // 57: kennel.robot.v1.ChangeRequest.SettingsEntry
+	(*structpb.Value)(nil),       // 58: google.protobuf.Value
 }
 var file_robot_proto_depIdxs = []int32{
 	3,  // 0: kennel.robot.v1.Description.parts:type_name -> kennel.robot.v1.Part
@@ -4118,9 +4270,9 @@ var file_robot_proto_depIdxs = []int32{
 	30, // 16: kennel.robot.v1.Progress.ended:type_name -> kennel.robot.v1.Ended
 	29, // 17: kennel.robot.v1.Ended.pose:type_name -> kennel.robot.v1.Pose
 	35, // 18: kennel.robot.v1.SettingsResponse.settings:type_name -> kennel.robot.v1.Setting
-	56, // 19: kennel.robot.v1.Setting.value:type_name -> google.protobuf.Value
+	58, // 19: kennel.robot.v1.Setting.value:type_name -> google.protobuf.Value
 	35, // 20: kennel.robot.v1.Setting.fields:type_name -> kennel.robot.v1.Setting
-	55, // 21: kennel.robot.v1.ChangeRequest.settings:type_name -> kennel.robot.v1.ChangeRequest.SettingsEntry
+	57, // 21: kennel.robot.v1.ChangeRequest.settings:type_name -> kennel.robot.v1.ChangeRequest.SettingsEntry
 	43, // 22: kennel.robot.v1.AnimationList.animations:type_name -> kennel.robot.v1.Animation
 	44, // 23: kennel.robot.v1.AnimationList.moods:type_name -> kennel.robot.v1.Mood
 	47, // 24: kennel.robot.v1.PlayProgress.begun:type_name -> kennel.robot.v1.PlayBegun
@@ -4128,7 +4280,7 @@ var file_robot_proto_depIdxs = []int32{
 	48, // 26: kennel.robot.v1.PlayBegun.left_out:type_name -> kennel.robot.v1.LeftOut
 	48, // 27: kennel.robot.v1.PlayEnded.left_out:type_name -> kennel.robot.v1.LeftOut
 	49, // 28: kennel.robot.v1.SpeechProgress.ended:type_name -> kennel.robot.v1.PlayEnded
-	56, // 29: kennel.robot.v1.ChangeRequest.SettingsEntry.value:type_name -> google.protobuf.Value
+	58, // 29: kennel.robot.v1.ChangeRequest.SettingsEntry.value:type_name -> google.protobuf.Value
 	0,  // 30: kennel.robot.v1.Robot.Describe:input_type -> kennel.robot.v1.DescribeRequest
 	7,  // 31: kennel.robot.v1.Robot.Read:input_type -> kennel.robot.v1.ReadRequest
 	10, // 32: kennel.robot.v1.Robot.Subscribe:input_type -> kennel.robot.v1.SubscribeRequest
@@ -4143,40 +4295,42 @@ var file_robot_proto_depIdxs = []int32{
 	50, // 41: kennel.robot.v1.Robot.Say:input_type -> kennel.robot.v1.SayRequest
 	51, // 42: kennel.robot.v1.Robot.Sound:input_type -> kennel.robot.v1.SoundRequest
 	53, // 43: kennel.robot.v1.Robot.Sounds:input_type -> kennel.robot.v1.SoundsRequest
-	19, // 44: kennel.robot.v1.Robot.Claim:input_type -> kennel.robot.v1.ClaimRequest
-	21, // 45: kennel.robot.v1.Robot.Renew:input_type -> kennel.robot.v1.RenewRequest
-	22, // 46: kennel.robot.v1.Robot.Release:input_type -> kennel.robot.v1.ReleaseRequest
-	24, // 47: kennel.robot.v1.Robot.Order:input_type -> kennel.robot.v1.OrderRequest
-	24, // 48: kennel.robot.v1.Robot.Do:input_type -> kennel.robot.v1.OrderRequest
-	31, // 49: kennel.robot.v1.Robot.Stop:input_type -> kennel.robot.v1.StopRequest
-	33, // 50: kennel.robot.v1.Robot.Settings:input_type -> kennel.robot.v1.SettingsRequest
-	36, // 51: kennel.robot.v1.Robot.Change:input_type -> kennel.robot.v1.ChangeRequest
-	37, // 52: kennel.robot.v1.Robot.Authenticate:input_type -> kennel.robot.v1.AuthenticateRequest
-	1,  // 53: kennel.robot.v1.Robot.Describe:output_type -> kennel.robot.v1.Description
-	9,  // 54: kennel.robot.v1.Robot.Read:output_type -> kennel.robot.v1.Values
-	9,  // 55: kennel.robot.v1.Robot.Subscribe:output_type -> kennel.robot.v1.Values
-	12, // 56: kennel.robot.v1.Robot.Events:output_type -> kennel.robot.v1.Event
-	14, // 57: kennel.robot.v1.Robot.Orders:output_type -> kennel.robot.v1.OrderReport
-	17, // 58: kennel.robot.v1.Robot.Image:output_type -> kennel.robot.v1.Picture
-	17, // 59: kennel.robot.v1.Robot.Images:output_type -> kennel.robot.v1.Picture
-	17, // 60: kennel.robot.v1.Robot.Screen:output_type -> kennel.robot.v1.Picture
-	17, // 61: kennel.robot.v1.Robot.Screens:output_type -> kennel.robot.v1.Picture
-	42, // 62: kennel.robot.v1.Robot.Animations:output_type -> kennel.robot.v1.AnimationList
-	46, // 63: kennel.robot.v1.Robot.Play:output_type -> kennel.robot.v1.PlayProgress
-	52, // 64: kennel.robot.v1.Robot.Say:output_type -> kennel.robot.v1.SpeechProgress
-	52, // 65: kennel.robot.v1.Robot.Sound:output_type -> kennel.robot.v1.SpeechProgress
-	54, // 66: kennel.robot.v1.Robot.Sounds:output_type -> kennel.robot.v1.SoundPiece
-	20, // 67: kennel.robot.v1.Robot.Claim:output_type -> kennel.robot.v1.Lease
-	20, // 68: kennel.robot.v1.Robot.Renew:output_type -> kennel.robot.v1.Lease
-	23, // 69: kennel.robot.v1.Robot.Release:output_type -> kennel.robot.v1.ReleaseResponse
-	27, // 70: kennel.robot.v1.Robot.Order:output_type -> kennel.robot.v1.Progress
-	30, // 71: kennel.robot.v1.Robot.Do:output_type -> kennel.robot.v1.Ended
-	32, // 72: kennel.robot.v1.Robot.Stop:output_type -> kennel.robot.v1.StopResponse
-	34, // 73: kennel.robot.v1.Robot.Settings:output_type -> kennel.robot.v1.SettingsResponse
-	34, // 74: kennel.robot.v1.Robot.Change:output_type -> kennel.robot.v1.SettingsResponse
-	38, // 75: kennel.robot.v1.Robot.Authenticate:output_type -> kennel.robot.v1.AuthenticateResponse
-	53, // [53:76] is the sub-list for method output_type
-	30, // [30:53] is the sub-list for method input_type
+	55, // 44: kennel.robot.v1.Robot.Listen:input_type -> kennel.robot.v1.ListenRequest
+	19, // 45: kennel.robot.v1.Robot.Claim:input_type -> kennel.robot.v1.ClaimRequest
+	21, // 46: kennel.robot.v1.Robot.Renew:input_type -> kennel.robot.v1.RenewRequest
+	22, // 47: kennel.robot.v1.Robot.Release:input_type -> kennel.robot.v1.ReleaseRequest
+	24, // 48: kennel.robot.v1.Robot.Order:input_type -> kennel.robot.v1.OrderRequest
+	24, // 49: kennel.robot.v1.Robot.Do:input_type -> kennel.robot.v1.OrderRequest
+	31, // 50: kennel.robot.v1.Robot.Stop:input_type -> kennel.robot.v1.StopRequest
+	33, // 51: kennel.robot.v1.Robot.Settings:input_type -> kennel.robot.v1.SettingsRequest
+	36, // 52: kennel.robot.v1.Robot.Change:input_type -> kennel.robot.v1.ChangeRequest
+	37, // 53: kennel.robot.v1.Robot.Authenticate:input_type -> kennel.robot.v1.AuthenticateRequest
+	1,  // 54: kennel.robot.v1.Robot.Describe:output_type -> kennel.robot.v1.Description
+	9,  // 55: kennel.robot.v1.Robot.Read:output_type -> kennel.robot.v1.Values
+	9,  // 56: kennel.robot.v1.Robot.Subscribe:output_type -> kennel.robot.v1.Values
+	12, // 57: kennel.robot.v1.Robot.Events:output_type -> kennel.robot.v1.Event
+	14, // 58: kennel.robot.v1.Robot.Orders:output_type -> kennel.robot.v1.OrderReport
+	17, // 59: kennel.robot.v1.Robot.Image:output_type -> kennel.robot.v1.Picture
+	17, // 60: kennel.robot.v1.Robot.Images:output_type -> kennel.robot.v1.Picture
+	17, // 61: kennel.robot.v1.Robot.Screen:output_type -> kennel.robot.v1.Picture
+	17, // 62: kennel.robot.v1.Robot.Screens:output_type -> kennel.robot.v1.Picture
+	42, // 63: kennel.robot.v1.Robot.Animations:output_type -> kennel.robot.v1.AnimationList
+	46, // 64: kennel.robot.v1.Robot.Play:output_type -> kennel.robot.v1.PlayProgress
+	52, // 65: kennel.robot.v1.Robot.Say:output_type -> kennel.robot.v1.SpeechProgress
+	52, // 66: kennel.robot.v1.Robot.Sound:output_type -> kennel.robot.v1.SpeechProgress
+	54, // 67: kennel.robot.v1.Robot.Sounds:output_type -> kennel.robot.v1.SoundPiece
+	56, // 68: kennel.robot.v1.Robot.Listen:output_type -> kennel.robot.v1.HeardPiece
+	20, // 69: kennel.robot.v1.Robot.Claim:output_type -> kennel.robot.v1.Lease
+	20, // 70: kennel.robot.v1.Robot.Renew:output_type -> kennel.robot.v1.Lease
+	23, // 71: kennel.robot.v1.Robot.Release:output_type -> kennel.robot.v1.ReleaseResponse
+	27, // 72: kennel.robot.v1.Robot.Order:output_type -> kennel.robot.v1.Progress
+	30, // 73: kennel.robot.v1.Robot.Do:output_type -> kennel.robot.v1.Ended
+	32, // 74: kennel.robot.v1.Robot.Stop:output_type -> kennel.robot.v1.StopResponse
+	34, // 75: kennel.robot.v1.Robot.Settings:output_type -> kennel.robot.v1.SettingsResponse
+	34, // 76: kennel.robot.v1.Robot.Change:output_type -> kennel.robot.v1.SettingsResponse
+	38, // 77: kennel.robot.v1.Robot.Authenticate:output_type -> kennel.robot.v1.AuthenticateResponse
+	54, // [54:78] is the sub-list for method output_type
+	30, // [30:54] is the sub-list for method input_type
 	30, // [30:30] is the sub-list for extension type_name
 	30, // [30:30] is the sub-list for extension extendee
 	0,  // [0:30] is the sub-list for field type_name
@@ -4229,13 +4383,14 @@ func file_robot_proto_init() {
 		(*SpeechProgress_Ended)(nil),
 	}
 	file_robot_proto_msgTypes[54].OneofWrappers = []any{}
+	file_robot_proto_msgTypes[56].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_robot_proto_rawDesc), len(file_robot_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   56,
+			NumMessages:   58,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -41,6 +41,7 @@ const (
 	Robot_Say_FullMethodName          = "/kennel.robot.v1.Robot/Say"
 	Robot_Sound_FullMethodName        = "/kennel.robot.v1.Robot/Sound"
 	Robot_Sounds_FullMethodName       = "/kennel.robot.v1.Robot/Sounds"
+	Robot_Listen_FullMethodName       = "/kennel.robot.v1.Robot/Listen"
 	Robot_Claim_FullMethodName        = "/kennel.robot.v1.Robot/Claim"
 	Robot_Renew_FullMethodName        = "/kennel.robot.v1.Robot/Renew"
 	Robot_Release_FullMethodName      = "/kennel.robot.v1.Robot/Release"
@@ -93,6 +94,10 @@ type RobotClient interface {
 	// What the robot plays, sample by sample, from now on. While it is silent there is a message without samples each second. Refusals: unable, too_many_streams,
 	// mind_lost. Right: look.
 	Sounds(ctx context.Context, in *SoundsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[SoundPiece], error)
+	// What the robot hears through its microphones, as one voice that is cleaned of the noise of the room, from now on. A client that is slow misses samples, which are counted.
+	// While there is no sound there is a message without samples each second, with the reason: microphones that are switched off at the robot are off for every program.
+	// The robot's light is blue while a program listens. Refusals: unable, a body without microphones; too_many_streams. Right: hear, which no app has by its owner's login alone.
+	Listen(ctx context.Context, in *ListenRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[HeardPiece], error)
 	// Takes parts of the body for one client until the time is over: others cannot move them. It gets all or none. Right: move.
 	Claim(ctx context.Context, in *ClaimRequest, opts ...grpc.CallOption) (*Lease, error)
 	// Lets a lease last for its time from now. Right: move.
@@ -112,7 +117,7 @@ type RobotClient interface {
 	// Changes settings, all or none, and answers with all as they are then: they are on the robot's disk, and go to the cloud at once or when it is reached.
 	// Right: settings.
 	Change(ctx context.Context, in *ChangeRequest, opts ...grpc.CallOption) (*SettingsResponse, error)
-	// Exchanges a session of the owner's account for a client token with all rights. It needs no token. Refusals: session_wrong; unable, a robot that takes no
+	// Exchanges a session of the owner's account for a client token with all rights but hear. It needs no token. Refusals: session_wrong; unable, a robot that takes no
 	// session; unavailable, without the cloud.
 	Authenticate(ctx context.Context, in *AuthenticateRequest, opts ...grpc.CallOption) (*AuthenticateResponse, error)
 }
@@ -346,6 +351,25 @@ func (c *robotClient) Sounds(ctx context.Context, in *SoundsRequest, opts ...grp
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Robot_SoundsClient = grpc.ServerStreamingClient[SoundPiece]
 
+func (c *robotClient) Listen(ctx context.Context, in *ListenRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[HeardPiece], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Robot_ServiceDesc.Streams[9], Robot_Listen_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[ListenRequest, HeardPiece]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Robot_ListenClient = grpc.ServerStreamingClient[HeardPiece]
+
 func (c *robotClient) Claim(ctx context.Context, in *ClaimRequest, opts ...grpc.CallOption) (*Lease, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(Lease)
@@ -378,7 +402,7 @@ func (c *robotClient) Release(ctx context.Context, in *ReleaseRequest, opts ...g
 
 func (c *robotClient) Order(ctx context.Context, in *OrderRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[Progress], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Robot_ServiceDesc.Streams[9], Robot_Order_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Robot_ServiceDesc.Streams[10], Robot_Order_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -486,6 +510,10 @@ type RobotServer interface {
 	// What the robot plays, sample by sample, from now on. While it is silent there is a message without samples each second. Refusals: unable, too_many_streams,
 	// mind_lost. Right: look.
 	Sounds(*SoundsRequest, grpc.ServerStreamingServer[SoundPiece]) error
+	// What the robot hears through its microphones, as one voice that is cleaned of the noise of the room, from now on. A client that is slow misses samples, which are counted.
+	// While there is no sound there is a message without samples each second, with the reason: microphones that are switched off at the robot are off for every program.
+	// The robot's light is blue while a program listens. Refusals: unable, a body without microphones; too_many_streams. Right: hear, which no app has by its owner's login alone.
+	Listen(*ListenRequest, grpc.ServerStreamingServer[HeardPiece]) error
 	// Takes parts of the body for one client until the time is over: others cannot move them. It gets all or none. Right: move.
 	Claim(context.Context, *ClaimRequest) (*Lease, error)
 	// Lets a lease last for its time from now. Right: move.
@@ -505,7 +533,7 @@ type RobotServer interface {
 	// Changes settings, all or none, and answers with all as they are then: they are on the robot's disk, and go to the cloud at once or when it is reached.
 	// Right: settings.
 	Change(context.Context, *ChangeRequest) (*SettingsResponse, error)
-	// Exchanges a session of the owner's account for a client token with all rights. It needs no token. Refusals: session_wrong; unable, a robot that takes no
+	// Exchanges a session of the owner's account for a client token with all rights but hear. It needs no token. Refusals: session_wrong; unable, a robot that takes no
 	// session; unavailable, without the cloud.
 	Authenticate(context.Context, *AuthenticateRequest) (*AuthenticateResponse, error)
 	mustEmbedUnimplementedRobotServer()
@@ -559,6 +587,9 @@ func (UnimplementedRobotServer) Sound(*SoundRequest, grpc.ServerStreamingServer[
 }
 func (UnimplementedRobotServer) Sounds(*SoundsRequest, grpc.ServerStreamingServer[SoundPiece]) error {
 	return status.Error(codes.Unimplemented, "method Sounds not implemented")
+}
+func (UnimplementedRobotServer) Listen(*ListenRequest, grpc.ServerStreamingServer[HeardPiece]) error {
+	return status.Error(codes.Unimplemented, "method Listen not implemented")
 }
 func (UnimplementedRobotServer) Claim(context.Context, *ClaimRequest) (*Lease, error) {
 	return nil, status.Error(codes.Unimplemented, "method Claim not implemented")
@@ -796,6 +827,17 @@ func _Robot_Sounds_Handler(srv interface{}, stream grpc.ServerStream) error {
 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Robot_SoundsServer = grpc.ServerStreamingServer[SoundPiece]
+
+func _Robot_Listen_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(ListenRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(RobotServer).Listen(m, &grpc.GenericServerStream[ListenRequest, HeardPiece]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Robot_ListenServer = grpc.ServerStreamingServer[HeardPiece]
 
 func _Robot_Claim_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ClaimRequest)
@@ -1056,6 +1098,11 @@ var Robot_ServiceDesc = grpc.ServiceDesc{
 		{
 			StreamName:    "Sounds",
 			Handler:       _Robot_Sounds_Handler,
+			ServerStreams: true,
+		},
+		{
+			StreamName:    "Listen",
+			Handler:       _Robot_Listen_Handler,
 			ServerStreams: true,
 		},
 		{

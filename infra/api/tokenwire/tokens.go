@@ -33,8 +33,11 @@ const (
 )
 
 // Rights are what a program's token may be limited to, as the entries of vic.AppTokens and the robot's API name them: read what the robot measures;
-// use its lights, sounds and speech; move it; see through its camera; change its settings.
-var Rights = []string{"look", "talk", "move", "camera", "settings"}
+// use its lights, sounds and speech; move it; see through its camera; change its settings; hear through its microphones.
+var Rights = []string{"look", "talk", "move", "camera", "settings", Hear}
+
+// Hear is the right that only a person gives, by name: an app that was let in without a list of rights has all others.
+const Hear = "hear"
 
 // MaxBody bounds each body, in bytes.
 const MaxBody = 64 << 10

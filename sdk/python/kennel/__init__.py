@@ -10,7 +10,7 @@
 A motion that ends otherwise than ordered raises NotDone; a refusal, or a robot that cannot be reached, raises Error. kennel.aio has the same calls for
 asyncio. The packages for Go and JavaScript have them too (docs/sdk.md).
 """
-from ._common import Error, Lost, NotDone, Picture, Piece, Place, Reading, Values
+from ._common import Error, Heard, Lost, NotDone, Picture, Piece, Place, Reading, Values
 from ._sync import Lease, Robot, connect
 
-__all__ = ["Error", "Lease", "Lost", "NotDone", "Picture", "Piece", "Place", "Reading", "Robot", "Values", "connect"]
+__all__ = ["Error", "Heard", "Lease", "Lost", "NotDone", "Picture", "Piece", "Place", "Reading", "Robot", "Values", "connect"]

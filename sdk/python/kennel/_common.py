@@ -136,6 +136,27 @@ def piece(m: pb.SoundPiece) -> Optional[Piece]:
     return Piece(m.rate, m.data, m.place, m.at_us / 1e6, m.missed, m.said if m.HasField("said") else None) if m.rate else None
 
 
+@dataclass(frozen=True)
+class Heard:
+    """A piece of what the robot hears, one channel of 16 bits."""
+
+    rate: int  # samples a second; 0: there are none, for the reason
+    data: bytes  # two bytes a sample, signed, the low one first, as wave.writeframes takes them
+    at: float  # seconds by the robot's clock, when the last one was heard
+    missed: int  # samples before it that were lost
+    voice: bool  # a person speaks
+    bearing: Optional[float]  # rad, where the voice comes from, counter-clockwise from the front; None: it is not known
+    own: bool  # the robot makes a sound itself, and does not listen: the samples are 0
+    reason: str  # why there are no samples, such as that a person switched the microphones off; "": there are
+
+
+def heard(m: pb.HeardPiece) -> Optional[Heard]:
+    """A piece of what the robot hears; None for a message that only says that the robot is there."""
+    if not m.rate and not m.reason:
+        return None
+    return Heard(m.rate, m.data, m.at_us / 1e6, m.missed, m.voice, m.bearing if m.HasField("bearing") else None, m.own, m.reason)
+
+
 class Values(Sequence[Reading]):
     """What slots read as at one moment: readings in the order of the names asked for, and by full name, as in values["robot.body.laser.distance"]."""
 
@@ -281,7 +302,7 @@ def calls(channel: Any) -> Dict[str, Any]:
     """The calls of the API on a channel of grpc or grpc.aio, by name."""
     out = {}
     for m in pb.DESCRIPTOR.services_by_name["Robot"].methods:
-        make = channel.unary_stream if m.name in ("Subscribe", "Events", "Orders", "Images", "Screens", "Order", "Play", "Say", "Sound", "Sounds") else channel.unary_unary
+        make = channel.unary_stream if m.name in ("Subscribe", "Events", "Orders", "Images", "Screens", "Order", "Play", "Say", "Sound", "Sounds", "Listen") else channel.unary_unary
         answer = getattr(pb, m.output_type.name)
         out[m.name] = make(f"/kennel.robot.v1.Robot/{m.name}", request_serializer=getattr(pb, m.input_type.name).SerializeToString,
                            response_deserializer=answer.FromString)

@@ -8,7 +8,7 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Set,
 import grpc
 
 from . import _common as c
-from ._common import Error, Lost, NotDone, Picture, Piece, Place, Plain, Values
+from ._common import Error, Heard, Lost, NotDone, Picture, Piece, Place, Plain, Values
 from ._pb import robot_pb2 as pb
 
 
@@ -208,6 +208,11 @@ class Robot(_Mover):
     def sounds(self) -> Iterator[Piece]:
         """Yields what the robot plays. The first piece, without data, says that the robot is heard from now on; while it is silent there are none."""
         return self._listen("Sounds", pb.SoundsRequest(), c.piece)
+
+    def listen(self) -> Iterator[Heard]:
+        """Yields what the robot hears through its microphones, 25 pieces a second, and each second the reason why it hears nothing. The program needs the right hear,
+        which its owner gives by name, and the robot's light shows that a program listens."""
+        return self._listen("Listen", pb.ListenRequest(), c.heard)
 
     def settings(self) -> Dict[str, Any]:
         """The robot's settings by name; None where it has no value. What each may be is in describe_settings()."""

@@ -15,7 +15,7 @@ import grpc
 import grpc.aio
 
 from . import _common as c
-from ._common import Error, Lost, NotDone, Picture, Piece, Place, Plain, Values
+from ._common import Error, Heard, Lost, NotDone, Picture, Piece, Place, Plain, Values
 from ._pb import robot_pb2 as pb
 
 
@@ -176,6 +176,9 @@ class Robot(_Mover):
 
     def sounds(self) -> AsyncIterator[Piece]:
         return self._listen("Sounds", pb.SoundsRequest(), c.piece)
+
+    def listen(self) -> AsyncIterator[Heard]:
+        return self._listen("Listen", pb.ListenRequest(), c.heard)
 
     async def settings(self) -> Dict[str, Any]:
         return c.settings(await self.describe_settings())

@@ -185,12 +185,22 @@ class Sync(unittest.TestCase):
         self.refused("core_lost", lambda: [heard.append(p) for p in robot.sounds()])
         self.assertEqual([(p.rate, p.data, p.place, p.at, p.missed, p.said) for p in heard][2], (16000, b"\x02\x00\xfe\xff", 4, 2.0, 2, "text 2"))
         self.assertEqual(len(heard), 3)
+        listened = []
+        self.refused("core_lost", lambda: [listened.append(p) for p in robot.listen()])
+        self.assertEqual([(p.rate, p.data, p.at, p.missed, p.voice, p.bearing, p.own, p.reason) for p in listened][1:],
+                         [(16000, b"\x01\x00\xff\xff", 1.0, 1, True, -0.5, False, ""), (16000, b"\x02\x00\xfe\xff", 2.0, 2, False, None, False, "no sound")])
+        self.assertEqual((len(listened), listened[0].own), (3, True))
 
         async def both():
             other = await kennel.aio.connect()
             try:
                 await other.hush()
                 said = [(await other.say("hello")).clip, (await other.sound("beep")).clip]
+                try:
+                    async for h in other.listen():
+                        said.append(h.missed)
+                except kennel.Error as e:
+                    said.append(e.code)
                 try:
                     async for p in other.sounds():
                         said.append(p.missed)
@@ -200,7 +210,7 @@ class Sync(unittest.TestCase):
             finally:
                 await other.close()
 
-        self.assertEqual(asyncio.run(both()), ["hello false  1 0", "beep 1", 0, 1, 2, "core_lost"])
+        self.assertEqual(asyncio.run(both()), ["hello false  1 0", "beep 1", 0, 1, 2, "core_lost", 0, 1, 2, "core_lost"])
 
     def test_slow_reader(self):
         """The time that a program takes for a message is not the robot's silence."""

@@ -30,7 +30,7 @@ func (a api) programs() op.List {
 				Table: "PROGRAM=.id; NAME=.client_name; KIND=.app_id; SINCE=.issued_at; RIGHTS=or .rights `all`; EXPIRES=or .expires_at `never`"}), a.apps),
 		op.New(mine("POST /v1/my/robots/{thing}/programs", "Let a program drive your robot. The answer is the file by which it finds the robot; its token is shown this once.").With(
 			op.Command{Use: "my programs add THING NAME -rights! -days=30", Short: "Let a program drive your robot, and print the file by which it reaches it",
-				Long:    "Rights are look (read what the robot measures), talk (lights, sounds and speech), move, camera (pictures) and settings. With -days 0 the token never expires.\nThe program reads the file that KENNEL_ROBOT names. Keep it secret: anyone who has it has these rights.",
+				Long:    "Rights are look (read what the robot measures), talk (lights, sounds and speech), move, camera (pictures), settings and hear (its microphones). With -days 0 the token never expires.\nThe program reads the file that KENNEL_ROBOT names. Keep it secret: anyone who has it has these rights.",
 				Example: "my programs add vic:00e20100 wanderer -rights look,move -o json > robot.json\nmy programs add vic:00e20100 logger -rights look -days 0 -o json > robot.json",
 				Table:   "thing; address; name; token; certificate"}),
 			func(ctx context.Context, r adding) (token.ProgramFile, error) {

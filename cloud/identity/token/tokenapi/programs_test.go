@@ -99,7 +99,7 @@ func TestProgramsRefused(t *testing.T) {
 		{"", good, true, 409, "no_gateway"},
 		{"nonsense", good, true, 409, "no_gateway"},
 		{gateway, `{"name":"x","rights":["fly"]}`, true, 400, "right_unknown"},
-		{gateway, `{"name":"x","rights":["Look"]}`, true, 400, `right \"Look\": want look, talk, move, camera, settings`},
+		{gateway, `{"name":"x","rights":["Look"]}`, true, 400, `right \"Look\": want look, talk, move, camera, settings, hear`},
 		{gateway, `{"name":"x","rights":["` + strings.Repeat("z", 5000) + `"]}`, true, 400, "right_unknown"},
 		{gateway, `{"name":"x","rights":[]}`, true, 400, "right_missing"},
 		{gateway, `{"name":"x"}`, true, 400, "right_missing"},

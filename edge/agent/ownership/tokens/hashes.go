@@ -38,14 +38,17 @@ type Client struct {
 	Hash       string `json:"hash"`
 	IsPrimary  bool   `json:"is_primary"` // always false in the original
 	IssuedAt   string `json:"issued_at"`
-	// Rights are those of tokenwire.Rights that it has; nil: all, as the original's apps have.
+	// Rights are those of tokenwire.Rights that it has; nil: all but tokenwire.Hear, as the original's apps have.
 	Rights    []string `json:"rights,omitzero"`
 	ExpiresAt string   `json:"expires_at,omitempty"` // RFC 3339; "": never
 }
 
 // May reports whether the client has one of tokenwire.Rights; false for a right that there is not.
 func (c Client) May(right string) bool {
-	return slices.Contains(tokenwire.Rights, right) && (c.Rights == nil || slices.Contains(c.Rights, right))
+	if c.Rights == nil {
+		return right != tokenwire.Hear && slices.Contains(tokenwire.Rights, right)
+	}
+	return slices.Contains(tokenwire.Rights, right) && slices.Contains(c.Rights, right)
 }
 
 // lasts reports whether the client has not expired. An end that cannot be read is one that is over.

@@ -11,7 +11,7 @@ import (
 )
 
 // TestRightsAndEnd: a client has the rights of its entry until it expires, after a restart without the cloud too. An app of the original's, without
-// either, has all for ever (VEC-AUTH-06). What is not a right, and an end that cannot be read, give nothing.
+// either, has all but to hear for ever (VEC-AUTH-06). What is not a right, and an end that cannot be read, give nothing.
 func TestRightsAndEnd(t *testing.T) {
 	root := openRoot(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -23,7 +23,7 @@ func TestRightsAndEnd(t *testing.T) {
 			end    string
 		}{
 			{"app", nil, ""}, {"none", []string{}, ""}, {"some", []string{"look", "move"}, time.Now().Add(time.Hour).UTC().Format(time.RFC3339)},
-			{"odd", []string{"fly", "Look", ""}, ""}, {"over", nil, "1999-01-01T00:00:00Z"}, {"torn", nil, "soon"},
+			{"listener", []string{"hear"}, ""}, {"odd", []string{"fly", "Look", ""}, ""}, {"over", nil, "1999-01-01T00:00:00Z"}, {"torn", nil, "soon"},
 		} {
 			clients[c.name] = h.client(c.name, "SDK")
 			h.entries[len(h.entries)-1].Rights, h.entries[len(h.entries)-1].ExpiresAt = c.rights, c.end
@@ -34,7 +34,7 @@ func TestRightsAndEnd(t *testing.T) {
 		}
 		for range 2 {
 			h.reads = 0
-			for name, want := range map[string]string{"app": "look talk move camera settings", "none": "", "some": "look move", "odd": ""} {
+			for name, want := range map[string]string{"app": "look talk move camera settings", "none": "", "some": "look move", "listener": "hear", "odd": ""} {
 				c, ok := r.Client(t.Context(), clients[name])
 				if !ok || c.ClientName != name {
 					t.Errorf("%s: %+v, %v", name, c, ok)

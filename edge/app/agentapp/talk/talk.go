@@ -27,6 +27,7 @@ import (
 	"kennel/edge/coreclient"
 	"kennel/edge/env/platform"
 	"kennel/edge/faultcode"
+	"kennel/edge/mic"
 	"kennel/edge/mic/checkup"
 	"kennel/edge/mic/wakeword"
 	"kennel/infra/cli"
@@ -46,6 +47,7 @@ type Config struct {
 	Docs    func(jdocs.Name) (jdocs.Doc, error)
 	Allowed func() bool // the owner lets events be kept
 	Inbox   intents.Inbox
+	Ears    *mic.Tap // gets what the robot hears; nil: no program hears it
 	Fault   func(faultcode.Code, error)
 	Told    func(voice.Event)                                                 // hears each event of the voice; nil: nothing does
 	Dial    func(ctx context.Context, network, addr string) (net.Conn, error) // below TLS; nil: the system's
@@ -70,7 +72,7 @@ func newVoice(robot host.Robot, cfg Config) *voice.Voice {
 	return voice.New(voice.Config{
 		Capture: err == nil && build == platform.Development,
 		Root:    robot.Root, Dir: robot.Dir, Core: cfg.Core, Settings: func() voice.Settings { return settings(robot, cfg) }, Emit: robot.Emit, Told: cfg.Told, Log: robot.Log,
-		Detector: wakeword.NewGated(wakeword.NewSpotter(word)), Heard: checkup.New(robot.Emit, cfg.Fault).Heard,
+		Detector: wakeword.NewGated(wakeword.NewSpotter(word)), Heard: checkup.New(robot.Emit, cfg.Fault).Heard, Tap: cfg.Ears,
 		Cloud: &chipperlink.Link{Thing: robot.Thing, Boot: robot.Boot, OS: robot.OS, Secure: cfg.Cloud.Secure, Dial: cfg.Dial,
 			Else: &brokerlink.Link{OS: robot.OS, Do: cfg.Cloud.Do}},
 		Map: func(name string, params map[string]string) voice.Intent {

@@ -159,6 +159,26 @@ class EventsRequest(_message.Message):
     since: int
     def __init__(self, names: _Optional[_Iterable[str]] = ..., since: _Optional[int] = ...) -> None: ...
 
+class HeardPiece(_message.Message):
+    __slots__ = ["at_us", "bearing", "data", "missed", "own", "rate", "reason", "voice"]
+    AT_US_FIELD_NUMBER: _ClassVar[int]
+    BEARING_FIELD_NUMBER: _ClassVar[int]
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    MISSED_FIELD_NUMBER: _ClassVar[int]
+    OWN_FIELD_NUMBER: _ClassVar[int]
+    RATE_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    VOICE_FIELD_NUMBER: _ClassVar[int]
+    at_us: int
+    bearing: float
+    data: bytes
+    missed: int
+    own: bool
+    rate: int
+    reason: str
+    voice: bool
+    def __init__(self, rate: _Optional[int] = ..., data: _Optional[bytes] = ..., at_us: _Optional[int] = ..., missed: _Optional[int] = ..., voice: bool = ..., bearing: _Optional[float] = ..., own: bool = ..., reason: _Optional[str] = ...) -> None: ...
+
 class ImageRequest(_message.Message):
     __slots__ = ["format", "part", "quality"]
     FORMAT_FIELD_NUMBER: _ClassVar[int]
@@ -216,6 +236,10 @@ class List(_message.Message):
     ITEMS_FIELD_NUMBER: _ClassVar[int]
     items: _containers.RepeatedCompositeFieldContainer[Value]
     def __init__(self, items: _Optional[_Iterable[_Union[Value, _Mapping]]] = ...) -> None: ...
+
+class ListenRequest(_message.Message):
+    __slots__ = []
+    def __init__(self) -> None: ...
 
 class Mood(_message.Message):
     __slots__ = ["motion", "name", "trigger"]
