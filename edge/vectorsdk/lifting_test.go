@@ -3,6 +3,7 @@ package vectorsdk_test
 import (
 	"math"
 	"testing"
+	"time"
 
 	"kennel/edge/control"
 	"kennel/edge/sim/plane"
@@ -148,6 +149,25 @@ func TestLiftLosesCube(t *testing.T) {
 	l.carries(1)
 	s.body.SetReport(func(r *control.Report) { r.Posture = "OnLeftSide" })
 	l.carries(-1)
+}
+
+// TestLatePictures: the pictures of a busy machine are old when the robot looks at them. It takes the place of the cube from those that were taken since it rests, and docks squarely (part of VEC-CUB-05).
+func TestLatePictures(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, plane.Pose{0.25, 0.08, 0.5})
+	s.world(func(*plane.World) { s.late = 700 * time.Millisecond })
+	p := s.granted(t, "all")
+	a, err := p.DockWithCube(p.ctx, &vectorpb.DockWithCubeRequest{ObjectId: -1, AlignmentType: vectorpb.AlignmentType_ALIGNMENT_TYPE_LIFT_PLATE, IdTag: 2000001})
+	if err != nil || a.Result.Code != success {
+		t.Fatalf("%v, %v", a, err)
+	}
+	_, thing, robot := s.raised()
+	way := thing[2] - math.Pi // of the side that the robot was before
+	dx, dy := robot[0]-thing[0], robot[1]-thing[1]
+	away, aside := dx*math.Cos(way)+dy*math.Sin(way), dy*math.Cos(way)-dx*math.Sin(way)
+	if turned := math.Remainder(robot[2]-thing[2], 2*math.Pi); math.Abs(away-0.068) > 0.005 || math.Abs(aside) > 0.005 || math.Abs(turned) > 0.06 {
+		t.Errorf("docked %.4f m away, %.4f m beside, turned by %.3f", away, aside, turned)
+	}
 }
 
 // TestRoll: a program rolls the cube over: the side that was away from the robot is on top, and the cube is one edge nearer (part of VEC-CUB-06). RollBlock finds it first (VEC-CUB-07).
