@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"os"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -32,7 +33,9 @@ type stage struct {
 	arm   float64 // m, where the lift is told to be
 	done  int     // orders
 	noise float64
-	hooks float64 // m ahead of the middle
+	hooks float64       // m ahead of the middle
+	late  time.Duration // how old the pictures are that the camera gives
+	way   []sight.Frame // that are under way
 	hook  func(w *plane.World, o control.Order) bool
 }
 
@@ -57,6 +60,7 @@ func newStage(t *testing.T, at plane.Pose, more ...plane.Object) *stage {
 	film := camera.New(lens, m, 0.06, 1)
 	mount := camera.Mount{Neck: [2]float64{-0.013, 0.049}, Eye: [2]float64{0.01752, -0.008}, Down: 0.0698}
 	sighttest.ServePictures(t, s.dir, func(f *sight.Frame) {
+		time.Sleep(stageTick * 16) // it takes a dozen pictures a second
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.obeyed() // it shows nothing older than what the body says
@@ -64,6 +68,7 @@ func newStage(t *testing.T, at plane.Pose, more ...plane.Object) *stage {
 		f.At, f.Focal, f.Centre = monoclock.Now(), [2]float64{lens.FX, lens.FY}, [2]float64{lens.CX, lens.CY}
 		state := s.w.State()
 		film.Take(f.Image(), mount.View(&state, s.head), &state, camera.Exposure{}, f.Seq)
+		s.delay(f)
 	})
 	root, err := os.OpenRoot(s.dir)
 	if err != nil {
@@ -90,6 +95,21 @@ func newStage(t *testing.T, at plane.Pose, more ...plane.Object) *stage {
 		return cube.Socket(s.dir+"/"+cube.SocketPath).Scan(t.Context(), 0, func(cube.Advert) {})
 	})
 	return s
+}
+
+// delay gives the picture that was taken s.late ago instead of f.
+func (s *stage) delay(f *sight.Frame) {
+	if s.late == 0 {
+		return
+	}
+	own := *f
+	own.Pix = slices.Clone(f.Pix)
+	s.way = append(s.way, own)
+	for len(s.way) > 1 && s.way[1].At <= own.At-s.late {
+		s.way = s.way[1:]
+	}
+	f.At = s.way[0].At
+	copy(f.Pix, s.way[0].Pix)
 }
 
 // report says where the robot is. s.mu is held, or nothing else runs yet.
