@@ -22,7 +22,7 @@ const (
 	offCharger      = 0.12 // m, from the contacts past the end of the rails
 	offChargerSpeed = 0.1  // m/s
 	offChargerTries = 5
-	powerSeen       = time.Second // robotd reports the charger five times a second
+	powerSeen       = 3 * time.Second // robotd reports the charger five times a second, and later on a busy machine
 
 	beforeCharger   = 0.16  // m, from the contacts to where it turns its back to them
 	atRails         = 0.075 // m, where the rails begin
