@@ -37,8 +37,8 @@ func TestAIBO(t *testing.T) {
 		}
 		return nil
 	})
-	housetest.Await(t, time.Minute, "a turn of the head", func() error { // a core that is late on a loaded machine stops the first try
-		_, err := h.Ctl("robot", "do", thing, "headYaw = 0.4")
+	housetest.Await(t, time.Minute, "a turn of the head", func() error { // a core that is late on a loaded machine stops the first tries
+		_, err := h.Ctl("robot", "do", thing, "headYaw = 0.4 time:1s", "-wait")
 		return err
 	})
 	h.Seen(thing, "its head to the left", func(r liveview.Robot) error {

@@ -153,13 +153,13 @@ func TestPleo(t *testing.T) {
 		return errors.Join(slot(r, "footTouchFL", "pressure", 1, 0), slot(r, "tilt", "val", 1, 0), slot(r, "temperature", "temperature", 22, 0),
 			slot(r, "battery", "remain", 1, 0.05))
 	})
-	housetest.Await(t, time.Minute, "a turn of the neck", func() error { // a core that is late on a loaded machine stops the first try
-		_, err := h.Ctl("robot", "do", thing, "neckYaw = 0.4")
+	housetest.Await(t, time.Minute, "a turn of the neck", func() error { // a core that is late on a loaded machine stops the first tries
+		_, err := h.Ctl("robot", "do", thing, "neckYaw = 0.4 time:1s", "-wait")
 		return err
 	})
 	h.Seen(thing, "its neck to the left", func(r liveview.Robot) error { return slot(r, "neckYaw", "angle", 0.4, 0.06) })
 	housetest.Await(t, time.Minute, "a way to walk", func() error {
-		_, err := h.Ctl("robot", "do", thing, "robot.go(0.05)")
+		_, err := h.Ctl("robot", "do", thing, "robot.go(0.05)", "-wait")
 		return err
 	})
 	h.Seen(thing, "its way", func(r liveview.Robot) error {
