@@ -5,8 +5,6 @@ import (
 	"crypto/tls"
 	"log/slog"
 	"net"
-	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -49,21 +47,14 @@ func batteryBesideEcho(tb testing.TB) {
 	bench.Turns(tb, func() error {
 		var turn [2]struct{ rate, p99 float64 }
 		for i, all := range [][]vectorpb.ExternalInterfaceClient{own, bare} {
-			var mu sync.Mutex
-			var took []float64
-			rate, err := bench.During(tb.Context(), bench.Part(tb, 2*time.Second), len(all), func(_ context.Context, i int) error {
-				began := time.Now()
+			var err error
+			turn[i].rate, turn[i].p99, err = bench.Calls(tb.Context(), bench.Part(tb, 2*time.Second), len(all), func(_ context.Context, i int) error {
 				_, err := all[i].BatteryState(ctx, &vectorpb.BatteryStateRequest{})
-				mu.Lock()
-				defer mu.Unlock()
-				took = append(took, time.Since(began).Seconds()*1000)
 				return err
 			})
 			if err != nil {
 				return err
 			}
-			slices.Sort(took)
-			turn[i].rate, turn[i].p99 = rate, took[(len(took)-1)*99/100]
 		}
 		rates = append(rates, bench.Pair{Value: turn[0].rate, Reference: turn[1].rate})
 		late = append(late, bench.Pair{Value: turn[0].p99, Reference: answerMs})

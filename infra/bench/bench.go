@@ -283,3 +283,18 @@ func Pass(ctx context.Context, d time.Duration) error {
 		return context.Cause(ctx)
 	}
 }
+
+// Calls is During, and also returns within how many milliseconds 99 of 100 calls were done.
+func Calls(ctx context.Context, d time.Duration, callers int, do func(ctx context.Context, caller int) error) (perSecond, p99 float64, err error) {
+	var mu sync.Mutex
+	var took []float64
+	perSecond, err = During(ctx, d, callers, func(ctx context.Context, caller int) error {
+		began := time.Now()
+		err := do(ctx, caller)
+		mu.Lock()
+		defer mu.Unlock()
+		took = append(took, time.Since(began).Seconds()*1000)
+		return err
+	})
+	return perSecond, Percentile(took, 99), err
+}
