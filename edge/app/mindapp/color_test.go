@@ -32,7 +32,7 @@ func TestColor(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for file, text := range map[string]string{colorsFile: tt.file, settingsFile: fmt.Sprintf(`{"jdoc":%s}`, tt.settings)} {
+		for file, text := range map[string]string{"anki/data/assets/cozmo_resources/config/engine/eye_color_config.json": tt.file, settingsFile: fmt.Sprintf(`{"jdoc":%s}`, tt.settings)} {
 			if text == "" {
 				continue
 			}
