@@ -19,7 +19,8 @@ func TestWords(t *testing.T) {
 		{"more values than the layout has", Event{Name: "robot.locale", S1: "de-DE", S3: "x", I2: Num(7)}, "locale de-DE, s3 x, i2 7"},
 		{"a distance", Event{Name: "robot.finished", S1: "go", I1: Num(98), I2: Num(100)}, "order go, moved 98 mm, of 100 mm"},
 		{"an angle", Event{Name: "robot.aborted", S1: "turn", I1: Num(98), I2: Num(100)}, "order turn, moved 98 mrad, of 100 mrad"},
-		{"a way to the cloud", Event{Name: "cloud.latency", S1: "check", S2: "cloud.example", I1: Num(20), I2: Num(3)}, "endpoint check, host cloud.example, connection 20 ms, name servers 3 ms"},
+		{"a way to the cloud", Event{Name: "cloud.latency", S1: "check", S2: "cloud.example", S3: "no certificate", I1: Num(20), I2: Num(3)},
+			"endpoint check, host cloud.example, problem no certificate, connection 20 ms, name servers 3 ms"},
 		{"no value", Event{Name: "robot.locale"}, ""},
 	} {
 		if got := x.event.Words(); got != x.want {
