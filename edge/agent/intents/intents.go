@@ -269,8 +269,11 @@ func (x *Intents) Take(ctx context.Context, u intent.User, from string) (Outcome
 	if err != nil {
 		o = Outcome{Intent: u.Name, Reason: Failed, Text: "that did not work: " + err.Error()}
 	}
-	var language string
-	o.Text, language = x.inLanguage(o.Text, u.Name == "knowledge_response" && o.Reason == "")
+	said, language := x.inLanguage(o.Text, u.Name == "knowledge_response" && o.Reason == "")
+	if said != o.Text && o.Reason != "" { // the other language leaves out what is for those who debug
+		x.cfg.Log.InfoContext(ctx, "intent not done", "intent", u.Name, "why", o.Text)
+	}
+	o.Text = said
 	o.Done = o.Reason == ""
 	x.cfg.Emit(events.Event{Source: "agentd", Name: "robot.intent", S1: u.Name, S2: cmp.Or(string(o.Reason), "done"), S3: from})
 	if ctx.Err() != nil {

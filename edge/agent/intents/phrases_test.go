@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -15,7 +16,7 @@ import (
 // answersOf returns the literals of this package that are answers, or the beginnings of some.
 func answersOf(t *testing.T) (out []string) {
 	t.Helper()
-	all, err := parser.ParseDir(token.NewFileSet(), ".", nil, 0)
+	files, err := filepath.Glob("*.go")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,9 +32,13 @@ func answersOf(t *testing.T) (out []string) {
 		})
 	}
 	at := map[string]int{"say": 0, "refuse": 1, "react": 1, "roll": 2, "move": 2}
-	for name, f := range all["intents"].Files {
+	for _, name := range files {
 		if strings.HasSuffix(name, "_test.go") {
 			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		if err != nil {
+			t.Fatal(err)
 		}
 		ast.Inspect(f, func(n ast.Node) bool {
 			switch n := n.(type) {

@@ -92,7 +92,7 @@ func TestDeadlines(t *testing.T) {
 		}
 		var failed *net.OpError
 		if !errors.As(err, &failed) || failed.Op != "write" {
-			t.Errorf("%s: write to nobody: %v", network, err)
+			t.Errorf("%s: write to a closed connection: %v", network, err)
 		}
 		a.Close()
 		if _, err := a.Read(make([]byte, 1)); !errors.Is(err, net.ErrClosed) {
