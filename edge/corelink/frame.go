@@ -14,7 +14,7 @@ import (
 )
 
 // Version is the protocol's version, in every frame.
-const Version = 3
+const Version = 4
 
 // MaxPayload bounds the payload of a frame.
 const MaxPayload = 64 << 10

@@ -22,7 +22,7 @@ func fill(r *rand.Rand, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Struct:
 		for i := range v.NumField() {
-			if v.Type().Field(i).Tag.Get("json") != "-" {
+			if f := v.Type().Field(i); f.Name != "_" && f.Tag.Get("json") != "-" {
 				fill(r, v.Field(i))
 			}
 		}
@@ -138,15 +138,15 @@ func TestWireLayout(t *testing.T) {
 		m    Message
 		want string
 	}{
-		{"no fields", &Resume{}, "4b03 09000000 82 66726573756d65 a0"},
-		{"number", &Ping{Nonce: 0x0102030405060708}, "4b03 16000000 82 6470696e67 a1 656e6f6e6365 1b0102030405060708"},
-		{"text", &Fault{Code: 898, Text: "né"}, "4b03 19000000 82 656661756c74 a2 64636f6465 190382 6474657874 636ec3a9"},
-		{"list", &Totals{Names: []string{"a", "b"}}, "4b03 14000000 82 66746f74616c73 a1 656e616d6573 8261616162"},
+		{"no fields", &Resume{}, "4b04 09000000 82 66726573756d65 a0"},
+		{"number", &Ping{Nonce: 0x0102030405060708}, "4b04 16000000 82 6470696e67 a1 656e6f6e6365 1b0102030405060708"},
+		{"text", &Fault{Code: 898, Text: "né"}, "4b04 19000000 82 656661756c74 a2 64636f6465 190382 6474657874 636ec3a9"},
+		{"list", &Totals{Names: []string{"a", "b"}}, "4b04 14000000 82 66746f74616c73 a1 656e616d6573 8261616162"},
 		{"absent and present", &Values{Values: []live.Value{{Slot: 5, AgeMS: -1, Infinite: -1, Text: new(string)}}},
-			"4b03 40000000 82 6676616c756573 a3 677265717565737400 6561745f757300 6676616c756573 81 a4 64736c6f7405 666167655f6d7320 68696e66696e69746520 647465787460"},
-		{"order", &Order{Request: 1, Order: core.Set("a", 1)}, "4b03 65000000 82 656f72646572 a3 6772657175657374 01 657374657073 81 81 a6 646e616d65 6161 6476657262 01" +
+			"4b04 27000000 82 6676616c756573 a3 677265717565737400 6561745f757300 6676616c756573 81 85 05 20 f6 20 60"},
+		{"order", &Order{Request: 1, Order: core.Set("a", 1)}, "4b04 65000000 82 656f72646572 a3 6772657175657374 01 657374657073 81 81 a6 646e616d65 6161 6476657262 01" +
 			"6576616c7565 a2 6474797065 01 666e756d626572 f93c00 657370656564 f90000 6774696d655f6e73 00 6b61646170746976655f6e73 00 66666f725f6d73 00"},
-		{"unknown", &Raw{Name: "newer", Payload: []byte{9}}, "4b03 08000000 82 656e65776572 09"},
+		{"unknown", &Raw{Name: "newer", Payload: []byte{9}}, "4b04 08000000 82 656e65776572 09"},
 	} {
 		want, err := hex.DecodeString(string(bytes.ReplaceAll([]byte(tc.want), []byte(" "), nil)))
 		if err != nil {
@@ -167,21 +167,21 @@ func TestParseRefuses(t *testing.T) {
 		want        error
 	}{
 		{"another magic", "4c01", ErrMalformed},
-		{"another version", "4b02", ErrVersion},
-		{"too long", "4b03 01000100", ErrMalformed},
-		{"no payload", "4b03 00000000", ErrMalformed},
-		{"bytes too many", "4b03 0a000000 82 66726573756d65 a0 00", ErrMalformed},
-		{"ends early", "4b03 08000000 82 66726573756d65", ErrMalformed},
-		{"no message", "4b03 08000000 81 66726573756d65", ErrMalformed},
-		{"unknown field", "4b03 0c000000 82 66726573756d65 a1 6178 01", ErrMalformed},
-		{"a field twice", "4b03 18000000 82 6470696e67 a2 656e6f6e636501 656e6f6e636502", ErrMalformed},
-		{"number for a text", "4b03 0f000000 82 6468616c74 a1 66726561736f6e 01", ErrMalformed},
-		{"beyond the field", "4b03 13000000 82 656661756c74 a1 64636f6465 1a00010000", ErrMalformed},
-		{"no number", "4b03 17000000 82 66746f74616c73 a1 6676616c756573 81 f97e00", ErrMalformed},
-		{"infinite", "4b03 15000000 82 66746f74616c73 a1 6676616c756573 81 f97c00", ErrMalformed},
-		{"list of more than there is", "4b03 14000000 82 66746f74616c73 a1 6676616c756573 990800", ErrMalformed},
-		{"endless list", "4b03 13000000 82 66746f74616c73 a1 6676616c756573 9f ff", ErrMalformed},
-		{"text that is no UTF-8", "4b03 10000000 82 6468616c74 a1 66726561736f6e 61ff", ErrMalformed},
+		{"another version", "4b03", ErrVersion},
+		{"too long", "4b04 01000100", ErrMalformed},
+		{"no payload", "4b04 00000000", ErrMalformed},
+		{"bytes too many", "4b04 0a000000 82 66726573756d65 a0 00", ErrMalformed},
+		{"ends early", "4b04 08000000 82 66726573756d65", ErrMalformed},
+		{"no message", "4b04 08000000 81 66726573756d65", ErrMalformed},
+		{"unknown field", "4b04 0c000000 82 66726573756d65 a1 6178 01", ErrMalformed},
+		{"a field twice", "4b04 18000000 82 6470696e67 a2 656e6f6e636501 656e6f6e636502", ErrMalformed},
+		{"number for a text", "4b04 0f000000 82 6468616c74 a1 66726561736f6e 01", ErrMalformed},
+		{"beyond the field", "4b04 13000000 82 656661756c74 a1 64636f6465 1a00010000", ErrMalformed},
+		{"no number", "4b04 17000000 82 66746f74616c73 a1 6676616c756573 81 f97e00", ErrMalformed},
+		{"infinite", "4b04 15000000 82 66746f74616c73 a1 6676616c756573 81 f97c00", ErrMalformed},
+		{"list of more than there is", "4b04 14000000 82 66746f74616c73 a1 6676616c756573 990800", ErrMalformed},
+		{"endless list", "4b04 13000000 82 66746f74616c73 a1 6676616c756573 9f ff", ErrMalformed},
+		{"text that is no UTF-8", "4b04 10000000 82 6468616c74 a1 66726561736f6e 61ff", ErrMalformed},
 	} {
 		b, err := hex.DecodeString(string(bytes.ReplaceAll([]byte(tc.frame), []byte(" "), nil)))
 		if err != nil {

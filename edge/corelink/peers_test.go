@@ -112,10 +112,10 @@ func TestStrangers(t *testing.T) {
 	for _, tc := range []struct{ name, say, want string }{
 		{"no hello", frame(&Resume{}), "first message is resume, want hello"},
 		{"another protocol", "GET / HTTP/1.1\r\n\r\n", "frame starts with"},
-		{"another version", "K\x01" + hello[2:], "version 1, want 3"},
+		{"another version", "K\x01" + hello[2:], "version 1, want 4"},
 		{"garbage later", hello + "garbage", "frame starts with"},
-		{"too long", hello + "K\x03\xff\xff\xff\xff", "want at most 65536"},
-		{"cut off", hello + "K\x03\x01\x00", "unexpected EOF"},
+		{"too long", hello + "K\x04\xff\xff\xff\xff", "want at most 65536"},
+		{"cut off", hello + "K\x04\x01\x00", "unexpected EOF"},
 	} {
 		conn, err := net.Dial("unix", filepath.Join(root, SocketPath))
 		if err != nil {

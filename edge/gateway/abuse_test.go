@@ -156,7 +156,8 @@ func (spaces) Read(b []byte) (int, error) {
 // memory returns the bytes in use.
 func memory() int64 {
 	runtime.GC()
+	runtime.GC() // pools keep what they hold for one more
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	return int64(m.HeapInuse + m.StackInuse)
+	return int64(m.HeapAlloc + m.StackInuse)
 }

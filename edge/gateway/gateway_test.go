@@ -139,7 +139,8 @@ func (d *desk) conn(t testing.TB) *grpc.ClientConn { return d.connTo(t, d.addr) 
 
 func (d *desk) connTo(t testing.TB, addr string) *grpc.ClientConn {
 	t.Helper()
-	c, err := grpc.NewClient(addr, grpc.WithTransportCredentials(credentials.NewTLS(d.conf)))
+	c, err := grpc.NewClient(addr, grpc.WithTransportCredentials(credentials.NewTLS(d.conf)),
+		grpc.WithInitialWindowSize(64<<10)) // a window that grows with the speed is memory of the test
 	if err != nil {
 		t.Fatal(err)
 	}
