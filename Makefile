@@ -54,7 +54,7 @@ test: ## everything that CI needs; PKG=./jdocs/... for one slice, PKG=./cmd/e2e/
 	@$(MAKE) --no-print-directory -j2 setup-test vet
 	@$(MAKE) --no-print-directory test-programs
 	@$(IN_MEMORY) $(MAKE) --no-print-directory test-rhythm
-	@$(IN_MEMORY) $(MAKE) --no-print-directory -j3 test-storms test-pages test-lives test-house test-packages test-robots
+	@$(IN_MEMORY) $(MAKE) --no-print-directory -j3 test-packages test-pages test-house test-lives test-storms test-robots # the longest first
 endif
 
 .PHONY: test-programs

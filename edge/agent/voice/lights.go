@@ -26,24 +26,34 @@ var (
 )
 
 const (
-	failTime = 2 * time.Second
-	lampTime = 2 * time.Second // of a step
+	failTime  = 2 * time.Second
+	lampTime  = 2 * time.Second // of a step
+	lampAgain = 2 * time.Second
 )
 
 // lights shows the newest light on the body's lights that no program has, until ctx ends. It is beside the machine, so that a robotd that hangs
-// delays no sound.
-func lights(ctx context.Context, client *coreclient.Client, want <-chan light, log *slog.Logger) {
+// delays no sound. After again it looks whether what it shows is still there: a robotd that was restarted shows nothing, and a program that had the lights may be done.
+func lights(ctx context.Context, client *coreclient.Client, want <-chan light, again time.Duration, log *slog.Logger) {
 	var held lamps
+	var l light
+	var look <-chan time.Time // nil: nothing is to be shown
 	for {
-		var l light
 		select {
 		case <-ctx.Done():
 			held.lease.Release()
 			return
 		case l = <-want:
+		case <-look:
+			if held.kept(ctx) {
+				look = time.After(again)
+				continue
+			}
 		}
 		if err := held.show(ctx, client, l); err != nil {
 			log.DebugContext(ctx, "microphone lights not shown", logging.Err, err)
+		}
+		if look = nil; l != dark {
+			look = time.After(again)
 		}
 	}
 }
@@ -53,6 +63,18 @@ func lights(ctx context.Context, client *coreclient.Client, want <-chan light, l
 type lamps struct {
 	lease *coreclient.Lease // nil: none
 	at    claim.Priority
+}
+
+// kept reports whether lights are still held.
+func (h *lamps) kept(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, lampTime)
+	defer cancel()
+	if h.lease == nil || h.lease.Renew(ctx, 0) == nil {
+		return h.lease != nil
+	}
+	h.lease.Release() // of a robotd that was only slow
+	h.lease = nil
+	return false
 }
 
 func (h *lamps) show(ctx context.Context, client *coreclient.Client, l light) error {

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"kennel/edge/coreclient"
 	"kennel/edge/corelink"
@@ -15,9 +17,10 @@ import (
 
 // robotd is one with four lights and a wheel, which tells what it is asked.
 type robotd struct {
-	client *coreclient.Client
-	asked  chan string
-	taken  bool // the lights are another program's
+	client    *coreclient.Client
+	asked     chan string
+	taken     atomic.Bool // the lights are another program's
+	restarted atomic.Bool // it was restarted: it knows no lease
 }
 
 func (c *robotd) Hello() (corelink.Hello, bool) { return corelink.Hello{}, true }
@@ -31,7 +34,7 @@ func (c *robotd) Send(m corelink.Message) error {
 			{Full: "robot.body.led[3]", Interface: "RGBLed", Actuator: true}, {Full: "robot.body.wheel[left]", Interface: "RotationalMotor", Actuator: true}}}}
 	case *corelink.Claim:
 		r := &corelink.Reply{Request: m.Request, Code: "ok", Lease: 7}
-		if c.taken {
+		if c.restarted.Store(false); c.taken.Load() {
 			r.Code = "busy"
 		}
 		c.asked <- fmt.Sprintf("claim %d %s", m.Priority, strings.Join(m.Devices, " "))
@@ -39,6 +42,12 @@ func (c *robotd) Send(m corelink.Message) error {
 	case *corelink.Do:
 		c.asked <- m.Line
 		answer = &corelink.Reply{Request: m.Request, Code: "ok"}
+	case *corelink.Renew:
+		r := &corelink.Reply{Request: m.Request, Code: "ok"}
+		if c.restarted.Load() {
+			r.Code = "lease_gone"
+		}
+		answer = r
 	case *corelink.Release:
 		c.asked <- "release"
 	}
@@ -58,7 +67,7 @@ func TestLights(t *testing.T) {
 	want, ended := make(chan light, 1), make(chan struct{})
 	go func() {
 		defer close(ended)
-		lights(ctx, c.client, want, slog.New(slog.DiscardHandler))
+		lights(ctx, c.client, want, 20*time.Millisecond, slog.New(slog.DiscardHandler))
 	}()
 	next := func(l light, lines ...string) {
 		t.Helper()
@@ -83,11 +92,22 @@ func TestLights(t *testing.T) {
 	next(orange, lit(0, orange))
 	next(dark, lit(0, dark), "release")
 	next(dark)
-	c.taken = true
+	c.taken.Store(true)
 	next(blue, claims)
-	c.taken = false
+	c.taken.Store(false) // the other program is done
+	for got := claims; got != lit(0, blue); got = testwait.For(t, c.asked, claims) {
+		if got != claims {
+			t.Fatalf("asked for %q, want the lights", got)
+		}
+	}
 	const status = "claim 60 robot.body.led[3]"
-	next(dimRed, status, lit(3, dimRed))
+	next(dimRed, lit(0, dark), "release", status, lit(3, dimRed))
+	c.restarted.Store(true)
+	for _, line := range []string{"release", status, lit(3, dimRed)} {
+		if got := testwait.For(t, c.asked, line); got != line {
+			t.Errorf("restarted: asked for %q, want %q", got, line)
+		}
+	}
 	next(blue, lit(3, dark), "release", claims, lit(0, blue))
 	next(dimRed, lit(0, dark), "release", status, lit(3, dimRed))
 	stop()

@@ -213,7 +213,7 @@ func (v *Voice) Run(ctx context.Context) error {
 	l := &loop{Voice: v, ctx: actx, answers: make(chan answer, 4), isMuted: v.conditions().Muted}
 	defer l.wg.Wait()
 	defer stop()
-	l.wg.Go(func() { lights(actx, v.cfg.Core, v.lamp, v.cfg.Log) })
+	l.wg.Go(func() { lights(actx, v.cfg.Core, v.lamp, lampAgain, v.cfg.Log) })
 	defer func() { l.on.close() }()
 	l.look.Set()
 	clock := time.NewTimer(0)
