@@ -66,9 +66,9 @@ test-programs: # those that the folders of cmd/e2e run, once for all
 GO_TEST := go test -vet=off -ldflags='-s -w'
 
 # Where much runs at once and little is imported: the race detector wants every import compiled once more. make race takes all.
-RACE := /(infra/atomicfile|edge/(corelink|coreserver|coreclient|agent/(das|docs/docstest|commands|host|teleop(/simulator)?)|body/vector/imu))(/|$$)
+RACE := /(infra/atomicfile|edge/(core/(corelink|coreserver|coreclient)|agent/(das|docs/docstest|commands|host|teleop(/simulator)?)|body/vector/imu))(/|$$)
 # What keeps time on a real clock runs with nothing beside it.
-RHYTHM := /edge/(rt|app/robotapp)(/|$$)
+RHYTHM := /edge/(core/rt|app/robotapp)(/|$$)
 
 .PHONY: test-robots
 test-robots: test-race
@@ -122,7 +122,7 @@ test-arm: setup-arm ## all of the robot's packages under an emulated ARM v7
 # In make test only what counts, codes and moves: the rest has the same numbers everywhere, and an emulated processor is a slow one.
 .PHONY: arm
 arm:
-	@$(ARM_TEST) ./edge/control ./edge/motion ./edge/power ./edge/robot/... ./edge/sense ./edge/body/vector/spine ./edge/body/vector/imu
+	@$(ARM_TEST) ./edge/core/control ./edge/motion ./edge/power ./edge/robot/... ./edge/sense ./edge/body/vector/spine ./edge/body/vector/imu
 	@$(ARM_TEST) -run 'Replayed|EveryProcessor' ./edge/body/vector/vectorsim ./edge/sim/plane ./edge/body/amigobot/amigobotsim
 
 .PHONY: soak

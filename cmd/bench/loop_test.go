@@ -20,10 +20,10 @@ import (
 
 	"kennel/edge/body"
 	"kennel/edge/core"
-	"kennel/edge/coreclient"
-	"kennel/edge/corelink"
-	"kennel/edge/rt"
-	"kennel/edge/rt/rtlinux"
+	"kennel/edge/core/coreclient"
+	"kennel/edge/core/corelink"
+	"kennel/edge/core/rt"
+	"kennel/edge/core/rt/rtlinux"
 	"kennel/infra/bench"
 	"kennel/infra/proc"
 )

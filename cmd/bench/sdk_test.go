@@ -19,7 +19,7 @@ import (
 
 	"kennel/edge/body/monoclock"
 	"kennel/edge/body/vector/spine"
-	"kennel/edge/rt/rtlinux"
+	"kennel/edge/core/rt/rtlinux"
 	"kennel/infra/bench"
 	"kennel/infra/mqtt/mqtttest"
 	"kennel/infra/proc"

@@ -1,5 +1,5 @@
 // Package core has the words in which programs on a robot and its real-time core speak of the robot's body: an Order and its Steps, and the Values of a
-// subscription. The messages around them are those of edge/corelink, and edge/coreclient is how a program uses them.
+// subscription. The messages around them are those of edge/core/corelink, and edge/core/coreclient is how a program uses them.
 //
 //	text of a person ──Parse──► Order ──► coreclient ──► corelink ──► coreserver ──► control.Order, step by step
 //	text for a person ◄─String─┘  ▲

@@ -8,8 +8,8 @@ import (
 
 	"google.golang.org/grpc"
 
-	"kennel/edge/coreclient"
-	"kennel/edge/corelink"
+	"kennel/edge/core/coreclient"
+	"kennel/edge/core/corelink"
 	"kennel/edge/sight"
 	"kennel/infra/errs"
 )

@@ -9,8 +9,8 @@ import (
 
 	"kennel/edge/body/monoclock"
 	"kennel/edge/core"
-	"kennel/edge/coreclient"
-	"kennel/edge/corelink"
+	"kennel/edge/core/coreclient"
+	"kennel/edge/core/corelink"
 	"kennel/edge/robot"
 	"kennel/infra/api/robotpb"
 )

@@ -3,7 +3,7 @@ package gateway
 import (
 	"testing"
 
-	"kennel/edge/corelink"
+	"kennel/edge/core/corelink"
 )
 
 // TestCursor: who comes back hears first what happened meanwhile, as far as it is kept, and all of it once robotd began again.

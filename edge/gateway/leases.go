@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"kennel/edge/coreclient"
+	"kennel/edge/core/coreclient"
 	"kennel/edge/robot/claim"
 	"kennel/infra/api/robotpb"
 	"kennel/infra/errs"

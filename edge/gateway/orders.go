@@ -7,14 +7,14 @@ import (
 	"time"
 
 	"kennel/edge/core"
-	"kennel/edge/coreclient"
+	"kennel/edge/core/coreclient"
 	"kennel/edge/robot"
 	"kennel/edge/robot/claim"
 	"kennel/infra/api/robotpb"
 	"kennel/infra/errs"
 )
 
-// Bounds of an order, as edge/coreserver has them.
+// Bounds of an order, as edge/core/coreserver has them.
 const (
 	maxSteps      = 64
 	maxStatements = 256

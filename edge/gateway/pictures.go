@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"kennel/edge/body/monoclock"
-	"kennel/edge/corelink"
+	"kennel/edge/core/corelink"
 	"kennel/edge/robot"
 	"kennel/edge/sight"
 	"kennel/infra/api/robotpb"

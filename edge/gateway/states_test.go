@@ -14,7 +14,7 @@ import (
 
 	"kennel/edge/body"
 	"kennel/edge/body/monoclock"
-	"kennel/edge/control"
+	"kennel/edge/core/control"
 	"kennel/edge/motion"
 	"kennel/edge/power"
 	"kennel/infra/api/robotpb"

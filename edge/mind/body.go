@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"kennel/edge/anim/clip"
-	"kennel/edge/corelink"
+	"kennel/edge/core/corelink"
 	"kennel/edge/mind/mindlink"
 )
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"kennel/edge/anim/clip"
-	"kennel/edge/corelink"
+	"kennel/edge/core/corelink"
 	"kennel/infra/api/live"
 )
 

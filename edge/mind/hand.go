@@ -11,8 +11,8 @@ import (
 
 	"kennel/edge/anim/clip"
 	"kennel/edge/core"
-	"kennel/edge/coreclient"
-	"kennel/edge/corelink"
+	"kennel/edge/core/coreclient"
+	"kennel/edge/core/corelink"
 	"kennel/edge/mind/mindlink"
 	"kennel/edge/robot"
 	"kennel/edge/robot/claim"

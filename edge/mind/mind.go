@@ -14,8 +14,8 @@ import (
 
 	"kennel/edge/anim/clip"
 	"kennel/edge/anim/repertoire"
-	"kennel/edge/coreclient"
-	"kennel/edge/corelink"
+	"kennel/edge/core/coreclient"
+	"kennel/edge/core/corelink"
 	"kennel/edge/face"
 	"kennel/edge/mind/mindlink"
 	"kennel/edge/robot/claim"

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"kennel/edge/control"
+	"kennel/edge/core/control"
 	"kennel/edge/face"
 	"kennel/edge/face/screen"
 	"kennel/edge/mind/mindlink"

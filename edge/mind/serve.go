@@ -8,8 +8,8 @@ import (
 
 	"kennel/edge/anim/repertoire"
 	"kennel/edge/body/monoclock"
-	"kennel/edge/coreclient"
-	"kennel/edge/corelink"
+	"kennel/edge/core/coreclient"
+	"kennel/edge/core/corelink"
 	"kennel/edge/face"
 	"kennel/edge/face/screen"
 	"kennel/edge/mind/mindlink"

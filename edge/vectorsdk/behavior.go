@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"kennel/edge/core"
-	"kennel/edge/coreclient"
+	"kennel/edge/core/coreclient"
 	"kennel/edge/robot"
 	"kennel/edge/robot/claim"
 	"kennel/edge/vectorsdk/navmap"

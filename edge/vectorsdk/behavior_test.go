@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"kennel/edge/body"
-	"kennel/edge/control"
+	"kennel/edge/core/control"
 	"kennel/edge/motion"
 	"kennel/infra/api/vectorpb"
 	"kennel/infra/testwait"

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"kennel/edge/corelink"
+	"kennel/edge/core/corelink"
 )
 
 // The lift's hooks; own defaults.

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"kennel/edge/body"
-	"kennel/edge/control"
+	"kennel/edge/core/control"
 	"kennel/edge/motion"
 	"kennel/edge/robot/claim"
 	"kennel/infra/api/robotpb"

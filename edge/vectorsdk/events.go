@@ -9,7 +9,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"kennel/edge/agent/release"
-	"kennel/edge/corelink"
+	"kennel/edge/core/corelink"
 	"kennel/edge/gateway"
 	"kennel/infra/api/vectorpb"
 )

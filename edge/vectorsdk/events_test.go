@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"kennel/edge/control"
+	"kennel/edge/core/control"
 	"kennel/infra/api/vectorpb"
 	"kennel/infra/testwait"
 )

@@ -9,7 +9,7 @@ import (
 
 	"kennel/edge/body"
 	"kennel/edge/core"
-	"kennel/edge/coreclient"
+	"kennel/edge/core/coreclient"
 	"kennel/edge/gateway"
 	"kennel/infra/api/vectorpb"
 	"kennel/infra/kit/kitgrpc"

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"kennel/edge/core"
-	"kennel/edge/corelink"
+	"kennel/edge/core/corelink"
 	"kennel/edge/robot"
 	"kennel/edge/vectorsdk/navmap"
 	"kennel/infra/api/vectorpb"

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"kennel/edge/core"
-	"kennel/edge/coreclient"
-	"kennel/edge/corelink"
+	"kennel/edge/core/coreclient"
+	"kennel/edge/core/corelink"
 	"kennel/edge/mind/mindlink"
 	"kennel/edge/robot/claim"
 	"kennel/infra/api/live"

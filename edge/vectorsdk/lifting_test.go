@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"kennel/edge/control"
+	"kennel/edge/core/control"
 	"kennel/edge/sim/plane"
 	"kennel/infra/api/vectorpb"
 )

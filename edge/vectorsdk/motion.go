@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"kennel/edge/core"
-	"kennel/edge/coreclient"
-	"kennel/edge/corelink"
+	"kennel/edge/core/coreclient"
+	"kennel/edge/core/corelink"
 	"kennel/edge/gateway"
 	"kennel/edge/robot"
 	"kennel/infra/api/vectorpb"

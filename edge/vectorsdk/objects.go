@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"kennel/edge/corelink"
+	"kennel/edge/core/corelink"
 	"kennel/edge/marker"
 	"kennel/edge/robot"
 	"kennel/edge/sight"

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"kennel/edge/body/monoclock"
-	"kennel/edge/control"
+	"kennel/edge/core/control"
 	"kennel/edge/cube"
 	"kennel/edge/cube/cubesim"
 	"kennel/edge/motion"

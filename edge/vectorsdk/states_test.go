@@ -10,7 +10,7 @@ import (
 
 	"kennel/edge/body"
 	"kennel/edge/body/monoclock"
-	"kennel/edge/control"
+	"kennel/edge/core/control"
 	"kennel/edge/motion"
 	"kennel/edge/power"
 	"kennel/infra/api/vectorpb"

@@ -9,7 +9,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"kennel/edge/corelink"
+	"kennel/edge/core/corelink"
 	"kennel/edge/gateway"
 	"kennel/edge/vectorsdk/navmap"
 	"kennel/infra/api/vectorpb"

@@ -7,7 +7,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"kennel/edge/control"
+	"kennel/edge/core/control"
 	"kennel/edge/robot"
 	"kennel/edge/vectorsdk"
 	"kennel/edge/vectorsdk/navmap"

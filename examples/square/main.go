@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"kennel/edge/core"
-	"kennel/edge/coreclient"
-	"kennel/edge/corelink"
+	"kennel/edge/core/coreclient"
+	"kennel/edge/core/corelink"
 	"kennel/edge/robot/claim"
 )
 

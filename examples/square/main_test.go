@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"kennel/edge/corelink"
+	"kennel/edge/core/corelink"
 )
 
 // TestWrongFolder: a folder in which no robotd runs is named at once (30.5). What the program does with a robot is TestSquare in edge/app/robotapp.

@@ -207,8 +207,8 @@ func TestFixedLibrariesStayInFewPlaces(t *testing.T) {
 // program of ours, and the bodies' own one only by the loop and the factory's command line (VEC-PWR-44).
 func TestNobodyOutsideCutsThePower(t *testing.T) {
 	homes := map[string][]string{
-		"corelink.Shutdown": {"edge/coreserver"},                                           // takes it
-		".Shutdown()":       {"edge/rt", "edge/coreserver", "edge/body", "infra", "cloud"}, // of servers, too
+		"corelink.Shutdown": {"edge/core/coreserver"},                                                // takes it
+		".Shutdown()":       {"edge/core/rt", "edge/core/coreserver", "edge/body", "infra", "cloud"}, // of servers, too
 	}
 	found := map[string]bool{}
 	for _, dir := range []string{"edge", "cloud", "cmd", "infra"} {
@@ -253,12 +253,12 @@ func TestRefuse(t *testing.T) {
 		{"jdocs/jdocspg", "infra/pg", false},
 		{"jdocs/jdocspg", "ota/otapg", true},
 		{"infra/pg", "cloud/telemetry/das", true},
-		{"edge/rt", "edge/body/vector/vectorsim", true},
+		{"edge/core/rt", "edge/body/vector/vectorsim", true},
 		{"edge/robot", "edge/body", true},
 		{"edge/robot/state", "edge/robot", false},
 		{"edge/sim", "edge/body/vector/vectorsim", false},
-		{"edge/control", "edge/body/vector", true},
-		{"edge/coreserver", "edge/body/amigobot/session", true},
+		{"edge/core/control", "edge/body/vector", true},
+		{"edge/core/coreserver", "edge/body/amigobot/session", true},
 		{"edge/body/amigobot", "edge/body/vector/spine", true},
 		{"edge/body/vector/vectorplant", "edge/body/vector", false},
 		{"edge/app/robotapp", "edge/body/amigobot", false},

@@ -32,10 +32,10 @@ var floors = map[string][][]string{
 		{"robot", "body"}, // of the folder body the interface alone: motion, sense and rt speak its words
 		{"power", "mic", "sight", "sim/camera", "cube"},
 		{"motion", "sense"},
-		{"rt", "core"},
-		{"control", "corelink", "anim"},
+		{"core/rt", "core"},
+		{"core/control", "core/corelink", "anim"},
 		{"sound"},
-		{"coreserver", "coreclient"},
+		{"core/coreserver", "core/coreclient"},
 		{"body/species", "body/bodysim"},
 		speciesFolders("body/"),
 		{"bodies", "update", "crash", "consolefilter"},

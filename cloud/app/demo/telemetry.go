@@ -151,7 +151,7 @@ var causes = map[string]cause{
 	"voice": {"agentd", "panic: runtime error: index out of range [160] with length 160", []string{"kennel/edge/agent/voice.(*Stream).window /edge/agent/voice/stream.go:212", "kennel/edge/agent/voice.(*Stream).Write /edge/agent/voice/stream.go:148",
 		"kennel/edge/agent/voice.(*Session).Run /edge/agent/voice/session.go:91"}},
 	"clock": {"agentd", "panic: runtime error: invalid memory address or nil pointer dereference", []string{"kennel/edge/agent/events.(*Spool).Rotate /edge/agent/events/spool.go:77", "kennel/edge/agent/events.(*Spool).Add /edge/agent/events/spool.go:52"}},
-	"lift":  {"robotd", "fatal error: all goroutines are asleep - deadlock!", []string{"kennel/edge/control.(*Lift).settle /edge/control/lift.go:130", "kennel/edge/control.(*Loop).Step /edge/control/loop.go:88"}},
+	"lift":  {"robotd", "fatal error: all goroutines are asleep - deadlock!", []string{"kennel/edge/core/control.(*Lift).settle /edge/core/control/lift.go:130", "kennel/edge/core/control.(*Loop).Step /edge/core/control/loop.go:88"}},
 }
 
 // dump is a crash that is to come.

@@ -20,7 +20,7 @@ import (
 	"filippo.io/age"
 
 	"kennel/cmd/e2e/housetest"
-	"kennel/edge/corelink"
+	"kennel/edge/core/corelink"
 	"kennel/infra/freeaddr"
 )
 

@@ -83,11 +83,13 @@ func squares(t *testing.T, file string) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	for _, command := range [][]string{{square}, {"/usr/bin/python3", filepath.Join(examples, "square.py")}, {"node", filepath.Join(examples, "square.mjs")}} {
-		for i := range 50 {
-			if out, err := script(t, file, command...); err != nil || !strings.Contains(out, " m away") {
-				t.Fatalf("square %d by %s: %v\n%s", i+1, command[0], err, out)
+		t.Run(filepath.Base(command[len(command)-1]), func(t *testing.T) {
+			for i := range 50 {
+				if out, err := script(t, file, command...); err != nil || !strings.Contains(out, " m away") {
+					t.Fatalf("square %d: %v\n%s", i+1, err, out)
+				}
 			}
-		}
+		})
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 
 	"kennel/cmd/e2e/housetest"
 	"kennel/edge/agent/health/nightly"
-	"kennel/edge/corelink"
+	"kennel/edge/core/corelink"
 	"kennel/edge/sim"
 	"kennel/edge/update/disk"
 	"kennel/edge/update/slot"

@@ -12,7 +12,7 @@ import (
 
 	"kennel/cloud/fleet/liveview"
 	"kennel/cmd/e2e/housetest"
-	"kennel/edge/corelink"
+	"kennel/edge/core/corelink"
 	"kennel/infra/auth"
 )
 

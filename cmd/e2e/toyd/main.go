@@ -8,7 +8,7 @@ import (
 	"kennel/edge/app/robotapp"
 	"kennel/edge/body"
 	"kennel/edge/body/species"
-	"kennel/edge/control/toysim"
+	"kennel/edge/core/control/toysim"
 )
 
 func main() {

@@ -9,7 +9,7 @@ import (
 
 	"kennel/edge/agent/voice"
 	"kennel/edge/body"
-	"kennel/edge/corelink"
+	"kennel/edge/core/corelink"
 	"kennel/edge/power"
 	"kennel/infra/api/events"
 	"kennel/jdocs"

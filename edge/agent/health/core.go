@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"kennel/edge/agent/release"
-	"kennel/edge/corelink"
+	"kennel/edge/core/corelink"
 )
 
 // pause is how long robotd, which tells of its loop each second, may not have told that it stepped; our own default.

@@ -9,7 +9,7 @@ import (
 
 	"kennel/edge/agent/health/faults"
 	"kennel/edge/agent/release"
-	"kennel/edge/corelink"
+	"kennel/edge/core/corelink"
 	"kennel/edge/faultcode"
 	"kennel/infra/api/events"
 )

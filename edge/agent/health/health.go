@@ -15,7 +15,7 @@ import (
 	"kennel/edge/agent/health/tracer"
 	"kennel/edge/agent/health/vitals"
 	"kennel/edge/agent/host"
-	"kennel/edge/corelink"
+	"kennel/edge/core/corelink"
 	"kennel/edge/env/platform"
 	"kennel/edge/faultcode"
 	"kennel/infra/api/status"

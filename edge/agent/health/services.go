@@ -13,7 +13,7 @@ import (
 	"kennel/edge/agent/health/crashes"
 	"kennel/edge/agent/health/faults"
 	"kennel/edge/agent/host"
-	"kennel/edge/corelink"
+	"kennel/edge/core/corelink"
 	"kennel/edge/faultcode"
 	"kennel/infra/proc"
 )

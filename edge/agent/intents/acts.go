@@ -12,8 +12,8 @@ import (
 
 	"kennel/edge/body"
 	"kennel/edge/core"
-	"kennel/edge/coreclient"
-	"kennel/edge/corelink"
+	"kennel/edge/core/coreclient"
+	"kennel/edge/core/corelink"
 	"kennel/edge/face/screen"
 	"kennel/edge/mind/mindlink"
 	"kennel/edge/power"

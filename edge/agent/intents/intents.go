@@ -21,8 +21,8 @@ import (
 
 	"kennel/edge/agent/features"
 	"kennel/edge/body"
-	"kennel/edge/coreclient"
-	"kennel/edge/corelink"
+	"kennel/edge/core/coreclient"
+	"kennel/edge/core/corelink"
 	"kennel/infra/api/events"
 	"kennel/infra/api/live"
 	"kennel/infra/logging"

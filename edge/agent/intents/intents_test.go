@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"kennel/edge/agent/features"
-	"kennel/edge/coreclient"
-	"kennel/edge/corelink"
+	"kennel/edge/core/coreclient"
+	"kennel/edge/core/corelink"
 	"kennel/infra/api/events"
 	"kennel/infra/api/live"
 	"kennel/infra/errs"

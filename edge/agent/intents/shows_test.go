@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"kennel/edge/corelink"
+	"kennel/edge/core/corelink"
 	"kennel/infra/errs"
 	"kennel/jdocs"
 	"kennel/speech/intent"

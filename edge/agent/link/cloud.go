@@ -19,7 +19,7 @@ import (
 	"kennel/edge/agent/host"
 	"kennel/edge/agent/link/mqttlink"
 	"kennel/edge/agent/link/presence"
-	"kennel/edge/corelink"
+	"kennel/edge/core/corelink"
 	"kennel/edge/env/platform"
 	"kennel/infra/api/events"
 	"kennel/infra/api/status"

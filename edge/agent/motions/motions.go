@@ -21,7 +21,7 @@ import (
 
 	"kennel/edge/agent/commands"
 	"kennel/edge/agent/host"
-	"kennel/edge/corelink"
+	"kennel/edge/core/corelink"
 	"kennel/edge/env/robotfs"
 	"kennel/edge/mind/mindlink"
 	"kennel/edge/robot/claim"

@@ -16,7 +16,7 @@ import (
 	"kennel/edge/agent/ownership/tenure"
 	"kennel/edge/agent/ownership/tokens"
 	"kennel/edge/agent/ownership/wipe"
-	"kennel/edge/corelink"
+	"kennel/edge/core/corelink"
 	"kennel/edge/env/platform"
 	"kennel/edge/faultcode"
 	"kennel/infra/api/events"

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"kennel/edge/agent/host"
-	"kennel/edge/corelink"
+	"kennel/edge/core/corelink"
 	"kennel/edge/env/envtest"
 	"kennel/edge/env/robotfs"
 	"kennel/edge/faultcode"

@@ -20,8 +20,8 @@ import (
 
 	"kennel/edge/agent/commands"
 	"kennel/edge/core"
-	"kennel/edge/coreclient"
-	"kennel/edge/corelink"
+	"kennel/edge/core/coreclient"
+	"kennel/edge/core/corelink"
 	"kennel/edge/robot"
 	"kennel/edge/robot/claim"
 	"kennel/infra/api/commandwire"

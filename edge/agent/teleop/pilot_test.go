@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"kennel/edge/agent/commands"
-	"kennel/edge/coreclient"
-	"kennel/edge/corelink"
+	"kennel/edge/core/coreclient"
+	"kennel/edge/core/corelink"
 	"kennel/infra/api/commandwire"
 	"kennel/infra/api/live"
 	"kennel/infra/api/poke"

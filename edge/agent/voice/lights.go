@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"kennel/edge/core"
-	"kennel/edge/coreclient"
+	"kennel/edge/core/coreclient"
 	"kennel/edge/mind/mindlink"
 	"kennel/edge/robot/claim"
 	"kennel/infra/logging"

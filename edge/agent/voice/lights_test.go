@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"kennel/edge/coreclient"
-	"kennel/edge/corelink"
+	"kennel/edge/core/coreclient"
+	"kennel/edge/core/corelink"
 	"kennel/infra/api/live"
 	"kennel/infra/testwait"
 )

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"kennel/edge/body/monoclock"
-	"kennel/edge/coreclient"
-	"kennel/edge/corelink"
+	"kennel/edge/core/coreclient"
+	"kennel/edge/core/corelink"
 	"kennel/edge/env/robotfs"
 	"kennel/edge/mic"
 	"kennel/edge/mic/miclink"

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"kennel/edge/body/monoclock"
-	"kennel/edge/coreclient"
-	"kennel/edge/corelink"
+	"kennel/edge/core/coreclient"
+	"kennel/edge/core/corelink"
 	"kennel/edge/mic"
 	"kennel/edge/mic/geometry"
 	"kennel/edge/mic/miclink"

@@ -19,7 +19,7 @@ import (
 	"kennel/edge/agent/ownership"
 	"kennel/edge/agent/parameters"
 	"kennel/edge/agent/release"
-	"kennel/edge/coreclient"
+	"kennel/edge/core/coreclient"
 	"kennel/edge/crash"
 	"kennel/edge/env/platform"
 	"kennel/edge/mic"

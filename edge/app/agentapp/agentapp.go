@@ -23,7 +23,7 @@ import (
 	"kennel/edge/app/agentapp/local"
 	"kennel/edge/app/agentapp/recovery"
 	"kennel/edge/bodies"
-	"kennel/edge/corelink"
+	"kennel/edge/core/corelink"
 	"kennel/edge/env/platform"
 	"kennel/edge/env/robotfs"
 	"kennel/edge/faultcode"

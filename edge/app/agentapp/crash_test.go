@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"kennel/edge/corelink"
+	"kennel/edge/core/corelink"
 	"kennel/edge/crash"
 	"kennel/edge/env/platform"
 	"kennel/edge/env/robotfs"

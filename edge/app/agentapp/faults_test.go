@@ -14,7 +14,7 @@ import (
 
 	"kennel/edge/agent/das"
 	"kennel/edge/agent/health/faults"
-	"kennel/edge/corelink"
+	"kennel/edge/core/corelink"
 	"kennel/edge/env/platform"
 	"kennel/edge/env/robotfs"
 	"kennel/edge/faultcode"

@@ -16,7 +16,7 @@ import (
 	"kennel/edge/agent/health"
 	"kennel/edge/agent/health/nightly"
 	"kennel/edge/agent/link"
-	"kennel/edge/corelink"
+	"kennel/edge/core/corelink"
 	"kennel/edge/env/platform"
 	"kennel/infra/api/events"
 )

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"kennel/edge/corelink"
+	"kennel/edge/core/corelink"
 	"kennel/edge/env/platform"
 	"kennel/edge/sim"
 )

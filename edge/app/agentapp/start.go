@@ -12,7 +12,7 @@ import (
 	"kennel/edge/agent/ownership"
 	"kennel/edge/agent/release"
 	"kennel/edge/body/monoclock"
-	"kennel/edge/corelink"
+	"kennel/edge/core/corelink"
 	"kennel/edge/env/platform"
 	"kennel/edge/startup"
 	"kennel/infra/errs"

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"kennel/edge/agent/health/diagnosis"
-	"kennel/edge/corelink"
+	"kennel/edge/core/corelink"
 	"kennel/edge/env/platform"
 	"kennel/edge/startup"
 )

@@ -13,7 +13,7 @@ import (
 	"kennel/edge/agent/health"
 	"kennel/edge/agent/health/nightly"
 	"kennel/edge/agent/release"
-	"kennel/edge/corelink"
+	"kennel/edge/core/corelink"
 	"kennel/edge/env/platform"
 	"kennel/edge/sim"
 	"kennel/edge/update/disk"

@@ -16,9 +16,9 @@ import (
 	"kennel/edge/body/amigobot/amigobotsim"
 	"kennel/edge/body/vector/vectordriver"
 	"kennel/edge/body/vector/vectorsim"
-	"kennel/edge/control"
+	"kennel/edge/core/control"
+	"kennel/edge/core/rt"
 	"kennel/edge/robot/claim"
-	"kennel/edge/rt"
 	"kennel/infra/cli"
 )
 

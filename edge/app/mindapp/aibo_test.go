@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"kennel/edge/body/aibo"
-	"kennel/edge/corelink"
+	"kennel/edge/core/corelink"
 	"kennel/infra/errs"
 	"kennel/infra/testwait"
 )

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"kennel/edge/core"
-	"kennel/edge/coreclient"
+	"kennel/edge/core/coreclient"
 	"kennel/edge/mind"
 	"kennel/edge/mind/mindlink"
 	"kennel/edge/robot"

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"kennel/edge/coreserver/robotdtest"
+	"kennel/edge/core/coreserver/robotdtest"
 	"kennel/edge/env/robotfs"
 	"kennel/edge/mind"
 	"kennel/edge/mind/mindlink"

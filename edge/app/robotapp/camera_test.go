@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"kennel/edge/body/vector/vectorsim"
-	"kennel/edge/corelink"
+	"kennel/edge/core/corelink"
 	"kennel/edge/power"
 	"kennel/edge/sight"
 	"kennel/infra/testwait"

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"kennel/edge/corelink"
+	"kennel/edge/core/corelink"
 	"kennel/infra/cli"
 )
 

@@ -9,7 +9,7 @@ import (
 	"kennel/edge/bodies"
 	"kennel/edge/body"
 	"kennel/edge/body/monoclock"
-	"kennel/edge/corelink"
+	"kennel/edge/core/corelink"
 
 	"github.com/spf13/pflag"
 )

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"testing"
 
-	"kennel/edge/coreclient"
-	"kennel/edge/corelink"
+	"kennel/edge/core/coreclient"
+	"kennel/edge/core/corelink"
 	"kennel/edge/sim/plane"
 	"kennel/infra/api/vectorpb"
 	"kennel/infra/testwait"

@@ -8,7 +8,7 @@ import (
 
 	"kennel/edge/body/vector/spine"
 	"kennel/edge/body/vector/vectorsim"
-	"kennel/edge/corelink"
+	"kennel/edge/core/corelink"
 	"kennel/infra/cli"
 	"kennel/infra/testexec"
 )

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"kennel/edge/body/vector/vectorsim"
-	"kennel/edge/corelink"
+	"kennel/edge/core/corelink"
 	"kennel/edge/faultcode"
 	"kennel/edge/power"
 )

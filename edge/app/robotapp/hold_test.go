@@ -7,7 +7,7 @@ import (
 
 	"kennel/edge/body/vector/spine"
 	"kennel/edge/body/vector/vectorsim"
-	"kennel/edge/corelink"
+	"kennel/edge/core/corelink"
 )
 
 // TestHeldRobotStaysHeld: what keeps a robot halted outlives a robotd that dies: head and lift do not look for their zeros then. A Resume of a peer

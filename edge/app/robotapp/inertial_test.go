@@ -13,7 +13,7 @@ import (
 	"kennel/edge/body/vector/imu"
 	"kennel/edge/body/vector/spine"
 	"kennel/edge/body/vector/vectorsim"
-	"kennel/edge/corelink"
+	"kennel/edge/core/corelink"
 	"kennel/edge/faultcode"
 	"kennel/edge/sense"
 )

@@ -12,7 +12,7 @@ import (
 	"kennel/edge/body/vector/factory/bootparam"
 	"kennel/edge/body/vector/spine"
 	"kennel/edge/body/vector/vectorsim"
-	"kennel/edge/corelink"
+	"kennel/edge/core/corelink"
 	"kennel/edge/power"
 	"kennel/edge/power/lastoff"
 )

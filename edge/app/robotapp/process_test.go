@@ -16,7 +16,7 @@ import (
 
 	"kennel/edge/body/monoclock"
 	"kennel/edge/body/vector/vectorsim"
-	"kennel/edge/corelink"
+	"kennel/edge/core/corelink"
 	"kennel/edge/robot/claim"
 	"kennel/edge/sim/uart"
 	"kennel/infra/api/live"

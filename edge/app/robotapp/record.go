@@ -7,7 +7,7 @@ import (
 	"os"
 	"time"
 
-	"kennel/edge/rt"
+	"kennel/edge/core/rt"
 	"kennel/infra/logging"
 )
 

@@ -15,10 +15,10 @@ import (
 	"kennel/edge/body"
 	"kennel/edge/body/vector"
 	"kennel/edge/body/vector/spine"
-	"kennel/edge/control"
-	"kennel/edge/corelink"
+	"kennel/edge/core/control"
+	"kennel/edge/core/corelink"
+	"kennel/edge/core/rt"
 	"kennel/edge/power"
-	"kennel/edge/rt"
 	"kennel/infra/testexec"
 )
 

@@ -1,5 +1,5 @@
-// Package robotapp is the program robotd: it opens the robot's body, runs the real-time core on it (edge/rt) and tells the robot's other
-// programs what it measures (edge/corelink). It uses no network, does no heavy work, and touches no files but its sockets, the body's
+// Package robotapp is the program robotd: it opens the robot's body, runs the real-time core on it (edge/core/rt) and tells the robot's other
+// programs what it measures (edge/core/corelink). It uses no network, does no heavy work, and touches no files but its sockets, the body's
 // firmware at start, the processor's temperature and short notes of failures.
 //
 // A body that is silent or gone is a fault (898, 899) that peers see, not an end: robotd keeps trying to open it. SIGTERM and SIGINT halt the body
@@ -27,11 +27,11 @@ import (
 	"kennel/edge/bodies"
 	"kennel/edge/body/species"
 	"kennel/edge/consolefilter"
-	"kennel/edge/corelink"
+	"kennel/edge/core/corelink"
+	"kennel/edge/core/rt"
+	"kennel/edge/core/rt/rtlinux"
 	"kennel/edge/crash"
 	"kennel/edge/env/robotfs"
-	"kennel/edge/rt"
-	"kennel/edge/rt/rtlinux"
 	"kennel/infra/cli"
 	"kennel/infra/cli/version"
 	"kennel/infra/errs"

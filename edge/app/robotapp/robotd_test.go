@@ -18,7 +18,7 @@ import (
 	"kennel/edge/body/vector/spine"
 	"kennel/edge/body/vector/vectordriver"
 	"kennel/edge/body/vector/vectorsim"
-	"kennel/edge/corelink"
+	"kennel/edge/core/corelink"
 	"kennel/edge/faultcode"
 	"kennel/edge/robot/claim"
 	"kennel/infra/api/live"

@@ -16,7 +16,7 @@ import (
 
 	"kennel/edge/body/amigobot/amigobotsim"
 	"kennel/edge/body/vector/vectorsim"
-	"kennel/edge/corelink"
+	"kennel/edge/core/corelink"
 	"kennel/edge/sim/plane"
 	"kennel/edge/sim/uart"
 	"kennel/infra/testexec"

@@ -10,7 +10,7 @@ import (
 
 	"kennel/edge/body/monoclock"
 	"kennel/edge/body/species"
-	"kennel/edge/corelink"
+	"kennel/edge/core/corelink"
 	"kennel/edge/startup"
 	"kennel/infra/cli/version"
 	"kennel/infra/logging"

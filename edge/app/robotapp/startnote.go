@@ -10,7 +10,7 @@ import (
 	"sync"
 
 	"kennel/edge/body"
-	"kennel/edge/corelink"
+	"kennel/edge/core/corelink"
 	"kennel/edge/faultcode"
 	"kennel/infra/atomicfile"
 	"kennel/infra/logging"

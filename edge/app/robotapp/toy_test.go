@@ -10,8 +10,8 @@ import (
 
 	"kennel/edge/body"
 	"kennel/edge/body/species"
-	"kennel/edge/control/toysim"
-	"kennel/edge/corelink"
+	"kennel/edge/core/control/toysim"
+	"kennel/edge/core/corelink"
 	"kennel/infra/cli"
 )
 

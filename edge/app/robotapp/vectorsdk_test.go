@@ -24,7 +24,7 @@ import (
 	"kennel/edge/agent/release"
 	"kennel/edge/body/vector/imu"
 	"kennel/edge/body/vector/vectorsim"
-	"kennel/edge/corelink"
+	"kennel/edge/core/corelink"
 	"kennel/edge/cube/cubesim"
 	"kennel/edge/gateway"
 	"kennel/edge/sim/plane"

@@ -14,7 +14,7 @@ import (
 
 	"kennel/edge/body/vector/spine"
 	"kennel/edge/body/vector/vectorsim"
-	"kennel/edge/rt/rtlinux"
+	"kennel/edge/core/rt/rtlinux"
 	"kennel/edge/sim/uart"
 	"kennel/infra/cli"
 )

@@ -6,7 +6,7 @@ import (
 
 	"kennel/edge/body"
 	"kennel/edge/body/species"
-	"kennel/edge/control"
+	"kennel/edge/core/control"
 	"kennel/edge/faultcode"
 	"kennel/edge/robot"
 	"kennel/infra/thing"

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"kennel/edge/body/amigobot/amigobotsim"
-	"kennel/edge/control"
+	"kennel/edge/core/control"
 	"kennel/edge/robot/claim"
 )
 

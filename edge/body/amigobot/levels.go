@@ -4,7 +4,7 @@ import (
 	"math"
 	"time"
 
-	"kennel/edge/control"
+	"kennel/edge/core/control"
 	"kennel/edge/motion"
 )
 

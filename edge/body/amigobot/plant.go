@@ -7,12 +7,12 @@ import (
 
 	"kennel/edge/body"
 	"kennel/edge/body/amigobot/sip"
-	"kennel/edge/control"
+	"kennel/edge/core/control"
+	"kennel/edge/core/rt"
 	"kennel/edge/motion"
 	"kennel/edge/power"
 	"kennel/edge/robot"
 	"kennel/edge/robot/state"
-	"kennel/edge/rt"
 )
 
 // The parts of an AmigoBot.

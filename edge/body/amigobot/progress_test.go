@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"kennel/edge/body/amigobot/amigobotsim"
-	"kennel/edge/control"
+	"kennel/edge/core/control"
 	"kennel/edge/motion"
 	"kennel/edge/sim/plane"
 	"kennel/infra/api/poke"

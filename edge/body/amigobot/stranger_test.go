@@ -7,7 +7,7 @@ import (
 
 	"kennel/edge/body/amigobot/amigobotsim"
 	"kennel/edge/body/amigobot/sip"
-	"kennel/edge/control"
+	"kennel/edge/core/control"
 	"kennel/edge/motion"
 )
 

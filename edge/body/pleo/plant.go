@@ -7,13 +7,13 @@ import (
 
 	"kennel/edge/body"
 	"kennel/edge/body/pleo/walk"
-	"kennel/edge/control"
-	"kennel/edge/control/limbs"
+	"kennel/edge/core/control"
+	"kennel/edge/core/control/limbs"
+	"kennel/edge/core/rt"
 	"kennel/edge/motion"
 	"kennel/edge/power"
 	"kennel/edge/robot"
 	"kennel/edge/robot/state"
-	"kennel/edge/rt"
 )
 
 // Own defaults of the motion.

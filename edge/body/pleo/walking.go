@@ -7,7 +7,7 @@ import (
 	"kennel/edge/body"
 	"kennel/edge/body/pleo/legs"
 	"kennel/edge/body/pleo/walk"
-	"kennel/edge/control"
+	"kennel/edge/core/control"
 	"kennel/edge/motion"
 )
 

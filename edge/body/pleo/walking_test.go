@@ -7,8 +7,8 @@ import (
 
 	"kennel/edge/body/pleo/lifeos"
 	"kennel/edge/body/pleo/pleosim"
-	"kennel/edge/control"
-	"kennel/edge/control/controltest"
+	"kennel/edge/core/control"
+	"kennel/edge/core/control/controltest"
 	"kennel/edge/motion"
 )
 

@@ -16,8 +16,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"kennel/edge/body"
-	"kennel/edge/control"
-	"kennel/edge/corelink"
+	"kennel/edge/core/control"
+	"kennel/edge/core/corelink"
 	"kennel/edge/env"
 	"kennel/edge/env/robotfs"
 	"kennel/edge/faultcode"

@@ -17,7 +17,7 @@ import (
 	"kennel/edge/body/monoclock"
 	"kennel/edge/body/species"
 	"kennel/edge/body/vector/vectordriver"
-	"kennel/edge/corelink"
+	"kennel/edge/core/corelink"
 	"kennel/edge/faultcode"
 	"kennel/infra/logging"
 )

@@ -9,7 +9,7 @@ import (
 	"kennel/edge/body/vector/factory"
 	"kennel/edge/body/vector/vectordriver"
 	"kennel/edge/body/vector/vectorplant"
-	"kennel/edge/control"
+	"kennel/edge/core/control"
 	"kennel/edge/faultcode"
 	"kennel/infra/thing"
 )

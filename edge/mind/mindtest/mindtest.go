@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"kennel/edge/coreclient"
-	"kennel/edge/corelink"
+	"kennel/edge/core/coreclient"
+	"kennel/edge/core/corelink"
 	"kennel/edge/mind"
 	"kennel/edge/mind/mindlink"
 	"kennel/infra/testwait"

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"kennel/edge/body"
-	"kennel/edge/corelink"
+	"kennel/edge/core/corelink"
 	"kennel/edge/power"
 	"kennel/infra/thing"
 )

@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"kennel/certs/devicecert"
-	"kennel/edge/corelink"
+	"kennel/edge/core/corelink"
 	"kennel/edge/env/platform"
 	"kennel/infra/api/events"
 	"kennel/infra/api/status"

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"kennel/edge/body"
-	"kennel/edge/corelink"
+	"kennel/edge/core/corelink"
 	"kennel/edge/faultcode"
 	"kennel/edge/power"
 	"kennel/edge/power/lastoff"

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"kennel/edge/body"
-	"kennel/edge/corelink"
+	"kennel/edge/core/corelink"
 	"kennel/edge/power"
 	"kennel/infra/api/events"
 	"kennel/infra/api/status"

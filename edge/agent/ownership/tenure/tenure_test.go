@@ -18,7 +18,7 @@ import (
 	"kennel/edge/agent/ownership/gatewaycert"
 	"kennel/edge/agent/ownership/tokens"
 	"kennel/edge/agent/ownership/wipe"
-	"kennel/edge/coreserver/holdfile"
+	"kennel/edge/core/coreserver/holdfile"
 	"kennel/edge/env/platform"
 	"kennel/edge/env/robotfs"
 	"kennel/infra/api/commandwire"

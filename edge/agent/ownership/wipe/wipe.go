@@ -5,7 +5,7 @@
 //	         platform_config.json and DASConfig.json, the logs that wait for their upload, wherever they are, the system's log,
 //	         the switchboard's key area, the answer to data collection
 //	kept     the medical record, factory/, persist/, the release; of data/ only data/kennel/connect_seq, a number that orders connections; that
-//	         a person holds the robot or a peer halted it, without the words (edge/coreserver/holdfile)
+//	         a person holds the robot or a peer halted it, without the words (edge/core/coreserver/holdfile)
 //
 // The device key in persist/kennel stays: it says which robot this is, and with it the robot comes back unattended, to its next owner.
 //
@@ -28,7 +28,7 @@ import (
 
 	"kennel/edge/agent/das"
 	"kennel/edge/agent/health/diag"
-	"kennel/edge/coreserver/holdfile"
+	"kennel/edge/core/coreserver/holdfile"
 	"kennel/edge/env/platform"
 	"kennel/edge/env/robotfs"
 )

@@ -25,7 +25,7 @@ import (
 	"kennel/edge/agent/das"
 	"kennel/edge/agent/ownership/gatewaycert"
 	"kennel/edge/agent/ownership/tokens"
-	"kennel/edge/coreserver/holdfile"
+	"kennel/edge/core/coreserver/holdfile"
 	"kennel/edge/env/platform"
 	"kennel/edge/env/robotfs"
 	"kennel/infra/api/events"

@@ -24,7 +24,7 @@ import (
 	"kennel/edge/agent/voice/brokerlink"
 	"kennel/edge/agent/voice/chipperlink"
 	"kennel/edge/app/agentapp/local"
-	"kennel/edge/coreclient"
+	"kennel/edge/core/coreclient"
 	"kennel/edge/env/platform"
 	"kennel/edge/faultcode"
 	"kennel/edge/mic"

@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"kennel/edge/coreserver/robotdtest"
+	"kennel/edge/core/coreserver/robotdtest"
 	"kennel/edge/mind"
 	"kennel/edge/mind/mindlink"
 	"kennel/edge/mind/mindtest"

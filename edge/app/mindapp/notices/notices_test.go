@@ -16,7 +16,7 @@ import (
 	"kennel/edge/agent/ownership/claim"
 	"kennel/edge/app/mindapp"
 	"kennel/edge/app/mindapp/notices"
-	"kennel/edge/coreserver/robotdtest"
+	"kennel/edge/core/coreserver/robotdtest"
 	"kennel/edge/env/platform"
 	"kennel/edge/env/robotfs"
 	"kennel/edge/face"

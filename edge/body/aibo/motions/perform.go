@@ -10,8 +10,8 @@ import (
 	"kennel/edge/anim"
 	"kennel/edge/body/aibo"
 	"kennel/edge/core"
-	"kennel/edge/coreclient"
-	"kennel/edge/corelink"
+	"kennel/edge/core/coreclient"
+	"kennel/edge/core/corelink"
 	"kennel/edge/robot/claim"
 	"kennel/infra/backoff"
 )

@@ -11,7 +11,7 @@ import (
 	"kennel/edge/body"
 	"kennel/edge/body/monoclock"
 	"kennel/edge/body/rawfd"
-	"kennel/edge/rt"
+	"kennel/edge/core/rt"
 	"kennel/infra/logging"
 )
 

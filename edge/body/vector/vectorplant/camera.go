@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"kennel/edge/body/vector/vectordriver"
-	"kennel/edge/control"
+	"kennel/edge/core/control"
 	"kennel/edge/motion"
 	"kennel/edge/robot"
 )

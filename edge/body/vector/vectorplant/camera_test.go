@@ -4,7 +4,7 @@ import (
 	"math"
 	"testing"
 
-	"kennel/edge/control"
+	"kennel/edge/core/control"
 	"kennel/edge/robot"
 )
 

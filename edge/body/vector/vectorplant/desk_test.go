@@ -14,11 +14,11 @@ import (
 	"kennel/edge/body"
 	"kennel/edge/body/vector/spine"
 	"kennel/edge/body/vector/vectordriver"
-	"kennel/edge/control"
+	"kennel/edge/core/control"
+	"kennel/edge/core/rt"
 	"kennel/edge/robot"
 	"kennel/edge/robot/claim"
 	"kennel/edge/robot/state"
-	"kennel/edge/rt"
 )
 
 const (

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"kennel/edge/body/vector/spine"
-	"kennel/edge/control"
+	"kennel/edge/core/control"
 	"kennel/edge/motion"
 )
 

@@ -9,7 +9,7 @@ import (
 	"kennel/edge/body"
 	"kennel/edge/body/vector/spine"
 	"kennel/edge/body/vector/vectordriver"
-	"kennel/edge/control"
+	"kennel/edge/core/control"
 )
 
 func TestLights(t *testing.T) {

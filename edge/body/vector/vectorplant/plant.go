@@ -16,12 +16,12 @@ import (
 	"kennel/edge/body"
 	"kennel/edge/body/vector/spine"
 	"kennel/edge/body/vector/vectordriver"
-	"kennel/edge/control"
+	"kennel/edge/core/control"
+	"kennel/edge/core/rt"
 	"kennel/edge/motion"
 	"kennel/edge/power"
 	"kennel/edge/robot"
 	"kennel/edge/robot/state"
-	"kennel/edge/rt"
 	"kennel/edge/sense"
 )
 

@@ -7,7 +7,7 @@ import (
 
 	"kennel/edge/body"
 	"kennel/edge/body/vector/spine"
-	"kennel/edge/control"
+	"kennel/edge/core/control"
 	"kennel/edge/motion"
 	"kennel/edge/power"
 	"kennel/edge/robot"

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"kennel/edge/body"
-	"kennel/edge/control"
+	"kennel/edge/core/control"
 	"kennel/edge/power"
 	"kennel/edge/robot/claim"
 )

@@ -5,7 +5,7 @@ import (
 
 	"kennel/edge/body"
 	"kennel/edge/body/vector/vectordriver"
-	"kennel/edge/control"
+	"kennel/edge/core/control"
 	"kennel/edge/power"
 	"kennel/edge/sense"
 )

@@ -6,7 +6,7 @@ import (
 
 	"kennel/edge/body"
 	"kennel/edge/body/vector/vectordriver"
-	"kennel/edge/control"
+	"kennel/edge/core/control"
 	"kennel/edge/motion"
 	"kennel/edge/power"
 )

@@ -11,10 +11,10 @@ import (
 	"kennel/edge/body"
 	"kennel/edge/body/vector/vectordriver"
 	"kennel/edge/body/vector/vectorsim"
+	"kennel/edge/core/rt"
 	"kennel/edge/faultcode"
 	"kennel/edge/power"
 	"kennel/edge/power/lastoff"
-	"kennel/edge/rt"
 	"kennel/edge/sense"
 )
 

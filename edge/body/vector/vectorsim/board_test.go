@@ -12,7 +12,7 @@ import (
 	"kennel/edge/body/monoclock"
 	"kennel/edge/body/vector/spine"
 	"kennel/edge/body/vector/vectordriver"
-	"kennel/edge/rt/rtlinux"
+	"kennel/edge/core/rt/rtlinux"
 )
 
 // bench is a board without a wire: the test is its clock and its head.

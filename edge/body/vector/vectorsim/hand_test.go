@@ -11,7 +11,7 @@ import (
 	"kennel/edge/body/vector/spine"
 	"kennel/edge/body/vector/vectordriver"
 	"kennel/edge/body/vector/vectorsim"
-	"kennel/edge/rt"
+	"kennel/edge/core/rt"
 )
 
 // A hand moves head and lift, also while their encoders sleep, the line loses frames and the board stalls. The robot notices each

@@ -23,9 +23,9 @@ import (
 	"kennel/edge/body/vector/vectordriver"
 	"kennel/edge/body/vector/vectorplant"
 	"kennel/edge/body/vector/vectorsim"
+	"kennel/edge/core/rt"
 	"kennel/edge/motion"
 	"kennel/edge/power"
-	"kennel/edge/rt"
 	"kennel/edge/sense"
 )
 

@@ -13,7 +13,7 @@ import (
 	"kennel/edge/body/vector/vectorsim"
 )
 
-// robot is a head that opens its body, reads and answers, and opens it again when it is silent, as edge/rt does, without its tasks. duty is
+// robot is a head that opens its body, reads and answers, and opens it again when it is silent, as edge/core/rt does, without its tasks. duty is
 // the power it asks of its motors.
 type robot struct {
 	t *testing.T

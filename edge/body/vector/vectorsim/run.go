@@ -9,7 +9,7 @@ import (
 	"kennel/edge/body/monoclock"
 	"kennel/edge/body/rawfd"
 	"kennel/edge/body/vector/vectordriver"
-	"kennel/edge/rt/rtlinux"
+	"kennel/edge/core/rt/rtlinux"
 	"kennel/edge/sim/uart"
 )
 
