@@ -51,7 +51,7 @@ test: setup-test $(if $(findstring cmd/e2e/,$(PKG)),test-programs)
 	$(if $(findstring cmd/e2e/,$(PKG)),$(IN_MEMORY)) go test -ldflags='-s -w' -timeout 60m $(PKG)
 else
 test: ## everything that CI needs; PKG=./jdocs/... for one slice, PKG=./cmd/e2e/storms for one group of the house
-	@$(MAKE) --no-print-directory -j2 setup-test vet
+	@$(MAKE) --no-print-directory -j2 setup-test vet tidy-check
 	@$(MAKE) --no-print-directory test-programs
 	@$(IN_MEMORY) $(MAKE) --no-print-directory test-rhythm
 	@$(IN_MEMORY) $(MAKE) --no-print-directory -j3 test-packages test-pages test-house test-lives test-storms test-robots # the longest first
@@ -176,7 +176,7 @@ vet: ## gofmt and go vet
 	go vet ./...
 
 .PHONY: lint
-lint: vet tidy-check ## the same, staticcheck, and go.mod
+lint: vet tidy-check ## go vet, staticcheck, and go.mod
 	go tool staticcheck ./...
 
 .PHONY: arch
