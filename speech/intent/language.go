@@ -77,6 +77,24 @@ var languages = sync.OnceValue(func() map[string]*language {
 // Languages returns the language codes that Load knows, sorted.
 func Languages() []string { return slices.Sorted(maps.Keys(languages())) }
 
+// Closest returns the code of Languages for a locale: itself, else another of the same language, such as de-DE for de-AT; "" if there is none.
+func Closest(locale string) string {
+	all := Languages()
+	if slices.Contains(all, locale) {
+		return locale
+	}
+	language, _, _ := strings.Cut(locale, "-")
+	if language == "en" {
+		return english
+	}
+	for _, code := range all {
+		if strings.HasPrefix(code, language+"-") {
+			return code
+		}
+	}
+	return ""
+}
+
 func readLanguage(text string) (*language, error) {
 	l := &language{rewrites: map[string][]string{}, blockers: map[string]bool{}, light: map[string]bool{}, stop: map[string]bool{}, numbers: map[string]float64{},
 		fractions: map[string]float64{}, one: map[string]bool{}, joints: map[string]bool{}, lists: map[string][]listed{}, times: map[string][][]string{},

@@ -231,6 +231,15 @@ func TestLoadUnknownLanguage(t *testing.T) {
 	}
 }
 
+// TestClosest: a locale without intents of its own has those of its language (part of VEC-NLP-08).
+func TestClosest(t *testing.T) {
+	for locale, want := range map[string]string{"de-DE": "de-DE", "de-AT": "de-DE", "de": "de-DE", "en-GB": "en-GB", "en-CA": "en-US", "en": "en-US", "fr-FR": "", "d": "", "": "", "den-DE": ""} {
+		if got := Closest(locale); got != want {
+			t.Errorf("%q: %q, want %q", locale, got, want)
+		}
+	}
+}
+
 func TestPatternErrors(t *testing.T) {
 	for pattern, want := range map[string]string{
 		"a (b": `'(' without ")"`, "a [b)": `'[' without "]"`, "[a]": "required word", "": "without words", "a || b": "without words", "a)": "unexpected", "{x}": "no slot",

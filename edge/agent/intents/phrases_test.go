@@ -136,12 +136,14 @@ func TestAnswersInGerman(t *testing.T) {
 		synctest.Wait()
 		r.take(t, "knowledge_response", "answer", "Er ist hoch.")
 		synctest.Wait()
+		r.take(t, "knowledge_response", "answer", "It is high.", "language", "en-US") // of an English question that was typed
+		synctest.Wait()
 		if o := r.take(t, "show_clock"); !strings.HasPrefix(o.Text, "es ist ") || strings.HasSuffix(o.Text, "M Uhr") {
 			t.Errorf("%+v", o)
 		}
 		synctest.Wait()
 		r.end()
-		for _, want := range []string{"behavior de-DE es ist kein Timer gestellt", "behavior de-DE Er ist hoch."} {
+		for _, want := range []string{"behavior de-DE es ist kein Timer gestellt", "behavior de-DE Er ist hoch.", "behavior en-US It is high."} {
 			if !slices.Contains(c.did, want) {
 				t.Errorf("%q lacks %q", c.did, want)
 			}
