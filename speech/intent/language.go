@@ -17,6 +17,7 @@ var languageFiles embed.FS
 // language is the data of one file in languages: words, and patterns of sentences.
 type language struct {
 	codes      []string
+	spellings  []string              // a letter, and how it is typed without its key; in pairs
 	rewrites   map[string][]string   // a contraction, and the words that it replaces
 	fillersBy  map[string][][]string // by their first word
 	blockers   map[string]bool
@@ -129,19 +130,41 @@ func readLanguage(text string) (*language, error) {
 		}
 		l.rules = append(l.rules, r)
 	}
+	l.respell(text)
 	return l, nil
+}
+
+// respell has each word of a language's file understood without its umlauts, unless that is another word of the file.
+func (l *language) respell(text string) {
+	known := map[string]bool{}
+	for _, w := range l.tokens(text) {
+		known[w] = true
+	}
+	typed := strings.NewReplacer(l.spellings...)
+	for w := range known {
+		if as := typed.Replace(w); as != w && !known[as] && l.rewrites[as] == nil {
+			l.rewrites[as] = []string{w}
+		}
+	}
+	for from, to := range maps.Clone(l.rewrites) {
+		if as := typed.Replace(from); !known[as] && l.rewrites[as] == nil {
+			l.rewrites[as] = to
+		}
+	}
 }
 
 // setting reads a line that is no pattern.
 func (l *language) setting(key, rest string) error {
 	name, value, hasValue := strings.Cut(rest, " = ")
-	if !hasValue && strings.Contains(" rewrite number fraction few unit color level when time pronounce macro grammar ", " "+key+" ") {
+	if !hasValue && strings.Contains(" rewrite spell number fraction few unit color level when time pronounce macro grammar ", " "+key+" ") {
 		return fmt.Errorf("%%%s: want %%%s NAME = VALUE", key, key)
 	}
 	words := strings.Split(value, " | ")
 	switch key {
 	case "language":
 		l.codes = strings.Fields(rest)
+	case "spell":
+		l.spellings = append(l.spellings, name, value)
 	case "rewrite":
 		l.rewrites[name] = strings.Fields(value)
 	case "filler":
