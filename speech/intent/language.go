@@ -134,22 +134,19 @@ func readLanguage(text string) (*language, error) {
 	return l, nil
 }
 
-// respell has each word of a language's file understood without its umlauts, unless that is another word of the file.
+// respell has each word of a language's file understood as it is typed without its umlauts. The rewrites of the file win.
 func (l *language) respell(text string) {
-	known := map[string]bool{}
-	for _, w := range l.tokens(text) {
-		known[w] = true
-	}
 	typed := strings.NewReplacer(l.spellings...)
-	for w := range known {
-		if as := typed.Replace(w); as != w && !known[as] && l.rewrites[as] == nil {
-			l.rewrites[as] = []string{w}
+	add := func(w string, to []string) {
+		if as := typed.Replace(w); as != w && l.rewrites[as] == nil {
+			l.rewrites[as] = to
 		}
 	}
 	for from, to := range maps.Clone(l.rewrites) {
-		if as := typed.Replace(from); !known[as] && l.rewrites[as] == nil {
-			l.rewrites[as] = to
-		}
+		add(from, to)
+	}
+	for _, w := range l.tokens(text) {
+		add(w, []string{w})
 	}
 }
 
