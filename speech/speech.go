@@ -150,7 +150,7 @@ func usual[T comparable](to *T, value T) {
 	}
 }
 
-// english is the language that typed words are tried in after the robot's own: people who set up robots have read English names of what they do.
+// english is tried for typed words after the robot's own language: documents and pages give their examples in English.
 const english = "en-US"
 
 // Text answers a typed request. Its words are understood in the robot's language first, then in English (part of VEC-NLP-08).
@@ -255,8 +255,8 @@ func (s *Service) answer(ctx context.Context, r Request, text string, confidence
 	return o
 }
 
-// understand returns what text means in the first of the languages in which it is a command, and that language. Of a question, and of what means nothing, it is the
-// first in which the facts are known, or in which a question begins with the same word, else the robot's own.
+// understand returns what text means in the first of the languages in which it is a command, and that language. If text is no command, the
+// language is the first in which Facts knows the answer, else the first in which text begins as a question does, else the robot's own.
 func (s *Service) understand(ctx context.Context, r Request, text string, languages []string) (intent.Match, string) {
 	for _, r.Language = range languages {
 		if r.Kind == Knowledge {
