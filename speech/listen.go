@@ -1,7 +1,6 @@
 package speech
 
 import (
-	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -177,9 +176,14 @@ func (h *hearing) failed(err error) outcome {
 	o := fail(f.step, f.error)
 	switch {
 	case errors.Is(f.error, errDeaf) && !h.r.SpeechOnly:
-		language, _, _ := strings.Cut(h.s.language(h.r), "-")
+		o.answer.Language = h.s.language(h.r)
+		language, _, _ := strings.Cut(o.answer.Language, "-")
+		said, own := deaf[language]
+		if !own {
+			said, o.answer.Language = deaf[""], english
+		}
 		o.err = nil
-		o.say(h.r, knowledge.Answer{Spoken: cmp.Or(deaf[language], deaf[""])})
+		o.say(h.r, knowledge.Answer{Spoken: said})
 	case f.step == session.Recognize:
 		o.err = errs.RetryLater(time.Second, "speech recognition is not available", f.error)
 	}
@@ -312,7 +316,7 @@ func (h *hearing) result() outcome {
 			o.answer.Intent.Cloud = Unmatched
 		}
 	} else {
-		o = h.s.answer(h.ctx, h.r, r.Text, r.Confidence)
+		o = h.s.answer(h.ctx, h.r, r.Text, r.Confidence, h.s.language(h.r))
 	}
 	o.by, o.recognized = r.By, took
 	return o

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"strconv"
+	"strings"
 	"time"
 
 	"kennel/infra/errs"
@@ -29,6 +30,9 @@ const (
 
 // KnowledgeResponse is the intent of a sentence that a robot says (peer facts, section 1).
 const KnowledgeResponse = "intent_knowledge_response_extend"
+
+// LanguageOfAnswer is a parameter of KnowledgeResponse for our agent: the language of the sentence, such as en-US. Without it that is the robot's.
+const LanguageOfAnswer = "language"
 
 // cloudWeather is the intent whose parameters the weather provider fills in.
 const cloudWeather = "intent_weather_extend"
@@ -58,7 +62,7 @@ type Request struct {
 	Thing      thing.ID // "": it did not prove which one it is
 	Ours       bool     // it has our agent, which understands intent.Own, too
 	Kind       Kind
-	Language   string // such as en-US; "": the service's own
+	Language   string // such as en-US; "": the service's own, and for typed text first the one in the robot's settings
 	Firmware   string
 	Encoding   Encoding
 	Timezone   string
@@ -78,6 +82,7 @@ type Audio interface {
 type Answer struct {
 	Text       string  // as it was heard or typed
 	Confidence float64 // of the text, 0 to 1; 0 for typed text
+	Language   string  // in which the text was understood: the robot's, or English for a typed text that means nothing in that. A question is asked in it
 	Intent     intent.Match
 	// Knowledge holds the words that the robot says. It is nil if no question was asked, and for a question without an answer (see Question). To a request of the kind
 	// Intent it is also in the parameters of Intent.
@@ -145,7 +150,10 @@ func usual[T comparable](to *T, value T) {
 	}
 }
 
-// Text answers a typed request.
+// english is tried for typed words after the robot's own language: documents and pages give their examples in English.
+const english = "en-US"
+
+// Text answers a typed request. Its words are understood in the robot's language first, then in English (part of VEC-NLP-08).
 func (s *Service) Text(ctx context.Context, r Request, text string) (Answer, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.cfg.Deadline, errTime)
 	defer cancel()
@@ -153,7 +161,37 @@ func (s *Service) Text(ctx context.Context, r Request, text string) (Answer, err
 	if n := len(text); n > maxText {
 		return s.end(ctx, r, "text", at, fail(session.Audio, errs.New(errs.Invalid, "text of %d bytes: want at most %d", n, maxText)))
 	}
-	return s.end(ctx, r, "text", at, s.answer(ctx, r, text, 0))
+	if r.Language == "" {
+		r.Language = s.locale(ctx, r.Thing)
+	}
+	languages := []string{s.language(r)}
+	if !strings.HasPrefix(languages[0], "en") {
+		languages = append(languages, english)
+	}
+	o := s.answer(ctx, r, text, 0, languages...)
+	r.Language = o.answer.Language
+	return s.end(ctx, r, "text", at, o)
+}
+
+// locale returns the language in the settings of a robot; "" if they name none.
+func (s *Service) locale(ctx context.Context, id thing.ID) string {
+	var doc struct {
+		Locale string `json:"locale"`
+	}
+	_ = json.Unmarshal([]byte(s.settings(ctx, id)), &doc) // the service's own language, then
+	return doc.Locale
+}
+
+// settings returns the settings document of a robot; "" if there is none that can be read.
+func (s *Service) settings(ctx context.Context, id thing.ID) string {
+	if s.cfg.Settings == nil || id == "" {
+		return ""
+	}
+	text, err := s.cfg.Settings(ctx, id)
+	if err != nil {
+		s.cfg.Log.DebugContext(ctx, "robot settings not read", logging.Thing, id, logging.Err, err)
+	}
+	return text
 }
 
 // maxText bounds a typed sentence.
@@ -176,23 +214,24 @@ func fail(step session.Step, err error) outcome {
 // spare is how long before the end of a request its answer is made, so that a source that hangs costs its answer and not the robot's.
 const spare = 300 * time.Millisecond
 
-// answer returns what a robot is to do about text.
-func (s *Service) answer(ctx context.Context, r Request, text string, confidence float64) outcome {
+// answer returns what a robot is to do about text, which is in one of the languages, the robot's own first.
+func (s *Service) answer(ctx context.Context, r Request, text string, confidence float64, languages ...string) outcome {
 	if end, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithDeadlineCause(ctx, end.Add(-spare), errTime)
 		defer cancel()
 	}
-	o := outcome{answer: Answer{Text: text, Confidence: confidence}}
+	o := outcome{answer: Answer{Text: text, Confidence: confidence, Language: languages[0]}}
 	if r.SpeechOnly {
 		return o
 	}
+	m, language := s.understand(ctx, r, text, languages)
+	r.Language, o.answer.Language = language, language
 	if r.Kind == Knowledge {
 		o.answer.Question = true
 		o.ask(ctx, s.cfg.Knowledge, s.question(r, text))
 		return o
 	}
-	m := s.cfg.Match(ctx, s.listener(r), text)
 	if m.Cloud != "" && m.Confidence < 1 && s.cfg.Facts != nil && knowledge.Asks(text, s.language(r)) {
 		if a, err := s.cfg.Facts.Ask(ctx, s.question(r, text)); err == nil {
 			o.answer.Knowledge, o.answer.Intent.Cloud = &a, Unmatched
@@ -214,6 +253,35 @@ func (s *Service) answer(ctx context.Context, r Request, text string, confidence
 		}
 	}
 	return o
+}
+
+// understand returns what text means in the first of the languages in which it is a command, and that language. If text is no command, the
+// language is the first in which Facts knows the answer, else the first in which text begins as a question does, else the robot's own.
+func (s *Service) understand(ctx context.Context, r Request, text string, languages []string) (intent.Match, string) {
+	for _, r.Language = range languages {
+		if r.Kind == Knowledge {
+			break
+		}
+		if m := s.cfg.Match(ctx, s.listener(r), text); m.Cloud != "" {
+			return m, r.Language
+		}
+	}
+	if len(languages) == 1 {
+		return intent.Match{}, languages[0]
+	}
+	for _, r.Language = range languages {
+		if s.cfg.Facts != nil {
+			if _, err := s.cfg.Facts.Ask(ctx, s.question(r, text)); err == nil {
+				return intent.Match{}, r.Language
+			}
+		}
+	}
+	for _, language := range languages {
+		if knowledge.Asks(text, language) {
+			return intent.Match{}, language
+		}
+	}
+	return intent.Match{}, languages[0]
 }
 
 func (s *Service) listener(r Request) intent.Listener {
@@ -249,13 +317,7 @@ func (o *outcome) ask(ctx context.Context, p knowledge.Provider, q knowledge.Que
 // weather fills in what the weather behaviour needs (VEC-INT-06, VEC-NLP-11): of the place that was said, or of the one in the robot's settings. A
 // robot that cannot be told of the weather says why.
 func (s *Service) weather(ctx context.Context, r Request, o *outcome) {
-	settings := ""
-	if s.cfg.Settings != nil && r.Thing != "" {
-		var err error
-		if settings, err = s.cfg.Settings(ctx, r.Thing); err != nil {
-			s.cfg.Log.DebugContext(ctx, "settings for the weather not read", logging.Thing, r.Thing, logging.Err, err)
-		}
-	}
+	settings := s.settings(ctx, r.Thing)
 	wishes := weather.Of(settings, s.cfg.Place)
 	m := &o.answer.Intent
 	if said := m.Params["speakable_location_string"]; said != "" {
@@ -289,6 +351,9 @@ func (o *outcome) say(r Request, a knowledge.Answer) {
 	}
 	o.answer.Intent = intent.Match{UserIntent: "knowledge_response", Cloud: KnowledgeResponse, Confidence: 1,
 		Params: map[string]string{"answer": a.Spoken, "answer_type": "InformationCommand", "query_text": o.answer.Text, "query_ttext": o.answer.Text}}
+	if r.Ours && o.answer.Language != "" {
+		o.answer.Intent.Params[LanguageOfAnswer] = o.answer.Language
+	}
 }
 
 // zone is where a robot is: as it says, or as its settings do.

@@ -143,7 +143,7 @@ func TestListen(t *testing.T) {
 			var k keeper
 			r := speech.Request{Session: "1", Thing: robot, Kind: speech.Intent, Encoding: tc.encoding, Firmware: "1.8"}
 			got, err := speech.New(service(&k, timer)).Listen(t.Context(), r, &pieces{b: tc.b, size: tc.size})
-			want := speech.Answer{Text: timer.Text, Confidence: 0.8, Intent: match(t.Context(), intent.Listener{}, timer.Text)}
+			want := speech.Answer{Text: timer.Text, Confidence: 0.8, Language: "en-US", Intent: match(t.Context(), intent.Listener{}, timer.Text)}
 			if err != nil || !reflect.DeepEqual(got, want) {
 				t.Errorf("%+v, %v; want %+v", got, err, want)
 			}
@@ -374,6 +374,7 @@ func TestText(t *testing.T) {
 				}
 				return
 			}
+			tc.want.Language = cmp.Or(tc.r.Language, "en-US")
 			if tc.want.Text = tc.text; err != nil || !reflect.DeepEqual(got, tc.want) {
 				t.Errorf("%+v, %v; want %+v", got, err, tc.want)
 			}
@@ -382,6 +383,65 @@ func TestText(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestTextInTwoLanguages: typed words are understood in the language of the robot's settings, else in English, and a question is asked in the language that it is in (part of VEC-NLP-08).
+func TestTextInTwoLanguages(t *testing.T) {
+	words := map[string]string{"de-DE: wie spät ist es": "intent_clock_time", "en-US: what time is it": "intent_clock_time", "de-DE: stop": "intent_global_stop_extend", "en-US: stop": "intent_global_stop_extend"}
+	for name, tc := range map[string]struct {
+		locale, own, text string
+		kind              speech.Kind
+		language          string
+		command, answered string
+	}{
+		"German":                            {locale: "de-DE", text: "wie spät ist es", language: "de-DE", command: "intent_clock_time"},
+		"English to a German robot":         {locale: "de-DE", text: "what time is it", language: "en-US", command: "intent_clock_time"},
+		"both":                              {locale: "de-DE", text: "stop", language: "de-DE", command: "intent_global_stop_extend"},
+		"both, to an English robot":         {locale: "en-GB", own: "en-US", text: "stop", language: "en-US", command: "intent_global_stop_extend"},
+		"German to an English robot":        {locale: "en-US", text: "wie spät ist es", language: "en-US", command: speech.Unmatched},
+		"of a language without intents":     {locale: "fr-FR", text: "what time is it", language: "en-US", command: "intent_clock_time"},
+		"no settings":                       {text: "what time is it", language: "en-US", command: "intent_clock_time"},
+		"settings that are none":            {locale: `"`, text: "what time is it", language: "en-US", command: "intent_clock_time"},
+		"the robot says its language":       {locale: "en-US", own: "de-DE", text: "wie spät ist es", language: "de-DE", command: "intent_clock_time"},
+		"a German question":                 {locale: "de-DE", kind: speech.Graph, text: "warum ist der himmel blau", language: "de-DE", answered: "de-DE"},
+		"an English question":               {locale: "de-DE", kind: speech.Graph, text: "why is the sky blue", language: "en-US", answered: "en-US"},
+		"a question by its kind":            {locale: "de-DE", kind: speech.Knowledge, text: "why is the sky blue", language: "en-US", answered: "en-US"},
+		"a question that is no command":     {locale: "de-DE", kind: speech.Knowledge, text: "what time is it", language: "en-US", answered: "en-US"},
+		"a fact, whatever it begins with":   {locale: "de-DE", kind: speech.Graph, text: "was it late in tokyo", language: "en-US", answered: "en-US"},
+		"neither, so in the robot's own":    {locale: "de-DE", kind: speech.Graph, text: "himmel", language: "de-DE", answered: "de-DE"},
+		"a question for a robot of ours":    {locale: "de-DE", kind: speech.Intent, text: "why is the sky blue", language: "en-US", command: speech.KnowledgeResponse, answered: "en-US"},
+		"a language without intents of one": {locale: "fr-FR", kind: speech.Graph, text: "pourquoi", language: "fr-FR", answered: "fr-FR"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var k keeper
+			cfg := speech.Config{Keeper: &k, Knowledge: linguist{}, Facts: english{},
+				Match: func(_ context.Context, to intent.Listener, text string) intent.Match {
+					return intent.Match{Cloud: words[to.Language+": "+text], Confidence: 1}
+				},
+				Settings: func(_ context.Context, id thing.ID) (string, error) {
+					return `{"locale": "` + tc.locale + `"}`, nil
+				}}
+			r := speech.Request{Thing: robot, Kind: cmp.Or(tc.kind, speech.Intent), Language: tc.own, Ours: true}
+			got, err := speech.New(cfg).Text(t.Context(), r, tc.text)
+			answered := ""
+			if got.Knowledge != nil {
+				answered = got.Knowledge.Spoken
+			}
+			if err != nil || got.Language != tc.language || got.Intent.Cloud != tc.command || answered != tc.answered || k.last().Language != tc.language {
+				t.Errorf("%+v, %v, asked %q, kept %q; want %+v", got, err, answered, k.last().Language, tc)
+			}
+			if in := got.Intent; in.Cloud == speech.KnowledgeResponse && in.Params[speech.LanguageOfAnswer] != tc.language {
+				t.Errorf("the agent is told %v", in.Params)
+			}
+		})
+	}
+}
+
+// linguist answers with the language in which it is asked.
+type linguist struct{}
+
+func (linguist) Ask(_ context.Context, q knowledge.Question) (knowledge.Answer, error) {
+	return knowledge.Answer{Spoken: q.Language}, nil
 }
 
 // clocks knows the time of two places.
@@ -474,6 +534,14 @@ func FuzzListen(f *testing.F) {
 type english struct{ *fixed.Recognizer }
 
 func (english) Hears(language string) bool { return strings.HasPrefix(language, "en-") }
+
+// Ask knows Tokyo, in English.
+func (english) Ask(_ context.Context, q knowledge.Question) (knowledge.Answer, error) {
+	if q.Language != "en-US" || !strings.HasSuffix(q.Text, "tokyo") {
+		return knowledge.Answer{}, knowledge.ErrNoResult
+	}
+	return knowledge.Answer{Spoken: "late"}, nil
+}
 
 // TestDeafLanguage: a robot whose language no recogniser hears says so, and the session has the reason. A language that has no sentence of ours gets the English one.
 func TestDeafLanguage(t *testing.T) {

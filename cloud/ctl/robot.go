@@ -59,7 +59,7 @@ func (a *app) tells(cmd *cobra.Command, kind string) *cobra.Command {
 // says makes a command that tells a robot what to do, and waits for its answer.
 func (a *app) says(cmd *cobra.Command, post func(ctx context.Context, thing string, in client.Saying) (reply[client.Said], error)) *cobra.Command {
 	cmd.Args = cobra.MinimumNArgs(2)
-	cmd.Long = cmd.Short + ". The cloud finds the intent of TEXT; the robot acts on it and answers. TEXT is not stored."
+	cmd.Long = cmd.Short + ". The cloud finds the intent of TEXT, in the language that the robot's owner chose or in English;\nthe robot acts on it and answers. TEXT is not stored."
 	return a.runs(cmd, func(cmd *cobra.Command, args []string) error {
 		told, err := post(cmd.Context(), args[0], client.Saying{Text: strings.Join(args[1:], " ")})
 		if err != nil {
@@ -69,7 +69,7 @@ func (a *app) says(cmd *cobra.Command, post func(ctx context.Context, thing stri
 		if err != nil {
 			return err
 		}
-		return show(cmd, r, nil, func(t *cli.Table, got client.Command) { t.Row(got.Thing, told.Value.Intent, resultText(got)) })
+		return show(cmd, r, nil, func(t *cli.Table, got client.Command) { t.Row(got.Thing, told.Value.Intent, told.Value.Language, resultText(got)) })
 	})
 }
 

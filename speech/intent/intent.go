@@ -16,9 +16,10 @@ type Listener struct {
 
 // Match is the meaning of a sentence. The zero value: nothing that a robot knows.
 type Match struct {
-	UserIntent string            `json:"user_intent"`      // the robot's own name of it, such as set_timer; "": unmatched
-	Cloud      string            `json:"cloud_intent"`     // the name that the cloud sends, such as intent_clock_settimer_extend
-	Params     map[string]string `json:"params,omitempty"` // by the cloud's names (VEC-INT-06), such as timer_duration; "when" of weather is for Day
-	Confidence float64           `json:"confidence"`       // 0 to 1
-	Custom     string            `json:"custom,omitempty"` // the name of the custom intent that it is; UserIntent is then the robot's reaction
+	UserIntent string            `json:"user_intent"`        // the robot's own name of it, such as set_timer; "": unmatched
+	Cloud      string            `json:"cloud_intent"`       // the name that the cloud sends, such as intent_clock_settimer_extend
+	Params     map[string]string `json:"params,omitempty"`   // by the cloud's names (VEC-INT-06), such as timer_duration; "when" of weather is for Day
+	Confidence float64           `json:"confidence"`         // 0 to 1
+	Language   string            `json:"language,omitempty"` // in which typed words were understood; a Matcher leaves it empty, it has one
+	Custom     string            `json:"custom,omitempty"`   // the name of the custom intent that it is; UserIntent is then the robot's reaction
 }

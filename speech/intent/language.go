@@ -17,6 +17,7 @@ var languageFiles embed.FS
 // language is the data of one file in languages: words, and patterns of sentences.
 type language struct {
 	codes      []string
+	spellings  []string              // a letter, and how it is typed without its key; in pairs
 	rewrites   map[string][]string   // a contraction, and the words that it replaces
 	fillersBy  map[string][][]string // by their first word
 	blockers   map[string]bool
@@ -77,6 +78,24 @@ var languages = sync.OnceValue(func() map[string]*language {
 // Languages returns the language codes that Load knows, sorted.
 func Languages() []string { return slices.Sorted(maps.Keys(languages())) }
 
+// Closest returns the code of Languages for a locale: itself, else another of the same language, such as de-DE for de-AT; "" if there is none.
+func Closest(locale string) string {
+	all := Languages()
+	if slices.Contains(all, locale) {
+		return locale
+	}
+	language, _, _ := strings.Cut(locale, "-")
+	if language == "en" {
+		return english
+	}
+	for _, code := range all {
+		if strings.HasPrefix(code, language+"-") {
+			return code
+		}
+	}
+	return ""
+}
+
 func readLanguage(text string) (*language, error) {
 	l := &language{rewrites: map[string][]string{}, blockers: map[string]bool{}, light: map[string]bool{}, stop: map[string]bool{}, numbers: map[string]float64{},
 		fractions: map[string]float64{}, one: map[string]bool{}, joints: map[string]bool{}, lists: map[string][]listed{}, times: map[string][][]string{},
@@ -111,19 +130,38 @@ func readLanguage(text string) (*language, error) {
 		}
 		l.rules = append(l.rules, r)
 	}
+	l.respell(text)
 	return l, nil
+}
+
+// respell has each word of a language's file understood as it is typed without its umlauts. The rewrites of the file win.
+func (l *language) respell(text string) {
+	typed := strings.NewReplacer(l.spellings...)
+	add := func(w string, to []string) {
+		if as := typed.Replace(w); as != w && l.rewrites[as] == nil {
+			l.rewrites[as] = to
+		}
+	}
+	for from, to := range maps.Clone(l.rewrites) {
+		add(from, to)
+	}
+	for _, w := range l.tokens(text) {
+		add(w, []string{w})
+	}
 }
 
 // setting reads a line that is no pattern.
 func (l *language) setting(key, rest string) error {
 	name, value, hasValue := strings.Cut(rest, " = ")
-	if !hasValue && strings.Contains(" rewrite number fraction few unit color level when time pronounce macro grammar ", " "+key+" ") {
+	if !hasValue && strings.Contains(" rewrite spell number fraction few unit color level when time pronounce macro grammar ", " "+key+" ") {
 		return fmt.Errorf("%%%s: want %%%s NAME = VALUE", key, key)
 	}
 	words := strings.Split(value, " | ")
 	switch key {
 	case "language":
 		l.codes = strings.Fields(rest)
+	case "spell":
+		l.spellings = append(l.spellings, name, value)
 	case "rewrite":
 		l.rewrites[name] = strings.Fields(value)
 	case "filler":

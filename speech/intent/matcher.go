@@ -1,6 +1,7 @@
 package intent
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"strings"
@@ -32,11 +33,12 @@ type Matcher struct {
 
 var loaded sync.Map // by language code, *Matcher
 
+// english is the language of those who name none.
+const english = "en-US"
+
 // Load returns the matcher of a language such as en-US. An empty language is en-US.
 func Load(code string) (*Matcher, error) {
-	if code == "" {
-		code = "en-US"
-	}
+	code = cmp.Or(code, english)
 	l, ok := languages()[code]
 	if !ok {
 		return nil, fmt.Errorf("no intents in the language %.20q: want one of %s", code, strings.Join(Languages(), ", "))

@@ -120,9 +120,14 @@ func sentences(t *testing.T, file string) []sentence {
 
 // TestHeldOut: sentences that the patterns were not written with. heldout.en.txt and heldout.de.txt were written before the patterns, by the same
 // author; heldout2.en.txt after them, and only the threshold was chosen with it. The first such set, dev.en.txt, had 83 % right and 0 % wrong; the
-// patterns were then improved with it. VERBOSE_HELD_OUT shows what fails.
+// patterns were then improved with it. heldout2.de.txt and dev.de.txt were written before the second half of the German patterns: 59 % and 73 % were right then, and only dev.de.txt was
+// looked at. heldout3.de.txt was written after them and changed nothing. VERBOSE_HELD_OUT=FILE shows what fails.
 func TestHeldOut(t *testing.T) {
-	for _, tc := range []struct{ code, file string }{{"en-US", "heldout.en.txt"}, {"en-US", "heldout2.en.txt"}, {"en-US", "dev.en.txt"}, {"de-DE", "heldout.de.txt"}} {
+	for _, tc := range []struct {
+		code, file string
+		right      int // percent
+	}{{"en-US", "heldout.en.txt", 90}, {"en-US", "heldout2.en.txt", 90}, {"en-US", "dev.en.txt", 90},
+		{"de-DE", "heldout.de.txt", 90}, {"de-DE", "heldout2.de.txt", 90}, {"de-DE", "heldout3.de.txt", 80}, {"de-DE", "dev.de.txt", 90}} {
 		m := load(t, tc.code)
 		all := sentences(t, tc.file)
 		right, wrong, none := 0, 0, 0
@@ -140,14 +145,14 @@ func TestHeldOut(t *testing.T) {
 			if got.UserIntent != s.intent {
 				byIntent[s.intent]++
 			}
-			if os.Getenv("VERBOSE_HELD_OUT") != "" && (got.UserIntent != s.intent || !sameParams(got.Params, s.params)) {
+			if os.Getenv("VERBOSE_HELD_OUT") == tc.file && (got.UserIntent != s.intent || !sameParams(got.Params, s.params)) {
 				t.Logf("%q: %s %v %.2f, want %s %v", s.text, got.UserIntent, got.Params, got.Confidence, s.intent, s.params)
 			}
 		}
 		t.Logf("%s: %d sentences: %d right (%.1f %%), %d wrong (%.1f %%), %d unmatched", tc.file, len(all), right, 100*float64(right)/float64(len(all)),
 			wrong, 100*float64(wrong)/float64(len(all)), none)
-		if right*100 < len(all)*90 || wrong*100 >= len(all)*2 {
-			t.Errorf("%s: want 90 %% right and under 2 %% wrong; misses by intent: %v", tc.code, byIntent)
+		if right*100 < len(all)*tc.right || wrong*100 >= len(all)*2 {
+			t.Errorf("%s: want %d %% right and under 2 %% wrong; misses by intent: %v", tc.file, tc.right, byIntent)
 		}
 	}
 }
@@ -167,15 +172,30 @@ func TestNearMisses(t *testing.T) {
 		}
 		t.Logf("%s: %d near-misses", code, n)
 	}
-	m, all, taken := load(t, ""), sentences(t, "nearmiss2.en.txt"), 0
-	for _, s := range all {
-		if m.Match(s.text).UserIntent != "" {
-			taken++
+	for code, file := range map[string]string{"en-US": "nearmiss2.en.txt", "de-DE": "nearmiss2.de.txt"} {
+		m, all, taken := load(t, code), sentences(t, file), 0
+		for _, s := range all {
+			if got := m.Match(s.text); got.UserIntent != "" {
+				taken++
+				t.Logf("%q: %s", s.text, got.UserIntent)
+			}
+		}
+		t.Logf("talk in %s: %d of %d sentences are taken for an intent", code, taken, len(all))
+		if taken*100 > len(all)*4 {
+			t.Errorf("want at most 4 %%")
 		}
 	}
-	t.Logf("talk: %d of %d sentences are taken for an intent", taken, len(all))
-	if taken*100 > len(all)*4 {
-		t.Errorf("want at most 4 %%")
+}
+
+// TestGermanRobotReadsEnglish: German, which is tried first, takes no English sentence for something else (part of VEC-NLP-08).
+func TestGermanRobotReadsEnglish(t *testing.T) {
+	german, english := load(t, "de-DE"), load(t, "en-US")
+	for _, file := range []string{"heldout.en.txt", "heldout2.en.txt", "dev.en.txt"} {
+		for _, s := range sentences(t, file) {
+			if got, want := german.Match(s.text), english.Match(s.text); got.UserIntent != "" && (got.UserIntent != want.UserIntent || !maps.Equal(got.Params, want.Params)) {
+				t.Errorf("%q: in German %s %v, in English %s %v", s.text, got.UserIntent, got.Params, want.UserIntent, want.Params)
+			}
+		}
 	}
 }
 
@@ -228,6 +248,32 @@ func TestSlots(t *testing.T) {
 func TestLoadUnknownLanguage(t *testing.T) {
 	if _, err := Load("xx-XX"); err == nil || !strings.Contains(err.Error(), "want one of de-DE, en-AU, en-GB, en-US") {
 		t.Error(err)
+	}
+}
+
+// TestSpelling: German that is typed without umlauts is understood, and words that only look like it stay.
+func TestSpelling(t *testing.T) {
+	m := load(t, "de-DE")
+	for text, want := range map[string]string{"Wie spaet ist es?": "show_clock", "hoer auf": "global_stop", "stell einen timer auf fuenfundzwanzig minuten": "set_timer timer_duration=1500",
+		"wie ist das wetter in koeln": "weather_response speakable_location_string=köln", "ich heisse juergen": "meet_victor username=jürgen", "ich heiße emanuel": "meet_victor username=emanuel",
+		"mach deine augen gruen": "imperative_eyecolor_specific eye_color=COLOR_GREEN", "tschuess": "greeting_goodbye", "wie laeufts": "status_feeling", "noch eine neue runde": "blackjack_playagain"} {
+		got := m.Match(text)
+		said := got.UserIntent
+		for k, v := range got.Params {
+			said += " " + k + "=" + v
+		}
+		if said != want {
+			t.Errorf("%q: %s, want %s", text, said, want)
+		}
+	}
+}
+
+// TestClosest: a locale without intents of its own has those of its language (part of VEC-NLP-08).
+func TestClosest(t *testing.T) {
+	for locale, want := range map[string]string{"de-DE": "de-DE", "de-AT": "de-DE", "de": "de-DE", "en-GB": "en-GB", "en-CA": "en-US", "en": "en-US", "fr-FR": "", "d": "", "": "", "den-DE": ""} {
+		if got := Closest(locale); got != want {
+			t.Errorf("%q: %q, want %q", locale, got, want)
+		}
 	}
 }
 
@@ -295,11 +341,12 @@ func TestIntentsWithoutPhrase(t *testing.T) {
 
 // TestBound: no sentence makes the matcher blow up, whatever it is made of.
 func TestBound(t *testing.T) {
-	m := load(t, "")
-	for _, text := range []string{strings.Repeat("turn ", 60), strings.Repeat("play a ", 30), strings.Repeat("what is the ", 20), strings.Repeat("one and a half hours ", 15),
+	en, de := load(t, "en-US"), load(t, "de-DE")
+	for _, text := range []string{strings.Repeat("dreh ", 60), strings.Repeat("spiel was ", 30), strings.Repeat("wie ist das ", 20), strings.Repeat("eine und eine halbe stunde ", 12), strings.Repeat("turn ", 60), strings.Repeat("play a ", 30), strings.Repeat("what is the ", 20), strings.Repeat("one and a half hours ", 15),
 		strings.Repeat("go ", 60), strings.Repeat("x ", 60), strings.Repeat("a", 600), strings.Repeat("the ", 1000), strings.Repeat("don't ", 60)} {
 		began := time.Now()
-		m.Match(text)
+		en.Match(text)
+		de.Match(text)
 		if took := time.Since(began); took > 10*time.Second { // under 5 ms of one processor; a blow-up takes minutes
 			t.Errorf("%.20q took %v", text, took)
 		}

@@ -1,16 +1,14 @@
 package registry
 
 import (
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"maps"
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
+
+	"kennel/infra/sourcetest"
 )
 
 // spoken are the codes that packages give to robots that are refused: string literals where those packages name a code.
@@ -18,68 +16,18 @@ func spoken(t *testing.T) map[string]string {
 	t.Helper()
 	word := regexp.MustCompile(`^[a-z]+(_[a-z]+)*$`)
 	out := map[string]string{}
-	for _, pattern := range []string{"../../../certs/*.go", "../../identity/token/*.go", "../../identity/owner/*.go", "../../identity/account/apps.go", "../../originals/door/*.go", "../../identity/consent/*.go", "../../telemetry/das/robots.go", "../../../infra/mqtt/brokerapi/*.go", "device.go"} {
-		files, err := filepath.Glob(pattern)
-		if err != nil || len(files) == 0 {
-			t.Fatalf("%s: %d files, %v", pattern, len(files), err)
-		}
-		for _, file := range files {
-			if strings.HasSuffix(file, "_test.go") {
-				continue
-			}
-			tree, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
-			add := func(e ast.Expr) {
-				lit, ok := e.(*ast.BasicLit)
-				if !ok || lit.Kind != token.STRING {
-					return
-				}
-				if s, err := strconv.Unquote(lit.Value); err == nil && word.MatchString(s) {
-					out[s] = filepath.Base(file)
-				}
-			}
-			ast.Inspect(tree, func(n ast.Node) bool {
-				switch n := n.(type) {
-				case *ast.CallExpr:
-					name := ""
-					switch f := n.Fun.(type) {
-					case *ast.Ident:
-						name = f.Name
-					case *ast.SelectorExpr:
-						name = f.Sel.Name
-					}
-					at, ok := map[string]int{"Coded": 1, "noLonger": 0, "unproved": 0, "badToken": 0, "notOwner": 0, "burnt": 0, "turn": 1}[name]
-					if ok && len(n.Args) > at {
-						add(n.Args[at])
-					}
-					if name == "step" && len(n.Args) > 3 {
-						add(n.Args[3])
-					}
-				case *ast.KeyValueExpr:
-					if k, ok := n.Key.(*ast.Ident); ok && k.Name == "Code" {
-						add(n.Value)
-					}
-				case *ast.CompositeLit: // {an error of a library, the code for it}
-					if len(n.Elts) == 2 && filepath.Base(file) == "verify.go" {
-						add(n.Elts[1])
-					}
-				case *ast.AssignStmt:
-					if l, ok := n.Lhs[0].(*ast.SelectorExpr); ok && l.Sel.Name == "Code" {
-						add(n.Rhs[0])
-					}
-				case *ast.ValueSpec:
-					for i, name := range n.Names {
-						if strings.HasPrefix(name.Name, "Code") && i < len(n.Values) {
-							add(n.Values[i])
-						}
-					}
-				}
-				return true
-			})
+	keep := func(file, text string) {
+		if word.MatchString(text) {
+			out[text] = filepath.Base(file)
 		}
 	}
+	at := sourcetest.Places{Calls: map[string]int{"Coded": 1, "noLonger": 0, "unproved": 0, "badToken": 0, "notOwner": 0, "burnt": 0, "turn": 1, "step": 3},
+		Names: func(name string) bool { return strings.HasPrefix(name, "Code") }}
+	for _, pattern := range []string{"../../../certs/*.go", "../../identity/token/*.go", "../../identity/owner/*.go", "../../identity/account/apps.go", "../../originals/door/*.go", "../../identity/consent/*.go", "../../telemetry/das/robots.go", "../../../infra/mqtt/brokerapi/*.go", "device.go"} {
+		at.Texts(t, pattern, keep)
+	}
+	at.Pairs = true // {an error of a library, the code for it}
+	at.Texts(t, "../../identity/token/verify.go", keep)
 	return out
 }
 

@@ -3629,6 +3629,7 @@ type Said struct {
 	Command    Command           `json:"command"`
 	Confidence float64           `json:"confidence,omitzero"` // of a sentence
 	Intent     string            `json:"intent"`              // the robot's own name of it
+	Language   string            `json:"language,omitzero"`   // in which a sentence was understood, such as de-DE: the robot's, else English
 	Params     map[string]string `json:"params,omitzero"`
 }
 

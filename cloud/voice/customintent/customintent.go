@@ -132,7 +132,7 @@ func (s *Service) forget() {
 }
 
 // Match returns what a sentence means to a robot, with the custom intents of the fleet and its own; one of its own hides the fleet's of the same
-// name. It tells the webhooks of a custom intent. A language that is not known means nothing. While the storage cannot be read, it uses what
+// name. It tells the webhooks of a custom intent. Words in a language that is not known (intent.Closest) mean nothing. While the storage cannot be read, it uses what
 // it read last.
 func (s *Service) Match(ctx context.Context, to intent.Listener, text string) intent.Match {
 	of := s.matcher(ctx, to)
@@ -168,9 +168,9 @@ func plain(params map[string]string) map[string]string {
 
 // Grammar returns the sentences for which a recogniser is to listen: "" if they are the built-in ones alone.
 func (s *Service) Grammar(ctx context.Context, to intent.Listener) string {
-	base, err := intent.Load(cmp.Or(to.Language, "en-US"))
+	base, err := intent.Load(intent.Closest(to.Language))
 	of := s.matcher(ctx, to)
-	if err != nil || of == base {
+	if err != nil || of == nil || of == base {
 		return ""
 	}
 	return of.Grammar()
@@ -178,7 +178,9 @@ func (s *Service) Grammar(ctx context.Context, to intent.Listener) string {
 
 // matcher returns the matcher of a robot; nil: its language is not known.
 func (s *Service) matcher(ctx context.Context, to intent.Listener) *intent.Matcher {
-	to.Language = cmp.Or(to.Language, "en-US")
+	if to.Language = intent.Closest(cmp.Or(to.Language, "en-US")); to.Language == "" {
+		return nil
+	}
 	base, err := intent.Load(to.Language)
 	if err != nil {
 		return nil
@@ -201,8 +203,8 @@ func (s *Service) matcher(ctx context.Context, to intent.Listener) *intent.Match
 			}
 		}
 	}
-	if to.Ours && strings.HasPrefix(to.Language, "en") {
-		own = append(own, intent.Own...)
+	if to.Ours {
+		own = append(own, intent.Own...) // those for other languages are passed over
 	}
 	m := base
 	if len(own) > 0 {

@@ -41,6 +41,7 @@ type Said struct {
 	Intent     string            `json:"intent"` // the robot's own name of it
 	Params     map[string]string `json:"params,omitempty"`
 	Confidence float64           `json:"confidence,omitempty"` // of a sentence
+	Language   string            `json:"language,omitempty"`   // in which a sentence was understood, such as de-DE: the robot's, else English
 	Command    command.Command   `json:"command"`
 }
 
@@ -121,7 +122,7 @@ func (s *Service) Say(ctx context.Context, id thing.ID, by string, m intent.Matc
 		}
 	}
 	c, err := s.commands.Send(ctx, command.Draft{Thing: id, Kind: commandwire.Intent, Args: args, TTL: TTL, By: by})
-	return Said{Intent: m.UserIntent, Params: m.Params, Confidence: m.Confidence, Command: c}, err
+	return Said{Intent: m.UserIntent, Params: m.Params, Confidence: m.Confidence, Language: m.Language, Command: c}, err
 }
 
 func stops(m intent.Match) bool {

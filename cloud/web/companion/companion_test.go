@@ -308,12 +308,22 @@ func TestTell(t *testing.T) {
 		}
 	}
 	h.told = h.told[1:]
+	german := given(command.Done, "intent_knowledge_response_extend", "To roll.")
+	german.Args = json.RawMessage(`{"intent":"intent_knowledge_response_extend","params":{"answer":"To roll.","language":"en-US"}}`)
+	h.told, h.settings = append(h.told, german), `{"locale":"de-AT"}`
+	if body := page(); !strings.Contains(body, `lang="de">I look up`) || !strings.Contains(body, `lang="en-US">To roll.`) {
+		t.Errorf("the answers of a German robot do not have their languages: %s", body)
+	}
 	if strings.Contains(page(), "data-open") {
 		t.Error("it waits for an answer that came")
 	}
 	w := do(t, mux, "ann", "POST", "/my/robots/vic:00e20100/tell", form("text", "mumble"))
-	if body := w.Body.String(); w.Code != 400 || !strings.Contains(body, "Your robot does not know what that means.") || !strings.Contains(body, `value="mumble"`) {
+	if body := w.Body.String(); w.Code != 400 || !strings.Contains(body, "Your robot does not understand that; ") || !strings.Contains(body, `value="mumble"`) {
 		t.Errorf("not understood: %d %s", w.Code, body)
+	}
+	w = do(t, mux, "ann", "POST", "/my/robots/vic:00e20100/tell", form("text", "mumble"), "Accept-Language", "de")
+	if _, said, _ := strings.Cut(w.Body.String(), `id="tell-problem" role="alert">`); !strings.HasPrefix(said, "Das versteht dein Roboter nicht.") {
+		t.Errorf("not understood, in German: %.200s", said)
 	}
 	h.things[rex].Status.Intents = nil
 	if strings.Contains(page(), "Tell it what to do") {

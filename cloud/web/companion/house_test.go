@@ -161,12 +161,13 @@ func (h *house) Differing(_ context.Context, _ thing.ID, _ jdocs.Name, version u
 	return h.lacks, h.docErr
 }
 
-func (h *house) Find(_ context.Context, _ thing.ID, s intents.Saying) (intent.Match, error) {
+func (h *house) Find(ctx context.Context, id thing.ID, s intents.Saying) (intent.Match, error) {
 	switch s.Text {
 	case "":
 		return intent.Match{UserIntent: s.Intent}, nil
 	case "mumble":
-		return intent.Match{}, errs.New(errs.Invalid, "your robot does not know what that means")
+		nothing := func(context.Context, thing.ID, string) (m intent.Match, err error) { return m, nil }
+		return intents.New(nothing, nil).Find(ctx, id, s)
 	}
 	return intent.Match{UserIntent: "from_words"}, nil
 }

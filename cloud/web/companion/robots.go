@@ -37,6 +37,7 @@ type robotView struct {
 	Moves  bool         // it has joints that move by motions
 	Ask    bool         // its owner has not said whether robots may send what happens to them
 	metric bool
+	locale string // that the owner chose; "": this kind of robot has none
 	known  registry.Thing
 }
 
@@ -108,7 +109,7 @@ func (c *companion) newRobot(ctx context.Context, t owner.Tenure, offers []owner
 		return v, err
 	}
 	is := readSettings(settings, wants.JSON)
-	v.Eyes, v.metric = is.Color(), is.yes("dist_is_metric")
+	v.Eyes, v.metric, v.locale = is.Color(), is.yes("dist_is_metric"), is.text("locale")
 	_, asked, err := c.consent(ctx, t.Thing)
 	if err != nil {
 		return v, err
@@ -202,7 +203,7 @@ func (c *companion) robot(ctx context.Context, r *http.Request, s said) (string,
 	if err := errors.Join(c.logs(ctx, &v), c.audio(ctx, &v), c.answers(ctx, &v), c.software(ctx, &v, v.known)); err != nil {
 		return "", frame{}, err
 	}
-	if v.Tell, err = c.tells(ctx, t, v.State.Can); err != nil {
+	if v.Tell, err = c.tells(ctx, t, v.State.Can, v.locale); err != nil {
 		return "", frame{}, err
 	}
 	if v.Tell != nil {

@@ -10,9 +10,11 @@ import (
 	"kennel/cloud/fleet/command"
 	"kennel/cloud/identity/owner"
 	"kennel/cloud/voice/intents"
+	"kennel/infra/api/commandwire"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/thing"
+	"kennel/speech"
 	"kennel/speech/intent"
 )
 
@@ -87,7 +89,7 @@ type wish struct {
 	Label, Answer string
 	At            time.Time
 	Open, Refused bool
-	Own           bool // the answer is in the words of the robot
+	Own           string // the language of the answer if that is in the words of the robot; "": it is in ours
 }
 
 // shownWishes is how many the page of a robot lists.
@@ -101,7 +103,7 @@ type tellView struct {
 }
 
 // tells is nil for a robot that does not say what it can do.
-func (c *companion) tells(ctx context.Context, t owner.Tenure, can []string) (*tellView, error) {
+func (c *companion) tells(ctx context.Context, t owner.Tenure, can []string, locale string) (*tellView, error) {
 	if c.Says == nil || len(can) == 0 {
 		return nil, nil
 	}
@@ -113,13 +115,14 @@ func (c *companion) tells(ctx context.Context, t owner.Tenure, can []string) (*t
 	}
 	told, err := c.Says.Recent(ctx, t.Thing, t.Since, shownWishes)
 	for _, x := range told {
-		w := newWish(x)
+		w := newWish(x, locale)
 		v.Wishes, v.Open = append(v.Wishes, w), v.Open || w.Open
 	}
 	return v, err
 }
 
-func newWish(c command.Command) wish {
+// newWish returns what the owner of a robot with a locale told it.
+func newWish(c command.Command, locale string) wish {
 	name := intents.IntentOf(c)
 	w := wish{Label: labels[name], At: c.Created, Open: !c.State.Closed(), Refused: c.State.Closed() && c.State != command.Done}
 	if i := slices.IndexFunc(buttons, func(b button) bool { return b.Intent == name }); i >= 0 {
@@ -131,7 +134,7 @@ func newWish(c command.Command) wish {
 	}
 	switch {
 	case c.Result != nil && c.Result.Detail != "":
-		w.Answer, w.Own = c.Result.Detail, true
+		w.Answer, w.Own = c.Result.Detail, answeredIn(c, locale)
 	case c.State == command.Done:
 		w.Answer = "done"
 	case w.Open:
@@ -140,6 +143,20 @@ func newWish(c command.Command) wish {
 		w.Answer = "Your robot did not answer in time. It may be offline or busy."
 	}
 	return w
+}
+
+// answeredIn returns the language of a robot's answer: robots answer in German where their owners chose that, else in English, but say what the cloud knows in the language
+// of the question.
+func answeredIn(c command.Command, locale string) string {
+	if a, err := commandwire.ParseIntent(c.Args); err == nil && a.Intent == speech.KnowledgeResponse {
+		if params, _ := intent.StringParams(a.Params); params[speech.LanguageOfAnswer] != "" {
+			return params[speech.LanguageOfAnswer]
+		}
+	}
+	if strings.HasPrefix(locale, "de") {
+		return "de"
+	}
+	return "en"
 }
 
 // tell gives the robot the intent of the form, or of its text.

@@ -14,8 +14,9 @@ import (
 
 // said is the command that came of a sentence to a robot.
 type said struct {
-	Intent  string
-	Command struct {
+	Intent   string
+	Language string
+	Command  struct {
 		ID, State string
 		Result    *struct{ Detail string }
 	}
@@ -35,7 +36,8 @@ func tells(p *housetest.Person, thing string, what map[string]any) (s said) {
 	return s
 }
 
-// TestIntents: an owner tells two species of robots what to do, in words; each acts as its body can, and says what it cannot (issue 19: build 4 and 7).
+// TestIntents: an owner tells two species of robots what to do, in words; each acts as its body can, and says what it cannot (issue 19: build 4 and 7). A German robot
+// understands typed German, then English (issue 31; part of VEC-NLP-08).
 func TestIntents(t *testing.T) {
 	h := housetest.New(t, "-robots", "vector:1,amigobot:1", "-robot-env", "KENNEL_FLUSH_MS=200")
 	h.Start()
@@ -103,6 +105,22 @@ func TestIntents(t *testing.T) {
 			}
 		} else {
 			answer(words("look up"), "imperative_lookatme", "failed", "not supported by this robot")
+		}
+		if strings.HasPrefix(thing, "vic:") {
+			if out, err := h.Ctl("jdocs", "set", thing, "vic.RobotSettings", "locale=de-DE"); err != nil {
+				t.Fatalf("a German robot: %s, %v", out, err)
+			}
+			housetest.FileHas(t, root, "locale", "de-DE")
+			answer(words("Stell bitte den Timer auf fuenf Minuten"), "set_timer", "done", "Timer gestellt: 5 Minuten")
+			answer(words("cancel the timer"), "global_stop", "done", "Timer gelöscht")
+			answer(words("what is two plus two"), "knowledge_response", "done", "The answer is 4.") // said in English
+			if out, err := h.Ctl("robot", "say", thing, "läuft der timer noch"); err != nil || !strings.Contains(string(out), "de-DE") || !strings.Contains(string(out), "es ist kein Timer gestellt") {
+				t.Errorf("kennelctl robot say in German: %s, %v", out, err)
+			}
+			if out, err := h.Ctl("jdocs", "set", thing, "vic.RobotSettings", "locale=en-US"); err != nil {
+				t.Fatalf("an English robot: %s, %v", out, err)
+			}
+			housetest.FileHas(t, root, "locale", "en-US")
 		}
 		answer(words("set a timer for five minutes"), "set_timer", "done", "timer set for 5 minutes")
 		answer(words("cancel the timer"), "global_stop", "done", "timer cancelled")

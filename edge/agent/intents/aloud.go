@@ -58,9 +58,12 @@ func (x *Intents) speak(ctx context.Context) {
 			go func() {
 				defer close(done)
 				defer cancel()
-				_, err := x.cfg.Speaker.Say(one, mindlink.Say{Text: s.text, Language: s.language, Level: mindlink.Behavior, Program: program}, func(mindlink.Progress) error { return nil })
-				if err != nil {
+				end, err := x.cfg.Speaker.Say(one, mindlink.Say{Text: s.text, Language: s.language, Level: mindlink.Behavior, Program: program}, func(mindlink.Progress) error { return nil })
+				switch {
+				case err != nil:
 					x.cfg.Log.DebugContext(ctx, "answer not said", logging.Err, err)
+				case end.Outcome == mindlink.Stopped && end.By == "": // such as for want of a voice; who asked has the text
+					x.cfg.Log.InfoContext(ctx, "answer not said", "language", s.language, "why", end.Reason)
 				}
 			}()
 		}

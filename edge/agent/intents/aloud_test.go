@@ -1,8 +1,11 @@
 package intents
 
 import (
+	"bytes"
 	"context"
+	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -47,4 +50,39 @@ func TestAloud(t *testing.T) {
 			t.Errorf("%+v; %q, want %q", o, c.did, want)
 		}
 	})
+}
+
+// mute is a speaker whose machine lacks a voice for German.
+type mute struct{ end mindlink.Ended }
+
+func (m mute) Say(context.Context, mindlink.Say, func(mindlink.Progress) error) (mindlink.Ended, error) {
+	return m.end, nil
+}
+
+// TestNotSaid: an answer for which there is no voice is shown to who asked, and the log says why it was not heard; of one that another program's speech ended it says nothing.
+func TestNotSaid(t *testing.T) {
+	for _, tt := range []struct {
+		end  mindlink.Ended
+		want string
+	}{
+		{mindlink.Ended{Outcome: mindlink.Stopped, Reason: "espeak-ng is not installed"}, `language=de-DE why="espeak-ng is not installed"`},
+		{mindlink.Ended{Outcome: mindlink.Stopped, Reason: "another speaks", By: "radio"}, ""},
+		{mindlink.Ended{Outcome: mindlink.Done}, ""},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var log bytes.Buffer
+			r := newRobot(t, vector)
+			r.speaker, r.log = mute{tt.end}, slog.NewTextHandler(&log, nil)
+			r.docs["locale"] = []byte(`"de-DE"`)
+			r.start(t, "1")
+			if o := r.take(t, "check_timer"); o.Text != "es ist kein Timer gestellt" {
+				t.Errorf("%+v", o)
+			}
+			synctest.Wait()
+			r.end()
+			if got := log.String(); strings.Contains(got, "answer not said") != (tt.want != "") || !strings.Contains(got, tt.want) {
+				t.Errorf("%+v: %q, want %q", tt.end, got, tt.want)
+			}
+		})
+	}
 }

@@ -269,7 +269,7 @@ func (x *Intents) Take(ctx context.Context, u intent.User, from string) (Outcome
 	if err != nil {
 		o = Outcome{Intent: u.Name, Reason: Failed, Text: "that did not work: " + err.Error()}
 	}
-	said, language := x.inLanguage(o.Text, u.Name == "knowledge_response" && o.Reason == "")
+	said, language := x.inLanguage(o, u)
 	if said != o.Text && o.Reason != "" { // the other language leaves out what is for those who debug
 		x.cfg.Log.InfoContext(ctx, "intent not done", "intent", u.Name, "why", o.Text)
 	}

@@ -2,6 +2,7 @@ package intents
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -106,8 +107,6 @@ var vector, amigobot = live.Tree{Body: "vector", Nodes: []live.Node{
 	{Full: "robot.body.head.camera", Interface: "VideoIn"},
 }}, live.Tree{Body: "amigobot", Nodes: []live.Node{{Full: "robot", Interface: "Identity, Mobile"}}}
 
-var quiet = slog.New(slog.DiscardHandler)
-
 func at(v float64) *float64 { return &v }
 
 // docs are the robot's settings.
@@ -146,6 +145,7 @@ type robot struct {
 	said     []string // events
 	speaker  Speaker
 	display  Display
+	log      slog.Handler // nil: none
 	end      func()
 }
 
@@ -178,7 +178,7 @@ func (r *robot) start(t *testing.T, boot string) {
 		defer r.mu.Unlock()
 		r.said = append(r.said, strings.TrimPrefix(e.Name, "robot.")+" "+e.S1+" "+e.S2)
 	}
-	conf := Config{Speaker: r.speaker, Display: r.display, Photograph: func(context.Context) error { return nil }, Root: r.root, Core: client, Docs: r.docs, Settings: r.settings, Emit: emit, Changed: func() {}, Boot: boot, Log: quiet,
+	conf := Config{Speaker: r.speaker, Display: r.display, Photograph: func(context.Context) error { return nil }, Root: r.root, Core: client, Docs: r.docs, Settings: r.settings, Emit: emit, Changed: func() {}, Boot: boot, Log: slog.New(cmp.Or[slog.Handler](r.log, slog.DiscardHandler)),
 		Keep:  func(_ context.Context, e events.Event) error { emit(e); return nil },
 		Local: func() (time.Time, bool) { return time.Date(2026, 11, 23, 15, 4, 0, 0, time.UTC), true },
 		Now:   func() time.Time { return time.Now().Add(r.wrong) }, Mono: func() time.Duration { return time.Since(r.booted) }}

@@ -1,12 +1,15 @@
 package intents
 
 import (
+	"cmp"
 	_ "embed"
 	"encoding/json"
 	"fmt"
 	"regexp"
 	"strings"
 	"sync"
+
+	"kennel/speech/intent"
 )
 
 //go:embed phrases.de.txt
@@ -98,24 +101,31 @@ func (p *phrases) words(part string) string {
 	return strings.Join(all, " ")
 }
 
+// locale is the language that the robot's owner chose; "" for a body that has no such setting.
+func (x *Intents) locale() (locale string) {
+	_ = json.Unmarshal(x.setting("locale"), &locale) // "", then
+	return locale
+}
+
 // language is the one in which the robot answers: English, but German where its owner chose that.
 func (x *Intents) language() string {
-	var locale string
-	_ = json.Unmarshal(x.setting("locale"), &locale) // "": a body without one answers in English
-	if strings.HasPrefix(locale, "de") {
+	if strings.HasPrefix(x.locale(), "de") {
 		return german
 	}
 	return english
 }
 
-// inLanguage returns an answer in the robot's language, and the language that it is in then. What the cloud says is in the robot's language already.
-func (x *Intents) inLanguage(text string, fromCloud bool) (_, language string) {
-	language = x.language()
-	if language == english || fromCloud {
-		return text, language
+// inLanguage returns an answer in the robot's language, and the language that it is in then. What the cloud knows stays as it came: it is in the language that the
+// cloud names, else in the one that the owner chose.
+func (x *Intents) inLanguage(o Outcome, u intent.User) (said, language string) {
+	if u.Name == "knowledge_response" && o.Reason == "" {
+		return o.Text, cmp.Or(text(u, "language"), x.locale(), english)
 	}
-	if said, ok := inGerman().say(text); ok {
+	if language = x.language(); language == english {
+		return o.Text, language
+	}
+	if said, ok := inGerman().say(o.Text); ok {
 		return said, language
 	}
-	return text, english
+	return o.Text, english
 }

@@ -1,74 +1,24 @@
 package intents
 
 import (
-	"go/ast"
-	"go/parser"
-	"go/token"
-	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
+
+	"kennel/infra/sourcetest"
 )
 
 // answersOf returns the literals of this package that are answers, or the beginnings of some.
 func answersOf(t *testing.T) (out []string) {
 	t.Helper()
-	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	keep := func(e ast.Expr) {
-		ast.Inspect(e, func(n ast.Node) bool {
-			if l, ok := n.(*ast.BasicLit); ok && l.Kind == token.STRING {
-				if s, err := strconv.Unquote(l.Value); err == nil && strings.Contains(s, " ") {
-					out = append(out, s)
-				}
-				return false
-			}
-			return true
-		})
-	}
-	at := map[string]int{"say": 0, "refuse": 1, "react": 1, "roll": 2, "move": 2}
-	for _, name := range files {
-		if strings.HasSuffix(name, "_test.go") {
-			continue
+	at := sourcetest.Places{Calls: map[string]int{"say": 0, "refuse": 1, "react": 1, "roll": 2, "move": 2}, Names: func(name string) bool { return name == "Text" || name == "said" }}
+	at.Texts(t, "*.go", func(_, text string) {
+		if strings.Contains(text, " ") {
+			out = append(out, text)
 		}
-		f, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ast.Inspect(f, func(n ast.Node) bool {
-			switch n := n.(type) {
-			case *ast.CallExpr:
-				name := ""
-				switch f := n.Fun.(type) {
-				case *ast.Ident:
-					name = f.Name
-				case *ast.SelectorExpr:
-					name = f.Sel.Name
-				}
-				if i, ok := at[name]; ok && i < len(n.Args) {
-					keep(n.Args[i])
-				}
-			case *ast.KeyValueExpr:
-				if k, ok := n.Key.(*ast.Ident); ok && k.Name == "Text" {
-					keep(n.Value)
-				}
-			case *ast.AssignStmt:
-				for i, l := range n.Lhs {
-					if id, ok := l.(*ast.Ident); ok && id.Name == "said" && len(n.Rhs) == len(n.Lhs) {
-						keep(n.Rhs[i])
-					} else if s, ok := l.(*ast.SelectorExpr); ok && s.Sel.Name == "Text" && len(n.Rhs) == len(n.Lhs) {
-						keep(n.Rhs[i])
-					}
-				}
-			}
-			return true
-		})
-	}
+	})
 	return out
 }
 
@@ -136,12 +86,14 @@ func TestAnswersInGerman(t *testing.T) {
 		synctest.Wait()
 		r.take(t, "knowledge_response", "answer", "Er ist hoch.")
 		synctest.Wait()
+		r.take(t, "knowledge_response", "answer", "It is high.", "language", "en-US") // of an English question that was typed
+		synctest.Wait()
 		if o := r.take(t, "show_clock"); !strings.HasPrefix(o.Text, "es ist ") || strings.HasSuffix(o.Text, "M Uhr") {
 			t.Errorf("%+v", o)
 		}
 		synctest.Wait()
 		r.end()
-		for _, want := range []string{"behavior de-DE es ist kein Timer gestellt", "behavior de-DE Er ist hoch."} {
+		for _, want := range []string{"behavior de-DE es ist kein Timer gestellt", "behavior de-DE Er ist hoch.", "behavior en-US It is high."} {
 			if !slices.Contains(c.did, want) {
 				t.Errorf("%q lacks %q", c.did, want)
 			}

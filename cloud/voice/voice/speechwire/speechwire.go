@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -201,7 +200,7 @@ func (s Speech) Unheard(ctx context.Context, id thing.ID) (string, error) {
 		return "", nil
 	}
 	locale := fmt.Sprint(set.Locale)
-	if s.chain.Hears(locale) && slices.Contains(intent.Languages(), locale) {
+	if s.chain.Hears(locale) && intent.Closest(locale) != "" {
 		return "", nil
 	}
 	return locale, nil

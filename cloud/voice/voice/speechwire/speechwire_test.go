@@ -91,7 +91,7 @@ func TestUnheard(t *testing.T) {
 	one := Speech{chain: recognizer.NewChain(recognizer.ChainConfig{}, &english{}), settings: func(context.Context, thing.ID) (string, error) { return settings, nil }}
 	two := one
 	two.chain = recognizer.NewChain(recognizer.ChainConfig{}, &english{}, &fixed.Recognizer{})
-	for locale, want := range map[string][2]string{`"en-US"`: {}, `"de-DE"`: {"de-DE", ""}, `"tlh"`: {"tlh", "tlh"}, `7`: {"7", "7"}} {
+	for locale, want := range map[string][2]string{`"en-US"`: {}, `"de-DE"`: {"de-DE", ""}, `"de-AT"`: {"de-AT", ""}, `"tlh"`: {"tlh", "tlh"}, `7`: {"7", "7"}} {
 		settings = `{"locale":` + locale + `}`
 		for i, s := range []Speech{one, two} {
 			if got, err := s.Unheard(t.Context(), "vic:00e20100"); err != nil || got != want[i] {
