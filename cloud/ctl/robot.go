@@ -69,7 +69,9 @@ func (a *app) says(cmd *cobra.Command, post func(ctx context.Context, thing stri
 		if err != nil {
 			return err
 		}
-		return show(cmd, r, nil, func(t *cli.Table, got client.Command) { t.Row(got.Thing, told.Value.Intent, told.Value.Language, resultText(got)) })
+		return show(cmd, r, nil, func(t *cli.Table, got client.Command) {
+			t.Row(got.Thing, told.Value.Intent, told.Value.Language, resultText(got))
+		})
 	})
 }
 
