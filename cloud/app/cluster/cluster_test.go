@@ -19,6 +19,7 @@ import (
 	"kennel/infra/config"
 	"kennel/infra/pg/pgserver"
 	"kennel/infra/telemetry"
+	"kennel/infra/testwait"
 )
 
 // TestFiles: kenneld, HAProxy and Patroni take the files that are written.
@@ -129,8 +130,17 @@ func TestLook(t *testing.T) {
 			t.Errorf("%d waiting, %+v, want %+v", got, p, want)
 		}
 	}
+	hung, err := net.Listen("tcp", l.addr(portPatroni)) // its machine hangs: it takes connections and never answers
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hung.Close()
 	at := map[string]*Part{"postgres-1": {Name: "postgres-1", Up: true}, "postgres-2": {Name: "postgres-2", Up: true}}
-	w.askPatroni(ctx, at)
+	limited, cancel := context.WithTimeout(ctx, testwait.Long)
+	defer cancel()
+	if w.askPatroni(limited, at); limited.Err() != nil {
+		t.Error("the Patroni that answers was not asked, or too late")
+	}
 	if a, b := at["postgres-1"], at["postgres-2"]; a.Role != "synchronous standby" || !a.Up || !strings.Contains(a.Note, "12 bytes") || b.Role != "primary" || !b.Up {
 		t.Errorf("%+v, %+v", a, b)
 	}
