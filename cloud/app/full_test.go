@@ -120,5 +120,8 @@ func (d *desk) fullDisk(t *testing.T) {
 	if refused < 70 { // the others find nothing to change, and say so
 		t.Errorf("%d operations were refused, want 70 or more", refused)
 	}
+	if r := d.ready.Now(t.Context()); r.Ready || !strings.Contains(r.String(), "postgres has refused writes for lack of space") {
+		t.Errorf("readiness does not tell of the full disk: %s", r)
+	}
 	d.unchanged(t, before)
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"net"
 	"net/http"
 	"os"
@@ -11,12 +12,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
 	"kennel/certs/ca"
 	"kennel/cloud/app"
 	"kennel/infra/config"
+	"kennel/infra/errs"
 	"kennel/infra/pg/pgserver"
 	"kennel/infra/telemetry"
 	"kennel/infra/testwait"
@@ -87,6 +91,26 @@ func TestFiles(t *testing.T) {
 			t.Errorf("%+v, %v", c, err)
 		}
 	}
+}
+
+// TestSettled: what may pass is tried again, until the start takes too long; what will not pass ends the start.
+func TestSettled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		away := errs.RetryLater(time.Second, "the database is not available", nil)
+		for name, c := range map[string]struct {
+			answers []error // the last one for ever
+			calls   int
+			want    error
+		}{"at once": {[]error{nil}, 1, nil}, "the third time": {[]error{away, away, nil}, 3, nil}, "never": {[]error{os.ErrPermission}, 1, os.ErrPermission}, "too late": {[]error{away}, 0, away}} {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			calls := 0
+			err := settled(ctx, func() error { calls++; return c.answers[min(calls, len(c.answers))-1] })
+			cancel()
+			if !errors.Is(err, c.want) || c.calls > 0 && calls != c.calls || c.calls == 0 && calls < 10 {
+				t.Errorf("%s: %v after %d calls", name, err, calls)
+			}
+		}
+	})
 }
 
 // TestLook: each part's own words become its row.

@@ -104,9 +104,11 @@ func newDesk(t *testing.T, robots int) *desk {
 	cmd.Stdout, cmd.Stderr = said, said
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	housetest.StartLocked(t, cmd)
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM) // it has ended
-		err := cmd.Wait()
+		err := <-ended
 		if b, _ := os.ReadFile(said.Name()); err != nil || t.Failed() {
 			t.Errorf("kenneld cluster: %v\n%s", err, housetest.Tail(string(b), 40))
 			for _, name := range []string{"postgres-1", "postgres-2"} {
@@ -118,6 +120,12 @@ func newDesk(t *testing.T, robots int) *desk {
 		_ = os.RemoveAll(d.dir)
 	})
 	housetest.Await(t, 6*time.Minute, "the cluster is whole", func() error {
+		select {
+		case err := <-ended:
+			ended <- err
+			t.Fatal("kenneld cluster ended")
+		default:
+		}
 		s, err := d.state()
 		if err != nil {
 			return err
