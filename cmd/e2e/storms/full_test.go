@@ -22,10 +22,10 @@ import (
 // primaryVolume is the size of a volume on which a primary works until a test fills it, in bytes.
 const primaryVolume = 384 << 20
 
-// TestPrimaryDiskFull fills the volume of the primary while robots send events, logs and crashes and people change settings and give commands (issue 34, must
-// hold 1). At first tables find no room: Postgres refuses statements, robots and people are told to come again. Then its log finds none either: Postgres
-// ends, and does not come up until there is space. Nothing acknowledged is lost or stored twice. It needs a mount and runs in soak; the light form is
-// noSpace in TestChaos, where Postgres has room and refuses all the same.
+// TestPrimaryDiskFull fills the volume of the primary while robots send events, logs and crashes through three NATS servers and people change settings and give
+// commands (issue 34, must hold 1). At first tables find no room: Postgres refuses statements, robots and people are told to come again. Then its log finds none
+// either: Postgres ends, and does not come up until there is space. Nothing acknowledged is lost or stored twice. It needs a mount and runs in soak; the light form
+// is noSpace in TestChaos, where Postgres has room and refuses all the same.
 func TestPrimaryDiskFull(t *testing.T) {
 	if !housetest.Soak() {
 		return
@@ -40,7 +40,7 @@ func TestPrimaryDiskFull(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	x := newChaosOn(t, ctx, newClusterIn(t, dir), 20, embedded)
+	x := newChaosOn(t, ctx, newClusterIn(t, dir), 20, natsBroker)
 	people, send := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	wg.Go(func() { x.changeSettings(people) })
@@ -114,7 +114,7 @@ func (x *chaos) settings(n int) string {
 func (x *chaos) noSpace(fill func() (empty func())) {
 	t := x.t
 	t.Helper()
-	ctx, told := t.Context(), x.said("events not stored; robots asked to wait")
+	ctx, began, told := t.Context(), time.Now(), x.said("events not stored; robots asked to wait")
 	answers := map[int][]string{} // places that people named, by the answer's status
 	n := 0
 	say := func() int {
@@ -163,7 +163,7 @@ func (x *chaos) noSpace(fill func() (empty func())) {
 			}
 		}
 	}
-	t.Logf("no space: %d changes of settings stored, %d refused for now, %d unanswered", len(answers[http.StatusOK]), len(answers[http.StatusServiceUnavailable]), len(answers[0]))
+	t.Logf("no space for %v: %d changes of settings stored, %d refused for now, %d unanswered", time.Since(began).Round(100*time.Millisecond), len(answers[http.StatusOK]), len(answers[http.StatusServiceUnavailable]), len(answers[0]))
 }
 
 // refusing is a fill without a small volume: Postgres refuses every statement that writes, as it does when it finds no space for it.
