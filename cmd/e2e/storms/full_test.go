@@ -48,6 +48,7 @@ func TestPrimaryDiskFull(t *testing.T) {
 	wg.Go(func() { x.leaveFiles(people) })
 	x.progress()
 	fill := func() (empty func()) {
+		x.freshLog()
 		housetest.FillUp(t, data)
 		return func() {
 			if err := os.Remove(filepath.Join(data, "ballast")); err != nil {
@@ -76,6 +77,16 @@ func TestPrimaryDiskFull(t *testing.T) {
 	wg.Wait()
 	x.awaitPresent(5 * time.Minute)
 	x.judgeAll(map[string]int{"tables without space": 3, "log without space": 2})
+}
+
+// freshLog begins a segment of Postgres' log, which has room for a while then.
+func (x *chaos) freshLog() {
+	db := x.connect()
+	for _, sql := range []string{`SELECT pg_switch_wal()`, `SELECT pg_logical_emit_message(true, 'test', 'first of its segment')`} {
+		if _, err := db.Exec(x.t.Context(), sql); err != nil {
+			x.t.Fatal(err)
+		}
+	}
 }
 
 // fillLog makes Postgres begin segments of its log until there is no room for one, which ends it.
@@ -140,7 +151,7 @@ func (x *chaos) noSpace(fill func() (empty func())) {
 		}
 		return nil
 	})
-	for range housetest.Pick(3, 50) {
+	for range housetest.Pick(3, 30) {
 		say()
 		housetest.Pause(ctx, 100*time.Millisecond)
 	}
