@@ -157,6 +157,7 @@ func TestRetriable(t *testing.T) {
 		"too many clients": {code("53300"), true},
 		"disk full":        {code("53100"), true},
 		"disk broken":      {code("58030"), true},
+		"file missing":     {code("58P01"), false}, // such as an extension that is not installed
 		"deadlock":         {code("40P01"), true},
 		"read-only":        {code("25006"), true},
 		"unique":           {code("23505"), false},

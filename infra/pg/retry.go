@@ -53,7 +53,7 @@ func Retriable(err error) bool {
 		switch {
 		case strings.HasPrefix(pe.Code, "08"), // connection exceptions
 			strings.HasPrefix(pe.Code, "53"),                               // too many connections, disk or memory full
-			strings.HasPrefix(pe.Code, "58"),                               // the system below Postgres failed, such as 58030: a read or write of a file
+			pe.Code == "58000" || pe.Code == "58030",                       // the system below Postgres failed, such as a read or write of a file
 			pe.Code == "57P01" || pe.Code == "57P02" || pe.Code == "57P03", // admin or crash shutdown, starting up
 			pe.Code == "40001" || pe.Code == "40P01",                       // serialization failure, deadlock
 			pe.Code == "55P03" || pe.Code == "25006" || pe.Code == "57P05": // lock timeout, read-only after failover, idle timeout
