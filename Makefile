@@ -42,8 +42,8 @@ cluster: setup-cluster build ## an installation of several machines on this one:
 	@exec bin/kenneld cluster -data $(or $(DATA),$(CURDIR)/bin/cluster) -robots $(if $(filter file,$(origin ROBOTS)),200,$(ROBOTS))
 
 .PHONY: cluster-test
-cluster-test: setup-test test-programs ## kills behind three brokers, about two minutes; setup-cluster is not needed
-	KENNEL_CLUSTER=1 $(IN_MEMORY) $(GO_TEST) -v -count=1 -timeout 30m -run '^TestChaosBehindNATS$$' ./cmd/e2e/storms
+cluster-test: setup-test setup-cluster test-programs ## kills and an upgrade behind three brokers, a change of the primary: about five minutes
+	KENNEL_CLUSTER=1 $(IN_MEMORY) $(GO_TEST) -v -count=1 -timeout 30m -run '^Test(ChaosBehindNATS|RollingUpgradeBehindNATS|PrimaryChanges)$$' ./cmd/e2e/storms
 
 .PHONY: test
 ifdef PKG
@@ -132,7 +132,7 @@ soak: setup-test build ## lint, and the same tests in full, about 3 hours: long 
 	@$(MAKE) --no-print-directory lint race test-arm
 
 .PHONY: soak-house
-soak-house: setup-test test-programs ## of soak, the house of processes: about 90 minutes
+soak-house: setup-test setup-cluster test-programs ## of soak, the house of processes: about 90 minutes
 	KENNEL_SOAK=1 KENNEL_BIN=$(CURDIR)/bin/test $(GO_TEST) -v -count=1 -timeout 150m -p 1 ./cmd/...
 
 .PHONY: soak-packages

@@ -191,6 +191,13 @@ func start(t *testing.T, change func(*Config)) *wired {
 
 func (w *wired) get(t *testing.T, method, path, body string, header ...string) (int, string) {
 	t.Helper()
+	resp, said := w.answer(t, method, path, body, header...)
+	return resp.StatusCode, said
+}
+
+// answer is get with the answer's headers; its body is read.
+func (w *wired) answer(t *testing.T, method, path, body string, header ...string) (*http.Response, string) {
+	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, w.api+path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
@@ -207,7 +214,7 @@ func (w *wired) get(t *testing.T, method, path, body string, header ...string) (
 	if err != nil {
 		t.Fatal(err)
 	}
-	return resp.StatusCode, string(b)
+	return resp, string(b)
 }
 
 // writeSettings is the robot's one settings request.

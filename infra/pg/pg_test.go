@@ -155,6 +155,9 @@ func TestRetriable(t *testing.T) {
 		"starting up":      {code("57P03"), true},
 		"admin shutdown":   {code("57P01"), true},
 		"too many clients": {code("53300"), true},
+		"disk full":        {code("53100"), true},
+		"disk broken":      {code("58030"), true},
+		"file missing":     {code("58P01"), false}, // such as an extension that is not installed
 		"deadlock":         {code("40P01"), true},
 		"read-only":        {code("25006"), true},
 		"unique":           {code("23505"), false},

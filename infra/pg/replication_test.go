@@ -1,6 +1,7 @@
 package pg_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -89,6 +90,7 @@ func TestPrimaryDies(t *testing.T) {
 	if err := syscall.Kill(primary.Pid(), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
+	killed := time.Now()
 	testwait.Until(t, testwait.Long, "a refused write", func() error {
 		switch err := write(); {
 		case err == nil:
@@ -106,7 +108,7 @@ func TestPrimaryDies(t *testing.T) {
 	if _, err := c.Exec(t.Context(), `INSERT INTO note VALUES (0)`); !pg.Retriable(err) {
 		t.Errorf("a standby's refusal is not to be tried again: %v", err)
 	}
-	before := acked
+	before, first := acked, time.Duration(0)
 	if _, err := c.Exec(t.Context(), `SELECT pg_promote(true, 30)`); err != nil {
 		t.Fatal(err)
 	}
@@ -115,9 +117,11 @@ func TestPrimaryDies(t *testing.T) {
 			if err := write(); err != nil {
 				return err
 			}
+			first = cmp.Or(first, time.Since(killed))
 		}
 		return nil
 	})
+	t.Logf("first acknowledged write %v after the kill", first.Round(time.Millisecond)) // who promotes adds its own time: TestPrimaryChanges of cmd/e2e/storms
 	var n int
 	if err := db.QueryRow(t.Context(), `SELECT count(*) FROM note WHERE n <= $1`, acked).Scan(&n); err != nil || n != acked {
 		t.Errorf("%d of %d acknowledged rows, %d of them from before, %v", n, acked, before, err)

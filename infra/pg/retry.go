@@ -43,8 +43,8 @@ func UUID[S ~string](id S) (u pgtype.UUID) {
 	return u
 }
 
-// Retriable reports whether the same work, done again later, may succeed: the server is away, starting, stopping or full, or another
-// transaction was in the way. After a cancelled context it is not: the caller no longer waits.
+// Retriable reports whether the same work, done again later, may succeed: the server is away, starting, stopping or full, its disk does not answer, or
+// another transaction was in the way. After a cancelled context it is not: the caller no longer waits.
 func Retriable(err error) bool {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return false
@@ -53,6 +53,7 @@ func Retriable(err error) bool {
 		switch {
 		case strings.HasPrefix(pe.Code, "08"), // connection exceptions
 			strings.HasPrefix(pe.Code, "53"),                               // too many connections, disk or memory full
+			pe.Code == "58000" || pe.Code == "58030",                       // the system below Postgres failed, such as a read or write of a file
 			pe.Code == "57P01" || pe.Code == "57P02" || pe.Code == "57P03", // admin or crash shutdown, starting up
 			pe.Code == "40001" || pe.Code == "40P01",                       // serialization failure, deadlock
 			pe.Code == "55P03" || pe.Code == "25006" || pe.Code == "57P05": // lock timeout, read-only after failover, idle timeout

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	grpctls "google.golang.org/grpc/credentials"
@@ -61,11 +62,13 @@ type published struct {
 	conn   *grpc.ClientConn
 	rest   *http.ServeMux
 	noted  []string
+	pool   *pgxpool.Pool
 }
 
 func newPublished(t testing.TB) *published {
-	store := jdocspg.New(pgtest.New(t))
-	p := &published{svc: jdocs.New(store), rest: http.NewServeMux()}
+	pool := pgtest.New(t)
+	store := jdocspg.New(pool)
+	p := &published{svc: jdocs.New(store), rest: http.NewServeMux(), pool: pool}
 	mine := func(_ context.Context, account string) ([]thing.ID, error) {
 		if account == "ann" {
 			return []thing.ID{robot}, nil
@@ -217,6 +220,42 @@ func TestPublishedRefusals(t *testing.T) {
 	}
 	if _, err := p.client.ViewAccountDocs(as(t, string(robot), "key"), &jdocspb.ViewAccountDocsReq{UserId: "ann"}); status.Code(err) != codes.Unauthenticated {
 		t.Errorf("a robot views an account: %v", err)
+	}
+}
+
+// TestPublishedFullDisk: while the database takes no writes, an original robot is told Unavailable over gRPC and 503 over REST, for a document that it writes and
+// one that it deletes; what it reads is answered, and afterwards the same requests are accepted (issue 34, must hold 1).
+func TestPublishedFullDisk(t *testing.T) {
+	p := newPublished(t)
+	write := &jdocspb.WriteDocReq{DocName: "vic.RobotSettings", Doc: &jdocspb.Jdoc{FmtVersion: 1, JsonDoc: "{}"}}
+	rest := func() int {
+		r := httptest.NewRequestWithContext(t.Context(), "POST", "/1/write-doc", strings.NewReader(`{"doc_name":"vic.RobotEconomy","doc":{"fmt_version":1,"json_doc":"{}"}}`))
+		r.Header = http.Header{"Anki-Access-Token": {string(robot)}, "Anki-App-Key": {"key"}}
+		w := httptest.NewRecorder()
+		p.rest.ServeHTTP(w, r)
+		return w.Code
+	}
+	for _, code := range []string{pgtest.DiskFull, "58030"} {
+		end := pgtest.Refuse(t, p.pool, code)
+		if _, err := p.client.WriteDoc(as(t, string(robot), "key"), write); status.Code(err) != codes.Unavailable {
+			t.Errorf("%s: write: %v", code, err)
+		}
+		if _, err := p.client.DeleteDoc(as(t, string(robot), "key"), &jdocspb.DeleteDocReq{DocName: "vic.RobotSettings"}); status.Code(err) != codes.Unavailable {
+			t.Errorf("%s: delete: %v", code, err)
+		}
+		if got := rest(); got != http.StatusServiceUnavailable {
+			t.Errorf("%s: write by REST: %d", code, got)
+		}
+		if _, err := p.client.ReadDocs(as(t, string(robot), "key"), &jdocspb.ReadDocsReq{Items: []*jdocspb.ReadDocsReq_Item{{DocName: "vic.RobotSettings"}}}); err != nil {
+			t.Errorf("%s: read: %v", code, err)
+		}
+		end()
+	}
+	if resp, err := p.client.WriteDoc(as(t, string(robot), "key"), write); err != nil || resp.LatestDocVersion != 1 {
+		t.Errorf("afterwards: %v, %v; want version 1", resp, err)
+	}
+	if got := rest(); got != http.StatusOK {
+		t.Errorf("afterwards by REST: %d", got)
 	}
 }
 

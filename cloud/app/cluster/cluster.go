@@ -28,6 +28,7 @@ import (
 	"kennel/infra/backoff"
 	"kennel/infra/config"
 	"kennel/infra/errs"
+	"kennel/infra/logging"
 	"kennel/infra/mqtt/brokeradmin/natsserver"
 	"kennel/infra/onebox"
 	"kennel/infra/pg"
@@ -192,7 +193,9 @@ func (c *cluster) start(ctx, running context.Context, p programs) error {
 	if err := untilPostgres(ctx, cfg.Postgres); err != nil {
 		return err
 	}
-	if err := prepare(ctx, cfg, filepath.Join(c.inst.Paths.Secrets, "operator-password"), c.log); err != nil {
+	if err := settled(ctx, func() error {
+		return prepare(ctx, cfg, filepath.Join(c.inst.Paths.Secrets, "operator-password"), c.log)
+	}); err != nil {
 		return err
 	}
 	kids, err := c.startCloud(running, p)
@@ -264,6 +267,16 @@ func untilPostgres(ctx context.Context, cfg pg.Config) error {
 			return nil
 		}
 		if backoff.Sleep(ctx, 500*time.Millisecond) != nil {
+			return err
+		}
+	}
+}
+
+// settled calls do until it succeeds or fails for good: on a busy machine the primary may change once more right after the start.
+func settled(ctx context.Context, do func() error) error {
+	for pause := (backoff.Pause{Min: 500 * time.Millisecond, Max: 2 * time.Second}); ; {
+		err := do()
+		if err == nil || errs.KindOf(err) != errs.Unavailable || backoff.Sleep(ctx, pause.Next(err)) != nil {
 			return err
 		}
 	}
@@ -371,8 +384,8 @@ func (c *cluster) root() string { return filepath.Join(c.dir, "install", "operat
 
 // startRobots makes a session for their registration and runs them.
 func (c *cluster) startRobots(ctx, running context.Context, cfg app.Config) error {
-	token, err := session(ctx, cfg)
-	if err != nil {
+	var token logging.Secret
+	if err := settled(ctx, func() (err error) { token, err = session(ctx, cfg); return err }); err != nil {
 		return err
 	}
 	if err := c.inst.PutSecret("operator.token", []byte(token.Reveal()+"\n")); err != nil {

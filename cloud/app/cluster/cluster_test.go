@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"net"
 	"net/http"
 	"os"
@@ -11,14 +12,18 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
 	"kennel/certs/ca"
 	"kennel/cloud/app"
 	"kennel/infra/config"
+	"kennel/infra/errs"
 	"kennel/infra/pg/pgserver"
 	"kennel/infra/telemetry"
+	"kennel/infra/testwait"
 )
 
 // TestFiles: kenneld, HAProxy and Patroni take the files that are written.
@@ -88,6 +93,26 @@ func TestFiles(t *testing.T) {
 	}
 }
 
+// TestSettled: what may pass is tried again, until the start takes too long; what will not pass ends the start.
+func TestSettled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		away := errs.RetryLater(time.Second, "the database is not available", nil)
+		for name, c := range map[string]struct {
+			answers []error // the last one for ever
+			calls   int
+			want    error
+		}{"at once": {[]error{nil}, 1, nil}, "the third time": {[]error{away, away, nil}, 3, nil}, "never": {[]error{os.ErrPermission}, 1, os.ErrPermission}, "too late": {[]error{away}, 0, away}} {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			calls := 0
+			err := settled(ctx, func() error { calls++; return c.answers[min(calls, len(c.answers))-1] })
+			cancel()
+			if !errors.Is(err, c.want) || c.calls > 0 && calls != c.calls || c.calls == 0 && calls < 10 {
+				t.Errorf("%s: %v after %d calls", name, err, calls)
+			}
+		}
+	})
+}
+
 // TestLook: each part's own words become its row.
 func TestLook(t *testing.T) {
 	const base = 29400
@@ -129,8 +154,17 @@ func TestLook(t *testing.T) {
 			t.Errorf("%d waiting, %+v, want %+v", got, p, want)
 		}
 	}
+	hung, err := net.Listen("tcp", l.addr(portPatroni)) // its machine hangs: it takes connections and never answers
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hung.Close()
 	at := map[string]*Part{"postgres-1": {Name: "postgres-1", Up: true}, "postgres-2": {Name: "postgres-2", Up: true}}
-	w.askPatroni(ctx, at)
+	limited, cancel := context.WithTimeout(ctx, testwait.Long)
+	defer cancel()
+	if w.askPatroni(limited, at); limited.Err() != nil {
+		t.Error("the Patroni that answers was not asked, or too late")
+	}
 	if a, b := at["postgres-1"], at["postgres-2"]; a.Role != "synchronous standby" || !a.Up || !strings.Contains(a.Note, "12 bytes") || b.Role != "primary" || !b.Up {
 		t.Errorf("%+v, %+v", a, b)
 	}

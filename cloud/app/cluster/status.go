@@ -263,7 +263,7 @@ func (w *watch) askNATS(ctx context.Context, p *Part, i int) int64 {
 
 // askPatroni asks whichever Patroni answers about both Postgres.
 func (w *watch) askPatroni(ctx context.Context, at map[string]*Part) {
-	var seen struct {
+	type cluster struct {
 		Members []struct {
 			Name  string `json:"name"`
 			Role  string `json:"role"`
@@ -271,10 +271,21 @@ func (w *watch) askPatroni(ctx context.Context, at map[string]*Part) {
 			Lag   any    `json:"lag"`
 		} `json:"members"`
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	answers := make(chan cluster, 2) // one each
 	for i := range 2 {
-		if err := w.get(ctx, "http://"+w.cluster.addr(portPatroni+i)+"/cluster", &seen); err == nil {
-			break
-		}
+		wg.Go(func() {
+			var c cluster
+			_ = w.get(ctx, "http://"+w.cluster.addr(portPatroni+i)+"/cluster", &c) // it has no members then
+			answers <- c
+		})
+	}
+	seen := <-answers
+	if len(seen.Members) == 0 {
+		seen = <-answers
 	}
 	for _, m := range seen.Members {
 		p := at[m.Name]

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"kennel/infra/api/files"
+	"kennel/infra/pg/pgtest"
 )
 
 // TestNothingHalf: while the object store, the database or this machine's disk takes nothing, each form is told to come again, and what comes again is stored
@@ -46,6 +47,11 @@ func TestNothingHalf(t *testing.T) {
 	later("no table", "events")
 	if _, err := r.pool.Exec(t.Context(), `ALTER TABLE das_away RENAME TO das_event`); err != nil {
 		t.Fatal(err)
+	}
+	for _, code := range []string{pgtest.DiskFull, "58030"} { // no space, and a disk that does not answer (issue 34, must hold 1)
+		end := pgtest.Refuse(t, r.pool, code)
+		later(code, "log", "crash", "events")
+		end()
 	}
 	for form, request := range forms {
 		for {

@@ -24,10 +24,12 @@ import (
 
 	"kennel/cloud/identity/consent"
 	"kennel/cloud/identity/sts"
+	"kennel/cloud/identity/sts/stspg"
 	"kennel/cloud/identity/token"
 	"kennel/cloud/originals/stsapi"
 	"kennel/infra/blob"
 	"kennel/infra/errs"
+	"kennel/infra/pg/pgtest"
 )
 
 // signedPut is a request as a client signs it, before anybody changes it. path is as it goes over the wire.
@@ -236,6 +238,29 @@ func flip(q *http.Request, name string, at int) {
 		b[at] = '1'
 	}
 	q.Header.Set(name, string(b))
+}
+
+// TestFullDisk: while the database that counts uploads takes no writes, an upload is refused with a code after which clients of S3 try again; nothing of it is
+// stored, and it is taken afterwards (issue 34, must hold 1).
+func TestFullDisk(t *testing.T) {
+	pool := pgtest.New(t)
+	r := newRig(t, func(c *stsapi.Config) { c.Usage = stspg.New(pool) })
+	c, key := r.v2(r.mint(t, robot)), aws.String(folder+"a")
+	put := func() error {
+		_, err := c.PutObject(t.Context(), &s3.PutObjectInput{Bucket: aws.String(bucket), Key: key, Body: strings.NewReader("hello")})
+		return err
+	}
+	for _, code := range []string{pgtest.DiskFull, "58030"} {
+		end := pgtest.Refuse(t, pool, code)
+		if err := put(); codeOf(err) != "ServiceUnavailable" {
+			t.Errorf("%s: %v", code, err)
+		}
+		r.missing(t, *key)
+		end()
+	}
+	if err := put(); err != nil {
+		t.Errorf("afterwards: %v", err)
+	}
 }
 
 // TestExpiredAndRevoked: a captured request is worth nothing after its grant; a robot's standing counts until the last byte.

@@ -19,7 +19,17 @@ import (
 // settings and give commands: first one process goes back, then the other, then both come forward again. Nothing acknowledged is lost. KENNEL_PREVIOUS
 // names another commit. The light run builds no former commit: a copy of today's kenneld takes the place of one process, and then the other's; that
 // migrations suit a former one is TestMigrationsAreAdditive.
-func TestRollingUpgrade(t *testing.T) {
+func TestRollingUpgrade(t *testing.T) { runUpgrade(t, embedded) }
+
+// TestRollingUpgradeBehindNATS is TestRollingUpgrade behind a cluster of three NATS servers, whose uplink both versions read (issue 34, must hold 3). It runs in
+// soak and, without the former commit, by make cluster-test.
+func TestRollingUpgradeBehindNATS(t *testing.T) {
+	if wantsCluster(t) {
+		runUpgrade(t, natsBroker)
+	}
+}
+
+func runUpgrade(t *testing.T, broker string) {
 	type step struct{ name, program string }
 	today := filepath.Join(housetest.Bin, "kenneld")
 	var old string
@@ -33,7 +43,7 @@ func TestRollingUpgrade(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	x := newChaos(t, ctx, 10, embedded)
+	x := newChaos(t, ctx, 10, broker)
 	people, send := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	wg.Go(func() { x.changeSettings(people) })

@@ -11,6 +11,7 @@ import (
 	"kennel/cloud/identity/account/accounthash"
 	"kennel/cloud/identity/account/accountpg"
 	"kennel/cloud/identity/account/audit"
+	"kennel/infra/pg/pgtest"
 	"kennel/infra/ratelimit"
 	"kennel/infra/secretbox"
 )
@@ -51,15 +52,7 @@ func New(t testing.TB, pool *pgxpool.Pool, change ...func(*account.SignInConfig)
 // FillAudit makes a database refuse every new line of the audit log as it does when its disk is full; the returned function ends that.
 func FillAudit(t testing.TB, pool *pgxpool.Pool) (empty func()) {
 	t.Helper()
-	exec := func(sql string) {
-		t.Helper()
-		if _, err := pool.Exec(t.Context(), sql); err != nil {
-			t.Fatal(err)
-		}
-	}
-	exec(`CREATE OR REPLACE FUNCTION test_disk_full() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION USING ERRCODE = 'disk_full'; END $$`)
-	exec(`CREATE TRIGGER aaa_full BEFORE INSERT ON account_audit FOR EACH STATEMENT EXECUTE FUNCTION test_disk_full()`)
-	return func() { t.Helper(); exec(`DROP TRIGGER aaa_full ON account_audit`) }
+	return pgtest.Refuse(t, pool, pgtest.DiskFull, "account_audit")
 }
 
 // WithLetters returns the services that send letters. Privacy gets the store and otherwise the given configuration.
