@@ -41,9 +41,9 @@ assets/cladToFileMaps/CompositeImageLayoutMap.json and CompositeImageMapMap.json
 				return errs.New(errs.Invalid, "%w", err)
 			}
 			var m face.Movie
-			for at := time.Duration(0); at < takes; at += each {
+			for i := range takes * 30 / time.Second {
 				picture := face.Picture{}
-				c.Draw(&picture, at, look.color())
+				c.Draw(&picture, i*time.Second/30, look.color())
 				if err := m.Add(&picture); err != nil {
 					return err
 				}
