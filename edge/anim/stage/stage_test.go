@@ -148,6 +148,23 @@ func TestOrder(t *testing.T) {
 	want(t, "a sprite above them", append(seen(s, 0, 0, 900), seen(s, 50, 50, 900)...), 9, 9)
 }
 
+// TestMethods: a grey picture of a box shines in the colour of the eyes, or with RGBA stays grey (part of VEC-AFF-15).
+func TestMethods(t *testing.T) {
+	dot := image.NewGray(image.Rect(0, 0, 1, 1))
+	dot.SetGray(0, 0, color.Gray{255})
+	grey := func(string) (*sprite.Sequence, error) {
+		return sprite.New(func(yield func(image.Image, error) bool) { yield(dot, nil) })
+	}
+	for method, want := range map[string]uint16{"CustomHue": 0x001f, "RGBA": 0xffff} {
+		s, problems := New(parse(t, "0 box b layer=l asset=x end=Hold method="+method+"\n"), time.Second, grey)
+		dst := &face.Picture{}
+		s.Draw(dst, 0, face.Color{Hue: 2. / 3, Saturation: 1})
+		if len(problems) > 0 || dst.Pix[0] != want {
+			t.Errorf("%s: %04x, want %04x, %v", method, dst.Pix[0], want, problems)
+		}
+	}
+}
+
 // TestProblems: pictures that are not there, or that have another size than the display or their box, are left out with their reason, and the others are shown (part of VEC-DSP-08).
 func TestProblems(t *testing.T) {
 	s, problems := New(parse(t, `0 sprites nothing
