@@ -168,11 +168,13 @@ func listCommand() *cobra.Command {
 }
 
 func checkCommand() *cobra.Command {
-	return &cobra.Command{
+	var resources string
+	cmd := &cobra.Command{
 		Use:   "check [FILE...]",
 		Short: "Check clips: times, angles, heights, speeds and values of the face",
 		Long: `Check the clips of files, or those that come with Kennel, against what a Vector can do. Prints clip, track, keyframe and field of each number that is refused,
-with what was expected and found, and warns of events that no behaviour expects. Exits 0 if every clip is good, else 1.`,
+with what was expected and found, and warns of events that no behaviour expects and of sprites that neither Kennel nor -resources has, or that do not fit their box.
+Exits 0 if every clip is good, else 1.`,
 		Example: `  robotkit anim check greet.clip
   robotkit anim check *.bin -o json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -180,8 +182,10 @@ with what was expected and found, and warns of events that no behaviour expects.
 			if err != nil {
 				return err
 			}
-			problems := []clip.Problem{}
+			problems, set := []clip.Problem{}, sprites(resources)
 			for i := range clips {
+				_, missing := stage.New(&clips[i], clips[i].Span(), set.Get)
+				warn(cmd, missing)
 				problems = append(problems, clips[i].Check(clip.Vector)...)
 				for _, p := range clips[i].Unexpected() {
 					fmt.Fprintf(cmd.ErrOrStderr(), "robotkit: warning: %s\n", cli.Clean(fmt.Sprintf("%s: %s[%d].%s: expected %s, found %s", p.Clip, p.Track, p.Keyframe, p.Field, p.Expected, p.Found)))
@@ -199,6 +203,8 @@ with what was expected and found, and warns of events that no behaviour expects.
 			return err
 		},
 	}
+	addResources(cmd, &resources)
+	return cmd
 }
 
 func dumpCommand() *cobra.Command {
@@ -307,6 +313,17 @@ func (e *eyes) check() error {
 
 func (e *eyes) color() face.Color { return face.Color{Hue: e.hue, Saturation: e.saturation} }
 
+func addResources(cmd *cobra.Command, dir *string) {
+	cmd.Flags().StringVar(dir, "resources", "", "folder `DIR` of a robot's resources")
+}
+
+// warn says which sprites are left out.
+func warn(cmd *cobra.Command, problems []error) {
+	for _, p := range problems {
+		fmt.Fprintf(cmd.ErrOrStderr(), "robotkit: warning: %s\n", cli.Clean(p.Error()))
+	}
+}
+
 // sprites returns the sprites of a folder of resources, if one is named, and Kennel's.
 func sprites(resources string) *sprite.Set {
 	if resources == "" {
@@ -347,9 +364,7 @@ from 00. A sprite that is not found, or has another size than its box, is left o
 				return errs.New(errs.NotFound, "%s: no clip %.60q", args[0], name)
 			}
 			scene, problems := stage.New(&clips[i], clips[i].Span(), sprites(resources).Get)
-			for _, p := range problems {
-				fmt.Fprintf(cmd.ErrOrStderr(), "robotkit: warning: %s\n", cli.Clean(p.Error()))
-			}
+			warn(cmd, problems)
 			var b bytes.Buffer
 			n, err := movie(&b, &clips[i], look, seed, scene)
 			if err != nil {
@@ -370,7 +385,7 @@ from 00. A sprite that is not found, or has another size than its box, is left o
 	look.add(cmd)
 	cli.AddOutputFile(cmd, &out, "write the picture to")
 	cmd.Flags().StringVar(&name, "clip", "", "which clip of a file")
-	cmd.Flags().StringVar(&resources, "resources", "", "folder `DIR` of a robot's resources")
+	addResources(cmd, &resources)
 	cmd.Flags().Uint64Var(&seed, "seed", 1, "what varies is drawn from it")
 	return cmd
 }

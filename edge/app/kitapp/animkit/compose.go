@@ -63,7 +63,7 @@ assets/cladToFileMaps/CompositeImageLayoutMap.json and CompositeImageMapMap.json
 	}
 	look.add(cmd)
 	cli.AddOutputFile(cmd, &out, "write the picture to")
-	cmd.Flags().StringVar(&resources, "resources", "", "folder `DIR` of a robot's resources")
+	addResources(cmd, &resources)
 	cmd.Flags().DurationVar(&takes, "for", time.Second, "how long it is shown, to 90s")
 	return cmd
 }

@@ -56,4 +56,7 @@ func TestCompose(t *testing.T) {
 	if code, _, errOut := run(t, "", "anim", "preview", "snow.clip", "-resources", "res", "-zoom", "1"); code != cli.ExitOK || !strings.Contains(errOut, "nothing") || strings.Contains(errOut, "face_weather_snow") {
 		t.Errorf("preview: %d %s", code, errOut)
 	}
+	if code, _, errOut := run(t, "", "anim", "check", "snow.clip"); code != cli.ExitOK || strings.Count(errOut, "warning") != 1 || !strings.Contains(errOut, "nothing") {
+		t.Errorf("check: %d %s", code, errOut)
+	}
 }
