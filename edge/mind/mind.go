@@ -79,6 +79,7 @@ type Mind struct {
 	heading float64    // rad, that the clip recorded
 	screen  display
 	audio   *audio
+	moves   activity
 	frame   clip.Frame
 	fired   []clip.Fired
 	active  time.Duration // until when the loop runs though nothing plays: faces settle
@@ -120,6 +121,7 @@ func New(cfg Config) (*Mind, error) {
 		return nil, err
 	}
 	m := &Mind{cfg: cfg, asks: make(chan func(time.Duration)), over: make(chan struct{}), gestures: make(chan string, 4), chooser: clip.NewChooser(cfg.Library, cfg.Seed), audio: a}
+	m.moves.set = a.engine.SetMood
 	m.player = clip.NewPlayer(clip.Vector, &m.locks, cfg.Seed)
 	m.screen = display{drawer: face.NewDrawer(face.Standard), chosen: face.Teal, watchers: map[*watcher]bool{}}
 	return m, nil
@@ -183,6 +185,7 @@ func (m *Mind) step(now time.Duration) {
 		m.beat = 0
 	}
 	m.fired = m.player.Step(now, &m.frame, m.fired[:0])
+	m.moves.frame(now, &m.frame)
 	if t := m.turn; t != nil && t.hand != nil {
 		t.hand.frame(now, &m.frame)
 		t.track.step(now)
@@ -576,6 +579,7 @@ func (m *Mind) Hear(msg corelink.Message) {
 		select {
 		case m.asks <- func(now time.Duration) {
 			m.theta = at.Theta
+			m.moves.drives(now, at.Speed, at.Turning)
 			if m.turn != nil && m.turn.hand != nil {
 				m.turn.hand.owners(now, m.cfg.Program, at)
 			}
