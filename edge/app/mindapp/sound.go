@@ -5,6 +5,8 @@ import (
 	"os"
 	"strings"
 
+	"kennel/edge/agent/health/faults"
+	"kennel/edge/faultcode"
 	"kennel/edge/mind"
 	"kennel/edge/mind/mindlink"
 	"kennel/edge/sound"
@@ -18,7 +20,7 @@ import (
 const character = "vector"
 
 // Sound configures the sounds of a robot: where it is heard, as the flag -sound says, with the voice of a synthesiser of this machine, as loud and in the language that the
-// owner chose. A device that cannot be played on is logged: the robot lives without it.
+// owner chose. A device that cannot be played on is the robot's fault 911 (VEC-SND-13): it lives without it.
 func Sound(root *os.Root, log *slog.Logger, to, synth string) (s mind.Sound, err error) {
 	switch {
 	case to == "none":
@@ -28,12 +30,14 @@ func Sound(root *os.Root, log *slog.Logger, to, synth string) (s mind.Sound, err
 			s.Sink, err = sink.NewProgram(log, path, args, func(err error) {
 				if err != nil {
 					log.Warn("loudspeaker does not play", logging.Err, err)
+					silent(root, log)
 				}
 			})
 		}
 		if err != nil {
 			s.Sink = nil // not a nil *Program
 			log.Error("robot is not heard on this machine", logging.Err, err)
+			silent(root, log)
 		}
 	case strings.HasSuffix(to, ".wav"):
 		if s.Sink, err = sink.Create(to, mindlink.SoundRate); err != nil {
@@ -49,6 +53,13 @@ func Sound(root *os.Root, log *slog.Logger, to, synth string) (s mind.Sound, err
 	s.Volume = Volume(root)
 	s.Language = func() string { v, _ := read(root); return v.Settings.Locale }
 	return s, nil
+}
+
+// silent raises the fault of a robot that cannot be heard.
+func silent(root *os.Root, log *slog.Logger) {
+	if err := faults.Post(root, faultcode.Audio); err != nil {
+		log.Error("fault not posted", "fault", faultcode.Audio, logging.Err, err)
+	}
 }
 
 // Volume returns how loud the owner wants the robot, as the settings on its disk say; false: they say nothing.

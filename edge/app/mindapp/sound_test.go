@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
+	"kennel/edge/agent/health/faults"
 	"kennel/edge/coreserver/robotdtest"
 	"kennel/edge/env/robotfs"
 	"kennel/edge/mind"
@@ -16,6 +18,7 @@ import (
 	"kennel/edge/robot"
 	"kennel/edge/sound"
 	"kennel/edge/sound/bank"
+	"kennel/edge/sound/sink"
 	"kennel/infra/testwait"
 )
 
@@ -76,5 +79,44 @@ func TestVolume(t *testing.T) {
 	}
 	if _, err := Sound(root, slog.New(slog.DiscardHandler), "loud", ""); err == nil {
 		t.Error("another place")
+	}
+}
+
+// TestSilent: a machine without a player, and a player that dies, are fault 911; one that plays and is closed is none (VEC-SND-13).
+func TestSilent(t *testing.T) {
+	for _, tc := range []struct {
+		player string // its script; "": there is none
+		fault  bool
+	}{{"", true}, {"exit 1", true}, {"exec /bin/cat >/dev/null", false}} {
+		bin := t.TempDir()
+		t.Setenv("PATH", bin)
+		if tc.player != "" {
+			if err := os.WriteFile(filepath.Join(bin, "aplay"), []byte("#!/bin/sh\n"+tc.player+"\n"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		root, err := os.OpenRoot(t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer root.Close()
+		s, err := Sound(root, slog.New(slog.DiscardHandler), "device", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		posted := func() string { b, _ := root.ReadFile(faults.File); return string(b) }
+		if tc.fault {
+			testwait.Until(t, testwait.Long, tc.player, testwait.Holds(func() bool { return posted() == "911\n" }))
+		}
+		if p, ok := s.Sink.(*sink.Program); ok {
+			if err := p.Close(); err != nil {
+				t.Error(err)
+			}
+		} else if tc.player != "" {
+			t.Errorf("%s: sink %T", tc.player, s.Sink)
+		}
+		if !tc.fault && posted() != "" {
+			t.Errorf("%s: posted %q", tc.player, posted())
+		}
 	}
 }
