@@ -15,6 +15,7 @@ import (
 	"kennel/edge/anim/stage"
 	"kennel/edge/face"
 	"kennel/edge/face/facetest"
+	"kennel/edge/face/sprite"
 )
 
 // TestLibrary: every clip is one that a Vector can play, every trigger has clips, and every clip is drawn by some trigger (VEC-TRG-02, part of 05, 14).
@@ -228,7 +229,7 @@ func TestMoodPictures(t *testing.T) {
 }
 
 // TestSprites compares the display in four moments of each clip with sprites with stored pictures. Every clip's sprites are there and fit, begin with face_ if they are
-// sequences (part of VEC-TRG-05), and one moment looks unlike another.
+// sequences (part of VEC-TRG-05), and one moment looks unlike another. All of them take a tenth of what a robot keeps.
 func TestSprites(t *testing.T) {
 	l, err := Library()
 	if err != nil {
@@ -236,6 +237,7 @@ func TestSprites(t *testing.T) {
 	}
 	d, set := face.NewDrawer(face.Standard), Sprites()
 	var shots []facetest.Shot
+	kept := 0
 	for _, name := range slices.Sorted(maps.Keys(l.Clips)) {
 		c := l.Clips[name]
 		s, problems := stage.New(c, c.Span(), set.Get)
@@ -246,6 +248,9 @@ func TestSprites(t *testing.T) {
 			continue
 		}
 		for _, k := range c.Tracks.Sprites {
+			if seq, err := set.Get(k.Sequence); err == nil {
+				kept += seq.Bytes()
+			}
 			if !strings.HasPrefix(k.Sequence, "face_") {
 				t.Errorf("%s: %s", name, k.Sequence)
 			}
@@ -266,6 +271,9 @@ func TestSprites(t *testing.T) {
 			s.Draw(pic, f.At, face.Teal)
 			shots = append(shots, facetest.Shot{Name: fmt.Sprintf("%s at %v", name, now), Picture: pic})
 		}
+	}
+	if kept > sprite.MaxKept/10 {
+		t.Errorf("sprites of the whole display take %d bytes", kept)
 	}
 	if len(shots) != 6*4 {
 		t.Errorf("%d pictures, want 24", len(shots))

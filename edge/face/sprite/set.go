@@ -51,8 +51,8 @@ func (s *Set) Get(name string) (*Sequence, error) {
 		return nil, fmt.Errorf("sprite %.60q: %w", name, err)
 	}
 	s.kept = append(s.kept, kept{key, seq})
-	for s.bytes += seq.bytes; s.bytes > MaxKept; {
-		s.bytes -= s.kept[0].seq.bytes
+	for s.bytes += seq.Bytes(); s.bytes > MaxKept; {
+		s.bytes -= s.kept[0].seq.Bytes()
 		s.kept = slices.Delete(s.kept, 0, 1)
 	}
 	return seq, nil

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"image"
 	"iter"
+	"slices"
 
 	"kennel/edge/face"
 )
@@ -34,13 +35,15 @@ type Sequence struct {
 	bytes         int
 }
 
-// frame is one picture: the pixels of the smallest rectangle outside of which nothing is seen, two bytes each if it is grey, and else four. Brightness and colours are
-// multiplied by alpha.
+// frame is one picture: the rows of pixels that are seen, two bytes for each pixel if the picture is grey, and else four. Brightness and colours are multiplied by alpha.
 type frame struct {
-	seen image.Rectangle
+	rows []row
 	grey bool
 	pix  []uint8
 }
+
+// row is so many pixels beside each other, from a place of the picture on.
+type row struct{ x, y, n uint8 }
 
 // New makes a sequence of pictures, each up to the size of the display and all of the same. ErrSprite for other sizes, for no picture, and for more than MaxFrames or
 // MaxSequence; an error of pictures as it is.
@@ -63,7 +66,7 @@ func New(pictures iter.Seq2[image.Image, error]) (*Sequence, error) {
 		s.width, s.height = size.X, size.Y
 		f := pack(p)
 		s.frames = append(s.frames, f)
-		if s.bytes += len(f.pix); s.bytes > MaxSequence {
+		if s.bytes += len(f.pix) + 3*len(f.rows); s.bytes > MaxSequence {
 			return nil, fmt.Errorf("%w: picture %d: expected at most %d bytes of pixels in all, found %d", ErrSprite, n, MaxSequence, s.bytes)
 		}
 	}
@@ -77,19 +80,24 @@ func New(pictures iter.Seq2[image.Image, error]) (*Sequence, error) {
 func pack(p image.Image) (f frame) {
 	b := p.Bounds()
 	f.grey = true
-	for y := b.Min.Y; y < b.Max.Y; y++ {
-		for x := b.Min.X; x < b.Max.X; x++ {
+	for y := b.Min.Y; y < b.Max.Y && f.grey; y++ {
+		for x := b.Min.X; x < b.Max.X && f.grey; x++ {
 			r, g, bl, a := p.At(x, y).RGBA()
-			if a>>8 == 0 {
-				continue
-			}
-			f.seen = f.seen.Union(image.Rect(x, y, x+1, y+1))
-			f.grey = f.grey && r>>8 == g>>8 && g>>8 == bl>>8
+			f.grey = a>>8 == 0 || r>>8 == g>>8 && g>>8 == bl>>8
 		}
 	}
-	for y := f.seen.Min.Y; y < f.seen.Max.Y; y++ {
-		for x := f.seen.Min.X; x < f.seen.Max.X; x++ {
-			r, g, bl, a := p.At(x, y).RGBA()
+	for y := range b.Dy() {
+		open := false
+		for x := range b.Dx() {
+			r, g, bl, a := p.At(b.Min.X+x, b.Min.Y+y).RGBA()
+			if a>>8 == 0 {
+				open = false
+				continue
+			}
+			if !open {
+				open, f.rows = true, append(f.rows, row{uint8(x), uint8(y), 0})
+			}
+			f.rows[len(f.rows)-1].n++
 			light := [3]uint8{uint8(min(r, a) >> 8), uint8(min(g, a) >> 8), uint8(min(bl, a) >> 8)}
 			if f.grey {
 				f.pix = append(f.pix, light[0], uint8(a>>8))
@@ -98,12 +106,15 @@ func pack(p image.Image) (f frame) {
 			}
 		}
 	}
-	f.seen = f.seen.Sub(b.Min)
+	f.rows, f.pix = slices.Clip(f.rows), slices.Clip(f.pix)
 	return f
 }
 
 // Len returns how many pictures there are, at least 1.
 func (s *Sequence) Len() int { return len(s.frames) }
+
+// Bytes returns how much memory the pixels take.
+func (s *Sequence) Bytes() int { return s.bytes }
 
 // Size returns width and height in pixels.
 func (s *Sequence) Size() (width, height int) { return s.width, s.height }
@@ -128,7 +139,6 @@ func (s *Sequence) Draw(dst *face.Picture, n int, at Place) {
 	if at.Height > 0 {
 		inside.Max.Y = min(inside.Max.Y, at.Y+at.Height)
 	}
-	part := f.seen.Add(image.Pt(at.X, at.Y)).Intersect(inside)
 	each := 4
 	tint := [3]float32{1, 1, 1}
 	if f.grey {
@@ -142,18 +152,23 @@ func (s *Sequence) Draw(dst *face.Picture, n int, at Place) {
 		share := min(max(at.Alpha*lines, 0), 1) * 256
 		full[i] = [4]uint32{uint32(share*tint[0] + 0.5), uint32(share*tint[1] + 0.5), uint32(share*tint[2] + 0.5), uint32(share + 0.5)}
 	}
-	for y := part.Min.Y; y < part.Max.Y; y++ {
-		row := f.pix[((y-at.Y-f.seen.Min.Y)*f.seen.Dx()+part.Min.X-at.X-f.seen.Min.X)*each:]
-		line := dst.Pix[y*face.Width+part.Min.X : y*face.Width+part.Max.X]
+	next := f.pix
+	for _, r := range f.rows {
+		pix := next
+		next = next[int(r.n)*each:]
+		x, y := at.X+int(r.x), at.Y+int(r.y)
+		from, to := max(0, -x), min(int(r.n), inside.Max.X-x)
+		if y < 0 || y >= inside.Max.Y || from >= to {
+			continue
+		}
 		share := &full[y&1]
-		for x := range line {
-			px := row[x*each : x*each+each]
-			if a := uint32(px[each-1]); a > 0 {
-				if f.grey {
-					line[x] = over(line[x], share, uint32(px[0]), uint32(px[0]), uint32(px[0]), a)
-				} else {
-					line[x] = over(line[x], share, uint32(px[0]), uint32(px[1]), uint32(px[2]), a)
-				}
+		line := dst.Pix[y*face.Width+x+from : y*face.Width+x+to]
+		for i := range line {
+			px := pix[(from+i)*each:][:each]
+			if f.grey {
+				line[i] = over(line[i], share, uint32(px[0]), uint32(px[0]), uint32(px[0]), uint32(px[1]))
+			} else {
+				line[i] = over(line[i], share, uint32(px[0]), uint32(px[1]), uint32(px[2]), uint32(px[3]))
 			}
 		}
 	}
