@@ -136,7 +136,7 @@ func Compose(l Layout, m ImageMap, find Find) (*Composite, []error) {
 			key := [2]string{layer.Name, x.Name}
 			asset := assets[key]
 			delete(assets, key)
-			if asset == "" || asset == clear {
+			if asset == "" || asset == cleared {
 				continue
 			}
 			seq, err := find(asset)

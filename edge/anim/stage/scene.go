@@ -21,7 +21,7 @@ type Find func(name string) (*sprite.Sequence, error)
 
 // Values of a box of a clip or a layout (VEC-AFF-15).
 const (
-	clear     = "clear_sprite_box" // the asset of an empty box
+	cleared   = "clear_sprite_box" // the asset of an empty box
 	customHue = "CustomHue"        // grey pictures shine in the colour of the eyes
 	hold      = "Hold"             // the last picture stays
 	loop      = "Loop"             // the sequence begins again
@@ -77,7 +77,7 @@ func New(c *clip.Clip, length time.Duration, find Find) (*Scene, []error) {
 	for i, x := range c.Tracks.Boxes {
 		p := pose{at: ms(x.Trigger), since: ms(x.Trigger), asset: x.Asset, plain: x.Method != customHue, end: x.End,
 			x: float32(x.X), y: float32(x.Y), alpha: x.Alpha / 100}
-		if x.Asset != clear {
+		if x.Asset != cleared {
 			var err error
 			if p.seq, err = find(x.Asset); err == nil && p.seq.Len() > 1 {
 				err = fits(p.seq, int(x.Width), int(x.Height))

@@ -1,7 +1,6 @@
 package sprite
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"image"
@@ -71,21 +70,4 @@ func (s *Set) read(name string) (*Sequence, error) {
 		return New(pictures)
 	}
 	return nil, fs.ErrNotExist
-}
-
-// number is a picture of a sequence by the number at the end of its file's name.
-type number struct {
-	n    int
-	file string
-}
-
-// ordered returns the files of a sequence in the order of their numbers, which count from 0 (part of VEC-DSP-08).
-func ordered(files []number) ([]number, error) {
-	slices.SortFunc(files, func(a, b number) int { return cmp.Or(cmp.Compare(a.n, b.n), cmp.Compare(a.file, b.file)) })
-	for i, f := range files {
-		if f.n != i {
-			return nil, fmt.Errorf("%w: expected picture %d, found %d in %.60q", ErrSprite, i, f.n, f.file)
-		}
-	}
-	return files, nil
 }
