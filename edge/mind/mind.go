@@ -138,6 +138,12 @@ func (m *Mind) Run(ctx context.Context) error {
 		m.care(ctx)
 	}()
 	defer func() { <-caring }()
+	heard := make(chan struct{})
+	go func() {
+		defer close(heard)
+		m.silent(ctx)
+	}()
+	defer func() { <-heard }()
 	tick := time.NewTicker(clip.Step)
 	defer tick.Stop()
 	running := true
