@@ -44,6 +44,9 @@ type Color struct{ Hue, Saturation float32 }
 // Teal is the colour of a robot whose settings do not choose one (VEC-DOC-03).
 var Teal = Color{0.42, 1}
 
+// RGB returns red, green and blue of the brightest light of the colour, 0 to 1.
+func (c Color) RGB() [3]float32 { return c.channels(1) }
+
 // channels returns the shares of red, green and blue of the brightest light of a colour.
 func (c Color) channels(share float32) (rgb [3]float32) {
 	h, s := 6*(c.Hue-float32(math.Floor(float64(c.Hue)))), min(max(c.Saturation*share, 0), 1)

@@ -14,9 +14,11 @@ import (
 
 	"kennel/edge/anim/clip"
 	"kennel/edge/anim/repertoire"
+	"kennel/edge/anim/stage"
 	"kennel/edge/core/coreclient"
 	"kennel/edge/core/corelink"
 	"kennel/edge/face"
+	"kennel/edge/face/sprite"
 	"kennel/edge/mind/mindlink"
 	"kennel/edge/robot/claim"
 	"kennel/edge/sound/palette"
@@ -24,7 +26,7 @@ import (
 	"kennel/infra/errs"
 )
 
-// Config configures a Mind. All but Motions, Seed and Sound is required.
+// Config configures a Mind. All but Motions, Seed, Sound and Sprites is required.
 type Config struct {
 	Core    *coreclient.Client
 	Program string // its name, as robotd knows it
@@ -33,8 +35,9 @@ type Config struct {
 	Log     *slog.Logger
 	Now     func() time.Duration // CLOCK_MONOTONIC, as robotd's
 	Seed    uint64
-	Motions Motions // nil: no body has any
-	Sound   Sound   // what the robot plays and says
+	Motions Motions     // nil: no body has any
+	Sound   Sound       // what the robot plays and says
+	Sprites *sprite.Set // pictures of clips; nil: Kennel's own
 }
 
 // Motions are the motions that a body does by its joints: those of its own library, and those that its owner uploaded. The methods are safe for concurrent use.
@@ -76,6 +79,7 @@ type Mind struct {
 	heading float64    // rad, that the clip recorded
 	screen  display
 	audio   *audio
+	moves   activity
 	frame   clip.Frame
 	fired   []clip.Fired
 	active  time.Duration // until when the loop runs though nothing plays: faces settle
@@ -109,11 +113,15 @@ const progressEvery = 200 * time.Millisecond
 
 // New returns a mind that does nothing before Run. The error is of its sounds.
 func New(cfg Config) (*Mind, error) {
+	if cfg.Sprites == nil {
+		cfg.Sprites = repertoire.Sprites()
+	}
 	a, err := newAudio(cfg)
 	if err != nil {
 		return nil, err
 	}
 	m := &Mind{cfg: cfg, asks: make(chan func(time.Duration)), over: make(chan struct{}), gestures: make(chan string, 4), chooser: clip.NewChooser(cfg.Library, cfg.Seed), audio: a}
+	m.moves.set = a.engine.SetMood
 	m.player = clip.NewPlayer(clip.Vector, &m.locks, cfg.Seed)
 	m.screen = display{drawer: face.NewDrawer(face.Standard), chosen: face.Teal, watchers: map[*watcher]bool{}}
 	return m, nil
@@ -130,6 +138,12 @@ func (m *Mind) Run(ctx context.Context) error {
 		m.care(ctx)
 	}()
 	defer func() { <-caring }()
+	heard := make(chan struct{})
+	go func() {
+		defer close(heard)
+		m.silent(ctx)
+	}()
+	defer func() { <-heard }()
 	tick := time.NewTicker(clip.Step)
 	defer tick.Stop()
 	running := true
@@ -177,6 +191,7 @@ func (m *Mind) step(now time.Duration) {
 		m.beat = 0
 	}
 	m.fired = m.player.Step(now, &m.frame, m.fired[:0])
+	m.moves.frame(now, &m.frame)
 	if t := m.turn; t != nil && t.hand != nil {
 		t.hand.frame(now, &m.frame)
 		t.track.step(now)
@@ -240,6 +255,7 @@ func (m *Mind) finish(now time.Duration, e ending) {
 	m.turn.track.end(e.done)
 	m.turn.ended <- e // its only writer: the turn is the loop's no longer
 	m.turn, m.active, m.beat = nil, now+time.Second, 0
+	m.screen.scene, m.screen.sceneOf = nil, nil
 }
 
 // body returns the body that robotd knows.
@@ -437,6 +453,8 @@ func (m *Mind) play(ctx context.Context, b *body, r mindlink.Request, tell func(
 	if err := m.may(ctx, &r, o.Level); err != nil {
 		return e, err
 	}
+	scene, left := m.scene(c, b)
+	lacks = append(lacks, left...)
 	h, err := grab(ctx, m.cfg.Core, b, parts&has, priority(&r))
 	if err != nil {
 		return e, coreError(err)
@@ -470,6 +488,7 @@ func (m *Mind) play(ctx context.Context, b *body, r mindlink.Request, tell func(
 		}
 		if err = m.player.Start(start, c, o); err == nil {
 			h.began, m.turn = now, t
+			m.screen.scene, m.screen.sceneOf = scene, c
 			m.step(now)
 		}
 	})
@@ -485,6 +504,19 @@ func (m *Mind) play(ctx context.Context, b *body, r mindlink.Request, tell func(
 	end, at := m.follow(ctx, t, mindlink.Began{Clip: c.Name, SpanMS: int64(loops) * c.Span().Milliseconds(), LeftOut: lacks}, tell)
 	h.close(ctx, end.done)
 	return ended(t, end, at, append(lacks, h.leftOut()...)), nil
+}
+
+// scene returns the pictures of a clip, and which are left out. It decodes those that are not in memory, outside of the loop.
+func (m *Mind) scene(c *clip.Clip, b *body) (*stage.Scene, []mindlink.LeftOut) {
+	if b.parts&clip.Display == 0 {
+		return nil, nil
+	}
+	s, problems := stage.New(c, c.Span(), m.cfg.Sprites.Get)
+	var left []mindlink.LeftOut
+	for _, p := range problems {
+		left = append(left, mindlink.LeftOut{Track: clip.Display.String(), Reason: p.Error()})
+	}
+	return s, left
 }
 
 // ended says to the caller how a turn ended.
@@ -553,6 +585,7 @@ func (m *Mind) Hear(msg corelink.Message) {
 		select {
 		case m.asks <- func(now time.Duration) {
 			m.theta = at.Theta
+			m.moves.drives(now, at.Speed, at.Turning)
 			if m.turn != nil && m.turn.hand != nil {
 				m.turn.hand.owners(now, m.cfg.Program, at)
 			}

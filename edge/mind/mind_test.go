@@ -54,6 +54,12 @@ clip anim_smile
 0 face happy
 60000 face happy
 
+clip anim_snows
+0 face happy
+0 sprites face_weather_snow
+59990 sprites face_none
+60000 face happy
+
 clip anim_still
 0 lift 40 over=60
 
@@ -482,7 +488,7 @@ func TestMoods(t *testing.T) {
 		t.Error(err)
 	}
 	l, err := d.List(d.ctx)
-	if err != nil || len(l.Moods) != 1 || l.Moods[0] != (mindlink.Mood{Name: "glad", Trigger: "Nod"}) || !slices.Contains(l.Lacks, "display") || slices.Contains(l.Lacks, "audio") || len(l.Clips) != 10 || l.Clips[8].Name != "motion/droop" {
+	if err != nil || len(l.Moods) != 1 || l.Moods[0] != (mindlink.Mood{Name: "glad", Trigger: "Nod"}) || !slices.Contains(l.Lacks, "display") || slices.Contains(l.Lacks, "audio") || len(l.Clips) != 11 || l.Clips[9].Name != "motion/droop" {
 		t.Errorf("%+v, %v", l, err)
 	}
 

@@ -6,16 +6,19 @@ import (
 	"time"
 
 	"kennel/edge/anim/clip"
+	"kennel/edge/anim/stage"
 	"kennel/edge/face"
 	"kennel/edge/face/screen"
 	"kennel/edge/mind/mindlink"
 	"kennel/infra/errs"
 )
 
-// display has one owner at a time, the first of these that there is: a notice, a page of customer care, a program's picture, the face of a clip that plays, a page of an
-// answer, the idle eyes (part of VEC-CFG-03). It belongs to the loop.
+// display has one owner at a time, the first of these that there is: a notice, a page of customer care, a program's picture, the face of a clip that plays with its
+// sprites over it (VEC-DSP-02), a page of an answer, the idle eyes (part of VEC-CFG-03). It belongs to the loop.
 type display struct {
 	drawer   *face.Drawer
+	scene    *stage.Scene  // pictures of the clip that plays; nil: it has none
+	sceneOf  *clip.Clip    // that the scene belongs to
 	chosen   face.Color    // by the owner
 	given    *face.Color   // by a program instead; nil: none
 	picture  *face.Picture // instead of the eyes; nil: none
@@ -86,6 +89,9 @@ func (s *display) draw(now time.Duration, f *clip.Frame) {
 			c = *s.given
 		}
 		s.drawer.Draw(pic, &f.Face, c)
+		if f.Clip != nil && f.Clip == s.sceneOf {
+			s.scene.Draw(pic, f.At, c)
+		}
 	}
 	s.seq++
 	frame := mindlink.Frame{Seq: s.seq, At: now, Picture: pic}

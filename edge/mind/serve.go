@@ -2,6 +2,7 @@ package mind
 
 import (
 	"context"
+	"io/fs"
 	"log/slog"
 	"os"
 	"time"
@@ -10,8 +11,10 @@ import (
 	"kennel/edge/body/monoclock"
 	"kennel/edge/core/coreclient"
 	"kennel/edge/core/corelink"
+	"kennel/edge/env/robotfs"
 	"kennel/edge/face"
 	"kennel/edge/face/screen"
+	"kennel/edge/face/sprite"
 	"kennel/edge/mind/mindlink"
 	"kennel/infra/cli/version"
 	"kennel/infra/runner"
@@ -36,6 +39,15 @@ type Own struct {
 // noticesEvery is how often notices, the colour and the volume are looked for.
 const noticesEvery = 500 * time.Millisecond
 
+// resources reads the sprites of the robot in a folder, if it has any.
+func resources(root *os.Root) sprite.Source {
+	dir, err := fs.Sub(root.FS(), robotfs.Resources)
+	if err != nil {
+		panic(err) // the path is a constant
+	}
+	return sprite.Files(dir)
+}
+
 // Serve runs the character of the robot in a folder, with Kennel's own animations, until ctx ends.
 func Serve(ctx context.Context, log *slog.Logger, root *os.Root, own Own) error {
 	library, err := repertoire.Library()
@@ -49,7 +61,7 @@ func Serve(ctx context.Context, log *slog.Logger, root *os.Root, own Own) error 
 	link := corelink.NewClient(root.Name(), corelink.WithHello(corelink.Hello{Program: mindlink.Program, Version: version.String(), PID: uint32(os.Getpid())}))
 	core := coreclient.New(link)
 	m, err := New(Config{Core: core, Program: mindlink.Program, Library: library, Moods: moods, Log: log, Now: monoclock.Now, Seed: own.Seed,
-		Motions: own.Motions(root, link, core), Sound: own.Sound})
+		Motions: own.Motions(root, link, core), Sound: own.Sound, Sprites: repertoire.Sprites(resources(root))})
 	if err != nil {
 		return err
 	}

@@ -22,6 +22,7 @@ import (
 	"kennel/edge/sound/palette"
 	"kennel/edge/sound/sink"
 	"kennel/edge/sound/voice"
+	"kennel/infra/backoff"
 	"kennel/infra/errs"
 	"kennel/infra/logging"
 )
@@ -34,6 +35,29 @@ type Sound struct {
 	Character voice.Character                     // how it sounds; the zero value is the synthesiser's own voice
 	Language  func() string                       // such as en-US; nil or "": the synthesiser's own
 	Volume    func() (level sound.Level, ok bool) // that the owner chose; false: none. It is called twice a second. nil: the highest
+	Broken    <-chan struct{}                     // says that Sink does not play; nil: it always does
+	Silent    func()                              // is called then, if the body has a loudspeaker; nil: with a nil Broken alone
+}
+
+// silent calls Silent for a body with a loudspeaker that is not heard, until ctx ends.
+func (m *Mind) silent(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-m.cfg.Sound.Broken:
+		}
+		b, err := m.body(ctx)
+		for err != nil { // robotd is not there yet
+			if backoff.Sleep(ctx, time.Second) != nil {
+				return
+			}
+			b, err = m.body(ctx)
+		}
+		if b.parts&clip.Speaker != 0 {
+			m.cfg.Sound.Silent()
+		}
+	}
 }
 
 // lead is how long before a clip begins its sounds are looked at: what a step of the loop may take, and what is mixed ahead.

@@ -25,6 +25,9 @@ var Vector = Limits{HeadMin: -22, HeadMax: 45, LiftMin: 32, LiftMax: 92, Speed: 
 // MaxSpan is the longest time that a clip may take, in milliseconds; our own limit.
 const MaxSpan = 10 * 60 * 1000
 
+// MaxBoxes is the most boxes of pictures that a clip may have on the display; our own limit, for the time that a frame takes.
+const MaxBoxes = 32
+
 // Problem is one number that a clip should not have. It is an ErrClip.
 type Problem struct {
 	Clip     string `json:"clip"`
@@ -191,8 +194,12 @@ func (c *checker) looks() {
 		c.within("scanlineOpacity", float64(x.ScanlineOpacity), 0, 1)
 	}
 	c.track = "SpriteBoxKeyFrame"
+	boxes := map[[2]string]bool{}
 	for i, x := range c.clip.Tracks.Boxes {
 		c.keyframe = i
+		if boxes[[2]string{x.Layer, x.Name}] = true; len(boxes) == MaxBoxes+1 {
+			c.add("spriteBoxName", fmt.Sprintf("at most %d boxes", MaxBoxes), "more")
+		}
 		c.within("alpha", float64(x.Alpha), 0, 100)
 		c.within("width", float64(x.Width), 0, face.Width)
 		c.within("height", float64(x.Height), 0, face.Height)

@@ -38,6 +38,9 @@ type Frame struct {
 	Lights [3][3]float32 // front, middle, back: red, green, blue, 0 to 1
 
 	HeadMove, LiftMove Move // of the keyframes under way, in the units of Head and Lift
+
+	Clip *Clip         // whose pictures are over the face; nil: no clip has the display
+	At   time.Duration // since the clip, or its loop, began; below 0 before that
 }
 
 // Move is the way of a joint that one keyframe orders, for bodies that plan their motions themselves. It is the same in every frame of that keyframe.
@@ -337,7 +340,7 @@ func (p *Player) finish(now time.Duration, how Ending) {
 
 // Step writes what the robot does at a time into f, and appends what began since the step before to fired. A clip of which a part was taken stops as a whole.
 func (p *Player) Step(now time.Duration, f *Frame, fired []Fired) []Fired {
-	f.Has, f.Speed, f.Turn = 0, 0, 0
+	f.Has, f.Speed, f.Turn, f.Clip, f.At = 0, 0, 0, nil, 0
 	if p.clip != nil && p.lock.Parts() != p.needs {
 		p.finish(now, Stopped)
 	}
@@ -484,7 +487,7 @@ func (p *Player) frame(t time.Duration, f *Frame) {
 	}
 	if p.needs&Display != 0 {
 		f.Has |= Display
-		f.Face = p.face(ms)
+		f.Face, f.Clip, f.At = p.face(ms), p.clip, t
 	}
 }
 

@@ -491,3 +491,35 @@ func TestMoves(t *testing.T) {
 		t.Errorf("lift %v, want %v", lift, want)
 	}
 }
+
+// TestFrameClip: a frame says which clip's pictures are over the face and at which time of the clip, also in a loop and while it waits for a beat; none for a clip without a display, and none after it.
+func TestFrameClip(t *testing.T) {
+	all, err := ParseText([]byte("clip a\n0 face happy\n0 sprites x\n300 event DANCE_BEAT_SYNC\n400 face sad\nclip b\n0 head 10 over=300\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const ms = time.Millisecond
+	p := NewPlayer(Vector, &Locks{}, 1)
+	var f Frame
+	check := func(now time.Duration, c *Clip, at time.Duration) {
+		t.Helper()
+		if p.Step(now, &f, nil); f.Clip != c || f.At != at {
+			t.Errorf("at %v: %v at %v, want %v at %v", now, f.Clip, f.At, c, at)
+		}
+	}
+	if err := p.Start(100*ms, &all[0], Options{Loops: 2}); err != nil {
+		t.Fatal(err)
+	}
+	check(70*ms, &all[0], -30*ms)
+	check(220*ms, &all[0], 120*ms)
+	check(600*ms, &all[0], 300*ms) // it waits
+	p.Signal(700 * ms)
+	check(730*ms, &all[0], 330*ms)
+	check(810*ms, &all[0], 10*ms)
+	p.Stop(820 * ms)
+	check(830*ms, nil, 0)
+	if err := p.Start(900*ms, &all[1], Options{}); err != nil {
+		t.Fatal(err)
+	}
+	check(930*ms, nil, 0)
+}

@@ -16,6 +16,8 @@ import (
 	"sync"
 
 	"kennel/edge/anim/clip"
+	"kennel/edge/face/screen"
+	"kennel/edge/face/sprite"
 )
 
 //go:embed clips/*.clip groups/*.json lights/*.json
@@ -57,6 +59,11 @@ var Library = sync.OnceValues(func() (*clip.Library, error) {
 	mapLights(l, lights)
 	return l, errors.Join(append(l.Missing(), err)...)
 })
+
+// Sprites returns the pictures that clips show: a robot's own, from the sources in their order, and then Kennel's, which screen.Sprite draws.
+func Sprites(own ...sprite.Source) *sprite.Set {
+	return sprite.NewSet(append(own, screen.Sprite)...)
+}
 
 // addLights adds an animation of the backpack's lights as a clip with a group of its own (VEC-LGT-01).
 func addLights(l *clip.Library, name string, b []byte) error {

@@ -2,6 +2,7 @@ package repertoire
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"math"
 	"path/filepath"
@@ -11,8 +12,10 @@ import (
 	"time"
 
 	"kennel/edge/anim/clip"
+	"kennel/edge/anim/stage"
 	"kennel/edge/face"
 	"kennel/edge/face/facetest"
+	"kennel/edge/face/sprite"
 )
 
 // TestLibrary: every clip is one that a Vector can play, every trigger has clips, and every clip is drawn by some trigger (VEC-TRG-02, part of 05, 14).
@@ -181,7 +184,8 @@ func TestPlay(t *testing.T) {
 				t.Fatalf("%s: head %v, lift %v", name, head, lift)
 			}
 		}
-		if want := len(c.Tracks.Audio) + len(c.Tracks.Record) + len(c.Tracks.Return) + 1; len(fired) != want || fired[len(fired)-1].End != clip.Finished {
+		k := &c.Tracks
+		if want := len(k.Audio) + len(k.Record) + len(k.Return) + len(k.Sprites) + len(k.Boxes) + 1; len(fired) != want || fired[len(fired)-1].End != clip.Finished {
 			t.Errorf("%s fired %d, want %d", name, len(fired), want)
 		}
 	}
@@ -222,6 +226,59 @@ func TestMoodPictures(t *testing.T) {
 		t.Errorf("%d moods", len(shots))
 	}
 	facetest.Golden(t, filepath.Join("testdata", "moods.png"), 4, shots)
+}
+
+// TestSprites compares the display in four moments of each clip with sprites with stored pictures. Every clip's sprites are there and fit, begin with face_ if they are
+// sequences (part of VEC-TRG-05), and one moment looks unlike another. All of them take a tenth of what a robot keeps.
+func TestSprites(t *testing.T) {
+	l, err := Library()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, set := face.NewDrawer(face.Standard), Sprites()
+	var shots []facetest.Shot
+	kept := 0
+	for _, name := range slices.Sorted(maps.Keys(l.Clips)) {
+		c := l.Clips[name]
+		s, problems := stage.New(c, c.Span(), set.Get)
+		for _, p := range problems {
+			t.Error(p)
+		}
+		if s == nil {
+			continue
+		}
+		for _, k := range c.Tracks.Sprites {
+			if seq, err := set.Get(k.Sequence); err == nil {
+				kept += seq.Bytes()
+			}
+			if !strings.HasPrefix(k.Sequence, "face_") {
+				t.Errorf("%s: %s", name, k.Sequence)
+			}
+		}
+		p := clip.NewPlayer(clip.Vector, &clip.Locks{}, 1)
+		if err := p.Start(0, c, clip.Options{Lift: 0.032}); err != nil {
+			t.Fatal(err)
+		}
+		var f clip.Frame
+		const moments = 4
+		for now := time.Duration(0); now < c.Span(); now += clip.Step {
+			p.Step(now, &f, nil)
+			if n := int(now * (moments + 1) / c.Span()); n == int((now-clip.Step)*(moments+1)/c.Span()) || n == 0 {
+				continue
+			}
+			pic := &face.Picture{}
+			d.Draw(pic, &f.Face, face.Teal)
+			s.Draw(pic, f.At, face.Teal)
+			shots = append(shots, facetest.Shot{Name: fmt.Sprintf("%s at %v", name, now), Picture: pic})
+		}
+	}
+	if kept > sprite.MaxKept/10 {
+		t.Errorf("sprites of the whole display take %d bytes", kept)
+	}
+	if len(shots) != 6*4 {
+		t.Errorf("%d pictures, want 24", len(shots))
+	}
+	facetest.Golden(t, filepath.Join("testdata", "sprites.png"), 4, shots)
 }
 
 // TestMoods: every trigger has a clip in every mood and wherever the head is.

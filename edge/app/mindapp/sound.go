@@ -5,6 +5,8 @@ import (
 	"os"
 	"strings"
 
+	"kennel/edge/agent/health/faults"
+	"kennel/edge/faultcode"
 	"kennel/edge/mind"
 	"kennel/edge/mind/mindlink"
 	"kennel/edge/sound"
@@ -18,8 +20,21 @@ import (
 const character = "vector"
 
 // Sound configures the sounds of a robot: where it is heard, as the flag -sound says, with the voice of a synthesiser of this machine, as loud and in the language that the
-// owner chose. A device that cannot be played on is logged: the robot lives without it.
+// owner chose. A device that cannot be played on is fault 911 of a robot that has a loudspeaker (VEC-SND-13): it lives without
+// it.
 func Sound(root *os.Root, log *slog.Logger, to, synth string) (s mind.Sound, err error) {
+	broken := make(chan struct{}, 1)
+	tell := func() {
+		select {
+		case broken <- struct{}{}:
+		default: // the mind knows
+		}
+	}
+	s.Broken, s.Silent = broken, func() {
+		if err := faults.Post(root, faultcode.Audio); err != nil {
+			log.Error("fault not posted", "fault", faultcode.Audio, logging.Err, err)
+		}
+	}
 	switch {
 	case to == "none":
 	case to == "device":
@@ -28,12 +43,14 @@ func Sound(root *os.Root, log *slog.Logger, to, synth string) (s mind.Sound, err
 			s.Sink, err = sink.NewProgram(log, path, args, func(err error) {
 				if err != nil {
 					log.Warn("loudspeaker does not play", logging.Err, err)
+					tell()
 				}
 			})
 		}
 		if err != nil {
 			s.Sink = nil // not a nil *Program
 			log.Error("robot is not heard on this machine", logging.Err, err)
+			tell()
 		}
 	case strings.HasSuffix(to, ".wav"):
 		if s.Sink, err = sink.Create(to, mindlink.SoundRate); err != nil {

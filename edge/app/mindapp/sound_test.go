@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
+	"kennel/edge/agent/health/faults"
 	"kennel/edge/core/coreserver/robotdtest"
 	"kennel/edge/env/robotfs"
 	"kennel/edge/mind"
@@ -19,6 +21,9 @@ import (
 	"kennel/infra/testwait"
 )
 
+// talks is the part of a body with a loudspeaker.
+var talks = robot.Part{Path: "voice", Is: []string{"TextToSpeech"}, Uses: map[string][]string{"TextToSpeech": {"robot.body.speaker"}}}
+
 // TestVolume: the robot plays as loud as its owner chose, and not at all when muted (VEC-SND-12); the text of a robot without settings has the synthesiser's language.
 func TestVolume(t *testing.T) {
 	t.Parallel()
@@ -27,7 +32,7 @@ func TestVolume(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { root.Close() })
-	robotdtest.Start(t, root.Name(), robot.Part{Path: "voice", Is: []string{"TextToSpeech"}, Uses: map[string][]string{"TextToSpeech": {"robot.body.speaker"}}})
+	robotdtest.Start(t, root.Name(), talks)
 	s, err := Sound(root, slog.New(slog.DiscardHandler), "none", "")
 	if err != nil {
 		t.Fatal(err)
@@ -76,5 +81,45 @@ func TestVolume(t *testing.T) {
 	}
 	if _, err := Sound(root, slog.New(slog.DiscardHandler), "loud", ""); err == nil {
 		t.Error("another place")
+	}
+}
+
+// TestSilent: for a body with a loudspeaker, a machine without a player and a player that dies are fault 911; one that plays is none, and a body without a loudspeaker has no such
+// fault (VEC-SND-13).
+func TestSilent(t *testing.T) {
+	mute := robot.Part{Path: "body.head.display", Is: []string{"VideoOut"}}
+	for name, tc := range map[string]struct {
+		player string // its script; "": there is none
+		part   robot.Part
+		want   string
+	}{"no player": {"", talks, "911\n"}, "dies": {"exit 1", talks, "911\n"}, "plays": {"exec /bin/cat >/dev/null", talks, ""}, "no loudspeaker": {"", mute, ""}} {
+		root, err := os.OpenRoot(t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer root.Close()
+		posted := func() string { b, _ := root.ReadFile(faults.File); return string(b) }
+		t.Run(name, func(t *testing.T) {
+			bin := t.TempDir()
+			t.Setenv("PATH", bin)
+			if tc.player != "" {
+				if err := os.WriteFile(filepath.Join(bin, "aplay"), []byte("#!/bin/sh\n"+tc.player+"\n"), 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+			robotdtest.Start(t, root.Name(), tc.part)
+			s, err := Sound(root, slog.New(slog.DiscardHandler), "device", "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := mindtest.With(t, root.Name(), mind.Own{Motions: mindtest.None, Sound: s})
+			testwait.Until(t, testwait.Long, name, testwait.Holds(func() bool { return len(s.Broken) == 0 && (tc.want == "" || posted() == tc.want) }))
+			if _, err := c.List(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+		if got := posted(); got != tc.want {
+			t.Errorf("%s: posted %q, want %q", name, got, tc.want)
+		}
 	}
 }

@@ -334,6 +334,16 @@ func (e *Engine) value(o Object, parameter uint32, otherwise float64) float64 {
 	return r.at(e.m.Position())
 }
 
+// Parameter returns a parameter of a game object now; 0: it was never set.
+func (e *Engine) Parameter(o Object, name string) float64 {
+	if o >= objects {
+		return 0
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.value(o, clip.SoundID(name), 0)
+}
+
 func (e *Engine) set(o Object, parameter uint32, value, overMS float64) {
 	now := e.m.Position()
 	e.objects[o].parameters[parameter] = ramp{e.value(o, parameter, 0), value, now, now + int64(overMS/1000*float64(e.m.Rate()))}

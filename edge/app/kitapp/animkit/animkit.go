@@ -20,7 +20,9 @@ import (
 	"kennel/edge/anim/clip"
 	"kennel/edge/anim/flatbuf"
 	"kennel/edge/anim/repertoire"
+	"kennel/edge/anim/stage"
 	"kennel/edge/face"
+	"kennel/edge/face/sprite"
 	"kennel/infra/atomicfile"
 	"kennel/infra/cli"
 	"kennel/infra/errs"
@@ -40,7 +42,7 @@ Kennel need no file.`,
   robotkit anim build happy.clip happy.bin
   robotkit anim play -root ./r1 happy`,
 	}
-	cmd.AddCommand(listCommand(), checkCommand(), dumpCommand(), buildCommand(), previewCommand(), manifestCommand(), playCommand())
+	cmd.AddCommand(listCommand(), checkCommand(), dumpCommand(), buildCommand(), previewCommand(), composeCommand(), manifestCommand(), playCommand())
 	for _, c := range cmd.Commands() {
 		c.ValidArgsFunction = complete
 	}
@@ -166,11 +168,13 @@ func listCommand() *cobra.Command {
 }
 
 func checkCommand() *cobra.Command {
-	return &cobra.Command{
+	var resources string
+	cmd := &cobra.Command{
 		Use:   "check [FILE...]",
 		Short: "Check clips: times, angles, heights, speeds and values of the face",
 		Long: `Check the clips of files, or those that come with Kennel, against what a Vector can do. Prints clip, track, keyframe and field of each number that is refused,
-with what was expected and found, and warns of events that no behaviour expects. Exits 0 if every clip is good, else 1.`,
+with what was expected and found, and warns of events that no behaviour expects and of sprites that neither Kennel nor -resources has, or that do not fit their box.
+Exits 0 if every clip is good, else 1.`,
 		Example: `  robotkit anim check greet.clip
   robotkit anim check *.bin -o json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -178,8 +182,10 @@ with what was expected and found, and warns of events that no behaviour expects.
 			if err != nil {
 				return err
 			}
-			problems := []clip.Problem{}
+			problems, set := []clip.Problem{}, sprites(resources)
 			for i := range clips {
+				_, missing := stage.New(&clips[i], clips[i].Span(), set.Get)
+				warn(cmd, missing)
 				problems = append(problems, clips[i].Check(clip.Vector)...)
 				for _, p := range clips[i].Unexpected() {
 					fmt.Fprintf(cmd.ErrOrStderr(), "robotkit: warning: %s\n", cli.Clean(fmt.Sprintf("%s: %s[%d].%s: expected %s, found %s", p.Clip, p.Track, p.Keyframe, p.Field, p.Expected, p.Found)))
@@ -197,6 +203,8 @@ with what was expected and found, and warns of events that no behaviour expects.
 			return err
 		},
 	}
+	addResources(cmd, &resources)
+	return cmd
 }
 
 func dumpCommand() *cobra.Command {
@@ -303,16 +311,41 @@ func (e *eyes) check() error {
 	return nil
 }
 
+func (e *eyes) color() face.Color { return face.Color{Hue: e.hue, Saturation: e.saturation} }
+
+func addResources(cmd *cobra.Command, dir *string) {
+	cmd.Flags().StringVar(dir, "resources", "", "folder `DIR` of a robot's resources")
+}
+
+// warn says which sprites are left out.
+func warn(cmd *cobra.Command, problems []error) {
+	for _, p := range problems {
+		fmt.Fprintf(cmd.ErrOrStderr(), "robotkit: warning: %s\n", cli.Clean(p.Error()))
+	}
+}
+
+// sprites returns the sprites of a folder of resources, if one is named, and Kennel's.
+func sprites(resources string) *sprite.Set {
+	if resources == "" {
+		return repertoire.Sprites()
+	}
+	return repertoire.Sprites(sprite.Files(os.DirFS(resources)))
+}
+
 func previewCommand() *cobra.Command {
 	var look eyes
-	var name, out string
+	var name, out, resources string
 	var seed uint64
 	cmd := &cobra.Command{
 		Use:   "preview CLIP|FILE [OUT.gif]",
 		Short: "Draw the face of a clip as an animated GIF",
-		Long: `Draw the face of a clip, as a robot's display shows it 30 times a second, into a GIF file: the clip, and a second of the face after it. Of a file with several
-clips the first one, or the one that -clip names. OUT.gif is CLIP.gif in this folder unless it is given, here or by -o.`,
+		Long: `Draw the face of a clip with its sprites, as a robot's display shows it 30 times a second, into a GIF file: the clip, and a second of the face after it. Of a file
+with several clips the first one, or the one that -clip names. OUT.gif is CLIP.gif in this folder unless it is given, here or by -o.
+
+Sprites are those that come with Kennel, and with -resources those of a robot: assets/sprites/spriteSequences has a folder of PNG files for each sequence, numbered
+from 00. A sprite that is not found, or has another size than its box, is left out with a warning.`,
 		Example: `  robotkit anim preview anim_mood_happy_01 -o happy.gif
+  robotkit anim preview anim_weather_snow_01
   robotkit anim preview greet.clip hello.gif -clip anim_greeting_hello_01 -hue 0.57`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -330,8 +363,10 @@ clips the first one, or the one that -clip names. OUT.gif is CLIP.gif in this fo
 			if i < 0 {
 				return errs.New(errs.NotFound, "%s: no clip %.60q", args[0], name)
 			}
+			scene, problems := stage.New(&clips[i], clips[i].Span(), sprites(resources).Get)
+			warn(cmd, problems)
 			var b bytes.Buffer
-			n, err := movie(&b, &clips[i], look, seed)
+			n, err := movie(&b, &clips[i], look, seed, scene)
 			if err != nil {
 				return err
 			}
@@ -350,12 +385,13 @@ clips the first one, or the one that -clip names. OUT.gif is CLIP.gif in this fo
 	look.add(cmd)
 	cli.AddOutputFile(cmd, &out, "write the picture to")
 	cmd.Flags().StringVar(&name, "clip", "", "which clip of a file")
+	addResources(cmd, &resources)
 	cmd.Flags().Uint64Var(&seed, "seed", 1, "what varies is drawn from it")
 	return cmd
 }
 
 // movie plays a clip, draws its face and writes the pictures as a GIF.
-func movie(w io.Writer, c *clip.Clip, look eyes, seed uint64) (n int, err error) {
+func movie(w io.Writer, c *clip.Clip, look eyes, seed uint64, scene *stage.Scene) (n int, err error) {
 	const each, after = time.Second / 30, time.Second
 	p, d := clip.NewPlayer(clip.Vector, &clip.Locks{}, seed), face.NewDrawer(face.Standard)
 	if err := p.Start(0, c, clip.Options{}); err != nil {
@@ -373,7 +409,10 @@ func movie(w io.Writer, c *clip.Clip, look eyes, seed uint64) (n int, err error)
 				p.Signal(now) // no behaviour waits for it
 			}
 		}
-		d.Draw(&picture, &f.Face, face.Color{Hue: look.hue, Saturation: look.saturation})
+		d.Draw(&picture, &f.Face, look.color())
+		if f.Clip != nil {
+			scene.Draw(&picture, f.At, look.color())
+		}
 		if err := m.Add(&picture); err != nil {
 			return n, err
 		}
@@ -407,7 +446,7 @@ upper_lid_y=0.3 for both eyes, left.eye_scale_y=0.5 for the left one, or face_an
 				}
 			}
 			var picture face.Picture
-			face.NewDrawer(face.Standard).Draw(&picture, &p, face.Color{Hue: look.hue, Saturation: look.saturation})
+			face.NewDrawer(face.Standard).Draw(&picture, &p, look.color())
 			var b bytes.Buffer
 			if err := face.WritePNG(&b, &picture, look.zoom); err != nil {
 				return err

@@ -5,11 +5,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"kennel/edge/app/kitapp/animkit"
+	"kennel/edge/app/kitapp/cubekit"
 	"kennel/edge/app/kitapp/mickit"
 	"kennel/edge/app/kitapp/soundkit"
 )
 
 // Commands returns the commands, each for the root.
 func Commands() []*cobra.Command {
-	return []*cobra.Command{mickit.Mic(), mickit.Wake(), soundkit.Sound(), soundkit.Say(), animkit.Anim(), animkit.Face()}
+	return []*cobra.Command{mickit.Mic(), mickit.Wake(), soundkit.Sound(), soundkit.Say(), animkit.Anim(), animkit.Face(), cubekit.Cube()}
 }
