@@ -35,21 +35,21 @@ func TestSquare(t *testing.T) {
 	room := &plane.Map{Walls: []plane.Wall{{From: plane.Vec{0.9, -3}, To: plane.Vec{0.9, 3}}}}
 	for name, tc := range map[string]struct {
 		side  float64
-		begin func(t *testing.T, ctx context.Context, line *uart.Socket) (in inWorld, done <-chan error)
+		begin func(t *testing.T, ctx context.Context, line *uart.Socket) (in inWorld, frozen func() uint64, done <-chan error)
 	}{
-		"vector": {0.1, func(t *testing.T, ctx context.Context, line *uart.Socket) (inWorld, <-chan error) {
+		"vector": {0.1, func(t *testing.T, ctx context.Context, line *uart.Socket) (inWorld, func() uint64, <-chan error) {
 			b, done := vectorsim.New(vectorsim.Config{Volts: 3.9, World: room}), make(chan error, 1)
 			go func() { done <- b.RunOn(ctx, line) }()
-			return b.InWorld, done
+			return b.InWorld, func() uint64 { return b.State().Frozen }, done
 		}},
-		"amigobot": {0.25, func(t *testing.T, ctx context.Context, line *uart.Socket) (inWorld, <-chan error) {
+		"amigobot": {0.25, func(t *testing.T, ctx context.Context, line *uart.Socket) (inWorld, func() uint64, <-chan error) {
 			r, err := amigobotsim.New(amigobotsim.Config{World: room})
 			if err != nil {
 				t.Fatal(err)
 			}
 			done := make(chan error, 1)
 			go func() { done <- r.Run(ctx, [amigobotsim.Ports]uart.Line{amigobotsim.Control: line}) }()
-			return r.InWorld, done
+			return r.InWorld, func() uint64 { return 0 }, done
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -65,7 +65,7 @@ func TestSquare(t *testing.T) {
 				t.Fatal(err)
 			}
 			ctx, cancel := context.WithCancel(t.Context())
-			in, simulated := tc.begin(t, ctx, line)
+			in, frozen, simulated := tc.begin(t, ctx, line)
 			ended := make(chan error, 2)
 			go func() {
 				ended <- Run(ctx, slog.New(slog.DiscardHandler), configOf(root, name, filepath.Join(root, "body")))
@@ -86,7 +86,7 @@ func TestSquare(t *testing.T) {
 				}
 			})
 			for deadline := time.Now().Add(4 * patience); ; {
-				from, before := poseIn(t, in), lateSteps(loop.Load())
+				from, before, froze := poseIn(t, in), lateSteps(loop.Load()), frozen()
 				distance, err := driveSquare(ctx, program, root, tc.side)
 				if err != nil {
 					// The body is not there yet, looks for its zero, or its loop was late.
@@ -96,13 +96,13 @@ func TestSquare(t *testing.T) {
 					if !said || time.Now().After(deadline) {
 						t.Fatal(err)
 					}
-					if spoilt { // only a loaded machine may do that: the loop counts its late steps
+					if spoilt { // only a loaded machine may do that: the loop counts its late steps, the board the periods for which it had no time
 						seen := loop.Load()
 						for loop.Load() == seen && time.Now().Before(deadline) {
 							time.Sleep(20 * time.Millisecond)
 						}
-						if lateSteps(loop.Load()) == before {
-							t.Fatalf("%v, although no step was late", err)
+						if lateSteps(loop.Load()) == before && frozen() == froze {
+							t.Fatalf("%v, although no step was late and the board never stopped", err)
 						}
 					}
 					if spoilt || late { // the next try begins where this one did
