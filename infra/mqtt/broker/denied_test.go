@@ -51,12 +51,11 @@ func byKey(c tls.Certificate) brokerapi.DenyCert {
 // TestRevokedCertificates: a session of a revoked certificate ends at once, it does not come back, also after a restart of the broker without
 // a cloud to tell it, and the same thing with another certificate does.
 func TestRevokedCertificates(t *testing.T) {
-	b := mqtttest.New(t)
-	b.Config.Denied = filepath.Join(t.TempDir(), "denied.json")
-	b.Start(t)
-	whole := t // the broker lives as long
 	for name, entry := range map[string]func(tls.Certificate) brokerapi.DenyCert{"by serial number": bySerial, "by key": byKey} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) { // its own broker: clients of the other that stop in the middle of a handshake are refused too
+			b := mqtttest.New(t)
+			b.Config.Denied = filepath.Join(t.TempDir(), "denied.json")
+			b.Start(t)
 			reason := refusals(t, b)
 			cloud := connect(t, b, "kenneld-1", b.Cloud(t), nil)
 			cert := b.Device.Issue(t, string(me))
@@ -77,7 +76,7 @@ func TestRevokedCertificates(t *testing.T) {
 				t.Errorf("another thing lost its session: %v", <-neighbour.down)
 			}
 			b.Stop()
-			b.Start(whole)
+			b.Start(t)
 			robot, up := start(t, b, string(me), b.With(cert), nil)
 			if d := testwait.For(t, robot.down, "a refusal after a restart"); d.Reason != mqtt.NotAuthorised || len(up) > 0 {
 				t.Errorf("%v (%s)", d, d.Reason)
