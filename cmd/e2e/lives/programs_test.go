@@ -162,6 +162,7 @@ func TestPrograms(t *testing.T) {
 				try("corner", func() error { _, err := r.Turn(t.Context(), math.Pi/2); return err })
 			}
 			if housetest.Soak() {
+				try("way off the charger", func() error { _, err := r.Go(t.Context(), 0.4); return err }) // there a Vector begins, and would turn against its walls
 				squares(t, file)
 			}
 			for _, language := range [][]string{
