@@ -38,10 +38,11 @@ func (a *activity) joint(c *course, name string, now time.Duration, pos float64,
 		*c = course{}
 		return
 	}
-	if !c.known || now <= c.at {
-		if !c.known {
-			*c = course{known: true, at: now, pos: pos}
-		}
+	if !c.known {
+		*c = course{known: true, at: now, pos: pos}
+		return
+	}
+	if now <= c.at {
 		return
 	}
 	dt := (now - c.at).Seconds()

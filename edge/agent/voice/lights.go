@@ -69,8 +69,11 @@ type lamps struct {
 func (h *lamps) kept(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, lampTime)
 	defer cancel()
-	if h.lease == nil || h.lease.Renew(ctx, 0) == nil {
-		return h.lease != nil
+	if h.lease == nil {
+		return false
+	}
+	if h.lease.Renew(ctx, 0) == nil {
+		return true
 	}
 	h.lease.Release() // of a robotd that was only slow
 	h.lease = nil

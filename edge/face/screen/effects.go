@@ -1,7 +1,6 @@
 package screen
 
 import (
-	"fmt"
 	"image"
 	"image/color"
 	"io/fs"
@@ -33,9 +32,8 @@ var effects = map[string]effect{
 func Sprite(name string) (iter.Seq2[image.Image, error], error) {
 	name = strings.ToLower(name)
 	e, ok := effects[name]
-	var digit int
-	if _, err := fmt.Sscanf(name, "digit_%d", &digit); err == nil && name == fmt.Sprintf("digit_%d", digit) && digit >= 0 && digit <= 9 {
-		ok, e = true, effect{1, 30, 45, func(p *face.Picture, _ float32) { text(p, name[len(name)-1:], 2, 5, 5, white) }}
+	if digit, is := strings.CutPrefix(name, "digit_"); is && len(digit) == 1 && digit[0] >= '0' && digit[0] <= '9' {
+		ok, e = true, effect{1, 30, 45, func(p *face.Picture, _ float32) { text(p, digit, 2, 5, 5, white) }}
 	}
 	if !ok {
 		return nil, fs.ErrNotExist

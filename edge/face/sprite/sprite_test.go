@@ -221,7 +221,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// TestKept: a sprite is decoded once; the set keeps no more than MaxKept, and forgets the one that was not used for longest.
+// TestKept: a sprite is decoded once; a set keeps at most MaxKept bytes and drops the least recently used sprite first.
 func TestKept(t *testing.T) {
 	reads := map[string]int{}
 	noise := plain(face.Width, face.Height, red)

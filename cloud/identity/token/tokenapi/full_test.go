@@ -5,19 +5,14 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"kennel/cloud/identity/token/tokentest"
 	"kennel/infra/pg/pgtest"
 )
 
 // TestFullDisk: while the database takes no writes, an original robot is told Unavailable, which it asks again after, and keeps the token that it has; later
 // everything works with the same token (issue 34, must hold 1).
 func TestFullDisk(t *testing.T) {
-	h := tokentest.New(t, pgtest.New(t))
-	p := h.Start(t)
+	h, _, r := associated(t)
 	ctx := t.Context()
-	r := p.Robot(t, rex)
-	r.Cert = tokentest.GatewayCert(t, "Vector-A1B2")
-	ok(t, "associate", r.Associate(ctx, h.Sessions.Issue(anna)))
 	had := r.Token
 	for _, code := range []string{pgtest.DiskFull, "58030"} {
 		end := pgtest.Refuse(t, h.Pool, code)

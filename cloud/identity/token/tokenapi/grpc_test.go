@@ -103,15 +103,21 @@ func ok(t *testing.T, what string, err error) {
 	}
 }
 
-// TestOriginalRobot is issue 4, "what must hold" 1: the sequence of an original robot, over mutual TLS, with its metadata and bodies.
-func TestOriginalRobot(t *testing.T) {
+// associated returns an original robot that anna has just associated, and the cloud that it is at.
+func associated(t *testing.T) (*tokentest.House, *tokentest.Process, *tokentest.Robot) {
+	t.Helper()
 	h := tokentest.New(t, pgtest.New(t))
 	p := h.Start(t)
-	ctx := t.Context()
 	r := p.Robot(t, rex)
 	r.Cert = tokentest.GatewayCert(t, "Vector-A1B2")
+	ok(t, "associate", r.Associate(t.Context(), h.Sessions.Issue(anna)))
+	return h, p, r
+}
 
-	ok(t, "associate", r.Associate(ctx, h.Sessions.Issue(anna)))
+// TestOriginalRobot is issue 4, "what must hold" 1: the sequence of an original robot, over mutual TLS, with its metadata and bodies.
+func TestOriginalRobot(t *testing.T) {
+	h, p, r := associated(t)
+	ctx := t.Context()
 	if owner, err := h.Owners.Owner(ctx, rex); err != nil || owner != anna {
 		t.Errorf("owner %q, %v", owner, err)
 	}

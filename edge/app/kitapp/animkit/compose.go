@@ -22,7 +22,7 @@ func composeCommand() *cobra.Command {
 	var takes time.Duration
 	cmd := &cobra.Command{
 		Use:   "compose LAYOUT MAP",
-		Short: "Draw a layout of the display, filled by an image map, as an animated GIF",
+		Short: "Draw a display layout, filled from an image map, as an animated GIF",
 		Long: `Draw a layout of the display, whose boxes an image map fills with sprites, as a robot's display shows it 30 times a second. LAYOUT and MAP are triggers of
 assets/cladToFileMaps/CompositeImageLayoutMap.json and CompositeImageMapMap.json below -resources. The sprites are the robot's, and those that come with Kennel.`,
 		Example: `  robotkit anim compose WeatherLayout WeatherRain -resources ./resources

@@ -27,7 +27,7 @@ import (
 func Cube() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cube",
-		Short: "List and check light animations of the cube, and play them",
+		Short: "List, check and play light animations of the cube",
 		Example: `  robotkit cube list
   robotkit cube check blink.json
   robotkit cube lights celebrate -root ./r1`,
@@ -80,7 +80,7 @@ func listCommand() *cobra.Command {
 func checkCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "check FILE...",
-		Short:   "Check files of light animations",
+		Short:   "Check light animation files",
 		Long:    "Check files of light animations: names of fields, colours, times, and whether a cube can count them. Exits 0 if every file is good, else 1.",
 		Example: "  robotkit cube check blink.json\n  robotkit cube check lights/*.json",
 		Args:    cobra.MinimumNArgs(1),
@@ -126,7 +126,7 @@ func find(name string) (cubelights.Animation, error) {
 	}
 	a, err := read(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, errs.New(errs.NotFound, "%w; Kennel has no animation or trigger of this name either", err)
+		return nil, errs.New(errs.NotFound, "%w, and no animation or trigger that comes with Kennel has this name", err)
 	}
 	return a, err
 }
@@ -155,7 +155,7 @@ the time of -for, or until the command is interrupted; then the lights are dark.
 				Scan: scan})
 			s, err := d.Connect(cmd.Context())
 			if err != nil {
-				return errs.New(errs.Unavailable, "%w: want a robot with a cube beside it below -root", err)
+				return errs.New(errs.Unavailable, "%w: -root must be the folder of a robot with a cube nearby", err)
 			}
 			defer d.Disconnect() //nolint:errcheck // the lights are dark already
 			fmt.Fprintf(cmd.ErrOrStderr(), "playing on %s\n", s.Address)
