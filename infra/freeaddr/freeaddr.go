@@ -2,7 +2,6 @@
 package freeaddr
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -11,8 +10,8 @@ import (
 )
 
 // Ports are taken from first to end-1: below those that Linux gives to outgoing connections, any of which could take one while its server is
-// away, and above those that our programs listen on by default.
-const first, end = 10000, 32768
+// away, and above those that our programs listen on by default and that browsers refuse to open, of which 10080 is the last (Fetch, bad port).
+const first, end = 10081, 32768
 
 // given holds, until the process ends, one abstract socket for each port given, whose name keeps the port from other processes.
 var given struct {
@@ -40,7 +39,7 @@ func Loopback() (string, error) {
 		given.sockets = append(given.sockets, socket)
 		return l.Addr().String(), l.Close()
 	}
-	return "", errors.New("no free port from 10000 to 32767 on 127.0.0.1")
+	return "", fmt.Errorf("no free port from %d to %d on 127.0.0.1", first, end-1)
 }
 
 // For is Loopback for a test, which ends if there is none.
