@@ -351,6 +351,19 @@ func TestCaretakerKeepsARobotAlive(t *testing.T) {
 	if changes < 6 {
 		t.Errorf("%d changes of the charger in a minute of short days, want on and off again and again", changes)
 	}
+	drives := spine.HeadData{Motors: [4]int16{1000, 1000}}
+	b.drive(1, drives)
+	b.SetVolts(lowVolts)
+	b.SetCharger(false)
+	for range 3 * second {
+		if b.drive(1, drives); b.State().OnCharger {
+			t.Fatal("taken away while it drives")
+		}
+	}
+	b.drive(6*second, spine.HeadData{})
+	if !b.State().OnCharger {
+		t.Error("at rest it is not put on its charger")
+	}
 }
 
 func TestSensorsLosePowerByTheControlWord(t *testing.T) {

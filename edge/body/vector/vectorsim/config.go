@@ -51,8 +51,8 @@ type Config struct {
 	OnCharger          bool
 	DischargePerMinute float64 // V; 0 is 0.02, a full battery in about 40 minutes; negative: none
 	ChargePerMinute    float64 // V; 0 is 0.05; negative: none
-	// Caretaker puts the body on its charger when the battery gets low and takes it off when it is full, so that a body left
-	// alone lives on.
+	// Caretaker puts the body on its charger when the battery is low and takes it off when it is full, so that a body left alone lives on. A body
+	// that moves is left alone until its motors have had no power for 5 s: nobody takes a robot away from the program that drives it.
 	Caretaker bool
 	Ambient   float64 // degrees Celsius; 0 is 22
 
@@ -101,6 +101,7 @@ const (
 	fullVolts        = 4.2 // charging ends
 	resumeVolts      = 4.1 // and begins again
 	lowVolts         = 3.6 // the caretaker acts (VEC-PWR-02)
+	caretakerWaits   = 5 * time.Second
 	criticalVolts    = 3.3 // flag below critical: below all at which a head sheds load (VEC-PWR-07); own default
 	imminentVolts    = 3.2 // flag shutdown imminent
 	imminentFor      = 10 * time.Second

@@ -28,6 +28,7 @@ type world struct {
 	still  [4]time.Duration // since the last change of counts
 
 	idle                 time.Duration // since the last motor command
+	resting              time.Duration // since a motor last had power
 	headMoved, liftMoved bool          // by hand, unseen, since the last frame
 
 	volts      float64
@@ -198,7 +199,12 @@ func (w *world) byHand(motor int, rad float64) {
 func (w *world) power(dt time.Duration) {
 	minutes := dt.Minutes()
 	w.volts -= float64(max(0, w.cfg.DischargePerMinute) * (1 + float64(loadDrain*w.load())) * minutes)
-	if w.cfg.Caretaker {
+	if w.load() > 0 {
+		w.resting = 0
+	} else {
+		w.resting += dt
+	}
+	if w.cfg.Caretaker && w.resting >= caretakerWaits {
 		if w.volts <= lowVolts {
 			w.setCharger(true)
 		} else if w.onCharger && !w.topUp {
