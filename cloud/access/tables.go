@@ -7,7 +7,7 @@ import (
 // HTTP is the public API and the pages, by the route's pattern.
 var HTTP = table(append(declared(overHTTP), []Rule{
 	// Anybody: what decides is in the request.
-	{Name: "GET /ok", By: "nothing: the connection check of robots (part of VEC-CLD-07)"},
+	{Name: "GET /ok", By: "nothing: the connection check of robots (VEC-CLD-07)"},
 	{Name: "GET /v1/health", By: "nothing: a load balancer asks"},
 	{Name: "GET /v1/openapi.json", By: "nothing: the description of this API"},
 	{Name: "GET /api", By: "nothing: the same as a page", Page: true},
@@ -236,7 +236,7 @@ var Calls = table(append(declared(overGRPC), []Rule{
 	{Name: "/chippergrpc2.ChipperGrpc/StreamingIntent", By: "nothing, at a pace; of our agents a device certificate"},
 	{Name: "/chippergrpc2.ChipperGrpc/StreamingKnowledgeGraph", By: "nothing, at a pace; of our agents a device certificate"},
 	{Name: "/chippergrpc2.ChipperGrpc/StreamingIntentGraph", By: "nothing, at a pace; of our agents a device certificate"},
-	{Name: "/chippergrpc2.ChipperGrpc/StreamingConnectionCheck", By: "nothing, at a pace: it counts what it is sent (part of VEC-CLD-07); of our agents a device certificate"},
+	{Name: "/chippergrpc2.ChipperGrpc/StreamingConnectionCheck", By: "nothing, at a pace: it counts what it is sent (VEC-CLD-07); of our agents a device certificate"},
 	{Name: "/jdocspb.Jdocs/WriteDoc", By: "app key, access token"},
 	{Name: "/jdocspb.Jdocs/ReadDocs", By: "app key, access token"},
 	{Name: "/jdocspb.Jdocs/DeleteDoc", By: "app key, access token"},

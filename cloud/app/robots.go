@@ -178,7 +178,7 @@ func (c *Cloud) wireIntake(events records.Events, n records.Intake) wire.Slice {
 	return slice
 }
 
-// connectionCheck answers part of VEC-CLD-07.
+// connectionCheck answers VEC-CLD-07.
 func connectionCheck(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write([]byte("ok\n")) // the client may have hung up
 }

@@ -253,8 +253,8 @@ func TestEveryChangeNeedsItsLine(t *testing.T) {
 	empty := accounttest.FillAudit(t, d.base.Pool)
 	before := d.tables(t)
 	d.changes(t, func(name string, resp *http.Response, said string) {
-		if resp.StatusCode != http.StatusServiceUnavailable {
-			t.Errorf("%s: %d %.300s", name, resp.StatusCode, said)
+		if resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") == "" {
+			t.Errorf("%s: %d %v %.300s", name, resp.StatusCode, resp.Header, said)
 		}
 	})
 	d.unchanged(t, before)

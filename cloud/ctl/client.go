@@ -190,7 +190,7 @@ func (c *conn) refused(resp *http.Response) error {
 	return errs.Coded(kind, p.Code, "%s", p.Error)
 }
 
-// unreachable says why a cloud cannot be reached, in the four classes that part of VEC-CLD-07 tells apart.
+// unreachable says why a cloud cannot be reached, in the four classes that VEC-CLD-07 tells apart.
 func unreachable(server string, err error) error {
 	var dns *net.DNSError
 	var untrusted x509.UnknownAuthorityError

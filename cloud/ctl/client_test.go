@@ -12,7 +12,7 @@ import (
 	"kennel/infra/errs"
 )
 
-// TestUnreachable: each class part of VEC-CLD-07 is told apart, with the name it is about.
+// TestUnreachable: each class VEC-CLD-07 is told apart, with the name it is about.
 func TestUnreachable(t *testing.T) {
 	for _, tt := range []struct {
 		name string

@@ -1,5 +1,5 @@
 // Package originals brings original robots home: Guide says what their network and they need, and Check plays such a robot to find out whether
-// they have it (VEC-CLD-01, part of VEC-CLD-07, VEC-END-01).
+// they have it (VEC-CLD-01, VEC-CLD-07, VEC-END-01).
 //
 // There is one self-test at a time. Its robot is TestThing, its owner TestAccount. Admit gives a caller that an operator trusts a certificate of TestTime and a
 // session that only TestThing may use; neither is stored. Dismiss erases what the robot left, as if its owner had deleted the account: the

@@ -202,6 +202,7 @@ func (s *Site) Act(a Action) http.HandlerFunc {
 			}
 			http.Redirect(w, r, to, http.StatusSeeOther)
 		case Expected(err):
+			kithttp.RetryAfter(w, err)
 			s.View(w, r, StatusOf(err), a.Page, Refused(a.Form(r), err, values))
 		default:
 			s.Fail(w, r, err)
@@ -246,6 +247,7 @@ func (s *Site) Fail(w http.ResponseWriter, r *http.Request, err error) {
 		heading = "Something went wrong"
 		s.log.ErrorContext(r.Context(), "page failed", "path", r.URL.Path, logging.Err, err)
 	}
+	kithttp.RetryAfter(w, err)
 	s.Page(w, r, kithttp.StatusOf(kind), "message", Frame{Title: heading, Main: s.Message(auth.CallerFrom(r.Context()), heading, Words(err))})
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -30,7 +31,8 @@ import (
 const (
 	costRobots = 400
 	costTime   = 20 * time.Second // of one phase
-	costSettle = 6 * time.Second  // after all are connected: documents, first events
+	costSettle = 12 * time.Second // after all are connected: documents, and the first events, which leave after costFlush
+	costFlush  = 5 * time.Second
 	costsVar   = "KENNEL_BENCH_COSTS"
 )
 
@@ -51,12 +53,12 @@ var phases = []struct {
 }
 
 // BenchmarkCostsBesideModel measures the cost of each act of a robot with light robots of several behaviours, writes them as the plan's costs if it is told
-// where, and compares what more robots of the profile lively use with what the model says of them.
+// where, and compares what more robots use with what the model says of them.
 func BenchmarkCostsBesideModel(tb *testing.B) {
 	ctx := tb.Context()
-	more := []int{1000}
+	more := []crowd{{1000, "lively"}}
 	if bench.Long() {
-		more = []int{1000, 5000, 20_000}
+		more = append(more, crowd{5000, "lively"}, crowd{20_000, "idle"})
 	}
 	robots := bench.Part(tb, costRobots)
 	lines := map[string][]bench.Pair{}
@@ -75,20 +77,26 @@ func BenchmarkCostsBesideModel(tb *testing.B) {
 			}
 		}
 		for _, n := range more {
-			got, err := compare(ctx, tb, costs, bench.Part(tb, n), bench.Part(tb, time.Minute))
+			got, err := compare(ctx, tb, costs, crowd{bench.Part(tb, n.robots), n.behaviour}, bench.Part(tb, time.Minute))
 			if err != nil {
 				return err
 			}
 			for what, pair := range got {
-				key := fmt.Sprintf("costs/%s-%d", what, n)
+				key := fmt.Sprintf("costs/%s-%d", what, n.robots)
 				lines[key] = append(lines[key], pair)
 			}
 		}
 		return nil
 	})
 	for name, pairs := range lines {
-		bench.Report(tb, bench.Line{Name: name, Unit: unitOf(name), Less: true, Note: "what light robots of the profile lively use, beside what the model says of them"}, pairs)
+		bench.Report(tb, bench.Line{Name: name, Unit: unitOf(name), Less: true, Note: "what light robots use, lively ones and 20,000 idle ones, beside what the model says of them"}, pairs)
 	}
+}
+
+// crowd is so many robots of a profile.
+type crowd struct {
+	robots    int
+	behaviour string
 }
 
 func unitOf(name string) string {
@@ -290,13 +298,11 @@ func (m *metered) tableBytes(ctx context.Context, prefix string) (n int64, err e
 	return n, err
 }
 
-// run measures robots of a behaviour for d, after they have settled.
-func (m *metered) run(ctx context.Context, tb testing.TB, robots int, profile map[string]any, cuts bool, d time.Duration) (took time.Duration, p plan.Phase, last reading, err error) {
+// phase measures robots of a behaviour that differs from a quiet one in what profile says.
+func (m *metered) phase(ctx context.Context, tb testing.TB, robots int, profile map[string]any, cuts bool, d time.Duration) (took time.Duration, p plan.Phase, last reading, err error) {
 	file := filepath.Join(tb.TempDir(), "profile.yaml")
-	all := map[string]any{"status": "1h", "flush": "30s", "telemetry": "24h", "vitals": "9s"}
-	for k, v := range profile {
-		all[k] = v
-	}
+	all := map[string]any{"status": "1h", "flush": costFlush.String(), "telemetry": "24h", "vitals": "9s"}
+	maps.Copy(all, profile)
 	b, err := yaml.Marshal(all)
 	if err == nil {
 		err = os.WriteFile(file, b, 0o600)
@@ -304,12 +310,17 @@ func (m *metered) run(ctx context.Context, tb testing.TB, robots int, profile ma
 	if err != nil {
 		return 0, p, last, err
 	}
-	f, status, err := startFleetAs(ctx, tb, m.house, robots, file, "-mqtt", m.mqtt)
+	return m.run(ctx, tb, robots, file, costSettle, cuts, d)
+}
+
+// run measures robots of a profile for d, after they have settled.
+func (m *metered) run(ctx context.Context, tb testing.TB, robots int, profile string, settle time.Duration, cuts bool, d time.Duration) (took time.Duration, p plan.Phase, last reading, err error) {
+	f, status, err := startFleetAs(ctx, tb, m.house, robots, profile, "-mqtt", m.mqtt)
 	if err != nil {
 		return 0, p, last, err
 	}
 	defer f.Stop()
-	if err := bench.Pass(ctx, costSettle); err != nil {
+	if err := bench.Pass(ctx, settle); err != nil {
 		return 0, p, last, err
 	}
 	before, err := m.read(ctx, status)
@@ -375,7 +386,7 @@ func measureCosts(ctx context.Context, tb testing.TB, robots int, d time.Duratio
 		if err != nil {
 			return c, err
 		}
-		took, p, last, err := m.run(ctx, tb, robots, ph.profile, ph.cuts, d)
+		took, p, last, err := m.phase(ctx, tb, robots, ph.profile, ph.cuts, d)
 		if err != nil {
 			return c, fmt.Errorf("%s: %w", ph.name, err)
 		}
@@ -426,25 +437,24 @@ func measureCosts(ctx context.Context, tb testing.TB, robots int, d time.Duratio
 	return c, err
 }
 
-// compare returns what robots of the profile lively use beside what the model says.
-func compare(ctx context.Context, tb testing.TB, c plan.Costs, robots int, d time.Duration) (map[string]bench.Pair, error) {
+// compare returns what a crowd uses beside what the model says.
+func compare(ctx context.Context, tb testing.TB, c plan.Costs, of crowd, d time.Duration) (map[string]bench.Pair, error) {
 	m, err := startMetered(ctx, tb)
 	if err != nil {
 		return nil, err
 	}
 	defer m.Stop()
-	lively := phases[len(phases)-1].profile
-	took, p, last, err := m.run(ctx, tb, robots, lively, false, d)
+	b, err := plan.BehaviourOf(of.behaviour)
 	if err != nil {
 		return nil, err
 	}
-	b, err := plan.BehaviourOf("lively")
+	took, p, last, err := m.run(ctx, tb, of.robots, of.behaviour, costSettle+b.Flush, false, d)
 	if err != nil {
 		return nil, err
 	}
-	want := c.Second(robots, 1, b)
-	kenneld, broker := c.Memory(robots)
-	for a, n := range c.ActsOf(robots, 1, b) {
+	want := c.Second(of.robots, 1, b)
+	kenneld, broker := c.Memory(of.robots)
+	for a, n := range c.ActsOf(of.robots, 1, b) {
 		tb.Logf("%s: %.3f a second, model %.3f", a, p.Done[a]/took.Seconds(), n)
 	}
 	for _, q := range plan.Quantities {

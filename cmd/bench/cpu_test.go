@@ -175,7 +175,7 @@ func startFleetAs(ctx context.Context, tb testing.TB, h *house, robots int, prof
 	if err != nil {
 		return nil, "", err
 	}
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Minute)
 	defer cancel()
 	for {
 		s, err := summaryOf(ctx, status)

@@ -42,7 +42,7 @@ func (x *checks) run(ctx context.Context, began time.Time, check func(context.Co
 	return x.last
 }
 
-// checkCloudConnection tries the way to the cloud to its end, a stream of sound to the speech service (VEC-DIA-01, part of VEC-CLD-07).
+// checkCloudConnection tries the way to the cloud to its end, a stream of sound to the speech service (VEC-DIA-01, VEC-CLD-07).
 func (f *Facade) checkCloudConnection(ctx context.Context, _ client, _ *vectorpb.CheckCloudRequest) (*vectorpb.CheckCloudResponse, error) {
 	r := f.checks.run(ctx, time.Now(), f.cfg.Check)
 	if err := ctx.Err(); err != nil {

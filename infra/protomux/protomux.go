@@ -1,4 +1,4 @@
-// Package protomux serves plain HTTP, HTTPS and gRPC on one port, because original robots call all three by one host:port (part of VEC-CLD-07,
+// Package protomux serves plain HTTP, HTTPS and gRPC on one port, because original robots call all three by one host:port (VEC-CLD-07,
 // peer facts section 1): the connection check comes by http and then by https, the services by gRPC.
 //
 // The first byte tells TLS from plain HTTP; the protocols that a TLS client offers tell gRPC (h2 alone) from HTTPS. A client that says

@@ -1,6 +1,6 @@
 // Package chipperapi is the published speech service over gRPC (infra/api/chipperpb), for original robots and for our agents. Every stream is read
 // once before it is refused: an original robot whose first send fails sees EOF and never reads the status. Without a recogniser, what is spoken is
-// answered Unimplemented, with a sentence that the robot logs; typed text and the connection check (part of VEC-CLD-07) need none.
+// answered Unimplemented, with a sentence that the robot logs; typed text and the connection check (VEC-CLD-07) need none.
 package chipperapi
 
 import (

@@ -160,7 +160,7 @@ func TestSpeechIsRefusedAfterOneMessage(t *testing.T) {
 	refused("knowledge graph", err)
 }
 
-// TestConnectionCheck: part of VEC-CLD-07, and what a community server dies of (peer facts, section 4).
+// TestConnectionCheck: VEC-CLD-07, and what a community server dies of (peer facts, section 4).
 func TestConnectionCheck(t *testing.T) {
 	for _, tc := range []struct {
 		name        string

@@ -8,7 +8,7 @@
 //
 // Steps are what happened on a robot's way to the fleet: registered, secret, certificate, broker login. Others record them (Record),
 // one row per outcome, and Doctor reads them together with the last status into an ordered list of checks: what is wrong, since when,
-// which peer and version, and what to do (the words part of VEC-CLD-07).
+// which peer and version, and what to do (the words VEC-CLD-07).
 //
 //	registry.go  Thing, Query, Service          lease.go   the presence rule
 //	status.go    HandleStatus                   steps.go   activation steps

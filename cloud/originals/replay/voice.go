@@ -107,7 +107,7 @@ func (r *Robot) Voice(ctx context.Context) error {
 	}
 }
 
-// CheckHTTP asks for the check address over http and then over https (part of VEC-CLD-07).
+// CheckHTTP asks for the check address over http and then over https (VEC-CLD-07).
 func (r *Robot) CheckHTTP(ctx context.Context) error {
 	query := url.Values{"emresn": {r.Thing[len("vic:"):]}, "ankiversion": {r.OS}, "victorversion": {r.OS}}.Encode()
 	transport := &http.Transport{TLSClientConfig: r.tls(""), DialContext: r.dial, DisableKeepAlives: true}

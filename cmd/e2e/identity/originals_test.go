@@ -212,7 +212,7 @@ func objectStored(h *housetest.House, key string, want []byte) error {
 	return errors.Join(err, found)
 }
 
-// TestOriginalsSequence (must-hold 1 of the issue of original robots; VEC-CLD-01, part of VEC-CLD-07, VEC-TOK-06, VEC-JDS-02, VEC-JDS-03, VEC-LOG-02): a robot
+// TestOriginalsSequence (must-hold 1 of the issue of original robots; VEC-CLD-01, VEC-CLD-07, VEC-TOK-06, VEC-JDS-02, VEC-JDS-03, VEC-LOG-02): a robot
 // written from the peer facts goes through the whole sequence of the original process over one listener, in both builds, while kenneld is
 // killed between any two steps. Each answer is judged by package replay: one that stops an original robot is replay.Fatal.
 func TestOriginalsSequence(t *testing.T) {

@@ -140,6 +140,15 @@ func settingsByDoors(t *testing.T, h *housetest.House, thing, root, file string)
 	}
 }
 
+// cloudConnection tries the whole way for a program: HEAD over http and https, then 50 pieces of sound to the speech service, each of which is seen (VEC-CLD-07).
+func cloudConnection(t *testing.T, file string) {
+	original, ctx := dialOriginal(t, file)
+	a, err := original.CheckCloudConnection(ctx, &vectorpb.CheckCloudRequest{})
+	if err != nil || a.Code != vectorpb.CheckCloudResponse_AVAILABLE || a.NumPackets != 50 || a.ExpectedPackets != 50 {
+		t.Errorf("%v, %v", a, err)
+	}
+}
+
 // settingsBeneathKills ends agentd with SIGKILL while a program changes a setting, at any moment of it. A change that was answered is there afterwards, in the
 // robot's file and in the cloud; one that was not is there whole or not at all. The program's stream ends with an error, and a new one is told what holds.
 func settingsBeneathKills(t *testing.T, h *housetest.House, thing, root, file string) {

@@ -44,7 +44,7 @@ type ChipperGrpcClient interface {
 	StreamingKnowledgeGraph(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[StreamingKnowledgeGraphRequest, KnowledgeGraphResponse], error)
 	// Either of both, whichever fits.
 	StreamingIntentGraph(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[StreamingIntentGraphRequest, IntentGraphResponse], error)
-	// Counts pieces of audio and recognises nothing: the last step of the connection check (part of VEC-CLD-07).
+	// Counts pieces of audio and recognises nothing: the last step of the connection check (VEC-CLD-07).
 	StreamingConnectionCheck(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[StreamingConnectionCheckRequest, ConnectionCheckResponse], error)
 }
 
@@ -133,7 +133,7 @@ type ChipperGrpcServer interface {
 	StreamingKnowledgeGraph(grpc.BidiStreamingServer[StreamingKnowledgeGraphRequest, KnowledgeGraphResponse]) error
 	// Either of both, whichever fits.
 	StreamingIntentGraph(grpc.BidiStreamingServer[StreamingIntentGraphRequest, IntentGraphResponse]) error
-	// Counts pieces of audio and recognises nothing: the last step of the connection check (part of VEC-CLD-07).
+	// Counts pieces of audio and recognises nothing: the last step of the connection check (VEC-CLD-07).
 	StreamingConnectionCheck(grpc.BidiStreamingServer[StreamingConnectionCheckRequest, ConnectionCheckResponse]) error
 	mustEmbedUnimplementedChipperGrpcServer()
 }

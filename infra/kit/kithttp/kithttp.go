@@ -87,10 +87,15 @@ func WriteProblem(w http.ResponseWriter, status int, err error) {
 }
 
 func writeProblem(w http.ResponseWriter, status int, k errs.Kind, err error) {
+	RetryAfter(w, err)
+	WriteJSON(w, status, Problem{Error: errs.Public(err), Kind: k.String(), Code: errs.CodeOf(err)})
+}
+
+// RetryAfter writes the header that says when to try again, if err knows.
+func RetryAfter(w http.ResponseWriter, err error) {
 	if d := errs.RetryOf(err); d > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(d.Seconds()))))
 	}
-	WriteJSON(w, status, Problem{Error: errs.Public(err), Kind: k.String(), Code: errs.CodeOf(err)})
 }
 
 // WriteJSON answers with v.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"math"
 	"mime"
 	"net/http"
 	"net/url"
@@ -132,9 +131,7 @@ func (a appAPI) handle(h func(r *http.Request) (any, error)) http.Handler {
 		}
 		a.note(r, appKind(err))
 		e := inAppWords(err)
-		if d := errs.RetryOf(err); d > 0 {
-			w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(d.Seconds()))))
-		}
+		kithttp.RetryAfter(w, err)
 		kithttp.WriteJSON(w, e.status, appProblem{"error", e.code, e.message})
 	}))
 }

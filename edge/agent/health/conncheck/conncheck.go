@@ -1,5 +1,5 @@
 // Package conncheck finds out whether a robot reaches its cloud, and if not, which of four things is wrong: the network, the server, the
-// robot's credentials, or the server's certificate (part of VEC-CLD-07).
+// robot's credentials, or the server's certificate (VEC-CLD-07).
 //
 // It makes the original's requests: HEAD of the "check" address with query emresn, ankiversion, victorversion, over http and then over
 // https, and then a stream of sound to the speech service, which needs the robot's credentials.
@@ -91,7 +91,7 @@ type Config struct {
 	Timeout    time.Duration // of each step; 0: 10 s
 }
 
-// The sound of the check (part of VEC-CLD-07).
+// The sound of the check (VEC-CLD-07).
 const (
 	Frames    = 50
 	FrameTime = 120 * time.Millisecond

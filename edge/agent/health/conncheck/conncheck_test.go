@@ -101,7 +101,7 @@ func serve(t *testing.T, cert tls.Certificate, h http.HandlerFunc) *place {
 	return p
 }
 
-// TestFourCases is part of VEC-CLD-07: the four cases, the good one, and what lies between.
+// TestFourCases is VEC-CLD-07: the four cases, the good one, and what lies between.
 func TestFourCases(t *testing.T) {
 	authority, err := ca.Init(t.TempDir())
 	if err != nil {

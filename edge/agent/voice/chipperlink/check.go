@@ -13,7 +13,7 @@ import (
 	"kennel/infra/errs"
 )
 
-// checked is the status of a check that the cloud got whole (part of VEC-CLD-07).
+// checked is the status of a check that the cloud got whole (VEC-CLD-07).
 const checked = "Success"
 
 // soundRate is the bytes of a second of the robot's sound: 16-bit samples, 16 kHz.

@@ -12,7 +12,7 @@ import (
 	"kennel/infra/cli/version"
 )
 
-// Check tries the way to the cloud, to its end at the speech service (part of VEC-CLD-07). dial is below TLS; nil: the system's.
+// Check tries the way to the cloud, to its end at the speech service (VEC-CLD-07). dial is below TLS; nil: the system's.
 func Check(robot host.Robot, cloud *link.Cloud, dial func(ctx context.Context, network, addr string) (net.Conn, error)) func(context.Context) conncheck.Report {
 	speech := &chipperlink.Link{Thing: robot.Thing, OS: robot.OS, Secure: cloud.Secure, Dial: dial}
 	return func(ctx context.Context) conncheck.Report {
