@@ -202,20 +202,11 @@ func (s *Site) Act(a Action) http.HandlerFunc {
 			}
 			http.Redirect(w, r, to, http.StatusSeeOther)
 		case Expected(err):
-			kithttp.RetryAfter(w, err)
-			s.View(w, r, StatusOf(err), a.Page, Refused(a.Form(r), err, values))
+			s.View(w, r, kithttp.RefuseForm(w, err), a.Page, Refused(a.Form(r), err, values))
 		default:
 			s.Fail(w, r, err)
 		}
 	}
-}
-
-// StatusOf is the status of a form's err, but never the one at which browsers ask for a password of their own.
-func StatusOf(err error) int {
-	if kind := errs.KindOf(err); kind != errs.Unauthenticated {
-		return kithttp.StatusOf(kind)
-	}
-	return http.StatusForbidden
 }
 
 // Page answers with the page name.

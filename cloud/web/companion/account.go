@@ -9,6 +9,7 @@ import (
 	"kennel/cloud/page"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
+	"kennel/infra/kit/kithttp"
 )
 
 // privacyView shows the data held about the owner, and their rights.
@@ -125,7 +126,7 @@ func (c *companion) leave(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, "/my/goodbye", http.StatusSeeOther)
 	case page.Expected(err):
 		values.Del("password")
-		c.View(w, r, page.StatusOf(err), c.privacy, page.Refused("delete", err, values))
+		c.View(w, r, kithttp.RefuseForm(w, err), c.privacy, page.Refused("delete", err, values))
 	default:
 		c.Fail(w, r, err)
 	}

@@ -17,6 +17,7 @@ import (
 	"kennel/cloud/page/language"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
+	"kennel/infra/kit/kithttp"
 	"kennel/infra/thing"
 )
 
@@ -272,5 +273,5 @@ func (c *companion) login(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	v.Error = page.Words(err)
-	c.Page(w, r, page.StatusOf(err), "login", frame{Title: "Sign in", Main: v})
+	c.Page(w, r, kithttp.RefuseForm(w, err), "login", frame{Title: "Sign in", Main: v})
 }

@@ -78,5 +78,6 @@ func (c *console) login(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	v.Error = c.words(r, "sign-in failed", err)
+	kithttp.RetryAfter(w, err)
 	c.Page(w, r, kithttp.StatusOf(errs.KindOf(err)), "login", frame{Title: "Sign in", Main: v})
 }

@@ -98,6 +98,16 @@ func RetryAfter(w http.ResponseWriter, err error) {
 	}
 }
 
+// RefuseForm returns the status of a page that says why a form was refused, and writes when to send it again. It is never 401, at which browsers ask for a
+// password of their own.
+func RefuseForm(w http.ResponseWriter, err error) (status int) {
+	RetryAfter(w, err)
+	if kind := errs.KindOf(err); kind != errs.Unauthenticated {
+		return StatusOf(kind)
+	}
+	return http.StatusForbidden
+}
+
 // WriteJSON answers with v.
 func WriteJSON(w http.ResponseWriter, code int, v any) {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")

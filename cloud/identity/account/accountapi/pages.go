@@ -14,6 +14,7 @@ import (
 	"kennel/cloud/page/language"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
+	"kennel/infra/kit/kithttp"
 	"kennel/infra/logging"
 )
 
@@ -289,7 +290,7 @@ func (o ownersAPI) act(p accountPage) http.Handler {
 		if err != nil {
 			o.note(r, err)
 			problem := errs.Public(err) + "."
-			o.page(w, r, p, shownCode(f["code"]), strings.ToUpper(problem[:1])+problem[1:], "", pageStatus(err))
+			o.page(w, r, p, shownCode(f["code"]), strings.ToUpper(problem[:1])+problem[1:], "", kithttp.RefuseForm(w, err))
 			return
 		}
 		next := p
@@ -299,23 +300,4 @@ func (o ownersAPI) act(p accountPage) http.Handler {
 		}
 		o.page(w, r, next, "", "", p.done, http.StatusOK)
 	})
-}
-
-// pageStatus is kithttp's table without 401, at which browsers ask for a password of their own.
-func pageStatus(err error) int {
-	switch errs.KindOf(err) {
-	case errs.Invalid:
-		return http.StatusBadRequest
-	case errs.Unauthenticated, errs.Denied:
-		return http.StatusForbidden
-	case errs.NotFound:
-		return http.StatusNotFound
-	case errs.Conflict:
-		return http.StatusConflict
-	case errs.Exhausted:
-		return http.StatusTooManyRequests
-	case errs.Unavailable:
-		return http.StatusServiceUnavailable
-	}
-	return http.StatusInternalServerError
 }

@@ -265,7 +265,7 @@ func (s secondAPI) act(w http.ResponseWriter, r *http.Request) {
 		s.log.InfoContext(ctx, "second factor refused", "addr", addr, "code", errs.CodeOf(err), logging.Err, err)
 		problem := errs.Public(err) + "."
 		v.Problem = strings.ToUpper(problem[:1]) + problem[1:]
-		s.page(w, r, v, pageStatus(err))
+		s.page(w, r, v, kithttp.RefuseForm(w, err))
 		return
 	}
 	s.page(w, r, v, http.StatusOK)

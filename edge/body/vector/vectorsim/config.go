@@ -51,8 +51,8 @@ type Config struct {
 	OnCharger          bool
 	DischargePerMinute float64 // V; 0 is 0.02, a full battery in about 40 minutes; negative: none
 	ChargePerMinute    float64 // V; 0 is 0.05; negative: none
-	// Caretaker puts the body on its charger when the battery is low and takes it off when it is full, so that a body left alone lives on. A body
-	// that moves is left alone until its motors have had no power for 5 s: nobody takes a robot away from the program that drives it.
+	// Caretaker puts the body on its charger when the battery is low and takes it off when it is full, so that a body left alone lives on. It
+	// waits until the motors have had no power for 5 s, because a robot is not taken away from the program that drives it.
 	Caretaker bool
 	Ambient   float64 // degrees Celsius; 0 is 22
 
