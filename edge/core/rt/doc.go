@@ -14,6 +14,9 @@
 // an estimate (rhythm.go): the earliest arrivals of the last frames, continued at the measured period. What it shows is therefore the
 // sum of the body's own jitter, the port and the scheduler; a constant delay of all frames is not visible in it.
 //
+// Measurements. A step may be late, and the next one soon after it; what divides a way by a time takes Frame.Taken, which follows the body's count of
+// its frames and its measured period, and not when they were read.
+//
 // Others. Nothing in a step allocates, locks, logs or waits for another goroutine. Post leaves a command in a mailbox of fixed size; a
 // full one refuses the new command and counts it. Halt and Shutdown have a place of their own and are never refused. Snapshots and statistics leave
 // through triple buffers: the loop always has one to write to, a reader always gets the newest whole one.

@@ -254,7 +254,8 @@ func (l *Loop) followBody(now time.Duration) {
 	ahead := l.sense.Seq - l.seq
 	anew := l.sense.Epoch != l.epoch
 	l.seq, l.epoch = l.sense.Seq, l.sense.Epoch
-	if l.first || anew || ahead == 0 { // 0: a driver that does not count
+	counted := ahead > 0 // not every driver counts
+	if l.first || anew || !counted {
 		ahead = 1
 	}
 	if anew {
@@ -267,10 +268,16 @@ func (l *Loop) followBody(now time.Duration) {
 		}
 		l.stats.Shifts += l.rhythm.shifts - shifts
 	}
+	if l.frame.Taken = l.sense.At; counted {
+		l.frame.Taken = l.rhythm.takenAt(now, ahead)
+	}
 	l.advance(uint64(ahead))
 }
 
 func (l *Loop) followDeadline(now time.Duration) {
+	if l.sense.Fresh {
+		l.frame.Taken = l.sense.At
+	}
 	late := max(now-l.due, 0)
 	l.late(late)
 	skipped := late / l.period

@@ -74,11 +74,10 @@ func (w *world) Read(s *body.Sense, deadline time.Duration) error {
 		if w.next > w.now {
 			break
 		}
-		at = w.next
 	}
 	s.Epoch = w.epoch
-	s.Seq, s.At, s.Fresh = w.seq, at, true
-	s.Set(0, 3.9, at)
+	s.Seq, s.At, s.Fresh = w.seq, w.now, true
+	s.Set(0, 3.9, w.now)
 	return nil
 }
 

@@ -1,12 +1,16 @@
 package rt
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 const (
 	rhythmBlock = 16   // frames between two corrections; at most 1.6 ms of drift, which cannot pass for a slip
 	rhythmWarm  = 8    // blocks (0.66 s of Vector's frames) until lateness is counted
 	rhythmDrift = 0.02 // how far the body's clock may be off: enough for an RC oscillator
 	rhythmOff   = 4    // frames in a row
+	rhythmLost  = 4    // periods: the time of a frame that is off by more is set at once
 )
 
 // rhythm estimates when a body's next frame is due, from when frames arrived.
@@ -25,6 +29,7 @@ type rhythm struct {
 	passed          float64
 	least           float64
 	shifts          uint64
+	taken           float64 // when the body took the newest frame; due without its jumps
 }
 
 func newRhythm(nominal time.Duration) rhythm {
@@ -65,6 +70,19 @@ func (r *rhythm) observe(now time.Duration, ahead uint32) (late time.Duration, o
 		r.frames, r.passed = 0, 0
 	}
 	return late, ok
+}
+
+// takenAt returns when the body took the frame of now, ahead frames after the one before. Frames are as far apart as the body's clock says, however late they
+// are read, because speeds are ways divided by these times; the estimate of when they are due corrects them by little in each frame.
+func (r *rhythm) takenAt(now time.Duration, ahead uint32) time.Duration {
+	span := float64(ahead) * r.period
+	r.taken += span
+	off := r.due - r.taken
+	if most := rhythmDrift * span; math.Abs(off) < rhythmLost*r.period {
+		off = min(max(off, -most), most)
+	}
+	r.taken += off
+	return min(time.Duration(r.taken), now)
 }
 
 // moved reports whether the body's rhythm itself has moved. The newest frame there is comes at most a period late, however late the loop

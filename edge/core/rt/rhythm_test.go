@@ -211,3 +211,31 @@ func TestBodyThatSlipsBySomeOfAPeriod(t *testing.T) {
 		t.Errorf("after a slip: %d shifts, max lateness %v; want 1, about 0", l.stats.Shifts, h.Max)
 	}
 }
+
+// TestWhenAFrameWasTaken: the times of frames are as far apart as the body's clock says, however late they are read.
+func TestWhenAFrameWasTaken(t *testing.T) {
+	const off = 1.01 // the body's clock is slow
+	rng := rand.New(rand.NewPCG(5, 1))
+	w := &world{period: time.Duration(float64(framePeriod) * off), told: framePeriod}
+	var before, worst time.Duration
+	var seq uint32
+	l := start(t, w, Config{}, Task{Name: "watch", Every: 1, Run: func(f *Frame) {
+		if f.Taken > f.Now || f.Now-f.Taken > 3*framePeriod {
+			t.Errorf("at %v: taken at %v", f.Now, f.Taken)
+		}
+		span := time.Duration(f.Sense.Seq-seq) * w.period
+		if seq > 2000 {
+			worst = max(worst, (f.Taken-before-span).Abs()*100/span)
+		}
+		before, seq = f.Taken, f.Sense.Seq
+	}})
+	for range 4000 {
+		if rng.IntN(5) == 0 {
+			w.now += 8*time.Millisecond + time.Duration(rng.Int64N(int64(20*time.Millisecond)))
+		}
+		steps(t, l, 1)
+	}
+	if worst > 4 {
+		t.Errorf("a span between two frames was off by %d %%, want at most 4", worst)
+	}
+}

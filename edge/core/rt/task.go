@@ -22,6 +22,7 @@ type Task struct {
 type Frame struct {
 	Now    time.Duration // when this step began, on the clock of body.Sense.At
 	DT     time.Duration // since the step before; 0 in the first
+	Taken  time.Duration // when the body took the measurement, by its own count of frames where it has one; 0: never
 	Step   uint64        // counts periods, skipped ones included
 	Run    uint32        // counts the bodies that the loop ran: with another one, or the same opened again, everything it counts starts from zero
 	Stale  bool          // the measurement is old: what moves gets no power

@@ -180,7 +180,7 @@ func (d *desk) step() {
 	counts := [4]float64{150, 150, 400, 500}
 	d.sense.Fresh = !d.silent
 	if !d.silent {
-		d.sense.At = d.f.Now
+		d.sense.At, d.f.Taken = d.f.Now, d.f.Now
 		d.sense.Seq++
 		for i := range d.angle {
 			d.sense.Motors[i].Position = math.Floor((d.angle[i]-d.zero[i])*counts[i]) / counts[i]

@@ -151,6 +151,7 @@ type Plant struct {
 	power    power.Keeper
 
 	sense  vectordriver.Sense
+	taken  time.Duration // when the body took it
 	in     motion.Input
 	duties motion.Duties
 	act    vectordriver.Act // its lights are the programs' colours
@@ -233,6 +234,7 @@ func newPlant(cfg Config, board *state.Board, of map[int]goal, emit func(control
 func (p *Plant) Feel(m *control.Moment, f *rt.Frame) motion.Reason {
 	s := &p.sense
 	s.Unpack(f.Sense)
+	p.taken = f.Taken
 	s.Epoch += m.Run << 20 // a body that was opened again, or another one, starts to count again although its driver's epoch may be the same number
 	if m.Opened {
 		for i := range p.slots.lights {
@@ -344,7 +346,7 @@ func (p *Plant) Step(m *control.Moment, stop motion.Reason, act *body.Act) {
 	}
 	s := &p.sense
 	p.in = motion.Input{
-		Now: m.Now, DT: m.DT, At: s.At, Epoch: s.Epoch, Fresh: s.Fresh, Motors: s.Motors[:], Gyro: p.gyro(), Stop: stop, Cliffs: p.cliffs(),
+		Now: m.Now, DT: m.DT, At: p.taken, Epoch: s.Epoch, Fresh: s.Fresh, Motors: s.Motors[:], Gyro: p.gyro(), Stop: stop, Cliffs: p.cliffs(),
 	}
 	p.now = *p.motion.Step(&p.in, &p.duties)
 	out := p.act

@@ -49,6 +49,8 @@ type place struct {
 
 	awaited func() bool   // the loop hands over when it holds
 	limit   time.Duration // or then
+
+	late func() time.Duration // how long something else takes the processor in each step; nil: it never does
 }
 
 // newPlace is a robot in m, nil: nowhere. Each of set changes its settings.
@@ -80,6 +82,9 @@ func newPlaceAt(t testing.TB, rate imu.Rate, m *plane.Map, set ...func(*Config))
 	turn := rt.Task{Name: "test", Every: 1, Run: func(f *rt.Frame) {
 		p.now = f.Now
 		p.look()
+		if p.late != nil {
+			p.sim.SleepUntil(p.sim.Now() + p.late())
+		}
 		if p.now < p.limit && !p.awaited() {
 			return
 		}

@@ -114,7 +114,7 @@ func (r *soul) step(f *rt.Frame, order []byte) {
 		}
 	}
 	r.report = *r.motion.Step(&motion.Input{
-		Now: f.Now, DT: f.DT, At: m.At, Epoch: m.Epoch, Fresh: m.Fresh, Motors: m.Motors[:], Gyro: gyro, Stop: stop, Cliffs: motion.Cliffs(st.Cliffs),
+		Now: f.Now, DT: f.DT, At: f.Taken, Epoch: m.Epoch, Fresh: m.Fresh, Motors: m.Motors[:], Gyro: gyro, Stop: stop, Cliffs: motion.Cliffs(st.Cliffs),
 	}, &r.duties)
 	var act vectordriver.Act
 	copy(act.Motors[:], r.duties[:])
